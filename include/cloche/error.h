@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLOCHE_ERROR_H
+#define CLOCHE_ERROR_H
+/* Errors of infrastructure. Expected endings of a run (exit codes, timeouts, out of memory) are
+ * results, not errors. */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define CLOCHE_API __attribute__((visibility("default")))
+#else
+#define CLOCHE_API
+#endif
+
+enum cloche_error_code {
+	CLOCHE_OK = 0,
+#define CLOCHE_ERROR(name, number, text, exit_status) CLOCHE_E_##name = number,
+#include "errors.def"
+#undef CLOCHE_ERROR
+};
+
+/* What went wrong. Allocated by the caller, filled by the function that failed; zero it (or use
+ * CLOCHE_ERR_INIT) before the first use. Functions return 0, or the negated code. */
+typedef struct cloche_err {
+	int code;	    /* enum cloche_error_code */
+	int sys_errno;	    /* errno where a system call failed, else 0 */
+	char message[1024]; /* "create sandbox s-1: mount /workspace: No such file or directory" */
+	char hint[512];	    /* what to do next, or "" */
+} cloche_err;
+
+#define CLOCHE_ERR_INIT                                                                            \
+	{                                                                                          \
+		0, 0, "", ""                                                                       \
+	}
+
+/* Returns the fixed English text of a code; never NULL. Thread-safe. */
+CLOCHE_API const char *cloche_error_text(int code);
+
+/* Returns the exit status that the command line uses for a code. Thread-safe. */
+CLOCHE_API int cloche_error_exit_status(int code);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* A growable byte buffer with a mandatory maximum, read from the front and written at the end.
+ * Functions return 0, or -ENOMEM when memory is out, or -E2BIG when the maximum would be passed; on
+ * failure the content is unchanged. */
+
+#include "base/macro.h"
+#include "base/str.h"
+#include <stdarg.h>
+#include <stdbool.h>
+
+struct buf {
+	char *mem;
+	size_t head, tail, cap, max;
+};
+
+#define BUF_INIT(maximum) ((struct buf){.max = (maximum)})
+
+/* Frees the memory; the buffer is empty and usable after it. */
+void buf_done(struct buf *b);
+
+static inline size_t buf_len(const struct buf *b)
+{
+	return b->tail - b->head;
+}
+
+static inline char *buf_data(const struct buf *b)
+{
+	return b->mem ? b->mem + b->head : NULL;
+}
+
+/* View of the content, valid until the next write or consume. */
+static inline struct str buf_str(const struct buf *b)
+{
+	return str_make(buf_data(b), buf_len(b));
+}
+
+/* How many more bytes the maximum allows. */
+static inline size_t buf_room(const struct buf *b)
+{
+	return b->max - buf_len(b);
+}
+
+/* Makes n writable bytes available at the end and points *ret at them; commit what was written. */
+_warn_unused_ int buf_reserve(struct buf *b, size_t n, char **ret);
+static inline void buf_commit(struct buf *b, size_t n)
+{
+	b->tail += n;
+}
+
+_warn_unused_ int buf_add(struct buf *b, const void *p, size_t n);
+_warn_unused_ int buf_add_str(struct buf *b, struct str s);
+_warn_unused_ int buf_add_char(struct buf *b, char c);
+_warn_unused_ int buf_printf(struct buf *b, const char *fmt, ...) _printf_(2, 3);
+_warn_unused_ int buf_vprintf(struct buf *b, const char *fmt, va_list ap) _printf_(2, 0);
+
+/* Drops n bytes (at most all) from the front. */
+void buf_consume(struct buf *b, size_t n);
+
+/* Drops everything and keeps the memory. */
+static inline void buf_clear(struct buf *b)
+{
+	b->head = b->tail = 0;
+}
+
+/* Overwrites the content before freeing it: for bytes that were secret. */
+void buf_done_wiped(struct buf *b);
+
+/* Adds a terminating NUL behind the content (not counted) and returns it; NULL on failure. */
+char *buf_cstr(struct buf *b);
+
+static inline void buf_donep(struct buf *b)
+{
+	buf_done(b);
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Time in microseconds. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define USEC_PER_SEC 1000000ULL
+#define USEC_PER_MSEC 1000ULL
+#define USEC_INFINITY UINT64_MAX
+
+uint64_t clock_mono_usec(void);
+uint64_t clock_real_usec(void);
+/* "2026-11-21T21:30:34Z" (or with ".123456" and "+00:00" as Python's isoformat) into ret. */
+#define CLOCK_ISO_MAX 40
+void clock_format_utc(uint64_t real_usec, char ret[CLOCK_ISO_MAX]);
+void clock_format_iso(uint64_t real_usec, char ret[CLOCK_ISO_MAX]);

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The error object that crosses folders. Functions return 0 or a negative code; the last parameter
+ * `struct cloche_err *err` is set once where the failure happened and wrapped with context on the way up.
+ * Every function here accepts err == NULL and still returns the right code. */
+
+#include "base/macro.h"
+#include <cloche/error.h>
+
+enum {
+#define CLOCHE_ERROR(name, number, text, exit_status) E_##name = number,
+#include <cloche/errors.def>
+#undef CLOCHE_ERROR
+};
+
+/* Sets err to code with a message; returns -code. */
+int err_set(struct cloche_err *err, int code, const char *fmt, ...) _printf_(3, 4);
+
+/* Sets err to E_SYSTEM (E_NO_MEMORY for ENOMEM) with "message: strerror(errnum)"; returns -code. */
+int err_sys(struct cloche_err *err, int errnum, const char *fmt, ...) _printf_(3, 4);
+
+/* Puts "context: " before the message; returns -err->code (or -E_INTERNAL where none is set). */
+int err_wrap(struct cloche_err *err, const char *fmt, ...) _printf_(2, 3);
+
+/* Sets the next step for the person; keeps an earlier, closer hint. */
+void err_hint(struct cloche_err *err, const char *fmt, ...) _printf_(2, 3);
+
+/* Sets E_NO_MEMORY; returns -E_NO_MEMORY. */
+int err_nomem(struct cloche_err *err);
+
+/* Forgets a consumed error. */
+void err_clear(struct cloche_err *err);

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+int fd_close(int fd)
+{
+	if (fd >= 0) {
+		int saved = errno;
+
+		close(fd);
+		errno = saved;
+	}
+	return -1;
+}
+
+int fd_write_all(int fd, const void *p, size_t n)
+{
+	const char *at = p;
+
+	while (n > 0) {
+		ssize_t r = write(fd, at, n);
+
+		if (r < 0) {
+			if (errno == EINTR)
+				continue;
+			return -errno;
+		}
+		at += r;
+		n -= (size_t)r;
+	}
+	return 0;
+}
+
+static int set_flag(int fd, int get, int set, int flag, bool on)
+{
+	int flags = fcntl(fd, get);
+
+	if (flags < 0)
+		return -errno;
+	flags = on ? flags | flag : flags & ~flag;
+	return fcntl(fd, set, flags) < 0 ? -errno : 0;
+}
+
+int fd_set_nonblock(int fd, bool on)
+{
+	return set_flag(fd, F_GETFL, F_SETFL, O_NONBLOCK, on);
+}
+
+int fd_set_cloexec(int fd, bool on)
+{
+	return set_flag(fd, F_GETFD, F_SETFD, FD_CLOEXEC, on);
+}
+
+int fd_pipe(int ret_fds[2])
+{
+	return pipe2(ret_fds, O_CLOEXEC) < 0 ? -errno : 0;
+}
+
+int fd_socketpair(int type, int ret_fds[2])
+{
+	return socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, ret_fds) < 0 ? -errno : 0;
+}
+
+int fd_read_to_end(int fd, struct buf *b)
+{
+	for (;;) {
+		char chunk[16384], *at = chunk;
+		size_t want = MIN(sizeof(chunk), buf_room(b));
+		ssize_t n;
+		int r;
+
+		if (want > 0) {
+			r = buf_reserve(b, want, &at);
+			if (r < 0)
+				return r;
+		} else {
+			want = 1; /* to tell "just full" from "too much" */
+		}
+		n = read(fd, at, want);
+		if (n < 0) {
+			if (errno == EINTR)
+				continue;
+			return -errno;
+		}
+		if (n == 0)
+			return 0;
+		if (at == chunk)
+			return -E2BIG;
+		buf_commit(b, (size_t)n);
+	}
+}
+
+int fd_sanitize_stdio(void)
+{
+	int fd;
+
+	do {
+		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+		if (fd < 0)
+			return -errno;
+		if (fd <= 2) {
+			int r = fd_set_cloexec(fd, false);
+			if (r < 0)
+				return r;
+		}
+	} while (fd < 2);
+	if (fd > 2)
+		close(fd);
+	return 0;
+}
+
+int fd_close_from(int first, const int *keep, size_t keep_n)
+{
+	unsigned from = (unsigned)first;
+
+	for (size_t i = 0; i < keep_n; i++) {
+		unsigned kept = (unsigned)keep[i];
+
+		if (keep[i] < first)
+			continue;
+		if (kept > from && close_range(from, kept - 1, 0) < 0)
+			return -errno;
+		from = kept + 1;
+	}
+	return close_range(from, ~0U, 0) < 0 ? -errno : 0;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* File descriptors: closed by cleanup, close-on-exec from birth, whole reads and writes. */
+
+#include "base/buf.h"
+#include "base/macro.h"
+#include <sys/types.h>
+
+/* Closes fd where it is not negative, keeps errno, returns -1: `fd = fd_close(fd);` */
+int fd_close(int fd);
+
+static inline void fd_closep(int *fd)
+{
+	*fd = fd_close(*fd);
+}
+#define _cleanup_fd_ _cleanup_(fd_closep)
+
+/* All return 0 or -errno. */
+_warn_unused_ int fd_write_all(int fd, const void *p, size_t n);
+_warn_unused_ int fd_set_nonblock(int fd, bool on);
+_warn_unused_ int fd_set_cloexec(int fd, bool on);
+/* pipe2 with O_CLOEXEC. */
+_warn_unused_ int fd_pipe(int ret_fds[2]);
+/* A connected pair of unix sockets of type SOCK_STREAM or SOCK_SEQPACKET, close-on-exec. */
+_warn_unused_ int fd_socketpair(int type, int ret_fds[2]);
+/* Reads to the end of file into b; -E2BIG when b's maximum is passed. */
+_warn_unused_ int fd_read_to_end(int fd, struct buf *b);
+/* Opens the three standard descriptors on /dev/null where they are closed, so that no later
+ * open() lands on them. */
+_warn_unused_ int fd_sanitize_stdio(void);
+/* Closes every descriptor from `first` up except those in keep (keep_n of them, sorted upwards). */
+_warn_unused_ int fd_close_from(int first, const int *keep, size_t keep_n);

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/fs.h"
+#include "base/fd.h"
+#include "base/rand.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int fs_read_file(int dirfd, const char *path, struct buf *ret, struct cloche_err *err)
+{
+	_cleanup_fd_ int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+	int r;
+
+	if (fd < 0)
+		return err_sys(err, errno, "open %s", path);
+	if (fstat(fd, &st) < 0)
+		return err_sys(err, errno, "stat %s", path);
+	if (!S_ISREG(st.st_mode))
+		return err_set(err, E_CONFIG, "%s is not a regular file", path);
+	r = fd_read_to_end(fd, ret);
+	if (r == -E2BIG)
+		return err_set(err, E_LIMIT, "%s is larger than %zu bytes", path, ret->max);
+	if (r < 0)
+		return err_sys(err, -r, "read %s", path);
+	return 0;
+}
+
+int fs_write_atomic(int dirfd, const char *path, struct str data, unsigned mode, bool durable,
+	struct cloche_err *err)
+{
+	_cleanup_fd_ int fd = -1;
+	_cleanup_(freep) char *tmp = NULL;
+	int r;
+
+	if (asprintf(&tmp, "%s.%08x.tmp", path, (unsigned)rand_u64()) < 0) {
+		tmp = NULL;
+		return err_nomem(err);
+	}
+	fd = openat(dirfd, tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
+	if (fd < 0)
+		return err_sys(err, errno, "create %s", tmp);
+	r = fd_write_all(fd, data.p, data.n);
+	if (r == 0 && durable && fsync(fd) < 0)
+		r = -errno;
+	if (r == 0 && renameat(dirfd, tmp, dirfd, path) < 0)
+		r = -errno;
+	if (r < 0) {
+		unlinkat(dirfd, tmp, 0);
+		return err_sys(err, -r, "write %s", path);
+	}
+	return 0;
+}
+
+int fs_mkdirs(const char *path, unsigned mode, struct cloche_err *err)
+{
+	_cleanup_(freep) char *copy = strdup(path);
+
+	if (!copy)
+		return err_nomem(err);
+	for (char *at = copy + 1; *copy; at++) {
+		char c = *at;
+
+		if (c != '/' && c != '\0')
+			continue;
+		*at = '\0';
+		if (mkdir(copy, mode) < 0 && errno != EEXIST)
+			return err_sys(err, errno, "create directory %s", copy);
+		*at = c;
+		if (c == '\0')
+			break;
+	}
+	return 0;
+}
+
+int fs_open_private_dir(const char *path, struct cloche_err *err)
+{
+	_cleanup_fd_ int fd = -1;
+	struct stat st;
+	int r;
+
+	r = fs_mkdirs(path, 0700, err);
+	if (r < 0)
+		return r;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return err_sys(err, errno, "open %s", path);
+	if (fstat(fd, &st) < 0)
+		return err_sys(err, errno, "stat %s", path);
+	if (st.st_uid != geteuid())
+		return err_set(err, E_DENIED, "%s belongs to uid %u, not to us", path, st.st_uid);
+	if (st.st_mode & 0022)
+		return err_set(err, E_DENIED, "%s is writable by others (mode %04o)", path,
+			st.st_mode & 07777);
+	return TAKE_FD(fd);
+}
+
+int fs_remove_tree(int dirfd, const char *name)
+{
+	struct dirent *e;
+	DIR *dir;
+	int fd, result = 0;
+
+	if (unlinkat(dirfd, name, 0) == 0 || errno == ENOENT)
+		return 0;
+	if (errno != EISDIR && errno != EPERM)
+		return -errno;
+	fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	dir = fdopendir(fd);
+	if (!dir) {
+		fd_close(fd);
+		return -ENOMEM;
+	}
+	while ((e = readdir(dir))) {
+		int r;
+
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+			continue;
+		r = fs_remove_tree(fd, e->d_name);
+		if (r < 0)
+			result = r;
+	}
+	closedir(dir);
+	if (unlinkat(dirfd, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+		result = -errno;
+	return result;
+}
+
+char *fs_join(const char *a, const char *b)
+{
+	char *joined;
+	size_t n = strlen(a);
+
+	if (b[0] == '/')
+		return strdup(b);
+	if (asprintf(&joined, "%s%s%s", a, n && a[n - 1] == '/' ? "" : "/", b) < 0)
+		return NULL;
+	return joined;
+}

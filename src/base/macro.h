@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Language helpers: ownership by cleanup attributes, annotations, small arithmetic. */
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#define _cleanup_(f) __attribute__((cleanup(f)))
+#define _warn_unused_ __attribute__((warn_unused_result))
+#define _printf_(a, b) __attribute__((format(printf, a, b)))
+#define _pure_ __attribute__((pure))
+#define _noreturn_ __attribute__((noreturn))
+#define _unused_ __attribute__((unused))
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+#define MIN(a, b)                                                                                  \
+	({                                                                                         \
+		__typeof__(a) min_a_ = (a);                                                        \
+		__typeof__(b) min_b_ = (b);                                                        \
+		min_a_ < min_b_ ? min_a_ : min_b_;                                                 \
+	})
+#define MAX(a, b)                                                                                  \
+	({                                                                                         \
+		__typeof__(a) max_a_ = (a);                                                        \
+		__typeof__(b) max_b_ = (b);                                                        \
+		max_a_ > max_b_ ? max_a_ : max_b_;                                                 \
+	})
+
+#define container_of(ptr, type, member)                                                            \
+	((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+
+/* Hands a pointer over: yields it and leaves NULL behind. */
+#define TAKE_PTR(p)                                                                                \
+	({                                                                                         \
+		__typeof__(p) *take_ = &(p);                                                       \
+		__typeof__(p) taken_ = *take_;                                                     \
+		*take_ = NULL;                                                                     \
+		taken_;                                                                            \
+	})
+
+/* Hands a descriptor over: yields it and leaves -1 behind. */
+#define TAKE_FD(fd)                                                                                \
+	({                                                                                         \
+		int *take_ = &(fd);                                                                \
+		int taken_ = *take_;                                                               \
+		*take_ = -1;                                                                       \
+		taken_;                                                                            \
+	})
+
+/* Defines NAME##p, the cleanup function for a variable of type TYPE * whose destructor is NAME. */
+#define DEFINE_CLEANUP(type, name)                                                                 \
+	_unused_ static inline void name##p(type **p)                                              \
+	{                                                                                          \
+		if (*p)                                                                            \
+			name(*p);                                                                  \
+	}
+
+static inline void freep(void *p)
+{
+	void **pp = p;
+	free(*pp);
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* String views by value: pointer and length, borrowed, not terminated. The only form in which
+ * bytes from a room or a network are handled; no str* function is used on those. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+#include <strings.h>
+
+struct str {
+	const char *p;
+	size_t n;
+};
+
+#define STR(lit) ((struct str){"" lit, sizeof(lit) - 1})
+#define STR_NULL ((struct str){NULL, 0})
+/* For printf("%.*s"). */
+#define STR_FMT(s) (int)(s).n, (s).p ? (s).p : ""
+
+static inline struct str str_make(const void *p, size_t n)
+{
+	return (struct str){p, n};
+}
+
+/* View of a terminated string; NULL gives the null view. */
+static inline struct str str_from(const char *z)
+{
+	return (struct str){z, z ? strlen(z) : 0};
+}
+
+static inline bool str_eq(struct str a, struct str b)
+{
+	return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
+}
+
+/* ASCII case is ignored. */
+static inline bool str_ieq(struct str a, struct str b)
+{
+	return a.n == b.n && (a.n == 0 || strncasecmp(a.p, b.p, a.n) == 0);
+}
+
+static inline bool str_starts(struct str s, struct str prefix)
+{
+	return s.n >= prefix.n && (prefix.n == 0 || memcmp(s.p, prefix.p, prefix.n) == 0);
+}
+
+static inline bool str_ends(struct str s, struct str suffix)
+{
+	return s.n >= suffix.n &&
+	       (suffix.n == 0 || memcmp(s.p + (s.n - suffix.n), suffix.p, suffix.n) == 0);
+}
+
+/* Index of c, or s.n where there is none. */
+static inline size_t str_chr(struct str s, char c)
+{
+	const char *at = s.n ? memchr(s.p, c, s.n) : NULL;
+	return at ? (size_t)(at - s.p) : s.n;
+}
+
+/* From index `from` (at most s.n) to the end. */
+static inline struct str str_from_index(struct str s, size_t from)
+{
+	return from >= s.n ? str_make(s.p ? s.p + s.n : NULL, 0) : str_make(s.p + from, s.n - from);
+}
+
+static inline struct str str_prefix(struct str s, size_t n)
+{
+	return str_make(s.p, n < s.n ? n : s.n);
+}
+
+/* Removes spaces and tabs at both ends. */
+static inline struct str str_trim(struct str s)
+{
+	while (s.n && (s.p[0] == ' ' || s.p[0] == '\t'))
+		s = str_make(s.p + 1, s.n - 1);
+	while (s.n && (s.p[s.n - 1] == ' ' || s.p[s.n - 1] == '\t'))
+		s.n--;
+	return s;
+}
+
+/* Index of the first occurrence of needle, or s.n. An empty needle is found at 0. */
+static inline size_t str_find(struct str s, struct str needle)
+{
+	const char *at;
+
+	if (needle.n == 0)
+		return 0;
+	at = s.n >= needle.n ? memmem(s.p, s.n, needle.p, needle.n) : NULL;
+	return at ? (size_t)(at - s.p) : s.n;
+}
+
+/* Terminated heap copy, NULL on lack of memory. A NUL inside is copied as it is. */
+static inline char *str_dup(struct str s)
+{
+	char *copy = __builtin_malloc(s.n + 1);
+
+	if (!copy)
+		return NULL;
+	if (s.n)
+		memcpy(copy, s.p, s.n);
+	copy[s.n] = '\0';
+	return copy;
+}
