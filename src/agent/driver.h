@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Drivers: how one kind of agent is found on the host, started, and given its credential. A driver
+ * is a constant table; it starts nothing itself. The prompt always goes to standard input. */
+
+#include "base/err.h"
+#include <stdint.h>
+
+/* Where a program of the host that is mounted for the agent appears in the room. */
+#define AGENT_ROOM_DIR "/opt/claude"
+#define AGENT_MODEL_DEFAULT "sonnet"
+
+/* A list of strings, NULL-terminated, growing. */
+struct agent_argv {
+	char **v;
+	size_t n;
+};
+void agent_argv_done(struct agent_argv *a);
+static inline void agent_argv_donep(struct agent_argv *a)
+{
+	agent_argv_done(a);
+}
+/* Appends a copy. Returns 0 or -E_NO_MEMORY. */
+_warn_unused_ int agent_argv_add(struct agent_argv *a, const char *s, struct cloche_err *err);
+
+/* What a person may ask for. Everything is borrowed; NULL or 0 leaves the choice to the agent. */
+struct agent_request {
+	const char *model;  /* NULL: AGENT_MODEL_DEFAULT */
+	const char *resume; /* session to continue */
+	const char *effort;
+	const char *system_prompt;	  /* instead of the agent's own */
+	const char *append_system_prompt; /* after the agent's own */
+	unsigned max_turns;
+};
+
+/* A variable of the agent's environment. Where in_home is set the value is the path value below the
+ * room's HOME. */
+struct agent_env {
+	const char *name, *value;
+	bool in_home;
+};
+
+/* The credential as a masked secret: the variable that holds the surrogate inside (and, by default,
+ * the real value in the environment of the caller), the hosts and the headers in which it becomes
+ * the real one. Lists end with NULL. */
+struct agent_secret {
+	const char *env;
+	const char *const *hosts;
+	const char *const *headers;
+};
+
+/* A file or directory of the host that the room needs, read-only. */
+struct agent_mount {
+	char *source;	   /* on the host: absolute, symbolic links resolved */
+	char *destination; /* in the room */
+};
+
+/* The agent's program as found on the host. */
+struct agent_program {
+	char *path; /* in the room: argv[0] */
+	char *host; /* on the host: what was found, symbolic links resolved */
+	struct agent_mount mount;
+};
+void agent_program_done(struct agent_program *p);
+static inline void agent_program_donep(struct agent_program *p)
+{
+	agent_program_done(p);
+}
+
+/* Where to look. Everything is borrowed. */
+struct agent_search {
+	const char *binary; /* this file and nothing else; NULL: search */
+	const char *path;   /* $PATH; NULL: none */
+	const char *home;   /* the person's home; NULL: none */
+	const char *cwd;    /* node_modules/.bin is looked for here and above it; NULL: none */
+};
+
+struct agent_driver {
+	const char *name;	 /* "claude-code" */
+	const char *description; /* one line */
+	const struct agent_secret *secret;
+	const char *const *allow;	 /* hosts the agent cannot do without; ends with NULL */
+	const struct agent_env *env;	 /* ends with a NULL name */
+	const char *const *env_withheld; /* names that must not be set in the room; ends with NULL */
+	const char *state_dir;		 /* below the execution context: "claude" */
+	const char *state_home;		 /* where that is mounted, below the room's HOME: ".claude" */
+
+	/* Appends the whole command line. argv[0] is `program`. Returns 0, -E_USAGE for a value that
+	 * the agent would take for an option, or -E_NO_MEMORY. */
+	int (*build_argv)(const struct agent_request *rq, const char *program,
+		struct agent_argv *ret, struct cloche_err *err);
+
+	/* Finds the program on the host. Fills ret, which the caller frees. Returns 0 or
+	 * -E_NOT_FOUND with a hint how to install it. */
+	int (*find)(const struct agent_search *s, struct agent_program *ret,
+		struct cloche_err *err);
+};
+
+/* The driver of that name (NULL: the first). Returns 0, or -E_USAGE with the names there are. */
+_warn_unused_ int agent_driver_get(const char *name, const struct agent_driver **ret,
+	struct cloche_err *err);
+
+/* All drivers, NULL-terminated. */
+const struct agent_driver *const *agent_drivers(void);
+
+/* The driver's environment as "NAME=value" strings for a room whose home is `home`. */
+_warn_unused_ int agent_driver_environ(const struct agent_driver *d, const char *home,
+	struct agent_argv *ret, struct cloche_err *err);
+
+/* True where the driver says that this variable must not reach the room. */
+bool agent_driver_withholds(const struct agent_driver *d, const char *name);

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* How a run of an agent ended.
+ *
+ * The first row that fits decides:
+ *
+ *  how the process ended | what the agent reported            | outcome            detail
+ *  ----------------------+------------------------------------+--------------------------------
+ *  1 by our timeout      | anything                           | timeout            -
+ *  2 we stopped it       | no result that is a success        | container_failed   cancelled
+ *  3 out of memory, or   |                                    |
+ *    killed after it     | no result event                    | container_failed   out_of_memory
+ *  4 any                 | result, error, "Prompt is too long"| prompt_too_long    -
+ *  5 any                 | result, error, API status 4xx that |
+ *                        |   is about the conversation        | session_corrupted  -
+ *  6 out of memory       | result, any other error; or a      |
+ *    and exit != 0       |   success                          | container_failed   out_of_memory
+ *  7 any                 | result, any other error            | container_failed   -
+ *  8 exit 0              | result, success                    | success            -
+ *  9 exit != 0           | result, success                    | container_failed   -
+ * 10 exit 0              | no result event                    | success            -
+ * 11 exit != 0           | none; marker "Prompt is too long"  | prompt_too_long    -
+ * 12 exit != 0           | none; marker "API Error: 4"        | session_corrupted  -
+ * 13 exit != 0           | none                               | container_failed   -
+ *
+ * A result is an error when is_error is true or its subtype begins with "error": the CLI reports a
+ * failed API request as subtype "success" with is_error true. The API status is api_error_status,
+ * else the number after a leading "API Error: " of the result's text. 401, 402, 403, 408 and 429 are
+ * about the account or the moment, not about the conversation: starting afresh would lose the
+ * session and mend nothing, so they are row 7. */
+
+#include "agent/transcript.h"
+
+enum agent_outcome {
+	AGENT_SUCCESS,
+	AGENT_TIMEOUT,
+	AGENT_PROMPT_TOO_LONG,
+	AGENT_SESSION_CORRUPTED,
+	AGENT_CONTAINER_FAILED,
+};
+
+enum agent_detail {
+	AGENT_DETAIL_NONE,
+	AGENT_DETAIL_CANCELLED,
+	AGENT_DETAIL_OUT_OF_MEMORY,
+};
+
+/* Marker strings seen in raw lines; only used where no result event came. */
+struct agent_markers {
+	bool prompt_too_long; /* "Prompt is too long" on standard output */
+	bool api_error_4;     /* "API Error: 4" on either */
+};
+
+/* Looks for the markers in one raw line. */
+void agent_markers_scan(struct agent_markers *m, struct str line, bool is_stderr);
+
+/* How the process ended. */
+struct agent_ending {
+	int exit_code;	 /* 128+n for a signal */
+	bool timed_out;	 /* we ended it because its time was over */
+	bool cancelled;	 /* we ended it because somebody asked */
+	bool oom_killed; /* the room ran out of memory */
+};
+
+/* Decides by the table above. *ret_detail may be NULL. Never fails. */
+enum agent_outcome agent_outcome_classify(const struct agent_ending *ending,
+	const struct agent_transcript *t, const struct agent_markers *m,
+	enum agent_detail *ret_detail);
+
+/* "success", "timeout", "prompt_too_long", "session_corrupted", "container_failed". */
+const char *agent_outcome_name(enum agent_outcome outcome);
+/* "cancelled", "out_of_memory"; NULL for none. */
+const char *agent_detail_name(enum agent_detail detail);
+/* What `cloche agent` exits with: 0, 124, 3, 4, 1. */
+int agent_outcome_exit_status(enum agent_outcome outcome);

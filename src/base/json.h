@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* JSON text from jansson values, as Python's json.dump writes it: members in their order, characters
+ * outside ASCII escaped, the shortest digits that read back as the same number. (jansson's own
+ * encoder writes 0.1 as 0.10000000000000001.) */
+
+#include "base/buf.h"
+#include <jansson.h>
+
+/* Adds value to out. indent 0 puts everything on one line (", " and ": " between), else each member
+ * stands on its own line, indented by that many spaces a level. Values nest at most as deep as
+ * jansson parses. Returns 0 or a negative errno of buf_add; out may then hold a part of it. */
+_warn_unused_ int json_text_write(struct buf *out, const json_t *value, unsigned indent);
+
+static inline void json_decrefp(json_t **p)
+{
+	json_decref(*p);
+}
+#define _cleanup_json_ _cleanup_(json_decrefp)
+
+/* View of a string value's bytes (a NUL inside is kept); the null view for any other type. */
+static inline struct str json_str(const json_t *value)
+{
+	return json_is_string(value) ? str_make(json_string_value(value), json_string_length(value))
+				     : STR_NULL;
+}
+
+/* The member's string, or the null view where it is missing or not a string. */
+static inline struct str json_str_at(const json_t *object, const char *key)
+{
+	return json_str(json_object_get(object, key));
+}
