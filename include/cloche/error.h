@@ -24,10 +24,10 @@ enum cloche_error_code {
 /* What went wrong. Allocated by the caller, filled by the function that failed; zero it (or use
  * CLOCHE_ERR_INIT) before the first use. Functions return 0, or the negated code. */
 typedef struct cloche_err {
-	int code;	    /* enum cloche_error_code */
-	int sys_errno;	    /* errno where a system call failed, else 0 */
+	int code;           /* enum cloche_error_code */
+	int sys_errno;      /* errno where a system call failed, else 0 */
 	char message[1024]; /* "create sandbox s-1: mount /workspace: No such file or directory" */
-	char hint[512];	    /* what to do next, or "" */
+	char hint[512];     /* what to do next, or "" */
 } cloche_err;
 
 #define CLOCHE_ERR_INIT                                                                            \

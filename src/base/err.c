@@ -13,7 +13,8 @@ static const char *errno_text(int errnum)
 	return text ? text : "Unknown error";
 }
 
-static void err_vset(struct cloche_err *err, int code, int errnum, const char *fmt, va_list ap)
+_printf_(4, 0) static void err_vset(
+	struct cloche_err *err, int code, int errnum, const char *fmt, va_list ap)
 {
 	int n;
 

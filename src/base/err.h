@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* The error object that crosses folders. Functions return 0 or a negative code; the last parameter
- * `struct cloche_err *err` is set once where the failure happened and wrapped with context on the way up.
- * Every function here accepts err == NULL and still returns the right code. */
+ * `struct cloche_err *err` is set once where the failure happened and wrapped with context on the
+ * way up. Every function here accepts err == NULL and still returns the right code. */
 
 #include "base/macro.h"
 #include <cloche/error.h>

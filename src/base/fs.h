@@ -7,7 +7,8 @@
 
 /* Reads a whole regular file (at most max bytes) below dirfd (or AT_FDCWD) into ret, which the
  * caller initialised. Symbolic links are followed. */
-_warn_unused_ int fs_read_file(int dirfd, const char *path, struct buf *ret, struct cloche_err *err);
+_warn_unused_ int fs_read_file(
+	int dirfd, const char *path, struct buf *ret, struct cloche_err *err);
 
 /* Writes a file whole or not at all: temporary name beside it, fsync where durable, rename. */
 _warn_unused_ int fs_write_atomic(int dirfd, const char *path, struct str data, unsigned mode,
@@ -20,7 +21,8 @@ _warn_unused_ int fs_mkdirs(const char *path, unsigned mode, struct cloche_err *
  * returns the descriptor. */
 _warn_unused_ int fs_open_private_dir(const char *path, struct cloche_err *err);
 
-/* Removes a tree below dirfd without following links; a missing one is fine. Returns 0 or -errno. */
+/* Removes a tree below dirfd without following links; a missing one is fine. Returns 0 or -errno.
+ */
 int fs_remove_tree(int dirfd, const char *name);
 
 /* "a/b" from parts, heap allocated; NULL on lack of memory. Absolute `b` replaces `a`. */

@@ -27,8 +27,7 @@
 		max_a_ > max_b_ ? max_a_ : max_b_;                                                 \
 	})
 
-#define container_of(ptr, type, member)                                                            \
-	((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+#define container_of(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
 /* Hands a pointer over: yields it and leaves NULL behind. */
 #define TAKE_PTR(p)                                                                                \
