@@ -28,7 +28,7 @@ struct agent_request {
 	const char *model;  /* NULL: AGENT_MODEL_DEFAULT */
 	const char *resume; /* session to continue */
 	const char *effort;
-	const char *system_prompt;	  /* instead of the agent's own */
+	const char *system_prompt;        /* instead of the agent's own */
 	const char *append_system_prompt; /* after the agent's own */
 	unsigned max_turns;
 };
@@ -51,7 +51,7 @@ struct agent_secret {
 
 /* A file or directory of the host that the room needs, read-only. */
 struct agent_mount {
-	char *source;	   /* on the host: absolute, symbolic links resolved */
+	char *source;      /* on the host: absolute, symbolic links resolved */
 	char *destination; /* in the room */
 };
 
@@ -76,29 +76,30 @@ struct agent_search {
 };
 
 struct agent_driver {
-	const char *name;	 /* "claude-code" */
+	const char *name;        /* "claude-code" */
 	const char *description; /* one line */
 	const struct agent_secret *secret;
-	const char *const *allow;	 /* hosts the agent cannot do without; ends with NULL */
-	const struct agent_env *env;	 /* ends with a NULL name */
-	const char *const *env_withheld; /* names that must not be set in the room; ends with NULL */
-	const char *state_dir;		 /* below the execution context: "claude" */
-	const char *state_home;		 /* where that is mounted, below the room's HOME: ".claude" */
+	const char *const *allow;    /* hosts the agent cannot do without; ends with NULL */
+	const struct agent_env *env; /* ends with a NULL name */
+	const char *const
+		*env_withheld;  /* names that must not be set in the room; ends with NULL */
+	const char *state_dir;  /* below the execution context: "claude" */
+	const char *state_home; /* where that is mounted, below the room's HOME: ".claude" */
 
-	/* Appends the whole command line. argv[0] is `program`. Returns 0, -E_USAGE for a value that
-	 * the agent would take for an option, or -E_NO_MEMORY. */
+	/* Appends the whole command line. argv[0] is `program`. Returns 0, -E_USAGE for a value
+	 * that the agent would take for an option, or -E_NO_MEMORY. */
 	int (*build_argv)(const struct agent_request *rq, const char *program,
 		struct agent_argv *ret, struct cloche_err *err);
 
 	/* Finds the program on the host. Fills ret, which the caller frees. Returns 0 or
 	 * -E_NOT_FOUND with a hint how to install it. */
-	int (*find)(const struct agent_search *s, struct agent_program *ret,
-		struct cloche_err *err);
+	int (*find)(
+		const struct agent_search *s, struct agent_program *ret, struct cloche_err *err);
 };
 
 /* The driver of that name (NULL: the first). Returns 0, or -E_USAGE with the names there are. */
-_warn_unused_ int agent_driver_get(const char *name, const struct agent_driver **ret,
-	struct cloche_err *err);
+_warn_unused_ int agent_driver_get(
+	const char *name, const struct agent_driver **ret, struct cloche_err *err);
 
 /* All drivers, NULL-terminated. */
 const struct agent_driver *const *agent_drivers(void);

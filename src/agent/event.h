@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* One event of an agent's output in the stream-json form: a JSON object on a line, told apart by its
- * member "type". What is not known is kept as it came; what has the wrong type reads as empty. */
+/* One event of an agent's output in the stream-json form: a JSON object on a line, told apart by
+ * its member "type". What is not known is kept as it came; what has the wrong type reads as empty.
+ */
 
 #include "base/err.h"
 #include "base/json.h"
@@ -23,12 +24,12 @@ enum agent_block_type {
 /* A content block of an assistant or user message. Everything is borrowed from the event's raw. */
 struct agent_block {
 	enum agent_block_type type;
-	struct str text;	   /* text: the text */
-	struct str id;		   /* tool_use: its id; tool_result: the id it answers */
-	struct str name;	   /* tool_use: the tool */
-	const json_t *input;	   /* tool_use: an object, or NULL */
-	const json_t *content;	   /* tool_result: a string or an array, or NULL */
-	bool is_error;		   /* tool_result */
+	struct str text;       /* text: the text */
+	struct str id;         /* tool_use: its id; tool_result: the id it answers */
+	struct str name;       /* tool_use: the tool */
+	const json_t *input;   /* tool_use: an object, or NULL */
+	const json_t *content; /* tool_result: a string or an array, or NULL */
+	bool is_error;         /* tool_result */
 };
 
 /* Views are borrowed from raw and live as long as the event. Strings that are missing are empty. */
@@ -39,7 +40,7 @@ struct agent_event {
 	struct str subtype;
 	struct str session_id;
 	struct str parent_tool_use_id; /* not empty: a subagent speaks */
-	struct agent_block *blocks;    /* assistant and user only; other kinds of block are left out */
+	struct agent_block *blocks; /* assistant and user only; other kinds of block are left out */
 	size_t blocks_n;
 	size_t size; /* bytes of the line */
 };
@@ -48,12 +49,12 @@ struct agent_event {
  * *ret, or 1 where the line is no event (not JSON, not an object, no string "type"), or
  * -E_NO_MEMORY. Bytes that are not UTF-8 and lone surrogate escapes become U+FFFD instead of
  * costing the event; integers beyond 64 bits become reals. */
-_warn_unused_ int agent_event_parse(struct str line, struct agent_event **ret,
-	struct cloche_err *err);
+_warn_unused_ int agent_event_parse(
+	struct str line, struct agent_event **ret, struct cloche_err *err);
 
 /* Wraps an object that was parsed before (takes a new reference). Returns as agent_event_parse. */
-_warn_unused_ int agent_event_from_json(json_t *object, struct agent_event **ret,
-	struct cloche_err *err);
+_warn_unused_ int agent_event_from_json(
+	json_t *object, struct agent_event **ret, struct cloche_err *err);
 
 /* Frees the event and its reference to raw. NULL is fine. Returns NULL. */
 struct agent_event *agent_event_free(struct agent_event *e);

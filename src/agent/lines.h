@@ -10,8 +10,8 @@
 
 struct lines {
 	struct buf partial; /* the line under way */
-	bool skipping;	    /* inside a line that was too long */
-	uint64_t count;	    /* lines delivered */
+	bool skipping;      /* inside a line that was too long */
+	uint64_t count;     /* lines delivered */
 	uint64_t dropped;   /* lines that were too long */
 };
 

@@ -25,8 +25,8 @@
  *
  * A result is an error when is_error is true or its subtype begins with "error": the CLI reports a
  * failed API request as subtype "success" with is_error true. The API status is api_error_status,
- * else the number after a leading "API Error: " of the result's text. 401, 402, 403, 408 and 429 are
- * about the account or the moment, not about the conversation: starting afresh would lose the
+ * else the number after a leading "API Error: " of the result's text. 401, 402, 403, 408 and 429
+ * are about the account or the moment, not about the conversation: starting afresh would lose the
  * session and mend nothing, so they are row 7. */
 
 #include "agent/transcript.h"
@@ -56,9 +56,9 @@ void agent_markers_scan(struct agent_markers *m, struct str line, bool is_stderr
 
 /* How the process ended. */
 struct agent_ending {
-	int exit_code;	 /* 128+n for a signal */
-	bool timed_out;	 /* we ended it because its time was over */
-	bool cancelled;	 /* we ended it because somebody asked */
+	int exit_code;   /* 128+n for a signal */
+	bool timed_out;  /* we ended it because its time was over */
+	bool cancelled;  /* we ended it because somebody asked */
 	bool oom_killed; /* the room ran out of memory */
 };
 

@@ -23,13 +23,13 @@ struct agent_texts {
 
 /* Read its members, change them only by the functions below. */
 struct agent_transcript {
-	json_t *events;	      /* array of raw events in order, owned */
+	json_t *events;       /* array of raw events in order, owned */
 	size_t max, kept;     /* bytes of lines allowed and kept */
 	uint64_t events_lost; /* events beyond max: counted, not kept */
 
 	char *result_session_id; /* of the last result event that had one; NULL: none */
-	char *init_session_id;	 /* of the last system/init event; NULL: none */
-	char *model;		 /* as system/init says; NULL: none */
+	char *init_session_id;   /* of the last system/init event; NULL: none */
+	char *model;             /* as system/init says; NULL: none */
 
 	unsigned results; /* result events seen */
 	/* Of the result events: duration and turns are sums, the rest is the last one's. Members of
@@ -37,13 +37,13 @@ struct agent_transcript {
 	uint64_t duration_ms;
 	uint64_t num_turns;
 	double total_cost_usd;
-	json_t *usage;	      /* object, owned; NULL: none */
+	json_t *usage; /* object, owned; NULL: none */
 	bool is_error;
 	int api_error_status; /* HTTP status of the failed API request; 0: none given */
-	char *subtype;	      /* "success", "error_max_turns", …; NULL: none */
-	char *result;	      /* its text; NULL: none */
+	char *subtype;        /* "success", "error_max_turns", …; NULL: none */
+	char *result;         /* its text; NULL: none */
 
-	struct agent_texts said;    /* by assistant events */
+	struct agent_texts said;         /* by assistant events */
 	struct agent_texts results_said; /* by result events */
 	uint64_t tool_uses, tool_errors;
 	uint64_t web_search_count, web_fetch_count;
@@ -51,8 +51,8 @@ struct agent_transcript {
 };
 
 /* max: AGENT_TRANSCRIPT_MAX, or another limit on the bytes of events kept. */
-_warn_unused_ int agent_transcript_init(struct agent_transcript *t, size_t max,
-	struct cloche_err *err);
+_warn_unused_ int agent_transcript_init(
+	struct agent_transcript *t, size_t max, struct cloche_err *err);
 void agent_transcript_done(struct agent_transcript *t);
 static inline void agent_transcript_donep(struct agent_transcript *t)
 {
@@ -60,24 +60,25 @@ static inline void agent_transcript_donep(struct agent_transcript *t)
 }
 
 /* Takes the next event into account (keeps a reference to its raw). Returns 0 or -E_NO_MEMORY. */
-_warn_unused_ int agent_transcript_add(struct agent_transcript *t, const struct agent_event *e,
-	struct cloche_err *err);
+_warn_unused_ int agent_transcript_add(
+	struct agent_transcript *t, const struct agent_event *e, struct cloche_err *err);
 
 /* The session to resume: the result's, else that of system/init; NULL where there was neither.
  * Borrowed. */
 const char *agent_transcript_session_id(const struct agent_transcript *t);
 
-/* The answer of a run that succeeded, a new string in *ret, never empty of meaning: it falls back to
- * AGENT_NO_OUTPUT. Where several results have text, all of them; else the last thing said, together
- * with an earlier, much longer one and all since (an agent often ends with a short remark). */
-_warn_unused_ int agent_transcript_response(const struct agent_transcript *t, char **ret,
-	struct cloche_err *err);
+/* The answer of a run that succeeded, a new string in *ret, never empty of meaning: it falls back
+ * to AGENT_NO_OUTPUT. Where several results have text, all of them; else the last thing said,
+ * together with an earlier, much longer one and all since (an agent often ends with a short
+ * remark). */
+_warn_unused_ int agent_transcript_response(
+	const struct agent_transcript *t, char **ret, struct cloche_err *err);
 
 /* Why a run failed in at most ten lines: a new string in *ret, or NULL where nothing was said. */
-_warn_unused_ int agent_transcript_error_summary(const struct agent_transcript *t, char **ret,
-	struct cloche_err *err);
+_warn_unused_ int agent_transcript_error_summary(
+	const struct agent_transcript *t, char **ret, struct cloche_err *err);
 
 /* An object {input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens, and
  * what else the result had}, a new reference in *ret; counts of a wrong type are 0. */
-_warn_unused_ int agent_transcript_usage(const struct agent_transcript *t, json_t **ret,
-	struct cloche_err *err);
+_warn_unused_ int agent_transcript_usage(
+	const struct agent_transcript *t, json_t **ret, struct cloche_err *err);

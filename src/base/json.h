@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* JSON text from jansson values, as Python's json.dump writes it: members in their order, characters
- * outside ASCII escaped, the shortest digits that read back as the same number. (jansson's own
- * encoder writes 0.1 as 0.10000000000000001.) */
+/* JSON text from jansson values, as Python's json.dump writes it: members in their order,
+ * characters outside ASCII escaped, the shortest digits that read back as the same number.
+ * (jansson's own encoder writes 0.1 as 0.10000000000000001.) */
 
 #include "base/buf.h"
 #include <jansson.h>

@@ -2,10 +2,10 @@
 #pragma once
 /* The execution context on disk: a directory with
  *
- *   context.json   who it is, the model, and every reply with its events; whole, atomically replaced
- *   events.jsonl   the events of the replies as they came, one a line, a blank line between replies
- *   claude/        the agent's own state (mounted into the room; we never read it)
- *   .lock          held while somebody uses the directory
+ *   context.json   who it is, the model, and every reply with its events; whole, atomically
+ * replaced events.jsonl   the events of the replies as they came, one a line, a blank line between
+ * replies claude/        the agent's own state (mounted into the room; we never read it) .lock held
+ * while somebody uses the directory
  *
  * Of a run the order is: session_open, session_begin_reply (context.json says that a reply is under
  * way), session_add_event for each event, session_finish_reply. After a crash in between the next
@@ -28,10 +28,10 @@ struct session;
 /* Opens (makes, where missing) the directory, takes its lock, loads what is there and finishes a
  * reply that a crash left. context_id names a new context (NULL: a new id is made); for an existing
  * one it is ignored unless it differs, which is -E_USAGE. Returns 0, -E_BUSY while another process
- * uses the directory, -E_CORRUPT (the damaged file was kept as context.json.damaged-…; open again to
- * start afresh), or another error. */
-_warn_unused_ int session_open(const char *dir, const char *context_id, struct session **ret,
-	struct cloche_err *err);
+ * uses the directory, -E_CORRUPT (the damaged file was kept as context.json.damaged-…; open again
+ * to start afresh), or another error. */
+_warn_unused_ int session_open(
+	const char *dir, const char *context_id, struct session **ret, struct cloche_err *err);
 
 /* Reads without lock and without changing anything, for looking at a context that may be in use.
  * Returns 0; -E_NOT_FOUND where there is none; -E_CORRUPT. Functions that write fail with
@@ -73,10 +73,10 @@ struct session_reply {
 	uint64_t duration_ms, num_turns;
 	double total_cost_usd;
 	bool is_error;
-	const json_t *usage;	   /* object or NULL (all zero) */
+	const json_t *usage;       /* object or NULL (all zero) */
 	const char *request_text;  /* NULL: null */
 	const char *response_text; /* NULL: null */
-	const json_t *events;	   /* array of raw events, or NULL for none */
+	const json_t *events;      /* array of raw events, or NULL for none */
 };
 
 /* Fills ret from a transcript: everything that a run reported. Strings are borrowed from t, and
@@ -86,18 +86,18 @@ _warn_unused_ int session_reply_from(const struct agent_transcript *t, enum agen
 	struct session_reply *ret, json_t **ret_usage, struct cloche_err *err);
 
 /* Appends an unfinished reply with the request and writes the file; opens events.jsonl. */
-_warn_unused_ int session_begin_reply(struct session *s, const char *request_text,
-	struct cloche_err *err);
+_warn_unused_ int session_begin_reply(
+	struct session *s, const char *request_text, struct cloche_err *err);
 
 /* Appends an event of the reply under way to events.jsonl; context.json is not touched. */
-_warn_unused_ int session_add_event(struct session *s, const struct agent_event *e,
-	struct cloche_err *err);
+_warn_unused_ int session_add_event(
+	struct session *s, const struct agent_event *e, struct cloche_err *err);
 
 /* Replaces the reply under way by the finished one and writes the file. */
-_warn_unused_ int session_finish_reply(struct session *s, const struct session_reply *reply,
-	struct cloche_err *err);
+_warn_unused_ int session_finish_reply(
+	struct session *s, const struct session_reply *reply, struct cloche_err *err);
 
 /* Without begin and finish: replaces the last reply where its request text is the same, else
  * appends; then writes the file. */
-_warn_unused_ int session_update_or_add_reply(struct session *s, const struct session_reply *reply,
-	struct cloche_err *err);
+_warn_unused_ int session_update_or_add_reply(
+	struct session *s, const struct session_reply *reply, struct cloche_err *err);

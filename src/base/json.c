@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/json.h"
+#include "base/utf8.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* Deeper than jansson's parser goes; only a value built by hand could pass it. */
+#define DEPTH_MAX 2100
+
+struct writer {
+	struct buf *out;
+	unsigned indent;
+};
+
+static int write_value(struct writer *w, const json_t *v, unsigned depth);
+
+static int write_escape(struct buf *out, uint32_t cp)
+{
+	if (cp < 0x10000)
+		return buf_printf(out, "\\u%04x", cp);
+	cp -= 0x10000;
+	return buf_printf(out, "\\u%04x\\u%04x", 0xd800 + (cp >> 10), 0xdc00 + (cp & 0x3ff));
+}
+
+static int write_char(struct buf *out, uint32_t cp)
+{
+	switch (cp) {
+	case '"':
+		return buf_add(out, "\\\"", 2);
+	case '\\':
+		return buf_add(out, "\\\\", 2);
+	case '\b':
+		return buf_add(out, "\\b", 2);
+	case '\f':
+		return buf_add(out, "\\f", 2);
+	case '\n':
+		return buf_add(out, "\\n", 2);
+	case '\r':
+		return buf_add(out, "\\r", 2);
+	case '\t':
+		return buf_add(out, "\\t", 2);
+	default:
+		return write_escape(out, cp);
+	}
+}
+
+/* Bytes that stand for themselves are added in runs: texts are long and mostly plain. */
+static size_t plain_run(struct str s)
+{
+	size_t n = 0;
+
+	while (n < s.n) {
+		unsigned char c = (unsigned char)s.p[n];
+
+		if (c < 0x20 || c >= 0x80 || c == '"' || c == '\\')
+			break;
+		n++;
+	}
+	return n;
+}
+
+static int write_string(struct buf *out, struct str s)
+{
+	int r = buf_add_char(out, '"');
+
+	while (r == 0 && s.n > 0) {
+		size_t n = plain_run(s);
+		uint32_t cp = 0xfffd;
+
+		if (n > 0) {
+			r = buf_add(out, s.p, n);
+		} else {
+			n = MAX(utf8_decode(s, &cp), (size_t)1);
+			r = write_char(out, cp);
+		}
+		s = str_from_index(s, n);
+	}
+	return r < 0 ? r : buf_add_char(out, '"');
+}
+
+/* The fewest of 15 to 17 digits that read back as the same double; 17 always do (IEEE 754). */
+static int write_real(struct buf *out, double v)
+{
+	char text[40];
+	bool marked = false;
+	int n = 0;
+
+	if (!isfinite(v))
+		return buf_add(out, "null", 4);
+	for (int digits = 15; digits <= 17; digits++) {
+		n = snprintf(text, sizeof(text), "%.*g", digits, v);
+		if (strtod(text, NULL) == v)
+			break;
+	}
+	for (int i = 0; i < n; i++) {
+		bool digit = (text[i] >= '0' && text[i] <= '9') || text[i] == '-' || text[i] == '+';
+
+		if (!digit && text[i] != 'e')
+			text[i] = '.'; /* whatever the locale has there */
+		marked = marked || text[i] == '.' || text[i] == 'e';
+	}
+	if (!marked) {
+		memcpy(text + n, ".0", 2);
+		n += 2;
+	}
+	return buf_add(out, text, (size_t)n);
+}
+
+/* What stands before a member (first or not) and, with `last`, before the closing bracket. */
+static int write_break(struct writer *w, unsigned depth, bool first, bool last)
+{
+	int r = 0;
+
+	if (!first && !last)
+		r = w->indent ? buf_add_char(w->out, ',') : buf_add(w->out, ", ", 2);
+	if (r == 0 && w->indent) {
+		r = buf_add_char(w->out, '\n');
+		for (unsigned i = 0; r == 0 && i < depth * w->indent; i++)
+			r = buf_add_char(w->out, ' ');
+	}
+	return r;
+}
+
+static int write_object(struct writer *w, const json_t *v, unsigned depth)
+{
+	/* Iteration changes nothing, though jansson's signatures do not say so. */
+	json_t *object = (json_t *)(uintptr_t)v;
+	bool first = true;
+	int r;
+
+	if (json_object_size(v) == 0)
+		return buf_add(w->out, "{}", 2);
+	r = buf_add_char(w->out, '{');
+	for (void *it = json_object_iter(object); r == 0 && it;
+		it = json_object_iter_next(object, it)) {
+		r = write_break(w, depth + 1, first, false);
+		if (r == 0)
+			r = write_string(w->out, str_from(json_object_iter_key(it)));
+		if (r == 0)
+			r = buf_add(w->out, ": ", 2);
+		if (r == 0)
+			r = write_value(w, json_object_iter_value(it), depth + 1);
+		first = false;
+	}
+	if (r == 0)
+		r = write_break(w, depth, false, true);
+	return r < 0 ? r : buf_add_char(w->out, '}');
+}
+
+static int write_array(struct writer *w, const json_t *v, unsigned depth)
+{
+	size_t n = json_array_size(v);
+	int r;
+
+	if (n == 0)
+		return buf_add(w->out, "[]", 2);
+	r = buf_add_char(w->out, '[');
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		r = write_break(w, depth + 1, i == 0, false);
+		if (r == 0)
+			r = write_value(w, json_array_get(v, i), depth + 1);
+	}
+	if (r == 0)
+		r = write_break(w, depth, false, true);
+	return r < 0 ? r : buf_add_char(w->out, ']');
+}
+
+static int write_value(struct writer *w, const json_t *v, unsigned depth)
+{
+	if (depth > DEPTH_MAX)
+		return -E2BIG;
+	switch (v ? json_typeof(v) : JSON_NULL) {
+	case JSON_OBJECT:
+		return write_object(w, v, depth);
+	case JSON_ARRAY:
+		return write_array(w, v, depth);
+	case JSON_STRING:
+		return write_string(w->out, json_str(v));
+	case JSON_INTEGER:
+		return buf_printf(w->out, "%" JSON_INTEGER_FORMAT, json_integer_value(v));
+	case JSON_REAL:
+		return write_real(w->out, json_real_value(v));
+	case JSON_TRUE:
+		return buf_add(w->out, "true", 4);
+	case JSON_FALSE:
+		return buf_add(w->out, "false", 5);
+	case JSON_NULL:
+	default:
+		return buf_add(w->out, "null", 4);
+	}
+}
+
+int json_text_write(struct buf *out, const json_t *value, unsigned indent)
+{
+	struct writer w = {.out = out, .indent = indent};
+
+	return write_value(&w, value, 0);
+}
