@@ -12,10 +12,6 @@
  * jansson parses. Returns 0 or a negative errno of buf_add; out may then hold a part of it. */
 _warn_unused_ int json_text_write(struct buf *out, const json_t *value, unsigned indent);
 
-static inline void json_decrefp(json_t **p)
-{
-	json_decref(*p);
-}
 #define _cleanup_json_ _cleanup_(json_decrefp)
 
 /* View of a string value's bytes (a NUL inside is kept); the null view for any other type. */
