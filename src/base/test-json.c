@@ -2,8 +2,6 @@
 #include "base/json.h"
 #include "tap.h"
 
-#include <math.h>
-
 static void check_text(const char *text, unsigned indent, const char *want)
 {
 	_cleanup_(buf_donep) struct buf out = BUF_INIT(1 << 20);
@@ -35,7 +33,7 @@ static void test_reals_are_short_and_exact(void)
 	check_text("-1.5e-7", 0, "-1.5e-07");
 	for (unsigned i = 1; i < 2000; i++) {
 		_cleanup_(buf_donep) struct buf out = BUF_INIT(100);
-		double v = sqrt((double)i) / (1U + i % 97);
+		double v = (double)i / (1U + i % 97);
 		_cleanup_json_ json_t *j = json_real(v);
 
 		check_int(json_text_write(&out, j, 0), 0);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/utf8.h"
+#include "base/macro.h"
 
 size_t utf8_decode(struct str s, uint32_t *ret)
 {
