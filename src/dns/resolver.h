@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Resolves names for upstream connections: DNS by c-ares, and the hosts file, read once. After
+ * dns_resolver_new() no file is opened, so that the process may close itself off.
+ *
+ * It owns no loop: `watch` says which descriptors to wait for, and the owner calls
+ * dns_resolver_ready() when one is ready and dns_resolver_tick() when dns_resolver_next_usec() has
+ * come. */
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/str.h"
+#include <netinet/in.h>
+#include <stdbool.h>
+
+#define DNS_ADDRS_MAX 16                    /* addresses kept of one name */
+#define DNS_TIMEOUT_USEC (5 * USEC_PER_SEC) /* of one lookup in all */
+#define DNS_CACHE_NAMES 1024
+
+struct dns_resolver_config {
+	const char *servers;    /* "127.0.0.1:5353,..."; NULL: as in /etc/resolv.conf */
+	const char *hosts_path; /* NULL: /etc/hosts; "": none */
+	uint64_t timeout_usec;  /* 0: DNS_TIMEOUT_USEC */
+	unsigned cache_names;   /* 0: DNS_CACHE_NAMES */
+	/* Wait for this descriptor to become readable, writable; neither: it is about to be closed,
+	 * forget it. Called from within any function below. */
+	void (*watch)(void *arg, int fd, bool readable, bool writable);
+	void *arg;
+};
+
+/* Port is 0 in each address. */
+struct dns_result {
+	unsigned n;
+	union dns_addr {
+		struct sockaddr sa;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+	} addrs[DNS_ADDRS_MAX];
+	uint64_t expires_usec; /* CLOCK_MONOTONIC; not to be used after it */
+};
+
+struct dns_resolver;
+struct dns_lookup;
+
+/* Called once for a lookup that was started. r: 0 and a result (n > 0, borrowed for the call), or
+ * negative and err: -E_NOT_FOUND (no such name, or no address), -E_NETWORK (no answer, time over),
+ * -E_NO_MEMORY. The lookup is gone then. */
+struct dns_lookup_handler {
+	void (*done)(
+		void *arg, int r, const struct dns_result *result, const struct cloche_err *err);
+	void *arg;
+};
+
+/* Copies what it needs of config. */
+_warn_unused_ int dns_resolver_new(const struct dns_resolver_config *config,
+	struct dns_resolver **ret, struct cloche_err *err);
+/* Drops lookups under way without calling back. Takes NULL. */
+void dns_resolver_free(struct dns_resolver *r);
+DEFINE_CLEANUP(struct dns_resolver, dns_resolver_free)
+
+/* Resolves an absolute name (letters, digits, '-', '_', dots; no search list) to v4 and v6
+ * addresses, in the order in which the servers gave them. Returns 1 with *ret_now filled where the
+ * answer is known already; 0 where done will be called later, never from within this call, with
+ * *ret_lookup to cancel it; negative with err. An address as text (v6 without brackets) is its own
+ * answer. */
+_warn_unused_ int dns_resolver_lookup(struct dns_resolver *r, struct str name, dns_lookup_done done,
+	void *arg, struct dns_result *ret_now, struct dns_lookup **ret_lookup,
+	struct cloche_err *err);
+/* done will not be called. Takes NULL. */
+void dns_lookup_cancel(struct dns_lookup *lookup);
+
+void dns_resolver_ready(struct dns_resolver *r, int fd, bool readable, bool writable);
+/* When dns_resolver_tick() is due (CLOCK_MONOTONIC), USEC_INFINITY: nothing is under way. It
+ * changes with every call of the functions here. */
+uint64_t dns_resolver_next_usec(const struct dns_resolver *r);
+void dns_resolver_tick(struct dns_resolver *r);

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Strict decoder of the chunked transfer coding (RFC 9112 7.1), resumable at any byte, without
+ * copying: data comes out as views into the input. */
+
+#include "http/h1.h"
+
+enum chunked_result {
+	CHUNKED_MORE,  /* the input is used up */
+	CHUNKED_DATA,  /* *ret_data is a piece of the body, not empty; call again */
+	CHUNKED_DONE,  /* the body and its trailers have ended; what is left of in is not ours */
+	CHUNKED_ERROR, /* d->error says why; nothing after this can be trusted */
+};
+
+enum chunked_error {
+	CHUNKED_E_OK,
+	CHUNKED_E_SIZE,      /* not 1 to 8 hexadecimal digits, or an extension */
+	CHUNKED_E_LINE_END,  /* CR LF missing */
+	CHUNKED_E_TRAILER,   /* malformed or too large trailers: d->trailer_error */
+	CHUNKED_E_TRUNCATED, /* the connection ended early (set by http_body_eof) */
+};
+
+struct chunked_decoder {
+	uint8_t state, digits;
+	enum chunked_error error;
+	enum h1_error trailer_error;
+	uint64_t left;                /* of this chunk */
+	struct http_fields *trailers; /* borrowed, or NULL: checked and dropped */
+	struct buf line;              /* an unfinished trailer line */
+	size_t trailer_bytes;
+	unsigned trailer_count;
+};
+
+/* trailers is borrowed, cleared, and filled with those trailers that may be passed on: names that
+ * frame, route, authenticate or change how the body is read are dropped (RFC 9110 6.5.1). */
+void chunked_init(struct chunked_decoder *d, struct http_fields *trailers);
+/* Frees what a half-read trailer line holds. */
+void chunked_done(struct chunked_decoder *d);
+/* Takes bytes off the front of *in. */
+enum chunked_result chunked_read(struct chunked_decoder *d, struct str *in, struct str *ret_data);
+const char *chunked_error_text(const struct chunked_decoder *d);
+/* Whether a field of this name may stand in a trailer section. */
+bool http_is_trailer_name(struct str name);

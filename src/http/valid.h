@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What may stand in a message (RFC 9110 5, RFC 9112 3). Used by the parser, by the writer, and by
+ * whoever takes typed parts from a peer that it does not trust. */
+
+#include "base/macro.h"
+#include "base/str.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+/* One or more tchar (RFC 9110 5.6.2). */
+bool http_is_token(struct str s);
+/* A token of at most HTTP_METHOD_MAX bytes. */
+bool http_is_method(struct str s);
+/* A token of at most HTTP_NAME_MAX bytes. */
+bool http_is_field_name(struct str s);
+/* Empty, or tab, space, 0x21-0x7e and 0x80-0xff with no blank at either end; at most
+ * HTTP_VALUE_MAX bytes. So never CR, LF, NUL or another control. */
+bool http_is_field_value(struct str s);
+/* "*", or "/" and then bytes 0x21-0x7e but '#'; at most HTTP_TARGET_MAX. Dots, escapes and
+ * backslashes are judged by policy, not here. */
+bool http_is_target(struct str s);
+/* 100 to 599. */
+bool http_is_status(unsigned status);
+/* Tab, space, 0x21-0x7e, 0x80-0xff; at most HTTP_REASON_MAX. */
+bool http_is_reason(struct str s);
+/* A host as in an authority: labels of letters, digits, '-' and '_' with single dots between (one
+ * at the end is allowed), or an IPv6 address in brackets. Whether it is canonical, or a disguised
+ * IPv4 address, is judged by policy. */
+bool http_is_host(struct str s);
+/* Splits "host", "host:port", "[v6]:port". Port: 1 to 65535 without leading zeros; 0 is returned
+ * where none is given. Views into s. Returns 0 or -EINVAL; ret_* are untouched on failure. */
+_warn_unused_ int http_parse_authority(struct str s, struct str *ret_host, uint16_t *ret_port);
+/* A Content-Length: decimal digits, at most INT64_MAX. Returns 0 or -EINVAL. */
+_warn_unused_ int http_parse_length(struct str s, uint64_t *ret);
+/* Takes the next element off a comma-separated list, trimmed; empty ones are skipped. */
+bool http_list_next(struct str *list, struct str *ret);
+/* Whether the list has this token (case ignored). */
+bool http_list_has(struct str list, struct str token);
