@@ -60,13 +60,13 @@ DEFINE_CLEANUP(struct dns_resolver, dns_resolver_free)
 
 /* Resolves an absolute name (letters, digits, '-', '_', dots; no search list) to v4 and v6
  * addresses, in the order in which the servers gave them. Returns 1 with *ret_now filled where the
- * answer is known already; 0 where done will be called later, never from within this call, with
- * *ret_lookup to cancel it; negative with err. An address as text (v6 without brackets) is its own
- * answer. */
-_warn_unused_ int dns_resolver_lookup(struct dns_resolver *r, struct str name, dns_lookup_done done,
-	void *arg, struct dns_result *ret_now, struct dns_lookup **ret_lookup,
-	struct cloche_err *err);
-/* done will not be called. Takes NULL. */
+ * answer is known already; 0 where handler.done will be called later, never from within this call,
+ * with *ret_lookup to cancel it; negative with err. An address as text (v6 without brackets) is its
+ * own answer. */
+_warn_unused_ int dns_resolver_lookup(struct dns_resolver *r, struct str name,
+	struct dns_lookup_handler handler, struct dns_result *ret_now,
+	struct dns_lookup **ret_lookup, struct cloche_err *err);
+/* handler.done will not be called. Takes NULL. */
 void dns_lookup_cancel(struct dns_lookup *lookup);
 
 void dns_resolver_ready(struct dns_resolver *r, int fd, bool readable, bool writable);
