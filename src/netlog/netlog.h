@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The network log: one line an event, in the plain form that people and older tools read, and as
+ * JSON Lines. Whatever comes from the room or a network is escaped in both (base/escape.h in the
+ * plain form, pure ASCII JSON in the other), so no event can look like another or reach a terminal.
+ */
+
+#include "base/buf.h"
+#include "base/macro.h"
+#include "base/str.h"
+
+/* A line is never longer, newline included; long fields are cut and end in "...". */
+#define NETLOG_LINE_MAX 2048
+
+enum netlog_kind {
+	NETLOG_REQUEST,    /* ALLOWED|BLOCKED METHOD URL -> STATUS[ (note)][ annotations] */
+	NETLOG_CONNECT,    /* refused connection: BLOCKED CONNECT HOST:PORT -> 403 (note) */
+	NETLOG_TUNNEL,     /* ALLOWED CONNECT HOST:PORT -> 200 [tunnel] */
+	NETLOG_DNS,        /* DNS TYPE NAME -> ANSWER */
+	NETLOG_STRIPPED,   /* STRIPPED header 'NAME' from METHOD URL (foreign credential blocked) */
+	NETLOG_COLLAPSED,  /* COLLAPSED N duplicate 'NAME' headers in METHOD URL (...) */
+	NETLOG_ERROR,      /* ERROR METHOD URL -> NOTE */
+	NETLOG_WARNING,    /* WARNING: NOTE */
+	NETLOG_TASK_START, /* === TASK START 2026-01-31T12:00:00Z === */
+	NETLOG_TASK_END,   /* === TASK END 2026-01-31T12:00:00Z === */
+	NETLOG_SUPPRESSED, /* WARNING: N events suppressed (flood) */
+	NETLOG_OTHER,      /* reader only: a line that is none of these */
+};
+
+/* One event; all views are borrowed. Zero what does not apply. */
+struct netlog_event {
+	enum netlog_kind kind;
+	uint64_t time_usec;     /* wall clock; 0: the writer fills in now */
+	bool allowed;           /* request */
+	struct str method, url; /* url as the client meant it: scheme://host[:port]/path?query */
+	struct str host;
+	uint16_t port;
+	int status;        /* 0: none */
+	struct str rule;   /* label of the rule that decided, or came nearest */
+	struct str reason; /* policy_reason_word(), "ssrf", ...; JSON only */
+	struct str note; /* short text: "host mismatch: header=a, url=b", upstream error, warning */
+	struct str name; /* header (stripped, collapsed), DNS name */
+	struct str type; /* DNS type */
+	struct str answer; /* DNS answer */
+	uint64_t count;    /* collapsed, suppressed */
+	bool has_transfer; /* the next three are known */
+	uint64_t duration_usec, bytes_in,
+		bytes_out; /* in: towards the room; out: to the upstream */
+	unsigned masked, dropped, collapsed, scrubbed;
+};
+
+struct netlog_config {
+	int plain_fd, json_fd; /* opened with O_APPEND by someone else; -1: not wanted; borrowed */
+	int live_fd; /* plain lines behind "[net] ", best effort; -1: not wanted; borrowed */
+	/* Events other than allowed requests and task marks: at most so many a second on average
+	 * with that burst; 0: no limit. What is over is counted and said once a second at most. */
+	unsigned flood_per_sec, flood_burst;
+};
+
+#define NETLOG_CONFIG_DEFAULT                                                                      \
+	((struct netlog_config){.plain_fd = -1,                                                    \
+		.json_fd = -1,                                                                     \
+		.live_fd = -1,                                                                     \
+		.flood_per_sec = 200,                                                              \
+		.flood_burst = 2000})
+
+struct netlog;
+
+/* NULL on lack of memory. Copies config. */
+struct netlog *netlog_new(const struct netlog_config *config);
+/* Says what is still suppressed, frees. Does not close the descriptors. Returns NULL. */
+struct netlog *netlog_free(struct netlog *log);
+DEFINE_CLEANUP(struct netlog, netlog_free)
+
+/* Writes an event: one write() a form. Returns 0 (also when the flood limit swallowed it), or
+ * -errno when a log could not be written whole (disk full): then the event is not on record and a
+ * request must not go on. After a torn write the next one starts on a new line. */
+_warn_unused_ int netlog_write(struct netlog *log, const struct netlog_event *ev);
+
+/* Writes what is due about suppressed events; call it about once a second while idle. As
+ * netlog_write. */
+_warn_unused_ int netlog_tick(struct netlog *log);
+
+/* Counts of everything that was passed to netlog_write, suppressed or not. */
+struct netlog_counts {
+	uint64_t allowed, blocked, dns, errors, suppressed;
+};
+struct netlog_counts netlog_counts(const struct netlog *log);
+
+/* The forms themselves, newline included; 0 or negative errno. */
+_warn_unused_ int netlog_format_plain(const struct netlog_event *ev, struct buf *out);
+_warn_unused_ int netlog_format_json(const struct netlog_event *ev, struct buf *out);
+/* "request", "dns", ...; never NULL. */
+const char *netlog_kind_word(enum netlog_kind kind);

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Reads a network log of either form back. The file may have been written by anyone: nothing of it
+ * is shown without escaping. */
+
+#include "base/err.h"
+#include "netlog/netlog.h"
+
+struct netlog_reader;
+
+/* Reads from fd (borrowed) at its position. NULL on lack of memory. */
+struct netlog_reader *netlog_reader_new(int fd);
+struct netlog_reader *netlog_reader_free(struct netlog_reader *r);
+DEFINE_CLEANUP(struct netlog_reader, netlog_reader_free)
+
+/* The next event into *ret, its views valid until the next call. Blank lines are passed over; a
+ * line that cannot be understood (or is longer than 64 KiB) comes as NETLOG_OTHER with the text in
+ * note. Returns 1, 0 at the end of the file, negative on errors. */
+_warn_unused_ int netlog_reader_next(
+	struct netlog_reader *r, struct netlog_event *ret, struct cloche_err *err);
+
+/* Whether the event says that something was refused. */
+bool netlog_event_is_blocked(const struct netlog_event *ev);
+
+/* Adds one line fit for a terminal: local clock not used, "12:00:00.123 " in UTC before the plain
+ * form where the time is known. 0 or negative errno. */
+_warn_unused_ int netlog_event_show(const struct netlog_event *ev, struct buf *out);
+
+struct netlog_summary {
+	uint64_t allowed, blocked, dns, errors, stripped, masked, other;
+	uint64_t bytes_in, bytes_out;
+};
+void netlog_summary_add(struct netlog_summary *sum, const struct netlog_event *ev);

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The allowlist: rules read from YAML text and from `--allow` shorthands. Build it, then use it
+ * read-only (also from several threads).
+ *
+ *	domains:                        # every path, every method; https on 443 and http on 80
+ *	  - "*.example.com"
+ *	url_prefixes:
+ *	  - host: api.github.com        # required; pattern as above
+ *	    path: /graphql              # optional, default any (policy/path.h says how it matches)
+ *	    methods: [POST]             # optional, default any; case is ignored
+ *	    graphql:                    # optional; such an entry needs the body filter: see
+ *decide.h queries: ["*"] mutations: [createIssue] subscriptions: [] # and beyond the common format,
+ *all optional: path_prefix: /repos/me      # instead of path: that path and everything below it
+ *	    query: none                 # refuse a query (default: any)
+ *	    schemes: [https]            # default [https, http]
+ *	    ports: [443, 8443]          # default 443 for https, 80 for http
+ *	    allow_private: [10.0.0.0/8] # or true: resolved addresses that are otherwise refused
+ *	    encoded_slash: true         # %2F in the path is taken as '/' (default: refused)
+ *	    websocket: false            # default true
+ *	    tunnel: true                # pass TLS through undecrypted, judged by name and port only
+ *
+ * Strict: unknown or repeated keys, wrong types, aliases, tags, a second document, over 1 MiB, over
+ * 10,000 rules and hosts that cannot exist are errors that name line, column and what was expected.
+ * An empty document is an empty allowlist, which blocks everything; so is `domains:` without a
+ *value. A host that is an address literal also names that address for address_refusal(). */
+
+#include "base/err.h"
+#include "base/str.h"
+#include "policy/address.h"
+#include "policy/host.h"
+
+#define ALLOWLIST_MAX_TEXT (1U << 20)
+#define ALLOWLIST_MAX_RULES 10000
+
+struct allowlist;
+
+/* Bits of allow_rule.schemes. */
+enum policy_scheme {
+	POLICY_HTTPS = 1,
+	POLICY_HTTP = 2,
+};
+
+/* A list of strings, each terminated. */
+struct allow_strings {
+	char **v;
+	size_t n;
+};
+
+/* One rule, owned by its allowlist. */
+struct allow_rule {
+	bool is_domain;     /* from `domains` */
+	unsigned index;     /* position in its list of that source, from 0 */
+	unsigned line;      /* where it is written; 0: not in a file */
+	const char *source; /* "allowlist.yaml", "--allow" */
+	char *label; /* printable: `url_prefixes[2] api.github.com /graphql (allowlist.yaml:9)` */
+	char *host;  /* canonical host pattern */
+	char *path;  /* pattern, or NULL: any path */
+	char *path_prefix; /* without trailing '/', or NULL */
+	bool no_query;
+	struct allow_strings methods; /* upper case; none: any */
+	unsigned schemes;             /* POLICY_HTTPS | POLICY_HTTP */
+	uint16_t *ports;              /* none: the default port of the scheme */
+	size_t n_ports;
+	bool allow_private;
+	struct cidr *private_ranges;
+	size_t n_private_ranges;
+	bool encoded_slash, websocket, tunnel;
+	bool has_graphql;
+	struct allow_strings graphql_queries, graphql_mutations, graphql_subscriptions;
+};
+
+/* An empty allowlist; NULL on lack of memory. */
+struct allowlist *allowlist_new(void);
+/* Frees it and all rules; NULL is fine; returns NULL. */
+struct allowlist *allowlist_free(struct allowlist *list);
+DEFINE_CLEANUP(struct allowlist, allowlist_free)
+
+/* Adds the rules of a YAML text behind those already there. `source` (copied) names it in messages.
+ * Returns 0, or negative (E_CONFIG, "SOURCE:LINE:COLUMN: ...") with the list unchanged. */
+_warn_unused_ int allowlist_add_yaml(
+	struct allowlist *list, struct str text, const char *source, struct cloche_err *err);
+
+/* Adds one rule from a shorthand: HOST (as a domain), HOST:PORT, or SCHEME://HOST[:PORT][/PATH],
+ * where PATH is a path_prefix, or a path pattern if it has `*` or `?`. Returns 0, or negative
+ * (E_USAGE). */
+_warn_unused_ int allowlist_add_host(
+	struct allowlist *list, struct str shorthand, struct cloche_err *err);
+
+/* Number of rules, and rule i in the order in which they are tried (domains first); borrowed. */
+size_t allowlist_count(const struct allowlist *list);
+const struct allow_rule *allowlist_rule(const struct allowlist *list, size_t i);
+
+/* The address policy of a rule, ready for `own` to be filled in; borrows from the rule. */
+struct address_policy allow_rule_addresses(const struct allow_rule *rule);

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The decision about one request. `domains` are tried first, then `url_prefixes` in order; the
+ * first rule that matches in full wins, so a later entry may allow what an earlier one did not.
+ * Whatever cannot be decided is refused.
+ *
+ * Entries with a `graphql` block allow only what a filter of the body has seen. Until such a filter
+ * says so (policy_request.body_filtered), a request that only such an entry matches is refused with
+ * a reason of its own. */
+
+#include "base/buf.h"
+#include "policy/allowlist.h"
+#include "policy/path.h"
+
+enum policy_reason {
+	POLICY_ALLOWED,
+	/* From here on refused; the later, the nearer a rule came to allowing it. */
+	POLICY_BAD_HOST,     /* not a host at all */
+	POLICY_BAD_TARGET,   /* the target is refused for every rule: verdict.path_problem */
+	POLICY_HOST,         /* no rule names the host */
+	POLICY_HOST_ADDRESS, /* an address literal that no rule writes out */
+	POLICY_SCHEME,       /* the host is listed, not for this scheme */
+	POLICY_PORT,         /* the host is listed, not for this port */
+	POLICY_TUNNEL, /* the rule is only for a tunnel, or a tunnel was asked for and no rule has
+			  it */
+	POLICY_PATH,   /* the host is listed, not this path */
+	POLICY_PATH_UNDECIDABLE, /* the host is listed, and the path is ambiguous:
+				    verdict.path_problem */
+	POLICY_QUERY,            /* path listed, but `query: none` */
+	POLICY_METHOD,           /* path listed, not for this method */
+	POLICY_BODY,             /* the rule has a body filter that has not passed the request */
+};
+
+/* Everything is borrowed. */
+struct policy_request {
+	enum policy_scheme scheme;
+	struct str host; /* without port; any spelling, canonicalised here */
+	uint16_t port;
+	struct str method;
+	struct str target; /* origin form, as received: path and query */
+	bool tunnel; /* asks whether TLS may pass undecrypted; method and target are ignored */
+	bool body_filtered; /* the body filter of a graphql entry is in place and will judge the
+			       body */
+};
+
+struct verdict {
+	bool allow;
+	enum policy_reason reason;
+	enum path_problem path_problem; /* PATH_OK unless the reason is about the target */
+	/* The rule that allowed it, or the one that came nearest; NULL where none did. Borrowed
+	 * from the allowlist. */
+	const struct allow_rule *rule;
+};
+
+/* Decides. Returns 0, or -ENOMEM with *ret a refusal. */
+_warn_unused_ int policy_decide(
+	const struct allowlist *list, const struct policy_request *req, struct verdict *ret);
+
+/* Short word of a reason for logs and error bodies: "allowed", "host", "path", ...; never NULL. */
+const char *policy_reason_word(enum policy_reason reason);
+
+/* Adds one sentence in plain English about the verdict: "api.x.com is listed, but not POST on this
+ * path (nearest rule: ...)". Printable ASCII only, whatever the request holds. 0 or negative errno.
+ */
+_warn_unused_ int policy_explain(
+	const struct policy_request *req, const struct verdict *v, struct buf *out);
+
+/* Adds a YAML snippet that would allow exactly the refused request. Adds nothing where no allowlist
+ * can allow it (bad host or target). 0 or negative errno. */
+_warn_unused_ int policy_suggest(
+	const struct policy_request *req, const struct verdict *v, struct buf *out);

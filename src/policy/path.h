@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Request targets, made decidable. The target is split at the first '?', the path is
+ * percent-decoded once for matching, and anything that two programs could read as two different
+ * paths is refused. What is forwarded is the original target, byte for byte. */
+
+#include "base/macro.h"
+#include "base/str.h"
+
+/* Longer targets are refused. */
+#define PATH_MAX_TARGET 65536
+
+enum path_problem {
+	PATH_OK,
+	/* Refused for every rule. */
+	PATH_NOT_ABSOLUTE, /* empty, or not beginning with '/' */
+	PATH_TOO_LONG,
+	PATH_RAW_BYTE, /* raw control byte, space, non-ASCII or '#' anywhere; raw '\' in the path */
+	PATH_BAD_PERCENT, /* '%' without two hexadecimal digits in the path */
+	PATH_CONTROL,     /* encoded NUL or control byte */
+	PATH_BACKSLASH,   /* encoded '\' */
+	PATH_DOT_SEGMENT, /* a segment "." or "..", also encoded, also with ";parameters" */
+	PATH_NOT_UTF8,    /* decoded path is not UTF-8 (RFC 3629; overlong forms too) */
+	PATH_LOOKALIKE,   /* characters that compatibility folding turns into . / \ % (U+FF0E...) */
+	/* Refused for rules that constrain the path; a rule that allows every path of a host has
+	 * nothing to decide about them, so these pass there. */
+	PATH_EMPTY_SEGMENT,  /* "//" */
+	PATH_DOUBLE_ENCODED, /* the decoded path holds another %XX */
+	PATH_ENCODED_SLASH,  /* %2F; a rule with `encoded_slash: true` accepts it and sees '/' */
+};
+
+struct path {
+	enum path_problem problem; /* the first of the first group, PATH_OK else */
+	enum path_problem unsure;  /* PATH_EMPTY_SEGMENT or PATH_DOUBLE_ENCODED, PATH_OK else */
+	bool encoded_slash;        /* holds %2F */
+	char *mem;                 /* owned */
+	struct str decoded;        /* path, percent-decoded once (into mem) */
+	struct str query;          /* raw, without the '?' (borrowed from the target) */
+	bool has_query;
+};
+
+/* Canonicalises an origin-form target (RFC 9112 section 3.2.1). A refused target is no error: see
+ * ret->problem. Returns 0 or -ENOMEM; ret must be given to path_done. */
+_warn_unused_ int path_parse(struct str target, struct path *ret);
+void path_done(struct path *p);
+
+/* What stands in the way for a rule that constrains the path; PATH_OK where nothing does. */
+enum path_problem path_problem_for_rule(const struct path *p, bool rule_takes_encoded_slash);
+
+/* "the path contains a dot segment (. or ..)"; never NULL. */
+const char *path_problem_text(enum path_problem problem);
+
+/* How `path:` matches. The decoded path alone is compared first: equality, or a glob where the
+ * pattern has `*` or `?`; `*` goes across '/' (so /repos/foo* also matches /repos/foobar;
+ * `path_prefix` is the form that minds segments). The query takes no part: /graphql matches
+ * /graphql?x=1. For patterns that were written to match a query (/search?q=*): where the path alone
+ * does not match, each of the first eight `?` of the pattern is tried as the border: what is before
+ * it must match the path and what is behind it the query (percent-decoded once). A `*` never spans
+ * the border. */
+bool path_pattern_matches(struct str pattern, const struct path *p);
+
+/* How `path_prefix:` matches: the path is prefix, or continues it after a '/'. */
+bool path_prefix_matches(struct str prefix, const struct path *p);

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The masked secrets of one sandbox: what the room sees (surrogates), what leaves (real values),
+ * and where it may go (hosts, headers). Build it, then use it read-only. */
+
+#include "base/err.h"
+#include "base/secmem.h"
+#include "base/str.h"
+#include "policy/host.h"
+
+#define SECRET_SET_MAX 256
+#define SECRET_PATTERNS_MAX 64
+
+struct secret_set;
+
+/* What is known about a masked secret apart from its value. Each string is owned and terminated. */
+struct secret_spec {
+	char *name;    /* environment variable in the room */
+	char *from;    /* the host's variable, or the file */
+	char **scopes; /* canonical host patterns, at least one */
+	size_t n_scopes;
+	char **headers; /* lower-case header patterns, at least one */
+	size_t n_headers;
+	bool allow_foreign_credentials;
+};
+
+void secret_spec_done(struct secret_spec *spec);
+
+/* Parses NAME[=FROM]@HOST[,HOST...][:Header[,Header...]]. FROM defaults to NAME; the header to
+ * authorization (a client that sends x-api-key needs ":x-api-key"). FROM may contain '@' and ':'
+ * where it is a file path: the last '@' counts. Returns 0, or negative (E_USAGE) with *ret
+ * untouched. */
+_warn_unused_ int secret_spec_parse(
+	struct str text, struct secret_spec *ret, struct cloche_err *err);
+
+/* An empty set; NULL on lack of memory. */
+struct secret_set *secret_set_new(void);
+/* Wipes and frees; NULL is fine; returns NULL. */
+struct secret_set *secret_set_free(struct secret_set *set);
+DEFINE_CLEANUP(struct secret_set, secret_set_free)
+
+/* Adds a secret. Copies spec and value. Checks names, scopes, headers (framing headers such as host
+ * are refused) and the value. `surrogate` is one that was made before (copied), or STR_NULL: then
+ * one is made that neither contains nor is contained in any surrogate or real value of the set.
+ * Returns 0 or negative (E_CONFIG) with the set unchanged. */
+_warn_unused_ int secret_set_add(struct secret_set *set, const struct secret_spec *spec,
+	struct str value, struct str surrogate, struct cloche_err *err);
+
+/* One member; all of it borrowed from the set. */
+struct masked_secret {
+	struct secret_spec spec;
+	struct secret *value;
+	struct str surrogate;
+};
+
+size_t secret_set_count(const struct secret_set *set);
+const struct masked_secret *secret_set_get(const struct secret_set *set, size_t i);
+/* By name of the variable; NULL where there is none. */
+const struct masked_secret *secret_set_find(const struct secret_set *set, struct str name);
+/* Whether the (canonical) host is in scope. */
+bool masked_secret_covers(const struct masked_secret *m, const struct host *host);

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Stand-ins for real secrets: same length, same look, no information. */
+
+#include "base/err.h"
+#include "base/str.h"
+
+/* Shorter values cannot be told from ordinary text, so they are not masked. */
+#define SURROGATE_MIN 8
+#define SURROGATE_MAX 16384
+
+/* Whether value can be masked: SURROGATE_MIN to SURROGATE_MAX bytes, no control byte (so no CR, LF,
+ * NUL), no space at an end. Returns 0 or negative (E_CONFIG); `name` (borrowed) is for the message,
+ * which never shows the value. */
+_warn_unused_ int surrogate_check_value(const char *name, struct str value, struct cloche_err *err);
+
+/* Writes a fresh surrogate of value.n bytes into ret (no terminator). A known prefix (ghp_,
+ * sk-ant-, ...) is kept where at least eight bytes follow it; every '.' and trailing '=' stay in
+ * place; the rest is drawn from the classes that occur in the value: upper, lower, digits
+ * (hexadecimal letters only where no others occur) and those of - _ + / ~ that occur. Other bytes
+ * are drawn from the same set. First and last drawn bytes are letters or digits. Never equal to
+ * value. */
+void surrogate_make(struct str value, char *ret);
