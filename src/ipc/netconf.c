@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ipc/netconf.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+enum { MAX_NAME = 256, MAX_SECRET = 64 * 1024, MAX_PATTERNS = 256, MAX_PATTERN = 512 };
+
+/* Ends the frame, or withdraws it where a value did not fit. */
+static int finish(struct chan *c, const struct wire_out *w, size_t mark)
+{
+	if (w->error < 0) {
+		chan_abort(c, mark);
+		return w->error;
+	}
+	return chan_end(c, mark, NULL, 0);
+}
+
+int netconf_send_secret(struct chan *c, const struct netconf_secret *m)
+{
+	size_t mark;
+	struct buf *b = chan_begin(c, NETCONF_SECRET, &mark);
+	struct wire_out w = wire_out(b);
+
+	if (!b)
+		return -ENOBUFS;
+	wire_put_str(&w, m->name);
+	wire_put_str(&w, m->value);
+	wire_put_str(&w, m->surrogate);
+	wire_put_strv(&w, m->scopes);
+	wire_put_strv(&w, m->headers);
+	wire_put_u8(&w, m->allow_foreign);
+	return finish(c, &w, mark);
+}
+
+bool netconf_get_secret(struct str payload, struct netconf_secret *ret)
+{
+	struct wire_in r = wire_in(payload);
+	struct netconf_secret m = {0};
+
+	m.name = wire_get_str(&r, MAX_NAME);
+	m.value = wire_get_str(&r, MAX_SECRET);
+	m.surrogate = wire_get_str(&r, MAX_SECRET);
+	m.scopes = wire_get_strv(&r, MAX_PATTERNS, MAX_PATTERN);
+	m.headers = wire_get_strv(&r, MAX_PATTERNS, MAX_PATTERN);
+	m.allow_foreign = wire_get_bool(&r);
+	if (!wire_ok(&r)) {
+		wire_strv_free(m.scopes);
+		wire_strv_free(m.headers);
+		return false;
+	}
+	*ret = m;
+	return true;
+}
+
+int netconf_send_connect_to(struct chan *c, const struct netconf_connect_to *m)
+{
+	size_t mark;
+	struct buf *b = chan_begin(c, NETCONF_CONNECT_TO, &mark);
+	struct wire_out w = wire_out(b);
+
+	if (!b)
+		return -ENOBUFS;
+	wire_put_str(&w, m->host);
+	wire_put_u16(&w, m->port);
+	wire_put_str(&w, m->address);
+	wire_put_u16(&w, m->to_port);
+	return finish(c, &w, mark);
+}
+
+bool netconf_get_connect_to(struct str payload, struct netconf_connect_to *ret)
+{
+	struct wire_in r = wire_in(payload);
+
+	ret->host = wire_get_str(&r, MAX_PATTERN);
+	ret->port = wire_get_u16(&r);
+	ret->address = wire_get_str(&r, MAX_PATTERN);
+	ret->to_port = wire_get_u16(&r);
+	return wire_ok(&r);
+}
+
+int netconf_send_two(struct chan *c, enum netconf_frame type, struct str a, struct str b)
+{
+	size_t mark;
+	struct buf *out = chan_begin(c, (uint16_t)type, &mark);
+	struct wire_out w = wire_out(out);
+
+	if (!out)
+		return -ENOBUFS;
+	wire_put_str(&w, a);
+	wire_put_str(&w, b);
+	return finish(c, &w, mark);
+}
+
+bool netconf_get_two(struct str payload, struct str *ret_a, struct str *ret_b)
+{
+	struct wire_in r = wire_in(payload);
+
+	*ret_a = wire_get_str(&r, NETCONF_MAX_PAYLOAD);
+	*ret_b = wire_get_str(&r, NETCONF_MAX_PAYLOAD);
+	return wire_ok(&r);
+}
+
+int netconf_send_refused(struct chan *c, const struct cloche_err *err)
+{
+	size_t mark;
+	struct buf *b = chan_begin(c, NETCONF_REFUSED, &mark);
+	struct wire_out w = wire_out(b);
+
+	if (!b)
+		return -ENOBUFS;
+	wire_put_err(&w, err);
+	return finish(c, &w, mark);
+}
+
+int netconf_get_refused(struct str payload, struct cloche_err *err)
+{
+	struct wire_in r = wire_in(payload);
+	int code = wire_get_err(&r, err);
+
+	return wire_ok(&r) ? code : err_set(err, E_PROTOCOL, "the broker's answer is malformed");
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The configuration that a client of cloche sends to its broker, over a socket of their own that
+ * passes through no other program's memory: policy, secrets, where to log. Sent once, before any
+ * request is served; the broker answers with NETCONF_OK or NETCONF_REFUSED and then reads only for
+ * end-of-file (later: a new policy). */
+
+#include "ipc/chan.h"
+#include "ipc/wire.h"
+
+enum {
+	NETCONF_MAX_PAYLOAD = 2 * 1024 * 1024,
+	NETCONF_MAX_SECRETS = 256,
+};
+
+enum netconf_frame {
+	NETCONF_ALLOWLIST = 1, /* str label (file name for messages), str YAML text */
+	NETCONF_ALLOW,         /* str: one shorthand entry (--allow) */
+	NETCONF_SECRET,        /* struct netconf_secret */
+	NETCONF_CONNECT_TO,    /* str host, u16 port, str address, u16 port */
+	NETCONF_UPSTREAM_CA,   /* str: PEM certificates to trust besides the host's */
+	NETCONF_LOG, /* u8 has_plain, u8 has_jsonl, u8 has_live; one fd each in this order */
+	NETCONF_DONE,
+	NETCONF_OK = 16, /* broker -> client */
+	NETCONF_REFUSED, /* broker -> client: u32 code, str message, str hint */
+};
+
+struct netconf_secret {
+	struct str name;      /* environment variable in the room */
+	struct str value;     /* the real one */
+	struct str surrogate; /* what the room holds */
+	char **scopes;        /* host patterns */
+	char **headers;       /* header name patterns */
+	bool allow_foreign;
+};
+
+_warn_unused_ int netconf_send_secret(struct chan *c, const struct netconf_secret *m);
+/* The arrays are heap copies: free with wire_strv_free. */
+bool netconf_get_secret(struct str payload, struct netconf_secret *ret);
+
+struct netconf_connect_to {
+	struct str host, address;
+	uint16_t port, to_port;
+};
+_warn_unused_ int netconf_send_connect_to(struct chan *c, const struct netconf_connect_to *m);
+bool netconf_get_connect_to(struct str payload, struct netconf_connect_to *ret);
+_warn_unused_ int netconf_send_two(
+	struct chan *c, enum netconf_frame type, struct str a, struct str b);
+bool netconf_get_two(struct str payload, struct str *ret_a, struct str *ret_b);
+_warn_unused_ int netconf_send_refused(struct chan *c, const struct cloche_err *err);
+/* Fills err from the message; returns -err->code, or -E_PROTOCOL where malformed. */
+int netconf_get_refused(struct str payload, struct cloche_err *err);

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Typed, length-prefixed values of a message: little-endian integers and byte strings with a 32-bit
+ * length. Reading never trusts a length: a short or malformed message makes every later value zero
+ * and wire_ok false, so a decoder reads its whole grammar and checks once at the end. */
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/str.h"
+#include <stdint.h>
+
+struct wire_out {
+	struct buf *b; /* borrowed */
+	int error;     /* first failure of the buffer, 0 so far */
+};
+
+static inline struct wire_out wire_out(struct buf *b)
+{
+	return (struct wire_out){.b = b};
+}
+
+void wire_put_u8(struct wire_out *w, uint8_t v);
+void wire_put_u16(struct wire_out *w, uint16_t v);
+void wire_put_u32(struct wire_out *w, uint32_t v);
+void wire_put_u64(struct wire_out *w, uint64_t v);
+void wire_put_str(struct wire_out *w, struct str s);
+/* A terminated string; NULL goes as empty. */
+void wire_put_z(struct wire_out *w, const char *z);
+/* A NULL-terminated array of terminated strings (NULL goes as none). */
+void wire_put_strv(struct wire_out *w, char *const *v);
+
+struct wire_in {
+	struct str rest;
+	bool bad;
+};
+
+static inline struct wire_in wire_in(struct str message)
+{
+	return (struct wire_in){.rest = message};
+}
+
+uint8_t wire_get_u8(struct wire_in *r);
+uint16_t wire_get_u16(struct wire_in *r);
+uint32_t wire_get_u32(struct wire_in *r);
+uint64_t wire_get_u64(struct wire_in *r);
+/* A view into the message; more than max bytes is malformed. */
+struct str wire_get_str(struct wire_in *r, size_t max);
+/* A heap copy as a terminated string: a NUL inside is malformed. NULL where malformed or out of
+ * memory (then bad is set too). */
+char *wire_get_z(struct wire_in *r, size_t max);
+/* A heap array of heap strings, at most max_n, each at most max bytes; free with wire_strv_free. */
+char **wire_get_strv(struct wire_in *r, size_t max_n, size_t max);
+char **wire_strv_free(char **v);
+/* An enumeration value below `end`; malformed otherwise. */
+uint8_t wire_get_enum(struct wire_in *r, uint8_t end);
+bool wire_get_bool(struct wire_in *r);
+
+/* An error object: code, errno, message, hint. Getting it returns the negated code. */
+void wire_put_err(struct wire_out *w, const struct cloche_err *err);
+int wire_get_err(struct wire_in *r, struct cloche_err *ret);
+
+/* True where everything was read and nothing was malformed. */
+static inline bool wire_ok(const struct wire_in *r)
+{
+	return !r->bad && r->rest.n == 0;
+}
+
+static inline void wire_strv_freep(char ***v)
+{
+	*v = wire_strv_free(*v);
+}
