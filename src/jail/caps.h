@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Capabilities, no_new_privs and resource limits of what runs in a room. */
+
+#include "base/err.h"
+#include <stdint.h>
+
+/* CHOWN, DAC_OVERRIDE, FOWNER, SETGID, SETUID: what root inside keeps, within the room's user
+ * namespace only. */
+#define CAPS_ROOM ((1ULL << 0) | (1ULL << 1) | (1ULL << 3) | (1ULL << 6) | (1ULL << 7))
+
+/* Narrows the bounding, permitted and effective sets to `keep`, empties the inheritable and ambient
+ * sets, for good. */
+_warn_unused_ int caps_limit(uint64_t keep, struct cloche_err *err);
+
+/* The effective set of the calling process. */
+_warn_unused_ int caps_effective(uint64_t *ret, struct cloche_err *err);
+
+/* No program that is executed from now on gains privileges. */
+_warn_unused_ int caps_no_new_privs(struct cloche_err *err);
+
+/* Sets soft and hard limit of a resource; where the hard limit of the caller is lower already, that
+ * one is kept. */
+_warn_unused_ int caps_rlimit(int resource, uint64_t value, struct cloche_err *err);

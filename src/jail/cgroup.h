@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The control group of one room, in whichever hierarchy can be had: a delegated version 2 tree, or
+ * version 1 with a directory in each controller's hierarchy. */
+
+#include "base/buf.h"
+#include "base/err.h"
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum cgroup_controller { CGROUP_MEMORY, CGROUP_PIDS, CGROUP_CPU, CGROUP_CPUACCT, CGROUP_N };
+
+struct cgroup_limits {
+	uint64_t memory_bytes, cpus_milli, pids; /* 0: none */
+};
+
+struct cgroup {
+	int version;           /* 1 or 2; 0: there is none */
+	char *path[CGROUP_N];  /* directory per controller; version 2 uses only the first. NULL
+				* where that controller is not used */
+	int dirfd;             /* version 2: for CLONE_INTO_CGROUP; else -1 */
+	char reason[CGROUP_N][200]; /* why a wanted controller could not be had, or "" */
+};
+
+#define CGROUP_INIT ((struct cgroup){.dirfd = -1})
+
+/* Makes a group named `name` with these limits, in `parent` (a version 2 directory) or, where that
+ * is NULL, wherever this process may: below its own group. Limits that cannot be had leave a
+ * reason; cgroup_lacks tells. Fails only where something is broken (and then leaves nothing). */
+_warn_unused_ int cgroup_make(const char *parent, const char *name,
+	const struct cgroup_limits *limits, struct cgroup *ret, struct cloche_err *err);
+
+/* The reason why the limit of that controller is not in force; NULL where it is (or none was
+ * wanted). */
+const char *cgroup_lacks(const struct cgroup *g, enum cgroup_controller c);
+
+/* Moves a process into the group (version 1; version 2 does it at birth through dirfd). */
+_warn_unused_ int cgroup_add(const struct cgroup *g, pid_t pid, struct cloche_err *err);
+
+struct cgroup_usage {
+	uint64_t cpu_usec, memory_bytes, memory_peak_bytes, pids, pids_peak, oom_kills;
+	bool pids_refused;
+};
+void cgroup_read_usage(const struct cgroup *g, struct cgroup_usage *ret);
+
+/* Sends sig to every process in the group. SIGKILL goes through cgroup.kill where there is one. */
+void cgroup_kill(const struct cgroup *g, int sig);
+
+/* Removes the directories, waiting up to a second for the last processes to vanish, and frees the
+ * rest. All is empty after it. */
+void cgroup_remove(struct cgroup *g);
+
+/* One line of text per directory, and the removal of what such a line names after a crash: kills
+ * what runs there first. Only directories that lie in a cgroup hierarchy and bear the name of a
+ * room's group are touched. */
+_warn_unused_ int cgroup_record(const struct cgroup *g, struct buf *out);
+_warn_unused_ int cgroup_reap(struct str line, struct cloche_err *err);

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Landlock as a second wall behind the mounts: writing only beneath named directories. */
+
+#include "base/err.h"
+#include <stddef.h>
+
+/* The ABI version of the running kernel (1 and up), or 0 where there is no Landlock. */
+int landlock_abi(void);
+
+/* Allows the calling process and all it starts to write, make and remove files only beneath these
+ * directories (borrowed; those that do not exist are skipped), and to reach abstract sockets and
+ * signal processes only among themselves where the kernel can tell. A kernel without Landlock is no
+ * error. no_new_privs must be set. paths_n 0: no rule about files. */
+_warn_unused_ int landlock_restrict(
+	const char *const *paths, size_t paths_n, struct cloche_err *err);

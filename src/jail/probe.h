@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What this machine offers, feature by feature, found out by trying it in a child process that
+ * leaves nothing behind. For `cloche doctor` and for the provider's own messages. */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { PROBE_TEXT_MAX = 256 };
+
+struct probe_result {
+	const char *name;             /* "user namespace" */
+	bool works;
+	bool required;                /* no room at all without it */
+	char detail[PROBE_TEXT_MAX];  /* version or kind where it works, else the exact blocker */
+	char remedy[PROBE_TEXT_MAX];  /* what to do, or what happens without it; "" where it works */
+};
+
+/* Runs every probe in a fixed order; returns how many of ret (max) were filled. Takes a few
+ * milliseconds. Not thread-safe (it forks). */
+size_t probe_all(struct probe_result *ret, size_t max);
+
+enum probe_feature {
+	PROBE_USERNS,
+	PROBE_NAMESPACES,
+	PROBE_PROC,
+	PROBE_OVERLAY,
+	PROBE_IDMAP,
+	PROBE_CAPTURE,
+	PROBE_SECCOMP,
+	PROBE_LANDLOCK,
+	PROBE_CGROUP,
+	PROBE_PIDFD,
+	PROBE_END_,
+};
+
+/* One of them. */
+void probe_one(enum probe_feature f, struct probe_result *ret);

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* System call filters, compiled at build time from seccomp-rules.def by seccomp-gen.c. */
+
+#include "base/err.h"
+
+enum seccomp_filter_id {
+	/* The allowlist. Calls it does not know fail with ENOSYS, those that it refuses on purpose
+	 * with EPERM (the rules say which and why); calls of another architecture's table (i386,
+	 * x32) kill the process. */
+	SECCOMP_ROOM,
+	/* On top of it, where a writable mount of the host is shown with its own owners: no file
+	 * can be given a set-uid or set-gid bit, as it would keep it on the host. openat2(), whose
+	 * mode no filter can read, answers ENOSYS. */
+	SECCOMP_NO_SETID,
+	SECCOMP_FILTER_END_,
+};
+
+/* Installs a filter for the calling thread and all it starts, for good. no_new_privs must be set. */
+_warn_unused_ int seccomp_install(enum seccomp_filter_id id, struct cloche_err *err);

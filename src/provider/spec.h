@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What a room shall be: plain data, filled by whoever asks for one and read by every provider.
+ * Every pointer is heap memory that the spec owns; room_spec_done frees it. Nothing in here is
+ * secret. */
+
+#include "base/err.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+	ROOM_MAX_MOUNTS = 256,
+	ROOM_ID_MAX = 64, /* bytes of an id: [A-Za-z0-9_-], first not '-' */
+	ROOM_HOSTNAME_MAX = 64,
+};
+
+enum room_root {
+	ROOM_ROOT_HOST, /* read-only view of the host's system directories, synthesized /etc */
+	ROOM_ROOT_DIR,  /* a directory under a throw-away overlay */
+	ROOM_ROOT_END_,
+};
+
+enum room_net {
+	ROOM_NET_NONE,    /* a loopback device and nothing else */
+	ROOM_NET_GATEWAY, /* every address is captured; see struct room.net */
+	ROOM_NET_END_,
+};
+
+struct room_mount {
+	char *source; /* path on the host, absolute; a directory or a regular file */
+	char *target; /* path in the room, absolute */
+	bool ro;
+	bool optional; /* a missing source is no error, the mount is left out */
+};
+
+/* 0 means: no limit (or the provider's default where one is said). */
+struct room_limits {
+	uint64_t memory_bytes; /* of everything in the room together; swap is never used */
+	uint64_t cpus_milli;   /* thousandths of a cpu */
+	uint64_t pids;         /* processes and threads, init among them */
+	uint64_t tmpfs_bytes;  /* what /tmp, /run, /dev/shm, /home and the overlay hold together;
+				* 0: half of the machine's memory */
+	uint64_t nofile;       /* descriptors of one process; 0: the hard limit of the caller */
+	uint64_t file_bytes;   /* largest file that can be written */
+	bool best_effort;      /* go on where a limit cannot be had; room_unenforced says so */
+};
+
+struct room_spec {
+	char *id;
+	char *hostname; /* NULL: "cloche" */
+	enum room_root root;
+	char *root_dir; /* for ROOM_ROOT_DIR */
+	struct room_mount *mounts;
+	size_t mounts_n;
+	struct room_limits limits;
+	enum room_net net;
+	char *ca_pem;       /* certificates to trust besides the root's own; NULL: none */
+	uint32_t uid, gid;  /* of init inside. Others than 0 drop every capability */
+	char *init_path;    /* host path of the program that becomes process 1 */
+	char **init_argv;   /* NULL: {"cloche-init", NULL} */
+	char *host_home;    /* home directory of the person, whose credentials are kept out */
+	char *cgroup_parent; /* cgroup v2 directory delegated to us; NULL: look for one */
+};
+
+/* Everything empty and -1: a room without mounts, network or limits on the host's root. */
+void room_spec_init(struct room_spec *s);
+void room_spec_done(struct room_spec *s);
+
+/* Adds copies. Targets and sources have to be absolute (E_USAGE); ".." and "." in the target are
+ * refused. Mounts are made in the order in which they were added, so a later one may lie inside an
+ * earlier one. */
+_warn_unused_ int room_spec_add_mount(struct room_spec *s, const char *source, const char *target,
+	bool ro, struct cloche_err *err);
+
+/* Checks what does not depend on the machine: id, host name, paths, ranges. Every provider calls it
+ * first, as the spec may come over a socket. */
+_warn_unused_ int room_spec_check(const struct room_spec *s, struct cloche_err *err);
+
+static inline void room_spec_donep(struct room_spec *s)
+{
+	room_spec_done(s);
+}
