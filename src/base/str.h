@@ -6,7 +6,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
-#include <strings.h>
 
 struct str {
 	const char *p;
@@ -34,10 +33,20 @@ static inline bool str_eq(struct str a, struct str b)
 	return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
 }
 
-/* ASCII case is ignored. */
+static inline char str_lower_char(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
+}
+
+/* ASCII case is ignored. Unlike strncasecmp() it neither stops at a NUL nor heeds the locale. */
 static inline bool str_ieq(struct str a, struct str b)
 {
-	return a.n == b.n && (a.n == 0 || strncasecmp(a.p, b.p, a.n) == 0);
+	if (a.n != b.n)
+		return false;
+	for (size_t i = 0; i < a.n; i++)
+		if (str_lower_char(a.p[i]) != str_lower_char(b.p[i]))
+			return false;
+	return true;
 }
 
 static inline bool str_starts(struct str s, struct str prefix)

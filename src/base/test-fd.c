@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/fd.h"
+#include "tap.h"
+#include "torture.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void closes_once(void)
+{
+	int fds[2];
+
+	check_int(fd_pipe(fds), 0);
+	errno = E2BIG;
+	check_int(fd_close(fds[0]), -1);
+	check_int(fd_close(-1), -1);
+	check_int(errno, E2BIG);
+	check_int(fcntl(fds[0], F_GETFD), -1);
+	fd_close(fds[1]);
+	{
+		_cleanup_fd_ int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+		fds[0] = fd;
+	}
+	check_int(fcntl(fds[0], F_GETFD), -1);
+}
+
+static void close_on_exec_from_birth(void)
+{
+	int fds[2];
+
+	check_int(fd_pipe(fds), 0);
+	check_int(fcntl(fds[0], F_GETFD), FD_CLOEXEC);
+	check_int(fcntl(fds[1], F_GETFD), FD_CLOEXEC);
+	check_int(fd_set_cloexec(fds[0], false), 0);
+	check_int(fcntl(fds[0], F_GETFD), 0);
+	check_int(fd_set_nonblock(fds[0], true), 0);
+	check(fcntl(fds[0], F_GETFL) & O_NONBLOCK);
+	check_int(fd_set_nonblock(fds[0], false), 0);
+	check(!(fcntl(fds[0], F_GETFL) & O_NONBLOCK));
+	fd_close(fds[0]);
+	fd_close(fds[1]);
+	check_int(fd_set_cloexec(fds[0], true), -EBADF);
+	check_int(fd_socketpair(SOCK_SEQPACKET, fds), 0);
+	check_int(fcntl(fds[1], F_GETFD), FD_CLOEXEC);
+	fd_close(fds[0]);
+	fd_close(fds[1]);
+}
+
+static void reads_what_was_written(void)
+{
+	static char data[60000];
+	struct buf b = BUF_INIT(sizeof(data)), small = BUF_INIT(sizeof(data) - 1);
+	int fds[2];
+
+	for (size_t i = 0; i < sizeof(data); i++)
+		data[i] = (char)(i * 7);
+	for (int round = 0; round < 2; round++) {
+		check_int(fd_pipe(fds), 0);
+		check_int(fd_write_all(fds[1], data, sizeof(data)), 0);
+		fd_close(fds[1]);
+		/* Exactly the maximum is fine, one more is not. */
+		check_int(fd_read_to_end(fds[0], round ? &small : &b), round ? -E2BIG : 0);
+		fd_close(fds[0]);
+	}
+	check_int(buf_len(&b), sizeof(data));
+	check(buf_data(&b) && memcmp(buf_data(&b), data, sizeof(data)) == 0);
+	buf_done(&b);
+	buf_done(&small);
+	check_int(fd_write_all(-1, data, 1), -EBADF);
+	check_int(fd_read_to_end(-1, &b), -EBADF);
+	buf_done(&b);
+}
+
+/* Runs fn in a child, whose descriptors it may ruin. */
+static int in_child(int (*fn)(void))
+{
+	int status;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0)
+		_exit(fn());
+	check(pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static bool is_open(int fd)
+{
+	return fcntl(fd, F_GETFD) >= 0;
+}
+
+static int keeps_only_these(void)
+{
+	const int keep[] = {1, 60, 61, 70};
+
+	for (int fd = 50; fd < 80; fd++)
+		if (dup2(0, fd) < 0)
+			return 1;
+	if (fd_close_from(55, keep, ARRAY_SIZE(keep)) < 0)
+		return 2;
+	for (int fd = 50; fd < 80; fd++) {
+		bool want = fd < 55 || fd == 60 || fd == 61 || fd == 70;
+
+		if (is_open(fd) != want)
+			return fd;
+	}
+	return fd_close_from(3, NULL, 0) == 0 && !is_open(50) && is_open(2) ? 0 : 3;
+}
+
+static int opens_missing_stdio(void)
+{
+	close(0);
+	close(2);
+	if (fd_sanitize_stdio() < 0 || !is_open(0) || !is_open(1) || !is_open(2))
+		return 1;
+	/* They stay open across exec. */
+	if (fcntl(0, F_GETFD) != 0 || fcntl(2, F_GETFD) != 0)
+		return 2;
+	return open("/dev/null", O_RDONLY | O_CLOEXEC) > 2 ? 0 : 3;
+}
+
+static void closes_ranges(void)
+{
+	check_int(in_child(keeps_only_these), 0);
+}
+
+static void sanitizes_stdio(void)
+{
+	check_int(in_child(opens_missing_stdio), 0);
+}
+
+static void read_some(void)
+{
+	struct buf b = BUF_INIT(100000);
+	int fd = open("/dev/zero", O_RDONLY | O_CLOEXEC), r;
+
+	r = fd_read_to_end(fd, &b);
+	check(r == (torture_failed ? -ENOMEM : -E2BIG));
+	fd_close(fd);
+	buf_done(&b);
+}
+
+static void survives_lack_of_memory(void)
+{
+	torture(read_some);
+}
+
+int main(void)
+{
+	run_test(closes_once);
+	run_test(close_on_exec_from_birth);
+	run_test(reads_what_was_written);
+	run_test(closes_ranges);
+	run_test(sanitizes_stdio);
+	run_test(survives_lack_of_memory);
+	return tap_done();
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/fd.h"
+#include "base/fs.h"
+#include "tap.h"
+#include "torture.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char *top; /* a private directory of this test */
+static int top_fd;
+
+static void set_up(void)
+{
+	const char *tmp = getenv("TMPDIR");
+
+	top = fs_join(tmp && *tmp ? tmp : "/tmp", "cloche-fs-XXXXXX");
+	must(top && mkdtemp(top));
+	top_fd = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	must(top_fd >= 0);
+}
+
+static void tear_down(void)
+{
+	must(fs_remove_tree(AT_FDCWD, top) == 0);
+	free(top);
+	close(top_fd);
+}
+
+static unsigned count_entries(void)
+{
+	unsigned n = 0;
+	char name[32];
+
+	for (int i = 0; i < 10; i++) {
+		snprintf(name, sizeof(name), "f%d", i);
+		n += faccessat(top_fd, name, F_OK, 0) == 0;
+	}
+	return n;
+}
+
+static void writes_and_reads(void)
+{
+	struct cloche_err err = CLOCHE_ERR_INIT;
+	struct buf b = BUF_INIT(100);
+	struct stat st;
+
+	check_int(fs_write_atomic(top_fd, "f0", STR("one"), 0600, true, &err), 0);
+	check_int(fs_write_atomic(top_fd, "f0", STR("two\0x"), 0640, false, &err), 0);
+	check_int(fs_read_file(top_fd, "f0", &b, &err), 0);
+	check(str_eq(buf_str(&b), STR("two\0x")));
+	check_int(fstatat(top_fd, "f0", &st, 0), 0);
+	check_int(st.st_mode & 07777, 0640);
+	buf_done(&b);
+	check_int(count_entries(), 1);
+	check_int(fs_remove_tree(top_fd, "f0"), 0);
+}
+
+static void read_errors(void)
+{
+	struct cloche_err err = CLOCHE_ERR_INIT;
+	struct buf b = BUF_INIT(3);
+
+	check_int(fs_read_file(top_fd, "missing", &b, &err), -E_SYSTEM);
+	check_int(err.sys_errno, ENOENT);
+	check_z(err.message, "open missing: No such file or directory");
+	/* Neither a directory, nor a device, nor a FIFO without a writer (which must not block). */
+	check_int(fs_read_file(top_fd, ".", &b, &err), -E_CONFIG);
+	check_int(fs_read_file(top_fd, "/dev/zero", &b, &err), -E_CONFIG);
+	check_int(mkfifoat(top_fd, "fifo", 0600), 0);
+	check_int(fs_read_file(top_fd, "fifo", &b, &err), -E_CONFIG);
+	check_int(fs_write_atomic(top_fd, "f1", STR("four"), 0600, false, &err), 0);
+	check_int(fs_read_file(top_fd, "f1", &b, &err), -E_LIMIT);
+	buf_done(&b);
+	check_int(fs_write_atomic(top_fd, "no/such", STR(""), 0600, false, &err), -E_SYSTEM);
+	check_int(fs_remove_tree(top_fd, "fifo"), 0);
+	check_int(fs_remove_tree(top_fd, "f1"), 0);
+}
+
+static void a_failed_write_leaves_nothing(void)
+{
+	struct cloche_err err = CLOCHE_ERR_INIT;
+
+	check_int(mkdirat(top_fd, "f2", 0700), 0);
+	check_int(mkdirat(top_fd, "f2/in", 0700), 0);
+	check_int(fs_write_atomic(top_fd, "f2", STR("x"), 0600, false, &err), -E_SYSTEM);
+	check_int(faccessat(top_fd, "f2/in", F_OK, 0), 0);
+	check_int(fs_remove_tree(top_fd, "f2"), 0);
+	check_int(count_entries(), 0);
+}
+
+static void makes_directories(void)
+{
+	struct cloche_err err = CLOCHE_ERR_INIT;
+	char *deep = fs_join(top, "a/b//c"), *file = fs_join(top, "a/file"), *below;
+	struct stat st;
+
+	check_int(fs_mkdirs(deep, 0700, &err), 0);
+	check_int(fs_mkdirs(deep, 0700, &err), 0);
+	check_int(stat(deep, &st), 0);
+	check_int(st.st_mode & 07777, 0700);
+	check_int(fs_write_atomic(AT_FDCWD, file, STR("x"), 0600, false, &err), 0);
+	below = fs_join(file, "dir");
+	check_int(fs_mkdirs(below, 0700, &err), -E_SYSTEM);
+	free(deep);
+	free(file);
+	free(below);
+}
+
+static void private_means_private(void)
+{
+	struct cloche_err err = CLOCHE_ERR_INIT;
+	char *dir = fs_join(top, "private"), *link = fs_join(top, "link");
+	int fd = fs_open_private_dir(dir, &err);
+
+	check(fd >= 0);
+	fd_close(fd);
+	check_int(chmod(dir, 0770), 0);
+	check_int(fs_open_private_dir(dir, &err), -E_DENIED);
+	check_int(chmod(dir, 0700), 0);
+	check_int(symlink(dir, link), 0);
+	check_int(fs_open_private_dir(link, &err), -E_SYSTEM);
+	if (geteuid() == 0) {
+		check_int(chown(dir, 12345, 12345), 0);
+		check_int(fs_open_private_dir(dir, &err), -E_DENIED);
+	}
+	free(dir);
+	free(link);
+}
+
+static void removal_follows_no_link(void)
+{
+	struct cloche_err err = CLOCHE_ERR_INIT;
+
+	check_int(mkdirat(top_fd, "victim", 0700), 0);
+	check_int(fs_write_atomic(top_fd, "victim/f", STR("x"), 0600, false, &err), 0);
+	check_int(mkdirat(top_fd, "tree", 0700), 0);
+	check_int(mkdirat(top_fd, "tree/sub", 0700), 0);
+	check_int(symlinkat("../victim", top_fd, "tree/to-dir"), 0);
+	check_int(symlinkat("../../victim/f", top_fd, "tree/sub/to-file"), 0);
+	check_int(symlinkat("nowhere", top_fd, "tree/dangling"), 0);
+	check_int(fs_remove_tree(top_fd, "tree"), 0);
+	check_int(faccessat(top_fd, "tree", F_OK, AT_SYMLINK_NOFOLLOW), -1);
+	check_int(faccessat(top_fd, "victim/f", F_OK, 0), 0);
+	check_int(fs_remove_tree(top_fd, "tree"), 0);
+}
+
+static void joins(void)
+{
+	static const struct {
+		const char *a, *b, *want;
+	} table[] = {
+		{"/a", "b", "/a/b"},
+		{"/a/", "b", "/a/b"},
+		{"/", "b", "/b"},
+		{"", "b", "/b"},
+		{"/a", "/b", "/b"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		char *got = fs_join(table[i].a, table[i].b);
+
+		check_z(got, table[i].want);
+		free(got);
+	}
+}
+
+static void write_read_and_make(void)
+{
+	struct cloche_err err = CLOCHE_ERR_INIT;
+	struct buf b = BUF_INIT(100);
+	char *path = fs_join(top, "t/u");
+	int r;
+
+	r = fs_write_atomic(top_fd, "t-file", STR("text"), 0600, false, &err);
+	check_int(r, r < 0 ? -E_NO_MEMORY : 0);
+	if (r == 0) {
+		r = fs_read_file(top_fd, "t-file", &b, &err);
+		check_int(r, r < 0 ? -E_NO_MEMORY : 0);
+	}
+	if (path) {
+		r = fs_mkdirs(path, 0700, &err);
+		check_int(r, r < 0 ? -E_NO_MEMORY : 0);
+	}
+	buf_done(&b);
+	free(path);
+}
+
+static void survives_lack_of_memory(void)
+{
+	torture(write_read_and_make);
+}
+
+int main(void)
+{
+	set_up();
+	run_test(writes_and_reads);
+	run_test(read_errors);
+	run_test(a_failed_write_leaves_nothing);
+	run_test(makes_directories);
+	run_test(private_means_private);
+	run_test(removal_follows_no_link);
+	run_test(joins);
+	run_test(survives_lack_of_memory);
+	tear_down();
+	return tap_done();
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/parse.h"
+#include "tap.h"
+
+#include <errno.h>
+
+#define UNTOUCHED 4242
+
+struct row {
+	const char *text;
+	int want;
+	uint64_t value;
+};
+
+static void run_table(const struct row *rows, size_t n, int (*parse)(struct str, uint64_t *))
+{
+	for (size_t i = 0; i < n; i++) {
+		uint64_t got = UNTOUCHED;
+		int r = parse(str_from(rows[i].text), &got);
+
+		if (r != rows[i].want || got != (r < 0 ? UNTOUCHED : rows[i].value))
+			tap_fail("\"%s\": returned %d, %llu", rows[i].text, r,
+				(unsigned long long)got);
+	}
+}
+
+static int u64_to_100(struct str s, uint64_t *ret)
+{
+	return parse_u64(s, 100, ret);
+}
+
+static int u64_any(struct str s, uint64_t *ret)
+{
+	return parse_u64(s, UINT64_MAX, ret);
+}
+
+static void numbers(void)
+{
+	static const struct row small[] = {
+		{"0", 0, 0},
+		{"100", 0, 100},
+		{"0000100", 0, 100},
+		{"101", -ERANGE, 0},
+		{"", -EINVAL, 0},
+		{"+1", -EINVAL, 0},
+		{"-1", -EINVAL, 0},
+		{" 1", -EINVAL, 0},
+		{"1 ", -EINVAL, 0},
+		{"0x1", -EINVAL, 0},
+		{"1_0", -EINVAL, 0},
+		{"1e2", -EINVAL, 0},
+	};
+	static const struct row big[] = {
+		{"18446744073709551615", 0, UINT64_MAX},
+		{"18446744073709551616", -ERANGE, 0},
+		{"99999999999999999999999", -ERANGE, 0},
+	};
+	uint64_t v = UNTOUCHED;
+
+	run_table(small, ARRAY_SIZE(small), u64_to_100);
+	run_table(big, ARRAY_SIZE(big), u64_any);
+	check_int(parse_u64(STR("1\0"), 100, &v), -EINVAL);
+	check_int(v, UNTOUCHED);
+}
+
+static void hexadecimals(void)
+{
+	static const struct row rows[] = {
+		{"0", 0, 0},
+		{"aF09", 0, 0xaf09},
+		{"ffffffffffffffff", 0, UINT64_MAX},
+		{"00000000000000001", -ERANGE, 0},
+		{"", -EINVAL, 0},
+		{"0x5", -EINVAL, 0},
+		{"g", -EINVAL, 0},
+		{"5 ", -EINVAL, 0},
+	};
+
+	run_table(rows, ARRAY_SIZE(rows), parse_hex_u64);
+}
+
+static void sizes(void)
+{
+	static const struct row rows[] = {
+		{"1", 0, 1},
+		{"512b", 0, 512},
+		{"64k", 0, 65536},
+		{"512m", 0, 536870912},
+		{"2G", 0, 2147483648},
+		{"1t", 0, 1099511627776},
+		{"9223372036854775807", 0, INT64_MAX},
+		{"8388607t", 0, 8388607ULL << 40},
+		{"8388608t", -ERANGE, 0},
+		{"0", -ERANGE, 0},
+		{"0k", -ERANGE, 0},
+		{"", -EINVAL, 0},
+		{"k", -EINVAL, 0},
+		{"1.5g", -EINVAL, 0},
+		{"-1m", -EINVAL, 0},
+		{"1mb", -EINVAL, 0},
+		{"1 m", -EINVAL, 0},
+	};
+
+	run_table(rows, ARRAY_SIZE(rows), parse_size);
+}
+
+static void durations(void)
+{
+	static const struct row rows[] = {
+		{"30", 0, 30000000},
+		{"500ms", 0, 500000},
+		{"1.5s", 0, 1500000},
+		{"0.25", 0, 250000},
+		{"5m", 0, 300000000},
+		{"2h", 0, 7200000000},
+		{"1d", 0, 86400000000},
+		{"1.001ms", 0, 1001},
+		{"0", -ERANGE, 0},
+		{"0ms", -ERANGE, 0},
+		{"99999999999999999999s", -ERANGE, 0},
+		{"9000000000000d", -ERANGE, 0},
+		{"", -EINVAL, 0},
+		{"s", -EINVAL, 0},
+		{"1.", -EINVAL, 0},
+		{".5s", -EINVAL, 0},
+		{"1..5s", -EINVAL, 0},
+		{"1,5s", -EINVAL, 0},
+		{"-1s", -EINVAL, 0},
+		{"1w", -EINVAL, 0},
+		{"1s ", -EINVAL, 0},
+	};
+
+	run_table(rows, ARRAY_SIZE(rows), parse_duration);
+}
+
+static void cpus(void)
+{
+	static const struct row rows[] = {
+		{"1", 0, 1000},
+		{"0.5", 0, 500},
+		{"0.01", 0, 10},
+		{"1024", 0, 1024000},
+		{"0.009", -ERANGE, 0},
+		{"1025", -ERANGE, 0},
+		{"0", -ERANGE, 0},
+		{"", -EINVAL, 0},
+		{"all", -EINVAL, 0},
+		{"1.x", -EINVAL, 0},
+	};
+
+	run_table(rows, ARRAY_SIZE(rows), parse_cpus);
+}
+
+int main(void)
+{
+	run_test(numbers);
+	run_test(hexadecimals);
+	run_test(sizes);
+	run_test(durations);
+	run_test(cpus);
+	return tap_done();
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/str.h"
+#include "tap.h"
+
+static void compares(void)
+{
+	check(str_eq(STR(""), STR_NULL));
+	check(str_eq(STR("a"), STR("a")));
+	check(!str_eq(STR("a"), STR("A")));
+	check(!str_eq(STR("a"), STR("ab")));
+	check(str_ieq(STR("Content-LENGTH"), STR("content-length")));
+	check(!str_ieq(STR("a\0b"), STR("a\0c")));
+	check(str_eq(str_make("a\0b", 3), STR("a\0b")));
+	check(str_starts(STR("abc"), STR("ab")));
+	check(str_starts(STR("abc"), STR_NULL));
+	check(!str_starts(STR("a"), STR("ab")));
+	check(str_ends(STR("abc"), STR("bc")));
+	check(str_ends(STR_NULL, STR("")));
+	check(!str_ends(STR("c"), STR("bc")));
+}
+
+static void searches(void)
+{
+	check_int(str_chr(STR("a=b=c"), '='), 1);
+	check_int(str_chr(STR("abc"), '='), 3);
+	check_int(str_chr(STR_NULL, '='), 0);
+	check_int(str_chr(STR("a\0b"), 'b'), 2);
+	check_int(str_find(STR("one two"), STR("two")), 4);
+	check_int(str_find(STR("one two"), STR("")), 0);
+	check_int(str_find(STR("on"), STR("one")), 2);
+	check_int(str_find(STR("x\0one"), STR("one")), 2);
+}
+
+static void cuts(void)
+{
+	check_str(str_from_index(STR("abc"), 1), "bc");
+	check_str(str_from_index(STR("abc"), 3), "");
+	check_str(str_from_index(STR("abc"), 9), "");
+	check_str(str_from_index(STR_NULL, 1), "");
+	check_str(str_prefix(STR("abc"), 2), "ab");
+	check_str(str_prefix(STR("abc"), 7), "abc");
+	check_str(str_trim(STR(" \t a b\t ")), "a b");
+	check_str(str_trim(STR(" \t ")), "");
+	check_str(str_trim(STR("\na\n")), "\na\n");
+	check_str(str_from(NULL), "");
+}
+
+static void duplicates(void)
+{
+	char *z = str_dup(str_make("a\0b", 3));
+
+	must(z);
+	check(memcmp(z, "a\0b\0", 4) == 0);
+	free(z);
+	z = str_dup(STR_NULL);
+	check_z(z, "");
+	free(z);
+}
+
+int main(void)
+{
+	run_test(compares);
+	run_test(searches);
+	run_test(cuts);
+	run_test(duplicates);
+	return tap_done();
+}
