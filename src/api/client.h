@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The client half of the control protocol: starts a sandbox's supervisor, has it run processes,
+ * and moves their input and output.
+ *
+ * Threads: a client is one connection. At most one thread at a time is in client_exec or
+ * client_finish; client_signal, client_stop and client_resize may be called from any thread at any
+ * time between client_new and client_free, also from a callback. Nothing here is safe in a signal
+ * handler, except client_wake.
+ *
+ * SIGPIPE is never raised: pipes are written where the process blocks or ignores it, and sockets
+ * with MSG_NOSIGNAL. */
+
+#include "base/err.h"
+#include "ipc/control.h"
+#include "provider/spec.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct client;
+
+struct client_start {
+	const struct room_spec *room; /* borrowed for client_new. id NULL: one is made up. A NULL
+				       * init_path is found by the supervisor */
+	bool one_shot, detached;
+	const char *name;          /* NULL: none */
+	const char *const *labels; /* "key=value", NULL-terminated; NULL: none */
+	uint64_t timeout_usec;     /* of the sandbox; 0: none */
+	uint64_t grace_usec;       /* between TERM and KILL after a timeout */
+	const char *supervisor;    /* path of the program; NULL: found (base/program.h) */
+};
+
+/* Starts a supervisor and queues START; does not wait for anything. Where room->net is
+ * ROOM_NET_GATEWAY, *ret_config_fd is our end of the broker's configuration socket (the caller
+ * owns it and speaks ipc/netconf.h on it; it may write at once); otherwise -1. */
+_warn_unused_ int client_new(const struct client_start *start, struct client **ret,
+	int *ret_config_fd, struct cloche_err *err);
+
+/* Ends an attached sandbox that still runs (without waiting for the end), closes and frees. NULL is
+ * fine. Returns NULL. */
+struct client *client_free(struct client *c);
+DEFINE_CLEANUP(struct client, client_free)
+
+/* The sandbox's id, known from the start on; borrowed until client_free. */
+const char *client_id(const struct client *c);
+/* Name of the provider, "" until the room is there; borrowed until client_free. */
+const char *client_provider(const struct client *c);
+
+/* Another descriptor that shall be watched while a client function waits (the broker's
+ * configuration channel, a live log). Filled by the caller, linked with client_watch_add before
+ * client_exec, borrowed until the client is freed. */
+struct client_watch {
+	struct client_watch *next;
+	int fd;       /* set to -1 to stop */
+	short events; /* of poll(2); may be changed by cb */
+	/* Returns 0, or a negative error code to end the wait: client_exec then stops the sandbox
+	 * and returns that code with err as the callback set it. */
+	int (*cb)(struct client_watch *w, short revents, struct cloche_err *err);
+};
+void client_watch_add(struct client *c, struct client_watch *w);
+
+/* Told of each WARNING (text is a terminated string, without line end). */
+void client_on_warning(struct client *c, void (*cb)(void *user, const char *text), void *user);
+
+enum client_input {
+	CLIENT_INPUT_NONE,  /* end-of-file at once */
+	CLIENT_INPUT_BYTES, /* .bytes (borrowed), then end-of-file */
+	CLIENT_INPUT_FD,    /* read from .fd (borrowed) until end-of-file; may be anything */
+	CLIENT_INPUT_CALL,  /* .read is asked for more whenever there is room */
+};
+
+struct client_io {
+	enum client_input input;
+	struct str bytes;
+	int fd;
+	/* Fills at most n bytes: the number, 0 for end-of-file, negative to end the input. Called
+	 * from the thread in client_exec; it should not block for long. */
+	long (*read)(void *user, char *p, size_t n);
+	/* Takes what the process wrote to stream 1 or 2 (a terminal has only 1), at most 64 KiB at
+	 * a time, from the thread in client_exec. A negative answer means that the reader is gone:
+	 * that stream is closed then, and the process gets SIGPIPE. NULL: thrown away. */
+	int (*write)(void *user, int stream, const char *p, size_t n);
+	void *user;
+	uint64_t output_limit; /* bytes of each stream that are handed on; the rest is read and
+				* thrown away. 0: no limit */
+	/* Where pass_fd[i] is not -1, that descriptor is given to the process as its descriptor i
+	 * and nothing is pumped. Only for pipes and the like that the room may have: never a
+	 * terminal, never a file of the host. */
+	int pass_fd[3];
+};
+/* No input, output thrown away. */
+#define CLIENT_IO_INIT ((struct client_io){.fd = -1, .pass_fd = {-1, -1, -1}})
+
+struct client_result {
+	bool signaled;
+	int status; /* exit code, or the signal */
+	bool timed_out, oom_killed, pids_refused, stopped;
+	bool truncated[2]; /* stdout, stderr: output_limit was reached */
+	uint64_t bytes[2]; /* that the process wrote (and that were read) */
+	uint64_t duration_usec;
+};
+
+/* Runs one process and waits for its end. io is borrowed for the call. Returns 0 with *ret filled,
+ * or an error: E_COMMAND_NOT_FOUND and E_CANNOT_EXEC where it could not be started, E_NETWORK where
+ * gateway or broker failed, E_CANCELLED where the sandbox was stopped before the process started,
+ * others where the room could not be made. Processes that live on and hold the pipes never delay
+ * it. */
+_warn_unused_ int client_exec(struct client *c, const struct exec_spec *spec, struct client_io *io,
+	struct client_result *ret, struct cloche_err *err);
+
+/* Waits until the room is there, for a caller that has nothing to run yet. */
+_warn_unused_ int client_wait_started(struct client *c, struct cloche_err *err);
+
+/* Waits until the sandbox has ended (ask with client_stop first where it is not one-shot) and says
+ * how. 0, or an error where the supervisor died. Everything of the sandbox is gone then. */
+_warn_unused_ int client_finish(struct client *c, struct ctl_ended *ret, struct cloche_err *err);
+
+/* Sends a signal to the process that client_exec waits for (or to the room). Where it has not
+ * started yet it is delivered when it has. 0, or -E_NOT_FOUND where there is none. */
+_warn_unused_ int client_signal(struct client *c, int signo, enum ctl_scope scope);
+
+/* Ends the sandbox: TERM to everything, KILL after grace_usec (0: at once). 0, or -E_NOT_FOUND
+ * where it has ended already. Does not wait. */
+_warn_unused_ int client_stop(struct client *c, uint64_t grace_usec);
+
+/* Tells the terminal of the process that client_exec waits for its new size. */
+_warn_unused_ int client_resize(struct client *c, uint16_t rows, uint16_t cols);
+
+/* Makes client_exec call the hook (in its own thread) soon. May be called from a signal handler:
+ * the way to turn SIGINT or SIGWINCH into client_stop, client_signal or client_resize. */
+void client_wake(struct client *c);
+void client_on_wake(struct client *c, void (*cb)(void *user), void *user);

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What shall be started in a room: plain data, the same in the client's request and in the one
+ * that reaches init. Every pointer is heap memory that the spec owns; exec_spec_done frees it. */
+
+#include "base/err.h"
+#include "ipc/wire.h"
+#include <stdbool.h>
+
+enum {
+	EXEC_MAX_ARGS = 65536,
+	EXEC_MAX_ARG = 128 * 1024,        /* MAX_ARG_STRLEN of the kernel */
+	EXEC_MAX_BYTES = 2 * 1024 * 1024, /* of all arguments and variables together */
+	EXEC_MAX_PATH = 4095,
+	EXEC_MAX_DIMENSION = 4096, /* rows or columns of a terminal */
+};
+
+struct exec_spec {
+	char **argv; /* at least the command; searched in the PATH of env where it has no '/' */
+	char **env;  /* the whole environment, "NAME=VALUE"; NULL is none */
+	char *cwd;   /* absolute path in the room; NULL is "/" */
+	uint32_t uid, gid; /* inside the room */
+	uint16_t umask;
+	bool tty; /* a terminal of the room's own on 0, 1 and 2 */
+	uint16_t rows, cols;
+	uint64_t timeout_usec; /* from its start; 0: none */
+};
+
+/* Everything empty: umask 022, 24 rows, 80 columns. */
+void exec_spec_init(struct exec_spec *s);
+void exec_spec_done(struct exec_spec *s);
+
+/* Copies argv and env (NULL-terminated, borrowed; env may be NULL) into s. */
+_warn_unused_ int exec_spec_set(struct exec_spec *s, const char *const *argv,
+	const char *const *env, const char *cwd, struct cloche_err *err);
+
+/* Checks ranges and that every variable has a name: an error tells which is wrong. */
+_warn_unused_ int exec_spec_check(const struct exec_spec *s, struct cloche_err *err);
+
+/* Appends the spec to a message. */
+void exec_spec_put(struct wire_out *w, const struct exec_spec *s);
+/* Reads one; ret is initialised in any case and has to be freed. False where malformed. */
+bool exec_spec_get(struct wire_in *r, struct exec_spec *ret);
+
+static inline void exec_spec_donep(struct exec_spec *s)
+{
+	exec_spec_done(s);
+}
