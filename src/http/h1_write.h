@@ -23,13 +23,14 @@ enum {
  * character, an empty host; E_LIMIT, E_NO_MEMORY). The target is written in origin form. */
 _warn_unused_ int h1_write_request(
 	struct buf *out, const struct http_head *h, unsigned flags, struct cloche_err *err);
-/* The status line says HTTP/1.1. HTTP_BODY_CLOSE implies H1_W_CLOSE. For an HTTP/1.0 client set
- * the body to HTTP_BODY_CLOSE first where it is chunked. */
+/* The status line says HTTP/1.1. "No body" is written as length 0, but for HTTP_TO_HEAD and 304,
+ * where only a length that was given is. HTTP_BODY_CLOSE implies H1_W_CLOSE. For an HTTP/1.0 client
+ * set the body to HTTP_BODY_CLOSE first where it is chunked. */
 _warn_unused_ int h1_write_response(
 	struct buf *out, const struct http_head *h, unsigned flags, struct cloche_err *err);
 
 /* "1f4\r\n" for n > 0 bytes of data, which the caller writes next, then CR LF. */
-#define H1_CHUNK_HEAD_MAX 18
+#define H1_CHUNK_HEAD_MAX 20
 size_t h1_chunk_head(char ret[H1_CHUNK_HEAD_MAX], size_t n);
 /* One whole chunk, copied; nothing for empty data. Returns 0, -E2BIG or -ENOMEM. */
 _warn_unused_ int h1_write_chunk(struct buf *out, struct str data);

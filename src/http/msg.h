@@ -95,6 +95,13 @@ void http_fields_remove_at(struct http_fields *f, unsigned i);
 
 /* What a field name means to us. */
 enum http_field_id http_field_id(struct str name);
+/* Whether Connection may nominate a field of this name: never one that routes, frames or
+ * authenticates. */
+bool http_may_nominate(struct str name);
+
+/* For parsers: adds a field whose name and value lie in f->text already and were checked. Returns
+ * 0, -E2BIG, -ENOMEM. */
+_warn_unused_ int http_fields_push(struct http_fields *f, struct http_field field);
 
 enum http_version { HTTP_10 = 10, HTTP_11 = 11, HTTP_2 = 20 };
 
@@ -178,7 +185,8 @@ static inline struct str http_head_reason(const struct http_head *h)
 }
 
 /* Begins a request (clearing h) from typed parts, each checked by http/valid.h: HTTP/1.1,
- * keep-alive, no body. port 0: not to be written. Returns 0, -EINVAL, -E2BIG, -ENOMEM. */
+ * keep-alive, no body. port 0: not to be written; scheme may be "". No part may be a view into h.
+ * Returns 0, -EINVAL, -E2BIG, -ENOMEM. */
 _warn_unused_ int http_head_set_request(struct http_head *h, struct str method, struct str scheme,
 	struct str host, uint16_t port, struct str target);
 /* Begins a response (clearing h) likewise. An empty reason gets the standard text. */

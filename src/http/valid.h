@@ -8,6 +8,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Classes of bytes. */
+enum {
+	HTTP_C_TOKEN = 1 << 0,  /* tchar */
+	HTTP_C_VALUE = 1 << 1,  /* in field values and reasons: tab, space, VCHAR, obs-text */
+	HTTP_C_TARGET = 1 << 2, /* in request targets: 0x21-0x7e but '#' */
+	HTTP_C_HOST = 1 << 3,   /* in labels of a host */
+	HTTP_C_HEX = 1 << 4,
+};
+extern const uint8_t http_char_class[256];
+
+static inline bool http_char_is(char c, unsigned class)
+{
+	return http_char_class[(uint8_t)c] & class;
+}
+
+/* Length of the prefix of s that is all of one class. */
+size_t http_span_class(struct str s, unsigned class);
+
 /* One or more tchar (RFC 9110 5.6.2). */
 bool http_is_token(struct str s);
 /* A token of at most HTTP_METHOD_MAX bytes. */

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http/chunked.h"
+#include "base/parse.h"
+#include "http/h1_internal.h"
+#include "http/valid.h"
+
+#include <errno.h>
+
+/* Theory of operation: a byte-at-a-time machine for the framing, whose only long state is
+ * CHUNK_DATA, which hands out as much of the input as belongs to the chunk. RFC 9112 7.1 without
+ * what nobody needs and smugglers like: extensions, blanks, sizes over 8 digits, a lone LF. */
+
+enum {
+	SIZE,    /* a digit, or CR after at least one */
+	SIZE_LF, /* LF after the size */
+	CHUNK_DATA,
+	DATA_CR, /* CR LF after the data */
+	DATA_LF,
+	TRAILERS,
+	ENDED,
+	BROKEN,
+};
+
+#define SIZE_DIGITS 8
+
+bool http_is_trailer_name(struct str name)
+{
+	/* RFC 9110 6.5.1: framing, routing, request modifiers, authentication, response control,
+	 * and how to read the content. What http_field_id() knows is judged by that. */
+	static const struct str refused[] = {
+		{"age", 3},
+		{"cache-control", 13},
+		{"expires", 7},
+		{"location", 8},
+		{"max-forwards", 12},
+		{"pragma", 6},
+		{"range", 5},
+		{"retry-after", 11},
+		{"vary", 4},
+		{"warning", 7},
+		{"www-authenticate", 16},
+	};
+	enum http_field_id id = http_field_id(name);
+
+	if (!http_is_field_name(name) || (id != HTTP_F_OTHER && id != HTTP_F_X_AMZ))
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(refused); i++)
+		if (str_ieq(name, refused[i]))
+			return false;
+	return !str_ieq(str_prefix(name, 3), STR("if-")) &&
+	       !str_ieq(str_prefix(name, 6), STR("accept")) &&
+	       !str_ieq(str_prefix(name, 6), STR("proxy-"));
+}
+
+void chunked_init(struct chunked_decoder *d, struct http_fields *trailers)
+{
+	*d = (struct chunked_decoder){.trailers = trailers, .line = BUF_INIT(HTTP_TRAILERS_MAX)};
+	if (trailers)
+		http_fields_clear(trailers);
+}
+
+void chunked_done(struct chunked_decoder *d)
+{
+	buf_done(&d->line);
+}
+
+static enum chunked_result broken(struct chunked_decoder *d, enum chunked_error e)
+{
+	d->error = e;
+	d->state = BROKEN;
+	return CHUNKED_ERROR;
+}
+
+static unsigned hex_value(char c)
+{
+	return c <= '9' ? (unsigned)(c - '0') : (unsigned)((c | 0x20) - 'a') + 10;
+}
+
+/* One byte of framing; CHUNKED_MORE to go on. */
+static enum chunked_result framing_byte(struct chunked_decoder *d, char c)
+{
+	if (d->state == SIZE) {
+		if (c == '\r' && d->digits > 0) {
+			d->state = SIZE_LF;
+			return CHUNKED_MORE;
+		}
+		if (!http_char_is(c, HTTP_C_HEX) || d->digits == SIZE_DIGITS)
+			return broken(d, CHUNKED_E_SIZE);
+		d->left = d->left << 4 | hex_value(c);
+		d->digits++;
+		return CHUNKED_MORE;
+	}
+	if (c != (d->state == DATA_CR ? '\r' : '\n'))
+		return broken(d, CHUNKED_E_LINE_END);
+	if (d->state == SIZE_LF) {
+		d->state = d->left ? CHUNK_DATA : TRAILERS;
+		d->digits = 0;
+	} else {
+		d->state = d->state == DATA_CR ? DATA_LF : SIZE;
+	}
+	return CHUNKED_MORE;
+}
+
+static enum h1_error trailer_line(struct chunked_decoder *d, struct str line)
+{
+	struct str name, value;
+	enum h1_error e;
+	int r;
+
+	if (line.n < 2 || line.p[line.n - 2] != '\r')
+		return H1_E_LINE_END;
+	line.n -= 2;
+	if (line.n == 0) {
+		d->state = ENDED;
+		return H1_E_OK;
+	}
+	if (line.p[0] == ' ' || line.p[0] == '\t')
+		return H1_E_FOLD;
+	e = h1_split_field(line, &name, &value);
+	if (e != H1_E_OK)
+		return e;
+	if (++d->trailer_count > HTTP_FIELDS_MAX)
+		return H1_E_TOO_MANY_FIELDS;
+	if (!d->trailers || !http_is_trailer_name(name))
+		return H1_E_OK;
+	r = http_fields_add(d->trailers, name, value);
+	return r < 0 ? H1_E_NO_MEMORY : H1_E_OK;
+}
+
+/* Takes up to the next LF of the trailer section. */
+static enum chunked_result trailers(struct chunked_decoder *d, struct str *in)
+{
+	size_t take = str_chr(*in, '\n');
+	bool complete = take < in->n;
+
+	take += complete;
+	if (take > HTTP_TRAILERS_MAX - d->trailer_bytes) {
+		d->trailer_error = H1_E_TRAILERS_TOO_LARGE;
+		return broken(d, CHUNKED_E_TRAILER);
+	}
+	d->trailer_bytes += take;
+	if (buf_add(&d->line, in->p, take) < 0) {
+		d->trailer_error = H1_E_NO_MEMORY;
+		return broken(d, CHUNKED_E_TRAILER);
+	}
+	*in = str_from_index(*in, take);
+	if (!complete)
+		return CHUNKED_MORE;
+	d->trailer_error = trailer_line(d, buf_str(&d->line));
+	buf_clear(&d->line);
+	if (d->trailer_error != H1_E_OK)
+		return broken(d, CHUNKED_E_TRAILER);
+	return CHUNKED_MORE;
+}
+
+enum chunked_result chunked_read(struct chunked_decoder *d, struct str *in, struct str *ret_data)
+{
+	if (d->state == BROKEN)
+		return CHUNKED_ERROR;
+	while (d->state != ENDED && in->n) {
+		enum chunked_result r;
+
+		if (d->state == CHUNK_DATA) {
+			size_t n = (size_t)MIN((uint64_t)in->n, d->left);
+
+			*ret_data = str_prefix(*in, n);
+			*in = str_from_index(*in, n);
+			d->left -= n;
+			if (d->left == 0)
+				d->state = DATA_CR;
+			return CHUNKED_DATA;
+		}
+		if (d->state == TRAILERS) {
+			r = trailers(d, in);
+		} else {
+			r = framing_byte(d, in->p[0]);
+			*in = str_from_index(*in, 1);
+		}
+		if (r != CHUNKED_MORE)
+			return r;
+	}
+	return d->state == ENDED ? CHUNKED_DONE : CHUNKED_MORE;
+}
+
+const char *chunked_error_text(const struct chunked_decoder *d)
+{
+	switch (d->error) {
+	case CHUNKED_E_OK:
+		return "no error";
+	case CHUNKED_E_SIZE:
+		return "malformed chunk size, or a chunk extension";
+	case CHUNKED_E_LINE_END:
+		return "CR LF missing in chunk framing";
+	case CHUNKED_E_TRAILER:
+		return h1_error_text(d->trailer_error);
+	case CHUNKED_E_TRUNCATED:
+		return "connection ended within a chunked body";
+	}
+	return "unknown";
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http/h1_internal.h"
+#include "http/valid.h"
+
+/* Theory of operation: when the empty line has come, one pass over the fields collects what frames
+ * or routes the message (struct facts), and the rules are applied to that. Framing is decided by
+ * RFC 9112 6.3, with every doubt refused. */
+
+#define NONE (-1)
+
+struct facts {
+	int host, length, encoding, upgrade; /* index of the first such field, or NONE */
+	unsigned hosts, lengths, encodings, expects, upgrades;
+	bool same_lengths;
+	bool close, keep_alive, upgrade_named, te_trailers, h2c;
+	int expect;
+};
+
+enum h1_error h1_split_field(struct str line, struct str *ret_name, struct str *ret_value)
+{
+	size_t n = http_span_class(line, HTTP_C_TOKEN);
+	struct str value;
+
+	if (n == 0 || n == line.n || line.p[n] != ':')
+		return H1_E_FIELD_NAME;
+	if (n > HTTP_NAME_MAX)
+		return H1_E_FIELD_NAME_TOO_LONG;
+	value = str_trim(str_from_index(line, n + 1));
+	if (http_span_class(value, HTTP_C_VALUE) < value.n)
+		return H1_E_FIELD_VALUE;
+	*ret_name = str_prefix(line, n);
+	*ret_value = value;
+	return H1_E_OK;
+}
+
+/* Marks the fields that Connection names (RFC 9110 7.6.1). */
+static void nominate(struct http_fields *f, struct str name)
+{
+	for (int i = http_fields_find(f, name, 0); i >= 0;
+		i = http_fields_find(f, name, (unsigned)i + 1))
+		f->v[i].hop = true;
+}
+
+static enum h1_error connection(struct http_fields *f, struct str list, struct facts *facts)
+{
+	struct str option;
+
+	while (http_list_next(&list, &option)) {
+		if (!http_is_token(option))
+			return H1_E_CONNECTION;
+		if (str_ieq(option, STR("close")))
+			facts->close = true;
+		else if (str_ieq(option, STR("keep-alive")))
+			facts->keep_alive = true;
+		else if (str_ieq(option, STR("upgrade")))
+			facts->upgrade_named = true;
+		else if (!http_may_nominate(option))
+			return H1_E_NOMINATION;
+		else
+			nominate(f, option);
+	}
+	return H1_E_OK;
+}
+
+static void first_of(int *first, unsigned *count, unsigned i)
+{
+	if ((*count)++ == 0)
+		*first = (int)i;
+}
+
+static enum h1_error collect(struct http_fields *f, struct facts *facts)
+{
+	*facts = (struct facts){.host = NONE,
+		.length = NONE,
+		.encoding = NONE,
+		.upgrade = NONE,
+		.expect = NONE,
+		.same_lengths = true};
+	for (unsigned i = 0; i < f->n; i++) {
+		struct str value = http_fields_value(f, i);
+		enum h1_error e = H1_E_OK;
+
+		/* Most fields are none of these. */
+		if (f->v[i].id == HTTP_F_OTHER)
+			continue;
+		if (f->v[i].id == HTTP_F_HOST)
+			first_of(&facts->host, &facts->hosts, i);
+		else if (f->v[i].id == HTTP_F_CONTENT_LENGTH)
+			first_of(&facts->length, &facts->lengths, i);
+		else if (f->v[i].id == HTTP_F_TRANSFER_ENCODING)
+			first_of(&facts->encoding, &facts->encodings, i);
+		else if (f->v[i].id == HTTP_F_EXPECT)
+			first_of(&facts->expect, &facts->expects, i);
+		else if (f->v[i].id == HTTP_F_UPGRADE)
+			first_of(&facts->upgrade, &facts->upgrades, i);
+		else if (f->v[i].id == HTTP_F_HTTP2_SETTINGS)
+			facts->h2c = true;
+		else if (f->v[i].id == HTTP_F_TE)
+			facts->te_trailers |= http_list_has(value, STR("trailers"));
+		else if (f->v[i].id == HTTP_F_CONNECTION)
+			e = connection(f, value, facts);
+		if (e != H1_E_OK)
+			return e;
+		if (f->v[i].id == HTTP_F_CONTENT_LENGTH &&
+			!str_eq(value, http_fields_value(f, (unsigned)facts->length)))
+			facts->same_lengths = false;
+	}
+	return H1_E_OK;
+}
+
+/* RFC 9112 3.2: one Host, and the same as in an absolute target. */
+static enum h1_error host(struct http_head *h, const struct facts *facts)
+{
+	struct str value, name;
+	uint16_t port, standard;
+
+	if (facts->hosts == 0)
+		return H1_E_NO_HOST;
+	if (facts->hosts > 1)
+		return H1_E_TWO_HOSTS;
+	value = http_fields_value(&h->fields, (unsigned)facts->host);
+	if (http_parse_authority(value, &name, &port) < 0)
+		return H1_E_HOST;
+	if (h->flags & HTTP_CONNECT)
+		return H1_E_OK;
+	if (h->flags & HTTP_ABSOLUTE) {
+		standard = str_ieq(http_head_scheme(h), STR("https")) ? 443 : 80;
+		if (!str_ieq(name, http_head_host(h)) ||
+			(port ? port : standard) != (h->port ? h->port : standard))
+			return H1_E_TARGET_HOST;
+	}
+	h->s_host = (struct http_span){
+		.at = (uint32_t)(name.p - h->fields.text.mem), .len = (uint32_t)name.n};
+	h->port = port;
+	return H1_E_OK;
+}
+
+static enum h1_error encoding(struct http_head *h, const struct facts *facts)
+{
+	struct str value = http_fields_value(&h->fields, (unsigned)facts->encoding);
+
+	if (facts->encodings > 1 || !str_ieq(value, STR("chunked")))
+		return H1_E_ENCODING;
+	if (h->version != HTTP_11)
+		return H1_E_ENCODING_10;
+	http_head_set_body(h, HTTP_BODY_CHUNKED, 0);
+	return H1_E_OK;
+}
+
+static enum h1_error length(struct http_head *h, const struct facts *facts)
+{
+	struct str value = http_fields_value(&h->fields, (unsigned)facts->length);
+	uint64_t n;
+
+	if (facts->lengths > 1 && (h->is_request || !facts->same_lengths))
+		return H1_E_TWO_LENGTHS;
+	if (http_parse_length(value, &n) < 0)
+		return H1_E_LENGTH;
+	http_head_set_body(h, HTTP_BODY_LENGTH, n);
+	return H1_E_OK;
+}
+
+static void upgrade(struct http_head *h, const struct facts *facts)
+{
+	struct http_fields *f = &h->fields;
+
+	if (facts->h2c)
+		h->flags |= HTTP_H2C;
+	for (int i = facts->upgrade; i >= 0;
+		i = http_fields_find_id(f, HTTP_F_UPGRADE, (unsigned)i + 1))
+		if (http_list_has(http_fields_value(f, (unsigned)i), STR("h2c")))
+			h->flags |= HTTP_H2C;
+	if (!facts->upgrades || !facts->upgrade_named || h->version != HTTP_11)
+		return;
+	h->flags |= HTTP_UPGRADE;
+	if (facts->upgrades == 1 &&
+		str_ieq(http_fields_value(f, (unsigned)facts->upgrade), STR("websocket")))
+		h->flags |= HTTP_UPGRADE_WS;
+}
+
+static enum h1_error finish_request(struct http_head *h, const struct facts *facts)
+{
+	enum h1_error e = host(h, facts);
+
+	if (e != H1_E_OK)
+		return e;
+	if (facts->lengths && facts->encodings)
+		return H1_E_LENGTH_AND_ENCODING;
+	if (facts->encodings)
+		e = encoding(h, facts);
+	else if (facts->lengths)
+		e = length(h, facts);
+	if (e != H1_E_OK)
+		return e;
+	/* RFC 9110 10.1.1: no waiting for a body that is not there, nor by HTTP/1.0. */
+	if (facts->expects == 1 && str_ieq(http_fields_value(&h->fields, (unsigned)facts->expect),
+					   STR("100-continue"))) {
+		if (h->version == HTTP_11 && h->body != HTTP_BODY_NONE)
+			h->flags |= HTTP_EXPECT_CONTINUE;
+	} else if (facts->expects) {
+		h->flags |= HTTP_EXPECT_OTHER;
+	}
+	upgrade(h, facts);
+	return H1_E_OK;
+}
+
+/* RFC 9112 6.3 for responses. */
+static enum h1_error finish_response(struct http_head *h, const struct facts *facts, unsigned opt)
+{
+	bool bodiless =
+		h->status < 200 || h->status == 204 || h->status == 304 || (opt & H1_TO_HEAD);
+	uint64_t given;
+	enum h1_error e = H1_E_OK;
+
+	if (opt & H1_TO_HEAD)
+		h->flags |= HTTP_TO_HEAD;
+	if (h->status == 101) {
+		upgrade(h, facts);
+		if (!(opt & H1_UPGRADE_ASKED) || !(h->flags & HTTP_UPGRADE))
+			return H1_E_SWITCHING;
+	}
+	h->body = HTTP_BODY_CLOSE;
+	if (facts->lengths)
+		e = length(h, facts);
+	if (e == H1_E_OK && facts->encodings)
+		e = encoding(h, facts);
+	if (e != H1_E_OK)
+		return e;
+	if (facts->lengths && facts->encodings)
+		h->flags &= ~(unsigned)HTTP_KEEP_ALIVE;
+	if (bodiless) {
+		given = h->content_length;
+		h->body = HTTP_BODY_NONE;
+		/* RFC 9110 8.6: a length beside 1xx or 204 means nothing. */
+		if (h->status < 200 || h->status == 204)
+			h->flags &= ~(unsigned)HTTP_HAS_LENGTH;
+		h->content_length = (h->flags & HTTP_HAS_LENGTH) ? given : 0;
+	}
+	if (h->body == HTTP_BODY_CLOSE)
+		h->flags &= ~(unsigned)HTTP_KEEP_ALIVE;
+	return H1_E_OK;
+}
+
+enum h1_error h1_finish(struct h1_parser *p)
+{
+	struct http_head *h = p->head;
+	struct facts facts;
+	enum h1_error e = collect(&h->fields, &facts);
+
+	if (e != H1_E_OK)
+		return e;
+	/* RFC 9112 9.3. */
+	if (!facts.close && (h->version == HTTP_11 || facts.keep_alive))
+		h->flags |= HTTP_KEEP_ALIVE;
+	if (facts.te_trailers)
+		h->flags |= HTTP_TE_TRAILERS;
+	return p->is_request ? finish_request(h, &facts) : finish_response(h, &facts, p->opt);
+}
