@@ -4,6 +4,7 @@
  * is a constant table; it starts nothing itself. The prompt always goes to standard input. */
 
 #include "base/err.h"
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Where a program of the host that is mounted for the agent appears in the room. */

@@ -7,6 +7,11 @@
 #include "base/err.h"
 #include "base/json.h"
 
+/* A line with more values than this is no event: parsed, it would take far more memory than it has
+ * bytes. Each value is reckoned at AGENT_EVENT_VALUE_COST bytes. */
+#define AGENT_EVENT_VALUES_MAX (256U << 10)
+#define AGENT_EVENT_VALUE_COST 96U
+
 enum agent_event_type {
 	AGENT_EVENT_UNKNOWN, /* a type we do not know: type_name and raw still tell */
 	AGENT_EVENT_SYSTEM,
@@ -42,7 +47,7 @@ struct agent_event {
 	struct str parent_tool_use_id; /* not empty: a subagent speaks */
 	struct agent_block *blocks; /* assistant and user only; other kinds of block are left out */
 	size_t blocks_n;
-	size_t size; /* bytes of the line */
+	size_t size; /* bytes of memory that it takes, about; 0 from agent_event_from_json */
 };
 
 /* Parses one line (without its newline; blanks around it are ignored). Returns 0 and a new event in

@@ -7,9 +7,9 @@
  *  how the process ended | what the agent reported            | outcome            detail
  *  ----------------------+------------------------------------+--------------------------------
  *  1 by our timeout      | anything                           | timeout            -
- *  2 we stopped it       | no result that is a success        | container_failed   cancelled
- *  3 out of memory, or   |                                    |
- *    killed after it     | no result event                    | container_failed   out_of_memory
+ *  2 we stopped it       | anything but row 8                 | container_failed   cancelled
+ *  3 out of memory       |                                    |
+ *    and exit != 0       | no result event                    | container_failed   out_of_memory
  *  4 any                 | result, error, "Prompt is too long"| prompt_too_long    -
  *  5 any                 | result, error, API status 4xx that |
  *                        |   is about the conversation        | session_corrupted  -

@@ -6,7 +6,7 @@
 
 /* The answer of a run that succeeded without saying anything. */
 #define AGENT_NO_OUTPUT "No output received from Claude."
-/* Bytes of events (as lines) that are kept of one run; what comes after only counts. */
+/* Bytes of memory for the events of one run; what comes after only counts. */
 #define AGENT_TRANSCRIPT_MAX (64U << 20)
 
 /* One text that the agent said: the text blocks of one event. */
@@ -16,15 +16,19 @@ struct agent_text {
 	size_t chars; /* Unicode characters */
 };
 
+/* The last texts of a run: enough for the answer (five) and for ten lines of an error. */
+#define AGENT_TEXTS_KEPT 10
+
 struct agent_texts {
-	struct agent_text *v;
-	size_t n, cap;
+	struct agent_text v[AGENT_TEXTS_KEPT]; /* oldest first */
+	size_t n;                              /* of v in use */
+	uint64_t total;                        /* texts seen */
 };
 
 /* Read its members, change them only by the functions below. */
 struct agent_transcript {
 	json_t *events;       /* array of raw events in order, owned */
-	size_t max, kept;     /* bytes of lines allowed and kept */
+	size_t max, kept;     /* bytes of memory for events: allowed, taken */
 	uint64_t events_lost; /* events beyond max: counted, not kept */
 
 	char *result_session_id; /* of the last result event that had one; NULL: none */
@@ -41,10 +45,11 @@ struct agent_transcript {
 	bool is_error;
 	int api_error_status; /* HTTP status of the failed API request; 0: none given */
 	char *subtype;        /* "success", "error_max_turns", …; NULL: none */
-	char *result;         /* its text; NULL: none */
+	char *result;         /* text of the last result that had one; NULL: none */
+	unsigned results_with_text;
+	struct buf results_text; /* all of them, a blank line between */
 
-	struct agent_texts said;         /* by assistant events */
-	struct agent_texts results_said; /* by result events */
+	struct agent_texts said; /* by assistant events */
 	uint64_t tool_uses, tool_errors;
 	uint64_t web_search_count, web_fetch_count;
 	uint64_t api_retries; /* system/api_retry events */

@@ -7,6 +7,8 @@
  * replies claude/        the agent's own state (mounted into the room; we never read it) .lock held
  * while somebody uses the directory
  *
+ * Whoever uses it holds a lock (flock) on the directory.
+ *
  * Of a run the order is: session_open, session_begin_reply (context.json says that a reply is under
  * way), session_add_event for each event, session_finish_reply. After a crash in between the next
  * session_open (or session_load) finds the unfinished reply and rebuilds it from events.jsonl.
@@ -26,10 +28,10 @@
 struct session;
 
 /* Opens (makes, where missing) the directory, takes its lock, loads what is there and finishes a
- * reply that a crash left. context_id names a new context (NULL: a new id is made); for an existing
- * one it is ignored unless it differs, which is -E_USAGE. Returns 0, -E_BUSY while another process
- * uses the directory, -E_CORRUPT (the damaged file was kept as context.json.damaged-…; open again
- * to start afresh), or another error. */
+ * reply that a crash left. A damaged file is kept as context.json.damaged-TIME and a new one begun;
+ * session_warning then says so. context_id names a new context (NULL: a new id is made); for an
+ * existing one it may be NULL or must be the same (-E_USAGE). Returns 0, -E_BUSY while another
+ * process uses the directory, or another error. */
 _warn_unused_ int session_open(
 	const char *dir, const char *context_id, struct session **ret, struct cloche_err *err);
 
@@ -54,8 +56,17 @@ const json_t *session_reply(const struct session *s, size_t index);
 /* The whole document in the form of the file. Borrowed. */
 const json_t *session_document(const struct session *s);
 
-/* True where the last opening found a reply that had not been finished. */
+/* True where the opening found a reply that was not finished: a run was cut off, or (session_load)
+ * is still going on. */
 bool session_was_interrupted(const struct session *s);
+
+/* What a person should know about the opening, one sentence; NULL: nothing. Borrowed. */
+const char *session_warning(const struct session *s);
+
+/* Makes (where missing) a directory of this name in the context, for the agent's own state; its
+ * absolute path in *ret, which the caller frees. */
+_warn_unused_ int session_state_dir(
+	struct session *s, const char *name, char **ret, struct cloche_err *err);
 
 /* The latest session id of the agent: a reply's own, else that in its events, from the last reply
  * backwards. NULL: none. Borrowed. */

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/claude_code.h"
+
+#include <stdio.h>
+
+/*
+ * Theory of operation
+ *
+ * The client keeps its sessions in ~/.claude and more state in ~/.claude.json beside it. With
+ * CLAUDE_CONFIG_DIR both are inside the one directory, which is what an execution context keeps as
+ * claude/; so nothing of it is lost between two runs.
+ *
+ * CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC leaves the API itself as the only host that the client
+ * speaks to. Background tasks are off because print mode ends with the turn and would kill them.
+ * IS_SANDBOX lets root skip the permission prompts, which nobody could answer.
+ */
+
+static const char *const api_hosts[] = {"api.anthropic.com", NULL};
+
+static const char *const key_headers[] = {"x-api-key", "authorization", NULL};
+static const struct agent_secret api_key = {
+	.env = "ANTHROPIC_API_KEY",
+	.hosts = api_hosts,
+	.headers = key_headers,
+};
+
+static const char *const token_headers[] = {"authorization", NULL};
+static const struct agent_secret oauth_token = {
+	.env = "CLAUDE_CODE_OAUTH_TOKEN",
+	.hosts = api_hosts,
+	.headers = token_headers,
+};
+
+static const struct agent_env environment[] = {
+	{"IS_SANDBOX", "1", false},
+	{"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS", "1", false},
+	{"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1", false},
+	{"DISABLE_AUTOUPDATER", "1", false},
+	{"CLAUDE_CONFIG_DIR", ".claude", true},
+	{NULL, NULL, false},
+};
+
+/* The client prefers a token to a key and a base URL to the vendor's: what the other driver uses
+ * must not be there. */
+static const char *const withheld_with_key[] = {"CLAUDE_CODE_OAUTH_TOKEN", NULL};
+static const char *const withheld_with_token[] = {"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN",
+	"CLAUDE_API_KEY", "ANTHROPIC_API_BASE", "ANTHROPIC_BASE_URL", NULL};
+
+/* An option whose value the client's own parser would take for another option is a mistake at best.
+ */
+static int add_word(
+	struct agent_argv *a, const char *option, const char *value, struct cloche_err *err)
+{
+	int r;
+
+	if (!value)
+		return 0;
+	if (value[0] == '-' || value[0] == '\0')
+		return err_set(err, E_USAGE, "%s: \"%s\" is not a usable value", option, value);
+	r = agent_argv_add(a, option, err);
+	return r < 0 ? r : agent_argv_add(a, value, err);
+}
+
+/* A text may begin with anything: it is joined to its option. */
+static int add_text(
+	struct agent_argv *a, const char *option, const char *text, struct cloche_err *err)
+{
+	_cleanup_(freep) char *joined = NULL;
+
+	if (!text)
+		return 0;
+	if (asprintf(&joined, "%s=%s", option, text) < 0) {
+		joined = NULL;
+		return err_nomem(err);
+	}
+	return agent_argv_add(a, joined, err);
+}
+
+static int build_argv(const struct agent_request *rq, const char *program, struct agent_argv *ret,
+	struct cloche_err *err)
+{
+	static const char *const fixed[] = {"-p", "-", "--dangerously-skip-permissions",
+		"--output-format", "stream-json", "--verbose"};
+	char turns[16];
+	int r = agent_argv_add(ret, program, err);
+
+	if (r == 0)
+		r = add_word(ret, "--resume", rq->resume, err);
+	if (r == 0)
+		r = add_word(ret, "--model", rq->model ? rq->model : AGENT_MODEL_DEFAULT, err);
+	if (r == 0)
+		r = add_word(ret, "--effort", rq->effort, err);
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(fixed); i++)
+		r = agent_argv_add(ret, fixed[i], err);
+	if (r == 0 && rq->max_turns > 0) {
+		snprintf(turns, sizeof(turns), "%u", rq->max_turns);
+		r = add_word(ret, "--max-turns", turns, err);
+	}
+	if (r == 0)
+		r = add_text(ret, "--system-prompt", rq->system_prompt, err);
+	if (r == 0)
+		r = add_text(ret, "--append-system-prompt", rq->append_system_prompt, err);
+	return r;
+}
+
+const struct agent_driver agent_claude_code = {
+	.name = "claude-code",
+	.description = "Claude Code with an API key",
+	.secret = &api_key,
+	.allow = api_hosts,
+	.env = environment,
+	.env_withheld = withheld_with_key,
+	.state_dir = "claude",
+	.state_home = ".claude",
+	.build_argv = build_argv,
+	.find = claude_code_find,
+};
+
+const struct agent_driver agent_claude_subscription = {
+	.name = "claude-subscription",
+	.description = "Claude Code with the token of a subscription (claude setup-token)",
+	.secret = &oauth_token,
+	.allow = api_hosts,
+	.env = environment,
+	.env_withheld = withheld_with_token,
+	.state_dir = "claude",
+	.state_home = ".claude",
+	.build_argv = build_argv,
+	.find = claude_code_find,
+};

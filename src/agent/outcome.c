@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/outcome.h"
+
+/* The rows named here are those of the table in the header. */
+
+#define TOO_LONG STR("Prompt is too long")
+#define API_ERROR STR("API Error: ")
+
+void agent_markers_scan(struct agent_markers *m, struct str line, bool is_stderr)
+{
+	if (!is_stderr && !m->prompt_too_long)
+		m->prompt_too_long = str_find(line, TOO_LONG) < line.n;
+	if (!m->api_error_4)
+		m->api_error_4 = str_find(line, STR("API Error: 4")) < line.n;
+}
+
+static bool is_error(const struct agent_transcript *t)
+{
+	return t->is_error || str_starts(str_from(t->subtype), STR("error"));
+}
+
+/* The text of an error result begins with what failed; a quotation further on means nothing. */
+static bool is_too_long(const struct agent_transcript *t)
+{
+	return str_starts(str_from(t->result), TOO_LONG);
+}
+
+static int api_status(const struct agent_transcript *t)
+{
+	struct str s = str_from(t->result);
+	int status = 0;
+
+	if (t->api_error_status)
+		return t->api_error_status;
+	if (!str_starts(s, API_ERROR))
+		return 0;
+	s = str_from_index(s, API_ERROR.n);
+	for (size_t i = 0; i < 3; i++) {
+		if (i >= s.n || s.p[i] < '0' || s.p[i] > '9')
+			return 0;
+		status = status * 10 + (s.p[i] - '0');
+	}
+	return status;
+}
+
+static bool is_about_the_conversation(int status)
+{
+	switch (status) {
+	case 401:
+	case 402:
+	case 403:
+	case 408:
+	case 429:
+		return false;
+	default:
+		return status >= 400 && status <= 499;
+	}
+}
+
+/* Rows 4 to 9. */
+static enum agent_outcome with_result(const struct agent_ending *ending,
+	const struct agent_transcript *t, enum agent_detail *detail)
+{
+	if (is_error(t) && is_too_long(t))
+		return AGENT_PROMPT_TOO_LONG;
+	if (is_error(t) && is_about_the_conversation(api_status(t)))
+		return AGENT_SESSION_CORRUPTED;
+	if (!is_error(t) && ending->exit_code == 0)
+		return AGENT_SUCCESS;
+	if (ending->oom_killed && ending->exit_code != 0)
+		*detail = AGENT_DETAIL_OUT_OF_MEMORY;
+	return AGENT_CONTAINER_FAILED;
+}
+
+/* Rows 10 to 13. */
+static enum agent_outcome without_result(
+	const struct agent_ending *ending, const struct agent_markers *m)
+{
+	if (ending->exit_code == 0)
+		return AGENT_SUCCESS;
+	if (m->prompt_too_long)
+		return AGENT_PROMPT_TOO_LONG;
+	return m->api_error_4 ? AGENT_SESSION_CORRUPTED : AGENT_CONTAINER_FAILED;
+}
+
+enum agent_outcome agent_outcome_classify(const struct agent_ending *ending,
+	const struct agent_transcript *t, const struct agent_markers *m,
+	enum agent_detail *ret_detail)
+{
+	enum agent_detail ignored, *detail = ret_detail ? ret_detail : &ignored;
+	bool has_result = t->results > 0;
+	bool completed = has_result && !is_error(t) && ending->exit_code == 0;
+
+	*detail = AGENT_DETAIL_NONE;
+	if (ending->timed_out)
+		return AGENT_TIMEOUT;
+	if (ending->cancelled && !completed) {
+		*detail = AGENT_DETAIL_CANCELLED;
+		return AGENT_CONTAINER_FAILED;
+	}
+	if (ending->oom_killed && ending->exit_code != 0 && !has_result) {
+		*detail = AGENT_DETAIL_OUT_OF_MEMORY;
+		return AGENT_CONTAINER_FAILED;
+	}
+	return has_result ? with_result(ending, t, detail) : without_result(ending, m);
+}
+
+const char *agent_outcome_name(enum agent_outcome outcome)
+{
+	switch (outcome) {
+	case AGENT_SUCCESS:
+		return "success";
+	case AGENT_TIMEOUT:
+		return "timeout";
+	case AGENT_PROMPT_TOO_LONG:
+		return "prompt_too_long";
+	case AGENT_SESSION_CORRUPTED:
+		return "session_corrupted";
+	case AGENT_CONTAINER_FAILED:
+	default:
+		return "container_failed";
+	}
+}
+
+const char *agent_detail_name(enum agent_detail detail)
+{
+	switch (detail) {
+	case AGENT_DETAIL_CANCELLED:
+		return "cancelled";
+	case AGENT_DETAIL_OUT_OF_MEMORY:
+		return "out_of_memory";
+	case AGENT_DETAIL_NONE:
+	default:
+		return NULL;
+	}
+}
+
+int agent_outcome_exit_status(enum agent_outcome outcome)
+{
+	switch (outcome) {
+	case AGENT_SUCCESS:
+		return 0;
+	case AGENT_TIMEOUT:
+		return 124;
+	case AGENT_PROMPT_TOO_LONG:
+		return 3;
+	case AGENT_SESSION_CORRUPTED:
+		return 4;
+	case AGENT_CONTAINER_FAILED:
+	default:
+		return 1;
+	}
+}

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "session/document.h"
+#include "base/clock.h"
+
+#include <errno.h>
+
+static const char *const usage_keys[] = {
+	"input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"};
+static const char *const required_keys[] = {"session_id", "timestamp", "duration_ms",
+	"total_cost_usd", "num_turns", "is_error", "usage"};
+
+/* Sets a member to a new reference. Returns 0 or -ENOMEM. */
+static int set(json_t *object, const char *key, json_t *value)
+{
+	return json_object_set_new(object, key, value) < 0 ? -ENOMEM : 0;
+}
+
+/* Texts that the agent or the person gave may hold bytes that are no UTF-8; JSON may not. */
+static json_t *text_or_null(const char *text)
+{
+	json_t *v;
+
+	if (!text)
+		return json_null();
+	v = json_string(text);
+	return v ? v : json_string_nocheck(text);
+}
+
+int document_new(const char *context_id, json_t **ret, struct cloche_err *err)
+{
+	_cleanup_json_ json_t *doc = json_object();
+
+	if (!doc || set(doc, "execution_context_id", json_string(context_id)) < 0 ||
+		set(doc, "replies", json_array()) < 0)
+		return err_nomem(err);
+	*ret = TAKE_PTR(doc);
+	return 0;
+}
+
+json_t *document_replies(const json_t *doc)
+{
+	return json_object_get(doc, "replies");
+}
+
+/* Events that are no objects are dropped; a reply without a list of events gets an empty one. */
+static int check_events(json_t *reply)
+{
+	json_t *events = json_object_get(reply, "events");
+
+	if (!json_is_array(events))
+		return set(reply, "events", json_array());
+	for (size_t i = json_array_size(events); i > 0; i--)
+		if (!json_is_object(json_array_get(events, i - 1)))
+			json_array_remove(events, i - 1);
+	return 0;
+}
+
+static int check_reply(json_t *reply, size_t index, struct cloche_err *err)
+{
+	if (!json_is_object(reply))
+		return err_set(err, E_CORRUPT, "reply %zu is not an object", index);
+	for (size_t i = 0; i < ARRAY_SIZE(required_keys); i++)
+		if (!json_object_get(reply, required_keys[i]))
+			return err_set(
+				err, E_CORRUPT, "reply %zu has no \"%s\"", index, required_keys[i]);
+	return check_events(reply) < 0 ? err_nomem(err) : 0;
+}
+
+/* The older file says task_id; the id goes to the front, where it has always been. */
+static int carry_over(json_t **doc, struct cloche_err *err)
+{
+	struct str id = json_str_at(*doc, "task_id");
+	_cleanup_json_ json_t *newer = json_object();
+
+	if (json_object_get(*doc, "execution_context_id") || id.n == 0)
+		return 0;
+	if (!newer || set(newer, "execution_context_id", json_stringn(id.p, id.n)) < 0 ||
+		json_object_del(*doc, "task_id") < 0 || json_object_update(newer, *doc) < 0)
+		return err_nomem(err);
+	json_decref(*doc);
+	*doc = TAKE_PTR(newer);
+	return 0;
+}
+
+int document_parse(struct str text, json_t **ret, struct cloche_err *err)
+{
+	_cleanup_json_ json_t *doc = NULL;
+	json_t *reply;
+	json_error_t why;
+	size_t i;
+	int r;
+
+	doc = json_loadb(text.p ? text.p : "", text.n, JSON_ALLOW_NUL, &why);
+	if (!doc && json_error_code(&why) == json_error_out_of_memory)
+		return err_nomem(err);
+	if (!doc)
+		return err_set(err, E_CORRUPT, "line %d: %s", why.line, why.text);
+	if (!json_is_object(doc))
+		return err_set(err, E_CORRUPT, "not a JSON object");
+	r = carry_over(&doc, err);
+	if (r < 0)
+		return r;
+	if (json_str_at(doc, "execution_context_id").n == 0)
+		return err_set(err, E_CORRUPT, "no \"execution_context_id\"");
+	if (!document_replies(doc) && set(doc, "replies", json_array()) < 0)
+		return err_nomem(err);
+	if (!json_is_array(document_replies(doc)))
+		return err_set(err, E_CORRUPT, "\"replies\" is not a list");
+	json_array_foreach (document_replies(doc), i, reply) {
+		r = check_reply(reply, i, err);
+		if (r < 0)
+			return r;
+	}
+	*ret = TAKE_PTR(doc);
+	return 0;
+}
+
+/* Empties the events of the oldest reply that has some; false where none has. */
+static bool drop_oldest_events(json_t *doc)
+{
+	json_t *reply;
+	size_t i;
+
+	json_array_foreach (document_replies(doc), i, reply) {
+		json_t *events = json_object_get(reply, "events");
+
+		if (json_array_size(events) > 0)
+			return json_array_clear(events) == 0;
+	}
+	return false;
+}
+
+int document_write(json_t *doc, struct buf *out, struct cloche_err *err)
+{
+	int r;
+
+	do {
+		buf_clear(out);
+		r = json_text_write(out, doc, 2);
+	} while (r == -E2BIG && drop_oldest_events(doc));
+	if (r == -E2BIG)
+		return err_set(err, E_LIMIT, "larger than %zu bytes", out->max);
+	return r < 0 ? err_nomem(err) : 0;
+}
+
+static json_t *usage_of(const json_t *from)
+{
+	_cleanup_json_ json_t *usage = json_object();
+
+	for (size_t i = 0; usage && i < ARRAY_SIZE(usage_keys); i++) {
+		json_t *count = json_object_get(from, usage_keys[i]);
+		int r = json_is_integer(count)
+				? json_object_set(usage, usage_keys[i], count)
+				: json_object_set_new(usage, usage_keys[i], json_integer(0));
+
+		if (r < 0)
+			return NULL;
+	}
+	if (usage && from && json_object_update_missing(usage, (json_t *)(uintptr_t)from) < 0)
+		return NULL;
+	return TAKE_PTR(usage);
+}
+
+static json_t *events_of(const json_t *from)
+{
+	json_t *events = json_array(), *event;
+	size_t i;
+
+	json_array_foreach (from, i, event)
+		if (events && json_array_append(events, event) < 0) {
+			json_decref(events);
+			return NULL;
+		}
+	return events;
+}
+
+static json_t *count(uint64_t n)
+{
+	return json_integer((json_int_t)MIN(n, (uint64_t)INT64_MAX));
+}
+
+int reply_set(json_t *reply, const struct session_reply *from, struct cloche_err *err)
+{
+	char now[CLOCK_ISO_MAX];
+	const char *id = from->session_id ? from->session_id : "";
+
+	clock_format_iso(clock_real_usec(), now);
+	if (set(reply, "session_id", text_or_null(id)) < 0 ||
+		(!json_object_get(reply, "timestamp") &&
+			set(reply, "timestamp", json_string(now)) < 0) ||
+		set(reply, "duration_ms", count(from->duration_ms)) < 0 ||
+		set(reply, "total_cost_usd", json_real(from->total_cost_usd)) < 0 ||
+		set(reply, "num_turns", count(from->num_turns)) < 0 ||
+		set(reply, "is_error", json_boolean(from->is_error)) < 0 ||
+		set(reply, "usage", usage_of(from->usage)) < 0 ||
+		set(reply, "request_text", text_or_null(from->request_text)) < 0 ||
+		set(reply, "response_text", text_or_null(from->response_text)) < 0 ||
+		set(reply, "events", events_of(from->events)) < 0)
+		return err_nomem(err);
+	if (!from->session_id && reply_session_id(reply).n > 0) {
+		struct str found = reply_session_id(reply);
+
+		if (set(reply, "session_id", json_stringn(found.p, found.n)) < 0)
+			return err_nomem(err);
+	}
+	json_object_del(reply, REPLY_PENDING);
+	return 0;
+}
+
+int reply_new(const struct session_reply *from, json_t **ret, struct cloche_err *err)
+{
+	_cleanup_json_ json_t *reply = json_object();
+	int r = reply ? reply_set(reply, from, err) : err_nomem(err);
+
+	if (r == 0)
+		*ret = TAKE_PTR(reply);
+	return r;
+}
+
+int reply_pending_new(
+	const char *request_text, uint64_t offset, json_t **ret, struct cloche_err *err)
+{
+	const struct session_reply begun = {.is_error = true, .request_text = request_text};
+	_cleanup_json_ json_t *reply = NULL;
+	int r = reply_new(&begun, &reply, err);
+
+	if (r < 0)
+		return r;
+	if (set(reply, REPLY_PENDING, count(offset)) < 0)
+		return err_nomem(err);
+	*ret = TAKE_PTR(reply);
+	return 0;
+}
+
+bool reply_is_pending(const json_t *reply)
+{
+	return json_is_integer(json_object_get(reply, REPLY_PENDING));
+}
+
+/* Gathers stored events as if they came from the agent now. */
+static int gather(const json_t *events, struct agent_transcript *t, struct cloche_err *err)
+{
+	json_t *object;
+	size_t i;
+
+	json_array_foreach (events, i, object) {
+		_cleanup_(agent_event_freep) struct agent_event *e = NULL;
+		int r = agent_event_from_json(object, &e, err);
+
+		if (r == 0)
+			r = agent_transcript_add(t, e, err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int reply_rebuild(json_t *reply, const json_t *events, struct cloche_err *err)
+{
+	_cleanup_(agent_transcript_donep) struct agent_transcript t = {.events = NULL};
+	_cleanup_(freep) char *response = NULL, *request = NULL;
+	_cleanup_json_ json_t *usage = NULL;
+	struct str asked = json_str_at(reply, "request_text");
+	struct session_reply from;
+	int r = agent_transcript_init(&t, SIZE_MAX, err);
+
+	if (r == 0)
+		r = gather(events, &t, err);
+	if (r == 0 && t.results > 0 && !t.is_error)
+		r = agent_transcript_response(&t, &response, err);
+	if (r == 0 && asked.p) {
+		request = str_dup(asked);
+		r = request ? 0 : err_nomem(err);
+	}
+	if (r == 0)
+		r = session_reply_from(&t, AGENT_SUCCESS, 0, request, response, &from, &usage, err);
+	if (r < 0)
+		return r;
+	from.events = events; /* all of them, also what is no agent event */
+	return reply_set(reply, &from, err);
+}
+
+struct str reply_session_id(const json_t *reply)
+{
+	struct str own = json_str_at(reply, "session_id"), result = STR_NULL, init = STR_NULL;
+	json_t *event;
+	size_t i;
+
+	if (own.n > 0)
+		return own;
+	json_array_foreach (json_object_get(reply, "events"), i, event) {
+		struct str type = json_str_at(event, "type"), id = json_str_at(event, "session_id");
+
+		if (id.n == 0)
+			continue;
+		if (str_eq(type, STR("result")))
+			result = id;
+		else if (init.n == 0 && str_eq(type, STR("system")) &&
+			 str_eq(json_str_at(event, "subtype"), STR("init")))
+			init = id;
+	}
+	return result.n > 0 ? result : init;
+}
+
+int session_reply_from(const struct agent_transcript *t, enum agent_outcome outcome,
+	uint64_t wall_ms, const char *request_text, const char *response_text,
+	struct session_reply *ret, json_t **ret_usage, struct cloche_err *err)
+{
+	int r = agent_transcript_usage(t, ret_usage, err);
+
+	if (r < 0)
+		return r;
+	*ret = (struct session_reply){
+		.session_id = agent_transcript_session_id(t),
+		.duration_ms = t->duration_ms ? t->duration_ms : wall_ms,
+		.num_turns = t->num_turns,
+		.total_cost_usd = t->total_cost_usd,
+		.is_error = t->results == 0 || t->is_error || outcome != AGENT_SUCCESS,
+		.usage = *ret_usage,
+		.request_text = request_text,
+		.response_text = response_text,
+		.events = t->events,
+	};
+	return 0;
+}

@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "session/store.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/fs.h"
+#include "base/rand.h"
+#include "base/utf8.h"
+#include "session/document.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/*
+ * Theory of operation
+ *
+ * context.json is replaced whole and atomically, twice a run: when a reply begins (with the request
+ * and where its events will be in events.jsonl) and when it is finished. In between only
+ * events.jsonl grows, so a run costs the same however long it is. After a crash the reply still
+ * says where its events are; they tell what the agent had reported until then.
+ *
+ * A file that was read may be twice as large as one that is written: limits may shrink between
+ * versions, and nobody should lose a session to that.
+ */
+
+#define ID_MAX 256
+
+struct session {
+	char *dir;
+	int fd; /* the directory; locked where writable */
+	bool writable;
+	bool interrupted;
+	json_t *doc;
+	json_t *pending; /* the reply under way, borrowed from doc; NULL: none */
+	struct session_events events;
+	char *warning;
+};
+
+static int save(struct session *s, struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(SESSION_FILE_MAX);
+	int r;
+
+	if (!s->writable)
+		return err_set(err, E_DENIED, "%s was opened for reading only", s->dir);
+	r = document_write(s->doc, &text, err);
+	if (r == 0)
+		r = fs_write_atomic(s->fd, SESSION_FILE, buf_str(&text), 0600, true, err);
+	return r < 0 ? err_wrap(err, "session %s", s->dir) : 0;
+}
+
+/* Keeps what cannot be read out of the way, under a name that says when. */
+static int set_aside(
+	struct session *s, const char *file, const struct cloche_err *why, struct cloche_err *err)
+{
+	char now[CLOCK_ISO_MAX], name[128];
+
+	clock_format_utc(clock_real_usec(), now);
+	snprintf(name, sizeof(name), "%s.damaged-%s", file, now);
+	if (renameat(s->fd, file, s->fd, name) < 0)
+		return err_sys(err, errno, "rename %s", file);
+	free(s->warning);
+	if (asprintf(&s->warning, "%s/%s is damaged (%s); it was kept as %s and a new one begun",
+		    s->dir, file, why->message, name) < 0) {
+		s->warning = NULL;
+		return err_nomem(err);
+	}
+	return 0;
+}
+
+/* Returns 0 with the document; 1 where there is no such file; -E_CORRUPT; other errors. */
+static int load_file(struct session *s, const char *file, struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf text = BUF_INIT((size_t)2 * SESSION_FILE_MAX);
+	struct cloche_err why = CLOCHE_ERR_INIT;
+	int r = fs_read_file(s->fd, file, &text, &why);
+
+	if (r < 0 && why.sys_errno == ENOENT)
+		return 1;
+	if (r == 0)
+		r = document_parse(buf_str(&text), &s->doc, &why);
+	if (r == -E_CORRUPT && s->writable) {
+		r = set_aside(s, file, &why, err);
+		return r < 0 ? r : 1;
+	}
+	if (r < 0)
+		return err_set(err, why.code, "%s/%s: %s", s->dir, file, why.message);
+	return 0;
+}
+
+/* Completes what a crash left under way. */
+static int recover(struct session *s, struct cloche_err *err)
+{
+	json_t *reply;
+	size_t i;
+	int r = 0;
+
+	json_array_foreach (document_replies(s->doc), i, reply) {
+		_cleanup_json_ json_t *events = json_array();
+		json_int_t offset = json_integer_value(json_object_get(reply, REPLY_PENDING));
+
+		if (!reply_is_pending(reply))
+			continue;
+		if (!events)
+			return err_nomem(err);
+		r = session_events_reply_at(
+			s->fd, (uint64_t)MAX(offset, (json_int_t)0), events, err);
+		if (r == 0)
+			r = reply_rebuild(reply, events, err);
+		if (r < 0)
+			return r;
+		s->interrupted = true;
+	}
+	return s->interrupted && s->writable ? save(s, err) : 0;
+}
+
+static struct session *session_new(const char *dir)
+{
+	struct session *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->fd = -1;
+	s->events = SESSION_EVENTS_INIT;
+	s->dir = strdup(dir);
+	return s->dir ? s : session_free(s);
+}
+
+struct session *session_free(struct session *s)
+{
+	if (s) {
+		session_events_end(&s->events);
+		json_decref(s->doc);
+		fd_close(s->fd);
+		free(s->warning);
+		free(s->dir);
+		free(s);
+	}
+	return NULL;
+}
+
+/* Half-written files of a crash. Nobody else writes here while we hold the lock. */
+static void remove_leftovers(struct session *s)
+{
+	int fd = openat(s->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *e;
+
+	if (!dir) {
+		fd_close(fd);
+		return;
+	}
+	while ((e = readdir(dir))) {
+		struct str name = str_from(e->d_name);
+
+		if (str_starts(name, STR(SESSION_FILE ".")) && str_ends(name, STR(".tmp")))
+			unlinkat(s->fd, e->d_name, 0);
+	}
+	closedir(dir);
+}
+
+static int load(struct session *s, struct cloche_err *err)
+{
+	int r = load_file(s, SESSION_FILE, err);
+
+	if (r > 0)
+		r = load_file(s, SESSION_FILE_OLD, err);
+	return r == 0 ? recover(s, err) : r;
+}
+
+static int check_id(const char *id, struct cloche_err *err)
+{
+	struct str s = str_from(id);
+
+	if (s.n == 0 || s.n > ID_MAX || !utf8_is_valid(s))
+		return err_set(err, E_USAGE, "a context id has 1 to %d bytes of UTF-8", ID_MAX);
+	for (size_t i = 0; i < s.n; i++)
+		if ((unsigned char)s.p[i] < 0x20 || s.p[i] == 0x7f)
+			return err_set(err, E_USAGE, "a context id has no control characters");
+	return 0;
+}
+
+/* A context that is not there yet is written at once, so that its id is known from the start. */
+static int begin_new(struct session *s, const char *context_id, struct cloche_err *err)
+{
+	char made[] = "ctx-0123456789abcdef";
+	int r;
+
+	rand_id(made + 4, sizeof(made) - 5);
+	r = document_new(context_id ? context_id : made, &s->doc, err);
+	return r < 0 ? r : save(s, err);
+}
+
+static int lock(struct session *s, struct cloche_err *err)
+{
+	if (flock(s->fd, LOCK_EX | LOCK_NB) == 0)
+		return 0;
+	if (errno != EWOULDBLOCK)
+		return err_sys(err, errno, "lock %s", s->dir);
+	err_set(err, E_BUSY, "another agent is using the context %s", s->dir);
+	err_hint(err, "wait for it to end, stop it, or use another --context");
+	return -E_BUSY;
+}
+
+int session_open(
+	const char *dir, const char *context_id, struct session **ret, struct cloche_err *err)
+{
+	_cleanup_(session_freep) struct session *s = session_new(dir);
+	int r = context_id ? check_id(context_id, err) : 0;
+
+	if (r < 0)
+		return r;
+	if (!s)
+		return err_nomem(err);
+	s->fd = fs_open_private_dir(dir, err);
+	if (s->fd < 0)
+		return err_wrap(err, "session");
+	s->writable = true;
+	r = lock(s, err);
+	if (r == 0) {
+		remove_leftovers(s);
+		r = load(s, err);
+	}
+	if (r > 0)
+		r = begin_new(s, context_id, err);
+	if (r < 0)
+		return r;
+	if (context_id && strcmp(context_id, session_context_id(s)) != 0)
+		return err_set(err, E_USAGE, "%s is the context \"%s\", not \"%s\"", dir,
+			session_context_id(s), context_id);
+	*ret = TAKE_PTR(s);
+	return 0;
+}
+
+int session_load(const char *dir, struct session **ret, struct cloche_err *err)
+{
+	_cleanup_(session_freep) struct session *s = session_new(dir);
+	int r;
+
+	if (!s)
+		return err_nomem(err);
+	s->fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (s->fd < 0 && errno != ENOENT)
+		return err_sys(err, errno, "open %s", dir);
+	r = s->fd < 0 ? 1 : load(s, err);
+	if (r > 0)
+		return err_set(err, E_NOT_FOUND, "%s holds no session", dir);
+	if (r == 0)
+		*ret = TAKE_PTR(s);
+	return r;
+}
+
+const char *session_dir(const struct session *s)
+{
+	return s->dir;
+}
+
+int session_dir_fd(const struct session *s)
+{
+	return s->fd;
+}
+
+const char *session_context_id(const struct session *s)
+{
+	return json_string_value(json_object_get(s->doc, "execution_context_id"));
+}
+
+const char *session_model(const struct session *s)
+{
+	const char *model = json_string_value(json_object_get(s->doc, "model"));
+
+	return model && model[0] ? model : NULL;
+}
+
+size_t session_replies(const struct session *s)
+{
+	return json_array_size(document_replies(s->doc));
+}
+
+const json_t *session_reply(const struct session *s, size_t index)
+{
+	return json_array_get(document_replies(s->doc), index);
+}
+
+const json_t *session_document(const struct session *s)
+{
+	return s->doc;
+}
+
+bool session_was_interrupted(const struct session *s)
+{
+	return s->interrupted;
+}
+
+const char *session_warning(const struct session *s)
+{
+	return s->warning;
+}
+
+int session_state_dir(struct session *s, const char *name, char **ret, struct cloche_err *err)
+{
+	_cleanup_(freep) char *dir = realpath(s->dir, NULL);
+	char *path = dir ? fs_join(dir, name) : NULL;
+
+	if (!path)
+		return err_nomem(err);
+	if (mkdirat(s->fd, name, 0700) < 0 && errno != EEXIST) {
+		free(path);
+		return err_sys(err, errno, "create directory %s/%s", s->dir, name);
+	}
+	*ret = path;
+	return 0;
+}
+
+const char *session_id_for_resume(const struct session *s)
+{
+	for (size_t i = session_replies(s); i > 0; i--) {
+		struct str id = reply_session_id(session_reply(s, i - 1));
+
+		if (id.n > 0)
+			return id.p; /* a jansson string, so terminated */
+	}
+	return NULL;
+}
+
+const char *session_last_successful_response(const struct session *s)
+{
+	for (size_t i = session_replies(s); i > 0; i--) {
+		const json_t *reply = session_reply(s, i - 1);
+		struct str text = json_str_at(reply, "response_text");
+
+		if (json_is_false(json_object_get(reply, "is_error")) && text.n > 0)
+			return text.p;
+	}
+	return NULL;
+}
+
+int session_set_model(struct session *s, const char *model, struct cloche_err *err)
+{
+	if (!model || !model[0])
+		json_object_del(s->doc, "model");
+	else if (!utf8_is_valid(str_from(model)))
+		return err_set(err, E_USAGE, "a model's name is UTF-8");
+	else if (json_object_set_new(s->doc, "model", json_string(model)) < 0)
+		return err_nomem(err);
+	return save(s, err);
+}
+
+int session_begin_reply(struct session *s, const char *request_text, struct cloche_err *err)
+{
+	_cleanup_json_ json_t *reply = NULL;
+	int r;
+
+	if (!s->writable)
+		return save(s, err);
+	if (s->pending)
+		return err_set(err, E_BUSY, "a reply is under way in %s", s->dir);
+	r = session_events_begin(&s->events, s->fd, err);
+	if (r == 0)
+		r = reply_pending_new(request_text, s->events.offset, &reply, err);
+	if (r == 0 && json_array_append(document_replies(s->doc), reply) < 0)
+		r = err_nomem(err);
+	if (r < 0)
+		return r;
+	s->pending = reply;
+	return save(s, err);
+}
+
+int session_add_event(struct session *s, const struct agent_event *e, struct cloche_err *err)
+{
+	if (!s->pending)
+		return err_set(err, E_INTERNAL, "no reply is under way");
+	return session_events_append(&s->events, e->raw, err);
+}
+
+int session_finish_reply(
+	struct session *s, const struct session_reply *reply, struct cloche_err *err)
+{
+	int r;
+
+	if (!s->pending)
+		return err_set(err, E_INTERNAL, "no reply is under way");
+	r = reply_set(s->pending, reply, err);
+	if (r < 0)
+		return r;
+	s->pending = NULL;
+	session_events_end(&s->events);
+	return save(s, err);
+}
+
+int session_update_or_add_reply(
+	struct session *s, const struct session_reply *reply, struct cloche_err *err)
+{
+	size_t n = session_replies(s);
+	json_t *last = n ? json_array_get(document_replies(s->doc), n - 1) : NULL;
+	const json_t *asked = json_object_get(last, "request_text");
+	_cleanup_json_ json_t *added = NULL;
+	bool same;
+	int r;
+
+	if (json_is_string(asked))
+		same = reply->request_text &&
+		       str_eq(json_str(asked), str_from(reply->request_text));
+	else
+		same = last && !reply->request_text;
+	if (same) {
+		r = reply_set(last, reply, err);
+	} else {
+		r = reply_new(reply, &added, err);
+		if (r == 0 && json_array_append(document_replies(s->doc), added) < 0)
+			r = err_nomem(err);
+	}
+	return r < 0 ? r : save(s, err);
+}
