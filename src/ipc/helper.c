@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ipc/helper.h"
+
+#include <errno.h>
+
+int helper_send_listeners(
+	struct chan *c, const struct helper_listeners *m, const int fds[HELPER_SOCKETS])
+{
+	int given[HELPER_SOCKETS];
+	unsigned n = 0;
+	size_t mark;
+	struct buf *b = chan_begin(c, HELPER_LISTENERS, &mark);
+	struct wire_out w = wire_out(b);
+
+	if (!b)
+		return -ENOBUFS;
+	for (unsigned i = 0; i < HELPER_SOCKETS; i++)
+		if (m->present & 1U << i)
+			given[n++] = fds[i];
+	wire_put_u8(&w, m->present);
+	wire_put_str(&w, m->own);
+	if (w.error < 0) {
+		chan_abort(c, mark);
+		return w.error;
+	}
+	return chan_end(c, mark, given, n);
+}
+
+bool helper_get_listeners(
+	struct chan_frame *f, struct helper_listeners *ret, int ret_fds[HELPER_SOCKETS])
+{
+	struct wire_in r = wire_in(f->payload);
+	struct helper_listeners m = {.present = wire_get_u8(&r)};
+	unsigned n = 0;
+
+	m.own = wire_get_str(&r, HELPER_MAX_OWN);
+	if (!wire_ok(&r) || m.present >= 1U << HELPER_SOCKETS ||
+		f->fds_n != (unsigned)__builtin_popcount(m.present))
+		return false;
+	for (unsigned i = 0; i < HELPER_SOCKETS; i++)
+		ret_fds[i] = m.present & 1U << i ? TAKE_FD(f->fds[n++]) : -1;
+	*ret = m;
+	return true;
+}
+
+int helper_send_ready(struct chan *c)
+{
+	return chan_send(c, HELPER_READY, STR_NULL, NULL, 0);
+}
+
+int helper_send_failed(struct chan *c, const struct cloche_err *err)
+{
+	size_t mark;
+	struct buf *b = chan_begin(c, HELPER_FAILED, &mark);
+	struct wire_out w = wire_out(b);
+
+	if (!b)
+		return -ENOBUFS;
+	wire_put_err(&w, err);
+	if (w.error < 0) {
+		chan_abort(c, mark);
+		return w.error;
+	}
+	return chan_end(c, mark, NULL, 0);
+}
+
+int helper_get_failed(struct str payload, struct cloche_err *err)
+{
+	struct wire_in r = wire_in(payload);
+	int code = wire_get_err(&r, err);
+
+	if (!wire_ok(&r) || code == 0)
+		return err_set(err, E_PROTOCOL, "malformed report of a failure");
+	return code;
+}

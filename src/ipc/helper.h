@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What a supervisor and its network programs (gateway, broker) say to each other. Each of them is
+ * started with this channel as descriptor HELPER_FD_SUPERVISOR and the channel between the two of
+ * them (ipc/netchan.h) as HELPER_FD_PEER.
+ *
+ * A helper sends READY once, when it has narrowed itself and serves whatever it is given, or FAILED
+ * once and ends. LISTENERS may be sent before READY was read. End-of-file towards a helper: end at
+ * once. End-of-file from a helper that did not send FAILED: it died. */
+
+#include "ipc/chan.h"
+#include "ipc/wire.h"
+
+enum {
+	HELPER_FD_SUPERVISOR = 3,
+	HELPER_FD_PEER = 4,
+	HELPER_MAX_PAYLOAD = 4096,
+	HELPER_MAX_OWN = 256, /* bytes of struct helper_listeners.own */
+};
+
+enum helper_frame {
+	HELPER_LISTENERS = 1, /* supervisor -> gateway: struct helper_listeners, its sockets */
+	HELPER_READY = 16,    /* helper -> supervisor: nothing */
+	HELPER_FAILED,        /* helper -> supervisor: error object (wire_put_err) */
+};
+
+/* Listening sockets made inside the room's network. One of each at most; the descriptors come in
+ * this order. */
+enum helper_socket {
+	HELPER_TCP4,
+	HELPER_TCP6,
+	HELPER_UDP4, /* DNS */
+	HELPER_UDP6,
+	HELPER_SOCKETS
+};
+
+struct helper_listeners {
+	uint8_t present; /* bit 1 << enum helper_socket: this one is there */
+	struct str own;  /* the listeners' own addresses, "127.0.0.1:15001 [::1]:15001": what was
+			  * connected to them directly was not captured and is closed */
+};
+
+/* fds[i] is used (borrowed) where bit i of present is set. Returns 0 or -errno. */
+_warn_unused_ int helper_send_listeners(
+	struct chan *c, const struct helper_listeners *m, const int fds[HELPER_SOCKETS]);
+/* Takes the descriptors out of the frame; those that are not there are -1. False where malformed:
+ * then nothing is taken. ret->own points into the payload. */
+bool helper_get_listeners(
+	struct chan_frame *f, struct helper_listeners *ret, int ret_fds[HELPER_SOCKETS]);
+_warn_unused_ int helper_send_ready(struct chan *c);
+_warn_unused_ int helper_send_failed(struct chan *c, const struct cloche_err *err);
+/* Fills err from the message; returns -err->code, or -E_PROTOCOL where malformed. */
+int helper_get_failed(struct str payload, struct cloche_err *err);

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* TLS towards the room. One key serves every name; certificates for it are minted elsewhere and
+ * handed in while a handshake waits. Holds no CA key. No function blocks.
+ *
+ *	tls_conn_handshake()  TLS_WANT_LEAF: get a certificate for tls_conn_sni(), then
+ *			      tls_conn_set_leaf() and tls_conn_handshake() again
+ *			      TLS_WANT_READ: again when the descriptor is readable
+ *	tls_conn_read(), tls_conn_write(), then tls_conn_shutdown(), tls_conn_free()
+ *
+ * What the peer does not take is kept and written by tls_conn_flush(): wait for writability while
+ * tls_conn_pending_out() is above 0. */
+
+#include "base/err.h"
+#include "base/str.h"
+#include <stdint.h>
+#include <sys/types.h>
+
+#define TLS_HELLO_MAX (16 * 1024) /* bytes read before a ClientHello must be complete */
+
+struct tls_server;
+struct tls_leaf;
+struct tls_conn;
+
+/* Makes the key and the settings; everything that OpenSSL loads lazily is loaded by a throw-away
+ * handshake in memory, so that the process may close itself off after it. Returns 0 or sets err. */
+_warn_unused_ int tls_server_new(struct tls_server **ret, struct cloche_err *err);
+struct tls_server *tls_server_free(struct tls_server *s);
+DEFINE_CLEANUP(struct tls_server, tls_server_free)
+/* DER SubjectPublicKeyInfo of the key, borrowed. */
+struct str tls_server_spki(const struct tls_server *s);
+
+/* Parses a certificate; refuses one that is not for the server's key. Returns 0 or sets err. */
+_warn_unused_ int tls_leaf_new(
+	const struct tls_server *s, struct str der, struct tls_leaf **ret, struct cloche_err *err);
+/* Connections that use it keep it alive by themselves. */
+struct tls_leaf *tls_leaf_free(struct tls_leaf *leaf);
+
+enum tls_result {
+	TLS_DONE,
+	TLS_WANT_READ,
+	TLS_WANT_LEAF,
+	TLS_FAILED, /* tls_conn_error() says why; an alert was sent where one is due */
+};
+
+/* fd is borrowed. NULL on lack of memory. */
+struct tls_conn *tls_conn_new(struct tls_server *s, int fd);
+struct tls_conn *tls_conn_free(struct tls_conn *c);
+DEFINE_CLEANUP(struct tls_conn, tls_conn_free)
+
+enum tls_result tls_conn_handshake(struct tls_conn *c);
+/* The name that the client asked for, as sent (case kept, dot at the end dropped); the null view
+ * where it sent none. Known from TLS_WANT_LEAF on. */
+struct str tls_conn_sni(const struct tls_conn *c);
+/* Whether a whole, acceptable ClientHello has come. */
+bool tls_conn_has_hello(const struct tls_conn *c);
+/* At TLS_WANT_LEAF. Returns 0 or -ENOMEM. */
+_warn_unused_ int tls_conn_set_leaf(struct tls_conn *c, const struct tls_leaf *leaf);
+/* At TLS_WANT_LEAF instead: the next tls_conn_handshake() sends access_denied and fails. */
+void tls_conn_refuse(struct tls_conn *c);
+/* Why the handshake or the connection failed: fixed text, for the log. */
+const char *tls_conn_error(const struct tls_conn *c);
+
+/* Bytes read; 0: the peer ended the TLS stream properly; -EAGAIN; -EPIPE: it went away without;
+ * -EPROTO: broken. */
+_warn_unused_ ssize_t tls_conn_read(struct tls_conn *c, void *p, size_t n);
+/* Whether tls_conn_read() may have more without the descriptor becoming readable. */
+bool tls_conn_has_pending(const struct tls_conn *c);
+/* Bytes taken (all, or a part, encrypted and given to the descriptor or kept); -EAGAIN while what
+ * was kept has not been written; -EPIPE; -EPROTO. */
+_warn_unused_ ssize_t tls_conn_write(struct tls_conn *c, const void *p, size_t n);
+/* Writes what was kept. Returns 0 (see tls_conn_pending_out()) or -EPIPE. */
+_warn_unused_ int tls_conn_flush(struct tls_conn *c);
+size_t tls_conn_pending_out(const struct tls_conn *c);
+/* Sends close_notify. */
+void tls_conn_shutdown(struct tls_conn *c);
