@@ -69,6 +69,11 @@ void buf_done_wiped(struct buf *b);
 /* Adds a terminating NUL behind the content (not counted) and returns it; NULL on failure. */
 char *buf_cstr(struct buf *b);
 
+static inline void buf_done_wipedp(struct buf *b)
+{
+	buf_done_wiped(b);
+}
+
 static inline void buf_donep(struct buf *b)
 {
 	buf_done(b);

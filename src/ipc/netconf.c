@@ -120,3 +120,25 @@ int netconf_get_refused(struct str payload, struct cloche_err *err)
 
 	return wire_ok(&r) ? code : err_set(err, E_PROTOCOL, "the broker's answer is malformed");
 }
+
+int netconf_send_counts(struct chan *c, const struct netconf_counts *m)
+{
+	size_t mark;
+	struct buf *b = chan_begin(c, NETCONF_COUNTS, &mark);
+	struct wire_out w = wire_out(b);
+
+	if (!b)
+		return -ENOBUFS;
+	wire_put_u64(&w, m->allowed);
+	wire_put_u64(&w, m->blocked);
+	return finish(c, &w, mark);
+}
+
+bool netconf_get_counts(struct str payload, struct netconf_counts *ret)
+{
+	struct wire_in r = wire_in(payload);
+
+	ret->allowed = wire_get_u64(&r);
+	ret->blocked = wire_get_u64(&r);
+	return wire_ok(&r);
+}

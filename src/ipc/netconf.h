@@ -22,6 +22,7 @@ enum netconf_frame {
 	NETCONF_LOG, /* u8 has_plain, u8 has_jsonl, u8 has_live; one fd each in this order */
 	NETCONF_DONE,
 	NETCONF_OK = 16, /* broker -> client */
+	NETCONF_COUNTS,  /* broker -> client: struct netconf_counts, once, when the broker ends */
 	NETCONF_REFUSED, /* broker -> client: u32 code, str message, str hint */
 };
 
@@ -42,6 +43,13 @@ struct netconf_connect_to {
 	struct str host, address;
 	uint16_t port, to_port;
 };
+/* What the broker decided during its life. */
+struct netconf_counts {
+	uint64_t allowed, blocked;
+};
+_warn_unused_ int netconf_send_counts(struct chan *c, const struct netconf_counts *m);
+bool netconf_get_counts(struct str payload, struct netconf_counts *ret);
+
 _warn_unused_ int netconf_send_connect_to(struct chan *c, const struct netconf_connect_to *m);
 bool netconf_get_connect_to(struct str payload, struct netconf_connect_to *ret);
 _warn_unused_ int netconf_send_two(

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLOCHE_NETWORK_LOG_H
+#define CLOCHE_NETWORK_LOG_H
+/* Reads a network log of either form. What is shown is escaped: the file may hold hostile text. One
+ * thread at a time. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct cloche_network_log cloche_network_log;
+
+/* Opens a log file for reading. */
+CLOCHE_API int cloche_network_log_open(const char *path, cloche_network_log **ret, cloche_err *err);
+CLOCHE_API void cloche_network_log_close(cloche_network_log *log);
+
+typedef struct cloche_network_entry {
+	bool blocked;
+	const char *line; /* for a person, terminated; valid until the next call */
+	const char *json; /* the same as one JSON object */
+} cloche_network_entry;
+
+/* 1 with the next entry, 0 at the end, negative on failure. */
+CLOCHE_API int cloche_network_log_next(
+	cloche_network_log *log, cloche_network_entry *ret, cloche_err *err);
+
+typedef struct cloche_network_summary {
+	uint64_t allowed, blocked, dns, errors, stripped, masked;
+	uint64_t bytes_in, bytes_out;
+} cloche_network_summary;
+
+/* Counts of what was read so far. */
+CLOCHE_API cloche_network_summary cloche_network_log_summary(const cloche_network_log *log);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

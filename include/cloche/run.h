@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLOCHE_RUN_H
+#define CLOCHE_RUN_H
+/* One command in a sandbox of its own: made, run, torn down. Every ending of the command, a timeout
+ * included, is a result; an error means that the sandbox itself failed.
+ *
+ * cloche_run_execute() blocks; cloche_run_stop() and cloche_run_signal() may be called from any
+ * thread (and stop from a signal handler) while it does. Everything else belongs to one thread. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "error.h"
+#include "sandbox.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct cloche_run cloche_run;
+
+/* Copies the configuration and the command (argv ends with NULL). */
+CLOCHE_API int cloche_run_new(
+	const cloche_sandbox *sb, const char *const *argv, cloche_run **ret, cloche_err *err);
+CLOCHE_API void cloche_run_free(cloche_run *run);
+
+/* Where the command's standard input comes from: a descriptor (borrowed until execute returns, read
+ * as the command asks for more), or bytes (copied). Default: empty. */
+CLOCHE_API void cloche_run_set_stdin_fd(cloche_run *run, int fd);
+CLOCHE_API int cloche_run_set_stdin_data(
+	cloche_run *run, const void *data, size_t length, cloche_err *err);
+
+/* Gives the command a terminal; the caller's, on fd (borrowed), is put into raw mode meanwhile. */
+CLOCHE_API void cloche_run_set_tty(cloche_run *run, int fd);
+
+/* Called on the executing thread with each piece of output as it comes; is_stderr tells which.
+ * Without it the output is kept and cloche_run_stdout() returns it. */
+typedef void (*cloche_output_fn)(bool is_stderr, const void *data, size_t length, void *user);
+CLOCHE_API void cloche_run_on_output(cloche_run *run, cloche_output_fn fn, void *user);
+
+/* Called with a sentence that a person should know ("cpu limit is not enforced here: ..."). */
+typedef void (*cloche_warning_fn)(const char *text, void *user);
+CLOCHE_API void cloche_run_on_warning(cloche_run *run, cloche_warning_fn fn, void *user);
+
+/* Runs the command to its end. Returns 0 where it ran (see the accessors for how it ended). Call it
+ * once. */
+CLOCHE_API int cloche_run_execute(cloche_run *run, cloche_err *err);
+
+/* Ends a running command: TERM to everything inside, KILL after five seconds. A second call kills
+ * at once. Returns true where something was running. */
+CLOCHE_API bool cloche_run_stop(cloche_run *run);
+
+/* Sends a signal to the command's process group. Returns true where something was running. */
+CLOCHE_API bool cloche_run_signal(cloche_run *run, int signal_number);
+
+typedef struct cloche_usage {
+	uint64_t cpu_ms;
+	uint64_t memory_peak_bytes; /* 0 where it is not measured */
+	uint64_t pids_peak;         /* 0 where it is not measured */
+} cloche_usage;
+
+/* The result. Strings and bytes are borrowed until the run is freed. */
+CLOCHE_API const char *cloche_run_id(const cloche_run *run);
+CLOCHE_API const char *cloche_run_provider(const cloche_run *run);
+/* The command's exit code; 128+n where signal n ended it; 124 after a timeout; 126 or 127 where it
+ * could not be started. */
+CLOCHE_API int cloche_run_exit_code(const cloche_run *run);
+CLOCHE_API int cloche_run_exit_signal(const cloche_run *run); /* 0: none */
+CLOCHE_API bool cloche_run_timed_out(const cloche_run *run);
+CLOCHE_API bool cloche_run_oom_killed(const cloche_run *run);
+/* The limit on processes refused one at least once. */
+CLOCHE_API bool cloche_run_pids_refused(const cloche_run *run);
+CLOCHE_API bool cloche_run_stopped(const cloche_run *run); /* by cloche_run_stop() */
+/* Why the command could not be started, or "". */
+CLOCHE_API const char *cloche_run_start_failure(const cloche_run *run);
+CLOCHE_API uint64_t cloche_run_duration_ms(const cloche_run *run);
+CLOCHE_API const void *cloche_run_stdout(const cloche_run *run, size_t *ret_length);
+CLOCHE_API const void *cloche_run_stderr(const cloche_run *run, size_t *ret_length);
+CLOCHE_API bool cloche_run_stdout_truncated(const cloche_run *run);
+CLOCHE_API bool cloche_run_stderr_truncated(const cloche_run *run);
+CLOCHE_API cloche_usage cloche_run_usage(const cloche_run *run);
+/* Requests that policy let pass and refused. */
+CLOCHE_API uint64_t cloche_run_network_allowed(const cloche_run *run);
+CLOCHE_API uint64_t cloche_run_network_blocked(const cloche_run *run);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLOCHE_SANDBOX_H
+#define CLOCHE_SANDBOX_H
+/* A sandbox's configuration: what the inside may see, reach and use. Build it with setters, then
+ * hand it to cloche_run_new() or cloche_task_new(), which copy it; it can be used again.
+ *
+ * Strings are copied. Functions that return int return 0 or a negated error code and describe the
+ * failure in err (which may be NULL). A configuration may be used by one thread at a time. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "allowlist.h"
+#include "error.h"
+#include "secrets.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct cloche_sandbox cloche_sandbox;
+
+enum cloche_net {
+	CLOCHE_NET_AUTO,    /* the gateway when anything is allowed, else none */
+	CLOCHE_NET_NONE,    /* no network but the room's own loopback */
+	CLOCHE_NET_GATEWAY, /* through the gateway; with an empty allowlist all is refused */
+};
+
+/* A configuration with nothing granted: host's system read-only, no mounts, no network, no
+ * environment but the basics. NULL on lack of memory. */
+CLOCHE_API cloche_sandbox *cloche_sandbox_new(void);
+/* Frees it; NULL is fine. */
+CLOCHE_API void cloche_sandbox_free(cloche_sandbox *sb);
+
+/* "auto", "native", "podman", "docker" or "subprocess" (and the aliases srt, none, local). */
+CLOCHE_API int cloche_sandbox_set_provider(cloche_sandbox *sb, const char *name, cloche_err *err);
+
+/* "host", or the path of a directory that becomes the root, or "image:REF". */
+CLOCHE_API int cloche_sandbox_set_root(cloche_sandbox *sb, const char *root, cloche_err *err);
+
+/* Mounts a file or directory of the host. destination NULL: the same path as the source. */
+CLOCHE_API int cloche_sandbox_add_mount(cloche_sandbox *sb, const char *source,
+	const char *destination, bool read_only, cloche_err *err);
+
+/* Mounts dir read-write at /workspace and makes that the working directory; the directories .cloche
+ * and .airut in it, which hold policy, are mounted read-only. */
+CLOCHE_API int cloche_sandbox_set_workspace(cloche_sandbox *sb, const char *dir, cloche_err *err);
+
+/* Working directory inside; default /workspace where there is one, else "/". */
+CLOCHE_API int cloche_sandbox_set_workdir(cloche_sandbox *sb, const char *dir, cloche_err *err);
+
+/* Sets a variable of the inside's environment. Nothing of the caller's environment is passed. */
+CLOCHE_API int cloche_sandbox_set_env(
+	cloche_sandbox *sb, const char *name, const char *value, cloche_err *err);
+
+CLOCHE_API int cloche_sandbox_set_net(cloche_sandbox *sb, enum cloche_net net, cloche_err *err);
+
+/* What may be reached. Copied. */
+CLOCHE_API int cloche_sandbox_set_allowlist(
+	cloche_sandbox *sb, const cloche_allowlist *list, cloche_err *err);
+
+/* Credentials that the inside uses without having them. Copied into locked memory; surrogates take
+ * their place in the inside's environment. */
+CLOCHE_API int cloche_sandbox_set_secrets(
+	cloche_sandbox *sb, const cloche_secrets *secrets, cloche_err *err);
+
+/* Trusts the PEM certificates of a file for upstream TLS, besides the host's. */
+CLOCHE_API int cloche_sandbox_add_upstream_ca(
+	cloche_sandbox *sb, const char *pem_file, cloche_err *err);
+
+/* "HOST:PORT:ADDRESS:PORT2": requests to HOST:PORT go to ADDRESS:PORT2, which may be private. */
+CLOCHE_API int cloche_sandbox_add_connect_to(cloche_sandbox *sb, const char *rule, cloche_err *err);
+
+/* Appends the network log to file (plain form) and to file with ".jsonl" (JSON Lines). */
+CLOCHE_API int cloche_sandbox_set_network_log(
+	cloche_sandbox *sb, const char *file, cloche_err *err);
+
+/* Writes the plain form of the network log to fd too, each line behind "[net] ". fd is borrowed
+ * until the run ends; -1 turns it off. */
+CLOCHE_API void cloche_sandbox_set_network_log_fd(cloche_sandbox *sb, int fd);
+
+/* Limits; 0 takes a limit away. Memory in bytes (swap is never used), cpus in thousandths of one,
+ * pids as a count, time in milliseconds, output in bytes for each of stdout and stderr. */
+CLOCHE_API void cloche_sandbox_set_memory(cloche_sandbox *sb, uint64_t bytes);
+CLOCHE_API void cloche_sandbox_set_cpus(cloche_sandbox *sb, uint64_t millicpus);
+CLOCHE_API void cloche_sandbox_set_pids(cloche_sandbox *sb, uint64_t count);
+CLOCHE_API void cloche_sandbox_set_timeout(cloche_sandbox *sb, uint64_t milliseconds);
+CLOCHE_API void cloche_sandbox_set_output_limit(cloche_sandbox *sb, uint64_t bytes);
+
+/* True: a limit that cannot be enforced here is announced as a warning instead of refused. */
+CLOCHE_API void cloche_sandbox_set_limits_best_effort(cloche_sandbox *sb, bool best_effort);
+
+/* A name for people; letters, digits, '-', '_' and '.', at most 63. */
+CLOCHE_API int cloche_sandbox_set_name(cloche_sandbox *sb, const char *name, cloche_err *err);
+
+/* Reads a configuration file (see cloche-run(1), CONFIGURATION FILE) into sb: environment, masked
+ * secrets, limits. An environment variable that it refers to and that is not set is an error. */
+CLOCHE_API int cloche_sandbox_load_config(
+	cloche_sandbox *sb, const char *yaml_file, cloche_err *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

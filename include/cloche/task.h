@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLOCHE_TASK_H
+#define CLOCHE_TASK_H
+/* An agent's task: a driver (Claude Code first) runs headless in a sandbox with a prompt, its
+ * events are streamed and kept in an execution context, and the ending is classified.
+ *
+ * cloche_task_execute() blocks; cloche_task_stop() may be called from any thread (and from a signal
+ * handler) while it does. A task may be executed again after it returned, for another prompt. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "error.h"
+#include "run.h"
+#include "sandbox.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct cloche_task cloche_task;
+
+enum cloche_outcome {
+	CLOCHE_OUTCOME_SUCCESS,
+	CLOCHE_OUTCOME_TIMEOUT,
+	CLOCHE_OUTCOME_PROMPT_TOO_LONG,   /* start a new session and say what was before */
+	CLOCHE_OUTCOME_SESSION_CORRUPTED, /* the same */
+	CLOCHE_OUTCOME_CONTAINER_FAILED,  /* any other failure */
+};
+
+/* Copies the configuration. driver NULL: "claude-code". context_dir: the execution context (made
+ * where missing); context_id names a new one (NULL: generated). Adds what the driver needs: the
+ * agent's program (found on the host, mounted read-only), its state directory, its hosts, and its
+ * credential as a masked secret from the caller's environment unless sb has one of that name. */
+CLOCHE_API int cloche_task_new(const cloche_sandbox *sb, const char *driver,
+	const char *context_dir, const char *context_id, cloche_task **ret, cloche_err *err);
+CLOCHE_API void cloche_task_free(cloche_task *task);
+
+/* All copied; NULL takes the setting back. */
+CLOCHE_API int cloche_task_set_model(cloche_task *task, const char *model, cloche_err *err);
+CLOCHE_API int cloche_task_set_effort(cloche_task *task, const char *effort, cloche_err *err);
+CLOCHE_API int cloche_task_set_system_prompt(cloche_task *task, const char *text, cloche_err *err);
+/* The agent's program on the host instead of the one that is found. */
+CLOCHE_API int cloche_task_set_agent_binary(cloche_task *task, const char *path, cloche_err *err);
+CLOCHE_API void cloche_task_set_max_turns(cloche_task *task, unsigned turns);
+/* A session to continue: its id, or "last" for the context's latest. */
+CLOCHE_API int cloche_task_set_resume(cloche_task *task, const char *session, cloche_err *err);
+
+/* Called on the executing thread with each event as one line of JSON (terminated, without newline)
+ * and its type ("system", "assistant", "user", "result", or what the agent said). */
+typedef void (*cloche_event_fn)(const char *type, const char *json, void *user);
+CLOCHE_API void cloche_task_on_event(cloche_task *task, cloche_event_fn fn, void *user);
+
+/* Called with one line of progress for a person: what the agent says, which tool it uses. */
+CLOCHE_API void cloche_task_on_progress(cloche_task *task, cloche_warning_fn fn, void *user);
+CLOCHE_API void cloche_task_on_warning(cloche_task *task, cloche_warning_fn fn, void *user);
+
+/* Runs the agent with the prompt (length bytes) to its end. Returns 0 where it ran; how it ended is
+ * in the accessors below, valid until the next execute or free. */
+CLOCHE_API int cloche_task_execute(
+	cloche_task *task, const void *prompt, size_t length, cloche_err *err);
+
+/* As cloche_run_stop(). The partial result is kept. */
+CLOCHE_API bool cloche_task_stop(cloche_task *task);
+
+CLOCHE_API enum cloche_outcome cloche_task_outcome(const cloche_task *task);
+/* "success", "timeout", "prompt_too_long", "session_corrupted", "container_failed". */
+CLOCHE_API const char *cloche_outcome_name(enum cloche_outcome outcome);
+/* 0, 124, 3, 4, 1. */
+CLOCHE_API int cloche_outcome_exit_status(enum cloche_outcome outcome);
+/* "cancelled", "out_of_memory", or NULL. */
+CLOCHE_API const char *cloche_task_detail(const cloche_task *task);
+/* NULL where there is none. Borrowed. */
+CLOCHE_API const char *cloche_task_session_id(const cloche_task *task);
+CLOCHE_API const char *cloche_task_response(const cloche_task *task);
+CLOCHE_API const char *cloche_task_error_summary(const cloche_task *task);
+CLOCHE_API const char *cloche_task_context_dir(const cloche_task *task);
+CLOCHE_API const char *cloche_task_context_id(const cloche_task *task);
+CLOCHE_API double cloche_task_cost_usd(const cloche_task *task);
+CLOCHE_API uint64_t cloche_task_turns(const cloche_task *task);
+CLOCHE_API uint64_t cloche_task_duration_ms(const cloche_task *task);
+/* The whole result as one JSON document; borrowed. */
+CLOCHE_API const char *cloche_task_result_json(const cloche_task *task);
+/* The run beneath: its accessors give exit code, usage, network counts. Borrowed; NULL before the
+ * first execute. */
+CLOCHE_API const cloche_run *cloche_task_run(const cloche_task *task);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/strv.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+char **strv_free(char **v)
+{
+	for (size_t i = 0; v && v[i]; i++)
+		free(v[i]);
+	free(v);
+	return NULL;
+}
+
+size_t strv_count(char *const *v)
+{
+	size_t n = 0;
+
+	while (v && v[n])
+		n++;
+	return n;
+}
+
+int strv_take(char ***v, char *s)
+{
+	size_t n = strv_count(*v);
+	char **grown = s ? reallocarray(*v, n + 2, sizeof(char *)) : NULL;
+
+	if (!grown) {
+		free(s);
+		return -ENOMEM;
+	}
+	grown[n] = s;
+	grown[n + 1] = NULL;
+	*v = grown;
+	return 0;
+}
+
+int strv_add(char ***v, struct str s)
+{
+	return strv_take(v, str_dup(s));
+}
+
+int strv_copy(char *const *v, char ***ret)
+{
+	_cleanup_(strv_freep) char **copy = NULL;
+
+	for (size_t i = 0; v && v[i]; i++) {
+		int r = strv_add(&copy, str_from(v[i]));
+
+		if (r < 0)
+			return r;
+	}
+	*ret = TAKE_PTR(copy);
+	return 0;
+}
+
+static bool is_named(const char *entry, struct str name)
+{
+	struct str e = str_from(entry);
+
+	return str_starts(e, name) && e.n > name.n && e.p[name.n] == '=';
+}
+
+int strv_env_set(char ***v, const char *name, const char *value)
+{
+	char *entry;
+
+	if (asprintf(&entry, "%s=%s", name, value) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; *v && (*v)[i]; i++) {
+		if (is_named((*v)[i], str_from(name))) {
+			free((*v)[i]);
+			(*v)[i] = entry;
+			return 0;
+		}
+	}
+	return strv_take(v, entry);
+}
+
+const char *strv_env_get(char *const *v, const char *name)
+{
+	for (size_t i = 0; v && v[i]; i++)
+		if (is_named(v[i], str_from(name)))
+			return v[i] + strlen(name) + 1;
+	return NULL;
+}
