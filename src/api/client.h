@@ -23,11 +23,11 @@ struct client_start {
 	const struct room_spec *room; /* borrowed for client_new. id NULL: one is made up. A NULL
 				       * init_path is found by the supervisor */
 	bool one_shot, detached;
-	const char *name;          /* NULL: none */
-	const char *const *labels; /* "key=value", NULL-terminated; NULL: none */
-	uint64_t timeout_usec;     /* of the sandbox; 0: none */
-	uint64_t grace_usec;       /* between TERM and KILL after a timeout */
-	const char *supervisor;    /* path of the program; NULL: found (base/program.h) */
+	const char *name;       /* NULL: none */
+	char *const *labels;    /* "key=value", NULL-terminated; NULL: none */
+	uint64_t timeout_usec;  /* of the sandbox; 0: none */
+	uint64_t grace_usec;    /* between TERM and KILL after a timeout */
+	const char *supervisor; /* path of the program; NULL: found (base/program.h) */
 };
 
 /* Starts a supervisor and queues START; does not wait for anything. Where room->net is

@@ -31,8 +31,8 @@ void exec_spec_init(struct exec_spec *s);
 void exec_spec_done(struct exec_spec *s);
 
 /* Copies argv and env (NULL-terminated, borrowed; env may be NULL) into s. */
-_warn_unused_ int exec_spec_set(struct exec_spec *s, const char *const *argv,
-	const char *const *env, const char *cwd, struct cloche_err *err);
+_warn_unused_ int exec_spec_set(struct exec_spec *s, char *const *argv, char *const *env,
+	const char *cwd, struct cloche_err *err);
 
 /* Checks ranges and that every variable has a name: an error tells which is wrong. */
 _warn_unused_ int exec_spec_check(const struct exec_spec *s, struct cloche_err *err);

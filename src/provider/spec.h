@@ -54,11 +54,14 @@ struct room_spec {
 	size_t mounts_n;
 	struct room_limits limits;
 	enum room_net net;
-	char *ca_pem;       /* certificates to trust besides the root's own; NULL: none */
-	uint32_t uid, gid;  /* of init inside. Others than 0 drop every capability */
-	char *init_path;    /* host path of the program that becomes process 1 */
-	char **init_argv;   /* NULL: {"cloche-init", NULL} */
-	char *host_home;    /* home directory of the person, whose credentials are kept out */
+	int ca_fd; /* borrowed, -1: none. A pipe from which the certificates to trust besides
+		    * the root's own are read until its end (PEM), as late as possible while the
+		    * room is made: their maker starts at the same time. An end without any
+		    * certificate, or none in ten seconds, is an E_NETWORK error */
+	uint32_t uid, gid;   /* of init inside. Others than 0 drop every capability */
+	char *init_path;     /* host path of the program that becomes process 1 */
+	char **init_argv;    /* NULL: {"cloche-init", NULL} */
+	char *host_home;     /* home directory of the person, whose credentials are kept out */
 	char *cgroup_parent; /* cgroup v2 directory delegated to us; NULL: look for one */
 };
 

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/program.h"
+#include "base/fd.h"
+#include "base/fs.h"
+#include "base/strv.h"
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static bool is_program(const char *path)
+{
+	return path && access(path, X_OK) == 0;
+}
+
+static char *beside_executable(const char *name)
+{
+	char self[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char *slash;
+
+	if (n <= 0)
+		return NULL;
+	self[n] = '\0';
+	slash = strrchr(self, '/');
+	if (!slash)
+		return NULL;
+	slash[1] = '\0';
+	return fs_join(self, name);
+}
+
+char *program_find(const char *name, struct cloche_err *err)
+{
+	const char *dir = getenv("CLOCHE_LIBEXEC");
+	_cleanup_(freep) char *path = NULL;
+
+	/* Named explicitly: nothing else is tried, so that two builds are never mixed. */
+	if (dir && dir[0] == '/') {
+		path = fs_join(dir, name);
+		if (is_program(path))
+			return TAKE_PTR(path);
+		err_set(err, E_NOT_FOUND, "%s is not in %s", name, dir);
+		err_hint(err, "CLOCHE_LIBEXEC names that directory; unset or correct it");
+		return NULL;
+	}
+	path = beside_executable(name);
+	if (is_program(path))
+		return TAKE_PTR(path);
+	free(path);
+	path = fs_join(CLOCHE_LIBEXECDIR, name);
+	if (is_program(path))
+		return TAKE_PTR(path);
+	err_set(err, E_NOT_FOUND, "the program %s is neither beside this one nor in %s", name,
+		CLOCHE_LIBEXECDIR);
+	err_hint(err,
+		"install cloche, or set CLOCHE_LIBEXEC to the directory that has its programs");
+	return NULL;
+}
+
+char **program_env(char *const *env)
+{
+	static const char *const names[] = {"HOME", "PATH", "USER", "LOGNAME", "LANG", "TMPDIR",
+		"DBUS_SESSION_BUS_ADDRESS", "SSL_CERT_FILE", "SSL_CERT_DIR"};
+	static const char *const prefixes[] = {
+		"CLOCHE_", "XDG_", "LC_", "ASAN_", "LSAN_", "UBSAN_", "LLVM_PROFILE_"};
+	_cleanup_(strv_freep) char **kept = calloc(1, sizeof(char *));
+
+	for (size_t i = 0; kept && env && env[i]; i++) {
+		struct str var = str_from(env[i]);
+		struct str name = str_prefix(var, str_chr(var, '='));
+		bool keep = false;
+
+		for (size_t k = 0; k < ARRAY_SIZE(names); k++)
+			keep |= str_eq(name, str_from(names[k]));
+		for (size_t k = 0; k < ARRAY_SIZE(prefixes); k++)
+			keep |= str_starts(name, str_from(prefixes[k]));
+		if (keep && strv_add(&kept, var) < 0)
+			return NULL;
+	}
+	return TAKE_PTR(kept);
+}
+
+/* Copies of the descriptors above every target number, so that one dup2 never overwrites the source
+ * of another. */
+static int lift_fds(const struct program_spawn *p, int *lifted)
+{
+	int floor = 3;
+
+	for (size_t i = 0; i < p->fds_n; i++)
+		floor = MAX(floor, p->fds[i].to + 1);
+	for (size_t i = 0; i < p->fds_n + 3; i++) {
+		int from = i < 3 ? p->stdio[i] : p->fds[i - 3].from;
+
+		if (from < 0)
+			continue;
+		lifted[i] = fcntl(from, F_DUPFD_CLOEXEC, floor);
+		if (lifted[i] < 0)
+			return -errno;
+	}
+	return floor;
+}
+
+static int add_actions(posix_spawn_file_actions_t *actions, const struct program_spawn *p,
+	const int *lifted, int floor)
+{
+	int r = 0;
+
+	for (int i = 0; i < 3 && r == 0; i++) {
+		if (lifted[i] >= 0)
+			r = posix_spawn_file_actions_adddup2(actions, lifted[i], i);
+		else
+			r = posix_spawn_file_actions_addopen(actions, i, "/dev/null", O_RDWR, 0);
+	}
+	for (size_t i = 0; i < p->fds_n && r == 0; i++)
+		r = posix_spawn_file_actions_adddup2(actions, lifted[i + 3], p->fds[i].to);
+	/* Other threads of the host may open descriptors without close-on-exec at any moment. */
+	if (r == 0)
+		r = posix_spawn_file_actions_addclosefrom_np(actions, floor);
+	return -r;
+}
+
+static int spawn(const struct program_spawn *p, const int *lifted, int floor, pid_t *ret)
+{
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attr;
+	sigset_t all, none;
+	int r;
+
+	sigfillset(&all);
+	sigemptyset(&none);
+	r = -posix_spawn_file_actions_init(&actions);
+	if (r < 0)
+		return r;
+	r = -posix_spawnattr_init(&attr);
+	if (r == 0) {
+		posix_spawnattr_setsigdefault(&attr, &all);
+		posix_spawnattr_setsigmask(&attr, &none);
+		posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+		r = add_actions(&actions, p, lifted, floor);
+		if (r == 0)
+			r = -posix_spawn(ret, p->path, &actions, &attr, p->argv, p->env);
+		posix_spawnattr_destroy(&attr);
+	}
+	posix_spawn_file_actions_destroy(&actions);
+	return r;
+}
+
+int program_start(
+	const struct program_spawn *p, pid_t *ret_pid, int *ret_pidfd, struct cloche_err *err)
+{
+	_cleanup_(freep) int *lifted = NULL;
+	pid_t pid = -1;
+	int floor, r;
+
+	lifted = malloc((p->fds_n + 3) * sizeof(int));
+	if (!lifted)
+		return err_nomem(err);
+	for (size_t i = 0; i < p->fds_n + 3; i++)
+		lifted[i] = -1;
+	floor = lift_fds(p, lifted);
+	r = floor < 0 ? floor : spawn(p, lifted, floor, &pid);
+	for (size_t i = 0; i < p->fds_n + 3; i++)
+		fd_close(lifted[i]);
+	if (r < 0)
+		return err_sys(err, -r, "start %s", p->path);
+	if (ret_pidfd) {
+		int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+		if (fd < 0) {
+			r = err_sys(err, errno, "watch %s", p->path);
+			kill(pid, SIGKILL);
+			waitpid(pid, NULL, 0);
+			return r;
+		}
+		*ret_pidfd = fd;
+	}
+	*ret_pid = pid;
+	return 0;
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ipc/exec.h"
+#include "base/strv.h"
+
+#include <string.h>
+
+enum { MAX_UMASK = 0777 };
+
+void exec_spec_init(struct exec_spec *s)
+{
+	*s = (struct exec_spec){.umask = 022, .rows = 24, .cols = 80};
+}
+
+void exec_spec_done(struct exec_spec *s)
+{
+	s->argv = strv_free(s->argv);
+	s->env = strv_free(s->env);
+	free(s->cwd);
+	s->cwd = NULL;
+}
+
+int exec_spec_set(struct exec_spec *s, char *const *argv, char *const *env, const char *cwd,
+	struct cloche_err *err)
+{
+	_cleanup_(strv_freep) char **new_argv = NULL, **new_env = NULL;
+	_cleanup_(freep) char *new_cwd = cwd ? strdup(cwd) : NULL;
+
+	if (strv_copy(argv, &new_argv) < 0 || strv_copy(env, &new_env) < 0 || (cwd && !new_cwd))
+		return err_nomem(err);
+	exec_spec_done(s);
+	s->argv = TAKE_PTR(new_argv);
+	s->env = TAKE_PTR(new_env);
+	s->cwd = TAKE_PTR(new_cwd);
+	return 0;
+}
+
+/* Adds the bytes that the kernel will count for one string (its NUL and its pointer too). */
+static int add_bytes(const char *z, size_t *total, struct cloche_err *err)
+{
+	size_t n = strlen(z);
+
+	if (n >= EXEC_MAX_ARG)
+		return err_set(err, E_USAGE,
+			"an argument or variable is longer than %d bytes: \"%.40s...\"",
+			EXEC_MAX_ARG - 1, z);
+	*total += n + 1 + sizeof(char *);
+	if (*total > EXEC_MAX_BYTES)
+		return err_set(
+			err, E_USAGE, "arguments and environment exceed %d bytes", EXEC_MAX_BYTES);
+	return 0;
+}
+
+static int check_strings(const struct exec_spec *s, struct cloche_err *err)
+{
+	size_t total = 0, n = 0;
+	int r;
+
+	for (; s->argv[n]; n++) {
+		r = add_bytes(s->argv[n], &total, err);
+		if (r < 0)
+			return r;
+	}
+	for (size_t i = 0; s->env && s->env[i]; i++, n++) {
+		if (!strchr(s->env[i], '=') || s->env[i][0] == '=')
+			return err_set(err, E_USAGE, "\"%.40s\" is no NAME=VALUE", s->env[i]);
+		r = add_bytes(s->env[i], &total, err);
+		if (r < 0)
+			return r;
+	}
+	if (n > EXEC_MAX_ARGS)
+		return err_set(err, E_USAGE, "more than %d arguments and variables", EXEC_MAX_ARGS);
+	return 0;
+}
+
+int exec_spec_check(const struct exec_spec *s, struct cloche_err *err)
+{
+	if (!s->argv || !s->argv[0] || !s->argv[0][0])
+		return err_set(err, E_USAGE, "there is no command to run");
+	if (s->cwd && (s->cwd[0] != '/' || strlen(s->cwd) > EXEC_MAX_PATH))
+		return err_set(
+			err, E_USAGE, "working directory \"%.100s\" is not absolute", s->cwd);
+	if (s->umask > MAX_UMASK)
+		return err_set(err, E_USAGE, "umask %o is out of range", s->umask);
+	if (s->rows > EXEC_MAX_DIMENSION || s->cols > EXEC_MAX_DIMENSION)
+		return err_set(
+			err, E_USAGE, "a terminal of %u by %u is too large", s->rows, s->cols);
+	/* -1 means "leave as it is" to the kernel. */
+	if (s->uid == UINT32_MAX || s->gid == UINT32_MAX)
+		return err_set(err, E_USAGE, "user or group is out of range");
+	return check_strings(s, err);
+}
+
+void exec_spec_put(struct wire_out *w, const struct exec_spec *s)
+{
+	wire_put_strv(w, s->argv);
+	wire_put_strv(w, s->env);
+	wire_put_z(w, s->cwd);
+	wire_put_u32(w, s->uid);
+	wire_put_u32(w, s->gid);
+	wire_put_u16(w, s->umask);
+	wire_put_u8(w, s->tty);
+	wire_put_u16(w, s->rows);
+	wire_put_u16(w, s->cols);
+	wire_put_u64(w, s->timeout_usec);
+}
+
+bool exec_spec_get(struct wire_in *r, struct exec_spec *ret)
+{
+	exec_spec_init(ret);
+	ret->argv = wire_get_strv(r, EXEC_MAX_ARGS, EXEC_MAX_ARG);
+	ret->env = wire_get_strv(r, EXEC_MAX_ARGS, EXEC_MAX_ARG);
+	ret->cwd = wire_get_z(r, EXEC_MAX_PATH);
+	ret->uid = wire_get_u32(r);
+	ret->gid = wire_get_u32(r);
+	ret->umask = wire_get_u16(r);
+	ret->tty = wire_get_bool(r);
+	ret->rows = wire_get_u16(r);
+	ret->cols = wire_get_u16(r);
+	ret->timeout_usec = wire_get_u64(r);
+	if (ret->cwd && !ret->cwd[0]) {
+		free(ret->cwd);
+		ret->cwd = NULL;
+	}
+	return !r->bad && exec_spec_check(ret, NULL) == 0;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "provider/spec_wire.h"
+#include "base/strv.h"
+
+enum { MAX_PATH = 4095, MAX_INIT_ARGS = 16 };
+
+static void put_mounts(struct wire_out *w, const struct room_spec *s)
+{
+	wire_put_u32(w, (uint32_t)s->mounts_n);
+	for (size_t i = 0; i < s->mounts_n; i++) {
+		const struct room_mount *m = &s->mounts[i];
+
+		wire_put_z(w, m->source);
+		wire_put_z(w, m->target);
+		wire_put_u8(w, m->ro);
+		wire_put_u8(w, m->optional);
+	}
+}
+
+static void put_limits(struct wire_out *w, const struct room_limits *l)
+{
+	wire_put_u64(w, l->memory_bytes);
+	wire_put_u64(w, l->cpus_milli);
+	wire_put_u64(w, l->pids);
+	wire_put_u64(w, l->tmpfs_bytes);
+	wire_put_u64(w, l->nofile);
+	wire_put_u64(w, l->file_bytes);
+	wire_put_u8(w, l->best_effort);
+}
+
+void room_spec_put(struct wire_out *w, const struct room_spec *s)
+{
+	wire_put_z(w, s->id);
+	wire_put_z(w, s->hostname);
+	wire_put_u8(w, (uint8_t)s->root);
+	wire_put_z(w, s->root_dir);
+	put_mounts(w, s);
+	put_limits(w, &s->limits);
+	wire_put_u8(w, (uint8_t)s->net);
+	wire_put_u32(w, s->uid);
+	wire_put_u32(w, s->gid);
+	wire_put_z(w, s->init_path);
+	wire_put_strv(w, s->init_argv);
+	wire_put_z(w, s->host_home);
+	wire_put_z(w, s->cgroup_parent);
+}
+
+/* An empty text stands for NULL. */
+static char *get_optional(struct wire_in *r, size_t max)
+{
+	char *z = wire_get_z(r, max);
+
+	if (z && !z[0]) {
+		free(z);
+		return NULL;
+	}
+	return z;
+}
+
+static void get_mounts(struct wire_in *r, struct room_spec *ret)
+{
+	uint32_t n = wire_get_u32(r);
+
+	if (r->bad || n > ROOM_MAX_MOUNTS) {
+		r->bad = true;
+		return;
+	}
+	ret->mounts = n ? calloc(n, sizeof(*ret->mounts)) : NULL;
+	if (n && !ret->mounts) {
+		r->bad = true;
+		return;
+	}
+	for (; ret->mounts_n < n && !r->bad; ret->mounts_n++) {
+		struct room_mount *m = &ret->mounts[ret->mounts_n];
+
+		m->source = wire_get_z(r, MAX_PATH);
+		m->target = wire_get_z(r, MAX_PATH);
+		m->ro = wire_get_bool(r);
+		m->optional = wire_get_bool(r);
+	}
+}
+
+static void get_limits(struct wire_in *r, struct room_limits *ret)
+{
+	ret->memory_bytes = wire_get_u64(r);
+	ret->cpus_milli = wire_get_u64(r);
+	ret->pids = wire_get_u64(r);
+	ret->tmpfs_bytes = wire_get_u64(r);
+	ret->nofile = wire_get_u64(r);
+	ret->file_bytes = wire_get_u64(r);
+	ret->best_effort = wire_get_bool(r);
+}
+
+bool room_spec_get(struct wire_in *r, struct room_spec *ret)
+{
+	room_spec_init(ret);
+	ret->id = get_optional(r, ROOM_ID_MAX);
+	ret->hostname = get_optional(r, ROOM_HOSTNAME_MAX);
+	ret->root = wire_get_enum(r, ROOM_ROOT_END_);
+	ret->root_dir = get_optional(r, MAX_PATH);
+	get_mounts(r, ret);
+	get_limits(r, &ret->limits);
+	ret->net = wire_get_enum(r, ROOM_NET_END_);
+	ret->uid = wire_get_u32(r);
+	ret->gid = wire_get_u32(r);
+	ret->init_path = get_optional(r, MAX_PATH);
+	ret->init_argv = wire_get_strv(r, MAX_INIT_ARGS, MAX_PATH);
+	ret->host_home = get_optional(r, MAX_PATH);
+	ret->cgroup_parent = get_optional(r, MAX_PATH);
+	/* No arguments stand for the usual ones. */
+	if (ret->init_argv && !ret->init_argv[0])
+		ret->init_argv = strv_free(ret->init_argv);
+	return !r->bad;
+}
