@@ -9,21 +9,25 @@
  *	  - host: api.github.com        # required; pattern as above
  *	    path: /graphql              # optional, default any (policy/path.h says how it matches)
  *	    methods: [POST]             # optional, default any; case is ignored
- *	    graphql:                    # optional; such an entry needs the body filter: see
- *decide.h queries: ["*"] mutations: [createIssue] subscriptions: [] # and beyond the common format,
- *all optional: path_prefix: /repos/me      # instead of path: that path and everything below it
+ *	    graphql:                    # optional; needs the filter of the body, see decide.h
+ *	      queries: ["*"]
+ *	      mutations: [createIssue]
+ *	      subscriptions: []
+ *	    # and beyond the common format, all optional:
+ *	    path_prefix: /repos/me      # instead of path: that path and everything below it
  *	    query: none                 # refuse a query (default: any)
  *	    schemes: [https]            # default [https, http]
  *	    ports: [443, 8443]          # default 443 for https, 80 for http
  *	    allow_private: [10.0.0.0/8] # or true: resolved addresses that are otherwise refused
  *	    encoded_slash: true         # %2F in the path is taken as '/' (default: refused)
  *	    websocket: false            # default true
- *	    tunnel: true                # pass TLS through undecrypted, judged by name and port only
+ *	    tunnel: true                # pass TLS undecrypted, judged by name and port only
  *
  * Strict: unknown or repeated keys, wrong types, aliases, tags, a second document, over 1 MiB, over
  * 10,000 rules and hosts that cannot exist are errors that name line, column and what was expected.
- * An empty document is an empty allowlist, which blocks everything; so is `domains:` without a
- *value. A host that is an address literal also names that address for address_refusal(). */
+ * An empty document is an empty allowlist, which blocks everything; `domains:` without a value is
+ * an empty list. A host that is an address literal also names that address for address_refusal().
+ */
 
 #include "base/err.h"
 #include "base/str.h"

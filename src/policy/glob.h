@@ -11,7 +11,8 @@
  * a '[' in it means itself. */
 bool glob_is_pattern(struct str s);
 
-/* Whether all of text matches. Needs no memory; time at most |pattern| * |text|. */
+/* Whether all of text matches. Needs no memory and never recurses; the time is bounded by
+ * |pattern| * |text|, times the length of a set where there are sets. */
 bool glob_match(struct str pattern, struct str text);
 
 /* glob_match for patterns, equality for the rest. */

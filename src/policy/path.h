@@ -15,23 +15,23 @@ enum path_problem {
 	/* Refused for every rule. */
 	PATH_NOT_ABSOLUTE, /* empty, or not beginning with '/' */
 	PATH_TOO_LONG,
-	PATH_RAW_BYTE, /* raw control byte, space, non-ASCII or '#' anywhere; raw '\' in the path */
+	PATH_RAW_BYTE,    /* raw control byte, space, non-ASCII or '#'; raw '\' in the path */
 	PATH_BAD_PERCENT, /* '%' without two hexadecimal digits in the path */
 	PATH_CONTROL,     /* encoded NUL or control byte */
 	PATH_BACKSLASH,   /* encoded '\' */
 	PATH_DOT_SEGMENT, /* a segment "." or "..", also encoded, also with ";parameters" */
-	PATH_NOT_UTF8,    /* decoded path is not UTF-8 (RFC 3629; overlong forms too) */
-	PATH_LOOKALIKE,   /* characters that compatibility folding turns into . / \ % (U+FF0E...) */
 	/* Refused for rules that constrain the path; a rule that allows every path of a host has
 	 * nothing to decide about them, so these pass there. */
+	PATH_NOT_UTF8,       /* the decoded path is not UTF-8 (RFC 3629; overlong forms too) */
+	PATH_LOOKALIKE,      /* what compatibility folding turns into . / \ or % (U+FF0E...) */
 	PATH_EMPTY_SEGMENT,  /* "//" */
 	PATH_DOUBLE_ENCODED, /* the decoded path holds another %XX */
-	PATH_ENCODED_SLASH,  /* %2F; a rule with `encoded_slash: true` accepts it and sees '/' */
+	PATH_ENCODED_SLASH,  /* %2F; a rule with `encoded_slash: true` takes it as '/' */
 };
 
 struct path {
 	enum path_problem problem; /* the first of the first group, PATH_OK else */
-	enum path_problem unsure;  /* PATH_EMPTY_SEGMENT or PATH_DOUBLE_ENCODED, PATH_OK else */
+	enum path_problem unsure;  /* the first of the second group but %2F, PATH_OK else */
 	bool encoded_slash;        /* holds %2F */
 	char *mem;                 /* owned */
 	struct str decoded;        /* path, percent-decoded once (into mem) */

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: rules come in batches, one for each source, checked as a whole before
+ * anything is added. Two arrays keep the order in which they are tried: domains, then entries.
+ * Lookups walk the arrays; lists are short, and a walk has no case that hostile input could make
+ * slow. */
+#include "policy/allowlist.h"
+
+#include "base/buf.h"
+#include "base/escape.h"
+#include "base/parse.h"
+#include "policy/glob.h"
+#include "policy/rule.h"
+#include <errno.h>
+
+struct allowlist {
+	struct rule_batch domains, entries;
+	char **sources;
+	size_t n_sources;
+};
+
+struct allowlist *allowlist_new(void)
+{
+	return calloc(1, sizeof(struct allowlist));
+}
+
+struct allowlist *allowlist_free(struct allowlist *list)
+{
+	if (!list)
+		return NULL;
+	rule_batch_done(&list->domains);
+	rule_batch_done(&list->entries);
+	for (size_t i = 0; i < list->n_sources; i++)
+		free(list->sources[i]);
+	free(list->sources);
+	free(list);
+	return NULL;
+}
+
+size_t allowlist_count(const struct allowlist *list)
+{
+	return list->domains.n + list->entries.n;
+}
+
+const struct allow_rule *allowlist_rule(const struct allowlist *list, size_t i)
+{
+	return i < list->domains.n ? list->domains.v[i] : list->entries.v[i - list->domains.n];
+}
+
+struct address_policy allow_rule_addresses(const struct allow_rule *rule)
+{
+	return (struct address_policy){
+		.allow = rule->private_ranges,
+		.n_allow = rule->n_private_ranges,
+		.allow_private = rule->allow_private,
+	};
+}
+
+/* The owned copy of a source's name; NULL on lack of memory. */
+static const char *intern_source(struct allowlist *list, const char *source)
+{
+	char **v;
+
+	for (size_t i = 0; i < list->n_sources; i++)
+		if (strcmp(list->sources[i], source) == 0)
+			return list->sources[i];
+	v = reallocarray(list->sources, list->n_sources + 1, sizeof(*v));
+	if (!v)
+		return NULL;
+	list->sources = v;
+	v[list->n_sources] = str_dup(str_from(source));
+	return v[list->n_sources] ? v[list->n_sources++] : NULL;
+}
+
+static int label_scope(struct buf *b, const struct allow_rule *rule)
+{
+	const char *path = rule->path ? rule->path : rule->path_prefix;
+	int r = buf_printf(b, " %s", rule->host);
+
+	for (size_t i = 0; r == 0 && i < rule->n_ports; i++)
+		r = buf_printf(b, "%s%u", i ? "," : ":", rule->ports[i]);
+	if (r == 0 && path)
+		r = buf_add_char(b, ' ');
+	if (r == 0 && path)
+		r = escape_terminal(b, str_from(path));
+	if (r == 0 && rule->path_prefix)
+		r = buf_add_str(b, STR("/..."));
+	for (size_t i = 0; r == 0 && i < rule->methods.n; i++)
+		r = buf_printf(b, "%s%s", i ? "," : " ", rule->methods.v[i]);
+	return r;
+}
+
+/* What a person recognises the rule by. */
+static int make_label(struct allow_rule *rule)
+{
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(16384);
+	int r = 0;
+
+	if (rule->line)
+		r = buf_printf(
+			&b, "%s[%u]", rule->is_domain ? "domains" : "url_prefixes", rule->index);
+	else
+		r = buf_add_str(&b, str_from(rule->source));
+	if (r == 0)
+		r = label_scope(&b, rule);
+	if (r == 0 && rule->line)
+		r = buf_printf(&b, " (%s:%u)", rule->source, rule->line);
+	if (r < 0)
+		return -ENOMEM;
+	rule->label = str_dup(buf_str(&b));
+	return rule->label ? 0 : -ENOMEM;
+}
+
+static int reserve(struct rule_batch *b, size_t more)
+{
+	struct allow_rule **v = reallocarray(b->v, b->n + more + 1, sizeof(struct allow_rule *));
+
+	if (!v)
+		return -ENOMEM;
+	b->v = v;
+	b->cap = b->n + more + 1;
+	return 0;
+}
+
+/* Moves a checked batch into the list; nothing is moved on failure. */
+static int add_batch(struct allowlist *list, struct rule_batch *batch, const char *source,
+	struct cloche_err *err)
+{
+	const char *name = intern_source(list, source);
+
+	if (allowlist_count(list) + batch->n > ALLOWLIST_MAX_RULES)
+		return err_set(err, E_CONFIG, "%s: more than %d allowlist rules", source,
+			ALLOWLIST_MAX_RULES);
+	if (!name || reserve(&list->domains, batch->domains) < 0 ||
+		reserve(&list->entries, batch->entries) < 0)
+		return err_nomem(err);
+	for (size_t i = 0; i < batch->n; i++) {
+		batch->v[i]->source = name;
+		if (make_label(batch->v[i]) < 0)
+			return err_nomem(err);
+	}
+	for (size_t i = 0; i < batch->n; i++) {
+		struct rule_batch *to = batch->v[i]->is_domain ? &list->domains : &list->entries;
+
+		to->v[to->n++] = batch->v[i];
+	}
+	batch->n = 0;
+	return 0;
+}
+
+int allowlist_add_yaml(
+	struct allowlist *list, struct str text, const char *source, struct cloche_err *err)
+{
+	_cleanup_(rule_batch_done) struct rule_batch batch = {0};
+	int r = yaml_rules_parse(text, source, &batch, err);
+
+	return r < 0 ? r : add_batch(list, &batch, source, err);
+}
+
+/* Takes "scheme://" off *s and adds the scheme to the rule. */
+static int take_scheme(struct allow_rule *rule, struct str *s, const char **ret_want)
+{
+	size_t end = str_find(*s, STR("://"));
+	int r;
+
+	if (end == s->n)
+		return 0;
+	r = rule_add_scheme(rule, str_prefix(*s, end), ret_want);
+	*s = str_from_index(*s, end + 3);
+	return r;
+}
+
+/* Takes "/path" off *s. */
+static int take_path(struct allow_rule *rule, struct str *s, const char **ret_want)
+{
+	size_t slash = str_chr(*s, '/');
+	struct str path = str_from_index(*s, slash);
+
+	*s = str_prefix(*s, slash);
+	if (path.n <= 1)
+		return 0;
+	if (!rule->schemes) {
+		*ret_want = "a scheme before a host with a path, as in https://host/path";
+		return -EINVAL;
+	}
+	return glob_is_pattern(path) ? rule_set_path(rule, path, ret_want)
+				     : rule_set_path_prefix(rule, path, ret_want);
+}
+
+static int take_port(struct allow_rule *rule, struct str *s, const char **ret_want)
+{
+	size_t colon = s->n;
+
+	if (s->n > 0 && s->p[0] == '[' && str_chr(*s, ']') < s->n)
+		colon = str_chr(*s, ']') + 1;
+	else
+		colon = str_chr(*s, ':');
+	if (colon < s->n && s->p[colon] == ':') {
+		struct str digits = str_from_index(*s, colon + 1);
+
+		*s = str_prefix(*s, colon);
+		return rule_add_port(rule, digits, ret_want);
+	}
+	return 0;
+}
+
+int allowlist_add_host(struct allowlist *list, struct str shorthand, struct cloche_err *err)
+{
+	_cleanup_(rule_batch_done) struct rule_batch batch = {0};
+	_cleanup_(rule_freep) struct allow_rule *rule = rule_new();
+	_cleanup_(buf_donep) struct buf shown = BUF_INIT(1024);
+	struct str rest = shorthand;
+	const char *wanted = NULL;
+	int r = rule ? 0 : -ENOMEM;
+
+	if (r == 0)
+		r = take_scheme(rule, &rest, &wanted);
+	if (r == 0)
+		r = take_path(rule, &rest, &wanted);
+	if (r == 0)
+		r = take_port(rule, &rest, &wanted);
+	if (r == 0)
+		r = rule_set_host(rule, rest, &wanted);
+	if (r == 0) {
+		rule->is_domain = !rule->schemes && !rule->n_ports;
+		r = rule_finish(rule, &wanted);
+	}
+	if (r == -EINVAL) {
+		if (escape_terminal(&shown, str_prefix(shorthand, 100)) < 0 || !buf_cstr(&shown))
+			return err_nomem(err);
+		return err_set(err, E_USAGE, "--allow %s: expected %s", buf_cstr(&shown), wanted);
+	}
+	if (r == 0)
+		r = rule_batch_add(&batch, rule);
+	if (r < 0)
+		return err_nomem(err);
+	(void)TAKE_PTR(rule);
+	return add_batch(list, &batch, "--allow", err);
+}

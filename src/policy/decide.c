@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: the request is brought into its canonical form once; each rule then either
+ * allows it or says at which step it did not. The steps are in the order of enum policy_reason, so
+ * the rule that got furthest is the one that a person would have to change. */
+#include "policy/decide.h"
+
+#include <errno.h>
+
+static bool ports_have(const struct allow_rule *rule, const struct policy_request *req)
+{
+	if (rule->n_ports == 0)
+		return req->port == (req->scheme == POLICY_HTTPS ? 443 : 80);
+	for (size_t i = 0; i < rule->n_ports; i++)
+		if (rule->ports[i] == req->port)
+			return true;
+	return false;
+}
+
+static bool methods_have(const struct allow_rule *rule, struct str method)
+{
+	if (rule->methods.n == 0)
+		return true;
+	for (size_t i = 0; i < rule->methods.n; i++)
+		if (str_ieq(str_from(rule->methods.v[i]), method))
+			return true;
+	return false;
+}
+
+/* How far the request gets with this rule's path; POLICY_ALLOWED when all the way. */
+static enum policy_reason judge_path(const struct allow_rule *rule, const struct path *path)
+{
+	if (rule->path || rule->path_prefix) {
+		if (path_problem_for_rule(path, rule->encoded_slash) != PATH_OK)
+			return POLICY_PATH_UNDECIDABLE;
+		if (rule->path && !path_pattern_matches(str_from(rule->path), path))
+			return POLICY_PATH;
+		if (rule->path_prefix && !path_prefix_matches(str_from(rule->path_prefix), path))
+			return POLICY_PATH;
+	}
+	return rule->no_query && path->has_query ? POLICY_QUERY : POLICY_ALLOWED;
+}
+
+static enum policy_reason judge(const struct allow_rule *rule, const struct policy_request *req,
+	const struct host *host, const struct path *path)
+{
+	enum policy_reason reason;
+
+	if (!host_pattern_matches(str_from(rule->host), host))
+		return POLICY_HOST;
+	if (!(rule->schemes & (unsigned)req->scheme))
+		return POLICY_SCHEME;
+	if (!ports_have(rule, req))
+		return POLICY_PORT;
+	if (rule->tunnel != req->tunnel)
+		return POLICY_TUNNEL;
+	if (req->tunnel)
+		return POLICY_ALLOWED;
+	reason = judge_path(rule, path);
+	if (reason != POLICY_ALLOWED)
+		return reason;
+	if (!methods_have(rule, req->method))
+		return POLICY_METHOD;
+	if (rule->has_graphql && !req->body_filtered)
+		return POLICY_BODY;
+	return POLICY_ALLOWED;
+}
+
+static void judge_all(const struct allowlist *list, const struct policy_request *req,
+	const struct host *host, const struct path *path, struct verdict *v)
+{
+	size_t n = allowlist_count(list);
+
+	v->reason = host->kind == HOST_NAME ? POLICY_HOST : POLICY_HOST_ADDRESS;
+	for (size_t i = 0; i < n; i++) {
+		const struct allow_rule *rule = allowlist_rule(list, i);
+		enum policy_reason reason = judge(rule, req, host, path);
+
+		if (reason == POLICY_ALLOWED) {
+			*v = (struct verdict){.allow = true, .rule = rule};
+			return;
+		}
+		if (reason > POLICY_HOST && reason > v->reason) {
+			v->reason = reason;
+			v->rule = rule;
+		}
+	}
+	if (v->reason == POLICY_PATH_UNDECIDABLE)
+		v->path_problem = path_problem_for_rule(path, v->rule->encoded_slash);
+}
+
+int policy_decide(
+	const struct allowlist *list, const struct policy_request *req, struct verdict *ret)
+{
+	_cleanup_(path_done) struct path path = {0};
+	struct verdict v = {.reason = POLICY_BAD_HOST};
+	struct host host;
+	int r = 0;
+
+	*ret = v;
+	if (host_parse(req->host, &host) < 0)
+		return 0;
+	if (!req->tunnel)
+		r = path_parse(req->target, &path);
+	if (r < 0) {
+		ret->reason = POLICY_BAD_TARGET;
+		return r;
+	}
+	if (path.problem != PATH_OK) {
+		v.reason = POLICY_BAD_TARGET;
+		v.path_problem = path.problem;
+	} else {
+		judge_all(list, req, &host, &path, &v);
+	}
+	*ret = v;
+	return 0;
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: what a refused client and the person behind it are told. Requests are
+ * hostile text, so all of it is escaped: for sentences by base/escape.h, for the YAML suggestion as
+ * a double-quoted scalar of printable ASCII, which cannot end early or carry a second rule. */
+#include "policy/decide.h"
+
+#include "base/escape.h"
+#include "base/utf8.h"
+#include <errno.h>
+
+/* Enough to recognise a path by; suggestions are left out for longer ones. */
+#define SHOWN_MAX 512
+
+const char *policy_reason_word(enum policy_reason reason)
+{
+	switch (reason) {
+	case POLICY_ALLOWED:
+		return "allowed";
+	case POLICY_BAD_HOST:
+		return "bad_host";
+	case POLICY_BAD_TARGET:
+		return "bad_target";
+	case POLICY_HOST:
+		return "host";
+	case POLICY_HOST_ADDRESS:
+		return "host_address";
+	case POLICY_SCHEME:
+		return "scheme";
+	case POLICY_PORT:
+		return "port";
+	case POLICY_TUNNEL:
+		return "tunnel";
+	case POLICY_PATH:
+		return "path";
+	case POLICY_PATH_UNDECIDABLE:
+		return "path_undecidable";
+	case POLICY_QUERY:
+		return "query";
+	case POLICY_METHOD:
+		return "method";
+	case POLICY_BODY:
+		return "body_filter";
+	}
+	return "unknown";
+}
+
+static const char *scheme_word(enum policy_scheme scheme)
+{
+	return scheme == POLICY_HTTPS ? "https" : "http";
+}
+
+static struct str request_path(const struct policy_request *req)
+{
+	return str_prefix(req->target, str_chr(req->target, '?'));
+}
+
+/* The sentence up to the rule; the host is added by the caller. */
+static int explain_reason(
+	const struct policy_request *req, const struct verdict *v, struct buf *out)
+{
+	int r;
+
+	switch (v->reason) {
+	case POLICY_ALLOWED:
+		return buf_add_str(out, STR(" is allowed"));
+	case POLICY_BAD_HOST:
+		return buf_add_str(out, STR(" is not a host name"));
+	case POLICY_BAD_TARGET:
+		return buf_printf(out, " was not asked: %s", path_problem_text(v->path_problem));
+	case POLICY_HOST:
+		return buf_add_str(out, STR(" is not in the network allowlist"));
+	case POLICY_HOST_ADDRESS:
+		return buf_add_str(out,
+			STR(" is an address, and no rule of the network allowlist writes it out"));
+	case POLICY_SCHEME:
+		return buf_printf(out, " is listed, but not for %s", scheme_word(req->scheme));
+	case POLICY_PORT:
+		return buf_printf(out, " is listed, but not for %s on port %u",
+			scheme_word(req->scheme), req->port);
+	case POLICY_TUNNEL:
+		return buf_add_str(out,
+			req->tunnel ? STR(" is listed, but not as a tunnel")
+				    : STR(" is listed only as a tunnel, which was not set up"));
+	case POLICY_PATH_UNDECIDABLE:
+		return buf_printf(out, " is listed for some paths only, and %s",
+			path_problem_text(v->path_problem));
+	case POLICY_PATH:
+		r = buf_add_str(out, STR(" is listed, but not the path "));
+		return r < 0 ? r : escape_log(out, request_path(req), SHOWN_MAX);
+	case POLICY_QUERY:
+		return buf_add_str(out, STR(" is listed, but this path only without a query"));
+	case POLICY_METHOD:
+		r = buf_add_str(out, STR(" is listed, but this path not for the method "));
+		return r < 0 ? r : escape_log(out, req->method, 32);
+	case POLICY_BODY:
+		return buf_add_str(out,
+			STR(" is listed with a graphql filter, which cannot judge this request"));
+	}
+	return buf_add_str(out, STR(" is refused"));
+}
+
+/* The label holds what a person configured, perhaps not ASCII. */
+static int add_label(struct buf *out, const char *label)
+{
+	for (const char *p = label; *p; p++) {
+		bool plain = *p >= 0x20 && *p <= 0x7e;
+		int r = plain ? buf_add_char(out, *p)
+			      : buf_printf(out, "%%%02X", (unsigned)(unsigned char)*p);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int policy_explain(const struct policy_request *req, const struct verdict *v, struct buf *out)
+{
+	int r = escape_log(out, req->host, HOST_MAX + 2);
+
+	if (r == 0)
+		r = explain_reason(req, v, out);
+	if (r == 0 && v->rule)
+		r = buf_add_str(out, v->allow ? STR(" (rule: ") : STR(" (nearest rule: "));
+	if (r == 0 && v->rule)
+		r = add_label(out, v->rule->label);
+	if (r == 0 && v->rule)
+		r = buf_add_char(out, ')');
+	return r;
+}
+
+/* Adds s as a double-quoted scalar (YAML 1.1 section 5.6, all of it ASCII). */
+static int add_quoted(struct buf *out, struct str s)
+{
+	int r = buf_add_char(out, '"');
+
+	while (r == 0 && s.n > 0) {
+		uint32_t c = 0;
+		size_t n = utf8_decode(s, &c);
+
+		if (n == 0)
+			return -EINVAL;
+		if (c == '"' || c == '\\')
+			r = buf_printf(out, "\\%c", (char)c);
+		else if (c < 0x20 || c >= 0x7f)
+			r = buf_printf(out, "\\U%08X", c);
+		else
+			r = buf_add_char(out, (char)c);
+		s = str_from_index(s, n);
+	}
+	return r < 0 ? r : buf_add_char(out, '"');
+}
+
+/* Adds the path as a pattern that matches it alone: in a pattern, each special byte becomes a set.
+ */
+static int add_path_line(struct buf *out, struct str decoded)
+{
+	_cleanup_(buf_donep) struct buf pattern = BUF_INIT(4 * SHOWN_MAX);
+	bool special = str_chr(decoded, '*') < decoded.n || str_chr(decoded, '?') < decoded.n;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < decoded.n; i++) {
+		char c = decoded.p[i];
+
+		if (special && (c == '*' || c == '?' || c == '['))
+			r = buf_printf(&pattern, "[%c]", c);
+		else
+			r = buf_add_char(&pattern, c);
+	}
+	if (r == 0)
+		r = buf_add_str(out, STR("    path: "));
+	if (r == 0)
+		r = add_quoted(out, buf_str(&pattern));
+	return r < 0 ? r : buf_add_char(out, '\n');
+}
+
+static bool method_is_writable(struct str method)
+{
+	for (size_t i = 0; i < method.n; i++) {
+		char c = method.p[i];
+
+		if (!(c >= 'A' && c <= 'Z') && !(c >= 'a' && c <= 'z') && c != '-' && c != '_' &&
+			!(c >= '0' && c <= '9'))
+			return false;
+	}
+	return method.n > 0 && method.n <= 32;
+}
+
+static bool is_default_port(const struct policy_request *req)
+{
+	return req->port == (req->scheme == POLICY_HTTPS ? 443 : 80);
+}
+
+static bool path_is_writable(const struct path *path)
+{
+	return path->unsure == PATH_OK && path->decoded.n <= SHOWN_MAX;
+}
+
+static int suggest_entry(const struct policy_request *req, const struct host *host,
+	const struct path *path, struct buf *out)
+{
+	int r = buf_add_str(out, STR("url_prefixes:\n  - host: "));
+
+	if (r == 0)
+		r = add_quoted(out, host_str(host));
+	if (r == 0)
+		r = buf_add_char(out, '\n');
+	if (r == 0 && req->tunnel)
+		r = buf_add_str(out, STR("    tunnel: true\n"));
+	else if (r == 0)
+		r = add_path_line(out, path->decoded);
+	if (r == 0 && !req->tunnel)
+		r = buf_printf(out, "    methods: [\"%.*s\"]\n", STR_FMT(req->method));
+	if (r == 0 && path->encoded_slash)
+		r = buf_add_str(out, STR("    encoded_slash: true\n"));
+	if (r == 0 && req->scheme == POLICY_HTTP)
+		r = buf_add_str(out, STR("    schemes: [http]\n"));
+	if (r == 0 && !is_default_port(req))
+		r = buf_printf(out, "    ports: [%u]\n", req->port);
+	return r;
+}
+
+int policy_suggest(const struct policy_request *req, const struct verdict *v, struct buf *out)
+{
+	_cleanup_(path_done) struct path path = {0};
+	struct host host;
+	int r = 0;
+
+	if (v->allow || v->reason == POLICY_BODY || host_parse(req->host, &host) < 0)
+		return 0;
+	if (!req->tunnel)
+		r = path_parse(req->target, &path);
+	if (r < 0)
+		return r;
+	if (!req->tunnel && (path.problem != PATH_OK || !path_is_writable(&path) ||
+				    !method_is_writable(req->method)))
+		return 0;
+	return suggest_entry(req, &host, &path, out);
+}

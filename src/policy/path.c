@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: a rule about paths is only worth something when the origin reads the path as
+ * we do. Servers differ in what they decode, how often, what they strip and fold. So we do not try
+ * to be like any of them: a path is taken only when every one of those readings gives the same
+ * segments, and refused otherwise. Splitting at '?' comes first, because that is what the origin
+ * does with the raw bytes; then one decoding; then the checks on the decoded bytes. */
+#include "policy/path.h"
+
+#include "base/utf8.h"
+#include "policy/glob.h"
+#include <errno.h>
+
+/* How many `?` of a pattern are tried as the border between path and query. */
+#define BORDERS_MAX 8
+
+static int hex_value(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return -1;
+}
+
+/* The byte that "%XX" at s stands for, or -1. */
+static int percent_value(struct str s)
+{
+	int high, low;
+
+	if (s.n < 3 || s.p[0] != '%')
+		return -1;
+	high = hex_value(s.p[1]);
+	low = hex_value(s.p[2]);
+	return high < 0 || low < 0 ? -1 : high * 16 + low;
+}
+
+static bool has_raw_byte(struct str s, bool backslash_too)
+{
+	for (size_t i = 0; i < s.n; i++) {
+		unsigned char c = (unsigned char)s.p[i];
+
+		if (c <= 0x20 || c >= 0x7f || c == '#' || (backslash_too && c == '\\'))
+			return true;
+	}
+	return false;
+}
+
+/* Decodes s once into mem (s.n bytes). A '%' that begins no triplet sets *ret_bad and stays. */
+static struct str decode(struct str s, char *mem, bool *ret_bad, bool *ret_slash)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s.n; i++) {
+		int value;
+
+		if (s.p[i] != '%') {
+			mem[n++] = s.p[i];
+			continue;
+		}
+		value = percent_value(str_from_index(s, i));
+		if (value < 0) {
+			*ret_bad = true;
+			mem[n++] = '%';
+			continue;
+		}
+		*ret_slash |= value == '/';
+		mem[n++] = (char)value;
+		i += 2;
+	}
+	return str_make(mem, n);
+}
+
+/* "." and "..", also with parameters: Java servers cut "..;x" at the ';' before they resolve it. */
+static bool is_dot_segment(struct str segment)
+{
+	struct str name = str_prefix(segment, str_chr(segment, ';'));
+
+	return str_eq(name, STR(".")) || str_eq(name, STR(".."));
+}
+
+static bool has_dot_segment(struct str path)
+{
+	while (path.n > 0) {
+		size_t end = str_chr(path, '/');
+
+		if (is_dot_segment(str_prefix(path, end)))
+			return true;
+		path = str_from_index(path, end + 1);
+	}
+	return false;
+}
+
+/* Characters that NFKC turns into '.', '/', '\' or '%', and two slashes that look like one. */
+static bool is_lookalike(uint32_t c)
+{
+	static const uint32_t folded[] = {0x2024, 0x2025, 0x2026, 0x2044, 0x2215, 0xfe52, 0xfe68,
+		0xfe6a, 0xff05, 0xff0e, 0xff0f, 0xff3c};
+
+	for (size_t i = 0; i < ARRAY_SIZE(folded); i++)
+		if (c == folded[i])
+			return true;
+	return false;
+}
+
+static enum path_problem check_always(struct str decoded)
+{
+	for (size_t i = 0; i < decoded.n; i++) {
+		unsigned char c = (unsigned char)decoded.p[i];
+
+		if (c < 0x20 || c == 0x7f)
+			return PATH_CONTROL;
+		if (c == '\\')
+			return PATH_BACKSLASH;
+	}
+	return has_dot_segment(decoded) ? PATH_DOT_SEGMENT : PATH_OK;
+}
+
+static enum path_problem check_unsure(struct str decoded)
+{
+	enum path_problem problem = PATH_OK;
+
+	for (struct str rest = decoded; rest.n > 0;) {
+		uint32_t c = 0;
+		size_t n = utf8_decode(rest, &c);
+
+		if (n == 0)
+			return PATH_NOT_UTF8;
+		if (is_lookalike(c) || (c >= 0x80 && c < 0xa0))
+			problem = PATH_LOOKALIKE;
+		if (problem == PATH_OK && percent_value(rest) >= 0)
+			problem = PATH_DOUBLE_ENCODED;
+		rest = str_from_index(rest, n);
+	}
+	if (problem == PATH_OK && str_find(decoded, STR("//")) < decoded.n)
+		problem = PATH_EMPTY_SEGMENT;
+	return problem;
+}
+
+int path_parse(struct str target, struct path *ret)
+{
+	size_t mark = str_chr(target, '?');
+	struct str raw = str_prefix(target, mark);
+	bool bad_percent = false;
+
+	*ret = (struct path){.has_query = mark < target.n};
+	ret->query = str_from_index(target, mark + 1);
+	if (raw.n == 0 || raw.p[0] != '/')
+		ret->problem = PATH_NOT_ABSOLUTE;
+	else if (target.n > PATH_MAX_TARGET)
+		ret->problem = PATH_TOO_LONG;
+	else if (has_raw_byte(raw, true) || has_raw_byte(ret->query, false))
+		ret->problem = PATH_RAW_BYTE;
+	if (ret->problem != PATH_OK)
+		return 0;
+
+	ret->mem = malloc(raw.n);
+	if (!ret->mem)
+		return -ENOMEM;
+	ret->decoded = decode(raw, ret->mem, &bad_percent, &ret->encoded_slash);
+	ret->problem = bad_percent ? PATH_BAD_PERCENT : check_always(ret->decoded);
+	if (ret->problem == PATH_OK)
+		ret->unsure = check_unsure(ret->decoded);
+	return 0;
+}
+
+void path_done(struct path *p)
+{
+	free(p->mem);
+	*p = (struct path){0};
+}
+
+enum path_problem path_problem_for_rule(const struct path *p, bool rule_takes_encoded_slash)
+{
+	if (p->problem != PATH_OK)
+		return p->problem;
+	if (p->unsure != PATH_OK)
+		return p->unsure;
+	return p->encoded_slash && !rule_takes_encoded_slash ? PATH_ENCODED_SLASH : PATH_OK;
+}
+
+const char *path_problem_text(enum path_problem problem)
+{
+	switch (problem) {
+	case PATH_OK:
+		return "the path is unambiguous";
+	case PATH_NOT_ABSOLUTE:
+		return "the target does not begin with a slash";
+	case PATH_TOO_LONG:
+		return "the target is too long";
+	case PATH_RAW_BYTE:
+		return "the target holds a byte that has to be percent-encoded";
+	case PATH_BAD_PERCENT:
+		return "the path holds a percent sign without two hexadecimal digits";
+	case PATH_CONTROL:
+		return "the path holds an encoded control byte";
+	case PATH_BACKSLASH:
+		return "the path holds an encoded backslash";
+	case PATH_DOT_SEGMENT:
+		return "the path holds a dot segment (. or ..)";
+	case PATH_NOT_UTF8:
+		return "the decoded path is not UTF-8";
+	case PATH_LOOKALIKE:
+		return "the path holds a character that some servers turn into . / \\ or %";
+	case PATH_EMPTY_SEGMENT:
+		return "the path holds an empty segment (//)";
+	case PATH_DOUBLE_ENCODED:
+		return "the path is percent-encoded twice";
+	case PATH_ENCODED_SLASH:
+		return "the path holds an encoded slash (%2F)";
+	}
+	return "the path is ambiguous";
+}
+
+/* Whether the query, decoded as far as it goes, matches. Lack of memory means no. */
+static bool query_matches(struct str pattern, struct str query)
+{
+	_cleanup_(freep) char *mem = malloc(query.n + 1);
+	bool bad, slash;
+
+	return mem && glob_match(pattern, decode(query, mem, &bad, &slash));
+}
+
+bool path_pattern_matches(struct str pattern, const struct path *p)
+{
+	size_t at = 0;
+
+	if (glob_match_or_equal(pattern, p->decoded))
+		return true;
+	for (int i = 0; p->has_query && i < BORDERS_MAX; i++) {
+		at += str_chr(str_from_index(pattern, at), '?');
+		if (at >= pattern.n)
+			return false;
+		if (glob_match(str_prefix(pattern, at), p->decoded) &&
+			query_matches(str_from_index(pattern, at + 1), p->query))
+			return true;
+		at++;
+	}
+	return false;
+}
+
+bool path_prefix_matches(struct str prefix, const struct path *p)
+{
+	if (!str_starts(p->decoded, prefix))
+		return false;
+	return p->decoded.n == prefix.n || p->decoded.p[prefix.n] == '/';
+}

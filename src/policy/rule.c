@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: one rule, however it is written, is filled by these setters, so that the
+ * YAML text and the shorthand of the command line cannot differ in what they accept. What could
+ * never match is refused here: a rule that does nothing is a mistake that someone should hear
+ * about. */
+#include "policy/rule.h"
+
+#include "base/parse.h"
+#include "base/utf8.h"
+#include "policy/glob.h"
+#include <ctype.h>
+#include <errno.h>
+
+static void strings_done(struct allow_strings *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		free(s->v[i]);
+	free(s->v);
+}
+
+static int strings_add(struct allow_strings *list, struct str s)
+{
+	char **v = reallocarray(list->v, list->n + 1, sizeof(*v));
+
+	if (!v)
+		return -ENOMEM;
+	list->v = v;
+	v[list->n] = str_dup(s);
+	if (!v[list->n])
+		return -ENOMEM;
+	list->n++;
+	return 0;
+}
+
+struct allow_rule *rule_new(void)
+{
+	struct allow_rule *rule = calloc(1, sizeof(*rule));
+
+	if (rule)
+		rule->websocket = true;
+	return rule;
+}
+
+struct allow_rule *rule_free(struct allow_rule *rule)
+{
+	if (!rule)
+		return NULL;
+	strings_done(&rule->methods);
+	strings_done(&rule->graphql_queries);
+	strings_done(&rule->graphql_mutations);
+	strings_done(&rule->graphql_subscriptions);
+	free(rule->label);
+	free(rule->host);
+	free(rule->path);
+	free(rule->path_prefix);
+	free(rule->ports);
+	free(rule->private_ranges);
+	free(rule);
+	return NULL;
+}
+
+static int want(const char **ret_want, const char *what)
+{
+	*ret_want = what;
+	return -EINVAL;
+}
+
+/* Writing an address literal out is what names it: otherwise such a rule could never work. */
+static int name_literal(struct allow_rule *rule)
+{
+	struct str s = str_from(rule->host);
+	const char *unused;
+
+	if (s.p[0] == '[')
+		return rule_add_range(rule, str_make(s.p + 1, s.n - 2), &unused);
+	return rule_add_range(rule, s, &unused);
+}
+
+int rule_set_host(struct allow_rule *rule, struct str s, const char **ret_want)
+{
+	char text[HOST_MAX + 1];
+	struct host host;
+	size_t n;
+
+	if (host_pattern_parse(s, text, &n) < 0)
+		return want(ret_want, "a host name or host pattern without scheme, port or path");
+	rule->host = str_dup(str_make(text, n));
+	if (!rule->host)
+		return -ENOMEM;
+	if (host_parse(str_make(text, n), &host) == 0 && host.kind != HOST_NAME)
+		return name_literal(rule);
+	return 0;
+}
+
+/* Paths are compared decoded, so what cannot be in a decoded path cannot be in a pattern. */
+static const char *check_path_text(struct str s)
+{
+	if (s.n == 0 || s.n > RULE_TEXT_MAX)
+		return "a path of 1 to 2048 bytes";
+	if (!utf8_is_valid(s))
+		return "a path in UTF-8";
+	for (size_t i = 0; i < s.n; i++) {
+		if ((unsigned char)s.p[i] < 0x20 || s.p[i] == 0x7f || s.p[i] == '\\')
+			return "a path without control characters and backslashes";
+		if (s.p[i] == '%' && i + 2 < s.n && isxdigit((unsigned char)s.p[i + 1]) &&
+			isxdigit((unsigned char)s.p[i + 2]))
+			return "a path with the characters themselves, not percent-encoded";
+	}
+	return NULL;
+}
+
+int rule_set_path(struct allow_rule *rule, struct str s, const char **ret_want)
+{
+	const char *problem;
+
+	if (s.n == 0) /* the common format's default: any path */
+		return 0;
+	problem = check_path_text(s);
+	if (problem)
+		return want(ret_want, problem);
+	if (s.p[0] != '/' && !(glob_is_pattern(s) && memchr("*?[", s.p[0], 3)))
+		return want(ret_want, "a path that begins with '/'");
+	rule->path = str_dup(s);
+	return rule->path ? 0 : -ENOMEM;
+}
+
+int rule_set_path_prefix(struct allow_rule *rule, struct str s, const char **ret_want)
+{
+	const char *problem = check_path_text(s);
+
+	if (problem)
+		return want(ret_want, problem);
+	if (s.p[0] != '/')
+		return want(ret_want, "a path that begins with '/'");
+	if (glob_is_pattern(s))
+		return want(ret_want, "a path without `*` and `?` (use `path` for patterns)");
+	while (s.n > 0 && s.p[s.n - 1] == '/')
+		s.n--;
+	rule->path_prefix = str_dup(s);
+	return rule->path_prefix ? 0 : -ENOMEM;
+}
+
+int rule_add_method(struct allow_rule *rule, struct str s, const char **ret_want)
+{
+	char upper[32];
+
+	if (s.n == 0 || s.n > sizeof(upper))
+		return want(ret_want, "an HTTP method such as GET");
+	for (size_t i = 0; i < s.n; i++) {
+		if (!isalnum((unsigned char)s.p[i]) && s.p[i] != '-' && s.p[i] != '_')
+			return want(ret_want, "an HTTP method such as GET");
+		upper[i] = (char)toupper((unsigned char)s.p[i]);
+	}
+	return strings_add(&rule->methods, str_make(upper, s.n));
+}
+
+int rule_add_scheme(struct allow_rule *rule, struct str s, const char **ret_want)
+{
+	unsigned bit = str_eq(s, STR("https"))  ? POLICY_HTTPS
+		       : str_eq(s, STR("http")) ? POLICY_HTTP
+						: 0;
+
+	if (!bit || (rule->schemes & bit))
+		return want(ret_want, "https or http, each once");
+	rule->schemes |= bit;
+	return 0;
+}
+
+int rule_add_port(struct allow_rule *rule, struct str s, const char **ret_want)
+{
+	uint64_t port;
+	uint16_t *v;
+
+	if (parse_u64(s, 65535, &port) < 0 || port == 0)
+		return want(ret_want, "a port from 1 to 65535");
+	v = reallocarray(rule->ports, rule->n_ports + 1, sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	rule->ports = v;
+	v[rule->n_ports++] = (uint16_t)port;
+	return 0;
+}
+
+int rule_add_range(struct allow_rule *rule, struct str s, const char **ret_want)
+{
+	struct cidr range, *v;
+
+	if (cidr_parse(s, &range) < 0)
+		return want(ret_want,
+			"an address range such as 10.0.0.0/8 (no bits behind the prefix)");
+	v = reallocarray(rule->private_ranges, rule->n_private_ranges + 1, sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	rule->private_ranges = v;
+	v[rule->n_private_ranges++] = range;
+	return 0;
+}
+
+int rule_add_field(struct allow_strings *list, struct str s, const char **ret_want)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (!isalnum((unsigned char)s.p[i]) && !memchr("_*?[]!-", s.p[i], 7))
+			return want(ret_want, "a GraphQL field name or pattern");
+	if (s.n == 0 || s.n > RULE_TEXT_MAX)
+		return want(ret_want, "a GraphQL field name or pattern");
+	return strings_add(list, s);
+}
+
+int rule_finish(struct allow_rule *rule, const char **ret_want)
+{
+	if (!rule->host)
+		return want(ret_want, "a `host` in this entry");
+	if (rule->path && rule->path_prefix)
+		return want(ret_want, "`path` or `path_prefix`, not both");
+	if (rule->tunnel) {
+		if (rule->path || rule->path_prefix || rule->methods.n || rule->has_graphql ||
+			rule->no_query || rule->encoded_slash || (rule->schemes & POLICY_HTTP))
+			return want(ret_want, "a tunnel without path, methods, query, graphql or "
+					      "http: nothing in it "
+					      "can be seen");
+		rule->schemes = POLICY_HTTPS;
+	}
+	if (!rule->schemes)
+		rule->schemes = POLICY_HTTPS | POLICY_HTTP;
+	return 0;
+}
+
+void rule_batch_done(struct rule_batch *b)
+{
+	for (size_t i = 0; i < b->n; i++)
+		rule_free(b->v[i]);
+	free(b->v);
+	*b = (struct rule_batch){0};
+}
+
+int rule_batch_add(struct rule_batch *b, struct allow_rule *rule)
+{
+	if (b->n >= ALLOWLIST_MAX_RULES)
+		return -E2BIG;
+	if (b->n == b->cap) {
+		size_t cap = b->cap ? b->cap * 2 : 16;
+		struct allow_rule **v = reallocarray(b->v, cap, sizeof(struct allow_rule *));
+
+		if (!v)
+			return -ENOMEM;
+		b->v = v;
+		b->cap = cap;
+	}
+	rule->index = rule->is_domain ? b->domains++ : b->entries++;
+	b->v[b->n++] = rule;
+	return 0;
+}

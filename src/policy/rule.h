@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* How rules are put together; for the files of this folder only. The setters check what they are
+ * given and return 0, -ENOMEM, or -EINVAL with *ret_want saying what was expected. */
+
+#include "policy/allowlist.h"
+
+/* The longest pattern, method or field name that a rule may hold. */
+#define RULE_TEXT_MAX 2048
+#define RULE_LIST_MAX 256
+
+struct allow_rule *rule_new(void);
+struct allow_rule *rule_free(struct allow_rule *rule);
+DEFINE_CLEANUP(struct allow_rule, rule_free)
+
+_warn_unused_ int rule_set_host(struct allow_rule *rule, struct str s, const char **ret_want);
+_warn_unused_ int rule_set_path(struct allow_rule *rule, struct str s, const char **ret_want);
+_warn_unused_ int rule_set_path_prefix(
+	struct allow_rule *rule, struct str s, const char **ret_want);
+_warn_unused_ int rule_add_method(struct allow_rule *rule, struct str s, const char **ret_want);
+_warn_unused_ int rule_add_scheme(struct allow_rule *rule, struct str s, const char **ret_want);
+_warn_unused_ int rule_add_port(struct allow_rule *rule, struct str s, const char **ret_want);
+_warn_unused_ int rule_add_range(struct allow_rule *rule, struct str s, const char **ret_want);
+/* Adds to one of the graphql lists. */
+_warn_unused_ int rule_add_field(struct allow_strings *list, struct str s, const char **ret_want);
+
+/* Checks the whole and fills in defaults. */
+_warn_unused_ int rule_finish(struct allow_rule *rule, const char **ret_want);
+
+/* A bunch of rules that is added to an allowlist in one go or not at all. */
+struct rule_batch {
+	struct allow_rule **v;
+	size_t n, cap;
+	unsigned domains, entries; /* how many of each are in it */
+};
+
+void rule_batch_done(struct rule_batch *b);
+/* Takes a finished rule. Returns 0, -ENOMEM, or -E2BIG at ALLOWLIST_MAX_RULES. */
+_warn_unused_ int rule_batch_add(struct rule_batch *b, struct allow_rule *rule);
+
+/* Reads the text of an allowlist. Returns 0 or negative with err set. */
+_warn_unused_ int yaml_rules_parse(
+	struct str text, const char *source, struct rule_batch *ret, struct cloche_err *err);
