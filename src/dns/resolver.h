@@ -16,6 +16,7 @@
 #define DNS_ADDRS_MAX 16                    /* addresses kept of one name */
 #define DNS_TIMEOUT_USEC (5 * USEC_PER_SEC) /* of one lookup in all */
 #define DNS_CACHE_NAMES 1024
+#define DNS_LOOKUPS_MAX 512 /* names asked for at the same time */
 
 struct dns_resolver_config {
 	const char *servers;    /* "127.0.0.1:5353,..."; NULL: as in /etc/resolv.conf */
@@ -44,7 +45,8 @@ struct dns_lookup;
 
 /* Called once for a lookup that was started. r: 0 and a result (n > 0, borrowed for the call), or
  * negative and err: -E_NOT_FOUND (no such name, or no address), -E_NETWORK (no answer, time over),
- * -E_NO_MEMORY. The lookup is gone then. */
+ * -E_NO_MEMORY. The lookup is gone then. It may start and cancel lookups, but not free the
+ * resolver. */
 struct dns_lookup_handler {
 	void (*done)(
 		void *arg, int r, const struct dns_result *result, const struct cloche_err *err);

@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "dns/resolver.h"
+#include "base/buf.h"
+#include "base/fs.h"
+#include "base/hash.h"
+#include "dns/message.h"
+#include "dns/names.h"
+
+#include <ares.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/time.h>
+#include <utlist.h>
+
+/* Theory of operation: everyone who asks for the same name waits for the same query. c-ares calls
+ * back at awkward moments (in the middle of sending another query, or before its own start has
+ * returned), so its answer is only noted on the query, and handlers are called from deliver(), at
+ * the end of ready() and tick(), where the state is consistent. A query whose time is over is
+ * reported at once, but lives on, without waiters, until c-ares has let go of it.
+ *
+ * c-ares is told to use DNS alone ("b"), no aliases, no search list, no sorting: each of those
+ * would open files or sockets later on. */
+
+#define TRY_MSEC 1500 /* until a server is asked again; doubled by c-ares each round */
+#define TRIES 2
+#define TTL_MIN 1
+#define TTL_MAX 300
+#define HOSTS_BYTES_MAX (1024 * 1024)
+#define HOSTS_NAMES_MAX 65536
+
+struct dns_lookup {
+	struct dns_lookup *prev, *next;
+	struct query *query;
+	struct dns_lookup_handler handler;
+};
+
+struct query {
+	UT_hash_handle hh;
+	struct query *prev, *next; /* in `running` (oldest first) or `answered` */
+	struct dns_resolver *resolver;
+	struct dns_lookup *lookups;
+	uint64_t deadline;
+	bool in_ares; /* c-ares will call back */
+	bool known;   /* status and result are final */
+	bool orphan;  /* in `orphans` */
+	int status;   /* of c-ares */
+	struct dns_result result;
+	size_t name_len;
+	char name[DNS_NAME_MAX + 1];
+};
+
+struct dns_resolver {
+	struct dns_resolver_config config;
+	ares_channel channel;
+	bool library, closing;
+	struct dns_names hosts, cache;
+	struct query *by_name;            /* those under way */
+	struct query *running, *answered; /* lists; answered: handlers to be called */
+	struct query *orphans;            /* reported, still in c-ares */
+	unsigned count;
+};
+
+static void on_socket(void *data, ares_socket_t fd, int readable, int writable)
+{
+	struct dns_resolver *r = data;
+
+	r->config.watch(r->config.arg, fd, readable != 0, writable != 0);
+}
+
+static int start_cares(struct dns_resolver *r, struct cloche_err *err)
+{
+	char lookups[] = "b";
+	struct ares_options options = {
+		.flags = ARES_FLAG_NOSEARCH | ARES_FLAG_NOALIASES,
+		.timeout = TRY_MSEC,
+		.tries = TRIES,
+		.lookups = lookups,
+		.sock_state_cb = on_socket,
+		.sock_state_cb_data = r,
+	};
+	int status = ares_library_init(ARES_LIB_INIT_ALL);
+
+	if (status != ARES_SUCCESS)
+		return err_set(err, E_NETWORK, "c-ares: %s", ares_strerror(status));
+	r->library = true;
+	status = ares_init_options(&r->channel, &options,
+		ARES_OPT_FLAGS | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_LOOKUPS |
+			ARES_OPT_SOCK_STATE_CB);
+	if (status != ARES_SUCCESS) {
+		r->channel = NULL;
+		return err_set(err, E_NETWORK, "c-ares: %s", ares_strerror(status));
+	}
+	if (r->config.servers)
+		status = ares_set_servers_ports_csv(r->channel, r->config.servers);
+	if (status != ARES_SUCCESS)
+		return err_set(err, E_CONFIG, "DNS servers \"%s\": %s", r->config.servers,
+			ares_strerror(status));
+	return 0;
+}
+
+static int read_hosts(struct dns_resolver *r, struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(HOSTS_BYTES_MAX);
+	const char *path = r->config.hosts_path ? r->config.hosts_path : "/etc/hosts";
+
+	if (!path[0])
+		return 0;
+	/* No hosts file is no error: then DNS alone decides. */
+	if (fs_read_file(AT_FDCWD, path, &text, NULL) < 0)
+		return 0;
+	if (dns_hosts_parse(&r->hosts, buf_str(&text)) < 0)
+		return err_nomem(err);
+	return 0;
+}
+
+int dns_resolver_new(
+	const struct dns_resolver_config *config, struct dns_resolver **ret, struct cloche_err *err)
+{
+	_cleanup_(dns_resolver_freep) struct dns_resolver *r = calloc(1, sizeof(*r));
+	int e;
+
+	if (!r)
+		return err_nomem(err);
+	r->config = *config;
+	if (!r->config.timeout_usec)
+		r->config.timeout_usec = DNS_TIMEOUT_USEC;
+	r->cache.max = config->cache_names ? config->cache_names : DNS_CACHE_NAMES;
+	r->hosts.max = HOSTS_NAMES_MAX;
+	e = read_hosts(r, err);
+	if (e >= 0)
+		e = start_cares(r, err);
+	if (e < 0)
+		return e;
+	r->config.servers = r->config.hosts_path = NULL; /* they were borrowed */
+	*ret = TAKE_PTR(r);
+	return 0;
+}
+
+static void free_lookups(struct query *q)
+{
+	while (q->lookups) {
+		struct dns_lookup *l = q->lookups;
+
+		DL_DELETE(q->lookups, l);
+		free(l);
+	}
+}
+
+static void free_list(struct query **list)
+{
+	while (*list) {
+		struct query *q = *list;
+
+		DL_DELETE(*list, q);
+		free_lookups(q);
+		free(q);
+	}
+}
+
+void dns_resolver_free(struct dns_resolver *r)
+{
+	if (!r)
+		return;
+	r->closing = true;
+	if (r->channel)
+		ares_destroy(r->channel);
+	HASH_CLEAR(hh, r->by_name);
+	free_list(&r->running);
+	free_list(&r->answered);
+	free_list(&r->orphans);
+	dns_names_done(&r->hosts);
+	dns_names_done(&r->cache);
+	if (r->library)
+		ares_library_cleanup();
+	free(r);
+}
+
+static void keep_result(struct query *q, const struct ares_addrinfo *info)
+{
+	uint64_t ttl = TTL_MAX;
+
+	for (const struct ares_addrinfo_cname *c = info->cnames; c; c = c->next)
+		ttl = MIN(ttl, (uint64_t)MAX(c->ttl, TTL_MIN));
+	for (const struct ares_addrinfo_node *n = info->nodes; n; n = n->ai_next) {
+		ttl = MIN(ttl, (uint64_t)MAX(n->ai_ttl, TTL_MIN));
+		dns_result_add(&q->result, n->ai_addr);
+	}
+	q->result.expires_usec = clock_mono_usec() + ttl * USEC_PER_SEC;
+}
+
+/* No more waiters can join: takes q off the running ones. */
+static void settle(struct dns_resolver *r, struct query *q, int status)
+{
+	q->known = true;
+	q->status = status;
+	HASH_DEL(r->by_name, q);
+	DL_DELETE(r->running, q);
+	DL_APPEND(r->answered, q);
+}
+
+static void on_answer(void *arg, int status, int timeouts, struct ares_addrinfo *info)
+{
+	struct query *q = arg;
+	struct dns_resolver *r = q->resolver;
+
+	q->in_ares = false;
+	if (r->closing || q->known) {
+		/* Reported (or about to be) as timed out. */
+		if (info)
+			ares_freeaddrinfo(info);
+		if (q->orphan && !r->closing) {
+			DL_DELETE(r->orphans, q);
+			r->count--;
+			free(q);
+		}
+		return;
+	}
+	if (info) {
+		keep_result(q, info);
+		ares_freeaddrinfo(info);
+	}
+	if (status == ARES_SUCCESS && q->result.n == 0)
+		status = ARES_ENODATA;
+	/* Where the memory for a cache entry is missing, the answer is not cached. */
+	if (status == ARES_SUCCESS &&
+		dns_names_put(&r->cache, str_make(q->name, q->name_len), &q->result) < 0)
+		q->result.expires_usec = clock_mono_usec() + USEC_PER_SEC;
+	settle(r, q, status);
+}
+
+static int status_error(const struct query *q, struct cloche_err *err)
+{
+	switch (q->status) {
+	case ARES_ENODATA:
+	case ARES_ENOTFOUND:
+	case ARES_ENONAME:
+		return err_set(err, E_NOT_FOUND, "resolve %s: no such host", q->name);
+	case ARES_ENOMEM:
+		return err_nomem(err);
+	default:
+		return err_set(err, E_NETWORK, "resolve %s: %s", q->name, ares_strerror(q->status));
+	}
+}
+
+/* Calls the handlers of one answered query, which is in no list any more. */
+static void report(struct query *q)
+{
+	struct cloche_err err = CLOCHE_ERR_INIT;
+	bool ok = q->status == ARES_SUCCESS;
+	int e = ok ? 0 : status_error(q, &err);
+
+	while (q->lookups) {
+		struct dns_lookup *l = q->lookups;
+		struct dns_lookup_handler handler = l->handler;
+
+		DL_DELETE(q->lookups, l);
+		free(l);
+		handler.done(handler.arg, e, ok ? &q->result : NULL, ok ? NULL : &err);
+	}
+}
+
+static void deliver(struct dns_resolver *r)
+{
+	while (r->answered) {
+		struct query *q = r->answered;
+
+		DL_DELETE(r->answered, q);
+		report(q);
+		/* A handler may have started c-ares again, and that may have let go of q. */
+		q->orphan = q->in_ares;
+		if (q->orphan) {
+			DL_APPEND(r->orphans, q);
+		} else {
+			r->count--;
+			free(q);
+		}
+	}
+}
+
+static struct query *query_new(struct dns_resolver *r, struct str name)
+{
+	struct query *q = calloc(1, sizeof(*q));
+
+	if (!q)
+		return NULL;
+	memcpy(q->name, name.p, name.n);
+	q->name_len = name.n;
+	q->resolver = r;
+	q->deadline = clock_mono_usec() + r->config.timeout_usec;
+	HASH_ADD_KEYPTR(hh, r->by_name, q->name, q->name_len, q);
+	if (!q->hh.tbl) {
+		free(q);
+		return NULL;
+	}
+	DL_APPEND(r->running, q);
+	r->count++;
+	return q;
+}
+
+/* Starts a query; it may be answered at once. */
+static void query_start(struct dns_resolver *r, struct query *q)
+{
+	struct ares_addrinfo_hints hints = {
+		.ai_flags = ARES_AI_NOSORT,
+		.ai_family = AF_UNSPEC,
+		.ai_socktype = SOCK_STREAM,
+	};
+
+	q->in_ares = true;
+	ares_getaddrinfo(r->channel, q->name, NULL, &hints, on_answer, q);
+}
+
+/* What is known without asking: 1 with *ret filled, or 0. */
+static int known(struct dns_resolver *r, struct str name, struct dns_result *ret)
+{
+	uint64_t now = clock_mono_usec();
+	const struct dns_result *found = dns_names_get(&r->hosts, name, now);
+
+	if (!found)
+		found = dns_names_get(&r->cache, name, now);
+	if (!found)
+		return 0;
+	*ret = *found;
+	return 1;
+}
+
+int dns_resolver_lookup(struct dns_resolver *r, struct str name, struct dns_lookup_handler handler,
+	struct dns_result *ret_now, struct dns_lookup **ret_lookup, struct cloche_err *err)
+{
+	_cleanup_(freep) struct dns_lookup *l = NULL;
+	char canonical[DNS_NAME_MAX + 1];
+	struct query *q;
+
+	if (dns_result_from_text(ret_now, name))
+		return 1;
+	if (dns_name_canonical(name, canonical, &name) < 0)
+		return err_set(err, E_NOT_FOUND, "not a host name");
+	if (known(r, name, ret_now) > 0)
+		return 1;
+	l = calloc(1, sizeof(*l));
+	if (!l)
+		return err_nomem(err);
+	HASH_FIND(hh, r->by_name, name.p, name.n, q);
+	if (!q) {
+		if (r->count >= DNS_LOOKUPS_MAX)
+			return err_set(err, E_LIMIT, "too many names being resolved");
+		q = query_new(r, name);
+		if (!q)
+			return err_nomem(err);
+		query_start(r, q);
+	}
+	/* Answered in passing, or not: the handler is called by tick(), which is then due at once.
+	 */
+	l->query = q;
+	l->handler = handler;
+	DL_APPEND(q->lookups, l);
+	*ret_lookup = TAKE_PTR(l);
+	return 0;
+}
+
+void dns_lookup_cancel(struct dns_lookup *l)
+{
+	if (!l)
+		return;
+	DL_DELETE(l->query->lookups, l);
+	free(l);
+}
+
+static void expire(struct dns_resolver *r)
+{
+	uint64_t now = clock_mono_usec();
+
+	while (r->running && r->running->deadline <= now)
+		settle(r, r->running, ARES_ETIMEOUT);
+}
+
+void dns_resolver_ready(struct dns_resolver *r, int fd, bool readable, bool writable)
+{
+	ares_process_fd(
+		r->channel, readable ? fd : ARES_SOCKET_BAD, writable ? fd : ARES_SOCKET_BAD);
+	expire(r);
+	deliver(r);
+}
+
+uint64_t dns_resolver_next_usec(const struct dns_resolver *r)
+{
+	uint64_t next = r->running ? r->running->deadline : USEC_INFINITY;
+	struct timeval tv, *left = ares_timeout(r->channel, NULL, &tv);
+
+	if (r->answered)
+		return 0;
+	if (left)
+		next = MIN(next, clock_mono_usec() + (uint64_t)left->tv_sec * USEC_PER_SEC +
+					 (uint64_t)left->tv_usec);
+	return next;
+}
+
+void dns_resolver_tick(struct dns_resolver *r)
+{
+	ares_process_fd(r->channel, ARES_SOCKET_BAD, ARES_SOCKET_BAD);
+	expire(r);
+	deliver(r);
+}
