@@ -117,14 +117,14 @@ _warn_unused_ int client_finish(struct client *c, struct ctl_ended *ret, struct 
 
 /* Sends a signal to the process that client_exec waits for (or to the room). Where it has not
  * started yet it is delivered when it has. 0, or -E_NOT_FOUND where there is none. */
-_warn_unused_ int client_signal(struct client *c, int signo, enum ctl_scope scope);
+int client_signal(struct client *c, int signo, enum ctl_scope scope);
 
 /* Ends the sandbox: TERM to everything, KILL after grace_usec (0: at once). 0, or -E_NOT_FOUND
  * where it has ended already. Does not wait. */
-_warn_unused_ int client_stop(struct client *c, uint64_t grace_usec);
+int client_stop(struct client *c, uint64_t grace_usec);
 
 /* Tells the terminal of the process that client_exec waits for its new size. */
-_warn_unused_ int client_resize(struct client *c, uint16_t rows, uint16_t cols);
+int client_resize(struct client *c, uint16_t rows, uint16_t cols);
 
 /* Makes client_exec call the hook (in its own thread) soon. May be called from a signal handler:
  * the way to turn SIGINT or SIGWINCH into client_stop, client_signal or client_resize. */

@@ -199,3 +199,20 @@ int json_text_write(struct buf *out, const json_t *value, unsigned indent)
 
 	return write_value(&w, value, 0);
 }
+
+json_t *json_utf8(struct str s)
+{
+	_cleanup_(buf_donep) struct buf clean = BUF_INIT(SIZE_MAX / 2);
+
+	if (utf8_is_valid(s))
+		return json_stringn_nocheck(s.p ? s.p : "", s.n);
+	while (s.n > 0) {
+		size_t n = utf8_decode(s, NULL);
+		int r = n ? buf_add(&clean, s.p, n) : buf_add_str(&clean, STR(UTF8_REPLACEMENT));
+
+		if (r < 0)
+			return NULL;
+		s = str_from_index(s, MAX(n, (size_t)1));
+	}
+	return json_stringn_nocheck(buf_data(&clean), buf_len(&clean));
+}

@@ -26,3 +26,7 @@ static inline struct str json_str_at(const json_t *object, const char *key)
 {
 	return json_str(json_object_get(object, key));
 }
+
+/* A string value of bytes that may be no UTF-8: what is not valid becomes U+FFFD. NULL on lack of
+ * memory. */
+json_t *json_utf8(struct str s);

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/allowlist.h"
+#include "base/buf.h"
+#include "base/fs.h"
+#include "base/parse.h"
+#include "policy/decide.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+
+cloche_allowlist *cloche_allowlist_new(void)
+{
+	cloche_allowlist *list = calloc(1, sizeof(*list));
+
+	if (list)
+		list->rules = allowlist_new();
+	if (list && !list->rules) {
+		free(list);
+		return NULL;
+	}
+	return list;
+}
+
+void cloche_allowlist_free(cloche_allowlist *list)
+{
+	if (!list)
+		return;
+	allowlist_free(list->rules);
+	for (size_t i = 0; i < list->sources_n; i++) {
+		free(list->sources[i].name);
+		free(list->sources[i].text);
+	}
+	free(list->sources);
+	free(list);
+}
+
+/* Remembers what was added. name NULL: a shorthand. */
+static int remember(cloche_allowlist *list, const char *name, struct str text)
+{
+	struct allow_source *grown =
+		reallocarray(list->sources, list->sources_n + 1, sizeof(*grown));
+	struct allow_source s = {0};
+
+	if (!grown)
+		return -1;
+	list->sources = grown;
+	s.text = str_dup(text);
+	s.name = name ? strdup(name) : NULL;
+	if (!s.text || (name && !s.name)) {
+		free(s.text);
+		free(s.name);
+		return -1;
+	}
+	list->sources[list->sources_n++] = s;
+	return 0;
+}
+
+int cloche_allowlist_add_text(
+	cloche_allowlist *list, const char *name, const char *text, size_t length, cloche_err *err)
+{
+	int r = allowlist_add_yaml(list->rules, str_make(text, length), name, err);
+
+	if (r < 0)
+		return r;
+	return remember(list, name, str_make(text, length)) < 0 ? err_nomem(err) : 0;
+}
+
+int cloche_allowlist_add_file(cloche_allowlist *list, const char *path, cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(ALLOWLIST_MAX_TEXT);
+	int r = fs_read_file(AT_FDCWD, path, &text, err);
+
+	if (r < 0)
+		return err_wrap(err, "allowlist");
+	return cloche_allowlist_add_text(list, path, buf_data(&text), buf_len(&text), err);
+}
+
+int cloche_allowlist_add_host(cloche_allowlist *list, const char *shorthand, cloche_err *err)
+{
+	int r = allowlist_add_host(list->rules, str_from(shorthand), err);
+
+	if (r < 0)
+		return r;
+	return remember(list, NULL, str_from(shorthand)) < 0 ? err_nomem(err) : 0;
+}
+
+size_t cloche_allowlist_count(const cloche_allowlist *list)
+{
+	return allowlist_count(list->rules);
+}
+
+cloche_allowlist *allowlist_copy(const cloche_allowlist *list)
+{
+	_cleanup_(cloche_allowlist_freep) cloche_allowlist *copy = NULL;
+
+	if (!list)
+		return NULL;
+	copy = cloche_allowlist_new();
+	for (size_t i = 0; copy && i < list->sources_n; i++) {
+		const struct allow_source *s = &list->sources[i];
+		int r = s->name ? cloche_allowlist_add_text(
+					  copy, s->name, s->text, strlen(s->text), NULL)
+				: cloche_allowlist_add_host(copy, s->text, NULL);
+
+		if (r < 0)
+			return NULL;
+	}
+	return TAKE_PTR(copy);
+}
+
+/* Splits an absolute URL into what the gateway would see (RFC 3986 section 3). The fragment, which
+ * a client never sends, is cut. */
+static int split_url(
+	struct str url, struct policy_request *ret, struct host *ret_host, cloche_err *err)
+{
+	struct str rest, authority;
+	size_t at;
+
+	if (str_starts(url, STR("https://"))) {
+		ret->scheme = POLICY_HTTPS;
+		rest = str_from_index(url, 8);
+	} else if (str_starts(url, STR("http://"))) {
+		ret->scheme = POLICY_HTTP;
+		rest = str_from_index(url, 7);
+	} else {
+		return err_set(
+			err, E_USAGE, "\"%.*s\" is not an http:// or https:// URL", STR_FMT(url));
+	}
+	rest = str_prefix(rest, str_chr(rest, '#'));
+	at = MIN(str_chr(rest, '/'), str_chr(rest, '?'));
+	authority = str_prefix(rest, at);
+	ret->target = str_from_index(rest, at);
+	if (host_parse_authority(authority, ret_host, &ret->port) < 0)
+		return err_set(err, E_USAGE, "\"%.*s\" is not a valid host", STR_FMT(authority));
+	ret->host = host_str(ret_host);
+	if (ret->port == 0)
+		ret->port = ret->scheme == POLICY_HTTPS ? 443 : 80;
+	return 0;
+}
+
+static void to_text(char *ret, size_t size, struct buf *from)
+{
+	struct str s = str_prefix(buf_str(from), size - 1);
+
+	if (s.n)
+		memcpy(ret, s.p, s.n);
+	ret[s.n] = '\0';
+}
+
+int cloche_allowlist_check(const cloche_allowlist *list, const char *method, const char *url,
+	cloche_verdict *ret, cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf explanation = BUF_INIT(8192), target = BUF_INIT(1 << 16);
+	_cleanup_(buf_donep) struct buf suggestion = BUF_INIT(65536);
+	struct policy_request request = {.method = str_from(method)};
+	struct verdict verdict;
+	struct host host;
+	int r;
+
+	r = split_url(str_from(url), &request, &host, err);
+	if (r < 0)
+		return r;
+	/* What has an empty path is sent with "/" (RFC 9112 section 3.2.1). */
+	if (request.target.n == 0 || request.target.p[0] == '?') {
+		if (buf_add_char(&target, '/') < 0 || buf_add_str(&target, request.target) < 0)
+			return err_nomem(err);
+		request.target = buf_str(&target);
+	}
+	if (policy_decide(list->rules, &request, &verdict) < 0 ||
+		policy_explain(&request, &verdict, &explanation) < 0 ||
+		policy_suggest(&request, &verdict, &suggestion) < 0)
+		return err_nomem(err);
+	memset(ret, 0, sizeof(*ret));
+	ret->allowed = verdict.allow;
+	snprintf(ret->reason, sizeof(ret->reason), "%s", policy_reason_word(verdict.reason));
+	snprintf(ret->rule, sizeof(ret->rule), "%s", verdict.rule ? verdict.rule->label : "");
+	to_text(ret->explanation, sizeof(ret->explanation), &explanation);
+	to_text(ret->suggestion, sizeof(ret->suggestion), &suggestion);
+	return 0;
+}

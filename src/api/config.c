@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: the file is read into libyaml's document tree and walked with a table of the
+ * keys that each mapping may have. Everything unknown is an error with its line: a mistyped key
+ *must not silently grant less isolation than was meant.
+ *
+ *	env: {NAME: value, NAME: !env HOSTVAR}
+ *	pass_env: [NAME, ...]                   # left out where not set
+ *	masked_secrets:
+ *	  NAME: {value: !env HOSTVAR, scopes: [host, ...], headers: [name, ...],
+ *	         allow_foreign_credentials: false}
+ *	network_sandbox: true                   # false: no network at all
+ *	resource_limits: {memory: 2g, cpus: 1.5, pids_limit: 256, timeout: 300}
+ */
+#include "api/sandbox.h"
+#include "base/fs.h"
+#include "base/parse.h"
+
+#include <fcntl.h>
+#include <yaml.h>
+
+enum { CONFIG_MAX = 1 << 20 };
+
+struct config {
+	cloche_sandbox *sb;
+	yaml_document_t doc;
+	const char *file;
+	struct cloche_err *err;
+};
+
+static int bad(struct config *c, const yaml_node_t *at, const char *what)
+{
+	return err_set(c->err, E_CONFIG, "%s:%zu:%zu: %s", c->file, at->start_mark.line + 1,
+		at->start_mark.column + 1, what);
+}
+
+static yaml_node_t *node(struct config *c, int index)
+{
+	return yaml_document_get_node(&c->doc, index);
+}
+
+static struct str scalar(const yaml_node_t *n)
+{
+	return n->type == YAML_SCALAR_NODE ? str_make(n->data.scalar.value, n->data.scalar.length)
+					   : STR_NULL;
+}
+
+static bool is_tagged(const yaml_node_t *n, const char *tag)
+{
+	return n->tag && strcmp((const char *)n->tag, tag) == 0;
+}
+
+/* The text of a scalar as a heap string: as it stands, or with !env the variable that it names. */
+static int value_of(struct config *c, const yaml_node_t *n, char **ret)
+{
+	_cleanup_(freep) char *text = NULL;
+	const char *value;
+
+	if (n->type != YAML_SCALAR_NODE)
+		return bad(c, n, "expected a plain value");
+	text = str_dup(scalar(n));
+	if (!text)
+		return err_nomem(c->err);
+	if (strlen(text) != n->data.scalar.length)
+		return bad(c, n, "a value cannot hold a NUL");
+	if (is_tagged(n, "!env")) {
+		value = secure_getenv(text);
+		if (!value)
+			return err_set(c->err, E_CONFIG,
+				"%s:%zu: the environment variable %s is not set", c->file,
+				n->start_mark.line + 1, text);
+		free(TAKE_PTR(text));
+		text = strdup(value);
+		if (!text)
+			return err_nomem(c->err);
+	} else if (n->tag && n->tag[0] == '!') {
+		return bad(c, n, "unknown tag: only !env is known");
+	}
+	*ret = TAKE_PTR(text);
+	return 0;
+}
+
+struct key {
+	const char *name;
+	int (*read)(struct config *c, yaml_node_t *value, void *into);
+};
+
+static int walk(struct config *c, yaml_node_t *map, const struct key *keys, size_t n, void *into)
+{
+	if (map->type != YAML_MAPPING_NODE)
+		return bad(c, map, "expected a mapping (name: value)");
+	for (yaml_node_pair_t *p = map->data.mapping.pairs.start; p < map->data.mapping.pairs.top;
+		p++) {
+		yaml_node_t *key = node(c, p->key);
+		size_t i = 0;
+		int r;
+
+		while (i < n && !str_eq(scalar(key), str_from(keys[i].name)))
+			i++;
+		if (i == n)
+			return err_set(c->err, E_CONFIG, "%s:%zu:%zu: unknown key \"%.*s\"",
+				c->file, key->start_mark.line + 1, key->start_mark.column + 1,
+				STR_FMT(str_prefix(scalar(key), 64)));
+		r = keys[i].read(c, node(c, p->value), into);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int read_strings(struct config *c, yaml_node_t *value, void *into)
+{
+	char ***ret = into;
+
+	if (value->type != YAML_SEQUENCE_NODE)
+		return bad(c, value, "expected a list");
+	for (yaml_node_item_t *i = value->data.sequence.items.start;
+		i < value->data.sequence.items.top; i++) {
+		char *text = NULL;
+		int r = value_of(c, node(c, *i), &text);
+
+		if (r < 0)
+			return r;
+		if (strv_take(ret, text) < 0)
+			return err_nomem(c->err);
+	}
+	return 0;
+}
+
+static int read_bool(struct config *c, yaml_node_t *value, void *into)
+{
+	static const char *const yes[] = {"true", "yes", "on", "1"};
+	static const char *const no[] = {"false", "no", "off", "0"};
+	bool *ret = into;
+
+	for (size_t i = 0; i < ARRAY_SIZE(yes); i++) {
+		if (str_ieq(scalar(value), str_from(yes[i]))) {
+			*ret = true;
+			return 0;
+		}
+		if (str_ieq(scalar(value), str_from(no[i]))) {
+			*ret = false;
+			return 0;
+		}
+	}
+	return bad(c, value, "expected true or false");
+}
+
+static int read_env(struct config *c, yaml_node_t *value, void *into)
+{
+	if (value->type != YAML_MAPPING_NODE)
+		return bad(c, value, "expected a mapping of variables");
+	for (yaml_node_pair_t *p = value->data.mapping.pairs.start;
+		p < value->data.mapping.pairs.top; p++) {
+		_cleanup_(freep) char *name = NULL, *text = NULL;
+		int r = value_of(c, node(c, p->key), &name);
+
+		if (r == 0)
+			r = value_of(c, node(c, p->value), &text);
+		if (r == 0)
+			r = cloche_sandbox_set_env(c->sb, name, text, c->err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int read_pass_env(struct config *c, yaml_node_t *value, void *into)
+{
+	_cleanup_(strv_freep) char **names = NULL;
+	int r = read_strings(c, value, &names);
+
+	for (size_t i = 0; r == 0 && names && names[i]; i++) {
+		const char *host = secure_getenv(names[i]);
+
+		if (host)
+			r = cloche_sandbox_set_env(c->sb, names[i], host, c->err);
+	}
+	return r;
+}
+
+struct secret_entry {
+	char *value;
+	char **scopes, **headers;
+	bool allow_foreign;
+};
+
+static int read_text(struct config *c, yaml_node_t *value, void *into)
+{
+	char **ret = into, *text;
+	int r = value_of(c, value, &text);
+
+	if (r < 0)
+		return r;
+	free(*ret);
+	*ret = text;
+	return 0;
+}
+
+static int read_secret_value(struct config *c, yaml_node_t *value, void *into)
+{
+	return read_text(c, value, &((struct secret_entry *)into)->value);
+}
+
+static int read_secret_scopes(struct config *c, yaml_node_t *value, void *into)
+{
+	return read_strings(c, value, &((struct secret_entry *)into)->scopes);
+}
+
+static int read_secret_headers(struct config *c, yaml_node_t *value, void *into)
+{
+	return read_strings(c, value, &((struct secret_entry *)into)->headers);
+}
+
+static int read_secret_foreign(struct config *c, yaml_node_t *value, void *into)
+{
+	return read_bool(c, value, &((struct secret_entry *)into)->allow_foreign);
+}
+
+static int add_secret(struct config *c, yaml_node_t *at, const char *name, struct secret_entry *e)
+{
+	if (!e->value || !e->scopes || !e->headers)
+		return bad(c, at, "a masked secret needs value, scopes and headers");
+	/* An unset credential masks nothing, but its variable is there, as programs may look. */
+	if (e->value[0] == '\0')
+		return cloche_sandbox_set_env(c->sb, name, "", c->err);
+	if (!c->sb->secrets)
+		c->sb->secrets = cloche_secrets_new();
+	if (!c->sb->secrets)
+		return err_nomem(c->err);
+	return cloche_secrets_add(c->sb->secrets, name, e->value, strlen(e->value),
+		(const char *const *)e->scopes, (const char *const *)e->headers, e->allow_foreign,
+		c->err);
+}
+
+static int read_secret(struct config *c, yaml_node_t *key, yaml_node_t *value)
+{
+	static const struct key keys[] = {
+		{"value", read_secret_value},
+		{"scopes", read_secret_scopes},
+		{"headers", read_secret_headers},
+		{"allow_foreign_credentials", read_secret_foreign},
+	};
+	_cleanup_(freep) char *name = NULL;
+	struct secret_entry e = {0};
+	int r = value_of(c, key, &name);
+
+	if (r == 0)
+		r = walk(c, value, keys, ARRAY_SIZE(keys), &e);
+	if (r == 0)
+		r = add_secret(c, value, name, &e);
+	if (e.value)
+		explicit_bzero(e.value, strlen(e.value));
+	free(e.value);
+	strv_free(e.scopes);
+	strv_free(e.headers);
+	return r < 0 && name ? err_wrap(c->err, "masked secret %s", name) : r;
+}
+
+static int read_secrets(struct config *c, yaml_node_t *value, void *into)
+{
+	if (value->type != YAML_MAPPING_NODE)
+		return bad(c, value, "expected a mapping of secrets");
+	for (yaml_node_pair_t *p = value->data.mapping.pairs.start;
+		p < value->data.mapping.pairs.top; p++) {
+		int r = read_secret(c, node(c, p->key), node(c, p->value));
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int read_signing(struct config *c, yaml_node_t *value, void *into)
+{
+	if (value->type == YAML_MAPPING_NODE &&
+		value->data.mapping.pairs.start == value->data.mapping.pairs.top)
+		return 0;
+	return bad(c, value, "signing_credentials are not supported by this version");
+}
+
+static int read_network(struct config *c, yaml_node_t *value, void *into)
+{
+	bool on = true;
+	int r = read_bool(c, value, &on);
+
+	if (r < 0)
+		return r;
+	if (!on)
+		c->sb->net = CLOCHE_NET_NONE;
+	else if (c->sb->net == CLOCHE_NET_AUTO)
+		c->sb->net = CLOCHE_NET_GATEWAY;
+	return 0;
+}
+
+static int read_memory(struct config *c, yaml_node_t *value, void *into)
+{
+	if (parse_size(scalar(value), &c->sb->memory) < 0)
+		return bad(c, value, "expected a size such as 512m or 2g");
+	return 0;
+}
+
+static int read_cpus(struct config *c, yaml_node_t *value, void *into)
+{
+	if (parse_cpus(scalar(value), &c->sb->millicpus) < 0)
+		return bad(c, value, "expected a number of cpus such as 0.5 or 2, at least 0.01");
+	return 0;
+}
+
+static int read_pids(struct config *c, yaml_node_t *value, void *into)
+{
+	if (parse_u64(scalar(value), 1 << 22, &c->sb->pids) < 0 || c->sb->pids == 0)
+		return bad(c, value, "expected a number of processes");
+	return 0;
+}
+
+static int read_timeout(struct config *c, yaml_node_t *value, void *into)
+{
+	uint64_t usec;
+
+	if (parse_duration(scalar(value), &usec) < 0)
+		return bad(c, value, "expected a time such as 300 (seconds) or 5m");
+	c->sb->timeout_ms = MAX(usec / 1000, (uint64_t)1);
+	return 0;
+}
+
+static int read_limits(struct config *c, yaml_node_t *value, void *into)
+{
+	static const struct key keys[] = {
+		{"memory", read_memory},
+		{"cpus", read_cpus},
+		{"pids_limit", read_pids},
+		{"timeout", read_timeout},
+	};
+
+	return walk(c, value, keys, ARRAY_SIZE(keys), into);
+}
+
+static int read_top(struct config *c)
+{
+	static const struct key keys[] = {
+		{"env", read_env},
+		{"pass_env", read_pass_env},
+		{"masked_secrets", read_secrets},
+		{"signing_credentials", read_signing},
+		{"network_sandbox", read_network},
+		{"resource_limits", read_limits},
+	};
+	yaml_node_t *root = yaml_document_get_root_node(&c->doc);
+
+	if (!root || (root->type == YAML_SCALAR_NODE && root->data.scalar.length == 0))
+		return 0;
+	return walk(c, root, keys, ARRAY_SIZE(keys), NULL);
+}
+
+int cloche_sandbox_load_config(cloche_sandbox *sb, const char *yaml_file, cloche_err *err)
+{
+	_cleanup_(buf_done_wipedp) struct buf text = BUF_INIT(CONFIG_MAX);
+	struct config c = {.sb = sb, .file = yaml_file, .err = err};
+	yaml_parser_t parser;
+	int r = fs_read_file(AT_FDCWD, yaml_file, &text, err);
+
+	if (r < 0)
+		return err_wrap(err, "configuration");
+	if (!yaml_parser_initialize(&parser))
+		return err_nomem(err);
+	yaml_parser_set_input_string(
+		&parser, (const unsigned char *)buf_data(&text), buf_len(&text));
+	if (yaml_parser_load(&parser, &c.doc)) {
+		r = read_top(&c);
+		yaml_document_delete(&c.doc);
+	} else {
+		r = err_set(err, E_CONFIG, "%s:%zu:%zu: %s", yaml_file,
+			parser.problem_mark.line + 1, parser.problem_mark.column + 1,
+			parser.problem ? parser.problem : "not YAML");
+	}
+	yaml_parser_delete(&parser);
+	return r;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <cloche/error.h>
+
+const char *cloche_error_text(int code)
+{
+	switch (code < 0 ? -code : code) {
+	case CLOCHE_OK:
+		return "success";
+#define CLOCHE_ERROR(name, number, text, exit_status)                                              \
+	case number:                                                                               \
+		return text;
+#include <cloche/errors.def>
+#undef CLOCHE_ERROR
+	default:
+		return "unknown error";
+	}
+}
+
+int cloche_error_exit_status(int code)
+{
+	switch (code < 0 ? -code : code) {
+	case CLOCHE_OK:
+		return 0;
+#define CLOCHE_ERROR(name, number, text, exit_status)                                              \
+	case number:                                                                               \
+		return exit_status;
+#include <cloche/errors.def>
+#undef CLOCHE_ERROR
+	default:
+		return 125;
+	}
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: everything is queued at once and written while the client waits for other
+ * things (a client_watch). A refusal ends that wait with the broker's own message. The real values
+ * stand in the channel's buffer until they are written; it is wiped when it is freed. */
+#include "api/network.h"
+#include "base/fd.h"
+#include "base/strv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum { OUT_MAX = 64 << 20, LAST_WORD_MS = 2000 };
+
+static int send_secrets(struct chan *c, const cloche_secrets *secrets)
+{
+	size_t n = secrets ? secret_set_count(secrets->set) : 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct masked_secret *m = secret_set_get(secrets->set, i);
+		_cleanup_(strv_freep) char **scopes = NULL, **headers = NULL;
+		struct netconf_secret s = {.name = str_from(m->spec.name),
+			.value = secret_reveal(m->value),
+			.surrogate = m->surrogate,
+			.allow_foreign = m->spec.allow_foreign_credentials};
+		int r = 0;
+
+		for (size_t k = 0; r == 0 && k < m->spec.n_scopes; k++)
+			r = strv_add(&scopes, str_from(m->spec.scopes[k]));
+		for (size_t k = 0; r == 0 && k < m->spec.n_headers; k++)
+			r = strv_add(&headers, str_from(m->spec.headers[k]));
+		s.scopes = scopes;
+		s.headers = headers;
+		if (r == 0)
+			r = netconf_send_secret(c, &s);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int send_policy(struct chan *c, const cloche_sandbox *sb)
+{
+	size_t n = sb->allowlist ? sb->allowlist->sources_n : 0;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		const struct allow_source *s = &sb->allowlist->sources[i];
+
+		r = s->name ? netconf_send_two(
+				      c, NETCONF_ALLOWLIST, str_from(s->name), str_from(s->text))
+			    : chan_send(c, NETCONF_ALLOW, str_from(s->text), NULL, 0);
+	}
+	for (size_t i = 0; r == 0 && i < sb->connect_to_n; i++) {
+		const struct api_connect_to *t = &sb->connect_to[i];
+
+		r = netconf_send_connect_to(
+			c, &(struct netconf_connect_to){.host = str_from(t->host),
+				   .address = str_from(t->address),
+				   .port = t->port,
+				   .to_port = t->to_port});
+	}
+	if (r == 0 && sb->upstream_ca)
+		r = chan_send(c, NETCONF_UPSTREAM_CA, str_from(sb->upstream_ca), NULL, 0);
+	return r;
+}
+
+static int open_log(const char *path, const char *suffix, int *ret, struct cloche_err *err)
+{
+	_cleanup_(freep) char *name = NULL;
+
+	if (asprintf(&name, "%s%s", path, suffix) < 0) {
+		name = NULL;
+		return err_nomem(err);
+	}
+	*ret = open(name, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600);
+	return *ret < 0 ? err_sys(err, errno, "network log %s", name) : 0;
+}
+
+static int send_logs(struct chan *c, const cloche_sandbox *sb, struct cloche_err *err)
+{
+	_cleanup_fd_ int plain = -1;
+	_cleanup_fd_ int json = -1;
+	char has[3] = {sb->network_log != NULL, sb->network_log != NULL, sb->network_log_fd >= 0};
+	int fds[3], r;
+	unsigned n = 0;
+
+	if (sb->network_log) {
+		r = open_log(sb->network_log, "", &plain, err);
+		if (r == 0 && sb->network_log_json)
+			r = open_log(sb->network_log_json, "", &json, err);
+		else if (r == 0)
+			r = open_log(sb->network_log, ".jsonl", &json, err);
+		if (r < 0)
+			return r;
+		fds[n++] = plain;
+		fds[n++] = json;
+	}
+	if (has[2])
+		fds[n++] = sb->network_log_fd;
+	r = chan_send(c, NETCONF_LOG, str_make(has, sizeof(has)), fds, n);
+	return r < 0 ? err_sys(err, -r, "configure the broker") : 0;
+}
+
+static int take_frame(struct network *n, const struct chan_frame *f, struct cloche_err *err)
+{
+	switch (f->type) {
+	case NETCONF_OK:
+		n->accepted = true;
+		return 0;
+	case NETCONF_COUNTS:
+		if (netconf_get_counts(f->payload, &n->counts))
+			return 0;
+		break;
+	case NETCONF_REFUSED:
+		netconf_get_refused(f->payload, err);
+		return err_wrap(err, "network");
+	default:
+		break;
+	}
+	return err_set(err, E_PROTOCOL, "the broker sent what it may not");
+}
+
+static int on_ready(struct client_watch *w, short revents, struct cloche_err *err)
+{
+	struct network *n = container_of(w, struct network, watch);
+	struct chan_frame f;
+	int r = chan_flush(&n->chan);
+
+	while (r == 0) {
+		r = chan_recv(&n->chan, &f);
+		if (r <= 0)
+			break;
+		r = take_frame(n, &f, err);
+		chan_frame_done(&f);
+		if (r < 0)
+			return r;
+	}
+	if (r < 0) {
+		/* The supervisor says why the broker went away; it is not for us to tell. */
+		w->fd = -1;
+		return 0;
+	}
+	w->events = (short)(chan_pending(&n->chan) > 0 ? POLLIN | POLLOUT : POLLIN);
+	return 0;
+}
+
+int network_start(
+	struct network *n, const cloche_sandbox *sb, int config_fd, struct cloche_err *err)
+{
+	int r = chan_init(&n->chan, config_fd, NETCONF_MAX_PAYLOAD, OUT_MAX);
+
+	n->open = true;
+	if (r == 0)
+		r = send_policy(&n->chan, sb);
+	if (r == 0)
+		r = send_secrets(&n->chan, sb->secrets);
+	if (r < 0)
+		return err_sys(err, -r, "configure the broker");
+	r = send_logs(&n->chan, sb, err);
+	if (r < 0)
+		return r;
+	r = chan_send(&n->chan, NETCONF_DONE, STR_NULL, NULL, 0);
+	if (r == 0)
+		r = chan_flush(&n->chan);
+	if (r < 0)
+		return err_sys(err, -r, "configure the broker");
+	n->watch.fd = config_fd;
+	n->watch.events = POLLIN | POLLOUT;
+	n->watch.cb = on_ready;
+	return 0;
+}
+
+void network_finish(struct network *n)
+{
+	struct chan_frame f;
+
+	if (!n->open || n->watch.fd < 0)
+		return;
+	while (chan_recv_wait(&n->chan, &f, LAST_WORD_MS) > 0) {
+		(void)take_frame(n, &f, NULL);
+		chan_frame_done(&f);
+	}
+}
+
+void network_done(struct network *n)
+{
+	if (n->open)
+		chan_done(&n->chan);
+	n->open = false;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Configures the broker of a sandbox: policy, secrets and logs go to it on a socket of their own,
+ * and it answers whether it took them. */
+
+#include "api/client.h"
+#include "api/sandbox.h"
+#include "ipc/netconf.h"
+
+struct network {
+	struct client_watch watch;
+	struct chan chan;
+	bool open, accepted;
+	struct netconf_counts counts;
+};
+
+/* Takes config_fd and queues the whole configuration. */
+_warn_unused_ int network_start(
+	struct network *n, const cloche_sandbox *sb, int config_fd, struct cloche_err *err);
+
+/* After the sandbox has ended: reads the broker's last word, waiting a moment for it. */
+void network_finish(struct network *n);
+void network_done(struct network *n);

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: setters check what can be checked without making anything (names, paths,
+ * numbers) and copy it. What depends on the machine is judged when a room is made. */
+#include "api/sandbox.h"
+#include "base/fs.h"
+#include "base/parse.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum { MAX_PEM = 4 << 20, MAX_NAME = 63 };
+
+#define WORKSPACE "/workspace"
+static const char default_path[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+cloche_sandbox *cloche_sandbox_new(void)
+{
+	_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = calloc(1, sizeof(*sb));
+
+	if (!sb)
+		return NULL;
+	sb->network_log_fd = -1;
+	sb->provider = strdup("auto");
+	if (!sb->provider || strv_env_set(&sb->env, "PATH", default_path) < 0 ||
+		strv_env_set(&sb->env, "HOME", "/root") < 0 ||
+		strv_env_set(&sb->env, "USER", "root") < 0 ||
+		strv_env_set(&sb->env, "LOGNAME", "root") < 0 ||
+		strv_env_set(&sb->env, "SHELL", "/bin/sh") < 0 ||
+		strv_env_set(&sb->env, "LANG", "C.UTF-8") < 0)
+		return NULL;
+	return TAKE_PTR(sb);
+}
+
+void cloche_sandbox_free(cloche_sandbox *sb)
+{
+	if (!sb)
+		return;
+	for (size_t i = 0; i < sb->mounts_n; i++) {
+		free(sb->mounts[i].source);
+		free(sb->mounts[i].target);
+	}
+	for (size_t i = 0; i < sb->connect_to_n; i++) {
+		free(sb->connect_to[i].host);
+		free(sb->connect_to[i].address);
+	}
+	free(sb->mounts);
+	free(sb->connect_to);
+	free(sb->provider);
+	free(sb->root_dir);
+	free(sb->workspace);
+	free(sb->workdir);
+	free(sb->name);
+	strv_free(sb->env);
+	cloche_allowlist_free(sb->allowlist);
+	cloche_secrets_free(sb->secrets);
+	free(sb->upstream_ca);
+	free(sb->network_log);
+	free(sb->network_log_json);
+	free(sb);
+}
+
+/* Replaces *at by a copy of text (NULL stays NULL). */
+static int set_string(char **at, const char *text, struct cloche_err *err)
+{
+	char *copy = text ? strdup(text) : NULL;
+
+	if (text && !copy)
+		return err_nomem(err);
+	free(*at);
+	*at = copy;
+	return 0;
+}
+
+int cloche_sandbox_set_provider(cloche_sandbox *sb, const char *name, cloche_err *err)
+{
+	static const struct {
+		const char *name, *canonical;
+	} names[] = {
+		{"auto", "auto"},
+		{"native", "native"},
+		{"srt", "native"},
+		{"podman", "podman"},
+		{"docker", "docker"},
+		{"subprocess", "subprocess"},
+		{"none", "subprocess"},
+		{"local", "subprocess"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (strcmp(name, names[i].name) == 0)
+			return set_string(&sb->provider, names[i].canonical, err);
+	return err_set(err, E_USAGE,
+		"unknown provider \"%s\": it is auto, native, podman, docker or subprocess", name);
+}
+
+/* Resolves a path of the host; the error names it and what it was for. */
+static int resolve(const char *path, const char *what, char **ret, struct cloche_err *err)
+{
+	char *resolved = realpath(path, NULL);
+
+	if (!resolved)
+		return err_sys(err, errno, "%s %s", what, path);
+	*ret = resolved;
+	return 0;
+}
+
+int cloche_sandbox_set_root(cloche_sandbox *sb, const char *root, cloche_err *err)
+{
+	_cleanup_(freep) char *dir = NULL;
+	int r;
+
+	if (strcmp(root, "host") == 0) {
+		sb->root = ROOM_ROOT_HOST;
+		return set_string(&sb->root_dir, NULL, err);
+	}
+	if (str_starts(str_from(root), STR("image:"))) {
+		err_set(err, E_UNSUPPORTED, "--root %s: images are not supported by this version",
+			root);
+		err_hint(err, "unpack the image into a directory and use --root DIR");
+		return -E_UNSUPPORTED;
+	}
+	r = resolve(root, "root", &dir, err);
+	if (r < 0)
+		return r;
+	sb->root = ROOM_ROOT_DIR;
+	return set_string(&sb->root_dir, dir, err);
+}
+
+static int add_mount(
+	cloche_sandbox *sb, const char *source, const char *target, bool ro, struct cloche_err *err)
+{
+	struct api_mount *grown = reallocarray(sb->mounts, sb->mounts_n + 1, sizeof(*grown));
+	struct api_mount m = {.source = strdup(source), .target = strdup(target), .ro = ro};
+
+	if (grown)
+		sb->mounts = grown;
+	if (!grown || !m.source || !m.target) {
+		free(m.source);
+		free(m.target);
+		return err_nomem(err);
+	}
+	sb->mounts[sb->mounts_n++] = m;
+	return 0;
+}
+
+int cloche_sandbox_add_mount(cloche_sandbox *sb, const char *source, const char *destination,
+	bool read_only, cloche_err *err)
+{
+	_cleanup_(freep) char *resolved = NULL;
+	int r = resolve(source, "mount", &resolved, err);
+
+	if (r < 0)
+		return r;
+	if (!destination)
+		destination = source[0] == '/' ? source : resolved;
+	if (destination[0] != '/' || strcmp(destination, "/") == 0)
+		return err_set(err, E_USAGE,
+			"mount %s: the destination \"%s\" has to be an absolute path below /",
+			source, destination);
+	return add_mount(sb, resolved, destination, read_only, err);
+}
+
+int cloche_sandbox_set_workspace(cloche_sandbox *sb, const char *dir, cloche_err *err)
+{
+	static const char *const policy_dirs[] = {".cloche", ".airut"};
+	_cleanup_(freep) char *resolved = NULL;
+	int r = resolve(dir, "workspace", &resolved, err);
+
+	if (r < 0)
+		return r;
+	if (strcmp(resolved, "/") == 0)
+		return err_set(err, E_USAGE, "the workspace cannot be /: choose a directory");
+	r = add_mount(sb, resolved, WORKSPACE, false, err);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < ARRAY_SIZE(policy_dirs); i++) {
+		_cleanup_(freep) char *source = fs_join(resolved, policy_dirs[i]);
+		_cleanup_(freep) char *target = fs_join(WORKSPACE, policy_dirs[i]);
+
+		if (!source || !target)
+			return err_nomem(err);
+		if (access(source, F_OK) < 0)
+			continue;
+		r = add_mount(sb, source, target, true, err);
+		if (r < 0)
+			return r;
+	}
+	return set_string(&sb->workspace, resolved, err);
+}
+
+int cloche_sandbox_set_workdir(cloche_sandbox *sb, const char *dir, cloche_err *err)
+{
+	if (dir[0] != '/')
+		return err_set(err, E_USAGE, "working directory \"%s\" is not absolute", dir);
+	return set_string(&sb->workdir, dir, err);
+}
+
+int cloche_sandbox_set_env(cloche_sandbox *sb, const char *name, const char *value, cloche_err *err)
+{
+	if (name[0] == '\0' || strchr(name, '='))
+		return err_set(err, E_USAGE, "\"%s\" is not a name of a variable", name);
+	return strv_env_set(&sb->env, name, value) < 0 ? err_nomem(err) : 0;
+}
+
+int cloche_sandbox_set_net(cloche_sandbox *sb, enum cloche_net net, cloche_err *err)
+{
+	if ((unsigned)net > CLOCHE_NET_GATEWAY)
+		return err_set(err, E_USAGE, "unknown network mode %d", (int)net);
+	sb->net = net;
+	return 0;
+}
+
+int cloche_sandbox_set_allowlist(cloche_sandbox *sb, const cloche_allowlist *list, cloche_err *err)
+{
+	cloche_allowlist *copy = allowlist_copy(list);
+
+	if (list && !copy)
+		return err_nomem(err);
+	cloche_allowlist_free(sb->allowlist);
+	sb->allowlist = copy;
+	return 0;
+}
+
+int cloche_sandbox_set_secrets(cloche_sandbox *sb, const cloche_secrets *secrets, cloche_err *err)
+{
+	cloche_secrets *copy = secrets_copy(secrets);
+
+	if (secrets && !copy)
+		return err_nomem(err);
+	cloche_secrets_free(sb->secrets);
+	sb->secrets = copy;
+	return 0;
+}
+
+int cloche_sandbox_add_upstream_ca(cloche_sandbox *sb, const char *pem_file, cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf pem = BUF_INIT(MAX_PEM);
+	char *joined;
+	int r = fs_read_file(AT_FDCWD, pem_file, &pem, err);
+
+	if (r < 0)
+		return err_wrap(err, "upstream CA");
+	if (!buf_cstr(&pem))
+		return err_nomem(err);
+	if (!strstr(buf_data(&pem), "-----BEGIN CERTIFICATE-----"))
+		return err_set(err, E_CONFIG, "upstream CA: %s holds no PEM certificate", pem_file);
+	if (asprintf(&joined, "%s%s\n", sb->upstream_ca ? sb->upstream_ca : "", buf_data(&pem)) < 0)
+		return err_nomem(err);
+	free(sb->upstream_ca);
+	sb->upstream_ca = joined;
+	return 0;
+}
+
+/* Takes "text:" off the front of *s; an IPv6 literal stands in brackets, which are cut. */
+static bool take_host(struct str *s, struct str *ret)
+{
+	size_t n;
+
+	if (s->n && s->p[0] == '[') {
+		n = str_chr(*s, ']');
+		if (n + 1 >= s->n || s->p[n + 1] != ':')
+			return false;
+		*ret = str_make(s->p + 1, n - 1);
+		n++;
+	} else {
+		n = str_chr(*s, ':');
+		*ret = str_prefix(*s, n);
+	}
+	if (n >= s->n || ret->n == 0)
+		return false;
+	*s = str_from_index(*s, n + 1);
+	return true;
+}
+
+int cloche_sandbox_add_connect_to(cloche_sandbox *sb, const char *rule, cloche_err *err)
+{
+	struct str rest = str_from(rule), host, address, port_text;
+	struct api_connect_to c = {0}, *grown;
+	uint64_t port = 0, to_port = 0;
+	size_t n;
+
+	bool ok = take_host(&rest, &host);
+
+	n = str_chr(rest, ':');
+	port_text = str_prefix(rest, n);
+	rest = str_from_index(rest, n + 1);
+	ok = ok && parse_u64(port_text, 65535, &port) == 0 && take_host(&rest, &address) &&
+	     parse_u64(rest, 65535, &to_port) == 0 && port > 0 && to_port > 0;
+	if (!ok)
+		return err_set(err, E_USAGE,
+			"\"%s\" is not HOST:PORT:ADDRESS:PORT2, as in "
+			"api.example.com:443:127.0.0.1:8443",
+			rule);
+	c = (struct api_connect_to){.host = str_dup(host),
+		.address = str_dup(address),
+		.port = (uint16_t)port,
+		.to_port = (uint16_t)to_port};
+	grown = reallocarray(sb->connect_to, sb->connect_to_n + 1, sizeof(*grown));
+	if (grown)
+		sb->connect_to = grown;
+	if (!grown || !c.host || !c.address) {
+		free(c.host);
+		free(c.address);
+		return err_nomem(err);
+	}
+	sb->connect_to[sb->connect_to_n++] = c;
+	return 0;
+}
+
+int cloche_sandbox_set_network_log(cloche_sandbox *sb, const char *file, cloche_err *err)
+{
+	return set_string(&sb->network_log, file, err);
+}
+
+void cloche_sandbox_set_network_log_fd(cloche_sandbox *sb, int fd)
+{
+	sb->network_log_fd = fd;
+}
+
+void cloche_sandbox_set_memory(cloche_sandbox *sb, uint64_t bytes)
+{
+	sb->memory = bytes;
+}
+
+void cloche_sandbox_set_cpus(cloche_sandbox *sb, uint64_t millicpus)
+{
+	sb->millicpus = millicpus;
+}
+
+void cloche_sandbox_set_pids(cloche_sandbox *sb, uint64_t count)
+{
+	sb->pids = count;
+}
+
+void cloche_sandbox_set_timeout(cloche_sandbox *sb, uint64_t milliseconds)
+{
+	sb->timeout_ms = milliseconds;
+}
+
+void cloche_sandbox_set_output_limit(cloche_sandbox *sb, uint64_t bytes)
+{
+	sb->output_limit = bytes;
+}
+
+void cloche_sandbox_set_limits_best_effort(cloche_sandbox *sb, bool best_effort)
+{
+	sb->best_effort = best_effort;
+}
+
+int cloche_sandbox_set_name(cloche_sandbox *sb, const char *name, cloche_err *err)
+{
+	size_t n = strlen(name);
+
+	if (n == 0 || n > MAX_NAME ||
+		strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") !=
+			n ||
+		name[0] == '-' || name[0] == '.')
+		return err_set(err, E_USAGE,
+			"name \"%s\": use up to %d letters, digits, '-', '_' and '.'", name,
+			MAX_NAME);
+	return set_string(&sb->name, name, err);
+}
+
+bool sandbox_wants_gateway(const cloche_sandbox *sb)
+{
+	if (sb->net != CLOCHE_NET_AUTO)
+		return sb->net == CLOCHE_NET_GATEWAY;
+	return sb->allowlist && cloche_allowlist_count(sb->allowlist) > 0;
+}
+
+static int copy_arrays(const cloche_sandbox *sb, cloche_sandbox *copy)
+{
+	for (size_t i = 0; i < sb->mounts_n; i++) {
+		const struct api_mount *m = &sb->mounts[i];
+
+		if (add_mount(copy, m->source, m->target, m->ro, NULL) < 0)
+			return -ENOMEM;
+	}
+	if (sb->connect_to_n == 0)
+		return 0;
+	copy->connect_to = calloc(sb->connect_to_n, sizeof(*copy->connect_to));
+	if (!copy->connect_to)
+		return -ENOMEM;
+	for (size_t i = 0; i < sb->connect_to_n; i++) {
+		struct api_connect_to *c = &copy->connect_to[copy->connect_to_n++];
+
+		*c = sb->connect_to[i];
+		c->host = strdup(c->host);
+		c->address = strdup(c->address);
+		if (!c->host || !c->address)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+cloche_sandbox *sandbox_copy(const cloche_sandbox *sb)
+{
+	_cleanup_(cloche_sandbox_freep) cloche_sandbox *copy = calloc(1, sizeof(*copy));
+
+	if (!copy)
+		return NULL;
+	copy->root = sb->root;
+	copy->net = sb->net;
+	copy->network_log_fd = sb->network_log_fd;
+	copy->memory = sb->memory;
+	copy->millicpus = sb->millicpus;
+	copy->pids = sb->pids;
+	copy->timeout_ms = sb->timeout_ms;
+	copy->output_limit = sb->output_limit;
+	copy->best_effort = sb->best_effort;
+	copy->allowlist = allowlist_copy(sb->allowlist);
+	copy->secrets = secrets_copy(sb->secrets);
+	if ((sb->allowlist && !copy->allowlist) || (sb->secrets && !copy->secrets) ||
+		set_string(&copy->provider, sb->provider, NULL) < 0 ||
+		set_string(&copy->root_dir, sb->root_dir, NULL) < 0 ||
+		set_string(&copy->workspace, sb->workspace, NULL) < 0 ||
+		set_string(&copy->workdir, sb->workdir, NULL) < 0 ||
+		set_string(&copy->name, sb->name, NULL) < 0 ||
+		set_string(&copy->upstream_ca, sb->upstream_ca, NULL) < 0 ||
+		set_string(&copy->network_log, sb->network_log, NULL) < 0 ||
+		set_string(&copy->network_log_json, sb->network_log_json, NULL) < 0 ||
+		strv_copy(sb->env, &copy->env) < 0 || copy_arrays(sb, copy) < 0)
+		return NULL;
+	return TAKE_PTR(copy);
+}

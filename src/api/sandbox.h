@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The configuration behind the public handle. Plain data; setters in sandbox.c check it. */
+
+#include "api/allowlist.h"
+#include "api/secrets.h"
+#include "base/strv.h"
+#include "provider/spec.h"
+#include <cloche/sandbox.h>
+
+struct api_mount {
+	char *source; /* absolute, symbolic links resolved */
+	char *target;
+	bool ro;
+};
+
+struct api_connect_to {
+	char *host, *address;
+	uint16_t port, to_port;
+};
+
+struct cloche_sandbox {
+	char *provider; /* canonical: "auto", "native", ... */
+	enum room_root root;
+	char *root_dir;
+	struct api_mount *mounts;
+	size_t mounts_n;
+	char *workspace, *workdir, *name;
+	char **env;
+	enum cloche_net net;
+	cloche_allowlist *allowlist;
+	cloche_secrets *secrets;
+	char *upstream_ca; /* PEM text of all files */
+	struct api_connect_to *connect_to;
+	size_t connect_to_n;
+	char *network_log;
+	char *network_log_json; /* NULL: the other name with ".jsonl" added */
+	int network_log_fd;
+	uint64_t memory, millicpus, pids, timeout_ms, output_limit;
+	bool best_effort;
+};
+
+/* A copy, NULL on lack of memory. */
+cloche_sandbox *sandbox_copy(const cloche_sandbox *sb);
+
+/* Whether the gateway is to be there. */
+bool sandbox_wants_gateway(const cloche_sandbox *sb);
+
+static inline void cloche_sandbox_freep(cloche_sandbox **sb)
+{
+	cloche_sandbox_free(*sb);
+}

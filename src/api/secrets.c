@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/secrets.h"
+#include "base/fs.h"
+#include "base/strv.h"
+
+#include <fcntl.h>
+
+cloche_secrets *cloche_secrets_new(void)
+{
+	cloche_secrets *secrets = calloc(1, sizeof(*secrets));
+
+	if (secrets)
+		secrets->set = secret_set_new();
+	if (secrets && !secrets->set) {
+		free(secrets);
+		return NULL;
+	}
+	return secrets;
+}
+
+void cloche_secrets_free(cloche_secrets *secrets)
+{
+	if (!secrets)
+		return;
+	secret_set_free(secrets->set);
+	free(secrets);
+}
+
+int cloche_secrets_add_from_env(cloche_secrets *secrets, const char *specification, cloche_err *err)
+{
+	_cleanup_(secret_spec_done) struct secret_spec spec = {0};
+	const char *value;
+	int r;
+
+	r = secret_spec_parse(str_from(specification), &spec, err);
+	if (r < 0)
+		return r;
+	value = secure_getenv(spec.from);
+	if (!value) {
+		err_set(err, E_CONFIG, "secret %s: the environment variable %s is not set",
+			spec.name, spec.from);
+		err_hint(err,
+			"export %s, or name another variable: %s=VARIABLE@..., or use "
+			"--secret-file",
+			spec.from, spec.name);
+		return -E_CONFIG;
+	}
+	return secret_set_add(secrets->set, &spec, str_from(value), STR_NULL, err);
+}
+
+int cloche_secrets_add_from_file(
+	cloche_secrets *secrets, const char *specification, cloche_err *err)
+{
+	_cleanup_(secret_spec_done) struct secret_spec spec = {0};
+	_cleanup_(buf_done_wipedp) struct buf value = BUF_INIT(64 * 1024);
+	struct str s;
+	int r;
+
+	r = secret_spec_parse(str_from(specification), &spec, err);
+	if (r < 0)
+		return r;
+	r = fs_read_file(AT_FDCWD, spec.from, &value, err);
+	if (r < 0)
+		return err_wrap(err, "secret %s", spec.name);
+	s = buf_str(&value);
+	if (str_ends(s, STR("\n")))
+		s.n--;
+	if (str_ends(s, STR("\r")))
+		s.n--;
+	return secret_set_add(secrets->set, &spec, s, STR_NULL, err);
+}
+
+/* Copies a NULL-terminated array into the counted form of a spec. */
+static int copy_patterns(const char *const *from, char ***ret, size_t *ret_n)
+{
+	for (size_t i = 0; from && from[i]; i++)
+		if (strv_add(ret, str_from(from[i])) < 0)
+			return -1;
+	*ret_n = strv_count(*ret);
+	return 0;
+}
+
+int cloche_secrets_add(cloche_secrets *secrets, const char *name, const void *value, size_t length,
+	const char *const *hosts, const char *const *headers, bool allow_foreign_credentials,
+	cloche_err *err)
+{
+	_cleanup_(secret_spec_done) struct secret_spec spec = {
+		.allow_foreign_credentials = allow_foreign_credentials};
+
+	spec.name = strdup(name);
+	spec.from = strdup(name);
+	if (!spec.name || !spec.from || copy_patterns(hosts, &spec.scopes, &spec.n_scopes) < 0 ||
+		copy_patterns(headers, &spec.headers, &spec.n_headers) < 0)
+		return err_nomem(err);
+	return secret_set_add(secrets->set, &spec, str_make(value, length), STR_NULL, err);
+}
+
+size_t cloche_secrets_count(const cloche_secrets *secrets)
+{
+	return secret_set_count(secrets->set);
+}
+
+const char *cloche_secrets_name(const cloche_secrets *secrets, size_t i)
+{
+	return secret_set_get(secrets->set, i)->spec.name;
+}
+
+const char *cloche_secrets_surrogate(const cloche_secrets *secrets, size_t i)
+{
+	return secret_set_get(secrets->set, i)->surrogate.p;
+}
+
+cloche_secrets *secrets_copy(const cloche_secrets *secrets)
+{
+	_cleanup_(cloche_secrets_freep) cloche_secrets *copy = NULL;
+
+	if (!secrets)
+		return NULL;
+	copy = cloche_secrets_new();
+	for (size_t i = 0; copy && i < secret_set_count(secrets->set); i++) {
+		const struct masked_secret *m = secret_set_get(secrets->set, i);
+
+		if (secret_set_add(
+			    copy->set, &m->spec, secret_reveal(m->value), m->surrogate, NULL) < 0)
+			return NULL;
+	}
+	return TAKE_PTR(copy);
+}

@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: a task owns an execution context (session/store.h) for as long as it lives.
+ * Each execute prepares a sandbox from the caller's and the driver's wants, runs the agent in it
+ * with the prompt on standard input, and turns each line of output into an event that is appended
+ * to the context before anybody is told. Then the ending is classified and the reply is finished.
+ *
+ * Stop may come from another thread or a signal handler while the run is made or taken away: users
+ * of the pointer are counted, and a run is freed only when nobody uses it. */
+#include "api/task.h"
+#include "agent/lines.h"
+#include "base/clock.h"
+#include "base/escape.h"
+#include "base/fs.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define ROOM_HOME "/root"
+
+enum { DEFAULT_TIMEOUT_MS = 300 * 1000, KEEP_OUTPUT = 1 << 20, KEEP_PROGRESS = 400 };
+
+int cloche_task_new(const cloche_sandbox *sb, const char *driver, const char *context_dir,
+	const char *context_id, cloche_task **ret, cloche_err *err)
+{
+	_cleanup_(cloche_task_freep) cloche_task *task = calloc(1, sizeof(*task));
+	int r;
+
+	if (!task)
+		return err_nomem(err);
+	task->sb = sandbox_copy(sb);
+	if (!task->sb)
+		return err_nomem(err);
+	r = agent_driver_get(driver, &task->driver, err);
+	if (r == 0)
+		r = session_open(context_dir, context_id, &task->session, err);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(task);
+	return 0;
+}
+
+/* Forgets the last execution. */
+static void reset(cloche_task *task)
+{
+	cloche_run *run = atomic_exchange(&task->run, NULL);
+
+	while (atomic_load(&task->run_users) > 0)
+		sched_yield();
+	cloche_run_free(run);
+	if (task->have_transcript)
+		agent_transcript_done(&task->transcript);
+	task->have_transcript = false;
+	lines_done(&task->lines[0]);
+	lines_done(&task->lines[1]);
+	buf_done(&task->output[0]);
+	buf_done(&task->output[1]);
+	buf_done(&task->result_json);
+	free(task->response);
+	free(task->error_summary);
+	task->response = task->error_summary = NULL;
+	err_clear(&task->failure);
+	task->markers = (struct agent_markers){0};
+}
+
+void cloche_task_free(cloche_task *task)
+{
+	if (!task)
+		return;
+	reset(task);
+	session_free(task->session);
+	cloche_sandbox_free(task->sb);
+	free(task->model);
+	free(task->effort);
+	free(task->system_prompt);
+	free(task->binary);
+	free(task->resume);
+	free(task);
+}
+
+static int set_string(char **at, const char *text, struct cloche_err *err)
+{
+	char *copy = text ? strdup(text) : NULL;
+
+	if (text && !copy)
+		return err_nomem(err);
+	free(*at);
+	*at = copy;
+	return 0;
+}
+
+int cloche_task_set_model(cloche_task *task, const char *model, cloche_err *err)
+{
+	return set_string(&task->model, model, err);
+}
+
+int cloche_task_set_effort(cloche_task *task, const char *effort, cloche_err *err)
+{
+	return set_string(&task->effort, effort, err);
+}
+
+int cloche_task_set_system_prompt(cloche_task *task, const char *text, cloche_err *err)
+{
+	return set_string(&task->system_prompt, text, err);
+}
+
+int cloche_task_set_agent_binary(cloche_task *task, const char *path, cloche_err *err)
+{
+	return set_string(&task->binary, path, err);
+}
+
+void cloche_task_set_max_turns(cloche_task *task, unsigned turns)
+{
+	task->max_turns = turns;
+}
+
+int cloche_task_set_resume(cloche_task *task, const char *session, cloche_err *err)
+{
+	if (session && strcmp(session, "last") == 0) {
+		session = session_id_for_resume(task->session);
+		if (!session) {
+			err_set(err, E_NOT_FOUND, "there is no session to resume in %s",
+				session_dir(task->session));
+			err_hint(err, "run without --resume to start one");
+			return -E_NOT_FOUND;
+		}
+	}
+	return set_string(&task->resume, session, err);
+}
+
+void cloche_task_on_event(cloche_task *task, cloche_event_fn fn, void *user)
+{
+	task->on_event = fn;
+	task->on_event_user = user;
+}
+
+void cloche_task_on_progress(cloche_task *task, cloche_warning_fn fn, void *user)
+{
+	task->on_progress = fn;
+	task->on_progress_user = user;
+}
+
+void cloche_task_on_warning(cloche_task *task, cloche_warning_fn fn, void *user)
+{
+	task->on_warning = fn;
+	task->on_warning_user = user;
+}
+
+/* One line of progress: its first line, cut, without anything a terminal would obey. */
+static void progress(cloche_task *task, const char *mark, struct str text)
+{
+	_cleanup_(buf_donep) struct buf line = BUF_INIT(KEEP_PROGRESS * 8);
+	struct str first = str_trim(str_prefix(text, str_chr(text, '\n')));
+	bool cut = first.n < str_trim(text).n || first.n > KEEP_PROGRESS;
+
+	if (!task->on_progress || first.n == 0)
+		return;
+	if (buf_add_str(&line, str_from(mark)) < 0 ||
+		escape_terminal(&line, str_prefix(first, KEEP_PROGRESS)) < 0 ||
+		(cut && buf_add(&line, " ...", 4) < 0) || !buf_cstr(&line))
+		return;
+	task->on_progress(buf_data(&line), task->on_progress_user);
+}
+
+/* What a tool is asked to do, in the words of its first known member. */
+static void progress_tool(cloche_task *task, const struct agent_block *b)
+{
+	static const char *const members[] = {
+		"command", "file_path", "path", "pattern", "url", "query", "description", "prompt"};
+	_cleanup_(buf_donep) struct buf mark = BUF_INIT(1024);
+	struct str what = STR_NULL;
+
+	for (size_t i = 0; b->input && what.n == 0 && i < ARRAY_SIZE(members); i++)
+		what = json_str_at(b->input, members[i]);
+	if (buf_add(&mark, "-> ", 3) < 0 || escape_terminal(&mark, str_prefix(b->name, 64)) < 0 ||
+		buf_add(&mark, ": ", 2) < 0 || !buf_cstr(&mark))
+		return;
+	progress(task, buf_data(&mark), what.n ? what : STR("..."));
+}
+
+static void show(cloche_task *task, const struct agent_event *e)
+{
+	for (size_t i = 0; i < e->blocks_n; i++) {
+		const struct agent_block *b = &e->blocks[i];
+
+		if (b->type == AGENT_BLOCK_TOOL_USE)
+			progress_tool(task, b);
+		else if (b->type == AGENT_BLOCK_TOOL_RESULT && b->is_error)
+			progress(task, "   failed: ", json_str(b->content));
+		else if (b->type == AGENT_BLOCK_TEXT && e->type == AGENT_EVENT_ASSISTANT)
+			progress(task, "", b->text);
+	}
+	if (e->type == AGENT_EVENT_SYSTEM && str_eq(e->subtype, STR("init")))
+		progress(task, "session ", e->session_id);
+	if (e->type == AGENT_EVENT_SYSTEM && str_eq(e->subtype, STR("api_retry")))
+		progress(task, "", STR("the API did not answer, trying again"));
+}
+
+static int tell(cloche_task *task, const struct agent_event *e, struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf json = BUF_INIT(LINES_MAX_DEFAULT * 6ULL);
+	_cleanup_(freep) char *type = NULL;
+
+	show(task, e);
+	if (!task->on_event)
+		return 0;
+	type = str_dup(e->type_name);
+	if (!type || json_text_write(&json, e->raw, 0) < 0 || !buf_cstr(&json))
+		return err_nomem(err);
+	task->on_event(type, buf_data(&json), task->on_event_user);
+	return 0;
+}
+
+static int on_stdout_line(struct str line, void *data)
+{
+	_cleanup_(agent_event_freep) struct agent_event *e = NULL;
+	cloche_task *task = data;
+	int r;
+
+	agent_markers_scan(&task->markers, line, false);
+	r = agent_event_parse(line, &e, &task->failure);
+	if (r > 0)
+		return 0;
+	if (r == 0)
+		r = session_add_event(task->session, e, &task->failure);
+	if (r == 0)
+		r = agent_transcript_add(&task->transcript, e, &task->failure);
+	return r < 0 ? r : tell(task, e, &task->failure);
+}
+
+static int on_stderr_line(struct str line, void *data)
+{
+	cloche_task *task = data;
+
+	agent_markers_scan(&task->markers, line, true);
+	progress(task, "stderr: ", line);
+	return 0;
+}
+
+static void on_output(bool is_stderr, const void *data, size_t length, void *user)
+{
+	cloche_task *task = user;
+	struct buf *kept = &task->output[is_stderr];
+	struct str chunk = str_make(data, length);
+	int r;
+
+	if (buf_add_str(kept, str_prefix(chunk, buf_room(kept))) < 0)
+		return;
+	if (task->failure.code)
+		return;
+	r = lines_feed(
+		&task->lines[is_stderr], chunk, is_stderr ? on_stderr_line : on_stdout_line, task);
+	if (r < 0) {
+		if (!task->failure.code)
+			err_nomem(&task->failure);
+		(void)cloche_task_stop(task);
+	}
+}
+
+/* Runs the prepared agent. An event that could not be recorded ends the run: nothing may happen
+ * that the context does not show. */
+static int run_agent(cloche_task *task, cloche_run *run, struct cloche_err *err)
+{
+	int r;
+
+	atomic_store(&task->run, run);
+	if (atomic_load(&task->stops) > 0)
+		cloche_run_stop(run);
+	cloche_run_on_output(run, on_output, task);
+	cloche_run_on_warning(run, task->on_warning, task->on_warning_user);
+	r = cloche_run_execute(run, err);
+	if (r < 0)
+		return r;
+	r = lines_end(&task->lines[0], on_stdout_line, task);
+	if (r == 0)
+		r = lines_end(&task->lines[1], on_stderr_line, task);
+	if (r < 0 && !task->failure.code)
+		err_nomem(&task->failure);
+	if (task->failure.code) {
+		*err = task->failure;
+		return err_wrap(err, "record of the agent's output");
+	}
+	return 0;
+}
+
+static void classify(cloche_task *task)
+{
+	const cloche_run *run = atomic_load(&task->run);
+	struct agent_ending ending = {.exit_code = cloche_run_exit_code(run),
+		.timed_out = cloche_run_timed_out(run),
+		.cancelled = cloche_run_stopped(run),
+		.oom_killed = cloche_run_oom_killed(run)};
+
+	task->outcome =
+		agent_outcome_classify(&ending, &task->transcript, &task->markers, &task->detail);
+}
+
+/* Finishes the reply in the context, whatever happened: an infrastructure failure (run NULL) leaves
+ * an error reply with what came. */
+static int finish(cloche_task *task, const char *prompt, bool ran, struct cloche_err *err)
+{
+	_cleanup_json_ json_t *usage = NULL;
+	struct session_reply reply = {0};
+	int r = 0;
+
+	if (ran)
+		classify(task);
+	else
+		task->outcome = AGENT_CONTAINER_FAILED;
+	if (task->outcome == AGENT_SUCCESS)
+		r = agent_transcript_response(&task->transcript, &task->response, err);
+	else
+		r = agent_transcript_error_summary(&task->transcript, &task->error_summary, err);
+	if (r == 0)
+		r = session_reply_from(&task->transcript, task->outcome, task->wall_ms, prompt,
+			task->response, &reply, &usage, err);
+	if (r == 0)
+		r = session_finish_reply(task->session, &reply, err);
+	return r;
+}
+
+static int prepare_buffers(cloche_task *task, struct cloche_err *err)
+{
+	int r = agent_transcript_init(&task->transcript, AGENT_TRANSCRIPT_MAX, err);
+
+	if (r < 0)
+		return r;
+	task->have_transcript = true;
+	for (int i = 0; i < 2; i++) {
+		task->lines[i] = LINES_INIT(LINES_MAX_DEFAULT);
+		task->output[i] = BUF_INIT(KEEP_OUTPUT);
+	}
+	task->result_json = BUF_INIT(SESSION_FILE_MAX);
+	return 0;
+}
+
+int cloche_task_execute(cloche_task *task, const void *prompt, size_t length, cloche_err *err)
+{
+	_cleanup_(freep) char *request = str_dup(str_make(prompt, length));
+	struct cloche_err own = CLOCHE_ERR_INIT, later = CLOCHE_ERR_INIT;
+	cloche_run *run = NULL;
+	uint64_t began;
+	int r;
+
+	err = err ? err : &own;
+	reset(task);
+	atomic_store(&task->stops, 0);
+	if (!request)
+		return err_nomem(err);
+	if (str_trim(str_make(prompt, length)).n == 0)
+		return err_set(err, E_USAGE, "the prompt is empty");
+	r = prepare_buffers(task, err);
+	if (r == 0)
+		r = task_prepare_run(task, &run, err);
+	if (r < 0)
+		return r;
+	r = cloche_run_set_stdin_data(run, prompt, length, err);
+	if (r == 0)
+		r = session_begin_reply(task->session, request, err);
+	if (r < 0) {
+		cloche_run_free(run);
+		return r;
+	}
+	began = clock_mono_usec();
+	r = run_agent(task, run, err);
+	task->wall_ms = (clock_mono_usec() - began) / USEC_PER_MSEC;
+	if (finish(task, request, r == 0, &later) < 0 && r == 0) {
+		*err = later;
+		r = -later.code;
+	}
+	return r < 0 ? r : task_make_result(task, err);
+}
+
+bool cloche_task_stop(cloche_task *task)
+{
+	cloche_run *run;
+	bool stopped = false;
+
+	atomic_fetch_add(&task->stops, 1);
+	atomic_fetch_add(&task->run_users, 1);
+	run = atomic_load(&task->run);
+	if (run)
+		stopped = cloche_run_stop(run);
+	atomic_fetch_sub(&task->run_users, 1);
+	return stopped;
+}
+
+enum cloche_outcome cloche_task_outcome(const cloche_task *task)
+{
+	return (enum cloche_outcome)task->outcome;
+}
+
+const char *cloche_outcome_name(enum cloche_outcome outcome)
+{
+	return agent_outcome_name((enum agent_outcome)outcome);
+}
+
+int cloche_outcome_exit_status(enum cloche_outcome outcome)
+{
+	return agent_outcome_exit_status((enum agent_outcome)outcome);
+}
+
+const char *cloche_task_detail(const cloche_task *task)
+{
+	return agent_detail_name(task->detail);
+}
+
+const char *cloche_task_session_id(const cloche_task *task)
+{
+	return task->have_transcript ? agent_transcript_session_id(&task->transcript) : NULL;
+}
+
+const char *cloche_task_response(const cloche_task *task)
+{
+	return task->response;
+}
+
+const char *cloche_task_error_summary(const cloche_task *task)
+{
+	return task->error_summary;
+}
+
+const char *cloche_task_context_dir(const cloche_task *task)
+{
+	return session_dir(task->session);
+}
+
+const char *cloche_task_context_id(const cloche_task *task)
+{
+	return session_context_id(task->session);
+}
+
+double cloche_task_cost_usd(const cloche_task *task)
+{
+	return task->transcript.total_cost_usd;
+}
+
+uint64_t cloche_task_turns(const cloche_task *task)
+{
+	return task->transcript.num_turns;
+}
+
+uint64_t cloche_task_duration_ms(const cloche_task *task)
+{
+	return task->transcript.duration_ms ? task->transcript.duration_ms : task->wall_ms;
+}
+
+const char *cloche_task_result_json(const cloche_task *task)
+{
+	return buf_len(&task->result_json) ? buf_data(&task->result_json) : NULL;
+}
+
+const cloche_run *cloche_task_run(const cloche_task *task)
+{
+	return atomic_load(&task->run);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* A task's own state, shared by the files that make it up: task.c (life), task_prepare.c (the
+ * sandbox that the driver needs), task_result.c (the result as a document). */
+
+#include "agent/driver.h"
+#include "agent/lines.h"
+#include "agent/outcome.h"
+#include "agent/transcript.h"
+#include "api/run.h"
+#include "session/store.h"
+#include <cloche/task.h>
+
+#include <stdatomic.h>
+
+struct cloche_task {
+	cloche_sandbox *sb;
+	const struct agent_driver *driver;
+	struct session *session;
+	char *model, *effort, *system_prompt, *binary, *resume;
+	unsigned max_turns;
+	cloche_event_fn on_event;
+	cloche_warning_fn on_progress, on_warning;
+	void *on_event_user, *on_progress_user, *on_warning_user;
+
+	/* of the execution under way or the last one */
+	_Atomic(cloche_run *) run;
+	atomic_uint run_users, stops;
+	bool have_transcript;
+	struct agent_transcript transcript;
+	struct agent_markers markers;
+	struct lines lines[2]; /* stdout, stderr */
+	struct buf output[2];
+	struct cloche_err failure; /* an event that could not be recorded */
+	uint64_t wall_ms;
+	enum agent_outcome outcome;
+	enum agent_detail detail;
+	char *response, *error_summary;
+	struct buf result_json;
+};
+
+/* Makes the run: the caller's sandbox with what the driver needs added, and the command line. */
+_warn_unused_ int task_prepare_run(cloche_task *task, cloche_run **ret, struct cloche_err *err);
+
+/* Fills task->result_json. */
+_warn_unused_ int task_make_result(cloche_task *task, struct cloche_err *err);
+
+static inline void cloche_task_freep(cloche_task **task)
+{
+	cloche_task_free(*task);
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: a driver says what its agent needs (a program, a place for its state, hosts,
+ * a credential); what the caller has configured wins over it. The credential is never put into the
+ * room: it becomes a masked secret. */
+#include "api/task.h"
+#include "base/fs.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define ROOM_HOME "/root"
+
+enum { DEFAULT_TIMEOUT_MS = 300 * 1000 };
+
+static int find_program(const cloche_task *task, struct agent_program *ret, struct cloche_err *err)
+{
+	_cleanup_(freep) char *cwd = getcwd(NULL, 0);
+	struct agent_search search = {.binary = task->binary,
+		.path = secure_getenv("PATH"),
+		.home = secure_getenv("HOME"),
+		.cwd = cwd};
+
+	return task->driver->find(&search, ret, err);
+}
+
+/* The agent's own state: a directory of the context, writable in the room's home. */
+static int mount_state(cloche_task *task, cloche_sandbox *sb, struct cloche_err *err)
+{
+	_cleanup_(freep) char *source =
+		fs_join(session_dir(task->session), task->driver->state_dir);
+	_cleanup_(freep) char *target = fs_join(ROOM_HOME, task->driver->state_home);
+
+	if (!source || !target)
+		return err_nomem(err);
+	if (mkdir(source, 0700) < 0 && errno != EEXIST)
+		return err_sys(err, errno, "create %s", source);
+	return cloche_sandbox_add_mount(sb, source, target, false, err);
+}
+
+static int set_environ(cloche_task *task, cloche_sandbox *sb, struct cloche_err *err)
+{
+	_cleanup_(agent_argv_donep) struct agent_argv env = {0};
+	int r = agent_driver_environ(task->driver, ROOM_HOME, &env, err);
+
+	for (size_t i = 0; r == 0 && i < env.n; i++) {
+		char *equals = strchr(env.v[i], '=');
+
+		*equals = '\0';
+		if (!strv_env_get(sb->env, env.v[i]))
+			r = cloche_sandbox_set_env(sb, env.v[i], equals + 1, err);
+	}
+	for (size_t i = 0; r == 0 && sb->env && sb->env[i]; i++) {
+		_cleanup_(freep) char *name = str_dup(
+			str_prefix(str_from(sb->env[i]), str_chr(str_from(sb->env[i]), '=')));
+
+		if (name && agent_driver_withholds(task->driver, name))
+			r = err_set(err, E_USAGE, "%s must not be set for %s", name,
+				task->driver->name);
+	}
+	return r;
+}
+
+static bool has_secret(const cloche_sandbox *sb, const char *name)
+{
+	return sb->secrets && secret_set_find(sb->secrets->set, str_from(name));
+}
+
+static int add_credential(cloche_task *task, cloche_sandbox *sb, struct cloche_err *err)
+{
+	const struct agent_secret *s = task->driver->secret;
+	const char *value = secure_getenv(s->env);
+
+	if (has_secret(sb, s->env) || strv_env_get(sb->env, s->env))
+		return 0;
+	if (!value || !*value) {
+		err_set(err, E_CONFIG, "%s needs a credential: %s is not set", task->driver->name,
+			s->env);
+		err_hint(err, "export %s, or name one with --secret %s=VARIABLE@%s:%s", s->env,
+			s->env, s->hosts[0], s->headers[0]);
+		return -E_CONFIG;
+	}
+	if (!sb->secrets)
+		sb->secrets = cloche_secrets_new();
+	if (!sb->secrets)
+		return err_nomem(err);
+	return cloche_secrets_add(
+		sb->secrets, s->env, value, strlen(value), s->hosts, s->headers, false, err);
+}
+
+/* The driver's hosts, unless the caller's list has a word on them already: an allowlist that names
+ * the host narrowly stays as narrow as it is. */
+static int add_hosts(cloche_task *task, cloche_sandbox *sb, struct cloche_err *err)
+{
+	int r = 0;
+
+	if (sb->net == CLOCHE_NET_NONE)
+		return 0;
+	if (!sb->allowlist)
+		sb->allowlist = cloche_allowlist_new();
+	if (!sb->allowlist)
+		return err_nomem(err);
+	for (size_t i = 0; r == 0 && task->driver->allow[i]; i++) {
+		struct host host;
+		bool named = false;
+
+		if (host_parse(str_from(task->driver->allow[i]), &host) < 0)
+			return err_set(err, E_INTERNAL, "driver %s", task->driver->name);
+		for (size_t k = 0; k < allowlist_count(sb->allowlist->rules); k++)
+			named |= host_pattern_matches(
+				str_from(allowlist_rule(sb->allowlist->rules, k)->host), &host);
+		if (!named)
+			r = cloche_allowlist_add_host(sb->allowlist, task->driver->allow[i], err);
+	}
+	return r;
+}
+
+static int set_logs(cloche_task *task, cloche_sandbox *sb, struct cloche_err *err)
+{
+	if (sb->network_log)
+		return 0;
+	sb->network_log = fs_join(session_dir(task->session), "network-sandbox.log");
+	sb->network_log_json = fs_join(session_dir(task->session), "network-sandbox.jsonl");
+	return sb->network_log && sb->network_log_json ? 0 : err_nomem(err);
+}
+
+static int build_argv(const cloche_task *task, const char *program, struct agent_argv *ret,
+	struct cloche_err *err)
+{
+	const char *kept = session_model(task->session);
+	struct agent_request request = {.model = task->model ? task->model : kept,
+		.resume = task->resume,
+		.effort = task->effort,
+		.system_prompt = task->system_prompt,
+		.max_turns = task->max_turns};
+
+	return task->driver->build_argv(&request, program, ret, err);
+}
+
+int task_prepare_run(cloche_task *task, cloche_run **ret, struct cloche_err *err)
+{
+	_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = sandbox_copy(task->sb);
+	_cleanup_(agent_program_donep) struct agent_program program = {0};
+	_cleanup_(agent_argv_donep) struct agent_argv argv = {0};
+	int r;
+
+	if (!sb)
+		return err_nomem(err);
+	r = find_program(task, &program, err);
+	if (r == 0)
+		r = cloche_sandbox_add_mount(
+			sb, program.mount.source, program.mount.destination, true, err);
+	if (r == 0)
+		r = mount_state(task, sb, err);
+	if (r == 0)
+		r = set_environ(task, sb, err);
+	if (r == 0)
+		r = add_credential(task, sb, err);
+	if (r == 0)
+		r = add_hosts(task, sb, err);
+	if (r == 0)
+		r = set_logs(task, sb, err);
+	if (r == 0)
+		r = build_argv(task, program.path, &argv, err);
+	if (r == 0 && task->model)
+		r = session_set_model(task->session, task->model, err);
+	if (r < 0)
+		return r;
+	if (sb->timeout_ms == 0)
+		sb->timeout_ms = DEFAULT_TIMEOUT_MS;
+	return run_new_take(TAKE_PTR(sb), argv.v, ret, err);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/task.h"
+
+enum { INDENT = 2 };
+
+/* Text that came from an agent may be no valid UTF-8: json_stringn would refuse it. */
+static json_t *text(const char *s)
+{
+	return s ? json_utf8(str_from(s)) : json_null();
+}
+
+static json_t *sandbox_object(const cloche_run *run)
+{
+	cloche_usage u = cloche_run_usage(run);
+
+	return json_pack("{s:s, s:s, s:{s:I, s:I, s:I}, s:I}", "provider", cloche_run_provider(run),
+		"id", cloche_run_id(run), "usage", "cpu_ms", (json_int_t)u.cpu_ms,
+		"memory_peak_bytes", (json_int_t)u.memory_peak_bytes, "pids_peak",
+		(json_int_t)u.pids_peak, "duration_ms", (json_int_t)cloche_run_duration_ms(run));
+}
+
+int task_make_result(cloche_task *task, struct cloche_err *err)
+{
+	const struct agent_transcript *t = &task->transcript;
+	const cloche_run *run = atomic_load(&task->run);
+	_cleanup_json_ json_t *doc = NULL;
+	json_t *usage = NULL;
+	int r = agent_transcript_usage(t, &usage, err);
+
+	if (r < 0)
+		return r;
+	doc = json_pack(
+		"{s:s, s:s?, s:o, s:o, s:o, s:O, s:I, s:f, s:I, s:o, s:o, s:o, s:i, s:I, s:I, "
+		"s:o, s:s, s:o, s:{s:I, s:I}}",
+		"outcome", agent_outcome_name(task->outcome), "detail",
+		agent_detail_name(task->detail), "session_id", text(agent_transcript_session_id(t)),
+		"response_text", text(task->response), "error_summary", text(task->error_summary),
+		"events", t->events, "duration_ms", (json_int_t)cloche_task_duration_ms(task),
+		"total_cost_usd", t->total_cost_usd, "num_turns", (json_int_t)t->num_turns, "usage",
+		usage, "stdout", json_utf8(buf_str(&task->output[0])), "stderr",
+		json_utf8(buf_str(&task->output[1])), "exit_code", cloche_run_exit_code(run),
+		"web_search_count", (json_int_t)t->web_search_count, "web_fetch_count",
+		(json_int_t)t->web_fetch_count, "context_dir", text(session_dir(task->session)),
+		"execution_context_id", session_context_id(task->session), "sandbox",
+		sandbox_object(run), "network", "allowed",
+		(json_int_t)cloche_run_network_allowed(run), "blocked",
+		(json_int_t)cloche_run_network_blocked(run));
+	if (!doc || json_text_write(&task->result_json, doc, INDENT) < 0 ||
+		!buf_cstr(&task->result_json))
+		return err_nomem(err);
+	return 0;
+}
