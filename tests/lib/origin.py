@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scripted origin servers on loopback: they record what arrives byte for byte and answer as told."""
+import re
+import socket
+import ssl
+import threading
+
+
+class Reply:
+    """What to answer to one request."""
+
+    def __init__(self):
+        self.status, self.headers, self.body = 200, [], b"ok\n"
+        self.raw = None       # bytes to send instead of a composed answer
+        self.size = None      # so many bytes of body, made on the fly
+        self.echo = False     # the request's own bytes as body
+        self.close = False    # close the connection after it
+        self.drip = None      # (pieces, seconds between them) of the body
+        self.delay = 0.0
+
+    def compose(self, request):
+        if self.raw is not None:
+            return self.raw
+        body = request if self.echo else self.body
+        lines = ["HTTP/1.1 %d Scripted" % self.status]
+        lines += ["%s: %s" % h for h in self.headers]
+        names = [h[0].lower() for h in self.headers]
+        if "content-length" not in names and "transfer-encoding" not in names and \
+           self.status not in (204, 304):
+            lines.append("Content-Length: %d" % (len(body) if self.size is None else self.size))
+        if self.close:
+            lines.append("Connection: close")
+        head = "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n"
+        return head if self.size is not None or request.startswith(b"HEAD ") else head + body
+
+
+class Origin:
+    """One host name and port. tls: None, or (certificate, key[, maximum version])."""
+
+    def __init__(self, name, port, tls=None, replies=None, address="127.0.0.1"):
+        self.name, self.port = name, port
+        self.replies = replies or [Reply()]
+        self.requests, self.connections, self.sent = [], 0, 0
+        self.handshake_errors = []
+        self.lock = threading.Lock()
+        self.context = None
+        if tls:
+            self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            self.context.load_cert_chain(tls[0], tls[1])
+            if len(tls) > 2:
+                self.context.set_ciphers("ALL:@SECLEVEL=0")
+                self.context.minimum_version = ssl.TLSVersion.TLSv1
+                self.context.maximum_version = tls[2]
+        self.listener = socket.create_server((address, 0), backlog=256)
+        self.address = self.listener.getsockname()[:2]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def connect_to(self):
+        return "%s:%d:%s:%d" % ((self.name, self.port) + self.address)
+
+    def stop(self):
+        try:
+            self.listener.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        self.listener.close()
+
+    def _accept(self):
+        while True:
+            try:
+                conn, _ = self.listener.accept()
+            except OSError:
+                return
+            with self.lock:
+                self.connections += 1
+            threading.Thread(target=self._serve, args=(conn,), daemon=True).start()
+
+    def _serve(self, conn):
+        conn.settimeout(30)
+        conn.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            if self.context:
+                conn = self.context.wrap_socket(conn, server_side=True)
+        except (OSError, ssl.SSLError) as error:
+            with self.lock:
+                self.handshake_errors.append(str(error))
+            conn.close()
+            return
+        pending = b""
+        try:
+            while True:
+                request, pending = self._read_request(conn, pending)
+                if request is None:
+                    return
+                with self.lock:
+                    reply = self.replies[min(len(self.requests), len(self.replies) - 1)]
+                    self.requests.append(request)
+                if not self._answer(conn, reply, request):
+                    return
+        except (OSError, ssl.SSLError):
+            pass
+        finally:
+            try:
+                conn.close()
+            except OSError:
+                pass
+
+    def _read_request(self, conn, data):
+        """One request, as it came, and what was read beyond it. (None, ...) at the end. One that
+        breaks off is recorded too: it must be seen that something arrived."""
+        while b"\r\n\r\n" not in data:
+            more = self._receive(conn)
+            if not more:
+                if data:
+                    with self.lock:
+                        self.requests.append(data + b"<cut off>")
+                return None, b""
+            data += more
+        head, rest = data.split(b"\r\n\r\n", 1)
+        head += b"\r\n\r\n"
+        if re.search(rb"(?im)^expect: *100-continue", head):
+            conn.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+        length = re.search(rb"(?im)^content-length: *(\d+)", head)
+        chunked = re.search(rb"(?im)^transfer-encoding: *chunked", head)
+
+        def complete():
+            if chunked:
+                end = re.search(rb"(?:^|\r\n)0\r\n(?:[^\r\n]+\r\n)*\r\n", rest)
+                return end.end() if end else None
+            need = int(length.group(1)) if length else 0
+            return need if len(rest) >= need else None
+
+        while complete() is None:
+            more = self._receive(conn)
+            if not more:
+                with self.lock:
+                    self.requests.append(head + rest + b"<cut off>")
+                return None, b""
+            rest += more
+        end = complete()
+        return head + rest[:end], rest[end:]
+
+    @staticmethod
+    def _receive(conn):
+        try:
+            return conn.recv(1 << 16)
+        except (OSError, ssl.SSLError):
+            return b""
+
+    def _answer(self, conn, reply, request):
+        import time
+        if reply.delay:
+            time.sleep(reply.delay)
+        conn.sendall(reply.compose(request))
+        if reply.size is not None and not request.startswith(b"HEAD "):
+            block, left = bytes(range(256)) * 256, reply.size
+            while left:
+                piece = block[:min(left, len(block))]
+                conn.sendall(piece)
+                left -= len(piece)
+                with self.lock:
+                    self.sent += len(piece)
+        if reply.drip:
+            for piece in reply.drip[0]:
+                conn.sendall(piece)
+                time.sleep(reply.drip[1])
+        return not reply.close

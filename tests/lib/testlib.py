@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the integration tests, the scenarios and the benchmarks share: where the programs are, a clean
+environment, a private CA, TAP."""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = os.environ.get("CLOCHE_SOURCE") or os.path.dirname(os.path.dirname(os.path.dirname(
+    os.path.abspath(__file__))))
+BIN = os.path.join(ROOT, "build", "bin")
+CLOCHE = os.path.join(BIN, "cloche")
+PYTHON = "/usr/bin/python3"
+
+
+def clean_env(**more):
+    """Nothing of the caller's environment but what a login would give."""
+    env = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+           "HOME": os.environ.get("HOME", "/"), "LANG": "C.UTF-8"}
+    for name in ("XDG_RUNTIME_DIR", "TMPDIR"):
+        if name in os.environ:
+            env[name] = os.environ[name]
+    env.update(more)
+    return env
+
+
+class Skip(Exception):
+    """Raised by a test that cannot run here; the text says why."""
+
+
+class Failure(AssertionError):
+    pass
+
+
+def expect(cond, text="", *details):
+    if not cond:
+        raise Failure("\n".join([text] + [str(d) for d in details]))
+
+
+def tap_main(tests):
+    """Runs functions in order; their names and first doc lines are the tests' names."""
+    wanted = sys.argv[1:]
+    tests = [t for t in tests if not wanted or t.__name__ in wanted]
+    print("1..%d" % len(tests), flush=True)
+    failed = 0
+    for number, test in enumerate(tests, 1):
+        name = test.__name__ + (": " + test.__doc__.strip().split("\n")[0] if test.__doc__ else "")
+        name = name.replace("#", "")
+        start = time.monotonic()
+        try:
+            test()
+            print("ok %d - %s (%.2f s)" % (number, name, time.monotonic() - start), flush=True)
+        except Skip as why:
+            print("ok %d - %s # SKIP %s" % (number, name, why), flush=True)
+        except Exception as error:  # whatever it was, the next test shall run
+            failed += 1
+            kind = "" if isinstance(error, Failure) else type(error).__name__ + ": "
+            for line in (kind + str(error)).splitlines():
+                print("# " + line)
+            print("not ok %d - %s" % (number, name), flush=True)
+    return 1 if failed else 0
+
+
+def run_cloche(args, input=None, timeout=60, env=None, cwd=None, text=True):
+    """Runs build/bin/cloche; returns the finished process with its output."""
+    return subprocess.run([CLOCHE] + args, input=input, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, timeout=timeout, env=env or clean_env(), cwd=cwd,
+                          stdin=subprocess.DEVNULL if input is None else None, text=text,
+                          errors="replace" if text else None, check=False)
+
+
+def need(*programs):
+    for p in programs:
+        if not shutil.which(p, path=clean_env()["PATH"]):
+            raise Skip(p + " is not installed")
+
+
+class TemporaryDir:
+    """A directory of this test's own, removed at its end."""
+
+    def __enter__(self):
+        self.path = tempfile.mkdtemp(prefix="cloche-test-")
+        return self.path
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def openssl(*args, input=None):
+    p = subprocess.run(("openssl",) + args, input=input, stdout=subprocess.PIPE,
+                       stderr=subprocess.PIPE, env=clean_env(), check=False)
+    if p.returncode:
+        raise Failure("openssl %s: %s" % (" ".join(args), p.stderr.decode()))
+    return p.stdout
+
+
+class Authority:
+    """A private CA in a directory: ca.pem, and certificates made on demand."""
+
+    def __init__(self, folder, name="Test CA"):
+        self.folder = folder
+        self.cert = os.path.join(folder, "ca.pem")
+        self.key = os.path.join(folder, "ca.key")
+        openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                "-keyout", self.key, "-out", self.cert, "-days", "2", "-subj", "/CN=" + name,
+                "-addext", "basicConstraints=critical,CA:TRUE",
+                "-addext", "keyUsage=critical,keyCertSign,cRLSign")
+
+    def issue(self, label, names, expired=False, own=False):
+        """Returns (certificate file, key file); own: self-signed."""
+        base = os.path.join(self.folder, label)
+        cert, key, csr, ext = (base + s for s in (".pem", ".key", ".csr", ".ext"))
+        names = ",".join(("IP:" if n.replace(".", "").isdigit() else "DNS:") + n for n in names)
+        openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout",
+                key, "-out", csr, "-subj", "/CN=" + label)
+        with open(ext, "w") as f:
+            f.write("subjectAltName=%s\nextendedKeyUsage=serverAuth\n" % names)
+        args = ["x509", "-req", "-in", csr, "-out", cert, "-extfile", ext]
+        if own:
+            args += ["-signkey", key, "-days", "2"]
+        else:
+            args += ["-CA", self.cert, "-CAkey", self.key, "-set_serial",
+                     str(int.from_bytes(os.urandom(8), "big"))]
+            args += ["-days", "-1"] if expired else ["-days", "2"]
+        openssl(*args)
+        return cert, key
+
+
+def descendants(pid):
+    """Living processes below pid: {pid: name}. Zombies are left out: somebody else reaps them."""
+    children, names = {}, {}
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        try:
+            with open("/proc/%s/stat" % entry) as f:
+                stat = f.read()
+        except OSError:
+            continue
+        name = stat[stat.index("(") + 1:stat.rindex(")")]
+        state, parent = stat[stat.rindex(")") + 2:].split()[:2]
+        if state not in "ZX":
+            children.setdefault(int(parent), []).append(int(entry))
+            names[int(entry)] = name
+    found, todo = {}, [pid]
+    while todo:
+        for child in children.get(todo.pop(), []):
+            found[child] = names[child]
+            todo.append(child)
+    return found
+
+
+def status_kib(pid, field):
+    """A line of /proc/PID/status in KiB, or 0 where the process is gone."""
+    try:
+        with open("/proc/%d/status" % pid) as f:
+            for line in f:
+                if line.startswith(field + ":"):
+                    return int(line.split()[1])
+    except (OSError, ValueError):
+        pass
+    return 0
+
+
+def processes_with_marker(marker):
+    """Living processes whose environment or command line holds the marker (bytes)."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit() or int(entry) == os.getpid():
+            continue
+        try:
+            with open("/proc/%s/stat" % entry) as f:
+                stat = f.read()
+            if stat[stat.rindex(")") + 2] in "ZX":
+                continue
+            for part in ("environ", "cmdline"):
+                try:
+                    with open("/proc/%s/%s" % (entry, part), "rb") as f:
+                        if marker in f.read():
+                            found.append((int(entry), stat.split("(")[1].split(")")[0]))
+                            break
+                except PermissionError:
+                    pass
+        except OSError:
+            continue
+    return found
+
+
+def wait_until(cond, seconds=5.0, step=0.02):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if cond():
+            return True
+        time.sleep(step)
+    return bool(cond())
