@@ -114,7 +114,6 @@ int roomctl_send_exited(struct chan *c, const struct roomctl_exited *m)
 
 	wire_put_u32(&f.w, m->exec);
 	wire_put_u32(&f.w, m->status);
-	wire_put_u64(&f.w, m->duration_usec);
 	return frame_end(&f, NULL, 0);
 }
 
@@ -124,6 +123,5 @@ bool roomctl_get_exited(struct str payload, struct roomctl_exited *ret)
 
 	ret->exec = wire_get_u32(&r);
 	ret->status = wire_get_u32(&r);
-	ret->duration_usec = wire_get_u64(&r);
 	return wire_ok(&r) && ret->status <= MAX_STATUS;
 }

@@ -28,7 +28,7 @@ enum roomctl_frame {
 	ROOM_READY = 32,
 	ROOM_STARTED, /* u32 exec, u32 pid; 1 fd where a terminal was asked */
 	ROOM_FAILED,  /* struct roomctl_failed */
-	ROOM_EXITED,  /* u32 exec, u32 status as wait(2) has it, u64 duration in microseconds */
+	ROOM_EXITED,  /* u32 exec, u32 status as wait(2) has it */
 };
 
 /* What init was doing when it could not start a process. */
@@ -38,7 +38,8 @@ enum roomctl_stage {
 	ROOM_STAGE_CWD,
 	ROOM_STAGE_USER,   /* uid, gid */
 	ROOM_STAGE_LOOKUP, /* the command is not in PATH or does not exist */
-	ROOM_STAGE_EXEC,   /* it exists and cannot be executed */
+	ROOM_STAGE_EXEC, /* it exists and cannot be executed; with ENOENT its interpreter is missing
+			  */
 	ROOM_STAGE_END_
 };
 
@@ -61,7 +62,6 @@ struct roomctl_failed {
 
 struct roomctl_exited {
 	uint32_t exec, status;
-	uint64_t duration_usec;
 };
 
 /* --- encoding: one whole frame each; 0 or -errno. fds are borrowed --- */

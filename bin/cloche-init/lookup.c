@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: as execvp, but it tells "not found" from "found and cannot be executed" (a
+ * shell's 127 and 126), searches the PATH of the new process's environment, and never hands a file
+ * without an interpreter line to a shell. A missing file and a missing interpreter are both ENOENT
+ * to execve; whether the file itself is there tells them apart. */
+#include "init.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+static const char *find_path(char *const *env)
+{
+	for (; env && *env; env++)
+		if (strncmp(*env, "PATH=", 5) == 0)
+			return *env + 5;
+	return DEFAULT_PATH;
+}
+
+/* True where looking on makes sense; otherwise why is final. */
+static bool try_exec(
+	const char *path, char *const *argv, char *const *env, struct start_failure *why)
+{
+	execve(path, argv, env);
+	if (errno == ENOENT || errno == ENOTDIR) {
+		if (errno == ENOTDIR || access(path, F_OK) < 0)
+			return true;
+		*why = (struct start_failure){ROOM_STAGE_EXEC, ENOENT};
+		return false;
+	}
+	*why = (struct start_failure){ROOM_STAGE_EXEC, errno};
+	/* A directory on the way that cannot be entered, or a file that is no program, does not
+	 * hide a program of that name further on. */
+	return errno == EACCES;
+}
+
+void lookup_exec(char *const *argv, char *const *env, struct start_failure *why)
+{
+	const char *path = find_path(env), *name = argv[0];
+	size_t name_n = strlen(name);
+	char full[EXEC_MAX_PATH + 1];
+
+	*why = (struct start_failure){ROOM_STAGE_LOOKUP, ENOENT};
+	if (strchr(name, '/')) {
+		(void)try_exec(name, argv, env, why);
+		return;
+	}
+	for (;;) {
+		size_t n = strcspn(path, ":");
+
+		if (n + 1 + name_n < sizeof(full)) {
+			char *at = full;
+
+			/* An empty element is the working directory. */
+			if (n > 0) {
+				memcpy(at, path, n);
+				at += n;
+				*at++ = '/';
+			}
+			memcpy(at, name, name_n + 1);
+			if (!try_exec(full, argv, env, why))
+				return;
+		}
+		if (path[n] == '\0')
+			return;
+		path += n + 1;
+	}
+}
