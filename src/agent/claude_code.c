@@ -79,6 +79,8 @@ static int add_text(
 static int build_argv(const struct agent_request *rq, const char *program, struct agent_argv *ret,
 	struct cloche_err *err)
 {
+	/* "-" is taken as the first line of the prompt by clients of today, and as the place of
+	 * standard input by those for which the order was laid down. It does no harm. */
 	static const char *const fixed[] = {"-p", "-", "--dangerously-skip-permissions",
 		"--output-format", "stream-json", "--verbose"};
 	char turns[16];

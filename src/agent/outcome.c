@@ -49,6 +49,7 @@ static bool is_about_the_conversation(int status)
 	case 401:
 	case 402:
 	case 403:
+	case 404:
 	case 408:
 	case 429:
 		return false;
@@ -57,13 +58,19 @@ static bool is_about_the_conversation(int status)
 	}
 }
 
+/* The agent does not have the session that it was to continue. */
+static bool is_session_lost(const struct agent_transcript *t)
+{
+	return str_starts(str_from(t->errors), STR("No conversation found"));
+}
+
 /* Rows 4 to 9. */
 static enum agent_outcome with_result(const struct agent_ending *ending,
 	const struct agent_transcript *t, enum agent_detail *detail)
 {
 	if (is_error(t) && is_too_long(t))
 		return AGENT_PROMPT_TOO_LONG;
-	if (is_error(t) && is_about_the_conversation(api_status(t)))
+	if (is_error(t) && (is_about_the_conversation(api_status(t)) || is_session_lost(t)))
 		return AGENT_SESSION_CORRUPTED;
 	if (!is_error(t) && ending->exit_code == 0)
 		return AGENT_SUCCESS;

@@ -24,10 +24,11 @@
  * 13 exit != 0           | none                               | container_failed   -
  *
  * A result is an error when is_error is true or its subtype begins with "error": the CLI reports a
- * failed API request as subtype "success" with is_error true. The API status is api_error_status,
- * else the number after a leading "API Error: " of the result's text. 401, 402, 403, 408 and 429
- * are about the account or the moment, not about the conversation: starting afresh would lose the
- * session and mend nothing, so they are row 7. */
+ * failed API request as subtype "success" with is_error true, and exits with 1. The API status is
+ * api_error_status, else the number after a leading "API Error: " of the result's text. 401, 402,
+ * 403 (the account), 404 (the model), 408 and 429 (the moment) say nothing about the conversation:
+ * starting afresh would lose the session and mend nothing, so they are row 7. "No conversation
+ * found" stands in the result's list of errors where --resume named a session that is not there. */
 
 #include "agent/transcript.h"
 

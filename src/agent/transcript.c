@@ -40,6 +40,7 @@ void agent_transcript_done(struct agent_transcript *t)
 	free(t->model);
 	free(t->subtype);
 	free(t->result);
+	free(t->errors);
 	buf_done(&t->results_text);
 	for (size_t i = 0; i < t->said.n; i++)
 		free(t->said.v[i].text);
@@ -207,6 +208,23 @@ static int add_result_text(struct agent_transcript *t, const json_t *v)
 	return r == -E2BIG ? 0 : r; /* more than anybody reads: what fits is kept */
 }
 
+/* What a result without a text says instead: {"errors": ["No conversation found with …"]}. */
+static int add_errors(struct agent_transcript *t, const json_t *errors)
+{
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(SIZE_MAX / 2);
+	const json_t *line;
+	size_t i;
+	int r = 0;
+
+	json_array_foreach (errors, i, line)
+		if (r == 0 && json_is_string(line))
+			r = join(&text, json_str(line), "\n");
+	if (r < 0)
+		return r;
+	free(TAKE_PTR(t->errors));
+	return replace_unless_empty(&t->errors, buf_str(&text));
+}
+
 static int add_result(struct agent_transcript *t, const struct agent_event *e)
 {
 	const json_t *status = json_object_get(e->raw, "api_error_status");
@@ -225,6 +243,8 @@ static int add_result(struct agent_transcript *t, const struct agent_event *e)
 	r = replace(&t->subtype, e->subtype);
 	if (r == 0)
 		r = replace_unless_empty(&t->result_session_id, e->session_id);
+	if (r == 0)
+		r = add_errors(t, json_object_get(e->raw, "errors"));
 	return r < 0 ? r : add_result_text(t, json_object_get(e->raw, "result"));
 }
 
@@ -309,12 +329,15 @@ int agent_transcript_error_summary(
 	const struct agent_transcript *t, char **ret, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf out = BUF_INIT(SIZE_MAX / 2);
+	const char *reason;
 	char *summary = NULL;
-	int r = 0;
+	int r;
 
-	if (t->result)
-		r = buf_add_str(&out, strip(str_from(t->result)));
-	for (size_t i = 0; !t->result && r == 0 && i < t->said.n; i++)
+	/* What the result says is the reason; what was said before it only where it says nothing.
+	 */
+	reason = t->results > 0 && t->errors ? t->errors : t->result;
+	r = buf_add_str(&out, strip(str_from(reason)));
+	for (size_t i = 0; !reason && r == 0 && i < t->said.n; i++)
 		r = join(&out, strip(str_make(t->said.v[i].text, t->said.v[i].n)), "\n");
 	if (r == 0 && buf_len(&out) > 0) {
 		summary = str_dup(last_lines(buf_str(&out), SUMMARY_LINES));

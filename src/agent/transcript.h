@@ -46,6 +46,7 @@ struct agent_transcript {
 	int api_error_status; /* HTTP status of the failed API request; 0: none given */
 	char *subtype;        /* "success", "error_max_turns", …; NULL: none */
 	char *result;         /* text of the last result that had one; NULL: none */
+	char *errors;         /* the last one's list "errors", a line each; NULL: none */
 	unsigned results_with_text;
 	struct buf results_text; /* all of them, a blank line between */
 

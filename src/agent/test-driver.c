@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/driver.h"
+#include "base/buf.h"
+#include "base/fs.h"
+#include "base/str.h"
+#include "tap.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+static char dir[] = "/tmp/test-agent-driver-XXXXXX";
+
+static const struct agent_driver *get(const char *name)
+{
+	const struct agent_driver *d = NULL;
+
+	must(agent_driver_get(name, &d, NULL) == 0);
+	return d;
+}
+
+static void test_registry(void)
+{
+	const struct agent_driver *d = NULL;
+	struct cloche_err err = CLOCHE_ERR_INIT;
+
+	check_z(get(NULL)->name, "claude-code");
+	check_z(get("claude-subscription")->name, "claude-subscription");
+	check_int(agent_driver_get("gpt", &d, &err), -E_USAGE);
+	check(d == NULL);
+	check_z(err.message, "unknown driver \"gpt\"; there are: claude-code, claude-subscription");
+	for (size_t i = 0; agent_drivers()[i]; i++)
+		check(get(agent_drivers()[i]->name) == agent_drivers()[i]);
+}
+
+static void check_argv(const struct agent_request *rq, const char *want)
+{
+	_cleanup_(agent_argv_donep) struct agent_argv argv = {.v = NULL};
+	_cleanup_(buf_donep) struct buf joined = BUF_INIT(4096);
+
+	must(get(NULL)->build_argv(rq, "/opt/claude/claude", &argv, NULL) == 0);
+	check(argv.v[argv.n] == NULL);
+	for (size_t i = 0; i < argv.n; i++)
+		must(buf_printf(&joined, "%s|", argv.v[i]) == 0);
+	check_str(buf_str(&joined), want);
+}
+
+#define TAIL "-p|-|--dangerously-skip-permissions|--output-format|stream-json|--verbose|"
+
+static void test_argv(void)
+{
+	check_argv(
+		&(struct agent_request){.model = NULL}, "/opt/claude/claude|--model|sonnet|" TAIL);
+	check_argv(&(struct agent_request){.model = "opus", .resume = "id-1", .effort = "high"},
+		"/opt/claude/claude|--resume|id-1|--model|opus|--effort|high|" TAIL);
+	check_argv(
+		&(struct agent_request){
+			.max_turns = 7, .system_prompt = "-be X", .append_system_prompt = ""},
+		"/opt/claude/claude|--model|sonnet|" TAIL
+		"--max-turns|7|--system-prompt=-be X|--append-system-prompt=|");
+}
+
+static void test_argv_takes_no_options_for_values(void)
+{
+	static const struct agent_request rows[] = {
+		{.model = "--help"}, {.model = ""}, {.resume = "-c"}, {.effort = "-p"}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		_cleanup_(agent_argv_donep) struct agent_argv argv = {.v = NULL};
+		struct cloche_err err = CLOCHE_ERR_INIT;
+
+		check_int(get(NULL)->build_argv(&rows[i], "claude", &argv, &err), -E_USAGE);
+		check(err.message[0] != '\0');
+	}
+}
+
+static void test_environment(void)
+{
+	_cleanup_(agent_argv_donep) struct agent_argv env = {.v = NULL};
+	bool sandbox = false, tasks = false, config = false;
+
+	must(agent_driver_environ(get(NULL), "/home/agent", &env, NULL) == 0);
+	for (size_t i = 0; i < env.n; i++) {
+		sandbox |= strcmp(env.v[i], "IS_SANDBOX=1") == 0;
+		tasks |= strcmp(env.v[i], "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1") == 0;
+		config |= strcmp(env.v[i], "CLAUDE_CONFIG_DIR=/home/agent/.claude") == 0;
+	}
+	check(sandbox && tasks && config);
+}
+
+static void test_credentials(void)
+{
+	const struct agent_driver *key = get("claude-code"), *token = get("claude-subscription");
+
+	check_z(key->secret->env, "ANTHROPIC_API_KEY");
+	check_z(key->secret->hosts[0], "api.anthropic.com");
+	check_z(key->secret->headers[0], "x-api-key");
+	check_z(key->secret->headers[1], "authorization");
+	check(key->secret->headers[2] == NULL && key->secret->hosts[1] == NULL);
+	check_z(key->allow[0], "api.anthropic.com");
+	check(agent_driver_withholds(key, "CLAUDE_CODE_OAUTH_TOKEN"));
+	check(!agent_driver_withholds(key, "ANTHROPIC_API_KEY"));
+	check_z(token->secret->env, "CLAUDE_CODE_OAUTH_TOKEN");
+	check(agent_driver_withholds(token, "ANTHROPIC_API_KEY"));
+	check(agent_driver_withholds(token, "ANTHROPIC_BASE_URL"));
+	check(!agent_driver_withholds(token, "PATH"));
+}
+
+static void write_file(const char *path, const char *content, unsigned mode)
+{
+	_cleanup_(freep) char *full = fs_join(dir, path), *parent = strdup(full);
+
+	*strrchr(parent, '/') = '\0';
+	must(fs_mkdirs(parent, 0755, NULL) == 0);
+	must(fs_write_atomic(AT_FDCWD, full, str_from(content), mode, false, NULL) == 0);
+}
+
+static void make_link(const char *to, const char *path)
+{
+	_cleanup_(freep) char *full = fs_join(dir, path), *parent = strdup(full);
+
+	*strrchr(parent, '/') = '\0';
+	must(fs_mkdirs(parent, 0755, NULL) == 0);
+	must(symlink(to, full) == 0);
+}
+
+/* source is below dir */
+static void check_found(
+	const struct agent_search *s, const char *source, const char *destination, const char *path)
+{
+	_cleanup_(agent_program_donep) struct agent_program p = {.path = NULL};
+	_cleanup_(freep) char *want = fs_join(dir, source);
+	struct cloche_err err = CLOCHE_ERR_INIT;
+
+	if (get(NULL)->find(s, &p, &err) < 0) {
+		tap_fail("%s was not found: %s", source, err.message);
+		return;
+	}
+	check_z(p.mount.source, want);
+	check_z(p.mount.destination, destination);
+	check_z(p.path, path);
+}
+
+#define ELF "\177ELF"
+
+static void test_find_order(void)
+{
+	_cleanup_(freep) char *home = fs_join(dir, "home"), *bin = fs_join(dir, "bin"),
+			      *path = NULL;
+	_cleanup_(freep) char *cwd = fs_join(dir, "work/a/b");
+	struct agent_search s = {.home = home, .cwd = cwd};
+
+	must(fs_mkdirs(cwd, 0755, NULL) == 0);
+	must(asprintf(&path, "relative::/nonexistent:%s", bin) > 0);
+	write_file("work/node_modules/pkg/claude.bin", ELF, 0755);
+	make_link("../pkg/claude.bin", "work/node_modules/.bin/claude");
+	if (access("/usr/local/bin/claude", F_OK) < 0 && access("/usr/bin/claude", F_OK) < 0)
+		check_found(&s, "work/node_modules/pkg/claude.bin", "/opt/claude/claude",
+			"/opt/claude/claude");
+	write_file("home/.local/share/claude/versions/2", ELF "home", 0755);
+	make_link("../share/claude/versions/2", "home/.local/bin/claude");
+	check_found(&s, "home/.local/share/claude/versions/2", "/opt/claude/claude",
+		"/opt/claude/claude");
+	s.path = path;
+	write_file("bin/claude", "no program", 0755); /* passed over */
+	check_found(&s, "home/.local/share/claude/versions/2", "/opt/claude/claude",
+		"/opt/claude/claude");
+	write_file("bin/claude", ELF, 0644); /* not executable: passed over */
+	check_found(&s, "home/.local/share/claude/versions/2", "/opt/claude/claude",
+		"/opt/claude/claude");
+	write_file("bin/claude", ELF, 0755);
+	check_found(&s, "bin/claude", "/opt/claude/claude", "/opt/claude/claude");
+}
+
+static void test_find_package_without_its_install_script(void)
+{
+	_cleanup_(freep) char *binary = fs_join(dir, "npm/node_modules/.bin/claude");
+	struct agent_search s = {.binary = binary};
+	struct utsname un;
+	bool arm = uname(&un) == 0 && strcmp(un.machine, "aarch64") == 0;
+
+	write_file("npm/node_modules/@anthropic-ai/claude-code/package.json", "{}", 0644);
+	write_file("npm/node_modules/@anthropic-ai/claude-code/bin/claude.js", "#!/usr/bin/node\n",
+		0755);
+	make_link("../@anthropic-ai/claude-code/bin/claude.js", "npm/node_modules/.bin/claude");
+	check_found(&s, "npm/node_modules/@anthropic-ai/claude-code", "/opt/claude/package",
+		"/opt/claude/package/bin/claude.js");
+	if (arm) {
+		write_file(
+			"npm/node_modules/@anthropic-ai/claude-code-linux-arm64/claude", ELF, 0755);
+		check_found(&s, "npm/node_modules/@anthropic-ai/claude-code-linux-arm64/claude",
+			"/opt/claude/claude", "/opt/claude/claude");
+	} else {
+		write_file(
+			"npm/node_modules/@anthropic-ai/claude-code-linux-x64/claude", ELF, 0755);
+		check_found(&s, "npm/node_modules/@anthropic-ai/claude-code-linux-x64/claude",
+			"/opt/claude/claude", "/opt/claude/claude");
+	}
+}
+
+/* A package.json above a script that is no installed package must not get the whole place mounted.
+ */
+static void test_find_script_alone(void)
+{
+	_cleanup_(freep) char *binary = fs_join(dir, "project/bin/agent.sh");
+	struct agent_search s = {.binary = binary};
+
+	write_file("project/package.json", "{}", 0644);
+	write_file("project/bin/agent.sh", "#!/bin/sh\n", 0755);
+	check_found(&s, "project/bin/agent.sh", "/opt/claude/claude", "/opt/claude/claude");
+}
+
+static void test_not_found(void)
+{
+	_cleanup_(freep) char *nothing = fs_join(dir, "nothing");
+	struct agent_search s = {.binary = nothing};
+	struct agent_program p = {.path = NULL};
+	struct cloche_err err = CLOCHE_ERR_INIT;
+
+	check_int(get(NULL)->find(&s, &p, &err), -E_NOT_FOUND);
+	check(p.path == NULL);
+	s.binary = dir; /* a directory */
+	check_int(get(NULL)->find(&s, &p, &err), -E_NOT_FOUND);
+	if (access("/usr/local/bin/claude", F_OK) < 0 && access("/usr/bin/claude", F_OK) < 0) {
+		s = (struct agent_search){.home = nothing, .path = nothing};
+		check_int(get(NULL)->find(&s, &p, &err), -E_NOT_FOUND);
+		check(strstr(err.hint, "npm install") != NULL);
+	}
+}
+
+int main(void)
+{
+	must(mkdtemp(dir));
+	run_test(test_registry);
+	run_test(test_argv);
+	run_test(test_argv_takes_no_options_for_values);
+	run_test(test_environment);
+	run_test(test_credentials);
+	run_test(test_find_order);
+	run_test(test_find_package_without_its_install_script);
+	run_test(test_find_script_alone);
+	run_test(test_not_found);
+	must(fs_remove_tree(AT_FDCWD, dir) == 0);
+	return tap_done();
+}
