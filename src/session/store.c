@@ -50,7 +50,9 @@ static int save(struct session *s, struct cloche_err *err)
 	r = document_write(s->doc, &text, err);
 	if (r == 0)
 		r = fs_write_atomic(s->fd, SESSION_FILE, buf_str(&text), 0600, true, err);
-	return r < 0 ? err_wrap(err, "session %s", s->dir) : 0;
+	if (r < 0)
+		err_wrap(err, "session %s", s->dir);
+	return r;
 }
 
 /* Keeps what cannot be read out of the way, under a name that says when. */
@@ -218,7 +220,7 @@ int session_open(
 		return err_nomem(err);
 	s->fd = fs_open_private_dir(dir, err);
 	if (s->fd < 0)
-		return err_wrap(err, "session");
+		return s->fd; /* freeing closes nothing then */
 	s->writable = true;
 	r = lock(s, err);
 	if (r == 0) {
