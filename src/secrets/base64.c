@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "secrets/base64.h"
+
+#include <errno.h>
+
+static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+static int value_of(char c)
+{
+	if (c >= 'A' && c <= 'Z')
+		return c - 'A';
+	if (c >= 'a' && c <= 'z')
+		return c - 'a' + 26;
+	if (c >= '0' && c <= '9')
+		return c - '0' + 52;
+	if (c == '+' || c == '-')
+		return 62;
+	if (c == '/' || c == '_')
+		return 63;
+	return -1;
+}
+
+static bool has_any(struct str s, char a, char b)
+{
+	return str_chr(s, a) < s.n || str_chr(s, b) < s.n;
+}
+
+int base64_decode(struct buf *out, struct str s)
+{
+	uint32_t bits = 0;
+	unsigned n_bits = 0;
+	size_t padding = 0, n = 0;
+	char *p;
+	int r;
+
+	while (padding < 2 && s.n > padding && s.p[s.n - 1 - padding] == '=')
+		padding++;
+	if (padding && s.n % 4 != 0)
+		return -EINVAL;
+	s.n -= padding;
+	if (s.n % 4 == 1 || (padding && (s.n + padding) % 4 != 0))
+		return -EINVAL;
+	if (has_any(s, '+', '/') && has_any(s, '-', '_'))
+		return -EINVAL;
+	r = buf_reserve(out, s.n / 4 * 3 + 3, &p);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < s.n; i++) {
+		int value = value_of(s.p[i]);
+
+		if (value < 0)
+			return -EINVAL;
+		bits = bits << 6 | (uint32_t)value;
+		n_bits += 6;
+		if (n_bits >= 8) {
+			n_bits -= 8;
+			p[n++] = (char)(bits >> n_bits & 0xff);
+		}
+	}
+	if (bits & ((1U << n_bits) - 1))
+		return -EINVAL;
+	buf_commit(out, n);
+	return 0;
+}
+
+int base64_encode(struct buf *out, struct str s)
+{
+	size_t n = 0;
+	char *p;
+	int r = buf_reserve(out, (s.n + 2) / 3 * 4, &p);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < s.n; i += 3) {
+		size_t left = s.n - i;
+		uint32_t b = (uint32_t)(unsigned char)s.p[i] << 16;
+
+		if (left > 1)
+			b |= (uint32_t)(unsigned char)s.p[i + 1] << 8;
+		if (left > 2)
+			b |= (unsigned char)s.p[i + 2];
+		p[n++] = alphabet[b >> 18];
+		p[n++] = alphabet[b >> 12 & 63];
+		p[n++] = left > 1 ? alphabet[b >> 6 & 63] : '=';
+		p[n++] = left > 2 ? alphabet[b & 63] : '=';
+	}
+	buf_commit(out, n);
+	return 0;
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: a short array. What makes the rest simple is held here: no surrogate
+ * contains, is contained in, or equals another surrogate or any real value of the set. So a
+ * surrogate that is found means one secret, and replacing one never makes or breaks another. */
+#include "secrets/secret_set.h"
+
+#include "policy/glob.h"
+#include "secrets/spec.h"
+#include "secrets/surrogate.h"
+#include <errno.h>
+
+/* Drawing fails only where the values leave hardly any room, such as eight digits many times over.
+ */
+#define DRAW_TRIES 100
+
+struct secret_set {
+	struct masked_secret *v[SECRET_SET_MAX];
+	size_t n;
+};
+
+static struct masked_secret *member_free(struct masked_secret *m)
+{
+	if (m) {
+		secret_spec_done(&m->spec);
+		secret_free(m->value);
+		free((void *)(uintptr_t)m->surrogate.p);
+		free(m);
+	}
+	return NULL;
+}
+DEFINE_CLEANUP(struct masked_secret, member_free)
+
+struct secret_set *secret_set_new(void)
+{
+	return calloc(1, sizeof(struct secret_set));
+}
+
+struct secret_set *secret_set_free(struct secret_set *set)
+{
+	if (!set)
+		return NULL;
+	for (size_t i = 0; i < set->n; i++)
+		member_free(set->v[i]);
+	free(set);
+	return NULL;
+}
+
+size_t secret_set_count(const struct secret_set *set)
+{
+	return set->n;
+}
+
+const struct masked_secret *secret_set_get(const struct secret_set *set, size_t i)
+{
+	return set->v[i];
+}
+
+const struct masked_secret *secret_set_find(const struct secret_set *set, struct str name)
+{
+	for (size_t i = 0; i < set->n; i++)
+		if (str_eq(str_from(set->v[i]->spec.name), name))
+			return set->v[i];
+	return NULL;
+}
+
+bool masked_secret_covers(const struct masked_secret *m, const struct host *host)
+{
+	for (size_t i = 0; i < m->spec.n_scopes; i++)
+		if (host_pattern_matches(str_from(m->spec.scopes[i]), host))
+			return true;
+	return false;
+}
+
+static bool overlaps(struct str a, struct str b)
+{
+	return str_find(a, b) < a.n || str_find(b, a) < b.n;
+}
+
+/* Whether a surrogate for value would collide with anything. */
+static bool surrogate_collides(const struct secret_set *set, struct str value, struct str surrogate)
+{
+	if (overlaps(surrogate, value))
+		return true;
+	for (size_t i = 0; i < set->n; i++)
+		if (overlaps(surrogate, set->v[i]->surrogate) ||
+			overlaps(surrogate, secret_reveal(set->v[i]->value)))
+			return true;
+	return false;
+}
+
+static bool value_collides(const struct secret_set *set, struct str value)
+{
+	for (size_t i = 0; i < set->n; i++)
+		if (overlaps(value, set->v[i]->surrogate))
+			return true;
+	return false;
+}
+
+static int copy_strings(char **from, size_t n, char ***ret, size_t *ret_n)
+{
+	*ret = calloc(n, sizeof(char *));
+	if (!*ret)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		(*ret)[i] = str_dup(str_from(from[i]));
+		if (!(*ret)[i])
+			return -ENOMEM;
+		*ret_n = i + 1;
+	}
+	return 0;
+}
+
+static int copy_spec(const struct secret_spec *from, struct secret_spec *to)
+{
+	to->name = str_dup(str_from(from->name));
+	to->from = str_dup(str_from(from->from ? from->from : from->name));
+	to->allow_foreign_credentials = from->allow_foreign_credentials;
+	if (!to->name || !to->from ||
+		copy_strings(from->scopes, from->n_scopes, &to->scopes, &to->n_scopes) < 0 ||
+		copy_strings(from->headers, from->n_headers, &to->headers, &to->n_headers) < 0)
+		return -ENOMEM;
+	return 0;
+}
+
+static int check_spec(
+	const struct secret_set *set, const struct secret_spec *spec, struct cloche_err *err)
+{
+	char text[HOST_MAX + 1];
+	size_t n;
+
+	if (!spec->name || !spec_name_is_valid(str_from(spec->name)))
+		return err_set(err, E_CONFIG, "a secret's name is not that of a variable");
+	if (set->n >= SECRET_SET_MAX)
+		return err_set(err, E_CONFIG, "more than %d secrets", SECRET_SET_MAX);
+	if (secret_set_find(set, str_from(spec->name)))
+		return err_set(err, E_CONFIG, "secret %s is there twice", spec->name);
+	if (spec->n_scopes == 0 || spec->n_scopes > SECRET_PATTERNS_MAX || spec->n_headers == 0 ||
+		spec->n_headers > SECRET_PATTERNS_MAX)
+		return err_set(err, E_CONFIG, "secret %s needs 1 to %d hosts and headers",
+			spec->name, SECRET_PATTERNS_MAX);
+	for (size_t i = 0; i < spec->n_scopes; i++)
+		if (host_pattern_parse(str_from(spec->scopes[i]), text, &n) < 0 ||
+			!str_eq(str_make(text, n), str_from(spec->scopes[i])))
+			return err_set(err, E_CONFIG, "secret %s: scope %zu is not a host pattern",
+				spec->name, i + 1);
+	for (size_t i = 0; i < spec->n_headers; i++)
+		if (!spec_header_is_valid(str_from(spec->headers[i])))
+			return err_set(err, E_CONFIG, "secret %s: header %zu cannot hold a secret",
+				spec->name, i + 1);
+	return 0;
+}
+
+/* Whether a surrogate that came from elsewhere can stand in for value. */
+static bool surrogate_fits(const struct secret_set *set, struct str value, struct str surrogate)
+{
+	if (surrogate.n != value.n || surrogate_collides(set, value, surrogate))
+		return false;
+	for (size_t i = 0; i < surrogate.n; i++)
+		if (surrogate.p[i] <= 0x20 || surrogate.p[i] >= 0x7f)
+			return false;
+	return true;
+}
+
+static int draw_surrogate(const struct secret_set *set, struct str value, char *ret)
+{
+	for (int i = 0; i < DRAW_TRIES; i++) {
+		surrogate_make(value, ret);
+		if (!surrogate_collides(set, value, str_make(ret, value.n)))
+			return 0;
+	}
+	return -EEXIST;
+}
+
+static int set_surrogate(const struct secret_set *set, struct masked_secret *m, struct str value,
+	struct str given, struct cloche_err *err)
+{
+	_cleanup_(freep) char *text = malloc(value.n + 1);
+
+	if (!text)
+		return err_nomem(err);
+	text[value.n] = '\0';
+	if (given.p) {
+		if (!surrogate_fits(set, value, given))
+			return err_set(err, E_CONFIG, "secret %s: the surrogate does not fit",
+				m->spec.name);
+		memcpy(text, given.p, given.n);
+	} else if (draw_surrogate(set, value, text) < 0) {
+		return err_set(err, E_CONFIG,
+			"secret %s: no surrogate is distinct from all other secrets", m->spec.name);
+	}
+	m->surrogate = str_make(TAKE_PTR(text), value.n);
+	return 0;
+}
+
+int secret_set_add(struct secret_set *set, const struct secret_spec *spec, struct str value,
+	struct str surrogate, struct cloche_err *err)
+{
+	_cleanup_(member_freep) struct masked_secret *m = NULL;
+	int r = check_spec(set, spec, err);
+
+	if (r == 0)
+		r = surrogate_check_value(spec->name, value, err);
+	if (r < 0)
+		return r;
+	if (value_collides(set, value))
+		return err_set(err, E_CONFIG,
+			"secret %s: the value holds another secret's surrogate", spec->name);
+	m = calloc(1, sizeof(*m));
+	if (!m || copy_spec(spec, &m->spec) < 0)
+		return err_nomem(err);
+	m->value = secret_new(value.p, value.n);
+	if (!m->value)
+		return err_nomem(err);
+	r = set_surrogate(set, m, value, surrogate, err);
+	if (r < 0)
+		return r;
+	set->v[set->n++] = TAKE_PTR(m);
+	return 0;
+}

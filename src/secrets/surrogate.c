@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: programs look at secrets before they send them: at the prefix, the length,
+ * the alphabet, the dots of a JWT. A surrogate keeps exactly that and nothing else of the value.
+ * Each byte that is not kept is drawn anew and uniformly, so the surrogate says nothing about the
+ * value beyond its shape. */
+#include "secrets/surrogate.h"
+
+#include "base/macro.h"
+#include "base/rand.h"
+#include <stdint.h>
+
+/* Fewer drawn bytes than this could be guessed or met by chance; then the shape is not kept. */
+#define DRAWN_MIN 8
+
+static const char *const prefixes[] = {"github_pat_", "ghp_", "gho_", "ghs_", "ghr_", "ghu_",
+	"glpat-", "sk-ant-", "sk-", "xoxb-", "xoxp-", "AKIA", "ASIA"};
+
+/* The specials that are reproduced: they need no quoting in a shell, a URL path or a header. */
+static const char specials[] = "-_+/~";
+
+struct alphabet {
+	char alnum[64], all[72];
+	uint32_t n_alnum, n_all;
+};
+
+static bool is_upper(char c)
+{
+	return c >= 'A' && c <= 'Z';
+}
+
+static bool is_lower(char c)
+{
+	return c >= 'a' && c <= 'z';
+}
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static void add_range(struct alphabet *a, char from, char to)
+{
+	for (char c = from; c <= to; c++)
+		a->alnum[a->n_alnum++] = c;
+}
+
+static void alphabet_of(struct str s, struct alphabet *ret)
+{
+	bool upper = false, lower = false, digit = false, beyond_hex = false;
+
+	*ret = (struct alphabet){0};
+	for (size_t i = 0; i < s.n; i++) {
+		upper |= is_upper(s.p[i]);
+		lower |= is_lower(s.p[i]);
+		digit |= is_digit(s.p[i]);
+		beyond_hex |= (s.p[i] > 'f' && s.p[i] <= 'z') || (s.p[i] > 'F' && s.p[i] <= 'Z');
+	}
+	if (!upper && !lower && !digit)
+		lower = digit = beyond_hex = true;
+	if (upper)
+		add_range(ret, 'A', beyond_hex ? 'Z' : 'F');
+	if (lower)
+		add_range(ret, 'a', beyond_hex ? 'z' : 'f');
+	if (digit)
+		add_range(ret, '0', '9');
+	memcpy(ret->all, ret->alnum, ret->n_alnum);
+	ret->n_all = ret->n_alnum;
+	for (const char *c = specials; *c; c++)
+		if (str_chr(s, *c) < s.n)
+			ret->all[ret->n_all++] = *c;
+}
+
+static size_t known_prefix(struct str value)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
+		if (str_starts(value, str_from(prefixes[i])))
+			return strlen(prefixes[i]);
+	return 0;
+}
+
+/* Length without trailing '='. */
+static size_t unpadded(struct str s)
+{
+	while (s.n > 0 && s.p[s.n - 1] == '=')
+		s.n--;
+	return s.n;
+}
+
+static size_t count_drawn(struct str body)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < body.n; i++)
+		n += body.p[i] != '.';
+	return n;
+}
+
+static void draw(struct str body, const struct alphabet *a, bool keep_dots, char *ret)
+{
+	size_t first = 0, last = body.n;
+
+	while (keep_dots && first < body.n && body.p[first] == '.')
+		first++;
+	while (keep_dots && last > first && body.p[last - 1] == '.')
+		last--;
+	for (size_t i = 0; i < body.n; i++) {
+		if (keep_dots && body.p[i] == '.')
+			ret[i] = '.';
+		else if (i == first || i + 1 == last)
+			ret[i] = a->alnum[rand_below(a->n_alnum)];
+		else
+			ret[i] = a->all[rand_below(a->n_all)];
+	}
+}
+
+void surrogate_make(struct str value, char *ret)
+{
+	size_t prefix = known_prefix(value), end = unpadded(value);
+	struct alphabet alphabet;
+	struct str body;
+	bool keep_dots;
+
+	if (end < prefix || count_drawn(str_make(value.p + prefix, end - prefix)) < DRAWN_MIN)
+		prefix = 0;
+	if (count_drawn(str_make(value.p + prefix, end - prefix)) < DRAWN_MIN)
+		end = value.n;
+	body = str_make(value.p + prefix, end - prefix);
+	keep_dots = count_drawn(body) >= DRAWN_MIN;
+	alphabet_of(body, &alphabet);
+	memcpy(ret, value.p, value.n);
+	do
+		draw(body, &alphabet, keep_dots, ret + prefix);
+	while (memcmp(ret, value.p, value.n) == 0);
+}
+
+int surrogate_check_value(const char *name, struct str value, struct cloche_err *err)
+{
+	if (value.n < SURROGATE_MIN)
+		return err_set(err, E_CONFIG,
+			"secret %s: the value has %zu bytes; fewer than %d cannot be masked safely",
+			name, value.n, SURROGATE_MIN);
+	if (value.n > SURROGATE_MAX)
+		return err_set(err, E_CONFIG, "secret %s: the value is longer than %d bytes", name,
+			SURROGATE_MAX);
+	for (size_t i = 0; i < value.n; i++) {
+		unsigned char c = (unsigned char)value.p[i];
+
+		if (c >= 0x20 && c != 0x7f)
+			continue;
+		(void)err_set(err, E_CONFIG,
+			"secret %s: the value holds a %s, which cannot go into a header", name,
+			c == '\n' || c == '\r' ? "line break" : "control byte");
+		err_hint(err, "only one-line values can be masked");
+		return -E_CONFIG;
+	}
+	if (value.p[0] == ' ' || value.p[value.n - 1] == ' ')
+		return err_set(
+			err, E_CONFIG, "secret %s: the value begins or ends with a space", name);
+	return 0;
+}
