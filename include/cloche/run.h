@@ -51,7 +51,8 @@ CLOCHE_API int cloche_run_execute(cloche_run *run, cloche_err *err);
  * at once. Returns true where something was running. */
 CLOCHE_API bool cloche_run_stop(cloche_run *run);
 
-/* Sends a signal to the command's process group. Returns true where something was running. */
+/* Sends a signal to the command's process group; may be called from a signal handler. Returns true
+ * where something was running. */
 CLOCHE_API bool cloche_run_signal(cloche_run *run, int signal_number);
 
 typedef struct cloche_usage {

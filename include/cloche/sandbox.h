@@ -60,8 +60,8 @@ CLOCHE_API int cloche_sandbox_set_allowlist(
 	cloche_sandbox *sb, const cloche_allowlist *list, cloche_err *err);
 
 /* Credentials that the inside uses without having them. Copied into locked memory; surrogates take
- * their place in the inside's environment. */
-CLOCHE_API int cloche_sandbox_set_secrets(
+ * their place in the inside's environment. One of a name that is there already replaces it. */
+CLOCHE_API int cloche_sandbox_add_secrets(
 	cloche_sandbox *sb, const cloche_secrets *secrets, cloche_err *err);
 
 /* Trusts the PEM certificates of a file for upstream TLS, besides the host's. */
@@ -86,6 +86,11 @@ CLOCHE_API void cloche_sandbox_set_cpus(cloche_sandbox *sb, uint64_t millicpus);
 CLOCHE_API void cloche_sandbox_set_pids(cloche_sandbox *sb, uint64_t count);
 CLOCHE_API void cloche_sandbox_set_timeout(cloche_sandbox *sb, uint64_t milliseconds);
 CLOCHE_API void cloche_sandbox_set_output_limit(cloche_sandbox *sb, uint64_t bytes);
+
+/* The same from text as people write it: name is "memory", "cpus", "pids", "timeout" or
+ * "output-limit"; value "512m", "0.5", "100", "30s", "10m". */
+CLOCHE_API int cloche_sandbox_set_limit(
+	cloche_sandbox *sb, const char *name, const char *value, cloche_err *err);
 
 /* True: a limit that cannot be enforced here is announced as a warning instead of refused. */
 CLOCHE_API void cloche_sandbox_set_limits_best_effort(cloche_sandbox *sb, bool best_effort);

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { MAX_PEM = 4 << 20, MAX_NAME = 63 };
+enum { MAX_PEM = 4 << 20, MAX_NAME = 63, MAX_PIDS = 4194304 /* of the kernel */ };
 
 #define WORKSPACE "/workspace"
 static const char default_path[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -224,14 +224,26 @@ int cloche_sandbox_set_allowlist(cloche_sandbox *sb, const cloche_allowlist *lis
 	return 0;
 }
 
-int cloche_sandbox_set_secrets(cloche_sandbox *sb, const cloche_secrets *secrets, cloche_err *err)
+int cloche_sandbox_add_secrets(cloche_sandbox *sb, const cloche_secrets *secrets, cloche_err *err)
 {
-	cloche_secrets *copy = secrets_copy(secrets);
+	_cleanup_(cloche_secrets_freep) cloche_secrets *merged = secrets_copy(secrets);
+	size_t n = sb->secrets ? secret_set_count(sb->secrets->set) : 0;
 
-	if (secrets && !copy)
+	if (!merged)
 		return err_nomem(err);
+	for (size_t i = 0; i < n; i++) {
+		const struct masked_secret *m = secret_set_get(sb->secrets->set, i);
+		int r;
+
+		if (secret_set_find(merged->set, str_from(m->spec.name)))
+			continue;
+		r = secret_set_add(
+			merged->set, &m->spec, secret_reveal(m->value), m->surrogate, err);
+		if (r < 0)
+			return r;
+	}
 	cloche_secrets_free(sb->secrets);
-	sb->secrets = copy;
+	sb->secrets = TAKE_PTR(merged);
 	return 0;
 }
 
@@ -343,6 +355,40 @@ void cloche_sandbox_set_timeout(cloche_sandbox *sb, uint64_t milliseconds)
 void cloche_sandbox_set_output_limit(cloche_sandbox *sb, uint64_t bytes)
 {
 	sb->output_limit = bytes;
+}
+
+int cloche_sandbox_set_limit(
+	cloche_sandbox *sb, const char *name, const char *value, cloche_err *err)
+{
+	struct str s = str_from(value);
+	uint64_t v = 0;
+
+	if (strcmp(name, "memory") == 0) {
+		if (parse_size(s, &sb->memory) < 0)
+			return err_set(err, E_USAGE, "memory \"%s\": use a size such as 512m or 2g",
+				value);
+	} else if (strcmp(name, "output-limit") == 0) {
+		if (parse_size(s, &sb->output_limit) < 0)
+			return err_set(err, E_USAGE,
+				"output limit \"%s\": use a size such as 64k or 10m", value);
+	} else if (strcmp(name, "cpus") == 0) {
+		if (parse_cpus(s, &sb->millicpus) < 0)
+			return err_set(err, E_USAGE,
+				"cpus \"%s\": use a number such as 0.5 or 2, at least 0.01", value);
+	} else if (strcmp(name, "pids") == 0) {
+		if (parse_u64(s, MAX_PIDS, &v) < 0 || v == 0)
+			return err_set(err, E_USAGE, "pids \"%s\": use a number from 1 to %d",
+				value, MAX_PIDS);
+		sb->pids = v;
+	} else if (strcmp(name, "timeout") == 0) {
+		if (parse_duration(s, &v) < 0)
+			return err_set(err, E_USAGE,
+				"timeout \"%s\": use a time such as 500ms, 30s or 5m", value);
+		sb->timeout_ms = MAX(v / 1000, (uint64_t)1);
+	} else {
+		return err_set(err, E_USAGE, "unknown limit \"%s\"", name);
+	}
+	return 0;
 }
 
 void cloche_sandbox_set_limits_best_effort(cloche_sandbox *sb, bool best_effort)

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli.h"
+#include "interrupt.h"
+
+#include <cloche/task.h>
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PROMPT_MAX = 64 << 20 };
+
+struct agent_options {
+	struct sandbox_options sandbox; /* first: the shared table sets it */
+	const char *driver, *model, *resume, *context, *context_id, *binary, *effort,
+		*system_prompt;
+	unsigned max_turns;
+	bool events;
+};
+
+#define TEXT(fn, member)                                                                           \
+	static int fn(void *ctx, const char *value, cloche_err *err)                               \
+	{                                                                                          \
+		((struct agent_options *)ctx)->member = value;                                     \
+		return 0;                                                                          \
+	}
+TEXT(set_driver, driver)
+TEXT(set_model, model)
+TEXT(set_resume, resume)
+TEXT(set_context, context)
+TEXT(set_context_id, context_id)
+TEXT(set_binary, binary)
+TEXT(set_effort, effort)
+TEXT(set_system_prompt, system_prompt)
+
+static int set_max_turns(void *ctx, const char *value, cloche_err *err)
+{
+	char *end;
+	unsigned long n = strtoul(value, &end, 10);
+
+	if (value[0] < '0' || value[0] > '9' || *end || n == 0 || n > 1000000) {
+		err->code = CLOCHE_E_USAGE;
+		snprintf(err->message, sizeof(err->message),
+			"--max-turns \"%s\": use a number from 1 on", value);
+		return -CLOCHE_E_USAGE;
+	}
+	((struct agent_options *)ctx)->max_turns = (unsigned)n;
+	return 0;
+}
+
+static int set_events(void *ctx, const char *value, cloche_err *err)
+{
+	((struct agent_options *)ctx)->events = true;
+	return 0;
+}
+
+static const struct option agent_options[] = {
+	{"driver", 0, "NAME", "claude-code (default; API key) or claude-subscription", set_driver},
+	{"model", 0, "MODEL", "the agent's model", set_model},
+	{"resume", 0, "ID|last", "continue a session; last: the latest of the context", set_resume},
+	{"context", 0, "DIR",
+		"the execution context: sessions, events, network log\n"
+		"(default: a new one under the state directory)",
+		set_context},
+	{"context-id", 0, "ID", "name of a new context", set_context_id},
+	{"agent-binary", 0, "PATH", "the agent's program (default: found on this machine)",
+		set_binary},
+	{"effort", 0, "LEVEL", "how hard the agent shall think", set_effort},
+	{"max-turns", 0, "N", "end after N turns", set_max_turns},
+	{"system-prompt", 0, "TEXT", "replace the agent's system prompt", set_system_prompt},
+	{"events", 0, NULL, "stream the agent's events as JSON Lines on standard output",
+		set_events},
+};
+
+static int fail(cloche_err *err, const char *what, const char *detail)
+{
+	memset(err, 0, sizeof(*err));
+	err->code = CLOCHE_E_USAGE;
+	snprintf(err->message, sizeof(err->message), "agent: %s%s", what, detail);
+	return -CLOCHE_E_USAGE;
+}
+
+/* The prompt from the operands (joined by a space) or standard input. Owned by the caller. */
+static int read_prompt(int argc, char **argv, char **ret, size_t *ret_n, cloche_err *err)
+{
+	bool from_stdin =
+		argc == 0 ? !isatty(STDIN_FILENO) : argc == 1 && strcmp(argv[0], "-") == 0;
+	size_t n = 0, cap = 65536;
+	char *text = malloc(cap);
+
+	if (argc == 0 && !from_stdin) {
+		free(text);
+		return fail(
+			err, "no prompt: give it as an argument, or - and on standard input", "");
+	}
+	for (int i = 0; text && !from_stdin && i < argc; i++) {
+		size_t more = strlen(argv[i]);
+
+		if (n + more + 2 > cap)
+			text = realloc(text, cap = n + more + 65536);
+		if (!text)
+			break;
+		if (i > 0)
+			text[n++] = ' ';
+		memcpy(text + n, argv[i], more);
+		n += more;
+	}
+	while (text && from_stdin) {
+		ssize_t r;
+
+		if (n == cap)
+			text = cap < PROMPT_MAX ? realloc(text, cap *= 2) : NULL;
+		if (!text)
+			break;
+		r = read(STDIN_FILENO, text + n, cap - n);
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r <= 0)
+			break;
+		n += (size_t)r;
+	}
+	if (!text)
+		return fail(err, "the prompt is too large", "");
+	*ret = text;
+	*ret_n = n;
+	return 0;
+}
+
+/* A new context below the state directory. */
+static int default_context(char *ret, size_t size, cloche_err *err)
+{
+	const char *state = getenv("CLOCHE_STATE_DIR"), *xdg = getenv("XDG_STATE_HOME");
+	const char *home = getenv("HOME");
+	char stamp[32];
+	time_t now = time(NULL);
+	struct tm tm;
+	int n;
+
+	strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", gmtime_r(&now, &tm));
+	if (state && *state)
+		n = snprintf(ret, size, "%s/contexts/%s-%d", state, stamp, (int)getpid());
+	else if (xdg && *xdg == '/')
+		n = snprintf(ret, size, "%s/cloche/contexts/%s-%d", xdg, stamp, (int)getpid());
+	else if (home && *home)
+		n = snprintf(ret, size, "%s/.local/state/cloche/contexts/%s-%d", home, stamp,
+			(int)getpid());
+	else
+		return fail(err, "HOME is not set: name a directory with --context", "");
+	return n > 0 && (size_t)n < size ? 0
+					 : fail(err, "the state directory's path is too long", "");
+}
+
+static void on_interrupt(void *user, int signal_number, unsigned count)
+{
+	cloche_task_stop(user);
+}
+
+static void on_event(const char *type, const char *json, void *user)
+{
+	if (!put(STDOUT_FILENO, json, strlen(json)) || !put(STDOUT_FILENO, "\n", 1))
+		cloche_task_stop(user);
+}
+
+static void on_progress(const char *text, void *user)
+{
+	(void)put(STDERR_FILENO, text, strlen(text));
+	(void)put(STDERR_FILENO, "\n", 1);
+}
+
+static void on_warning(const char *text, void *user)
+{
+	say("warning: %s", text);
+}
+
+static int configure(const struct agent_options *o, cloche_task *task, cloche_err *err)
+{
+	int r = 0;
+
+	if (o->model)
+		r = cloche_task_set_model(task, o->model, err);
+	if (r == 0 && o->effort)
+		r = cloche_task_set_effort(task, o->effort, err);
+	if (r == 0 && o->system_prompt)
+		r = cloche_task_set_system_prompt(task, o->system_prompt, err);
+	if (r == 0 && o->binary)
+		r = cloche_task_set_agent_binary(task, o->binary, err);
+	if (r == 0 && o->resume)
+		r = cloche_task_set_resume(task, o->resume, err);
+	cloche_task_set_max_turns(task, o->max_turns);
+	if (o->events)
+		cloche_task_on_event(task, on_event, task);
+	if (!o->sandbox.json || o->sandbox.verbose)
+		cloche_task_on_progress(task, on_progress, NULL);
+	cloche_task_on_warning(task, on_warning, NULL);
+	interrupt_catch(on_interrupt, task);
+	signal(SIGPIPE, SIG_IGN);
+	return r;
+}
+
+static void summarise(const cloche_task *task)
+{
+	const cloche_run *run = cloche_task_run(task);
+	const char *detail = cloche_task_detail(task), *session = cloche_task_session_id(task);
+
+	say("outcome %s%s%s, %llu turns, $%.4f, %.1f s; network: %llu allowed, %llu blocked",
+		cloche_outcome_name(cloche_task_outcome(task)), detail ? ": " : "",
+		detail ? detail : "", (unsigned long long)cloche_task_turns(task),
+		cloche_task_cost_usd(task), (double)cloche_task_duration_ms(task) / 1000,
+		(unsigned long long)cloche_run_network_allowed(run),
+		(unsigned long long)cloche_run_network_blocked(run));
+	say("context %s%s%s", cloche_task_context_dir(task), session ? ", session " : "",
+		session ? session : "");
+	if (cloche_run_start_failure(run)[0])
+		say("%s", cloche_run_start_failure(run));
+	if (cloche_task_error_summary(task))
+		say("%s", cloche_task_error_summary(task));
+}
+
+static void print_result(const struct agent_options *o, const cloche_task *task)
+{
+	const char *json = cloche_task_result_json(task), *text = cloche_task_response(task);
+
+	if (o->sandbox.json && json)
+		text = json;
+	else if (o->events)
+		return;
+	if (text) {
+		(void)put(STDOUT_FILENO, text, strlen(text));
+		if (!*text || text[strlen(text) - 1] != '\n')
+			(void)put(STDOUT_FILENO, "\n", 1);
+	}
+}
+
+static int run_agent(struct agent_options *o, const char *prompt, size_t prompt_n)
+{
+	char dir[PATH_MAX];
+	cloche_err err = CLOCHE_ERR_INIT;
+	cloche_task *task = NULL;
+	int r = 0;
+
+	if (!o->context)
+		r = default_context(dir, sizeof(dir), &err);
+	if (r == 0)
+		r = cloche_task_new(o->sandbox.sb, o->driver, o->context ? o->context : dir,
+			o->context_id, &task, &err);
+	if (r == 0)
+		r = configure(o, task, &err);
+	if (r == 0)
+		r = cloche_task_execute(task, prompt, prompt_n, &err);
+	if (r < 0) {
+		cloche_task_free(task);
+		return complain(&err);
+	}
+	print_result(o, task);
+	summarise(task);
+	sandbox_options_check_workspace(&o->sandbox);
+	r = cloche_outcome_exit_status(cloche_task_outcome(task));
+	cloche_task_free(task);
+	return r;
+}
+
+static int main_agent(int argc, char **argv)
+{
+	struct agent_options o = {0};
+	struct operands operands = {0};
+	cloche_err err = CLOCHE_ERR_INIT;
+	char *prompt = NULL;
+	size_t prompt_n = 0;
+	int r = sandbox_options_init(&o.sandbox, &err);
+
+	if (r == 0)
+		r = options_read(&command_agent, &o, argc, argv, &operands, &err);
+	if (r == 0 && o.sandbox.tty)
+		r = fail(&err, "an agent has no terminal: leave out --tty", "");
+	if (r == 0 && !operands.help)
+		r = sandbox_options_finish(&o.sandbox, &err);
+	if (r == 0 && !operands.help)
+		r = read_prompt(operands.n, operands.v, &prompt, &prompt_n, &err);
+	if (r < 0)
+		r = complain(&err);
+	else if (!operands.help)
+		r = run_agent(&o, prompt, prompt_n);
+	free(prompt);
+	sandbox_options_done(&o.sandbox);
+	return r;
+}
+
+static const struct option_table agent_option_table = {.options = agent_options,
+	.n = sizeof(agent_options) / sizeof(agent_options[0]),
+	.title = "Options of the agent"};
+
+const struct command command_agent = {
+	.name = "agent",
+	.summary = "run a coding agent with a prompt, headless, in a sandbox",
+	.synopsis = "[OPTIONS] [PROMPT | -]",
+	.text = "Runs an agent (Claude Code) on PROMPT, or on standard input, with the current\n"
+		"directory as its workspace. It reaches its own API and what you allow; its key\n"
+		"stays outside. Progress goes to standard error, the answer to standard output.\n"
+		"\n"
+		"  export ANTHROPIC_API_KEY=...\n"
+		"  cloche agent 'make the failing test pass'\n"
+		"  cloche agent --context ./ctx --resume last 'now document it'\n"
+		"\n"
+		"The exit status is 0 only for success; 124 after a timeout (default 5m), 3 when "
+		"the\n"
+		"prompt was too long, 4 when the session is corrupted, 1 for other failures of "
+		"the\n"
+		"agent, 125 when cloche itself failed.",
+	.tables = {&agent_option_table, &sandbox_option_table},
+	.run = main_agent,
+};

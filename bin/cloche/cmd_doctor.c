@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli.h"
+#include "json_out.h"
+
+#include <cloche/doctor.h>
+#include <stdio.h>
+#include <unistd.h>
+
+struct doctor {
+	bool json, colour;
+	json_t *checks;
+};
+
+static int set_json(void *ctx, const char *value, cloche_err *err)
+{
+	((struct doctor *)ctx)->json = true;
+	return 0;
+}
+
+static const struct option options[] = {
+	{"json", 0, NULL, "print one JSON document", set_json},
+};
+static const struct option_table option_table = {
+	.options = options, .n = sizeof(options) / sizeof(options[0]), .title = "Options"};
+
+static const char *const words[] = {
+	[CLOCHE_CHECK_OK] = "ok",
+	[CLOCHE_CHECK_DEGRADED] = "degraded",
+	[CLOCHE_CHECK_MISSING] = "missing",
+};
+static const char *const colours[] = {
+	[CLOCHE_CHECK_OK] = "\033[32m",
+	[CLOCHE_CHECK_DEGRADED] = "\033[33m",
+	[CLOCHE_CHECK_MISSING] = "\033[31m",
+};
+
+static void show(const cloche_check *check, void *user)
+{
+	struct doctor *d = user;
+
+	if (d->json) {
+		json_array_append_new(
+			d->checks, json_pack("{s:s, s:s, s:s, s:s}", "name", check->name, "state",
+					   words[check->state], "detail", check->detail, "advice",
+					   check->advice));
+		return;
+	}
+	printf("%s%-9s%s %-24s %s\n", d->colour ? colours[check->state] : "", words[check->state],
+		d->colour ? "\033[0m" : "", check->name, check->detail);
+	if (check->advice[0])
+		printf("%*s%s\n", 35, "", check->advice);
+}
+
+static int main_doctor(int argc, char **argv)
+{
+	struct doctor d = {.colour = isatty(STDOUT_FILENO), .checks = json_array()};
+	struct operands operands = {0};
+	cloche_err err = CLOCHE_ERR_INIT;
+	int r = options_read(&command_doctor, &d, argc, argv, &operands, &err);
+
+	if (r == 0 && !operands.help)
+		r = cloche_doctor(show, &d, &err);
+	if (r < 0)
+		r = complain(&err);
+	else if (!operands.help && d.json)
+		json_print(json_pack("{s:b, s:O}", "ok", r == 0, "checks", d.checks));
+	else if (!operands.help)
+		printf("%s\n", r == 0 ? "a sandbox can be made here"
+				      : "no sandbox can be made here: see what is missing above");
+	json_decref(d.checks);
+	return r;
+}
+
+const struct command command_doctor = {
+	.name = "doctor",
+	.summary = "say what works on this machine, what does not, and what to do",
+	.synopsis = "[--json]",
+	.text = "Tries every feature that a sandbox needs and names the exact blocker of what "
+		"does\n"
+		"not work. The exit status is 0 where a sandbox can be made, else 1.",
+	.tables = {&option_table},
+	.run = main_doctor,
+};

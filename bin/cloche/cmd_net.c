@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `cloche net check` and `cloche net log`. */
+#include "cli.h"
+#include "json_out.h"
+
+#include <cloche/network_log.h>
+#include <stdio.h>
+#include <string.h>
+
+struct net_options {
+	cloche_allowlist *list;
+	bool any_list, blocked, json;
+};
+
+static int add_file(void *ctx, const char *value, cloche_err *err)
+{
+	((struct net_options *)ctx)->any_list = true;
+	return cloche_allowlist_add_file(((struct net_options *)ctx)->list, value, err);
+}
+
+static int add_host(void *ctx, const char *value, cloche_err *err)
+{
+	((struct net_options *)ctx)->any_list = true;
+	return cloche_allowlist_add_host(((struct net_options *)ctx)->list, value, err);
+}
+
+static int set_blocked(void *ctx, const char *value, cloche_err *err)
+{
+	((struct net_options *)ctx)->blocked = true;
+	return 0;
+}
+
+static int set_json(void *ctx, const char *value, cloche_err *err)
+{
+	((struct net_options *)ctx)->json = true;
+	return 0;
+}
+
+static const struct option options[] = {
+	{"allowlist", 0, "FILE", "check: the allowlist to ask (repeatable)", add_file},
+	{"allow", 0, "HOST", "check: as for cloche run (repeatable)", add_host},
+	{"blocked", 0, NULL, "log: only what was refused", set_blocked},
+	{"json", 0, NULL, "print JSON (check: one document; log: one line an entry)", set_json},
+};
+static const struct option_table option_table = {
+	.options = options, .n = sizeof(options) / sizeof(options[0]), .title = "Options"};
+
+static int check(const struct net_options *o, const char *method, const char *url, cloche_err *err)
+{
+	cloche_verdict v;
+	int r = cloche_allowlist_check(o->list, method, url, &v, err);
+
+	if (r < 0)
+		return complain(err);
+	if (o->json) {
+		json_print(json_pack("{s:b, s:s, s:s, s:s, s:s}", "allowed", (int)v.allowed,
+			"reason", v.reason, "rule", v.rule, "explanation", v.explanation,
+			"suggestion", v.suggestion));
+		return v.allowed ? 0 : 1;
+	}
+	printf("%s: %s\n", v.allowed ? "ALLOWED" : "BLOCKED", v.explanation);
+	if (v.rule[0])
+		printf("%s: %s\n", v.allowed ? "rule" : "nearest rule", v.rule);
+	if (v.suggestion[0])
+		printf("to allow it:\n%s", v.suggestion);
+	return v.allowed ? 0 : 1;
+}
+
+static int show_log(const struct net_options *o, const char *path, cloche_err *err)
+{
+	cloche_network_log *log = NULL;
+	cloche_network_entry e;
+	cloche_network_summary s;
+	int r = cloche_network_log_open(path, &log, err);
+
+	if (r < 0)
+		return complain(err);
+	while ((r = cloche_network_log_next(log, &e, err)) > 0)
+		if (e.blocked || !o->blocked)
+			printf("%s\n", o->json ? e.json : e.line);
+	s = cloche_network_log_summary(log);
+	cloche_network_log_close(log);
+	if (r < 0)
+		return complain(err);
+	if (!o->json)
+		say("%llu allowed, %llu blocked, %llu errors, %llu names looked up; "
+		    "%llu bytes in, %llu out",
+			(unsigned long long)s.allowed, (unsigned long long)s.blocked,
+			(unsigned long long)s.errors, (unsigned long long)s.dns,
+			(unsigned long long)s.bytes_in, (unsigned long long)s.bytes_out);
+	return 0;
+}
+
+static int usage(cloche_err *err, const char *text)
+{
+	err->code = CLOCHE_E_USAGE;
+	snprintf(err->message, sizeof(err->message), "%s", text);
+	return complain(err);
+}
+
+/* The default allowlist of a project, where none was named. */
+static int add_default(struct net_options *o, cloche_err *err)
+{
+	static const char *const places[] = {
+		".cloche/network-allowlist.yaml", ".airut/network-allowlist.yaml"};
+
+	for (size_t i = 0; !o->any_list && i < 2; i++) {
+		cloche_err missing = CLOCHE_ERR_INIT;
+
+		if (cloche_allowlist_add_file(o->list, places[i], &missing) == 0)
+			o->any_list = true;
+		else if (missing.code != CLOCHE_E_SYSTEM) {
+			*err = missing;
+			return -missing.code;
+		}
+	}
+	return 0;
+}
+
+static int dispatch(struct net_options *o, const struct operands *operands, cloche_err *err)
+{
+	if (operands->n == 3 && strcmp(operands->v[0], "check") == 0) {
+		if (add_default(o, err) < 0)
+			return complain(err);
+		if (!o->any_list)
+			return usage(err, "net check: which allowlist? use --allowlist FILE");
+		return check(o, operands->v[1], operands->v[2], err);
+	}
+	if (operands->n == 2 && strcmp(operands->v[0], "log") == 0)
+		return show_log(o, operands->v[1], err);
+	return usage(err, "net: use \"net check METHOD URL\" or \"net log FILE\"");
+}
+
+static int main_net(int argc, char **argv)
+{
+	struct net_options o = {.list = cloche_allowlist_new()};
+	struct operands operands = {0};
+	cloche_err err = CLOCHE_ERR_INIT;
+	int r;
+
+	if (!o.list)
+		return usage(&err, "out of memory");
+	r = options_read(&command_net, &o, argc, argv, &operands, &err);
+	if (r < 0)
+		r = complain(&err);
+	else if (!operands.help)
+		r = dispatch(&o, &operands, &err);
+	cloche_allowlist_free(o.list);
+	return r;
+}
+
+const struct command command_net = {
+	.name = "net",
+	.summary = "ask what an allowlist decides; read a network log",
+	.synopsis = "check [--allowlist FILE] METHOD URL\n       cloche net log FILE [--blocked]",
+	.text = "check says what the gateway would decide about a request, which rule decides, "
+		"and\n"
+		"what would allow it; the exit status is 0 for allowed, 1 for blocked.\n"
+		"log shows a network log of either form, safe for a terminal.\n"
+		"\n"
+		"  cloche net check --allowlist allow.yaml GET https://api.github.com/repos/x/y\n"
+		"  cloche net log --blocked network-sandbox.log",
+	.tables = {&option_table},
+	.run = main_net,
+};

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "json_out.h"
+#include "cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+bool json_print(json_t *value)
+{
+	char *text = value ? json_dumps(value, JSON_INDENT(2) | JSON_REAL_PRECISION(15)) : NULL;
+	bool ok = text && put(STDOUT_FILENO, text, strlen(text)) && put(STDOUT_FILENO, "\n", 1);
+
+	free(text);
+	json_decref(value);
+	return ok;
+}
+
+/* Length of the valid UTF-8 sequence at p; jansson decides what is valid. */
+static size_t sequence(const char *p, size_t n)
+{
+	for (size_t len = 1; len <= 4 && len <= n; len++) {
+		json_t *one = json_stringn(p, len);
+
+		if (one) {
+			json_decref(one);
+			return len;
+		}
+	}
+	return 0;
+}
+
+json_t *json_bytes(const void *p, size_t n)
+{
+	const char *at = p;
+	json_t *whole = json_stringn(n ? at : "", n);
+	char *clean, *to;
+	size_t i = 0;
+
+	if (whole)
+		return whole;
+	clean = malloc(n * 3);
+	if (!clean)
+		return NULL;
+	to = clean;
+	while (i < n) {
+		size_t len = (unsigned char)at[i] < 0x80 ? 1 : sequence(at + i, n - i);
+
+		memcpy(to, len ? at + i : "\xef\xbf\xbd", len ? len : 3);
+		to += len ? len : 3;
+		i += len ? len : 1;
+	}
+	whole = json_stringn(clean, (size_t)(to - clean));
+	free(clean);
+	return whole;
+}
+
+json_t *json_usage(const cloche_run *run)
+{
+	cloche_usage u = cloche_run_usage(run);
+
+	return json_pack("{s:I, s:I, s:I}", "cpu_ms", (json_int_t)u.cpu_ms, "memory_peak_bytes",
+		(json_int_t)u.memory_peak_bytes, "pids_peak", (json_int_t)u.pids_peak);
+}
+
+int print_run_json(const cloche_run *run)
+{
+	size_t out_n, err_n;
+	const void *out = cloche_run_stdout(run, &out_n), *err = cloche_run_stderr(run, &err_n);
+	json_t *doc = json_pack("{s:s, s:s, s:i, s:o, s:b, s:b, s:I, s:o, s:o, s:b, s:b, s:o, "
+				"s:{s:I, s:I}}",
+		"id", cloche_run_id(run), "provider", cloche_run_provider(run), "exit_code",
+		cloche_run_exit_code(run), "signal",
+		cloche_run_exit_signal(run) ? json_integer(cloche_run_exit_signal(run))
+					    : json_null(),
+		"timed_out", (int)cloche_run_timed_out(run), "oom_killed",
+		(int)cloche_run_oom_killed(run), "duration_ms",
+		(json_int_t)cloche_run_duration_ms(run), "stdout", json_bytes(out, out_n), "stderr",
+		json_bytes(err, err_n), "stdout_truncated", (int)cloche_run_stdout_truncated(run),
+		"stderr_truncated", (int)cloche_run_stderr_truncated(run), "usage", json_usage(run),
+		"network", "allowed", (json_int_t)cloche_run_network_allowed(run), "blocked",
+		(json_int_t)cloche_run_network_blocked(run));
+
+	return json_print(doc) ? 0 : -1;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* JSON documents on standard output, with jansson. Output bytes that are no UTF-8 become U+FFFD. */
+
+#include <cloche/run.h>
+#include <jansson.h>
+
+/* Prints and frees the value; false where standard output failed. */
+bool json_print(json_t *value);
+/* A string of bytes. */
+json_t *json_bytes(const void *p, size_t n);
+json_t *json_usage(const cloche_run *run);
+
+/* The result document of `cloche run --json`. 0, or -1 where standard output failed. */
+int print_run_json(const cloche_run *run);

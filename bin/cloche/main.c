@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli.h"
+#include "config.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct command *const commands[] = {
+	&command_run, &command_agent, &command_net, &command_doctor};
+enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
+
+static const struct command *find(const char *name)
+{
+	for (size_t i = 0; i < COMMANDS; i++)
+		if (strcmp(commands[i]->name, name) == 0)
+			return commands[i];
+	return NULL;
+}
+
+static void help(void)
+{
+	printf("Usage: cloche COMMAND [OPTIONS] ...\n\n"
+	       "Runs coding agents and other untrusted commands so that they reach only the "
+	       "files,\n"
+	       "hosts and credentials they were granted.\n\n"
+	       "Commands:\n");
+	for (size_t i = 0; i < COMMANDS; i++)
+		printf("  %-10s %s\n", commands[i]->name, commands[i]->summary);
+	printf("  %-10s %s\n  %-10s %s\n\n", "version", "print the version", "help",
+		"this text, or the help of a command");
+	printf("Start here:\n"
+	       "  cloche doctor               does it work on this machine?\n"
+	       "  cloche run -- ls -la        a command with this directory and nothing else\n"
+	       "  cloche help run             what can be granted, and how\n");
+}
+
+static int unknown(const char *name)
+{
+	say("unknown command \"%s\"", name);
+	say("\"cloche help\" lists the commands; to run a program: cloche run -- %s", name);
+	return EXIT_CLOCHE;
+}
+
+/* A closed standard descriptor must not become one of ours. */
+static int open_stdio(void)
+{
+	for (;;) {
+		int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+		if (fd < 0)
+			return -1;
+		if (fd > 2) {
+			close(fd);
+			return 0;
+		}
+		if (fcntl(fd, F_SETFD, 0) < 0)
+			return -1;
+	}
+}
+
+int main(int argc, char **argv)
+{
+	const struct command *command;
+	const char *name = argc > 1 ? argv[1] : "";
+
+	if (open_stdio() < 0)
+		return EXIT_CLOCHE;
+	if (strcmp(name, "version") == 0 || strcmp(name, "--version") == 0) {
+		printf("cloche %s\n", CLOCHE_VERSION);
+		return 0;
+	}
+	if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
+		if (argc < 3) {
+			help();
+			return 0;
+		}
+		command = find(argv[2]);
+		if (!command)
+			return unknown(argv[2]);
+		options_help(command);
+		return 0;
+	}
+	if (!*name) {
+		help();
+		return EXIT_CLOCHE;
+	}
+	command = find(name);
+	return command ? command->run(argc - 1, argv + 1) : unknown(name);
+}

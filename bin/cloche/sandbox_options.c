@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The options that make a sandbox, shared by every command that makes one. Those that the
+ * configuration file can set too are applied after it. */
+#include "cli.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int usage(cloche_err *err, const char *fmt, const char *value)
+{
+	memset(err, 0, sizeof(*err));
+	err->code = CLOCHE_E_USAGE;
+	snprintf(err->message, sizeof(err->message), "%s \"%s\"", fmt, value);
+	return -CLOCHE_E_USAGE;
+}
+
+static int set_provider(void *ctx, const char *value, cloche_err *err)
+{
+	return cloche_sandbox_set_provider(((struct sandbox_options *)ctx)->sb, value, err);
+}
+
+static int set_unsandboxed(void *ctx, const char *value, cloche_err *err)
+{
+	((struct sandbox_options *)ctx)->allow_unsandboxed = true;
+	return 0;
+}
+
+static int set_root(void *ctx, const char *value, cloche_err *err)
+{
+	return cloche_sandbox_set_root(((struct sandbox_options *)ctx)->sb, value, err);
+}
+
+/* SRC[:DST[:ro]] */
+static int add_mount(void *ctx, const char *value, cloche_err *err)
+{
+	struct sandbox_options *o = ctx;
+	char *copy = strdup(value), *destination, *mode = NULL;
+	bool ro = false;
+	int r;
+
+	if (!copy)
+		return usage(err, "out of memory for", value);
+	destination = strchr(copy, ':');
+	if (destination) {
+		*destination++ = '\0';
+		mode = strchr(destination, ':');
+	}
+	if (mode)
+		*mode++ = '\0';
+	/* SRC:ro without a destination is a natural slip with one meaning. */
+	if (destination && !mode &&
+		(strcmp(destination, "ro") == 0 || strcmp(destination, "rw") == 0)) {
+		mode = destination;
+		destination = NULL;
+	}
+	if (mode && strcmp(mode, "ro") == 0)
+		ro = true;
+	else if (mode && strcmp(mode, "rw") != 0) {
+		r = usage(err, "--mount: use SRC[:DST[:ro]], not", value);
+		free(copy);
+		return r;
+	}
+	r = cloche_sandbox_add_mount(o->sb, copy, destination, ro, err);
+	free(copy);
+	return r;
+}
+
+static int set_workdir(void *ctx, const char *value, cloche_err *err)
+{
+	return cloche_sandbox_set_workdir(((struct sandbox_options *)ctx)->sb, value, err);
+}
+
+static int set_workspace(void *ctx, const char *value, cloche_err *err)
+{
+	((struct sandbox_options *)ctx)->workspace = value;
+	return 0;
+}
+
+static int set_no_workspace(void *ctx, const char *value, cloche_err *err)
+{
+	((struct sandbox_options *)ctx)->no_workspace = true;
+	return 0;
+}
+
+static int add_allow(void *ctx, const char *value, cloche_err *err)
+{
+	return cloche_allowlist_add_host(((struct sandbox_options *)ctx)->allow, value, err);
+}
+
+static int add_allowlist(void *ctx, const char *value, cloche_err *err)
+{
+	struct sandbox_options *o = ctx;
+
+	o->allowlist_file = value;
+	return cloche_allowlist_add_file(o->allow, value, err);
+}
+
+static int add_secret(void *ctx, const char *value, cloche_err *err)
+{
+	return cloche_secrets_add_from_env(((struct sandbox_options *)ctx)->secrets, value, err);
+}
+
+static int add_secret_file(void *ctx, const char *value, cloche_err *err)
+{
+	return cloche_secrets_add_from_file(((struct sandbox_options *)ctx)->secrets, value, err);
+}
+
+static int set_net(void *ctx, const char *value, cloche_err *err)
+{
+	struct sandbox_options *o = ctx;
+
+	if (strcmp(value, "none") == 0)
+		return cloche_sandbox_set_net(o->sb, CLOCHE_NET_NONE, err);
+	if (strcmp(value, "gateway") == 0)
+		return cloche_sandbox_set_net(o->sb, CLOCHE_NET_GATEWAY, err);
+	return usage(err, "--net is none or gateway, not", value);
+}
+
+static int add_upstream_ca(void *ctx, const char *value, cloche_err *err)
+{
+	return cloche_sandbox_add_upstream_ca(((struct sandbox_options *)ctx)->sb, value, err);
+}
+
+static int add_connect_to(void *ctx, const char *value, cloche_err *err)
+{
+	return cloche_sandbox_add_connect_to(((struct sandbox_options *)ctx)->sb, value, err);
+}
+
+static int set_env(void *ctx, const char *value, cloche_err *err)
+{
+	const char *equals = strchr(value, '=');
+	char *name;
+	int r;
+
+	if (!equals)
+		return usage(err, "--env is NAME=VALUE (or --pass-env NAME), not", value);
+	name = strndup(value, (size_t)(equals - value));
+	if (!name)
+		return usage(err, "out of memory for", value);
+	r = cloche_sandbox_set_env(((struct sandbox_options *)ctx)->sb, name, equals + 1, err);
+	free(name);
+	return r;
+}
+
+static int pass_env(void *ctx, const char *value, cloche_err *err)
+{
+	const char *here = getenv(value);
+
+	if (!here)
+		return 0;
+	return cloche_sandbox_set_env(((struct sandbox_options *)ctx)->sb, value, here, err);
+}
+
+#define LIMIT(fn, name)                                                                            \
+	static int fn(void *ctx, const char *value, cloche_err *err)                               \
+	{                                                                                          \
+		return cloche_sandbox_set_limit(                                                   \
+			((struct sandbox_options *)ctx)->sb, name, value, err);                    \
+	}
+LIMIT(set_memory, "memory")
+LIMIT(set_cpus, "cpus")
+LIMIT(set_pids, "pids")
+LIMIT(set_timeout, "timeout")
+LIMIT(set_output_limit, "output-limit")
+
+static int set_limits(void *ctx, const char *value, cloche_err *err)
+{
+	bool best_effort = strcmp(value, "best-effort") == 0;
+
+	if (!best_effort && strcmp(value, "strict") != 0)
+		return usage(err, "--limits is strict or best-effort, not", value);
+	cloche_sandbox_set_limits_best_effort(((struct sandbox_options *)ctx)->sb, best_effort);
+	return 0;
+}
+
+static int set_network_log(void *ctx, const char *value, cloche_err *err)
+{
+	return cloche_sandbox_set_network_log(((struct sandbox_options *)ctx)->sb, value, err);
+}
+
+static int set_network_log_live(void *ctx, const char *value, cloche_err *err)
+{
+	((struct sandbox_options *)ctx)->network_log_live = true;
+	return 0;
+}
+
+static int set_tty(void *ctx, const char *value, cloche_err *err)
+{
+	((struct sandbox_options *)ctx)->tty = true;
+	return 0;
+}
+
+static int set_interactive(void *ctx, const char *value, cloche_err *err)
+{
+	((struct sandbox_options *)ctx)->interactive = true;
+	return 0;
+}
+
+static int set_config(void *ctx, const char *value, cloche_err *err)
+{
+	((struct sandbox_options *)ctx)->config = value;
+	return 0;
+}
+
+static int set_name(void *ctx, const char *value, cloche_err *err)
+{
+	return cloche_sandbox_set_name(((struct sandbox_options *)ctx)->sb, value, err);
+}
+
+static int set_json(void *ctx, const char *value, cloche_err *err)
+{
+	((struct sandbox_options *)ctx)->json = true;
+	return 0;
+}
+
+static int set_verbose(void *ctx, const char *value, cloche_err *err)
+{
+	((struct sandbox_options *)ctx)->verbose = true;
+	return 0;
+}
+
+static int set_debug(void *ctx, const char *value, cloche_err *err)
+{
+	((struct sandbox_options *)ctx)->debug = true;
+	return 0;
+}
+
+/* Remembers an option that the configuration file must not win over. */
+static int later(void *ctx, const struct option *o, const char *value, cloche_err *err)
+{
+	struct sandbox_options *s = ctx;
+
+	if (s->late_n == sizeof(s->late) / sizeof(s->late[0]))
+		return usage(err, "too many options at", value);
+	s->late[s->late_n] = o;
+	s->late_values[s->late_n++] = value;
+	return 0;
+}
+
+static const struct option late_options[] = {
+	{"env", 0, NULL, NULL, set_env},
+	{"pass-env", 0, NULL, NULL, pass_env},
+	{"secret", 0, NULL, NULL, add_secret},
+	{"secret-file", 0, NULL, NULL, add_secret_file},
+	{"net", 0, NULL, NULL, set_net},
+	{"memory", 0, NULL, NULL, set_memory},
+	{"cpus", 0, NULL, NULL, set_cpus},
+	{"pids", 0, NULL, NULL, set_pids},
+	{"timeout", 0, NULL, NULL, set_timeout},
+};
+
+#define LATER(fn, index)                                                                           \
+	static int fn(void *ctx, const char *value, cloche_err *err)                               \
+	{                                                                                          \
+		return later(ctx, &late_options[index], value, err);                               \
+	}
+LATER(late_env, 0)
+LATER(late_pass_env, 1)
+LATER(late_secret, 2)
+LATER(late_secret_file, 3)
+LATER(late_net, 4)
+LATER(late_memory, 5)
+LATER(late_cpus, 6)
+LATER(late_pids, 7)
+LATER(late_timeout, 8)
+
+static const struct option options[] = {
+	{"workspace", 0, "DIR", "mount DIR read-write at /workspace (default: this directory)",
+		set_workspace},
+	{"no-workspace", 0, NULL, "mount no workspace", set_no_workspace},
+	{"mount", 'm', "SRC[:DST[:ro]]", "mount a file or directory; DST defaults to SRC",
+		add_mount},
+	{"workdir", 'w', "DIR", "working directory inside (default /workspace, else /)",
+		set_workdir},
+	{"root", 0, "host|DIR", "root filesystem: the host's system, read-only (default), or DIR",
+		set_root},
+	{"env", 'e', "NAME=VALUE", "set a variable inside; nothing else of yours gets in",
+		late_env},
+	{"pass-env", 0, "NAME", "pass a variable of yours", late_pass_env},
+	{"allow", 0, "HOST", "allow HOST, HOST:PORT or https://HOST/PATH through the gateway",
+		add_allow},
+	{"allowlist", 0, "FILE", "allow what the YAML file lists", add_allowlist},
+	{"secret", 0, "SPEC",
+		"masked secret NAME[=HOSTVAR]@HOST[,HOST...][:Header[,...]]: inside it is a\n"
+		"surrogate, the real value of HOSTVAR goes only to HOST over TLS",
+		late_secret},
+	{"secret-file", 0, "SPEC", "the same, NAME=PATH@..., with the value from a file",
+		late_secret_file},
+	{"net", 0, "none|gateway", "default: gateway where anything is allowed, else none",
+		late_net},
+	{"upstream-ca", 0, "FILE", "also trust these PEM certificates upstream", add_upstream_ca},
+	{"connect-to", 0, "HOST:PORT:ADDR:PORT2",
+		"where requests to HOST:PORT really go; may be private", add_connect_to},
+	{"memory", 0, "SIZE", "limit memory (512m, 2g); swap is never used", late_memory},
+	{"cpus", 0, "N", "limit cpu time (0.5, 2)", late_cpus},
+	{"pids", 0, "N", "limit processes and threads", late_pids},
+	{"timeout", 0, "TIME", "end it after TIME (500ms, 30s, 5m): TERM, KILL 5 s later",
+		late_timeout},
+	{"output-limit", 0, "SIZE", "keep at most SIZE of each output stream", set_output_limit},
+	{"limits", 0, "strict|best-effort",
+		"strict (default): refuse to run where a limit cannot be enforced", set_limits},
+	{"network-log", 0, "FILE", "append the network log to FILE and, as JSON, to FILE.jsonl",
+		set_network_log},
+	{"network-log-live", 0, NULL, "show the network log on standard error, behind [net]",
+		set_network_log_live},
+	{"tty", 't', NULL, "give the command a terminal", set_tty},
+	{"interactive", 'i', NULL, "pass standard input also where it is a terminal",
+		set_interactive},
+	{"provider", 0, "NAME", "auto (default) or native", set_provider},
+	{"allow-unsandboxed", 0, NULL,
+		"let auto end at no isolation at all (never needed by native)", set_unsandboxed},
+	{"config", 0, "FILE", "default .cloche/sandbox.yaml, else .airut/sandbox.yaml", set_config},
+	{"name", 0, "NAME", "a name for people", set_name},
+	{"json", 0, NULL, "print the result as one JSON document", set_json},
+	{"verbose", 0, NULL, "say more", set_verbose},
+	{"debug", 0, NULL, "say everything", set_debug},
+};
+
+const struct option_table sandbox_option_table = {.options = options,
+	.n = sizeof(options) / sizeof(options[0]),
+	.title = "Options of the sandbox"};
+
+int sandbox_options_init(struct sandbox_options *o, cloche_err *err)
+{
+	memset(o, 0, sizeof(*o));
+	o->sb = cloche_sandbox_new();
+	o->allow = cloche_allowlist_new();
+	o->secrets = cloche_secrets_new();
+	if (!o->sb || !o->allow || !o->secrets)
+		return usage(err, "out of memory", "");
+	return 0;
+}
+
+void sandbox_options_done(struct sandbox_options *o)
+{
+	cloche_sandbox_free(o->sb);
+	cloche_allowlist_free(o->allow);
+	cloche_secrets_free(o->secrets);
+}
+
+static const char *const policy_dirs[] = {".cloche", ".airut"};
+
+/* The configuration file and, beside it, the allowlist of projects that keep one there. */
+static int load_config(struct sandbox_options *o, cloche_err *err)
+{
+	static char found[PATH_MAX], beside[PATH_MAX];
+	const char *path = o->config;
+	const char *slash;
+	int r;
+
+	for (size_t i = 0; !path && i < 2; i++) {
+		snprintf(found, sizeof(found), "%s/sandbox.yaml", policy_dirs[i]);
+		if (access(found, R_OK) == 0)
+			path = found;
+	}
+	if (!path)
+		return 0;
+	r = cloche_sandbox_load_config(o->sb, path, err);
+	if (r < 0)
+		return r;
+	if (!o->config || o->verbose)
+		say("using %s", path);
+	slash = strrchr(path, '/');
+	snprintf(beside, sizeof(beside), "%.*snetwork-allowlist.yaml",
+		slash ? (int)(slash - path + 1) : 0, path);
+	if (!o->allowlist_file && access(beside, R_OK) == 0)
+		return cloche_allowlist_add_file(o->allow, beside, err);
+	return 0;
+}
+
+/* Whether a is b or above it. */
+static bool is_above(const char *a, const char *b)
+{
+	size_t n = strlen(a);
+
+	return strcmp(a, "/") == 0 || (strncmp(a, b, n) == 0 && (b[n] == '/' || b[n] == '\0'));
+}
+
+static int find_workspace(struct sandbox_options *o, cloche_err *err)
+{
+	static char cwd[PATH_MAX], home[PATH_MAX];
+	const char *home_var = getenv("HOME");
+
+	if (o->no_workspace)
+		return 0;
+	if (o->workspace)
+		return cloche_sandbox_set_workspace(o->sb, o->workspace, err);
+	if (!getcwd(cwd, sizeof(cwd)))
+		return usage(
+			err, "the current directory is gone: use --workspace or", "--no-workspace");
+	if (strcmp(cwd, "/") == 0)
+		return 0;
+	/* Nobody means to hand over everything that is theirs by standing in the wrong place. */
+	if (home_var && realpath(home_var, home) && is_above(cwd, home)) {
+		say("not mounting %s, which holds your home, as the workspace; "
+		    "use --workspace DIR (or --no-workspace, to say so)",
+			cwd);
+		return 0;
+	}
+	o->workspace = cwd;
+	return cloche_sandbox_set_workspace(o->sb, cwd, err);
+}
+
+/* Policy in the workspace is read-only inside where it exists; what appears there during the run is
+ * the inside's doing. */
+static bool has_policy(const struct sandbox_options *o, size_t i)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s/sandbox.yaml", o->workspace ? o->workspace : ".",
+		policy_dirs[i]);
+	return access(path, F_OK) == 0;
+}
+
+static void note_policy_files(struct sandbox_options *o)
+{
+	for (size_t i = 0; i < 2; i++)
+		o->had_policy[i] = has_policy(o, i);
+}
+
+int sandbox_options_finish(struct sandbox_options *o, cloche_err *err)
+{
+	int r = load_config(o, err);
+
+	note_policy_files(o);
+	for (size_t i = 0; r == 0 && i < o->late_n; i++)
+		r = o->late[i]->set(o, o->late_values[i], err);
+	if (r == 0)
+		r = find_workspace(o, err);
+	if (r == 0 && cloche_allowlist_count(o->allow) > 0)
+		r = cloche_sandbox_set_allowlist(o->sb, o->allow, err);
+	if (r == 0 && cloche_secrets_count(o->secrets) > 0)
+		r = cloche_sandbox_add_secrets(o->sb, o->secrets, err);
+	if (o->network_log_live)
+		cloche_sandbox_set_network_log_fd(o->sb, STDERR_FILENO);
+	return r;
+}
+
+void sandbox_options_check_workspace(const struct sandbox_options *o)
+{
+	for (size_t i = 0; o->workspace && i < 2; i++)
+		if (!o->had_policy[i] && has_policy(o, i))
+			say("the command made %s/%s/sandbox.yaml, which the next run there would "
+			    "obey: look at it or remove it",
+				o->workspace, policy_dirs[i]);
+}
