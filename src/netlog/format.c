@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: both forms are written from one event into a small buffer. Each text has a
+ * share of the line, counted after escaping, so that the line keeps its maximum and its structure
+ * whatever the texts hold: in the plain form only printable ASCII without '%', '[' and ']' of
+ * theirs is left, in the JSON form only ASCII. */
+#include "netlog/netlog.h"
+
+#include "base/clock.h"
+#include "base/escape.h"
+#include "base/utf8.h"
+#include <stdio.h>
+
+/* Shares of a line, in bytes after escaping. */
+#define SHARE_URL 1000
+#define SHARE_NOTE 300
+#define SHARE_NAME 120
+#define SHARE_WORD 40
+#define SHARE_JSON_URL 760
+#define SHARE_JSON_NOTE 200
+#define SHARE_JSON_NAME 100
+
+const char *netlog_kind_word(enum netlog_kind kind)
+{
+	static const char *const words[] = {
+		[NETLOG_REQUEST] = "request",
+		[NETLOG_CONNECT] = "connect",
+		[NETLOG_TUNNEL] = "tunnel",
+		[NETLOG_DNS] = "dns",
+		[NETLOG_STRIPPED] = "stripped",
+		[NETLOG_COLLAPSED] = "collapsed",
+		[NETLOG_ERROR] = "error",
+		[NETLOG_WARNING] = "warning",
+		[NETLOG_TASK_START] = "task_start",
+		[NETLOG_TASK_END] = "task_end",
+		[NETLOG_SUPPRESSED] = "suppressed",
+		[NETLOG_OTHER] = "other",
+	};
+
+	return (unsigned)kind < ARRAY_SIZE(words) ? words[kind] : "other";
+}
+
+/* A text that is a single word in the line. */
+static int add_word(struct buf *out, struct str s, size_t share)
+{
+	size_t n = 0, used = 0;
+
+	while (n < s.n) {
+		unsigned char c = (unsigned char)s.p[n];
+		size_t width = c >= 0x21 && c <= 0x7e && c != '%' && c != '[' && c != ']' ? 1 : 3;
+
+		if (used + width > share)
+			break;
+		used += width;
+		n++;
+	}
+	return escape_log(out, s, n);
+}
+
+/* A sentence: as a word, but spaces stay. */
+static int add_sentence(struct buf *out, struct str s, size_t share)
+{
+	size_t start = buf_len(out);
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < s.n; i++) {
+		if (buf_len(out) - start + 3 > share)
+			return buf_add_str(out, STR("..."));
+		if (s.p[i] == ' ')
+			r = buf_add_char(out, ' ');
+		else
+			r = escape_log(out, str_make(s.p + i, 1), 1);
+	}
+	return r;
+}
+
+static int add_method_url(struct buf *out, const struct netlog_event *ev)
+{
+	int r = add_word(out, ev->method, SHARE_WORD);
+
+	if (r == 0)
+		r = buf_add_char(out, ' ');
+	return r < 0 ? r : add_word(out, ev->url, SHARE_URL);
+}
+
+/* " (note)" */
+static int add_note(struct buf *out, struct str note)
+{
+	int r;
+
+	if (note.n == 0)
+		return 0;
+	r = buf_add_str(out, STR(" ("));
+	if (r == 0)
+		r = add_sentence(out, note, SHARE_NOTE);
+	return r < 0 ? r : buf_add_char(out, ')');
+}
+
+static int plain_request(const struct netlog_event *ev, struct buf *out)
+{
+	int r = buf_add_str(out, ev->allowed ? STR("ALLOWED ") : STR("BLOCKED "));
+
+	if (r == 0)
+		r = add_method_url(out, ev);
+	if (r == 0)
+		r = buf_printf(out, " -> %d", ev->status);
+	if (r == 0)
+		r = add_note(out, ev->note);
+	if (r == 0 && ev->masked)
+		r = buf_printf(out, " [masked: %u]", ev->masked);
+	if (r == 0 && ev->dropped)
+		r = buf_printf(out, " [dropped: %u]", ev->dropped);
+	if (r == 0 && ev->scrubbed)
+		r = buf_printf(out, " [scrubbed: %u]", ev->scrubbed);
+	return r;
+}
+
+static int plain_connect(const struct netlog_event *ev, struct buf *out)
+{
+	bool tunnel = ev->kind == NETLOG_TUNNEL;
+	int r = buf_add_str(out, tunnel ? STR("ALLOWED CONNECT ") : STR("BLOCKED CONNECT "));
+
+	if (r == 0)
+		r = add_word(out, ev->host, SHARE_URL);
+	if (r == 0)
+		r = buf_printf(out, ":%u -> %d", ev->port, tunnel ? 200 : 403);
+	if (r == 0)
+		r = add_note(out, ev->note);
+	return r == 0 && tunnel ? buf_add_str(out, STR(" [tunnel]")) : r;
+}
+
+static int plain_dns(const struct netlog_event *ev, struct buf *out)
+{
+	int r = buf_add_str(out, STR("DNS "));
+
+	if (r == 0)
+		r = add_word(out, ev->type, SHARE_WORD);
+	if (r == 0)
+		r = buf_add_char(out, ' ');
+	if (r == 0)
+		r = add_word(out, ev->name, SHARE_URL);
+	if (r == 0)
+		r = buf_add_str(out, STR(" -> "));
+	return r < 0 ? r : add_word(out, ev->answer, SHARE_NAME);
+}
+
+static int plain_stripped(const struct netlog_event *ev, struct buf *out)
+{
+	int r = buf_add_str(out, STR("STRIPPED header '"));
+
+	if (r == 0)
+		r = add_word(out, ev->name, SHARE_NAME);
+	if (r == 0)
+		r = buf_add_str(out, STR("' from "));
+	if (r == 0)
+		r = add_method_url(out, ev);
+	return r < 0 ? r : buf_add_str(out, STR(" (foreign credential blocked)"));
+}
+
+static int plain_collapsed(const struct netlog_event *ev, struct buf *out)
+{
+	int r = buf_printf(out, "COLLAPSED %llu duplicate '", (unsigned long long)ev->count);
+
+	if (r == 0)
+		r = add_word(out, ev->name, SHARE_NAME);
+	if (r == 0)
+		r = buf_add_str(out, STR("' headers in "));
+	if (r == 0)
+		r = add_method_url(out, ev);
+	return r < 0 ? r : buf_add_str(out, STR(" (duplicate credential headers removed)"));
+}
+
+static int plain_error(const struct netlog_event *ev, struct buf *out)
+{
+	int r = buf_add_str(out, STR("ERROR "));
+
+	if (r == 0)
+		r = add_method_url(out, ev);
+	if (r == 0)
+		r = buf_add_str(out, STR(" -> "));
+	return r < 0 ? r : add_sentence(out, ev->note, SHARE_NOTE);
+}
+
+static int plain_mark(const struct netlog_event *ev, struct buf *out)
+{
+	char when[CLOCK_ISO_MAX];
+
+	clock_format_utc(ev->time_usec, when);
+	return buf_printf(
+		out, "=== TASK %s %s ===", ev->kind == NETLOG_TASK_START ? "START" : "END", when);
+}
+
+static int plain_warning(const struct netlog_event *ev, struct buf *out)
+{
+	int r = buf_add_str(out, STR("WARNING: "));
+
+	return r < 0 ? r : add_sentence(out, ev->note, SHARE_URL);
+}
+
+static int plain_body(const struct netlog_event *ev, struct buf *out)
+{
+	switch (ev->kind) {
+	case NETLOG_REQUEST:
+		return plain_request(ev, out);
+	case NETLOG_CONNECT:
+	case NETLOG_TUNNEL:
+		return plain_connect(ev, out);
+	case NETLOG_DNS:
+		return plain_dns(ev, out);
+	case NETLOG_STRIPPED:
+		return plain_stripped(ev, out);
+	case NETLOG_COLLAPSED:
+		return plain_collapsed(ev, out);
+	case NETLOG_ERROR:
+		return plain_error(ev, out);
+	case NETLOG_WARNING:
+		return plain_warning(ev, out);
+	case NETLOG_TASK_START:
+	case NETLOG_TASK_END:
+		return plain_mark(ev, out);
+	case NETLOG_SUPPRESSED:
+		return buf_printf(out, "WARNING: %llu events suppressed (flood)",
+			(unsigned long long)ev->count);
+	case NETLOG_OTHER:
+		break;
+	}
+	return add_sentence(out, ev->note, SHARE_URL);
+}
+
+int netlog_format_plain(const struct netlog_event *ev, struct buf *out)
+{
+	int r = plain_body(ev, out);
+
+	return r < 0 ? r : buf_add_char(out, '\n');
+}
+
+/* One code point (or broken byte) as JSON text; returns its width. Everything outside printable
+ * ASCII is escaped (RFC 8259 section 7). */
+static size_t json_char(struct str s, char ret[13], size_t *ret_used)
+{
+	uint32_t c = 0;
+	size_t n = utf8_decode(s, &c);
+
+	*ret_used = n ? n : 1;
+	if (!n)
+		c = 0xfffd;
+	if (c == '"' || c == '\\')
+		return (size_t)snprintf(ret, 13, "\\%c", (char)c);
+	if (c >= 0x20 && c <= 0x7e)
+		return (size_t)snprintf(ret, 13, "%c", (char)c);
+	if (c < 0x10000)
+		return (size_t)snprintf(ret, 13, "\\u%04x", c);
+	c -= 0x10000;
+	return (size_t)snprintf(
+		ret, 13, "\\u%04x\\u%04x", 0xd800 + (c >> 10), 0xdc00 + (c & 0x3ff));
+}
+
+static bool is_json_plain(char c)
+{
+	return c >= 0x20 && c <= 0x7e && c != '"' && c != '\\';
+}
+
+static int add_json_text(struct buf *out, struct str s, size_t share)
+{
+	size_t used = 0;
+	int r = buf_add_char(out, '"');
+
+	while (r == 0 && s.n > 0) {
+		char text[13];
+		size_t n = 1, width = 1;
+
+		if (is_json_plain(s.p[0]))
+			text[0] = s.p[0];
+		else
+			width = json_char(s, text, &n);
+		if (used + width > share) {
+			r = buf_add_str(out, STR("..."));
+			break;
+		}
+		r = buf_add(out, text, width);
+		used += width;
+		s = str_from_index(s, n);
+	}
+	return r < 0 ? r : buf_add_char(out, '"');
+}
+
+/* ,"key":"text" where there is a text. */
+static int add_field(struct buf *out, const char *key, struct str s, size_t share)
+{
+	int r;
+
+	if (s.n == 0)
+		return 0;
+	r = buf_printf(out, ",\"%s\":", key);
+	return r < 0 ? r : add_json_text(out, s, share);
+}
+
+static int add_number(struct buf *out, const char *key, uint64_t value)
+{
+	return buf_printf(out, ",\"%s\":%llu", key, (unsigned long long)value);
+}
+
+static int add_count(struct buf *out, const char *key, uint64_t value)
+{
+	return value ? add_number(out, key, value) : 0;
+}
+
+static int add_transfer(struct buf *out, const struct netlog_event *ev)
+{
+	int r;
+
+	if (!ev->has_transfer)
+		return 0;
+	r = buf_printf(out, ",\"duration_ms\":%llu.%03u",
+		(unsigned long long)(ev->duration_usec / USEC_PER_MSEC),
+		(unsigned)(ev->duration_usec % USEC_PER_MSEC));
+	if (r == 0)
+		r = add_number(out, "bytes_in", ev->bytes_in);
+	return r < 0 ? r : add_number(out, "bytes_out", ev->bytes_out);
+}
+
+static const char *decision_word(const struct netlog_event *ev)
+{
+	if (ev->kind == NETLOG_REQUEST)
+		return ev->allowed ? "allowed" : "blocked";
+	if (ev->kind == NETLOG_CONNECT)
+		return "blocked";
+	return ev->kind == NETLOG_TUNNEL ? "allowed" : NULL;
+}
+
+static int json_texts(const struct netlog_event *ev, struct buf *out)
+{
+	const struct {
+		const char *key;
+		struct str value;
+		size_t share;
+	} fields[] = {
+		{"method", ev->method, SHARE_WORD},
+		{"url", ev->url, SHARE_JSON_URL},
+		{"host", ev->host, SHARE_JSON_NAME},
+		{"name", ev->name, SHARE_JSON_NAME},
+		{"type", ev->type, SHARE_WORD},
+		{"answer", ev->answer, SHARE_JSON_NAME},
+		{"rule", ev->rule, SHARE_JSON_NOTE},
+		{"reason", ev->reason, SHARE_WORD},
+		{"note", ev->note, SHARE_JSON_NOTE},
+	};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(fields); i++)
+		r = add_field(out, fields[i].key, fields[i].value, fields[i].share);
+	return r;
+}
+
+static int json_numbers(const struct netlog_event *ev, struct buf *out)
+{
+	const struct {
+		const char *key;
+		uint64_t value;
+	} counts[] = {
+		{"port", ev->port},
+		{"status", ev->status > 0 ? (uint64_t)ev->status : 0},
+		{"count", ev->count},
+		{"masked", ev->masked},
+		{"dropped", ev->dropped},
+		{"collapsed", ev->collapsed},
+		{"scrubbed", ev->scrubbed},
+	};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(counts); i++)
+		r = add_count(out, counts[i].key, counts[i].value);
+	return r;
+}
+
+int netlog_format_json(const struct netlog_event *ev, struct buf *out)
+{
+	const char *decision = decision_word(ev);
+	char when[CLOCK_ISO_MAX];
+	int r;
+
+	clock_format_iso(ev->time_usec, when);
+	r = buf_printf(out, "{\"time\":\"%s\",\"event\":\"%s\"", when, netlog_kind_word(ev->kind));
+	if (r == 0 && decision)
+		r = buf_printf(out, ",\"decision\":\"%s\"", decision);
+	if (r == 0)
+		r = json_texts(ev, out);
+	if (r == 0)
+		r = json_numbers(ev, out);
+	if (r == 0)
+		r = add_transfer(out, ev);
+	return r < 0 ? r : buf_add_str(out, STR("}\n"));
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: each event is formatted into one buffer and goes out with one write() a
+ * form, so that lines of several writers with O_APPEND do not mix. A write that did not take the
+ * whole line is an error for the caller: a request that cannot be recorded must not happen.
+ *
+ * A room can make events much faster than anyone reads them. Except for requests that were allowed
+ * (they cost a round trip and are what the log is for), events pass a token bucket; what does not
+ * fit is only counted, and the count is written once a second. */
+#include "netlog/netlog.h"
+
+#include "base/clock.h"
+#include <errno.h>
+#include <unistd.h>
+
+struct sink {
+	int fd;
+	bool torn; /* the last line was not written whole */
+};
+
+struct netlog {
+	struct sink plain, json, live;
+	unsigned per_sec, burst;
+	uint64_t
+		tokens_usec; /* filled up to here; one event is a token of USEC_PER_SEC / per_sec */
+	uint64_t refilled_usec; /* monotonic */
+	uint64_t reported_usec; /* monotonic; when suppressed events were last reported */
+	uint64_t pending;       /* suppressed and not yet reported */
+	struct netlog_counts counts;
+	struct buf line;
+};
+
+struct netlog *netlog_new(const struct netlog_config *config)
+{
+	struct netlog *log = calloc(1, sizeof(*log));
+
+	if (!log)
+		return NULL;
+	log->plain.fd = config->plain_fd;
+	log->json.fd = config->json_fd;
+	log->live.fd = config->live_fd;
+	log->per_sec = config->flood_per_sec;
+	log->burst = MAX(config->flood_burst, 1U);
+	log->refilled_usec = clock_mono_usec();
+	if (log->per_sec)
+		log->tokens_usec = (uint64_t)log->burst * (USEC_PER_SEC / log->per_sec);
+	log->line = BUF_INIT(2 * NETLOG_LINE_MAX);
+	return log;
+}
+
+/* One write; a line that follows a torn one begins on a line of its own. */
+static int sink_write(struct sink *sink, struct buf *line, size_t offset)
+{
+	struct str s = str_from_index(buf_str(line), offset);
+	ssize_t n;
+
+	if (sink->fd < 0)
+		return 0;
+	if (sink->torn) {
+		n = write(sink->fd, "\n", 1);
+		if (n != 1)
+			return n < 0 ? -errno : -ENOSPC;
+		sink->torn = false;
+	}
+	do
+		n = write(sink->fd, s.p, s.n);
+	while (n < 0 && errno == EINTR);
+	if (n == (ssize_t)s.n)
+		return 0;
+	sink->torn = n > 0;
+	return n < 0 ? -errno : -ENOSPC;
+}
+
+/* Puts one event out, in all forms. The first failure of a file is reported, the live view may
+ * fail. */
+static int put(struct netlog *log, const struct netlog_event *ev)
+{
+	static const char live_mark[] = "[net] ";
+	size_t mark = sizeof(live_mark) - 1;
+	int r, json_r;
+
+	buf_clear(&log->line);
+	r = buf_add(&log->line, live_mark, mark);
+	if (r == 0)
+		r = netlog_format_plain(ev, &log->line);
+	if (r < 0)
+		return r;
+	r = sink_write(&log->plain, &log->line, mark);
+	(void)sink_write(&log->live, &log->line, 0);
+	buf_clear(&log->line);
+	json_r = netlog_format_json(ev, &log->line);
+	if (json_r == 0)
+		json_r = sink_write(&log->json, &log->line, 0);
+	return r < 0 ? r : json_r;
+}
+
+static void count_event(struct netlog *log, const struct netlog_event *ev)
+{
+	bool allowed = ev->kind == NETLOG_TUNNEL || (ev->kind == NETLOG_REQUEST && ev->allowed);
+
+	log->counts.allowed += allowed;
+	log->counts.blocked +=
+		!allowed && (ev->kind == NETLOG_REQUEST || ev->kind == NETLOG_CONNECT);
+	log->counts.dns += ev->kind == NETLOG_DNS;
+	log->counts.errors += ev->kind == NETLOG_ERROR;
+}
+
+static bool is_limited(const struct netlog_event *ev)
+{
+	if (ev->kind == NETLOG_TASK_START || ev->kind == NETLOG_TASK_END)
+		return false;
+	return !(ev->kind == NETLOG_REQUEST && ev->allowed) && ev->kind != NETLOG_TUNNEL;
+}
+
+/* Takes a token. False: the event is over the limit. */
+static bool take_token(struct netlog *log)
+{
+	uint64_t now = clock_mono_usec(), price, full;
+
+	if (!log->per_sec)
+		return true;
+	price = MAX(USEC_PER_SEC / log->per_sec, 1ULL);
+	full = price * log->burst;
+	log->tokens_usec = MIN(full, log->tokens_usec + (now - log->refilled_usec));
+	log->refilled_usec = now;
+	if (log->tokens_usec < price)
+		return false;
+	log->tokens_usec -= price;
+	return true;
+}
+
+static int report_suppressed(struct netlog *log)
+{
+	struct netlog_event ev = {
+		.kind = NETLOG_SUPPRESSED, .time_usec = clock_real_usec(), .count = log->pending};
+	int r = put(log, &ev);
+
+	if (r == 0)
+		log->pending = 0;
+	log->reported_usec = clock_mono_usec();
+	return r;
+}
+
+int netlog_tick(struct netlog *log)
+{
+	if (!log->pending || clock_mono_usec() - log->reported_usec < USEC_PER_SEC)
+		return 0;
+	return report_suppressed(log);
+}
+
+int netlog_write(struct netlog *log, const struct netlog_event *ev)
+{
+	struct netlog_event stamped = *ev;
+	int r;
+
+	if (!stamped.time_usec)
+		stamped.time_usec = clock_real_usec();
+	count_event(log, ev);
+	if (is_limited(ev) && !take_token(log)) {
+		log->counts.suppressed++;
+		log->pending++;
+		return netlog_tick(log);
+	}
+	r = netlog_tick(log);
+	return r < 0 ? r : put(log, &stamped);
+}
+
+struct netlog_counts netlog_counts(const struct netlog *log)
+{
+	return log->counts;
+}
+
+struct netlog *netlog_free(struct netlog *log)
+{
+	if (!log)
+		return NULL;
+	if (log->pending)
+		(void)report_suppressed(log);
+	buf_done(&log->line);
+	free(log);
+	return NULL;
+}

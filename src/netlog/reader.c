@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: lines are cut from a buffer that is filled by read(). A line that begins
+ * with
+ * '{' is parsed as JSON, the rest by the grammar of the plain form. The file is not trusted: what
+ * does not parse becomes NETLOG_OTHER, and everything is escaped again when it is shown. Texts of
+ * the plain form are unescaped in place, so that an event is the same from either form. */
+#include "netlog/reader.h"
+
+#include "base/clock.h"
+#include "base/escape.h"
+#include "base/json.h"
+#include "base/parse.h"
+#include <errno.h>
+#include <limits.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LINE_MAX_READ 65536
+#define CHUNK 16384
+
+struct netlog_reader {
+	int fd;
+	bool at_end, skipping; /* skipping: inside a line that is too long */
+	struct buf in;
+	struct buf line; /* the current line */
+	json_t *json;    /* what the views of the current event point into */
+};
+
+struct netlog_reader *netlog_reader_new(int fd)
+{
+	struct netlog_reader *r = calloc(1, sizeof(*r));
+
+	if (r) {
+		r->fd = fd;
+		r->in = BUF_INIT(LINE_MAX_READ + CHUNK);
+		r->line = BUF_INIT(LINE_MAX_READ + 1);
+	}
+	return r;
+}
+
+struct netlog_reader *netlog_reader_free(struct netlog_reader *r)
+{
+	if (!r)
+		return NULL;
+	json_decref(r->json);
+	buf_done(&r->in);
+	buf_done(&r->line);
+	free(r);
+	return NULL;
+}
+
+/* Takes `prefix` off *s; false where it is not there. */
+static bool take(struct str *s, struct str prefix)
+{
+	if (!str_starts(*s, prefix))
+		return false;
+	*s = str_from_index(*s, prefix.n);
+	return true;
+}
+
+/* Takes what is before `separator`, and the separator, off *s. */
+static bool take_until(struct str *s, struct str separator, struct str *ret)
+{
+	size_t at = str_find(*s, separator);
+
+	if (at == s->n)
+		return false;
+	*ret = str_prefix(*s, at);
+	*s = str_from_index(*s, at + separator.n);
+	return true;
+}
+
+/* Takes decimal digits off *s. */
+static bool take_number(struct str *s, uint64_t max, uint64_t *ret)
+{
+	size_t n = 0;
+
+	while (n < s->n && s->p[n] >= '0' && s->p[n] <= '9')
+		n++;
+	if (parse_u64(str_prefix(*s, n), max, ret) < 0)
+		return false;
+	*s = str_from_index(*s, n);
+	return true;
+}
+
+/* " [word: N]" */
+static bool take_annotation(struct str *s, struct str start, unsigned *ret)
+{
+	uint64_t n;
+
+	if (!take(s, start))
+		return true;
+	if (!take_number(s, UINT_MAX, &n) || !take(s, STR("]")))
+		return false;
+	*ret = (unsigned)n;
+	return true;
+}
+
+/* " (note)" */
+static bool take_note(struct str *s, struct str *ret)
+{
+	const char *close;
+
+	if (!take(s, STR(" (")))
+		return true;
+	close = s->n ? memrchr(s->p, ')', s->n) : NULL;
+	if (!close)
+		return false;
+	*ret = str_prefix(*s, (size_t)(close - s->p));
+	*s = str_from_index(*s, ret->n + 1);
+	return true;
+}
+
+static bool take_method_url(struct str *s, struct netlog_event *ev)
+{
+	return take_until(s, STR(" "), &ev->method) && take_until(s, STR(" "), &ev->url);
+}
+
+/* Behind "ALLOWED CONNECT " or "BLOCKED CONNECT ". */
+static bool parse_connect(struct str s, struct netlog_event *ev)
+{
+	uint64_t port, status;
+	struct str target;
+	const char *colon;
+
+	if (!take_until(&s, STR(" -> "), &target))
+		return false;
+	colon = target.n ? memrchr(target.p, ':', target.n) : NULL;
+	if (!colon)
+		return false;
+	ev->host = str_prefix(target, (size_t)(colon - target.p));
+	if (parse_u64(str_from_index(target, ev->host.n + 1), 65535, &port) < 0 ||
+		!take_number(&s, 999, &status) || !take_note(&s, &ev->note))
+		return false;
+	ev->port = (uint16_t)port;
+	ev->status = (int)status;
+	ev->kind = ev->allowed ? NETLOG_TUNNEL : NETLOG_CONNECT;
+	(void)take(&s, STR(" [tunnel]"));
+	return s.n == 0;
+}
+
+static bool parse_request(struct str s, struct netlog_event *ev)
+{
+	struct str rest = s;
+	uint64_t status;
+
+	ev->kind = NETLOG_REQUEST;
+	if (take(&rest, STR("CONNECT ")) && parse_connect(rest, ev))
+		return true;
+	*ev = (struct netlog_event){.kind = NETLOG_REQUEST, .allowed = ev->allowed};
+	if (!take_method_url(&s, ev) || !take(&s, STR("-> ")) || !take_number(&s, 999, &status) ||
+		!take_note(&s, &ev->note))
+		return false;
+	ev->status = (int)status;
+	/* Annotations of other writers of this format are left alone. */
+	(void)(take_annotation(&s, STR(" [masked: "), &ev->masked) &&
+		take_annotation(&s, STR(" [dropped: "), &ev->dropped) &&
+		take_annotation(&s, STR(" [scrubbed: "), &ev->scrubbed));
+	return s.n == 0 || str_starts(s, STR(" ["));
+}
+
+static bool parse_dns(struct str s, struct netlog_event *ev)
+{
+	ev->kind = NETLOG_DNS;
+	if (!take_until(&s, STR(" "), &ev->type) || !take_until(&s, STR(" -> "), &ev->name))
+		return false;
+	ev->answer = s;
+	return true;
+}
+
+static bool parse_stripped(struct str s, struct netlog_event *ev)
+{
+	ev->kind = NETLOG_STRIPPED;
+	return take_until(&s, STR("' from "), &ev->name) && take_method_url(&s, ev);
+}
+
+static bool parse_collapsed(struct str s, struct netlog_event *ev)
+{
+	ev->kind = NETLOG_COLLAPSED;
+	return take_number(&s, UINT64_MAX, &ev->count) && take(&s, STR(" duplicate '")) &&
+	       take_until(&s, STR("' headers in "), &ev->name) && take_method_url(&s, ev);
+}
+
+static bool parse_error(struct str s, struct netlog_event *ev)
+{
+	ev->kind = NETLOG_ERROR;
+	if (!take_method_url(&s, ev) || !take(&s, STR("-> ")))
+		return false;
+	ev->note = s;
+	return true;
+}
+
+static bool parse_warning(struct str s, struct netlog_event *ev)
+{
+	struct str rest = s;
+
+	ev->kind = NETLOG_SUPPRESSED;
+	if (take_number(&rest, UINT64_MAX, &ev->count) &&
+		str_eq(rest, STR(" events suppressed (flood)")))
+		return true;
+	ev->kind = NETLOG_WARNING;
+	ev->count = 0;
+	ev->note = s;
+	return true;
+}
+
+/* "2026-01-31T12:00:00Z", or with a fraction and "+00:00". 0 where it is not that. */
+static uint64_t parse_time(struct str s)
+{
+	char text[CLOCK_ISO_MAX];
+	struct tm tm = {0};
+	uint64_t fraction = 0, scale = USEC_PER_SEC;
+	const char *rest;
+	time_t t;
+
+	if (s.n == 0 || s.n >= sizeof(text) || memchr(s.p, '\0', s.n))
+		return 0;
+	memcpy(text, s.p, s.n);
+	text[s.n] = '\0';
+	rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
+	if (!rest)
+		return 0;
+	if (*rest == '.')
+		for (rest++; *rest >= '0' && *rest <= '9' && scale > 1; rest++) {
+			scale /= 10;
+			fraction += (uint64_t)(*rest - '0') * scale;
+		}
+	t = timegm(&tm);
+	if (t < 0 || (strcmp(rest, "Z") != 0 && strcmp(rest, "+00:00") != 0))
+		return 0;
+	return (uint64_t)t * USEC_PER_SEC + fraction;
+}
+
+static bool parse_mark(struct str s, struct netlog_event *ev)
+{
+	struct str when;
+
+	ev->kind = NETLOG_TASK_START;
+	if (!take(&s, STR("START "))) {
+		ev->kind = NETLOG_TASK_END;
+		if (!take(&s, STR("END ")))
+			return false;
+	}
+	if (!take_until(&s, STR(" ==="), &when))
+		return false;
+	ev->time_usec = parse_time(when);
+	return s.n == 0 && ev->time_usec;
+}
+
+static bool parse_plain(struct str line, struct netlog_event *ev)
+{
+	static const struct {
+		struct str start;
+		bool (*parse)(struct str s, struct netlog_event *ev);
+		bool allowed;
+	} forms[] = {
+		{STR("ALLOWED "), parse_request, true},
+		{STR("BLOCKED "), parse_request, false},
+		{STR("DNS "), parse_dns, false},
+		{STR("STRIPPED header '"), parse_stripped, false},
+		{STR("COLLAPSED "), parse_collapsed, false},
+		{STR("ERROR "), parse_error, false},
+		{STR("WARNING: "), parse_warning, false},
+		{STR("=== TASK "), parse_mark, false},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(forms); i++) {
+		struct str rest = line;
+
+		*ev = (struct netlog_event){.allowed = forms[i].allowed};
+		if (take(&rest, forms[i].start) && forms[i].parse(rest, ev))
+			return true;
+	}
+	return false;
+}
+
+static int hex_value(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* Undoes escape_log() where s lies, in the reader's own line. */
+static void unescape(struct str *s)
+{
+	char *p = (char *)(uintptr_t)s->p;
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n; i++) {
+		int high = i + 2 < s->n ? hex_value(p[i + 1]) : -1;
+		int low = i + 2 < s->n ? hex_value(p[i + 2]) : -1;
+
+		if (p[i] == '%' && high >= 0 && low >= 0) {
+			p[n++] = (char)(high << 4 | low);
+			i += 2;
+		} else {
+			p[n++] = p[i];
+		}
+	}
+	s->n = n;
+}
+
+static void unescape_event(struct netlog_event *ev)
+{
+	struct str *texts[] = {
+		&ev->method, &ev->url, &ev->host, &ev->note, &ev->name, &ev->type, &ev->answer};
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		if (texts[i]->p)
+			unescape(texts[i]);
+}
+
+static uint64_t json_u64(const json_t *o, const char *key, uint64_t max)
+{
+	const json_t *v = json_object_get(o, key);
+	json_int_t n = json_is_integer(v) ? json_integer_value(v) : 0;
+
+	return n < 0 ? 0 : MIN((uint64_t)n, max);
+}
+
+static bool kind_from_word(struct str word, enum netlog_kind *ret)
+{
+	for (int kind = NETLOG_REQUEST; kind < NETLOG_OTHER; kind++)
+		if (str_eq(word, str_from(netlog_kind_word((enum netlog_kind)kind)))) {
+			*ret = (enum netlog_kind)kind;
+			return true;
+		}
+	return false;
+}
+
+static bool parse_json(json_t *o, struct netlog_event *ev)
+{
+	const json_t *duration = json_object_get(o, "duration_ms");
+	double ms = json_is_number(duration) ? json_number_value(duration) : 0;
+
+	*ev = (struct netlog_event){
+		.time_usec = parse_time(json_str_at(o, "time")),
+		.allowed = str_eq(json_str_at(o, "decision"), STR("allowed")),
+		.method = json_str_at(o, "method"),
+		.url = json_str_at(o, "url"),
+		.host = json_str_at(o, "host"),
+		.port = (uint16_t)json_u64(o, "port", UINT16_MAX),
+		.status = (int)json_u64(o, "status", 999),
+		.rule = json_str_at(o, "rule"),
+		.reason = json_str_at(o, "reason"),
+		.note = json_str_at(o, "note"),
+		.name = json_str_at(o, "name"),
+		.type = json_str_at(o, "type"),
+		.answer = json_str_at(o, "answer"),
+		.count = json_u64(o, "count", UINT64_MAX),
+		.has_transfer = duration != NULL,
+		.duration_usec = ms > 0 && ms < 1e12 ? (uint64_t)(ms * 1000 + 0.5) : 0,
+		.bytes_in = json_u64(o, "bytes_in", UINT64_MAX),
+		.bytes_out = json_u64(o, "bytes_out", UINT64_MAX),
+		.masked = (unsigned)json_u64(o, "masked", UINT_MAX),
+		.dropped = (unsigned)json_u64(o, "dropped", UINT_MAX),
+		.collapsed = (unsigned)json_u64(o, "collapsed", UINT_MAX),
+		.scrubbed = (unsigned)json_u64(o, "scrubbed", UINT_MAX),
+	};
+	return kind_from_word(json_str_at(o, "event"), &ev->kind);
+}
+
+static void parse_line(struct netlog_reader *r, struct netlog_event *ret)
+{
+	struct str line = buf_str(&r->line);
+
+	json_decref(r->json);
+	r->json = NULL;
+	if (line.p[0] == '{')
+		r->json = json_loadb(line.p, line.n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
+	if (r->json && parse_json(r->json, ret))
+		return;
+	if (!r->json && parse_plain(line, ret))
+		unescape_event(ret);
+	else
+		*ret = (struct netlog_event){.kind = NETLOG_OTHER, .note = line};
+}
+
+/* Reads more into r->in. */
+static int fill(struct netlog_reader *r, struct cloche_err *err)
+{
+	char *at;
+	ssize_t n;
+
+	if (buf_reserve(&r->in, CHUNK, &at) < 0)
+		return err_nomem(err);
+	do
+		n = read(r->fd, at, CHUNK);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return err_sys(err, errno, "read the network log");
+	buf_commit(&r->in, (size_t)n);
+	r->at_end = n == 0;
+	return 0;
+}
+
+/* Cuts the next line into r->line. Returns 1, 0 at the end, negative. */
+static int next_line(struct netlog_reader *r, struct cloche_err *err)
+{
+	for (;;) {
+		struct str in = buf_str(&r->in);
+		size_t end = str_chr(in, '\n');
+		bool was_skipping = r->skipping;
+		int result;
+
+		if (end == in.n && !r->at_end && in.n < LINE_MAX_READ) {
+			result = fill(r, err);
+			if (result < 0)
+				return result;
+			continue;
+		}
+		if (in.n == 0)
+			return 0;
+		/* Of a line that is too long, the front is kept and the rest passed over. */
+		r->skipping = end == in.n && !r->at_end;
+		buf_clear(&r->line);
+		if (!was_skipping && buf_add_str(&r->line, str_prefix(in, end)) < 0)
+			return err_nomem(err);
+		buf_consume(&r->in, MIN(end + 1, in.n));
+		if (buf_len(&r->line) > 0)
+			return 1;
+	}
+}
+
+int netlog_reader_next(struct netlog_reader *r, struct netlog_event *ret, struct cloche_err *err)
+{
+	int result = next_line(r, err);
+
+	if (result > 0)
+		parse_line(r, ret);
+	return result;
+}
+
+bool netlog_event_is_blocked(const struct netlog_event *ev)
+{
+	return (ev->kind == NETLOG_REQUEST && !ev->allowed) || ev->kind == NETLOG_CONNECT;
+}
+
+int netlog_event_show(const struct netlog_event *ev, struct buf *out)
+{
+	_cleanup_(buf_donep) struct buf line = BUF_INIT(4 * NETLOG_LINE_MAX);
+	uint64_t ms = ev->time_usec / USEC_PER_MSEC % 86400000;
+	int r = 0;
+
+	if (ev->time_usec && ev->kind != NETLOG_TASK_START && ev->kind != NETLOG_TASK_END)
+		r = buf_printf(&line, "%02u:%02u:%02u.%03u ", (unsigned)(ms / 3600000),
+			(unsigned)(ms / 60000 % 60), (unsigned)(ms / 1000 % 60),
+			(unsigned)(ms % 1000));
+	if (r == 0)
+		r = netlog_format_plain(ev, &line);
+	return r < 0 ? r : escape_terminal(out, buf_str(&line));
+}
+
+void netlog_summary_add(struct netlog_summary *sum, const struct netlog_event *ev)
+{
+	bool blocked = netlog_event_is_blocked(ev);
+
+	sum->blocked += blocked;
+	sum->allowed += !blocked && (ev->kind == NETLOG_REQUEST || ev->kind == NETLOG_TUNNEL);
+	sum->dns += ev->kind == NETLOG_DNS;
+	sum->errors += ev->kind == NETLOG_ERROR;
+	sum->stripped += ev->kind == NETLOG_STRIPPED;
+	sum->other += ev->kind == NETLOG_OTHER;
+	sum->masked += ev->masked;
+	sum->bytes_in += ev->bytes_in;
+	sum->bytes_out += ev->bytes_out;
+}
