@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What would the gateway decide, and what would have to change? */
+#include <cloche/allowlist.h>
+#include <stdio.h>
+
+static const char yaml[] = "domains:\n"
+			   "  - registry.npmjs.org\n"
+			   "url_prefixes:\n"
+			   "  - host: api.github.com\n"
+			   "    path: /repos/acme/*\n"
+			   "    methods: [GET]\n";
+
+int main(void)
+{
+	static const char *const requests[][2] = {
+		{"GET", "https://registry.npmjs.org/left-pad"},
+		{"GET", "https://api.github.com/repos/acme/rocket"},
+		{"POST", "https://api.github.com/repos/acme/rocket/issues"},
+		{"GET", "https://example.com/"},
+	};
+	cloche_allowlist *list = cloche_allowlist_new();
+	cloche_err err = CLOCHE_ERR_INIT;
+	cloche_verdict v;
+
+	if (!list || cloche_allowlist_add_text(list, "example", yaml, sizeof(yaml) - 1, &err) < 0) {
+		fprintf(stderr, "%s\n", err.message);
+		return 1;
+	}
+	for (int i = 0; i < 4; i++) {
+		if (cloche_allowlist_check(list, requests[i][0], requests[i][1], &v, &err) < 0)
+			return 1;
+		printf("%-7s %s %s: %s\n", v.allowed ? "allowed" : "blocked", requests[i][0],
+			requests[i][1], v.explanation);
+	}
+	cloche_allowlist_free(list);
+	return 0;
+}

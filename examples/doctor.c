@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Asks whether a sandbox can be made on this machine. */
+#include <cloche/doctor.h>
+#include <stdio.h>
+
+static void show(const cloche_check *check, void *user)
+{
+	(void)user;
+	printf("%s %s: %s\n", check->state == CLOCHE_CHECK_OK ? "+" : "-", check->name,
+		check->detail);
+}
+
+int main(void)
+{
+	cloche_err err = CLOCHE_ERR_INIT;
+	int r = cloche_doctor(show, NULL, &err);
+
+	if (r < 0)
+		fprintf(stderr, "%s\n", err.message);
+	return r < 0 ? 1 : r;
+}

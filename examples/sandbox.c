@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Builds a configuration: a workspace, a variable, one host, limits. Nothing is started here. */
+#include <cloche/sandbox.h>
+#include <stdio.h>
+
+int main(void)
+{
+	cloche_sandbox *sb = cloche_sandbox_new();
+	cloche_allowlist *list = cloche_allowlist_new();
+	cloche_err err = CLOCHE_ERR_INIT;
+	int r = -1;
+
+	if (sb && list)
+		r = cloche_allowlist_add_host(list, "registry.npmjs.org", &err);
+	if (r == 0)
+		r = cloche_sandbox_set_allowlist(sb, list, &err);
+	if (r == 0)
+		r = cloche_sandbox_add_mount(sb, "/usr/share", "/data", true, &err);
+	if (r == 0)
+		r = cloche_sandbox_set_env(sb, "CI", "true", &err);
+	if (r == 0)
+		r = cloche_sandbox_set_limit(sb, "memory", "512m", &err);
+	if (r == 0)
+		r = cloche_sandbox_set_limit(sb, "timeout", "90s", &err);
+	printf("%s\n", r == 0 ? "configured" : err.message);
+	cloche_allowlist_free(list);
+	cloche_sandbox_free(sb);
+	return r == 0 ? 0 : 1;
+}

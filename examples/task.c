@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs an agent's task: task CONTEXT_DIR PROMPT. Needs Claude Code on this machine and
+ * ANTHROPIC_API_KEY in the environment; the sandbox gets only a surrogate of the key. */
+#include <cloche/task.h>
+#include <stdio.h>
+#include <string.h>
+
+static void on_progress(const char *line, void *user)
+{
+	(void)user;
+	fprintf(stderr, "%s\n", line);
+}
+
+int main(int argc, char **argv)
+{
+	cloche_sandbox *sb = cloche_sandbox_new();
+	cloche_err err = CLOCHE_ERR_INIT;
+	cloche_task *task = NULL;
+	int status = 125;
+
+	if (argc != 3) {
+		fprintf(stderr, "usage: task CONTEXT_DIR PROMPT\n");
+		cloche_sandbox_free(sb);
+		return 2;
+	}
+	if (sb && cloche_sandbox_set_workspace(sb, ".", &err) == 0 &&
+		cloche_task_new(sb, "claude-code", argv[1], NULL, &task, &err) == 0) {
+		cloche_task_on_progress(task, on_progress, NULL);
+		if (cloche_task_execute(task, argv[2], strlen(argv[2]), &err) == 0) {
+			enum cloche_outcome outcome = cloche_task_outcome(task);
+
+			printf("%s: %s\n", cloche_outcome_name(outcome),
+				cloche_task_response(task) ? cloche_task_response(task) : "");
+			status = cloche_outcome_exit_status(outcome);
+		}
+	}
+	if (status == 125)
+		fprintf(stderr, "%s\n%s\n", err.message, err.hint);
+	cloche_task_free(task);
+	cloche_sandbox_free(sb);
+	return status;
+}
