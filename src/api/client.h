@@ -23,6 +23,7 @@ struct client_start {
 	const struct room_spec *room; /* borrowed for client_new. id NULL: one is made up. A NULL
 				       * init_path is found by the supervisor */
 	bool one_shot, detached;
+	const char *provider;   /* NULL: "native" */
 	const char *name;       /* NULL: none */
 	char *const *labels;    /* "key=value", NULL-terminated; NULL: none */
 	uint64_t timeout_usec;  /* of the sandbox; 0: none */

@@ -11,7 +11,8 @@ void ctl_start_done(struct ctl_start *m)
 {
 	free(m->id);
 	free(m->name);
-	m->id = m->name = NULL;
+	free(m->provider);
+	m->id = m->name = m->provider = NULL;
 	m->labels = strv_free(m->labels);
 }
 
@@ -25,6 +26,7 @@ int ctl_send_start(struct chan *c, const struct ctl_start *m, int config_fd)
 	wire_put_u8(&f.w, m->gateway);
 	wire_put_z(&f.w, m->id);
 	wire_put_z(&f.w, m->name);
+	wire_put_z(&f.w, m->provider);
 	wire_put_strv(&f.w, m->labels);
 	wire_put_u64(&f.w, m->timeout_usec);
 	wire_put_u64(&f.w, m->grace_usec);
@@ -42,6 +44,7 @@ bool ctl_get_start(struct str payload, struct ctl_start *ret)
 	ret->gateway = wire_get_bool(&r);
 	ret->id = wire_get_z(&r, CTL_ID_MAX);
 	ret->name = wire_get_z(&r, MAX_NAME);
+	ret->provider = wire_get_z(&r, MAX_NAME);
 	ret->labels = wire_get_strv(&r, CTL_MAX_LABELS, MAX_LABEL);
 	ret->timeout_usec = wire_get_u64(&r);
 	ret->grace_usec = wire_get_u64(&r);

@@ -90,9 +90,10 @@ struct ctl_start {
 	bool one_shot; /* the room ends with its first process */
 	bool detached; /* the sandbox outlives the owner's connection */
 	bool gateway;
-	char *id;      /* "sandbox-" and 21 of [a-z0-9]; NULL or empty: the supervisor chooses */
-	char *name;    /* NULL or empty: none */
-	char **labels; /* "key=value" */
+	char *id;       /* "sandbox-" and 21 of [a-z0-9]; NULL or empty: the supervisor chooses */
+	char *name;     /* NULL or empty: none */
+	char *provider; /* \"native\", ...; NULL or empty: native */
+	char **labels;  /* "key=value" */
 	uint64_t timeout_usec; /* of the sandbox; 0: none */
 	uint64_t grace_usec;   /* between TERM and KILL when a deadline has passed */
 	struct str room;       /* encoded by room_spec_put (provider/spec_wire.h); borrowed */

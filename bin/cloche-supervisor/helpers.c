@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: gateway and broker are started before the room is made, so that their start
+ * runs beside it, and are joined by a socket of their own. The supervisor never sees what passes
+ * there, nor the secrets that the client sends the broker: it only hands descriptors over. Should
+ * one of them end while the room lives, the room ends too: there is no state in which a room runs
+ * with half a network. (The room could reach nothing anyway, but it would wait for ever.)
+ *
+ * At the end the gateway goes first; the broker then reads what the gateway still said to it, logs
+ * it, and goes when its own channel closes. Either may take HELPERS_GRACE before it is killed. */
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/program.h"
+#include "base/strv.h"
+#include "ipc/helper.h"
+#include "supervisor.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+	FD_CONFIG = 5, /* broker: the client's configuration */
+	FD_CA = 6,     /* broker: where the certificates go */
+	MAX_OUT = 16 * 1024,
+	EXPLAIN_MS = 300,
+};
+#define HELPERS_GRACE (2 * USEC_PER_SEC)
+
+static void close_chan(struct helper *h)
+{
+	if (!h->chan_open)
+		return;
+	loop_io_remove(&h->io);
+	chan_done(&h->chan);
+	h->chan_open = false;
+}
+
+static void failed(struct helper *h)
+{
+	struct cloche_err err = h->err;
+
+	if (err.code == 0)
+		err_set(&err, E_NETWORK, "the network's %s ended unexpectedly", h->name);
+	sandbox_fail(h->sup, &err);
+}
+
+/* 1 where there may be more; 0 at the end. */
+static int read_frame(struct helper *h)
+{
+	struct chan_frame f;
+	int r = chan_recv(&h->chan, &f);
+
+	if (r != 1)
+		return r;
+	if (f.type == HELPER_FAILED)
+		helper_get_failed(f.payload, &h->err);
+	else if (f.type != HELPER_READY)
+		r = -EPROTO;
+	chan_frame_done(&f);
+	return r;
+}
+
+static void on_chan(struct loop_io *io, uint32_t events)
+{
+	struct helper *h = container_of(io, struct helper, io);
+	int r;
+
+	do
+		r = read_frame(h);
+	while (r == 1 && h->err.code == 0);
+	if (r >= 0 && h->err.code == 0) {
+		r = chan_flush(&h->chan);
+		loop_io_set(io, chan_pending(&h->chan) ? EPOLLIN | EPOLLOUT : EPOLLIN);
+	}
+	if (r >= 0 && h->err.code == 0)
+		return;
+	close_chan(h);
+	if (h->sup->state == SUP_UP || h->sup->state == SUP_ENDING)
+		failed(h);
+}
+
+static void on_death(struct loop_io *io, uint32_t events)
+{
+	struct helper *h = container_of(io, struct helper, death);
+	struct supervisor *s = h->sup;
+
+	/* What it said before it died. */
+	while (h->chan_open && read_frame(h) == 1)
+		;
+	close_chan(h);
+	loop_io_remove(io);
+	h->pidfd = fd_close(h->pidfd);
+	waitpid(h->pid, NULL, 0);
+	h->pid = 0;
+	if (h == &s->helpers[HELPER_GATEWAY])
+		close_chan(&s->helpers[HELPER_BROKER]);
+	if (s->state == SUP_UP || s->state == SUP_ENDING)
+		failed(h);
+	sandbox_check_end(s);
+}
+
+static int start_one(struct supervisor *s, int which, const struct program_fd *fds, size_t fds_n,
+	int channel, struct cloche_err *err)
+{
+	static const char *const names[HELPERS_N] = {"broker", "gateway"};
+	struct helper *h = &s->helpers[which];
+	char program[32];
+	_cleanup_(freep) char *path = NULL;
+	_cleanup_(strv_freep) char **env = NULL;
+	char *argv[] = {program, NULL};
+	struct program_spawn spawn = {
+		.argv = argv, .fds = fds, .fds_n = fds_n, .stdio = {-1, -1, 2}};
+	int r;
+
+	snprintf(program, sizeof(program), "cloche-%s", names[which]);
+	path = program_find(program, err);
+	if (!path)
+		return -E_NOT_FOUND;
+	env = program_env(environ);
+	if (!env)
+		return err_nomem(err);
+	spawn.path = path;
+	spawn.env = env;
+	r = program_start(&spawn, &h->pid, &h->pidfd, err);
+	if (r < 0)
+		return r;
+	h->name = names[which];
+	h->sup = s;
+	r = chan_init(&h->chan, channel, HELPER_MAX_PAYLOAD, MAX_OUT);
+	if (r == 0) {
+		h->chan_open = true;
+		r = loop_io_add(s->loop, &h->io, h->chan.fd, EPOLLIN, on_chan);
+	}
+	if (r == 0)
+		r = loop_io_add(s->loop, &h->death, h->pidfd, EPOLLIN, on_death);
+	return r < 0 ? err_sys(err, -r, "watch %s", program) : 0;
+}
+
+int helpers_start(struct supervisor *s, int config_fd, int *ret_ca_fd, struct cloche_err *err)
+{
+	_cleanup_fd_ int ca_read = -1, ca_write = -1, net_a = -1, net_b = -1;
+	_cleanup_fd_ int broker = -1, gateway = -1;
+	int ours[HELPERS_N] = {-1, -1}, pair[2], r;
+
+	for (int i = 0; i < HELPERS_N; i++) {
+		r = fd_socketpair(SOCK_STREAM, pair);
+		if (r < 0)
+			return err_sys(err, -r, "make a socket");
+		ours[i] = pair[0];
+		*(i == HELPER_BROKER ? &broker : &gateway) = pair[1];
+	}
+	r = fd_socketpair(SOCK_STREAM, pair);
+	if (r == 0) {
+		net_a = pair[0];
+		net_b = pair[1];
+		r = fd_pipe(pair);
+	}
+	if (r < 0) {
+		fd_close(ours[0]);
+		fd_close(ours[1]);
+		return err_sys(err, -r, "make a socket");
+	}
+	ca_read = pair[0];
+	ca_write = pair[1];
+	struct program_fd broker_fds[] = {{broker, HELPER_FD_SUPERVISOR}, {net_b, HELPER_FD_PEER},
+		{config_fd, FD_CONFIG}, {ca_write, FD_CA}};
+	struct program_fd gateway_fds[] = {
+		{gateway, HELPER_FD_SUPERVISOR}, {net_a, HELPER_FD_PEER}};
+
+	/* The broker has more to do until it is ready. */
+	r = start_one(
+		s, HELPER_BROKER, broker_fds, ARRAY_SIZE(broker_fds), ours[HELPER_BROKER], err);
+	if (r < 0 && !s->helpers[HELPER_BROKER].chan_open)
+		fd_close(ours[HELPER_BROKER]);
+	if (r < 0) {
+		fd_close(ours[HELPER_GATEWAY]);
+		return r;
+	}
+	r = start_one(
+		s, HELPER_GATEWAY, gateway_fds, ARRAY_SIZE(gateway_fds), ours[HELPER_GATEWAY], err);
+	if (r < 0) {
+		if (!s->helpers[HELPER_GATEWAY].chan_open)
+			fd_close(ours[HELPER_GATEWAY]);
+		return r;
+	}
+	*ret_ca_fd = TAKE_FD(ca_read);
+	return 0;
+}
+
+int helpers_listen(struct supervisor *s, struct cloche_err *err)
+{
+	struct helper *h = &s->helpers[HELPER_GATEWAY];
+	struct netcapture *n = &s->room->net;
+	const int fds[HELPER_SOCKETS] = {n->tcp4, n->tcp6, n->udp4, n->udp6};
+	struct helper_listeners m = {.own = STR("127.0.0.1:15001 [::1]:15001")};
+	int r;
+
+	_Static_assert(NETCAPTURE_PORT == 15001, "the listeners' own address is spelled out");
+	for (unsigned i = 0; i < HELPER_SOCKETS; i++)
+		if (fds[i] >= 0)
+			m.present |= (uint8_t)(1U << i);
+	if (!h->chan_open)
+		return err_set(err, E_NETWORK, "the network's gateway ended unexpectedly");
+	r = helper_send_listeners(&h->chan, &m, fds);
+	if (r == 0)
+		r = chan_flush(&h->chan);
+	if (r < 0)
+		return err_sys(err, -r, "hand the listeners to the gateway");
+	loop_io_set(&h->io, chan_pending(&h->chan) ? EPOLLIN | EPOLLOUT : EPOLLIN);
+	netcapture_close(n);
+	return 0;
+}
+
+static void on_helpers_late(struct loop_timer *t)
+{
+	struct supervisor *s = container_of(t, struct supervisor, helpers_timer);
+
+	for (int i = 0; i < HELPERS_N; i++)
+		if (s->helpers[i].pid > 0)
+			kill(s->helpers[i].pid, SIGKILL);
+}
+
+void helpers_stop(struct supervisor *s)
+{
+	struct helper *gateway = &s->helpers[HELPER_GATEWAY];
+
+	close_chan(gateway);
+	if (gateway->pid <= 0)
+		close_chan(&s->helpers[HELPER_BROKER]);
+	if (helpers_gone(s))
+		return;
+	if (loop_timer_set(s->loop, &s->helpers_timer, loop_now(s->loop) + HELPERS_GRACE,
+		    on_helpers_late) < 0)
+		on_helpers_late(&s->helpers_timer);
+}
+
+bool helpers_gone(const struct supervisor *s)
+{
+	return s->helpers[HELPER_BROKER].pid <= 0 && s->helpers[HELPER_GATEWAY].pid <= 0;
+}
+
+void helpers_explain(struct supervisor *s, struct cloche_err *err)
+{
+	for (int i = 0; i < HELPERS_N; i++) {
+		struct helper *h = &s->helpers[i];
+		struct pollfd p = {.fd = h->chan_open ? h->chan.fd : -1, .events = POLLIN};
+
+		if (h->chan_open && poll(&p, 1, EXPLAIN_MS) > 0)
+			while (read_frame(h) == 1)
+				;
+		if (h->err.code != 0) {
+			*err = h->err;
+			return;
+		}
+	}
+}

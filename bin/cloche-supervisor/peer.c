@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: every connection has the same table of permitted frames (ipc/control.h);
+ * what is not permitted ends the connection. A connection that ends while one of its own frames is
+ * handled is only marked, and freed at the end of the loop's iteration. */
+#include "base/fd.h"
+#include "supervisor.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <utlist.h>
+
+enum {
+	MAX_PEERS = 64,
+	MAX_OUT = 1024 * 1024, /* a client that lets this much wait does not read */
+	FRAMES_PER_TURN = 64,
+	LAST_WORDS_MS = 200,
+};
+
+enum { NEW_OWNER = 1, NEW_GUEST = 2, UP = 4 };
+
+static void bury(struct loop_job *job)
+{
+	struct peer *p = container_of(job, struct peer, bury);
+
+	chan_done(&p->chan);
+	free(p);
+}
+
+static void drop(struct peer *p)
+{
+	struct supervisor *s = p->sup;
+	bool owner = p->owner;
+
+	if (p->dead)
+		return;
+	p->dead = true;
+	loop_io_remove(&p->io);
+	DL_DELETE(s->peers, p);
+	tasks_orphan(s, p);
+	loop_defer(s->loop, &p->bury, bury);
+	if (!owner)
+		return;
+	if (s->state == SUP_NEW)
+		loop_stop(s->loop, 0);
+	else if (!s->start.detached)
+		sandbox_kill(s, CTL_REASON_CLIENT_GONE);
+}
+
+void peer_flush(struct peer *p)
+{
+	if (p->dead)
+		return;
+	if (chan_flush(&p->chan) < 0) {
+		drop(p);
+		return;
+	}
+	loop_io_set(&p->io, chan_pending(&p->chan) ? EPOLLIN | EPOLLOUT : EPOLLIN);
+}
+
+static void sent(struct peer *p, int r)
+{
+	if (r < 0)
+		drop(p);
+	else
+		peer_flush(p);
+}
+
+static bool on_start(struct peer *p, struct chan_frame *f)
+{
+	struct ctl_start m;
+	bool ok = ctl_get_start(f->payload, &m) && f->fds_n == (m.gateway ? 1 : 0);
+
+	if (ok) {
+		p->up = true;
+		sandbox_start(p->sup, &m, m.gateway ? f->fds[0] : -1);
+	}
+	ctl_start_done(&m);
+	return ok;
+}
+
+static int send_started(struct peer *p)
+{
+	struct supervisor *s = p->sup;
+	struct ctl_started m = {.id = str_from(s->dir.id),
+		.provider = str_from(s->room->provider->name),
+		.pid = s->room->pid > 0 ? (uint32_t)s->room->pid : 0};
+
+	return ctl_send_started(&p->chan, &m);
+}
+
+static bool on_attach(struct peer *p, struct chan_frame *f)
+{
+	uint32_t version;
+
+	if (!ctl_get_attach(f->payload, &version) || version != CTL_VERSION || !p->sup->room)
+		return false;
+	p->up = true;
+	return send_started(p) == 0;
+}
+
+static bool on_exec(struct peer *p, struct chan_frame *f)
+{
+	struct ctl_exec m;
+	bool ok = ctl_get_exec(f->payload, &m) && f->fds_n == ctl_exec_fds(&m) &&
+		  m.exec > p->last_exec;
+
+	if (ok) {
+		p->last_exec = m.exec;
+		ok = task_exec(p, &m, f);
+	}
+	ctl_exec_done(&m);
+	return ok;
+}
+
+static bool on_signal(struct peer *p, struct chan_frame *f)
+{
+	struct ctl_signal m;
+
+	if (!ctl_get_signal(f->payload, &m))
+		return false;
+	task_signal(p, &m);
+	return true;
+}
+
+static bool on_resize(struct peer *p, struct chan_frame *f)
+{
+	struct ctl_resize m;
+
+	if (!ctl_get_resize(f->payload, &m))
+		return false;
+	task_resize(p, &m);
+	return true;
+}
+
+static bool on_stop(struct peer *p, struct chan_frame *f)
+{
+	uint64_t grace;
+
+	if (!ctl_get_stop(f->payload, &grace))
+		return false;
+	sandbox_end(p->sup, CTL_REASON_STOPPED, grace);
+	return true;
+}
+
+static const struct {
+	uint16_t type;
+	uint8_t states;
+	uint8_t max_fds;
+	bool (*handle)(struct peer *p, struct chan_frame *f);
+} permitted[] = {
+	{CTL_START, NEW_OWNER, 1, on_start},
+	{CTL_ATTACH, NEW_GUEST, 0, on_attach},
+	{CTL_EXEC, UP, 3, on_exec},
+	{CTL_SIGNAL, UP, 0, on_signal},
+	{CTL_RESIZE, UP, 0, on_resize},
+	{CTL_STOP, UP, 0, on_stop},
+};
+
+static bool dispatch(struct peer *p, struct chan_frame *f)
+{
+	unsigned state = p->up ? UP : p->owner ? NEW_OWNER : NEW_GUEST;
+
+	for (size_t i = 0; i < ARRAY_SIZE(permitted); i++) {
+		if (permitted[i].type != f->type)
+			continue;
+		if (!(permitted[i].states & state) || f->fds_n > permitted[i].max_fds)
+			return false;
+		/* It could not know that the sandbox has ended meanwhile. */
+		return p->sup->state >= SUP_KILLED || permitted[i].handle(p, f);
+	}
+	return false;
+}
+
+static void on_io(struct loop_io *io, uint32_t events)
+{
+	struct peer *p = container_of(io, struct peer, io);
+	struct chan_frame f;
+	int r = 0;
+
+	for (int i = 0; i < FRAMES_PER_TURN; i++) {
+		r = chan_recv(&p->chan, &f);
+		if (r != 1)
+			break;
+		if (!dispatch(p, &f))
+			r = -EPROTO;
+		chan_frame_done(&f);
+		if (p->dead)
+			return;
+		if (r < 0)
+			break;
+	}
+	if (r < 0)
+		drop(p);
+	else
+		peer_flush(p);
+}
+
+int peer_add(struct supervisor *s, int fd, bool owner)
+{
+	struct peer *p = calloc(1, sizeof(*p));
+	int r;
+
+	if (!p) {
+		fd_close(fd);
+		return -ENOMEM;
+	}
+	p->sup = s;
+	p->owner = owner;
+	r = chan_init(&p->chan, fd, CTL_MAX_PAYLOAD, MAX_OUT);
+	if (r == 0)
+		r = loop_io_add(s->loop, &p->io, fd, EPOLLIN, on_io);
+	if (r < 0) {
+		chan_done(&p->chan);
+		free(p);
+		return r;
+	}
+	DL_APPEND(s->peers, p);
+	return 0;
+}
+
+/* Our own user and root may connect; the directory's mode says the same. */
+static bool may_connect(int fd)
+{
+	struct ucred cred;
+	socklen_t n = sizeof(cred);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &n) == 0 &&
+	       (cred.uid == geteuid() || cred.uid == 0);
+}
+
+void peer_accept(struct loop_io *io, uint32_t events)
+{
+	struct supervisor *s = container_of(io, struct supervisor, listener);
+	_cleanup_fd_ int fd = accept4(io->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct peer *p;
+	int n;
+
+	if (fd < 0)
+		return;
+	DL_COUNT(s->peers, p, n);
+	if (n >= MAX_PEERS || !may_connect(fd))
+		return;
+	/* A client that cannot be served sees its connection end. */
+	if (peer_add(s, TAKE_FD(fd), false) < 0)
+		return;
+}
+
+void peers_warning(struct supervisor *s, struct str text)
+{
+	struct peer *p, *next;
+
+	DL_FOREACH_SAFE (s->peers, p, next)
+		if (p->up)
+			sent(p, ctl_send_warning(&p->chan, text));
+}
+
+void peers_error(struct supervisor *s, const struct cloche_err *err)
+{
+	struct peer *p, *next;
+
+	DL_FOREACH_SAFE (s->peers, p, next)
+		if (p->up)
+			sent(p, ctl_send_error(&p->chan, err));
+}
+
+void peers_started(struct supervisor *s)
+{
+	struct peer *p, *next;
+
+	DL_FOREACH_SAFE (s->peers, p, next)
+		if (p->up)
+			sent(p, send_started(p));
+}
+
+void peers_ended(struct supervisor *s, const struct ctl_ended *m)
+{
+	struct peer *p, *next;
+
+	DL_FOREACH_SAFE (s->peers, p, next) {
+		int r = p->up ? ctl_send_ended(&p->chan, m) : -1;
+
+		if (r == 0)
+			r = chan_flush_wait(&p->chan, LAST_WORDS_MS);
+		drop(p); /* whether it heard it or not */
+	}
+}

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: START makes everything in one go; the order is chosen so that what takes
+ * long runs beside something else: gateway and broker first, then the room (which waits for the
+ * broker's certificate only at its last step), then the first process, and only after that the
+ * records and the control socket that nobody waits for.
+ *
+ * The end always takes the same path, whatever began it: sandbox_end (TERM, a grace period),
+ * sandbox_kill (KILL to process 1, which takes the whole pid namespace along), process 1 is reaped,
+ * the helpers go, usage is read, clients hear ENDED, and then directories and cgroups are removed.
+ * A process 1 that is reaped has outlived every other process of its room, so at ENDED nothing of
+ * it runs any more. */
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/program.h"
+#include "base/utf8.h"
+#include "ipc/rundir.h"
+#include "provider/spec_wire.h"
+#include "supervisor.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { INIT_MAX_OUT = 8 * 1024 * 1024, FRAMES_PER_TURN = 64 };
+#define LATE_USEC (1 * USEC_PER_SEC)
+
+static void lied(struct supervisor *s)
+{
+	struct cloche_err err = CLOCHE_ERR_INIT;
+
+	err_set(&err, E_PROTOCOL, "the room's init broke the protocol; the room was ended");
+	sandbox_fail(s, &err);
+}
+
+static void close_init(struct supervisor *s)
+{
+	if (!s->init_open)
+		return;
+	loop_io_remove(&s->init_io);
+	chan_done(&s->init);
+	s->init_open = false;
+}
+
+void sandbox_flush_init(struct supervisor *s)
+{
+	if (!s->init_open)
+		return;
+	/* A dead init is noticed at its pidfd; its last words may still be unread. */
+	if (chan_flush(&s->init) < 0)
+		return;
+	loop_io_set(&s->init_io, chan_pending(&s->init) ? EPOLLIN | EPOLLOUT : EPOLLIN);
+}
+
+/* Reads at most max frames. False where the channel is at its end (or broken by a lie). */
+static bool read_init(struct supervisor *s, int max)
+{
+	for (int i = 0; i < max && s->init_open; i++) {
+		struct chan_frame f;
+		int r = chan_recv(&s->init, &f);
+		bool ok;
+
+		if (r == 0)
+			return true;
+		if (r != 1) {
+			if (r != -EPIPE)
+				lied(s);
+			return false;
+		}
+		ok = task_on_frame(s, &f);
+		chan_frame_done(&f);
+		if (!ok) {
+			lied(s);
+			return false;
+		}
+	}
+	return true;
+}
+
+static void on_init(struct loop_io *io, uint32_t events)
+{
+	struct supervisor *s = container_of(io, struct supervisor, init_io);
+
+	if (read_init(s, FRAMES_PER_TURN)) {
+		sandbox_flush_init(s);
+		return;
+	}
+	close_init(s);
+	/* An init that closes its end has died, or does not do its work any more. */
+	if (s->state == SUP_UP || s->state == SUP_ENDING)
+		sandbox_kill(s, CTL_REASON_INIT_DIED);
+}
+
+static void on_room_dead(struct loop_io *io, uint32_t events)
+{
+	struct supervisor *s = container_of(io, struct supervisor, room_io);
+	struct room_exit how = {0};
+
+	loop_io_remove(io);
+	/* What init said before it died: above all how processes ended. */
+	read_init(s, INT32_MAX);
+	close_init(s);
+	(void)s->room->provider->wait(s->room, &how, NULL);
+	s->room_dead = true;
+	if (s->state == SUP_UP || s->state == SUP_ENDING)
+		sandbox_kill(s, CTL_REASON_INIT_DIED);
+	tasks_end(s, how.oom_killed);
+	sandbox_check_end(s);
+}
+
+static void on_grace_over(struct loop_timer *t)
+{
+	struct supervisor *s = container_of(t, struct supervisor, grace);
+
+	sandbox_kill(s, s->reason);
+}
+
+static void on_deadline(struct loop_timer *t)
+{
+	struct supervisor *s = container_of(t, struct supervisor, deadline);
+
+	sandbox_end(s, CTL_REASON_TIMEOUT, s->start.grace_usec);
+}
+
+void sandbox_end(struct supervisor *s, enum ctl_reason reason, uint64_t grace_usec)
+{
+	uint64_t at = clock_mono_usec() + MIN(grace_usec, (uint64_t)INT64_MAX / 2);
+
+	if (s->state != SUP_UP && s->state != SUP_ENDING)
+		return;
+	if (s->state == SUP_UP) {
+		s->state = SUP_ENDING;
+		s->reason = reason;
+		s->timed_out = reason == CTL_REASON_TIMEOUT;
+		s->kill_at = UINT64_MAX;
+		if (grace_usec > 0 && s->room->provider->kill(s->room, SIGTERM, NULL) < 0)
+			grace_usec = 0; /* nothing would hear of it: no use in waiting */
+	}
+	s->stopped |= reason == CTL_REASON_STOPPED;
+	if (grace_usec == 0 || HASH_COUNT(s->tasks) == 0) {
+		sandbox_kill(s, s->reason);
+		return;
+	}
+	if (at >= s->kill_at)
+		return;
+	s->kill_at = at;
+	if (loop_timer_set(s->loop, &s->grace, at, on_grace_over) < 0)
+		sandbox_kill(s, s->reason);
+}
+
+void sandbox_kill(struct supervisor *s, enum ctl_reason reason)
+{
+	if (s->state >= SUP_KILLED)
+		return;
+	if (s->state != SUP_ENDING)
+		s->reason = reason;
+	s->state = SUP_KILLED;
+	loop_timer_clear(&s->grace);
+	loop_timer_clear(&s->deadline);
+	loop_timer_clear(&s->late);
+	if (s->room && !s->room_dead)
+		(void)s->room->provider->kill(s->room, SIGKILL, NULL);
+	helpers_stop(s);
+	if (!s->room)
+		sandbox_check_end(s);
+}
+
+void sandbox_fail(struct supervisor *s, const struct cloche_err *err)
+{
+	if (s->state >= SUP_KILLED)
+		return;
+	s->state = SUP_UP; /* this reason replaces that of an orderly end */
+	peers_error(s, err);
+	sandbox_kill(s, CTL_REASON_FAILED);
+}
+
+/* A child that a start in peace made to clean up does not outlive us as a zombie of nobody. */
+static void reap_sweeper(struct supervisor *s)
+{
+	if (s->sweeper > 0)
+		waitpid(s->sweeper, NULL, WNOHANG);
+}
+
+static void finish(struct loop_job *job)
+{
+	struct supervisor *s = container_of(job, struct supervisor, finish);
+	struct ctl_ended m = {.reason = s->reason};
+	struct room_usage u = {0};
+
+	if (s->room && s->room->provider->usage(s->room, &u, NULL) == 0) {
+		m.usage.cpu_usec = u.cpu_usec;
+		m.usage.memory_peak_bytes = u.memory_peak_bytes;
+		m.usage.pids_peak = u.pids_peak;
+	}
+	peers_ended(s, &m);
+	/* Nobody waits from here on. */
+	s->room = room_free(s->room);
+	loop_io_remove(&s->listener);
+	if (s->dir.base >= 0 && s->sweeper == 0)
+		sandbox_dirs_sweep(s->dir.base);
+	sandbox_dir_remove(&s->dir);
+	reap_sweeper(s);
+	loop_stop(s->loop, 0);
+}
+
+void sandbox_check_end(struct supervisor *s)
+{
+	if (s->state != SUP_KILLED || (s->room && !s->room_dead) || !helpers_gone(s))
+		return;
+	s->state = SUP_ENDED;
+	loop_timer_clear(&s->helpers_timer);
+	loop_defer(s->loop, &s->finish, finish);
+}
+
+/* In a child of its own: killing what a crash left may take a second, and the sandbox goes on. */
+static void on_late(struct loop_timer *t)
+{
+	struct supervisor *s = container_of(t, struct supervisor, late);
+
+	s->sweeper = fork();
+	if (s->sweeper == 0) {
+		sandbox_dirs_sweep(s->dir.base);
+		_exit(0);
+	}
+}
+
+static void after_start(struct loop_job *job)
+{
+	struct supervisor *s = container_of(job, struct supervisor, after_start);
+	struct cloche_err err = CLOCHE_ERR_INIT;
+	int r;
+
+	if (s->state >= SUP_ENDED)
+		return;
+	r = sandbox_dir_write_owned(&s->dir, s->room, &err);
+	if (r == 0)
+		r = sandbox_dir_write_record(&s->dir, &s->start, s->room, &err);
+	if (r == 0)
+		r = sandbox_dir_listen(&s->dir, &err);
+	if (r == 0 && loop_io_add(s->loop, &s->listener, s->dir.listen, EPOLLIN, peer_accept) < 0)
+		r = err_nomem(&err);
+	if (r == 0 && loop_timer_set(s->loop, &s->late, clock_mono_usec() + LATE_USEC, on_late) < 0)
+		r = err_nomem(&err);
+	if (r < 0)
+		sandbox_fail(s, &err);
+}
+
+static int check_start(struct supervisor *s, struct cloche_err *err)
+{
+	const struct ctl_start *m = &s->start;
+	struct wire_in r = wire_in(m->room);
+
+	if (m->version != CTL_VERSION)
+		return err_set(err, E_PROTOCOL,
+			"the client speaks version %u of the protocol, this supervisor %d",
+			m->version, CTL_VERSION);
+	if (!room_spec_get(&r, &s->spec) || !wire_ok(&r))
+		return err_set(err, E_PROTOCOL, "malformed room");
+	if (m->id && m->id[0] && !rundir_is_id(str_from(m->id)))
+		return err_set(err, E_USAGE, "\"%s\" is no sandbox id", m->id);
+	if (m->name && !utf8_is_valid(str_from(m->name)))
+		return err_set(err, E_USAGE, "the name is not valid UTF-8");
+	for (size_t i = 0; m->labels && m->labels[i]; i++)
+		if (!utf8_is_valid(str_from(m->labels[i])) || !strchr(m->labels[i], '='))
+			return err_set(err, E_USAGE, "label %zu is no KEY=VALUE in UTF-8", i + 1);
+	if (m->gateway != (s->spec.net == ROOM_NET_GATEWAY))
+		return err_set(err, E_PROTOCOL, "a gateway and no use for it, or the reverse");
+	return 0;
+}
+
+static int complete_spec(struct supervisor *s, struct cloche_err *err)
+{
+	free(s->spec.id);
+	s->spec.id = strdup(s->dir.id);
+	if (!s->spec.init_path)
+		s->spec.init_path = program_find("cloche-init", err);
+	if (!s->spec.init_path)
+		return -E_NOT_FOUND;
+	return s->spec.id ? 0 : err_nomem(err);
+}
+
+static int make_room(struct supervisor *s, int config_fd, struct cloche_err *err)
+{
+	const char *name = s->start.provider;
+	const struct provider *provider =
+		provider_find(name && name[0] ? str_from(name) : STR("native"));
+	_cleanup_fd_ int ca_fd = -1;
+	int r;
+
+	if (!provider)
+		return err_set(err, E_UNSUPPORTED, "there is no provider \"%s\"", name);
+	r = sandbox_dir_make(&s->dir, s->start.id && s->start.id[0] ? s->start.id : NULL, err);
+	if (r < 0)
+		return r;
+	r = complete_spec(s, err);
+	if (r == 0 && s->start.gateway)
+		r = helpers_start(s, config_fd, &ca_fd, err);
+	if (r < 0)
+		return r;
+	s->spec.ca_fd = ca_fd;
+	r = provider->create(&s->spec, &s->room, err);
+	s->spec.ca_fd = -1;
+	if (r < 0 && s->start.gateway)
+		helpers_explain(s, err);
+	return r < 0 ? -err->code : 0;
+}
+
+static int watch_room(struct supervisor *s, struct cloche_err *err)
+{
+	int r = chan_init(&s->init, TAKE_FD(s->room->control_fd), ROOMCTL_MAX_REPLY, INIT_MAX_OUT);
+
+	s->init_open = true;
+	if (r == 0)
+		r = loop_io_add(s->loop, &s->init_io, s->init.fd, EPOLLIN, on_init);
+	if (r == 0)
+		r = loop_io_add(s->loop, &s->room_io, s->room->pidfd, EPOLLIN, on_room_dead);
+	if (r == 0 && s->start.timeout_usec)
+		r = loop_timer_set(s->loop, &s->deadline, clock_mono_usec() + s->start.timeout_usec,
+			on_deadline);
+	if (r < 0)
+		return err_sys(err, -r, "watch the room");
+	return s->start.gateway ? helpers_listen(s, err) : 0;
+}
+
+void sandbox_start(struct supervisor *s, struct ctl_start *m, int config_fd)
+{
+	struct cloche_err err = CLOCHE_ERR_INIT;
+	int r;
+
+	s->start = *m;
+	*m = (struct ctl_start){0};
+	r = check_start(s, &err);
+	s->start.room = STR_NULL;
+	if (r == 0)
+		r = make_room(s, config_fd, &err);
+	if (r == 0)
+		r = watch_room(s, &err);
+	s->state = SUP_UP;
+	if (r < 0) {
+		if (s->room && !s->room_io.loop)
+			s->room = room_free(s->room);
+		sandbox_fail(s, &err);
+		return;
+	}
+	for (unsigned i = 0; i < s->room->unenforced_n; i++)
+		peers_warning(s, str_from(s->room->unenforced[i]));
+	peers_started(s);
+	loop_defer(s->loop, &s->after_start, after_start);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ipc/rundir.h"
+#include "base/fs.h"
+#include "base/rand.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+enum { RANDOM_BYTES = 21 };
+
+static const struct str prefix = STR("sandbox-");
+
+static int open_fallback(struct cloche_err *err)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/tmp/cloche-%u", (unsigned)geteuid());
+	return fs_open_private_dir(path, err);
+}
+
+int rundir_open(struct cloche_err *err)
+{
+	const char *own = getenv("CLOCHE_RUNTIME_DIR"), *xdg = getenv("XDG_RUNTIME_DIR");
+	_cleanup_(freep) char *path = NULL;
+	int fd;
+
+	if (own && own[0] == '/')
+		return fs_open_private_dir(own, err);
+	if (geteuid() == 0)
+		path = strdup("/run/cloche");
+	else if (xdg && xdg[0] == '/' && access(xdg, W_OK) == 0)
+		path = fs_join(xdg, "cloche");
+	fd = path ? fs_open_private_dir(path, NULL) : -1;
+	return fd >= 0 ? fd : open_fallback(err);
+}
+
+void rundir_make_id(char *ret)
+{
+	memcpy(ret, prefix.p, prefix.n);
+	rand_id(ret + prefix.n, RANDOM_BYTES);
+}
+
+bool rundir_is_id(struct str name)
+{
+	if (name.n != RUNDIR_ID_BYTES || !str_starts(name, prefix))
+		return false;
+	for (size_t i = prefix.n; i < name.n; i++)
+		if (!((name.p[i] >= 'a' && name.p[i] <= 'z') ||
+			    (name.p[i] >= '0' && name.p[i] <= '9')))
+			return false;
+	return true;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Where sandboxes that run can be found: one private directory of the user, in it one directory a
+ * sandbox, named by its id. */
+
+#include "base/err.h"
+#include "base/str.h"
+
+/* Names in a sandbox's directory. */
+#define RUNDIR_LOCK "lock"           /* flock'ed by the supervisor as long as it lives */
+#define RUNDIR_RECORD "record.json"  /* for people and programs that list sandboxes */
+#define RUNDIR_OWNED "owned"         /* provider's name, then its record: what to clean up */
+#define RUNDIR_SOCKET "control.sock" /* ipc/control.h */
+
+/* The path: $CLOCHE_RUNTIME_DIR; else /run/cloche for root; else $XDG_RUNTIME_DIR/cloche; else (and
+ * where that cannot be used) /tmp/cloche-UID. Makes it where missing and returns a descriptor; an
+ * error where it is not ours alone. */
+_warn_unused_ int rundir_open(struct cloche_err *err);
+
+enum { RUNDIR_ID_BYTES = 29 }; /* "sandbox-" and 21 of [a-z0-9] */
+
+/* A fresh id into ret[RUNDIR_ID_BYTES + 1]. */
+void rundir_make_id(char *ret);
+/* Whether a name has the form of an id. */
+bool rundir_is_id(struct str name);
