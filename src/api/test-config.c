@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The configuration: setters that refuse what makes no sense, and the file that fills them. */
+#include "api/sandbox.h"
+#include "base/fs.h"
+#include "tap.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static cloche_err err;
+static char dir[] = "/tmp/cloche-test-config-XXXXXX";
+
+static int load(cloche_sandbox *sb, const char *yaml)
+{
+	_cleanup_(freep) char *path = fs_join(dir, "sandbox.yaml");
+
+	memset(&err, 0, sizeof(err));
+	must(path && fs_write_atomic(AT_FDCWD, path, str_from(yaml), 0600, false, &err) == 0);
+	return cloche_sandbox_load_config(sb, path, &err);
+}
+
+static void test_a_whole_file(void)
+{
+	_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = cloche_sandbox_new();
+	const struct masked_secret *m;
+
+	setenv("TEST_TOKEN", "ghp_0123456789abcdefghijklmnopqrstuvwxyz", 1);
+	setenv("TEST_PASSED", "yes", 1);
+	unsetenv("TEST_UNSET");
+	check_int(
+		load(sb,
+			"env:\n"
+			"  CI: \"true\"\n"
+			"  N: 5\n"
+			"  FROM: !env TEST_PASSED\n"
+			"pass_env: [TEST_PASSED, TEST_UNSET]\n"
+			"masked_secrets:\n"
+			"  GH_TOKEN:\n"
+			"    value: !env TEST_TOKEN\n"
+			"    scopes: [api.github.com, \"*.githubusercontent.com\"]\n"
+			"    headers: [Authorization]\n"
+			"    allow_foreign_credentials: yes\n"
+			"network_sandbox: true\n"
+			"resource_limits: {memory: 2g, cpus: 1.5, pids_limit: 256, timeout: 90}\n"),
+		0);
+	check_z(err.message, "");
+	check_z(strv_env_get(sb->env, "CI"), "true");
+	check_z(strv_env_get(sb->env, "N"), "5");
+	check_z(strv_env_get(sb->env, "FROM"), "yes");
+	check_z(strv_env_get(sb->env, "TEST_PASSED"), "yes");
+	check(!strv_env_get(sb->env, "TEST_UNSET"));
+	check(!strv_env_get(sb->env, "GH_TOKEN"));
+	must(sb->secrets && (m = secret_set_find(sb->secrets->set, STR("GH_TOKEN"))));
+	check(secret_equals(m->value, STR("ghp_0123456789abcdefghijklmnopqrstuvwxyz")));
+	check_int(m->spec.n_scopes, 2);
+	check(m->spec.allow_foreign_credentials);
+	check_int(sb->net, CLOCHE_NET_GATEWAY);
+	check(sandbox_wants_gateway(sb));
+	check(sb->memory == 2ULL << 30 && sb->millicpus == 1500 && sb->pids == 256);
+	check_int(sb->timeout_ms, 90000);
+}
+
+static void test_what_is_wrong_is_named_with_its_line(void)
+{
+	static const struct {
+		const char *yaml, *message;
+	} cases[] = {
+		{"enw: {}\n", "sandbox.yaml:1:1: unknown key \"enw\""},
+		{"env: [A]\n", "sandbox.yaml:1:6: expected a mapping of variables"},
+		{"env:\n  A: !env TEST_UNSET\n", "TEST_UNSET is not set"},
+		{"env:\n  A: !file x\n", "sandbox.yaml:2:6: unknown tag"},
+		{"resource_limits: {memory: lots}\n", "expected a size"},
+		{"resource_limits: {timeout: -1}\n", "expected a time"},
+		{"network_sandbox: maybe\n", "expected true or false"},
+		{"masked_secrets:\n  X: {value: abcdefghijkl}\n",
+			"needs value, scopes and headers"},
+		{"masked_secrets:\n  X: {value: short, scopes: [a.b], headers: [h]}\n", "X"},
+		{"signing_credentials:\n  AWS: {type: aws-sigv4}\n", "not supported"},
+		{"env: {A: b\n", "sandbox.yaml:2:1"},
+	};
+
+	unsetenv("TEST_UNSET");
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = cloche_sandbox_new();
+
+		check(load(sb, cases[i].yaml) < 0);
+		if (!strstr(err.message, cases[i].message))
+			tap_fail("case %zu: \"%s\" does not say \"%s\"", i, err.message,
+				cases[i].message);
+	}
+}
+
+static void test_an_empty_file_changes_nothing(void)
+{
+	_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = cloche_sandbox_new();
+
+	check_int(load(sb, ""), 0);
+	check_int(load(sb, "# nothing\n"), 0);
+	check(!sandbox_wants_gateway(sb));
+}
+
+static void test_network_off_means_off(void)
+{
+	_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = cloche_sandbox_new();
+
+	check_int(load(sb, "network_sandbox: false\n"), 0);
+	check_int(sb->net, CLOCHE_NET_NONE);
+}
+
+static void test_connect_to(void)
+{
+	static const struct {
+		const char *rule, *host, *address;
+		int port, to_port;
+	} good[] = {
+		{"a.example:443:127.0.0.1:8443", "a.example", "127.0.0.1", 443, 8443},
+		{"a.example:443:[::1]:1", "a.example", "::1", 443, 1},
+		{"[2001:db8::1]:80:other:65535", "2001:db8::1", "other", 80, 65535},
+	};
+	static const char *const bad[] = {"", "a", "a:1", "a:1:b", "a:1:b:", "a:0:b:1",
+		"a:1:b:65536", ":1:b:1", "a:x:b:1", "a:1::1", "[::1:1:b:1", "a:1:b:1:2"};
+	_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = cloche_sandbox_new();
+
+	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
+		const struct api_connect_to *c;
+
+		check_int(cloche_sandbox_add_connect_to(sb, good[i].rule, &err), 0);
+		must(sb->connect_to_n == i + 1);
+		c = &sb->connect_to[i];
+		check_z(c->host, good[i].host);
+		check_z(c->address, good[i].address);
+		check_int(c->port, good[i].port);
+		check_int(c->to_port, good[i].to_port);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		if (cloche_sandbox_add_connect_to(sb, bad[i], &err) != -CLOCHE_E_USAGE)
+			tap_fail("\"%s\" was taken", bad[i]);
+}
+
+static void test_limits_from_text(void)
+{
+	static const char *const bad[][2] = {{"memory", "0"}, {"memory", "12q"}, {"memory", ""},
+		{"cpus", "0.001"}, {"cpus", "-1"}, {"pids", "0"}, {"pids", "1e3"}, {"timeout", "0"},
+		{"timeout", "5 m"}, {"output-limit", "x"}, {"nonsense", "1"}};
+	_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = cloche_sandbox_new();
+
+	check_int(cloche_sandbox_set_limit(sb, "timeout", "500ms", &err), 0);
+	check_int(sb->timeout_ms, 500);
+	check_int(cloche_sandbox_set_limit(sb, "cpus", "0.5", &err), 0);
+	check_int(sb->millicpus, 500);
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		if (cloche_sandbox_set_limit(sb, bad[i][0], bad[i][1], &err) != -CLOCHE_E_USAGE)
+			tap_fail("%s \"%s\" was taken", bad[i][0], bad[i][1]);
+}
+
+static void test_policy_in_the_workspace_is_read_only(void)
+{
+	_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = cloche_sandbox_new();
+	_cleanup_(freep) char *policy = fs_join(dir, ".cloche");
+
+	must(fs_mkdirs(policy, 0700, &err) == 0);
+	check_int(cloche_sandbox_set_workspace(sb, dir, &err), 0);
+	must(sb->mounts_n == 2);
+	check_z(sb->mounts[0].target, "/workspace");
+	check(!sb->mounts[0].ro);
+	check_z(sb->mounts[1].target, "/workspace/.cloche");
+	check(sb->mounts[1].ro);
+	check_int(cloche_sandbox_set_workspace(sb, "/", &err), -CLOCHE_E_USAGE);
+	check_int(cloche_sandbox_set_workspace(sb, "/no/such/place", &err), -CLOCHE_E_SYSTEM);
+}
+
+static void test_a_later_secret_replaces_one_of_its_name(void)
+{
+	static const char *const hosts[] = {"a.example", NULL}, *const headers[] = {"h", NULL};
+	_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = cloche_sandbox_new();
+	_cleanup_(cloche_secrets_freep) cloche_secrets *one = cloche_secrets_new();
+	_cleanup_(cloche_secrets_freep) cloche_secrets *two = cloche_secrets_new();
+	_cleanup_(cloche_sandbox_freep) cloche_sandbox *copy = NULL;
+
+	must(cloche_secrets_add(one, "A", "first-value-1", 13, hosts, headers, false, &err) == 0);
+	must(cloche_secrets_add(one, "B", "other-value-2", 13, hosts, headers, false, &err) == 0);
+	must(cloche_secrets_add(two, "A", "second-value3", 13, hosts, headers, false, &err) == 0);
+	check_int(cloche_sandbox_add_secrets(sb, one, &err), 0);
+	check_int(cloche_sandbox_add_secrets(sb, two, &err), 0);
+	check_int(cloche_secrets_count(sb->secrets), 2);
+	check(secret_equals(
+		secret_set_find(sb->secrets->set, STR("A"))->value, STR("second-value3")));
+	copy = sandbox_copy(sb);
+	must(copy);
+	check_z(cloche_secrets_surrogate(copy->secrets, 0),
+		cloche_secrets_surrogate(sb->secrets, 0));
+}
+
+int main(void)
+{
+	must(mkdtemp(dir));
+	run_test(test_a_whole_file);
+	run_test(test_what_is_wrong_is_named_with_its_line);
+	run_test(test_an_empty_file_changes_nothing);
+	run_test(test_network_off_means_off);
+	run_test(test_connect_to);
+	run_test(test_limits_from_text);
+	run_test(test_policy_in_the_workspace_is_read_only);
+	run_test(test_a_later_secret_replaces_one_of_its_name);
+	(void)fs_remove_tree(AT_FDCWD, dir);
+	return tap_done();
+}
