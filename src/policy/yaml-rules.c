@@ -17,12 +17,22 @@ struct reader {
 	struct cloche_err *err;
 };
 
+/* How much of a text is shown. */
+static size_t first_line(struct str s)
+{
+	size_t n = str_chr(s, '\n');
+
+	return n < 80 ? n : 80;
+}
+
 static int fail_at(struct reader *r, const yaml_mark_t *mark, const char *wanted, struct str got)
 {
 	_cleanup_(buf_donep) struct buf shown = BUF_INIT(1024);
 	const char *text = "";
 
-	if (got.n > 0 && escape_terminal(&shown, str_prefix(got, 80)) == 0 && buf_cstr(&shown))
+	/* Line breaks stay out of the message; the rest is as it was written. */
+	if (got.n > 0 && escape_terminal(&shown, str_prefix(got, first_line(got))) == 0 &&
+		buf_cstr(&shown))
 		text = buf_cstr(&shown);
 	return err_set(r->err, E_CONFIG, "%s:%zu:%zu: expected %s%s%s%s", r->source, mark->line + 1,
 		mark->column + 1, wanted, *text ? ", not \"" : "", text, *text ? "\"" : "");
@@ -113,10 +123,10 @@ static int need_bool(struct reader *r, bool *ret)
 }
 
 /* Turns what a setter said into an error at the current event. */
-static int set_result(struct reader *r, int result, const char *wanted)
+static int set_result(struct reader *r, int result, const char *const *wanted)
 {
 	if (result == -EINVAL)
-		return fail(r, wanted);
+		return fail(r, *wanted);
 	return result < 0 ? err_nomem(r->err) : 0;
 }
 
@@ -148,7 +158,7 @@ static int read_list(struct reader *r, struct list_target *to)
 			return fail(r, to->wanted);
 		result = need_string(r, to->wanted, &s);
 		if (result == 0)
-			result = set_result(r, to->add(to, s, &wanted), wanted);
+			result = set_result(r, to->add(to, s, &wanted), &wanted);
 		if (result == 0)
 			result = next(r);
 	}
@@ -220,7 +230,7 @@ static int read_host(struct reader *r, struct allow_rule *rule)
 	int result = need_string(r, wanted, &s);
 
 	if (result == 0)
-		result = set_result(r, rule_set_host(rule, s, &wanted), wanted);
+		result = set_result(r, rule_set_host(rule, s, &wanted), &wanted);
 	return result < 0 ? result : next(r);
 }
 
@@ -231,7 +241,7 @@ static int read_path(struct reader *r, struct allow_rule *rule)
 	int result = need_string(r, wanted, &s);
 
 	if (result == 0)
-		result = set_result(r, rule_set_path(rule, s, &wanted), wanted);
+		result = set_result(r, rule_set_path(rule, s, &wanted), &wanted);
 	return result < 0 ? result : next(r);
 }
 
@@ -242,7 +252,7 @@ static int read_path_prefix(struct reader *r, struct allow_rule *rule)
 	int result = need_string(r, wanted, &s);
 
 	if (result == 0)
-		result = set_result(r, rule_set_path_prefix(rule, s, &wanted), wanted);
+		result = set_result(r, rule_set_path_prefix(rule, s, &wanted), &wanted);
 	return result < 0 ? result : next(r);
 }
 

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/rand.h"
+#include "policy/decide.h"
+
+#include "tap.h"
+
+static const char rules[] = "domains:\n"
+			    "  - open.com\n"
+			    "  - \"*.wild.com\"\n"
+			    "  - 10.1.2.3\n"
+			    "url_prefixes:\n"
+			    "  - host: api.github.com\n" /* 0 */
+			    "    path: /repos/org/repo/*\n"
+			    "    methods: [GET]\n"
+			    "  - host: api.github.com\n" /* 1 */
+			    "    path: /repos/org/repo\n"
+			    "  - host: api.github.com\n" /* 2 */
+			    "    path: /graphql\n"
+			    "    methods: [POST]\n"
+			    "    graphql: {queries: ['*']}\n"
+			    "  - host: api.anthropic.com\n" /* 3 */
+			    "    path: /v1/messages*\n"
+			    "    schemes: [https]\n"
+			    "  - host: registry.npmjs.org\n" /* 4 */
+			    "    path_prefix: /@scope\n"
+			    "    encoded_slash: true\n"
+			    "  - host: registry.npmjs.org\n" /* 5 */
+			    "    path: /left-pad\n"
+			    "    query: none\n"
+			    "  - host: ports.com\n" /* 6 */
+			    "    ports: [8443]\n"
+			    "  - host: pinned.com\n" /* 7 */
+			    "    tunnel: true\n"
+			    "  - host: \"read.only\"\n" /* 8 */
+			    "    methods: [GET, HEAD]\n"
+			    "  - host: api.github.com\n" /* 9 */
+			    "    path: /repos/org/repo/issues\n"
+			    "    methods: [POST]\n";
+
+static struct allowlist *list;
+
+struct decision {
+	const char *method, *url_host, *target;
+	uint16_t port; /* 443: https, 80: http, other: https */
+	enum policy_reason reason;
+	int line; /* of the rule, 0: none */
+};
+
+static struct policy_request request(const struct decision *d)
+{
+	return (struct policy_request){
+		.scheme = d->port == 80 ? POLICY_HTTP : POLICY_HTTPS,
+		.host = str_from(d->url_host),
+		.port = d->port,
+		.method = str_from(d->method),
+		.target = str_from(d->target),
+	};
+}
+
+static const struct decision decisions[] = {
+	/* hosts */
+	{"GET", "open.com", "/", 443, POLICY_ALLOWED, 2},
+	{"BREW", "open.com", "/any?thing", 443, POLICY_ALLOWED, 2},
+	{"GET", "OPEN.com.", "/", 443, POLICY_ALLOWED, 2},
+	{"GET", "open.com", "/", 80, POLICY_ALLOWED, 2},
+	{"GET", "open.com", "/", 444, POLICY_PORT, 2},
+	{"GET", "a.wild.com", "/", 443, POLICY_ALLOWED, 3},
+	{"GET", "a.b.wild.com", "/", 443, POLICY_ALLOWED, 3},
+	{"GET", "wild.com", "/", 443, POLICY_HOST, 0},
+	{"GET", "evilwild.com", "/", 443, POLICY_HOST, 0},
+	{"GET", "a.wild.com.evil.com", "/", 443, POLICY_HOST, 0},
+	{"GET", "sub.open.com", "/", 443, POLICY_HOST, 0},
+	{"GET", "evil.com", "/", 443, POLICY_HOST, 0},
+	{"GET", "evil.com#.wild.com", "/", 443, POLICY_BAD_HOST, 0},
+	{"GET", "evil.com%2f.wild.com", "/", 443, POLICY_BAD_HOST, 0},
+	{"GET", "evil.com/.wild.com", "/", 443, POLICY_BAD_HOST, 0},
+	{"GET", "x@open.com", "/", 443, POLICY_BAD_HOST, 0},
+	{"GET", "open.com:443", "/", 443, POLICY_BAD_HOST, 0},
+	{"GET", "", "/", 443, POLICY_BAD_HOST, 0},
+	{"GET", "127.1", "/", 443, POLICY_BAD_HOST, 0},
+	{"GET", "0x7f000001", "/", 443, POLICY_BAD_HOST, 0},
+	{"GET", "2130706433", "/", 443, POLICY_BAD_HOST, 0},
+	{"GET", "[::ffff:169.254.169.254]", "/", 443, POLICY_BAD_HOST, 0},
+	{"GET", "169.254.169.254", "/", 80, POLICY_HOST_ADDRESS, 0},
+	{"GET", "[::1]", "/", 443, POLICY_HOST_ADDRESS, 0},
+	{"GET", "10.1.2.3", "/", 443, POLICY_ALLOWED, 4},
+	/* paths: every spelling of leaving /repos/org/repo */
+	{"GET", "api.github.com", "/repos/org/repo/pulls", 443, POLICY_ALLOWED, 6},
+	{"GET", "api.github.com", "/repos/org/repo/pulls?x=/../", 443, POLICY_ALLOWED, 6},
+	{"GET", "api.github.com", "/repos/org/repo/..?x", 443, POLICY_BAD_TARGET, 0},
+	{"GET", "api.github.com", "/repos/org/repo/../other", 443, POLICY_BAD_TARGET, 0},
+	{"GET", "api.github.com", "/repos/org/repo/%2e%2e/other", 443, POLICY_BAD_TARGET, 0},
+	{"GET", "api.github.com", "/repos/org/repo/%252e%252e/other", 443, POLICY_PATH_UNDECIDABLE,
+		6},
+	{"GET", "api.github.com", "/repos/org/repo/..;/other", 443, POLICY_BAD_TARGET, 0},
+	{"GET", "api.github.com", "/repos/org/repo/..%5cother", 443, POLICY_BAD_TARGET, 0},
+	{"GET", "api.github.com", "/repos/org/repo/\\..\\other", 443, POLICY_BAD_TARGET, 0},
+	{"GET", "api.github.com", "/repos/org/repo/.%09./other", 443, POLICY_BAD_TARGET, 0},
+	{"GET", "api.github.com", "/repos/org/repo//other", 443, POLICY_PATH_UNDECIDABLE, 6},
+	{"GET", "api.github.com", "/repos/org/repo/./other", 443, POLICY_BAD_TARGET, 0},
+	{"GET", "api.github.com", "/repos/org/repo/..#f", 443, POLICY_BAD_TARGET, 0},
+	{"GET", "api.github.com", "/repos/org/repo/a%2fb", 443, POLICY_PATH_UNDECIDABLE, 6},
+	{"GET", "api.github.com", "/repos/org/repo/%c0%ae%c0%ae/x", 443, POLICY_PATH_UNDECIDABLE,
+		6},
+	{"GET", "api.github.com", "/repos/org/repo/%ef%bc%8e/x", 443, POLICY_PATH_UNDECIDABLE, 6},
+	{"GET", "api.github.com", "/x%00", 443, POLICY_BAD_TARGET, 0},
+	{"GET", "api.github.com", "/x%0d%0aX:%20y", 443, POLICY_BAD_TARGET, 0},
+	{"GET", "api.github.com", "/repos/org/repo\x80", 443, POLICY_BAD_TARGET, 0},
+	{"GET", "api.github.com", "/repos/org/other", 443, POLICY_PATH, 6},
+	{"GET", "api.github.com", "/repos/org/repo-evil", 443, POLICY_PATH, 6},
+	{"GET", "api.github.com", "/repos/org/repo", 443, POLICY_ALLOWED, 9},
+	{"GET", "api.github.com", "/repos/org/repo?x=1", 443, POLICY_ALLOWED, 9},
+	{"GET", "api.github.com", "*", 443, POLICY_BAD_TARGET, 0},
+	{"GET", "api.github.com", "http://evil.com/", 443, POLICY_BAD_TARGET, 0},
+	/* methods, and a later entry that allows what an earlier one did not */
+	{"POST", "api.github.com", "/repos/org/repo/pulls", 443, POLICY_METHOD, 6},
+	{"POST", "api.github.com", "/repos/org/repo/issues", 443, POLICY_ALLOWED, 30},
+	{"get", "api.github.com", "/repos/org/repo/pulls", 443, POLICY_ALLOWED, 6},
+	{"GETX", "api.github.com", "/repos/org/repo/pulls", 443, POLICY_METHOD, 6},
+	{"DELETE", "read.only", "/x", 443, POLICY_METHOD, 28},
+	{"HEAD", "read.only", "/x", 443, POLICY_ALLOWED, 28},
+	/* graphql is refused until its body filter is there */
+	{"POST", "api.github.com", "/graphql", 443, POLICY_BODY, 11},
+	{"POST", "api.github.com", "/graphq%6c?x=1", 443, POLICY_BODY, 11},
+	{"GET", "api.github.com", "/graphql", 443, POLICY_METHOD, 11},
+	/* scheme and port */
+	{"POST", "api.anthropic.com", "/v1/messages?beta=true", 443, POLICY_ALLOWED, 15},
+	{"POST", "api.anthropic.com", "/v1/messag%65s", 443, POLICY_ALLOWED, 15},
+	{"POST", "api.anthropic.com", "/v1/messages", 80, POLICY_SCHEME, 15},
+	{"POST", "api.anthropic.com", "/v1/messages", 8443, POLICY_PORT, 15},
+	{"GET", "ports.com", "/", 8443, POLICY_ALLOWED, 24},
+	{"GET", "ports.com", "/", 443, POLICY_PORT, 24},
+	/* encoded slashes where the rule takes them */
+	{"GET", "registry.npmjs.org", "/@scope%2fpkg", 443, POLICY_ALLOWED, 18},
+	{"GET", "registry.npmjs.org", "/@scope/pkg", 443, POLICY_ALLOWED, 18},
+	{"GET", "registry.npmjs.org", "/@scopex/pkg", 443, POLICY_PATH, 18},
+	{"GET", "registry.npmjs.org", "/@scope%2f..%2fother", 443, POLICY_BAD_TARGET, 0},
+	{"GET", "registry.npmjs.org", "/@scope%252fpkg", 443, POLICY_PATH_UNDECIDABLE, 18},
+	{"GET", "registry.npmjs.org", "/left-pad", 443, POLICY_ALLOWED, 21},
+	{"GET", "registry.npmjs.org", "/left-pad?data=x", 443, POLICY_QUERY, 21},
+	{"GET", "registry.npmjs.org", "/left-pad?", 443, POLICY_QUERY, 21},
+	/* a whole host has no path to decide about, but what is malformed stays refused */
+	{"GET", "open.com", "/web/http://other.com//x", 443, POLICY_ALLOWED, 2},
+	{"GET", "open.com", "/@a%2fb", 443, POLICY_ALLOWED, 2},
+	{"GET", "open.com", "/a%2520b", 443, POLICY_ALLOWED, 2},
+	{"GET", "open.com", "/%e9", 443, POLICY_ALLOWED, 2},
+	{"GET", "open.com", "/../x", 443, POLICY_BAD_TARGET, 0},
+	{"GET", "open.com", "/x%00", 443, POLICY_BAD_TARGET, 0},
+	{"GET", "open.com", "/a b", 443, POLICY_BAD_TARGET, 0},
+	/* a tunnel entry is for tunnels */
+	{"GET", "pinned.com", "/", 443, POLICY_TUNNEL, 26},
+	{"GET", "pinned.com", "/", 80, POLICY_SCHEME, 26},
+};
+
+static void test_decisions(void)
+{
+	for (size_t i = 0; i < sizeof(decisions) / sizeof(decisions[0]); i++) {
+		const struct decision *d = &decisions[i];
+		struct policy_request req = request(d);
+		struct verdict v;
+
+		must(policy_decide(list, &req, &v) == 0);
+		if (v.reason != d->reason || (v.rule ? (int)v.rule->line : 0) != d->line)
+			tap_fail("%s %s:%u%s: %s, rule at line %u", d->method, d->url_host, d->port,
+				d->target, policy_reason_word(v.reason), v.rule ? v.rule->line : 0);
+		check_int(v.allow, d->reason == POLICY_ALLOWED);
+		check((v.path_problem != PATH_OK) ==
+			(v.reason == POLICY_BAD_TARGET || v.reason == POLICY_PATH_UNDECIDABLE));
+	}
+}
+
+static void test_nul_in_host(void)
+{
+	struct policy_request req = {.scheme = POLICY_HTTPS,
+		.port = 443,
+		.method = STR("GET"),
+		.target = STR("/"),
+		.host = STR("open.com\0.evil.com")};
+	struct verdict v;
+
+	must(policy_decide(list, &req, &v) == 0);
+	check_int(v.reason, POLICY_BAD_HOST);
+	req.host = STR("evil.com\0.wild.com");
+	must(policy_decide(list, &req, &v) == 0);
+	check_int(v.reason, POLICY_BAD_HOST);
+}
+
+static void test_tunnel(void)
+{
+	struct policy_request req = {
+		.scheme = POLICY_HTTPS, .host = STR("pinned.com"), .port = 443, .tunnel = true};
+	struct verdict v;
+
+	must(policy_decide(list, &req, &v) == 0);
+	check(v.allow && v.rule->tunnel);
+	req.host = STR("open.com");
+	must(policy_decide(list, &req, &v) == 0);
+	check_int(v.reason, POLICY_TUNNEL);
+	req.host = STR("evil.com");
+	must(policy_decide(list, &req, &v) == 0);
+	check_int(v.reason, POLICY_HOST);
+	req.host = STR("pinned.com");
+	req.port = 22;
+	must(policy_decide(list, &req, &v) == 0);
+	check_int(v.reason, POLICY_PORT);
+}
+
+static void test_body_filter(void)
+{
+	struct policy_request req = {.scheme = POLICY_HTTPS,
+		.host = STR("api.github.com"),
+		.port = 443,
+		.method = STR("POST"),
+		.target = STR("/graphql"),
+		.body_filtered = true};
+	struct verdict v;
+
+	must(policy_decide(list, &req, &v) == 0);
+	check(v.allow && v.rule->has_graphql);
+}
+
+static void test_empty_list_blocks(void)
+{
+	_cleanup_(allowlist_freep) struct allowlist *empty = allowlist_new();
+
+	for (size_t i = 0; i < sizeof(decisions) / sizeof(decisions[0]); i++) {
+		struct policy_request req = request(&decisions[i]);
+		struct verdict v;
+
+		must(policy_decide(empty, &req, &v) == 0);
+		check(!v.allow && !v.rule);
+	}
+}
+
+static bool is_printable(struct str s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if ((s.p[i] < 0x20 && s.p[i] != '\n') || s.p[i] > 0x7e)
+			return false;
+	return true;
+}
+
+/* Following the suggestion allows the request, and not its neighbour. */
+static void test_suggestions(void)
+{
+	int suggested = 0;
+
+	for (size_t i = 0; i < sizeof(decisions) / sizeof(decisions[0]); i++) {
+		_cleanup_(allowlist_freep) struct allowlist *fixed = allowlist_new();
+		_cleanup_(buf_donep) struct buf yaml = BUF_INIT(8192), text = BUF_INIT(8192);
+		struct policy_request req = request(&decisions[i]), other;
+		struct cloche_err err = CLOCHE_ERR_INIT;
+		struct verdict v;
+
+		must(policy_decide(list, &req, &v) == 0);
+		check(policy_explain(&req, &v, &text) == 0);
+		check(buf_len(&text) > 15 && is_printable(buf_str(&text)));
+		check(policy_suggest(&req, &v, &yaml) == 0);
+		check(is_printable(buf_str(&yaml)));
+		if (buf_len(&yaml) == 0)
+			continue;
+		suggested++;
+		if (allowlist_add_yaml(fixed, buf_str(&yaml), "s", &err) < 0)
+			tap_fail("%s: %.*s", err.message, (int)buf_len(&yaml), buf_data(&yaml));
+		must(policy_decide(fixed, &req, &v) == 0);
+		check(v.allow);
+		other = req;
+		other.target = STR("/something/else");
+		must(policy_decide(fixed, &other, &v) == 0);
+		check(!v.allow);
+		other = req;
+		other.method = STR("OTHER");
+		must(policy_decide(fixed, &other, &v) == 0);
+		check(!v.allow);
+	}
+	check(suggested > 15);
+}
+
+/* Hostile requests cannot put a second rule into the suggestion. */
+static void test_hostile_suggestions(void)
+{
+	static const char bytes[] = "/a\"\\:\n-{}[]*?#&!%25%22%0A%5b'\t\x80";
+	int suggested = 0;
+
+	for (int i = 0; i < 20000; i++) {
+		_cleanup_(allowlist_freep) struct allowlist *fixed = allowlist_new();
+		_cleanup_(buf_donep) struct buf yaml = BUF_INIT(8192), text = BUF_INIT(8192);
+		char target[24] = "/", method[4];
+		uint32_t n = 1 + rand_below(sizeof(target) - 1), m = rand_below(sizeof(method));
+		struct policy_request req = {.scheme = POLICY_HTTPS,
+			.host = STR("evil.com"),
+			.port = 443,
+			.target = str_make(target, n),
+			.method = str_make(method, m)};
+		struct verdict v;
+
+		for (uint32_t j = 1; j < n; j++)
+			target[j] = bytes[rand_below(sizeof(bytes) - 1)];
+		for (uint32_t j = 0; j < m; j++)
+			method[j] = rand_below(4) ? 'A' : bytes[rand_below(sizeof(bytes) - 1)];
+		must(policy_decide(list, &req, &v) == 0);
+		check(!v.allow);
+		check(policy_explain(&req, &v, &text) == 0 && is_printable(buf_str(&text)));
+		check(policy_suggest(&req, &v, &yaml) == 0);
+		if (buf_len(&yaml) == 0)
+			continue;
+		suggested++;
+		must(allowlist_add_yaml(fixed, buf_str(&yaml), "s", NULL) == 0);
+		check_int(allowlist_count(fixed), 1);
+		must(policy_decide(fixed, &req, &v) == 0);
+		if (!v.allow)
+			tap_fail("%.*s", (int)buf_len(&yaml), buf_data(&yaml));
+	}
+	check(suggested > 100);
+}
+
+static void test_explanations(void)
+{
+	static const struct {
+		struct decision d;
+		const char *text, *yaml;
+	} cases[] = {
+		{{"GET", "evil.com", "/x", 443, 0, 0}, "evil.com is not in the network allowlist",
+			"url_prefixes:\n  - host: \"evil.com\"\n    path: \"/x\"\n    methods: "
+			"[\"GET\"]\n"},
+		{{"POST", "api.github.com", "/repos/org/repo/a", 443, 0, 0},
+			"api.github.com is listed, but this path not for the method POST (nearest "
+			"rule: "
+			"url_prefixes[0] api.github.com /repos/org/repo/* GET (net.yaml:6))",
+			"url_prefixes:\n  - host: \"api.github.com\"\n    path: "
+			"\"/repos/org/repo/a\"\n"
+			"    methods: [\"POST\"]\n"},
+		{{"GET", "open.com", "/..", 443, 0, 0},
+			"open.com was not asked: the path holds a dot segment (. or ..)", ""},
+		{{"GET", "\x1b[31m", "/", 443, 0, 0}, "%1B%5B31m is not a host name", ""},
+		{{"GET", "ports.com", "/", 80, 0, 0},
+			"ports.com is listed, but not for http on port 80 (nearest rule: "
+			"url_prefixes[6] ports.com:8443 (net.yaml:24))",
+			"url_prefixes:\n  - host: \"ports.com\"\n    path: \"/\"\n    methods: "
+			"[\"GET\"]\n"
+			"    schemes: [http]\n"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		_cleanup_(buf_donep) struct buf yaml = BUF_INIT(8192), text = BUF_INIT(8192);
+		struct policy_request req = request(&cases[i].d);
+		struct verdict v;
+
+		must(policy_decide(list, &req, &v) == 0);
+		must(policy_explain(&req, &v, &text) == 0);
+		must(policy_suggest(&req, &v, &yaml) == 0);
+		check_str(buf_str(&text), cases[i].text);
+		check_str(buf_str(&yaml), cases[i].yaml);
+	}
+}
+
+/* A decision does not depend on how the host is spelled. */
+static void test_host_spelling(void)
+{
+	for (size_t i = 0; i < sizeof(decisions) / sizeof(decisions[0]); i++) {
+		struct policy_request req = request(&decisions[i]);
+		struct verdict first, second;
+		struct host host;
+
+		if (host_parse(req.host, &host) < 0)
+			continue;
+		must(policy_decide(list, &req, &first) == 0);
+		req.host = host_str(&host);
+		must(policy_decide(list, &req, &second) == 0);
+		check(first.reason == second.reason && first.rule == second.rule);
+	}
+}
+
+int main(void)
+{
+	struct cloche_err err = CLOCHE_ERR_INIT;
+
+	list = allowlist_new();
+	if (allowlist_add_yaml(list, str_from(rules), "net.yaml", &err) < 0)
+		printf("# %s\n", err.message);
+	must(allowlist_count(list) == 13);
+	run_test(test_decisions);
+	run_test(test_nul_in_host);
+	run_test(test_tunnel);
+	run_test(test_body_filter);
+	run_test(test_empty_list_blocks);
+	run_test(test_suggestions);
+	run_test(test_hostile_suggestions);
+	run_test(test_explanations);
+	run_test(test_host_spelling);
+	list = allowlist_free(list);
+	return tap_done();
+}
