@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http/test-support.h"
+
+#include <errno.h>
+
+static void init(struct http_body *b, enum http_framing framing, uint64_t length)
+{
+	struct http_head h = HTTP_HEAD_INIT;
+
+	http_head_set_body(&h, framing, length);
+	http_body_init(b, &h, NULL);
+}
+
+static void no_body(void)
+{
+	struct http_body b;
+	struct str in = STR("next"), data;
+
+	init(&b, HTTP_BODY_NONE, 0);
+	check(http_body_is_done(&b));
+	check_int(http_body_read(&b, &in, &data), HTTP_BODY_DONE);
+	check_str(in, "next");
+	check_int(http_body_eof(&b), 0);
+	init(&b, HTTP_BODY_LENGTH, 0);
+	check(http_body_is_done(&b));
+}
+
+static void a_length_is_kept_to_the_byte(void)
+{
+	for (size_t piece = 1; piece <= 12; piece++) {
+		struct http_body b;
+		struct str all = STR("helloworld++"), data;
+		size_t taken = 0, at = 0;
+		bool done = false;
+
+		init(&b, HTTP_BODY_LENGTH, 10);
+		while (!done && at < all.n) {
+			struct str in = str_prefix(str_from_index(all, at), piece);
+			size_t before = in.n;
+
+			while (http_body_read(&b, &in, &data) == HTTP_BODY_DATA)
+				taken += data.n;
+			at += before - in.n;
+			done = http_body_is_done(&b);
+		}
+		check_int(taken, 10);
+		check_int(at, 10);
+		check_int(b.taken, 10);
+		check_int(http_body_eof(&b), 0);
+	}
+}
+
+static void a_body_that_is_cut_off(void)
+{
+	struct http_body b;
+	struct str in = STR("hell"), data, more = STR("o");
+
+	init(&b, HTTP_BODY_LENGTH, 5);
+	check_int(http_body_read(&b, &in, &data), HTTP_BODY_DATA);
+	check_int(http_body_read(&b, &in, &data), HTTP_BODY_MORE);
+	check_int(http_body_eof(&b), -EPROTO);
+	check_int(http_body_read(&b, &more, &data), HTTP_BODY_BAD);
+	check_z(http_body_error(&b), "connection ended within the body");
+
+	in = STR("5\r\nhello\r\n0\r\n\r");
+	init(&b, HTTP_BODY_CHUNKED, 0);
+	check_int(http_body_read(&b, &in, &data), HTTP_BODY_DATA);
+	check_int(http_body_read(&b, &in, &data), HTTP_BODY_MORE);
+	check_int(http_body_eof(&b), -EPROTO);
+	check_z(http_body_error(&b), "connection ended within a chunked body");
+	http_body_done(&b);
+	http_body_done(&b);
+}
+
+static void a_body_up_to_the_end_of_the_connection(void)
+{
+	struct http_body b;
+	struct str in = STR("abc"), data;
+
+	init(&b, HTTP_BODY_CLOSE, 0);
+	check_int(http_body_read(&b, &in, &data), HTTP_BODY_DATA);
+	check_int(http_body_read(&b, &in, &data), HTTP_BODY_MORE);
+	check(!http_body_is_done(&b));
+	check_int(http_body_eof(&b), 0);
+	check(http_body_is_done(&b));
+	in = STR("late");
+	check_int(http_body_read(&b, &in, &data), HTTP_BODY_DONE);
+}
+
+static void a_chunked_body(void)
+{
+	_cleanup_(http_fields_donep) struct http_fields trailers = HTTP_FIELDS_INIT;
+	struct http_head h = HTTP_HEAD_INIT;
+	struct http_body b;
+	struct str in = STR("3\r\nabc\r\n2\r\nde\r\n0\r\nX: y\r\n\r\nGET"), data;
+
+	http_head_set_body(&h, HTTP_BODY_CHUNKED, 0);
+	check_int(http_fields_add(&trailers, STR("old"), STR("one")), 0);
+	http_body_init(&b, &h, &trailers);
+	check_int(http_body_read(&b, &in, &data), HTTP_BODY_DATA);
+	check_str(data, "abc");
+	check_int(http_body_read(&b, &in, &data), HTTP_BODY_DATA);
+	check_str(data, "de");
+	check_int(http_body_read(&b, &in, &data), HTTP_BODY_DONE);
+	check_str(in, "GET");
+	check_int(trailers.n, 1);
+	check_str(http_fields_get(&trailers, STR("x")), "y");
+	check_int(http_body_eof(&b), 0);
+	http_body_done(&b);
+
+	in = STR("3\r\nabcX");
+	http_body_init(&b, &h, NULL);
+	check_int(http_body_read(&b, &in, &data), HTTP_BODY_DATA);
+	check_int(http_body_read(&b, &in, &data), HTTP_BODY_BAD);
+	check_z(http_body_error(&b), "CR LF missing in chunk framing");
+	check_int(http_body_eof(&b), -EPROTO);
+	check_z(http_body_error(&b), "CR LF missing in chunk framing");
+	http_body_done(&b);
+}
+
+int main(void)
+{
+	run_test(no_body);
+	run_test(a_length_is_kept_to_the_byte);
+	run_test(a_body_that_is_cut_off);
+	run_test(a_body_up_to_the_end_of_the_connection);
+	run_test(a_chunked_body);
+	return tap_done();
+}
