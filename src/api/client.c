@@ -1,0 +1,717 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: one socket to the supervisor. Whoever calls client_exec, client_finish or
+ * client_wait_started reads from it; anybody may send, under the lock. The two halves of a channel
+ * share nothing but the descriptor, so the reader needs the lock only to change what senders look
+ * at. A sender whose bytes do not fit in the socket wakes the reader, who then waits for room.
+ *
+ * The supervisor is a child of this process and has to be reaped. It lives a moment longer than the
+ * sandbox, to remove directories nobody waits for; so what has not ended when a client is freed is
+ * reaped when the next one is made or freed. */
+#include "api/client_internal.h"
+#include "base/fd.h"
+#include "base/program.h"
+#include "base/strv.h"
+#include "ipc/rundir.h"
+#include "provider/spec_wire.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MAX_OUT = 2 * CTL_MAX_PAYLOAD, MAX_ZOMBIES = 64, POLL_CHAN = 0, POLL_WAKE, POLL_REST };
+
+static pthread_mutex_t zombies_lock = PTHREAD_MUTEX_INITIALIZER;
+static pid_t zombies[MAX_ZOMBIES];
+
+/* Reaps those that have ended, and remembers pid (or 0). Where the list is full the new one is
+ * waited for: it is on its way out. */
+static void reap_later(pid_t pid)
+{
+	bool kept = pid <= 0 || waitpid(pid, NULL, WNOHANG) != 0;
+
+	pthread_mutex_lock(&zombies_lock);
+	for (size_t i = 0; i < MAX_ZOMBIES; i++) {
+		if (zombies[i] > 0 && waitpid(zombies[i], NULL, WNOHANG) != 0)
+			zombies[i] = 0;
+		if (zombies[i] == 0 && !kept) {
+			zombies[i] = pid;
+			kept = true;
+		}
+	}
+	pthread_mutex_unlock(&zombies_lock);
+	if (!kept)
+		waitpid(pid, NULL, 0);
+}
+
+static int lift(int fd)
+{
+	int r = fd > 2 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, 3);
+
+	if (r != fd)
+		fd_close(fd);
+	return r;
+}
+
+/* A pair of sockets, neither of which is 0, 1 or 2. */
+static int make_socketpair(int *ret_a, int *ret_b)
+{
+	int fds[2], r = fd_socketpair(SOCK_STREAM, fds);
+
+	if (r < 0)
+		return r;
+	*ret_a = lift(fds[0]);
+	*ret_b = lift(fds[1]);
+	return *ret_a < 0 || *ret_b < 0 ? -EMFILE : 0;
+}
+
+static int start_supervisor(
+	struct client *c, const struct client_start *start, int theirs, struct cloche_err *err)
+{
+	_cleanup_(freep) char *path = start->supervisor ? strdup(start->supervisor)
+							: program_find("cloche-supervisor", err);
+	_cleanup_(strv_freep) char **env = program_env(environ);
+	char name[] = "cloche-supervisor", detached[] = "--detached";
+	char *argv[] = {name, start->detached ? detached : NULL, NULL};
+	const struct program_fd fds[] = {{theirs, CTL_FD}};
+	struct program_spawn spawn = {
+		.argv = argv, .fds = fds, .fds_n = ARRAY_SIZE(fds), .stdio = {-1, -1, -1}};
+
+	if (!path)
+		return start->supervisor ? err_nomem(err) : -E_NOT_FOUND;
+	if (!env)
+		return err_nomem(err);
+	/* For its last words only; everything else comes as messages. */
+	if (fcntl(2, F_GETFD) >= 0)
+		spawn.stdio[2] = 2;
+	spawn.path = path;
+	spawn.env = env;
+	return program_start(&spawn, &c->pid, NULL, err);
+}
+
+static int send_start(struct client *c, const struct client_start *start, int config_fd)
+{
+	_cleanup_(buf_donep) struct buf room = BUF_INIT(CTL_MAX_ROOM);
+	struct wire_out w = wire_out(&room);
+	_cleanup_(freep) char *name = start->name ? strdup(start->name) : NULL;
+	_cleanup_(freep) char *provider = start->provider ? strdup(start->provider) : NULL;
+	struct ctl_start m = {.version = CTL_VERSION,
+		.one_shot = start->one_shot,
+		.detached = start->detached,
+		.gateway = start->room->net == ROOM_NET_GATEWAY,
+		.id = c->id,
+		.name = name,
+		.provider = provider,
+		.timeout_usec = start->timeout_usec,
+		.grace_usec = start->grace_usec};
+	int r;
+
+	if ((start->name && !name) || (start->provider && !provider))
+		return -ENOMEM;
+	room_spec_put(&w, start->room);
+	if (w.error < 0)
+		return w.error;
+	m.room = buf_str(&room);
+	r = strv_copy(start->labels, &m.labels);
+	if (r == 0)
+		r = ctl_send_start(&c->chan, &m, config_fd);
+	strv_free(m.labels);
+	/* It goes out with the first process; or now, where the socket is a new one, at once. */
+	return r < 0 ? r : chan_flush(&c->chan);
+}
+
+static struct client *client_alloc(void)
+{
+	struct client *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->chan.fd = c->wake_fd = -1;
+	pthread_mutex_init(&c->lock, NULL);
+	c->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	c->chunk = malloc(CLIENT_CHUNK);
+	if (c->wake_fd >= 0)
+		c->wake_fd = lift(c->wake_fd);
+	if (c->wake_fd < 0 || !c->chunk)
+		return client_free(c);
+	return c;
+}
+
+int client_new(const struct client_start *start, struct client **ret, int *ret_config_fd,
+	struct cloche_err *err)
+{
+	_cleanup_(client_freep) struct client *c = client_alloc();
+	_cleanup_fd_ int ours = -1, theirs = -1, config = -1, config_theirs = -1;
+	int r;
+
+	reap_later(0);
+	if (!c)
+		return err_nomem(err);
+	if (start->room->id && !rundir_is_id(str_from(start->room->id)))
+		return err_set(err, E_USAGE, "\"%s\" is no sandbox id", start->room->id);
+	if (start->room->id)
+		memcpy(c->id, start->room->id, RUNDIR_ID_BYTES + 1);
+	else
+		rundir_make_id(c->id);
+	c->detached = start->detached;
+	r = make_socketpair(&ours, &theirs);
+	if (r == 0 && start->room->net == ROOM_NET_GATEWAY)
+		r = make_socketpair(&config, &config_theirs);
+	if (r < 0)
+		return err_sys(err, -r, "make a socket");
+	r = start_supervisor(c, start, theirs, err);
+	if (r < 0)
+		return r;
+	r = chan_init(&c->chan, TAKE_FD(ours), CTL_MAX_PAYLOAD, MAX_OUT);
+	if (r == 0)
+		r = send_start(c, start, config_theirs);
+	if (r < 0)
+		return err_sys(err, -r, "send the room to its supervisor");
+	*ret_config_fd = TAKE_FD(config);
+	*ret = TAKE_PTR(c);
+	return 0;
+}
+
+struct client *client_free(struct client *c)
+{
+	if (!c)
+		return NULL;
+	if (c->chan.fd >= 0)
+		chan_done(&c->chan);
+	if (c->pid > 0)
+		reap_later(c->pid);
+	fd_close(c->wake_fd);
+	pthread_mutex_destroy(&c->lock);
+	free(c->chunk);
+	free(c->polls);
+	free(c);
+	return NULL;
+}
+
+const char *client_id(const struct client *c)
+{
+	return c->id;
+}
+
+const char *client_provider(const struct client *c)
+{
+	return c->provider;
+}
+
+void client_watch_add(struct client *c, struct client_watch *w)
+{
+	w->next = c->watches;
+	c->watches = w;
+}
+
+void client_on_warning(struct client *c, void (*cb)(void *user, const char *text), void *user)
+{
+	c->on_warning = cb;
+	c->on_warning_user = user;
+}
+
+void client_on_wake(struct client *c, void (*cb)(void *user), void *user)
+{
+	c->on_wake = cb;
+	c->on_wake_user = user;
+}
+
+void client_wake(struct client *c)
+{
+	const uint64_t one = 1;
+	int saved = errno;
+	ssize_t n = write(c->wake_fd, &one, sizeof(one));
+
+	(void)n; /* a full counter wakes as well */
+	errno = saved;
+}
+
+/* With the lock held: sends what is queued; the reader waits for room where it does not fit. */
+static int flush_locked(struct client *c)
+{
+	int r = chan_flush(&c->chan);
+
+	if (r < 0)
+		c->over = true;
+	else if (chan_pending(&c->chan))
+		client_wake(c);
+	return r;
+}
+
+int client_signal(struct client *c, int signo, enum ctl_scope scope)
+{
+	struct ctl_signal m = {.signo = (uint8_t)signo, .scope = scope};
+	int r = -1;
+
+	pthread_mutex_lock(&c->lock);
+	m.exec = c->current;
+	if (!c->over && (c->current || scope == CTL_SCOPE_ROOM))
+		r = ctl_send_signal(&c->chan, &m);
+	if (r == 0)
+		r = flush_locked(c);
+	pthread_mutex_unlock(&c->lock);
+	return r < 0 ? -E_NOT_FOUND : 0;
+}
+
+int client_stop(struct client *c, uint64_t grace_usec)
+{
+	int r = -1;
+
+	pthread_mutex_lock(&c->lock);
+	if (!c->over)
+		r = ctl_send_stop(&c->chan, grace_usec);
+	if (r == 0)
+		r = flush_locked(c);
+	pthread_mutex_unlock(&c->lock);
+	return r < 0 ? -E_NOT_FOUND : 0;
+}
+
+int client_resize(struct client *c, uint16_t rows, uint16_t cols)
+{
+	struct ctl_resize m = {.rows = rows, .cols = cols};
+	int r = -1;
+
+	pthread_mutex_lock(&c->lock);
+	m.exec = c->current;
+	if (!c->over && c->current)
+		r = ctl_send_resize(&c->chan, &m);
+	if (r == 0)
+		r = flush_locked(c);
+	pthread_mutex_unlock(&c->lock);
+	return r < 0 ? -E_NOT_FOUND : 0;
+}
+
+static int bad_frame(struct cloche_err *err)
+{
+	return err_set(err, E_PROTOCOL, "the supervisor sent something malformed");
+}
+
+static void copy_text(char *ret, size_t size, struct str s)
+{
+	s = str_prefix(s, size - 1);
+	if (s.n)
+		memcpy(ret, s.p, s.n);
+	ret[s.n] = '\0';
+}
+
+static int on_warning(struct client *c, struct str payload, struct cloche_err *err)
+{
+	char text[CTL_MAX_TEXT + 1];
+	struct str s;
+
+	if (!ctl_get_warning(payload, &s))
+		return bad_frame(err);
+	copy_text(text, sizeof(text), s);
+	if (c->on_warning)
+		c->on_warning(c->on_warning_user, text);
+	return 0;
+}
+
+static int on_started(struct client *c, struct str payload, struct cloche_err *err)
+{
+	struct ctl_started m;
+
+	if (!ctl_get_started(payload, &m))
+		return bad_frame(err);
+	copy_text(c->provider, sizeof(c->provider), m.provider);
+	c->started = true;
+	return 0;
+}
+
+static int on_exec_started(struct client *c, struct chan_frame *f, struct cloche_err *err)
+{
+	uint32_t exec, pid;
+
+	if (!ctl_get_exec_started(f->payload, &exec, &pid))
+		return bad_frame(err);
+	if (c->run && c->run->exec == exec) {
+		c->run->started = true;
+		if (f->fds_n == 1 && c->run->tty && c->run->master < 0)
+			c->run->master = TAKE_FD(f->fds[0]);
+	}
+	return 0;
+}
+
+static int on_exec_failed(struct client *c, struct str payload, struct cloche_err *err)
+{
+	struct ctl_exec_failed m;
+
+	if (!ctl_get_exec_failed(payload, &m))
+		return bad_frame(err);
+	if (c->run && c->run->exec == m.exec) {
+		c->run->ended = true;
+		c->run->err_code = (int)m.code;
+		err_set(&c->run->err, (int)m.code, "%.*s", STR_FMT(m.message));
+		c->run->err.sys_errno = (int)m.sys_errno;
+	}
+	return 0;
+}
+
+static int on_exec_exited(struct client *c, struct str payload, struct cloche_err *err)
+{
+	struct ctl_exec_exited m;
+
+	if (!ctl_get_exec_exited(payload, &m))
+		return bad_frame(err);
+	if (c->run && c->run->exec == m.exec) {
+		c->run->ended = true;
+		c->run->exited = m;
+	}
+	return 0;
+}
+
+static int on_ended(struct client *c, struct str payload, struct cloche_err *err)
+{
+	if (!ctl_get_ended(payload, &c->end))
+		return bad_frame(err);
+	pthread_mutex_lock(&c->lock);
+	c->ended = c->over = true;
+	pthread_mutex_unlock(&c->lock);
+	return 0;
+}
+
+static int on_frame(struct client *c, struct chan_frame *f, struct cloche_err *err)
+{
+	switch (f->type) {
+	case CTL_WARNING:
+		return on_warning(c, f->payload, err);
+	case CTL_STARTED:
+		return on_started(c, f->payload, err);
+	case CTL_ERROR:
+		ctl_get_error(f->payload, &c->error);
+		return 0;
+	case CTL_EXEC_STARTED:
+		return on_exec_started(c, f, err);
+	case CTL_EXEC_FAILED:
+		return on_exec_failed(c, f->payload, err);
+	case CTL_EXEC_EXITED:
+		return on_exec_exited(c, f->payload, err);
+	case CTL_ENDED:
+		return on_ended(c, f->payload, err);
+	default:
+		return bad_frame(err);
+	}
+}
+
+/* The channel has ended without ENDED. */
+static int supervisor_gone(struct client *c, struct cloche_err *err)
+{
+	int status;
+
+	pthread_mutex_lock(&c->lock);
+	c->over = true;
+	pthread_mutex_unlock(&c->lock);
+	if (c->error.code != 0) {
+		if (err)
+			*err = c->error;
+		return -c->error.code;
+	}
+	if (!c->detached && c->pid > 0 && waitpid(c->pid, &status, 0) == c->pid) {
+		c->pid = 0;
+		if (WIFSIGNALED(status))
+			return err_set(err, E_INTERNAL, "the sandbox's supervisor was killed (%s)",
+				strsignal(WTERMSIG(status)));
+	}
+	return err_set(err, E_INTERNAL, "the sandbox's supervisor ended unexpectedly");
+}
+
+static int read_frames(struct client *c, struct cloche_err *err)
+{
+	while (!c->ended) {
+		struct chan_frame f;
+		int r = chan_recv(&c->chan, &f);
+
+		if (r == 0)
+			return 0;
+		if (r == -EPIPE)
+			return supervisor_gone(c, err);
+		if (r < 0)
+			return err_sys(err, -r, "read from the supervisor");
+		r = on_frame(c, &f, err);
+		chan_frame_done(&f);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int reserve_polls(struct client *c)
+{
+	size_t n = POLL_REST + PUMP_POLLS;
+	struct pollfd *polls;
+
+	for (const struct client_watch *w = c->watches; w; w = w->next)
+		n++;
+	if (n <= c->polls_cap)
+		return 0;
+	polls = realloc(c->polls, n * sizeof(*polls));
+	if (!polls)
+		return -ENOMEM;
+	c->polls = polls;
+	c->polls_cap = n;
+	return 0;
+}
+
+static size_t prepare(struct client *c, const struct pump *p)
+{
+	size_t n = POLL_REST;
+
+	pthread_mutex_lock(&c->lock);
+	c->polls[POLL_CHAN] = (struct pollfd){.fd = c->chan.fd,
+		.events = (short)(chan_pending(&c->chan) ? POLLIN | POLLOUT : POLLIN)};
+	pthread_mutex_unlock(&c->lock);
+	c->polls[POLL_WAKE] = (struct pollfd){.fd = c->wake_fd, .events = POLLIN};
+	if (p) {
+		pump_prepare(p, c->polls + n);
+		n += PUMP_POLLS;
+	}
+	for (const struct client_watch *w = c->watches; w; w = w->next)
+		c->polls[n++] = (struct pollfd){.fd = w->fd, .events = w->events};
+	return n;
+}
+
+static void woken(struct client *c, struct pump *p)
+{
+	uint64_t count;
+
+	if (read(c->wake_fd, &count, sizeof(count)) < 0)
+		return;
+	if (p)
+		pump_wake(p);
+	if (c->on_wake)
+		c->on_wake(c->on_wake_user);
+}
+
+static int call_watches(struct client *c, size_t at, struct cloche_err *err)
+{
+	for (struct client_watch *w = c->watches, *next; w; w = next, at++) {
+		int r;
+
+		next = w->next;
+		if (w->fd < 0 || c->polls[at].revents == 0)
+			continue;
+		r = w->cb(w, c->polls[at].revents, err);
+		if (r < 0) {
+			client_stop(c, 0);
+			return r;
+		}
+	}
+	return 0;
+}
+
+/* Waits once for anything and handles it. */
+static int turn(struct client *c, struct pump *p, struct cloche_err *err)
+{
+	size_t n;
+	int r;
+
+	if (reserve_polls(c) < 0)
+		return err_nomem(err);
+	n = prepare(c, p);
+	if (poll(c->polls, n, -1) < 0) {
+		if (errno == EINTR)
+			return 0;
+		return err_sys(err, errno, "poll");
+	}
+	if (c->polls[POLL_CHAN].revents & POLLOUT) {
+		pthread_mutex_lock(&c->lock);
+		r = flush_locked(c);
+		pthread_mutex_unlock(&c->lock);
+		if (r < 0 && r != -EPIPE)
+			return err_sys(err, -r, "write to the supervisor");
+	}
+	if (c->polls[POLL_WAKE].revents)
+		woken(c, p);
+	if (p)
+		pump_move(p, c->polls + POLL_REST, c->chunk);
+	r = call_watches(c, POLL_REST + (p ? PUMP_POLLS : 0), err);
+	if (r == 0 && c->polls[POLL_CHAN].revents)
+		r = read_frames(c, err);
+	return r;
+}
+
+/* The sandbox is over and this process never ran. */
+static int never_ran(struct client *c, struct cloche_err *err)
+{
+	if (c->error.code != 0) {
+		if (err)
+			*err = c->error;
+		return -c->error.code;
+	}
+	return err_set(err, E_CANCELLED, "the sandbox ended before the command was run");
+}
+
+static int wait_for_run(
+	struct client *c, struct client_run *run, struct pump *p, struct cloche_err *err)
+{
+	while (!run->ended) {
+		int r;
+
+		if (c->ended)
+			return never_ran(c, err);
+		r = turn(c, p, err);
+		if (r < 0)
+			return r;
+		if (run->master >= 0) {
+			r = pump_take_terminal(p, TAKE_FD(run->master));
+			if (r < 0)
+				return err_sys(err, -r, "use the terminal");
+		}
+	}
+	pump_drain(p, c->chunk);
+	return 0;
+}
+
+static int send_exec(struct client *c, const struct exec_spec *spec, struct client_run *run,
+	const int fds[3], const enum ctl_stdio stdio[3])
+{
+	struct ctl_exec m = {
+		.exec = run->exec, .stdio = {stdio[0], stdio[1], stdio[2]}, .spec = *spec};
+	int r = -EPIPE;
+
+	pthread_mutex_lock(&c->lock);
+	if (!c->over)
+		r = ctl_send_exec(&c->chan, &m, fds);
+	if (r == 0) {
+		c->current = run->exec;
+		/* A supervisor that has gone may have left a reason to read. */
+		(void)flush_locked(c);
+	}
+	pthread_mutex_unlock(&c->lock);
+	return r;
+}
+
+/* Where a START that failed is told with ERROR and ENDED, that is the better reason. */
+static int broken(struct client *c, int r, struct cloche_err *err)
+{
+	if (r != -EPIPE)
+		return err_sys(err, -r, "send the command to the supervisor");
+	return never_ran(c, err);
+}
+
+static int failed_to_start(
+	const struct exec_spec *spec, const struct client_run *run, struct cloche_err *err)
+{
+	err_set(err, run->err_code, "%s%s%s%s: %s", spec->argv[0], spec->cwd ? " (in " : "",
+		spec->cwd ? spec->cwd : "", spec->cwd ? ")" : "", run->err.message);
+	if (err)
+		err->sys_errno = run->err.sys_errno;
+	return -run->err_code;
+}
+
+static void fill_result(
+	const struct client_run *run, const struct pump *p, struct client_result *ret)
+{
+	*ret = (struct client_result){.signaled = run->exited.signaled,
+		.status = run->exited.status,
+		.timed_out = run->exited.timed_out,
+		.oom_killed = run->exited.oom_killed,
+		.pids_refused = run->exited.pids_refused,
+		.stopped = run->exited.stopped,
+		.duration_usec = run->exited.duration_usec};
+	for (int i = 0; i < 2; i++) {
+		ret->bytes[i] = p->bytes[i];
+		ret->truncated[i] = p->truncated[i];
+	}
+}
+
+static int run_one(struct client *c, const struct exec_spec *spec, struct pump *p,
+	const int child[3], const enum ctl_stdio stdio[3], struct client_result *ret,
+	struct cloche_err *err)
+{
+	struct client_run run = {.exec = ++c->last_exec, .tty = spec->tty, .master = -1};
+	int r = send_exec(c, spec, &run, child, stdio);
+
+	for (int i = 0; i < 3; i++)
+		fd_close(child[i]);
+	if (r < 0)
+		return broken(c, r, err);
+	c->run = &run;
+	r = wait_for_run(c, &run, p, err);
+	c->run = NULL;
+	pthread_mutex_lock(&c->lock);
+	c->current = 0;
+	pthread_mutex_unlock(&c->lock);
+	fd_close(run.master);
+	if (r == 0 && run.err_code != 0)
+		r = c->error.code != 0 ? never_ran(c, err) : failed_to_start(spec, &run, err);
+	/* The room was torn down under it. */
+	if (r == 0 && c->error.code != 0)
+		r = never_ran(c, err);
+	if (r == 0)
+		fill_result(&run, p, ret);
+	return r;
+}
+
+/* SIGPIPE of this thread is held back while pipes are written, and forgotten afterwards where it
+ * was ours. */
+static void unblock_sigpipe(const sigset_t *pipe_set, const sigset_t *old, bool was_pending)
+{
+	const struct timespec now = {0};
+
+	if (!was_pending)
+		while (sigtimedwait(pipe_set, NULL, &now) < 0 && errno == EINTR)
+			;
+	pthread_sigmask(SIG_SETMASK, old, NULL);
+}
+
+int client_exec(struct client *c, const struct exec_spec *spec, struct client_io *io,
+	struct client_result *ret, struct cloche_err *err)
+{
+	sigset_t pipe_set, old, pending;
+	enum ctl_stdio stdio[3];
+	bool was_pending;
+	struct pump p;
+	int child[3], r;
+
+	r = exec_spec_check(spec, err);
+	if (r < 0)
+		return r;
+	r = pump_init(&p, io, spec->tty, child, stdio, err);
+	if (r < 0) {
+		for (int i = 0; i < 3; i++)
+			fd_close(child[i]);
+		pump_done(&p);
+		return r;
+	}
+	sigemptyset(&pipe_set);
+	sigaddset(&pipe_set, SIGPIPE);
+	sigpending(&pending);
+	was_pending = sigismember(&pending, SIGPIPE) == 1;
+	pthread_sigmask(SIG_BLOCK, &pipe_set, &old);
+	r = run_one(c, spec, &p, child, stdio, ret, err);
+	unblock_sigpipe(&pipe_set, &old, was_pending);
+	pump_done(&p);
+	return r;
+}
+
+int client_wait_started(struct client *c, struct cloche_err *err)
+{
+	while (!c->started) {
+		int r;
+
+		if (c->ended)
+			return never_ran(c, err);
+		r = turn(c, NULL, err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int client_finish(struct client *c, struct ctl_ended *ret, struct cloche_err *err)
+{
+	while (!c->ended) {
+		int r = turn(c, NULL, err);
+
+		if (r < 0)
+			return r;
+	}
+	*ret = c->end;
+	return 0;
+}

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: our ends of the pipes are non-blocking, so nothing here ever waits but in
+ * poll. The caller's own descriptor is shared with others and stays as it is: it is read only when
+ * poll says that it is readable.
+ *
+ * A process that has ended may leave children that hold its pipes, so end-of-file may never come.
+ * What it wrote itself was in the pipe when its end was reported: draining at most what a pipe can
+ * hold gets all of it, however much the others go on writing. */
+#include "api/client_internal.h"
+#include "base/clock.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+enum { POLL_IN_FROM, POLL_IN_TO, POLL_OUT };
+enum { TTY_DRAIN_MS = 200, TTY_CAPACITY = 256 * 1024, EOT = 4 };
+
+_Static_assert(POLL_OUT + 2 == PUMP_POLLS, "one entry a stream");
+
+/* A pipe whose end `mine` (0 or 1) is ours and non-blocking. */
+static int make_pipe(int mine, int *ret_mine, int *ret_child)
+{
+	int fds[2], r = fd_pipe(fds);
+
+	if (r < 0)
+		return r;
+	/* A host with closed standard descriptors must not find ours there. */
+	for (int i = 0; i < 2; i++) {
+		int lifted = fds[i] > 2 ? fds[i] : fcntl(fds[i], F_DUPFD_CLOEXEC, 3);
+
+		if (lifted != fds[i])
+			fd_close(fds[i]);
+		fds[i] = lifted;
+		if (lifted < 0) {
+			r = -errno;
+			fd_close(fds[1 - i]);
+			return r;
+		}
+	}
+	r = fd_set_nonblock(fds[mine], true);
+	if (r < 0) {
+		fd_close(fds[0]);
+		fd_close(fds[1]);
+		return r;
+	}
+	*ret_mine = fds[mine];
+	*ret_child = fds[1 - mine];
+	return 0;
+}
+
+static int init_stream(struct pump *p, int i, int *ret_child, enum ctl_stdio *ret_stdio)
+{
+	const struct client_io *io = p->io;
+	int r = 0;
+
+	*ret_stdio = CTL_STDIO_FD;
+	if (io->pass_fd[i] >= 0) {
+		*ret_child = fcntl(io->pass_fd[i], F_DUPFD_CLOEXEC, 3);
+		return *ret_child < 0 ? -errno : 0;
+	}
+	if (i == 0 && io->input != CLIENT_INPUT_NONE)
+		r = make_pipe(1, &p->in_to, ret_child);
+	else if (i > 0 && io->write)
+		r = make_pipe(0, &p->out[i - 1], ret_child);
+	else
+		*ret_stdio = CTL_STDIO_NULL;
+	return r;
+}
+
+int pump_init(struct pump *p, struct client_io *io, bool tty, int ret_child[3],
+	enum ctl_stdio ret_stdio[3], struct cloche_err *err)
+{
+	*p = (struct pump){.io = io, .in_from = -1, .in_to = -1, .out = {-1, -1}, .tty = tty};
+	for (int i = 0; i < 3; i++) {
+		ret_child[i] = -1;
+		ret_stdio[i] = CTL_STDIO_NULL;
+	}
+	if (io->input == CLIENT_INPUT_FD)
+		p->in_from = io->fd;
+	if (io->input == CLIENT_INPUT_BYTES)
+		p->in_bytes = io->bytes;
+	if (io->input == CLIENT_INPUT_FD || io->input == CLIENT_INPUT_CALL) {
+		p->in_buf = malloc(CLIENT_CHUNK);
+		if (!p->in_buf)
+			return err_nomem(err);
+	}
+	for (int i = 0; i < 3 && !tty; i++) {
+		int r = init_stream(p, i, &ret_child[i], &ret_stdio[i]);
+
+		if (r < 0)
+			return err_sys(err, -r, "make a pipe");
+	}
+	return 0;
+}
+
+static void close_input(struct pump *p)
+{
+	/* A terminal has no half-close: the end-of-file character says the same to a program that
+	 * reads lines. */
+	if (p->tty && p->in_to >= 0) {
+		const char eot = EOT;
+		ssize_t n = write(p->in_to, &eot, 1);
+
+		(void)n;
+	}
+	p->in_to = fd_close(p->in_to);
+	p->in_from = -1;
+}
+
+void pump_done(struct pump *p)
+{
+	p->in_to = fd_close(p->in_to);
+	p->out[0] = fd_close(p->out[0]);
+	p->out[1] = fd_close(p->out[1]);
+	free(p->in_buf);
+	p->in_buf = NULL;
+}
+
+int pump_take_terminal(struct pump *p, int master)
+{
+	int r = fd_set_nonblock(master, true);
+
+	p->out[0] = master;
+	if (r == 0 && p->io->input != CLIENT_INPUT_NONE) {
+		p->in_to = fcntl(master, F_DUPFD_CLOEXEC, 3);
+		if (p->in_to < 0)
+			r = -errno;
+	}
+	return r;
+}
+
+static bool input_waits(const struct pump *p)
+{
+	return p->in_bytes.n > 0 || p->in_tail > p->in_head;
+}
+
+void pump_prepare(const struct pump *p, struct pollfd *polls)
+{
+	bool full = input_waits(p);
+
+	for (int i = 0; i < PUMP_POLLS; i++)
+		polls[i] = (struct pollfd){.fd = -1};
+	if (p->in_to >= 0) {
+		polls[POLL_IN_TO].fd = p->in_to;
+		/* Without anything to write still watched for the reader's end. */
+		if (full || (!p->in_asleep && p->io->input != CLIENT_INPUT_FD))
+			polls[POLL_IN_TO].events = POLLOUT;
+		if (!full && p->in_from >= 0)
+			polls[POLL_IN_FROM] = (struct pollfd){.fd = p->in_from, .events = POLLIN};
+	}
+	for (int i = 0; i < 2; i++)
+		polls[POLL_OUT + i] = (struct pollfd){.fd = p->out[i], .events = POLLIN};
+}
+
+/* Gets the next piece of input; closes the input at its end. */
+static void fill_input(struct pump *p, bool from_ready)
+{
+	ssize_t n;
+
+	switch (p->io->input) {
+	case CLIENT_INPUT_FD:
+		if (!from_ready)
+			return;
+		n = read(p->in_from, p->in_buf, CLIENT_CHUNK);
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			return;
+		break;
+	case CLIENT_INPUT_CALL:
+		n = p->io->read(p->io->user, p->in_buf, CLIENT_CHUNK);
+		if (n == -EAGAIN) {
+			p->in_asleep = true;
+			return;
+		}
+		break;
+	case CLIENT_INPUT_NONE:
+	case CLIENT_INPUT_BYTES:
+	default:
+		n = 0;
+	}
+	if (n <= 0) {
+		close_input(p);
+		return;
+	}
+	p->in_head = 0;
+	p->in_tail = MIN((size_t)n, (size_t)CLIENT_CHUNK);
+}
+
+static void write_input(struct pump *p)
+{
+	bool bytes = p->in_bytes.n > 0;
+	struct str from =
+		bytes ? p->in_bytes : str_make(p->in_buf + p->in_head, p->in_tail - p->in_head);
+	ssize_t n = write(p->in_to, from.p, from.n);
+
+	if (n < 0) {
+		if (errno == EAGAIN || errno == EINTR)
+			return;
+		/* The process does not read any more: that is its right. */
+		p->in_bytes = STR_NULL;
+		p->in_head = p->in_tail = 0;
+		p->in_to = fd_close(p->in_to);
+		p->in_from = -1;
+		return;
+	}
+	if (bytes)
+		p->in_bytes = str_from_index(p->in_bytes, (size_t)n);
+	else
+		p->in_head += (size_t)n;
+}
+
+static void move_input(struct pump *p, const struct pollfd *polls)
+{
+	if (p->in_to < 0)
+		return;
+	if (!input_waits(p)) {
+		if (polls[POLL_IN_TO].revents & (POLLERR | POLLHUP)) {
+			p->in_to = fd_close(p->in_to);
+			p->in_from = -1;
+			return;
+		}
+		if (!p->in_asleep)
+			fill_input(p, polls[POLL_IN_FROM].revents != 0);
+	}
+	if (p->in_to >= 0 && input_waits(p))
+		write_input(p);
+}
+
+static void hand_on(struct pump *p, int i, const char *chunk, size_t n)
+{
+	uint64_t limit = p->io->output_limit, before = p->bytes[i];
+
+	p->bytes[i] += n;
+	if (limit && p->bytes[i] > limit) {
+		p->truncated[i] = true;
+		n = before >= limit ? 0 : (size_t)(limit - before);
+	}
+	if (n > 0 && p->io->write && p->io->write(p->io->user, i + 1, chunk, n) < 0)
+		p->out[i] = fd_close(p->out[i]);
+}
+
+/* Bytes that came; 0 where there are none now; -1 at the end. */
+static ssize_t read_output(struct pump *p, int i, char *chunk)
+{
+	ssize_t n = read(p->out[i], chunk, CLIENT_CHUNK);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	if (n <= 0) {
+		p->out[i] = fd_close(p->out[i]);
+		return -1;
+	}
+	hand_on(p, i, chunk, (size_t)n);
+	return n;
+}
+
+void pump_move(struct pump *p, const struct pollfd *polls, char *chunk)
+{
+	move_input(p, polls);
+	for (int i = 0; i < 2; i++)
+		if (p->out[i] >= 0 && polls[POLL_OUT + i].revents)
+			(void)read_output(p, i, chunk);
+}
+
+void pump_wake(struct pump *p)
+{
+	p->in_asleep = false;
+}
+
+/* What a terminal's other side wrote reaches its master a little later, by a kernel thread; its
+ * hang-up comes behind everything. */
+static void drain_terminal(struct pump *p, char *chunk)
+{
+	uint64_t until = clock_mono_usec() + TTY_DRAIN_MS * USEC_PER_MSEC;
+	size_t left = TTY_CAPACITY;
+
+	while (p->out[0] >= 0 && left > 0) {
+		struct pollfd poll_fd = {.fd = p->out[0], .events = POLLIN};
+		uint64_t now = clock_mono_usec();
+		ssize_t n;
+
+		if (now >= until ||
+			poll(&poll_fd, 1, (int)((until - now) / USEC_PER_MSEC) + 1) <= 0)
+			return;
+		n = read_output(p, 0, chunk);
+		left -= n > 0 ? MIN(left, (size_t)n) : 0;
+	}
+}
+
+void pump_drain(struct pump *p, char *chunk)
+{
+	if (p->tty) {
+		drain_terminal(p, chunk);
+		return;
+	}
+	for (int i = 0; i < 2; i++) {
+		int capacity = p->out[i] >= 0 ? fcntl(p->out[i], F_GETPIPE_SZ) : 0;
+		size_t left = capacity > 0 ? (size_t)capacity : 0;
+
+		while (p->out[i] >= 0 && left > 0) {
+			ssize_t n = read_output(p, i, chunk);
+
+			if (n <= 0)
+				break;
+			left -= MIN(left, (size_t)n);
+		}
+	}
+}
