@@ -204,12 +204,23 @@ static enum h1_error finish_request(struct http_head *h, const struct facts *fac
 	return H1_E_OK;
 }
 
+/* RFC 9112 6.3 rule 1: no body, whatever the fields say. */
+static void drop_body(struct http_head *h, const struct facts *facts)
+{
+	h->body = HTTP_BODY_NONE;
+	if (h->status >= 200 && h->status != 204)
+		return;
+	/* RFC 9110 8.6: a length beside 1xx or 204 means nothing; but who sends one may send the
+	 * bytes too, and they are not to be taken for the next response. */
+	if (facts->encodings || h->content_length)
+		h->flags &= ~(unsigned)HTTP_KEEP_ALIVE;
+	h->flags &= ~(unsigned)HTTP_HAS_LENGTH;
+	h->content_length = 0;
+}
+
 /* RFC 9112 6.3 for responses. */
 static enum h1_error finish_response(struct http_head *h, const struct facts *facts, unsigned opt)
 {
-	bool bodiless =
-		h->status < 200 || h->status == 204 || h->status == 304 || (opt & H1_TO_HEAD);
-	uint64_t given;
 	enum h1_error e = H1_E_OK;
 
 	if (opt & H1_TO_HEAD)
@@ -228,14 +239,8 @@ static enum h1_error finish_response(struct http_head *h, const struct facts *fa
 		return e;
 	if (facts->lengths && facts->encodings)
 		h->flags &= ~(unsigned)HTTP_KEEP_ALIVE;
-	if (bodiless) {
-		given = h->content_length;
-		h->body = HTTP_BODY_NONE;
-		/* RFC 9110 8.6: a length beside 1xx or 204 means nothing. */
-		if (h->status < 200 || h->status == 204)
-			h->flags &= ~(unsigned)HTTP_HAS_LENGTH;
-		h->content_length = (h->flags & HTTP_HAS_LENGTH) ? given : 0;
-	}
+	if (h->status < 200 || h->status == 204 || h->status == 304 || (opt & H1_TO_HEAD))
+		drop_body(h, facts);
 	if (h->body == HTTP_BODY_CLOSE)
 		h->flags &= ~(unsigned)HTTP_KEEP_ALIVE;
 	return H1_E_OK;
