@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Strict reading of the two ClientHello extensions that decide what a connection is for. Input is
- * the body of the extension as it came (without type and length). Pure. */
+/* Strict reading of the two ClientHello extensions that decide what a connection is for. Pure. */
 
 #include "base/str.h"
 
@@ -14,13 +13,13 @@ enum hello_sni {
 	HELLO_SNI_NAME,      /* not labels of letters, digits, '-', '_'; or too long */
 };
 
-/* Reads server_name. One dot at the end is dropped. ret_name is a view into body, set for
- * HELLO_SNI_OK only; whether it is a name and not an address is judged by policy. */
+/* Reads the body of server_name (without type and length). One dot at the end is dropped. ret_name
+ * is a view into body, set for HELLO_SNI_OK only; whether it is a name and not an address is judged
+ * by policy. */
 enum hello_sni hello_sni_parse(struct str body, struct str *ret_name);
 /* Fixed English text for the log. */
 const char *hello_sni_text(enum hello_sni e);
 
-enum hello_alpn { HELLO_ALPN_OK, HELLO_ALPN_MALFORMED };
-
-/* Reads application_layer_protocol_negotiation (RFC 7301 3.1) and says whether it has protocol. */
-enum hello_alpn hello_alpn_parse(struct str body, struct str protocol, bool *ret_has);
+/* Whether a list of protocols as in application_layer_protocol_negotiation (RFC 7301 3.1, without
+ * its outer length) is well-formed and has this one. */
+bool hello_alpn_has(struct str list, struct str protocol);

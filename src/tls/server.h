@@ -3,9 +3,9 @@
 /* TLS towards the room. One key serves every name; certificates for it are minted elsewhere and
  * handed in while a handshake waits. Holds no CA key. No function blocks.
  *
- *	tls_conn_handshake()  TLS_WANT_LEAF: get a certificate for tls_conn_sni(), then
+ *	tls_conn_handshake()  TLS_HS_WANT_LEAF: get a certificate for tls_conn_sni(), then
  *			      tls_conn_set_leaf() and tls_conn_handshake() again
- *			      TLS_WANT_READ: again when the descriptor is readable
+ *			      TLS_HS_WANT_READ: again when the descriptor is readable
  *	tls_conn_read(), tls_conn_write(), then tls_conn_shutdown(), tls_conn_free()
  *
  * What the peer does not take is kept and written by tls_conn_flush(): wait for writability while
@@ -36,11 +36,11 @@ _warn_unused_ int tls_leaf_new(
 /* Connections that use it keep it alive by themselves. */
 struct tls_leaf *tls_leaf_free(struct tls_leaf *leaf);
 
-enum tls_result {
-	TLS_DONE,
-	TLS_WANT_READ,
-	TLS_WANT_LEAF,
-	TLS_FAILED, /* tls_conn_error() says why; an alert was sent where one is due */
+enum tls_hs {
+	TLS_HS_DONE,
+	TLS_HS_WANT_READ,
+	TLS_HS_WANT_LEAF,
+	TLS_HS_FAILED, /* tls_conn_error() says why; an alert was sent where one is due */
 };
 
 /* fd is borrowed. NULL on lack of memory. */
@@ -48,16 +48,17 @@ struct tls_conn *tls_conn_new(struct tls_server *s, int fd);
 struct tls_conn *tls_conn_free(struct tls_conn *c);
 DEFINE_CLEANUP(struct tls_conn, tls_conn_free)
 
-enum tls_result tls_conn_handshake(struct tls_conn *c);
+enum tls_hs tls_conn_handshake(struct tls_conn *c);
 /* The name that the client asked for, as sent (case kept, dot at the end dropped); the null view
- * where it sent none. Known from TLS_WANT_LEAF on. */
+ * where it sent none. Known from TLS_HS_WANT_LEAF on. */
 struct str tls_conn_sni(const struct tls_conn *c);
 /* Whether a whole, acceptable ClientHello has come. */
 bool tls_conn_has_hello(const struct tls_conn *c);
-/* At TLS_WANT_LEAF. Returns 0 or -ENOMEM. */
+/* At TLS_HS_WANT_LEAF. Returns 0 or -ENOMEM. */
 _warn_unused_ int tls_conn_set_leaf(struct tls_conn *c, const struct tls_leaf *leaf);
-/* At TLS_WANT_LEAF instead: the next tls_conn_handshake() sends access_denied and fails. */
-void tls_conn_refuse(struct tls_conn *c);
+/* At TLS_HS_WANT_LEAF instead: the next tls_conn_handshake() sends access_denied and fails. why is
+ * a constant. */
+void tls_conn_refuse(struct tls_conn *c, const char *why);
 /* Why the handshake or the connection failed: fixed text, for the log. */
 const char *tls_conn_error(const struct tls_conn *c);
 

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: one table says which frame is handled where. The broker is trusted more than
+ * the room, but a frame that breaks the protocol still ends the gateway: two programs that disagree
+ * about the state of a stream must not go on. Frames for a stream that we have reset are ignored,
+ * because the broker could not know. */
+#include "gateway/broker.h"
+#include "gateway/conn.h"
+#include "gateway/event.h"
+#include "gateway/state.h"
+#include "gateway/stream.h"
+
+#include <errno.h>
+#include <utlist.h>
+
+enum { FRAMES_A_TURN = 256 };
+
+static const char malformed[] = "the broker sent a malformed frame";
+
+/* The stream, or NULL where the frame is to be ignored. */
+static struct stream *find(struct gateway *g, uint32_t id)
+{
+	struct stream *s = NULL;
+
+	if (id == 0 || id >= g->next_stream) {
+		gateway_fail(g, E_PROTOCOL, "the broker answered what was not asked");
+		return NULL;
+	}
+	HASH_FIND(hh, g->streams, &id, sizeof(id), s);
+	return s;
+}
+
+static bool on_cert(struct gateway *g, struct str payload)
+{
+	struct net_cert m;
+
+	return net_get_cert(payload, &m) && leaf_on_cert(g, &m);
+}
+
+static bool on_response(struct gateway *g, struct str payload, bool is_head)
+{
+	struct net_response m;
+	struct wire_in fields;
+	struct stream *s;
+
+	if (!net_get_response(payload, &m, &fields))
+		return false;
+	s = find(g, m.stream);
+	if (!s)
+		return true;
+	if (s->got_head || s->got_end)
+		return false;
+	if (!is_head) {
+		s->ops->interim(s, &m, &fields);
+		return true;
+	}
+	s->got_head = true;
+	s->ops->head(s, &m, &fields);
+	return true;
+}
+
+static bool on_interim(struct gateway *g, struct str payload)
+{
+	return on_response(g, payload, false);
+}
+
+static bool on_head(struct gateway *g, struct str payload)
+{
+	return on_response(g, payload, true);
+}
+
+static bool on_data(struct gateway *g, struct str payload)
+{
+	struct stream *s;
+	struct str bytes;
+	uint32_t id;
+
+	if (!net_get_data(payload, &id, &bytes))
+		return false;
+	s = find(g, id);
+	if (!s)
+		return true;
+	if (!s->got_head || s->got_end)
+		return false;
+	if (bytes.n > s->recv_window) {
+		stream_close(s, NET_RESET_LIMIT);
+		s->ops->reset(s, NET_RESET_LIMIT);
+		return true;
+	}
+	s->recv_window -= (uint32_t)bytes.n;
+	s->recv_uncredited += (uint32_t)bytes.n;
+	s->ops->data(s, bytes);
+	return true;
+}
+
+static bool on_end(struct gateway *g, struct str payload)
+{
+	struct wire_in fields;
+	struct stream *s;
+	uint16_t fields_n;
+	uint32_t id;
+
+	if (!net_get_end(payload, &id, &fields_n, &fields))
+		return false;
+	s = find(g, id);
+	if (!s)
+		return true;
+	if (!s->got_head || s->got_end)
+		return false;
+	s->got_end = true;
+	s->ops->end(s, fields_n, &fields);
+	return true;
+}
+
+static bool on_reset(struct gateway *g, struct str payload)
+{
+	enum net_reset why;
+	struct stream *s;
+	uint32_t id;
+
+	if (!net_get_reset(payload, &id, &why))
+		return false;
+	s = find(g, id);
+	if (!s)
+		return true;
+	s->sent_end = s->got_end = true; /* nothing is to be said any more */
+	stream_close(s, why);
+	s->ops->reset(s, why);
+	return true;
+}
+
+static bool on_credit(struct gateway *g, struct str payload)
+{
+	struct stream *s;
+	uint32_t id, bytes;
+
+	if (!net_get_credit(payload, &id, &bytes))
+		return false;
+	s = find(g, id);
+	if (!s || s->sent_end)
+		return true;
+	if (bytes > NET_WINDOW - s->send_window)
+		return false;
+	s->send_window += bytes;
+	s->ops->credit(s);
+	return true;
+}
+
+static const struct {
+	enum net_frame type;
+	bool (*handle)(struct gateway *g, struct str payload);
+} handlers[] = {
+	{NET_DATA, on_data},
+	{NET_HEAD, on_head},
+	{NET_END, on_end},
+	{NET_CREDIT, on_credit},
+	{NET_RESET, on_reset},
+	{NET_CERT, on_cert},
+	{NET_INTERIM, on_interim},
+};
+
+static void dispatch(struct gateway *g, const struct chan_frame *f)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(handlers); i++) {
+		if ((enum net_frame)f->type != handlers[i].type)
+			continue;
+		if (f->fds_n > 0 || !handlers[i].handle(g, f->payload))
+			gateway_fail(g, E_PROTOCOL, malformed);
+		return;
+	}
+	gateway_fail(g, E_PROTOCOL, malformed);
+}
+
+void broker_read(struct gateway *g)
+{
+	struct chan_frame f;
+	int r = 1;
+
+	/* A bound, so that the output for the room is written in between. */
+	for (int i = 0; r > 0 && i < FRAMES_A_TURN; i++) {
+		r = chan_recv(&g->broker, &f);
+		if (r > 0) {
+			dispatch(g, &f);
+			chan_frame_done(&f);
+		}
+	}
+	/* What is left in the buffer does not make the socket readable. */
+	if (r > 0)
+		gateway_more_frames(g);
+	if (r < 0)
+		gateway_fail(g, E_NETWORK, "the broker has gone");
+}
+
+static void on_broker(struct loop_io *io, uint32_t events)
+{
+	struct gateway *g = container_of(io, struct gateway, broker_io);
+
+	if (events & EPOLLOUT)
+		gateway_touch(g);
+	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+		broker_read(g);
+}
+
+int broker_start(struct gateway *g, struct cloche_err *err)
+{
+	struct net_hello hello = {.version = NET_VERSION};
+	int r;
+
+	hello.spki = tls_server_spki(g->tls);
+	r = net_send_hello(&g->broker, &hello);
+	if (r >= 0)
+		r = loop_io_add(g->loop, &g->broker_io, g->broker.fd, EPOLLIN, on_broker);
+	return r < 0 ? err_sys(err, -r, "open the channel to the broker") : 0;
+}
+
+void broker_flush(struct gateway *g)
+{
+	int r = chan_flush(&g->broker);
+
+	if (r < 0) {
+		gateway_fail(g, E_NETWORK, "the broker has gone");
+		return;
+	}
+	loop_io_set(&g->broker_io, EPOLLIN | (chan_pending(&g->broker) ? EPOLLOUT : 0));
+	if (chan_pending(&g->broker) > g->limits->broker_low)
+		return;
+	while (g->held) {
+		struct conn *c = g->held;
+
+		DL_DELETE2(g->held, c, held_prev, held_next);
+		c->held = false;
+		/* Off and on: reading goes on where it was. */
+		if (c->want_read) {
+			c->want_read = false;
+			conn_want_read(c, true);
+		}
+	}
+}

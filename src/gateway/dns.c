@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: every address inside the room is local, so a query to any resolver arrives
+ * here; the answer is sent from the address that was asked. Answers are made from the map of
+ * synthetic addresses alone. A flood is dropped, and the log gets each name once a minute. */
+#include "gateway/dns.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "dns/responder.h"
+#include "gateway/conn.h"
+#include "gateway/event.h"
+#include "gateway/state.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+
+enum {
+	PACKETS_A_TURN = 64,
+	TCP_IN_MAX = 2 + DNS_TCP_MAX,
+	TCP_OUT_HIGH = 64 * 1024,
+};
+
+/* --- log --- */
+
+struct dns_logged {
+	UT_hash_handle hh;
+	uint64_t at;
+	size_t n;
+	char name[DNS_WIRE_NAME_MAX + 1];
+};
+
+static void forget(struct gateway *g, struct dns_logged *l)
+{
+	HASH_DEL(g->dns_log.by_name, l);
+	g->dns_log.n--;
+	free(l);
+}
+
+/* Whether the name is to be logged now; remembers it then. */
+static bool is_news(struct gateway *g, struct str name)
+{
+	uint64_t now = loop_now(g->loop);
+	struct dns_logged *l = calloc(1, sizeof(*l)), *old;
+
+	if (!l)
+		return true;
+	l->at = now;
+	l->n = MIN(name.n, sizeof(l->name));
+	for (size_t i = 0; i < l->n; i++)
+		l->name[i] =
+			(char)(name.p[i] >= 'A' && name.p[i] <= 'Z' ? name.p[i] | 0x20 : name.p[i]);
+	HASH_FIND(hh, g->dns_log.by_name, l->name, l->n, old);
+	if (old && now - old->at < g->limits->dns_log_every_usec) {
+		free(l);
+		return false;
+	}
+	if (old)
+		forget(g, old);
+	/* uthash keeps the order of insertion: the first is the oldest. */
+	while (g->dns_log.n >= g->limits->dns_log_names)
+		forget(g, g->dns_log.by_name);
+	HASH_ADD_KEYPTR(hh, g->dns_log.by_name, l->name, l->n, l);
+	if (l->hh.tbl)
+		g->dns_log.n++;
+	else
+		free(l);
+	return true;
+}
+
+void dns_log_done(struct gateway *g)
+{
+	while (g->dns_log.by_name)
+		forget(g, g->dns_log.by_name);
+}
+
+static struct str answer_text(const struct dns_answer *a, char text[INET6_ADDRSTRLEN])
+{
+	switch (a->kind) {
+	case DNS_ANSWER_A:
+		return str_from(inet_ntop(AF_INET, &a->v4, text, INET6_ADDRSTRLEN));
+	case DNS_ANSWER_AAAA:
+		return str_from(inet_ntop(AF_INET6, &a->v6, text, INET6_ADDRSTRLEN));
+	case DNS_ANSWER_NODATA:
+		return STR("NODATA");
+	case DNS_ANSWER_FORMERR:
+		return STR("FORMERR");
+	case DNS_ANSWER_SERVFAIL:
+		return STR("SERVFAIL");
+	case DNS_ANSWER_BADVERS:
+		return STR("BADVERS");
+	}
+	return STR("");
+}
+
+static void log_event(struct gateway *g, const struct dns_event *e)
+{
+	char type[DNS_TYPE_TEXT_MAX], text[INET6_ADDRSTRLEN];
+	struct str name = dns_query_name(&e->query);
+
+	if (!is_news(g, name))
+		return;
+	dns_type_text(e->query.type, type);
+	event_send(g, &(struct net_event){
+			      .kind = NET_EVENT_DNS,
+			      .port = 53,
+			      .a = name,
+			      .b = str_from(type),
+			      .c = answer_text(&e->answer, text),
+		      });
+}
+
+/* Adds the answer to one packet to out. Returns 1, 0: there is none, or negative. */
+static int respond(struct gateway *g, struct str packet, bool tcp, struct buf *out)
+{
+	struct dns_event e;
+	int r = dns_respond(g->names, packet, tcp, out, &e);
+
+	if (r > 0)
+		log_event(g, &e);
+	return r;
+}
+
+/* --- UDP --- */
+
+union control {
+	struct cmsghdr align;
+	char bytes[CMSG_SPACE(sizeof(struct in6_pktinfo)) + CMSG_SPACE(sizeof(struct in_pktinfo))];
+};
+
+/* Turns the control data of what came into that of the answer: from the address that was asked.
+ * False where it is not known. */
+static bool answer_from(struct msghdr *in, struct msghdr *out, union control *control)
+{
+	struct cmsghdr *cm, *made = &control->align;
+
+	memset(control, 0, sizeof(*control));
+	out->msg_control = control->bytes;
+	for (cm = CMSG_FIRSTHDR(in); cm; cm = CMSG_NXTHDR(in, cm)) {
+		if (cm->cmsg_level == IPPROTO_IP && cm->cmsg_type == IP_PKTINFO) {
+			struct in_pktinfo info;
+
+			memcpy(&info, CMSG_DATA(cm), sizeof(info));
+			info.ipi_spec_dst = info.ipi_addr;
+			info.ipi_ifindex = 0;
+			made->cmsg_len = CMSG_LEN(sizeof(info));
+			memcpy(CMSG_DATA(made), &info, sizeof(info));
+			out->msg_controllen = CMSG_SPACE(sizeof(info));
+		} else if (cm->cmsg_level == IPPROTO_IPV6 && cm->cmsg_type == IPV6_PKTINFO) {
+			struct in6_pktinfo info;
+
+			memcpy(&info, CMSG_DATA(cm), sizeof(info));
+			/* A link-local address needs its interface. */
+			if (!IN6_IS_ADDR_LINKLOCAL(&info.ipi6_addr))
+				info.ipi6_ifindex = 0;
+			made->cmsg_len = CMSG_LEN(sizeof(info));
+			memcpy(CMSG_DATA(made), &info, sizeof(info));
+			out->msg_controllen = CMSG_SPACE(sizeof(info));
+		} else {
+			continue;
+		}
+		made->cmsg_level = cm->cmsg_level;
+		made->cmsg_type = cm->cmsg_type;
+		return true;
+	}
+	return false;
+}
+
+/* One query. Returns false where there is none now. */
+static bool answer_one(struct dns_socket *s)
+{
+	struct gateway *g = s->g;
+	_cleanup_(buf_donep) struct buf answer = BUF_INIT(DNS_TCP_MAX);
+	union control got, made;
+	struct sockaddr_storage from;
+	struct iovec iov = {.iov_base = g->scratch, .iov_len = DNS_UDP_MAX};
+	struct msghdr in = {
+		.msg_name = &from,
+		.msg_namelen = sizeof(from),
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = got.bytes,
+		.msg_controllen = sizeof(got),
+	};
+	struct msghdr out;
+	ssize_t n = recvmsg(s->fd, &in, MSG_DONTWAIT);
+
+	if (n < 0)
+		return errno == EINTR;
+	if ((in.msg_flags & MSG_TRUNC) ||
+		respond(g, str_make(g->scratch, (size_t)n), false, &answer) <= 0)
+		return true;
+	iov = (struct iovec){.iov_base = buf_data(&answer), .iov_len = buf_len(&answer)};
+	out = (struct msghdr){
+		.msg_name = &from,
+		.msg_namelen = in.msg_namelen,
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+	};
+	/* One that cannot be sent is lost, as any datagram may be. */
+	if (answer_from(&in, &out, &made))
+		(void)sendmsg(s->fd, &out, MSG_DONTWAIT | MSG_NOSIGNAL);
+	return true;
+}
+
+static void on_next_second(struct loop_timer *timer)
+{
+	struct dns_socket *s = container_of(timer, struct dns_socket, timer);
+
+	loop_io_set(&s->io, EPOLLIN);
+}
+
+/* What comes beyond the rate stays in the socket's queue, and is lost when that is full. */
+static bool within_rate(struct dns_socket *s)
+{
+	uint64_t now = loop_now(s->g->loop);
+
+	if (now - s->second >= USEC_PER_SEC) {
+		s->second = now;
+		s->n = 0;
+	}
+	if (s->n < s->g->limits->dns_per_sec) {
+		s->n++;
+		return true;
+	}
+	loop_io_set(&s->io, 0);
+	if (loop_timer_set(s->g->loop, &s->timer, s->second + USEC_PER_SEC, on_next_second) < 0)
+		gateway_fail(s->g, E_NO_MEMORY, "out of memory");
+	return false;
+}
+
+static void on_udp(struct loop_io *io, uint32_t events)
+{
+	struct dns_socket *s = container_of(io, struct dns_socket, io);
+
+	for (int i = 0; i < PACKETS_A_TURN && within_rate(s); i++)
+		if (!answer_one(s))
+			return;
+}
+
+int dns_udp_add(struct gateway *g, struct dns_socket *s, int fd)
+{
+	int one = 1, r = fd_set_nonblock(fd, true);
+
+	if (r >= 0) {
+		/* One of them fails: a socket has one family. */
+		(void)setsockopt(fd, IPPROTO_IP, IP_PKTINFO, &one, sizeof(one));
+		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, &one, sizeof(one));
+		r = loop_io_add(g->loop, &s->io, fd, EPOLLIN, on_udp);
+	}
+	if (r < 0) {
+		fd_close(fd);
+		return r;
+	}
+	s->g = g;
+	s->fd = fd;
+	return 0;
+}
+
+void dns_udp_done(struct dns_socket *s)
+{
+	if (!s->g)
+		return;
+	loop_timer_clear(&s->timer);
+	loop_io_remove(&s->io);
+	s->fd = fd_close(s->fd);
+	s->g = NULL;
+}
+
+/* --- TCP (RFC 7766) --- */
+
+/* Answers one message with its two bytes of length in front. */
+static int answer_tcp(struct conn *c, struct str packet)
+{
+	size_t before = buf_len(&c->out);
+	int r = buf_add(&c->out, "\0\0", 2);
+	size_t n;
+	char *at;
+
+	if (r >= 0)
+		r = respond(c->g, packet, true, &c->out);
+	if (r <= 0)
+		return -EPROTO; /* what is no query at all ends the connection */
+	at = buf_data(&c->out) + before;
+	n = buf_len(&c->out) - before - 2;
+	at[0] = (char)(n >> 8);
+	at[1] = (char)n;
+	return 0;
+}
+
+static void dns_tcp_feed(struct conn *c)
+{
+	struct str in = buf_str(&c->in), packet;
+	size_t before = in.n;
+	int r = 0;
+
+	while (r == 0 && conn_pending_out(c) < TCP_OUT_HIGH && dns_tcp_next(&in, &packet) == 1)
+		r = answer_tcp(c, packet);
+	if (r < 0) {
+		conn_close(c);
+		return;
+	}
+	buf_consume(&c->in, before - in.n);
+	/* Full: dns_tcp_drained() goes on. */
+	conn_want_read(c, conn_pending_out(c) < TCP_OUT_HIGH);
+	if (conn_pending_out(c) > 0)
+		conn_mark(c);
+}
+
+static void dns_tcp_readable(struct conn *c)
+{
+	size_t room = TCP_IN_MAX - buf_len(&c->in);
+	char *at;
+	ssize_t n;
+
+	if (room > 0) {
+		room = MIN(room, (size_t)4096);
+		if (buf_reserve(&c->in, room, &at) < 0) {
+			conn_close(c);
+			return;
+		}
+		n = conn_read(c, at, room);
+		if (n == 0)
+			conn_end(c);
+		else if (n < 0 && n != -EAGAIN)
+			conn_close(c);
+		if (n == 0 || c->dead)
+			return;
+		if (n > 0) {
+			buf_commit(&c->in, (size_t)n);
+			conn_set_timeout(c, c->g->limits->first_byte_usec);
+		}
+	}
+	if (!c->dead)
+		dns_tcp_feed(c);
+}
+
+static void dns_tcp_drained(struct conn *c)
+{
+	if (conn_pending_out(c) < TCP_OUT_HIGH)
+		dns_tcp_feed(c);
+}
+
+static void dns_tcp_expired(struct conn *c)
+{
+	conn_close(c);
+}
+
+static const struct stage dns_stage = {
+	.name = "dns",
+	.readable = dns_tcp_readable,
+	.drained = dns_tcp_drained,
+	.expired = dns_tcp_expired,
+};
+
+void dns_tcp_start(struct conn *c)
+{
+	conn_set_stage(c, &dns_stage);
+	conn_set_timeout(c, c->g->limits->first_byte_usec);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Answers the room's DNS queries over UDP and TCP. Nothing is ever asked of anybody else. */
+
+#include "base/str.h"
+#include "loop/loop.h"
+
+struct gateway;
+struct conn;
+struct dns_logged;
+
+struct dns_socket {
+	struct gateway *g; /* NULL: not there */
+	int fd;
+	struct loop_io io;
+	struct loop_timer timer;
+	uint64_t second; /* start of the second that is being counted */
+	unsigned n;
+};
+
+/* Which names were logged lately. */
+struct dns_log {
+	struct dns_logged *by_name; /* hash, the oldest first */
+	unsigned n;
+};
+
+/* Takes fd. Returns 0 or -errno. */
+_warn_unused_ int dns_udp_add(struct gateway *g, struct dns_socket *s, int fd);
+void dns_udp_done(struct dns_socket *s);
+/* The stage of a connection to port 53. */
+void dns_tcp_start(struct conn *c);
+void dns_log_done(struct gateway *g);

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: what a connection is, is decided by its first bytes and not by its port, so
+ * TLS and HTTP work on any port; only where port and protocol contradict each other (TLS on 80,
+ * plain HTTP on 443) the connection is refused, because somebody is confused or probing. A protocol
+ * in which the server speaks first (SSH, SMTP, databases) is recognised by silence.
+ *
+ * The first byte is looked at without taking it, so that TLS gets all its bytes from the socket.
+ *
+ * The ports of DNS are an exception: 53 is answered here, 853 is closed, so that no resolver
+ * outside is ever reached. */
+#include "gateway/entry.h"
+#include "base/clock.h"
+#include "gateway/answer.h"
+#include "gateway/dns.h"
+#include "gateway/h1.h"
+#include "gateway/identify.h"
+#include "gateway/state.h"
+
+#include <errno.h>
+
+static const struct stage identify_stage, handshake_stage;
+
+static const char no_leaf[] = "no certificate for this name";
+
+void entry_start(struct conn *c)
+{
+	if (c->port == 53) {
+		dns_tcp_start(c);
+		return;
+	}
+	if (c->port == 853) {
+		event_send_conn(c, NET_EVENT_NOT_HTTP, 0, "DNS over TLS");
+		conn_abort(c);
+		return;
+	}
+	conn_set_stage(c, &identify_stage);
+	conn_set_timeout(c, c->g->limits->first_byte_usec);
+}
+
+/* --- identify --- */
+
+static void refuse(struct conn *c, const char *why)
+{
+	event_send_conn(c, NET_EVENT_NOT_HTTP, 0, why);
+	conn_close(c);
+}
+
+static void identify_expired(struct conn *c)
+{
+	refuse(c, buf_len(&c->in) ? "unfinished request line"
+				  : "client waits for the server to speak first");
+}
+
+static void start_tls(struct conn *c)
+{
+	if (c->port == 80) {
+		refuse(c, "TLS on port 80");
+		return;
+	}
+	c->tls = tls_conn_new(c->g->tls, c->fd);
+	if (!c->tls) {
+		conn_close(c);
+		return;
+	}
+	conn_set_stage(c, &handshake_stage);
+	conn_set_timeout(c, c->g->limits->hello_usec);
+	if (!c->dead)
+		c->stage->readable(c);
+}
+
+static void start_http(struct conn *c)
+{
+	if (c->port != 443) {
+		h1_start(c);
+		return;
+	}
+	event_send_conn(c, NET_EVENT_NOT_HTTP, 400, "plain HTTP on port 443");
+	answer_write(c, &(struct answer){
+				.status = 400,
+				.code = "plain_http",
+				.message = "This is plain HTTP on port 443. Use https:// here.",
+				.close = true,
+			});
+	conn_end_linger(c);
+}
+
+static void decide(struct conn *c)
+{
+	enum identity id = identify(str_prefix(buf_str(&c->in), IDENTIFY_MAX));
+
+	switch (id) {
+	case IDENTITY_MORE:
+		return;
+	case IDENTITY_HTTP:
+		start_http(c);
+		return;
+	case IDENTITY_SOCKS4:
+	case IDENTITY_SOCKS5:
+		event_send(c->g, &(struct net_event){
+					 .kind = NET_EVENT_CONNECT,
+					 .connection = c->number,
+					 .port = c->port,
+					 .a = str_from(identity_text(id)),
+					 .b = conn_dest_text(c, (char[CONN_DEST_MAX]){0}),
+				 });
+		conn_close(c);
+		return;
+	case IDENTITY_TLS:
+	case IDENTITY_SSH:
+	case IDENTITY_POSTGRES:
+	case IDENTITY_UNKNOWN:
+		break;
+	}
+	refuse(c, identity_text(id));
+}
+
+static void identify_readable(struct conn *c)
+{
+	char *at;
+	char first;
+	ssize_t n;
+
+	if (buf_len(&c->in) == 0) {
+		n = recv(c->fd, &first, 1, MSG_PEEK | MSG_DONTWAIT);
+		if (n == 1 && identify(str_make(&first, 1)) == IDENTITY_TLS) {
+			start_tls(c);
+			return;
+		}
+	}
+	if (buf_reserve(&c->in, 4096, &at) < 0) {
+		conn_close(c);
+		return;
+	}
+	n = conn_read(c, at, 4096);
+	if (n == -EAGAIN)
+		return;
+	if (n <= 0) {
+		conn_close(c);
+		return;
+	}
+	buf_commit(&c->in, (size_t)n);
+	decide(c);
+}
+
+static const struct stage identify_stage = {
+	.name = "identify",
+	.readable = identify_readable,
+	.expired = identify_expired,
+};
+
+/* --- handshake --- */
+
+static void handshake_failed(struct conn *c, const char *why)
+{
+	struct str sni = tls_conn_sni(c->tls);
+	char text[CONN_DEST_MAX];
+
+	event_send(c->g, &(struct net_event){
+				 .kind = NET_EVENT_TLS,
+				 .connection = c->number,
+				 .port = c->port,
+				 .a = sni.n ? sni : conn_dest_text(c, text),
+				 .b = str_from(why),
+			 });
+	conn_close(c);
+}
+
+/* Whom the client means: the name that it sent, or the address that it connected to where it sent
+ * none: it is told what is wrong by an answer then, not by a broken handshake. */
+static bool find_host(struct conn *c)
+{
+	struct str sni = tls_conn_sni(c->tls);
+
+	if (sni.n == 0) {
+		conn_dest_host(c, &c->host);
+		return true;
+	}
+	return host_parse(sni, &c->host) == 0 && c->host.kind == HOST_NAME;
+}
+
+/* Gets the certificate. Returns whether the handshake can go on now. */
+static bool want_leaf(struct conn *c)
+{
+	const struct tls_leaf *cert;
+	int r;
+
+	conn_set_timeout(c, c->g->limits->handshake_usec);
+	if (c->dead)
+		return false;
+	if (!find_host(c)) {
+		tls_conn_refuse(c->tls, "server_name is not a canonical host name");
+		return true;
+	}
+	r = leaf_get(c->g, host_str(&c->host), c, &cert);
+	if (r == 0) {
+		conn_want_read(c, false);
+		return false;
+	}
+	if (r < 0 || tls_conn_set_leaf(c->tls, cert) < 0)
+		tls_conn_refuse(c->tls, no_leaf);
+	return true;
+}
+
+static void handshake_readable(struct conn *c)
+{
+	enum tls_hs r;
+
+	if (c->leaf)
+		return;
+	r = tls_conn_handshake(c->tls);
+	if (r == TLS_HS_WANT_LEAF && want_leaf(c))
+		r = tls_conn_handshake(c->tls);
+	if (c->dead)
+		return;
+	switch (r) {
+	case TLS_HS_WANT_READ:
+		conn_mark(c);
+		return;
+	case TLS_HS_WANT_LEAF:
+		return;
+	case TLS_HS_FAILED:
+		handshake_failed(c, tls_conn_error(c->tls));
+		return;
+	case TLS_HS_DONE:
+		break;
+	}
+	c->tls_done = true;
+	conn_mark(c);
+	h1_start(c);
+}
+
+static void handshake_expired(struct conn *c)
+{
+	handshake_failed(c,
+		tls_conn_has_hello(c->tls) ? "handshake took too long" : "no ClientHello in time");
+}
+
+static const struct stage handshake_stage = {
+	.name = "handshake",
+	.readable = handshake_readable,
+	.expired = handshake_expired,
+};
+
+void entry_leaf_ready(struct conn *c, const struct tls_leaf *cert)
+{
+	if (!cert || tls_conn_set_leaf(c->tls, cert) < 0)
+		tls_conn_refuse(c->tls, no_leaf);
+	conn_want_read(c, true);
+	handshake_readable(c);
+}

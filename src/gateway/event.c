@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gateway/event.h"
+#include "base/clock.h"
+#include "gateway/conn.h"
+#include "gateway/state.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+enum { TEXT_MAX = 1024 };
+
+static void put(struct gateway *g, const struct net_event *e)
+{
+	struct net_event cut = *e;
+
+	cut.a = str_prefix(e->a, TEXT_MAX);
+	cut.b = str_prefix(e->b, TEXT_MAX);
+	cut.c = str_prefix(e->c, TEXT_MAX);
+	cut.target = str_prefix(e->target, TEXT_MAX);
+	gateway_sent(g, net_send_event(&g->broker, &cut));
+	gateway_touch(g);
+}
+
+/* A new second: says how many of the last one were not logged. */
+static void roll(struct gateway *g, uint64_t now)
+{
+	struct event_log *log = &g->events;
+	char text[64];
+	int n;
+
+	if (now - log->second < USEC_PER_SEC)
+		return;
+	log->second = now;
+	log->n = 0;
+	if (log->dropped == 0)
+		return;
+	n = snprintf(text, sizeof(text), "%" PRIu64 " events were not logged", log->dropped);
+	log->dropped = 0;
+	put(g, &(struct net_event){
+		       .kind = NET_EVENT_LIMIT,
+		       .a = STR("events"),
+		       .b = str_make(text, (size_t)n),
+	       });
+}
+
+void event_send(struct gateway *g, const struct net_event *e)
+{
+	roll(g, loop_now(g->loop));
+	if (++g->events.n > g->limits->events_per_sec)
+		g->events.dropped++;
+	else
+		put(g, e);
+}
+
+void event_send_conn(struct conn *c, enum net_event_kind kind, uint16_t status, const char *why)
+{
+	char text[CONN_DEST_MAX];
+
+	event_send(c->g, &(struct net_event){
+				 .kind = kind,
+				 .connection = c->number,
+				 .status = status,
+				 .port = c->port,
+				 .a = conn_dest_text(c, text),
+				 .b = str_from(why),
+			 });
+}

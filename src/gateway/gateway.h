@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The face of a sandboxed network towards its room: accepts captured connections, answers DNS, ends
+ * the room's TLS, parses what the room sends, and asks the broker for everything. Holds no secret
+ * and no policy, and makes no connection of its own. */
+
+#include "base/err.h"
+#include "gateway/limits.h"
+
+struct gateway;
+
+struct gateway_config {
+	int supervisor_fd, broker_fd;        /* both are taken, also on failure */
+	const struct gateway_limits *limits; /* borrowed; NULL: gateway_limits_default */
+};
+
+/* Makes the key and queues the greeting to the broker. Opens everything that will ever be opened.
+ * Returns 0 or sets err. */
+_warn_unused_ int gateway_new(
+	const struct gateway_config *config, struct gateway **ret, struct cloche_err *err);
+/* Tells the supervisor that we serve, and runs until it or the broker goes away: 0; or sets err. */
+_warn_unused_ int gateway_run(struct gateway *g, struct cloche_err *err);
+struct gateway *gateway_free(struct gateway *g);
+DEFINE_CLEANUP(struct gateway, gateway_free)
+
+/* The whole program, with descriptors as in ipc/helper.h. Returns its exit status. */
+int gateway_program(void);

@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: bytes are read into one area that all connections share and given to the
+ * parser at once; only what cannot be used now (the next request of a pipeline, a body beyond the
+ * window) is kept with the connection. The state of an exchange exists only from a request's first
+ * byte to the end of its response, and is then used again for another, so an idle connection is
+ * small and a busy one allocates nothing.
+ *
+ *	idle --first byte--> HEAD --parsed, judged--> BODY --complete--> DONE
+ *
+ * Reading stops while the request is DONE (so pipelining is one request deep), while the broker
+ * gives no window, and while the broker is behind as a whole. */
+#include "gateway/h1.h"
+#include "base/clock.h"
+#include "gateway/event.h"
+#include "gateway/h1_exchange.h"
+#include "gateway/request.h"
+#include "gateway/state.h"
+
+#include <errno.h>
+
+enum {
+	READS_A_TURN = 4,
+	/* No next request of a pipeline is begun while so much of earlier answers is not taken. */
+	OUT_HIGH = 64 * 1024,
+	OUT_LOW = 16 * 1024,
+};
+
+static const struct stage h1_stage;
+
+/* --- the exchange object --- */
+
+static struct h1 *exchange_new(struct conn *c)
+{
+	struct gateway *g = c->g;
+	struct h1 *h = g->pool;
+
+	if (h) {
+		g->pool = h->next;
+		g->pool_n--;
+	} else {
+		h = calloc(1, sizeof(*h));
+		if (!h)
+			return NULL;
+		h->head = HTTP_HEAD_INIT;
+		h->trailers = HTTP_FIELDS_INIT;
+	}
+	h->c = c;
+	h->request = H1_REQUEST_HEAD;
+	h->response = H1_RESPONSE_NONE;
+	h->keep = h->http10 = h->to_head = h->wait_continue = false;
+	h->window_end = 0;
+	h1_parser_request(&h->parser, &h->head);
+	c->state = h;
+	return h;
+}
+
+static void exchange_destroy(struct h1 *h)
+{
+	http_head_done(&h->head);
+	http_fields_done(&h->trailers);
+	free(h);
+}
+
+static void exchange_free(struct h1 *h)
+{
+	struct gateway *g = h->c->g;
+
+	stream_close(&h->stream, NET_RESET_CANCELLED);
+	http_body_done(&h->body);
+	h->c->state = NULL;
+	h->c = NULL;
+	if (g->pool_n >= GATEWAY_POOL) {
+		exchange_destroy(h);
+		return;
+	}
+	http_head_clear(&h->head);
+	http_fields_clear(&h->trailers);
+	h->next = g->pool;
+	g->pool = h;
+	g->pool_n++;
+}
+
+void h1_pool_done(struct gateway *g)
+{
+	while (g->pool) {
+		struct h1 *h = g->pool;
+
+		g->pool = h->next;
+		exchange_destroy(h);
+	}
+	g->pool_n = 0;
+}
+
+/* --- deadlines --- */
+
+/* Whether the client has to send something before anything goes on. */
+static bool waits_for_body(const struct h1 *h)
+{
+	return h->request == H1_REQUEST_BODY && h->response == H1_RESPONSE_NONE &&
+	       !h->wait_continue && conn_may_read(h->c);
+}
+
+void h1_arm(struct h1 *h)
+{
+	struct conn *c = h->c;
+	const struct gateway_limits *limits = c->g->limits;
+	uint64_t now = loop_now(c->g->loop);
+
+	if (h->request == H1_REQUEST_HEAD)
+		return; /* absolute, set with the first byte */
+	if (!waits_for_body(h)) {
+		h->window_end = 0;
+		conn_set_timeout(c, limits->stream_idle_usec);
+		return;
+	}
+	if (h->window_end == 0) {
+		h->window_end = now + limits->body_window_usec;
+		h->window_bytes = 0;
+	}
+	conn_set_timeout(c, h->window_end > now ? h->window_end - now : 0);
+}
+
+static const struct answer too_slow = {
+	.status = 408,
+	.code = "request_timeout",
+	.message = "The request did not arrive in time.",
+	.close = true,
+};
+
+static const struct answer no_response = {
+	.status = 504,
+	.code = "response_timeout",
+	.message = "The host did not answer in time.",
+	.close = true,
+};
+
+static void event_malformed(struct h1 *h, unsigned status, const char *why)
+{
+	struct conn *c = h->c;
+	struct str host = http_head_host(&h->head);
+
+	event_send(c->g, &(struct net_event){
+				 .kind = NET_EVENT_MALFORMED,
+				 .connection = c->number,
+				 .status = (uint16_t)status,
+				 .port = c->port,
+				 .a = host.n ? host : host_str(&c->host),
+				 .b = str_from(why),
+				 .method = http_head_method(&h->head),
+				 .target = http_head_target(&h->head),
+			 });
+}
+
+static void h1_expired(struct conn *c)
+{
+	struct h1 *h = c->state;
+
+	if (!h) { /* idle */
+		conn_end(c);
+		return;
+	}
+	if (h->request == H1_REQUEST_HEAD) {
+		event_malformed(h, too_slow.status, "request head took too long");
+		h1_fail(h, &too_slow);
+		return;
+	}
+	if (!waits_for_body(h)) {
+		h1_fail(h, &no_response);
+		return;
+	}
+	if (h->window_bytes < c->g->limits->body_min_bytes) {
+		event_malformed(h, too_slow.status, "request body came too slowly");
+		h1_fail(h, &too_slow);
+		return;
+	}
+	h->window_end = 0;
+	h1_arm(h);
+}
+
+/* --- the end of an exchange --- */
+
+void h1_response_done(struct h1 *h)
+{
+	struct conn *c = h->c;
+	bool complete = h->request == H1_REQUEST_DONE;
+
+	h->response = H1_RESPONSE_DONE;
+	if (!complete) { /* it was answered before it was read: the rest is dropped */
+		conn_end_linger(c);
+		return;
+	}
+	if (!h->keep) {
+		if (buf_len(&c->in) > 0)
+			conn_end_linger(c);
+		else
+			conn_end(c);
+		return;
+	}
+	exchange_free(h);
+	conn_set_timeout(c, c->g->limits->idle_usec);
+	conn_want_read(c, true);
+}
+
+void h1_refuse(struct h1 *h, const struct answer *a)
+{
+	struct conn *c = h->c;
+	struct answer full = *a;
+
+	/* An answer to a request whose body is still to come ends the connection: the body is not
+	 * read, so nobody can know where the next request starts. */
+	full.close = a->close || !h->keep || h->request != H1_REQUEST_DONE;
+	full.http10 = h->http10;
+	full.to_head = h->to_head;
+	h->keep = !full.close;
+	stream_close(&h->stream, NET_RESET_CANCELLED);
+	answer_write(c, &full);
+	if (!c->dead)
+		h1_response_done(h);
+}
+
+void h1_fail(struct h1 *h, const struct answer *a)
+{
+	if (h->response == H1_RESPONSE_NONE)
+		h1_refuse(h, a);
+	else
+		conn_abort(h->c);
+}
+
+/* --- the head --- */
+
+static void malformed(struct h1 *h)
+{
+	unsigned status = h1_error_status(h->parser.error);
+	const char *why = h1_error_text(h->parser.error);
+
+	event_malformed(h, status, why);
+	h->keep = false;
+	h1_refuse(h, &(struct answer){
+			     .status = (uint16_t)status,
+			     .code = "malformed_request",
+			     .message = why,
+			     .close = true,
+		     });
+}
+
+static void event_refused(struct h1 *h, const struct request *r)
+{
+	struct conn *c = h->c;
+	struct str host = http_head_host(&h->head);
+	struct net_event e = {
+		.kind = r->refusal.event,
+		.connection = c->number,
+		.status = r->refusal.status,
+		.port = c->port,
+		.a = host,
+		.b = str_from(r->refusal.why),
+		.method = http_head_method(&h->head),
+		.target = http_head_target(&h->head),
+	};
+
+	if (e.kind == NET_EVENT_CONNECT) {
+		e.a = e.method;
+		e.b = host;
+	} else if (e.kind == NET_EVENT_MISMATCH) {
+		char text[CONN_DEST_MAX];
+
+		e.a = c->tls ? host_str(&c->host) : conn_dest_text(c, text);
+		e.b = host;
+		e.c = str_from(r->refusal.why);
+		event_send(c->g, &e);
+		return;
+	} else if (e.kind == NET_EVENT_UPGRADE) {
+		e.b = http_fields_get(&h->head.fields, STR("Upgrade"));
+	}
+	event_send(c->g, &e);
+}
+
+static void refuse_judged(struct h1 *h, const struct request *r)
+{
+	event_refused(h, r);
+	h1_refuse(h, &(struct answer){
+			     .status = r->refusal.status,
+			     .code = r->refusal.code,
+			     .message = r->refusal.message,
+			     .detail = http_head_host(&h->head),
+			     /* What follows a CONNECT is not HTTP. */
+			     .close = r->refusal.event == NET_EVENT_CONNECT,
+		     });
+}
+
+static int open_stream(struct h1 *h, struct request *r)
+{
+	struct net_fields_out fields;
+	int e;
+
+	r->open.connection = h->c->number;
+	e = stream_open(h->c->g, &h->stream, &h1_stream_ops, &r->open, &fields);
+	if (e < 0)
+		return e;
+	request_add_fields(&h->head, &fields);
+	return stream_open_end(&h->stream, &fields, r->open.body != NET_BODY_NONE);
+}
+
+static void head_done(struct h1 *h)
+{
+	static const struct answer full = {
+		.status = 503,
+		.code = "gateway_full",
+		.message = "The gateway has no room for this request now. Try again.",
+		.close = true,
+	};
+	struct conn *c = h->c;
+	struct request_via via = {.tls = c->tls_done, .host = c->host, .port = c->port};
+	struct request r;
+
+	h->http10 = h->head.version == HTTP_10;
+	h->keep = h->head.flags & HTTP_KEEP_ALIVE;
+	h->to_head = str_eq(http_head_method(&h->head), STR("HEAD"));
+	http_body_init(&h->body, &h->head, &h->trailers);
+	h->request = http_body_is_done(&h->body) ? H1_REQUEST_DONE : H1_REQUEST_BODY;
+	if (!via.tls && http_head_host(&h->head).n == 0)
+		conn_dest_name(c, &via.dest);
+	request_judge(&h->head, &via, &r);
+	if (r.refusal.status) {
+		refuse_judged(h, &r);
+		return;
+	}
+	h->wait_continue = r.open.expect_continue && h->request == H1_REQUEST_BODY;
+	if (open_stream(h, &r) < 0) {
+		h1_refuse(h, &full);
+		return;
+	}
+	if (h->request == H1_REQUEST_DONE)
+		conn_want_read(c, false);
+	h1_arm(h);
+}
+
+static void feed_head(struct h1 *h, struct str *in)
+{
+	size_t used = 0;
+	enum h1_result r = h1_parse(&h->parser, *in, &used);
+
+	*in = str_from_index(*in, used);
+	if (r == H1_ERROR)
+		malformed(h);
+	else if (r == H1_DONE)
+		head_done(h);
+}
+
+/* --- the body --- */
+
+static void body_broken(struct h1 *h)
+{
+	const char *why = http_body_error(&h->body);
+
+	event_malformed(h, 400, why);
+	stream_close(&h->stream, NET_RESET_MALFORMED);
+	h1_fail(h, &(struct answer){
+			   .status = 400,
+			   .code = "malformed_body",
+			   .message = why,
+			   .close = true,
+		   });
+}
+
+static void body_done(struct h1 *h)
+{
+	h->request = H1_REQUEST_DONE;
+	conn_want_read(h->c, false);
+	stream_send_end(&h->stream, &h->trailers);
+	h1_arm(h);
+}
+
+static void feed_body(struct h1 *h, struct str *in)
+{
+	size_t most = MIN((size_t)h->stream.send_window, (size_t)NET_MAX_DATA);
+	struct str piece = str_prefix(*in, most), data;
+	size_t before = piece.n;
+	enum http_body_result r;
+
+	if (most == 0) { /* h1_credit() goes on */
+		conn_want_read(h->c, false);
+		h1_arm(h);
+		return;
+	}
+	r = http_body_read(&h->body, &piece, &data);
+	*in = str_from_index(*in, before - piece.n);
+	h->window_bytes += before - piece.n;
+	if (r == HTTP_BODY_BAD) {
+		body_broken(h);
+		return;
+	}
+	if (r == HTTP_BODY_DATA) {
+		h->wait_continue = false; /* it does not wait */
+		stream_send_data(&h->stream, data);
+	}
+	if (http_body_is_done(&h->body))
+		body_done(h);
+	else
+		h1_arm(h);
+}
+
+/* --- reading --- */
+
+/* Uses as much of *in as can be used now. */
+static void feed(struct conn *c, struct str *in)
+{
+	while (in->n > 0 && conn_may_read(c) && c->stage == &h1_stage) {
+		struct h1 *h = c->state;
+
+		if (!h && conn_pending_out(c) > OUT_HIGH) {
+			conn_want_read(c, false);
+			return;
+		}
+		if (!h) {
+			h = exchange_new(c);
+			if (!h) {
+				conn_close(c);
+				return;
+			}
+			conn_set_timeout(c, c->g->limits->head_usec);
+		}
+		if (h->request == H1_REQUEST_HEAD)
+			feed_head(h, in);
+		else if (h->request == H1_REQUEST_BODY)
+			feed_body(h, in);
+		else
+			conn_want_read(c, false);
+	}
+}
+
+/* The client will send no more. */
+static void on_eof(struct conn *c)
+{
+	struct h1 *h = c->state;
+
+	if (!h)
+		conn_end(c);
+	else if (h->response == H1_RESPONSE_BODY)
+		conn_abort(c);
+	else
+		conn_close(c);
+}
+
+/* One portion of input. Returns whether there may be more. */
+static bool read_once(struct conn *c)
+{
+	struct gateway *g = c->g;
+	struct str in = buf_str(&c->in);
+	ssize_t n;
+
+	if (in.n > 0) {
+		size_t before = in.n;
+
+		feed(c, &in);
+		if (c->dead || c->stage != &h1_stage)
+			return false;
+		buf_consume(&c->in, before - in.n);
+		if (buf_len(&c->in) == 0)
+			buf_done(&c->in);
+		return conn_has_buffered(c);
+	}
+	n = conn_read(c, g->scratch, sizeof(g->scratch));
+	if (n <= 0) {
+		if (n != -EAGAIN)
+			on_eof(c);
+		return false;
+	}
+	in = str_make(g->scratch, (size_t)n);
+	feed(c, &in);
+	if (c->dead || c->stage != &h1_stage)
+		return false;
+	if (in.n > 0 && conn_unread(c, in) < 0) {
+		conn_close(c);
+		return false;
+	}
+	return (size_t)n == sizeof(g->scratch) || conn_has_buffered(c);
+}
+
+static void h1_readable(struct conn *c)
+{
+	for (int i = 0; i < READS_A_TURN; i++) {
+		if (gateway_hold(c->g, c) || !conn_may_read(c) || !read_once(c))
+			return;
+	}
+	if (conn_may_read(c)) { /* others first */
+		c->again = true;
+		conn_mark(c);
+	}
+}
+
+static void h1_drained(struct conn *c)
+{
+	struct h1 *h = c->state;
+
+	if (h)
+		h1_response_drained(h);
+	else if (conn_pending_out(c) <= OUT_LOW)
+		conn_want_read(c, true);
+}
+
+static void h1_end(struct conn *c)
+{
+	if (c->state)
+		exchange_free(c->state);
+}
+
+static const struct stage h1_stage = {
+	.name = "http/1",
+	.readable = h1_readable,
+	.drained = h1_drained,
+	.expired = h1_expired,
+	.end = h1_end,
+};
+
+void h1_start(struct conn *c)
+{
+	conn_set_stage(c, &h1_stage);
+	conn_set_timeout(c, c->g->limits->idle_usec);
+	if (!c->dead && (!c->tls || conn_has_buffered(c)))
+		h1_readable(c);
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: the broker's frames become an HTTP/1.1 message. Every byte is in the
+ * connection's output within the iteration in which it came, and on its way at the iteration's end.
+ * How much can wait there is bounded by the window that the broker has: it gets credit for what the
+ * client has taken. A response that breaks off is never ended properly: the client must see that it
+ * is incomplete. */
+#include "base/clock.h"
+#include "gateway/h1_exchange.h"
+#include "gateway/state.h"
+#include "http/h1_write.h"
+
+#include <errno.h>
+
+enum { FIRST_OUT = 16 * 1024 };
+
+static struct h1 *owner(struct stream *s)
+{
+	return container_of(s, struct h1, stream);
+}
+
+static const struct answer broken = {
+	.status = 502,
+	.code = "bad_response",
+	.message = "The host's answer could not be understood.",
+	.close = true,
+};
+
+/* Fills the shared head with a status and the fields of the frame. */
+static int model(struct h1 *h, const struct net_response *m, struct wire_in *fields)
+{
+	struct http_head *out = &h->c->g->answer;
+	struct str name, value;
+	int r = http_head_set_response(out, m->status, STR_NULL);
+
+	for (unsigned i = 0; i < m->fields_n && r >= 0; i++) {
+		if (!net_next_field(fields, &name, &value))
+			return -EINVAL;
+		r = http_fields_add(&out->fields, name, value);
+	}
+	return r < 0 || !wire_ok(fields) ? -EINVAL : 0;
+}
+
+static void on_interim(struct stream *s, const struct net_response *m, struct wire_in *fields)
+{
+	struct h1 *h = owner(s);
+	struct conn *c = h->c;
+
+	if (m->status < 100 || m->status > 199 || m->status == 101 ||
+		h->response != H1_RESPONSE_NONE)
+		return;
+	if (m->status == 100 && !h->wait_continue)
+		return;
+	if (model(h, m, fields) < 0)
+		return;
+	/* An HTTP/1.0 client does not know what they are (RFC 9110 15.2). */
+	if (!h->http10 && h1_write_response(&c->out, &c->g->answer, 0, NULL) < 0) {
+		conn_abort(c);
+		return;
+	}
+	if (m->status == 100)
+		h->wait_continue = false;
+	h1_arm(h);
+	conn_mark(c);
+}
+
+/* How the body goes to this client (RFC 9112 6.3). */
+static void frame_body(struct h1 *h, const struct net_response *m, struct http_head *out)
+{
+	bool bodiless = h->to_head || m->status == 204 || m->status == 304;
+
+	h->left = 0;
+	switch (m->body) {
+	case NET_BODY_LENGTH:
+		http_head_set_body(out, HTTP_BODY_LENGTH, m->length);
+		h->left = m->length;
+		break;
+	case NET_BODY_STREAM:
+		http_head_set_body(out, h->http10 ? HTTP_BODY_CLOSE : HTTP_BODY_CHUNKED, 0);
+		break;
+	case NET_BODY_NONE:
+	case NET_BODY_END:
+		http_head_set_body(out, HTTP_BODY_NONE, 0);
+		break;
+	}
+	h->framing = out->body;
+	if (bodiless) {
+		/* The length is told all the same: it is that of the answer to a GET. */
+		h->framing = out->body = HTTP_BODY_NONE;
+		out->flags |= HTTP_TO_HEAD;
+	}
+	if (h->framing == HTTP_BODY_CLOSE)
+		h->keep = false;
+}
+
+static void on_head(struct stream *s, const struct net_response *m, struct wire_in *fields)
+{
+	struct h1 *h = owner(s);
+	struct conn *c = h->c;
+	struct http_head *out = &c->g->answer;
+	unsigned flags;
+	char *room;
+
+	if (m->status < 200 || model(h, m, fields) < 0) {
+		h1_fail(h, &broken);
+		return;
+	}
+	frame_body(h, m, out);
+	/* With a body still to come the connection may have to be closed in the middle of it. */
+	if (m->close || h->request != H1_REQUEST_DONE)
+		h->keep = false;
+	flags = !h->keep ? H1_W_CLOSE : h->http10 ? H1_W_KEEP_ALIVE : 0;
+	if (buf_reserve(&c->out, FIRST_OUT, &room) < 0 ||
+		h1_write_response(&c->out, out, flags, NULL) < 0) {
+		h1_fail(h, &broken);
+		return;
+	}
+	h->response = H1_RESPONSE_BODY;
+	h->wait_continue = false;
+	h1_arm(h);
+	conn_mark(c);
+}
+
+static void on_data(struct stream *s, struct str bytes)
+{
+	struct h1 *h = owner(s);
+	struct conn *c = h->c;
+	int r = 0;
+
+	switch (h->framing) {
+	case HTTP_BODY_NONE: /* the answer to a HEAD: nothing of it goes out */
+		break;
+	case HTTP_BODY_LENGTH:
+		if (bytes.n > h->left) {
+			conn_abort(c);
+			return;
+		}
+		h->left -= bytes.n;
+		r = buf_add_str(&c->out, bytes);
+		break;
+	case HTTP_BODY_CHUNKED:
+		r = h1_write_chunk(&c->out, bytes);
+		break;
+	case HTTP_BODY_CLOSE:
+		r = buf_add_str(&c->out, bytes);
+		break;
+	}
+	if (r < 0) {
+		conn_abort(c);
+		return;
+	}
+	h1_arm(h);
+	if (h->framing == HTTP_BODY_NONE)
+		h1_response_drained(h);
+	else
+		conn_mark(c);
+}
+
+static int read_trailers(struct h1 *h, uint16_t n, struct wire_in *fields, struct http_fields *ret)
+{
+	struct str name, value;
+	int r = 0;
+
+	for (unsigned i = 0; i < n && r >= 0; i++) {
+		if (!net_next_field(fields, &name, &value))
+			return -EINVAL;
+		/* Only for a client that has said that it reads them (RFC 9110 6.5.1). */
+		if (h->head.flags & HTTP_TE_TRAILERS)
+			r = http_fields_add(ret, name, value);
+	}
+	return r < 0 || !wire_ok(fields) ? -EINVAL : 0;
+}
+
+static void on_end(struct stream *s, uint16_t fields_n, struct wire_in *fields)
+{
+	struct h1 *h = owner(s);
+	struct conn *c = h->c;
+	struct http_fields *trailers = &c->g->answer.fields;
+
+	if (h->framing == HTTP_BODY_LENGTH && h->left > 0) {
+		conn_abort(c);
+		return;
+	}
+	if (h->framing == HTTP_BODY_CHUNKED) {
+		http_fields_clear(trailers);
+		if (read_trailers(h, fields_n, fields, trailers) < 0 ||
+			h1_write_last_chunk(&c->out, trailers) < 0) {
+			conn_abort(c);
+			return;
+		}
+	}
+	if (stream_is_over(s))
+		stream_close(s, NET_RESET_CANCELLED);
+	conn_mark(c);
+	h1_response_done(h);
+}
+
+static void on_reset(struct stream *s, enum net_reset why)
+{
+	static const struct answer cut = {
+		.status = 502,
+		.code = "upstream_failed",
+		.message = "The connection to the host ended before it answered.",
+		.close = true,
+	};
+	static const struct answer limit = {
+		.status = 503,
+		.code = "limit_reached",
+		.message = "A limit of the gateway was reached. Try again later.",
+		.close = true,
+	};
+
+	h1_fail(owner(s), why == NET_RESET_LIMIT ? &limit : &cut);
+}
+
+static void on_credit(struct stream *s)
+{
+	struct h1 *h = owner(s);
+
+	if (h->request == H1_REQUEST_BODY)
+		conn_want_read(h->c, true);
+	h1_arm(h);
+}
+
+const struct stream_ops h1_stream_ops = {
+	.interim = on_interim,
+	.head = on_head,
+	.data = on_data,
+	.end = on_end,
+	.reset = on_reset,
+	.credit = on_credit,
+};
+
+void h1_response_drained(struct h1 *h)
+{
+	stream_passed_on(&h->stream, conn_pending_out(h->c));
+	h1_arm(h);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Every bound that the gateway sets to a room, in one table. Bounds of one message are in
+ * http/limits.h, those of the channel to the broker in ipc/netchan.h. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct gateway_limits {
+	/* Connections from the room. */
+	unsigned connections; /* at once */
+	unsigned accepts_per_sec;
+
+	/* How long the room may take; microseconds. */
+	uint64_t first_byte_usec; /* until a connection says anything */
+	uint64_t hello_usec;      /* until its ClientHello is complete */
+	uint64_t handshake_usec;  /* until its handshake is, from the first byte on */
+	uint64_t head_usec;       /* a request head, from its first byte on */
+	uint64_t idle_usec;       /* between requests */
+	uint64_t linger_usec;     /* to take the last answer, without progress */
+
+	/* A request body must come at body_min_bytes a window while we wait for it. */
+	uint64_t body_window_usec;
+	uint64_t body_min_bytes;
+
+	uint64_t stream_idle_usec; /* neither side of an exchange sends anything */
+	size_t linger_bytes;       /* read and dropped before a connection is closed */
+
+	/* Reading from the room stops while more than this waits for the broker, and starts again
+	 * below the second. */
+	size_t broker_high, broker_low;
+
+	unsigned leaves; /* certificates kept */
+	unsigned names;  /* synthetic addresses kept */
+
+	unsigned events_per_sec;     /* to be logged; more are counted */
+	unsigned dns_per_sec;        /* queries answered by UDP; more are dropped */
+	uint64_t dns_log_every_usec; /* the same name is logged once in this time */
+	unsigned dns_log_names;
+};
+
+extern const struct gateway_limits gateway_limits_default;

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: where a limit is reached nothing is accepted any more, so that the room's
+ * own connection attempts wait in its own queue; a timer or the end of a connection starts it
+ * again. */
+#include "gateway/listener.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/parse.h"
+#include "gateway/conn.h"
+#include "gateway/entry.h"
+#include "gateway/state.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <unistd.h>
+
+enum { ACCEPTS_A_TURN = 32 };
+
+static void set_paused(struct gateway *g, bool paused)
+{
+	g->accepts.paused = paused;
+	for (size_t i = 0; i < ARRAY_SIZE(g->tcp); i++)
+		if (g->tcp[i].g)
+			loop_io_set(&g->tcp[i].io, paused ? 0 : EPOLLIN);
+}
+
+static void on_resume(struct loop_timer *timer)
+{
+	struct gateway *g = container_of(timer, struct gateway, accepts.timer);
+
+	if (g->conns_n < g->limits->connections)
+		set_paused(g, false);
+}
+
+void listener_resume(struct gateway *g)
+{
+	if (g->accepts.paused && !g->accepts.timer.loop && g->conns_n < g->limits->connections)
+		set_paused(g, false);
+}
+
+/* Logged at most once a minute: the room can reach its limits as often as it likes. */
+static void say_limit(struct gateway *g, const char *which)
+{
+	uint64_t now = loop_now(g->loop);
+
+	if (g->accepts.said && now - g->accepts.said < 60 * USEC_PER_SEC)
+		return;
+	g->accepts.said = now;
+	event_send(g, &(struct net_event){
+			      .kind = NET_EVENT_LIMIT,
+			      .a = STR("connections"),
+			      .b = str_from(which),
+		      });
+}
+
+static void pause_until(struct gateway *g, uint64_t at)
+{
+	set_paused(g, true);
+	if (loop_timer_set(g->loop, &g->accepts.timer, at, on_resume) < 0)
+		gateway_fail(g, E_NO_MEMORY, "out of memory");
+}
+
+/* Whether one more may be accepted now. */
+static bool may_accept(struct gateway *g)
+{
+	struct accept_rate *rate = &g->accepts;
+	uint64_t now = loop_now(g->loop);
+
+	if (g->conns_n >= g->limits->connections) {
+		say_limit(g, "too many at once");
+		set_paused(g, true);
+		return false;
+	}
+	if (now - rate->second >= USEC_PER_SEC) {
+		rate->second = now;
+		rate->n = 0;
+	}
+	if (rate->n >= g->limits->accepts_per_sec) {
+		say_limit(g, "too many in one second");
+		pause_until(g, rate->second + USEC_PER_SEC);
+		return false;
+	}
+	rate->n++;
+	return true;
+}
+
+static bool same_endpoint(const struct sockaddr_storage *own, const union conn_addr *dest)
+{
+	union conn_addr o;
+
+	memcpy(&o, own, sizeof(o));
+	if (o.sa.sa_family != dest->sa.sa_family)
+		return false;
+	if (o.sa.sa_family == AF_INET)
+		return o.v4.sin_port == dest->v4.sin_port &&
+		       o.v4.sin_addr.s_addr == dest->v4.sin_addr.s_addr;
+	return o.v6.sin6_port == dest->v6.sin6_port &&
+	       memcmp(&o.v6.sin6_addr, &dest->v6.sin6_addr, sizeof(struct in6_addr)) == 0;
+}
+
+static void take(struct gateway *g, int fd)
+{
+	union conn_addr dest = {0};
+	socklen_t n = sizeof(dest);
+	struct conn *c;
+	int one = 1;
+
+	if (getsockname(fd, &dest.sa, &n) < 0 ||
+		(dest.sa.sa_family != AF_INET && dest.sa.sa_family != AF_INET6)) {
+		fd_close(fd);
+		return;
+	}
+	for (unsigned i = 0; i < g->own_n; i++) {
+		if (same_endpoint(&g->own[i], &dest)) {
+			fd_close(fd);
+			return;
+		}
+	}
+	/* Nothing that we write waits for more: an event stream must not be delayed. */
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	c = conn_new(g, fd, &dest);
+	if (c)
+		entry_start(c);
+}
+
+static void on_accept(struct loop_io *io, uint32_t events)
+{
+	struct listener *l = container_of(io, struct listener, io);
+	struct gateway *g = l->g;
+
+	for (int i = 0; i < ACCEPTS_A_TURN && may_accept(g); i++) {
+		int fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+		if (fd >= 0) {
+			take(g, fd);
+			continue;
+		}
+		g->accepts.n--;
+		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
+			pause_until(g, loop_now(g->loop) + 100 * USEC_PER_MSEC);
+		if (errno != EINTR && errno != ECONNABORTED)
+			break;
+	}
+}
+
+int listener_add(struct gateway *g, struct listener *l, int fd)
+{
+	int r = fd_set_nonblock(fd, true);
+
+	if (r >= 0)
+		r = loop_io_add(g->loop, &l->io, fd, EPOLLIN, on_accept);
+	if (r < 0) {
+		fd_close(fd);
+		return r;
+	}
+	l->g = g;
+	l->fd = fd;
+	return 0;
+}
+
+void listener_done(struct listener *l)
+{
+	if (!l->g)
+		return;
+	loop_io_remove(&l->io);
+	l->fd = fd_close(l->fd);
+	l->g = NULL;
+}
+
+static int parse_endpoint(struct str s, struct sockaddr_storage *ret)
+{
+	union conn_addr a = {0};
+	struct host host;
+	uint16_t port;
+	char text[HOST_MAX + 1];
+
+	if (host_parse_authority(s, &host, &port) < 0 || port == 0)
+		return -EINVAL;
+	if (host.kind == HOST_IPV4) {
+		a.v4.sin_family = AF_INET;
+		a.v4.sin_port = htons(port);
+		if (inet_pton(AF_INET, host.text, &a.v4.sin_addr) != 1)
+			return -EINVAL;
+	} else if (host.kind == HOST_IPV6) {
+		memcpy(text, host.text + 1, host.n - 2);
+		text[host.n - 2] = '\0';
+		a.v6.sin6_family = AF_INET6;
+		a.v6.sin6_port = htons(port);
+		if (inet_pton(AF_INET6, text, &a.v6.sin6_addr) != 1)
+			return -EINVAL;
+	} else {
+		return -EINVAL;
+	}
+	memcpy(ret, &a, sizeof(a));
+	return 0;
+}
+
+int listener_set_own(struct gateway *g, struct str own)
+{
+	g->own_n = 0;
+	while (own.n > 0) {
+		size_t at = str_chr(own, ' ');
+		struct str one = str_prefix(own, at);
+
+		own = str_from_index(own, at + 1);
+		if (one.n == 0)
+			continue;
+		if (g->own_n == ARRAY_SIZE(g->own) || parse_endpoint(one, &g->own[g->own_n]) < 0)
+			return -EINVAL;
+		g->own_n++;
+	}
+	return 0;
+}

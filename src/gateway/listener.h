@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Accepts captured connections on listeners that were made inside the room's network: the address
+ * of the accepted socket is the one that the room meant. */
+
+#include "base/str.h"
+#include "loop/loop.h"
+
+struct gateway;
+
+struct listener {
+	struct gateway *g; /* NULL: not there */
+	int fd;
+	struct loop_io io;
+};
+
+/* All listeners share one rate. */
+struct accept_rate {
+	uint64_t second; /* start of the second that is being counted */
+	unsigned n;
+	uint64_t said; /* when a limit was last logged */
+	bool paused;
+	struct loop_timer timer;
+};
+
+/* Takes fd. Returns 0 or -errno. */
+_warn_unused_ int listener_add(struct gateway *g, struct listener *l, int fd);
+void listener_done(struct listener *l);
+/* A connection has gone: accepts again where that was what stopped it. */
+void listener_resume(struct gateway *g);
+/* Reads "127.0.0.1:15001 [::1]:15001" into g->own. Returns 0 or -EINVAL. */
+_warn_unused_ int listener_set_own(struct gateway *g, struct str own);

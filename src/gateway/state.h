@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The one object that everything in this folder hangs on. */
+
+#include "base/hash.h"
+#include "dns/synthetic.h"
+#include "gateway/dns.h"
+#include "gateway/event.h"
+#include "gateway/gateway.h"
+#include "gateway/leaf.h"
+#include "gateway/listener.h"
+#include "http/msg.h"
+#include "ipc/chan.h"
+#include "loop/loop.h"
+#include "tls/server.h"
+
+enum { GATEWAY_SCRATCH = 64 * 1024, GATEWAY_POOL = 64 };
+
+struct gateway {
+	const struct gateway_limits *limits;
+	struct loop *loop;
+	struct chan supervisor, broker;
+	struct loop_io supervisor_io, broker_io;
+	struct loop_job frames; /* whole frames of the broker are still buffered */
+	struct loop_job turn;   /* at the end of an iteration: see gateway_touch() */
+	struct cloche_err *err; /* of gateway_run() */
+
+	struct tls_server *tls;
+	struct leaf_cache leaves;
+	struct dns_synthetic *names;
+	struct event_log events;
+	struct dns_log dns_log;
+
+	struct listener tcp[2];
+	struct dns_socket udp[2];
+	struct sockaddr_storage own[2]; /* connections to these were not captured */
+	unsigned own_n;
+	struct accept_rate accepts;
+
+	struct conn *conns; /* all of them */
+	unsigned conns_n;
+	uint32_t next_conn;
+	uint64_t turn_n;
+	struct conn *dirty; /* to be looked at when the iteration ends */
+	struct conn *held;  /* not read from while the broker is behind */
+	struct conn *dead;  /* to be freed when the iteration ends */
+
+	struct stream *streams; /* by number */
+	uint32_t next_stream;
+	struct h1 *pool; /* exchanges to use again */
+	unsigned pool_n;
+
+	struct http_head answer;       /* of the response that is being written */
+	char scratch[GATEWAY_SCRATCH]; /* what was just read */
+};
+
+/* Asks for the work at the end of this iteration: connections that were marked are flushed, the
+ * broker's channel is written, dead connections are freed. */
+void gateway_touch(struct gateway *g);
+/* Ends gateway_run() with code and message (fixed text). */
+void gateway_fail(struct gateway *g, int code, const char *message);
+/* Whole frames of the broker are buffered: they are looked at in the next iteration. */
+void gateway_more_frames(struct gateway *g);
+/* Whether the broker is behind; then c is not read from until it has caught up. */
+bool gateway_hold(struct gateway *g, struct conn *c);
+/* Ends the run where a frame could not be sent to the broker. */
+void gateway_sent(struct gateway *g, int r);

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tls/hello.h"
+
+#include <stdint.h>
+
+enum { LABEL_MAX = 63, HOST_NAME_TYPE = 0 };
+
+/* Takes an n-byte big-endian length and that many bytes off the front of *in. */
+static bool take_vector(struct str *in, unsigned n, struct str *ret)
+{
+	size_t length = 0;
+
+	if (in->n < n)
+		return false;
+	for (unsigned i = 0; i < n; i++)
+		length = length << 8 | (uint8_t)in->p[i];
+	if (in->n - n < length)
+		return false;
+	*ret = str_make(in->p + n, length);
+	*in = str_from_index(*in, n + length);
+	return true;
+}
+
+static bool is_label_char(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       c == '-' || c == '_';
+}
+
+static bool is_name(struct str name)
+{
+	size_t label = 0;
+
+	if (name.n == 0 || name.n > HELLO_NAME_MAX)
+		return false;
+	for (size_t i = 0; i < name.n; i++) {
+		if (name.p[i] == '.') {
+			if (label == 0)
+				return false;
+			label = 0;
+		} else if (!is_label_char(name.p[i]) || ++label > LABEL_MAX) {
+			return false;
+		}
+	}
+	return label > 0;
+}
+
+enum hello_sni hello_sni_parse(struct str body, struct str *ret_name)
+{
+	struct str list, name;
+
+	/* ServerNameList: one vector that fills the extension, at least one entry. */
+	if (!take_vector(&body, 2, &list) || body.n > 0 || list.n == 0)
+		return HELLO_SNI_MALFORMED;
+	if (list.p[0] != HOST_NAME_TYPE)
+		return HELLO_SNI_MANY;
+	list = str_from_index(list, 1);
+	if (!take_vector(&list, 2, &name))
+		return HELLO_SNI_MALFORMED;
+	if (list.n > 0)
+		return HELLO_SNI_MANY;
+	if (name.n > 1 && name.p[name.n - 1] == '.')
+		name.n--;
+	if (!is_name(name))
+		return HELLO_SNI_NAME;
+	*ret_name = name;
+	return HELLO_SNI_OK;
+}
+
+const char *hello_sni_text(enum hello_sni e)
+{
+	switch (e) {
+	case HELLO_SNI_OK:
+		return "no error";
+	case HELLO_SNI_MALFORMED:
+		return "malformed server_name extension";
+	case HELLO_SNI_MANY:
+		return "server_name holds more than one host name";
+	case HELLO_SNI_NAME:
+		return "server_name is not a host name";
+	}
+	return "unknown";
+}
+
+bool hello_alpn_has(struct str list, struct str protocol)
+{
+	struct str name;
+	bool has = false;
+
+	while (list.n > 0) {
+		if (!take_vector(&list, 1, &name) || name.n == 0)
+			return false;
+		has = has || str_eq(name, protocol);
+	}
+	return has;
+}

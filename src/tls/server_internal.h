@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What server.c and server_conn.c share. */
+
+#include "base/buf.h"
+#include "tls/hello.h"
+#include "tls/server.h"
+#include <openssl/ssl.h>
+
+enum {
+	TLS_OUT_SCRATCH = 96 * 1024, /* records of one operation, written together */
+	TLS_OUT_KEPT_MAX = 256 * 1024,
+};
+
+struct tls_server {
+	SSL_CTX *ctx;
+	EVP_PKEY *key;
+	unsigned char *spki;
+	size_t spki_n;
+	BIO_METHOD *bio;
+	/* Output of the operation that is running: the process has one thread. */
+	char *scratch;
+	size_t scratch_n;
+};
+
+struct tls_leaf {
+	X509 *cert;
+};
+
+enum tls_stage { TLS_STAGE_HELLO, TLS_STAGE_LEAF, TLS_STAGE_REST };
+
+struct tls_conn {
+	struct tls_server *server;
+	SSL *ssl;
+	int fd;
+	enum tls_stage stage;
+	bool refused, eof, broken;
+	size_t hello_bytes;
+	const char *error; /* the first that was found */
+	struct buf kept;   /* records that the peer has not taken yet */
+	unsigned char sni_n;
+	char sni[HELLO_NAME_MAX + 1];
+};
+
+/* Makes the BIO methods by which connections read and write. NULL on lack of memory. */
+BIO_METHOD *tls_conn_bio_new(void);
+/* For SSL_CTX_set_client_hello_cb. */
+int tls_conn_on_hello(SSL *ssl, int *alert, void *arg);
+/* For SSL_CTX_set_alpn_select_cb. */
+int tls_conn_on_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_n,
+	const unsigned char *in, unsigned in_n, void *arg);
