@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The broker of one sandboxed network. Started by cloche-supervisor with its descriptors in place;
+ * it takes no arguments and reads no file that is named by anyone. */
+#include "base/fd.h"
+#include "broker/broker.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+
+enum { FD_SUPERVISOR = 3, FD_NET, FD_CONF, FD_CERT };
+
+int main(void)
+{
+	const struct broker_fds fds = {
+		.supervisor = FD_SUPERVISOR, .net = FD_NET, .conf = FD_CONF, .cert = FD_CERT};
+	struct cloche_err err = CLOCHE_ERR_INIT;
+	int status;
+
+	for (int fd = FD_SUPERVISOR; fd <= FD_CERT; fd++) {
+		if (fcntl(fd, F_GETFD) < 0 || fd_set_cloexec(fd, true) < 0) {
+			fputs("cloche-broker: started by cloche-supervisor only\n", stderr);
+			return 125;
+		}
+	}
+	if (fd_sanitize_stdio() < 0)
+		return 125;
+	status = broker_run(&fds, &err);
+	if (err.code)
+		fprintf(stderr, "cloche: broker: %s\n", err.message);
+	return status;
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: one loop. At start the authority's certificate goes out first, because the
+ * room's trust bundle waits for it; then the configuration is read, files are loaded, the process
+ * narrows itself, and only then is the first byte of the gateway looked at. Frames towards the
+ * gateway are gathered and written once an iteration. */
+#include "broker/broker.h"
+#include "base/fd.h"
+#include "base/secmem.h"
+#include "broker/state.h"
+#include "ipc/helper.h"
+#include "ipc/netconf.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum { FRAMES_AT_ONCE = 256 };
+
+void broker_fail(struct broker *b)
+{
+	loop_stop(b->loop, 1);
+}
+
+/* Nothing is left of the gateway: the network of this room is gone. */
+static void gateway_gone(struct broker *b)
+{
+	loop_io_remove(&b->net_io);
+	loop_stop(b->loop, 0);
+}
+
+static void resume_streams(struct broker *b)
+{
+	struct stream *s, *tmp;
+
+	b->full = false;
+	HASH_ITER (hh, b->streams, s, tmp)
+		if (s->up)
+			upstream_resume(s->up);
+}
+
+static void flush(struct loop_job *job)
+{
+	struct broker *b = container_of(job, struct broker, flush);
+	int r = chan_flush(&b->net);
+
+	streams_reap(b);
+	upstreams_reap(b, false);
+	if (r < 0) {
+		gateway_gone(b);
+		return;
+	}
+	if (chan_pending(&b->net) > OUT_HIGH)
+		b->full = true;
+	else if (b->full && chan_pending(&b->net) < OUT_LOW)
+		resume_streams(b);
+	loop_io_set(&b->net_io, chan_pending(&b->net) > 0 ? EPOLLIN | EPOLLOUT : EPOLLIN);
+}
+
+void broker_flush_later(struct broker *b)
+{
+	loop_defer(b->loop, &b->flush, flush);
+}
+
+/* A gateway that breaks the protocol is taken over or wrong: either way it is not served. */
+static void on_net(struct loop_io *io, uint32_t events)
+{
+	struct broker *b = container_of(io, struct broker, net_io);
+	struct chan_frame f;
+	int r = 1;
+
+	broker_flush_later(b);
+	if (!(events & ~(uint32_t)EPOLLOUT))
+		return;
+	for (int i = 0; i < FRAMES_AT_ONCE && r > 0; i++) {
+		r = chan_recv(&b->net, &f);
+		if (r <= 0)
+			break;
+		r = f.fds_n > 0 ? -EPROTO : stream_frame(b, &f);
+		chan_frame_done(&f);
+		r = r < 0 ? r : 1;
+	}
+	if (r == -EPROTO) {
+		err_set(b->err, E_PROTOCOL, "the gateway broke the protocol");
+		if (log_warning(b, STR("the gateway broke the protocol; its network has ended")) <
+			0)
+			b->unlogged++;
+		broker_fail(b);
+	} else if (r < 0) {
+		gateway_gone(b);
+	}
+}
+
+static void on_supervisor(struct loop_io *io, uint32_t events)
+{
+	struct broker *b = container_of(io, struct broker, supervisor_io);
+	struct chan_frame f;
+	int r = chan_recv(&b->supervisor, &f);
+
+	if (r > 0) { /* it has nothing to say to us */
+		chan_frame_done(&f);
+		r = -EPROTO;
+	}
+	if (r < 0)
+		loop_stop(b->loop, 0);
+}
+
+static void on_sweep(struct loop_timer *t)
+{
+	struct broker *b = container_of(t, struct broker, sweep);
+	uint64_t now = loop_now(b->loop);
+	struct stream *s, *tmp;
+
+	pool_sweep(b);
+	HASH_ITER (hh, b->streams, s, tmp) {
+		if (s->up && s->up->state == UP_HANDSHAKE && now - s->active > CONNECT_USEC) {
+			refuse_upstream(s, 502, "upstream_tls", "the TLS handshake took too long");
+		} else if (now - s->active > STALL_USEC) {
+			stream_note(s, "nothing moved for an hour");
+			stream_reset(s, NET_RESET_LIMIT);
+		}
+	}
+	if (netlog_tick(b->log) < 0)
+		b->unlogged++;
+	if (loop_timer_set(b->loop, t, now + SWEEP_USEC, on_sweep) < 0)
+		broker_fail(b);
+}
+
+/* Everything that needs files, then the narrowing, then the gateway. */
+static int serve(struct broker *b)
+{
+	int r = narrow_first(b->err);
+
+	if (r == 0)
+		r = dial_setup(b, b->err);
+	if (r == 0)
+		r = narrow_last(b->err);
+	if (r < 0)
+		return r;
+	if (loop_timer_set(b->loop, &b->sweep, loop_now(b->loop) + SWEEP_USEC, on_sweep) < 0)
+		return err_nomem(b->err);
+	r = loop_io_add(b->loop, &b->net_io, b->net.fd, EPOLLIN, on_net);
+	if (r < 0)
+		return err_sys(b->err, -r, "watch the gateway");
+	b->serving = true;
+	return 0;
+}
+
+void broker_configured(struct broker *b)
+{
+	int r;
+
+	if (serve(b) < 0) {
+		config_refuse(b);
+		broker_fail(b);
+		return;
+	}
+	r = chan_send(&b->conf, NETCONF_OK, STR_NULL, NULL, 0);
+	if (r == 0)
+		r = chan_flush(&b->conf);
+	if (r == 0)
+		r = helper_send_ready(&b->supervisor);
+	if (r == 0)
+		r = chan_flush(&b->supervisor);
+	if (r < 0) /* nobody is there any more */
+		loop_stop(b->loop, 0);
+}
+
+/* The start-up critical path: as little as possible before it. */
+static int publish_cert(struct broker *b, int fd)
+{
+	_cleanup_(buf_donep) struct buf pem = BUF_INIT(2 * TLS_CERT_MAX);
+	int r = tls_ca_new(clock_real_usec(), &b->ca, b->err);
+
+	if (r < 0)
+		return r;
+	r = tls_ca_add_pem(b->ca, &pem);
+	if (r == 0)
+		r = fd_write_all(fd, buf_data(&pem), buf_len(&pem));
+	/* A supervisor that does not want it will not wait for it either. */
+	return r < 0 && r != -EPIPE ? err_sys(b->err, -r, "write the authority's certificate") : 0;
+}
+
+/* Each connection of the room may become one here. */
+static void raise_file_limit(void)
+{
+	struct rlimit l;
+
+	if (getrlimit(RLIMIT_NOFILE, &l) == 0 && l.rlim_cur < l.rlim_max) {
+		l.rlim_cur = l.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &l);
+	}
+}
+
+static int start(struct broker *b, const struct broker_fds *fds)
+{
+	int r = chan_init(
+		&b->supervisor, fds->supervisor, HELPER_MAX_PAYLOAD, 2 * HELPER_MAX_PAYLOAD);
+
+	if (r == 0)
+		r = chan_init(&b->net, fds->net, NET_MAX_PAYLOAD, OUT_MAX);
+	if (r == 0)
+		r = chan_init(&b->conf, fds->conf, NETCONF_MAX_PAYLOAD, NETCONF_MAX_PAYLOAD);
+	if (r < 0)
+		return err_sys(b->err, -r, "set up channels");
+	raise_file_limit();
+	b->loop = loop_new();
+	if (!b->loop)
+		return err_sys(b->err, errno, "make the event loop");
+	r = loop_io_add(b->loop, &b->supervisor_io, b->supervisor.fd, EPOLLIN, on_supervisor);
+	if (r < 0)
+		return err_sys(b->err, -r, "watch the supervisor");
+	return config_start(b, b->err);
+}
+
+static void tear_down(struct broker *b)
+{
+	streams_free(b);
+	pool_free(b);
+	upstreams_reap(b, true);
+	dial_teardown(b);
+	loop_timer_clear(&b->sweep);
+	loop_io_remove(&b->supervisor_io);
+	loop_io_remove(&b->net_io);
+	loop_io_remove(&b->conf_io);
+	if (b->conf.fd >= 0)
+		config_finish(b);
+	config_free(b->config);
+	netlog_free(b->log);
+	for (size_t i = 0; i < ARRAY_SIZE(b->log_fds); i++)
+		fd_close(b->log_fds[i]);
+	chan_done(&b->net);
+	chan_done(&b->conf);
+	chan_done(&b->supervisor);
+	scrubber_free(b->scrubber);
+	secret_set_free(b->secrets);
+	allowlist_free(b->policy);
+	for (size_t i = 0; i < b->overrides_n; i++)
+		free(b->overrides[i].address);
+	free(b->overrides);
+	free(b->own);
+	buf_done(&b->url);
+	tls_trust_free(b->trust);
+	tls_ca_free(b->ca);
+	loop_free(b->loop);
+	free(b);
+}
+
+/* As far as it can still be said. */
+static void say_why(struct broker *b)
+{
+	int r = b->supervisor.fd >= 0 ? helper_send_failed(&b->supervisor, b->err) : -EPIPE;
+
+	if (r == 0)
+		r = chan_flush(&b->supervisor);
+	(void)r;
+}
+
+int broker_run(const struct broker_fds *fds, struct cloche_err *err)
+{
+	struct broker *b = calloc(1, sizeof(*b));
+	struct cloche_err own = CLOCHE_ERR_INIT;
+	int r;
+
+	if (!b) {
+		err_nomem(err);
+		return 1;
+	}
+	secret_harden_process();
+	(void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
+	b->err = err ? err : &own;
+	b->supervisor.fd = b->net.fd = b->conf.fd = -1;
+	b->log_fds[0] = b->log_fds[1] = b->log_fds[2] = -1;
+	b->url = BUF_INIT(NET_MAX_TARGET + NET_MAX_HOST + 64);
+	r = publish_cert(b, fds->cert);
+	fd_close(fds->cert);
+	if (r == 0)
+		r = start(b, fds);
+	if (r == 0)
+		r = loop_run(b->loop);
+	if (b->err->code)
+		say_why(b);
+	tear_down(b);
+	return r == 0 ? 0 : 1;
+}

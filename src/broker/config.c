@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: the client's frames are applied as they come; the first that is wrong ends
+ * the broker with an answer that says what to change. After DONE the channel stays open: its end
+ * means that the client went away, which is not the end of a detached sandbox. */
+#include "base/fd.h"
+#include "broker/state.h"
+#include "ipc/netconf.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+
+enum { MAX_OVERRIDES = 4096, MAX_CA = 2 << 20 };
+
+struct config {
+	size_t overrides_cap;
+	bool has_log;
+};
+
+static int malformed(struct broker *b)
+{
+	return err_set(b->err, E_PROTOCOL, "a message of the network's configuration is malformed");
+}
+
+static int take_allowlist(struct broker *b, struct str payload)
+{
+	struct str label, text;
+	char name[128];
+
+	if (!netconf_get_two(payload, &label, &text))
+		return malformed(b);
+	snprintf(name, sizeof(name), "%.*s", STR_FMT(str_prefix(label, sizeof(name) - 1)));
+	return allowlist_add_yaml(b->policy, text, name, b->err);
+}
+
+static int take_secret(struct broker *b, struct str payload)
+{
+	struct netconf_secret m;
+	struct secret_spec spec = {0};
+	char *name;
+	int r;
+
+	if (!netconf_get_secret(payload, &m))
+		return malformed(b);
+	name = str_dup(m.name);
+	spec = (struct secret_spec){.name = name,
+		.from = name,
+		.scopes = m.scopes,
+		.headers = m.headers,
+		.allow_foreign_credentials = m.allow_foreign};
+	while (m.scopes[spec.n_scopes])
+		spec.n_scopes++;
+	while (m.headers[spec.n_headers])
+		spec.n_headers++;
+	r = name ? secret_set_add(b->secrets, &spec, m.value, m.surrogate, b->err)
+		 : err_nomem(b->err);
+	free(name);
+	wire_strv_free(m.scopes);
+	wire_strv_free(m.headers);
+	return r;
+}
+
+static int take_override(struct broker *b, struct str payload)
+{
+	struct netconf_connect_to m;
+	struct override o = {0};
+
+	if (!netconf_get_connect_to(payload, &m))
+		return malformed(b);
+	if (host_parse(m.host, &o.host) < 0 || m.port == 0 || m.to_port == 0 || m.address.n == 0)
+		return err_set(b->err, E_USAGE, "--connect-to: not HOST:PORT:ADDR:PORT");
+	if (b->overrides_n == b->config->overrides_cap) {
+		size_t cap = b->overrides_n ? b->overrides_n * 2 : 8;
+		struct override *v = reallocarray(b->overrides, cap, sizeof(*v));
+
+		if (!v || cap > MAX_OVERRIDES) {
+			b->overrides = v ? v : b->overrides;
+			return err_set(b->err, E_LIMIT, "too many --connect-to");
+		}
+		b->overrides = v;
+		b->config->overrides_cap = cap;
+	}
+	o.port = m.port;
+	o.to_port = m.to_port;
+	/* The brackets of an IPv6 address are the option's, not the resolver's. */
+	if (m.address.n > 2 && m.address.p[0] == '[' && m.address.p[m.address.n - 1] == ']')
+		m.address = str_make(m.address.p + 1, m.address.n - 2);
+	o.address = str_dup(m.address);
+	if (!o.address)
+		return err_nomem(b->err);
+	b->overrides[b->overrides_n++] = o;
+	return 0;
+}
+
+static int take_log(struct broker *b, struct chan_frame *f)
+{
+	struct wire_in r = wire_in(f->payload);
+	bool has[3];
+	unsigned n = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(has); i++)
+		has[i] = wire_get_bool(&r);
+	if (!wire_ok(&r) || b->config->has_log ||
+		f->fds_n != (unsigned)has[0] + (unsigned)has[1] + (unsigned)has[2])
+		return malformed(b);
+	for (size_t i = 0; i < ARRAY_SIZE(has); i++)
+		if (has[i])
+			b->log_fds[i] = TAKE_FD(f->fds[n++]);
+	b->config->has_log = true;
+	return 0;
+}
+
+static int open_log(struct broker *b)
+{
+	struct netlog_config c = NETLOG_CONFIG_DEFAULT;
+
+	c.plain_fd = b->log_fds[0];
+	c.json_fd = b->log_fds[1];
+	c.live_fd = b->log_fds[2];
+	b->log = netlog_new(&c);
+	return b->log ? 0 : err_nomem(b->err);
+}
+
+static int complete(struct broker *b)
+{
+	int r = open_log(b);
+
+	if (r == 0 && secret_set_count(b->secrets) > 0)
+		r = scrubber_new(b->secrets, &b->scrubber, b->err);
+	return r < 0 ? r : 1;
+}
+
+/* 1: the configuration is complete. */
+static int take(struct broker *b, struct chan_frame *f)
+{
+	if (f->fds_n > 0 && f->type != NETCONF_LOG)
+		return malformed(b);
+	switch ((enum netconf_frame)f->type) {
+	case NETCONF_ALLOWLIST:
+		return take_allowlist(b, f->payload);
+	case NETCONF_ALLOW:
+		return allowlist_add_host(b->policy, f->payload, b->err);
+	case NETCONF_SECRET:
+		return take_secret(b, f->payload);
+	case NETCONF_CONNECT_TO:
+		return take_override(b, f->payload);
+	case NETCONF_UPSTREAM_CA:
+		return tls_trust_add_pem(b->trust, f->payload, "--upstream-ca", b->err);
+	case NETCONF_LOG:
+		return take_log(b, f);
+	case NETCONF_DONE:
+		return complete(b);
+	case NETCONF_OK:
+	case NETCONF_COUNTS:
+	case NETCONF_REFUSED:
+		break;
+	}
+	return malformed(b);
+}
+
+void config_refuse(struct broker *b)
+{
+	int r = netconf_send_refused(&b->conf, b->err);
+
+	if (r == 0)
+		r = chan_flush(&b->conf);
+	(void)r; /* a client that is gone needs no answer */
+}
+
+/* Later there is nothing to read but the end. */
+static void on_idle(struct broker *b)
+{
+	struct chan_frame f;
+	int r = chan_recv(&b->conf, &f);
+
+	if (r > 0)
+		chan_frame_done(&f);
+	if (r != 0)
+		loop_io_remove(&b->conf_io);
+}
+
+static void on_conf(struct loop_io *io, uint32_t events)
+{
+	struct broker *b = container_of(io, struct broker, conf_io);
+	struct chan_frame f;
+	int r = 0;
+
+	if (!b->config) {
+		on_idle(b);
+		return;
+	}
+	while (r == 0) {
+		r = chan_recv(&b->conf, &f);
+		if (r == 0)
+			return;
+		if (r < 0) {
+			err_set(b->err, E_PROTOCOL,
+				"the client went away before it had configured the network");
+			broker_fail(b);
+			return;
+		}
+		r = take(b, &f);
+		chan_frame_done(&f);
+	}
+	if (r < 0) {
+		config_refuse(b);
+		broker_fail(b);
+		return;
+	}
+	config_free(b->config);
+	b->config = NULL;
+	broker_configured(b);
+}
+
+int config_start(struct broker *b, struct cloche_err *err)
+{
+	int r;
+
+	b->config = calloc(1, sizeof(*b->config));
+	b->policy = allowlist_new();
+	b->secrets = secret_set_new();
+	if (!b->config || !b->policy || !b->secrets)
+		return err_nomem(err);
+	r = tls_trust_new(true, &b->trust, err);
+	if (r < 0) {
+		config_refuse(b);
+		return r;
+	}
+	r = loop_io_add(b->loop, &b->conf_io, b->conf.fd, EPOLLIN, on_conf);
+	return r < 0 ? err_sys(err, -r, "watch the client") : 0;
+}
+
+void config_free(struct config *c)
+{
+	free(c);
+}
+
+void config_finish(struct broker *b)
+{
+	struct netlog_counts n;
+	int r;
+
+	if (!b->serving || !b->log)
+		return;
+	n = netlog_counts(b->log);
+	r = netconf_send_counts(
+		&b->conf, &(struct netconf_counts){.allowed = n.allowed, .blocked = n.blocked});
+	if (r == 0)
+		r = chan_flush(&b->conf);
+	(void)r;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: the order in which a request is judged. Policy first, on what was asked for
+ * and before any name is resolved; then the log, because what is not on record must not happen;
+ * then secrets; then the bytes that will go out; only then is anything dialled.
+ *
+ * The bytes may hold real secrets before there is a connection. They are written to an upstream of
+ * the stream's own scheme alone (upstream.c), and one for https exists only after its certificate
+ * was verified, so "over verified TLS" is true whenever they leave.
+ *
+ * An origin that could send a secret back is asked for plain content (Accept-Encoding: identity),
+ * so that the scrubber sees what it looks for. One that compresses all the same is passed on, with
+ * a note in the log. */
+#include "broker/state.h"
+#include "http/h1_write.h"
+#include "secrets/replace.h"
+
+#include <errno.h>
+
+/* One request in this state has no owner yet for what goes wrong: says so to the room. */
+static void fail(struct stream *s, const struct cloche_err *err)
+{
+	refuse_upstream(s, 502, "request_not_sent", err->message);
+}
+
+static bool is_in_scope(const struct stream *s)
+{
+	const struct secret_set *set = s->broker->secrets;
+
+	for (size_t i = 0; s->scheme == NET_HTTPS && i < secret_set_count(set); i++)
+		if (masked_secret_covers(secret_set_get(set, i), &s->host))
+			return true;
+	return false;
+}
+
+/* Notes are views into the result: written before the edits are applied. */
+static int log_notes(struct stream *s, const struct replace_result *result)
+{
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(4096);
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < result->n_notes; i++) {
+		const struct replace_note *n = &result->notes[i];
+
+		switch (n->kind) {
+		case REPLACE_NOTE_STRIPPED:
+			r = log_stripped(s, n->header);
+			break;
+		case REPLACE_NOTE_COLLAPSED:
+			r = log_collapsed(s, n->header, n->count);
+			break;
+		case REPLACE_NOTE_WITHHELD:
+			buf_clear(&text);
+			r = buf_printf(&text, "%s not put into header '%.*s' for %s: %s",
+				n->secret_name, STR_FMT(str_prefix(n->header, 64)), s->host.text,
+				n->why);
+			if (r == 0)
+				r = log_warning(s->broker, buf_str(&text));
+			break;
+		}
+	}
+	return r;
+}
+
+/* From the last field to the first, so that removals do not move what is still to come. */
+static int apply_edits(struct stream *s, const struct replace_result *result)
+{
+	for (size_t i = result->n_edits; i-- > 0;) {
+		const struct replace_edit *e = &result->edits[i];
+		int r = 0;
+
+		if (e->action == REPLACE_DROP)
+			http_fields_remove_at(&s->head.fields, (unsigned)i);
+		else if (e->action == REPLACE_SET)
+			r = http_fields_set_at(&s->head.fields, (unsigned)i, buf_str(&e->value));
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int put_secrets(struct stream *s, struct cloche_err *err)
+{
+	const struct http_fields *f = &s->head.fields;
+	struct header_view headers[HTTP_FIELDS_MAX];
+	struct replace_result result = {0};
+	struct replace_request req = {.verified_tls = s->scheme == NET_HTTPS,
+		.host = &s->host,
+		.headers = headers,
+		.n_headers = f->n};
+	int r;
+
+	for (unsigned i = 0; i < f->n; i++)
+		headers[i] = (struct header_view){
+			.name = http_fields_name(f, i), .value = http_fields_value(f, i)};
+	r = replace_headers(s->broker->secrets, &req, &result);
+	if (r < 0) {
+		r = err_set(err, E_LIMIT, "the request's headers could not be judged");
+	} else if (log_notes(s, &result) < 0) {
+		r = err_set(err, E_SYSTEM, "the network log cannot be written");
+	} else {
+		s->secret = result.masked > 0;
+		s->masked = result.masked;
+		s->dropped = result.dropped;
+		s->collapsed = result.collapsed;
+		if (apply_edits(s, &result) < 0)
+			r = err_set(err, E_PROTOCOL, "a secret cannot be sent in a header");
+	}
+	replace_result_done(&result);
+	if (r == 0 && is_in_scope(s) &&
+		http_fields_set(&s->head.fields, STR("Accept-Encoding"), STR("identity")) < 0)
+		r = err_set(err, E_LIMIT, "too many header fields");
+	return r;
+}
+
+void request_go(struct stream *s, bool fresh)
+{
+	struct upstream *u = fresh ? NULL : pool_take(s);
+
+	if (u)
+		upstream_attach(u, s);
+	else
+		dial_start(s);
+}
+
+/* RFC 9110 10.1.1: the room's side waits, and what it sends will be taken. */
+static int say_continue(struct stream *s)
+{
+	struct net_response m = {.stream = s->id, .status = 100};
+	struct net_fields_out f = net_begin_response(&s->broker->net, NET_INTERIM, &m);
+
+	return net_end_fields(&f);
+}
+
+void decide_request(struct stream *s)
+{
+	struct broker *b = s->broker;
+	struct cloche_err err = CLOCHE_ERR_INIT;
+	struct policy_request req = {
+		.scheme = s->scheme == NET_HTTPS ? POLICY_HTTPS : POLICY_HTTP,
+		.host = host_str(&s->host),
+		.port = s->port,
+		.method = http_head_method(&s->head),
+		.target = http_head_target(&s->head),
+	};
+
+	if (policy_decide(b->policy, &req, &s->verdict) < 0) {
+		s->verdict.allow = false;
+		err_nomem(&err);
+		fail(s, &err);
+		return;
+	}
+	if (!s->verdict.allow) {
+		refuse_policy(s, &req);
+		return;
+	}
+	if (log_intent(s) < 0) {
+		refuse_upstream(s, 502, "log_unavailable",
+			"the network log cannot be written, so no request is made");
+		return;
+	}
+	if (secret_set_count(b->secrets) > 0 && put_secrets(s, &err) < 0) {
+		fail(s, &err);
+		return;
+	}
+	if (h1_write_request(&s->out, &s->head, 0, &err) < 0) {
+		fail(s, &err);
+		return;
+	}
+	if (s->expects && say_continue(s) < 0)
+		broker_fail(b);
+	request_go(s, false);
+}

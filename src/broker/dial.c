@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: a name is resolved only for a request that policy allows. Every address of
+ * the answer is judged, those that may not be dialled are left out, and the exact addresses that
+ * were judged are dialled: there is no second look-up that could answer something else. Addresses
+ * are tried in order, the next one joining in when the one before has not answered for a moment
+ * (the idea of RFC 8305 5); the first connection wins.
+ *
+ * Addresses given by --connect-to are the user's own word and are not judged. */
+#include "base/fd.h"
+#include "broker/state.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define NEXT_TRY_USEC (300 * USEC_PER_MSEC)
+enum { TRIES_AT_ONCE = 4 };
+
+struct dial {
+	struct stream *stream;
+	struct dns_lookup *lookup;
+	struct loop_timer next, deadline;
+	union dns_addr addrs[DNS_ADDRS_MAX];
+	unsigned n, at;
+	uint16_t port;
+	bool exempt; /* from the judgement of addresses */
+	int error;   /* errno of the last attempt that failed */
+	struct attempt {
+		struct dial *dial;
+		struct loop_io io;
+		int fd; /* -1: free */
+	} tries[TRIES_AT_ONCE];
+};
+
+static void attempt_end(struct attempt *a)
+{
+	loop_io_remove(&a->io);
+	a->fd = fd_close(a->fd);
+}
+
+void dial_cancel(struct stream *s)
+{
+	struct dial *d = s->dial;
+
+	if (!d)
+		return;
+	s->dial = NULL;
+	dns_lookup_cancel(d->lookup);
+	loop_timer_clear(&d->next);
+	loop_timer_clear(&d->deadline);
+	for (size_t i = 0; i < TRIES_AT_ONCE; i++)
+		attempt_end(&d->tries[i]);
+	free(d);
+}
+
+static void dial_fail(struct dial *d, const char *error, const char *message)
+{
+	refuse_upstream(d->stream, 502, error, message);
+}
+
+static socklen_t addr_len(const union dns_addr *a)
+{
+	return a->sa.sa_family == AF_INET6 ? sizeof(a->v6) : sizeof(a->v4);
+}
+
+static void addr_text(const union dns_addr *a, char ret[INET6_ADDRSTRLEN])
+{
+	const void *p = a->sa.sa_family == AF_INET6 ? (const void *)&a->v6.sin6_addr
+						    : (const void *)&a->v4.sin_addr;
+
+	if (!inet_ntop(a->sa.sa_family, p, ret, INET6_ADDRSTRLEN))
+		snprintf(ret, INET6_ADDRSTRLEN, "?");
+}
+
+static bool same_address(const union dns_addr *a, const union dns_addr *b)
+{
+	if (a->sa.sa_family != b->sa.sa_family)
+		return false;
+	if (a->sa.sa_family == AF_INET6)
+		return memcmp(&a->v6.sin6_addr, &b->v6.sin6_addr, sizeof(a->v6.sin6_addr)) == 0;
+	return a->v4.sin_addr.s_addr == b->v4.sin_addr.s_addr;
+}
+
+/* An address that this machine got after the broker had started: the kernel then talks to itself.
+ * Nothing has been sent yet. */
+static bool reached_itself(int fd)
+{
+	union dns_addr local = {0}, peer = {0};
+	socklen_t n = sizeof(local), m = sizeof(peer);
+
+	return getsockname(fd, &local.sa, &n) < 0 || getpeername(fd, &peer.sa, &m) < 0 ||
+	       same_address(&local, &peer);
+}
+
+static bool may_be_own(const struct dial *d)
+{
+	const struct allow_rule *rule = d->stream->verdict.rule;
+
+	return d->exempt || (rule && (rule->allow_private || rule->n_private_ranges > 0));
+}
+
+static void try_next(struct dial *d);
+
+static void on_connected(struct attempt *a)
+{
+	struct dial *d = a->dial;
+	struct stream *s = d->stream;
+	int fd = a->fd, one = 1;
+
+	if (!may_be_own(d) && reached_itself(fd)) {
+		dial_fail(d, "address_refused", "the name leads to an address of this machine");
+		return;
+	}
+	loop_io_remove(&a->io);
+	a->fd = -1;
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+	dial_cancel(s);
+	upstream_new(s, fd);
+}
+
+static void on_attempt(struct loop_io *io, uint32_t events)
+{
+	struct attempt *a = container_of(io, struct attempt, io);
+	struct dial *d = a->dial;
+	int error = 0;
+	socklen_t n = sizeof(error);
+
+	if (getsockopt(a->fd, SOL_SOCKET, SO_ERROR, &error, &n) < 0)
+		error = errno;
+	if (error == 0) {
+		on_connected(a);
+		return;
+	}
+	d->error = error;
+	attempt_end(a);
+	try_next(d);
+}
+
+static void on_next(struct loop_timer *t)
+{
+	try_next(container_of(t, struct dial, next));
+}
+
+/* 1: under way; 0: it failed at once. */
+static int attempt_start(struct dial *d, struct attempt *a, union dns_addr *addr)
+{
+	if (addr->sa.sa_family == AF_INET6)
+		addr->v6.sin6_port = htons(d->port);
+	else
+		addr->v4.sin_port = htons(d->port);
+	a->dial = d;
+	a->fd = socket(addr->sa.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP);
+	if (a->fd < 0 || (connect(a->fd, &addr->sa, addr_len(addr)) < 0 && errno != EINPROGRESS)) {
+		d->error = errno;
+		a->fd = fd_close(a->fd);
+		return 0;
+	}
+	if (loop_io_add(d->stream->broker->loop, &a->io, a->fd, EPOLLOUT, on_attempt) < 0) {
+		d->error = ENOMEM;
+		a->fd = fd_close(a->fd);
+		return 0;
+	}
+	return 1;
+}
+
+/* Starts the next address, or ends the dialling where none is left or under way. */
+static void try_next(struct dial *d)
+{
+	struct loop *loop = d->stream->broker->loop;
+	struct attempt *spare = NULL;
+	unsigned busy = 0;
+	char message[160];
+
+	for (size_t i = 0; i < TRIES_AT_ONCE; i++) {
+		if (d->tries[i].fd < 0)
+			spare = &d->tries[i];
+		else
+			busy++;
+	}
+	while (spare && d->at < d->n) {
+		if (attempt_start(d, spare, &d->addrs[d->at++]) == 0)
+			continue;
+		if (d->at < d->n && loop_timer_set(loop, &d->next,
+					    clock_mono_usec() + NEXT_TRY_USEC, on_next) < 0)
+			d->n = d->at; /* without a timer the others have to be done without */
+		return;
+	}
+	if (busy > 0)
+		return;
+	snprintf(message, sizeof(message), "connecting failed: %s",
+		strerrordesc_np(d->error) ? strerrordesc_np(d->error) : "unknown error");
+	dial_fail(d, "upstream_unreachable", message);
+}
+
+static void on_deadline(struct loop_timer *t)
+{
+	struct dial *d = container_of(t, struct dial, deadline);
+
+	dial_fail(d, "upstream_unreachable", "connecting took too long");
+}
+
+/* Leaves out what may not be dialled; the first refusal, where nothing is left. */
+static const char *judge_addresses(
+	struct dial *d, const struct dns_result *result, char ret_first[])
+{
+	struct broker *b = d->stream->broker;
+	struct address_policy p = {0};
+	const char *first = NULL;
+
+	if (d->stream->verdict.rule)
+		p = allow_rule_addresses(d->stream->verdict.rule);
+	p.own = b->own;
+	p.n_own = b->own_n;
+	for (unsigned i = 0; i < result->n; i++) {
+		const char *why = d->exempt ? NULL : address_refusal(&result->addrs[i].sa, &p);
+
+		if (!why) {
+			d->addrs[d->n++] = result->addrs[i];
+		} else if (!first) {
+			first = why;
+			addr_text(&result->addrs[i], ret_first);
+		}
+	}
+	return d->n > 0 ? NULL : first ? first : "no address";
+}
+
+static void resolved(struct dial *d, const struct dns_result *result)
+{
+	char first[INET6_ADDRSTRLEN] = "", message[NOTE_MAX];
+	const char *why = judge_addresses(d, result, first);
+
+	if (why) {
+		snprintf(message, sizeof(message), "%s resolves to %s, which is refused: %s",
+			d->stream->host.text, first, why);
+		dial_fail(d, "address_refused", message);
+		return;
+	}
+	try_next(d);
+}
+
+static void on_lookup(
+	void *arg, int r, const struct dns_result *result, const struct cloche_err *err)
+{
+	struct dial *d = arg;
+
+	d->lookup = NULL;
+	if (r < 0)
+		dial_fail(d, "name_not_resolved", err->message);
+	else
+		resolved(d, result);
+}
+
+static void on_resolver_timer(struct loop_timer *t);
+
+static void resolver_rearm(struct broker *b)
+{
+	uint64_t at = dns_resolver_next_usec(b->resolver);
+
+	if (at == USEC_INFINITY)
+		loop_timer_clear(&b->resolver_timer);
+	else if (loop_timer_set(b->loop, &b->resolver_timer, at, on_resolver_timer) < 0)
+		broker_fail(b);
+}
+
+static void on_resolver_timer(struct loop_timer *t)
+{
+	struct broker *b = container_of(t, struct broker, resolver_timer);
+
+	dns_resolver_tick(b->resolver);
+	resolver_rearm(b);
+}
+
+static void on_resolver_fd(struct loop_io *io, uint32_t events)
+{
+	struct resolver_fd *f = container_of(io, struct resolver_fd, io);
+	struct broker *b = f->broker;
+	uint32_t broken = events & (EPOLLERR | EPOLLHUP);
+
+	dns_resolver_ready(
+		b->resolver, f->fd, (events & EPOLLIN) || broken, (events & EPOLLOUT) || broken);
+	resolver_rearm(b);
+}
+
+/* The resolver's word on what to wait for. */
+static void watch(void *arg, int fd, bool readable, bool writable)
+{
+	struct broker *b = arg;
+	uint32_t events = (readable ? (uint32_t)EPOLLIN : 0) | (writable ? (uint32_t)EPOLLOUT : 0);
+	struct resolver_fd *spare = NULL;
+
+	for (size_t i = 0; i < RESOLVER_FDS; i++) {
+		struct resolver_fd *f = &b->resolver_fds[i];
+
+		if (!f->io.loop) {
+			spare = f;
+		} else if (f->fd == fd) {
+			if (events)
+				loop_io_set(&f->io, events);
+			else
+				loop_io_remove(&f->io);
+			return;
+		}
+	}
+	if (!events || !spare)
+		return; /* without being watched, a query ends by its time */
+	spare->broker = b;
+	spare->fd = fd;
+	if (loop_io_add(b->loop, &spare->io, fd, events, on_resolver_fd) < 0)
+		spare->io.loop = NULL;
+}
+
+static const struct override *find_override(const struct stream *s)
+{
+	for (size_t i = 0; i < s->broker->overrides_n; i++) {
+		const struct override *o = &s->broker->overrides[i];
+
+		if (o->port == s->port && str_eq(host_str(&o->host), host_str(&s->host)))
+			return o;
+	}
+	return NULL;
+}
+
+static struct str name_to_resolve(const struct stream *s, const struct override *o)
+{
+	struct str name = o ? str_from(o->address) : host_str(&s->host);
+
+	return !o && s->host.kind == HOST_IPV6 ? str_make(name.p + 1, name.n - 2) : name;
+}
+
+void dial_start(struct stream *s)
+{
+	struct broker *b = s->broker;
+	const struct override *o = find_override(s);
+	struct dns_result now;
+	struct cloche_err err = CLOCHE_ERR_INIT;
+	struct dial *d = calloc(1, sizeof(*d));
+	int r;
+
+	if (!d || loop_timer_set(b->loop, &d->deadline, clock_mono_usec() + CONNECT_USEC,
+			  on_deadline) < 0) {
+		free(d);
+		refuse_upstream(s, 503, "out_of_memory", "no memory for a connection");
+		return;
+	}
+	d->stream = s;
+	d->port = o ? o->to_port : s->port;
+	d->exempt = o != NULL;
+	for (size_t i = 0; i < TRIES_AT_ONCE; i++)
+		d->tries[i].fd = -1;
+	s->dial = d;
+	r = dns_resolver_lookup(b->resolver, name_to_resolve(s, o),
+		(struct dns_lookup_handler){.done = on_lookup, .arg = d}, &now, &d->lookup, &err);
+	resolver_rearm(b);
+	if (r < 0)
+		dial_fail(d, "name_not_resolved", err.message);
+	else if (r > 0)
+		resolved(d, &now);
+}
+
+static int load_own_addresses(struct broker *b, struct cloche_err *err)
+{
+	struct ifaddrs *list, *i;
+	size_t n = 0;
+
+	if (getifaddrs(&list) < 0)
+		return err_sys(err, errno, "list this machine's addresses");
+	for (i = list; i; i = i->ifa_next)
+		n++;
+	b->own = calloc(n + 1, sizeof(*b->own));
+	for (i = list; b->own && i; i = i->ifa_next)
+		if (i->ifa_addr && cidr_from_sockaddr(i->ifa_addr, &b->own[b->own_n]) == 0)
+			b->own_n++;
+	freeifaddrs(list);
+	return b->own ? 0 : err_nomem(err);
+}
+
+int dial_setup(struct broker *b, struct cloche_err *err)
+{
+	struct dns_resolver_config config = {.watch = watch, .arg = b};
+	int r = load_own_addresses(b, err);
+
+	return r < 0 ? r : dns_resolver_new(&config, &b->resolver, err);
+}
+
+void dial_teardown(struct broker *b)
+{
+	dns_resolver_free(b->resolver);
+	b->resolver = NULL;
+	for (size_t i = 0; i < RESOLVER_FDS; i++)
+		loop_io_remove(&b->resolver_fds[i].io);
+	loop_timer_clear(&b->resolver_timer);
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: an allowed request is written twice: what was decided, before anything is
+ * dialled (JSON Lines only), and the line that people read when it has ended, with status, bytes
+ * and time. A log that cannot be written stops new requests: what is under way ends as it would,
+ * the next one finds its decision line refused. */
+#include "broker/state.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+struct str log_url(
+	struct broker *b, enum net_scheme scheme, struct str host, uint16_t port, struct str target)
+{
+	uint16_t usual = scheme == NET_HTTPS ? 443 : 80;
+	int r;
+
+	buf_clear(&b->url);
+	r = buf_add_str(&b->url, scheme == NET_HTTPS ? STR("https://") : STR("http://"));
+	if (r == 0)
+		r = buf_add_str(&b->url, host);
+	if (r == 0 && port && port != usual)
+		r = buf_printf(&b->url, ":%u", port);
+	if (r == 0)
+		r = buf_add_str(&b->url, target);
+	return r < 0 ? STR("-") : buf_str(&b->url);
+}
+
+static struct netlog_event request_event(struct stream *s, enum netlog_kind kind)
+{
+	return (struct netlog_event){
+		.kind = kind,
+		.method = http_head_method(&s->head),
+		.url = log_url(s->broker, s->scheme, host_str(&s->host), s->port,
+			http_head_target(&s->head)),
+		.host = host_str(&s->host),
+		.port = s->port,
+		.rule = s->verdict.rule ? str_from(s->verdict.rule->label) : STR_NULL,
+	};
+}
+
+int log_intent(struct stream *s)
+{
+	struct broker *b = s->broker;
+	struct netlog_event ev;
+	char text[64];
+	int n, r;
+
+	if (b->unlogged > 0) {
+		n = snprintf(text, sizeof(text), "%u events could not be logged", b->unlogged);
+		r = log_warning(b, str_make(text, (size_t)n));
+		if (r < 0)
+			return r;
+		b->unlogged = 0;
+	}
+	ev = request_event(s, NETLOG_INTENT);
+	return netlog_write(b->log, &ev);
+}
+
+void log_result(struct stream *s, enum netlog_kind kind, bool allowed)
+{
+	struct netlog_event ev;
+
+	if (s->logged)
+		return;
+	s->logged = true;
+	ev = request_event(s, kind);
+	ev.allowed = allowed;
+	ev.status = s->status;
+	ev.reason = str_from(policy_reason_word(s->verdict.reason));
+	ev.note = str_from(s->note);
+	ev.has_transfer = true;
+	ev.duration_usec = clock_mono_usec() - s->started;
+	ev.bytes_in = s->bytes_in;
+	ev.bytes_out = s->bytes_out;
+	ev.masked = s->masked;
+	ev.dropped = s->dropped;
+	ev.collapsed = s->collapsed;
+	ev.scrubbed = s->scrubbed + (s->scrub ? (unsigned)scrub_hits(s->scrub) : 0);
+	/* It has happened: the next request finds the log unwritable before it starts. */
+	if (netlog_write(s->broker->log, &ev) < 0)
+		s->broker->unlogged++;
+}
+
+int log_stripped(struct stream *s, struct str header)
+{
+	struct netlog_event ev = request_event(s, NETLOG_STRIPPED);
+
+	ev.name = header;
+	return netlog_write(s->broker->log, &ev);
+}
+
+int log_collapsed(struct stream *s, struct str header, unsigned count)
+{
+	struct netlog_event ev = request_event(s, NETLOG_COLLAPSED);
+
+	ev.name = header;
+	ev.count = count;
+	return netlog_write(s->broker->log, &ev);
+}
+
+int log_warning(struct broker *b, struct str text)
+{
+	struct netlog_event ev = {.kind = NETLOG_WARNING, .note = text};
+
+	return netlog_write(b->log, &ev);
+}
+
+static int write_text(struct broker *b, struct netlog_event *ev, const char *before, struct str a,
+	const char *between, struct str c)
+{
+	char note[512];
+	int n = snprintf(note, sizeof(note), "%s%.*s%s%.*s", before, STR_FMT(str_prefix(a, 160)),
+		between, STR_FMT(str_prefix(c, 160)));
+
+	ev->note = str_make(note, MIN((size_t)MAX(n, 0), sizeof(note) - 1));
+	return netlog_write(b->log, ev);
+}
+
+/* A destination is told as "name (address:port)" or "address:port"; the line adds the port. */
+static struct str destination_host(const struct net_event *e)
+{
+	struct str host = str_prefix(e->a, str_chr(e->a, ' '));
+	char port[8];
+	int n = snprintf(port, sizeof(port), ":%u", e->port);
+
+	if (host.n == e->a.n && str_ends(host, str_make(port, (size_t)n)))
+		host.n -= (size_t)n;
+	return host;
+}
+
+/* A connection that never became a request. */
+static int connection_event(struct broker *b, const struct net_event *e, const char *what)
+{
+	struct netlog_event ev = {
+		.kind = NETLOG_CONNECT, .host = destination_host(e), .port = e->port};
+
+	return write_text(b, &ev, what, e->b, "", STR_NULL);
+}
+
+/* A request that the gateway refused by itself. */
+static int refused_event(struct broker *b, const struct net_event *e, struct str host,
+	const char *before, struct str a, const char *between, struct str c)
+{
+	bool plain = e->port == 80;
+	struct netlog_event ev = {.kind = NETLOG_REQUEST,
+		.method = e->method.n ? e->method : STR("-"),
+		.url = log_url(b, plain ? NET_HTTP : NET_HTTPS, host.n ? host : STR("-"), e->port,
+			e->target),
+		.host = host,
+		.port = e->port,
+		.status = e->status};
+
+	return write_text(b, &ev, before, a, between, c);
+}
+
+static int write_event(struct broker *b, const struct net_event *e)
+{
+	struct netlog_event ev = {.kind = NETLOG_DNS, .name = e->a, .type = e->b, .answer = e->c};
+
+	switch (e->kind) {
+	case NET_EVENT_DNS:
+		return netlog_write(b->log, &ev);
+	case NET_EVENT_MALFORMED:
+		return refused_event(b, e, e->a, "malformed: ", e->b, "", STR_NULL);
+	case NET_EVENT_MISMATCH:
+		return refused_event(b, e, e->a, "host mismatch: header=", e->b, ", url=", e->a);
+	case NET_EVENT_UPGRADE:
+		return refused_event(
+			b, e, e->a, "upgrade to ", e->b, " is not supported", STR_NULL);
+	case NET_EVENT_CONNECT:
+		ev = (struct netlog_event){.kind = NETLOG_CONNECT, .host = e->b, .port = e->port};
+		return write_text(b, &ev, "tunneling not allowed: ", e->a, "", STR_NULL);
+	case NET_EVENT_NOT_HTTP:
+		return connection_event(b, e, "not HTTP: ");
+	case NET_EVENT_TLS:
+		return connection_event(b, e, "TLS: ");
+	case NET_EVENT_DIRECT_IP:
+		return connection_event(b, e, "direct address: ");
+	case NET_EVENT_LIMIT:
+	case NET_EVENT_KIND_END:
+		break;
+	}
+	ev = (struct netlog_event){.kind = NETLOG_WARNING};
+	return write_text(b, &ev, "limit reached: ", e->a, " ", e->b);
+}
+
+void log_gateway_event(struct broker *b, const struct net_event *e)
+{
+	if (write_event(b, e) < 0)
+		b->unlogged++;
+}

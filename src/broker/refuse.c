@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: answers that an agent can act on. The first five members of a refusal by
+ * policy are what existing tools look for; the others say which rule came nearest and what a person
+ * would add to the allowlist. Everything in it is ASCII: hosts, methods and targets are checked
+ * before, the rest is text of ours. */
+#include "base/json.h"
+#include "broker/state.h"
+
+#include <errno.h>
+
+enum { BODY_MAX = 64 * 1024, SMALL_BODY = 64 * 1024 };
+
+static json_t *text(struct str s)
+{
+	json_t *v = json_stringn(s.p ? s.p : "", s.n);
+
+	return v ? v : json_string("");
+}
+
+/* Whether the rest of the request is short enough to be waited for; else the room's connection is
+ * closed after the answer. */
+static bool must_close(const struct stream *s)
+{
+	return s->state == STREAM_OPEN &&
+	       (s->expects || s->body != NET_BODY_LENGTH || s->length > SMALL_BODY);
+}
+
+static int send_answer(struct stream *s, unsigned status, struct str body)
+{
+	struct chan *c = &s->broker->net;
+	struct net_response m = {.stream = s->id,
+		.status = (uint16_t)status,
+		.body = NET_BODY_LENGTH,
+		.length = body.n,
+		.close = must_close(s)};
+	struct net_fields_out f = net_begin_response(c, NET_HEAD, &m);
+	int r;
+
+	net_add_field(&f, STR("Content-Type"), STR("application/json"));
+	net_add_field(&f, STR("Cache-Control"), STR("no-store"));
+	r = net_end_fields(&f);
+	if (!s->is_head)
+		for (; r == 0 && body.n > 0; body = str_from_index(body, NET_MAX_DATA))
+			r = net_send_data(c, s->id, str_prefix(body, NET_MAX_DATA));
+	return r < 0 ? r : net_send_end(c, s->id);
+}
+
+/* Takes the object. */
+static void answer(struct stream *s, unsigned status, json_t *object)
+{
+	_cleanup_(buf_donep) struct buf body = BUF_INIT(BODY_MAX);
+
+	if (!object || json_text_write(&body, object, 0) < 0 || buf_add_char(&body, '\n') < 0)
+		buf_clear(&body);
+	json_decref(object);
+	s->status = (uint16_t)status;
+	s->head_sent = true;
+	if (!s->is_head)
+		s->bytes_in = buf_len(&body);
+	if (send_answer(s, status, buf_str(&body)) < 0)
+		broker_fail(s->broker);
+}
+
+static int set(json_t *object, const char *key, struct str value)
+{
+	return json_object_set_new(object, key, text(value));
+}
+
+void refuse_policy(struct stream *s, const struct policy_request *req)
+{
+	_cleanup_(buf_donep) struct buf why = BUF_INIT(4096), how = BUF_INIT(8192);
+	const struct verdict *v = &s->verdict;
+	json_t *o = json_object();
+	int r = policy_explain(req, v, &why);
+
+	if (r == 0)
+		r = policy_suggest(req, v, &how);
+	if (r < 0)
+		stream_note(s, "no memory for an explanation");
+	set(o, "error", STR("blocked_by_network_allowlist"));
+	set(o, "host", req->host);
+	set(o, "path", req->target);
+	set(o, "method", req->method);
+	set(o, "message", buf_str(&why));
+	set(o, "reason", str_from(policy_reason_word(v->reason)));
+	if (v->rule)
+		set(o, "rule", str_from(v->rule->label));
+	if (buf_len(&how) > 0)
+		set(o, "how_to_allow", buf_str(&how));
+	answer(s, 403, o);
+	stream_finish(s);
+}
+
+void refuse_upstream(struct stream *s, unsigned status, const char *error, const char *message)
+{
+	bool address = str_eq(str_from(error), STR("address_refused"));
+	json_t *o;
+
+	if (s->closed || s->answered)
+		return;
+	dial_cancel(s);
+	if (s->up)
+		upstream_close(s->up);
+	stream_note(s, "%s", message);
+	if (s->head_sent) {
+		stream_reset(s, NET_RESET_UPSTREAM);
+		return;
+	}
+	o = json_object();
+	set(o, "error", str_from(error));
+	set(o, "host", host_str(&s->host));
+	set(o, "path", http_head_target(&s->head));
+	set(o, "method", http_head_method(&s->head));
+	set(o, "message", str_from(message));
+	answer(s, status, o);
+	log_result(s, address ? NETLOG_REQUEST : NETLOG_ERROR, !address && s->verdict.allow);
+	stream_finish(s);
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What the files of this folder share: the broker's state, and who calls whom.
+ *
+ *	gateway -> stream.c (frames, credit) -> decide.c (policy, secrets) -> dial.c (addresses)
+ *		-> upstream.c (one connection) -> response.c (frames back) -> stream.c
+ *	refuse.c answers in place of an origin; pool.c keeps connections; log.c writes lines.
+ *
+ * Streams and upstreams die in two steps: they are marked and taken out of everything at once, and
+ * freed at the end of the loop's iteration, so a caller further up may still look at them. */
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "dns/resolver.h"
+#include "http/body.h"
+#include "http/h1.h"
+#include "ipc/netchan.h"
+#include "loop/loop.h"
+#include "netlog/netlog.h"
+#include "policy/decide.h"
+#include "secrets/scrub.h"
+#include "secrets/secret_set.h"
+#include "tls/ca.h"
+#include "tls/client.h"
+
+enum {
+	SCRATCH = 32 * 1024,       /* read from an origin at once */
+	OUT_HIGH = 256 * 1024,     /* waiting for the gateway: stop reading from origins */
+	OUT_LOW = 64 * 1024,       /* ... and go on */
+	OUT_MAX = 8 * 1024 * 1024, /* a gateway that sends and never reads is cut off */
+	REPLAY_MAX = 64 * 1024,    /* of a request that may have to be sent once more */
+	DISCARD_MAX = 256 * 1024,  /* of a body that nobody wants */
+	REQUEST_LOW = 32 * 1024,   /* unsent bytes below which the room may send more */
+	NOTE_MAX = 512,
+	RESOLVER_FDS = 32,
+	POOL_KEY_MAX = 255 + 32,
+};
+
+#define CONNECT_USEC (10 * USEC_PER_SEC)
+#define STALL_USEC (60 * 60 * USEC_PER_SEC)
+#define SWEEP_USEC (5 * USEC_PER_SEC)
+
+struct upstream;
+struct dial;
+struct pool_bucket;
+struct config;
+
+/* --connect-to: where to dial for a host and port, whatever its names resolve to. */
+struct override {
+	struct host host;
+	uint16_t port, to_port;
+	char *address;
+};
+
+struct rate {
+	double tokens;
+	uint64_t at; /* monotonic, of the last refill */
+};
+
+struct broker {
+	struct loop *loop;
+	struct cloche_err *err; /* why it ends, where that is a failure */
+
+	struct chan supervisor, net, conf;
+	struct loop_io supervisor_io, net_io, conf_io;
+	struct config *config; /* until it is complete */
+	bool serving;          /* configured and narrowed */
+
+	struct tls_ca *ca;
+	struct tls_trust *trust;
+	struct allowlist *policy;
+	struct secret_set *secrets;
+	struct scrubber *scrubber; /* NULL where there are no secrets */
+	struct override *overrides;
+	size_t overrides_n;
+	struct cidr *own; /* addresses of this machine */
+	size_t own_n;
+
+	struct netlog *log;
+	int log_fds[3];    /* plain, JSON, live */
+	struct buf url;    /* for log lines */
+	unsigned unlogged; /* events that could not be written */
+
+	struct dns_resolver *resolver;
+	struct loop_timer resolver_timer;
+	struct resolver_fd {
+		struct broker *broker;
+		struct loop_io io;
+		int fd;
+	} resolver_fds[RESOLVER_FDS];
+
+	struct pool_bucket *pool;
+	unsigned pool_n;
+	struct loop_timer sweep;
+
+	bool hello;
+	uint8_t spki[TLS_SPKI_MAX];
+	struct rate mint_listed, mint_unlisted;
+
+	struct stream *streams;      /* by number, in the order of their opening */
+	struct stream *dead, *spare; /* lists by `next` */
+	struct upstream *dead_upstreams;
+	unsigned spare_n;
+	uint32_t last_stream;
+	bool full; /* more than OUT_HIGH waited for the gateway */
+	struct loop_job flush;
+	char scratch[SCRATCH];
+};
+
+/* What the gateway may still send on a stream. */
+enum stream_state { STREAM_OPEN, STREAM_HALF, STREAM_STATES };
+
+struct stream {
+	UT_hash_handle hh;
+	struct stream *next;
+	struct broker *broker;
+	uint32_t id, connection;
+	enum stream_state state;
+	bool closed;   /* out of the table; freed soon */
+	bool answered; /* END was sent: only the rest of the request is of interest */
+	bool discard;  /* the rest of the request's body goes nowhere */
+
+	/* The request. */
+	enum net_scheme scheme;
+	struct host host;
+	uint16_t port;
+	struct http_head head;
+	enum net_body body;
+	uint64_t length; /* NET_BODY_LENGTH: still to come */
+	bool is_head, idempotent, expects;
+	struct verdict verdict;
+
+	/* Towards the origin: the whole request as bytes. */
+	struct buf out;
+	size_t out_done; /* of it, written */
+	bool keep;       /* written bytes stay, for a second try */
+	bool retried;
+	bool secret; /* memory of the request is wiped */
+	struct dial *dial;
+	struct upstream *up;
+
+	/* Flow. */
+	uint32_t window_in;  /* what the gateway may still send */
+	uint32_t uncredited; /* what it has sent and not got back */
+	uint32_t window_out; /* what it still takes */
+	uint64_t discarded;
+	struct scrub *scrub;
+
+	/* For the log. */
+	bool head_sent, logged;
+	uint64_t started, active; /* monotonic */
+	uint64_t bytes_in, bytes_out;
+	uint16_t status;
+	unsigned masked, dropped, collapsed, scrubbed;
+	char note[NOTE_MAX];
+};
+
+struct upstream {
+	struct broker *broker;
+	struct stream *stream; /* NULL while idle */
+	struct upstream *next, *prev;
+	struct pool_bucket *bucket; /* while idle */
+	int fd;
+	struct tls_client *tls; /* NULL: plain */
+	struct loop_io io;
+	struct loop_job job;
+	enum { UP_HANDSHAKE, UP_ACTIVE, UP_IDLE } state;
+	bool dead;
+	bool used;        /* has served a request before */
+	bool started;     /* bytes of the response have come */
+	bool in_body;     /* the head is complete */
+	bool paused;      /* not reading: the gateway takes no more */
+	bool write_lost;  /* it takes no more of the request */
+	bool want_out;    /* TLS waits for writability */
+	uint64_t idle_at; /* monotonic */
+	char key[POOL_KEY_MAX];
+	struct h1_parser parser;
+	struct http_head head;
+	struct http_body body;
+	struct http_fields trailers;
+};
+
+/* broker.c */
+/* Ends the program with this failure. */
+void broker_fail(struct broker *b);
+/* Something waits in the channel: it is written at the end of the iteration. */
+void broker_flush_later(struct broker *b);
+
+/* config.c */
+/* Reads the configuration; broker_configured() is called when it is complete. */
+_warn_unused_ int config_start(struct broker *b, struct cloche_err *err);
+void config_free(struct config *c);
+void broker_configured(struct broker *b);
+/* Tells the client that its configuration is refused (b->err). */
+void config_refuse(struct broker *b);
+/* The last word to the client: counts. */
+void config_finish(struct broker *b);
+
+/* narrow.c */
+_warn_unused_ int narrow_first(struct cloche_err *err);
+_warn_unused_ int narrow_last(struct cloche_err *err);
+
+/* stream.c */
+/* 0, or -EPROTO where the gateway has broken the protocol. */
+_warn_unused_ int stream_frame(struct broker *b, const struct chan_frame *f);
+/* The answer is complete (or was refused): logs, and closes or discards what still comes. */
+void stream_finish(struct stream *s);
+/* RESET to the gateway, and closed. */
+void stream_reset(struct stream *s, enum net_reset why);
+/* Takes it out of everything. */
+void stream_close(struct stream *s);
+void streams_reap(struct broker *b);
+void streams_free(struct broker *b);
+/* Unsent bytes went on their way: gives credit. */
+void stream_drained(struct stream *s);
+
+/* decide.c */
+void decide_request(struct stream *s);
+/* The request is allowed and stands in s->out: goes for a connection (also a second time). */
+void request_go(struct stream *s, bool fresh);
+
+/* refuse.c */
+void refuse_policy(struct stream *s, const struct policy_request *req);
+/* 502 and the like, where no response has begun; else RESET. message and reason are printable. */
+void refuse_upstream(struct stream *s, unsigned status, const char *error, const char *message);
+
+/* dial.c */
+/* Resolves, judges addresses, connects; then upstream_new, or refuse_upstream. */
+void dial_start(struct stream *s);
+void dial_cancel(struct stream *s);
+_warn_unused_ int dial_setup(struct broker *b, struct cloche_err *err);
+void dial_teardown(struct broker *b);
+
+/* pool.c */
+void pool_key(const struct stream *s, char ret[POOL_KEY_MAX]);
+/* An idle connection for the stream, or NULL. */
+struct upstream *pool_take(const struct stream *s);
+/* Keeps u, or closes it where there are enough. */
+void pool_put(struct upstream *u);
+/* u leaves the pool. */
+void pool_remove(struct upstream *u);
+void pool_sweep(struct broker *b);
+void pool_free(struct broker *b);
+
+/* upstream.c */
+/* A connection for s. Takes fd. */
+void upstream_new(struct stream *s, int fd);
+void upstream_attach(struct upstream *u, struct stream *s);
+/* The request has more bytes, or has ended. */
+void upstream_send(struct upstream *u);
+/* The gateway takes more again. */
+void upstream_resume(struct upstream *u);
+/* The response is complete: the connection goes to the pool. */
+void upstream_release(struct upstream *u);
+/* Closes it; a stream that it has is detached first. */
+void upstream_close(struct upstream *u);
+/* Frees closed ones that nobody holds any more (all: the loop is not run again). */
+void upstreams_reap(struct broker *b, bool all);
+bool upstream_request_sent(const struct upstream *u);
+
+/* response.c */
+void response_begin(struct upstream *u);
+/* Bytes came. u may be dead or idle afterwards. */
+void response_feed(struct upstream *u, struct str bytes);
+/* The connection ended; clean: where TLS (or plain TCP) says that this is the end. */
+void response_eof(struct upstream *u, bool clean, const char *why);
+
+/* mint.c */
+_warn_unused_ int mint_request(struct broker *b, const struct net_mint *m);
+
+/* log.c */
+/* The ints: 0, or negative where it is not on record. What is lost elsewhere is counted, and said
+ * before the next request. */
+_warn_unused_ int log_intent(struct stream *s);
+void log_gateway_event(struct broker *b, const struct net_event *e);
+void log_result(struct stream *s, enum netlog_kind kind, bool allowed);
+_warn_unused_ int log_stripped(struct stream *s, struct str header);
+_warn_unused_ int log_collapsed(struct stream *s, struct str header, unsigned count);
+_warn_unused_ int log_warning(struct broker *b, struct str text);
+/* scheme://host[:port]target, valid until the next call. */
+struct str log_url(struct broker *b, enum net_scheme scheme, struct str host, uint16_t port,
+	struct str target);
+/* Fills s->note, printable; a later note does not replace an earlier one. */
+void stream_note(struct stream *s, const char *fmt, ...) _printf_(2, 3);

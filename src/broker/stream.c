@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: this file is the protocol with the gateway and nothing else. One table says
+ * which frame is permitted in which state; whatever is not ends the channel, because a gateway that
+ * is whole never sends it. Frames for a number that was used before and is gone are ignored, as the
+ * gateway may not have known.
+ *
+ * A stream lives until both directions have ended. When the answer ends first (a refusal, an origin
+ * that answers early), the rest of the request is taken and dropped up to a limit, so that the
+ * answer is not lost to a reset. */
+#include "broker/state.h"
+#include "http/h1_write.h"
+#include "http/valid.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+enum { SPARE_MAX = 64, SPARE_BYTES = 32 * 1024, OUT_ROOM = NET_WINDOW + 4 * HTTP_HEAD_MAX };
+
+/* Frames that the gateway may send for a stream in this state (ipc/netchan.h). */
+static const bool permitted[STREAM_STATES][4] = {
+	/* DATA, END, RESET, CREDIT */
+	[STREAM_OPEN] = {true, true, true, true},
+	[STREAM_HALF] = {false, false, true, true},
+};
+
+static struct stream *stream_new(struct broker *b, const struct net_open *m)
+{
+	struct stream *s = b->spare;
+	struct http_head head;
+	struct buf out;
+
+	if (s) {
+		b->spare = s->next;
+		b->spare_n--;
+	} else {
+		s = calloc(1, sizeof(*s));
+		if (!s)
+			return NULL;
+		s->head = HTTP_HEAD_INIT;
+		s->out = BUF_INIT(OUT_ROOM);
+	}
+	head = s->head;
+	out = s->out;
+	*s = (struct stream){.broker = b, .id = m->stream, .connection = m->connection};
+	s->head = head;
+	s->out = out;
+	s->window_in = s->window_out = NET_WINDOW;
+	s->started = s->active = loop_now(b->loop);
+	HASH_ADD(hh, b->streams, id, sizeof(s->id), s);
+	if (!s->hh.tbl) {
+		s->next = b->spare;
+		b->spare = s;
+		b->spare_n++;
+		return NULL;
+	}
+	b->last_stream = m->stream;
+	return s;
+}
+
+static void stream_free(struct stream *s)
+{
+	http_head_done(&s->head);
+	buf_done_wiped(&s->out);
+	free(s);
+}
+
+void stream_close(struct stream *s)
+{
+	struct broker *b = s->broker;
+
+	if (s->closed)
+		return;
+	s->closed = true;
+	dial_cancel(s);
+	if (s->up)
+		upstream_close(s->up);
+	if (!s->logged)
+		log_result(s, NETLOG_REQUEST, s->verdict.allow);
+	HASH_DEL(b->streams, s);
+	s->next = b->dead;
+	b->dead = s;
+	broker_flush_later(b);
+}
+
+static void wipe(struct buf *b)
+{
+	if (b->mem)
+		explicit_bzero(b->mem, b->tail);
+}
+
+void streams_reap(struct broker *b)
+{
+	while (b->dead) {
+		struct stream *s = b->dead;
+
+		b->dead = s->next;
+		s->scrub = scrub_free(s->scrub);
+		if (s->secret) {
+			wipe(&s->head.fields.text);
+			wipe(&s->out);
+		}
+		if (b->spare_n >= SPARE_MAX) {
+			stream_free(s);
+			continue;
+		}
+		http_head_clear(&s->head);
+		if (s->out.cap > SPARE_BYTES)
+			buf_done(&s->out);
+		else
+			buf_clear(&s->out);
+		s->next = b->spare;
+		b->spare = s;
+		b->spare_n++;
+	}
+}
+
+void streams_free(struct broker *b)
+{
+	struct stream *s, *tmp;
+
+	HASH_ITER (hh, b->streams, s, tmp) {
+		stream_note(s, "the network has ended");
+		stream_close(s);
+	}
+	streams_reap(b);
+	while (b->spare) {
+		s = b->spare;
+		b->spare = s->next;
+		stream_free(s);
+	}
+	b->spare_n = 0;
+}
+
+void stream_note(struct stream *s, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (s->note[0])
+		return;
+	va_start(ap, fmt);
+	vsnprintf(s->note, sizeof(s->note), fmt, ap);
+	va_end(ap);
+}
+
+void stream_reset(struct stream *s, enum net_reset why)
+{
+	if (s->closed)
+		return;
+	if (net_send_reset(&s->broker->net, s->id, why) < 0)
+		broker_fail(s->broker);
+	stream_close(s);
+}
+
+/* From here on the request's body is nobody's. */
+static void discard_rest(struct stream *s)
+{
+	s->discard = true;
+	s->discarded += s->uncredited;
+	if (s->uncredited > 0 && net_send_credit(&s->broker->net, s->id, s->uncredited) < 0)
+		broker_fail(s->broker);
+	s->window_in += s->uncredited;
+	s->uncredited = 0;
+}
+
+void stream_finish(struct stream *s)
+{
+	s->answered = true;
+	broker_flush_later(s->broker);
+	if (!s->logged)
+		log_result(s, NETLOG_REQUEST, s->verdict.allow);
+	if (s->state == STREAM_HALF)
+		stream_close(s);
+	else
+		discard_rest(s);
+}
+
+void stream_drained(struct stream *s)
+{
+	if (s->closed || s->state != STREAM_OPEN || s->uncredited < NET_WINDOW / 4)
+		return;
+	if (net_send_credit(&s->broker->net, s->id, s->uncredited) < 0)
+		broker_fail(s->broker);
+	s->window_in += s->uncredited;
+	s->uncredited = 0;
+	broker_flush_later(s->broker);
+}
+
+/* --- what the gateway sends --- */
+
+/* Fields that travel end to end are all that may come; the rest is written from the model. */
+static bool take_fields(struct http_fields *to, struct wire_in *fields, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		struct str name, value;
+		unsigned id;
+
+		if (!net_next_field(fields, &name, &value) || http_fields_add(to, name, value) < 0)
+			return false;
+		id = to->v[i].id;
+		if (to->v[i].hop || id == HTTP_F_HOST || id == HTTP_F_CONTENT_LENGTH ||
+			(id == HTTP_F_EXPECT && str_ieq(value, STR("100-continue"))))
+			return false;
+	}
+	return wire_ok(fields);
+}
+
+/* The default port is not written: an origin compares Host as text. */
+static uint16_t written_port(const struct net_open *m)
+{
+	return m->port == (m->scheme == NET_HTTPS ? 443 : 80) ? 0 : m->port;
+}
+
+static bool valid_open(struct broker *b, const struct net_open *m, struct host *ret_host)
+{
+	return m->stream > b->last_stream && m->port != 0 && host_parse(m->host, ret_host) == 0 &&
+	       str_eq(host_str(ret_host), m->host) && http_is_method(m->method) &&
+	       !str_ieq(m->method, STR("CONNECT")) && !str_ieq(m->method, STR("TRACE")) &&
+	       http_is_target(m->target) && (m->body == NET_BODY_LENGTH || m->length == 0) &&
+	       (m->body != NET_BODY_LENGTH || (m->length > 0 && m->length <= INT64_MAX)) &&
+	       !(m->expect_continue && m->body == NET_BODY_NONE);
+}
+
+static bool is_idempotent(struct str method)
+{
+	return str_eq(method, STR("GET")) || str_eq(method, STR("HEAD")) ||
+	       str_eq(method, STR("PUT")) || str_eq(method, STR("DELETE")) ||
+	       str_eq(method, STR("OPTIONS"));
+}
+
+static int on_open(struct broker *b, struct str payload)
+{
+	static const enum http_framing framing[NET_BODY_END] = {
+		HTTP_BODY_NONE, HTTP_BODY_LENGTH, HTTP_BODY_CHUNKED};
+	struct net_open m;
+	struct wire_in fields;
+	struct host host;
+	struct stream *s;
+
+	if (!net_get_open(payload, &m, &fields) || !valid_open(b, &m, &host) ||
+		HASH_COUNT(b->streams) >= NET_MAX_STREAMS)
+		return -EPROTO;
+	s = stream_new(b, &m);
+	if (!s)
+		return net_send_reset(&b->net, m.stream, NET_RESET_LIMIT) < 0 ? -EPROTO : 0;
+	s->scheme = m.scheme;
+	s->host = host;
+	s->port = m.port;
+	s->body = m.body;
+	s->length = m.length;
+	s->expects = m.expect_continue;
+	s->state = m.body == NET_BODY_NONE ? STREAM_HALF : STREAM_OPEN;
+	s->is_head = str_eq(m.method, STR("HEAD"));
+	s->idempotent = is_idempotent(m.method);
+	if (http_head_set_request(&s->head, m.method,
+		    m.scheme == NET_HTTPS ? STR("https") : STR("http"), m.host, written_port(&m),
+		    m.target) < 0 ||
+		!take_fields(&s->head.fields, &fields, m.fields_n)) {
+		stream_note(s, "malformed");
+		s->logged = true;
+		stream_close(s);
+		return -EPROTO;
+	}
+	http_head_set_body(&s->head, framing[m.body], m.length);
+	decide_request(s);
+	return 0;
+}
+
+static int drop_data(struct stream *s, uint32_t n)
+{
+	s->discarded += n;
+	if (s->discarded > DISCARD_MAX && s->answered) {
+		stream_reset(s, NET_RESET_LIMIT);
+		return 0;
+	}
+	if (net_send_credit(&s->broker->net, s->id, n) < 0)
+		return -EPROTO;
+	s->window_in += n;
+	return 0;
+}
+
+static int on_data(struct stream *s, struct str payload)
+{
+	struct str bytes;
+	uint32_t id;
+	int r;
+
+	if (!net_get_data(payload, &id, &bytes) || bytes.n > s->window_in ||
+		(s->body == NET_BODY_LENGTH && bytes.n > s->length))
+		return -EPROTO;
+	s->window_in -= (uint32_t)bytes.n;
+	s->active = loop_now(s->broker->loop);
+	if (s->body == NET_BODY_LENGTH)
+		s->length -= bytes.n;
+	if (s->discard)
+		return drop_data(s, (uint32_t)bytes.n);
+	s->uncredited += (uint32_t)bytes.n;
+	s->bytes_out += bytes.n;
+	r = s->body == NET_BODY_STREAM ? h1_write_chunk(&s->out, bytes)
+				       : buf_add_str(&s->out, bytes);
+	if (r < 0) {
+		refuse_upstream(s, 503, "out_of_memory", "no memory for the request's body");
+		return 0;
+	}
+	if (s->up)
+		upstream_send(s->up);
+	return 0;
+}
+
+static int on_end(struct stream *s, struct str payload)
+{
+	_cleanup_(http_fields_donep) struct http_fields trailers = HTTP_FIELDS_INIT;
+	struct wire_in fields;
+	uint16_t n;
+	uint32_t id;
+
+	if (!net_get_end(payload, &id, &n, &fields) ||
+		(s->body == NET_BODY_LENGTH && s->length > 0) ||
+		(n > 0 && s->body != NET_BODY_STREAM) || !take_fields(&trailers, &fields, n))
+		return -EPROTO;
+	s->state = STREAM_HALF;
+	if (s->answered) {
+		stream_close(s);
+		return 0;
+	}
+	if (s->discard)
+		return 0;
+	if (s->body == NET_BODY_STREAM && h1_write_last_chunk(&s->out, n ? &trailers : NULL) < 0) {
+		refuse_upstream(s, 503, "out_of_memory", "no memory for the request's body");
+		return 0;
+	}
+	if (s->up)
+		upstream_send(s->up);
+	return 0;
+}
+
+static int on_credit(struct stream *s, struct str payload)
+{
+	uint32_t id, n;
+
+	if (!net_get_credit(payload, &id, &n) || n > NET_WINDOW - s->window_out)
+		return -EPROTO;
+	s->window_out += n;
+	s->active = loop_now(s->broker->loop);
+	if (s->up)
+		upstream_resume(s->up);
+	return 0;
+}
+
+static int on_reset(struct stream *s, struct str payload)
+{
+	enum net_reset why;
+	uint32_t id;
+
+	if (!net_get_reset(payload, &id, &why))
+		return -EPROTO;
+	stream_note(s, why == NET_RESET_CANCELLED ? "cancelled by the client"
+						  : "broken off by the client");
+	stream_close(s);
+	return 0;
+}
+
+static int on_stream_frame(struct broker *b, const struct chan_frame *f)
+{
+	struct wire_in r = wire_in(f->payload);
+	uint32_t id = wire_get_u32(&r);
+	struct stream *s;
+
+	if (r.bad || id > b->last_stream)
+		return -EPROTO;
+	HASH_FIND(hh, b->streams, &id, sizeof(id), s);
+	if (!s)
+		return 0;
+	if (!permitted[s->state][f->type - NET_DATA])
+		return -EPROTO;
+	switch (f->type) {
+	case NET_DATA:
+		return on_data(s, f->payload);
+	case NET_END:
+		return on_end(s, f->payload);
+	case NET_RESET:
+		return on_reset(s, f->payload);
+	default:
+		return on_credit(s, f->payload);
+	}
+}
+
+static int on_hello(struct broker *b, struct str payload)
+{
+	struct net_hello m;
+
+	if (b->hello || !net_get_hello(payload, &m) || m.version != NET_VERSION ||
+		!tls_spki_is_p256(m.spki))
+		return -EPROTO;
+	memcpy(b->spki, m.spki.p, sizeof(b->spki));
+	b->hello = true;
+	return 0;
+}
+
+int stream_frame(struct broker *b, const struct chan_frame *f)
+{
+	struct net_mint mint;
+	struct net_event event;
+
+	if (f->type == NET_HELLO)
+		return on_hello(b, f->payload);
+	if (!b->hello)
+		return -EPROTO;
+	switch (f->type) {
+	case NET_OPEN:
+		return on_open(b, f->payload);
+	case NET_DATA:
+	case NET_END:
+	case NET_RESET:
+	case NET_CREDIT:
+		return on_stream_frame(b, f);
+	case NET_MINT:
+		return net_get_mint(f->payload, &mint) ? mint_request(b, &mint) : -EPROTO;
+	case NET_EVENT:
+		if (!net_get_event(f->payload, &event))
+			return -EPROTO;
+		log_gateway_event(b, &event);
+		return 0;
+	default:
+		return -EPROTO;
+	}
+}
