@@ -33,6 +33,7 @@ const char *netlog_kind_word(enum netlog_kind kind)
 		[NETLOG_TASK_START] = "task_start",
 		[NETLOG_TASK_END] = "task_end",
 		[NETLOG_SUPPRESSED] = "suppressed",
+		[NETLOG_INTENT] = "intent",
 		[NETLOG_OTHER] = "other",
 	};
 
@@ -220,6 +221,7 @@ static int plain_body(const struct netlog_event *ev, struct buf *out)
 	case NETLOG_SUPPRESSED:
 		return buf_printf(out, "WARNING: %llu events suppressed (flood)",
 			(unsigned long long)ev->count);
+	case NETLOG_INTENT:
 	case NETLOG_OTHER:
 		break;
 	}

@@ -76,17 +76,21 @@ static int put(struct netlog *log, const struct netlog_event *ev)
 {
 	static const char live_mark[] = "[net] ";
 	size_t mark = sizeof(live_mark) - 1;
-	int r, json_r;
+	int r = 0, json_r;
 
 	buf_clear(&log->line);
-	r = buf_add(&log->line, live_mark, mark);
-	if (r == 0)
-		r = netlog_format_plain(ev, &log->line);
-	if (r < 0)
+	if (ev->kind != NETLOG_INTENT && (log->plain.fd >= 0 || log->live.fd >= 0)) {
+		r = buf_add(&log->line, live_mark, mark);
+		if (r == 0)
+			r = netlog_format_plain(ev, &log->line);
+		if (r < 0)
+			return r;
+		r = sink_write(&log->plain, &log->line, mark);
+		(void)sink_write(&log->live, &log->line, 0);
+		buf_clear(&log->line);
+	}
+	if (log->json.fd < 0)
 		return r;
-	r = sink_write(&log->plain, &log->line, mark);
-	(void)sink_write(&log->live, &log->line, 0);
-	buf_clear(&log->line);
 	json_r = netlog_format_json(ev, &log->line);
 	if (json_r == 0)
 		json_r = sink_write(&log->json, &log->line, 0);
@@ -106,7 +110,8 @@ static void count_event(struct netlog *log, const struct netlog_event *ev)
 
 static bool is_limited(const struct netlog_event *ev)
 {
-	if (ev->kind == NETLOG_TASK_START || ev->kind == NETLOG_TASK_END)
+	if (ev->kind == NETLOG_TASK_START || ev->kind == NETLOG_TASK_END ||
+		ev->kind == NETLOG_INTENT)
 		return false;
 	return !(ev->kind == NETLOG_REQUEST && ev->allowed) && ev->kind != NETLOG_TUNNEL;
 }

@@ -24,6 +24,7 @@ enum netlog_kind {
 	NETLOG_TASK_START, /* === TASK START 2026-01-31T12:00:00Z === */
 	NETLOG_TASK_END,   /* === TASK END 2026-01-31T12:00:00Z === */
 	NETLOG_SUPPRESSED, /* WARNING: N events suppressed (flood) */
+	NETLOG_INTENT,     /* an allowed request begins: JSON Lines only, not counted */
 	NETLOG_OTHER,      /* reader only: a line that is none of these */
 };
 
