@@ -4,7 +4,8 @@
 
 static void fill(struct buf *b)
 {
-	char *strings[] = {"one", "", "three", NULL};
+	char one[] = "one", none[] = "", three[] = "three";
+	char *strings[] = {one, none, three, NULL};
 	struct wire_out w = wire_out(b);
 
 	wire_put_u8(&w, 7);
