@@ -30,7 +30,6 @@ enum probe_feature {
 	PROBE_SECCOMP,
 	PROBE_LANDLOCK,
 	PROBE_CGROUP,
-	PROBE_PIDFD,
 	PROBE_END_,
 };
 

@@ -5,9 +5,10 @@
 #include <stddef.h>
 
 /* In the room: one file with the gateway's authority alone, and one that joins it to the roots that
- * the room's root filesystem had. Both are read-only to the room. */
-#define TRUST_CA_PATH "/run/cloche/ca.crt"
-#define TRUST_BUNDLE_PATH "/run/cloche/ca-bundle.crt"
+ * the room's root filesystem had. */
+#define TRUST_DIR "/run/cloche"
+#define TRUST_CA_PATH TRUST_DIR "/ca.crt"
+#define TRUST_BUNDLE_PATH TRUST_DIR "/ca-bundle.crt"
 
 struct trust_env {
 	const char *name, *value;

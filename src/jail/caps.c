@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jail/caps.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+int caps_limit(uint64_t keep, struct cloche_err *err)
+{
+	struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct d[2] = {0};
+	int cap;
+
+	/* Capabilities are numbered without gaps: EINVAL is the first that the kernel lacks. */
+	for (cap = 0; cap < 64; cap++)
+		if (!(keep & (1ULL << cap)) && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0) {
+			if (errno == EINVAL)
+				break;
+			return err_sys(err, errno, "drop capability %d", cap);
+		}
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 && errno != EINVAL)
+		return err_sys(err, errno, "drop the ambient capabilities");
+	d[0].effective = d[0].permitted = (uint32_t)keep;
+	d[1].effective = d[1].permitted = (uint32_t)(keep >> 32);
+	if (syscall(SYS_capset, &h, d) < 0)
+		return err_sys(err, errno, "drop capabilities");
+	return 0;
+}
+
+int caps_effective(uint64_t *ret, struct cloche_err *err)
+{
+	struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct d[2] = {0};
+
+	if (syscall(SYS_capget, &h, d) < 0)
+		return err_sys(err, errno, "read the capabilities");
+	*ret = (uint64_t)d[1].effective << 32 | d[0].effective;
+	return 0;
+}
+
+int caps_no_new_privs(struct cloche_err *err)
+{
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return err_sys(err, errno, "set no_new_privs");
+	return 0;
+}
+
+int caps_rlimit(int resource, uint64_t value, struct cloche_err *err)
+{
+	struct rlimit l;
+
+	if (getrlimit((__rlimit_resource_t)resource, &l) < 0)
+		return err_sys(err, errno, "read resource limit %d", resource);
+	if (l.rlim_max == RLIM_INFINITY || l.rlim_max > value)
+		l.rlim_max = value;
+	l.rlim_cur = l.rlim_max;
+	if (setrlimit((__rlimit_resource_t)resource, &l) < 0)
+		return err_sys(err, errno, "set resource limit %d", resource);
+	return 0;
+}

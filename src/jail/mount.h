@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Mounts by the kernel's file-descriptor interface: a tree is made detached, given its attributes,
+ * and attached once. A path is never interpreted twice. */
+
+#include "base/err.h"
+#include "base/str.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct mount_option {
+	const char *key, *value; /* value NULL: a flag */
+};
+
+/* A new file system of that type; options end with a NULL key. attrs: MOUNT_ATTR_*. Returns the
+ * detached mount's descriptor. */
+_warn_unused_ int mount_new(const char *fstype, const struct mount_option *options, unsigned attrs,
+	struct cloche_err *err);
+
+/* A detached copy of the tree at path (relative to dirfd; "" for dirfd itself) with everything
+ * mounted below it, with these attributes set on all of it (0: none). -ENOENT (without err) where
+ * path does not exist. */
+_warn_unused_ int mount_clone(
+	int dirfd, const char *path, uint64_t attrs, struct cloche_err *err);
+
+/* Sets attributes on a whole detached tree; returns 0 or -errno. */
+_warn_unused_ int mount_set(int tree, uint64_t attrs);
+/* Shows the tree with the ids of that user namespace. Returns 0 or -errno. */
+_warn_unused_ int mount_idmap(int tree, int userns_fd);
+
+/* Attaches a tree at path relative to dirfd ("" for dirfd itself). name is for messages. */
+_warn_unused_ int mount_attach(
+	int tree, int dirfd, const char *path, const char *name, struct cloche_err *err);
+
+/* Keeps the mounts of this namespace from hearing of the host's, and the other way round. */
+_warn_unused_ int mount_make_private(struct cloche_err *err);
+
+/* Makes the mount whose root is dirfd, attached on top of the old root, the root of the namespace;
+ * nothing of the old one can be reached any more. The working directory is its root. */
+_warn_unused_ int mount_pivot(int dirfd, struct cloche_err *err);

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation
+ *
+ * One clone3() makes all namespaces but the cgroup one at once. The child is a copy of the caller
+ * (no CLONE_VM), so it may allocate and format messages; the caller has one thread, so no lock can
+ * be held by somebody who does not exist in the copy. The cgroup namespace is entered later by
+ * unshare(), because its root is the group of that moment and version 1 groups can only be joined
+ * after birth. */
+#include "jail/ns.h"
+#include "jail/sys.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+/* First line of a small file of /proc or /sys into ret; false where it cannot be read. */
+static bool read_line(const char *path, char *ret, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		return false;
+	n = read(fd, ret, size - 1);
+	close(fd);
+	if (n < 0)
+		return false;
+	ret[n] = '\0';
+	ret[strcspn(ret, "\n")] = '\0';
+	return true;
+}
+
+bool ns_explain(struct cloche_err *err)
+{
+	char line[64];
+
+	if (read_line("/proc/sys/kernel/unprivileged_userns_clone", line, sizeof(line)) &&
+		strcmp(line, "0") == 0 && geteuid() != 0) {
+		err_hint(err,
+			"the system forbids it to ordinary users: sysctl "
+			"kernel.unprivileged_userns_clone=1 allows it");
+		return true;
+	}
+	if (read_line("/proc/sys/user/max_user_namespaces", line, sizeof(line)) &&
+		strcmp(line, "0") == 0) {
+		err_hint(err, "the system allows no user namespaces: sysctl "
+			      "user.max_user_namespaces=10000 allows them");
+		return true;
+	}
+	if (read_line("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", line,
+		    sizeof(line)) &&
+		strcmp(line, "1") == 0 && geteuid() != 0) {
+		err_hint(err,
+			"AppArmor restricts user namespaces: sysctl "
+			"kernel.apparmor_restrict_unprivileged_userns=0 allows them, or an "
+			"AppArmor profile for cloche with the rule 'userns,'");
+		return true;
+	}
+	if (prctl(PR_GET_SECCOMP) == 2) {
+		err_hint(err, "a system call filter is in force, as in a container: let it allow "
+			      "clone3, unshare and mount (docker run --security-opt "
+			      "seccomp=unconfined)");
+		return true;
+	}
+	return false;
+}
+
+pid_t ns_clone(int cgroup_fd, int *ret_pidfd, struct cloche_err *err)
+{
+	sigset_t none;
+	int pidfd = -1;
+	pid_t pid;
+	struct clone_args args = {
+		.flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC |
+			 CLONE_NEWUTS | CLONE_PIDFD | CLONE_CLEAR_SIGHAND,
+		.pidfd = (uint64_t)(uintptr_t)&pidfd,
+		.exit_signal = SIGCHLD,
+	};
+
+	if (cgroup_fd >= 0) {
+		args.flags |= CLONE_INTO_CGROUP;
+		args.cgroup = (unsigned)cgroup_fd;
+	}
+	pid = sys_clone3(&args);
+	if (pid < 0) {
+		int e = errno;
+
+		err_sys(err, e, "make the room's namespaces");
+		if (!ns_explain(err) && e == ENOSYS)
+			err_hint(err, "the kernel is older than 5.7, or a filter hides clone3");
+		return err ? -err->code : -E_SYSTEM;
+	}
+	if (pid == 0) {
+		sigemptyset(&none);
+		sigprocmask(SIG_SETMASK, &none, NULL);
+		return 0;
+	}
+	*ret_pidfd = pidfd;
+	return pid;
+}
+
+int ns_settle(const char *hostname, struct cloche_err *err)
+{
+	if (unshare(CLONE_NEWCGROUP) < 0 && errno != EINVAL)
+		return err_sys(err, errno, "make the room's cgroup namespace");
+	if (sethostname(hostname, strlen(hostname)) < 0)
+		return err_sys(err, errno, "set the host name");
+	if (setsid() < 0)
+		return err_sys(err, errno, "leave the terminal's session");
+	return 0;
+}
+
+int ns_die_with_parent(int peer, struct cloche_err *err)
+{
+	char byte;
+
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+		return err_sys(err, errno, "tie the room to its supervisor");
+	if (recv(peer, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+		return err_set(err, E_CANCELLED, "the supervisor is gone");
+	return 0;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jail/parts.h"
+#include "base/fd.h"
+#include "jail/mount.h"
+#include "jail/sys.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+int parts_mkdir(int root, const char *path, unsigned mode, struct cloche_err *err)
+{
+	if (mkdirat(root, path, (mode_t)mode) < 0)
+		return errno == EEXIST ? 0 : err_sys(err, errno, "make /%s in the room", path);
+	return 0;
+}
+
+int parts_file(int root, const char *path, struct str text, struct cloche_err *err)
+{
+	_cleanup_fd_ int fd = openat(root, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	int r;
+
+	if (fd < 0)
+		return err_sys(err, errno, "make /%s in the room", path);
+	r = text.n ? fd_write_all(fd, text.p, text.n) : 0;
+	return r < 0 ? err_sys(err, -r, "write /%s in the room", path) : 0;
+}
+
+int parts_bind(int root, const char *source, const char *path, bool dir, uint64_t attrs,
+	struct cloche_err *err)
+{
+	_cleanup_fd_ int tree = mount_clone(AT_FDCWD, source, attrs, err);
+	int r;
+
+	if (tree < 0)
+		return tree == -ENOENT ? 0 : tree;
+	if (dir)
+		r = parts_mkdir(root, path, 0755, err);
+	else
+		r = parts_file(root, path, STR_NULL, err);
+	return r < 0 ? r : mount_attach(tree, root, path, source, err);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The parts of a room's tree, each made below `root`, the room's own tmpfs, which holds no link that
+ * we did not make. Used by rootfs.c alone. */
+
+#include "base/err.h"
+#include "base/str.h"
+#include "jail/rootfs.h"
+
+/* Mount attributes of whatever is not the room's own. */
+#define PARTS_QUIET (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
+
+/* A directory (an existing one is fine) or a whole file. */
+_warn_unused_ int parts_mkdir(int root, const char *path, unsigned mode, struct cloche_err *err);
+_warn_unused_ int parts_file(int root, const char *path, struct str text, struct cloche_err *err);
+
+/* Mounts what lies at `source` on the host at `path`, a directory or file that is made for it.
+ * Where the source does not exist nothing happens. */
+_warn_unused_ int parts_bind(int root, const char *source, const char *path, bool dir,
+	uint64_t attrs, struct cloche_err *err);
+
+/* /dev: null, zero, full, random, urandom, tty, pts, shm and the usual links. */
+_warn_unused_ int devices_make(int root, const struct idmap *ids, struct cloche_err *err);
+
+/* /proc of the room's pid namespace with the paths masked that container engines mask, and /sys with
+ * nothing but the processors. */
+_warn_unused_ int procfs_make(int root, struct cloche_err *err);
+_warn_unused_ int sysfs_make(int root, struct cloche_err *err);
+
+/* The host's programs and libraries, read-only. */
+_warn_unused_ int hostview_make(int root, struct cloche_err *err);
+
+/* /etc: what the host's programs need of the host's, and our own accounts and names. */
+_warn_unused_ int etc_make(int root, const struct rootfs *r, struct cloche_err *err);
+/* The text of /etc/hosts, /etc/resolv.conf; into ret. */
+struct buf;
+_warn_unused_ int etc_hosts(const struct rootfs *r, struct buf *ret);
+_warn_unused_ int etc_resolv_conf(const struct rootfs *r, struct buf *ret);
+
+/* After pivot_root: the bundles of trust.h, mounted over the usual paths. The certificates (PEM) are
+ * read from ca_fd to its end; E_NETWORK where there is none, or the end does not come within ten
+ * seconds. */
+struct target_root;
+_warn_unused_ int trust_install(
+	const struct target_root *root, int ca_fd, struct cloche_err *err);

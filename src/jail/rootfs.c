@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation
+ *
+ * One tmpfs holds all that is the room's own: /dev, /run, /tmp, the mount points, and either the
+ * root itself (view of the host) or the upper layer of an overlay over a directory. It is attached
+ * on top of the old root, where no path lookup of ours meets it, and filled through its descriptor
+ * while the host can still be seen. Then it, or the overlay, becomes the root by pivot_root, and the
+ * host's tree is detached. Only after that are the mounts that a person asked for attached, with
+ * every path resolved beneath the new root: from then on nothing in the tree is ours alone.
+ *
+ * The sources of those mounts were opened before, each once, and are detached copies until then. So
+ * neither a path of the host nor one of the room is looked up twice. */
+#include "jail/rootfs.h"
+#include "base/buf.h"
+#include "base/fd.h"
+#include "jail/mount.h"
+#include "jail/parts.h"
+#include "jail/source.h"
+#include "jail/sys.h"
+#include "jail/target.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* What is made in the tmpfs and, above a directory as root, mounted over the overlay. */
+static const char *const pieces[] = {"run", "dev", "proc", "sys", "tmp"};
+enum { PIECE_RUN = 0 };
+
+static int open_source(const char *path, const char *home, uint64_t attrs, bool *ret_is_dir,
+	int *ret_tree, struct cloche_err *err)
+{
+	_cleanup_fd_ int fd = source_open(path, home, ret_is_dir, err);
+	int tree;
+
+	if (fd < 0)
+		return fd;
+	tree = mount_clone(fd, "", attrs, err);
+	if (tree < 0)
+		return tree == -ENOENT ? err_sys(err, ENOENT, "mount %s", path) : tree;
+	*ret_tree = tree;
+	return 0;
+}
+
+static int open_mount(struct rootfs *r, struct rootfs_mount *m, struct cloche_err *err)
+{
+	uint64_t attrs = PARTS_QUIET | (m->ro ? MOUNT_ATTR_RDONLY : 0);
+	int e;
+
+	m->tree = -1;
+	e = open_source(m->source, r->host_home, attrs, &m->is_dir, &m->tree, err);
+	if (e != -ENOENT)
+		return e;
+	if (!m->optional)
+		return -E_SYSTEM;
+	err_clear(err);
+	return 0;
+}
+
+int rootfs_open_sources(struct rootfs *r, struct cloche_err *err)
+{
+	bool is_dir;
+	size_t i;
+	int e = 0;
+
+	for (i = 0; i < r->mounts_n; i++)
+		r->mounts[i].tree = -1;
+	/* Our own helper is no grant of the person's: it is not judged. */
+	r->init_tree = mount_clone(
+		AT_FDCWD, r->init_path, MOUNT_ATTR_RDONLY | PARTS_QUIET, err);
+	if (r->init_tree < 0)
+		return r->init_tree == -ENOENT ? err_sys(err, ENOENT, "find %s", r->init_path) :
+						 r->init_tree;
+	if (r->dir) {
+		e = open_source(r->dir, r->host_home, PARTS_QUIET, &is_dir, &r->dir_tree, err);
+		if (e == -ENOENT)
+			e = -E_SYSTEM;
+		if (e == 0 && !is_dir)
+			e = err_sys(err, ENOTDIR, "%s as the root", r->dir);
+	}
+	for (i = 0; i < r->mounts_n && e == 0; i++)
+		e = open_mount(r, &r->mounts[i], err);
+	return e;
+}
+
+void rootfs_close_sources(struct rootfs *r)
+{
+	size_t i;
+
+	r->dir_tree = fd_close(r->dir_tree);
+	r->init_tree = fd_close(r->init_tree);
+	for (i = 0; i < r->mounts_n; i++)
+		r->mounts[i].tree = fd_close(r->mounts[i].tree);
+}
+
+int rootfs_idmap_sources(struct rootfs *r, int userns_fd, struct cloche_err *err)
+{
+	size_t i;
+	int e;
+
+	if (r->dir_tree >= 0) {
+		e = mount_idmap(r->dir_tree, userns_fd);
+		if (e < 0)
+			return err_sys(err, -e, "show %s with its own owners", r->dir);
+	}
+	for (i = 0; i < r->mounts_n; i++) {
+		struct rootfs_mount *m = &r->mounts[i];
+
+		e = m->tree >= 0 ? mount_idmap(m->tree, userns_fd) : 0;
+		/* Readable without it, as far as everybody may read it. */
+		if (e == 0 || m->ro)
+			continue;
+		err_sys(err, -e, "mount %s: its file system cannot show files with their owners",
+			m->source);
+		err_hint(err, "mount it read-only (:ro), or run cloche as the user who owns it");
+		return err ? -err->code : -E_SYSTEM;
+	}
+	return 0;
+}
+
+/* The tmpfs, attached on top of the old root. */
+static int make_scratch(const struct rootfs *r, int *ret_fd, struct cloche_err *err)
+{
+	char size[32];
+	struct mount_option options[] = {{"mode", "0755"}, {NULL, NULL}, {NULL, NULL}};
+	_cleanup_fd_ int tree = -1;
+	int e;
+
+	if (r->tmpfs_bytes) {
+		snprintf(size, sizeof(size), "%llu", (unsigned long long)r->tmpfs_bytes);
+		options[1] = (struct mount_option){"size", size};
+	}
+	tree = mount_new("tmpfs", options, PARTS_QUIET, err);
+	if (tree < 0)
+		return tree;
+	e = mount_attach(tree, AT_FDCWD, "/", "the room's tmpfs", err);
+	if (e < 0)
+		return e;
+	*ret_fd = TAKE_FD(tree);
+	return 0;
+}
+
+static int fill_scratch(struct rootfs *r, int root, struct cloche_err *err)
+{
+	static const struct {
+		const char *path;
+		unsigned mode;
+	} dirs[] = {{"run", 0755}, {"run/lock", 01777}, {"run/cloche", 0755},
+		{"run/cloche/empty", 0555}, {"tmp", 01777}};
+	size_t i;
+	int e = 0;
+
+	for (i = 0; i < ARRAY_SIZE(dirs) && e == 0; i++)
+		e = parts_mkdir(root, dirs[i].path, dirs[i].mode, err);
+	if (e == 0)
+		e = devices_make(root, &r->ids, err);
+	if (e == 0)
+		e = procfs_make(root, err);
+	if (e == 0)
+		e = sysfs_make(root, err);
+	if (e == 0)
+		e = parts_file(root, ROOTFS_INIT_PATH + 1, STR_NULL, err);
+	return e < 0 ? e :
+		       mount_attach(r->init_tree, root, ROOTFS_INIT_PATH + 1, r->init_path, err);
+}
+
+/* The overlay over r->dir, attached on top of the tmpfs that holds its upper layer. The layers are
+ * named relative to the working directory. */
+static int make_overlay(struct rootfs *r, int scratch, int *ret_fd, struct cloche_err *err)
+{
+	static const struct mount_option options[] = {{"lowerdir", "lower"}, {"upperdir", "upper"},
+		{"workdir", "work"}, {"userxattr", NULL}, {NULL, NULL}};
+	_cleanup_fd_ int tree = -1;
+	int e = parts_mkdir(scratch, "lower", 0755, err);
+
+	if (e == 0)
+		e = parts_mkdir(scratch, "upper", 0755, err);
+	if (e == 0)
+		e = parts_mkdir(scratch, "work", 0755, err);
+	if (e == 0)
+		e = mount_attach(r->dir_tree, scratch, "lower", r->dir, err);
+	if (e < 0)
+		return e;
+	if (fchdir(scratch) < 0)
+		return err_sys(err, errno, "enter the room's tmpfs");
+	tree = mount_new("overlay", options, PARTS_QUIET, err);
+	if (tree < 0)
+		return err_wrap(err, "make the root over %s", r->dir);
+	e = mount_attach(tree, AT_FDCWD, "/", "the room's root", err);
+	if (e < 0)
+		return e;
+	*ret_fd = TAKE_FD(tree);
+	return 0;
+}
+
+static int attach_beneath(const struct target_root *root, int tree, const char *path, bool dir,
+	struct cloche_err *err)
+{
+	_cleanup_fd_ int at = target_open(root, path, dir, err);
+
+	return at < 0 ? at : mount_attach(tree, at, "", path, err);
+}
+
+static int mount_name(const struct target_root *root, int files, int etc, const char *name,
+	struct str text, struct cloche_err *err)
+{
+	_cleanup_fd_ int tree = -1;
+	char path[32];
+	int e = parts_file(files, name, text, err);
+
+	if (e < 0)
+		return e;
+	tree = mount_clone(files, name, 0, err);
+	if (tree < 0)
+		return tree == -ENOENT ? err_sys(err, ENOENT, "copy %s", name) : tree;
+	snprintf(path, sizeof(path), "/etc/%s", name);
+	/* A link that leads nowhere gives way; it is the overlay's, not the directory's. */
+	if (target_find(root, path, NULL) == -ENOENT)
+		(void)unlinkat(etc, name, 0);
+	return attach_beneath(root, tree, path, false, err);
+}
+
+/* Over a directory as root its own /etc stays but for the names, which are mounted over it: the link
+ * to some resolver's file that is often there would lead nowhere. */
+static int mount_names(
+	const struct rootfs *r, const struct target_root *root, int files, struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf hosts = BUF_INIT(4096), resolv = BUF_INIT(4096);
+	_cleanup_(buf_donep) struct buf name = BUF_INIT(4096);
+	_cleanup_fd_ int etc = target_open(root, "/etc", true, err);
+	int e;
+
+	if (etc < 0)
+		return etc;
+	if (etc_hosts(r, &hosts) < 0 || etc_resolv_conf(r, &resolv) < 0 ||
+		buf_printf(&name, "%s\n", r->hostname) < 0)
+		return err_nomem(err);
+	e = mount_name(root, files, etc, "hosts", buf_str(&hosts), err);
+	if (e == 0)
+		e = mount_name(root, files, etc, "resolv.conf", buf_str(&resolv), err);
+	return e < 0 ? e : mount_name(root, files, etc, "hostname", buf_str(&name), err);
+}
+
+static int attach_mounts(
+	struct rootfs *r, const struct target_root *root, struct cloche_err *err)
+{
+	size_t i;
+	int e;
+
+	for (i = 0; i < r->mounts_n; i++) {
+		struct rootfs_mount *m = &r->mounts[i];
+
+		if (m->tree < 0)
+			continue;
+		e = attach_beneath(root, m->tree, m->target, m->is_dir, err);
+		if (e < 0)
+			return err_wrap(err, "mount %s", m->source);
+	}
+	return 0;
+}
+
+/* After pivot_root, over a directory: the pieces, each a copy of what is in the tmpfs. */
+static int attach_pieces(const struct rootfs *r, const struct target_root *root,
+	const int trees[ARRAY_SIZE(pieces)], int files, struct cloche_err *err)
+{
+	size_t i;
+	int e = 0;
+
+	for (i = 0; i < ARRAY_SIZE(pieces) && e == 0; i++)
+		e = attach_beneath(root, trees[i], pieces[i], true, err);
+	return e < 0 ? e : mount_names(r, root, files, err);
+}
+
+static dev_t device_of(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) < 0 ? 0 : st.st_dev;
+}
+
+static int furnish_dir(
+	struct rootfs *r, int scratch, struct target_root *root, struct cloche_err *err)
+{
+	_cleanup_fd_ int files = -1;
+	int trees[ARRAY_SIZE(pieces)];
+	size_t i, n;
+	int e = parts_mkdir(scratch, "run/cloche/etc", 0755, err);
+
+	if (e == 0)
+		e = make_overlay(r, scratch, &root->fd, err);
+	if (e < 0)
+		return e;
+	root->scratch[root->scratch_n++] = device_of(root->fd);
+	for (n = 0; n < ARRAY_SIZE(pieces) && e == 0; n++) {
+		trees[n] = mount_clone(scratch, pieces[n], 0, err);
+		if (trees[n] < 0)
+			e = err_wrap(err, "copy /%s", pieces[n]);
+	}
+	if (e == 0)
+		e = mount_pivot(root->fd, err);
+	if (e == 0) {
+		files = openat(trees[PIECE_RUN], "cloche/etc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		e = files < 0 ? err_sys(err, errno, "open /run/cloche/etc") : 0;
+	}
+	if (e == 0)
+		e = attach_pieces(r, root, trees, files, err);
+	for (i = 0; i < n; i++)
+		fd_close(trees[i]);
+	return e;
+}
+
+int rootfs_furnish(struct rootfs *r, struct cloche_err *err)
+{
+	_cleanup_fd_ int scratch = -1, root_fd = -1;
+	struct target_root root = {.fd = -1};
+	mode_t mask = umask(0);
+	int e;
+
+	e = mount_make_private(err);
+	if (e == 0 && r->init_tree < 0)
+		e = rootfs_open_sources(r, err);
+	if (e == 0)
+		e = make_scratch(r, &scratch, err);
+	if (e == 0)
+		e = fill_scratch(r, scratch, err);
+	if (e < 0)
+		return e;
+	root.scratch[root.scratch_n++] = device_of(scratch);
+	if (r->dir) {
+		e = furnish_dir(r, scratch, &root, err);
+		root_fd = root.fd;
+	} else {
+		root.fd = scratch;
+		e = hostview_make(scratch, err);
+		if (e == 0)
+			e = etc_make(scratch, r, err);
+		if (e == 0)
+			e = mount_pivot(scratch, err);
+	}
+	if (e == 0)
+		e = attach_mounts(r, &root, err);
+	if (e == 0 && r->ca_fd >= 0)
+		e = trust_install(&root, r->ca_fd, err);
+	umask(mask);
+	return e;
+}
+
+size_t rootfs_writable(const struct rootfs *r, const char **ret, size_t max)
+{
+	static const char *const own[] = {"/dev", "/etc", "/home", "/mnt", "/opt", "/proc", "/root",
+		"/run", "/srv", "/tmp", "/var"};
+	size_t i, n = 0;
+
+	if (r->dir)
+		return 0;
+	for (i = 0; i < ARRAY_SIZE(own) && n < max; i++)
+		ret[n++] = own[i];
+	for (i = 0; i < r->mounts_n && n < max; i++)
+		if (r->mounts[i].tree >= 0 && !r->mounts[i].ro)
+			ret[n++] = r->mounts[i].target;
+	return n;
+}
+
+bool rootfs_writes_as_owner(const struct rootfs *r)
+{
+	size_t i;
+
+	for (i = 0; i < r->mounts_n; i++)
+		if (r->mounts[i].tree >= 0 && !r->mounts[i].ro)
+			return r->ids.range;
+	return false;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The file system of a room: made of detached pieces, entered by pivot_root, gone with the room. */
+
+#include "base/err.h"
+#include "jail/idmap.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Where the program that becomes process 1 is mounted, read-only. */
+#define ROOTFS_INIT_PATH "/run/cloche/init"
+/* Nameserver of a room with a gateway: any address would do, this one belongs to nobody. */
+#define ROOTFS_NAMESERVER "100.64.0.1"
+
+struct rootfs_mount {
+	const char *source, *target; /* borrowed */
+	bool ro, optional;
+	/* filled by rootfs_open_sources: */
+	bool is_dir;
+	int tree; /* detached copy; -1 where it was left out */
+};
+
+struct rootfs {
+	const char *dir;  /* directory to be the root, under an overlay; NULL: view of the host */
+	const char *init_path, *hostname, *host_home; /* the last may be NULL */
+	int ca_fd; /* borrowed pipe with certificates to trust, see trust_install; -1: none */
+	uint64_t tmpfs_bytes; /* 0: the kernel's default, half of the memory */
+	bool gateway;         /* name resolution leads to it */
+	struct idmap ids;
+	struct rootfs_mount *mounts; /* borrowed array */
+	size_t mounts_n;
+	int dir_tree, init_tree; /* as in rootfs_mount; start at -1 */
+};
+
+/* Opens and judges (source.h) everything of the host that will be shown. Where ids are a range, the
+ * parent does it, because the child could not reach the files; else the child, whose copies could
+ * not be made by the parent. */
+_warn_unused_ int rootfs_open_sources(struct rootfs *r, struct cloche_err *err);
+
+/* For a range: shows the sources with their own owners. A file system that cannot is refused where
+ * the mount is writable. */
+_warn_unused_ int rootfs_idmap_sources(struct rootfs *r, int userns_fd, struct cloche_err *err);
+
+/* Closes what rootfs_open_sources opened. */
+void rootfs_close_sources(struct rootfs *r);
+
+/* In the child, as root of the room: makes the tree and moves into it. After it nothing of the host
+ * but the mounts can be reached. */
+_warn_unused_ int rootfs_furnish(struct rootfs *r, struct cloche_err *err);
+
+/* The directories that may be written to, for Landlock: fills ret (borrowed strings, at most max)
+ * and returns how many; 0: everywhere (the root itself is throw-away). */
+size_t rootfs_writable(const struct rootfs *r, const char **ret, size_t max);
+
+/* Whether a writable mount shows host files with their own owners. */
+bool rootfs_writes_as_owner(const struct rootfs *r);

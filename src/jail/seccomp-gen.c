@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation
+ *
+ * Runs at build time: compiles the rules with libseccomp and prints the programs as C arrays, so
+ * that starting a room costs one system call and no library. There are two kinds of filter. The
+ * allowlist says which calls exist; since it is a default of ENOSYS with exceptions, its rules about
+ * arguments can only allow. What has to be refused by argument is a second filter whose default is
+ * to allow; the kernel runs both and takes the stricter answer.
+ *
+ * Arguments that the kernel reads as 32 bits are compared under a 32-bit mask where a match refuses
+ * (else bits above would slip by), and whole where a match allows (else they would be let in). */
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/netlink.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LOW32 0xffffffffULL
+#define NS_FLAGS                                                                                   \
+	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |             \
+		CLONE_NEWPID | CLONE_NEWNET)
+#define NEWTIME 0x80 /* to clone() these bits are the exit signal */
+
+static void fail(const char *what, const char *name, int r)
+{
+	fprintf(stderr, "seccomp-gen: %s %s: %s\n", what, name, strerror(r < 0 ? -r : r));
+	exit(1);
+}
+
+/* The number on this architecture, or -1 where it has no such call. nr: known anyway, or -1. */
+static int number(const char *name, int nr)
+{
+	int known = seccomp_syscall_resolve_name(name);
+
+	if (known >= 0)
+		return known;
+	/* Below __NR_SCMP_ERROR are the numbers of calls that other architectures have. */
+	return known == __NR_SCMP_ERROR ? nr : -1;
+}
+
+static void rule(scmp_filter_ctx ctx, uint32_t action, const char *name, int nr,
+	unsigned n, const struct scmp_arg_cmp *cmp)
+{
+	int r, call = number(name, nr);
+
+	if (call < 0)
+		return;
+	r = seccomp_rule_add_array(ctx, action, call, n, cmp);
+	if (r < 0)
+		fail("rule for", name, r);
+}
+
+static scmp_filter_ctx start(uint32_t action)
+{
+	scmp_filter_ctx ctx = seccomp_init(action);
+	int r;
+
+	if (!ctx)
+		fail("seccomp_init", "", ENOMEM);
+	r = seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
+	/* A binary tree: a few comparisons a call instead of hundreds. */
+	if (r == 0)
+		r = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
+	if (r < 0)
+		fail("seccomp_attr_set", "", r);
+	return ctx;
+}
+
+static void print_program(scmp_filter_ctx ctx, const char *name)
+{
+	struct sock_filter f;
+	int fd = memfd_create("filter", MFD_CLOEXEC);
+	int r = fd < 0 ? -errno : seccomp_export_bpf(ctx, fd);
+	unsigned n = 0;
+
+	if (r < 0 || lseek(fd, 0, SEEK_SET) < 0)
+		fail("export", name, r);
+	printf("static const struct sock_filter %s[] = {\n", name);
+	while (read(fd, &f, sizeof(f)) == sizeof(f)) {
+		printf("\t{0x%04x, %u, %u, 0x%08x},\n", f.code, f.jt, f.jf, f.k);
+		n++;
+	}
+	printf("};\n");
+	if (n == 0 || n > BPF_MAXINSNS)
+		fail("length of", name, EMSGSIZE);
+	close(fd);
+	seccomp_release(ctx);
+}
+
+static void allow_clone(scmp_filter_ctx ctx)
+{
+	const struct scmp_arg_cmp clone = SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, NS_FLAGS, 0);
+	const struct scmp_arg_cmp unshare =
+		SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, NS_FLAGS | NEWTIME, 0);
+
+	rule(ctx, SCMP_ACT_ALLOW, "clone", -1, 1, &clone);
+	rule(ctx, SCMP_ACT_ALLOW, "unshare", -1, 1, &unshare);
+}
+
+/* Families that stay inside the room's network namespace. Netlink only to the routing tables, which
+ * getifaddrs() reads. */
+static void allow_socket(scmp_filter_ctx ctx)
+{
+	static const int families[] = {AF_UNIX, AF_INET, AF_INET6};
+	const struct scmp_arg_cmp netlink[] = {
+		SCMP_CMP64(0, SCMP_CMP_EQ, AF_NETLINK),
+		SCMP_CMP64(2, SCMP_CMP_EQ, NETLINK_ROUTE),
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
+		const struct scmp_arg_cmp c = SCMP_CMP64(0, SCMP_CMP_EQ, (uint64_t)families[i]);
+
+		rule(ctx, SCMP_ACT_ALLOW, "socket", -1, 1, &c);
+	}
+	rule(ctx, SCMP_ACT_ALLOW, "socket", -1, 2, netlink);
+}
+
+/* Reading the personality and setting the plain one, with or without a fixed memory layout, which
+ * debuggers ask for. */
+static void allow_personality(scmp_filter_ctx ctx)
+{
+	static const uint64_t values[] = {0, 0x0040000, LOW32, UINT64_MAX};
+	size_t i;
+
+	for (i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+		const struct scmp_arg_cmp c = SCMP_CMP64(0, SCMP_CMP_EQ, values[i]);
+
+		rule(ctx, SCMP_ACT_ALLOW, "personality", -1, 1, &c);
+	}
+}
+
+static void print_allowlist(void)
+{
+	scmp_filter_ctx ctx = start(SCMP_ACT_ERRNO(ENOSYS));
+
+#define ALLOW(name) rule(ctx, SCMP_ACT_ALLOW, #name, -1, 0, NULL);
+#define ALLOW_NR(name, nr) rule(ctx, SCMP_ACT_ALLOW, #name, nr, 0, NULL);
+#define DENY(name) rule(ctx, SCMP_ACT_ERRNO(EPERM), #name, -1, 0, NULL);
+#include "jail/seccomp-rules.def"
+#undef ALLOW
+#undef ALLOW_NR
+#undef DENY
+	allow_clone(ctx);
+	allow_socket(ctx);
+	allow_personality(ctx);
+	print_program(ctx, "filter_room");
+}
+
+/* The answers that programs expect where the allowlist alone would say ENOSYS, and the terminal
+ * requests that put words into the mouth of whoever reads the terminal. */
+static void print_arguments(void)
+{
+	static const uint64_t requests[] = {0x5412 /* TIOCSTI */, 0x541C /* TIOCLINUX */};
+	static const uint64_t flags[] = {CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC,
+		CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET};
+	const struct scmp_arg_cmp time_ns = SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, NEWTIME, NEWTIME);
+	const struct scmp_arg_cmp family = SCMP_CMP64(0, SCMP_CMP_GT, AF_NETLINK);
+	const struct scmp_arg_cmp diag[] = {
+		SCMP_CMP64(0, SCMP_CMP_EQ, AF_NETLINK),
+		SCMP_CMP64(2, SCMP_CMP_GT, NETLINK_ROUTE),
+	};
+	scmp_filter_ctx ctx = start(SCMP_ACT_ALLOW);
+	uint64_t low;
+	size_t i;
+
+	for (i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
+		const struct scmp_arg_cmp c = SCMP_CMP64(1, SCMP_CMP_MASKED_EQ, LOW32, requests[i]);
+
+		rule(ctx, SCMP_ACT_ERRNO(EPERM), "ioctl", -1, 1, &c);
+	}
+	for (i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+		const struct scmp_arg_cmp c = SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, flags[i], flags[i]);
+
+		rule(ctx, SCMP_ACT_ERRNO(EPERM), "clone", -1, 1, &c);
+		rule(ctx, SCMP_ACT_ERRNO(EPERM), "unshare", -1, 1, &c);
+	}
+	rule(ctx, SCMP_ACT_ERRNO(EPERM), "unshare", -1, 1, &time_ns);
+	for (low = AF_INET + 1; low < AF_NETLINK; low++) {
+		const struct scmp_arg_cmp c = SCMP_CMP64(0, SCMP_CMP_EQ, low);
+
+		if (low != AF_INET6)
+			rule(ctx, SCMP_ACT_ERRNO(EAFNOSUPPORT), "socket", -1, 1, &c);
+	}
+	rule(ctx, SCMP_ACT_ERRNO(EAFNOSUPPORT), "socket", -1, 1, &family);
+	rule(ctx, SCMP_ACT_ERRNO(EPROTONOSUPPORT), "socket", -1, 2, diag);
+	print_program(ctx, "filter_arguments");
+}
+
+/* Every way to give a file a set-uid or set-gid bit. `arg` is the mode. */
+static void print_no_setid(void)
+{
+	static const struct {
+		const char *name;
+		int nr;
+		unsigned arg;
+	} calls[] = {{"chmod", -1, 1}, {"fchmod", -1, 1}, {"fchmodat", -1, 2},
+		{"fchmodat2", 452, 2}, {"creat", -1, 1}, {"mknod", -1, 1}, {"mknodat", -1, 2}};
+	static const struct {
+		const char *name;
+		unsigned flags, mode;
+	} opens[] = {{"open", 1, 2}, {"openat", 2, 3}};
+	static const uint64_t bits[] = {S_ISUID, S_ISGID};
+	static const uint64_t creating[] = {0100 /* O_CREAT */, 020000000 /* O_TMPFILE's own */};
+	scmp_filter_ctx ctx = start(SCMP_ACT_ALLOW);
+	size_t b, i, k;
+
+	for (b = 0; b < sizeof(bits) / sizeof(bits[0]); b++) {
+		for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+			const struct scmp_arg_cmp c =
+				SCMP_CMP64(calls[i].arg, SCMP_CMP_MASKED_EQ, bits[b], bits[b]);
+
+			rule(ctx, SCMP_ACT_ERRNO(EPERM), calls[i].name, calls[i].nr, 1, &c);
+		}
+		for (i = 0; i < sizeof(opens) / sizeof(opens[0]); i++)
+			for (k = 0; k < sizeof(creating) / sizeof(creating[0]); k++) {
+				const struct scmp_arg_cmp c[] = {
+					SCMP_CMP64(opens[i].flags, SCMP_CMP_MASKED_EQ, creating[k],
+						creating[k]),
+					SCMP_CMP64(opens[i].mode, SCMP_CMP_MASKED_EQ, bits[b],
+						bits[b]),
+				};
+
+				rule(ctx, SCMP_ACT_ERRNO(EPERM), opens[i].name, -1, 2, c);
+			}
+	}
+	rule(ctx, SCMP_ACT_ERRNO(ENOSYS), "openat2", -1, 0, NULL);
+	print_program(ctx, "filter_no_setid");
+}
+
+int main(void)
+{
+	printf("/* Made by seccomp-gen from seccomp-rules.def. */\n");
+	print_allowlist();
+	print_arguments();
+	print_no_setid();
+	return ferror(stdout) || fflush(stdout) != 0;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation
+ *
+ * The path is opened once and everything is judged on that descriptor: what kind of file it is, and
+ * through /proc where it really lies. A place that holds credentials may be mounted only by its own
+ * name, so that it is never let in by mounting something wide ($HOME, /) or by a link that somebody
+ * planted in a shared directory. */
+#include "jail/source.h"
+#include "base/fd.h"
+#include "base/str.h"
+#include "jail/sys.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const char *const home_credentials[] = {".ssh", ".aws", ".azure", ".gnupg", ".kube",
+	".docker", ".config/gcloud", ".config/gh", ".config/op", ".config/containers", ".netrc",
+	".git-credentials", ".npmrc", ".pypirc", ".cargo/credentials.toml", ".password-store",
+	".local/share/keyrings", ".mozilla", ".config/google-chrome", ".config/chromium",
+	".terraform.d/credentials.tfrc.json", ".config/cloche", ".local/state/cloche"};
+
+static const char *const host_credentials[] = {"/etc/shadow", "/etc/gshadow", "/etc/sudoers",
+	"/etc/sudoers.d", "/etc/ssh", "/etc/ssl/private", "/etc/pki/tls/private", "/etc/krb5.keytab",
+	"/etc/kubernetes", "/etc/machine-id", "/etc/NetworkManager/system-connections",
+	"/etc/apt/auth.conf", "/etc/apt/auth.conf.d", "/run/docker.sock", "/run/containerd",
+	"/run/podman", "/run/user", "/run/secrets", "/run/cloche", "/var/lib/docker",
+	"/var/lib/containerd", "/var/lib/kubelet", "/var/lib/containers", "/proc", "/sys", "/dev"};
+
+/* Whether `path` is `dir` or lies in it. */
+static bool is_within(const char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	if (n == 1)
+		return true;
+	return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
+}
+
+/* asked: what the person wrote; real: where it lies; place: where credentials are, as it lies;
+ * alias: the same place as a person may write it. */
+static int judge(const char *asked, const char *real, const char *place, const char *alias,
+	struct cloche_err *err)
+{
+	struct stat st;
+	int r;
+
+	if (is_within(real, place)) {
+		if (is_within(asked, place) || is_within(asked, alias))
+			return 0;
+		r = err_set(err, E_DENIED, "%s leads into %s, which holds credentials", asked, place);
+		err_hint(err, "name %s itself if it really shall be mounted", real);
+		return r;
+	}
+	/* Containing a place that does not exist is harmless. */
+	if (!is_within(place, real) || lstat(place, &st) < 0)
+		return 0;
+	r = err_set(err, E_DENIED, "%s would show %s, which holds credentials", asked, place);
+	err_hint(err, "mount a directory further down, such as the project's own");
+	return r;
+}
+
+static int judge_all(const char *asked, const char *real, const char *home, struct cloche_err *err)
+{
+	char place[PATH_MAX * 2], alias[PATH_MAX * 2], real_home[PATH_MAX];
+	size_t i;
+	int r = 0;
+
+	for (i = 0; i < ARRAY_SIZE(host_credentials) && r == 0; i++) {
+		/* /var/run is a link to /run. */
+		snprintf(alias, sizeof(alias), "/var%s", host_credentials[i]);
+		r = judge(asked, real, host_credentials[i],
+			str_starts(str_from(host_credentials[i]), STR("/run/")) ?
+				alias :
+				host_credentials[i],
+			err);
+	}
+	/* A home of "/" would make everything a credential. */
+	if (r < 0 || !home || home[0] != '/' || home[1] == '\0')
+		return r;
+	/* `real` has no links in it, so the home it is compared with must not either. */
+	if (!realpath(home, real_home))
+		snprintf(real_home, sizeof(real_home), "%s", home);
+	for (i = 0; i < ARRAY_SIZE(home_credentials) && r == 0; i++) {
+		snprintf(alias, sizeof(alias), "%s/%s", home, home_credentials[i]);
+		snprintf(place, sizeof(place), "%s/%s", real_home, home_credentials[i]);
+		r = judge(asked, real, place, alias, err);
+	}
+	return r;
+}
+
+static const char *kind_name(mode_t mode)
+{
+	return S_ISSOCK(mode) ? "socket" : S_ISFIFO(mode) ? "fifo" : "device";
+}
+
+int source_open(const char *path, const char *home, bool *ret_is_dir, struct cloche_err *err)
+{
+	_cleanup_fd_ int fd = open(path, O_PATH | O_CLOEXEC);
+	char link[64], real[PATH_MAX];
+	struct stat st;
+	ssize_t n;
+	int r;
+
+	if (fd < 0) {
+		r = errno;
+		err_sys(err, r, "mount %s", path);
+		return r == ENOENT ? -ENOENT : -E_SYSTEM;
+	}
+	if (fstat(fd, &st) < 0)
+		return err_sys(err, errno, "mount %s", path);
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, real, sizeof(real) - 1);
+	if (n < 0)
+		return err_sys(err, errno, "mount %s", path);
+	real[n] = '\0';
+	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode) &&
+		!(S_ISSOCK(st.st_mode) && strcmp(path, real) == 0))
+		return err_set(err, E_DENIED, "mount %s: it is a %s, not a file or directory", path,
+			kind_name(st.st_mode));
+	r = judge_all(path, real, home, err);
+	if (r < 0)
+		return r;
+	*ret_is_dir = S_ISDIR(st.st_mode);
+	return TAKE_FD(fd);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* System calls that the C library of older systems does not wrap. All return -1 with errno set, or
+ * a result of 0 or more, like the calls themselves. */
+
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <linux/openat2.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef AT_RECURSIVE
+#define AT_RECURSIVE 0x8000
+#endif
+
+static inline int sys_open_tree(int dirfd, const char *path, unsigned flags)
+{
+	return (int)syscall(SYS_open_tree, dirfd, path, flags);
+}
+
+/* Attaches the mount that from_fd stands for. */
+static inline int sys_move_mount(int from_fd, int to_dirfd, const char *to_path, unsigned flags)
+{
+	return (int)syscall(SYS_move_mount, from_fd, "", to_dirfd, to_path,
+		flags | MOVE_MOUNT_F_EMPTY_PATH);
+}
+
+static inline int sys_mount_setattr(
+	int dirfd, const char *path, unsigned flags, const struct mount_attr *attr)
+{
+	return (int)syscall(SYS_mount_setattr, dirfd, path, flags, attr, sizeof(*attr));
+}
+
+static inline int sys_fsopen(const char *fstype)
+{
+	return (int)syscall(SYS_fsopen, fstype, FSOPEN_CLOEXEC);
+}
+
+static inline int sys_fsconfig(int fd, unsigned cmd, const char *key, const void *value, int aux)
+{
+	return (int)syscall(SYS_fsconfig, fd, cmd, key, value, aux);
+}
+
+static inline int sys_fsmount(int fd, unsigned attrs)
+{
+	return (int)syscall(SYS_fsmount, fd, FSMOUNT_CLOEXEC, attrs);
+}
+
+static inline int sys_pivot_root(const char *new_root, const char *put_old)
+{
+	return (int)syscall(SYS_pivot_root, new_root, put_old);
+}
+
+static inline int sys_openat2(int dirfd, const char *path, uint64_t flags, uint64_t resolve)
+{
+	struct open_how how = {.flags = flags, .resolve = resolve};
+
+	return (int)syscall(SYS_openat2, dirfd, path, &how, sizeof(how));
+}
+
+static inline int sys_close_range(unsigned first, unsigned last, unsigned flags)
+{
+	return (int)syscall(SYS_close_range, first, last, flags);
+}
+
+static inline int sys_pidfd_send_signal(int pidfd, int sig)
+{
+	return (int)syscall(SYS_pidfd_send_signal, pidfd, sig, NULL, 0);
+}
+
+static inline pid_t sys_clone3(const struct clone_args *args)
+{
+	return (pid_t)syscall(SYS_clone3, args, sizeof(*args));
+}

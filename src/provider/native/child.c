@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation
+ *
+ * The first process of the room, from its birth to the execution of init, in named stages:
+ *
+ *   network    needs only the new namespaces; done while the parent still writes the id maps
+ *   identity   the maps are there; becomes root of the room
+ *   furnish    the file system, ending with pivot_root: from here on the host is out of reach
+ *   descriptors, limits
+ *   narrow     capabilities, user, no_new_privs, Landlock, system call filters: nothing can be taken
+ *              back after it
+ *   execute    init, from its read-only mount in the room
+ *
+ * Everything before "execute" runs our own code on data of the person's; nothing hostile runs in the
+ * room yet. A failure is reported to the parent with its message and ends the process. */
+#include "base/fd.h"
+#include "jail/caps.h"
+#include "jail/landlock.h"
+#include "jail/ns.h"
+#include "jail/seccomp.h"
+#include "jail/sys.h"
+#include "provider/native/native.h"
+
+#include <errno.h>
+#include <linux/close_range.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+static int stage_network(const struct native_birth *b, struct cloche_err *err)
+{
+	struct netcapture net = NETCAPTURE_INIT;
+	int r;
+
+	if (b->spec->net == ROOM_NET_NONE)
+		return netcapture_loopback_only(err);
+	r = netcapture_setup(&net, err);
+	if (r < 0)
+		return r;
+	r = native_report_net(b->report, &net, err);
+	netcapture_close(&net);
+	return r;
+}
+
+static int stage_identity(const struct native_birth *b, struct cloche_err *err)
+{
+	const struct idmap *ids = &b->rootfs.ids;
+	char byte;
+	ssize_t n;
+	int r;
+
+	/* Before the namespace's ids are mapped these are still the host's. */
+	if (!ids->range) {
+		r = idmap_write_self(ids, geteuid(), getegid(), err);
+		if (r < 0)
+			return r;
+	}
+	do
+		n = recv(b->report, &byte, 1, 0);
+	while (n < 0 && errno == EINTR);
+	if (n != 1)
+		return err_set(err, E_CANCELLED, "the supervisor gave up");
+	r = ns_settle(b->spec->hostname ? b->spec->hostname : "cloche", err);
+	return r < 0 ? r : idmap_become_root(ids, err);
+}
+
+/* 0, 1, 2: /dev/null of the room; 3: control; everything else is closed at exec. */
+static int stage_descriptors(struct native_birth *b, struct cloche_err *err)
+{
+	_cleanup_fd_ int opened = open("/dev/null", O_RDWR | O_CLOEXEC), null = -1;
+	int i;
+
+	if (opened < 0)
+		return err_sys(err, errno, "open /dev/null of the room");
+	/* What is moved must not lie where something is moved to. */
+	null = fcntl(opened, F_DUPFD_CLOEXEC, 10);
+	b->control = fcntl(b->control, F_DUPFD_CLOEXEC, 10);
+	b->report = fcntl(b->report, F_DUPFD_CLOEXEC, 10);
+	if (null < 0 || b->control < 0 || b->report < 0)
+		return err_sys(err, errno, "move the room's descriptors");
+	if (opened <= ROOM_CONTROL_FD)
+		opened = -1;
+	for (i = 0; i < ROOM_CONTROL_FD; i++)
+		if (dup2(null, i) < 0)
+			return err_sys(err, errno, "open the standard descriptors");
+	if (dup2(b->control, ROOM_CONTROL_FD) < 0)
+		return err_sys(err, errno, "hand over the control socket");
+	if (sys_close_range(ROOM_CONTROL_FD + 1, ~0u, CLOSE_RANGE_CLOEXEC) < 0)
+		return err_sys(err, errno, "close the room's other descriptors");
+	return 0;
+}
+
+static int stage_limits(const struct native_birth *b, struct cloche_err *err)
+{
+	const struct room_limits *l = &b->spec->limits;
+	int r = caps_rlimit(RLIMIT_CORE, 0, err);
+
+	if (r == 0 && l->nofile)
+		r = caps_rlimit(RLIMIT_NOFILE, l->nofile, err);
+	if (r == 0 && l->file_bytes)
+		r = caps_rlimit(RLIMIT_FSIZE, l->file_bytes, err);
+	/* Counted per user namespace, so only what is in the room. */
+	if (r == 0 && b->limit_pids)
+		r = caps_rlimit(RLIMIT_NPROC, l->pids, err);
+	return r;
+}
+
+static int stage_narrow(const struct native_birth *b, struct cloche_err *err)
+{
+	const char *writable[ROOM_MAX_MOUNTS + 16];
+	size_t n = rootfs_writable(&b->rootfs, writable, ARRAY_SIZE(writable));
+	bool root = b->rootfs.ids.uid == 0;
+	int r = caps_limit(CAPS_ROOM, err);
+
+	if (r == 0)
+		r = idmap_become_user(&b->rootfs.ids, err);
+	if (r == 0 && !root)
+		r = caps_limit(0, err);
+	if (r == 0)
+		r = caps_no_new_privs(err);
+	if (r == 0)
+		r = landlock_restrict(writable, n, err);
+	/* Late, because a change of identity would undo it. */
+	if (r == 0)
+		r = ns_die_with_parent(b->report, err);
+	if (r == 0 && rootfs_writes_as_owner(&b->rootfs))
+		r = seccomp_install(SECCOMP_NO_SETID, err);
+	return r < 0 ? r : seccomp_install(SECCOMP_ROOM, err);
+}
+
+int native_child(struct native_birth *b, struct cloche_err *err)
+{
+	static char *const no_environment[] = {NULL};
+	char *default_argv[] = {(char *)(uintptr_t)"cloche-init", NULL};
+	int r;
+
+	r = stage_network(b, err);
+	if (r == 0)
+		r = stage_identity(b, err);
+	if (r == 0)
+		r = rootfs_furnish(&b->rootfs, err);
+	if (r == 0)
+		r = stage_descriptors(b, err);
+	if (r == 0)
+		r = stage_limits(b, err);
+	if (r == 0)
+		r = stage_narrow(b, err);
+	if (r < 0)
+		return r;
+	umask(022);
+	execve(ROOTFS_INIT_PATH, b->spec->init_argv ? b->spec->init_argv : default_argv,
+		no_environment);
+	return err_sys(err, errno, "execute %s in the room", b->spec->init_path);
+}

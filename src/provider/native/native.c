@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation
+ *
+ * The parent's side of a room. Before the birth: choose ids, open what will be mounted (root only),
+ * make the control group. The birth is one clone3(). After it: write the id maps (root only), move
+ * the child into version 1 groups, say "go on", and wait until the child has executed init or says
+ * why not. The one round trip is that "go on"; meanwhile the child sets up its network.
+ *
+ * The room is its pid namespace: process 1 dead means everything in it dead, so killing it through
+ * its pidfd is enough and cannot be escaped. */
+#include "provider/native/native.h"
+#include "base/fd.h"
+#include "base/fs.h"
+#include "base/parse.h"
+#include "jail/ns.h"
+#include "jail/probe.h"
+#include "jail/sys.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+static struct native_room *native_room(struct room *r)
+{
+	return container_of(r, struct native_room, base);
+}
+
+static int native_probe(struct cloche_err *err)
+{
+	static const enum probe_feature needed[] = {PROBE_NAMESPACES, PROBE_SECCOMP};
+	struct probe_result p;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(needed); i++) {
+		probe_one(needed[i], &p);
+		if (!p.works) {
+			int r = err_set(err, E_UNSUPPORTED, "%s: %s", p.name, p.detail);
+
+			err_hint(err, "%s", p.remedy);
+			return r;
+		}
+	}
+	return 0;
+}
+
+static int note_unenforced(struct native_room *n, const char *what, const char *why,
+	struct cloche_err *err)
+{
+	char *text;
+
+	if (n->base.unenforced_n == ROOM_MAX_UNENFORCED)
+		return 0;
+	if (asprintf(&text, "%s: %s", what, why) < 0)
+		return err_nomem(err);
+	n->base.unenforced[n->base.unenforced_n++] = text;
+	return 0;
+}
+
+/* Makes the group and judges what it lacks. */
+static int make_cgroup(struct native_room *n, struct native_birth *b, struct cloche_err *err)
+{
+	const struct room_limits *l = &b->spec->limits;
+	const struct cgroup_limits limits = {l->memory_bytes, l->cpus_milli, l->pids};
+	static const struct {
+		enum cgroup_controller c;
+		const char *name, *option;
+	} wanted[] = {{CGROUP_MEMORY, "the memory limit", "--memory"},
+		{CGROUP_CPU, "the cpu limit", "--cpus"}, {CGROUP_PIDS, "the pids limit", "--pids"}};
+	size_t i;
+	int r = cgroup_make(b->spec->cgroup_parent, b->spec->id, &limits, &n->cgroup, err);
+
+	for (i = 0; i < ARRAY_SIZE(wanted) && r == 0; i++) {
+		const char *why = cgroup_lacks(&n->cgroup, wanted[i].c);
+
+		if (!why)
+			continue;
+		/* The one limit that the kernel can count per user namespace. */
+		if (wanted[i].c == CGROUP_PIDS) {
+			b->limit_pids = true;
+			if (!b->rootfs.ids.range)
+				continue;
+		}
+		if (l->best_effort) {
+			r = note_unenforced(n, wanted[i].name, why, err);
+			continue;
+		}
+		r = err_set(err, E_LIMITS_UNAVAILABLE, "%s cannot be enforced: %s", wanted[i].name,
+			why);
+		err_hint(err, "leave %s out, or say --limits best-effort to run without it",
+			wanted[i].option);
+	}
+	return r;
+}
+
+static int prepare(const struct room_spec *spec, struct native_room *n, struct native_birth *b,
+	struct cloche_err *err)
+{
+	size_t i;
+	int r;
+
+	b->spec = spec;
+	b->rootfs = (struct rootfs){.dir = spec->root == ROOM_ROOT_DIR ? spec->root_dir : NULL,
+		.init_path = spec->init_path,
+		.hostname = spec->hostname ? spec->hostname : "cloche",
+		.ca_fd = spec->ca_fd,
+		.host_home = spec->host_home,
+		.tmpfs_bytes = spec->limits.tmpfs_bytes,
+		.gateway = spec->net == ROOM_NET_GATEWAY,
+		.mounts_n = spec->mounts_n,
+		.dir_tree = -1,
+		.init_tree = -1};
+	b->mounts = calloc(spec->mounts_n + 1, sizeof(*b->mounts));
+	if (!b->mounts)
+		return err_nomem(err);
+	b->rootfs.mounts = b->mounts;
+	for (i = 0; i < spec->mounts_n; i++) {
+		const struct room_mount *m = &spec->mounts[i];
+
+		b->mounts[i] = (struct rootfs_mount){.source = m->source,
+			.target = m->target,
+			.ro = m->ro,
+			.optional = m->optional,
+			.tree = -1};
+	}
+	r = idmap_choose(spec->id, spec->uid, spec->gid, &b->rootfs.ids, err);
+	if (r == 0 && b->rootfs.ids.range)
+		r = rootfs_open_sources(&b->rootfs, err);
+	return r < 0 ? r : make_cgroup(n, b, err);
+}
+
+/* What only the parent may do, ending with "go on". */
+static int admit(struct native_room *n, struct native_birth *b, int report, struct cloche_err *err)
+{
+	_cleanup_fd_ int userns = -1;
+	int r = 0;
+
+	if (b->rootfs.ids.range) {
+		r = idmap_write_range(&b->rootfs.ids, n->base.pid, err);
+		if (r == 0)
+			r = idmap_open_ns(n->base.pid, &userns, err);
+		if (r == 0)
+			r = rootfs_idmap_sources(&b->rootfs, userns, err);
+	}
+	if (r == 0 && n->cgroup.version == 1)
+		r = cgroup_add(&n->cgroup, n->base.pid, err);
+	if (r == 0 && send(report, "", 1, MSG_NOSIGNAL) < 0)
+		r = err_sys(err, errno, "start the room");
+	return r;
+}
+
+static int finish_parent(
+	struct native_room *n, struct native_birth *b, int report, struct cloche_err *err)
+{
+	struct cloche_err inside = CLOCHE_ERR_INIT;
+	int r = admit(n, b, report, err), inner;
+
+	if (r == 0)
+		return native_await_report(report, &n->base.net, err);
+	/* Where the child failed first, ours is only the echo of it. */
+	shutdown(report, SHUT_WR);
+	inner = native_await_report(report, &n->base.net, &inside);
+	if (inner == 0 || inside.code == E_CANCELLED)
+		return r;
+	if (err)
+		*err = inside;
+	return inner;
+}
+
+static void run_child(struct native_birth *b, int control, int report)
+{
+	struct cloche_err err = CLOCHE_ERR_INIT;
+
+	b->control = control;
+	b->report = report;
+	(void)!native_child(b, &err);
+	native_report_failure(b->report, &err);
+	_exit(1);
+}
+
+static int give_birth(struct native_room *n, struct native_birth *b, struct cloche_err *err)
+{
+	int control[2], report[2], r;
+
+	r = fd_socketpair(SOCK_STREAM, control);
+	if (r < 0)
+		return err_sys(err, -r, "make the control socket");
+	n->base.control_fd = control[0];
+	r = fd_socketpair(SOCK_SEQPACKET, report);
+	if (r < 0) {
+		close(control[1]);
+		return err_sys(err, -r, "make the report socket");
+	}
+	r = ns_clone(n->cgroup.dirfd, &n->base.pidfd, err);
+	if (r == 0) {
+		/* Our copy of the parent's end would hide that the parent is gone. */
+		close(report[0]);
+		close(control[0]);
+		run_child(b, control[1], report[1]);
+	}
+	close(control[1]);
+	close(report[1]);
+	if (r > 0) {
+		n->base.pid = r;
+		r = finish_parent(n, b, report[0], err);
+	}
+	close(report[0]);
+	return r;
+}
+
+static int native_create(const struct room_spec *spec, struct room **ret, struct cloche_err *err)
+{
+	_cleanup_(room_freep) struct room *room = NULL;
+	struct native_birth b = {0};
+	struct native_room *n;
+	int r = room_spec_check(spec, err);
+
+	if (r < 0)
+		return r;
+	n = calloc(1, sizeof(*n));
+	if (!n)
+		return err_nomem(err);
+	n->base = (struct room){.provider = &native_provider,
+		.pid = -1,
+		.pidfd = -1,
+		.control_fd = -1,
+		.net = NETCAPTURE_INIT};
+	n->cgroup = CGROUP_INIT;
+	room = &n->base;
+	r = prepare(spec, n, &b, err);
+	if (r == 0)
+		r = give_birth(n, &b, err);
+	rootfs_close_sources(&b.rootfs);
+	free(b.mounts);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(room);
+	return 0;
+}
+
+enum { TREE_MAX = 65536 };
+
+/* Signals pid and all that descend from it, without a control group: whatever lost its parent is a
+ * child of process 1, so the children of every process are the whole room. */
+static void signal_tree(pid_t pid, int sig, unsigned *budget)
+{
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(1 << 20);
+	char path[64];
+	struct str rest;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
+	if (*budget == 0)
+		return;
+	--*budget;
+	if (fs_read_file(AT_FDCWD, path, &text, NULL) == 0)
+		for (rest = buf_str(&text); rest.n;) {
+			struct str word = str_prefix(rest, str_chr(rest, ' '));
+			uint64_t child;
+
+			rest = str_from_index(rest, word.n + 1);
+			if (parse_u64(word, INT32_MAX, &child) == 0 && child > 1)
+				signal_tree((pid_t)child, sig, budget);
+		}
+	(void)kill(pid, sig);
+}
+
+static int native_kill(struct room *room, int sig, struct cloche_err *err)
+{
+	struct native_room *n = native_room(room);
+	unsigned budget = TREE_MAX;
+
+	if (n->reaped || room->pidfd < 0)
+		return 0;
+	if (sig == SIGKILL) {
+		if (sys_pidfd_send_signal(room->pidfd, sig) < 0 && errno != ESRCH)
+			return err_sys(err, errno, "kill the room");
+		return 0;
+	}
+	if (n->cgroup.version)
+		cgroup_kill(&n->cgroup, sig);
+	else
+		signal_tree(room->pid, sig, &budget);
+	return 0;
+}
+
+static uint64_t timeval_usec(struct timeval t)
+{
+	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_usec;
+}
+
+static int native_wait(struct room *room, struct room_exit *ret, struct cloche_err *err)
+{
+	struct native_room *n = native_room(room);
+	struct cgroup_usage usage;
+	struct rusage ru;
+	int status;
+
+	if (!n->reaped) {
+		pid_t pid;
+
+		do
+			pid = wait4(room->pid, &status, 0, &ru);
+		while (pid < 0 && errno == EINTR);
+		if (pid < 0)
+			return err_sys(err, errno, "wait for the room");
+		n->reaped = true;
+		n->exit.exited = WIFEXITED(status);
+		n->exit.status = WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status);
+		cgroup_read_usage(&n->cgroup, &usage);
+		n->exit.oom_killed = usage.oom_kills > 0;
+		n->cpu_usec = timeval_usec(ru.ru_utime) + timeval_usec(ru.ru_stime);
+		n->memory_peak = (uint64_t)ru.ru_maxrss * 1024;
+	}
+	*ret = n->exit;
+	return 0;
+}
+
+static int native_usage(struct room *room, struct room_usage *ret, struct cloche_err *err)
+{
+	struct native_room *n = native_room(room);
+	struct cgroup_usage u;
+
+	cgroup_read_usage(&n->cgroup, &u);
+	*ret = (struct room_usage){.cpu_usec = u.cpu_usec ? u.cpu_usec : n->cpu_usec,
+		.memory_bytes = u.memory_bytes,
+		.memory_peak_bytes = u.memory_peak_bytes ? u.memory_peak_bytes : n->memory_peak,
+		.pids = u.pids,
+		.pids_peak = u.pids_peak,
+		.oom_kills = u.oom_kills,
+		.pids_refused = u.pids_refused};
+	return 0;
+}
+
+static int native_record(const struct room *room, struct buf *out, struct cloche_err *err)
+{
+	const struct native_room *n = (const struct native_room *)room;
+
+	return cgroup_record(&n->cgroup, out) < 0 ? err_nomem(err) : 0;
+}
+
+static int native_reap(struct str record, struct cloche_err *err)
+{
+	int r = 0;
+
+	/* One group that cannot be removed does not keep the others. */
+	while (record.n) {
+		struct str line = str_prefix(record, str_chr(record, '\n'));
+
+		record = str_from_index(record, line.n + 1);
+		if (line.n && r == 0)
+			r = cgroup_reap(line, err);
+		else if (line.n)
+			(void)!cgroup_reap(line, NULL);
+	}
+	return r;
+}
+
+static struct room *native_destroy(struct room *room)
+{
+	struct native_room *n;
+	struct room_exit ending;
+	unsigned i;
+
+	if (!room)
+		return NULL;
+	n = native_room(room);
+	if (room->pid > 0 && !n->reaped) {
+		(void)native_kill(room, SIGKILL, NULL);
+		(void)native_wait(room, &ending, NULL);
+	}
+	netcapture_close(&room->net);
+	fd_close(room->control_fd);
+	fd_close(room->pidfd);
+	cgroup_remove(&n->cgroup);
+	for (i = 0; i < room->unenforced_n; i++)
+		free(room->unenforced[i]);
+	free(n);
+	return NULL;
+}
+
+const struct provider native_provider = {
+	.name = "native",
+	.probe = native_probe,
+	.create = native_create,
+	.kill = native_kill,
+	.wait = native_wait,
+	.usage = native_usage,
+	.record = native_record,
+	.reap = native_reap,
+	.destroy = native_destroy,
+};

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The native room, shared by the files of this folder alone. */
+
+#include "jail/cgroup.h"
+#include "jail/rootfs.h"
+#include "provider/provider.h"
+
+struct native_room {
+	struct room base; /* first */
+	struct cgroup cgroup;
+	bool reaped;
+	struct room_exit exit;
+	uint64_t cpu_usec, memory_peak; /* of the reaped processes, where there is no cgroup */
+};
+
+/* What the first process needs to become the room's; copied into it by the fork. */
+struct native_birth {
+	const struct room_spec *spec; /* borrowed */
+	struct rootfs rootfs;
+	struct rootfs_mount *mounts; /* the array that rootfs borrows */
+	bool limit_pids;             /* by RLIMIT_NPROC, where there is no cgroup for it */
+	int control, report;         /* its ends */
+};
+
+/* Everything that happens in the first process. Returns only on failure. */
+_warn_unused_ int native_child(struct native_birth *b, struct cloche_err *err);
+
+/* The messages of the report socket, child to parent (the other way one byte, "go on"). Both ends are
+ * the same program; end-of-file without a failure means that init was executed. */
+_warn_unused_ int native_report_net(
+	int sock, const struct netcapture *net, struct cloche_err *err);
+void native_report_failure(int sock, const struct cloche_err *why);
+/* Reads to the end of file. */
+_warn_unused_ int native_await_report(
+	int sock, struct netcapture *ret_net, struct cloche_err *err);

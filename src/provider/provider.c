@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "provider/provider.h"
+
+static const struct provider *const providers[] = {&native_provider};
+
+const struct provider *provider_find(struct str name)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(providers); i++)
+		if (str_eq(name, str_from(providers[i]->name)))
+			return providers[i];
+	return NULL;
+}
+
+struct room *room_free(struct room *r)
+{
+	return r ? r->provider->destroy(r) : NULL;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "provider/spec.h"
+#include "base/str.h"
+
+#include <ctype.h>
+#include <string.h>
+
+void room_spec_init(struct room_spec *s)
+{
+	*s = (struct room_spec){.ca_fd = -1};
+}
+
+void room_spec_done(struct room_spec *s)
+{
+	size_t i;
+
+	for (i = 0; i < s->mounts_n; i++) {
+		free(s->mounts[i].source);
+		free(s->mounts[i].target);
+	}
+	free(s->mounts);
+	for (i = 0; s->init_argv && s->init_argv[i]; i++)
+		free(s->init_argv[i]);
+	free(s->init_argv);
+	free(s->id);
+	free(s->hostname);
+	free(s->root_dir);
+	free(s->init_path);
+	free(s->host_home);
+	free(s->cgroup_parent);
+	room_spec_init(s);
+}
+
+/* Absolute, and no component is "." or "..". */
+static bool is_plain_path(const char *path)
+{
+	struct str rest = str_from(path);
+
+	if (!path || path[0] != '/')
+		return false;
+	while (rest.n) {
+		struct str part = str_prefix(rest, str_chr(rest, '/'));
+
+		if (str_eq(part, STR(".")) || str_eq(part, STR("..")))
+			return false;
+		rest = str_from_index(rest, part.n + 1);
+	}
+	return true;
+}
+
+static int check_mount(const char *source, const char *target, struct cloche_err *err)
+{
+	if (!source || source[0] != '/')
+		return err_set(err, E_USAGE, "mount %s: the source has to be an absolute path",
+			source ? source : "");
+	if (!is_plain_path(target) || target[strspn(target, "/")] == '\0')
+		return err_set(err, E_USAGE,
+			"mount %s: the place in the room has to be an absolute path other than / "
+			"and without . and ..: %s",
+			source, target ? target : "");
+	return 0;
+}
+
+int room_spec_add_mount(struct room_spec *s, const char *source, const char *target, bool ro,
+	struct cloche_err *err)
+{
+	struct room_mount m = {.ro = ro}, *grown;
+	int r = check_mount(source, target, err);
+
+	if (r < 0)
+		return r;
+	if (s->mounts_n >= ROOM_MAX_MOUNTS)
+		return err_set(err, E_LIMIT, "more than %d mounts", ROOM_MAX_MOUNTS);
+	grown = reallocarray(s->mounts, s->mounts_n + 1, sizeof(*grown));
+	if (!grown)
+		return err_nomem(err);
+	s->mounts = grown;
+	m.source = strdup(source);
+	m.target = strdup(target);
+	if (!m.source || !m.target) {
+		free(m.source);
+		free(m.target);
+		return err_nomem(err);
+	}
+	s->mounts[s->mounts_n++] = m;
+	return 0;
+}
+
+static bool is_name(const char *z, size_t max, const char *also)
+{
+	size_t n = z ? strlen(z) : 0, i;
+
+	if (n == 0 || n > max || !isalnum((unsigned char)z[0]))
+		return false;
+	for (i = 0; i < n; i++)
+		if (!isalnum((unsigned char)z[i]) && !strchr(also, z[i]))
+			return false;
+	return true;
+}
+
+int room_spec_check(const struct room_spec *s, struct cloche_err *err)
+{
+	size_t i;
+	int r;
+
+	if (!is_name(s->id, ROOM_ID_MAX, "-_"))
+		return err_set(err, E_USAGE, "bad room id");
+	if (s->hostname && !is_name(s->hostname, ROOM_HOSTNAME_MAX, "-."))
+		return err_set(err, E_USAGE, "bad host name: %.64s", s->hostname);
+	if ((unsigned)s->root >= ROOM_ROOT_END_ || (unsigned)s->net >= ROOM_NET_END_)
+		return err_set(err, E_USAGE, "unknown kind of root or network");
+	if (s->root == ROOM_ROOT_DIR && (!s->root_dir || s->root_dir[0] != '/'))
+		return err_set(err, E_USAGE, "the root has to be an absolute path");
+	if (!s->init_path || s->init_path[0] != '/')
+		return err_set(err, E_USAGE, "the program to start has to be an absolute path");
+	if (s->mounts_n > ROOM_MAX_MOUNTS)
+		return err_set(err, E_LIMIT, "more than %d mounts", ROOM_MAX_MOUNTS);
+	for (i = 0; i < s->mounts_n; i++) {
+		r = check_mount(s->mounts[i].source, s->mounts[i].target, err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
