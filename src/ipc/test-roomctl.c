@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/fd.h"
+#include "ipc/roomctl.h"
+#include "tap.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+static struct chan a, b;
+
+static void setup(void)
+{
+	int fds[2];
+
+	must(fd_socketpair(SOCK_STREAM, fds) == 0);
+	must(chan_init(&a, fds[0], ROOMCTL_MAX_PAYLOAD, 2 * ROOMCTL_MAX_PAYLOAD) == 0);
+	must(chan_init(&b, fds[1], ROOMCTL_MAX_PAYLOAD, 2 * ROOMCTL_MAX_PAYLOAD) == 0);
+}
+
+static struct chan_frame carry(void)
+{
+	struct chan_frame f;
+
+	must(chan_flush(&a) == 0);
+	must(chan_recv_wait(&b, &f, 1000) == 1);
+	return f;
+}
+
+static void round_trips(void)
+{
+	static char name[] = "true";
+	char *argv[] = {name, NULL};
+	struct roomctl_exec exec = {.exec = 3, .fds_mask = 6}, got;
+	struct roomctl_signal sig = {.exec = 3, .signo = 15, .scope = 2}, got_sig;
+	struct roomctl_failed failed = {.exec = 3, .stage = ROOM_STAGE_EXEC, .sys_errno = 13},
+			      got_failed;
+	struct roomctl_exited exited = {.exec = 3, .status = 0x0300}, got_exited;
+	const int fds[] = {STDOUT_FILENO, STDERR_FILENO};
+	uint16_t rows, cols;
+	uint32_t number, pid;
+	struct chan_frame f;
+
+	exec_spec_init(&exec.spec);
+	must(exec_spec_set(&exec.spec, argv, NULL, NULL, NULL) == 0);
+	check_int(roomctl_send_exec(&a, &exec, fds, 2), 0);
+	f = carry();
+	check_int(f.type, ROOM_EXEC);
+	check_int(f.fds_n, 2);
+	check(roomctl_get_exec(f.payload, &got));
+	check_int(got.fds_mask, 6);
+	check_z(got.spec.argv[0], "true");
+	exec_spec_done(&got.spec);
+	exec_spec_done(&exec.spec);
+	chan_frame_done(&f);
+
+	check_int(roomctl_send_signal(&a, &sig), 0);
+	f = carry();
+	check(roomctl_get_signal(f.payload, &got_sig) && got_sig.signo == 15 && got_sig.scope == 2);
+	check_int(roomctl_send_resize(&a, 3, 24, 80), 0);
+	f = carry();
+	check(roomctl_get_resize(f.payload, &number, &rows, &cols) && rows == 24 && cols == 80);
+	check_int(roomctl_send_ready(&a), 0);
+	f = carry();
+	check_int(f.type, ROOM_READY);
+	check_int(roomctl_send_started(&a, 3, 17, STDOUT_FILENO), 0);
+	f = carry();
+	check(roomctl_get_started(f.payload, &number, &pid) && pid == 17 && f.fds_n == 1);
+	chan_frame_done(&f);
+	check_int(roomctl_send_failed(&a, &failed), 0);
+	f = carry();
+	check(roomctl_get_failed(f.payload, &got_failed) && got_failed.sys_errno == 13);
+	check_int(roomctl_send_exited(&a, &exited), 0);
+	f = carry();
+	check(roomctl_get_exited(f.payload, &got_exited) && got_exited.status == 0x0300);
+}
+
+/* What a hostile init may say is bounded. */
+static void out_of_range_is_malformed(void)
+{
+	struct roomctl_failed failed = {.exec = 3, .stage = ROOM_STAGE_END_}, got_failed;
+	struct roomctl_exited exited = {.exec = 3, .status = 0x10000}, got_exited;
+	struct chan_frame f;
+
+	check_int(roomctl_send_failed(&a, &failed), 0);
+	f = carry();
+	check(!roomctl_get_failed(f.payload, &got_failed));
+	failed.stage = ROOM_STAGE_EXEC;
+	failed.sys_errno = 100000;
+	check_int(roomctl_send_failed(&a, &failed), 0);
+	f = carry();
+	check(!roomctl_get_failed(f.payload, &got_failed));
+	check_int(roomctl_send_exited(&a, &exited), 0);
+	f = carry();
+	check(!roomctl_get_exited(f.payload, &got_exited));
+	check(!roomctl_get_exited(str_prefix(f.payload, f.payload.n - 1), &got_exited));
+}
+
+int main(void)
+{
+	setup();
+	run_test(round_trips);
+	run_test(out_of_range_is_malformed);
+	chan_done(&a);
+	chan_done(&b);
+	return tap_done();
+}
