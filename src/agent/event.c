@@ -105,16 +105,12 @@ static int mend(struct buf *out, struct str s)
 /* Returns 0, 1 where the text is no JSON that we take, -ENOMEM. */
 static int load(struct str s, json_t **ret)
 {
-	size_t flags = JSON_ALLOW_NUL;
-	json_error_t why;
+	int r = json_text_read(s, JSON_ALLOW_NUL, ret, NULL);
 
-	*ret = json_loadb(s.p, s.n, flags, &why);
 	/* An integer beyond 64 bits is legal JSON; as a real it only loses digits. */
-	if (!*ret && json_error_code(&why) == json_error_numeric_overflow)
-		*ret = json_loadb(s.p, s.n, flags | JSON_DECODE_INT_AS_REAL, &why);
-	if (*ret)
-		return 0;
-	return json_error_code(&why) == json_error_out_of_memory ? -ENOMEM : 1;
+	if (r == -ERANGE)
+		r = json_text_read(s, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, ret, NULL);
+	return r < 0 && r != -ENOMEM ? 1 : r;
 }
 
 static bool is_true(const json_t *v)

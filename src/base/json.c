@@ -200,6 +200,24 @@ int json_text_write(struct buf *out, const json_t *value, unsigned indent)
 	return write_value(&w, value, 0);
 }
 
+int json_text_read(struct str text, size_t flags, json_t **ret, json_error_t *why)
+{
+	json_error_t own;
+	json_t *value;
+
+	why = why ? why : &own;
+	errno = 0;
+	value = json_loadb(text.p ? text.p : "", text.n, flags, why);
+	if (value) {
+		*ret = value;
+		return 0;
+	}
+	/* Where an allocation failed jansson says "invalid token", or nothing. */
+	if (errno == ENOMEM || json_error_code(why) == json_error_out_of_memory)
+		return -ENOMEM;
+	return json_error_code(why) == json_error_numeric_overflow ? -ERANGE : -EINVAL;
+}
+
 json_t *json_utf8(struct str s)
 {
 	_cleanup_(buf_donep) struct buf clean = BUF_INIT(SIZE_MAX / 2);

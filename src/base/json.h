@@ -12,6 +12,11 @@
  * jansson parses. Returns 0 or a negative errno of buf_add; out may then hold a part of it. */
 _warn_unused_ int json_text_write(struct buf *out, const json_t *value, unsigned indent);
 
+/* Parses text (flags are jansson's) into a new reference. Returns 0; -EINVAL where it is no JSON
+ * that we take, -ERANGE where a number is too large, both with the reason in *why (which may be
+ * NULL); -ENOMEM, which jansson's own functions do not tell apart. */
+_warn_unused_ int json_text_read(struct str text, size_t flags, json_t **ret, json_error_t *why);
+
 #define _cleanup_json_ _cleanup_(json_decrefp)
 
 /* View of a string value's bytes (a NUL inside is kept); the null view for any other type. */

@@ -18,12 +18,7 @@ static int set(json_t *object, const char *key, json_t *value)
 /* Texts that the agent or the person gave may hold bytes that are no UTF-8; JSON may not. */
 static json_t *text_or_null(const char *text)
 {
-	json_t *v;
-
-	if (!text)
-		return json_null();
-	v = json_string(text);
-	return v ? v : json_string_nocheck(text);
+	return text ? json_utf8(str_from(text)) : json_null();
 }
 
 int document_new(const char *context_id, json_t **ret, struct cloche_err *err)
@@ -90,10 +85,10 @@ int document_parse(struct str text, json_t **ret, struct cloche_err *err)
 	size_t i;
 	int r;
 
-	doc = json_loadb(text.p ? text.p : "", text.n, JSON_ALLOW_NUL, &why);
-	if (!doc && json_error_code(&why) == json_error_out_of_memory)
+	r = json_text_read(text, JSON_ALLOW_NUL, &doc, &why);
+	if (r == -ENOMEM)
 		return err_nomem(err);
-	if (!doc)
+	if (r < 0)
 		return err_set(err, E_CORRUPT, "line %d: %s", why.line, why.text);
 	if (!json_is_object(doc))
 		return err_set(err, E_CORRUPT, "not a JSON object");

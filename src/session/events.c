@@ -125,16 +125,12 @@ static ssize_t read_some(int fd, char *to, size_t n)
 
 static int add_line(struct str line, json_t *events)
 {
-	json_error_t why;
-	json_t *event = line.n ? json_loadb(line.p, line.n, JSON_ALLOW_NUL, &why) : NULL;
+	_cleanup_json_ json_t *event = NULL;
+	int r = line.n ? json_text_read(line, JSON_ALLOW_NUL, &event, NULL) : 0;
 
-	if (line.n && !event && json_error_code(&why) == json_error_out_of_memory)
-		return -ENOMEM;
-	if (!json_is_object(event)) {
-		json_decref(event);
-		return 0;
-	}
-	return json_array_append_new(events, event) < 0 ? -ENOMEM : 0;
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	return json_is_object(event) && json_array_append(events, event) < 0 ? -ENOMEM : 0;
 }
 
 /* Reads from fd until at least max bytes with a newline among them are there, or to the end. */
