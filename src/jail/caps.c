@@ -8,10 +8,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-int caps_limit(uint64_t keep, struct cloche_err *err)
+int caps_bound(uint64_t keep, struct cloche_err *err)
 {
-	struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct d[2] = {0};
 	int cap;
 
 	/* Capabilities are numbered without gaps: EINVAL is the first that the kernel lacks. */
@@ -23,6 +21,14 @@ int caps_limit(uint64_t keep, struct cloche_err *err)
 		}
 	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 && errno != EINVAL)
 		return err_sys(err, errno, "drop the ambient capabilities");
+	return 0;
+}
+
+int caps_set(uint64_t keep, struct cloche_err *err)
+{
+	struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct d[2] = {0};
+
 	d[0].effective = d[0].permitted = (uint32_t)keep;
 	d[1].effective = d[1].permitted = (uint32_t)(keep >> 32);
 	if (syscall(SYS_capset, &h, d) < 0)

@@ -9,9 +9,11 @@
  * namespace only. */
 #define CAPS_ROOM ((1ULL << 0) | (1ULL << 1) | (1ULL << 3) | (1ULL << 6) | (1ULL << 7))
 
-/* Narrows the bounding, permitted and effective sets to `keep`, empties the inheritable and ambient
- * sets, for good. */
-_warn_unused_ int caps_limit(uint64_t keep, struct cloche_err *err);
+/* Narrows the bounding set to `keep` and empties the ambient set, for good; needs SETPCAP. */
+_warn_unused_ int caps_bound(uint64_t keep, struct cloche_err *err);
+
+/* Narrows the permitted and effective sets to `keep` and empties the inheritable set. */
+_warn_unused_ int caps_set(uint64_t keep, struct cloche_err *err);
 
 /* The effective set of the calling process. */
 _warn_unused_ int caps_effective(uint64_t *ret, struct cloche_err *err);

@@ -267,8 +267,12 @@ static int attach_pieces(const struct rootfs *r, const struct target_root *root,
 	size_t i;
 	int e = 0;
 
-	for (i = 0; i < ARRAY_SIZE(pieces) && e == 0; i++)
+	for (i = 0; i < ARRAY_SIZE(pieces) && e == 0; i++) {
+		/* A link that leads nowhere gives way, in the overlay. */
+		if (target_find(root, pieces[i], NULL) == -ENOENT)
+			(void)unlinkat(root->fd, pieces[i], 0);
 		e = attach_beneath(root, trees[i], pieces[i], true, err);
+	}
 	return e < 0 ? e : mount_names(r, root, files, err);
 }
 

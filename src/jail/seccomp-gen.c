@@ -184,10 +184,10 @@ static void print_arguments(void)
 		rule(ctx, SCMP_ACT_ERRNO(EPERM), "unshare", -1, 1, &c);
 	}
 	rule(ctx, SCMP_ACT_ERRNO(EPERM), "unshare", -1, 1, &time_ns);
-	for (low = AF_INET + 1; low < AF_NETLINK; low++) {
+	for (low = AF_UNSPEC; low < AF_NETLINK; low++) {
 		const struct scmp_arg_cmp c = SCMP_CMP64(0, SCMP_CMP_EQ, low);
 
-		if (low != AF_INET6)
+		if (low != AF_UNIX && low != AF_INET && low != AF_INET6)
 			rule(ctx, SCMP_ACT_ERRNO(EAFNOSUPPORT), "socket", -1, 1, &c);
 	}
 	rule(ctx, SCMP_ACT_ERRNO(EAFNOSUPPORT), "socket", -1, 1, &family);

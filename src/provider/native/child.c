@@ -51,9 +51,8 @@ static int stage_identity(const struct native_birth *b, struct cloche_err *err)
 	ssize_t n;
 	int r;
 
-	/* Before the namespace's ids are mapped these are still the host's. */
 	if (!ids->range) {
-		r = idmap_write_self(ids, geteuid(), getegid(), err);
+		r = idmap_write_self(ids, b->outer_uid, b->outer_gid, err);
 		if (r < 0)
 			return r;
 	}
@@ -111,13 +110,13 @@ static int stage_narrow(const struct native_birth *b, struct cloche_err *err)
 {
 	const char *writable[ROOM_MAX_MOUNTS + 16];
 	size_t n = rootfs_writable(&b->rootfs, writable, ARRAY_SIZE(writable));
-	bool root = b->rootfs.ids.uid == 0;
-	int r = caps_limit(CAPS_ROOM, err);
+	uint64_t caps = b->rootfs.ids.uid == 0 ? CAPS_ROOM : 0;
+	int r = caps_bound(caps, err);
 
 	if (r == 0)
 		r = idmap_become_user(&b->rootfs.ids, err);
-	if (r == 0 && !root)
-		r = caps_limit(0, err);
+	if (r == 0)
+		r = caps_set(caps, err);
 	if (r == 0)
 		r = caps_no_new_privs(err);
 	if (r == 0)

@@ -103,6 +103,8 @@ static int prepare(const struct room_spec *spec, struct native_room *n, struct n
 	int r;
 
 	b->spec = spec;
+	b->outer_uid = geteuid();
+	b->outer_gid = getegid();
 	b->rootfs = (struct rootfs){.dir = spec->root == ROOM_ROOT_DIR ? spec->root_dir : NULL,
 		.init_path = spec->init_path,
 		.hostname = spec->hostname ? spec->hostname : "cloche",

@@ -20,6 +20,8 @@ struct native_birth {
 	struct rootfs rootfs;
 	struct rootfs_mount *mounts; /* the array that rootfs borrows */
 	bool limit_pids;             /* by RLIMIT_NPROC, where there is no cgroup for it */
+	uid_t outer_uid;             /* who we are on the host: the child cannot see that */
+	gid_t outer_gid;
 	int control, report;         /* its ends */
 };
 

@@ -93,7 +93,9 @@ int native_await_report(int sock, struct netcapture *ret_net, struct cloche_err 
 			.msg_controllen = sizeof(control.mem)};
 		ssize_t n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
 
-		if (n < 0 && errno == EINTR)
+		/* ECONNRESET says once that the child ended without reading our "go on"; what it
+		 * wrote comes after. */
+		if (n < 0 && (errno == EINTR || errno == ECONNRESET))
 			continue;
 		if (n < 0)
 			return err_sys(err, errno, "hear from the room");
