@@ -36,16 +36,17 @@ static bool try_exec(
 	return errno == EACCES;
 }
 
-void lookup_exec(char *const *argv, char *const *env, struct start_failure *why)
+/* Returns only on failure. */
+static struct start_failure search(char *const *argv, char *const *env)
 {
+	struct start_failure why = {ROOM_STAGE_LOOKUP, ENOENT};
 	const char *path = find_path(env), *name = argv[0];
 	size_t name_n = strlen(name);
 	char full[EXEC_MAX_PATH + 1];
 
-	*why = (struct start_failure){ROOM_STAGE_LOOKUP, ENOENT};
 	if (strchr(name, '/')) {
-		(void)try_exec(name, argv, env, why);
-		return;
+		(void)try_exec(name, argv, env, &why);
+		return why;
 	}
 	for (;;) {
 		size_t n = strcspn(path, ":");
@@ -60,11 +61,17 @@ void lookup_exec(char *const *argv, char *const *env, struct start_failure *why)
 				*at++ = '/';
 			}
 			memcpy(at, name, name_n + 1);
-			if (!try_exec(full, argv, env, why))
-				return;
+			if (!try_exec(full, argv, env, &why))
+				return why;
 		}
 		if (path[n] == '\0')
-			return;
+			return why;
 		path += n + 1;
 	}
+}
+
+void lookup_exec(char *const *argv, char *const *env, struct start_failure *why)
+{
+	/* Only now: that memory is init's, who takes any failure in it for one. */
+	*why = search(argv, env);
 }

@@ -18,7 +18,7 @@
 struct launch {
 	const struct exec_spec *spec;
 	int fds[3];
-	struct start_failure why;
+	struct start_failure why; /* written by the child */
 };
 
 static bool fail(struct launch *l, enum roomctl_stage stage)
@@ -124,6 +124,9 @@ int start_process(const struct roomctl_exec *m, const int fds[3], struct proc **
 	_cleanup_(freep) struct proc *p = calloc(1, sizeof(*p));
 	_cleanup_fd_ int master = -1, slave = -1;
 	struct launch l = {.spec = &m->spec, .fds = {fds[0], fds[1], fds[2]}};
+	/* A compiler sees the child's writes on paths that never return, and concludes that nobody
+	 * has written. */
+	const volatile struct start_failure *said = &l.why;
 	int r;
 
 	*why = (struct start_failure){ROOM_STAGE_SETUP, ENOMEM};
@@ -143,8 +146,9 @@ int start_process(const struct roomctl_exec *m, const int fds[3], struct proc **
 		*why = (struct start_failure){ROOM_STAGE_SETUP, errno};
 		return -1;
 	}
-	if (l.why.sys_errno != 0) {
-		*why = l.why; /* the reaper takes the child */
+	if (said->sys_errno != 0) {
+		/* The reaper takes the child. */
+		*why = (struct start_failure){said->stage, said->sys_errno};
 		return -1;
 	}
 	p->slave = TAKE_FD(slave);
