@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
+#include "base/rand.h"
+#include "secrets/scrub.h"
+
+#include "base/buf.h"
+#include "tap.h"
+
+static struct secret_set *set;
+static struct scrubber *scrubber;
+
+static void use(const char *const *values, size_t n)
+{
+	set = secret_set_new();
+	for (size_t i = 0; i < n; i++) {
+		_cleanup_(secret_spec_done) struct secret_spec spec = {0};
+		char text[32];
+
+		(void)snprintf(text, sizeof(text), "K%zu@x.com", i);
+		must(secret_spec_parse(str_from(text), &spec, NULL) == 0);
+		must(secret_set_add(set, &spec, str_from(values[i]), STR_NULL, NULL) == 0);
+	}
+	must(scrubber_new(set, &scrubber, NULL) == 0);
+}
+
+static void drop(void)
+{
+	scrubber = scrubber_free(scrubber);
+	set = secret_set_free(set);
+}
+
+static struct str fake(size_t i)
+{
+	return secret_set_get(set, i)->surrogate;
+}
+
+/* Feeds text in pieces of `step` bytes (0: random ones) and collects what comes out. */
+static void feed(struct str text, size_t step, struct buf *out, uint64_t *ret_hits)
+{
+	_cleanup_(scrub_freep) struct scrub *s = scrub_new(scrubber);
+	char *copy = malloc(text.n + 1);
+
+	must(s && copy);
+	for (size_t i = 0; i < text.n;) {
+		size_t n = MIN(step ? step : rand_below(40), text.n - i);
+		struct str first, second;
+
+		memcpy(copy, text.p + i, n);
+		scrub_feed(s, copy, n, &first, &second);
+		must(buf_add_str(out, first) == 0 && buf_add_str(out, second) == 0);
+		i += n;
+		/* the held part is never more than promised */
+		check(i - buf_len(out) <= scrubber_max_held(scrubber));
+	}
+	must(buf_add_str(out, scrub_end(s)) == 0);
+	if (ret_hits)
+		*ret_hits = scrub_hits(s);
+	free(copy);
+}
+
+static void test_simple(void)
+{
+	static const char *const values[] = {"sk-ant-secret-1", "ghp_secret-number-2"};
+	char text[] = "a sk-ant-secret-1 b ghp_secret-number-2 c sk-ant-secret-";
+	size_t n = strlen(text);
+
+	use(values, 2);
+	check_int(scrub_whole(scrubber, text, n), 2);
+	check_int(strlen(text), n);
+	check(strstr(text, "sk-ant-secret-1") == NULL && strstr(text, "number-2") == NULL);
+	check(memcmp(text + 2, fake(0).p, fake(0).n) == 0);
+	check(memcmp(text + 20, fake(1).p, fake(1).n) == 0);
+	check(strcmp(text + 39, " c sk-ant-secret-") == 0);
+	check_int(scrubber_max_held(scrubber), 18);
+	drop();
+}
+
+static void test_nothing_held(void)
+{
+	static const char *const values[] = {"secret-value"};
+	_cleanup_(scrub_freep) struct scrub *s = NULL;
+	struct str first, second;
+	char event[] = "data: {\"x\": 1}\n\n", begin[] = "data: sec", other[] = "tor\n",
+	     whole[] = "secret-value", split1[] = "xsecret-v", split2[] = "alue";
+
+	use(values, 1);
+	s = scrub_new(scrubber);
+	/* an event goes on at once, whole */
+	scrub_feed(s, event, strlen(event), &first, &second);
+	check(first.n == 0 && second.n == strlen(event) && second.p == event);
+	/* what may be a beginning waits, and only that */
+	scrub_feed(s, begin, strlen(begin), &first, &second);
+	check_str(second, "data: ");
+	scrub_feed(s, other, strlen(other), &first, &second);
+	check_str(first, "sec");
+	check_str(second, "tor\n");
+	/* a whole value does not wait for what follows it */
+	scrub_feed(s, whole, strlen(whole), &first, &second);
+	check(first.n == 0 && str_eq(second, fake(0)));
+	scrub_feed(s, split1, strlen(split1), &first, &second);
+	check_str(second, "x");
+	scrub_feed(s, split2, strlen(split2), &first, &second);
+	check_int(first.n, 8);
+	check_int(second.n, 4);
+	check(memcmp(first.p, fake(0).p, 8) == 0 && memcmp(second.p, fake(0).p + 8, 4) == 0);
+	check_int(scrub_end(s).n, 0);
+	check_int(scrub_hits(s), 2);
+	s = scrub_free(s);
+	drop();
+}
+
+static void test_empty(void)
+{
+	_cleanup_(scrub_freep) struct scrub *s = NULL;
+	struct str first, second;
+	char text[] = "anything";
+
+	use(NULL, 0);
+	s = scrub_new(scrubber);
+	scrub_feed(s, text, 8, &first, &second);
+	check(first.n == 0 && second.n == 8);
+	check_int(scrub_end(s).n, 0);
+	check_int(scrub_whole(scrubber, text, 8), 0);
+	check_int(scrubber_max_held(scrubber), 0);
+	s = scrub_free(s);
+	drop();
+}
+
+/* All splits give what the whole gives, for values that overlap and contain each other. */
+static void test_splits(void)
+{
+	static const char *const values[] = {"abababab", "ababababcd", "babababa", "cdababab",
+		"xabababababx", "aaaaaaaa", "aaaaaaaaaab"};
+	static const char bytes[] = "aaaabbbcdx";
+
+	use(values, ARRAY_SIZE(values));
+	for (size_t round = 0; round < 2000; round++) {
+		_cleanup_(buf_donep) struct buf once = BUF_INIT(4096), split = BUF_INIT(4096);
+		char text[200];
+		size_t n = rand_below(sizeof(text));
+		uint64_t hits, again;
+
+		for (size_t i = 0; i < n; i++)
+			text[i] = bytes[rand_below(10)];
+		if (n > 100)
+			memcpy(text + rand_below(80), values[rand_below(7)], 8);
+		feed(str_make(text, n), n + 1, &once, &hits);
+		check_int(buf_len(&once), n);
+		feed(str_make(text, n), round % 12, &split, &again);
+		check(str_eq(buf_str(&once), buf_str(&split)));
+		check_int(hits, again);
+		for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
+			struct str value = str_from(values[i]);
+			bool there = str_find(str_make(text, n), value) < n;
+
+			if (there)
+				check(hits > 0);
+			/* A surrogate of these small alphabets may by chance spell a value's
+			 * part, but the places where a value stood have all been written. */
+			for (size_t at = 0; at + value.n <= n; at++)
+				if (memcmp(text + at, value.p, value.n) == 0)
+					check(memcmp(buf_data(&once) + at, value.p, value.n) != 0);
+		}
+	}
+	drop();
+}
+
+/* The skipping finds what a plain search finds. */
+static void test_against_search(void)
+{
+	static const char *const values[] = {
+		"tok_0123456789", "\xc3\xa9secret\xff\xfe!", "ZZZZZZZZ"};
+	enum { SIZE = 4000 };
+	char *text = malloc(SIZE), *copy = malloc(SIZE);
+
+	must(text && copy);
+	use(values, 3);
+	for (int round = 0; round < 300; round++) {
+		size_t found = 0;
+
+		rand_bytes(text, SIZE);
+		for (uint32_t i = rand_below(6); i > 0; i--) {
+			struct str value = str_from(values[rand_below(3)]);
+
+			memcpy(text + rand_below(SIZE - 20), value.p, value.n);
+		}
+		memcpy(copy, text, SIZE);
+		for (size_t v = 0; v < 3; v++)
+			for (size_t at = 0; at + strlen(values[v]) <= SIZE; at++)
+				found += memcmp(text + at, values[v], strlen(values[v])) == 0;
+		check_int(scrub_whole(scrubber, copy, SIZE), found);
+		for (size_t v = 0; v < 3; v++)
+			check(memmem(copy, SIZE, values[v], strlen(values[v])) == NULL);
+	}
+	free(text);
+	free(copy);
+	drop();
+}
+
+static uint64_t time_of(char *text, size_t n)
+{
+	uint64_t start = clock_mono_usec();
+
+	(void)scrub_whole(scrubber, text, n);
+	return clock_mono_usec() - start;
+}
+
+/* Input that is all beginnings takes a few times as long as any other, not n times. */
+static void test_linear(void)
+{
+	static char value[2001];
+	const char *const values[] = {value};
+	size_t n = 4U << 20;
+	char *hostile = malloc(n), *plain = malloc(n);
+	uint64_t slow, fast;
+
+	must(hostile && plain);
+	memset(value, 'a', 2000);
+	value[1999] = 'b';
+	use(values, 1);
+	memset(hostile, 'a', n);
+	memset(plain, 'x', n);
+	fast = time_of(plain, n);
+	slow = time_of(hostile, n);
+	printf("# 4 MiB: plain %llu us, hostile %llu us\n", (unsigned long long)fast,
+		(unsigned long long)slow);
+	check(slow < 2 * USEC_PER_SEC);
+	free(hostile);
+	free(plain);
+	drop();
+}
+
+static void test_too_much(void)
+{
+	struct secret_set *big = secret_set_new();
+	struct scrubber *s = NULL;
+	struct cloche_err err = CLOCHE_ERR_INIT;
+	static char value[16001];
+
+	for (int i = 0; i < 5; i++) {
+		_cleanup_(secret_spec_done) struct secret_spec spec = {0};
+		char text[32];
+
+		memset(value, 'a' + i, 16000);
+		(void)snprintf(text, sizeof(text), "K%d@x.com", i);
+		must(secret_spec_parse(str_from(text), &spec, NULL) == 0);
+		must(secret_set_add(big, &spec, str_from(value), STR_NULL, NULL) == 0);
+	}
+	check_int(scrubber_new(big, &s, &err), -E_LIMIT);
+	check(s == NULL);
+	secret_set_free(big);
+}
+
+int main(void)
+{
+	run_test(test_simple);
+	run_test(test_nothing_held);
+	run_test(test_empty);
+	run_test(test_splits);
+	run_test(test_against_search);
+	run_test(test_linear);
+	run_test(test_too_much);
+	return tap_done();
+}
