@@ -296,8 +296,10 @@ static int add_field(struct buf *out, const char *key, struct str s, size_t shar
 	return r < 0 ? r : add_json_text(out, s, share);
 }
 
+/* Readers of JSON hold integers in 64 bits with a sign. */
 static int add_number(struct buf *out, const char *key, uint64_t value)
 {
+	value = MIN(value, (uint64_t)INT64_MAX);
 	return buf_printf(out, ",\"%s\":%llu", key, (unsigned long long)value);
 }
 
