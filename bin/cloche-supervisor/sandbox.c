@@ -310,6 +310,7 @@ static int watch_room(struct supervisor *s, struct cloche_err *err)
 {
 	int r = chan_init(&s->init, TAKE_FD(s->room->control_fd), ROOMCTL_MAX_REPLY, INIT_MAX_OUT);
 
+	s->init.max_send = ROOMCTL_MAX_PAYLOAD; /* init may say little and is told much */
 	s->init_open = true;
 	if (r == 0)
 		r = loop_io_add(s->loop, &s->init_io, s->init.fd, EPOLLIN, on_init);

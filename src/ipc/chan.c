@@ -20,7 +20,7 @@ int chan_init(struct chan *c, int fd, size_t max_payload, size_t max_out)
 {
 	int r;
 
-	*c = (struct chan){.fd = fd, .max_payload = max_payload};
+	*c = (struct chan){.fd = fd, .max_payload = max_payload, .max_send = max_payload};
 	c->in = BUF_INIT(max_payload + CHAN_HEADER + READ_CHUNK);
 	c->out = BUF_INIT(max_out);
 	r = fd_set_nonblock(fd, true);
@@ -98,7 +98,7 @@ int chan_end(struct chan *c, size_t mark, const int *fds, unsigned fds_n)
 	uint16_t type;
 	int r;
 
-	if (length > c->max_payload) {
+	if (length > c->max_send) {
 		chan_abort(c, mark);
 		return -E2BIG;
 	}
