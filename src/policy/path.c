@@ -217,7 +217,7 @@ const char *path_problem_text(enum path_problem problem)
 static bool query_matches(struct str pattern, struct str query)
 {
 	_cleanup_(freep) char *mem = malloc(query.n + 1);
-	bool bad, slash;
+	bool bad = false, slash = false;
 
 	return mem && glob_match(pattern, decode(query, mem, &bad, &slash));
 }

@@ -90,8 +90,8 @@ static void test_empty(void)
 	static const char *const texts[] = {"", "\n\n", "# nothing\n", "---\n", "--- ~\n", "null\n",
 		"{}\n", "domains:\n", "domains: []\nurl_prefixes: []\n",
 		"domains: ~\nurl_prefixes:\n",
-		"\xef\xbb\xbf"
-		"domains: []\n",
+		("\xef\xbb\xbf"
+		 "domains: []\n"),
 		"---\ndomains: []\n...\n"};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
