@@ -273,7 +273,10 @@ static int start(cloche_run *run, struct cloche_err *err)
 {
 	_cleanup_(room_spec_donep) struct room_spec room;
 	struct client *client = NULL;
-	struct client_start start = {.room = &room, .one_shot = true, .name = run->sb->name};
+	struct client_start start = {.room = &room,
+		.one_shot = true,
+		.grace_usec = CTL_DEFAULT_GRACE_USEC,
+		.name = run->sb->name};
 	int config_fd = -1, r;
 
 	room_spec_init(&room);
