@@ -34,6 +34,47 @@ class Reply:
         return head if self.size is not None or request.startswith(b"HEAD ") else head + body
 
 
+class Body:
+    """Finds the end of a request's body as it arrives; keeps the beginning of it."""
+    KEEP = 1 << 20
+
+    def __init__(self, head):
+        length = re.search(rb"(?im)^content-length: *(\d+)", head)
+        self.chunked = bool(re.search(rb"(?im)^transfer-encoding: *chunked", head))
+        self.left = int(length.group(1)) if length else 0
+        self.complete = not self.chunked and self.left == 0
+        self.kept = b""
+
+    def _keep(self, data):
+        if len(self.kept) < self.KEEP:
+            self.kept += data[:self.KEEP]
+
+    def take(self, data):
+        """Returns what was not used: an unfinished chunk line, or what follows the body."""
+        while data and not self.complete:
+            if self.left:
+                piece, data = data[:self.left], data[self.left:]
+                self._keep(piece)
+                self.left -= len(piece)
+                self.complete = not self.chunked and self.left == 0
+                continue
+            # The line end of the chunk before, if any, then the size; or the trailers.
+            m = re.match(rb"(?:\r\n)?([0-9a-fA-F]+)\r\n", data)
+            if not m:
+                return data
+            size = int(m.group(1), 16)
+            if size == 0:
+                end = re.compile(rb"(?:[^\r\n]+\r\n)*\r\n").match(data, m.end())
+                if not end:
+                    return data
+                self._keep(data[:end.end()])
+                self.complete = True
+                return data[end.end():]
+            self._keep(m.group(0))
+            self.left, data = size, data[m.end():]
+        return data
+
+
 class Origin:
     """One host name and port. tls: None, or (certificate, key[, maximum version])."""
 
@@ -100,10 +141,7 @@ class Origin:
         except (OSError, ssl.SSLError):
             pass
         finally:
-            try:
-                conn.close()
-            except OSError:
-                pass
+            self._close(conn)
 
     def _read_request(self, conn, data):
         """One request, as it came, and what was read beyond it. (None, ...) at the end. One that
@@ -120,25 +158,30 @@ class Origin:
         head += b"\r\n\r\n"
         if re.search(rb"(?im)^expect: *100-continue", head):
             conn.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
-        length = re.search(rb"(?im)^content-length: *(\d+)", head)
-        chunked = re.search(rb"(?im)^transfer-encoding: *chunked", head)
-
-        def complete():
-            if chunked:
-                end = re.search(rb"(?:^|\r\n)0\r\n(?:[^\r\n]+\r\n)*\r\n", rest)
-                return end.end() if end else None
-            need = int(length.group(1)) if length else 0
-            return need if len(rest) >= need else None
-
-        while complete() is None:
+        body = Body(head)
+        rest = body.take(rest)
+        while not body.complete:
             more = self._receive(conn)
             if not more:
                 with self.lock:
-                    self.requests.append(head + rest + b"<cut off>")
+                    self.requests.append(head + body.kept + b"<cut off>")
                 return None, b""
-            rest += more
-        end = complete()
-        return head + rest[:end], rest[end:]
+            rest = body.take(rest + more)
+        return head + body.kept, rest
+
+    @staticmethod
+    def _close(conn):
+        """With TLS's own end of stream, as a server that means it."""
+        try:
+            if isinstance(conn, ssl.SSLSocket):
+                conn.settimeout(0.1)
+                conn.unwrap()
+        except (OSError, ValueError):
+            pass
+        try:
+            conn.close()
+        except OSError:
+            pass
 
     @staticmethod
     def _receive(conn):
