@@ -55,8 +55,10 @@ static void answer(struct stream *s, unsigned status, json_t *object)
 	json_decref(object);
 	s->status = (uint16_t)status;
 	s->head_sent = true;
-	if (!s->is_head)
+	if (!s->is_head) {
 		s->bytes_in = buf_len(&body);
+		s->window_out -= (uint32_t)buf_len(&body); /* untouched so far */
+	}
 	if (send_answer(s, status, buf_str(&body)) < 0)
 		broker_fail(s->broker);
 }

@@ -15,14 +15,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define need(cond)                                                                                 \
-	do {                                                                                       \
-		if (!(cond)) {                                                                     \
-			printf("Bail out! %s:%d: %s\n", __FILE__, __LINE__, #cond);                \
-			exit(1);                                                                   \
-		}                                                                                  \
-	} while (0)
-
 enum { MAX_THREADS = 4096, HOUR = 3600 };
 
 struct test_ca {
@@ -55,8 +47,8 @@ static void add_extension(X509 *x, X509 *issuer, int nid, const char *value)
 
 	X509V3_set_ctx(&ctx, issuer, x, NULL, NULL, 0);
 	e = X509V3_EXT_conf_nid(NULL, &ctx, nid, value);
-	need(e);
-	need(X509_add_ext(x, e, -1) == 1);
+	test_need(e);
+	test_need(X509_add_ext(x, e, -1) == 1);
 	X509_EXTENSION_free(e);
 }
 
@@ -68,7 +60,7 @@ static X509 *make_cert(EVP_PKEY *key, const struct test_cert *spec, bool is_ca)
 	X509_NAME *name;
 	char san[600] = "";
 
-	need(x);
+	test_need(x);
 	X509_set_version(x, 2);
 	ASN1_INTEGER_set(X509_get_serialNumber(x), atomic_fetch_add(&serial, 1));
 	X509_gmtime_adj(X509_getm_notBefore(x), now ? -HOUR : spec->from);
@@ -85,7 +77,7 @@ static X509 *make_cert(EVP_PKEY *key, const struct test_cert *spec, bool is_ca)
 			spec->dns ? "DNS:" : "IP:", spec->dns ? spec->dns : spec->ip);
 		add_extension(x, issuer, NID_subject_alt_name, san);
 	}
-	need(X509_sign(x, spec->ca ? spec->ca->key : key, EVP_sha256()) > 0);
+	test_need(X509_sign(x, spec->ca ? spec->ca->key : key, EVP_sha256()) > 0);
 	return x;
 }
 
@@ -94,9 +86,9 @@ struct test_ca *test_ca_new(const char *common_name)
 	struct test_ca *ca = calloc(1, sizeof(*ca));
 	const struct test_cert spec = {.cn = common_name};
 
-	need(ca);
+	test_need(ca);
 	ca->key = EVP_EC_gen("P-256");
-	need(ca->key);
+	test_need(ca->key);
 	ca->cert = make_cert(ca->key, &spec, true);
 	return ca;
 }
@@ -117,9 +109,9 @@ void test_ca_add_pem(const struct test_ca *ca, struct buf *out)
 	char *p;
 	long n;
 
-	need(bio && PEM_write_bio_X509(bio, ca->cert) == 1);
+	test_need(bio && PEM_write_bio_X509(bio, ca->cert) == 1);
 	n = BIO_get_mem_data(bio, &p);
-	need(buf_add(out, p, (size_t)n) == 0);
+	test_need(buf_add(out, p, (size_t)n) == 0);
 	BIO_free(bio);
 }
 
@@ -130,7 +122,8 @@ static SSL_CTX *make_ctx(const struct test_origin_config *config)
 	EVP_PKEY *key = EVP_EC_gen("P-256");
 	X509 *x = make_cert(key, config->cert, false);
 
-	need(ctx && SSL_CTX_use_certificate(ctx, x) == 1 && SSL_CTX_use_PrivateKey(ctx, key) == 1);
+	test_need(ctx && SSL_CTX_use_certificate(ctx, x) == 1 &&
+		  SSL_CTX_use_PrivateKey(ctx, key) == 1);
 	SSL_CTX_set_session_id_context(ctx, id, sizeof(id));
 	/* Level 0, so that it can offer what a client must refuse. */
 	SSL_CTX_set_security_level(ctx, 0);
@@ -163,7 +156,7 @@ static void *serve(void *arg)
 
 	if (o->ctx) {
 		c->ssl = SSL_new(o->ctx);
-		need(c->ssl && SSL_set_fd(c->ssl, c->fd) == 1);
+		test_need(c->ssl && SSL_set_fd(c->ssl, c->fd) == 1);
 		if (SSL_accept(c->ssl) != 1) {
 			c->cut = true;
 			conn_free(c);
@@ -194,12 +187,12 @@ static void *listen_loop(void *arg)
 		(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
 		(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
 		c = calloc(1, sizeof(*c));
-		need(c && o->n < MAX_THREADS);
+		test_need(c && o->n < MAX_THREADS);
 		c->origin = o;
 		c->fd = fd;
 		c->kept = BUF_INIT(1 << 20);
 		atomic_fetch_add(&o->accepted, 1);
-		need(pthread_create(&o->threads[o->n++], NULL, serve, c) == 0);
+		test_need(pthread_create(&o->threads[o->n++], NULL, serve, c) == 0);
 	}
 }
 
@@ -213,7 +206,7 @@ struct test_origin *test_origin_start(const struct test_origin_config *config)
 	} a = {.v4 = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)}};
 	socklen_t n = sizeof(a.v4);
 
-	need(o);
+	test_need(o);
 	o->config = *config;
 	if (config->v6) {
 		a.v6 = (struct sockaddr_in6){
@@ -221,12 +214,12 @@ struct test_origin *test_origin_start(const struct test_origin_config *config)
 		n = sizeof(a.v6);
 	}
 	o->fd = socket(a.sa.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	need(o->fd >= 0 && bind(o->fd, &a.sa, n) == 0 && listen(o->fd, 256) == 0);
-	need(getsockname(o->fd, &a.sa, &n) == 0);
+	test_need(o->fd >= 0 && bind(o->fd, &a.sa, n) == 0 && listen(o->fd, 256) == 0);
+	test_need(getsockname(o->fd, &a.sa, &n) == 0);
 	o->port = ntohs(config->v6 ? a.v6.sin6_port : a.v4.sin_port);
 	if (config->cert)
 		o->ctx = make_ctx(config);
-	need(pthread_create(&o->listener, NULL, listen_loop, o) == 0);
+	test_need(pthread_create(&o->listener, NULL, listen_loop, o) == 0);
 	return o;
 }
 
@@ -319,11 +312,11 @@ bool test_conn_read_head(struct test_conn *c, struct buf *ret)
 		long n;
 
 		if (end < buf_len(&c->kept)) {
-			need(buf_add(ret, buf_data(&c->kept), end + 4) == 0);
+			test_need(buf_add(ret, buf_data(&c->kept), end + 4) == 0);
 			buf_consume(&c->kept, end + 4);
 			return true;
 		}
-		need(buf_reserve(&c->kept, 4096, &at) == 0);
+		test_need(buf_reserve(&c->kept, 4096, &at) == 0);
 		n = read_raw(c, at, 4096);
 		if (n <= 0)
 			return false;

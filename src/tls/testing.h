@@ -6,6 +6,16 @@
 
 #include "base/buf.h"
 #include <stdint.h>
+#include <stdio.h>
+
+/* As must() of tap.h, for files beside the one that has the tests. */
+#define test_need(cond)                                                                            \
+	do {                                                                                       \
+		if (!(cond)) {                                                                     \
+			printf("Bail out! %s:%d: %s\n", __FILE__, __LINE__, #cond);                \
+			exit(1);                                                                   \
+		}                                                                                  \
+	} while (0)
 
 struct test_ca;
 
