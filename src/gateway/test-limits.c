@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a room can and cannot take from the gateway: time, memory, connections; see testing.h. */
+#include "base/clock.h"
+#include "gateway/testing.h"
+#include "tap.h"
+
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+
+#define MB ((size_t)1 << 20)
+#define GET "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n"
+
+static struct rig rig;
+static char filler[32 * 1024];
+
+static void start(const struct gateway_limits *limits)
+{
+	rig_start(&rig, &(struct rig_config){.limits = limits});
+}
+
+static void drop_frames(int timeout_ms)
+{
+	struct rig_frame *f;
+
+	while ((f = rig_recv(&rig, timeout_ms)))
+		free(f);
+}
+
+static void test_times(void)
+{
+	struct gateway_limits limits = gateway_limits_default;
+	struct client silent, slow, hello, body, idle, healthy;
+	struct rig_open o;
+	struct response p;
+	uint64_t began;
+
+	limits.first_byte_usec = limits.hello_usec = limits.head_usec = 300 * USEC_PER_MSEC;
+	limits.body_window_usec = 300 * USEC_PER_MSEC;
+	limits.idle_usec = 600 * USEC_PER_MSEC;
+	start(&limits);
+
+	client_connect(&silent, &rig);
+	check(client_expect_end(&silent, 2000));
+	check(strstr(rig_expect_event(&rig, NET_EVENT_NOT_HTTP), "|client waits for the server"));
+
+	client_connect(&hello, &rig);
+	client_send_str(&hello, STR("\26\3\1\2\0\1"));
+	check(client_expect_end(&hello, 2000));
+	check(strstr(rig_expect_event(&rig, NET_EVENT_TLS), "|no ClientHello in time|"));
+
+	/* The time for a head is absolute: each byte does not buy more of it. */
+	client_connect(&slow, &rig);
+	began = clock_mono_usec();
+	client_send(&slow, "GET / HTTP/1.1\r\n");
+	while (!client_read(&slow, 20) && clock_mono_usec() - began < 2 * USEC_PER_SEC)
+		client_send(&slow, "X: y\r\n");
+	check(clock_mono_usec() - began < USEC_PER_SEC);
+	check_int(client_response(&slow, &p, 0), 408);
+	(void)rig_expect_event(&rig, NET_EVENT_MALFORMED);
+	response_done(&p);
+
+	client_connect(&body, &rig);
+	client_send(&body, "POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 99\r\n\r\n1");
+	o = rig_expect_open(&rig);
+	check_int(client_response(&body, &p, 0), 408);
+	response_done(&p);
+	rig_open_done(&o);
+	drop_frames(100);
+
+	client_connect(&healthy, &rig);
+	client_send(&healthy, GET);
+	o = rig_expect_open(&rig);
+	usleep(400000); /* the room may wait for an answer as long as it likes */
+	rig_answer(&rig, o.m.stream, "slow host");
+	check_int(client_response(&healthy, &p, 0), 200);
+	response_done(&p);
+	rig_open_done(&o);
+	check(client_expect_end(&healthy, 2000)); /* idle */
+
+	must(client_connect_tls(&idle, &rig, "a.test"));
+	check(client_expect_end(&idle, 2000) && !idle.cut);
+	client_close(&idle);
+	client_close(&silent);
+	client_close(&hello);
+	client_close(&slow);
+	client_close(&body);
+	client_close(&healthy);
+	check(rig_stop(&rig));
+}
+
+/* The broker sends all that its window allows to a client that does not read; then it reads. */
+static void test_reader_stalls(bool tls)
+{
+	const size_t total = 64 * MB;
+	struct net_response m = {.status = 200, .body = NET_BODY_LENGTH, .length = total};
+	size_t sent = 0, got = 0, before, most = 0;
+	uint32_t window = NET_WINDOW;
+	struct rig_frame *f;
+	struct rig_open o;
+	struct client c;
+
+	start(NULL);
+	if (tls)
+		must(client_connect_tls(&c, &rig, "a.test"));
+	else
+		client_connect(&c, &rig);
+	client_send(&c, GET);
+	o = rig_expect_open(&rig);
+	m.stream = o.m.stream;
+	rig_head(&rig, NET_HEAD, &m, NULL);
+	before = rig_memory(&rig);
+	while (got < total) {
+		bool stalled = false;
+
+		/* Until no credit comes: the kernel's buffers and the window are full. */
+		while (!stalled && sent < total) {
+			while (window >= sizeof(filler) && sent < total) {
+				rig_data(&rig, m.stream, str_make(filler, sizeof(filler)));
+				sent += sizeof(filler);
+				window -= (uint32_t)sizeof(filler);
+			}
+			f = rig_recv(&rig, got == 0 ? 200 : 0);
+			stalled = !f;
+			if (f) {
+				uint32_t id, more;
+
+				check(f->type == NET_CREDIT);
+				check(net_get_credit(str_make(f->payload, f->n), &id, &more));
+				window += more;
+			}
+			free(f);
+		}
+		most = MAX(most, rig_memory(&rig));
+		if (got == 0)
+			check(sent < 32 * MB);
+		for (int i = 0; i < 16 && client_read(&c, 100); i++)
+			;
+		got += buf_len(&c.in);
+		buf_clear(&c.in);
+		if (c.ended)
+			break;
+	}
+	check(got >= total);
+	rig_end(&rig, m.stream, NULL);
+	printf("# %s: memory grew by %zu KiB at most\n", tls ? "TLS" : "plain",
+		(most - MIN(most, before)) / 1024);
+#ifndef SANITIZED
+	check(most < before + 4 * MB);
+#endif
+	rig_open_done(&o);
+	client_close(&c);
+	check(rig_stop(&rig));
+}
+
+static void test_reader_stalls_plain(void)
+{
+	test_reader_stalls(false);
+}
+
+static void test_reader_stalls_tls(void)
+{
+	test_reader_stalls(true);
+}
+
+/* An upload stops where the broker gives no window, and goes on when it does. */
+static void test_broker_stalls(void)
+{
+	const size_t total = 32 * MB;
+	size_t sent = 0, taken = 0, most, before;
+	struct rig_open o;
+	struct client c;
+	struct response p;
+	char head[128];
+	bool ended = false;
+
+	start(NULL);
+	client_connect(&c, &rig);
+	snprintf(head, sizeof(head),
+		"PUT / HTTP/1.1\r\nHost: a.test\r\nContent-Length: %zu\r\n\r\n", total);
+	client_send(&c, head);
+	o = rig_expect_open(&rig);
+	before = rig_memory(&rig);
+	for (int quiet = 0; quiet < 20; quiet++) {
+		size_t n = client_send_some(&c, str_make(filler, sizeof(filler)));
+
+		sent += n;
+		if (n > 0)
+			quiet = 0;
+		else
+			usleep(5000);
+	}
+	check(sent < total);
+	most = rig_memory(&rig);
+	while (!ended) {
+		struct rig_frame *f;
+		struct str bytes;
+		uint32_t id;
+
+		if (sent < total)
+			sent += client_send_some(
+				&c, str_make(filler, MIN(sizeof(filler), total - sent)));
+		f = rig_recv(&rig, sent < total ? 0 : 2000);
+		if (!f)
+			continue;
+		ended = f->type == NET_END;
+		if (f->type == NET_DATA && net_get_data(str_make(f->payload, f->n), &id, &bytes)) {
+			taken += bytes.n;
+			/* The window without credit is all that may come. */
+			must(net_send_credit(&rig.broker, id, (uint32_t)bytes.n) == 0);
+			must(chan_flush_wait(&rig.broker, 1000) == 0);
+		}
+		free(f);
+	}
+	most = MAX(most, rig_memory(&rig));
+	check_int(taken, total);
+	rig_answer(&rig, o.m.stream, "stored");
+	check_int(client_response(&c, &p, 0), 200);
+	response_done(&p);
+	printf("# memory grew by %zu KiB at most\n", (most - MIN(most, before)) / 1024);
+#ifndef SANITIZED
+	check(most < before + 4 * MB);
+#endif
+	rig_open_done(&o);
+	client_close(&c);
+	check(rig_stop(&rig));
+}
+
+/* An event stream is passed on byte by byte. */
+static void test_events_are_not_delayed(void)
+{
+	struct net_response m = {.status = 200, .body = NET_BODY_STREAM};
+	uint64_t slowest = 0;
+	struct rig_open o;
+	struct client c;
+
+	start(NULL);
+	must(client_connect_tls(&c, &rig, "a.test"));
+	client_send(&c, GET);
+	o = rig_expect_open(&rig);
+	m.stream = o.m.stream;
+	rig_head(&rig, NET_HEAD, &m, "Content-Type: text/event-stream\n");
+	must(client_read(&c, 1000));
+	for (int i = 0; i < 20; i++) {
+		uint64_t began = clock_mono_usec();
+
+		buf_clear(&c.in);
+		rig_data(&rig, m.stream, STR("data: x\n\n"));
+		must(client_read(&c, 1000));
+		check(str_find(buf_str(&c.in), STR("data: x\n\n")) < buf_len(&c.in));
+		slowest = MAX(slowest, clock_mono_usec() - began);
+		usleep(1000);
+	}
+	printf("# slowest of 20 events: %llu us\n", (unsigned long long)slowest);
+	check(slowest < 200 * USEC_PER_MSEC);
+	rig_end(&rig, m.stream, NULL);
+	rig_open_done(&o);
+	client_close(&c);
+	check(rig_stop(&rig));
+}
+
+static void test_connections(void)
+{
+	struct gateway_limits limits = gateway_limits_default;
+	struct client c[5];
+	struct response p;
+	struct rig_open o;
+
+	limits.connections = 4;
+	start(&limits);
+	for (int i = 0; i < 4; i++) {
+		client_connect(&c[i], &rig);
+		client_send(&c[i], "GET ");
+	}
+	usleep(50000);
+	client_connect(&c[4], &rig); /* waits in the listener's queue */
+	client_send(&c[4], GET);
+	check(strstr(rig_expect_event(&rig, NET_EVENT_LIMIT), "connections|too many at once"));
+	check(rig_recv(&rig, 100) == NULL);
+	client_close(&c[0]);
+	o = rig_expect_open(&rig);
+	rig_answer(&rig, o.m.stream, "my turn");
+	check_int(client_response(&c[4], &p, 0), 200);
+	response_done(&p);
+	rig_open_done(&o);
+	for (int i = 1; i < 5; i++)
+		client_close(&c[i]);
+	check(rig_stop(&rig));
+}
+
+static void test_event_flood(void)
+{
+	struct gateway_limits limits = gateway_limits_default;
+	struct rig_frame *f;
+	struct client c;
+	unsigned events = 0;
+	bool said = false;
+
+	limits.events_per_sec = 10;
+	start(&limits);
+	client_connect(&c, &rig);
+	for (int i = 0; i < 100; i++)
+		client_send(&c, "GET / HTTP/1.1\r\nHost: a.test:1\r\n\r\n");
+	usleep(1100000);
+	client_send(&c, "GET / HTTP/1.1\r\nHost: a.test:1\r\n\r\n");
+	while ((f = rig_recv(&rig, 200))) {
+		struct net_event e;
+
+		must(f->type == NET_EVENT && net_get_event(str_make(f->payload, f->n), &e));
+		said = said || (e.kind == NET_EVENT_LIMIT && str_starts(e.b, STR("9")) &&
+				       str_ends(e.b, STR("logged")));
+		events++;
+		free(f);
+	}
+	check_int(events, 10 + 1 + 1);
+	check(said);
+	client_close(&c);
+	check(rig_stop(&rig));
+}
+
+/* Pipelined requests that are all refused, from a client that reads nothing. */
+static void test_answers_are_bounded(void)
+{
+	static const char one[] = "GET / HTTP/1.1\r\nHost: a.test:1\r\n\r\n";
+	static char many[1000 * (sizeof(one) - 1)];
+	size_t sent = 0, before, after;
+	struct client c;
+
+	for (size_t i = 0; i < 1000; i++)
+		memcpy(many + i * (sizeof(one) - 1), one, sizeof(one) - 1);
+	start(NULL);
+	client_connect(&c, &rig);
+	before = rig_memory(&rig);
+	for (int quiet = 0; quiet < 40 && sent < 256 * MB; quiet++) {
+		size_t n = client_send_some(&c, str_make(many, sizeof(many)));
+
+		sent += n;
+		if (n > 0)
+			quiet = 0;
+		else
+			usleep(5000);
+		drop_frames(0);
+	}
+	after = rig_memory(&rig);
+	printf("# %zu KiB of requests, memory grew by %zu KiB\n", sent / 1024,
+		(after - MIN(before, after)) / 1024);
+	check(sent < 256 * MB);
+#ifndef SANITIZED
+	check(after < before + 2 * MB);
+#endif
+	client_close(&c);
+	check(rig_stop(&rig));
+}
+
+static void test_idle_connections_are_small(void)
+{
+	enum { N = 200 };
+	static struct client c[N];
+	struct rig_open o;
+	struct response p;
+	size_t before, each;
+
+	start(NULL);
+	must(client_connect_tls(&c[0], &rig, "a.test"));
+	before = rig_memory(&rig);
+	for (int i = 1; i < N; i++) {
+		must(client_connect_tls(&c[i], &rig, "a.test"));
+		client_send(&c[i], GET);
+		o = rig_expect_open(&rig);
+		rig_answer(&rig, o.m.stream, "x");
+		check_int(client_response(&c[i], &p, 0), 200);
+		response_done(&p);
+		rig_open_done(&o);
+	}
+	each = (rig_memory(&rig) - before) / (N - 1);
+	printf("# an idle TLS connection takes %zu bytes\n", each);
+#ifndef SANITIZED
+	check(each < 40 * 1024);
+#endif
+	for (int i = 0; i < N; i++)
+		client_close(&c[i]);
+	check(rig_stop(&rig));
+}
+
+int main(void)
+{
+	memset(filler, 'x', sizeof(filler));
+	run_test(test_times);
+	run_test(test_reader_stalls_plain);
+	run_test(test_reader_stalls_tls);
+	run_test(test_broker_stalls);
+	run_test(test_events_are_not_delayed);
+	run_test(test_connections);
+	run_test(test_event_flood);
+	run_test(test_answers_are_bounded);
+	run_test(test_idle_connections_are_small);
+	return tap_done();
+}
