@@ -474,6 +474,7 @@ static void test_leftovers_are_removed(void)
 	put(SESSION_FILE ".0badcafe.tmp", "half");
 	put("notes.tmp", "mine");
 	SESSION(s) = open_ok("c");
+	check(session_warning(s) == NULL);
 	check(!exists(SESSION_FILE ".0badcafe.tmp"));
 	check(exists("notes.tmp"));
 }
