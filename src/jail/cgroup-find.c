@@ -2,10 +2,10 @@
 /* Theory of operation
  *
  * /proc/self/cgroup tells our group in each hierarchy, /proc/self/mountinfo where hierarchies are
- * mounted and which part of them. A version 1 group for a room is made below our own. In version 2 a
- * group that has processes cannot hand controllers to children, so the room's group is made beside
- * ours: below the nearest ancestor that hands them out and that we may write to, as a service
- * manager delegates it. */
+ * mounted and which part of them. A version 1 group for a room is made below our own. In version 2
+ * a group that has processes cannot hand controllers to children, so the room's group is made
+ * beside ours: below the nearest ancestor that hands them out and that we may write to, as a
+ * service manager delegates it. */
 #include "jail/cgroup-find.h"
 #include "base/fs.h"
 

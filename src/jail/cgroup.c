@@ -70,7 +70,8 @@ static uint64_t read_number(const char *dir, const char *file, const char *key)
 	return 0;
 }
 
-static void set_reason(struct cgroup *g, unsigned c, const char *what, const char *where, int errnum)
+static void set_reason(
+	struct cgroup *g, unsigned c, const char *what, const char *where, int errnum)
 {
 	snprintf(g->reason[c], sizeof(g->reason[c]), "%s%s%s%s%s", what, where ? " " : "",
 		where ? where : "", errnum ? ": " : "", errnum ? strerrordesc_np(errnum) : "");
@@ -143,15 +144,16 @@ static void set_limits(struct cgroup *g, const struct cgroup_limits *l)
 	}
 }
 
-/* Makes parent/cloche-NAME; heap path, or NULL with errno. A leftover of the same name is taken over
- * if it is empty. */
+/* Makes parent/cloche-NAME; heap path, or NULL with errno. A leftover of the same name is taken
+ * over if it is empty. */
 static char *make_dir(const char *parent, const char *name)
 {
 	char *path = NULL;
 
 	if (asprintf(&path, "%s/" PREFIX "%s", parent, name) < 0)
 		return NULL;
-	if (mkdir(path, 0755) == 0 || (errno == EEXIST && rmdir(path) == 0 && mkdir(path, 0755) == 0))
+	if (mkdir(path, 0755) == 0 ||
+		(errno == EEXIST && rmdir(path) == 0 && mkdir(path, 0755) == 0))
 		return path;
 	free(path);
 	return NULL;
@@ -172,8 +174,8 @@ static bool make_v2(const char *parent, const char *name, struct cgroup *g)
 	return true;
 }
 
-static void make_v1(const struct cgroup_place *place, const char *name, unsigned controllers,
-	struct cgroup *g)
+static void make_v1(
+	const struct cgroup_place *place, const char *name, unsigned controllers, struct cgroup *g)
 {
 	unsigned c, other;
 
@@ -214,8 +216,9 @@ static void no_delegation(struct cgroup *g, const char *own, unsigned controller
 
 	for (c = 0; c < CGROUP_N; c++)
 		if (controllers & 1u << c)
-			set_reason(g, c, "no group above us that we may write to has the controller",
-				own, 0);
+			set_reason(g, c,
+				"no group above us that we may write to has the controller", own,
+				0);
 }
 
 int cgroup_make(const char *parent, const char *name, const struct cgroup_limits *limits,
@@ -288,7 +291,8 @@ void cgroup_read_usage(const struct cgroup *g, struct cgroup_usage *ret)
 		read_number(memory, v2 ? "memory.current" : "memory.usage_in_bytes", NULL);
 	ret->memory_peak_bytes =
 		read_number(memory, v2 ? "memory.peak" : "memory.max_usage_in_bytes", NULL);
-	ret->oom_kills = read_number(memory, v2 ? "memory.events" : "memory.oom_control", "oom_kill");
+	ret->oom_kills =
+		read_number(memory, v2 ? "memory.events" : "memory.oom_control", "oom_kill");
 	ret->pids = read_number(pids, "pids.current", NULL);
 	ret->pids_peak = read_number(pids, "pids.peak", NULL);
 	ret->pids_refused = read_number(pids, "pids.events", "max") > 0;

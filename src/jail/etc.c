@@ -18,12 +18,13 @@
 #include <sys/stat.h>
 
 /* Mounted: directories, and files that are large. */
-static const char *const shown_dirs[] = {"alternatives", "ssl/certs", "ld.so.conf.d", "pki/ca-trust",
-	"pki/tls/certs", "crypto-policies", "ca-certificates", "fonts", "perl", "java-8-openjdk",
-	"java-11-openjdk", "java-17-openjdk", "java-21-openjdk", "java-25-openjdk", "maven",
-	"apt/sources.list.d", "apt/trusted.gpg.d", "apt/keyrings", "apt/preferences.d"};
-static const char *const shown_files[] = {"ld.so.cache", "ssl/openssl.cnf", "mime.types", "services",
-	"protocols", "ld.so.conf", "bash.bashrc", "login.defs", "apt/sources.list"};
+static const char *const shown_dirs[] = {"alternatives", "ssl/certs", "ld.so.conf.d",
+	"pki/ca-trust", "pki/tls/certs", "crypto-policies", "ca-certificates", "fonts", "perl",
+	"java-8-openjdk", "java-11-openjdk", "java-17-openjdk", "java-21-openjdk",
+	"java-25-openjdk", "maven", "apt/sources.list.d", "apt/trusted.gpg.d", "apt/keyrings",
+	"apt/preferences.d"};
+static const char *const shown_files[] = {"ld.so.cache", "ssl/openssl.cnf", "mime.types",
+	"services", "protocols", "ld.so.conf", "bash.bashrc", "login.defs", "apt/sources.list"};
 /* Links whose target is in /usr. */
 static const char *const links[] = {"localtime", "os-release"};
 
@@ -43,7 +44,8 @@ static const char nsswitch_text[] = "passwd: files\ngroup: files\nshadow: files\
 				    "services: files\nethers: files\nrpc: files\n";
 static const char profile_text[] =
 	"PATH=${PATH:-/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin}\n"
-	"export PATH\n[ -z \"$BASH_VERSION\" ] || [ ! -r /etc/bash.bashrc ] || . /etc/bash.bashrc\n";
+	"export PATH\n[ -z \"$BASH_VERSION\" ] || [ ! -r /etc/bash.bashrc ] || . "
+	"/etc/bash.bashrc\n";
 /* apt would drop to a user that a single mapped id cannot become. */
 static const char apt_text[] = "APT::Sandbox::User \"root\";\n";
 
@@ -56,8 +58,8 @@ int etc_hosts(const struct rootfs *r, struct buf *ret)
 
 int etc_resolv_conf(const struct rootfs *r, struct buf *ret)
 {
-	return buf_printf(ret, r->gateway ? "nameserver " ROOTFS_NAMESERVER "\n" :
-					    "# no network\n");
+	return buf_printf(
+		ret, r->gateway ? "nameserver " ROOTFS_NAMESERVER "\n" : "# no network\n");
 }
 
 static int add_accounts(int root, const struct rootfs *r, struct cloche_err *err)

@@ -4,7 +4,8 @@
  * The host's system directories hold programs and libraries that its package manager installed and
  * everybody may read; they are shown read-only. On most systems all but /usr are links into it,
  * which are made anew. Package stores (Nix, Guix) are of the same kind. Everything else, above all
- * /home, /root, /var, /run, /srv, /opt, /mnt and /media, does not exist in the room unless mounted. */
+ * /home, /root, /var, /run, /srv, /opt, /mnt and /media, does not exist in the room unless mounted.
+ */
 #include "base/fd.h"
 #include "jail/mount.h"
 #include "jail/parts.h"
@@ -14,8 +15,8 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-static const char *const dirs[] = {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32",
-	"/nix/store", "/gnu/store"};
+static const char *const dirs[] = {
+	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store"};
 
 /* "/bin" -> "usr/bin"; only links between the directories above are worth making. */
 static int copy_link(int root, const char *path, bool *ret_is_link, struct cloche_err *err)

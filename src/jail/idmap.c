@@ -114,8 +114,8 @@ int idmap_choose(
 			  map_covers("/proc/self/gid_map", m.base);
 	}
 	if (m.range && (uid >= IDMAP_RANGE || gid >= IDMAP_RANGE))
-		return err_set(err, E_USAGE, "user %u:%u inside: at most 65535 can be had", uid,
-			gid);
+		return err_set(
+			err, E_USAGE, "user %u:%u inside: at most 65535 can be had", uid, gid);
 	*ret = m;
 	return 0;
 }

@@ -10,8 +10,8 @@
 enum { IDMAP_RANGE = 65536 };
 
 struct idmap {
-	bool range;   /* 0..65535 inside are base..base+65535 outside; else one single id */
-	uint32_t base; /* first uid and gid outside; above 65535 */
+	bool range;        /* 0..65535 inside are base..base+65535 outside; else one single id */
+	uint32_t base;     /* first uid and gid outside; above 65535 */
 	uint32_t uid, gid; /* inside: what the first process is */
 };
 
@@ -29,8 +29,8 @@ _warn_unused_ int idmap_write_self(
 /* By the parent: the range. */
 _warn_unused_ int idmap_write_range(const struct idmap *m, pid_t pid, struct cloche_err *err);
 
-/* After the maps are there: becomes root of a range (with a single id there is nothing to become), as
- * which the room is furnished; and then, last of all, the identity of the first process. */
+/* After the maps are there: becomes root of a range (with a single id there is nothing to become),
+ * as which the room is furnished; and then, last of all, the identity of the first process. */
 _warn_unused_ int idmap_become_root(const struct idmap *m, struct cloche_err *err);
 _warn_unused_ int idmap_become_user(const struct idmap *m, struct cloche_err *err);
 

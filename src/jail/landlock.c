@@ -14,8 +14,8 @@
 #define ACCESS_REMOVE_FILE (1ULL << 5)
 #define ACCESS_MAKE_CHAR (1ULL << 6)
 #define ACCESS_MAKE_SYM (1ULL << 12)
-#define ACCESS_REFER (1ULL << 13)    /* ABI 2 */
-#define ACCESS_TRUNCATE (1ULL << 14) /* ABI 3 */
+#define ACCESS_REFER (1ULL << 13)       /* ABI 2 */
+#define ACCESS_TRUNCATE (1ULL << 14)    /* ABI 3 */
 #define SCOPE_ABSTRACT_UNIX (1ULL << 0) /* ABI 6 */
 #define SCOPE_SIGNAL (1ULL << 1)
 #define CREATE_RULESET_VERSION 1u

@@ -4,8 +4,8 @@
  * A network namespace with only a loopback device has no way out. A route that declares every
  * address local makes the kernel deliver whatever the room sends, to any address, back to the room:
  * the packet leaves through lo and comes in again. On its way in, two tproxy rules hand TCP for any
- * address but the room's own to a transparent listener, whose accepted sockets keep the address that
- * was dialled as their own. The listeners are made here and given away: a socket stays in the
+ * address but the room's own to a transparent listener, whose accepted sockets keep the address
+ * that was dialled as their own. The listeners are made here and given away: a socket stays in the
  * namespace where it was made, wherever it is used. UDP needs no rule but a socket on port 53 of
  * every address; other ports answer with "connection refused" at once, so QUIC falls back to TCP.
  *
@@ -127,37 +127,52 @@ static int set_option(int s, int level, int option, const char *what, struct clo
 	return 0;
 }
 
+static int set_options(int s, bool v6, bool tcp, struct cloche_err *err)
+{
+	int r;
+
+	if (!v6) {
+		r = set_option(s, SOL_IP, IP_TRANSPARENT, "IP_TRANSPARENT", err);
+		return r < 0 || tcp ? r : set_option(s, SOL_IP, IP_PKTINFO, "IP_PKTINFO", err);
+	}
+	r = set_option(s, SOL_IPV6, IPV6_V6ONLY, "IPV6_V6ONLY", err);
+	if (r == 0)
+		r = set_option(s, SOL_IPV6, IPV6_TRANSPARENT, "IPV6_TRANSPARENT", err);
+	if (r == 0 && !tcp)
+		r = set_option(s, SOL_IPV6, IPV6_RECVPKTINFO, "IPV6_RECVPKTINFO", err);
+	return r;
+}
+
+/* Without SO_REUSEADDR and SO_REUSEPORT: nobody in the room may join these ports. */
+static int bind_listener(int s, bool v6, bool tcp)
+{
+	in_port_t port = htons(tcp ? NETCAPTURE_PORT : DNS_PORT);
+	struct sockaddr_in a4 = {.sin_family = AF_INET, .sin_port = port};
+	struct sockaddr_in6 a6 = {.sin6_family = AF_INET6, .sin6_port = port};
+
+	if (tcp) {
+		a4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+		a6.sin6_addr = in6addr_loopback;
+	}
+	return v6 ? bind(s, (void *)&a6, sizeof(a6)) : bind(s, (void *)&a4, sizeof(a4));
+}
+
 /* -EADDRNOTAVAIL or -EAFNOSUPPORT (without err) where the machine has no IPv6. */
 static int make_listener(int family, int type, struct cloche_err *err)
 {
 	bool v6 = family == AF_INET6, tcp = type == SOCK_STREAM;
-	struct sockaddr_in a4 = {.sin_family = AF_INET};
-	struct sockaddr_in6 a6 = {.sin6_family = AF_INET6};
-	in_port_t port = htons(tcp ? NETCAPTURE_PORT : DNS_PORT);
 	_cleanup_fd_ int s = socket(family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	int r;
 
 	if (s < 0)
-		return v6 && errno == EAFNOSUPPORT ? -EAFNOSUPPORT :
-						     err_sys(err, errno, "make a listener");
-	a4.sin_port = a6.sin6_port = port;
-	if (tcp)
-		a4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	if (tcp)
-		a6.sin6_addr = in6addr_loopback;
-	r = v6 ? set_option(s, SOL_IPV6, IPV6_V6ONLY, "IPV6_V6ONLY", err) : 0;
-	if (r == 0)
-		r = v6 ? set_option(s, SOL_IPV6, IPV6_TRANSPARENT, "IPV6_TRANSPARENT", err) :
-			 set_option(s, SOL_IP, IP_TRANSPARENT, "IP_TRANSPARENT", err);
-	if (r == 0 && !tcp)
-		r = v6 ? set_option(s, SOL_IPV6, IPV6_RECVPKTINFO, "IPV6_RECVPKTINFO", err) :
-			 set_option(s, SOL_IP, IP_PKTINFO, "IP_PKTINFO", err);
+		return v6 && errno == EAFNOSUPPORT ? -EAFNOSUPPORT
+						   : err_sys(err, errno, "make a listener");
+	r = set_options(s, v6, tcp, err);
 	if (r < 0)
 		return r;
-	/* Without SO_REUSEADDR and SO_REUSEPORT: nobody in the room may join these ports. */
-	if (bind(s, v6 ? (void *)&a6 : (void *)&a4, v6 ? sizeof(a6) : sizeof(a4)) < 0)
-		return v6 && errno == EADDRNOTAVAIL ? -EADDRNOTAVAIL :
-						      err_sys(err, errno, "bind a listener");
+	if (bind_listener(s, v6, tcp) < 0)
+		return v6 && errno == EADDRNOTAVAIL ? -EADDRNOTAVAIL
+						    : err_sys(err, errno, "bind a listener");
 	if (tcp && listen(s, BACKLOG) < 0)
 		return err_sys(err, errno, "listen in the room");
 	return TAKE_FD(s);

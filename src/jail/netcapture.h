@@ -12,22 +12,25 @@ enum { NETCAPTURE_PORT = 15001, NETCAPTURE_FDS = 5 };
  * an array: netcapture_fds.
  *
  * tcp4, tcp6: listening on 127.0.0.1:15001 and [::1]:15001. getsockname() of an accepted connection
- *   is the address that the room dialled; where that is the listener's own address, somebody dialled
- *   it directly: drop it.
- * udp4, udp6: port 53 of every address, with IP_PKTINFO / IPV6_RECVPKTINFO: answer from the address
- *   that was asked (ipi_spec_dst = ipi_addr).
- * diag: NETLINK_SOCK_DIAG socket of the room's namespace, to look up who owns a connection. */
+ *   is the address that the room dialled; where that is the listener's own address, somebody
+ * dialled it directly: drop it. udp4, udp6: port 53 of every address, with IP_PKTINFO /
+ * IPV6_RECVPKTINFO: answer from the address that was asked (ipi_spec_dst = ipi_addr). diag:
+ * NETLINK_SOCK_DIAG socket of the room's namespace, to look up who owns a connection. */
 struct netcapture {
 	int tcp4, tcp6, udp4, udp6, diag;
 };
 
-#define NETCAPTURE_INIT {-1, -1, -1, -1, -1}
+#define NETCAPTURE_INIT                                                                            \
+	{                                                                                          \
+		-1, -1, -1, -1, -1                                                                 \
+	}
 
 /* Brings up the loopback device and lets everybody bind low ports; no route leads anywhere. */
 _warn_unused_ int netcapture_loopback_only(struct cloche_err *err);
 
 /* Makes every IPv4 and IPv6 address local, sends TCP to all but the room's own addresses
- * (127.0.0.0/8, ::1, 100.64.0.2) to the listeners, and opens them. On failure nothing stays open. */
+ * (127.0.0.0/8, ::1, 100.64.0.2) to the listeners, and opens them. On failure nothing stays open.
+ */
 _warn_unused_ int netcapture_setup(struct netcapture *ret, struct cloche_err *err);
 
 /* Closes what is open; all are -1 after it. */
@@ -36,4 +39,3 @@ void netcapture_close(struct netcapture *n);
 /* To and from an array in the order of the struct; missing ones are -1. */
 void netcapture_to_array(const struct netcapture *n, int ret[NETCAPTURE_FDS]);
 void netcapture_from_array(const int fds[NETCAPTURE_FDS], struct netcapture *ret);
-

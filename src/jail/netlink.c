@@ -35,8 +35,7 @@ static void set_length(struct netlink *nl)
 		h->nlmsg_len = (uint32_t)(nl->n - nl->msg);
 }
 
-void netlink_begin(
-	struct netlink *nl, uint16_t type, uint16_t flags, const void *header, size_t n)
+void netlink_begin(struct netlink *nl, uint16_t type, uint16_t flags, const void *header, size_t n)
 {
 	struct nlmsghdr *h;
 

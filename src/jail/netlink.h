@@ -19,8 +19,7 @@ struct netlink {
 };
 
 /* Starts a message with this fixed header behind the netlink one; the one before is complete. */
-void netlink_begin(
-	struct netlink *nl, uint16_t type, uint16_t flags, const void *header, size_t n);
+void netlink_begin(struct netlink *nl, uint16_t type, uint16_t flags, const void *header, size_t n);
 void netlink_attr(struct netlink *nl, uint16_t type, const void *p, size_t n);
 void netlink_attr_u32(struct netlink *nl, uint16_t type, uint32_t v);
 /* As nf_tables wants its numbers. */
@@ -31,7 +30,7 @@ size_t netlink_nest(struct netlink *nl, uint16_t type);
 void netlink_nest_end(struct netlink *nl, size_t mark);
 
 /* Sends all messages at once and waits for the acknowledgement of the last `acks` ones that were
- * begun with NLM_F_ACK. Returns 0, or -errno of the first that failed with *ret_seq (from 1) telling
- * which. */
+ * begun with NLM_F_ACK. Returns 0, or -errno of the first that failed with *ret_seq (from 1)
+ * telling which. */
 _warn_unused_ int netlink_run(
 	const struct netlink *nl, int protocol, unsigned acks, uint32_t *ret_seq);

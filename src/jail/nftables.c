@@ -20,15 +20,15 @@
 #define TABLE "cloche"
 #define CHAIN "capture"
 #define PRIORITY_MANGLE (-150)
-#define IP_DADDR 16 /* offset of the destination in the header, RFC 791 section 3.1 */
+#define IP_DADDR 16  /* offset of the destination in the header, RFC 791 section 3.1 */
 #define IP6_DADDR 24 /* RFC 8200 section 3 */
 
 static void begin(struct netlink *nl, uint16_t type, uint16_t flags)
 {
 	const struct nfgenmsg g = {.nfgen_family = NFPROTO_INET, .version = NFNETLINK_V0};
 
-	netlink_begin(nl, (uint16_t)(NFNL_SUBSYS_NFTABLES << 8 | type), flags | NLM_F_ACK, &g,
-		sizeof(g));
+	netlink_begin(
+		nl, (uint16_t)(NFNL_SUBSYS_NFTABLES << 8 | type), flags | NLM_F_ACK, &g, sizeof(g));
 }
 
 static void batch(struct netlink *nl, uint16_t type)
@@ -102,8 +102,7 @@ static void mask(struct netlink *nl, const uint8_t *p, uint32_t n)
 	expr_end(nl, e);
 }
 
-static void match_daddr(
-	struct netlink *nl, bool v6, const uint8_t *netmask, const uint8_t *want)
+static void match_daddr(struct netlink *nl, bool v6, const uint8_t *netmask, const uint8_t *want)
 {
 	uint32_t n = v6 ? 16 : 4;
 	struct expr e;

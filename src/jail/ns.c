@@ -40,9 +40,8 @@ bool ns_explain(struct cloche_err *err)
 
 	if (read_line("/proc/sys/kernel/unprivileged_userns_clone", line, sizeof(line)) &&
 		strcmp(line, "0") == 0 && geteuid() != 0) {
-		err_hint(err,
-			"the system forbids it to ordinary users: sysctl "
-			"kernel.unprivileged_userns_clone=1 allows it");
+		err_hint(err, "the system forbids it to ordinary users: sysctl "
+			      "kernel.unprivileged_userns_clone=1 allows it");
 		return true;
 	}
 	if (read_line("/proc/sys/user/max_user_namespaces", line, sizeof(line)) &&
@@ -51,13 +50,12 @@ bool ns_explain(struct cloche_err *err)
 			      "user.max_user_namespaces=10000 allows them");
 		return true;
 	}
-	if (read_line("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", line,
-		    sizeof(line)) &&
+	if (read_line(
+		    "/proc/sys/kernel/apparmor_restrict_unprivileged_userns", line, sizeof(line)) &&
 		strcmp(line, "1") == 0 && geteuid() != 0) {
-		err_hint(err,
-			"AppArmor restricts user namespaces: sysctl "
-			"kernel.apparmor_restrict_unprivileged_userns=0 allows them, or an "
-			"AppArmor profile for cloche with the rule 'userns,'");
+		err_hint(err, "AppArmor restricts user namespaces: sysctl "
+			      "kernel.apparmor_restrict_unprivileged_userns=0 allows them, or an "
+			      "AppArmor profile for cloche with the rule 'userns,'");
 		return true;
 	}
 	if (prctl(PR_GET_SECCOMP) == 2) {

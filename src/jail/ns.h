@@ -17,7 +17,8 @@ _warn_unused_ pid_t ns_clone(int cgroup_fd, int *ret_pidfd, struct cloche_err *e
 _warn_unused_ int ns_settle(const char *hostname, struct cloche_err *err);
 
 /* Dies together with the parent; peer is a socket whose other end only the parent holds, which
- * tells if it is dead already. Has to come after the last change of identity, which would undo it. */
+ * tells if it is dead already. Has to come after the last change of identity, which would undo it.
+ */
 _warn_unused_ int ns_die_with_parent(int peer, struct cloche_err *err);
 
 /* Sets the hint of err to what keeps this machine from making user namespaces, if one of the known

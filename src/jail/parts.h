@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The parts of a room's tree, each made below `root`, the room's own tmpfs, which holds no link that
- * we did not make. Used by rootfs.c alone. */
+/* The parts of a room's tree, each made below `root`, the room's own tmpfs, which holds no link
+ * that we did not make. Used by rootfs.c alone. */
 
 #include "base/err.h"
 #include "base/str.h"
@@ -22,8 +22,8 @@ _warn_unused_ int parts_bind(int root, const char *source, const char *path, boo
 /* /dev: null, zero, full, random, urandom, tty, pts, shm and the usual links. */
 _warn_unused_ int devices_make(int root, const struct idmap *ids, struct cloche_err *err);
 
-/* /proc of the room's pid namespace with the paths masked that container engines mask, and /sys with
- * nothing but the processors. */
+/* /proc of the room's pid namespace with the paths masked that container engines mask, and /sys
+ * with nothing but the processors. */
 _warn_unused_ int procfs_make(int root, struct cloche_err *err);
 _warn_unused_ int sysfs_make(int root, struct cloche_err *err);
 
@@ -37,9 +37,8 @@ struct buf;
 _warn_unused_ int etc_hosts(const struct rootfs *r, struct buf *ret);
 _warn_unused_ int etc_resolv_conf(const struct rootfs *r, struct buf *ret);
 
-/* After pivot_root: the bundles of trust.h, mounted over the usual paths. The certificates (PEM) are
- * read from ca_fd to its end; E_NETWORK where there is none, or the end does not come within ten
- * seconds. */
+/* After pivot_root: the bundles of trust.h, mounted over the usual paths. The certificates (PEM)
+ * are read from ca_fd to its end; E_NETWORK where there is none, or the end does not come within
+ * ten seconds. */
 struct target_root;
-_warn_unused_ int trust_install(
-	const struct target_root *root, int ca_fd, struct cloche_err *err);
+_warn_unused_ int trust_install(const struct target_root *root, int ca_fd, struct cloche_err *err);

@@ -9,11 +9,11 @@
 enum { PROBE_TEXT_MAX = 256 };
 
 struct probe_result {
-	const char *name;             /* "user namespace" */
+	const char *name; /* "user namespace" */
 	bool works;
-	bool required;                /* no room at all without it */
-	char detail[PROBE_TEXT_MAX];  /* version or kind where it works, else the exact blocker */
-	char remedy[PROBE_TEXT_MAX];  /* what to do, or what happens without it; "" where it works */
+	bool required;               /* no room at all without it */
+	char detail[PROBE_TEXT_MAX]; /* version or kind where it works, else the exact blocker */
+	char remedy[PROBE_TEXT_MAX]; /* what to do, or what happens without it; "" where it works */
 };
 
 /* Runs every probe in a fixed order; returns how many of ret (max) were filled. Takes a few

@@ -16,8 +16,8 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-static const char *const masked_files[] = {"interrupts", "kcore", "keys", "latency_stats",
-	"sched_debug", "timer_list", "timer_stats"};
+static const char *const masked_files[] = {
+	"interrupts", "kcore", "keys", "latency_stats", "sched_debug", "timer_list", "timer_stats"};
 static const char *const masked_dirs[] = {"acpi", "asound", "scsi"};
 static const char *const read_only[] = {"bus", "fs", "irq", "sys", "sysrq-trigger"};
 

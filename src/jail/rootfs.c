@@ -4,9 +4,9 @@
  * One tmpfs holds all that is the room's own: /dev, /run, /tmp, the mount points, and either the
  * root itself (view of the host) or the upper layer of an overlay over a directory. It is attached
  * on top of the old root, where no path lookup of ours meets it, and filled through its descriptor
- * while the host can still be seen. Then it, or the overlay, becomes the root by pivot_root, and the
- * host's tree is detached. Only after that are the mounts that a person asked for attached, with
- * every path resolved beneath the new root: from then on nothing in the tree is ours alone.
+ * while the host can still be seen. Then it, or the overlay, becomes the root by pivot_root, and
+ * the host's tree is detached. Only after that are the mounts that a person asked for attached,
+ * with every path resolved beneath the new root: from then on nothing in the tree is ours alone.
  *
  * The sources of those mounts were opened before, each once, and are detached copies until then. So
  * neither a path of the host nor one of the room is looked up twice. */
@@ -27,6 +27,8 @@
 /* What is made in the tmpfs and, above a directory as root, mounted over the overlay. */
 static const char *const pieces[] = {"run", "dev", "proc", "sys", "tmp"};
 enum { PIECE_RUN = 0 };
+
+#define INIT_BENEATH (&ROOTFS_INIT_PATH[1])
 
 static int open_source(const char *path, const char *home, uint64_t attrs, bool *ret_is_dir,
 	int *ret_tree, struct cloche_err *err)
@@ -67,11 +69,10 @@ int rootfs_open_sources(struct rootfs *r, struct cloche_err *err)
 	for (i = 0; i < r->mounts_n; i++)
 		r->mounts[i].tree = -1;
 	/* Our own helper is no grant of the person's: it is not judged. */
-	r->init_tree = mount_clone(
-		AT_FDCWD, r->init_path, MOUNT_ATTR_RDONLY | PARTS_QUIET, err);
+	r->init_tree = mount_clone(AT_FDCWD, r->init_path, MOUNT_ATTR_RDONLY | PARTS_QUIET, err);
 	if (r->init_tree < 0)
-		return r->init_tree == -ENOENT ? err_sys(err, ENOENT, "find %s", r->init_path) :
-						 r->init_tree;
+		return r->init_tree == -ENOENT ? err_sys(err, ENOENT, "find %s", r->init_path)
+					       : r->init_tree;
 	if (r->dir) {
 		e = open_source(r->dir, r->host_home, PARTS_QUIET, &is_dir, &r->dir_tree, err);
 		if (e == -ENOENT)
@@ -160,9 +161,8 @@ static int fill_scratch(struct rootfs *r, int root, struct cloche_err *err)
 	if (e == 0)
 		e = sysfs_make(root, err);
 	if (e == 0)
-		e = parts_file(root, ROOTFS_INIT_PATH + 1, STR_NULL, err);
-	return e < 0 ? e :
-		       mount_attach(r->init_tree, root, ROOTFS_INIT_PATH + 1, r->init_path, err);
+		e = parts_file(root, INIT_BENEATH, STR_NULL, err);
+	return e < 0 ? e : mount_attach(r->init_tree, root, INIT_BENEATH, r->init_path, err);
 }
 
 /* The overlay over r->dir, attached on top of the tmpfs that holds its upper layer. The layers are
@@ -221,8 +221,8 @@ static int mount_name(const struct target_root *root, int files, int etc, const 
 	return attach_beneath(root, tree, path, false, err);
 }
 
-/* Over a directory as root its own /etc stays but for the names, which are mounted over it: the link
- * to some resolver's file that is often there would lead nowhere. */
+/* Over a directory as root its own /etc stays but for the names, which are mounted over it: the
+ * link to some resolver's file that is often there would lead nowhere. */
 static int mount_names(
 	const struct rootfs *r, const struct target_root *root, int files, struct cloche_err *err)
 {
@@ -242,8 +242,7 @@ static int mount_names(
 	return e < 0 ? e : mount_name(root, files, etc, "hostname", buf_str(&name), err);
 }
 
-static int attach_mounts(
-	struct rootfs *r, const struct target_root *root, struct cloche_err *err)
+static int attach_mounts(struct rootfs *r, const struct target_root *root, struct cloche_err *err)
 {
 	size_t i;
 	int e;

@@ -22,7 +22,7 @@ struct rootfs_mount {
 };
 
 struct rootfs {
-	const char *dir;  /* directory to be the root, under an overlay; NULL: view of the host */
+	const char *dir; /* directory to be the root, under an overlay; NULL: view of the host */
 	const char *init_path, *hostname, *host_home; /* the last may be NULL */
 	int ca_fd; /* borrowed pipe with certificates to trust, see trust_install; -1: none */
 	uint64_t tmpfs_bytes; /* 0: the kernel's default, half of the memory */

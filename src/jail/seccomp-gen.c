@@ -3,9 +3,9 @@
  *
  * Runs at build time: compiles the rules with libseccomp and prints the programs as C arrays, so
  * that starting a room costs one system call and no library. There are two kinds of filter. The
- * allowlist says which calls exist; since it is a default of ENOSYS with exceptions, its rules about
- * arguments can only allow. What has to be refused by argument is a second filter whose default is
- * to allow; the kernel runs both and takes the stricter answer.
+ * allowlist says which calls exist; since it is a default of ENOSYS with exceptions, its rules
+ * about arguments can only allow. What has to be refused by argument is a second filter whose
+ * default is to allow; the kernel runs both and takes the stricter answer.
  *
  * Arguments that the kernel reads as 32 bits are compared under a 32-bit mask where a match refuses
  * (else bits above would slip by), and whole where a match allows (else they would be let in). */
@@ -46,8 +46,8 @@ static int number(const char *name, int nr)
 	return known == __NR_SCMP_ERROR ? nr : -1;
 }
 
-static void rule(scmp_filter_ctx ctx, uint32_t action, const char *name, int nr,
-	unsigned n, const struct scmp_arg_cmp *cmp)
+static void rule(scmp_filter_ctx ctx, uint32_t action, const char *name, int nr, unsigned n,
+	const struct scmp_arg_cmp *cmp)
 {
 	int r, call = number(name, nr);
 

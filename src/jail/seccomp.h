@@ -16,5 +16,6 @@ enum seccomp_filter_id {
 	SECCOMP_FILTER_END_,
 };
 
-/* Installs a filter for the calling thread and all it starts, for good. no_new_privs must be set. */
+/* Installs a filter for the calling thread and all it starts, for good. no_new_privs must be set.
+ */
 _warn_unused_ int seccomp_install(enum seccomp_filter_id id, struct cloche_err *err);

@@ -23,11 +23,12 @@ static const char *const home_credentials[] = {".ssh", ".aws", ".azure", ".gnupg
 	".terraform.d/credentials.tfrc.json", ".config/cloche", ".local/state/cloche"};
 
 static const char *const host_credentials[] = {"/etc/shadow", "/etc/gshadow", "/etc/sudoers",
-	"/etc/sudoers.d", "/etc/ssh", "/etc/ssl/private", "/etc/pki/tls/private", "/etc/krb5.keytab",
-	"/etc/kubernetes", "/etc/machine-id", "/etc/NetworkManager/system-connections",
-	"/etc/apt/auth.conf", "/etc/apt/auth.conf.d", "/run/docker.sock", "/run/containerd",
-	"/run/podman", "/run/user", "/run/secrets", "/run/cloche", "/var/lib/docker",
-	"/var/lib/containerd", "/var/lib/kubelet", "/var/lib/containers", "/proc", "/sys", "/dev"};
+	"/etc/sudoers.d", "/etc/ssh", "/etc/ssl/private", "/etc/pki/tls/private",
+	"/etc/krb5.keytab", "/etc/kubernetes", "/etc/machine-id",
+	"/etc/NetworkManager/system-connections", "/etc/apt/auth.conf", "/etc/apt/auth.conf.d",
+	"/run/docker.sock", "/run/containerd", "/run/podman", "/run/user", "/run/secrets",
+	"/run/cloche", "/var/lib/docker", "/var/lib/containerd", "/var/lib/kubelet",
+	"/var/lib/containers", "/proc", "/sys", "/dev"};
 
 /* Whether `path` is `dir` or lies in it. */
 static bool is_within(const char *path, const char *dir)
@@ -50,7 +51,8 @@ static int judge(const char *asked, const char *real, const char *place, const c
 	if (is_within(real, place)) {
 		if (is_within(asked, place) || is_within(asked, alias))
 			return 0;
-		r = err_set(err, E_DENIED, "%s leads into %s, which holds credentials", asked, place);
+		r = err_set(
+			err, E_DENIED, "%s leads into %s, which holds credentials", asked, place);
 		err_hint(err, "name %s itself if it really shall be mounted", real);
 		return r;
 	}
@@ -72,9 +74,9 @@ static int judge_all(const char *asked, const char *real, const char *home, stru
 		/* /var/run is a link to /run. */
 		snprintf(alias, sizeof(alias), "/var%s", host_credentials[i]);
 		r = judge(asked, real, host_credentials[i],
-			str_starts(str_from(host_credentials[i]), STR("/run/")) ?
-				alias :
-				host_credentials[i],
+			str_starts(str_from(host_credentials[i]), STR("/run/"))
+				? alias
+				: host_credentials[i],
 			err);
 	}
 	/* A home of "/" would make everything a credential. */

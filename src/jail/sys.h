@@ -24,8 +24,8 @@ static inline int sys_open_tree(int dirfd, const char *path, unsigned flags)
 /* Attaches the mount that from_fd stands for. */
 static inline int sys_move_mount(int from_fd, int to_dirfd, const char *to_path, unsigned flags)
 {
-	return (int)syscall(SYS_move_mount, from_fd, "", to_dirfd, to_path,
-		flags | MOVE_MOUNT_F_EMPTY_PATH);
+	return (int)syscall(
+		SYS_move_mount, from_fd, "", to_dirfd, to_path, flags | MOVE_MOUNT_F_EMPTY_PATH);
 }
 
 static inline int sys_mount_setattr(

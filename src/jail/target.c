@@ -16,7 +16,8 @@
 
 static int resolve(int root, const char *path)
 {
-	int fd = sys_openat2(root, path, O_PATH | O_CLOEXEC, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+	int fd = sys_openat2(
+		root, path, O_PATH | O_CLOEXEC, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
 
 	return fd < 0 ? -errno : fd;
 }
@@ -51,8 +52,8 @@ static int make_entry(const struct target_root *root, int parent, const char *na
 	if (dir ? mkdirat(parent, name, 0755) < 0 : 0)
 		return err_sys(err, errno, "make the directory %s in the room", path);
 	fd = openat(parent, name,
-		dir ? O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC :
-		      O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+		dir ? O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
+		    : O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC,
 		0644);
 	if (fd < 0)
 		return err_sys(err, errno, "make %s in the room", path);

@@ -9,7 +9,7 @@
 /* The root of a room under construction. Only file systems that vanish with the room may get new
  * entries: never a mount of the host. */
 struct target_root {
-	int fd;	          /* directory; every path is resolved beneath it, links included */
+	int fd;           /* directory; every path is resolved beneath it, links included */
 	dev_t scratch[2]; /* devices of the throw-away file systems */
 	unsigned scratch_n;
 };

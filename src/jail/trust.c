@@ -24,10 +24,10 @@
 
 #define PATIENCE_USEC (10 * USEC_PER_SEC)
 
-static const char *const bundle_paths[] = {"/etc/ssl/certs/ca-certificates.crt", "/etc/ssl/cert.pem",
-	"/etc/pki/tls/certs/ca-bundle.crt", "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
-	"/etc/ssl/ca-bundle.pem", "/usr/lib/ssl/cert.pem", "/usr/local/share/certs/ca-root-nss.crt",
-	NULL};
+static const char *const bundle_paths[] = {"/etc/ssl/certs/ca-certificates.crt",
+	"/etc/ssl/cert.pem", "/etc/pki/tls/certs/ca-bundle.crt",
+	"/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", "/etc/ssl/ca-bundle.pem",
+	"/usr/lib/ssl/cert.pem", "/usr/local/share/certs/ca-root-nss.crt", NULL};
 
 static const struct trust_env env_table[] = {
 	/* These add to what they have. */
@@ -100,8 +100,8 @@ static int write_new(
 }
 
 /* Mounts the bundle over `path` if something is there that is not the bundle yet. */
-static int cover(const struct target_root *root, int bundle, const char *path, const struct stat *own,
-	struct cloche_err *err)
+static int cover(const struct target_root *root, int bundle, const char *path,
+	const struct stat *own, struct cloche_err *err)
 {
 	_cleanup_fd_ int at = target_find(root, path, err), tree = -1;
 	struct stat st;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "provider/test-inside.h"
 #include "base/fd.h"
+#include "base/parse.h"
 #include "jail/caps.h"
 #include "jail/sys.h"
 #include "jail/trust.h"
@@ -41,6 +42,14 @@ static void want_errno(const char *what, long r, int errnum)
 }
 #define refused(errnum, call) want_errno(#call, (long)(call), errnum)
 
+static int number(const char *z)
+{
+	uint64_t v = 0;
+
+	want(parse_u64(str_from(z), INT32_MAX, &v) == 0);
+	return (int)v;
+}
+
 static bool exists(const char *path)
 {
 	struct stat st;
@@ -71,7 +80,7 @@ static void check_identity(char **argv)
 
 	want(getpid() == 1);
 	want(getppid() == 0);
-	want(getuid() == (uid_t)atoi(argv[0]) && geteuid() == getuid());
+	want(getuid() == (uid_t)number(argv[0]) && geteuid() == getuid());
 	want(gethostname(name, sizeof(name)) == 0 && strcmp(name, "bell") == 0);
 	want(environ[0] == NULL);
 	want(caps_effective(&caps, NULL) == 0 && caps == (getuid() == 0 ? CAPS_ROOM : 0));
@@ -182,8 +191,8 @@ static int clone_newuser(void)
 
 static void check_seccomp(char **argv)
 {
-	static const int families[] = {AF_PACKET, AF_VSOCK, AF_ALG, AF_KEY, AF_X25, AF_TIPC,
-		AF_CAN, AF_BLUETOOTH, AF_XDP, AF_RDS, AF_SMC, AF_NFC, AF_QIPCRTR, AF_UNSPEC};
+	static const int families[] = {AF_PACKET, AF_VSOCK, AF_ALG, AF_KEY, AF_X25, AF_TIPC, AF_CAN,
+		AF_BLUETOOTH, AF_XDP, AF_RDS, AF_SMC, AF_NFC, AF_QIPCRTR, AF_UNSPEC};
 	struct clone_args args = {.flags = CLONE_NEWUSER, .exit_signal = SIGCHLD};
 	size_t i;
 	int fd, status;
@@ -238,8 +247,7 @@ static void check_seccomp(char **argv)
 		syscall(0x40000000 | SYS_getpid);
 		_exit(0);
 	}
-	want(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) &&
-		WTERMSIG(status) == SIGSYS);
+	want(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS);
 #endif
 	/* Ordinary work goes on: a process, a thread's flags, a shell. */
 	pid = fork();
@@ -312,7 +320,7 @@ static void check_gateway(char **argv)
 	for (; argv[0] && argv[1]; argv += 2) {
 		int family = strchr(argv[0], ':') ? AF_INET6 : AF_INET;
 
-		s = dial(family, argv[0], atoi(argv[1]), SOCK_STREAM);
+		s = dial(family, argv[0], number(argv[1]), SOCK_STREAM);
 		n = s >= 0 ? read(s, text, sizeof(text) - 1) : -1;
 		text[n > 0 ? n : 0] = '\0';
 		if (strcmp(text, argv[0]) != 0)
@@ -363,7 +371,7 @@ static void check_memory(char **argv)
 
 static void check_pids(char **argv)
 {
-	int n, limit = atoi(argv[0]);
+	int n, limit = number(argv[0]);
 	pid_t pid = 0;
 
 	for (n = 1; n < limit * 4; n++) {

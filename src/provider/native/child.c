@@ -7,12 +7,11 @@
  *   identity   the maps are there; becomes root of the room
  *   furnish    the file system, ending with pivot_root: from here on the host is out of reach
  *   descriptors, limits
- *   narrow     capabilities, user, no_new_privs, Landlock, system call filters: nothing can be taken
- *              back after it
- *   execute    init, from its read-only mount in the room
+ *   narrow     capabilities, user, no_new_privs, Landlock, system call filters: nothing can be
+ * taken back after it execute    init, from its read-only mount in the room
  *
- * Everything before "execute" runs our own code on data of the person's; nothing hostile runs in the
- * room yet. A failure is reported to the parent with its message and ends the process. */
+ * Everything before "execute" runs our own code on data of the person's; nothing hostile runs in
+ * the room yet. A failure is reported to the parent with its message and ends the process. */
 #include "base/fd.h"
 #include "jail/caps.h"
 #include "jail/landlock.h"
@@ -132,7 +131,7 @@ static int stage_narrow(const struct native_birth *b, struct cloche_err *err)
 int native_child(struct native_birth *b, struct cloche_err *err)
 {
 	static char *const no_environment[] = {NULL};
-	char *default_argv[] = {(char *)(uintptr_t)"cloche-init", NULL};
+	char *default_argv[] = {(char *)(uintptr_t) "cloche-init", NULL};
 	int r;
 
 	r = stage_network(b, err);

@@ -47,8 +47,8 @@ static int native_probe(struct cloche_err *err)
 	return 0;
 }
 
-static int note_unenforced(struct native_room *n, const char *what, const char *why,
-	struct cloche_err *err)
+static int note_unenforced(
+	struct native_room *n, const char *what, const char *why, struct cloche_err *err)
 {
 	char *text;
 

@@ -22,17 +22,15 @@ struct native_birth {
 	bool limit_pids;             /* by RLIMIT_NPROC, where there is no cgroup for it */
 	uid_t outer_uid;             /* who we are on the host: the child cannot see that */
 	gid_t outer_gid;
-	int control, report;         /* its ends */
+	int control, report; /* its ends */
 };
 
 /* Everything that happens in the first process. Returns only on failure. */
 _warn_unused_ int native_child(struct native_birth *b, struct cloche_err *err);
 
-/* The messages of the report socket, child to parent (the other way one byte, "go on"). Both ends are
- * the same program; end-of-file without a failure means that init was executed. */
-_warn_unused_ int native_report_net(
-	int sock, const struct netcapture *net, struct cloche_err *err);
+/* The messages of the report socket, child to parent (the other way one byte, "go on"). Both ends
+ * are the same program; end-of-file without a failure means that init was executed. */
+_warn_unused_ int native_report_net(int sock, const struct netcapture *net, struct cloche_err *err);
 void native_report_failure(int sock, const struct cloche_err *why);
 /* Reads to the end of file. */
-_warn_unused_ int native_await_report(
-	int sock, struct netcapture *ret_net, struct cloche_err *err);
+_warn_unused_ int native_await_report(int sock, struct netcapture *ret_net, struct cloche_err *err);

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "provider/provider.h"
+#include "provider/spec_wire.h"
+#include "tap.h"
+
+static struct cloche_err err;
+
+static void fill(struct room_spec *s)
+{
+	room_spec_init(s);
+	s->id = strdup("sandbox-1");
+	s->init_path = strdup("/x/init");
+	check_int(room_spec_add_mount(s, "/src", "/work/space", true, &err), 0);
+}
+
+static void good_one_passes(void)
+{
+	struct room_spec s;
+
+	fill(&s);
+	check_int(room_spec_check(&s, &err), 0);
+	check_int(s.ca_fd, -1);
+	check_z(s.mounts[0].source, "/src");
+	check(s.mounts[0].ro);
+	room_spec_done(&s);
+	check(s.id == NULL && s.mounts_n == 0);
+	room_spec_done(&s);
+}
+
+static void bad_mounts_are_refused(void)
+{
+	static const char *const targets[] = {
+		"", "/", "//", "relative", "/a/../b", "/..", "/a/.", "../x", "/./a"};
+	struct room_spec s;
+	size_t i;
+
+	fill(&s);
+	for (i = 0; i < ARRAY_SIZE(targets); i++)
+		check_int(room_spec_add_mount(&s, "/src", targets[i], true, &err), -E_USAGE);
+	check_int(room_spec_add_mount(&s, "src", "/a", true, &err), -E_USAGE);
+	check_int(room_spec_add_mount(&s, "/src", "/a..b/...", true, &err), 0);
+	while (s.mounts_n < ROOM_MAX_MOUNTS)
+		check_int(room_spec_add_mount(&s, "/src", "/a", true, &err), 0);
+	check_int(room_spec_add_mount(&s, "/src", "/a", true, &err), -E_LIMIT);
+	room_spec_done(&s);
+}
+
+static void bad_names_are_refused(void)
+{
+	static const char *const ids[] = {"", "a/b", "..", "-a", "a b", "a\nb", "a.b"};
+	static const char *const hosts[] = {"", "-a", "a b", "a\n127.0.0.1 x", "a/b"};
+	struct room_spec s;
+	size_t i;
+
+	fill(&s);
+	for (i = 0; i < ARRAY_SIZE(ids); i++) {
+		free(s.id);
+		s.id = strdup(ids[i]);
+		check_int(room_spec_check(&s, &err), -E_USAGE);
+	}
+	free(s.id);
+	s.id = calloc(1, ROOM_ID_MAX + 2);
+	memset(s.id, 'a', ROOM_ID_MAX);
+	check_int(room_spec_check(&s, &err), 0);
+	s.id[ROOM_ID_MAX] = 'a';
+	check_int(room_spec_check(&s, &err), -E_USAGE);
+	s.id[3] = '\0';
+	for (i = 0; i < ARRAY_SIZE(hosts); i++) {
+		free(s.hostname);
+		s.hostname = strdup(hosts[i]);
+		check_int(room_spec_check(&s, &err), -E_USAGE);
+	}
+	room_spec_done(&s);
+}
+
+/* What came over a socket is judged as well. */
+static void bad_values_are_refused(void)
+{
+	struct room_spec s;
+
+	fill(&s);
+	s.root = ROOM_ROOT_DIR;
+	check_int(room_spec_check(&s, &err), -E_USAGE);
+	s.root_dir = strdup("relative");
+	check_int(room_spec_check(&s, &err), -E_USAGE);
+	s.root = (enum room_root)7;
+	check_int(room_spec_check(&s, &err), -E_USAGE);
+	s.root = ROOM_ROOT_HOST;
+	s.net = (enum room_net)9;
+	check_int(room_spec_check(&s, &err), -E_USAGE);
+	s.net = ROOM_NET_NONE;
+	free(s.mounts[0].target);
+	s.mounts[0].target = strdup("/a/../b");
+	check_int(room_spec_check(&s, &err), -E_USAGE);
+	free(s.init_path);
+	s.init_path = NULL;
+	check_int(room_spec_check(&s, &err), -E_USAGE);
+	room_spec_done(&s);
+}
+
+static void providers_are_found_by_name(void)
+{
+	check(provider_find(STR("native")) == &native_provider);
+	check(provider_find(STR("nativ")) == NULL);
+	check(provider_find(STR_NULL) == NULL);
+	check(room_free(NULL) == NULL);
+}
+
+int main(void)
+{
+	run_test(good_one_passes);
+	run_test(bad_mounts_are_refused);
+	run_test(bad_names_are_refused);
+	run_test(bad_values_are_refused);
+	run_test(providers_are_found_by_name);
+	return tap_done();
+}
