@@ -95,16 +95,20 @@ int pump_init(struct pump *p, struct client_io *io, bool tty, int ret_child[3],
 	return 0;
 }
 
+/* A terminal has no half-close: the end-of-file character says the same to a program that reads
+ * lines. */
+static void end_terminal_input(int fd)
+{
+	const char eot = EOT;
+	ssize_t n = write(fd, &eot, 1);
+
+	(void)n;
+}
+
 static void close_input(struct pump *p)
 {
-	/* A terminal has no half-close: the end-of-file character says the same to a program that
-	 * reads lines. */
-	if (p->tty && p->in_to >= 0) {
-		const char eot = EOT;
-		ssize_t n = write(p->in_to, &eot, 1);
-
-		(void)n;
-	}
+	if (p->tty && p->in_to >= 0)
+		end_terminal_input(p->in_to);
 	p->in_to = fd_close(p->in_to);
 	p->in_from = -1;
 }
@@ -123,7 +127,9 @@ int pump_take_terminal(struct pump *p, int master)
 	int r = fd_set_nonblock(master, true);
 
 	p->out[0] = master;
-	if (r == 0 && p->io->input != CLIENT_INPUT_NONE) {
+	if (r == 0 && p->io->input == CLIENT_INPUT_NONE) {
+		end_terminal_input(master);
+	} else if (r == 0) {
 		p->in_to = fcntl(master, F_DUPFD_CLOEXEC, 3);
 		if (p->in_to < 0)
 			r = -errno;
