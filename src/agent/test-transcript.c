@@ -234,7 +234,7 @@ static void check_recorded(
 	snprintf(path, sizeof(path), "%s/data/claude/%s", shared ? shared : SOURCE_DIR "/../shared",
 		name);
 	if (access(path, R_OK) < 0) {
-		printf("# SKIP %s is not there\n", path);
+		tap_skip("the recorded transcripts are not there (CLOCHE_SHARED)");
 		return;
 	}
 	must(fs_read_file(AT_FDCWD, path, &text, NULL) == 0 && buf_cstr(&text));

@@ -10,6 +10,7 @@
 
 static int tap_count, tap_failed;
 static bool tap_ok_now;
+static const char *tap_skipped;
 
 #define tap_fail(...)                                                                              \
 	do {                                                                                       \
@@ -51,6 +52,10 @@ static bool tap_ok_now;
 				tap_w ? tap_w : "(null)");                                         \
 	} while (0)
 
+/* The test under way cannot run here: reported as skipped, with the reason (borrowed), unless a check
+ * has failed. The caller returns after it. */
+#define tap_skip(reason) (tap_skipped = (reason))
+
 /* Ends the test program at once: for set-up that the rest cannot do without. */
 #define must(cond)                                                                                 \
 	do {                                                                                       \
@@ -63,10 +68,13 @@ static bool tap_ok_now;
 #define run_test(fn)                                                                               \
 	do {                                                                                       \
 		tap_ok_now = true;                                                                 \
+		tap_skipped = NULL;                                                                \
 		fn();                                                                              \
 		tap_count++;                                                                       \
 		tap_failed += !tap_ok_now;                                                         \
-		printf("%sok %d - %s\n", tap_ok_now ? "" : "not ", tap_count, #fn);                \
+		printf("%sok %d - %s%s%s\n", tap_ok_now ? "" : "not ", tap_count, #fn,             \
+			tap_ok_now && tap_skipped ? " # SKIP " : "",                               \
+			tap_ok_now && tap_skipped ? tap_skipped : "");                             \
 		fflush(stdout);                                                                    \
 	} while (0)
 
