@@ -52,8 +52,8 @@ static const char *tap_skipped;
 				tap_w ? tap_w : "(null)");                                         \
 	} while (0)
 
-/* The test under way cannot run here: reported as skipped, with the reason (borrowed), unless a check
- * has failed. The caller returns after it. */
+/* The test under way cannot run here: reported as skipped, with the reason (borrowed), unless a
+ * check has failed. The caller returns after it. */
 #define tap_skip(reason) (tap_skipped = (reason))
 
 /* Ends the test program at once: for set-up that the rest cannot do without. */
@@ -73,8 +73,8 @@ static const char *tap_skipped;
 		tap_count++;                                                                       \
 		tap_failed += !tap_ok_now;                                                         \
 		printf("%sok %d - %s%s%s\n", tap_ok_now ? "" : "not ", tap_count, #fn,             \
-			tap_ok_now && tap_skipped ? " # SKIP " : "",                               \
-			tap_ok_now && tap_skipped ? tap_skipped : "");                             \
+			tap_ok_now &&tap_skipped ? " # SKIP " : "",                                \
+			tap_ok_now &&tap_skipped ? tap_skipped : "");                              \
 		fflush(stdout);                                                                    \
 	} while (0)
 
