@@ -95,7 +95,7 @@ static inline size_t str_find(struct str s, struct str needle)
 
 	if (needle.n == 0)
 		return 0;
-	at = s.n >= needle.n ? memmem(s.p, s.n, needle.p, needle.n) : NULL;
+	at = s.p && s.n >= needle.n ? memmem(s.p, s.n, needle.p, needle.n) : NULL;
 	return at ? (size_t)(at - s.p) : s.n;
 }
 
