@@ -272,8 +272,11 @@ static void test_random(void)
 
 		must(host_parse(str_from(hosts[rand_below(4)]), &host) == 0);
 		for (size_t i = 0; i < req.n_headers; i++) {
+			size_t used = 0;
+
 			for (uint32_t j = rand_below(5); j > 0; j--)
-				strcat(text[i], parts[rand_below(12)]);
+				used += (size_t)snprintf(text[i] + used, sizeof(text[i]) - used,
+					"%s", parts[rand_below(12)]);
 			in[i] = (struct header_view){
 				str_from(names[rand_below(5)]), str_from(text[i])};
 		}

@@ -6,11 +6,11 @@
 
 static void join(char **list, size_t n, char ret[256])
 {
+	size_t used = 0;
+
 	ret[0] = '\0';
-	for (size_t i = 0; i < n; i++) {
-		strcat(ret, i ? "," : "");
-		strcat(ret, list[i]);
-	}
+	for (size_t i = 0; i < n; i++)
+		used += (size_t)snprintf(ret + used, 256 - used, "%s%s", i ? "," : "", list[i]);
 }
 
 static void test_spec(void)
