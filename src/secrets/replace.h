@@ -10,8 +10,9 @@
  * tolerated) are looked into and written back in standard base64. Of several headers of a name, the
  * first in which something was replaced stays, at the place of the first, and the others go
  * ("collapsed"). A header that a secret in scope lists by its exact name and in which nothing was
- * replaced carries someone else's credential and goes ("stripped"), unless every such secret has
- * allow_foreign_credentials. Framing headers (host, content-length, ...) are never touched. */
+ * replaced carries someone else's credential and goes ("stripped"; also over plaintext, where
+ * nothing is ever replaced), unless every such secret has allow_foreign_credentials. Framing
+ * headers (host, content-length, ...) are never touched. */
 
 #include "base/buf.h"
 #include "secrets/secret_set.h"
