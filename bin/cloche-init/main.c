@@ -15,6 +15,7 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -174,6 +175,17 @@ static int serve(struct init *in, int signals)
 	}
 }
 
+/* What our maker ignores must not be ignored in the room. Past the C library, which hides two
+ * signals of its own that posix_spawn leaves ignored; all zeroes are SIG_DFL, no flags, an empty
+ * mask. */
+static void reset_dispositions(void)
+{
+	const unsigned long zero[4] = {0};
+
+	for (int i = 1; i < NSIG; i++)
+		syscall(SYS_rt_sigaction, i, zero, NULL, (NSIG - 1) / 8);
+}
+
 int main(void)
 {
 	static struct init in;
@@ -182,9 +194,7 @@ int main(void)
 
 	if (prctl(PR_SET_DUMPABLE, 0) < 0)
 		return 1;
-	/* What our maker ignores must not be ignored in the room. */
-	for (int i = 1; i < NSIG; i++)
-		signal(i, SIG_DFL);
+	reset_dispositions();
 	sigfillset(&all);
 	if (sigprocmask(SIG_SETMASK, &all, NULL) < 0)
 		return 1;

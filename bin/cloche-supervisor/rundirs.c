@@ -70,16 +70,17 @@ int sandbox_dir_make(struct sandbox_dir *d, const char *id, struct cloche_err *e
 	return d->id ? 0 : err_nomem(err);
 }
 
-int sandbox_dir_write_owned(struct sandbox_dir *d, const struct room *room, struct cloche_err *err)
+int sandbox_dir_write_owned(struct sandbox_dir *d, const struct provider *provider,
+	const struct room_spec *spec, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf b = BUF_INIT(MAX_RECORD);
 	size_t head;
 	int r;
 
-	if (buf_printf(&b, "%s\n", room->provider->name) < 0)
+	if (buf_printf(&b, "%s\n", provider->name) < 0)
 		return err_nomem(err);
 	head = buf_len(&b);
-	r = room->provider->record(room, &b, err);
+	r = provider->plan(spec, &b, err);
 	if (r < 0)
 		return r;
 	if (buf_len(&b) == head)
@@ -219,8 +220,8 @@ void sandbox_dir_remove(struct sandbox_dir *d)
 	d->id = NULL;
 }
 
-/* The record is only as good as the directory it lies in, which is ours alone. Where the room's
- * maker died before it could write one, nothing is known to be left. */
+/* The record is only as good as the directory it lies in, which is ours alone. It is written before
+ * anything is made, so where there is none nothing was made. */
 static void reap_owned(int dir)
 {
 	_cleanup_(buf_donep) struct buf b = BUF_INIT(MAX_RECORD);

@@ -21,9 +21,9 @@ struct sandbox_dir {
 /* Makes and locks the directory. id NULL: one is made up, into d->id (heap). */
 _warn_unused_ int sandbox_dir_make(struct sandbox_dir *d, const char *id, struct cloche_err *err);
 
-/* Writes what has to be cleaned up if we crash. */
-_warn_unused_ int sandbox_dir_write_owned(
-	struct sandbox_dir *d, const struct room *room, struct cloche_err *err);
+/* Writes what has to be cleaned up if we crash, before the room is made. */
+_warn_unused_ int sandbox_dir_write_owned(struct sandbox_dir *d, const struct provider *provider,
+	const struct room_spec *spec, struct cloche_err *err);
 
 /* Writes the record that programs read. */
 _warn_unused_ int sandbox_dir_write_record(struct sandbox_dir *d, const struct ctl_start *start,

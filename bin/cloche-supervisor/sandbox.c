@@ -233,9 +233,7 @@ static void after_start(struct loop_job *job)
 
 	if (s->state >= SUP_ENDED)
 		return;
-	r = sandbox_dir_write_owned(&s->dir, s->room, &err);
-	if (r == 0)
-		r = sandbox_dir_write_record(&s->dir, &s->start, s->room, &err);
+	r = sandbox_dir_write_record(&s->dir, &s->start, s->room, &err);
 	if (r == 0)
 		r = sandbox_dir_listen(&s->dir, &err);
 	if (r == 0 && loop_io_add(s->loop, &s->listener, s->dir.listen, EPOLLIN, peer_accept) < 0)
@@ -294,6 +292,8 @@ static int make_room(struct supervisor *s, int config_fd, struct cloche_err *err
 	if (r < 0)
 		return r;
 	r = complete_spec(s, err);
+	if (r == 0)
+		r = sandbox_dir_write_owned(&s->dir, provider, &s->spec, err);
 	if (r == 0 && s->start.gateway)
 		r = helpers_start(s, config_fd, &ca_fd, err);
 	if (r < 0)

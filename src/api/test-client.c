@@ -1045,6 +1045,8 @@ static void as_an_ordinary_user(void)
 	fclose(lines);
 	must(waitpid(pid, &status, 0) == pid);
 	check_int(status, 0);
+	set_runtime("user");
+	fs_remove_tree(AT_FDCWD, runtime);
 }
 
 int main(void)
@@ -1053,9 +1055,9 @@ int main(void)
 	set_up();
 	set_runtime("self");
 	run_all();
+	fs_remove_tree(AT_FDCWD, runtime);
 	if (geteuid() == 0)
 		run_test(as_an_ordinary_user);
 	fs_remove_tree(AT_FDCWD, base);
-	fs_remove_tree(AT_FDCWD, runtime);
 	return tap_done();
 }

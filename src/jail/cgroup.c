@@ -255,6 +255,36 @@ int cgroup_make(const char *parent, const char *name, const struct cgroup_limits
 	return 0;
 }
 
+static int plan_dir(const char *parent, const char *name, struct buf *out)
+{
+	return parent ? buf_printf(out, "cgroup %s/" PREFIX "%s\n", parent, name) : 0;
+}
+
+int cgroup_plan(const char *parent, const char *name, const struct cgroup_limits *limits,
+	struct buf *out, struct cloche_err *err)
+{
+	unsigned controllers = wanted(limits), c;
+	struct cgroup_place place = {0};
+	char *found;
+	int r;
+
+	if (!controllers)
+		return 0;
+	if (parent)
+		return plan_dir(parent, name, out) < 0 ? err_nomem(err) : 0;
+	r = cgroup_find(&place, err);
+	if (r < 0)
+		return r;
+	found = place.v2 ? cgroup_find_v2_parent(place.v2, controllers) : NULL;
+	r = plan_dir(found, name, out);
+	for (c = 0; c < CGROUP_N && r == 0; c++)
+		if ((controllers | 1u << CGROUP_CPUACCT) & 1u << c)
+			r = plan_dir(place.v1[c], name, out);
+	free(found);
+	cgroup_place_done(&place);
+	return r < 0 ? err_nomem(err) : 0;
+}
+
 const char *cgroup_lacks(const struct cgroup *g, enum cgroup_controller c)
 {
 	return g->reason[c][0] ? g->reason[c] : NULL;

@@ -31,6 +31,11 @@ struct cgroup {
 _warn_unused_ int cgroup_make(const char *parent, const char *name,
 	const struct cgroup_limits *limits, struct cgroup *ret, struct cloche_err *err);
 
+/* Appends, in the form of cgroup_record, every group that cgroup_make might make for the same
+ * arguments: written down before it makes one, nothing is lost when its caller dies half-way. */
+_warn_unused_ int cgroup_plan(const char *parent, const char *name,
+	const struct cgroup_limits *limits, struct buf *out, struct cloche_err *err);
+
 /* The reason why the limit of that controller is not in force; NULL where it is (or none was
  * wanted). */
 const char *cgroup_lacks(const struct cgroup *g, enum cgroup_controller c);

@@ -60,6 +60,11 @@ struct provider {
 	 * at the remedy. */
 	int (*probe)(struct cloche_err *err);
 
+	/* Appends lines of text that name what of the host create might come to own (a cgroup, a
+	 * container), for a record that is written before create is called. Nothing is written
+	 * where nothing would have to be cleaned up. */
+	int (*plan)(const struct room_spec *spec, struct buf *out, struct cloche_err *err);
+
 	/* Makes the room and starts init; returns when init has been executed. spec is borrowed for
 	 * the call. An error tells the exact reason, also where it happened inside. */
 	int (*create)(const struct room_spec *spec, struct room **ret, struct cloche_err *err);
@@ -75,12 +80,11 @@ struct provider {
 	/* Figures so far; also after the end, until destroy. What cannot be known is 0. */
 	int (*usage)(struct room *r, struct room_usage *ret, struct cloche_err *err);
 
-	/* Appends lines of text that name what of the host the room owns (a cgroup, a container
-	 * id), for the sandbox's record. Nothing is written where nothing has to be cleaned up. */
+	/* The same for what the room does own. */
 	int (*record)(const struct room *r, struct buf *out, struct cloche_err *err);
 
-	/* Removes what such a record names, for a room whose owner died. What is gone already is no
-	 * error. The record is trusted only as far as its file is. */
+	/* Removes what such a record names, for a room whose owner died. What is gone already (or
+	 * was never made) is no error. The record is trusted only as far as its file is. */
 	int (*reap)(struct str record, struct cloche_err *err);
 
 	/* Kills what is left, waits for it, removes everything the room owned on the host and frees

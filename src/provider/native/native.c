@@ -336,6 +336,15 @@ static int native_usage(struct room *room, struct room_usage *ret, struct cloche
 	return 0;
 }
 
+static int native_plan(const struct room_spec *spec, struct buf *out, struct cloche_err *err)
+{
+	const struct room_limits *l = &spec->limits;
+	const struct cgroup_limits limits = {l->memory_bytes, l->cpus_milli, l->pids};
+	int r = room_spec_check(spec, err);
+
+	return r < 0 ? r : cgroup_plan(spec->cgroup_parent, spec->id, &limits, out, err);
+}
+
 static int native_record(const struct room *room, struct buf *out, struct cloche_err *err)
 {
 	const struct native_room *n = (const struct native_room *)room;
@@ -386,6 +395,7 @@ static struct room *native_destroy(struct room *room)
 const struct provider native_provider = {
 	.name = "native",
 	.probe = native_probe,
+	.plan = native_plan,
 	.create = native_create,
 	.kill = native_kill,
 	.wait = native_wait,
