@@ -359,8 +359,10 @@ int cloche_sandbox_load_config(cloche_sandbox *sb, const char *yaml_file, cloche
 	yaml_parser_t parser;
 	int r = fs_read_file(AT_FDCWD, yaml_file, &text, err);
 
-	if (r < 0)
-		return err_wrap(err, "configuration");
+	if (r < 0) {
+		err_wrap(err, "configuration");
+		return r;
+	}
 	if (!yaml_parser_initialize(&parser))
 		return err_nomem(err);
 	yaml_parser_set_input_string(

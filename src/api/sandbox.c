@@ -253,8 +253,10 @@ int cloche_sandbox_add_upstream_ca(cloche_sandbox *sb, const char *pem_file, clo
 	char *joined;
 	int r = fs_read_file(AT_FDCWD, pem_file, &pem, err);
 
-	if (r < 0)
-		return err_wrap(err, "upstream CA");
+	if (r < 0) {
+		err_wrap(err, "upstream CA");
+		return r;
+	}
 	if (!buf_cstr(&pem))
 		return err_nomem(err);
 	if (!strstr(buf_data(&pem), "-----BEGIN CERTIFICATE-----"))

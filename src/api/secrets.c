@@ -60,8 +60,10 @@ int cloche_secrets_add_from_file(
 	if (r < 0)
 		return r;
 	r = fs_read_file(AT_FDCWD, spec.from, &value, err);
-	if (r < 0)
-		return err_wrap(err, "secret %s", spec.name);
+	if (r < 0) {
+		err_wrap(err, "secret %s", spec.name);
+		return r;
+	}
 	s = buf_str(&value);
 	if (str_ends(s, STR("\n")))
 		s.n--;
