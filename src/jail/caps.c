@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* INV-NO-PRIVILEGE */
 int caps_bound(uint64_t keep, struct cloche_err *err)
 {
 	int cap;

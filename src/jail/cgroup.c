@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation
+/* Theory of operation (INV-LIMITS-OR-REFUSAL)
  *
  * Only the controllers whose limit is wanted are used. Version 2 is tried first and only where one
  * group can carry all of them; else each controller gets a directory of its own in its version 1

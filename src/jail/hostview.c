@@ -4,7 +4,8 @@
  * The host's system directories hold programs and libraries that its package manager installed and
  * everybody may read; they are shown read-only. On most systems all but /usr are links into it,
  * which are made anew. Package stores (Nix, Guix) are of the same kind. Everything else, above all
- * /home, /root, /var, /run, /srv, /opt, /mnt and /media, does not exist in the room unless mounted.
+ * /home, /root, /var, /run, /srv, /opt, /mnt and /media, does not exist in the room unless mounted
+ * (INV-HOST-HIDDEN).
  */
 #include "base/fd.h"
 #include "jail/mount.h"

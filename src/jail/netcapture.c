@@ -12,8 +12,8 @@
  * The preferred source address of the route is needed: without it a connection has its destination
  * as its source, and one whose two ports happen to be equal connects to itself. IPv6 takes ::1.
  *
- * Nothing here keeps the room in; the missing way out does. Root inside who undoes it all is merely
- * alone. */
+ * Nothing here keeps the room in; the missing way out does (INV-NO-ROUTE). Root inside who undoes
+ * it all is merely alone. */
 #include "jail/netcapture.h"
 #include "base/fd.h"
 #include "jail/netlink.h"

@@ -112,6 +112,7 @@ int ns_settle(const char *hostname, struct cloche_err *err)
 	return 0;
 }
 
+/* INV-NOTHING-OUTLIVES */
 int ns_die_with_parent(int peer, struct cloche_err *err)
 {
 	char byte;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation
+/* Theory of operation (INV-SYSCALLS)
  *
  * Runs at build time: compiles the rules with libseccomp and prints the programs as C arrays, so
  * that starting a room costs one system call and no library. There are two kinds of filter. The

@@ -3,8 +3,9 @@
  *
  * A room's tree holds links that somebody hostile may have put there (in an unpacked image, in a
  * workspace). openat2() with RESOLVE_IN_ROOT follows them as if the room's root were "/", so none
- * leads to the host. What does not exist is made one component at a time, each below a directory
- * that was resolved in this way and lies on a file system of the room's own. */
+ * leads to the host (INV-INSIDE-PATHS). What does not exist is made one component at a time, each
+ * below a directory that was resolved in this way and lies on a file system of the room's own
+ * (INV-HOST-UNCHANGED). */
 #include "jail/target.h"
 #include "base/fd.h"
 #include "jail/sys.h"

@@ -71,6 +71,7 @@ static unsigned count_entries(const char *path)
 	return n;
 }
 
+/* INV-NO-PRIVILEGE, and no descriptor, environment or session of the host (INV-HOST-HIDDEN). */
 static void check_identity(char **argv)
 {
 	char name[64] = "", line[256];
@@ -106,6 +107,7 @@ static void check_identity(char **argv)
 		fclose(status);
 }
 
+/* INV-HOST-HIDDEN */
 static void check_files(char **argv)
 {
 	static const char *const absent[] = {"/etc/shadow", "/etc/machine-id", "/etc/ssh",
@@ -189,6 +191,7 @@ static int clone_newuser(void)
 	return (int)syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0);
 }
 
+/* INV-SYSCALLS */
 static void check_seccomp(char **argv)
 {
 	static const int families[] = {AF_PACKET, AF_VSOCK, AF_ALG, AF_KEY, AF_X25, AF_TIPC, AF_CAN,
@@ -282,6 +285,7 @@ static int dial(int family, const char *address, int port, int type)
 	return s;
 }
 
+/* INV-NO-ROUTE */
 static void check_no_network(char **argv)
 {
 	refused(ENETUNREACH, dial(AF_INET, "203.0.113.7", 80, SOCK_STREAM));
@@ -433,7 +437,8 @@ static void check_obedient(char **argv)
 		pause();
 }
 
-/* The root is a directory of the host: written to, and the host's copy untouched. */
+/* The root is a directory of the host: written to, and the host's copy untouched
+ * (INV-HOST-UNCHANGED). Links in it lead nowhere outside (INV-INSIDE-PATHS). */
 static void check_dir_root(char **argv)
 {
 	char text[64] = "";

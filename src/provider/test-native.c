@@ -81,7 +81,8 @@ static void usage_is_known(void)
 	room_free(room);
 }
 
-/* Under strict an ordinary user without delegation is refused, with a reason. */
+/* INV-LIMITS-OR-REFUSAL: under strict an ordinary user without delegation is refused, with a
+ * reason. */
 static bool refused_for_lack_of_cgroups(struct room_spec *s)
 {
 	struct room *room = NULL;
@@ -217,6 +218,7 @@ static bool is_gone(pid_t pid)
 	return strstr(text, ") Z ") != NULL;
 }
 
+/* INV-NOTHING-OUTLIVES */
 static void room_dies_with_its_owner(void)
 {
 	uint64_t end;
