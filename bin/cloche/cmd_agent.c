@@ -127,6 +127,10 @@ static int read_prompt(int argc, char **argv, char **ret, size_t *ret_n, cloche_
 		return fail(err, "the prompt is too large", "");
 	*ret = text;
 	*ret_n = n;
+	while (n > 0 && strchr(" \t\r\n", text[n - 1]))
+		n--;
+	if (n == 0)
+		return fail(err, "the prompt is empty", "");
 	return 0;
 }
 
@@ -276,6 +280,8 @@ static int main_agent(int argc, char **argv)
 		r = options_read(&command_agent, &o, argc, argv, &operands, &err);
 	if (r == 0 && o.sandbox.tty)
 		r = fail(&err, "an agent has no terminal: leave out --tty", "");
+	if (r == 0 && o.resume && !o.context)
+		r = fail(&err, "--resume needs the context of the session: --context DIR", "");
 	if (r == 0 && !operands.help)
 		r = sandbox_options_finish(&o.sandbox, &err);
 	if (r == 0 && !operands.help)
