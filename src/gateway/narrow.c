@@ -5,6 +5,7 @@
 #include "gateway/narrow.h"
 #include "base/fd.h"
 #include "base/secmem.h"
+#include "base/selfcaps.h"
 #include "base/selfseccomp.h"
 #include "ipc/helper.h"
 
@@ -45,6 +46,7 @@ int narrow_limits(unsigned need, struct cloche_err *err)
 
 int narrow_calls(struct cloche_err *err)
 {
+	int r;
 	static const struct selfseccomp_call calls[] = {
 	/* the loop */
 #ifdef __NR_epoll_wait
@@ -115,5 +117,7 @@ int narrow_calls(struct cloche_err *err)
 		{__NR_io_uring_setup, SELFSECCOMP_KILL},
 	};
 
-	return selfseccomp_install(calls, ARRAY_SIZE(calls), err);
+	/* Started by root, the filter would still leave root's rights over what it allows. */
+	r = selfcaps_drop(err);
+	return r < 0 ? r : selfseccomp_install(calls, ARRAY_SIZE(calls), err);
 }
