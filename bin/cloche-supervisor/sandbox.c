@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: START makes everything in one go; the order is chosen so that what takes
- * long runs beside something else: gateway and broker first, then the room (which waits for the
- * broker's certificate only at its last step), then the first process, and only after that the
- * records and the control socket that nobody waits for.
+/* Theory of operation (INV-NOTHING-OUTLIVES): START makes everything in one go; the order is chosen
+ * so that what takes long runs beside something else: gateway and broker first, then the room
+ * (which waits for the broker's certificate only at its last step), then the first process, and
+ * only after that the records and the control socket that nobody waits for.
  *
  * The end always takes the same path, whatever began it: sandbox_end (TERM, a grace period),
  * sandbox_kill (KILL to process 1, which takes the whole pid namespace along), process 1 is reaped,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: the order in which a request is judged. Policy first, on what was asked for
- * and before any name is resolved; then the log, because what is not on record must not happen;
- * then secrets; then the bytes that will go out; only then is anything dialled.
+/* Theory of operation (INV-JUDGED-FIRST): the order in which a request is judged. Policy first, on
+ * what was asked for and before any name is resolved; then the log, because what is not on record
+ * must not happen; then secrets; then the bytes that will go out; only then is anything dialled.
  *
  * The bytes may hold real secrets before there is a connection. They are written to an upstream of
  * the stream's own scheme alone (upstream.c), and one for https exists only after its certificate

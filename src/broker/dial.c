@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: a name is resolved only for a request that policy allows. Every address of
- * the answer is judged, those that may not be dialled are left out, and the exact addresses that
- * were judged are dialled: there is no second look-up that could answer something else. Addresses
- * are tried in order, the next one joining in when the one before has not answered for a moment
- * (the idea of RFC 8305 5); the first connection wins.
+/* Theory of operation (INV-ADDRESS-CHECKED): a name is resolved only for a request that policy
+ * allows. Every address of the answer is judged, those that may not be dialled are left out, and
+ * the exact addresses that were judged are dialled: there is no second look-up that could answer
+ * something else. Addresses are tried in order, the next one joining in when the one before has not
+ * answered for a moment (the idea of RFC 8305 5); the first connection wins.
  *
  * Addresses given by --connect-to are the user's own word and are not judged. */
 #include "base/fd.h"

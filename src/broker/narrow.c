@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: the broker gives up what it does not need in two stages, both before the
- * first byte of the gateway is read. First, while the configuration is in memory and before files
- * are loaded: no dumps, no core, no new privileges. Last, when nothing has to be opened any more: a
- * list of system calls. It keeps sockets, because dialling is its work; it has no open(), no
- * exec(), no fork(), no ptrace(), no executable memory. What is not listed fails with EPERM. */
+/* Theory of operation (INV-NARROW): the broker gives up what it does not need in two stages, both
+ * before the first byte of the gateway is read. First, while the configuration is in memory and
+ * before files are loaded: no dumps, no core, no new privileges. Last, when nothing has to be
+ * opened any more: a list of system calls. It keeps sockets, because dialling is its work; it has
+ * no open(), no exec(), no fork(), no ptrace(), no executable memory. What is not listed fails with
+ * EPERM. */
 #include "base/secmem.h"
 #include "base/selfcaps.h"
 #include "base/selfseccomp.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: this file is the protocol with the gateway and nothing else. One table says
- * which frame is permitted in which state; whatever is not ends the channel, because a gateway that
- * is whole never sends it. Frames for a number that was used before and is gone are ignored, as the
- * gateway may not have known.
+/* Theory of operation (INV-NO-RAW-BYTES): this file is the protocol with the gateway and nothing
+ * else. One table says which frame is permitted in which state; whatever is not ends the channel,
+ * because a gateway that is whole never sends it. Frames for a number that was used before and is
+ * gone are ignored, as the gateway may not have known.
  *
  * A stream lives until both directions have ended. When the answer ends first (a refusal, an origin
  * that answers early), the rest of the request is taken and dropped up to a limit, so that the

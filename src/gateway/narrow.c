@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: three stages, called by program.c in this order. After the last one the
- * process can read, write, accept and close; it cannot make a socket, connect one, open a file,
- * start a process or run new code. Those calls end it; others that it does not need fail. */
+/* Theory of operation (INV-NARROW): three stages, called by program.c in this order. After the last
+ * one the process can read, write, accept and close; it cannot make a socket, connect one, open a
+ * file, start a process or run new code. Those calls end it; others that it does not need fail. */
 #include "gateway/narrow.h"
 #include "base/fd.h"
 #include "base/secmem.h"

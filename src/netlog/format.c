@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: both forms are written from one event into a small buffer. Each text has a
- * share of the line, counted after escaping, so that the line keeps its maximum and its structure
- * whatever the texts hold: in the plain form only printable ASCII without '%', '[' and ']' of
- * theirs is left, in the JSON form only ASCII. */
+/* Theory of operation (INV-ONE-LINE): both forms are written from one event into a small buffer.
+ * Each text has a share of the line, counted after escaping, so that the line keeps its maximum and
+ * its structure whatever the texts hold: in the plain form only printable ASCII without '%', '['
+ * and ']' of theirs is left, in the JSON form only ASCII. */
 #include "netlog/netlog.h"
 
 #include "base/clock.h"

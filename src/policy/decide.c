@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: the request is brought into its canonical form once; each rule then either
- * allows it or says at which step it did not. The steps are in the order of enum policy_reason, so
- * the rule that got furthest is the one that a person would have to change. */
+/* Theory of operation (INV-UNDECIDABLE): the request is brought into its canonical form once; each
+ * rule then either allows it or says at which step it did not. The steps are in the order of enum
+ * policy_reason, so the rule that got furthest is the one that a person would have to change. */
 #include "policy/decide.h"
 
 #include <errno.h>

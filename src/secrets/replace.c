@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: headers are taken name by name. For each name, the secrets that list it and
- * whose scope has the host are the candidates; the values are tried in order, and the first one in
- * which a candidate's surrogate is found is the one that goes out. Real values are written into
- * buffers that have their full size from the start (a surrogate is as long as its value), so
- * growing never leaves a copy in freed memory, and that are wiped in the end. */
+/* Theory of operation (INV-SECRET-SCOPE): headers are taken name by name. For each name, the
+ * secrets that list it and whose scope has the host are the candidates; the values are tried in
+ * order, and the first one in which a candidate's surrogate is found is the one that goes out. Real
+ * values are written into buffers that have their full size from the start (a surrogate is as long
+ * as its value), so growing never leaves a copy in freed memory, and that are wiped in the end. */
 #include "secrets/replace.h"
 
 #include "policy/glob.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: an Aho-Corasick automaton (Aho, Corasick 1975) over all real values, as a
- * dense table with the bytes grouped into classes. It reads the original bytes, once each; where a
- * value ends, its surrogate is written over it, back from there. Longer values end later, so where
- * one value is part of another the longer one has the last word.
+/* Theory of operation (INV-NO-SECRET-INSIDE): an Aho-Corasick automaton (Aho, Corasick 1975) over
+ * all real values, as a dense table with the bytes grouped into classes. It reads the original
+ * bytes, once each; where a value ends, its surrogate is written over it, back from there. Longer
+ * values end later, so where one value is part of another the longer one has the last word.
  *
  * The depth of the state after a chunk is how many of the last bytes may be the beginning of a
  * value: just these are held back, and a match can reach back no further than them. After a

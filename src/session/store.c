@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 /*
- * Theory of operation
+ * Theory of operation (INV-CRASH-SAFE)
  *
  * context.json is replaced whole and atomically, twice a run: when a reply begins (with the request
  * and where its events will be in events.jsonl) and when it is finished. In between only

@@ -15,7 +15,8 @@
 /*
  * A child runs a session as an agent task does, and is killed at a random moment, again and again
  * in the same directory. It tells through shared memory how far it has certainly come. After each
- * kill the context must load, and hold every reply and every event that the child was done with.
+ * kill the context must load (INV-CRASH-SAFE), and hold every reply and every event that the child
+ * was done with.
  */
 
 #define ROUNDS 240
