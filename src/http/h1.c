@@ -5,11 +5,11 @@
 
 #include <errno.h>
 
-/* Theory of operation: input is copied once, line by line, to the end of the head's storage. A line
- * is parsed where it lies as soon as its LF is there, so each byte is looked at a fixed number of
- * times however the input is cut. What is checked before the LF has come (the method's characters,
- * lengths) depends on the bytes so far alone, never on how they were grouped; so the first error
- * found is the same for every way to cut the input.
+/* Theory of operation (INV-UNDECIDABLE): input is copied once, line by line, to the end of the
+ * head's storage. A line is parsed where it lies as soon as its LF is there, so each byte is looked
+ * at a fixed number of times however the input is cut. What is checked before the LF has come (the
+ * method's characters, lengths) depends on the bytes so far alone, never on how they were grouped;
+ * so the first error found is the same for every way to cut the input.
  *
  * h1_line.c has the first line, h1_fields.c the fields and what follows from them.
  *

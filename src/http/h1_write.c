@@ -6,10 +6,11 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* Theory of operation: each part is checked by http/valid.h immediately before it is appended, so
- * that no path through the program, and no head that a taken-over peer made up, can end or split a
- * message early. What frames or routes the message is written from the model's own values. The
- * first failure is kept in the writer and ends up in err; out is then cut back to where it was. */
+/* Theory of operation (INV-NO-RAW-BYTES): each part is checked by http/valid.h immediately before
+ * it is appended, so that no path through the program, and no head that a taken-over peer made up,
+ * can end or split a message early. What frames or routes the message is written from the model's
+ * own values. The first failure is kept in the writer and ends up in err; out is then cut back to
+ * where it was. */
 
 struct writer {
 	struct buf *out;

@@ -131,6 +131,7 @@ struct refused {
 	enum h1_error error;
 };
 
+/* INV-UNDECIDABLE: what two programs could read in two ways. */
 static const struct refused refused[] = {
 	/* Line ends */
 	{S("GET / HTTP/1.1\n" H "\r\n"), H1_E_LINE_END},

@@ -118,8 +118,8 @@ static void what_is_never_written(void)
 	check_z(request_error(&h, 0), "refused to write a malformed method");
 }
 
-/* Spoils each byte of a head's storage in turn, as a taken-over peer might: whatever is still
- * written has the same lines as before. */
+/* INV-NO-RAW-BYTES: spoils each byte of a head's storage in turn, as a taken-over peer might:
+ * whatever is still written has the same lines as before. */
 static void no_byte_can_split_a_message(void)
 {
 	static const char bad[] = {'\r', '\n', '\0', ' ', ':', '\x7f', '\x80'};
