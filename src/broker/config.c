@@ -112,13 +112,20 @@ static int take_log(struct broker *b, struct chan_frame *f)
 
 static int open_log(struct broker *b)
 {
+	const struct netlog_event begin = {.kind = NETLOG_TASK_START};
 	struct netlog_config c = NETLOG_CONFIG_DEFAULT;
 
 	c.plain_fd = b->log_fds[0];
 	c.json_fd = b->log_fds[1];
 	c.live_fd = b->log_fds[2];
 	b->log = netlog_new(&c);
-	return b->log ? 0 : err_nomem(b->err);
+	if (!b->log)
+		return err_nomem(b->err);
+	/* Several runs may share a file. Only a mark: requests are refused where it cannot be
+	 * written. */
+	if (netlog_write(b->log, &begin) < 0)
+		b->unlogged++;
+	return 0;
 }
 
 static int complete(struct broker *b)
