@@ -8,6 +8,7 @@
 #include "tls/ca.h"
 #include "base/clock.h"
 #include "base/rand.h"
+#include "tls/random.h"
 
 #include <limits.h>
 #include <openssl/evp.h>
@@ -339,6 +340,7 @@ int tls_ca_new(uint64_t now_real_usec, struct tls_ca **ret, struct cloche_err *e
 		return err_nomem(err);
 	/* OpenSSL's configuration file belongs to the host and may load anything: not read. */
 	OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, NULL);
+	tls_use_kernel_random();
 	ca->key = EVP_EC_gen("P-256");
 	memcpy(ca->spki, p256_prefix, POINT_AT);
 	if (!ca->key ||
