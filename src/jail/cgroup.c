@@ -89,11 +89,11 @@ static void set_memory(struct cgroup *g, const char *dir, uint64_t bytes)
 
 	if (g->version == 2) {
 		r = write_number(dir, "memory.max", bytes);
-		if (r == 0)
+		if (r == 0) {
 			r = write_number(dir, "memory.swap.max", 0);
-		/* A kernel without swap accounting has no such file. */
-		if (r == -ENOENT)
-			r = 0;
+			/* A kernel without swap accounting has no such file. */
+			r = r == -ENOENT ? 0 : r;
+		}
 		if (r == 0)
 			(void)write_value(dir, "memory.oom.group", "1");
 	} else {

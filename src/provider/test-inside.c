@@ -419,20 +419,23 @@ static void on_term(int sig)
 /* Five processes, one of them a grandchild, each writing a "t" when it is told to end. */
 static void check_obedient(char **argv)
 {
-	int i;
+	int i, ready[2];
+	char byte;
 
-	signal(SIGTERM, on_term);
+	want(fd_pipe(ready) == 0);
 	for (i = 0; i < 4; i++)
 		if (fork() == 0) {
-			if (i == 3 && fork() != 0)
-				pause();
+			signal(SIGTERM, on_term);
+			if (i == 3)
+				(void)!fork();
+			(void)!write(ready[1], "r", 1);
 			for (;;)
 				pause();
 		}
-	usleep(50000);
+	for (i = 0; i < 5; i++)
+		want(read(ready[0], &byte, 1) == 1);
+	/* Process 1 has no handler and stays: it is not its death that ends the others. */
 	say("ready\n");
-	/* Process 1 stays, so that it is not its death that ends the others. */
-	signal(SIGTERM, SIG_IGN);
 	for (;;)
 		pause();
 }

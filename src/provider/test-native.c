@@ -127,6 +127,34 @@ static void memory_hog_is_named(void)
 	free(path);
 }
 
+/* A directory that is no group of that controller: nothing is taken for set that is not. */
+static void limit_without_controller_is_refused(void)
+{
+	struct room_spec s;
+	struct room *room = NULL;
+
+	fresh_dir();
+	spec_for(&s, "identity", "0", NULL);
+	s.cgroup_parent = strdup(dir);
+	s.limits.memory_bytes = 64 << 20;
+	s.limits.cpus_milli = 500;
+	check_int(native_provider.create(&s, &room, &err), -E_LIMITS_UNAVAILABLE);
+	check(strstr(err.message, "the memory limit cannot be enforced") != NULL);
+	check(strstr(err.message, dir) != NULL);
+	s.limits.memory_bytes = 0;
+	check_int(native_provider.create(&s, &room, &err), -E_LIMITS_UNAVAILABLE);
+	check(strstr(err.message, "the cpu limit cannot be enforced") != NULL);
+	s.limits.cpus_milli = 0;
+	s.limits.pids = 10;
+	if (geteuid() == 0)
+		check_int(native_provider.create(&s, &room, &err), -E_LIMITS_UNAVAILABLE);
+	room_free(room);
+	room_spec_done(&s);
+	/* Nothing is left. */
+	check_int(rmdir(dir), 0);
+	dir[0] = '\0';
+}
+
 static void fork_bomb_hits_the_limit(void)
 {
 	struct room_usage u = {0};
@@ -401,6 +429,7 @@ static void all(void)
 	run_test(system_calls_are_filtered);
 	run_test(usage_is_known);
 	run_test(memory_hog_is_named);
+	run_test(limit_without_controller_is_refused);
 	run_test(fork_bomb_hits_the_limit);
 	run_test(kill_ends_everything);
 	run_test(term_reaches_everything);
