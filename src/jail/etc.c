@@ -19,10 +19,9 @@
 
 /* Mounted: directories, and files that are large. */
 static const char *const shown_dirs[] = {"alternatives", "ssl/certs", "ld.so.conf.d",
-	"pki/ca-trust", "pki/tls/certs", "crypto-policies", "fonts",
-	"java-8-openjdk", "java-11-openjdk", "java-17-openjdk", "java-21-openjdk",
-	"java-25-openjdk", "maven", "apt/sources.list.d", "apt/trusted.gpg.d", "apt/keyrings",
-	"apt/preferences.d"};
+	"pki/ca-trust", "pki/tls/certs", "crypto-policies", "fonts", "java-8-openjdk",
+	"java-11-openjdk", "java-17-openjdk", "java-21-openjdk", "java-25-openjdk", "maven",
+	"apt/sources.list.d", "apt/trusted.gpg.d", "apt/keyrings", "apt/preferences.d"};
 static const char *const shown_files[] = {"ld.so.cache", "ssl/openssl.cnf", "mime.types",
 	"services", "protocols", "ld.so.conf", "bash.bashrc", "login.defs", "apt/sources.list"};
 /* Links whose target is in /usr. */
