@@ -31,6 +31,7 @@ static int accept_name(SSL *ssl, int *alert, void *arg)
 
 static int make_context(struct tls_server *s, struct cloche_err *err)
 {
+	int groups[] = {NID_X25519, NID_X9_62_prime256v1};
 	SSL_CTX *ctx = s->ctx = SSL_CTX_new(TLS_server_method());
 
 	if (!ctx)
@@ -48,7 +49,7 @@ static int make_context(struct tls_server *s, struct cloche_err *err)
 	SSL_CTX_set_tlsext_servername_callback(ctx, accept_name);
 	if (SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) != 1 ||
 		SSL_CTX_set_num_tickets(ctx, 1) != 1 ||
-		SSL_CTX_set1_groups_list(ctx, "X25519:P-256") != 1 ||
+		SSL_CTX_set1_groups(ctx, groups, (long)ARRAY_SIZE(groups)) != 1 ||
 		SSL_CTX_set_ciphersuites(ctx, "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:"
 					      "TLS_CHACHA20_POLY1305_SHA256") != 1 ||
 		SSL_CTX_set_cipher_list(ctx, "ECDHE-ECDSA-AES128-GCM-SHA256:"
@@ -123,6 +124,7 @@ static bool warm_version(struct tls_server *s, const struct tls_leaf *leaf, int 
 	SSL *client = NULL;
 	struct tls_conn *c = NULL;
 	int fds[2] = {-1, -1};
+	char name[] = "warm";
 	bool ok;
 
 	ok = ctx && SSL_CTX_set_min_proto_version(ctx, version) == 1 &&
@@ -134,7 +136,7 @@ static bool warm_version(struct tls_server *s, const struct tls_leaf *leaf, int 
 		client = SSL_new(ctx);
 		c = tls_conn_new(s, fds[0]);
 		ok = client && c && SSL_set_fd(client, fds[1]) == 1 &&
-		     SSL_set_tlsext_host_name(client, "warm") == 1;
+		     SSL_set_tlsext_host_name(client, name) == 1;
 	}
 	if (ok) {
 		SSL_set_connect_state(client);
