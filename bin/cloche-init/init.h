@@ -25,8 +25,8 @@ struct start_failure {
 _warn_unused_ int start_process(const struct roomctl_exec *m, const int fds[3], struct proc **ret,
 	int *ret_master, struct start_failure *why);
 
-/* Executes the command; returns only when that failed. Async-signal-safe: used between vfork and
- * exec. */
+/* Executes the command; returns only when that failed. Async-signal-safe: used between birth
+ * and exec. */
 void lookup_exec(char *const *argv, char *const *env, struct start_failure *why);
 
 /* Sends m->signo as m->scope says; p is the process that it names, NULL where it is gone. */
