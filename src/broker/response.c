@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: bytes of an origin go through the strict parser and leave as frames; nothing
- * is kept. What the parser does not accept ends the exchange: before the head with a 502, after it
- * with a reset, so that a cut or broken body never looks complete to the room. Values of secrets
- * are turned back into their surrogates in every header and in every body that is not encoded. */
+/* Theory of operation (INV-NO-SECRET-INSIDE): bytes of an origin go through the strict parser and
+ * leave as frames; nothing is kept. What the parser does not accept ends the exchange: before the
+ * head with a 502, after it with a reset, so that a cut or broken body never looks complete to the
+ * room. Values of secrets are turned back into their surrogates in every header and in every body
+ * that is not encoded. */
 #include "broker/state.h"
 
 #include <errno.h>

@@ -1,27 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A gateway that has been taken over, clients that send nonsense, and what the broker has left for
- * itself when it serves. */
+/* A gateway that has been taken over (INV-NO-RAW-BYTES, INV-NARROW), clients that send nonsense,
+ * and what the broker has left for itself when it serves. */
 #include "base/fd.h"
 #include "broker/testing.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <tap.h>
 #include <unistd.h>
 
+/* A listener that never accepts: a TLS handshake with it does not end. */
+static uint16_t silent_port(void)
+{
+	static struct sockaddr_in a = {.sin_family = AF_INET};
+	static int fd = -1;
+	socklen_t n = sizeof(a);
+
+	if (fd < 0) {
+		a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+		fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		must(fd >= 0 && bind(fd, (struct sockaddr *)&a, n) == 0 && listen(fd, 64) == 0);
+		must(getsockname(fd, (struct sockaddr *)&a, &n) == 0);
+	}
+	return ntohs(a.sin_port);
+}
+
+/* a.test: nobody listens by http, nobody answers by https; no name is looked up. */
 static void serve(struct rig *g)
 {
 	rig_start(g);
 	rig_allow(g, "domains:\n  - \"*.test\"\n");
-	rig_connect_to(g, "a.test", 80, 1); /* nobody listens there; no name is looked up */
+	rig_connect_to(g, "a.test", 80, 1);
+	rig_connect_to(g, "a.test", 443, silent_port());
 	rig_serve(g);
 }
 
 static uint32_t open_upload(struct rig *g, uint64_t length)
 {
-	return rig_open(g, &(struct ask){.host = "a.test",
+	return rig_open(g, &(struct ask){.scheme = NET_HTTPS,
+				   .host = "a.test",
 				   .method = "POST",
 				   .target = "/",
 				   .body = length ? NET_BODY_LENGTH : NET_BODY_STREAM,
