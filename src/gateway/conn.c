@@ -33,7 +33,7 @@ static uint32_t events_wanted(const struct conn *c, bool keep_reading)
 
 	if (conn_may_read(c) || keep_reading)
 		events |= EPOLLIN;
-	if (conn_pending_out(c) > 0)
+	if (c->blocked)
 		events |= EPOLLOUT;
 	return events;
 }
@@ -219,6 +219,7 @@ void conn_flush(struct conn *c)
 	}
 	if (buf_len(&c->out) == 0)
 		buf_done(&c->out);
+	c->blocked = conn_pending_out(c) > 0;
 	loop_io_set(&c->io, events_wanted(c, c->io.events & EPOLLIN));
 	if (conn_pending_out(c) < before && c->stage->drained)
 		c->stage->drained(c);

@@ -53,6 +53,7 @@ struct conn {
 	int fd;
 	uint16_t port; /* that the room connected to */
 	bool want_read, dirty, again, held, dead, half_closed;
+	bool blocked;  /* the peer did not take all output: wait until it does */
 	bool tls_done; /* the handshake is complete */
 
 	union conn_addr dest;

@@ -51,6 +51,16 @@ static void identify_expired(struct conn *c)
 				  : "client waits for the server to speak first");
 }
 
+/* Whoever waits for a server that speaks first may give up before we do. Web clients open
+ * connections ahead of need and close them unused: that is not worth a line. */
+static void gone(struct conn *c)
+{
+	if (c->port == 80 || c->port == 443)
+		conn_close(c);
+	else
+		refuse(c, "client closed before it was known what it speaks");
+}
+
 static void start_tls(struct conn *c)
 {
 	if (c->port == 80) {
@@ -135,7 +145,7 @@ static void identify_readable(struct conn *c)
 	if (n == -EAGAIN)
 		return;
 	if (n <= 0) {
-		conn_close(c);
+		gone(c);
 		return;
 	}
 	buf_commit(&c->in, (size_t)n);
