@@ -227,7 +227,7 @@ static void test_broker_breaks_protocol(void)
 {
 	rig_start(&rig, &(struct rig_config){0});
 	rig_reset(&rig, 77, NET_RESET_LIMIT); /* never opened */
-	check(rig_recv(&rig, 2000) == NULL); /* it has ended */
+	check(rig_recv(&rig, 2000) == NULL);  /* it has ended */
 	check(!rig_stop(&rig));
 }
 
