@@ -216,6 +216,9 @@ static void on_conf(struct loop_io *io, uint32_t events)
 	}
 	config_free(b->config);
 	b->config = NULL;
+	/* It held the secrets; from here on they are in memory of their own alone. */
+	buf_done_wiped(&b->conf.in);
+	b->conf.taken = 0;
 	broker_configured(b);
 }
 

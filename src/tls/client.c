@@ -102,6 +102,7 @@ static int verify(X509_STORE_CTX *ctx, void *arg)
 static int set_up(struct tls_trust *t)
 {
 	static const unsigned char alpn[] = "\x08http/1.1";
+	static int groups[] = {NID_X25519, NID_X9_62_prime256v1, NID_secp384r1, NID_secp521r1};
 	X509_VERIFY_PARAM *param;
 
 	t->ctx = SSL_CTX_new(TLS_client_method());
@@ -128,7 +129,7 @@ static int set_up(struct tls_trust *t)
 			       SSL_CTX_set_ciphersuites(t->ctx,
 				       "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:"
 				       "TLS_CHACHA20_POLY1305_SHA256") == 1 &&
-			       SSL_CTX_set1_groups_list(t->ctx, "X25519:P-256:P-384:P-521") == 1 &&
+			       SSL_CTX_set1_groups(t->ctx, groups, ARRAY_SIZE(groups)) == 1 &&
 			       SSL_CTX_set_alpn_protos(t->ctx, alpn, sizeof(alpn) - 1) == 0
 		       ? 0
 		       : -1;
