@@ -8,6 +8,7 @@
 #include "base/fs.h"
 #include "base/rand.h"
 #include "base/strv.h"
+#include "ipc/netconf.h"
 #include "ipc/rundir.h"
 #include "provider/provider.h"
 #include "tap.h"
@@ -929,6 +930,173 @@ static void nothing_leaks_here(void)
 	check_int(count_fds(), before);
 }
 
+/* --- gateway and broker --- */
+
+/* The child of a process with that name, or 0. */
+static pid_t child_named(pid_t pid, const char *name)
+{
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(4096);
+	char path[64], *at, *end;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
+	if (fs_read_file(AT_FDCWD, path, &b, NULL) < 0)
+		return 0;
+	for (at = buf_cstr(&b); at; at = end) {
+		_cleanup_(buf_donep) struct buf comm = BUF_INIT(64);
+		long child = strtol(at, &end, 10);
+
+		if (end == at)
+			return 0;
+		snprintf(path, sizeof(path), "/proc/%ld/comm", child);
+		if (fs_read_file(AT_FDCWD, path, &comm, NULL) == 0 &&
+			str_starts(buf_str(&comm), str_from(name)))
+			return (pid_t)child;
+	}
+	return 0;
+}
+
+/* Dead, or a zombie that nobody has waited for yet. */
+static bool is_gone(pid_t pid)
+{
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(4096);
+	char path[64], *at;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	if (fs_read_file(AT_FDCWD, path, &b, NULL) < 0)
+		return true;
+	at = buf_cstr(&b) ? strrchr(buf_data(&b), ')') : NULL;
+	return at && at[1] == ' ' && at[2] == 'Z';
+}
+
+static bool goes_away(pid_t pid)
+{
+	for (int i = 0; i < 300; i++) {
+		if (is_gone(pid))
+			return true;
+		pause_ms(10);
+	}
+	return false;
+}
+
+struct network {
+	struct job job;
+	struct chan config;
+	pid_t broker, gateway;
+};
+
+static void network_start(struct network *n, const char *script)
+{
+	struct client_start start = {.one_shot = true, .grace_usec = USEC_PER_SEC};
+	struct chan_frame f;
+	int config;
+
+	job_init(&n->job, script);
+	n->job.room.net = ROOM_NET_GATEWAY;
+	start.room = &n->job.room;
+	must(client_new(&start, &n->job.client, &config, &n->job.err) == 0);
+	must(chan_init(&n->config, config, NETCONF_MAX_PAYLOAD, NETCONF_MAX_PAYLOAD) == 0);
+	must(chan_send(&n->config, NETCONF_DONE, STR_NULL, NULL, 0) == 0);
+	must(client_wait_started(n->job.client, &n->job.err) == 0);
+	must(chan_recv_wait(&n->config, &f, 5000) == 1);
+	check_int(f.type, NETCONF_OK);
+	n->broker = child_named(n->job.client->pid, "cloche-broker");
+	n->gateway = child_named(n->job.client->pid, "cloche-gateway");
+	must(n->broker > 0 && n->gateway > 0);
+}
+
+static void network_done(struct network *n)
+{
+	chan_done(&n->config);
+	job_done(&n->job);
+	check(goes_away(n->broker));
+	check(goes_away(n->gateway));
+}
+
+static void a_network_comes_and_goes(void)
+{
+	struct network n;
+
+	/* Nothing is allowed: the gateway itself answers. */
+	network_start(&n,
+		"grep -c BEGIN /run/cloche/ca.crt; "
+		"exec 3<>/dev/tcp/192.0.2.1/80; printf 'GET / HTTP/1.1\\r\\nHost: a.test\\r\\n"
+		"Connection: close\\r\\n\\r\\n' >&3; head -n 1 <&3");
+	free(n.job.spec.argv[0]);
+	n.job.spec.argv[0] = strdup("bash");
+	job_exec(&n.job);
+	check_int(n.job.code, 0);
+	check_int(n.job.result.status, 0);
+	check_out(n.job, 1, "1\nHTTP/1.1 403 Forbidden\r\n");
+	check_out(n.job, 2, "");
+	check_int(client_finish(n.job.client, &n.job.ended, NULL), 0);
+	check_int(n.job.ended.reason, CTL_REASON_EXITED);
+	network_done(&n);
+}
+
+static void *kill_soon(void *arg)
+{
+	pause_ms(200);
+	kill(*(pid_t *)arg, SIGKILL);
+	return NULL;
+}
+
+/* No room with half a network. */
+static void the_room_ends_with_its_network(void)
+{
+	for (int i = 0; i < 2; i++) {
+		uint64_t start = clock_mono_usec();
+		struct network n;
+		pthread_t thread;
+
+		network_start(&n, "sleep 60");
+		must(pthread_create(&thread, NULL, kill_soon, i ? &n.broker : &n.gateway) == 0);
+		job_exec(&n.job);
+		pthread_join(thread, NULL);
+		check_int(n.job.code, -E_NETWORK);
+		check_int(client_finish(n.job.client, &n.job.ended, NULL), 0);
+		check_int(n.job.ended.reason, CTL_REASON_FAILED);
+		check(clock_mono_usec() - start < 3 * USEC_PER_SEC);
+		network_done(&n);
+		check(becomes_zero(count_marked));
+	}
+}
+
+static void the_network_ends_with_the_supervisor(void)
+{
+	struct network n;
+
+	network_start(&n, "sleep 60");
+	kill(n.job.client->pid, SIGKILL);
+	job_exec(&n.job);
+	check(n.job.code < 0);
+	network_done(&n);
+	check(becomes_zero(count_marked));
+}
+
+static void a_refused_configuration(void)
+{
+	struct client_start start = {.one_shot = true, .grace_usec = USEC_PER_SEC};
+	struct chan config;
+	struct job j;
+	int fd;
+
+	job_init(&j, "sleep 60");
+	j.room.net = ROOM_NET_GATEWAY;
+	start.room = &j.room;
+	must(client_new(&start, &j.client, &fd, &j.err) == 0);
+	must(chan_init(&config, fd, NETCONF_MAX_PAYLOAD, NETCONF_MAX_PAYLOAD) == 0);
+	must(netconf_send_two(&config, NETCONF_ALLOWLIST, STR("label"), STR("domains: [")) == 0);
+	must(chan_send(&config, NETCONF_DONE, STR_NULL, NULL, 0) == 0);
+	must(chan_flush(&config) == 0);
+	job_exec(&j);
+	check(j.code < 0);
+	check_int(client_finish(j.client, &j.ended, NULL), 0);
+	check_int(j.ended.reason, CTL_REASON_FAILED);
+	chan_done(&config);
+	job_done(&j);
+	check(becomes_zero(count_marked));
+}
+
 /* --- set-up --- */
 
 static void copy_program(const char *build, const char *name)
@@ -961,6 +1129,8 @@ static void set_up(void)
 	must(mkdir(base, 0755) == 0 && chmod(base, 0755) == 0);
 	copy_program(self, "cloche-supervisor");
 	copy_program(self, "cloche-init");
+	copy_program(self, "cloche-gateway");
+	copy_program(self, "cloche-broker");
 	setenv("CLOCHE_LIBEXEC", base, 1);
 }
 
@@ -1007,6 +1177,10 @@ static int run_all(void)
 	run_test(kill_of_the_supervisor);
 	run_test(kill_of_init);
 	run_test(the_room_cannot_end_init);
+	run_test(a_network_comes_and_goes);
+	run_test(the_room_ends_with_its_network);
+	run_test(the_network_ends_with_the_supervisor);
+	run_test(a_refused_configuration);
 	run_test(a_living_sandbox_is_left_alone);
 	run_test(nothing_is_left_after_violence);
 	run_test(closed_standard_descriptors);
