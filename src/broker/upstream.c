@@ -79,6 +79,14 @@ bool upstream_request_sent(const struct upstream *u)
 	return u->stream && u->stream->state == STREAM_HALF && !u->write_lost && !has_output(u);
 }
 
+static void watch_failed(struct upstream *u)
+{
+	if (u->stream)
+		response_eof(u, false, "no memory to watch a connection");
+	else
+		upstream_close(u);
+}
+
 /* While nothing is read, a connection that the origin has broken would be reported for ever: it is
  * not watched at all then, and found broken when it is read again. */
 static void set_events(struct upstream *u)
@@ -96,7 +104,7 @@ static void set_events(struct upstream *u)
 	else if (u->io.loop)
 		loop_io_set(&u->io, events);
 	else if (loop_io_add(u->broker->loop, &u->io, u->fd, events, on_io) < 0)
-		response_eof(u, false, "no memory to watch a connection");
+		watch_failed(u);
 }
 
 /* Reads at most n bytes. */

@@ -94,8 +94,7 @@ static int verify(X509_STORE_CTX *ctx, void *arg)
 	struct tls_trust *t = arg;
 
 	if (t->roots)
-		tls_roots_provide(t->roots, SSL_CTX_get_cert_store(t->ctx),
-			X509_STORE_CTX_get0_cert(ctx), X509_STORE_CTX_get0_untrusted(ctx));
+		tls_roots_provide(t->roots, ctx);
 	return X509_verify_cert(ctx) > 0;
 }
 

@@ -194,42 +194,60 @@ static struct str name_der(const X509_NAME *name)
 	return X509_NAME_get0_der(name, &p, &n) == 1 ? str_make(p, n) : STR_NULL;
 }
 
+/* Whether one of the certificates that came along is the issuer. */
+static bool came_along(X509 *x, struct str issuer, const STACK_OF(X509) * untrusted)
+{
+	for (int i = 0; i < sk_X509_num(untrusted); i++) {
+		X509 *other = sk_X509_value(untrusted, i);
+
+		if (other != x && str_eq(name_der(X509_get_subject_name(other)), issuer))
+			return true;
+	}
+	return false;
+}
+
+/* Whether the store has it already: one provided before, or given by the user. */
+static bool is_stored(X509_STORE_CTX *ctx, const X509_NAME *issuer)
+{
+	X509_OBJECT *o = X509_STORE_CTX_get_obj_by_subject(ctx, X509_LU_X509, issuer);
+	bool stored = o != NULL;
+
+	X509_OBJECT_free(o);
+	return stored;
+}
+
 /* Provides the roots that may have issued x; whether its issuer was found at all. */
 static bool provide_issuer(
-	struct tls_roots *r, X509_STORE *store, X509 *x, const STACK_OF(X509) * untrusted)
+	struct tls_roots *r, X509_STORE_CTX *ctx, X509 *x, const STACK_OF(X509) * untrusted)
 {
-	struct str issuer = name_der(X509_get_issuer_name(x));
+	const X509_NAME *name = X509_get_issuer_name(x);
+	struct str issuer = name_der(name);
 	bool found = false;
 
 	for (size_t i = 0; i < r->n; i++) {
 		if (r->v[i].subject.n && str_eq(r->v[i].subject, issuer)) {
-			provide(&r->v[i], store);
+			provide(&r->v[i], X509_STORE_CTX_get0_store(ctx));
 			found = true;
 		}
 	}
-	for (int i = 0; !found && i < sk_X509_num(untrusted); i++) {
-		X509 *other = sk_X509_value(untrusted, i);
-
-		found = other != x && str_eq(name_der(X509_get_subject_name(other)), issuer);
-	}
-	return found;
+	return found || came_along(x, issuer, untrusted) || is_stored(ctx, name);
 }
 
-void tls_roots_provide(
-	struct tls_roots *r, X509_STORE *store, X509 *leaf, const STACK_OF(X509) * untrusted)
+void tls_roots_provide(struct tls_roots *r, X509_STORE_CTX *ctx)
 {
+	const STACK_OF(X509) *untrusted = X509_STORE_CTX_get0_untrusted(ctx);
 	bool found;
 
 	if (r->all)
 		return;
 	read_bundle(r);
-	found = provide_issuer(r, store, leaf, untrusted);
+	found = provide_issuer(r, ctx, X509_STORE_CTX_get0_cert(ctx), untrusted);
 	for (int i = 0; i < sk_X509_num(untrusted); i++)
-		found &= provide_issuer(r, store, sk_X509_value(untrusted, i), untrusted);
+		found &= provide_issuer(r, ctx, sk_X509_value(untrusted, i), untrusted);
 	if (found)
 		return;
 	for (size_t i = 0; i < r->n; i++)
-		provide(&r->v[i], store);
+		provide(&r->v[i], X509_STORE_CTX_get0_store(ctx));
 	ERR_clear_error();
 	r->all = true;
 }

@@ -15,11 +15,10 @@ _warn_unused_ int tls_roots_open(struct tls_roots **ret, struct cloche_err *err)
 struct tls_roots *tls_roots_free(struct tls_roots *r);
 DEFINE_CLEANUP(struct tls_roots, tls_roots_free)
 
-/* Adds to store those roots that may end the chain of leaf and untrusted (may be NULL): by the
- * exact bytes of the issuers' names, and all of them where an issuer is found nowhere that way (its
- * name may be written differently in the root). */
-void tls_roots_provide(
-	struct tls_roots *r, X509_STORE *store, X509 *leaf, const STACK_OF(X509) * untrusted);
+/* Adds to the store of ctx those roots that may end the chain that it is to verify: by the exact
+ * bytes of the issuers' names, and all of them where an issuer is found nowhere that way (its name
+ * may be written differently in the root). */
+void tls_roots_provide(struct tls_roots *r, X509_STORE_CTX *ctx);
 
 /* Calls each(arg, der) for the DER of every CERTIFICATE of a PEM text, until it returns nonzero.
  * Returns how many there were, or that value where negative, or -EINVAL for malformed PEM. */
