@@ -23,6 +23,7 @@ enum { CHANNEL_FD = 3, MAX_OUT = 64 * 1024 };
 
 struct init {
 	struct chan chan;
+	bool stuck; /* what was sent last did not fit in the socket */
 	struct proc *procs;
 };
 
@@ -138,40 +139,56 @@ static int reap(struct init *in)
 	}
 }
 
+/* Handles what has come. Answers that do not fit in the socket, terminals above all, hold back more
+ * work. */
+static int take_work(struct init *in)
+{
+	int r = 0;
+
+	while (!in->stuck) {
+		struct chan_frame f;
+
+		r = chan_recv(&in->chan, &f);
+		if (r <= 0)
+			break;
+		r = on_frame(in, &f);
+		chan_frame_done(&f);
+		if (r == 0)
+			r = chan_flush(&in->chan);
+		if (r < 0)
+			return r;
+		in->stuck = chan_pending(&in->chan) > 0;
+	}
+	if (r < 0)
+		return r;
+	r = chan_flush(&in->chan);
+	in->stuck = chan_pending(&in->chan) > 0;
+	return r;
+}
+
 static int serve(struct init *in, int signals)
 {
 	for (;;) {
-		struct pollfd p[2] = {
-			{.fd = in->chan.fd, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
-		struct chan_frame f;
-		int r;
+		struct pollfd p[2] = {{.fd = in->chan.fd}, {.fd = signals, .events = POLLIN}};
+		struct signalfd_siginfo info;
+		int r = take_work(in);
 
-		/* Answers that wait to be written, terminals above all, hold back more work. */
-		r = chan_flush(&in->chan);
-		while (r == 0 && !chan_pending(&in->chan)) {
-			r = chan_recv(&in->chan, &f);
-			if (r <= 0)
-				break;
-			r = on_frame(in, &f);
-			chan_frame_done(&f);
-			if (r == 0)
-				r = chan_flush(&in->chan);
-		}
 		if (r < 0)
 			return r;
-		if (chan_pending(&in->chan))
-			p[0].events = POLLOUT;
+		p[0].events = in->stuck ? POLLOUT : POLLIN;
 		if (poll(p, ARRAY_SIZE(p), -1) < 0 && errno != EINTR)
 			return -errno;
-		if (p[1].revents) {
-			struct signalfd_siginfo info;
-
+		if (in->stuck && p[0].revents) {
+			r = chan_flush(&in->chan);
+			in->stuck = chan_pending(&in->chan) > 0;
+		}
+		if (r == 0 && p[1].revents) {
 			if (read(signals, &info, sizeof(info)) < 0 && errno != EAGAIN)
 				return -errno;
 			r = reap(in);
-			if (r < 0)
-				return r;
 		}
+		if (r < 0)
+			return r;
 	}
 }
 

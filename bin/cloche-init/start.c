@@ -4,8 +4,8 @@
  * through init's own memory and no pipe is needed. (Not by vfork itself: not every C library's
  * shares memory.) Between birth and exec only system calls are made. The child shares init's memory
  * but not its descriptors, signal dispositions, mask, umask or working directory. */
-#include "init.h"
 #include "base/fd.h"
+#include "init.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: the supervisor is a child of this process and has to be reaped. It lives a
+ * moment longer than the sandbox, to remove directories nobody waits for; so what has not ended
+ * when a client is freed is reaped when the next one is made or freed. */
+#include "api/client_internal.h"
+#include "base/fd.h"
+#include "base/program.h"
+#include "base/strv.h"
+#include "ipc/rundir.h"
+#include "provider/spec_wire.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { MAX_OUT = 2 * CTL_MAX_PAYLOAD, MAX_ZOMBIES = 64 };
+
+static pthread_mutex_t zombies_lock = PTHREAD_MUTEX_INITIALIZER;
+static pid_t zombies[MAX_ZOMBIES];
+
+/* Reaps those that have ended, and remembers pid (or 0). Where the list is full the new one is
+ * waited for: it is on its way out. */
+static void reap_later(pid_t pid)
+{
+	bool kept = pid <= 0 || waitpid(pid, NULL, WNOHANG) != 0;
+
+	pthread_mutex_lock(&zombies_lock);
+	for (size_t i = 0; i < MAX_ZOMBIES; i++) {
+		if (zombies[i] > 0 && waitpid(zombies[i], NULL, WNOHANG) != 0)
+			zombies[i] = 0;
+		if (zombies[i] == 0 && !kept) {
+			zombies[i] = pid;
+			kept = true;
+		}
+	}
+	pthread_mutex_unlock(&zombies_lock);
+	if (!kept)
+		waitpid(pid, NULL, 0);
+}
+
+static int lift(int fd)
+{
+	int r = fd > 2 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, 3);
+
+	if (r != fd)
+		fd_close(fd);
+	return r;
+}
+
+/* A pair of sockets, neither of which is 0, 1 or 2. */
+static int make_socketpair(int *ret_a, int *ret_b)
+{
+	int fds[2], r = fd_socketpair(SOCK_STREAM, fds);
+
+	if (r < 0)
+		return r;
+	*ret_a = lift(fds[0]);
+	*ret_b = lift(fds[1]);
+	return *ret_a < 0 || *ret_b < 0 ? -EMFILE : 0;
+}
+
+static int start_supervisor(
+	struct client *c, const struct client_start *start, int theirs, struct cloche_err *err)
+{
+	_cleanup_(freep) char *path = start->supervisor ? strdup(start->supervisor)
+							: program_find("cloche-supervisor", err);
+	_cleanup_(strv_freep) char **env = program_env(environ);
+	char name[] = "cloche-supervisor", detached[] = "--detached";
+	char *argv[] = {name, start->detached ? detached : NULL, NULL};
+	const struct program_fd fds[] = {{theirs, CTL_FD}};
+	struct program_spawn spawn = {
+		.argv = argv, .fds = fds, .fds_n = ARRAY_SIZE(fds), .stdio = {-1, -1, -1}};
+
+	if (!path)
+		return start->supervisor ? err_nomem(err) : -E_NOT_FOUND;
+	if (!env)
+		return err_nomem(err);
+	/* For its last words only; everything else comes as messages. */
+	if (fcntl(2, F_GETFD) >= 0)
+		spawn.stdio[2] = 2;
+	spawn.path = path;
+	spawn.env = env;
+	return program_start(&spawn, &c->pid, NULL, err);
+}
+
+static int send_start(struct client *c, const struct client_start *start, int config_fd)
+{
+	_cleanup_(buf_donep) struct buf room = BUF_INIT(CTL_MAX_ROOM);
+	struct wire_out w = wire_out(&room);
+	_cleanup_(freep) char *name = start->name ? strdup(start->name) : NULL;
+	_cleanup_(freep) char *provider = start->provider ? strdup(start->provider) : NULL;
+	struct ctl_start m = {.version = CTL_VERSION,
+		.one_shot = start->one_shot,
+		.detached = start->detached,
+		.gateway = start->room->net == ROOM_NET_GATEWAY,
+		.id = c->id,
+		.name = name,
+		.provider = provider,
+		.timeout_usec = start->timeout_usec,
+		.grace_usec = start->grace_usec};
+	int r;
+
+	if ((start->name && !name) || (start->provider && !provider))
+		return -ENOMEM;
+	room_spec_put(&w, start->room);
+	if (w.error < 0)
+		return w.error;
+	m.room = buf_str(&room);
+	r = strv_copy(start->labels, &m.labels);
+	if (r == 0)
+		r = ctl_send_start(&c->chan, &m, config_fd);
+	strv_free(m.labels);
+	/* It goes out with the first process; or now, where the socket is a new one, at once. */
+	return r < 0 ? r : chan_flush(&c->chan);
+}
+
+static struct client *client_alloc(void)
+{
+	struct client *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->chan.fd = c->wake_fd = -1;
+	pthread_mutex_init(&c->lock, NULL);
+	c->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	c->chunk = malloc(CLIENT_CHUNK);
+	if (c->wake_fd >= 0)
+		c->wake_fd = lift(c->wake_fd);
+	if (c->wake_fd < 0 || !c->chunk)
+		return client_free(c);
+	return c;
+}
+
+int client_new(const struct client_start *start, struct client **ret, int *ret_config_fd,
+	struct cloche_err *err)
+{
+	_cleanup_(client_freep) struct client *c = client_alloc();
+	_cleanup_fd_ int ours = -1, theirs = -1, config = -1, config_theirs = -1;
+	int r;
+
+	reap_later(0);
+	if (!c)
+		return err_nomem(err);
+	if (start->room->id && !rundir_is_id(str_from(start->room->id)))
+		return err_set(err, E_USAGE, "\"%s\" is no sandbox id", start->room->id);
+	if (start->room->id)
+		memcpy(c->id, start->room->id, RUNDIR_ID_BYTES + 1);
+	else
+		rundir_make_id(c->id);
+	c->detached = start->detached;
+	r = make_socketpair(&ours, &theirs);
+	if (r == 0 && start->room->net == ROOM_NET_GATEWAY)
+		r = make_socketpair(&config, &config_theirs);
+	if (r < 0)
+		return err_sys(err, -r, "make a socket");
+	r = start_supervisor(c, start, theirs, err);
+	if (r < 0)
+		return r;
+	r = chan_init(&c->chan, TAKE_FD(ours), CTL_MAX_PAYLOAD, MAX_OUT);
+	if (r == 0)
+		r = send_start(c, start, config_theirs);
+	if (r < 0)
+		return err_sys(err, -r, "send the room to its supervisor");
+	*ret_config_fd = TAKE_FD(config);
+	*ret = TAKE_PTR(c);
+	return 0;
+}
+
+struct client *client_free(struct client *c)
+{
+	if (!c)
+		return NULL;
+	if (c->chan.fd >= 0)
+		chan_done(&c->chan);
+	if (c->pid > 0)
+		reap_later(c->pid);
+	fd_close(c->wake_fd);
+	pthread_mutex_destroy(&c->lock);
+	free(c->chunk);
+	free(c->polls);
+	free(c);
+	return NULL;
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Drives the real supervisor and the real init, in rooms of the native provider: as the user who
+ * runs this and, where that is root, again as an ordinary user. What is started carries a marker in
+ * its argv, so that whatever is left behind can be found. */
+
+#include "api/client_internal.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/fs.h"
+#include "base/rand.h"
+#include "base/strv.h"
+#include "ipc/netconf.h"
+#include "ipc/rundir.h"
+#include "provider/provider.h"
+#include "tap.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { OUT_MAX = 32 * 1024 * 1024, ORDINARY_UID = 54321 };
+
+static char marker[32], group_prefix[64], base[128], runtime[160];
+
+/* What a process wrote. */
+struct taken {
+	struct buf out[2];
+	int refuse; /* stream whose reader goes away, or 0 */
+};
+
+static _unused_ int take(void *user, int stream, const char *p, size_t n)
+{
+	struct taken *t = user;
+
+	if (t->refuse == stream)
+		return -1;
+	must(buf_add(&t->out[stream - 1], p, n) == 0);
+	return 0;
+}
+
+struct job {
+	struct room_spec room;
+	struct exec_spec spec;
+	struct client_io io;
+	struct taken taken;
+	struct client_result result;
+	struct ctl_ended ended;
+	struct client *client;
+	struct cloche_err err;
+	bool long_lived;
+	uint64_t grace_usec;
+	int code; /* of client_exec */
+};
+
+static _unused_ void job_init(struct job *j, const char *script)
+{
+	char sh[] = "sh", c[] = "-c", *text = strdup(script);
+	char *argv[] = {sh, c, text, marker, NULL};
+	char path[] = "PATH=/usr/local/bin:/usr/bin:/bin", home[] = "HOME=/tmp";
+	char *env[] = {path, home, NULL};
+
+	must(text);
+	*j = (struct job){.io = CLIENT_IO_INIT, .grace_usec = 5 * USEC_PER_SEC};
+	room_spec_init(&j->room);
+	exec_spec_init(&j->spec);
+	must(exec_spec_set(&j->spec, argv, env, NULL, NULL) == 0);
+	j->taken.out[0] = j->taken.out[1] = BUF_INIT(OUT_MAX);
+	j->io.write = take;
+	j->io.user = &j->taken;
+	free(text);
+}
+
+static _unused_ void job_done(struct job *j)
+{
+	j->client = client_free(j->client);
+	buf_done(&j->taken.out[0]);
+	buf_done(&j->taken.out[1]);
+	exec_spec_done(&j->spec);
+	room_spec_done(&j->room);
+}
+
+static _unused_ void job_start(struct job *j)
+{
+	struct client_start start = {
+		.room = &j->room, .one_shot = !j->long_lived, .grace_usec = j->grace_usec};
+	int config;
+
+	if (client_new(&start, &j->client, &config, &j->err) < 0) {
+		printf("Bail out! %s\n", j->err.message);
+		exit(1);
+	}
+	check_int(config, -1);
+}
+
+static _unused_ void job_exec(struct job *j)
+{
+	j->io.user = &j->taken;
+	j->code = client_exec(j->client, &j->spec, &j->io, &j->result, &j->err);
+}
+
+static _unused_ void job_run(struct job *j)
+{
+	job_start(j);
+	job_exec(j);
+	check_int(client_finish(j->client, &j->ended, NULL), 0);
+}
+
+#define check_out(j, stream, want) check_str(buf_str(&(j).taken.out[(stream)-1]), want)
+
+/* --- what is left of us on this machine --- */
+
+static _unused_ bool has_marker(const char *pid)
+{
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(1 << 20);
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%.20s/cmdline", pid);
+	if (fs_read_file(AT_FDCWD, path, &b, NULL) < 0)
+		return false;
+	return str_find(buf_str(&b), str_from(marker)) < buf_len(&b);
+}
+
+static _unused_ int count_marked(void)
+{
+	DIR *dir = opendir("/proc");
+	struct dirent *e;
+	int n = 0;
+
+	must(dir);
+	while ((e = readdir(dir)))
+		n += e->d_name[0] >= '1' && e->d_name[0] <= '9' &&
+		     strtol(e->d_name, NULL, 10) != getpid() && has_marker(e->d_name);
+	closedir(dir);
+	return n;
+}
+
+static _unused_ int count_dirs(void)
+{
+	DIR *dir = opendir(runtime);
+	struct dirent *e;
+	int n = 0;
+
+	if (!dir)
+		return 0;
+	while ((e = readdir(dir)))
+		n += e->d_name[0] != '.';
+	closedir(dir);
+	return n;
+}
+
+static _unused_ void pause_ms(long ms)
+{
+	const struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+
+	nanosleep(&t, NULL);
+}
+
+static _unused_ bool becomes_zero(int (*count)(void))
+{
+	for (int i = 0; i < 400; i++) {
+		if (count() == 0)
+			return true;
+		pause_ms(10);
+	}
+	return false;
+}
+
+static _unused_ void run_beside(struct job *j, void *(*other)(void *))
+{
+	pthread_t thread;
+
+	job_start(j);
+	must(pthread_create(&thread, NULL, other, j) == 0);
+	job_exec(j);
+	pthread_join(thread, NULL);
+	check_int(client_finish(j->client, &j->ended, NULL), 0);
+}
+
+/* --- set-up --- */
+
+static _unused_ void copy_program(const char *build, const char *name)
+{
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(64 << 20);
+	char from[512], to[256];
+
+	snprintf(from, sizeof(from), "%s/bin/%s/%s", build, name, name);
+	snprintf(to, sizeof(to), "%s/%s", base, name);
+	if (fs_read_file(AT_FDCWD, from, &b, NULL) < 0) {
+		printf("1..0 # SKIP %s has not been built\n", from);
+		exit(0);
+	}
+	must(fs_write_atomic(AT_FDCWD, to, buf_str(&b), 0755, false, NULL) == 0);
+	must(chmod(to, 0755) == 0);
+}
+
+/* Programs where every user can run them. */
+static _unused_ void set_up(void)
+{
+	char self[512];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char *slash;
+
+	must(n > 0);
+	self[n] = '\0';
+	slash = strrchr(self, '/');
+	*slash = '\0';
+	snprintf(base, sizeof(base), "/tmp/cloche-test-client-%d", getpid());
+	must(mkdir(base, 0755) == 0 && chmod(base, 0755) == 0);
+	copy_program(self, "cloche-supervisor");
+	copy_program(self, "cloche-init");
+	copy_program(self, "cloche-gateway");
+	copy_program(self, "cloche-broker");
+	setenv("CLOCHE_LIBEXEC", base, 1);
+}
+
+static _unused_ void set_runtime(const char *who)
+{
+	snprintf(runtime, sizeof(runtime), "%s-run-%s", base, who);
+	setenv("CLOCHE_RUNTIME_DIR", runtime, 1);
+	rand_id(marker, 20);
+	snprintf(group_prefix, sizeof(group_prefix), "cloche-sandbox-%.8s", marker);
+}
+
+/* Each test program's own list. */
+static _unused_ void run_list(void);
+
+static _unused_ int run_all(void)
+{
+	struct cloche_err err = CLOCHE_ERR_INIT;
+
+	if (native_provider.probe(&err) < 0) {
+		printf("1..0 # SKIP no rooms here: %s\n", err.message);
+		return 0;
+	}
+	run_list();
+	return 0;
+}
+
+/* The same once more as somebody without privileges; its lines become comments of one test. */
+static _unused_ void as_an_ordinary_user(void)
+{
+	char line[512];
+	int fds[2], status;
+	FILE *lines;
+	pid_t pid;
+
+	must(fd_pipe(fds) == 0);
+	pid = fork();
+	must(pid >= 0);
+	if (pid == 0) {
+		must(dup2(fds[1], 1) == 1);
+		must(setgroups(0, NULL) == 0);
+		must(setresgid(ORDINARY_UID, ORDINARY_UID, ORDINARY_UID) == 0);
+		must(setresuid(ORDINARY_UID, ORDINARY_UID, ORDINARY_UID) == 0);
+		/* Changing user made us undumpable, and our own /proc root's. */
+		prctl(PR_SET_DUMPABLE, 1);
+		tap_count = tap_failed = 0;
+		set_runtime("user");
+		run_all();
+		exit(tap_done());
+	}
+	close(fds[1]);
+	lines = fdopen(fds[0], "r");
+	must(lines);
+	while (fgets(line, sizeof(line), lines))
+		printf("# user: %s", line);
+	fclose(lines);
+	must(waitpid(pid, &status, 0) == pid);
+	check_int(status, 0);
+	set_runtime("user");
+	fs_remove_tree(AT_FDCWD, runtime);
+}
+static _unused_ int run_everything(void)
+{
+	setvbuf(stdout, NULL, _IONBF, 0);
+	set_up();
+	set_runtime("self");
+	run_all();
+	fs_remove_tree(AT_FDCWD, runtime);
+	if (geteuid() == 0)
+		run_test(as_an_ordinary_user);
+	fs_remove_tree(AT_FDCWD, base);
+	return tap_done();
+}
