@@ -425,10 +425,14 @@ static int next_line(struct netlog_reader *r, struct cloche_err *err)
 
 int netlog_reader_next(struct netlog_reader *r, struct netlog_event *ret, struct cloche_err *err)
 {
-	int result = next_line(r, err);
+	int result;
 
-	if (result > 0)
-		parse_line(r, ret);
+	do {
+		result = next_line(r, err);
+		if (result > 0)
+			parse_line(r, ret);
+		/* Its line at the end says all of it again; only a crash leaves it alone. */
+	} while (result > 0 && ret->kind == NETLOG_INTENT);
 	return result;
 }
 

@@ -13,9 +13,10 @@ struct netlog_reader *netlog_reader_new(int fd);
 struct netlog_reader *netlog_reader_free(struct netlog_reader *r);
 DEFINE_CLEANUP(struct netlog_reader, netlog_reader_free)
 
-/* The next event into *ret, its views valid until the next call. Blank lines are passed over; a
- * line that cannot be understood (or is longer than 64 KiB) comes as NETLOG_OTHER with the text in
- * note. Returns 1, 0 at the end of the file, negative on errors. */
+/* The next event into *ret, its views valid until the next call. Blank lines and beginnings of
+ * requests (NETLOG_INTENT) are passed over; a line that cannot be understood (or is longer than 64
+ * KiB) comes as NETLOG_OTHER with the text in note. Returns 1, 0 at the end of the file, negative
+ * on errors. */
 _warn_unused_ int netlog_reader_next(
 	struct netlog_reader *r, struct netlog_event *ret, struct cloche_err *err);
 

@@ -244,6 +244,43 @@ static void test_summary(void)
 	check_int(sum.masked, 3);
 }
 
+/* The beginning of a request stands in the JSON form alone, and is not told to a reader. */
+static void test_beginnings(void)
+{
+	const struct netlog_config config = {
+		.plain_fd = memfd_create("plain", MFD_CLOEXEC),
+		.json_fd = memfd_create("json", MFD_CLOEXEC),
+		.live_fd = -1,
+		.flood_per_sec = 1,
+		.flood_burst = 1,
+	};
+	struct netlog *log = netlog_new(&config);
+	struct netlog_reader *r;
+	struct netlog_event ev = {
+		.kind = NETLOG_INTENT, .method = STR("GET"), .url = STR("https://x.com/")};
+
+	must(log && config.plain_fd >= 0 && config.json_fd >= 0);
+	for (int i = 0; i < 3; i++) /* not limited: a request depends on it */
+		check_int(netlog_write(log, &ev), 0);
+	check_int(netlog_counts(log).allowed, 0);
+	ev.kind = NETLOG_REQUEST;
+	ev.allowed = true;
+	ev.status = 204;
+	check_int(netlog_write(log, &ev), 0);
+	netlog_free(log);
+	check_int(
+		lseek(config.plain_fd, 0, SEEK_CUR), strlen("ALLOWED GET https://x.com/ -> 204\n"));
+	check(lseek(config.json_fd, 0, SEEK_SET) == 0);
+	r = netlog_reader_new(config.json_fd);
+	must(r);
+	check_int(netlog_reader_next(r, &ev, NULL), 1);
+	check(ev.kind == NETLOG_REQUEST && ev.status == 204);
+	check_int(netlog_reader_next(r, &ev, NULL), 0);
+	netlog_reader_free(r);
+	close(config.plain_fd);
+	close(config.json_fd);
+}
+
 static void test_read_error(void)
 {
 	struct cloche_err err = CLOCHE_ERR_INIT;
@@ -262,6 +299,7 @@ int main(void)
 	run_test(test_long_lines);
 	run_test(test_hostile);
 	run_test(test_summary);
+	run_test(test_beginnings);
 	run_test(test_read_error);
 	return tap_done();
 }
