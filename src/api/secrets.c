@@ -72,12 +72,16 @@ int cloche_secrets_add_from_file(
 	return secret_set_add(secrets->set, &spec, s, STR_NULL, err);
 }
 
-/* Copies a NULL-terminated array into the counted form of a spec. */
+/* Copies a NULL-terminated array into the counted form of a spec, in lower case: neither hosts nor
+ * header names heed it. */
 static int copy_patterns(const char *const *from, char ***ret, size_t *ret_n)
 {
-	for (size_t i = 0; from && from[i]; i++)
+	for (size_t i = 0; from && from[i]; i++) {
 		if (strv_add(ret, str_from(from[i])) < 0)
 			return -1;
+		for (char *c = (*ret)[i]; *c; c++)
+			*c = str_lower_char(*c);
+	}
 	*ret_n = strv_count(*ret);
 	return 0;
 }
