@@ -113,7 +113,9 @@ _warn_unused_ int client_exec(struct client *c, const struct exec_spec *spec, st
 _warn_unused_ int client_wait_started(struct client *c, struct cloche_err *err);
 
 /* Waits until the sandbox has ended (ask with client_stop first where it is not one-shot) and says
- * how. 0, or an error where the supervisor died. Everything of the sandbox is gone then. */
+ * how. 0, or an error where the supervisor died. No process of the sandbox runs any more then; its
+ * directories are removed in the next moments. A caller that needs neither usage nor reason of a
+ * one-shot sandbox can leave this out: the end comes all the same. */
 _warn_unused_ int client_finish(struct client *c, struct ctl_ended *ret, struct cloche_err *err);
 
 /* Sends a signal to the process that client_exec waits for (or to the room). Where it has not
