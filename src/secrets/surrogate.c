@@ -128,8 +128,8 @@ void surrogate_make(struct str value, char *ret)
 	keep_dots = count_drawn(body) >= DRAWN_MIN;
 	alphabet_of(body, &alphabet);
 	memcpy(ret, value.p, value.n);
-	/* The first byte differs, too: occurrences of a value that repeats itself overlap, and of each
-	 * only the first bytes of its surrogate may be left after scrubbing. */
+	/* The first byte differs, too: occurrences of a value that repeats itself overlap, and of
+	 * each only the first bytes of its surrogate may be left after scrubbing. */
 	do
 		draw(body, &alphabet, keep_dots, ret + prefix);
 	while (memcmp(ret, value.p, value.n) == 0 ||
