@@ -4,6 +4,8 @@
  * the same, and what is written of it means the same again. */
 #include "fuzz-h1.h"
 
+enum { ADDED_MAX = 3 }; /* Content-Length or Transfer-Encoding, Connection, Upgrade */
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void write_and_read(struct http_head *head, unsigned opt)
@@ -14,7 +16,8 @@ static void write_and_read(struct http_head *head, unsigned opt)
 	size_t used;
 
 	require(h1_write_response(&wire, head, head->status == 101 ? H1_W_UPGRADE : 0, NULL) == 0);
-	if (buf_len(&wire) <= HTTP_HEAD_MAX) {
+	/* The writer adds the fields of framing: a head at a limit may then be over it. */
+	if (buf_len(&wire) <= HTTP_HEAD_MAX && head->fields.n + ADDED_MAX <= HTTP_FIELDS_MAX) {
 		h1_parser_response(&p, &again, opt);
 		require(parse_cut(&p, (uint8_t *)buf_data(&wire), buf_len(&wire), 0, &used) ==
 			H1_DONE);
