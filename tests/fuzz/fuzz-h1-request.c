@@ -4,6 +4,8 @@
  * was written is understood as the same again. */
 #include "fuzz-h1.h"
 
+enum { ADDED_MAX = 3 }; /* Host, Content-Length or Transfer-Encoding, Connection */
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void write_and_read(struct http_head *head)
@@ -17,7 +19,9 @@ static void write_and_read(struct http_head *head)
 	require((r < 0) == !!(head->flags & (HTTP_CONNECT | HTTP_TRACE)) ||
 		(r < 0 && (str_ieq(http_head_method(head), STR("CONNECT")) ||
 				  str_ieq(http_head_method(head), STR("TRACE")))));
-	if (r == 0 && buf_len(&wire) <= HTTP_HEAD_MAX) {
+	/* The writer adds the fields of framing: a head at a limit may then be over it. */
+	if (r == 0 && buf_len(&wire) <= HTTP_HEAD_MAX &&
+		head->fields.n + ADDED_MAX <= HTTP_FIELDS_MAX) {
 		h1_parser_request(&p, &again);
 		require(parse_cut(&p, (uint8_t *)buf_data(&wire), buf_len(&wire), 0, &used) ==
 			H1_DONE);
