@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 enum { FD_SUPERVISOR = 3, FD_NET, FD_CONF, FD_CERT };
 
@@ -25,7 +26,8 @@ int main(void)
 	if (fd_sanitize_stdio() < 0)
 		return 125;
 	status = broker_run(&fds, &err);
-	if (err.code)
+	/* Whoever configured it or started it was told on their own channel. */
+	if (err.code && secure_getenv("CLOCHE_LOG"))
 		fprintf(stderr, "cloche: broker: %s\n", err.message);
 	return status;
 }
