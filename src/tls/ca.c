@@ -1,23 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: certificates are written as DER by hand, from the last byte to the first, so
  * that every length is known when it has to be written. Only the key and the signature are
- * OpenSSL's: building a certificate through its X509 objects takes ten times as long as signing it,
- * most of it in decoding a public key that is copied here as it is.
+ * OpenSSL's (tls/p256.h): building a certificate through its X509 objects takes ten times as long
+ * as signing it, most of it in decoding a public key that is copied here as it is.
  *
  * Profile: RFC 5280, ECDSA with SHA-256 (RFC 5758 3.2). */
 #include "tls/ca.h"
 #include "base/clock.h"
 #include "base/rand.h"
-#include "tls/random.h"
+#include "tls/p256.h"
 
 #include <limits.h>
 #include <openssl/evp.h>
-#include <openssl/sha.h>
-#include <openssl/x509.h>
 #include <stdio.h>
 #include <time.h>
 
-enum { ID_LEN = 8, KEY_ID_LEN = 20, SERIAL_LEN = 16, POINT_AT = 26 };
+enum { ID_LEN = 8, KEY_ID_LEN = 20, SERIAL_LEN = 16 };
 
 enum {
 	T_BOOL = 0x01,
@@ -37,7 +35,7 @@ enum {
 };
 
 struct tls_ca {
-	EVP_PKEY *key;
+	struct p256 *key;
 	uint8_t spki[TLS_SPKI_MAX];
 	char common_name[sizeof("Cloche ") + ID_LEN];
 	uint8_t der[TLS_CERT_MAX];
@@ -55,11 +53,6 @@ struct tls_ca {
 #define OID_BASIC OID(0x06, 0x03, 0x55, 0x1d, 0x13)
 #define OID_AKI OID(0x06, 0x03, 0x55, 0x1d, 0x23)
 #define OID_EKU OID(0x06, 0x03, 0x55, 0x1d, 0x25)
-
-/* SEQUENCE { SEQUENCE { id-ecPublicKey, prime256v1 }, BIT STRING 04 || X || Y } (RFC 5480 2). */
-static const uint8_t p256_prefix[POINT_AT + 1] = {0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86,
-	0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07,
-	0x03, 0x42, 0x00, 0x04};
 
 /* A writer that goes from the end of its memory towards the start. */
 struct der {
@@ -163,9 +156,10 @@ static void der_extension(
 /* The leftmost 160 bits of the SHA-256 of the public key's bits (RFC 7093 2, method 1). */
 static void key_id(const uint8_t spki[TLS_SPKI_MAX], uint8_t ret[KEY_ID_LEN])
 {
-	uint8_t digest[SHA256_DIGEST_LENGTH];
+	uint8_t digest[P256_DIGEST] = {0};
 
-	SHA256(spki + POINT_AT, TLS_SPKI_MAX - POINT_AT, digest);
+	/* A failure would only make the id a poor one. */
+	(void)p256_digest(spki + P256_POINT_AT, TLS_SPKI_MAX - P256_POINT_AT, digest);
 	memcpy(ret, digest, KEY_ID_LEN);
 }
 
@@ -263,30 +257,20 @@ static void tbs_front(
 	der_wrap(d, T_SEQ, end);
 }
 
-static int sign(const struct tls_ca *ca, const uint8_t *p, size_t n, uint8_t *ret, size_t *ret_n)
-{
-	EVP_MD_CTX *ctx = EVP_MD_CTX_new();
-	bool ok = ctx && EVP_DigestSignInit(ctx, NULL, EVP_sha256(), NULL, ca->key) == 1 &&
-		  EVP_DigestSign(ctx, ret, ret_n, p, n) == 1;
-
-	EVP_MD_CTX_free(ctx);
-	return ok ? 0 : -1;
-}
-
 /* Wraps the signed part with its signature (RFC 5280 4.1.1) and adds it to out. */
 static int finish(
 	const struct tls_ca *ca, const struct der *tbs, struct buf *out, struct cloche_err *err)
 {
-	uint8_t signature[80];
-	size_t n = sizeof(signature);
+	uint8_t signature[P256_SIGNATURE_MAX];
 	struct der d;
-	size_t end;
+	size_t end, n;
 
 	der_init(&d);
 	end = d.at;
 	if (tbs->full)
 		return err_set(err, E_LIMIT, "the certificate is too long");
-	if (sign(ca, tbs->mem + tbs->at, sizeof(tbs->mem) - tbs->at, signature, &n) < 0)
+	n = p256_sign(ca->key, tbs->mem + tbs->at, sizeof(tbs->mem) - tbs->at, signature);
+	if (n == 0)
 		return err_set(err, E_INTERNAL, "signing a certificate failed");
 	der_bytes(&d, signature, n);
 	der_byte(&d, 0); /* no unused bits */
@@ -333,20 +317,12 @@ int tls_ca_new(uint64_t now_real_usec, struct tls_ca **ret, struct cloche_err *e
 {
 	_cleanup_(tls_ca_freep) struct tls_ca *ca = calloc(1, sizeof(*ca));
 	char id[ID_LEN + 1];
-	size_t n = 0;
 	int r;
 
 	if (!ca)
 		return err_nomem(err);
-	/* OpenSSL's configuration file belongs to the host and may load anything: not read. */
-	OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, NULL);
-	tls_use_kernel_random();
-	ca->key = EVP_EC_gen("P-256");
-	memcpy(ca->spki, p256_prefix, POINT_AT);
-	if (!ca->key ||
-		EVP_PKEY_get_octet_string_param(
-			ca->key, "pub", ca->spki + POINT_AT, TLS_SPKI_MAX - POINT_AT, &n) != 1 ||
-		!tls_spki_is_p256(str_make(ca->spki, POINT_AT + n)))
+	ca->key = p256_new(ca->spki);
+	if (!ca->key)
 		return err_set(
 			err, E_INTERNAL, "making a key for the certificate authority failed");
 	rand_id(id, ID_LEN);
@@ -362,7 +338,7 @@ int tls_ca_new(uint64_t now_real_usec, struct tls_ca **ret, struct cloche_err *e
 struct tls_ca *tls_ca_free(struct tls_ca *ca)
 {
 	if (ca) {
-		EVP_PKEY_free(ca->key);
+		p256_free(ca->key);
 		free(ca);
 	}
 	return NULL;
@@ -388,11 +364,6 @@ int tls_ca_add_pem(const struct tls_ca *ca, struct buf *out)
 			r = buf_add_char(out, '\n');
 	}
 	return r < 0 ? r : buf_add_str(out, STR("-----END CERTIFICATE-----\n"));
-}
-
-bool tls_spki_is_p256(struct str spki)
-{
-	return spki.n == TLS_SPKI_MAX && memcmp(spki.p, p256_prefix, sizeof(p256_prefix)) == 0;
 }
 
 int tls_ca_mint(const struct tls_ca *ca, struct str spki, const struct tls_subject *subject,

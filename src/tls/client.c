@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: one SSL_CTX, whose verification first asks tls/roots.h for the roots that
- * the presented chain may need. Sessions are kept here by host and port, not in OpenSSL's own
- * cache, so that one is never offered to another host; a session exists only where the certificate
- * was verified for that host, and OpenSSL carries that result along on resumption. */
+/* Theory of operation: one SSL_CTX, made for the first connection (see tls/server.c), whose
+ * verification first asks tls/roots.h for the roots that the presented chain may need. Sessions are
+ * kept here by host and port, not in OpenSSL's own cache, so that one is never offered to another
+ * host; a session exists only where the certificate was verified for that host, and OpenSSL carries
+ * that result along on resumption. */
 #include "tls/client.h"
 #include "base/hash.h"
 #include "tls/roots.h"
@@ -23,7 +24,7 @@ struct session {
 };
 
 struct tls_trust {
-	SSL_CTX *ctx;
+	SSL_CTX *ctx; /* NULL until it is needed */
 	struct tls_roots *roots;
 	struct session *sessions; /* oldest first */
 };
@@ -98,40 +99,50 @@ static int verify(X509_STORE_CTX *ctx, void *arg)
 	return X509_verify_cert(ctx) > 0;
 }
 
-static int set_up(struct tls_trust *t)
+static SSL_CTX *make_context(struct tls_trust *t)
 {
 	static const unsigned char alpn[] = "\x08http/1.1";
 	static int groups[] = {NID_X25519, NID_X9_62_prime256v1, NID_secp384r1, NID_secp521r1};
+	SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
 	X509_VERIFY_PARAM *param;
 
-	t->ctx = SSL_CTX_new(TLS_client_method());
-	if (!t->ctx)
-		return -1;
-	param = SSL_CTX_get0_param(t->ctx);
+	if (!ctx)
+		return NULL;
+	param = SSL_CTX_get0_param(ctx);
 	X509_VERIFY_PARAM_set_flags(param, X509_V_FLAG_PARTIAL_CHAIN);
 	/* Names stand in subjectAltName alone, a wildcard is a whole label (RFC 6125 6.4.3). */
 	X509_VERIFY_PARAM_set_hostflags(
 		param, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
-	SSL_CTX_set_verify(t->ctx, SSL_VERIFY_PEER, NULL);
-	SSL_CTX_set_cert_verify_callback(t->ctx, verify, t);
-	SSL_CTX_set_security_level(t->ctx, 2);
-	SSL_CTX_set_options(t->ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
-	SSL_CTX_set_mode(t->ctx, SSL_MODE_ENABLE_PARTIAL_WRITE |
-					 SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
-					 SSL_MODE_RELEASE_BUFFERS);
+	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
+	SSL_CTX_set_cert_verify_callback(ctx, verify, t);
+	SSL_CTX_set_security_level(ctx, 2);
+	SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+	SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+				      SSL_MODE_RELEASE_BUFFERS);
 	/* One system call for a record instead of two. */
-	SSL_CTX_set_read_ahead(t->ctx, 1);
-	SSL_CTX_set_default_read_buffer_len(t->ctx, READ_BUFFER);
-	SSL_CTX_set_session_cache_mode(t->ctx, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
-	SSL_CTX_sess_set_new_cb(t->ctx, on_session);
-	return SSL_CTX_set_min_proto_version(t->ctx, TLS1_2_VERSION) == 1 &&
-			       SSL_CTX_set_ciphersuites(t->ctx,
-				       "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:"
-				       "TLS_CHACHA20_POLY1305_SHA256") == 1 &&
-			       SSL_CTX_set1_groups(t->ctx, groups, ARRAY_SIZE(groups)) == 1 &&
-			       SSL_CTX_set_alpn_protos(t->ctx, alpn, sizeof(alpn) - 1) == 0
-		       ? 0
-		       : -1;
+	SSL_CTX_set_read_ahead(ctx, 1);
+	SSL_CTX_set_default_read_buffer_len(ctx, READ_BUFFER);
+	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
+	SSL_CTX_sess_set_new_cb(ctx, on_session);
+	if (SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) != 1 ||
+		SSL_CTX_set_ciphersuites(ctx, "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:"
+					      "TLS_CHACHA20_POLY1305_SHA256") != 1 ||
+		SSL_CTX_set1_groups(ctx, groups, ARRAY_SIZE(groups)) != 1 ||
+		SSL_CTX_set_alpn_protos(ctx, alpn, sizeof(alpn) - 1) != 0) {
+		SSL_CTX_free(ctx);
+		return NULL;
+	}
+	return ctx;
+}
+
+static bool set_up(struct tls_trust *t)
+{
+	if (t->ctx)
+		return true;
+	if (OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, NULL))
+		t->ctx = make_context(t);
+	ERR_clear_error();
+	return t->ctx;
 }
 
 int tls_trust_new(bool system_roots, struct tls_trust **ret, struct cloche_err *err)
@@ -141,11 +152,6 @@ int tls_trust_new(bool system_roots, struct tls_trust **ret, struct cloche_err *
 
 	if (!t)
 		return err_nomem(err);
-	OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, NULL);
-	if (set_up(t) < 0) {
-		ERR_clear_error();
-		return err_set(err, E_INTERNAL, "setting up TLS failed");
-	}
 	if (system_roots)
 		r = tls_roots_open(&t->roots, err);
 	if (r < 0)
@@ -180,8 +186,11 @@ static int add_root(void *arg, struct str der)
 int tls_trust_add_pem(
 	struct tls_trust *t, struct str pem, const char *source, struct cloche_err *err)
 {
-	int n = tls_pem_each(pem, add_root, SSL_CTX_get_cert_store(t->ctx));
+	int n;
 
+	if (!set_up(t))
+		return err_set(err, E_INTERNAL, "setting up TLS failed");
+	n = tls_pem_each(pem, add_root, SSL_CTX_get_cert_store(t->ctx));
 	ERR_clear_error();
 	if (n == -ENOMEM)
 		return err_nomem(err);
@@ -218,7 +227,8 @@ int tls_client_new(struct tls_trust *t, int fd, struct str host, uint16_t port,
 		return err_nomem(err);
 	c->trust = t;
 	snprintf(c->key, sizeof(c->key), "%.*s:%u", STR_FMT(host), port);
-	c->ssl = SSL_new(t->ctx);
+	if (set_up(t))
+		c->ssl = SSL_new(t->ctx);
 	if (!c->ssl || SSL_set_fd(c->ssl, fd) != 1 || !set_host(c->ssl, host)) {
 		ERR_clear_error();
 		return err_set(err, E_INTERNAL, "setting up TLS to a host failed");

@@ -22,8 +22,8 @@ struct tls_server;
 struct tls_leaf;
 struct tls_conn;
 
-/* Makes the key and the settings; everything that OpenSSL loads lazily is loaded by a throw-away
- * handshake in memory, so that the process may close itself off after it. Returns 0 or sets err. */
+/* Makes the key. What else OpenSSL needs is made for the first connection; it comes from within the
+ * library, so a process that has closed itself off can do it. Returns 0 or sets err. */
 _warn_unused_ int tls_server_new(struct tls_server **ret, struct cloche_err *err);
 struct tls_server *tls_server_free(struct tls_server *s);
 DEFINE_CLEANUP(struct tls_server, tls_server_free)
@@ -32,7 +32,7 @@ struct str tls_server_spki(const struct tls_server *s);
 
 /* Parses a certificate; refuses one that is not for the server's key. Returns 0 or sets err. */
 _warn_unused_ int tls_leaf_new(
-	const struct tls_server *s, struct str der, struct tls_leaf **ret, struct cloche_err *err);
+	struct tls_server *s, struct str der, struct tls_leaf **ret, struct cloche_err *err);
 /* Connections that use it keep it alive by themselves. */
 struct tls_leaf *tls_leaf_free(struct tls_leaf *leaf);
 
@@ -43,7 +43,7 @@ enum tls_hs {
 	TLS_HS_FAILED, /* tls_conn_error() says why; an alert was sent where one is due */
 };
 
-/* fd is borrowed. NULL on lack of memory. */
+/* fd is borrowed. NULL where OpenSSL fails, as for lack of memory. */
 struct tls_conn *tls_conn_new(struct tls_server *s, int fd);
 struct tls_conn *tls_conn_free(struct tls_conn *c);
 DEFINE_CLEANUP(struct tls_conn, tls_conn_free)

@@ -190,7 +190,8 @@ struct tls_conn *tls_conn_new(struct tls_server *s, int fd)
 	c->server = s;
 	c->fd = fd;
 	c->kept = BUF_INIT(TLS_OUT_KEPT_MAX);
-	c->ssl = SSL_new(s->ctx);
+	if (tls_server_prepare(s))
+		c->ssl = SSL_new(s->ctx);
 	if (!c->ssl)
 		return NULL;
 	bio = BIO_new(s->bio);

@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "tls/hello.h"
+#include "tls/p256.h"
 #include "tls/server.h"
 #include <openssl/ssl.h>
 
@@ -13,11 +14,12 @@ enum {
 };
 
 struct tls_server {
+	struct p256 *key;
+	uint8_t spki[TLS_SPKI_MAX];
+	/* NULL until the first connection. */
 	SSL_CTX *ctx;
-	EVP_PKEY *key;
-	unsigned char *spki;
-	size_t spki_n;
 	BIO_METHOD *bio;
+	EVP_PKEY *pkey;
 	/* Output of the operation that is running: the process has one thread. */
 	char *scratch;
 	size_t scratch_n;
@@ -42,6 +44,8 @@ struct tls_conn {
 	char sni[HELLO_NAME_MAX + 1];
 };
 
+/* Makes what connections need where that has not happened yet. False where OpenSSL fails. */
+bool tls_server_prepare(struct tls_server *s);
 /* Makes the BIO methods by which connections read and write. NULL on lack of memory. */
 BIO_METHOD *tls_conn_bio_new(void);
 /* For SSL_CTX_set_client_hello_cb. */
