@@ -29,11 +29,15 @@ static void gateway_gone(struct broker *b)
 	loop_stop(b->loop, 0);
 }
 
-static void resume_streams(struct broker *b)
+static void on_frames(struct loop_job *job);
+
+/* The gateway has taken what waited: its frames and the origins are read again. */
+static void resume(struct broker *b)
 {
 	struct stream *s, *tmp;
 
 	b->full = false;
+	loop_defer(b->loop, &b->frames, on_frames);
 	HASH_ITER (hh, b->streams, s, tmp)
 		if (s->up)
 			upstream_resume(s->up);
@@ -53,8 +57,9 @@ static void flush(struct loop_job *job)
 	if (chan_pending(&b->net) > OUT_HIGH)
 		b->full = true;
 	else if (b->full && chan_pending(&b->net) < OUT_LOW)
-		resume_streams(b);
-	loop_io_set(&b->net_io, chan_pending(&b->net) > 0 ? EPOLLIN | EPOLLOUT : EPOLLIN);
+		resume(b);
+	loop_io_set(&b->net_io, (b->full ? 0 : (uint32_t)EPOLLIN) |
+					(chan_pending(&b->net) > 0 ? (uint32_t)EPOLLOUT : 0));
 }
 
 void broker_flush_later(struct broker *b)
@@ -62,17 +67,14 @@ void broker_flush_later(struct broker *b)
 	loop_defer(b->loop, &b->flush, flush);
 }
 
-/* A gateway that breaks the protocol is taken over or wrong: either way it is not served. */
-static void on_net(struct loop_io *io, uint32_t events)
+/* A gateway that breaks the protocol is taken over or wrong: either way it is not served. Requests
+ * are answered with more bytes than they have, so no more are taken while too much waits. */
+static void read_frames(struct broker *b)
 {
-	struct broker *b = container_of(io, struct broker, net_io);
 	struct chan_frame f;
 	int r = 1;
 
-	broker_flush_later(b);
-	if (!(events & ~(uint32_t)EPOLLOUT))
-		return;
-	for (int i = 0; i < FRAMES_AT_ONCE && r > 0; i++) {
+	for (int i = 0; i < FRAMES_AT_ONCE && r > 0 && chan_pending(&b->net) <= OUT_HIGH; i++) {
 		r = chan_recv(&b->net, &f);
 		if (r <= 0)
 			break;
@@ -80,15 +82,39 @@ static void on_net(struct loop_io *io, uint32_t events)
 		chan_frame_done(&f);
 		r = r < 0 ? r : 1;
 	}
-	if (r == -EPROTO) {
+	if (r > 0 && chan_pending(&b->net) > OUT_HIGH) {
+		b->full = true;
+	} else if (r > 0) {
+		/* What is left in the buffer does not make the socket readable. */
+		loop_defer(b->loop, &b->frames, on_frames);
+	} else if (r == -EPROTO) {
 		err_set(b->err, E_PROTOCOL, "the gateway broke the protocol");
 		if (log_warning(b, STR("the gateway broke the protocol; its network has ended")) <
 			0)
 			b->unlogged++;
+		loop_io_remove(&b->net_io);
 		broker_fail(b);
 	} else if (r < 0) {
 		gateway_gone(b);
 	}
+}
+
+static void on_frames(struct loop_job *job)
+{
+	struct broker *b = container_of(job, struct broker, frames);
+
+	broker_flush_later(b);
+	if (b->net_io.loop)
+		read_frames(b);
+}
+
+static void on_net(struct loop_io *io, uint32_t events)
+{
+	struct broker *b = container_of(io, struct broker, net_io);
+
+	broker_flush_later(b);
+	if (events & ~(uint32_t)EPOLLOUT)
+		read_frames(b);
 }
 
 static void on_supervisor(struct loop_io *io, uint32_t events)

@@ -25,7 +25,7 @@
 
 enum {
 	SCRATCH = 32 * 1024,       /* read from an origin at once */
-	OUT_HIGH = 256 * 1024,     /* waiting for the gateway: stop reading from origins */
+	OUT_HIGH = 256 * 1024,     /* waiting for the gateway: stop reading from it and origins */
 	OUT_LOW = 64 * 1024,       /* ... and go on */
 	OUT_MAX = 8 * 1024 * 1024, /* a gateway that sends and never reads is cut off */
 	REPLAY_MAX = 64 * 1024,    /* of a request that may have to be sent once more */
@@ -103,7 +103,7 @@ struct broker {
 	unsigned spare_n;
 	uint32_t last_stream;
 	bool full; /* more than OUT_HIGH waited for the gateway */
-	struct loop_job flush;
+	struct loop_job flush, frames;
 	char scratch[SCRATCH];
 };
 
