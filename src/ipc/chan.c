@@ -331,6 +331,12 @@ int chan_recv_wait(struct chan *c, struct chan_frame *ret, int timeout_ms)
 {
 	int r = chan_flush_wait(c, timeout_ms);
 
+	/* A peer that refuses and goes has said why before it went. */
+	if (r == -EPIPE || r == -ECONNRESET) {
+		int said = chan_recv(c, ret);
+
+		return said != 0 ? said : r;
+	}
 	if (r < 0)
 		return r;
 	for (;;) {

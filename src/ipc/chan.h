@@ -23,7 +23,7 @@ struct chan {
 	int fd;
 	size_t max_payload; /* received */
 	size_t max_send;    /* the same, unless it was set otherwise after chan_init */
-	bool eof; /* the other end has closed and everything was read */
+	bool eof;           /* the other end has closed and everything was read */
 	struct buf in, out;
 	size_t taken; /* bytes of `in` that the last frame covers */
 	int in_fds[CHAN_MAX_QUEUED_FDS];

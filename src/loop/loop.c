@@ -26,8 +26,7 @@ struct loop {
 
 struct loop *loop_new(void)
 {
-	_cleanup_(loop_freep)
-	struct loop *l = calloc(1, sizeof(*l));
+	_cleanup_(loop_freep) struct loop *l = calloc(1, sizeof(*l));
 
 	if (!l)
 		return NULL;

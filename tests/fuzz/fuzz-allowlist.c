@@ -77,7 +77,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	expect(list != NULL);
 	if (allowlist_add_yaml(list, text, "f", &err) < 0)
 		expect(allowlist_count(list) == 0 && err.code && err.message[0]);
-	(void)allowlist_add_host(list, str_from_index(text, tail), NULL);
+	if (allowlist_add_host(list, str_from_index(text, tail), &err) < 0)
+		expect(err.code && err.message[0]);
 	for (size_t i = 0; i < allowlist_count(list) && i < RULES_MAX; i++) {
 		check_rule(allowlist_rule(list, i));
 		ask(list, str_from(allowlist_rule(list, i)->host), str_from_index(text, tail));
