@@ -2,6 +2,8 @@
 #pragma once
 /* What the commands share: messages, the table of options, the options that make a sandbox. */
 
+#include "policy_files.h"
+
 #include <cloche/sandbox.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -64,7 +66,7 @@ struct sandbox_options {
 	const char *workspace, *config, *allowlist_file;
 	bool no_workspace, network_log_live, tty, interactive, json, verbose, debug;
 	bool allow_unsandboxed;
-	bool had_policy[2]; /* a policy file was in the workspace before the run */
+	struct policy_files policy; /* as it was before the run */
 	/* pairs, applied after the configuration file so that they win over it */
 	const struct option *late[256];
 	const char *late_values[256];
@@ -77,7 +79,7 @@ int sandbox_options_init(struct sandbox_options *o, cloche_err *err);
 void sandbox_options_done(struct sandbox_options *o);
 /* After all options were read: configuration file, workspace, allowlist and secrets into o->sb. */
 int sandbox_options_finish(struct sandbox_options *o, cloche_err *err);
-/* After a run: warns of policy files that the inside made in the workspace. */
+/* After a run: warns of policy that the inside made or changed. */
 void sandbox_options_check_workspace(const struct sandbox_options *o);
 
 extern const struct command command_run, command_agent, command_net, command_doctor;

@@ -340,6 +340,7 @@ void sandbox_options_done(struct sandbox_options *o)
 	cloche_sandbox_free(o->sb);
 	cloche_allowlist_free(o->allow);
 	cloche_secrets_free(o->secrets);
+	policy_files_done(&o->policy);
 }
 
 static const char *const policy_dirs[] = {".cloche", ".airut"};
@@ -405,28 +406,10 @@ static int find_workspace(struct sandbox_options *o, cloche_err *err)
 	return cloche_sandbox_set_workspace(o->sb, cwd, err);
 }
 
-/* Policy in the workspace is read-only inside where it exists; what appears there during the run is
- * the inside's doing. */
-static bool has_policy(const struct sandbox_options *o, size_t i)
-{
-	char path[PATH_MAX];
-
-	snprintf(path, sizeof(path), "%s/%s/sandbox.yaml", o->workspace ? o->workspace : ".",
-		policy_dirs[i]);
-	return access(path, F_OK) == 0;
-}
-
-static void note_policy_files(struct sandbox_options *o)
-{
-	for (size_t i = 0; i < 2; i++)
-		o->had_policy[i] = has_policy(o, i);
-}
-
 int sandbox_options_finish(struct sandbox_options *o, cloche_err *err)
 {
 	int r = load_config(o, err);
 
-	note_policy_files(o);
 	for (size_t i = 0; r == 0 && i < o->late_n; i++)
 		r = o->late[i]->set(o, o->late_values[i], err);
 	if (r == 0)
@@ -437,14 +420,12 @@ int sandbox_options_finish(struct sandbox_options *o, cloche_err *err)
 		r = cloche_sandbox_add_secrets(o->sb, o->secrets, err);
 	if (o->network_log_live)
 		cloche_sandbox_set_network_log_fd(o->sb, STDERR_FILENO);
+	if (r == 0)
+		policy_files_note(&o->policy, o->workspace, o->config, o->allowlist_file);
 	return r;
 }
 
 void sandbox_options_check_workspace(const struct sandbox_options *o)
 {
-	for (size_t i = 0; o->workspace && i < 2; i++)
-		if (!o->had_policy[i] && has_policy(o, i))
-			say("the command made %s/%s/sandbox.yaml, which the next run there would "
-			    "obey: look at it or remove it",
-				o->workspace, policy_dirs[i]);
+	policy_files_check(&o->policy);
 }

@@ -67,23 +67,40 @@ static int send_policy(struct chan *c, const cloche_sandbox *sb)
 	return r;
 }
 
+static bool is_device(const char *path)
+{
+	return str_starts(str_from(path), STR("/dev/"));
+}
+
+/* A log may lie where a room writes, so neither a link nor a fifo that was put in its place is
+ * opened. Those of /dev (/dev/stderr) are the machine's own. */
 static int open_log(const char *path, const char *suffix, int *ret, struct cloche_err *err)
 {
 	_cleanup_(freep) char *name = NULL;
+	_cleanup_fd_ int fd = -1;
 
 	if (asprintf(&name, "%s%s", path, suffix) < 0) {
 		name = NULL;
 		return err_nomem(err);
 	}
-	*ret = open(name, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600);
-	return *ret < 0 ? err_sys(err, errno, "network log %s", name) : 0;
+	if (is_device(name))
+		fd = open(name, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY);
+	else
+		fd = open(name,
+			O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW |
+				O_NONBLOCK,
+			0600);
+	if (fd < 0)
+		return err_sys(err, errno, "network log %s", name);
+	*ret = TAKE_FD(fd);
+	return 0;
 }
 
 static int send_logs(struct chan *c, const cloche_sandbox *sb, struct cloche_err *err)
 {
 	_cleanup_fd_ int plain = -1;
 	_cleanup_fd_ int json = -1;
-	char has[3] = {sb->network_log != NULL, sb->network_log != NULL, sb->network_log_fd >= 0};
+	char has[3] = {sb->network_log != NULL, false, sb->network_log_fd >= 0};
 	int fds[3], r;
 	unsigned n = 0;
 
@@ -91,12 +108,14 @@ static int send_logs(struct chan *c, const cloche_sandbox *sb, struct cloche_err
 		r = open_log(sb->network_log, "", &plain, err);
 		if (r == 0 && sb->network_log_json)
 			r = open_log(sb->network_log_json, "", &json, err);
-		else if (r == 0)
+		else if (r == 0 && !is_device(sb->network_log))
 			r = open_log(sb->network_log, ".jsonl", &json, err);
 		if (r < 0)
 			return r;
 		fds[n++] = plain;
-		fds[n++] = json;
+		has[1] = json >= 0;
+		if (json >= 0)
+			fds[n++] = json;
 	}
 	if (has[2])
 		fds[n++] = sb->network_log_fd;

@@ -253,9 +253,12 @@ static int make_room(const cloche_sandbox *sb, struct room_spec *ret, struct clo
 	ret->host_home = home ? strdup(home) : NULL;
 	if ((sb->root_dir && !ret->root_dir) || (home && !ret->host_home))
 		return err_nomem(err);
-	for (size_t i = 0; r == 0 && i < sb->mounts_n; i++)
+	for (size_t i = 0; r == 0 && i < sb->mounts_n; i++) {
 		r = room_spec_add_mount(
 			ret, sb->mounts[i].source, sb->mounts[i].target, sb->mounts[i].ro, err);
+		if (r == 0)
+			ret->mounts[ret->mounts_n - 1].no_link = sb->mounts[i].no_link;
+	}
 	return r;
 }
 

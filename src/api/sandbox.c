@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { MAX_PEM = 4 << 20, MAX_NAME = 63, MAX_PIDS = 4194304 /* of the kernel */ };
@@ -129,43 +130,74 @@ int cloche_sandbox_set_root(cloche_sandbox *sb, const char *root, cloche_err *er
 	return set_string(&sb->root_dir, dir, err);
 }
 
-static int add_mount(
-	cloche_sandbox *sb, const char *source, const char *target, bool ro, struct cloche_err *err)
+int sandbox_add_mount(cloche_sandbox *sb, const struct api_mount *m, struct cloche_err *err)
 {
 	struct api_mount *grown = reallocarray(sb->mounts, sb->mounts_n + 1, sizeof(*grown));
-	struct api_mount m = {.source = strdup(source), .target = strdup(target), .ro = ro};
+	struct api_mount copy = {.source = strdup(m->source),
+		.target = strdup(m->target),
+		.ro = m->ro,
+		.no_link = m->no_link};
 
 	if (grown)
 		sb->mounts = grown;
-	if (!grown || !m.source || !m.target) {
-		free(m.source);
-		free(m.target);
+	if (!grown || !copy.source || !copy.target) {
+		free(copy.source);
+		free(copy.target);
 		return err_nomem(err);
 	}
-	sb->mounts[sb->mounts_n++] = m;
+	sb->mounts[sb->mounts_n++] = copy;
 	return 0;
 }
 
 int cloche_sandbox_add_mount(cloche_sandbox *sb, const char *source, const char *destination,
 	bool read_only, cloche_err *err)
 {
-	_cleanup_(freep) char *resolved = NULL;
+	_cleanup_(freep) char *resolved = NULL, *named = fs_absolute(source);
 	int r = resolve(source, "mount", &resolved, err);
 
 	if (r < 0)
 		return r;
+	if (!named)
+		return err_sys(err, errno, "mount %s", source);
 	if (!destination)
 		destination = source[0] == '/' ? source : resolved;
 	if (destination[0] != '/' || strcmp(destination, "/") == 0)
 		return err_set(err, E_USAGE,
 			"mount %s: the destination \"%s\" has to be an absolute path below /",
 			source, destination);
-	return add_mount(sb, resolved, destination, read_only, err);
+	/* Not the resolved path: where a link leads is judged by what was named. */
+	return sandbox_add_mount(sb,
+		&(struct api_mount){
+			.source = named, .target = (char *)(uintptr_t)destination, .ro = read_only},
+		err);
+}
+
+/* Policy in the workspace is not for the inside to write. A link in its place is not followed: an
+ * earlier run may have put it there (INV-INSIDE-PATHS). */
+static int protect_policy(cloche_sandbox *sb, const char *workspace, struct cloche_err *err)
+{
+	static const char *const dirs[] = {".cloche", ".airut"};
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(dirs) && r == 0; i++) {
+		_cleanup_(freep) char *source = fs_join(workspace, dirs[i]);
+		_cleanup_(freep) char *target = fs_join(WORKSPACE, dirs[i]);
+		struct stat st;
+
+		if (!source || !target)
+			return err_nomem(err);
+		if (lstat(source, &st) < 0 || S_ISLNK(st.st_mode))
+			continue;
+		r = sandbox_add_mount(sb,
+			&(struct api_mount){
+				.source = source, .target = target, .ro = true, .no_link = true},
+			err);
+	}
+	return r;
 }
 
 int cloche_sandbox_set_workspace(cloche_sandbox *sb, const char *dir, cloche_err *err)
 {
-	static const char *const policy_dirs[] = {".cloche", ".airut"};
 	_cleanup_(freep) char *resolved = NULL;
 	int r = resolve(dir, "workspace", &resolved, err);
 
@@ -173,22 +205,11 @@ int cloche_sandbox_set_workspace(cloche_sandbox *sb, const char *dir, cloche_err
 		return r;
 	if (strcmp(resolved, "/") == 0)
 		return err_set(err, E_USAGE, "the workspace cannot be /: choose a directory");
-	r = add_mount(sb, resolved, WORKSPACE, false, err);
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < ARRAY_SIZE(policy_dirs); i++) {
-		_cleanup_(freep) char *source = fs_join(resolved, policy_dirs[i]);
-		_cleanup_(freep) char *target = fs_join(WORKSPACE, policy_dirs[i]);
-
-		if (!source || !target)
-			return err_nomem(err);
-		if (access(source, F_OK) < 0)
-			continue;
-		r = add_mount(sb, source, target, true, err);
-		if (r < 0)
-			return r;
-	}
-	return set_string(&sb->workspace, resolved, err);
+	r = sandbox_add_mount(
+		sb, &(struct api_mount){.source = resolved, .target = (char[]){WORKSPACE}}, err);
+	if (r == 0)
+		r = protect_policy(sb, resolved, err);
+	return r < 0 ? r : set_string(&sb->workspace, resolved, err);
 }
 
 int cloche_sandbox_set_workdir(cloche_sandbox *sb, const char *dir, cloche_err *err)
@@ -421,12 +442,9 @@ bool sandbox_wants_gateway(const cloche_sandbox *sb)
 
 static int copy_arrays(const cloche_sandbox *sb, cloche_sandbox *copy)
 {
-	for (size_t i = 0; i < sb->mounts_n; i++) {
-		const struct api_mount *m = &sb->mounts[i];
-
-		if (add_mount(copy, m->source, m->target, m->ro, NULL) < 0)
+	for (size_t i = 0; i < sb->mounts_n; i++)
+		if (sandbox_add_mount(copy, &sb->mounts[i], NULL) < 0)
 			return -ENOMEM;
-	}
 	if (sb->connect_to_n == 0)
 		return 0;
 	copy->connect_to = calloc(sb->connect_to_n, sizeof(*copy->connect_to));

@@ -9,9 +9,9 @@
 #include <cloche/sandbox.h>
 
 struct api_mount {
-	char *source; /* absolute, symbolic links resolved */
+	char *source; /* absolute, as it was named: judged and opened once, when the room is made */
 	char *target;
-	bool ro;
+	bool ro, no_link; /* as in struct room_mount */
 };
 
 struct api_connect_to {
@@ -42,6 +42,10 @@ struct cloche_sandbox {
 
 /* A copy, NULL on lack of memory. */
 cloche_sandbox *sandbox_copy(const cloche_sandbox *sb);
+
+/* Adds a mount; m's strings are copied. */
+_warn_unused_ int sandbox_add_mount(
+	cloche_sandbox *sb, const struct api_mount *m, struct cloche_err *err);
 
 /* Whether the gateway is to be there. */
 bool sandbox_wants_gateway(const cloche_sandbox *sb);

@@ -30,12 +30,50 @@ static int mount_state(cloche_task *task, cloche_sandbox *sb, struct cloche_err 
 	_cleanup_(freep) char *source =
 		fs_join(session_dir(task->session), task->driver->state_dir);
 	_cleanup_(freep) char *target = fs_join(ROOM_HOME, task->driver->state_home);
+	_cleanup_(freep) char *named = NULL;
 
 	if (!source || !target)
 		return err_nomem(err);
 	if (mkdir(source, 0700) < 0 && errno != EEXIST)
 		return err_sys(err, errno, "create %s", source);
-	return cloche_sandbox_add_mount(sb, source, target, false, err);
+	named = fs_absolute(source);
+	if (!named)
+		return err_sys(err, errno, "find %s", source);
+	return sandbox_add_mount(
+		sb, &(struct api_mount){.source = named, .target = target, .no_link = true}, err);
+}
+
+/* A context that lies in what the room may write to is read-only there: the record is not for the
+ * agent to change, and the next run would follow what it puts in its place (INV-INSIDE-PATHS). */
+static int protect_context(cloche_task *task, cloche_sandbox *sb, struct cloche_err *err)
+{
+	_cleanup_(freep) char *context = realpath(session_dir(task->session), NULL);
+	size_t n = sb->mounts_n;
+	int r = 0;
+
+	if (!context)
+		return err_sys(err, errno, "find %s", session_dir(task->session));
+	for (size_t i = 0; i < n && r == 0; i++) {
+		_cleanup_(freep) char *real = realpath(sb->mounts[i].source, NULL);
+		_cleanup_(freep) char *target = NULL;
+		size_t real_n = real ? strlen(real) : 0;
+
+		if (!real || sb->mounts[i].ro || strncmp(context, real, real_n) != 0)
+			continue;
+		if (context[real_n] == '\0')
+			return err_set(err, E_USAGE,
+				"%s cannot be the context and be mounted for writing", context);
+		if (context[real_n] != '/')
+			continue;
+		target = fs_join(sb->mounts[i].target, context + real_n + 1);
+		if (!target)
+			return err_nomem(err);
+		r = sandbox_add_mount(sb,
+			&(struct api_mount){
+				.source = context, .target = target, .ro = true, .no_link = true},
+			err);
+	}
+	return r;
 }
 
 static int set_environ(cloche_task *task, cloche_sandbox *sb, struct cloche_err *err)
@@ -150,6 +188,8 @@ int task_prepare_run(cloche_task *task, cloche_run **ret, struct cloche_err *err
 	if (r == 0)
 		r = cloche_sandbox_add_mount(
 			sb, program.mount.source, program.mount.destination, true, err);
+	if (r == 0)
+		r = protect_context(task, sb, err);
 	if (r == 0)
 		r = mount_state(task, sb, err);
 	if (r == 0)

@@ -143,3 +143,33 @@ char *fs_join(const char *a, const char *b)
 		return NULL;
 	return joined;
 }
+
+char *fs_absolute(const char *path)
+{
+	_cleanup_(freep) char *cwd = path[0] == '/' ? NULL : getcwd(NULL, 0);
+	_cleanup_(freep) char *whole = NULL;
+	struct str rest;
+	char *to;
+
+	if (path[0] != '/' && !cwd)
+		return NULL;
+	whole = fs_join(cwd ? cwd : "/", path);
+	if (!whole)
+		return NULL;
+	/* In place: what is written never overtakes what is read. */
+	to = whole;
+	for (rest = str_from(whole); rest.n;) {
+		struct str part = str_prefix(rest, str_chr(rest, '/'));
+
+		rest = str_from_index(rest, part.n + 1);
+		if (part.n == 0 || str_eq(part, STR(".")))
+			continue;
+		*to++ = '/';
+		memmove(to, part.p, part.n);
+		to += part.n;
+	}
+	if (to == whole)
+		*to++ = '/';
+	*to = '\0';
+	return TAKE_PTR(whole);
+}

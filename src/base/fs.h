@@ -25,5 +25,9 @@ _warn_unused_ int fs_open_private_dir(const char *path, struct cloche_err *err);
  */
 int fs_remove_tree(int dirfd, const char *name);
 
+/* The absolute form of path as it was meant: the working directory before it where it is relative,
+ * "." and doubled slashes gone; ".." and symbolic links stay. Heap; NULL with errno. */
+char *fs_absolute(const char *path);
+
 /* "a/b" from parts, heap allocated; NULL on lack of memory. Absolute `b` replaces `a`. */
 char *fs_join(const char *a, const char *b);

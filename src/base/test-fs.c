@@ -187,6 +187,24 @@ static void write_read_and_make(void)
 	free(path);
 }
 
+static void absolutes(void)
+{
+	static const struct {
+		const char *path, *want;
+	} table[] = {{"/", "/"}, {"//", "/"}, {"/./.", "/"}, {"/a", "/a"},
+		{"//a//b/./c/", "/a/b/c"}, {"/a/../b", "/a/../b"}, {"/.a/b.", "/.a/b."}};
+	_cleanup_(freep) char *cwd = getcwd(NULL, 0), *want = fs_join(cwd, "x/y");
+	_cleanup_(freep) char *here = fs_absolute("."), *below = fs_absolute("./x//./y/");
+
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		_cleanup_(freep) char *got = fs_absolute(table[i].path);
+
+		check_str(str_from(got), table[i].want);
+	}
+	check_str(str_from(here), cwd);
+	check_str(str_from(below), want);
+}
+
 static void survives_lack_of_memory(void)
 {
 	torture(write_read_and_make);
@@ -202,6 +220,7 @@ int main(void)
 	run_test(private_means_private);
 	run_test(removal_follows_no_link);
 	run_test(joins);
+	run_test(absolutes);
 	run_test(survives_lack_of_memory);
 	tear_down();
 	return tap_done();

@@ -30,10 +30,10 @@ enum { PIECE_RUN = 0 };
 
 #define INIT_BENEATH (&ROOTFS_INIT_PATH[1])
 
-static int open_source(const char *path, const char *home, uint64_t attrs, bool *ret_is_dir,
-	int *ret_tree, struct cloche_err *err)
+static int open_source(const char *path, const char *home, bool no_link, uint64_t attrs,
+	bool *ret_is_dir, int *ret_tree, struct cloche_err *err)
 {
-	_cleanup_fd_ int fd = source_open(path, home, ret_is_dir, err);
+	_cleanup_fd_ int fd = source_open(path, home, no_link, ret_is_dir, err);
 	int tree;
 
 	if (fd < 0)
@@ -51,7 +51,7 @@ static int open_mount(struct rootfs *r, struct rootfs_mount *m, struct cloche_er
 	int e;
 
 	m->tree = -1;
-	e = open_source(m->source, r->host_home, attrs, &m->is_dir, &m->tree, err);
+	e = open_source(m->source, r->host_home, m->no_link, attrs, &m->is_dir, &m->tree, err);
 	if (e != -ENOENT)
 		return e;
 	if (!m->optional)
@@ -74,7 +74,8 @@ int rootfs_open_sources(struct rootfs *r, struct cloche_err *err)
 		return r->init_tree == -ENOENT ? err_sys(err, ENOENT, "find %s", r->init_path)
 					       : r->init_tree;
 	if (r->dir) {
-		e = open_source(r->dir, r->host_home, PARTS_QUIET, &is_dir, &r->dir_tree, err);
+		e = open_source(
+			r->dir, r->host_home, false, PARTS_QUIET, &is_dir, &r->dir_tree, err);
 		if (e == -ENOENT)
 			e = -E_SYSTEM;
 		if (e == 0 && !is_dir)

@@ -15,7 +15,7 @@
 
 struct rootfs_mount {
 	const char *source, *target; /* borrowed */
-	bool ro, optional;
+	bool ro, optional, no_link;
 	/* filled by rootfs_open_sources: */
 	bool is_dir;
 	int tree; /* detached copy; -1 where it was left out */

@@ -95,12 +95,15 @@ static int judge_all(const char *asked, const char *real, const char *home, stru
 
 static const char *kind_name(mode_t mode)
 {
+	if (S_ISLNK(mode))
+		return "symbolic link";
 	return S_ISSOCK(mode) ? "socket" : S_ISFIFO(mode) ? "fifo" : "device";
 }
 
-int source_open(const char *path, const char *home, bool *ret_is_dir, struct cloche_err *err)
+int source_open(
+	const char *path, const char *home, bool no_link, bool *ret_is_dir, struct cloche_err *err)
 {
-	_cleanup_fd_ int fd = open(path, O_PATH | O_CLOEXEC);
+	_cleanup_fd_ int fd = open(path, O_PATH | O_CLOEXEC | (no_link ? O_NOFOLLOW : 0));
 	char link[64], real[PATH_MAX];
 	struct stat st;
 	ssize_t n;

@@ -9,7 +9,8 @@
  * *ret_is_dir says which. Symbolic links on the way are followed. Refused (E_DENIED):
  * devices and fifos; sockets, unless by their real path; and what holds credentials of the person
  * or the machine, whether it is that place itself, lies inside it or contains it, unless `path`
- * names exactly that place or something in it (not through a link). home: the person's home
- * directory, NULL where it is not known. -ENOENT, with err set too, where it does not exist. */
+ * names exactly that place or something in it (not through a link); with no_link also a link as the
+ * last component. home: the person's home directory, NULL where it is not known. -ENOENT, with err
+ * set too, where it does not exist. */
 _warn_unused_ int source_open(
-	const char *path, const char *home, bool *ret_is_dir, struct cloche_err *err);
+	const char *path, const char *home, bool no_link, bool *ret_is_dir, struct cloche_err *err);

@@ -31,6 +31,8 @@ struct room_mount {
 	char *target; /* path in the room, absolute */
 	bool ro;
 	bool optional; /* a missing source is no error, the mount is left out */
+	bool no_link;  /* source lies where a room may write: its last component has to be itself,
+			* not a symbolic link */
 };
 
 /* 0 means: no limit (or the provider's default where one is said). */

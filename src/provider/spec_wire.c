@@ -14,6 +14,7 @@ static void put_mounts(struct wire_out *w, const struct room_spec *s)
 		wire_put_z(w, m->target);
 		wire_put_u8(w, m->ro);
 		wire_put_u8(w, m->optional);
+		wire_put_u8(w, m->no_link);
 	}
 }
 
@@ -77,6 +78,7 @@ static void get_mounts(struct wire_in *r, struct room_spec *ret)
 		m->target = wire_get_z(r, MAX_PATH);
 		m->ro = wire_get_bool(r);
 		m->optional = wire_get_bool(r);
+		m->no_link = wire_get_bool(r);
 	}
 }
 

@@ -126,6 +126,7 @@ static int prepare(const struct room_spec *spec, struct native_room *n, struct n
 			.target = m->target,
 			.ro = m->ro,
 			.optional = m->optional,
+			.no_link = m->no_link,
 			.tree = -1};
 	}
 	r = idmap_choose(spec->id, spec->uid, spec->gid, &b->rootfs.ids, err);
