@@ -87,3 +87,27 @@ int base64_encode(struct buf *out, struct str s)
 	buf_commit(out, n);
 	return 0;
 }
+
+/* Character i of a text holds its bits from 6 * i on. */
+static size_t first_inner(unsigned at)
+{
+	return (8U * at + 5) / 6;
+}
+
+size_t base64_inner_len(size_t n, unsigned at)
+{
+	return 8 * (at + n) / 6 - first_inner(at);
+}
+
+void base64_inner(struct str s, unsigned at, char *ret)
+{
+	size_t n = base64_inner_len(s.n, at), bit = 6 * first_inner(at) - 8U * at;
+
+	for (size_t i = 0; i < n; i++, bit += 6) {
+		const unsigned char *p = (const unsigned char *)s.p + bit / 8;
+		/* A character that ends with a byte does not reach into the next one. */
+		unsigned two = (unsigned)p[0] << 8 | (bit % 8 > 2 ? p[1] : 0U);
+
+		ret[i] = alphabet[two >> (10 - bit % 8) & 63];
+	}
+}

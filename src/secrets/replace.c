@@ -49,8 +49,9 @@ static bool is_token_at(struct str s, size_t at, struct str surrogate)
 }
 
 /* Copies s into out, which has room for it, with real values for the candidates' surrogates.
- * Returns how many different secrets were put in, or a negative errno. */
-static int put_values(const struct group *g, struct str s, struct buf *out)
+ * basic: s is the text of Basic credentials. Returns how many different secrets were put in, or a
+ * negative errno. */
+static int put_values(const struct group *g, struct str s, bool basic, struct buf *out)
 {
 	bool used[SECRET_SET_MAX] = {false};
 	int count = 0, r = 0;
@@ -58,7 +59,9 @@ static int put_values(const struct group *g, struct str s, struct buf *out)
 	for (size_t i = 0; r == 0 && i < s.n;) {
 		size_t j = 0;
 
-		while (j < g->n_candidates && !is_token_at(s, i, g->candidates[j]->surrogate))
+		while (j < g->n_candidates &&
+			(!is_token_at(s, i, g->candidates[j]->surrogate) ||
+				(basic && !masked_secret_fits_basic(g->candidates[j]))))
 			j++;
 		if (j == g->n_candidates) {
 			r = buf_add_char(out, s.p[i++]);
@@ -110,7 +113,7 @@ static int put_basic(const struct group *g, struct str value, struct buf *out)
 		r = reserve(&real, buf_len(&plain));
 	if (r < 0)
 		return r;
-	count = put_values(g, buf_str(&plain), &real);
+	count = put_values(g, buf_str(&plain), true, &real);
 	if (count <= 0)
 		return count;
 	r = reserve(out, 6 + (buf_len(&real) + 2) / 3 * 4);
@@ -128,7 +131,7 @@ static int try_value(const struct group *g, struct str value, struct buf *out)
 	int count = reserve(&b, value.n);
 
 	if (count == 0)
-		count = put_values(g, value, &b);
+		count = put_values(g, value, false, &b);
 	if (count <= 0)
 		buf_done_wiped(&b);
 	if (count == 0)

@@ -12,9 +12,15 @@
  * eight bytes, so a pair of bytes that is in the first eight of none rules out seven starting
  * places. A step either skips or advances the automaton, so time stays linear for any input.
  *
+ * A value within Basic credentials (RFC 7617) comes back as a part of base64, in one of three ways
+ * as its first byte is the first, second or third of a group. What of that the value alone
+ * determines is looked for, too, and becomes the same part of the surrogate's base64; up to four
+ * bits at either end stay, in characters that hold bits of what stands beside the value.
+ *
  * The tables spell out the values, so they live in the same locked memory. */
 #include "secrets/scrub.h"
 
+#include "secrets/base64.h"
 #include "secrets/surrogate.h"
 #include <errno.h>
 
@@ -33,6 +39,17 @@ struct scrubber {
 	uint16_t *held;  /* by state: bytes to hold back */
 	uint16_t *match; /* by state: index of the longest value that ends here */
 	struct str *surrogates;
+	size_t n;
+};
+
+/* What is looked for, and what it becomes, in the order in which they count. */
+struct pattern {
+	struct str value, fake;
+	bool own; /* value is memory of the list */
+};
+
+struct patterns {
+	struct pattern v[4 * SECRET_SET_MAX]; /* a value, and three forms of it */
 	size_t n;
 };
 
@@ -77,50 +94,86 @@ struct scrubber *scrubber_free(struct scrubber *s)
 	return NULL;
 }
 
-static struct str value_of(const struct secret_set *set, size_t i)
+static void patterns_done(struct patterns *p)
 {
-	return secret_reveal(secret_set_get(set, i)->value);
+	for (size_t i = 0; i < p->n; i++) {
+		if (!p->v[i].own)
+			continue;
+		explicit_bzero((void *)(uintptr_t)p->v[i].value.p, p->v[i].value.n);
+		free((void *)(uintptr_t)p->v[i].value.p);
+		free((void *)(uintptr_t)p->v[i].fake.p);
+	}
+}
+
+static int add_base64(struct patterns *p, struct str value, struct str fake, unsigned at)
+{
+	size_t n = base64_inner_len(value.n, at);
+	char *from = malloc(n), *to = malloc(n);
+
+	if (!from || !to) {
+		free(from);
+		free(to);
+		return -ENOMEM;
+	}
+	base64_inner(value, at, from);
+	base64_inner(fake, at, to);
+	p->v[p->n++] = (struct pattern){str_make(from, n), str_make(to, n), true};
+	return 0;
+}
+
+/* Values as they are come first. */
+static int collect(const struct secret_set *set, struct patterns *p)
+{
+	size_t n = secret_set_count(set);
+
+	for (size_t i = 0; i < n; i++) {
+		const struct masked_secret *m = secret_set_get(set, i);
+
+		p->v[p->n++] = (struct pattern){secret_reveal(m->value), m->surrogate, false};
+	}
+	for (size_t i = 0; i < n; i++)
+		for (unsigned at = 0; at < 3 && masked_secret_fits_basic(secret_set_get(set, i));
+			at++)
+			if (add_base64(p, p->v[i].value, p->v[i].fake, at) < 0)
+				return -ENOMEM;
+	return 0;
 }
 
 /* Groups the bytes: class 0 is all that no value holds. */
-static void make_classes(const struct secret_set *set, struct scrubber *s)
+static void make_classes(const struct patterns *p, struct scrubber *s)
 {
 	bool in_use[256] = {false};
 	uint8_t next = 1;
 
-	for (size_t i = 0; i < secret_set_count(set); i++) {
-		struct str value = value_of(set, i);
-
-		for (size_t j = 0; j < value.n; j++)
-			in_use[(unsigned char)value.p[j]] = true;
-	}
+	for (size_t i = 0; i < p->n; i++)
+		for (size_t j = 0; j < p->v[i].value.n; j++)
+			in_use[(unsigned char)p->v[i].value.p[j]] = true;
 	for (size_t c = 0; c < 256; c++)
 		if (in_use[c])
 			s->class_of[c] = next++;
 	s->classes = next;
 }
 
-static size_t count_states(const struct secret_set *set)
+static size_t count_states(const struct patterns *p)
 {
 	size_t n = 1;
 
-	for (size_t i = 0; i < secret_set_count(set); i++)
-		n += value_of(set, i).n;
+	for (size_t i = 0; i < p->n; i++)
+		n += p->v[i].value.n;
 	return n;
 }
 
-static int copy_surrogates(const struct secret_set *set, struct scrubber *s)
+static int copy_surrogates(const struct patterns *p, struct scrubber *s)
 {
-	s->surrogates = calloc(secret_set_count(set) + 1, sizeof(*s->surrogates));
+	s->surrogates = calloc(p->n + 1, sizeof(*s->surrogates));
 	if (!s->surrogates)
 		return -ENOMEM;
-	for (size_t i = 0; i < secret_set_count(set); i++) {
-		struct str from = secret_set_get(set, i)->surrogate;
-		char *copy = str_dup(from);
+	for (size_t i = 0; i < p->n; i++) {
+		char *copy = str_dup(p->v[i].fake);
 
 		if (!copy)
 			return -ENOMEM;
-		s->surrogates[s->n++] = str_make(copy, from.n);
+		s->surrogates[s->n++] = str_make(copy, p->v[i].fake.n);
 	}
 	return 0;
 }
@@ -212,15 +265,15 @@ static int link_all(struct builder *b)
 	return 0;
 }
 
-static int build(const struct secret_set *set, struct scrubber *s)
+static int build(const struct patterns *p, struct scrubber *s)
 {
 	_cleanup_(builder_done) struct builder b = {.s = s};
 
 	s->states = 1;
-	if (allocate(&b, count_states(set)) < 0 || copy_surrogates(set, s) < 0)
+	if (allocate(&b, count_states(p)) < 0 || copy_surrogates(p, s) < 0)
 		return -ENOMEM;
-	for (size_t i = 0; i < secret_set_count(set); i++)
-		add_value(&b, value_of(set, i), (uint16_t)i);
+	for (size_t i = 0; i < p->n; i++)
+		add_value(&b, p->v[i].value, (uint16_t)i);
 	if (link_all(&b) < 0)
 		return -ENOMEM;
 	s->tables = secret_new(b.tables, b.size);
@@ -233,16 +286,18 @@ static int build(const struct secret_set *set, struct scrubber *s)
 
 int scrubber_new(const struct secret_set *set, struct scrubber **ret, struct cloche_err *err)
 {
+	_cleanup_(patterns_done) struct patterns p = {0};
 	_cleanup_(scrubber_freep) struct scrubber *s = calloc(1, sizeof(*s));
-	size_t states = count_states(set);
+	size_t states;
 
-	if (!s)
+	if (!s || collect(set, &p) < 0)
 		return err_nomem(err);
-	make_classes(set, s);
+	states = count_states(&p);
+	make_classes(&p, s);
 	if (states > STATES_MAX || states * s->classes * sizeof(uint16_t) > TABLE_MAX - PAIR_BYTES)
 		return err_set(err, E_LIMIT, "the secrets are too long to be looked for: %zu bytes",
 			states - 1);
-	if (build(set, s) < 0)
+	if (build(&p, s) < 0)
 		return err_nomem(err);
 	*ret = TAKE_PTR(s);
 	return 0;

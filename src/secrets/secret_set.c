@@ -12,6 +12,8 @@
 /* Drawing fails only where the values leave hardly any room, such as eight digits many times over.
  */
 #define DRAW_TRIES 100
+/* Registries hand out passwords of two or three thousand bytes. */
+#define BASIC_VALUE_MAX 4096
 
 struct secret_set {
 	struct masked_secret *v[SECRET_SET_MAX];
@@ -68,6 +70,20 @@ bool masked_secret_covers(const struct masked_secret *m, const struct host *host
 	for (size_t i = 0; i < m->spec.n_scopes; i++)
 		if (host_pattern_matches(str_from(m->spec.scopes[i]), host))
 			return true;
+	return false;
+}
+
+bool masked_secret_fits_basic(const struct masked_secret *m)
+{
+	if (m->surrogate.n > BASIC_VALUE_MAX)
+		return false;
+	for (size_t i = 0; i < m->spec.n_headers; i++) {
+		struct str pattern = str_from(m->spec.headers[i]);
+
+		if (glob_match_or_equal(pattern, STR("authorization")) ||
+			glob_match_or_equal(pattern, STR("proxy-authorization")))
+			return true;
+	}
 	return false;
 }
 

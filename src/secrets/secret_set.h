@@ -59,3 +59,6 @@ const struct masked_secret *secret_set_get(const struct secret_set *set, size_t 
 const struct masked_secret *secret_set_find(const struct secret_set *set, struct str name);
 /* Whether the (canonical) host is in scope. */
 bool masked_secret_covers(const struct masked_secret *m, const struct host *host);
+/* Whether it may be put into Basic credentials: it is for a header that can hold them, and short
+ * enough for its base64 forms to be looked for in what comes back. */
+bool masked_secret_fits_basic(const struct masked_secret *m);

@@ -69,9 +69,30 @@ static void test_round_trip(void)
 	}
 }
 
+/* The characters between the neighbours' are the same whatever the neighbours are. */
+static void test_inner(void)
+{
+	for (int i = 0; i < 2000; i++) {
+		_cleanup_(buf_donep) struct buf text = BUF_INIT(128);
+		char bytes[64], inner[64];
+		size_t before = rand_below(7), n = 1 + rand_below(40), after = rand_below(4);
+		size_t len = base64_inner_len(n, (unsigned)(before % 3)),
+		       first = (8 * before + 5) / 6;
+
+		rand_bytes(bytes, sizeof(bytes));
+		must(base64_encode(&text, str_make(bytes, before + n + after)) == 0);
+		base64_inner(str_make(bytes + before, n), (unsigned)(before % 3), inner);
+		check(first + len <= buf_len(&text));
+		check(memcmp(buf_data(&text) + first, inner, len) == 0);
+		/* nothing more could be told: the next character needs a bit of what follows */
+		check(6 * (first + len + 1) > 8 * (before + n));
+	}
+}
+
 int main(void)
 {
 	run_test(test_table);
 	run_test(test_round_trip);
+	run_test(test_inner);
 	return tap_done();
 }
