@@ -8,8 +8,8 @@
  * was verified, so "over verified TLS" is true whenever they leave.
  *
  * An origin that could send a secret back is asked for plain content (Accept-Encoding: identity),
- * so that the scrubber sees what it looks for. One that compresses all the same is passed on, with
- * a note in the log. */
+ * so that the scrubber sees what it looks for. Where it compresses an answer to a request that
+ * carried one all the same, the answer is refused (response.c). */
 #include "broker/state.h"
 #include "http/h1_write.h"
 #include "secrets/replace.h"

@@ -2,9 +2,11 @@
 /* Theory of operation (INV-NO-SECRET-INSIDE): bytes of an origin go through the strict parser and
  * leave as frames; nothing is kept. What the parser does not accept ends the exchange: before the
  * head with a 502, after it with a reset, so that a cut or broken body never looks complete to the
- * room. Values of secrets are turned back into their surrogates in every header and in every body
- * that is not encoded. */
+ * room. Values of secrets are turned back into their surrogates in every header and in every body.
+ * A body with a content coding cannot be looked into: where the request carried a secret, which
+ * may be in it, such an answer is refused. It was not asked for (decide.c). */
 #include "broker/state.h"
+#include "http/valid.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -62,21 +64,24 @@ static int send_interim(struct upstream *u)
 
 static bool is_encoded(const struct http_head *h)
 {
-	struct str coding = http_fields_get(&h->fields, STR("Content-Encoding"));
+	const struct http_fields *f = &h->fields;
+	struct str coding;
 
-	return coding.n > 0 && !str_ieq(coding, STR("identity"));
+	for (int i = http_fields_find(f, STR("Content-Encoding"), 0); i >= 0;
+		i = http_fields_find(f, STR("Content-Encoding"), (unsigned)i + 1)) {
+		struct str list = http_fields_value(f, (unsigned)i);
+
+		while (http_list_next(&list, &coding))
+			if (!str_ieq(coding, STR("identity")))
+				return true;
+	}
+	return false;
 }
 
-static void start_scrub(struct stream *s, const struct http_head *h)
+/* Whether the answer may hold a secret in a form that the scrubber does not see. */
+static bool hides_secret(const struct stream *s, const struct http_head *h)
 {
-	if (!s->broker->scrubber || h->body == HTTP_BODY_NONE)
-		return;
-	if (is_encoded(h)) {
-		if (s->masked > 0)
-			stream_note(s, "encoded response, not scrubbed");
-		return;
-	}
-	s->scrub = scrub_new(s->broker->scrubber);
+	return s->masked > 0 && h->body != HTTP_BODY_NONE && is_encoded(h);
 }
 
 /* RFC 9112 6.3, as the room's side is told. */
@@ -98,10 +103,12 @@ static int send_head(struct upstream *u)
 	struct net_response m = {.stream = s->id, .status = u->head.status};
 	struct net_fields_out f;
 
-	start_scrub(s, &u->head);
-	if (s->broker->scrubber && !s->scrub && u->head.body != HTTP_BODY_NONE &&
-		!is_encoded(&u->head))
-		return -ENOMEM;
+	/* Also what says that it is encoded: saying so costs an origin nothing. */
+	if (s->broker->scrubber && u->head.body != HTTP_BODY_NONE) {
+		s->scrub = scrub_new(s->broker->scrubber);
+		if (!s->scrub)
+			return -ENOMEM;
+	}
 	clean_head(s, &u->head);
 	set_framing(&u->head, &m);
 	s->status = u->head.status;
@@ -198,12 +205,24 @@ static int feed_head(struct upstream *u, struct str *bytes)
 	}
 }
 
-static void begin_body(struct upstream *u)
+/* Whether the body is waited for. */
+static bool begin_body(struct upstream *u)
 {
+	char message[NOTE_MAX];
+
+	if (hides_secret(u->stream, &u->head)) {
+		snprintf(message, sizeof(message),
+			"%s compressed its answer to a request with a secret, so the secret could "
+			"not be looked for in it",
+			u->stream->host.text);
+		refuse_upstream(u->stream, 502, "upstream_encoded", message);
+		return false;
+	}
 	u->in_body = true;
 	http_body_init(&u->body, &u->head, &u->trailers);
 	if (send_head(u) < 0)
 		broker_fail(u->broker);
+	return true;
 }
 
 static void feed_body(struct upstream *u, struct str *bytes)
@@ -249,7 +268,8 @@ void response_feed(struct upstream *u, struct str bytes)
 	if (!u->in_body) {
 		if (feed_head(u, &bytes) == 0)
 			return;
-		begin_body(u);
+		if (!begin_body(u))
+			return;
 	}
 	feed_body(u, &bytes);
 }
