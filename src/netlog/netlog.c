@@ -113,7 +113,9 @@ static bool is_limited(const struct netlog_event *ev)
 	if (ev->kind == NETLOG_TASK_START || ev->kind == NETLOG_TASK_END ||
 		ev->kind == NETLOG_INTENT)
 		return false;
-	return !(ev->kind == NETLOG_REQUEST && ev->allowed) && ev->kind != NETLOG_TUNNEL;
+	/* An error may have come after the request was sent. */
+	return !((ev->kind == NETLOG_REQUEST || ev->kind == NETLOG_ERROR) && ev->allowed) &&
+	       ev->kind != NETLOG_TUNNEL;
 }
 
 /* Takes a token. False: the event is over the limit. */

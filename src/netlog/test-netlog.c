@@ -163,6 +163,7 @@ static void test_flood(void)
 	_cleanup_fd_ int plain = make_file();
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(1U << 20);
 	struct netlog_config config = NETLOG_CONFIG_DEFAULT;
+	struct netlog_event failed = allowed;
 	struct netlog_counts counts;
 	struct netlog *log;
 	size_t written;
@@ -173,9 +174,11 @@ static void test_flood(void)
 	log = netlog_new(&config);
 	for (int i = 0; i < 1000; i++)
 		check_int(netlog_write(log, &blocked), 0);
-	/* what was allowed is always on record */
+	/* what was allowed is always on record, also where it was sent and then failed */
 	for (int i = 0; i < 100; i++)
 		check_int(netlog_write(log, &allowed), 0);
+	failed.kind = NETLOG_ERROR;
+	check_int(netlog_write(log, &failed), 0);
 	counts = netlog_counts(log);
 	check(counts.blocked == 1000 && counts.allowed == 100);
 	check(counts.suppressed >= 980 && counts.suppressed <= 990);
@@ -184,6 +187,7 @@ static void test_flood(void)
 	written = count_lines(buf_str(&text), STR("BLOCKED"));
 	check_int(written + counts.suppressed, 1000);
 	check_int(count_lines(buf_str(&text), STR("ALLOWED")), 100);
+	check_int(count_lines(buf_str(&text), STR("ERROR")), 1);
 	check(count_lines(buf_str(&text), STR("WARNING: ")) >= 1);
 	check(str_find(buf_str(&text), STR(" events suppressed (flood)\n")) < buf_len(&text));
 }
