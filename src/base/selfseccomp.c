@@ -7,16 +7,19 @@
  *	for each entry: if nr == entry: return its action
  *	return EPERM
  *
- * A no-exec entry jumps over a small block that looks at the protection bits. */
+ * An entry that looks at an argument jumps over a small block that does so. After the number's own
+ * entry the number is not looked at again, so such a block may use the accumulator. */
 #include "base/selfseccomp.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -29,7 +32,7 @@
 #error "the system call filter knows x86-64 and arm64"
 #endif
 
-enum { MAX_CALLS = 128, MAX_CODE = MAX_CALLS * 6 + 8 };
+enum { MAX_CALLS = 128, MAX_CODE = MAX_CALLS * 12 + 8 };
 
 #define LOAD(field)                                                                                \
 	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offsetof(struct seccomp_data, field))
@@ -46,27 +49,72 @@ static void emit(struct program *p, struct sock_filter instruction)
 	p->code[p->n++] = instruction;
 }
 
-static void emit_call(struct program *p, const struct selfseccomp_call *c)
+static void emit_all(struct program *p, const struct sock_filter *code, size_t n)
 {
-	/* Low half of the third argument: both architectures are little-endian. */
-	const struct sock_filter no_exec[] = {
+	for (size_t i = 0; i < n; i++)
+		emit(p, code[i]);
+}
+
+/* Low halves of arguments: both architectures are little-endian, and the kernel takes these
+ * arguments as 32 bits. */
+static void emit_no_exec(struct program *p, uint16_t nr)
+{
+	const struct sock_filter code[] = {
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, nr, 0, 4),
 		LOAD(args[2]),
 		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 0, 1),
 		RETURN(REFUSE),
 		RETURN(SECCOMP_RET_ALLOW),
 	};
 
-	if (c->rule == SELFSECCOMP_NO_EXEC) {
+	emit_all(p, code, ARRAY_SIZE(code));
+}
+
+/* Allowed where the argument is one of the n values. */
+static void emit_one_of(
+	struct program *p, uint16_t nr, unsigned arg, const uint32_t *values, size_t n)
+{
+	const struct sock_filter first[] = {
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, nr, 0, (uint8_t)(n + 3)),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			(uint32_t)(offsetof(struct seccomp_data, args) + 8U * arg)),
+	};
+
+	emit_all(p, first, ARRAY_SIZE(first));
+	for (size_t i = 0; i < n; i++)
 		emit(p, (struct sock_filter)BPF_JUMP(
-				BPF_JMP | BPF_JEQ | BPF_K, c->nr, 0, ARRAY_SIZE(no_exec)));
-		for (size_t i = 0; i < ARRAY_SIZE(no_exec); i++)
-			emit(p, no_exec[i]);
+				BPF_JMP | BPF_JEQ | BPF_K, values[i], (uint8_t)(n - i), 0));
+	emit(p, (struct sock_filter)RETURN(REFUSE));
+	emit(p, (struct sock_filter)RETURN(SECCOMP_RET_ALLOW));
+}
+
+static void emit_call(struct program *p, const struct selfseccomp_call *c)
+{
+	static const uint32_t families[] = {AF_INET, AF_INET6};
+	static const uint32_t commands[] = {F_GETFL, F_SETFL, F_GETFD, F_SETFD, F_DUPFD_CLOEXEC};
+	const uint32_t self = (uint32_t)getpid();
+
+	switch ((enum selfseccomp_rule)c->rule) {
+	case SELFSECCOMP_NO_EXEC:
+		emit_no_exec(p, c->nr);
 		return;
+	case SELFSECCOMP_INET:
+		emit_one_of(p, c->nr, 0, families, ARRAY_SIZE(families));
+		return;
+	case SELFSECCOMP_FLAGS:
+		emit_one_of(p, c->nr, 1, commands, ARRAY_SIZE(commands));
+		return;
+	case SELFSECCOMP_SELF:
+		emit_one_of(p, c->nr, 0, &self, 1);
+		return;
+	case SELFSECCOMP_ALLOW:
+	case SELFSECCOMP_KILL:
+		break;
 	}
 	emit(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, c->nr, 0, 1));
 	emit(p, (struct sock_filter)RETURN(c->rule == SELFSECCOMP_ALLOW
-			     ? SECCOMP_RET_ALLOW
-			     : SECCOMP_RET_KILL_PROCESS));
+						   ? SECCOMP_RET_ALLOW
+						   : SECCOMP_RET_KILL_PROCESS));
 }
 
 int selfseccomp_install(const struct selfseccomp_call *calls, size_t n, struct cloche_err *err)

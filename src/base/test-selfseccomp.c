@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -16,6 +17,13 @@ static const struct selfseccomp_call calls[] = {
 	{__NR_exit_group, SELFSECCOMP_ALLOW},
 	{__NR_mmap, SELFSECCOMP_NO_EXEC},
 	{__NR_munmap, SELFSECCOMP_ALLOW},
+	{__NR_socket, SELFSECCOMP_INET},
+	{__NR_fcntl, SELFSECCOMP_FLAGS},
+	{__NR_tgkill, SELFSECCOMP_SELF},
+	{__NR_getpid, SELFSECCOMP_ALLOW},
+	{__NR_gettid, SELFSECCOMP_ALLOW},
+	{__NR_rt_sigprocmask, SELFSECCOMP_ALLOW},
+	{__NR_rt_sigaction, SELFSECCOMP_ALLOW},
 	{__NR_openat, SELFSECCOMP_KILL},
 };
 
@@ -35,7 +43,7 @@ static int filtered(int (*fn)(void))
 
 static int refused_call(void)
 {
-	return syscall(__NR_socket, AF_INET, SOCK_STREAM, 0) < 0 && errno == EPERM ? 7 : 1;
+	return syscall(__NR_listen, 0, 1) < 0 && errno == EPERM ? 7 : 1;
 }
 
 static int executable_memory(void)
@@ -47,6 +55,51 @@ static int executable_memory(void)
 	exec = (void *)syscall(
 		__NR_mmap, NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	return plain != MAP_FAILED && exec == MAP_FAILED && errno == EPERM ? 7 : 1;
+}
+
+static bool refused(long r)
+{
+	return r < 0 && errno == EPERM;
+}
+
+static int families(void)
+{
+	long v4 = syscall(__NR_socket, AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	long v6 = syscall(__NR_socket, AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (refused(v4) || refused(v6))
+		return 1;
+	return refused(syscall(__NR_socket, AF_UNIX, SOCK_STREAM, 0)) &&
+			       refused(syscall(__NR_socket, AF_NETLINK, SOCK_RAW, 0)) &&
+			       refused(syscall(__NR_socket, AF_VSOCK, SOCK_STREAM, 0))
+		       ? 7
+		       : 2;
+}
+
+static int flags(void)
+{
+	if (syscall(__NR_fcntl, 1, F_GETFL) < 0 || syscall(__NR_fcntl, 1, F_GETFD) < 0 ||
+		syscall(__NR_fcntl, 1, F_DUPFD_CLOEXEC, 3) < 0)
+		return 1;
+	return refused(syscall(__NR_fcntl, 1, F_SETOWN, 1)) &&
+			       refused(syscall(__NR_fcntl, 1, F_SETSIG, SIGKILL)) &&
+			       refused(syscall(__NR_fcntl, 1, F_DUPFD, 3))
+		       ? 7
+		       : 2;
+}
+
+static pid_t other;
+
+static int signals(void)
+{
+	/* Signal 0 asks whether one may be sent. */
+	return refused(syscall(__NR_tgkill, other, other, 0)) ? 7 : 2;
+}
+
+static int aborts(void)
+{
+	abort();
+	return 1;
 }
 
 static int opens(void)
@@ -72,6 +125,23 @@ static void test_allows_and_refuses(void)
 	check_int(WEXITSTATUS(status), 7);
 }
 
+static void test_arguments(void)
+{
+	int status = filtered(families);
+
+	check(WIFEXITED(status));
+	check_int(WEXITSTATUS(status), 7);
+	status = filtered(flags);
+	check(WIFEXITED(status));
+	check_int(WEXITSTATUS(status), 7);
+	other = getpid(); /* the parent of who asks */
+	status = filtered(signals);
+	check(WIFEXITED(status));
+	check_int(WEXITSTATUS(status), 7);
+	status = filtered(aborts);
+	check(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+}
+
 static void test_kills(void)
 {
 	int status = filtered(opens);
@@ -86,6 +156,7 @@ static void test_kills(void)
 int main(void)
 {
 	run_test(test_allows_and_refuses);
+	run_test(test_arguments);
 	run_test(test_kills);
 	return tap_done();
 }

@@ -31,7 +31,7 @@ static const struct selfseccomp_call calls[] = {
 	{__NR_writev, SELFSECCOMP_ALLOW},
 	{__NR_readv, SELFSECCOMP_ALLOW},
 	{__NR_close, SELFSECCOMP_ALLOW},
-	{__NR_socket, SELFSECCOMP_ALLOW},
+	{__NR_socket, SELFSECCOMP_INET},
 	{__NR_connect, SELFSECCOMP_ALLOW},
 	{__NR_bind, SELFSECCOMP_ALLOW},
 	{__NR_shutdown, SELFSECCOMP_ALLOW},
@@ -39,7 +39,7 @@ static const struct selfseccomp_call calls[] = {
 	{__NR_getsockopt, SELFSECCOMP_ALLOW},
 	{__NR_getpeername, SELFSECCOMP_ALLOW},
 	{__NR_getsockname, SELFSECCOMP_ALLOW},
-	{__NR_fcntl, SELFSECCOMP_ALLOW},
+	{__NR_fcntl, SELFSECCOMP_FLAGS},
 	{__NR_poll, SELFSECCOMP_ALLOW},
 	{__NR_ppoll, SELFSECCOMP_ALLOW},
 	{__NR_getrandom, SELFSECCOMP_ALLOW},
@@ -61,7 +61,7 @@ static const struct selfseccomp_call calls[] = {
 	{__NR_rt_sigprocmask, SELFSECCOMP_ALLOW},
 	{__NR_rt_sigaction, SELFSECCOMP_ALLOW},
 	{__NR_gettid, SELFSECCOMP_ALLOW},
-	{__NR_tgkill, SELFSECCOMP_ALLOW}, /* abort() */
+	{__NR_tgkill, SELFSECCOMP_SELF}, /* abort() */
 	{__NR_exit_group, SELFSECCOMP_ALLOW},
 #if defined(__SANITIZE_ADDRESS__)
 	{__NR_sigaltstack, SELFSECCOMP_ALLOW}, /* the sanitizer's own, when the program ends */

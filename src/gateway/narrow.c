@@ -64,7 +64,7 @@ int narrow_calls(struct cloche_err *err)
 		{__NR_getsockname, SELFSECCOMP_ALLOW},
 		{__NR_setsockopt, SELFSECCOMP_ALLOW},
 		{__NR_shutdown, SELFSECCOMP_ALLOW},
-		{__NR_fcntl, SELFSECCOMP_ALLOW},
+		{__NR_fcntl, SELFSECCOMP_FLAGS},
 #ifdef __NR_poll
 		{__NR_poll, SELFSECCOMP_ALLOW},
 #endif
@@ -94,7 +94,7 @@ int narrow_calls(struct cloche_err *err)
 		{__NR_rt_sigprocmask, SELFSECCOMP_ALLOW},
 		{__NR_rt_sigaction, SELFSECCOMP_ALLOW},
 		{__NR_rt_sigreturn, SELFSECCOMP_ALLOW},
-		{__NR_tgkill, SELFSECCOMP_ALLOW},
+		{__NR_tgkill, SELFSECCOMP_SELF},
 		/* what only somebody else in our place would call */
 		{__NR_socket, SELFSECCOMP_KILL},
 		{__NR_connect, SELFSECCOMP_KILL},
