@@ -84,54 +84,88 @@ static int fail(cloche_err *err, const char *what, const char *detail)
 	return -CLOCHE_E_USAGE;
 }
 
-/* The prompt from the operands (joined by a space) or standard input. Owned by the caller. */
+struct prompt {
+	char *text;
+	size_t n, cap;
+};
+
+/* Makes room for more bytes. False where there is no memory, or the prompt gets too large. */
+static bool prompt_reserve(struct prompt *p, size_t more)
+{
+	size_t cap = p->cap;
+	char *text;
+
+	if (more > PROMPT_MAX || p->n + more > PROMPT_MAX)
+		return false;
+	while (cap < p->n + more)
+		cap = cap ? cap * 2 : 65536;
+	if (cap == p->cap)
+		return true;
+	text = realloc(p->text, cap);
+	if (!text)
+		return false;
+	p->text = text;
+	p->cap = cap;
+	return true;
+}
+
+/* The operands, joined by a space. */
+static bool prompt_join(struct prompt *p, int argc, char **argv)
+{
+	for (int i = 0; i < argc; i++) {
+		size_t n = strlen(argv[i]);
+
+		if (!prompt_reserve(p, n + 1))
+			return false;
+		if (i > 0)
+			p->text[p->n++] = ' ';
+		memcpy(p->text + p->n, argv[i], n);
+		p->n += n;
+	}
+	return true;
+}
+
+/* Standard input, to its end. */
+static bool prompt_read(struct prompt *p)
+{
+	for (;;) {
+		ssize_t r;
+
+		if (!prompt_reserve(p, 16384))
+			return false;
+		r = read(STDIN_FILENO, p->text + p->n, 16384);
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r <= 0)
+			return true;
+		p->n += (size_t)r;
+	}
+}
+
+static bool is_blank(const char *text, size_t n)
+{
+	while (n > 0 && (text[n - 1] == ' ' || (text[n - 1] >= '\t' && text[n - 1] <= '\r')))
+		n--;
+	return n == 0;
+}
+
+/* The prompt from the operands or standard input. Owned by the caller, also on failure. */
 static int read_prompt(int argc, char **argv, char **ret, size_t *ret_n, cloche_err *err)
 {
 	bool from_stdin =
 		argc == 0 ? !isatty(STDIN_FILENO) : argc == 1 && strcmp(argv[0], "-") == 0;
-	size_t n = 0, cap = 65536;
-	char *text = malloc(cap);
+	struct prompt p = {0};
+	bool whole;
 
-	if (argc == 0 && !from_stdin) {
-		free(text);
+	if (argc == 0 && !from_stdin)
 		return fail(
 			err, "no prompt: give it as an argument, or - and on standard input", "");
-	}
-	for (int i = 0; text && !from_stdin && i < argc; i++) {
-		size_t more = strlen(argv[i]);
-
-		if (n + more + 2 > cap)
-			text = realloc(text, cap = n + more + 65536);
-		if (!text)
-			break;
-		if (i > 0)
-			text[n++] = ' ';
-		memcpy(text + n, argv[i], more);
-		n += more;
-	}
-	while (text && from_stdin) {
-		ssize_t r;
-
-		if (n == cap)
-			text = cap < PROMPT_MAX ? realloc(text, cap *= 2) : NULL;
-		if (!text)
-			break;
-		r = read(STDIN_FILENO, text + n, cap - n);
-		if (r < 0 && errno == EINTR)
-			continue;
-		if (r <= 0)
-			break;
-		n += (size_t)r;
-	}
-	if (!text)
+	whole = from_stdin ? prompt_read(&p) : prompt_join(&p, argc, argv);
+	*ret = p.text;
+	*ret_n = p.n;
+	if (!whole)
 		return fail(err, "the prompt is too large", "");
-	*ret = text;
-	*ret_n = n;
-	while (n > 0 && strchr(" \t\r\n", text[n - 1]))
-		n--;
-	if (n == 0)
-		return fail(err, "the prompt is empty", "");
-	return 0;
+	return is_blank(p.text, p.n) ? fail(err, "the prompt is empty", "") : 0;
 }
 
 /* A new context below the state directory. */
