@@ -47,7 +47,11 @@ int __sprintf_chk(char *p, int flag, size_t size, const char *fmt, ...)
 
 char *__strncpy_chk(char *p, const char *from, size_t n, size_t size)
 {
+	size_t len = strnlen(from, n);
+
 	if (n > size)
 		abort();
-	return strncpy(p, from, n);
+	memcpy(p, from, len);
+	memset(p + len, 0, n - len);
+	return p;
 }
