@@ -164,6 +164,9 @@ static bool on_started(struct supervisor *s, struct chan_frame *f)
 	if (t->peer &&
 		ctl_send_exec_started(&t->peer->chan, t->exec, pid, t->tty ? f->fds[0] : -1) == 0)
 		peer_flush(t->peer);
+	/* The end was asked for while init was starting it: that TERM came too early for it. */
+	if (s->state == SUP_ENDING)
+		signal_task(t, SIGTERM, CTL_SCOPE_GROUP);
 	return true;
 }
 

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The public interface as a program of somebody else uses it: run, stop from another thread, a task
+ * with an agent that is a script. The agent here is a stand-in for a vendor's program; the real one
+ * runs in the demonstration. */
+#include "test-client.h"
+
+#include <cloche/run.h>
+#include <cloche/session.h>
+#include <cloche/task.h>
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static cloche_err err;
+static char dir[] = "/tmp/cloche-test-run-XXXXXX";
+
+static cloche_run *new_run(const char *script)
+{
+	const char *argv[] = {"sh", "-c", script, NULL};
+	cloche_sandbox *sb = cloche_sandbox_new();
+	cloche_run *run = NULL;
+
+	must(sb && cloche_run_new(sb, argv, &run, &err) == 0);
+	cloche_sandbox_free(sb);
+	return run;
+}
+
+static struct str output(const cloche_run *run)
+{
+	size_t n;
+	const char *p = cloche_run_stdout(run, &n);
+
+	return str_make(p, n);
+}
+
+static void test_a_run_and_its_result(void)
+{
+	cloche_run *run = new_run("cat; echo err >&2; exit 9");
+	size_t n;
+
+	must(cloche_run_set_stdin_data(run, "bytes\n", 6, &err) == 0);
+	check_int(cloche_run_execute(run, &err), 0);
+	check_int(cloche_run_exit_code(run), 9);
+	check_str(output(run), "bytes\n");
+	check(cloche_run_stderr(run, &n) && n == 4);
+	check(!cloche_run_stopped(run) && !cloche_run_timed_out(run));
+	check_z(cloche_run_provider(run), "native");
+	check(strncmp(cloche_run_id(run), "sandbox-", 8) == 0);
+	check_int(cloche_run_execute(run, &err), -CLOCHE_E_USAGE);
+	cloche_run_free(run);
+}
+
+static void test_what_cannot_start_is_a_result(void)
+{
+	const char *argv[] = {"no-such-command", NULL};
+	cloche_sandbox *sb = cloche_sandbox_new();
+	cloche_run *run = NULL;
+
+	must(sb && cloche_run_new(sb, argv, &run, &err) == 0);
+	check_int(cloche_run_execute(run, &err), 0);
+	check_int(cloche_run_exit_code(run), 127);
+	check(strstr(cloche_run_start_failure(run), "no-such-command") != NULL);
+	cloche_run_free(run);
+	cloche_sandbox_free(sb);
+}
+
+static void *stop_soon(void *run)
+{
+	usleep(200 * 1000);
+	return cloche_run_stop(run) ? run : NULL;
+}
+
+static void test_stop_comes_from_another_thread(void)
+{
+	cloche_run *run = new_run("echo before; sleep 60");
+	pthread_t thread;
+	void *stopped;
+
+	must(pthread_create(&thread, NULL, stop_soon, run) == 0);
+	check_int(cloche_run_execute(run, &err), 0);
+	must(pthread_join(thread, &stopped) == 0);
+	check(stopped == run);
+	check(cloche_run_stopped(run));
+	check_str(output(run), "before\n");
+	check_int(cloche_run_exit_signal(run), SIGTERM);
+	cloche_run_free(run);
+}
+
+static void test_a_stop_before_the_start_is_not_lost(void)
+{
+	cloche_run *run = new_run("sleep 60");
+
+	cloche_run_stop(run);
+	(void)cloche_run_execute(run, &err);
+	check(cloche_run_stopped(run));
+	/* It hears TERM like any other: the grace period does not have to pass. */
+	check(cloche_run_exit_signal(run) != SIGKILL);
+	cloche_run_free(run);
+}
+
+static void test_two_runs_at_once(void)
+{
+	enum { RUNS = 4 };
+	cloche_run *runs[RUNS];
+	pthread_t threads[RUNS];
+
+	for (int i = 0; i < RUNS; i++) {
+		runs[i] = new_run("sleep 60");
+		must(pthread_create(&threads[i], NULL, stop_soon, runs[i]) == 0);
+	}
+	for (int i = 0; i < RUNS; i++) {
+		check_int(cloche_run_execute(runs[i], &err) >= 0 || cloche_run_stopped(runs[i]), 1);
+		must(pthread_join(threads[i], NULL) == 0);
+		cloche_run_free(runs[i]);
+	}
+}
+
+/* --- a task --- */
+
+static const char agent[] =
+	"#!/bin/sh\n"
+	"read -r prompt\n"
+	"echo '{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"s-1\",\"model\":\"m\"}'\n"
+	"case \"$prompt\" in\n"
+	"*hang*) echo '{\"type\":\"assistant\",\"message\":{\"content\":[{\"type\":\"text\","
+	"\"text\":\"partial\"}]}}'; sleep 60;;\n"
+	"*fail*) echo 'API Error: 400' >&2; exit 1;;\n"
+	"esac\n"
+	"printf "
+	"'{\"type\":\"assistant\",\"message\":{\"content\":[{\"type\":\"text\",\"text\":\"key "
+	"%s\"}]}}\\n' "
+	"\"$ANTHROPIC_API_KEY\"\n"
+	"echo '{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"num_turns\":2,"
+	"\"total_cost_usd\":0.25,\"duration_ms\":12,\"result\":\"done\",\"session_id\":\"s-1\"}'\n";
+
+#define REAL_KEY "sk-ant-0123456789abcdefghijklmnop"
+
+static cloche_task *new_task(const char *context)
+{
+	_cleanup_(freep) char *path = fs_join(dir, context), *program = fs_join(dir, "claude");
+	cloche_sandbox *sb = cloche_sandbox_new();
+	cloche_task *task = NULL;
+
+	must(path && program && sb);
+	must(fs_write_atomic(AT_FDCWD, program, str_from(agent), 0755, false, &err) == 0);
+	must(chmod(program, 0755) == 0);
+	if (cloche_task_new(sb, NULL, path, "ctx-1", &task, &err) < 0)
+		tap_fail("%s", err.message);
+	must(task && cloche_task_set_agent_binary(task, program, &err) == 0);
+	cloche_sandbox_free(sb);
+	return task;
+}
+
+static void execute(cloche_task *task, const char *prompt)
+{
+	err = (cloche_err)CLOCHE_ERR_INIT;
+	if (cloche_task_execute(task, prompt, strlen(prompt), &err) < 0)
+		tap_fail("execute: %s", err.message);
+}
+
+static void count_event(const char *type, const char *json, void *user)
+{
+	check(json[0] == '{');
+	++*(int *)user;
+}
+
+static void test_a_task_succeeds_and_is_kept(void)
+{
+	_cleanup_(freep) char *path = fs_join(dir, "one");
+	cloche_session *session = NULL;
+	cloche_task *task = new_task("one");
+	int events = 0;
+
+	cloche_task_on_event(task, count_event, &events);
+	execute(task, "work\n");
+	check_int(cloche_task_outcome(task), CLOCHE_OUTCOME_SUCCESS);
+	check_int(events, 3);
+	check_z(cloche_task_session_id(task), "s-1");
+	check_int(cloche_task_turns(task), 2);
+	check(cloche_task_response(task) && strncmp(cloche_task_response(task), "key ", 4) == 0);
+	check(cloche_task_response(task) && !strstr(cloche_task_response(task), REAL_KEY));
+	check(cloche_task_result_json(task) && !strstr(cloche_task_result_json(task), REAL_KEY));
+	execute(task, "again\n");
+	check_int(cloche_task_outcome(task), CLOCHE_OUTCOME_SUCCESS);
+	check_int(cloche_task_set_resume(task, "last", &err), 0);
+	cloche_task_free(task);
+	must(cloche_session_load(path, &session, &err) == 0);
+	check_z(cloche_session_context_id(session), "ctx-1");
+	check_int(cloche_session_reply_count(session), 2);
+	check_z(cloche_session_id_for_resume(session), "s-1");
+	cloche_session_free(session);
+}
+
+static void *stop_task_soon(void *task)
+{
+	usleep(700 * 1000);
+	cloche_task_stop(task);
+	return NULL;
+}
+
+static void test_a_stopped_task_keeps_what_came(void)
+{
+	cloche_task *task = new_task("two");
+	pthread_t thread;
+
+	must(pthread_create(&thread, NULL, stop_task_soon, task) == 0);
+	execute(task, "hang\n");
+	must(pthread_join(thread, NULL) == 0);
+	check_int(cloche_task_outcome(task), CLOCHE_OUTCOME_CONTAINER_FAILED);
+	check_z(cloche_task_detail(task), "cancelled");
+	check_z(cloche_task_session_id(task), "s-1");
+	execute(task, "fail\n");
+	check_int(cloche_task_outcome(task), CLOCHE_OUTCOME_SESSION_CORRUPTED);
+	cloche_task_free(task);
+}
+
+static void test_a_context_is_used_by_one_task_at_a_time(void)
+{
+	_cleanup_(freep) char *path = fs_join(dir, "three");
+	cloche_task *task = new_task("three"), *other = NULL;
+	cloche_sandbox *sb = cloche_sandbox_new();
+
+	check_int(cloche_task_new(sb, NULL, path, NULL, &other, &err), -CLOCHE_E_BUSY);
+	cloche_task_free(task);
+	check_int(cloche_task_new(sb, NULL, path, NULL, &other, &err), 0);
+	cloche_task_free(other);
+	check_int(cloche_task_new(sb, "nobody", path, NULL, &other, &err), -CLOCHE_E_USAGE);
+	cloche_sandbox_free(sb);
+}
+
+static void test_a_missing_credential_is_named(void)
+{
+	cloche_task *task = new_task("four");
+
+	unsetenv("ANTHROPIC_API_KEY");
+	check_int(cloche_task_execute(task, "x", 1, &err), -CLOCHE_E_CONFIG);
+	check(strstr(err.message, "ANTHROPIC_API_KEY") && err.hint[0]);
+	cloche_task_free(task);
+}
+
+static _unused_ void run_list(void)
+{
+}
+
+int main(void)
+{
+	struct cloche_err why = CLOCHE_ERR_INIT;
+
+	if (native_provider.probe(&why) < 0) {
+		printf("1..0 # SKIP no rooms here: %s\n", why.message);
+		return 0;
+	}
+	set_up();
+	set_runtime("run");
+	must(mkdtemp(dir));
+	setenv("ANTHROPIC_API_KEY", REAL_KEY, 1);
+	run_test(test_a_run_and_its_result);
+	run_test(test_what_cannot_start_is_a_result);
+	run_test(test_stop_comes_from_another_thread);
+	run_test(test_a_stop_before_the_start_is_not_lost);
+	run_test(test_two_runs_at_once);
+	run_test(test_a_task_succeeds_and_is_kept);
+	run_test(test_a_stopped_task_keeps_what_came);
+	run_test(test_a_context_is_used_by_one_task_at_a_time);
+	run_test(test_a_missing_credential_is_named);
+	(void)fs_remove_tree(AT_FDCWD, dir);
+	(void)fs_remove_tree(AT_FDCWD, base);
+	(void)fs_remove_tree(AT_FDCWD, runtime);
+	return tap_done();
+}
