@@ -18,19 +18,23 @@ void response_begin(struct upstream *u)
 	h1_parser_response(&u->parser, &u->head, u->stream->is_head ? H1_TO_HEAD : 0);
 }
 
-/* The head's own memory, which may be changed. */
-static char *value_memory(struct http_fields *f, unsigned i)
+/* In the head's own memory, which may be changed. */
+static size_t scrub_part(struct stream *s, struct http_fields *f, uint32_t at, size_t n)
 {
-	return f->text.mem + f->v[i].value;
+	return scrub_whole(s->broker->scrubber, f->text.mem + at, n);
 }
 
+/* A name, too, is whatever the origin likes. */
 static void scrub_fields(struct stream *s, struct http_fields *f)
 {
 	if (!s->broker->scrubber)
 		return;
-	for (unsigned i = 0; i < f->n; i++)
-		s->scrubbed += (unsigned)scrub_whole(
-			s->broker->scrubber, value_memory(f, i), f->v[i].value_len);
+	for (unsigned i = 0; i < f->n; i++) {
+		const struct http_field *v = &f->v[i];
+
+		s->scrubbed += (unsigned)(scrub_part(s, f, v->name, v->name_len) +
+					  scrub_part(s, f, v->value, v->value_len));
+	}
 }
 
 static int send_fields(struct net_fields_out *out, const struct http_fields *f)
