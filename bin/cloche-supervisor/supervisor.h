@@ -71,7 +71,7 @@ struct supervisor {
 	struct sandbox_dir dir;
 	struct room *room;
 	struct chan init; /* open where init_open */
-	bool init_open;
+	bool init_open, ready;
 	struct loop_io init_io, room_io;
 	bool room_dead;
 	struct task *tasks;

@@ -8,12 +8,15 @@
 #include "supervisor.h"
 
 #include <errno.h>
+#include <linux/magic.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 enum { MAX_TASKS = 4096, PTMX_MAJOR = 5, PTMX_MINOR = 2 };
 
@@ -64,10 +67,26 @@ static void on_timeout(struct loop_timer *timer)
 		signal_task(t, SIGKILL, CTL_SCOPE_GROUP);
 }
 
+/* A pipe belongs to whoever made it, so a user of the room that is nobody outside could use it but
+ * not open it by name (/dev/stdout). Anonymous pipes alone: a named one is a file of the host. */
+static void lend_pipes(const struct room *room, const struct exec_spec *spec, struct chan_frame *f)
+{
+	for (unsigned i = 0;
+		room->id_base && spec->uid <= UINT16_MAX && spec->gid <= UINT16_MAX && i < f->fds_n;
+		i++) {
+		struct statfs fs;
+
+		if (fstatfs(f->fds[i], &fs) == 0 && fs.f_type == PIPEFS_MAGIC)
+			(void)!fchown(
+				f->fds[i], room->id_base + spec->uid, room->id_base + spec->gid);
+	}
+}
+
 static bool send_to_init(struct task *t, const struct ctl_exec *m, struct chan_frame *f)
 {
 	struct roomctl_exec exec = {.exec = t->number, .spec = m->spec};
 
+	lend_pipes(t->sup->room, &m->spec, f);
 	for (unsigned i = 0; i < ARRAY_SIZE(m->stdio); i++)
 		if (!m->spec.tty && m->stdio[i] == CTL_STDIO_FD)
 			exec.fds_mask |= (uint8_t)(1U << i);
@@ -278,6 +297,9 @@ bool task_on_frame(struct supervisor *s, struct chan_frame *f)
 		return false;
 	switch (f->type) {
 	case ROOM_READY:
+		if (s->ready)
+			return false;
+		s->ready = true;
 		return f->payload.n == 0;
 	case ROOM_FAILED:
 		return on_failed(s, f->payload);

@@ -2,6 +2,7 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +17,13 @@ bool put(int fd, const void *p, size_t n)
 
 		if (r < 0 && errno == EINTR)
 			continue;
+		/* Whoever we share it with has made it non-blocking. */
+		if (r < 0 && errno == EAGAIN) {
+			struct pollfd p = {.fd = fd, .events = POLLOUT};
+
+			(void)poll(&p, 1, -1);
+			continue;
+		}
 		if (r < 0)
 			return false;
 		at += r;

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -381,10 +382,23 @@ static bool is_above(const char *a, const char *b)
 	return strcmp(a, "/") == 0 || (strncmp(a, b, n) == 0 && (b[n] == '/' || b[n] == '\0'));
 }
 
+/* Whether dir is the person's home or above it, by the variable or by the account. */
+static bool holds_home(const char *dir)
+{
+	const struct passwd *account = getpwuid(getuid());
+	const char *const homes[] = {getenv("HOME"), account ? account->pw_dir : NULL};
+	static char home[PATH_MAX];
+
+	for (size_t i = 0; i < 2; i++)
+		if (homes[i] && realpath(homes[i], home) && strcmp(home, "/") != 0 &&
+			is_above(dir, home))
+			return true;
+	return false;
+}
+
 static int find_workspace(struct sandbox_options *o, cloche_err *err)
 {
-	static char cwd[PATH_MAX], home[PATH_MAX];
-	const char *home_var = getenv("HOME");
+	static char cwd[PATH_MAX];
 
 	if (o->no_workspace)
 		return 0;
@@ -396,7 +410,7 @@ static int find_workspace(struct sandbox_options *o, cloche_err *err)
 	if (strcmp(cwd, "/") == 0)
 		return 0;
 	/* Nobody means to hand over everything that is theirs by standing in the wrong place. */
-	if (home_var && realpath(home_var, home) && is_above(cwd, home)) {
+	if (holds_home(cwd)) {
 		say("not mounting %s, which holds your home, as the workspace; "
 		    "use --workspace DIR (or --no-workspace, to say so)",
 			cwd);

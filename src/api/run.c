@@ -8,6 +8,7 @@
 #include "api/terminal.h"
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/fs.h"
 #include "jail/trust.h"
 
 #include <errno.h>
@@ -240,7 +241,6 @@ static int make_exec(cloche_run *run, struct exec_spec *ret, struct cloche_err *
 
 static int make_room(const cloche_sandbox *sb, struct room_spec *ret, struct cloche_err *err)
 {
-	const char *home = secure_getenv("HOME");
 	int r = 0;
 
 	ret->root = sb->root;
@@ -250,8 +250,8 @@ static int make_room(const cloche_sandbox *sb, struct room_spec *ret, struct clo
 		.pids = sb->pids,
 		.best_effort = sb->best_effort};
 	ret->root_dir = sb->root_dir ? strdup(sb->root_dir) : NULL;
-	ret->host_home = home ? strdup(home) : NULL;
-	if ((sb->root_dir && !ret->root_dir) || (home && !ret->host_home))
+	ret->host_home = fs_home();
+	if (sb->root_dir && !ret->root_dir)
 		return err_nomem(err);
 	for (size_t i = 0; r == 0 && i < sb->mounts_n; i++) {
 		r = room_spec_add_mount(

@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -172,4 +173,18 @@ char *fs_absolute(const char *path)
 		*to++ = '/';
 	*to = '\0';
 	return TAKE_PTR(whole);
+}
+
+char *fs_home(void)
+{
+	const char *home = secure_getenv("HOME");
+	struct passwd entry, *found = NULL;
+	char text[16384];
+
+	if (home && home[0] == '/' && home[1] != '\0')
+		return strdup(home);
+	if (getpwuid_r(getuid(), &entry, text, sizeof(text), &found) != 0 || !found ||
+		found->pw_dir[0] != '/' || found->pw_dir[1] == '\0')
+		return NULL;
+	return strdup(found->pw_dir);
 }

@@ -25,6 +25,10 @@ _warn_unused_ int fs_open_private_dir(const char *path, struct cloche_err *err);
  */
 int fs_remove_tree(int dirfd, const char *name);
 
+/* The person's home directory: $HOME, or the account's where that says nothing (unset, relative or
+ * "/"). Heap; NULL where there is none. Privileged programs do not believe the variable. */
+char *fs_home(void);
+
 /* The absolute form of path as it was meant: the working directory before it where it is relative,
  * "." and doubled slashes gone; ".." and symbolic links stay. Heap; NULL with errno. */
 char *fs_absolute(const char *path);

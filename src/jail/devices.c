@@ -9,7 +9,8 @@
 #include <sys/stat.h>
 
 /* Device nodes cannot be made in a user namespace, so single nodes of the host are mounted. None of
- * them is a way to the host: /dev/tty means the terminal of the process that opens it. */
+ * them is a way to the host: /dev/tty means the terminal of the process that opens it. Read-only,
+ * so that times and modes of the host's nodes stay; what is written to a device does not mind. */
 static const char *const nodes[] = {"null", "zero", "full", "random", "urandom", "tty"};
 
 static const struct {
@@ -40,7 +41,7 @@ int devices_make(int root, const struct idmap *ids, struct cloche_err *err)
 	for (i = 0; i < ARRAY_SIZE(nodes) && r == 0; i++) {
 		snprintf(source, sizeof(source), "/dev/%s", nodes[i]);
 		r = parts_bind(root, source, source + 1, false,
-			MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, err);
+			MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, err);
 	}
 	for (i = 0; i < ARRAY_SIZE(links) && r == 0; i++) {
 		snprintf(source, sizeof(source), "dev/%s", links[i].name);

@@ -372,6 +372,6 @@ bool rootfs_writes_as_owner(const struct rootfs *r)
 
 	for (i = 0; i < r->mounts_n; i++)
 		if (r->mounts[i].tree >= 0 && !r->mounts[i].ro)
-			return r->ids.range;
+			return true;
 	return false;
 }

@@ -53,5 +53,5 @@ _warn_unused_ int rootfs_furnish(struct rootfs *r, struct cloche_err *err);
  * and returns how many; 0: everywhere (the root itself is throw-away). */
 size_t rootfs_writable(const struct rootfs *r, const char **ret, size_t max);
 
-/* Whether a writable mount shows host files with their own owners. */
+/* Whether there is a writable mount: what is made there belongs to somebody of the host. */
 bool rootfs_writes_as_owner(const struct rootfs *r);

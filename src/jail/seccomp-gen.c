@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/netlink.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <stdint.h>
@@ -19,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -105,22 +107,32 @@ static void allow_clone(scmp_filter_ctx ctx)
 	rule(ctx, SCMP_ACT_ALLOW, "unshare", -1, 1, &unshare);
 }
 
-/* Families that stay inside the room's network namespace. Netlink only to the routing tables, which
- * getifaddrs() reads. */
+/* Families that stay inside the room's network namespace, of the internet ones the protocols that
+ * tools use: making a socket of any other would load its module into the host's kernel. Netlink
+ * only to the routing tables, which getifaddrs() reads. */
 static void allow_socket(scmp_filter_ctx ctx)
 {
-	static const int families[] = {AF_UNIX, AF_INET, AF_INET6};
+	static const uint64_t families[] = {AF_INET, AF_INET6};
+	static const uint64_t protocols[] = {
+		0, IPPROTO_ICMP, IPPROTO_TCP, IPPROTO_UDP, IPPROTO_ICMPV6};
+	const struct scmp_arg_cmp local = SCMP_CMP64(0, SCMP_CMP_EQ, AF_UNIX);
 	const struct scmp_arg_cmp netlink[] = {
 		SCMP_CMP64(0, SCMP_CMP_EQ, AF_NETLINK),
 		SCMP_CMP64(2, SCMP_CMP_EQ, NETLINK_ROUTE),
 	};
-	size_t i;
+	size_t i, k;
 
-	for (i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
-		const struct scmp_arg_cmp c = SCMP_CMP64(0, SCMP_CMP_EQ, (uint64_t)families[i]);
+	rule(ctx, SCMP_ACT_ALLOW, "socket", -1, 1, &local);
+	rule(ctx, SCMP_ACT_ALLOW, "socketpair", -1, 1, &local);
+	for (i = 0; i < sizeof(families) / sizeof(families[0]); i++)
+		for (k = 0; k < sizeof(protocols) / sizeof(protocols[0]); k++) {
+			const struct scmp_arg_cmp c[] = {
+				SCMP_CMP64(0, SCMP_CMP_EQ, families[i]),
+				SCMP_CMP64(2, SCMP_CMP_EQ, protocols[k]),
+			};
 
-		rule(ctx, SCMP_ACT_ALLOW, "socket", -1, 1, &c);
-	}
+			rule(ctx, SCMP_ACT_ALLOW, "socket", -1, 2, c);
+		}
 	rule(ctx, SCMP_ACT_ALLOW, "socket", -1, 2, netlink);
 }
 
@@ -155,21 +167,69 @@ static void print_allowlist(void)
 	print_program(ctx, "filter_room");
 }
 
-/* The answers that programs expect where the allowlist alone would say ENOSYS, and the terminal
- * requests that put words into the mouth of whoever reads the terminal. */
-static void print_arguments(void)
+/* Sockets that the allowlist refuses, in the words of a kernel that does not have them. The type's
+ * numbers from 6 on are DCCP's and an old way to ask for packet sockets. */
+static void refuse_sockets(scmp_filter_ctx ctx)
 {
-	static const uint64_t requests[] = {0x5412 /* TIOCSTI */, 0x541C /* TIOCLINUX */};
-	static const uint64_t flags[] = {CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC,
-		CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET};
-	const struct scmp_arg_cmp time_ns = SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, NEWTIME, NEWTIME);
+	static const uint64_t families[] = {AF_INET, AF_INET6};
 	const struct scmp_arg_cmp family = SCMP_CMP64(0, SCMP_CMP_GT, AF_NETLINK);
+	const struct scmp_arg_cmp pair = SCMP_CMP64(0, SCMP_CMP_NE, AF_UNIX);
 	const struct scmp_arg_cmp diag[] = {
 		SCMP_CMP64(0, SCMP_CMP_EQ, AF_NETLINK),
 		SCMP_CMP64(2, SCMP_CMP_GT, NETLINK_ROUTE),
 	};
-	scmp_filter_ctx ctx = start(SCMP_ACT_ALLOW);
+	const struct scmp_arg_cmp high = SCMP_CMP64(1, SCMP_CMP_MASKED_EQ, 8, 8);
+	const struct scmp_arg_cmp dccp = SCMP_CMP64(1, SCMP_CMP_MASKED_EQ, 15, SOCK_DCCP);
 	uint64_t low;
+	size_t i;
+
+	for (low = AF_UNSPEC; low < AF_NETLINK; low++) {
+		const struct scmp_arg_cmp c = SCMP_CMP64(0, SCMP_CMP_EQ, low);
+
+		if (low != AF_UNIX && low != AF_INET && low != AF_INET6)
+			rule(ctx, SCMP_ACT_ERRNO(EAFNOSUPPORT), "socket", -1, 1, &c);
+	}
+	rule(ctx, SCMP_ACT_ERRNO(EAFNOSUPPORT), "socket", -1, 1, &family);
+	rule(ctx, SCMP_ACT_ERRNO(EAFNOSUPPORT), "socketpair", -1, 1, &pair);
+	rule(ctx, SCMP_ACT_ERRNO(EPROTONOSUPPORT), "socket", -1, 2, diag);
+	rule(ctx, SCMP_ACT_ERRNO(ESOCKTNOSUPPORT), "socket", -1, 1, &high);
+	rule(ctx, SCMP_ACT_ERRNO(ESOCKTNOSUPPORT), "socket", -1, 1, &dccp);
+	for (i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
+		const struct scmp_arg_cmp protocol[] = {
+			SCMP_CMP64(0, SCMP_CMP_EQ, families[i]),
+			SCMP_CMP64(2, SCMP_CMP_GT, IPPROTO_ICMPV6),
+		};
+
+		rule(ctx, SCMP_ACT_ERRNO(EPROTONOSUPPORT), "socket", -1, 2, protocol);
+	}
+}
+
+/* A crash must not reach the host's core handler, which runs as root outside: the kernel leaves it
+ * alone only where the limit is 1. That is set already (hard, so it cannot be raised); lowering it
+ * is answered with a success that changes nothing. */
+static void keep_core_limit(scmp_filter_ctx ctx)
+{
+	const struct scmp_arg_cmp set = SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, LOW32, RLIMIT_CORE);
+	const struct scmp_arg_cmp change[] = {
+		SCMP_CMP64(1, SCMP_CMP_MASKED_EQ, LOW32, RLIMIT_CORE),
+		SCMP_CMP64(2, SCMP_CMP_NE, 0),
+	};
+
+	rule(ctx, SCMP_ACT_ERRNO(0), "setrlimit", -1, 1, &set);
+	rule(ctx, SCMP_ACT_ERRNO(0), "prlimit64", -1, 2, change);
+}
+
+/* The answers that programs expect where the allowlist alone would say ENOSYS, the terminal
+ * requests that put words into the mouth of whoever reads the terminal, and those by which older
+ * kernels show a whole btrfs subvolume to whoever owns one file of it. */
+static void print_arguments(void)
+{
+	static const uint64_t requests[] = {0x5412 /* TIOCSTI */, 0x541C /* TIOCLINUX */,
+		0x50009401 /* BTRFS_IOC_SNAP_CREATE */, 0x50009417 /* ..._V2 */};
+	static const uint64_t flags[] = {CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC,
+		CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET};
+	const struct scmp_arg_cmp time_ns = SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, NEWTIME, NEWTIME);
+	scmp_filter_ctx ctx = start(SCMP_ACT_ALLOW);
 	size_t i;
 
 	for (i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
@@ -184,14 +244,8 @@ static void print_arguments(void)
 		rule(ctx, SCMP_ACT_ERRNO(EPERM), "unshare", -1, 1, &c);
 	}
 	rule(ctx, SCMP_ACT_ERRNO(EPERM), "unshare", -1, 1, &time_ns);
-	for (low = AF_UNSPEC; low < AF_NETLINK; low++) {
-		const struct scmp_arg_cmp c = SCMP_CMP64(0, SCMP_CMP_EQ, low);
-
-		if (low != AF_UNIX && low != AF_INET && low != AF_INET6)
-			rule(ctx, SCMP_ACT_ERRNO(EAFNOSUPPORT), "socket", -1, 1, &c);
-	}
-	rule(ctx, SCMP_ACT_ERRNO(EAFNOSUPPORT), "socket", -1, 1, &family);
-	rule(ctx, SCMP_ACT_ERRNO(EPROTONOSUPPORT), "socket", -1, 2, diag);
+	refuse_sockets(ctx);
+	keep_core_limit(ctx);
 	print_program(ctx, "filter_arguments");
 }
 

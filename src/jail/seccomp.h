@@ -9,9 +9,9 @@ enum seccomp_filter_id {
 	 * with EPERM (the rules say which and why); calls of another architecture's table (i386,
 	 * x32) kill the process. */
 	SECCOMP_ROOM,
-	/* On top of it, where a writable mount of the host is shown with its own owners: no file
-	 * can be given a set-uid or set-gid bit, as it would keep it on the host. openat2(), whose
-	 * mode no filter can read, answers ENOSYS. */
+	/* On top of it, where a directory of the host is mounted for writing: no file can be given
+	 * a set-uid or set-gid bit, as it would keep it on the host, where others could use it.
+	 * openat2(), whose mode no filter can read, answers ENOSYS. */
 	SECCOMP_NO_SETID,
 	SECCOMP_FILTER_END_,
 };

@@ -22,6 +22,7 @@
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 
+enum { MAX_ROOTS = 32 << 20 };
 #define PATIENCE_USEC (10 * USEC_PER_SEC)
 
 static const char *const bundle_paths[] = {"/etc/ssl/certs/ca-certificates.crt",
@@ -66,15 +67,18 @@ static int copy_roots(const struct target_root *root, int out, struct cloche_err
 	const char *const *path;
 
 	for (path = bundle_paths; *path; path++) {
-		_cleanup_fd_ int in = sys_openat2(root->fd, *path, O_RDONLY | O_CLOEXEC,
-			RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+		/* A fifo there must not hold us up. */
+		_cleanup_fd_ int in =
+			sys_openat2(root->fd, *path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
+				RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
 		struct stat st;
 		ssize_t n;
 
-		if (in < 0 || fstat(in, &st) < 0 || !S_ISREG(st.st_mode))
+		if (in < 0 || fstat(in, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > MAX_ROOTS)
 			continue;
-		while ((n = sendfile(out, in, NULL, 1 << 20)) > 0)
-			;
+		do
+			n = sendfile(out, in, NULL, (size_t)st.st_size);
+		while (n > 0 && (st.st_size -= n) > 0);
 		if (n < 0)
 			return err_sys(err, errno, "copy %s", *path);
 		/* The last line may lack its end. */

@@ -34,6 +34,8 @@ struct room {
 	struct netcapture net; /* listeners for the gateway (all -1 with ROOM_NET_NONE); the room
 				* closes those that were not taken. Close yours too when the room
 				* ends: an open one keeps the network namespace alive */
+	uint32_t id_base; /* what the host calls user (and group) 0 of the room where a range of ids
+			   * is mapped; else 0 */
 	/* What limits.best_effort let pass, in words ("memory: ..."); heap, owned by the room. */
 	char *unenforced[ROOM_MAX_UNENFORCED];
 	unsigned unenforced_n;

@@ -93,7 +93,8 @@ static int stage_descriptors(struct native_birth *b, struct cloche_err *err)
 static int stage_limits(const struct native_birth *b, struct cloche_err *err)
 {
 	const struct room_limits *l = &b->spec->limits;
-	int r = caps_rlimit(RLIMIT_CORE, 0, err);
+	/* With 0 a core handler of the host would still be started; see seccomp-gen.c. */
+	int r = caps_rlimit(RLIMIT_CORE, 1, err);
 
 	if (r == 0 && l->nofile)
 		r = caps_rlimit(RLIMIT_NOFILE, l->nofile, err);

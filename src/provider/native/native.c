@@ -16,12 +16,14 @@
 #include "jail/probe.h"
 #include "jail/sys.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 static struct native_room *native_room(struct room *r)
@@ -130,6 +132,7 @@ static int prepare(const struct room_spec *spec, struct native_room *n, struct n
 			.tree = -1};
 	}
 	r = idmap_choose(spec->id, spec->uid, spec->gid, &b->rootfs.ids, err);
+	n->base.id_base = b->rootfs.ids.range ? b->rootfs.ids.base : 0;
 	if (r == 0 && b->rootfs.ids.range)
 		r = rootfs_open_sources(&b->rootfs, err);
 	return r < 0 ? r : make_cgroup(n, b, err);
@@ -244,36 +247,37 @@ static int native_create(const struct room_spec *spec, struct room **ret, struct
 	return 0;
 }
 
-enum { TREE_MAX = 65536 };
-
-/* Signals pid and all that descend from it, without a control group: whatever lost its parent is a
- * child of process 1, so the children of every process are the whole room. */
-static void signal_tree(pid_t pid, int sig, unsigned *budget)
+/* Signals every process of the room without a control group: those of the host that are in the pid
+ * namespace of its process 1. The descriptor is taken before the namespace is looked at, so that a
+ * number that is used again meanwhile never leads to a process of somebody else. */
+static void signal_namespace(pid_t init, int sig)
 {
-	_cleanup_(buf_donep) struct buf text = BUF_INIT(1 << 20);
 	char path[64];
-	struct str rest;
+	struct stat room, st;
+	struct dirent *e;
+	DIR *proc;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
-	if (*budget == 0)
-		return;
-	--*budget;
-	if (fs_read_file(AT_FDCWD, path, &text, NULL) == 0)
-		for (rest = buf_str(&text); rest.n;) {
-			struct str word = str_prefix(rest, str_chr(rest, ' '));
-			uint64_t child;
+	snprintf(path, sizeof(path), "/proc/%d/ns/pid", init);
+	proc = stat(path, &room) == 0 ? opendir("/proc") : NULL;
+	while (proc && (e = readdir(proc))) {
+		_cleanup_fd_ int pidfd = -1;
+		uint64_t pid;
 
-			rest = str_from_index(rest, word.n + 1);
-			if (parse_u64(word, INT32_MAX, &child) == 0 && child > 1)
-				signal_tree((pid_t)child, sig, budget);
-		}
-	(void)kill(pid, sig);
+		if (parse_u64(str_from(e->d_name), INT32_MAX, &pid) < 0)
+			continue;
+		pidfd = sys_pidfd_open((pid_t)pid);
+		snprintf(path, sizeof(path), "/proc/%d/ns/pid", (int)pid);
+		if (pidfd >= 0 && stat(path, &st) == 0 && st.st_dev == room.st_dev &&
+			st.st_ino == room.st_ino)
+			(void)sys_pidfd_send_signal(pidfd, sig);
+	}
+	if (proc)
+		closedir(proc);
 }
 
 static int native_kill(struct room *room, int sig, struct cloche_err *err)
 {
 	struct native_room *n = native_room(room);
-	unsigned budget = TREE_MAX;
 
 	if (n->reaped || room->pidfd < 0)
 		return 0;
@@ -285,7 +289,7 @@ static int native_kill(struct room *room, int sig, struct cloche_err *err)
 	if (n->cgroup.version)
 		cgroup_kill(&n->cgroup, sig);
 	else
-		signal_tree(room->pid, sig, &budget);
+		signal_namespace(room->pid, sig);
 	return 0;
 }
 
