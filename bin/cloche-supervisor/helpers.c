@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: gateway and broker are started before the room is made, so that their start
- * runs beside it, and are joined by a socket of their own. The supervisor never sees what passes
+/* Theory of operation: the broker is started before the room is made, because the room's last step
+ * needs its certificate; the gateway when the room's first process has been started, because until
+ * its first connection nobody needs it and that one can wait. They are joined by a socket of their
+ * own. The supervisor never sees what passes
  * there, nor the secrets that the client sends the broker: it only hands descriptors over. Should
  * one of them end while the room lives, the room ends too: there is no state in which a room runs
  * with half a network. (The room could reach nothing anyway, but it would wait for ever.)
  *
  * At the end the gateway goes first; the broker then reads what the gateway still said to it, logs
- * it, and goes when its own channel closes. Either may take HELPERS_GRACE before it is killed. */
+ * it, and goes when its own channel closes. Either may take HELPERS_GRACE before it is killed. A
+ * gateway that is not ready yet has served nobody and is killed at once. */
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/program.h"
@@ -58,7 +61,9 @@ static int read_frame(struct helper *h)
 		return r;
 	if (f.type == HELPER_FAILED)
 		helper_get_failed(f.payload, &h->err);
-	else if (f.type != HELPER_READY)
+	else if (f.type == HELPER_READY)
+		h->ready = true;
+	else
 		r = -EPROTO;
 	chan_frame_done(&f);
 	return r;
@@ -103,12 +108,14 @@ static void on_death(struct loop_io *io, uint32_t events)
 	sandbox_check_end(s);
 }
 
+/* Takes channel. */
 static int start_one(struct supervisor *s, int which, const struct program_fd *fds, size_t fds_n,
-	int channel, struct cloche_err *err)
+	int channel_fd, struct cloche_err *err)
 {
 	static const char *const names[HELPERS_N] = {"broker", "gateway"};
 	struct helper *h = &s->helpers[which];
 	char program[32];
+	_cleanup_fd_ int channel = channel_fd;
 	_cleanup_(freep) char *path = NULL;
 	_cleanup_(strv_freep) char **env = NULL;
 	char *argv[] = {program, NULL};
@@ -130,11 +137,10 @@ static int start_one(struct supervisor *s, int which, const struct program_fd *f
 		return r;
 	h->name = names[which];
 	h->sup = s;
-	r = chan_init(&h->chan, channel, HELPER_MAX_PAYLOAD, MAX_OUT);
-	if (r == 0) {
-		h->chan_open = true;
+	r = chan_init(&h->chan, TAKE_FD(channel), HELPER_MAX_PAYLOAD, MAX_OUT);
+	h->chan_open = true;
+	if (r == 0)
 		r = loop_io_add(s->loop, &h->io, h->chan.fd, EPOLLIN, on_chan);
-	}
 	if (r == 0)
 		r = loop_io_add(s->loop, &h->death, h->pidfd, EPOLLIN, on_death);
 	return r < 0 ? err_sys(err, -r, "watch %s", program) : 0;
@@ -142,56 +148,39 @@ static int start_one(struct supervisor *s, int which, const struct program_fd *f
 
 int helpers_start(struct supervisor *s, int config_fd, int *ret_ca_fd, struct cloche_err *err)
 {
-	_cleanup_fd_ int ca_read = -1, ca_write = -1, net_a = -1, net_b = -1;
-	_cleanup_fd_ int broker = -1, gateway = -1;
-	int ours[HELPERS_N] = {-1, -1}, pair[2], r;
+	_cleanup_fd_ int ca_read = -1, ca_write = -1, net = -1, theirs = -1;
+	/* What cannot work at all fails before the room's first process is there. */
+	_cleanup_(freep) char *gateway = program_find("cloche-gateway", err);
+	int pair[2], ours, r;
 
-	for (int i = 0; i < HELPERS_N; i++) {
-		r = fd_socketpair(SOCK_STREAM, pair);
-		if (r < 0)
-			return err_sys(err, -r, "make a socket");
-		ours[i] = pair[0];
-		*(i == HELPER_BROKER ? &broker : &gateway) = pair[1];
-	}
+	if (!gateway)
+		return -E_NOT_FOUND;
 	r = fd_socketpair(SOCK_STREAM, pair);
 	if (r == 0) {
-		net_a = pair[0];
-		net_b = pair[1];
+		s->gateway_net = pair[0];
+		net = pair[1];
 		r = fd_pipe(pair);
 	}
-	if (r < 0) {
-		fd_close(ours[0]);
-		fd_close(ours[1]);
+	if (r == 0) {
+		ca_read = pair[0];
+		ca_write = pair[1];
+		r = fd_socketpair(SOCK_STREAM, pair);
+	}
+	if (r < 0)
 		return err_sys(err, -r, "make a socket");
-	}
-	ca_read = pair[0];
-	ca_write = pair[1];
-	struct program_fd broker_fds[] = {{broker, HELPER_FD_SUPERVISOR}, {net_b, HELPER_FD_PEER},
+	ours = pair[0];
+	theirs = pair[1];
+	const struct program_fd fds[] = {{theirs, HELPER_FD_SUPERVISOR}, {net, HELPER_FD_PEER},
 		{config_fd, FD_CONFIG}, {ca_write, FD_CA}};
-	struct program_fd gateway_fds[] = {
-		{gateway, HELPER_FD_SUPERVISOR}, {net_a, HELPER_FD_PEER}};
 
-	/* The broker has more to do until it is ready. */
-	r = start_one(
-		s, HELPER_BROKER, broker_fds, ARRAY_SIZE(broker_fds), ours[HELPER_BROKER], err);
-	if (r < 0 && !s->helpers[HELPER_BROKER].chan_open)
-		fd_close(ours[HELPER_BROKER]);
-	if (r < 0) {
-		fd_close(ours[HELPER_GATEWAY]);
+	r = start_one(s, HELPER_BROKER, fds, ARRAY_SIZE(fds), ours, err);
+	if (r < 0)
 		return r;
-	}
-	r = start_one(
-		s, HELPER_GATEWAY, gateway_fds, ARRAY_SIZE(gateway_fds), ours[HELPER_GATEWAY], err);
-	if (r < 0) {
-		if (!s->helpers[HELPER_GATEWAY].chan_open)
-			fd_close(ours[HELPER_GATEWAY]);
-		return r;
-	}
 	*ret_ca_fd = TAKE_FD(ca_read);
 	return 0;
 }
 
-int helpers_listen(struct supervisor *s, struct cloche_err *err)
+static int send_listeners(struct supervisor *s, struct cloche_err *err)
 {
 	struct helper *h = &s->helpers[HELPER_GATEWAY];
 	struct netcapture *n = &s->room->net;
@@ -203,8 +192,6 @@ int helpers_listen(struct supervisor *s, struct cloche_err *err)
 	for (unsigned i = 0; i < HELPER_SOCKETS; i++)
 		if (fds[i] >= 0)
 			m.present |= (uint8_t)(1U << i);
-	if (!h->chan_open)
-		return err_set(err, E_NETWORK, "the network's gateway ended unexpectedly");
 	r = helper_send_listeners(&h->chan, &m, fds);
 	if (r == 0)
 		r = chan_flush(&h->chan);
@@ -213,6 +200,20 @@ int helpers_listen(struct supervisor *s, struct cloche_err *err)
 	loop_io_set(&h->io, chan_pending(&h->chan) ? EPOLLIN | EPOLLOUT : EPOLLIN);
 	netcapture_close(n);
 	return 0;
+}
+
+int helpers_start_gateway(struct supervisor *s, struct cloche_err *err)
+{
+	_cleanup_fd_ int net = TAKE_FD(s->gateway_net), theirs = -1;
+	int pair[2], r = fd_socketpair(SOCK_STREAM, pair);
+
+	if (r < 0)
+		return err_sys(err, -r, "make a socket");
+	theirs = pair[1];
+	const struct program_fd fds[] = {{theirs, HELPER_FD_SUPERVISOR}, {net, HELPER_FD_PEER}};
+
+	r = start_one(s, HELPER_GATEWAY, fds, ARRAY_SIZE(fds), pair[0], err);
+	return r < 0 ? r : send_listeners(s, err);
 }
 
 static void on_helpers_late(struct loop_timer *t)
@@ -228,6 +229,11 @@ void helpers_stop(struct supervisor *s)
 {
 	struct helper *gateway = &s->helpers[HELPER_GATEWAY];
 
+	s->gateway_net = fd_close(s->gateway_net);
+	while (gateway->chan_open && read_frame(gateway) == 1)
+		;
+	if (gateway->pid > 0 && !gateway->ready)
+		kill(gateway->pid, SIGKILL);
 	close_chan(gateway);
 	if (gateway->pid <= 0)
 		close_chan(&s->helpers[HELPER_BROKER]);

@@ -50,7 +50,7 @@ static bool is_socket(int fd)
 
 int main(int argc, char **argv)
 {
-	static struct supervisor s = {.dir = SANDBOX_DIR_INIT};
+	static struct supervisor s = {.dir = SANDBOX_DIR_INIT, .gateway_net = -1};
 	int r;
 
 	if (fd_sanitize_stdio() < 0 || !is_socket(CTL_FD)) {

@@ -82,7 +82,7 @@ static bool on_start(struct peer *p, struct chan_frame *f)
 static int send_started(struct peer *p)
 {
 	struct supervisor *s = p->sup;
-	struct ctl_started m = {.id = str_from(s->dir.id),
+	struct ctl_started m = {.id = str_from(s->spec.id),
 		.provider = str_from(s->room->provider->name),
 		.pid = s->room->pid > 0 ? (uint32_t)s->room->pid : 0};
 

@@ -51,26 +51,22 @@ static int try_make(struct sandbox_dir *d, const char *id)
 
 int sandbox_dir_make(struct sandbox_dir *d, const char *id, struct cloche_err *err)
 {
-	char made[RUNDIR_ID_BYTES + 1];
 	int r = 0;
 
 	d->base = rundir_open(err);
 	if (d->base < 0)
 		return d->base;
-	for (int i = 0; i < TRIES && r == 0; i++) {
-		if (!id)
-			rundir_make_id(made);
-		r = try_make(d, id ? id : made);
-	}
+	for (int i = 0; i < TRIES && r == 0; i++)
+		r = try_make(d, id);
 	if (r == -EEXIST)
-		return err_set(err, E_EXISTS, "sandbox %s exists already", id ? id : made);
+		return err_set(err, E_EXISTS, "sandbox %s exists already", id);
 	if (r <= 0)
 		return err_sys(err, r ? -r : EAGAIN, "make the sandbox's directory");
-	d->id = strdup(id ? id : made);
+	d->id = strdup(id);
 	return d->id ? 0 : err_nomem(err);
 }
 
-int sandbox_dir_write_owned(struct sandbox_dir *d, const struct provider *provider,
+int sandbox_dir_plan(struct sandbox_dir *d, const struct provider *provider,
 	const struct room_spec *spec, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf b = BUF_INIT(MAX_RECORD);
@@ -85,6 +81,9 @@ int sandbox_dir_write_owned(struct sandbox_dir *d, const struct provider *provid
 		return r;
 	if (buf_len(&b) == head)
 		return 0;
+	r = sandbox_dir_make(d, spec->id, err);
+	if (r < 0)
+		return r;
 	return fs_write_atomic(d->fd, RUNDIR_OWNED, buf_str(&b), 0600, false, err);
 }
 
@@ -221,7 +220,7 @@ void sandbox_dir_remove(struct sandbox_dir *d)
 }
 
 /* The record is only as good as the directory it lies in, which is ours alone. It is written before
- * anything is made, so where there is none nothing was made. */
+ * anything is made that could outlive us, so where there is none nothing is left. */
 static void reap_owned(int dir)
 {
 	_cleanup_(buf_donep) struct buf b = BUF_INIT(MAX_RECORD);

@@ -18,11 +18,13 @@ struct sandbox_dir {
 
 #define SANDBOX_DIR_INIT ((struct sandbox_dir){.base = -1, .fd = -1, .lock = -1, .listen = -1})
 
-/* Makes and locks the directory. id NULL: one is made up, into d->id (heap). */
+/* Makes and locks the directory of sandbox id. */
 _warn_unused_ int sandbox_dir_make(struct sandbox_dir *d, const char *id, struct cloche_err *err);
 
-/* Writes what has to be cleaned up if we crash, before the room is made. */
-_warn_unused_ int sandbox_dir_write_owned(struct sandbox_dir *d, const struct provider *provider,
+/* Before the room is made: where it will own something that could outlive us (a control group),
+ * makes the directory and writes there what has to be cleaned up. Else nothing; the directory can
+ * then be made when the room runs. */
+_warn_unused_ int sandbox_dir_plan(struct sandbox_dir *d, const struct provider *provider,
 	const struct room_spec *spec, struct cloche_err *err);
 
 /* Writes the record that programs read. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation (INV-NOTHING-OUTLIVES): START makes everything in one go; the order is chosen
- * so that what takes long runs beside something else: gateway and broker first, then the room
- * (which waits for the broker's certificate only at its last step), then the first process, and
- * only after that the records and the control socket that nobody waits for.
+ * so that what takes long runs beside something else: the broker first, then the room (which waits
+ * for the broker's certificate only at its last step), then the first process, and only after that
+ * the gateway, whose listeners exist already, the records and the control socket that nobody waits
+ * for. Before the room is made only that is written down which could outlive us.
  *
  * The end always takes the same path, whatever began it: sandbox_end (TERM, a grace period),
  * sandbox_kill (KILL to process 1, which takes the whole pid namespace along), process 1 is reaped,
@@ -231,9 +232,13 @@ static void after_start(struct loop_job *job)
 	struct cloche_err err = CLOCHE_ERR_INIT;
 	int r;
 
-	if (s->state >= SUP_ENDED)
+	if (s->state != SUP_UP && s->state != SUP_ENDING)
 		return;
-	r = sandbox_dir_write_record(&s->dir, &s->start, s->room, &err);
+	r = s->start.gateway ? helpers_start_gateway(s, &err) : 0;
+	if (r == 0 && s->dir.lock < 0)
+		r = sandbox_dir_make(&s->dir, s->spec.id, &err);
+	if (r == 0)
+		r = sandbox_dir_write_record(&s->dir, &s->start, s->room, &err);
 	if (r == 0)
 		r = sandbox_dir_listen(&s->dir, &err);
 	if (r == 0 && loop_io_add(s->loop, &s->listener, s->dir.listen, EPOLLIN, peer_accept) < 0)
@@ -269,8 +274,15 @@ static int check_start(struct supervisor *s, struct cloche_err *err)
 
 static int complete_spec(struct supervisor *s, struct cloche_err *err)
 {
+	const char *id = s->start.id;
+	char made[RUNDIR_ID_BYTES + 1];
+
+	if (!id || !id[0]) {
+		rundir_make_id(made);
+		id = made;
+	}
 	free(s->spec.id);
-	s->spec.id = strdup(s->dir.id);
+	s->spec.id = strdup(id);
 	if (!s->spec.init_path)
 		s->spec.init_path = program_find("cloche-init", err);
 	if (!s->spec.init_path)
@@ -288,12 +300,9 @@ static int make_room(struct supervisor *s, int config_fd, struct cloche_err *err
 
 	if (!provider)
 		return err_set(err, E_UNSUPPORTED, "there is no provider \"%s\"", name);
-	r = sandbox_dir_make(&s->dir, s->start.id && s->start.id[0] ? s->start.id : NULL, err);
-	if (r < 0)
-		return r;
 	r = complete_spec(s, err);
 	if (r == 0)
-		r = sandbox_dir_write_owned(&s->dir, provider, &s->spec, err);
+		r = sandbox_dir_plan(&s->dir, provider, &s->spec, err);
 	if (r == 0 && s->start.gateway)
 		r = helpers_start(s, config_fd, &ca_fd, err);
 	if (r < 0)
@@ -321,7 +330,7 @@ static int watch_room(struct supervisor *s, struct cloche_err *err)
 			on_deadline);
 	if (r < 0)
 		return err_sys(err, -r, "watch the room");
-	return s->start.gateway ? helpers_listen(s, err) : 0;
+	return 0;
 }
 
 void sandbox_start(struct supervisor *s, struct ctl_start *m, int config_fd)

@@ -50,6 +50,7 @@ struct helper {
 	int pidfd;
 	struct chan chan;
 	bool chan_open;
+	bool ready; /* it said so */
 	struct loop_io io, death;
 	struct cloche_err err; /* what it said with FAILED */
 };
@@ -78,6 +79,7 @@ struct supervisor {
 	uint32_t last_number, first_number;
 
 	struct helper helpers[HELPERS_N];
+	int gateway_net; /* the gateway's end of its socket to the broker, until it starts; or -1 */
 	struct loop_timer helpers_timer;
 
 	enum ctl_reason reason;
@@ -131,12 +133,12 @@ void sandbox_flush_init(struct supervisor *s);
 void sandbox_check_end(struct supervisor *s);
 
 /* --- helpers.c: gateway and broker --- */
-/* Starts both; *ret_ca_fd is the pipe with the certificates (owned by the caller). config_fd is
- * borrowed. */
+/* Starts the broker; *ret_ca_fd is the pipe with the certificates (owned by the caller). config_fd
+ * is borrowed. */
 _warn_unused_ int helpers_start(
 	struct supervisor *s, int config_fd, int *ret_ca_fd, struct cloche_err *err);
-/* Gives the gateway the room's listeners and closes ours. */
-_warn_unused_ int helpers_listen(struct supervisor *s, struct cloche_err *err);
+/* Starts the gateway, gives it the room's listeners and closes ours. */
+_warn_unused_ int helpers_start_gateway(struct supervisor *s, struct cloche_err *err);
 /* Ends them: the gateway first, so that the broker can still log what the gateway saw. */
 void helpers_stop(struct supervisor *s);
 bool helpers_gone(const struct supervisor *s);

@@ -297,7 +297,12 @@ static void network_start(struct network *n, const char *script)
 	must(chan_recv_wait(&n->config, &f, 5000) == 1);
 	check_int(f.type, NETCONF_OK);
 	n->broker = child_named(n->job.client->pid, "cloche-broker");
-	n->gateway = child_named(n->job.client->pid, "cloche-gateway");
+	n->gateway = 0;
+	/* The start does not wait for it. */
+	for (int i = 0; i < 300 && n->gateway <= 0; i++) {
+		pause_ms(i ? 10 : 0);
+		n->gateway = child_named(n->job.client->pid, "cloche-gateway");
+	}
 	must(n->broker > 0 && n->gateway > 0);
 }
 
