@@ -67,9 +67,13 @@ int fd_socketpair(int type, int ret_fds[2])
 
 int fd_read_to_end(int fd, struct buf *b)
 {
+	enum { FIRST_READ = 1024 };
+
 	for (;;) {
-		char chunk[16384], *at = chunk;
-		size_t want = MIN(sizeof(chunk), buf_room(b));
+		/* Most files that are read whole are tiny; large ones are read in ever larger
+		 * steps. */
+		size_t want = MIN(MAX(buf_len(b), (size_t)FIRST_READ), buf_room(b));
+		char probe, *at = &probe;
 		ssize_t n;
 		int r;
 
@@ -88,7 +92,7 @@ int fd_read_to_end(int fd, struct buf *b)
 		}
 		if (n == 0)
 			return 0;
-		if (at == chunk)
+		if (at == &probe)
 			return -E2BIG;
 		buf_commit(b, (size_t)n);
 	}
