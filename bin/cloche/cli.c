@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -32,6 +33,44 @@ bool put(int fd, const void *p, size_t n)
 	return true;
 }
 
+/* In place: what a terminal would obey becomes '?'. Besides the control bytes those are the C1
+ * controls, U+0080 to U+009F, as UTF-8 and as bytes of their own. */
+static void tame(char *text, size_t n)
+{
+	bool within = false; /* a character of several bytes */
+
+	for (size_t i = 0; i < n; i++) {
+		unsigned char c = (unsigned char)text[i];
+		bool control = (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f;
+		bool c1 = c >= 0x80 && c < 0xa0;
+
+		if (control || (c1 && !within)) {
+			text[i] = '?';
+		} else if (c1 && (unsigned char)text[i - 1] == 0xc2) {
+			text[i - 1] = text[i] = '?';
+			c = '?';
+		}
+		within = c >= 0x80 && (within || c >= 0xc0);
+	}
+}
+
+bool put_shown(int fd, const char *text)
+{
+	size_t n = strlen(text);
+	char *copy;
+	bool ok;
+
+	if (!isatty(fd))
+		return put(fd, text, n);
+	copy = strdup(text);
+	if (!copy)
+		return false;
+	tame(copy, n);
+	ok = put(fd, copy, n);
+	free(copy);
+	return ok;
+}
+
 void say(const char *fmt, ...)
 {
 	char line[4096] = "cloche: ";
@@ -45,10 +84,8 @@ void say(const char *fmt, ...)
 	if (r < 0)
 		return;
 	/* Names in messages may come from anywhere. */
-	for (char *at = line; *at; at++)
-		if (((unsigned char)*at < 0x20 && *at != '\n' && *at != '\t') || *at == 0x7f)
-			*at = '?';
 	n = strlen(line);
+	tame(line, n);
 	line[n] = '\n';
 	(void)put(STDERR_FILENO, line, n + 1);
 }

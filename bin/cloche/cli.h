@@ -18,6 +18,8 @@ void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 int complain(const cloche_err *err);
 /* Writes all to a descriptor; false where that failed. */
 bool put(int fd, const void *p, size_t n);
+/* The same with a text of somebody else's, of which a terminal (and only that) sees no controls. */
+bool put_shown(int fd, const char *text);
 
 /* --- options (options.c) --- */
 

@@ -199,7 +199,7 @@ static void on_interrupt(void *user, int signal_number, unsigned count)
 
 static void on_event(const char *type, const char *json, void *user)
 {
-	if (!put(STDOUT_FILENO, json, strlen(json)) || !put(STDOUT_FILENO, "\n", 1))
+	if (!put_shown(STDOUT_FILENO, json) || !put(STDOUT_FILENO, "\n", 1))
 		cloche_task_stop(user);
 }
 
@@ -258,19 +258,19 @@ static void summarise(const cloche_task *task)
 		say("%s", cloche_task_error_summary(task));
 }
 
-static void print_result(const struct agent_options *o, const cloche_task *task)
+/* False where it could not be written. */
+static bool print_result(const struct agent_options *o, const cloche_task *task)
 {
 	const char *json = cloche_task_result_json(task), *text = cloche_task_response(task);
 
 	if (o->sandbox.json && json)
 		text = json;
 	else if (o->events)
-		return;
-	if (text) {
-		(void)put(STDOUT_FILENO, text, strlen(text));
-		if (!*text || text[strlen(text) - 1] != '\n')
-			(void)put(STDOUT_FILENO, "\n", 1);
-	}
+		return true;
+	if (!text)
+		return true;
+	return put_shown(STDOUT_FILENO, text) &&
+	       ((*text && text[strlen(text) - 1] == '\n') || put(STDOUT_FILENO, "\n", 1));
 }
 
 static int run_agent(struct agent_options *o, const char *prompt, size_t prompt_n)
@@ -293,10 +293,12 @@ static int run_agent(struct agent_options *o, const char *prompt, size_t prompt_
 		cloche_task_free(task);
 		return complain(&err);
 	}
-	print_result(o, task);
+	r = print_result(o, task) ? 0 : errno;
 	summarise(task);
 	sandbox_options_check_workspace(&o->sandbox);
-	r = cloche_outcome_exit_status(cloche_task_outcome(task));
+	if (r)
+		say("cannot write the answer: %s", strerror(r));
+	r = r ? EXIT_CLOCHE : cloche_outcome_exit_status(cloche_task_outcome(task));
 	cloche_task_free(task);
 	return r;
 }

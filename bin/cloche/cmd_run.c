@@ -4,9 +4,11 @@
 #include "json_out.h"
 
 #include <cloche/run.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static void on_interrupt(void *user, int signal_number, unsigned count)
@@ -19,11 +21,15 @@ static void on_interrupt(void *user, int signal_number, unsigned count)
 		cloche_run_stop(run);
 }
 
+static int output_errno; /* why output could not be written; 0 */
+
 static void on_output(bool is_stderr, const void *data, size_t length, void *user)
 {
 	/* Where the reader has gone away there is nobody left to work for. */
-	if (!put(is_stderr ? STDERR_FILENO : STDOUT_FILENO, data, length))
-		cloche_run_stop(user);
+	if (put(is_stderr ? STDERR_FILENO : STDOUT_FILENO, data, length))
+		return;
+	output_errno = errno;
+	cloche_run_stop(user);
 }
 
 static void on_warning(const char *text, void *user)
@@ -79,6 +85,11 @@ static int run_command(struct sandbox_options *o, char **argv)
 	r = cloche_run_exit_code(run);
 	if (o->json && print_run_json(run) < 0)
 		r = EXIT_CLOCHE;
+	/* A reader who has heard enough is no failure, as in a pipeline of a shell. */
+	if (output_errno && output_errno != EPIPE) {
+		say("cannot write the output: %s", strerror(output_errno));
+		r = EXIT_CLOCHE;
+	}
 	if (o->verbose)
 		say("sandbox %s (%s) ended after %llu ms", cloche_run_id(run),
 			cloche_run_provider(run), (unsigned long long)cloche_run_duration_ms(run));
