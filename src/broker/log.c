@@ -20,6 +20,9 @@ struct str log_url(
 		r = buf_add_str(&b->url, host);
 	if (r == 0 && port && port != usual)
 		r = buf_printf(&b->url, ":%u", port);
+	/* A malformed target must not look like a part of the host. */
+	if (r == 0 && target.n > 0 && target.p[0] != '/')
+		r = buf_add_char(&b->url, ' ');
 	if (r == 0)
 		r = buf_add_str(&b->url, target);
 	return r < 0 ? STR("-") : buf_str(&b->url);
