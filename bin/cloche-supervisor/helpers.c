@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: the broker is started before the room is made, because the room's last step
- * needs its certificate; the gateway when the room's first process has been started, because until
- * its first connection nobody needs it and that one can wait. They are joined by a socket of their
- * own. The supervisor never sees what passes
- * there, nor the secrets that the client sends the broker: it only hands descriptors over. Should
- * one of them end while the room lives, the room ends too: there is no state in which a room runs
- * with half a network. (The room could reach nothing anyway, but it would wait for ever.)
+ * needs its certificate; the gateway when the room first uses its network (its listeners are
+ * watched here until then and never read), or when the room has lived for a moment, so that a
+ * room's first connection seldom has to wait for it. They are joined by a socket of their own. The
+ * supervisor never sees what passes there, nor the secrets that the client sends the broker: it
+ * only hands descriptors over. Should one of them end while the room lives, the room ends too:
+ * there is no state in which a room runs with half a network. (The room could reach nothing anyway,
+ * but it would wait for ever.)
  *
  * At the end the gateway goes first; the broker then reads what the gateway still said to it, logs
  * it, and goes when its own channel closes. Either may take HELPERS_GRACE before it is killed. A
@@ -32,6 +33,7 @@ enum {
 	EXPLAIN_MS = 300,
 };
 #define HELPERS_GRACE (2 * USEC_PER_SEC)
+#define GATEWAY_AFTER (10 * USEC_PER_MSEC)
 
 static void close_chan(struct helper *h)
 {
@@ -202,7 +204,7 @@ static int send_listeners(struct supervisor *s, struct cloche_err *err)
 	return 0;
 }
 
-int helpers_start_gateway(struct supervisor *s, struct cloche_err *err)
+static int start_gateway(struct supervisor *s, struct cloche_err *err)
 {
 	_cleanup_fd_ int net = TAKE_FD(s->gateway_net), theirs = -1;
 	int pair[2], r = fd_socketpair(SOCK_STREAM, pair);
@@ -214,6 +216,47 @@ int helpers_start_gateway(struct supervisor *s, struct cloche_err *err)
 
 	r = start_one(s, HELPER_GATEWAY, fds, ARRAY_SIZE(fds), pair[0], err);
 	return r < 0 ? r : send_listeners(s, err);
+}
+
+static void stop_watching(struct supervisor *s)
+{
+	for (unsigned i = 0; i < ARRAY_SIZE(s->knocks); i++)
+		loop_io_remove(&s->knocks[i].io);
+	loop_timer_clear(&s->gateway_due);
+}
+
+static void gateway_needed(struct supervisor *s)
+{
+	struct cloche_err err = CLOCHE_ERR_INIT;
+
+	stop_watching(s);
+	if (start_gateway(s, &err) < 0)
+		sandbox_fail(s, &err);
+}
+
+static void on_gateway_due(struct loop_timer *t)
+{
+	gateway_needed(container_of(t, struct supervisor, gateway_due));
+}
+
+static void on_knock(struct loop_io *io, uint32_t events)
+{
+	gateway_needed(container_of(io, struct knock, io)->sup);
+}
+
+int helpers_watch(struct supervisor *s, struct cloche_err *err)
+{
+	const struct netcapture *n = &s->room->net;
+	const int fds[HELPER_SOCKETS] = {n->tcp4, n->tcp6, n->udp4, n->udp6};
+	int r = loop_timer_set(
+		s->loop, &s->gateway_due, clock_mono_usec() + GATEWAY_AFTER, on_gateway_due);
+
+	for (unsigned i = 0; i < HELPER_SOCKETS && r == 0; i++) {
+		s->knocks[i].sup = s;
+		if (fds[i] >= 0)
+			r = loop_io_add(s->loop, &s->knocks[i].io, fds[i], EPOLLIN, on_knock);
+	}
+	return r < 0 ? err_sys(err, -r, "watch the room's network") : 0;
 }
 
 static void on_helpers_late(struct loop_timer *t)
@@ -229,6 +272,7 @@ void helpers_stop(struct supervisor *s)
 {
 	struct helper *gateway = &s->helpers[HELPER_GATEWAY];
 
+	stop_watching(s);
 	s->gateway_net = fd_close(s->gateway_net);
 	while (gateway->chan_open && read_frame(gateway) == 1)
 		;

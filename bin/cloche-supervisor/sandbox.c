@@ -234,7 +234,7 @@ static void after_start(struct loop_job *job)
 
 	if (s->state != SUP_UP && s->state != SUP_ENDING)
 		return;
-	r = s->start.gateway ? helpers_start_gateway(s, &err) : 0;
+	r = s->start.gateway ? helpers_watch(s, &err) : 0;
 	if (r == 0 && s->dir.lock < 0)
 		r = sandbox_dir_make(&s->dir, s->spec.id, &err);
 	if (r == 0)

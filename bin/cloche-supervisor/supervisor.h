@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "ipc/control.h"
+#include "ipc/helper.h"
 #include "ipc/roomctl.h"
 #include "loop/loop.h"
 #include "provider/provider.h"
@@ -57,6 +58,12 @@ struct helper {
 
 enum { HELPER_BROKER, HELPER_GATEWAY, HELPERS_N };
 
+/* A listener of the room, watched until the gateway has it. */
+struct knock {
+	struct supervisor *sup;
+	struct loop_io io;
+};
+
 struct supervisor {
 	struct loop *loop;
 	enum sup_state state;
@@ -79,7 +86,10 @@ struct supervisor {
 	uint32_t last_number, first_number;
 
 	struct helper helpers[HELPERS_N];
-	int gateway_net; /* the gateway's end of its socket to the broker, until it starts; or -1 */
+	/* Until the gateway starts: its end of the socket to the broker, or -1; what starts it. */
+	int gateway_net;
+	struct knock knocks[HELPER_SOCKETS];
+	struct loop_timer gateway_due;
 	struct loop_timer helpers_timer;
 
 	enum ctl_reason reason;
@@ -137,8 +147,9 @@ void sandbox_check_end(struct supervisor *s);
  * is borrowed. */
 _warn_unused_ int helpers_start(
 	struct supervisor *s, int config_fd, int *ret_ca_fd, struct cloche_err *err);
-/* Starts the gateway, gives it the room's listeners and closes ours. */
-_warn_unused_ int helpers_start_gateway(struct supervisor *s, struct cloche_err *err);
+/* Has the gateway started when the room first uses its network, or a moment from now. It gets the
+ * room's listeners and ours are closed. A failure then ends the sandbox. */
+_warn_unused_ int helpers_watch(struct supervisor *s, struct cloche_err *err);
 /* Ends them: the gateway first, so that the broker can still log what the gateway saw. */
 void helpers_stop(struct supervisor *s);
 bool helpers_gone(const struct supervisor *s);
