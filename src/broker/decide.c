@@ -131,6 +131,40 @@ static int say_continue(struct stream *s)
 	return net_end_fields(&f);
 }
 
+/* As it is read by those who map field names to variables: '-' and '_' are the same. */
+static bool is_named(struct str name, struct str want)
+{
+	if (name.n != want.n)
+		return false;
+	for (size_t i = 0; i < name.n; i++) {
+		char c = name.p[i] == '_' ? '-' : name.p[i];
+
+		if (!str_ieq(str_make(&c, 1), str_make(want.p + i, 1)))
+			return false;
+	}
+	return true;
+}
+
+/* Fields that some origins believe instead of the request line. */
+static void find_overrides(const struct http_fields *f, struct policy_request *req)
+{
+	static const struct str methods[] = {
+		STR("x-http-method-override"), STR("x-http-method"), STR("x-method-override")};
+	static const struct str paths[] = {STR("x-original-url"), STR("x-rewrite-url")};
+
+	for (unsigned i = 0; i < f->n; i++) {
+		struct str name = http_fields_name(f, i), value = http_fields_value(f, i);
+
+		if ((name.p[0] | 0x20) != 'x')
+			continue;
+		for (size_t k = 0; k < ARRAY_SIZE(methods); k++)
+			if (is_named(name, methods[k]) && value.n > 0) /* of two, nobody knows */
+				req->other_method = req->other_method.n ? STR("*") : value;
+		for (size_t k = 0; k < ARRAY_SIZE(paths); k++)
+			req->other_path |= is_named(name, paths[k]);
+	}
+}
+
 void decide_request(struct stream *s)
 {
 	struct broker *b = s->broker;
@@ -143,6 +177,7 @@ void decide_request(struct stream *s)
 		.target = http_head_target(&s->head),
 	};
 
+	find_overrides(&s->head.fields, &req);
 	if (policy_decide(b->policy, &req, &s->verdict) < 0) {
 		s->verdict.allow = false;
 		err_nomem(&err);

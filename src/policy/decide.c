@@ -26,6 +26,14 @@ static bool methods_have(const struct allow_rule *rule, struct str method)
 	return false;
 }
 
+/* Whether a header may lead the origin to what the rule does not allow. */
+static bool is_overridden(const struct allow_rule *rule, const struct policy_request *req)
+{
+	if (req->other_path && (rule->path || rule->path_prefix))
+		return true;
+	return req->other_method.n > 0 && !methods_have(rule, req->other_method);
+}
+
 /* How far the request gets with this rule's path; POLICY_ALLOWED when all the way. */
 static enum policy_reason judge_path(const struct allow_rule *rule, const struct path *path)
 {
@@ -60,6 +68,8 @@ static enum policy_reason judge(const struct allow_rule *rule, const struct poli
 		return reason;
 	if (!methods_have(rule, req->method))
 		return POLICY_METHOD;
+	if (is_overridden(rule, req))
+		return POLICY_OVERRIDE;
 	if (rule->has_graphql && !req->body_filtered)
 		return POLICY_BODY;
 	return POLICY_ALLOWED;

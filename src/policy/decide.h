@@ -28,6 +28,7 @@ enum policy_reason {
 				    verdict.path_problem */
 	POLICY_QUERY,            /* path listed, but `query: none` */
 	POLICY_METHOD,           /* path listed, not for this method */
+	POLICY_OVERRIDE,         /* a header asks for another method or path: see below */
 	POLICY_BODY,             /* the rule has a body filter that has not passed the request */
 };
 
@@ -38,6 +39,11 @@ struct policy_request {
 	uint16_t port;
 	struct str method;
 	struct str target; /* origin form, as received: path and query */
+	/* Some origins take method or path from a header (X-HTTP-Method-Override, X-Original-URL
+	 * and such) instead. The method asked for in that way, empty where none; and whether a path
+	 * is. What a rule limits may not be changed behind its back. */
+	struct str other_method;
+	bool other_path;
 	bool tunnel; /* asks whether TLS may pass undecrypted; method and target are ignored */
 	bool body_filtered; /* the body filter of a graphql entry is in place and will judge the
 			       body */

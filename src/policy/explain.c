@@ -38,6 +38,8 @@ const char *policy_reason_word(enum policy_reason reason)
 		return "query";
 	case POLICY_METHOD:
 		return "method";
+	case POLICY_OVERRIDE:
+		return "override";
 	case POLICY_BODY:
 		return "body_filter";
 	}
@@ -92,6 +94,11 @@ static int explain_reason(
 	case POLICY_METHOD:
 		r = buf_add_str(out, STR(" is listed, but this path not for the method "));
 		return r < 0 ? r : escape_log(out, req->method, 32);
+	case POLICY_OVERRIDE:
+		return buf_add_str(out,
+			STR(" is listed, but a header of the request (such as "
+			    "X-HTTP-Method-Override or X-Original-URL) asks for another method or "
+			    "path than this rule allows"));
 	case POLICY_BODY:
 		return buf_add_str(out,
 			STR(" is listed with a graphql filter, which cannot judge this request"));
@@ -225,7 +232,8 @@ int policy_suggest(const struct policy_request *req, const struct verdict *v, st
 	struct host host;
 	int r = 0;
 
-	if (v->allow || v->reason == POLICY_BODY || host_parse(req->host, &host) < 0)
+	if (v->allow || v->reason == POLICY_BODY || v->reason == POLICY_OVERRIDE ||
+		host_parse(req->host, &host) < 0)
 		return 0;
 	if (!req->tunnel)
 		r = path_parse(req->target, &path);

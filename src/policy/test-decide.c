@@ -169,6 +169,43 @@ static void test_decisions(void)
 	}
 }
 
+/* A header that changes method or path at some origins counts where the rule limits just that. */
+static void test_override(void)
+{
+	static const struct {
+		const char *host, *target, *other_method;
+		bool other_path;
+		enum policy_reason reason;
+	} cases[] = {
+		{"read.only", "/x", "DELETE", false, POLICY_OVERRIDE},
+		{"read.only", "/x", "HEAD", false, POLICY_ALLOWED},
+		{"read.only", "/x", "", true, POLICY_ALLOWED},
+		{"api.github.com", "/repos/org/repo/pulls", "", true, POLICY_OVERRIDE},
+		{"api.github.com", "/repos/org/repo/pulls", "DELETE", false, POLICY_OVERRIDE},
+		{"api.github.com", "/repos/org/repo/pulls", "GET", false, POLICY_ALLOWED},
+		{"open.com", "/x", "DELETE", true, POLICY_ALLOWED},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct policy_request req = {.scheme = POLICY_HTTPS,
+			.port = 443,
+			.method = STR("GET"),
+			.host = str_from(cases[i].host),
+			.target = str_from(cases[i].target),
+			.other_method = str_from(cases[i].other_method),
+			.other_path = cases[i].other_path};
+		_cleanup_(buf_donep) struct buf text = BUF_INIT(4096);
+		struct verdict v;
+
+		must(policy_decide(list, &req, &v) == 0);
+		check_int(v.reason, cases[i].reason);
+		check_int(v.allow, cases[i].reason == POLICY_ALLOWED);
+		/* no entry of an allowlist could allow it */
+		must(v.allow || policy_suggest(&req, &v, &text) == 0);
+		check_int(buf_len(&text), 0);
+	}
+}
+
 static void test_nul_in_host(void)
 {
 	struct policy_request req = {.scheme = POLICY_HTTPS,
@@ -380,6 +417,7 @@ int main(void)
 		printf("# %s\n", err.message);
 	must(allowlist_count(list) == 13);
 	run_test(test_decisions);
+	run_test(test_override);
 	run_test(test_nul_in_host);
 	run_test(test_tunnel);
 	run_test(test_body_filter);
