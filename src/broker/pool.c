@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <utlist.h>
 
-enum { IDLE_EACH = 8, IDLE_ALL = 64 };
+/* As many to one origin as a busy client has at once: each one less is a handshake again and again.
+ */
+enum { IDLE_EACH = 32, IDLE_ALL = 64 };
 #define IDLE_USEC (60 * USEC_PER_SEC)
 
 struct pool_bucket {
