@@ -4,7 +4,7 @@
 
 const struct gateway_limits gateway_limits_default = {
 	.connections = 1024,
-	.accepts_per_sec = 256,
+	.accepts_per_sec = 4096,
 	.first_byte_usec = 15 * USEC_PER_SEC,
 	.hello_usec = 5 * USEC_PER_SEC,
 	.handshake_usec = 15 * USEC_PER_SEC,

@@ -8,8 +8,8 @@
 
 struct gateway_limits {
 	/* Connections from the room. */
-	unsigned connections; /* at once */
-	unsigned accepts_per_sec;
+	unsigned connections;     /* at once */
+	unsigned accepts_per_sec; /* against floods only: more than a handshake each allows */
 
 	/* How long the room may take; microseconds. */
 	uint64_t first_byte_usec; /* until a connection says anything */
