@@ -79,17 +79,33 @@ int buf_add_char(struct buf *b, char c)
 	return buf_add(b, &c, 1);
 }
 
+int buf_add_uint(struct buf *b, uint64_t value)
+{
+	char text[20], *at = text + sizeof(text);
+
+	do
+		*--at = (char)('0' + value % 10);
+	while (value /= 10);
+	return buf_add(b, at, (size_t)(text + sizeof(text) - at));
+}
+
 int buf_vprintf(struct buf *b, const char *fmt, va_list ap)
 {
+	size_t room = MIN(b->cap - b->tail, buf_room(b));
 	va_list again;
 	char *at;
 	int n, r;
 
+	/* It fits most of the time: then this was all. */
 	va_copy(again, ap);
-	n = vsnprintf(NULL, 0, fmt, again);
+	n = vsnprintf(room ? b->mem + b->tail : NULL, room, fmt, again);
 	va_end(again);
 	if (n < 0)
 		return -EINVAL;
+	if ((size_t)n < room) {
+		buf_commit(b, (size_t)n);
+		return 0;
+	}
 	/* One more for the terminator, which is then not counted. */
 	b->max = b->max < SIZE_MAX ? b->max + 1 : b->max;
 	r = buf_reserve(b, (size_t)n + 1, &at);

@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 struct buf {
 	char *mem;
@@ -51,6 +52,8 @@ static inline void buf_commit(struct buf *b, size_t n)
 _warn_unused_ int buf_add(struct buf *b, const void *p, size_t n);
 _warn_unused_ int buf_add_str(struct buf *b, struct str s);
 _warn_unused_ int buf_add_char(struct buf *b, char c);
+/* In decimal. */
+_warn_unused_ int buf_add_uint(struct buf *b, uint64_t value);
 _warn_unused_ int buf_printf(struct buf *b, const char *fmt, ...) _printf_(2, 3);
 _warn_unused_ int buf_vprintf(struct buf *b, const char *fmt, va_list ap) _printf_(2, 0);
 

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 static uint64_t now(clockid_t id)
@@ -22,13 +23,24 @@ uint64_t clock_real_usec(void)
 	return now(CLOCK_REALTIME);
 }
 
+/* A log asks for the same second many times. */
 static size_t format_seconds(uint64_t real_usec, char *ret)
 {
+	static _Thread_local struct {
+		time_t seconds;
+		size_t n;
+		char text[CLOCK_ISO_MAX];
+	} last;
 	time_t seconds = (time_t)(real_usec / USEC_PER_SEC);
 	struct tm tm;
 
-	gmtime_r(&seconds, &tm);
-	return strftime(ret, CLOCK_ISO_MAX, "%Y-%m-%dT%H:%M:%S", &tm);
+	if (last.n == 0 || last.seconds != seconds) {
+		gmtime_r(&seconds, &tm);
+		last.n = strftime(last.text, sizeof(last.text), "%Y-%m-%dT%H:%M:%S", &tm);
+		last.seconds = seconds;
+	}
+	memcpy(ret, last.text, last.n);
+	return last.n;
 }
 
 void clock_format_utc(uint64_t real_usec, char ret[CLOCK_ISO_MAX])

@@ -2,15 +2,26 @@
 #include "base/escape.h"
 #include "base/utf8.h"
 
+static bool is_plain(char byte)
+{
+	unsigned char c = (unsigned char)byte;
+
+	return c >= 0x21 && c <= 0x7e && c != '%' && c != '[' && c != ']';
+}
+
 int escape_log(struct buf *out, struct str s, size_t max)
 {
 	size_t n = MIN(s.n, max);
 
-	for (size_t i = 0; i < n; i++) {
-		unsigned char c = (unsigned char)s.p[i];
-		bool plain = c >= 0x21 && c <= 0x7e && c != '%' && c != '[' && c != ']';
-		int r = plain ? buf_add_char(out, (char)c) : buf_printf(out, "%%%02X", c);
+	for (size_t i = 0; i < n;) {
+		size_t from = i;
+		int r;
 
+		while (i < n && is_plain(s.p[i]))
+			i++;
+		r = buf_add(out, s.p + from, i - from);
+		if (r == 0 && i < n)
+			r = buf_printf(out, "%%%02X", (unsigned char)s.p[i++]);
 		if (r < 0)
 			return r;
 	}

@@ -103,7 +103,9 @@ static int plain_request(const struct netlog_event *ev, struct buf *out)
 	if (r == 0)
 		r = add_method_url(out, ev);
 	if (r == 0)
-		r = buf_printf(out, " -> %d", ev->status);
+		r = buf_add_str(out, STR(" -> "));
+	if (r == 0)
+		r = buf_add_uint(out, ev->status > 0 ? (uint64_t)ev->status : 0);
 	if (r == 0)
 		r = add_note(out, ev->note);
 	if (r == 0 && ev->masked)
@@ -261,6 +263,15 @@ static bool is_json_plain(char c)
 	return c >= 0x20 && c <= 0x7e && c != '"' && c != '\\';
 }
 
+static size_t json_plain_span(struct str s)
+{
+	size_t n = 0;
+
+	while (n < s.n && is_json_plain(s.p[n]))
+		n++;
+	return n;
+}
+
 static int add_json_text(struct buf *out, struct str s, size_t share)
 {
 	size_t used = 0;
@@ -268,21 +279,34 @@ static int add_json_text(struct buf *out, struct str s, size_t share)
 
 	while (r == 0 && s.n > 0) {
 		char text[13];
-		size_t n = 1, width = 1;
+		size_t n = json_plain_span(s), width = n;
+		const char *from = s.p;
 
-		if (is_json_plain(s.p[0]))
-			text[0] = s.p[0];
-		else
+		if (n > 0) {
+			n = width = MIN(n, share - used);
+		} else {
 			width = json_char(s, text, &n);
-		if (used + width > share) {
+			from = text;
+		}
+		if (width == 0 || used + width > share) {
 			r = buf_add_str(out, STR("..."));
 			break;
 		}
-		r = buf_add(out, text, width);
+		r = buf_add(out, from, width);
 		used += width;
 		s = str_from_index(s, n);
 	}
 	return r < 0 ? r : buf_add_char(out, '"');
+}
+
+/* ,"key": */
+static int add_key(struct buf *out, const char *key)
+{
+	int r = buf_add_str(out, STR(",\""));
+
+	if (r == 0)
+		r = buf_add_str(out, str_from(key));
+	return r < 0 ? r : buf_add_str(out, STR("\":"));
 }
 
 /* ,"key":"text" where there is a text. */
@@ -292,15 +316,16 @@ static int add_field(struct buf *out, const char *key, struct str s, size_t shar
 
 	if (s.n == 0)
 		return 0;
-	r = buf_printf(out, ",\"%s\":", key);
+	r = add_key(out, key);
 	return r < 0 ? r : add_json_text(out, s, share);
 }
 
 /* Readers of JSON hold integers in 64 bits with a sign. */
 static int add_number(struct buf *out, const char *key, uint64_t value)
 {
-	value = MIN(value, (uint64_t)INT64_MAX);
-	return buf_printf(out, ",\"%s\":%llu", key, (unsigned long long)value);
+	int r = add_key(out, key);
+
+	return r < 0 ? r : buf_add_uint(out, MIN(value, (uint64_t)INT64_MAX));
 }
 
 static int add_count(struct buf *out, const char *key, uint64_t value)
@@ -383,9 +408,17 @@ int netlog_format_json(const struct netlog_event *ev, struct buf *out)
 	int r;
 
 	clock_format_iso(ev->time_usec, when);
-	r = buf_printf(out, "{\"time\":\"%s\",\"event\":\"%s\"", when, netlog_kind_word(ev->kind));
-	if (r == 0 && decision)
-		r = buf_printf(out, ",\"decision\":\"%s\"", decision);
+	r = buf_add_str(out, STR("{\"time\":\""));
+	if (r == 0)
+		r = buf_add_str(out, str_from(when));
+	if (r == 0)
+		r = buf_add_str(out, STR("\",\"event\":\""));
+	if (r == 0)
+		r = buf_add_str(out, str_from(netlog_kind_word(ev->kind)));
+	if (r == 0)
+		r = buf_add_char(out, '"');
+	if (r == 0)
+		r = add_field(out, "decision", str_from(decision), SHARE_WORD);
 	if (r == 0)
 		r = json_texts(ev, out);
 	if (r == 0)
