@@ -77,7 +77,7 @@ static void reads_what_was_written(void)
 /* Runs fn in a child, whose descriptors it may ruin. */
 static int in_child(int (*fn)(void))
 {
-	int status;
+	int status = -1;
 	pid_t pid;
 
 	fflush(stdout);
