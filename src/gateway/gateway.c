@@ -22,7 +22,6 @@ enum {
 	 * frames of all streams. */
 	BROKER_OUT_MAX = 4 * 1024 * 1024,
 	SUPERVISOR_OUT_MAX = 64 * 1024,
-	IDLE_USEC = 300,
 };
 
 void gateway_fail(struct gateway *g, int code, const char *message)
@@ -84,12 +83,6 @@ void gateway_touch(struct gateway *g)
 	loop_defer(g->loop, &g->turn, run_turn);
 }
 
-/* Where it fails, so does the first connection, and is told why. */
-static void on_idle(struct loop_timer *t)
-{
-	(void)tls_server_prepare(container_of(t, struct gateway, idle)->tls);
-}
-
 /* --- the supervisor's channel --- */
 
 static int take_listeners(struct gateway *g, struct chan_frame *f)
@@ -111,9 +104,6 @@ static int take_listeners(struct gateway *g, struct chan_frame *f)
 		else
 			r = dns_udp_add(g, &g->udp[i - HELPER_UDP4], fds[i]);
 	}
-	/* Whoever waits already, above all for an answer about a name, comes first. */
-	if (r >= 0)
-		r = loop_timer_set(g->loop, &g->idle, loop_now(g->loop) + IDLE_USEC, on_idle);
 	return r;
 }
 
@@ -215,7 +205,6 @@ struct gateway *gateway_free(struct gateway *g)
 		conn_free(g->dead);
 	if (g->loop) {
 		loop_timer_clear(&g->accepts.timer);
-		loop_timer_clear(&g->idle);
 		leaf_cache_done(g);
 	}
 	h1_pool_done(g);

@@ -26,7 +26,6 @@ struct gateway {
 	struct cloche_err *err; /* of gateway_run() */
 
 	struct tls_server *tls;
-	struct loop_timer idle; /* prepares TLS when the first work is done */
 	struct leaf_cache leaves;
 	struct dns_synthetic *names;
 	struct event_log events;

@@ -27,9 +27,6 @@ struct tls_conn;
 _warn_unused_ int tls_server_new(struct tls_server **ret, struct cloche_err *err);
 struct tls_server *tls_server_free(struct tls_server *s);
 DEFINE_CLEANUP(struct tls_server, tls_server_free)
-/* Makes what connections need, where that has not happened yet: a millisecond that the first
- * connection does not have to wait for then. False where OpenSSL fails. */
-bool tls_server_prepare(struct tls_server *s);
 /* DER SubjectPublicKeyInfo of the key, borrowed. */
 struct str tls_server_spki(const struct tls_server *s);
 
