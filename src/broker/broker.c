@@ -46,8 +46,11 @@ static void resume(struct broker *b)
 static void flush(struct loop_job *job)
 {
 	struct broker *b = container_of(job, struct broker, flush);
-	int r = chan_flush(&b->net);
+	int r;
 
+	if (b->log)
+		(void)!netlog_flush(b->log); /* the log counts what is lost */
+	r = chan_flush(&b->net);
 	streams_reap(b);
 	upstreams_reap(b, false);
 	if (r < 0) {
@@ -242,6 +245,8 @@ static int start(struct broker *b, const struct broker_fds *fds)
 static void tear_down(struct broker *b)
 {
 	streams_free(b);
+	if (b->log)
+		(void)!netlog_flush(b->log);
 	pool_free(b);
 	upstreams_reap(b, true);
 	dial_teardown(b);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: an allowed request is written twice: what was decided, before anything is
  * dialled (JSON Lines only), and the line that people read when it has ended, with status, bytes
- * and time. A log that cannot be written stops new requests: what is under way ends as it would,
- * the next one finds its decision line refused. */
+ * and time; that one is written at the end of the loop's iteration, with the others of it and
+ * before the gateway hears that the request has ended. A log that cannot be written stops new
+ * requests: what is under way ends as it would, the next one finds its decision line refused. */
 #include "broker/state.h"
 
 #include <errno.h>
@@ -48,6 +49,7 @@ int log_intent(struct stream *s)
 	char text[64];
 	int n, r;
 
+	b->unlogged += netlog_take_lost(b->log);
 	if (b->unlogged > 0) {
 		n = snprintf(text, sizeof(text), "%u events could not be logged", b->unlogged);
 		r = log_warning(b, str_make(text, (size_t)n));
@@ -80,8 +82,9 @@ void log_result(struct stream *s, enum netlog_kind kind, bool allowed)
 	ev.collapsed = s->collapsed;
 	ev.scrubbed = s->scrubbed + (s->scrub ? (unsigned)scrub_hits(s->scrub) : 0);
 	/* It has happened: the next request finds the log unwritable before it starts. */
-	if (netlog_write(s->broker->log, &ev) < 0)
+	if (netlog_write_later(s->broker->log, &ev) < 0)
 		s->broker->unlogged++;
+	broker_flush_later(s->broker);
 }
 
 int log_stripped(struct stream *s, struct str header)

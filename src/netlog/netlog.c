@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: each event is formatted into one buffer and goes out with one write() a
- * form, so that lines of several writers with O_APPEND do not mix. A write that did not take the
- * whole line is an error for the caller: a request that cannot be recorded must not happen.
+/* Theory of operation: events are formatted into a buffer a form, and go out in whole lines with
+ * one write() a form, so that lines of several writers with O_APPEND do not mix. A write that did
+ * not take all of them is an error for the caller: a request that cannot be recorded must not
+ * happen. What has happened already may wait for other lines (netlog_write_later): a busy gateway
+ * then makes a few system calls an iteration of its loop and not two a request.
  *
  * A room can make events much faster than anyone reads them. Except for requests that were allowed
  * (they cost a round trip and are what the log is for), events pass a token bucket; what does not
@@ -12,9 +14,12 @@
 #include <errno.h>
 #include <unistd.h>
 
+enum { WAITING_MAX = 32 * 1024 };
+
 struct sink {
 	int fd;
-	bool torn; /* the last line was not written whole */
+	bool torn;      /* the last line was not written whole */
+	struct buf out; /* lines that wait */
 };
 
 struct netlog {
@@ -27,6 +32,7 @@ struct netlog {
 	uint64_t pending;       /* suppressed and not yet reported */
 	struct netlog_counts counts;
 	struct buf line;
+	unsigned waiting, lost; /* events of netlog_write_later */
 };
 
 struct netlog *netlog_new(const struct netlog_config *config)
@@ -44,17 +50,21 @@ struct netlog *netlog_new(const struct netlog_config *config)
 	if (log->per_sec)
 		log->tokens_usec = (uint64_t)log->burst * (USEC_PER_SEC / log->per_sec);
 	log->line = BUF_INIT(2 * NETLOG_LINE_MAX);
+	log->plain.out = log->json.out = log->live.out =
+		BUF_INIT(WAITING_MAX + (size_t)4 * NETLOG_LINE_MAX);
 	return log;
 }
 
-/* One write; a line that follows a torn one begins on a line of its own. */
-static int sink_write(struct sink *sink, struct buf *line, size_t offset)
+/* All lines that wait with one write; what follows a torn one begins on a line of its own. Whatever
+ * comes of it, nothing waits any more. */
+static int sink_flush(struct sink *sink)
 {
-	struct str s = str_from_index(buf_str(line), offset);
+	struct str s = buf_str(&sink->out);
 	ssize_t n;
 
-	if (sink->fd < 0)
+	if (s.n == 0)
 		return 0;
+	buf_clear(&sink->out); /* s stays readable */
 	if (sink->torn) {
 		n = write(sink->fd, "\n", 1);
 		if (n != 1)
@@ -66,35 +76,64 @@ static int sink_write(struct sink *sink, struct buf *line, size_t offset)
 	while (n < 0 && errno == EINTR);
 	if (n == (ssize_t)s.n)
 		return 0;
-	sink->torn = n > 0;
+	sink->torn = n > 0 && s.p[n - 1] != '\n';
 	return n < 0 ? -errno : -ENOSPC;
 }
 
-/* Puts one event out, in all forms. The first failure of a file is reported, the live view may
- * fail. */
-static int put(struct netlog *log, const struct netlog_event *ev)
+/* The first failure of a file is reported, the live view may fail. */
+static int flush_all(struct netlog *log)
+{
+	int r = sink_flush(&log->plain), json_r = sink_flush(&log->json);
+
+	(void)sink_flush(&log->live);
+	return r < 0 ? r : json_r;
+}
+
+int netlog_flush(struct netlog *log)
+{
+	int r = flush_all(log);
+
+	if (r < 0)
+		log->lost += log->waiting;
+	log->waiting = 0;
+	return r;
+}
+
+static int sink_add(struct sink *sink, const struct buf *line, size_t offset)
+{
+	return sink->fd < 0 ? 0 : buf_add_str(&sink->out, str_from_index(buf_str(line), offset));
+}
+
+/* Adds one event to what waits, in all forms. */
+static int add(struct netlog *log, const struct netlog_event *ev)
 {
 	static const char live_mark[] = "[net] ";
 	size_t mark = sizeof(live_mark) - 1;
-	int r = 0, json_r;
+	int r = 0;
 
 	buf_clear(&log->line);
 	if (ev->kind != NETLOG_INTENT && (log->plain.fd >= 0 || log->live.fd >= 0)) {
 		r = buf_add(&log->line, live_mark, mark);
 		if (r == 0)
 			r = netlog_format_plain(ev, &log->line);
-		if (r < 0)
-			return r;
-		r = sink_write(&log->plain, &log->line, mark);
-		(void)sink_write(&log->live, &log->line, 0);
+		if (r == 0)
+			r = sink_add(&log->plain, &log->line, mark);
+		if (r == 0)
+			(void)!sink_add(&log->live, &log->line, 0);
 		buf_clear(&log->line);
 	}
-	if (log->json.fd < 0)
+	if (r < 0 || log->json.fd < 0)
 		return r;
-	json_r = netlog_format_json(ev, &log->line);
-	if (json_r == 0)
-		json_r = sink_write(&log->json, &log->line, 0);
-	return r < 0 ? r : json_r;
+	r = netlog_format_json(ev, &log->line);
+	return r < 0 ? r : sink_add(&log->json, &log->line, 0);
+}
+
+/* Puts one event out, behind those that wait. */
+static int put(struct netlog *log, const struct netlog_event *ev)
+{
+	int r = add(log, ev), e = netlog_flush(log);
+
+	return r < 0 ? r : e;
 }
 
 static void count_event(struct netlog *log, const struct netlog_event *ev)
@@ -154,21 +193,60 @@ int netlog_tick(struct netlog *log)
 	return report_suppressed(log);
 }
 
-int netlog_write(struct netlog *log, const struct netlog_event *ev)
+/* Counts an event. 1: it is to be written; 0: it was only counted; or a failure. */
+static int admit(struct netlog *log, const struct netlog_event *ev)
 {
-	struct netlog_event stamped = *ev;
+	bool over = is_limited(ev) && !take_token(log);
 	int r;
 
-	if (!stamped.time_usec)
-		stamped.time_usec = clock_real_usec();
 	count_event(log, ev);
-	if (is_limited(ev) && !take_token(log)) {
+	if (over) {
 		log->counts.suppressed++;
 		log->pending++;
-		return netlog_tick(log);
 	}
 	r = netlog_tick(log);
-	return r < 0 ? r : put(log, &stamped);
+	return r < 0 ? r : !over;
+}
+
+static struct netlog_event stamped(const struct netlog_event *ev)
+{
+	struct netlog_event copy = *ev;
+
+	if (!copy.time_usec)
+		copy.time_usec = clock_real_usec();
+	return copy;
+}
+
+int netlog_write(struct netlog *log, const struct netlog_event *ev)
+{
+	struct netlog_event copy = stamped(ev);
+	int r = admit(log, ev);
+
+	return r <= 0 ? r : put(log, &copy);
+}
+
+int netlog_write_later(struct netlog *log, const struct netlog_event *ev)
+{
+	struct netlog_event copy = stamped(ev);
+	int r = admit(log, ev);
+
+	if (r <= 0)
+		return r;
+	r = add(log, &copy);
+	if (r < 0)
+		return r;
+	log->waiting++;
+	if (buf_len(&log->plain.out) > WAITING_MAX || buf_len(&log->json.out) > WAITING_MAX)
+		(void)!netlog_flush(log); /* counted */
+	return 0;
+}
+
+unsigned netlog_take_lost(struct netlog *log)
+{
+	unsigned n = log->lost;
+
+	log->lost = 0;
+	return n;
 }
 
 struct netlog_counts netlog_counts(const struct netlog *log)
@@ -182,6 +260,10 @@ struct netlog *netlog_free(struct netlog *log)
 		return NULL;
 	if (log->pending)
 		(void)report_suppressed(log);
+	(void)!netlog_flush(log);
+	buf_done(&log->plain.out);
+	buf_done(&log->json.out);
+	buf_done(&log->live.out);
 	buf_done(&log->line);
 	free(log);
 	return NULL;

@@ -69,7 +69,8 @@ struct netlog;
 
 /* NULL on lack of memory. Copies config. */
 struct netlog *netlog_new(const struct netlog_config *config);
-/* Says what is still suppressed, frees. Does not close the descriptors. Returns NULL. */
+/* Writes what waits, says what is still suppressed, frees. Does not close the descriptors. Returns
+ * NULL. */
 struct netlog *netlog_free(struct netlog *log);
 DEFINE_CLEANUP(struct netlog, netlog_free)
 
@@ -77,6 +78,17 @@ DEFINE_CLEANUP(struct netlog, netlog_free)
  * -errno when a log could not be written whole (disk full): then the event is not on record and a
  * request must not go on. After a torn write the next one starts on a new line. */
 _warn_unused_ int netlog_write(struct netlog *log, const struct netlog_event *ev);
+
+/* As netlog_write, for an event that nothing depends on any more: it is written with the next one
+ * that is not put off, or by netlog_flush, which the caller promises to call soon. 0, or negative
+ * where it will not be. */
+_warn_unused_ int netlog_write_later(struct netlog *log, const struct netlog_event *ev);
+
+/* Writes what waits. 0, or -errno when a log could not be written whole. */
+_warn_unused_ int netlog_flush(struct netlog *log);
+
+/* How many events that waited could not be written, since the last call. */
+unsigned netlog_take_lost(struct netlog *log);
 
 /* Writes what is due about suppressed events; call it about once a second while idle. As
  * netlog_write. */

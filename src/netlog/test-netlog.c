@@ -106,6 +106,92 @@ static void test_one_write(void)
 	fd_close(fds[1]);
 }
 
+static const struct netlog_event intent = {
+	.kind = NETLOG_INTENT, .method = STR("GET"), .url = STR("https://x.com/")};
+
+/* What may wait goes out with what may not, before it, and in one write. */
+static void test_later(void)
+{
+	static const char first[] = "ALLOWED GET https://x.com/ -> 200\n";
+	static const char second[] = "BLOCKED GET https://e.com/ -> 403\n";
+	_cleanup_fd_ int json = make_file();
+	_cleanup_(buf_donep) struct buf j = BUF_INIT(65536);
+	struct netlog_config config = NETLOG_CONFIG_DEFAULT;
+	int fds[2];
+	char text[4096];
+	struct netlog *log;
+
+	must(fd_socketpair(SOCK_SEQPACKET, fds) == 0 && fd_set_nonblock(fds[1], true) == 0);
+	config.plain_fd = fds[0];
+	config.json_fd = json;
+	log = netlog_new(&config);
+	must(log);
+	check_int(netlog_write_later(log, &allowed), 0);
+	check_int(read(fds[1], text, sizeof(text)), -1);
+	check_int(netlog_write_later(log, &blocked), 0);
+	check_int(netlog_write(log, &intent), 0);
+	check_int(read(fds[1], text, sizeof(text)), strlen(first) + strlen(second));
+	check(memcmp(text, first, strlen(first)) == 0);
+	read_file(json, &j);
+	check_int(count_lines(buf_str(&j), STR("{")), 3);
+	check(str_find(buf_str(&j), STR("\"intent\"")) > str_find(buf_str(&j), STR("\"blocked\"")));
+	check_int(netlog_write_later(log, &blocked), 0);
+	check_int(netlog_flush(log), 0);
+	check_int(read(fds[1], text, sizeof(text)), strlen(second));
+	check_int(netlog_flush(log), 0);
+	check_int(read(fds[1], text, sizeof(text)), -1);
+	/* The last word, too. */
+	check_int(netlog_write_later(log, &blocked), 0);
+	check_int(netlog_take_lost(log), 0);
+	netlog_free(log);
+	check_int(read(fds[1], text, sizeof(text)), strlen(second));
+	fd_close(fds[0]);
+	fd_close(fds[1]);
+}
+
+/* Many are not kept for ever. */
+static void test_much_later(void)
+{
+	_cleanup_fd_ int plain = make_file();
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(1U << 20);
+	struct netlog_config config = NETLOG_CONFIG_DEFAULT;
+	struct netlog *log;
+
+	config.plain_fd = plain;
+	log = netlog_new(&config);
+	must(log);
+	for (int i = 0; i < 5000; i++)
+		check_int(netlog_write_later(log, &allowed), 0);
+	read_file(plain, &text);
+	check(count_lines(buf_str(&text), STR("ALLOWED")) > 3000);
+	netlog_free(log);
+	buf_clear(&text);
+	read_file(plain, &text);
+	check_int(count_lines(buf_str(&text), STR("ALLOWED")), 5000);
+}
+
+/* An event that could not be written is counted, also where another one was in its way. */
+static void test_later_lost(void)
+{
+	_cleanup_fd_ int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+	struct netlog_config config = NETLOG_CONFIG_DEFAULT;
+	struct netlog *log;
+
+	must(full >= 0);
+	config.json_fd = full;
+	log = netlog_new(&config);
+	must(log);
+	check_int(netlog_write_later(log, &allowed), 0);
+	check_int(netlog_write_later(log, &allowed), 0);
+	check_int(netlog_flush(log), -ENOSPC);
+	check_int(netlog_write_later(log, &allowed), 0);
+	check_int(netlog_write(log, &intent), -ENOSPC);
+	check_int(netlog_take_lost(log), 3);
+	check_int(netlog_take_lost(log), 0);
+	check_int(netlog_flush(log), 0);
+	netlog_free(log);
+}
+
 static void test_disk_full(void)
 {
 	_cleanup_fd_ int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
@@ -210,6 +296,9 @@ int main(void)
 	run_test(test_forms);
 	run_test(test_no_files);
 	run_test(test_one_write);
+	run_test(test_later);
+	run_test(test_much_later);
+	run_test(test_later_lost);
 	run_test(test_disk_full);
 	run_test(test_torn);
 	run_test(test_flood);
