@@ -20,9 +20,9 @@ bool put(int fd, const void *p, size_t n)
 			continue;
 		/* Whoever we share it with has made it non-blocking. */
 		if (r < 0 && errno == EAGAIN) {
-			struct pollfd p = {.fd = fd, .events = POLLOUT};
+			struct pollfd room = {.fd = fd, .events = POLLOUT};
 
-			(void)poll(&p, 1, -1);
+			(void)poll(&room, 1, -1);
 			continue;
 		}
 		if (r < 0)
