@@ -85,6 +85,9 @@ static void read_frames(struct broker *b)
 		chan_frame_done(&f);
 		r = r < 0 ? r : 1;
 	}
+	if (r == -EPROTO)
+		requests_drop(b);
+	requests_go(b);
 	if (r > 0 && chan_pending(&b->net) > OUT_HIGH) {
 		b->full = true;
 	} else if (r > 0) {

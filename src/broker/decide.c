@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation (INV-JUDGED-FIRST): the order in which a request is judged. Policy first, on
- * what was asked for and before any name is resolved; then the log, because what is not on record
- * must not happen; then secrets; then the bytes that will go out; only then is anything dialled.
+ * what was asked for and before any name is resolved; then the log; then secrets; then the bytes
+ * that will go out. Requests that came together are ready together: their lines are written,
+ * because what is not on record must not happen, and only then is anything dialled (requests_go).
  *
  * The bytes may hold real secrets before there is a connection. They are written to an upstream of
  * the stream's own scheme alone (upstream.c), and one for https exists only after its certificate
@@ -165,6 +166,12 @@ static void find_overrides(const struct http_fields *f, struct policy_request *r
 	}
 }
 
+static void refuse_unlogged(struct stream *s)
+{
+	refuse_upstream(s, 502, "log_unavailable",
+		"the network log cannot be written, so no request is made");
+}
+
 void decide_request(struct stream *s)
 {
 	struct broker *b = s->broker;
@@ -189,8 +196,7 @@ void decide_request(struct stream *s)
 		return;
 	}
 	if (log_intent(s) < 0) {
-		refuse_upstream(s, 502, "log_unavailable",
-			"the network log cannot be written, so no request is made");
+		refuse_unlogged(s);
 		return;
 	}
 	if (secret_set_count(b->secrets) > 0 && put_secrets(s, &err) < 0) {
@@ -201,7 +207,34 @@ void decide_request(struct stream *s)
 		fail(s, &err);
 		return;
 	}
-	if (s->expects && say_continue(s) < 0)
-		broker_fail(b);
-	request_go(s, false);
+	s->next_ready = NULL;
+	*(b->ready ? b->ready_tail : &b->ready) = s;
+	b->ready_tail = &s->next_ready;
+}
+
+void requests_drop(struct broker *b)
+{
+	b->ready = NULL;
+}
+
+void requests_go(struct broker *b)
+{
+	struct stream *s = b->ready;
+	bool recorded;
+
+	if (!s)
+		return;
+	b->ready = NULL;
+	recorded = netlog_flush(b->log) == 0;
+	for (; s; s = s->next_ready) {
+		if (s->closed || s->answered)
+			continue; /* what came behind it has ended it */
+		if (!recorded) {
+			refuse_unlogged(s);
+			continue;
+		}
+		if (s->expects && say_continue(s) < 0)
+			broker_fail(b);
+		request_go(s, false);
+	}
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: an allowed request is written twice: what was decided, before anything is
- * dialled (JSON Lines only), and the line that people read when it has ended, with status, bytes
+ * dialled (JSON Lines only; those that came together are written together, and then all of them
+ * go), and the line that people read when it has ended, with status, bytes
  * and time; that one is written at the end of the loop's iteration, with the others of it and
  * before the gateway hears that the request has ended. A log that cannot be written stops new
  * requests: what is under way ends as it would, the next one finds its decision line refused. */
@@ -58,7 +59,7 @@ int log_intent(struct stream *s)
 		b->unlogged = 0;
 	}
 	ev = request_event(s, NETLOG_INTENT);
-	return netlog_write(b->log, &ev);
+	return netlog_write_later(b->log, &ev);
 }
 
 void log_result(struct stream *s, enum netlog_kind kind, bool allowed)

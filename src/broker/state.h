@@ -102,7 +102,8 @@ struct broker {
 	struct upstream *dead_upstreams;
 	unsigned spare_n;
 	uint32_t last_stream;
-	bool full; /* more than OUT_HIGH waited for the gateway */
+	struct stream *ready, **ready_tail; /* by `next_ready`: go when their intents are written */
+	bool full;                          /* more than OUT_HIGH waited for the gateway */
 	struct loop_job flush, frames;
 	char scratch[SCRATCH];
 };
@@ -112,7 +113,7 @@ enum stream_state { STREAM_OPEN, STREAM_HALF, STREAM_STATES };
 
 struct stream {
 	UT_hash_handle hh;
-	struct stream *next;
+	struct stream *next, *next_ready;
 	struct broker *broker;
 	uint32_t id, connection;
 	enum stream_state state;
@@ -215,7 +216,12 @@ void streams_free(struct broker *b);
 void stream_drained(struct stream *s);
 
 /* decide.c */
+/* Refuses the request, or makes it ready to go. */
 void decide_request(struct stream *s);
+/* Puts the intents of all that are ready on record, then lets them go. Before streams_reap. */
+void requests_go(struct broker *b);
+/* None of them goes any more. */
+void requests_drop(struct broker *b);
 /* The request is allowed and stands in s->out: goes for a connection (also a second time). */
 void request_go(struct stream *s, bool fresh);
 
@@ -271,6 +277,7 @@ _warn_unused_ int mint_request(struct broker *b, const struct net_mint *m);
 /* log.c */
 /* The ints: 0, or negative where it is not on record. What is lost elsewhere is counted, and said
  * before the next request. */
+/* It is on record only after netlog_flush. */
 _warn_unused_ int log_intent(struct stream *s);
 void log_gateway_event(struct broker *b, const struct net_event *e);
 void log_result(struct stream *s, enum netlog_kind kind, bool allowed);

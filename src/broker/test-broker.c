@@ -378,6 +378,66 @@ static void test_log_full(void)
 	world_stop(&w);
 }
 
+/* Requests that come together are recorded together: all of them, or none goes out. */
+static void test_log_full_for_many(void)
+{
+	struct world w;
+	struct got r = {0};
+	uint32_t last = 0;
+
+	world_start(&w, NULL);
+	w.g.json_to = "/dev/full";
+	rig_serve(&w.g);
+	for (int i = 0; i < 20; i++)
+		last = rig_open(&w.g,
+			&(struct ask){.host = "a.site.test", .target = "/hello", .more = i < 19});
+	rig_collect(&w.g, last, &r, 5000);
+	check_int(r.status, 502);
+	check(got_has(&r, "log_unavailable"));
+	check_int(test_origin_accepted(w.plain), 0);
+	got_done(&r);
+	world_stop(&w);
+}
+
+static size_t count(const char *text, const char *what)
+{
+	size_t n = 0;
+
+	while ((text = strstr(text, what))) {
+		n++;
+		text += strlen(what);
+	}
+	return n;
+}
+
+/* What is taken back in the same breath is recorded and not sent; the one behind it is. */
+static void test_reset_before_it_goes(void)
+{
+	struct world w;
+	struct got r = {0};
+	uint32_t first, second;
+	char *json;
+
+	world_start(&w, NULL);
+	rig_serve(&w.g);
+	first = rig_open(
+		&w.g, &(struct ask){.host = "a.site.test", .target = "/hello", .more = true});
+	second = rig_open(
+		&w.g, &(struct ask){.host = "b.site.test", .target = "/hello", .more = true});
+	must(net_send_reset(&w.g.net, first, NET_RESET_CANCELLED) == 0);
+	rig_flush(&w.g);
+	rig_collect(&w.g, second, &r, 5000);
+	check_int(r.status, 200);
+	check_int(test_origin_accepted(w.plain), 1);
+	json = rig_log(&w.g, true);
+	check_int(count(json, "\"event\":\"intent\""), 2);
+	check_int(count(json, "\"event\":\"request\""), 2);
+	check(strstr(json, "cancelled by the client"));
+	free(json);
+	got_done(&r);
+	world_stop(&w);
+}
+
 int main(void)
 {
 	(void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
@@ -393,6 +453,8 @@ int main(void)
 	run_test(test_malformed);
 	run_test(test_cancel);
 	run_test(test_log_full);
+	run_test(test_log_full_for_many);
+	run_test(test_reset_before_it_goes);
 	world_ca = test_ca_free(world_ca);
 	return tap_done();
 }

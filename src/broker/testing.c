@@ -219,7 +219,8 @@ uint32_t rig_open(struct rig *g, const struct ask *a)
 	for (size_t i = 0; i + 1 < ARRAY_SIZE(a->fields) && a->fields[i]; i += 2)
 		net_add_field(&f, str_from(a->fields[i]), str_from(a->fields[i + 1]));
 	test_need(net_end_fields(&f) == 0);
-	rig_flush(g);
+	if (!a->more)
+		rig_flush(g);
 	return m.stream;
 }
 

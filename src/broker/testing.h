@@ -45,6 +45,7 @@ struct ask {
 	enum net_body body;
 	uint64_t length;
 	bool expects;
+	bool more; /* not flushed: goes together with what follows */
 };
 
 /* Sends OPEN (and flushes); returns the number. */

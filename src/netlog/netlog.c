@@ -32,7 +32,8 @@ struct netlog {
 	uint64_t pending;       /* suppressed and not yet reported */
 	struct netlog_counts counts;
 	struct buf line;
-	unsigned waiting, lost; /* events of netlog_write_later */
+	unsigned waiting, lost; /* events of netlog_write_later; intents are not counted */
+	int failed;             /* the first failure since the last netlog_flush */
 };
 
 struct netlog *netlog_new(const struct netlog_config *config)
@@ -89,13 +90,25 @@ static int flush_all(struct netlog *log)
 	return r < 0 ? r : json_r;
 }
 
-int netlog_flush(struct netlog *log)
+static int write_waiting(struct netlog *log)
 {
 	int r = flush_all(log);
 
-	if (r < 0)
+	if (r < 0) {
 		log->lost += log->waiting;
+		log->failed = log->failed ? log->failed : r;
+	}
 	log->waiting = 0;
+	return r;
+}
+
+int netlog_flush(struct netlog *log)
+{
+	int r;
+
+	(void)!write_waiting(log);
+	r = log->failed;
+	log->failed = 0;
 	return r;
 }
 
@@ -131,7 +144,7 @@ static int add(struct netlog *log, const struct netlog_event *ev)
 /* Puts one event out, behind those that wait. */
 static int put(struct netlog *log, const struct netlog_event *ev)
 {
-	int r = add(log, ev), e = netlog_flush(log);
+	int r = add(log, ev), e = write_waiting(log);
 
 	return r < 0 ? r : e;
 }
@@ -235,9 +248,9 @@ int netlog_write_later(struct netlog *log, const struct netlog_event *ev)
 	r = add(log, &copy);
 	if (r < 0)
 		return r;
-	log->waiting++;
+	log->waiting += ev->kind != NETLOG_INTENT;
 	if (buf_len(&log->plain.out) > WAITING_MAX || buf_len(&log->json.out) > WAITING_MAX)
-		(void)!netlog_flush(log); /* counted */
+		(void)!write_waiting(log); /* netlog_flush tells */
 	return 0;
 }
 

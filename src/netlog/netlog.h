@@ -79,15 +79,16 @@ DEFINE_CLEANUP(struct netlog, netlog_free)
  * request must not go on. After a torn write the next one starts on a new line. */
 _warn_unused_ int netlog_write(struct netlog *log, const struct netlog_event *ev);
 
-/* As netlog_write, for an event that nothing depends on any more: it is written with the next one
- * that is not put off, or by netlog_flush, which the caller promises to call soon. 0, or negative
- * where it will not be. */
+/* As netlog_write, but the event may wait for others: it is written with the next one that does
+ * not, or by netlog_flush, which the caller promises to call before anything happens that must be
+ * on record, or soon. 0, or negative where it will not be written. */
 _warn_unused_ int netlog_write_later(struct netlog *log, const struct netlog_event *ev);
 
-/* Writes what waits. 0, or -errno when a log could not be written whole. */
+/* Writes what waits. 0 where everything since the last call is on record, or -errno when a log
+ * could not be written whole, be it by this call or by one before it. */
 _warn_unused_ int netlog_flush(struct netlog *log);
 
-/* How many events that waited could not be written, since the last call. */
+/* How many events that waited could not be written, since the last call; intents do not count. */
 unsigned netlog_take_lost(struct netlog *log);
 
 /* Writes what is due about suppressed events; call it about once a second while idle. As
