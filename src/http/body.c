@@ -11,7 +11,7 @@ void http_body_init(struct http_body *b, const struct http_head *head, struct ht
 	if (trailers)
 		http_fields_clear(trailers);
 	if (head->body == HTTP_BODY_CHUNKED)
-		chunked_init(&b->chunked, trailers);
+		chunked_init(&b->chunked, trailers, !head->is_request);
 	b->ended = head->body == HTTP_BODY_NONE || (head->body == HTTP_BODY_LENGTH && !b->left);
 }
 

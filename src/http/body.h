@@ -20,7 +20,8 @@ struct http_body {
 	struct chunked_decoder chunked;
 };
 
-/* Reads framing and length of head (not kept). trailers: see chunked_init(). */
+/* Reads framing and length of head (not kept). trailers: see chunked_init(); chunk extensions are
+ * tolerated in responses, refused in requests. */
 void http_body_init(
 	struct http_body *b, const struct http_head *head, struct http_fields *trailers);
 /* Frees; may be called on a zeroed struct, and twice. */

@@ -8,11 +8,20 @@
 
 /* Theory of operation: a byte-at-a-time machine for the framing, whose only long state is
  * CHUNK_DATA, which hands out as much of the input as belongs to the chunk. RFC 9112 7.1 without
- * what nobody needs and smugglers like: extensions, blanks, sizes over 8 digits, a lone LF. */
+ * what nobody needs and smugglers like: blanks, sizes over 8 digits, a lone LF, and, unless the
+ * caller tolerates them, extensions. Tolerated are ";name", ";name=token" and ";name="quoted"" in
+ * printable ASCII; they are checked and dropped byte by byte, never kept. */
 
 enum {
-	SIZE,    /* a digit, or CR after at least one */
-	SIZE_LF, /* LF after the size */
+	SIZE,        /* a digit, or CR or ";" after at least one */
+	EXT_NAME_1,  /* the first byte of an extension's name */
+	EXT_NAME,    /* more of it, or "=", ";", CR */
+	EXT_VALUE_1, /* the first byte of a token, or a quote */
+	EXT_VALUE,   /* more of the token, or ";", CR */
+	EXT_QUOTED,  /* within quotes */
+	EXT_ESCAPED, /* after a backslash there */
+	EXT_AFTER,   /* ";" or CR after the closing quote */
+	SIZE_LF,     /* LF after the size and its extensions */
 	CHUNK_DATA,
 	DATA_CR, /* CR LF after the data */
 	DATA_LF,
@@ -52,9 +61,11 @@ bool http_is_trailer_name(struct str name)
 	       !str_ieq(str_prefix(name, 6), STR("proxy-"));
 }
 
-void chunked_init(struct chunked_decoder *d, struct http_fields *trailers)
+void chunked_init(struct chunked_decoder *d, struct http_fields *trailers, bool extensions)
 {
-	*d = (struct chunked_decoder){.trailers = trailers, .line = BUF_INIT(HTTP_TRAILERS_MAX)};
+	*d = (struct chunked_decoder){.trailers = trailers,
+		.extensions = extensions,
+		.line = BUF_INIT(HTTP_TRAILERS_MAX)};
 	if (trailers)
 		http_fields_clear(trailers);
 }
@@ -76,12 +87,53 @@ static unsigned hex_value(char c)
 	return c <= '9' ? (unsigned)(c - '0') : (unsigned)((c | 0x20) - 'a') + 10;
 }
 
+/* The state after byte c of an extension (RFC 9112 7.1.1; RFC 9110 5.6.4 for the quotes). */
+static unsigned after_extension_byte(unsigned state, char c)
+{
+	bool token = http_char_is(c, HTTP_C_TOKEN), text = c == '\t' || (c >= ' ' && c <= '~');
+
+	switch (state) {
+	case EXT_NAME_1:
+		return token ? EXT_NAME : BROKEN;
+	case EXT_VALUE_1:
+		return token ? EXT_VALUE : c == '"' ? EXT_QUOTED : BROKEN;
+	case EXT_QUOTED:
+		return !text ? BROKEN : c == '"' ? EXT_AFTER : c == '\\' ? EXT_ESCAPED : EXT_QUOTED;
+	case EXT_ESCAPED:
+		return text ? EXT_QUOTED : BROKEN;
+	}
+	if (c == '\r')
+		return SIZE_LF;
+	if (c == ';')
+		return EXT_NAME_1;
+	if (c == '=' && state == EXT_NAME)
+		return EXT_VALUE_1;
+	return token && state != EXT_AFTER ? state : BROKEN;
+}
+
+static enum chunked_result extension_byte(struct chunked_decoder *d, char c)
+{
+	d->state = (uint8_t)after_extension_byte(d->state, c);
+	if (d->state == BROKEN)
+		return broken(d, CHUNKED_E_EXTENSION);
+	if (d->state != SIZE_LF && ++d->extension_bytes > CHUNKED_EXTENSION_MAX)
+		return broken(d, CHUNKED_E_EXTENSION);
+	return CHUNKED_MORE;
+}
+
 /* One byte of framing; CHUNKED_MORE to go on. */
 static enum chunked_result framing_byte(struct chunked_decoder *d, char c)
 {
+	if (d->state > SIZE && d->state < SIZE_LF)
+		return extension_byte(d, c);
 	if (d->state == SIZE) {
 		if (c == '\r' && d->digits > 0) {
 			d->state = SIZE_LF;
+			return CHUNKED_MORE;
+		}
+		if (c == ';' && d->digits > 0 && d->extensions) {
+			d->state = EXT_NAME_1;
+			d->extension_bytes = 1;
 			return CHUNKED_MORE;
 		}
 		if (!http_char_is(c, HTTP_C_HEX) || d->digits == SIZE_DIGITS)
@@ -189,6 +241,8 @@ const char *chunked_error_text(const struct chunked_decoder *d)
 		return "no error";
 	case CHUNKED_E_SIZE:
 		return "malformed chunk size, or a chunk extension";
+	case CHUNKED_E_EXTENSION:
+		return "malformed or too large chunk extension";
 	case CHUNKED_E_LINE_END:
 		return "CR LF missing in chunk framing";
 	case CHUNKED_E_TRAILER:

@@ -5,6 +5,9 @@
 
 #include "http/h1.h"
 
+/* Bytes of extensions in the head of one chunk, from the first ";" to before CR. */
+#define CHUNKED_EXTENSION_MAX 256
+
 enum chunked_result {
 	CHUNKED_MORE,  /* the input is used up */
 	CHUNKED_DATA,  /* *ret_data is a piece of the body, not empty; call again */
@@ -14,7 +17,8 @@ enum chunked_result {
 
 enum chunked_error {
 	CHUNKED_E_OK,
-	CHUNKED_E_SIZE,      /* not 1 to 8 hexadecimal digits, or an extension */
+	CHUNKED_E_SIZE,      /* not 1 to 8 hexadecimal digits, or an extension where none may be */
+	CHUNKED_E_EXTENSION, /* malformed, or longer than CHUNKED_EXTENSION_MAX */
 	CHUNKED_E_LINE_END,  /* CR LF missing */
 	CHUNKED_E_TRAILER,   /* malformed or too large trailers: d->trailer_error */
 	CHUNKED_E_TRUNCATED, /* the connection ended early (set by http_body_eof) */
@@ -22,6 +26,8 @@ enum chunked_error {
 
 struct chunked_decoder {
 	uint8_t state, digits;
+	bool extensions; /* are tolerated, and dropped */
+	uint16_t extension_bytes;
 	enum chunked_error error;
 	enum h1_error trailer_error;
 	uint64_t left;                /* of this chunk */
@@ -32,8 +38,11 @@ struct chunked_decoder {
 };
 
 /* trailers is borrowed, cleared, and filled with those trailers that may be passed on: names that
- * frame, route, authenticate or change how the body is read are dropped (RFC 9110 6.5.1). */
-void chunked_init(struct chunked_decoder *d, struct http_fields *trailers);
+ * frame, route, authenticate or change how the body is read are dropped (RFC 9110 6.5.1).
+ * extensions: whether well-formed chunk extensions are dropped (a recipient must ignore them, RFC
+ * 9112 7.1.1), or an error: right for requests, where no client of ours needs them and two parsers
+ * that read them differently are how requests are smuggled. */
+void chunked_init(struct chunked_decoder *d, struct http_fields *trailers, bool extensions);
 /* Frees what a half-read trailer line holds. */
 void chunked_done(struct chunked_decoder *d);
 /* Takes bytes off the front of *in. */

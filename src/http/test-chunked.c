@@ -17,6 +17,8 @@ struct decoded {
 	char data[70000], trailers[40000];
 };
 
+static bool extensions; /* what decode_all() tolerates */
+
 static void decode_cut(struct decoded *o, struct str in, bool keep, unsigned how)
 {
 	_cleanup_(http_fields_donep) struct http_fields trailers = HTTP_FIELDS_INIT;
@@ -26,7 +28,7 @@ static void decode_cut(struct decoded *o, struct str in, bool keep, unsigned how
 
 	memset(o, 0, offsetof(struct decoded, data));
 	o->data[0] = o->trailers[0] = '\0';
-	chunked_init(&d, keep ? &trailers : NULL);
+	chunked_init(&d, keep ? &trailers : NULL, extensions);
 	while (o->result == CHUNKED_MORE && o->used < in.n) {
 		size_t n = cut(how, in.n - o->used);
 		_cleanup_(freep) char *piece = malloc(n);
@@ -167,6 +169,70 @@ static void bodies_that_are_refused(void)
 	}
 }
 
+static void extensions_are_dropped_or_refused(void)
+{
+	static const struct {
+		struct str in;
+		enum chunked_error error;
+	} cases[] = {
+		{S("5;ext\r\nhello\r\n0\r\n\r\n"), 0},
+		{S("5\r\nhello\r\n0;last\r\n\r\n"), 0},
+		{S("5;a=b;c;d=\"e;\\\"\\\\ \t=f\";g\r\nhello\r\n0;x=\"\"\r\n\r\n"), 0},
+		{S("2;a\r\nhe\r\n3;b=1\r\nllo\r\n0\r\n\r\n"), 0},
+		{S("5;\r\nhello\r\n"), CHUNKED_E_EXTENSION},
+		{S("5;;a\r\nhello\r\n"), CHUNKED_E_EXTENSION},
+		{S("5;=b\r\nhello\r\n"), CHUNKED_E_EXTENSION},
+		{S("5;a=\r\nhello\r\n"), CHUNKED_E_EXTENSION},
+		{S("5;a=b=c\r\nhello\r\n"), CHUNKED_E_EXTENSION},
+		{S("5; a\r\nhello\r\n"), CHUNKED_E_EXTENSION},
+		{S("5;a \r\nhello\r\n"), CHUNKED_E_EXTENSION},
+		{S("5;a=\"b\"c\r\nhello\r\n"), CHUNKED_E_EXTENSION},
+		{S("5;a=\"b\r\nhello\r\n"), CHUNKED_E_EXTENSION},
+		{S("5;a=\"b\\\r\nhello\r\n"), CHUNKED_E_EXTENSION},
+		{S("5;a=\"\x80\"\r\nhello\r\n"), CHUNKED_E_EXTENSION},
+		{S("5;a\0\r\nhello\r\n"), CHUNKED_E_EXTENSION},
+		{S("5;a\nhello\r\n"), CHUNKED_E_EXTENSION},
+		{S("5;a=\"\n\"\r\nhello\r\n"), CHUNKED_E_EXTENSION},
+		{S("5;a\rb\r\nhello\r\n"), CHUNKED_E_LINE_END},
+		{S("5 ;a\r\nhello\r\n"), CHUNKED_E_SIZE},
+		{S(";a\r\n"), CHUNKED_E_SIZE},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		extensions = true;
+		decode_all(cases[i].in, true);
+		check_int(got.error, cases[i].error);
+		check_int(got.result, cases[i].error ? CHUNKED_ERROR : CHUNKED_DONE);
+		if (!cases[i].error)
+			check_z(got.data, "hello");
+		extensions = false;
+		decode_all(cases[i].in, true);
+		check_int(got.error, CHUNKED_E_SIZE);
+	}
+}
+
+/* Each chunk has the whole allowance, and not a byte more. */
+static void extensions_have_a_limit(void)
+{
+	for (int over = 0; over < 2; over++) {
+		_cleanup_(buf_donep) struct buf in = BUF_INIT(10000);
+
+		for (int chunk = 0; chunk < 3; chunk++) {
+			show(&in, "1;");
+			for (int i = 1; i < CHUNKED_EXTENSION_MAX + (chunk == 2 && over); i++)
+				show(&in, "x");
+			show(&in, "\r\nx\r\n");
+		}
+		show(&in, "0\r\n\r\n");
+		extensions = true;
+		decode_all(buf_str(&in), true);
+		extensions = false;
+		check_int(got.error, over ? CHUNKED_E_EXTENSION : CHUNKED_E_OK);
+		check_int(got.result, over ? CHUNKED_ERROR : CHUNKED_DONE);
+		check_z(got.data, over ? "xx" : "xxx");
+	}
+}
+
 static void what_follows_is_left(void)
 {
 	decode_all(STR("1\r\nx\r\n0\r\n\r\nGET / HTTP/1.1\r\n"), true);
@@ -201,7 +267,7 @@ static void large_chunks_are_not_copied(void)
 	struct chunked_decoder d;
 	struct str in = STR("ffffffff\r\nabc"), data;
 
-	chunked_init(&d, NULL);
+	chunked_init(&d, NULL, false);
 	check_int(chunked_read(&d, &in, &data), CHUNKED_DATA);
 	check_str(data, "abc");
 	check(d.left == 0xffffffffULL - 3);
@@ -261,6 +327,8 @@ int main(void)
 {
 	run_test(bodies_that_are_accepted);
 	run_test(bodies_that_are_refused);
+	run_test(extensions_are_dropped_or_refused);
+	run_test(extensions_have_a_limit);
 	run_test(what_follows_is_left);
 	run_test(trailers_have_limits);
 	run_test(large_chunks_are_not_copied);
