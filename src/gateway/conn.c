@@ -14,6 +14,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/sock_diag.h>
 #include <stdio.h>
 #include <unistd.h>
 #include <utlist.h>
@@ -349,6 +350,49 @@ static const struct stage lingering = {
 	.expired = closing_expired,
 };
 
+/* Whether the kernel still has output that the peer's kernel has not taken. */
+static bool is_under_way(const struct conn *c)
+{
+	uint32_t info[SK_MEMINFO_VARS] = {0};
+	socklen_t n = sizeof(info);
+
+	return getsockopt(c->fd, SOL_SOCKET, SO_MEMINFO, info, &n) == 0 &&
+	       info[SK_MEMINFO_WMEM_QUEUED] > 0;
+}
+
+/* A reset throws away what is still under way: look again in a moment, for as long as a peer may
+ * linger that takes none of it. */
+static void cutting_drained(struct conn *c)
+{
+	const uint64_t step = 10 * USEC_PER_MSEC;
+
+	if (conn_pending_out(c) > 0) {
+		(void)still_writing(c);
+		return;
+	}
+	if (!is_under_way(c) || c->cut_waits * step >= c->g->limits->linger_usec) {
+		conn_abort(c);
+		return;
+	}
+	c->cut_waits++;
+	conn_set_timeout(c, step);
+}
+
+static void cutting_expired(struct conn *c)
+{
+	if (conn_pending_out(c) > 0)
+		conn_abort(c);
+	else
+		cutting_drained(c);
+}
+
+static const struct stage cutting = {
+	.name = "cutting",
+	.readable = closing_readable,
+	.drained = cutting_drained,
+	.expired = cutting_expired,
+};
+
 static void end_in(struct conn *c, const struct stage *last)
 {
 	if (c->dead || c->stage == last)
@@ -375,6 +419,11 @@ void conn_end(struct conn *c)
 void conn_end_linger(struct conn *c)
 {
 	end_in(c, &lingering);
+}
+
+void conn_cut(struct conn *c)
+{
+	end_in(c, &cutting);
 }
 
 /* --- destination as text --- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* One connection of the room, and how bytes get in and out of it: plain or TLS, with output that is
- * gathered and written once an iteration, one deadline, and four ways to end. What the bytes mean
+ * gathered and written once an iteration, one deadline, and five ways to end. What the bytes mean
  * is decided by its stage (identify, handshake, HTTP/1, DNS), a table of functions.
  *
  * A connection that has ended stays valid until the iteration ends; callers check c->dead after
@@ -53,8 +53,9 @@ struct conn {
 	int fd;
 	uint16_t port; /* that the room connected to */
 	bool want_read, dirty, again, held, dead, half_closed;
-	bool blocked;  /* the peer did not take all output: wait until it does */
-	bool tls_done; /* the handshake is complete */
+	unsigned cut_waits; /* times that conn_cut() has waited for the kernel */
+	bool blocked;       /* the peer did not take all output: wait until it does */
+	bool tls_done;      /* the handshake is complete */
 
 	union conn_addr dest;
 	struct tls_conn *tls;
@@ -105,6 +106,8 @@ void conn_end_linger(struct conn *c);
 void conn_close(struct conn *c);
 /* Closes now so that the peer knows that it was cut off: no close_notify, and a reset. */
 void conn_abort(struct conn *c);
+/* The same, but what is already to be written reaches the peer before it. */
+void conn_cut(struct conn *c);
 
 /* "example.com (198.18.0.3:22)", "203.0.113.9:22", "[2001:db8::1]:22" into buffer. */
 #define CONN_DEST_MAX 352

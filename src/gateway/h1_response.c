@@ -2,8 +2,8 @@
 /* Theory of operation: the broker's frames become an HTTP/1.1 message. Every byte is in the
  * connection's output within the iteration in which it came, and on its way at the iteration's end.
  * How much can wait there is bounded by the window that the broker has: it gets credit for what the
- * client has taken. A response that breaks off is never ended properly: the client must see that it
- * is incomplete. */
+ * client has taken. A response that breaks off is never ended properly: the client gets what came
+ * of it, and must see that it is incomplete. */
 #include "base/clock.h"
 #include "gateway/h1_exchange.h"
 #include "gateway/state.h"
@@ -177,7 +177,7 @@ static void on_end(struct stream *s, uint16_t fields_n, struct wire_in *fields)
 	struct http_fields *trailers = &c->g->answer.fields;
 
 	if (h->framing == HTTP_BODY_LENGTH && h->left > 0) {
-		conn_abort(c);
+		conn_cut(c);
 		return;
 	}
 	if (h->framing == HTTP_BODY_CHUNKED) {
@@ -209,7 +209,10 @@ static void on_reset(struct stream *s, enum net_reset why)
 		.close = true,
 	};
 
-	h1_fail(owner(s), why == NET_RESET_LIMIT ? &limit : &cut);
+	if (owner(s)->response != H1_RESPONSE_NONE)
+		conn_cut(owner(s)->c);
+	else
+		h1_fail(owner(s), why == NET_RESET_LIMIT ? &limit : &cut);
 }
 
 static void on_credit(struct stream *s)

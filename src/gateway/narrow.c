@@ -63,6 +63,7 @@ int narrow_calls(struct cloche_err *err)
 		{__NR_close, SELFSECCOMP_ALLOW},
 		{__NR_getsockname, SELFSECCOMP_ALLOW},
 		{__NR_setsockopt, SELFSECCOMP_ALLOW},
+		{__NR_getsockopt, SELFSECCOMP_ALLOW},
 		{__NR_shutdown, SELFSECCOMP_ALLOW},
 		{__NR_fcntl, SELFSECCOMP_FLAGS},
 #ifdef __NR_poll

@@ -348,15 +348,55 @@ static void test_broken_off(void)
 			m.stream = o.m.stream;
 			rig_head(&rig, NET_HEAD, &m, NULL);
 			rig_data(&rig, m.stream, STR("part"));
-			usleep(20000);
 			rig_reset(&rig, m.stream, NET_RESET_UPSTREAM);
 			check_int(client_response(&c, &p, 0), 200);
 			check(!p.complete);
+			check_str(buf_str(&p.body), "part");
 			check(c.cut);
 			response_done(&p);
 			rig_open_done(&o);
 			client_close(&c);
 		}
+	}
+}
+
+/* A client that has not read anything yet gets all that came before the break. */
+static void test_broken_off_behind(void)
+{
+	static char piece[32 * 1024];
+
+	memset(piece, 'x', sizeof(piece));
+	for (int tls = 0; tls < 2; tls++) {
+		struct net_response m = {.status = 200, .body = NET_BODY_LENGTH, .length = 1 << 20};
+		struct rig_frame *f;
+		struct rig_open o;
+		struct client c;
+		struct response p;
+
+		if (tls)
+			must(client_connect_tls(&c, &rig, "a.test"));
+		else
+			client_connect(&c, &rig);
+		client_set_receive_buffer(&c, 4096);
+		client_send(&c, GET("/"));
+		o = rig_expect_open(&rig);
+		m.stream = o.m.stream;
+		rig_head(&rig, NET_HEAD, &m, NULL);
+		for (size_t sent = 0; sent < NET_WINDOW; sent += sizeof(piece))
+			rig_data(&rig, m.stream, str_make(piece, sizeof(piece)));
+		rig_reset(&rig, m.stream, NET_RESET_UPSTREAM);
+		usleep(50000); /* a gateway that does not wait would have ended it by now */
+		check_int(client_response(&c, &p, 0), 200);
+		check(!p.complete);
+		check_int(buf_len(&p.body), NET_WINDOW);
+		check(c.cut);
+		while ((f = rig_recv(&rig, 0))) { /* credit for what left before the reset came */
+			check(f->type == NET_CREDIT);
+			free(f);
+		}
+		response_done(&p);
+		rig_open_done(&o);
+		client_close(&c);
 	}
 }
 
@@ -450,6 +490,7 @@ int main(void)
 	run_test(test_mismatch_over_tls);
 	run_test(test_upgrade_is_never_a_tunnel);
 	run_test(test_broken_off);
+	run_test(test_broken_off_behind);
 	run_test(test_reset_before_head);
 	run_test(test_client_breaks_off);
 	run_test(test_half_close);

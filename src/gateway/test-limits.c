@@ -16,6 +16,8 @@
 #endif
 #endif
 
+/* How long to wait for what must come; it says nothing about how fast that is. */
+#define EVENT_PATIENCE_MS 20000
 #define MB ((size_t)1 << 20)
 #define GET "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n"
 
@@ -41,7 +43,8 @@ static void test_times(void)
 	struct client silent, slow, hello, body, idle, healthy;
 	struct rig_open o;
 	struct response p;
-	uint64_t began;
+	bool answered;
+	int sent = 0;
 
 	limits.first_byte_usec = limits.hello_usec = limits.head_usec = 300 * USEC_PER_MSEC;
 	limits.body_window_usec = 300 * USEC_PER_MSEC;
@@ -59,11 +62,10 @@ static void test_times(void)
 
 	/* The time for a head is absolute: each byte does not buy more of it. */
 	client_connect(&slow, &rig);
-	began = clock_mono_usec();
 	client_send(&slow, "GET / HTTP/1.1\r\n");
-	while (!client_read(&slow, 20) && clock_mono_usec() - began < 2 * USEC_PER_SEC)
+	while (!(answered = client_read(&slow, 20)) && sent++ < 1000)
 		client_send(&slow, "X: y\r\n");
-	check(clock_mono_usec() - began < USEC_PER_SEC);
+	check(answered);
 	check_int(client_response(&slow, &p, 0), 408);
 	(void)rig_expect_event(&rig, NET_EVENT_MALFORMED);
 	response_done(&p);
@@ -234,11 +236,10 @@ static void test_broker_stalls(void)
 	check(rig_stop(&rig));
 }
 
-/* An event stream is passed on byte by byte. */
+/* An event stream is passed on byte by byte: each event is there before the next one is sent. */
 static void test_events_are_not_delayed(void)
 {
 	struct net_response m = {.status = 200, .body = NET_BODY_STREAM};
-	uint64_t slowest = 0;
 	struct rig_open o;
 	struct client c;
 
@@ -248,19 +249,18 @@ static void test_events_are_not_delayed(void)
 	o = rig_expect_open(&rig);
 	m.stream = o.m.stream;
 	rig_head(&rig, NET_HEAD, &m, "Content-Type: text/event-stream\n");
-	must(client_read(&c, 1000));
+	must(client_read(&c, EVENT_PATIENCE_MS));
 	for (int i = 0; i < 20; i++) {
-		uint64_t began = clock_mono_usec();
+		char event[32], chunk[64];
 
+		snprintf(event, sizeof(event), "data: %d\n\n", i);
+		snprintf(chunk, sizeof(chunk), "%zx\r\n%s\r\n", strlen(event), event);
 		buf_clear(&c.in);
-		rig_data(&rig, m.stream, STR("data: x\n\n"));
-		must(client_read(&c, 1000));
-		check(str_find(buf_str(&c.in), STR("data: x\n\n")) < buf_len(&c.in));
-		slowest = MAX(slowest, clock_mono_usec() - began);
-		usleep(1000);
+		rig_data(&rig, m.stream, str_from(event));
+		while (buf_len(&c.in) < strlen(chunk))
+			must(client_read(&c, EVENT_PATIENCE_MS));
+		check(str_eq(buf_str(&c.in), str_from(chunk)));
 	}
-	printf("# slowest of 20 events: %llu us\n", (unsigned long long)slowest);
-	check(slowest < 200 * USEC_PER_MSEC);
 	rig_end(&rig, m.stream, NULL);
 	rig_open_done(&o);
 	client_close(&c);

@@ -271,8 +271,8 @@ static struct rig_frame *recv_type(struct rig *r, enum net_frame type)
 
 	need(f);
 	if (f->type != (uint16_t)type) {
-		printf("# frame %u came instead of %u\n", f->type, (unsigned)type);
-		need(!"another frame came");
+		printf("Bail out! frame %u came instead of %u\n", f->type, (unsigned)type);
+		exit(1);
 	}
 	return f;
 }
@@ -479,6 +479,11 @@ size_t client_send_some(struct client *c, struct str bytes)
 		return tls_client_write(c->tls, bytes.p, bytes.n, &n) == TLS_IO_OK ? n : 0;
 	r = send(c->fd, bytes.p, bytes.n, MSG_NOSIGNAL | MSG_DONTWAIT);
 	return r < 0 ? 0 : (size_t)r;
+}
+
+void client_set_receive_buffer(struct client *c, int bytes)
+{
+	need(setsockopt(c->fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes)) == 0);
 }
 
 void client_send_str(struct client *c, struct str bytes)
