@@ -61,9 +61,13 @@ int buf_add(struct buf *b, const void *p, size_t n)
 
 	if (n == 0)
 		return 0;
-	r = buf_reserve(b, n, &at);
-	if (r < 0)
-		return r;
+	if (n <= b->cap - b->tail && n <= buf_room(b)) { /* mostly */
+		at = b->mem + b->tail;
+	} else {
+		r = buf_reserve(b, n, &at);
+		if (r < 0)
+			return r;
+	}
 	memcpy(at, p, n);
 	buf_commit(b, n);
 	return 0;
