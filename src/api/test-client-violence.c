@@ -357,7 +357,7 @@ static void the_room_ends_with_its_network(void)
 		check_int(n.job.code, -E_NETWORK);
 		check_int(client_finish(n.job.client, &n.job.ended, NULL), 0);
 		check_int(n.job.ended.reason, CTL_REASON_FAILED);
-		check(clock_mono_usec() - start < 3 * USEC_PER_SEC);
+		check(clock_mono_usec() - start < 40 * USEC_PER_SEC); /* before sleep ends */
 		network_done(&n);
 		check(becomes_zero(count_marked));
 	}

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/clock.h"
 #include "base/rand.h"
 #include "policy/glob.h"
 
@@ -111,17 +110,16 @@ static void test_against_definition(void)
 	}
 }
 
+/* What tries each way to match would never end here. */
 static void test_no_blow_up(void)
 {
 	char pattern[512], text[8192];
-	uint64_t start = clock_mono_usec();
 
 	for (size_t i = 0; i < sizeof(pattern); i++)
 		pattern[i] = i % 2 ? 'a' : '*';
 	memset(text, 'a', sizeof(text));
 	text[sizeof(text) - 1] = 'b';
 	check(!glob_match(str_make(pattern, sizeof(pattern)), str_make(text, sizeof(text))));
-	check(clock_mono_usec() - start < 2 * USEC_PER_SEC);
 }
 
 int main(void)
