@@ -313,7 +313,7 @@ static const struct option options[] = {
 		set_interactive},
 	{"provider", 0, "NAME", "auto (default) or native", set_provider},
 	{"allow-unsandboxed", 0, NULL,
-		"let auto end at no isolation at all (never needed by native)", set_unsandboxed},
+		"accepted for scripts; changes nothing: every room is isolated", set_unsandboxed},
 	{"config", 0, "FILE", "default .cloche/sandbox.yaml, else .airut/sandbox.yaml", set_config},
 	{"name", 0, "NAME", "a name for people", set_name},
 	{"json", 0, NULL, "print the result as one JSON document", set_json},
@@ -327,12 +327,16 @@ const struct option_table sandbox_option_table = {.options = options,
 
 int sandbox_options_init(struct sandbox_options *o, cloche_err *err)
 {
+	const char *provider = getenv("CLOCHE_PROVIDER");
+
 	memset(o, 0, sizeof(*o));
 	o->sb = cloche_sandbox_new();
 	o->allow = cloche_allowlist_new();
 	o->secrets = cloche_secrets_new();
 	if (!o->sb || !o->allow || !o->secrets)
 		return usage(err, "out of memory", "");
+	if (provider && provider[0])
+		return cloche_sandbox_set_provider(o->sb, provider, err);
 	return 0;
 }
 

@@ -32,10 +32,12 @@ CLOCHE_API cloche_sandbox *cloche_sandbox_new(void);
 /* Frees it; NULL is fine. */
 CLOCHE_API void cloche_sandbox_free(cloche_sandbox *sb);
 
-/* "auto", "native", "podman", "docker" or "subprocess" (and the aliases srt, none, local). */
+/* "auto" or "native" (alias: srt). "podman", "docker" and "subprocess" (aliases: none, local) are
+ * known names, but a run with one fails with CLOCHE_E_UNSUPPORTED in this version. */
 CLOCHE_API int cloche_sandbox_set_provider(cloche_sandbox *sb, const char *name, cloche_err *err);
 
-/* "host", or the path of a directory that becomes the root, or "image:REF". */
+/* "host", or the path of a directory that becomes the root. "image:REF" fails with
+ * CLOCHE_E_UNSUPPORTED in this version. */
 CLOCHE_API int cloche_sandbox_set_root(cloche_sandbox *sb, const char *root, cloche_err *err);
 
 /* Mounts a file or directory of the host. destination NULL: the same path as the source. */

@@ -188,7 +188,7 @@ static const struct {
 	const char *remedy; /* where the error has no hint of its own */
 } probes[PROBE_END_] = {
 	[PROBE_USERNS] = {"user namespace", FORKED, true, try_userns,
-		"cloche needs user namespaces for the native provider; podman or docker may work"},
+		"cloche needs user namespaces"},
 	[PROBE_NAMESPACES] = {"namespaces", IN_NAMESPACES, true, try_namespaces,
 		"an outer container may forbid them: see its seccomp profile"},
 	[PROBE_PROC] = {"mounts and /proc", IN_NAMESPACES, true, try_proc,
