@@ -63,18 +63,6 @@ void cloche_sandbox_free(cloche_sandbox *sb)
 	free(sb);
 }
 
-/* Replaces *at by a copy of text (NULL stays NULL). */
-static int set_string(char **at, const char *text, struct cloche_err *err)
-{
-	char *copy = text ? strdup(text) : NULL;
-
-	if (text && !copy)
-		return err_nomem(err);
-	free(*at);
-	*at = copy;
-	return 0;
-}
-
 int cloche_sandbox_set_provider(cloche_sandbox *sb, const char *name, cloche_err *err)
 {
 	static const struct {
@@ -93,8 +81,7 @@ int cloche_sandbox_set_provider(cloche_sandbox *sb, const char *name, cloche_err
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		if (strcmp(name, names[i].name) == 0)
 			return set_string(&sb->provider, names[i].canonical, err);
-	return err_set(err, E_USAGE,
-		"unknown provider \"%s\": it is auto, native, podman, docker or subprocess", name);
+	return err_set(err, E_USAGE, "unknown provider \"%s\": it is auto or native", name);
 }
 
 /* Resolves a path of the host; the error names it and what it was for. */

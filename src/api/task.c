@@ -79,17 +79,6 @@ void cloche_task_free(cloche_task *task)
 	free(task);
 }
 
-static int set_string(char **at, const char *text, struct cloche_err *err)
-{
-	char *copy = text ? strdup(text) : NULL;
-
-	if (text && !copy)
-		return err_nomem(err);
-	free(*at);
-	*at = copy;
-	return 0;
-}
-
 int cloche_task_set_model(cloche_task *task, const char *model, cloche_err *err)
 {
 	return set_string(&task->model, model, err);

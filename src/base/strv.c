@@ -55,6 +55,17 @@ int strv_copy(char *const *v, char ***ret)
 	return 0;
 }
 
+int set_string(char **at, const char *text, struct cloche_err *err)
+{
+	char *copy = text ? strdup(text) : NULL;
+
+	if (text && !copy)
+		return err_nomem(err);
+	free(*at);
+	*at = copy;
+	return 0;
+}
+
 static bool is_named(const char *entry, struct str name)
 {
 	struct str e = str_from(entry);

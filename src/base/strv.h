@@ -3,7 +3,7 @@
 /* Arrays of terminated strings that end with NULL, as execve takes them; all on the heap. NULL is
  * the empty array everywhere. */
 
-#include "base/macro.h"
+#include "base/err.h"
 #include "base/str.h"
 
 /* Frees strings and array; returns NULL. */
@@ -21,6 +21,10 @@ _warn_unused_ int strv_add(char ***v, struct str s);
 _warn_unused_ int strv_take(char ***v, char *s);
 /* A copy of the whole array in *ret. Returns 0 or -ENOMEM. */
 _warn_unused_ int strv_copy(char *const *v, char ***ret);
+
+/* Replaces the heap string *at by a copy of text; NULL stays NULL. Returns 0 or -E_NO_MEMORY with
+ * *at unchanged. */
+_warn_unused_ int set_string(char **at, const char *text, struct cloche_err *err);
 
 /* For arrays of NAME=VALUE: sets (replacing) or reads one. strv_env_get returns NULL where it is
  * not there; the value is borrowed. */

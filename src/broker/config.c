@@ -55,8 +55,8 @@ static int take_secret(struct broker *b, struct str payload)
 	r = name ? secret_set_add(b->secrets, &spec, m.value, m.surrogate, b->err)
 		 : err_nomem(b->err);
 	free(name);
-	wire_strv_free(m.scopes);
-	wire_strv_free(m.headers);
+	strv_free(m.scopes);
+	strv_free(m.headers);
 	return r;
 }
 

@@ -45,8 +45,8 @@ bool netconf_get_secret(struct str payload, struct netconf_secret *ret)
 	m.headers = wire_get_strv(&r, MAX_PATTERNS, MAX_PATTERN);
 	m.allow_foreign = wire_get_bool(&r);
 	if (!wire_ok(&r)) {
-		wire_strv_free(m.scopes);
-		wire_strv_free(m.headers);
+		strv_free(m.scopes);
+		strv_free(m.headers);
 		return false;
 	}
 	*ret = m;

@@ -36,7 +36,7 @@ struct netconf_secret {
 };
 
 _warn_unused_ int netconf_send_secret(struct chan *c, const struct netconf_secret *m);
-/* The arrays are heap copies: free with wire_strv_free. */
+/* The arrays are heap copies: free with strv_free. */
 bool netconf_get_secret(struct str payload, struct netconf_secret *ret);
 
 struct netconf_connect_to {

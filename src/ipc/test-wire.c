@@ -37,7 +37,7 @@ static void test_values_come_back(void)
 	v = wire_get_strv(&r, 3, 5);
 	check(v && v[0] && v[1] && v[2] && !v[3]);
 	check_z(v ? v[2] : NULL, "three");
-	wire_strv_free(v);
+	strv_free(v);
 	check(wire_ok(&r));
 }
 
@@ -55,7 +55,7 @@ static void test_every_truncation_is_malformed(void)
 		wire_get_u64(&r);
 		wire_get_str(&r, 3);
 		free(wire_get_z(&r, 10));
-		wire_strv_free(wire_get_strv(&r, 3, 5));
+		strv_free(wire_get_strv(&r, 3, 5));
 		check(!wire_ok(&r));
 	}
 }

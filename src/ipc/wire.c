@@ -135,7 +135,7 @@ char *wire_get_z(struct wire_in *r, size_t max)
 
 char **wire_get_strv(struct wire_in *r, size_t max_n, size_t max)
 {
-	_cleanup_(wire_strv_freep) char **v = NULL;
+	_cleanup_(strv_freep) char **v = NULL;
 	uint32_t n = wire_get_u32(r);
 
 	/* Each string takes at least its length field: a count beyond that is a lie. */
@@ -154,14 +154,6 @@ char **wire_get_strv(struct wire_in *r, size_t max_n, size_t max)
 			return NULL;
 	}
 	return TAKE_PTR(v);
-}
-
-char **wire_strv_free(char **v)
-{
-	for (size_t i = 0; v && v[i]; i++)
-		free(v[i]);
-	free(v);
-	return NULL;
 }
 
 uint8_t wire_get_enum(struct wire_in *r, uint8_t end)

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "base/strv.h"
 #include <stdint.h>
 
 struct wire_out {
@@ -48,9 +49,8 @@ struct str wire_get_str(struct wire_in *r, size_t max);
 /* A heap copy as a terminated string: a NUL inside is malformed. NULL where malformed or out of
  * memory (then bad is set too). */
 char *wire_get_z(struct wire_in *r, size_t max);
-/* A heap array of heap strings, at most max_n, each at most max bytes; free with wire_strv_free. */
+/* A heap array of heap strings, at most max_n, each at most max bytes; free with strv_free. */
 char **wire_get_strv(struct wire_in *r, size_t max_n, size_t max);
-char **wire_strv_free(char **v);
 /* An enumeration value below `end`; malformed otherwise. */
 uint8_t wire_get_enum(struct wire_in *r, uint8_t end);
 bool wire_get_bool(struct wire_in *r);
@@ -63,9 +63,4 @@ int wire_get_err(struct wire_in *r, struct cloche_err *ret);
 static inline bool wire_ok(const struct wire_in *r)
 {
 	return !r->bad && r->rest.n == 0;
-}
-
-static inline void wire_strv_freep(char ***v)
-{
-	*v = wire_strv_free(*v);
 }
