@@ -47,7 +47,12 @@ static void pair_start(struct pair *p, const char *sni, int version)
 	p->conn = tls_conn_new(server, p->fds[0]);
 	must(p->client && p->conn && SSL_set_fd(p->client, p->fds[1]) == 1);
 	SSL_set_connect_state(p->client);
-	must(!sni || SSL_set_tlsext_host_name(p->client, sni) == 1);
+	if (sni) {
+		char name[256]; /* OpenSSL's macro would cast const away */
+
+		snprintf(name, sizeof(name), "%s", sni);
+		must(SSL_set_tlsext_host_name(p->client, name) == 1);
+	}
 }
 
 static void pair_stop(struct pair *p)
