@@ -79,8 +79,10 @@ int dns_names_put(struct dns_names *m, struct str name, const struct dns_result 
 
 void dns_result_add(struct dns_result *r, const struct sockaddr *addr)
 {
-	union dns_addr a = {0};
+	union dns_addr a;
 
+	/* Whole, also beyond its first member: it is compared so. */
+	memset(&a, 0, sizeof(a));
 	if (r->n >= DNS_ADDRS_MAX)
 		return;
 	if (addr->sa_family == AF_INET)

@@ -364,6 +364,7 @@ static void test_broken_off(void)
 static void test_broken_off_behind(void)
 {
 	static char piece[32 * 1024];
+	const int few = 4096;
 
 	memset(piece, 'x', sizeof(piece));
 	for (int tls = 0; tls < 2; tls++) {
@@ -377,7 +378,7 @@ static void test_broken_off_behind(void)
 			must(client_connect_tls(&c, &rig, "a.test"));
 		else
 			client_connect(&c, &rig);
-		client_set_receive_buffer(&c, 4096);
+		must(setsockopt(c.fd, SOL_SOCKET, SO_RCVBUF, &few, sizeof(few)) == 0);
 		client_send(&c, GET("/"));
 		o = rig_expect_open(&rig);
 		m.stream = o.m.stream;

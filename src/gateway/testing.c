@@ -481,11 +481,6 @@ size_t client_send_some(struct client *c, struct str bytes)
 	return r < 0 ? 0 : (size_t)r;
 }
 
-void client_set_receive_buffer(struct client *c, int bytes)
-{
-	need(setsockopt(c->fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes)) == 0);
-}
-
 void client_send_str(struct client *c, struct str bytes)
 {
 	while (bytes.n > 0) {

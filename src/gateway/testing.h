@@ -90,8 +90,6 @@ bool client_connect_tls(struct client *c, struct rig *r, const char *host);
 void client_close(struct client *c);
 void client_send(struct client *c, const char *text);
 void client_send_str(struct client *c, struct str bytes);
-/* A small one makes a client that is behind. */
-void client_set_receive_buffer(struct client *c, int bytes);
 /* As much as goes without waiting. */
 size_t client_send_some(struct client *c, struct str bytes);
 /* Reads once, waiting at most timeout_ms; false at the end or when nothing came. */

@@ -376,8 +376,8 @@ static void differential(bool request)
 		compare(&o, buf_str(&in), request);
 	}
 	http_head_done(&o.head);
-	printf("# %u messages, %u heads accepted, %u bodies complete\n", (unsigned)MESSAGES, accepted,
-		complete);
+	printf("# %u messages, %u heads accepted, %u bodies complete\n", (unsigned)MESSAGES,
+		accepted, complete);
 	check(accepted > MESSAGES / 20 && complete > MESSAGES / 40);
 }
 
