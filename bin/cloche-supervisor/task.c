@@ -180,9 +180,13 @@ static bool on_started(struct supervisor *s, struct chan_frame *f)
 	if (t->tty && !is_terminal_master(f->fds[0]))
 		return false;
 	t->started = true;
-	if (t->peer &&
-		ctl_send_exec_started(&t->peer->chan, t->exec, pid, t->tty ? f->fds[0] : -1) == 0)
-		peer_flush(t->peer);
+	if (t->peer) {
+		struct ctl_exec_started m = {
+			.exec = t->exec, .pid = pid, .number = number, .tty = t->tty};
+
+		if (ctl_send_exec_started(&t->peer->chan, &m, t->tty ? f->fds[0] : -1) == 0)
+			peer_flush(t->peer);
+	}
 	/* The end was asked for while init was starting it: that TERM came too early for it. */
 	if (s->state == SUP_ENDING)
 		signal_task(t, SIGTERM, CTL_SCOPE_GROUP);

@@ -147,11 +147,11 @@ static int on_started(struct client *c, struct str payload, struct cloche_err *e
 
 static int on_exec_started(struct client *c, struct chan_frame *f, struct cloche_err *err)
 {
-	uint32_t exec, pid;
+	struct ctl_exec_started m;
 
-	if (!ctl_get_exec_started(f->payload, &exec, &pid))
+	if (!ctl_get_exec_started(f->payload, &m))
 		return bad_frame(err);
-	if (c->run && c->run->exec == exec) {
+	if (c->run && c->run->exec == m.exec) {
 		c->run->started = true;
 		if (f->fds_n == 1 && c->run->tty && c->run->master < 0)
 			c->run->master = TAKE_FD(f->fds[0]);

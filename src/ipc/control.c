@@ -5,15 +5,18 @@
 
 #include <string.h>
 
-enum { MAX_NAME = 128, MAX_LABEL = 512, MAX_SIGNAL = 64 };
+enum { MAX_NAME = 128, MAX_LABEL = 512, MAX_SIGNAL = 64, MAX_ADDRESS = 64 };
 
 void ctl_start_done(struct ctl_start *m)
 {
 	free(m->id);
 	free(m->name);
 	free(m->provider);
-	m->id = m->name = m->provider = NULL;
+	free(m->cwd);
+	free(m->config);
+	m->id = m->name = m->provider = m->cwd = m->config = NULL;
 	m->labels = strv_free(m->labels);
+	m->env = strv_free(m->env);
 }
 
 int ctl_send_start(struct chan *c, const struct ctl_start *m, int config_fd)
@@ -23,6 +26,7 @@ int ctl_send_start(struct chan *c, const struct ctl_start *m, int config_fd)
 	wire_put_u32(&f.w, m->version);
 	wire_put_u8(&f.w, m->one_shot);
 	wire_put_u8(&f.w, m->detached);
+	wire_put_u8(&f.w, m->kept);
 	wire_put_u8(&f.w, m->gateway);
 	wire_put_z(&f.w, m->id);
 	wire_put_z(&f.w, m->name);
@@ -30,6 +34,11 @@ int ctl_send_start(struct chan *c, const struct ctl_start *m, int config_fd)
 	wire_put_strv(&f.w, m->labels);
 	wire_put_u64(&f.w, m->timeout_usec);
 	wire_put_u64(&f.w, m->grace_usec);
+	wire_put_strv(&f.w, m->env);
+	wire_put_z(&f.w, m->cwd);
+	wire_put_u64(&f.w, m->exec_timeout_usec);
+	wire_put_u64(&f.w, m->log_bytes);
+	wire_put_z(&f.w, m->config);
 	wire_put_str(&f.w, m->room);
 	return frame_end(&f, &config_fd, m->gateway ? 1 : 0);
 }
@@ -41,6 +50,7 @@ bool ctl_get_start(struct str payload, struct ctl_start *ret)
 	*ret = (struct ctl_start){.version = wire_get_u32(&r)};
 	ret->one_shot = wire_get_bool(&r);
 	ret->detached = wire_get_bool(&r);
+	ret->kept = wire_get_bool(&r);
 	ret->gateway = wire_get_bool(&r);
 	ret->id = wire_get_z(&r, CTL_ID_MAX);
 	ret->name = wire_get_z(&r, MAX_NAME);
@@ -48,6 +58,11 @@ bool ctl_get_start(struct str payload, struct ctl_start *ret)
 	ret->labels = wire_get_strv(&r, CTL_MAX_LABELS, MAX_LABEL);
 	ret->timeout_usec = wire_get_u64(&r);
 	ret->grace_usec = wire_get_u64(&r);
+	ret->env = wire_get_strv(&r, EXEC_MAX_ARGS, EXEC_MAX_ARG);
+	ret->cwd = wire_get_z(&r, EXEC_MAX_PATH);
+	ret->exec_timeout_usec = wire_get_u64(&r);
+	ret->log_bytes = wire_get_u64(&r);
+	ret->config = wire_get_z(&r, CTL_MAX_CONFIG);
 	ret->room = wire_get_str(&r, CTL_MAX_ROOM);
 	return wire_ok(&r);
 }
@@ -73,7 +88,7 @@ unsigned ctl_exec_fds(const struct ctl_exec *m)
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < ARRAY_SIZE(m->stdio); i++)
-		n += !m->spec.tty && m->stdio[i] == CTL_STDIO_FD;
+		n += m->stdio[i] == CTL_STDIO_FD;
 	return n;
 }
 
@@ -84,9 +99,10 @@ int ctl_send_exec(struct chan *c, const struct ctl_exec *m, const int fds[3])
 	unsigned n = 0;
 
 	wire_put_u32(&f.w, m->exec);
+	wire_put_u8(&f.w, m->flags);
 	for (unsigned i = 0; i < ARRAY_SIZE(m->stdio); i++) {
 		wire_put_u8(&f.w, (uint8_t)m->stdio[i]);
-		if (!m->spec.tty && m->stdio[i] == CTL_STDIO_FD)
+		if (m->stdio[i] == CTL_STDIO_FD)
 			given[n++] = fds[i];
 	}
 	exec_spec_put(&f.w, &m->spec);
@@ -97,10 +113,11 @@ bool ctl_get_exec(struct str payload, struct ctl_exec *ret)
 {
 	struct wire_in r = wire_in(payload);
 
-	*ret = (struct ctl_exec){.exec = wire_get_u32(&r)};
+	*ret = (struct ctl_exec){.exec = wire_get_u32(&r), .flags = wire_get_u8(&r)};
 	for (unsigned i = 0; i < ARRAY_SIZE(ret->stdio); i++)
 		ret->stdio[i] = wire_get_enum(&r, CTL_STDIO_END_);
-	return exec_spec_get(&r, &ret->spec) && wire_ok(&r) && ret->exec != 0;
+	return exec_spec_get(&r, &ret->spec) && wire_ok(&r) && ret->exec != 0 &&
+	       !(ret->flags & ~CTL_EXEC_FLAGS_);
 }
 
 int ctl_send_signal(struct chan *c, const struct ctl_signal *m)
@@ -216,21 +233,25 @@ int ctl_get_error(struct str payload, struct cloche_err *err)
 	return -e.code;
 }
 
-int ctl_send_exec_started(struct chan *c, uint32_t exec, uint32_t pid, int master)
+int ctl_send_exec_started(struct chan *c, const struct ctl_exec_started *m, int fd)
 {
 	struct frame_out f = frame_begin(c, CTL_EXEC_STARTED);
 
-	wire_put_u32(&f.w, exec);
-	wire_put_u32(&f.w, pid);
-	return frame_end(&f, &master, master >= 0 ? 1 : 0);
+	wire_put_u32(&f.w, m->exec);
+	wire_put_u32(&f.w, m->pid);
+	wire_put_u32(&f.w, m->number);
+	wire_put_u8(&f.w, m->tty);
+	return frame_end(&f, &fd, fd >= 0 ? 1 : 0);
 }
 
-bool ctl_get_exec_started(struct str payload, uint32_t *ret_exec, uint32_t *ret_pid)
+bool ctl_get_exec_started(struct str payload, struct ctl_exec_started *ret)
 {
 	struct wire_in r = wire_in(payload);
 
-	*ret_exec = wire_get_u32(&r);
-	*ret_pid = wire_get_u32(&r);
+	ret->exec = wire_get_u32(&r);
+	ret->pid = wire_get_u32(&r);
+	ret->number = wire_get_u32(&r);
+	ret->tty = wire_get_bool(&r);
 	return wire_ok(&r);
 }
 
@@ -306,4 +327,127 @@ bool ctl_get_ended(struct str payload, struct ctl_ended *ret)
 	ret->usage.memory_peak_bytes = wire_get_u64(&r);
 	ret->usage.pids_peak = wire_get_u64(&r);
 	return wire_ok(&r);
+}
+
+int ctl_send_join(struct chan *c, uint32_t exec, uint32_t number)
+{
+	struct frame_out f = frame_begin(c, CTL_JOIN);
+
+	wire_put_u32(&f.w, exec);
+	wire_put_u32(&f.w, number);
+	return frame_end(&f, NULL, 0);
+}
+
+bool ctl_get_join(struct str payload, uint32_t *ret_exec, uint32_t *ret_number)
+{
+	struct wire_in r = wire_in(payload);
+
+	*ret_exec = wire_get_u32(&r);
+	*ret_number = wire_get_u32(&r);
+	return wire_ok(&r) && *ret_exec != 0;
+}
+
+int ctl_send_stats(struct chan *c)
+{
+	return chan_send(c, CTL_STATS, STR_NULL, NULL, 0);
+}
+
+/* The fields in the order of the message. */
+#define STATS_FIELDS(X)                                                                            \
+	X(now_usec)                                                                                \
+	X(uptime_usec)                                                                             \
+	X(cpu_usec)                                                                                \
+	X(memory_bytes)                                                                            \
+	X(memory_peak_bytes)                                                                       \
+	X(memory_limit)                                                                            \
+	X(pids)                                                                                    \
+	X(pids_peak)                                                                               \
+	X(pids_limit)                                                                              \
+	X(io_read_bytes)                                                                           \
+	X(io_write_bytes)                                                                          \
+	X(execs_running)                                                                           \
+	X(execs_total)                                                                             \
+	X(net_allowed)                                                                             \
+	X(net_blocked)                                                                             \
+	X(net_sent)                                                                                \
+	X(net_received)
+
+int ctl_send_stats_now(struct chan *c, const struct ctl_stats *m)
+{
+	struct frame_out f = frame_begin(c, CTL_STATS_NOW);
+
+#define PUT(field) wire_put_u64(&f.w, m->field);
+	STATS_FIELDS(PUT)
+#undef PUT
+	return frame_end(&f, NULL, 0);
+}
+
+bool ctl_get_stats_now(struct str payload, struct ctl_stats *ret)
+{
+	struct wire_in r = wire_in(payload);
+
+#define GET(field) ret->field = wire_get_u64(&r);
+	STATS_FIELDS(GET)
+#undef GET
+	return wire_ok(&r);
+}
+
+int ctl_send_forward(struct chan *c, const struct ctl_forward *m, int listener)
+{
+	struct frame_out f = frame_begin(c, CTL_FORWARD);
+
+	wire_put_u16(&f.w, m->guest_port);
+	wire_put_u16(&f.w, m->host_port);
+	wire_put_str(&f.w, m->host_address);
+	return frame_end(&f, &listener, 1);
+}
+
+bool ctl_get_forward(struct str payload, struct ctl_forward *ret)
+{
+	struct wire_in r = wire_in(payload);
+
+	ret->guest_port = wire_get_u16(&r);
+	ret->host_port = wire_get_u16(&r);
+	ret->host_address = wire_get_str(&r, MAX_ADDRESS);
+	return wire_ok(&r) && ret->guest_port != 0;
+}
+
+int ctl_send_forwarded(struct chan *c)
+{
+	return chan_send(c, CTL_FORWARDED, STR_NULL, NULL, 0);
+}
+
+int ctl_send_layers(struct chan *c)
+{
+	return chan_send(c, CTL_LAYERS, STR_NULL, NULL, 0);
+}
+
+int ctl_send_layers_are(struct chan *c, int upper, int lower)
+{
+	const int fds[2] = {upper, lower};
+
+	return chan_send(c, CTL_LAYERS_ARE, STR_NULL, fds, 2);
+}
+
+int ctl_send_refused(struct chan *c, uint16_t request, const struct cloche_err *err)
+{
+	struct frame_out f = frame_begin(c, CTL_REFUSED);
+
+	wire_put_u16(&f.w, request);
+	wire_put_err(&f.w, err);
+	return frame_end(&f, NULL, 0);
+}
+
+int ctl_get_refused(struct str payload, uint16_t *ret_request, struct cloche_err *err)
+{
+	struct wire_in r = wire_in(payload);
+	struct cloche_err e = CLOCHE_ERR_INIT;
+
+	*ret_request = wire_get_u16(&r);
+	wire_get_err(&r, &e);
+	if (!wire_ok(&r) || e.code <= 0)
+		return err_set(err, E_PROTOCOL, "malformed refusal from the supervisor");
+	if (err)
+		*err = e;
+	return -e.code;
 }

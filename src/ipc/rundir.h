@@ -11,6 +11,15 @@
 #define RUNDIR_RECORD "record.json"  /* for people and programs that list sandboxes */
 #define RUNDIR_OWNED "owned"         /* provider's name, then its record: what to clean up */
 #define RUNDIR_SOCKET "control.sock" /* ipc/control.h */
+/* Of a kept sandbox: one directory a process, named by its number, with
+ *   meta.json   what was started and, once it has ended, how; written whole
+ *   out         its output, both streams in the order in which they came, byte N at offset N. Old
+ *               output is given up by punching holes; what is kept begins at the first data
+ *   index       which stream: 8 bytes little-endian for each change, offset << 1 | (1: stderr) */
+#define RUNDIR_EXECS "exec"
+#define RUNDIR_META "meta.json"
+#define RUNDIR_OUT "out"
+#define RUNDIR_INDEX "index"
 
 /* The path: $CLOCHE_RUNTIME_DIR; else /run/cloche for root; else $XDG_RUNTIME_DIR/cloche; else (and
  * where that cannot be used) /tmp/cloche-UID. Makes it where missing and returns a descriptor; an

@@ -143,26 +143,12 @@ static void exec_round_trip(void)
 	done_pair(&p);
 }
 
-static void terminal_carries_no_descriptors(void)
-{
-	struct ctl_exec m = {.exec = 1, .stdio = {CTL_STDIO_FD}, .spec = sample_exec()};
-	const int fds[3] = {STDOUT_FILENO, -1, -1};
-	struct pair p = make_pair();
-	struct chan_frame f;
-
-	m.spec.tty = true;
-	check_int(ctl_send_exec(&p.a, &m, fds), 0);
-	f = carry(&p);
-	check_int(f.fds_n, 0);
-	ctl_exec_done(&m);
-	chan_frame_done(&f);
-	done_pair(&p);
-}
-
 static void small_ones_round_trip(void)
 {
 	struct ctl_signal sig = {.exec = 3, .signo = 15, .scope = CTL_SCOPE_GROUP}, got_sig;
 	struct ctl_resize size = {.exec = 3, .rows = 50, .cols = 132}, got_size;
+	struct ctl_exec_started running = {.exec = 6, .pid = 8, .number = 11, .tty = true};
+	struct ctl_exec_started got_running;
 	struct ctl_started started = {.id = STR("sandbox-x"), .provider = STR("native"), .pid = 9},
 			   got_started;
 	struct ctl_exec_failed failed = {.exec = 4,
@@ -181,7 +167,7 @@ static void small_ones_round_trip(void)
 	struct ctl_ended ended = {.reason = CTL_REASON_TIMEOUT, .usage = {1, 2, 3}}, got_ended;
 	struct cloche_err err = CLOCHE_ERR_INIT, got_err = CLOCHE_ERR_INIT;
 	struct pair p = make_pair();
-	uint32_t exec, pid, version;
+	uint32_t version;
 	struct chan_frame f;
 	struct str text;
 	uint64_t grace;
@@ -207,10 +193,12 @@ static void small_ones_round_trip(void)
 	CARRY(ctl_send_started(&p.a, &started), ctl_get_started(f.payload, &got_started));
 	check_str(got_started.provider, "native");
 	check_int(got_started.pid, 9);
-	CARRY(ctl_send_exec_started(&p.a, 6, 8, STDOUT_FILENO),
-		ctl_get_exec_started(f.payload, &exec, &pid));
-	check_int(exec, 6);
-	check_int(pid, 8);
+	CARRY(ctl_send_exec_started(&p.a, &running, STDOUT_FILENO),
+		ctl_get_exec_started(f.payload, &got_running));
+	check_int(got_running.exec, 6);
+	check_int(got_running.pid, 8);
+	check_int(got_running.number, 11);
+	check(got_running.tty);
 	check_int(f.fds_n, 1);
 	chan_frame_done(&f);
 	CARRY(ctl_send_exec_failed(&p.a, &failed), ctl_get_exec_failed(f.payload, &got_failed));
@@ -227,7 +215,6 @@ static void small_ones_round_trip(void)
 	CARRY(ctl_send_error(&p.a, &err), ctl_get_error(f.payload, &got_err) == -E_NETWORK);
 	check_z(got_err.message, "gone");
 	check_z(got_err.hint, "look");
-#undef CARRY
 	done_pair(&p);
 }
 
@@ -343,12 +330,50 @@ static void torn_and_flipped(void)
 	done_pair(&p);
 }
 
+static void requests_round_trip(void)
+{
+	struct ctl_stats stats = {.now_usec = 1, .cpu_usec = 2, .net_received = 3}, got_stats;
+	struct ctl_forward fw = {.guest_port = 8000,
+				   .host_port = 18000,
+				   .host_address = STR("127.0.0.1")},
+			   got_fw;
+	struct cloche_err err = CLOCHE_ERR_INIT, got_err = CLOCHE_ERR_INIT;
+	struct pair p = make_pair();
+	uint32_t exec = 0, number = 0;
+	uint16_t request = 0;
+	struct chan_frame f;
+
+	CARRY(ctl_send_join(&p.a, 5, 17), ctl_get_join(f.payload, &exec, &number));
+	check_int(exec, 5);
+	check_int(number, 17);
+	CARRY(ctl_send_stats_now(&p.a, &stats), ctl_get_stats_now(f.payload, &got_stats));
+	check_int(got_stats.now_usec, 1);
+	check_int(got_stats.cpu_usec, 2);
+	check_int(got_stats.net_received, 3);
+	CARRY(ctl_send_forward(&p.a, &fw, STDOUT_FILENO), ctl_get_forward(f.payload, &got_fw));
+	check_int(got_fw.guest_port, 8000);
+	check_int(got_fw.host_port, 18000);
+	check_str(got_fw.host_address, "127.0.0.1");
+	check_int(f.fds_n, 1);
+	chan_frame_done(&f);
+	check_int(ctl_send_layers_are(&p.a, STDIN_FILENO, STDOUT_FILENO), 0);
+	f = carry(&p);
+	check_int(f.fds_n, 2);
+	chan_frame_done(&f);
+	err_set(&err, E_NOT_FOUND, "no process 9");
+	CARRY(ctl_send_refused(&p.a, CTL_JOIN, &err),
+		ctl_get_refused(f.payload, &request, &got_err) == -E_NOT_FOUND);
+	check_int(request, CTL_JOIN);
+	check(strcmp(got_err.message, "no process 9") == 0);
+	done_pair(&p);
+}
+
 int main(void)
 {
 	run_test(start_round_trip);
 	run_test(exec_round_trip);
-	run_test(terminal_carries_no_descriptors);
 	run_test(small_ones_round_trip);
+	run_test(requests_round_trip);
 	run_test(signals_and_sizes_out_of_range);
 	run_test(torn_and_flipped);
 	return tap_done();
