@@ -10,7 +10,8 @@ import time
 
 ROOT = os.environ.get("CLOCHE_SOURCE") or os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))
-BIN = os.path.join(ROOT, "build", "bin")
+# Another build's programs can be named; the tests are then run by hand.
+BIN = os.environ.get("CLOCHE_TEST_BIN") or os.path.join(ROOT, "build", "bin")
 CLOCHE = os.path.join(BIN, "cloche")
 PYTHON = "/usr/bin/python3"
 
