@@ -1,0 +1,383 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows 4 to 6: HTTPS through the gateway, beside other proxies that end TLS and verify upstream."""
+import os
+import re
+import socket
+import subprocess
+import threading
+import time
+
+from common import RULES_HEAD, SECRET, Series, clean_env, have, log, ratio, rule
+from testlib import CLOCHE, Authority, descendants, status_kib
+
+TICK = os.sysconf("SC_CLK_TCK")
+HOST = "localhost"  # what the peers' upstream is called; the room asks for up.test
+GIB = 1 << 30
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as s:
+        return s.getsockname()[1]
+
+
+SINK = r"""
+import socket, ssl, sys, threading
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain(sys.argv[2], sys.argv[3])
+def serve(conn):
+    try:
+        conn = context.wrap_socket(conn, server_side=True)
+        buf, view = bytearray(1 << 17), None
+        while True:
+            head = b""
+            while b"\r\n\r\n" not in head:
+                data = conn.recv(65536)
+                if not data:
+                    return
+                head += data
+            head, rest = head.split(b"\r\n\r\n", 1)
+            low = head.lower()
+            if b"100-continue" in low:
+                conn.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+            left = int(low.split(b"content-length:")[1].split(b"\r\n")[0]) - len(rest)
+            while left > 0:
+                n = conn.recv_into(buf, min(left, len(buf)))
+                if n == 0:
+                    return
+                left -= n
+            conn.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+    except (OSError, ssl.SSLError):
+        pass
+listener = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+while True:
+    threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
+"""
+
+
+class Stage:
+    """Origin and peers, all on loopback, all with certificates of one CA."""
+
+    def __init__(self, work):
+        self.work = work
+        self.authority = Authority(work, "Bench CA")
+        self.cert, self.key = self.authority.issue("up", ["up.test", "sink.test", HOST])
+        self.both = os.path.join(work, "both.pem")
+        with open(self.both, "wb") as out:
+            for f in (self.key, self.cert):
+                with open(f, "rb") as part:
+                    out.write(part.read())
+        self.processes, self.ports = {}, {}
+        self.origin, self.sink = free_port(), free_port()
+        self._files()
+        self._start("origin", ["nginx", "-c", self._nginx_origin()], self.origin)
+        self._start("sink", ["/usr/bin/python3", "-c", SINK, str(self.sink), self.cert, self.key],
+                    self.sink)
+        if have("nginx"):
+            self._start("nginx", ["nginx", "-c", self._nginx_proxy()], self.ports["nginx"])
+        if have("haproxy"):
+            self._start("haproxy", ["haproxy", "-db", "-f", self._haproxy()],
+                        self.ports["haproxy"])
+        if have("mitmdump"):
+            self._mitmdump()
+
+    def _files(self):
+        www = os.path.join(self.work, "www")
+        os.makedirs(www)
+        with open(os.path.join(www, "1k"), "wb") as f:
+            f.write(os.urandom(1024))
+        with open(os.path.join(www, "1g"), "wb") as f:
+            f.truncate(GIB)
+        for folder in (self.work, www):
+            os.chmod(folder, 0o755)
+
+    def _write(self, name, text):
+        path = os.path.join(self.work, name)
+        with open(path, "w") as f:
+            f.write(text)
+        return path
+
+    def _nginx(self, name, server):
+        w = self.work
+        temp = "".join("%s_temp_path %s/t-%s-%s;" % (k, w, name, k) for k in
+                       ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+        user = "user root;" if os.geteuid() == 0 else ""
+        return self._write(name + ".conf", """
+daemon off; worker_processes 1; pid %s/%s.pid; error_log %s/%s.err; %s
+events { worker_connections 4096; }
+http { access_log off; keepalive_requests 100000000; sendfile on; tcp_nodelay on; %s
+%s }
+""" % (w, name, w, name, user, temp, server))
+
+    def _nginx_origin(self):
+        return self._nginx("origin", """
+server { listen 127.0.0.1:%d ssl backlog=4096; ssl_certificate %s; ssl_certificate_key %s;
+ ssl_session_cache shared:S:4m; root %s/www; }""" % (self.origin, self.cert, self.key, self.work))
+
+    def _nginx_proxy(self):
+        # TLS 1.3 as all the others speak it: older releases leave it off, and resume without a
+        # key exchange then.
+        self.ports["nginx"] = free_port()
+        return self._nginx("nginx", """
+upstream up { server 127.0.0.1:%d; keepalive 64; }
+upstream sink { server 127.0.0.1:%d; keepalive 64; }
+server { listen 127.0.0.1:%d ssl backlog=4096; ssl_certificate %s; ssl_certificate_key %s;
+ ssl_session_cache shared:P:4m; ssl_protocols TLSv1.2 TLSv1.3;
+ client_max_body_size 0; proxy_request_buffering off;
+ proxy_max_temp_file_size 0; proxy_http_version 1.1; proxy_set_header Connection "";
+ proxy_set_header Host $host; proxy_ssl_verify on; proxy_ssl_trusted_certificate %s;
+ proxy_ssl_name %s; proxy_ssl_server_name on; proxy_ssl_protocols TLSv1.2 TLSv1.3;
+ location / { proxy_pass https://up; } location /put { proxy_pass https://sink; } }
+""" % (self.origin, self.sink, self.ports["nginx"], self.cert, self.key, self.authority.cert, HOST))
+
+    def _haproxy(self):
+        self.ports["haproxy"] = free_port()
+        return self._write("haproxy.cfg", """
+global
+ nbthread 1
+ maxconn 4096
+defaults
+ mode http
+ timeout connect 5s
+ timeout client 60s
+ timeout server 60s
+ http-reuse always
+frontend f
+ bind 127.0.0.1:%d ssl crt %s alpn http/1.1
+ use_backend s if { path_beg /put }
+ default_backend b
+backend b
+ server s 127.0.0.1:%d ssl verify required ca-file %s sni str(%s) verifyhost %s
+backend s
+ server s 127.0.0.1:%d ssl verify required ca-file %s sni str(%s) verifyhost %s
+""" % (self.ports["haproxy"], self.both, self.origin, self.authority.cert, HOST, HOST, self.sink,
+            self.authority.cert, HOST, HOST))
+
+    def _mitmdump(self):
+        self.ports["mitmdump"] = free_port()
+        conf = os.path.join(self.work, "mitm")
+        os.makedirs(conf)
+        with open(os.path.join(conf, "mitmproxy-ca.pem"), "w") as out:
+            for f in (self.authority.key, self.authority.cert):
+                with open(f) as part:
+                    out.write(part.read())
+        self._start("mitmdump", ["mitmdump", "-q", "--mode", "reverse:https://%s:%d" %
+                                 (HOST, self.origin), "--listen-host", "127.0.0.1",
+                                 "--listen-port", str(self.ports["mitmdump"]), "--set",
+                                 "confdir=" + conf, "--set", "ssl_verify_upstream_trusted_ca=" +
+                                 self.authority.cert, "--set", "stream_large_bodies=1m"],
+                    self.ports["mitmdump"], 30)
+
+    def _start(self, name, argv, port, seconds=10):
+        out = open(os.path.join(self.work, name + ".out"), "wb")
+        self.processes[name] = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out,
+                                                stderr=out, env=clean_env(HOME=self.work))
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            try:
+                socket.create_connection(("127.0.0.1", port), 1).close()
+                return
+            except OSError:
+                time.sleep(0.05)
+        log("bench: %s does not start" % name)
+        self.ports.pop(name, None)
+
+    def stop(self):
+        for p in self.processes.values():
+            p.terminate()
+        for p in self.processes.values():
+            try:
+                p.wait(5)
+            except subprocess.TimeoutExpired:
+                p.kill()
+
+
+def cpu_seconds(pids):
+    total = 0
+    for pid in pids:
+        try:
+            with open("/proc/%d/stat" % pid) as f:
+                fields = f.read().rsplit(")", 1)[1].split()
+            total += int(fields[11]) + int(fields[12])
+        except OSError:
+            pass
+    return total / TICK
+
+
+class Measured:
+    def __init__(self, out, wall, cpu, peak_kib):
+        self.out, self.wall, self.cpu, self.peak_kib = out, wall, cpu, peak_kib
+
+
+def watch_peak(pids, stop, into):
+    while not stop.wait(0.05):
+        into.append(sum(status_kib(p, "VmRSS") for p in pids))
+
+
+def on_peer(stage, name, command):
+    """Runs a shell command on the host with {url} pointing at the peer."""
+    root = stage.processes[name].pid
+    pids = [root] + list(descendants(root))
+    url = "https://localhost:%d" % stage.ports[name]
+    return timed(subprocess.Popen(["sh", "-c", "echo GO; " + command.replace("{url}", url) +
+                                   "; echo END"], stdout=subprocess.PIPE, text=True,
+                                  stderr=subprocess.STDOUT, env=clean_env()), lambda: pids)
+
+
+def in_room(stage, command):
+    """Runs the same command inside a room, through its gateway."""
+    argv = [CLOCHE, "run", "--no-workspace", "--timeout", "300s", "--upstream-ca",
+            stage.authority.cert, "--secret", "TOKEN=BENCH_TOKEN@up.test", "--network-log",
+            os.path.join(stage.work, "network.log"), "--connect-to",
+            "up.test:443:127.0.0.1:%d" % stage.origin, "--connect-to",
+            "sink.test:443:127.0.0.1:%d" % stage.sink, "--allow", "up.test", "--allow",
+            "sink.test", "--", "sh", "-c",
+            # The first use of the network starts the gateway; the peers run already.
+            "curl -s -o /dev/null https://up.test/1k; echo GO; " +
+            command.replace("{url}/put", "https://sink.test/put").replace(
+                "{url}", "https://up.test") + "; echo END; sleep 0.2"]
+    p = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                         stdin=subprocess.DEVNULL, env=clean_env(BENCH_TOKEN=SECRET))
+
+    def find():
+        pids = [pid for pid, name in descendants(p.pid).items()
+                if name in ("cloche-gateway", "cloche-broker")]
+        if len(pids) != 2:
+            p.kill()
+            raise RuntimeError("gateway and broker are not there to be measured")
+        return pids
+    return timed(p, find)
+
+
+def timed(p, find):
+    """From the line GO to the line END: wall time and CPU of the contestant's processes."""
+    out, start, before, pids, peak = [], None, 0.0, [], []
+    stop = threading.Event()
+    for line in p.stdout:
+        if line == "GO\n":
+            pids = find()
+            threading.Thread(target=watch_peak, args=(pids, stop, peak), daemon=True).start()
+            before, start = cpu_seconds(pids), time.monotonic()
+        elif line == "END\n":
+            wall, cpu = time.monotonic() - start, cpu_seconds(pids) - before
+            stop.set()
+        else:
+            out.append(line)
+    p.wait()
+    stop.set()
+    if start is None or p.returncode:
+        raise RuntimeError("exit %s: %s" % (p.returncode, "".join(out)[-500:]))
+    return Measured("".join(out), wall, cpu, max(peak or [0]))
+
+
+def wrk(header, seconds):
+    option = "-H 'Connection: close' " if header else ""
+    return "wrk -t1 -c16 -d%ds --latency %s{url}/1k" % (seconds, option)
+
+
+def contestants(stage):
+    found = {"cloche": lambda command: in_room(stage, command)}
+    for name in ("nginx", "haproxy", "mitmdump"):
+        if name in stage.ports:
+            found[name] = lambda command, name=name: on_peer(stage, name, command)
+    return found
+
+
+def row_load(stage, title, close, rounds=5, seconds=4):
+    rate, cpu, p99 = {}, {}, {}
+    who = contestants(stage)
+    for name in who:
+        rate[name], cpu[name], p99[name] = Series(), Series(), Series()
+    for _ in range(rounds):
+        for name, run in who.items():
+            try:
+                m = run(wrk(close, seconds))
+            except RuntimeError as error:
+                log("bench: %s: %s" % (name, error))
+                continue
+            total = re.search(r"(\d+) requests in", m.out)
+            errors = re.search(r"Non-2xx.*|Socket errors.*", m.out)
+            if not total or (errors and "Non-2xx" in errors.group(0)):
+                log("bench: %s: %s" % (name, m.out[-300:]))
+                continue
+            n = int(total.group(1))
+            rate[name].add(n / seconds)
+            cpu[name].add(m.cpu / n * 1e6)
+            unit = re.search(r"99%\s+([\d.]+)(us|ms|s)", m.out)
+            p99[name].add(float(unit.group(1)) * {"us": 1e-3, "ms": 1.0, "s": 1e3}[unit.group(2)])
+    lines = ["## " + title, "",
+             "wrk, 1 thread, 16 connections, 1 KiB bodies, %d rounds of %d s; medians (range)." %
+             (rounds, seconds), "", "| proxy | requests/s | CPU microseconds/request | p99 ms |",
+             "|---|---|---|---|"]
+    for name in who:
+        lines.append("| %s | %s | %s | %s |" % (name, rate[name].text(digits=0),
+                                               cpu[name].text(digits=1), p99[name].text()))
+    return lines, rate, cpu
+
+
+def ratio_table(rate, cpu, rules):
+    lines = list(RULES_HEAD)
+    none = Series()
+    for kind, peer, bound in rules:
+        table = rate if kind == "rate" else cpu
+        r = ratio(table["cloche"], table.get(peer, none))
+        if kind == "cpu saved" and r:
+            r = 1 / r
+        rule(lines, {"rate": "requests/s, cloche / %s", "cpu": "CPU per request, cloche / %s",
+                     "cpu saved": "CPU per request, %s / cloche"}[kind] % peer, r, bound,
+             kind != "cpu")
+    return lines
+
+
+def row_requests(stage):
+    lines, rate, cpu = row_load(stage, "HTTPS through the gateway, keep-alive, HTTP/1.1 (row 4)",
+                                False)
+    return lines + ratio_table(rate, cpu, [("rate", "mitmdump", 40), ("cpu saved", "mitmdump", 40),
+                                           ("cpu", "nginx", 1.6)])
+
+
+def row_connections(stage):
+    lines, rate, cpu = row_load(stage, "A new TLS connection for each request (row 5)", True)
+    return lines + ratio_table(rate, cpu, [("rate", "mitmdump", 15), ("rate", "nginx", 1.0)])
+
+
+def row_bodies(stage, rounds=3):
+    down, up, memory = {}, {}, {}
+    who = contestants(stage)
+    for name in who:
+        down[name], up[name], memory[name] = Series(), Series(), Series()
+    get = "curl -sS --http1.1 -k -o /dev/null -w '%{http_code} %{size_download}\\n' {url}/1g"
+    put = "head -c 536870912 /dev/zero | curl -sS --http1.1 -k -H 'Expect:' " \
+          "-H 'Content-Length: 536870912' -H 'Transfer-Encoding:' -T - -o /dev/null " \
+          "-w '%{http_code}\\n' {url}/put"
+    for _ in range(rounds):
+        for name, run in who.items():
+            try:
+                m = run(get)
+                if m.out.strip() != "200 %d" % GIB:
+                    raise RuntimeError(m.out)
+                down[name].add(GIB / m.wall / 1e6)
+                memory[name].add(m.peak_kib / 1024)
+                if name == "mitmdump":  # its reverse mode has one upstream
+                    continue
+                m = run(put)
+                if m.out.strip() != "200":
+                    raise RuntimeError(m.out)
+                up[name].add(GIB / 2 / m.wall / 1e6)
+                memory[name].add(m.peak_kib / 1024)
+            except RuntimeError as error:
+                log("bench: %s: %s" % (name, error))
+    lines = ["## Large bodies (row 6)", "",
+             "1 GiB down, 512 MiB up, one curl, %d rounds; memory is the peak resident size of all "
+             "processes of the proxy while it streams." % rounds, "",
+             "| proxy | down MB/s | up MB/s | peak MiB |", "|---|---|---|---|"]
+    for name in who:
+        lines.append("| %s | %s | %s | %s |" % (name, down[name].text(digits=0),
+                                               up[name].text(digits=0),
+                                               memory[name].text(digits=1)))
+    lines += RULES_HEAD
+    none = Series()
+    rule(lines, "down, cloche / nginx", ratio(down["cloche"], down.get("nginx", none)), 0.75, True)
+    rule(lines, "up, cloche / nginx", ratio(up["cloche"], up.get("nginx", none)), 0.75, True)
+    peak = max(memory["cloche"].values) if memory["cloche"].values else None
+    rule(lines, "peak memory of both processes, MiB", peak, 16, False)
+    return lines
