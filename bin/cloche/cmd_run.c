@@ -2,6 +2,7 @@
 #include "cli.h"
 #include "interrupt.h"
 #include "json_out.h"
+#include "terminal_filter.h"
 
 #include <cloche/run.h>
 #include <errno.h>
@@ -22,11 +23,13 @@ static void on_interrupt(void *user, int signal_number, unsigned count)
 }
 
 static int output_errno; /* why output could not be written; 0 */
+static struct terminal_filter filters[2];
 
 static void on_output(bool is_stderr, const void *data, size_t length, void *user)
 {
 	/* Where the reader has gone away there is nobody left to work for. */
-	if (put(is_stderr ? STDERR_FILENO : STDOUT_FILENO, data, length))
+	if (terminal_filter_write(
+		    &filters[is_stderr], is_stderr ? STDERR_FILENO : STDOUT_FILENO, data, length))
 		return;
 	output_errno = errno;
 	cloche_run_stop(user);
@@ -55,7 +58,11 @@ static void explain(const cloche_run *run)
 
 static void configure(cloche_run *run, const struct sandbox_options *o)
 {
-	if (o->tty && isatty(STDIN_FILENO))
+	bool tty = o->tty && isatty(STDIN_FILENO);
+
+	terminal_filter_open(&filters[0], STDOUT_FILENO, tty);
+	terminal_filter_open(&filters[1], STDERR_FILENO, tty);
+	if (tty)
 		cloche_run_set_tty(run, STDIN_FILENO);
 	if (o->interactive || o->tty || !isatty(STDIN_FILENO))
 		cloche_run_set_stdin_fd(run, STDIN_FILENO);
@@ -76,6 +83,8 @@ static int run_command(struct sandbox_options *o, char **argv)
 		return complain(&err);
 	configure(run, o);
 	r = cloche_run_execute(run, &err);
+	(void)terminal_filter_close(&filters[0], STDOUT_FILENO);
+	(void)terminal_filter_close(&filters[1], STDERR_FILENO);
 	if (r < 0) {
 		cloche_run_free(run);
 		return complain(&err);

@@ -34,7 +34,7 @@ struct terminal_filter {
 	unsigned char utf8_left; /* bytes that the character begun still lacks */
 	bool drop;               /* the sequence begun has been found wanting already */
 	bool styled;             /* attributes are on */
-	uint32_t modes;          /* switched away from the usual, a bit each */
+	uint64_t modes;          /* switched away from the usual, a bit each */
 	uint32_t string_n;       /* bytes of the string begun, held or not */
 	size_t held_n;
 	unsigned char held[TERMINAL_FILTER_HELD];

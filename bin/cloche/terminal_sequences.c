@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation (INV-TERMINAL)
+ *
+ * What passes is listed; everything else does not, whatever terminal it may be meant for.
+ *
+ * A command without a terminal of its own has no business with one: colours, movement, erasing,
+ * the cursor's visibility. Not the erasing of what has scrolled away, which is the person's.
+ *
+ * A program in a terminal of its own (-t) is an editor, a pager, a multiplexer, an agent. It may
+ * set modes, ask for the kind, the size, the colours and the state of the terminal, name the
+ * window, show links to the web. All of these answers are made of digits and fixed words, so that
+ * one which comes when the program is gone already is rubbish in the shell, not a command. What
+ * does not pass, since nothing that people use in a room breaks without it:
+ *   - the clipboard (OSC 52 and its kin): reading takes secrets in, writing prepares what is
+ * pasted;
+ *   - answers with text that the room chose: the window's title, the answerback, fonts;
+ *   - checksums of the screen, by which what the person sees can be read;
+ *   - strings that terminals act upon by themselves: pictures (also by file name), files, keys that
+ *     type something, status lines, passing on to an outer terminal (tmux, screen), notifications,
+ *     the directory and the commands of the shell, links to anything but the web;
+ *   - printing, resizing, moving; locking the keyboard; languages that are read otherwise (VT52,
+ *     Tektronix, 8-bit controls, other encodings).
+ * Modes that were left on when the program ends are switched back. */
+#include "terminal_sequences.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct span {
+	const char *p;
+	size_t n;
+};
+
+/* A control sequence in its parts. */
+struct csi {
+	char prefix; /* one of <=>? or 0 */
+	struct span params;
+	char inter; /* the intermediate, or 0 */
+	char final;
+};
+
+enum { DIGITS_MAX = 5, PARAMS_MAX = 64 };
+
+/* Modes that we know and how to leave them. `usual` is how a shell wants it. */
+static const struct {
+	unsigned short number;
+	bool dec, usual;
+} modes[] = {
+	/* Other screens first: what follows is about the one that the person returns to. */
+	{1049, true, false}, {1047, true, false}, {47, true, false}, {1, true, false},
+	{5, true, false}, {6, true, false}, {7, true, true}, {9, true, false}, {25, true, true},
+	{66, true, false}, {67, true, false}, {69, true, false}, {1000, true, false},
+	{1001, true, false}, {1002, true, false}, {1003, true, false}, {1004, true, false},
+	{1005, true, false}, {1006, true, false}, {1015, true, false}, {1016, true, false},
+	{2004, true, false}, {2026, true, false}, {2031, true, false}, {2048, true, false},
+	{4, false, false}, {20, false, false}};
+enum { MODES = sizeof(modes) / sizeof(modes[0]) };
+_Static_assert(MODES < 40, "the bits above are those below");
+
+/* Other things that stay, with what undoes them. */
+enum lasting { REGION, KEYPAD, CURSOR, KEYBOARD, MODIFIERS, PALETTE, COLOURS, LASTING_END };
+static const char *const undo[LASTING_END] = {
+	[REGION] = "\0337\033[r\0338", /* it moves the cursor, which is kept */
+	[KEYPAD] = "\033>",
+	[CURSOR] = "\033[0 q",
+	[KEYBOARD] = "\033[<32u\033[=0u",
+	[MODIFIERS] = "\033[>4m",
+	[PALETTE] = "\033]104\033\\",
+	[COLOURS] = "\033]110\033\\\033]111\033\\\033]112\033\\",
+};
+
+static uint64_t lasting(enum lasting what)
+{
+	return 1ULL << (40 + what);
+}
+
+static void note(struct terminal_filter *f, uint64_t bit, bool on)
+{
+	f->modes = on ? f->modes | bit : f->modes & ~bit;
+}
+
+static bool is_one_of(char c, const char *set)
+{
+	return c && strchr(set, c);
+}
+
+/* Takes the next parameter off; false at the end. An empty one is `otherwise`. */
+static bool next_param(struct span *params, unsigned otherwise, unsigned *ret)
+{
+	unsigned value = 0;
+	size_t i = 0;
+
+	if (!params->p)
+		return false;
+	while (i < params->n && params->p[i] >= '0' && params->p[i] <= '9')
+		value = value * 10 + (unsigned)(params->p[i++] - '0');
+	*ret = i ? value : otherwise;
+	if (i < params->n)
+		*params = (struct span){params->p + i + 1, params->n - i - 1};
+	else
+		params->p = NULL;
+	return true;
+}
+
+static unsigned first_param(const struct csi *s)
+{
+	struct span params = s->params;
+	unsigned value = 0;
+
+	(void)next_param(&params, 0, &value);
+	return value;
+}
+
+static unsigned second_param(const struct csi *s)
+{
+	struct span params = s->params;
+	unsigned value = 0;
+
+	if (next_param(&params, 0, &value))
+		value = 0;
+	(void)next_param(&params, 0, &value);
+	return value;
+}
+
+/* Of its parts a well-formed sequence has these, in this order; numbers of a size that no terminal
+ * stumbles over, and colons only where colours are. */
+static bool split(const unsigned char *held, size_t held_n, struct csi *ret)
+{
+	const char *p = (const char *)held + 2;
+	size_t n = held_n - 2, i = 0, digits = 0, params = 1;
+
+	*ret = (struct csi){.final = p[n - 1]};
+	n--;
+	if (n > 0 && is_one_of(p[0], "<=>?")) {
+		ret->prefix = p[0];
+		p++;
+		n--;
+	}
+	for (; i < n && p[i] >= '0' && p[i] <= ';'; i++) {
+		bool digit = p[i] <= '9';
+
+		digits = digit ? digits + 1 : 0;
+		params += !digit;
+		if (digits > DIGITS_MAX || params > PARAMS_MAX ||
+			(p[i] == ':' && ret->final != 'm'))
+			return false;
+	}
+	ret->params = (struct span){p, i};
+	if (i < n)
+		ret->inter = p[i++];
+	return i == n && (!ret->inter || (ret->inter >= 0x20 && ret->inter <= 0x2f));
+}
+
+static void note_style(struct terminal_filter *f, const struct csi *s)
+{
+	f->styled = !(s->params.n == 0 || (s->params.n == 1 && s->params.p[0] == '0'));
+}
+
+static bool movement_passes(struct terminal_filter *f, const struct csi *s)
+{
+	if (s->final == 'm')
+		note_style(f, s);
+	/* 3 is the lines that have scrolled away. */
+	if (s->final == 'J')
+		return first_param(s) < 3;
+	/* With five parameters it is about the mouse; with some, the margins. */
+	if (s->final == 'T')
+		return !memchr(s->params.p, ';', s->params.n);
+	if (s->final == 's' || s->final == 'u')
+		return s->params.n == 0;
+	return is_one_of(s->final, "@ABCDEFGHIKLMPSXZ`adefm");
+}
+
+static bool text_passes(struct terminal_filter *f, const struct csi *s)
+{
+	if (s->inter)
+		return false;
+	if (s->prefix == '?' && is_one_of(s->final, "hl") && s->params.n == 2 &&
+		memcmp(s->params.p, "25", 2) == 0) {
+		for (size_t i = 0; i < MODES; i++)
+			if (modes[i].number == 25)
+				note(f, 1ULL << i, s->final == 'l');
+		return true;
+	}
+	return !s->prefix && movement_passes(f, s);
+}
+
+/* One mode of a sequence that sets or resets some; false: refused. */
+static bool mode_passes(struct terminal_filter *f, unsigned number, bool dec, bool on)
+{
+	/* VT52 and Tektronix, which are read otherwise; locked keyboard, local echo. */
+	if (dec ? number == 2 || number == 38 : number == 2 || number == 12)
+		return false;
+	for (size_t i = 0; i < MODES; i++)
+		if (modes[i].number == number && modes[i].dec == dec)
+			note(f, 1ULL << i, on != modes[i].usual);
+	return true;
+}
+
+static bool modes_pass(struct terminal_filter *f, const struct csi *s)
+{
+	struct span params = s->params;
+	uint64_t before = f->modes;
+	unsigned number;
+
+	while (next_param(&params, 0, &number))
+		if (!mode_passes(f, number, s->prefix == '?', s->final == 'h')) {
+			f->modes = before;
+			return false;
+		}
+	return true;
+}
+
+/* With an intermediate: ask for a mode, soft reset, the cursor's shape, protected text, sideways.
+ */
+static bool inter_passes(struct terminal_filter *f, const struct csi *s)
+{
+	if (s->inter == ' ' && s->final == 'q')
+		note(f, lasting(CURSOR), first_param(s) != 0);
+	if (s->inter == '$')
+		return s->final == 'p' && (!s->prefix || s->prefix == '?');
+	if (s->prefix)
+		return false;
+	return (s->inter == '!' && s->final == 'p') || (s->inter == '"' && s->final == 'q') ||
+	       (s->inter == ' ' && is_one_of(s->final, "q@A"));
+}
+
+/* Sizes of window and screen, the stack of titles. Not resizing, moving, or telling the title. */
+static bool window_passes(const struct csi *s)
+{
+	static const unsigned char fine[] = {11, 13, 14, 15, 16, 18, 19, 22, 23};
+	unsigned what = first_param(s);
+
+	return what < 32 && memchr(fine, (int)what, sizeof(fine));
+}
+
+static bool plain_passes(struct terminal_filter *f, const struct csi *s)
+{
+	switch (s->final) {
+	case 'h':
+	case 'l':
+		return modes_pass(f, s);
+	case 't':
+		return window_passes(s);
+	case 'r':
+		note(f, lasting(REGION), s->params.n > 0);
+		return true;
+	case 'J':
+	case 's':
+		return true;
+	default:
+		return movement_passes(f, s) || is_one_of(s->final, "bcgn");
+	}
+}
+
+static bool program_passes(struct terminal_filter *f, const struct csi *s)
+{
+	if (s->inter)
+		return inter_passes(f, s);
+	switch (s->prefix) {
+	case 0:
+		return plain_passes(f, s);
+	case '?':
+		if (is_one_of(s->final, "hl"))
+			return modes_pass(f, s);
+		return is_one_of(s->final, "JKSWmnrsu");
+	case '>':
+		if (s->final == 'u')
+			note(f, lasting(KEYBOARD), true);
+		if (s->final == 'm')
+			note(f, lasting(MODIFIERS), second_param(s) > 0);
+		return is_one_of(s->final, "cmnpqu");
+	case '<':
+		return s->final == 'u';
+	default:
+		if (s->final == 'u')
+			note(f, lasting(KEYBOARD), true);
+		return is_one_of(s->final, "cu");
+	}
+}
+
+/* Sequences of ESC and one byte, or of ESC, an intermediate and one. */
+static bool escape_passes(struct terminal_filter *f)
+{
+	char a = (char)f->held[1], b = f->held_n == 3 ? (char)f->held[2] : 0;
+
+	if (f->held_n > 3)
+		return false;
+	if (b && f->kind == TERMINAL_TEXT)
+		return a == '(' && b == 'B';
+	if (b) {
+		if (a == '(')
+			note(f, TERMINAL_CHARSET, b != 'B');
+		/* Character sets; sizes of a line, the test picture; UTF-8. */
+		return is_one_of(a, "()*+-./") || (a == '#' && is_one_of(b, "34568")) ||
+		       (a == '%' && b == 'G');
+	}
+	if (is_one_of(a, "78DEM"))
+		return true;
+	if (f->kind == TERMINAL_TEXT)
+		return false;
+	if (a == 'c') {
+		f->modes = 0;
+		f->styled = false;
+	}
+	if (is_one_of(a, "=>"))
+		note(f, lasting(KEYPAD), a == '=');
+	return is_one_of(a, "=>cHno|}~");
+}
+
+/* What a string holds, without the two bytes before and the one or two after it. */
+static struct span string_of(const struct terminal_filter *f)
+{
+	size_t tail = f->held[f->held_n - 1] == '\\' && f->held[f->held_n - 2] == 0x1b ? 2 : 1;
+
+	return (struct span){(const char *)f->held + 2, f->held_n - 2 - tail};
+}
+
+static bool begins(struct span s, const char *with)
+{
+	size_t n = strlen(with);
+
+	return s.n >= n && memcmp(s.p, with, n) == 0;
+}
+
+/* Characters of UTF-8 that are no controls. */
+static bool is_text(struct span s)
+{
+	struct terminal_filter check;
+	unsigned char shown[TERMINAL_FILTER_OUT(TERMINAL_FILTER_HELD)];
+
+	terminal_filter_init(&check, TERMINAL_TEXT);
+	return terminal_filter_feed(&check, (const unsigned char *)s.p, s.n, shown) == s.n &&
+	       check.held_n == 0 && memcmp(shown, s.p, s.n) == 0;
+}
+
+/* "8;params;URI": of the web, or none, which ends a link. */
+static bool link_passes(struct span s)
+{
+	const char *semicolon = memchr(s.p, ';', s.n);
+	struct span uri;
+
+	if (!semicolon)
+		return false;
+	uri = (struct span){semicolon + 1, s.n - (size_t)(semicolon + 1 - s.p)};
+	return uri.n == 0 || begins(uri, "https://") || begins(uri, "http://");
+}
+
+/* Colours are set by anything but numbers and question marks. */
+static bool sets(struct span s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (!is_one_of(s.p[i], "0123456789;?"))
+			return true;
+	return false;
+}
+
+static bool command_passes(struct terminal_filter *f, struct span s)
+{
+	unsigned number = 0;
+	size_t i = 0;
+
+	while (i < s.n && i < 4 && s.p[i] >= '0' && s.p[i] <= '9')
+		number = number * 10 + (unsigned)(s.p[i++] - '0');
+	if (i == 0 || (i < s.n && s.p[i] != ';') || !is_text(s))
+		return false;
+	if (i < s.n)
+		i++;
+	s = (struct span){s.p + i, s.n - i};
+	if (number == 8)
+		return link_passes(s);
+	if (number == 9) /* a bar of progress, not a notification */
+		return begins(s, "4;");
+	if ((number == 4 || number == 5) && sets(s))
+		note(f, lasting(PALETTE), true);
+	if (number >= 10 && number <= 19 && sets(s))
+		note(f, lasting(COLOURS), true);
+	return number <= 2 || number == 4 || number == 5 || (number >= 10 && number <= 19) ||
+	       number == 104 || number == 105 || (number >= 110 && number <= 119);
+}
+
+/* Device control strings: what is the setting, what can it do (hexadecimal names), wait with
+ * drawing. */
+static bool device_passes(struct span s)
+{
+	if (s.n == 3 && begins(s, "=") && is_one_of(s.p[1], "12") && s.p[2] == 's')
+		return true;
+	if (begins(s, "$q"))
+		return s.n <= 4 && (s.n < 3 || (s.p[2] >= 0x20 && s.p[2] < 0x7f)) &&
+		       (s.n < 4 || (s.p[3] >= 0x20 && s.p[3] < 0x7f));
+	if (!begins(s, "+q"))
+		return false;
+	for (size_t i = 2; i < s.n; i++)
+		if (!is_one_of(s.p[i], "0123456789abcdefABCDEF;"))
+			return false;
+	return true;
+}
+
+bool terminal_sequence_passes(struct terminal_filter *f)
+{
+	struct csi s;
+
+	switch (f->held[1]) {
+	case '[':
+		if (!split(f->held, f->held_n, &s))
+			return false;
+		return f->kind == TERMINAL_TEXT ? text_passes(f, &s) : program_passes(f, &s);
+	case ']':
+		return f->kind == TERMINAL_PROGRAM && command_passes(f, string_of(f));
+	case 'P':
+		return f->kind == TERMINAL_PROGRAM && device_passes(string_of(f));
+	case 'X':
+	case '^':
+	case '_':
+	case 'k':
+		return false;
+	default:
+		return escape_passes(f);
+	}
+}
+
+size_t terminal_reset(const struct terminal_filter *f, char *out)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < MODES; i++)
+		if (f->modes & 1ULL << i)
+			n += (size_t)sprintf(out + n, "\033[%s%u%c", modes[i].dec ? "?" : "",
+				(unsigned)modes[i].number, modes[i].usual ? 'h' : 'l');
+	for (unsigned i = 0; i < LASTING_END; i++)
+		if (f->modes & lasting((enum lasting)i))
+			n += (size_t)sprintf(out + n, "%s", undo[i]);
+	if (f->modes & TERMINAL_CHARSET)
+		n += (size_t)sprintf(out + n, "\033(B\017");
+	if (f->styled)
+		n += (size_t)sprintf(out + n, "\033[0m");
+	return n;
+}
