@@ -89,7 +89,7 @@ CLOCHE_API void cloche_sandbox_set_pids(cloche_sandbox *sb, uint64_t count);
 CLOCHE_API void cloche_sandbox_set_timeout(cloche_sandbox *sb, uint64_t milliseconds);
 CLOCHE_API void cloche_sandbox_set_output_limit(cloche_sandbox *sb, uint64_t bytes);
 
-/* The same from text as people write it: name is "memory", "cpus", "pids", "timeout" or
+/* The same from text as people write it: name is "memory", "cpus", "pids", "timeout", "ttl" or
  * "output-limit"; value "512m", "0.5", "100", "30s", "10m". */
 CLOCHE_API int cloche_sandbox_set_limit(
 	cloche_sandbox *sb, const char *name, const char *value, cloche_err *err);
@@ -99,6 +99,14 @@ CLOCHE_API void cloche_sandbox_set_limits_best_effort(cloche_sandbox *sb, bool b
 
 /* A name for people; letters, digits, '-', '_' and '.', at most 63. */
 CLOCHE_API int cloche_sandbox_set_name(cloche_sandbox *sb, const char *name, cloche_err *err);
+
+/* What else a long-lived sandbox (cloche/instance.h) has; one-shot runs ignore it. A label is
+ * KEY=VALUE, key as a name above, value any UTF-8 text; one of a key that is there replaces it.
+ * Time to live in milliseconds, 0 (default): none. Runtime "shell", "node" or "python": the
+ * interpreter has to be there, or making the sandbox fails; NULL: nothing is asked. */
+CLOCHE_API int cloche_sandbox_add_label(cloche_sandbox *sb, const char *label, cloche_err *err);
+CLOCHE_API void cloche_sandbox_set_ttl(cloche_sandbox *sb, uint64_t milliseconds);
+CLOCHE_API int cloche_sandbox_set_runtime(cloche_sandbox *sb, const char *runtime, cloche_err *err);
 
 /* Reads a configuration file (see cloche-run(1), CONFIGURATION FILE) into sb: environment, masked
  * secrets, limits. An environment variable that it refers to and that is not set is an error. */
