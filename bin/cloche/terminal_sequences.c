@@ -355,6 +355,17 @@ static bool sets(struct span s)
 	return false;
 }
 
+/* Titles, links, progress, colours. */
+static bool command_is_known(unsigned number, struct span rest)
+{
+	if (number == 8)
+		return link_passes(rest);
+	if (number == 9) /* a bar of progress, not a notification */
+		return begins(rest, "4;");
+	return number <= 2 || number == 4 || number == 5 || (number >= 10 && number <= 19) ||
+	       number == 104 || number == 105 || (number >= 110 && number <= 119);
+}
+
 static bool command_passes(struct terminal_filter *f, struct span s)
 {
 	unsigned number = 0;
@@ -367,16 +378,11 @@ static bool command_passes(struct terminal_filter *f, struct span s)
 	if (i < s.n)
 		i++;
 	s = (struct span){s.p + i, s.n - i};
-	if (number == 8)
-		return link_passes(s);
-	if (number == 9) /* a bar of progress, not a notification */
-		return begins(s, "4;");
 	if ((number == 4 || number == 5) && sets(s))
 		note(f, lasting(PALETTE), true);
 	if (number >= 10 && number <= 19 && sets(s))
 		note(f, lasting(COLOURS), true);
-	return number <= 2 || number == 4 || number == 5 || (number >= 10 && number <= 19) ||
-	       number == 104 || number == 105 || (number >= 110 && number <= 119);
+	return command_is_known(number, s);
 }
 
 /* Device control strings: what is the setting, what can it do (hexadecimal names), wait with
@@ -419,20 +425,30 @@ bool terminal_sequence_passes(struct terminal_filter *f)
 	}
 }
 
+static size_t append(char *out, size_t n, const char *text)
+{
+	size_t text_n = strlen(text);
+
+	memcpy(out + n, text, text_n + 1);
+	return n + text_n;
+}
+
 size_t terminal_reset(const struct terminal_filter *f, char *out)
 {
+	char mode[16];
 	size_t n = 0;
 
-	for (size_t i = 0; i < MODES; i++)
-		if (f->modes & 1ULL << i)
-			n += (size_t)sprintf(out + n, "\033[%s%u%c", modes[i].dec ? "?" : "",
-				(unsigned)modes[i].number, modes[i].usual ? 'h' : 'l');
+	for (size_t i = 0; i < MODES; i++) {
+		if (!(f->modes & 1ULL << i))
+			continue;
+		snprintf(mode, sizeof(mode), "\033[%s%u%c", modes[i].dec ? "?" : "",
+			(unsigned)modes[i].number, modes[i].usual ? 'h' : 'l');
+		n = append(out, n, mode);
+	}
 	for (unsigned i = 0; i < LASTING_END; i++)
 		if (f->modes & lasting((enum lasting)i))
-			n += (size_t)sprintf(out + n, "%s", undo[i]);
+			n = append(out, n, undo[i]);
 	if (f->modes & TERMINAL_CHARSET)
-		n += (size_t)sprintf(out + n, "\033(B\017");
-	if (f->styled)
-		n += (size_t)sprintf(out + n, "\033[0m");
-	return n;
+		n = append(out, n, "\033(B\017");
+	return f->styled ? append(out, n, "\033[0m") : n;
 }

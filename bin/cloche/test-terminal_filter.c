@@ -35,7 +35,7 @@ static const char *readable(const unsigned char *p, size_t n)
 	char *at = text[turn++ % 4], *begin = at;
 
 	for (size_t i = 0; i < n && at - begin < 8000; i++)
-		at += sprintf(at, p[i] >= 0x20 && p[i] < 0x7f ? "%c" : "\\x%02x", p[i]);
+		at += snprintf(at, 8, p[i] >= 0x20 && p[i] < 0x7f ? "%c" : "\\x%02x", p[i]);
 	*at = '\0';
 	return begin;
 }
