@@ -34,6 +34,12 @@ struct room {
 	struct netcapture net; /* listeners for the gateway (all -1 with ROOM_NET_NONE); the room
 				* closes those that were not taken. Close yours too when the room
 				* ends: an open one keeps the network namespace alive */
+	/* O_PATH, both -1 where the spec asks for no overlay: the directory in which everything
+	 * that was changed in the root lies at its path, and the one in which it lay before
+	 * (jail/changes.h tells the difference). Owned by the room, which keeps its file systems
+	 * alive as long as one of them is open: a copy that was handed out delays their end. What
+	 * is in them is the inside's doing: names, links and types are hostile. */
+	int upper_fd, lower_fd;
 	uint32_t id_base; /* what the host calls user (and group) 0 of the room where a range of ids
 			   * is mapped; else 0 */
 	/* What limits.best_effort let pass, in words ("memory: ..."); heap, owned by the room. */
@@ -45,6 +51,7 @@ struct room_usage {
 	uint64_t cpu_usec;
 	uint64_t memory_bytes, memory_peak_bytes; /* 0 where unknown */
 	uint64_t pids, pids_peak;                 /* 0 where unknown */
+	uint64_t io_read_bytes, io_write_bytes;   /* from and to storage; 0 where unknown */
 	uint64_t oom_kills;                       /* processes that the memory limit killed */
 	bool pids_refused;                        /* the pids limit refused a fork at least once */
 };
@@ -79,7 +86,8 @@ struct provider {
 	 * May be called again: the same answer. */
 	int (*wait)(struct room *r, struct room_exit *ret, struct cloche_err *err);
 
-	/* Figures so far; also after the end, until destroy. What cannot be known is 0. */
+	/* Figures so far; also after the end, until destroy. What cannot be known is 0. A peak that
+	 * the kernel does not keep is the most that calls of this function have seen. */
 	int (*usage)(struct room *r, struct room_usage *ret, struct cloche_err *err);
 
 	/* The same for what the room does own. */

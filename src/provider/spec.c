@@ -25,6 +25,7 @@ void room_spec_done(struct room_spec *s)
 	free(s->id);
 	free(s->hostname);
 	free(s->root_dir);
+	free(s->keep_dir);
 	free(s->init_path);
 	free(s->host_home);
 	free(s->cgroup_parent);
@@ -111,6 +112,8 @@ int room_spec_check(const struct room_spec *s, struct cloche_err *err)
 		return err_set(err, E_USAGE, "unknown kind of root or network");
 	if (s->root == ROOM_ROOT_DIR && (!s->root_dir || s->root_dir[0] != '/'))
 		return err_set(err, E_USAGE, "the root has to be an absolute path");
+	if (s->keep_dir && s->keep_dir[0] != '/')
+		return err_set(err, E_USAGE, "the place of changes has to be an absolute path");
 	if (!s->init_path || s->init_path[0] != '/')
 		return err_set(err, E_USAGE, "the program to start has to be an absolute path");
 	if (s->mounts_n > ROOM_MAX_MOUNTS)

@@ -52,10 +52,15 @@ struct room_spec {
 	char *hostname; /* NULL: "cloche" */
 	enum room_root root;
 	char *root_dir; /* for ROOM_ROOT_DIR */
+	bool overlay;   /* what changes in the root, /usr of the host's view included, lies in a
+			 * layer of its own that can be looked at (struct room.upper_fd) */
+	char *keep_dir; /* where that layer lies and stays (jail/keep.h), absolute; NULL: it goes
+			 * with the room. Implies overlay */
 	struct room_mount *mounts;
 	size_t mounts_n;
 	struct room_limits limits;
 	enum room_net net;
+	bool nested; /* those inside may make namespaces of their own, user namespaces among them */
 	int ca_fd; /* borrowed, -1: none. A pipe from which the certificates to trust besides
 		    * the root's own are read until its end (PEM), as late as possible while the
 		    * room is made: their maker starts at the same time. An end without any

@@ -35,9 +35,12 @@ void room_spec_put(struct wire_out *w, const struct room_spec *s)
 	wire_put_z(w, s->hostname);
 	wire_put_u8(w, (uint8_t)s->root);
 	wire_put_z(w, s->root_dir);
+	wire_put_u8(w, s->overlay);
+	wire_put_z(w, s->keep_dir);
 	put_mounts(w, s);
 	put_limits(w, &s->limits);
 	wire_put_u8(w, (uint8_t)s->net);
+	wire_put_u8(w, s->nested);
 	wire_put_u32(w, s->uid);
 	wire_put_u32(w, s->gid);
 	wire_put_z(w, s->init_path);
@@ -100,9 +103,12 @@ bool room_spec_get(struct wire_in *r, struct room_spec *ret)
 	ret->hostname = get_optional(r, ROOM_HOSTNAME_MAX);
 	ret->root = wire_get_enum(r, ROOM_ROOT_END_);
 	ret->root_dir = get_optional(r, MAX_PATH);
+	ret->overlay = wire_get_bool(r);
+	ret->keep_dir = get_optional(r, MAX_PATH);
 	get_mounts(r, ret);
 	get_limits(r, &ret->limits);
 	ret->net = wire_get_enum(r, ROOM_NET_END_);
+	ret->nested = wire_get_bool(r);
 	ret->uid = wire_get_u32(r);
 	ret->gid = wire_get_u32(r);
 	ret->init_path = get_optional(r, MAX_PATH);
