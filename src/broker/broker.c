@@ -5,6 +5,7 @@
  * gateway are gathered and written once an iteration. */
 #include "broker/broker.h"
 #include "base/fd.h"
+#include "base/rest.h"
 #include "base/secmem.h"
 #include "broker/state.h"
 #include "ipc/helper.h"
@@ -154,6 +155,10 @@ static void on_sweep(struct loop_timer *t)
 	}
 	if (netlog_tick(b->log) < 0)
 		b->unlogged++;
+	if (b->rest_due && !b->streams) {
+		b->rest_due = false;
+		rest_memory();
+	}
 	if (loop_timer_set(b->loop, t, now + SWEEP_USEC, on_sweep) < 0)
 		broker_fail(b);
 }
@@ -169,7 +174,8 @@ static int serve(struct broker *b)
 		r = narrow_last(b->err);
 	if (r < 0)
 		return r;
-	if (loop_timer_set(b->loop, &b->sweep, loop_now(b->loop) + SWEEP_USEC, on_sweep) < 0)
+	b->rest_due = true;
+	if (loop_timer_set(b->loop, &b->sweep, loop_now(b->loop) + FIRST_SWEEP_USEC, on_sweep) < 0)
 		return err_nomem(b->err);
 	r = loop_io_add(b->loop, &b->net_io, b->net.fd, EPOLLIN, on_net);
 	if (r < 0)

@@ -38,6 +38,7 @@ enum {
 
 #define CONNECT_USEC (10 * USEC_PER_SEC)
 #define STALL_USEC (60 * 60 * USEC_PER_SEC)
+#define FIRST_SWEEP_USEC (1 * USEC_PER_SEC)
 #define SWEEP_USEC (5 * USEC_PER_SEC)
 
 struct upstream;
@@ -92,6 +93,7 @@ struct broker {
 	struct pool_bucket *pool;
 	unsigned pool_n;
 	struct loop_timer sweep;
+	bool rest_due; /* something happened since memory was given back */
 
 	bool hello;
 	uint8_t spki[TLS_SPKI_MAX];

@@ -55,6 +55,7 @@ static struct stream *stream_new(struct broker *b, const struct net_open *m)
 		return NULL;
 	}
 	b->last_stream = m->stream;
+	b->rest_due = true;
 	return s;
 }
 

@@ -89,7 +89,8 @@ static void bury(struct conn *c)
 	buf_done(&c->in);
 	buf_done(&c->out);
 	DL_DELETE(g->conns, c);
-	g->conns_n--;
+	if (--g->conns_n == 0)
+		gateway_rest(g);
 	DL_APPEND(g->dead, c);
 	gateway_touch(g);
 	listener_resume(g);

@@ -6,6 +6,7 @@
 #include "gateway/gateway.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/rest.h"
 #include "gateway/broker.h"
 #include "gateway/conn.h"
 #include "gateway/h1.h"
@@ -23,6 +24,7 @@ enum {
 	BROKER_OUT_MAX = 4 * 1024 * 1024,
 	SUPERVISOR_OUT_MAX = 64 * 1024,
 };
+#define REST_USEC (1 * USEC_PER_SEC)
 
 void gateway_fail(struct gateway *g, int code, const char *message)
 {
@@ -128,6 +130,21 @@ static void on_supervisor(struct loop_io *io, uint32_t events)
 
 /* --- life --- */
 
+static void on_rest(struct loop_timer *t)
+{
+	struct gateway *g = container_of(t, struct gateway, rest);
+
+	if (g->conns_n == 0)
+		rest_memory();
+}
+
+void gateway_rest(struct gateway *g)
+{
+	/* Without it everything works as well. */
+	if (!g->rest.loop)
+		(void)!loop_timer_set(g->loop, &g->rest, loop_now(g->loop) + REST_USEC, on_rest);
+}
+
 static int open_channels(
 	struct gateway *g, const struct gateway_config *config, struct cloche_err *err)
 {
@@ -179,6 +196,7 @@ int gateway_run(struct gateway *g, struct cloche_err *err)
 
 	g->err = err;
 	gateway_touch(g);
+	gateway_rest(g);
 	r = helper_send_ready(&g->supervisor);
 	if (r >= 0)
 		r = chan_flush_wait(&g->supervisor, -1);
@@ -205,6 +223,7 @@ struct gateway *gateway_free(struct gateway *g)
 		conn_free(g->dead);
 	if (g->loop) {
 		loop_timer_clear(&g->accepts.timer);
+		loop_timer_clear(&g->rest);
 		leaf_cache_done(g);
 	}
 	h1_pool_done(g);

@@ -23,6 +23,7 @@ struct gateway {
 	struct loop_io supervisor_io, broker_io;
 	struct loop_job frames; /* whole frames of the broker are still buffered */
 	struct loop_job turn;   /* at the end of an iteration: see gateway_touch() */
+	struct loop_timer rest; /* see gateway_rest() */
 	struct cloche_err *err; /* of gateway_run() */
 
 	struct tls_server *tls;
@@ -57,6 +58,8 @@ struct gateway {
 /* Asks for the work at the end of this iteration: connections that were marked are flushed, the
  * broker's channel is written, dead connections are freed. */
 void gateway_touch(struct gateway *g);
+/* There is no connection: memory is given back if it stays so for a moment. */
+void gateway_rest(struct gateway *g);
 /* Ends gateway_run() with code and message (fixed text). */
 void gateway_fail(struct gateway *g, int code, const char *message);
 /* Whole frames of the broker are buffered: they are looked at in the next iteration. */

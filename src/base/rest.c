@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: linking a program to OpenSSL touches two megabytes of symbol tables and
+ * code, once. A page of a file that was never written can be dropped from an address space and
+ * be found in the page cache again; the parts of a program that the linker has written to (and
+ * later made read-only) are all in segments that are writable by their header, which stay. An
+ * object with relocations in its code, against all custom, is left alone. */
+#include "base/rest.h"
+#include "base/macro.h"
+
+#include <elf.h>
+#include <link.h>
+#include <malloc.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static bool code_was_written(const struct dl_phdr_info *info)
+{
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Dyn) * d;
+
+		if (info->dlpi_phdr[i].p_type != PT_DYNAMIC)
+			continue;
+		/* The header gives it as a number: there is no other way to it. */
+		d = (const ElfW(Dyn) *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+		for (; d->d_tag != DT_NULL; d++)
+			if (d->d_tag == DT_TEXTREL ||
+				(d->d_tag == DT_FLAGS && (d->d_un.d_val & DF_TEXTREL)))
+				return true;
+	}
+	return false;
+}
+
+static int drop_object(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	const uintptr_t *page = arg;
+
+	if (code_was_written(info))
+		return 0;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+		uintptr_t from = info->dlpi_addr + p->p_vaddr, to = from + p->p_memsz;
+
+		if (p->p_type != PT_LOAD || (p->p_flags & PF_W))
+			continue;
+		from &= ~(*page - 1);
+		to = (to + *page - 1) & ~(*page - 1);
+		/* It fails where there is no file behind, as with the vdso: good so. */
+		(void)madvise((void *)from, to - from, MADV_DONTNEED);
+	}
+	return 0;
+}
+
+void rest_memory(void)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+
+#ifdef __GLIBC__
+	malloc_trim(0);
+#endif
+	dl_iterate_phdr(drop_object, &page);
+}
