@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation
- *
- * /proc/self/cgroup tells our group in each hierarchy, /proc/self/mountinfo where hierarchies are
- * mounted and which part of them. A version 1 group for a room is made below our own. In version 2
- * a group that has processes cannot hand controllers to children, so the room's group is made
- * beside ours: below the nearest ancestor that hands them out and that we may write to, as a
- * service manager delegates it. */
+/* Theory of operation: /proc/self/cgroup tells our group in each hierarchy, /proc/self/mountinfo
+ * where hierarchies are mounted and which part of them. */
 #include "jail/cgroup-find.h"
 #include "base/fs.h"
 
@@ -17,7 +12,7 @@
 
 enum { PROC_MAX = 1 << 20 };
 
-static const char *const names[CGROUP_N] = {"memory", "pids", "cpu", "cpuacct"};
+static const char *const names[CGROUP_N] = {"memory", "pids", "cpu", "cpuacct", "io"};
 
 const char *cgroup_controller_name(enum cgroup_controller c)
 {
@@ -65,8 +60,13 @@ static char *join(struct str mount_point, struct str mount_root, struct str path
 {
 	char *joined = NULL;
 
-	if (mount_root.n > 1 && str_starts(path, mount_root))
+	if (mount_root.n > 1) {
+		if (!str_starts(path, mount_root))
+			return NULL;
 		path = str_from_index(path, mount_root.n);
+		if (path.n && path.p[0] != '/')
+			return NULL;
+	}
 	if (path.n == 1)
 		path.n = 0;
 	/* Above the root of our cgroup namespace: nowhere that we could write. */
@@ -87,8 +87,8 @@ static void take_mount(struct cgroup_place *p, struct str line, struct str group
 
 	if (str_eq(type, STR("cgroup2")) && !p->v2) {
 		path = own_path(groups, NULL);
-		if (path.p)
-			p->v2 = join(point, root, path);
+		p->v2 = path.p ? join(point, root, path) : NULL;
+		p->v2_mount = p->v2 ? str_dup(point) : NULL;
 	}
 	if (!str_eq(type, STR("cgroup")))
 		return;
@@ -99,24 +99,31 @@ static void take_mount(struct cgroup_place *p, struct str line, struct str group
 	}
 }
 
+int cgroup_find_in(struct str groups, struct str mountinfo, struct cgroup_place *ret)
+{
+	*ret = (struct cgroup_place){0};
+	while (mountinfo.n) {
+		struct str line = str_prefix(mountinfo, str_chr(mountinfo, '\n'));
+
+		mountinfo = str_from_index(mountinfo, line.n + 1);
+		take_mount(ret, line, groups);
+	}
+	if (!ret->v2 || ret->v2_mount)
+		return 0;
+	cgroup_place_done(ret);
+	return -ENOMEM;
+}
+
 int cgroup_find(struct cgroup_place *ret, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf groups = BUF_INIT(PROC_MAX), mounts = BUF_INIT(PROC_MAX);
-	struct str rest;
 	int r = fs_read_file(AT_FDCWD, "/proc/self/cgroup", &groups, err);
 
 	if (r == 0)
 		r = fs_read_file(AT_FDCWD, "/proc/self/mountinfo", &mounts, err);
 	if (r < 0)
 		return r;
-	*ret = (struct cgroup_place){0};
-	for (rest = buf_str(&mounts); rest.n;) {
-		struct str line = str_prefix(rest, str_chr(rest, '\n'));
-
-		rest = str_from_index(rest, line.n + 1);
-		take_mount(ret, line, buf_str(&groups));
-	}
-	return 0;
+	return cgroup_find_in(buf_str(&groups), buf_str(&mounts), ret) < 0 ? err_nomem(err) : 0;
 }
 
 void cgroup_place_done(struct cgroup_place *p)
@@ -124,42 +131,8 @@ void cgroup_place_done(struct cgroup_place *p)
 	unsigned c;
 
 	free(p->v2);
+	free(p->v2_mount);
 	for (c = 0; c < CGROUP_N; c++)
 		free(p->v1[c]);
 	*p = (struct cgroup_place){0};
-}
-
-bool cgroup_file_has(const char *dir, const char *name, const char *word)
-{
-	_cleanup_(buf_donep) struct buf text = BUF_INIT(4096);
-	_cleanup_(freep) char *path = fs_join(dir, name);
-	struct str s;
-
-	if (!path || fs_read_file(AT_FDCWD, path, &text, NULL) < 0)
-		return false;
-	s = buf_str(&text);
-	return list_has(str_prefix(s, str_chr(s, '\n')), ' ', word);
-}
-
-char *cgroup_find_v2_parent(const char *from, unsigned controllers)
-{
-	char *dir = strdup(from);
-	unsigned c;
-
-	while (dir) {
-		bool all = access(dir, W_OK) == 0;
-		char *slash;
-
-		for (c = 0; c < CGROUP_N && all; c++)
-			if (controllers & 1u << c)
-				all = cgroup_file_has(dir, "cgroup.subtree_control", names[c]);
-		if (all)
-			return dir;
-		slash = strrchr(dir, '/');
-		if (!slash || slash == dir)
-			break;
-		*slash = '\0';
-	}
-	free(dir);
-	return NULL;
 }

@@ -1,17 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation (INV-LIMITS-OR-REFUSAL)
  *
- * Only the controllers whose limit is wanted are used. Version 2 is tried first and only where one
- * group can carry all of them; else each controller gets a directory of its own in its version 1
- * hierarchy. A controller that cannot be had leaves its reason behind and the caller decides. The
- * group of a room is named after it, so that what a crash leaves can be recognised and removed. */
+ * Only the controllers whose limit is wanted are used. The ways, the first that can carry all of
+ * them wins: a version 2 group that was delegated to us (cgroup-v2.c); a scope of systemd's
+ * (cgroup-scope.c); a directory in each version 1 hierarchy. Where none can, the one that can carry
+ * some. A controller that cannot be had leaves its reason behind and the caller decides. The group
+ * of a room is named after it, so that what a crash leaves can be recognised and removed.
+ *
+ * When memory runs out the kernel chooses a process of the room, not the whole room
+ * (memory.oom.group stays off): a sandbox that is kept shall survive one greedy command, and both
+ * versions behave alike. */
 #include "jail/cgroup.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/fs.h"
 #include "base/parse.h"
-#include "jail/cgroup-find.h"
+#include "jail/cgroup-file.h"
+#include "jail/cgroup-scope.h"
+#include "jail/cgroup-v2.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -24,57 +32,15 @@
 #include <unistd.h>
 
 #define PREFIX "cloche-"
-enum { PERIOD_USEC = 100000, REMOVE_PATIENCE_USEC = 1000000, PROCS_MAX = 1 << 20 };
-
-static int write_value(const char *dir, const char *file, const char *value)
-{
-	_cleanup_(freep) char *path = fs_join(dir, file);
-	_cleanup_fd_ int fd = path ? open(path, O_WRONLY | O_CLOEXEC) : -1;
-
-	if (!path)
-		return -ENOMEM;
-	return fd < 0 || write(fd, value, strlen(value)) < 0 ? -errno : 0;
-}
-
-static int write_number(const char *dir, const char *file, uint64_t v)
-{
-	char text[32];
-
-	snprintf(text, sizeof(text), "%llu", (unsigned long long)v);
-	return write_value(dir, file, text);
-}
-
-/* The number after `key` and a space in dir/file (key NULL: the file is the number); 0 where it is
- * not there. */
-static uint64_t read_number(const char *dir, const char *file, const char *key)
-{
-	_cleanup_(buf_donep) struct buf text = BUF_INIT(65536);
-	_cleanup_(freep) char *path = dir ? fs_join(dir, file) : NULL;
-	struct str rest;
-	uint64_t v = 0;
-
-	if (!path || fs_read_file(AT_FDCWD, path, &text, NULL) < 0)
-		return 0;
-	for (rest = buf_str(&text); rest.n;) {
-		struct str line = str_prefix(rest, str_chr(rest, '\n'));
-
-		rest = str_from_index(rest, line.n + 1);
-		if (key) {
-			if (!str_starts(line, str_from(key)) || str_chr(line, ' ') != strlen(key))
-				continue;
-			line = str_from_index(line, strlen(key) + 1);
-		}
-		if (parse_u64(line, UINT64_MAX, &v) == 0)
-			return v;
-	}
-	return 0;
-}
+#define SCOPE_SUFFIX ".scope"
+enum { PERIOD_USEC = 100000, REMOVE_PATIENCE_USEC = 1000000 };
 
 static void set_reason(
 	struct cgroup *g, unsigned c, const char *what, const char *where, int errnum)
 {
-	snprintf(g->reason[c], sizeof(g->reason[c]), "%s%s%s%s%s", what, where ? " " : "",
-		where ? where : "", errnum ? ": " : "", errnum ? strerrordesc_np(errnum) : "");
+	snprintf(g->reason[c], sizeof(g->reason[c]), "%.250s%s%.100s%s%.40s", what,
+		where ? " " : "", where ? where : "", errnum ? ": " : "",
+		errnum ? strerrordesc_np(errnum) : "");
 }
 
 static unsigned wanted(const struct cgroup_limits *l)
@@ -83,23 +49,39 @@ static unsigned wanted(const struct cgroup_limits *l)
 	       (l->cpus_milli ? 1u << CGROUP_CPU : 0);
 }
 
+/* Whether the machine has no swap that memory could go to. */
+static bool swap_is_off(void)
+{
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(65536);
+	struct str s;
+
+	if (fs_read_file(AT_FDCWD, "/proc/swaps", &text, NULL) < 0)
+		return true;
+	s = buf_str(&text);
+	/* A line of headings, then one for each. */
+	return str_chr(s, '\n') + 1 >= s.n;
+}
+
+/* The file is missing where the kernel does not count swap. */
+static int set_swap(const char *dir, const char *file, uint64_t bytes)
+{
+	int r = cgroup_write_number(dir, file, bytes);
+
+	return r < 0 && swap_is_off() ? 0 : r;
+}
+
 static void set_memory(struct cgroup *g, const char *dir, uint64_t bytes)
 {
 	int r;
 
 	if (g->version == 2) {
-		r = write_number(dir, "memory.max", bytes);
-		if (r == 0) {
-			r = write_number(dir, "memory.swap.max", 0);
-			/* A kernel without swap accounting has no such file. */
-			r = r == -ENOENT ? 0 : r;
-		}
+		r = cgroup_write_number(dir, "memory.max", bytes);
 		if (r == 0)
-			(void)write_value(dir, "memory.oom.group", "1");
+			r = set_swap(dir, "memory.swap.max", 0);
 	} else {
-		r = write_number(dir, "memory.limit_in_bytes", bytes);
-		if (r == 0 && write_number(dir, "memory.memsw.limit_in_bytes", bytes) < 0)
-			r = write_number(dir, "memory.swappiness", 0);
+		r = cgroup_write_number(dir, "memory.limit_in_bytes", bytes);
+		if (r == 0)
+			r = set_swap(dir, "memory.memsw.limit_in_bytes", bytes);
 	}
 	if (r < 0)
 		set_reason(g, CGROUP_MEMORY, "cannot set the limit in", dir, -r);
@@ -113,18 +95,21 @@ static void set_cpu(struct cgroup *g, const char *dir, uint64_t millis)
 
 	if (g->version == 2) {
 		snprintf(text, sizeof(text), "%llu %d", (unsigned long long)quota, PERIOD_USEC);
-		r = write_value(dir, "cpu.max", text);
+		r = cgroup_write(dir, "cpu.max", text);
 	} else {
-		r = write_number(dir, "cpu.cfs_period_us", PERIOD_USEC);
+		r = cgroup_write_number(dir, "cpu.cfs_period_us", PERIOD_USEC);
 		if (r == 0)
-			r = write_number(dir, "cpu.cfs_quota_us", quota);
+			r = cgroup_write_number(dir, "cpu.cfs_quota_us", quota);
 	}
 	if (r < 0)
 		set_reason(g, CGROUP_CPU, "cannot set the limit in", dir, -r);
 }
 
-static const char *dir_of(const struct cgroup *g, enum cgroup_controller c)
+/* Where the limit of that controller is set; NULL where it cannot be had. */
+static const char *limit_dir(const struct cgroup *g, enum cgroup_controller c)
 {
+	if (g->reason[c][0])
+		return NULL;
 	return g->version == 2 ? g->path[0] : g->path[c];
 }
 
@@ -133,12 +118,12 @@ static void set_limits(struct cgroup *g, const struct cgroup_limits *l)
 	const char *dir;
 	int r;
 
-	if (l->memory_bytes && (dir = dir_of(g, CGROUP_MEMORY)))
+	if (l->memory_bytes && (dir = limit_dir(g, CGROUP_MEMORY)))
 		set_memory(g, dir, l->memory_bytes);
-	if (l->cpus_milli && (dir = dir_of(g, CGROUP_CPU)))
+	if (l->cpus_milli && (dir = limit_dir(g, CGROUP_CPU)))
 		set_cpu(g, dir, l->cpus_milli);
-	if (l->pids && (dir = dir_of(g, CGROUP_PIDS))) {
-		r = write_number(dir, "pids.max", l->pids);
+	if (l->pids && (dir = limit_dir(g, CGROUP_PIDS))) {
+		r = cgroup_write_number(dir, "pids.max", l->pids);
 		if (r < 0)
 			set_reason(g, CGROUP_PIDS, "cannot set the limit in", dir, -r);
 	}
@@ -209,25 +194,123 @@ static bool v1_has_all(const struct cgroup_place *p, unsigned controllers)
 	return true;
 }
 
-/* In words, where version 2 is all there is and nobody delegated it. */
-static void no_delegation(struct cgroup *g, const char *own, unsigned controllers)
+enum kind { KIND_NONE, KIND_V2, KIND_SCOPE, KIND_V1 };
+
+/* How a room's group would be made here. */
+struct decision {
+	enum kind kind;
+	bool managed;
+	struct cgroup_place place;
+	struct cgroup_choice choice; /* the best of version 2 without asking anybody */
+};
+
+static void decision_done(struct decision *d)
+{
+	cgroup_choice_done(&d->choice);
+	cgroup_place_done(&d->place);
+}
+
+static bool v1_has_any(const struct cgroup_place *p)
+{
+	return p->v1[CGROUP_MEMORY] || p->v1[CGROUP_PIDS] || p->v1[CGROUP_CPU];
+}
+
+static enum kind choose_kind(const struct decision *d, unsigned controllers)
+{
+	if (d->choice.have == controllers)
+		return KIND_V2;
+	if (d->managed && (cgroup_v2_offers(&d->place) & controllers) == controllers)
+		return KIND_SCOPE;
+	if (v1_has_all(&d->place, controllers))
+		return KIND_V1;
+	if (d->choice.have)
+		return KIND_V2;
+	return v1_has_any(&d->place) ? KIND_V1 : KIND_NONE;
+}
+
+static int decide(unsigned controllers, struct decision *ret, struct cloche_err *err)
+{
+	struct decision d = {.managed = cgroup_scope_is_managed(), .choice = CGROUP_CHOICE_INIT};
+	int r = cgroup_find(&d.place, err);
+
+	if (r < 0)
+		return r;
+	if (cgroup_v2_choose(&d.place, controllers, d.managed, &d.choice) < 0) {
+		decision_done(&d);
+		return err_nomem(err);
+	}
+	d.kind = choose_kind(&d, controllers);
+	*ret = d;
+	return 0;
+}
+
+/* Says of every wanted controller that `choice` does not have why that is so. */
+static void explain_lacking(struct cgroup *g, const struct decision *d,
+	const struct cgroup_choice *choice, unsigned controllers)
 {
 	unsigned c;
 
+	for (c = 0; c < CGROUP_N; c++) {
+		if (!(controllers & ~choice->have & 1u << c))
+			continue;
+		if (d->place.v2)
+			cgroup_v2_explain(&d->place, choice, c, d->managed, g->reason[c],
+				sizeof(g->reason[c]));
+		else
+			set_reason(g, c, "no cgroup hierarchy is mounted here", NULL, 0);
+	}
+}
+
+/* Below the chosen parent. What goes wrong is a reason, not an error. */
+static void make_below(struct cgroup *g, const struct decision *d, struct cgroup_choice *choice,
+	const char *name, unsigned controllers)
+{
+	struct cloche_err err = CLOCHE_ERR_INIT;
+	unsigned c;
+	int r = 0;
+
+	if (choice->way != CGROUP_WAY_NONE)
+		r = cgroup_v2_prepare(choice, controllers, &err);
+	if (r == 0 && choice->have && !make_v2(choice->parent, name, g))
+		r = err_sys(&err, errno, "make a control group in %s", choice->parent);
+	if (r == 0) {
+		explain_lacking(g, d, choice, controllers);
+		return;
+	}
 	for (c = 0; c < CGROUP_N; c++)
 		if (controllers & 1u << c)
-			set_reason(g, c,
-				"no group above us that we may write to has the controller", own,
-				0);
+			set_reason(g, c, err.message, NULL, 0);
+}
+
+static void make_in_scope(
+	struct cgroup *g, struct decision *d, const char *name, unsigned controllers)
+{
+	struct cgroup_choice inside = CGROUP_CHOICE_INIT;
+	struct cloche_err err = CLOCHE_ERR_INIT;
+	unsigned c;
+
+	g->scope = cgroup_scope_name(name);
+	if (g->scope && cgroup_scope_enter(g->scope, controllers, &inside, &err) == 0) {
+		make_below(g, d, &inside, name, controllers);
+		cgroup_choice_done(&inside);
+		return;
+	}
+	free(TAKE_PTR(g->scope));
+	make_below(g, d, &d->choice, name, controllers);
+	for (c = 0; c < CGROUP_N; c++)
+		if (g->reason[c][0] && err.code) {
+			size_t n = strlen(g->reason[c]);
+
+			snprintf(g->reason[c] + n, sizeof(g->reason[c]) - n, "; %s", err.message);
+		}
 }
 
 int cgroup_make(const char *parent, const char *name, const struct cgroup_limits *limits,
 	struct cgroup *ret, struct cloche_err *err)
 {
 	struct cgroup g = CGROUP_INIT;
-	struct cgroup_place place = {0};
 	unsigned controllers = wanted(limits);
-	char *found = NULL;
+	struct decision d;
 	int r = 0;
 
 	*ret = g;
@@ -237,18 +320,16 @@ int cgroup_make(const char *parent, const char *name, const struct cgroup_limits
 		if (!make_v2(parent, name, &g))
 			return err_sys(err, errno, "make a control group in %s", parent);
 	} else {
-		r = cgroup_find(&place, err);
+		r = decide(controllers, &d, err);
 		if (r < 0)
 			return r;
-		found = place.v2 ? cgroup_find_v2_parent(place.v2, controllers) : NULL;
-		if (!found || !make_v2(found, name, &g)) {
-			if (v1_has_all(&place, controllers) || !place.v2)
-				make_v1(&place, name, controllers | 1u << CGROUP_CPUACCT, &g);
-			else
-				no_delegation(&g, place.v2, controllers);
-		}
-		free(found);
-		cgroup_place_done(&place);
+		if (d.kind == KIND_V1)
+			make_v1(&d.place, name, controllers | 1u << CGROUP_CPUACCT, &g);
+		else if (d.kind == KIND_SCOPE)
+			make_in_scope(&g, &d, name, controllers);
+		else
+			make_below(&g, &d, &d.choice, name, controllers);
+		decision_done(&d);
 	}
 	set_limits(&g, limits);
 	*ret = g;
@@ -264,24 +345,28 @@ int cgroup_plan(const char *parent, const char *name, const struct cgroup_limits
 	struct buf *out, struct cloche_err *err)
 {
 	unsigned controllers = wanted(limits), c;
-	struct cgroup_place place = {0};
-	char *found;
+	_cleanup_(freep) char *unit = NULL;
+	struct decision d;
 	int r;
 
 	if (!controllers)
 		return 0;
 	if (parent)
 		return plan_dir(parent, name, out) < 0 ? err_nomem(err) : 0;
-	r = cgroup_find(&place, err);
+	r = decide(controllers, &d, err);
 	if (r < 0)
 		return r;
-	found = place.v2 ? cgroup_find_v2_parent(place.v2, controllers) : NULL;
-	r = plan_dir(found, name, out);
-	for (c = 0; c < CGROUP_N && r == 0; c++)
+	if (d.kind == KIND_SCOPE) {
+		unit = cgroup_scope_name(name);
+		r = unit ? buf_printf(out, "scope %s\n", unit) : -ENOMEM;
+	}
+	/* Also where a scope is refused. */
+	if (r == 0 && d.kind != KIND_V1)
+		r = plan_dir(d.choice.parent, name, out);
+	for (c = 0; c < CGROUP_N && r == 0 && d.kind == KIND_V1; c++)
 		if ((controllers | 1u << CGROUP_CPUACCT) & 1u << c)
-			r = plan_dir(place.v1[c], name, out);
-	free(found);
-	cgroup_place_done(&place);
+			r = plan_dir(d.place.v1[c], name, out);
+	decision_done(&d);
 	return r < 0 ? err_nomem(err) : 0;
 }
 
@@ -298,61 +383,29 @@ int cgroup_add(const struct cgroup *g, pid_t pid, struct cloche_err *err)
 	for (c = 0; c < CGROUP_N; c++) {
 		if (!g->path[c])
 			continue;
-		r = write_number(g->path[c], "cgroup.procs", (uint64_t)pid);
+		r = cgroup_write_number(g->path[c], "cgroup.procs", (uint64_t)pid);
 		if (r < 0)
 			return err_sys(err, -r, "move the room into %s", g->path[c]);
 	}
 	return 0;
 }
 
-void cgroup_read_usage(const struct cgroup *g, struct cgroup_usage *ret)
+static void signal_one(pid_t pid, void *user)
 {
-	const char *memory = dir_of(g, CGROUP_MEMORY), *pids = dir_of(g, CGROUP_PIDS);
-	bool v2 = g->version == 2;
-
-	*ret = (struct cgroup_usage){0};
-	if (g->version == 0)
-		return;
-	if (v2)
-		ret->cpu_usec = read_number(g->path[0], "cpu.stat", "usage_usec");
-	else
-		ret->cpu_usec = read_number(g->path[CGROUP_CPUACCT], "cpuacct.usage", NULL) / 1000;
-	ret->memory_bytes =
-		read_number(memory, v2 ? "memory.current" : "memory.usage_in_bytes", NULL);
-	ret->memory_peak_bytes =
-		read_number(memory, v2 ? "memory.peak" : "memory.max_usage_in_bytes", NULL);
-	ret->oom_kills =
-		read_number(memory, v2 ? "memory.events" : "memory.oom_control", "oom_kill");
-	ret->pids = read_number(pids, "pids.current", NULL);
-	ret->pids_peak = read_number(pids, "pids.peak", NULL);
-	ret->pids_refused = read_number(pids, "pids.events", "max") > 0;
+	(void)kill(pid, *(const int *)user);
 }
 
 static void signal_dir(const char *dir, int sig)
 {
-	_cleanup_(buf_donep) struct buf text = BUF_INIT(PROCS_MAX);
-	_cleanup_(freep) char *path = fs_join(dir, "cgroup.procs");
-	struct str rest;
-
-	if (!path || fs_read_file(AT_FDCWD, path, &text, NULL) < 0)
+	if (sig == SIGKILL && cgroup_write(dir, "cgroup.kill", "1") == 0)
 		return;
-	for (rest = buf_str(&text); rest.n;) {
-		struct str line = str_prefix(rest, str_chr(rest, '\n'));
-		uint64_t pid;
-
-		rest = str_from_index(rest, line.n + 1);
-		/* 0 is a process of another pid namespace: never "our own group" of kill(). */
-		if (parse_u64(line, INT32_MAX, &pid) == 0 && pid > 1)
-			(void)kill((pid_t)pid, sig);
-	}
+	(void)!cgroup_each_process(dir, signal_one, &sig);
 }
 
 void cgroup_kill(const struct cgroup *g, int sig)
 {
 	unsigned c;
 
-	if (g->version == 2 && sig == SIGKILL && write_value(g->path[0], "cgroup.kill", "1") == 0)
-		return;
 	for (c = 0; c < CGROUP_N; c++)
 		if (g->path[c]) {
 			/* The same processes are in every hierarchy. */
@@ -386,18 +439,33 @@ void cgroup_remove(struct cgroup *g)
 			(void)remove_dir(g->path[c], REMOVE_PATIENCE_USEC);
 		free(g->path[c]);
 	}
+	free(g->scope);
 	*g = CGROUP_INIT;
 }
 
 int cgroup_record(const struct cgroup *g, struct buf *out)
 {
 	unsigned c;
-	int r = 0;
+	int r = g->scope ? buf_printf(out, "scope %s\n", g->scope) : 0;
 
 	for (c = 0; c < CGROUP_N && r == 0; c++)
 		if (g->path[c])
 			r = buf_printf(out, "cgroup %s\n", g->path[c]);
 	return r;
+}
+
+static int reap_scope(struct str unit, struct cloche_err *err)
+{
+	_cleanup_(freep) char *name = NULL;
+	size_t i;
+	bool ours = str_starts(unit, STR(PREFIX)) && str_ends(unit, STR(SCOPE_SUFFIX));
+
+	for (i = 0; i < unit.n; i++)
+		ours &= isalnum((unsigned char)unit.p[i]) || strchr("-_.", unit.p[i]);
+	if (!ours)
+		return err_set(err, E_CORRUPT, "not the name of a scope of ours");
+	name = str_dup(unit);
+	return name ? cgroup_scope_stop(name, err) : err_nomem(err);
 }
 
 int cgroup_reap(struct str line, struct cloche_err *err)
@@ -408,6 +476,8 @@ int cgroup_reap(struct str line, struct cloche_err *err)
 	struct statfs fs;
 	int r;
 
+	if (str_starts(line, STR("scope ")))
+		return reap_scope(str_from_index(line, strlen("scope ")), err);
 	if (!str_starts(line, STR("cgroup /")) || memchr(line.p, '\0', line.n))
 		return err_set(err, E_CORRUPT, "not the record of a control group");
 	dir = str_dup(str_from_index(line, strlen("cgroup ")));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The control group of one room, in whichever hierarchy can be had: a delegated version 2 tree, or
- * version 1 with a directory in each controller's hierarchy. */
+/* The control group of one room, wherever it can be had: in a version 2 tree that was delegated to
+ * us, in a scope that systemd makes for us, or in version 1 with a directory in each controller's
+ * hierarchy. */
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -9,7 +10,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum cgroup_controller { CGROUP_MEMORY, CGROUP_PIDS, CGROUP_CPU, CGROUP_CPUACCT, CGROUP_N };
+enum cgroup_controller {
+	CGROUP_MEMORY,
+	CGROUP_PIDS,
+	CGROUP_CPU,
+	CGROUP_CPUACCT,
+	CGROUP_IO,
+	CGROUP_N
+};
 
 struct cgroup_limits {
 	uint64_t memory_bytes, cpus_milli, pids; /* 0: none */
@@ -20,14 +28,18 @@ struct cgroup {
 	char *path[CGROUP_N];       /* directory per controller; version 2 uses only the first. NULL
 				     * where that controller is not used */
 	int dirfd;                  /* version 2: for CLONE_INTO_CGROUP; else -1 */
-	char reason[CGROUP_N][200]; /* why a wanted controller could not be had, or "" */
+	char reason[CGROUP_N][400]; /* why a wanted controller could not be had, or "" */
+	char *scope;                /* unit of systemd's that the group is in, or NULL */
+	uint64_t memory_peak, pids_peak; /* the most that cgroup_read_usage has seen */
 };
 
 #define CGROUP_INIT ((struct cgroup){.dirfd = -1})
 
 /* Makes a group named `name` with these limits, in `parent` (a version 2 directory) or, where that
- * is NULL, wherever this process may: below its own group. Limits that cannot be had leave a
- * reason; cgroup_lacks tells. Fails only where something is broken (and then leaves nothing). */
+ * is NULL, wherever this process may: beside or below its own group. For that it may move this
+ * process (and, where nothing but its own group was delegated to it, those that share the group) to
+ * another group of the same delegation. Limits that cannot be had leave a reason; cgroup_lacks
+ * tells. Fails only where something is broken (and then leaves nothing). */
 _warn_unused_ int cgroup_make(const char *parent, const char *name,
 	const struct cgroup_limits *limits, struct cgroup *ret, struct cloche_err *err);
 
@@ -45,9 +57,16 @@ _warn_unused_ int cgroup_add(const struct cgroup *g, pid_t pid, struct cloche_er
 
 struct cgroup_usage {
 	uint64_t cpu_usec, memory_bytes, memory_peak_bytes, pids, pids_peak, oom_kills;
+	uint64_t io_read_bytes, io_write_bytes; /* version 2 alone */
 	bool pids_refused;
 };
-void cgroup_read_usage(const struct cgroup *g, struct cgroup_usage *ret);
+
+/* What is not counted is 0. Where the kernel keeps no peak (cgroup_keeps_peaks), the peak is the
+ * most that calls of this function have seen. */
+void cgroup_read_usage(struct cgroup *g, struct cgroup_usage *ret);
+
+/* Whether the kernel keeps both peaks by itself. */
+bool cgroup_keeps_peaks(const struct cgroup *g);
 
 /* Sends sig to every process in the group. SIGKILL goes through cgroup.kill where there is one. */
 void cgroup_kill(const struct cgroup *g, int sig);

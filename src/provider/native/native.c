@@ -14,6 +14,7 @@
 #include "base/parse.h"
 #include "jail/ns.h"
 #include "jail/probe.h"
+#include "jail/proctree.h"
 #include "jail/sys.h"
 
 #include <dirent.h>
@@ -319,10 +320,29 @@ static int native_wait(struct room *room, struct room_exit *ret, struct cloche_e
 		cgroup_read_usage(&n->cgroup, &usage);
 		n->exit.oom_killed = usage.oom_kills > 0;
 		n->cpu_usec = timeval_usec(ru.ru_utime) + timeval_usec(ru.ru_stime);
-		n->memory_peak = (uint64_t)ru.ru_maxrss * 1024;
+		n->memory_peak = MAX(n->memory_peak, (uint64_t)ru.ru_maxrss * 1024);
 	}
 	*ret = n->exit;
 	return 0;
+}
+
+/* Where there is no group the kernel adds nothing up: we do, as long as there are processes. */
+static void sample_processes(struct native_room *n, struct room_usage *u)
+{
+	struct proctree_usage p;
+
+	if (n->reaped || n->base.pid <= 0 || !proctree_read(n->base.pid, &p))
+		return;
+	if (!u->io_read_bytes && !u->io_write_bytes) {
+		u->io_read_bytes = p.io_read_bytes;
+		u->io_write_bytes = p.io_write_bytes;
+	}
+	if (!u->cpu_usec)
+		u->cpu_usec = p.cpu_usec;
+	if (!u->memory_bytes)
+		u->memory_bytes = p.memory_bytes;
+	if (!u->pids)
+		u->pids = p.pids;
 }
 
 static int native_usage(struct room *room, struct room_usage *ret, struct cloche_err *err)
@@ -331,13 +351,20 @@ static int native_usage(struct room *room, struct room_usage *ret, struct cloche
 	struct cgroup_usage u;
 
 	cgroup_read_usage(&n->cgroup, &u);
-	*ret = (struct room_usage){.cpu_usec = u.cpu_usec ? u.cpu_usec : n->cpu_usec,
+	*ret = (struct room_usage){.cpu_usec = u.cpu_usec,
 		.memory_bytes = u.memory_bytes,
-		.memory_peak_bytes = u.memory_peak_bytes ? u.memory_peak_bytes : n->memory_peak,
 		.pids = u.pids,
-		.pids_peak = u.pids_peak,
 		.oom_kills = u.oom_kills,
-		.pids_refused = u.pids_refused};
+		.pids_refused = u.pids_refused,
+		.io_read_bytes = u.io_read_bytes,
+		.io_write_bytes = u.io_write_bytes};
+	sample_processes(n, ret);
+	if (!ret->cpu_usec)
+		ret->cpu_usec = n->cpu_usec;
+	n->memory_peak = MAX(n->memory_peak, ret->memory_bytes);
+	n->pids_peak = MAX(n->pids_peak, ret->pids);
+	ret->memory_peak_bytes = u.memory_peak_bytes ? u.memory_peak_bytes : n->memory_peak;
+	ret->pids_peak = u.pids_peak ? u.pids_peak : n->pids_peak;
 	return 0;
 }
 

@@ -11,7 +11,8 @@ struct native_room {
 	struct cgroup cgroup;
 	bool reaped;
 	struct room_exit exit;
-	uint64_t cpu_usec, memory_peak; /* of the reaped processes, where there is no cgroup */
+	/* Where there is no cgroup: of the reaped processes, and the most that was seen. */
+	uint64_t cpu_usec, memory_peak, pids_peak;
 };
 
 /* What the first process needs to become the room's; copied into it by the fork. */

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What a process and everything below it use, added up from /proc: for rooms without a control
+ * group, and for what a group does not count. */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct proctree_usage {
+	uint64_t cpu_usec;     /* of the living and of all that were waited for */
+	uint64_t memory_bytes; /* memory of their own (not files); what a fork still shares is
+				* counted for both */
+	uint64_t pids;         /* threads */
+	uint64_t io_read_bytes, io_write_bytes; /* towards storage */
+};
+
+/* Adds up process `root` (as we see it) and all its descendants. They come and go meanwhile: the
+ * result is a sample. What we may not read counts 0. False where root itself is gone. */
+bool proctree_read(pid_t root, struct proctree_usage *ret);
