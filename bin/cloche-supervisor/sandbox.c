@@ -15,6 +15,7 @@
 #include "base/program.h"
 #include "base/utf8.h"
 #include "ipc/rundir.h"
+#include "manager/sandboxes.h"
 #include "provider/spec_wire.h"
 #include "supervisor.h"
 
@@ -199,7 +200,7 @@ static void finish(struct loop_job *job)
 	s->room = room_free(s->room);
 	loop_io_remove(&s->listener);
 	if (s->dir.base >= 0 && s->sweeper == 0)
-		sandbox_dirs_sweep(s->dir.base);
+		sandboxes_sweep(s->dir.base, NULL, NULL);
 	sandbox_dir_remove(&s->dir);
 	reap_sweeper(s);
 	loop_stop(s->loop, 0);
@@ -221,7 +222,7 @@ static void on_late(struct loop_timer *t)
 
 	s->sweeper = fork();
 	if (s->sweeper == 0) {
-		sandbox_dirs_sweep(s->dir.base);
+		sandboxes_sweep(s->dir.base, NULL, NULL);
 		_exit(0);
 	}
 }
@@ -238,7 +239,7 @@ static void after_start(struct loop_job *job)
 	if (r == 0 && s->dir.lock < 0)
 		r = sandbox_dir_make(&s->dir, s->spec.id, &err);
 	if (r == 0)
-		r = sandbox_dir_write_record(&s->dir, &s->start, s->room, &err);
+		r = record_write(s, &err);
 	if (r == 0)
 		r = sandbox_dir_listen(&s->dir, &err);
 	if (r == 0 && loop_io_add(s->loop, &s->listener, s->dir.listen, EPOLLIN, peer_accept) < 0)
@@ -340,6 +341,7 @@ void sandbox_start(struct supervisor *s, struct ctl_start *m, int config_fd)
 
 	s->start = *m;
 	*m = (struct ctl_start){0};
+	s->created_real = clock_real_usec();
 	r = check_start(s, &err);
 	s->start.room = STR_NULL;
 	if (r == 0)
@@ -353,6 +355,7 @@ void sandbox_start(struct supervisor *s, struct ctl_start *m, int config_fd)
 		sandbox_fail(s, &err);
 		return;
 	}
+	s->started_real = clock_real_usec();
 	for (unsigned i = 0; i < s->room->unenforced_n; i++)
 		peers_warning(s, str_from(s->room->unenforced[i]));
 	peers_started(s);

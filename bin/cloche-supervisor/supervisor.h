@@ -8,8 +8,8 @@
 #include "ipc/helper.h"
 #include "ipc/roomctl.h"
 #include "loop/loop.h"
+#include "manager/own.h"
 #include "provider/provider.h"
-#include "rundirs.h"
 #include <sys/types.h>
 
 enum sup_state {
@@ -77,6 +77,9 @@ struct supervisor {
 	struct room_spec spec;
 
 	struct sandbox_dir dir;
+	uint64_t created_real, started_real, ended_real; /* 0: not yet */
+	char *failure;                                   /* ERROR's message */
+	struct room_usage usage;                         /* at the end */
 	struct room *room;
 	struct chan init; /* open where init_open */
 	bool init_open, ready;
@@ -141,6 +144,10 @@ void sandbox_fail(struct supervisor *s, const struct cloche_err *err);
 void sandbox_flush_init(struct supervisor *s);
 /* A helper has ended: goes on where that was waited for. */
 void sandbox_check_end(struct supervisor *s);
+
+/* --- record.c --- */
+/* Writes the record as things are now. */
+_warn_unused_ int record_write(struct supervisor *s, struct cloche_err *err);
 
 /* --- helpers.c: gateway and broker --- */
 /* Starts the broker; *ret_ca_fd is the pipe with the certificates (owned by the caller). config_fd

@@ -52,3 +52,26 @@ int escape_terminal(struct buf *out, struct str s)
 	}
 	return 0;
 }
+
+int escape_json(struct buf *out, struct str s)
+{
+	int r = buf_add_char(out, '"');
+
+	while (s.n > 0 && r == 0) {
+		unsigned char c = (unsigned char)s.p[0];
+		size_t len = utf8_decode(s, NULL);
+
+		if (len == 0) {
+			r = buf_add(out, UTF8_REPLACEMENT, 3);
+			len = 1;
+		} else if (c < 0x20 || c == 0x7f) {
+			r = buf_printf(out, "\\u%04x", c);
+		} else if (c == '"' || c == '\\') {
+			r = buf_printf(out, "\\%c", c);
+		} else {
+			r = buf_add(out, s.p, len);
+		}
+		s = str_from_index(s, len);
+	}
+	return r < 0 ? r : buf_add_char(out, '"');
+}

@@ -67,6 +67,27 @@ static void terminal_text(void)
 	}
 }
 
+static void json_strings(void)
+{
+	static const struct {
+		struct str in;
+		const char *want;
+	} table[] = {
+		{{"", 0}, "\"\""},
+		{{"a\"b\\c", 5}, "\"a\\\"b\\\\c\""},
+		{{"\n\0\x7f", 3}, "\"\\u000a\\u0000\\u007f\""},
+		{{"\xc3\xa9\xff", 3}, "\"\xc3\xa9\xef\xbf\xbd\""},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		struct buf out = BUF_INIT(1000);
+
+		check_int(escape_json(&out, table[i].in), 0);
+		check_str(buf_str(&out), table[i].want);
+		buf_done(&out);
+	}
+}
+
 static void full_buffers_are_reported(void)
 {
 	struct buf out = BUF_INIT(4);
@@ -98,6 +119,7 @@ int main(void)
 {
 	run_test(log_lines);
 	run_test(terminal_text);
+	run_test(json_strings);
 	run_test(full_buffers_are_reported);
 	run_test(survives_lack_of_memory);
 	return tap_done();

@@ -22,13 +22,18 @@ int rundir_open(struct cloche_err *err)
 {
 	const char *own = getenv("CLOCHE_RUNTIME_DIR"), *xdg = getenv("XDG_RUNTIME_DIR");
 	_cleanup_(freep) char *path = NULL;
+	char usual[64];
 	int fd;
 
 	if (own && own[0] == '/')
 		return fs_open_private_dir(own, err);
+	/* So that a shell without the variable (cron, sudo) sees the same sandboxes. */
+	snprintf(usual, sizeof(usual), "/run/user/%u", (unsigned)geteuid());
+	if (!xdg || xdg[0] != '/')
+		xdg = usual;
 	if (geteuid() == 0)
 		path = strdup("/run/cloche");
-	else if (xdg && xdg[0] == '/' && access(xdg, W_OK) == 0)
+	else if (access(xdg, W_OK) == 0)
 		path = fs_join(xdg, "cloche");
 	fd = path ? fs_open_private_dir(path, NULL) : -1;
 	return fd >= 0 ? fd : open_fallback(err);

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: a name is a symbolic link to an id, which is made only where there is none.
+ * Who makes, replaces or drops one holds a lock on the directory of all sandboxes, so that of two
+ * who find a dead holder only one replaces him. */
+#include "base/fd.h"
+#include "base/fs.h"
+#include "manager/internal.h"
+#include "manager/sandboxes.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { NAME_MAX_BYTES = 63 };
+
+static bool is_plain(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+static int check_name(const char *name, struct cloche_err *err)
+{
+	struct str s = str_from(name);
+	bool ok = s.n > 0 && s.n <= NAME_MAX_BYTES && is_plain(s.p[0]);
+
+	for (size_t i = 1; ok && i < s.n; i++)
+		ok = is_plain(s.p[i]) || s.p[i] == '_' || s.p[i] == '.' || s.p[i] == '-';
+	if (!ok)
+		return err_set(err, E_USAGE,
+			"a name has 1 to %d letters, digits, '_', '.' and '-', and begins with a "
+			"letter or digit",
+			NAME_MAX_BYTES);
+	if (str_starts(s, STR("sandbox-")))
+		return err_set(err, E_USAGE, "a name cannot begin as ids do (\"sandbox-\")");
+	return 0;
+}
+
+/* A lock on the directory of all sandboxes: released when it is closed. */
+static int lock_base(int base)
+{
+	int fd = openat(base, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd >= 0 && flock(fd, LOCK_EX) < 0)
+		return fd_close(fd);
+	return fd;
+}
+
+static int open_names(int base)
+{
+	return openat(base, MANAGER_NAMES, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+static int read_link(int names, const char *name, char ret_id[RUNDIR_ID_BYTES + 1])
+{
+	char id[RUNDIR_ID_BYTES + 2];
+	ssize_t n = readlinkat(names, name, id, sizeof(id));
+
+	if (n < 0)
+		return -errno;
+	if (!rundir_is_id(str_make(id, (size_t)n)))
+		return -ENOENT;
+	memcpy(ret_id, id, RUNDIR_ID_BYTES);
+	ret_id[RUNDIR_ID_BYTES] = '\0';
+	return 0;
+}
+
+static bool is_held(int base, const char *id)
+{
+	struct sandbox_entry e;
+	bool held = sandbox_open(base, id, &e, NULL) == 0 && e.life != SANDBOX_CRASHED;
+
+	sandbox_entry_done(&e);
+	return held;
+}
+
+int names_take(int base, const char *name, const char *id, struct cloche_err *err)
+{
+	_cleanup_fd_ int lock = -1, names = -1;
+	char holder[RUNDIR_ID_BYTES + 1];
+	int r = check_name(name, err);
+
+	if (r < 0)
+		return r;
+	lock = lock_base(base);
+	if (lock < 0)
+		return err_sys(err, errno, "lock the directory of all sandboxes");
+	if (mkdirat(base, MANAGER_NAMES, 0700) < 0 && errno != EEXIST)
+		return err_sys(err, errno, "make the directory of names");
+	names = open_names(base);
+	if (names < 0)
+		return err_sys(err, errno, "open the directory of names");
+	if (read_link(names, name, holder) == 0 && is_held(base, holder))
+		return err_set(err, E_EXISTS, "the name \"%s\" is that of %s", name, holder);
+	if ((unlinkat(names, name, 0) < 0 && errno != ENOENT) || symlinkat(id, names, name) < 0)
+		return err_sys(err, errno, "take the name \"%s\"", name);
+	return 0;
+}
+
+void names_drop(int base, const char *id)
+{
+	_cleanup_fd_ int lock = -1;
+	char holder[RUNDIR_ID_BYTES + 1];
+	struct dirent *e;
+	DIR *dir;
+	int fd = open_names(base);
+
+	if (fd < 0)
+		return;
+	lock = lock_base(base);
+	dir = fdopendir(fd);
+	if (!dir) {
+		fd_close(fd);
+		return;
+	}
+	while ((e = readdir(dir)))
+		if (e->d_name[0] != '.' && read_link(fd, e->d_name, holder) == 0 &&
+			strcmp(holder, id) == 0)
+			unlinkat(fd, e->d_name, 0);
+	closedir(dir);
+	/* Gone with the last name; where there are others it stays. */
+	if (lock >= 0)
+		unlinkat(base, MANAGER_NAMES, AT_REMOVEDIR);
+}
+
+int names_find(int base, const char *name, char ret_id[RUNDIR_ID_BYTES + 1])
+{
+	_cleanup_fd_ int names = -1;
+
+	if (check_name(name, NULL) < 0)
+		return -ENOENT;
+	names = open_names(base);
+	return names < 0 ? -ENOENT : read_link(names, name, ret_id);
+}

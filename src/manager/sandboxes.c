@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: see own.c for what a lock means. Whoever only looks takes it shared and lets
+ * go at once; whoever removes takes it alone and holds it. An orderly end is known by the record's
+ * first bytes, which its supervisor wrote last. What another user put into the directory (where it
+ * is shared with root) is not ours and is left alone. */
+#include "manager/sandboxes.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/fs.h"
+#include "base/strv.h"
+#include "manager/internal.h"
+#include "manager/own.h"
+#include "provider/provider.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MAX_RECORD = 1024 * 1024, MAX_OWNED = 64 * 1024, LOCK_TRY_MS = 5, MAX_CANDIDATES = 8 };
+#define PATIENCE_LOOKERS (100 * USEC_PER_MSEC) /* for whoever only looks */
+#define PATIENCE_END (3 * USEC_PER_SEC)        /* for a supervisor on its way out */
+
+void sandbox_entry_done(struct sandbox_entry *e)
+{
+	e->dir = fd_close(e->dir);
+}
+
+int manager_rename_new(int base, const char *from, const char *to)
+{
+	if (syscall(SYS_renameat2, base, from, base, to, RENAME_NOREPLACE) == 0)
+		return 0;
+	/* A directory replaces an empty one alone, and one with an id is never empty for long. */
+	if (errno == EINVAL || errno == ENOSYS)
+		return renameat(base, from, base, to);
+	return -1;
+}
+
+void manager_remove_dir(int base, int dir, const char *name)
+{
+	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *list = fd >= 0 ? fdopendir(fd) : NULL;
+	struct dirent *e;
+
+	while (list && (e = readdir(list)))
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
+			strcmp(e->d_name, RUNDIR_LOCK) != 0)
+			fs_remove_tree(dir, e->d_name);
+	if (list)
+		closedir(list);
+	else
+		fd_close(fd);
+	fs_remove_tree(base, name);
+}
+
+/* The record is only as good as the directory it lies in, which is ours alone. It is written before
+ * anything is made that could outlive its maker, so where there is none nothing is left. */
+static void reap_owned(int dir)
+{
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(MAX_OWNED);
+	const struct provider *p;
+	struct str text;
+	size_t n;
+
+	if (fs_read_file(dir, RUNDIR_OWNED, &b, NULL) < 0)
+		return;
+	text = buf_str(&b);
+	n = str_chr(text, '\n');
+	p = provider_find(str_prefix(text, n));
+	if (p)
+		(void)p->reap(str_from_index(text, n + 1), NULL);
+}
+
+void manager_settle(int dir)
+{
+	reap_owned(dir);
+	unlinkat(dir, RUNDIR_OWNED, 0);
+	unlinkat(dir, RUNDIR_SOCKET, 0);
+}
+
+static bool has_ended_in_order(int dir)
+{
+	_cleanup_fd_ int fd = openat(dir, RUNDIR_RECORD, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	char text[sizeof(RECORD_ENDED) - 1];
+
+	return fd >= 0 && read(fd, text, sizeof(text)) == (ssize_t)sizeof(text) &&
+	       memcmp(text, RECORD_ENDED, sizeof(text)) == 0;
+}
+
+/* A directory that is ours, or -1. */
+static int open_dir(int base, const char *name)
+{
+	_cleanup_fd_ int fd = openat(base, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || st.st_uid != geteuid())
+		return -1;
+	return TAKE_FD(fd);
+}
+
+/* The lock's descriptor where it could be taken in this way; -1 with errno: EWOULDBLOCK where
+ * somebody holds it. */
+static int try_lock(int dir, int how)
+{
+	_cleanup_fd_ int lock = openat(dir, RUNDIR_LOCK, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+
+	if (lock < 0 || flock(lock, how | LOCK_NB) < 0)
+		return -1;
+	return TAKE_FD(lock);
+}
+
+int sandbox_open(int base, const char *id, struct sandbox_entry *ret, struct cloche_err *err)
+{
+	_cleanup_fd_ int dir = -1, lock = -1;
+
+	*ret = SANDBOX_ENTRY_INIT;
+	dir = rundir_is_id(str_from(id)) ? open_dir(base, id) : -1;
+	if (dir < 0)
+		return err_set(err, E_NOT_FOUND, "there is no sandbox %s", id);
+	lock = try_lock(dir, LOCK_SH);
+	if (lock < 0 && errno == EWOULDBLOCK)
+		ret->life = SANDBOX_LIVE;
+	else
+		ret->life = has_ended_in_order(dir) ? SANDBOX_ENDED : SANDBOX_CRASHED;
+	memcpy(ret->id, id, RUNDIR_ID_BYTES + 1);
+	ret->dir = TAKE_FD(dir);
+	return 0;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Names of the directory for which wanted() is true. 0 or -errno. */
+static int list_names(int base, bool (*wanted)(struct str name), char ***ret)
+{
+	int fd = openat(base, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	struct dirent *e;
+
+	if (!dir) {
+		r = -errno;
+		fd_close(fd);
+		return r;
+	}
+	while (r == 0 && (e = readdir(dir)))
+		if (wanted(str_from(e->d_name)))
+			r = strv_add(ret, str_from(e->d_name));
+	closedir(dir);
+	return r;
+}
+
+int sandboxes_list(int base, char ***ret, struct cloche_err *err)
+{
+	_cleanup_(strv_freep) char **ids = NULL;
+	int r = list_names(base, rundir_is_id, &ids);
+
+	if (r < 0)
+		return err_sys(err, -r, "list the sandboxes");
+	if (ids)
+		qsort(ids, strv_count(ids), sizeof(*ids), compare_ids);
+	*ret = TAKE_PTR(ids);
+	return 0;
+}
+
+static bool begins(const char *id, const char *text)
+{
+	struct str s = str_from(id), rest = str_from_index(s, sizeof("sandbox-") - 1);
+	struct str t = str_from(text);
+
+	return str_starts(rest, t) || (t.n > s.n - rest.n && str_starts(s, t));
+}
+
+static int find_beginning(
+	int base, const char *text, char ret_id[RUNDIR_ID_BYTES + 1], struct cloche_err *err)
+{
+	_cleanup_(strv_freep) char **ids = NULL;
+	_cleanup_(buf_donep) struct buf found = BUF_INIT(4096);
+	int r = sandboxes_list(base, &ids, err), n = 0;
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; ids && ids[i]; i++) {
+		if (!begins(ids[i], text))
+			continue;
+		memcpy(ret_id, ids[i], RUNDIR_ID_BYTES + 1);
+		if (n++ < MAX_CANDIDATES &&
+			buf_printf(&found, "%s%s", n > 1 ? ", " : "", ids[i]) < 0)
+			return err_nomem(err);
+	}
+	if (n == 0)
+		return err_set(err, E_NOT_FOUND, "there is no sandbox \"%.100s\"", text);
+	if (n > 1)
+		return err_set(err, E_USAGE, "\"%.100s\" fits %d sandboxes: %.*s%s", text, n,
+			STR_FMT(buf_str(&found)), n > MAX_CANDIDATES ? ", ..." : "");
+	return 0;
+}
+
+int sandbox_resolve(
+	int base, const char *text, char ret_id[RUNDIR_ID_BYTES + 1], struct cloche_err *err)
+{
+	_cleanup_fd_ int dir = -1;
+	char id[RUNDIR_ID_BYTES + 1];
+
+	if (rundir_is_id(str_from(text)))
+		memcpy(id, text, sizeof(id));
+	else if (!text[0])
+		return err_set(err, E_USAGE, "the name of a sandbox is empty");
+	else if (names_find(base, text, id) < 0)
+		return find_beginning(base, text, ret_id, err);
+	dir = open_dir(base, id);
+	if (dir < 0)
+		return err_set(err, E_NOT_FOUND, "there is no sandbox \"%.100s\"", text);
+	memcpy(ret_id, id, sizeof(id));
+	return 0;
+}
+
+int sandbox_read_record(const struct sandbox_entry *e, struct buf *ret, struct cloche_err *err)
+{
+	struct stat st;
+
+	if (fstatat(e->dir, RUNDIR_RECORD, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return err_set(err, E_NOT_FOUND, "sandbox %s has no record", e->id);
+	if (!S_ISREG(st.st_mode) || st.st_size > MAX_RECORD)
+		return err_set(err, E_CORRUPT, "the record of sandbox %s is damaged", e->id);
+	return fs_read_file(e->dir, RUNDIR_RECORD, ret, err);
+}
+
+int sandbox_connect(const struct sandbox_entry *e, struct cloche_err *err)
+{
+	_cleanup_fd_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "/proc/self/fd/%d/" RUNDIR_SOCKET, e->dir);
+	if (fd < 0)
+		return err_sys(err, errno, "make a socket");
+	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0) {
+		if (errno == ENOENT || errno == ECONNREFUSED)
+			return err_set(err, E_NOT_FOUND, "sandbox %s does not run", e->id);
+		return err_sys(err, errno, "connect to sandbox %s", e->id);
+	}
+	return TAKE_FD(fd);
+}
+
+/* Waits for whoever only looks, and for a supervisor that has said that it is done. */
+static int lock_alone(int dir)
+{
+	uint64_t begin = clock_mono_usec();
+	const struct timespec pause = {.tv_nsec = LOCK_TRY_MS * 1000000L};
+
+	for (;;) {
+		int lock = try_lock(dir, LOCK_EX);
+		uint64_t waited = clock_mono_usec() - begin;
+
+		if (lock >= 0 || errno != EWOULDBLOCK)
+			return lock;
+		if (waited > PATIENCE_END ||
+			(waited > PATIENCE_LOOKERS && !has_ended_in_order(dir))) {
+			errno = EWOULDBLOCK;
+			return -1;
+		}
+		nanosleep(&pause, NULL);
+	}
+}
+
+static void remove_locked(int base, int dir, const char *id)
+{
+	reap_owned(dir);
+	manager_remove_dir(base, dir, id);
+	names_drop(base, id);
+}
+
+int sandbox_remove(int base, const char *id, struct cloche_err *err)
+{
+	_cleanup_fd_ int dir = rundir_is_id(str_from(id)) ? open_dir(base, id) : -1, lock = -1;
+
+	if (dir < 0)
+		return 0;
+	lock = lock_alone(dir);
+	if (lock < 0 && errno == EWOULDBLOCK)
+		return err_set(err, E_BUSY, "sandbox %s runs", id);
+	/* Without a lock file it is what another who removed it did not finish. */
+	if (lock < 0 && errno != ENOENT)
+		return err_sys(err, errno, "lock sandbox %s", id);
+	remove_locked(base, dir, id);
+	return 0;
+}
+
+/* True where it was removed. */
+static bool sweep_one(int base, const char *id)
+{
+	_cleanup_fd_ int dir = open_dir(base, id), lock = -1;
+	struct stat st;
+
+	if (dir < 0)
+		return false;
+	lock = try_lock(dir, LOCK_EX);
+	if (lock < 0) {
+		/* Only an empty one goes: its maker may be about to put the lock there. */
+		if (errno == ENOENT)
+			unlinkat(base, id, AT_REMOVEDIR);
+		return false;
+	}
+	/* Who held it before may have removed it. */
+	if (fstat(lock, &st) < 0 || st.st_nlink == 0)
+		return false;
+	if (has_ended_in_order(dir)) {
+		manager_settle(dir);
+		return false;
+	}
+	remove_locked(base, dir, id);
+	return true;
+}
+
+static bool is_sweepable(struct str name)
+{
+	return rundir_is_id(name) || str_starts(name, STR(MANAGER_NEW));
+}
+
+void sandboxes_sweep(int base, void (*removed)(void *user, const char *id), void *user)
+{
+	_cleanup_(strv_freep) char **names = NULL;
+
+	if (list_names(base, is_sweepable, &names) < 0)
+		return;
+	for (size_t i = 0; names && names[i]; i++)
+		if (sweep_one(base, names[i]) && removed && rundir_is_id(str_from(names[i])))
+			removed(user, names[i]);
+}
