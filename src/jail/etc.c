@@ -95,7 +95,7 @@ static int add_names(int root, const struct rootfs *r, struct cloche_err *err)
 	return e < 0 ? e : parts_file(root, "etc/resolv.conf", buf_str(&resolv), err);
 }
 
-static int show_host_files(int root, struct cloche_err *err)
+static int show_host_files(struct parts_view *v, struct cloche_err *err)
 {
 	uint64_t attrs = MOUNT_ATTR_RDONLY | PARTS_QUIET | MOUNT_ATTR_NOEXEC;
 	char source[64], to[256];
@@ -105,11 +105,11 @@ static int show_host_files(int root, struct cloche_err *err)
 
 	for (i = 0; i < ARRAY_SIZE(shown_dirs) && e == 0; i++) {
 		snprintf(source, sizeof(source), "/etc/%s", shown_dirs[i]);
-		e = parts_bind(root, source, source + 1, true, attrs, err);
+		e = parts_show(v, source, source + 1, true, attrs, err);
 	}
 	for (i = 0; i < ARRAY_SIZE(shown_files) && e == 0; i++) {
 		snprintf(source, sizeof(source), "/etc/%s", shown_files[i]);
-		e = parts_bind(root, source, source + 1, false, attrs, err);
+		e = parts_show(v, source, source + 1, false, attrs, err);
 	}
 	for (i = 0; i < ARRAY_SIZE(links) && e == 0; i++) {
 		snprintf(source, sizeof(source), "/etc/%s", links[i]);
@@ -117,7 +117,7 @@ static int show_host_files(int root, struct cloche_err *err)
 		if (n <= 0)
 			continue;
 		to[n] = '\0';
-		if (symlinkat(to, root, source + 1) < 0)
+		if (symlinkat(to, v->root, source + 1) < 0)
 			e = err_sys(err, errno, "make the link %s", source);
 	}
 	return e;
@@ -136,8 +136,9 @@ static int add_home(int root, const struct rootfs *r, struct cloche_err *err)
 	return e;
 }
 
-int etc_make(int root, const struct rootfs *r, struct cloche_err *err)
+int etc_make(struct parts_view *v, const struct rootfs *r, struct cloche_err *err)
 {
+	const int root = v->root;
 	static const char *const dirs[] = {
 		"etc", "etc/ssl", "etc/pki", "etc/pki/tls", "etc/apt", "etc/apt/apt.conf.d"};
 	size_t i;
@@ -152,7 +153,7 @@ int etc_make(int root, const struct rootfs *r, struct cloche_err *err)
 	if (e == 0 && symlinkat("/run", root, "var/run") < 0)
 		e = err_sys(err, errno, "make the link /var/run");
 	if (e == 0)
-		e = show_host_files(root, err);
+		e = show_host_files(v, err);
 	if (e == 0)
 		e = add_accounts(root, r, err);
 	if (e == 0)

@@ -2,24 +2,26 @@
 /* Theory of operation
  *
  * The host's system directories hold programs and libraries that its package manager installed and
- * everybody may read; they are shown read-only. On most systems all but /usr are links into it,
- * which are made anew. Package stores (Nix, Guix) are of the same kind. Everything else, above all
+ * everybody may read; they are shown read-only, or below a layer of the room's own. On most systems
+ * all but /usr are links into it, which are made anew. Package stores (Nix, Guix) are of the same
+ * kind, and always read-only. Everything else, above all
  * /home, /root, /var, /run, /srv, /opt, /mnt and /media, does not exist in the room unless mounted
  * (INV-HOST-HIDDEN).
  */
 #include "base/fd.h"
+#include "jail/layers.h"
 #include "jail/mount.h"
 #include "jail/parts.h"
 #include "jail/sys.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 
-static const char *const dirs[] = {
-	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store"};
+static const char *const stores[] = {"/nix/store", "/gnu/store"};
 
-/* "/bin" -> "usr/bin"; only links between the directories above are worth making. */
+/* "/bin" -> "usr/bin"; only links between the system's directories are worth making. */
 static int copy_link(int root, const char *path, bool *ret_is_link, struct cloche_err *err)
 {
 	char to[256];
@@ -34,18 +36,38 @@ static int copy_link(int root, const char *path, bool *ret_is_link, struct cloch
 	return 0;
 }
 
-int hostview_make(int root, struct cloche_err *err)
+static int show_store(struct parts_view *v, const char *path, struct cloche_err *err)
 {
-	size_t i;
-	int r = 0;
+	char parent[32];
+	int r;
 
-	for (i = 0; i < ARRAY_SIZE(dirs) && r == 0; i++) {
+	if (access(path, F_OK) < 0)
+		return 0;
+	snprintf(parent, sizeof(parent), "%.*s", (int)strcspn(path + 1, "/"), path + 1);
+	r = parts_mkdir(v->root, parent, 0755, err);
+	return r < 0 ? r
+		     : parts_show(v, path, path + 1, true, MOUNT_ATTR_RDONLY | PARTS_QUIET, err);
+}
+
+int hostview_make(struct parts_view *v, const struct rootfs *r, struct cloche_err *err)
+{
+	const char *const *dirs = layers_host_dirs();
+	size_t i;
+	int e = 0;
+
+	for (i = 0; dirs[i] && e == 0; i++) {
 		bool is_link;
 
-		r = copy_link(root, dirs[i], &is_link, err);
-		if (r == 0 && !is_link)
-			r = parts_bind(root, dirs[i], dirs[i] + 1, true,
+		e = copy_link(v->root, dirs[i], &is_link, err);
+		if (e < 0 || is_link)
+			continue;
+		if (r->host_trees[i] >= 0)
+			e = parts_mkdir(v->root, dirs[i] + 1, LAYERS_COVERED, err);
+		else
+			e = parts_show(v, dirs[i], dirs[i] + 1, true,
 				MOUNT_ATTR_RDONLY | PARTS_QUIET, err);
 	}
-	return r;
+	for (i = 0; i < ARRAY_SIZE(stores) && e == 0; i++)
+		e = show_store(v, stores[i], err);
+	return e;
 }

@@ -27,11 +27,36 @@ _warn_unused_ int devices_make(int root, const struct idmap *ids, struct cloche_
 _warn_unused_ int procfs_make(int root, struct cloche_err *err);
 _warn_unused_ int sysfs_make(int root, struct cloche_err *err);
 
-/* The host's programs and libraries, read-only. */
-_warn_unused_ int hostview_make(int root, struct cloche_err *err);
+enum { PARTS_PENDING = 64 };
+
+/* A view of the host under construction. */
+struct parts_view {
+	int root;   /* directory that gets it: the room's root, or what will lie below it */
+	bool defer; /* nothing is mounted in root, but gathered for parts_attach */
+	struct {
+		int tree;
+		bool dir;
+		char path[48];
+	} pending[PARTS_PENDING];
+	size_t pending_n;
+};
+
+/* As parts_bind, in a view. */
+_warn_unused_ int parts_show(struct parts_view *v, const char *source, const char *path, bool dir,
+	uint64_t attrs, struct cloche_err *err);
+/* Mounts what was gathered beneath a root, with every link in its paths resolved there. */
+struct target_root;
+_warn_unused_ int parts_attach(
+	struct parts_view *v, const struct target_root *to, struct cloche_err *err);
+void parts_view_done(struct parts_view *v);
+
+/* The host's programs and libraries, read-only; where r has a tree of its own for one of the
+ * directories, nothing but the place for it. */
+_warn_unused_ int hostview_make(
+	struct parts_view *v, const struct rootfs *r, struct cloche_err *err);
 
 /* /etc: what the host's programs need of the host's, and our own accounts and names. */
-_warn_unused_ int etc_make(int root, const struct rootfs *r, struct cloche_err *err);
+_warn_unused_ int etc_make(struct parts_view *v, const struct rootfs *r, struct cloche_err *err);
 /* The text of /etc/hosts, /etc/resolv.conf; into ret. */
 struct buf;
 _warn_unused_ int etc_hosts(const struct rootfs *r, struct buf *ret);
@@ -40,5 +65,4 @@ _warn_unused_ int etc_resolv_conf(const struct rootfs *r, struct buf *ret);
 /* After pivot_root: the bundles of trust.h, mounted over the usual paths. The certificates (PEM)
  * are read from ca_fd to its end; E_NETWORK where there is none, or the end does not come within
  * ten seconds. */
-struct target_root;
 _warn_unused_ int trust_install(const struct target_root *root, int ca_fd, struct cloche_err *err);

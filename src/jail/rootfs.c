@@ -2,7 +2,9 @@
 /* Theory of operation
  *
  * One tmpfs holds all that is the room's own: /dev, /run, /tmp, the mount points, and either the
- * root itself (view of the host) or the upper layer of an overlay over a directory. It is attached
+ * root itself (view of the host, with read-only mounts in it) or the layers of an overlay: over a
+ * directory, or, where changes shall lie apart, over the view of the host (layers.h). Layers that
+ * are kept lie in a directory of the host instead (keep.h). The tmpfs is attached
  * on top of the old root, where no path lookup of ours meets it, and filled through its descriptor
  * while the host can still be seen. Then it, or the overlay, becomes the root by pivot_root, and
  * the host's tree is detached. Only after that are the mounts that a person asked for attached,
@@ -24,7 +26,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* What is made in the tmpfs and, above a directory as root, mounted over the overlay. */
+/* What is made in the tmpfs and mounted over an overlay that is the root. */
 static const char *const pieces[] = {"run", "dev", "proc", "sys", "tmp"};
 enum { PIECE_RUN = 0 };
 
@@ -60,6 +62,46 @@ static int open_mount(struct rootfs *r, struct rootfs_mount *m, struct cloche_er
 	return 0;
 }
 
+/* A copy of the mount at path, if it still is the directory that fd was opened on. */
+static int clone_same(const char *path, int fd, struct cloche_err *err)
+{
+	_cleanup_fd_ int tree = mount_clone(AT_FDCWD, path, PARTS_QUIET, err);
+	struct stat st, want;
+
+	if (tree < 0)
+		return tree == -ENOENT ? err_sys(err, ENOENT, "find %s", path) : tree;
+	if (fstat(tree, &st) < 0 || fstat(fd, &want) < 0)
+		return err_sys(err, errno, "look at %s", path);
+	if (st.st_dev != want.st_dev || st.st_ino != want.st_ino)
+		return err_set(err, E_DENIED, "%s was replaced meanwhile", path);
+	return TAKE_FD(tree);
+}
+
+/* Where changes are kept, and what they are changes of: the host's directories. */
+static int open_layers(struct rootfs *r, struct cloche_err *err)
+{
+	const char *const *dirs = layers_host_dirs();
+	struct stat st;
+	size_t i;
+
+	if (r->keep) {
+		r->keep_tree = clone_same(r->keep->named, r->keep->dir, err);
+		if (r->keep_tree < 0)
+			return r->keep_tree;
+	}
+	for (i = 0; dirs[i] && !r->dir; i++) {
+		int tree;
+
+		if (lstat(dirs[i], &st) < 0 || !S_ISDIR(st.st_mode))
+			continue;
+		tree = mount_clone(AT_FDCWD, dirs[i], MOUNT_ATTR_RDONLY | PARTS_QUIET, err);
+		if (tree < 0)
+			return tree == -ENOENT ? err_sys(err, ENOENT, "find %s", dirs[i]) : tree;
+		r->host_trees[i] = tree;
+	}
+	return 0;
+}
+
 int rootfs_open_sources(struct rootfs *r, struct cloche_err *err)
 {
 	bool is_dir;
@@ -68,6 +110,11 @@ int rootfs_open_sources(struct rootfs *r, struct cloche_err *err)
 
 	for (i = 0; i < r->mounts_n; i++)
 		r->mounts[i].tree = -1;
+	if (r->overlay) {
+		e = open_layers(r, err);
+		if (e < 0)
+			return e;
+	}
 	/* Our own helper is no grant of the person's: it is not judged. */
 	r->init_tree = mount_clone(AT_FDCWD, r->init_path, MOUNT_ATTR_RDONLY | PARTS_QUIET, err);
 	if (r->init_tree < 0)
@@ -91,6 +138,9 @@ void rootfs_close_sources(struct rootfs *r)
 	size_t i;
 
 	r->dir_tree = fd_close(r->dir_tree);
+	r->keep_tree = fd_close(r->keep_tree);
+	for (i = 0; i < LAYERS_HOST_DIRS; i++)
+		r->host_trees[i] = fd_close(r->host_trees[i]);
 	r->init_tree = fd_close(r->init_tree);
 	for (i = 0; i < r->mounts_n; i++)
 		r->mounts[i].tree = fd_close(r->mounts[i].tree);
@@ -101,6 +151,22 @@ int rootfs_idmap_sources(struct rootfs *r, int userns_fd, struct cloche_err *err
 	size_t i;
 	int e;
 
+	if (r->keep_tree >= 0) {
+		e = mount_idmap(r->keep_tree, userns_fd);
+		if (e < 0) {
+			err_sys(err, -e,
+				"keep changes in %s: its file system cannot show files "
+				"with their owners",
+				r->keep->named);
+			err_hint(err, "use a directory on ext4, xfs, btrfs or tmpfs, or run cloche "
+				      "as an ordinary user");
+			return err ? -err->code : -E_SYSTEM;
+		}
+	}
+	/* What cannot be shown with its owners cannot be changed: it stays read-only. */
+	for (i = 0; i < LAYERS_HOST_DIRS; i++)
+		if (r->host_trees[i] >= 0 && mount_idmap(r->host_trees[i], userns_fd) < 0)
+			r->host_trees[i] = fd_close(r->host_trees[i]);
 	if (r->dir_tree >= 0) {
 		e = mount_idmap(r->dir_tree, userns_fd);
 		if (e < 0)
@@ -166,35 +232,6 @@ static int fill_scratch(struct rootfs *r, int root, struct cloche_err *err)
 	return e < 0 ? e : mount_attach(r->init_tree, root, INIT_BENEATH, r->init_path, err);
 }
 
-/* The overlay over r->dir, attached on top of the tmpfs that holds its upper layer. The layers are
- * named relative to the working directory. */
-static int make_overlay(struct rootfs *r, int scratch, int *ret_fd, struct cloche_err *err)
-{
-	static const struct mount_option options[] = {{"lowerdir", "lower"}, {"upperdir", "upper"},
-		{"workdir", "work"}, {"userxattr", NULL}, {NULL, NULL}};
-	_cleanup_fd_ int tree = -1;
-	int e = parts_mkdir(scratch, "lower", 0755, err);
-
-	if (e == 0)
-		e = parts_mkdir(scratch, "upper", 0755, err);
-	if (e == 0)
-		e = parts_mkdir(scratch, "work", 0755, err);
-	if (e == 0)
-		e = mount_attach(r->dir_tree, scratch, "lower", r->dir, err);
-	if (e < 0)
-		return e;
-	if (fchdir(scratch) < 0)
-		return err_sys(err, errno, "enter the room's tmpfs");
-	tree = mount_new("overlay", options, PARTS_QUIET, err);
-	if (tree < 0)
-		return err_wrap(err, "make the root over %s", r->dir);
-	e = mount_attach(tree, AT_FDCWD, "/", "the room's root", err);
-	if (e < 0)
-		return e;
-	*ret_fd = TAKE_FD(tree);
-	return 0;
-}
-
 static int attach_beneath(const struct target_root *root, int tree, const char *path, bool dir,
 	struct cloche_err *err)
 {
@@ -222,8 +259,8 @@ static int mount_name(const struct target_root *root, int files, int etc, const 
 	return attach_beneath(root, tree, path, false, err);
 }
 
-/* Over a directory as root its own /etc stays but for the names, which are mounted over it: the
- * link to some resolver's file that is often there would lead nowhere. */
+/* In an overlay /etc is what it was but for the names, which are mounted over it: they are this
+ * room's, and the link to some resolver's file that is often there would lead nowhere. */
 static int mount_names(
 	const struct rootfs *r, const struct target_root *root, int files, struct cloche_err *err)
 {
@@ -260,7 +297,7 @@ static int attach_mounts(struct rootfs *r, const struct target_root *root, struc
 	return 0;
 }
 
-/* After pivot_root, over a directory: the pieces, each a copy of what is in the tmpfs. */
+/* After pivot_root, over an overlay: the pieces, each a copy of what is in the tmpfs. */
 static int attach_pieces(const struct rootfs *r, const struct target_root *root,
 	const int trees[ARRAY_SIZE(pieces)], int files, struct cloche_err *err)
 {
@@ -283,7 +320,123 @@ static dev_t device_of(int fd)
 	return fstat(fd, &st) < 0 ? 0 : st.st_dev;
 }
 
-static int furnish_dir(
+/* Where something will be mounted in the room, so that this is no change of its own. What cannot be
+ * made here (below what is mounted later) is made or refused when it is mounted. */
+static void make_places(const struct rootfs *r, int lower)
+{
+	struct target_root root = {.fd = lower, .scratch = {device_of(lower)}, .scratch_n = 1};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(pieces); i++)
+		(void)mkdirat(lower, pieces[i], 0755);
+	for (i = 0; i < r->mounts_n; i++)
+		if (r->mounts[i].tree >= 0)
+			fd_close(
+				target_open(&root, r->mounts[i].target, r->mounts[i].is_dir, NULL));
+}
+
+/* What lies below the layer of changes: the directory, or what the room has of its own. */
+static int make_lower(struct rootfs *r, int base, struct parts_view *v, struct cloche_err *err)
+{
+	int e = layers_make(base, err);
+
+	if (e < 0)
+		return e;
+	if (r->dir)
+		return mount_attach(r->dir_tree, base, "lower", r->dir, err);
+	v->root = openat(base, "lower", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (v->root < 0)
+		return err_sys(err, errno, "open the room's own files");
+	e = hostview_make(v, r, err);
+	if (e == 0)
+		e = etc_make(v, r, err);
+	if (e == 0)
+		make_places(r, v->root);
+	return e;
+}
+
+/* The overlays over the host's directories, into trees. */
+static int make_host_overlays(
+	struct rootfs *r, int base, int trees[LAYERS_HOST_DIRS], struct cloche_err *err)
+{
+	const char *const *dirs = layers_host_dirs();
+	bool fresh = !r->keep || r->keep->fresh;
+	char lower[64];
+	size_t i;
+	int e = 0;
+
+	for (i = 0; dirs[i] && e == 0; i++) {
+		const char *name = dirs[i] + 1;
+
+		if (r->host_trees[i] < 0)
+			continue;
+		snprintf(lower, sizeof(lower), "lower/%s", name);
+		e = mount_attach(r->host_trees[i], base, lower, dirs[i], err);
+		if (e < 0)
+			break;
+		trees[i] = e = layers_overlay(base, name, err);
+		if (e >= 0)
+			e = fresh && !r->ids.range ? layers_own(base, name, err) : 0;
+	}
+	return e < 0 ? err_wrap(err, "make the layers of the host's directories") : 0;
+}
+
+static int open_result(struct rootfs *r, int base, struct cloche_err *err)
+{
+	const int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+
+	if (!r->overlay)
+		return 0;
+	r->upper_fd = openat(base, "upper", flags);
+	r->lower_fd = openat(base, "lower", flags);
+	if (r->upper_fd < 0 || r->lower_fd < 0)
+		return err_sys(err, errno, "open the room's layers");
+	return 0;
+}
+
+/* The overlay that will be the root, attached on top of everything, with the host's directories in
+ * it. */
+static int make_root(
+	struct rootfs *r, int scratch, struct target_root *root, struct cloche_err *err)
+{
+	const char *const *dirs = layers_host_dirs();
+	struct parts_view v = {.root = -1, .defer = true};
+	int trees[LAYERS_HOST_DIRS] = LAYERS_NO_TREES, base = scratch, e = 0;
+	_cleanup_fd_ int tree = -1;
+	size_t i;
+
+	if (r->keep_tree >= 0) {
+		e = parts_mkdir(scratch, "kept", 0700, err);
+		if (e == 0)
+			e = mount_attach(r->keep_tree, scratch, "kept", r->keep->named, err);
+		base = r->keep_tree;
+	}
+	if (e == 0)
+		e = make_lower(r, base, &v, err);
+	if (e == 0)
+		e = make_host_overlays(r, base, trees, err);
+	if (e == 0) {
+		tree = layers_overlay(base, "", err);
+		e = tree < 0
+			    ? err_wrap(err, "make the root over %s", r->dir ? r->dir : "the host's")
+			    : mount_attach(tree, AT_FDCWD, "/", "the room's root", err);
+	}
+	if (e == 0) {
+		root->fd = TAKE_FD(tree);
+		root->scratch[root->scratch_n++] = device_of(root->fd);
+		e = parts_attach(&v, root, err);
+	}
+	for (i = 0; i < LAYERS_HOST_DIRS; i++) {
+		if (e == 0 && trees[i] >= 0)
+			e = attach_beneath(root, trees[i], dirs[i], true, err);
+		fd_close(trees[i]);
+	}
+	parts_view_done(&v);
+	fd_close(v.root);
+	return e < 0 ? e : open_result(r, base, err);
+}
+
+static int furnish_layers(
 	struct rootfs *r, int scratch, struct target_root *root, struct cloche_err *err)
 {
 	_cleanup_fd_ int files = -1;
@@ -292,10 +445,9 @@ static int furnish_dir(
 	int e = parts_mkdir(scratch, "run/cloche/etc", 0755, err);
 
 	if (e == 0)
-		e = make_overlay(r, scratch, &root->fd, err);
+		e = make_root(r, scratch, root, err);
 	if (e < 0)
 		return e;
-	root->scratch[root->scratch_n++] = device_of(root->fd);
 	for (n = 0; n < ARRAY_SIZE(pieces) && e == 0; n++) {
 		trees[n] = mount_clone(scratch, pieces[n], 0, err);
 		if (trees[n] < 0)
@@ -312,6 +464,17 @@ static int furnish_dir(
 	for (i = 0; i < n; i++)
 		fd_close(trees[i]);
 	return e;
+}
+
+/* The tmpfs itself is the root. */
+static int furnish_flat(struct rootfs *r, int scratch, struct cloche_err *err)
+{
+	struct parts_view v = {.root = scratch};
+	int e = hostview_make(&v, r, err);
+
+	if (e == 0)
+		e = etc_make(&v, r, err);
+	return e < 0 ? e : mount_pivot(scratch, err);
 }
 
 int rootfs_furnish(struct rootfs *r, struct cloche_err *err)
@@ -331,16 +494,12 @@ int rootfs_furnish(struct rootfs *r, struct cloche_err *err)
 	if (e < 0)
 		return e;
 	root.scratch[root.scratch_n++] = device_of(scratch);
-	if (r->dir) {
-		e = furnish_dir(r, scratch, &root, err);
+	if (r->dir || r->overlay) {
+		e = furnish_layers(r, scratch, &root, err);
 		root_fd = root.fd;
 	} else {
 		root.fd = scratch;
-		e = hostview_make(scratch, err);
-		if (e == 0)
-			e = etc_make(scratch, r, err);
-		if (e == 0)
-			e = mount_pivot(scratch, err);
+		e = furnish_flat(r, scratch, err);
 	}
 	if (e == 0)
 		e = attach_mounts(r, &root, err);
@@ -352,24 +511,19 @@ int rootfs_furnish(struct rootfs *r, struct cloche_err *err)
 
 size_t rootfs_writable(const struct rootfs *r, const char **ret, size_t max)
 {
-	static const char *const own[] = {"/dev", "/etc", "/home", "/mnt", "/opt", "/proc", "/root",
-		"/run", "/srv", "/tmp", "/var"};
-	size_t i, n = 0;
-
-	if (r->dir)
+	if (max == 0)
 		return 0;
-	for (i = 0; i < ARRAY_SIZE(own) && n < max; i++)
-		ret[n++] = own[i];
-	for (i = 0; i < r->mounts_n && n < max; i++)
-		if (r->mounts[i].tree >= 0 && !r->mounts[i].ro)
-			ret[n++] = r->mounts[i].target;
-	return n;
+	ret[0] = "/";
+	return 1;
 }
 
 bool rootfs_writes_as_owner(const struct rootfs *r)
 {
 	size_t i;
 
+	/* What is kept is there for everybody when the room has ended. */
+	if (r->keep)
+		return true;
 	for (i = 0; i < r->mounts_n; i++)
 		if (r->mounts[i].tree >= 0 && !r->mounts[i].ro)
 			return true;

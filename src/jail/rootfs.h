@@ -4,6 +4,8 @@
 
 #include "base/err.h"
 #include "jail/idmap.h"
+#include "jail/keep.h"
+#include "jail/layers.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -26,11 +28,17 @@ struct rootfs {
 	const char *init_path, *hostname, *host_home; /* the last may be NULL */
 	int ca_fd; /* borrowed pipe with certificates to trust, see trust_install; -1: none */
 	uint64_t tmpfs_bytes; /* 0: the kernel's default, half of the memory */
-	bool gateway;         /* name resolution leads to it */
+	bool overlay; /* changes of the root lie in a layer of their own; see keep and upper_fd */
+	const struct keep *keep; /* borrowed: where that layer stays; NULL: in the room's tmpfs */
+	bool gateway;            /* name resolution leads to it */
 	struct idmap ids;
 	struct rootfs_mount *mounts; /* borrowed array */
 	size_t mounts_n;
-	int dir_tree, init_tree; /* as in rootfs_mount; start at -1 */
+	int dir_tree, init_tree;                     /* as in rootfs_mount; start at -1 */
+	int keep_tree, host_trees[LAYERS_HOST_DIRS]; /* likewise */
+	/* Filled by rootfs_furnish where overlay is set (else -1): O_PATH, owned by whoever takes
+	 * them. See struct room. */
+	int upper_fd, lower_fd;
 };
 
 /* Opens and judges (source.h) everything of the host that will be shown. Where ids are a range, the
@@ -50,7 +58,8 @@ void rootfs_close_sources(struct rootfs *r);
 _warn_unused_ int rootfs_furnish(struct rootfs *r, struct cloche_err *err);
 
 /* The directories that may be written to, for Landlock: fills ret (borrowed strings, at most max)
- * and returns how many; 0: everywhere (the root itself is throw-away). */
+ * and returns how many. What lies in the room is left to the mounts; nothing else may be written
+ * to, by whatever descriptor. */
 size_t rootfs_writable(const struct rootfs *r, const char **ret, size_t max);
 
 /* Whether there is a writable mount: what is made there belongs to somebody of the host. */

@@ -116,7 +116,7 @@ static void check_files(char **argv)
 		"/dev/kvm", "/dev/sda", "/sys/class", "/sys/fs", "/sys/kernel", "/sys/firmware",
 		"/proc/1/root/work", "/proc/self/cwd/work"};
 	static const char *const writable[] = {"/tmp/x", "/run/x", "/root/x", "/home/x", "/var/x",
-		"/var/tmp/x", "/dev/shm/x", "/etc/x"};
+		"/var/tmp/x", "/dev/shm/x", "/etc/x", "/x"};
 	char text[64] = "";
 	struct stat st;
 	size_t i;
@@ -142,7 +142,6 @@ static void check_files(char **argv)
 	refused(EROFS, open("/etc/ssl/certs/x", O_WRONLY | O_CREAT, 0600));
 	want(open("/proc/sys/kernel/hostname", O_WRONLY) < 0);
 	want(open("/proc/sys/net/ipv4/ip_forward", O_WRONLY) < 0);
-	refused(EACCES, open("/x", O_WRONLY | O_CREAT, 0600));
 	/* The program of process 1 cannot be changed through its link. */
 	want(open("/proc/self/exe", O_WRONLY) < 0);
 	want(stat("/dev/null", &st) == 0 && S_ISCHR(st.st_mode));
@@ -459,13 +458,52 @@ static void check_dir_root(char **argv)
 	refused(ENOENT, open(argv[0], O_RDONLY));
 }
 
+static void put(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+
+	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
+		say("%s: %s\n", path, strerrordesc_np(errno));
+	close(fd);
+}
+
+/* The host's view under a layer: everything can be changed. argv: "first", or "again" in a room
+ * that continues. */
+static void check_layers(char **argv)
+{
+	bool again = strcmp(argv[0], "again") == 0;
+
+	if (again) {
+		want(exists("/made/file") && exists("/usr/local/bin/made") && exists("/usr/made"));
+
+		want(!exists("/etc/profile") && exists("/root/dir/below"));
+		want(exists("/workspace"));
+	}
+	want(exists("/usr/bin/env") && access("/bin/sh", X_OK) == 0);
+	want(exists("/etc/passwd") && exists("/etc/ssl/certs") && exists("/dev/null"));
+	mkdir("/made", 0755);
+	put("/made/file", "x");
+	put("/usr/local/bin/made", "x");
+	put("/usr/made", "x");
+	put("/etc/hosts", "x");
+	put("/etc/nsswitch.conf", "x");
+	put("/tmp/gone", "x");
+	mkdir("/root/dir", 0700);
+	put("/root/dir/below", "x");
+	want(again || unlink("/etc/profile") == 0);
+	unlink("/usr/share/zoneinfo/Zulu");
+	/* The layers themselves are out of reach. */
+	want(!exists("/kept") && !exists("/upper") && !exists("/lower") && !exists("/work"));
+}
+
 static const struct {
 	const char *name;
 	void (*run)(char **argv);
 } checks[] = {{"identity", check_identity}, {"files", check_files}, {"mounts", check_mounts},
 	{"seccomp", check_seccomp}, {"no-network", check_no_network}, {"gateway", check_gateway},
 	{"trust", check_trust}, {"memory", check_memory}, {"pids", check_pids},
-	{"stubborn", check_stubborn}, {"obedient", check_obedient}, {"dir-root", check_dir_root}};
+	{"stubborn", check_stubborn}, {"obedient", check_obedient}, {"dir-root", check_dir_root},
+	{"layers", check_layers}};
 
 int inside_main(int argc, char **argv)
 {

@@ -64,6 +64,16 @@ static int stage_identity(const struct native_birth *b, struct cloche_err *err)
 	return r < 0 ? r : idmap_become_root(ids, err);
 }
 
+static int stage_furnish(struct native_birth *b, struct cloche_err *err)
+{
+	struct rootfs *r = &b->rootfs;
+	int e = rootfs_furnish(r, err);
+
+	return e < 0 || r->upper_fd < 0
+		       ? e
+		       : native_report_layers(b->report, r->upper_fd, r->lower_fd, err);
+}
+
 /* 0, 1, 2: /dev/null of the room; 3: control; everything else is closed at exec. */
 static int stage_descriptors(struct native_birth *b, struct cloche_err *err)
 {
@@ -139,7 +149,7 @@ int native_child(struct native_birth *b, struct cloche_err *err)
 	if (r == 0)
 		r = stage_identity(b, err);
 	if (r == 0)
-		r = rootfs_furnish(&b->rootfs, err);
+		r = stage_furnish(b, err);
 	if (r == 0)
 		r = stage_descriptors(b, err);
 	if (r == 0)

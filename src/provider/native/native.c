@@ -99,6 +99,25 @@ static int make_cgroup(struct native_room *n, struct native_birth *b, struct clo
 	return r;
 }
 
+/* Where changes are kept: neither beside the host's own programs nor within reach of the room. */
+static int open_keep(
+	const struct room_spec *spec, struct native_room *n, struct cloche_err *err)
+{
+	const char *const *dirs = layers_host_dirs();
+	const char *root = spec->root == ROOM_ROOT_DIR ? spec->root_dir : NULL;
+	size_t i;
+	int r = keep_open(spec->keep_dir, root, &n->keep, err);
+
+	if (r == 0 && root)
+		r = keep_check_apart(&n->keep, root, err);
+	for (i = 0; dirs[i] && r == 0; i++)
+		r = keep_check_apart(&n->keep, dirs[i], err);
+	for (i = 0; i < spec->mounts_n && r == 0; i++)
+		if (!spec->mounts[i].ro)
+			r = keep_check_apart(&n->keep, spec->mounts[i].source, err);
+	return r;
+}
+
 static int prepare(const struct room_spec *spec, struct native_room *n, struct native_birth *b,
 	struct cloche_err *err)
 {
@@ -116,8 +135,14 @@ static int prepare(const struct room_spec *spec, struct native_room *n, struct n
 		.tmpfs_bytes = spec->limits.tmpfs_bytes,
 		.gateway = spec->net == ROOM_NET_GATEWAY,
 		.mounts_n = spec->mounts_n,
+		.overlay = spec->overlay || spec->keep_dir,
+		.keep = spec->keep_dir ? &n->keep : NULL,
 		.dir_tree = -1,
-		.init_tree = -1};
+		.init_tree = -1,
+		.keep_tree = -1,
+		.host_trees = LAYERS_NO_TREES,
+		.upper_fd = -1,
+		.lower_fd = -1};
 	b->mounts = calloc(spec->mounts_n + 1, sizeof(*b->mounts));
 	if (!b->mounts)
 		return err_nomem(err);
@@ -132,6 +157,9 @@ static int prepare(const struct room_spec *spec, struct native_room *n, struct n
 			.no_link = m->no_link,
 			.tree = -1};
 	}
+	r = spec->keep_dir ? open_keep(spec, n, err) : 0;
+	if (r < 0)
+		return r;
 	r = idmap_choose(spec->id, spec->uid, spec->gid, &b->rootfs.ids, err);
 	n->base.id_base = b->rootfs.ids.range ? b->rootfs.ids.base : 0;
 	if (r == 0 && b->rootfs.ids.range)
@@ -166,10 +194,10 @@ static int finish_parent(
 	int r = admit(n, b, report, err), inner;
 
 	if (r == 0)
-		return native_await_report(report, &n->base.net, err);
+		return native_await_report(report, &n->base, err);
 	/* Where the child failed first, ours is only the echo of it. */
 	shutdown(report, SHUT_WR);
-	inner = native_await_report(report, &n->base.net, &inside);
+	inner = native_await_report(report, &n->base, &inside);
 	if (inner == 0 || inside.code == E_CANCELLED)
 		return r;
 	if (err)
@@ -234,8 +262,11 @@ static int native_create(const struct room_spec *spec, struct room **ret, struct
 		.pid = -1,
 		.pidfd = -1,
 		.control_fd = -1,
+		.upper_fd = -1,
+		.lower_fd = -1,
 		.net = NETCAPTURE_INIT};
 	n->cgroup = CGROUP_INIT;
+	n->keep = KEEP_INIT;
 	room = &n->base;
 	r = prepare(spec, n, &b, err);
 	if (r == 0)
@@ -415,6 +446,9 @@ static struct room *native_destroy(struct room *room)
 		(void)native_wait(room, &ending, NULL);
 	}
 	netcapture_close(&room->net);
+	keep_close(&n->keep);
+	fd_close(room->upper_fd);
+	fd_close(room->lower_fd);
 	fd_close(room->control_fd);
 	fd_close(room->pidfd);
 	cgroup_remove(&n->cgroup);

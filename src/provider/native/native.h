@@ -9,6 +9,7 @@
 struct native_room {
 	struct room base; /* first */
 	struct cgroup cgroup;
+	struct keep keep;
 	bool reaped;
 	struct room_exit exit;
 	/* Where there is no cgroup: of the reaped processes, and the most that was seen. */
@@ -32,6 +33,7 @@ _warn_unused_ int native_child(struct native_birth *b, struct cloche_err *err);
 /* The messages of the report socket, child to parent (the other way one byte, "go on"). Both ends
  * are the same program; end-of-file without a failure means that init was executed. */
 _warn_unused_ int native_report_net(int sock, const struct netcapture *net, struct cloche_err *err);
+_warn_unused_ int native_report_layers(int sock, int upper, int lower, struct cloche_err *err);
 void native_report_failure(int sock, const struct cloche_err *why);
-/* Reads to the end of file. */
-_warn_unused_ int native_await_report(int sock, struct netcapture *ret_net, struct cloche_err *err);
+/* Reads to the end of file; listeners and layers become those of ret. */
+_warn_unused_ int native_await_report(int sock, struct room *ret, struct cloche_err *err);

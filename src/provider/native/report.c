@@ -3,8 +3,8 @@
  *
  * A SOCK_SEQPACKET pair between the parent and the room's first process while that is still our own
  * program: no byte of it comes from anything hostile. A message is the listeners of the room with
- * a bit for each that is there, or the error object that ended the attempt. The child's end is
- * close-on-exec, so the end of file says that init runs. */
+ * a bit for each that is there, its two layers, or the error object that ended the attempt. The
+ * child's end is close-on-exec, so the end of file says that init runs. */
 #include "base/fd.h"
 #include "provider/native/native.h"
 
@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum kind { REPORT_NET = 1, REPORT_FAILURE };
+enum kind { REPORT_NET = 1, REPORT_LAYERS, REPORT_FAILURE };
 
 struct report {
 	enum kind kind;
@@ -26,14 +26,25 @@ union control {
 	char mem[CMSG_SPACE(sizeof(int) * NETCAPTURE_FDS)];
 };
 
+static int send_fds(int sock, struct report *rep, const int *fds, unsigned n)
+{
+	struct iovec iov = {.iov_base = rep, .iov_len = sizeof(*rep)};
+	union control control = {0};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.mem};
+	struct cmsghdr *c = &control.align;
+
+	msg.msg_controllen = CMSG_SPACE(sizeof(int) * n);
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(int) * n);
+	memcpy(CMSG_DATA(c), fds, sizeof(int) * n);
+	return sendmsg(sock, &msg, MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
 int native_report_net(int sock, const struct netcapture *net, struct cloche_err *err)
 {
 	struct report rep = {.kind = REPORT_NET};
-	struct iovec iov = {.iov_base = &rep, .iov_len = sizeof(rep)};
-	union control control = {0};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.mem};
-	int all[NETCAPTURE_FDS], fds[NETCAPTURE_FDS];
-	struct cmsghdr *c = &control.align;
+	int all[NETCAPTURE_FDS], fds[NETCAPTURE_FDS], r;
 	unsigned i, n = 0;
 
 	netcapture_to_array(net, all);
@@ -42,14 +53,17 @@ int native_report_net(int sock, const struct netcapture *net, struct cloche_err 
 			rep.present |= 1u << i;
 			fds[n++] = all[i];
 		}
-	msg.msg_controllen = CMSG_SPACE(sizeof(int) * n);
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(int) * n);
-	memcpy(CMSG_DATA(c), fds, sizeof(int) * n);
-	if (sendmsg(sock, &msg, MSG_NOSIGNAL) < 0)
-		return err_sys(err, errno, "hand out the room's listeners");
-	return 0;
+	r = send_fds(sock, &rep, fds, n);
+	return r < 0 ? err_sys(err, -r, "hand out the room's listeners") : 0;
+}
+
+int native_report_layers(int sock, int upper, int lower, struct cloche_err *err)
+{
+	struct report rep = {.kind = REPORT_LAYERS};
+	const int fds[] = {upper, lower};
+	int r = send_fds(sock, &rep, fds, ARRAY_SIZE(fds));
+
+	return r < 0 ? err_sys(err, -r, "hand out the room's layers") : 0;
 }
 
 void native_report_failure(int sock, const struct cloche_err *why)
@@ -80,7 +94,22 @@ static void take_listeners(struct msghdr *msg, unsigned present, struct netcaptu
 	netcapture_from_array(all, ret);
 }
 
-int native_await_report(int sock, struct netcapture *ret_net, struct cloche_err *err)
+static void take_layers(struct msghdr *msg, struct room *ret)
+{
+	struct cmsghdr *c = CMSG_FIRSTHDR(msg);
+	int fds[2];
+
+	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS ||
+		c->cmsg_len != CMSG_LEN(sizeof(fds)))
+		return;
+	memcpy(fds, CMSG_DATA(c), sizeof(fds));
+	fd_close(ret->upper_fd);
+	fd_close(ret->lower_fd);
+	ret->upper_fd = fds[0];
+	ret->lower_fd = fds[1];
+}
+
+int native_await_report(int sock, struct room *ret, struct cloche_err *err)
 {
 	struct report rep;
 
@@ -104,7 +133,11 @@ int native_await_report(int sock, struct netcapture *ret_net, struct cloche_err 
 		if (n != sizeof(rep))
 			return err_set(err, E_INTERNAL, "a torn report from the room");
 		if (rep.kind == REPORT_NET) {
-			take_listeners(&msg, rep.present, ret_net);
+			take_listeners(&msg, rep.present, &ret->net);
+			continue;
+		}
+		if (rep.kind == REPORT_LAYERS) {
+			take_layers(&msg, ret);
 			continue;
 		}
 		if (err)

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The layers of a room whose changes lie apart. `base` is a directory with lower/, upper/ and work/
+ * in it, either in the room's tmpfs or a kept one (keep.h). Used by rootfs.c alone. */
+
+#include "base/err.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The directories of the host's view that get an overlay of their own where they are no links:
+ * "/usr", "/bin", ...; ends with NULL. */
+const char *const *layers_host_dirs(void);
+/* At most so many. */
+enum { LAYERS_HOST_DIRS = 7 };
+#define LAYERS_NO_TREES {-1, -1, -1, -1, -1, -1, -1}
+
+/* Mode of an empty directory of lower/ that stands for the host's of the same name. */
+#define LAYERS_COVERED 01511
+
+/* Makes lower, upper and work in base, where they do not exist. */
+_warn_unused_ int layers_make(int base, struct cloche_err *err);
+
+/* An overlay of base's upper/NAME over lower/NAME (NAME "": of the whole); returns the detached
+ * mount. */
+_warn_unused_ int layers_overlay(int base, const char *name, struct cloche_err *err);
+
+/* For a room of one single id, to which the host's files belong to nobody: makes the directories of
+ * lower/NAME in upper/NAME where they are likely to be written to (the first level, and what is
+ * below "local"), so that they are the room's own and something can be made in them. Only for a
+ * fresh upper. */
+_warn_unused_ int layers_own(int base, const char *name, struct cloche_err *err);
