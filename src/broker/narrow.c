@@ -15,10 +15,12 @@
 #include <sys/syscall.h>
 
 static const struct selfseccomp_call calls[] = {
-	/* Often used first: the filter is a list. */
+	/* Often used first: the filter is a list. Not every architecture has all of them. */
 	{__NR_read, SELFSECCOMP_ALLOW},
 	{__NR_write, SELFSECCOMP_ALLOW},
+#if defined(__NR_epoll_wait)
 	{__NR_epoll_wait, SELFSECCOMP_ALLOW},
+#endif
 	{__NR_recvmsg, SELFSECCOMP_ALLOW},
 	{__NR_sendmsg, SELFSECCOMP_ALLOW},
 	{__NR_recvfrom, SELFSECCOMP_ALLOW},
@@ -27,7 +29,9 @@ static const struct selfseccomp_call calls[] = {
 	{__NR_epoll_pwait, SELFSECCOMP_ALLOW},
 	{__NR_clock_gettime, SELFSECCOMP_ALLOW},
 	{__NR_gettimeofday, SELFSECCOMP_ALLOW},
+#if defined(__NR_time)
 	{__NR_time, SELFSECCOMP_ALLOW},
+#endif
 	{__NR_writev, SELFSECCOMP_ALLOW},
 	{__NR_readv, SELFSECCOMP_ALLOW},
 	{__NR_close, SELFSECCOMP_ALLOW},
@@ -40,7 +44,9 @@ static const struct selfseccomp_call calls[] = {
 	{__NR_getpeername, SELFSECCOMP_ALLOW},
 	{__NR_getsockname, SELFSECCOMP_ALLOW},
 	{__NR_fcntl, SELFSECCOMP_FLAGS},
+#if defined(__NR_poll)
 	{__NR_poll, SELFSECCOMP_ALLOW},
+#endif
 	{__NR_ppoll, SELFSECCOMP_ALLOW},
 	{__NR_getrandom, SELFSECCOMP_ALLOW},
 	{__NR_getpid, SELFSECCOMP_ALLOW},
