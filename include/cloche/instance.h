@@ -30,7 +30,7 @@ extern "C" {
 
 enum cloche_instance_state {
 	CLOCHE_INSTANCE_RUNNING,
-	CLOCHE_INSTANCE_ENDED,   /* in order; its logs are there until it is removed */
+	CLOCHE_INSTANCE_STOPPED, /* in order; its logs are there until it is removed */
 	CLOCHE_INSTANCE_CRASHED, /* its supervisor died; the next look at it removes what is left */
 };
 
@@ -63,7 +63,7 @@ CLOCHE_API const char *cloche_instance_id(const cloche_instance *instance);
  * below need it first. One thread at a time. */
 CLOCHE_API int cloche_instance_refresh(cloche_instance *instance, cloche_err *err);
 CLOCHE_API enum cloche_instance_state cloche_instance_state(const cloche_instance *instance);
-/* "running", "ended", "crashed". */
+/* "running", "stopped", "crashed". */
 CLOCHE_API const char *cloche_instance_state_name(const cloche_instance *instance);
 /* "" where there is none. */
 CLOCHE_API const char *cloche_instance_name(const cloche_instance *instance);

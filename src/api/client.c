@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -23,6 +24,11 @@ const char *client_id(const struct client *c)
 const char *client_provider(const struct client *c)
 {
 	return c->provider;
+}
+
+int client_fd(const struct client *c)
+{
+	return c->chan.fd;
 }
 
 void client_watch_add(struct client *c, struct client_watch *w)
@@ -41,6 +47,19 @@ void client_on_wake(struct client *c, void (*cb)(void *user), void *user)
 {
 	c->on_wake = cb;
 	c->on_wake_user = user;
+}
+
+void client_on_exec_started(
+	struct client *c, void (*cb)(void *user, const struct ctl_exec_started *m), void *user)
+{
+	c->on_exec_started = cb;
+	c->on_exec_started_user = user;
+}
+
+void client_leave(struct client *c)
+{
+	atomic_store(&c->leave, true);
+	client_wake(c);
 }
 
 void client_wake(struct client *c)
@@ -151,11 +170,14 @@ static int on_exec_started(struct client *c, struct chan_frame *f, struct cloche
 
 	if (!ctl_get_exec_started(f->payload, &m))
 		return bad_frame(err);
-	if (c->run && c->run->exec == m.exec) {
-		c->run->started = true;
-		if (f->fds_n == 1 && c->run->tty && c->run->master < 0)
-			c->run->master = TAKE_FD(f->fds[0]);
-	}
+	if (!c->run || c->run->exec != m.exec)
+		return 0;
+	c->run->started = true;
+	c->run->number = m.number;
+	if (f->fds_n == 1 && c->run->input < 0)
+		c->run->input = TAKE_FD(f->fds[0]);
+	if (c->on_exec_started)
+		c->on_exec_started(c->on_exec_started_user, &m);
 	return 0;
 }
 
@@ -197,6 +219,35 @@ static int on_ended(struct client *c, struct str payload, struct cloche_err *err
 	return 0;
 }
 
+static int on_refused(struct client *c, struct str payload, struct cloche_err *err)
+{
+	struct cloche_err why = CLOCHE_ERR_INIT;
+	uint16_t request;
+	int r = ctl_get_refused(payload, &request, &why);
+
+	if (!c->reply || r == -E_PROTOCOL)
+		return bad_frame(err);
+	c->reply->came = true;
+	c->reply->err = why;
+	c->reply->code = r;
+	return 0;
+}
+
+/* What answers the one request that is under way. */
+static int on_reply(struct client *c, struct chan_frame *f, struct cloche_err *err)
+{
+	struct client_reply *reply = c->reply;
+
+	if (!reply || reply->came || reply->type != f->type ||
+		f->fds_n != (f->type == CTL_LAYERS_ARE ? 2 : 0) ||
+		(f->type == CTL_STATS_NOW && !ctl_get_stats_now(f->payload, &reply->stats)))
+		return bad_frame(err);
+	for (unsigned i = 0; i < f->fds_n; i++)
+		reply->fds[i] = TAKE_FD(f->fds[i]);
+	reply->came = true;
+	return 0;
+}
+
 static int on_frame(struct client *c, struct chan_frame *f, struct cloche_err *err)
 {
 	switch (f->type) {
@@ -215,6 +266,12 @@ static int on_frame(struct client *c, struct chan_frame *f, struct cloche_err *e
 		return on_exec_exited(c, f->payload, err);
 	case CTL_ENDED:
 		return on_ended(c, f->payload, err);
+	case CTL_STATS_NOW:
+	case CTL_FORWARDED:
+	case CTL_LAYERS_ARE:
+		return on_reply(c, f, err);
+	case CTL_REFUSED:
+		return on_refused(c, f->payload, err);
 	default:
 		return bad_frame(err);
 	}
@@ -239,7 +296,10 @@ static int supervisor_gone(struct client *c, struct cloche_err *err)
 			return err_set(err, E_INTERNAL, "the sandbox's supervisor was killed (%s)",
 				strsignal(WTERMSIG(status)));
 	}
-	return err_set(err, E_INTERNAL, "the sandbox's supervisor ended unexpectedly");
+	err_set(err, E_INTERNAL, "the sandbox's supervisor ended unexpectedly");
+	if (c->guest)
+		err_hint(err, "\"cloche ps -a\" says whether %s is still there", c->id);
+	return -E_INTERNAL;
 }
 
 static int read_frames(struct client *c, struct cloche_err *err)
@@ -371,7 +431,7 @@ static int never_ran(struct client *c, struct cloche_err *err)
 static int wait_for_run(
 	struct client *c, struct client_run *run, struct pump *p, struct cloche_err *err)
 {
-	while (!run->ended) {
+	while (!run->ended && !(run->detached && run->started)) {
 		int r;
 
 		if (c->ended)
@@ -379,26 +439,40 @@ static int wait_for_run(
 		r = turn(c, p, err);
 		if (r < 0)
 			return r;
-		if (run->master >= 0) {
-			r = pump_take_terminal(p, TAKE_FD(run->master));
+		if (run->input >= 0 && !run->detached) {
+			r = pump_take_input(p, TAKE_FD(run->input));
 			if (r < 0)
 				return err_sys(err, -r, "use the terminal");
+		}
+		if (p->left || (run->started && atomic_load(&c->leave))) {
+			run->left = true;
+			return 0;
 		}
 	}
 	pump_drain(p, c->chunk);
 	return 0;
 }
 
-static int send_exec(struct client *c, const struct exec_spec *spec, struct client_run *run,
+static int queue_exec(struct client *c, const struct client_exec *what, uint32_t exec,
 	const int fds[3], const enum ctl_stdio stdio[3])
 {
 	struct ctl_exec m = {
-		.exec = run->exec, .stdio = {stdio[0], stdio[1], stdio[2]}, .spec = *spec};
+		.exec = exec, .flags = what->flags, .stdio = {stdio[0], stdio[1], stdio[2]}};
+
+	if (!what->spec)
+		return ctl_send_join(&c->chan, exec, what->join);
+	m.spec = *what->spec;
+	return ctl_send_exec(&c->chan, &m, fds);
+}
+
+static int send_exec(struct client *c, const struct client_exec *what, struct client_run *run,
+	const int fds[3], const enum ctl_stdio stdio[3])
+{
 	int r = -EPIPE;
 
 	pthread_mutex_lock(&c->lock);
 	if (!c->over)
-		r = ctl_send_exec(&c->chan, &m, fds);
+		r = queue_exec(c, what, run->exec, fds, stdio);
 	if (r == 0) {
 		c->current = run->exec;
 		/* A supervisor that has gone may have left a reason to read. */
@@ -419,8 +493,11 @@ static int broken(struct client *c, int r, struct cloche_err *err)
 static int failed_to_start(
 	const struct exec_spec *spec, const struct client_run *run, struct cloche_err *err)
 {
-	err_set(err, run->err_code, "%s%s%s%s: %s", spec->argv[0], spec->cwd ? " (in " : "",
-		spec->cwd ? spec->cwd : "", spec->cwd ? ")" : "", run->err.message);
+	if (spec)
+		err_set(err, run->err_code, "%s%s%s%s: %s", spec->argv[0], spec->cwd ? " (in " : "",
+			spec->cwd ? spec->cwd : "", spec->cwd ? ")" : "", run->err.message);
+	else
+		err_set(err, run->err_code, "%s", run->err.message);
 	if (err)
 		err->sys_errno = run->err.sys_errno;
 	return -run->err_code;
@@ -429,7 +506,9 @@ static int failed_to_start(
 static void fill_result(
 	const struct client_run *run, const struct pump *p, struct client_result *ret)
 {
-	*ret = (struct client_result){.signaled = run->exited.signaled,
+	*ret = (struct client_result){.number = run->number,
+		.left = run->left,
+		.signaled = run->exited.signaled,
 		.status = run->exited.status,
 		.timed_out = run->exited.timed_out,
 		.oom_killed = run->exited.oom_killed,
@@ -442,26 +521,25 @@ static void fill_result(
 	}
 }
 
-static int run_one(struct client *c, const struct exec_spec *spec, struct pump *p,
+static int run_one(struct client *c, const struct client_exec *what, struct pump *p,
 	const int child[3], const enum ctl_stdio stdio[3], struct client_result *ret,
 	struct cloche_err *err)
 {
-	struct client_run run = {.exec = ++c->last_exec, .tty = spec->tty, .master = -1};
-	int r = send_exec(c, spec, &run, child, stdio);
+	struct client_run run = {.exec = ++c->last_exec, .detached = what->detached, .input = -1};
+	int r;
 
+	c->run = &run;
+	r = send_exec(c, what, &run, child, stdio);
 	for (int i = 0; i < 3; i++)
 		fd_close(child[i]);
-	if (r < 0)
-		return broken(c, r, err);
-	c->run = &run;
-	r = wait_for_run(c, &run, p, err);
+	r = r < 0 ? broken(c, r, err) : wait_for_run(c, &run, p, err);
 	c->run = NULL;
 	pthread_mutex_lock(&c->lock);
 	c->current = 0;
 	pthread_mutex_unlock(&c->lock);
-	fd_close(run.master);
+	fd_close(run.input);
 	if (r == 0 && run.err_code != 0)
-		r = c->error.code != 0 ? never_ran(c, err) : failed_to_start(spec, &run, err);
+		r = c->error.code != 0 ? never_ran(c, err) : failed_to_start(what->spec, &run, err);
 	/* The room was torn down under it. */
 	if (r == 0 && c->error.code != 0)
 		r = never_ran(c, err);
@@ -482,7 +560,20 @@ static void unblock_sigpipe(const sigset_t *pipe_set, const sigset_t *old, bool 
 	pthread_sigmask(SIG_SETMASK, old, NULL);
 }
 
-int client_exec(struct client *c, const struct exec_spec *spec, struct client_io *io,
+/* The pump of what is asked for, and the descriptors that go along. */
+static int init_pump(struct pump *p, const struct client_exec *what, struct client_io *io,
+	int child[3], enum ctl_stdio stdio[3], struct cloche_err *err)
+{
+	if (what->spec && !what->detached)
+		return pump_init(p, io, what->spec->tty, what->kept, child, stdio, err);
+	for (int i = 0; i < 3; i++) {
+		child[i] = -1;
+		stdio[i] = CTL_STDIO_NULL;
+	}
+	return pump_init_joined(p, io, err);
+}
+
+int client_exec_as(struct client *c, const struct client_exec *what, struct client_io *io,
 	struct client_result *ret, struct cloche_err *err)
 {
 	sigset_t pipe_set, old, pending;
@@ -491,10 +582,10 @@ int client_exec(struct client *c, const struct exec_spec *spec, struct client_io
 	struct pump p;
 	int child[3], r;
 
-	r = exec_spec_check(spec, err);
+	r = what->spec ? exec_spec_check(what->spec, err) : 0;
 	if (r < 0)
 		return r;
-	r = pump_init(&p, io, spec->tty, child, stdio, err);
+	r = init_pump(&p, what, io, child, stdio, err);
 	if (r < 0) {
 		for (int i = 0; i < 3; i++)
 			fd_close(child[i]);
@@ -506,24 +597,34 @@ int client_exec(struct client *c, const struct exec_spec *spec, struct client_io
 	sigpending(&pending);
 	was_pending = sigismember(&pending, SIGPIPE) == 1;
 	pthread_sigmask(SIG_BLOCK, &pipe_set, &old);
-	r = run_one(c, spec, &p, child, stdio, ret, err);
+	r = run_one(c, what, &p, child, stdio, ret, err);
 	unblock_sigpipe(&pipe_set, &old, was_pending);
 	pump_done(&p);
 	return r;
 }
 
-int client_wait_started(struct client *c, struct cloche_err *err)
+int client_exec(struct client *c, const struct exec_spec *spec, struct client_io *io,
+	struct client_result *ret, struct cloche_err *err)
 {
-	while (!c->started) {
-		int r;
+	const struct client_exec what = {.spec = spec};
 
-		if (c->ended)
-			return never_ran(c, err);
-		r = turn(c, NULL, err);
+	return client_exec_as(c, &what, io, ret, err);
+}
+
+int client_wait_for(struct client *c, const bool *flag, struct cloche_err *err)
+{
+	while (!*flag) {
+		int r = c->ended ? never_ran(c, err) : turn(c, NULL, err);
+
 		if (r < 0)
 			return r;
 	}
 	return 0;
+}
+
+int client_wait_started(struct client *c, struct cloche_err *err)
+{
+	return client_wait_for(c, &c->started, err);
 }
 
 int client_finish(struct client *c, struct ctl_ended *ret, struct cloche_err *err)
@@ -536,4 +637,61 @@ int client_finish(struct client *c, struct ctl_ended *ret, struct cloche_err *er
 	}
 	*ret = c->end;
 	return 0;
+}
+
+/* Sends what was queued with the lock held (r is how that went) and waits for the answer. */
+static int wait_for_reply(
+	struct client *c, struct client_reply *reply, int r, struct cloche_err *err)
+{
+	c->reply = reply;
+	if (r == 0)
+		(void)flush_locked(c);
+	pthread_mutex_unlock(&c->lock);
+	if (r < 0)
+		r = broken(c, r, err);
+	while (r == 0 && !reply->came)
+		r = c->ended ? never_ran(c, err) : turn(c, NULL, err);
+	c->reply = NULL;
+	if (r == 0 && reply->code < 0) {
+		if (err)
+			*err = reply->err;
+		r = reply->code;
+	}
+	return r;
+}
+
+int client_stats(struct client *c, struct ctl_stats *ret, struct cloche_err *err)
+{
+	struct client_reply reply = {.type = CTL_STATS_NOW};
+	int r;
+
+	pthread_mutex_lock(&c->lock);
+	r = wait_for_reply(c, &reply, c->over ? -EPIPE : ctl_send_stats(&c->chan), err);
+	if (r == 0)
+		*ret = reply.stats;
+	return r;
+}
+
+int client_forward(
+	struct client *c, const struct ctl_forward *m, int listener, struct cloche_err *err)
+{
+	struct client_reply reply = {.type = CTL_FORWARDED};
+
+	pthread_mutex_lock(&c->lock);
+	return wait_for_reply(
+		c, &reply, c->over ? -EPIPE : ctl_send_forward(&c->chan, m, listener), err);
+}
+
+int client_layers(struct client *c, int *ret_upper, int *ret_lower, struct cloche_err *err)
+{
+	struct client_reply reply = {.type = CTL_LAYERS_ARE, .fds = {-1, -1}};
+	int r;
+
+	pthread_mutex_lock(&c->lock);
+	r = wait_for_reply(c, &reply, c->over ? -EPIPE : ctl_send_layers(&c->chan), err);
+	if (r == 0) {
+		*ret_upper = reply.fds[0];
+		*ret_lower = reply.fds[1];
+	}
+	return r;
 }

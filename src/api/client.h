@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The client half of the control protocol: starts a sandbox's supervisor, has it run processes,
- * and moves their input and output.
+/* The client half of the control protocol: starts a sandbox's supervisor or connects to one, has it
+ * run processes, and moves their input and output.
  *
- * Threads: a client is one connection. At most one thread at a time is in client_exec or
- * client_finish; client_signal, client_stop and client_resize may be called from any thread at any
- * time between client_new and client_free, also from a callback. Nothing here is safe in a signal
- * handler, except client_wake.
+ * Threads: a client is one connection. At most one thread at a time is in client_exec,
+ * client_finish or another that waits; client_signal, client_stop and client_resize may be called
+ * from any thread at any time between client_new and client_free, also from a callback. Nothing
+ * here is safe in a signal handler, except client_wake and client_leave.
  *
  * SIGPIPE is never raised: pipes are written where the process blocks or ignores it, and sockets
  * with MSG_NOSIGNAL. */
@@ -23,12 +23,18 @@ struct client_start {
 	const struct room_spec *room; /* borrowed for client_new. id NULL: one is made up. A NULL
 				       * init_path is found by the supervisor */
 	bool one_shot, detached;
-	const char *provider;   /* NULL: "native" */
-	const char *name;       /* NULL: none */
-	char *const *labels;    /* "key=value", NULL-terminated; NULL: none */
-	uint64_t timeout_usec;  /* of the sandbox; 0: none */
-	uint64_t grace_usec;    /* between TERM and KILL after a timeout */
-	const char *supervisor; /* path of the program; NULL: found (base/program.h) */
+	bool kept;                  /* see struct ctl_start; the next five are for such */
+	char *const *env;           /* of processes that inherit; borrowed; NULL: none */
+	const char *cwd;            /* the same; NULL: "/" */
+	uint64_t exec_timeout_usec; /* the same; 0: none */
+	uint64_t log_bytes;         /* of each log that are kept; 0: a default */
+	const char *config;         /* JSON object for the record; NULL: none */
+	const char *provider;       /* NULL: "native" */
+	const char *name;           /* NULL: none */
+	char *const *labels;        /* "key=value", NULL-terminated; NULL: none */
+	uint64_t timeout_usec;      /* of the sandbox; 0: none */
+	uint64_t grace_usec;        /* between TERM and KILL after a timeout */
+	const char *supervisor;     /* path of the program; NULL: found (base/program.h) */
 };
 
 /* Starts a supervisor and queues START; does not wait for anything. Where room->net is
@@ -37,8 +43,13 @@ struct client_start {
 _warn_unused_ int client_new(const struct client_start *start, struct client **ret,
 	int *ret_config_fd, struct cloche_err *err);
 
-/* Ends an attached sandbox that still runs (without waiting for the end), closes and frees. NULL is
- * fine. Returns NULL. */
+/* Connects to the supervisor of a sandbox that is there: base is the directory of all of them
+ * (rundir_open), id a whole id; both borrowed. E_NOT_FOUND where nobody listens. */
+_warn_unused_ int client_attach(
+	int base, const char *id, struct client **ret, struct cloche_err *err);
+
+/* Ends an attached sandbox that still runs and that we started (without waiting for the end),
+ * closes and frees. NULL is fine. Returns NULL. */
 struct client *client_free(struct client *c);
 DEFINE_CLEANUP(struct client, client_free)
 
@@ -46,6 +57,9 @@ DEFINE_CLEANUP(struct client, client_free)
 const char *client_id(const struct client *c);
 /* Name of the provider, "" until the room is there; borrowed until client_free. */
 const char *client_provider(const struct client *c);
+
+/* The connection, borrowed: to poll for its end alone (POLLRDHUP). */
+int client_fd(const struct client *c);
 
 /* Another descriptor that shall be watched while a client function waits (the broker's
  * configuration channel, a live log). Filled by the caller, linked with client_watch_add before
@@ -88,11 +102,16 @@ struct client_io {
 	 * and nothing is pumped. Only for pipes and the like that the room may have: never a
 	 * terminal, never a file of the host. */
 	int pass_fd[3];
+	/* Where not NULL, input from .fd passes it: n bytes at p, where there is room for one more
+	 * than n; returns how many they have become, negative to leave the process to itself. */
+	long (*filter)(void *user, char *p, size_t n);
 };
 /* No input, output thrown away. */
 #define CLIENT_IO_INIT ((struct client_io){.fd = -1, .pass_fd = {-1, -1, -1}})
 
 struct client_result {
+	uint32_t number; /* the process's, in its sandbox; 0 where it was never started */
+	bool left;       /* it goes on without us; all below is empty */
 	bool signaled;
 	int status; /* exit code, or the signal */
 	bool timed_out, oom_killed, pids_refused, stopped;
@@ -108,6 +127,41 @@ struct client_result {
  * it. */
 _warn_unused_ int client_exec(struct client *c, const struct exec_spec *spec, struct client_io *io,
 	struct client_result *ret, struct cloche_err *err);
+
+/* What client_exec_as shall do. */
+struct client_exec {
+	const struct exec_spec *spec; /* borrowed; NULL: join process .join */
+	uint32_t join;
+	uint8_t flags; /* enum ctl_exec_flags */
+	bool kept;     /* the sandbox is: the output of a terminal comes by a pipe */
+	bool detached; /* return when it has started; io is not used */
+};
+/* As client_exec. Also returns early, with ret->left, after client_leave. A process that is joined
+ * has no output here: read its log. */
+_warn_unused_ int client_exec_as(struct client *c, const struct client_exec *what,
+	struct client_io *io, struct client_result *ret, struct cloche_err *err);
+
+/* Called when the process that client_exec_as waits for has started (or was found), in that thread.
+ */
+void client_on_exec_started(
+	struct client *c, void (*cb)(void *user, const struct ctl_exec_started *m), void *user);
+
+/* client_exec_as returns soon and leaves the process running. May be called from anywhere, also
+ * before it; holds for one process. */
+void client_leave(struct client *c);
+
+/* Asks and waits for the answer; where the request alone was refused its error is returned and the
+ * connection is as good as before. Not while client_exec is in progress. */
+_warn_unused_ int client_stats(struct client *c, struct ctl_stats *ret, struct cloche_err *err);
+/* listener is borrowed. */
+_warn_unused_ int client_forward(
+	struct client *c, const struct ctl_forward *m, int listener, struct cloche_err *err);
+/* Two descriptors, owned by the caller. */
+_warn_unused_ int client_layers(
+	struct client *c, int *ret_upper, int *ret_lower, struct cloche_err *err);
+
+/* Waits until *flag, which a watch's callback sets, is true. */
+_warn_unused_ int client_wait_for(struct client *c, const bool *flag, struct cloche_err *err);
 
 /* Waits until the room is there, for a caller that has nothing to run yet. */
 _warn_unused_ int client_wait_started(struct client *c, struct cloche_err *err);

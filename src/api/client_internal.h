@@ -11,11 +11,25 @@ enum { CLIENT_CHUNK = 64 * 1024 };
 /* The process that client_exec waits for. */
 struct client_run {
 	uint32_t exec;
-	bool tty, started, ended;
-	int err_code; /* EXEC_FAILED came: its code, and the text in err */
+	bool started, ended;
+	bool detached; /* its start is all that is waited for */
+	bool left;     /* somebody said that it shall go on without us */
+	int err_code;  /* EXEC_FAILED came: its code, and the text in err */
 	struct cloche_err err;
+	uint32_t number;
 	struct ctl_exec_exited exited;
-	int master; /* the terminal as it arrived, until the pump takes it */
+	int input; /* a terminal, or the pipe of its input, as it arrived: until the pump takes it
+		    */
+};
+
+/* The answer to a request that client_stats and others wait for. */
+struct client_reply {
+	uint16_t type; /* that answers it */
+	bool came;
+	int code; /* REFUSED came, and this is the error */
+	struct cloche_err err;
+	struct ctl_stats stats;
+	int fds[2];
 };
 
 struct client {
@@ -23,17 +37,22 @@ struct client {
 	 * thread that waits. */
 	pthread_mutex_t lock;
 	struct chan chan;
-	uint32_t current; /* process that is waited for, 0: none */
-	bool over;        /* nothing can be sent any more */
+	_Atomic bool leave; /* client_leave was called */
+	uint32_t current;   /* process that is waited for, 0: none */
+	bool over;          /* nothing can be sent any more */
 
 	pid_t pid; /* the supervisor, until it is reaped */
 	bool detached;
+	bool guest; /* connected to one that somebody else started */
 	char id[CTL_ID_MAX + 1], provider[CTL_ID_MAX + 1];
 	bool started, ended;
 	struct ctl_ended end;
 	struct cloche_err error; /* what ERROR said */
 	uint32_t last_exec;
 	struct client_run *run;
+	struct client_reply *reply;
+	void (*on_exec_started)(void *user, const struct ctl_exec_started *m);
+	void *on_exec_started_user;
 	int wake_fd;
 	struct client_watch *watches;
 	void (*on_warning)(void *user, const char *text);
@@ -48,10 +67,12 @@ struct client {
 /* One process's streams. */
 struct pump {
 	struct client_io *io;
-	int in_from; /* borrowed descriptor to read from, -1: none */
-	int in_to;   /* owned; -1 where the input is closed */
-	int out[2];  /* owned; -1 at end-of-file */
-	bool tty;
+	int in_from;         /* borrowed descriptor to read from, -1: none */
+	int in_to;           /* owned; -1 where the input is closed */
+	int out[2];          /* owned; -1 at end-of-file */
+	bool tty;            /* we started it with one: the end of our input is the end of its */
+	bool tty_pipe;       /* its output comes by a pipe, the master is for input alone */
+	bool left;           /* the filter said so */
 	bool in_asleep;      /* the callback had nothing: wait for client_wake */
 	struct str in_bytes; /* what is left of CLIENT_INPUT_BYTES */
 	char *in_buf;        /* read and not yet written */
@@ -63,12 +84,14 @@ struct pump {
 enum { PUMP_POLLS = 4 };
 
 /* Makes the pipes; child ends and what each stdio is go into ret_* (fds to be closed by the caller
- * when sent; -1 where there is none). */
-_warn_unused_ int pump_init(struct pump *p, struct client_io *io, bool tty, int ret_child[3],
-	enum ctl_stdio ret_stdio[3], struct cloche_err *err);
+ * when sent; -1 where there is none). tty_pipe: as in struct pump. */
+_warn_unused_ int pump_init(struct pump *p, struct client_io *io, bool tty, bool tty_pipe,
+	int ret_child[3], enum ctl_stdio ret_stdio[3], struct cloche_err *err);
+/* For a process that is joined: its input may arrive with pump_take_input. */
+_warn_unused_ int pump_init_joined(struct pump *p, struct client_io *io, struct cloche_err *err);
 void pump_done(struct pump *p);
-/* The terminal has arrived: takes master. 0 or -errno. */
-_warn_unused_ int pump_take_terminal(struct pump *p, int master);
+/* The terminal has arrived, or the input of a joined process: takes fd. 0 or -errno. */
+_warn_unused_ int pump_take_input(struct pump *p, int fd);
 /* Fills PUMP_POLLS entries with what to wait for. */
 void pump_prepare(const struct pump *p, struct pollfd *polls);
 /* Moves what is ready. chunk: CLIENT_CHUNK bytes. */

@@ -69,14 +69,9 @@ static int init_stream(struct pump *p, int i, int *ret_child, enum ctl_stdio *re
 	return r;
 }
 
-int pump_init(struct pump *p, struct client_io *io, bool tty, int ret_child[3],
-	enum ctl_stdio ret_stdio[3], struct cloche_err *err)
+static int init_input(struct pump *p, struct client_io *io)
 {
-	*p = (struct pump){.io = io, .in_from = -1, .in_to = -1, .out = {-1, -1}, .tty = tty};
-	for (int i = 0; i < 3; i++) {
-		ret_child[i] = -1;
-		ret_stdio[i] = CTL_STDIO_NULL;
-	}
+	*p = (struct pump){.io = io, .in_from = -1, .in_to = -1, .out = {-1, -1}};
 	if (io->input == CLIENT_INPUT_FD)
 		p->in_from = io->fd;
 	if (io->input == CLIENT_INPUT_BYTES)
@@ -84,15 +79,33 @@ int pump_init(struct pump *p, struct client_io *io, bool tty, int ret_child[3],
 	if (io->input == CLIENT_INPUT_FD || io->input == CLIENT_INPUT_CALL) {
 		p->in_buf = malloc(CLIENT_CHUNK);
 		if (!p->in_buf)
-			return err_nomem(err);
-	}
-	for (int i = 0; i < 3 && !tty; i++) {
-		int r = init_stream(p, i, &ret_child[i], &ret_stdio[i]);
-
-		if (r < 0)
-			return err_sys(err, -r, "make a pipe");
+			return -ENOMEM;
 	}
 	return 0;
+}
+
+int pump_init(struct pump *p, struct client_io *io, bool tty, bool tty_pipe, int ret_child[3],
+	enum ctl_stdio ret_stdio[3], struct cloche_err *err)
+{
+	int r = init_input(p, io);
+
+	p->tty = tty;
+	p->tty_pipe = tty && tty_pipe;
+	for (int i = 0; i < 3; i++) {
+		ret_child[i] = -1;
+		ret_stdio[i] = CTL_STDIO_NULL;
+	}
+	if (r < 0)
+		return err_nomem(err);
+	for (int i = 0; i < 3 && r == 0; i++)
+		if (!tty || (tty_pipe && i == 1))
+			r = init_stream(p, i, &ret_child[i], &ret_stdio[i]);
+	return r < 0 ? err_sys(err, -r, "make a pipe") : 0;
+}
+
+int pump_init_joined(struct pump *p, struct client_io *io, struct cloche_err *err)
+{
+	return init_input(p, io) < 0 ? err_nomem(err) : 0;
 }
 
 /* A terminal has no half-close: the end-of-file character says the same to a program that reads
@@ -122,18 +135,22 @@ void pump_done(struct pump *p)
 	p->in_buf = NULL;
 }
 
-int pump_take_terminal(struct pump *p, int master)
+int pump_take_input(struct pump *p, int fd)
 {
-	int r = fd_set_nonblock(master, true);
+	int r = fd_set_nonblock(fd, true);
+	bool none = p->io->input == CLIENT_INPUT_NONE;
 
-	p->out[0] = master;
-	if (r == 0 && p->io->input == CLIENT_INPUT_NONE) {
-		end_terminal_input(master);
-	} else if (r == 0) {
-		p->in_to = fcntl(master, F_DUPFD_CLOEXEC, 3);
-		if (p->in_to < 0)
-			r = -errno;
+	if (r == 0 && none && p->tty)
+		end_terminal_input(fd);
+	if (p->tty && !p->tty_pipe) {
+		p->out[0] = fd;
+		p->in_to = r == 0 && !none ? fcntl(fd, F_DUPFD_CLOEXEC, 3) : -1;
+		return r == 0 && !none && p->in_to < 0 ? -errno : r;
 	}
+	if (none)
+		fd_close(fd);
+	else
+		p->in_to = fd;
 	return r;
 }
 
@@ -169,9 +186,15 @@ static void fill_input(struct pump *p, bool from_ready)
 	case CLIENT_INPUT_FD:
 		if (!from_ready)
 			return;
-		n = read(p->in_from, p->in_buf, CLIENT_CHUNK);
+		n = read(p->in_from, p->in_buf, CLIENT_CHUNK - 1);
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return;
+		if (n > 0 && p->io->filter) {
+			n = p->io->filter(p->io->user, p->in_buf, (size_t)n);
+			p->left |= n < 0;
+			if (n <= 0)
+				return;
+		}
 		break;
 	case CLIENT_INPUT_CALL:
 		n = p->io->read(p->io->user, p->in_buf, CLIENT_CHUNK);
@@ -296,7 +319,7 @@ static void drain_terminal(struct pump *p, char *chunk)
 
 void pump_drain(struct pump *p, char *chunk)
 {
-	if (p->tty) {
+	if (p->tty && !p->tty_pipe) {
 		drain_terminal(p, chunk);
 		return;
 	}

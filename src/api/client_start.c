@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: the supervisor is a child of this process and has to be reaped. It lives a
- * moment longer than the sandbox, to remove directories nobody waits for; so what has not ended
- * when a client is freed is reaped when the next one is made or freed. */
+/* Theory of operation: a supervisor that we start is a child of this process and has to be reaped.
+ * It lives a moment longer than the sandbox, to remove directories nobody waits for; so what has
+ * not ended when a client is freed is reaped when the next one is made or freed. */
 #include "api/client_internal.h"
 #include "base/fd.h"
 #include "base/program.h"
@@ -11,8 +11,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -95,24 +97,36 @@ static int send_start(struct client *c, const struct client_start *start, int co
 	struct ctl_start m = {.version = CTL_VERSION,
 		.one_shot = start->one_shot,
 		.detached = start->detached,
+		.kept = start->kept,
 		.gateway = start->room->net == ROOM_NET_GATEWAY,
 		.id = c->id,
 		.name = name,
 		.provider = provider,
 		.timeout_usec = start->timeout_usec,
-		.grace_usec = start->grace_usec};
+		.grace_usec = start->grace_usec,
+		.exec_timeout_usec = start->exec_timeout_usec,
+		.log_bytes = start->log_bytes};
 	int r;
 
-	if ((start->name && !name) || (start->provider && !provider))
+	if ((start->name && !name) || (start->provider && !provider) ||
+		set_string(&m.cwd, start->cwd, NULL) < 0 ||
+		set_string(&m.config, start->config, NULL) < 0) {
+		free(m.cwd);
 		return -ENOMEM;
+	}
 	room_spec_put(&w, start->room);
 	if (w.error < 0)
 		return w.error;
 	m.room = buf_str(&room);
 	r = strv_copy(start->labels, &m.labels);
 	if (r == 0)
+		r = strv_copy(start->env, &m.env);
+	if (r == 0)
 		r = ctl_send_start(&c->chan, &m, config_fd);
 	strv_free(m.labels);
+	strv_free(m.env);
+	free(m.cwd);
+	free(m.config);
 	/* It goes out with the first process; or now, where the socket is a new one, at once. */
 	return r < 0 ? r : chan_flush(&c->chan);
 }
@@ -165,6 +179,49 @@ int client_new(const struct client_start *start, struct client **ret, int *ret_c
 	if (r < 0)
 		return err_sys(err, -r, "send the room to its supervisor");
 	*ret_config_fd = TAKE_FD(config);
+	*ret = TAKE_PTR(c);
+	return 0;
+}
+
+/* The path by way of the descriptor, so that its length does not matter. */
+static int connect_to(int base, const char *id)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	_cleanup_fd_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "/proc/self/fd/%d/%s/" RUNDIR_SOCKET, base,
+		id);
+	do
+		r = connect(fd, (struct sockaddr *)&addr, sizeof(addr));
+	while (r < 0 && errno == EINTR);
+	return r < 0 ? -errno : lift(TAKE_FD(fd));
+}
+
+int client_attach(int base, const char *id, struct client **ret, struct cloche_err *err)
+{
+	_cleanup_(client_freep) struct client *c = client_alloc();
+	int fd, r;
+
+	if (!c)
+		return err_nomem(err);
+	snprintf(c->id, sizeof(c->id), "%s", id);
+	c->guest = true;
+	fd = connect_to(base, id);
+	if (fd == -ENOENT || fd == -ECONNREFUSED) {
+		err_set(err, E_NOT_FOUND, "sandbox %s does not run", id);
+		err_hint(err, "\"cloche ps -a\" lists those that there are");
+		return -E_NOT_FOUND;
+	}
+	if (fd < 0)
+		return err_sys(err, -fd, "connect to sandbox %s", id);
+	r = chan_init(&c->chan, fd, CTL_MAX_PAYLOAD, MAX_OUT);
+	if (r == 0)
+		r = ctl_send_attach(&c->chan);
+	if (r < 0)
+		return err_sys(err, -r, "speak to sandbox %s", id);
 	*ret = TAKE_PTR(c);
 	return 0;
 }

@@ -1,13 +1,81 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What a task needs of a run beyond the public functions. */
+/* What is behind a run's handle, and what a task needs of it beyond the public functions. */
 
+#include "api/client.h"
+#include "api/network.h"
 #include "api/sandbox.h"
+#include "api/terminal.h"
+#include "base/buf.h"
 #include <cloche/run.h>
+#include <stdatomic.h>
+
+enum run_where {
+	RUN_OWN,    /* in a sandbox of its own, made from sb */
+	RUN_IN,     /* in one that is there */
+	RUN_JOINED, /* somebody else started it there */
+};
+
+struct cloche_run {
+	enum run_where where;
+	cloche_sandbox *sb;         /* RUN_OWN */
+	struct cloche_instance *in; /* RUN_IN, RUN_JOINED: a copy of the handle */
+	uint32_t join;              /* RUN_JOINED: number, 0: to be found */
+	char **argv;
+	char **env; /* for this command, over the sandbox's */
+	char *cwd;
+	uint32_t uid, gid;
+	bool has_timeout;
+	uint64_t timeout_ms;
+	bool detached, keep_input;
+	uint64_t log_offset;
+	bool log_from_end;
+	char detach_keys[2]; /* [0] is 0: none */
+	bool detach_begun;   /* the first of them was typed */
+
+	struct client_io io;
+	struct buf stdin_data;
+	int tty_fd; /* -1: none */
+	struct terminal terminal;
+	cloche_output_fn on_output;
+	void *on_output_user;
+	cloche_warning_fn on_warning;
+	void *on_warning_user;
+
+	_Atomic(struct client *) client;
+	atomic_uint stops;     /* how often stop was asked for */
+	atomic_ullong signals; /* bit n: signal n waits to be sent */
+	atomic_bool leave;
+	struct network network;
+	struct client_watch kill_timer; /* fires where a TERM in an instance has not helped */
+	struct client_watch log_watch;  /* RUN_JOINED */
+	struct cloche_log *log;
+	uint64_t log_at;
+
+	bool executed;
+	struct client_result result;
+	struct ctl_ended ended;
+	struct buf kept[2]; /* output where nobody takes it */
+	char start_failure[1024];
+	int start_exit; /* 126 or 127 where the command did not start, else 0 */
+};
 
 /* As cloche_run_new, but takes sb (also on failure) and argv (copied). */
 int run_new_take(cloche_sandbox *sb, char *const *argv, cloche_run **ret, struct cloche_err *err);
 
+/* Hands a piece of output on to whoever takes it. 0 or negative. */
+int run_take_output(cloche_run *run, int stream, const char *p, size_t n);
+
+/* The process of a run in an instance (run_execute.c has the others). */
+_warn_unused_ int run_execute_in(
+	cloche_run *run, struct client_result *ret, struct cloche_err *err);
+_warn_unused_ int run_execute_joined(
+	cloche_run *run, struct client_result *ret, struct cloche_err *err);
+
+/* There is a client, which the run takes: whoever asks for something reaches it from here on. */
+void run_begin(cloche_run *run, struct client *client);
+/* Acts, in the executing thread, on what others asked for. */
+void run_on_wake(void *user);
 static inline void cloche_run_freep(cloche_run **run)
 {
 	cloche_run_free(*run);

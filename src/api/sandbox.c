@@ -4,6 +4,8 @@
 #include "api/sandbox.h"
 #include "base/fs.h"
 #include "base/parse.h"
+#include "base/utf8.h"
+#include "ipc/control.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -54,6 +56,8 @@ void cloche_sandbox_free(cloche_sandbox *sb)
 	free(sb->workspace);
 	free(sb->workdir);
 	free(sb->name);
+	free(sb->runtime);
+	strv_free(sb->labels);
 	strv_free(sb->env);
 	cloche_allowlist_free(sb->allowlist);
 	cloche_secrets_free(sb->secrets);
@@ -395,6 +399,11 @@ int cloche_sandbox_set_limit(
 			return err_set(err, E_USAGE,
 				"timeout \"%s\": use a time such as 500ms, 30s or 5m", value);
 		sb->timeout_ms = MAX(v / 1000, (uint64_t)1);
+	} else if (strcmp(name, "ttl") == 0) {
+		if (parse_duration(s, &v) < 0)
+			return err_set(
+				err, E_USAGE, "ttl \"%s\": use a time such as 30m or 2h", value);
+		sb->ttl_ms = MAX(v / 1000, (uint64_t)1);
 	} else {
 		return err_set(err, E_USAGE, "unknown limit \"%s\"", name);
 	}
@@ -406,14 +415,65 @@ void cloche_sandbox_set_limits_best_effort(cloche_sandbox *sb, bool best_effort)
 	sb->best_effort = best_effort;
 }
 
+void cloche_sandbox_set_nested(cloche_sandbox *sb, bool nested)
+{
+	sb->nested = nested;
+}
+
+/* Names of sandboxes and keys of labels. */
+static bool is_name(struct str s)
+{
+	static const char allowed[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+
+	if (s.n == 0 || s.n > MAX_NAME || s.p[0] == '-' || s.p[0] == '.')
+		return false;
+	for (size_t i = 0; i < s.n; i++)
+		if (!strchr(allowed, s.p[i]))
+			return false;
+	return true;
+}
+
+int cloche_sandbox_add_label(cloche_sandbox *sb, const char *label, cloche_err *err)
+{
+	struct str text = str_from(label), key = str_prefix(text, str_chr(text, '='));
+	_cleanup_(freep) char *name = str_dup(key);
+
+	if (!name)
+		return err_nomem(err);
+	if (key.n == text.n || !is_name(key))
+		return err_set(err, E_USAGE,
+			"label \"%s\": use KEY=VALUE, with letters, digits, '-', '_' and '.' in "
+			"KEY",
+			label);
+	if (!utf8_is_valid(text))
+		return err_set(err, E_USAGE, "label %s: its value is not valid UTF-8", name);
+	if (!strv_env_get(sb->labels, name) && strv_count(sb->labels) >= CTL_MAX_LABELS)
+		return err_set(err, E_LIMIT, "more than %d labels", CTL_MAX_LABELS);
+	return strv_env_set(&sb->labels, name, label + key.n + 1) < 0 ? err_nomem(err) : 0;
+}
+
+void cloche_sandbox_set_ttl(cloche_sandbox *sb, uint64_t milliseconds)
+{
+	sb->ttl_ms = milliseconds;
+}
+
+int cloche_sandbox_set_runtime(cloche_sandbox *sb, const char *runtime, cloche_err *err)
+{
+	static const char *const known[] = {"shell", "node", "python"};
+
+	for (size_t i = 0; runtime && i < ARRAY_SIZE(known); i++)
+		if (strcmp(runtime, known[i]) == 0)
+			return set_string(&sb->runtime, runtime, err);
+	if (!runtime)
+		return set_string(&sb->runtime, NULL, err);
+	return err_set(
+		err, E_USAGE, "unknown runtime \"%s\": it is shell, node or python", runtime);
+}
+
 int cloche_sandbox_set_name(cloche_sandbox *sb, const char *name, cloche_err *err)
 {
-	size_t n = strlen(name);
-
-	if (n == 0 || n > MAX_NAME ||
-		strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") !=
-			n ||
-		name[0] == '-' || name[0] == '.')
+	if (!is_name(str_from(name)))
 		return err_set(err, E_USAGE,
 			"name \"%s\": use up to %d letters, digits, '-', '_' and '.'", name,
 			MAX_NAME);
@@ -464,6 +524,7 @@ cloche_sandbox *sandbox_copy(const cloche_sandbox *sb)
 	copy->timeout_ms = sb->timeout_ms;
 	copy->output_limit = sb->output_limit;
 	copy->best_effort = sb->best_effort;
+	copy->ttl_ms = sb->ttl_ms;
 	copy->allowlist = allowlist_copy(sb->allowlist);
 	copy->secrets = secrets_copy(sb->secrets);
 	if ((sb->allowlist && !copy->allowlist) || (sb->secrets && !copy->secrets) ||
@@ -475,7 +536,9 @@ cloche_sandbox *sandbox_copy(const cloche_sandbox *sb)
 		set_string(&copy->upstream_ca, sb->upstream_ca, NULL) < 0 ||
 		set_string(&copy->network_log, sb->network_log, NULL) < 0 ||
 		set_string(&copy->network_log_json, sb->network_log_json, NULL) < 0 ||
-		strv_copy(sb->env, &copy->env) < 0 || copy_arrays(sb, copy) < 0)
+		set_string(&copy->runtime, sb->runtime, NULL) < 0 ||
+		strv_copy(sb->labels, &copy->labels) < 0 || strv_copy(sb->env, &copy->env) < 0 ||
+		copy_arrays(sb, copy) < 0)
 		return NULL;
 	return TAKE_PTR(copy);
 }

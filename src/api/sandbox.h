@@ -38,6 +38,9 @@ struct cloche_sandbox {
 	int network_log_fd;
 	uint64_t memory, millicpus, pids, timeout_ms, output_limit;
 	bool best_effort;
+	char **labels; /* "key=value" */
+	uint64_t ttl_ms;
+	char *runtime; /* "shell", "node", "python"; NULL: none */
 };
 
 /* A copy, NULL on lack of memory. */

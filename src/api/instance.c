@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: a handle is an id and the directory in which sandboxes lie; every question
+ * is asked anew. Whether one lives is decided by its lock (manager/sandboxes.h), all else by its
+ * record and, where it lives, by its supervisor over a connection made for the one question. */
+#include "api/instance.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/json.h"
+#include "base/strv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MAX_RECORD = 1024 * 1024, MAX_JSON = 16 * 1024 * 1024 };
+#define BEGINNING_USEC (2 * USEC_PER_SEC) /* in which a sandbox that is made begins to listen */
+#define RETRY_NSEC (2L * 1000 * 1000)
+
+static cloche_instance *instance_alloc(int base)
+{
+	cloche_instance *i = calloc(1, sizeof(*i));
+
+	if (i)
+		i->base = base < 0 ? -1 : fcntl(base, F_DUPFD_CLOEXEC, 3);
+	if (i && base >= 0 && i->base < 0) {
+		free(i);
+		return NULL;
+	}
+	return i;
+}
+
+cloche_instance *instance_copy(const cloche_instance *instance)
+{
+	cloche_instance *copy = instance_alloc(instance->base);
+
+	if (copy)
+		memcpy(copy->id, instance->id, sizeof(copy->id));
+	return copy;
+}
+
+static void forget(cloche_instance *instance)
+{
+	json_decref(instance->record);
+	free(instance->json);
+	free(instance->command);
+	instance->record = NULL;
+	instance->json = instance->command = NULL;
+}
+
+void cloche_instance_free(cloche_instance *instance)
+{
+	if (!instance)
+		return;
+	forget(instance);
+	fd_close(instance->base);
+	free(instance);
+}
+
+static int not_there(const char *text, struct cloche_err *err)
+{
+	err_set(err, E_NOT_FOUND, "there is no sandbox \"%s\"", text);
+	err_hint(err, "\"cloche ps -a\" lists those that there are");
+	return -E_NOT_FOUND;
+}
+
+int cloche_instance_open(const char *id_or_name, cloche_instance **ret, cloche_err *err)
+{
+	_cleanup_(cloche_instance_freep) cloche_instance *i = instance_alloc(-1);
+	int r;
+
+	if (!i)
+		return err_nomem(err);
+	i->base = rundir_open(err);
+	if (i->base < 0)
+		return i->base;
+	if (rundir_is_id(str_from(id_or_name))) {
+		memcpy(i->id, id_or_name, RUNDIR_ID_BYTES + 1);
+		if (faccessat(i->base, i->id, F_OK, 0) < 0)
+			return not_there(id_or_name, err);
+	} else {
+		r = sandbox_resolve(i->base, id_or_name, i->id, err);
+		if (r == -E_NOT_FOUND)
+			return not_there(id_or_name, err);
+		if (r < 0)
+			return r;
+	}
+	*ret = TAKE_PTR(i);
+	return 0;
+}
+
+int instance_open_entry(
+	const cloche_instance *instance, struct sandbox_entry *ret, struct cloche_err *err)
+{
+	int r = sandbox_open(instance->base, instance->id, ret, err);
+
+	if (r == -E_NOT_FOUND)
+		return not_there(instance->id, err);
+	if (r < 0 || ret->life != SANDBOX_CRASHED)
+		return r;
+	sandbox_entry_done(ret);
+	sandboxes_sweep(instance->base, NULL, NULL);
+	return err_set(err, E_NOT_FOUND,
+		"sandbox %s is gone: its supervisor was killed; what it left was removed",
+		instance->id);
+}
+
+int instance_attach(const cloche_instance *instance, struct client **ret, struct cloche_err *err)
+{
+	const struct timespec pause = {.tv_nsec = RETRY_NSEC};
+	uint64_t until = 0;
+	int r;
+
+	for (;;) {
+		_cleanup_(sandbox_entry_donep) struct sandbox_entry entry = SANDBOX_ENTRY_INIT;
+
+		r = client_attach(instance->base, instance->id, ret, NULL);
+		if (r != -E_NOT_FOUND)
+			break;
+		r = instance_open_entry(instance, &entry, err);
+		if (r < 0)
+			return r;
+		if (entry.life == SANDBOX_ENDED) {
+			err_set(err, E_NOT_FOUND, "sandbox %s has ended", instance->id);
+			err_hint(err, "its logs are there until it is removed: cloche logs %s",
+				instance->id);
+			return -E_NOT_FOUND;
+		}
+		/* It is locked before it listens, and does not listen any more while it ends. */
+		if (until == 0)
+			until = clock_mono_usec() + BEGINNING_USEC;
+		if (clock_mono_usec() >= until)
+			return err_set(err, E_BUSY, "sandbox %s is just beginning or ending",
+				instance->id);
+		nanosleep(&pause, NULL);
+	}
+	return r < 0 ? client_attach(instance->base, instance->id, ret, err) : 0;
+}
+
+/* --- the record --- */
+
+static void read_record(cloche_instance *i, const struct sandbox_entry *entry)
+{
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(MAX_RECORD);
+
+	/* One that has just been locked has none yet. */
+	if (sandbox_read_record(entry, &text, NULL) < 0 ||
+		json_text_read(buf_str(&text), 0, &i->record, NULL) < 0)
+		i->record = NULL;
+	if (!json_is_object(i->record)) {
+		json_decref(i->record);
+		i->record = json_object();
+	}
+	if (i->record)
+		(void)json_object_set_new(i->record, "id", json_string(i->id));
+	if (i->record && i->life == SANDBOX_CRASHED)
+		(void)json_object_set_new(i->record, "state", json_string("crashed"));
+}
+
+/* The first command as one line: "npm run dev". */
+static char *describe_command(const json_t *meta)
+{
+	_cleanup_(buf_donep) struct buf line = BUF_INIT(MAX_RECORD);
+	const json_t *argv = json_object_get(meta, "argv");
+
+	for (size_t k = 0; k < json_array_size(argv); k++) {
+		if ((k && buf_add_char(&line, ' ') < 0) ||
+			buf_add_str(&line, json_str(json_array_get(argv, k))) < 0)
+			break;
+	}
+	return str_dup(buf_str(&line));
+}
+
+/* All commands into the document, the first for the list. */
+static int read_commands(cloche_instance *i, int dir)
+{
+	_cleanup_(freep) uint32_t *numbers = NULL;
+	json_t *all = json_array();
+	size_t n = 0;
+
+	if (execs_list(dir, &numbers, &n) < 0)
+		n = 0;
+	for (size_t k = 0; k < n; k++) {
+		_cleanup_fd_ int exec_dir = execs_open(dir, numbers[k], NULL);
+		json_t *meta = exec_dir >= 0 ? execs_meta(exec_dir) : NULL;
+
+		if (meta && !i->command)
+			i->command = describe_command(meta);
+		if (meta && json_array_append_new(all, meta) < 0)
+			break;
+	}
+	return json_object_set_new(i->record, "commands", all) < 0 ? -ENOMEM : 0;
+}
+
+int cloche_instance_refresh(cloche_instance *instance, cloche_err *err)
+{
+	_cleanup_(sandbox_entry_donep) struct sandbox_entry entry = SANDBOX_ENTRY_INIT;
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(MAX_JSON);
+	int r = instance_open_entry(instance, &entry, err);
+
+	if (r < 0)
+		return r;
+	forget(instance);
+	instance->life = entry.life;
+	read_record(instance, &entry);
+	if (!instance->record || read_commands(instance, entry.dir) < 0 ||
+		json_text_write(&text, instance->record, 2) < 0)
+		return err_nomem(err);
+	instance->json = str_dup(buf_str(&text));
+	return instance->json ? 0 : err_nomem(err);
+}
+
+const char *cloche_instance_id(const cloche_instance *instance)
+{
+	return instance->id;
+}
+
+enum cloche_instance_state cloche_instance_state(const cloche_instance *instance)
+{
+	switch (instance->life) {
+	case SANDBOX_LIVE:
+		return CLOCHE_INSTANCE_RUNNING;
+	case SANDBOX_ENDED:
+		return CLOCHE_INSTANCE_STOPPED;
+	case SANDBOX_CRASHED:
+		break;
+	}
+	return CLOCHE_INSTANCE_CRASHED;
+}
+
+const char *cloche_instance_state_name(const cloche_instance *instance)
+{
+	static const char *const names[] = {[CLOCHE_INSTANCE_RUNNING] = "running",
+		[CLOCHE_INSTANCE_STOPPED] = "stopped",
+		[CLOCHE_INSTANCE_CRASHED] = "crashed"};
+
+	return names[cloche_instance_state(instance)];
+}
+
+static const char *text_at(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text ? text : "";
+}
+
+const char *cloche_instance_name(const cloche_instance *instance)
+{
+	return text_at(instance->record, "name");
+}
+
+const char *cloche_instance_provider(const cloche_instance *instance)
+{
+	return text_at(instance->record, "provider");
+}
+
+const char *cloche_instance_runtime(const cloche_instance *instance)
+{
+	return text_at(json_object_get(instance->record, "config"), "runtime");
+}
+
+const char *cloche_instance_command(const cloche_instance *instance)
+{
+	return instance->command ? instance->command : "";
+}
+
+static uint64_t number_at(const json_t *object, const char *key)
+{
+	json_int_t n = json_integer_value(json_object_get(object, key));
+
+	return n > 0 ? (uint64_t)n : 0;
+}
+
+uint64_t cloche_instance_created(const cloche_instance *instance)
+{
+	return number_at(instance->record, "created_usec");
+}
+
+uint64_t cloche_instance_ended(const cloche_instance *instance)
+{
+	return number_at(instance->record, "ended_usec");
+}
+
+const char *cloche_instance_label(const cloche_instance *instance, const char *key)
+{
+	return json_string_value(json_object_get(json_object_get(instance->record, "labels"), key));
+}
+
+const char *cloche_instance_json(const cloche_instance *instance)
+{
+	return instance->json ? instance->json : "{}";
+}
+
+/* --- lists --- */
+
+static int newest_first(const void *a, const void *b)
+{
+	const cloche_instance *x = *(cloche_instance *const *)a, *y = *(cloche_instance *const *)b;
+	uint64_t s = cloche_instance_created(x), t = cloche_instance_created(y);
+
+	return s == t ? strcmp(x->id, y->id) : s < t ? 1 : -1;
+}
+
+static int gather(int base, char *const *ids, bool all, cloche_instance **found, size_t *ret_n,
+	struct cloche_err *err)
+{
+	size_t n = 0;
+
+	for (size_t k = 0; ids && ids[k]; k++) {
+		cloche_instance *i = instance_alloc(base);
+		int r;
+
+		if (!i)
+			return err_nomem(err);
+		memcpy(i->id, ids[k], sizeof(i->id));
+		r = cloche_instance_refresh(i, err);
+		if (r < 0 && r != -E_NOT_FOUND) {
+			cloche_instance_free(i);
+			return r;
+		}
+		/* One that has gone meanwhile is none. */
+		if (r == 0 && (all || i->life == SANDBOX_LIVE))
+			found[n++] = i;
+		else
+			cloche_instance_free(i);
+		*ret_n = n;
+	}
+	err_clear(err);
+	return 0;
+}
+
+int cloche_instance_list(bool all, cloche_instance_fn fn, void *user, cloche_err *err)
+{
+	_cleanup_(strv_freep) char **ids = NULL;
+	_cleanup_fd_ int base = rundir_open(err);
+	cloche_instance **found;
+	size_t n = 0;
+	int r;
+
+	if (base < 0)
+		return base;
+	sandboxes_sweep(base, NULL, NULL);
+	r = sandboxes_list(base, &ids, err);
+	if (r < 0)
+		return r;
+	found = calloc(strv_count(ids) + 1, sizeof(cloche_instance *));
+	if (!found)
+		return err_nomem(err);
+	r = gather(base, ids, all, found, &n, err);
+	qsort(found, n, sizeof(cloche_instance *), newest_first);
+	for (size_t k = 0; k < n; k++) {
+		if (r == 0 && !fn(found[k], user))
+			r = 1;
+		cloche_instance_free(found[k]);
+	}
+	free(found);
+	return r < 0 ? r : 0;
+}

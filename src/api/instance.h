@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What is behind the handle of a long-lived sandbox, and what runs need of it. */
+
+#include "api/client.h"
+#include "ipc/rundir.h"
+#include "manager/sandboxes.h"
+#include <cloche/instance.h>
+#include <jansson.h>
+
+struct cloche_instance {
+	int base; /* directory of all sandboxes, owned */
+	char id[RUNDIR_ID_BYTES + 1];
+	/* from the last refresh */
+	enum sandbox_life life;
+	json_t *record; /* an object; NULL: never refreshed */
+	char *json;     /* text of it and of the commands */
+	char *command;  /* the first one, for people */
+};
+
+/* A handle of the same sandbox, without what a refresh found; NULL on lack of memory. */
+cloche_instance *instance_copy(const cloche_instance *instance);
+
+/* Connects; an error says whether it has ended, crashed (then what is left is removed) or is about
+ * to begin or end. */
+_warn_unused_ int instance_attach(
+	const cloche_instance *instance, struct client **ret, struct cloche_err *err);
+
+/* Opens the directory of the sandbox: it may have ended, but not crashed. */
+_warn_unused_ int instance_open_entry(
+	const cloche_instance *instance, struct sandbox_entry *ret, struct cloche_err *err);
+
+/* Lets client_finish and others wait at most so long. w is initialised by the call; close w->fd
+ * after the client has been freed. */
+_warn_unused_ int instance_limit_wait(
+	struct client *c, struct client_watch *w, uint64_t usec, struct cloche_err *err);
+
+/* --- commands of a kept sandbox (instance_execs.c); dir is its directory, borrowed --- */
+
+/* Numbers of all commands that have a directory, rising; free() it. 0 or -errno. */
+_warn_unused_ int execs_list(int dir, uint32_t **ret, size_t *ret_n);
+/* The directory of one: a descriptor, or E_NOT_FOUND. */
+_warn_unused_ int execs_open(int dir, uint32_t number, struct cloche_err *err);
+/* Its meta.json as a new reference; NULL where it is not there (yet) or no JSON. */
+json_t *execs_meta(int exec_dir);
+/* Whether it says that the command has ended; and how. */
+bool execs_meta_ended(const json_t *meta);
+void execs_meta_result(const json_t *meta, struct client_result *ret);
+/* The latest that still runs, else the latest of all; 0 where there is none. */
+uint32_t execs_latest(int dir, bool running_first);
+
+/* --- logs (instance_log.c) --- */
+
+/* Begins to be told of changes: a descriptor of inotify to poll. 0 or a negative code. */
+_warn_unused_ int log_watch(cloche_log *log, int *ret_fd, struct cloche_err *err);
+/* The position from which a reader starts that said offset, or as many bytes from the end. */
+_warn_unused_ int log_start(
+	cloche_log *log, uint64_t offset, bool from_end, uint64_t *ret, struct cloche_err *err);
+
+static inline void cloche_instance_freep(cloche_instance **instance)
+{
+	cloche_instance_free(*instance);
+}
+static inline void cloche_log_freep(cloche_log **log)
+{
+	cloche_log_free(*log);
+}
+static inline void sandbox_entry_donep(struct sandbox_entry *e)
+{
+	sandbox_entry_done(e);
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The commands of a kept sandbox, as its directory tells of them (RUNDIR_EXECS in ipc/rundir.h). */
+#include "api/instance.h"
+#include "base/fd.h"
+#include "base/fs.h"
+#include "base/json.h"
+#include "base/parse.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+
+enum { MAX_META = 4 * 1024 * 1024 };
+
+static int compare_numbers(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+int execs_list(int dir, uint32_t **ret, size_t *ret_n)
+{
+	int fd = openat(dir, RUNDIR_EXECS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *list = fd >= 0 ? fdopendir(fd) : NULL;
+	_cleanup_(freep) uint32_t *numbers = NULL;
+	size_t n = 0, cap = 0;
+	struct dirent *e;
+
+	if (!list)
+		return fd_close(fd);
+	while ((e = readdir(list))) {
+		uint64_t number;
+
+		if (parse_u64(str_from(e->d_name), UINT32_MAX, &number) < 0)
+			continue;
+		if (n == cap) {
+			uint32_t *more = reallocarray(numbers, cap = cap * 2 + 16, sizeof(*more));
+
+			if (!more) {
+				closedir(list);
+				return -ENOMEM;
+			}
+			numbers = more;
+		}
+		numbers[n++] = (uint32_t)number;
+	}
+	closedir(list);
+	if (n)
+		qsort(numbers, n, sizeof(*numbers), compare_numbers);
+	*ret = TAKE_PTR(numbers);
+	*ret_n = n;
+	return 0;
+}
+
+int execs_open(int dir, uint32_t number, struct cloche_err *err)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), RUNDIR_EXECS "/%u", number);
+	fd = openat(dir, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd >= 0)
+		return fd;
+	if (errno != ENOENT)
+		return err_sys(err, errno, "open the log of command %u", number);
+	return err_set(err, E_NOT_FOUND, "there is no command %u", number);
+}
+
+json_t *execs_meta(int exec_dir)
+{
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(MAX_META);
+	json_t *meta = NULL;
+
+	if (fs_read_file(exec_dir, RUNDIR_META, &text, NULL) < 0 ||
+		json_text_read(buf_str(&text), 0, &meta, NULL) < 0)
+		return NULL;
+	return meta;
+}
+
+bool execs_meta_ended(const json_t *meta)
+{
+	return json_integer_value(json_object_get(meta, "ended_usec")) > 0;
+}
+
+void execs_meta_result(const json_t *meta, struct client_result *ret)
+{
+	json_int_t signaled = json_integer_value(json_object_get(meta, "signal"));
+
+	*ret = (struct client_result){
+		.number = (uint32_t)json_integer_value(json_object_get(meta, "number")),
+		.signaled = signaled > 0,
+		.status = (int)(signaled > 0
+					? signaled
+					: json_integer_value(json_object_get(meta, "exit_code"))),
+		.timed_out = json_is_true(json_object_get(meta, "timed_out")),
+		.oom_killed = json_is_true(json_object_get(meta, "oom_killed")),
+		.pids_refused = json_is_true(json_object_get(meta, "pids_refused")),
+		.stopped = json_is_true(json_object_get(meta, "stopped")),
+		.duration_usec =
+			(uint64_t)json_integer_value(json_object_get(meta, "duration_usec"))};
+}
+
+static bool runs(int dir, uint32_t number)
+{
+	_cleanup_fd_ int exec_dir = execs_open(dir, number, NULL);
+	_cleanup_json_ json_t *meta = exec_dir >= 0 ? execs_meta(exec_dir) : NULL;
+
+	return meta && !execs_meta_ended(meta);
+}
+
+uint32_t execs_latest(int dir, bool running_first)
+{
+	_cleanup_(freep) uint32_t *numbers = NULL;
+	size_t n = 0;
+
+	if (execs_list(dir, &numbers, &n) < 0 || n == 0)
+		return 0;
+	for (size_t i = n; running_first && i > 0; i--)
+		if (runs(dir, numbers[i - 1]))
+			return numbers[i - 1];
+	return numbers[n - 1];
+}

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Making, ending and removing long-lived sandboxes, and what is asked of one that runs. */
+#include "api/instance.h"
+#include "api/room.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/strv.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+enum { BACKLOG = 128 };
+#define PATIENCE (10 * USEC_PER_SEC) /* beyond the grace period, for a supervisor to be done */
+
+struct listener {
+	cloche_warning_fn fn;
+	void *user;
+};
+
+static void pass_warning(void *user, const char *text)
+{
+	const struct listener *l = user;
+
+	if (l->fn)
+		l->fn(text, l->user);
+}
+
+/* Whether the interpreter that was asked for is there: judged inside, where it will be used. */
+static int check_runtime(struct client *c, const cloche_sandbox *sb, struct cloche_err *err)
+{
+	static const struct {
+		const char *runtime, *test, *what;
+	} runtimes[] = {
+		{"shell", "exit 0", "/bin/sh"},
+		{"node", "command -v node >/dev/null", "node"},
+		{"python", "command -v python3 >/dev/null || command -v python >/dev/null",
+			"python3"},
+	};
+	_cleanup_(exec_spec_donep) struct exec_spec spec;
+	struct client_io io = CLIENT_IO_INIT;
+	struct client_result result = {0};
+	size_t i = 0;
+	int r;
+
+	while (i < ARRAY_SIZE(runtimes) - 1 && strcmp(sb->runtime, runtimes[i].runtime) != 0)
+		i++;
+	char sh[] = "/bin/sh", flag[] = "-c", *test = strdup(runtimes[i].test);
+	char *argv[] = {sh, flag, test, NULL};
+	const struct client_exec what = {
+		.spec = &spec, .flags = CTL_EXEC_INHERIT | CTL_EXEC_RAW, .kept = true};
+
+	exec_spec_init(&spec);
+	r = test ? exec_spec_set(&spec, argv, NULL, "/", err) : err_nomem(err);
+	if (r == 0)
+		r = client_exec_as(c, &what, &io, &result, err);
+	free(test);
+	if (r == 0 && !result.signaled && result.status == 0)
+		return 0;
+	if (r < 0 && r != -E_COMMAND_NOT_FOUND && r != -E_CANNOT_EXEC)
+		return r;
+	err_set(err, E_UNSUPPORTED, "runtime %s: there is no %s in the sandbox", sb->runtime,
+		runtimes[i].what);
+	err_hint(err, "install it on this machine, or mount the directory it lies in (--mount) "
+		      "and name it in the PATH (--env PATH=...)");
+	return -E_UNSUPPORTED;
+}
+
+int instance_limit_wait(
+	struct client *c, struct client_watch *w, uint64_t usec, struct cloche_err *err)
+{
+	const struct itimerspec due = {.it_value = {.tv_sec = (time_t)(usec / USEC_PER_SEC),
+					       .tv_nsec = (long)(usec % USEC_PER_SEC) * 1000}};
+
+	w->fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (w->fd < 0 || timerfd_settime(w->fd, 0, &due, NULL) < 0)
+		return err_sys(err, errno, "make a timer");
+	w->events = POLLIN;
+	client_watch_add(c, w);
+	return 0;
+}
+
+static int on_too_late(struct client_watch *w, short revents, struct cloche_err *err)
+{
+	return err_set(err, E_BUSY, "its supervisor does not answer");
+}
+
+/* Ends a sandbox over a connection and waits until nothing of it runs. Frees the client. */
+static int end_it(struct client *client, uint64_t grace_usec, struct cloche_err *err)
+{
+	struct client_watch limit = {.fd = -1, .cb = on_too_late};
+	struct ctl_ended ended;
+	int r = instance_limit_wait(client, &limit, grace_usec + PATIENCE, err);
+
+	if (r == 0 && client_stop(client, grace_usec) < 0)
+		r = err_set(err, E_INTERNAL, "its supervisor has gone");
+	if (r == 0)
+		r = client_finish(client, &ended, err);
+	client_free(client);
+	fd_close(limit.fd);
+	return r;
+}
+
+/* Waits for everything that making it takes. */
+static int wait_until_made(struct client *client, struct network *net, const cloche_sandbox *sb,
+	struct cloche_err *err)
+{
+	int r = client_wait_started(client, err);
+
+	if (r == 0 && net->open)
+		r = client_wait_for(client, &net->accepted, err);
+	if (r == 0 && sb->runtime)
+		r = check_runtime(client, sb, err);
+	return r;
+}
+
+/* Nothing of one that could not be made is worth keeping. */
+static void remove_failed(const char *id)
+{
+	_cleanup_fd_ int base = rundir_open(NULL);
+
+	if (base >= 0)
+		(void)!sandbox_remove(base, id, NULL);
+}
+
+int cloche_instance_create(const cloche_sandbox *sb, cloche_warning_fn fn, void *user,
+	cloche_instance **ret, cloche_err *err)
+{
+	struct listener listener = {fn, user};
+	struct network net;
+	struct client *client = NULL;
+	_cleanup_(freep) char *config = room_describe(sb);
+	struct client_start start = {.detached = true, .kept = true, .config = config};
+	char id[RUNDIR_ID_BYTES + 1] = "";
+	int r;
+
+	if (!config)
+		return err_nomem(err);
+	if (sb->network_log_fd >= 0)
+		return err_set(err, E_USAGE,
+			"a live network log needs somebody to watch it: write it to a file");
+	r = room_start(sb, &start, &net, &client, err);
+	if (r == 0) {
+		memcpy(id, client_id(client), sizeof(id));
+		client_on_warning(client, pass_warning, &listener);
+		r = wait_until_made(client, &net, sb, err);
+		if (r < 0) {
+			(void)end_it(client, 0, NULL);
+			remove_failed(id);
+		} else {
+			client_free(client);
+		}
+	}
+	network_done(&net);
+	return r < 0 ? r : cloche_instance_open(id, ret, err);
+}
+
+int cloche_instance_stop(const cloche_instance *instance, uint64_t grace_ms, cloche_err *err)
+{
+	_cleanup_(sandbox_entry_donep) struct sandbox_entry entry = SANDBOX_ENTRY_INIT;
+	uint64_t grace = MIN(grace_ms, (uint64_t)INT64_MAX / 4 / USEC_PER_MSEC) * USEC_PER_MSEC;
+	struct client *client = NULL;
+	int r = instance_open_entry(instance, &entry, err);
+
+	if (r < 0 || entry.life == SANDBOX_ENDED)
+		return r;
+	r = instance_attach(instance, &client, err);
+	/* It may have ended by itself meanwhile. */
+	if (r == -E_NOT_FOUND) {
+		err_clear(err);
+		return 0;
+	}
+	if (r == 0)
+		r = end_it(client, grace, err);
+	return r < 0 && err ? err_wrap(err, "stop %s", instance->id) : r;
+}
+
+/* A supervisor that does not answer any more: the room dies with it, the rest is swept. */
+static void kill_supervisor(const cloche_instance *instance)
+{
+	_cleanup_(cloche_instance_freep) cloche_instance *fresh = instance_copy(instance);
+	const json_t *record;
+	pid_t pid;
+	int fd;
+
+	if (!fresh || cloche_instance_refresh(fresh, NULL) < 0)
+		return;
+	record = fresh->record;
+	pid = (pid_t)json_integer_value(json_object_get(record, "pid"));
+	fd = pid > 1 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+	/* The lock is held, so the process of the record is alive and the number is still its. */
+	if (fd >= 0 && cloche_instance_refresh(fresh, NULL) == 0 && fresh->life == SANDBOX_LIVE)
+		(void)syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0);
+	fd_close(fd);
+}
+
+int cloche_instance_remove(const cloche_instance *instance, bool force, cloche_err *err)
+{
+	struct client *client = NULL;
+	int r;
+
+	if (force) {
+		r = client_attach(instance->base, instance->id, &client, NULL);
+		if (r == 0 && end_it(client, 0, NULL) < 0)
+			kill_supervisor(instance);
+	}
+	r = sandbox_remove(instance->base, instance->id, err);
+	if (r == -E_BUSY && force) {
+		kill_supervisor(instance);
+		r = sandbox_remove(instance->base, instance->id, err);
+	}
+	if (r == -E_BUSY) {
+		err_set(err, E_BUSY, "sandbox %s runs", instance->id);
+		err_hint(err, "stop it first, or: cloche rm -f %s", instance->id);
+	}
+	return r;
+}
+
+struct pruning {
+	cloche_prune_fn fn;
+	void *user;
+};
+
+static void on_swept(void *user, const char *id)
+{
+	const struct pruning *p = user;
+
+	if (p->fn)
+		p->fn(id, true, p->user);
+}
+
+int cloche_instance_prune(cloche_prune_fn fn, void *user, cloche_err *err)
+{
+	struct pruning p = {fn, user};
+	_cleanup_(strv_freep) char **ids = NULL;
+	_cleanup_fd_ int base = rundir_open(err);
+	int r;
+
+	if (base < 0)
+		return base;
+	sandboxes_sweep(base, on_swept, &p);
+	r = sandboxes_list(base, &ids, err);
+	for (size_t i = 0; r == 0 && ids && ids[i]; i++) {
+		_cleanup_(sandbox_entry_donep) struct sandbox_entry entry = SANDBOX_ENTRY_INIT;
+
+		if (sandbox_open(base, ids[i], &entry, NULL) < 0 || entry.life != SANDBOX_ENDED)
+			continue;
+		r = sandbox_remove(base, ids[i], err);
+		if (r == 0 && fn)
+			fn(ids[i], false, user);
+	}
+	return r;
+}
+
+int cloche_instance_stats(const cloche_instance *instance, cloche_stats *ret, cloche_err *err)
+{
+	_cleanup_(client_freep) struct client *client = NULL;
+	struct ctl_stats m;
+	int r = instance_attach(instance, &client, err);
+
+	if (r == 0)
+		r = client_stats(client, &m, err);
+	if (r < 0)
+		return r;
+	*ret = (cloche_stats){.at_us = m.now_usec,
+		.uptime_ms = m.uptime_usec / USEC_PER_MSEC,
+		.cpu_us = m.cpu_usec,
+		.memory_bytes = m.memory_bytes,
+		.memory_peak_bytes = m.memory_peak_bytes,
+		.memory_limit = m.memory_limit,
+		.pids = m.pids,
+		.pids_peak = m.pids_peak,
+		.pids_limit = m.pids_limit,
+		.io_read_bytes = m.io_read_bytes,
+		.io_write_bytes = m.io_write_bytes,
+		.commands_running = m.execs_running,
+		.commands_total = m.execs_total,
+		.network_allowed = m.net_allowed,
+		.network_blocked = m.net_blocked,
+		.network_sent = m.net_sent,
+		.network_received = m.net_received};
+	return 0;
+}
+
+static int listen_on(uint16_t port, uint16_t *ret_port, struct cloche_err *err)
+{
+	_cleanup_fd_ int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_in addr = {.sin_family = AF_INET, .sin_port = htons(port)};
+	socklen_t size = sizeof(addr);
+	const int on = 1;
+
+	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	if (fd < 0)
+		return err_sys(err, errno, "make a socket");
+	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 || listen(fd, BACKLOG) < 0) {
+		int e = errno;
+
+		err_sys(err, e, "port %u of this machine", port);
+		if (e == EADDRINUSE)
+			err_hint(err, "leave it out to get any free one");
+		return -E_SYSTEM;
+	}
+	if (getsockname(fd, (struct sockaddr *)&addr, &size) < 0)
+		return err_sys(err, errno, "look at the socket");
+	*ret_port = ntohs(addr.sin_port);
+	return TAKE_FD(fd);
+}
+
+int cloche_instance_forward(const cloche_instance *instance, uint16_t guest_port,
+	uint16_t host_port, uint16_t *ret_host_port, cloche_err *err)
+{
+	_cleanup_(client_freep) struct client *client = NULL;
+	struct ctl_forward m = {.guest_port = guest_port, .host_address = STR("127.0.0.1")};
+	_cleanup_fd_ int fd = -1;
+	int r;
+
+	if (guest_port == 0)
+		return err_set(err, E_USAGE, "port 0 cannot be reached");
+	r = instance_attach(instance, &client, err);
+	if (r < 0)
+		return r;
+	fd = listen_on(host_port, &m.host_port, err);
+	if (fd < 0)
+		return fd;
+	r = client_forward(client, &m, fd, err);
+	if (r == 0)
+		*ret_host_port = m.host_port;
+	return r;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/room.h"
+#include "base/clock.h"
+#include "base/fs.h"
+#include "jail/trust.h"
+
+#include <errno.h>
+
+int room_make_env(const cloche_sandbox *sb, char ***ret)
+{
+	_cleanup_(strv_freep) char **env = NULL;
+	const struct trust_env *trust;
+	size_t n, secrets = sb->secrets ? cloche_secrets_count(sb->secrets) : 0;
+	int r = strv_copy(sb->env, &env);
+
+	trust = trust_env_table(&n);
+	for (size_t i = 0; r == 0 && sandbox_wants_gateway(sb) && i < n; i++)
+		r = strv_env_set(&env, trust[i].name, trust[i].value);
+	for (size_t i = 0; r == 0 && i < secrets; i++)
+		r = strv_env_set(&env, cloche_secrets_name(sb->secrets, i),
+			cloche_secrets_surrogate(sb->secrets, i));
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(env);
+	return 0;
+}
+
+const char *room_workdir(const cloche_sandbox *sb)
+{
+	if (sb->workdir)
+		return sb->workdir;
+	return sb->workspace ? "/workspace" : "/";
+}
+
+static int make_room(const cloche_sandbox *sb, struct room_spec *ret, struct cloche_err *err)
+{
+	int r = 0;
+
+	ret->root = sb->root;
+	ret->net = sandbox_wants_gateway(sb) ? ROOM_NET_GATEWAY : ROOM_NET_NONE;
+	ret->nested = sb->nested;
+	ret->limits = (struct room_limits){.memory_bytes = sb->memory,
+		.cpus_milli = sb->millicpus,
+		.pids = sb->pids,
+		.best_effort = sb->best_effort};
+	ret->root_dir = sb->root_dir ? strdup(sb->root_dir) : NULL;
+	ret->host_home = fs_home();
+	if (sb->root_dir && !ret->root_dir)
+		return err_nomem(err);
+	for (size_t i = 0; r == 0 && i < sb->mounts_n; i++) {
+		r = room_spec_add_mount(
+			ret, sb->mounts[i].source, sb->mounts[i].target, sb->mounts[i].ro, err);
+		if (r == 0)
+			ret->mounts[ret->mounts_n - 1].no_link = sb->mounts[i].no_link;
+	}
+	return r;
+}
+
+static int check_provider(const cloche_sandbox *sb, struct cloche_err *err)
+{
+	if (strcmp(sb->provider, "auto") == 0 || strcmp(sb->provider, "native") == 0)
+		return 0;
+	err_set(err, E_UNSUPPORTED, "provider %s is not part of this version", sb->provider);
+	err_hint(err, "use --provider native (the default); \"cloche doctor\" says whether it "
+		      "works here");
+	return -E_UNSUPPORTED;
+}
+
+int room_start(const cloche_sandbox *sb, struct client_start *start, struct network *net,
+	struct client **ret, struct cloche_err *err)
+{
+	_cleanup_(room_spec_donep) struct room_spec room;
+	_cleanup_(strv_freep) char **env = NULL;
+	_cleanup_(client_freep) struct client *client = NULL;
+	int config_fd = -1, r;
+
+	*net = (struct network){.watch.fd = -1};
+	room_spec_init(&room);
+	r = check_provider(sb, err);
+	if (r == 0)
+		r = make_room(sb, &room, err);
+	if (r < 0)
+		return r;
+	start->room = &room;
+	start->grace_usec = CTL_DEFAULT_GRACE_USEC;
+	start->name = sb->name;
+	if (start->kept) {
+		if (room_make_env(sb, &env) < 0)
+			return err_nomem(err);
+		start->env = env;
+		start->cwd = room_workdir(sb);
+		start->labels = sb->labels;
+		start->log_bytes = sb->output_limit;
+		start->timeout_usec = sb->ttl_ms * USEC_PER_MSEC;
+		start->exec_timeout_usec = sb->timeout_ms * USEC_PER_MSEC;
+	}
+	r = client_new(start, &client, &config_fd, err);
+	if (r == 0 && config_fd >= 0)
+		r = network_start(net, sb, config_fd, err);
+	if (r < 0)
+		return r;
+	if (config_fd >= 0)
+		client_watch_add(client, &net->watch);
+	*ret = TAKE_PTR(client);
+	return 0;
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the record of a sandbox says about its configuration. It is shown to people and kept on
+ * disk, so values of variables are left out as well as secrets: people do put tokens there. */
+#include "api/room.h"
+#include "base/json.h"
+
+#include <errno.h>
+
+enum { MAX_TEXT = CTL_MAX_CONFIG - 1 };
+
+static int add(json_t *object, const char *key, json_t *value)
+{
+	return json_object_set_new(object, key, value) < 0 ? -ENOMEM : 0;
+}
+
+static int append_text(json_t *array, const char *text)
+{
+	return json_array_append_new(array, json_utf8(str_from(text))) < 0 ? -ENOMEM : 0;
+}
+
+static int add_text(json_t *object, const char *key, const char *text)
+{
+	return text ? add(object, key, json_utf8(str_from(text))) : add(object, key, json_null());
+}
+
+static int add_number(json_t *object, const char *key, uint64_t value)
+{
+	return value ? add(object, key, json_integer((json_int_t)value))
+		     : add(object, key, json_null());
+}
+
+static int add_mounts(json_t *object, const cloche_sandbox *sb)
+{
+	_cleanup_json_ json_t *mounts = json_array();
+	int r = mounts ? 0 : -ENOMEM;
+
+	for (size_t i = 0; r == 0 && i < sb->mounts_n; i++) {
+		json_t *one = json_object();
+		const struct api_mount *m = &sb->mounts[i];
+
+		if (!one || json_array_append_new(mounts, one) < 0)
+			return -ENOMEM;
+		r = add_text(one, "source", m->source);
+		if (r == 0)
+			r = add_text(one, "target", m->target ? m->target : m->source);
+		if (r == 0)
+			r = add(one, "read_only", json_boolean(m->ro));
+	}
+	return r == 0 ? add(object, "mounts", json_incref(mounts)) : r;
+}
+
+static int add_env(json_t *object, const cloche_sandbox *sb)
+{
+	_cleanup_json_ json_t *names = json_array();
+	int r = names ? 0 : -ENOMEM;
+
+	for (size_t i = 0; r == 0 && sb->env && sb->env[i]; i++) {
+		struct str s = str_from(sb->env[i]);
+
+		if (json_array_append_new(names, json_utf8(str_prefix(s, str_chr(s, '=')))) < 0)
+			return -ENOMEM;
+	}
+	return r == 0 ? add(object, "env", json_incref(names)) : r;
+}
+
+static int add_network(json_t *object, const cloche_sandbox *sb)
+{
+	_cleanup_json_ json_t *hosts = json_array();
+	_cleanup_json_ json_t *files = json_array();
+	_cleanup_json_ json_t *secrets = json_array();
+	size_t n = sb->secrets ? cloche_secrets_count(sb->secrets) : 0;
+	int r = hosts && files && secrets ? 0 : -ENOMEM;
+
+	for (size_t i = 0; r == 0 && sb->allowlist && i < sb->allowlist->sources_n; i++) {
+		const struct allow_source *s = &sb->allowlist->sources[i];
+
+		r = s->name ? append_text(files, s->name) : append_text(hosts, s->text);
+	}
+	for (size_t i = 0; r == 0 && i < n; i++)
+		r = append_text(secrets, cloche_secrets_name(sb->secrets, i));
+	if (r == 0)
+		r = add_text(object, "net", sandbox_wants_gateway(sb) ? "gateway" : "none");
+	if (r == 0)
+		r = add(object, "allow", json_incref(hosts));
+	if (r == 0)
+		r = add(object, "allowlists", json_incref(files));
+	if (r == 0)
+		r = add(object, "secrets", json_incref(secrets));
+	return r == 0 ? add_text(object, "network_log", sb->network_log) : r;
+}
+
+static int add_limits(json_t *object, const cloche_sandbox *sb)
+{
+	_cleanup_json_ json_t *limits = json_object();
+	int r = limits ? add_number(limits, "memory_bytes", sb->memory) : -ENOMEM;
+
+	if (r == 0)
+		r = sb->millicpus ? add(limits, "cpus", json_real((double)sb->millicpus / 1000))
+				  : add(limits, "cpus", json_null());
+	if (r == 0)
+		r = add_number(limits, "pids", sb->pids);
+	if (r == 0)
+		r = add_number(limits, "timeout_ms", sb->timeout_ms);
+	if (r == 0)
+		r = add_number(limits, "ttl_ms", sb->ttl_ms);
+	if (r == 0)
+		r = add_number(limits, "output_bytes", sb->output_limit);
+	if (r == 0)
+		r = add(limits, "best_effort", json_boolean(sb->best_effort));
+	return r == 0 ? add(object, "limits", json_incref(limits)) : r;
+}
+
+char *room_describe(const cloche_sandbox *sb)
+{
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(MAX_TEXT);
+	_cleanup_json_ json_t *o = json_object();
+	int r = o ? add_text(o, "runtime", sb->runtime) : -ENOMEM;
+
+	if (r == 0)
+		r = add_text(o, "root", sb->root == ROOM_ROOT_HOST ? "host" : sb->root_dir);
+	if (r == 0)
+		r = add_text(o, "workspace", sb->workspace);
+	if (r == 0)
+		r = add_text(o, "workdir", room_workdir(sb));
+	if (r == 0)
+		r = add_mounts(o, sb);
+	if (r == 0)
+		r = add_env(o, sb);
+	if (r == 0)
+		r = add_network(o, sb);
+	if (r == 0)
+		r = add_limits(o, sb);
+	if (r == 0)
+		r = json_text_write(&text, o, 0);
+	/* It is for people: no reason to fail. */
+	if (r == -E2BIG)
+		return str_dup(STR("{\"too_large\": true}"));
+	return r == 0 ? str_dup(buf_str(&text)) : NULL;
+}

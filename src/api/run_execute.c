@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: the executing thread sits in one of the client's waits; everything else
+ * reaches it as a wake (run_on_wake) or as a descriptor that the client watches for us: the
+ * broker's configuration, a timer, a log.
+ *
+ * In a sandbox of our own a stop ends the sandbox. In one that is there it is the command alone
+ * that is ended: TERM to its process group and, by a timer, KILL. */
+#include "api/instance.h"
+#include "api/room.h"
+#include "api/run.h"
+#include "base/clock.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+enum { ROOT_IN_ROOM = 0 };
+
+static int take_output(void *user, int stream, const char *p, size_t n)
+{
+	return run_take_output(user, stream, p, n);
+}
+
+static void take_warning(void *user, const char *text)
+{
+	cloche_run *run = user;
+
+	if (run->on_warning)
+		run->on_warning(text, run->on_warning_user);
+}
+
+static int on_kill_due(struct client_watch *w, short revents, struct cloche_err *err)
+{
+	cloche_run *run = container_of(w, struct cloche_run, kill_timer);
+
+	w->fd = fd_close(w->fd);
+	(void)client_signal(atomic_load(&run->client), SIGKILL, CTL_SCOPE_GROUP);
+	return 0;
+}
+
+/* Ends the command in a sandbox that goes on. */
+static void stop_there(cloche_run *run, struct client *client, unsigned stops)
+{
+	const struct itimerspec due = {
+		.it_value.tv_sec = CTL_DEFAULT_GRACE_USEC / (time_t)USEC_PER_SEC};
+
+	if (stops == 1 && run->kill_timer.fd < 0) {
+		run->kill_timer.fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+		if (run->kill_timer.fd < 0 ||
+			timerfd_settime(run->kill_timer.fd, 0, &due, NULL) < 0)
+			stops = 2;
+	}
+	(void)client_signal(client, stops > 1 ? SIGKILL : SIGTERM, CTL_SCOPE_GROUP);
+}
+
+void run_on_wake(void *user)
+{
+	cloche_run *run = user;
+	struct client *client = atomic_load(&run->client);
+	unsigned stops = atomic_load(&run->stops);
+	unsigned long long signals = atomic_exchange(&run->signals, 0);
+
+	for (int signo = 1; signo < 64; signo++)
+		if (signals & 1ULL << signo)
+			(void)client_signal(client, signo, CTL_SCOPE_GROUP);
+	if (stops > 0 && run->where != RUN_OWN)
+		stop_there(run, client, stops);
+	else if (stops > 0)
+		(void)client_stop(client, stops > 1 ? 0 : CTL_DEFAULT_GRACE_USEC);
+	terminal_resized(&run->terminal, client);
+}
+
+static long filter_input(void *user, char *p, size_t n)
+{
+	cloche_run *run = user;
+	const char *keys = run->detach_keys;
+	char *at, *from = p;
+
+	if (run->detach_begun) {
+		memmove(p + 1, p, n++);
+		p[0] = keys[0];
+		run->detach_begun = false;
+	}
+	while ((at = memchr(from, keys[0], n - (size_t)(from - p)))) {
+		if (at == p + n - 1) {
+			run->detach_begun = true;
+			return (long)n - 1;
+		}
+		if (at[1] == keys[1])
+			return -1;
+		from = at + 1;
+	}
+	return (long)n;
+}
+
+void run_begin(cloche_run *run, struct client *client)
+{
+	client_on_warning(client, take_warning, run);
+	client_on_wake(client, run_on_wake, run);
+	atomic_store(&run->client, client);
+	run->io.write = take_output;
+	run->io.user = run;
+	if (run->tty_fd >= 0 && run->detach_keys[0])
+		run->io.filter = filter_input;
+	/* Whoever asked before there was a client. */
+	if (atomic_load(&run->stops) > 0 || atomic_load(&run->signals) > 0)
+		client_wake(client);
+	if (atomic_load(&run->leave))
+		client_leave(client);
+	if (run->where == RUN_OWN)
+		return;
+	run->kill_timer.events = POLLIN;
+	run->kill_timer.cb = on_kill_due;
+	client_watch_add(client, &run->kill_timer);
+}
+
+static int make_spec(cloche_run *run, struct exec_spec *ret, struct cloche_err *err)
+{
+	_cleanup_(strv_freep) char **env = NULL;
+	const char *cwd = run->cwd;
+	bool own = run->where == RUN_OWN && !run->detached;
+	int r = own ? room_make_env(run->sb, &env) : 0;
+
+	for (size_t i = 0; r == 0 && run->env && run->env[i]; i++) {
+		_cleanup_(freep) char *name = strdup(run->env[i]);
+
+		if (!name)
+			return err_nomem(err);
+		name[strcspn(name, "=")] = '\0';
+		r = strv_env_set(&env, name, strv_env_get(run->env, name));
+	}
+	if (r == 0 && run->tty_fd >= 0 && !strv_env_get(env, "TERM")) {
+		const char *term = getenv("TERM");
+
+		r = strv_env_set(&env, "TERM", term ? term : "xterm");
+	}
+	if (r < 0)
+		return err_nomem(err);
+	if (own && !cwd)
+		cwd = room_workdir(run->sb);
+	r = exec_spec_set(ret, run->argv, env, cwd, err);
+	if (r < 0)
+		return r;
+	if (run->has_timeout)
+		ret->timeout_usec = run->timeout_ms * USEC_PER_MSEC;
+	else if (run->sb)
+		ret->timeout_usec = run->sb->timeout_ms * USEC_PER_MSEC;
+	ret->uid = run->uid;
+	ret->gid = run->gid;
+	if (run->tty_fd >= 0) {
+		ret->tty = true;
+		terminal_size(run->tty_fd, &ret->rows, &ret->cols);
+	}
+	return 0;
+}
+
+static int start_own(cloche_run *run, struct cloche_err *err)
+{
+	struct client *client = NULL;
+	_cleanup_(freep) char *config = run->detached ? room_describe(run->sb) : NULL;
+	struct client_start start = {.one_shot = true,
+		.detached = run->detached,
+		.kept = run->detached,
+		.config = config};
+	int r;
+
+	if (run->detached && !config)
+		return err_nomem(err);
+	r = room_start(run->sb, &start, &run->network, &client, err);
+	if (r < 0)
+		return r;
+	run_begin(run, client);
+	return 0;
+}
+
+/* Where a terminal is wanted, ours is given over for as long as the command runs. */
+static int exec_with_terminal(cloche_run *run, const struct client_exec *what,
+	struct client_result *ret, struct cloche_err *err)
+{
+	struct client *client = atomic_load(&run->client);
+	int r;
+
+	if (run->tty_fd >= 0 && !what->detached)
+		terminal_open(&run->terminal, run->tty_fd, client);
+	r = client_exec_as(client, what, &run->io, ret, err);
+	terminal_close(&run->terminal);
+	return r;
+}
+
+static int execute_own(cloche_run *run, struct client_result *ret, struct cloche_err *err)
+{
+	_cleanup_(exec_spec_donep) struct exec_spec spec;
+	struct client_exec what = {.spec = &spec, .detached = run->detached};
+	int r;
+
+	exec_spec_init(&spec);
+	r = make_spec(run, &spec, err);
+	if (r == 0)
+		r = start_own(run, err);
+	if (r < 0)
+		return r;
+	run->io.output_limit = run->sb->output_limit;
+	if (run->detached)
+		what.flags = CTL_EXEC_INHERIT | (run->keep_input ? CTL_EXEC_KEEP_INPUT : 0);
+	r = exec_with_terminal(run, &what, ret, err);
+	if (r == 0 && run->detached && run->network.open)
+		r = client_wait_for(atomic_load(&run->client), &run->network.accepted, err);
+	return r;
+}
+
+int run_execute_in(cloche_run *run, struct client_result *ret, struct cloche_err *err)
+{
+	_cleanup_(exec_spec_donep) struct exec_spec spec;
+	struct client_exec what = {.spec = &spec, .kept = true, .detached = run->detached};
+	struct client *client;
+	int r;
+
+	exec_spec_init(&spec);
+	r = make_spec(run, &spec, err);
+	if (r == 0)
+		r = client_attach(run->in->base, run->in->id, &client, err);
+	if (r < 0)
+		return r;
+	run_begin(run, client);
+	what.flags = CTL_EXEC_INHERIT;
+	if (run->detached && run->keep_input)
+		what.flags |= CTL_EXEC_KEEP_INPUT;
+	return exec_with_terminal(run, &what, ret, err);
+}
+
+/* A command that cannot be started is a result like any other. */
+static int settle(cloche_run *run, int r, struct cloche_err *err)
+{
+	if (r != -E_COMMAND_NOT_FOUND && r != -E_CANNOT_EXEC)
+		return r;
+	run->start_exit = cloche_error_exit_status(r);
+	snprintf(run->start_failure, sizeof(run->start_failure), "%s", err->message);
+	err_clear(err);
+	return 0;
+}
+
+int cloche_run_execute(cloche_run *run, cloche_err *err)
+{
+	struct cloche_err own = CLOCHE_ERR_INIT;
+	struct client_result result = {0};
+	int r;
+
+	err = err ? err : &own;
+	if (run->executed)
+		return err_set(err, E_USAGE, "a run can be executed once");
+	run->executed = true;
+	if (run->where == RUN_OWN)
+		r = execute_own(run, &result, err);
+	else if (run->where == RUN_IN)
+		r = run_execute_in(run, &result, err);
+	else
+		r = run_execute_joined(run, &result, err);
+	for (int i = 0; i < 2; i++)
+		result.truncated[i] |= run->result.truncated[i];
+	run->result = result;
+	r = settle(run, r, err);
+	if (r < 0 || run->where != RUN_OWN || run->detached)
+		return r;
+	r = client_finish(atomic_load(&run->client), &run->ended, err);
+	network_finish(&run->network);
+	return r;
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: a command that somebody else started is joined over the control socket for
+ * its input, signals and end; its output comes from its log, of which the client's wait is told by
+ * inotify. What the log holds is handed on in pieces, so that a chatty command does not keep input
+ * and signals waiting. */
+#include "api/instance.h"
+#include "api/run.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <unistd.h>
+
+enum { CHUNK = 64 * 1024, PIECES = 16 };
+
+/* 0: that was all there is; 1: there may be more. */
+static int hand_on(cloche_run *run, int pieces, struct cloche_err *err)
+{
+	_cleanup_(freep) char *chunk = malloc(CHUNK);
+
+	if (!chunk)
+		return err_nomem(err);
+	while (pieces-- > 0) {
+		cloche_log_piece piece;
+		int r = cloche_log_read(run->log, run->log_at, chunk, CHUNK, &piece, err);
+
+		if (r < 0 || piece.length == 0)
+			return r;
+		run->log_at = piece.offset + piece.length;
+		r = run_take_output(run, piece.is_stderr ? 2 : 1, chunk, piece.length);
+		if (r < 0)
+			return err_nomem(err);
+	}
+	return 1;
+}
+
+static int on_log(struct client_watch *w, short revents, struct cloche_err *err)
+{
+	cloche_run *run = container_of(w, struct cloche_run, log_watch);
+	char events[4096];
+	int r;
+
+	/* Emptied before the log is read, so that nothing that comes after is missed. */
+	while (read(w->fd, events, sizeof(events)) > 0)
+		;
+	r = hand_on(run, PIECES, err);
+	if (r == 1)
+		client_wake(atomic_load(&run->client));
+	return r < 0 ? r : 0;
+}
+
+/* Goes on with a log that was too much for one turn, besides what every run does. */
+static void on_wake(void *user)
+{
+	cloche_run *run = user;
+
+	run_on_wake(run);
+	if (hand_on(run, PIECES, NULL) == 1)
+		client_wake(atomic_load(&run->client));
+}
+
+static void on_started(void *user, const struct ctl_exec_started *m)
+{
+	cloche_run *run = user;
+	struct client *client = atomic_load(&run->client);
+
+	if (!m->tty || run->tty_fd < 0)
+		return;
+	terminal_open(&run->terminal, run->tty_fd, client);
+	terminal_resized(&run->terminal, client);
+}
+
+static int find_command(cloche_run *run, enum sandbox_life *ret_life, struct cloche_err *err)
+{
+	_cleanup_(sandbox_entry_donep) struct sandbox_entry entry = SANDBOX_ENTRY_INIT;
+	int r = instance_open_entry(run->in, &entry, err);
+
+	if (r < 0)
+		return r;
+	if (run->join == 0)
+		run->join = execs_latest(entry.dir, true);
+	*ret_life = entry.life;
+	r = cloche_log_open(run->in, run->join, &run->log, err);
+	if (r == 0)
+		r = log_start(run->log, run->log_offset, run->log_from_end, &run->log_at, err);
+	return r;
+}
+
+/* Everything has ended: the log and the last word are all there is. */
+static int replay(cloche_run *run, struct client_result *ret, struct cloche_err *err)
+{
+	_cleanup_(sandbox_entry_donep) struct sandbox_entry entry = SANDBOX_ENTRY_INIT;
+	_cleanup_fd_ int dir = -1;
+	json_t *meta;
+	int r = instance_open_entry(run->in, &entry, err);
+
+	dir = r == 0 ? execs_open(entry.dir, run->join, err) : r;
+	if (dir < 0)
+		return dir;
+	do
+		r = hand_on(run, PIECES, err);
+	while (r == 1);
+	meta = execs_meta(dir);
+	execs_meta_result(meta, ret);
+	json_decref(meta);
+	ret->number = run->join;
+	return r;
+}
+
+static int join(cloche_run *run, struct client_result *ret, struct cloche_err *err)
+{
+	struct client *client = atomic_load(&run->client);
+	const struct client_exec what = {.join = run->join};
+	int r = log_watch(run->log, &run->log_watch.fd, err);
+
+	if (r < 0)
+		return r;
+	run->log_watch.events = POLLIN;
+	run->log_watch.cb = on_log;
+	client_watch_add(client, &run->log_watch);
+	client_on_exec_started(client, on_started, run);
+	client_on_wake(client, on_wake, run);
+	client_wake(client);
+	r = client_exec_as(client, &what, &run->io, ret, err);
+	while (r == 0 && !ret->left && (r = hand_on(run, PIECES, err)) == 1)
+		r = 0;
+	terminal_close(&run->terminal);
+	return r;
+}
+
+int run_execute_joined(cloche_run *run, struct client_result *ret, struct cloche_err *err)
+{
+	struct client *client;
+	enum sandbox_life life;
+	int r = find_command(run, &life, err);
+
+	if (r < 0)
+		return r;
+	if (life == SANDBOX_ENDED)
+		return replay(run, ret, err);
+	r = instance_attach(run->in, &client, err);
+	if (r < 0)
+		return r;
+	run_begin(run, client);
+	return join(run, ret, err);
+}
