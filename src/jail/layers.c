@@ -44,14 +44,15 @@ int layers_make(int base, struct cloche_err *err)
 	return r == 0 ? parts_mkdir(base, "work", 0700, err) : r;
 }
 
-int layers_overlay(int base, const char *name, struct cloche_err *err)
+int layers_overlay(int base, const char *name, bool places, struct cloche_err *err)
 {
 	char lower[64], upper[64], work[64];
 	const struct mount_option options[] = {{"lowerdir", lower}, {"upperdir", upper},
 		{"workdir", work}, {"userxattr", NULL}, {NULL, NULL}};
 	int r;
 
-	snprintf(lower, sizeof(lower), "lower%s%s", *name ? "/" : "", name);
+	snprintf(lower, sizeof(lower), "lower%s%s%s", *name ? "/" : "", name,
+		places ? ":" LAYERS_PLACES : "");
 	snprintf(upper, sizeof(upper), "upper%s%s", *name ? "/" : "", name);
 	snprintf(work, sizeof(work), "work/%s", *name ? name : "root");
 	r = *name ? parts_mkdir(base, upper, 0755, err) : 0;

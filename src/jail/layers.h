@@ -12,7 +12,10 @@
 const char *const *layers_host_dirs(void);
 /* At most so many. */
 enum { LAYERS_HOST_DIRS = 7 };
-#define LAYERS_NO_TREES {-1, -1, -1, -1, -1, -1, -1}
+#define LAYERS_NO_TREES                                                                            \
+	{                                                                                          \
+		-1, -1, -1, -1, -1, -1, -1                                                         \
+	}
 
 /* Mode of an empty directory of lower/ that stands for the host's of the same name. */
 #define LAYERS_COVERED 01511
@@ -20,9 +23,13 @@ enum { LAYERS_HOST_DIRS = 7 };
 /* Makes lower, upper and work in base, where they do not exist. */
 _warn_unused_ int layers_make(int base, struct cloche_err *err);
 
-/* An overlay of base's upper/NAME over lower/NAME (NAME "": of the whole); returns the detached
- * mount. */
-_warn_unused_ int layers_overlay(int base, const char *name, struct cloche_err *err);
+/* Below lower, where that is somebody's directory: the places in which something is mounted, so
+ * that they are no change of the room's. */
+#define LAYERS_PLACES "work/places"
+
+/* An overlay of base's upper/NAME over lower/NAME (NAME "": of the whole) and, if places, over
+ * those; returns the detached mount. */
+_warn_unused_ int layers_overlay(int base, const char *name, bool places, struct cloche_err *err);
 
 /* For a room of one single id, to which the host's files belong to nobody: makes the directories of
  * lower/NAME in upper/NAME where they are likely to be written to (the first level, and what is

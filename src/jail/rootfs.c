@@ -342,8 +342,16 @@ static int make_lower(struct rootfs *r, int base, struct parts_view *v, struct c
 
 	if (e < 0)
 		return e;
-	if (r->dir)
+	if (r->dir) {
+		e = parts_mkdir(base, LAYERS_PLACES, 0755, err);
+		if (e < 0)
+			return e;
+		v->root = openat(base, LAYERS_PLACES, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (v->root < 0)
+			return err_sys(err, errno, "open %s", LAYERS_PLACES);
+		make_places(r, v->root);
 		return mount_attach(r->dir_tree, base, "lower", r->dir, err);
+	}
 	v->root = openat(base, "lower", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (v->root < 0)
 		return err_sys(err, errno, "open the room's own files");
@@ -374,7 +382,7 @@ static int make_host_overlays(
 		e = mount_attach(r->host_trees[i], base, lower, dirs[i], err);
 		if (e < 0)
 			break;
-		trees[i] = e = layers_overlay(base, name, err);
+		trees[i] = e = layers_overlay(base, name, false, err);
 		if (e >= 0)
 			e = fresh && !r->ids.range ? layers_own(base, name, err) : 0;
 	}
@@ -416,7 +424,7 @@ static int make_root(
 	if (e == 0)
 		e = make_host_overlays(r, base, trees, err);
 	if (e == 0) {
-		tree = layers_overlay(base, "", err);
+		tree = layers_overlay(base, "", r->dir != NULL, err);
 		e = tree < 0
 			    ? err_wrap(err, "make the root over %s", r->dir ? r->dir : "the host's")
 			    : mount_attach(tree, AT_FDCWD, "/", "the room's root", err);
