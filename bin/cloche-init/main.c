@@ -7,11 +7,13 @@
  * Every signal is blocked: those from inside cannot reach process 1 anyway, and the only one it
  * wants, SIGCHLD, is read from a descriptor. */
 #include "base/fd.h"
+#include "files/serve.h"
 #include "init.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -203,12 +205,15 @@ static void reset_dispositions(void)
 		syscall(SYS_rt_sigaction, i, zero, NULL, (NSIG - 1) / 8);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	static struct init in;
 	sigset_t all;
 	int signals;
 
+	/* Not process 1, but what it starts to serve files. */
+	if (argc > 1 && strcmp(argv[1], "files") == 0)
+		return files_serve_main(argc, argv);
 	if (prctl(PR_SET_DUMPABLE, 0) < 0)
 		return 1;
 	reset_dispositions();

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "files/replace.h"
+#include "base/fd.h"
+#include "base/rand.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef RENAME_NOREPLACE
+#define RENAME_NOREPLACE 1
+#endif
+
+void replace_name(char ret[REPLACE_NAME_MAX])
+{
+	char id[17];
+
+	rand_id(id, 16);
+	snprintf(ret, REPLACE_NAME_MAX, ".cloche-%s.tmp", id);
+}
+
+int replace_begin(struct replace *r, int dir, mode_t mode)
+{
+	*r = (struct replace){.dir = dir, .fd = -1};
+	replace_name(r->name);
+	r->fd = openat(dir, r->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+	return r->fd < 0 ? -errno : 0;
+}
+
+/* Not every file system has the flag; a link fails just as well where the name is taken. */
+static int rename_new(int dir, const char *from, const char *to)
+{
+	if (syscall(SYS_renameat2, dir, from, dir, to, RENAME_NOREPLACE) == 0)
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return -errno;
+	if (linkat(dir, from, dir, to, 0) < 0)
+		return -errno;
+	unlinkat(dir, from, 0);
+	return 0;
+}
+
+int replace_rename(int dir, const char *temporary, const char *name, bool over)
+{
+	int r;
+
+	if (over)
+		r = renameat(dir, temporary, dir, name) < 0 ? -errno : 0;
+	else
+		r = rename_new(dir, temporary, name);
+	/* Two names of one file: the kernel then leaves both. */
+	if (r < 0 || over)
+		unlinkat(dir, temporary, 0);
+	return r;
+}
+
+int replace_commit(struct replace *r, const char *name, bool over)
+{
+	int ret = replace_rename(r->dir, r->name, name, over);
+
+	r->fd = fd_close(r->fd);
+	return ret;
+}
+
+void replace_abort(struct replace *r)
+{
+	if (r->fd < 0)
+		return;
+	unlinkat(r->dir, r->name, 0);
+	r->fd = fd_close(r->fd);
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: one connection, one operation at a time, everything blocking. The worker has
+ * the rights of a process of the room and holds nothing but its end of the socket, so there is
+ * nothing to gain by taking it over; whoever kills it harms his own room. It ends with its client.
+ */
+#include "files/serve.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "files/serve_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+static const server_op ops[FILES_OP_END_] = {
+	[FILES_OP_READ] = serve_read,
+	[FILES_OP_WRITE] = serve_write,
+	[FILES_OP_LIST] = serve_list,
+	[FILES_OP_STAT] = serve_stat,
+	[FILES_OP_READLINK] = serve_readlink,
+	[FILES_OP_MKDIR] = serve_mkdir,
+	[FILES_OP_REMOVE] = serve_remove,
+	[FILES_OP_RENAME] = serve_rename,
+	[FILES_OP_CHMOD] = serve_chmod,
+	[FILES_OP_SYMLINK] = serve_symlink,
+	[FILES_OP_WATCH] = serve_watch,
+	[FILES_OP_TAR_GET] = serve_tar_get,
+	[FILES_OP_TAR_PUT] = serve_tar_put,
+};
+
+int server_break(struct server *s, int r)
+{
+	if (!s->broken) {
+		s->broken = true;
+		s->broken_r = r;
+	}
+	return r;
+}
+
+int server_flush(struct server *s)
+{
+	int r = chan_flush_wait(&s->c, -1);
+
+	return r < 0 ? server_break(s, r) : 0;
+}
+
+int server_check(struct server *s)
+{
+	struct chan_frame f;
+	int r = chan_recv(&s->c, &f);
+
+	if (r == 0)
+		return 0;
+	if (r < 0)
+		return server_break(s, r);
+	chan_frame_done(&f);
+	if (f.type != FILES_CANCEL || f.payload.n)
+		return server_break(s, -EPROTO);
+	return -ECANCELED;
+}
+
+int server_beat(struct server *s)
+{
+	uint64_t now = clock_mono_usec();
+	int r;
+
+	if (now - s->beat_usec < USEC_PER_SEC)
+		return 0;
+	s->beat_usec = now;
+	r = files_send_empty(&s->c, FILES_ALIVE);
+	if (r < 0)
+		return server_break(s, r);
+	r = server_flush(s);
+	return r < 0 ? r : server_check(s);
+}
+
+static int answer(struct server *s, int r, struct files_error *e)
+{
+	if (r < 0 && e->sys_errno == 0)
+		files_fail(e, -r, STR_NULL, NULL);
+	r = r < 0 ? files_send_error(&s->c, e) : files_send_done(&s->c, &s->moved);
+	return r < 0 ? server_break(s, r) : 0;
+}
+
+static int run(struct server *s, const struct files_request *q)
+{
+	struct files_error e = {0};
+	int r;
+
+	s->moved = (struct files_moved){0};
+	s->answered = false;
+	s->beat_usec = clock_mono_usec();
+	r = ops[q->op](s, q, &e);
+	if (s->broken)
+		return s->broken_r;
+	return s->answered ? 0 : answer(s, r, &e);
+}
+
+/* What the request points to would be gone with the next frame. */
+static int on_request(struct server *s, struct str payload)
+{
+	_cleanup_(freep) char *path = NULL, *other = NULL;
+	struct files_request q;
+
+	if (!files_get_request(payload, &q))
+		return -EPROTO;
+	path = str_dup(q.path);
+	other = str_dup(q.other);
+	if (!path || !other)
+		return -ENOMEM;
+	q.path.p = path;
+	q.other.p = other;
+	return run(s, &q);
+}
+
+static int serve(struct server *s)
+{
+	int r = files_send_ready(&s->c);
+
+	while (r == 0) {
+		struct chan_frame f;
+
+		r = chan_recv_wait(&s->c, &f, -1);
+		if (r < 0)
+			break;
+		r = 0;
+		if (f.fds_n || s->c.in_fds_n)
+			r = -EPROTO;
+		else if (f.type == FILES_REQUEST)
+			r = on_request(s, f.payload);
+		else if (f.type != FILES_CANCEL)
+			r = -EPROTO;
+		chan_frame_done(&f);
+	}
+	return r == -EPIPE ? 0 : r;
+}
+
+/* A deep tree may want many descriptors. */
+static void raise_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		limit.rlim_cur = limit.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+int files_serve(int fd, int root, const char *base)
+{
+	struct server s = {.root = root, .base = str_from(base)};
+	int r;
+
+	raise_limit();
+	r = chan_init(&s.c, fd, FILES_MAX_PAYLOAD, FILES_MAX_OUT);
+	if (r == 0)
+		r = serve(&s);
+	chan_done(&s.c);
+	return r;
+}
+
+int files_serve_main(int argc, char **argv)
+{
+	const char *base = argc > 2 && argv[2][0] == '/' ? argv[2] : "";
+	_cleanup_fd_ int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	/* 0 itself stays, as /dev/null: nothing may land on a standard descriptor. */
+	_cleanup_fd_ int fd = fcntl(0, F_DUPFD_CLOEXEC, 3);
+	_cleanup_fd_ int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (root < 0 || fd < 0 || null < 0 || dup2(null, 0) < 0)
+		return 1;
+	return files_serve(TAKE_FD(fd), root, base) < 0;
+}

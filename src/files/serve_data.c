@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operations that move data. */
+#include "base/fd.h"
+#include "files/replace.h"
+#include "files/serve_internal.h"
+#include "files/tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+static int not_regular(const struct stat *st, struct files_error *e)
+{
+	if (S_ISDIR(st->st_mode))
+		return -EISDIR;
+	return files_fail(e, EINVAL, STR_NULL, "it is not a regular file");
+}
+
+/* One frame of data, read right into the channel's buffer. How much, 0 at the end, or -errno. */
+static ssize_t send_some(struct server *s, int fd, size_t n, uint64_t offset)
+{
+	size_t mark;
+	struct buf *b = chan_begin(&s->c, FILES_DATA, &mark);
+	ssize_t got = -1;
+	char *at;
+
+	if (!b)
+		return server_break(s, -ENOBUFS);
+	if (buf_reserve(b, n, &at) < 0) {
+		chan_abort(&s->c, mark);
+		return -ENOMEM;
+	}
+	got = pread(fd, at, n, (off_t)offset);
+	if (got <= 0) {
+		got = got < 0 ? -errno : 0;
+		chan_abort(&s->c, mark);
+		return got;
+	}
+	buf_commit(b, (size_t)got);
+	return chan_end(&s->c, mark, NULL, 0) < 0 ? server_break(s, -ENOBUFS) : got;
+}
+
+int serve_read(struct server *s, const struct files_request *q, struct files_error *e)
+{
+	_cleanup_fd_ int fd = beneath_open(s->root, s->base, q->path, O_RDONLY);
+	uint64_t at = q->offset, left = q->length;
+	struct stat st;
+
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return not_regular(&st, e);
+	if (at > INT64_MAX)
+		return -EINVAL;
+	while (left > 0) {
+		size_t n = left < FILES_CHUNK ? (size_t)left : FILES_CHUNK;
+		ssize_t got = send_some(s, fd, n, at);
+		int r;
+
+		if (got <= 0)
+			return (int)got;
+		at += (uint64_t)got;
+		left -= (uint64_t)got;
+		s->moved.bytes += (uint64_t)got;
+		/* The last piece goes out together with DONE. */
+		if ((uint64_t)got < n || left == 0)
+			continue;
+		r = server_flush(s);
+		if (r == 0)
+			r = server_check(s);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+typedef int (*data_fn)(void *user, const char *p, size_t n, struct files_error *e);
+
+/* Hands the client's data to fn until its END: 0; or an error, -ECANCELED for one. An error of fn's
+ * is told at once, and the rest of the data thrown away. */
+static int take_data(struct server *s, data_fn fn, void *user, int r, struct files_error *e)
+{
+	for (;;) {
+		struct chan_frame f;
+		int got;
+
+		if (r < 0 && !s->answered) {
+			if (e->sys_errno == 0)
+				files_fail(e, -r, STR_NULL, NULL);
+			if (files_send_error(&s->c, e) < 0)
+				return server_break(s, -ENOBUFS);
+			s->answered = true;
+		}
+		got = chan_recv_wait(&s->c, &f, -1);
+		if (got < 0)
+			return server_break(s, got);
+		chan_frame_done(&f);
+		if (f.type == FILES_END && f.payload.n == 0)
+			return r;
+		if (f.type == FILES_CANCEL && f.payload.n == 0)
+			return r < 0 ? r : -ECANCELED;
+		if (f.type != FILES_DATA || f.payload.n == 0 || f.payload.n > FILES_CHUNK)
+			return server_break(s, -EPROTO);
+		if (r == 0)
+			r = fn(user, f.payload.p, f.payload.n, e);
+		s->moved.bytes += r == 0 ? f.payload.n : 0;
+	}
+}
+
+static int write_some(void *user, const char *p, size_t n, struct files_error *e)
+{
+	return fd_write_all(*(const int *)user, p, n);
+}
+
+/* Into the file itself. */
+static int write_directly(struct server *s, const struct files_request *q, const struct beneath *at,
+	struct files_error *e)
+{
+	int flags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+	_cleanup_fd_ int fd = -1;
+	struct stat st;
+	int r = 0;
+
+	flags |= q->flags & FILES_APPEND ? O_APPEND : 0;
+	flags |= q->flags & FILES_REPLACE ? 0 : O_EXCL;
+	fd = openat(at->dir, at->name, flags, 0666);
+	if (fd < 0)
+		/* Nobody reads the FIFO, or it is a socket. */
+		r = errno == ENXIO ? files_fail(e, EINVAL, STR_NULL, "it is not a regular file")
+				   : -errno;
+	else if (fstat(fd, &st) < 0)
+		r = -errno;
+	else if (!S_ISREG(st.st_mode))
+		r = not_regular(&st, e);
+	else if (q->mode != FILES_KEEP_MODE && fchmod(fd, q->mode) < 0)
+		r = -errno;
+	else if (!(q->flags & FILES_APPEND) && ftruncate(fd, 0) < 0)
+		r = -errno;
+	return take_data(s, write_some, &fd, r, e);
+}
+
+/* The new file is as the old one was, where that is possible and nothing else was asked for. */
+static int dress(const struct files_request *q, const struct stat *old, int fd)
+{
+	mode_t mask;
+
+	if (old && fchown(fd, old->st_uid, old->st_gid) < 0 && errno != EPERM && errno != EINVAL)
+		return -errno;
+	if (q->mode != FILES_KEEP_MODE)
+		return fchmod(fd, q->mode) < 0 ? -errno : 0;
+	if (old)
+		return fchmod(fd, old->st_mode & 0777) < 0 ? -errno : 0;
+	mask = umask(0);
+	umask(mask);
+	return fchmod(fd, 0666 & ~mask) < 0 ? -errno : 0;
+}
+
+/* Beside it, to take its place at the end. */
+static int write_atomically(struct server *s, const struct files_request *q,
+	const struct beneath *at, struct files_error *e)
+{
+	_cleanup_(replace_abortp) struct replace new = REPLACE_NULL;
+	struct stat st;
+	bool exists;
+	int r = 0;
+
+	exists = fstatat(at->dir, at->name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	if (!exists && errno != ENOENT)
+		r = -errno;
+	else if (exists && !(q->flags & FILES_REPLACE))
+		r = -EEXIST;
+	else if (exists && !S_ISREG(st.st_mode))
+		r = not_regular(&st, e);
+	if (r == 0)
+		r = replace_begin(&new, at->dir, 0600);
+	r = take_data(s, write_some, &new.fd, r, e);
+	if (r == 0)
+		r = dress(q, exists ? &st : NULL, new.fd);
+	if (r == 0)
+		r = replace_commit(&new, at->name, q->flags & FILES_REPLACE);
+	if (r == -EBUSY && !s->answered)
+		r = files_fail(e, EBUSY, STR_NULL,
+			"it is mounted and cannot be replaced, only written in place");
+	return r;
+}
+
+int serve_write(struct server *s, const struct files_request *q, struct files_error *e)
+{
+	_cleanup_(beneath_donep) struct beneath at = BENEATH_NULL;
+	unsigned flags = BENEATH_FOLLOW | (q->flags & FILES_PARENTS ? BENEATH_MAKE : 0);
+	int r = beneath_find(s->root, s->base, q->path, flags, &at);
+
+	if (r == 0 && (!at.name[0] || at.slash))
+		r = -EISDIR;
+	if (r < 0)
+		return take_data(s, write_some, NULL, r, e);
+	if (q->flags & (FILES_APPEND | FILES_IN_PLACE))
+		return write_directly(s, q, &at, e);
+	return write_atomically(s, q, &at, e);
+}
+
+static int send_piece(void *user, const char *p, size_t n, struct files_error *e)
+{
+	struct server *s = user;
+	int r = chan_send(&s->c, FILES_DATA, str_make(p, n), NULL, 0);
+
+	if (r < 0)
+		return server_break(s, r);
+	r = server_flush(s);
+	return r < 0 ? r : server_check(s);
+}
+
+int serve_tar_get(struct server *s, const struct files_request *q, struct files_error *e)
+{
+	_cleanup_(beneath_donep) struct beneath at = BENEATH_NULL;
+	struct tree_get t = {.sink = send_piece, .user = s};
+	bool contents = q->flags & FILES_CONTENTS;
+	int r = beneath_find(s->root, s->base, q->path, contents ? BENEATH_FOLLOW : 0, &at);
+
+	if (r < 0)
+		return r;
+	t.dir = at.dir;
+	t.name = at.name;
+	t.as = contents || !at.name[0] ? STR(".") : str_from(at.name);
+	r = tree_get(&t, e);
+	s->moved = t.moved;
+	return r;
+}
+
+/* Opens the directory, made where it is missing. */
+static int open_target(struct server *s, struct str path, bool *ret_new)
+{
+	_cleanup_(beneath_donep) struct beneath at = BENEATH_NULL;
+	int r = beneath_find(s->root, s->base, path, BENEATH_FOLLOW | BENEATH_MAKE, &at);
+
+	if (r < 0)
+		return r;
+	if (at.name[0] && mkdirat(at.dir, at.name, 0777) == 0)
+		*ret_new = true;
+	else if (at.name[0] && errno != EEXIST)
+		return -errno;
+	r = openat(at.dir, at.name[0] ? at.name : ".",
+		O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return r < 0 ? -errno : r;
+}
+
+static int put_piece(void *user, const char *p, size_t n, struct files_error *e)
+{
+	return tree_put_feed(user, p, n, e);
+}
+
+int serve_tar_put(struct server *s, const struct files_request *q, struct files_error *e)
+{
+	_cleanup_(tree_put_freep) struct tree_put *t = NULL;
+	struct tree_put_options o = {.owners = q->flags & FILES_OWNERS};
+	_cleanup_fd_ int dir = open_target(s, q->path, &o.dir_is_new);
+	int r = dir < 0 ? dir : 0;
+
+	o.dir = dir;
+	if (r == 0) {
+		t = tree_put_new(&o);
+		r = t ? 0 : -ENOMEM;
+	}
+	r = take_data(s, put_piece, t, r, e);
+	if (r == 0)
+		r = tree_put_finish(t, e);
+	if (t)
+		s->moved = *tree_put_moved(t);
+	return r;
+}

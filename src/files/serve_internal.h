@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What the parts of the worker share. An operation returns 0, or -errno with e filled where the
+ * errno alone does not say it; on BROKEN the connection is of no use any more. */
+
+#include "files/beneath.h"
+#include "files/protocol.h"
+
+struct server {
+	struct chan c;
+	int root;                 /* borrowed */
+	struct str base;          /* borrowed */
+	bool broken;              /* the client is gone, or broke the rules */
+	int broken_r;             /* why */
+	bool answered;            /* ERROR was sent already */
+	struct files_moved moved; /* for DONE */
+	uint64_t beat_usec;       /* when something was last sent */
+};
+
+typedef int (*server_op)(struct server *s, const struct files_request *q, struct files_error *e);
+
+/* The connection is over: returns r. */
+int server_break(struct server *s, int r);
+/* Sends everything that is queued, waiting for the client to take it. */
+_warn_unused_ int server_flush(struct server *s);
+/* Whether the client has asked to end: 0, -ECANCELED, or the connection is broken. */
+_warn_unused_ int server_check(struct server *s);
+/* The same, and tells the client now and then that we are alive. */
+_warn_unused_ int server_beat(struct server *s);
+
+/* --- serve_names.c --- */
+int serve_list(struct server *s, const struct files_request *q, struct files_error *e);
+int serve_stat(struct server *s, const struct files_request *q, struct files_error *e);
+int serve_readlink(struct server *s, const struct files_request *q, struct files_error *e);
+int serve_mkdir(struct server *s, const struct files_request *q, struct files_error *e);
+int serve_remove(struct server *s, const struct files_request *q, struct files_error *e);
+int serve_rename(struct server *s, const struct files_request *q, struct files_error *e);
+int serve_chmod(struct server *s, const struct files_request *q, struct files_error *e);
+int serve_symlink(struct server *s, const struct files_request *q, struct files_error *e);
+/* --- serve_data.c --- */
+int serve_read(struct server *s, const struct files_request *q, struct files_error *e);
+int serve_write(struct server *s, const struct files_request *q, struct files_error *e);
+int serve_tar_get(struct server *s, const struct files_request *q, struct files_error *e);
+int serve_tar_put(struct server *s, const struct files_request *q, struct files_error *e);
+/* --- serve_watch.c --- */
+int serve_watch(struct server *s, const struct files_request *q, struct files_error *e);

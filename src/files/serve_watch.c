@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: inotify. It watches directories, not trees, so in a recursive watch each
+ * directory has a watch and a node that knows its parent, and directories that appear are added
+ * when their event comes. What was made in them before that is reported as created when they are
+ * looked through, so an entry may be told twice, never not at all.
+ *
+ * A file is watched through its directory, so that its replacement by a rename is seen as well.
+ * Slow readers are not waited for by the kernel: what it then drops is told as an overflow. */
+#include "base/fd.h"
+#include "base/hash.h"
+#include "files/serve_internal.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+enum {
+	EVENTS_BYTES = 48 * 1024,
+	MASK = IN_CREATE | IN_MODIFY | IN_CLOSE_WRITE | IN_ATTRIB | IN_DELETE | IN_MOVED_FROM |
+	       IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR | IN_DONT_FOLLOW |
+	       IN_EXCL_UNLINK,
+};
+
+struct node {
+	int wd;
+	struct node *parent; /* NULL: what is watched */
+	char *name;
+	struct node *next; /* waiting to be looked through */
+	UT_hash_handle hh;
+};
+
+struct watcher {
+	struct server *s;
+	struct files_error *e;
+	int fd;
+	int top;    /* directory that is watched, or that holds the file */
+	char *only; /* the file's name; NULL for a directory */
+	bool recursive, over;
+	struct node *nodes, *top_node;
+	struct node *todo;
+	struct frame_out frame;
+	bool in_frame;
+};
+
+static int limit(struct watcher *w, int errnum)
+{
+	if (errnum == ENOSPC)
+		return files_fail(w->e, EMFILE, STR_NULL,
+			"too many directories to watch (sysctl fs.inotify.max_user_watches)");
+	if (errnum == EMFILE)
+		return files_fail(w->e, EMFILE, STR_NULL,
+			"too many watchers (sysctl fs.inotify.max_user_instances)");
+	return -errnum;
+}
+
+/* Path of a node below what is watched, with name (may be NULL) behind it. */
+static int node_path(const struct node *n, const char *name, struct buf *ret)
+{
+	const struct node *chain[1024], *at = n;
+	size_t depth = 0;
+	int r = 0;
+
+	/* Deeper than that nothing is watched. */
+	for (; at->parent && depth < ARRAY_SIZE(chain); at = at->parent)
+		chain[depth++] = at;
+	buf_clear(ret);
+	while (r == 0 && depth > 0) {
+		r = buf_add_str(ret, str_from(chain[--depth]->name));
+		if (r == 0 && (depth > 0 || name))
+			r = buf_add_char(ret, '/');
+	}
+	if (r == 0 && name)
+		r = buf_add_str(ret, str_from(name));
+	return r;
+}
+
+static int end_frame(struct watcher *w)
+{
+	if (!w->in_frame)
+		return 0;
+	w->in_frame = false;
+	if (frame_end(&w->frame, NULL, 0) < 0)
+		return server_break(w->s, -ENOBUFS);
+	return server_flush(w->s);
+}
+
+static int put_event(struct watcher *w, const struct files_event *m)
+{
+	if (!w->in_frame) {
+		w->frame = frame_begin(&w->s->c, FILES_EVENTS);
+		w->in_frame = true;
+	}
+	files_put_event(&w->frame.w, m);
+	if (!w->frame.w.b || w->frame.w.error < 0)
+		return server_break(w->s, -ENOBUFS);
+	return buf_len(w->frame.w.b) - w->frame.mark > EVENTS_BYTES ? end_frame(w) : 0;
+}
+
+static bool is_below(const struct node *n, const struct node *top)
+{
+	for (; n; n = n->parent)
+		if (n == top)
+			return true;
+	return false;
+}
+
+static void node_free(struct node *n)
+{
+	free(n->name);
+	free(n);
+}
+
+/* The directory is not there any more: neither it nor what was below is watched. */
+static void forget(struct watcher *w, struct node *top)
+{
+	struct node *n, *tmp, **at, *gone = NULL;
+
+	for (at = &w->todo; *at;) {
+		n = *at;
+		if (is_below(n, top))
+			*at = n->next;
+		else
+			at = &n->next;
+	}
+	/* All are found before the first is freed: they point to each other. */
+	HASH_ITER (hh, w->nodes, n, tmp) {
+		if (!is_below(n, top))
+			continue;
+		n->next = gone;
+		gone = n;
+	}
+	while (gone) {
+		n = gone;
+		gone = n->next;
+		HASH_DEL(w->nodes, n);
+		inotify_rm_watch(w->fd, n->wd);
+		node_free(n);
+	}
+}
+
+/* Watches a directory; where recursive, it will be looked through. */
+static int add(struct watcher *w, int dir, struct node *parent, const char *name)
+{
+	struct node *n, *known;
+	int wd;
+
+	/* The only way to name a descriptor to inotify without a file system for it. */
+	if (fchdir(dir) < 0)
+		return -errno;
+	wd = inotify_add_watch(w->fd, ".", MASK);
+	if (wd < 0)
+		return limit(w, errno);
+	HASH_FIND_INT(w->nodes, &wd, known);
+	if (known)
+		return 0; /* it has been found twice, or is mounted in two places */
+	n = calloc(1, sizeof(*n));
+	if (!n)
+		return -ENOMEM;
+	*n = (struct node){.wd = wd, .parent = parent, .name = strdup(name)};
+	if (n->name)
+		HASH_ADD_INT(w->nodes, wd, n);
+	if (!n->name || !n->hh.tbl) {
+		node_free(n);
+		return -ENOMEM;
+	}
+	if (!parent)
+		w->top_node = n;
+	n->next = w->todo;
+	w->todo = n;
+	return 0;
+}
+
+static int add_below(struct watcher *w, struct node *parent, int dir, const char *name)
+{
+	_cleanup_fd_ int fd = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	/* It vanished, or is none any more: its own events tell. */
+	return fd < 0 ? 0 : add(w, fd, parent, name);
+}
+
+static int look_at(struct watcher *w, struct node *n, DIR *dir, bool tell, struct buf *path)
+{
+	struct dirent *d;
+	int r = 0;
+
+	while (r == 0 && (d = readdir(dir))) {
+		struct files_event m = {.change = FILES_CREATED};
+		struct stat st;
+
+		if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0 ||
+			fstatat(dirfd(dir), d->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		m.is_directory = S_ISDIR(st.st_mode);
+		if (tell) {
+			r = node_path(n, d->d_name, path);
+			m.path = buf_str(path);
+			r = r < 0 ? r : put_event(w, &m);
+		}
+		if (r == 0 && m.is_directory)
+			r = add_below(w, n, dirfd(dir), d->d_name);
+	}
+	return r;
+}
+
+/* Looks through directories that were added; tell: what is in them is reported. */
+static int look_through(struct watcher *w, bool tell)
+{
+	_cleanup_(buf_donep) struct buf path = BUF_INIT(FILES_MAX_PATH);
+	int r = 0;
+
+	while (r == 0 && w->todo) {
+		struct node *n = w->todo;
+		int dir, fd;
+		DIR *d;
+
+		w->todo = n->next;
+		n->next = NULL;
+		if (!w->recursive || node_path(n, NULL, &path) < 0)
+			continue;
+		dir = beneath_directory(w->top, buf_str(&path), false);
+		fd = dir < 0 ? -1 : openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		d = fd < 0 ? NULL : fdopendir(fd);
+		fd_close(dir);
+		if (!d) {
+			/* Gone, or closed to us. */
+			fd_close(fd);
+			continue;
+		}
+		r = look_at(w, n, d, tell, &path);
+		closedir(d);
+		if (r == 0)
+			r = server_check(w->s);
+	}
+	return r;
+}
+
+static int change_of(uint32_t mask)
+{
+	static const struct {
+		uint32_t bit;
+		enum files_change change;
+	} table[] = {{IN_CREATE, FILES_CREATED}, {IN_MODIFY, FILES_MODIFIED},
+		{IN_CLOSE_WRITE, FILES_WRITTEN}, {IN_ATTRIB, FILES_CHANGED},
+		{IN_DELETE, FILES_DELETED}, {IN_MOVED_FROM, FILES_MOVED_FROM},
+		{IN_MOVED_TO, FILES_MOVED_TO}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++)
+		if (mask & table[i].bit)
+			return (int)table[i].change;
+	return -1;
+}
+
+/* A directory came or went: the nodes follow. */
+static int follow(struct watcher *w, struct node *n, const struct inotify_event *ev)
+{
+	_cleanup_(buf_donep) struct buf path = BUF_INIT(FILES_MAX_PATH);
+	struct node *gone, *tmp;
+	int dir, r;
+
+	if (!w->recursive || !(ev->mask & IN_ISDIR))
+		return 0;
+	if (ev->mask & (IN_MOVED_FROM | IN_DELETE)) {
+		HASH_ITER (hh, w->nodes, gone, tmp) {
+			if (gone->parent == n && strcmp(gone->name, ev->name) == 0) {
+				forget(w, gone);
+				break;
+			}
+		}
+		return 0;
+	}
+	if (!(ev->mask & (IN_CREATE | IN_MOVED_TO)))
+		return 0;
+	r = node_path(n, NULL, &path);
+	dir = r < 0 ? r : beneath_directory(w->top, buf_str(&path), false);
+	if (dir < 0)
+		return 0;
+	r = add_below(w, n, dir, ev->name);
+	fd_close(dir);
+	return r < 0 ? r : look_through(w, ev->mask & IN_CREATE);
+}
+
+/* Something happened to a watched directory itself. */
+static int on_self(struct watcher *w, struct node *n, uint32_t mask)
+{
+	const struct files_event gone = {.change = FILES_GONE};
+	const struct files_event changed = {.change = FILES_CHANGED, .is_directory = true};
+
+	if (n != w->top_node)
+		return 0; /* its parent has told */
+	if (mask & IN_ATTRIB && !w->only)
+		return put_event(w, &changed);
+	if (!(mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT | IN_IGNORED)))
+		return 0;
+	w->over = true;
+	return put_event(w, &gone);
+}
+
+static int on_event(struct watcher *w, const struct inotify_event *ev, struct buf *path)
+{
+	const struct files_event overflow = {.change = FILES_OVERFLOW};
+	struct files_event m = {.is_directory = ev->mask & IN_ISDIR, .cookie = ev->cookie};
+	int change = change_of(ev->mask), r;
+	struct node *n;
+
+	if (ev->mask & IN_Q_OVERFLOW)
+		return put_event(w, &overflow);
+	HASH_FIND_INT(w->nodes, &ev->wd, n);
+	if (!n)
+		return 0;
+	if (ev->len == 0)
+		return on_self(w, n, ev->mask);
+	if (change < 0 || (w->only && strcmp(ev->name, w->only) != 0))
+		return 0;
+	r = w->only ? 0 : node_path(n, ev->name, path);
+	if (r < 0)
+		return r;
+	m.change = (enum files_change)change;
+	m.path = buf_str(path);
+	r = put_event(w, &m);
+	return r < 0 ? r : follow(w, n, ev);
+}
+
+static int read_events(struct watcher *w)
+{
+	_Alignas(struct inotify_event) char events[32 * 1024];
+	_cleanup_(buf_donep) struct buf path = BUF_INIT(FILES_MAX_PATH);
+	ssize_t n = read(w->fd, events, sizeof(events));
+	int r = 0;
+
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	for (ssize_t at = 0; r == 0 && !w->over && at < n;) {
+		const struct inotify_event *ev = (const void *)(events + at);
+
+		buf_clear(&path);
+		r = on_event(w, ev, &path);
+		at += (ssize_t)(sizeof(*ev) + ev->len);
+	}
+	if (r == 0)
+		r = end_frame(w);
+	return r;
+}
+
+static int watch(struct watcher *w)
+{
+	int r = add(w, w->top, NULL, "");
+
+	if (r == 0)
+		r = look_through(w, false);
+	if (r == 0 && files_send_empty(&w->s->c, FILES_WATCHING) < 0)
+		r = server_break(w->s, -ENOBUFS);
+	if (r == 0)
+		r = server_flush(w->s);
+	while (r == 0 && !w->over) {
+		struct pollfd p[2] = {
+			{.fd = w->s->c.fd, .events = POLLIN}, {.fd = w->fd, .events = POLLIN}};
+
+		if (poll(p, 2, -1) < 0 && errno != EINTR)
+			return -errno;
+		r = server_check(w->s);
+		if (r == 0 && p[1].revents)
+			r = read_events(w);
+	}
+	return r;
+}
+
+static void done(struct watcher *w)
+{
+	struct node *n, *tmp;
+
+	HASH_ITER (hh, w->nodes, n, tmp) {
+		HASH_DEL(w->nodes, n);
+		node_free(n);
+	}
+	if (w->in_frame)
+		chan_abort(&w->s->c, w->frame.mark);
+	fd_close(w->fd);
+	fd_close(w->top);
+	/* Where we stand must not keep a directory busy. */
+	(void)!chdir("/");
+}
+
+/* What is watched: a directory, or the one that holds the file. */
+static int open_top(struct watcher *w, struct str path)
+{
+	_cleanup_(beneath_donep) struct beneath at = BENEATH_NULL;
+	struct stat st;
+	int r = beneath_find(w->s->root, w->s->base, path, BENEATH_FOLLOW, &at);
+
+	if (r < 0)
+		return r;
+	if (at.name[0] && fstatat(at.dir, at.name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	if (at.name[0] && !S_ISDIR(st.st_mode)) {
+		w->recursive = false;
+		w->only = strdup(at.name);
+		if (!w->only)
+			return -ENOMEM;
+		at.name[0] = '\0';
+	}
+	w->top = openat(
+		at.dir, at.name[0] ? at.name : ".", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return w->top < 0 ? -errno : 0;
+}
+
+int serve_watch(struct server *s, const struct files_request *q, struct files_error *e)
+{
+	struct watcher w = {
+		.s = s, .e = e, .fd = -1, .top = -1, .recursive = q->flags & FILES_RECURSIVE};
+	int r = open_top(&w, q->path);
+
+	if (r == 0) {
+		w.fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+		r = w.fd < 0 ? limit(&w, errno) : 0;
+	}
+	if (r == 0)
+		r = watch(&w);
+	done(&w);
+	free(w.only);
+	return r;
+}

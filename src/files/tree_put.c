@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation (INV-INSIDE-PATHS): every entry's directory is reached from ours by names,
+ * through directories alone; a name ".." or a link in the way ends it. What is not a directory is
+ * made under a temporary name and renamed, so nothing that exists is ever written into, and a link
+ * that somebody plants under the final name is replaced, not followed.
+ *
+ * A directory that was made here is closed to others until everything in it is there; then it gets
+ * its mode and time, which needs a memory of the directories on the way to the current entry alone,
+ * as archives have a directory's entries behind it. One that was there before keeps its own. */
+#include "base/fd.h"
+#include "files/beneath.h"
+#include "files/replace.h"
+#include "files/tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { HOLE = 4096 };
+
+struct attributes {
+	uint32_t mode;
+	uint64_t uid, gid;
+	struct timespec mtime;
+};
+
+struct pending {
+	size_t path_n; /* its path is that much of t->way */
+	struct attributes a;
+};
+
+struct tree_put {
+	struct tree_put_options o;
+	struct tar_reader *reader;
+	struct files_moved moved;
+	struct buf way; /* path of the deepest directory that waits for its attributes */
+	struct pending *pending;
+	size_t pending_n, pending_cap;
+	struct buf path; /* of the current entry, cleaned: "a/b/c" */
+	struct buf other;
+	int parent; /* directory of the current entry */
+	struct buf parent_path;
+	char name[BENEATH_NAME_MAX + 1];
+	struct replace file; /* the current entry, where it is a file */
+	struct attributes file_a;
+	uint64_t file_at, file_size;
+	bool seen; /* something has come, with o.single */
+};
+
+static int fail(const struct tree_put *t, struct files_error *e, int r)
+{
+	const char *why = NULL;
+
+	if (r == -EXDEV)
+		why = "it would lead out of the directory";
+	else if (r == -ELOOP)
+		why = "a symbolic link is in the way";
+	return files_fail(e, -r, buf_str(&t->path), why);
+}
+
+/* The names of path, joined by single slashes. */
+static int clean_path(struct str path, struct buf *ret)
+{
+	struct str component;
+	int r = 0;
+
+	buf_clear(ret);
+	while (r == 0 && beneath_next(&path, &component)) {
+		if (component.n > BENEATH_NAME_MAX)
+			return -ENAMETOOLONG;
+		if (str_eq(component, STR("..")))
+			return -EXDEV;
+		if (buf_len(ret))
+			r = buf_add_char(ret, '/');
+		if (r == 0)
+			r = buf_add_str(ret, component);
+	}
+	return r == -E2BIG ? -ENAMETOOLONG : r;
+}
+
+static struct str split_last(struct str path, char name[BENEATH_NAME_MAX + 1])
+{
+	size_t at = path.n;
+
+	while (at > 0 && path.p[at - 1] != '/')
+		at--;
+	if (path.n > at)
+		memcpy(name, path.p + at, path.n - at);
+	name[path.n - at] = '\0';
+	return str_prefix(path, at ? at - 1 : 0);
+}
+
+/* Owner first: changing it takes set-id bits, and may be refused without harm. */
+static int set_attributes(const struct tree_put *t, int fd, const struct attributes *a, mode_t mask)
+{
+	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, a->mtime};
+
+	if (t->o.owners && a->uid < UINT32_MAX && a->gid < UINT32_MAX &&
+		fchown(fd, (uid_t)a->uid, (gid_t)a->gid) < 0 && errno != EPERM && errno != EINVAL)
+		return -errno;
+	/* A file system without modes keeps its own. */
+	if (fchmod(fd, a->mode & mask) < 0 && errno != EPERM)
+		return -errno;
+	return futimens(fd, times) < 0 && errno != EPERM ? -errno : 0;
+}
+
+/* The directory is complete. Whoever has taken it away meanwhile need not be told. */
+static int settle(struct tree_put *t)
+{
+	const struct pending *p = &t->pending[--t->pending_n];
+	_cleanup_fd_ int dir = -1, fd = -1;
+
+	t->way.tail = t->way.head + p->path_n;
+	dir = beneath_directory(t->o.dir, buf_str(&t->way), false);
+	if (dir < 0)
+		return dir == -ENOENT ? 0 : dir;
+	fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	return set_attributes(t, fd, &p->a, 01777);
+}
+
+static bool is_below(struct str path, struct str directory)
+{
+	return directory.n == 0 || str_eq(path, directory) ||
+	       (str_starts(path, directory) && path.p[directory.n] == '/');
+}
+
+static int settle_until(struct tree_put *t, struct str path)
+{
+	int r = 0;
+
+	while (r == 0 && t->pending_n > 0 &&
+		!is_below(path, str_prefix(buf_str(&t->way), t->pending[t->pending_n - 1].path_n)))
+		r = settle(t);
+	return r;
+}
+
+static int remember(struct tree_put *t, const struct attributes *a)
+{
+	int r;
+
+	if (t->pending_n == t->pending_cap) {
+		size_t cap = t->pending_cap ? 2 * t->pending_cap : 16;
+		struct pending *more = reallocarray(t->pending, cap, sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		t->pending = more;
+		t->pending_cap = cap;
+	}
+	buf_clear(&t->way);
+	r = buf_add_str(&t->way, buf_str(&t->path));
+	if (r == 0)
+		t->pending[t->pending_n++] = (struct pending){buf_len(&t->path), *a};
+	return r;
+}
+
+/* Opens the directory in which the current entry shall be. */
+static int enter_parent(struct tree_put *t)
+{
+	struct str parent = split_last(buf_str(&t->path), t->name);
+	int r;
+
+	if (t->parent >= 0 && str_eq(parent, buf_str(&t->parent_path)))
+		return 0;
+	t->parent = fd_close(t->parent);
+	buf_clear(&t->parent_path);
+	r = buf_add_str(&t->parent_path, parent);
+	if (r < 0)
+		return r;
+	t->parent = beneath_directory(t->o.dir, parent, true);
+	return t->parent < 0 ? t->parent : 0;
+}
+
+static int make_directory(struct tree_put *t, const struct attributes *a)
+{
+	struct stat st;
+
+	if (!t->name[0])
+		return t->o.dir_is_new && t->pending_n == 0 ? remember(t, a) : 0;
+	if (mkdirat(t->parent, t->name, 0700) == 0)
+		return remember(t, a);
+	if (errno != EEXIST)
+		return -errno;
+	if (fstatat(t->parent, t->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	return S_ISDIR(st.st_mode) ? 0 : S_ISLNK(st.st_mode) ? -ELOOP : -ENOTDIR;
+}
+
+static int make_symlink(struct tree_put *t, const struct tar_entry *entry)
+{
+	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT},
+		{.tv_sec = entry->mtime_sec, .tv_nsec = entry->mtime_nsec}};
+	char temporary[REPLACE_NAME_MAX];
+	_cleanup_(freep) char *target = str_dup(entry->link);
+
+	if (!target)
+		return -ENOMEM;
+	replace_name(temporary);
+	if (symlinkat(target, t->parent, temporary) < 0)
+		return -errno;
+	/* Niceties that a file system may not have. */
+	(void)!utimensat(t->parent, temporary, times, AT_SYMLINK_NOFOLLOW);
+	if (t->o.owners && entry->uid < UINT32_MAX && entry->gid < UINT32_MAX)
+		(void)!fchownat(t->parent, temporary, (uid_t)entry->uid, (gid_t)entry->gid,
+			AT_SYMLINK_NOFOLLOW);
+	return replace_rename(t->parent, temporary, t->name, true);
+}
+
+/* The other name of something that is there already: in this directory too, and itself. */
+static int make_hardlink(struct tree_put *t, const struct tar_entry *entry)
+{
+	char temporary[REPLACE_NAME_MAX], name[BENEATH_NAME_MAX + 1];
+	_cleanup_fd_ int dir = -1;
+	int r = clean_path(entry->link, &t->other);
+
+	if (r < 0)
+		return r;
+	dir = beneath_directory(t->o.dir, split_last(buf_str(&t->other), name), false);
+	if (dir < 0)
+		return dir;
+	replace_name(temporary);
+	if (linkat(dir, name, t->parent, temporary, 0) < 0)
+		return -errno;
+	return replace_rename(t->parent, temporary, t->name, true);
+}
+
+static int make_fifo(struct tree_put *t, const struct tar_entry *entry)
+{
+	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT},
+		{.tv_sec = entry->mtime_sec, .tv_nsec = entry->mtime_nsec}};
+	char temporary[REPLACE_NAME_MAX];
+
+	replace_name(temporary);
+	if (mkfifoat(t->parent, temporary, entry->mode & 0777) < 0)
+		return -errno;
+	(void)!utimensat(t->parent, temporary, times, AT_SYMLINK_NOFOLLOW);
+	return replace_rename(t->parent, temporary, t->name, true);
+}
+
+static int begin_file(struct tree_put *t, const struct tar_entry *entry, const struct attributes *a)
+{
+	t->file_a = *a;
+	t->file_at = 0;
+	t->file_size = entry->size;
+	return replace_begin(&t->file, t->parent, 0600);
+}
+
+static int make(struct tree_put *t, const struct tar_entry *entry, struct files_error *e)
+{
+	const struct attributes a = {.mode = entry->mode,
+		.uid = entry->uid,
+		.gid = entry->gid,
+		.mtime = {.tv_sec = entry->mtime_sec, .tv_nsec = entry->mtime_nsec}};
+
+	if (!t->name[0] && entry->type != TAR_DIRECTORY)
+		return files_fail(e, EINVAL, entry->path, "only a directory can be \".\"");
+	switch (entry->type) {
+	case TAR_FILE:
+		return begin_file(t, entry, &a);
+	case TAR_DIRECTORY:
+		return make_directory(t, &a);
+	case TAR_SYMLINK:
+		return make_symlink(t, entry);
+	case TAR_HARDLINK:
+		return make_hardlink(t, entry);
+	case TAR_FIFO:
+		return make_fifo(t, entry);
+	case TAR_CHAR_DEVICE:
+	case TAR_BLOCK_DEVICE:
+	default:
+		return files_fail(e, EPERM, entry->path, "devices are not made");
+	}
+}
+
+static int check_single(struct tree_put *t, const struct tar_entry *entry, struct files_error *e)
+{
+	if (t->seen || entry->type == TAR_DIRECTORY || entry->type == TAR_HARDLINK)
+		return files_fail(e, EBADMSG, entry->path, "one file was expected");
+	t->seen = true;
+	return clean_path(str_from(t->o.single), &t->path);
+}
+
+static int on_entry(void *user, const struct tar_entry *entry, struct files_error *e)
+{
+	struct tree_put *t = user;
+	int r;
+
+	if (e)
+		*e = (struct files_error){0};
+	if (t->o.single)
+		r = check_single(t, entry, e);
+	else
+		r = clean_path(entry->path, &t->path);
+	if (r == -EXDEV || r == -ENAMETOOLONG)
+		return files_fail(e, -r, entry->path,
+			r == -EXDEV ? "it would lead out of the directory" : NULL);
+	if (r == 0)
+		r = settle_until(t, buf_str(&t->path));
+	if (r == 0)
+		r = enter_parent(t);
+	if (r == 0)
+		r = make(t, entry, e);
+	if (r == 0)
+		t->moved.entries++;
+	return r == 0 || (e && e->sys_errno) ? r : fail(t, e, r);
+}
+
+static bool is_zero(const char *p, size_t n)
+{
+	return p[0] == 0 && memcmp(p, p + 1, n - 1) == 0;
+}
+
+static int on_data(void *user, const char *p, size_t n, struct files_error *e)
+{
+	struct tree_put *t = user;
+
+	t->moved.bytes += n;
+	/* What is nothing but zeroes becomes a hole. */
+	if (n >= HOLE && is_zero(p, n)) {
+		t->file_at += n;
+		return 0;
+	}
+	while (n > 0) {
+		ssize_t some = pwrite(t->file.fd, p, n, (off_t)t->file_at);
+
+		if (some < 0 && errno == EINTR)
+			continue;
+		if (some < 0)
+			return fail(t, e, -errno);
+		t->file_at += (uint64_t)some;
+		p += some;
+		n -= (size_t)some;
+	}
+	return 0;
+}
+
+static int on_entry_end(void *user, struct files_error *e)
+{
+	struct tree_put *t = user;
+	int r = 0;
+
+	if (t->file.fd < 0)
+		return 0;
+	if (t->file_size && ftruncate(t->file.fd, (off_t)t->file_size) < 0)
+		r = -errno;
+	if (r == 0)
+		r = set_attributes(t, t->file.fd, &t->file_a, 0777);
+	if (r == 0)
+		r = replace_commit(&t->file, t->name, true);
+	return r < 0 ? fail(t, e, r) : 0;
+}
+
+struct tree_put *tree_put_new(const struct tree_put_options *o)
+{
+	static const struct tar_reader_ops ops = {
+		.entry = on_entry, .data = on_data, .entry_end = on_entry_end};
+	struct tree_put *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	t->o = *o;
+	t->parent = -1;
+	t->file = REPLACE_NULL;
+	t->way = t->path = t->other = t->parent_path = BUF_INIT(TAR_MAX_NAME);
+	t->reader = tar_reader_new(&ops, t);
+	return t->reader ? t : tree_put_free(t);
+}
+
+struct tree_put *tree_put_free(struct tree_put *t)
+{
+	if (!t)
+		return NULL;
+	replace_abort(&t->file);
+	fd_close(t->parent);
+	tar_reader_free(t->reader);
+	buf_done(&t->way);
+	buf_done(&t->path);
+	buf_done(&t->other);
+	buf_done(&t->parent_path);
+	free(t->pending);
+	free(t);
+	return NULL;
+}
+
+int tree_put_feed(struct tree_put *t, const char *p, size_t n, struct files_error *e)
+{
+	return tar_reader_feed(t->reader, p, n, e);
+}
+
+int tree_put_finish(struct tree_put *t, struct files_error *e)
+{
+	int r = tar_reader_finish(t->reader, e);
+
+	if (r < 0)
+		return r;
+	if (t->o.single && !t->seen)
+		return files_fail(e, EBADMSG, STR_NULL, "nothing came");
+	while (r == 0 && t->pending_n > 0)
+		r = settle(t);
+	return r < 0 ? fail(t, e, r) : 0;
+}
+
+const struct files_moved *tree_put_moved(const struct tree_put *t)
+{
+	return &t->moved;
+}
