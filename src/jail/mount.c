@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 
 /* The kernel says in words what it dislikes; the last message is the one that matters. */
 static int fs_error(int fsfd, int errnum, const char *fstype, struct cloche_err *err)
@@ -95,22 +96,44 @@ int mount_make_private(struct cloche_err *err)
 	return 0;
 }
 
+/* Takes away what is mounted on top of the root. No name leads there but "/..", which does not
+ * leave the root but crosses what is mounted on it; so it is looked at that way (INV-HOST-HIDDEN).
+ * More than one mount is there where the new root lay on another one on top of the old root. */
+static int uncover_root(int dirfd, struct cloche_err *err)
+{
+	enum { MOUNTS_MAX = 8 };
+	struct stat root, top;
+
+	for (int i = 0; i < MOUNTS_MAX; i++) {
+		if (fstat(dirfd, &root) < 0 || stat("/..", &top) < 0)
+			return err_sys(err, errno, "look at the room's root");
+		/* A file system of its own, which is mounted nowhere else. */
+		if (root.st_dev == top.st_dev && root.st_ino == top.st_ino)
+			return 0;
+		if (umount2("/..", MNT_DETACH) < 0)
+			return err_sys(err, errno, "leave the host's root");
+	}
+	return err_set(err, E_INTERNAL, "the host's root is still there");
+}
+
 /* With "." twice the old root ends up on top of the new one, from where it is taken away; no
  * directory has to be made for it. See pivot_root(2), NOTES. */
 int mount_pivot(int dirfd, struct cloche_err *err)
 {
+	int r;
+
 	if (fchdir(dirfd) < 0)
 		return err_sys(err, errno, "enter the room's root");
 	if (sys_pivot_root(".", ".") < 0) {
-		int e = errno, r = err_sys(err, e, "change to the room's root");
+		int e = errno;
 
+		r = err_sys(err, e, "change to the room's root");
 		if (e == EINVAL)
 			err_hint(err, "the root of this process is no mount point (a chroot?)");
 		return r;
 	}
-	if (umount2(".", MNT_DETACH) < 0)
-		return err_sys(err, errno, "leave the host's root");
-	if (chdir("/") < 0)
-		return err_sys(err, errno, "enter the room's root");
-	return 0;
+	r = uncover_root(dirfd, err);
+	if (r == 0 && chdir("/") < 0)
+		r = err_sys(err, errno, "enter the room's root");
+	return r;
 }
