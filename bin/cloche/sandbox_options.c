@@ -178,6 +178,12 @@ static int set_limits(void *ctx, const char *value, cloche_err *err)
 	return 0;
 }
 
+static int set_nested(void *ctx, const char *value, cloche_err *err)
+{
+	cloche_sandbox_set_nested(((struct sandbox_options *)ctx)->sb, true);
+	return 0;
+}
+
 static int set_network_log(void *ctx, const char *value, cloche_err *err)
 {
 	return cloche_sandbox_set_network_log(((struct sandbox_options *)ctx)->sb, value, err);
@@ -304,6 +310,9 @@ static const struct option options[] = {
 	{"output-limit", 0, "SIZE", "keep at most SIZE of each output stream", set_output_limit},
 	{"limits", 0, "strict|best-effort",
 		"strict (default): refuse to run where a limit cannot be enforced", set_limits},
+	{"nested", 0, NULL,
+		"let it make namespaces and mounts of its own (bwrap, podman inside); a wall less",
+		set_nested},
 	{"network-log", 0, "FILE", "append the network log to FILE and, as JSON, to FILE.jsonl",
 		set_network_log},
 	{"network-log-live", 0, NULL, "show the network log on standard error, behind [net]",

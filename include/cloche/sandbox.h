@@ -97,6 +97,12 @@ CLOCHE_API int cloche_sandbox_set_limit(
 /* True: a limit that cannot be enforced here is announced as a warning instead of refused. */
 CLOCHE_API void cloche_sandbox_set_limits_best_effort(cloche_sandbox *sb, bool best_effort);
 
+/* True: those inside may make namespaces of their own, user namespaces among them, and mounts in
+ * them, so that bwrap, "unshare -Ur" and container engines work inside. A wall less: see
+ * cloche-run(1),
+ * --nested. */
+CLOCHE_API void cloche_sandbox_set_nested(cloche_sandbox *sb, bool nested);
+
 /* A name for people; letters, digits, '-', '_' and '.', at most 63. */
 CLOCHE_API int cloche_sandbox_set_name(cloche_sandbox *sb, const char *name, cloche_err *err);
 

@@ -525,6 +525,7 @@ cloche_sandbox *sandbox_copy(const cloche_sandbox *sb)
 	copy->output_limit = sb->output_limit;
 	copy->best_effort = sb->best_effort;
 	copy->ttl_ms = sb->ttl_ms;
+	copy->nested = sb->nested;
 	copy->allowlist = allowlist_copy(sb->allowlist);
 	copy->secrets = secrets_copy(sb->secrets);
 	if ((sb->allowlist && !copy->allowlist) || (sb->secrets && !copy->secrets) ||

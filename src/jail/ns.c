@@ -112,6 +112,17 @@ int ns_settle(const char *hostname, struct cloche_err *err)
 	return 0;
 }
 
+/* The setting belongs to the user namespace of whoever opens it, and counts what is made below. */
+void ns_make_last(void)
+{
+	int fd = open("/proc/sys/user/max_user_namespaces", O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	(void)!write(fd, "0", 1);
+	close(fd);
+}
+
 /* INV-NOTHING-OUTLIVES */
 int ns_die_with_parent(int peer, struct cloche_err *err)
 {

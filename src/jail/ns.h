@@ -16,6 +16,10 @@ _warn_unused_ pid_t ns_clone(int cgroup_fd, int *ret_pidfd, struct cloche_err *e
  * leaves the session of the terminal that started us. */
 _warn_unused_ int ns_settle(const char *hostname, struct cloche_err *err);
 
+/* In the child: no process of its user namespace makes another one, whatever the filter says (which
+ * it says before). Where the kernel's settings cannot be written that wall is not there. */
+void ns_make_last(void);
+
 /* Dies together with the parent; peer is a socket whose other end only the parent holds, which
  * tells if it is dead already. Has to come after the last change of identity, which would undo it.
  */

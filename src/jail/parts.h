@@ -22,10 +22,10 @@ _warn_unused_ int parts_bind(int root, const char *source, const char *path, boo
 /* /dev: null, zero, full, random, urandom, tty, pts, shm and the usual links. */
 _warn_unused_ int devices_make(int root, const struct idmap *ids, struct cloche_err *err);
 
-/* /proc of the room's pid namespace with the paths masked that container engines mask, and /sys
- * with nothing but the processors. */
-_warn_unused_ int procfs_make(int root, struct cloche_err *err);
-_warn_unused_ int sysfs_make(int root, struct cloche_err *err);
+/* /proc of the room's pid namespace with the paths masked that container engines mask (not those if
+ * bare), and /sys with nothing but the processors. */
+_warn_unused_ int procfs_make(int root, bool bare, struct cloche_err *err);
+_warn_unused_ int sysfs_make(int root, bool nested, struct cloche_err *err);
 
 enum { PARTS_PENDING = 64 };
 

@@ -76,7 +76,7 @@ static int try_proc(char *detail, struct cloche_err *err)
 		r = parts_mkdir(scratch, "dev", 0755, err);
 	if (r == 0)
 		r = parts_bind(scratch, "/dev/null", "dev/null", false, MOUNT_ATTR_NOSUID, err);
-	return r < 0 ? r : procfs_make(scratch, err);
+	return r < 0 ? r : procfs_make(scratch, false, err);
 }
 
 static int try_overlay(char *detail, struct cloche_err *err)

@@ -175,7 +175,9 @@ int rootfs_idmap_sources(struct rootfs *r, int userns_fd, struct cloche_err *err
 	for (i = 0; i < r->mounts_n; i++) {
 		struct rootfs_mount *m = &r->mounts[i];
 
-		e = m->tree >= 0 ? mount_idmap(m->tree, userns_fd) : 0;
+		if (m->tree < 0 || (m->ro && r->nested))
+			continue;
+		e = mount_idmap(m->tree, userns_fd);
 		/* Readable without it, as far as everybody may read it. */
 		if (e == 0 || m->ro)
 			continue;
@@ -224,9 +226,9 @@ static int fill_scratch(struct rootfs *r, int root, struct cloche_err *err)
 	if (e == 0)
 		e = devices_make(root, &r->ids, err);
 	if (e == 0)
-		e = procfs_make(root, err);
+		e = procfs_make(root, r->nested, err);
 	if (e == 0)
-		e = sysfs_make(root, err);
+		e = sysfs_make(root, r->nested, err);
 	if (e == 0)
 		e = parts_file(root, INIT_BENEATH, STR_NULL, err);
 	return e < 0 ? e : mount_attach(r->init_tree, root, INIT_BENEATH, r->init_path, err);

@@ -31,6 +31,7 @@ struct rootfs {
 	bool overlay; /* changes of the root lie in a layer of their own; see keep and upper_fd */
 	const struct keep *keep; /* borrowed: where that layer stays; NULL: in the room's tmpfs */
 	bool gateway;            /* name resolution leads to it */
+	bool nested; /* those inside may mount a /proc of their own, so nothing covers it */
 	struct idmap ids;
 	struct rootfs_mount *mounts; /* borrowed array */
 	size_t mounts_n;
@@ -47,7 +48,9 @@ struct rootfs {
 _warn_unused_ int rootfs_open_sources(struct rootfs *r, struct cloche_err *err);
 
 /* For a range: shows the sources with their own owners. A file system that cannot is refused where
- * the mount is writable. */
+ * the mount is writable. What is read-only in a nested room stays with nobody: whoever is root in a
+ * namespace of his own could copy set-uid programs of root to where he may write, by an overlay,
+ * and change them there. */
 _warn_unused_ int rootfs_idmap_sources(struct rootfs *r, int userns_fd, struct cloche_err *err);
 
 /* Closes what rootfs_open_sources opened. */

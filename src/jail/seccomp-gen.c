@@ -15,6 +15,7 @@
 #include <netinet/in.h>
 #include <sched.h>
 #include <seccomp.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,11 +98,11 @@ static void print_program(scmp_filter_ctx ctx, const char *name)
 	seccomp_release(ctx);
 }
 
-static void allow_clone(scmp_filter_ctx ctx)
+static void allow_clone(scmp_filter_ctx ctx, bool nested)
 {
-	const struct scmp_arg_cmp clone = SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, NS_FLAGS, 0);
-	const struct scmp_arg_cmp unshare =
-		SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, NS_FLAGS | NEWTIME, 0);
+	const uint64_t flags = nested ? 0 : NS_FLAGS;
+	const struct scmp_arg_cmp clone = SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, flags, 0);
+	const struct scmp_arg_cmp unshare = SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, flags | NEWTIME, 0);
 
 	rule(ctx, SCMP_ACT_ALLOW, "clone", -1, 1, &clone);
 	rule(ctx, SCMP_ACT_ALLOW, "unshare", -1, 1, &unshare);
@@ -150,21 +151,24 @@ static void allow_personality(scmp_filter_ctx ctx)
 	}
 }
 
-static void print_allowlist(void)
+static void print_allowlist(const char *name, bool nested)
 {
 	scmp_filter_ctx ctx = start(SCMP_ACT_ERRNO(ENOSYS));
+	const uint32_t if_nested = nested ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO(EPERM);
 
 #define ALLOW(name) rule(ctx, SCMP_ACT_ALLOW, #name, -1, 0, NULL);
 #define ALLOW_NR(name, nr) rule(ctx, SCMP_ACT_ALLOW, #name, nr, 0, NULL);
 #define DENY(name) rule(ctx, SCMP_ACT_ERRNO(EPERM), #name, -1, 0, NULL);
+#define NESTED(name) rule(ctx, if_nested, #name, -1, 0, NULL);
 #include "jail/seccomp-rules.def"
 #undef ALLOW
 #undef ALLOW_NR
 #undef DENY
-	allow_clone(ctx);
+#undef NESTED
+	allow_clone(ctx, nested);
 	allow_socket(ctx);
 	allow_personality(ctx);
-	print_program(ctx, "filter_room");
+	print_program(ctx, name);
 }
 
 /* Sockets that the allowlist refuses, in the words of a kernel that does not have them. The type's
@@ -222,7 +226,7 @@ static void keep_core_limit(scmp_filter_ctx ctx)
 /* The answers that programs expect where the allowlist alone would say ENOSYS, the terminal
  * requests that put words into the mouth of whoever reads the terminal, and those by which older
  * kernels show a whole btrfs subvolume to whoever owns one file of it. */
-static void print_arguments(void)
+static void print_arguments(const char *name, bool nested)
 {
 	static const uint64_t requests[] = {0x5412 /* TIOCSTI */, 0x541C /* TIOCLINUX */,
 		0x50009401 /* BTRFS_IOC_SNAP_CREATE */, 0x50009417 /* ..._V2 */};
@@ -237,7 +241,7 @@ static void print_arguments(void)
 
 		rule(ctx, SCMP_ACT_ERRNO(EPERM), "ioctl", -1, 1, &c);
 	}
-	for (i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+	for (i = 0; i < sizeof(flags) / sizeof(flags[0]) && !nested; i++) {
 		const struct scmp_arg_cmp c = SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, flags[i], flags[i]);
 
 		rule(ctx, SCMP_ACT_ERRNO(EPERM), "clone", -1, 1, &c);
@@ -246,7 +250,7 @@ static void print_arguments(void)
 	rule(ctx, SCMP_ACT_ERRNO(EPERM), "unshare", -1, 1, &time_ns);
 	refuse_sockets(ctx);
 	keep_core_limit(ctx);
-	print_program(ctx, "filter_arguments");
+	print_program(ctx, name);
 }
 
 /* Every way to give a file a set-uid or set-gid bit. `arg` is the mode. */
@@ -290,11 +294,25 @@ static void print_no_setid(void)
 	print_program(ctx, "filter_no_setid");
 }
 
+/* As a file system that has none, which every tool takes calmly. */
+static void print_no_xattr(void)
+{
+	scmp_filter_ctx ctx = start(SCMP_ACT_ALLOW);
+
+	rule(ctx, SCMP_ACT_ERRNO(EOPNOTSUPP), "setxattr", -1, 0, NULL);
+	rule(ctx, SCMP_ACT_ERRNO(EOPNOTSUPP), "lsetxattr", -1, 0, NULL);
+	rule(ctx, SCMP_ACT_ERRNO(EOPNOTSUPP), "fsetxattr", -1, 0, NULL);
+	print_program(ctx, "filter_no_xattr");
+}
+
 int main(void)
 {
 	printf("/* Made by seccomp-gen from seccomp-rules.def. */\n");
-	print_allowlist();
-	print_arguments();
+	print_allowlist("filter_room", false);
+	print_arguments("filter_arguments", false);
+	print_allowlist("filter_room_nested", true);
+	print_arguments("filter_arguments_nested", true);
 	print_no_setid();
+	print_no_xattr();
 	return ferror(stdout) || fflush(stdout) != 0;
 }

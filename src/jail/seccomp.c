@@ -29,10 +29,17 @@ int seccomp_install(enum seccomp_filter_id id, struct cloche_err *err)
 
 	if (id == SECCOMP_NO_SETID)
 		return install(filter_no_setid, ARRAY_SIZE(filter_no_setid), err);
+	if (id == SECCOMP_NO_XATTR)
+		return install(filter_no_xattr, ARRAY_SIZE(filter_no_xattr), err);
 	/* Of two refusals the kernel reports that of the filter installed last: the argument rules
 	 * know the better errno. */
-	r = install(filter_room, ARRAY_SIZE(filter_room), err);
+	if (id == SECCOMP_ROOM_NESTED)
+		r = install(filter_room_nested, ARRAY_SIZE(filter_room_nested), err);
+	else
+		r = install(filter_room, ARRAY_SIZE(filter_room), err);
 	if (r < 0)
 		return r;
+	if (id == SECCOMP_ROOM_NESTED)
+		return install(filter_arguments_nested, ARRAY_SIZE(filter_arguments_nested), err);
 	return install(filter_arguments, ARRAY_SIZE(filter_arguments), err);
 }

@@ -61,10 +61,10 @@ struct room_spec {
 	struct room_limits limits;
 	enum room_net net;
 	bool nested; /* those inside may make namespaces of their own, user namespaces among them */
-	int ca_fd; /* borrowed, -1: none. A pipe from which the certificates to trust besides
-		    * the root's own are read until its end (PEM), as late as possible while the
-		    * room is made: their maker starts at the same time. An end without any
-		    * certificate, or none in ten seconds, is an E_NETWORK error */
+	int ca_fd;   /* borrowed, -1: none. A pipe from which the certificates to trust besides
+		      * the root's own are read until its end (PEM), as late as possible while the
+		      * room is made: their maker starts at the same time. An end without any
+		      * certificate, or none in ten seconds, is an E_NETWORK error */
 	uint32_t uid, gid;   /* of init inside. Others than 0 drop every capability */
 	char *init_path;     /* host path of the program that becomes process 1 */
 	char **init_argv;    /* NULL: {"cloche-init", NULL} */

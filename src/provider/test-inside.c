@@ -226,8 +226,8 @@ static void check_seccomp(char **argv)
 	refused(EPERM, syscall(SYS_perf_event_open, NULL, 0, 0, 0, 0));
 	refused(EPERM, syscall(SYS_userfaultfd, 1));
 	refused(EPERM, syscall(SYS_io_uring_setup, 8, NULL));
-	refused(EPERM, syscall(SYS_keyctl, 0, -3, 0, 0, 0));
-	refused(EPERM, syscall(SYS_add_key, "user", "x", "y", 1, -2));
+	refused(ENOSYS, syscall(SYS_keyctl, 0, -3, 0, 0, 0));
+	refused(ENOSYS, syscall(SYS_add_key, "user", "x", "y", 1, -2));
 	refused(EPERM, syscall(SYS_open_by_handle_at, 3, NULL, 0));
 	refused(EPERM, syscall(SYS_init_module, NULL, 0, ""));
 	refused(EPERM, syscall(SYS_kexec_load, 0, 0, NULL, 0));

@@ -61,7 +61,12 @@ static int stage_identity(const struct native_birth *b, struct cloche_err *err)
 	if (n != 1)
 		return err_set(err, E_CANCELLED, "the supervisor gave up");
 	r = ns_settle(b->spec->hostname ? b->spec->hostname : "cloche", err);
-	return r < 0 ? r : idmap_become_root(ids, err);
+	if (r < 0)
+		return r;
+	if (!b->spec->nested)
+		ns_make_last();
+	r = idmap_become_root(ids, err);
+	return r < 0 ? r : caps_join_keyring(err);
 }
 
 static int stage_furnish(struct native_birth *b, struct cloche_err *err)
@@ -119,8 +124,12 @@ static int stage_limits(const struct native_birth *b, struct cloche_err *err)
 static int stage_narrow(const struct native_birth *b, struct cloche_err *err)
 {
 	const char *writable[ROOM_MAX_MOUNTS + 16];
-	size_t n = rootfs_writable(&b->rootfs, writable, ARRAY_SIZE(writable));
-	uint64_t caps = b->rootfs.ids.uid == 0 ? CAPS_ROOM : 0;
+	bool nested = b->spec->nested;
+	/* Where Landlock guards files the kernel refuses every mount, of one's own namespace too.
+	 */
+	size_t n = nested ? 0 : rootfs_writable(&b->rootfs, writable, ARRAY_SIZE(writable));
+	uint64_t root_caps = nested ? CAPS_ROOM_NESTED : CAPS_ROOM;
+	uint64_t caps = b->rootfs.ids.uid == 0 ? root_caps : 0;
 	int r = caps_bound(caps, err);
 
 	if (r == 0)
@@ -136,7 +145,9 @@ static int stage_narrow(const struct native_birth *b, struct cloche_err *err)
 		r = ns_die_with_parent(b->report, err);
 	if (r == 0 && rootfs_writes_as_owner(&b->rootfs))
 		r = seccomp_install(SECCOMP_NO_SETID, err);
-	return r < 0 ? r : seccomp_install(SECCOMP_ROOM, err);
+	if (r == 0 && nested && rootfs_writes_as_owner(&b->rootfs))
+		r = seccomp_install(SECCOMP_NO_XATTR, err);
+	return r < 0 ? r : seccomp_install(nested ? SECCOMP_ROOM_NESTED : SECCOMP_ROOM, err);
 }
 
 int native_child(struct native_birth *b, struct cloche_err *err)

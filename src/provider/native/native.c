@@ -100,8 +100,7 @@ static int make_cgroup(struct native_room *n, struct native_birth *b, struct clo
 }
 
 /* Where changes are kept: neither beside the host's own programs nor within reach of the room. */
-static int open_keep(
-	const struct room_spec *spec, struct native_room *n, struct cloche_err *err)
+static int open_keep(const struct room_spec *spec, struct native_room *n, struct cloche_err *err)
 {
 	const char *const *dirs = layers_host_dirs();
 	const char *root = spec->root == ROOM_ROOT_DIR ? spec->root_dir : NULL;
@@ -116,6 +115,24 @@ static int open_keep(
 		if (!spec->mounts[i].ro)
 			r = keep_check_apart(&n->keep, spec->mounts[i].source, err);
 	return r;
+}
+
+/* See rootfs_idmap_sources: of a root that can be changed that cannot be taken away. */
+static int check_nested(
+	const struct room_spec *spec, const struct idmap *ids, struct cloche_err *err)
+{
+	bool over = spec->root == ROOM_ROOT_DIR || spec->overlay || spec->keep_dir;
+	bool writable = spec->keep_dir != NULL;
+
+	for (size_t i = 0; i < spec->mounts_n; i++)
+		writable = writable || !spec->mounts[i].ro;
+	if (!spec->nested || !ids->range || !over || !writable)
+		return 0;
+	err_set(err, E_UNSUPPORTED,
+		"--nested by root, over a root that can be changed, with a writable mount: "
+		"set-uid programs could be left there");
+	err_hint(err, "run cloche as an ordinary user, or without a workspace (--no-workspace)");
+	return -E_UNSUPPORTED;
 }
 
 static int prepare(const struct room_spec *spec, struct native_room *n, struct native_birth *b,
@@ -134,6 +151,7 @@ static int prepare(const struct room_spec *spec, struct native_room *n, struct n
 		.host_home = spec->host_home,
 		.tmpfs_bytes = spec->limits.tmpfs_bytes,
 		.gateway = spec->net == ROOM_NET_GATEWAY,
+		.nested = spec->nested,
 		.mounts_n = spec->mounts_n,
 		.overlay = spec->overlay || spec->keep_dir,
 		.keep = spec->keep_dir ? &n->keep : NULL,
@@ -162,6 +180,8 @@ static int prepare(const struct room_spec *spec, struct native_room *n, struct n
 		return r;
 	r = idmap_choose(spec->id, spec->uid, spec->gid, &b->rootfs.ids, err);
 	n->base.id_base = b->rootfs.ids.range ? b->rootfs.ids.base : 0;
+	if (r == 0)
+		r = check_nested(spec, &b->rootfs.ids, err);
 	if (r == 0 && b->rootfs.ids.range)
 		r = rootfs_open_sources(&b->rootfs, err);
 	return r < 0 ? r : make_cgroup(n, b, err);
