@@ -5,8 +5,10 @@
 #include "broker/broker.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 
 enum { FD_SUPERVISOR = 3, FD_NET, FD_CONF, FD_CERT };
 
@@ -23,7 +25,8 @@ int main(void)
 			return 125;
 		}
 	}
-	if (fd_sanitize_stdio() < 0)
+	/* The channel's end says the same, but not to a process that stands still. */
+	if (fd_sanitize_stdio() < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		return 125;
 	status = broker_run(&fds, &err);
 	/* Whoever configured it or started it was told on their own channel. */

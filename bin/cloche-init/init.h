@@ -31,3 +31,11 @@ void lookup_exec(char *const *argv, char *const *env, struct start_failure *why)
 
 /* Sends m->signo as m->scope says; p is the process that it names, NULL where it is gone. */
 void signal_deliver(const struct roomctl_signal *m, const struct proc *p);
+
+/* Sends a signal to one process (or, negative, a group) that was started as uid. */
+void signal_as(uid_t uid, pid_t target, int signo);
+/* To everything that belongs to p (tree.c says what does). */
+void tree_signal(const struct proc *p, int signo);
+
+/* Another thing this program can be: "connect PORT". Returns its exit status. */
+int connect_main(const char *port_text);

@@ -211,9 +211,11 @@ int main(int argc, char **argv)
 	sigset_t all;
 	int signals;
 
-	/* Not process 1, but what it starts to serve files. */
+	/* Not process 1, but what it starts to serve files, or to reach a port. */
 	if (argc > 1 && strcmp(argv[1], "files") == 0)
 		return files_serve_main(argc, argv);
+	if (argc == 3 && strcmp(argv[1], "connect") == 0)
+		return connect_main(argv[2]);
 	if (prctl(PR_SET_DUMPABLE, 0) < 0)
 		return 1;
 	reset_dispositions();

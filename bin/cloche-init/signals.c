@@ -9,7 +9,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-static void kill_as(uid_t uid, pid_t target, int signo)
+void signal_as(uid_t uid, pid_t target, int signo)
 {
 	pid_t child;
 
@@ -35,5 +35,8 @@ void signal_deliver(const struct roomctl_signal *m, const struct proc *p)
 		return;
 	/* A process leads a session and a group of its own from the start on; its number stays its
 	 * own until it is reaped, which happens between two messages only. */
-	kill_as(p->uid, m->scope == CTL_SCOPE_GROUP ? -p->pid : p->pid, m->signo);
+	if (m->scope == CTL_SCOPE_TREE)
+		tree_signal(p, m->signo);
+	else
+		signal_as(p->uid, m->scope == CTL_SCOPE_GROUP ? -p->pid : p->pid, m->signo);
 }

@@ -33,6 +33,7 @@ enum {
 	EXPLAIN_MS = 300,
 };
 #define HELPERS_GRACE (2 * USEC_PER_SEC)
+#define COUNTS_PATIENCE (500 * USEC_PER_MSEC)
 #define GATEWAY_AFTER (10 * USEC_PER_MSEC)
 
 static void close_chan(struct helper *h)
@@ -53,6 +54,30 @@ static void failed(struct helper *h)
 	sandbox_fail(h->sup, &err);
 }
 
+static void got_counts(struct supervisor *s)
+{
+	loop_timer_clear(&s->counts_late);
+	peers_answer_stats(s);
+}
+
+static void on_counts_late(struct loop_timer *t)
+{
+	peers_answer_stats(container_of(t, struct supervisor, counts_late));
+}
+
+bool helpers_ask_counts(struct supervisor *s)
+{
+	struct helper *h = &s->helpers[HELPER_BROKER];
+
+	if (!h->chan_open || !h->ready || helper_send_count(&h->chan) < 0 ||
+		chan_flush(&h->chan) < 0)
+		return false;
+	loop_io_set(&h->io, chan_pending(&h->chan) ? EPOLLIN | EPOLLOUT : EPOLLIN);
+	return s->counts_late.loop ||
+	       loop_timer_set(s->loop, &s->counts_late, clock_mono_usec() + COUNTS_PATIENCE,
+		       on_counts_late) == 0;
+}
+
 /* 1 where there may be more; 0 at the end. */
 static int read_frame(struct helper *h)
 {
@@ -65,6 +90,9 @@ static int read_frame(struct helper *h)
 		helper_get_failed(f.payload, &h->err);
 	else if (f.type == HELPER_READY)
 		h->ready = true;
+	else if (f.type == HELPER_COUNTED && h == &h->sup->helpers[HELPER_BROKER] &&
+		 helper_get_counted(f.payload, &h->sup->counts))
+		got_counts(h->sup);
 	else
 		r = -EPROTO;
 	chan_frame_done(&f);
@@ -273,6 +301,7 @@ void helpers_stop(struct supervisor *s)
 	struct helper *gateway = &s->helpers[HELPER_GATEWAY];
 
 	stop_watching(s);
+	loop_timer_clear(&s->counts_late);
 	s->gateway_net = fd_close(s->gateway_net);
 	while (gateway->chan_open && read_frame(gateway) == 1)
 		;

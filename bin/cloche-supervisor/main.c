@@ -37,6 +37,7 @@ static int watch_signals(struct supervisor *s)
 	sigaddset(&mask, SIGINT);
 	sigaddset(&mask, SIGHUP);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a log that may not grow is an error of the write */
 	fd = loop_signalfd(&mask);
 	return fd < 0 ? fd : loop_io_add(s->loop, &s->signals, fd, EPOLLIN, on_signal);
 }
@@ -50,7 +51,7 @@ static bool is_socket(int fd)
 
 int main(int argc, char **argv)
 {
-	static struct supervisor s = {.dir = SANDBOX_DIR_INIT, .gateway_net = -1};
+	static struct supervisor s = {.dir = SANDBOX_DIR_INIT, .gateway_net = -1, .sweeper_fd = -1};
 	int r;
 
 	if (fd_sanitize_stdio() < 0 || !is_socket(CTL_FD)) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: every connection has the same table of permitted frames (ipc/control.h);
  * what is not permitted ends the connection. A connection that ends while one of its own frames is
- * handled is only marked, and freed at the end of the loop's iteration. */
+ * handled is only marked, and freed with its handles at the end of the loop's iteration. */
+#include "base/clock.h"
 #include "base/fd.h"
 #include "supervisor.h"
 
@@ -11,11 +12,14 @@
 #include <utlist.h>
 
 enum {
-	MAX_PEERS = 64,
+	MAX_PEERS = 256,
 	MAX_OUT = 1024 * 1024, /* a client that lets this much wait does not read */
 	FRAMES_PER_TURN = 64,
 	LAST_WORDS_MS = 200,
 };
+#define LISTEN_AGAIN (100 * USEC_PER_MSEC)
+
+static void on_again(struct loop_job *job);
 
 enum { NEW_OWNER = 1, NEW_GUEST = 2, UP = 4 };
 
@@ -23,6 +27,7 @@ static void bury(struct loop_job *job)
 {
 	struct peer *p = container_of(job, struct peer, bury);
 
+	tasks_orphan(p->sup, p);
 	chan_done(&p->chan);
 	free(p);
 }
@@ -37,7 +42,6 @@ static void drop(struct peer *p)
 	p->dead = true;
 	loop_io_remove(&p->io);
 	DL_DELETE(s->peers, p);
-	tasks_orphan(s, p);
 	loop_defer(s->loop, &p->bury, bury);
 	if (!owner)
 		return;
@@ -55,10 +59,11 @@ void peer_flush(struct peer *p)
 		drop(p);
 		return;
 	}
-	loop_io_set(&p->io, chan_pending(&p->chan) ? EPOLLIN | EPOLLOUT : EPOLLIN);
+	loop_io_set(&p->io, (p->asked ? 0 : (uint32_t)EPOLLIN) |
+				    (chan_pending(&p->chan) ? (uint32_t)EPOLLOUT : 0));
 }
 
-static void sent(struct peer *p, int r)
+void peer_sent(struct peer *p, int r)
 {
 	if (r < 0)
 		drop(p);
@@ -113,6 +118,17 @@ static bool on_exec(struct peer *p, struct chan_frame *f)
 	return ok;
 }
 
+static bool on_join(struct peer *p, struct chan_frame *f)
+{
+	uint32_t exec, number;
+
+	if (!ctl_get_join(f->payload, &exec, &number) || exec <= p->last_exec)
+		return false;
+	p->last_exec = exec;
+	task_join(p, exec, number);
+	return true;
+}
+
 static bool on_signal(struct peer *p, struct chan_frame *f)
 {
 	struct ctl_signal m;
@@ -143,6 +159,18 @@ static bool on_stop(struct peer *p, struct chan_frame *f)
 	return true;
 }
 
+static bool on_stats(struct peer *p, struct chan_frame *f)
+{
+	request_stats(p);
+	return f->payload.n == 0;
+}
+
+static bool on_layers(struct peer *p, struct chan_frame *f)
+{
+	request_layers(p);
+	return f->payload.n == 0;
+}
+
 static const struct {
 	uint16_t type;
 	uint8_t states;
@@ -155,6 +183,10 @@ static const struct {
 	{CTL_SIGNAL, UP, 0, on_signal},
 	{CTL_RESIZE, UP, 0, on_resize},
 	{CTL_STOP, UP, 0, on_stop},
+	{CTL_JOIN, UP, 0, on_join},
+	{CTL_STATS, UP, 0, on_stats},
+	{CTL_FORWARD, UP, 1, request_forward},
+	{CTL_LAYERS, UP, 0, on_layers},
 };
 
 static bool dispatch(struct peer *p, struct chan_frame *f)
@@ -172,13 +204,13 @@ static bool dispatch(struct peer *p, struct chan_frame *f)
 	return false;
 }
 
-static void on_io(struct loop_io *io, uint32_t events)
+/* Takes frames until there are none, or until one has to be answered before the next. */
+static void take_frames(struct peer *p)
 {
-	struct peer *p = container_of(io, struct peer, io);
 	struct chan_frame f;
-	int r = 0;
+	int r = 1;
 
-	for (int i = 0; i < FRAMES_PER_TURN; i++) {
+	for (int i = 0; i < FRAMES_PER_TURN && !p->asked; i++) {
 		r = chan_recv(&p->chan, &f);
 		if (r != 1)
 			break;
@@ -190,10 +222,46 @@ static void on_io(struct loop_io *io, uint32_t events)
 		if (r < 0)
 			break;
 	}
-	if (r < 0)
+	if (r < 0) {
+		drop(p);
+		return;
+	}
+	/* What is left in the buffer does not make the socket readable. */
+	if (r == 1 && !p->asked)
+		loop_defer(p->sup->loop, &p->again, on_again);
+	peer_flush(p);
+}
+
+static void on_again(struct loop_job *job)
+{
+	struct peer *p = container_of(job, struct peer, again);
+
+	if (!p->dead)
+		take_frames(p);
+}
+
+static void on_io(struct loop_io *io, uint32_t events)
+{
+	struct peer *p = container_of(io, struct peer, io);
+
+	/* Nobody waits for that answer any more, and the loop would go round and round. */
+	if (p->asked && events & (EPOLLHUP | EPOLLERR))
 		drop(p);
 	else
-		peer_flush(p);
+		take_frames(p);
+}
+
+void peers_answer_stats(struct supervisor *s)
+{
+	struct peer *p, *next;
+
+	DL_FOREACH_SAFE (s->peers, p, next) {
+		if (!p->asked)
+			continue;
+		p->asked = false;
+		request_answer_stats(p);
+		loop_defer(s->loop, &p->again, on_again);
+	}
 }
 
 int peer_add(struct supervisor *s, int fd, bool owner)
@@ -229,6 +297,16 @@ static bool may_connect(int fd)
 	       (cred.uid == geteuid() || cred.uid == 0);
 }
 
+static void on_listen_again(struct loop_timer *t)
+{
+	struct supervisor *s = container_of(t, struct supervisor, listen_again);
+
+	if (s->dir.listen >= 0 &&
+		loop_io_add(s->loop, &s->listener, s->dir.listen, EPOLLIN, peer_accept) < 0)
+		(void)!loop_timer_set(
+			s->loop, t, clock_mono_usec() + LISTEN_AGAIN, on_listen_again);
+}
+
 void peer_accept(struct loop_io *io, uint32_t events)
 {
 	struct supervisor *s = container_of(io, struct supervisor, listener);
@@ -236,6 +314,12 @@ void peer_accept(struct loop_io *io, uint32_t events)
 	struct peer *p;
 	int n;
 
+	/* Without descriptors the connection stays where it is and would wake us at once. */
+	if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)) {
+		loop_io_remove(io);
+		(void)!loop_timer_set(s->loop, &s->listen_again, clock_mono_usec() + LISTEN_AGAIN,
+			on_listen_again);
+	}
 	if (fd < 0)
 		return;
 	DL_COUNT(s->peers, p, n);
@@ -252,7 +336,7 @@ void peers_warning(struct supervisor *s, struct str text)
 
 	DL_FOREACH_SAFE (s->peers, p, next)
 		if (p->up)
-			sent(p, ctl_send_warning(&p->chan, text));
+			peer_sent(p, ctl_send_warning(&p->chan, text));
 }
 
 void peers_error(struct supervisor *s, const struct cloche_err *err)
@@ -261,7 +345,7 @@ void peers_error(struct supervisor *s, const struct cloche_err *err)
 
 	DL_FOREACH_SAFE (s->peers, p, next)
 		if (p->up)
-			sent(p, ctl_send_error(&p->chan, err));
+			peer_sent(p, ctl_send_error(&p->chan, err));
 }
 
 void peers_started(struct supervisor *s)
@@ -270,7 +354,7 @@ void peers_started(struct supervisor *s)
 
 	DL_FOREACH_SAFE (s->peers, p, next)
 		if (p->up)
-			sent(p, send_started(p));
+			peer_sent(p, send_started(p));
 }
 
 void peers_ended(struct supervisor *s, const struct ctl_ended *m)

@@ -11,8 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include <utlist.h>
 
 enum { MAX_RECORD = 512 * 1024 };
+#define SOON (500 * USEC_PER_MSEC)
 
 /* The parts share one buffer and remember the first failure. */
 struct out {
@@ -77,6 +79,21 @@ static void add_unenforced(struct out *o, const struct room *room)
 	add(o, "]");
 }
 
+static void add_forwards(struct out *o, const struct supervisor *s)
+{
+	const struct forward *f;
+
+	add(o, ",\"forwards\":[");
+	DL_FOREACH (s->forwards, f) {
+		add(o, f == s->forwards ? "{\"protocol\":\"tcp\"" : ",{\"protocol\":\"tcp\"");
+		add_number(o, "guest_port", f->guest_port);
+		add_string(o, "host_address", f->host_address);
+		add_number(o, "host_port", f->host_port);
+		add(o, "}");
+	}
+	add(o, "]");
+}
+
 static void add_usage(struct out *o, const struct room_usage *u)
 {
 	add(o, ",\"usage\":{\"final\":true");
@@ -84,6 +101,8 @@ static void add_usage(struct out *o, const struct room_usage *u)
 	add_number(o, "memory_peak_bytes", u->memory_peak_bytes);
 	add_number(o, "pids_peak", u->pids_peak);
 	add_number(o, "oom_kills", u->oom_kills);
+	add_number(o, "io_read_bytes", u->io_read_bytes);
+	add_number(o, "io_write_bytes", u->io_write_bytes);
 	add(o, "}");
 }
 
@@ -172,6 +191,10 @@ int record_write(struct supervisor *s, struct cloche_err *err)
 	add(&o, "\"");
 	add_life(&o, s);
 	add_unenforced(&o, s->room);
+	add_forwards(&o, s);
+	add_number(&o, "execs_running", HASH_COUNT(s->tasks));
+	add_number(&o, "execs_total", s->execs_total);
+	add_number(&o, "last_exec", s->last_shown);
 	if (s->state == SUP_ENDED)
 		add_usage(&o, &s->usage);
 	add(&o, ",\"config\":");
@@ -180,4 +203,28 @@ int record_write(struct supervisor *s, struct cloche_err *err)
 	r = o.error < 0 ? err_nomem(err) : sandbox_dir_write_record(&s->dir, buf_str(&o.b), err);
 	buf_done(&o.b);
 	return r;
+}
+
+void record_update(struct supervisor *s)
+{
+	struct cloche_err err = CLOCHE_ERR_INIT;
+
+	loop_timer_clear(&s->record_due);
+	if (!s->start.kept || s->dir.lock < 0)
+		return;
+	/* Whoever reads it then sees what was before; the lock still says what lives. */
+	if (record_write(s, &err) < 0)
+		fprintf(stderr, "cloche-supervisor: %s\n", err.message);
+}
+
+static void on_due(struct loop_timer *t)
+{
+	record_update(container_of(t, struct supervisor, record_due));
+}
+
+void record_update_soon(struct supervisor *s)
+{
+	if (s->start.kept && !s->record_due.loop &&
+		loop_timer_set(s->loop, &s->record_due, clock_mono_usec() + SOON, on_due) < 0)
+		record_update(s);
 }

@@ -20,13 +20,20 @@
 #include "supervisor.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum { INIT_MAX_OUT = 8 * 1024 * 1024, FRAMES_PER_TURN = 64 };
 #define LATE_USEC (1 * USEC_PER_SEC)
+#define TAILS_PATIENCE (2 * USEC_PER_SEC)
 
 static void lied(struct supervisor *s)
 {
@@ -138,6 +145,7 @@ void sandbox_end(struct supervisor *s, enum ctl_reason reason, uint64_t grace_us
 		s->kill_at = UINT64_MAX;
 		if (grace_usec > 0 && s->room->provider->kill(s->room, SIGTERM, NULL) < 0)
 			grace_usec = 0; /* nothing would hear of it: no use in waiting */
+		record_update(s);
 	}
 	s->stopped |= reason == CTL_REASON_STOPPED;
 	if (grace_usec == 0 || HASH_COUNT(s->tasks) == 0) {
@@ -163,6 +171,7 @@ void sandbox_kill(struct supervisor *s, enum ctl_reason reason)
 	loop_timer_clear(&s->late);
 	if (s->room && !s->room_dead)
 		(void)s->room->provider->kill(s->room, SIGKILL, NULL);
+	forwards_stop(s);
 	helpers_stop(s);
 	if (!s->room)
 		sandbox_check_end(s);
@@ -172,47 +181,86 @@ void sandbox_fail(struct supervisor *s, const struct cloche_err *err)
 {
 	if (s->state >= SUP_KILLED)
 		return;
+	if (!s->failure)
+		s->failure = strdup(err->message);
 	s->state = SUP_UP; /* this reason replaces that of an orderly end */
 	peers_error(s, err);
 	sandbox_kill(s, CTL_REASON_FAILED);
 }
 
-/* A child that a start in peace made to clean up does not outlive us as a zombie of nobody. */
-static void reap_sweeper(struct supervisor *s)
+/* The end as the record has it; nothing that was counted changes any more. */
+static void settle_record(struct supervisor *s)
 {
-	if (s->sweeper > 0)
-		waitpid(s->sweeper, NULL, WNOHANG);
+	struct cloche_err err = CLOCHE_ERR_INIT;
+
+	tasks_close(s);
+	loop_timer_clear(&s->record_due);
+	s->ended_real = clock_real_usec();
+	/* Without it the sandbox counts as crashed, and is removed by the next command. */
+	if (s->start.kept && s->dir.lock >= 0 && record_write(s, &err) < 0)
+		fprintf(stderr, "cloche-supervisor: %s\n", err.message);
 }
 
 static void finish(struct loop_job *job)
 {
 	struct supervisor *s = container_of(job, struct supervisor, finish);
 	struct ctl_ended m = {.reason = s->reason};
-	struct room_usage u = {0};
 
-	if (s->room && s->room->provider->usage(s->room, &u, NULL) == 0) {
-		m.usage.cpu_usec = u.cpu_usec;
-		m.usage.memory_peak_bytes = u.memory_peak_bytes;
-		m.usage.pids_peak = u.pids_peak;
+	if (s->room && s->room->provider->usage(s->room, &s->usage, NULL) == 0) {
+		m.usage.cpu_usec = s->usage.cpu_usec;
+		m.usage.memory_peak_bytes = s->usage.memory_peak_bytes;
+		m.usage.pids_peak = s->usage.pids_peak;
 	}
+	tasks_give_up(s);
+	settle_record(s);
 	peers_ended(s, &m);
 	/* Nobody waits from here on. */
 	s->room = room_free(s->room);
 	loop_io_remove(&s->listener);
-	if (s->dir.base >= 0 && s->sweeper == 0)
+	if (s->dir.base >= 0 && s->sweeper == 0 && !s->start.kept)
 		sandboxes_sweep(s->dir.base, NULL, NULL);
-	sandbox_dir_remove(&s->dir);
-	reap_sweeper(s);
+	if (s->start.kept && s->started_real)
+		sandbox_dir_leave(&s->dir);
+	else
+		sandbox_dir_remove(&s->dir);
 	loop_stop(s->loop, 0);
+}
+
+static void on_tails_over(struct loop_timer *t)
+{
+	struct supervisor *s = container_of(t, struct supervisor, tails);
+
+	s->tails_over = true;
+	sandbox_check_end(s);
+}
+
+/* Clients that asked for processes may still have to read what those printed last. */
+static bool wait_for_readers(struct supervisor *s)
+{
+	if (s->tails_over || tasks_delivered(s))
+		return false;
+	return s->tails.loop || loop_timer_set(s->loop, &s->tails,
+					clock_mono_usec() + TAILS_PATIENCE, on_tails_over) == 0;
 }
 
 void sandbox_check_end(struct supervisor *s)
 {
-	if (s->state != SUP_KILLED || (s->room && !s->room_dead) || !helpers_gone(s))
+	if (s->state != SUP_KILLED || (s->room && !s->room_dead) || !helpers_gone(s) ||
+		wait_for_readers(s))
 		return;
 	s->state = SUP_ENDED;
 	loop_timer_clear(&s->helpers_timer);
+	loop_timer_clear(&s->tails);
 	loop_defer(s->loop, &s->finish, finish);
+}
+
+static void on_sweeper_done(struct loop_io *io, uint32_t events)
+{
+	struct supervisor *s = container_of(io, struct supervisor, sweeper_io);
+
+	loop_io_remove(io);
+	s->sweeper_fd = fd_close(s->sweeper_fd);
+	waitpid(s->sweeper, NULL, 0);
 }
 
 /* In a child of its own: killing what a crash left may take a second, and the sandbox goes on. */
@@ -222,9 +270,31 @@ static void on_late(struct loop_timer *t)
 
 	s->sweeper = fork();
 	if (s->sweeper == 0) {
+		/* Our lock is not the child's to hold, should we die meanwhile. */
+		fd_close(s->dir.lock);
 		sandboxes_sweep(s->dir.base, NULL, NULL);
 		_exit(0);
 	}
+	if (s->sweeper < 0)
+		return;
+	s->sweeper_fd = (int)syscall(SYS_pidfd_open, s->sweeper, 0);
+	if (s->sweeper_fd < 0 ||
+		loop_io_add(s->loop, &s->sweeper_io, s->sweeper_fd, EPOLLIN, on_sweeper_done) < 0)
+		waitpid(s->sweeper, NULL, 0);
+}
+
+/* Others can come from here on. */
+static int open_doors(struct supervisor *s, struct cloche_err *err)
+{
+	int r = sandbox_dir_make(&s->dir, s->spec.id, err);
+
+	if (r == 0)
+		r = record_write(s, err);
+	if (r == 0)
+		r = sandbox_dir_listen(&s->dir, err);
+	if (r == 0 && loop_io_add(s->loop, &s->listener, s->dir.listen, EPOLLIN, peer_accept) < 0)
+		r = err_nomem(err);
+	return r;
 }
 
 static void after_start(struct loop_job *job)
@@ -236,14 +306,8 @@ static void after_start(struct loop_job *job)
 	if (s->state != SUP_UP && s->state != SUP_ENDING)
 		return;
 	r = s->start.gateway ? helpers_watch(s, &err) : 0;
-	if (r == 0 && s->dir.lock < 0)
-		r = sandbox_dir_make(&s->dir, s->spec.id, &err);
-	if (r == 0)
-		r = record_write(s, &err);
-	if (r == 0)
-		r = sandbox_dir_listen(&s->dir, &err);
-	if (r == 0 && loop_io_add(s->loop, &s->listener, s->dir.listen, EPOLLIN, peer_accept) < 0)
-		r = err_nomem(&err);
+	if (r == 0 && s->dir.listen < 0)
+		r = open_doors(s, &err);
 	if (r == 0 && loop_timer_set(s->loop, &s->late, clock_mono_usec() + LATE_USEC, on_late) < 0)
 		r = err_nomem(&err);
 	if (r < 0)
@@ -291,6 +355,44 @@ static int complete_spec(struct supervisor *s, struct cloche_err *err)
 	return s->spec.id ? 0 : err_nomem(err);
 }
 
+/* A detached supervisor outlives the terminal (or the pipe) of whoever started it. */
+static int move_stderr(struct supervisor *s, struct cloche_err *err)
+{
+	_cleanup_fd_ int fd = s->start.kept
+				      ? openat(s->dir.fd, RUNDIR_MESSAGES,
+						O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)
+				      : open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+	return fd < 0 || dup2(fd, 2) < 0 ? err_sys(err, errno, "open a file for messages") : 0;
+}
+
+/* Each process takes a few descriptors. */
+static void raise_file_limit(void)
+{
+	struct rlimit l;
+
+	if (getrlimit(RLIMIT_NOFILE, &l) == 0 && l.rlim_cur < l.rlim_max) {
+		l.rlim_cur = l.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &l);
+	}
+}
+
+/* What a kept sandbox has before its room. */
+static int prepare_kept(struct supervisor *s, struct cloche_err *err)
+{
+	const char *name = s->start.name;
+	int r = sandbox_dir_make(&s->dir, s->spec.id, err);
+
+	if (r == 0 && name && name[0])
+		r = sandbox_dir_take_name(&s->dir, name, err);
+	if (r == 0 && mkdirat(s->dir.fd, RUNDIR_EXECS, 0700) < 0)
+		r = err_sys(err, errno, "make the directory of logs");
+	if (r == 0)
+		r = record_write(s, err);
+	raise_file_limit();
+	return r;
+}
+
 static int make_room(struct supervisor *s, int config_fd, struct cloche_err *err)
 {
 	const char *name = s->start.provider;
@@ -302,6 +404,10 @@ static int make_room(struct supervisor *s, int config_fd, struct cloche_err *err
 	if (!provider)
 		return err_set(err, E_UNSUPPORTED, "there is no provider \"%s\"", name);
 	r = complete_spec(s, err);
+	if (r == 0 && s->start.kept)
+		r = prepare_kept(s, err);
+	if (r == 0 && s->start.detached)
+		r = move_stderr(s, err);
 	if (r == 0)
 		r = sandbox_dir_plan(&s->dir, provider, &s->spec, err);
 	if (r == 0 && s->start.gateway)
@@ -334,6 +440,20 @@ static int watch_room(struct supervisor *s, struct cloche_err *err)
 	return 0;
 }
 
+static bool owner_is_gone(const struct supervisor *s)
+{
+	const struct peer *p;
+
+	for (p = s->peers; p; p = p->next) {
+		struct pollfd poll_fd = {.fd = p->chan.fd, .events = POLLRDHUP};
+
+		if (p->owner)
+			return poll(&poll_fd, 1, 0) > 0 &&
+			       poll_fd.revents & (POLLRDHUP | POLLHUP | POLLERR);
+	}
+	return true;
+}
+
 void sandbox_start(struct supervisor *s, struct ctl_start *m, int config_fd)
 {
 	struct cloche_err err = CLOCHE_ERR_INIT;
@@ -356,6 +476,19 @@ void sandbox_start(struct supervisor *s, struct ctl_start *m, int config_fd)
 		return;
 	}
 	s->started_real = clock_real_usec();
+	s->started_at = clock_mono_usec();
+	/* Nobody would ever know of it. */
+	if (s->start.kept && owner_is_gone(s)) {
+		s->started_real = 0;
+		sandbox_kill(s, CTL_REASON_CLIENT_GONE);
+		return;
+	}
+	/* Whoever hears that it runs may tell others, who come at once. */
+	r = s->start.kept ? open_doors(s, &err) : 0;
+	if (r < 0) {
+		sandbox_fail(s, &err);
+		return;
+	}
 	for (unsigned i = 0; i < s->room->unenforced_n; i++)
 		peers_warning(s, str_from(s->room->unenforced[i]));
 	peers_started(s);

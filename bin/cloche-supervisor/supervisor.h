@@ -8,6 +8,7 @@
 #include "ipc/helper.h"
 #include "ipc/roomctl.h"
 #include "loop/loop.h"
+#include "manager/execlog.h"
 #include "manager/own.h"
 #include "provider/provider.h"
 #include <sys/types.h>
@@ -27,20 +28,57 @@ struct peer {
 	struct chan chan;
 	struct loop_io io;
 	bool owner, up, dead;
+	bool asked; /* STATS waits for the broker; nothing else is read meanwhile */
 	uint32_t last_exec;
-	struct loop_job bury;
+	struct watcher *handles; /* by exec */
+	struct loop_job bury, again;
 };
 
-/* A process of the room that a client asked for. */
+/* One client's handle of one process. */
+struct watcher {
+	UT_hash_handle hh; /* in peer->handles */
+	struct watcher *prev, *next;
+	struct peer *peer;
+	struct task *task;
+	uint32_t exec; /* the client's number */
+	bool own;      /* it asked for the process, and its descriptors get the output */
+};
+
+/* One stream of a process whose output goes through us. */
+struct stream {
+	struct task *task;
+	int which;    /* 1 or 2 */
+	int in;       /* owned; -1 at end-of-file */
+	int to;       /* the client's pipe, owned; -1: none or gone */
+	int relay[2]; /* what the client has not taken and we could not leave in `in`, or -1 */
+	struct loop_io in_io, to_io;
+};
+
+enum task_state { TASK_ASKED, TASK_RUNS, TASK_ENDED };
+
+/* A process of the room that a client (or we) asked for. */
 struct task {
-	UT_hash_handle hh;
-	uint32_t number; /* ours, towards init */
+	UT_hash_handle hh;        /* in sup->tasks, while init knows it */
+	UT_hash_handle hh_shown;  /* in sup->shown, where it has a number for clients */
+	struct task *prev, *next; /* in sup->past, when it has ended */
 	struct supervisor *sup;
-	struct peer *peer; /* NULL where the client is gone */
-	uint32_t exec;     /* the client's number */
-	bool tty, started, timed_out;
-	uint64_t timeout_usec, started_at;
-	struct loop_timer timer; /* its deadline, then its KILL */
+	struct watcher *watchers;
+	uint32_t number; /* ours, towards init; never shown */
+	uint32_t shown;  /* the sandbox's own; 0: none */
+	uint32_t pid;    /* in the room */
+	enum task_state state;
+	bool tty, timed_out, captured;
+	uint64_t timeout_usec, started_at, started_real;
+	struct loop_timer timer;       /* its deadline, then its KILL */
+	struct ctl_exec_exited result; /* TASK_ENDED */
+	uint64_t ended_real;
+
+	/* Where captured: */
+	int input; /* terminal's master or pipe for whoever joins, or -1 */
+	int dir;   /* of its log, or -1 */
+	struct stream streams[2];
+	struct execlog log;
+	char *described; /* members of meta.json that do not change */
 };
 
 /* Gateway or broker. */
@@ -64,12 +102,24 @@ struct knock {
 	struct loop_io io;
 };
 
+/* A port of the host that leads into the room. */
+struct forward {
+	struct forward *prev, *next;
+	struct supervisor *sup;
+	uint16_t guest_port, host_port;
+	char *host_address;
+	pid_t pid;
+	int pidfd;
+	struct loop_io death;
+};
+
 struct supervisor {
 	struct loop *loop;
 	enum sup_state state;
 	struct peer *peers;
 	struct loop_io listener, signals;
-	struct loop_timer late; /* work that no start shall wait for */
+	struct loop_timer listen_again; /* after a lack of descriptors */
+	struct loop_timer late;         /* work that no start shall wait for */
 	struct loop_job after_start, finish;
 
 	/* from START */
@@ -77,16 +127,17 @@ struct supervisor {
 	struct room_spec spec;
 
 	struct sandbox_dir dir;
-	uint64_t created_real, started_real, ended_real; /* 0: not yet */
-	char *failure;                                   /* ERROR's message */
-	struct room_usage usage;                         /* at the end */
 	struct room *room;
 	struct chan init; /* open where init_open */
 	bool init_open, ready;
 	struct loop_io init_io, room_io;
 	bool room_dead;
-	struct task *tasks;
-	uint32_t last_number, first_number;
+	struct task *tasks, *shown, *past;
+	uint32_t last_number, first_number, last_shown;
+	unsigned watchers_n, captured_n;
+	uint64_t execs_total;
+	struct loop_timer tails; /* how long the end waits for clients that read slowly */
+	bool tails_over;
 
 	struct helper helpers[HELPERS_N];
 	/* Until the gateway starts: its end of the socket to the broker, or -1; what starts it. */
@@ -94,6 +145,15 @@ struct supervisor {
 	struct knock knocks[HELPER_SOCKETS];
 	struct loop_timer gateway_due;
 	struct loop_timer helpers_timer;
+	struct helper_counts counts; /* what the broker said last */
+	struct loop_timer counts_late;
+
+	struct forward *forwards;
+
+	uint64_t created_real, started_real, started_at, ended_real;
+	struct loop_timer record_due;
+	char *failure; /* ERROR's message */
+	struct room_usage usage;
 
 	enum ctl_reason reason;
 	bool stopped, timed_out;
@@ -102,6 +162,8 @@ struct supervisor {
 	uint64_t kill_at;
 	struct loop_timer grace, deadline;
 	pid_t sweeper; /* child that cleans up after crashes, or 0 */
+	int sweeper_fd;
+	struct loop_io sweeper_io;
 };
 
 /* --- peer.c: clients --- */
@@ -111,24 +173,74 @@ _warn_unused_ int peer_add(struct supervisor *s, int fd, bool owner);
 void peer_accept(struct loop_io *io, uint32_t events);
 /* Writes what is queued; a client that does not read or is gone is dropped. */
 void peer_flush(struct peer *p);
+/* After an attempt to queue a frame: r is its result. */
+void peer_sent(struct peer *p, int r);
 /* To every client that is up. */
 void peers_warning(struct supervisor *s, struct str text);
 void peers_error(struct supervisor *s, const struct cloche_err *err);
 void peers_started(struct supervisor *s);
+/* The broker's figures are there (or will not come): answers those who asked. */
+void peers_answer_stats(struct supervisor *s);
 /* Tells all that it is over, waits a moment for slow readers, closes all. */
 void peers_ended(struct supervisor *s, const struct ctl_ended *m);
 
 /* --- task.c: processes --- */
 /* fds: those that come along, in order (borrowed). False where the client broke the protocol. */
-bool task_exec(struct peer *p, const struct ctl_exec *m, struct chan_frame *f);
+bool task_exec(struct peer *p, struct ctl_exec *m, struct chan_frame *f);
+void task_join(struct peer *p, uint32_t exec, uint32_t number);
 void task_signal(struct peer *p, const struct ctl_signal *m);
 void task_resize(struct peer *p, const struct ctl_resize *m);
+/* A process of our own: input becomes its descriptor 0 (borrowed). False where init takes no more.
+ */
+bool task_internal(struct supervisor *s, const struct exec_spec *spec, int input);
 /* What init says; false where it lies. */
 bool task_on_frame(struct supervisor *s, struct chan_frame *f);
 /* The client is gone: its processes go on, nobody is told. */
-void tasks_orphan(struct supervisor *s, const struct peer *p);
+void tasks_orphan(struct supervisor *s, struct peer *p);
 /* The room is dead: reports every process that is left as killed. */
 void tasks_end(struct supervisor *s, bool oom_killed);
+/* Nobody who asked for a process waits for its last output any more. */
+bool tasks_delivered(const struct supervisor *s);
+/* Tells them without it. */
+void tasks_give_up(struct supervisor *s);
+/* Closes every log. */
+void tasks_close(struct supervisor *s);
+
+/* --- output.c: what processes print --- */
+/* Makes pipes and takes the client's ends out of the frame. ret_fds: the process's ends (owned by
+ * the caller), -1 for what it has not. 0 or -errno. */
+_warn_unused_ int output_prepare(
+	struct task *t, const struct ctl_exec *m, struct chan_frame *f, int ret_fds[3]);
+/* Makes the log: after init was asked, so that both work at the same time. */
+void output_open_log(struct task *t, const struct ctl_exec *m);
+/* The process runs; master (taken): its terminal, or -1. 0 or -errno. */
+_warn_unused_ int output_started(struct task *t, int master);
+/* The process has ended: takes what it left. */
+void output_exited(struct task *t);
+/* True where the client that asked for it has everything that it will get. */
+bool output_is_delivered(const struct task *t);
+/* True where nobody can print into it any more. */
+bool output_is_closed(const struct task *t);
+/* Closes all that is open; what is still in pipes is lost. */
+void output_close(struct task *t);
+/* The process never ran: removes its log too. */
+void output_abort(struct task *t);
+/* Writes meta.json. */
+void output_write_meta(struct task *t);
+/* The files go, for good. */
+void output_remove(struct task *t);
+/* Bytes of the host's disk. */
+uint64_t output_size(const struct task *t);
+
+/* Called by output.c: the client has got all, or a log was closed. */
+void task_on_output(struct task *t);
+
+/* --- record.c --- */
+/* Writes the record as things are now. */
+_warn_unused_ int record_write(struct supervisor *s, struct cloche_err *err);
+/* Of a kept sandbox: the same without a caller to tell, now or soon. */
+void record_update(struct supervisor *s);
+void record_update_soon(struct supervisor *s);
 
 /* --- sandbox.c: the room's life --- */
 /* START has come. Takes m's content; config_fd (borrowed) is the broker's, or -1. Failure is
@@ -145,9 +257,14 @@ void sandbox_flush_init(struct supervisor *s);
 /* A helper has ended: goes on where that was waited for. */
 void sandbox_check_end(struct supervisor *s);
 
-/* --- record.c --- */
-/* Writes the record as things are now. */
-_warn_unused_ int record_write(struct supervisor *s, struct cloche_err *err);
+/* --- request.c: what clients ask about the room --- */
+void request_stats(struct peer *p);
+/* Answers with what is known now. */
+void request_answer_stats(struct peer *p);
+/* False where the client broke the protocol. */
+bool request_forward(struct peer *p, struct chan_frame *f);
+void request_layers(struct peer *p);
+void forwards_stop(struct supervisor *s);
 
 /* --- helpers.c: gateway and broker --- */
 /* Starts the broker; *ret_ca_fd is the pipe with the certificates (owned by the caller). config_fd
@@ -157,6 +274,9 @@ _warn_unused_ int helpers_start(
 /* Has the gateway started when the room first uses its network, or a moment from now. It gets the
  * room's listeners and ours are closed. A failure then ends the sandbox. */
 _warn_unused_ int helpers_watch(struct supervisor *s, struct cloche_err *err);
+/* Asks the broker for its figures: peers_answer_stats is called when they are there, or when it
+ * takes too long. False where nobody can be asked. */
+bool helpers_ask_counts(struct supervisor *s);
 /* Ends them: the gateway first, so that the broker can still log what the gateway saw. */
 void helpers_stop(struct supervisor *s);
 bool helpers_gone(const struct supervisor *s);

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: a task maps a client's number to ours, which init uses. Init answers each
- * EXEC once with FAILED, or with STARTED and later EXITED; anything else is a lie, and the caller
- * ends the room. What init says is never believed beyond that: numbers, a wait status, one
- * descriptor that is checked to be a terminal. */
+/* Theory of operation: a task is a process of the room; watchers are clients' handles of it. Init
+ * knows it by a number that no client sees; those that clients may join have one more, in the order
+ * in which they were asked for. Init answers each EXEC once with FAILED, or with STARTED and later
+ * EXITED; anything else is a lie, and the caller ends the room. What init says is never believed
+ * beyond that: numbers, a wait status, one descriptor that is checked to be a terminal.
+ *
+ * In a kept sandbox a task that has ended stays, with its result and its log, until there are too
+ * many of them. */
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/strv.h"
 #include "supervisor.h"
 
 #include <errno.h>
@@ -17,14 +22,47 @@
 #include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utlist.h>
 
-enum { MAX_TASKS = 4096, PTMX_MAJOR = 5, PTMX_MINOR = 2 };
+enum {
+	MAX_TASKS = 4096,
+	MAX_WATCHERS = 16384,
+	MAX_PAST = 64,  /* logs of ended processes */
+	PAST_BYTES = 4, /* times what one log may have: of all of them */
+	PTMX_MAJOR = 5,
+	PTMX_MINOR = 2
+};
 
-static void task_free(struct task *t)
+/* --- watchers --- */
+
+static void watcher_free(struct watcher *w)
 {
-	loop_timer_clear(&t->timer);
-	HASH_DEL(t->sup->tasks, t);
-	free(t);
+	HASH_DEL(w->peer->handles, w);
+	DL_DELETE(w->task->watchers, w);
+	w->task->sup->watchers_n--;
+	free(w);
+}
+
+/* NULL where there are too many, or no memory. */
+static struct watcher *watcher_new(struct task *t, struct peer *p, uint32_t exec, bool own)
+{
+	struct watcher *w = t->sup->watchers_n < MAX_WATCHERS ? calloc(1, sizeof(*w)) : NULL;
+
+	if (!w)
+		return NULL;
+	*w = (struct watcher){.peer = p, .task = t, .exec = exec, .own = own};
+	HASH_ADD(hh, p->handles, exec, sizeof(w->exec), w);
+	DL_APPEND(t->watchers, w);
+	t->sup->watchers_n++;
+	return w;
+}
+
+static struct watcher *watcher_find(struct peer *p, uint32_t exec)
+{
+	struct watcher *w;
+
+	HASH_FIND(hh, p->handles, &exec, sizeof(exec), w);
+	return w;
 }
 
 static void send_failed(struct peer *p, uint32_t exec, int code, int sys_errno, const char *text)
@@ -34,8 +72,115 @@ static void send_failed(struct peer *p, uint32_t exec, int code, int sys_errno, 
 		.sys_errno = (uint32_t)sys_errno,
 		.message = str_from(text)};
 
-	if (p && ctl_send_exec_failed(&p->chan, &m) == 0)
-		peer_flush(p);
+	peer_sent(p, ctl_send_exec_failed(&p->chan, &m));
+}
+
+static void send_started(struct watcher *w, int fd)
+{
+	struct task *t = w->task;
+	struct ctl_exec_started m = {.exec = w->exec,
+		.pid = t->pid,
+		.number = t->sup->start.kept ? t->shown : t->number,
+		.tty = t->tty};
+
+	peer_sent(w->peer, ctl_send_exec_started(&w->peer->chan, &m, fd));
+}
+
+/* Tells the end and forgets the handle. */
+static void send_exited(struct watcher *w)
+{
+	struct ctl_exec_exited m = w->task->result;
+	struct peer *p = w->peer;
+
+	m.exec = w->exec;
+	watcher_free(w);
+	peer_sent(p, ctl_send_exec_exited(&p->chan, &m));
+}
+
+static void fail_watchers(struct task *t, int code, int sys_errno, const char *text)
+{
+	while (t->watchers) {
+		struct watcher *w = t->watchers;
+		struct peer *p = w->peer;
+		uint32_t exec = w->exec;
+
+		watcher_free(w);
+		send_failed(p, exec, code, sys_errno, text);
+	}
+}
+
+/* Those who asked for the process hear of its end when they have its output. A client that is
+ * dropped on the way takes all its handles along, so the list is looked at anew each time. */
+static void tell_end(struct task *t, bool all)
+{
+	struct watcher *w;
+
+	all |= output_is_delivered(t);
+	do {
+		DL_FOREACH (t->watchers, w)
+			if (all || !w->own)
+				break;
+		if (w)
+			send_exited(w);
+	} while (w);
+}
+
+/* --- tasks --- */
+
+static void task_free(struct task *t)
+{
+	struct supervisor *s = t->sup;
+
+	while (t->watchers)
+		watcher_free(t->watchers);
+	loop_timer_clear(&t->timer);
+	if (t->state != TASK_ENDED)
+		HASH_DEL(s->tasks, t);
+	else if (t->captured)
+		DL_DELETE(s->past, t);
+	if (t->shown)
+		HASH_DELETE(hh_shown, s->shown, t);
+	output_remove(t);
+	free(t);
+}
+
+/* The oldest logs go. Those into which somebody still prints are not counted: without a reader
+ * their writers would die. */
+static void forget_oldest(struct supervisor *s)
+{
+	uint64_t bytes = 0, most = PAST_BYTES * (s->start.log_bytes ? s->start.log_bytes
+								    : EXECLOG_DEFAULT_BYTES);
+	unsigned n = 0;
+	struct task *t, *tmp;
+
+	DL_FOREACH (s->past, t)
+		if (output_is_closed(t)) {
+			n++;
+			bytes += output_size(t);
+		}
+	DL_FOREACH_SAFE (s->past, t, tmp) {
+		if (n <= MAX_PAST && bytes <= most)
+			return;
+		if (!output_is_closed(t) || !output_is_delivered(t))
+			continue;
+		n--;
+		bytes -= output_size(t);
+		task_free(t);
+	}
+}
+
+void task_on_output(struct task *t)
+{
+	struct supervisor *s = t->sup;
+
+	if (t->state != TASK_ENDED)
+		return;
+	tell_end(t, false);
+	if (output_is_closed(t)) {
+		output_write_meta(t);
+		forget_oldest(s);
+	}
+	sandbox_check_end(s);
 }
 
 static void signal_task(struct task *t, uint8_t signo, enum ctl_scope scope)
@@ -48,7 +193,7 @@ static void signal_task(struct task *t, uint8_t signo, enum ctl_scope scope)
 
 static void on_kill_due(struct loop_timer *timer)
 {
-	signal_task(container_of(timer, struct task, timer), SIGKILL, CTL_SCOPE_GROUP);
+	signal_task(container_of(timer, struct task, timer), SIGKILL, CTL_SCOPE_TREE);
 }
 
 static void on_timeout(struct loop_timer *timer)
@@ -61,102 +206,226 @@ static void on_timeout(struct loop_timer *timer)
 		sandbox_end(s, CTL_REASON_TIMEOUT, s->start.grace_usec);
 		return;
 	}
-	signal_task(t, SIGTERM, CTL_SCOPE_GROUP);
+	signal_task(t, SIGTERM, CTL_SCOPE_TREE);
 	if (loop_timer_set(
 		    s->loop, &t->timer, clock_mono_usec() + s->start.grace_usec, on_kill_due) < 0)
-		signal_task(t, SIGKILL, CTL_SCOPE_GROUP);
+		signal_task(t, SIGKILL, CTL_SCOPE_TREE);
 }
+
+/* --- starting --- */
 
 /* A pipe belongs to whoever made it, so a user of the room that is nobody outside could use it but
  * not open it by name (/dev/stdout). Anonymous pipes alone: a named one is a file of the host. */
-static void lend_pipes(const struct room *room, const struct exec_spec *spec, struct chan_frame *f)
+static void lend_pipes(const struct room *room, const struct exec_spec *spec, const int fds[3])
 {
 	for (unsigned i = 0;
-		room->id_base && spec->uid <= UINT16_MAX && spec->gid <= UINT16_MAX && i < f->fds_n;
-		i++) {
+		room->id_base && spec->uid <= UINT16_MAX && spec->gid <= UINT16_MAX && i < 3; i++) {
 		struct statfs fs;
 
-		if (fstatfs(f->fds[i], &fs) == 0 && fs.f_type == PIPEFS_MAGIC)
-			(void)!fchown(
-				f->fds[i], room->id_base + spec->uid, room->id_base + spec->gid);
+		if (fds[i] >= 0 && fstatfs(fds[i], &fs) == 0 && fs.f_type == PIPEFS_MAGIC)
+			(void)!fchown(fds[i], room->id_base + spec->uid, room->id_base + spec->gid);
 	}
 }
 
-static bool send_to_init(struct task *t, const struct ctl_exec *m, struct chan_frame *f)
+static bool send_to_init(struct task *t, const struct exec_spec *spec, const int fds[3])
 {
-	struct roomctl_exec exec = {.exec = t->number, .spec = m->spec};
+	struct roomctl_exec exec = {.exec = t->number, .spec = *spec};
+	int given[3];
+	unsigned n = 0;
 
-	lend_pipes(t->sup->room, &m->spec, f);
-	for (unsigned i = 0; i < ARRAY_SIZE(m->stdio); i++)
-		if (!m->spec.tty && m->stdio[i] == CTL_STDIO_FD)
-			exec.fds_mask |= (uint8_t)(1U << i);
-	return roomctl_send_exec(&t->sup->init, &exec, f->fds, f->fds_n) == 0;
+	lend_pipes(t->sup->room, spec, fds);
+	for (unsigned i = 0; i < 3; i++) {
+		if (fds[i] < 0)
+			continue;
+		exec.fds_mask |= (uint8_t)(1U << i);
+		given[n++] = fds[i];
+	}
+	return roomctl_send_exec(&t->sup->init, &exec, given, n) == 0;
 }
 
-bool task_exec(struct peer *p, const struct ctl_exec *m, struct chan_frame *f)
+static struct task *task_new(struct supervisor *s, const struct exec_spec *spec)
+{
+	struct task *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	*t = (struct task){.sup = s,
+		.number = ++s->last_number,
+		.tty = spec->tty,
+		.input = -1,
+		.dir = -1,
+		.timeout_usec = spec->timeout_usec,
+		.started_at = clock_mono_usec(),
+		.started_real = clock_real_usec()};
+	HASH_ADD(hh, s->tasks, number, sizeof(t->number), t);
+	return t;
+}
+
+/* The sandbox's own environment, directory and time for what the client left out. */
+static int inherit(const struct supervisor *s, struct exec_spec *spec)
+{
+	_cleanup_(strv_freep) char **env = NULL;
+	int r = strv_copy(s->start.env, &env);
+
+	for (size_t i = 0; spec->env && spec->env[i] && r == 0; i++) {
+		char *eq = strchr(spec->env[i], '=');
+
+		if (!eq)
+			continue;
+		*eq = '\0';
+		r = strv_env_set(&env, spec->env[i], eq + 1);
+		*eq = '=';
+	}
+	if (r == 0 && !spec->cwd && s->start.cwd && s->start.cwd[0]) {
+		spec->cwd = strdup(s->start.cwd);
+		r = spec->cwd ? 0 : -ENOMEM;
+	}
+	if (r < 0)
+		return r;
+	strv_free(spec->env);
+	spec->env = TAKE_PTR(env);
+	if (spec->timeout_usec == 0)
+		spec->timeout_usec = s->start.exec_timeout_usec;
+	return 0;
+}
+
+/* Fills fds with what the process shall have (owned by the caller). 0 or -errno. */
+static int arrange_output(
+	struct task *t, const struct ctl_exec *m, struct chan_frame *f, int fds[3])
+{
+	unsigned taken = 0;
+
+	if (t->sup->start.kept && !(m->flags & CTL_EXEC_RAW)) {
+		t->shown = ++t->sup->last_shown;
+		HASH_ADD(hh_shown, t->sup->shown, shown, sizeof(t->shown), t);
+		return output_prepare(t, m, f, fds);
+	}
+	for (int i = 0; i < 3 && !m->spec.tty; i++)
+		if (m->stdio[i] == CTL_STDIO_FD)
+			fds[i] = TAKE_FD(f->fds[taken++]);
+	return 0;
+}
+
+static bool launch(struct task *t, const struct ctl_exec *m, struct chan_frame *f)
+{
+	struct supervisor *s = t->sup;
+	int fds[3] = {-1, -1, -1}, r = arrange_output(t, m, f, fds);
+	bool ok = r == 0 && send_to_init(t, &m->spec, fds);
+
+	for (int i = 0; i < 3; i++)
+		fd_close(fds[i]);
+	if (ok) {
+		s->execs_total++;
+		if (s->first_number == 0)
+			s->first_number = t->number;
+		return true;
+	}
+	if (r == -EINVAL)
+		fail_watchers(t, E_USAGE, EINVAL,
+			"output of a kept sandbox goes to pipes, not to other files");
+	else if (r < 0)
+		fail_watchers(t, E_SYSTEM, -r, "no pipes could be made for the process");
+	else
+		fail_watchers(t, E_LIMIT, 0, "too much waits for the room's init");
+	task_free(t);
+	return false;
+}
+
+bool task_exec(struct peer *p, struct ctl_exec *m, struct chan_frame *f)
 {
 	struct supervisor *s = p->sup;
 	struct task *t;
 
-	if (!s->init_open || HASH_COUNT(s->tasks) >= MAX_TASKS) {
+	if (m->flags & CTL_EXEC_INHERIT && inherit(s, &m->spec) < 0)
+		return false;
+	if (s->start.kept && m->spec.tty && !(m->flags & CTL_EXEC_RAW) &&
+		(m->stdio[0] != CTL_STDIO_NULL || m->stdio[2] != CTL_STDIO_NULL))
+		return false;
+	if (!s->init_open || HASH_COUNT(s->tasks) + s->captured_n >= MAX_TASKS + MAX_PAST) {
 		send_failed(p, m->exec, E_BUSY, 0, "the sandbox takes no more processes");
 		return true;
 	}
-	t = calloc(1, sizeof(*t));
+	t = task_new(s, &m->spec);
 	if (!t)
 		return false;
-	*t = (struct task){.sup = s,
-		.peer = p,
-		.number = ++s->last_number,
-		.exec = m->exec,
-		.tty = m->spec.tty,
-		.timeout_usec = m->spec.timeout_usec,
-		.started_at = clock_mono_usec()};
-	HASH_ADD(hh, s->tasks, number, sizeof(t->number), t);
-	if (!send_to_init(t, m, f)) {
-		send_failed(p, m->exec, E_LIMIT, 0, "too much waits for the room's init");
+	if (!watcher_new(t, p, m->exec, true)) {
 		task_free(t);
+		send_failed(p, m->exec, E_BUSY, 0, "the sandbox takes no more clients' handles");
 		return true;
 	}
-	if (s->first_number == 0)
-		s->first_number = t->number;
+	if (!launch(t, m, f))
+		return true;
 	if (t->timeout_usec &&
 		loop_timer_set(s->loop, &t->timer, t->started_at + t->timeout_usec, on_timeout) < 0)
 		sandbox_kill(s, CTL_REASON_FAILED);
 	sandbox_flush_init(s);
+	if (t->captured)
+		output_open_log(t, m);
 	return true;
 }
 
-static struct task *find_of(struct peer *p, uint32_t exec)
+bool task_internal(struct supervisor *s, const struct exec_spec *spec, int input)
 {
-	struct task *t, *tmp;
+	const int fds[3] = {input, -1, -1};
+	struct task *t = s->init_open ? task_new(s, spec) : NULL;
 
-	HASH_ITER (hh, p->sup->tasks, t, tmp)
-		if (t->peer == p && t->exec == exec)
-			return t;
-	return NULL;
+	if (!t)
+		return false;
+	if (!send_to_init(t, spec, fds)) {
+		task_free(t);
+		return false;
+	}
+	sandbox_flush_init(s);
+	return true;
+}
+
+/* --- what clients ask about processes --- */
+
+void task_join(struct peer *p, uint32_t exec, uint32_t number)
+{
+	struct supervisor *s = p->sup;
+	struct watcher *w;
+	struct task *t;
+
+	HASH_FIND(hh_shown, s->shown, &number, sizeof(number), t);
+	if (!t) {
+		send_failed(p, exec, E_NOT_FOUND, 0, "the sandbox has no such process (any more)");
+		return;
+	}
+	w = watcher_new(t, p, exec, false);
+	if (!w) {
+		send_failed(p, exec, E_BUSY, 0, "the sandbox takes no more clients' handles");
+		return;
+	}
+	if (t->state == TASK_ASKED)
+		return; /* on_started answers */
+	send_started(w, t->state == TASK_RUNS ? t->input : -1);
+	if (t->state == TASK_ENDED && !p->dead)
+		send_exited(w);
 }
 
 void task_signal(struct peer *p, const struct ctl_signal *m)
 {
 	struct supervisor *s = p->sup;
-	struct task *t = find_of(p, m->exec);
+	struct watcher *w = watcher_find(p, m->exec);
 
 	if (m->scope == CTL_SCOPE_ROOM)
 		(void)s->room->provider->kill(s->room, m->signo, NULL);
-	else if (t)
-		signal_task(t, m->signo, m->scope);
+	else if (w && w->task->state != TASK_ENDED)
+		signal_task(w->task, m->signo, m->scope);
 }
 
 void task_resize(struct peer *p, const struct ctl_resize *m)
 {
 	struct supervisor *s = p->sup;
-	struct task *t = find_of(p, m->exec);
+	struct watcher *w = watcher_find(p, m->exec);
 
-	if (t && t->tty && s->init_open &&
-		roomctl_send_resize(&s->init, t->number, m->rows, m->cols) == 0)
+	if (w && w->task->tty && w->task->state != TASK_ENDED && s->init_open &&
+		roomctl_send_resize(&s->init, w->task->number, m->rows, m->cols) == 0)
 		sandbox_flush_init(s);
 }
+
+/* --- what init says --- */
 
 /* A room cannot make device nodes, so that number says that it really is a terminal's master. */
 static bool is_terminal_master(int fd)
@@ -171,25 +440,28 @@ static bool on_started(struct supervisor *s, struct chan_frame *f)
 {
 	uint32_t number, pid;
 	struct task *t = NULL;
+	struct watcher *w, *tmp;
 
 	if (!roomctl_get_started(f->payload, &number, &pid))
 		return false;
 	HASH_FIND(hh, s->tasks, &number, sizeof(number), t);
-	if (!t || t->started || f->fds_n != (t->tty ? 1 : 0))
+	if (!t || t->state != TASK_ASKED || f->fds_n != (t->tty ? 1 : 0))
 		return false;
 	if (t->tty && !is_terminal_master(f->fds[0]))
 		return false;
-	t->started = true;
-	if (t->peer) {
-		struct ctl_exec_started m = {
-			.exec = t->exec, .pid = pid, .number = number, .tty = t->tty};
-
-		if (ctl_send_exec_started(&t->peer->chan, &m, t->tty ? f->fds[0] : -1) == 0)
-			peer_flush(t->peer);
-	}
+	t->state = TASK_RUNS;
+	t->pid = pid;
+	if (t->captured && t->tty && output_started(t, TAKE_FD(f->fds[0])) < 0)
+		signal_task(t, SIGKILL, CTL_SCOPE_PROCESS);
+	/* (A peer that is dropped takes its handles away at the end of this turn.) */
+	DL_FOREACH_SAFE (t->watchers, w, tmp)
+		if (!w->peer->dead)
+			send_started(w, t->captured ? t->input : t->tty ? f->fds[0] : -1);
 	/* The end was asked for while init was starting it: that TERM came too early for it. */
 	if (s->state == SUP_ENDING)
 		signal_task(t, SIGTERM, CTL_SCOPE_GROUP);
+	if (t->shown)
+		record_update_soon(s);
 	return true;
 }
 
@@ -232,7 +504,7 @@ static bool on_failed(struct supervisor *s, struct str payload)
 	if (!roomctl_get_failed(payload, &m))
 		return false;
 	HASH_FIND(hh, s->tasks, &m.exec, sizeof(m.exec), t);
-	if (!t || t->started)
+	if (!t || t->state != TASK_ASKED)
 		return false;
 	e = (int)m.sys_errno;
 	code = m.stage == ROOM_STAGE_LOOKUP ? E_COMMAND_NOT_FOUND : E_CANNOT_EXEC;
@@ -240,7 +512,7 @@ static bool on_failed(struct supervisor *s, struct str payload)
 		snprintf(text, sizeof(text), "%s", describe(m.stage, e));
 	else
 		snprintf(text, sizeof(text), "%s: %s", describe(m.stage, e), strerror(e));
-	send_failed(t->peer, t->exec, code, e, text);
+	fail_watchers(t, code, e, text);
 	task_free(t);
 	end_if_one_shot(s, m.exec);
 	return true;
@@ -260,21 +532,36 @@ static void look_for_limits(struct supervisor *s, struct ctl_exec_exited *m)
 	s->pids_refused_seen = u.pids_refused;
 }
 
-static void report(struct task *t, int status, bool oom_killed)
+/* The process has ended: its result is told and, where it was captured, kept. Frees t where it is
+ * not. */
+static void ended(struct task *t, int status, bool oom_killed)
 {
 	struct supervisor *s = t->sup;
-	struct ctl_exec_exited m = {.exec = t->exec,
-		.signaled = WIFSIGNALED(status),
+	struct ctl_exec_exited *m = &t->result;
+
+	*m = (struct ctl_exec_exited){.signaled = WIFSIGNALED(status),
 		.status = (uint8_t)(WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status)),
 		.timed_out = t->timed_out || s->timed_out,
 		.oom_killed = oom_killed,
 		.stopped = s->stopped,
 		.duration_usec = clock_mono_usec() - t->started_at};
-
-	if (m.signaled || m.status != 0)
-		look_for_limits(s, &m);
-	if (t->peer && ctl_send_exec_exited(&t->peer->chan, &m) == 0)
-		peer_flush(t->peer);
+	if (m->signaled || m->status != 0)
+		look_for_limits(s, m);
+	loop_timer_clear(&t->timer);
+	if (!t->captured) {
+		tell_end(t, true);
+		task_free(t);
+		return;
+	}
+	HASH_DEL(s->tasks, t);
+	t->state = TASK_ENDED;
+	t->ended_real = clock_real_usec();
+	DL_APPEND(s->past, t);
+	output_exited(t);
+	output_write_meta(t);
+	tell_end(t, false);
+	record_update_soon(s);
+	forget_oldest(s);
 }
 
 static bool on_exited(struct supervisor *s, struct str payload)
@@ -285,10 +572,10 @@ static bool on_exited(struct supervisor *s, struct str payload)
 	if (!roomctl_get_exited(payload, &m))
 		return false;
 	HASH_FIND(hh, s->tasks, &m.exec, sizeof(m.exec), t);
-	if (!t || !t->started || !(WIFEXITED((int)m.status) || WIFSIGNALED((int)m.status)))
+	if (!t || t->state != TASK_RUNS ||
+		!(WIFEXITED((int)m.status) || WIFSIGNALED((int)m.status)))
 		return false;
-	report(t, (int)m.status, false);
-	task_free(t);
+	ended(t, (int)m.status, false);
 	end_if_one_shot(s, m.exec);
 	return true;
 }
@@ -314,25 +601,55 @@ bool task_on_frame(struct supervisor *s, struct chan_frame *f)
 	}
 }
 
-void tasks_orphan(struct supervisor *s, const struct peer *p)
+void tasks_orphan(struct supervisor *s, struct peer *p)
 {
-	struct task *t, *tmp;
-
-	HASH_ITER (hh, s->tasks, t, tmp)
-		if (t->peer == p)
-			t->peer = NULL;
+	while (p->handles)
+		watcher_free(p->handles);
 }
+
+/* --- the end --- */
 
 void tasks_end(struct supervisor *s, bool oom_killed)
 {
 	struct task *t, *tmp;
 
 	HASH_ITER (hh, s->tasks, t, tmp) {
-		if (t->started)
-			report(t, SIGKILL, oom_killed);
-		else
-			send_failed(t->peer, t->exec, E_CANCELLED, 0,
-				"the sandbox ended before the process was started");
+		if (t->state == TASK_RUNS) {
+			ended(t, SIGKILL, oom_killed);
+			continue;
+		}
+		fail_watchers(
+			t, E_CANCELLED, 0, "the sandbox ended before the process was started");
 		task_free(t);
+	}
+}
+
+bool tasks_delivered(const struct supervisor *s)
+{
+	const struct task *t;
+	const struct watcher *w;
+
+	DL_FOREACH (s->past, t)
+		DL_FOREACH (t->watchers, w)
+			if (w->own && !output_is_delivered(t))
+				return false;
+	return true;
+}
+
+void tasks_give_up(struct supervisor *s)
+{
+	struct task *t;
+
+	DL_FOREACH (s->past, t)
+		tell_end(t, true);
+}
+
+void tasks_close(struct supervisor *s)
+{
+	struct task *t;
+
+	DL_FOREACH (s->past, t) {
+		output_close(t);
+		output_write_meta(t);
 	}
 }

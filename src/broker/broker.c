@@ -124,18 +124,37 @@ static void on_net(struct loop_io *io, uint32_t events)
 		read_frames(b);
 }
 
+static int send_counts(struct broker *b)
+{
+	struct netlog_counts n = b->log ? netlog_counts(b->log) : (struct netlog_counts){0};
+	struct helper_counts m = {.allowed = n.allowed,
+		.blocked = n.blocked,
+		.sent = b->bytes_out,
+		.received = b->bytes_in};
+
+	return helper_send_counted(&b->supervisor, &m);
+}
+
 static void on_supervisor(struct loop_io *io, uint32_t events)
 {
 	struct broker *b = container_of(io, struct broker, supervisor_io);
 	struct chan_frame f;
-	int r = chan_recv(&b->supervisor, &f);
+	int r;
 
-	if (r > 0) { /* it has nothing to say to us */
+	while ((r = chan_recv(&b->supervisor, &f)) > 0) {
+		/* It has nothing else to say to us. */
+		r = f.type == HELPER_COUNT && f.payload.n == 0 && f.fds_n == 0 ? send_counts(b)
+									       : -EPROTO;
 		chan_frame_done(&f);
-		r = -EPROTO;
+		if (r < 0)
+			break;
 	}
+	if (r == 0)
+		r = chan_flush(&b->supervisor);
 	if (r < 0)
 		loop_stop(b->loop, 0);
+	else
+		loop_io_set(io, chan_pending(&b->supervisor) ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 
 static void on_sweep(struct loop_timer *t)

@@ -138,6 +138,7 @@ static int pass_on(struct stream *s, struct str bytes)
 
 	s->window_out -= (uint32_t)bytes.n;
 	s->bytes_in += bytes.n;
+	s->broker->bytes_in += bytes.n;
 	if (s->scrub)
 		scrub_feed(s->scrub, (char *)(uintptr_t)bytes.p, bytes.n, &first, &second);
 	r = send_data(s, first);

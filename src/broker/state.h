@@ -78,9 +78,10 @@ struct broker {
 	size_t own_n;
 
 	struct netlog *log;
-	int log_fds[3];    /* plain, JSON, live */
-	struct buf url;    /* for log lines */
-	unsigned unlogged; /* events that could not be written */
+	int log_fds[3];               /* plain, JSON, live */
+	struct buf url;               /* for log lines */
+	uint64_t bytes_in, bytes_out; /* of bodies: from origins to the room, and back */
+	unsigned unlogged;            /* events that could not be written */
 
 	struct dns_resolver *resolver;
 	struct loop_timer resolver_timer;

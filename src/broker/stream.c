@@ -298,6 +298,7 @@ static int on_data(struct stream *s, struct str payload)
 		return drop_data(s, (uint32_t)bytes.n);
 	s->uncredited += (uint32_t)bytes.n;
 	s->bytes_out += bytes.n;
+	s->broker->bytes_out += bytes.n;
 	r = s->body == NET_BODY_STREAM ? h1_write_chunk(&s->out, bytes)
 				       : buf_add_str(&s->out, bytes);
 	if (r < 0) {

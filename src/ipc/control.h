@@ -89,6 +89,7 @@ enum ctl_scope {
 	CTL_SCOPE_PROCESS, /* the process that was started */
 	CTL_SCOPE_GROUP,   /* its process group (it leads one of its own) */
 	CTL_SCOPE_ROOM,    /* everything but init */
+	CTL_SCOPE_TREE,    /* its session, and whatever descends from that by parents that live */
 	CTL_SCOPE_END_
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ipc/helper.h"
+#include "ipc/frame.h"
 
 #include <errno.h>
 
@@ -72,4 +73,31 @@ int helper_get_failed(struct str payload, struct cloche_err *err)
 	if (!wire_ok(&r) || code == 0)
 		return err_set(err, E_PROTOCOL, "malformed report of a failure");
 	return code;
+}
+
+int helper_send_count(struct chan *c)
+{
+	return chan_send(c, HELPER_COUNT, STR_NULL, NULL, 0);
+}
+
+int helper_send_counted(struct chan *c, const struct helper_counts *m)
+{
+	struct frame_out f = frame_begin(c, HELPER_COUNTED);
+
+	wire_put_u64(&f.w, m->allowed);
+	wire_put_u64(&f.w, m->blocked);
+	wire_put_u64(&f.w, m->sent);
+	wire_put_u64(&f.w, m->received);
+	return frame_end(&f, NULL, 0);
+}
+
+bool helper_get_counted(struct str payload, struct helper_counts *ret)
+{
+	struct wire_in r = wire_in(payload);
+
+	ret->allowed = wire_get_u64(&r);
+	ret->blocked = wire_get_u64(&r);
+	ret->sent = wire_get_u64(&r);
+	ret->received = wire_get_u64(&r);
+	return wire_ok(&r);
 }

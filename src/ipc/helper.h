@@ -4,6 +4,8 @@
  * started with this channel as descriptor HELPER_FD_SUPERVISOR and the channel between the two of
  * them (ipc/netchan.h) as HELPER_FD_PEER.
  *
+ * The supervisor may ask the broker for its figures at any time after READY; it answers in order.
+ *
  * A helper sends READY once, when it has narrowed itself and serves whatever it is given, or FAILED
  * once and ends. LISTENERS may be sent before READY was read. End-of-file towards a helper: end at
  * once. End-of-file from a helper that did not send FAILED: it died. */
@@ -20,8 +22,10 @@ enum {
 
 enum helper_frame {
 	HELPER_LISTENERS = 1, /* supervisor -> gateway: struct helper_listeners, its sockets */
+	HELPER_COUNT,         /* supervisor -> broker: nothing */
 	HELPER_READY = 16,    /* helper -> supervisor: nothing */
 	HELPER_FAILED,        /* helper -> supervisor: error object (wire_put_err) */
+	HELPER_COUNTED,       /* broker -> supervisor: struct helper_counts */
 };
 
 /* Listening sockets made inside the room's network. One of each at most; the descriptors come in
@@ -40,6 +44,11 @@ struct helper_listeners {
 			  * connected to them directly was not captured and is closed */
 };
 
+/* What the broker did so far: requests, and bytes of their bodies from and to the room. */
+struct helper_counts {
+	uint64_t allowed, blocked, sent, received;
+};
+
 /* fds[i] is used (borrowed) where bit i of present is set. Returns 0 or -errno. */
 _warn_unused_ int helper_send_listeners(
 	struct chan *c, const struct helper_listeners *m, const int fds[HELPER_SOCKETS]);
@@ -51,3 +60,6 @@ _warn_unused_ int helper_send_ready(struct chan *c);
 _warn_unused_ int helper_send_failed(struct chan *c, const struct cloche_err *err);
 /* Fills err from the message; returns -err->code, or -E_PROTOCOL where malformed. */
 int helper_get_failed(struct str payload, struct cloche_err *err);
+_warn_unused_ int helper_send_count(struct chan *c);
+_warn_unused_ int helper_send_counted(struct chan *c, const struct helper_counts *m);
+bool helper_get_counted(struct str payload, struct helper_counts *ret);

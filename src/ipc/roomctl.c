@@ -2,7 +2,7 @@
 #include "ipc/roomctl.h"
 #include "ipc/frame.h"
 
-enum { MAX_FDS_MASK = 7, MAX_SIGNAL = 64, MAX_SCOPE = 2, MAX_ERRNO = 4095, MAX_STATUS = 0xffff };
+enum { MAX_FDS_MASK = 7, MAX_SIGNAL = 64, MAX_SCOPE = 3, MAX_ERRNO = 4095, MAX_STATUS = 0xffff };
 
 int roomctl_send_exec(struct chan *c, const struct roomctl_exec *m, const int *fds, unsigned fds_n)
 {

@@ -17,6 +17,7 @@
  *               output is given up by punching holes; what is kept begins at the first data
  *   index       which stream: 8 bytes little-endian for each change, offset << 1 | (1: stderr) */
 #define RUNDIR_EXECS "exec"
+#define RUNDIR_MESSAGES "messages" /* what supervisor, gateway and broker write to stderr */
 #define RUNDIR_META "meta.json"
 #define RUNDIR_OUT "out"
 #define RUNDIR_INDEX "index"

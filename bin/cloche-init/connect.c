@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: "cloche-init connect PORT" is a process of the room like any other, without
+ * any right of its own. For each byte on descriptor 0 it makes a connection to that port of the
+ * room's own loopback and hands it out (ipc/forward.h). It ends with its socket. */
+#include "base/fd.h"
+#include "base/parse.h"
+#include "init.h"
+#include "ipc/forward.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* A connected socket, or -1. */
+static int dial(uint16_t port)
+{
+	const struct sockaddr_in v4 = {.sin_family = AF_INET,
+		.sin_port = htons(port),
+		.sin_addr = {htonl(INADDR_LOOPBACK)}};
+	const struct sockaddr_in6 v6 = {.sin6_family = AF_INET6,
+		.sin6_port = htons(port),
+		.sin6_addr = IN6ADDR_LOOPBACK_INIT};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd >= 0 && connect(fd, (const struct sockaddr *)&v4, sizeof(v4)) == 0)
+		return fd;
+	fd_close(fd);
+	fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd >= 0 && connect(fd, (const struct sockaddr *)&v6, sizeof(v6)) == 0)
+		return fd;
+	return fd_close(fd);
+}
+
+static bool answer(int fd)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = {0};
+	char byte = fd >= 0 ? FORWARD_YES : FORWARD_NO;
+	struct iovec iov = {.iov_base = &byte, .iov_len = 1};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	ssize_t n;
+
+	if (fd >= 0) {
+		msg.msg_control = control.bytes;
+		msg.msg_controllen = sizeof(control.bytes);
+		struct cmsghdr *cm = CMSG_FIRSTHDR(&msg);
+
+		cm->cmsg_level = SOL_SOCKET;
+		cm->cmsg_type = SCM_RIGHTS;
+		cm->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(cm), &fd, sizeof(int));
+	}
+	do
+		n = sendmsg(FORWARD_FD_INSIDE, &msg, MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	return n == 1;
+}
+
+int connect_main(const char *port_text)
+{
+	uint64_t port;
+	char byte;
+
+	if (parse_u64(str_from(port_text), UINT16_MAX, &port) < 0 || port == 0)
+		return 2;
+	while (read(FORWARD_FD_INSIDE, &byte, 1) == 1) {
+		int fd = dial((uint16_t)port);
+		bool ok = answer(fd);
+
+		fd_close(fd);
+		if (!ok)
+			return 1;
+	}
+	return 0;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: what belongs to a process is found in /proc: everything in its session
+ * (which it leads), and everything whose line of living parents ends there. The list is read again
+ * until nothing new is found, as processes are born while it is read. What has left the session
+ * and lost its parent as well (a daemon) belongs to nobody any more, and is only ended with the
+ * room. */
+#include "base/parse.h"
+#include "init.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MAX_MEMBERS = 4096, ROUNDS = 8 };
+
+struct entry {
+	pid_t pid, parent, session;
+};
+
+/* "PID (NAME) S PPID PGRP SESSION ...", where NAME may hold anything. */
+static bool read_entry(int proc, const char *name, struct entry *ret)
+{
+	char path[32], text[512], *at;
+	uint64_t pid;
+	ssize_t n;
+	int fd;
+
+	if (parse_u64(str_from(name), INT32_MAX, &pid) < 0)
+		return false;
+	snprintf(path, sizeof(path), "%u/stat", (unsigned)pid);
+	fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
+	n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	at = strrchr(text, ')');
+	ret->pid = (pid_t)pid;
+	return at && sscanf(at + 1, " %*c %d %*d %d", &ret->parent, &ret->session) == 2;
+}
+
+static bool is_member(const pid_t *members, size_t n, pid_t pid)
+{
+	for (size_t i = 0; i < n; i++)
+		if (members[i] == pid)
+			return true;
+	return false;
+}
+
+/* One reading of /proc; true where something new was found. */
+static bool collect(pid_t leader, pid_t *members, size_t *n)
+{
+	DIR *dir = opendir("/proc");
+	size_t before = *n;
+	struct dirent *d;
+	struct entry e;
+
+	while (dir && (d = readdir(dir)) && *n < MAX_MEMBERS)
+		if (read_entry(dirfd(dir), d->d_name, &e) && e.pid != 1 &&
+			(e.session == leader || is_member(members, *n, e.parent)) &&
+			!is_member(members, *n, e.pid))
+			members[(*n)++] = e.pid;
+	if (dir)
+		closedir(dir);
+	return *n > before;
+}
+
+void tree_signal(const struct proc *p, int signo)
+{
+	static pid_t members[MAX_MEMBERS];
+	size_t n = 1, sent = 0;
+
+	members[0] = p->pid;
+	for (int i = 0; i < ROUNDS && collect(p->pid, members, &n); i++)
+		for (; sent < n; sent++)
+			signal_as(p->uid, members[sent], signo);
+	for (; sent < n; sent++)
+		signal_as(p->uid, members[sent], signo);
+}

@@ -1,0 +1,535 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: in a kept sandbox what a process prints comes to us through pipes of ours
+ * (or its terminal) and goes to two places: to the pipe of the client that asked for it, by tee(2),
+ * which copies no bytes, and then by splice(2) into the log. Where the client's pipe is full we
+ * stop reading, so that the process is held up as if it wrote there itself; where its reader is
+ * gone, or there never was one, only the log is written. So the log never lags behind what a client
+ * got, and a process never waits for anybody but the client that asked for its output.
+ *
+ * When a process has ended, what it left in its pipes (bounded by their size) is taken at once,
+ * so that its end can be told; what the client cannot take then waits for it in a relay pipe. A
+ * grandchild that holds the pipe goes on being logged, and is not waited for.
+ *
+ * The inside may do to its ends what it likes (their size, O_NONBLOCK, even read from them): every
+ * move here is non-blocking and bounded for a turn of the loop, and what it takes away is missing
+ * in its own log alone. */
+#include "base/clock.h"
+#include "base/escape.h"
+#include "base/fd.h"
+#include "base/fs.h"
+#include "ipc/rundir.h"
+#include "supervisor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+	CHUNK = 64 * 1024,
+	CHUNKS_PER_TURN = 4,
+	MAX_ROUNDS = 1024, /* of taking what an ended process left in one stream */
+	MAX_META = 128 * 1024,
+	MAX_ARGS_TEXT = 64 * 1024,
+};
+
+static void on_readable(struct loop_io *io, uint32_t events);
+static void on_client(struct loop_io *io, uint32_t events);
+
+static void close_in(struct stream *st)
+{
+	loop_io_remove(&st->in_io);
+	st->in = fd_close(st->in);
+}
+
+static void close_to(struct stream *st)
+{
+	loop_io_remove(&st->to_io);
+	st->to = fd_close(st->to);
+	st->relay[0] = fd_close(st->relay[0]);
+	st->relay[1] = fd_close(st->relay[1]);
+}
+
+static unsigned waiting_bytes(int fd)
+{
+	int n = 0;
+
+	return ioctl(fd, FIONREAD, &n) == 0 && n > 0 ? (unsigned)n : 0;
+}
+
+/* The client's pipe is full: nothing is read until it is not. Removed from the loop altogether, as
+ * a pipe that was hung up is always reported. */
+static void hold(struct stream *st)
+{
+	struct loop *loop = st->task->sup->loop;
+
+	loop_io_remove(&st->in_io);
+	if (!st->to_io.loop && loop_io_add(loop, &st->to_io, st->to, EPOLLOUT, on_client) < 0)
+		close_to(st);
+}
+
+static void go_on(struct stream *st)
+{
+	loop_io_remove(&st->to_io);
+	if (st->in >= 0 && !st->in_io.loop &&
+		loop_io_add(st->task->sup->loop, &st->in_io, st->in, EPOLLIN, on_readable) < 0)
+		close_in(st);
+}
+
+/* Gives the client what waits in the relay. False where some is left. */
+static bool feed(struct stream *st)
+{
+	while (st->to >= 0 && st->relay[0] >= 0) {
+		ssize_t n = splice(st->relay[0], NULL, st->to, NULL, CHUNK, SPLICE_F_NONBLOCK);
+
+		if (n > 0 || (n < 0 && errno == EINTR))
+			continue;
+		if (n < 0 && errno == EAGAIN && waiting_bytes(st->relay[0]) > 0)
+			return false;
+		/* Empty; or the client is gone. */
+		if (n < 0 && errno != EAGAIN)
+			close_to(st);
+		return true;
+	}
+	return true;
+}
+
+static bool make_relay(struct stream *st, int size)
+{
+	if (st->relay[0] >= 0)
+		return true;
+	if (fd_pipe(st->relay) < 0)
+		return false;
+	if (size > 0)
+		(void)fcntl(st->relay[0], F_SETPIPE_SZ, size);
+	return fd_set_nonblock(st->relay[0], true) == 0 && fd_set_nonblock(st->relay[1], true) == 0;
+}
+
+/* What one move came to. */
+enum moved { MOVED, NOTHING_NOW, FULL, AT_END };
+
+/* From a pipe that nobody but the log wants: at most CHUNK. */
+static enum moved to_log(struct stream *st)
+{
+	unsigned n = waiting_bytes(st->in);
+	char byte;
+	ssize_t r;
+
+	if (n > 0)
+		return execlog_splice(&st->task->log, st->which, st->in, MIN(n, (unsigned)CHUNK)) >
+				       0
+			       ? MOVED
+			       : NOTHING_NOW;
+	r = read(st->in, &byte, 1);
+	if (r == 1)
+		execlog_write(&st->task->log, st->which, &byte, 1);
+	return r == 1 ? MOVED : r == 0 ? AT_END : NOTHING_NOW;
+}
+
+static enum moved from_pipe(struct stream *st, int to)
+{
+	ssize_t n;
+
+	if (to < 0)
+		return to_log(st);
+	n = tee(st->in, to, CHUNK, SPLICE_F_NONBLOCK);
+	if (n > 0) {
+		(void)execlog_splice(&st->task->log, st->which, st->in, (uint64_t)n);
+		return MOVED;
+	}
+	if (n == 0)
+		return AT_END;
+	if (errno == EINTR)
+		return MOVED;
+	if (errno == EAGAIN)
+		return waiting_bytes(st->in) > 0 ? FULL : NOTHING_NOW;
+	/* Its reader is gone. */
+	if (to == st->to)
+		close_to(st);
+	return FULL;
+}
+
+/* A terminal's output has to be read. The relay takes the client's copy, so that no write to the
+ * client can block. */
+static enum moved from_terminal(struct stream *st)
+{
+	char chunk[16 * 1024];
+	ssize_t n;
+
+	if (st->to >= 0 && !make_relay(st, 0))
+		close_to(st);
+	if (!feed(st))
+		return FULL;
+	n = read(st->in, chunk, sizeof(chunk));
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? NOTHING_NOW : AT_END;
+	if (n == 0)
+		return AT_END;
+	execlog_write(&st->task->log, st->which, chunk, (uint64_t)n);
+	if (st->to >= 0)
+		(void)!write(st->relay[1], chunk, (size_t)n); /* it was empty: there is room */
+	return feed(st) ? MOVED : FULL;
+}
+
+static enum moved terminal_to_log(struct stream *st)
+{
+	char chunk[16 * 1024];
+	ssize_t n = read(st->in, chunk, sizeof(chunk));
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return NOTHING_NOW;
+	if (n > 0)
+		execlog_write(&st->task->log, st->which, chunk, (uint64_t)n);
+	return n > 0 ? MOVED : AT_END;
+}
+
+static enum moved move(struct stream *st)
+{
+	/* Its client has been told the end: what others print now is for the log. */
+	bool ended = st->task->state == TASK_ENDED;
+
+	if (st->task->tty)
+		return ended ? terminal_to_log(st) : from_terminal(st);
+	return from_pipe(st, ended ? -1 : st->to);
+}
+
+static void at_end(struct stream *st)
+{
+	struct task *t = st->task;
+
+	close_in(st);
+	/* What it has not taken yet still waits in the relay. */
+	if (feed(st))
+		close_to(st);
+	else
+		hold(st);
+	task_on_output(t);
+}
+
+static void on_readable(struct loop_io *io, uint32_t events)
+{
+	struct stream *st = container_of(io, struct stream, in_io);
+
+	for (int i = 0; i < CHUNKS_PER_TURN; i++) {
+		switch (move(st)) {
+		case MOVED:
+			break;
+		case NOTHING_NOW:
+			return;
+		case FULL:
+			if (st->to >= 0)
+				hold(st);
+			return;
+		case AT_END:
+			at_end(st);
+			return;
+		}
+	}
+}
+
+static void on_client(struct loop_io *io, uint32_t events)
+{
+	struct stream *st = container_of(io, struct stream, to_io);
+	struct task *t = st->task;
+
+	if (events & EPOLLERR)
+		close_to(st);
+	else if (!feed(st))
+		return;
+	go_on(st);
+	if (t->state != TASK_ENDED && st->in >= 0)
+		return;
+	close_to(st);
+	task_on_output(t);
+}
+
+/* --- the beginning --- */
+
+static bool is_pipe(int fd)
+{
+	struct stat st;
+	int flags = fcntl(fd, F_GETFL);
+
+	return fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode) && (flags & O_ACCMODE) != O_RDONLY;
+}
+
+static int make_stream(struct task *t, int which, int *ret_end)
+{
+	struct stream *st = &t->streams[which - 1];
+	int pair[2], r = fd_pipe(pair);
+
+	if (r < 0)
+		return r;
+	st->in = pair[0];
+	*ret_end = pair[1];
+	r = fd_set_nonblock(st->in, true);
+	if (r == 0)
+		r = loop_io_add(t->sup->loop, &st->in_io, st->in, EPOLLIN, on_readable);
+	return r;
+}
+
+static int make_input(struct task *t, int *ret_end)
+{
+	int pair[2], r = fd_pipe(pair);
+
+	if (r < 0)
+		return r;
+	*ret_end = pair[0];
+	t->input = pair[1];
+	return 0;
+}
+
+int output_prepare(struct task *t, const struct ctl_exec *m, struct chan_frame *f, int ret_fds[3])
+{
+	unsigned taken = 0;
+	int r = 0;
+
+	t->captured = true;
+	t->sup->captured_n++;
+	t->input = t->dir = -1;
+	t->log = EXECLOG_INIT;
+	for (int i = 0; i < 2; i++)
+		t->streams[i] = (struct stream){
+			.task = t, .which = i + 1, .in = -1, .to = -1, .relay = {-1, -1}};
+	for (int i = 0; i < 3; i++) {
+		int *fd = m->stdio[i] == CTL_STDIO_FD ? &f->fds[taken++] : NULL;
+
+		if (fd && i > 0 && !is_pipe(*fd))
+			r = -EINVAL;
+		else if (fd && i > 0)
+			t->streams[i - 1].to = TAKE_FD(*fd);
+		else if (fd)
+			ret_fds[0] = TAKE_FD(*fd);
+	}
+	if (t->tty || r < 0)
+		return r;
+	if (m->stdio[0] != CTL_STDIO_FD && m->flags & CTL_EXEC_KEEP_INPUT)
+		r = make_input(t, &ret_fds[0]);
+	for (int i = 1; i < 3 && r == 0; i++)
+		r = make_stream(t, i, &ret_fds[i]);
+	return r;
+}
+
+static int describe(struct task *t, const struct ctl_exec *m)
+{
+	struct buf b = BUF_INIT(MAX_META);
+	int r = buf_printf(&b, "\"number\":%u,\"tty\":%s,\"uid\":%u,\"gid\":%u,\"cwd\":", t->shown,
+		t->tty ? "true" : "false", m->spec.uid, m->spec.gid);
+	bool cut = false;
+
+	if (r == 0)
+		r = escape_json(&b, str_from(m->spec.cwd ? m->spec.cwd : "/"));
+	if (r == 0)
+		r = buf_add_str(&b, STR(",\"argv\":["));
+	for (size_t i = 0; m->spec.argv[i] && r == 0 && !cut; i++) {
+		struct str arg = str_from(m->spec.argv[i]);
+
+		/* One escaped byte is six at most. */
+		cut = buf_len(&b) + arg.n > MAX_ARGS_TEXT || buf_room(&b) / 6 < arg.n + 16;
+		if (cut)
+			break;
+		r = i ? buf_add_char(&b, ',') : 0;
+		if (r == 0)
+			r = escape_json(&b, arg);
+	}
+	if (r == 0)
+		r = buf_printf(&b, "],\"argv_cut\":%s,\"timeout_usec\":%llu,\"started_usec\":%llu",
+			cut ? "true" : "false", (unsigned long long)t->timeout_usec,
+			(unsigned long long)t->started_real);
+	t->described = r == 0 ? buf_cstr(&b) : NULL;
+	if (t->described)
+		t->described = strdup(t->described);
+	buf_done(&b);
+	return t->described ? 0 : -ENOMEM;
+}
+
+void output_open_log(struct task *t, const struct ctl_exec *m)
+{
+	struct sandbox_dir *d = &t->sup->dir;
+	char path[sizeof(RUNDIR_EXECS) + 16];
+	int r;
+
+	snprintf(path, sizeof(path), RUNDIR_EXECS "/%u", t->shown);
+	if (mkdirat(d->fd, path, 0700) == 0)
+		t->dir = openat(d->fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	r = t->dir < 0 ? -errno : execlog_make(&t->log, t->dir, t->sup->start.log_bytes);
+	if (r < 0)
+		t->log.sys_errno = -r;
+	(void)describe(t, m);
+	output_write_meta(t);
+}
+
+int output_started(struct task *t, int master)
+{
+	struct stream *st = &t->streams[0];
+	int r;
+
+	if (!t->tty)
+		return 0;
+	st->in = master;
+	t->input = fcntl(master, F_DUPFD_CLOEXEC, 3);
+	r = t->input < 0 ? -errno : fd_set_nonblock(master, true);
+	return r < 0 ? r : loop_io_add(t->sup->loop, &st->in_io, master, EPOLLIN, on_readable);
+}
+
+/* --- the end --- */
+
+/* Takes everything that is there now. What the client cannot take goes into the relay. The rounds
+ * are bounded, as a process inside may print, and read that itself, for ever. */
+static void take_left(struct stream *st)
+{
+	int to = st->to, size = st->in >= 0 ? fcntl(st->in, F_GETPIPE_SZ) : 0;
+
+	for (int i = 0; i < MAX_ROUNDS && st->in >= 0; i++) {
+		switch (from_pipe(st, to)) {
+		case MOVED:
+			break;
+		case NOTHING_NOW:
+			return;
+		case AT_END:
+			close_in(st);
+			return;
+		case FULL:
+			/* The client is gone; or full; or the relay is too. */
+			to = st->to >= 0 && to == st->to && make_relay(st, size) ? st->relay[1]
+										 : -1;
+			break;
+		}
+	}
+}
+
+static void take_left_of_terminal(struct stream *st)
+{
+	char chunk[16 * 1024];
+
+	if (st->to >= 0 && make_relay(st, 0))
+		(void)fcntl(st->relay[0], F_SETPIPE_SZ, 256 * 1024);
+	for (int i = 0; i < MAX_ROUNDS && st->in >= 0; i++) {
+		ssize_t n = read(st->in, chunk, sizeof(chunk));
+
+		if (n < 0 && errno == EAGAIN)
+			return;
+		if (n <= 0) {
+			close_in(st);
+			return;
+		}
+		execlog_write(&st->task->log, st->which, chunk, (uint64_t)n);
+		if (st->relay[1] >= 0)
+			(void)!write(st->relay[1], chunk, (size_t)n);
+		(void)feed(st);
+	}
+}
+
+void output_exited(struct task *t)
+{
+	t->input = fd_close(t->input);
+	for (int i = 0; i < 2; i++) {
+		struct stream *st = &t->streams[i];
+
+		if (t->tty)
+			take_left_of_terminal(st);
+		else
+			take_left(st);
+		if (feed(st))
+			close_to(st);
+		else
+			hold(st);
+		/* Others may still print; from now on for the log alone. */
+		if (st->in >= 0 && !st->in_io.loop)
+			if (loop_io_add(t->sup->loop, &st->in_io, st->in, EPOLLIN, on_readable) < 0)
+				close_in(st);
+	}
+}
+
+bool output_is_delivered(const struct task *t)
+{
+	return !t->captured || (t->streams[0].to < 0 && t->streams[1].to < 0);
+}
+
+bool output_is_closed(const struct task *t)
+{
+	return !t->captured || (t->streams[0].in < 0 && t->streams[1].in < 0);
+}
+
+void output_close(struct task *t)
+{
+	if (!t->captured)
+		return;
+	for (int i = 0; i < 2; i++) {
+		close_in(&t->streams[i]);
+		close_to(&t->streams[i]);
+	}
+	t->input = fd_close(t->input);
+	execlog_done(&t->log);
+}
+
+static int add_end(struct buf *b, const struct task *t)
+{
+	const struct ctl_exec_exited *m = &t->result;
+
+	if (t->state != TASK_ENDED)
+		return 0;
+	return buf_printf(b,
+		",\"ended_usec\":%llu,\"duration_usec\":%llu,\"signaled\":%s,\"status\":%u,"
+		"\"timed_out\":%s,\"oom_killed\":%s,\"pids_refused\":%s,\"stopped\":%s",
+		(unsigned long long)t->ended_real, (unsigned long long)m->duration_usec,
+		m->signaled ? "true" : "false", m->status, m->timed_out ? "true" : "false",
+		m->oom_killed ? "true" : "false", m->pids_refused ? "true" : "false",
+		m->stopped ? "true" : "false");
+}
+
+void output_write_meta(struct task *t)
+{
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(2 * MAX_META);
+	bool closed = t->state == TASK_ENDED && output_is_closed(t);
+	int r;
+
+	if (t->dir < 0 || !t->described)
+		return;
+	r = buf_printf(&b, "{\"state\":\"%s\",%s,\"pid\":%u",
+		t->state == TASK_ENDED ? "exited" : "running", t->described, t->pid);
+	if (r == 0)
+		r = add_end(&b, t);
+	if (r == 0)
+		r = buf_printf(&b,
+			",\"log_closed\":%s,\"out_bytes\":%llu,\"lost_bytes\":%llu,\"log_error\":",
+			closed ? "true" : "false", (unsigned long long)t->log.end,
+			(unsigned long long)t->log.lost);
+	if (r == 0)
+		r = t->log.sys_errno ? escape_json(&b, str_from(strerror(t->log.sys_errno)))
+				     : buf_add_str(&b, STR("null"));
+	if (r == 0)
+		r = buf_add_str(&b, STR("}\n"));
+	if (r == 0)
+		(void)!fs_write_atomic(t->dir, RUNDIR_META, buf_str(&b), 0600, false, NULL);
+}
+
+uint64_t output_size(const struct task *t)
+{
+	return t->log.end - t->log.first + (t->log.index_end - t->log.index_first);
+}
+
+void output_remove(struct task *t)
+{
+	char path[sizeof(RUNDIR_EXECS) + 16];
+
+	if (!t->captured)
+		return;
+	output_close(t);
+	t->sup->captured_n--;
+	t->captured = false;
+	snprintf(path, sizeof(path), RUNDIR_EXECS "/%u", t->shown);
+	if (t->dir >= 0)
+		fs_remove_tree(t->sup->dir.fd, path);
+	t->dir = fd_close(t->dir);
+	free(t->described);
+	t->described = NULL;
+}
+
+void output_abort(struct task *t)
+{
+	output_remove(t);
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: what clients ask about the room as a whole. Figures of the network are the
+ * broker's, who is asked and answers at once; the asking client's other frames wait for that, so
+ * that answers keep their order.
+ *
+ * A port is forwarded by a program of its own (cloche-forward), which gets the client's listening
+ * socket and a socket to a process of the room that connects on demand. Both are ours to end. */
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/program.h"
+#include "base/strv.h"
+#include "ipc/forward.h"
+#include "jail/rootfs.h"
+#include "supervisor.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <utlist.h>
+
+enum { MAX_FORWARDS = 64 };
+
+static void refuse(struct peer *p, uint16_t request, const struct cloche_err *err)
+{
+	peer_sent(p, ctl_send_refused(&p->chan, request, err));
+}
+
+/* --- figures --- */
+
+void request_stats(struct peer *p)
+{
+	if (helpers_ask_counts(p->sup))
+		p->asked = true;
+	else
+		request_answer_stats(p);
+}
+
+void request_answer_stats(struct peer *p)
+{
+	struct supervisor *s = p->sup;
+	struct room_usage u = {0};
+	struct ctl_stats m = {.now_usec = clock_mono_usec(),
+		.memory_limit = s->spec.limits.memory_bytes,
+		.pids_limit = s->spec.limits.pids,
+		.execs_running = HASH_COUNT(s->tasks),
+		.execs_total = s->execs_total,
+		.net_allowed = s->counts.allowed,
+		.net_blocked = s->counts.blocked,
+		.net_sent = s->counts.sent,
+		.net_received = s->counts.received};
+
+	m.uptime_usec = s->started_at ? m.now_usec - s->started_at : 0;
+	if (s->room && s->room->provider->usage(s->room, &u, NULL) == 0) {
+		m.cpu_usec = u.cpu_usec;
+		m.memory_bytes = u.memory_bytes;
+		m.memory_peak_bytes = u.memory_peak_bytes;
+		m.pids = u.pids;
+		m.pids_peak = u.pids_peak;
+		m.io_read_bytes = u.io_read_bytes;
+		m.io_write_bytes = u.io_write_bytes;
+	}
+	peer_sent(p, ctl_send_stats_now(&p->chan, &m));
+}
+
+/* --- layers --- */
+
+void request_layers(struct peer *p)
+{
+	const struct room *room = p->sup->room;
+	struct cloche_err err = CLOCHE_ERR_INIT;
+
+	if (room && room->upper_fd >= 0 && room->lower_fd >= 0) {
+		peer_sent(p, ctl_send_layers_are(&p->chan, room->upper_fd, room->lower_fd));
+		return;
+	}
+	err_set(&err, E_UNSUPPORTED, "this sandbox has no layer of changes that can be looked at");
+	refuse(p, CTL_LAYERS, &err);
+}
+
+/* --- ports --- */
+
+static void forward_free(struct forward *f)
+{
+	loop_io_remove(&f->death);
+	f->pidfd = fd_close(f->pidfd);
+	free(f->host_address);
+	free(f);
+}
+
+static void on_forward_death(struct loop_io *io, uint32_t events)
+{
+	struct forward *f = container_of(io, struct forward, death);
+	struct supervisor *s = f->sup;
+
+	waitpid(f->pid, NULL, 0);
+	DL_DELETE(s->forwards, f);
+	forward_free(f);
+	if (s->state == SUP_UP)
+		record_update(s);
+}
+
+/* The socket has to listen, for TCP, on loopback alone; *ret_port is its port. */
+static bool is_loopback_listener(int fd, uint16_t *ret_port)
+{
+	union {
+		struct sockaddr any;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+	} a = {0};
+	socklen_t n = sizeof(a), int_n = sizeof(int);
+	int protocol = 0, listens = 0;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &int_n) < 0 ||
+		protocol != IPPROTO_TCP ||
+		getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &int_n) < 0 || !listens ||
+		getsockname(fd, &a.any, &n) < 0)
+		return false;
+	*ret_port = ntohs(a.any.sa_family == AF_INET6 ? a.v6.sin6_port : a.v4.sin_port);
+	if (a.any.sa_family == AF_INET)
+		return ntohl(a.v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+	return a.any.sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&a.v6.sin6_addr);
+}
+
+/* The program inside, with one end of a socket as its descriptor 0. */
+static int start_inside(struct supervisor *s, uint16_t port, int *ret_ours, struct cloche_err *err)
+{
+	char init[] = ROOTFS_INIT_PATH, mode[] = "connect", text[8];
+	char *argv[] = {init, mode, text, NULL};
+	struct exec_spec spec;
+	_cleanup_fd_ int theirs = -1;
+	int pair[2], r = fd_socketpair(SOCK_STREAM, pair);
+
+	if (r < 0)
+		return err_sys(err, -r, "make a socket");
+	*ret_ours = pair[0];
+	theirs = pair[1];
+	snprintf(text, sizeof(text), "%u", port);
+	exec_spec_init(&spec);
+	spec.argv = argv;
+	spec.uid = s->spec.uid;
+	spec.gid = s->spec.gid;
+	if (!task_internal(s, &spec, theirs))
+		return err_set(err, E_BUSY, "the sandbox takes no more processes");
+	return 0;
+}
+
+static int start_program(struct forward *f, int listener, int inside, struct cloche_err *err)
+{
+	_cleanup_(freep) char *path = program_find("cloche-forward", err);
+	_cleanup_(strv_freep) char **env = program_env(environ);
+	char name[] = "cloche-forward";
+	char *argv[] = {name, NULL};
+	const struct program_fd fds[] = {
+		{listener, FORWARD_FD_LISTENER}, {inside, FORWARD_FD_ROOM}};
+	struct program_spawn spawn = {.path = path,
+		.argv = argv,
+		.env = env,
+		.fds = fds,
+		.fds_n = ARRAY_SIZE(fds),
+		.stdio = {-1, -1, 2}};
+	int r;
+
+	if (!path)
+		return -E_NOT_FOUND;
+	if (!env)
+		return err_nomem(err);
+	r = program_start(&spawn, &f->pid, &f->pidfd, err);
+	if (r == 0 && loop_io_add(f->sup->loop, &f->death, f->pidfd, EPOLLIN, on_forward_death) < 0)
+		r = err_nomem(err);
+	return r;
+}
+
+static int start_forward(
+	struct supervisor *s, const struct ctl_forward *m, int listener, struct cloche_err *err)
+{
+	_cleanup_fd_ int inside = -1;
+	struct forward *f;
+	int n, r;
+
+	DL_COUNT(s->forwards, f, n);
+	if (n >= MAX_FORWARDS)
+		return err_set(err, E_LIMIT, "the sandbox has %d forwarded ports already", n);
+	r = start_inside(s, m->guest_port, &inside, err);
+	if (r < 0)
+		return r;
+	f = calloc(1, sizeof(*f));
+	if (!f)
+		return err_nomem(err);
+	*f = (struct forward){
+		.sup = s, .guest_port = m->guest_port, .host_port = m->host_port, .pidfd = -1};
+	f->host_address = str_dup(m->host_address);
+	r = f->host_address ? start_program(f, listener, inside, err) : err_nomem(err);
+	if (r < 0) {
+		if (f->pid > 0) {
+			kill(f->pid, SIGKILL);
+			waitpid(f->pid, NULL, 0);
+		}
+		forward_free(f);
+		return r;
+	}
+	DL_APPEND(s->forwards, f);
+	record_update(s);
+	return 0;
+}
+
+bool request_forward(struct peer *p, struct chan_frame *frame)
+{
+	struct cloche_err err = CLOCHE_ERR_INIT;
+	struct ctl_forward m;
+	uint16_t port;
+	int r;
+
+	if (!ctl_get_forward(frame->payload, &m) || frame->fds_n != 1)
+		return false;
+	if (!is_loopback_listener(frame->fds[0], &port))
+		r = err_set(&err, E_DENIED,
+			"only TCP sockets that listen on the host's loopback are forwarded");
+	else if (port != m.host_port)
+		r = err_set(&err, E_USAGE, "the socket listens on port %u, not on %u", port,
+			m.host_port);
+	else
+		r = start_forward(p->sup, &m, frame->fds[0], &err);
+	if (r < 0)
+		refuse(p, CTL_FORWARD, &err);
+	else
+		peer_sent(p, ctl_send_forwarded(&p->chan));
+	return true;
+}
+
+void forwards_stop(struct supervisor *s)
+{
+	struct forward *f, *tmp;
+
+	DL_FOREACH_SAFE (s->forwards, f, tmp) {
+		kill(f->pid, SIGKILL);
+		waitpid(f->pid, NULL, 0);
+		DL_DELETE(s->forwards, f);
+		forward_free(f);
+	}
+}
