@@ -8,6 +8,7 @@
  * failure in err (which may be NULL). A configuration may be used by one thread at a time. */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "allowlist.h"
@@ -39,6 +40,32 @@ CLOCHE_API int cloche_sandbox_set_provider(cloche_sandbox *sb, const char *name,
 /* "host", or the path of a directory that becomes the root. "image:REF" fails with
  * CLOCHE_E_UNSUPPORTED in this version. */
 CLOCHE_API int cloche_sandbox_set_root(cloche_sandbox *sb, const char *root, cloche_err *err);
+
+/* Keeps what the inside changes in its root (all but /tmp and what is mounted) in dir, which is made
+ * where missing. It has to be empty, or what an earlier sandbox with the same root left: then that
+ * is continued. Only one sandbox at a time can use it; nothing that is mounted for writing may lie
+ * in it or hold it. cloche_diff_kept() (cloche/diff.h) lists what is in it. NULL: changes are thrown
+ * away, as is the default; then a one-shot run's view of the host is read-only below /usr. */
+CLOCHE_API int cloche_sandbox_set_keep_changes(
+	cloche_sandbox *sb, const char *dir, cloche_err *err);
+
+/* Mounts a program of the caller's and what it needs read-only at the same paths inside, and puts
+ * its directory before PATH there: for tools that a person has installed outside the system's
+ * directories (nvm, pyenv, npm -g, pipx, cargo, ~/.local/bin, /opt, ...). tool: a path, or a name
+ * that is looked for on the caller's PATH. Of the home directory no more than the tool's own
+ * directory is shown, and never what holds credentials. CLOCHE_E_NOT_FOUND where it or its
+ * interpreter is missing. */
+CLOCHE_API int cloche_sandbox_add_tool(cloche_sandbox *sb, const char *tool, cloche_err *err);
+
+/* The same for a command that is to be run, where it is not inside anyhow. Set root, workspace and
+ * mounts before. *ret_program (borrowed until the next call) is what to run: command itself, or the
+ * path inside of what it means to the caller. What is not found stays as it is: it may be there
+ * inside. */
+CLOCHE_API int cloche_sandbox_add_command(
+	cloche_sandbox *sb, const char *command, const char **ret_program, cloche_err *err);
+
+/* What was mounted for tools and commands, a line for people each; i from 0, NULL at the end. */
+CLOCHE_API const char *cloche_sandbox_tool_note(const cloche_sandbox *sb, size_t i);
 
 /* Mounts a file or directory of the host. destination NULL: the same path as the source. */
 CLOCHE_API int cloche_sandbox_add_mount(cloche_sandbox *sb, const char *source,
@@ -93,6 +120,10 @@ CLOCHE_API void cloche_sandbox_set_output_limit(cloche_sandbox *sb, uint64_t byt
  * "output-limit"; value "512m", "0.5", "100", "30s", "10m". */
 CLOCHE_API int cloche_sandbox_set_limit(
 	cloche_sandbox *sb, const char *name, const char *value, cloche_err *err);
+
+/* A time as people write it ("500ms", "30s", "1.5m", "2h", "30": seconds) in milliseconds. */
+CLOCHE_API int cloche_parse_duration(
+	const char *text, uint64_t *ret_milliseconds, cloche_err *err);
 
 /* True: a limit that cannot be enforced here is announced as a warning instead of refused. */
 CLOCHE_API void cloche_sandbox_set_limits_best_effort(cloche_sandbox *sb, bool best_effort);

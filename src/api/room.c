@@ -5,6 +5,19 @@
 #include "jail/trust.h"
 
 #include <errno.h>
+#include <stdio.h>
+
+static int prepend_path(char ***env, const char *dirs)
+{
+	_cleanup_(freep) char *path = NULL;
+	const char *rest = strv_env_get(*env, "PATH");
+
+	if (asprintf(&path, "%s%s%s", dirs, rest ? ":" : "", rest ? rest : "") < 0) {
+		path = NULL;
+		return -ENOMEM;
+	}
+	return strv_env_set(env, "PATH", path);
+}
 
 int room_make_env(const cloche_sandbox *sb, char ***ret)
 {
@@ -13,6 +26,8 @@ int room_make_env(const cloche_sandbox *sb, char ***ret)
 	size_t n, secrets = sb->secrets ? cloche_secrets_count(sb->secrets) : 0;
 	int r = strv_copy(sb->env, &env);
 
+	if (r == 0 && sb->tool_path)
+		r = prepend_path(&env, sb->tool_path);
 	trust = trust_env_table(&n);
 	for (size_t i = 0; r == 0 && sandbox_wants_gateway(sb) && i < n; i++)
 		r = strv_env_set(&env, trust[i].name, trust[i].value);
@@ -32,11 +47,16 @@ const char *room_workdir(const cloche_sandbox *sb)
 	return sb->workspace ? "/workspace" : "/";
 }
 
-static int make_room(const cloche_sandbox *sb, struct room_spec *ret, struct cloche_err *err)
+static int make_room(
+	const cloche_sandbox *sb, bool kept, struct room_spec *ret, struct cloche_err *err)
 {
-	int r = 0;
+	int r = set_string(&ret->keep_dir, sb->keep_changes, err);
 
+	if (r < 0)
+		return r;
 	ret->root = sb->root;
+	/* Who runs one command and is gone can spare its cost (docs/design/roots.md). */
+	ret->overlay = kept || sb->keep_changes;
 	ret->net = sandbox_wants_gateway(sb) ? ROOM_NET_GATEWAY : ROOM_NET_NONE;
 	ret->nested = sb->nested;
 	ret->limits = (struct room_limits){.memory_bytes = sb->memory,
@@ -78,7 +98,7 @@ int room_start(const cloche_sandbox *sb, struct client_start *start, struct netw
 	room_spec_init(&room);
 	r = check_provider(sb, err);
 	if (r == 0)
-		r = make_room(sb, &room, err);
+		r = make_room(sb, start->kept, &room, err);
 	if (r < 0)
 		return r;
 	start->room = &room;

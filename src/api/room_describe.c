@@ -119,6 +119,8 @@ char *room_describe(const cloche_sandbox *sb)
 	if (r == 0)
 		r = add_text(o, "root", sb->root == ROOM_ROOT_HOST ? "host" : sb->root_dir);
 	if (r == 0)
+		r = add_text(o, "keep_changes", sb->keep_changes);
+	if (r == 0)
 		r = add_text(o, "workspace", sb->workspace);
 	if (r == 0)
 		r = add_text(o, "workdir", room_workdir(sb));

@@ -53,6 +53,10 @@ void cloche_sandbox_free(cloche_sandbox *sb)
 	free(sb->connect_to);
 	free(sb->provider);
 	free(sb->root_dir);
+	free(sb->keep_changes);
+	free(sb->tool_path);
+	free(sb->program);
+	strv_free(sb->tools);
 	free(sb->workspace);
 	free(sb->workdir);
 	free(sb->name);
@@ -119,6 +123,15 @@ int cloche_sandbox_set_root(cloche_sandbox *sb, const char *root, cloche_err *er
 		return r;
 	sb->root = ROOM_ROOT_DIR;
 	return set_string(&sb->root_dir, dir, err);
+}
+
+int cloche_sandbox_set_keep_changes(cloche_sandbox *sb, const char *dir, cloche_err *err)
+{
+	_cleanup_(freep) char *named = dir ? fs_absolute(dir) : NULL;
+
+	if (dir && !named)
+		return err_sys(err, errno, "keep changes in %s", dir);
+	return set_string(&sb->keep_changes, named, err);
 }
 
 int sandbox_add_mount(cloche_sandbox *sb, const struct api_mount *m, struct cloche_err *err)
@@ -410,6 +423,17 @@ int cloche_sandbox_set_limit(
 	return 0;
 }
 
+int cloche_parse_duration(const char *text, uint64_t *ret_milliseconds, cloche_err *err)
+{
+	uint64_t v;
+
+	if (parse_duration(str_from(text), &v) < 0)
+		return err_set(
+			err, E_USAGE, "\"%s\" is no time: use 500ms, 30s, 5m or 2h", text);
+	*ret_milliseconds = MAX(v / 1000, (uint64_t)1);
+	return 0;
+}
+
 void cloche_sandbox_set_limits_best_effort(cloche_sandbox *sb, bool best_effort)
 {
 	sb->best_effort = best_effort;
@@ -531,6 +555,10 @@ cloche_sandbox *sandbox_copy(const cloche_sandbox *sb)
 	if ((sb->allowlist && !copy->allowlist) || (sb->secrets && !copy->secrets) ||
 		set_string(&copy->provider, sb->provider, NULL) < 0 ||
 		set_string(&copy->root_dir, sb->root_dir, NULL) < 0 ||
+		set_string(&copy->keep_changes, sb->keep_changes, NULL) < 0 ||
+		set_string(&copy->tool_path, sb->tool_path, NULL) < 0 ||
+		set_string(&copy->program, sb->program, NULL) < 0 ||
+		strv_copy(sb->tools, &copy->tools) < 0 ||
 		set_string(&copy->workspace, sb->workspace, NULL) < 0 ||
 		set_string(&copy->workdir, sb->workdir, NULL) < 0 ||
 		set_string(&copy->name, sb->name, NULL) < 0 ||

@@ -23,6 +23,7 @@ struct cloche_sandbox {
 	char *provider; /* canonical: "auto", "native", ... */
 	enum room_root root;
 	char *root_dir;
+	char *keep_changes; /* absolute; NULL: changes go with the sandbox */
 	struct api_mount *mounts;
 	size_t mounts_n;
 	char *workspace, *workdir, *name;
@@ -40,7 +41,10 @@ struct cloche_sandbox {
 	bool best_effort, nested;
 	char **labels; /* "key=value" */
 	uint64_t ttl_ms;
-	char *runtime; /* "shell", "node", "python"; NULL: none */
+	char *tool_path; /* directories of tools, before PATH; NULL: none */
+	char **tools;    /* what was mounted for tools, a line each, for people */
+	char *program;   /* what cloche_sandbox_add_command() found */
+	char *runtime;   /* "shell", "node", "python"; NULL: none */
 };
 
 /* A copy, NULL on lack of memory. */

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: a sandbox that runs hands out descriptors of its layers, one that has ended
+ * and kept them is looked at where they lie; the comparison is made here, with the rights of
+ * whoever asks (jail/changes.h). */
+#include "api/instance.h"
+#include "base/fd.h"
+#include "base/json.h"
+#include "jail/changes.h"
+#include "jail/keep.h"
+#include <cloche/diff.h>
+
+#include <errno.h>
+#include <sys/stat.h>
+
+struct diff {
+	cloche_change_fn fn;
+	void *user;
+};
+
+static enum cloche_file_type type_of(uint32_t mode)
+{
+	if (S_ISREG(mode))
+		return CLOCHE_FILE_REGULAR;
+	if (S_ISDIR(mode))
+		return CLOCHE_FILE_DIRECTORY;
+	return S_ISLNK(mode) ? CLOCHE_FILE_LINK : CLOCHE_FILE_OTHER;
+}
+
+static int hand_on(void *user, const struct change *c)
+{
+	struct diff *d = user;
+	const cloche_change change = {.kind = (enum cloche_change_kind)c->kind,
+		.type = type_of(c->mode),
+		.path = c->path.p,
+		.path_length = c->path.n,
+		.mode = c->mode & 07777,
+		.size = c->size};
+
+	return d->fn(&change, d->user) ? 0 : 1;
+}
+
+static int walk(int upper, int lower, cloche_change_fn fn, void *user, struct cloche_err *err)
+{
+	struct diff d = {fn, user};
+	int r = changes_walk(upper, lower, hand_on, &d, err);
+
+	return r > 0 ? 0 : r;
+}
+
+int cloche_diff_kept(const char *dir, cloche_change_fn fn, void *user, cloche_err *err)
+{
+	struct keep_view v;
+	int r = keep_view_open(dir, &v, err);
+
+	if (r < 0)
+		return r;
+	r = walk(v.upper, v.lower, fn, user, err);
+	keep_view_close(&v);
+	return r;
+}
+
+/* One that runs no more: where its record says that it kept changes. */
+static int diff_ended(
+	const cloche_instance *instance, cloche_change_fn fn, void *user, struct cloche_err *err)
+{
+	_cleanup_(cloche_instance_freep) cloche_instance *now = instance_copy(instance);
+	const char *dir;
+	int r;
+
+	if (!now)
+		return err_nomem(err);
+	r = cloche_instance_refresh(now, err);
+	if (r < 0)
+		return r;
+	dir = json_string_value(
+		json_object_get(json_object_get(now->record, "config"), "keep_changes"));
+	if (dir)
+		return cloche_diff_kept(dir, fn, user, err);
+	r = err_set(err, E_NOT_FOUND, "sandbox %s has ended, and its changes with it",
+		cloche_instance_id(instance));
+	err_hint(err, "make sandboxes with --keep-changes DIR to keep them");
+	return r;
+}
+
+int cloche_instance_diff(
+	const cloche_instance *instance, cloche_change_fn fn, void *user, cloche_err *err)
+{
+	_cleanup_(client_freep) struct client *client = NULL;
+	_cleanup_fd_ int upper = -1, lower = -1;
+	struct cloche_err own = CLOCHE_ERR_INIT;
+	int r;
+
+	err = err ? err : &own;
+	r = instance_attach(instance, &client, err);
+	if (r == 0)
+		r = client_layers(client, &upper, &lower, err);
+	if (r == -E_NOT_FOUND) {
+		err_clear(err);
+		return diff_ended(instance, fn, user, err);
+	}
+	return r < 0 ? r : walk(upper, lower, fn, user, err);
+}
