@@ -36,8 +36,11 @@ void chan_done(struct chan *c)
 		for (unsigned k = 0; k < c->out_fds[i].n; k++)
 			fd_close(c->out_fds[i].fds[k]);
 	c->in_fds_n = c->out_fds_n = 0;
-	/* Frames may have carried secrets. */
-	buf_done_wiped(&c->in);
+	/* Frames may have carried secrets. Of the input only what was ever received: most channels
+	 * see a few bytes, and the rest of 64 KiB would be touched for the first time by this. */
+	if (c->in.mem)
+		explicit_bzero(c->in.mem, MIN(c->in_high, c->in.cap));
+	buf_done(&c->in);
 	buf_done_wiped(&c->out);
 }
 
@@ -245,6 +248,7 @@ static int read_some(struct chan *c)
 		return -EPIPE;
 	}
 	buf_commit(&c->in, (size_t)n);
+	c->in_high = MAX(c->in_high, c->in.tail);
 	r = take_control(c, &msg);
 	return r < 0 ? r : 1;
 }

@@ -25,7 +25,8 @@ struct chan {
 	size_t max_send;    /* the same, unless it was set otherwise after chan_init */
 	bool eof;           /* the other end has closed and everything was read */
 	struct buf in, out;
-	size_t taken; /* bytes of `in` that the last frame covers */
+	size_t taken;   /* bytes of `in` that the last frame covers */
+	size_t in_high; /* of the memory of `in`, how much was ever written */
 	int in_fds[CHAN_MAX_QUEUED_FDS];
 	unsigned in_fds_n;
 	struct chan_out_fds {
