@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: one socket to a worker in the room. A request goes out, answers come, DONE
+ * or ERROR ends it. Whoever wants to cancel writes to an event descriptor, which wakes the wait;
+ * CANCEL is sent then, and everything up to the operation's end thrown away, so that the session
+ * can be used again. A worker that breaks the rules, dies or falls silent makes the session useless
+ * for good: nobody tries to understand it. */
+#include "api/files.h"
+#include "base/clock.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+enum {
+	DEFAULT_TIMEOUT_MS = 60000,
+	GIVE_UP_MS = 5000, /* how long the end of a cancelled operation is waited for */
+	PATH_SHOWN = 300,
+	PROGRESS_USEC = 100000,
+};
+
+int files_session_new(int fd, cloche_files **ret, struct cloche_err *err)
+{
+	_cleanup_fd_ int own = fd;
+	cloche_files *f = calloc(1, sizeof(*f));
+	int r;
+
+	if (!f)
+		return err_nomem(err);
+	f->timeout_ms = DEFAULT_TIMEOUT_MS;
+	f->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (f->wake_fd < 0) {
+		free(f);
+		return err_sys(err, errno, "make an event descriptor");
+	}
+	r = chan_init(&f->c, TAKE_FD(own), FILES_MAX_PAYLOAD, FILES_MAX_OUT);
+	if (r < 0) {
+		cloche_files_close(f);
+		return err_sys(err, -r, "use a socket");
+	}
+	*ret = f;
+	return 0;
+}
+
+void cloche_files_close(cloche_files *f)
+{
+	if (!f)
+		return;
+	chan_done(&f->c);
+	fd_close(f->wake_fd);
+	free(f);
+}
+
+void cloche_files_cancel(cloche_files *f)
+{
+	const uint64_t one = 1;
+	int saved = errno;
+	ssize_t n = write(f->wake_fd, &one, sizeof(one));
+
+	(void)n; /* a full counter wakes as well */
+	errno = saved;
+}
+
+void cloche_files_set_timeout(cloche_files *f, uint64_t milliseconds)
+{
+	f->timeout_ms = milliseconds;
+}
+
+void cloche_files_on_progress(cloche_files *f, cloche_files_progress_fn fn, void *user)
+{
+	f->progress = fn;
+	f->progress_user = user;
+}
+
+void files_progressed(cloche_files *f, uint64_t bytes)
+{
+	uint64_t now;
+
+	f->moved_bytes += bytes;
+	if (!f->progress)
+		return;
+	now = clock_mono_usec();
+	if (now - f->told_usec < PROGRESS_USEC)
+		return;
+	f->told_usec = now;
+	f->progress(f->moved_bytes, f->progress_user);
+}
+
+/* --- errors --- */
+
+static int code_of(int errnum)
+{
+	switch (errnum) {
+	case ENOENT:
+		return E_NOT_FOUND;
+	case EEXIST:
+		return E_EXISTS;
+	case EACCES:
+	case EPERM:
+	case EROFS:
+		return E_PERMISSION;
+	case ENOSPC:
+	case EDQUOT:
+		return E_NO_SPACE;
+	case ENOMEM:
+		return E_NO_MEMORY;
+	case EFBIG:
+	case EMFILE:
+	case ENFILE:
+		return E_LIMIT;
+	case EBUSY:
+		return E_BUSY;
+	case ECANCELED:
+		return E_CANCELLED;
+	case EBADMSG:
+		return E_CORRUPT;
+	case EOPNOTSUPP:
+	case ENOSYS:
+		return E_UNSUPPORTED;
+	default:
+		return E_SYSTEM;
+	}
+}
+
+/* The end of a long path says more than its beginning. */
+static const char *shown(const char *path)
+{
+	size_t n = strlen(path);
+
+	return n > PATH_SHOWN ? path + n - PATH_SHOWN : path;
+}
+
+int files_tell(
+	struct cloche_err *err, const char *verb, const char *path, const struct files_error *e)
+{
+	const char *reason = e->why[0] ? e->why : strerrordesc_np(e->sys_errno);
+	int r = err_set(err, code_of(e->sys_errno), "%s %s%s%s%s: %s", verb,
+		shown(path) == path ? "" : "...", shown(path), e->entry[0] ? ": " : "",
+		shown(e->entry), reason ? reason : "unknown error");
+
+	if (err)
+		err->sys_errno = e->sys_errno;
+	return r;
+}
+
+static int set_broken(cloche_files *f, const struct cloche_err *why, struct cloche_err *err)
+{
+	if (!f->broken) {
+		f->broken = true;
+		f->why = *why;
+	}
+	if (err)
+		*err = f->why;
+	return -f->why.code;
+}
+
+int files_malformed(cloche_files *f, struct cloche_err *err)
+{
+	struct cloche_err why = CLOCHE_ERR_INIT;
+
+	err_set(&why, E_PROTOCOL, "the file worker in the sandbox sent something malformed");
+	return set_broken(f, &why, err);
+}
+
+static int lost(cloche_files *f, int r, struct cloche_err *err)
+{
+	struct cloche_err why = CLOCHE_ERR_INIT;
+
+	if (r == -ETIMEDOUT)
+		err_set(&why, E_BROKEN, "the file worker in the sandbox does not answer");
+	else if (r == -EPROTO)
+		return files_malformed(f, err);
+	else if (r == -EPIPE)
+		err_set(&why, E_BROKEN, "the file worker in the sandbox was ended");
+	else
+		err_sys(&why, -r, "talk to the file worker in the sandbox");
+	return set_broken(f, &why, err);
+}
+
+/* --- waiting --- */
+
+static void forget_cancel(cloche_files *f)
+{
+	uint64_t count;
+
+	(void)!read(f->wake_fd, &count, sizeof(count));
+}
+
+/* Waits until something can be read, or written where something waits. 0, or -errno. */
+static int wait_socket(cloche_files *f)
+{
+	struct pollfd p[2] = {
+		{.fd = f->c.fd, .events = (short)(chan_pending(&f->c) ? POLLIN | POLLOUT : POLLIN)},
+		{.fd = f->wake_fd, .events = POLLIN}};
+	int limit = f->watching || f->timeout_ms == 0 ? -1 : (int)MIN(f->timeout_ms, 1ULL << 30);
+	int n;
+
+	if (f->cancelled)
+		limit = limit < 0 || limit > GIVE_UP_MS ? GIVE_UP_MS : limit;
+	n = poll(p, 2, limit);
+	if (n < 0)
+		return errno == EINTR ? 0 : -errno;
+	if (n == 0)
+		return -ETIMEDOUT;
+	if (p[1].revents) {
+		forget_cancel(f);
+		/* Who asks twice does not want to wait. */
+		if (f->cancelled)
+			return -ETIMEDOUT;
+		f->cancelled = true;
+		return files_send_empty(&f->c, FILES_CANCEL);
+	}
+	return 0;
+}
+
+static int on_ready(cloche_files *f, struct str payload, struct cloche_err *err)
+{
+	struct cloche_err why = CLOCHE_ERR_INIT;
+	uint32_t version;
+
+	if (f->ready || !files_get_ready(payload, &version))
+		return files_malformed(f, err);
+	f->ready = true;
+	if (version == FILES_VERSION)
+		return 0;
+	err_set(&why, E_UNSUPPORTED, "the sandbox was made by another version of cloche");
+	return set_broken(f, &why, err);
+}
+
+/* The next frame that means something: 1; 0 where everything has been sent and until_sent; or a
+ * negative code. The frame has no descriptors. */
+static int receive(cloche_files *f, struct chan_frame *ret, bool until_sent, struct cloche_err *err)
+{
+	for (;;) {
+		int sent = chan_flush(&f->c);
+		int r = chan_recv(&f->c, ret);
+
+		if (r == 1) {
+			bool fds = ret->fds_n || f->c.in_fds_n;
+
+			chan_frame_done(ret);
+			if (fds)
+				return files_malformed(f, err);
+			if (ret->type == FILES_READY)
+				r = on_ready(f, ret->payload, err);
+			else if (!f->ready)
+				return files_malformed(f, err);
+			else if (ret->type != FILES_ALIVE)
+				return 1;
+			if (r < 0)
+				return r;
+			continue;
+		}
+		if (r == 0 && sent < 0)
+			r = sent;
+		if (r == 0 && until_sent && chan_pending(&f->c) == 0)
+			return 0;
+		if (r == 0)
+			r = wait_socket(f);
+		if (r < 0)
+			return lost(f, r, err);
+	}
+}
+
+/* --- operations --- */
+
+int files_begin(struct files_run *run, const struct files_request *q, struct cloche_err *err)
+{
+	cloche_files *f = run->f;
+	int r;
+
+	if (f->broken)
+		return set_broken(f, &f->why, err);
+	if (q->path.n == 0)
+		return err_set(err, E_USAGE, "%s: the path is empty", run->verb);
+	if (q->path.n > FILES_MAX_PATH || q->other.n > FILES_MAX_PATH) {
+		const struct files_error e = {.sys_errno = ENAMETOOLONG};
+
+		return files_tell(err, run->verb, run->path, &e);
+	}
+	f->cancelled = f->watching = false;
+	f->moved_bytes = 0;
+	f->told_usec = clock_mono_usec();
+	r = files_send_request(&f->c, q);
+	return r < 0 ? lost(f, r, err) : 0;
+}
+
+/* ERROR or DONE. 1: one of them, with *ret; 0: another frame. */
+static int take_end(
+	struct files_run *run, const struct chan_frame *frame, int *ret, struct cloche_err *err)
+{
+	struct files_error e;
+
+	switch (frame->type) {
+	case FILES_DONE:
+		*ret = files_get_done(frame->payload, &run->moved) ? 0
+								   : files_malformed(run->f, err);
+		return 1;
+	case FILES_ERROR:
+		*ret = files_get_error(frame->payload, &e)
+			       ? files_tell(err, run->verb, run->path, &e)
+			       : files_malformed(run->f, err);
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+void files_give_up(struct files_run *run)
+{
+	cloche_files *f = run->f;
+	struct chan_frame frame;
+	int ret;
+
+	if (f->broken)
+		return;
+	if (!f->cancelled && files_send_empty(&f->c, FILES_CANCEL) < 0)
+		lost(f, -ENOBUFS, NULL);
+	f->cancelled = true;
+	while (!f->broken && receive(f, &frame, false, NULL) == 1)
+		if (take_end(run, &frame, &ret, NULL))
+			return;
+}
+
+int files_finish(struct files_run *run, struct cloche_err *err)
+{
+	for (;;) {
+		struct chan_frame frame;
+		int r = receive(run->f, &frame, false, err), ret;
+
+		if (r < 0)
+			return r;
+		if (take_end(run, &frame, &ret, err))
+			return ret;
+		if (run->f->cancelled)
+			continue;
+		r = run->answer ? run->answer(run, &frame, err) : files_malformed(run->f, err);
+		if (r == 0)
+			continue;
+		files_give_up(run);
+		return r < 0 ? r : 0;
+	}
+}
+
+int files_do(struct files_run *run, const struct files_request *q, struct cloche_err *err)
+{
+	int r = files_begin(run, q, err);
+
+	return r < 0 ? r : files_finish(run, err);
+}
+
+/* --- data of ours --- */
+
+/* Everything that is queued has gone out: 0; 1: the operation is over. */
+static int drain(struct files_run *run, struct cloche_err *err)
+{
+	cloche_files *f = run->f;
+	struct chan_frame frame;
+	int r = receive(f, &frame, true, err);
+
+	if (r <= 0)
+		return r < 0 ? r : f->cancelled;
+	if (frame.type != FILES_ERROR)
+		return files_malformed(f, err);
+	/* It waits for the end of our data, and so that files_finish meets the error once more,
+	 * what was received stays where it is. */
+	f->c.taken = 0;
+	if (!f->cancelled && files_send_empty(&f->c, FILES_END) < 0)
+		return lost(f, -ENOBUFS, err);
+	return 1;
+}
+
+int files_send(struct files_run *run, struct str data, struct cloche_err *err)
+{
+	int r;
+
+	if (run->f->cancelled)
+		return 1;
+	r = chan_send(&run->f->c, FILES_DATA, data, NULL, 0);
+	if (r < 0)
+		return lost(run->f, r, err);
+	files_progressed(run->f, data.n);
+	return drain(run, err);
+}
+
+int files_send_from(
+	struct files_run *run, cloche_files_source source, void *user, struct cloche_err *err)
+{
+	cloche_files *f = run->f;
+	size_t mark;
+	struct buf *b;
+	char *at;
+	long n;
+
+	if (f->cancelled)
+		return 1;
+	b = chan_begin(&f->c, FILES_DATA, &mark);
+	if (!b || buf_reserve(b, FILES_CHUNK, &at) < 0)
+		return lost(f, -ENOBUFS, err);
+	n = source(user, at, FILES_CHUNK);
+	if (n <= 0 || n > FILES_CHUNK) {
+		chan_abort(&f->c, mark);
+		if (n == 0) {
+			int r = files_send_end(run, err);
+
+			return r < 0 ? r : 2;
+		}
+		files_give_up(run);
+		return err_set(
+			err, E_CANCELLED, "%s %s: the data could not be had", run->verb, run->path);
+	}
+	buf_commit(b, (size_t)n);
+	if (chan_end(&f->c, mark, NULL, 0) < 0)
+		return lost(f, -ENOBUFS, err);
+	files_progressed(f, (uint64_t)n);
+	return drain(run, err);
+}
+
+int files_send_end(struct files_run *run, struct cloche_err *err)
+{
+	int r = run->f->cancelled ? 0 : files_send_empty(&run->f->c, FILES_END);
+
+	return r < 0 ? lost(run->f, r, err) : 0;
+}

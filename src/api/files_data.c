@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Contents of files and tar streams, as they are. */
+#include "api/files.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct reader {
+	cloche_files_sink sink;
+	void *user;
+	uint64_t left; /* more than that was not asked for */
+};
+
+static int on_data(struct files_run *run, const struct chan_frame *frame, struct cloche_err *err)
+{
+	struct reader *r = run->user;
+	struct str data = frame->payload;
+
+	if (frame->type != FILES_DATA || data.n == 0 || data.n > FILES_CHUNK || data.n > r->left)
+		return files_malformed(run->f, err);
+	r->left -= data.n;
+	files_progressed(run->f, data.n);
+	if (r->sink(r->user, data.p, data.n) < 0)
+		return err_set(err, E_CANCELLED, "%s %s: the data could not be taken", run->verb,
+			run->path);
+	return 0;
+}
+
+int cloche_files_read(cloche_files *f, const char *path, uint64_t offset, uint64_t length,
+	cloche_files_sink sink, void *user, cloche_err *err)
+{
+	const struct files_request q = {
+		.op = FILES_OP_READ, .offset = offset, .length = length, .path = str_from(path)};
+	struct reader reader = {.sink = sink, .user = user, .left = length};
+	struct files_run run = {
+		.f = f, .verb = "read", .path = path, .answer = on_data, .user = &reader};
+
+	return files_do(&run, &q, err);
+}
+
+struct gathered {
+	struct buf b;
+	int r;
+};
+
+static int gather(void *user, const void *data, size_t length)
+{
+	struct gathered *g = user;
+
+	g->r = buf_add(&g->b, data, length);
+	return g->r;
+}
+
+int cloche_files_read_data(cloche_files *f, const char *path, size_t max, void **ret,
+	size_t *ret_length, cloche_err *err)
+{
+	struct gathered g = {.b = BUF_INIT(max)};
+	int r = cloche_files_read(f, path, 0, UINT64_MAX, gather, &g, err);
+
+	if (r < 0 && g.r == -E2BIG)
+		r = err_set(err, E_LIMIT, "read %s: it is larger than %zu bytes", path, max);
+	else if (r < 0 && g.r < 0)
+		r = err_nomem(err);
+	if (r == 0) {
+		struct str s = buf_str(&g.b);
+		char *copy = str_dup(s);
+
+		if (copy) {
+			*ret = copy;
+			*ret_length = s.n;
+		} else {
+			r = err_nomem(err);
+		}
+	}
+	buf_done(&g.b);
+	return r;
+}
+
+static int send_all(
+	struct files_run *run, cloche_files_source source, void *user, struct cloche_err *err)
+{
+	int r;
+
+	do
+		r = files_send_from(run, source, user, err);
+	while (r == 0);
+	return r < 0 ? r : files_finish(run, err);
+}
+
+int cloche_files_write(cloche_files *f, const char *path, unsigned flags, uint32_t mode,
+	cloche_files_source source, void *user, cloche_err *err)
+{
+	static const struct {
+		unsigned of_ours, of_theirs;
+	} map[] = {{CLOCHE_FILES_APPEND, FILES_APPEND}, {CLOCHE_FILES_IN_PLACE, FILES_IN_PLACE},
+		{CLOCHE_FILES_PARENTS, FILES_PARENTS}};
+	struct files_request q = {.op = FILES_OP_WRITE,
+		.flags = flags & CLOCHE_FILES_NEW ? 0 : FILES_REPLACE,
+		.mode = mode == CLOCHE_FILES_KEEP_MODE ? FILES_KEEP_MODE : mode & 07777,
+		.path = str_from(path)};
+	struct files_run run = {.f = f, .verb = "write", .path = path};
+	int r;
+
+	for (size_t i = 0; i < ARRAY_SIZE(map); i++)
+		if (flags & map[i].of_ours)
+			q.flags |= map[i].of_theirs;
+	r = files_begin(&run, &q, err);
+	return r < 0 ? r : send_all(&run, source, user, err);
+}
+
+static long from_memory(void *user, void *data, size_t size)
+{
+	struct str *rest = user;
+	size_t n = MIN(rest->n, size);
+
+	if (n)
+		memcpy(data, rest->p, n);
+	*rest = str_from_index(*rest, n);
+	return (long)n;
+}
+
+int cloche_files_write_data(cloche_files *f, const char *path, unsigned flags, uint32_t mode,
+	const void *data, size_t length, cloche_err *err)
+{
+	struct str rest = str_make(data, length);
+
+	return cloche_files_write(f, path, flags, mode, from_memory, &rest, err);
+}
+
+int cloche_files_tar_get(cloche_files *f, const char *path, bool contents, cloche_files_sink sink,
+	void *user, cloche_err *err)
+{
+	const struct files_request q = {.op = FILES_OP_TAR_GET,
+		.flags = contents ? FILES_CONTENTS : 0,
+		.path = str_from(path)};
+	struct reader reader = {.sink = sink, .user = user, .left = UINT64_MAX};
+	struct files_run run = {
+		.f = f, .verb = "archive", .path = path, .answer = on_data, .user = &reader};
+
+	return files_do(&run, &q, err);
+}
+
+int cloche_files_tar_put(
+	cloche_files *f, const char *path, cloche_files_source source, void *user, cloche_err *err)
+{
+	const struct files_request q = {
+		.op = FILES_OP_TAR_PUT, .flags = FILES_OWNERS, .path = str_from(path)};
+	struct files_run run = {.f = f, .verb = "unpack into", .path = path};
+	int r = files_begin(&run, &q, err);
+
+	return r < 0 ? r : send_all(&run, source, user, err);
+}

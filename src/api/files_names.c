@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operations on names. */
+#include "api/files.h"
+
+#include <errno.h>
+#include <string.h>
+
+const char *cloche_file_type_name(enum cloche_file_type type)
+{
+	static const char *const names[] = {
+		"file", "directory", "symlink", "fifo", "socket", "char-device", "block-device"};
+
+	return (unsigned)type < ARRAY_SIZE(names) ? names[type] : "unknown";
+}
+
+const char *cloche_files_change_name(enum cloche_files_change change)
+{
+	static const char *const names[] = {"created", "modified", "written", "changed", "deleted",
+		"moved-from", "moved-to", "gone", "overflow"};
+
+	return (unsigned)change < ARRAY_SIZE(names) ? names[change] : "unknown";
+}
+
+/* False where it is of a type that there is not. */
+static bool fill_stat(cloche_file_stat *ret, const struct files_stat *m)
+{
+	static const struct {
+		mode_t bits;
+		enum cloche_file_type type;
+	} types[] = {{S_IFREG, CLOCHE_FILE_REGULAR}, {S_IFDIR, CLOCHE_FILE_DIRECTORY},
+		{S_IFLNK, CLOCHE_FILE_SYMLINK}, {S_IFIFO, CLOCHE_FILE_FIFO},
+		{S_IFSOCK, CLOCHE_FILE_SOCKET}, {S_IFCHR, CLOCHE_FILE_CHAR_DEVICE},
+		{S_IFBLK, CLOCHE_FILE_BLOCK_DEVICE}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
+		if ((m->mode & S_IFMT) != types[i].bits)
+			continue;
+		*ret = (cloche_file_stat){.type = types[i].type,
+			.mode = m->mode & 07777,
+			.uid = m->uid,
+			.gid = m->gid,
+			.size = m->size,
+			.links = m->links,
+			.device = m->device,
+			.inode = m->inode,
+			.mtime_sec = m->mtime_sec,
+			.mtime_nsec = m->mtime_nsec};
+		return true;
+	}
+	return false;
+}
+
+struct want_stat {
+	cloche_file_stat *ret;
+	bool has;
+};
+
+static int on_stat(struct files_run *run, const struct chan_frame *frame, struct cloche_err *err)
+{
+	struct want_stat *want = run->user;
+	struct wire_in r = wire_in(frame->payload);
+	struct files_stat m;
+
+	if (frame->type != FILES_STAT_IS || want->has || !files_get_stat(&r, &m) || !wire_ok(&r) ||
+		!fill_stat(want->ret, &m))
+		return files_malformed(run->f, err);
+	want->has = true;
+	return 0;
+}
+
+int cloche_files_stat(
+	cloche_files *f, const char *path, bool follow, cloche_file_stat *ret, cloche_err *err)
+{
+	const struct files_request q = {
+		.op = FILES_OP_STAT, .flags = follow ? FILES_FOLLOW : 0, .path = str_from(path)};
+	cloche_file_stat st;
+	struct want_stat want = {.ret = &st};
+	struct files_run run = {
+		.f = f, .verb = "look at", .path = path, .answer = on_stat, .user = &want};
+	int r = files_do(&run, &q, err);
+
+	if (r == 0 && !want.has)
+		r = files_malformed(f, err);
+	if (r == 0)
+		*ret = st;
+	return r;
+}
+
+struct lister {
+	cloche_files_list_fn fn;
+	void *user;
+};
+
+static int on_entries(struct files_run *run, const struct chan_frame *frame, struct cloche_err *err)
+{
+	const struct lister *l = run->user;
+	struct wire_in r = wire_in(frame->payload);
+
+	if (frame->type != FILES_ENTRIES || r.rest.n == 0)
+		return files_malformed(run->f, err);
+	while (r.rest.n) {
+		char name[FILES_MAX_NAME + 1];
+		cloche_file_stat st;
+		struct files_stat m;
+		struct str s;
+
+		if (!files_get_name(&r, &s) || !files_get_stat(&r, &m) || !fill_stat(&st, &m))
+			return files_malformed(run->f, err);
+		memcpy(name, s.p, s.n);
+		name[s.n] = '\0';
+		if (!l->fn(name, &st, l->user))
+			return 1;
+	}
+	return 0;
+}
+
+int cloche_files_list(
+	cloche_files *f, const char *path, cloche_files_list_fn fn, void *user, cloche_err *err)
+{
+	const struct files_request q = {.op = FILES_OP_LIST, .path = str_from(path)};
+	struct lister l = {.fn = fn, .user = user};
+	struct files_run run = {
+		.f = f, .verb = "list", .path = path, .answer = on_entries, .user = &l};
+
+	return files_do(&run, &q, err);
+}
+
+static int on_target(struct files_run *run, const struct chan_frame *frame, struct cloche_err *err)
+{
+	char **ret = run->user;
+	struct str target;
+
+	if (frame->type != FILES_TARGET || *ret || !files_get_target(frame->payload, &target))
+		return files_malformed(run->f, err);
+	*ret = str_dup(target);
+	return *ret ? 0 : err_nomem(err);
+}
+
+int cloche_files_readlink(cloche_files *f, const char *path, char **ret, cloche_err *err)
+{
+	const struct files_request q = {.op = FILES_OP_READLINK, .path = str_from(path)};
+	_cleanup_(freep) char *target = NULL;
+	struct files_run run = {
+		.f = f, .verb = "read link", .path = path, .answer = on_target, .user = &target};
+	int r = files_do(&run, &q, err);
+
+	if (r == 0 && !target)
+		r = files_malformed(f, err);
+	if (r == 0)
+		*ret = TAKE_PTR(target);
+	return r;
+}
+
+static uint32_t only_mode(uint32_t mode)
+{
+	return mode == CLOCHE_FILES_KEEP_MODE ? FILES_KEEP_MODE : mode & 07777;
+}
+
+int cloche_files_mkdir(
+	cloche_files *f, const char *path, uint32_t mode, bool parents, cloche_err *err)
+{
+	const struct files_request q = {.op = FILES_OP_MKDIR,
+		.flags = parents ? FILES_PARENTS : 0,
+		.mode = only_mode(mode),
+		.path = str_from(path)};
+	struct files_run run = {.f = f, .verb = "make directory", .path = path};
+
+	return files_do(&run, &q, err);
+}
+
+int cloche_files_remove(cloche_files *f, const char *path, bool recursive, cloche_err *err)
+{
+	const struct files_request q = {.op = FILES_OP_REMOVE,
+		.flags = recursive ? FILES_RECURSIVE : 0,
+		.path = str_from(path)};
+	struct files_run run = {.f = f, .verb = "remove", .path = path};
+
+	return files_do(&run, &q, err);
+}
+
+int cloche_files_rename(
+	cloche_files *f, const char *from, const char *to, bool replace, cloche_err *err)
+{
+	const struct files_request q = {.op = FILES_OP_RENAME,
+		.flags = replace ? FILES_REPLACE : 0,
+		.path = str_from(from),
+		.other = str_from(to)};
+	struct files_run run = {.f = f, .verb = "rename", .path = from};
+
+	if (q.other.n == 0)
+		return err_set(err, E_USAGE, "rename %s: the new name is empty", from);
+	return files_do(&run, &q, err);
+}
+
+int cloche_files_chmod(cloche_files *f, const char *path, uint32_t mode, cloche_err *err)
+{
+	const struct files_request q = {
+		.op = FILES_OP_CHMOD, .mode = mode & 07777, .path = str_from(path)};
+	struct files_run run = {.f = f, .verb = "change mode of", .path = path};
+
+	return files_do(&run, &q, err);
+}
+
+int cloche_files_symlink(cloche_files *f, const char *target, const char *path, cloche_err *err)
+{
+	const struct files_request q = {
+		.op = FILES_OP_SYMLINK, .path = str_from(path), .other = str_from(target)};
+	struct files_run run = {.f = f, .verb = "make link", .path = path};
+
+	if (q.other.n == 0)
+		return err_set(err, E_USAGE, "make link %s: the target is empty", path);
+	return files_do(&run, &q, err);
+}
+
+struct watching {
+	void (*ready)(void *user);
+	cloche_files_watch_fn fn;
+	void *user;
+	bool is_ready;
+	struct buf path;
+};
+
+static int on_events(
+	struct files_run *run, struct watching *w, struct str payload, struct cloche_err *err)
+{
+	struct wire_in r = wire_in(payload);
+
+	if (!w->is_ready || r.rest.n == 0)
+		return files_malformed(run->f, err);
+	while (r.rest.n) {
+		cloche_files_event event;
+		struct files_event m;
+
+		if (!files_get_event(&r, &m))
+			return files_malformed(run->f, err);
+		buf_clear(&w->path);
+		event = (cloche_files_event){.change = (enum cloche_files_change)m.change,
+			.is_directory = m.is_directory,
+			.cookie = m.cookie};
+		event.path = buf_add_str(&w->path, m.path) < 0 ? NULL : buf_cstr(&w->path);
+		if (!event.path)
+			return err_nomem(err);
+		if (!w->fn(&event, w->user))
+			return 1;
+	}
+	return 0;
+}
+
+static int on_watch(struct files_run *run, const struct chan_frame *frame, struct cloche_err *err)
+{
+	struct watching *w = run->user;
+
+	if (frame->type == FILES_EVENTS)
+		return on_events(run, w, frame->payload, err);
+	if (frame->type != FILES_WATCHING || frame->payload.n || w->is_ready)
+		return files_malformed(run->f, err);
+	w->is_ready = true;
+	if (w->ready)
+		w->ready(w->user);
+	return 0;
+}
+
+int cloche_files_watch(cloche_files *f, const char *path, bool recursive, void (*ready)(void *user),
+	cloche_files_watch_fn fn, void *user, cloche_err *err)
+{
+	const struct files_request q = {.op = FILES_OP_WATCH,
+		.flags = recursive ? FILES_RECURSIVE : 0,
+		.path = str_from(path)};
+	struct watching w = {
+		.ready = ready, .fn = fn, .user = user, .path = BUF_INIT(FILES_MAX_PATH + 1)};
+	struct files_run run = {
+		.f = f, .verb = "watch", .path = path, .answer = on_watch, .user = &w};
+	int r = files_begin(&run, &q, err);
+
+	if (r == 0) {
+		f->watching = true;
+		r = files_finish(&run, err);
+		f->watching = false;
+	}
+	buf_done(&w.path);
+	return r;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: the worker is a process like any other of the sandbox, started over its
+ * control socket, with one end of a pair of sockets as its standard input; the supervisor sees to
+ * nothing but that it starts. It outlives the connection by which it was started and ends with the
+ * other socket. */
+#include "api/files.h"
+#include "api/instance.h"
+#include "base/fd.h"
+#include "base/json.h"
+#include "jail/rootfs.h"
+
+#include <sys/socket.h>
+
+static void leave(void *user, const struct ctl_exec_started *m)
+{
+	client_leave(user);
+}
+
+/* Where relative paths begin: the sandbox's working directory. Heap; NULL where it is not known. */
+static char *find_base(const cloche_instance *instance)
+{
+	cloche_instance *own = NULL;
+	const json_t *record = instance->record;
+	struct str dir;
+	char *base;
+
+	if (!record) {
+		own = instance_copy(instance);
+		if (own && cloche_instance_refresh(own, NULL) == 0)
+			record = own->record;
+	}
+	dir = json_str_at(json_object_get(record, "config"), "workdir");
+	base = dir.n ? str_dup(dir) : NULL;
+	cloche_instance_free(own);
+	return base;
+}
+
+static int start(struct client *c, const char *base, uint32_t uid, uint32_t gid, int theirs,
+	struct cloche_err *err)
+{
+	char path[] = ROOTFS_INIT_PATH, files[] = "files";
+	_cleanup_(freep) char *copy = base ? strdup(base) : NULL;
+	char *argv[] = {path, files, copy, NULL};
+	struct client_io io = CLIENT_IO_INIT;
+	_cleanup_(exec_spec_donep) struct exec_spec spec;
+	const struct client_exec what = {.spec = &spec, .flags = CTL_EXEC_RAW, .kept = true};
+	struct client_result result;
+	int r;
+
+	exec_spec_init(&spec);
+	spec.uid = uid;
+	spec.gid = gid;
+	r = exec_spec_set(&spec, argv, NULL, NULL, err);
+	if (r < 0)
+		return r;
+	io.pass_fd[0] = theirs;
+	client_on_exec_started(c, leave, c);
+	return client_exec_as(c, &what, &io, &result, err);
+}
+
+int cloche_files_open(const cloche_instance *instance, uint32_t uid, uint32_t gid,
+	cloche_files **ret, cloche_err *err)
+{
+	_cleanup_(client_freep) struct client *c = NULL;
+	_cleanup_(freep) char *base = NULL;
+	_cleanup_fd_ int ours = -1, theirs = -1;
+	int fds[2], r;
+
+	r = instance_attach(instance, &c, err);
+	if (r < 0)
+		return r;
+	base = find_base(instance);
+	r = fd_socketpair(SOCK_STREAM, fds);
+	if (r < 0)
+		return err_sys(err, -r, "make a socket");
+	ours = fds[0];
+	theirs = fds[1];
+	r = start(c, base, uid, gid, theirs, err);
+	if (r < 0)
+		return err_wrap(err, "start the file worker");
+	return files_session_new(TAKE_FD(ours), ret, err);
+}
