@@ -90,6 +90,29 @@ void say(const char *fmt, ...)
 	(void)put(STDERR_FILENO, line, n + 1);
 }
 
+int wrong_usage(cloche_err *err, const char *hint, const char *fmt, ...)
+{
+	va_list ap;
+
+	memset(err, 0, sizeof(*err));
+	err->code = CLOCHE_E_USAGE;
+	va_start(ap, fmt);
+	vsnprintf(err->message, sizeof(err->message), fmt, ap);
+	va_end(ap);
+	snprintf(err->hint, sizeof(err->hint), "%s", hint ? hint : "");
+	return -CLOCHE_E_USAGE;
+}
+
+void warn(const char *text, void *user)
+{
+	say("warning: %s", text);
+}
+
+bool put_line(const char *text)
+{
+	return put_shown(STDOUT_FILENO, text) && put(STDOUT_FILENO, "\n", 1);
+}
+
 int complain(const cloche_err *err)
 {
 	say("%s", err->message[0] ? err->message : cloche_error_text(err->code));

@@ -4,9 +4,10 @@
 
 #include "policy_files.h"
 
-#include <cloche/sandbox.h>
+#include <cloche/instance.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* --- messages (cli.c) --- */
 
@@ -16,8 +17,16 @@ enum { EXIT_CLOCHE = 125 };
 void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* The error with its hint; returns the exit status that belongs to it. */
 int complain(const cloche_err *err);
+/* Fills err with a wrong usage and, where not NULL, what to do instead; returns its negated code.
+ */
+int wrong_usage(cloche_err *err, const char *hint, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* The callback of warnings: says them. */
+void warn(const char *text, void *user);
 /* Writes all to a descriptor; false where that failed. */
 bool put(int fd, const void *p, size_t n);
+/* A line on standard output; false where that failed. */
+bool put_line(const char *text);
 /* The same with a text of somebody else's, of which a terminal (and only that) sees no controls. */
 bool put_shown(int fd, const char *text);
 
@@ -42,8 +51,9 @@ struct command {
 	const char *summary;                  /* one line, for the list of commands */
 	const char *synopsis;                 /* after "cloche NAME " */
 	const char *text;                     /* paragraphs of the help */
-	const struct option_table *tables[3]; /* up to the first NULL */
-	bool command_line; /* the first operand begins a command line of its own */
+	const struct option_table *tables[4]; /* up to the first NULL */
+	bool command_line;                    /* operands begin a command line of its own, */
+	int leading;                          /* from the first one after so many */
 	int (*run)(int argc, char **argv);
 };
 
@@ -67,7 +77,7 @@ struct sandbox_options {
 	cloche_secrets *secrets;
 	const char *workspace, *config, *allowlist_file;
 	bool no_workspace, network_log_live, tty, interactive, json, verbose, debug;
-	bool allow_unsandboxed;
+	bool allow_unsandboxed, detach;
 	struct policy_files policy; /* as it was before the run */
 	/* pairs, applied after the configuration file so that they win over it */
 	const struct option *late[256];
@@ -76,6 +86,8 @@ struct sandbox_options {
 };
 
 extern const struct option_table sandbox_option_table;
+/* What sandboxes have that outlive the command that makes them. */
+extern const struct option_table lasting_option_table;
 
 int sandbox_options_init(struct sandbox_options *o, cloche_err *err);
 void sandbox_options_done(struct sandbox_options *o);
@@ -84,4 +96,25 @@ int sandbox_options_finish(struct sandbox_options *o, cloche_err *err);
 /* After a run: warns of policy that the inside made or changed. */
 void sandbox_options_check_workspace(const struct sandbox_options *o);
 
+/* --- sandboxes that are there (instances.c) --- */
+
+/* Opens the sandbox that an operand names; says what is wrong and returns the exit status. */
+int open_instance(const char *id, cloche_instance **ret);
+/* Does it for every operand, whatever became of the others; 0, or the last failure's exit status.
+ */
+int each_instance(
+	const struct operands *ids, int (*fn)(const cloche_instance *i, void *user), void *user);
+/* A command whose operands are ids, at least one: reads the options and does fn to each. */
+int main_of_instances(const struct command *command, void *ctx, int argc, char **argv,
+	int (*fn)(const cloche_instance *i, void *user));
+/* Decimal digits alone, at most max. False where it is no such number. */
+bool read_number(const char *text, uint64_t max, uint64_t *ret);
+/* "3 s", "5 min", "2 h", "4 d" since a time in microseconds. */
+void format_age(uint64_t since_usec, char *ret, size_t size);
+/* "512 B", "1.5 MiB". */
+void format_size(uint64_t bytes, char *ret, size_t size);
+
 extern const struct command command_run, command_agent, command_net, command_doctor;
+extern const struct command command_create, command_exec, command_shell, command_ps,
+	command_inspect, command_stats, command_stop, command_rm, command_prune, command_logs,
+	command_attach, command_port, command_diff;

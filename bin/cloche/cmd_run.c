@@ -1,76 +1,56 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli.h"
-#include "interrupt.h"
+#include "foreground.h"
 #include "json_out.h"
-#include "terminal_filter.h"
 
 #include <cloche/run.h>
-#include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static void on_interrupt(void *user, int signal_number, unsigned count)
+/* Started, and there is nothing to wait for. */
+static int run_detached(struct sandbox_options *o, cloche_run *run)
 {
-	cloche_run *run = user;
+	cloche_err err = CLOCHE_ERR_INIT;
+	bool ok;
 
-	if (signal_number == SIGINT && count == 1)
-		cloche_run_signal(run, SIGINT);
-	else
-		cloche_run_stop(run);
-}
-
-static int output_errno; /* why output could not be written; 0 */
-static struct terminal_filter filters[2];
-
-static void on_output(bool is_stderr, const void *data, size_t length, void *user)
-{
-	/* Where the reader has gone away there is nobody left to work for. */
-	if (terminal_filter_write(
-		    &filters[is_stderr], is_stderr ? STDERR_FILENO : STDOUT_FILENO, data, length))
-		return;
-	output_errno = errno;
-	cloche_run_stop(user);
-}
-
-static void on_warning(const char *text, void *user)
-{
-	say("warning: %s", text);
-}
-
-/* Endings that the exit code alone does not explain. */
-static void explain(const cloche_run *run)
-{
-	if (cloche_run_start_failure(run)[0])
-		say("%s", cloche_run_start_failure(run));
-	if (cloche_run_timed_out(run))
-		say("timed out: everything inside was ended");
-	if (cloche_run_oom_killed(run))
-		say("out of memory: the limit (--memory) was reached and the kernel killed a "
-		    "process inside");
-	if (cloche_run_pids_refused(run))
-		say("out of processes: the limit (--pids) was reached and a fork inside failed");
-	if (cloche_run_stdout_truncated(run) || cloche_run_stderr_truncated(run))
-		say("output was cut at the limit (--output-limit)");
-}
-
-static void configure(cloche_run *run, const struct sandbox_options *o)
-{
-	bool tty = o->tty && isatty(STDIN_FILENO);
-
-	terminal_filter_open(&filters[0], STDOUT_FILENO, tty);
-	terminal_filter_open(&filters[1], STDERR_FILENO, tty);
-	if (tty)
+	cloche_run_set_detached(run, true);
+	cloche_run_set_keep_input(run, o->interactive);
+	if (o->tty)
 		cloche_run_set_tty(run, STDIN_FILENO);
-	if (o->interactive || o->tty || !isatty(STDIN_FILENO))
-		cloche_run_set_stdin_fd(run, STDIN_FILENO);
-	if (!o->json)
-		cloche_run_on_output(run, on_output, run);
-	cloche_run_on_warning(run, on_warning, NULL);
-	interrupt_catch(on_interrupt, run);
-	signal(SIGPIPE, SIG_IGN);
+	cloche_run_on_warning(run, warn, NULL);
+	if (cloche_run_execute(run, &err) < 0)
+		return complain(&err);
+	if (cloche_run_start_failure(run)[0]) {
+		say("%s", cloche_run_start_failure(run));
+		return cloche_run_exit_code(run);
+	}
+	if (o->json)
+		ok = json_print(json_pack("{s:s, s:I}", "id", cloche_run_id(run), "number",
+			(json_int_t)cloche_run_number(run)));
+	else
+		ok = put_line(cloche_run_id(run));
+	return ok ? 0 : EXIT_CLOCHE;
+}
+
+static int run_attached(struct sandbox_options *o, cloche_run *run)
+{
+	const struct foreground f = {.tty = o->tty && isatty(STDIN_FILENO),
+		.interactive = o->interactive || o->tty,
+		.no_output = o->json};
+	bool ran;
+	int r = foreground_run(run, &f, &ran);
+
+	if (!ran)
+		return r;
+	sandbox_options_check_workspace(o);
+	if (o->json && print_run_json(run) < 0)
+		r = EXIT_CLOCHE;
+	if (o->verbose)
+		say("sandbox %s (%s) ended after %llu ms", cloche_run_id(run),
+			cloche_run_provider(run), (unsigned long long)cloche_run_duration_ms(run));
+	return r;
 }
 
 static int run_command(struct sandbox_options *o, char **argv)
@@ -81,27 +61,7 @@ static int run_command(struct sandbox_options *o, char **argv)
 
 	if (r < 0)
 		return complain(&err);
-	configure(run, o);
-	r = cloche_run_execute(run, &err);
-	(void)terminal_filter_close(&filters[0], STDOUT_FILENO);
-	(void)terminal_filter_close(&filters[1], STDERR_FILENO);
-	if (r < 0) {
-		cloche_run_free(run);
-		return complain(&err);
-	}
-	explain(run);
-	sandbox_options_check_workspace(o);
-	r = cloche_run_exit_code(run);
-	if (o->json && print_run_json(run) < 0)
-		r = EXIT_CLOCHE;
-	/* A reader who has heard enough is no failure, as in a pipeline of a shell. */
-	if (output_errno && output_errno != EPIPE) {
-		say("cannot write the output: %s", strerror(output_errno));
-		r = EXIT_CLOCHE;
-	}
-	if (o->verbose)
-		say("sandbox %s (%s) ended after %llu ms", cloche_run_id(run),
-			cloche_run_provider(run), (unsigned long long)cloche_run_duration_ms(run));
+	r = o->detach ? run_detached(o, run) : run_attached(o, run);
 	cloche_run_free(run);
 	return r;
 }
@@ -115,12 +75,12 @@ static int main_run(int argc, char **argv)
 
 	if (r == 0)
 		r = options_read(&command_run, &o, argc, argv, &operands, &err);
-	if (r == 0 && !operands.help && operands.n == 0) {
-		snprintf(err.message, sizeof(err.message), "run: no command was given");
-		snprintf(err.hint, sizeof(err.hint), "for example: cloche run -- ls -l");
-		err.code = CLOCHE_E_USAGE;
-		r = -err.code;
-	}
+	if (r == 0 && !operands.help && operands.n == 0)
+		r = wrong_usage(
+			&err, "for example: cloche run -- ls -l", "run: no command was given");
+	if (r == 0 && !operands.help && o.detach && o.network_log_live)
+		r = wrong_usage(&err, "with --detach use --network-log FILE",
+			"run: --network-log-live needs somebody to watch it");
 	if (r == 0 && !operands.help)
 		r = sandbox_options_finish(&o, &err);
 	if (r < 0)
@@ -130,6 +90,22 @@ static int main_run(int argc, char **argv)
 	sandbox_options_done(&o);
 	return r;
 }
+
+static int set_detach(void *ctx, const char *value, cloche_err *err)
+{
+	((struct sandbox_options *)ctx)->detach = true;
+	return 0;
+}
+
+static const struct option options[] = {
+	{"detach", 0, NULL,
+		"return at once and print the id; the output goes to its log, which stays\n"
+		"until \"cloche rm\"",
+		set_detach},
+};
+static const struct option_table detach_table = {.options = options,
+	.n = sizeof(options) / sizeof(options[0]),
+	.title = "To leave it running"};
 
 const struct command command_run = {
 	.name = "run",
@@ -148,7 +124,7 @@ const struct command command_run = {
 		"The exit status is the command's own; 124 after a timeout, 125 when cloche "
 		"itself\n"
 		"failed, 126 or 127 when COMMAND could not be run or found, 128+N after signal N.",
-	.tables = {&sandbox_option_table},
+	.tables = {&sandbox_option_table, &detach_table, &lasting_option_table},
 	.command_line = true,
 	.run = main_run,
 };

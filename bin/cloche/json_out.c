@@ -83,3 +83,21 @@ int print_run_json(const cloche_run *run)
 
 	return json_print(doc) ? 0 : -1;
 }
+
+int print_exec_json(const cloche_run *run)
+{
+	size_t out_n, err_n;
+	const void *out = cloche_run_stdout(run, &out_n), *err = cloche_run_stderr(run, &err_n);
+	int signal_number = cloche_run_exit_signal(run);
+	json_t *doc = json_pack("{s:s, s:I, s:i, s:o, s:b, s:b, s:I, s:o, s:o, s:b, s:b}", "id",
+		cloche_run_id(run), "number", (json_int_t)cloche_run_number(run), "exit_code",
+		cloche_run_exit_code(run), "signal",
+		signal_number ? json_integer(signal_number) : json_null(), "timed_out",
+		(int)cloche_run_timed_out(run), "oom_killed", (int)cloche_run_oom_killed(run),
+		"duration_ms", (json_int_t)cloche_run_duration_ms(run), "stdout",
+		json_bytes(out, out_n), "stderr", json_bytes(err, err_n), "stdout_truncated",
+		(int)cloche_run_stdout_truncated(run), "stderr_truncated",
+		(int)cloche_run_stderr_truncated(run));
+
+	return json_print(doc) ? 0 : -1;
+}

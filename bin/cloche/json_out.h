@@ -13,3 +13,5 @@ json_t *json_usage(const cloche_run *run);
 
 /* The result document of `cloche run --json`. 0, or -1 where standard output failed. */
 int print_run_json(const cloche_run *run);
+/* The same of a command in a sandbox that lives on, whose usage is not the command's alone. */
+int print_exec_json(const cloche_run *run);

@@ -7,8 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct command *const commands[] = {
-	&command_run, &command_agent, &command_net, &command_doctor};
+static const struct command *const commands[] = {&command_run, &command_agent, &command_create,
+	&command_exec, &command_shell, &command_ps, &command_inspect, &command_stats, &command_logs,
+	&command_attach, &command_port, &command_stop, &command_rm, &command_prune, &command_diff,
+	&command_net, &command_doctor};
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
 static const struct command *find(const char *name)

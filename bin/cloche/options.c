@@ -127,7 +127,7 @@ int options_read(const struct command *command, void *ctx, int argc, char **argv
 			return 0;
 		}
 		if (argv[i][0] != '-' || argv[i][1] == '\0') {
-			if (command->command_line)
+			if (command->command_line && kept > command->leading)
 				break;
 			argv[kept++] = argv[i];
 			continue;

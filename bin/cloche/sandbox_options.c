@@ -167,6 +167,12 @@ LIMIT(set_cpus, "cpus")
 LIMIT(set_pids, "pids")
 LIMIT(set_timeout, "timeout")
 LIMIT(set_output_limit, "output-limit")
+LIMIT(set_ttl, "ttl")
+
+static int add_label(void *ctx, const char *value, cloche_err *err)
+{
+	return cloche_sandbox_add_label(((struct sandbox_options *)ctx)->sb, value, err);
+}
 
 static int set_limits(void *ctx, const char *value, cloche_err *err)
 {
@@ -333,6 +339,17 @@ static const struct option options[] = {
 const struct option_table sandbox_option_table = {.options = options,
 	.n = sizeof(options) / sizeof(options[0]),
 	.title = "Options of the sandbox"};
+
+static const struct option lasting_options[] = {
+	{"ttl", 0, "TIME", "end the sandbox TIME after it was made (30m, 2h); default: never",
+		set_ttl},
+	{"label", 0, "KEY=VALUE", "a label, by which \"cloche ps\" can choose; may be repeated",
+		add_label},
+};
+
+const struct option_table lasting_option_table = {.options = lasting_options,
+	.n = sizeof(lasting_options) / sizeof(lasting_options[0]),
+	.title = "Options of a sandbox that outlives this command"};
 
 int sandbox_options_init(struct sandbox_options *o, cloche_err *err)
 {

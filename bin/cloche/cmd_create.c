@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli.h"
+#include "json_out.h"
+
+#include <string.h>
+
+static int create(struct sandbox_options *o)
+{
+	cloche_err err = CLOCHE_ERR_INIT;
+	cloche_instance *i = NULL;
+	bool ok;
+
+	if (cloche_instance_create(o->sb, warn, NULL, &i, &err) < 0)
+		return complain(&err);
+	if (o->json && cloche_instance_refresh(i, &err) < 0) {
+		cloche_instance_free(i);
+		return complain(&err);
+	}
+	if (o->json)
+		ok = json_print(json_pack("{s:s, s:s, s:s, s:s}", "id", cloche_instance_id(i),
+			"name", cloche_instance_name(i), "provider", cloche_instance_provider(i),
+			"state", cloche_instance_state_name(i)));
+	else
+		ok = put_line(cloche_instance_id(i));
+	cloche_instance_free(i);
+	return ok ? 0 : EXIT_CLOCHE;
+}
+
+/* Options of RUN that say something about a command. */
+static int check(const struct sandbox_options *o, const struct operands *operands, cloche_err *err)
+{
+	if (operands->n > 0)
+		return wrong_usage(err, "make it first, then: cloche exec ID -- COMMAND",
+			"create: takes no command (\"%s\")", operands->v[0]);
+	if (o->tty || o->interactive)
+		return wrong_usage(err, "cloche exec ID -t -- COMMAND",
+			"create: --tty and --interactive belong to a command");
+	if (o->network_log_live)
+		return wrong_usage(err, "use --network-log FILE",
+			"create: --network-log-live needs somebody to watch it");
+	return 0;
+}
+
+static int main_create(int argc, char **argv)
+{
+	struct sandbox_options o;
+	struct operands operands = {0};
+	cloche_err err = CLOCHE_ERR_INIT;
+	int r = sandbox_options_init(&o, &err);
+
+	if (r == 0)
+		r = options_read(&command_create, &o, argc, argv, &operands, &err);
+	if (r == 0 && !operands.help)
+		r = check(&o, &operands, &err);
+	if (r == 0 && !operands.help)
+		r = sandbox_options_finish(&o, &err);
+	if (r < 0)
+		r = complain(&err);
+	else if (!operands.help)
+		r = create(&o);
+	sandbox_options_done(&o);
+	return r;
+}
+
+static int set_runtime(void *ctx, const char *value, cloche_err *err)
+{
+	return cloche_sandbox_set_runtime(((struct sandbox_options *)ctx)->sb, value, err);
+}
+
+static const struct option options[] = {
+	{"runtime", 0, "shell|node|python", "fail unless this interpreter is there", set_runtime},
+};
+static const struct option_table table = {.options = options,
+	.n = sizeof(options) / sizeof(options[0]),
+	.title = "Options of this command"};
+
+const struct command command_create = {
+	.name = "create",
+	.summary = "make a sandbox that stays, for exec and others",
+	.synopsis = "[OPTIONS]",
+	.text = "Makes a sandbox that lives until \"cloche stop\" or its --ttl, and prints its "
+		"id.\n"
+		"Id, name, or an unambiguous beginning of the id stand for it everywhere.\n"
+		"\n"
+		"  ID=$(cloche create --name dev --memory 2g)\n"
+		"  cloche exec dev -- make test\n"
+		"  cloche exec dev -t -- bash\n"
+		"  cloche stop dev && cloche rm dev\n"
+		"\n"
+		"--timeout is for each command in it, --output-limit what is kept of each log.",
+	.tables = {&sandbox_option_table, &lasting_option_table, &table},
+	.run = main_create,
+};

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: paths are the inside's, any bytes. As lines for people what a terminal would
+ * obey, a line break and a backslash are written as \xXX, also into a pipe, so that one line is one
+ * path and can be turned back. As JSON, what is not UTF-8 makes "path" an approximation, and
+ * "path_hex" has the bytes. */
+#include "cli.h"
+#include "json_out.h"
+
+#include <cloche/diff.h>
+#include <cloche/instance.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct diff_options {
+	bool json;
+};
+
+static int set_json(void *ctx, const char *value, cloche_err *err)
+{
+	((struct diff_options *)ctx)->json = true;
+	return 0;
+}
+
+static const struct option diff_options[] = {
+	{"json", 0, NULL, "one JSON document a line: kind, path, type, mode, size", set_json},
+};
+static const struct option_table diff_table = {.options = diff_options,
+	.n = sizeof(diff_options) / sizeof(diff_options[0]),
+	.title = "Options"};
+
+/* Length of the character of UTF-8 at p that is no control, 0 where there is none. */
+static size_t shown(const unsigned char *p, size_t n)
+{
+	json_t *s;
+	size_t len = p[0] < 0x80 ? 1 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
+
+	if (p[0] < 0x20 || p[0] == 0x7f || p[0] == '\\' || len > n)
+		return 0;
+	if (len == 1)
+		return 1;
+	/* U+0080 to U+009F are controls too; U+202A and on turn the line round. */
+	if (p[0] == 0xc2 && p[1] < 0xa0)
+		return 0;
+	if (p[0] == 0xe2 && ((p[1] == 0x80 && p[2] >= 0xa8 && p[2] <= 0xae) ||
+				    (p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9)))
+		return 0;
+	s = json_stringn((const char *)p, len); /* which takes UTF-8 alone */
+	json_decref(s);
+	return s ? len : 0;
+}
+
+static bool print_line(const cloche_change *c, void *user)
+{
+	const unsigned char *p = (const unsigned char *)c->path;
+
+	printf("%c ", (int)c->kind);
+	for (size_t i = 0; i < c->path_length;) {
+		size_t n = shown(p + i, c->path_length - i);
+
+		if (n == 0)
+			printf("\\x%02x", p[i]);
+		else
+			fwrite(p + i, 1, n, stdout);
+		i += n ? n : 1;
+	}
+	putchar('\n');
+	return !ferror(stdout);
+}
+
+static json_t *hex(const cloche_change *c)
+{
+	char *text = malloc(2 * c->path_length + 1);
+	json_t *s;
+
+	for (size_t i = 0; text && i < c->path_length; i++)
+		sprintf(text + 2 * i, "%02x", (unsigned char)c->path[i]);
+	s = text ? json_stringn(text, 2 * c->path_length) : NULL;
+	free(text);
+	return s;
+}
+
+static bool print_json(const cloche_change *c, void *user)
+{
+	static const struct {
+		enum cloche_file_type type;
+		const char *name;
+	} names[] = {{CLOCHE_FILE_REGULAR, "file"}, {CLOCHE_FILE_DIRECTORY, "directory"},
+		{CLOCHE_FILE_LINK, "symlink"}, {CLOCHE_FILE_OTHER, "other"}};
+	json_t *o = json_object(), *path = json_stringn(c->path, c->path_length);
+	char kind[2] = {(char)c->kind, 0}, mode[8], *text;
+	bool ok;
+
+	snprintf(mode, sizeof(mode), "%04o", c->mode & 07777);
+	json_object_set_new(o, "kind", json_string(kind));
+	if (!path)
+		json_object_set_new(o, "path_hex", hex(c));
+	json_object_set_new(o, "path", path ? path : json_bytes(c->path, c->path_length));
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (names[i].type == c->type)
+			json_object_set_new(o, "type", json_string(names[i].name));
+	json_object_set_new(o, "mode", json_string(mode));
+	json_object_set_new(o, "size", json_integer((json_int_t)c->size));
+	text = json_dumps(o, JSON_COMPACT | JSON_ENSURE_ASCII);
+	ok = text && puts(text) >= 0;
+	free(text);
+	json_decref(o);
+	return ok;
+}
+
+/* A name with a slash, or of a directory that is here, is one where changes were kept. */
+static bool is_directory(const char *what)
+{
+	struct stat st;
+
+	return strchr(what, '/') || (stat(what, &st) == 0 && S_ISDIR(st.st_mode));
+}
+
+static int diff(const char *what, bool json, cloche_err *err)
+{
+	cloche_change_fn print = json ? print_json : print_line;
+	cloche_instance *instance = NULL;
+	int r;
+
+	if (is_directory(what))
+		return cloche_diff_kept(what, print, NULL, err);
+	r = cloche_instance_open(what, &instance, err);
+	if (r == 0)
+		r = cloche_instance_diff(instance, print, NULL, err);
+	cloche_instance_free(instance);
+	return r;
+}
+
+static int main_diff(int argc, char **argv)
+{
+	struct diff_options o = {0};
+	struct operands operands = {0};
+	cloche_err err = CLOCHE_ERR_INIT;
+	int r = options_read(&command_diff, &o, argc, argv, &operands, &err);
+
+	if (r == 0 && operands.help)
+		return 0;
+	if (r == 0 && operands.n != 1) {
+		err.code = CLOCHE_E_USAGE;
+		snprintf(err.message, sizeof(err.message),
+			"diff: name one sandbox, or one directory of --keep-changes");
+		r = -err.code;
+	}
+	if (r == 0)
+		r = diff(operands.v[0], o.json, &err);
+	fflush(stdout);
+	return r < 0 ? complain(&err) : ferror(stdout) ? EXIT_CLOCHE : 0;
+}
+
+const struct command command_diff = {
+	.name = "diff",
+	.summary = "list what a sandbox changed in its root",
+	.synopsis = "[--json] ID|DIR",
+	.text = "Lists what was added (A), changed (C) and deleted (D) in the root of a sandbox "
+		"that\n"
+		"runs, or in a directory of --keep-changes. What is mounted, the workspace above "
+		"all,\n"
+		"and /tmp do not belong to the root.\n"
+		"\n"
+		"  cloche diff web\n"
+		"  cloche diff ./changes",
+	.tables = {&diff_table},
+	.run = main_diff,
+};

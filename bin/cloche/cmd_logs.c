@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli.h"
+#include "interrupt.h"
+#include "json_out.h"
+#include "terminal_filter.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { CHUNK = 64 * 1024 };
+
+struct logs_options {
+	bool follow, json, failed;
+	uint64_t offset, exec;
+	struct terminal_filter filters[2];
+};
+
+static int set_follow(void *ctx, const char *value, cloche_err *err)
+{
+	((struct logs_options *)ctx)->follow = true;
+	return 0;
+}
+
+static int set_exec(void *ctx, const char *value, cloche_err *err)
+{
+	uint64_t *at = &((struct logs_options *)ctx)->exec;
+
+	if (read_number(value, UINT32_MAX, at) && *at > 0)
+		return 0;
+	return wrong_usage(err, "\"cloche inspect ID\" lists them",
+		"--exec is the number of a command, not \"%s\"", value);
+}
+
+static int set_offset(void *ctx, const char *value, cloche_err *err)
+{
+	if (read_number(value, INT64_MAX, &((struct logs_options *)ctx)->offset))
+		return 0;
+	return wrong_usage(err, NULL, "--offset is a number of bytes, not \"%s\"", value);
+}
+
+static int set_json(void *ctx, const char *value, cloche_err *err)
+{
+	((struct logs_options *)ctx)->json = true;
+	return 0;
+}
+
+static const struct option options[] = {
+	{"follow", 'f', NULL, "go on until the command ends", set_follow},
+	{"exec", 0, "N", "of command N (default: the latest)", set_exec},
+	{"offset", 0, "BYTES", "from this offset in the log on", set_offset},
+	{"json", 0, NULL, "one object a line: {offset, stream, data}; the last has the end",
+		set_json},
+};
+static const struct option_table table = {
+	.options = options, .n = sizeof(options) / sizeof(options[0]), .title = "Options"};
+
+static bool print_piece(bool is_stderr, uint64_t offset, const void *data, size_t length)
+{
+	json_t *doc = json_pack("{s:I, s:s, s:o}", "offset", (json_int_t)offset, "stream",
+		is_stderr ? "stderr" : "stdout", "data", json_bytes(data, length));
+	char *text = doc ? json_dumps(doc, 0) : NULL;
+	bool ok = text && put(STDOUT_FILENO, text, strlen(text)) && put(STDOUT_FILENO, "\n", 1);
+
+	free(text);
+	json_decref(doc);
+	return ok;
+}
+
+static bool on_output(bool is_stderr, uint64_t offset, const void *data, size_t length, void *user)
+{
+	struct logs_options *o = user;
+	bool ok;
+
+	if (o->json)
+		ok = print_piece(is_stderr, offset, data, length);
+	else
+		ok = terminal_filter_write(&o->filters[is_stderr],
+			is_stderr ? STDERR_FILENO : STDOUT_FILENO, data, length);
+	/* A reader who has heard enough is no failure. */
+	o->failed |= !ok && errno != EPIPE;
+	return ok;
+}
+
+static int read_all(cloche_log *log, uint64_t *at, struct logs_options *o, cloche_err *err)
+{
+	static char chunk[CHUNK];
+
+	for (;;) {
+		cloche_log_piece piece;
+		int r = cloche_log_read(log, *at, chunk, sizeof(chunk), &piece, err);
+
+		if (r < 0 || piece.length == 0)
+			return r;
+		if (!on_output(piece.is_stderr, piece.offset, chunk, piece.length, o))
+			return 0;
+		*at = piece.offset + piece.length;
+	}
+}
+
+static void on_interrupt(void *user, int signal_number, unsigned count)
+{
+	cloche_log_stop(user);
+}
+
+static bool print_end(cloche_log *log, uint64_t at)
+{
+	cloche_log_extent e;
+	char line[128];
+
+	if (cloche_log_extent_now(log, &e, NULL) < 0)
+		return false;
+	snprintf(line, sizeof(line), "{\"offset\": %llu, \"start\": %llu, \"ended\": %s}",
+		(unsigned long long)at, (unsigned long long)e.start,
+		e.ended && at >= e.end ? "true" : "false");
+	return put_line(line);
+}
+
+static int show(cloche_log *log, struct logs_options *o)
+{
+	cloche_err err = CLOCHE_ERR_INIT;
+	uint64_t at = o->offset;
+	int r, signal_number;
+
+	signal(SIGPIPE, SIG_IGN);
+	terminal_filter_open(&o->filters[0], STDOUT_FILENO, false);
+	terminal_filter_open(&o->filters[1], STDERR_FILENO, false);
+	if (o->follow) {
+		interrupt_catch(on_interrupt, log);
+		r = cloche_log_follow(log, at, on_output, o, &at, &err);
+	} else {
+		r = read_all(log, &at, o, &err);
+	}
+	(void)terminal_filter_close(&o->filters[0], STDOUT_FILENO);
+	(void)terminal_filter_close(&o->filters[1], STDERR_FILENO);
+	signal_number = interrupt_signal();
+	if (r < 0)
+		return complain(&err);
+	if (o->json && !o->failed)
+		o->failed = !print_end(log, at) && errno != EPIPE;
+	if (o->failed)
+		return EXIT_CLOCHE;
+	return signal_number ? 128 + signal_number : 0;
+}
+
+static int main_logs(int argc, char **argv)
+{
+	struct logs_options o = {0};
+	struct operands operands = {0};
+	cloche_err err = CLOCHE_ERR_INIT;
+	cloche_instance *i = NULL;
+	cloche_log *log = NULL;
+	int r = options_read(&command_logs, &o, argc, argv, &operands, &err);
+
+	if (r == 0 && operands.help)
+		return 0;
+	if (r == 0 && operands.n != 1)
+		r = wrong_usage(&err, "\"cloche ps -a\" lists the sandboxes",
+			operands.n ? "logs: one sandbox at a time"
+				   : "logs: which sandbox? Give its id or name");
+	if (r == 0)
+		r = cloche_instance_open(operands.v[0], &i, &err);
+	if (r == 0)
+		r = cloche_log_open(i, (uint32_t)o.exec, &log, &err);
+	r = r < 0 ? complain(&err) : show(log, &o);
+	cloche_log_free(log);
+	cloche_instance_free(i);
+	return r;
+}
+
+const struct command command_logs = {
+	.name = "logs",
+	.summary = "what a command in a sandbox has printed",
+	.synopsis = "ID [OPTIONS]",
+	.text = "Prints the log of the latest command, or of command N: its standard output to "
+		"ours,\nits standard error to ours. Also after it, or the sandbox, has ended.\n"
+		"\n"
+		"  cloche logs dev --follow\n"
+		"  cloche logs dev --exec 3 --offset 4096",
+	.tables = {&table},
+	.run = main_logs,
+};

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli.h"
+#include "json_out.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct port_options {
+	bool json;
+};
+
+static int set_json(void *ctx, const char *value, cloche_err *err)
+{
+	((struct port_options *)ctx)->json = true;
+	return 0;
+}
+
+static const struct option options[] = {
+	{"json", 0, NULL, "print JSON", set_json},
+};
+static const struct option_table table = {
+	.options = options, .n = sizeof(options) / sizeof(options[0]), .title = "Options"};
+
+static int list(cloche_instance *i, const struct port_options *o)
+{
+	cloche_err err = CLOCHE_ERR_INIT;
+	json_t *record, *ports, *port;
+	bool ok = true;
+	size_t k;
+
+	if (cloche_instance_refresh(i, &err) < 0)
+		return complain(&err);
+	record = json_loads(cloche_instance_json(i), 0, NULL);
+	ports = json_object_get(record, "ports");
+	if (o->json)
+		ok = json_print(ports ? json_incref(ports) : json_array());
+	else
+		json_array_foreach (ports, k, port) {
+			char line[256];
+
+			snprintf(line, sizeof(line), "%lld -> %.64s:%lld",
+				(long long)json_integer_value(json_object_get(port, "guest_port")),
+				json_string_value(json_object_get(port, "host_address")),
+				(long long)json_integer_value(json_object_get(port, "host_port")));
+			ok = put_line(line) && ok;
+		}
+	json_decref(record);
+	return ok ? 0 : EXIT_CLOCHE;
+}
+
+/* GUEST_PORT[:HOST_PORT] */
+static bool read_ports(const char *text, uint16_t *ret_guest, uint16_t *ret_host)
+{
+	const char *colon = strchr(text, ':');
+	char guest_text[16];
+	uint64_t guest, host = 0;
+
+	snprintf(guest_text, sizeof(guest_text), "%.*s", colon ? (int)(colon - text) : 15, text);
+	if (!read_number(guest_text, UINT16_MAX, &guest) || guest == 0)
+		return false;
+	if (colon && !read_number(colon + 1, UINT16_MAX, &host))
+		return false;
+	*ret_guest = (uint16_t)guest;
+	*ret_host = (uint16_t)host;
+	return true;
+}
+
+static int forward(cloche_instance *i, const char *text, const struct port_options *o)
+{
+	cloche_err err = CLOCHE_ERR_INIT;
+	uint16_t guest, host;
+	char line[64];
+
+	if (!read_ports(text, &guest, &host)) {
+		wrong_usage(&err, "for example: cloche port ID 3000, cloche port ID 3000:8080",
+			"port: \"%s\" is no GUEST_PORT[:HOST_PORT]", text);
+		return complain(&err);
+	}
+	if (cloche_instance_forward(i, guest, host, &host, &err) < 0)
+		return complain(&err);
+	if (o->json)
+		return json_print(json_pack("{s:s, s:i, s:i}", "host_address", "127.0.0.1",
+			       "host_port", (int)host, "guest_port", (int)guest))
+			       ? 0
+			       : EXIT_CLOCHE;
+	snprintf(line, sizeof(line), "127.0.0.1:%u", host);
+	return put_line(line) ? 0 : EXIT_CLOCHE;
+}
+
+static int main_port(int argc, char **argv)
+{
+	struct port_options o = {0};
+	struct operands operands = {0};
+	cloche_err err = CLOCHE_ERR_INIT;
+	cloche_instance *i = NULL;
+	int r = options_read(&command_port, &o, argc, argv, &operands, &err);
+
+	if (r == 0 && operands.help)
+		return 0;
+	if (r == 0 && (operands.n < 1 || operands.n > 2))
+		r = wrong_usage(&err, "for example: cloche port ID 3000",
+			"port: needs an id and a port, or an id alone to list");
+	if (r == 0)
+		r = cloche_instance_open(operands.v[0], &i, &err);
+	if (r < 0)
+		return complain(&err);
+	r = operands.n == 2 ? forward(i, operands.v[1], &o) : list(i, &o);
+	cloche_instance_free(i);
+	return r;
+}
+
+const struct command command_port = {
+	.name = "port",
+	.summary = "open a loopback port that leads into a sandbox",
+	.synopsis = "ID [GUEST_PORT[:HOST_PORT]]",
+	.text = "Opens a port of this machine's loopback that leads to GUEST_PORT inside, prints "
+		"it and\nreturns; it is there as long as the sandbox. Without HOST_PORT a free one "
+		"is taken,\nwithout GUEST_PORT those that are open are listed.\n"
+		"\n"
+		"  curl http://$(cloche port dev 3000)/",
+	.tables = {&table},
+	.run = main_port,
+};

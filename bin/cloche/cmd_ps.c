@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli.h"
+#include "json_out.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MAX_FILTERS = 16, COMMAND_WIDTH = 48 };
+
+struct ps_options {
+	bool all, json, quiet;
+	const char *labels[MAX_FILTERS]; /* KEY or KEY=VALUE */
+	size_t labels_n;
+	json_t *documents;
+	bool failed; /* standard output */
+};
+
+static int set_all(void *ctx, const char *value, cloche_err *err)
+{
+	((struct ps_options *)ctx)->all = true;
+	return 0;
+}
+
+static int set_json(void *ctx, const char *value, cloche_err *err)
+{
+	((struct ps_options *)ctx)->json = true;
+	return 0;
+}
+
+static int set_quiet(void *ctx, const char *value, cloche_err *err)
+{
+	((struct ps_options *)ctx)->quiet = true;
+	return 0;
+}
+
+static int add_label(void *ctx, const char *value, cloche_err *err)
+{
+	struct ps_options *o = ctx;
+
+	if (*value == '\0' || *value == '=')
+		return wrong_usage(err, NULL, "--label is KEY or KEY=VALUE, not \"%s\"", value);
+	if (o->labels_n == MAX_FILTERS)
+		return wrong_usage(err, NULL, "more than %d labels", MAX_FILTERS);
+	o->labels[o->labels_n++] = value;
+	return 0;
+}
+
+static const struct option options[] = {
+	{"all", 'a', NULL, "also those that have ended", set_all},
+	{"label", 0, "KEY[=VALUE]", "those with this label; may be repeated", add_label},
+	{"quiet", 'q', NULL, "ids alone", set_quiet},
+	{"json", 0, NULL, "print everything that is known as one JSON array", set_json},
+};
+static const struct option_table table = {
+	.options = options, .n = sizeof(options) / sizeof(options[0]), .title = "Options"};
+
+static bool has_labels(const cloche_instance *i, const struct ps_options *o)
+{
+	for (size_t k = 0; k < o->labels_n; k++) {
+		const char *equals = strchr(o->labels[k], '=');
+		char *key = equals ? strndup(o->labels[k], (size_t)(equals - o->labels[k]))
+				   : strdup(o->labels[k]);
+		const char *value = key ? cloche_instance_label(i, key) : NULL;
+
+		free(key);
+		if (!value || (equals && strcmp(value, equals + 1) != 0))
+			return false;
+	}
+	return true;
+}
+
+/* What it is for, on one line: its runtime, or its first command. */
+static void describe(const cloche_instance *i, char *ret, size_t size)
+{
+	const char *command = cloche_instance_command(i);
+	size_t n;
+
+	snprintf(ret, size, "%s", *command ? command : cloche_instance_runtime(i));
+	for (n = 0; ret[n]; n++)
+		if ((unsigned char)ret[n] < ' ' || ret[n] == 0x7f)
+			ret[n] = ' ';
+	if (isatty(STDOUT_FILENO) && n > COMMAND_WIDTH) {
+		n = COMMAND_WIDTH - 3;
+		/* Not within a character. */
+		while (n > 0 && ((unsigned char)ret[n] & 0xc0) == 0x80)
+			n--;
+		snprintf(ret + n, size - n, "...");
+	}
+}
+
+static void print_row(const char *id, const char *name, const char *state, const char *age,
+	const char *provider, const char *command, struct ps_options *o)
+{
+	char line[4096];
+
+	snprintf(line, sizeof(line), "%-29s  %-16s  %-8s  %-8s  %-8s  %s", id, name, state, age,
+		provider, command);
+	for (size_t n = strlen(line); n > 0 && line[n - 1] == ' '; n--)
+		line[n - 1] = '\0';
+	o->failed |= !put_line(line);
+}
+
+static bool on_instance(const cloche_instance *i, void *user)
+{
+	struct ps_options *o = user;
+	const char *name = cloche_instance_name(i), *provider = cloche_instance_provider(i);
+	char age[32], command[2048];
+
+	if (!has_labels(i, o))
+		return true;
+	if (o->json) {
+		(void)json_array_append_new(
+			o->documents, json_loads(cloche_instance_json(i), 0, NULL));
+		return true;
+	}
+	if (o->quiet) {
+		o->failed |= !put_line(cloche_instance_id(i));
+		return !o->failed;
+	}
+	format_age(cloche_instance_created(i), age, sizeof(age));
+	describe(i, command, sizeof(command));
+	print_row(cloche_instance_id(i), *name ? name : "-", cloche_instance_state_name(i), age,
+		*provider ? provider : "-", *command ? command : "-", o);
+	return !o->failed;
+}
+
+static int main_ps(int argc, char **argv)
+{
+	struct ps_options o = {0};
+	struct operands operands = {0};
+	cloche_err err = CLOCHE_ERR_INIT;
+	int r = options_read(&command_ps, &o, argc, argv, &operands, &err);
+
+	if (r == 0 && operands.help)
+		return 0;
+	if (r == 0 && operands.n > 0)
+		r = wrong_usage(&err, "for one sandbox: cloche inspect ID",
+			"ps: takes no operand (\"%s\")", operands.v[0]);
+	if (r < 0)
+		return complain(&err);
+	o.documents = json_array();
+	if (!o.json && !o.quiet)
+		print_row("ID", "NAME", "STATE", "CREATED", "PROVIDER", "COMMAND", &o);
+	r = cloche_instance_list(o.all, on_instance, &o, &err);
+	if (r < 0) {
+		json_decref(o.documents);
+		return complain(&err);
+	}
+	if (o.json)
+		o.failed = !json_print(json_incref(o.documents));
+	json_decref(o.documents);
+	return o.failed ? EXIT_CLOCHE : 0;
+}
+
+const struct command command_ps = {
+	.name = "ps",
+	.summary = "list the sandboxes that run",
+	.synopsis = "[OPTIONS]",
+	.text = "Lists your sandboxes, the newest first. What a crash left is removed on the way.",
+	.tables = {&table},
+	.run = main_ps,
+};

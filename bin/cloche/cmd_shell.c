@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli.h"
+#include "foreground.h"
+#include "json_out.h"
+
+#include <string.h>
+
+enum { DEFAULT_TIMEOUT_MS = 30000 };
+
+struct shell_options {
+	bool json, interactive;
+	uint64_t timeout_ms;
+};
+
+static int set_timeout(void *ctx, const char *value, cloche_err *err)
+{
+	return cloche_parse_duration(value, &((struct shell_options *)ctx)->timeout_ms, err);
+}
+
+static int set_interactive(void *ctx, const char *value, cloche_err *err)
+{
+	((struct shell_options *)ctx)->interactive = true;
+	return 0;
+}
+
+static int set_json(void *ctx, const char *value, cloche_err *err)
+{
+	((struct shell_options *)ctx)->json = true;
+	return 0;
+}
+
+static const struct option options[] = {
+	{"timeout", 0, "TIME", "end it after TIME (default 30s)", set_timeout},
+	{"interactive", 'i', NULL, "pass standard input also where it is a terminal",
+		set_interactive},
+	{"json", 0, NULL, "print {success, stdout, stderr, exitCode, executionTime}", set_json},
+};
+static const struct option_table table = {
+	.options = options, .n = sizeof(options) / sizeof(options[0]), .title = "Options"};
+
+/* Without the one line end that closes the last line, as callers of shells expect it. */
+static json_t *text_of(const void *p, size_t n)
+{
+	const char *text = p;
+
+	if (n > 0 && text[n - 1] == '\n')
+		n--;
+	if (n > 0 && text[n] == '\n' && text[n - 1] == '\r')
+		n--;
+	return json_bytes(text, n);
+}
+
+static int print_result(const cloche_run *run)
+{
+	size_t out_n, err_n;
+	const void *out = cloche_run_stdout(run, &out_n), *err = cloche_run_stderr(run, &err_n);
+	int code = cloche_run_exit_code(run);
+	json_t *doc = json_pack("{s:b, s:o, s:o, s:i, s:I}", "success", code == 0, "stdout",
+		text_of(out, out_n), "stderr", text_of(err, err_n), "exitCode", code,
+		"executionTime", (json_int_t)cloche_run_duration_ms(run));
+
+	return json_print(doc) ? 0 : EXIT_CLOCHE;
+}
+
+static int run_shell(cloche_instance *i, const char *text, const struct shell_options *o)
+{
+	const char *const argv[] = {"/bin/sh", "-c", text, NULL};
+	const struct foreground f = {.interactive = o->interactive,
+		.no_output = o->json,
+		.stays = true,
+		.again = "cloche attach"};
+	cloche_err err = CLOCHE_ERR_INIT;
+	cloche_run *run = NULL;
+	bool ran;
+	int r = cloche_run_new_in(i, argv, &run, &err);
+
+	if (r < 0)
+		return complain(&err);
+	cloche_run_set_timeout(run, o->timeout_ms);
+	r = foreground_run(run, &f, &ran);
+	if (ran && o->json && print_result(run) != 0)
+		r = EXIT_CLOCHE;
+	cloche_run_free(run);
+	return r;
+}
+
+static int main_shell(int argc, char **argv)
+{
+	struct shell_options o = {.timeout_ms = DEFAULT_TIMEOUT_MS};
+	struct operands operands = {0};
+	cloche_err err = CLOCHE_ERR_INIT;
+	cloche_instance *i = NULL;
+	int r = options_read(&command_shell, &o, argc, argv, &operands, &err);
+
+	if (r == 0 && operands.help)
+		return 0;
+	if (r == 0 && operands.n != 2)
+		r = wrong_usage(&err, "for example: cloche shell ID 'ls | wc -l'",
+			operands.n < 2 ? "shell: needs an id and a command string"
+				       : "shell: the command has to be one string: quote it");
+	if (r == 0)
+		r = cloche_instance_open(operands.v[0], &i, &err);
+	if (r < 0)
+		return complain(&err);
+	r = run_shell(i, operands.v[1], &o);
+	cloche_instance_free(i);
+	return r;
+}
+
+const struct command command_shell = {
+	.name = "shell",
+	.summary = "run a line of shell in a sandbox that is there",
+	.synopsis = "ID [OPTIONS] STRING",
+	.text = "Runs STRING with /bin/sh -c in the sandbox ID, for at most 30 s.\n"
+		"\n"
+		"  cloche shell dev 'npm ls | grep react'\n"
+		"  cloche shell dev --json 'git status --short'\n"
+		"\n"
+		"The exit status is that of the shell; see \"cloche help exec\".",
+	.tables = {&table},
+	.run = main_shell,
+};

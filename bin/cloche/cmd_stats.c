@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli.h"
+#include "interrupt.h"
+#include "json_out.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* How much of a cpu was used needs two looks. */
+enum { FIRST_MS = 300, INTERVAL_MS = 1000 };
+
+struct watched {
+	cloche_instance *i;
+	cloche_stats before;
+	bool gone;
+};
+
+struct stats_options {
+	bool watch, json;
+	struct watched *watched;
+	size_t n, cap;
+	int status;
+};
+
+static int set_watch(void *ctx, const char *value, cloche_err *err)
+{
+	((struct stats_options *)ctx)->watch = true;
+	return 0;
+}
+
+static int set_json(void *ctx, const char *value, cloche_err *err)
+{
+	((struct stats_options *)ctx)->json = true;
+	return 0;
+}
+
+static const struct option options[] = {
+	{"watch", 0, NULL, "print again every second, until Ctrl-C", set_watch},
+	{"json", 0, NULL, "print JSON; with --watch one object a line", set_json},
+};
+static const struct option_table table = {
+	.options = options, .n = sizeof(options) / sizeof(options[0]), .title = "Options"};
+
+static bool add(struct stats_options *o, const char *id)
+{
+	cloche_instance *i = NULL;
+	cloche_err err = CLOCHE_ERR_INIT;
+
+	if (o->n == o->cap) {
+		struct watched *more =
+			reallocarray(o->watched, o->cap = o->cap * 2 + 16, sizeof(*more));
+
+		if (!more)
+			return false;
+		o->watched = more;
+	}
+	if (cloche_instance_open(id, &i, &err) < 0 || cloche_instance_refresh(i, &err) < 0) {
+		cloche_instance_free(i);
+		o->status = complain(&err);
+		return true;
+	}
+	o->watched[o->n++] = (struct watched){.i = i};
+	return true;
+}
+
+static bool on_instance(const cloche_instance *i, void *user)
+{
+	return add(user, cloche_instance_id(i));
+}
+
+/* False where it does not answer (any more); that is said once. */
+static bool look(struct stats_options *o, struct watched *w, cloche_stats *ret)
+{
+	cloche_err err = CLOCHE_ERR_INIT;
+
+	if (w->gone)
+		return false;
+	if (cloche_instance_stats(w->i, ret, &err) == 0)
+		return true;
+	w->gone = true;
+	o->status = complain(&err);
+	return false;
+}
+
+static double cpu_percent(const cloche_stats *a, const cloche_stats *b)
+{
+	if (b->at_us <= a->at_us || b->cpu_us < a->cpu_us)
+		return 0;
+	return 100.0 * (double)(b->cpu_us - a->cpu_us) / (double)(b->at_us - a->at_us);
+}
+
+static json_t *document(const struct watched *w, const cloche_stats *s)
+{
+	return json_pack("{s:s, s:s, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
+			 "s:I, s:{s:I, s:I, s:I, s:I}}",
+		"id", cloche_instance_id(w->i), "name", cloche_instance_name(w->i), "cpu_percent",
+		cpu_percent(&w->before, s), "cpu_ms", (json_int_t)(s->cpu_us / 1000), "uptime_ms",
+		(json_int_t)s->uptime_ms, "memory_bytes", (json_int_t)s->memory_bytes,
+		"memory_peak_bytes", (json_int_t)s->memory_peak_bytes, "memory_limit",
+		(json_int_t)s->memory_limit, "pids", (json_int_t)s->pids, "pids_peak",
+		(json_int_t)s->pids_peak, "pids_limit", (json_int_t)s->pids_limit, "io_read_bytes",
+		(json_int_t)s->io_read_bytes, "io_write_bytes", (json_int_t)s->io_write_bytes,
+		"commands_running", (json_int_t)s->commands_running, "commands_total",
+		(json_int_t)s->commands_total, "network", "allowed", (json_int_t)s->network_allowed,
+		"blocked", (json_int_t)s->network_blocked, "sent", (json_int_t)s->network_sent,
+		"received", (json_int_t)s->network_received);
+}
+
+static bool print_document(const struct stats_options *o, json_t *doc)
+{
+	char *text;
+	bool ok;
+
+	if (!o->watch)
+		return json_print(doc);
+	text = doc ? json_dumps(doc, JSON_REAL_PRECISION(15)) : NULL;
+	ok = text && put(STDOUT_FILENO, text, strlen(text)) && put(STDOUT_FILENO, "\n", 1);
+	free(text);
+	json_decref(doc);
+	return ok;
+}
+
+static void with_limit(uint64_t used, uint64_t limit, char *ret, size_t size)
+{
+	char a[32], b[32];
+
+	format_size(used, a, sizeof(a));
+	format_size(limit, b, sizeof(b));
+	if (limit)
+		snprintf(ret, size, "%s / %s", a, b);
+	else
+		snprintf(ret, size, "%s", a);
+}
+
+static bool print_row(const struct watched *w, const cloche_stats *s)
+{
+	char line[512], memory[80], pids[48], read[32], written[32], sent[32], received[32];
+	const char *name = cloche_instance_name(w->i);
+
+	with_limit(s->memory_bytes, s->memory_limit, memory, sizeof(memory));
+	snprintf(pids, sizeof(pids), s->pids_limit ? "%llu / %llu" : "%llu",
+		(unsigned long long)s->pids, (unsigned long long)s->pids_limit);
+	format_size(s->io_read_bytes, read, sizeof(read));
+	format_size(s->io_write_bytes, written, sizeof(written));
+	format_size(s->network_sent, sent, sizeof(sent));
+	format_size(s->network_received, received, sizeof(received));
+	snprintf(line, sizeof(line),
+		"%-29s  %-12s  %6.1f  %-19s  %-11s  %-8s  %-8s  %-8s  %-8s  %llu / %llu",
+		cloche_instance_id(w->i), *name ? name : "-", cpu_percent(&w->before, s), memory,
+		pids, read, written, sent, received, (unsigned long long)s->network_allowed,
+		(unsigned long long)s->network_blocked);
+	return put_line(line);
+}
+
+static bool print_head(const struct stats_options *o)
+{
+	char line[512];
+
+	if (o->json)
+		return true;
+	if (o->watch && isatty(STDOUT_FILENO) && !put(STDOUT_FILENO, "\x1b[H\x1b[2J", 7))
+		return false;
+	snprintf(line, sizeof(line), "%-29s  %-12s  %6s  %-19s  %-11s  %-8s  %-8s  %-8s  %-8s  %s",
+		"ID", "NAME", "CPU %", "MEMORY", "PIDS", "READ", "WRITTEN", "SENT", "RECEIVED",
+		"REQUESTS OK / REFUSED");
+	return put_line(line);
+}
+
+/* A round over all of them; false where nobody reads or nothing is left to look at. */
+static bool show(struct stats_options *o)
+{
+	json_t *all = o->json && !o->watch && o->n != 1 ? json_array() : NULL;
+	bool ok = print_head(o), any = false;
+
+	for (size_t k = 0; ok && k < o->n; k++) {
+		struct watched *w = &o->watched[k];
+		cloche_stats s;
+
+		if (!look(o, w, &s))
+			continue;
+		any = true;
+		if (all)
+			ok = json_array_append_new(all, document(w, &s)) == 0;
+		else
+			ok = o->json ? print_document(o, document(w, &s)) : print_row(w, &s);
+		w->before = s;
+	}
+	if (all)
+		ok = json_print(all) && ok;
+	if (!ok)
+		o->status = EXIT_CLOCHE;
+	return ok && any;
+}
+
+static void on_interrupt(void *user, int signal_number, unsigned count)
+{
+}
+
+static void sleep_ms(long ms)
+{
+	const struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+
+	(void)nanosleep(&t, NULL);
+}
+
+static int main_stats(int argc, char **argv)
+{
+	struct stats_options o = {0};
+	struct operands ids = {0};
+	cloche_err err = CLOCHE_ERR_INIT;
+	int r = options_read(&command_stats, &o, argc, argv, &ids, &err);
+
+	if (r == 0 && ids.help)
+		return 0;
+	for (int k = 0; r == 0 && k < ids.n; k++)
+		(void)add(&o, ids.v[k]);
+	if (r == 0 && ids.n == 0)
+		r = cloche_instance_list(false, on_instance, &o, &err);
+	if (r < 0)
+		return complain(&err);
+	for (size_t k = 0; k < o.n; k++)
+		(void)look(&o, &o.watched[k], &o.watched[k].before);
+	if (o.watch)
+		interrupt_catch(on_interrupt, NULL);
+	if (o.n > 0)
+		sleep_ms(FIRST_MS);
+	if (o.n > 0 || ids.n == 0)
+		while (show(&o) && o.watch && !interrupt_signal())
+			sleep_ms(INTERVAL_MS);
+	for (size_t k = 0; k < o.n; k++)
+		cloche_instance_free(o.watched[k].i);
+	free(o.watched);
+	return o.status;
+}
+
+const struct command command_stats = {
+	.name = "stats",
+	.summary = "what sandboxes use: cpu, memory, processes, disk, network",
+	.synopsis = "[OPTIONS] [ID...]",
+	.text = "Without an id all sandboxes that run. CPU is in percent of one processor; network "
+		"in\nbytes of the bodies of requests and responses, and in requests.",
+	.tables = {&table},
+	.run = main_stats,
+};

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "foreground.h"
+#include "cli.h"
+#include "interrupt.h"
+#include "terminal_filter.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct foreground *how;
+static int output_errno; /* why output could not be written; 0 */
+static struct terminal_filter filters[2];
+
+/* In signal context. The first Ctrl-C is the command's own affair, the next ones are not. TERM and
+ * HUP are for us: what can go on without us does. */
+static void on_interrupt(void *user, int signal_number, unsigned count)
+{
+	cloche_run *run = user;
+	bool key = signal_number == SIGINT || signal_number == SIGQUIT;
+
+	if (how->stays && !key)
+		cloche_run_leave(run);
+	else if ((key && how->joined) || (signal_number == SIGINT && count == 1))
+		cloche_run_signal(run, signal_number);
+	else
+		cloche_run_stop(run);
+}
+
+static void on_output(bool is_stderr, const void *data, size_t length, void *user)
+{
+	if (output_errno)
+		return;
+	if (terminal_filter_write(
+		    &filters[is_stderr], is_stderr ? STDERR_FILENO : STDOUT_FILENO, data, length))
+		return;
+	/* Where the reader of a pipe has gone away there is nobody left to work for; a terminal
+	 * that vanishes is another matter. */
+	output_errno = errno;
+	if (how->joined || (how->stays && errno != EPIPE))
+		cloche_run_leave(user);
+	else
+		cloche_run_stop(user);
+}
+
+static void on_warning(const char *text, void *user)
+{
+	say("warning: %s", text);
+}
+
+/* Endings that the exit code alone does not explain. */
+static void explain(const cloche_run *run)
+{
+	if (cloche_run_start_failure(run)[0])
+		say("%s", cloche_run_start_failure(run));
+	if (cloche_run_timed_out(run))
+		say("timed out: %s was ended", how->stays ? "the command" : "everything inside");
+	if (cloche_run_oom_killed(run))
+		say("out of memory: the limit (--memory) was reached and the kernel killed a "
+		    "process inside");
+	if (cloche_run_pids_refused(run))
+		say("out of processes: the limit (--pids) was reached and a fork inside failed");
+	if (cloche_run_stdout_truncated(run) || cloche_run_stderr_truncated(run))
+		say("output was cut at the limit (--output-limit)");
+}
+
+static void configure(cloche_run *run)
+{
+	terminal_filter_open(&filters[0], STDOUT_FILENO, how->tty);
+	terminal_filter_open(&filters[1], STDERR_FILENO, how->tty);
+	if (how->tty)
+		cloche_run_set_tty(run, STDIN_FILENO);
+	if (!how->no_input && (how->interactive || how->tty || !isatty(STDIN_FILENO)))
+		cloche_run_set_stdin_fd(run, STDIN_FILENO);
+	if (!how->no_output)
+		cloche_run_on_output(run, on_output, run);
+	cloche_run_on_warning(run, on_warning, NULL);
+	interrupt_catch(on_interrupt, run);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+static int left(const cloche_run *run)
+{
+	int signal_number = interrupt_signal();
+
+	if (how->again)
+		say("left command %u running; to come back: %s %s --exec %u",
+			cloche_run_number(run), how->again, cloche_run_id(run),
+			cloche_run_number(run));
+	if (output_errno)
+		return EXIT_CLOCHE;
+	return signal_number == SIGTERM || signal_number == SIGHUP ? 128 + signal_number : 0;
+}
+
+int foreground_run(cloche_run *run, const struct foreground *f, bool *ret_ran)
+{
+	cloche_err err = CLOCHE_ERR_INIT;
+	int r;
+
+	how = f;
+	if (ret_ran)
+		*ret_ran = false;
+	configure(run);
+	r = cloche_run_execute(run, &err);
+	(void)terminal_filter_close(&filters[0], STDOUT_FILENO);
+	(void)terminal_filter_close(&filters[1], STDERR_FILENO);
+	if (r < 0)
+		return complain(&err);
+	if (cloche_run_left(run))
+		return left(run);
+	explain(run);
+	if (ret_ran)
+		*ret_ran = true;
+	/* A reader who has heard enough is no failure, as in a pipeline of a shell. */
+	if (output_errno && output_errno != EPIPE) {
+		say("cannot write the output: %s", strerror(output_errno));
+		return EXIT_CLOCHE;
+	}
+	return cloche_run_exit_code(run);
+}
+
+/* One key: "ctrl-x" or a character. 0 where it is neither. */
+static char read_key(const char *text, size_t n)
+{
+	if (n == 1 && *text > ' ' && *text <= '~')
+		return *text;
+	if (n == 6 && strncmp(text, "ctrl-", 5) == 0 && strchr("@[]\\^_", text[5]))
+		return (char)(text[5] & 0x1f);
+	if (n == 6 && strncmp(text, "ctrl-", 5) == 0 && text[5] >= 'a' && text[5] <= 'z')
+		return (char)(text[5] & 0x1f);
+	return 0;
+}
+
+int read_detach_keys(const char *text, char ret[3], cloche_err *err)
+{
+	const char *comma = strchr(text, ',');
+
+	memset(ret, 0, 3);
+	if (strcmp(text, "none") == 0)
+		return 0;
+	if (comma) {
+		ret[0] = read_key(text, (size_t)(comma - text));
+		ret[1] = read_key(comma + 1, strlen(comma + 1));
+	}
+	if (ret[0] && ret[1])
+		return 0;
+	return wrong_usage(err, "for example: --detach-keys ctrl-a,d",
+		"--detach-keys: \"%s\" does not name two keys", text);
+}
