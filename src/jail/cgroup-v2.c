@@ -299,6 +299,8 @@ void cgroup_v2_explain(const struct cgroup_place *place, const struct cgroup_cho
 	else if (managed)
 		snprintf(ret, size, "systemd has delegated no control group to us (we are in %s)",
 			place->v2);
+	else if (may_write(place->v2, ""))
+		snprintf(ret, size, "the controller %s was not handed down to %s", name, place->v2);
 	else
 		snprintf(ret, size,
 			"no cgroup with the controller %s that we may write to: neither %s nor one "
