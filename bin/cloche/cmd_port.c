@@ -32,7 +32,7 @@ static int list(cloche_instance *i, const struct port_options *o)
 	if (cloche_instance_refresh(i, &err) < 0)
 		return complain(&err);
 	record = json_loads(cloche_instance_json(i), 0, NULL);
-	ports = json_object_get(record, "ports");
+	ports = json_object_get(record, "forwards");
 	if (o->json)
 		ok = json_print(ports ? json_incref(ports) : json_array());
 	else

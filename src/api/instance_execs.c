@@ -84,22 +84,33 @@ bool execs_meta_ended(const json_t *meta)
 	return json_integer_value(json_object_get(meta, "ended_usec")) > 0;
 }
 
+bool execs_meta_closed(const json_t *meta)
+{
+	return json_is_true(json_object_get(meta, "log_closed"));
+}
+
+static uint64_t number_at(const json_t *meta, const char *key)
+{
+	json_int_t n = json_integer_value(json_object_get(meta, key));
+
+	return n > 0 ? (uint64_t)n : 0;
+}
+
+static bool bool_at(const json_t *meta, const char *key)
+{
+	return json_is_true(json_object_get(meta, key));
+}
+
 void execs_meta_result(const json_t *meta, struct client_result *ret)
 {
-	json_int_t signaled = json_integer_value(json_object_get(meta, "signal"));
-
-	*ret = (struct client_result){
-		.number = (uint32_t)json_integer_value(json_object_get(meta, "number")),
-		.signaled = signaled > 0,
-		.status = (int)(signaled > 0
-					? signaled
-					: json_integer_value(json_object_get(meta, "exit_code"))),
-		.timed_out = json_is_true(json_object_get(meta, "timed_out")),
-		.oom_killed = json_is_true(json_object_get(meta, "oom_killed")),
-		.pids_refused = json_is_true(json_object_get(meta, "pids_refused")),
-		.stopped = json_is_true(json_object_get(meta, "stopped")),
-		.duration_usec =
-			(uint64_t)json_integer_value(json_object_get(meta, "duration_usec"))};
+	*ret = (struct client_result){.number = (uint32_t)number_at(meta, "number"),
+		.signaled = bool_at(meta, "signaled"),
+		.status = (int)number_at(meta, "status"),
+		.timed_out = bool_at(meta, "timed_out"),
+		.oom_killed = bool_at(meta, "oom_killed"),
+		.pids_refused = bool_at(meta, "pids_refused"),
+		.stopped = bool_at(meta, "stopped"),
+		.duration_usec = number_at(meta, "duration_usec")};
 }
 
 static bool runs(int dir, uint32_t number)

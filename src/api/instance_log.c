@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: a log is read from the sandbox's directory by whoever likes, without asking
- * its supervisor; that a command has ended is known from its meta.json, which is written after the
- * last byte of output. A follower sleeps until the kernel tells of a change in the command's
+ * its supervisor; that nobody can add to it any more is known from meta.json, which is written
+ * after the last byte. A follower sleeps until the kernel tells of a change in the command's
  * directory, or until the supervisor, to which it keeps a silent connection for that, has gone.
  *
  * Kernels before 6.8 do not tell of what is spliced into a file; there a follower looks ten times a
@@ -28,7 +28,7 @@ struct cloche_log {
 	int dir; /* the command's */
 	struct execlog_reader reader;
 	int inotify, wake;
-	bool ended; /* meta.json said so */
+	bool ended; /* nothing will be added: meta.json or the sandbox's end said so */
 	atomic_bool stop;
 };
 
@@ -39,6 +39,7 @@ static int open_files(cloche_log *log, struct cloche_err *err)
 
 	if (r < 0)
 		return r;
+	log->ended = entry.life == SANDBOX_ENDED;
 	if (log->number == 0)
 		log->number = execs_latest(entry.dir, false);
 	if (log->number == 0) {
@@ -114,7 +115,7 @@ static bool has_ended(cloche_log *log)
 	if (!log->ended) {
 		_cleanup_json_ json_t *meta = execs_meta(log->dir);
 
-		log->ended = execs_meta_ended(meta);
+		log->ended = execs_meta_closed(meta);
 	}
 	return log->ended;
 }

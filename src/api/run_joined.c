@@ -34,6 +34,18 @@ static int hand_on(cloche_run *run, int pieces, struct cloche_err *err)
 	return 1;
 }
 
+/* The command has ended: what it printed, and not for ever what others print after it. */
+static int hand_on_rest(cloche_run *run, struct cloche_err *err)
+{
+	cloche_log_extent e;
+	int r = cloche_log_extent_now(run->log, &e, err);
+
+	while (r == 0 && run->log_at < e.end)
+		if (hand_on(run, 1, err) <= 0)
+			break;
+	return r;
+}
+
 static int on_log(struct client_watch *w, short revents, struct cloche_err *err)
 {
 	cloche_run *run = container_of(w, struct cloche_run, log_watch);
@@ -97,9 +109,7 @@ static int replay(cloche_run *run, struct client_result *ret, struct cloche_err 
 	dir = r == 0 ? execs_open(entry.dir, run->join, err) : r;
 	if (dir < 0)
 		return dir;
-	do
-		r = hand_on(run, PIECES, err);
-	while (r == 1);
+	r = hand_on_rest(run, err);
 	meta = execs_meta(dir);
 	execs_meta_result(meta, ret);
 	json_decref(meta);
@@ -122,8 +132,8 @@ static int join(cloche_run *run, struct client_result *ret, struct cloche_err *e
 	client_on_wake(client, on_wake, run);
 	client_wake(client);
 	r = client_exec_as(client, &what, &run->io, ret, err);
-	while (r == 0 && !ret->left && (r = hand_on(run, PIECES, err)) == 1)
-		r = 0;
+	if (r == 0 && !ret->left)
+		r = hand_on_rest(run, err);
 	terminal_close(&run->terminal);
 	return r;
 }
