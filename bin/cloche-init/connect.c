@@ -9,11 +9,32 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* A connected socket, or -1. */
+enum { PATIENCE_MS = 5000 };
+
+/* A connected socket, or -1. It stays non-blocking: whoever gets it counts on nothing. */
+static int dial_one(const void *address, socklen_t n, int domain)
+{
+	_cleanup_fd_ int fd = socket(domain, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct pollfd p = {.fd = fd, .events = POLLOUT};
+	int error = 0;
+	socklen_t error_n = sizeof(error);
+
+	if (fd < 0)
+		return -1;
+	if (connect(fd, address, n) == 0)
+		return TAKE_FD(fd);
+	/* A listener whose queue is full does not answer. */
+	if (errno != EINPROGRESS || poll(&p, 1, PATIENCE_MS) <= 0 ||
+		getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &error_n) < 0 || error != 0)
+		return -1;
+	return TAKE_FD(fd);
+}
+
 static int dial(uint16_t port)
 {
 	const struct sockaddr_in v4 = {.sin_family = AF_INET,
@@ -22,15 +43,9 @@ static int dial(uint16_t port)
 	const struct sockaddr_in6 v6 = {.sin6_family = AF_INET6,
 		.sin6_port = htons(port),
 		.sin6_addr = IN6ADDR_LOOPBACK_INIT};
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = dial_one(&v4, sizeof(v4), AF_INET);
 
-	if (fd >= 0 && connect(fd, (const struct sockaddr *)&v4, sizeof(v4)) == 0)
-		return fd;
-	fd_close(fd);
-	fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd >= 0 && connect(fd, (const struct sockaddr *)&v6, sizeof(v6)) == 0)
-		return fd;
-	return fd_close(fd);
+	return fd >= 0 ? fd : dial_one(&v6, sizeof(v6), AF_INET6);
 }
 
 static bool answer(int fd)

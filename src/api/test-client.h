@@ -216,6 +216,7 @@ static _unused_ void set_up(void)
 	must(mkdir(base, 0755) == 0 && chmod(base, 0755) == 0);
 	copy_program(self, "cloche-supervisor");
 	copy_program(self, "cloche-init");
+	copy_program(self, "cloche-forward");
 	copy_program(self, "cloche-gateway");
 	copy_program(self, "cloche-broker");
 	setenv("CLOCHE_LIBEXEC", base, 1);

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: see ipc/forward.h. For each connection to the host's listener the room is
+ * asked for a connected socket, and bytes are copied between the two. The room is hostile: what it
+ * sends has to be one connected TCP socket of another network namespace than ours, in answer to a
+ * question, or this program ends (INV-NO-ROUTE: it never hands the room anything but bytes). It
+ * ends with the socket to the room and with the supervisor. */
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/selfcaps.h"
+#include "base/selfseccomp.h"
+#include "forward.h"
+#include "ipc/forward.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef SO_NETNS_COOKIE
+#define SO_NETNS_COOKIE 71
+#endif
+
+enum { ACCEPTS_PER_TURN = 16, ANSWERS_PER_TURN = 64, MAX_ATTACHED = 4, FDS = 2 * MAX_CONNS + 32 };
+#define LISTEN_AGAIN (100 * USEC_PER_MSEC)
+
+static void on_listener(struct loop_io *io, uint32_t events);
+
+void forward_forget(struct forward *f, const struct conn *c)
+{
+	for (unsigned i = 0; i < f->asked_n; i++) {
+		unsigned at = (f->asked_first + i) % MAX_CONNS;
+
+		if (f->asked[at] == c)
+			f->asked[at] = NULL;
+	}
+}
+
+static uint64_t netns_cookie(int fd)
+{
+	uint64_t cookie = 0;
+	socklen_t n = sizeof(cookie);
+
+	return getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &cookie, &n) == 0 ? cookie : 0;
+}
+
+/* What the room sent: a connected TCP socket that is not the host's own. */
+static bool is_acceptable(const struct forward *f, int fd)
+{
+	struct sockaddr_storage peer;
+	socklen_t n = sizeof(int), peer_n = sizeof(peer);
+	int domain = 0, protocol = 0;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) < 0 ||
+		getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &n) < 0)
+		return false;
+	return (domain == AF_INET || domain == AF_INET6) && protocol == IPPROTO_TCP &&
+	       getpeername(fd, (struct sockaddr *)&peer, &peer_n) == 0 &&
+	       (f->host_cookie == 0 || netns_cookie(fd) != f->host_cookie);
+}
+
+static void ask(struct forward *f, struct conn *c)
+{
+	const char byte = FORWARD_ASK;
+
+	if (f->asked_n == MAX_CONNS ||
+		send(FORWARD_FD_ROOM, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL) != 1) {
+		conn_end(c);
+		return;
+	}
+	f->asked[(f->asked_first + f->asked_n++) % MAX_CONNS] = c;
+}
+
+static void on_listen_again(struct loop_timer *t)
+{
+	struct forward *f = container_of(t, struct forward, listen_again);
+
+	if (loop_io_add(f->loop, &f->listener, FORWARD_FD_LISTENER, EPOLLIN, on_listener) < 0)
+		loop_stop(f->loop, 1);
+}
+
+static void on_listener(struct loop_io *io, uint32_t events)
+{
+	struct forward *f = container_of(io, struct forward, listener);
+
+	for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
+		int fd = accept4(io->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		struct conn *c;
+
+		if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
+				      errno == ENOMEM)) {
+			/* What waits stays where it is and would wake us at once. */
+			loop_io_remove(io);
+			if (loop_timer_set(f->loop, &f->listen_again,
+				    clock_mono_usec() + LISTEN_AGAIN, on_listen_again) < 0)
+				loop_stop(f->loop, 1);
+		}
+		if (fd < 0)
+			return;
+		if (f->conns_n >= MAX_CONNS) {
+			fd_close(fd);
+			continue;
+		}
+		c = conn_new(f, fd);
+		if (c)
+			ask(f, c);
+	}
+}
+
+/* Closes all but the first of what came along; that one or -1. */
+static int take_first(struct msghdr *msg)
+{
+	int first = -1;
+
+	for (struct cmsghdr *cm = CMSG_FIRSTHDR(msg); cm; cm = CMSG_NXTHDR(msg, cm)) {
+		size_t n = (cm->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+		if (cm->cmsg_level != SOL_SOCKET || cm->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t i = 0; i < n; i++) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(cm) + i * sizeof(int), sizeof(int));
+			if (first < 0)
+				first = fd;
+			else
+				fd_close(fd);
+		}
+	}
+	return first;
+}
+
+/* One answer: 1; 0: none now; -1: the room is gone or lies. */
+static int take_answer(struct forward *f)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int) * MAX_ATTACHED)];
+	} control;
+	char byte = 0;
+	struct iovec iov = {.iov_base = &byte, .iov_len = 1};
+	struct msghdr msg = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof(control.bytes)};
+	ssize_t n = recvmsg(FORWARD_FD_ROOM, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	struct conn *c;
+	int fd;
+
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -1;
+	fd = n == 1 ? take_first(&msg) : -1;
+	if (n != 1 || f->asked_n == 0 || (byte != FORWARD_YES && byte != FORWARD_NO) ||
+		(byte == FORWARD_YES) != (fd >= 0) || (fd >= 0 && !is_acceptable(f, fd))) {
+		fd_close(fd);
+		return -1;
+	}
+	c = f->asked[f->asked_first];
+	f->asked_first = (f->asked_first + 1) % MAX_CONNS;
+	f->asked_n--;
+	if (!c)
+		fd_close(fd);
+	else if (fd < 0)
+		conn_end(c);
+	else
+		conn_join(c, fd);
+	return 1;
+}
+
+static void on_room(struct loop_io *io, uint32_t events)
+{
+	struct forward *f = container_of(io, struct forward, room);
+	int r = 1;
+
+	for (int i = 0; i < ANSWERS_PER_TURN && r > 0; i++)
+		r = take_answer(f);
+	if (r < 0)
+		loop_stop(f->loop, 0);
+}
+
+static int narrow(struct cloche_err *err)
+{
+	static const struct selfseccomp_call calls[] = {
+#ifdef __NR_epoll_wait
+		{__NR_epoll_wait, SELFSECCOMP_ALLOW},
+#endif
+		{__NR_epoll_pwait, SELFSECCOMP_ALLOW},
+		{__NR_recvfrom, SELFSECCOMP_ALLOW},
+		{__NR_sendto, SELFSECCOMP_ALLOW},
+		{__NR_recvmsg, SELFSECCOMP_ALLOW},
+		{__NR_clock_gettime, SELFSECCOMP_ALLOW},
+		{__NR_epoll_ctl, SELFSECCOMP_ALLOW},
+		{__NR_accept4, SELFSECCOMP_ALLOW},
+		{__NR_close, SELFSECCOMP_ALLOW},
+		{__NR_getpeername, SELFSECCOMP_ALLOW},
+		{__NR_setsockopt, SELFSECCOMP_ALLOW},
+		{__NR_getsockopt, SELFSECCOMP_ALLOW},
+		{__NR_shutdown, SELFSECCOMP_ALLOW},
+		{__NR_brk, SELFSECCOMP_ALLOW},
+		{__NR_mmap, SELFSECCOMP_NO_EXEC},
+		{__NR_mprotect, SELFSECCOMP_NO_EXEC},
+		{__NR_munmap, SELFSECCOMP_ALLOW},
+		{__NR_mremap, SELFSECCOMP_ALLOW},
+		{__NR_madvise, SELFSECCOMP_ALLOW},
+		{__NR_futex, SELFSECCOMP_ALLOW},
+		{__NR_restart_syscall, SELFSECCOMP_ALLOW},
+		{__NR_rt_sigreturn, SELFSECCOMP_ALLOW},
+		{__NR_exit_group, SELFSECCOMP_ALLOW},
+		{__NR_exit, SELFSECCOMP_ALLOW},
+#if defined(__SANITIZE_ADDRESS__)
+		{__NR_sigaltstack, SELFSECCOMP_ALLOW}, /* the sanitizer's own, at the end */
+		{__NR_getpid, SELFSECCOMP_ALLOW},
+		{__NR_write, SELFSECCOMP_ALLOW},
+#endif
+		{__NR_execve, SELFSECCOMP_KILL},
+		{__NR_execveat, SELFSECCOMP_KILL},
+		{__NR_ptrace, SELFSECCOMP_KILL},
+		{__NR_socket, SELFSECCOMP_KILL},
+		{__NR_connect, SELFSECCOMP_KILL},
+	};
+	const struct rlimit files = {FDS, FDS}, none = {0, 0};
+	int r;
+
+	if (setrlimit(RLIMIT_NOFILE, &files) < 0 || setrlimit(RLIMIT_CORE, &none) < 0)
+		return err_sys(err, errno, "set limits");
+	r = selfcaps_drop(err);
+	return r < 0 ? r : selfseccomp_install(calls, ARRAY_SIZE(calls), err);
+}
+
+static int prepare(struct forward *f, struct cloche_err *err)
+{
+	const int keep[] = {FORWARD_FD_LISTENER, FORWARD_FD_ROOM};
+	int r = fd_close_from(3, keep, ARRAY_SIZE(keep));
+
+	/* Its channel's end says that the supervisor is gone, but not to one that stands still. */
+	if (r < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR)
+		return err_sys(err, errno, "tidy up what was inherited");
+	f->host_cookie = netns_cookie(FORWARD_FD_LISTENER);
+	f->loop = loop_new();
+	if (!f->loop)
+		return err_nomem(err);
+	r = fd_set_nonblock(FORWARD_FD_LISTENER, true);
+	if (r == 0)
+		r = loop_io_add(f->loop, &f->listener, FORWARD_FD_LISTENER, EPOLLIN, on_listener);
+	if (r == 0)
+		r = loop_io_add(f->loop, &f->room, FORWARD_FD_ROOM, EPOLLIN, on_room);
+	return r < 0 ? err_sys(err, -r, "watch the sockets") : narrow(err);
+}
+
+int main(void)
+{
+	static struct forward f;
+	struct cloche_err err = CLOCHE_ERR_INIT;
+
+	if (fd_sanitize_stdio() < 0)
+		return 125;
+	if (prepare(&f, &err) < 0) {
+		fprintf(stderr, "cloche-forward: %s\n", err.message);
+		return 125;
+	}
+	/* The process ends here: what is left is not worth freeing. */
+	_exit(loop_run(f.loop) < 0 ? 125 : 0);
+}
