@@ -49,18 +49,18 @@ CLOCHE_API void cloche_files_set_timeout(cloche_files *f, uint64_t milliseconds)
 
 /* --- what there is --- */
 
-enum cloche_file_type {
-	CLOCHE_FILE_REGULAR,
-	CLOCHE_FILE_DIRECTORY,
-	CLOCHE_FILE_SYMLINK,
-	CLOCHE_FILE_FIFO,
-	CLOCHE_FILE_SOCKET,
-	CLOCHE_FILE_CHAR_DEVICE,
-	CLOCHE_FILE_BLOCK_DEVICE,
+enum cloche_node_type {
+	CLOCHE_NODE_FILE,
+	CLOCHE_NODE_DIRECTORY,
+	CLOCHE_NODE_SYMLINK,
+	CLOCHE_NODE_FIFO,
+	CLOCHE_NODE_SOCKET,
+	CLOCHE_NODE_CHAR_DEVICE,
+	CLOCHE_NODE_BLOCK_DEVICE,
 };
 
 typedef struct cloche_file_stat {
-	enum cloche_file_type type;
+	enum cloche_node_type type;
 	uint32_t mode;     /* permissions, set-id and sticky bits: 07777 */
 	uint32_t uid, gid; /* as the inside sees them */
 	uint64_t size;     /* bytes */
@@ -71,7 +71,7 @@ typedef struct cloche_file_stat {
 } cloche_file_stat;
 
 /* "file", "directory", "symlink", "fifo", "socket", "char-device", "block-device". */
-CLOCHE_API const char *cloche_file_type_name(enum cloche_file_type type);
+CLOCHE_API const char *cloche_node_type_name(enum cloche_node_type type);
 
 /* follow: of a symbolic link's target, else of the link itself. */
 CLOCHE_API int cloche_files_stat(

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-const char *cloche_file_type_name(enum cloche_file_type type)
+const char *cloche_node_type_name(enum cloche_node_type type)
 {
 	static const char *const names[] = {
 		"file", "directory", "symlink", "fifo", "socket", "char-device", "block-device"};
@@ -26,11 +26,11 @@ static bool fill_stat(cloche_file_stat *ret, const struct files_stat *m)
 {
 	static const struct {
 		mode_t bits;
-		enum cloche_file_type type;
-	} types[] = {{S_IFREG, CLOCHE_FILE_REGULAR}, {S_IFDIR, CLOCHE_FILE_DIRECTORY},
-		{S_IFLNK, CLOCHE_FILE_SYMLINK}, {S_IFIFO, CLOCHE_FILE_FIFO},
-		{S_IFSOCK, CLOCHE_FILE_SOCKET}, {S_IFCHR, CLOCHE_FILE_CHAR_DEVICE},
-		{S_IFBLK, CLOCHE_FILE_BLOCK_DEVICE}};
+		enum cloche_node_type type;
+	} types[] = {{S_IFREG, CLOCHE_NODE_FILE}, {S_IFDIR, CLOCHE_NODE_DIRECTORY},
+		{S_IFLNK, CLOCHE_NODE_SYMLINK}, {S_IFIFO, CLOCHE_NODE_FIFO},
+		{S_IFSOCK, CLOCHE_NODE_SOCKET}, {S_IFCHR, CLOCHE_NODE_CHAR_DEVICE},
+		{S_IFBLK, CLOCHE_NODE_BLOCK_DEVICE}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
 		if ((m->mode & S_IFMT) != types[i].bits)

@@ -209,21 +209,21 @@ int cloche_files_download(cloche_files *f, const char *from, const char *host_to
 	int r = cloche_files_stat(f, from, false, &st, err);
 
 	/* As on the way in: a link to a directory stands for it. */
-	if (r == 0 && st.type == CLOCHE_FILE_SYMLINK) {
+	if (r == 0 && st.type == CLOCHE_NODE_SYMLINK) {
 		cloche_file_stat target;
 
 		if (cloche_files_stat(f, from, true, &target, NULL) == 0 &&
-			target.type == CLOCHE_FILE_DIRECTORY)
+			target.type == CLOCHE_NODE_DIRECTORY)
 			st = target;
 	}
 	if (r == 0)
-		r = open_target(host_to, st.type == CLOCHE_FILE_DIRECTORY, &o, &single, err);
+		r = open_target(host_to, st.type == CLOCHE_NODE_DIRECTORY, &o, &single, err);
 	if (r == 0) {
 		d.put = tree_put_new(&o);
 		r = d.put ? 0 : err_nomem(err);
 	}
 	if (r == 0)
-		r = download(f, from, &d, st.type == CLOCHE_FILE_DIRECTORY, &left_out, err);
+		r = download(f, from, &d, st.type == CLOCHE_NODE_DIRECTORY, &left_out, err);
 	if (r == 0 && ret) {
 		const struct files_moved *m = tree_put_moved(d.put);
 
