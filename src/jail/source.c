@@ -131,3 +131,9 @@ int source_open(
 	*ret_is_dir = S_ISDIR(st.st_mode);
 	return TAKE_FD(fd);
 }
+
+int source_judge_found(const char *path, const char *home, struct cloche_err *err)
+{
+	/* An empty name is that of no place. */
+	return judge_all("", path, home, err);
+}

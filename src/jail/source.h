@@ -14,3 +14,7 @@
  * set too, where it does not exist. */
 _warn_unused_ int source_open(
 	const char *path, const char *home, bool no_link, bool *ret_is_dir, struct cloche_err *err);
+
+/* Judges a path without links that nobody named, but a search found: refused (E_DENIED) where it
+ * lies in such a place or contains one. */
+_warn_unused_ int source_judge_found(const char *path, const char *home, struct cloche_err *err);

@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation
+ *
+ * A program is named by a path, or found on the person's PATH. If that is the stand-in of a version
+ * manager, the version takes its place (tool_homes.c). Links are followed to the file itself, and
+ * from where that lies it is told what it belongs to: a virtual environment, a package of npm, a
+ * version of a runtime, a package below /opt; failing all, it is a program in one file. That is
+ * shown, at the same path as on the host, because scripts and environments name each other by
+ * absolute paths. What the file asks for in turn (the interpreter of "#!", the loader of an ELF
+ * file, the Python that an environment was made with) goes the same way.
+ *
+ * Nothing as wide as a home is ever shown: a directory is taken whole only where it is clearly the
+ * tool's own, and not the home, nor above it, nor one of the places in it where everything lies. */
+#include "api/toolchain.h"
+#include "base/fs.h"
+#include "base/strv.h"
+#include "jail/source.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MAX_DEPTH = 6, MAX_MOUNTS = 32 };
+
+struct search {
+	const struct toolchain_query *q;
+	struct toolchain *t;
+	const char *asked; /* for messages */
+	struct cloche_err *err;
+};
+
+static const char *const system_dirs[] = {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64",
+	"/libx32", "/nix/store", "/gnu/store", "/etc/alternatives"};
+
+bool toolchain_is_shown(const struct toolchain_query *q, const char *path)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(system_dirs); i++)
+		if (tool_within(path, system_dirs[i]))
+			return true;
+	for (char *const *dir = q->shown; dir && *dir; dir++)
+		if (tool_within(path, *dir))
+			return true;
+	return false;
+}
+
+char *toolchain_find(const struct toolchain_query *q, const char *name, const char *without)
+{
+	struct str rest = str_from(q->path);
+
+	while (rest.n) {
+		size_t n = str_chr(rest, ':');
+		_cleanup_(freep) char *dir = str_dup(str_prefix(rest, n));
+		char *path;
+
+		rest = str_from_index(rest, n + 1);
+		/* A relative one would depend on where we happen to be. */
+		if (!dir || dir[0] != '/' || (without && tool_within(dir, without)))
+			continue;
+		path = fs_join(dir, name);
+		if (path && tool_is_program(path))
+			return path;
+		free(path);
+	}
+	return NULL;
+}
+
+void toolchain_done(struct toolchain *t)
+{
+	for (size_t i = 0; i < t->mounts_n; i++) {
+		free(t->mounts[i].source);
+		free(t->mounts[i].target);
+	}
+	free(t->mounts);
+	strv_free(t->dirs);
+	strv_free(t->notes);
+	free(t->program);
+	*t = TOOLCHAIN_INIT;
+}
+
+static char *join(const char *a, const char *b)
+{
+	return a ? fs_join(a, b) : NULL;
+}
+
+static bool exists_in(const char *dir, const char *name)
+{
+	_cleanup_(freep) char *path = join(dir, name);
+
+	return path && access(path, F_OK) == 0;
+}
+
+static char *parent_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? str_dup(str_make(path, slash == path ? 1 : (size_t)(slash - path))) : NULL;
+}
+
+/* --- what is shown --- */
+
+static bool is_mounted(const struct toolchain *t, const char *path)
+{
+	for (size_t i = 0; i < t->mounts_n; i++)
+		if (tool_within(path, t->mounts[i].target))
+			return true;
+	return false;
+}
+
+static bool is_there(const struct search *s, const char *path)
+{
+	return toolchain_is_shown(s->q, path) || is_mounted(s->t, path);
+}
+
+static int add_mount(struct search *s, const char *source, const char *target)
+{
+	struct toolchain_mount m = {strdup(source), strdup(target)}, *grown;
+	char *note = NULL;
+	int r;
+
+	r = source_judge_found(source, s->q->home, NULL);
+	if (r == 0 && s->t->mounts_n == MAX_MOUNTS)
+		r = err_set(s->err, E_LIMIT, "%s needs too much of this machine", s->asked);
+	else if (r < 0)
+		r = err_set(s->err, E_DENIED, "%s needs %s, where credentials lie: it is not shown",
+			s->asked, source);
+	grown = r == 0 ? reallocarray(s->t->mounts, s->t->mounts_n + 1, sizeof(*grown)) : NULL;
+	if (grown)
+		s->t->mounts = grown;
+	if (grown && m.source && m.target &&
+		asprintf(&note, "%s: %s is shown inside, read-only", s->asked, source) >= 0 &&
+		strv_take(&s->t->notes, note) == 0) {
+		s->t->mounts[s->t->mounts_n++] = m;
+		return 0;
+	}
+	free(m.source);
+	free(m.target);
+	return r < 0 ? r : err_nomem(s->err);
+}
+
+/* A directory or file at its own path, unless it is there already. */
+static int show(struct search *s, const char *path)
+{
+	return is_there(s, path) ? 0 : add_mount(s, path, path);
+}
+
+static int add_dir(struct search *s, const char *dir)
+{
+	for (char *const *d = s->t->dirs; d && *d; d++)
+		if (strcmp(*d, dir) == 0)
+			return 0;
+	return strv_add(&s->t->dirs, str_from(dir)) < 0 ? err_nomem(s->err) : 0;
+}
+
+/* --- what a file belongs to --- */
+
+/* Whether a directory may be shown whole, if it looks like a tool's. */
+static bool may_be_own(const struct search *s, const char *dir)
+{
+	static const char *const shared[] = {".local", ".local/share", ".local/lib", ".config",
+		".cache", ".local/state", "bin", ".local/bin", "Documents", "src", "go"};
+	const char *home = s->q->home;
+
+	if (!strchr(dir + 1, '/') || tool_within("/usr/local", dir))
+		return false;
+	if (!home)
+		return true;
+	if (tool_within(home, dir))
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(shared); i++) {
+		_cleanup_(freep) char *path = fs_join(home, shared[i]);
+
+		if (!path || strcmp(path, dir) == 0)
+			return false;
+	}
+	return true;
+}
+
+static bool has_python(const char *prefix)
+{
+	_cleanup_(freep) char *lib = join(prefix, "lib");
+	DIR *d = lib ? opendir(lib) : NULL;
+	bool found = false;
+	struct dirent *e;
+
+	while (d && !found && (e = readdir(d)))
+		found = strncmp(e->d_name, "python", 6) == 0 && e->d_name[6] >= '0' &&
+			e->d_name[6] <= '9';
+	if (d)
+		closedir(d);
+	return found;
+}
+
+/* Whether it has the shape of an installed run-time. */
+static bool is_runtime(const char *dir)
+{
+	return exists_in(dir, "pyvenv.cfg") || exists_in(dir, "conda-meta") ||
+	       (exists_in(dir, "bin/node") &&
+		       (exists_in(dir, "include/node") || exists_in(dir, "lib/node_modules"))) ||
+	       (exists_in(dir, "bin") && has_python(dir)) ||
+	       (exists_in(dir, "VERSION") && exists_in(dir, "pkg/tool")) ||
+	       (exists_in(dir, "release") && exists_in(dir, "lib/modules")) ||
+	       (exists_in(dir, "bin/rustc") && exists_in(dir, "lib/rustlib"));
+}
+
+/* Places that hold one tool in each entry, so many levels further down. */
+struct place {
+	const char *variable, *below;
+	unsigned levels;
+};
+static const struct place places[] = {
+	{"NVM_DIR", ".nvm/versions/node", 1},
+	{"FNM_DIR", ".local/share/fnm/node-versions", 1},
+	{NULL, ".fnm/node-versions", 1},
+	{NULL, ".volta/tools/image", 2},
+	{NULL, ".pyenv/versions", 1},
+	{NULL, ".nodenv/versions", 1},
+	{NULL, ".rbenv/versions", 1},
+	{NULL, ".goenv/versions", 1},
+	{NULL, ".asdf/installs", 2},
+	{NULL, ".local/share/mise/installs", 2},
+	{NULL, ".local/share/uv/python", 1},
+	{NULL, ".local/share/uv/tools", 1},
+	{NULL, ".local/share/pipx/venvs", 1},
+	{NULL, ".local/pipx/venvs", 1},
+	{NULL, ".rustup/toolchains", 1},
+	{NULL, ".sdkman/candidates", 2},
+	{NULL, "sdk", 1},
+	{NULL, ".linuxbrew", 0},
+	{NULL, ".bun", 0},
+	{NULL, ".deno", 0},
+	{"PNPM_HOME", ".local/share/pnpm", 0},
+};
+
+/* The part of path that is dir and so many components more; heap, NULL where path is not below. */
+static char *cut_below(const char *path, const char *dir, unsigned levels)
+{
+	size_t n = strlen(dir);
+
+	if (!tool_within(path, dir) || path[n] == '\0')
+		return NULL;
+	for (; levels > 0; levels--) {
+		if (path[n] != '/')
+			return NULL;
+		n += 1 + strcspn(path + n + 1, "/");
+	}
+	/* The program itself is no directory. */
+	return path[n] == '/' ? str_dup(str_make(path, n)) : NULL;
+}
+
+static char *known_place(const struct search *s, const char *path)
+{
+	const char *opt = s->q->opt ? s->q->opt : "/opt";
+	char *found = cut_below(path, opt, 1);
+
+	if (!found)
+		found = cut_below(path, "/home/linuxbrew/.linuxbrew", 0);
+	for (size_t i = 0; !found && i < ARRAY_SIZE(places); i++) {
+		const struct place *p = &places[i];
+		_cleanup_(freep) char *own =
+			p->variable ? tool_home_dir(s->q, p->variable, p->below) : NULL;
+		_cleanup_(freep) char *below = join(s->q->home, p->below);
+
+		/* NVM_DIR is the manager's directory, not that of versions: both are looked at. */
+		if (below)
+			found = cut_below(path, below, p->levels);
+		if (!found && own && i == 0) {
+			_cleanup_(freep) char *versions = join(own, "versions/node");
+
+			found = versions ? cut_below(path, versions, p->levels) : NULL;
+		} else if (!found && own) {
+			found = cut_below(path, own, p->levels);
+		}
+	}
+	return found;
+}
+
+/* The nearest directory above the file that is a run-time of its own. */
+static char *runtime_above(const struct search *s, const char *path)
+{
+	_cleanup_(freep) char *dir = parent_of(path);
+
+	for (int i = 0; i < 3 && dir; i++) {
+		char *up = parent_of(dir);
+
+		free(dir);
+		dir = up;
+		if (!dir || !dir[1])
+			return NULL;
+		if (is_runtime(dir))
+			return may_be_own(s, dir) ? TAKE_PTR(dir) : NULL;
+	}
+	return NULL;
+}
+
+/* A file below a node_modules: that, and what npm -g puts beside it. */
+static int show_node_modules(struct search *s, const char *path)
+{
+	_cleanup_(freep) char *modules = NULL, *bin = NULL, *prefix = NULL;
+	const char *at = strstr(path, "/node_modules/");
+	int r;
+
+	modules = str_dup(str_make(path, (size_t)(at - path) + 13));
+	if (!modules)
+		return err_nomem(s->err);
+	r = show(s, modules);
+	if (r < 0 || at - path < 4 || strncmp(at - 4, "/lib", 4) != 0)
+		return r;
+	prefix = str_dup(str_make(path, (size_t)(at - path) - 4));
+	bin = join(prefix, "bin");
+	return bin && access(bin, F_OK) == 0 ? show(s, bin) : r;
+}
+
+static int add_file(struct search *s, const char *path, int depth);
+static int add_named(struct search *s, const char *path, bool on_path, int depth);
+
+/* The Python that a virtual environment was made with: where its bin/python leads. */
+static int add_venv_home(struct search *s, const char *venv, int depth)
+{
+	_cleanup_(freep) char *python = join(venv, "bin/python");
+	_cleanup_(freep) char *real = python ? realpath(python, NULL) : NULL;
+	int r;
+
+	if (!exists_in(venv, "pyvenv.cfg"))
+		return 0;
+	if (!real) {
+		r = err_set(s->err, E_NOT_FOUND,
+			"%s: the Python that %s was made with is not there", s->asked, venv);
+		err_hint(s->err, "make the environment anew");
+		return r;
+	}
+	return is_there(s, real) ? 0 : add_file(s, real, depth + 1);
+}
+
+/* Shows what the file (without links) belongs to. */
+static int show_owner(struct search *s, const char *real, int depth)
+{
+	_cleanup_(freep) char *root = known_place(s, real);
+	int r;
+
+	if (!root)
+		root = runtime_above(s, real);
+	if (!root && strstr(real, "/node_modules/"))
+		return show_node_modules(s, real);
+	if (!root)
+		return show(s, real);
+	if (!may_be_own(s, root)) {
+		r = err_set(
+			s->err, E_DENIED, "%s needs all of %s, which is not shown", s->asked, root);
+		err_hint(s->err, "mount what it needs with --mount");
+		return r;
+	}
+	r = show(s, root);
+	return r < 0 ? r : add_venv_home(s, root, depth);
+}
+
+/* --- what a file asks for --- */
+
+static int no_interpreter(struct search *s, const char *file, const struct tool_needs *needs)
+{
+	int r = err_set(s->err, E_NOT_FOUND, "%s: %s needs %s, which is not %s", s->asked, file,
+		needs->interpreter, needs->by_name ? "on your PATH" : "there");
+
+	err_hint(s->err, needs->script ? "install it, or put it on the PATH"
+				       : "it was made for another system");
+	return r;
+}
+
+static int add_needs(struct search *s, const char *file, int depth)
+{
+	struct tool_needs needs;
+	_cleanup_(freep) char *interpreter = NULL, *found = NULL;
+	int r = tool_read_needs(file, &needs);
+
+	interpreter = needs.interpreter;
+	/* What cannot be read or understood will say so itself. */
+	if (r == -ENOMEM)
+		return err_nomem(s->err);
+	if (r < 0 || !interpreter)
+		return 0;
+	if (depth >= MAX_DEPTH) {
+		r = err_set(s->err, E_NOT_FOUND, "%s: interpreters of interpreters without end",
+			s->asked);
+		err_hint(s->err, "look at the first line of %s", file);
+		return r;
+	}
+	found = needs.by_name ? toolchain_find(s->q, interpreter, NULL) : strdup(interpreter);
+	if (!found || access(found, F_OK) < 0) {
+		/* The system's, which a person's own PATH may lack. */
+		if (needs.by_name && !found)
+			return no_interpreter(s, file, &needs);
+		return is_mounted(s->t, found) ? 0 : no_interpreter(s, file, &needs);
+	}
+	if (needs.script)
+		return add_named(s, found, needs.by_name, depth + 1);
+	/* A loader has its libraries beside it. */
+	return is_there(s, found) ? 0 : show_owner(s, found, depth + 1);
+}
+
+/* A file without links: what it belongs to, and what it needs. */
+static int add_file(struct search *s, const char *path, int depth)
+{
+	int r = is_there(s, path) ? 0 : show_owner(s, path, depth);
+
+	return r < 0 || tool_within(path, "/usr") ? r : add_needs(s, path, depth);
+}
+
+/* The path with its directory's links followed, but not its own. */
+static char *settle_dir(const char *path)
+{
+	_cleanup_(freep) char *dir = parent_of(path), *real = dir ? realpath(dir, NULL) : NULL;
+
+	return real ? fs_join(real, strrchr(path, '/') + 1) : NULL;
+}
+
+/* Shows one program under the name by which it was found (after its version was chosen), and puts
+ * that into PATH where it will be looked for there. */
+static int add_settled(struct search *s, const char *name, bool on_path, int depth)
+{
+	_cleanup_(freep) char *real = realpath(name, NULL), *dir = NULL;
+	const char *inside = name;
+	int r;
+
+	if (!real)
+		return err_sys(s->err, errno, "%s: %s", s->asked, name);
+	if (toolchain_is_shown(s->q, name) && toolchain_is_shown(s->q, real))
+		return tool_within(real, "/usr") ? 0 : add_needs(s, real, depth);
+	r = add_file(s, real, depth);
+	if (r < 0)
+		return r;
+	/* A link that is not shown with the file: the file itself, under the link's name if it has
+	 * none of its own (".../versions/1.2.3"). */
+	if (!is_there(s, name)) {
+		bool alone = false;
+
+		for (size_t i = 0; i < s->t->mounts_n; i++)
+			alone |= strcmp(s->t->mounts[i].source, real) == 0;
+		if (alone && strcmp(strrchr(real, '/'), strrchr(name, '/')) != 0) {
+			r = add_mount(s, real, name);
+			if (r < 0)
+				return r;
+		} else {
+			inside = real;
+		}
+	}
+	if (depth == 0) {
+		free(s->t->program);
+		s->t->program = strdup(inside);
+		if (!s->t->program)
+			return err_nomem(s->err);
+	}
+	if (!on_path)
+		return 0;
+	dir = parent_of(inside);
+	if (!dir)
+		return err_nomem(s->err);
+	/* What is in the system's directories is found there anyhow. */
+	return toolchain_is_shown(s->q, dir) && tool_within(dir, "/usr") ? 0 : add_dir(s, dir);
+}
+
+/* The same for any absolute path. */
+static int add_named(struct search *s, const char *path, bool on_path, int depth)
+{
+	_cleanup_(freep) char *name = settle_dir(path), *chosen = NULL;
+	int r;
+
+	if (!name)
+		return err_sys(s->err, errno, "%s: %s", s->asked, path);
+	if (toolchain_is_shown(s->q, name) && toolchain_is_shown(s->q, path)) {
+		char link[8];
+
+		/* Nearly always: nothing more to ask. */
+		if (tool_within(name, "/usr") && readlink(path, link, sizeof(link)) < 0)
+			return 0;
+	}
+	r = tool_home_resolve(s->q, name, &chosen, s->err);
+	if (r < 0)
+		return r;
+	if (r > 0)
+		return add_settled(s, name, on_path, depth);
+	free(name);
+	name = settle_dir(chosen);
+	if (!name)
+		return err_sys(s->err, errno, "%s: %s", s->asked, chosen);
+	return add_settled(s, name, on_path, depth);
+}
+
+int toolchain_add(const struct toolchain_query *q, const char *name, struct toolchain *ret,
+	struct cloche_err *err)
+{
+	struct search s = {.q = q, .t = ret, .asked = name, .err = err};
+	_cleanup_(freep) char *path = NULL;
+
+	free(ret->program);
+	ret->program = NULL;
+	if (name[0] == '/')
+		path = tool_is_program(name) ? strdup(name) : NULL;
+	else
+		path = toolchain_find(q, name, NULL);
+	return path ? add_named(&s, path, true, 0) : 1;
+}
+
+int toolchain_add_needs(const struct toolchain_query *q, const char *file, struct toolchain *ret,
+	struct cloche_err *err)
+{
+	struct search s = {.q = q, .t = ret, .asked = file, .err = err};
+
+	return add_needs(&s, file, 0);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Programs that a person has installed outside the system's directories: what of the host a room
+ * needs to run one. Only looks: nothing that is found is executed, nothing is changed. */
+
+#include "base/err.h"
+#include "base/str.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Whose programs. Everything is borrowed; NULL where there is none. */
+struct toolchain_query {
+	const char *path; /* the person's PATH */
+	const char *home; /* absolute, no links in it */
+	const char *cwd;  /* where projects say which version they want */
+	char *const *env; /* NAME=VALUE: PYENV_ROOT and the like */
+	const char *opt;  /* NULL: "/opt" */
+	/* Paths of the host that are at the same place inside, besides the system's; ends with
+	 * NULL. */
+	char *const *shown;
+};
+
+struct toolchain_mount {
+	char *source, *target; /* of the host and inside; mostly the same */
+};
+
+/* What is needed for some programs. */
+struct toolchain {
+	struct toolchain_mount *mounts;
+	size_t mounts_n;
+	char **dirs;   /* for PATH inside, in this order */
+	char *program; /* where the last program that was asked for is inside */
+	char **notes;  /* a line for each mount */
+};
+
+#define TOOLCHAIN_INIT ((struct toolchain){0})
+
+/* Adds what a program needs. name: an absolute path, or a name that is looked for on the PATH.
+ * Returns 0 (also where nothing has to be added, because the room shows it: then program is NULL);
+ * 1 where there is no such program; E_NOT_FOUND where it needs something that is not there;
+ * E_DENIED where it lies among credentials, or cannot be shown without a whole home. */
+_warn_unused_ int toolchain_add(const struct toolchain_query *q, const char *name,
+	struct toolchain *ret, struct cloche_err *err);
+
+/* Adds only what a file needs to be run (its interpreter), for a file that is shown already. */
+_warn_unused_ int toolchain_add_needs(const struct toolchain_query *q, const char *file,
+	struct toolchain *ret, struct cloche_err *err);
+
+void toolchain_done(struct toolchain *t);
+static inline void toolchain_donep(struct toolchain *t)
+{
+	toolchain_done(t);
+}
+
+/* Whether a path of the host is at the same place inside. */
+bool toolchain_is_shown(const struct toolchain_query *q, const char *path);
+
+/* --- parts, here for each other and for tests --- */
+
+/* The first executable of that name on the PATH; directories within `without` (NULL: none) are left
+ * out. Heap; NULL where there is none. */
+char *toolchain_find(const struct toolchain_query *q, const char *name, const char *without);
+
+/* What a file says that it needs. */
+struct tool_needs {
+	char *interpreter; /* absolute path, or a name that env looks for; NULL: nothing */
+	bool by_name;
+	bool script; /* else an ELF file's loader */
+};
+/* Reads the beginning of a program. 0, or -errno. */
+_warn_unused_ int tool_read_needs(const char *file, struct tool_needs *ret);
+
+/* Where `path` is the stand-in ("shim") of a version manager (pyenv, nodenv, rbenv, goenv, asdf,
+ * mise, volta, rustup): *ret is the program that it would start (heap). Returns 0; 1 where path is
+ * no such thing; E_NOT_FOUND where it is and the version that it wants is not installed. */
+_warn_unused_ int tool_home_resolve(
+	const struct toolchain_query *q, const char *path, char **ret, struct cloche_err *err);
+
+/* A variable of the person's; NULL where it is not set or empty. */
+const char *tool_env(const struct toolchain_query *q, const char *name);
+/* $VARIABLE, or that place below the home. Heap; NULL where there is neither. */
+char *tool_home_dir(const struct toolchain_query *q, const char *variable, const char *below);
+/* Whether a path is that directory or lies in it. */
+bool tool_within(const char *path, const char *dir);
+/* Whether it is a regular file that somebody may execute. */
+bool tool_is_program(const char *path);

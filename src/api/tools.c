@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: what a search found (toolchain.h) becomes read-only mounts of the sandbox
+ * and directories before its PATH. A link in the place of what was found is not followed later. */
+#include "api/tools.h"
+#include "api/toolchain.h"
+#include "base/fs.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <unistd.h>
+
+/* A query and what it borrows. */
+struct asking {
+	struct toolchain_query q;
+	char *home, *cwd, **shown;
+};
+
+static void asking_done(struct asking *a)
+{
+	free(a->home);
+	free(a->cwd);
+	strv_free(a->shown);
+}
+
+static int ask(const cloche_sandbox *sb, struct asking *ret, struct cloche_err *err)
+{
+	_cleanup_(freep) char *home = fs_home();
+
+	*ret = (struct asking){.home = home ? realpath(home, NULL) : NULL, .cwd = getcwd(NULL, 0)};
+	for (size_t i = 0; i < sb->mounts_n; i++)
+		if (strcmp(sb->mounts[i].source, sb->mounts[i].target) == 0 &&
+			strv_add(&ret->shown, str_from(sb->mounts[i].target)) < 0)
+			return err_nomem(err);
+	ret->q = (struct toolchain_query){.path = secure_getenv("PATH"),
+		.home = ret->home,
+		.cwd = ret->cwd,
+		.env = environ,
+		.shown = ret->shown};
+	return 0;
+}
+
+static int append_dir(cloche_sandbox *sb, const char *dir, struct cloche_err *err)
+{
+	char *joined;
+
+	if (!sb->tool_path)
+		return set_string(&sb->tool_path, dir, err);
+	if (asprintf(&joined, "%s:%s", sb->tool_path, dir) < 0)
+		return err_nomem(err);
+	free(sb->tool_path);
+	sb->tool_path = joined;
+	return 0;
+}
+
+static int apply(cloche_sandbox *sb, const struct toolchain *t, struct cloche_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < t->mounts_n; i++)
+		r = sandbox_add_mount(sb,
+			&(struct api_mount){.source = t->mounts[i].source,
+				.target = t->mounts[i].target,
+				.ro = true,
+				.no_link = true},
+			err);
+	for (char *const *d = t->dirs; r == 0 && d && *d; d++)
+		r = append_dir(sb, *d, err);
+	for (char *const *note = t->notes; r == 0 && note && *note; note++)
+		if (strv_add(&sb->tools, str_from(*note)) < 0)
+			r = err_nomem(err);
+	return r;
+}
+
+/* Adds a program (needs_only: what one that is there needs). *ret_program (may be NULL) is where it
+ * is, or NULL. Returns 0, or 1 where there is none. */
+static int add(cloche_sandbox *sb, const char *name, bool needs_only, char **ret_program,
+	struct cloche_err *err)
+{
+	_cleanup_(toolchain_donep) struct toolchain t = TOOLCHAIN_INIT;
+	struct asking a;
+	int r = ask(sb, &a, err);
+
+	if (r == 0)
+		r = needs_only ? toolchain_add_needs(&a.q, name, &t, err)
+			       : toolchain_add(&a.q, name, &t, err);
+	asking_done(&a);
+	if (r == 0)
+		r = apply(sb, &t, err);
+	if (r == 0 && ret_program)
+		*ret_program = TAKE_PTR(t.program);
+	return r;
+}
+
+int sandbox_add_needs(cloche_sandbox *sb, const char *file, struct cloche_err *err)
+{
+	return sb->root == ROOM_ROOT_HOST ? add(sb, file, true, NULL, err) : 0;
+}
+
+int cloche_sandbox_add_tool(cloche_sandbox *sb, const char *tool, cloche_err *err)
+{
+	_cleanup_(freep) char *path = strchr(tool, '/') ? fs_absolute(tool) : strdup(tool);
+	int r;
+
+	if (!path)
+		return err_nomem(err);
+	r = add(sb, path, false, NULL, err);
+	if (r <= 0)
+		return r;
+	if (strchr(tool, '/')) {
+		r = err_set(err, E_NOT_FOUND, "tool %s: there is no such program", tool);
+		err_hint(err, "it has to be a file that may be executed");
+	} else {
+		r = err_set(err, E_NOT_FOUND, "tool %s: it is not on your PATH", tool);
+		err_hint(err, "name it by its path");
+	}
+	return r;
+}
+
+/* Whether a path is inside by a mount, whatever the host has there. */
+static bool is_target(const cloche_sandbox *sb, const char *path)
+{
+	for (size_t i = 0; i < sb->mounts_n; i++)
+		if (tool_within(path, sb->mounts[i].target))
+			return true;
+	return false;
+}
+
+/* "./x" and the like: the working directory inside is the workspace, where it is the one here too.
+ * What it needs is shown; and where a link leads. */
+static int add_relative(cloche_sandbox *sb, const char *command, struct cloche_err *err)
+{
+	_cleanup_(freep) char *cwd = getcwd(NULL, 0), *real = NULL;
+	int r;
+
+	if (!cwd || !sb->workspace || sb->workdir || strcmp(cwd, sb->workspace) != 0)
+		return 0;
+	real = realpath(command, NULL);
+	if (!real)
+		return 0;
+	r = add(sb, real, tool_within(real, sb->workspace), NULL, err);
+	return r > 0 ? 0 : r;
+}
+
+int cloche_sandbox_add_command(
+	cloche_sandbox *sb, const char *command, const char **ret_program, cloche_err *err)
+{
+	int r;
+
+	*ret_program = command;
+	/* The host's programs are no use to another root. */
+	if (sb->root != ROOM_ROOT_HOST || !command[0])
+		return 0;
+	if (command[0] != '/' && strchr(command, '/'))
+		return add_relative(sb, command, err);
+	if (command[0] == '/' && is_target(sb, command))
+		return 0;
+	free(sb->program);
+	sb->program = NULL;
+	r = add(sb, command, false, &sb->program, err);
+	if (r == 0 && sb->program)
+		*ret_program = sb->program;
+	return r > 0 ? 0 : r;
+}
+
+const char *cloche_sandbox_tool_note(const cloche_sandbox *sb, size_t i)
+{
+	return i < strv_count(sb->tools) ? sb->tools[i] : NULL;
+}
