@@ -222,7 +222,7 @@ int run_execute_in(cloche_run *run, struct client_result *ret, struct cloche_err
 	exec_spec_init(&spec);
 	r = make_spec(run, &spec, err);
 	if (r == 0)
-		r = client_attach(run->in->base, run->in->id, &client, err);
+		r = instance_attach(run->in, &client, err);
 	if (r < 0)
 		return r;
 	run_begin(run, client);
