@@ -93,6 +93,9 @@ int sandbox_options_init(struct sandbox_options *o, cloche_err *err);
 void sandbox_options_done(struct sandbox_options *o);
 /* After all options were read: configuration file, workspace, allowlist and secrets into o->sb. */
 int sandbox_options_finish(struct sandbox_options *o, cloche_err *err);
+/* Then, where there is a command: what it needs of the host is mounted, and argv[0] (borrowed from
+ * o->sb) becomes what it is inside. argv NULL: only says what was mounted for tools. */
+int sandbox_options_command(struct sandbox_options *o, char **argv, cloche_err *err);
 /* After a run: warns of policy that the inside made or changed. */
 void sandbox_options_check_workspace(const struct sandbox_options *o);
 
@@ -117,4 +120,4 @@ void format_size(uint64_t bytes, char *ret, size_t size);
 extern const struct command command_run, command_agent, command_net, command_doctor;
 extern const struct command command_create, command_exec, command_shell, command_ps,
 	command_inspect, command_stats, command_stop, command_rm, command_prune, command_logs,
-	command_attach, command_port, command_diff;
+	command_attach, command_port, command_diff, command_fs, command_cp;

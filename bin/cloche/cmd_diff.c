@@ -4,7 +4,7 @@
  * path and can be turned back. As JSON, what is not UTF-8 makes "path" an approximation, and
  * "path_hex" has the bytes. */
 #include "cli.h"
-#include "json_out.h"
+#include "names.h"
 
 #include <cloche/diff.h>
 #include <cloche/instance.h>
@@ -32,55 +32,12 @@ static const struct option_table diff_table = {.options = diff_options,
 	.n = sizeof(diff_options) / sizeof(diff_options[0]),
 	.title = "Options"};
 
-/* Length of the character of UTF-8 at p that is no control, 0 where there is none. */
-static size_t shown(const unsigned char *p, size_t n)
-{
-	json_t *s;
-	size_t len = p[0] < 0x80 ? 1 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
-
-	if (p[0] < 0x20 || p[0] == 0x7f || p[0] == '\\' || len > n)
-		return 0;
-	if (len == 1)
-		return 1;
-	/* U+0080 to U+009F are controls too; U+202A and on turn the line round. */
-	if (p[0] == 0xc2 && p[1] < 0xa0)
-		return 0;
-	if (p[0] == 0xe2 && ((p[1] == 0x80 && p[2] >= 0xa8 && p[2] <= 0xae) ||
-				    (p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9)))
-		return 0;
-	s = json_stringn((const char *)p, len); /* which takes UTF-8 alone */
-	json_decref(s);
-	return s ? len : 0;
-}
-
 static bool print_line(const cloche_change *c, void *user)
 {
-	const unsigned char *p = (const unsigned char *)c->path;
-
 	printf("%c ", (int)c->kind);
-	for (size_t i = 0; i < c->path_length;) {
-		size_t n = shown(p + i, c->path_length - i);
-
-		if (n == 0)
-			printf("\\x%02x", p[i]);
-		else
-			fwrite(p + i, 1, n, stdout);
-		i += n ? n : 1;
-	}
+	name_print(c->path, c->path_length);
 	putchar('\n');
 	return !ferror(stdout);
-}
-
-static json_t *hex(const cloche_change *c)
-{
-	char *text = malloc(2 * c->path_length + 1);
-	json_t *s;
-
-	for (size_t i = 0; text && i < c->path_length; i++)
-		sprintf(text + 2 * i, "%02x", (unsigned char)c->path[i]);
-	s = text ? json_stringn(text, 2 * c->path_length) : NULL;
-	free(text);
-	return s;
 }
 
 static bool print_json(const cloche_change *c, void *user)
@@ -90,15 +47,13 @@ static bool print_json(const cloche_change *c, void *user)
 		const char *name;
 	} names[] = {{CLOCHE_FILE_REGULAR, "file"}, {CLOCHE_FILE_DIRECTORY, "directory"},
 		{CLOCHE_FILE_LINK, "symlink"}, {CLOCHE_FILE_OTHER, "other"}};
-	json_t *o = json_object(), *path = json_stringn(c->path, c->path_length);
+	json_t *o = json_object();
 	char kind[2] = {(char)c->kind, 0}, mode[8], *text;
 	bool ok;
 
 	snprintf(mode, sizeof(mode), "%04o", c->mode & 07777);
 	json_object_set_new(o, "kind", json_string(kind));
-	if (!path)
-		json_object_set_new(o, "path_hex", hex(c));
-	json_object_set_new(o, "path", path ? path : json_bytes(c->path, c->path_length));
+	name_to_json(o, "path", c->path, c->path_length);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (names[i].type == c->type)
 			json_object_set_new(o, "type", json_string(names[i].name));

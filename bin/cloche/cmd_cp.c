@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: which of the two operands is in a sandbox, and what each of them is, decides
+ * what is done: a file's bytes, a tree, or a stream of either on standard input or output. As with
+ * cp, a destination that is a directory gets the source in it under its own name. */
+#include "cli.h"
+#include "files_session.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+struct cp_options {
+	bool recursive;
+};
+
+static int set_recursive(void *ctx, const char *value, cloche_err *err)
+{
+	((struct cp_options *)ctx)->recursive = true;
+	return 0;
+}
+
+static const struct option cp_options[] = {
+	{"recursive", 'r', NULL, "directories with everything in them", set_recursive},
+};
+static const struct option_table cp_table = {
+	.options = cp_options, .n = sizeof(cp_options) / sizeof(cp_options[0]), .title = "Options"};
+
+/* One operand. */
+struct side {
+	char *id;         /* heap; NULL: on the host */
+	const char *path; /* borrowed */
+	bool stream;      /* "-" */
+};
+
+struct copy {
+	cloche_files *f;
+	bool recursive;
+	struct side from, to;
+	cloche_err *err;
+	struct timespec began;
+	bool shown; /* progress */
+};
+
+static int fail(cloche_err *err, int code, int errnum, const char *path, const char *why)
+{
+	memset(err, 0, sizeof(*err));
+	err->code = code;
+	err->sys_errno = errnum;
+	snprintf(err->message, sizeof(err->message), "cp: %.600s: %s", path,
+		why ? why : strerror(errnum));
+	return -code;
+}
+
+static int fail_sys(cloche_err *err, const char *path)
+{
+	int errnum = errno;
+	int code = errnum == ENOENT                                         ? CLOCHE_E_NOT_FOUND
+		   : errnum == EACCES || errnum == EPERM || errnum == EROFS ? CLOCHE_E_PERMISSION
+		   : errnum == ENOSPC || errnum == EDQUOT                   ? CLOCHE_E_NO_SPACE
+									    : CLOCHE_E_SYSTEM;
+
+	return fail(err, code, errnum, path, NULL);
+}
+
+/* ID:PATH, unless a slash comes first. */
+static int read_side(const char *text, struct side *ret, cloche_err *err)
+{
+	const char *colon = strchr(text, ':'), *slash = strchr(text, '/');
+
+	*ret = (struct side){.path = text};
+	if (strcmp(text, "-") == 0) {
+		ret->stream = true;
+	} else if (colon && colon > text && (!slash || colon < slash)) {
+		ret->id = strndup(text, (size_t)(colon - text));
+		ret->path = colon + 1;
+		if (!ret->id)
+			return fail(err, CLOCHE_E_NO_MEMORY, ENOMEM, text, NULL);
+	}
+	if (!ret->stream && !*ret->path)
+		return wrong_usage(err, "for one: cloche cp web:src/main.c .",
+			"cp: %s: the path is missing", text);
+	return 0;
+}
+
+/* The last name of a path; "" for "/", and for "x/.", which means the contents of x. */
+static char *last_name(const char *path)
+{
+	size_t n = strlen(path), at;
+
+	while (n > 0 && path[n - 1] == '/')
+		n--;
+	for (at = n; at > 0 && path[at - 1] != '/';)
+		at--;
+	if (n - at <= 2 && strspn(path + at, ".") >= n - at)
+		return strdup("");
+	return strndup(path + at, n - at);
+}
+
+static bool ends_with_slash(const char *path)
+{
+	size_t n = strlen(path);
+
+	return n > 0 && path[n - 1] == '/';
+}
+
+/* Where the source goes: into the destination where that is a directory, else in its place. Heap;
+ * NULL with err. */
+static char *place(const struct copy *c, bool is_directory)
+{
+	char *name, *path = NULL;
+
+	if (!is_directory) {
+		if (ends_with_slash(c->to.path) && !c->recursive) {
+			fail(c->err, CLOCHE_E_NOT_FOUND, ENOTDIR, c->to.path, NULL);
+			return NULL;
+		}
+		path = strdup(c->to.path);
+	} else {
+		name = last_name(c->from.path);
+		if (name && asprintf(&path, "%s/%s", c->to.path, *name ? name : ".") < 0)
+			path = NULL;
+		free(name);
+	}
+	if (!path)
+		fail(c->err, CLOCHE_E_NO_MEMORY, ENOMEM, c->to.path, NULL);
+	return path;
+}
+
+static void show_progress(uint64_t bytes, void *user)
+{
+	struct copy *c = user;
+	struct timespec now;
+	char size[32], line[64];
+	int n;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	if (now.tv_sec - c->began.tv_sec < 2 || !isatty(STDERR_FILENO))
+		return;
+	format_size(bytes, size, sizeof(size));
+	n = snprintf(line, sizeof(line), "\r%-12s", size);
+	(void)put(STDERR_FILENO, line, (size_t)n);
+	c->shown = true;
+}
+
+static int needs_recursive(const struct copy *c)
+{
+	return wrong_usage(c->err, "-r copies it with everything in it", "cp: %s is a directory",
+		c->from.path);
+}
+
+static void tell_left_out(const cloche_files_moved *moved)
+{
+	if (moved->left_out)
+		say("%llu sockets and devices were left out", (unsigned long long)moved->left_out);
+}
+
+/* What a path inside is: 1 a directory, 0 something else or (where may_miss) nothing. */
+static int is_inside_directory(const struct copy *c, const char *path, bool may_miss)
+{
+	cloche_file_stat st;
+	int r = cloche_files_stat(c->f, path, true, &st, c->err);
+
+	if (r == -CLOCHE_E_NOT_FOUND && may_miss)
+		return 0;
+	return r < 0 ? r : st.type == CLOCHE_NODE_DIRECTORY;
+}
+
+static bool is_host_directory(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* --- into the sandbox --- */
+
+static int file_in(struct copy *c, const char *to)
+{
+	struct stream in = {.fd = open(c->from.path, O_RDONLY | O_CLOEXEC | O_NOCTTY)};
+	struct stat st;
+	int r;
+
+	if (in.fd < 0 || fstat(in.fd, &st) < 0)
+		return fail_sys(c->err, c->from.path);
+	r = cloche_files_write(c->f, to, 0, S_ISREG(st.st_mode) ? st.st_mode & 0777 : 0644,
+		stream_source, &in, c->err);
+	close(in.fd);
+	return stream_error(&in, r, c->from.path, c->err);
+}
+
+static int stream_in(struct copy *c, bool is_directory)
+{
+	struct stream in = {.fd = STDIN_FILENO};
+	int r;
+
+	if (is_directory || c->recursive)
+		r = cloche_files_tar_put(c->f, c->to.path, stream_source, &in, c->err);
+	else
+		r = cloche_files_write(
+			c->f, c->to.path, 0, CLOCHE_FILES_KEEP_MODE, stream_source, &in, c->err);
+	return stream_error(&in, r, "standard input", c->err);
+}
+
+static int copy_in(struct copy *c)
+{
+	cloche_files_moved moved = {0};
+	struct stat st;
+	int r, directory = is_inside_directory(c, c->to.path, true);
+	char *to;
+
+	if (directory < 0)
+		return directory;
+	if (c->from.stream)
+		return stream_in(c, directory);
+	if ((c->recursive ? lstat(c->from.path, &st) : stat(c->from.path, &st)) < 0)
+		return fail_sys(c->err, c->from.path);
+	if (is_host_directory(c->from.path) && !c->recursive)
+		return needs_recursive(c);
+	to = place(c, directory);
+	if (!to)
+		return -c->err->code;
+	if (S_ISREG(st.st_mode) || !c->recursive)
+		r = file_in(c, to);
+	else
+		r = cloche_files_upload(c->f, c->from.path, to, &moved, c->err);
+	free(to);
+	if (r == 0)
+		tell_left_out(&moved);
+	return r;
+}
+
+/* --- out of the sandbox --- */
+
+/* Beside its place, and then in it. */
+static int file_out(struct copy *c, const char *to, uint32_t mode)
+{
+	struct stream out = {.fd = -1};
+	char *temporary;
+	int r;
+
+	if (asprintf(&temporary, "%s.XXXXXX", to) < 0)
+		return fail(c->err, CLOCHE_E_NO_MEMORY, ENOMEM, to, NULL);
+	out.fd = mkostemp(temporary, O_CLOEXEC);
+	if (out.fd < 0) {
+		free(temporary);
+		return fail_sys(c->err, to);
+	}
+	r = cloche_files_read(c->f, c->from.path, 0, UINT64_MAX, stream_sink, &out, c->err);
+	r = stream_error(&out, r, to, c->err);
+	if (r == 0 && (fchmod(out.fd, mode & 0777) < 0 || rename(temporary, to) < 0))
+		r = fail_sys(c->err, to);
+	if (r < 0)
+		unlink(temporary);
+	close(out.fd);
+	free(temporary);
+	return r;
+}
+
+static int stream_out(struct copy *c, bool is_directory)
+{
+	struct stream out = {.fd = STDOUT_FILENO};
+	char *name = last_name(c->from.path);
+	int r;
+
+	if (!name)
+		return fail(c->err, CLOCHE_E_NO_MEMORY, ENOMEM, c->from.path, NULL);
+	if (is_directory)
+		r = cloche_files_tar_get(c->f, c->from.path, !*name, stream_sink, &out, c->err);
+	else
+		r = cloche_files_read(c->f, c->from.path, 0, UINT64_MAX, stream_sink, &out, c->err);
+	free(name);
+	return stream_error(&out, r, "standard output", c->err);
+}
+
+static int copy_out(struct copy *c)
+{
+	cloche_files_moved moved = {0};
+	cloche_file_stat st;
+	int r = cloche_files_stat(c->f, c->from.path, true, &st, c->err);
+	bool is_directory = r == 0 && st.type == CLOCHE_NODE_DIRECTORY;
+	char *to;
+
+	if (c->recursive && !is_directory)
+		r = cloche_files_stat(c->f, c->from.path, false, &st, c->err);
+	if (r < 0)
+		return r;
+	if (c->to.stream)
+		return stream_out(c, is_directory);
+	if (is_directory && !c->recursive)
+		return needs_recursive(c);
+	to = place(c, is_host_directory(c->to.path));
+	if (!to)
+		return -c->err->code;
+	if (st.type == CLOCHE_NODE_FILE || !c->recursive)
+		r = file_out(c, to, st.mode);
+	else
+		r = cloche_files_download(c->f, c->from.path, to, &moved, c->err);
+	free(to);
+	if (r == 0)
+		tell_left_out(&moved);
+	return r;
+}
+
+static int check_sides(const struct copy *c)
+{
+	if (!c->from.id == !c->to.id)
+		return wrong_usage(c->err,
+			"for one: cloche cp web:src/main.c . (a path of the host with a colon: "
+			"./a:b)",
+			c->from.id ? "cp: both are in sandboxes; one has to be on the host or -"
+				   : "cp: neither is in a sandbox, which is ID:PATH");
+	return 0;
+}
+
+static int copy(struct copy *c, char **v)
+{
+	int r = read_side(v[0], &c->from, c->err);
+
+	if (r == 0)
+		r = read_side(v[1], &c->to, c->err);
+	if (r == 0)
+		r = check_sides(c);
+	if (r == 0)
+		r = files_open(c->from.id ? c->from.id : c->to.id, 0, 0, &c->f, c->err);
+	if (r == 0) {
+		clock_gettime(CLOCK_MONOTONIC, &c->began);
+		cloche_files_on_progress(c->f, show_progress, c);
+		r = c->to.id ? copy_in(c) : copy_out(c);
+	}
+	cloche_files_close(c->f);
+	if (c->shown)
+		(void)put(STDERR_FILENO, "\r            \r", 14);
+	free(c->from.id);
+	free(c->to.id);
+	return r;
+}
+
+static int main_cp(int argc, char **argv)
+{
+	struct cp_options o = {0};
+	struct operands operands = {0};
+	cloche_err err = CLOCHE_ERR_INIT;
+	struct copy c = {.err = &err};
+	int r = options_read(&command_cp, &o, argc, argv, &operands, &err);
+
+	if (r == 0 && operands.help)
+		return 0;
+	if (r == 0 && operands.n != 2)
+		r = wrong_usage(&err, "\"cloche cp --help\" has examples",
+			"cp: name a source and a destination");
+	c.recursive = o.recursive;
+	if (r == 0)
+		r = copy(&c, operands.v);
+	return r < 0 ? files_failed(&err) : 0;
+}
+
+const struct command command_cp = {
+	.name = "cp",
+	.summary = "copy files into a sandbox and out of it",
+	.synopsis = "[-r] SRC DST",
+	.text = "One of SRC and DST is ID:PATH, in a sandbox; the other is on the host, or - for\n"
+		"standard input or output. A DST that is a directory gets SRC in it. A stream is "
+		"the\n"
+		"bytes of a file, or a tar archive where the path inside is a directory (or with "
+		"-r).\n"
+		"DIR/. means what is in DIR. A path of the host that has a colon is written "
+		"./a:b.\n"
+		"\n"
+		"  cloche cp report.md web:/workspace/\n"
+		"  cloche cp -r web:dist ./dist\n"
+		"  tar c src | cloche cp - web:/workspace\n"
+		"  cloche cp web:logs - | tar t",
+	.tables = {&cp_table},
+	.run = main_cp,
+};

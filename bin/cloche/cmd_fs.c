@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `cloche fs ID OPERATION ...`. */
+#include "cli.h"
+#include "files_session.h"
+#include "fs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct fs_options *options_of(void *ctx)
+{
+	return ctx;
+}
+
+/* Up to four octal digits. */
+static bool read_mode(const char *text, uint32_t *ret)
+{
+	size_t n = strspn(text, "01234567");
+	uint32_t mode = 0;
+
+	if (n == 0 || n > 5 || text[n])
+		return false;
+	for (size_t i = 0; i < n; i++)
+		mode = mode * 8 + (uint32_t)(text[i] - '0');
+	*ret = mode;
+	return mode <= 07777;
+}
+
+static int set_mode(void *ctx, const char *value, cloche_err *err)
+{
+	struct fs_options *o = ctx;
+
+	o->has_mode = true;
+	if (!read_mode(value, &o->mode))
+		return wrong_usage(
+			err, NULL, "fs: a mode is up to four octal digits, not %s", value);
+	return 0;
+}
+
+static int set_user(void *ctx, const char *value, cloche_err *err)
+{
+	struct fs_options *o = ctx;
+	const char *colon = strchr(value, ':');
+	size_t n = colon ? (size_t)(colon - value) : strlen(value);
+	uint64_t uid, gid;
+	char text[16];
+
+	if (n < sizeof(text)) {
+		memcpy(text, value, n);
+		text[n] = '\0';
+		if (read_number(text, UINT32_MAX - 1, &uid) &&
+			read_number(colon ? colon + 1 : text, UINT32_MAX - 1, &gid)) {
+			o->uid = (uint32_t)uid;
+			o->gid = (uint32_t)gid;
+			return 0;
+		}
+	}
+	return wrong_usage(err, NULL, "fs: a user is UID or UID:GID, not %s", value);
+}
+
+static int set_number(uint64_t *at, const char *what, const char *value, cloche_err *err)
+{
+	if (read_number(value, INT64_MAX, at))
+		return 0;
+	return wrong_usage(err, NULL, "fs: %s takes a number, not %s", what, value);
+}
+
+static int set_offset(void *ctx, const char *value, cloche_err *err)
+{
+	return set_number(&options_of(ctx)->offset, "--offset", value, err);
+}
+
+static int set_length(void *ctx, const char *value, cloche_err *err)
+{
+	return set_number(&options_of(ctx)->length, "--length", value, err);
+}
+
+static int set_count(void *ctx, const char *value, cloche_err *err)
+{
+	return set_number(&options_of(ctx)->count, "--count", value, err);
+}
+
+static int set_data(void *ctx, const char *value, cloche_err *err)
+{
+	options_of(ctx)->data = value;
+	return 0;
+}
+
+#define FLAG(name)                                                                                 \
+	static int set_##name(void *ctx, const char *value, cloche_err *err)                       \
+	{                                                                                          \
+		options_of(ctx)->name = true;                                                      \
+		return 0;                                                                          \
+	}
+FLAG(recursive)
+FLAG(append)
+FLAG(in_place)
+FLAG(is_new)
+FLAG(json)
+FLAG(long_form)
+FLAG(null_ends)
+FLAG(no_follow)
+FLAG(no_replace)
+
+static int set_parents(void *ctx, const char *value, cloche_err *err)
+{
+	return 0; /* they are made anyway */
+}
+
+static const struct option fs_options[] = {
+	{"recursive", 'r', NULL, "delete, watch: everything below too", set_recursive},
+	{"data", 0, "TEXT", "write: this instead of standard input", set_data},
+	{"append", 'a', NULL, "write: at the end of what is there", set_append},
+	{"in-place", 0, NULL, "write: into the file itself, which keeps its links", set_in_place},
+	{"new", 0, NULL, "write: fail where something is there", set_is_new},
+	{"mode", 0, "MODE", "write, mkdir: permissions, octal", set_mode},
+	{"parents", 'p', NULL, "mkdir: make missing directories (always done)", set_parents},
+	{"offset", 0, "BYTES", "read: begin there", set_offset},
+	{"length", 0, "BYTES", "read: at most so much", set_length},
+	{"no-follow", 'P', NULL, "stat, exists: a symbolic link itself", set_no_follow},
+	{"no-replace", 'n', NULL, "rename: fail where something is there", set_no_replace},
+	{"long", 'l', NULL, "list: mode, links, owner, size, time", set_long_form},
+	{"null", '0', NULL, "list, watch: end names with NUL", set_null_ends},
+	{"json", 0, NULL, "list, stat, watch: JSON, a line each", set_json},
+	{"count", 0, "N", "watch: end after N events", set_count},
+	{"user", 0, "UID[:GID]", "do it as that user of the inside (default 0)", set_user},
+};
+static const struct option_table fs_table = {
+	.options = fs_options, .n = sizeof(fs_options) / sizeof(fs_options[0]), .title = "Options"};
+
+struct request {
+	cloche_files *f;
+	const struct fs_options *o;
+	char **v; /* operands after the operation */
+	cloche_err *err;
+};
+
+static int do_read(const struct request *q)
+{
+	struct stream out = {.fd = STDOUT_FILENO};
+	int r = cloche_files_read(
+		q->f, q->v[0], q->o->offset, q->o->length, stream_sink, &out, q->err);
+
+	return stream_error(&out, r, "standard output", q->err);
+}
+
+static int write_with(const struct request *q, unsigned flags)
+{
+	const struct fs_options *o = q->o;
+	uint32_t mode = o->has_mode ? o->mode : CLOCHE_FILES_KEEP_MODE;
+	struct stream in = {.fd = STDIN_FILENO};
+	int r;
+
+	flags |= CLOCHE_FILES_PARENTS;
+	flags |= o->append ? CLOCHE_FILES_APPEND : 0;
+	flags |= o->in_place ? CLOCHE_FILES_IN_PLACE : 0;
+	flags |= o->is_new ? CLOCHE_FILES_NEW : 0;
+	if (o->data)
+		return cloche_files_write_data(
+			q->f, q->v[0], flags, mode, o->data, strlen(o->data), q->err);
+	r = cloche_files_write(q->f, q->v[0], flags, mode, stream_source, &in, q->err);
+	return stream_error(&in, r, "standard input", q->err);
+}
+
+static int do_write(const struct request *q)
+{
+	return write_with(q, 0);
+}
+
+static int do_append(const struct request *q)
+{
+	return write_with(q, CLOCHE_FILES_APPEND);
+}
+
+static int do_list(const struct request *q)
+{
+	return fs_list(q->f, q->o, q->v[0] ? q->v[0] : ".", q->err);
+}
+
+static int do_stat(const struct request *q)
+{
+	return fs_stat(q->f, q->o, q->v[0], q->err);
+}
+
+/* 1: it does not exist. */
+static int do_exists(const struct request *q)
+{
+	cloche_file_stat st;
+	int r = cloche_files_stat(q->f, q->v[0], !q->o->no_follow, &st, q->err);
+
+	/* A file on the way, where a directory would have to be, is no more than that. */
+	if (r < 0 && q->err->code != CLOCHE_E_NOT_FOUND &&
+		!(q->err->code == CLOCHE_E_SYSTEM && q->err->sys_errno != 0))
+		return r;
+	return r < 0;
+}
+
+static int do_delete(const struct request *q)
+{
+	return cloche_files_remove(q->f, q->v[0], q->o->recursive, q->err);
+}
+
+static int do_mkdir(const struct request *q)
+{
+	uint32_t mode = q->o->has_mode ? q->o->mode : CLOCHE_FILES_KEEP_MODE;
+
+	return cloche_files_mkdir(q->f, q->v[0], mode, true, q->err);
+}
+
+static int do_rename(const struct request *q)
+{
+	return cloche_files_rename(q->f, q->v[0], q->v[1], !q->o->no_replace, q->err);
+}
+
+static int do_chmod(const struct request *q)
+{
+	uint32_t mode;
+
+	if (!read_mode(q->v[0], &mode))
+		return wrong_usage(q->err, "for one: cloche fs ID chmod 755 PATH",
+			"fs: a mode is up to four octal digits, not %s", q->v[0]);
+	return cloche_files_chmod(q->f, q->v[1], mode, q->err);
+}
+
+static int do_symlink(const struct request *q)
+{
+	return cloche_files_symlink(q->f, q->v[0], q->v[1], q->err);
+}
+
+static int do_readlink(const struct request *q)
+{
+	char *target = NULL;
+	int r = cloche_files_readlink(q->f, q->v[0], &target, q->err);
+
+	if (r == 0 && put_shown(STDOUT_FILENO, target))
+		(void)put(STDOUT_FILENO, "\n", 1);
+	free(target);
+	return r;
+}
+
+static int do_watch(const struct request *q)
+{
+	return fs_watch(q->f, q->o, q->v[0], q->err);
+}
+
+static const struct operation {
+	const char *name;
+	int least, most; /* operands */
+	const char *operands;
+	int (*fn)(const struct request *q);
+} operations[] = {
+	{"read", 1, 1, "PATH", do_read},
+	{"write", 1, 1, "PATH", do_write},
+	{"append", 1, 1, "PATH", do_append},
+	{"list", 0, 1, "[PATH]", do_list},
+	{"stat", 1, 1, "PATH", do_stat},
+	{"exists", 1, 1, "PATH", do_exists},
+	{"delete", 1, 1, "PATH", do_delete},
+	{"mkdir", 1, 1, "PATH", do_mkdir},
+	{"rename", 2, 2, "FROM TO", do_rename},
+	{"chmod", 2, 2, "MODE PATH", do_chmod},
+	{"symlink", 2, 2, "TARGET PATH", do_symlink},
+	{"readlink", 1, 1, "PATH", do_readlink},
+	{"watch", 1, 1, "PATH", do_watch},
+};
+
+/* NULL with err. */
+static const struct operation *find(const struct operands *operands, cloche_err *err)
+{
+	const char *name = operands->n > 1 ? operands->v[1] : "";
+
+	for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++) {
+		const struct operation *op = &operations[i];
+
+		if (strcmp(op->name, name) != 0)
+			continue;
+		if (operands->n - 2 >= op->least && operands->n - 2 <= op->most)
+			return op;
+		wrong_usage(err, NULL, "fs: it is: cloche fs ID %s %s", op->name, op->operands);
+		return NULL;
+	}
+	wrong_usage(err, "\"cloche fs --help\" lists the operations",
+		*name ? "fs: unknown operation %s" : "fs: which operation in which sandbox?%s",
+		name);
+	return NULL;
+}
+
+static int run(const struct fs_options *o, const struct operands *operands, cloche_err *err)
+{
+	const struct operation *op = find(operands, err);
+	struct request q = {.o = o, .v = operands->v + 2, .err = err};
+	int r;
+
+	if (!op)
+		return -CLOCHE_E_USAGE;
+	r = files_open(operands->v[0], o->uid, o->gid, &q.f, err);
+	if (r == 0)
+		r = op->fn(&q);
+	cloche_files_close(q.f);
+	return r;
+}
+
+static int main_fs(int argc, char **argv)
+{
+	struct fs_options o = {.length = UINT64_MAX};
+	struct operands operands = {0};
+	cloche_err err = CLOCHE_ERR_INIT;
+	int r = options_read(&command_fs, &o, argc, argv, &operands, &err);
+
+	if (r == 0 && operands.help)
+		return 0;
+	if (r == 0)
+		r = run(&o, &operands, &err);
+	if (fflush(stdout) != 0 && r == 0) {
+		say("standard output cannot be written");
+		return EXIT_CLOCHE;
+	}
+	return r < 0 ? files_failed(&err) : r;
+}
+
+const struct command command_fs = {
+	.name = "fs",
+	.summary = "read, write and watch files in a sandbox",
+	.synopsis = "ID OPERATION [OPTIONS] PATH",
+	.text = "Operations:\n"
+		"  read PATH             its bytes on standard output\n"
+		"  write PATH            from standard input; whole or not at all; makes parents\n"
+		"  append PATH           the same, at its end\n"
+		"  list [PATH]           names in a directory, a line each\n"
+		"  stat PATH             type, mode, size, owner, time\n"
+		"  exists PATH           exit status 0 where it does, else 1\n"
+		"  delete PATH           a file, a link, an empty directory; -r: all below\n"
+		"  mkdir PATH            with its parents\n"
+		"  rename FROM TO        within one file system; TO is replaced\n"
+		"  chmod MODE PATH       MODE in octal\n"
+		"  symlink TARGET PATH   PATH becomes a link to TARGET\n"
+		"  readlink PATH         where a link leads\n"
+		"  watch PATH            a line for each change, until Ctrl-C\n"
+		"Paths are the sandbox's own; relative ones begin at its working directory.\n"
+		"\n"
+		"  echo hello | cloche fs web write notes/today.txt\n"
+		"  cloche fs web read notes/today.txt\n"
+		"  cloche fs web watch -r --json src",
+	.tables = {&fs_table},
+	.run = main_fs,
+};

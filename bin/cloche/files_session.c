@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "files_session.h"
+#include "cli.h"
+#include "interrupt.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static void on_interrupt(void *user, int signal_number, unsigned count)
+{
+	cloche_files_cancel(user);
+}
+
+int files_open(const char *id, uint32_t uid, uint32_t gid, cloche_files **ret, cloche_err *err)
+{
+	cloche_instance *instance = NULL;
+	int r = cloche_instance_open(id, &instance, err);
+
+	if (r == 0)
+		r = cloche_files_open(instance, uid, gid, ret, err);
+	cloche_instance_free(instance);
+	if (r == 0)
+		interrupt_catch(on_interrupt, *ret);
+	return r;
+}
+
+int files_failed(const cloche_err *err)
+{
+	int signal_number = interrupt_signal();
+
+	return signal_number ? 128 + signal_number : complain(err);
+}
+
+/* poll() comes back when a signal has come, read() might not. */
+static bool wait_for(int fd, short events)
+{
+	struct pollfd p = {.fd = fd, .events = events};
+
+	while (poll(&p, 1, -1) < 0)
+		if (errno != EINTR || interrupt_signal())
+			return false;
+	return true;
+}
+
+long stream_source(void *user, void *data, size_t size)
+{
+	struct stream *s = user;
+	ssize_t n;
+
+	do {
+		if (!wait_for(s->fd, POLLIN))
+			return -1;
+		n = read(s->fd, data, size);
+	} while (n < 0 && (errno == EINTR || errno == EAGAIN));
+	if (n < 0)
+		s->error = errno;
+	return n;
+}
+
+int stream_sink(void *user, const void *data, size_t length)
+{
+	struct stream *s = user;
+	const char *p = data;
+
+	while (length > 0) {
+		ssize_t n;
+
+		if (!wait_for(s->fd, POLLOUT))
+			return -1;
+		n = write(s->fd, p, length);
+		if (n < 0 && errno != EINTR && errno != EAGAIN) {
+			s->error = errno;
+			return -1;
+		}
+		if (n > 0) {
+			p += n;
+			length -= (size_t)n;
+		}
+	}
+	return 0;
+}
+
+int stream_error(const struct stream *s, int r, const char *what, cloche_err *err)
+{
+	if (r == 0 || s->error == 0)
+		return r;
+	memset(err, 0, sizeof(*err));
+	err->code = s->error == ENOSPC || s->error == EDQUOT ? CLOCHE_E_NO_SPACE : CLOCHE_E_SYSTEM;
+	err->sys_errno = s->error;
+	snprintf(err->message, sizeof(err->message), "%s: %s", what, strerror(s->error));
+	return -err->code;
+}

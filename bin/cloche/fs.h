@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What the parts of `cloche fs` share. */
+
+#include <cloche/files.h>
+
+struct fs_options {
+	const char *data;
+	bool recursive, append, in_place, is_new, json, long_form, null_ends, no_follow, no_replace;
+	bool has_mode;
+	uint32_t mode, uid, gid;
+	uint64_t offset, length, count;
+};
+
+/* fs_show.c. Each returns 0 or a negative code. */
+int fs_list(cloche_files *f, const struct fs_options *o, const char *path, cloche_err *err);
+int fs_stat(cloche_files *f, const struct fs_options *o, const char *path, cloche_err *err);
+int fs_watch(cloche_files *f, const struct fs_options *o, const char *path, cloche_err *err);
