@@ -26,6 +26,9 @@ cloche_instance *instance_copy(const cloche_instance *instance);
 _warn_unused_ int instance_attach(
 	const cloche_instance *instance, struct client **ret, struct cloche_err *err);
 
+/* Of a kept sandbox that came to nothing: ends it, frees the client, removes all traces. */
+void instance_discard(struct client *client);
+
 /* Opens the directory of the sandbox: it may have ended, but not crashed. */
 _warn_unused_ int instance_open_entry(
 	const cloche_instance *instance, struct sandbox_entry *ret, struct cloche_err *err);

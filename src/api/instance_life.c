@@ -121,11 +121,13 @@ static int wait_until_made(struct client *client, struct network *net, const clo
 	return r;
 }
 
-/* Nothing of one that could not be made is worth keeping. */
-static void remove_failed(const char *id)
+void instance_discard(struct client *client)
 {
+	char id[CTL_ID_MAX + 1];
 	_cleanup_fd_ int base = rundir_open(NULL);
 
+	snprintf(id, sizeof(id), "%s", client_id(client));
+	(void)end_it(client, 0, NULL);
 	if (base >= 0)
 		(void)!sandbox_remove(base, id, NULL);
 }
@@ -151,12 +153,10 @@ int cloche_instance_create(const cloche_sandbox *sb, cloche_warning_fn fn, void 
 		memcpy(id, client_id(client), sizeof(id));
 		client_on_warning(client, pass_warning, &listener);
 		r = wait_until_made(client, &net, sb, err);
-		if (r < 0) {
-			(void)end_it(client, 0, NULL);
-			remove_failed(id);
-		} else {
+		if (r < 0)
+			instance_discard(client);
+		else
 			client_free(client);
-		}
 	}
 	network_done(&net);
 	return r < 0 ? r : cloche_instance_open(id, ret, err);

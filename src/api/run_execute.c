@@ -209,6 +209,9 @@ static int execute_own(cloche_run *run, struct client_result *ret, struct cloche
 	r = exec_with_terminal(run, &what, ret, err);
 	if (r == 0 && run->detached && run->network.open)
 		r = client_wait_for(atomic_load(&run->client), &run->network.accepted, err);
+	/* Nobody learns the id of one that came to nothing. */
+	if (r < 0 && run->detached)
+		instance_discard(atomic_exchange(&run->client, NULL));
 	return r;
 }
 

@@ -3,6 +3,7 @@
  * a credential); what the caller has configured wins over it. The credential is never put into the
  * room: it becomes a masked secret. */
 #include "api/task.h"
+#include "api/tools.h"
 #include "base/fs.h"
 
 #include <errno.h>
@@ -188,6 +189,8 @@ int task_prepare_run(cloche_task *task, cloche_run **ret, struct cloche_err *err
 	if (r == 0)
 		r = cloche_sandbox_add_mount(
 			sb, program.mount.source, program.mount.destination, true, err);
+	if (r == 0)
+		r = sandbox_add_needs(sb, program.host, err);
 	if (r == 0)
 		r = protect_context(task, sb, err);
 	if (r == 0)
