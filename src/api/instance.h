@@ -26,7 +26,8 @@ cloche_instance *instance_copy(const cloche_instance *instance);
 _warn_unused_ int instance_attach(
 	const cloche_instance *instance, struct client **ret, struct cloche_err *err);
 
-/* Of a kept sandbox that came to nothing: ends it, frees the client, removes all traces. */
+/* Of a kept sandbox that came to nothing: ends it and removes all traces. All that can be done with
+ * the client then is to free it. */
 void instance_discard(struct client *client);
 
 /* Opens the directory of the sandbox: it may have ended, but not crashed. */

@@ -92,7 +92,8 @@ static int on_too_late(struct client_watch *w, short revents, struct cloche_err 
 	return err_set(err, E_BUSY, "its supervisor does not answer");
 }
 
-/* Ends a sandbox over a connection and waits until nothing of it runs. Frees the client. */
+/* Ends a sandbox over a connection and waits until nothing of it runs. All that can be done with
+ * the client then is to free it. */
 static int end_it(struct client *client, uint64_t grace_usec, struct cloche_err *err)
 {
 	struct client_watch limit = {.fd = -1, .cb = on_too_late};
@@ -103,7 +104,6 @@ static int end_it(struct client *client, uint64_t grace_usec, struct cloche_err 
 		r = err_set(err, E_INTERNAL, "its supervisor has gone");
 	if (r == 0)
 		r = client_finish(client, &ended, err);
-	client_free(client);
 	fd_close(limit.fd);
 	return r;
 }
@@ -155,8 +155,7 @@ int cloche_instance_create(const cloche_sandbox *sb, cloche_warning_fn fn, void 
 		r = wait_until_made(client, &net, sb, err);
 		if (r < 0)
 			instance_discard(client);
-		else
-			client_free(client);
+		client_free(client);
 	}
 	network_done(&net);
 	return r < 0 ? r : cloche_instance_open(id, ret, err);
@@ -179,6 +178,7 @@ int cloche_instance_stop(const cloche_instance *instance, uint64_t grace_ms, clo
 	}
 	if (r == 0)
 		r = end_it(client, grace, err);
+	client_free(client);
 	return r < 0 && err ? err_wrap(err, "stop %s", instance->id) : r;
 }
 
@@ -210,6 +210,7 @@ int cloche_instance_remove(const cloche_instance *instance, bool force, cloche_e
 		r = client_attach(instance->base, instance->id, &client, NULL);
 		if (r == 0 && end_it(client, 0, NULL) < 0)
 			kill_supervisor(instance);
+		client_free(client);
 	}
 	r = sandbox_remove(instance->base, instance->id, err);
 	if (r == -E_BUSY && force) {

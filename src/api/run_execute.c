@@ -210,8 +210,8 @@ static int execute_own(cloche_run *run, struct client_result *ret, struct cloche
 	if (r == 0 && run->detached && run->network.open)
 		r = client_wait_for(atomic_load(&run->client), &run->network.accepted, err);
 	/* Nobody learns the id of one that came to nothing. */
-	if (r < 0 && run->detached)
-		instance_discard(atomic_exchange(&run->client, NULL));
+	if (r < 0 && run->detached && atomic_load(&run->client))
+		instance_discard(atomic_load(&run->client));
 	return r;
 }
 
