@@ -18,9 +18,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+_Static_assert(EXECLOG_MIN_BYTES / 8 >= 64 * 1024, "a part is no less than a block");
 enum {
 	BLOCK = 64 * 1024, /* holes begin and end at multiples: of any file system's block */
-	PART = 8,          /* of max: given up at once; and what the index may have */
+	PART = 8,          /* of max: given up at once (no less than a block); the index's share */
 	READ_TRIES = 512,
 };
 
@@ -38,7 +39,7 @@ static void stop(struct execlog *l, int e)
 
 int execlog_make(struct execlog *l, int dir, uint64_t max)
 {
-	const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+	const int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
 
 	*l = EXECLOG_INIT;
 	l->max = MAX(max ? max : (uint64_t)EXECLOG_DEFAULT_BYTES, (uint64_t)EXECLOG_MIN_BYTES);

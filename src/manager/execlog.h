@@ -15,7 +15,7 @@
 enum {
 	EXECLOG_ENTRY = 8, /* bytes of one entry of the index */
 	EXECLOG_DEFAULT_BYTES = 16 * 1024 * 1024,
-	EXECLOG_MIN_BYTES = 256 * 1024,
+	EXECLOG_MIN_BYTES = 512 * 1024,
 };
 
 /* --- writing --- */
