@@ -321,6 +321,8 @@ static int main_agent(int argc, char **argv)
 	if (r == 0 && !operands.help)
 		r = sandbox_options_finish(&o.sandbox, &err);
 	if (r == 0 && !operands.help)
+		r = sandbox_options_command(&o.sandbox, NULL, &err);
+	if (r == 0 && !operands.help)
 		r = read_prompt(operands.n, operands.v, &prompt, &prompt_n, &err);
 	if (r < 0)
 		r = complain(&err);

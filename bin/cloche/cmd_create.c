@@ -54,6 +54,8 @@ static int main_create(int argc, char **argv)
 		r = check(&o, &operands, &err);
 	if (r == 0 && !operands.help)
 		r = sandbox_options_finish(&o, &err);
+	if (r == 0 && !operands.help)
+		r = sandbox_options_command(&o, NULL, &err);
 	if (r < 0)
 		r = complain(&err);
 	else if (!operands.help)

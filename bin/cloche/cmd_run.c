@@ -83,6 +83,8 @@ static int main_run(int argc, char **argv)
 			"run: --network-log-live needs somebody to watch it");
 	if (r == 0 && !operands.help)
 		r = sandbox_options_finish(&o, &err);
+	if (r == 0 && !operands.help)
+		r = sandbox_options_command(&o, operands.v, &err);
 	if (r < 0)
 		r = complain(&err);
 	else if (!operands.help)

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <pwd.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,16 @@ static int set_unsandboxed(void *ctx, const char *value, cloche_err *err)
 static int set_root(void *ctx, const char *value, cloche_err *err)
 {
 	return cloche_sandbox_set_root(((struct sandbox_options *)ctx)->sb, value, err);
+}
+
+static int set_keep_changes(void *ctx, const char *value, cloche_err *err)
+{
+	return cloche_sandbox_set_keep_changes(((struct sandbox_options *)ctx)->sb, value, err);
+}
+
+static int add_tool(void *ctx, const char *value, cloche_err *err)
+{
+	return cloche_sandbox_add_tool(((struct sandbox_options *)ctx)->sb, value, err);
 }
 
 /* SRC[:DST[:ro]] */
@@ -264,6 +275,7 @@ static const struct option late_options[] = {
 	{"cpus", 0, NULL, NULL, set_cpus},
 	{"pids", 0, NULL, NULL, set_pids},
 	{"timeout", 0, NULL, NULL, set_timeout},
+	{"tool", 0, NULL, NULL, add_tool},
 };
 
 #define LATER(fn, index)                                                                           \
@@ -280,6 +292,7 @@ LATER(late_memory, 5)
 LATER(late_cpus, 6)
 LATER(late_pids, 7)
 LATER(late_timeout, 8)
+LATER(late_tool, 9)
 
 static const struct option options[] = {
 	{"workspace", 0, "DIR", "mount DIR read-write at /workspace (default: this directory)",
@@ -291,6 +304,14 @@ static const struct option options[] = {
 		set_workdir},
 	{"root", 0, "host|DIR", "root filesystem: the host's system, read-only (default), or DIR",
 		set_root},
+	{"keep-changes", 0, "DIR",
+		"keep what is changed in the root in DIR, and go on from what is there; see\n"
+		"\"cloche diff DIR\"",
+		set_keep_changes},
+	{"tool", 0, "NAME|PATH",
+		"show a program of yours (nvm, pyenv, ~/.local/bin, /opt, ...) and what it\n"
+		"needs, read-only, and put it on the PATH; COMMAND itself needs no --tool",
+		late_tool},
 	{"env", 'e', "NAME=VALUE", "set a variable inside; nothing else of yours gets in",
 		late_env},
 	{"pass-env", 0, "NAME", "pass a variable of yours", late_pass_env},
@@ -466,6 +487,26 @@ int sandbox_options_finish(struct sandbox_options *o, cloche_err *err)
 		cloche_sandbox_set_network_log_fd(o->sb, STDERR_FILENO);
 	if (r == 0)
 		policy_files_note(&o->policy, o->workspace, o->config, o->allowlist_file);
+	return r;
+}
+
+static void say_tools(const struct sandbox_options *o)
+{
+	const char *note;
+
+	for (size_t i = 0; o->verbose && (note = cloche_sandbox_tool_note(o->sb, i)); i++)
+		say("%s", note);
+}
+
+int sandbox_options_command(struct sandbox_options *o, char **argv, cloche_err *err)
+{
+	const char *program = NULL;
+	int r = argv ? cloche_sandbox_add_command(o->sb, argv[0], &program, err) : 0;
+
+	if (r == 0 && program)
+		argv[0] = (char *)(uintptr_t)program;
+	if (r == 0)
+		say_tools(o);
 	return r;
 }
 

@@ -142,6 +142,23 @@ static int add_relative(cloche_sandbox *sb, const char *command, struct cloche_e
 	return r > 0 ? 0 : r;
 }
 
+/* Nearly every command: a program of the system's, and not a link that may lead elsewhere. Asked
+ * first, because it is all that a start has to pay for this. */
+static bool is_systems(const char *command)
+{
+	const struct toolchain_query q = {.path = secure_getenv("PATH")};
+	_cleanup_(freep) char *found = NULL;
+	char link[8];
+
+	if (command[0] != '/') {
+		found = toolchain_find(&q, command, NULL);
+		command = found ? found : "";
+	}
+	return (tool_within(command, "/usr") || tool_within(command, "/bin") ||
+		       tool_within(command, "/sbin")) &&
+	       readlink(command, link, sizeof(link)) < 0 && errno == EINVAL;
+}
+
 int cloche_sandbox_add_command(
 	cloche_sandbox *sb, const char *command, const char **ret_program, cloche_err *err)
 {
@@ -153,7 +170,7 @@ int cloche_sandbox_add_command(
 		return 0;
 	if (command[0] != '/' && strchr(command, '/'))
 		return add_relative(sb, command, err);
-	if (command[0] == '/' && is_target(sb, command))
+	if ((command[0] == '/' && is_target(sb, command)) || is_systems(command))
 		return 0;
 	free(sb->program);
 	sb->program = NULL;

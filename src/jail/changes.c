@@ -36,7 +36,7 @@ struct walk {
 	void *user;
 	struct buf path;
 	size_t reported; /* the part of path up to which directories were reported */
-	uint32_t depth;
+	uint32_t depth, modes[CHANGES_MAX_DEPTH + 1]; /* of the directories on the path */
 	uint64_t entries, compared;
 	uid_t uid; /* root of the room, as we see it */
 	gid_t gid;
@@ -77,13 +77,18 @@ static int call(struct walk *w, enum change_kind kind, size_t path_n, const stru
 /* Reports the entry at the whole path, after the directories above it. */
 static int report(struct walk *w, enum change_kind kind, const struct stat *st)
 {
-	struct stat dir = {.st_mode = S_IFDIR | 0755};
+	struct stat dir = {0};
+	uint32_t level = 0;
 	size_t i;
 	int r = 0;
 
-	for (i = w->reported + 1; i < buf_len(&w->path) && r == 0; i++)
-		if (buf_data(&w->path)[i] == '/')
+	for (i = 1; i < buf_len(&w->path) && r == 0; i++) {
+		if (buf_data(&w->path)[i] != '/')
+			continue;
+		dir.st_mode = w->modes[level++];
+		if (i > w->reported)
 			r = call(w, CHANGE_CHANGED, i, &dir);
+	}
 	w->reported = buf_len(&w->path);
 	return r != 0 ? r : call(w, kind, buf_len(&w->path), st);
 }
@@ -306,6 +311,7 @@ static int visit_dir(struct walk *w, const struct pair *p, const char *name,
 			note_incomplete(w, E_SYSTEM, "cannot be opened");
 		return 0;
 	}
+	w->modes[w->depth - 1] = upper->st_mode;
 	if (below)
 		low = open_lower(w, p, name, lower, &inner.host);
 	inner.upper = up;
