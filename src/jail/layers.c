@@ -15,6 +15,7 @@
  */
 #include "jail/layers.h"
 #include "base/fd.h"
+#include "base/fs.h"
 #include "jail/mount.h"
 #include "jail/parts.h"
 #include "jail/sys.h"
@@ -42,6 +43,19 @@ int layers_make(int base, struct cloche_err *err)
 	if (r == 0)
 		r = parts_mkdir(base, "upper", 0755, err);
 	return r == 0 ? parts_mkdir(base, "work", 0700, err) : r;
+}
+
+bool layers_work(int scratch)
+{
+	_cleanup_fd_ int base = -1, tree = -1;
+
+	if (parts_mkdir(scratch, "try", 0700, NULL) < 0)
+		return false;
+	base = openat(scratch, "try", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (base >= 0 && layers_make(base, NULL) == 0)
+		tree = layers_overlay(base, "", false, NULL);
+	fs_remove_tree(scratch, "try");
+	return tree >= 0;
 }
 
 int layers_overlay(int base, const char *name, bool places, struct cloche_err *err)

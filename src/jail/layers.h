@@ -20,6 +20,9 @@ enum { LAYERS_HOST_DIRS = 7 };
 /* Mode of an empty directory of lower/ that stands for the host's of the same name. */
 #define LAYERS_COVERED 01511
 
+/* Whether overlays can be made here at all; tries in a directory of its own in the tmpfs. */
+bool layers_work(int scratch);
+
 /* Makes lower, upper and work in base, where they do not exist. */
 _warn_unused_ int layers_make(int base, struct cloche_err *err);
 

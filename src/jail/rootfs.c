@@ -385,8 +385,13 @@ static int make_host_overlays(
 		if (e < 0)
 			break;
 		trees[i] = e = layers_overlay(base, name, false, err);
-		if (e >= 0)
+		if (e >= 0) {
 			e = fresh && !r->ids.range ? layers_own(base, name, err) : 0;
+		} else if (!r->keep) {
+			/* A file system that cannot lie below an overlay stays read-only. */
+			err_clear(err);
+			trees[i] = e = mount_clone(base, lower, 0, err);
+		}
 	}
 	return e < 0 ? err_wrap(err, "make the layers of the host's directories") : 0;
 }
@@ -487,6 +492,13 @@ static int furnish_flat(struct rootfs *r, int scratch, struct cloche_err *err)
 	return e < 0 ? e : mount_pivot(scratch, err);
 }
 
+static void give_up_layers(struct rootfs *r)
+{
+	r->overlay = false;
+	for (size_t i = 0; i < LAYERS_HOST_DIRS; i++)
+		r->host_trees[i] = fd_close(r->host_trees[i]);
+}
+
 int rootfs_furnish(struct rootfs *r, struct cloche_err *err)
 {
 	_cleanup_fd_ int scratch = -1, root_fd = -1;
@@ -504,6 +516,9 @@ int rootfs_furnish(struct rootfs *r, struct cloche_err *err)
 	if (e < 0)
 		return e;
 	root.scratch[root.scratch_n++] = device_of(scratch);
+	/* A kernel without overlays for ordinary users: as a room that does not ask for one. */
+	if (r->overlay && !r->dir && !r->keep && !layers_work(scratch))
+		give_up_layers(r);
 	if (r->dir || r->overlay) {
 		e = furnish_layers(r, scratch, &root, err);
 		root_fd = root.fd;
