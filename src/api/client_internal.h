@@ -72,6 +72,7 @@ struct pump {
 	int out[2];          /* owned; -1 at end-of-file */
 	bool tty;            /* we started it with one: the end of our input is the end of its */
 	bool tty_pipe;       /* its output comes by a pipe, the master is for input alone */
+	bool from_terminal;  /* our input is one too, which only ends by vanishing */
 	bool left;           /* the filter said so */
 	bool in_asleep;      /* the callback had nothing: wait for client_wake */
 	struct str in_bytes; /* what is left of CLIENT_INPUT_BYTES */

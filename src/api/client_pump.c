@@ -91,6 +91,7 @@ int pump_init(struct pump *p, struct client_io *io, bool tty, bool tty_pipe, int
 
 	p->tty = tty;
 	p->tty_pipe = tty && tty_pipe;
+	p->from_terminal = tty && p->in_from >= 0 && isatty(p->in_from);
 	for (int i = 0; i < 3; i++) {
 		ret_child[i] = -1;
 		ret_stdio[i] = CTL_STDIO_NULL;
@@ -207,6 +208,11 @@ static void fill_input(struct pump *p, bool from_ready)
 	case CLIENT_INPUT_BYTES:
 	default:
 		n = 0;
+	}
+	if (n <= 0 && p->from_terminal) {
+		/* Our terminal has vanished: nobody has typed an end. */
+		p->in_from = -1;
+		return;
 	}
 	if (n <= 0) {
 		close_input(p);

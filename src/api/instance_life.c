@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { BACKLOG = 128 };
@@ -161,6 +162,23 @@ int cloche_instance_create(const cloche_sandbox *sb, cloche_warning_fn fn, void 
 	return r < 0 ? r : cloche_instance_open(id, ret, err);
 }
 
+/* A supervisor says that all has ended before it has put its own things in order; until then its
+ * sandbox counts as one that runs. */
+static void wait_until_settled(const cloche_instance *instance)
+{
+	const struct timespec pause = {.tv_nsec = 500 * 1000};
+	uint64_t until = clock_mono_usec() + PATIENCE;
+
+	while (clock_mono_usec() < until) {
+		_cleanup_(sandbox_entry_donep) struct sandbox_entry entry = SANDBOX_ENTRY_INIT;
+
+		if (sandbox_open(instance->base, instance->id, &entry, NULL) < 0 ||
+			entry.life != SANDBOX_LIVE)
+			return;
+		nanosleep(&pause, NULL);
+	}
+}
+
 int cloche_instance_stop(const cloche_instance *instance, uint64_t grace_ms, cloche_err *err)
 {
 	_cleanup_(sandbox_entry_donep) struct sandbox_entry entry = SANDBOX_ENTRY_INIT;
@@ -179,6 +197,8 @@ int cloche_instance_stop(const cloche_instance *instance, uint64_t grace_ms, clo
 	if (r == 0)
 		r = end_it(client, grace, err);
 	client_free(client);
+	if (r == 0)
+		wait_until_settled(instance);
 	return r < 0 && err ? err_wrap(err, "stop %s", instance->id) : r;
 }
 
