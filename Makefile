@@ -50,7 +50,7 @@ clean:
 help:
 	@echo 'make                      build; programs are then in build/bin/'
 	@echo 'make run                  the demonstration: a real agent in a room (REAL=1: real API)'
-	@echo 'make test [TEST=NAME...]  all tests; TEST picks groups: checks unit asan integration scenarios crash'
+	@echo 'make test [TEST=NAME...]  all tests, or groups: checks unit asan integration scenarios escape crash vm'
 	@echo 'make bench                measure against other tools; writes bench/RESULTS.md'
 	@echo 'make install PREFIX=DIR   install (DESTDIR is honoured)'
 	@echo 'make fuzz [SECONDS=60] [TARGET=NAME]   run the fuzz targets, keep their corpora'

@@ -178,6 +178,9 @@ LIMIT(set_cpus, "cpus")
 LIMIT(set_pids, "pids")
 LIMIT(set_timeout, "timeout")
 LIMIT(set_output_limit, "output-limit")
+LIMIT(set_nofile, "nofile")
+LIMIT(set_file_size, "file-size")
+LIMIT(set_tmpfs_size, "tmpfs-size")
 LIMIT(set_ttl, "ttl")
 
 static int add_label(void *ctx, const char *value, cloche_err *err)
@@ -294,6 +297,22 @@ LATER(late_pids, 7)
 LATER(late_timeout, 8)
 LATER(late_tool, 9)
 
+/* Limits of single processes and of space, which the file has as well. */
+static const struct option late_limits[] = {
+	{"nofile", 0, NULL, NULL, set_nofile},
+	{"file-size", 0, NULL, NULL, set_file_size},
+	{"tmpfs-size", 0, NULL, NULL, set_tmpfs_size},
+};
+
+#define LATE_LIMIT(fn, index)                                                                      \
+	static int fn(void *ctx, const char *value, cloche_err *err)                               \
+	{                                                                                          \
+		return later(ctx, &late_limits[index], value, err);                                \
+	}
+LATE_LIMIT(late_nofile, 0)
+LATE_LIMIT(late_file_size, 1)
+LATE_LIMIT(late_tmpfs_size, 2)
+
 static const struct option options[] = {
 	{"workspace", 0, "DIR", "mount DIR read-write at /workspace (default: this directory)",
 		set_workspace},
@@ -334,6 +353,12 @@ static const struct option options[] = {
 	{"pids", 0, "N", "limit processes and threads", late_pids},
 	{"timeout", 0, "TIME", "end it after TIME (500ms, 30s, 5m): TERM, KILL 5 s later",
 		late_timeout},
+	{"nofile", 0, "N", "limit the open files of each process", late_nofile},
+	{"file-size", 0, "SIZE", "limit the size of each file that is written", late_file_size},
+	{"tmpfs-size", 0, "SIZE",
+		"limit what /tmp, /run, /home and /dev/shm hold together (default: half of the\n"
+		"memory)",
+		late_tmpfs_size},
 	{"output-limit", 0, "SIZE", "keep at most SIZE of each output stream", set_output_limit},
 	{"limits", 0, "strict|best-effort",
 		"strict (default): refuse to run where a limit cannot be enforced", set_limits},

@@ -116,8 +116,10 @@ CLOCHE_API void cloche_sandbox_set_pids(cloche_sandbox *sb, uint64_t count);
 CLOCHE_API void cloche_sandbox_set_timeout(cloche_sandbox *sb, uint64_t milliseconds);
 CLOCHE_API void cloche_sandbox_set_output_limit(cloche_sandbox *sb, uint64_t bytes);
 
-/* The same from text as people write it: name is "memory", "cpus", "pids", "timeout", "ttl" or
- * "output-limit"; value "512m", "0.5", "100", "30s", "10m". */
+/* The same from text as people write it: name is "memory", "cpus", "pids", "timeout", "ttl",
+ * "output-limit", "nofile" (open files of each process), "file-size" (of each file that is
+ * written) or "tmpfs-size" (what /tmp, /run, /home and /dev/shm hold together; it cannot be more
+ * than the memory); value "512m", "0.5", "100", "30s", "10m". */
 CLOCHE_API int cloche_sandbox_set_limit(
 	cloche_sandbox *sb, const char *name, const char *value, cloche_err *err);
 

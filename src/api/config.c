@@ -9,7 +9,8 @@
  *	  NAME: {value: !env HOSTVAR, scopes: [host, ...], headers: [name, ...],
  *	         allow_foreign_credentials: false}
  *	network_sandbox: true                   # false: no network at all
- *	resource_limits: {memory: 2g, cpus: 1.5, pids_limit: 256, timeout: 300}
+ *	resource_limits: {memory: 2g, cpus: 1.5, pids_limit: 256, timeout: 300, nofile: 1024,
+ *	                  file_size: 1g, tmpfs_size: 512m}
  */
 #include "api/sandbox.h"
 #include "base/fs.h"
@@ -292,36 +293,32 @@ static int read_network(struct config *c, yaml_node_t *value, void *into)
 	return 0;
 }
 
-static int read_memory(struct config *c, yaml_node_t *value, void *into)
+/* As the option of that name. */
+static int read_limit(struct config *c, yaml_node_t *value, const char *name)
 {
-	if (parse_size(scalar(value), &c->sb->memory) < 0)
-		return bad(c, value, "expected a size such as 512m or 2g");
-	return 0;
+	_cleanup_(freep) char *text = str_dup(scalar(value));
+	struct cloche_err why = CLOCHE_ERR_INIT;
+
+	if (!text)
+		return err_nomem(c->err);
+	if (value->type != YAML_SCALAR_NODE || strlen(text) != scalar(value).n)
+		return bad(c, value, "expected a plain value");
+	return cloche_sandbox_set_limit(c->sb, name, text, &why) < 0 ? bad(c, value, why.message)
+								     : 0;
 }
 
-static int read_cpus(struct config *c, yaml_node_t *value, void *into)
-{
-	if (parse_cpus(scalar(value), &c->sb->millicpus) < 0)
-		return bad(c, value, "expected a number of cpus such as 0.5 or 2, at least 0.01");
-	return 0;
-}
-
-static int read_pids(struct config *c, yaml_node_t *value, void *into)
-{
-	if (parse_u64(scalar(value), 1 << 22, &c->sb->pids) < 0 || c->sb->pids == 0)
-		return bad(c, value, "expected a number of processes");
-	return 0;
-}
-
-static int read_timeout(struct config *c, yaml_node_t *value, void *into)
-{
-	uint64_t usec;
-
-	if (parse_duration(scalar(value), &usec) < 0)
-		return bad(c, value, "expected a time such as 300 (seconds) or 5m");
-	c->sb->timeout_ms = MAX(usec / 1000, (uint64_t)1);
-	return 0;
-}
+#define LIMIT(fn, name)                                                                            \
+	static int fn(struct config *c, yaml_node_t *value, void *into)                            \
+	{                                                                                          \
+		return read_limit(c, value, name);                                                 \
+	}
+LIMIT(read_memory, "memory")
+LIMIT(read_cpus, "cpus")
+LIMIT(read_pids, "pids")
+LIMIT(read_timeout, "timeout")
+LIMIT(read_nofile, "nofile")
+LIMIT(read_file_size, "file-size")
+LIMIT(read_tmpfs_size, "tmpfs-size")
 
 static int read_limits(struct config *c, yaml_node_t *value, void *into)
 {
@@ -330,6 +327,9 @@ static int read_limits(struct config *c, yaml_node_t *value, void *into)
 		{"cpus", read_cpus},
 		{"pids_limit", read_pids},
 		{"timeout", read_timeout},
+		{"nofile", read_nofile},
+		{"file_size", read_file_size},
+		{"tmpfs_size", read_tmpfs_size},
 	};
 
 	return walk(c, value, keys, ARRAY_SIZE(keys), into);

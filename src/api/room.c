@@ -62,6 +62,9 @@ static int make_room(
 	ret->limits = (struct room_limits){.memory_bytes = sb->memory,
 		.cpus_milli = sb->millicpus,
 		.pids = sb->pids,
+		.nofile = sb->nofile,
+		.file_bytes = sb->file_bytes,
+		.tmpfs_bytes = sb->tmpfs_bytes,
 		.best_effort = sb->best_effort};
 	ret->root_dir = sb->root_dir ? strdup(sb->root_dir) : NULL;
 	ret->host_home = fs_home();

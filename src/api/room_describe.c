@@ -100,6 +100,12 @@ static int add_limits(json_t *object, const cloche_sandbox *sb)
 	if (r == 0)
 		r = add_number(limits, "pids", sb->pids);
 	if (r == 0)
+		r = add_number(limits, "nofile", sb->nofile);
+	if (r == 0)
+		r = add_number(limits, "file_bytes", sb->file_bytes);
+	if (r == 0)
+		r = add_number(limits, "tmpfs_bytes", sb->tmpfs_bytes);
+	if (r == 0)
 		r = add_number(limits, "timeout_ms", sb->timeout_ms);
 	if (r == 0)
 		r = add_number(limits, "ttl_ms", sb->ttl_ms);

@@ -38,6 +38,7 @@ struct cloche_sandbox {
 	char *network_log_json; /* NULL: the other name with ".jsonl" added */
 	int network_log_fd;
 	uint64_t memory, millicpus, pids, timeout_ms, output_limit;
+	uint64_t nofile, file_bytes, tmpfs_bytes;
 	bool best_effort, nested;
 	char **labels; /* "key=value" */
 	uint64_t ttl_ms;

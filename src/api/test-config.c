@@ -29,20 +29,20 @@ static void test_a_whole_file(void)
 	setenv("TEST_PASSED", "yes", 1);
 	unsetenv("TEST_UNSET");
 	check_int(
-		load(sb,
-			"env:\n"
-			"  CI: \"true\"\n"
-			"  N: 5\n"
-			"  FROM: !env TEST_PASSED\n"
-			"pass_env: [TEST_PASSED, TEST_UNSET]\n"
-			"masked_secrets:\n"
-			"  GH_TOKEN:\n"
-			"    value: !env TEST_TOKEN\n"
-			"    scopes: [api.github.com, \"*.githubusercontent.com\"]\n"
-			"    headers: [Authorization]\n"
-			"    allow_foreign_credentials: yes\n"
-			"network_sandbox: true\n"
-			"resource_limits: {memory: 2g, cpus: 1.5, pids_limit: 256, timeout: 90}\n"),
+		load(sb, "env:\n"
+			 "  CI: \"true\"\n"
+			 "  N: 5\n"
+			 "  FROM: !env TEST_PASSED\n"
+			 "pass_env: [TEST_PASSED, TEST_UNSET]\n"
+			 "masked_secrets:\n"
+			 "  GH_TOKEN:\n"
+			 "    value: !env TEST_TOKEN\n"
+			 "    scopes: [api.github.com, \"*.githubusercontent.com\"]\n"
+			 "    headers: [Authorization]\n"
+			 "    allow_foreign_credentials: yes\n"
+			 "network_sandbox: true\n"
+			 "resource_limits: {memory: 2g, cpus: 1.5, pids_limit: 256, timeout: 90,\n"
+			 "                  nofile: 100, file_size: 1g, tmpfs_size: 512m}\n"),
 		0);
 	check_z(err.message, "");
 	check_z(strv_env_get(sb->env, "CI"), "true");
@@ -59,6 +59,7 @@ static void test_a_whole_file(void)
 	check(sandbox_wants_gateway(sb));
 	check(sb->memory == 2ULL << 30 && sb->millicpus == 1500 && sb->pids == 256);
 	check_int(sb->timeout_ms, 90000);
+	check(sb->nofile == 100 && sb->file_bytes == 1ULL << 30 && sb->tmpfs_bytes == 512U << 20);
 }
 
 static void test_what_is_wrong_is_named_with_its_line(void)
@@ -70,8 +71,10 @@ static void test_what_is_wrong_is_named_with_its_line(void)
 		{"env: [A]\n", "sandbox.yaml:1:6: expected a mapping of variables"},
 		{"env:\n  A: !env TEST_UNSET\n", "TEST_UNSET is not set"},
 		{"env:\n  A: !file x\n", "sandbox.yaml:2:6: unknown tag"},
-		{"resource_limits: {memory: lots}\n", "expected a size"},
-		{"resource_limits: {timeout: -1}\n", "expected a time"},
+		{"resource_limits: {memory: lots}\n", "1:27: memory \"lots\": use a size"},
+		{"resource_limits: {timeout: -1}\n", "1:28: timeout \"-1\": use a time"},
+		{"resource_limits: {nofile: 3}\n", "use a number from 64"},
+		{"resource_limits: {pids_limit: [1]}\n", "expected a plain value"},
 		{"network_sandbox: maybe\n", "expected true or false"},
 		{"masked_secrets:\n  X: {value: abcdefghijkl}\n",
 			"needs value, scopes and headers"},

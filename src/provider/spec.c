@@ -99,6 +99,11 @@ static bool is_name(const char *z, size_t max, const char *also)
 	return true;
 }
 
+uint64_t room_limits_tmpfs(const struct room_limits *l)
+{
+	return l->tmpfs_bytes ? l->tmpfs_bytes : l->memory_bytes / 2;
+}
+
 int room_spec_check(const struct room_spec *s, struct cloche_err *err)
 {
 	size_t i;
@@ -116,6 +121,12 @@ int room_spec_check(const struct room_spec *s, struct cloche_err *err)
 		return err_set(err, E_USAGE, "the place of changes has to be an absolute path");
 	if (!s->init_path || s->init_path[0] != '/')
 		return err_set(err, E_USAGE, "the program to start has to be an absolute path");
+	if (s->limits.memory_bytes && s->limits.tmpfs_bytes > s->limits.memory_bytes) {
+		err_set(err, E_USAGE,
+			"the tmpfs is larger than the memory, as part of which it counts");
+		err_hint(err, "make --tmpfs-size smaller or --memory larger");
+		return -E_USAGE;
+	}
 	if (s->mounts_n > ROOM_MAX_MOUNTS)
 		return err_set(err, E_LIMIT, "more than %d mounts", ROOM_MAX_MOUNTS);
 	for (i = 0; i < s->mounts_n; i++) {

@@ -41,7 +41,8 @@ struct room_limits {
 	uint64_t cpus_milli;   /* thousandths of a cpu */
 	uint64_t pids;         /* processes and threads, init among them */
 	uint64_t tmpfs_bytes;  /* what /tmp, /run, /dev/shm, /home and the overlay hold together;
-				* 0: half of the machine's memory */
+				* 0: half of memory_bytes, or of the machine's where that is 0.
+				* At most memory_bytes: what is in there counts as memory */
 	uint64_t nofile;       /* descriptors of one process; 0: the hard limit of the caller */
 	uint64_t file_bytes;   /* largest file that can be written */
 	bool best_effort;      /* go on where a limit cannot be had; room_unenforced says so */
@@ -71,6 +72,9 @@ struct room_spec {
 	char *host_home;     /* home directory of the person, whose credentials are kept out */
 	char *cgroup_parent; /* cgroup v2 directory delegated to us; NULL: look for one */
 };
+
+/* What tmpfs_bytes comes to with these limits; 0: leave it to the kernel. */
+uint64_t room_limits_tmpfs(const struct room_limits *l);
 
 /* Everything empty and -1: a room without mounts, network or limits on the host's root. */
 void room_spec_init(struct room_spec *s);

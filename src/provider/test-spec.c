@@ -98,6 +98,24 @@ static void bad_values_are_refused(void)
 	room_spec_done(&s);
 }
 
+static void a_tmpfs_fits_into_the_memory(void)
+{
+	struct room_spec s;
+
+	fill(&s);
+	check(room_limits_tmpfs(&s.limits) == 0);
+	s.limits.memory_bytes = 64 << 20;
+	check(room_limits_tmpfs(&s.limits) == 32 << 20);
+	s.limits.tmpfs_bytes = 64 << 20;
+	check_int(room_spec_check(&s, &err), 0);
+	check(room_limits_tmpfs(&s.limits) == 64 << 20);
+	s.limits.tmpfs_bytes++;
+	check_int(room_spec_check(&s, &err), -E_USAGE);
+	s.limits.memory_bytes = 0;
+	check_int(room_spec_check(&s, &err), 0);
+	room_spec_done(&s);
+}
+
 static void providers_are_found_by_name(void)
 {
 	check(provider_find(STR("native")) == &native_provider);
@@ -112,6 +130,7 @@ int main(void)
 	run_test(bad_mounts_are_refused);
 	run_test(bad_names_are_refused);
 	run_test(bad_values_are_refused);
+	run_test(a_tmpfs_fits_into_the_memory);
 	run_test(providers_are_found_by_name);
 	return tap_done();
 }

@@ -149,7 +149,7 @@ static int prepare(const struct room_spec *spec, struct native_room *n, struct n
 		.hostname = spec->hostname ? spec->hostname : "cloche",
 		.ca_fd = spec->ca_fd,
 		.host_home = spec->host_home,
-		.tmpfs_bytes = spec->limits.tmpfs_bytes,
+		.tmpfs_bytes = room_limits_tmpfs(&spec->limits),
 		.gateway = spec->net == ROOM_NET_GATEWAY,
 		.nested = spec->nested,
 		.mounts_n = spec->mounts_n,
