@@ -59,7 +59,7 @@ static int unpack(const char *to, struct str archive, const char *single, struct
 
 static void fresh(const char *name)
 {
-	(void)remove_tree(dir, name, NULL, NULL, NULL);
+	(void)!remove_tree(dir, name, NULL, NULL, NULL);
 	must(mkdirat(dir, name, 0755) == 0);
 }
 
@@ -284,7 +284,7 @@ static void nothing_leads_out(void)
 				{TAR_HARDLINK, "h", "l", NULL}, {TAR_FILE, "h", NULL, "x"}),
 			0},
 		{"hard link to itself", ITEMS({TAR_HARDLINK, "h", "h", NULL}), -ENOENT},
-		{"hard link to the top", ITEMS({TAR_HARDLINK, "h", ".", NULL}), -EPERM},
+		{"hard link to the top", ITEMS({TAR_HARDLINK, "h", ".", NULL}), -ENOENT},
 		{"device", ITEMS({TAR_CHAR_DEVICE, "null", NULL, NULL}), -EPERM},
 		{"block device", ITEMS({TAR_BLOCK_DEVICE, "sda", NULL, NULL}), -EPERM},
 		{"file for the top", ITEMS({TAR_FILE, ".", NULL, "x"}), -EINVAL},
