@@ -260,7 +260,8 @@ void peers_answer_stats(struct supervisor *s)
 			continue;
 		p->asked = false;
 		request_answer_stats(p);
-		loop_defer(s->loop, &p->again, on_again);
+		if (!p->dead)
+			loop_defer(s->loop, &p->again, on_again);
 	}
 }
 

@@ -62,7 +62,10 @@ void sandbox_flush_init(struct supervisor *s)
 	loop_io_set(&s->init_io, chan_pending(&s->init) ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 
-/* Reads at most max frames. False where the channel is at its end (or broken by a lie). */
+static void on_init_again(struct loop_job *job);
+
+/* Reads at most max frames; where there may be more it goes on later, as what is left in the buffer
+ * does not make the socket readable. False where the channel is at its end (or broken by a lie). */
 static bool read_init(struct supervisor *s, int max)
 {
 	for (int i = 0; i < max && s->init_open; i++) {
@@ -84,13 +87,13 @@ static bool read_init(struct supervisor *s, int max)
 			return false;
 		}
 	}
+	if (s->init_open)
+		loop_defer(s->loop, &s->init_again, on_init_again);
 	return true;
 }
 
-static void on_init(struct loop_io *io, uint32_t events)
+static void take_init(struct supervisor *s)
 {
-	struct supervisor *s = container_of(io, struct supervisor, init_io);
-
 	if (read_init(s, FRAMES_PER_TURN)) {
 		sandbox_flush_init(s);
 		return;
@@ -99,6 +102,19 @@ static void on_init(struct loop_io *io, uint32_t events)
 	/* An init that closes its end has died, or does not do its work any more. */
 	if (s->state == SUP_UP || s->state == SUP_ENDING)
 		sandbox_kill(s, CTL_REASON_INIT_DIED);
+}
+
+static void on_init(struct loop_io *io, uint32_t events)
+{
+	take_init(container_of(io, struct supervisor, init_io));
+}
+
+static void on_init_again(struct loop_job *job)
+{
+	struct supervisor *s = container_of(job, struct supervisor, init_again);
+
+	if (s->init_open)
+		take_init(s);
 }
 
 static void on_room_dead(struct loop_io *io, uint32_t events)

@@ -120,7 +120,7 @@ struct supervisor {
 	struct loop_io listener, signals;
 	struct loop_timer listen_again; /* after a lack of descriptors */
 	struct loop_timer late;         /* work that no start shall wait for */
-	struct loop_job after_start, finish;
+	struct loop_job after_start, finish, init_again;
 
 	/* from START */
 	struct ctl_start start;
