@@ -59,7 +59,7 @@ void peer_flush(struct peer *p)
 		drop(p);
 		return;
 	}
-	loop_io_set(&p->io, (p->asked ? 0 : (uint32_t)EPOLLIN) |
+	loop_io_set(&p->io, (p->asked || p->held ? 0 : (uint32_t)EPOLLIN) |
 				    (chan_pending(&p->chan) ? (uint32_t)EPOLLOUT : 0));
 }
 
@@ -113,6 +113,8 @@ static bool on_exec(struct peer *p, struct chan_frame *f)
 	if (ok) {
 		p->last_exec = m.exec;
 		ok = task_exec(p, &m, f);
+		/* This client alone: another may still stop a room whose init does not read. */
+		p->held = sandbox_init_is_full(p->sup);
 	}
 	ctl_exec_done(&m);
 	return ok;
@@ -210,7 +212,7 @@ static void take_frames(struct peer *p)
 	struct chan_frame f;
 	int r = 1;
 
-	for (int i = 0; i < FRAMES_PER_TURN && !p->asked; i++) {
+	for (int i = 0; i < FRAMES_PER_TURN && !p->asked && !p->held; i++) {
 		r = chan_recv(&p->chan, &f);
 		if (r != 1)
 			break;
@@ -227,7 +229,7 @@ static void take_frames(struct peer *p)
 		return;
 	}
 	/* What is left in the buffer does not make the socket readable. */
-	if (r == 1 && !p->asked)
+	if (r == 1 && !p->asked && !p->held)
 		loop_defer(p->sup->loop, &p->again, on_again);
 	peer_flush(p);
 }
@@ -240,6 +242,15 @@ static void on_again(struct loop_job *job)
 		take_frames(p);
 }
 
+/* What it sent before still counts, but the loop would go round and round. */
+static void gone_while_held(struct peer *p)
+{
+	if (p->owner && !p->sup->start.detached)
+		drop(p);
+	else
+		loop_io_remove(&p->io);
+}
+
 static void on_io(struct loop_io *io, uint32_t events)
 {
 	struct peer *p = container_of(io, struct peer, io);
@@ -247,8 +258,25 @@ static void on_io(struct loop_io *io, uint32_t events)
 	/* Nobody waits for that answer any more, and the loop would go round and round. */
 	if (p->asked && events & (EPOLLHUP | EPOLLERR))
 		drop(p);
+	else if (p->held && events & (EPOLLHUP | EPOLLERR))
+		gone_while_held(p);
 	else
 		take_frames(p);
+}
+
+void peers_go_on(struct supervisor *s)
+{
+	struct peer *p, *next;
+
+	DL_FOREACH_SAFE (s->peers, p, next) {
+		if (!p->held)
+			continue;
+		p->held = false;
+		if (!p->io.loop && loop_io_add(s->loop, &p->io, p->chan.fd, EPOLLIN, on_io) < 0)
+			drop(p);
+		else
+			loop_defer(s->loop, &p->again, on_again);
+	}
 }
 
 void peers_answer_stats(struct supervisor *s)

@@ -50,6 +50,7 @@ static void close_init(struct supervisor *s)
 	loop_io_remove(&s->init_io);
 	chan_done(&s->init);
 	s->init_open = false;
+	peers_go_on(s);
 }
 
 void sandbox_flush_init(struct supervisor *s)
@@ -60,6 +61,14 @@ void sandbox_flush_init(struct supervisor *s)
 	if (chan_flush(&s->init) < 0)
 		return;
 	loop_io_set(&s->init_io, chan_pending(&s->init) ? EPOLLIN | EPOLLOUT : EPOLLIN);
+	if (!sandbox_init_is_full(s))
+		peers_go_on(s);
+}
+
+bool sandbox_init_is_full(const struct supervisor *s)
+{
+	return s->init_open && (s->init.out_fds_n >= ARRAY_SIZE(s->init.out_fds) / 2 ||
+				       chan_pending(&s->init) > INIT_MAX_OUT / 2);
 }
 
 static void on_init_again(struct loop_job *job);

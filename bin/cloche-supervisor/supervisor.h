@@ -28,6 +28,7 @@ struct peer {
 	struct chan chan;
 	struct loop_io io;
 	bool owner, up, dead;
+	bool held;  /* init is behind; nothing is read until it has caught up */
 	bool asked; /* STATS waits for the broker; nothing else is read meanwhile */
 	uint32_t last_exec;
 	struct watcher *handles; /* by exec */
@@ -179,6 +180,8 @@ void peer_sent(struct peer *p, int r);
 void peers_warning(struct supervisor *s, struct str text);
 void peers_error(struct supervisor *s, const struct cloche_err *err);
 void peers_started(struct supervisor *s);
+/* Init has caught up: reads from those who were held up. */
+void peers_go_on(struct supervisor *s);
 /* The broker's figures are there (or will not come): answers those who asked. */
 void peers_answer_stats(struct supervisor *s);
 /* Tells all that it is over, waits a moment for slow readers, closes all. */
@@ -254,6 +257,8 @@ void sandbox_kill(struct supervisor *s, enum ctl_reason reason);
 void sandbox_fail(struct supervisor *s, const struct cloche_err *err);
 /* Writes what is queued towards init. */
 void sandbox_flush_init(struct supervisor *s);
+/* So much waits for init that no more should be asked of it. */
+bool sandbox_init_is_full(const struct supervisor *s);
 /* A helper has ended: goes on where that was waited for. */
 void sandbox_check_end(struct supervisor *s);
 

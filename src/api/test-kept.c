@@ -519,6 +519,40 @@ static void many_at_once(void)
 	remove_it(&c);
 }
 
+/* Far more than fits on the way to init, all before the first answer is read. */
+static void a_burst_of_large_requests(void)
+{
+	enum { N = 100 };
+	struct conn c = create();
+	struct running r;
+	char *script = malloc(60001);
+	int started = 0, exited = 0;
+
+	must(script);
+	memset(script, ' ', 60000);
+	memcpy(script + 59994, "exit 6", 7);
+	for (int i = 0; i < N; i++)
+		ask(&c, &r, script, 0, 0, false, 0);
+	while (exited < N) {
+		struct chan_frame f;
+		struct ctl_exec_exited m = {0};
+		int got = chan_recv_wait(&c.chan, &f, PATIENCE_MS);
+
+		if (got != 1 || (f.type != CTL_EXEC_STARTED && f.type != CTL_EXEC_EXITED)) {
+			tap_fail("%d started, %d exited, then %d", started, exited, got);
+			break;
+		}
+		if (f.type == CTL_EXEC_STARTED)
+			started++;
+		else
+			check(ctl_get_exec_exited(f.payload, &m) && m.status == 6 && ++exited);
+		chan_frame_done(&f);
+	}
+	check_int(started, N);
+	free(script);
+	remove_it(&c);
+}
+
 static void a_terminal_is_logged_and_can_be_joined(void)
 {
 	struct conn c = create(), d = attach_to(id);
@@ -936,6 +970,7 @@ static void run_list(void)
 	run_test(a_grandchild_with_the_pipe_delays_nothing_and_is_still_logged);
 	run_test(a_client_that_goes_leaves_its_process_running);
 	run_test(many_at_once);
+	run_test(a_burst_of_large_requests);
 	run_test(a_terminal_is_logged_and_can_be_joined);
 	run_test(input_can_be_kept_open_for_whoever_joins);
 	run_test(signals_reach_a_joined_process);
