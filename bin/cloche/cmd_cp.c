@@ -272,7 +272,8 @@ static int stream_out(struct copy *c, bool is_directory)
 	if (is_directory)
 		r = cloche_files_tar_get(c->f, c->from.path, !*name, stream_sink, &out, c->err);
 	else
-		r = cloche_files_read(c->f, c->from.path, 0, UINT64_MAX, stream_sink, &out, c->err);
+		r = cloche_files_read(c->f, c->from.path, 0, UINT64_MAX, stream_show, &out, c->err);
+	stream_show_end();
 	free(name);
 	return stream_error(&out, r, "standard output", c->err);
 }

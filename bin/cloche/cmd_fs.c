@@ -141,7 +141,9 @@ static int do_read(const struct request *q)
 {
 	struct stream out = {.fd = STDOUT_FILENO};
 	int r = cloche_files_read(
-		q->f, q->v[0], q->o->offset, q->o->length, stream_sink, &out, q->err);
+		q->f, q->v[0], q->o->offset, q->o->length, stream_show, &out, q->err);
+
+	stream_show_end();
 
 	return stream_error(&out, r, "standard output", q->err);
 }

@@ -2,6 +2,7 @@
 #include "files_session.h"
 #include "cli.h"
 #include "interrupt.h"
+#include "terminal_filter.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -81,6 +82,31 @@ int stream_sink(void *user, const void *data, size_t length)
 		}
 	}
 	return 0;
+}
+
+static struct terminal_filter shown;
+static bool showing;
+
+int stream_show(void *user, const void *data, size_t length)
+{
+	struct stream *s = user;
+
+	if (!showing)
+		terminal_filter_open(&shown, STDOUT_FILENO, false);
+	showing = true;
+	if (shown.kind == TERMINAL_UNTOUCHED)
+		return stream_sink(user, data, length);
+	if (terminal_filter_write(&shown, STDOUT_FILENO, data, length))
+		return 0;
+	s->error = errno;
+	return -1;
+}
+
+void stream_show_end(void)
+{
+	if (showing)
+		(void)terminal_filter_close(&shown, STDOUT_FILENO);
+	showing = false;
 }
 
 int stream_error(const struct stream *s, int r, const char *what, cloche_err *err)

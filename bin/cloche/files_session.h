@@ -19,5 +19,9 @@ struct stream {
 /* Both for the library: user is a struct stream. Reading ends early when a signal has come. */
 long stream_source(void *user, void *data, size_t size);
 int stream_sink(void *user, const void *data, size_t length);
+/* The same to standard output, of which a terminal (and only that) sees text and colours alone. The
+ * end puts it right. */
+int stream_show(void *user, const void *data, size_t length);
+void stream_show_end(void);
 /* The better reason where it was ours. what: name of the stream for the message. */
 int stream_error(const struct stream *s, int r, const char *what, cloche_err *err);

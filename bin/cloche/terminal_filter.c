@@ -57,6 +57,8 @@ void terminal_filter_init(struct terminal_filter *f, enum terminal_filter_kind k
 	f->utf8_left = 0;
 	f->drop = false;
 	f->styled = false;
+	f->asked = false;
+	f->asked_at = 0;
 	f->modes = 0;
 	f->string_n = 0;
 	f->held_n = 0;

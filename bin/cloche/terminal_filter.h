@@ -33,9 +33,11 @@ struct terminal_filter {
 	unsigned char state;     /* where in a sequence we are */
 	unsigned char utf8_left; /* bytes that the character begun still lacks */
 	bool drop;               /* the sequence begun has been found wanting already */
+	bool asked;              /* a question has passed that the terminal answers */
 	bool styled;             /* attributes are on */
 	uint64_t modes;          /* switched away from the usual, a bit each */
 	uint32_t string_n;       /* bytes of the string begun, held or not */
+	uint64_t asked_at; /* with a descriptor: when the last one did, in monotonic milliseconds */
 	size_t held_n;
 	unsigned char held[TERMINAL_FILTER_HELD];
 };
@@ -63,6 +65,7 @@ void terminal_filter_open(struct terminal_filter *f, int fd, bool has_tty);
 /* Writes all of it, filtered; false (with errno) where that failed. */
 bool terminal_filter_write(struct terminal_filter *f, int fd, const void *data, size_t n);
 
-/* Puts the terminal right where something was left on. False as above. Harmless where nothing was
- * written, and a second time. */
+/* Puts the terminal right where something was left on. Answers to questions of the last moment are
+ * waited for, a little, and thrown away: the shell would read them. False as above. Harmless where
+ * nothing was written, and a second time. */
 bool terminal_filter_close(struct terminal_filter *f, int fd);

@@ -2,15 +2,26 @@
 #include "cli.h"
 #include "terminal_filter.h"
 
+#include <poll.h>
+#include <termios.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { CHUNK = 4096 };
+enum { CHUNK = 4096, ANSWER_MS = 1000, PATIENCE_MS = 100 };
 
 void terminal_filter_open(struct terminal_filter *f, int fd, bool has_tty)
 {
 	enum terminal_filter_kind kind = has_tty ? TERMINAL_PROGRAM : TERMINAL_TEXT;
 
 	terminal_filter_init(f, isatty(fd) ? kind : TERMINAL_UNTOUCHED);
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
 bool terminal_filter_write(struct terminal_filter *f, int fd, const void *data, size_t n)
@@ -25,15 +36,31 @@ bool terminal_filter_write(struct terminal_filter *f, int fd, const void *data, 
 
 		if (!put(fd, out, terminal_filter_feed(f, at, take, out)))
 			return false;
+		if (f->asked)
+			f->asked_at = now_ms();
+		f->asked = false;
 		at += take;
 		n -= take;
 	}
 	return true;
 }
 
+static void drop_answers(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+
+	/* Where lines are read whole, nothing is readable before one is: then this only waits. */
+	(void)poll(&p, 1, PATIENCE_MS);
+	(void)tcflush(fd, TCIFLUSH);
+}
+
 bool terminal_filter_close(struct terminal_filter *f, int fd)
 {
 	unsigned char out[TERMINAL_FILTER_END];
+	uint64_t asked_at = f->asked_at;
+	bool ok = put(fd, out, terminal_filter_end(f, out));
 
-	return put(fd, out, terminal_filter_end(f, out));
+	if (asked_at && now_ms() - asked_at < ANSWER_MS)
+		drop_answers(fd);
+	return ok;
 }

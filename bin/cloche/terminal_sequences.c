@@ -378,6 +378,7 @@ static bool command_passes(struct terminal_filter *f, struct span s)
 	if (i < s.n)
 		i++;
 	s = (struct span){s.p + i, s.n - i};
+	f->asked = f->asked || (number > 2 && number != 8 && memchr(s.p, '?', s.n));
 	if ((number == 4 || number == 5) && sets(s))
 		note(f, lasting(PALETTE), true);
 	if (number >= 10 && number <= 19 && sets(s))
@@ -402,19 +403,48 @@ static bool device_passes(struct span s)
 	return true;
 }
 
-bool terminal_sequence_passes(struct terminal_filter *f)
+/* Of those that pass: whether a terminal answers. */
+static bool is_question(const struct csi *s)
+{
+	if (s->inter)
+		return s->inter == '$';
+	switch (s->prefix) {
+	case '?':
+		return is_one_of(s->final, "Smnu");
+	case '>':
+		return is_one_of(s->final, "cq");
+	default:
+		return is_one_of(s->final, "cnt");
+	}
+}
+
+static bool control_passes(struct terminal_filter *f)
 {
 	struct csi s;
 
+	if (!split(f->held, f->held_n, &s))
+		return false;
+	if (f->kind == TERMINAL_TEXT)
+		return text_passes(f, &s);
+	if (!program_passes(f, &s))
+		return false;
+	f->asked = f->asked || is_question(&s);
+	return true;
+}
+
+bool terminal_sequence_passes(struct terminal_filter *f)
+{
+
 	switch (f->held[1]) {
 	case '[':
-		if (!split(f->held, f->held_n, &s))
-			return false;
-		return f->kind == TERMINAL_TEXT ? text_passes(f, &s) : program_passes(f, &s);
+		return control_passes(f);
 	case ']':
 		return f->kind == TERMINAL_PROGRAM && command_passes(f, string_of(f));
 	case 'P':
-		return f->kind == TERMINAL_PROGRAM && device_passes(string_of(f));
+		if (f->kind != TERMINAL_PROGRAM || !device_passes(string_of(f)))
+			return false;
+		f->asked = true;
+		return true;
 	case 'X':
 	case '^':
 	case '_':

@@ -256,6 +256,30 @@ static void programs_may_do_more(void)
 	}
 }
 
+/* Whoever closes the stream has to know that an answer may come late. */
+static void questions_are_noted(void)
+{
+	static const char *const asked[] = {"\033[c", "\033[>c", "\033[6n", "\033[?12$p",
+		"\033[18t", "\033]11;?\a", "\033P$qm" ST, "\033[?u", "\033[>q"};
+	static const char *const none[] = {"\033[31m", "\033[?25h", "\033]0;what?\a", "\033[2J",
+		"\033]52;c;?" ST, "\033[21t", "\033Z"};
+
+	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
+		terminal_filter_init(&f, TERMINAL_PROGRAM);
+		feed(asked[i], strlen(asked[i]));
+		check(f.asked);
+		terminal_filter_init(&f, TERMINAL_TEXT);
+		feed(asked[i], strlen(asked[i]));
+		check(!f.asked);
+	}
+	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+		terminal_filter_init(&f, TERMINAL_PROGRAM);
+		feed(none[i], strlen(none[i]));
+		check(!f.asked);
+	}
+	shown_n = 0;
+}
+
 static void programs_may_not(void)
 {
 	static const char *const bad[] = {"\033]52;c;?" ST, "\033]52;c;cm0=\a", "\033[21t",
@@ -350,6 +374,7 @@ int main(void)
 	run_test(eight_bit_controls);
 	run_test(never_a_part);
 	run_test(programs_may_do_more);
+	run_test(questions_are_noted);
 	run_test(programs_may_not);
 	run_test(programs_leave_nothing_on);
 	run_test(too_long);

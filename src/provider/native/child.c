@@ -55,6 +55,9 @@ static int stage_identity(const struct native_birth *b, struct cloche_err *err)
 		if (r < 0)
 			return r;
 	}
+	/* Meanwhile the parent is at work. */
+	if (!b->spec->nested)
+		ns_make_last();
 	do
 		n = recv(b->report, &byte, 1, 0);
 	while (n < 0 && errno == EINTR);
@@ -63,8 +66,6 @@ static int stage_identity(const struct native_birth *b, struct cloche_err *err)
 	r = ns_settle(b->spec->hostname ? b->spec->hostname : "cloche", err);
 	if (r < 0)
 		return r;
-	if (!b->spec->nested)
-		ns_make_last();
 	r = idmap_become_root(ids, err);
 	return r < 0 ? r : caps_join_keyring(err);
 }
