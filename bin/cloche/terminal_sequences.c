@@ -378,12 +378,14 @@ static bool command_passes(struct terminal_filter *f, struct span s)
 	if (i < s.n)
 		i++;
 	s = (struct span){s.p + i, s.n - i};
+	if (!command_is_known(number, s))
+		return false;
 	f->asked = f->asked || (number > 2 && number != 8 && memchr(s.p, '?', s.n));
 	if ((number == 4 || number == 5) && sets(s))
 		note(f, lasting(PALETTE), true);
 	if (number >= 10 && number <= 19 && sets(s))
 		note(f, lasting(COLOURS), true);
-	return command_is_known(number, s);
+	return true;
 }
 
 /* Device control strings: what is the setting, what can it do (hexadecimal names), wait with
