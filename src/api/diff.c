@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <sys/stat.h>
+#include <time.h>
 
 struct diff {
 	cloche_change_fn fn;
@@ -82,6 +83,25 @@ static int diff_ended(
 	return r;
 }
 
+/* A supervisor that is about to end answers no more: waits until the sandbox has ended, if it does.
+ * Returns 0, or the error that was there. */
+static int await_end(const cloche_instance *instance, int error, struct cloche_err *err)
+{
+	const struct timespec pause = {.tv_nsec = 5 * 1000 * 1000};
+	_cleanup_(cloche_instance_freep) cloche_instance *now = instance_copy(instance);
+
+	for (int i = 0; now && error != -E_UNSUPPORTED && i < 400; i++) {
+		if (cloche_instance_refresh(now, NULL) < 0)
+			break;
+		if (cloche_instance_state(now) != CLOCHE_INSTANCE_RUNNING) {
+			err_clear(err);
+			return 0;
+		}
+		nanosleep(&pause, NULL);
+	}
+	return error;
+}
+
 int cloche_instance_diff(
 	const cloche_instance *instance, cloche_change_fn fn, void *user, cloche_err *err)
 {
@@ -94,9 +114,8 @@ int cloche_instance_diff(
 	r = instance_attach(instance, &client, err);
 	if (r == 0)
 		r = client_layers(client, &upper, &lower, err);
-	if (r == -E_NOT_FOUND) {
-		err_clear(err);
-		return diff_ended(instance, fn, user, err);
-	}
-	return r < 0 ? r : walk(upper, lower, fn, user, err);
+	if (r == 0)
+		return walk(upper, lower, fn, user, err);
+	r = await_end(instance, r, err);
+	return r < 0 ? r : diff_ended(instance, fn, user, err);
 }

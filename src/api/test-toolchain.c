@@ -283,6 +283,13 @@ static void environment_of_a_project(void)
 	script("~/project/.venv/bin/pytest", "~/project/.venv/bin/python");
 	expect("pytest", "mount ~/project/.venv\npath ~/project/.venv/bin\n"
 			 "run ~/project/.venv/bin/pytest\n");
+	/* The link to the system's Python is what makes it this environment's. */
+	expect("python", "mount ~/project/.venv\npath ~/project/.venv/bin\n"
+			 "run ~/project/.venv/bin/python\n");
+	link_to("~/bin/own", "/usr/bin/env");
+	script("~/project/.venv/bin/x", "~/bin/own");
+	expect("x", "mount ~/project/.venv\nmount /usr/bin/env at ~/bin/own\n"
+		    "path ~/project/.venv/bin\nrun ~/project/.venv/bin/x\n");
 }
 
 static void asdf_and_mise(void)

@@ -416,6 +416,33 @@ static char *settle_dir(const char *path)
 	return real ? fs_join(real, strrchr(path, '/') + 1) : NULL;
 }
 
+/* The environment or run-time in which the link itself lies: a Python that is told by its own place
+ * where its modules are. */
+static int show_owner_of_link(struct search *s, const char *name, const char *real, int depth)
+{
+	_cleanup_(freep) char *root = NULL;
+	int r;
+
+	if (strcmp(name, real) == 0 || is_there(s, name))
+		return 0;
+	root = known_place(s, name);
+	if (!root)
+		root = runtime_above(s, name);
+	if (!root || !may_be_own(s, root))
+		return 0;
+	r = show(s, root);
+	return r < 0 ? r : add_venv_home(s, root, depth);
+}
+
+/* Whether just this file was mounted. */
+static bool is_alone(const struct toolchain *t, const char *real)
+{
+	for (size_t i = 0; i < t->mounts_n; i++)
+		if (strcmp(t->mounts[i].source, real) == 0)
+			return true;
+	return false;
+}
+
 /* Shows one program under the name by which it was found (after its version was chosen), and puts
  * that into PATH where it will be looked for there. */
 static int add_settled(struct search *s, const char *name, bool on_path, int depth)
@@ -428,24 +455,22 @@ static int add_settled(struct search *s, const char *name, bool on_path, int dep
 		return err_sys(s->err, errno, "%s: %s", s->asked, name);
 	if (toolchain_is_shown(s->q, name) && toolchain_is_shown(s->q, real))
 		return tool_within(real, "/usr") ? 0 : add_needs(s, real, depth);
-	r = add_file(s, real, depth);
+	r = show_owner_of_link(s, name, real, depth);
+	if (r == 0)
+		r = add_file(s, real, depth);
+	if (r == 0 && !is_there(s, name)) {
+		/* A link that is not shown with the file: the file itself, under the link's name
+		 * where it has none of its own (".../versions/1.2.3") or is asked for by it. */
+		if (depth > 0 && !on_path)
+			r = add_mount(s, real, name);
+		else if (is_alone(s->t, real) &&
+			 strcmp(strrchr(real, '/'), strrchr(name, '/')) != 0)
+			r = add_mount(s, real, name);
+		else
+			inside = real;
+	}
 	if (r < 0)
 		return r;
-	/* A link that is not shown with the file: the file itself, under the link's name if it has
-	 * none of its own (".../versions/1.2.3"). */
-	if (!is_there(s, name)) {
-		bool alone = false;
-
-		for (size_t i = 0; i < s->t->mounts_n; i++)
-			alone |= strcmp(s->t->mounts[i].source, real) == 0;
-		if (alone && strcmp(strrchr(real, '/'), strrchr(name, '/')) != 0) {
-			r = add_mount(s, real, name);
-			if (r < 0)
-				return r;
-		} else {
-			inside = real;
-		}
-	}
 	if (depth == 0) {
 		free(s->t->program);
 		s->t->program = strdup(inside);

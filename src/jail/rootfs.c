@@ -326,8 +326,12 @@ static dev_t device_of(int fd)
  * made here (below what is mounted later) is made or refused when it is mounted. */
 static void make_places(const struct rootfs *r, int lower)
 {
+	static const char *const names[] = {"/etc/hosts", "/etc/hostname", "/etc/resolv.conf"};
 	struct target_root root = {.fd = lower, .scratch = {device_of(lower)}, .scratch_n = 1};
 	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(names); i++)
+		fd_close(target_open(&root, names[i], false, NULL));
 
 	for (i = 0; i < ARRAY_SIZE(pieces); i++)
 		(void)mkdirat(lower, pieces[i], 0755);
