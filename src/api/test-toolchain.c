@@ -13,7 +13,7 @@
 
 /* Homes as version managers leave them, made below a directory of our own; expectations are written
  * with "~" for the home and "@" for that directory. */
-static char top[256], path[4096], *env[8];
+static char top[256], path[4096], *env[8], home[512], cwd[512], opt_dir[512];
 static struct cloche_err err;
 static struct toolchain_query q;
 
@@ -86,22 +86,22 @@ static void fresh(const char *a, const char *b)
 	snprintf(path, sizeof(path), "%s%s%s%srelative::/usr/bin:/bin", a ? place(a) : "",
 		a ? ":" : "", b ? place(b) : "", b ? ":" : "");
 	memset(env, 0, sizeof(env));
-	q = (struct toolchain_query){.path = path,
-		.home = strdup(place("~")),
-		.cwd = strdup(place("~/project")),
-		.env = env,
-		.opt = strdup(place("@/opt"))};
+	snprintf(home, sizeof(home), "%s/home", top);
+	snprintf(cwd, sizeof(cwd), "%s/home/project", top);
+	snprintf(opt_dir, sizeof(opt_dir), "%s/opt", top);
+	q = (struct toolchain_query){
+		.path = path, .home = home, .cwd = cwd, .env = env, .opt = opt_dir};
 }
 
 static void add_home(struct buf *out, const char *text)
 {
-	char home[512];
 	size_t n, m = strlen(top);
+	char base[512];
 
-	snprintf(home, sizeof(home), "%.200s/home", top);
-	n = strlen(home);
+	snprintf(base, sizeof(base), "%s/home", top);
+	n = strlen(base);
 	while (*text) {
-		if (strncmp(text, home, n) == 0) {
+		if (strncmp(text, base, n) == 0) {
 			must(buf_add_char(out, '~') == 0);
 			text += n;
 		} else if (strncmp(text, top, m) == 0) {
@@ -453,8 +453,7 @@ static void too_wide(void)
 	link_to("~/bin/linked", "~/.ssh/helper");
 	expect_error("linked", E_DENIED, "credentials");
 	put("@/opt/home/tool/bin/x", "x", 0755);
-	free((char *)(uintptr_t)q.home);
-	q.home = strdup(place("@/opt/home"));
+	snprintf(home, sizeof(home), "%s/opt/home", top);
 	dirs("@/opt/home/.ssh");
 	expect_error("@/opt/home/tool/bin/x", E_DENIED, "@/opt/home" + 1);
 }
