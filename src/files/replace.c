@@ -15,10 +15,7 @@
 
 void replace_name(char ret[REPLACE_NAME_MAX])
 {
-	char id[17];
-
-	rand_id(id, 16);
-	snprintf(ret, REPLACE_NAME_MAX, ".cloche-%s.tmp", id);
+	snprintf(ret, REPLACE_NAME_MAX, ".cloche-%016llx.tmp", (unsigned long long)rand_u64());
 }
 
 int replace_begin(struct replace *r, int dir, mode_t mode)
@@ -50,8 +47,7 @@ int replace_rename(int dir, const char *temporary, const char *name, bool over)
 		r = renameat(dir, temporary, dir, name) < 0 ? -errno : 0;
 	else
 		r = rename_new(dir, temporary, name);
-	/* Two names of one file: the kernel then leaves both. */
-	if (r < 0 || over)
+	if (r < 0)
 		unlinkat(dir, temporary, 0);
 	return r;
 }

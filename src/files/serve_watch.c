@@ -4,6 +4,9 @@
  * when their event comes. What was made in them before that is reported as created when they are
  * looked through, so an entry may be told twice, never not at all.
  *
+ * What is watched is not kept open while nothing happens: the kernel tells that it was removed only
+ * when nobody holds it any more.
+ *
  * A file is watched through its directory, so that its replacement by a rename is seen as well.
  * Slow readers are not waited for by the kernel: what it then drops is told as an overflow. */
 #include "base/fd.h"
@@ -36,7 +39,10 @@ struct watcher {
 	struct server *s;
 	struct files_error *e;
 	int fd;
-	int top;    /* directory that is watched, or that holds the file */
+	int top;         /* directory that is watched, or that holds the file; -1: not open now */
+	struct str path; /* of what is watched */
+	dev_t device;    /* of the directory */
+	ino_t inode;
 	char *only; /* the file's name; NULL for a directory */
 	bool recursive, over;
 	struct node *nodes, *top_node;
@@ -181,6 +187,30 @@ static int add_below(struct watcher *w, struct node *parent, int dir, const char
 	return fd < 0 ? 0 : add(w, fd, parent, name);
 }
 
+/* A directory of ours, O_PATH, or -errno. */
+static int open_node(struct watcher *w, const struct node *n)
+{
+	_cleanup_(buf_donep) struct buf path = BUF_INIT(FILES_MAX_PATH);
+	struct stat st;
+	int r = node_path(n, NULL, &path);
+
+	if (r == 0 && w->top < 0) {
+		w->top = beneath_open(w->s->root, w->s->base, w->path, O_PATH | O_DIRECTORY);
+		r = w->top < 0 ? w->top : 0;
+	}
+	if (r < 0 || fstat(w->top, &st) < 0)
+		return r < 0 ? r : -errno;
+	if (st.st_dev != w->device || st.st_ino != w->inode)
+		return -ESTALE;
+	return beneath_directory(w->top, buf_str(&path), false);
+}
+
+static void let_go(struct watcher *w)
+{
+	w->top = fd_close(w->top);
+	(void)!chdir("/");
+}
+
 static int look_at(struct watcher *w, struct node *n, DIR *dir, bool tell, struct buf *path)
 {
 	struct dirent *d;
@@ -218,9 +248,9 @@ static int look_through(struct watcher *w, bool tell)
 
 		w->todo = n->next;
 		n->next = NULL;
-		if (!w->recursive || node_path(n, NULL, &path) < 0)
+		if (!w->recursive)
 			continue;
-		dir = beneath_directory(w->top, buf_str(&path), false);
+		dir = open_node(w, n);
 		fd = dir < 0 ? -1 : openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		d = fd < 0 ? NULL : fdopendir(fd);
 		fd_close(dir);
@@ -256,7 +286,6 @@ static int change_of(uint32_t mask)
 /* A directory came or went: the nodes follow. */
 static int follow(struct watcher *w, struct node *n, const struct inotify_event *ev)
 {
-	_cleanup_(buf_donep) struct buf path = BUF_INIT(FILES_MAX_PATH);
 	struct node *gone, *tmp;
 	int dir, r;
 
@@ -273,8 +302,7 @@ static int follow(struct watcher *w, struct node *n, const struct inotify_event 
 	}
 	if (!(ev->mask & (IN_CREATE | IN_MOVED_TO)))
 		return 0;
-	r = node_path(n, NULL, &path);
-	dir = r < 0 ? r : beneath_directory(w->top, buf_str(&path), false);
+	dir = open_node(w, n);
 	if (dir < 0)
 		return 0;
 	r = add_below(w, n, dir, ev->name);
@@ -350,6 +378,7 @@ static int watch(struct watcher *w)
 
 	if (r == 0)
 		r = look_through(w, false);
+	let_go(w);
 	if (r == 0 && files_send_empty(&w->s->c, FILES_WATCHING) < 0)
 		r = server_break(w->s, -ENOBUFS);
 	if (r == 0)
@@ -358,11 +387,14 @@ static int watch(struct watcher *w)
 		struct pollfd p[2] = {
 			{.fd = w->s->c.fd, .events = POLLIN}, {.fd = w->fd, .events = POLLIN}};
 
-		if (poll(p, 2, -1) < 0 && errno != EINTR)
-			return -errno;
+		/* First: it may have been received with the request. */
 		r = server_check(w->s);
+		if (r == 0 && poll(p, 2, -1) < 0 && errno != EINTR)
+			return -errno;
 		if (r == 0 && p[1].revents)
 			r = read_events(w);
+		if (w->top >= 0)
+			let_go(w);
 	}
 	return r;
 }
@@ -378,9 +410,7 @@ static void done(struct watcher *w)
 	if (w->in_frame)
 		chan_abort(&w->s->c, w->frame.mark);
 	fd_close(w->fd);
-	fd_close(w->top);
-	/* Where we stand must not keep a directory busy. */
-	(void)!chdir("/");
+	let_go(w);
 }
 
 /* What is watched: a directory, or the one that holds the file. */
@@ -403,13 +433,21 @@ static int open_top(struct watcher *w, struct str path)
 	}
 	w->top = openat(
 		at.dir, at.name[0] ? at.name : ".", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	return w->top < 0 ? -errno : 0;
+	if (w->top < 0 || fstat(w->top, &st) < 0)
+		return -errno;
+	w->device = st.st_dev;
+	w->inode = st.st_ino;
+	return 0;
 }
 
 int serve_watch(struct server *s, const struct files_request *q, struct files_error *e)
 {
-	struct watcher w = {
-		.s = s, .e = e, .fd = -1, .top = -1, .recursive = q->flags & FILES_RECURSIVE};
+	struct watcher w = {.s = s,
+		.e = e,
+		.fd = -1,
+		.top = -1,
+		.path = q->path,
+		.recursive = q->flags & FILES_RECURSIVE};
 	int r = open_top(&w, q->path);
 
 	if (r == 0) {

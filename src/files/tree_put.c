@@ -224,7 +224,11 @@ static int make_hardlink(struct tree_put *t, const struct tar_entry *entry)
 	replace_name(temporary);
 	if (linkat(dir, name, t->parent, temporary, 0) < 0)
 		return -errno;
-	return replace_rename(t->parent, temporary, t->name, true);
+	r = replace_rename(t->parent, temporary, t->name, true);
+	/* Where both are names of one file already, the kernel leaves both. */
+	if (r == 0)
+		unlinkat(t->parent, temporary, 0);
+	return r;
 }
 
 static int make_fifo(struct tree_put *t, const struct tar_entry *entry)

@@ -1,0 +1,694 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sessions: with a real worker over a directory of ours, and with doubles that lie. */
+#include "api/files.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/fs.h"
+#include "files/serve.h"
+#include "tap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char top[] = "/tmp/cloche-test-files-XXXXXX";
+static int root;
+static pid_t worker;
+static struct cloche_err err;
+
+static cloche_files *start_session(int *ret_other)
+{
+	cloche_files *f = NULL;
+	int fds[2];
+
+	must(fd_socketpair(SOCK_STREAM, fds) == 0);
+	must(files_session_new(fds[0], &f, &err) == 0);
+	*ret_other = fds[1];
+	return f;
+}
+
+static cloche_files *start_worker(void)
+{
+	int other;
+	cloche_files *f = start_session(&other);
+
+	fflush(stdout);
+	worker = fork();
+	must(worker >= 0);
+	if (worker == 0) {
+		/* The other ends are the parent's. */
+		fd_close(f->c.fd);
+		_exit(files_serve(other, root, "/base") < 0 ? 1 : 0);
+	}
+	close(other);
+	return f;
+}
+
+static void end_worker(cloche_files *f)
+{
+	int status = -1;
+
+	cloche_files_close(f);
+	must(waitpid(worker, &status, 0) == worker);
+	check_int(status, 0);
+}
+
+static void check_text(cloche_files *f, const char *path, const char *want)
+{
+	void *got = NULL;
+	size_t n = 0;
+
+	check_int(cloche_files_read_data(f, path, 1000, &got, &n, &err), 0);
+	check_str(str_make(got, n), want);
+	free(got);
+}
+
+static int write_text(cloche_files *f, const char *path, unsigned flags, const char *text)
+{
+	err_clear(&err);
+	return cloche_files_write_data(
+		f, path, flags, CLOCHE_FILES_KEEP_MODE, text, strlen(text), &err);
+}
+
+static void contents(void)
+{
+	cloche_files *f = start_worker();
+	cloche_file_stat st;
+	void *got;
+	size_t n;
+
+	check_int(write_text(f, "a", 0, "one"), 0);
+	check_text(f, "/base/a", "one");
+	check_int(write_text(f, "a", CLOCHE_FILES_APPEND, " two"), 0);
+	check_text(f, "a", "one two");
+	check_int(write_text(f, "a", CLOCHE_FILES_NEW, "x"), -E_EXISTS);
+	check_int(write_text(f, "a", CLOCHE_FILES_IN_PLACE, "3"), 0);
+	check_text(f, "a", "3");
+	check_int(write_text(f, "p/q/r", 0, "x"), -E_NOT_FOUND);
+	check_int(err.sys_errno, ENOENT);
+	check_int(write_text(f, "p/q/r", CLOCHE_FILES_PARENTS, ""), 0);
+	check_text(f, "p/q/r", "");
+	check_int(write_text(f, "p/q", 0, "x"), -E_SYSTEM);
+	check_int(err.sys_errno, EISDIR);
+	check_int(write_text(f, "a/b", CLOCHE_FILES_PARENTS, "x"), -E_SYSTEM);
+	check_int(err.sys_errno, ENOTDIR);
+	check_int(cloche_files_read_data(f, "a", 0, &got, &n, &err), -E_LIMIT);
+	check_int(cloche_files_read_data(f, "p", 10, &got, &n, &err), -E_SYSTEM);
+	check_int(err.sys_errno, EISDIR);
+	/* A replaced file keeps its mode, a link what it is. */
+	check_int(cloche_files_chmod(f, "a", 0640, &err), 0);
+	check_int(cloche_files_symlink(f, "a", "link", &err), 0);
+	check_int(write_text(f, "link", 0, "through"), 0);
+	check_text(f, "a", "through");
+	check_int(cloche_files_stat(f, "a", false, &st, &err), 0);
+	check_int(st.mode, 0640);
+	check_int(st.size, 7);
+	check_int(cloche_files_stat(f, "link", false, &st, &err), 0);
+	check_int(st.type, CLOCHE_NODE_SYMLINK);
+	check_int(cloche_files_write_data(f, "a", 0, 0400, "y", 1, &err), 0);
+	check_int(cloche_files_stat(f, "a", false, &st, &err), 0);
+	check_int(st.mode, 0400);
+	end_worker(f);
+}
+
+static void fifos_do_not_block(void)
+{
+	cloche_files *f = start_worker();
+	void *got;
+	size_t n;
+
+	must(mkfifoat(root, "base/fifo", 0644) == 0);
+	check_int(cloche_files_read_data(f, "fifo", 10, &got, &n, &err), -E_SYSTEM);
+	check_z(err.message, "read fifo: it is not a regular file");
+	check_int(write_text(f, "fifo", 0, "x"), -E_SYSTEM);
+	check_int(write_text(f, "fifo", CLOCHE_FILES_APPEND, "x"), -E_SYSTEM);
+	check_int(cloche_files_remove(f, "fifo", false, &err), 0);
+	end_worker(f);
+}
+
+struct big {
+	uint64_t left, at;
+};
+
+static long source_big(void *user, void *data, size_t size)
+{
+	struct big *b = user;
+	char *p = data;
+	size_t n = b->left < size ? (size_t)b->left : size;
+
+	for (size_t i = 0; i < n; i++)
+		p[i] = (char)((b->at + i) * 2654435761U >> 13);
+	b->left -= n;
+	b->at += n;
+	return (long)n;
+}
+
+static int sink_big(void *user, const void *data, size_t n)
+{
+	struct big *b = user;
+	const char *p = data;
+
+	for (size_t i = 0; i < n; i++)
+		if (p[i] != (char)((b->at + i) * 2654435761U >> 13))
+			b->left++;
+	b->at += n;
+	return 0;
+}
+
+static void large_files(void)
+{
+	cloche_files *f = start_worker();
+	struct big in = {.left = 30000001}, out = {0};
+
+	check_int(cloche_files_write(f, "big", 0, 0600, source_big, &in, &err), 0);
+	check_int(cloche_files_read(f, "big", 0, UINT64_MAX, sink_big, &out, &err), 0);
+	check_int(out.at, 30000001);
+	check_int(out.left, 0);
+	out = (struct big){.at = 12345678};
+	check_int(cloche_files_read(f, "big", 12345678, 1000000, sink_big, &out, &err), 0);
+	check_int(out.at, 13345678);
+	check_int(out.left, 0);
+	check_int(cloche_files_remove(f, "big", false, &err), 0);
+	end_worker(f);
+}
+
+static long source_fails(void *user, void *data, size_t size)
+{
+	int *calls = user;
+
+	memset(data, 'x', size);
+	return ++*calls > 5 ? -1 : (long)size;
+}
+
+static int sink_fails(void *user, const void *data, size_t n)
+{
+	return -1;
+}
+
+static long source_cancels(void *user, void *data, size_t size)
+{
+	memset(data, 'x', size);
+	cloche_files_cancel(user);
+	return (long)size;
+}
+
+/* Whoever gives up leaves nothing behind, and the session is as good as before. */
+static void giving_up(void)
+{
+	cloche_files *f = start_worker();
+	cloche_file_stat st;
+	struct big in = {.left = 5000000};
+	int calls = 0, left = 0;
+
+	check_int(cloche_files_write(f, "n", 0, 0600, source_fails, &calls, &err), -E_CANCELLED);
+	check_int(cloche_files_stat(f, "n", false, &st, &err), -E_NOT_FOUND);
+	check_int(cloche_files_write(f, "n", 0, 0600, source_cancels, f, &err), -E_CANCELLED);
+	check_int(cloche_files_stat(f, "n", false, &st, &err), -E_NOT_FOUND);
+	check_int(cloche_files_write(f, "big", 0, 0600, source_big, &in, &err), 0);
+	check_int(cloche_files_read(f, "big", 0, UINT64_MAX, sink_fails, NULL, &err), -E_CANCELLED);
+	check_int(cloche_files_stat(f, "big", false, &st, &err), 0);
+	check_int(cloche_files_tar_get(f, "/", true, sink_fails, NULL, &err), -E_CANCELLED);
+	check_int(cloche_files_stat(f, "big", false, &st, &err), 0);
+	/* No directory to write into: the data is thrown away, however much. */
+	in = (struct big){.left = 50000000};
+	check_int(cloche_files_write(f, "no/n", 0, 0600, source_big, &in, &err), -E_NOT_FOUND);
+	check(in.left > 0);
+	check_int(cloche_files_remove(f, "big", false, &err), 0);
+	end_worker(f);
+	must((left = openat(root, "base", O_RDONLY | O_DIRECTORY)) >= 0);
+	check(faccessat(left, "n", F_OK, 0) < 0);
+	close(left);
+}
+
+static bool count_names(const char *name, const cloche_file_stat *st, void *user)
+{
+	unsigned *n = user;
+
+	check(strlen(name) > 0);
+	return ++*n != 77777;
+}
+
+static void names(void)
+{
+	cloche_files *f = start_worker();
+	cloche_file_stat st;
+	unsigned n = 0;
+	char *target = NULL;
+
+	check_int(cloche_files_mkdir(f, "d/e/f", 0700, false, &err), -E_NOT_FOUND);
+	check_int(cloche_files_mkdir(f, "d/e/f", 01777, true, &err), 0);
+	check_int(cloche_files_stat(f, "d/e/f/", false, &st, &err), 0);
+	check_int(st.mode, 01777);
+	check_int(cloche_files_mkdir(f, "d/e/f", 0700, true, &err), 0);
+	check_int(cloche_files_mkdir(f, "d/e/f", 0700, false, &err), -E_EXISTS);
+	for (int i = 0; i < 3000; i++) {
+		char path[64];
+
+		snprintf(path, sizeof(path), "d/\xff\n %d", i);
+		check_int(write_text(f, path, 0, ""), 0);
+	}
+	check_int(cloche_files_list(f, "d", count_names, &n, &err), 0);
+	check_int(n, 3001);
+	n = 77777 - 10;
+	check_int(cloche_files_list(f, "d", count_names, &n, &err), 0);
+	check_int(n, 77777);
+	check_int(cloche_files_list(f, "a/", count_names, &n, &err), -E_SYSTEM);
+	check_int(cloche_files_remove(f, "d", false, &err), -E_SYSTEM);
+	check_int(err.sys_errno, ENOTEMPTY);
+	check_int(cloche_files_symlink(f, "../../\xfe", "d/l", &err), 0);
+	check_int(cloche_files_symlink(f, "x", "d/l", &err), -E_EXISTS);
+	check_int(cloche_files_readlink(f, "d/l", &target, &err), 0);
+	check_z(target, "../../\xfe");
+	free(target);
+	check_int(cloche_files_readlink(f, "d/e", &target, &err), -E_SYSTEM);
+	check_int(cloche_files_rename(f, "d/l", "d/e", false, &err), -E_EXISTS);
+	check_int(cloche_files_rename(f, "d/l", "d/m", false, &err), 0);
+	check_int(cloche_files_rename(f, "d/m", "a", true, &err), 0);
+	check_int(cloche_files_rename(f, "/", "a", true, &err), -E_SYSTEM);
+	check_int(cloche_files_remove(f, "d", true, &err), 0);
+	check_int(cloche_files_remove(f, "d", true, &err), -E_NOT_FOUND);
+	check_int(cloche_files_remove(f, "/", true, &err), -E_SYSTEM);
+	check_int(cloche_files_stat(f, "", true, &st, &err), -E_USAGE);
+	end_worker(f);
+}
+
+struct changes {
+	cloche_files *f;
+	struct buf text;
+	const char *until;
+};
+
+static bool on_change(const cloche_files_event *event, void *user)
+{
+	struct changes *c = user;
+
+	must(buf_printf(&c->text, "%s %s%s\n", cloche_files_change_name(event->change), event->path,
+		     event->is_directory ? "/" : "") == 0);
+	return str_find(buf_str(&c->text), str_from(c->until)) == buf_len(&c->text);
+}
+
+/* Somebody else's doing; a child, as a session is one operation at a time. */
+static void on_ready(void *user)
+{
+	if (fork() > 0)
+		return;
+	(void)!mkdirat(root, "base/w/sub", 0755);
+	usleep(100000);
+	(void)!fs_write_atomic(root, "base/w/sub/f", STR("x"), 0644, false, NULL);
+	(void)!renameat(root, "base/w/sub", root, "base/w/moved");
+	usleep(100000);
+	(void)!unlinkat(root, "base/w/moved/f", 0);
+	(void)!unlinkat(root, "base/w/moved", AT_REMOVEDIR);
+	usleep(100000);
+	(void)!unlinkat(root, "base/w", AT_REMOVEDIR);
+	_exit(0);
+}
+
+static void watching(void)
+{
+	static const char *const expected[] = {"created sub/\n", "written sub/f\n",
+		"moved-to sub/f\n", "moved-from sub/\n", "moved-to moved/\n", "deleted moved/f\n",
+		"deleted moved/\n", "gone \n"};
+	cloche_files *f = start_worker();
+	struct changes c = {.f = f, .text = BUF_INIT(100000), .until = "\1"};
+
+	check_int(cloche_files_mkdir(f, "w", 0755, false, &err), 0);
+	check_int(cloche_files_watch(f, "w", true, on_ready, on_change, &c, &err), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(expected); i++)
+		if (str_find(buf_str(&c.text), str_from(expected[i])) == buf_len(&c.text))
+			tap_fail("no %s among\n%.*s", expected[i], STR_FMT(buf_str(&c.text)));
+	wait(NULL);
+	buf_clear(&c.text);
+	check_int(cloche_files_watch(f, "w", true, on_ready, on_change, &c, &err), -E_NOT_FOUND);
+	/* The callback may end it, and somebody else may. */
+	check_int(cloche_files_mkdir(f, "w", 0755, false, &err), 0);
+	c.until = "sub";
+	check_int(cloche_files_watch(f, "w", false, on_ready, on_change, &c, &err), 0);
+	wait(NULL);
+	(void)cloche_files_mkdir(f, "w", 0755, true, &err);
+	cloche_files_cancel(f);
+	check_int(cloche_files_watch(f, "w", false, NULL, on_change, &c, &err), -E_CANCELLED);
+	check_int(cloche_files_remove(f, "w", true, &err), 0);
+	buf_done(&c.text);
+	end_worker(f);
+}
+
+static void trees(void)
+{
+	cloche_files *f = start_worker();
+	cloche_files_moved moved;
+	char from[80], to[80];
+	struct stat st;
+
+	snprintf(from, sizeof(from), "%s/host-from", top);
+	snprintf(to, sizeof(to), "%s/host-to", top);
+	must(mkdir(from, 0755) == 0);
+	must(fs_write_atomic(AT_FDCWD, fs_join(from, "f"), STR("text"), 0604, false, NULL) == 0);
+	check_int(cloche_files_upload(f, from, "t/u", &moved, &err), 0);
+	check_int(moved.entries, 2);
+	check_int(moved.bytes, 4);
+	check_text(f, "t/u/f", "text");
+	check_int(cloche_files_download(f, "t", to, &moved, &err), 0);
+	check_int(moved.entries, 3);
+	must(stat(fs_join(to, "u/f"), &st) == 0);
+	check_int(st.st_mode & 07777, 0604);
+	check_int(cloche_files_upload(f, fs_join(from, "f"), "t/alone", &moved, &err), 0);
+	check_text(f, "t/alone", "text");
+	check_int(cloche_files_download(f, "t/alone", fs_join(to, "one"), &moved, &err), 0);
+	check_int(stat(fs_join(to, "one"), &st), 0);
+	check_int(cloche_files_upload(f, "/nowhere/at/all", "t/x", NULL, &err), -E_NOT_FOUND);
+	check_int(cloche_files_download(f, "t/nothing", to, NULL, &err), -E_NOT_FOUND);
+	check_int(cloche_files_download(f, "t", "/nowhere/at/all", NULL, &err), -E_NOT_FOUND);
+	check_int(cloche_files_upload(f, from, "t/alone/x", NULL, &err), -E_SYSTEM);
+	check_int(cloche_files_stat(f, "t", true, &(cloche_file_stat){0}, &err), 0);
+	end_worker(f);
+}
+
+/* --- liars --- */
+
+struct lie {
+	int fd;
+	void (*tell)(struct chan *c);
+	bool wait; /* for a request first */
+};
+
+static void *liar(void *user)
+{
+	struct lie *l = user;
+	struct chan c;
+	struct chan_frame frame;
+
+	must(chan_init(&c, l->fd, FILES_MAX_PAYLOAD, FILES_MAX_OUT) == 0);
+	if (l->wait && chan_recv_wait(&c, &frame, 5000) == 1)
+		chan_frame_done(&frame);
+	l->tell(&c);
+	(void)!chan_flush_wait(&c, 2000);
+	chan_done(&c);
+	return NULL;
+}
+
+static void say_ready(struct chan *c)
+{
+	must(files_send_ready(c) == 0);
+}
+
+static void lie_nothing(struct chan *c)
+{
+	say_ready(c);
+}
+
+static void lie_early(struct chan *c)
+{
+	must(files_send_done(c, &(struct files_moved){0}) == 0);
+}
+
+static void lie_version(struct chan *c)
+{
+	must(chan_send(c, FILES_READY, str_make("\x63\0\0", 4), NULL, 0) == 0);
+}
+
+static void lie_twice_ready(struct chan *c)
+{
+	say_ready(c);
+	say_ready(c);
+}
+
+static void lie_garbage(struct chan *c)
+{
+	say_ready(c);
+	must(buf_add_str(&c->out, STR("garbage garbage garbage garbage")) == 0);
+}
+
+static void lie_huge(struct chan *c)
+{
+	say_ready(c);
+	must(buf_add_str(&c->out, str_make("\xff\xff\xff\x7f\x10\0\0\0", 8)) == 0);
+}
+
+static void lie_unknown(struct chan *c)
+{
+	say_ready(c);
+	must(chan_send(c, 999, STR("x"), NULL, 0) == 0);
+}
+
+static void lie_descriptor(struct chan *c)
+{
+	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	say_ready(c);
+	must(chan_send(c, FILES_STAT_IS, STR("x"), &fd, 1) == 0);
+	close(fd);
+}
+
+static void lie_error(struct chan *c)
+{
+	say_ready(c);
+	must(files_send_error(c, &(struct files_error){.sys_errno = 0, .why = "nothing"}) == 0);
+}
+
+static void lie_data(struct chan *c)
+{
+	static char data[2 * FILES_CHUNK];
+
+	say_ready(c);
+	must(chan_send(c, FILES_DATA, str_make(data, sizeof(data)), NULL, 0) == 0);
+}
+
+static void lie_empty_data(struct chan *c)
+{
+	say_ready(c);
+	must(chan_send(c, FILES_DATA, STR_NULL, NULL, 0) == 0);
+}
+
+static void lie_names(struct chan *c)
+{
+	struct frame_out f;
+
+	say_ready(c);
+	f = frame_begin(c, FILES_ENTRIES);
+	wire_put_str(&f.w, STR("../x"));
+	files_put_stat(&f.w, &(struct files_stat){.mode = S_IFREG | 0644});
+	must(frame_end(&f, NULL, 0) == 0);
+}
+
+static void lie_done_only(struct chan *c)
+{
+	say_ready(c);
+	must(files_send_done(c, &(struct files_moved){0}) == 0);
+}
+
+/* What the client thinks of it, with an operation of each kind. */
+static int meet(void (*tell)(struct chan *c), bool wait, int op)
+{
+	struct lie l = {.tell = tell, .wait = wait};
+	cloche_files *f = start_session(&l.fd);
+	cloche_file_stat st;
+	struct big b = {.left = 100000000};
+	unsigned n = 0;
+	char *target, to[80];
+	void *data;
+	size_t length;
+	pthread_t thread;
+	int r = 0, again;
+
+	snprintf(to, sizeof(to), "%s/lied-to", top);
+	cloche_files_set_timeout(f, 500);
+	must(pthread_create(&thread, NULL, liar, &l) == 0);
+	switch (op) {
+	case 0:
+		r = cloche_files_stat(f, "x", true, &st, &err);
+		break;
+	case 1:
+		r = cloche_files_list(f, "x", count_names, &n, &err);
+		break;
+	case 2:
+		r = cloche_files_read_data(f, "x", 1000, &data, &length, &err);
+		break;
+	case 3:
+		r = cloche_files_write(f, "x", 0, 0600, source_big, &b, &err);
+		break;
+	case 4:
+		r = cloche_files_readlink(f, "x", &target, &err);
+		break;
+	default:
+		r = cloche_files_download(f, "x", to, NULL, &err);
+		break;
+	}
+	/* Once broken, always broken, and for the same reason. */
+	again = cloche_files_stat(f, "y", true, &st, &err);
+	if (again != r)
+		tap_fail("operation %d: first %d, then %d", op, r, again);
+	cloche_files_close(f);
+	pthread_join(thread, NULL);
+	return r;
+}
+
+static void lies_end_the_session(void)
+{
+	static const struct {
+		const char *what;
+		void (*tell)(struct chan *c);
+	} table[] = {{"dies", lie_nothing}, {"early", lie_early}, {"version", lie_version},
+		{"twice ready", lie_twice_ready}, {"garbage", lie_garbage}, {"huge", lie_huge},
+		{"unknown", lie_unknown}, {"descriptor", lie_descriptor}, {"error", lie_error},
+		{"data", lie_data}, {"empty data", lie_empty_data}, {"names", lie_names}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		for (int op = 0; op < 6; op++) {
+			int r = meet(table[i].tell, true, op);
+
+			if (r != -E_PROTOCOL && r != -E_BROKEN && r != -E_UNSUPPORTED)
+				tap_fail("%s, operation %d: %d (%s)", table[i].what, op, r,
+					err.message);
+			check(faccessat(AT_FDCWD, top, F_OK, 0) == 0);
+		}
+	}
+	/* An answer that lacks what was asked for is none. */
+	check_int(meet(lie_done_only, true, 0), -E_PROTOCOL);
+	check_int(meet(lie_done_only, true, 4), -E_PROTOCOL);
+	check_int(meet(lie_done_only, true, 3), -E_PROTOCOL);
+}
+
+/* Silence is an end too. */
+static void silence_is_an_error(void)
+{
+	int other;
+	cloche_files *f = start_session(&other);
+	cloche_file_stat st;
+	struct big b = {.left = 100000000};
+	uint64_t began = clock_mono_usec();
+
+	cloche_files_set_timeout(f, 100);
+	check_int(cloche_files_stat(f, "x", true, &st, &err), -E_BROKEN);
+	cloche_files_close(f);
+	close(other);
+	f = start_session(&other);
+	cloche_files_set_timeout(f, 100);
+	check_int(cloche_files_write(f, "x", 0, 0600, source_big, &b, &err), -E_BROKEN);
+	check(clock_mono_usec() - began < 5 * USEC_PER_SEC);
+	cloche_files_close(f);
+	close(other);
+}
+
+static long resident(void)
+{
+	struct rusage u;
+
+	must(getrusage(RUSAGE_SELF, &u) == 0);
+	return u.ru_maxrss;
+}
+
+static void lie_endless(struct chan *c)
+{
+	struct frame_out f;
+	int r = 0;
+
+	say_ready(c);
+	for (int i = 0; i < 3000 && r == 0; i++) {
+		f = frame_begin(c, FILES_ENTRIES);
+		for (int k = 0; k < 500; k++) {
+			wire_put_str(&f.w, STR("an-entry-with-a-name-that-is-not-short"));
+			files_put_stat(&f.w, &(struct files_stat){.mode = S_IFREG});
+		}
+		must(frame_end(&f, NULL, 0) == 0);
+		r = chan_flush_wait(c, 2000);
+	}
+	(void)!files_send_done(c, &(struct files_moved){0});
+}
+
+/* 150 MB of entries leave no trace in our memory. */
+static void endless_answers_take_no_memory(void)
+{
+	struct lie l = {.tell = lie_endless, .wait = true};
+	cloche_files *f = start_session(&l.fd);
+	unsigned n = 100000;
+	long before = resident();
+	pthread_t thread;
+
+	must(pthread_create(&thread, NULL, liar, &l) == 0);
+	check_int(cloche_files_list(f, "x", count_names, &n, &err), 0);
+	check_int(n, 100000 + 1500000);
+	check(resident() - before < 8192);
+	cloche_files_close(f);
+	pthread_join(thread, NULL);
+}
+
+static void killed_in_the_middle(void)
+{
+	cloche_files *f = start_worker();
+	struct big in = {.left = UINT64_MAX};
+	cloche_file_stat st;
+	pid_t killer = fork();
+
+	if (killer == 0) {
+		usleep(100000);
+		kill(worker, SIGKILL);
+		_exit(0);
+	}
+	check_int(cloche_files_write(f, "never", 0, 0600, source_big, &in, &err), -E_BROKEN);
+	check_int(cloche_files_stat(f, "never", true, &st, &err), -E_BROKEN);
+	cloche_files_close(f);
+	waitpid(killer, NULL, 0);
+	waitpid(worker, NULL, 0);
+	check(faccessat(root, "base/never", F_OK, 0) < 0);
+}
+
+/* Not one more than it takes. */
+static void small_operations_are_quick(void)
+{
+	cloche_files *f = start_worker();
+	cloche_file_stat st;
+	uint64_t began;
+
+	check_int(write_text(f, "quick", 0, "x"), 0);
+	began = clock_mono_usec();
+	for (int i = 0; i < 2000; i++)
+		must(cloche_files_stat(f, "quick", true, &st, &err) == 0);
+	printf("# stat: %.1f us\n", (double)(clock_mono_usec() - began) / 2000);
+	began = clock_mono_usec();
+	for (int i = 0; i < 2000; i++)
+		check_text(f, "quick", "x");
+	printf("# read: %.1f us\n", (double)(clock_mono_usec() - began) / 2000);
+	began = clock_mono_usec();
+	for (int i = 0; i < 2000; i++)
+		must(write_text(f, "quick", 0, "x") == 0);
+	printf("# write, replacing: %.1f us\n", (double)(clock_mono_usec() - began) / 2000);
+	began = clock_mono_usec();
+	for (int i = 0; i < 2000; i++) {
+		char path[32];
+
+		snprintf(path, sizeof(path), "quick-%d", i);
+		must(write_text(f, path, 0, "x") == 0);
+	}
+	printf("# write, new: %.1f us\n", (double)(clock_mono_usec() - began) / 2000);
+	end_worker(f);
+}
+
+int main(void)
+{
+	signal(SIGPIPE, SIG_IGN);
+	umask(022);
+	must(mkdtemp(top));
+	root = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	must(root >= 0 && mkdirat(root, "base", 0755) == 0);
+	run_test(contents);
+	run_test(fifos_do_not_block);
+	run_test(large_files);
+	run_test(giving_up);
+	run_test(names);
+	run_test(watching);
+	run_test(trees);
+	run_test(lies_end_the_session);
+	run_test(silence_is_an_error);
+	run_test(endless_answers_take_no_memory);
+	run_test(killed_in_the_middle);
+	run_test(small_operations_are_quick);
+	fs_remove_tree(AT_FDCWD, top);
+	return tap_done();
+}
