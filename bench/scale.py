@@ -25,9 +25,11 @@ def measure():
     from world import World
     world = World()
     try:
-        found = {"memory_before": many.memory_kib()}
+        many.cycles(world, 20, [])  # caches of the file system fill up once
+        found = {"objects_before": many.kernel_objects(), "memory_before": many.memory_kib()}
         found["cycles"] = many.cycles(world, CYCLES, [], per_second(250))
         found["memory_after"] = many.memory_kib()
+        found["objects_after"] = many.kernel_objects()
         found["commands"] = many.many_commands(world, COMMANDS)
         standing = many.Standing(world, AT_ONCE, world.origin.options, per_second(100))
         standing.settle(True)
@@ -86,12 +88,16 @@ def report(f):
               "| all idle: share of one processor, %% | %.1f |" % m["cpu"],
               "| available memory after the %d cycles less than before, MiB | %.0f |" %
               (CYCLES, (before["MemAvailable"] - after["MemAvailable"]) / 1024),
-              "| slab after the %d cycles more than before, MiB | %.0f |" %
+              "| the kernel's slab memory after the %d cycles more than before, MiB | %.0f |" %
               (CYCLES, (after["Slab"] - before["Slab"]) / 1024),
               "| a supervisor's descriptors after %d and %d commands | %d, %d |" %
               ((COMMANDS // 2, COMMANDS) + tuple(f["commands"]["descriptors"])),
               "| a supervisor's memory after them, KiB | %d, %d |" %
               tuple(f["commands"]["memory"])]
+    lines += ["| the machine's %s before and after the %d cycles | %d, %d |" %
+              (kind.replace("_", " ").replace("mnt cache", "mounts") +
+               ("" if kind == "mnt_cache" else "s"), CYCLES, n, f["objects_after"][kind])
+              for kind, n in sorted(f["objects_before"].items())]
     lines += RULES_HEAD
     memory = Series()
     memory.add(each / 1024)
