@@ -50,8 +50,7 @@ CLOCHE_API int cloche_instance_diff(
 	const cloche_instance *instance, cloche_change_fn fn, void *user, cloche_err *err);
 
 /* The same for a directory of cloche_sandbox_set_keep_changes(), used or not. */
-CLOCHE_API int cloche_diff_kept(
-	const char *dir, cloche_change_fn fn, void *user, cloche_err *err);
+CLOCHE_API int cloche_diff_kept(const char *dir, cloche_change_fn fn, void *user, cloche_err *err);
 
 #ifdef __cplusplus
 }

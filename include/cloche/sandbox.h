@@ -41,11 +41,12 @@ CLOCHE_API int cloche_sandbox_set_provider(cloche_sandbox *sb, const char *name,
  * CLOCHE_E_UNSUPPORTED in this version. */
 CLOCHE_API int cloche_sandbox_set_root(cloche_sandbox *sb, const char *root, cloche_err *err);
 
-/* Keeps what the inside changes in its root (all but /tmp and what is mounted) in dir, which is made
- * where missing. It has to be empty, or what an earlier sandbox with the same root left: then that
- * is continued. Only one sandbox at a time can use it; nothing that is mounted for writing may lie
- * in it or hold it. cloche_diff_kept() (cloche/diff.h) lists what is in it. NULL: changes are thrown
- * away, as is the default; then a one-shot run's view of the host is read-only below /usr. */
+/* Keeps what the inside changes in its root (all but /tmp and what is mounted) in dir, which is
+ * made where missing. It has to be empty, or what an earlier sandbox with the same root left: then
+ * that is continued. Only one sandbox at a time can use it; nothing that is mounted for writing may
+ * lie in it or hold it. cloche_diff_kept() (cloche/diff.h) lists what is in it. NULL: changes are
+ * thrown away, as is the default; then a one-shot run's view of the host is read-only below /usr.
+ */
 CLOCHE_API int cloche_sandbox_set_keep_changes(
 	cloche_sandbox *sb, const char *dir, cloche_err *err);
 
@@ -124,8 +125,7 @@ CLOCHE_API int cloche_sandbox_set_limit(
 	cloche_sandbox *sb, const char *name, const char *value, cloche_err *err);
 
 /* A time as people write it ("500ms", "30s", "1.5m", "2h", "30": seconds) in milliseconds. */
-CLOCHE_API int cloche_parse_duration(
-	const char *text, uint64_t *ret_milliseconds, cloche_err *err);
+CLOCHE_API int cloche_parse_duration(const char *text, uint64_t *ret_milliseconds, cloche_err *err);
 
 /* True: a limit that cannot be enforced here is announced as a warning instead of refused. */
 CLOCHE_API void cloche_sandbox_set_limits_best_effort(cloche_sandbox *sb, bool best_effort);

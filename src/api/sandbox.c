@@ -131,15 +131,6 @@ int cloche_sandbox_set_root(cloche_sandbox *sb, const char *root, cloche_err *er
 	return set_string(&sb->root_dir, dir, err);
 }
 
-int cloche_sandbox_set_keep_changes(cloche_sandbox *sb, const char *dir, cloche_err *err)
-{
-	_cleanup_(freep) char *named = dir ? fs_absolute(dir) : NULL;
-
-	if (dir && !named)
-		return err_sys(err, errno, "keep changes in %s", dir);
-	return set_string(&sb->keep_changes, named, err);
-}
-
 int sandbox_add_mount(cloche_sandbox *sb, const struct api_mount *m, struct cloche_err *err)
 {
 	struct api_mount *grown = reallocarray(sb->mounts, sb->mounts_n + 1, sizeof(*grown));
@@ -569,6 +560,26 @@ static int copy_arrays(const cloche_sandbox *sb, cloche_sandbox *copy)
 	return 0;
 }
 
+static int copy_strings(const cloche_sandbox *sb, cloche_sandbox *copy)
+{
+	const struct {
+		char **to;
+		const char *from;
+	} strings[] = {{&copy->provider, sb->provider}, {&copy->root_dir, sb->root_dir},
+		{&copy->keep_changes, sb->keep_changes}, {&copy->tool_path, sb->tool_path},
+		{&copy->program, sb->program}, {&copy->workspace, sb->workspace},
+		{&copy->workdir, sb->workdir}, {&copy->name, sb->name},
+		{&copy->upstream_ca, sb->upstream_ca}, {&copy->network_log, sb->network_log},
+		{&copy->network_log_json, sb->network_log_json}, {&copy->runtime, sb->runtime}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
+		if (set_string(strings[i].to, strings[i].from, NULL) < 0)
+			return -ENOMEM;
+	if (strv_copy(sb->env, &copy->env) < 0 || strv_copy(sb->labels, &copy->labels) < 0)
+		return -ENOMEM;
+	return strv_copy(sb->tools, &copy->tools);
+}
+
 cloche_sandbox *sandbox_copy(const cloche_sandbox *sb)
 {
 	_cleanup_(cloche_sandbox_freep) cloche_sandbox *copy = calloc(1, sizeof(*copy));
@@ -592,21 +603,7 @@ cloche_sandbox *sandbox_copy(const cloche_sandbox *sb)
 	copy->allowlist = allowlist_copy(sb->allowlist);
 	copy->secrets = secrets_copy(sb->secrets);
 	if ((sb->allowlist && !copy->allowlist) || (sb->secrets && !copy->secrets) ||
-		set_string(&copy->provider, sb->provider, NULL) < 0 ||
-		set_string(&copy->root_dir, sb->root_dir, NULL) < 0 ||
-		set_string(&copy->keep_changes, sb->keep_changes, NULL) < 0 ||
-		set_string(&copy->tool_path, sb->tool_path, NULL) < 0 ||
-		set_string(&copy->program, sb->program, NULL) < 0 ||
-		strv_copy(sb->tools, &copy->tools) < 0 ||
-		set_string(&copy->workspace, sb->workspace, NULL) < 0 ||
-		set_string(&copy->workdir, sb->workdir, NULL) < 0 ||
-		set_string(&copy->name, sb->name, NULL) < 0 ||
-		set_string(&copy->upstream_ca, sb->upstream_ca, NULL) < 0 ||
-		set_string(&copy->network_log, sb->network_log, NULL) < 0 ||
-		set_string(&copy->network_log_json, sb->network_log_json, NULL) < 0 ||
-		set_string(&copy->runtime, sb->runtime, NULL) < 0 ||
-		strv_copy(sb->labels, &copy->labels) < 0 || strv_copy(sb->env, &copy->env) < 0 ||
-		copy_arrays(sb, copy) < 0)
+		copy_strings(sb, copy) < 0 || copy_arrays(sb, copy) < 0)
 		return NULL;
 	return TAKE_PTR(copy);
 }
