@@ -146,18 +146,37 @@ static int check_marker(int fd, const char *path, const char *root_dir, struct c
 	return r;
 }
 
+static int enter_dir(int dir, const char *name)
+{
+	return openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
 /* Left of a room's overlays: directories that nobody may enter, which even their owner could not
- * remove. */
+ * remove. Where another room could write to the directory there may be links. */
+static void open_up(int work, const char *name)
+{
+	_cleanup_fd_ int overlay = enter_dir(work, name), inner = -1;
+	char link[64];
+
+	if (overlay < 0)
+		return;
+	inner = openat(overlay, "work", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (inner < 0)
+		return;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", inner);
+	(void)!chmod(link, 0700);
+}
+
 static void remove_work(int dir)
 {
+	_cleanup_fd_ int work = enter_dir(dir, "work");
 	const char *const *host = layers_host_dirs();
-	char path[64];
 	size_t i;
 
-	(void)!fchmodat(dir, "work/root/work", 0700, 0);
-	for (i = 0; host[i]; i++) {
-		snprintf(path, sizeof(path), "work%s/work", host[i]);
-		(void)!fchmodat(dir, path, 0700, 0);
+	if (work >= 0) {
+		open_up(work, "root");
+		for (i = 0; host[i]; i++)
+			open_up(work, host[i] + 1);
 	}
 	(void)fs_remove_tree(dir, "work");
 }
@@ -241,27 +260,35 @@ static bool path_within(const char *path, const char *dir)
 	return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
 }
 
-int keep_check_apart(const struct keep *k, const char *source, struct cloche_err *err)
+int keep_is_apart(int dir, int source)
 {
-	_cleanup_fd_ int fd = open(source, O_PATH | O_CLOEXEC);
 	char link[64], real[PATH_MAX], own[PATH_MAX];
 	struct stat keep, st;
 	ssize_t n, m;
-	bool bad;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", source);
+	n = readlink(link, real, sizeof(real) - 1);
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", dir);
+	m = readlink(link, own, sizeof(own) - 1);
+	if (n < 0 || m < 0 || fstat(source, &st) < 0 || fstat(dir, &keep) < 0)
+		return -errno;
+	real[n] = own[m] = '\0';
+	if (path_within(real, own) || path_within(own, real))
+		return 0;
+	return !(S_ISDIR(st.st_mode) && (is_below(dir, &st) || is_below(source, &keep)));
+}
+
+int keep_check_apart(const struct keep *k, const char *source, struct cloche_err *err)
+{
+	_cleanup_fd_ int fd = open(source, O_PATH | O_CLOEXEC);
+	int r;
 
 	if (fd < 0)
 		return errno == ENOENT ? 0 : err_sys(err, errno, "look at %s", source);
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	n = readlink(link, real, sizeof(real) - 1);
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", k->dir);
-	m = readlink(link, own, sizeof(own) - 1);
-	if (n < 0 || m < 0 || fstat(fd, &st) < 0 || fstat(k->dir, &keep) < 0)
-		return err_sys(err, errno, "compare %s with %s", k->named, source);
-	real[n] = own[m] = '\0';
-	bad = path_within(real, own) || path_within(own, real);
-	if (!bad && S_ISDIR(st.st_mode))
-		bad = is_below(k->dir, &st) || is_below(fd, &keep);
-	if (!bad)
+	r = keep_is_apart(k->dir, fd);
+	if (r < 0)
+		return err_sys(err, -r, "compare %s with %s", k->named, source);
+	if (r == 1)
 		return 0;
 	err_set(err, E_DENIED,
 		"%s cannot keep changes: it and %s, which the sandbox is given, "

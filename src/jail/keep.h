@@ -38,6 +38,10 @@ _warn_unused_ int keep_open(
 _warn_unused_ int keep_check_apart(
 	const struct keep *k, const char *source, struct cloche_err *err);
 
+/* 1 where neither of the two lies in the other (source may be any file), 0 where one does, or
+ * -errno. Judged by where they really are. Both are borrowed. */
+_warn_unused_ int keep_is_apart(int dir, int source);
+
 /* Gives the directory free; what overlayfs needed only while it was mounted is removed, and all of
  * it where no room came to be. */
 void keep_close(struct keep *k);

@@ -32,14 +32,34 @@ enum { PIECE_RUN = 0 };
 
 #define INIT_BENEATH (&ROOTFS_INIT_PATH[1])
 
-static int open_source(const char *path, const char *home, bool no_link, uint64_t attrs,
+/* Whoever reaches the control sockets, or writes to what lies beside them, controls every sandbox
+ * of the person, and through the supervisors the host. */
+static int check_apart(const struct rootfs *r, int source, const char *path, struct cloche_err *err)
+{
+	int e = r->own_dir < 0 ? 1 : keep_is_apart(r->own_dir, source);
+
+	if (e < 0)
+		return err_sys(err, -e, "look at %s", path);
+	if (e == 1)
+		return 0;
+	err_set(err, E_DENIED, "%s would show the directory in which sandboxes are controlled",
+		path);
+	err_hint(err, "mount a directory further down, or name another place for that one: "
+		      "XDG_RUNTIME_DIR or CLOCHE_RUNTIME_DIR");
+	return -E_DENIED;
+}
+
+static int open_source(const struct rootfs *r, const char *path, bool no_link, uint64_t attrs,
 	bool *ret_is_dir, int *ret_tree, struct cloche_err *err)
 {
-	_cleanup_fd_ int fd = source_open(path, home, no_link, ret_is_dir, err);
+	_cleanup_fd_ int fd = source_open(path, r->host_home, no_link, ret_is_dir, err);
 	int tree;
 
 	if (fd < 0)
 		return fd;
+	tree = check_apart(r, fd, path, err);
+	if (tree < 0)
+		return tree;
 	tree = mount_clone(fd, "", attrs, err);
 	if (tree < 0)
 		return tree == -ENOENT ? err_sys(err, ENOENT, "mount %s", path) : tree;
@@ -53,7 +73,7 @@ static int open_mount(struct rootfs *r, struct rootfs_mount *m, struct cloche_er
 	int e;
 
 	m->tree = -1;
-	e = open_source(m->source, r->host_home, m->no_link, attrs, &m->is_dir, &m->tree, err);
+	e = open_source(r, m->source, m->no_link, attrs, &m->is_dir, &m->tree, err);
 	if (e != -ENOENT)
 		return e;
 	if (!m->optional)
@@ -121,8 +141,7 @@ int rootfs_open_sources(struct rootfs *r, struct cloche_err *err)
 		return r->init_tree == -ENOENT ? err_sys(err, ENOENT, "find %s", r->init_path)
 					       : r->init_tree;
 	if (r->dir) {
-		e = open_source(
-			r->dir, r->host_home, false, PARTS_QUIET, &is_dir, &r->dir_tree, err);
+		e = open_source(r, r->dir, false, PARTS_QUIET, &is_dir, &r->dir_tree, err);
 		if (e == -ENOENT)
 			e = -E_SYSTEM;
 		if (e == 0 && !is_dir)

@@ -35,6 +35,7 @@ struct rootfs {
 	struct idmap ids;
 	struct rootfs_mount *mounts; /* borrowed array */
 	size_t mounts_n;
+	int own_dir; /* borrowed: where sandboxes are controlled; no source may show it. -1: none */
 	int dir_tree, init_tree;                     /* as in rootfs_mount; start at -1 */
 	int keep_tree, host_trees[LAYERS_HOST_DIRS]; /* likewise */
 	/* Filled by rootfs_furnish where overlay is set (else -1): O_PATH, owned by whoever takes

@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "base/fs.h"
 #include "base/parse.h"
+#include "ipc/rundir.h"
 #include "jail/ns.h"
 #include "jail/probe.h"
 #include "jail/proctree.h"
@@ -159,6 +160,7 @@ static int prepare(const struct room_spec *spec, struct native_room *n, struct n
 		.init_tree = -1,
 		.keep_tree = -1,
 		.host_trees = LAYERS_NO_TREES,
+		.own_dir = -1,
 		.upper_fd = -1,
 		.lower_fd = -1};
 	b->mounts = calloc(spec->mounts_n + 1, sizeof(*b->mounts));
@@ -175,7 +177,9 @@ static int prepare(const struct room_spec *spec, struct native_room *n, struct n
 			.no_link = m->no_link,
 			.tree = -1};
 	}
-	r = spec->keep_dir ? open_keep(spec, n, err) : 0;
+	r = b->rootfs.own_dir = rundir_open(err);
+	if (r >= 0)
+		r = spec->keep_dir ? open_keep(spec, n, err) : 0;
 	if (r < 0)
 		return r;
 	r = idmap_choose(spec->id, spec->uid, spec->gid, &b->rootfs.ids, err);
@@ -292,6 +296,7 @@ static int native_create(const struct room_spec *spec, struct room **ret, struct
 	if (r == 0)
 		r = give_birth(n, &b, err);
 	rootfs_close_sources(&b.rootfs);
+	fd_close(b.rootfs.own_dir);
 	free(b.mounts);
 	if (r < 0)
 		return r;
