@@ -487,6 +487,9 @@ void output_write_meta(struct task *t)
 	bool closed = t->state == TASK_ENDED && output_is_closed(t);
 	int r;
 
+	if (closed)
+		execlog_done(&t->log);
+
 	if (t->dir < 0 || !t->described)
 		return;
 	r = buf_printf(&b, "{\"state\":\"%s\",%s,\"pid\":%u",
@@ -505,6 +508,9 @@ void output_write_meta(struct task *t)
 		r = buf_add_str(&b, STR("}\n"));
 	if (r == 0)
 		(void)!fs_write_atomic(t->dir, RUNDIR_META, buf_str(&b), 0600, false, NULL);
+	/* Ended ones are many, descriptors few. */
+	if (closed)
+		t->dir = fd_close(t->dir);
 }
 
 uint64_t output_size(const struct task *t)
@@ -522,8 +528,7 @@ void output_remove(struct task *t)
 	t->sup->captured_n--;
 	t->captured = false;
 	snprintf(path, sizeof(path), RUNDIR_EXECS "/%u", t->shown);
-	if (t->dir >= 0)
-		fs_remove_tree(t->sup->dir.fd, path);
+	fs_remove_tree(t->sup->dir.fd, path);
 	t->dir = fd_close(t->dir);
 	free(t->described);
 	t->described = NULL;

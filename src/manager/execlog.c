@@ -21,7 +21,8 @@
 _Static_assert(EXECLOG_MIN_BYTES / 8 >= 64 * 1024, "a part is no less than a block");
 enum {
 	BLOCK = 64 * 1024, /* holes begin and end at multiples: of any file system's block */
-	PART = 8,          /* of max: given up at once (no less than a block); the index's share */
+	SPARE = 4 * BLOCK,
+	PART = 8, /* of max: given up at once (no less than a block); the index's share */
 	READ_TRIES = 512,
 };
 
@@ -32,6 +33,16 @@ static uint64_t round_down(uint64_t n)
 
 static void stop(struct execlog *l, int e)
 {
+	/* A full disk is left with some room for whoever has to say how the process ended. */
+	if ((e == ENOSPC || e == EDQUOT) && l->out >= 0) {
+		uint64_t upto = MIN(l->first + SPARE, l->end) / BLOCK * BLOCK;
+
+		if (upto <= l->first)
+			upto = l->end;
+		if (upto > l->first && fallocate(l->out, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+					       (off_t)l->first, (off_t)(upto - l->first)) == 0)
+			l->first = upto;
+	}
 	l->out = fd_close(l->out);
 	l->index = fd_close(l->index);
 	l->sys_errno = e;
