@@ -77,10 +77,23 @@ static int open_private(sd_bus **ret)
 	return open_address(address, ret);
 }
 
+/* A user who came by su or cron has no variable that says so, but may have a manager. */
+static void assume_runtime_dir(void)
+{
+	char dir[64];
+
+	snprintf(dir, sizeof(dir), "/run/user/%u", geteuid());
+	if (!getenv("XDG_RUNTIME_DIR") && !getenv("DBUS_SESSION_BUS_ADDRESS") &&
+		access(dir, W_OK) == 0)
+		setenv("XDG_RUNTIME_DIR", dir, 1);
+}
+
 static int open_bus(sd_bus **ret)
 {
-	int r = geteuid() == 0 ? sd_bus_open_system(ret) : sd_bus_open_user(ret);
+	int r;
 
+	assume_runtime_dir();
+	r = geteuid() == 0 ? sd_bus_open_system(ret) : sd_bus_open_user(ret);
 	if (r < 0 && open_private(ret) >= 0)
 		r = 0;
 	if (r >= 0)

@@ -194,6 +194,7 @@ void sandbox_kill(struct supervisor *s, enum ctl_reason reason)
 	loop_timer_clear(&s->grace);
 	loop_timer_clear(&s->deadline);
 	loop_timer_clear(&s->late);
+	loop_timer_clear(&s->sample);
 	if (s->room && !s->room_dead)
 		(void)s->room->provider->kill(s->room, SIGKILL, NULL);
 	forwards_stop(s);
@@ -337,6 +338,8 @@ static void after_start(struct loop_job *job)
 		r = err_nomem(&err);
 	if (r < 0)
 		sandbox_fail(s, &err);
+	else
+		sample_start(s);
 }
 
 static int check_start(struct supervisor *s, struct cloche_err *err)

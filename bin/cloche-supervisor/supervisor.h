@@ -121,6 +121,8 @@ struct supervisor {
 	struct loop_io listener, signals;
 	struct loop_timer listen_again; /* after a lack of descriptors */
 	struct loop_timer late;         /* work that no start shall wait for */
+	struct loop_timer sample;       /* sample.c */
+	uint64_t sample_pause;
 	struct loop_job after_start, finish, init_again;
 
 	/* from START */
@@ -270,6 +272,10 @@ void request_answer_stats(struct peer *p);
 bool request_forward(struct peer *p, struct chan_frame *f);
 void request_layers(struct peer *p);
 void forwards_stop(struct supervisor *s);
+
+/* --- sample.c: peaks that the kernel does not keep --- */
+/* Looks now and then at what the room uses, as long as it lives. */
+void sample_start(struct supervisor *s);
 
 /* --- helpers.c: gateway and broker --- */
 /* Starts the broker; *ret_ca_fd is the pipe with the certificates (owned by the caller). config_fd

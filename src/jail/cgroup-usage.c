@@ -55,6 +55,6 @@ bool cgroup_keeps_peaks(const struct cgroup *g)
 {
 	const char *memory = dir_of(g, CGROUP_MEMORY), *pids = dir_of(g, CGROUP_PIDS);
 
-	return g->version != 0 && (!memory || cgroup_has_file(memory, memory_peak_file(g))) &&
-	       (!pids || cgroup_has_file(pids, "pids.peak"));
+	return memory && cgroup_has_file(memory, memory_peak_file(g)) && pids &&
+	       cgroup_has_file(pids, "pids.peak");
 }

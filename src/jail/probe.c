@@ -174,7 +174,10 @@ static int try_cgroup(char *detail, struct cloche_err *err)
 	for (c = CGROUP_MEMORY; c <= CGROUP_CPU && r == 0; c++)
 		if (cgroup_lacks(&g, c))
 			r = err_set(err, E_LIMITS_UNAVAILABLE, "%s", cgroup_lacks(&g, c));
-	snprintf(detail, PROBE_TEXT_MAX, "version %d in %.200s", g.version,
+	snprintf(detail, PROBE_TEXT_MAX, "version %d, %s: %.190s", g.version,
+		g.scope          ? "a scope of systemd's"
+		: g.version == 2 ? "delegated"
+				 : "a group of our own",
 		g.path[0] ? g.path[0] : "-");
 	cgroup_remove(&g);
 	return r;
@@ -204,8 +207,9 @@ static const struct {
 	[PROBE_LANDLOCK] = {"landlock", HERE, false, try_landlock,
 		"rooms do without this second wall; the first ones are enough"},
 	[PROBE_CGROUP] = {"limits (control groups)", FORKED, false, try_cgroup,
-		"--memory, --cpus and --pids need it, or --limits best-effort. A service manager "
-		"delegates a group: systemd-run --user --scope -p Delegate=yes cloche ..."},
+		"--memory, --cpus and, for root, --pids need one. systemd gives one where its bus "
+		"answers (XDG_RUNTIME_DIR, loginctl enable-linger); or root gives you a group: "
+		"the directory, its cgroup.procs and cgroup.subtree_control"},
 };
 
 struct answer {

@@ -54,6 +54,8 @@ struct room_usage {
 	uint64_t io_read_bytes, io_write_bytes;   /* from and to storage; 0 where unknown */
 	uint64_t oom_kills;                       /* processes that the memory limit killed */
 	bool pids_refused;                        /* the pids limit refused a fork at least once */
+	bool sampled; /* a peak is only the most that was seen so far: who asks more often knows
+		       * it better */
 };
 
 struct room_exit {

@@ -421,6 +421,7 @@ static int native_usage(struct room *room, struct room_usage *ret, struct cloche
 	n->pids_peak = MAX(n->pids_peak, ret->pids);
 	ret->memory_peak_bytes = u.memory_peak_bytes ? u.memory_peak_bytes : n->memory_peak;
 	ret->pids_peak = u.pids_peak ? u.pids_peak : n->pids_peak;
+	ret->sampled = !cgroup_keeps_peaks(&n->cgroup);
 	return 0;
 }
 

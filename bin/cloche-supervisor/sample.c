@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: where the kernel keeps no peaks of a room they are the most that somebody
+ * saw, so we look now and then: soon after the start, when most happens, and then ever less often,
+ * so that hundreds of idle sandboxes cost next to nothing. Short runs are over before the first
+ * look. */
+#include "base/clock.h"
+#include "supervisor.h"
+
+#define FIRST_LOOK (50 * USEC_PER_MSEC)
+#define LONGEST_PAUSE (5 * USEC_PER_SEC)
+
+static void on_sample(struct loop_timer *t)
+{
+	struct supervisor *s = container_of(t, struct supervisor, sample);
+	struct room_usage u = {0};
+
+	if (!s->room || s->room_dead || s->room->provider->usage(s->room, &u, NULL) < 0 ||
+		!u.sampled)
+		return;
+	s->sample_pause = MIN(s->sample_pause * 2, LONGEST_PAUSE);
+	/* Without memory for a timer there are coarser peaks, no more. */
+	(void)!loop_timer_set(s->loop, t, clock_mono_usec() + s->sample_pause, on_sample);
+}
+
+void sample_start(struct supervisor *s)
+{
+	s->sample_pause = FIRST_LOOK;
+	(void)!loop_timer_set(s->loop, &s->sample, clock_mono_usec() + FIRST_LOOK, on_sample);
+}
