@@ -455,7 +455,7 @@ static void too_wide(void)
 	put("@/opt/home/tool/bin/x", "x", 0755);
 	snprintf(home, sizeof(home), "%s/opt/home", top);
 	dirs("@/opt/home/.ssh");
-	expect_error("@/opt/home/tool/bin/x", E_DENIED, "@/opt/home" + 1);
+	expect_error("@/opt/home/tool/bin/x", E_DENIED, "/opt/home");
 }
 
 static void mounts_are_not_made_twice(void)

@@ -443,47 +443,50 @@ static bool is_alone(const struct toolchain *t, const char *real)
 	return false;
 }
 
+/* Shows the program, and where its name is no part of what was shown with it, finds one for it:
+ * *ret_inside is name or real (borrowed). */
+static int show_program(struct search *s, const char *name, const char *real, bool by_path,
+	int depth, const char **ret_inside)
+{
+	int r = show_owner_of_link(s, name, real, depth);
+
+	*ret_inside = name;
+	if (r == 0)
+		r = add_file(s, real, depth);
+	if (r < 0 || is_there(s, name))
+		return r;
+	/* The file itself at the link's place, where that is asked for, or it has no name of its
+	 * own
+	 * (".../versions/1.2.3"). */
+	if (by_path ||
+		(is_alone(s->t, real) && strcmp(strrchr(real, '/'), strrchr(name, '/')) != 0))
+		return add_mount(s, real, name);
+	*ret_inside = real;
+	return 0;
+}
+
 /* Shows one program under the name by which it was found (after its version was chosen), and puts
  * that into PATH where it will be looked for there. */
 static int add_settled(struct search *s, const char *name, bool on_path, int depth)
 {
 	_cleanup_(freep) char *real = realpath(name, NULL), *dir = NULL;
-	const char *inside = name;
+	const char *inside;
 	int r;
 
 	if (!real)
 		return err_sys(s->err, errno, "%s: %s", s->asked, name);
 	if (toolchain_is_shown(s->q, name) && toolchain_is_shown(s->q, real))
 		return tool_within(real, "/usr") ? 0 : add_needs(s, real, depth);
-	r = show_owner_of_link(s, name, real, depth);
-	if (r == 0)
-		r = add_file(s, real, depth);
-	if (r == 0 && !is_there(s, name)) {
-		/* A link that is not shown with the file: the file itself, under the link's name
-		 * where it has none of its own (".../versions/1.2.3") or is asked for by it. */
-		if (depth > 0 && !on_path)
-			r = add_mount(s, real, name);
-		else if (is_alone(s->t, real) &&
-			 strcmp(strrchr(real, '/'), strrchr(name, '/')) != 0)
-			r = add_mount(s, real, name);
-		else
-			inside = real;
-	}
+	r = show_program(s, name, real, depth > 0 && !on_path, depth, &inside);
 	if (r < 0)
 		return r;
-	if (depth == 0) {
-		free(s->t->program);
-		s->t->program = strdup(inside);
-		if (!s->t->program)
-			return err_nomem(s->err);
-	}
-	if (!on_path)
-		return 0;
-	dir = parent_of(inside);
-	if (!dir)
+	if (depth == 0 && set_string(&s->t->program, inside, s->err) < 0)
+		return -E_NO_MEMORY;
+	dir = on_path ? parent_of(inside) : NULL;
+	if (on_path && !dir)
 		return err_nomem(s->err);
 	/* What is in the system's directories is found there anyhow. */
-	return toolchain_is_shown(s->q, dir) && tool_within(dir, "/usr") ? 0 : add_dir(s, dir);
+	return !dir || tool_within(dir, "/usr") ? 0 : add_dir(s, dir);
 }
 
 /* The same for any absolute path. */
