@@ -22,10 +22,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 enum {
@@ -34,6 +36,7 @@ enum {
 	MAX_ROUNDS = 1024, /* of taking what an ended process left in one stream */
 	MAX_META = 128 * 1024,
 	MAX_ARGS_TEXT = 64 * 1024,
+	TERMINAL_USEC = 100 * 1000, /* that a read may wait at most */
 };
 
 static void on_readable(struct loop_io *io, uint32_t events);
@@ -152,6 +155,36 @@ static enum moved from_pipe(struct stream *st, int to)
 	return FULL;
 }
 
+static void on_alarm(int signo)
+{
+	(void)signo;
+}
+
+/* The master is one description with whatever init kept of it, which may make it block at any
+ * moment: a read that waits is interrupted, and is then the end. */
+static ssize_t read_terminal(int fd, char *p, size_t n)
+{
+	static const struct itimerval soon = {{0, TERMINAL_USEC}, {0, TERMINAL_USEC}}, never = {0};
+	static bool prepared;
+	ssize_t r;
+	int e;
+
+	if (!prepared) {
+		/* Without SA_RESTART. */
+		const struct sigaction a = {.sa_handler = on_alarm};
+
+		if (sigaction(SIGALRM, &a, NULL) < 0)
+			return -1;
+		prepared = true;
+	}
+	(void)setitimer(ITIMER_REAL, &soon, NULL);
+	r = read(fd, p, n);
+	e = errno;
+	(void)setitimer(ITIMER_REAL, &never, NULL);
+	errno = e;
+	return r;
+}
+
 /* A terminal's output has to be read. The relay takes the client's copy, so that no write to the
  * client can block. */
 static enum moved from_terminal(struct stream *st)
@@ -163,9 +196,9 @@ static enum moved from_terminal(struct stream *st)
 		close_to(st);
 	if (!feed(st))
 		return FULL;
-	n = read(st->in, chunk, sizeof(chunk));
+	n = read_terminal(st->in, chunk, sizeof(chunk));
 	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? NOTHING_NOW : AT_END;
+		return errno == EAGAIN ? NOTHING_NOW : AT_END;
 	if (n == 0)
 		return AT_END;
 	execlog_write(&st->task->log, st->which, chunk, (uint64_t)n);
@@ -177,9 +210,9 @@ static enum moved from_terminal(struct stream *st)
 static enum moved terminal_to_log(struct stream *st)
 {
 	char chunk[16 * 1024];
-	ssize_t n = read(st->in, chunk, sizeof(chunk));
+	ssize_t n = read_terminal(st->in, chunk, sizeof(chunk));
 
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	if (n < 0 && errno == EAGAIN)
 		return NOTHING_NOW;
 	if (n > 0)
 		execlog_write(&st->task->log, st->which, chunk, (uint64_t)n);
@@ -408,7 +441,7 @@ static void take_left_of_terminal(struct stream *st)
 	if (st->to >= 0 && make_relay(st, 0))
 		(void)fcntl(st->relay[0], F_SETPIPE_SZ, 256 * 1024);
 	for (int i = 0; i < MAX_ROUNDS && st->in >= 0; i++) {
-		ssize_t n = read(st->in, chunk, sizeof(chunk));
+		ssize_t n = read_terminal(st->in, chunk, sizeof(chunk));
 
 		if (n < 0 && errno == EAGAIN)
 			return;

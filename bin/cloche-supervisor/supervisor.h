@@ -139,7 +139,8 @@ struct supervisor {
 	uint32_t last_number, first_number, last_shown;
 	unsigned watchers_n, captured_n;
 	uint64_t execs_total;
-	struct loop_timer tails; /* how long the end waits for clients that read slowly */
+	struct loop_timer forget; /* removes the oldest logs */
+	struct loop_timer tails;  /* how long the end waits for clients that read slowly */
 	bool tails_over;
 
 	struct helper helpers[HELPERS_N];

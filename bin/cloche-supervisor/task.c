@@ -32,6 +32,7 @@ enum {
 	PTMX_MAJOR = 5,
 	PTMX_MINOR = 2
 };
+#define FORGET_AFTER (20 * USEC_PER_MSEC)
 
 /* --- watchers --- */
 
@@ -169,6 +170,19 @@ static void forget_oldest(struct supervisor *s)
 	}
 }
 
+static void on_forget(struct loop_timer *t)
+{
+	forget_oldest(container_of(t, struct supervisor, forget));
+}
+
+/* A moment later: nobody shall wait for files that are removed. */
+static void forget_later(struct supervisor *s)
+{
+	if (!s->forget.loop && loop_timer_set(s->loop, &s->forget, clock_mono_usec() + FORGET_AFTER,
+				       on_forget) < 0)
+		forget_oldest(s);
+}
+
 void task_on_output(struct task *t)
 {
 	struct supervisor *s = t->sup;
@@ -178,7 +192,7 @@ void task_on_output(struct task *t)
 	tell_end(t, false);
 	if (output_is_closed(t)) {
 		output_write_meta(t);
-		forget_oldest(s);
+		forget_later(s);
 	}
 	sandbox_check_end(s);
 }
@@ -561,7 +575,7 @@ static void ended(struct task *t, int status, bool oom_killed)
 	output_write_meta(t);
 	tell_end(t, false);
 	record_update_soon(s);
-	forget_oldest(s);
+	forget_later(s);
 }
 
 static bool on_exited(struct supervisor *s, struct str payload)
