@@ -6,6 +6,7 @@
 #include "attempt.h"
 
 #include <sched.h>
+#include <sys/ioctl.h>
 
 int main(void)
 {
@@ -34,6 +35,18 @@ int main(void)
 			if (above >= 0)
 				refused("the namespace above", setns(above, 0));
 		}
+	}
+	/* PIDFD_GET_CGROUP_NAMESPACE and the nine after it. */
+	for (unsigned request = 0xff01; request <= 0xff0a; request++)
+		refused("a namespace of init", ioctl(pidfd, request, 0));
+	/* NS_MNT_GET_NEXT and _PREV: other mount namespaces of the machine. */
+	for (unsigned nr = 11; nr <= 12; nr++) {
+		char info[16] = {0};
+		int fd = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+		int other = ioctl(fd, _IOR(0xb7, nr, info), info);
+
+		if (other >= 0)
+			refused("another mount namespace", setns(other, CLONE_NEWNS));
 	}
 	REFUSED(setns(pidfd, CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWPID));
 	return verdict();
