@@ -4,9 +4,10 @@
  * made under a temporary name and renamed, so nothing that exists is ever written into, and a link
  * that somebody plants under the final name is replaced, not followed.
  *
- * A directory that was made here is closed to others until everything in it is there; then it gets
- * its mode and time, which needs a memory of the directories on the way to the current entry alone,
- * as archives have a directory's entries behind it. One that was there before keeps its own. */
+ * A directory that was made here is closed to others until everything is there; then it gets its
+ * mode and time. Archives have a directory's entries behind it, some anywhere behind it, so all are
+ * remembered up to a limit; then those that the current entry is not in are finished early. One
+ * that was there before keeps its own. */
 #include "base/fd.h"
 #include "files/beneath.h"
 #include "files/replace.h"
@@ -17,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { HOLE = 4096 };
+enum { HOLE = 4096, MAX_PENDING = 65536, MAX_PENDING_BYTES = 16 * 1024 * 1024 };
 
 struct attributes {
 	uint32_t mode;
@@ -26,7 +27,7 @@ struct attributes {
 };
 
 struct pending {
-	size_t path_n; /* its path is that much of t->way */
+	char *path;
 	struct attributes a;
 };
 
@@ -34,9 +35,8 @@ struct tree_put {
 	struct tree_put_options o;
 	struct tar_reader *reader;
 	struct files_moved moved;
-	struct buf way; /* path of the deepest directory that waits for its attributes */
-	struct pending *pending;
-	size_t pending_n, pending_cap;
+	struct pending *pending; /* directories that wait for their attributes, parents first */
+	size_t pending_n, pending_cap, pending_bytes;
 	struct buf path; /* of the current entry, cleaned: "a/b/c" */
 	struct buf other;
 	int parent; /* directory of the current entry */
@@ -106,13 +106,11 @@ static int set_attributes(const struct tree_put *t, int fd, const struct attribu
 }
 
 /* The directory is complete. Whoever has taken it away meanwhile need not be told. */
-static int settle(struct tree_put *t)
+static int settle(struct tree_put *t, const struct pending *p)
 {
-	const struct pending *p = &t->pending[--t->pending_n];
-	_cleanup_fd_ int dir = -1, fd = -1;
+	_cleanup_fd_ int dir = beneath_directory(t->o.dir, str_from(p->path), false);
+	_cleanup_fd_ int fd = -1;
 
-	t->way.tail = t->way.head + p->path_n;
-	dir = beneath_directory(t->o.dir, buf_str(&t->way), false);
 	if (dir < 0)
 		return dir == -ENOENT ? 0 : dir;
 	fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -127,20 +125,40 @@ static bool is_below(struct str path, struct str directory)
 	       (str_starts(path, directory) && path.p[directory.n] == '/');
 }
 
-static int settle_until(struct tree_put *t, struct str path)
+/* All that path (null: none) is not in; children before their parents. */
+static int settle_all(struct tree_put *t, struct str path)
 {
+	size_t kept = 0;
 	int r = 0;
 
-	while (r == 0 && t->pending_n > 0 &&
-		!is_below(path, str_prefix(buf_str(&t->way), t->pending[t->pending_n - 1].path_n)))
-		r = settle(t);
+	for (size_t i = t->pending_n; i > 0 && r == 0; i--) {
+		struct pending *p = &t->pending[i - 1];
+		struct str own = str_from(p->path);
+
+		if (path.p && is_below(path, own))
+			continue;
+		r = settle(t, p);
+		t->pending_bytes -= own.n;
+		free(p->path);
+		p->path = NULL;
+	}
+	for (size_t i = 0; i < t->pending_n; i++)
+		if (t->pending[i].path)
+			t->pending[kept++] = t->pending[i];
+	t->pending_n = kept;
 	return r;
 }
 
 static int remember(struct tree_put *t, const struct attributes *a)
 {
+	char *path;
 	int r;
 
+	if (t->pending_n >= MAX_PENDING || t->pending_bytes >= MAX_PENDING_BYTES) {
+		r = settle_all(t, buf_str(&t->path));
+		if (r < 0)
+			return r;
+	}
 	if (t->pending_n == t->pending_cap) {
 		size_t cap = t->pending_cap ? 2 * t->pending_cap : 16;
 		struct pending *more = reallocarray(t->pending, cap, sizeof(*more));
@@ -150,36 +168,44 @@ static int remember(struct tree_put *t, const struct attributes *a)
 		t->pending = more;
 		t->pending_cap = cap;
 	}
-	buf_clear(&t->way);
-	r = buf_add_str(&t->way, buf_str(&t->path));
-	if (r == 0)
-		t->pending[t->pending_n++] = (struct pending){buf_len(&t->path), *a};
-	return r;
+	path = str_dup(buf_str(&t->path));
+	if (!path)
+		return -ENOMEM;
+	t->pending[t->pending_n++] = (struct pending){path, *a};
+	t->pending_bytes += buf_len(&t->path);
+	return 0;
 }
 
 /* Opens the directory in which the current entry shall be. */
 static int enter_parent(struct tree_put *t)
 {
-	struct str parent = split_last(buf_str(&t->path), t->name);
-	int r;
+	struct str parent = split_last(buf_str(&t->path), t->name), last = buf_str(&t->parent_path);
+	int dir, r;
 
-	if (t->parent >= 0 && str_eq(parent, buf_str(&t->parent_path)))
+	if (t->parent >= 0 && str_eq(parent, last))
 		return 0;
-	t->parent = fd_close(t->parent);
+	/* Mostly it goes on from where we are. */
+	if (t->parent >= 0 && is_below(parent, last))
+		dir = beneath_directory(t->parent, str_from_index(parent, last.n), true);
+	else
+		dir = beneath_directory(t->o.dir, parent, true);
+	fd_close(t->parent);
+	t->parent = dir;
 	buf_clear(&t->parent_path);
 	r = buf_add_str(&t->parent_path, parent);
-	if (r < 0)
-		return r;
-	t->parent = beneath_directory(t->o.dir, parent, true);
-	return t->parent < 0 ? t->parent : 0;
+	return dir < 0 ? dir : r;
 }
 
 static int make_directory(struct tree_put *t, const struct attributes *a)
 {
 	struct stat st;
 
-	if (!t->name[0])
-		return t->o.dir_is_new && t->pending_n == 0 ? remember(t, a) : 0;
+	if (!t->name[0]) {
+		bool is_new = t->o.dir_is_new;
+
+		t->o.dir_is_new = false;
+		return is_new ? remember(t, a) : 0;
+	}
 	if (mkdirat(t->parent, t->name, 0700) == 0)
 		return remember(t, a);
 	if (errno != EEXIST)
@@ -302,8 +328,6 @@ static int on_entry(void *user, const struct tar_entry *entry, struct files_erro
 		return files_fail(e, -r, entry->path,
 			r == -EXDEV ? "it would lead out of the directory" : NULL);
 	if (r == 0)
-		r = settle_until(t, buf_str(&t->path));
-	if (r == 0)
 		r = enter_parent(t);
 	if (r == 0)
 		r = make(t, entry, e);
@@ -368,7 +392,7 @@ struct tree_put *tree_put_new(const struct tree_put_options *o)
 	t->o = *o;
 	t->parent = -1;
 	t->file = REPLACE_NULL;
-	t->way = t->path = t->other = t->parent_path = BUF_INIT(TAR_MAX_NAME);
+	t->path = t->other = t->parent_path = BUF_INIT(TAR_MAX_NAME);
 	t->reader = tar_reader_new(&ops, t);
 	return t->reader ? t : tree_put_free(t);
 }
@@ -380,10 +404,11 @@ struct tree_put *tree_put_free(struct tree_put *t)
 	replace_abort(&t->file);
 	fd_close(t->parent);
 	tar_reader_free(t->reader);
-	buf_done(&t->way);
 	buf_done(&t->path);
 	buf_done(&t->other);
 	buf_done(&t->parent_path);
+	for (size_t i = 0; i < t->pending_n; i++)
+		free(t->pending[i].path);
 	free(t->pending);
 	free(t);
 	return NULL;
@@ -402,8 +427,7 @@ int tree_put_finish(struct tree_put *t, struct files_error *e)
 		return r;
 	if (t->o.single && !t->seen)
 		return files_fail(e, EBADMSG, STR_NULL, "nothing came");
-	while (r == 0 && t->pending_n > 0)
-		r = settle(t);
+	r = settle_all(t, STR_NULL);
 	return r < 0 ? fail(t, e, r) : 0;
 }
 
