@@ -8,13 +8,16 @@
  * /home, /root, /var, /run, /srv, /opt, /mnt and /media, does not exist in the room unless mounted
  * (INV-HOST-HIDDEN).
  */
+#include "base/buf.h"
 #include "base/fd.h"
+#include "base/fs.h"
 #include "jail/layers.h"
 #include "jail/mount.h"
 #include "jail/parts.h"
 #include "jail/sys.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -70,4 +73,69 @@ int hostview_make(struct parts_view *v, const struct rootfs *r, struct cloche_er
 	for (i = 0; i < ARRAY_SIZE(stores) && e == 0; i++)
 		e = show_store(v, stores[i], err);
 	return e;
+}
+
+/* In place: "\\040" and the like become what they stand for. */
+static void unescape(char *text)
+{
+	char *to = text;
+
+	for (const char *at = text; *at;) {
+		if (at[0] == '\\' && at[1] && at[2] && at[3]) {
+			*to++ = (char)((at[1] - '0') << 6 | (at[2] - '0') << 3 | (at[3] - '0'));
+			at += 4;
+		} else {
+			*to++ = *at++;
+		}
+	}
+	*to = '\0';
+}
+
+static int show_submount(struct parts_view *v, const char *path, struct cloche_err *err)
+{
+	_cleanup_fd_ int tree = -1;
+	struct stat st;
+
+	if (v->pending_n == PARTS_PENDING || strlen(path) >= sizeof(v->pending[0].path))
+		return 0;
+	/* What this user cannot reach he is not shown. */
+	tree = mount_clone(AT_FDCWD, path, MOUNT_ATTR_RDONLY | PARTS_QUIET, NULL);
+	if (tree < 0 || fstat(tree, &st) < 0)
+		return 0;
+	snprintf(v->pending[v->pending_n].path, sizeof(v->pending[0].path), "%s", path);
+	v->pending[v->pending_n].dir = S_ISDIR(st.st_mode);
+	v->pending[v->pending_n++].tree = TAKE_FD(tree);
+	return 0;
+}
+
+int hostview_submounts(struct parts_view *v, const char *dir, struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(4 << 20);
+	char path[PATH_MAX], last[PATH_MAX] = "";
+	size_t n = strlen(dir), last_n;
+	struct str rest;
+	int r = fs_read_file(AT_FDCWD, "/proc/self/mountinfo", &text, err);
+
+	for (rest = buf_str(&text); r == 0 && rest.n;) {
+		struct str line = str_prefix(rest, str_chr(rest, '\n'));
+
+		rest = str_from_index(rest, line.n + 1);
+		/* proc(5): the fifth field. */
+		for (int i = 0; i < 4; i++)
+			line = str_from_index(line, str_chr(line, ' ') + 1);
+		line = str_prefix(line, str_chr(line, ' '));
+		if (line.n >= sizeof(path) || line.n <= n + 1 || memcmp(line.p, dir, n) != 0 ||
+			line.p[n] != '/')
+			continue;
+		snprintf(path, sizeof(path), "%.*s", STR_FMT(line));
+		unescape(path);
+		/* What lies in the one before came with that. */
+		last_n = strlen(last);
+		if (last_n && strncmp(path, last, last_n) == 0 &&
+			(path[last_n] == '/' || path[last_n] == '\0'))
+			continue;
+		memcpy(last, path, sizeof(last));
+		r = show_submount(v, path, err);
+	}
+	return r;
 }

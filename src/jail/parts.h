@@ -27,7 +27,7 @@ _warn_unused_ int devices_make(int root, const struct idmap *ids, struct cloche_
 _warn_unused_ int procfs_make(int root, bool bare, struct cloche_err *err);
 _warn_unused_ int sysfs_make(int root, bool nested, struct cloche_err *err);
 
-enum { PARTS_PENDING = 64 };
+enum { PARTS_PENDING = 96 };
 
 /* A view of the host under construction. */
 struct parts_view {
@@ -36,7 +36,7 @@ struct parts_view {
 	struct {
 		int tree;
 		bool dir;
-		char path[48];
+		char path[192];
 	} pending[PARTS_PENDING];
 	size_t pending_n;
 };
@@ -54,6 +54,10 @@ void parts_view_done(struct parts_view *v);
  * directories, nothing but the place for it. */
 _warn_unused_ int hostview_make(
 	struct parts_view *v, const struct rootfs *r, struct cloche_err *err);
+
+/* What is mounted on the host below one of those directories, read-only, for a view that defers: an
+ * overlay shows what lies beneath instead. As far as there is room for it. */
+_warn_unused_ int hostview_submounts(struct parts_view *v, const char *dir, struct cloche_err *err);
 
 /* /etc: what the host's programs need of the host's, and our own accounts and names. */
 _warn_unused_ int etc_make(struct parts_view *v, const struct rootfs *r, struct cloche_err *err);

@@ -462,13 +462,16 @@ static int make_root(
 	if (e == 0) {
 		root->fd = TAKE_FD(tree);
 		root->scratch[root->scratch_n++] = device_of(root->fd);
-		e = parts_attach(&v, root, err);
 	}
 	for (i = 0; i < LAYERS_HOST_DIRS; i++) {
 		if (e == 0 && trees[i] >= 0)
 			e = attach_beneath(root, trees[i], dirs[i], true, err);
+		if (e == 0 && trees[i] >= 0)
+			e = hostview_submounts(&v, dirs[i], err);
 		fd_close(trees[i]);
 	}
+	if (e == 0)
+		e = parts_attach(&v, root, err);
 	parts_view_done(&v);
 	fd_close(v.root);
 	return e < 0 ? e : open_result(r, base, err);
