@@ -115,8 +115,9 @@ const struct command command_port = {
 	.summary = "open a loopback port that leads into a sandbox",
 	.synopsis = "ID [GUEST_PORT[:HOST_PORT]]",
 	.text = "Opens a port of this machine's loopback that leads to GUEST_PORT inside, prints "
-		"it and\nreturns; it is there as long as the sandbox. Without HOST_PORT a free one "
-		"is taken,\nwithout GUEST_PORT those that are open are listed.\n"
+		"it and\nreturns; it is there as long as the sandbox. Without HOST_PORT one that "
+		"leads\nthere already or a free one is taken,\nwithout GUEST_PORT those that are "
+		"open are listed.\n"
 		"\n"
 		"  curl http://$(cloche port dev 3000)/",
 	.tables = {&table},

@@ -114,7 +114,8 @@ CLOCHE_API int cloche_instance_stats(
 	const cloche_instance *instance, cloche_stats *ret, cloche_err *err);
 
 /* Opens a port of the host's loopback that leads to guest_port inside, as long as the sandbox
- * lives. host_port 0: any free one. *ret_host_port is what it became. */
+ * lives. host_port 0: one that leads there already, else any free one. *ret_host_port is what it
+ * became. */
 CLOCHE_API int cloche_instance_forward(const cloche_instance *instance, uint16_t guest_port,
 	uint16_t host_port, uint16_t *ret_host_port, cloche_err *err);
 

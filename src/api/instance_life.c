@@ -335,6 +335,22 @@ static int listen_on(uint16_t port, uint16_t *ret_port, struct cloche_err *err)
 	return TAKE_FD(fd);
 }
 
+/* A port that leads there already, as far as the record says; 0: none. */
+static uint16_t find_forward(const cloche_instance *instance, uint16_t guest_port)
+{
+	_cleanup_(cloche_instance_freep) cloche_instance *fresh = instance_copy(instance);
+	const json_t *forwards, *one;
+	size_t i;
+
+	if (!fresh || cloche_instance_refresh(fresh, NULL) < 0)
+		return 0;
+	forwards = json_object_get(fresh->record, "forwards");
+	json_array_foreach (forwards, i, one)
+		if (json_integer_value(json_object_get(one, "guest_port")) == guest_port)
+			return (uint16_t)json_integer_value(json_object_get(one, "host_port"));
+	return 0;
+}
+
 int cloche_instance_forward(const cloche_instance *instance, uint16_t guest_port,
 	uint16_t host_port, uint16_t *ret_host_port, cloche_err *err)
 {
@@ -348,6 +364,12 @@ int cloche_instance_forward(const cloche_instance *instance, uint16_t guest_port
 	r = instance_attach(instance, &client, err);
 	if (r < 0)
 		return r;
+	if (host_port == 0)
+		m.host_port = find_forward(instance, guest_port);
+	if (m.host_port != 0) {
+		*ret_host_port = m.host_port;
+		return 0;
+	}
 	fd = listen_on(host_port, &m.host_port, err);
 	if (fd < 0)
 		return fd;
