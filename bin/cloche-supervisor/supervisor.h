@@ -190,6 +190,23 @@ void peers_answer_stats(struct supervisor *s);
 /* Tells all that it is over, waits a moment for slow readers, closes all. */
 void peers_ended(struct supervisor *s, const struct ctl_ended *m);
 
+/* --- watch.c: clients' handles of processes --- */
+/* NULL where there are too many, or no memory. own: its client asked for the process. */
+struct watcher *watcher_new(struct task *t, struct peer *p, uint32_t exec, bool own);
+void watcher_free(struct watcher *w);
+/* NULL where the client has no such handle (any more). */
+struct watcher *watcher_find(struct peer *p, uint32_t exec);
+/* For a handle that never was one. */
+void watcher_refuse(struct peer *p, uint32_t exec, int code, int sys_errno, const char *text);
+/* fd: what goes along (borrowed), or -1. */
+void watcher_tell_started(struct watcher *w, int fd);
+/* Tells the end and frees the handle. */
+void watcher_tell_exited(struct watcher *w);
+/* Tells all that the process could not be started, and frees them. */
+void watchers_fail(struct task *t, int code, int sys_errno, const char *text);
+/* Tells the end to those who wait for nothing else, or to all. */
+void watchers_tell_end(struct task *t, bool all);
+
 /* --- task.c: processes --- */
 /* fds: those that come along, in order (borrowed). False where the client broke the protocol. */
 bool task_exec(struct peer *p, struct ctl_exec *m, struct chan_frame *f);

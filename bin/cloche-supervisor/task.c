@@ -26,105 +26,12 @@
 
 enum {
 	MAX_TASKS = 4096,
-	MAX_WATCHERS = 16384,
 	MAX_PAST = 64,  /* logs of ended processes */
 	PAST_BYTES = 4, /* times what one log may have: of all of them */
 	PTMX_MAJOR = 5,
 	PTMX_MINOR = 2
 };
 #define FORGET_AFTER (20 * USEC_PER_MSEC)
-
-/* --- watchers --- */
-
-static void watcher_free(struct watcher *w)
-{
-	HASH_DEL(w->peer->handles, w);
-	DL_DELETE(w->task->watchers, w);
-	w->task->sup->watchers_n--;
-	free(w);
-}
-
-/* NULL where there are too many, or no memory. */
-static struct watcher *watcher_new(struct task *t, struct peer *p, uint32_t exec, bool own)
-{
-	struct watcher *w = t->sup->watchers_n < MAX_WATCHERS ? calloc(1, sizeof(*w)) : NULL;
-
-	if (!w)
-		return NULL;
-	*w = (struct watcher){.peer = p, .task = t, .exec = exec, .own = own};
-	HASH_ADD(hh, p->handles, exec, sizeof(w->exec), w);
-	DL_APPEND(t->watchers, w);
-	t->sup->watchers_n++;
-	return w;
-}
-
-static struct watcher *watcher_find(struct peer *p, uint32_t exec)
-{
-	struct watcher *w;
-
-	HASH_FIND(hh, p->handles, &exec, sizeof(exec), w);
-	return w;
-}
-
-static void send_failed(struct peer *p, uint32_t exec, int code, int sys_errno, const char *text)
-{
-	struct ctl_exec_failed m = {.exec = exec,
-		.code = (uint32_t)code,
-		.sys_errno = (uint32_t)sys_errno,
-		.message = str_from(text)};
-
-	peer_sent(p, ctl_send_exec_failed(&p->chan, &m));
-}
-
-static void send_started(struct watcher *w, int fd)
-{
-	struct task *t = w->task;
-	struct ctl_exec_started m = {.exec = w->exec,
-		.pid = t->pid,
-		.number = t->sup->start.kept ? t->shown : t->number,
-		.tty = t->tty};
-
-	peer_sent(w->peer, ctl_send_exec_started(&w->peer->chan, &m, fd));
-}
-
-/* Tells the end and forgets the handle. */
-static void send_exited(struct watcher *w)
-{
-	struct ctl_exec_exited m = w->task->result;
-	struct peer *p = w->peer;
-
-	m.exec = w->exec;
-	watcher_free(w);
-	peer_sent(p, ctl_send_exec_exited(&p->chan, &m));
-}
-
-static void fail_watchers(struct task *t, int code, int sys_errno, const char *text)
-{
-	while (t->watchers) {
-		struct watcher *w = t->watchers;
-		struct peer *p = w->peer;
-		uint32_t exec = w->exec;
-
-		watcher_free(w);
-		send_failed(p, exec, code, sys_errno, text);
-	}
-}
-
-/* Those who asked for the process hear of its end when they have its output. A client that is
- * dropped on the way takes all its handles along, so the list is looked at anew each time. */
-static void tell_end(struct task *t, bool all)
-{
-	struct watcher *w;
-
-	all |= output_is_delivered(t);
-	do {
-		DL_FOREACH (t->watchers, w)
-			if (all || !w->own)
-				break;
-		if (w)
-			send_exited(w);
-	} while (w);
-}
 
 /* --- tasks --- */
 
@@ -189,7 +96,7 @@ void task_on_output(struct task *t)
 
 	if (t->state != TASK_ENDED)
 		return;
-	tell_end(t, false);
+	watchers_tell_end(t, false);
 	if (output_is_closed(t)) {
 		output_write_meta(t);
 		forget_later(s);
@@ -335,12 +242,12 @@ static bool launch(struct task *t, const struct ctl_exec *m, struct chan_frame *
 		return true;
 	}
 	if (r == -EINVAL)
-		fail_watchers(t, E_USAGE, EINVAL,
+		watchers_fail(t, E_USAGE, EINVAL,
 			"output of a kept sandbox goes to pipes, not to other files");
 	else if (r < 0)
-		fail_watchers(t, E_SYSTEM, -r, "no pipes could be made for the process");
+		watchers_fail(t, E_SYSTEM, -r, "no pipes could be made for the process");
 	else
-		fail_watchers(t, E_LIMIT, 0, "too much waits for the room's init");
+		watchers_fail(t, E_LIMIT, 0, "too much waits for the room's init");
 	task_free(t);
 	return false;
 }
@@ -356,7 +263,7 @@ bool task_exec(struct peer *p, struct ctl_exec *m, struct chan_frame *f)
 		(m->stdio[0] != CTL_STDIO_NULL || m->stdio[2] != CTL_STDIO_NULL))
 		return false;
 	if (!s->init_open || HASH_COUNT(s->tasks) + s->captured_n >= MAX_TASKS + MAX_PAST) {
-		send_failed(p, m->exec, E_BUSY, 0, "the sandbox takes no more processes");
+		watcher_refuse(p, m->exec, E_BUSY, 0, "the sandbox takes no more processes");
 		return true;
 	}
 	t = task_new(s, &m->spec);
@@ -364,7 +271,7 @@ bool task_exec(struct peer *p, struct ctl_exec *m, struct chan_frame *f)
 		return false;
 	if (!watcher_new(t, p, m->exec, true)) {
 		task_free(t);
-		send_failed(p, m->exec, E_BUSY, 0, "the sandbox takes no more clients' handles");
+		watcher_refuse(p, m->exec, E_BUSY, 0, "the sandbox takes no more clients' handles");
 		return true;
 	}
 	if (!launch(t, m, f))
@@ -403,19 +310,20 @@ void task_join(struct peer *p, uint32_t exec, uint32_t number)
 
 	HASH_FIND(hh_shown, s->shown, &number, sizeof(number), t);
 	if (!t) {
-		send_failed(p, exec, E_NOT_FOUND, 0, "the sandbox has no such process (any more)");
+		watcher_refuse(
+			p, exec, E_NOT_FOUND, 0, "the sandbox has no such process (any more)");
 		return;
 	}
 	w = watcher_new(t, p, exec, false);
 	if (!w) {
-		send_failed(p, exec, E_BUSY, 0, "the sandbox takes no more clients' handles");
+		watcher_refuse(p, exec, E_BUSY, 0, "the sandbox takes no more clients' handles");
 		return;
 	}
 	if (t->state == TASK_ASKED)
 		return; /* on_started answers */
-	send_started(w, t->state == TASK_RUNS ? t->input : -1);
+	watcher_tell_started(w, t->state == TASK_RUNS ? t->input : -1);
 	if (t->state == TASK_ENDED && !p->dead)
-		send_exited(w);
+		watcher_tell_exited(w);
 }
 
 void task_signal(struct peer *p, const struct ctl_signal *m)
@@ -470,7 +378,7 @@ static bool on_started(struct supervisor *s, struct chan_frame *f)
 	/* (A peer that is dropped takes its handles away at the end of this turn.) */
 	DL_FOREACH_SAFE (t->watchers, w, tmp)
 		if (!w->peer->dead)
-			send_started(w, t->captured ? t->input : t->tty ? f->fds[0] : -1);
+			watcher_tell_started(w, t->captured ? t->input : t->tty ? f->fds[0] : -1);
 	/* The end was asked for while init was starting it: that TERM came too early for it. */
 	if (s->state == SUP_ENDING)
 		signal_task(t, SIGTERM, CTL_SCOPE_GROUP);
@@ -526,7 +434,7 @@ static bool on_failed(struct supervisor *s, struct str payload)
 		snprintf(text, sizeof(text), "%s", describe(m.stage, e));
 	else
 		snprintf(text, sizeof(text), "%s: %s", describe(m.stage, e), strerror(e));
-	fail_watchers(t, code, e, text);
+	watchers_fail(t, code, e, text);
 	task_free(t);
 	end_if_one_shot(s, m.exec);
 	return true;
@@ -563,7 +471,7 @@ static void ended(struct task *t, int status, bool oom_killed)
 		look_for_limits(s, m);
 	loop_timer_clear(&t->timer);
 	if (!t->captured) {
-		tell_end(t, true);
+		watchers_tell_end(t, true);
 		task_free(t);
 		return;
 	}
@@ -573,7 +481,7 @@ static void ended(struct task *t, int status, bool oom_killed)
 	DL_APPEND(s->past, t);
 	output_exited(t);
 	output_write_meta(t);
-	tell_end(t, false);
+	watchers_tell_end(t, false);
 	record_update_soon(s);
 	forget_later(s);
 }
@@ -632,7 +540,7 @@ void tasks_end(struct supervisor *s, bool oom_killed)
 			ended(t, SIGKILL, oom_killed);
 			continue;
 		}
-		fail_watchers(
+		watchers_fail(
 			t, E_CANCELLED, 0, "the sandbox ended before the process was started");
 		task_free(t);
 	}
@@ -655,7 +563,7 @@ void tasks_give_up(struct supervisor *s)
 	struct task *t;
 
 	DL_FOREACH (s->past, t)
-		tell_end(t, true);
+		watchers_tell_end(t, true);
 }
 
 void tasks_close(struct supervisor *s)
