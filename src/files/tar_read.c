@@ -12,6 +12,7 @@
 #include <errno.h>
 
 enum { NSEC_PER_SEC = 1000000000 };
+#define MAX_TIME (INT64_C(1) << 60) /* seconds: far beyond what file systems know */
 
 enum state {
 	HEADER,
@@ -172,7 +173,7 @@ static bool get_time(struct str s, int64_t *ret_sec, uint32_t *ret_nsec)
 	s = str_from_index(s, negative);
 	whole = str_prefix(s, str_chr(s, '.'));
 	fraction = str_from_index(s, whole.n + 1);
-	if (parse_u64(whole, INT64_MAX - 1, &sec) < 0)
+	if (parse_u64(whole, MAX_TIME, &sec) < 0)
 		return false;
 	for (size_t i = 0; i < fraction.n; i++)
 		if (fraction.p[i] < '0' || fraction.p[i] > '9')
@@ -305,8 +306,10 @@ static int fill_numbers(
 		!get_number(h->uid, sizeof(h->uid), &uid) ||
 		!get_number(h->gid, sizeof(h->gid), &gid) ||
 		!get_number(h->size, sizeof(h->size), &size) ||
-		!get_number(h->mtime, sizeof(h->mtime), &mtime) || mode < 0 || uid < 0 || gid < 0 ||
-		size < 0)
+		!get_number(h->mtime, sizeof(h->mtime), &mtime))
+		return -1;
+	if (mode < 0 || size < 0 || uid < 0 || uid > UINT32_MAX || gid < 0 || gid > UINT32_MAX ||
+		mtime > MAX_TIME || mtime < -MAX_TIME)
 		return -1;
 	ret->mode = (uint32_t)mode & 07777;
 	ret->uid = r->x.has_uid ? r->x.uid : (uint64_t)uid;

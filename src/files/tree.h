@@ -28,6 +28,7 @@ _warn_unused_ int tree_get(struct tree_get *t, struct files_error *e);
 struct tree_put_options {
 	int dir;            /* borrowed until tree_put_free; everything lands beneath it */
 	bool dir_is_new;    /* it gets the attributes that the archive has for "." */
+	uint32_t closed;    /* bits that no mode gets, as with a umask */
 	bool owners;        /* users and groups are set where that is allowed */
 	const char *single; /* borrowed; not NULL: the archive holds one thing that is no directory,
 			     * which gets this name whatever it is called there */

@@ -100,7 +100,7 @@ static int set_attributes(const struct tree_put *t, int fd, const struct attribu
 		fchown(fd, (uid_t)a->uid, (gid_t)a->gid) < 0 && errno != EPERM && errno != EINVAL)
 		return -errno;
 	/* A file system without modes keeps its own. */
-	if (fchmod(fd, a->mode & mask) < 0 && errno != EPERM)
+	if (fchmod(fd, a->mode & mask & ~t->o.closed) < 0 && errno != EPERM)
 		return -errno;
 	return futimens(fd, times) < 0 && errno != EPERM ? -errno : 0;
 }
@@ -264,7 +264,7 @@ static int make_fifo(struct tree_put *t, const struct tar_entry *entry)
 	char temporary[REPLACE_NAME_MAX];
 
 	replace_name(temporary);
-	if (mkfifoat(t->parent, temporary, entry->mode & 0777) < 0)
+	if (mkfifoat(t->parent, temporary, entry->mode & 0777 & ~t->o.closed) < 0)
 		return -errno;
 	(void)!utimensat(t->parent, temporary, times, AT_SYMLINK_NOFOLLOW);
 	return replace_rename(t->parent, temporary, t->name, true);
