@@ -67,15 +67,18 @@ int fd_socketpair(int type, int ret_fds[2])
 
 int fd_read_to_end(int fd, struct buf *b)
 {
-	enum { FIRST_READ = 1024 };
+	enum { FIRST_READ = 1024, WORTH_A_READ = 64 };
 
 	for (;;) {
-		/* Most files that are read whole are tiny; large ones are read in ever larger
-		 * steps. */
-		size_t want = MIN(MAX(buf_len(b), (size_t)FIRST_READ), buf_room(b));
+		/* Most files that are read whole are tiny: no more memory is asked for where there
+		 * is some left. Large ones are read in ever larger steps. */
+		size_t left = b->cap - b->tail, want;
 		char probe, *at = &probe;
 		ssize_t n;
 		int r;
+
+		want = MIN(left >= WORTH_A_READ ? left : MAX(buf_len(b), (size_t)FIRST_READ),
+			buf_room(b));
 
 		if (want > 0) {
 			r = buf_reserve(b, want, &at);
