@@ -78,7 +78,7 @@ def cycles(world, count, options, progress=lambda n: None):
         steps["exec"].append(took)
         steps["rm"].append(timed(world, "rm", "-f", identity)[0])
         progress(i)
-    world.expect_unchanged(before)
+    world.expect_unchanged(before, 30)
     return steps
 
 

@@ -234,7 +234,7 @@ class World:
                 found |= {"descriptor %d %d %s" % (pid, i, f) for i, f in enumerate(fds)}
         return found
 
-    def expect_unchanged(self, before, seconds=10.0):
+    def expect_unchanged(self, before, seconds=20.0):
         """Waits until the world looks as it did; tells the differences where it does not."""
         last = set()
 
