@@ -8,6 +8,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* What the name of every group of a room begins with. */
+#define CGROUP_PREFIX "cloche-"
+
 /* Writes to dir/file, which has to exist. 0 or -errno. */
 _warn_unused_ int cgroup_write(const char *dir, const char *file, const char *value);
 _warn_unused_ int cgroup_write_number(const char *dir, const char *file, uint64_t v);

@@ -26,7 +26,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#define LEAF "cloche-outside"
+#define LEAF CGROUP_PREFIX "outside"
 enum { MOVE_TRIES = 16 };
 
 /* Those controllers of `among` that the list in dir/file has. */

@@ -11,29 +11,20 @@
  * (memory.oom.group stays off): a sandbox that is kept shall survive one greedy command, and both
  * versions behave alike. */
 #include "jail/cgroup.h"
-#include "base/clock.h"
 #include "base/fd.h"
 #include "base/fs.h"
-#include "base/parse.h"
 #include "jail/cgroup-file.h"
 #include "jail/cgroup-scope.h"
 #include "jail/cgroup-v2.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
-#include <time.h>
 #include <unistd.h>
 
-#define PREFIX "cloche-"
-#define SCOPE_SUFFIX ".scope"
-enum { PERIOD_USEC = 100000, REMOVE_PATIENCE_USEC = 1000000 };
+enum { PERIOD_USEC = 100000 };
 
 static void set_reason(
 	struct cgroup *g, unsigned c, const char *what, const char *where, int errnum)
@@ -135,7 +126,7 @@ static char *make_dir(const char *parent, const char *name)
 {
 	char *path = NULL;
 
-	if (asprintf(&path, "%s/" PREFIX "%s", parent, name) < 0)
+	if (asprintf(&path, "%s/" CGROUP_PREFIX "%s", parent, name) < 0)
 		return NULL;
 	if (mkdir(path, 0755) == 0 ||
 		(errno == EEXIST && rmdir(path) == 0 && mkdir(path, 0755) == 0))
@@ -338,7 +329,7 @@ int cgroup_make(const char *parent, const char *name, const struct cgroup_limits
 
 static int plan_dir(const char *parent, const char *name, struct buf *out)
 {
-	return parent ? buf_printf(out, "cgroup %s/" PREFIX "%s\n", parent, name) : 0;
+	return parent ? buf_printf(out, "cgroup %s/" CGROUP_PREFIX "%s\n", parent, name) : 0;
 }
 
 int cgroup_plan(const char *parent, const char *name, const struct cgroup_limits *limits,
@@ -388,112 +379,4 @@ int cgroup_add(const struct cgroup *g, pid_t pid, struct cloche_err *err)
 			return err_sys(err, -r, "move the room into %s", g->path[c]);
 	}
 	return 0;
-}
-
-static void signal_one(pid_t pid, void *user)
-{
-	(void)kill(pid, *(const int *)user);
-}
-
-static void signal_dir(const char *dir, int sig)
-{
-	if (sig == SIGKILL && cgroup_write(dir, "cgroup.kill", "1") == 0)
-		return;
-	(void)!cgroup_each_process(dir, signal_one, &sig);
-}
-
-void cgroup_kill(const struct cgroup *g, int sig)
-{
-	unsigned c;
-
-	for (c = 0; c < CGROUP_N; c++)
-		if (g->path[c]) {
-			/* The same processes are in every hierarchy. */
-			signal_dir(g->path[c], sig);
-			return;
-		}
-}
-
-static int remove_dir(const char *dir, uint64_t patience_usec)
-{
-	const struct timespec pause = {.tv_nsec = 500000};
-	uint64_t end = clock_mono_usec() + patience_usec;
-
-	while (rmdir(dir) < 0) {
-		if (errno == ENOENT)
-			return 0;
-		if (errno != EBUSY || clock_mono_usec() >= end)
-			return -errno;
-		nanosleep(&pause, NULL);
-	}
-	return 0;
-}
-
-void cgroup_remove(struct cgroup *g)
-{
-	unsigned c;
-
-	g->dirfd = fd_close(g->dirfd);
-	for (c = 0; c < CGROUP_N; c++) {
-		if (g->path[c])
-			(void)remove_dir(g->path[c], REMOVE_PATIENCE_USEC);
-		free(g->path[c]);
-	}
-	free(g->scope);
-	*g = CGROUP_INIT;
-}
-
-int cgroup_record(const struct cgroup *g, struct buf *out)
-{
-	unsigned c;
-	int r = g->scope ? buf_printf(out, "scope %s\n", g->scope) : 0;
-
-	for (c = 0; c < CGROUP_N && r == 0; c++)
-		if (g->path[c])
-			r = buf_printf(out, "cgroup %s\n", g->path[c]);
-	return r;
-}
-
-static int reap_scope(struct str unit, struct cloche_err *err)
-{
-	_cleanup_(freep) char *name = NULL;
-	size_t i;
-	bool ours = str_starts(unit, STR(PREFIX)) && str_ends(unit, STR(SCOPE_SUFFIX));
-
-	for (i = 0; i < unit.n; i++)
-		ours &= isalnum((unsigned char)unit.p[i]) || strchr("-_.", unit.p[i]);
-	if (!ours)
-		return err_set(err, E_CORRUPT, "not the name of a scope of ours");
-	name = str_dup(unit);
-	return name ? cgroup_scope_stop(name, err) : err_nomem(err);
-}
-
-int cgroup_reap(struct str line, struct cloche_err *err)
-{
-	_cleanup_(freep) char *dir = NULL;
-	uint64_t end = clock_mono_usec() + REMOVE_PATIENCE_USEC;
-	const char *slash;
-	struct statfs fs;
-	int r;
-
-	if (str_starts(line, STR("scope ")))
-		return reap_scope(str_from_index(line, strlen("scope ")), err);
-	if (!str_starts(line, STR("cgroup /")) || memchr(line.p, '\0', line.n))
-		return err_set(err, E_CORRUPT, "not the record of a control group");
-	dir = str_dup(str_from_index(line, strlen("cgroup ")));
-	if (!dir)
-		return err_nomem(err);
-	slash = strrchr(dir, '/');
-	if (strstr(dir, "/../") || strncmp(slash + 1, PREFIX, strlen(PREFIX)) != 0)
-		return err_set(err, E_CORRUPT, "%s is no group of ours", dir);
-	if (statfs(dir, &fs) < 0)
-		return errno == ENOENT ? 0 : err_sys(err, errno, "look at %s", dir);
-	if (fs.f_type != CGROUP_SUPER_MAGIC && fs.f_type != CGROUP2_SUPER_MAGIC)
-		return err_set(err, E_CORRUPT, "%s is no control group", dir);
-	/* Something may be forking while it is killed. */
-	do {
-		signal_dir(dir, SIGKILL);
-		r = remove_dir(dir, 20 * USEC_PER_MSEC);
-	} while (r == -EBUSY && clock_mono_usec() < end);
-	return r < 0 ? err_sys(err, -r, "remove %s", dir) : 0;
 }
