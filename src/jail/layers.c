@@ -118,6 +118,29 @@ static int own_dir(struct owning *o, int lower, int upper, const char *name, int
 	return r;
 }
 
+/* Where npm -g and pip install where they do not know of "local". */
+static int own_libraries(struct owning *o, int lower, int upper)
+{
+	int fd = openat(lower, "lib", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *lib = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *e;
+	char path[300];
+	int r = 0;
+
+	if (!lib) {
+		fd_close(fd);
+		return 0;
+	}
+	while (r == 0 && (e = readdir(lib))) {
+		if (strcmp(e->d_name, "node_modules") != 0 && strncmp(e->d_name, "python3", 7) != 0)
+			continue;
+		snprintf(path, sizeof(path), "lib/%s", e->d_name);
+		r = own_dir(o, lower, upper, path, 1);
+	}
+	closedir(lib);
+	return r;
+}
+
 int layers_own(int base, const char *name, struct cloche_err *err)
 {
 	struct owning o = {.left = OWN_MAX};
@@ -134,5 +157,7 @@ int layers_own(int base, const char *name, struct cloche_err *err)
 	r = own_dir(&o, lower, upper, ".", 1);
 	if (r == 0)
 		r = own_dir(&o, lower, upper, "local", LOCAL_DEPTH);
+	if (r == 0)
+		r = own_libraries(&o, lower, upper);
 	return r < 0 ? err_sys(err, -r, "make the directories of /%s", name) : 0;
 }

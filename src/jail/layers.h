@@ -35,7 +35,7 @@ _warn_unused_ int layers_make(int base, struct cloche_err *err);
 _warn_unused_ int layers_overlay(int base, const char *name, bool places, struct cloche_err *err);
 
 /* For a room of one single id, to which the host's files belong to nobody: makes the directories of
- * lower/NAME in upper/NAME where they are likely to be written to (the first level, and what is
- * below "local"), so that they are the room's own and something can be made in them. Only for a
- * fresh upper. */
+ * lower/NAME in upper/NAME where they are likely to be written to (the first level, what is below
+ * "local", and where packages of Python and Node lie), so that they are the room's own and
+ * something can be made in them. Only for a fresh upper. */
 _warn_unused_ int layers_own(int base, const char *name, struct cloche_err *err);
