@@ -9,6 +9,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -74,9 +75,11 @@ void tree_signal(const struct proc *p, int signo)
 	size_t n = 1, sent = 0;
 
 	members[0] = p->pid;
+	/* Who is about to be killed stands still first, so that nobody loses a parent, or gets a
+	 * child, before all are found. */
 	for (int i = 0; i < ROUNDS && collect(p->pid, members, &n); i++)
-		for (; sent < n; sent++)
-			signal_as(p->uid, members[sent], signo);
-	for (; sent < n; sent++)
+		for (; signo == SIGKILL && sent < n; sent++)
+			signal_as(p->uid, members[sent], SIGSTOP);
+	for (sent = 0; sent < n; sent++)
 		signal_as(p->uid, members[sent], signo);
 }

@@ -302,8 +302,10 @@ static void a_timeout_takes_children_in_other_groups_along(void)
 	is_started(&c, &r);
 	e = has_exited(&c, &r);
 	check(e.timed_out && e.signaled && e.status == SIGKILL);
-	check_int(run(&c, "n=0; for p in /proc/[0-9]*; do read -r x <$p/comm; "
-			  "[ \"$x\" = sleep ] && n=$((n+1)); done 2>/dev/null; exit $n")
+	/* Killed is not yet reaped. */
+	check_int(run(&c, "for i in 1 2 3 4 5 6 7 8 9; do n=0; for p in /proc/[0-9]*; do "
+			  "read -r x <$p/comm; [ \"$x\" = sleep ] && n=$((n+1)); done 2>/dev/null; "
+			  "[ $n = 0 ] && exit 0; sleep 0.1; done; exit $n")
 			  .status,
 		0);
 	run_done(&r);

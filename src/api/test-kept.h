@@ -2,6 +2,7 @@
 #pragma once
 /* Speaks the control protocol frame by frame, to real supervisors of kept sandboxes. */
 
+#include "base/program.h"
 #include "manager/execlog.h"
 #include "manager/sandboxes.h"
 #include "provider/spec_wire.h"
