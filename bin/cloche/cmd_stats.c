@@ -206,6 +206,18 @@ static void sleep_ms(long ms)
 	(void)nanosleep(&t, NULL);
 }
 
+static void watch(struct stats_options *o)
+{
+	for (size_t k = 0; k < o->n; k++)
+		(void)look(o, &o->watched[k], &o->watched[k].before);
+	if (o->watch)
+		interrupt_catch(on_interrupt, NULL);
+	if (o->n > 0)
+		sleep_ms(FIRST_MS);
+	while (show(o) && o->watch && !interrupt_signal())
+		sleep_ms(INTERVAL_MS);
+}
+
 static int main_stats(int argc, char **argv)
 {
 	struct stats_options o = {0};
@@ -220,16 +232,9 @@ static int main_stats(int argc, char **argv)
 	if (r == 0 && ids.n == 0)
 		r = cloche_instance_list(false, on_instance, &o, &err);
 	if (r < 0)
-		return complain(&err);
-	for (size_t k = 0; k < o.n; k++)
-		(void)look(&o, &o.watched[k], &o.watched[k].before);
-	if (o.watch)
-		interrupt_catch(on_interrupt, NULL);
-	if (o.n > 0)
-		sleep_ms(FIRST_MS);
-	if (o.n > 0 || ids.n == 0)
-		while (show(&o) && o.watch && !interrupt_signal())
-			sleep_ms(INTERVAL_MS);
+		o.status = complain(&err);
+	else if (o.n > 0 || ids.n == 0)
+		watch(&o);
 	for (size_t k = 0; k < o.n; k++)
 		cloche_instance_free(o.watched[k].i);
 	free(o.watched);

@@ -102,3 +102,14 @@ void pump_wake(struct pump *p);
 /* The process has ended: takes what it left behind, without waiting for others that hold the other
  * ends. */
 void pump_drain(struct pump *p, char *chunk);
+
+/* --- client.c --- */
+
+/* With the lock held: sends what is queued; the reader waits for room where it does not fit. */
+int client_flush_locked(struct client *c);
+/* Waits once for anything and handles it. p: NULL, or the streams to move. */
+_warn_unused_ int client_turn(struct client *c, struct pump *p, struct cloche_err *err);
+/* The error where the sandbox is over and what was asked for was never done. */
+int client_never_ran(struct client *c, struct cloche_err *err);
+/* The error where sending failed with r; a START that failed is the better reason. */
+int client_broken(struct client *c, int r, struct cloche_err *err);

@@ -63,27 +63,34 @@ static int add_env(json_t *object, const cloche_sandbox *sb)
 	return r == 0 ? add(object, "env", json_incref(names)) : r;
 }
 
-static int add_network(json_t *object, const cloche_sandbox *sb)
+static int add_allowed(json_t *object, const cloche_sandbox *sb)
 {
 	_cleanup_json_ json_t *hosts = json_array();
 	_cleanup_json_ json_t *files = json_array();
-	_cleanup_json_ json_t *secrets = json_array();
-	size_t n = sb->secrets ? cloche_secrets_count(sb->secrets) : 0;
-	int r = hosts && files && secrets ? 0 : -ENOMEM;
+	int r = hosts && files ? 0 : -ENOMEM;
 
 	for (size_t i = 0; r == 0 && sb->allowlist && i < sb->allowlist->sources_n; i++) {
 		const struct allow_source *s = &sb->allowlist->sources[i];
 
 		r = s->name ? append_text(files, s->name) : append_text(hosts, s->text);
 	}
+	if (r == 0)
+		r = add(object, "allow", json_incref(hosts));
+	return r == 0 ? add(object, "allowlists", json_incref(files)) : r;
+}
+
+static int add_network(json_t *object, const cloche_sandbox *sb)
+{
+	_cleanup_json_ json_t *secrets = json_array();
+	size_t n = sb->secrets ? cloche_secrets_count(sb->secrets) : 0;
+	int r = secrets ? 0 : -ENOMEM;
+
 	for (size_t i = 0; r == 0 && i < n; i++)
 		r = append_text(secrets, cloche_secrets_name(sb->secrets, i));
 	if (r == 0)
 		r = add_text(object, "net", sandbox_wants_gateway(sb) ? "gateway" : "none");
 	if (r == 0)
-		r = add(object, "allow", json_incref(hosts));
-	if (r == 0)
-		r = add(object, "allowlists", json_incref(files));
+		r = add_allowed(object, sb);
 	if (r == 0)
 		r = add(object, "secrets", json_incref(secrets));
 	return r == 0 ? add_text(object, "network_log", sb->network_log) : r;

@@ -118,26 +118,35 @@ void run_begin(cloche_run *run, struct client *client)
 	client_watch_add(client, &run->kill_timer);
 }
 
-static int make_spec(cloche_run *run, struct exec_spec *ret, struct cloche_err *err)
+/* What is set over the sandbox's own environment: for this command alone, and for its terminal. */
+static int add_env(const cloche_run *run, char ***env)
 {
-	_cleanup_(strv_freep) char **env = NULL;
-	const char *cwd = run->cwd;
-	bool own = run->where == RUN_OWN && !run->detached;
-	int r = own ? room_make_env(run->sb, &env) : 0;
+	const char *term = getenv("TERM");
+	int r = 0;
 
 	for (size_t i = 0; r == 0 && run->env && run->env[i]; i++) {
 		_cleanup_(freep) char *name = strdup(run->env[i]);
 
 		if (!name)
-			return err_nomem(err);
+			return -ENOMEM;
 		name[strcspn(name, "=")] = '\0';
-		r = strv_env_set(&env, name, strv_env_get(run->env, name));
+		r = strv_env_set(env, name, strv_env_get(run->env, name));
 	}
-	if (r == 0 && run->tty_fd >= 0 && !strv_env_get(env, "TERM")) {
-		const char *term = getenv("TERM");
+	if (r == 0 && run->tty_fd >= 0 && !strv_env_get(*env, "TERM"))
+		r = strv_env_set(env, "TERM", term ? term : "xterm");
+	return r;
+}
 
-		r = strv_env_set(&env, "TERM", term ? term : "xterm");
-	}
+static int make_spec(cloche_run *run, struct exec_spec *ret, struct cloche_err *err)
+{
+	_cleanup_(strv_freep) char **env = NULL;
+	const char *cwd = run->cwd;
+	/* Of one that is kept the supervisor knows the environment. */
+	bool own = run->where == RUN_OWN && !run->detached;
+	int r = own ? room_make_env(run->sb, &env) : 0;
+
+	if (r == 0)
+		r = add_env(run, &env);
 	if (r < 0)
 		return err_nomem(err);
 	if (own && !cwd)

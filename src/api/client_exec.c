@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One process over a connection: sent, waited for while its streams are moved, and how it ended. */
+#include "api/client_internal.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <time.h>
+#include <unistd.h>
+
+static int wait_for_run(
+	struct client *c, struct client_run *run, struct pump *p, struct cloche_err *err)
+{
+	while (!run->ended && !(run->detached && run->started)) {
+		int r;
+
+		if (c->ended)
+			return client_never_ran(c, err);
+		r = client_turn(c, p, err);
+		if (r < 0)
+			return r;
+		if (run->input >= 0 && !run->detached) {
+			r = pump_take_input(p, TAKE_FD(run->input));
+			if (r < 0)
+				return err_sys(err, -r, "use the terminal");
+		}
+		if (p->left || (run->started && atomic_load(&c->leave))) {
+			run->left = true;
+			return 0;
+		}
+	}
+	pump_drain(p, c->chunk);
+	return 0;
+}
+
+static int queue_exec(struct client *c, const struct client_exec *what, uint32_t exec,
+	const int fds[3], const enum ctl_stdio stdio[3])
+{
+	struct ctl_exec m = {
+		.exec = exec, .flags = what->flags, .stdio = {stdio[0], stdio[1], stdio[2]}};
+
+	if (!what->spec)
+		return ctl_send_join(&c->chan, exec, what->join);
+	m.spec = *what->spec;
+	return ctl_send_exec(&c->chan, &m, fds);
+}
+
+static int send_exec(struct client *c, const struct client_exec *what, struct client_run *run,
+	const int fds[3], const enum ctl_stdio stdio[3])
+{
+	int r = -EPIPE;
+
+	pthread_mutex_lock(&c->lock);
+	if (!c->over)
+		r = queue_exec(c, what, run->exec, fds, stdio);
+	if (r == 0) {
+		c->current = run->exec;
+		/* A supervisor that has gone may have left a reason to read. */
+		(void)client_flush_locked(c);
+	}
+	pthread_mutex_unlock(&c->lock);
+	return r;
+}
+
+static int failed_to_start(
+	const struct exec_spec *spec, const struct client_run *run, struct cloche_err *err)
+{
+	if (spec)
+		err_set(err, run->err_code, "%s%s%s%s: %s", spec->argv[0], spec->cwd ? " (in " : "",
+			spec->cwd ? spec->cwd : "", spec->cwd ? ")" : "", run->err.message);
+	else
+		err_set(err, run->err_code, "%s", run->err.message);
+	if (err)
+		err->sys_errno = run->err.sys_errno;
+	return -run->err_code;
+}
+
+static void fill_result(
+	const struct client_run *run, const struct pump *p, struct client_result *ret)
+{
+	*ret = (struct client_result){.number = run->number,
+		.left = run->left,
+		.signaled = run->exited.signaled,
+		.status = run->exited.status,
+		.timed_out = run->exited.timed_out,
+		.oom_killed = run->exited.oom_killed,
+		.pids_refused = run->exited.pids_refused,
+		.stopped = run->exited.stopped,
+		.duration_usec = run->exited.duration_usec};
+	for (int i = 0; i < 2; i++) {
+		ret->bytes[i] = p->bytes[i];
+		ret->truncated[i] = p->truncated[i];
+	}
+}
+
+static int run_one(struct client *c, const struct client_exec *what, struct pump *p,
+	const int child[3], const enum ctl_stdio stdio[3], struct client_result *ret,
+	struct cloche_err *err)
+{
+	struct client_run run = {.exec = ++c->last_exec, .detached = what->detached, .input = -1};
+	int r;
+
+	c->run = &run;
+	r = send_exec(c, what, &run, child, stdio);
+	for (int i = 0; i < 3; i++)
+		fd_close(child[i]);
+	r = r < 0 ? client_broken(c, r, err) : wait_for_run(c, &run, p, err);
+	c->run = NULL;
+	pthread_mutex_lock(&c->lock);
+	c->current = 0;
+	pthread_mutex_unlock(&c->lock);
+	fd_close(run.input);
+	if (r == 0 && run.err_code != 0)
+		r = c->error.code != 0 ? client_never_ran(c, err)
+				       : failed_to_start(what->spec, &run, err);
+	/* The room was torn down under it. */
+	if (r == 0 && c->error.code != 0)
+		r = client_never_ran(c, err);
+	if (r == 0)
+		fill_result(&run, p, ret);
+	return r;
+}
+
+/* SIGPIPE of this thread is held back while pipes are written, and forgotten afterwards where it
+ * was ours. */
+static void unblock_sigpipe(const sigset_t *pipe_set, const sigset_t *old, bool was_pending)
+{
+	const struct timespec now = {0};
+
+	if (!was_pending)
+		while (sigtimedwait(pipe_set, NULL, &now) < 0 && errno == EINTR)
+			;
+	pthread_sigmask(SIG_SETMASK, old, NULL);
+}
+
+/* The pump of what is asked for, and the descriptors that go along. */
+static int init_pump(struct pump *p, const struct client_exec *what, struct client_io *io,
+	int child[3], enum ctl_stdio stdio[3], struct cloche_err *err)
+{
+	if (what->spec && !what->detached)
+		return pump_init(p, io, what->spec->tty, what->kept, child, stdio, err);
+	for (int i = 0; i < 3; i++) {
+		child[i] = -1;
+		stdio[i] = CTL_STDIO_NULL;
+	}
+	return pump_init_joined(p, io, err);
+}
+
+int client_exec_as(struct client *c, const struct client_exec *what, struct client_io *io,
+	struct client_result *ret, struct cloche_err *err)
+{
+	sigset_t pipe_set, old, pending;
+	enum ctl_stdio stdio[3];
+	bool was_pending;
+	struct pump p;
+	int child[3], r;
+
+	r = what->spec ? exec_spec_check(what->spec, err) : 0;
+	if (r < 0)
+		return r;
+	r = init_pump(&p, what, io, child, stdio, err);
+	if (r < 0) {
+		for (int i = 0; i < 3; i++)
+			fd_close(child[i]);
+		pump_done(&p);
+		return r;
+	}
+	sigemptyset(&pipe_set);
+	sigaddset(&pipe_set, SIGPIPE);
+	sigpending(&pending);
+	was_pending = sigismember(&pending, SIGPIPE) == 1;
+	pthread_sigmask(SIG_BLOCK, &pipe_set, &old);
+	r = run_one(c, what, &p, child, stdio, ret, err);
+	unblock_sigpipe(&pipe_set, &old, was_pending);
+	pump_done(&p);
+	return r;
+}
+
+int client_exec(struct client *c, const struct exec_spec *spec, struct client_io *io,
+	struct client_result *ret, struct cloche_err *err)
+{
+	const struct client_exec what = {.spec = spec};
+
+	return client_exec_as(c, &what, io, ret, err);
+}
