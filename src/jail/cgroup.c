@@ -208,14 +208,18 @@ static bool v1_has_any(const struct cgroup_place *p)
 
 static enum kind choose_kind(const struct decision *d, unsigned controllers)
 {
+	unsigned offered = d->managed ? cgroup_v2_offers(&d->place) & controllers : 0;
+
 	if (d->choice.have == controllers)
 		return KIND_V2;
-	if (d->managed && (cgroup_v2_offers(&d->place) & controllers) == controllers)
+	if (offered == controllers)
 		return KIND_SCOPE;
 	if (v1_has_all(&d->place, controllers))
 		return KIND_V1;
 	if (d->choice.have)
 		return KIND_V2;
+	if (offered)
+		return KIND_SCOPE;
 	return v1_has_any(&d->place) ? KIND_V1 : KIND_NONE;
 }
 

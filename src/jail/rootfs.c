@@ -208,17 +208,25 @@ int rootfs_idmap_sources(struct rootfs *r, int userns_fd, struct cloche_err *err
 	return 0;
 }
 
+enum { BYTES_A_FILE = 2048, FILES_MIN = 4096 };
+
 /* The tmpfs, attached on top of the old root. */
 static int make_scratch(const struct rootfs *r, int *ret_fd, struct cloche_err *err)
 {
-	char size[32];
-	struct mount_option options[] = {{"mode", "0755"}, {NULL, NULL}, {NULL, NULL}};
+	char size[32], files[32];
+	struct mount_option options[] = {
+		{"mode", "0755"}, {NULL, NULL}, {NULL, NULL}, {NULL, NULL}};
 	_cleanup_fd_ int tree = -1;
 	int e;
 
 	if (r->tmpfs_bytes) {
 		snprintf(size, sizeof(size), "%llu", (unsigned long long)r->tmpfs_bytes);
 		options[1] = (struct mount_option){"size", size};
+		/* An empty file takes memory too, about a kilobyte that no size counts. */
+		snprintf(files, sizeof(files), "%llu",
+			(unsigned long long)MAX(
+				r->tmpfs_bytes / BYTES_A_FILE, (uint64_t)FILES_MIN));
+		options[2] = (struct mount_option){"nr_inodes", files};
 	}
 	tree = mount_new("tmpfs", options, PARTS_QUIET, err);
 	if (tree < 0)
