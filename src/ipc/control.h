@@ -62,7 +62,7 @@ enum ctl_frame {
 	CTL_STOP,    /* u64 grace in microseconds between TERM and KILL; 0: KILL at once.
 		      * A second STOP (or a shorter one) shortens the first */
 	CTL_JOIN,    /* u32 exec (a fresh handle of this connection), u32 number: from now on the
-		      * handle stands for that process: SIGNAL, RESIZE and EXEC_EXITED. Answered like
+		      * handle stands for that process: SIGNAL, RESIZE and EXEC_EXITED. Answered as
 		      * EXEC; a process that has ended already is answered with both frames */
 	CTL_STATS,   /* nothing */
 	CTL_FORWARD, /* struct ctl_forward; 1 fd: a socket that listens on the host */
