@@ -76,6 +76,11 @@ int cloche_files_open(const cloche_instance *instance, uint32_t uid, uint32_t gi
 	ours = fds[0];
 	theirs = fds[1];
 	r = start(c, base, uid, gid, theirs, err);
+	if (r == -E_CANNOT_EXEC || r == -E_COMMAND_NOT_FOUND) {
+		/* That it is a command is nobody's business. */
+		if (err)
+			err->code = E_UNSUPPORTED;
+	}
 	if (r < 0)
 		return err_wrap(err, "start the file worker");
 	return files_session_new(TAKE_FD(ours), ret, err);
