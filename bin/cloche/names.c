@@ -43,11 +43,14 @@ void name_print(const char *name, size_t name_n)
 
 static json_t *hex(const char *p, size_t n)
 {
+	static const char digits[] = "0123456789abcdef";
 	char *text = malloc(2 * n + 1);
 	json_t *s;
 
-	for (size_t i = 0; text && i < n; i++)
-		sprintf(text + 2 * i, "%02x", (unsigned char)p[i]);
+	for (size_t i = 0; text && i < n; i++) {
+		text[2 * i] = digits[(unsigned char)p[i] >> 4];
+		text[2 * i + 1] = digits[p[i] & 15];
+	}
 	s = text ? json_stringn(text, 2 * n) : NULL;
 	free(text);
 	return s;
