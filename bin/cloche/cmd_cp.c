@@ -181,7 +181,9 @@ static bool is_host_directory(const char *path)
 
 static int file_in(struct copy *c, const char *to)
 {
-	struct stream in = {.fd = open(c->from.path, O_RDONLY | O_CLOEXEC | O_NOCTTY)};
+	/* With -r it was no link a moment ago. */
+	const int flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | (c->recursive ? O_NOFOLLOW : 0);
+	struct stream in = {.fd = open(c->from.path, flags)};
 	struct stat st;
 	int r;
 
@@ -239,10 +241,12 @@ static int copy_in(struct copy *c)
 /* Beside its place, and then in it. */
 static int file_out(struct copy *c, const char *to, uint32_t mode)
 {
+	mode_t closed = umask(077);
 	struct stream out = {.fd = -1};
 	char *temporary;
 	int r;
 
+	umask(closed);
 	if (asprintf(&temporary, "%s.XXXXXX", to) < 0)
 		return fail(c->err, CLOCHE_E_NO_MEMORY, ENOMEM, to, NULL);
 	out.fd = mkostemp(temporary, O_CLOEXEC);
@@ -252,7 +256,7 @@ static int file_out(struct copy *c, const char *to, uint32_t mode)
 	}
 	r = cloche_files_read(c->f, c->from.path, 0, UINT64_MAX, stream_sink, &out, c->err);
 	r = stream_error(&out, r, to, c->err);
-	if (r == 0 && (fchmod(out.fd, mode & 0777) < 0 || rename(temporary, to) < 0))
+	if (r == 0 && (fchmod(out.fd, mode & 0777 & ~closed) < 0 || rename(temporary, to) < 0))
 		r = fail_sys(c->err, to);
 	if (r < 0)
 		unlink(temporary);

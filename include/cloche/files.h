@@ -190,8 +190,9 @@ CLOCHE_API int cloche_files_tar_put(
 
 /* The same between a directory of the host and one inside, entry by entry: `to` becomes (or is
  * merged with) what `from` is. Modes, times and links are kept; on the host everything belongs to
- * the caller, inside to the room's user 0. Files that are there are replaced whole. ret may be
- * NULL. */
+ * the caller, less what the umask closes, inside to the room's user 0. Files that are there are
+ * replaced whole. A host_to that is a symbolic link is refused: a room may have made it. ret may
+ * be NULL. */
 CLOCHE_API int cloche_files_upload(cloche_files *f, const char *host_from, const char *to,
 	cloche_files_moved *ret, cloche_err *err);
 CLOCHE_API int cloche_files_download(cloche_files *f, const char *from, const char *host_to,

@@ -4,11 +4,14 @@
  * likes; tree_put sees to it that nothing lands outside the directory. */
 #include "api/files.h"
 #include "base/fd.h"
+#include "base/fs.h"
 #include "files/tree.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* "a/b/c" -> directory "a/b" (heap; "/" or "." where there is none) and name "c" (a view, "" for a
@@ -155,19 +158,40 @@ static int on_piece(struct files_run *run, const struct chan_frame *frame, struc
 	return 0;
 }
 
+/* What is closed to others in new files; asking umask() would change it under other threads. */
+static uint32_t own_umask(void)
+{
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(16384);
+	unsigned mask;
+	char *at;
+
+	if (fs_read_file(AT_FDCWD, "/proc/self/status", &b, NULL) < 0)
+		return 077;
+	at = buf_cstr(&b);
+	at = at ? strstr(at, "\nUmask:") : NULL;
+	return at && sscanf(at, " Umask: %o", &mask) == 1 ? mask & 0777 : 077;
+}
+
 /* Opens where it shall go; what is there is merged with or replaced. */
 static int open_target(const char *path, bool is_directory, struct tree_put_options *ret,
 	char **single, struct cloche_err *err)
 {
+	static const struct files_error link = {
+		.sys_errno = ELOOP, .why = "a symbolic link is there"};
 	_cleanup_(freep) char *dir = NULL;
 	struct str name;
+	struct stat st;
 
+	ret->closed = own_umask();
 	if (is_directory) {
 		if (mkdir(path, 0777) == 0)
 			ret->dir_is_new = true;
 		else if (errno != EEXIST)
 			return host_error(err, errno, "make directory", path);
-		ret->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		/* A link that a room has left there would lead anywhere. */
+		ret->dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (ret->dir < 0 && lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
+			return files_tell(err, "write", path, &link);
 	} else {
 		dir = split_path(path, &name);
 		*single = str_dup(name);
