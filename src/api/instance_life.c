@@ -133,8 +133,28 @@ void instance_discard(struct client *client)
 		(void)!sandbox_remove(base, id, NULL);
 }
 
-int cloche_instance_create(const cloche_sandbox *sb, cloche_warning_fn fn, void *user,
-	cloche_instance **ret, cloche_err *err)
+/* A person's own interpreter (nvm, pyenv, ...) is shown where one is asked for. That there is none
+ * is told by check_runtime, who also knows one that was mounted by hand. */
+static int add_runtime(cloche_sandbox *sb, struct cloche_err *err)
+{
+	const char *tool = NULL;
+	int r;
+
+	if (sb->runtime && strcmp(sb->runtime, "node") == 0)
+		tool = "node";
+	else if (sb->runtime && strcmp(sb->runtime, "python") == 0)
+		tool = "python3";
+	if (!tool || sb->root != ROOM_ROOT_HOST)
+		return 0;
+	r = cloche_sandbox_add_tool(sb, tool, err);
+	if (r != -E_NOT_FOUND)
+		return r;
+	err_clear(err);
+	return 0;
+}
+
+static int create(const cloche_sandbox *sb, cloche_warning_fn fn, void *user, cloche_instance **ret,
+	struct cloche_err *err)
 {
 	struct listener listener = {fn, user};
 	struct network net;
@@ -177,6 +197,15 @@ static void wait_until_settled(const cloche_instance *instance)
 			return;
 		nanosleep(&pause, NULL);
 	}
+}
+
+int cloche_instance_create(const cloche_sandbox *sb, cloche_warning_fn fn, void *user,
+	cloche_instance **ret, cloche_err *err)
+{
+	_cleanup_(cloche_sandbox_freep) cloche_sandbox *copy = sandbox_copy(sb);
+	int r = copy ? add_runtime(copy, err) : err_nomem(err);
+
+	return r < 0 ? r : create(copy, fn, user, ret, err);
 }
 
 int cloche_instance_stop(const cloche_instance *instance, uint64_t grace_ms, cloche_err *err)
