@@ -116,6 +116,39 @@ static void a_tmpfs_fits_into_the_memory(void)
 	room_spec_done(&s);
 }
 
+static void it_survives_the_wire(void)
+{
+	_cleanup_(buf_donep) struct buf bytes = BUF_INIT(1 << 16);
+	struct wire_out out = wire_out(&bytes);
+	struct room_spec s, got;
+	struct wire_in in;
+
+	fill(&s);
+	s.overlay = true;
+	s.keep_dir = strdup("/somewhere/kept");
+	check_int(room_spec_check(&s, &err), 0);
+	room_spec_put(&out, &s);
+	check_int(out.error, 0);
+	in = wire_in(buf_str(&bytes));
+	check(room_spec_get(&in, &got) && wire_ok(&in));
+	check(got.overlay && got.keep_dir);
+	check_z(got.keep_dir, "/somewhere/kept");
+	check_int(got.mounts_n, s.mounts_n);
+	check_z(got.mounts[0].target, s.mounts[0].target);
+	check_int(room_spec_check(&got, &err), 0);
+	room_spec_done(&got);
+	/* Cut off anywhere it is refused. */
+	for (size_t n = 0; n < buf_len(&bytes); n++) {
+		in = wire_in(str_prefix(buf_str(&bytes), n));
+		check(!(room_spec_get(&in, &got) && wire_ok(&in)));
+		room_spec_done(&got);
+	}
+	free(s.keep_dir);
+	s.keep_dir = strdup("relative");
+	check_int(room_spec_check(&s, &err), -E_USAGE);
+	room_spec_done(&s);
+}
+
 static void providers_are_found_by_name(void)
 {
 	check(provider_find(STR("native")) == &native_provider);
@@ -131,6 +164,7 @@ int main(void)
 	run_test(bad_names_are_refused);
 	run_test(bad_values_are_refused);
 	run_test(a_tmpfs_fits_into_the_memory);
+	run_test(it_survives_the_wire);
 	run_test(providers_are_found_by_name);
 	return tap_done();
 }
