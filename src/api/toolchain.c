@@ -326,7 +326,7 @@ static int add_venv_home(struct search *s, const char *venv, int depth)
 
 	if (!exists_in(venv, "pyvenv.cfg"))
 		return 0;
-	if (!real) {
+	if (!real || !tool_is_program(real)) {
 		r = err_set(s->err, E_NOT_FOUND,
 			"%s: the Python that %s was made with is not there", s->asked, venv);
 		err_hint(s->err, "make the environment anew");
@@ -388,7 +388,9 @@ static int add_needs(struct search *s, const char *file, int depth)
 		return r;
 	}
 	found = needs.by_name ? toolchain_find(s->q, interpreter, NULL) : strdup(interpreter);
-	if (!found || access(found, F_OK) < 0) {
+	/* No kernel would start another: whoever wrote the file may only want to see what lies
+	 * there. */
+	if (!found || !tool_is_program(found)) {
 		/* The system's, which a person's own PATH may lack. */
 		if (needs.by_name && !found)
 			return no_interpreter(s, file, &needs);
