@@ -4,6 +4,7 @@
  * byte says which, the rest is the payload. What is accepted is encoded again and must decode to
  * the same bytes. */
 #include "ipc/control.h"
+#include "ipc/helper.h"
 #include "ipc/roomctl.h"
 #include "provider/spec_wire.h"
 
@@ -86,6 +87,7 @@ static void try_small(struct str payload)
 		struct roomctl_signal room_signal;
 		struct roomctl_failed room_failed;
 		struct roomctl_exited room_exited;
+		struct helper_counts counts;
 	} u;
 	struct cloche_err err = CLOCHE_ERR_INIT;
 	uint16_t rows, cols, port;
@@ -113,6 +115,8 @@ static void try_small(struct str payload)
 	(void)roomctl_get_started(payload, &a, &b);
 	(void)roomctl_get_failed(payload, &u.room_failed);
 	(void)roomctl_get_exited(payload, &u.room_exited);
+	(void)helper_get_counted(payload, &u.counts);
+	(void)helper_get_failed(payload, &err);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
