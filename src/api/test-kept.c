@@ -605,6 +605,47 @@ static void what_clients_may_not_send_ends_them_alone(void)
 	remove_it(&c);
 }
 
+static void a_flood_of_requests_harms_its_sender_alone(void)
+{
+	enum { FLOOD = 60000, CROWD = 300 };
+	struct conn c = create(), d = attach_to(id), crowd[CROWD];
+	uint64_t before;
+	int sent = 0, away = 0;
+	struct sandbox_entry e;
+
+	/* It never reads an answer. */
+	while (sent < FLOOD && ctl_send_stats(&d.chan) == 0) {
+		sent++;
+		if (sent % 1000 == 0 && chan_flush_wait(&d.chan, 100) < 0)
+			break;
+	}
+	before = clock_mono_usec();
+	check_int(run(&c, "exit 4").status, 4);
+	check(clock_mono_usec() - before < 2 * USEC_PER_SEC);
+	drop_conn(&d);
+
+	must(sandbox_open(sandboxes, id, &e, NULL) == 0);
+	for (int i = 0; i < CROWD; i++) {
+		int fd = sandbox_connect(&e, NULL);
+
+		crowd[i] = (struct conn){0};
+		must(fd >= 0 && chan_init(&crowd[i].chan, fd, CTL_MAX_PAYLOAD, 4096) == 0);
+	}
+	sandbox_entry_done(&e);
+	check_int(run(&c, "exit 5").status, 5);
+	for (int i = 0; i < CROWD; i++) {
+		struct pollfd p = {.fd = crowd[i].chan.fd, .events = POLLIN};
+
+		away += poll(&p, 1, 0) == 1;
+		drop_conn(&crowd[i]);
+	}
+	check(away >= CROWD - 256);
+	d = attach_to(id);
+	check_int(run(&d, "exit 6").status, 6);
+	drop_conn(&d);
+	remove_it(&c);
+}
+
 static void output_to_something_else_than_a_pipe_is_refused(void)
 {
 	struct conn c = create();
@@ -652,6 +693,7 @@ static void run_list(void)
 	run_test(a_port_leads_into_the_room);
 	run_test(a_killed_supervisor_leaves_nothing_after_a_sweep);
 	run_test(what_clients_may_not_send_ends_them_alone);
+	run_test(a_flood_of_requests_harms_its_sender_alone);
 	run_test(output_to_something_else_than_a_pipe_is_refused);
 }
 
