@@ -26,6 +26,9 @@ cloche_instance *instance_copy(const cloche_instance *instance);
 _warn_unused_ int instance_attach(
 	const cloche_instance *instance, struct client **ret, struct cloche_err *err);
 
+/* Whether output goes through its supervisor (struct ctl_start's kept). */
+bool instance_is_kept(const cloche_instance *instance);
+
 /* Of a kept sandbox that came to nothing: ends it and removes all traces. All that can be done with
  * the client then is to free it. */
 void instance_discard(struct client *client);

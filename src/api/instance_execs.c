@@ -10,8 +10,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <unistd.h>
 
 enum { MAX_META = 4 * 1024 * 1024 };
+
+bool instance_is_kept(const cloche_instance *instance)
+{
+	char path[sizeof(instance->id) + sizeof(RUNDIR_EXECS) + 1];
+
+	snprintf(path, sizeof(path), "%s/" RUNDIR_EXECS, instance->id);
+	return faccessat(instance->base, path, F_OK, 0) == 0;
+}
 
 static int compare_numbers(const void *a, const void *b)
 {

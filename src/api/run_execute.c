@@ -227,7 +227,7 @@ static int execute_own(cloche_run *run, struct client_result *ret, struct cloche
 int run_execute_in(cloche_run *run, struct client_result *ret, struct cloche_err *err)
 {
 	_cleanup_(exec_spec_donep) struct exec_spec spec;
-	struct client_exec what = {.spec = &spec, .kept = true, .detached = run->detached};
+	struct client_exec what = {.spec = &spec, .detached = run->detached};
 	struct client *client;
 	int r;
 
@@ -238,6 +238,8 @@ int run_execute_in(cloche_run *run, struct client_result *ret, struct cloche_err
 	if (r < 0)
 		return r;
 	run_begin(run, client);
+	/* It makes a difference for terminals alone. */
+	what.kept = run->tty_fd >= 0 && instance_is_kept(run->in);
 	what.flags = CTL_EXEC_INHERIT;
 	if (run->detached && run->keep_input)
 		what.flags |= CTL_EXEC_KEEP_INPUT;
