@@ -98,9 +98,11 @@ static void print_program(scmp_filter_ctx ctx, const char *name)
 	seccomp_release(ctx);
 }
 
+/* Nested namespaces never include the one of control groups: in its own the inside could mount
+ * their files, and where the room's group belongs to the user himself, lift its limits. */
 static void allow_clone(scmp_filter_ctx ctx, bool nested)
 {
-	const uint64_t flags = nested ? 0 : NS_FLAGS;
+	const uint64_t flags = nested ? CLONE_NEWCGROUP : NS_FLAGS;
 	const struct scmp_arg_cmp clone = SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, flags, 0);
 	const struct scmp_arg_cmp unshare = SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, flags | NEWTIME, 0);
 
@@ -230,8 +232,9 @@ static void print_arguments(const char *name, bool nested)
 {
 	static const uint64_t requests[] = {0x5412 /* TIOCSTI */, 0x541C /* TIOCLINUX */,
 		0x50009401 /* BTRFS_IOC_SNAP_CREATE */, 0x50009417 /* ..._V2 */};
-	static const uint64_t flags[] = {CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC,
+	static const uint64_t flags[] = {CLONE_NEWCGROUP, CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWIPC,
 		CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET};
+	const size_t flags_n = nested ? 1 : sizeof(flags) / sizeof(flags[0]);
 	const struct scmp_arg_cmp time_ns = SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, NEWTIME, NEWTIME);
 	scmp_filter_ctx ctx = start(SCMP_ACT_ALLOW);
 	size_t i;
@@ -241,7 +244,7 @@ static void print_arguments(const char *name, bool nested)
 
 		rule(ctx, SCMP_ACT_ERRNO(EPERM), "ioctl", -1, 1, &c);
 	}
-	for (i = 0; i < sizeof(flags) / sizeof(flags[0]) && !nested; i++) {
+	for (i = 0; i < flags_n; i++) {
 		const struct scmp_arg_cmp c = SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, flags[i], flags[i]);
 
 		rule(ctx, SCMP_ACT_ERRNO(EPERM), "clone", -1, 1, &c);

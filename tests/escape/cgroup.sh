@@ -15,7 +15,7 @@ escape='for kind in "cgroup -o memory" "cgroup -o rdma" "cgroup -o none,name=esc
 	echo 1 > /mnt/cgroup.procs 2>/dev/null && echo ESCAPED
 	umount /mnt
 done'
-{ unshare -UrmC sh -c "$escape"; sh -c "$escape"; } 2>/dev/null | grep ESCAPED && exit 1
+{ unshare -UrmC sh -c "$escape"; unshare -Urm sh -c "$escape"; sh -c "$escape"; } 2>/dev/null | grep ESCAPED && exit 1
 # The names in /proc/self/cgroup end where the room begins.
 grep -v ':/$' /proc/self/cgroup | grep -v ':/\.\.' | grep . && { echo "ESCAPED: a name above"; exit 1; }
 exit 0
