@@ -179,10 +179,24 @@ static bool is_host_directory(const char *path)
 
 /* --- into the sandbox --- */
 
+/* Whether a path of the host is itself a link. A room can leave one in what it may write, so none
+ * is followed unless a slash at its end says so. */
+static bool is_host_link(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
+}
+
+static int refuse_link(const struct copy *c, const char *path, const char *hint)
+{
+	return wrong_usage(c->err, hint, "cp: %s is a symbolic link", path);
+}
+
 static int file_in(struct copy *c, const char *to)
 {
-	/* With -r it was no link a moment ago. */
-	const int flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | (c->recursive ? O_NOFOLLOW : 0);
+	/* It was no link a moment ago. */
+	const int flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW;
 	struct stream in = {.fd = open(c->from.path, flags)};
 	struct stat st;
 	int r;
@@ -219,7 +233,10 @@ static int copy_in(struct copy *c)
 		return directory;
 	if (c->from.stream)
 		return stream_in(c, directory);
-	if ((c->recursive ? lstat(c->from.path, &st) : stat(c->from.path, &st)) < 0)
+	if (is_host_link(c->from.path) && !c->recursive)
+		return refuse_link(
+			c, c->from.path, "name what it leads to; -r copies the link itself");
+	if (lstat(c->from.path, &st) < 0)
 		return fail_sys(c->err, c->from.path);
 	if (is_host_directory(c->from.path) && !c->recursive)
 		return needs_recursive(c);
@@ -298,6 +315,9 @@ static int copy_out(struct copy *c)
 		return stream_out(c, is_directory);
 	if (is_directory && !c->recursive)
 		return needs_recursive(c);
+	if (is_host_link(c->to.path) && is_host_directory(c->to.path))
+		return refuse_link(c, c->to.path,
+			"with a slash at its end it means the directory that it leads to");
 	to = place(c, is_host_directory(c->to.path));
 	if (!to)
 		return -c->err->code;

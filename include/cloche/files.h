@@ -191,8 +191,9 @@ CLOCHE_API int cloche_files_tar_put(
 /* The same between a directory of the host and one inside, entry by entry: `to` becomes (or is
  * merged with) what `from` is. Modes, times and links are kept; on the host everything belongs to
  * the caller, less what the umask closes, inside to the room's user 0. Files that are there are
- * replaced whole. A host_to that is a symbolic link is refused: a room may have made it. ret may
- * be NULL. */
+ * replaced whole. A host_from that is a symbolic link is copied as one, a host_to that is one
+ * is refused: a room may have made it. A slash at the end means what it leads to. ret may be NULL.
+ */
 CLOCHE_API int cloche_files_upload(cloche_files *f, const char *host_from, const char *to,
 	cloche_files_moved *ret, cloche_err *err);
 CLOCHE_API int cloche_files_download(cloche_files *f, const char *from, const char *host_to,

@@ -58,8 +58,8 @@ static int find_source(const char *path, struct place *ret, struct cloche_err *e
 	struct str name;
 	struct stat st;
 
-	/* A directory may be named by a link; nothing below is followed. */
-	ret->dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	/* A link is copied as one, here as below: a room may have left it in what it can write. */
+	ret->dir = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (ret->dir >= 0) {
 		ret->is_directory = true;
 		ret->name = strdup("");
