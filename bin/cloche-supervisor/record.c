@@ -192,8 +192,8 @@ int record_write(struct supervisor *s, struct cloche_err *err)
 	add_life(&o, s);
 	add_unenforced(&o, s->room);
 	add_forwards(&o, s);
-	add_number(&o, "execs_running", HASH_COUNT(s->tasks));
-	add_number(&o, "execs_total", s->execs_total);
+	add_number(&o, "execs_running", tasks_running(s));
+	add_number(&o, "execs_total", tasks_total(s));
 	add_number(&o, "last_exec", s->last_shown);
 	if (s->state == SUP_ENDED)
 		add_usage(&o, &s->usage);

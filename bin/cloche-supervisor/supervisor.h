@@ -226,6 +226,9 @@ void tasks_end(struct supervisor *s, bool oom_killed);
 bool tasks_delivered(const struct supervisor *s);
 /* Tells them without it. */
 void tasks_give_up(struct supervisor *s);
+/* Processes that run, and that were ever asked for; in a kept sandbox without helpers of ours. */
+uint64_t tasks_running(const struct supervisor *s);
+uint64_t tasks_total(const struct supervisor *s);
 /* Closes every log. */
 void tasks_close(struct supervisor *s);
 

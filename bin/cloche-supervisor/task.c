@@ -529,6 +529,21 @@ void tasks_orphan(struct supervisor *s, struct peer *p)
 		watcher_free(p->handles);
 }
 
+uint64_t tasks_running(const struct supervisor *s)
+{
+	const struct task *t, *tmp;
+	uint64_t n = 0;
+
+	HASH_ITER (hh, s->tasks, t, tmp)
+		n += !s->start.kept || t->shown;
+	return n;
+}
+
+uint64_t tasks_total(const struct supervisor *s)
+{
+	return s->start.kept ? s->last_shown : s->execs_total;
+}
+
 /* --- the end --- */
 
 void tasks_end(struct supervisor *s, bool oom_killed)
