@@ -24,5 +24,8 @@ int manager_rename_new(int base, const char *from, const char *to);
 _warn_unused_ int names_take(int base, const char *name, const char *id, struct cloche_err *err);
 /* Drops every name of id. */
 void names_drop(int base, const char *id);
+/* Drops the names of sandboxes that are not there any more: of one whose remover was killed before
+ * it came to them. */
+void names_tidy(int base);
 /* The id that a name stands for; 0 or -ENOENT. */
 _warn_unused_ int names_find(int base, const char *name, char ret_id[RUNDIR_ID_BYTES + 1]);

@@ -100,7 +100,13 @@ int names_take(int base, const char *name, const char *id, struct cloche_err *er
 	return 0;
 }
 
-void names_drop(int base, const char *id)
+static bool is_gone(int base, const char *id)
+{
+	return faccessat(base, id, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
+}
+
+/* Those of id; NULL: those of nobody. */
+static void drop(int base, const char *id)
 {
 	_cleanup_fd_ int lock = -1;
 	char holder[RUNDIR_ID_BYTES + 1];
@@ -118,12 +124,22 @@ void names_drop(int base, const char *id)
 	}
 	while ((e = readdir(dir)))
 		if (e->d_name[0] != '.' && read_link(fd, e->d_name, holder) == 0 &&
-			strcmp(holder, id) == 0)
+			(id ? strcmp(holder, id) == 0 : is_gone(base, holder)))
 			unlinkat(fd, e->d_name, 0);
 	closedir(dir);
 	/* Gone with the last name; where there are others it stays. */
 	if (lock >= 0)
 		unlinkat(base, MANAGER_NAMES, AT_REMOVEDIR);
+}
+
+void names_drop(int base, const char *id)
+{
+	drop(base, id);
+}
+
+void names_tidy(int base)
+{
+	drop(base, NULL);
 }
 
 int names_find(int base, const char *name, char ret_id[RUNDIR_ID_BYTES + 1])

@@ -335,4 +335,5 @@ void sandboxes_sweep(int base, void (*removed)(void *user, const char *id), void
 	for (size_t i = 0; names && names[i]; i++)
 		if (sweep_one(base, names[i]) && removed && rundir_is_id(str_from(names[i])))
 			removed(user, names[i]);
+	names_tidy(base);
 }

@@ -234,6 +234,28 @@ static void names_have_rules_and_dead_holders_are_replaced(void)
 
 enum { PROCESSES = 6, ROUNDS = 40 };
 
+/* As where a remover is killed between the directory and its name. */
+static void names_of_nobody_are_swept(void)
+{
+	char id[RUNDIR_ID_BYTES + 1], other[RUNDIR_ID_BYTES + 1];
+	struct sandbox_dir d, live;
+
+	fresh();
+	d = make(id);
+	live = make(other);
+	must(sandbox_dir_take_name(&d, "gone", NULL) == 0);
+	must(sandbox_dir_take_name(&live, "there", NULL) == 0);
+	must(fs_remove_tree(base, id) == 0);
+	sandboxes_sweep(base, NULL, NULL);
+	check(faccessat(base, ".names/gone", F_OK, AT_SYMLINK_NOFOLLOW) < 0);
+	check(faccessat(base, ".names/there", F_OK, AT_SYMLINK_NOFOLLOW) == 0);
+	sandbox_dir_remove(&live);
+	sandboxes_sweep(base, NULL, NULL);
+	check(faccessat(base, ".names", F_OK, AT_SYMLINK_NOFOLLOW) < 0);
+	sandbox_dir_remove(&d);
+	clear();
+}
+
 static void in_many_processes(int (*work)(int which), int ret[PROCESSES])
 {
 	pid_t pids[PROCESSES];
@@ -358,6 +380,7 @@ int main(void)
 	run_test(a_squatted_or_open_directory_is_refused);
 	run_test(what_a_person_writes_finds_one);
 	run_test(names_have_rules_and_dead_holders_are_replaced);
+	run_test(names_of_nobody_are_swept);
 	run_test(sweeps_never_take_what_lives);
 	run_test(one_of_many_takes_a_name);
 	run_test(many_may_remove_the_same);
