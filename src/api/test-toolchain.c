@@ -458,6 +458,36 @@ static void too_wide(void)
 	expect_error("@/opt/home/tool/bin/x", E_DENIED, "/opt/home");
 }
 
+/* INV-HOST-HIDDEN: what a room wrote names files of the host, and gets none but run-times. */
+static void files_of_a_room(void)
+{
+	char *writable[] = {cwd, NULL};
+
+	fresh("~/project/bin", "~/bin");
+	q.writable = writable;
+	put("~/bin/deploy", "#!/bin/sh\nTOKEN=secret\n", 0755);
+	dirs("~/other/node_modules/x");
+	program("~/other/node_modules/x/cli");
+	put("~/other/.venv/pyvenv.cfg", "home = /usr/bin\n", 0644);
+	link_to("~/other/.venv/bin/python", "/usr/bin/env");
+	program("~/.pyenv/versions/3.12.1/bin/python3");
+	script("~/project/bin/by-path", "~/bin/deploy");
+	script("~/project/bin/by-name", "/usr/bin/env deploy");
+	link_to("~/project/bin/by-link", "~/bin/deploy");
+	link_to("~/project/bin/modules", "~/other/node_modules/x/cli");
+	script("~/project/bin/venv", "~/other/.venv/bin/python");
+	script("~/project/bin/python", "~/.pyenv/versions/3.12.1/bin/python3");
+	expect_error("by-path", E_DENIED, "/home/bin/deploy");
+	expect_error("by-name", E_DENIED, "/home/bin/deploy");
+	expect_error("by-link", E_DENIED, "/home/bin/deploy");
+	expect_error("modules", E_DENIED, "/home/other/node_modules");
+	expect_error("venv", E_DENIED, "/home/other/.venv");
+	expect("python", "mount ~/project/bin/python\nmount ~/.pyenv/versions/3.12.1\n"
+			 "path ~/project/bin\nrun ~/project/bin/python\n");
+	/* The person's own word is another matter. */
+	expect("deploy", "mount ~/bin/deploy\npath ~/bin\nrun ~/bin/deploy\n");
+}
+
 static void mounts_are_not_made_twice(void)
 {
 	_cleanup_(toolchain_donep) struct toolchain t = TOOLCHAIN_INIT;
@@ -501,6 +531,7 @@ int main(void)
 	run_test(missing_interpreters);
 	run_test(loaders);
 	run_test(too_wide);
+	run_test(files_of_a_room);
 	run_test(mounts_are_not_made_twice);
 	fs_remove_tree(AT_FDCWD, top);
 	return tap_done();

@@ -30,6 +30,7 @@ struct search {
 	const struct toolchain_query *q;
 	struct toolchain *t;
 	const char *asked; /* for messages */
+	bool wary;         /* what comes now was named by a file that a room may have written */
 	struct cloche_err *err;
 };
 
@@ -102,6 +103,16 @@ static char *parent_of(const char *path)
 
 /* --- what is shown --- */
 
+static bool is_writable(const struct toolchain_query *q, const char *path)
+{
+	for (char *const *dir = q->writable; dir && *dir; dir++)
+		if (tool_within(path, *dir))
+			return true;
+	return false;
+}
+
+static bool is_harmless(const struct search *s, const char *dir);
+
 static bool is_mounted(const struct toolchain *t, const char *path)
 {
 	for (size_t i = 0; i < t->mounts_n; i++)
@@ -115,18 +126,32 @@ static bool is_there(const struct search *s, const char *path)
 	return toolchain_is_shown(s->q, path) || is_mounted(s->t, path);
 }
 
+static int judge_mount(struct search *s, const char *source)
+{
+	int r;
+
+	if (source_judge_found(source, s->q->home, NULL) < 0)
+		return err_set(s->err, E_DENIED,
+			"%s needs %s, where credentials lie: it is not shown", s->asked, source);
+	if (s->wary && !is_writable(s->q, source) && !is_harmless(s, source)) {
+		r = err_set(s->err, E_DENIED,
+			"%s asks for %s; a sandbox may have written that, so it is not shown "
+			"unasked",
+			s->asked, source);
+		err_hint(s->err, "if it shall be shown: --tool %s", source);
+		return r;
+	}
+	if (s->t->mounts_n == MAX_MOUNTS)
+		return err_set(s->err, E_LIMIT, "%s needs too much of this machine", s->asked);
+	return 0;
+}
+
 static int add_mount(struct search *s, const char *source, const char *target)
 {
 	struct toolchain_mount m = {strdup(source), strdup(target)}, *grown;
+	int r = judge_mount(s, source);
 	char *note = NULL;
-	int r;
 
-	r = source_judge_found(source, s->q->home, NULL);
-	if (r == 0 && s->t->mounts_n == MAX_MOUNTS)
-		r = err_set(s->err, E_LIMIT, "%s needs too much of this machine", s->asked);
-	else if (r < 0)
-		r = err_set(s->err, E_DENIED, "%s needs %s, where credentials lie: it is not shown",
-			s->asked, source);
 	grown = r == 0 ? reallocarray(s->t->mounts, s->t->mounts_n + 1, sizeof(*grown)) : NULL;
 	if (grown)
 		s->t->mounts = grown;
@@ -210,29 +235,30 @@ static bool is_runtime(const char *dir)
 struct place {
 	const char *variable, *below;
 	unsigned levels;
+	bool runtime; /* nothing but what its maker publishes, and packages beside it */
 };
 static const struct place places[] = {
-	{"NVM_DIR", ".nvm/versions/node", 1},
-	{"FNM_DIR", ".local/share/fnm/node-versions", 1},
-	{NULL, ".fnm/node-versions", 1},
-	{NULL, ".volta/tools/image", 2},
-	{NULL, ".pyenv/versions", 1},
-	{NULL, ".nodenv/versions", 1},
-	{NULL, ".rbenv/versions", 1},
-	{NULL, ".goenv/versions", 1},
-	{NULL, ".asdf/installs", 2},
-	{NULL, ".local/share/mise/installs", 2},
-	{NULL, ".local/share/uv/python", 1},
-	{NULL, ".local/share/uv/tools", 1},
-	{NULL, ".local/share/pipx/venvs", 1},
-	{NULL, ".local/pipx/venvs", 1},
-	{NULL, ".rustup/toolchains", 1},
-	{NULL, ".sdkman/candidates", 2},
-	{NULL, "sdk", 1},
-	{NULL, ".linuxbrew", 0},
-	{NULL, ".bun", 0},
-	{NULL, ".deno", 0},
-	{"PNPM_HOME", ".local/share/pnpm", 0},
+	{"NVM_DIR", ".nvm/versions/node", 1, true},
+	{"FNM_DIR", ".local/share/fnm/node-versions", 1, true},
+	{NULL, ".fnm/node-versions", 1, true},
+	{NULL, ".volta/tools/image", 2, true},
+	{NULL, ".pyenv/versions", 1, true},
+	{NULL, ".nodenv/versions", 1, true},
+	{NULL, ".rbenv/versions", 1, true},
+	{NULL, ".goenv/versions", 1, true},
+	{NULL, ".asdf/installs", 2, true},
+	{NULL, ".local/share/mise/installs", 2, true},
+	{NULL, ".local/share/uv/python", 1, true},
+	{NULL, ".rustup/toolchains", 1, true},
+	{NULL, ".sdkman/candidates", 2, true},
+	{NULL, "sdk", 1, false},
+	{NULL, ".bun", 0, false},
+	{NULL, ".deno", 0, false},
+	{NULL, ".linuxbrew", 0, false},
+	{NULL, ".local/share/uv/tools", 1, false},
+	{NULL, ".local/share/pipx/venvs", 1, false},
+	{NULL, ".local/pipx/venvs", 1, false},
+	{"PNPM_HOME", ".local/share/pnpm", 0, false},
 };
 
 /* The part of path that is dir and so many components more; heap, NULL where path is not below. */
@@ -251,15 +277,18 @@ static char *cut_below(const char *path, const char *dir, unsigned levels)
 	return path[n] == '/' ? str_dup(str_make(path, n)) : NULL;
 }
 
-static char *known_place(const struct search *s, const char *path)
+static char *known_place(const struct search *s, const char *path, bool runtimes_only)
 {
 	const char *opt = s->q->opt ? s->q->opt : "/opt";
-	char *found = cut_below(path, opt, 1);
+	char *found = runtimes_only ? NULL : cut_below(path, opt, 1);
 
-	if (!found)
+	if (!found && !runtimes_only)
 		found = cut_below(path, "/home/linuxbrew/.linuxbrew", 0);
 	for (size_t i = 0; !found && i < ARRAY_SIZE(places); i++) {
 		const struct place *p = &places[i];
+
+		if (runtimes_only && !p->runtime)
+			continue;
 		_cleanup_(freep) char *own =
 			p->variable ? tool_home_dir(s->q, p->variable, p->below) : NULL;
 		_cleanup_(freep) char *below = join(s->q->home, p->below);
@@ -276,6 +305,18 @@ static char *known_place(const struct search *s, const char *path)
 		}
 	}
 	return found;
+}
+
+/* Whether a directory may be shown to whoever asks: a run-time as everybody has it. */
+static bool is_harmless(const struct search *s, const char *dir)
+{
+	_cleanup_(freep) char *below = join(dir, "x"), *root = NULL;
+
+	root = below ? known_place(s, below, true) : NULL;
+	return (root && strcmp(root, dir) == 0) ||
+	       (exists_in(dir, "bin/node") && exists_in(dir, "include/node")) ||
+	       (exists_in(dir, "VERSION") && exists_in(dir, "pkg/tool")) ||
+	       (exists_in(dir, "bin/rustc") && exists_in(dir, "lib/rustlib"));
 }
 
 /* The nearest directory above the file that is a run-time of its own. */
@@ -326,6 +367,7 @@ static int add_venv_home(struct search *s, const char *venv, int depth)
 
 	if (!exists_in(venv, "pyvenv.cfg"))
 		return 0;
+	s->wary |= is_writable(s->q, venv);
 	if (!real || !tool_is_program(real)) {
 		r = err_set(s->err, E_NOT_FOUND,
 			"%s: the Python that %s was made with is not there", s->asked, venv);
@@ -338,7 +380,7 @@ static int add_venv_home(struct search *s, const char *venv, int depth)
 /* Shows what the file (without links) belongs to. */
 static int show_owner(struct search *s, const char *real, int depth)
 {
-	_cleanup_(freep) char *root = known_place(s, real);
+	_cleanup_(freep) char *root = known_place(s, real, false);
 	int r;
 
 	if (!root)
@@ -376,6 +418,7 @@ static int add_needs(struct search *s, const char *file, int depth)
 	int r = tool_read_needs(file, &needs);
 
 	interpreter = needs.interpreter;
+	s->wary |= is_writable(s->q, file);
 	/* What cannot be read or understood will say so itself. */
 	if (r == -ENOMEM)
 		return err_nomem(s->err);
@@ -427,7 +470,7 @@ static int show_owner_of_link(struct search *s, const char *name, const char *re
 
 	if (strcmp(name, real) == 0 || is_there(s, name))
 		return 0;
-	root = known_place(s, name);
+	root = known_place(s, name, false);
 	if (!root)
 		root = runtime_above(s, name);
 	if (!root || !may_be_own(s, root))
@@ -453,6 +496,7 @@ static int show_program(struct search *s, const char *name, const char *real, bo
 	int r = show_owner_of_link(s, name, real, depth);
 
 	*ret_inside = name;
+	s->wary |= is_writable(s->q, name);
 	if (r == 0)
 		r = add_file(s, real, depth);
 	if (r < 0 || is_there(s, name))

@@ -18,6 +18,10 @@ struct toolchain_query {
 	/* Paths of the host that are at the same place inside, besides the system's; ends with
 	 * NULL. */
 	char *const *shown;
+	/* Directories of the host, without links, that a room may write to (or has); ends with
+	 * NULL. What a file there names is its maker's wish, not the person's: only run-times in
+	 * well-known places are shown for it. */
+	char *const *writable;
 };
 
 struct toolchain_mount {
@@ -38,7 +42,8 @@ struct toolchain {
 /* Adds what a program needs. name: an absolute path, or a name that is looked for on the PATH.
  * Returns 0 (also where nothing has to be added, because the room shows it: then program is NULL);
  * 1 where there is no such program; E_NOT_FOUND where it needs something that is not there;
- * E_DENIED where it lies among credentials, or cannot be shown without a whole home. */
+ * E_DENIED where it lies among credentials, cannot be shown without a whole home, or is named by a
+ * file that a room may have written. */
 _warn_unused_ int toolchain_add(const struct toolchain_query *q, const char *name,
 	struct toolchain *ret, struct cloche_err *err);
 

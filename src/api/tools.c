@@ -13,7 +13,7 @@
 /* A query and what it borrows. */
 struct asking {
 	struct toolchain_query q;
-	char *home, *cwd, **shown;
+	char *home, *cwd, **shown, **writable;
 };
 
 static void asking_done(struct asking *a)
@@ -21,6 +21,7 @@ static void asking_done(struct asking *a)
 	free(a->home);
 	free(a->cwd);
 	strv_free(a->shown);
+	strv_free(a->writable);
 }
 
 static int ask(const cloche_sandbox *sb, struct asking *ret, struct cloche_err *err)
@@ -32,11 +33,18 @@ static int ask(const cloche_sandbox *sb, struct asking *ret, struct cloche_err *
 		if (strcmp(sb->mounts[i].source, sb->mounts[i].target) == 0 &&
 			strv_add(&ret->shown, str_from(sb->mounts[i].target)) < 0)
 			return err_nomem(err);
+	for (size_t i = 0; i < sb->mounts_n; i++) {
+		char *real = sb->mounts[i].ro ? NULL : realpath(sb->mounts[i].source, NULL);
+
+		if (real && strv_take(&ret->writable, real) < 0)
+			return err_nomem(err);
+	}
 	ret->q = (struct toolchain_query){.path = secure_getenv("PATH"),
 		.home = ret->home,
 		.cwd = ret->cwd,
 		.env = environ,
-		.shown = ret->shown};
+		.shown = ret->shown,
+		.writable = ret->writable};
 	return 0;
 }
 
@@ -130,15 +138,19 @@ static bool is_target(const cloche_sandbox *sb, const char *path)
  * What it needs is shown; and where a link leads. */
 static int add_relative(cloche_sandbox *sb, const char *command, struct cloche_err *err)
 {
-	_cleanup_(freep) char *cwd = getcwd(NULL, 0), *real = NULL;
+	_cleanup_(freep) char *cwd = getcwd(NULL, 0), *real = NULL, *named = NULL;
+	bool leaves;
 	int r;
 
 	if (!cwd || !sb->workspace || sb->workdir || strcmp(cwd, sb->workspace) != 0)
 		return 0;
 	real = realpath(command, NULL);
-	if (!real)
+	named = fs_absolute(command);
+	if (!real || !named)
 		return 0;
-	r = add(sb, real, tool_within(real, sb->workspace), NULL, err);
+	/* By its own name, so that it is known who made the link. */
+	leaves = !tool_within(real, sb->workspace);
+	r = add(sb, leaves ? named : real, !leaves, NULL, err);
 	return r > 0 ? 0 : r;
 }
 

@@ -12,6 +12,7 @@
  * for the same place escapes, and by paths, for single files. */
 #include "jail/keep.h"
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/escape.h"
 #include "base/fd.h"
 #include "base/fs.h"
@@ -25,9 +26,11 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { MARKER_MAX = 16384, DEEPEST = 512 };
+#define PATIENCE_USEC (2 * USEC_PER_SEC)
 
 static const char heading[] = "cloche changes 1\n";
 
@@ -92,8 +95,8 @@ static int marker_text(const char *root_dir, struct buf *ret)
 	return r < 0 ? r : buf_add_char(ret, '\n');
 }
 
-/* Opens the marker, making it where the directory is empty; returns it locked. */
-static int lock_marker(int dir, const char *path, struct cloche_err *err)
+/* Opens the marker, making it where the directory is empty. */
+static int open_marker(int dir, const char *path, struct cloche_err *err)
 {
 	_cleanup_fd_ int fd = openat(dir, KEEP_MARKER, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
@@ -115,14 +118,46 @@ static int lock_marker(int dir, const char *path, struct cloche_err *err)
 		return err_sys(err, errno, "open %s/" KEEP_MARKER, path);
 	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid())
 		return err_set(err, E_DENIED, "%s/" KEEP_MARKER " is not ours", path);
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-		if (errno != EWOULDBLOCK)
-			return err_sys(err, errno, "lock %s", path);
-		r = err_set(err, E_BUSY, "another sandbox is changing %s", path);
-		err_hint(err, "wait for its end, or name another directory");
-		return r;
-	}
 	return TAKE_FD(fd);
+}
+
+/* The supervisor of a run that has just returned may still hold the lock for a moment, to clean up
+ * after it. Returns 0, or -errno. */
+static int lock_patiently(int fd)
+{
+	const struct timespec pause = {.tv_nsec = 5 * 1000 * 1000};
+	uint64_t until = clock_mono_usec() + PATIENCE_USEC;
+
+	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		if (errno != EWOULDBLOCK || clock_mono_usec() >= until)
+			return -errno;
+		nanosleep(&pause, NULL);
+	}
+	return 0;
+}
+
+/* Returns the marker, locked. */
+static int lock_marker(int dir, const char *path, struct cloche_err *err)
+{
+	for (;;) {
+		_cleanup_fd_ int fd = open_marker(dir, path, err);
+		struct stat st;
+		int r;
+
+		if (fd < 0)
+			return fd;
+		r = lock_patiently(fd);
+		if (r == -EWOULDBLOCK) {
+			r = err_set(err, E_BUSY, "another sandbox is changing %s", path);
+			err_hint(err, "wait for its end, or name another directory");
+			return r;
+		}
+		if (r < 0 || fstat(fd, &st) < 0)
+			return err_sys(err, r < 0 ? -r : errno, "lock %s", path);
+		/* Whoever had it before may have taken the marker away (keep_close). */
+		if (st.st_nlink > 0)
+			return TAKE_FD(fd);
+	}
 }
 
 /* A marker without text is a new one. */
