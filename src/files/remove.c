@@ -50,6 +50,7 @@ static int descend(struct remover *r, const char *name)
 {
 	int fd = openat(r->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
+	int ret;
 
 	if (fd < 0)
 		return errno == ENOENT ? 0 : fail(r, errno, name);
@@ -64,9 +65,10 @@ static int descend(struct remover *r, const char *name)
 		r->above = above;
 		r->cap = cap;
 	}
-	if (fstat(r->dir, &st) < 0 || buf_add(&r->path, name, strlen(name) + 1) < 0) {
+	ret = fstat(r->dir, &st) < 0 ? -errno : buf_add(&r->path, name, strlen(name) + 1);
+	if (ret < 0) {
 		fd_close(fd);
-		return fail(r, ENAMETOOLONG, name);
+		return fail(r, ret == -E2BIG ? ENAMETOOLONG : -ret, name);
 	}
 	r->above[r->depth++] =
 		(struct above){st.st_dev, st.st_ino, buf_len(&r->path) - strlen(name) - 1};

@@ -153,11 +153,14 @@ static bool block_is_zero(const char *p)
 
 static int keep(struct buf *b, struct str value, bool *has, struct files_error *e)
 {
+	int r;
+
 	if (value.n == 0 || str_chr(value, '\0') < value.n)
 		return malformed(e, "an extended header has a broken name");
 	buf_clear(b);
-	if (buf_add_str(b, value) < 0)
-		return files_fail(e, ENAMETOOLONG, STR_NULL, NULL);
+	r = buf_add_str(b, value);
+	if (r < 0)
+		return files_fail(e, r == -E2BIG ? ENAMETOOLONG : -r, STR_NULL, NULL);
 	*has = true;
 	return 0;
 }
