@@ -275,14 +275,16 @@ static int open_dir(int dir, const char *name)
 static int open_lower(struct walk *w, const struct pair *p, const char *name, const struct stat *st,
 	bool *ret_host)
 {
-	char path[16];
+	const char *const *host = layers_host_dirs();
 
 	*ret_host = p->host;
-	if (w->depth == 1 && (st->st_mode & 07777) == LAYERS_COVERED && strlen(name) < 8) {
-		snprintf(path, sizeof(path), "/%s", name);
-		*ret_host = true;
-		return open_dir(AT_FDCWD, path);
-	}
+	if (w->depth > 1 || (st->st_mode & 07777) != LAYERS_COVERED)
+		return open_dir(p->lower, name);
+	for (; *host; host++)
+		if (strcmp(*host + 1, name) == 0) {
+			*ret_host = true;
+			return open_dir(AT_FDCWD, *host);
+		}
 	return open_dir(p->lower, name);
 }
 

@@ -221,6 +221,18 @@ static void hosts_directory(void)
 	expect("C /usr\nC /usr/bin\nD /usr/bin/env\nA /usr/bin/no-such-program\n");
 }
 
+/* A directory as root may hold what looks like such a place; only the system's are ever looked up.
+ */
+static void no_other_directory_of_the_host(void)
+{
+	fresh();
+	dir("l/tmp", LAYERS_COVERED);
+	dir("l/home", LAYERS_COVERED);
+	dir("u/home", 0755);
+	put("u/home/x", "x");
+	expect("C /home\nA /home/x\n");
+}
+
 static void deep_trees_end(void)
 {
 	_cleanup_(buf_donep) struct buf out = BUF_INIT(1 << 24);
@@ -292,6 +304,7 @@ int main(void)
 	run_test(links_are_not_followed);
 	run_test(what_is_mounted_over_is_left_out);
 	run_test(hosts_directory);
+	run_test(no_other_directory_of_the_host);
 	run_test(deep_trees_end);
 	run_test(unreadable_directory_is_said);
 	run_test(the_caller_can_end_it);
