@@ -312,8 +312,12 @@ static void on_late(struct loop_timer *t)
 /* Others can come from here on. */
 static int open_doors(struct supervisor *s, struct cloche_err *err)
 {
+	const char *name = s->start.name;
 	int r = sandbox_dir_make(&s->dir, s->spec.id, err);
 
+	/* One that does not stay may share its name; it is then found by its id alone. */
+	if (r == 0 && !s->start.kept && name && name[0])
+		(void)!sandbox_dir_take_name(&s->dir, name, NULL);
 	if (r == 0)
 		r = record_write(s, err);
 	if (r == 0)
