@@ -240,6 +240,7 @@ static void names_of_nobody_are_swept(void)
 	char id[RUNDIR_ID_BYTES + 1], other[RUNDIR_ID_BYTES + 1];
 	struct sandbox_dir d, live;
 
+	clear();
 	fresh();
 	d = make(id);
 	live = make(other);
@@ -380,10 +381,10 @@ int main(void)
 	run_test(a_squatted_or_open_directory_is_refused);
 	run_test(what_a_person_writes_finds_one);
 	run_test(names_have_rules_and_dead_holders_are_replaced);
-	run_test(names_of_nobody_are_swept);
 	run_test(sweeps_never_take_what_lives);
 	run_test(one_of_many_takes_a_name);
 	run_test(many_may_remove_the_same);
+	run_test(names_of_nobody_are_swept);
 	clear();
 	return tap_done();
 }
