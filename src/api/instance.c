@@ -67,44 +67,6 @@ static int not_there(const char *text, struct cloche_err *err)
 	return -E_NOT_FOUND;
 }
 
-/* One-shot sandboxes do not own their names: those that run are asked. */
-struct namesake {
-	const char *name;
-	char *id;
-	bool several;
-};
-
-static bool compare_name(const cloche_instance *instance, void *user)
-{
-	struct namesake *n = user;
-
-	if (strcmp(cloche_instance_name(instance), n->name) != 0)
-		return true;
-	n->several = n->id != NULL;
-	if (!n->id)
-		n->id = strdup(instance->id);
-	return !n->several;
-}
-
-static int find_by_record(const char *name, char *ret_id, struct cloche_err *err)
-{
-	struct namesake n = {.name = name};
-	_cleanup_(freep) char *id = NULL;
-	int r = cloche_instance_list(false, compare_name, &n, err);
-
-	id = n.id;
-	if (r < 0)
-		return r;
-	if (n.several)
-		return err_set(
-			err, E_USAGE, "several sandboxes are called \"%s\": use the id", name);
-	if (!id)
-		return not_there(name, err);
-	memcpy(ret_id, id, RUNDIR_ID_BYTES + 1);
-	err_clear(err);
-	return 0;
-}
-
 int cloche_instance_open(const char *id_or_name, cloche_instance **ret, cloche_err *err)
 {
 	_cleanup_(cloche_instance_freep) cloche_instance *i = instance_alloc(-1);
@@ -122,7 +84,7 @@ int cloche_instance_open(const char *id_or_name, cloche_instance **ret, cloche_e
 	} else {
 		r = sandbox_resolve(i->base, id_or_name, i->id, err);
 		if (r == -E_NOT_FOUND)
-			r = find_by_record(id_or_name, i->id, err);
+			return not_there(id_or_name, err);
 		if (r < 0)
 			return r;
 	}
