@@ -216,6 +216,17 @@ static void remove_work(int dir)
 	(void)fs_remove_tree(dir, "work");
 }
 
+/* Whether nothing has been kept yet. What is made in there shall not land where a link leads. */
+static int check_upper(struct keep *k, struct cloche_err *err)
+{
+	struct stat st;
+
+	k->fresh = fstatat(k->dir, "upper", &st, AT_SYMLINK_NOFOLLOW) < 0;
+	if (k->fresh || S_ISDIR(st.st_mode))
+		return 0;
+	return err_set(err, E_CORRUPT, "%s/upper is no directory", k->named);
+}
+
 int keep_open(const char *path, const char *root_dir, struct keep *ret, struct cloche_err *err)
 {
 	struct keep k = KEEP_INIT;
@@ -231,8 +242,9 @@ int keep_open(const char *path, const char *root_dir, struct keep *ret, struct c
 		r = check_marker(k.lock, k.named, root_dir, err);
 	if (r >= 0 && fchmod(k.dir, 0700) < 0)
 		r = err_sys(err, errno, "make %s private", k.named);
+	if (r >= 0)
+		r = check_upper(&k, err);
 	if (r >= 0) {
-		k.fresh = faccessat(k.dir, "upper", F_OK, AT_SYMLINK_NOFOLLOW) < 0;
 		remove_work(k.dir);
 		/* Made anew, as the next room has it. */
 		r = fs_remove_tree(k.dir, "lower");
