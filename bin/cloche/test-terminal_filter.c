@@ -260,9 +260,9 @@ static void programs_may_do_more(void)
 static void questions_are_noted(void)
 {
 	static const char *const asked[] = {"\033[c", "\033[>c", "\033[6n", "\033[?12$p",
-		"\033[18t", "\033]11;?\a", "\033P$qm" ST, "\033[?u", "\033[>q"};
+		"\033[18t", "\033]11;?\a", "\033P$qm\033\\", "\033[?u", "\033[>q"};
 	static const char *const none[] = {"\033[31m", "\033[?25h", "\033]0;what?\a", "\033[2J",
-		"\033]52;c;?" ST, "\033[21t", "\033Z"};
+		"\033]52;c;?\033\\", "\033[21t", "\033Z"};
 
 	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
 		terminal_filter_init(&f, TERMINAL_PROGRAM);
