@@ -140,7 +140,8 @@ enum ctl_exec_flags {
 struct ctl_exec {
 	uint32_t exec;
 	uint8_t flags; /* enum ctl_exec_flags, or'ed */
-	/* Where spec.tty, the terminal is all three; in a kept sandbox stdio[1] may then be a pipe
+	/* In a kept sandbox (without CTL_EXEC_RAW) output goes to pipes alone.
+	 * Where spec.tty, the terminal is all three; in a kept sandbox stdio[1] may then be a pipe
 	 * that gets a copy of its output, and stdio[0] and [2] are CTL_STDIO_NULL. In one that is
 	 * not kept all are ignored. */
 	enum ctl_stdio stdio[3];
@@ -166,7 +167,7 @@ struct ctl_started {
 struct ctl_exec_started {
 	uint32_t exec;
 	uint32_t pid;    /* in the room */
-	uint32_t number; /* the sandbox's own */
+	uint32_t number; /* the sandbox's own; 0: CTL_EXEC_RAW in a kept one, nobody can join it */
 	bool tty;
 };
 
