@@ -261,7 +261,8 @@ static void takes_other_forms(void)
 	reading_done(&r);
 	/* Before there was a magic, and types. */
 	h = plain('\0', "old/", 0);
-	memset(h.magic, 0, sizeof(h.magic) + sizeof(h.version));
+	memset(h.magic, 0, sizeof(h.magic));
+	memset(h.version, 0, sizeof(h.version));
 	check_int(read_one(h, "", &r, &e), 0);
 	check_int(r.v[0].e.type, TAR_DIRECTORY);
 	reading_done(&r);
