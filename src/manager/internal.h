@@ -22,7 +22,7 @@ int manager_rename_new(int base, const char *from, const char *to);
 
 /* --- names.c --- */
 _warn_unused_ int names_take(int base, const char *name, const char *id, struct cloche_err *err);
-/* Drops every name of id; NULL: those whose holder is not there any more. */
+/* Drops every name of id. */
 void names_drop(int base, const char *id);
 /* Drops the names of sandboxes that are not there any more: of one whose remover was killed before
  * it came to them. */

@@ -132,16 +132,6 @@ static void drop(int base, const char *id)
 		unlinkat(base, MANAGER_NAMES, AT_REMOVEDIR);
 }
 
-/* Of id; or, where that is NULL, of nobody: a crash between two steps left it. */
-static bool is_to_go(int base, const char *holder, const char *id)
-{
-	struct stat st;
-
-	if (id)
-		return strcmp(holder, id) == 0;
-	return fstatat(base, holder, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
-}
-
 void names_drop(int base, const char *id)
 {
 	drop(base, id);

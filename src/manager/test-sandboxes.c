@@ -228,10 +228,6 @@ static void names_have_rules_and_dead_holders_are_replaced(void)
 	check_int(sandbox_remove(base, b, NULL), 0);
 	check_int(sandbox_resolve(base, "web", found, NULL), -E_NOT_FOUND);
 	check(fstatat(base, ".names", &st, 0) < 0);
-	/* A crash between the directory and its name. */
-	must(mkdirat(base, ".names", 0700) == 0 && symlinkat(b, base, ".names/left") == 0);
-	sandboxes_sweep(base, NULL, NULL);
-	check(fstatat(base, ".names", &st, 0) < 0);
 }
 
 /* --- several processes --- */
