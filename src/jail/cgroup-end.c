@@ -3,12 +3,14 @@
  * after a crash (INV-NOTHING-OUTLIVES). */
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/fs.h"
 #include "base/parse.h"
 #include "jail/cgroup-file.h"
 #include "jail/cgroup-scope.h"
 #include "jail/cgroup.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <linux/magic.h>
 #include <signal.h>
@@ -21,16 +23,43 @@
 #define SCOPE_SUFFIX ".scope"
 enum { REMOVE_PATIENCE_USEC = 1000000 };
 
+/* Calls fn for every group below dir, the lowest first. */
+static void each_below(const char *dir, int depth, void (*fn)(const char *dir, int arg), int arg)
+{
+	DIR *list = depth > 0 ? opendir(dir) : NULL;
+	struct dirent *e;
+
+	while (list && (e = readdir(list))) {
+		_cleanup_(freep) char *below = NULL;
+
+		if (e->d_type != DT_DIR || e->d_name[0] == '.')
+			continue;
+		below = fs_join(dir, e->d_name);
+		if (!below)
+			continue;
+		each_below(below, depth - 1, fn, arg);
+		fn(below, arg);
+	}
+	if (list)
+		closedir(list);
+}
+
 static void signal_one(pid_t pid, void *user)
 {
 	(void)kill(pid, *(const int *)user);
+}
+
+static void signal_group(const char *dir, int sig)
+{
+	(void)!cgroup_each_process(dir, signal_one, &sig);
 }
 
 static void signal_dir(const char *dir, int sig)
 {
 	if (sig == SIGKILL && cgroup_write(dir, "cgroup.kill", "1") == 0)
 		return;
-	(void)!cgroup_each_process(dir, signal_one, &sig);
+	each_below(dir, CGROUP_DEPTH_MAX, signal_group, sig);
+	signal_group(dir, sig);
 }
 
 void cgroup_kill(const struct cgroup *g, int sig)
@@ -45,17 +74,27 @@ void cgroup_kill(const struct cgroup *g, int sig)
 		}
 }
 
+static void remove_group(const char *dir, int unused)
+{
+	(void)rmdir(dir);
+}
+
+/* With what is below it: the inner group, and those that the room made there. */
 static int remove_dir(const char *dir, uint64_t patience_usec)
 {
 	const struct timespec pause = {.tv_nsec = 500000};
 	uint64_t end = clock_mono_usec() + patience_usec;
+	_cleanup_(freep) char *inner = fs_join(dir, CGROUP_INNER);
 
+	if (inner)
+		(void)rmdir(inner);
 	while (rmdir(dir) < 0) {
 		if (errno == ENOENT)
 			return 0;
 		if (errno != EBUSY || clock_mono_usec() >= end)
 			return -errno;
 		nanosleep(&pause, NULL);
+		each_below(dir, CGROUP_DEPTH_MAX, remove_group, 0);
 	}
 	return 0;
 }

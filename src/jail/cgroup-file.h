@@ -10,6 +10,11 @@
 
 /* What the name of every group of a room begins with. */
 #define CGROUP_PREFIX "cloche-"
+/* Version 2: the group below it in which the room's processes are. */
+#define CGROUP_INNER "room"
+
+/* How deep the groups are that a room can make below its own. */
+enum { CGROUP_DEPTH_MAX = 16 };
 
 /* Writes to dir/file, which has to exist. 0 or -errno. */
 _warn_unused_ int cgroup_write(const char *dir, const char *file, const char *value);

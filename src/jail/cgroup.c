@@ -24,7 +24,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PERIOD_USEC = 100000 };
+enum { PERIOD_USEC = 100000, DESCENDANTS_MAX = 1000 };
 
 static void set_reason(
 	struct cgroup *g, unsigned c, const char *what, const char *where, int errnum)
@@ -135,17 +135,26 @@ static char *make_dir(const char *parent, const char *name)
 	return NULL;
 }
 
+/* The processes live in a group below the one that has the limits. What may mount this hierarchy
+ * inside (--nested) sees the tree from its own group down; were that the one with the limits, it
+ * could lift them, as for an ordinary user its files are those of who is root inside. */
 static bool make_v2(const char *parent, const char *name, struct cgroup *g)
 {
-	g->path[0] = make_dir(parent, name);
-	if (!g->path[0])
+	_cleanup_(freep) char *inner = NULL, *dir = make_dir(parent, name);
+
+	if (!dir)
 		return false;
-	g->dirfd = open(g->path[0], O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (g->dirfd < 0) {
-		rmdir(g->path[0]);
-		free(TAKE_PTR(g->path[0]));
+	inner = fs_join(dir, CGROUP_INNER);
+	if (!inner || mkdir(inner, 0755) < 0 ||
+		(g->dirfd = open(inner, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0) {
+		if (inner)
+			rmdir(inner);
+		rmdir(dir);
 		return false;
 	}
+	(void)!cgroup_write_number(dir, "cgroup.max.descendants", DESCENDANTS_MAX);
+	(void)!cgroup_write_number(dir, "cgroup.max.depth", CGROUP_DEPTH_MAX);
+	g->path[0] = TAKE_PTR(dir);
 	g->version = 2;
 	return true;
 }

@@ -25,8 +25,9 @@ struct cgroup_limits {
 
 struct cgroup {
 	int version;                /* 1 or 2; 0: there is none */
-	char *path[CGROUP_N];       /* directory per controller; version 2 uses only the first. NULL
-				     * where that controller is not used */
+	char *path[CGROUP_N];       /* directory per controller; version 2 uses only the first (the
+				     * processes are in a group below it). NULL where that
+				     * controller is not used */
 	int dirfd;                  /* version 2: for CLONE_INTO_CGROUP; else -1 */
 	char reason[CGROUP_N][400]; /* why a wanted controller could not be had, or "" */
 	char *scope;                /* unit of systemd's that the group is in, or NULL */
