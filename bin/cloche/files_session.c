@@ -8,10 +8,17 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
+
+/* Readable once a signal has come, for whoever waits for a stream. */
+static int interrupted = -1;
 
 static void on_interrupt(void *user, int signal_number, unsigned count)
 {
+	const uint64_t one = 1;
+
+	(void)!write(interrupted, &one, sizeof(one));
 	cloche_files_cancel(user);
 }
 
@@ -23,8 +30,10 @@ int files_open(const char *id, uint32_t uid, uint32_t gid, cloche_files **ret, c
 	if (r == 0)
 		r = cloche_files_open(instance, uid, gid, ret, err);
 	cloche_instance_free(instance);
-	if (r == 0)
+	if (r == 0) {
+		interrupted = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 		interrupt_catch(on_interrupt, *ret);
+	}
 	return r;
 }
 
@@ -35,15 +44,15 @@ int files_failed(const cloche_err *err)
 	return signal_number ? 128 + signal_number : complain(err);
 }
 
-/* poll() comes back when a signal has come, read() might not. */
+/* False where a signal has come. */
 static bool wait_for(int fd, short events)
 {
-	struct pollfd p = {.fd = fd, .events = events};
+	struct pollfd p[2] = {{.fd = fd, .events = events}, {.fd = interrupted, .events = POLLIN}};
 
-	while (poll(&p, 1, -1) < 0)
-		if (errno != EINTR || interrupt_signal())
+	while (poll(p, 2, -1) < 0)
+		if (errno != EINTR)
 			return false;
-	return true;
+	return !p[1].revents;
 }
 
 long stream_source(void *user, void *data, size_t size)

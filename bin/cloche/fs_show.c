@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_ENTRIES = 4 * 1000 * 1000 };
+enum { MAX_ENTRIES = 1 << 20 };
 
 struct entry {
 	char *name;

@@ -181,11 +181,18 @@ static int lost(cloche_files *f, int r, struct cloche_err *err)
 
 /* --- waiting --- */
 
-static void forget_cancel(cloche_files *f)
+/* Whether somebody has called cloche_files_cancel. 0, or -errno. */
+static int look_for_cancel(cloche_files *f)
 {
 	uint64_t count;
 
-	(void)!read(f->wake_fd, &count, sizeof(count));
+	if (read(f->wake_fd, &count, sizeof(count)) != sizeof(count))
+		return 0;
+	/* Who asks twice does not want to wait. */
+	if (f->cancelled)
+		return -ETIMEDOUT;
+	f->cancelled = true;
+	return files_send_empty(&f->c, FILES_CANCEL);
 }
 
 /* Waits until something can be read, or written where something waits. 0, or -errno. */
@@ -204,15 +211,7 @@ static int wait_socket(cloche_files *f)
 		return errno == EINTR ? 0 : -errno;
 	if (n == 0)
 		return -ETIMEDOUT;
-	if (p[1].revents) {
-		forget_cancel(f);
-		/* Who asks twice does not want to wait. */
-		if (f->cancelled)
-			return -ETIMEDOUT;
-		f->cancelled = true;
-		return files_send_empty(&f->c, FILES_CANCEL);
-	}
-	return 0;
+	return p[1].revents ? look_for_cancel(f) : 0;
 }
 
 static int on_ready(cloche_files *f, struct str payload, struct cloche_err *err)
@@ -233,6 +232,11 @@ static int on_ready(cloche_files *f, struct str payload, struct cloche_err *err)
  * negative code. The frame has no descriptors. */
 static int receive(cloche_files *f, struct chan_frame *ret, bool until_sent, struct cloche_err *err)
 {
+	/* Data that never makes us wait must not make us deaf. */
+	int looked = look_for_cancel(f);
+
+	if (looked < 0)
+		return lost(f, looked, err);
 	for (;;) {
 		int sent = chan_flush(&f->c);
 		int r = chan_recv(&f->c, ret);

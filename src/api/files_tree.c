@@ -107,6 +107,26 @@ static int upload(struct upload *u, struct tree_get *t, const char *host_from)
 	return r < 0 ? r : files_finish(&u->run, u->err);
 }
 
+/* Makes the directory that a tree becomes, and says which it is: it may lie in the tree itself. */
+static int prepare_target(cloche_files *f, const char *to, struct tree_get *t,
+	struct files_request *q, struct cloche_err *err)
+{
+	cloche_file_stat st;
+	int r = cloche_files_stat(f, to, true, &st, err);
+
+	if (r == -E_NOT_FOUND) {
+		q->flags |= FILES_IS_NEW;
+		r = cloche_files_mkdir(f, to, 0700, true, err);
+		if (r == 0)
+			r = cloche_files_stat(f, to, true, &st, err);
+	}
+	if (r == 0) {
+		t->device = st.device;
+		t->inode = st.inode;
+	}
+	return r;
+}
+
 int cloche_files_upload(cloche_files *f, const char *host_from, const char *to,
 	cloche_files_moved *ret, cloche_err *err)
 {
@@ -129,6 +149,10 @@ int cloche_files_upload(cloche_files *f, const char *host_from, const char *to,
 		q.path = str_from(from.is_directory ? to : parent);
 		if (!from.is_directory)
 			t.as = name;
+		else
+			r = prepare_target(f, to, &t, &q, err);
+	}
+	if (r == 0) {
 		r = files_begin(&u.run, &q, err);
 	}
 	if (r == 0)
@@ -205,11 +229,13 @@ static int open_target(const char *path, bool is_directory, struct tree_put_opti
 	return ret->dir < 0 ? host_error(err, errno, "open", path) : 0;
 }
 
-static int download(cloche_files *f, const char *from, struct download *d, bool is_directory,
+static int download(cloche_files *f, const char *from, struct download *d, const struct stat *into,
 	uint64_t *ret_left_out, struct cloche_err *err)
 {
 	const struct files_request q = {.op = FILES_OP_TAR_GET,
-		.flags = is_directory ? FILES_CONTENTS : 0,
+		.flags = into ? FILES_CONTENTS : 0,
+		.offset = into ? into->st_dev : 0,
+		.length = into ? into->st_ino : 0,
 		.path = str_from(from)};
 	struct files_run run = {
 		.f = f, .verb = "copy from", .path = from, .answer = on_piece, .user = d};
@@ -230,6 +256,7 @@ int cloche_files_download(cloche_files *f, const char *from, const char *host_to
 	struct download d = {.host_to = host_to};
 	cloche_file_stat st;
 	uint64_t left_out = 0;
+	struct stat into;
 	int r = cloche_files_stat(f, from, false, &st, err);
 
 	/* As on the way in: a link to a directory stands for it. */
@@ -246,8 +273,10 @@ int cloche_files_download(cloche_files *f, const char *from, const char *host_to
 		d.put = tree_put_new(&o);
 		r = d.put ? 0 : err_nomem(err);
 	}
+	if (r == 0 && fstat(o.dir, &into) < 0)
+		r = host_error(err, errno, "open", host_to);
 	if (r == 0)
-		r = download(f, from, &d, st.type == CLOCHE_NODE_DIRECTORY, &left_out, err);
+		r = download(f, from, &d, single ? NULL : &into, &left_out, err);
 	if (r == 0 && ret) {
 		const struct files_moved *m = tree_put_moved(d.put);
 

@@ -82,7 +82,9 @@ enum files_flags {
 	FILES_IN_PLACE = 1 << 5,  /* WRITE */
 	FILES_CONTENTS = 1 << 6,  /* TAR_GET: names begin in the directory, not with it */
 	FILES_OWNERS = 1 << 7,    /* TAR_PUT: owners are set where that is possible */
-	FILES_FLAGS_ = (1 << 8) - 1,
+	FILES_IS_NEW = 1 << 8,    /* TAR_PUT: the directory was made for it, and becomes what the
+				   * archive says of "." */
+	FILES_FLAGS_ = (1 << 9) - 1,
 };
 
 #define FILES_KEEP_MODE UINT32_MAX
@@ -90,10 +92,11 @@ enum files_flags {
 struct files_request {
 	enum files_op op;
 	uint32_t flags;
-	uint32_t mode; /* 07777, or FILES_KEEP_MODE */
-	uint64_t offset, length;
-	struct str path;  /* without NUL, not empty */
-	struct str other; /* RENAME: new name; SYMLINK: target; else empty */
+	uint32_t mode;           /* 07777, or FILES_KEEP_MODE */
+	uint64_t offset, length; /* READ. TAR_GET: device and inode of the directory into which it
+				  * is unpacked, 0 and 0 where that is not known */
+	struct str path;         /* without NUL, not empty */
+	struct str other;        /* RENAME: new name; SYMLINK: target; else empty */
 };
 
 /* As stat(2) has it. */

@@ -215,7 +215,8 @@ static int send_piece(void *user, const char *p, size_t n, struct files_error *e
 int serve_tar_get(struct server *s, const struct files_request *q, struct files_error *e)
 {
 	_cleanup_(beneath_donep) struct beneath at = BENEATH_NULL;
-	struct tree_get t = {.sink = send_piece, .user = s};
+	struct tree_get t = {
+		.sink = send_piece, .user = s, .device = q->offset, .inode = q->length};
 	bool contents = q->flags & FILES_CONTENTS;
 	int r = beneath_find(s->root, s->base, q->path, contents ? BENEATH_FOLLOW : 0, &at);
 
@@ -259,6 +260,7 @@ int serve_tar_put(struct server *s, const struct files_request *q, struct files_
 	int r = dir < 0 ? dir : 0;
 
 	o.dir = dir;
+	o.dir_is_new |= q->flags & FILES_IS_NEW;
 	if (r == 0) {
 		t = tree_put_new(&o);
 		r = t ? 0 : -ENOMEM;

@@ -15,6 +15,9 @@ struct tree_get {
 	const char *name; /* what in dir; "": dir itself */
 	struct str as;    /* its name in the archive; "." for contents only */
 	bool own;         /* everything is said to be user 0's */
+	/* Where it goes, if that is a directory that might be within: it is not copied into itself.
+	 * 0, 0: nowhere of that kind. */
+	uint64_t device, inode;
 	tree_sink sink;
 	void *user;
 	struct files_moved moved; /* filled meanwhile */

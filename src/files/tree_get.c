@@ -264,6 +264,8 @@ static int get_directory(struct getter *g, const char *name)
 		return errno == ENOENT ? 0 : fail(g, errno, NULL);
 	if (fstat(fd, &st) < 0)
 		return fail(g, errno, NULL);
+	if (g->t->inode && st.st_ino == g->t->inode && st.st_dev == g->t->device)
+		return fail(g, EINVAL, "a directory cannot be copied into itself");
 	r = put_entry(g, TAR_DIRECTORY, &st, STR_NULL);
 	if (r < 0)
 		return r;
