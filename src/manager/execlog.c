@@ -275,7 +275,7 @@ static int look(const struct execlog_reader *r, struct view *v)
 
 int execlog_extent(const struct execlog_reader *r, uint64_t *ret_start, uint64_t *ret_end)
 {
-	struct view v;
+	struct view v = {0};
 	int e = look(r, &v);
 
 	if (e < 0)
