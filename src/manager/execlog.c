@@ -228,8 +228,8 @@ static int64_t first_data(int fd, int64_t size)
 	return MIN((int64_t)at, size);
 }
 
-/* The files as they were at one moment: the index first, whose entries never lie behind the end of
- * the output for long. */
+/* The output as it was at one moment, and the index as it was a moment later: the writer notes a
+ * change of the stream before it writes what comes, so the index knows all of that output. */
 struct view {
 	uint64_t start, end;
 	uint64_t index_start, index_end; /* in bytes, whole entries */
@@ -253,7 +253,7 @@ static int look(const struct execlog_reader *r, struct view *v)
 	uint64_t entry;
 	int e;
 
-	if (fstat(r->index, &index) < 0 || fstat(r->out, &out) < 0)
+	if (fstat(r->out, &out) < 0 || fstat(r->index, &index) < 0)
 		return -errno;
 	index_first = first_data(r->index, index.st_size);
 	first = first_data(r->out, out.st_size);
