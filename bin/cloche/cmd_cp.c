@@ -195,8 +195,9 @@ static int refuse_link(const struct copy *c, const char *path, const char *hint)
 
 static int file_in(struct copy *c, const char *to)
 {
-	/* It was no link a moment ago. */
-	const int flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW;
+	/* It was no link a moment ago. A FIFO is not waited for here, where no signal would end it.
+	 */
+	const int flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK;
 	struct stream in = {.fd = open(c->from.path, flags)};
 	struct stat st;
 	int r;
