@@ -2,6 +2,7 @@
 """What all rows of the benchmark share: statistics of rounds, a process that times commands, tables."""
 import json
 import os
+import random
 import shutil
 import statistics
 import subprocess
@@ -96,7 +97,8 @@ class Worker:
 
 
 class Contest:
-    """Commands that are timed in turn: A, B, C, A, B, C, ..."""
+    """Commands that are timed in turn, in each round in another order: what one leaves behind (a
+    namespace that the kernel still takes down, an engine's clean-up) hits all others alike."""
 
     def __init__(self):
         self.entries = {}  # name: (worker, argv, every)
@@ -114,8 +116,11 @@ class Contest:
         self.absent[name] = why
 
     def run(self, rounds, warm=3):
+        shuffle = random.Random(1).shuffle
         for i in range(rounds + warm):
-            for name, (worker, argv, every) in list(self.entries.items()):
+            turn = list(self.entries.items())
+            shuffle(turn)
+            for name, (worker, argv, every) in turn:
                 if i >= warm and i % every:
                     continue
                 seconds, code = worker.time(argv)

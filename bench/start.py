@@ -38,8 +38,8 @@ def add_user(contest, work, env):
 
 
 def add_engines(contest, work, started):
-    for name, kind, every in (("crun run", engines.Crun, 1), ("podman run", engines.Podman, 3),
-                              ("docker run", engines.Docker, 3)):
+    for name, kind, every in (("crun run", engines.Crun, 1), ("podman run", engines.Podman, 8),
+                              ("docker run", engines.Docker, 8)):
         try:
             e = kind(work)
         except engines.Absent as why:
@@ -50,10 +50,10 @@ def add_engines(contest, work, started):
     podman = started.get("podman run")
     if podman and have("mitmdump"):
         contest.add("podman run beside a mitmdump of its own", podman.worker,
-                    ["bash", "-c", WITH_PROXY, podman.folder] + podman.run_true, 10)
+                    ["bash", "-c", WITH_PROXY, podman.folder] + podman.run_true, 25)
 
 
-def row(work, started, rounds=60):
+def row(work, started, rounds=160):
     """started: engines by name; what is started here stays for the next row."""
     contest = Contest()
     env = clean_env(BENCH_TOKEN=SECRET)
@@ -69,7 +69,7 @@ def row(work, started, rounds=60):
         workers.append(add_user(contest, work, env))
     add_engines(contest, work, started)
     try:
-        contest.add("srt", workers[0], engines.srt(work), 6)
+        contest.add("srt", workers[0], engines.srt(work), 15)
     except engines.Absent as why:
         contest.leave_out("srt", str(why))
     contest.run(rounds)
