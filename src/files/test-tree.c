@@ -89,7 +89,8 @@ static void random_file(int at, const char *name)
 	if (rand_below(3) == 0)
 		memset(bytes, 0, n);
 	must(fd_write_all(fd, bytes, n) == 0);
-	must(fchmod(fd, rand_below(01000)) == 0);
+	/* An ordinary user cannot pack what he may not read. */
+	must(fchmod(fd, rand_below(01000) | (geteuid() ? 0400 : 0)) == 0);
 	close(fd);
 }
 
