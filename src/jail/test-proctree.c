@@ -5,6 +5,7 @@
 #include "tap.h"
 
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,6 +26,9 @@ static pid_t start_family(void)
 		pid_t grandchild = ballast ? fork() : -1;
 
 		if (grandchild < 0)
+			_exit(1);
+		/* It must not stay when the child is killed. */
+		if (grandchild == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 			_exit(1);
 		if (grandchild > 0) {
 			memset(ballast, 1, BALLAST);
