@@ -43,8 +43,18 @@ uint32_t rand_below(uint32_t bound)
 void rand_id(char *ret, size_t n)
 {
 	static const char alphabet[] = "abcdefghijklmnopqrstuvwxyz0123456789";
+	enum { LETTERS = sizeof(alphabet) - 1, EVEN = 256 / LETTERS * LETTERS };
+	unsigned char pool[32]; /* one system call for an id, not one a letter */
+	size_t left = 0;
 
-	for (size_t i = 0; i < n; i++)
-		ret[i] = alphabet[rand_below(sizeof(alphabet) - 1)];
+	for (size_t i = 0; i < n;) {
+		if (left == 0) {
+			rand_bytes(pool, sizeof(pool));
+			left = sizeof(pool);
+		}
+		/* The highest values would make some letters more likely than others. */
+		if (pool[--left] < EVEN)
+			ret[i++] = alphabet[pool[left] % LETTERS];
+	}
 	ret[n] = '\0';
 }
