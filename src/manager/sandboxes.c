@@ -88,7 +88,8 @@ void manager_settle(int dir)
 
 static bool has_ended_in_order(int dir)
 {
-	_cleanup_fd_ int fd = openat(dir, RUNDIR_RECORD, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	_cleanup_fd_ int fd =
+		openat(dir, RUNDIR_RECORD, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	char text[sizeof(RECORD_ENDED) - 1];
 
 	return fd >= 0 && read(fd, text, sizeof(text)) == (ssize_t)sizeof(text) &&
