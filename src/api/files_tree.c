@@ -152,9 +152,8 @@ int cloche_files_upload(cloche_files *f, const char *host_from, const char *to,
 		else
 			r = prepare_target(f, to, &t, &q, err);
 	}
-	if (r == 0) {
+	if (r == 0)
 		r = files_begin(&u.run, &q, err);
-	}
 	if (r == 0)
 		r = upload(&u, &t, host_from);
 	if (r == 0 && ret)

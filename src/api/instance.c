@@ -10,9 +10,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <stdio.h>
-#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
