@@ -206,8 +206,9 @@ void cloche_run_on_warning(cloche_run *run, cloche_warning_fn fn, void *user)
 	run->on_warning_user = user;
 }
 
-int run_take_output(cloche_run *run, int stream, const char *p, size_t n)
+int run_take_output(void *user, int stream, const char *p, size_t n)
 {
+	cloche_run *run = user;
 	struct buf *kept = &run->kept[stream - 1];
 	size_t fits = MIN(n, buf_room(kept));
 

@@ -63,8 +63,8 @@ struct cloche_run {
 /* As cloche_run_new, but takes sb (also on failure) and argv (copied). */
 int run_new_take(cloche_sandbox *sb, char *const *argv, cloche_run **ret, struct cloche_err *err);
 
-/* Hands a piece of output on to whoever takes it. 0 or negative. */
-int run_take_output(cloche_run *run, int stream, const char *p, size_t n);
+/* Hands a piece of output of a run (user) on to whoever takes it. 0 or negative. */
+int run_take_output(void *user, int stream, const char *p, size_t n);
 
 /* The process of a run in an instance (run_execute.c has the others). */
 _warn_unused_ int run_execute_in(

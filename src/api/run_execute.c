@@ -20,11 +20,6 @@
 
 enum { ROOT_IN_ROOM = 0 };
 
-static int take_output(void *user, int stream, const char *p, size_t n)
-{
-	return run_take_output(user, stream, p, n);
-}
-
 static void take_warning(void *user, const char *text)
 {
 	cloche_run *run = user;
@@ -102,7 +97,7 @@ void run_begin(cloche_run *run, struct client *client)
 	client_on_warning(client, take_warning, run);
 	client_on_wake(client, run_on_wake, run);
 	atomic_store(&run->client, client);
-	run->io.write = take_output;
+	run->io.write = run_take_output;
 	run->io.user = run;
 	if (run->tty_fd >= 0 && run->detach_keys[0])
 		run->io.filter = filter_input;
