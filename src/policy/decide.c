@@ -68,6 +68,8 @@ static enum policy_reason judge(const struct allow_rule *rule, const struct poli
 		return reason;
 	if (!methods_have(rule, req->method))
 		return POLICY_METHOD;
+	if (req->websocket && (!rule->websocket || rule->has_graphql))
+		return POLICY_WEBSOCKET;
 	if (is_overridden(rule, req))
 		return POLICY_OVERRIDE;
 	if (rule->has_graphql && !req->body_filtered)

@@ -28,6 +28,7 @@ enum policy_reason {
 				    verdict.path_problem */
 	POLICY_QUERY,            /* path listed, but `query: none` */
 	POLICY_METHOD,           /* path listed, not for this method */
+	POLICY_WEBSOCKET,        /* path and method listed, not for a WebSocket */
 	POLICY_OVERRIDE,         /* a header asks for another method or path: see below */
 	POLICY_BODY,             /* the rule has a body filter that has not passed the request */
 };
@@ -45,6 +46,9 @@ struct policy_request {
 	struct str other_method;
 	bool other_path;
 	bool tunnel; /* asks whether TLS may pass undecrypted; method and target are ignored */
+	/* Asks to become a WebSocket (RFC 6455, RFC 8441). method is GET in either form. What a
+	 * body filter would have to see, passes in it unseen: a graphql entry never allows one. */
+	bool websocket;
 	bool body_filtered; /* the body filter of a graphql entry is in place and will judge the
 			       body */
 };

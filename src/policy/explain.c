@@ -38,6 +38,8 @@ const char *policy_reason_word(enum policy_reason reason)
 		return "query";
 	case POLICY_METHOD:
 		return "method";
+	case POLICY_WEBSOCKET:
+		return "websocket";
 	case POLICY_OVERRIDE:
 		return "override";
 	case POLICY_BODY:
@@ -94,6 +96,12 @@ static int explain_reason(
 	case POLICY_METHOD:
 		r = buf_add_str(out, STR(" is listed, but this path not for the method "));
 		return r < 0 ? r : escape_log(out, req->method, 32);
+	case POLICY_WEBSOCKET:
+		return buf_add_str(out,
+			v->rule->has_graphql
+				? STR(" is listed with a graphql filter, which cannot see into a "
+				      "WebSocket")
+				: STR(" is listed, but not for a WebSocket"));
 	case POLICY_OVERRIDE:
 		return buf_add_str(out,
 			STR(" is listed, but a header of the request (such as "

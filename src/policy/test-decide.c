@@ -242,6 +242,51 @@ static void test_tunnel(void)
 	check_int(v.reason, POLICY_PORT);
 }
 
+static void test_websocket(void)
+{
+	static const char text[] =
+		"domains: [open.com]\n"
+		"url_prefixes:\n"
+		"  - {host: ws.com, path: /off, websocket: false}\n"
+		"  - {host: ws.com, path: /on}\n"
+		"  - {host: ws.com, path: /post, methods: [POST]}\n"
+		"  - {host: ws.com, path: /graphql, graphql: {queries: ['*']}}\n";
+	static const struct {
+		const char *host, *target;
+		enum policy_reason reason;
+		const char *says;
+	} cases[] = {
+		{"open.com", "/", POLICY_ALLOWED, "is allowed"},
+		{"ws.com", "/on", POLICY_ALLOWED, "is allowed"},
+		{"ws.com", "/off", POLICY_WEBSOCKET, "listed, but not for a WebSocket"},
+		{"ws.com", "/post", POLICY_METHOD, "not for the method GET"},
+		{"ws.com", "/graphql", POLICY_WEBSOCKET, "cannot see into a WebSocket"},
+	};
+	_cleanup_(allowlist_freep) struct allowlist *rules_ws = allowlist_new();
+
+	must(allowlist_add_yaml(rules_ws, str_from(text), "ws.yaml", NULL) == 0);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct policy_request req = {.scheme = POLICY_HTTPS,
+			.host = str_from(cases[i].host),
+			.port = 443,
+			.method = STR("GET"),
+			.target = str_from(cases[i].target),
+			.websocket = true,
+			.body_filtered = true};
+		_cleanup_(buf_donep) struct buf said = BUF_INIT(4096);
+		struct verdict v;
+
+		must(policy_decide(rules_ws, &req, &v) == 0);
+		check_int(v.reason, cases[i].reason);
+		check_int(v.allow, cases[i].reason == POLICY_ALLOWED);
+		must(policy_explain(&req, &v, &said) == 0);
+		check(str_find(buf_str(&said), str_from(cases[i].says)) < buf_len(&said));
+		req.websocket = false;
+		must(policy_decide(rules_ws, &req, &v) == 0);
+		check_int(v.allow, cases[i].reason != POLICY_METHOD);
+	}
+}
+
 static void test_body_filter(void)
 {
 	struct policy_request req = {.scheme = POLICY_HTTPS,
@@ -420,6 +465,7 @@ int main(void)
 	run_test(test_override);
 	run_test(test_nul_in_host);
 	run_test(test_tunnel);
+	run_test(test_websocket);
 	run_test(test_body_filter);
 	run_test(test_empty_list_blocks);
 	run_test(test_suggestions);
