@@ -239,7 +239,7 @@ static int on_open(struct broker *b, struct str payload)
 	struct host host;
 	struct stream *s;
 
-	if (!net_get_open(payload, &m, &fields) || !valid_open(b, &m, &host) ||
+	if (!net_get_open(payload, &m, &fields) || m.kind != NET_KIND_HTTP || !valid_open(b, &m, &host) ||
 		HASH_COUNT(b->streams) >= NET_MAX_STREAMS)
 		return -EPROTO;
 	s = stream_new(b, &m);

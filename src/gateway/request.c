@@ -128,6 +128,7 @@ void request_judge(const struct http_head *h, const struct request_via *via, str
 	m->method = http_head_method(h);
 	m->target = http_head_target(h);
 	m->expect_continue = h->flags & HTTP_EXPECT_CONTINUE;
+	m->te_trailers = h->flags & HTTP_TE_TRAILERS;
 	if (h->body == HTTP_BODY_LENGTH) {
 		m->body = NET_BODY_LENGTH;
 		m->length = h->content_length;

@@ -44,6 +44,9 @@ int net_send_mint(struct chan *c, const struct net_mint *m)
 
 	wire_put_u32(&w, m->request);
 	wire_put_str(&w, m->host);
+	wire_put_u16(&w, m->port);
+	wire_put_u8(&w, m->h2);
+	wire_put_u8(&w, m->http1);
 	return end(c, &w, mark);
 }
 
@@ -54,6 +57,7 @@ int net_send_cert(struct chan *c, const struct net_cert *m)
 
 	wire_put_u32(&w, m->request);
 	wire_put_u8(&w, m->ok);
+	wire_put_u8(&w, (uint8_t)m->mode);
 	wire_put_str(&w, m->leaf);
 	return end(c, &w, mark);
 }
@@ -133,6 +137,7 @@ struct net_fields_out net_begin_open(struct chan *c, const struct net_open *m)
 
 	wire_put_u32(&w, m->stream);
 	wire_put_u32(&w, m->connection);
+	wire_put_u8(&w, (uint8_t)m->kind);
 	wire_put_u8(&w, (uint8_t)m->scheme);
 	wire_put_str(&w, m->host);
 	wire_put_u16(&w, m->port);
@@ -141,6 +146,7 @@ struct net_fields_out net_begin_open(struct chan *c, const struct net_open *m)
 	wire_put_u8(&w, (uint8_t)m->body);
 	wire_put_u64(&w, m->length);
 	wire_put_u8(&w, m->expect_continue);
+	wire_put_u8(&w, m->te_trailers);
 	return begin_fields(c, &w, mark);
 }
 
@@ -155,6 +161,7 @@ struct net_fields_out net_begin_response(
 	wire_put_u8(&w, (uint8_t)m->body);
 	wire_put_u64(&w, m->length);
 	wire_put_u8(&w, m->close);
+	wire_put_u8(&w, m->refused);
 	return begin_fields(c, &w, mark);
 }
 
@@ -237,6 +244,9 @@ bool net_get_mint(struct str payload, struct net_mint *ret)
 
 	ret->request = wire_get_u32(&r);
 	ret->host = wire_get_str(&r, NET_MAX_HOST);
+	ret->port = wire_get_u16(&r);
+	ret->h2 = wire_get_bool(&r);
+	ret->http1 = wire_get_bool(&r);
 	return wire_ok(&r);
 }
 
@@ -246,6 +256,7 @@ bool net_get_cert(struct str payload, struct net_cert *ret)
 
 	ret->request = wire_get_u32(&r);
 	ret->ok = wire_get_bool(&r);
+	ret->mode = wire_get_enum(&r, NET_MODE_END);
 	ret->leaf = wire_get_str(&r, NET_MAX_CERT);
 	return wire_ok(&r);
 }
@@ -281,6 +292,7 @@ bool net_get_open(struct str payload, struct net_open *ret, struct wire_in *ret_
 
 	ret->stream = wire_get_u32(&r);
 	ret->connection = wire_get_u32(&r);
+	ret->kind = wire_get_enum(&r, NET_KIND_END);
 	ret->scheme = wire_get_enum(&r, NET_SCHEME_END);
 	ret->host = wire_get_str(&r, NET_MAX_HOST);
 	ret->port = wire_get_u16(&r);
@@ -289,6 +301,7 @@ bool net_get_open(struct str payload, struct net_open *ret, struct wire_in *ret_
 	ret->body = wire_get_enum(&r, NET_BODY_END);
 	ret->length = wire_get_u64(&r);
 	ret->expect_continue = wire_get_bool(&r);
+	ret->te_trailers = wire_get_bool(&r);
 	ret->fields_n = get_count(&r);
 	*ret_fields = r;
 	return !r.bad;
@@ -303,6 +316,7 @@ bool net_get_response(struct str payload, struct net_response *ret, struct wire_
 	ret->body = wire_get_enum(&r, NET_BODY_END);
 	ret->length = wire_get_u64(&r);
 	ret->close = wire_get_bool(&r);
+	ret->refused = wire_get_bool(&r);
 	ret->fields_n = get_count(&r);
 	*ret_fields = r;
 	return !r.bad;

@@ -27,7 +27,7 @@
 #include "ipc/wire.h"
 
 enum {
-	NET_VERSION = 1,
+	NET_VERSION = 2,
 	NET_MAX_PAYLOAD = 160 * 1024, /* a head of 64 KiB and 128 fields with room to spare */
 	NET_MAX_DATA = 32 * 1024,     /* of one DATA frame */
 	NET_WINDOW = 128 * 1024,      /* bytes of one direction of one stream under way */
@@ -59,6 +59,19 @@ enum net_frame {
 	NET_CREDIT,    /* then u32 bytes */
 };
 
+/* What a stream carries. Of a WEBSOCKET the request is an HTTP/1.1 upgrade; after a HEAD with
+ * status 101 both directions are DATA of whole WebSocket frames, which each side has judged before
+ * it sends them. A TUNNEL has no method, target or fields, and is answered by HEAD with status 200
+ * (or another one and an END, where it is refused); then both directions are bytes that nobody
+ * looks into. END ends one direction. Both kinds have NET_BODY_STREAM in both directions. */
+enum net_kind { NET_KIND_HTTP, NET_KIND_WEBSOCKET, NET_KIND_TUNNEL, NET_KIND_END };
+/* How to go on with a TLS connection whose ClientHello was seen. */
+enum net_mode {
+	NET_MODE_HTTP1,  /* with this leaf, ALPN http/1.1 */
+	NET_MODE_H2,     /* with this leaf, ALPN h2 */
+	NET_MODE_TUNNEL, /* no leaf: as a stream of NET_KIND_TUNNEL, undecrypted */
+	NET_MODE_END
+};
 enum net_scheme { NET_HTTP, NET_HTTPS, NET_SCHEME_END };
 enum net_body { NET_BODY_NONE, NET_BODY_LENGTH, NET_BODY_STREAM, NET_BODY_END };
 enum net_reset {
@@ -78,17 +91,21 @@ struct net_hello {
 struct net_mint {
 	uint32_t request;
 	struct str host; /* canonical name, or an IP literal for a client that sent no SNI */
+	uint16_t port;   /* that the room connected to */
+	bool h2, http1;  /* what its ALPN offers; http1 also where it sent none */
 };
 
 struct net_cert {
 	uint32_t request;
-	bool ok;         /* false: refused (rate of minting, or not a host name) */
-	struct str leaf; /* DER */
+	bool ok; /* false: refused (rate of minting, or not a host name) */
+	enum net_mode mode;
+	struct str leaf; /* DER; empty for a tunnel */
 };
 
 struct net_open {
 	uint32_t stream;
-	uint32_t connection;    /* the room's connection: number for the log */
+	uint32_t connection; /* the room's connection: number for the log */
+	enum net_kind kind;
 	enum net_scheme scheme; /* what the room's side really was: HTTPS only over TLS to us */
 	struct str host;        /* canonical; equal to the SNI where there was TLS */
 	uint16_t port;          /* the port that the room connected to */
@@ -97,6 +114,7 @@ struct net_open {
 	enum net_body body;
 	uint64_t length;      /* NET_BODY_LENGTH only */
 	bool expect_continue; /* the room waits for 100 before it sends the body */
+	bool te_trailers;     /* the room reads trailers (gRPC insists on being told) */
 	uint16_t fields_n;    /* end-to-end fields only: no Host, framing or hop-by-hop field */
 };
 
@@ -106,6 +124,7 @@ struct net_response {
 	enum net_body body;
 	uint64_t length;
 	bool close;        /* the gateway closes the room's connection after it */
+	bool refused;      /* HEAD: by policy; the broker's own answer */
 	uint16_t fields_n; /* end-to-end fields only */
 };
 

@@ -36,7 +36,9 @@ static void send_open(void)
 		.target = STR("/v1/x?y=z"),
 		.body = NET_BODY_LENGTH,
 		.length = 1ULL << 40,
-		.expect_continue = true};
+		.expect_continue = true,
+		.kind = NET_KIND_WEBSOCKET,
+		.te_trailers = true};
 	struct net_fields_out out = net_begin_open(&a, &m);
 
 	net_add_field(&out, STR("accept"), STR("*/*"));
@@ -61,7 +63,8 @@ static void test_open_comes_back_with_its_fields(void)
 	check_str(m.method, "POST");
 	check_str(m.target, "/v1/x?y=z");
 	check_int(m.body, NET_BODY_LENGTH);
-	check(m.length == 1ULL << 40 && m.expect_continue);
+	check(m.length == 1ULL << 40 && m.expect_continue && m.te_trailers);
+	check_int(m.kind, NET_KIND_WEBSOCKET);
 	check_int(m.fields_n, 2);
 	check(net_next_field(&fields, &name, &value));
 	check_str(name, "accept");
@@ -98,6 +101,23 @@ static void test_responses_trailers_and_small_frames(void)
 	check_int(net_send_credit(&a, 7, 4096), 0);
 	receive(NET_CREDIT);
 	check(net_get_credit(f.payload, &stream, &credit) && credit == 4096);
+}
+
+static void test_mint_and_cert(void)
+{
+	struct net_mint m = {.request = 3, .host = STR("x.test"), .port = 8443, .h2 = true}, got;
+	struct net_cert c = {.request = 3, .ok = true, .mode = NET_MODE_H2, .leaf = STR("der")},
+			back;
+
+	check_int(net_send_mint(&a, &m), 0);
+	receive(NET_MINT);
+	check(net_get_mint(f.payload, &got) && got.request == 3 && got.port == 8443);
+	check(got.h2 && !got.http1);
+	check_str(got.host, "x.test");
+	check_int(net_send_cert(&a, &c), 0);
+	receive(NET_CERT);
+	check(net_get_cert(f.payload, &back) && back.ok && back.mode == NET_MODE_H2);
+	check_str(back.leaf, "der");
 }
 
 static void test_data_written_in_place(void)
@@ -204,6 +224,7 @@ int main(void)
 	open_pair();
 	run_test(test_open_comes_back_with_its_fields);
 	run_test(test_responses_trailers_and_small_frames);
+	run_test(test_mint_and_cert);
 	run_test(test_data_written_in_place);
 	run_test(test_too_many_fields_withdraw_the_frame);
 	run_test(test_damaged_frames_are_only_refused);
