@@ -13,6 +13,7 @@
 #include <errno.h>
 
 struct allowlist {
+	unsigned others; /* owners besides the first */
 	struct rule_batch domains, entries;
 	char **sources;
 	size_t n_sources;
@@ -23,9 +24,15 @@ struct allowlist *allowlist_new(void)
 	return calloc(1, sizeof(struct allowlist));
 }
 
+struct allowlist *allowlist_ref(struct allowlist *list)
+{
+	list->others++;
+	return list;
+}
+
 struct allowlist *allowlist_free(struct allowlist *list)
 {
-	if (!list)
+	if (!list || list->others-- > 0)
 		return NULL;
 	rule_batch_done(&list->domains);
 	rule_batch_done(&list->entries);

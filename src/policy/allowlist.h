@@ -76,7 +76,9 @@ struct allow_rule {
 
 /* An empty allowlist; NULL on lack of memory. */
 struct allowlist *allowlist_new(void);
-/* Frees it and all rules; NULL is fine; returns NULL. */
+/* Another owner: as many calls of allowlist_free are needed. Not for several threads. */
+struct allowlist *allowlist_ref(struct allowlist *list);
+/* Frees it and all rules, where nobody else owns it; NULL is fine; returns NULL. */
 struct allowlist *allowlist_free(struct allowlist *list);
 DEFINE_CLEANUP(struct allowlist, allowlist_free)
 
