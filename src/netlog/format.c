@@ -33,6 +33,7 @@ const char *netlog_kind_word(enum netlog_kind kind)
 		[NETLOG_TASK_START] = "task_start",
 		[NETLOG_TASK_END] = "task_end",
 		[NETLOG_SUPPRESSED] = "suppressed",
+		[NETLOG_POLICY] = "policy",
 		[NETLOG_INTENT] = "intent",
 		[NETLOG_OTHER] = "other",
 	};
@@ -201,6 +202,8 @@ static int plain_warning(const struct netlog_event *ev, struct buf *out)
 
 static int plain_body(const struct netlog_event *ev, struct buf *out)
 {
+	int r;
+
 	switch (ev->kind) {
 	case NETLOG_REQUEST:
 		return plain_request(ev, out);
@@ -223,6 +226,9 @@ static int plain_body(const struct netlog_event *ev, struct buf *out)
 	case NETLOG_SUPPRESSED:
 		return buf_printf(out, "WARNING: %llu events suppressed (flood)",
 			(unsigned long long)ev->count);
+	case NETLOG_POLICY:
+		r = buf_printf(out, "POLICY %llu rules", (unsigned long long)ev->count);
+		return r < 0 ? r : add_note(out, ev->note);
 	case NETLOG_INTENT:
 	case NETLOG_OTHER:
 		break;

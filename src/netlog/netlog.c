@@ -163,7 +163,7 @@ static void count_event(struct netlog *log, const struct netlog_event *ev)
 static bool is_limited(const struct netlog_event *ev)
 {
 	if (ev->kind == NETLOG_TASK_START || ev->kind == NETLOG_TASK_END ||
-		ev->kind == NETLOG_INTENT)
+		ev->kind == NETLOG_POLICY || ev->kind == NETLOG_INTENT)
 		return false;
 	/* An error may have come after the request was sent. */
 	return !((ev->kind == NETLOG_REQUEST || ev->kind == NETLOG_ERROR) && ev->allowed) &&

@@ -24,6 +24,7 @@ enum netlog_kind {
 	NETLOG_TASK_START, /* === TASK START 2026-01-31T12:00:00Z === */
 	NETLOG_TASK_END,   /* === TASK END 2026-01-31T12:00:00Z === */
 	NETLOG_SUPPRESSED, /* WARNING: N events suppressed (flood) */
+	NETLOG_POLICY,     /* POLICY COUNT rules[ (note)]: another policy holds from here on */
 	NETLOG_INTENT,     /* an allowed request begins: JSON Lines only, not counted */
 	NETLOG_OTHER,      /* reader only: a line that is none of these */
 };
@@ -43,7 +44,7 @@ struct netlog_event {
 	struct str name; /* header (stripped, collapsed), DNS name */
 	struct str type; /* DNS type */
 	struct str answer; /* DNS answer */
-	uint64_t count;    /* collapsed, suppressed */
+	uint64_t count;    /* collapsed, suppressed, rules of a policy */
 	bool has_transfer; /* the next three are known */
 	uint64_t duration_usec, bytes_in,
 		bytes_out; /* in: towards the room; out: to the upstream */

@@ -204,6 +204,13 @@ static bool parse_warning(struct str s, struct netlog_event *ev)
 	return true;
 }
 
+static bool parse_policy(struct str s, struct netlog_event *ev)
+{
+	ev->kind = NETLOG_POLICY;
+	return take_number(&s, UINT64_MAX, &ev->count) && take(&s, STR(" rules")) &&
+	       take_note(&s, &ev->note) && s.n == 0;
+}
+
 /* "2026-01-31T12:00:00Z", or with a fraction and "+00:00". 0 where it is not that. */
 static uint64_t parse_time(struct str s)
 {
@@ -261,6 +268,7 @@ static bool parse_plain(struct str line, struct netlog_event *ev)
 		{STR("COLLAPSED "), parse_collapsed, false},
 		{STR("ERROR "), parse_error, false},
 		{STR("WARNING: "), parse_warning, false},
+		{STR("POLICY "), parse_policy, false},
 		{STR("=== TASK "), parse_mark, false},
 	};
 

@@ -58,6 +58,8 @@ static const struct netlog_event events[] = {
 		.url = STR("https://x.com/"),
 		.note = STR("connect: timed out -> x")},
 	{.kind = NETLOG_WARNING, .note = STR("17 things are odd")},
+	{.kind = NETLOG_POLICY, .count = 10000, .note = STR("a (1).yaml, --allow\n")},
+	{.kind = NETLOG_POLICY},
 	{.kind = NETLOG_SUPPRESSED, .count = 99},
 	{.kind = NETLOG_TASK_END, .time_usec = 1769860801ULL * USEC_PER_SEC},
 };
