@@ -65,14 +65,37 @@ static void on_counts_late(struct loop_timer *t)
 	peers_answer_stats(container_of(t, struct supervisor, counts_late));
 }
 
+static int flush_chan(struct helper *h)
+{
+	int r = chan_flush(&h->chan);
+
+	if (r == 0)
+		loop_io_set(&h->io, chan_pending(&h->chan) ? EPOLLIN | EPOLLOUT : EPOLLIN);
+	return r;
+}
+
+int helpers_pass_policy(struct supervisor *s, int client, struct cloche_err *err)
+{
+	struct helper *h = &s->helpers[HELPER_BROKER];
+	int r;
+
+	if (!s->start.gateway) {
+		err_set(err, E_UNSUPPORTED, "the sandbox has no network, so no policy either");
+		err_hint(err, "one that is made with --allow or --allowlist has");
+		return -E_UNSUPPORTED;
+	}
+	r = h->chan_open ? helper_send_policy(&h->chan, client) : -EPIPE;
+	if (r == 0)
+		r = flush_chan(h);
+	return r < 0 ? err_set(err, E_NETWORK, "the network's broker takes no policy now") : 0;
+}
+
 bool helpers_ask_counts(struct supervisor *s)
 {
 	struct helper *h = &s->helpers[HELPER_BROKER];
 
-	if (!h->chan_open || !h->ready || helper_send_count(&h->chan) < 0 ||
-		chan_flush(&h->chan) < 0)
+	if (!h->chan_open || !h->ready || helper_send_count(&h->chan) < 0 || flush_chan(h) < 0)
 		return false;
-	loop_io_set(&h->io, chan_pending(&h->chan) ? EPOLLIN | EPOLLOUT : EPOLLIN);
 	return s->counts_late.loop ||
 	       loop_timer_set(s->loop, &s->counts_late, clock_mono_usec() + COUNTS_PATIENCE,
 		       on_counts_late) == 0;

@@ -189,6 +189,7 @@ static const struct {
 	{CTL_STATS, UP, 0, on_stats},
 	{CTL_FORWARD, UP, 1, request_forward},
 	{CTL_LAYERS, UP, 0, on_layers},
+	{CTL_POLICY, UP, 1, request_policy},
 };
 
 static bool dispatch(struct peer *p, struct chan_frame *f)

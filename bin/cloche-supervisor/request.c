@@ -4,7 +4,9 @@
  * that answers keep their order.
  *
  * A port is forwarded by a program of its own (cloche-forward), which gets the client's listening
- * socket and a socket to a process of the room that connects on demand. Both are ours to end. */
+ * socket and a socket to a process of the room that connects on demand. Both are ours to end.
+ *
+ * A new policy is said by the client to the broker alone: only the socket passes here. */
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/program.h"
@@ -80,6 +82,30 @@ void request_layers(struct peer *p)
 	}
 	err_set(&err, E_UNSUPPORTED, "this sandbox has no layer of changes that can be looked at");
 	refuse(p, CTL_LAYERS, &err);
+}
+
+/* --- policy --- */
+
+static bool is_unix_stream(int fd)
+{
+	int domain = 0, type = 0;
+	socklen_t n = sizeof(int);
+
+	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) == 0 && domain == AF_UNIX &&
+	       getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) == 0 && type == SOCK_STREAM;
+}
+
+bool request_policy(struct peer *p, struct chan_frame *f)
+{
+	struct cloche_err err = CLOCHE_ERR_INIT;
+
+	if (f->payload.n > 0 || f->fds_n != 1 || !is_unix_stream(f->fds[0]))
+		return false;
+	if (helpers_pass_policy(p->sup, f->fds[0], &err) < 0)
+		refuse(p, CTL_POLICY, &err);
+	else
+		peer_sent(p, ctl_send_policy_passed(&p->chan));
+	return true;
 }
 
 /* --- ports --- */

@@ -292,6 +292,8 @@ void request_answer_stats(struct peer *p);
 /* False where the client broke the protocol. */
 bool request_forward(struct peer *p, struct chan_frame *f);
 void request_layers(struct peer *p);
+/* False where the client broke the protocol. */
+bool request_policy(struct peer *p, struct chan_frame *f);
 void forwards_stop(struct supervisor *s);
 
 /* --- sample.c: peaks that the kernel does not keep --- */
@@ -309,6 +311,8 @@ _warn_unused_ int helpers_watch(struct supervisor *s, struct cloche_err *err);
 /* Asks the broker for its figures: peers_answer_stats is called when they are there, or when it
  * takes too long. False where nobody can be asked. */
 bool helpers_ask_counts(struct supervisor *s);
+/* Hands the broker a client's socket (borrowed), over which it will get a new policy. */
+_warn_unused_ int helpers_pass_policy(struct supervisor *s, int client, struct cloche_err *err);
 /* Ends them: the gateway first, so that the broker can still log what the gateway saw. */
 void helpers_stop(struct supervisor *s);
 bool helpers_gone(const struct supervisor *s);

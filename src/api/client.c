@@ -269,6 +269,7 @@ static int on_frame(struct client *c, struct chan_frame *f, struct cloche_err *e
 	case CTL_STATS_NOW:
 	case CTL_FORWARDED:
 	case CTL_LAYERS_ARE:
+	case CTL_POLICY_PASSED:
 		return on_reply(c, f, err);
 	case CTL_REFUSED:
 		return on_refused(c, f->payload, err);
@@ -505,6 +506,14 @@ int client_forward(
 	pthread_mutex_lock(&c->lock);
 	return wait_for_reply(
 		c, &reply, c->over ? -EPIPE : ctl_send_forward(&c->chan, m, listener), err);
+}
+
+int client_policy(struct client *c, int socket, struct cloche_err *err)
+{
+	struct client_reply reply = {.type = CTL_POLICY_PASSED};
+
+	pthread_mutex_lock(&c->lock);
+	return wait_for_reply(c, &reply, c->over ? -EPIPE : ctl_send_policy(&c->chan, socket), err);
 }
 
 int client_layers(struct client *c, int *ret_upper, int *ret_lower, struct cloche_err *err)

@@ -156,6 +156,8 @@ _warn_unused_ int client_stats(struct client *c, struct ctl_stats *ret, struct c
 /* listener is borrowed. */
 _warn_unused_ int client_forward(
 	struct client *c, const struct ctl_forward *m, int listener, struct cloche_err *err);
+/* Hands socket (borrowed) to the sandbox's broker, for a new policy. */
+_warn_unused_ int client_policy(struct client *c, int socket, struct cloche_err *err);
 /* Two descriptors, owned by the caller. */
 _warn_unused_ int client_layers(
 	struct client *c, int *ret_upper, int *ret_lower, struct cloche_err *err);

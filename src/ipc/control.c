@@ -429,6 +429,16 @@ int ctl_send_layers_are(struct chan *c, int upper, int lower)
 	return chan_send(c, CTL_LAYERS_ARE, STR_NULL, fds, 2);
 }
 
+int ctl_send_policy(struct chan *c, int socket)
+{
+	return chan_send(c, CTL_POLICY, STR_NULL, &socket, 1);
+}
+
+int ctl_send_policy_passed(struct chan *c)
+{
+	return chan_send(c, CTL_POLICY_PASSED, STR_NULL, NULL, 0);
+}
+
 int ctl_send_refused(struct chan *c, uint16_t request, const struct cloche_err *err)
 {
 	struct frame_out f = frame_begin(c, CTL_REFUSED);

@@ -12,10 +12,10 @@
  * What a client may send, by the state of its connection (anything else ends the connection, and
  * with the owner's connection an attached sandbox):
  *
- *   state       START  ATTACH  EXEC  JOIN  SIGNAL  RESIZE  STOP  STATS  FORWARD  LAYERS
- *   new owner   ->up   -       -     -     -       -       -     -      -        -
- *   new guest   -      ->up    -     -     -       -       -     -      -        -
- *   up          -      -       yes   yes   yes     yes     yes   yes    yes      yes
+ *   state       START  ATTACH  EXEC  JOIN  SIGNAL  RESIZE  STOP  STATS  FORWARD  LAYERS  POLICY
+ *   new owner   ->up   -       -     -     -       -       -     -      -        -       -
+ *   new guest   -      ->up    -     -     -       -       -     -      -        -       -
+ *   up          -      -       yes   yes   yes     yes     yes   yes    yes      yes     yes
  *   ended       -      -       (all ignored: the client could not know)
  *
  * Nothing is waited for: START and EXEC can be sent together. Where the room cannot be made, ERROR
@@ -23,7 +23,8 @@
  *
  *   WARNING...  STARTED | ERROR
  *   per process: EXEC_STARTED, EXEC_EXITED  |  EXEC_FAILED
- *   per request: STATS_NOW | FORWARDED | LAYERS_ARE | REFUSED, in the order of the requests
+ *   per request: STATS_NOW | FORWARDED | LAYERS_ARE | POLICY_PASSED | REFUSED, in the order of
+ *   the requests
  *   ERROR (the network or the room broke; everything in it is dead)
  *   ENDED, then it closes.
  *
@@ -67,20 +68,23 @@ enum ctl_frame {
 	CTL_STATS,   /* nothing */
 	CTL_FORWARD, /* struct ctl_forward; 1 fd: a socket that listens on the host */
 	CTL_LAYERS,  /* nothing */
+	CTL_POLICY,  /* 1 fd: a connected unix stream socket, for the broker alone: over it comes a
+		      * new policy, and goes the answer (ipc/netconf.h) */
 	/* supervisor -> client */
-	CTL_WARNING = 32, /* str text: a limit that best effort let pass, ... */
-	CTL_STARTED,      /* struct ctl_started */
-	CTL_ERROR,        /* error object (wire_put_err) */
-	CTL_EXEC_STARTED, /* struct ctl_exec_started; at most 1 fd. Of a terminal: its master, for
-			   * input and, where nothing else reads it (not kept), output. Of a process
-			   * whose input the supervisor keeps open: the pipe to write to */
-	CTL_EXEC_FAILED,  /* struct ctl_exec_failed */
-	CTL_EXEC_EXITED,  /* struct ctl_exec_exited */
-	CTL_ENDED,        /* struct ctl_ended */
-	CTL_STATS_NOW,    /* struct ctl_stats */
-	CTL_FORWARDED,    /* nothing: connections are served */
-	CTL_LAYERS_ARE,   /* 2 fds, O_PATH: what was changed (upper), what lies below (lower) */
-	CTL_REFUSED,      /* u16 the request's type, error object: the request alone has failed */
+	CTL_WARNING = 32,  /* str text: a limit that best effort let pass, ... */
+	CTL_STARTED,       /* struct ctl_started */
+	CTL_ERROR,         /* error object (wire_put_err) */
+	CTL_EXEC_STARTED,  /* struct ctl_exec_started; at most 1 fd. Of a terminal: its master, for
+			    * input and, where nothing else reads it (not kept), output. Of a process
+			    * whose input the supervisor keeps open: the pipe to write to */
+	CTL_EXEC_FAILED,   /* struct ctl_exec_failed */
+	CTL_EXEC_EXITED,   /* struct ctl_exec_exited */
+	CTL_ENDED,         /* struct ctl_ended */
+	CTL_STATS_NOW,     /* struct ctl_stats */
+	CTL_FORWARDED,     /* nothing: connections are served */
+	CTL_LAYERS_ARE,    /* 2 fds, O_PATH: what was changed (upper), what lies below (lower) */
+	CTL_REFUSED,       /* u16 the request's type, error object: the request alone has failed */
+	CTL_POLICY_PASSED, /* nothing: the broker has the socket */
 };
 
 enum ctl_stdio { CTL_STDIO_NULL, CTL_STDIO_FD, CTL_STDIO_END_ };
@@ -244,6 +248,9 @@ _warn_unused_ int ctl_send_forward(struct chan *c, const struct ctl_forward *m, 
 _warn_unused_ int ctl_send_forwarded(struct chan *c);
 _warn_unused_ int ctl_send_layers(struct chan *c);
 _warn_unused_ int ctl_send_layers_are(struct chan *c, int upper, int lower);
+/* socket is borrowed. */
+_warn_unused_ int ctl_send_policy(struct chan *c, int socket);
+_warn_unused_ int ctl_send_policy_passed(struct chan *c);
 _warn_unused_ int ctl_send_refused(struct chan *c, uint16_t request, const struct cloche_err *err);
 
 /* --- decoding: false where malformed; views point into the payload. Those that fill heap memory

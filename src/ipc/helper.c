@@ -80,6 +80,11 @@ int helper_send_count(struct chan *c)
 	return chan_send(c, HELPER_COUNT, STR_NULL, NULL, 0);
 }
 
+int helper_send_policy(struct chan *c, int client)
+{
+	return chan_send(c, HELPER_POLICY, STR_NULL, &client, 1);
+}
+
 int helper_send_counted(struct chan *c, const struct helper_counts *m)
 {
 	struct frame_out f = frame_begin(c, HELPER_COUNTED);

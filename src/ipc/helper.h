@@ -5,6 +5,8 @@
  * them (ipc/netchan.h) as HELPER_FD_PEER.
  *
  * The supervisor may ask the broker for its figures at any time after READY; it answers in order.
+ * At any time it may hand the broker the socket of a client that has a new policy for it
+ * (ipc/netconf.h); what is said there, and the answer, the supervisor never sees.
  *
  * A helper sends READY once, when it has narrowed itself and serves whatever it is given, or FAILED
  * once and ends. LISTENERS may be sent before READY was read. End-of-file towards a helper: end at
@@ -23,6 +25,7 @@ enum {
 enum helper_frame {
 	HELPER_LISTENERS = 1, /* supervisor -> gateway: struct helper_listeners, its sockets */
 	HELPER_COUNT,         /* supervisor -> broker: nothing */
+	HELPER_POLICY,        /* supervisor -> broker: 1 fd, a client's socket */
 	HELPER_READY = 16,    /* helper -> supervisor: nothing */
 	HELPER_FAILED,        /* helper -> supervisor: error object (wire_put_err) */
 	HELPER_COUNTED,       /* broker -> supervisor: struct helper_counts */
@@ -61,5 +64,7 @@ _warn_unused_ int helper_send_failed(struct chan *c, const struct cloche_err *er
 /* Fills err from the message; returns -err->code, or -E_PROTOCOL where malformed. */
 int helper_get_failed(struct str payload, struct cloche_err *err);
 _warn_unused_ int helper_send_count(struct chan *c);
+/* client is borrowed. */
+_warn_unused_ int helper_send_policy(struct chan *c, int client);
 _warn_unused_ int helper_send_counted(struct chan *c, const struct helper_counts *m);
 bool helper_get_counted(struct str payload, struct helper_counts *ret);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ipc/netconf.h"
+#include "ipc/frame.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -140,5 +141,23 @@ bool netconf_get_counts(struct str payload, struct netconf_counts *ret)
 
 	ret->allowed = wire_get_u64(&r);
 	ret->blocked = wire_get_u64(&r);
+	return wire_ok(&r);
+}
+
+int netconf_send_replaced(struct chan *c, const struct netconf_replaced *m)
+{
+	struct frame_out f = frame_begin(c, NETCONF_REPLACED);
+
+	wire_put_u32(&f.w, m->rules);
+	wire_put_u32(&f.w, m->closed);
+	return frame_end(&f, NULL, 0);
+}
+
+bool netconf_get_replaced(struct str payload, struct netconf_replaced *ret)
+{
+	struct wire_in r = wire_in(payload);
+
+	ret->rules = wire_get_u32(&r);
+	ret->closed = wire_get_u32(&r);
 	return wire_ok(&r);
 }

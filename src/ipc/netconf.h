@@ -3,7 +3,12 @@
 /* The configuration that a client of cloche sends to its broker, over a socket of their own that
  * passes through no other program's memory: policy, secrets, where to log. Sent once, before any
  * request is served; the broker answers with NETCONF_OK or NETCONF_REFUSED and then reads only for
- * end-of-file (later: a new policy). */
+ * end-of-file.
+ *
+ * A new policy for a broker that runs comes over another socket, which the supervisor hands over
+ * (HELPER_POLICY): any number of ALLOWLIST and ALLOW, then DONE. It takes the place of the old one
+ * as a whole, or not at all where anything of it is wrong or the client goes away before DONE. The
+ * answer is NETCONF_REPLACED or NETCONF_REFUSED; then the broker closes the socket. */
 
 #include "ipc/chan.h"
 #include "ipc/wire.h"
@@ -21,9 +26,10 @@ enum netconf_frame {
 	NETCONF_UPSTREAM_CA,   /* str: PEM certificates to trust besides the host's */
 	NETCONF_LOG, /* u8 has_plain, u8 has_jsonl, u8 has_live; one fd each in this order */
 	NETCONF_DONE,
-	NETCONF_OK = 16, /* broker -> client */
-	NETCONF_COUNTS,  /* broker -> client: struct netconf_counts, once, when the broker ends */
-	NETCONF_REFUSED, /* broker -> client: u32 code, str message, str hint */
+	NETCONF_OK = 16,  /* broker -> client */
+	NETCONF_COUNTS,   /* broker -> client: struct netconf_counts, once, when the broker ends */
+	NETCONF_REFUSED,  /* broker -> client: u32 code, str message, str hint */
+	NETCONF_REPLACED, /* broker -> client: struct netconf_replaced */
 };
 
 struct netconf_secret {
@@ -49,6 +55,14 @@ struct netconf_counts {
 };
 _warn_unused_ int netconf_send_counts(struct chan *c, const struct netconf_counts *m);
 bool netconf_get_counts(struct str payload, struct netconf_counts *ret);
+
+/* What came of a new policy. */
+struct netconf_replaced {
+	uint32_t rules;  /* it has */
+	uint32_t closed; /* requests under way that it forbids */
+};
+_warn_unused_ int netconf_send_replaced(struct chan *c, const struct netconf_replaced *m);
+bool netconf_get_replaced(struct str payload, struct netconf_replaced *ret);
 
 _warn_unused_ int netconf_send_connect_to(struct chan *c, const struct netconf_connect_to *m);
 bool netconf_get_connect_to(struct str payload, struct netconf_connect_to *ret);

@@ -210,6 +210,9 @@ static void small_ones_round_trip(void)
 	CARRY(ctl_send_ended(&p.a, &ended), ctl_get_ended(f.payload, &got_ended));
 	check_int(got_ended.reason, CTL_REASON_TIMEOUT);
 	check_int(got_ended.usage.pids_peak, 3);
+	CARRY(ctl_send_policy(&p.a, STDOUT_FILENO), f.type == CTL_POLICY && f.fds_n == 1);
+	chan_frame_done(&f);
+	CARRY(ctl_send_policy_passed(&p.a), f.type == CTL_POLICY_PASSED && f.payload.n == 0);
 	err_set(&err, E_NETWORK, "gone");
 	err_hint(&err, "look");
 	CARRY(ctl_send_error(&p.a, &err), ctl_get_error(f.payload, &got_err) == -E_NETWORK);
