@@ -40,8 +40,7 @@ static void resume(struct broker *b)
 	b->full = false;
 	loop_defer(b->loop, &b->frames, on_frames);
 	HASH_ITER (hh, b->streams, s, tmp)
-		if (s->up)
-			upstream_resume(s->up);
+		upstream_resume(s);
 }
 
 static void flush(struct loop_job *job)
@@ -165,7 +164,7 @@ static void on_sweep(struct loop_timer *t)
 
 	pool_sweep(b);
 	HASH_ITER (hh, b->streams, s, tmp) {
-		if (s->up && s->up->state == UP_HANDSHAKE && now - s->active > CONNECT_USEC) {
+		if (s->up && !s->up->ops && now - s->active > CONNECT_USEC) {
 			refuse_upstream(s, 502, "upstream_tls", "the TLS handshake took too long");
 		} else if (now - s->active > STALL_USEC) {
 			stream_note(s, "nothing moved for an hour");

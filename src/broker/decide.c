@@ -3,8 +3,9 @@
  * what was asked for and before any name is resolved; then the log; then secrets; then the bytes
  * that will go out. Requests that came together are ready together: their lines are written,
  * because what is not on record must not happen, and only then is anything dialled (requests_go).
+ * A request whose body is looked into waits for the whole of it in between (request_whole).
  *
- * The bytes may hold real secrets before there is a connection. They are written to an upstream of
+ * The head may hold real secrets before there is a connection. It is written to an upstream of
  * the stream's own scheme alone (upstream.c), and one for https exists only after its certificate
  * was verified, so "over verified TLS" is true whenever they leave.
  *
@@ -12,7 +13,6 @@
  * so that the scrubber sees what it looks for. Where it compresses an answer to a request that
  * carried one all the same, the answer is refused (response.c). */
 #include "broker/state.h"
-#include "http/h1_write.h"
 #include "secrets/replace.h"
 
 #include <errno.h>
@@ -172,6 +172,25 @@ static void refuse_unlogged(struct stream *s)
 		"the network log cannot be written, so no request is made");
 }
 
+/* What is allowed goes on record, then gets its credentials, and is ready to go. */
+static void prepare(struct stream *s)
+{
+	struct broker *b = s->broker;
+	struct cloche_err err = CLOCHE_ERR_INIT;
+
+	if (log_intent(s) < 0) {
+		refuse_unlogged(s);
+		return;
+	}
+	if (secret_set_count(b->secrets) > 0 && put_secrets(s, &err) < 0) {
+		fail(s, &err);
+		return;
+	}
+	s->next_ready = NULL;
+	*(b->ready ? b->ready_tail : &b->ready) = s;
+	b->ready_tail = &s->next_ready;
+}
+
 void decide_request(struct stream *s)
 {
 	struct broker *b = s->broker;
@@ -195,21 +214,16 @@ void decide_request(struct stream *s)
 		refuse_policy(s, &req);
 		return;
 	}
-	if (log_intent(s) < 0) {
-		refuse_unlogged(s);
-		return;
-	}
-	if (secret_set_count(b->secrets) > 0 && put_secrets(s, &err) < 0) {
-		fail(s, &err);
-		return;
-	}
-	if (h1_write_request(&s->out, &s->head, 0, &err) < 0) {
-		fail(s, &err);
-		return;
-	}
-	s->next_ready = NULL;
-	*(b->ready ? b->ready_tail : &b->ready) = s;
-	b->ready_tail = &s->next_ready;
+	prepare(s);
+}
+
+void request_whole(struct stream *s)
+{
+	if (buf_len(&s->body) > 0)
+		http_head_set_body(&s->head, HTTP_BODY_LENGTH, buf_len(&s->body));
+	else
+		http_head_set_body(&s->head, HTTP_BODY_NONE, 0);
+	prepare(s);
 }
 
 void requests_drop(struct broker *b)
@@ -233,7 +247,7 @@ void requests_go(struct broker *b)
 			refuse_unlogged(s);
 			continue;
 		}
-		if (s->expects && say_continue(s) < 0)
+		if (s->expects && !s->whole && say_continue(s) < 0)
 			broker_fail(b);
 		request_go(s, false);
 	}

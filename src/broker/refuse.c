@@ -22,7 +22,7 @@ static json_t *text(struct str s)
 static bool must_close(const struct stream *s)
 {
 	return s->state == STREAM_OPEN &&
-	       (s->expects || s->body != NET_BODY_LENGTH || s->length > SMALL_BODY);
+	       (s->expects || s->framing != NET_BODY_LENGTH || s->length > SMALL_BODY);
 }
 
 static int send_answer(struct stream *s, unsigned status, struct str body)
@@ -101,8 +101,7 @@ void refuse_upstream(struct stream *s, unsigned status, const char *error, const
 	if (s->closed || s->answered)
 		return;
 	dial_cancel(s);
-	if (s->up)
-		upstream_close(s->up);
+	upstream_detach(s);
 	stream_note(s, "%s", message);
 	if (s->head_sent) {
 		stream_reset(s, NET_RESET_UPSTREAM);

@@ -3,7 +3,8 @@
 /* What the files of this folder share: the broker's state, and who calls whom.
  *
  *	gateway -> stream.c (frames, credit) -> decide.c (policy, secrets) -> dial.c (addresses)
- *		-> upstream.c (one connection) -> response.c (frames back) -> stream.c
+ *		-> upstream.c (one connection), upstream_h1.c (what is spoken on it)
+ *		-> response.c (frames back) -> stream.c
  *	refuse.c answers in place of an origin; pool.c keeps connections; log.c writes lines.
  *
  * Streams and upstreams die in two steps: they are marked and taken out of everything at once, and
@@ -30,7 +31,8 @@ enum {
 	OUT_MAX = 8 * 1024 * 1024, /* a gateway that sends and never reads is cut off */
 	REPLAY_MAX = 64 * 1024,    /* of a request that may have to be sent once more */
 	DISCARD_MAX = 256 * 1024,  /* of a body that nobody wants */
-	REQUEST_LOW = 32 * 1024,   /* unsent bytes below which the room may send more */
+	REQUEST_HIGH = 2 * NET_WINDOW, /* of a request, waiting for the origin */
+	REQUEST_LOW = 32 * 1024,       /* unsent bytes below which the room may send more */
 	NOTE_MAX = 512,
 	RESOLVER_FDS = 32,
 	POOL_KEY_MAX = 255 + 32,
@@ -105,6 +107,7 @@ struct broker {
 	struct upstream *dead_upstreams;
 	unsigned spare_n;
 	uint32_t last_stream;
+	size_t collected;                   /* bytes of bodies that are looked into as a whole */
 	struct stream *ready, **ready_tail; /* by `next_ready`: go when their intents are written */
 	bool full;                          /* more than OUT_HIGH waited for the gateway */
 	struct loop_job flush, frames;
@@ -129,19 +132,28 @@ struct stream {
 	struct host host;
 	uint16_t port;
 	struct http_head head;
-	enum net_body body;
+	enum net_body framing;
 	uint64_t length; /* NET_BODY_LENGTH: still to come */
 	bool is_head, idempotent, expects;
 	struct verdict verdict;
 
-	/* Towards the origin: the whole request as bytes. */
-	struct buf out;
-	size_t out_done; /* of it, written */
-	bool keep;       /* written bytes stay, for a second try */
+	/* Towards the origin. */
+	struct buf body;  /* what it has not taken, or may have to be sent once more */
+	size_t body_done; /* of that, taken */
+	struct http_fields trailers;
+	bool te_trailers; /* the room reads the answer's */
+	bool keep;        /* what was taken stays, for a second try */
 	bool retried;
 	bool secret; /* memory of the request is wiped */
 	struct dial *dial;
 	struct upstream *up;
+
+	/* Where a filter or a signature needs the whole body first: it is collected in `body` up
+	 * to whole_max, and the request goes on when it is complete. */
+	bool whole;
+	size_t whole_max, collected;
+	/* What a streamed body passes through on its way into `body`, or NULL. */
+	struct rewrite *rewrite;
 
 	/* Flow. */
 	uint32_t window_in;  /* what the gateway may still send */
@@ -159,29 +171,51 @@ struct stream {
 	char note[NOTE_MAX];
 };
 
+/* Changes a body on its way. Each function appends to `out` (the stream's body) and returns 0, or
+ * -1 with err set: the request is broken off then. */
+struct rewrite {
+	int (*feed)(struct rewrite *r, struct str bytes, struct buf *out, struct cloche_err *err);
+	int (*end)(struct rewrite *r, struct http_fields *trailers, struct buf *out,
+		struct cloche_err *err);
+	void (*free)(struct rewrite *r);
+};
+
+/* What is spoken on a connection. A stream is attached (s->up) from begin() until it is detached.
+ */
+struct upstream_ops {
+	/* Begins the request of s. */
+	void (*begin)(struct upstream *u, struct stream *s);
+	/* The body of s has more bytes, or has ended. */
+	void (*send)(struct upstream *u, struct stream *s);
+	/* The gateway takes more of s again. */
+	void (*resume)(struct upstream *u, struct stream *s);
+	/* s goes away before the exchange is over. */
+	void (*detach)(struct upstream *u, struct stream *s);
+	/* The socket is ready. */
+	void (*event)(struct upstream *u, uint32_t events);
+	/* u->job runs. */
+	void (*work)(struct upstream *u);
+	/* u closes: streams that are left are told by the caller. Frees u->protocol. */
+	void (*end)(struct upstream *u);
+};
+
+/* One connection to an origin. */
 struct upstream {
 	struct broker *broker;
-	struct stream *stream; /* NULL while idle */
+	struct stream *first; /* for which it was made; NULL when the handshake is over */
 	struct upstream *next, *prev;
 	struct pool_bucket *bucket; /* while idle */
 	int fd;
 	struct tls_client *tls; /* NULL: plain */
 	struct loop_io io;
 	struct loop_job job;
-	enum { UP_HANDSHAKE, UP_ACTIVE, UP_IDLE } state;
+	const struct upstream_ops *ops; /* NULL until the handshake is over */
+	void *protocol;                 /* of the ops */
 	bool dead;
 	bool used;        /* has served a request before */
-	bool started;     /* bytes of the response have come */
-	bool in_body;     /* the head is complete */
-	bool paused;      /* not reading: the gateway takes no more */
-	bool write_lost;  /* it takes no more of the request */
 	bool want_out;    /* TLS waits for writability */
 	uint64_t idle_at; /* monotonic */
 	char key[POOL_KEY_MAX];
-	struct h1_parser parser;
-	struct http_head head;
-	struct http_body body;
-	struct http_fields trailers;
 };
 
 /* broker.c */
@@ -215,8 +249,27 @@ void stream_reset(struct stream *s, enum net_reset why);
 void stream_close(struct stream *s);
 void streams_reap(struct broker *b);
 void streams_free(struct broker *b);
-/* Unsent bytes went on their way: gives credit. */
+/* Body bytes went on their way, or nobody wants them: gives credit. */
 void stream_drained(struct stream *s);
+
+/* request_body.c */
+/* What comes from the gateway. Refuses, or resets, where it cannot be taken. */
+void request_body_add(struct stream *s, struct str bytes);
+void request_body_end(struct stream *s);
+/* What waits for the origin now; valid until the next call. */
+struct str request_body(const struct stream *s);
+/* Whether nothing comes behind that. */
+bool request_body_complete(const struct stream *s);
+/* n bytes of it were taken. */
+void request_body_taken(struct stream *s, size_t n);
+/* An answer has begun: the request is never sent again, so nothing of it is kept. */
+void request_body_commit(struct stream *s);
+/* A second try: from the start. */
+void request_body_rewind(struct stream *s);
+/* The rest of it is nobody's. */
+void request_body_drop(struct stream *s);
+/* From before the first byte on: collects at most max bytes, see stream.whole. */
+void request_body_collect(struct stream *s, size_t max);
 
 /* decide.c */
 /* Refuses the request, or makes it ready to go. */
@@ -225,7 +278,9 @@ void decide_request(struct stream *s);
 void requests_go(struct broker *b);
 /* None of them goes any more. */
 void requests_drop(struct broker *b);
-/* The request is allowed and stands in s->out: goes for a connection (also a second time). */
+/* The body that was waited for is complete. */
+void request_whole(struct stream *s);
+/* The request is allowed and stands in s->head: goes for a connection (also a second time). */
 void request_go(struct stream *s, bool fresh);
 
 /* refuse.c */
@@ -254,25 +309,44 @@ void pool_free(struct broker *b);
 /* upstream.c */
 /* A connection for s. Takes fd. */
 void upstream_new(struct stream *s, int fd);
+/* Sends the request of s on u, which comes from the pool. */
 void upstream_attach(struct upstream *u, struct stream *s);
-/* The request has more bytes, or has ended. */
-void upstream_send(struct upstream *u);
-/* The gateway takes more again. */
-void upstream_resume(struct upstream *u);
-/* The response is complete: the connection goes to the pool. */
-void upstream_release(struct upstream *u);
-/* Closes it; a stream that it has is detached first. */
+/* The three below do nothing where s has no connection. */
+void upstream_send(struct stream *s);
+void upstream_resume(struct stream *s);
+void upstream_detach(struct stream *s);
+/* Closes it. */
 void upstream_close(struct upstream *u);
 /* Frees closed ones that nobody holds any more (all: the loop is not run again). */
 void upstreams_reap(struct broker *b, bool all);
-bool upstream_request_sent(const struct upstream *u);
+/* For upstream_*.c: bytes on the socket, and what to wait for. */
+enum tls_io upstream_read(struct upstream *u, char *p, size_t n, size_t *ret);
+enum tls_io upstream_write(struct upstream *u, struct str s, size_t *ret);
+/* Returns false where it could not be watched. Nothing at all: it is not watched. */
+bool upstream_watch(struct upstream *u, bool in, bool out);
+/* Has ops->work called in the next iteration. */
+void upstream_work_later(struct upstream *u);
+/* Why the connection ended, for messages. */
+const char *upstream_error(const struct upstream *u);
 
-/* response.c */
-void response_begin(struct upstream *u);
-/* Bytes came. u may be dead or idle afterwards. */
-void response_feed(struct upstream *u, struct str bytes);
-/* The connection ended; clean: where TLS (or plain TCP) says that this is the end. */
-void response_eof(struct upstream *u, bool clean, const char *why);
+/* upstream_h1.c */
+extern const struct upstream_ops upstream_h1;
+/* Makes u->protocol. */
+_warn_unused_ int upstream_h1_start(struct upstream *u);
+
+/* response.c: from whatever protocol to the gateway. h, fields and bytes are changed in place. */
+/* How many body bytes may be given now; 0: resume() tells when there are more. */
+size_t response_room(const struct stream *s);
+/* False where the exchange is over (it was refused instead). */
+_warn_unused_ bool response_interim(struct stream *s, struct http_head *h);
+_warn_unused_ bool response_head(struct stream *s, struct http_head *h);
+_warn_unused_ bool response_data(struct stream *s, struct str bytes);
+/* Before the stream is finished: its connection may be let go in between. */
+_warn_unused_ bool response_end(struct stream *s, struct http_fields *trailers);
+/* What came is not HTTP. */
+void response_malformed(struct stream *s, const char *why);
+/* The connection ended before the response did. */
+void response_lost(struct stream *s, const char *why);
 
 /* mint.c */
 _warn_unused_ int mint_request(struct broker *b, const struct net_mint *m);

@@ -8,14 +8,13 @@
  * that answers early), the rest of the request is taken and dropped up to a limit, so that the
  * answer is not lost to a reset. */
 #include "broker/state.h"
-#include "http/h1_write.h"
 #include "http/valid.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 
-enum { SPARE_MAX = 64, SPARE_BYTES = 32 * 1024, OUT_ROOM = NET_WINDOW + 4 * HTTP_HEAD_MAX };
+enum { SPARE_MAX = 64, SPARE_BYTES = 32 * 1024 };
 
 /* Frames that the gateway may send for a stream in this state (ipc/netchan.h). */
 static const bool permitted[STREAM_STATES][4] = {
@@ -28,7 +27,8 @@ static struct stream *stream_new(struct broker *b, const struct net_open *m)
 {
 	struct stream *s = b->spare;
 	struct http_head head;
-	struct buf out;
+	struct http_fields trailers;
+	struct buf body;
 
 	if (s) {
 		b->spare = s->next;
@@ -38,13 +38,16 @@ static struct stream *stream_new(struct broker *b, const struct net_open *m)
 		if (!s)
 			return NULL;
 		s->head = HTTP_HEAD_INIT;
-		s->out = BUF_INIT(OUT_ROOM);
+		s->trailers = HTTP_FIELDS_INIT;
 	}
 	head = s->head;
-	out = s->out;
+	trailers = s->trailers;
+	body = s->body;
+	body.max = REQUEST_HIGH;
 	*s = (struct stream){.broker = b, .id = m->stream, .connection = m->connection};
 	s->head = head;
-	s->out = out;
+	s->trailers = trailers;
+	s->body = body;
 	s->window_in = s->window_out = NET_WINDOW;
 	s->started = s->active = loop_now(b->loop);
 	HASH_ADD(hh, b->streams, id, sizeof(s->id), s);
@@ -62,7 +65,8 @@ static struct stream *stream_new(struct broker *b, const struct net_open *m)
 static void stream_free(struct stream *s)
 {
 	http_head_done(&s->head);
-	buf_done_wiped(&s->out);
+	http_fields_done(&s->trailers);
+	buf_done_wiped(&s->body);
 	free(s);
 }
 
@@ -74,8 +78,7 @@ void stream_close(struct stream *s)
 		return;
 	s->closed = true;
 	dial_cancel(s);
-	if (s->up)
-		upstream_close(s->up);
+	upstream_detach(s);
 	if (!s->logged)
 		log_result(s, NETLOG_REQUEST, s->verdict.allow);
 	HASH_DEL(b->streams, s);
@@ -97,19 +100,24 @@ void streams_reap(struct broker *b)
 
 		b->dead = s->next;
 		s->scrub = scrub_free(s->scrub);
+		if (s->rewrite)
+			s->rewrite->free(s->rewrite);
+		s->rewrite = NULL;
+		b->collected -= s->collected;
 		if (s->secret) {
 			wipe(&s->head.fields.text);
-			wipe(&s->out);
+			wipe(&s->body);
 		}
 		if (b->spare_n >= SPARE_MAX) {
 			stream_free(s);
 			continue;
 		}
 		http_head_clear(&s->head);
-		if (s->out.cap > SPARE_BYTES)
-			buf_done(&s->out);
+		http_fields_clear(&s->trailers);
+		if (s->body.cap > SPARE_BYTES)
+			buf_done(&s->body);
 		else
-			buf_clear(&s->out);
+			buf_clear(&s->body);
 		s->next = b->spare;
 		b->spare = s;
 		b->spare_n++;
@@ -239,8 +247,8 @@ static int on_open(struct broker *b, struct str payload)
 	struct host host;
 	struct stream *s;
 
-	if (!net_get_open(payload, &m, &fields) || m.kind != NET_KIND_HTTP || !valid_open(b, &m, &host) ||
-		HASH_COUNT(b->streams) >= NET_MAX_STREAMS)
+	if (!net_get_open(payload, &m, &fields) || m.kind != NET_KIND_HTTP ||
+		!valid_open(b, &m, &host) || HASH_COUNT(b->streams) >= NET_MAX_STREAMS)
 		return -EPROTO;
 	s = stream_new(b, &m);
 	if (!s)
@@ -248,7 +256,8 @@ static int on_open(struct broker *b, struct str payload)
 	s->scheme = m.scheme;
 	s->host = host;
 	s->port = m.port;
-	s->body = m.body;
+	s->framing = m.body;
+	s->te_trailers = m.te_trailers;
 	s->length = m.length;
 	s->expects = m.expect_continue && m.body != NET_BODY_NONE;
 	s->state = m.body == NET_BODY_NONE ? STREAM_HALF : STREAM_OPEN;
@@ -285,55 +294,40 @@ static int on_data(struct stream *s, struct str payload)
 {
 	struct str bytes;
 	uint32_t id;
-	int r;
 
 	if (!net_get_data(payload, &id, &bytes) || bytes.n > s->window_in ||
-		(s->body == NET_BODY_LENGTH && bytes.n > s->length))
+		(s->framing == NET_BODY_LENGTH && bytes.n > s->length))
 		return -EPROTO;
 	s->window_in -= (uint32_t)bytes.n;
 	s->active = loop_now(s->broker->loop);
-	if (s->body == NET_BODY_LENGTH)
+	if (s->framing == NET_BODY_LENGTH)
 		s->length -= bytes.n;
 	if (s->discard)
 		return drop_data(s, (uint32_t)bytes.n);
 	s->uncredited += (uint32_t)bytes.n;
 	s->bytes_out += bytes.n;
 	s->broker->bytes_out += bytes.n;
-	r = s->body == NET_BODY_STREAM ? h1_write_chunk(&s->out, bytes)
-				       : buf_add_str(&s->out, bytes);
-	if (r < 0) {
-		refuse_upstream(s, 503, "out_of_memory", "no memory for the request's body");
-		return 0;
-	}
-	if (s->up)
-		upstream_send(s->up);
+	request_body_add(s, bytes);
 	return 0;
 }
 
 static int on_end(struct stream *s, struct str payload)
 {
-	_cleanup_(http_fields_donep) struct http_fields trailers = HTTP_FIELDS_INIT;
 	struct wire_in fields;
 	uint16_t n;
 	uint32_t id;
 
 	if (!net_get_end(payload, &id, &n, &fields) ||
-		(s->body == NET_BODY_LENGTH && s->length > 0) ||
-		(n > 0 && s->body != NET_BODY_STREAM) || !take_fields(&trailers, &fields, n))
+		(s->framing == NET_BODY_LENGTH && s->length > 0) ||
+		(n > 0 && s->framing != NET_BODY_STREAM) || !take_fields(&s->trailers, &fields, n))
 		return -EPROTO;
 	s->state = STREAM_HALF;
 	if (s->answered) {
 		stream_close(s);
 		return 0;
 	}
-	if (s->discard)
-		return 0;
-	if (s->body == NET_BODY_STREAM && h1_write_last_chunk(&s->out, n ? &trailers : NULL) < 0) {
-		refuse_upstream(s, 503, "out_of_memory", "no memory for the request's body");
-		return 0;
-	}
-	if (s->up)
-		upstream_send(s->up);
+	if (!s->discard)
+		request_body_end(s);
 	return 0;
 }
 
@@ -345,8 +339,7 @@ static int on_credit(struct stream *s, struct str payload)
 		return -EPROTO;
 	s->window_out += n;
 	s->active = loop_now(s->broker->loop);
-	if (s->up)
-		upstream_resume(s->up);
+	upstream_resume(s);
 	return 0;
 }
 

@@ -1,38 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: one connection to an origin: TLS handshake, then one request and its
- * response after the other. It reads no more than the gateway takes (pump), so nothing of a
- * response is ever kept here. It writes what stands in the stream's buffer; bytes that went out on
- * a connection that was used before stay in the buffer until the first byte of the response, so
- * that a request can be sent once more when the origin had already given the connection up
- * (RFC 9112 9.3.1: only for idempotent methods). */
+/* Theory of operation: one connection to an origin, from the handshake to its end. When TLS has
+ * verified whom it talks to, what is spoken is known, and a table of functions takes over
+ * (upstream_h1.c). A connection that closes is freed when nobody further up can still look at it.
+ */
 #include "base/fd.h"
 #include "broker/state.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <sys/socket.h>
-#include <unistd.h>
-
-enum { READS_AT_ONCE = 8 };
 
 static void on_io(struct loop_io *io, uint32_t events);
-
-static void free_upstream(struct upstream *u)
-{
-	http_body_done(&u->body);
-	http_head_done(&u->head);
-	http_fields_done(&u->trailers);
-	free(u);
-}
-
-static void pump(struct upstream *u);
 
 static void on_job(struct loop_job *job)
 {
 	struct upstream *u = container_of(job, struct upstream, job);
 
-	if (!u->dead)
-		pump(u);
+	if (!u->dead && u->ops)
+		u->ops->work(u);
+}
+
+void upstream_work_later(struct upstream *u)
+{
+	loop_defer(u->broker->loop, &u->job, on_job);
+}
+
+static void free_upstream(struct upstream *u)
+{
+	if (u->ops)
+		u->ops->end(u);
+	free(u);
 }
 
 void upstreams_reap(struct broker *b, bool all)
@@ -56,9 +53,9 @@ void upstream_close(struct upstream *u)
 		return;
 	u->dead = true;
 	pool_remove(u);
-	if (u->stream)
-		u->stream->up = NULL;
-	u->stream = NULL;
+	if (u->first)
+		u->first->up = NULL;
+	u->first = NULL;
 	loop_io_remove(&u->io);
 	u->tls = tls_client_free(u->tls);
 	u->fd = fd_close(u->fd);
@@ -67,48 +64,45 @@ void upstream_close(struct upstream *u)
 	broker_flush_later(u->broker);
 }
 
-static bool has_output(const struct upstream *u)
+void upstream_send(struct stream *s)
 {
-	const struct stream *s = u->stream;
-
-	return s && u->state == UP_ACTIVE && !u->write_lost && s->out_done < buf_len(&s->out);
+	if (s->up && s->up->ops)
+		s->up->ops->send(s->up, s);
 }
 
-bool upstream_request_sent(const struct upstream *u)
+void upstream_resume(struct stream *s)
 {
-	return u->stream && u->stream->state == STREAM_HALF && !u->write_lost && !has_output(u);
+	if (s->up && s->up->ops)
+		s->up->ops->resume(s->up, s);
 }
 
-static void watch_failed(struct upstream *u)
+void upstream_detach(struct stream *s)
 {
-	if (u->stream)
-		response_eof(u, false, "no memory to watch a connection");
+	struct upstream *u = s->up;
+
+	s->up = NULL;
+	if (!u)
+		return;
+	if (u->ops)
+		u->ops->detach(u, s);
 	else
 		upstream_close(u);
 }
 
-/* While nothing is read, a connection that the origin has broken would be reported for ever: it is
- * not watched at all then, and found broken when it is read again. */
-static void set_events(struct upstream *u)
+bool upstream_watch(struct upstream *u, bool in, bool out)
 {
-	uint32_t events = 0;
+	uint32_t events = (in ? (uint32_t)EPOLLIN : 0) | (out ? (uint32_t)EPOLLOUT : 0);
 
-	if (u->dead)
-		return;
-	if (!u->paused)
-		events |= EPOLLIN;
-	if (u->want_out || has_output(u))
-		events |= EPOLLOUT;
 	if (events == 0)
 		loop_io_remove(&u->io);
 	else if (u->io.loop)
 		loop_io_set(&u->io, events);
-	else if (loop_io_add(u->broker->loop, &u->io, u->fd, events, on_io) < 0)
-		watch_failed(u);
+	else
+		return loop_io_add(u->broker->loop, &u->io, u->fd, events, on_io) == 0;
+	return true;
 }
 
-/* Reads at most n bytes. */
-static enum tls_io read_some(struct upstream *u, char *p, size_t n, size_t *ret)
+enum tls_io upstream_read(struct upstream *u, char *p, size_t n, size_t *ret)
 {
 	ssize_t r;
 
@@ -124,7 +118,7 @@ static enum tls_io read_some(struct upstream *u, char *p, size_t n, size_t *ret)
 	return errno == EAGAIN || errno == EINTR ? TLS_IO_READ : TLS_IO_CUT;
 }
 
-static enum tls_io write_some(struct upstream *u, struct str s, size_t *ret)
+enum tls_io upstream_write(struct upstream *u, struct str s, size_t *ret)
 {
 	ssize_t r;
 
@@ -138,116 +132,47 @@ static enum tls_io write_some(struct upstream *u, struct str s, size_t *ret)
 	return errno == EAGAIN || errno == EINTR ? TLS_IO_WRITE : TLS_IO_CUT;
 }
 
-/* The origin takes no more of the request. It may still answer (413, 401): that is read first. */
-static void write_failed(struct upstream *u)
+const char *upstream_error(const struct upstream *u)
 {
-	struct stream *s = u->stream;
-
-	u->write_lost = true;
-	if (s->keep)
-		return; /* it may be sent once more */
-	buf_clear(&s->out);
-	s->out_done = 0;
-	s->discard = true;
-	stream_drained(s);
+	return u->tls ? tls_client_error(u->tls, NULL) : "the connection was lost";
 }
 
-void upstream_send(struct upstream *u)
+static void begin(struct upstream *u, struct stream *s)
 {
-	struct stream *s = u->stream;
-
-	while (has_output(u)) {
-		size_t n = 0;
-		enum tls_io io = write_some(u, str_from_index(buf_str(&s->out), s->out_done), &n);
-
-		if (io == TLS_IO_WRITE || io == TLS_IO_READ)
-			break;
-		if (io != TLS_IO_OK) {
-			write_failed(u);
-			break;
-		}
-		s->out_done += n;
-		s->active = loop_now(u->broker->loop);
-		if (buf_len(&s->out) > REPLAY_MAX)
-			s->keep = false;
-		if (!s->keep) {
-			buf_consume(&s->out, s->out_done);
-			s->out_done = 0;
-		}
-	}
-	if (buf_len(&s->out) - s->out_done <= REQUEST_LOW)
-		stream_drained(s);
-	set_events(u);
+	s->up = u;
+	request_body_rewind(s);
+	u->want_out = false;
+	u->ops->begin(u, s);
 }
 
-/* How much may be read now: what the gateway takes of this stream, and of all of them. */
-static size_t may_read(const struct upstream *u)
+/* What is spoken is known. */
+static void established(struct upstream *u)
 {
-	if (chan_pending(&u->broker->net) > OUT_HIGH)
-		return 0;
-	return MIN((size_t)SCRATCH, (size_t)u->stream->window_out);
-}
+	struct stream *s = u->first;
 
-static void pump(struct upstream *u)
-{
-	struct broker *b = u->broker;
-
-	for (int i = 0; i < READS_AT_ONCE; i++) {
-		size_t max, n = 0;
-		enum tls_io io;
-
-		if (u->dead || u->state != UP_ACTIVE)
-			return;
-		max = may_read(u);
-		u->paused = max == 0;
-		if (u->paused) {
-			b->full |= chan_pending(&b->net) > OUT_HIGH;
-			set_events(u);
-			return;
-		}
-		io = read_some(u, b->scratch, max, &n);
-		if (io == TLS_IO_READ || io == TLS_IO_WRITE) {
-			u->want_out = io == TLS_IO_WRITE;
-			set_events(u);
-			return;
-		}
-		if (io != TLS_IO_OK) {
-			response_eof(u, io == TLS_IO_EOF,
-				u->tls ? tls_client_error(u->tls, NULL)
-				       : "the connection was lost");
-			return;
-		}
-		response_feed(u, str_make(b->scratch, n));
-	}
-	if (!u->dead)
-		loop_defer(b->loop, &u->job, on_job);
-}
-
-void upstream_resume(struct upstream *u)
-{
-	if (u->dead || !u->paused || may_read(u) == 0)
+	if (upstream_h1_start(u) < 0) {
+		refuse_upstream(s, 503, "out_of_memory", "no memory for a connection");
 		return;
-	u->paused = false;
-	/* What TLS has read already makes no event. */
-	loop_defer(u->broker->loop, &u->job, on_job);
+	}
+	u->first = NULL;
+	begin(u, s);
 }
 
 static void handshake(struct upstream *u)
 {
-	struct stream *s = u->stream;
+	struct stream *s = u->first;
 	enum tls_trouble kind;
 	enum tls_io io = u->tls ? tls_client_handshake(u->tls) : TLS_IO_OK;
 	char message[NOTE_MAX];
 
 	u->want_out = io == TLS_IO_WRITE;
 	if (io == TLS_IO_READ || io == TLS_IO_WRITE) {
-		set_events(u);
+		if (!upstream_watch(u, true, u->want_out))
+			refuse_upstream(s, 503, "out_of_memory", "no memory for a connection");
 		return;
 	}
 	if (io == TLS_IO_OK) {
-		u->state = UP_ACTIVE;
-		response_begin(u);
-		upstream_send(u);
+		established(u);
 		return;
 	}
 	snprintf(message, sizeof(message), "TLS to %s failed: %s", s->host.text,
@@ -256,60 +181,14 @@ static void handshake(struct upstream *u)
 		kind == TLS_TROUBLE_CERTIFICATE ? "upstream_certificate" : "upstream_tls", message);
 }
 
-/* An idle connection: session tickets may come; anything else, the end included, ends it. */
-static void idle_event(struct upstream *u)
-{
-	char c;
-	size_t n;
-
-	if (read_some(u, &c, 1, &n) != TLS_IO_READ)
-		upstream_close(u);
-}
-
-void upstream_release(struct upstream *u)
-{
-	u->stream->up = NULL;
-	u->stream = NULL;
-	u->state = UP_IDLE;
-	u->used = true;
-	u->paused = u->want_out = false;
-	set_events(u);
-	/* Whatever TLS has read beyond the response would become the next one's beginning. */
-	if (!u->dead && u->tls && tls_client_has_pending(u->tls))
-		idle_event(u);
-	if (!u->dead)
-		pool_put(u);
-}
-
 static void on_io(struct loop_io *io, uint32_t events)
 {
 	struct upstream *u = container_of(io, struct upstream, io);
 
-	switch (u->state) {
-	case UP_HANDSHAKE:
+	if (u->ops)
+		u->ops->event(u, events);
+	else
 		handshake(u);
-		return;
-	case UP_IDLE:
-		idle_event(u);
-		return;
-	case UP_ACTIVE:
-		break;
-	}
-	if (u->want_out)
-		events |= EPOLLIN; /* a read that waited for writability */
-	u->want_out = false;
-	if ((events & EPOLLOUT) && has_output(u))
-		upstream_send(u);
-	if (!u->dead && (events & ~(uint32_t)EPOLLOUT))
-		pump(u);
-}
-
-static void attach(struct upstream *u, struct stream *s)
-{
-	u->stream = s;
-	s->up = u;
-	s->out_done = 0;
-	u->paused = u->write_lost = u->want_out = false;
 }
 
 /* A secret goes out on nothing but verified TLS: what has another scheme is not ours. */
@@ -325,11 +204,8 @@ void upstream_attach(struct upstream *u, struct stream *s)
 		dial_start(s);
 		return;
 	}
-	attach(u, s);
-	u->state = UP_ACTIVE;
 	s->keep = s->idempotent && !s->retried;
-	response_begin(u);
-	upstream_send(u);
+	begin(u, s);
 }
 
 void upstream_new(struct stream *s, int fd)
@@ -346,11 +222,9 @@ void upstream_new(struct stream *s, int fd)
 	}
 	u->broker = b;
 	u->fd = fd;
-	u->state = UP_HANDSHAKE;
-	u->head = HTTP_HEAD_INIT;
-	u->trailers = HTTP_FIELDS_INIT;
+	u->first = s;
+	s->up = u;
 	pool_key(s, u->key);
-	attach(u, s);
 	s->active = loop_now(b->loop);
 	s->keep = false;
 	if (s->host.kind == HOST_IPV6)

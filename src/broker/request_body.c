@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: a request's body on its way to the origin, as plain bytes; how they are
+ * framed is the business of what is spoken there. Usually little waits here: the gateway has a
+ * window, and credit is given as the origin takes bytes. A body that has to be known as a whole
+ * (whole) is collected first, with credit at once, and all such bodies together are bounded.
+ *
+ * Bytes that go out on a connection that was used before stay until the first byte of the answer,
+ * so that the request can be sent once more (RFC 9112 9.3.1: only for idempotent methods). */
+#include "broker/state.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+/* Of all bodies of this broker that are collected. */
+enum { COLLECTED_MAX = 256 * 1024 * 1024 };
+
+void request_body_collect(struct stream *s, size_t max)
+{
+	s->whole = true;
+	s->whole_max = max;
+	s->body.max = max;
+}
+
+static void too_large(struct stream *s)
+{
+	char message[NOTE_MAX];
+
+	snprintf(message, sizeof(message),
+		"a request to %s can have a body of at most %zu bytes here, because it is looked "
+		"into before it goes on",
+		s->host.text, s->whole_max);
+	refuse_upstream(s, 413, "body_too_large", message);
+}
+
+static void collect(struct stream *s, struct str bytes)
+{
+	struct broker *b = s->broker;
+
+	if (bytes.n > buf_room(&s->body)) {
+		too_large(s);
+		return;
+	}
+	if (bytes.n > COLLECTED_MAX - b->collected || buf_add_str(&s->body, bytes) < 0) {
+		refuse_upstream(s, 503, "out_of_memory", "too many large requests at once");
+		return;
+	}
+	b->collected += bytes.n;
+	s->collected += bytes.n;
+	stream_drained(s);
+}
+
+static void broken(struct stream *s, int r, const struct cloche_err *err)
+{
+	if (r == -ENOMEM || r == -E2BIG || !err->message[0])
+		refuse_upstream(s, 503, "out_of_memory", "no memory for the request's body");
+	else
+		refuse_upstream(s, 502, "request_not_sent", err->message);
+}
+
+void request_body_add(struct stream *s, struct str bytes)
+{
+	struct cloche_err err = CLOCHE_ERR_INIT;
+	int r;
+
+	if (s->whole) {
+		collect(s, bytes);
+		return;
+	}
+	r = s->rewrite ? s->rewrite->feed(s->rewrite, bytes, &s->body, &err)
+		       : buf_add_str(&s->body, bytes);
+	if (r < 0) {
+		broken(s, r, &err);
+		return;
+	}
+	if (buf_len(&s->body) == s->body_done) /* it was taken in whole, and nothing came of it */
+		stream_drained(s);
+	upstream_send(s);
+}
+
+void request_body_end(struct stream *s)
+{
+	struct cloche_err err = CLOCHE_ERR_INIT;
+	int r = 0;
+
+	if (s->rewrite)
+		r = s->rewrite->end(s->rewrite, &s->trailers, &s->body, &err);
+	if (r < 0)
+		broken(s, r, &err);
+	else if (s->whole)
+		request_whole(s);
+	else
+		upstream_send(s);
+}
+
+struct str request_body(const struct stream *s)
+{
+	return str_from_index(buf_str(&s->body), s->body_done);
+}
+
+bool request_body_complete(const struct stream *s)
+{
+	return s->state == STREAM_HALF;
+}
+
+void request_body_taken(struct stream *s, size_t n)
+{
+	s->body_done += n;
+	s->active = loop_now(s->broker->loop);
+	if (s->body_done > REPLAY_MAX)
+		s->keep = false;
+	if (!s->keep)
+		request_body_commit(s);
+	if (buf_len(&s->body) - s->body_done <= REQUEST_LOW)
+		stream_drained(s);
+}
+
+void request_body_commit(struct stream *s)
+{
+	s->keep = false;
+	buf_consume(&s->body, s->body_done);
+	s->body_done = 0;
+}
+
+void request_body_rewind(struct stream *s)
+{
+	s->body_done = 0;
+}
+
+void request_body_drop(struct stream *s)
+{
+	buf_clear(&s->body);
+	s->body_done = 0;
+	s->discard = true;
+	stream_drained(s);
+}
