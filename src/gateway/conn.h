@@ -56,6 +56,7 @@ struct conn {
 	unsigned cut_waits; /* times that conn_cut() has waited for the kernel */
 	bool blocked;       /* the peer did not take all output: wait until it does */
 	bool tls_done;      /* the handshake is complete */
+	bool h2;            /* ALPN has chosen HTTP/2 */
 
 	union conn_addr dest;
 	struct tls_conn *tls;

@@ -188,11 +188,30 @@ static bool find_host(struct conn *c)
 	return host_parse(sni, &c->host) == 0 && c->host.kind == HOST_NAME;
 }
 
-/* Gets the certificate. Returns whether the handshake can go on now. */
+/* Goes on as the broker has said. Returns whether the handshake does. */
+static bool take_leaf(struct conn *c, const struct leaf *leaf)
+{
+	enum net_mode mode = leaf ? leaf->mode : NET_MODE_END;
+
+	switch (mode) {
+	case NET_MODE_HTTP1:
+	case NET_MODE_H2:
+		c->h2 = mode == NET_MODE_H2;
+		if (tls_conn_set_leaf(c->tls, leaf->cert, c->h2) == 0)
+			return true;
+		break;
+	case NET_MODE_TUNNEL:
+	case NET_MODE_END:
+		break;
+	}
+	tls_conn_refuse(c->tls, no_leaf);
+	return true;
+}
+
+/* Asks how to go on. Returns whether the handshake can do so now. */
 static bool want_leaf(struct conn *c)
 {
-	const struct tls_leaf *cert;
-	int r;
+	const struct leaf *leaf = NULL;
 
 	conn_set_timeout(c, c->g->limits->handshake_usec);
 	if (c->dead)
@@ -201,14 +220,11 @@ static bool want_leaf(struct conn *c)
 		tls_conn_refuse(c->tls, "server_name is not a canonical host name");
 		return true;
 	}
-	r = leaf_get(c->g, host_str(&c->host), c, &cert);
-	if (r == 0) {
+	if (leaf_get(c, tls_conn_offer(c->tls), &leaf) == 0) {
 		conn_want_read(c, false);
 		return false;
 	}
-	if (r < 0 || tls_conn_set_leaf(c->tls, cert) < 0)
-		tls_conn_refuse(c->tls, no_leaf);
-	return true;
+	return take_leaf(c, leaf);
 }
 
 static void handshake_readable(struct conn *c)
@@ -251,10 +267,10 @@ static const struct stage handshake_stage = {
 	.expired = handshake_expired,
 };
 
-void entry_leaf_ready(struct conn *c, const struct tls_leaf *cert)
+void entry_leaf_ready(struct conn *c, const struct leaf *leaf)
 {
-	if (!cert || tls_conn_set_leaf(c->tls, cert) < 0)
-		tls_conn_refuse(c->tls, no_leaf);
+	if (!take_leaf(c, leaf))
+		return;
 	conn_want_read(c, true);
 	handshake_readable(c);
 }

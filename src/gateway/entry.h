@@ -6,6 +6,5 @@
 #include "gateway/conn.h"
 
 void entry_start(struct conn *c);
-/* The certificate that c->leaf stood for has come (c->leaf is NULL by now), or was refused (NULL).
- */
-void entry_leaf_ready(struct conn *c, const struct tls_leaf *cert);
+/* What c->leaf stood for has come (c->leaf is NULL by now), or was refused (NULL). */
+void entry_leaf_ready(struct conn *c, const struct leaf *leaf);

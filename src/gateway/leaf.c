@@ -8,52 +8,61 @@
 #include <errno.h>
 #include <utlist.h>
 
-/* Leaves live for days; one is asked for again long before its end. */
-#define LEAF_AGE_MAX (24 * 3600 * USEC_PER_SEC)
+/* Leaves live for days; but what an origin speaks may change. That it does not speak HTTP/2, or
+ * could not be asked, is looked at again sooner. */
+#define AGE_MAX (10 * 60 * USEC_PER_SEC)
+#define AGE_MAX_LESS (60 * USEC_PER_SEC)
 
-struct leaf {
-	UT_hash_handle hh;
-	struct leaf *prev, *next;             /* recent */
-	struct leaf *asked_prev, *asked_next; /* asked */
-	struct conn *waiting;
-	struct tls_leaf *cert; /* NULL: asked for */
-	uint32_t request;
-	uint64_t since;
-	size_t host_n;
-	char host[];
+/* Port, offer, host. */
+struct key {
+	char text[3 + HOST_MAX];
+	size_t n;
 };
+
+static struct key key_of(const struct conn *c, unsigned offer)
+{
+	struct str host = host_str(&c->host);
+	struct key k = {.n = 3 + host.n};
+
+	k.text[0] = (char)(c->port >> 8);
+	k.text[1] = (char)(c->port & 0xff);
+	k.text[2] = (char)offer;
+	memcpy(k.text + 3, host.p, host.n);
+	return k;
+}
 
 static void leaf_free(struct gateway *g, struct leaf *l)
 {
-	HASH_DEL(g->leaves.by_host, l);
+	HASH_DEL(g->leaves.by_key, l);
 	DL_DELETE(g->leaves.recent, l);
 	g->leaves.n--;
 	tls_leaf_free(l->cert);
 	free(l);
 }
 
-/* The oldest that nobody waits for goes. */
-static void make_room(struct gateway *g)
+/* The oldest that nobody waits for goes. False where the broker owes us all of them. */
+static bool make_room(struct gateway *g)
 {
 	struct leaf *l, *next;
 
 	DL_FOREACH_SAFE (g->leaves.recent, l, next) {
 		if (g->leaves.n < g->limits->leaves)
-			return;
-		if (l->cert)
+			break;
+		if (l->known)
 			leaf_free(g, l);
 	}
+	return g->leaves.n < g->limits->leaves;
 }
 
-static struct leaf *leaf_new(struct gateway *g, struct str host)
+static struct leaf *leaf_new(struct gateway *g, const struct key *k)
 {
-	struct leaf *l = calloc(1, sizeof(*l) + host.n);
+	struct leaf *l = calloc(1, sizeof(*l) + k->n);
 
 	if (!l)
 		return NULL;
-	memcpy(l->host, host.p, host.n);
-	l->host_n = host.n;
-	HASH_ADD_KEYPTR(hh, g->leaves.by_host, l->host, l->host_n, l);
+	memcpy(l->key, k->text, k->n);
+	l->key_n = k->n;
+	HASH_ADD_KEYPTR(hh, g->leaves.by_key, l->key, l->key_n, l);
 	if (!l->hh.tbl) {
 		free(l);
 		return NULL;
@@ -63,40 +72,55 @@ static struct leaf *leaf_new(struct gateway *g, struct str host)
 	return l;
 }
 
-static int ask(struct gateway *g, struct leaf *l)
+static int ask(const struct conn *c, unsigned offer, struct leaf *l)
 {
-	struct net_mint m = {.request = g->leaves.next_request++};
+	struct gateway *g = c->g;
+	struct net_mint m = {
+		.request = g->leaves.next_request++,
+		.host = host_str(&c->host),
+		.port = c->port,
+		.h2 = offer & TLS_OFFER_H2,
+		.http1 = offer & TLS_OFFER_HTTP1,
+	};
 
-	m.host = str_make(l->host, l->host_n);
 	l->request = m.request;
 	DL_APPEND2(g->leaves.asked, l, asked_prev, asked_next);
 	gateway_touch(g);
 	return net_send_mint(&g->broker, &m);
 }
 
-int leaf_get(struct gateway *g, struct str host, struct conn *c, const struct tls_leaf **ret_cert)
+static bool is_old(const struct gateway *g, const struct leaf *l)
 {
-	uint64_t now = loop_now(g->loop);
+	bool less = l->mode == NET_MODE_HTTP1 && (l->key[2] & TLS_OFFER_H2);
+
+	return loop_now(g->loop) - l->since > (less ? AGE_MAX_LESS : AGE_MAX);
+}
+
+int leaf_get(struct conn *c, unsigned offer, const struct leaf **ret)
+{
+	struct key k = key_of(c, offer);
+	struct gateway *g = c->g;
 	struct leaf *l = NULL;
 	int r;
 
-	HASH_FIND(hh, g->leaves.by_host, host.p, host.n, l);
-	if (l && l->cert && now - l->since > LEAF_AGE_MAX) {
+	HASH_FIND(hh, g->leaves.by_key, k.text, k.n, l);
+	if (l && l->known && is_old(g, l)) {
 		leaf_free(g, l);
 		l = NULL;
 	}
-	if (l && l->cert) {
+	if (l && l->known) {
 		DL_DELETE(g->leaves.recent, l);
 		DL_APPEND(g->leaves.recent, l);
-		*ret_cert = l->cert;
+		*ret = l;
 		return 1;
 	}
 	if (!l) {
-		make_room(g);
-		l = leaf_new(g, host);
+		if (!make_room(g))
+			return -EBUSY;
+		l = leaf_new(g, &k);
 		if (!l)
 			return -ENOMEM;
-		r = ask(g, l);
+		r = ask(c, offer, l);
 		if (r < 0) {
 			gateway_sent(g, r);
 			return r;
@@ -127,15 +151,16 @@ bool leaf_on_cert(struct gateway *g, const struct net_cert *m)
 		return false;
 	DL_DELETE2(g->leaves.asked, l, asked_prev, asked_next);
 	l->since = loop_now(g->loop);
-	if (m->ok && tls_leaf_new(g->tls, m->leaf, &l->cert, NULL) < 0)
-		l->cert = NULL;
+	l->mode = m->mode;
+	l->known = m->ok && (m->mode == NET_MODE_TUNNEL ||
+				    tls_leaf_new(g->tls, m->leaf, &l->cert, NULL) == 0);
 	while (l->waiting) {
 		struct conn *c = l->waiting;
 
 		leaf_wait_cancel(c);
-		entry_leaf_ready(c, l->cert);
+		entry_leaf_ready(c, l->known ? l : NULL);
 	}
-	if (!l->cert) /* refused for now: the next connection asks again */
+	if (!l->known) /* refused for now: the next connection asks again */
 		leaf_free(g, l);
 	return true;
 }

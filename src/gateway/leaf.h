@@ -1,28 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Certificates by host, minted by the broker on demand; the least recently used go first. A
- * connection whose certificate is on its way waits here. */
+/* How TLS connections go on: a certificate and a mode, which the broker gives on demand by host,
+ * port and what the client's ALPN offers; the least recently used go first. A connection whose
+ * answer is on its way waits here. */
 
+#include "base/hash.h"
 #include "ipc/netchan.h"
 #include "tls/server.h"
 #include <stdbool.h>
 
 struct gateway;
 struct conn;
-struct leaf;
+
+struct leaf {
+	UT_hash_handle hh;
+	struct leaf *prev, *next;             /* recent */
+	struct leaf *asked_prev, *asked_next; /* asked */
+	struct conn *waiting;
+	struct tls_leaf *cert; /* NULL for a tunnel, and while it is asked for */
+	enum net_mode mode;
+	bool known; /* the broker has answered */
+	uint32_t request;
+	uint64_t since;
+	size_t key_n;
+	char key[];
+};
 
 struct leaf_cache {
-	struct leaf *by_host; /* hash */
-	struct leaf *recent;  /* list, the most recently used last */
-	struct leaf *asked;   /* list: those that the broker owes us */
+	struct leaf *by_key; /* hash */
+	struct leaf *recent; /* list, the most recently used last */
+	struct leaf *asked;  /* list: those that the broker owes us */
 	unsigned n;
 	uint32_t next_request;
 };
 
-/* 1: *ret_cert (borrowed) is there. 0: entry_leaf_ready() will be called for c. Negative: it cannot
- * be had. */
-_warn_unused_ int leaf_get(
-	struct gateway *g, struct str host, struct conn *c, const struct tls_leaf **ret_cert);
+/* For c->host and c->port. 1: *ret (borrowed, gone with the next call) is known. 0:
+ * entry_leaf_ready() will be called for c. Negative: it cannot be had. */
+_warn_unused_ int leaf_get(struct conn *c, unsigned offer, const struct leaf **ret);
 /* c does not wait any more; fine where it does not. */
 void leaf_wait_cancel(struct conn *c);
 /* The broker's answer. False where it answers nothing that was asked. */

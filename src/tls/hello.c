@@ -82,6 +82,13 @@ const char *hello_sni_text(enum hello_sni e)
 	return "unknown";
 }
 
+struct str hello_alpn_list(struct str body)
+{
+	struct str list;
+
+	return take_vector(&body, 2, &list) && body.n == 0 ? list : STR_NULL;
+}
+
 bool hello_alpn_has(struct str list, struct str protocol)
 {
 	struct str name;

@@ -20,6 +20,9 @@ enum hello_sni hello_sni_parse(struct str body, struct str *ret_name);
 /* Fixed English text for the log. */
 const char *hello_sni_text(enum hello_sni e);
 
+/* Takes the outer length off the body of application_layer_protocol_negotiation; the null view
+ * where it does not fit. */
+struct str hello_alpn_list(struct str body);
 /* Whether a list of protocols as in application_layer_protocol_negotiation (RFC 7301 3.1, without
  * its outer length) is well-formed and has this one. */
 bool hello_alpn_has(struct str list, struct str protocol);

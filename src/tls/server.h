@@ -13,6 +13,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -54,8 +55,16 @@ enum tls_hs tls_conn_handshake(struct tls_conn *c);
 struct str tls_conn_sni(const struct tls_conn *c);
 /* Whether a whole, acceptable ClientHello has come. */
 bool tls_conn_has_hello(const struct tls_conn *c);
-/* At TLS_HS_WANT_LEAF. Returns 0 or -ENOMEM. */
-_warn_unused_ int tls_conn_set_leaf(struct tls_conn *c, const struct tls_leaf *leaf);
+/* What its ALPN offers (RFC 7301), known at the same time. Where it sent none it is
+ * TLS_OFFER_HTTP1; 0: nothing that we speak, which fails the handshake. */
+enum { TLS_OFFER_HTTP1 = 1 << 0, TLS_OFFER_H2 = 1 << 1 };
+unsigned tls_conn_offer(const struct tls_conn *c);
+/* Every byte taken from the descriptor until TLS_HS_WANT_LEAF: the ClientHello, and what came with
+ * it. Borrowed, gone with tls_conn_set_leaf(). */
+struct str tls_conn_taken(const struct tls_conn *c);
+/* At TLS_HS_WANT_LEAF: goes on with this certificate, and with HTTP/2 or HTTP/1.1, which the client
+ * has to have offered. Returns 0 or -ENOMEM. */
+_warn_unused_ int tls_conn_set_leaf(struct tls_conn *c, const struct tls_leaf *leaf, bool h2);
 /* At TLS_HS_WANT_LEAF instead: the next tls_conn_handshake() sends access_denied and fails. why is
  * a constant. */
 void tls_conn_refuse(struct tls_conn *c, const char *why);

@@ -30,7 +30,7 @@ static int bio_read(BIO *b, char *p, int n)
 
 	BIO_clear_retry_flags(b);
 	if (c->stage == TLS_STAGE_HELLO) {
-		want = MIN(want, TLS_HELLO_MAX - c->hello_bytes);
+		want = MIN(want, TLS_HELLO_MAX - buf_len(&c->taken));
 		if (want == 0) {
 			set_error(c, "ClientHello too large");
 			return -1;
@@ -43,8 +43,8 @@ static int bio_read(BIO *b, char *p, int n)
 		BIO_set_retry_read(b);
 	else if (got <= 0)
 		c->eof = true;
-	else if (c->stage == TLS_STAGE_HELLO)
-		c->hello_bytes += (size_t)got;
+	else if (c->stage == TLS_STAGE_HELLO && buf_add(&c->taken, p, (size_t)got) < 0)
+		return -1;
 	return (int)got;
 }
 
@@ -122,7 +122,23 @@ BIO_METHOD *tls_conn_bio_new(void)
 	return m;
 }
 
-static int read_hello(struct tls_conn *c, int *alert)
+static void read_offer(struct tls_conn *c)
+{
+	const unsigned char *ext;
+	struct str list;
+	size_t n;
+
+	c->offer = TLS_OFFER_HTTP1;
+	if (!SSL_client_hello_get0_ext(
+		    c->ssl, TLSEXT_TYPE_application_layer_protocol_negotiation, &ext, &n))
+		return;
+	list = hello_alpn_list(str_make(ext, n));
+	c->offer = hello_alpn_has(list, STR("http/1.1")) ? TLS_OFFER_HTTP1 : 0;
+	if (hello_alpn_has(list, STR("h2")))
+		c->offer |= TLS_OFFER_H2;
+}
+
+static int read_name(struct tls_conn *c, int *alert)
 {
 	const unsigned char *ext;
 	enum hello_sni e;
@@ -154,8 +170,9 @@ int tls_conn_on_hello(SSL *ssl, int *alert, void *arg)
 	if (c->stage == TLS_STAGE_REST)
 		return SSL_CLIENT_HELLO_SUCCESS;
 	if (c->stage == TLS_STAGE_HELLO) {
-		if (read_hello(c, alert) < 0)
+		if (read_name(c, alert) < 0)
 			return SSL_CLIENT_HELLO_ERROR;
+		read_offer(c);
 		/* A session is resumed under the name that it was made for only. */
 		SHA256((const unsigned char *)c->sni, c->sni_n, context);
 		if (!SSL_set_session_id_context(ssl, context, sizeof(context)))
@@ -168,15 +185,16 @@ int tls_conn_on_hello(SSL *ssl, int *alert, void *arg)
 int tls_conn_on_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_n,
 	const unsigned char *in, unsigned in_n, void *arg)
 {
-	static const unsigned char protocol[] = "http/1.1";
 	struct tls_conn *c = SSL_get_app_data(ssl);
+	struct str chosen = c->h2 ? STR("h2") : STR("http/1.1");
 
-	if (hello_alpn_has(str_make(in, in_n), STR("http/1.1"))) {
-		*out = protocol;
-		*out_n = sizeof(protocol) - 1;
+	if (c->offer & (c->h2 ? TLS_OFFER_H2 : TLS_OFFER_HTTP1)) {
+		*out = (const unsigned char *)chosen.p;
+		*out_n = (unsigned char)chosen.n;
 		return SSL_TLSEXT_ERR_OK;
 	}
-	set_error(c, "client offers no protocol that we speak (HTTP/1.1)");
+	set_error(c, c->offer ? "client does not offer the protocol that was chosen"
+			      : "client offers no protocol that we speak (HTTP/2, HTTP/1.1)");
 	return SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
@@ -190,6 +208,7 @@ struct tls_conn *tls_conn_new(struct tls_server *s, int fd)
 	c->server = s;
 	c->fd = fd;
 	c->kept = BUF_INIT(TLS_OUT_KEPT_MAX);
+	c->taken = BUF_INIT(TLS_HELLO_MAX);
 	if (tls_server_prepare(s))
 		c->ssl = SSL_new(s->ctx);
 	if (!c->ssl)
@@ -211,6 +230,7 @@ struct tls_conn *tls_conn_free(struct tls_conn *c)
 	if (c) {
 		SSL_free(c->ssl);
 		buf_done(&c->kept);
+		buf_done(&c->taken);
 		free(c);
 		ERR_clear_error();
 	}
@@ -227,10 +247,22 @@ bool tls_conn_has_hello(const struct tls_conn *c)
 	return c->stage != TLS_STAGE_HELLO;
 }
 
-int tls_conn_set_leaf(struct tls_conn *c, const struct tls_leaf *leaf)
+unsigned tls_conn_offer(const struct tls_conn *c)
+{
+	return c->offer;
+}
+
+struct str tls_conn_taken(const struct tls_conn *c)
+{
+	return buf_str(&c->taken);
+}
+
+int tls_conn_set_leaf(struct tls_conn *c, const struct tls_leaf *leaf, bool h2)
 {
 	if (SSL_use_certificate(c->ssl, leaf->cert) != 1)
 		return -ENOMEM;
+	buf_done(&c->taken);
+	c->h2 = h2;
 	c->stage = TLS_STAGE_REST;
 	return 0;
 }

@@ -37,7 +37,9 @@ struct tls_conn {
 	int fd;
 	enum tls_stage stage;
 	bool refused, eof, broken;
-	size_t hello_bytes;
+	bool h2; /* chosen */
+	uint8_t offer;
+	struct buf taken;  /* from the descriptor, until a leaf is there */
 	const char *error; /* the first that was found */
 	struct buf kept;   /* records that the peer has not taken yet */
 	unsigned char sni_n;

@@ -73,6 +73,10 @@ static void test_not_a_name(void)
 
 static void test_alpn(void)
 {
+	check_str(hello_alpn_list(STR("\0\3\2h2")), "\2h2");
+	check(hello_alpn_list(STR("\0\4\2h2")).n == 0);
+	check(hello_alpn_list(STR("\0\2\2h2")).n == 0);
+	check(hello_alpn_list(STR("\0")).n == 0);
 	check(hello_alpn_has(STR("\2h2\10http/1.1"), STR("http/1.1")));
 	check(!hello_alpn_has(STR("\2h2"), STR("http/1.1")));
 	check(!hello_alpn_has(STR("\10http/1.1\0"), STR("http/1.1")));

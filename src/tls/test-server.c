@@ -20,6 +20,7 @@ struct pair {
 	SSL *client;
 	struct tls_conn *conn;
 	unsigned leaves;
+	bool h2; /* choose it */
 };
 
 static struct tls_leaf *leaf_for(struct str name)
@@ -73,7 +74,7 @@ static enum tls_hs server_step(struct pair *p)
 		struct tls_leaf *leaf = leaf_for(sni.n ? sni : STR("none.test"));
 
 		p->leaves++;
-		must(tls_conn_set_leaf(p->conn, leaf) == 0);
+		must(tls_conn_set_leaf(p->conn, leaf, p->h2) == 0);
 		tls_leaf_free(leaf);
 		r = tls_conn_handshake(p->conn);
 	}
@@ -147,21 +148,57 @@ static void test_refused(void)
 
 static void test_alpn(void)
 {
-	static const unsigned char both[] = "\2h2\10http/1.1", h2[] = "\2h2";
-	const unsigned char *got;
-	unsigned n;
+	static const struct {
+		const char *protos;
+		unsigned offer;
+		bool h2;
+		const char *chosen; /* NULL: none, and the handshake fails */
+	} all[] = {
+		{"", TLS_OFFER_HTTP1, false, ""},
+		{"\2h2\10http/1.1", TLS_OFFER_H2 | TLS_OFFER_HTTP1, false, "http/1.1"},
+		{"\2h2\10http/1.1", TLS_OFFER_H2 | TLS_OFFER_HTTP1, true, "h2"},
+		{"\10http/1.0\10http/1.1", TLS_OFFER_HTTP1, false, "http/1.1"},
+		{"\2h2", TLS_OFFER_H2, true, "h2"},
+		{"\2h2", TLS_OFFER_H2, false, NULL},
+		{"\10http/1.1", TLS_OFFER_HTTP1, true, NULL},
+		{"\2h3", 0, false, NULL},
+		{"\2H2\3h2c", 0, true, NULL},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+		const unsigned char *got;
+		struct pair p;
+		unsigned n;
+
+		pair_start(&p, "a.test", TLS1_3_VERSION);
+		p.h2 = all[i].h2;
+		must(SSL_set_alpn_protos(p.client, (const unsigned char *)all[i].protos,
+			     (unsigned)strlen(all[i].protos)) == 0);
+		check(handshake(&p) == (all[i].chosen != NULL));
+		check_int(tls_conn_offer(p.conn), all[i].offer);
+		SSL_get0_alpn_selected(p.client, &got, &n);
+		check_str(str_make(got, n), all[i].chosen ? all[i].chosen : "");
+		if (!all[i].offer)
+			check(strstr(tls_conn_error(p.conn), "HTTP/2, HTTP/1.1") != NULL);
+		pair_stop(&p);
+	}
+}
+
+/* Whoever passes the connection on undecrypted has to have every byte of it. */
+static void test_taken(void)
+{
+	char hello[4096];
 	struct pair p;
+	ssize_t n;
 
 	pair_start(&p, "a.test", TLS1_3_VERSION);
-	must(SSL_set_alpn_protos(p.client, both, sizeof(both) - 1) == 0);
-	check(handshake(&p));
-	SSL_get0_alpn_selected(p.client, &got, &n);
-	check_str(str_make(got, n), "http/1.1");
-	pair_stop(&p);
-	pair_start(&p, "a.test", TLS1_3_VERSION);
-	must(SSL_set_alpn_protos(p.client, h2, sizeof(h2) - 1) == 0);
-	check(!handshake(&p));
-	check(strstr(tls_conn_error(p.conn), "HTTP/1.1") != NULL);
+	(void)SSL_do_handshake(p.client);
+	n = recv(p.fds[0], hello, sizeof(hello) - 1, 0);
+	must(n > 100);
+	hello[n++] = 'x'; /* what comes behind it */
+	must(send(p.fds[1], hello, (size_t)n, 0) == n);
+	check(tls_conn_handshake(p.conn) == TLS_HS_WANT_LEAF);
+	check(str_eq(tls_conn_taken(p.conn), str_make(hello, (size_t)n)));
 	pair_stop(&p);
 }
 
@@ -301,6 +338,7 @@ int main(void)
 	run_test(test_no_name);
 	run_test(test_refused);
 	run_test(test_alpn);
+	run_test(test_taken);
 	run_test(test_hello_in_pieces);
 	run_test(test_resumption);
 	run_test(test_data_and_end);
