@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: blanks, commas, comments and byte order marks are skipped, then the longest
+ * token is taken. Strings are decoded as they are met, into memory that is as large as the source.
+ *
+ * Beyond the text of October 2021, \u{...} and pairs of surrogates in escapes are taken, as the
+ * next edition has them and servers do already; half a pair is refused. Control bytes are refused
+ * everywhere, also where some servers take them. */
+#include "filter/graphql_lex.h"
+
+#include "base/utf8.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define BYTE_ORDER_MARK "\xef\xbb\xbf"
+
+int gql_fail(struct gql_lexer *l, int code, size_t at, const char *why)
+{
+	*l->problem = (struct gql_problem){.why = why, .at = at};
+	return code;
+}
+
+static int invalid(struct gql_lexer *l, size_t at, const char *why)
+{
+	return gql_fail(l, -EINVAL, at, why);
+}
+
+/* The byte that stands `ahead` of the place; NUL, which no source holds, behind the end. */
+static char peek(const struct gql_lexer *l, size_t ahead)
+{
+	return ahead < l->source.n - l->at ? l->source.p[l->at + ahead] : '\0';
+}
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static bool is_name_start(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+static bool is_line_end(char c)
+{
+	return c == '\n' || c == '\r';
+}
+
+static void skip_ignored(struct gql_lexer *l)
+{
+	for (;;) {
+		char c = peek(l, 0);
+
+		if (c == ' ' || c == '\t' || c == ',' || is_line_end(c)) {
+			l->at++;
+		} else if (c == '#') {
+			while (l->at < l->source.n && !is_line_end(peek(l, 0)))
+				l->at++;
+		} else if (str_starts(str_from_index(l->source, l->at), STR(BYTE_ORDER_MARK))) {
+			l->at += sizeof(BYTE_ORDER_MARK) - 1;
+		} else {
+			return;
+		}
+	}
+}
+
+static void skip_digits(struct gql_lexer *l)
+{
+	while (is_digit(peek(l, 0)))
+		l->at++;
+}
+
+/* 2.9.1, 2.9.2. */
+static int lex_number(struct gql_lexer *l, struct gql_token *t)
+{
+	t->kind = GQL_T_INT;
+	if (peek(l, 0) == '-')
+		l->at++;
+	if (!is_digit(peek(l, 0)))
+		return invalid(l, l->at, "a number needs digits");
+	if (peek(l, 0) == '0')
+		l->at++;
+	else
+		skip_digits(l);
+	if (peek(l, 0) == '.') {
+		t->kind = GQL_T_FLOAT;
+		l->at++;
+		if (!is_digit(peek(l, 0)))
+			return invalid(l, l->at, "a fraction needs digits");
+		skip_digits(l);
+	}
+	if ((peek(l, 0) | 0x20) == 'e') {
+		t->kind = GQL_T_FLOAT;
+		l->at++;
+		if (peek(l, 0) == '+' || peek(l, 0) == '-')
+			l->at++;
+		if (!is_digit(peek(l, 0)))
+			return invalid(l, l->at, "an exponent needs digits");
+		skip_digits(l);
+	}
+	if (is_digit(peek(l, 0)) || peek(l, 0) == '.' || is_name_start(peek(l, 0)))
+		return invalid(l, l->at, "a number runs into what follows");
+	t->text = str_make(l->source.p + t->at, l->at - t->at);
+	return 0;
+}
+
+static void put(struct gql_lexer *l, char c)
+{
+	l->text[l->text_n++] = c;
+}
+
+static void put_code_point(struct gql_lexer *l, uint32_t cp)
+{
+	static const unsigned char mark[] = {0, 0, 0xc0, 0xe0, 0xf0};
+	unsigned n = cp < 0x80 ? 1 : cp < 0x800 ? 2 : cp < 0x10000 ? 3 : 4;
+
+	if (n == 1) {
+		put(l, (char)cp);
+		return;
+	}
+	put(l, (char)(mark[n] | cp >> 6 * (n - 1)));
+	while (--n > 0)
+		put(l, (char)(0x80 | (cp >> 6 * (n - 1) & 0x3f)));
+}
+
+static int hex_value(char c)
+{
+	if (is_digit(c))
+		return c - '0';
+	c = str_lower_char(c);
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* XXXX, or {X...} where `braces`. */
+static int lex_code(struct gql_lexer *l, bool braces, uint32_t *ret)
+{
+	bool open = braces && peek(l, 0) == '{';
+	uint32_t value = 0;
+	unsigned n = 0;
+
+	l->at += open;
+	for (int digit; (open || n < 4) && (digit = hex_value(peek(l, 0))) >= 0; n++) {
+		if (value >> 20)
+			return invalid(l, l->at, "an escape beyond U+10FFFF");
+		value = value << 4 | (uint32_t)digit;
+		l->at++;
+	}
+	if (open ? n == 0 || peek(l, 0) != '}' : n != 4)
+		return invalid(l, l->at, "a malformed \\u escape");
+	l->at += open;
+	*ret = value;
+	return 0;
+}
+
+static int lex_unicode(struct gql_lexer *l)
+{
+	size_t at = l->at;
+	uint32_t cp = 0, low = 0;
+	int r = lex_code(l, true, &cp);
+
+	if (r == 0 && cp >= 0xd800 && cp < 0xdc00 && peek(l, 0) == '\\' && peek(l, 1) == 'u') {
+		bool pair = l->source.p[at] != '{';
+
+		l->at += 2;
+		r = lex_code(l, false, &low);
+		if (r == 0 && pair && low >= 0xdc00 && low < 0xe000)
+			cp = 0x10000 + ((cp - 0xd800) << 10) + (low - 0xdc00);
+	}
+	if (r < 0)
+		return r;
+	if (cp > 0x10ffff || (cp >= 0xd800 && cp < 0xe000))
+		return invalid(l, at, "an escape that is no character");
+	put_code_point(l, cp);
+	return 0;
+}
+
+static int lex_escape(struct gql_lexer *l)
+{
+	static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
+	size_t i = str_chr(str_from(from), peek(l, 0));
+
+	if (peek(l, 0) == 'u') {
+		l->at++;
+		return lex_unicode(l);
+	}
+	if (i == sizeof(from) - 1)
+		return invalid(l, l->at, "an escape that is not known");
+	put(l, to[i]);
+	l->at++;
+	return 0;
+}
+
+/* 2.9.4; behind the opening quote. */
+static int lex_string(struct gql_lexer *l, struct gql_token *t)
+{
+	size_t start = l->text_n;
+
+	for (;;) {
+		char c = peek(l, 0);
+		int r;
+
+		if (c == '\0' || is_line_end(c))
+			return invalid(l, t->at, "a string without its end");
+		l->at++;
+		if (c == '"')
+			break;
+		if (c != '\\') {
+			put(l, c);
+			continue;
+		}
+		r = lex_escape(l);
+		if (r < 0)
+			return r;
+	}
+	t->text = str_make(l->text + start, l->text_n - start);
+	return 0;
+}
+
+/* Takes the next line of s off it; false at the end. The line's end is no part of it. */
+static bool next_line(struct str *s, bool *more, struct str *ret)
+{
+	size_t n = str_chr(*s, '\n');
+
+	if (!*more)
+		return false;
+	*ret = str_prefix(*s, n);
+	*more = n < s->n;
+	*s = str_from_index(*s, n + 1);
+	return true;
+}
+
+static size_t indent_of(struct str line)
+{
+	size_t n = 0;
+
+	while (n < line.n && (line.p[n] == ' ' || line.p[n] == '\t'))
+		n++;
+	return n;
+}
+
+/* What all lines but the first, of those that are not blank, begin with. */
+static size_t common_indent(struct str raw)
+{
+	size_t common = SIZE_MAX;
+	bool more = true, first = true;
+
+	for (struct str line; next_line(&raw, &more, &line); first = false) {
+		size_t indent = indent_of(line);
+
+		if (!first && indent < line.n && indent < common)
+			common = indent;
+	}
+	return common;
+}
+
+/* BlockStringValue() of 2.9.4, in place: raw lies at l->text + start, its line ends are '\n' and it
+ * gets shorter. */
+static struct str dedent(struct gql_lexer *l, size_t start)
+{
+	struct str raw = str_make(l->text + start, l->text_n - start), line;
+	size_t common = common_indent(raw), at = start, end = start;
+	bool more = true, first = true;
+
+	while (next_line(&raw, &more, &line)) {
+		bool blank = indent_of(line) == line.n;
+
+		if (!first)
+			line = str_from_index(line, MIN(common, line.n));
+		first = false;
+		if (blank && end == start)
+			continue; /* leading */
+		if (at > start)
+			l->text[at++] = '\n';
+		memmove(l->text + at, line.p, line.n);
+		at += line.n;
+		if (!blank)
+			end = at; /* blank lines behind the last such one go */
+	}
+	l->text_n = end;
+	return str_make(l->text + start, end - start);
+}
+
+/* Behind the opening quotes. */
+static int lex_block_string(struct gql_lexer *l, struct gql_token *t)
+{
+	size_t start = l->text_n;
+
+	for (;;) {
+		struct str rest = str_from_index(l->source, l->at);
+		char c = peek(l, 0);
+
+		if (c == '\0')
+			return invalid(l, t->at, "a block string without its end");
+		if (str_starts(rest, STR("\"\"\"")))
+			break;
+		if (str_starts(rest, STR("\\\"\"\""))) {
+			memcpy(l->text + l->text_n, "\"\"\"", 3);
+			l->text_n += 3;
+			l->at += 4;
+			continue;
+		}
+		if (str_starts(rest, STR("\r\n")))
+			l->at++;
+		put(l, c == '\r' ? '\n' : c);
+		l->at++;
+	}
+	l->at += 3;
+	t->text = dedent(l, start);
+	return 0;
+}
+
+static int lex_quoted(struct gql_lexer *l, struct gql_token *t)
+{
+	t->kind = GQL_T_STRING;
+	if (!l->text)
+		l->text = malloc(l->source.n);
+	if (!l->text)
+		return -ENOMEM;
+	if (str_starts(str_from_index(l->source, l->at), STR("\"\"\""))) {
+		l->at += 3;
+		return lex_block_string(l, t);
+	}
+	l->at++;
+	return lex_string(l, t);
+}
+
+static void lex_name(struct gql_lexer *l, struct gql_token *t)
+{
+	while (is_name_start(peek(l, 0)) || is_digit(peek(l, 0)))
+		l->at++;
+	t->kind = GQL_T_NAME;
+	t->text = str_make(l->source.p + t->at, l->at - t->at);
+}
+
+int gql_lex(struct gql_lexer *l, struct gql_token *ret)
+{
+	char c;
+
+	skip_ignored(l);
+	*ret = (struct gql_token){.kind = GQL_T_END, .at = l->at};
+	if (l->at == l->source.n)
+		return 0;
+	if (l->tokens++ == GQL_TOKENS_MAX)
+		return gql_fail(l, -E2BIG, l->at, "too many tokens");
+	c = peek(l, 0);
+	if (is_name_start(c)) {
+		lex_name(l, ret);
+		return 0;
+	}
+	if (is_digit(c) || c == '-')
+		return lex_number(l, ret);
+	if (c == '"')
+		return lex_quoted(l, ret);
+	if (c == '.' && (peek(l, 1) != '.' || peek(l, 2) != '.'))
+		return invalid(l, l->at, "a lonely dot");
+	if (str_chr(STR("!$&().:=@[]{|}"), c) == sizeof("!$&().:=@[]{|}") - 1)
+		return invalid(l, l->at, "a character that begins nothing");
+	ret->kind = GQL_T_PUNCTUATOR;
+	ret->c = c;
+	l->at += c == '.' ? 3 : 1;
+	return 0;
+}

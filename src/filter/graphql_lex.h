@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The tokens of a GraphQL document (specification of October 2021, section 2.1). Internal to this
+ * folder. */
+
+#include "filter/graphql.h"
+
+enum gql_token_kind {
+	GQL_T_END,
+	GQL_T_PUNCTUATOR, /* c; '.' is "..." */
+	GQL_T_NAME,
+	GQL_T_INT,
+	GQL_T_FLOAT,
+	GQL_T_STRING, /* text is decoded */
+};
+
+struct gql_token {
+	enum gql_token_kind kind;
+	char c;
+	struct str text; /* borrowed from the source or from lexer.text */
+	size_t at;
+};
+
+struct gql_lexer {
+	struct str source;
+	size_t at;
+	unsigned tokens;
+	/* Decoded strings: made when the first is met, as large as the source, because no string
+	 * grows by decoding. */
+	char *text;
+	size_t text_n;
+	struct gql_problem *problem; /* borrowed; filled on failure */
+};
+
+/* The next token. Returns 0, -EINVAL, -E2BIG, -ENOMEM. */
+_warn_unused_ int gql_lex(struct gql_lexer *l, struct gql_token *ret);
+
+/* Fills l->problem; returns code. */
+int gql_fail(struct gql_lexer *l, int code, size_t at, const char *why);

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GitHub's global node ids: PREFIX_ and, in base64, a msgpack array whose second element is the
+ * database id of the repository that the object is (in). Whatever is not written in the one way in
+ * which GitHub writes it is refused, so that nobody reads another number in it than we do. */
+#include "filter/graphql_scope.h"
+
+#include <errno.h>
+#include <stdint.h>
+
+enum { DECODED_MAX = 512, PREFIX_MAX = 6, DATA_MIN = 4 };
+
+static int digit_value(char c)
+{
+	if (c >= 'A' && c <= 'Z')
+		return c - 'A';
+	if (c >= 'a' && c <= 'z')
+		return c - 'a' + 26;
+	if (c >= '0' && c <= '9')
+		return c - '0' + 52;
+	return c == '+' || c == '-' ? 62 : c == '/' || c == '_' ? 63 : -1;
+}
+
+/* RFC 4648 sections 4 and 5, both alphabets, with or without padding; no spare bits. */
+static int decode(struct str s, unsigned char ret[DECODED_MAX], size_t *ret_n)
+{
+	uint32_t bits = 0;
+	unsigned have = 0;
+	size_t n = 0, padding = 0;
+
+	while (s.n > 0 && padding < 2 && s.p[s.n - 1] == '=') {
+		s.n--;
+		padding++;
+	}
+	if ((padding > 0 && (s.n + padding) % 4 != 0) || s.n % 4 == 1 ||
+		s.n / 4 * 3 + 3 > DECODED_MAX)
+		return -EINVAL;
+	for (size_t i = 0; i < s.n; i++) {
+		int v = digit_value(s.p[i]);
+
+		if (v < 0)
+			return -EINVAL;
+		bits = bits << 6 | (uint32_t)v;
+		have += 6;
+		if (have >= 8) {
+			have -= 8;
+			ret[n++] = (unsigned char)(bits >> have);
+			bits &= (1U << have) - 1;
+		}
+	}
+	*ret_n = n;
+	return bits == 0 ? 0 : -EINVAL;
+}
+
+struct pack {
+	const unsigned char *p;
+	size_t n;
+};
+
+static int take_uint(struct pack *in, unsigned size, uint64_t *ret)
+{
+	uint64_t value = 0;
+
+	if (in->n < size)
+		return -EINVAL;
+	for (unsigned i = 0; i < size; i++)
+		value = value << 8 | in->p[i];
+	in->p += size;
+	in->n -= size;
+	*ret = value;
+	return 0;
+}
+
+static int skip(struct pack *in, uint64_t n)
+{
+	if (in->n < n)
+		return -EINVAL;
+	in->p += n;
+	in->n -= n;
+	return 0;
+}
+
+/* One element: an integer that is not negative (0), or a short string (1), which is skipped. */
+static int take_element(struct pack *in, uint64_t *ret)
+{
+	uint64_t type, n = 0;
+	int r = take_uint(in, 1, &type);
+
+	if (r < 0)
+		return r;
+	if (type <= 0x7f) { /* positive fixint */
+		*ret = type;
+		return 0;
+	}
+	if (type >= 0xcc && type <= 0xcf) /* uint 8, 16, 32, 64 */
+		return take_uint(in, 1U << (type - 0xcc), ret);
+	if (type == 0xd2) { /* int 32 */
+		r = take_uint(in, 4, ret);
+		return r < 0 || *ret > INT32_MAX ? -EINVAL : 0;
+	}
+	if (type >= 0xa0 && type <= 0xbf) /* fixstr */
+		n = type & 0x1f;
+	else if (type != 0xd9 || take_uint(in, 1, &n) < 0) /* str 8 */
+		return -EINVAL;
+	return skip(in, n) < 0 ? -EINVAL : 1;
+}
+
+static int read_pack(struct pack in, uint64_t *ret)
+{
+	uint64_t head, value = 0, id = 0;
+
+	if (take_uint(&in, 1, &head) < 0 || head < 0x92 || head > 0x9f) /* fixarray, two or more */
+		return -EINVAL;
+	for (uint64_t i = 0; i < head - 0x90; i++) {
+		int r = take_element(&in, &value);
+
+		if (r < 0 || (i == 1 && r != 0))
+			return -EINVAL;
+		id = i == 1 ? value : id;
+	}
+	if (in.n > 0)
+		return -EINVAL;
+	*ret = id;
+	return 0;
+}
+
+static bool is_upper(struct str s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (s.p[i] < 'A' || s.p[i] > 'Z')
+			return false;
+	return s.n > 0;
+}
+
+static bool is_base64(struct str s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (digit_value(s.p[i]) < 0 && s.p[i] != '=')
+			return false;
+	return s.n >= DATA_MIN;
+}
+
+int graphql_node_repository(struct str node_id, uint64_t *ret)
+{
+	static const struct str outside[] = {STR("U"), STR("O"), STR("T"), STR("BOT"), STR("EMU")};
+	size_t n = str_chr(node_id, '_');
+	struct str prefix = str_prefix(node_id, n), data = str_from_index(node_id, n + 1);
+	unsigned char decoded[DECODED_MAX];
+	size_t decoded_n;
+
+	if (n > PREFIX_MAX || !is_upper(prefix) || !is_base64(data))
+		return -EINVAL;
+	for (size_t i = 0; i < ARRAY_SIZE(outside); i++)
+		if (str_eq(prefix, outside[i]))
+			return 1;
+	/* Of a project the second element is its owner's id, which may be some repository's number
+	 * as well. */
+	if (str_starts(prefix, STR("PVT")) || decode(data, decoded, &decoded_n) < 0)
+		return -EINVAL;
+	return read_pack((struct pack){decoded, decoded_n}, ret);
+}

@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: the whole document is looked at, node by node in the order of the array, and
+ * then the whole of the variables. What a node or member is called says what its value must be; a
+ * value that is a variable is looked up, in the variables first, then among the defaults of every
+ * operation. */
+#include "filter/graphql_scope.h"
+
+#include "base/hash.h"
+
+#include <errno.h>
+
+enum {
+	NAME_MAX_BYTES = 512,
+	STEPS_MAX = 1000000, /* a variable with a long value may be used very often */
+};
+
+struct entry {
+	UT_hash_handle hh;
+	uint64_t id;
+	size_t n;
+	char text[]; /* a node id, or a full name in lower case */
+};
+
+struct graphql_scope {
+	struct entry *nodes, *names, *ids; /* by node id, full name, database id */
+};
+
+struct graphql_scope *graphql_scope_new(void)
+{
+	return calloc(1, sizeof(struct graphql_scope));
+}
+
+static void free_table(struct entry **table)
+{
+	struct entry *e, *next;
+
+	HASH_ITER (hh, *table, e, next) {
+		HASH_DEL(*table, e);
+		free(e);
+	}
+}
+
+struct graphql_scope *graphql_scope_free(struct graphql_scope *scope)
+{
+	if (!scope)
+		return NULL;
+	free_table(&scope->nodes);
+	free_table(&scope->names);
+	free_table(&scope->ids);
+	free(scope);
+	return NULL;
+}
+
+static bool has_text(const struct entry *table, struct str text)
+{
+	const struct entry *e;
+
+	HASH_FIND(hh, table, text.p, text.n, e);
+	return e != NULL;
+}
+
+static bool has_id(const struct entry *table, uint64_t id)
+{
+	const struct entry *e;
+
+	HASH_FIND(hh, table, &id, sizeof(id), e);
+	return e != NULL;
+}
+
+static struct entry *entry_new(struct str text, uint64_t id)
+{
+	struct entry *e = calloc(1, sizeof(*e) + text.n);
+
+	if (!e)
+		return NULL;
+	e->id = id;
+	e->n = text.n;
+	memcpy(e->text, text.p, text.n);
+	return e;
+}
+
+/* uthash leaves e->hh.tbl NULL where it had no memory. */
+static int keep(struct entry *e, bool added)
+{
+	if (added)
+		return 0;
+	free(e);
+	return -ENOMEM;
+}
+
+static int add_text(struct entry **table, struct str text)
+{
+	struct entry *e;
+
+	if (has_text(*table, text))
+		return 0;
+	e = entry_new(text, 0);
+	if (!e)
+		return -ENOMEM;
+	HASH_ADD_KEYPTR(hh, *table, e->text, e->n, e);
+	return keep(e, e->hh.tbl != NULL);
+}
+
+static int add_id(struct entry **table, uint64_t id)
+{
+	struct entry *e;
+
+	if (has_id(*table, id))
+		return 0;
+	e = entry_new(STR(""), id);
+	if (!e)
+		return -ENOMEM;
+	HASH_ADD(hh, *table, id, sizeof(e->id), e);
+	return keep(e, e->hh.tbl != NULL);
+}
+
+/* "owner/name" in lower case in the caller's memory; the null view where it is too long. */
+static struct str lower(struct str s, char mem[NAME_MAX_BYTES])
+{
+	if (s.n > NAME_MAX_BYTES)
+		return STR_NULL;
+	for (size_t i = 0; i < s.n; i++)
+		mem[i] = str_lower_char(s.p[i]);
+	return str_make(mem, s.n);
+}
+
+int graphql_scope_add(struct graphql_scope *scope, struct str node_id, struct str full_name)
+{
+	char mem[NAME_MAX_BYTES];
+	uint64_t id = 0;
+	int r = 0;
+
+	if (full_name.n > 0) {
+		struct str name = lower(full_name, mem);
+		size_t slash = str_chr(name, '/');
+
+		if (slash == 0 || slash + 1 >= name.n)
+			return -EINVAL;
+		r = add_text(&scope->names, name);
+	}
+	if (r < 0 || node_id.n == 0)
+		return r;
+	if (!str_starts(node_id, STR("R_")) || graphql_node_repository(node_id, &id) != 0)
+		return -EINVAL;
+	r = add_text(&scope->nodes, node_id);
+	return r < 0 ? r : add_id(&scope->ids, id);
+}
+
+/* What a value must be, by what its argument, field or member is called. */
+enum class { CLASS_ANY, CLASS_REPOSITORY_ID, CLASS_FULL_NAME, CLASS_NODE_ID };
+
+static enum class class_of(struct str name) {
+	static const struct str ids[] = {STR("id"), STR("ID"), STR("ids"), STR("IDS")};
+
+	if (str_eq(name, STR("repositoryId"))) return CLASS_REPOSITORY_ID;
+	if (str_eq(name, STR("repositoryNameWithOwner"))) return CLASS_FULL_NAME;
+	if (str_eq(name, STR("clientMutationId"))) return CLASS_ANY;
+	for (size_t i = 0; i < ARRAY_SIZE(ids); i++) if (str_eq(name, ids[i])) return CLASS_NODE_ID;
+	return str_ends(name, STR("Id")) || str_ends(name, STR("Ids")) ? CLASS_NODE_ID : CLASS_ANY;
+}
+
+struct check {
+	const struct graphql_scope *scope;
+	const struct graphql_request *req;
+	const struct gql_doc *doc;
+	struct buf *detail;
+	unsigned steps;
+};
+
+/* 1, with the offence in detail. */
+static int refuse(struct check *c, struct str what, struct str value)
+{
+	int r = buf_add_str(c->detail, str_prefix(what, 64));
+
+	if (r == 0 && value.n > 0)
+		r = buf_add_char(c->detail, ':');
+	if (r == 0)
+		r = buf_add_str(c->detail, str_prefix(value, GRAPHQL_SCOPE_DETAIL_MAX - 65));
+	return r < 0 ? r : 1;
+}
+
+static int refuse_unknown(struct check *c)
+{
+	return refuse(c, STR("<unresolved-variable>"), STR_NULL);
+}
+
+static bool has_name(const struct graphql_scope *scope, struct str full_name)
+{
+	char mem[NAME_MAX_BYTES];
+
+	return has_text(scope->names, lower(full_name, mem));
+}
+
+static bool is_ours(const struct graphql_scope *scope, struct str node_id)
+{
+	uint64_t id;
+	int r = graphql_node_repository(node_id, &id);
+
+	return r == 1 || (r == 0 && has_id(scope->ids, id));
+}
+
+static int step(struct check *c)
+{
+	return c->steps++ < STEPS_MAX ? 0 : refuse(c, STR("<too-complex>"), STR_NULL);
+}
+
+static int judge_text(struct check *c, enum class class, struct str name, struct str value)
+{
+	bool ok = class == CLASS_REPOSITORY_ID ? has_text(c->scope->nodes, value)
+		  : class == CLASS_FULL_NAME   ? has_name(c->scope, value)
+					       : is_ours(c->scope, value);
+
+	return ok ? 0 : refuse(c, name, value);
+}
+
+/* What is neither text nor a list: no node id of GitHub's is a number, and the members of an object
+ * are judged by their own names. Where a repository's own id or name is wanted, nothing else will
+ * do. */
+static int judge_other(struct check *c, enum class class, struct str name, bool is_null)
+{
+	return class == CLASS_NODE_ID || is_null ? 0 : refuse(c, name, STR("<not-a-string>"));
+}
+
+static int judge_json(struct check *c, enum class class, struct str name, const json_t *value)
+{
+	int r = step(c);
+
+	if (r != 0)
+		return r;
+	if (json_is_string(value))
+		return judge_text(c, class, name, json_str(value));
+	if (!json_is_array(value))
+		return judge_other(c, class, name, json_is_null(value));
+	for (size_t i = 0; r == 0 && i < json_array_size(value); i++)
+		r = judge_json(c, class, name, json_array_get(value, i));
+	return r;
+}
+
+static const json_t *variable_value(const struct check *c, struct str name)
+{
+	return c->req->variables ? json_object_getn(c->req->variables, name.p, name.n) : NULL;
+}
+
+static int judge_node(struct check *c, enum class class, struct str name, uint32_t i);
+
+/* The default values that an operation has for a variable. *found is set where there is one. */
+static int judge_defaults(struct check *c, enum class class, struct str name, struct str variable,
+	uint32_t operation, bool *found)
+{
+	const struct gql_doc *doc = c->doc;
+	int r = 0;
+
+	for (uint32_t i = gql_first(doc, operation); r == 0 && i != GQL_NONE;
+		i = gql_next(doc, i)) {
+		uint32_t value = gql_first(doc, i);
+
+		if (doc->node[i].kind != GQL_VARIABLE_DEFINITION)
+			break; /* they come first */
+		r = step(c);
+		if (r != 0 || value == GQL_NONE || doc->node[value].kind == GQL_DIRECTIVE ||
+			!str_eq(doc->node[i].name, variable))
+			continue;
+		*found = true;
+		r = judge_node(c, class, name, value); /* a constant: no variable again */
+	}
+	return r;
+}
+
+static int judge_variable(struct check *c, enum class class, struct str name, struct str variable)
+{
+	const json_t *given = variable_value(c, variable);
+	bool found = false;
+	int r = 0;
+
+	if (given)
+		return judge_json(c, class, name, given);
+	for (uint32_t i = gql_first(c->doc, GQL_NONE); r == 0 && i != GQL_NONE;
+		i = gql_next(c->doc, i)) {
+		r = step(c);
+		if (r == 0)
+			r = judge_defaults(c, class, name, variable, i, &found);
+	}
+	return r == 0 && !found ? refuse_unknown(c) : r;
+}
+
+/* Value node i. */
+static int judge_node(struct check *c, enum class class, struct str name, uint32_t i)
+{
+	const struct gql_node *node = &c->doc->node[i];
+	int r = step(c);
+
+	if (r != 0)
+		return r;
+	if (node->kind == GQL_STRING)
+		return judge_text(c, class, name, node->text);
+	if (node->kind == GQL_VARIABLE)
+		return judge_variable(c, class, name, node->name);
+	if (node->kind != GQL_LIST)
+		return judge_other(c, class, name, node->kind == GQL_NULL);
+	for (uint32_t part = gql_first(c->doc, i); r == 0 && part != GQL_NONE;
+		part = gql_next(c->doc, part))
+		r = judge_node(c, class, name, part);
+	return r;
+}
+
+/* All members of the variables, however deep (jansson bounds that), by their keys. */
+static int judge_members(struct check *c, const json_t *value)
+{
+	const char *key;
+	json_t *member;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < json_array_size(value); i++)
+		r = judge_members(c, json_array_get(value, i));
+	json_object_foreach ((json_t *)(uintptr_t)value, key, member) {
+		enum class class = class_of(str_from(key));
+
+		if (r == 0 && class != CLASS_ANY)
+			r = judge_json(c, class, str_from(key), member);
+		if (r == 0)
+			r = judge_members(c, member);
+		if (r != 0)
+			break;
+	}
+	return r;
+}
+
+/* The value of field i's argument; GQL_NONE where it has none of that name. */
+static uint32_t argument(const struct gql_doc *doc, uint32_t i, struct str name)
+{
+	for (uint32_t part = gql_first(doc, i); part != GQL_NONE; part = gql_next(doc, part))
+		if (doc->node[part].kind == GQL_ARGUMENT && str_eq(doc->node[part].name, name))
+			return gql_first(doc, part);
+	return GQL_NONE;
+}
+
+/* Whether a name that says whose repository it is stands there twice: servers may take either. */
+static bool repeats_argument(const struct gql_doc *doc, uint32_t i)
+{
+	static const struct str names[] = {STR("owner"), STR("name"), STR("login")};
+	unsigned seen[ARRAY_SIZE(names)] = {0};
+
+	for (uint32_t a = gql_first(doc, i); a != GQL_NONE; a = gql_next(doc, a))
+		for (size_t k = 0; k < ARRAY_SIZE(names); k++)
+			if (doc->node[a].kind == GQL_ARGUMENT &&
+				str_eq(doc->node[a].name, names[k]) && seen[k]++ > 0)
+				return true;
+	return false;
+}
+
+static bool has_arguments(const struct gql_doc *doc, uint32_t i)
+{
+	uint32_t first = gql_first(doc, i);
+
+	return first != GQL_NONE && doc->node[first].kind == GQL_ARGUMENT;
+}
+
+/* A string as it stands, or a variable that is bound to one; the null view for the rest. */
+static struct str text_of(const struct check *c, uint32_t i)
+{
+	const struct gql_node *node = i == GQL_NONE ? NULL : &c->doc->node[i];
+
+	if (!node)
+		return STR_NULL;
+	if (node->kind == GQL_VARIABLE)
+		return json_str(variable_value(c, node->name));
+	return node->kind == GQL_STRING ? node->text : STR_NULL;
+}
+
+/* Field i, repository(name:): its owner stands beside the name, or is the login of the field that
+ * it is selected from. */
+static int judge_repository(struct check *c, uint32_t i, uint32_t name)
+{
+	_cleanup_(buf_donep) struct buf full = BUF_INIT(NAME_MAX_BYTES + 1);
+	uint32_t owner = argument(c->doc, i, STR("owner")), parent = c->doc->node[i].parent;
+	struct str text = text_of(c, name);
+	int r;
+
+	while (parent != GQL_NONE && c->doc->node[parent].kind == GQL_INLINE)
+		parent = c->doc->node[parent].parent;
+	if (owner == GQL_NONE && parent != GQL_NONE && c->doc->node[parent].kind == GQL_FIELD)
+		owner = argument(c->doc, parent, STR("login"));
+	if (!text.p || (owner != GQL_NONE && !text_of(c, owner).p))
+		return refuse_unknown(c);
+	if (owner == GQL_NONE)
+		r = buf_add_str(&full, STR("<unknown>"));
+	else
+		r = buf_add_str(&full, text_of(c, owner));
+	if (r == 0)
+		r = buf_add_char(&full, '/');
+	if (r == 0)
+		r = buf_add_str(&full, text);
+	if (r == -ENOMEM)
+		return r;
+	if (r == 0 && owner != GQL_NONE && has_name(c->scope, buf_str(&full)))
+		return 0;
+	return refuse(c, STR("repository"), r < 0 ? text : buf_str(&full));
+}
+
+/* Fields that lead to repositories of any owner: these where they have an argument, ... */
+static const struct str lists[] = {STR("repositories"), STR("forks"), STR("pinnedItems"),
+	STR("pinnableItems"), STR("starredRepositories"), STR("watching"),
+	STR("repositoriesContributedTo"), STR("topRepositories")};
+/* ... these always. */
+static const struct str searches[] = {STR("search"), STR("itemShowcase")};
+
+static bool is_one_of(const struct str *list, size_t n, struct str name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (str_eq(list[i], name))
+			return true;
+	return false;
+}
+
+static int judge_field(struct check *c, uint32_t i)
+{
+	const struct gql_doc *doc = c->doc;
+	struct str name = doc->node[i].name;
+	uint32_t value;
+
+	if (is_one_of(searches, ARRAY_SIZE(searches), name) ||
+		(is_one_of(lists, ARRAY_SIZE(lists), name) && has_arguments(doc, i))) {
+		int r = buf_printf(c->detail, "<multi-repo:%.*s>", STR_FMT(name));
+
+		return r < 0 ? r : 1;
+	}
+	if (str_eq(name, STR("resource")) && argument(doc, i, STR("url")) != GQL_NONE)
+		return refuse(c, STR("<url-addressed:resource>"), STR_NULL);
+	if (repeats_argument(doc, i))
+		return refuse(c, STR("<repeated-argument>"), name);
+	value = str_eq(name, STR("repository")) ? argument(doc, i, STR("name")) : GQL_NONE;
+	return value == GQL_NONE ? 0 : judge_repository(c, i, value);
+}
+
+static int judge_any(struct check *c, uint32_t i)
+{
+	const struct gql_node *node = &c->doc->node[i];
+	enum class class;
+
+	if (node->kind == GQL_FIELD)
+		return judge_field(c, i);
+	if (node->kind != GQL_ARGUMENT && node->kind != GQL_OBJECT_FIELD)
+		return 0;
+	class = class_of(node->name);
+	return class == CLASS_ANY ? 0 : judge_node(c, class, node->name, gql_first(c->doc, i));
+}
+
+int graphql_scope_check(
+	const struct graphql_scope *scope, const struct graphql_request *req, struct buf *detail)
+{
+	struct check c = {.scope = scope, .req = req, .doc = &req->doc, .detail = detail};
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < c.doc->n; i++)
+		r = judge_any(&c, i);
+	return r == 0 && req->variables ? judge_members(&c, req->variables) : r;
+}
+
+bool graphql_scope_covers(struct str path)
+{
+	if (path.n > 0 && path.p[path.n - 1] == '/')
+		path.n--;
+	return str_ieq(path, STR("/graphql")) || str_ieq(path, STR("/api/graphql"));
+}
