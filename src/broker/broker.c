@@ -134,6 +134,17 @@ static int send_counts(struct broker *b)
 	return helper_send_counted(&b->supervisor, &m);
 }
 
+/* It has nothing else to say to us. */
+static int take_order(struct broker *b, struct chan_frame *f)
+{
+	if (f->type == HELPER_COUNT && f->payload.n == 0 && f->fds_n == 0)
+		return send_counts(b);
+	if (f->type != HELPER_POLICY || f->payload.n > 0 || f->fds_n != 1)
+		return -EPROTO;
+	reload_begin(b, TAKE_FD(f->fds[0]));
+	return 0;
+}
+
 static void on_supervisor(struct loop_io *io, uint32_t events)
 {
 	struct broker *b = container_of(io, struct broker, supervisor_io);
@@ -141,9 +152,7 @@ static void on_supervisor(struct loop_io *io, uint32_t events)
 	int r;
 
 	while ((r = chan_recv(&b->supervisor, &f)) > 0) {
-		/* It has nothing else to say to us. */
-		r = f.type == HELPER_COUNT && f.payload.n == 0 && f.fds_n == 0 ? send_counts(b)
-									       : -EPROTO;
+		r = take_order(b, &f);
 		chan_frame_done(&f);
 		if (r < 0)
 			break;
@@ -211,6 +220,7 @@ void broker_configured(struct broker *b)
 		broker_fail(b);
 		return;
 	}
+	reloads_start(b);
 	r = chan_send(&b->conf, NETCONF_OK, STR_NULL, NULL, 0);
 	if (r == 0)
 		r = chan_flush(&b->conf);
@@ -271,6 +281,7 @@ static int start(struct broker *b, const struct broker_fds *fds)
 
 static void tear_down(struct broker *b)
 {
+	reloads_free(b);
 	streams_free(b);
 	if (b->log)
 		(void)!netlog_flush(b->log);

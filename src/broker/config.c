@@ -22,15 +22,17 @@ static int malformed(struct broker *b)
 	return err_set(b->err, E_PROTOCOL, "a message of the network's configuration is malformed");
 }
 
-static int take_allowlist(struct broker *b, struct str payload)
+int config_take_rules(struct allowlist *list, const struct chan_frame *f, struct cloche_err *err)
 {
 	struct str label, text;
 	char name[128];
 
-	if (!netconf_get_two(payload, &label, &text))
-		return malformed(b);
+	if (f->type == NETCONF_ALLOW)
+		return allowlist_add_host(list, f->payload, err);
+	if (f->type != NETCONF_ALLOWLIST || !netconf_get_two(f->payload, &label, &text))
+		return err_set(err, E_PROTOCOL, "a message of the policy is malformed");
 	snprintf(name, sizeof(name), "%.*s", STR_FMT(str_prefix(label, sizeof(name) - 1)));
-	return allowlist_add_yaml(b->policy, text, name, b->err);
+	return allowlist_add_yaml(list, text, name, err);
 }
 
 static int take_secret(struct broker *b, struct str payload)
@@ -144,9 +146,8 @@ static int take(struct broker *b, struct chan_frame *f)
 		return malformed(b);
 	switch ((enum netconf_frame)f->type) {
 	case NETCONF_ALLOWLIST:
-		return take_allowlist(b, f->payload);
 	case NETCONF_ALLOW:
-		return allowlist_add_host(b->policy, f->payload, b->err);
+		return config_take_rules(b->policy, f, b->err);
 	case NETCONF_SECRET:
 		return take_secret(b, f->payload);
 	case NETCONF_CONNECT_TO:
@@ -160,6 +161,7 @@ static int take(struct broker *b, struct chan_frame *f)
 	case NETCONF_OK:
 	case NETCONF_COUNTS:
 	case NETCONF_REFUSED:
+	case NETCONF_REPLACED:
 		break;
 	}
 	return malformed(b);

@@ -191,10 +191,8 @@ static void prepare(struct stream *s)
 	b->ready_tail = &s->next_ready;
 }
 
-void decide_request(struct stream *s)
+struct policy_request decide_what(const struct stream *s)
 {
-	struct broker *b = s->broker;
-	struct cloche_err err = CLOCHE_ERR_INIT;
 	struct policy_request req = {
 		.scheme = s->scheme == NET_HTTPS ? POLICY_HTTPS : POLICY_HTTP,
 		.host = host_str(&s->host),
@@ -204,6 +202,17 @@ void decide_request(struct stream *s)
 	};
 
 	find_overrides(&s->head.fields, &req);
+	return req;
+}
+
+void decide_request(struct stream *s)
+{
+	struct broker *b = s->broker;
+	struct cloche_err err = CLOCHE_ERR_INIT;
+	struct policy_request req = decide_what(s);
+
+	s->policy = allowlist_ref(b->policy);
+	s->policy_number = b->policy_number;
 	if (policy_decide(b->policy, &req, &s->verdict) < 0) {
 		s->verdict.allow = false;
 		err_nomem(&err);

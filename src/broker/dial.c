@@ -325,6 +325,19 @@ static const struct override *find_override(const struct stream *s)
 	return NULL;
 }
 
+bool dial_may_stay(const struct stream *s, const struct allow_rule *rule)
+{
+	struct address_policy p = allow_rule_addresses(rule);
+	union dns_addr peer = {0};
+	socklen_t n = sizeof(peer);
+
+	if (!s->up || find_override(s))
+		return true;
+	p.own = s->broker->own;
+	p.n_own = s->broker->own_n;
+	return getpeername(s->up->fd, &peer.sa, &n) == 0 && !address_refusal(&peer.sa, &p);
+}
+
 static struct str name_to_resolve(const struct stream *s, const struct override *o)
 {
 	struct str name = o ? str_from(o->address) : host_str(&s->host);

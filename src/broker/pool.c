@@ -28,8 +28,8 @@ void pool_key(const struct stream *s, char ret[POOL_KEY_MAX])
 	snprintf(ret, POOL_KEY_MAX, "%c%u:%s/", s->scheme == NET_HTTPS ? 's' : 'p', s->port,
 		s->host.text);
 	if (special)
-		snprintf(ret + strlen(ret), POOL_KEY_MAX - strlen(ret), "%s%u",
-			rule->is_domain ? "d" : "u", rule->index);
+		snprintf(ret + strlen(ret), POOL_KEY_MAX - strlen(ret), "%s%u.%u",
+			rule->is_domain ? "d" : "u", rule->index, s->policy_number);
 }
 
 static void bucket_free(struct broker *b, struct pool_bucket *p)
@@ -119,6 +119,12 @@ void pool_sweep(struct broker *b)
 		while (n-- > 0 && now - p->idle->prev->idle_at > IDLE_USEC)
 			upstream_close(p->idle->prev);
 	}
+}
+
+void pool_drop_idle(struct broker *b)
+{
+	while (b->pool)
+		upstream_close(b->pool->idle);
 }
 
 void pool_free(struct broker *b)

@@ -72,6 +72,8 @@ struct broker {
 	struct tls_ca *ca;
 	struct tls_trust *trust;
 	struct allowlist *policy;
+	unsigned policy_number; /* how often it was replaced */
+	struct reload *reloads; /* that are under way */
 	struct secret_set *secrets;
 	struct scrubber *scrubber; /* NULL where there are no secrets */
 	struct override *overrides;
@@ -136,6 +138,8 @@ struct stream {
 	uint64_t length; /* NET_BODY_LENGTH: still to come */
 	bool is_head, idempotent, expects;
 	struct verdict verdict;
+	struct allowlist *policy; /* that the verdict's rule is of: a share in it */
+	unsigned policy_number;
 
 	/* Towards the origin. */
 	struct buf body;  /* what it has not taken, or may have to be sent once more */
@@ -228,11 +232,21 @@ void broker_flush_later(struct broker *b);
 /* Reads the configuration; broker_configured() is called when it is complete. */
 _warn_unused_ int config_start(struct broker *b, struct cloche_err *err);
 void config_free(struct config *c);
+/* Adds what an ALLOWLIST or ALLOW says; any other frame is an error. */
+_warn_unused_ int config_take_rules(
+	struct allowlist *list, const struct chan_frame *f, struct cloche_err *err);
 void broker_configured(struct broker *b);
 /* Tells the client that its configuration is refused (b->err). */
 void config_refuse(struct broker *b);
 /* The last word to the client: counts. */
 void config_finish(struct broker *b);
+
+/* reload.c */
+/* A client has sent a socket (taken), over which a new policy comes. */
+void reload_begin(struct broker *b, int fd);
+/* The first policy is there: others may take its place. */
+void reloads_start(struct broker *b);
+void reloads_free(struct broker *b);
 
 /* narrow.c */
 _warn_unused_ int narrow_first(struct cloche_err *err);
@@ -272,6 +286,8 @@ void request_body_drop(struct stream *s);
 void request_body_collect(struct stream *s, size_t max);
 
 /* decide.c */
+/* The question to policy that the request is; borrows from the stream. */
+struct policy_request decide_what(const struct stream *s);
 /* Refuses the request, or makes it ready to go. */
 void decide_request(struct stream *s);
 /* Puts the intents of all that are ready on record, then lets them go. Before streams_reap. */
@@ -292,6 +308,8 @@ void refuse_upstream(struct stream *s, unsigned status, const char *error, const
 /* Resolves, judges addresses, connects; then upstream_new, or refuse_upstream. */
 void dial_start(struct stream *s);
 void dial_cancel(struct stream *s);
+/* Whether the connection of s, where it has one, leads to an address that the rule allows. */
+bool dial_may_stay(const struct stream *s, const struct allow_rule *rule);
 _warn_unused_ int dial_setup(struct broker *b, struct cloche_err *err);
 void dial_teardown(struct broker *b);
 
@@ -304,6 +322,8 @@ void pool_put(struct upstream *u);
 /* u leaves the pool. */
 void pool_remove(struct upstream *u);
 void pool_sweep(struct broker *b);
+/* Closes those that serve nobody. */
+void pool_drop_idle(struct broker *b);
 void pool_free(struct broker *b);
 
 /* upstream.c */

@@ -100,6 +100,7 @@ void streams_reap(struct broker *b)
 
 		b->dead = s->next;
 		s->scrub = scrub_free(s->scrub);
+		s->policy = allowlist_free(s->policy);
 		if (s->rewrite)
 			s->rewrite->free(s->rewrite);
 		s->rewrite = NULL;

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: a client of a sandbox that runs has sent a socket, over which a new policy
+ * comes. It is gathered beside the one that holds. The last frame puts it on record and in force,
+ * between two requests, as a whole; whatever goes wrong before leaves everything as it was. Once
+ * something was wrong, the rest is read and dropped, so that the answer reaches a client that is
+ * still writing.
+ *
+ * Requests under way are judged again, as if they came now. Those that would be refused are
+ * answered so, or broken off where the answer has begun. The others keep the verdict and the rules
+ * they were let through with (each has a share in its policy), unless these allowed other addresses
+ * or other operations. Connections that wait for a request are closed. */
+#include "broker/state.h"
+#include "ipc/netconf.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+#include <utlist.h>
+
+enum { RELOADS_MAX = 16, SOURCES_MAX = 1024, NAMES_MAX = 400 };
+#define RELOAD_USEC (30 * USEC_PER_SEC)
+
+struct reload {
+	struct reload *prev, *next;
+	struct broker *broker;
+	struct chan chan;
+	struct loop_io io;
+	struct loop_timer late;
+	struct allowlist *policy;
+	unsigned sources;
+	char names[NAMES_MAX]; /* of the sources, for the log */
+	struct cloche_err err; /* what was wrong first */
+};
+
+static void reload_free(struct reload *r)
+{
+	loop_io_remove(&r->io);
+	loop_timer_clear(&r->late);
+	DL_DELETE(r->broker->reloads, r);
+	chan_done(&r->chan);
+	allowlist_free(r->policy);
+	r->broker->rest_due = true;
+	free(r);
+}
+
+/* --- what is gathered --- */
+
+static void add_name(struct reload *r, struct str name)
+{
+	size_t n = strlen(r->names);
+
+	snprintf(r->names + n, sizeof(r->names) - n, "%s%.*s", n ? ", " : "",
+		STR_FMT(str_prefix(name, sizeof(r->names))));
+}
+
+static int take_source(struct reload *r, const struct chan_frame *f)
+{
+	struct str name = STR("--allow"), text;
+	int result;
+
+	if (++r->sources > SOURCES_MAX)
+		return err_set(&r->err, E_LIMIT, "more than %d allowlists", SOURCES_MAX);
+	result = config_take_rules(r->policy, f, &r->err);
+	if (result == 0 && f->type == NETCONF_ALLOWLIST)
+		(void)!netconf_get_two(f->payload, &name, &text);
+	if (result == 0)
+		add_name(r, name);
+	return result;
+}
+
+/* --- what is under way --- */
+
+static bool same_strings(const struct allow_strings *a, const struct allow_strings *b)
+{
+	if (a->n != b->n)
+		return false;
+	for (size_t i = 0; i < a->n; i++)
+		if (strcmp(a->v[i], b->v[i]) != 0)
+			return false;
+	return true;
+}
+
+static bool same_operations(const struct allow_rule *a, const struct allow_rule *b)
+{
+	return a->has_graphql == b->has_graphql &&
+	       same_strings(&a->graphql_queries, &b->graphql_queries) &&
+	       same_strings(&a->graphql_mutations, &b->graphql_mutations) &&
+	       same_strings(&a->graphql_subscriptions, &b->graphql_subscriptions);
+}
+
+static bool same_addresses(const struct allow_rule *a, const struct allow_rule *b)
+{
+	return a->allow_private == b->allow_private && a->n_private_ranges == b->n_private_ranges &&
+	       (a->n_private_ranges == 0 ||
+		       memcmp(a->private_ranges, b->private_ranges,
+			       a->n_private_ranges * sizeof(struct cidr)) == 0);
+}
+
+static void adopt(struct stream *s, const struct verdict *v)
+{
+	allowlist_free(s->policy);
+	s->policy = allowlist_ref(s->broker->policy);
+	s->policy_number = s->broker->policy_number;
+	s->verdict = *v;
+}
+
+static void break_off(struct stream *s, const struct policy_request *req, const struct verdict *v)
+{
+	stream_note(s, "broken off: the policy was replaced");
+	dial_cancel(s);
+	upstream_detach(s);
+	if (s->head_sent) {
+		stream_reset(s, NET_RESET_CANCELLED);
+		return;
+	}
+	if (v->allow) {
+		refuse_upstream(s, 503, "policy_replaced",
+			"the policy was replaced while the request was under way: try again");
+		return;
+	}
+	adopt(s, v);
+	refuse_policy(s, req);
+}
+
+/* False where the request may not go on. */
+static bool judge_again(struct stream *s)
+{
+	struct policy_request req = decide_what(s);
+	const struct allow_rule *was = s->verdict.rule;
+	struct verdict v;
+	bool ok;
+
+	/* Without memory the verdict is a refusal. */
+	ok = policy_decide(s->broker->policy, &req, &v) == 0 && v.allow;
+	/* What its body was judged by is not looked at twice. */
+	if (ok && !same_operations(was, v.rule))
+		ok = false;
+	if (ok && !same_addresses(was, v.rule)) {
+		ok = dial_may_stay(s, v.rule);
+		if (ok)
+			adopt(s, &v);
+		if (ok && s->dial) {
+			dial_cancel(s);
+			request_go(s, true);
+		}
+	}
+	if (!ok)
+		break_off(s, &req, &v);
+	return ok;
+}
+
+static uint32_t judge_all_again(struct broker *b)
+{
+	struct stream *s, *tmp;
+	uint32_t closed = 0;
+
+	HASH_ITER (hh, b->streams, s, tmp)
+		if (!s->closed && !s->answered && s->verdict.allow && !judge_again(s))
+			closed++;
+	return closed;
+}
+
+/* --- the end --- */
+
+static int put_on_record(struct reload *r)
+{
+	const struct netlog_event ev = {.kind = NETLOG_POLICY,
+		.count = allowlist_count(r->policy),
+		.note = str_from(r->names)};
+
+	if (netlog_write(r->broker->log, &ev) == 0)
+		return 0;
+	return err_set(&r->err, E_SYSTEM, "the network log cannot be written, so the policy stays");
+}
+
+static int replace(struct reload *r)
+{
+	struct broker *b = r->broker;
+	struct netconf_replaced m = {.rules = (uint32_t)allowlist_count(r->policy)};
+	struct allowlist *was = b->policy;
+
+	b->policy = TAKE_PTR(r->policy);
+	b->policy_number++;
+	pool_drop_idle(b);
+	m.closed = judge_all_again(b);
+	allowlist_free(was);
+	broker_flush_later(b);
+	return netconf_send_replaced(&r->chan, &m);
+}
+
+/* DONE has come: answers, whatever became of it. A client that is gone needs no answer. */
+static void finish(struct reload *r)
+{
+	int sent;
+
+	if (r->err.code == 0 && put_on_record(r) == 0)
+		sent = replace(r);
+	else
+		sent = netconf_send_refused(&r->chan, &r->err);
+	if (sent == 0)
+		sent = chan_flush(&r->chan);
+	(void)sent;
+	reload_free(r);
+}
+
+static void on_reload(struct loop_io *io, uint32_t events)
+{
+	struct reload *r = container_of(io, struct reload, io);
+	struct chan_frame f;
+	int n;
+
+	while ((n = chan_recv(&r->chan, &f)) == 1) {
+		bool done = f.type == NETCONF_DONE;
+
+		if (r->err.code != 0)
+			; /* nothing of it counts any more */
+		else if (f.fds_n > 0)
+			err_set(&r->err, E_PROTOCOL, "a policy comes without descriptors");
+		else if (!done)
+			(void)!take_source(r, &f);
+		chan_frame_done(&f);
+		if (done) {
+			finish(r);
+			return;
+		}
+	}
+	if (n < 0)
+		reload_free(r);
+}
+
+static void on_late(struct loop_timer *t)
+{
+	reload_free(container_of(t, struct reload, late));
+}
+
+static bool watch(struct reload *r)
+{
+	return loop_io_add(r->broker->loop, &r->io, r->chan.fd, EPOLLIN, on_reload) == 0;
+}
+
+void reload_begin(struct broker *b, int fd)
+{
+	struct reload *r = calloc(1, sizeof(*r)), *other;
+	int n;
+
+	DL_COUNT(b->reloads, other, n);
+	if (!r || n >= RELOADS_MAX) {
+		free(r);
+		close(fd);
+		return;
+	}
+	r->broker = b;
+	r->policy = allowlist_new();
+	n = chan_init(&r->chan, fd, NETCONF_MAX_PAYLOAD, NETCONF_MAX_PAYLOAD);
+	DL_APPEND(b->reloads, r);
+	/* One that comes before the first policy waits for it. */
+	if (n < 0 || !r->policy ||
+		loop_timer_set(b->loop, &r->late, clock_mono_usec() + RELOAD_USEC, on_late) < 0 ||
+		(b->serving && !watch(r)))
+		reload_free(r);
+}
+
+void reloads_start(struct broker *b)
+{
+	struct reload *r, *tmp;
+
+	DL_FOREACH_SAFE (b->reloads, r, tmp)
+		if (!watch(r))
+			reload_free(r);
+}
+
+void reloads_free(struct broker *b)
+{
+	struct reload *r, *tmp;
+
+	DL_FOREACH_SAFE (b->reloads, r, tmp)
+		reload_free(r);
+}
