@@ -119,6 +119,16 @@ CLOCHE_API int cloche_instance_stats(
 CLOCHE_API int cloche_instance_forward(const cloche_instance *instance, uint16_t guest_port,
 	uint16_t host_port, uint16_t *ret_host_port, cloche_err *err);
 
+/* Puts list (borrowed) in the place of what the sandbox may reach: as a whole, or not at all. What
+ * is under way and is not allowed any more is broken off; secrets stay as they are. Only a sandbox
+ * that has a network takes one (else CLOCHE_E_UNSUPPORTED). ret may be NULL. */
+typedef struct cloche_policy_change {
+	uint32_t rules;  /* of the list */
+	uint32_t closed; /* requests that were broken off */
+} cloche_policy_change;
+CLOCHE_API int cloche_instance_set_allowlist(const cloche_instance *instance,
+	const cloche_allowlist *list, cloche_policy_change *ret, cloche_err *err);
+
 /* --- logs --- */
 
 typedef struct cloche_log cloche_log;

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { OUT_MAX = 64 << 20, LAST_WORD_MS = 2000 };
+enum { LAST_WORD_MS = 2000 };
 
 static int send_secrets(struct chan *c, const cloche_secrets *secrets)
 {
@@ -41,18 +41,24 @@ static int send_secrets(struct chan *c, const cloche_secrets *secrets)
 	return 0;
 }
 
-static int send_policy(struct chan *c, const cloche_sandbox *sb)
+int network_send_allowlist(struct chan *c, const cloche_allowlist *list)
 {
-	size_t n = sb->allowlist ? sb->allowlist->sources_n : 0;
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < n; i++) {
-		const struct allow_source *s = &sb->allowlist->sources[i];
+	for (size_t i = 0; r == 0 && list && i < list->sources_n; i++) {
+		const struct allow_source *s = &list->sources[i];
 
 		r = s->name ? netconf_send_two(
 				      c, NETCONF_ALLOWLIST, str_from(s->name), str_from(s->text))
 			    : chan_send(c, NETCONF_ALLOW, str_from(s->text), NULL, 0);
 	}
+	return r;
+}
+
+static int send_policy(struct chan *c, const cloche_sandbox *sb)
+{
+	int r = network_send_allowlist(c, sb->allowlist);
+
 	for (size_t i = 0; r == 0 && i < sb->connect_to_n; i++) {
 		const struct api_connect_to *t = &sb->connect_to[i];
 
@@ -169,7 +175,7 @@ static int on_ready(struct client_watch *w, short revents, struct cloche_err *er
 int network_start(
 	struct network *n, const cloche_sandbox *sb, int config_fd, struct cloche_err *err)
 {
-	int r = chan_init(&n->chan, config_fd, NETCONF_MAX_PAYLOAD, OUT_MAX);
+	int r = chan_init(&n->chan, config_fd, NETCONF_MAX_PAYLOAD, NETWORK_OUT_MAX);
 
 	n->open = true;
 	if (r == 0)

@@ -7,6 +7,8 @@
 #include "api/sandbox.h"
 #include "ipc/netconf.h"
 
+enum { NETWORK_OUT_MAX = 64 << 20 }; /* of a configuration that waits to be sent */
+
 struct network {
 	struct client_watch watch;
 	struct chan chan;
@@ -17,6 +19,9 @@ struct network {
 /* Takes config_fd and queues the whole configuration. */
 _warn_unused_ int network_start(
 	struct network *n, const cloche_sandbox *sb, int config_fd, struct cloche_err *err);
+
+/* Queues an allowlist, as the texts that it was built from. NULL is an empty one. 0 or -errno. */
+_warn_unused_ int network_send_allowlist(struct chan *c, const cloche_allowlist *list);
 
 /* After the sandbox has ended: reads the broker's last word, waiting a moment for it. */
 void network_finish(struct network *n);
