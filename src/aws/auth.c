@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: strict, as whatever could be read in two ways must not be signed: each part
+ * once, no second place, nothing unknown. Values of a query are decoded into one buffer that is
+ * reserved beforehand, so that views of it stay. */
+#include "aws/auth.h"
+
+#include <errno.h>
+
+enum { AUTH_MAX = 512 * 1024 };
+
+void aws_auth_done(struct aws_auth *a)
+{
+	buf_done(&a->text);
+}
+
+bool aws_only_field(const struct aws_request *req, struct str name, struct str *ret)
+{
+	bool found = false;
+
+	*ret = STR_NULL;
+	for (size_t i = 0; i < req->n_fields; i++) {
+		if (!str_ieq(req->fields[i].name, name))
+			continue;
+		if (found)
+			return false;
+		*ret = str_trim(req->fields[i].value);
+		found = true;
+	}
+	return true;
+}
+
+/* --- what is common --- */
+
+static bool find_algorithm(struct str name, enum aws_algorithm *ret)
+{
+	for (enum aws_algorithm a = 0; a < AWS_ALGORITHMS; a++)
+		if (str_eq(name, aws_algorithm_name(a))) {
+			*ret = a;
+			return true;
+		}
+	return false;
+}
+
+static bool is_key_id(struct str s)
+{
+	for (size_t i = 0; i < s.n; i++) {
+		char c = str_lower_char(s.p[i]);
+
+		if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
+			    c == '.'))
+			return false;
+	}
+	return s.n > 0;
+}
+
+static bool take_credential(struct aws_auth *a, enum aws_algorithm algorithm, struct str credential)
+{
+	a->key_id = str_prefix(credential, str_chr(credential, '/'));
+	return is_key_id(a->key_id) && a->key_id.n < credential.n &&
+	       aws_scope_parse(algorithm, str_from_index(credential, a->key_id.n + 1), &a->scope);
+}
+
+static bool is_name(struct str s)
+{
+	if (str_eq(s, STR(":authority")))
+		return true;
+	for (size_t i = 0; i < s.n; i++) {
+		char c = s.p[i];
+
+		if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+			    (c && strchr("!#$%&'*+-.^_`|~", c))))
+			return false;
+	}
+	return s.n > 0;
+}
+
+/* Host has to be among them, and none twice. */
+static bool is_header_list(struct str list)
+{
+	struct str rest = list, name, seen[AWS_SIGNED_HEADERS_MAX];
+	bool host = false;
+	size_t n = 0;
+
+	while (aws_next_name(&rest, &name)) {
+		if (!is_name(name) || n == ARRAY_SIZE(seen))
+			return false;
+		for (size_t i = 0; i < n; i++)
+			if (str_eq(seen[i], aws_field_name(name)))
+				return false;
+		seen[n++] = aws_field_name(name);
+		host |= str_eq(aws_field_name(name), STR("host"));
+	}
+	return host;
+}
+
+static bool is_signature(struct str s, enum aws_algorithm a)
+{
+	uint8_t bytes[AWS_SIGNATURE_MAX / 2];
+
+	return (a == AWS_HMAC ? s.n == AWS_HEX : s.n > 0 && s.n <= AWS_SIGNATURE_MAX) &&
+	       aws_unhex(s, bytes);
+}
+
+static bool is_digits(struct str s, size_t from, size_t n)
+{
+	for (size_t i = from; i < from + n; i++)
+		if (s.p[i] < '0' || s.p[i] > '9')
+			return false;
+	return true;
+}
+
+static bool is_time(struct str s)
+{
+	return s.n == 16 && is_digits(s, 0, 8) && s.p[8] == 'T' && is_digits(s, 9, 6) &&
+	       s.p[15] == 'Z';
+}
+
+static enum aws_payload payload_kind(struct str s, enum aws_algorithm a)
+{
+	struct str start = STR("STREAMING-"), end = STR("-PAYLOAD"), name = aws_algorithm_name(a);
+	uint8_t bytes[AWS_DIGEST];
+
+	if (!s.p)
+		return AWS_PAYLOAD_ABSENT;
+	if (s.n == AWS_HEX && aws_unhex(s, bytes))
+		return AWS_PAYLOAD_HASH;
+	if (str_eq(s, STR("UNSIGNED-PAYLOAD")))
+		return AWS_PAYLOAD_UNSIGNED;
+	if (str_eq(s, STR("STREAMING-UNSIGNED-PAYLOAD-TRAILER")))
+		return AWS_PAYLOAD_UNSIGNED_TRAILER;
+	if (!str_starts(s, start))
+		return AWS_PAYLOAD_UNKNOWN;
+	s = str_from_index(s, start.n);
+	if (!str_starts(s, name))
+		return AWS_PAYLOAD_UNKNOWN;
+	s = str_from_index(s, name.n);
+	if (str_eq(s, end))
+		return AWS_PAYLOAD_CHUNKS;
+	return str_eq(s, STR("-PAYLOAD-TRAILER")) ? AWS_PAYLOAD_CHUNKS_TRAILER
+						  : AWS_PAYLOAD_UNKNOWN;
+}
+
+/* The last checks; a->scope, signed_headers, signature, time, payload are set. */
+static const char *complete(struct aws_auth *a, const struct aws_request *req)
+{
+	if (!is_header_list(a->signed_headers))
+		return "the list of signed headers is malformed, or without host";
+	if (!is_signature(a->signature, a->scope.algorithm))
+		return "the signature is malformed";
+	if (!is_time(a->time) || !str_eq(str_prefix(a->time, 8), a->scope.date))
+		return "its time is malformed, or not of the day that its key is for";
+	a->kind = payload_kind(a->payload, a->scope.algorithm);
+	if (a->kind == AWS_PAYLOAD_UNKNOWN)
+		return "x-amz-content-sha256 says something unknown";
+	if (a->scope.algorithm == AWS_HMAC)
+		a->region = a->scope.region;
+	else if (a->place == AWS_IN_HEADER &&
+		 !aws_only_field(req, STR("x-amz-region-set"), &a->region))
+		return "there are two x-amz-region-set";
+	return NULL;
+}
+
+/* --- Authorization --- */
+
+bool aws_is_scheme(struct str s)
+{
+	s = str_trim(s);
+	return s.n > 3 && str_ieq(str_prefix(s, 3), STR("AWS")) &&
+	       (s.p[3] == ' ' || s.p[3] == '\t' || (s.p[3] >= '0' && s.p[3] <= '9'));
+}
+
+static bool take_part(struct str *s, struct str *ret_name, struct str *ret_value)
+{
+	struct str part;
+	size_t equals;
+
+	*s = str_trim(*s);
+	if (s->n == 0)
+		return false;
+	part = str_prefix(*s, str_chr(*s, ','));
+	*s = str_from_index(*s, part.n + 1);
+	part = str_trim(part);
+	equals = str_chr(part, '=');
+	*ret_name = str_prefix(part, equals);
+	*ret_value = str_from_index(part, equals + 1);
+	return true;
+}
+
+static const char *parse_header(struct aws_auth *a, struct str s)
+{
+	struct {
+		struct str name, value;
+	} parts[] = {{STR("Credential"), STR_NULL}, {STR("SignedHeaders"), STR_NULL},
+		{STR("Signature"), STR_NULL}};
+	struct str algorithm = str_prefix(s, str_chr(s, ' ')), name, value;
+	enum aws_algorithm id;
+
+	if (!find_algorithm(algorithm, &id))
+		return "the algorithm is unknown";
+	s = str_from_index(s, algorithm.n);
+	while (take_part(&s, &name, &value)) {
+		size_t i = 0;
+
+		while (i < ARRAY_SIZE(parts) && !str_eq(name, parts[i].name))
+			i++;
+		if (i == ARRAY_SIZE(parts) || parts[i].value.p || value.n == 0)
+			return "a part of Authorization is unknown, empty or there twice";
+		parts[i].value = value;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+		if (!parts[i].value.p)
+			return "Authorization lacks a part";
+	a->signed_headers = parts[1].value;
+	a->signature = parts[2].value;
+	return take_credential(a, id, parts[0].value) ? NULL : "the credential is malformed";
+}
+
+static struct str text_from(struct buf *b, size_t from)
+{
+	return str_make(b->mem + from, b->tail - from);
+}
+
+/* "Sun, 30 Aug 2015 12:36:00 GMT" (RFC 9110 5.6.7) as 20150830T123600Z. */
+static int basic_time(struct buf *out, struct str s, struct str *ret)
+{
+	static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+	size_t from = out->tail, month;
+	int r;
+
+	if (is_time(s)) {
+		*ret = s;
+		return 0;
+	}
+	if (s.n != 29 || !is_digits(s, 5, 2) || !is_digits(s, 12, 4) || !is_digits(s, 17, 2) ||
+		!is_digits(s, 20, 2) || !is_digits(s, 23, 2))
+		return 0;
+	month = str_find(str_from(months), str_make(s.p + 8, 3));
+	if (month % 3 != 0 || month >= sizeof(months) - 1)
+		return 0;
+	r = buf_printf(out, "%.4s%02zu%.2sT%.2s%.2s%.2sZ", s.p + 12, month / 3 + 1, s.p + 5,
+		s.p + 17, s.p + 20, s.p + 23);
+	*ret = text_from(out, from);
+	return r;
+}
+
+static const char *find_time(struct aws_auth *a, const struct aws_request *req)
+{
+	struct str date;
+
+	if (!aws_only_field(req, STR("x-amz-date"), &a->time))
+		return "there are two x-amz-date";
+	if (a->time.p)
+		return NULL;
+	if (!aws_only_field(req, STR("date"), &date) || !date.p ||
+		basic_time(&a->text, date, &a->time) < 0 || !a->time.p)
+		return "there is no x-amz-date";
+	return NULL;
+}
+
+static const char *find_header(struct aws_auth *a, const struct aws_request *req)
+{
+	const char *why = parse_header(a, str_trim(req->fields[a->field].value));
+
+	if (!why)
+		why = find_time(a, req);
+	return why;
+}
+
+/* --- the query --- */
+
+enum param {
+	ALGORITHM,
+	CREDENTIAL,
+	DATE,
+	SIGNED_HEADERS,
+	SIGNATURE,
+	TOKEN,
+	SHA256,
+	REGIONS,
+	PARAMS
+};
+
+static const struct str param_names[PARAMS] = {
+	[ALGORITHM] = {"x-amz-algorithm", 15},
+	[CREDENTIAL] = {"x-amz-credential", 16},
+	[DATE] = {"x-amz-date", 10},
+	[SIGNED_HEADERS] = {"x-amz-signedheaders", 19},
+	[SIGNATURE] = {"x-amz-signature", 15},
+	[TOKEN] = {"x-amz-security-token", 20},
+	[SHA256] = {"x-amz-content-sha256", 20},
+	[REGIONS] = {"x-amz-region-set", 16},
+};
+
+/* Decodes into a->text, which has room. */
+static struct str decoded(struct aws_auth *a, struct str s)
+{
+	size_t from = a->text.tail;
+
+	if (aws_decode(&a->text, s) < 0)
+		return STR_NULL;
+	return text_from(&a->text, from);
+}
+
+/* Names are compared without case: an origin that does so must not see two where we see one. */
+static const char *collect(struct aws_auth *a, struct str query, struct str found[PARAMS])
+{
+	struct str name, value;
+
+	while (aws_next_param(&query, &name, &value)) {
+		name = decoded(a, name);
+		for (enum param i = 0; i < PARAMS; i++) {
+			if (!str_ieq(name, param_names[i]))
+				continue;
+			if (found[i].p)
+				return "a parameter of the presigned URL is there twice";
+			found[i] = decoded(a, value);
+		}
+	}
+	return NULL;
+}
+
+static const char *find_query(struct aws_auth *a, struct str query)
+{
+	struct str found[PARAMS] = {STR_NULL};
+	enum aws_algorithm id;
+	const char *why = collect(a, query, found);
+
+	if (why)
+		return why;
+	if (!find_algorithm(found[ALGORITHM], &id))
+		return "the presigned URL's algorithm is unknown";
+	if (!take_credential(a, id, found[CREDENTIAL]))
+		return "the presigned URL's credential is malformed";
+	a->signed_headers = found[SIGNED_HEADERS];
+	a->signature = found[SIGNATURE];
+	a->time = found[DATE];
+	a->token = found[TOKEN];
+	a->region = found[REGIONS];
+	if (found[SHA256].p)
+		a->payload = found[SHA256];
+	return NULL;
+}
+
+bool aws_query_has_credential(struct str query)
+{
+	static const struct str names[] = {STR("x-amz-credential"), STR("x-amz-signature"),
+		STR("x-amz-security-token"), STR("awsaccesskeyid")};
+	struct str name, value;
+
+	while (aws_next_param(&query, &name, &value)) {
+		_cleanup_(buf_donep) struct buf plain = BUF_INIT(AWS_CANONICAL_MAX);
+
+		if (aws_decode(&plain, name) < 0)
+			return true;
+		for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+			if (str_ieq(buf_str(&plain), names[i]))
+				return true;
+	}
+	return false;
+}
+
+/* --- both --- */
+
+/* Authorization of AWS; SIZE_MAX: there is none. False where there is another one beside it. */
+static bool find_authorization(const struct aws_request *req, size_t *ret)
+{
+	size_t n = 0;
+
+	*ret = SIZE_MAX;
+	for (size_t i = 0; i < req->n_fields; i++) {
+		if (!str_ieq(req->fields[i].name, STR("authorization")))
+			continue;
+		n++;
+		if (aws_is_scheme(req->fields[i].value))
+			*ret = i;
+	}
+	return n < 2 || *ret == SIZE_MAX;
+}
+
+static const char *find(const struct aws_request *req, struct aws_auth *a)
+{
+	const char *why;
+
+	if (!aws_only_field(req, STR("x-amz-content-sha256"), &a->payload))
+		return "there are two x-amz-content-sha256";
+	why = a->place == AWS_IN_HEADER ? find_header(a, req)
+					: find_query(a, aws_query_of(req->target));
+	return why ? why : complete(a, req);
+}
+
+int aws_auth_find(const struct aws_request *req, struct aws_auth *ret, const char **ret_why)
+{
+	struct aws_auth a = {.text = BUF_INIT(AUTH_MAX)};
+	bool in_query = aws_query_has_credential(aws_query_of(req->target));
+	char *reserved;
+
+	*ret_why = "there are two Authorization headers";
+	if (!find_authorization(req, &a.field))
+		return -EINVAL;
+	if (a.field == SIZE_MAX && !in_query)
+		return 0;
+	*ret_why = "there is one in Authorization and one in the query";
+	if (a.field != SIZE_MAX && in_query)
+		return -EINVAL;
+	a.place = in_query ? AWS_IN_QUERY : AWS_IN_HEADER;
+	/* At once, so that views stay. */
+	if (buf_reserve(&a.text, req->target.n + 64, &reserved) < 0)
+		return -ENOMEM;
+	*ret_why = find(req, &a);
+	if (*ret_why) {
+		buf_done(&a.text);
+		return -EINVAL;
+	}
+	*ret = a;
+	return 1;
+}

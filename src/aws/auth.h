@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Finds the AWS signature of a request: in Authorization, or in the query of a presigned URL. */
+
+#include "aws/canonical.h"
+#include "aws/signer.h"
+
+enum aws_place { AWS_IN_HEADER, AWS_IN_QUERY };
+
+/* What x-amz-content-sha256 says about the body. */
+enum aws_payload {
+	AWS_PAYLOAD_ABSENT,
+	AWS_PAYLOAD_HASH,
+	AWS_PAYLOAD_UNSIGNED,
+	AWS_PAYLOAD_UNSIGNED_TRAILER, /* aws-chunked, without signatures */
+	AWS_PAYLOAD_CHUNKS,           /* aws-chunked, each chunk signed */
+	AWS_PAYLOAD_CHUNKS_TRAILER,   /* ... and the trailers, too */
+	AWS_PAYLOAD_UNKNOWN,
+};
+
+/* Views point into text, or into the request. */
+struct aws_auth {
+	enum aws_place place;
+	struct aws_scope scope;
+	struct str key_id, signed_headers, signature;
+	struct str time;       /* 20150830T123600Z */
+	struct str token;      /* of the query; STR_NULL: none */
+	struct str payload;    /* STR_NULL: nothing is said */
+	enum aws_payload kind; /* of payload */
+	struct str region;     /* or SigV4A's set of them */
+	size_t field;          /* index of Authorization */
+	struct buf text;
+};
+
+void aws_auth_done(struct aws_auth *a);
+
+/* 1: found (a is to be given to aws_auth_done). 0: there is none. -EINVAL: it is malformed, or
+ * there are two; *ret_why says what is wrong. -ENOMEM. */
+_warn_unused_ int aws_auth_find(
+	const struct aws_request *req, struct aws_auth *ret, const char **ret_why);
+
+/* Whether an Authorization is of AWS in any of its versions. */
+bool aws_is_scheme(struct str authorization);
+/* Whether a query carries AWS credentials in any of their versions, in whatever spelling. */
+bool aws_query_has_credential(struct str query);
+/* The value of the only field called name; STR_NULL where there is none. False where there are
+ * more. */
+bool aws_only_field(const struct aws_request *req, struct str name, struct str *ret);
