@@ -19,6 +19,20 @@ static int prepend_path(char ***env, const char *dirs)
 	return strv_env_set(env, "PATH", path);
 }
 
+static int set_trust(char ***env, const struct trust_env *t)
+{
+	const char *own = t->joined ? strv_env_get(*env, t->name) : NULL;
+	_cleanup_(freep) char *both = NULL;
+
+	if (!own || !own[0])
+		return strv_env_set(env, t->name, t->value);
+	if (asprintf(&both, "%s %s", t->value, own) < 0) {
+		both = NULL;
+		return -ENOMEM;
+	}
+	return strv_env_set(env, t->name, both);
+}
+
 int room_make_env(const cloche_sandbox *sb, char ***ret)
 {
 	_cleanup_(strv_freep) char **env = NULL;
@@ -30,7 +44,7 @@ int room_make_env(const cloche_sandbox *sb, char ***ret)
 		r = prepend_path(&env, sb->tool_path);
 	trust = trust_env_table(&n);
 	for (size_t i = 0; r == 0 && sandbox_wants_gateway(sb) && i < n; i++)
-		r = strv_env_set(&env, trust[i].name, trust[i].value);
+		r = set_trust(&env, &trust[i]);
 	for (size_t i = 0; r == 0 && i < secrets; i++)
 		r = strv_env_set(&env, cloche_secrets_name(sb->secrets, i),
 			cloche_secrets_surrogate(sb->secrets, i));

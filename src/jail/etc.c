@@ -136,6 +136,17 @@ static int add_home(int root, const struct rootfs *r, struct cloche_err *err)
 	return e;
 }
 
+/* Debian's script for chromium reads every file of this directory and insists on there being one.
+ * The host's may hold somebody's keys. */
+static int add_chromium(int root, struct cloche_err *err)
+{
+	int e = access("/etc/chromium.d", F_OK) < 0
+			? 1
+			: parts_mkdir(root, "etc/chromium.d", 0755, err);
+
+	return e ? MIN(e, 0) : parts_file(root, "etc/chromium.d/cloche", STR_NULL, err);
+}
+
 int etc_make(struct parts_view *v, const struct rootfs *r, struct cloche_err *err)
 {
 	const int root = v->root;
@@ -166,5 +177,7 @@ int etc_make(struct parts_view *v, const struct rootfs *r, struct cloche_err *er
 		e = parts_file(root, "etc/apt/apt.conf.d/90cloche", str_from(apt_text), err);
 	if (e == 0)
 		e = parts_file(root, "var/lib/dpkg/status", STR(""), err);
+	if (e == 0)
+		e = add_chromium(root, err);
 	return e < 0 ? e : add_home(root, r, err);
 }

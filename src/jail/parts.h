@@ -66,7 +66,9 @@ struct buf;
 _warn_unused_ int etc_hosts(const struct rootfs *r, struct buf *ret);
 _warn_unused_ int etc_resolv_conf(const struct rootfs *r, struct buf *ret);
 
-/* After pivot_root: the bundles of trust.h, mounted over the usual paths. The certificates (PEM)
+/* Links to the policies of trust.h where browsers look for them. */
+_warn_unused_ int trust_link_policies(int root, struct cloche_err *err);
+/* After pivot_root: the files of trust.h, mounted over the usual paths. The certificates (PEM)
  * are read from ca_fd to its end; E_NETWORK where there is none, or the end does not come within
  * ten seconds. */
 _warn_unused_ int trust_install(const struct target_root *root, int ca_fd, struct cloche_err *err);

@@ -383,7 +383,8 @@ static int make_lower(struct rootfs *r, int base, struct parts_view *v, struct c
 		if (v->root < 0)
 			return err_sys(err, errno, "open %s", LAYERS_PLACES);
 		make_places(r, v->root);
-		return mount_attach(r->dir_tree, base, "lower", r->dir, err);
+		e = r->gateway ? trust_link_policies(v->root, err) : 0;
+		return e < 0 ? e : mount_attach(r->dir_tree, base, "lower", r->dir, err);
 	}
 	v->root = openat(base, "lower", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (v->root < 0)
@@ -393,6 +394,8 @@ static int make_lower(struct rootfs *r, int base, struct parts_view *v, struct c
 		e = etc_make(v, r, err);
 	if (e == 0)
 		make_places(r, v->root);
+	if (e == 0 && r->gateway)
+		e = trust_link_policies(v->root, err);
 	return e;
 }
 
@@ -523,6 +526,8 @@ static int furnish_flat(struct rootfs *r, int scratch, struct cloche_err *err)
 
 	if (e == 0)
 		e = etc_make(&v, r, err);
+	if (e == 0 && r->gateway)
+		e = trust_link_policies(scratch, err);
 	return e < 0 ? e : mount_pivot(scratch, err);
 }
 

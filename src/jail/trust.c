@@ -1,34 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation
  *
- * Two files are written into the room's own tmpfs: the gateway's certificate alone, for run-times
- * that add to their built-in roots, and a bundle of the root's certificates and it, for those that
- * replace them. The bundle is also mounted over each of the usual paths that the root has, so that
- * programs which look at no variable find it. Where several paths are links to one file the mount
- * is made once. */
+ * What trust.h names is written into the room's own tmpfs: the gateway's certificate alone, for
+ * run-times that add to their built-in roots, and a bundle of the root's certificates and it, for
+ * those that replace them. The bundle is also mounted over each of the usual paths that the root
+ * has, so that programs which look at no variable find it; and the same as a trust store of Java's
+ * over those of its run-times. Where several paths are links to one file the mount is made once.
+ * Browsers read policies in /etc, which are links made before. */
 #include "jail/trust.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "jail/keystore.h"
 #include "jail/mount.h"
 #include "jail/parts.h"
 #include "jail/sys.h"
 #include "jail/target.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/sendfile.h>
 #include <sys/stat.h>
 
-enum { MAX_ROOTS = 32 << 20 };
+enum { MAX_ROOTS = 32 << 20, MAX_CA = 256 * 1024, MAX_JAVAS = 64 };
 #define PATIENCE_USEC (10 * USEC_PER_SEC)
 
 static const char *const bundle_paths[] = {"/etc/ssl/certs/ca-certificates.crt",
 	"/etc/ssl/cert.pem", "/etc/pki/tls/certs/ca-bundle.crt",
 	"/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", "/etc/ssl/ca-bundle.pem",
 	"/usr/lib/ssl/cert.pem", "/usr/local/share/certs/ca-root-nss.crt", NULL};
+static const char *const store_paths[] = {"/etc/ssl/certs/java/cacerts", "/etc/pki/java/cacerts",
+	"/etc/pki/ca-trust/extracted/java/cacerts", "/etc/java/cacerts",
+	"/opt/java/openjdk/lib/security/cacerts", "/usr/java/default/lib/security/cacerts", NULL};
+/* Directories with a run-time in each entry, and where it keeps its store. */
+static const char *const java_homes[] = {"/usr/lib/jvm", "/usr/java", "/opt/jdk", NULL};
+static const char *const java_stores[] = {"lib/security/cacerts", "jre/lib/security/cacerts", NULL};
 
 static const struct trust_env env_table[] = {
 	/* These add to what they have. */
@@ -36,6 +44,7 @@ static const struct trust_env env_table[] = {
 	{"DENO_CERT", TRUST_CA_PATH},
 	/* These replace it. */
 	{"SSL_CERT_FILE", TRUST_BUNDLE_PATH},
+	{"SSL_CERT_DIR", TRUST_CERTS_PATH},
 	{"CURL_CA_BUNDLE", TRUST_BUNDLE_PATH},
 	{"REQUESTS_CA_BUNDLE", TRUST_BUNDLE_PATH},
 	{"GIT_SSL_CAINFO", TRUST_BUNDLE_PATH},
@@ -48,6 +57,7 @@ static const struct trust_env env_table[] = {
 	{"CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE", TRUST_BUNDLE_PATH},
 	{"HEX_CACERTS_PATH", TRUST_BUNDLE_PATH},
 	{"npm_config_cafile", TRUST_BUNDLE_PATH},
+	{"JAVA_TOOL_OPTIONS", "-Djavax.net.ssl.trustStore=" TRUST_STORE_PATH, true},
 };
 
 const struct trust_env *trust_env_table(size_t *ret_n)
@@ -56,13 +66,8 @@ const struct trust_env *trust_env_table(size_t *ret_n)
 	return env_table;
 }
 
-const char *const *trust_bundle_paths(void)
-{
-	return bundle_paths;
-}
-
-/* Appends the first bundle that the root has to `out`. A root without one is fine. */
-static int copy_roots(const struct target_root *root, int out, struct cloche_err *err)
+/* Reads the first bundle that the root has. A root without one is fine. */
+static int read_roots(const struct target_root *root, struct buf *ret, struct cloche_err *err)
 {
 	const char *const *path;
 
@@ -72,54 +77,17 @@ static int copy_roots(const struct target_root *root, int out, struct cloche_err
 			sys_openat2(root->fd, *path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
 				RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
 		struct stat st;
-		ssize_t n;
+		int r;
 
 		if (in < 0 || fstat(in, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > MAX_ROOTS)
 			continue;
-		do
-			n = sendfile(out, in, NULL, (size_t)st.st_size);
-		while (n > 0 && (st.st_size -= n) > 0);
-		if (n < 0)
-			return err_sys(err, errno, "copy %s", *path);
+		r = fd_read_to_end(in, ret);
 		/* The last line may lack its end. */
-		return fd_write_all(out, "\n", 1) < 0 ? err_sys(err, EIO, "copy %s", *path) : 0;
+		if (r == 0)
+			r = buf_add_char(ret, '\n');
+		return r < 0 ? err_sys(err, -r, "read %s", *path) : 0;
 	}
 	return 0;
-}
-
-/* path: TRUST_DIR "/" name. */
-static int write_new(
-	const struct target_root *root, const char *path, int *ret_fd, struct cloche_err *err)
-{
-	_cleanup_fd_ int dir = target_find(root, TRUST_DIR, err);
-	int fd;
-
-	if (dir < 0)
-		return dir == -ENOENT ? err_sys(err, ENOENT, "write %s", path) : dir;
-	fd = openat(dir, path + sizeof(TRUST_DIR), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
-	if (fd < 0)
-		return err_sys(err, errno, "write %s", path);
-	*ret_fd = fd;
-	return 0;
-}
-
-/* Mounts the bundle over `path` if something is there that is not the bundle yet. */
-static int cover(const struct target_root *root, int bundle, const char *path,
-	const struct stat *own, struct cloche_err *err)
-{
-	_cleanup_fd_ int at = target_find(root, path, err), tree = -1;
-	struct stat st;
-
-	if (at < 0)
-		return at == -ENOENT ? 0 : at;
-	if (fstat(at, &st) < 0)
-		return err_sys(err, errno, "look at %s", path);
-	if (!S_ISREG(st.st_mode) || (st.st_dev == own->st_dev && st.st_ino == own->st_ino))
-		return 0;
-	tree = mount_clone(bundle, "", MOUNT_ATTR_RDONLY | PARTS_QUIET | MOUNT_ATTR_NOEXEC, err);
-	if (tree < 0)
-		return tree;
-	return mount_attach(tree, at, "", path, err);
 }
 
 /* Whoever makes the certificates started together with the room. */
@@ -151,30 +119,195 @@ static int read_certificates(int fd, struct buf *ret, struct cloche_err *err)
 	return 0;
 }
 
-int trust_install(const struct target_root *root, int ca_fd, struct cloche_err *err)
+/* One of the room's files, of two parts: path is TRUST_DIR "/" name. ret_fd may be NULL. */
+static int write_new(int dir, const char *path, struct str one, struct str two, int *ret_fd,
+	struct cloche_err *err)
 {
-	_cleanup_(buf_donep) struct buf pem = BUF_INIT(256 * 1024);
-	_cleanup_fd_ int alone = -1, bundle = -1;
-	const char *const *path;
-	struct stat own;
+	_cleanup_fd_ int fd = openat(
+		dir, path + sizeof(TRUST_DIR), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
 	int r;
 
-	r = write_new(root, TRUST_CA_PATH, &alone, err);
+	if (fd < 0)
+		return err_sys(err, errno, "write %s", path);
+	r = one.n ? fd_write_all(fd, one.p, one.n) : 0;
+	if (r == 0 && two.n)
+		r = fd_write_all(fd, two.p, two.n);
+	if (r < 0)
+		return err_sys(err, -r, "write %s", path);
+	if (ret_fd)
+		*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+/* {"CACertificates": ["base64", ...]}: what is between the marks of PEM, without line ends. */
+static int make_chromium_policy(struct str pem, struct buf *ret)
+{
+	const struct str begin = STR("-----BEGIN CERTIFICATE-----"), dash = STR("-----");
+	int r = buf_add_str(ret, STR("{\"CACertificates\": ["));
+
+	for (unsigned n = 0; r == 0; n++) {
+		size_t at = str_find(pem, begin);
+
+		if (at == pem.n)
+			break;
+		pem = str_make(pem.p + at + begin.n, pem.n - at - begin.n);
+		at = str_find(pem, dash);
+		r = buf_add_str(ret, n ? STR(", \"") : STR("\""));
+		for (size_t i = 0; i < at && r == 0; i++)
+			if (pem.p[i] > ' ' && pem.p[i] != '"' && pem.p[i] != '\\')
+				r = buf_add_char(ret, pem.p[i]);
+		if (r == 0)
+			r = buf_add_char(ret, '"');
+		pem = str_make(pem.p + at, pem.n - at);
+	}
+	return r < 0 ? r : buf_add_str(ret, STR("]}\n"));
+}
+
+static int write_policies(int dir, struct str pem, struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf policy = BUF_INIT(2 * MAX_CA);
+	int r;
+
+	if (make_chromium_policy(pem, &policy) < 0)
+		return err_nomem(err);
+	r = write_new(dir, TRUST_CHROMIUM_PATH, buf_str(&policy), STR_NULL, NULL, err);
+	return r < 0 ? r
+		     : write_new(dir, TRUST_FIREFOX_PATH,
+			       STR("{\"policies\": {\"Certificates\": {\"Install\": "
+				   "[\"" TRUST_CA_PATH "\"]}}}\n"),
+			       STR_NULL, NULL, err);
+}
+
+int trust_link_policies(int root, struct cloche_err *err)
+{
+	/* One directory a line; chromium's policies and those of its relatives, then Firefox's. */
+	static const char *const dirs[] = {"etc", "etc/opt", "etc/chromium",
+		"etc/chromium/policies", "etc/chromium/policies/managed", "etc/opt/chrome",
+		"etc/opt/chrome/policies", "etc/opt/chrome/policies/managed",
+		"etc/opt/chrome_for_testing", "etc/opt/chrome_for_testing/policies",
+		"etc/opt/chrome_for_testing/policies/managed", "etc/opt/edge",
+		"etc/opt/edge/policies", "etc/opt/edge/policies/managed", "etc/firefox",
+		"etc/firefox/policies"};
+	static const struct {
+		const char *path, *to;
+	} links[] = {{"etc/chromium/policies/managed/cloche.json", TRUST_CHROMIUM_PATH},
+		{"etc/opt/chrome/policies/managed/cloche.json", TRUST_CHROMIUM_PATH},
+		{"etc/opt/chrome_for_testing/policies/managed/cloche.json", TRUST_CHROMIUM_PATH},
+		{"etc/opt/edge/policies/managed/cloche.json", TRUST_CHROMIUM_PATH},
+		{"etc/firefox/policies/policies.json", TRUST_FIREFOX_PATH}};
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(dirs) && r == 0; i++)
+		r = parts_mkdir(root, dirs[i], 0755, err);
+	for (size_t i = 0; i < ARRAY_SIZE(links) && r == 0; i++)
+		/* A layer that is used again has them. */
+		if (symlinkat(links[i].to, root, links[i].path) < 0 && errno != EEXIST)
+			r = err_sys(err, errno, "make the link /%s", links[i].path);
+	return r;
+}
+
+/* Mounts the file over `path` if another file is there. */
+static int cover(const struct target_root *root, int file, const char *path, struct cloche_err *err)
+{
+	_cleanup_fd_ int at = target_find(root, path, err), tree = -1;
+	struct stat st, own;
+
+	if (at < 0)
+		return at == -ENOENT ? 0 : at;
+	if (fstat(at, &st) < 0 || fstat(file, &own) < 0)
+		return err_sys(err, errno, "look at %s", path);
+	if (!S_ISREG(st.st_mode) || (st.st_dev == own.st_dev && st.st_ino == own.st_ino))
+		return 0;
+	tree = mount_clone(file, "", MOUNT_ATTR_RDONLY | PARTS_QUIET | MOUNT_ATTR_NOEXEC, err);
+	return tree < 0 ? tree : mount_attach(tree, at, "", path, err);
+}
+
+static int cover_all(
+	const struct target_root *root, int file, const char *const *paths, struct cloche_err *err)
+{
+	int r = 0;
+
+	for (; *paths && r == 0; paths++)
+		r = cover(root, file, *paths, err);
+	return r;
+}
+
+/* The stores of the run-times in one directory; as many as anybody has. */
+static int cover_javas(
+	const struct target_root *root, int store, const char *homes, struct cloche_err *err)
+{
+	int fd = sys_openat2(root->fd, homes, O_RDONLY | O_DIRECTORY | O_CLOEXEC,
+		RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+	char path[512];
+	int r = 0;
+
+	if (!dir) {
+		fd_close(fd);
+		return 0; /* no Java */
+	}
+	for (int n = 0; r == 0 && n < MAX_JAVAS && (entry = readdir(dir)); n++)
+		for (const char *const *s = java_stores; *s && r == 0; s++) {
+			snprintf(path, sizeof(path), "%s/%s/%s", homes, entry->d_name, *s);
+			if (entry->d_name[0] != '.')
+				r = cover(root, store, path, err);
+		}
+	closedir(dir);
+	return r;
+}
+
+static int write_store(int dir, const struct buf *bags, int *ret_fd, struct cloche_err *err)
+{
+	char head[KEYSTORE_HEAD_MAX];
+	size_t n = keystore_head(buf_len(bags), head);
+
+	return write_new(dir, TRUST_STORE_PATH, str_make(head, n), buf_str(bags), ret_fd, err);
+}
+
+static int write_bundle(
+	int dir, struct str roots, struct str pem, int *ret_fd, struct cloche_err *err)
+{
+	int r = write_new(dir, TRUST_CA_PATH, pem, STR_NULL, NULL, err);
+
 	if (r == 0)
-		r = write_new(root, TRUST_BUNDLE_PATH, &bundle, err);
-	if (r == 0)
-		r = copy_roots(root, bundle, err);
-	if (r == 0)
-		r = read_certificates(ca_fd, &pem, err);
+		r = write_new(dir, TRUST_BUNDLE_PATH, roots, pem, ret_fd, err);
 	if (r < 0)
 		return r;
-	r = fd_write_all(alone, buf_data(&pem), buf_len(&pem));
+	if (mkdirat(dir, TRUST_CERTS_PATH + sizeof(TRUST_DIR), 0755) < 0 ||
+		symlinkat(TRUST_BUNDLE_PATH, dir, "certs/ca-bundle.crt") < 0)
+		return err_sys(err, errno, "make %s", TRUST_CERTS_PATH);
+	return 0;
+}
+
+int trust_install(const struct target_root *root, int ca_fd, struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf pem = BUF_INIT(MAX_CA), roots = BUF_INIT(MAX_ROOTS + 1);
+	_cleanup_(buf_donep) struct buf bags = BUF_INIT(2 * MAX_ROOTS);
+	_cleanup_fd_ int dir = target_find(root, TRUST_DIR, err), bundle = -1, store = -1;
+	int r;
+
+	if (dir < 0)
+		return dir == -ENOENT ? err_sys(err, ENOENT, "find %s", TRUST_DIR) : dir;
+	/* What needs nobody else's work comes first: the broker starts meanwhile. */
+	r = read_roots(root, &roots, err);
+	if (r == 0 && keystore_add_pem(&bags, buf_str(&roots)) < 0)
+		r = err_nomem(err);
 	if (r == 0)
-		r = fd_write_all(bundle, buf_data(&pem), buf_len(&pem));
-	if (r < 0 || fstat(bundle, &own) < 0)
-		return err_sys(err, r < 0 ? -r : errno, "write the certificates");
-	r = 0;
-	for (path = bundle_paths; *path && r == 0; path++)
-		r = cover(root, bundle, *path, &own, err);
+		r = read_certificates(ca_fd, &pem, err);
+	if (r == 0 && keystore_add_pem(&bags, buf_str(&pem)) < 0)
+		r = err_nomem(err);
+	if (r == 0)
+		r = write_bundle(dir, buf_str(&roots), buf_str(&pem), &bundle, err);
+	if (r == 0)
+		r = write_store(dir, &bags, &store, err);
+	if (r == 0)
+		r = write_policies(dir, buf_str(&pem), err);
+	if (r == 0)
+		r = cover_all(root, bundle, bundle_paths, err);
+	if (r == 0)
+		r = cover_all(root, store, store_paths, err);
+	for (const char *const *homes = java_homes; r == 0 && *homes; homes++)
+		r = cover_javas(root, store, *homes, err);
 	return r;
 }
