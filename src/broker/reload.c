@@ -8,7 +8,8 @@
  * Requests under way are judged again, as if they came now. Those that would be refused are
  * answered so, or broken off where the answer has begun. The others keep the verdict and the rules
  * they were let through with (each has a share in its policy), unless these allowed other addresses
- * or other operations. Connections that wait for a request are closed. */
+ * or other operations. Connections that wait for a request are closed, and the gateway forgets what
+ * it was told about names. */
 #include "broker/state.h"
 #include "ipc/netconf.h"
 
@@ -182,6 +183,8 @@ static int replace(struct reload *r)
 	b->policy = TAKE_PTR(r->policy);
 	b->policy_number++;
 	pool_drop_idle(b);
+	if (net_send_forget(&b->net) < 0)
+		broker_fail(b);
 	m.closed = judge_all_again(b);
 	allowlist_free(was);
 	broker_flush_later(b);

@@ -181,6 +181,21 @@ static void test_upload(void)
 	world_stop(&w);
 }
 
+/* The gateway asks again how connections go on. */
+static void test_forget(void)
+{
+	struct netconf_replaced m = {0};
+	struct world w;
+	struct chan_frame f;
+
+	world_start(&w, NULL);
+	rig_serve(&w.g);
+	check_int(set_policy(&w, ONLY_A, &m, NULL), 0);
+	must(chan_recv_wait(&w.g.net, &f, PATIENCE_MS) == 1);
+	check(f.type == NET_FORGET && f.payload.n == 0);
+	world_stop(&w);
+}
+
 static void test_bad(void)
 {
 	struct netconf_replaced m = {0};
@@ -381,6 +396,7 @@ int main(void)
 	run_test(test_replaced);
 	run_test(test_under_way);
 	run_test(test_upload);
+	run_test(test_forget);
 	run_test(test_bad);
 	run_test(test_gone);
 	run_test(test_many_at_once);

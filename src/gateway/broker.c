@@ -36,6 +36,12 @@ static bool on_cert(struct gateway *g, struct str payload)
 	return net_get_cert(payload, &m) && leaf_on_cert(g, &m);
 }
 
+static bool on_forget(struct gateway *g, struct str payload)
+{
+	leaf_cache_forget(g);
+	return payload.n == 0;
+}
+
 static bool on_response(struct gateway *g, struct str payload, bool is_head)
 {
 	struct net_response m;
@@ -156,6 +162,7 @@ static const struct {
 	{NET_RESET, on_reset},
 	{NET_CERT, on_cert},
 	{NET_INTERIM, on_interim},
+	{NET_FORGET, on_forget},
 };
 
 static void dispatch(struct gateway *g, const struct chan_frame *f)

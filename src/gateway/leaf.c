@@ -165,6 +165,15 @@ bool leaf_on_cert(struct gateway *g, const struct net_cert *m)
 	return true;
 }
 
+void leaf_cache_forget(struct gateway *g)
+{
+	struct leaf *l, *next;
+
+	DL_FOREACH_SAFE (g->leaves.recent, l, next)
+		if (l->known)
+			leaf_free(g, l);
+}
+
 void leaf_cache_done(struct gateway *g)
 {
 	struct leaf *l, *next;

@@ -41,4 +41,6 @@ _warn_unused_ int leaf_get(struct conn *c, unsigned offer, const struct leaf **r
 void leaf_wait_cancel(struct conn *c);
 /* The broker's answer. False where it answers nothing that was asked. */
 bool leaf_on_cert(struct gateway *g, const struct net_cert *m);
+/* Whoever comes next asks again. */
+void leaf_cache_forget(struct gateway *g);
 void leaf_cache_done(struct gateway *g);

@@ -54,6 +54,23 @@ static void test_mint_refused(void)
 	client_close(&c);
 }
 
+/* Another policy may want a name to go on in another way: it is asked again. */
+static void test_forget(void)
+{
+	unsigned before = rig.minted;
+	struct client c;
+
+	for (int i = 0; i < 3; i++) {
+		must(client_connect_tls(&c, &rig, "forget.test"));
+		client_close(&c);
+		check_int(rig.minted, before + 1 + (i == 2));
+		if (i < 1)
+			continue;
+		must(net_send_forget(&rig.broker) == 0);
+		must(chan_flush_wait(&rig.broker, 1000) == 0);
+	}
+}
+
 /* Sends bytes; the connection is closed with an event "destination|why". */
 static void check_not_http(const char *bytes, size_t n, enum net_event_kind kind, const char *why)
 {
@@ -237,6 +254,7 @@ int main(void)
 	rig_start(&rig, &(struct rig_config){0});
 	run_test(test_without_sni);
 	run_test(test_mint_refused);
+	run_test(test_forget);
 	run_test(test_other_protocols);
 	run_test(test_dns_udp);
 	must(rig_stop(&rig));

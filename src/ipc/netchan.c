@@ -110,6 +110,11 @@ int net_send_credit(struct chan *c, uint32_t stream, uint32_t bytes)
 	return end(c, &w, mark);
 }
 
+int net_send_forget(struct chan *c)
+{
+	return chan_send(c, NET_FORGET, STR_NULL, NULL, 0);
+}
+
 int net_send_end(struct chan *c, uint32_t stream)
 {
 	struct net_fields_out f = net_begin_trailers(c, stream);

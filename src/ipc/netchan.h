@@ -52,6 +52,8 @@ enum net_frame {
 	NET_CERT = 16, /* struct net_cert */
 	NET_INTERIM,   /* struct net_response, then fields: a 1xx */
 	NET_HEAD,      /* struct net_response, then fields */
+	NET_FORGET,    /* nothing: the policy is another one, so what CERT said before holds no more
+			*/
 	/* both ways; payload starts with the u32 stream number */
 	NET_DATA = 32, /* then the raw bytes */
 	NET_END,       /* then fields: trailers (usually none) */
@@ -159,6 +161,7 @@ _warn_unused_ int net_send_event(struct chan *c, const struct net_event *m);
 _warn_unused_ int net_send_data(struct chan *c, uint32_t stream, struct str bytes);
 _warn_unused_ int net_send_reset(struct chan *c, uint32_t stream, enum net_reset why);
 _warn_unused_ int net_send_credit(struct chan *c, uint32_t stream, uint32_t bytes);
+_warn_unused_ int net_send_forget(struct chan *c);
 /* END without trailers. */
 _warn_unused_ int net_send_end(struct chan *c, uint32_t stream);
 
