@@ -13,6 +13,7 @@
 struct writer {
 	struct buf *out;
 	unsigned indent;
+	bool compact;
 };
 
 static int write_value(struct writer *w, const json_t *v, unsigned depth);
@@ -47,27 +48,29 @@ static int write_char(struct buf *out, uint32_t cp)
 	}
 }
 
-/* Bytes that stand for themselves are added in runs: texts are long and mostly plain. */
-static size_t plain_run(struct str s)
+/* Bytes that stand for themselves are added in runs: texts are long and mostly plain. jansson's
+ * strings are valid UTF-8. */
+static size_t plain_run(struct str s, bool ascii)
 {
 	size_t n = 0;
 
 	while (n < s.n) {
 		unsigned char c = (unsigned char)s.p[n];
 
-		if (c < 0x20 || c >= 0x80 || c == '"' || c == '\\')
+		if (c < 0x20 || (ascii && c >= 0x80) || c == '"' || c == '\\')
 			break;
 		n++;
 	}
 	return n;
 }
 
-static int write_string(struct buf *out, struct str s)
+static int write_string(struct writer *w, struct str s)
 {
+	struct buf *out = w->out;
 	int r = buf_add_char(out, '"');
 
 	while (r == 0 && s.n > 0) {
-		size_t n = plain_run(s);
+		size_t n = plain_run(s, !w->compact);
 		uint32_t cp = 0xfffd;
 
 		if (n > 0) {
@@ -115,7 +118,7 @@ static int write_break(struct writer *w, unsigned depth, bool first, bool last)
 	int r = 0;
 
 	if (!first && !last)
-		r = w->indent ? buf_add_char(w->out, ',') : buf_add(w->out, ", ", 2);
+		r = buf_add(w->out, ", ", w->indent || w->compact ? 1 : 2);
 	if (r == 0 && w->indent) {
 		r = buf_add_char(w->out, '\n');
 		for (unsigned i = 0; r == 0 && i < depth * w->indent; i++)
@@ -138,9 +141,9 @@ static int write_object(struct writer *w, const json_t *v, unsigned depth)
 		it = json_object_iter_next(object, it)) {
 		r = write_break(w, depth + 1, first, false);
 		if (r == 0)
-			r = write_string(w->out, str_from(json_object_iter_key(it)));
+			r = write_string(w, str_from(json_object_iter_key(it)));
 		if (r == 0)
-			r = buf_add(w->out, ": ", 2);
+			r = buf_add(w->out, ": ", w->compact ? 1 : 2);
 		if (r == 0)
 			r = write_value(w, json_object_iter_value(it), depth + 1);
 		first = false;
@@ -178,7 +181,7 @@ static int write_value(struct writer *w, const json_t *v, unsigned depth)
 	case JSON_ARRAY:
 		return write_array(w, v, depth);
 	case JSON_STRING:
-		return write_string(w->out, json_str(v));
+		return write_string(w, json_str(v));
 	case JSON_INTEGER:
 		return buf_printf(w->out, "%" JSON_INTEGER_FORMAT, json_integer_value(v));
 	case JSON_REAL:
@@ -195,7 +198,8 @@ static int write_value(struct writer *w, const json_t *v, unsigned depth)
 
 int json_text_write(struct buf *out, const json_t *value, unsigned indent)
 {
-	struct writer w = {.out = out, .indent = indent};
+	bool compact = indent == JSON_TEXT_COMPACT;
+	struct writer w = {.out = out, .indent = compact ? 0 : indent, .compact = compact};
 
 	return write_value(&w, value, 0);
 }

@@ -6,6 +6,10 @@
 
 #include "base/buf.h"
 #include <jansson.h>
+#include <limits.h>
+
+/* For indent: one line without blanks, characters outside ASCII as they are. */
+#define JSON_TEXT_COMPACT UINT_MAX
 
 /* Adds value to out. indent 0 puts everything on one line (", " and ": " between), else each member
  * stands on its own line, indented by that many spaces a level. Values nest at most as deep as

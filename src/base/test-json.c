@@ -23,6 +23,13 @@ static void test_scalars(void)
 	check_text("\"\xc3\xa9 \xf0\x9f\x98\x80\"", 0, "\"\\u00e9 \\ud83d\\ude00\"");
 }
 
+static void test_compact(void)
+{
+	check_text("{\"a\": [1, 0.1, {}, []], \"\\u00e9\": \"\\u0000\\n\\ud83d\\ude00\"}",
+		JSON_TEXT_COMPACT,
+		"{\"a\":[1,0.1,{},[]],\"\xc3\xa9\":\"\\u0000\\n\xf0\x9f\x98\x80\"}");
+}
+
 static void test_reals_are_short_and_exact(void)
 {
 	check_text("0.1", 0, "0.1");
@@ -60,6 +67,7 @@ static void test_limit(void)
 int main(void)
 {
 	run_test(test_scalars);
+	run_test(test_compact);
 	run_test(test_reals_are_short_and_exact);
 	run_test(test_layout);
 	run_test(test_limit);
