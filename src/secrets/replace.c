@@ -3,7 +3,8 @@
  * secrets that list it and whose scope has the host are the candidates; the values are tried in
  * order, and the first one in which a candidate's surrogate is found is the one that goes out. Real
  * values are written into buffers that have their full size from the start (a surrogate is as long
- * as its value), so growing never leaves a copy in freed memory, and that are wiped in the end. */
+ * as its value, but for a live one, whose length counts as often as it may be there), so growing
+ * never leaves a copy in freed memory, and that are wiped in the end. */
 #include "secrets/replace.h"
 
 #include "policy/glob.h"
@@ -18,6 +19,7 @@
 /* The work on one name. */
 struct group {
 	const struct replace_request *req;
+	struct replace_result *res;
 	char name[SPEC_HEADER_MAX]; /* lower case */
 	size_t name_n;
 	size_t first; /* index of its first header */
@@ -48,6 +50,29 @@ static bool is_token_at(struct str s, size_t at, struct str surrogate)
 	return at == s.n || !is_token_byte(s.p[at]);
 }
 
+static void note_live(const struct group *g, const struct masked_secret *m)
+{
+	if (!m->known)
+		g->res->unknown = m;
+	else if (m->live)
+		g->res->live = m;
+}
+
+/* How much longer than s the text can get. */
+static size_t growth(const struct group *g, struct str s)
+{
+	size_t sum = 0;
+
+	for (size_t i = 0; i < g->n_candidates; i++) {
+		size_t value = secret_reveal(g->candidates[i]->value).n;
+		size_t surrogate = g->candidates[i]->surrogate.n;
+
+		if (value > surrogate)
+			sum += (value - surrogate) * (s.n / surrogate);
+	}
+	return sum;
+}
+
 /* Copies s into out, which has room for it, with real values for the candidates' surrogates.
  * basic: s is the text of Basic credentials. Returns how many different secrets were put in, or a
  * negative errno. */
@@ -68,6 +93,7 @@ static int put_values(const struct group *g, struct str s, bool basic, struct bu
 			continue;
 		}
 		r = buf_add_str(out, secret_reveal(g->candidates[j]->value));
+		note_live(g, g->candidates[j]);
 		i += g->candidates[j]->surrogate.n;
 		count += !used[j];
 		used[j] = true;
@@ -110,7 +136,7 @@ static int put_basic(const struct group *g, struct str value, struct buf *out)
 	if (r == -EINVAL || (r == 0 && str_chr(buf_str(&plain), ':') == buf_len(&plain)))
 		return 0;
 	if (r == 0)
-		r = reserve(&real, buf_len(&plain));
+		r = reserve(&real, buf_len(&plain) + growth(g, buf_str(&plain)));
 	if (r < 0)
 		return r;
 	count = put_values(g, buf_str(&plain), true, &real);
@@ -128,7 +154,7 @@ static int put_basic(const struct group *g, struct str value, struct buf *out)
 static int try_value(const struct group *g, struct str value, struct buf *out)
 {
 	struct buf b = {0};
-	int count = reserve(&b, value.n);
+	int count = reserve(&b, value.n + growth(g, value));
 
 	if (count == 0)
 		count = put_values(g, value, false, &b);
@@ -297,14 +323,15 @@ static int work_on_group(const struct secret_set *set, struct group *g, struct r
 }
 
 /* Starts the group of header i; false where an earlier header has the same name. */
-static bool start_group(struct group *g, const struct replace_request *req, size_t i)
+static bool start_group(
+	struct group *g, const struct replace_request *req, struct replace_result *res, size_t i)
 {
 	struct str name = req->headers[i].name;
 
 	for (size_t j = 0; j < i; j++)
 		if (str_ieq(req->headers[j].name, name))
 			return false;
-	*g = (struct group){.req = req, .first = i};
+	*g = (struct group){.req = req, .res = res, .first = i};
 	/* A longer name is cut for the notes and matches nothing. */
 	g->name_n = MIN(name.n, sizeof(g->name));
 	for (size_t j = 0; j < g->name_n; j++)
@@ -330,7 +357,7 @@ int replace_headers(
 	if (secret_set_count(set) == 0)
 		return 0;
 	for (size_t i = 0; r == 0 && i < req->n_headers; i++)
-		if (start_group(&g, req, i))
+		if (start_group(&g, req, ret, i))
 			r = work_on_group(set, &g, ret);
 	return r;
 }

@@ -63,6 +63,9 @@ struct replace_result {
 	unsigned masked;    /* header names in which something was replaced, for each secret */
 	unsigned dropped;   /* header names removed as foreign credentials */
 	unsigned collapsed; /* header names that had duplicates removed */
+	/* Live secrets (secret_set.h) that were put in: one whose value is not known, so that the
+	 * edits must not be used before it is; and one whose value is. NULL where there is none. */
+	const struct masked_secret *unknown, *live;
 };
 
 /* Works out the edits; at most 1024 headers. Returns 0, or -ENOMEM or -E2BIG: the request must not

@@ -208,8 +208,8 @@ static int set_surrogate(const struct secret_set *set, struct masked_secret *m, 
 	return 0;
 }
 
-int secret_set_add(struct secret_set *set, const struct secret_spec *spec, struct str value,
-	struct str surrogate, struct cloche_err *err)
+static int add(struct secret_set *set, const struct secret_spec *spec, struct str value,
+	struct str surrogate, struct masked_secret **ret, struct cloche_err *err)
 {
 	_cleanup_(member_freep) struct masked_secret *m = NULL;
 	int r = check_spec(set, spec, err);
@@ -227,9 +227,74 @@ int secret_set_add(struct secret_set *set, const struct secret_spec *spec, struc
 	m->value = secret_new(value.p, value.n);
 	if (!m->value)
 		return err_nomem(err);
+	m->known = true;
 	r = set_surrogate(set, m, value, surrogate, err);
 	if (r < 0)
 		return r;
+	*ret = m;
 	set->v[set->n++] = TAKE_PTR(m);
+	return 0;
+}
+
+int secret_set_add(struct secret_set *set, const struct secret_spec *spec, struct str value,
+	struct str surrogate, struct cloche_err *err)
+{
+	struct masked_secret *m;
+
+	return add(set, spec, value, surrogate, &m, err);
+}
+
+/* Something that looks like example and stands for nothing. */
+static struct secret *make_unknown(struct str example)
+{
+	_cleanup_(freep) char *text = malloc(example.n);
+
+	if (!text)
+		return NULL;
+	surrogate_make(example, text);
+	return secret_new(text, example.n);
+}
+
+int secret_set_add_live(struct secret_set *set, const struct secret_spec *spec, struct str example,
+	struct str surrogate, struct cloche_err *err)
+{
+	_cleanup_(secret_freep) struct secret *unknown = NULL;
+	struct masked_secret *m;
+	int r;
+
+	if (surrogate_check_value(spec->name, example, NULL) < 0)
+		return err_set(err, E_CONFIG, "secret %s looks like nothing", spec->name);
+	unknown = make_unknown(example);
+	if (!unknown)
+		return err_nomem(err);
+	r = add(set, spec, secret_reveal(unknown), surrogate, &m, err);
+	if (r == 0) {
+		m->live = true;
+		m->known = false;
+	}
+	return r;
+}
+
+int secret_set_renew(struct secret_set *set, size_t i, struct secret *value, struct cloche_err *err)
+{
+	struct masked_secret *m = set->v[i];
+	int r = value ? surrogate_check_value(m->spec.name, secret_reveal(value), err) : 0;
+	bool real = value;
+
+	m->known = false;
+	if (r == 0 && value && value_collides(set, secret_reveal(value)))
+		r = err_set(err, E_CONFIG, "secret %s: the value holds a surrogate", m->spec.name);
+	if (r == 0 && !value) {
+		value = make_unknown(m->surrogate);
+		if (!value)
+			r = err_nomem(err);
+	}
+	if (r < 0) {
+		secret_free(value);
+		return r;
+	}
+	m->known = real;
+	secret_free(m->value);
+	m->value = value;
 	return 0;
 }

@@ -46,11 +46,22 @@ DEFINE_CLEANUP(struct secret_set, secret_set_free)
 _warn_unused_ int secret_set_add(struct secret_set *set, const struct secret_spec *spec,
 	struct str value, struct str surrogate, struct cloche_err *err);
 
+/* Adds a secret whose value is got when it is needed, and again when it has expired. It looks like
+ * `example`, which is not kept. `surrogate` as above. */
+_warn_unused_ int secret_set_add_live(struct secret_set *set, const struct secret_spec *spec,
+	struct str example, struct str surrogate, struct cloche_err *err);
+/* Gives such a member (by its index) a value (taken; any length), or none again (NULL). Returns 0,
+ * or negative where it collides with a surrogate; the member has no value then. */
+_warn_unused_ int secret_set_renew(
+	struct secret_set *set, size_t i, struct secret *value, struct cloche_err *err);
+
 /* One member; all of it borrowed from the set. */
 struct masked_secret {
 	struct secret_spec spec;
-	struct secret *value;
+	struct secret *value; /* live and not known: something like it that means nothing */
 	struct str surrogate;
+	bool live;  /* see secret_set_add_live() */
+	bool known; /* the value is real */
 };
 
 size_t secret_set_count(const struct secret_set *set);

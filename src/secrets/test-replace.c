@@ -298,6 +298,56 @@ static void test_random(void)
 	}
 }
 
+/* What goes out for one header of a request to git.test. */
+static struct replace_result put(struct secret_set *live, const char *value)
+{
+	static struct host host;
+	static struct header_view h;
+	struct replace_request req = {
+		.verified_tls = true, .host = &host, .headers = &h, .n_headers = 1};
+	struct replace_result res;
+
+	h = (struct header_view){STR("authorization"), str_from(value)};
+	must(host_parse(STR("git.test"), &host) == 0);
+	must(replace_headers(live, &req, &res) == 0);
+	return res;
+}
+
+static void test_live_values(void)
+{
+	static const char longer[] = "ghs_longer0123456789012345678901234567890123456789x.y.z";
+	_cleanup_(secret_spec_done) struct secret_spec spec = {0};
+	struct secret_set *live = secret_set_new();
+	struct replace_result res;
+
+	must(secret_spec_parse(STR("GIT@git.test"), &spec, NULL) == 0);
+	must(secret_set_add_live(live, &spec, STR("ghs_aB3aB3aB3aB3aB3aB3aB3aB3aB3aB3aB3a"),
+		     STR("ghs_fakefakefakefakefakefakefakefakefa"), NULL) == 0);
+	check(secret_set_get(live, 0)->live && !secret_set_get(live, 0)->known);
+	res = put(live, "Bearer ghs_fakefakefakefakefakefakefakefakefa");
+	check(res.unknown == secret_set_get(live, 0) && !res.live);
+	replace_result_done(&res);
+	res = put(live, "Bearer other");
+	check(!res.unknown && res.dropped == 1);
+	replace_result_done(&res);
+	must(secret_set_renew(live, 0, secret_new(longer, strlen(longer)), NULL) == 0);
+	res = put(live,
+		"ghs_fakefakefakefakefakefakefakefakefa,ghs_fakefakefakefakefakefakefakefakefa");
+	check(!res.unknown && res.live == secret_set_get(live, 0));
+	check(buf_len(&res.edits[0].value) == 2 * strlen(longer) + 1);
+	check(str_ends(buf_str(&res.edits[0].value), str_from(longer)));
+	replace_result_done(&res);
+	/* x:SURROGATE */
+	res = put(live, "Basic eDpnaHNfZmFrZWZha2VmYWtlZmFrZWZha2VmYWtlZmFrZWZha2VmYQ==");
+	check(res.live && res.edits[0].action == REPLACE_SET);
+	replace_result_done(&res);
+	must(secret_set_renew(live, 0, NULL, NULL) == 0);
+	res = put(live, "Bearer ghs_fakefakefakefakefakefakefakefakefa");
+	check(res.unknown && !res.live);
+	replace_result_done(&res);
+	secret_set_free(live);
+}
+
 int main(void)
 {
 	set = secret_set_new();
@@ -310,6 +360,7 @@ int main(void)
 	run_test(test_empty_set);
 	run_test(test_limits);
 	run_test(test_random);
+	run_test(test_live_values);
 	set = secret_set_free(set);
 	return tap_done();
 }
