@@ -4,7 +4,44 @@
 #include "gateway/state.h"
 #include "http/h1_write.h"
 
-enum { DETAIL_MAX = 512, BODY_MAX = 8192 };
+enum { DETAIL_MAX = 512 };
+
+const struct answer answer_too_slow = {
+	.status = 408,
+	.code = "request_timeout",
+	.message = "The request did not arrive in time.",
+	.close = true,
+};
+const struct answer answer_no_response = {
+	.status = 504,
+	.code = "response_timeout",
+	.message = "The host did not answer in time.",
+	.close = true,
+};
+const struct answer answer_full = {
+	.status = 503,
+	.code = "gateway_full",
+	.message = "The gateway has no room for this request now. Try again.",
+	.close = true,
+};
+const struct answer answer_bad_response = {
+	.status = 502,
+	.code = "bad_response",
+	.message = "The host's answer could not be understood.",
+	.close = true,
+};
+const struct answer answer_failed = {
+	.status = 502,
+	.code = "upstream_failed",
+	.message = "The connection to the host ended before it answered.",
+	.close = true,
+};
+const struct answer answer_limit = {
+	.status = 503,
+	.code = "limit_reached",
+	.message = "A limit of the gateway was reached. Try again later.",
+	.close = true,
+};
 
 /* The bytes come from the room: shown as printable ASCII, anything else as \u00XX. */
 static int add_text(struct buf *b, struct str s)
@@ -36,29 +73,29 @@ static int add_body(struct buf *b, const struct answer *a)
 	return r < 0 ? r : buf_add_str(b, STR("}\n"));
 }
 
-static int add_head(struct conn *c, const struct answer *a, size_t length)
+int answer_make(struct http_head *head, struct buf *body, const struct answer *a)
 {
-	struct http_head *h = &c->g->answer;
-	unsigned flags = a->close ? H1_W_CLOSE : a->http10 ? H1_W_KEEP_ALIVE : 0;
-	int r = http_head_set_response(h, a->status, STR_NULL);
+	int r = http_head_set_response(head, a->status, STR_NULL);
 
 	if (r >= 0)
-		r = http_fields_add(&h->fields, STR("Content-Type"), STR("application/json"));
+		r = http_fields_add(&head->fields, STR("Content-Type"), STR("application/json"));
 	if (r >= 0)
-		r = http_fields_add(&h->fields, STR("Cache-Control"), STR("no-store"));
-	if (r < 0)
-		return r;
-	http_head_set_body(h, HTTP_BODY_LENGTH, length);
-	return h1_write_response(&c->out, h, flags, NULL);
+		r = http_fields_add(&head->fields, STR("Cache-Control"), STR("no-store"));
+	if (r >= 0)
+		r = add_body(body, a);
+	if (r >= 0)
+		http_head_set_body(head, HTTP_BODY_LENGTH, buf_len(body));
+	return r;
 }
 
 void answer_write(struct conn *c, const struct answer *a)
 {
-	_cleanup_(buf_donep) struct buf body = BUF_INIT(BODY_MAX);
-	int r = add_body(&body, a);
+	_cleanup_(buf_donep) struct buf body = BUF_INIT(ANSWER_BODY_MAX);
+	unsigned flags = a->close ? H1_W_CLOSE : a->http10 ? H1_W_KEEP_ALIVE : 0;
+	int r = answer_make(&c->g->answer, &body, a);
 
 	if (r >= 0)
-		r = add_head(c, a, buf_len(&body));
+		r = h1_write_response(&c->out, &c->g->answer, flags, NULL);
 	if (r >= 0 && !a->to_head)
 		r = buf_add_str(&c->out, buf_str(&body));
 	if (r < 0)

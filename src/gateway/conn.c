@@ -201,18 +201,31 @@ static ssize_t write_some(struct conn *c)
 	return n < 0 && errno == EAGAIN ? 0 : n;
 }
 
+static void fill(struct conn *c)
+{
+	if (c->stage && c->stage->fill)
+		c->stage->fill(c);
+}
+
 void conn_flush(struct conn *c)
 {
-	size_t before = conn_pending_out(c);
+	size_t before;
 	ssize_t n = 1;
 
+	if (!c->dead)
+		fill(c);
+	before = conn_pending_out(c);
 	if (c->dead || before == 0)
 		return;
-	while (n > 0 && buf_len(&c->out) > 0) {
+	while (n > 0 && !c->dead && buf_len(&c->out) > 0) {
 		n = write_some(c);
 		if (n > 0)
 			buf_consume(&c->out, (size_t)n);
+		if (buf_len(&c->out) == 0)
+			fill(c);
 	}
+	if (c->dead)
+		return;
 	if (n >= 0 && c->tls && tls_conn_flush(c->tls) < 0)
 		n = -EPIPE;
 	if (n < 0) {

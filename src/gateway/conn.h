@@ -22,6 +22,9 @@ struct stage {
 	const char *name;
 	/* Bytes or the end may be there, and reading is wanted. */
 	void (*readable)(struct conn *c);
+	/* c->out is about to be written: adds what there is to it, as much as is worth one write.
+	 * May be NULL. */
+	void (*fill)(struct conn *c);
 	/* Some output has been taken by the peer. May be NULL. */
 	void (*drained)(struct conn *c);
 	/* The deadline has passed. */

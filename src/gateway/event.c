@@ -2,6 +2,7 @@
 #include "gateway/event.h"
 #include "base/clock.h"
 #include "gateway/conn.h"
+#include "gateway/request.h"
 #include "gateway/state.h"
 
 #include <inttypes.h>
@@ -64,4 +65,48 @@ void event_send_conn(struct conn *c, enum net_event_kind kind, uint16_t status, 
 				 .a = conn_dest_text(c, text),
 				 .b = str_from(why),
 			 });
+}
+
+void event_malformed(struct conn *c, const struct http_head *head, unsigned status, const char *why)
+{
+	struct str host = http_head_host(head);
+
+	event_send(c->g, &(struct net_event){
+				 .kind = NET_EVENT_MALFORMED,
+				 .connection = c->number,
+				 .status = (uint16_t)status,
+				 .port = c->port,
+				 .a = host.n ? host : host_str(&c->host),
+				 .b = str_from(why),
+				 .method = http_head_method(head),
+				 .target = http_head_target(head),
+			 });
+}
+
+void event_refused(struct conn *c, const struct http_head *head, const struct request *r)
+{
+	struct str host = http_head_host(head);
+	char text[CONN_DEST_MAX];
+	struct net_event e = {
+		.kind = r->refusal.event,
+		.connection = c->number,
+		.status = r->refusal.status,
+		.port = c->port,
+		.a = host,
+		.b = str_from(r->refusal.why),
+		.method = http_head_method(head),
+		.target = http_head_target(head),
+	};
+
+	if (e.kind == NET_EVENT_CONNECT) {
+		e.a = e.method;
+		e.b = host;
+	} else if (e.kind == NET_EVENT_MISMATCH) {
+		e.a = c->tls ? host_str(&c->host) : conn_dest_text(c, text);
+		e.b = host;
+		e.c = str_from(r->refusal.why);
+	} else if (e.kind == NET_EVENT_UPGRADE) {
+		e.b = http_fields_get(&head->fields, STR("Upgrade"));
+	}
+	event_send(c->g, &e);
 }

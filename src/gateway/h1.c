@@ -120,37 +120,6 @@ void h1_arm(struct h1 *h)
 	conn_set_timeout(c, h->window_end > now ? h->window_end - now : 0);
 }
 
-static const struct answer too_slow = {
-	.status = 408,
-	.code = "request_timeout",
-	.message = "The request did not arrive in time.",
-	.close = true,
-};
-
-static const struct answer no_response = {
-	.status = 504,
-	.code = "response_timeout",
-	.message = "The host did not answer in time.",
-	.close = true,
-};
-
-static void event_malformed(struct h1 *h, unsigned status, const char *why)
-{
-	struct conn *c = h->c;
-	struct str host = http_head_host(&h->head);
-
-	event_send(c->g, &(struct net_event){
-				 .kind = NET_EVENT_MALFORMED,
-				 .connection = c->number,
-				 .status = (uint16_t)status,
-				 .port = c->port,
-				 .a = host.n ? host : host_str(&c->host),
-				 .b = str_from(why),
-				 .method = http_head_method(&h->head),
-				 .target = http_head_target(&h->head),
-			 });
-}
-
 static void h1_expired(struct conn *c)
 {
 	struct h1 *h = c->state;
@@ -160,17 +129,18 @@ static void h1_expired(struct conn *c)
 		return;
 	}
 	if (h->request == H1_REQUEST_HEAD) {
-		event_malformed(h, too_slow.status, "request head took too long");
-		h1_fail(h, &too_slow);
+		event_malformed(c, &h->head, answer_too_slow.status, "request head took too long");
+		h1_fail(h, &answer_too_slow);
 		return;
 	}
 	if (!waits_for_body(h)) {
-		h1_fail(h, &no_response);
+		h1_fail(h, &answer_no_response);
 		return;
 	}
 	if (h->window_bytes < c->g->limits->body_min_bytes) {
-		event_malformed(h, too_slow.status, "request body came too slowly");
-		h1_fail(h, &too_slow);
+		event_malformed(
+			c, &h->head, answer_too_slow.status, "request body came too slowly");
+		h1_fail(h, &answer_too_slow);
 		return;
 	}
 	h->window_end = 0;
@@ -233,7 +203,7 @@ static void malformed(struct h1 *h)
 	unsigned status = h1_error_status(h->parser.error);
 	const char *why = h1_error_text(h->parser.error);
 
-	event_malformed(h, status, why);
+	event_malformed(h->c, &h->head, status, why);
 	h->keep = false;
 	h1_refuse(h, &(struct answer){
 			     .status = (uint16_t)status,
@@ -243,41 +213,9 @@ static void malformed(struct h1 *h)
 		     });
 }
 
-static void event_refused(struct h1 *h, const struct request *r)
-{
-	struct conn *c = h->c;
-	struct str host = http_head_host(&h->head);
-	struct net_event e = {
-		.kind = r->refusal.event,
-		.connection = c->number,
-		.status = r->refusal.status,
-		.port = c->port,
-		.a = host,
-		.b = str_from(r->refusal.why),
-		.method = http_head_method(&h->head),
-		.target = http_head_target(&h->head),
-	};
-
-	if (e.kind == NET_EVENT_CONNECT) {
-		e.a = e.method;
-		e.b = host;
-	} else if (e.kind == NET_EVENT_MISMATCH) {
-		char text[CONN_DEST_MAX];
-
-		e.a = c->tls ? host_str(&c->host) : conn_dest_text(c, text);
-		e.b = host;
-		e.c = str_from(r->refusal.why);
-		event_send(c->g, &e);
-		return;
-	} else if (e.kind == NET_EVENT_UPGRADE) {
-		e.b = http_fields_get(&h->head.fields, STR("Upgrade"));
-	}
-	event_send(c->g, &e);
-}
-
 static void refuse_judged(struct h1 *h, const struct request *r)
 {
-	event_refused(h, r);
+	event_refused(h->c, &h->head, r);
 	h1_refuse(h, &(struct answer){
 			     .status = r->refusal.status,
 			     .code = r->refusal.code,
@@ -303,12 +241,6 @@ static int open_stream(struct h1 *h, struct request *r)
 
 static void head_done(struct h1 *h)
 {
-	static const struct answer full = {
-		.status = 503,
-		.code = "gateway_full",
-		.message = "The gateway has no room for this request now. Try again.",
-		.close = true,
-	};
 	struct conn *c = h->c;
 	struct request_via via = {.tls = c->tls_done, .host = c->host, .port = c->port};
 	struct request r;
@@ -327,7 +259,7 @@ static void head_done(struct h1 *h)
 	}
 	h->wait_continue = r.open.expect_continue && h->request == H1_REQUEST_BODY;
 	if (open_stream(h, &r) < 0) {
-		h1_refuse(h, &full);
+		h1_refuse(h, &answer_full);
 		return;
 	}
 	if (h->request == H1_REQUEST_DONE)
@@ -353,7 +285,7 @@ static void body_broken(struct h1 *h)
 {
 	const char *why = http_body_error(&h->body);
 
-	event_malformed(h, 400, why);
+	event_malformed(h->c, &h->head, 400, why);
 	stream_close(&h->stream, NET_RESET_MALFORMED);
 	h1_fail(h, &(struct answer){
 			   .status = 400,

@@ -18,13 +18,6 @@ static struct h1 *owner(struct stream *s)
 	return container_of(s, struct h1, stream);
 }
 
-static const struct answer broken = {
-	.status = 502,
-	.code = "bad_response",
-	.message = "The host's answer could not be understood.",
-	.close = true,
-};
-
 /* Fills the shared head with a status and the fields of the frame. */
 static int model(struct h1 *h, const struct net_response *m, struct wire_in *fields)
 {
@@ -101,7 +94,7 @@ static void on_head(struct stream *s, const struct net_response *m, struct wire_
 	char *room;
 
 	if (m->status < 200 || model(h, m, fields) < 0) {
-		h1_fail(h, &broken);
+		h1_fail(h, &answer_bad_response);
 		return;
 	}
 	frame_body(h, m, out);
@@ -111,7 +104,7 @@ static void on_head(struct stream *s, const struct net_response *m, struct wire_
 	flags = !h->keep ? H1_W_CLOSE : h->http10 ? H1_W_KEEP_ALIVE : 0;
 	if (buf_reserve(&c->out, FIRST_OUT, &room) < 0 ||
 		h1_write_response(&c->out, out, flags, NULL) < 0) {
-		h1_fail(h, &broken);
+		h1_fail(h, &answer_bad_response);
 		return;
 	}
 	h->response = H1_RESPONSE_BODY;
@@ -196,23 +189,10 @@ static void on_end(struct stream *s, uint16_t fields_n, struct wire_in *fields)
 
 static void on_reset(struct stream *s, enum net_reset why)
 {
-	static const struct answer cut = {
-		.status = 502,
-		.code = "upstream_failed",
-		.message = "The connection to the host ended before it answered.",
-		.close = true,
-	};
-	static const struct answer limit = {
-		.status = 503,
-		.code = "limit_reached",
-		.message = "A limit of the gateway was reached. Try again later.",
-		.close = true,
-	};
-
 	if (owner(s)->response != H1_RESPONSE_NONE)
 		conn_cut(owner(s)->c);
 	else
-		h1_fail(owner(s), why == NET_RESET_LIMIT ? &limit : &cut);
+		h1_fail(owner(s), why == NET_RESET_LIMIT ? &answer_limit : &answer_failed);
 }
 
 static void on_credit(struct stream *s)

@@ -12,6 +12,8 @@ int stream_open(struct gateway *g, struct stream *s, const struct stream_ops *op
 {
 	if (g->next_stream == 0)
 		return -EOVERFLOW; /* numbers are never used again */
+	if (HASH_COUNT(g->streams) >= NET_MAX_STREAMS)
+		return -EBUSY;
 	*s = (struct stream){.ops = ops, .id = g->next_stream};
 	HASH_ADD(hh, g->streams, id, sizeof(s->id), s);
 	if (!s->hh.tbl)
@@ -46,6 +48,22 @@ void stream_send_data(struct stream *s, struct str bytes)
 	gateway_touch(s->g);
 }
 
+char *stream_begin_data(struct stream *s, size_t max, size_t *ret_mark)
+{
+	char *to = net_begin_data(&s->g->broker, s->id, max, ret_mark);
+
+	if (!to)
+		gateway_sent(s->g, -ENOBUFS);
+	return to;
+}
+
+void stream_commit_data(struct stream *s, size_t mark, size_t n)
+{
+	s->send_window -= (uint32_t)n;
+	gateway_sent(s->g, net_commit_data(&s->g->broker, mark, n));
+	gateway_touch(s->g);
+}
+
 void stream_send_end(struct stream *s, const struct http_fields *trailers)
 {
 	struct net_fields_out f = net_begin_trailers(&s->g->broker, s->id);
@@ -70,6 +88,25 @@ void stream_passed_on(struct stream *s, size_t held)
 	s->recv_window += n;
 	gateway_sent(s->g, net_send_credit(&s->g->broker, s->id, n));
 	gateway_touch(s->g);
+}
+
+int stream_move(struct stream *from, struct stream *to, const struct stream_ops *ops)
+{
+	struct gateway *g = from->g;
+
+	HASH_DEL(g->streams, from);
+	from->g = NULL;
+	*to = *from;
+	to->ops = ops;
+	to->hh = (UT_hash_handle){0};
+	HASH_ADD(hh, g->streams, id, sizeof(to->id), to);
+	if (!to->hh.tbl) {
+		gateway_sent(g, net_send_reset(&g->broker, to->id, NET_RESET_LIMIT));
+		gateway_touch(g);
+		return -ENOMEM;
+	}
+	to->g = g;
+	return 0;
 }
 
 void stream_close(struct stream *s, enum net_reset why)
