@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `cloche net check` and `cloche net log`. */
-#include "cli.h"
+/* `cloche net`: check and log, and which of the others is asked for. */
+#include "cmd_net.h"
 #include "json_out.h"
 
 #include <cloche/network_log.h>
 #include <stdio.h>
 #include <string.h>
-
-struct net_options {
-	cloche_allowlist *list;
-	bool any_list, blocked, json;
-};
 
 static int add_file(void *ctx, const char *value, cloche_err *err)
 {
@@ -37,10 +32,10 @@ static int set_json(void *ctx, const char *value, cloche_err *err)
 }
 
 static const struct option options[] = {
-	{"allowlist", 0, "FILE", "check: the allowlist to ask (repeatable)", add_file},
-	{"allow", 0, "HOST", "check: as for cloche run (repeatable)", add_host},
+	{"allowlist", 0, "FILE", "check, set: the rules of this file (repeatable)", add_file},
+	{"allow", 0, "HOST", "check, set: as for cloche run (repeatable)", add_host},
 	{"blocked", 0, NULL, "log: only what was refused", set_blocked},
-	{"json", 0, NULL, "print JSON (check: one document; log: one line an entry)", set_json},
+	{"json", 0, NULL, "print JSON (log: one line an entry, else one document)", set_json},
 };
 static const struct option_table option_table = {
 	.options = options, .n = sizeof(options) / sizeof(options[0]), .title = "Options"};
@@ -128,7 +123,9 @@ static int dispatch(struct net_options *o, const struct operands *operands, cloc
 	}
 	if (operands->n == 2 && strcmp(operands->v[0], "log") == 0)
 		return show_log(o, operands->v[1], err);
-	return usage(err, "net: use \"net check METHOD URL\" or \"net log FILE\"");
+	if (operands->n == 2 && strcmp(operands->v[0], "set") == 0)
+		return net_set(o, operands->v[1]);
+	return usage(err, "net: use \"net check METHOD URL\", \"net set ID\" or \"net log FILE\"");
 }
 
 static int main_net(int argc, char **argv)
@@ -151,14 +148,20 @@ static int main_net(int argc, char **argv)
 
 const struct command command_net = {
 	.name = "net",
-	.summary = "ask what an allowlist decides; read a network log",
-	.synopsis = "check [--allowlist FILE] METHOD URL\n       cloche net log FILE [--blocked]",
+	.summary = "ask what an allowlist decides, change a sandbox's, read a network log",
+	.synopsis = "check [--allowlist FILE] METHOD URL\n"
+		    "       cloche net set [--allowlist FILE] [--allow HOST] ID\n"
+		    "       cloche net log [--blocked] FILE",
 	.text = "check says what the gateway would decide about a request, which rule decides, "
 		"and\n"
 		"what would allow it; the exit status is 0 for allowed, 1 for blocked.\n"
+		"set replaces what a running sandbox may reach: as a whole, or not at all. "
+		"Requests under\n"
+		"way that the new rules forbid are broken off; secrets stay.\n"
 		"log shows a network log of either form, safe for a terminal.\n"
 		"\n"
 		"  cloche net check --allowlist allow.yaml GET https://api.github.com/repos/x/y\n"
+		"  cloche net set --allowlist allow.yaml --allow pypi.org dev\n"
 		"  cloche net log --blocked network-sandbox.log",
 	.tables = {&option_table},
 	.run = main_net,

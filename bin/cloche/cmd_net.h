@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* `cloche net`: options that its parts share. Each part returns the exit status. */
+
+#include "cli.h"
+#include <cloche/allowlist.h>
+
+struct net_options {
+	cloche_allowlist *list;
+	bool any_list, blocked, json;
+};
+
+/* cmd_net_set.c: replaces the policy of a running sandbox. */
+int net_set(const struct net_options *o, const char *id);
