@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* A body in aws-chunked encoding whose chunks are signed, and its trailers where those are:
+ * verified and signed again as a stream. */
+
+#include "aws/auth.h"
+#include "base/err.h"
+
+/* A chunk's signature stands before its data, so a chunk is held until it is whole. SDKs send 64
+ * KiB to 1 MiB. */
+enum { AWS_CHUNK_MAX = 8 * 1024 * 1024 };
+
+struct aws_chunks;
+
+struct aws_chunks_config {
+	const struct aws_auth *auth;          /* the request's, copied; kind is one of the two */
+	struct aws_signer *surrogate, *real;  /* borrowed, must outlive it */
+	struct str surrogate_seed, real_seed; /* the request's signatures, copied */
+	bool same_length; /* a Content-Length was said: what comes out has to be as long */
+	bool has_decoded_length;
+	uint64_t decoded_length; /* x-amz-decoded-content-length */
+};
+
+/* NULL on lack of memory. */
+struct aws_chunks *aws_chunks_new(const struct aws_chunks_config *config);
+/* Wipes and frees; NULL is fine; returns NULL. */
+struct aws_chunks *aws_chunks_free(struct aws_chunks *c);
+DEFINE_CLEANUP(struct aws_chunks, aws_chunks_free)
+
+/* Takes the next bytes and appends to out what can go on. Returns 0; or negative, and the request
+ * has to be broken off: E_PROTOCOL (malformed, or not signed by the room), E_LIMIT, E_NO_MEMORY. */
+_warn_unused_ int aws_chunks_feed(
+	struct aws_chunks *c, struct str in, struct buf *out, struct cloche_err *err);
+/* The body has ended. */
+_warn_unused_ int aws_chunks_end(struct aws_chunks *c, struct cloche_err *err);
+/* Bytes that are held now. */
+size_t aws_chunks_held(const struct aws_chunks *c);
