@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: a set of filters is chosen by the head, before the body is there. The body
+ * is decoded once for all of them. Where it was coded, the decoded one goes on, so that what the
+ * origin reads is what was judged, whatever its decoder makes of bytes behind an end. */
+#include "filter/filter.h"
+
+#include "filter/filter_internal.h"
+#include "filter/graphql.h"
+#include "filter/tools.h"
+#include "http/coding.h"
+#include "http/valid.h"
+#include "policy/glob.h"
+#include "policy/path.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+enum { DECODE_STEP = 64 * 1024 };
+
+static const struct filter {
+	const char *name;
+	size_t body_max;
+	int (*run)(const struct filter_request *req, struct str body, struct filter_result *res);
+	int (*unreadable)(struct filter_result *res, struct str detail);
+} filters[FILTERS] = {
+	{"graphql", GQL_SOURCE_MAX, filter_graphql, filter_graphql_unreadable},
+	{"tools", TOOLS_BODY_MAX, filter_tools, filter_tools_unreadable},
+};
+
+const char *filter_name(unsigned place)
+{
+	return filters[place].name;
+}
+
+void filter_result_init(struct filter_result *r)
+{
+	*r = (struct filter_result){
+		.detail = {.max = FILTER_DETAIL_MAX}, .body = {.max = TOOLS_BODY_MAX * 2}};
+	for (unsigned i = 0; i < FILTERS; i++)
+		r->tag[i] = BUF_INIT(FILTER_TAG_MAX + 32);
+}
+
+void filter_result_done(struct filter_result *r)
+{
+	buf_done(&r->detail);
+	buf_done(&r->body);
+	for (unsigned i = 0; i < FILTERS; i++)
+		buf_done(&r->tag[i]);
+}
+
+int filter_refuse(
+	struct filter_result *res, const char *error, const char *message, struct str detail)
+{
+	res->error = error;
+	res->message = message;
+	buf_clear(&res->detail);
+	return buf_add_str(&res->detail, str_prefix(detail, FILTER_DETAIL_MAX));
+}
+
+int filter_tag(struct buf *tag, struct str text)
+{
+	size_t room = FILTER_TAG_MAX - MIN(buf_len(tag), (size_t)FILTER_TAG_MAX);
+	int r;
+
+	if (buf_len(tag) > FILTER_TAG_MAX)
+		return 0; /* cut before */
+	r = buf_add_str(tag, str_prefix(text, room));
+	return r == 0 && text.n > room ? buf_add_str(tag, STR("... (truncated)")) : r;
+}
+
+/* A path in the form in which paths are compared here: lower case, no parameters of segments, no
+ * empty segments, no slash at the end. */
+static int fold(struct str path, struct buf *ret)
+{
+	char last = '\0';
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < path.n; i++) {
+		char c = str_lower_char(path.p[i]);
+
+		if (c == ';')
+			while (i + 1 < path.n && path.p[i + 1] != '/')
+				i++;
+		else if (c != '/' || last != '/')
+			r = buf_add_char(ret, last = c);
+	}
+	while (r == 0 && buf_len(ret) > 0 && buf_data(ret)[buf_len(ret) - 1] == '/')
+		ret->tail--;
+	return r;
+}
+
+/* Whether a rule that was tried before is for this very path of the host, and for GraphQL alone:
+ * what it has not allowed, in another spelling or by another method, is not for a later rule. */
+static int is_shadowed(const struct filter_request *req, struct str folded, bool unsure, bool *ret)
+{
+	_cleanup_(buf_donep) struct buf want = BUF_INIT(PATH_MAX_TARGET);
+	struct host host;
+	int r = 0;
+
+	*ret = false;
+	if (host_parse(req->asked->host, &host) < 0)
+		return 0; /* it was allowed, so it is one */
+	for (size_t i = 0; r == 0 && i < allowlist_count(req->policy); i++) {
+		const struct allow_rule *rule = allowlist_rule(req->policy, i);
+
+		if (rule == req->rule)
+			break;
+		if (!rule->has_graphql || !rule->path || glob_is_pattern(str_from(rule->path)) ||
+			!host_pattern_matches(str_from(rule->host), &host))
+			continue;
+		buf_clear(&want);
+		r = fold(str_from(rule->path), &want);
+		*ret |= unsure || str_eq(buf_str(&want), folded);
+	}
+	return r;
+}
+
+static bool is_messages(struct str folded)
+{
+	static const struct str path = STR("/v1/messages");
+
+	return str_starts(folded, path) &&
+	       (folded.n == path.n || !http_char_is(folded.p[path.n], HTTP_C_HOST));
+}
+
+static int select_by_path(const struct filter_request *req, bool anthropic, unsigned *set)
+{
+	_cleanup_(path_done) struct path path = {0};
+	_cleanup_(buf_donep) struct buf folded = BUF_INIT(PATH_MAX_TARGET);
+	bool unsure, shadowed = false;
+	int r = path_parse(req->asked->target, &path);
+
+	if (r == 0)
+		r = fold(path.decoded, &folded);
+	if (r < 0)
+		return r;
+	unsure = path.problem != PATH_OK || path.unsure != PATH_OK || path.encoded_slash;
+	if (anthropic && (unsure || is_messages(buf_str(&folded))))
+		*set |= FILTER_TOOLS;
+	if (!req->rule->has_graphql && !req->rule->is_domain)
+		r = is_shadowed(req, buf_str(&folded), unsure, &shadowed);
+	if (shadowed)
+		*set |= FILTER_GRAPHQL;
+	return r;
+}
+
+static bool has_graphql_before(const struct filter_request *req)
+{
+	if (req->rule->is_domain)
+		return false;
+	for (size_t i = 0; i < allowlist_count(req->policy); i++) {
+		const struct allow_rule *rule = allowlist_rule(req->policy, i);
+
+		if (rule == req->rule)
+			return false;
+		if (rule->has_graphql)
+			return true;
+	}
+	return false;
+}
+
+int filter_select(const struct filter_request *req, unsigned *ret_set)
+{
+	struct host host;
+	bool anthropic = host_parse(req->asked->host, &host) == 0 &&
+			 str_eq(host_str(&host), STR("api.anthropic.com"));
+	unsigned set = req->rule->has_graphql ? FILTER_GRAPHQL : 0;
+	int r = 0;
+
+	if (anthropic || (set == 0 && has_graphql_before(req)))
+		r = select_by_path(req, anthropic, &set);
+	if (r == 0)
+		*ret_set = set;
+	return r;
+}
+
+size_t filter_body_max(unsigned set)
+{
+	size_t max = SIZE_MAX;
+
+	for (unsigned i = 0; i < FILTERS; i++)
+		if (set & 1U << i)
+			max = MIN(max, filters[i].body_max);
+	return max;
+}
+
+static unsigned first_of(unsigned set)
+{
+	unsigned i = 0;
+
+	while (i + 1 < FILTERS && !(set & 1U << i))
+		i++;
+	return i;
+}
+
+/* A filter could not do its work. */
+static void fail(struct filter_result *res, unsigned place)
+{
+	char detail[64];
+	int n = snprintf(detail, sizeof(detail), "<%s: out of memory>", filters[place].name);
+
+	/* The refusal stands also where its detail has no memory. */
+	n = filter_refuse(res, "filter_error",
+		"A filter of request bodies failed, so the request is refused.",
+		str_make(detail, (size_t)n));
+	(void)n;
+}
+
+/* Tells the filter that comes first that there is nothing to read. */
+static void refuse_unread(struct filter_result *res, unsigned set, struct str detail)
+{
+	unsigned place = first_of(set);
+
+	if (filters[place].unreadable(res, detail) < 0)
+		fail(res, place);
+}
+
+void filter_too_large(unsigned set, struct filter_result *ret)
+{
+	refuse_unread(ret, set, STR("<too-large>"));
+}
+
+/* Takes the codings off. 0; 1 where it is refused, with *detail set; -ENOMEM. */
+static int decode(const struct coding_list *list, struct str in, size_t max, struct buf *out,
+	struct str *detail)
+{
+	_cleanup_(coding_decoder_freep) struct coding_decoder *d = NULL;
+	int r = coding_decoder_new(list, NULL, &d);
+
+	out->max = max;
+	while (r == 0) {
+		size_t size = MIN(buf_room(out), (size_t)DECODE_STEP), n = 0;
+		enum coding_result got;
+		char spare, *at = &spare;
+
+		/* One byte more than there is room for says that it is too large. */
+		if (size > 0 && buf_reserve(out, size, &at) < 0)
+			return -ENOMEM;
+		got = coding_read(d, &in, true, at, MAX(size, (size_t)1), &n);
+		if (got == CODING_DONE)
+			return 0;
+		*detail = got == CODING_DATA ? STR("<too-large>") : STR("<content-encoding>");
+		if (got != CODING_DATA || size == 0)
+			return 1;
+		buf_commit(out, n);
+	}
+	return r;
+}
+
+static int decode_body(const struct filter_request *req, unsigned set, struct str *body,
+	struct filter_result *res, struct str *detail)
+{
+	struct coding_list list;
+	int r = coding_list_read(&req->head->fields, &list);
+
+	if (r < 0) {
+		*detail = STR("<content-encoding>");
+		return 1;
+	}
+	if (list.n == 0)
+		return 0;
+	r = decode(&list, *body, filter_body_max(set), &res->body, detail);
+	if (r == 0) {
+		res->changed = true;
+		*body = buf_str(&res->body);
+	}
+	return r;
+}
+
+void filter_run(
+	const struct filter_request *req, unsigned set, struct str body, struct filter_result *ret)
+{
+	struct str detail = STR_NULL;
+	int r;
+
+	if (body.n > filter_body_max(set)) {
+		filter_too_large(set, ret);
+		return;
+	}
+	r = decode_body(req, set, &body, ret, &detail);
+	if (r > 0)
+		refuse_unread(ret, set, detail);
+	if (r < 0)
+		fail(ret, first_of(set));
+	for (unsigned i = 0; i < FILTERS && !ret->error; i++) {
+		if (!(set & 1U << i))
+			continue;
+		if (filters[i].run(req, body, ret) < 0)
+			fail(ret, i);
+		else if (ret->changed)
+			body = buf_str(&ret->body);
+	}
+}

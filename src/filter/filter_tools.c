@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tools filter towards the chain: text in, text out. */
+#include "filter/filter_internal.h"
+#include "filter/tools.h"
+
+#include <errno.h>
+
+enum { PLACE = 1 };
+
+int filter_tools_unreadable(struct filter_result *res, struct str detail)
+{
+	bool large = str_eq(detail, STR("<too-large>"));
+
+	return filter_refuse(res, large ? "tool_config_too_large" : "tool_config_invalid",
+		large ? "This request is too large to be judged, so it is refused."
+		      : "This request cannot be read as JSON, so its tools cannot be judged.",
+		detail);
+}
+
+/* Of a charset other than UTF-8 the origin might read another text than we do. */
+static bool is_other_charset(const struct http_fields *f)
+{
+	struct str value = http_fields_get(f, STR("content-type"));
+
+	if (http_fields_count(f, STR("content-type")) > 1)
+		return true;
+	for (size_t i = 0; i + 8 <= value.n; i++) {
+		struct str rest = str_from_index(value, i + 8);
+
+		if (!str_ieq(str_make(value.p + i, 8), STR("charset=")))
+			continue;
+		rest = str_trim(str_prefix(rest, str_chr(rest, ';')));
+		return !str_ieq(rest, STR("utf-8")) && !str_ieq(rest, STR("\"utf-8\""));
+	}
+	return false;
+}
+
+static int write_back(const json_t *value, struct filter_result *res)
+{
+	struct buf text = BUF_INIT(2 * TOOLS_BODY_MAX);
+	int r = json_text_write(&text, value, JSON_TEXT_COMPACT);
+
+	if (r < 0) {
+		buf_done(&text);
+		return r;
+	}
+	buf_done(&res->body); /* what was decoded, where it was */
+	res->body = text;
+	res->changed = true;
+	return 0;
+}
+
+static int take_result(const json_t *value, const struct tools_result *t, struct filter_result *res)
+{
+	int r = filter_tag(&res->tag[PLACE], buf_str(&t->tag));
+
+	if (r == 0 && t->error)
+		return filter_refuse(res, t->error, t->message, buf_str(&t->detail));
+	return r == 0 && t->changed ? write_back(value, res) : r;
+}
+
+int filter_tools(const struct filter_request *req, struct str body, struct filter_result *res)
+{
+	struct tools_result t = {
+		.detail = BUF_INIT(FILTER_DETAIL_MAX), .tag = BUF_INIT(FILTER_TAG_MAX + 32)};
+	_cleanup_json_ json_t *value = NULL;
+	json_error_t why;
+	int r;
+
+	if (body.n == 0)
+		return 0; /* a GET of a batch, say: nothing is asked for */
+	if (is_other_charset(&req->head->fields))
+		return filter_tools_unreadable(res, STR("<content-type>"));
+	if (tools_is_too_complex(body))
+		return filter_tools_unreadable(res, STR("<too-large>"));
+	r = json_text_read(
+		body, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &value, &why);
+	if (r == -EINVAL || r == -ERANGE)
+		return filter_tools_unreadable(res,
+			json_error_code(&why) == json_error_duplicate_key ? STR("<duplicate-key>")
+									  : STR("<invalid-json>"));
+	if (r == 0)
+		r = tools_trim(value, req->policy, &t);
+	if (r == 0)
+		r = take_result(value, &t, res);
+	buf_done(&t.detail);
+	buf_done(&t.tag);
+	return r;
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: the whole of the body is walked (jansson bounds its depth), and every object
+ * is looked at in each of its roles. Nothing depends on where in the body it stands, because
+ * batches nest requests and content nests content. */
+#include "filter/tools.h"
+
+#include "filter/filter_internal.h"
+
+#include <errno.h>
+
+enum { NAMED_MAX = 10, URL_SHOWN = 300 };
+
+struct walk {
+	const struct allowlist *policy;
+	struct tools_result *res;
+};
+
+/* 1: the request is refused, nothing more has to be looked at. */
+static int refuse(struct walk *w, const char *error, const char *message, struct str detail)
+{
+	int r = buf_add_str(&w->res->detail, str_prefix(detail, URL_SHOWN));
+
+	w->res->error = error;
+	w->res->message = message;
+	return r < 0 ? r : 1;
+}
+
+static bool begins_with(struct str s, struct str prefix)
+{
+	return s.n >= prefix.n && str_ieq(str_prefix(s, prefix.n), prefix);
+}
+
+static bool is_one_of(struct str s, const struct str *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (str_ieq(s, list[i]))
+			return true;
+	return false;
+}
+
+/* What is done with a tool that names no domains. */
+enum family {
+	FAMILY_NONE,
+	FAMILY_SEARCH, /* it may: the key is left out, also where nothing is left in it */
+	FAMILY_CLOSED, /* an empty list is put there */
+	FAMILY_PLAIN,  /* it fetches nothing and knows no such key */
+};
+
+static enum family family_of(struct str type)
+{
+	static const struct str closed[] = {
+		STR("web_fetch_"), STR("computer_"), STR("bash_"), STR("code_execution_")};
+	/* They run at the client, or without a network, and refuse keys that they do not know. A
+	 * version that is not known here may be another thing. */
+	static const struct str plain[] = {STR("computer_20241022"), STR("computer_20250124"),
+		STR("computer_20251124"), STR("bash_20241022"), STR("bash_20250124"),
+		STR("code_execution_20250522"), STR("code_execution_20250825")};
+
+	if (begins_with(type, STR("web_search_")))
+		return FAMILY_SEARCH;
+	if (is_one_of(type, plain, ARRAY_SIZE(plain)))
+		return FAMILY_PLAIN;
+	for (size_t i = 0; i < ARRAY_SIZE(closed); i++)
+		if (begins_with(type, closed[i]))
+			return FAMILY_CLOSED;
+	return FAMILY_NONE;
+}
+
+/* "; type: text", text being printf's. */
+static int note(struct walk *w, struct str type, const char *text)
+{
+	struct buf *tag = &w->res->tag;
+	int r = buf_len(tag) > 0 ? filter_tag(tag, STR("; ")) : 0;
+
+	if (r == 0)
+		r = filter_tag(tag, str_prefix(type, 64));
+	if (r == 0)
+		r = filter_tag(tag, STR(": "));
+	return r < 0 ? r : filter_tag(tag, str_from(text));
+}
+
+static bool is_plain_domain(struct str s)
+{
+	if (s.n == 0 || s.p[0] == '.')
+		return false;
+	for (size_t i = 0; i < s.n; i++)
+		if (s.p[i] == '*' || s.p[i] == '?' || (unsigned char)s.p[i] <= ' ')
+			return false;
+	return true;
+}
+
+/* Takes out of a list what is not open. *names gets the first of those. 1: refused. */
+static int trim_list(struct walk *w, json_t *list, size_t *ret_dropped, struct buf *names)
+{
+	size_t dropped = 0;
+
+	for (size_t i = 0; i < json_array_size(list);) {
+		struct str domain = json_str(json_array_get(list, i));
+		int r;
+
+		if (!is_plain_domain(domain))
+			return refuse(w, "wildcard_tool_domain_unsupported",
+				"A tool's allowed_domains may hold plain host names only, so that "
+				"they can be compared with the network allowlist.",
+				domain.p ? domain : STR("<not-a-string>"));
+		r = tools_host_is_open(w->policy, domain);
+		if (r < 0)
+			return r;
+		if (r > 0) {
+			i++;
+			continue;
+		}
+		r = dropped > 0 && dropped < NAMED_MAX ? filter_tag(names, STR(",")) : 0;
+		if (r == 0 && dropped < NAMED_MAX)
+			r = filter_tag(names, str_prefix(domain, HOST_MAX));
+		if (r < 0 || json_array_remove(list, i) < 0)
+			return -ENOMEM;
+		dropped++;
+	}
+	*ret_dropped = dropped;
+	return 0;
+}
+
+/* What became of a list of `had` domains, of which those in `names` went. */
+static int note_dropped(
+	struct walk *w, struct str type, size_t dropped, size_t had, const struct buf *names)
+{
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(2 * FILTER_TAG_MAX), more = BUF_INIT(64);
+	int r = 0;
+
+	if (dropped > NAMED_MAX)
+		r = buf_printf(&more, " +%zu more", dropped - NAMED_MAX);
+	if (r == 0 && dropped < had)
+		r = buf_printf(&text, "dropped %zu of %zu domains: %.*s%.*s", dropped, had,
+			STR_FMT(buf_str(names)), STR_FMT(buf_str(&more)));
+	else if (r == 0)
+		r = buf_printf(&text, "cleared allowed_domains (%zu outside allowlist: %.*s%.*s)",
+			dropped, STR_FMT(buf_str(names)), STR_FMT(buf_str(&more)));
+	return r < 0 || !buf_cstr(&text) ? -ENOMEM : note(w, type, buf_cstr(&text));
+}
+
+static int trim_domains(
+	struct walk *w, json_t *tool, json_t *list, struct str type, enum family family)
+{
+	_cleanup_(buf_donep) struct buf names = BUF_INIT(FILTER_TAG_MAX + 32);
+	size_t had = json_array_size(list), dropped = 0;
+	int r = trim_list(w, list, &dropped, &names);
+
+	if (r == 0 && dropped > 0) {
+		w->res->changed = true;
+		r = note_dropped(w, type, dropped, had, &names);
+	}
+	if (r != 0 || dropped < had || family != FAMILY_SEARCH)
+		return r;
+	/* An empty list is no valid one there. */
+	if (had == 0)
+		r = note(w, type, "removed empty allowed_domains");
+	json_object_del(tool, "allowed_domains");
+	w->res->changed = true;
+	return r;
+}
+
+static int close_tool(struct walk *w, json_t *tool, struct str type)
+{
+	if (json_object_set_new(tool, "allowed_domains", json_array()) < 0)
+		return -ENOMEM;
+	w->res->changed = true;
+	return note(w, type, "forced allowed_domains: []");
+}
+
+static int trim_tool(struct walk *w, json_t *tool)
+{
+	struct str type = json_str_at(tool, "type");
+	json_t *blocked = json_object_get(tool, "blocked_domains");
+	json_t *allowed = json_object_get(tool, "allowed_domains");
+	enum family family = family_of(type);
+
+	if (family == FAMILY_NONE)
+		return 0;
+	if (blocked && !json_is_null(blocked) &&
+		!(json_is_array(blocked) && json_array_size(blocked) == 0))
+		return refuse(w, "blocklist_tool_config_unsupported",
+			"A tool with blocked_domains may reach every other host; name the "
+			"allowed_domains instead.",
+			type);
+	if (json_is_array(allowed))
+		return trim_domains(w, tool, allowed, type, family);
+	if (family == FAMILY_CLOSED)
+		return close_tool(w, tool, type);
+	return 0;
+}
+
+static int trim_tools(struct walk *w, json_t *tools)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < json_array_size(tools); i++)
+		r = trim_tool(w, json_array_get(tools, i));
+	return r;
+}
+
+/* A URL that Anthropic's servers would open: each of the methods must be allowed. */
+static int judge_url(struct walk *w, const json_t *url, bool post)
+{
+	int r = 1;
+
+	if (!url || json_is_null(url))
+		return 0;
+	if (post)
+		r = tools_url_is_open(w->policy, STR("POST"), json_str(url));
+	if (r > 0)
+		r = tools_url_is_open(w->policy, STR("GET"), json_str(url));
+	if (r != 0)
+		return r < 0 ? r : 0;
+	return refuse(w, "tool_url_blocked",
+		"The request names a URL for Anthropic's servers to open that the network "
+		"allowlist "
+		"does not allow the sandbox itself.",
+		json_is_string(url) ? json_str(url) : STR("<not-a-string>"));
+}
+
+/* One server, or a list of them. */
+static int judge_servers(struct walk *w, const json_t *servers)
+{
+	int r = judge_url(w, json_object_get(servers, "url"), true);
+
+	for (size_t i = 0; r == 0 && i < json_array_size(servers); i++)
+		r = judge_url(w, json_object_get(json_array_get(servers, i), "url"), true);
+	return r;
+}
+
+static int walk_value(struct walk *w, json_t *value);
+
+static int walk_object(struct walk *w, json_t *object)
+{
+	struct str type = json_str_at(object, "type");
+	int r = str_ieq(type, STR("url")) ? judge_url(w, json_object_get(object, "url"), false) : 0;
+
+	for (void *it = json_object_iter(object); r == 0 && it;
+		it = json_object_iter_next(object, it)) {
+		struct str key = str_from(json_object_iter_key(it));
+		json_t *member = json_object_iter_value(it);
+
+		if (str_eq(key, STR("input")) && str_eq(type, STR("tool_use")))
+			continue;
+		if (str_eq(key, STR("tools")))
+			r = trim_tools(w, member);
+		else if (str_eq(key, STR("mcp_servers")))
+			r = judge_servers(w, member);
+		if (r == 0)
+			r = walk_value(w, member);
+	}
+	return r;
+}
+
+static int walk_value(struct walk *w, json_t *value)
+{
+	int r = 0;
+
+	if (json_is_object(value))
+		return walk_object(w, value);
+	for (size_t i = 0; r == 0 && i < json_array_size(value); i++)
+		r = walk_value(w, json_array_get(value, i));
+	return r;
+}
+
+int tools_trim(json_t *body, const struct allowlist *policy, struct tools_result *res)
+{
+	struct walk w = {.policy = policy, .res = res};
+	int r = walk_value(&w, body);
+
+	return r < 0 ? r : 0;
+}
+
+bool tools_is_too_complex(struct str text)
+{
+	size_t values = 1;
+	bool quoted = false;
+
+	for (size_t i = 0; i < text.n; i++) {
+		char c = text.p[i];
+
+		if (quoted && c == '\\')
+			i++;
+		else if (c == '"')
+			quoted = !quoted;
+		else if (!quoted && (c == ',' || c == '[' || c == '{'))
+			values++;
+	}
+	return values > TOOLS_VALUES_MAX;
+}
