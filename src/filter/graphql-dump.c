@@ -50,9 +50,10 @@ static void dump(const struct gql_doc *doc, uint32_t parent)
 int main(void)
 {
 	static char text[2 * GQL_SOURCE_MAX];
-	size_t n;
+	char line[32];
 
-	while (scanf("%zu", &n) == 1 && getchar() == '\n') {
+	while (fgets(line, sizeof(line), stdin)) {
+		size_t n = strtoul(line, NULL, 10);
 		struct gql_problem why;
 		struct gql_doc doc;
 
