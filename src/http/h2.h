@@ -117,6 +117,10 @@ bool h2_wants_output(const struct h2 *h);
 bool h2_is_done(const struct h2 *h);
 /* Why it ended: fixed English text, "" while nothing is wrong. */
 const char *h2_error_text(const struct h2 *h);
+/* Whether it ended with ENHANCE_YOUR_CALM: the peer has used up one of the limits above. */
+bool h2_is_calmed(const struct h2 *h);
+/* A head has begun to arrive and is not complete. */
+bool h2_is_within_head(const struct h2 *h);
 const char *h2_error_name(enum h2_error error);
 
 /* Flags of h2_request() and h2_respond(). */

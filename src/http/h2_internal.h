@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Between the files of HTTP/2. */
+
+#include "http/h2.h"
+
+#include <nghttp2/nghttp2.h>
+
+/* A bucket of so many; filled again by time, which is looked at only when it is empty. */
+struct h2_rate {
+	unsigned left, burst, rate;
+	uint64_t at;
+};
+
+struct h2_stream {
+	struct h2 *h;
+	struct h2_stream *prev, *next;
+	void *user;
+	int32_t id;
+	bool told;                   /* the caller knows it */
+	bool detached;               /* the caller has reset it */
+	bool answered;               /* client: the final head has come; server: the head has */
+	bool remote_end;             /* the peer's message is complete */
+	bool local_end;              /* ours is, but for what handlers.body returns */
+	bool overrun;                /* more came than the window allowed: it is being reset */
+	bool to_head;                /* client: the request was HEAD */
+	bool expected;               /* a reset that we send is no glitch of the peer's */
+	uint8_t interim;             /* heads seen */
+	size_t held;                 /* bytes of data not given back */
+	struct http_fields trailers; /* ours */
+};
+
+struct h2 {
+	nghttp2_session *session;
+	struct h2_config c;
+	struct h2_stream *streams;
+	unsigned open;
+	bool going; /* no new streams, by either side */
+	bool calm;  /* ended with ENHANCE_YOUR_CALM */
+	bool within_head;
+	const char *error; /* "" while nothing is wrong */
+	struct h2_rate resets, glitches, control;
+	struct buf *out; /* while h2_output() runs */
+	size_t enough;
+	struct buf text; /* names of a head that is sent */
+
+	/* What is being received; heads never interleave (RFC 9113 4.3). */
+	struct http_head head;
+	struct http_fields trailers;
+	struct buf cookie;
+	struct http_span authority;
+	size_t head_bytes;
+	unsigned crumbs;
+	bool refused; /* this head: it was told */
+};
+
+/* h2.c */
+/* Takes one from the bucket; false where it stays empty. */
+bool h2_rate_take(struct h2_rate *r);
+/* Ends the connection with ENHANCE_YOUR_CALM; returns what a callback of the library returns. */
+int h2_calm(struct h2 *h, const char *why);
+/* A rule was broken by the peer. */
+int h2_glitch(struct h2 *h);
+struct h2_stream *h2_stream_new(struct h2 *h);
+struct h2_stream *h2_stream_find(const struct h2 *h, int32_t id);
+/* Told to the caller where it does not know. */
+void h2_stream_closed(struct h2_stream *st, enum h2_error error);
+
+/* h2_head.c: from the wire to the model. 0, or -EPROTO (*ret_why), -ENOMEM. */
+void h2_head_begin(struct h2 *h);
+int h2_head_add(
+	struct h2 *h, bool request, struct str name, struct str value, const char **ret_why);
+int h2_head_finish(struct h2 *h, struct h2_stream *st, bool end, const char **ret_why);
+int h2_trailer_add(struct h2 *h, struct str name, struct str value, const char **ret_why);
+
+/* h2_recv.c, h2_send.c */
+void h2_recv_callbacks(nghttp2_session_callbacks *cb);
+void h2_send_callbacks(nghttp2_session_callbacks *cb);

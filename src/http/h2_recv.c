@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: what the library has decoded goes to the caller's handlers, and what a peer
+ * does is counted (h2.c). A head that h2_head.c refuses resets its stream before the caller has
+ * heard of it. */
+#include "http/h2_internal.h"
+
+#include <errno.h>
+
+enum { FIRST_WINDOW = 65535 /* until our settings are known (RFC 9113 6.9.2) */ };
+
+static struct h2_stream *stream_of(struct h2 *h, int32_t id)
+{
+	return id > 0 ? nghttp2_session_get_stream_user_data(h->session, id) : NULL;
+}
+
+static void tell_malformed(struct h2 *h, const char *why)
+{
+	if (!h->refused && h->c.on->malformed)
+		h->c.on->malformed(h->c.arg, &h->head, why);
+	h->refused = true;
+}
+
+/* Resets the stream of a head that is no good. */
+static int refuse(struct h2 *h, int32_t id, int r, const char *why)
+{
+	bool memory = r == -ENOMEM;
+
+	h->within_head = false;
+	tell_malformed(h, memory ? "out of memory" : why);
+	(void)nghttp2_submit_rst_stream(h->session, NGHTTP2_FLAG_NONE, id,
+		memory ? NGHTTP2_INTERNAL_ERROR : NGHTTP2_PROTOCOL_ERROR);
+	return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+}
+
+/* Frames that bring something pay for those that do not. */
+static void earn(struct h2 *h)
+{
+	h->control.left = MIN(h->control.left + 2, h->control.burst);
+}
+
+static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *arg)
+{
+	struct h2 *h = arg;
+
+	(void)session;
+	h->within_head &= hd->type == NGHTTP2_CONTINUATION;
+	if (hd->type == NGHTTP2_HEADERS || (hd->type == NGHTTP2_DATA && hd->length > 0)) {
+		earn(h);
+		return 0;
+	}
+	return h2_rate_take(&h->control) ? 0 : h2_calm(h, "too many frames that carry nothing");
+}
+
+static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
+{
+	struct h2 *h = arg;
+	struct h2_stream *st;
+
+	h->within_head = true;
+	h2_head_begin(h);
+	if (frame->headers.cat != NGHTTP2_HCAT_REQUEST)
+		return 0;
+	st = h2_stream_new(h);
+	if (!st)
+		return refuse(h, frame->hd.stream_id, -ENOMEM, NULL);
+	st->id = frame->hd.stream_id;
+	if (nghttp2_session_set_stream_user_data(session, st->id, st) < 0) {
+		h2_stream_closed(st, H2_INTERNAL_ERROR);
+		return NGHTTP2_ERR_CALLBACK_FAILURE;
+	}
+	return 0;
+}
+
+static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
+	size_t name_n, const uint8_t *value, size_t value_n, uint8_t flags, void *arg)
+{
+	struct h2 *h = arg;
+	struct h2_stream *st = stream_of(h, frame->hd.stream_id);
+	struct str n = str_make(name, name_n), v = str_make(value, value_n);
+	const char *why = "";
+	int r;
+
+	(void)session;
+	(void)flags;
+	if (!st)
+		return 0;
+	r = st->answered ? h2_trailer_add(h, n, v, &why)
+			 : h2_head_add(h, h->c.role == H2_SERVER, n, v, &why);
+	return r < 0 ? refuse(h, st->id, r, why) : 0;
+}
+
+/* What the library would leave out silently. */
+static int on_invalid_header(nghttp2_session *session, const nghttp2_frame *frame,
+	const uint8_t *name, size_t name_n, const uint8_t *value, size_t value_n, uint8_t flags,
+	void *arg)
+{
+	(void)session;
+	(void)name;
+	(void)name_n;
+	(void)value;
+	(void)value_n;
+	(void)flags;
+	return refuse(arg, frame->hd.stream_id, -EPROTO, "malformed field");
+}
+
+static void end(struct h2 *h, struct h2_stream *st)
+{
+	st->remote_end = true;
+	if (!st->detached && !st->overrun)
+		h->c.on->end(h->c.arg, st, &h->trailers);
+}
+
+static int on_headers(struct h2 *h, struct h2_stream *st, bool is_end)
+{
+	const char *why = "";
+	int r;
+
+	if (!st->answered) {
+		r = h2_head_finish(h, st, is_end, &why);
+		if (r < 0) {
+			(void)refuse(h, st->id, r, why);
+			return 0;
+		}
+		st->told = true;
+		st->answered = h->c.role == H2_SERVER || h->head.status >= 200;
+		if (!st->detached)
+			h->c.on->head(h->c.arg, st, &h->head);
+		http_fields_clear(&h->trailers);
+	}
+	if (is_end)
+		end(h, st);
+	return 0;
+}
+
+static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
+{
+	struct h2 *h = arg;
+	struct h2_stream *st = stream_of(h, frame->hd.stream_id);
+	bool is_end = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
+
+	(void)session;
+	h->within_head = false;
+	switch (frame->hd.type) {
+	case NGHTTP2_HEADERS:
+		return st ? on_headers(h, st, is_end) : 0;
+	case NGHTTP2_DATA:
+		if (st && is_end) {
+			http_fields_clear(&h->trailers);
+			end(h, st);
+		}
+		return 0;
+	case NGHTTP2_RST_STREAM:
+		return h2_rate_take(&h->resets) ? 0 : h2_calm(h, "too many streams were reset");
+	case NGHTTP2_SETTINGS:
+		if (!(frame->hd.flags & NGHTTP2_FLAG_ACK) && h->c.on->settings)
+			h->c.on->settings(h->c.arg);
+		return 0;
+	case NGHTTP2_GOAWAY:
+		h->going = true;
+		if (h->c.on->goaway)
+			h->c.on->goaway(h->c.arg, frame->goaway.error_code);
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+static int on_data(
+	nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *p, size_t n, void *arg)
+{
+	struct h2 *h = arg;
+	struct h2_stream *st = stream_of(h, id);
+
+	(void)flags;
+	/* The library resets a stream that has sent too much, and delivers it nevertheless. */
+	if (st && st->held + n > MAX(h->c.stream_window, (uint32_t)FIRST_WINDOW))
+		st->overrun = true;
+	if (!st || st->detached || st->overrun || !st->told) {
+		(void)nghttp2_session_consume(session, id, n);
+		return 0;
+	}
+	st->held += n;
+	h->c.on->data(h->c.arg, st, str_make(p, n));
+	return 0;
+}
+
+static int on_invalid_frame(
+	nghttp2_session *session, const nghttp2_frame *frame, int error, void *arg)
+{
+	struct h2 *h = arg;
+
+	(void)session;
+	h->within_head = false;
+	if (frame->hd.type == NGHTTP2_HEADERS)
+		tell_malformed(h, nghttp2_strerror(error));
+	return h2_glitch(h);
+}
+
+static int on_close(nghttp2_session *session, int32_t id, uint32_t error, void *arg)
+{
+	struct h2_stream *st = stream_of(arg, id);
+
+	if (!st)
+		return 0;
+	(void)nghttp2_session_set_stream_user_data(session, id, NULL);
+	h2_stream_closed(st, error);
+	return 0;
+}
+
+void h2_recv_callbacks(nghttp2_session_callbacks *cb)
+{
+	nghttp2_session_callbacks_set_on_begin_frame_callback(cb, on_begin_frame);
+	nghttp2_session_callbacks_set_on_begin_headers_callback(cb, on_begin_headers);
+	nghttp2_session_callbacks_set_on_header_callback(cb, on_header);
+	nghttp2_session_callbacks_set_on_invalid_header_callback(cb, on_invalid_header);
+	nghttp2_session_callbacks_set_on_frame_recv_callback(cb, on_frame);
+	nghttp2_session_callbacks_set_on_data_chunk_recv_callback(cb, on_data);
+	nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(cb, on_invalid_frame);
+	nghttp2_session_callbacks_set_on_stream_close_callback(cb, on_close);
+}
