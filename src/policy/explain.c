@@ -5,7 +5,7 @@
 #include "policy/decide.h"
 
 #include "base/escape.h"
-#include "base/utf8.h"
+#include "policy/yaml-text.h"
 #include <errno.h>
 
 /* Enough to recognise a path by; suggestions are left out for longer ones. */
@@ -114,20 +114,6 @@ static int explain_reason(
 	return buf_add_str(out, STR(" is refused"));
 }
 
-/* The label holds what a person configured, perhaps not ASCII. */
-static int add_label(struct buf *out, const char *label)
-{
-	for (const char *p = label; *p; p++) {
-		bool plain = *p >= 0x20 && *p <= 0x7e;
-		int r = plain ? buf_add_char(out, *p)
-			      : buf_printf(out, "%%%02X", (unsigned)(unsigned char)*p);
-
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
 int policy_explain(const struct policy_request *req, const struct verdict *v, struct buf *out)
 {
 	int r = escape_log(out, req->host, HOST_MAX + 2);
@@ -137,54 +123,18 @@ int policy_explain(const struct policy_request *req, const struct verdict *v, st
 	if (r == 0 && v->rule)
 		r = buf_add_str(out, v->allow ? STR(" (rule: ") : STR(" (nearest rule: "));
 	if (r == 0 && v->rule)
-		r = add_label(out, v->rule->label);
+		r = yaml_add_comment(out, str_from(v->rule->label));
 	if (r == 0 && v->rule)
 		r = buf_add_char(out, ')');
 	return r;
 }
 
-/* Adds s as a double-quoted scalar (YAML 1.1 section 5.6, all of it ASCII). */
-static int add_quoted(struct buf *out, struct str s)
-{
-	int r = buf_add_char(out, '"');
-
-	while (r == 0 && s.n > 0) {
-		uint32_t c = 0;
-		size_t n = utf8_decode(s, &c);
-
-		if (n == 0)
-			return -EINVAL;
-		if (c == '"' || c == '\\')
-			r = buf_printf(out, "\\%c", (char)c);
-		else if (c < 0x20 || c >= 0x7f)
-			r = buf_printf(out, "\\U%08X", c);
-		else
-			r = buf_add_char(out, (char)c);
-		s = str_from_index(s, n);
-	}
-	return r < 0 ? r : buf_add_char(out, '"');
-}
-
-/* Adds the path as a pattern that matches it alone: in a pattern, each special byte becomes a set.
- */
 static int add_path_line(struct buf *out, struct str decoded)
 {
-	_cleanup_(buf_donep) struct buf pattern = BUF_INIT(4 * SHOWN_MAX);
-	bool special = str_chr(decoded, '*') < decoded.n || str_chr(decoded, '?') < decoded.n;
-	int r = 0;
+	int r = buf_add_str(out, STR("    path: "));
 
-	for (size_t i = 0; r == 0 && i < decoded.n; i++) {
-		char c = decoded.p[i];
-
-		if (special && (c == '*' || c == '?' || c == '['))
-			r = buf_printf(&pattern, "[%c]", c);
-		else
-			r = buf_add_char(&pattern, c);
-	}
 	if (r == 0)
-		r = buf_add_str(out, STR("    path: "));
-	if (r == 0)
-		r = add_quoted(out, buf_str(&pattern));
+		r = yaml_add_path(out, decoded);
 	return r < 0 ? r : buf_add_char(out, '\n');
 }
 
@@ -216,7 +166,7 @@ static int suggest_entry(const struct policy_request *req, const struct host *ho
 	int r = buf_add_str(out, STR("url_prefixes:\n  - host: "));
 
 	if (r == 0)
-		r = add_quoted(out, host_str(host));
+		r = yaml_add_quoted(out, host_str(host));
 	if (r == 0)
 		r = buf_add_char(out, '\n');
 	if (r == 0 && req->tunnel)

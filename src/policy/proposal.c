@@ -1,0 +1,517 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: each request becomes one item: host, port, method and path, kept once. To
+ * merge, items are sorted, so that those of one host, port and method stand together with their
+ * paths in the order of a walk through the tree of segments. The walk goes down to the leaves; on
+ * the way up, a node with more than BELOW_MAX results of its own becomes one prefix (never the
+ * root: that would be the whole host). Then what differs by its method alone becomes one entry.
+ *
+ * Hosts are written out, never as patterns: what was seen says nothing about their neighbours. */
+#include "policy/proposal.h"
+
+#include "base/hash.h"
+#include "policy/glob.h"
+#include "policy/rule.h"
+#include "policy/yaml-text.h"
+#include <errno.h>
+#include <stdlib.h>
+
+/* As a pattern, a path may become three times as long. TEXT_MAX leaves room for comments. */
+enum {
+	BELOW_MAX = 3,
+	PATH_LEN_MAX = RULE_TEXT_MAX / 3,
+	METHOD_MAX = 32,
+	TEXT_MAX = ALLOWLIST_MAX_TEXT - 64 * 1024
+};
+
+struct item {
+	UT_hash_handle hh; /* by host, port, kind, encoded_slash, method and path; see make_key */
+	enum proposal_kind kind;
+	uint16_t port;
+	unsigned schemes;
+	bool encoded_slash;
+	unsigned paths;
+	struct str host, method, path; /* into key */
+	size_t key_n;
+	char key[];
+};
+
+struct entry {
+	const struct item *item; /* host, port, encoded_slash */
+	enum proposal_kind kind;
+	struct str path;
+	unsigned schemes, paths;
+	const char **methods;
+	size_t n_methods;
+};
+
+/* What the walk makes: one item for each path or prefix that is left. */
+struct cut {
+	const struct item *item;
+	enum proposal_kind kind;
+	struct str path;
+	unsigned schemes, paths;
+};
+
+struct proposal {
+	struct item *items; /* hash */
+	struct cut *cuts;
+	size_t n_cuts;
+	struct entry *entries;
+	size_t n_entries, shown; /* those that are not shown do not fit */
+};
+
+struct proposal *proposal_new(void)
+{
+	return calloc(1, sizeof(struct proposal));
+}
+
+struct proposal *proposal_free(struct proposal *p)
+{
+	struct item *item, *tmp;
+
+	if (!p)
+		return NULL;
+	HASH_ITER (hh, p->items, item, tmp) {
+		HASH_DEL(p->items, item);
+		free(item);
+	}
+	for (size_t i = 0; i < p->n_entries; i++)
+		free(p->entries[i].methods);
+	free(p->entries);
+	free(p->cuts);
+	free(p);
+	return NULL;
+}
+
+/* --- gathering --- */
+
+static bool is_default_port(const struct policy_request *req)
+{
+	return req->port == (req->scheme == POLICY_HTTPS ? 443 : 80);
+}
+
+static int add_upper(struct buf *out, struct str s)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < s.n; i++)
+		r = buf_add_char(
+			out, s.p[i] >= 'a' && s.p[i] <= 'z' ? (char)(s.p[i] & ~0x20) : s.p[i]);
+	return r;
+}
+
+/* Whether rule_add_method() takes it. */
+static bool is_writable_method(struct str s)
+{
+	for (size_t i = 0; i < s.n; i++) {
+		char c = s.p[i];
+
+		if (!(c >= 'A' && c <= 'Z') && !(c >= 'a' && c <= 'z') && c != '-' && c != '_' &&
+			!(c >= '0' && c <= '9'))
+			return false;
+	}
+	return s.n > 0 && s.n <= METHOD_MAX;
+}
+
+/* "host\0flags method\0path": what makes two requests the same, schemes left out. */
+static int make_key(struct buf *key, struct str host, const struct item *like, struct str method,
+	struct str path)
+{
+	char flags[4] = {(char)(like->port >> 8), (char)(like->port & 0xff), (char)like->kind,
+		(char)like->encoded_slash};
+	int r = buf_add_str(key, host);
+
+	if (r == 0)
+		r = buf_add_char(key, '\0');
+	if (r == 0)
+		r = buf_add(key, flags, sizeof(flags));
+	if (r == 0)
+		r = add_upper(key, method);
+	if (r == 0)
+		r = buf_add_char(key, '\0');
+	return r < 0 ? r : buf_add_str(key, path);
+}
+
+static int no(const char **ret_why, const char *why)
+{
+	*ret_why = why;
+	return 0;
+}
+
+static int gather(struct proposal *p, struct item like, struct str host, struct str method,
+	struct str path, const char **ret_why)
+{
+	_cleanup_(buf_donep) struct buf key = BUF_INIT(HOST_MAX + METHOD_MAX + PATH_LEN_MAX + 16);
+	struct item *item;
+	int r = make_key(&key, host, &like, method, path);
+
+	if (r < 0)
+		return -ENOMEM;
+	HASH_FIND(hh, p->items, buf_data(&key), buf_len(&key), item);
+	if (item) {
+		item->schemes |= like.schemes;
+		return 1;
+	}
+	if (HASH_COUNT(p->items) >= PROPOSAL_MAX_REQUESTS)
+		return no(ret_why, "there are too many different requests");
+	item = malloc(sizeof(*item) + buf_len(&key));
+	if (!item)
+		return -ENOMEM;
+	*item = like;
+	item->paths = 1;
+	item->key_n = buf_len(&key);
+	memcpy(item->key, buf_data(&key), item->key_n);
+	item->host = str_make(item->key, host.n);
+	item->method = str_make(item->key + host.n + 5, method.n);
+	item->path = str_make(item->key + host.n + 5 + method.n + 1, path.n);
+	HASH_ADD_KEYPTR(hh, p->items, item->key, item->key_n, item);
+	if (!item->hh.tbl) {
+		free(item);
+		return -ENOMEM;
+	}
+	return 1;
+}
+
+static int add_request(struct proposal *p, const struct policy_request *req,
+	const struct host *host, bool allowed, struct item like, const char **ret_why)
+{
+	_cleanup_(path_done) struct path path = {0};
+	int r;
+
+	if (!is_writable_method(req->method))
+		return no(ret_why, "no entry can name this method");
+	r = path_parse(req->target, &path);
+	if (r < 0)
+		return r;
+	if (path.problem != PATH_OK)
+		return no(ret_why, path_problem_text(path.problem));
+	like.kind = PROPOSAL_PATH;
+	like.encoded_slash = path.encoded_slash;
+	if (path.unsure != PATH_OK || path.decoded.n > PATH_LEN_MAX) {
+		if (!allowed)
+			return no(ret_why, path.unsure != PATH_OK ? path_problem_text(path.unsure)
+								  : "the path is too long");
+		like.kind = PROPOSAL_ANY;
+		like.encoded_slash = false;
+		path.decoded = STR_NULL;
+	}
+	return gather(p, like, host_str(host), req->method, path.decoded, ret_why);
+}
+
+int proposal_add(
+	struct proposal *p, const struct policy_request *req, bool allowed, const char **ret_why)
+{
+	struct item like = {.kind = PROPOSAL_TUNNEL,
+		.port = is_default_port(req) ? 0 : req->port,
+		.schemes = (unsigned)req->scheme};
+	struct host host;
+
+	if (host_parse(req->host, &host) < 0 || req->port == 0)
+		return no(ret_why, "this is no host");
+	if (host.kind != HOST_NAME && !allowed)
+		return no(ret_why, "an address: it would have to be written out, if it is meant");
+	if (!req->tunnel)
+		return add_request(p, req, &host, allowed, like, ret_why);
+	return gather(p, like, host_str(&host), STR_NULL, STR_NULL, ret_why);
+}
+
+/* --- merging --- */
+
+static int compare_str(struct str a, struct str b)
+{
+	size_t n = MIN(a.n, b.n);
+	int r = n ? memcmp(a.p, b.p, n) : 0;
+
+	return r != 0 ? r : a.n < b.n ? -1 : a.n > b.n;
+}
+
+/* As strings, but '/' before any other byte: then each node's descendants stand together. */
+static int compare_path(struct str a, struct str b)
+{
+	size_t n = MIN(a.n, b.n);
+
+	for (size_t i = 0; i < n; i++) {
+		if (a.p[i] == b.p[i])
+			continue;
+		if (a.p[i] == '/' || b.p[i] == '/')
+			return a.p[i] == '/' ? -1 : 1;
+		return (unsigned char)a.p[i] < (unsigned char)b.p[i] ? -1 : 1;
+	}
+	return a.n < b.n ? -1 : a.n > b.n;
+}
+
+/* Of one host and port? */
+static int compare_place(const struct item *a, const struct item *b)
+{
+	int r = compare_str(a->host, b->host);
+
+	if (r == 0)
+		r = a->port - b->port;
+	return r != 0 ? r : a->encoded_slash - b->encoded_slash;
+}
+
+static int compare_items(const void *x, const void *y)
+{
+	const struct item *a = *(const struct item *const *)x, *b = *(const struct item *const *)y;
+	int r = compare_place(a, b);
+
+	if (r == 0)
+		r = (int)a->kind - (int)b->kind;
+	if (r == 0)
+		r = compare_str(a->method, b->method);
+	return r != 0 ? r : compare_path(a->path, b->path);
+}
+
+static int compare_cuts(const void *x, const void *y)
+{
+	const struct cut *a = x, *b = y;
+	int r = compare_place(a->item, b->item);
+
+	if (r == 0)
+		r = (int)(a->kind == PROPOSAL_TUNNEL) - (int)(b->kind == PROPOSAL_TUNNEL);
+	if (r == 0)
+		r = compare_path(a->path, b->path);
+	if (r == 0)
+		r = (int)a->kind - (int)b->kind;
+	return r != 0 ? r : compare_str(a->item->method, b->item->method);
+}
+
+/* The end of the segment that begins at `at`, which is a '/'. */
+static size_t segment_end(struct str path, size_t at)
+{
+	return at + 1 + str_chr(str_from_index(path, at + 1), '/');
+}
+
+static bool may_be_prefix(struct str s)
+{
+	return s.n > 1 && s.n <= RULE_TEXT_MAX && s.p[s.n - 1] != '/' && !glob_is_pattern(s);
+}
+
+/* The results from `first` on become one prefix. */
+static void join(struct proposal *p, size_t first, struct str prefix)
+{
+	struct cut *to = &p->cuts[first];
+
+	for (size_t i = first + 1; i < p->n_cuts; i++) {
+		to->schemes |= p->cuts[i].schemes;
+		to->paths += p->cuts[i].paths;
+	}
+	to->kind = PROPOSAL_PREFIX;
+	to->path = prefix;
+	p->n_cuts = first + 1;
+}
+
+/* Walks the node whose path are the first `at` bytes of all n items. */
+static void walk(struct proposal *p, struct item *const *items, size_t n, size_t at)
+{
+	size_t first = p->n_cuts;
+	struct str node = str_prefix(items[0]->path, at);
+
+	while (n > 0) {
+		const struct item *item = items[0];
+		size_t end, same = 1;
+
+		if (item->path.n == at) {
+			p->cuts[p->n_cuts++] = (struct cut){
+				item, PROPOSAL_PATH, item->path, item->schemes, item->paths};
+			items++;
+			n--;
+			continue;
+		}
+		end = segment_end(item->path, at);
+		while (same < n && segment_end(items[same]->path, at) == end &&
+			str_eq(str_prefix(items[same]->path, end), str_prefix(item->path, end)))
+			same++;
+		walk(p, items, same, end);
+		items += same;
+		n -= same;
+	}
+	if (p->n_cuts - first > BELOW_MAX && may_be_prefix(node))
+		join(p, first, node);
+}
+
+static bool same_walk(const struct item *a, const struct item *b)
+{
+	return compare_place(a, b) == 0 && a->kind == b->kind && str_eq(a->method, b->method);
+}
+
+/* Fills p->cuts, of which there are at most as many as items. */
+static void cut_all(struct proposal *p, struct item *const *items, size_t n)
+{
+	while (n > 0) {
+		const struct item *item = items[0];
+		size_t same = 1;
+
+		while (same < n && same_walk(item, items[same]))
+			same++;
+		if (item->kind == PROPOSAL_PATH)
+			walk(p, items, same, 0);
+		else
+			p->cuts[p->n_cuts++] = (struct cut){
+				item, item->kind, STR_NULL, item->schemes, item->paths};
+		items += same;
+		n -= same;
+	}
+}
+
+static bool same_entry(const struct entry *e, const struct cut *c)
+{
+	return compare_place(e->item, c->item) == 0 && e->kind == c->kind &&
+	       str_eq(e->path, c->path);
+}
+
+static int add_method(struct entry *e, const char *method)
+{
+	const char **v;
+
+	if (e->n_methods > 0 && strcmp(e->methods[e->n_methods - 1], method) == 0)
+		return 0;
+	v = reallocarray(e->methods, e->n_methods + 2, sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	e->methods = v;
+	v[e->n_methods++] = method;
+	v[e->n_methods] = NULL;
+	return 0;
+}
+
+static int make_entries(struct proposal *p)
+{
+	struct entry *e = NULL;
+	int r = 0;
+
+	p->entries = calloc(p->n_cuts + 1, sizeof(*p->entries));
+	if (!p->entries)
+		return -ENOMEM;
+	for (size_t i = 0; r == 0 && i < p->n_cuts; i++) {
+		const struct cut *c = &p->cuts[i];
+
+		if (!e || !same_entry(e, c) || e->n_methods == RULE_LIST_MAX) {
+			e = &p->entries[p->n_entries++];
+			*e = (struct entry){.item = c->item, .kind = c->kind, .path = c->path};
+		}
+		e->schemes |= c->schemes;
+		e->paths += c->paths;
+		r = add_method(e, c->item->method.p);
+	}
+	return r;
+}
+
+static int write_entry(const struct proposal_entry *e, struct buf *out);
+
+/* Keeps what fits into one allowlist. */
+static int limit(struct proposal *p, size_t *ret_left_out)
+{
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(TEXT_MAX);
+	size_t used = 0, n = 0;
+
+	for (; n < p->n_entries && n < ALLOWLIST_MAX_RULES; n++) {
+		const struct proposal_entry e = proposal_entry(p, n);
+
+		buf_clear(&text);
+		if (write_entry(&e, &text) < 0)
+			return -ENOMEM;
+		used += buf_len(&text);
+		if (used > TEXT_MAX)
+			break;
+	}
+	*ret_left_out = p->n_entries - n;
+	p->shown = n;
+	return 0;
+}
+
+int proposal_merge(struct proposal *p, size_t *ret_left_out)
+{
+	int r;
+
+	size_t n = 0, count = HASH_COUNT(p->items);
+	_cleanup_(freep) struct item **items = calloc(count + 1, sizeof(struct item *));
+	struct item *item, *tmp;
+
+	p->cuts = calloc(count + 1, sizeof(*p->cuts));
+	if (!items || !p->cuts)
+		return -ENOMEM;
+	HASH_ITER (hh, p->items, item, tmp)
+		items[n++] = item;
+	qsort(items, n, sizeof(struct item *), compare_items);
+	cut_all(p, items, n);
+	qsort(p->cuts, p->n_cuts, sizeof(*p->cuts), compare_cuts);
+	r = make_entries(p);
+	return r < 0 ? r : limit(p, ret_left_out);
+}
+
+/* --- reading --- */
+
+size_t proposal_count(const struct proposal *p)
+{
+	return p->shown;
+}
+
+struct proposal_entry proposal_entry(const struct proposal *p, size_t i)
+{
+	static const char *const none[] = {NULL};
+	const struct entry *e = &p->entries[i];
+
+	return (struct proposal_entry){.host = e->item->host.p,
+		.kind = e->kind,
+		.path = e->path,
+		.methods = e->kind == PROPOSAL_TUNNEL ? none : e->methods,
+		.http_only = e->schemes == POLICY_HTTP,
+		.port = e->item->port,
+		.encoded_slash = e->item->encoded_slash,
+		.paths = e->paths};
+}
+
+static int write_methods(const struct proposal_entry *e, struct buf *out)
+{
+	int r = buf_add_str(out, STR("    methods: ["));
+
+	for (size_t i = 0; r == 0 && e->methods[i]; i++)
+		r = buf_printf(out, "%s\"%s\"", i ? ", " : "", e->methods[i]);
+	return r < 0 ? r : buf_add_str(out, STR("]\n"));
+}
+
+static int write_path(const struct proposal_entry *e, struct buf *out)
+{
+	int r;
+
+	if (e->kind == PROPOSAL_TUNNEL)
+		return buf_add_str(out, STR("    tunnel: true\n"));
+	if (e->kind == PROPOSAL_ANY)
+		return 0;
+	r = buf_add_str(
+		out, e->kind == PROPOSAL_PATH ? STR("    path: ") : STR("    path_prefix: "));
+	if (r == 0)
+		r = e->kind == PROPOSAL_PATH ? yaml_add_path(out, e->path)
+					     : yaml_add_quoted(out, e->path);
+	return r < 0 ? r : buf_add_char(out, '\n');
+}
+
+static int write_entry(const struct proposal_entry *e, struct buf *out)
+{
+	int r = buf_printf(out, "  - host: \"%s\"\n", e->host);
+
+	if (r == 0)
+		r = write_path(e, out);
+	if (r == 0 && e->methods[0])
+		r = write_methods(e, out);
+	if (r == 0 && e->encoded_slash)
+		r = buf_add_str(out, STR("    encoded_slash: true\n"));
+	if (r == 0 && e->http_only)
+		r = buf_add_str(out, STR("    schemes: [http]\n"));
+	if (r == 0 && e->port)
+		r = buf_printf(out, "    ports: [%u]\n", e->port);
+	return r;
+}
+
+int proposal_write(const struct proposal *p, struct buf *out)
+{
+	int r = buf_add_str(out, p->shown ? STR("url_prefixes:\n") : STR("url_prefixes: []\n"));
+
+	for (size_t i = 0; r == 0 && i < p->shown; i++) {
+		const struct proposal_entry e = proposal_entry(p, i);
+
+		r = write_entry(&e, out);
+	}
+	return r;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Proposes an allowlist for requests that were seen: a small one, which allows each of them and no
+ * other host, scheme or port. Gather the requests, merge them, read or write the entries. */
+
+#include "base/buf.h"
+#include "policy/decide.h"
+
+/* Different requests that are gathered; later ones are turned away. */
+#define PROPOSAL_MAX_REQUESTS 100000
+
+struct proposal;
+
+/* NULL on lack of memory. */
+struct proposal *proposal_new(void);
+struct proposal *proposal_free(struct proposal *p);
+DEFINE_CLEANUP(struct proposal, proposal_free)
+
+/* Adds what would allow the request (copied). allowed: an allowlist has let it through, so what is
+ * never proposed for a refused one may be written: an address, a path that only an entry for every
+ * path allows. Headers and bodies are not looked at. Returns 1; 0 where no entry is proposed, with
+ * the reason in *ret_why (static text); or -ENOMEM. */
+_warn_unused_ int proposal_add(
+	struct proposal *p, const struct policy_request *req, bool allowed, const char **ret_why);
+
+enum proposal_kind {
+	PROPOSAL_ANY,    /* every path */
+	PROPOSAL_PATH,   /* `path` alone */
+	PROPOSAL_PREFIX, /* and below it */
+	PROPOSAL_TUNNEL,
+};
+
+/* Borrowed from the proposal. */
+struct proposal_entry {
+	const char *host;
+	enum proposal_kind kind;
+	struct str path;            /* decoded UTF-8 */
+	const char *const *methods; /* upper case, ends with NULL; empty: a tunnel */
+	bool http_only;
+	uint16_t port; /* 0: the default of the scheme */
+	bool encoded_slash;
+	unsigned paths; /* of each method, that it stands for: their sum */
+};
+
+/* Merges what was gathered: paths of one host and method that lie below a common prefix become one
+ * entry where they are more than three. Nothing can be added afterwards. *ret_left_out: how many
+ * entries there are more than one allowlist holds; they are not in it. Returns 0 or -ENOMEM. */
+_warn_unused_ int proposal_merge(struct proposal *p, size_t *ret_left_out);
+size_t proposal_count(const struct proposal *p);
+struct proposal_entry proposal_entry(const struct proposal *p, size_t i);
+
+/* Adds it as YAML for allowlist_add_yaml(). 0 or negative errno. */
+_warn_unused_ int proposal_write(const struct proposal *p, struct buf *out);
