@@ -121,6 +121,12 @@ static int add_secret_file(void *ctx, const char *value, cloche_err *err)
 	return cloche_secrets_add_from_file(((struct sandbox_options *)ctx)->secrets, value, err);
 }
 
+static int add_aws_secret(void *ctx, const char *value, cloche_err *err)
+{
+	return cloche_secrets_add_aws_from_env(
+		((struct sandbox_options *)ctx)->secrets, value, err);
+}
+
 static int set_net(void *ctx, const char *value, cloche_err *err)
 {
 	struct sandbox_options *o = ctx;
@@ -279,6 +285,7 @@ static const struct option late_options[] = {
 	{"pids", 0, NULL, NULL, set_pids},
 	{"timeout", 0, NULL, NULL, set_timeout},
 	{"tool", 0, NULL, NULL, add_tool},
+	{"aws-secret", 0, NULL, NULL, add_aws_secret},
 };
 
 #define LATER(fn, index)                                                                           \
@@ -296,6 +303,7 @@ LATER(late_cpus, 6)
 LATER(late_pids, 7)
 LATER(late_timeout, 8)
 LATER(late_tool, 9)
+LATER(late_aws_secret, 10)
 
 /* Limits of single processes and of space, which the file has as well. */
 static const struct option late_limits[] = {
@@ -343,6 +351,10 @@ static const struct option options[] = {
 		late_secret},
 	{"secret-file", 0, "SPEC", "the same, NAME=PATH@..., with the value from a file",
 		late_secret_file},
+	{"aws-secret", 0, "@HOST[,...]",
+		"AWS credentials of your AWS_ variables: inside are surrogates, and what is\n"
+		"signed with them is signed again for HOST",
+		late_aws_secret},
 	{"net", 0, "none|gateway", "default: gateway where anything is allowed, else none",
 		late_net},
 	{"upstream-ca", 0, "FILE", "also trust these PEM certificates upstream", add_upstream_ca},

@@ -34,6 +34,21 @@ CLOCHE_API int cloche_secrets_add(cloche_secrets *secrets, const char *name, con
 	size_t length, const char *const *hosts, const char *const *headers,
 	bool allow_foreign_credentials, cloche_err *err);
 
+/* Adds AWS credentials (session_token: NULL or "" where there is none). The inside holds surrogates of
+ * all of them in AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN; requests that it signs
+ * with those (Signature Version 4 or 4A) are verified, and signed again with the real ones, where
+ * they go over verified TLS to one of the hosts. A request to these hosts with other AWS credentials
+ * loses them, or is refused, unless allow_foreign_credentials. Everything is copied; the caller should
+ * wipe its own. */
+CLOCHE_API int cloche_secrets_add_aws(cloche_secrets *secrets, const char *access_key_id,
+	const char *secret_access_key, const char *session_token, const char *const *hosts,
+	bool allow_foreign_credentials, cloche_err *err);
+
+/* The same by "@HOST[,HOST...]", with the values of the caller's environment variables of these
+ * names. */
+CLOCHE_API int cloche_secrets_add_aws_from_env(
+	cloche_secrets *secrets, const char *specification, cloche_err *err);
+
 CLOCHE_API size_t cloche_secrets_count(const cloche_secrets *secrets);
 
 /* Name and surrogate of member i (below the count); borrowed until the set is freed. There is no

@@ -8,38 +8,34 @@
  *	masked_secrets:
  *	  NAME: {value: !env HOSTVAR, scopes: [host, ...], headers: [name, ...],
  *	         allow_foreign_credentials: false}
+ *	signing_credentials:
+ *	  ANYTHING: {type: aws-sigv4, access_key_id: !env HOSTVAR, secret_access_key: !env HOSTVAR,
+ *	             session_token: !env HOSTVAR, scopes: [host, ...],
+ *	             allow_foreign_credentials: false}  # inside: the same variables, or AWS_...
  *	network_sandbox: true                   # false: no network at all
  *	resource_limits: {memory: 2g, cpus: 1.5, pids_limit: 256, timeout: 300, nofile: 1024,
  *	                  file_size: 1g, tmpfs_size: 512m}
  */
-#include "api/sandbox.h"
+#include "api/config.h"
 #include "base/fs.h"
 #include "base/parse.h"
 
 #include <fcntl.h>
-#include <yaml.h>
 
 enum { CONFIG_MAX = 1 << 20 };
 
-struct config {
-	cloche_sandbox *sb;
-	yaml_document_t doc;
-	const char *file;
-	struct cloche_err *err;
-};
-
-static int bad(struct config *c, const yaml_node_t *at, const char *what)
+int config_bad(struct config *c, const yaml_node_t *at, const char *what)
 {
 	return err_set(c->err, E_CONFIG, "%s:%zu:%zu: %s", c->file, at->start_mark.line + 1,
 		at->start_mark.column + 1, what);
 }
 
-static yaml_node_t *node(struct config *c, int index)
+yaml_node_t *config_node(struct config *c, int index)
 {
 	return yaml_document_get_node(&c->doc, index);
 }
 
-static struct str scalar(const yaml_node_t *n)
+struct str config_scalar(const yaml_node_t *n)
 {
 	return n->type == YAML_SCALAR_NODE ? str_make(n->data.scalar.value, n->data.scalar.length)
 					   : STR_NULL;
@@ -50,19 +46,18 @@ static bool is_tagged(const yaml_node_t *n, const char *tag)
 	return n->tag && strcmp((const char *)n->tag, tag) == 0;
 }
 
-/* The text of a scalar as a heap string: as it stands, or with !env the variable that it names. */
-static int value_of(struct config *c, const yaml_node_t *n, char **ret)
+int config_value(struct config *c, const yaml_node_t *n, char **ret)
 {
 	_cleanup_(freep) char *text = NULL;
 	const char *value;
 
 	if (n->type != YAML_SCALAR_NODE)
-		return bad(c, n, "expected a plain value");
-	text = str_dup(scalar(n));
+		return config_bad(c, n, "expected a plain value");
+	text = str_dup(config_scalar(n));
 	if (!text)
 		return err_nomem(c->err);
 	if (strlen(text) != n->data.scalar.length)
-		return bad(c, n, "a value cannot hold a NUL");
+		return config_bad(c, n, "a value cannot hold a NUL");
 	if (is_tagged(n, "!env")) {
 		value = secure_getenv(text);
 		if (!value)
@@ -74,50 +69,46 @@ static int value_of(struct config *c, const yaml_node_t *n, char **ret)
 		if (!text)
 			return err_nomem(c->err);
 	} else if (n->tag && n->tag[0] == '!') {
-		return bad(c, n, "unknown tag: only !env is known");
+		return config_bad(c, n, "unknown tag: only !env is known");
 	}
 	*ret = TAKE_PTR(text);
 	return 0;
 }
 
-struct key {
-	const char *name;
-	int (*read)(struct config *c, yaml_node_t *value, void *into);
-};
-
-static int walk(struct config *c, yaml_node_t *map, const struct key *keys, size_t n, void *into)
+int config_walk(
+	struct config *c, yaml_node_t *map, const struct config_key *keys, size_t n, void *into)
 {
 	if (map->type != YAML_MAPPING_NODE)
-		return bad(c, map, "expected a mapping (name: value)");
+		return config_bad(c, map, "expected a mapping (name: value)");
 	for (yaml_node_pair_t *p = map->data.mapping.pairs.start; p < map->data.mapping.pairs.top;
 		p++) {
-		yaml_node_t *key = node(c, p->key);
+		yaml_node_t *key = config_node(c, p->key);
 		size_t i = 0;
 		int r;
 
-		while (i < n && !str_eq(scalar(key), str_from(keys[i].name)))
+		while (i < n && !str_eq(config_scalar(key), str_from(keys[i].name)))
 			i++;
 		if (i == n)
 			return err_set(c->err, E_CONFIG, "%s:%zu:%zu: unknown key \"%.*s\"",
 				c->file, key->start_mark.line + 1, key->start_mark.column + 1,
-				STR_FMT(str_prefix(scalar(key), 64)));
-		r = keys[i].read(c, node(c, p->value), into);
+				STR_FMT(str_prefix(config_scalar(key), 64)));
+		r = keys[i].read(c, config_node(c, p->value), into);
 		if (r < 0)
 			return r;
 	}
 	return 0;
 }
 
-static int read_strings(struct config *c, yaml_node_t *value, void *into)
+int config_strings(struct config *c, yaml_node_t *value, void *into)
 {
 	char ***ret = into;
 
 	if (value->type != YAML_SEQUENCE_NODE)
-		return bad(c, value, "expected a list");
+		return config_bad(c, value, "expected a list");
 	for (yaml_node_item_t *i = value->data.sequence.items.start;
 		i < value->data.sequence.items.top; i++) {
 		char *text = NULL;
-		int r = value_of(c, node(c, *i), &text);
+		int r = config_value(c, config_node(c, *i), &text);
 
 		if (r < 0)
 			return r;
@@ -127,36 +118,36 @@ static int read_strings(struct config *c, yaml_node_t *value, void *into)
 	return 0;
 }
 
-static int read_bool(struct config *c, yaml_node_t *value, void *into)
+int config_bool(struct config *c, yaml_node_t *value, void *into)
 {
 	static const char *const yes[] = {"true", "yes", "on", "1"};
 	static const char *const no[] = {"false", "no", "off", "0"};
 	bool *ret = into;
 
 	for (size_t i = 0; i < ARRAY_SIZE(yes); i++) {
-		if (str_ieq(scalar(value), str_from(yes[i]))) {
+		if (str_ieq(config_scalar(value), str_from(yes[i]))) {
 			*ret = true;
 			return 0;
 		}
-		if (str_ieq(scalar(value), str_from(no[i]))) {
+		if (str_ieq(config_scalar(value), str_from(no[i]))) {
 			*ret = false;
 			return 0;
 		}
 	}
-	return bad(c, value, "expected true or false");
+	return config_bad(c, value, "expected true or false");
 }
 
 static int read_env(struct config *c, yaml_node_t *value, void *into)
 {
 	if (value->type != YAML_MAPPING_NODE)
-		return bad(c, value, "expected a mapping of variables");
+		return config_bad(c, value, "expected a mapping of variables");
 	for (yaml_node_pair_t *p = value->data.mapping.pairs.start;
 		p < value->data.mapping.pairs.top; p++) {
 		_cleanup_(freep) char *name = NULL, *text = NULL;
-		int r = value_of(c, node(c, p->key), &name);
+		int r = config_value(c, config_node(c, p->key), &name);
 
 		if (r == 0)
-			r = value_of(c, node(c, p->value), &text);
+			r = config_value(c, config_node(c, p->value), &text);
 		if (r == 0)
 			r = cloche_sandbox_set_env(c->sb, name, text, c->err);
 		if (r < 0)
@@ -168,7 +159,7 @@ static int read_env(struct config *c, yaml_node_t *value, void *into)
 static int read_pass_env(struct config *c, yaml_node_t *value, void *into)
 {
 	_cleanup_(strv_freep) char **names = NULL;
-	int r = read_strings(c, value, &names);
+	int r = config_strings(c, value, &names);
 
 	for (size_t i = 0; r == 0 && names && names[i]; i++) {
 		const char *host = secure_getenv(names[i]);
@@ -185,10 +176,10 @@ struct secret_entry {
 	bool allow_foreign;
 };
 
-static int read_text(struct config *c, yaml_node_t *value, void *into)
+int config_text(struct config *c, yaml_node_t *value, void *into)
 {
 	char **ret = into, *text;
-	int r = value_of(c, value, &text);
+	int r = config_value(c, value, &text);
 
 	if (r < 0)
 		return r;
@@ -199,34 +190,39 @@ static int read_text(struct config *c, yaml_node_t *value, void *into)
 
 static int read_secret_value(struct config *c, yaml_node_t *value, void *into)
 {
-	return read_text(c, value, &((struct secret_entry *)into)->value);
+	return config_text(c, value, &((struct secret_entry *)into)->value);
 }
 
 static int read_secret_scopes(struct config *c, yaml_node_t *value, void *into)
 {
-	return read_strings(c, value, &((struct secret_entry *)into)->scopes);
+	return config_strings(c, value, &((struct secret_entry *)into)->scopes);
 }
 
 static int read_secret_headers(struct config *c, yaml_node_t *value, void *into)
 {
-	return read_strings(c, value, &((struct secret_entry *)into)->headers);
+	return config_strings(c, value, &((struct secret_entry *)into)->headers);
 }
 
 static int read_secret_foreign(struct config *c, yaml_node_t *value, void *into)
 {
-	return read_bool(c, value, &((struct secret_entry *)into)->allow_foreign);
+	return config_bool(c, value, &((struct secret_entry *)into)->allow_foreign);
+}
+
+cloche_secrets *config_secrets(struct config *c)
+{
+	if (!c->sb->secrets)
+		c->sb->secrets = cloche_secrets_new();
+	return c->sb->secrets;
 }
 
 static int add_secret(struct config *c, yaml_node_t *at, const char *name, struct secret_entry *e)
 {
 	if (!e->value || !e->scopes || !e->headers)
-		return bad(c, at, "a masked secret needs value, scopes and headers");
+		return config_bad(c, at, "a masked secret needs value, scopes and headers");
 	/* An unset credential masks nothing, but its variable is there, as programs may look. */
 	if (e->value[0] == '\0')
 		return cloche_sandbox_set_env(c->sb, name, "", c->err);
-	if (!c->sb->secrets)
-		c->sb->secrets = cloche_secrets_new();
-	if (!c->sb->secrets)
+	if (!config_secrets(c))
 		return err_nomem(c->err);
 	return cloche_secrets_add(c->sb->secrets, name, e->value, strlen(e->value),
 		(const char *const *)e->scopes, (const char *const *)e->headers, e->allow_foreign,
@@ -235,7 +231,7 @@ static int add_secret(struct config *c, yaml_node_t *at, const char *name, struc
 
 static int read_secret(struct config *c, yaml_node_t *key, yaml_node_t *value)
 {
-	static const struct key keys[] = {
+	static const struct config_key keys[] = {
 		{"value", read_secret_value},
 		{"scopes", read_secret_scopes},
 		{"headers", read_secret_headers},
@@ -243,10 +239,10 @@ static int read_secret(struct config *c, yaml_node_t *key, yaml_node_t *value)
 	};
 	_cleanup_(freep) char *name = NULL;
 	struct secret_entry e = {0};
-	int r = value_of(c, key, &name);
+	int r = config_value(c, key, &name);
 
 	if (r == 0)
-		r = walk(c, value, keys, ARRAY_SIZE(keys), &e);
+		r = config_walk(c, value, keys, ARRAY_SIZE(keys), &e);
 	if (r == 0)
 		r = add_secret(c, value, name, &e);
 	if (e.value)
@@ -260,10 +256,10 @@ static int read_secret(struct config *c, yaml_node_t *key, yaml_node_t *value)
 static int read_secrets(struct config *c, yaml_node_t *value, void *into)
 {
 	if (value->type != YAML_MAPPING_NODE)
-		return bad(c, value, "expected a mapping of secrets");
+		return config_bad(c, value, "expected a mapping of secrets");
 	for (yaml_node_pair_t *p = value->data.mapping.pairs.start;
 		p < value->data.mapping.pairs.top; p++) {
-		int r = read_secret(c, node(c, p->key), node(c, p->value));
+		int r = read_secret(c, config_node(c, p->key), config_node(c, p->value));
 
 		if (r < 0)
 			return r;
@@ -271,18 +267,131 @@ static int read_secrets(struct config *c, yaml_node_t *value, void *into)
 	return 0;
 }
 
+struct signing_entry {
+	char *type;
+	char *names[SIGNING_VALUES], *values[SIGNING_VALUES];
+	char **scopes;
+	bool allow_foreign;
+};
+
+static int read_signing_type(struct config *c, yaml_node_t *value, void *into)
+{
+	struct signing_entry *e = into;
+	int r = config_text(c, value, &e->type);
+
+	if (r == 0 && strcmp(e->type, "aws-sigv4") != 0)
+		r = config_bad(c, value, "the only type of signing credentials is aws-sigv4");
+	return r;
+}
+
+/* With !env the variable is called the same inside. */
+static int read_signing_value(struct config *c, yaml_node_t *value, struct signing_entry *e, int i)
+{
+	int r = config_text(c, value, &e->values[i]);
+
+	if (r < 0 || !is_tagged(value, "!env"))
+		return r;
+	free(e->names[i]);
+	e->names[i] = str_dup(config_scalar(value));
+	return e->names[i] ? 0 : err_nomem(c->err);
+}
+
+static int read_key_id(struct config *c, yaml_node_t *value, void *into)
+{
+	return read_signing_value(c, value, into, 0);
+}
+
+static int read_secret_key(struct config *c, yaml_node_t *value, void *into)
+{
+	return read_signing_value(c, value, into, 1);
+}
+
+/* Credentials that do not expire have none: the value may be empty. */
+static int read_token(struct config *c, yaml_node_t *value, void *into)
+{
+	if (value->type == YAML_SCALAR_NODE && !is_tagged(value, "!env") &&
+		(config_scalar(value).n == 0 || str_eq(config_scalar(value), STR("null")) ||
+			str_eq(config_scalar(value), STR("~"))))
+		return 0;
+	return read_signing_value(c, value, into, 2);
+}
+
+static int read_signing_scopes(struct config *c, yaml_node_t *value, void *into)
+{
+	return config_strings(c, value, &((struct signing_entry *)into)->scopes);
+}
+
+static int read_signing_foreign(struct config *c, yaml_node_t *value, void *into)
+{
+	return config_bool(c, value, &((struct signing_entry *)into)->allow_foreign);
+}
+
+static int add_signing(struct config *c, yaml_node_t *at, struct signing_entry *e)
+{
+	if (!e->type || !e->values[0] || !e->values[1] || !e->scopes)
+		return config_bad(c, at,
+			"signing credentials need type, access_key_id, secret_access_key and "
+			"scopes");
+	if (!c->sb->secrets)
+		c->sb->secrets = cloche_secrets_new();
+	if (!c->sb->secrets)
+		return err_nomem(c->err);
+	return secrets_add_signing(c->sb->secrets, (const char *const *)e->names,
+		(const char *const *)e->values, (const char *const *)e->scopes, e->allow_foreign,
+		c->err);
+}
+
+static void signing_entry_done(struct signing_entry *e)
+{
+	for (size_t i = 0; i < SIGNING_VALUES; i++) {
+		if (e->values[i])
+			explicit_bzero(e->values[i], strlen(e->values[i]));
+		free(e->values[i]);
+		free(e->names[i]);
+	}
+	free(e->type);
+	strv_free(e->scopes);
+}
+
+static int read_signing_one(struct config *c, yaml_node_t *key, yaml_node_t *value)
+{
+	static const struct config_key keys[] = {
+		{"type", read_signing_type},
+		{"access_key_id", read_key_id},
+		{"secret_access_key", read_secret_key},
+		{"session_token", read_token},
+		{"scopes", read_signing_scopes},
+		{"allow_foreign_credentials", read_signing_foreign},
+	};
+	_cleanup_(signing_entry_done) struct signing_entry e = {0};
+	_cleanup_(freep) char *name = NULL;
+	int r = config_value(c, key, &name);
+
+	if (r == 0)
+		r = config_walk(c, value, keys, ARRAY_SIZE(keys), &e);
+	if (r == 0)
+		r = add_signing(c, value, &e);
+	return r < 0 && name ? err_wrap(c->err, "signing credentials %s", name) : r;
+}
+
 static int read_signing(struct config *c, yaml_node_t *value, void *into)
 {
-	if (value->type == YAML_MAPPING_NODE &&
-		value->data.mapping.pairs.start == value->data.mapping.pairs.top)
-		return 0;
-	return bad(c, value, "signing_credentials are not supported by this version");
+	if (value->type != YAML_MAPPING_NODE)
+		return config_bad(c, value, "expected a mapping of signing credentials");
+	for (yaml_node_pair_t *p = value->data.mapping.pairs.start;
+		p < value->data.mapping.pairs.top; p++) {
+		int r = read_signing_one(c, config_node(c, p->key), config_node(c, p->value));
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
 }
 
 static int read_network(struct config *c, yaml_node_t *value, void *into)
 {
 	bool on = true;
-	int r = read_bool(c, value, &on);
+	int r = config_bool(c, value, &on);
 
 	if (r < 0)
 		return r;
@@ -296,15 +405,16 @@ static int read_network(struct config *c, yaml_node_t *value, void *into)
 /* As the option of that name. */
 static int read_limit(struct config *c, yaml_node_t *value, const char *name)
 {
-	_cleanup_(freep) char *text = str_dup(scalar(value));
+	_cleanup_(freep) char *text = str_dup(config_scalar(value));
 	struct cloche_err why = CLOCHE_ERR_INIT;
 
 	if (!text)
 		return err_nomem(c->err);
-	if (value->type != YAML_SCALAR_NODE || strlen(text) != scalar(value).n)
-		return bad(c, value, "expected a plain value");
-	return cloche_sandbox_set_limit(c->sb, name, text, &why) < 0 ? bad(c, value, why.message)
-								     : 0;
+	if (value->type != YAML_SCALAR_NODE || strlen(text) != config_scalar(value).n)
+		return config_bad(c, value, "expected a plain value");
+	return cloche_sandbox_set_limit(c->sb, name, text, &why) < 0
+		       ? config_bad(c, value, why.message)
+		       : 0;
 }
 
 #define LIMIT(fn, name)                                                                            \
@@ -322,7 +432,7 @@ LIMIT(read_tmpfs_size, "tmpfs-size")
 
 static int read_limits(struct config *c, yaml_node_t *value, void *into)
 {
-	static const struct key keys[] = {
+	static const struct config_key keys[] = {
 		{"memory", read_memory},
 		{"cpus", read_cpus},
 		{"pids_limit", read_pids},
@@ -332,12 +442,12 @@ static int read_limits(struct config *c, yaml_node_t *value, void *into)
 		{"tmpfs_size", read_tmpfs_size},
 	};
 
-	return walk(c, value, keys, ARRAY_SIZE(keys), into);
+	return config_walk(c, value, keys, ARRAY_SIZE(keys), into);
 }
 
 static int read_top(struct config *c)
 {
-	static const struct key keys[] = {
+	static const struct config_key keys[] = {
 		{"env", read_env},
 		{"pass_env", read_pass_env},
 		{"masked_secrets", read_secrets},
@@ -349,7 +459,7 @@ static int read_top(struct config *c)
 
 	if (!root || (root->type == YAML_SCALAR_NODE && root->data.scalar.length == 0))
 		return 0;
-	return walk(c, root, keys, ARRAY_SIZE(keys), NULL);
+	return config_walk(c, root, keys, ARRAY_SIZE(keys), NULL);
 }
 
 int cloche_sandbox_load_config(cloche_sandbox *sb, const char *yaml_file, cloche_err *err)

@@ -24,7 +24,8 @@ static int send_secrets(struct chan *c, const cloche_secrets *secrets)
 		struct netconf_secret s = {.name = str_from(m->spec.name),
 			.value = secret_reveal(m->value),
 			.surrogate = m->surrogate,
-			.allow_foreign = m->spec.allow_foreign_credentials};
+			.allow_foreign = m->spec.allow_foreign_credentials,
+			.role = (uint8_t)m->spec.role};
 		int r = 0;
 
 		for (size_t k = 0; r == 0 && k < m->spec.n_scopes; k++)

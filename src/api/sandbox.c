@@ -6,6 +6,7 @@
 #include "base/parse.h"
 #include "base/utf8.h"
 #include "ipc/control.h"
+#include "secrets/signing.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -240,21 +241,41 @@ int cloche_sandbox_set_allowlist(cloche_sandbox *sb, const cloche_allowlist *lis
 	return 0;
 }
 
+/* Credentials of several values are one thing. */
+static bool is_replaced(const cloche_secrets *by, const cloche_secrets *old, size_t from, size_t n)
+{
+	for (size_t i = from; i < from + n; i++)
+		if (secret_set_find(by->set, str_from(secret_set_get(old->set, i)->spec.name)))
+			return true;
+	return false;
+}
+
+static int copy_members(cloche_secrets *to, const cloche_secrets *old, size_t from, size_t n,
+	struct cloche_err *err)
+{
+	int r = 0;
+
+	for (size_t i = from; r == 0 && i < from + n; i++) {
+		const struct masked_secret *m = secret_set_get(old->set, i);
+
+		r = secret_set_add(to->set, &m->spec, secret_reveal(m->value), m->surrogate, err);
+	}
+	return r;
+}
+
 int cloche_sandbox_add_secrets(cloche_sandbox *sb, const cloche_secrets *secrets, cloche_err *err)
 {
 	_cleanup_(cloche_secrets_freep) cloche_secrets *merged = secrets_copy(secrets);
-	size_t n = sb->secrets ? secret_set_count(sb->secrets->set) : 0;
+	size_t n = sb->secrets ? secret_set_count(sb->secrets->set) : 0, group;
 
 	if (!merged)
 		return err_nomem(err);
-	for (size_t i = 0; i < n; i++) {
-		const struct masked_secret *m = secret_set_get(sb->secrets->set, i);
-		int r;
+	for (size_t i = 0; i < n; i += group) {
+		int r = 0;
 
-		if (secret_set_find(merged->set, str_from(m->spec.name)))
-			continue;
-		r = secret_set_add(
-			merged->set, &m->spec, secret_reveal(m->value), m->surrogate, err);
+		group = secret_set_group(sb->secrets->set, i);
+		if (!is_replaced(merged, sb->secrets, i, group))
+			r = copy_members(merged, sb->secrets, i, group, err);
 		if (r < 0)
 			return r;
 	}

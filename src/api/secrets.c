@@ -101,6 +101,77 @@ int cloche_secrets_add(cloche_secrets *secrets, const char *name, const void *va
 	return secret_set_add(secrets->set, &spec, str_make(value, length), STR_NULL, err);
 }
 
+static const char *const aws_names[SIGNING_VALUES] = {
+	"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"};
+
+int secrets_add_signing(cloche_secrets *secrets, const char *const names[SIGNING_VALUES],
+	const char *const values[SIGNING_VALUES], const char *const *hosts,
+	bool allow_foreign_credentials, struct cloche_err *err)
+{
+	_cleanup_(strv_freep) char **scopes = NULL;
+	struct signing_spec spec = {.allow_foreign_credentials = allow_foreign_credentials};
+	struct str text[SIGNING_VALUES];
+
+	if (copy_patterns(hosts, &scopes, &spec.n_scopes) < 0)
+		return err_nomem(err);
+	spec.scopes = scopes;
+	for (size_t i = 0; i < SIGNING_VALUES; i++) {
+		spec.names[i] = names && names[i] ? names[i] : aws_names[i];
+		text[i] = str_from(values[i]);
+	}
+	return secret_set_add_signing(secrets->set, &spec, text, err);
+}
+
+int cloche_secrets_add_aws(cloche_secrets *secrets, const char *access_key_id,
+	const char *secret_access_key, const char *session_token, const char *const *hosts,
+	bool allow_foreign_credentials, cloche_err *err)
+{
+	const char *const values[SIGNING_VALUES] = {
+		access_key_id, secret_access_key, session_token};
+
+	return secrets_add_signing(secrets, NULL, values, hosts, allow_foreign_credentials, err);
+}
+
+/* HOST[,HOST...] as an array. */
+static int split_hosts(const char *text, char ***ret)
+{
+	struct str rest = str_from(text);
+	int r = 0;
+
+	while (r == 0 && rest.n > 0) {
+		struct str host = str_prefix(rest, str_chr(rest, ','));
+
+		r = strv_add(ret, host);
+		rest = str_from_index(rest, host.n + 1);
+	}
+	return r;
+}
+
+int cloche_secrets_add_aws_from_env(
+	cloche_secrets *secrets, const char *specification, cloche_err *err)
+{
+	_cleanup_(strv_freep) char **hosts = NULL;
+	const char *values[SIGNING_VALUES];
+
+	if (specification[0] != '@' || !specification[1]) {
+		(void)err_set(err, E_USAGE, "AWS credentials: no @HOST that they may go to");
+		err_hint(err, "@HOST[,HOST...], for example @*.amazonaws.com");
+		return -E_USAGE;
+	}
+	if (split_hosts(specification + 1, &hosts) < 0)
+		return err_nomem(err);
+	for (size_t i = 0; i < SIGNING_VALUES; i++) {
+		values[i] = secure_getenv(aws_names[i]);
+		if (i == 2 || values[i])
+			continue;
+		(void)err_set(err, E_CONFIG,
+			"AWS credentials: the environment variable %s is not set", aws_names[i]);
+		err_hint(err, "aws configure export-credentials --format env prints them");
+		return -E_CONFIG;
+	}
+	return secrets_add_signing(secrets, NULL, values, (const char *const *)hosts, false, err);
+}
+
 size_t cloche_secrets_count(const cloche_secrets *secrets)
 {
 	return secret_set_count(secrets->set);

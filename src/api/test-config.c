@@ -27,6 +27,7 @@ static void test_a_whole_file(void)
 
 	setenv("TEST_TOKEN", "ghp_0123456789abcdefghijklmnopqrstuvwxyz", 1);
 	setenv("TEST_PASSED", "yes", 1);
+	setenv("TEST_KEY_ID", "AKIAIOSFODNN7EXAMPLE", 1);
 	unsetenv("TEST_UNSET");
 	check_int(
 		load(sb, "env:\n"
@@ -40,6 +41,10 @@ static void test_a_whole_file(void)
 			 "    scopes: [api.github.com, \"*.githubusercontent.com\"]\n"
 			 "    headers: [Authorization]\n"
 			 "    allow_foreign_credentials: yes\n"
+			 "signing_credentials:\n"
+			 "  aws: {type: aws-sigv4, access_key_id: !env TEST_KEY_ID,\n"
+			 "        secret_access_key: wJalrXUtnFEMI/K7MDENG, session_token: \"\",\n"
+			 "        scopes: [\"*.amazonaws.com\"]}\n"
 			 "network_sandbox: true\n"
 			 "resource_limits: {memory: 2g, cpus: 1.5, pids_limit: 256, timeout: 90,\n"
 			 "                  nofile: 100, file_size: 1g, tmpfs_size: 512m}\n"),
@@ -55,6 +60,10 @@ static void test_a_whole_file(void)
 	check(secret_equals(m->value, STR("ghp_0123456789abcdefghijklmnopqrstuvwxyz")));
 	check_int(m->spec.n_scopes, 2);
 	check(m->spec.allow_foreign_credentials);
+	must((m = secret_set_find(sb->secrets->set, STR("TEST_KEY_ID"))));
+	check(secret_equals(m->value, STR("AKIAIOSFODNN7EXAMPLE")) && m->spec.n_headers == 0);
+	check(secret_set_find(sb->secrets->set, STR("AWS_SECRET_ACCESS_KEY")));
+	check(!secret_set_find(sb->secrets->set, STR("AWS_SESSION_TOKEN")));
 	check_int(sb->net, CLOCHE_NET_GATEWAY);
 	check(sandbox_wants_gateway(sb));
 	check(sb->memory == 2ULL << 30 && sb->millicpus == 1500 && sb->pids == 256);
@@ -79,7 +88,15 @@ static void test_what_is_wrong_is_named_with_its_line(void)
 		{"masked_secrets:\n  X: {value: abcdefghijkl}\n",
 			"needs value, scopes and headers"},
 		{"masked_secrets:\n  X: {value: short, scopes: [a.b], headers: [h]}\n", "X"},
-		{"signing_credentials:\n  AWS: {type: aws-sigv4}\n", "not supported"},
+		{"signing_credentials:\n  AWS: {type: aws-sigv4}\n",
+			"sandbox.yaml:2:8: signing credentials need"},
+		{"signing_credentials:\n  AWS: {type: gcp}\n", "2:15: the only type"},
+		{"signing_credentials: [a]\n", "expected a mapping"},
+		{"signing_credentials:\n  AWS: {access_key_id: !env TEST_UNSET}\n",
+			"TEST_UNSET is not set"},
+		{"signing_credentials:\n  AWS: {type: aws-sigv4, access_key_id: AKIA/OSFODNN7EXA, "
+		 "secret_access_key: abcdefghijkl, scopes: [a.b]}\n",
+			"signing credentials AWS: secret AWS_ACCESS_KEY_ID: not the form"},
 		{"env: {A: b\n", "sandbox.yaml:2:1"},
 	};
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: strict, as whatever could be read in two ways must not be signed: each part
- * once, no second place, nothing unknown. Values of a query are decoded into one buffer that is
- * reserved beforehand, so that views of it stay. */
+ * once, no second place, nothing unknown. All values are copied, those of a query decoded, into one
+ * buffer that is reserved beforehand, so that views of it stay. */
 #include "aws/auth.h"
 
 #include <errno.h>
@@ -30,6 +30,33 @@ bool aws_only_field(const struct aws_request *req, struct str name, struct str *
 }
 
 /* --- what is common --- */
+
+static struct str text_from(struct buf *b, size_t from)
+{
+	return str_make(b->mem + from, b->tail - from);
+}
+
+/* a->text has room. */
+static struct str keep(struct aws_auth *a, struct str s)
+{
+	size_t from = a->text.tail;
+
+	if (!s.p || buf_add_str(&a->text, s) < 0)
+		return STR_NULL;
+	return text_from(&a->text, from);
+}
+
+/* The only field called name, kept. */
+static bool keep_field(
+	struct aws_auth *a, const struct aws_request *req, struct str name, struct str *ret)
+{
+	struct str value;
+
+	if (!aws_only_field(req, name, &value))
+		return false;
+	*ret = keep(a, value);
+	return true;
+}
 
 static bool find_algorithm(struct str name, enum aws_algorithm *ret)
 {
@@ -155,7 +182,7 @@ static const char *complete(struct aws_auth *a, const struct aws_request *req)
 	if (a->scope.algorithm == AWS_HMAC)
 		a->region = a->scope.region;
 	else if (a->place == AWS_IN_HEADER &&
-		 !aws_only_field(req, STR("x-amz-region-set"), &a->region))
+		 !keep_field(a, req, STR("x-amz-region-set"), &a->region))
 		return "there are two x-amz-region-set";
 	return NULL;
 }
@@ -215,11 +242,6 @@ static const char *parse_header(struct aws_auth *a, struct str s)
 	return take_credential(a, id, parts[0].value) ? NULL : "the credential is malformed";
 }
 
-static struct str text_from(struct buf *b, size_t from)
-{
-	return str_make(b->mem + from, b->tail - from);
-}
-
 /* "Sun, 30 Aug 2015 12:36:00 GMT" (RFC 9110 5.6.7) as 20150830T123600Z. */
 static int basic_time(struct buf *out, struct str s, struct str *ret)
 {
@@ -228,8 +250,9 @@ static int basic_time(struct buf *out, struct str s, struct str *ret)
 	int r;
 
 	if (is_time(s)) {
-		*ret = s;
-		return 0;
+		r = buf_add_str(out, s);
+		*ret = text_from(out, from);
+		return r;
 	}
 	if (s.n != 29 || !is_digits(s, 5, 2) || !is_digits(s, 12, 4) || !is_digits(s, 17, 2) ||
 		!is_digits(s, 20, 2) || !is_digits(s, 23, 2))
@@ -247,7 +270,7 @@ static const char *find_time(struct aws_auth *a, const struct aws_request *req)
 {
 	struct str date;
 
-	if (!aws_only_field(req, STR("x-amz-date"), &a->time))
+	if (!keep_field(a, req, STR("x-amz-date"), &a->time))
 		return "there are two x-amz-date";
 	if (a->time.p)
 		return NULL;
@@ -259,7 +282,7 @@ static const char *find_time(struct aws_auth *a, const struct aws_request *req)
 
 static const char *find_header(struct aws_auth *a, const struct aws_request *req)
 {
-	const char *why = parse_header(a, str_trim(req->fields[a->field].value));
+	const char *why = parse_header(a, keep(a, str_trim(req->fields[a->field].value)));
 
 	if (!why)
 		why = find_time(a, req);
@@ -361,8 +384,8 @@ bool aws_query_has_credential(struct str query)
 
 /* --- both --- */
 
-/* Authorization of AWS; SIZE_MAX: there is none. False where there is another one beside it. */
-static bool find_authorization(const struct aws_request *req, size_t *ret)
+/* Counts Authorization; *ret: the one of AWS, SIZE_MAX where there is none. */
+static size_t find_authorization(const struct aws_request *req, size_t *ret)
 {
 	size_t n = 0;
 
@@ -374,14 +397,24 @@ static bool find_authorization(const struct aws_request *req, size_t *ret)
 		if (aws_is_scheme(req->fields[i].value))
 			*ret = i;
 	}
-	return n < 2 || *ret == SIZE_MAX;
+	return n;
+}
+
+/* Of all that may be kept. */
+static size_t size_of(const struct aws_request *req)
+{
+	size_t n = 64 + req->target.n;
+
+	for (size_t i = 0; i < req->n_fields; i++)
+		n += req->fields[i].value.n;
+	return n;
 }
 
 static const char *find(const struct aws_request *req, struct aws_auth *a)
 {
 	const char *why;
 
-	if (!aws_only_field(req, STR("x-amz-content-sha256"), &a->payload))
+	if (!keep_field(a, req, STR("x-amz-content-sha256"), &a->payload))
 		return "there are two x-amz-content-sha256";
 	why = a->place == AWS_IN_HEADER ? find_header(a, req)
 					: find_query(a, aws_query_of(req->target));
@@ -392,19 +425,18 @@ int aws_auth_find(const struct aws_request *req, struct aws_auth *ret, const cha
 {
 	struct aws_auth a = {.text = BUF_INIT(AUTH_MAX)};
 	bool in_query = aws_query_has_credential(aws_query_of(req->target));
+	size_t n = find_authorization(req, &a.field);
 	char *reserved;
 
-	*ret_why = "there are two Authorization headers";
-	if (!find_authorization(req, &a.field))
-		return -EINVAL;
 	if (a.field == SIZE_MAX && !in_query)
 		return 0;
-	*ret_why = "there is one in Authorization and one in the query";
-	if (a.field != SIZE_MAX && in_query)
+	*ret_why = in_query ? "there is Authorization beside the presigned URL"
+			    : "there are two Authorization headers";
+	if (n + in_query > 1)
 		return -EINVAL;
 	a.place = in_query ? AWS_IN_QUERY : AWS_IN_HEADER;
 	/* At once, so that views stay. */
-	if (buf_reserve(&a.text, req->target.n + 64, &reserved) < 0)
+	if (buf_reserve(&a.text, size_of(req), &reserved) < 0)
 		return -ENOMEM;
 	*ret_why = find(req, &a);
 	if (*ret_why) {

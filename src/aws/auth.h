@@ -18,7 +18,7 @@ enum aws_payload {
 	AWS_PAYLOAD_UNKNOWN,
 };
 
-/* Views point into text, or into the request. */
+/* Views point into text: the request may change. */
 struct aws_auth {
 	enum aws_place place;
 	struct aws_scope scope;

@@ -9,7 +9,7 @@
  * first over the request's. So there are two chains: the room's, which is verified, and the one
  * that goes out. SigV4A's signatures differ in length and are padded with '*'; in the chain they
  * stand without. The grammar is taken literally: one spelling, nothing before, between or behind.
-*/
+ */
 #include "aws/chunks.h"
 
 #include "base/parse.h"

@@ -3,6 +3,7 @@
  * the broker with an answer that says what to change. After DONE the channel stays open: its end
  * means that the client went away, which is not the end of a detached sandbox. */
 #include "base/fd.h"
+#include "base/strv.h"
 #include "broker/state.h"
 #include "ipc/netconf.h"
 
@@ -42,18 +43,17 @@ static int take_secret(struct broker *b, struct str payload)
 	char *name;
 	int r;
 
-	if (!netconf_get_secret(payload, &m))
+	if (!netconf_get_secret(payload, &m) || m.role >= SECRET_ROLES)
 		return malformed(b);
 	name = str_dup(m.name);
 	spec = (struct secret_spec){.name = name,
 		.from = name,
 		.scopes = m.scopes,
 		.headers = m.headers,
-		.allow_foreign_credentials = m.allow_foreign};
-	while (m.scopes[spec.n_scopes])
-		spec.n_scopes++;
-	while (m.headers[spec.n_headers])
-		spec.n_headers++;
+		.n_scopes = strv_count(m.scopes),
+		.n_headers = strv_count(m.headers),
+		.allow_foreign_credentials = m.allow_foreign,
+		.role = m.role};
 	r = name ? secret_set_add(b->secrets, &spec, m.value, m.surrogate, b->err)
 		 : err_nomem(b->err);
 	free(name);

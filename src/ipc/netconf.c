@@ -31,6 +31,7 @@ int netconf_send_secret(struct chan *c, const struct netconf_secret *m)
 	wire_put_strv(&w, m->scopes);
 	wire_put_strv(&w, m->headers);
 	wire_put_u8(&w, m->allow_foreign);
+	wire_put_u8(&w, m->role);
 	return finish(c, &w, mark);
 }
 
@@ -45,6 +46,7 @@ bool netconf_get_secret(struct str payload, struct netconf_secret *ret)
 	m.scopes = wire_get_strv(&r, MAX_PATTERNS, MAX_PATTERN);
 	m.headers = wire_get_strv(&r, MAX_PATTERNS, MAX_PATTERN);
 	m.allow_foreign = wire_get_bool(&r);
+	m.role = wire_get_u8(&r);
 	if (!wire_ok(&r)) {
 		strv_free(m.scopes);
 		strv_free(m.headers);

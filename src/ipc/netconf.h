@@ -39,6 +39,7 @@ struct netconf_secret {
 	char **scopes;        /* host patterns */
 	char **headers;       /* header name patterns */
 	bool allow_foreign;
+	uint8_t role; /* enum secret_role */
 };
 
 _warn_unused_ int netconf_send_secret(struct chan *c, const struct netconf_secret *m);

@@ -1,320 +1,377 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation (INV-NO-SECRET-INSIDE): an Aho-Corasick automaton (Aho, Corasick 1975) over
- * all real values, as a dense table with the bytes grouped into classes. It reads the original
- * bytes, once each; where a value ends, its surrogate is written over it, back from there. Longer
- * values end later, so where one value is part of another the longer one has the last word.
+/* Theory of operation (INV-NO-SECRET-INSIDE): an automaton over all forms (scrub_build.c) reads the
+ * original bytes, once each, as they stand. Where a form ends, its fake is written over it, back
+ * from there. Longer forms end later, so where one is part of another the longer one has the last
+ * word.
  *
- * The depth of the state after a chunk is how many of the last bytes may be the beginning of a
- * value: just these are held back, and a match can reach back no further than them. After a
- * complete value that no other continues, the depth is that of the longest beginning that is left.
+ * An escape (%2F, \/, \u002f) makes one more way to read the text: where it ends, the automaton's
+ * state before it goes on with the byte that it stands for, in a lane of its own. A lane knows how
+ * many characters its beginning has, and drops out when no escape is left in that: then the first
+ * reading says the same. So any mixture of escaped and plain bytes is found, nothing has to be
+ * decided about what the text is, and where there are no escapes there are no lanes.
  *
- * In the root state, most input is skipped without looking at each byte: every value has at least
- * eight bytes, so a pair of bytes that is in the first eight of none rules out seven starting
- * places. A step either skips or advances the automaton, so time stays linear for any input.
+ * The longest beginning that is alive after a chunk is what is held back, and a match can reach
+ * back no further than that. After a complete value that no other continues, it is the longest
+ * beginning that is left.
  *
- * A value within Basic credentials (RFC 7617) comes back as a part of base64, in one of three ways
- * as its first byte is the first, second or third of a group. What of that the value alone
- * determines is looked for, too, and becomes the same part of the surrogate's base64; up to four
- * bits at either end stay, in characters that hold bits of what stands beside the value.
- *
- * The tables spell out the values, so they live in the same locked memory. */
+ * In the root state, most input is skipped without looking at it byte by byte: every form has at
+ * least `window` bytes, so four bytes that are in the first `window` of none rule out as many
+ * starting places but three. Escapes are looked for ahead, by vectors. A step either skips or
+ * advances the automaton, so time stays linear for any input. */
 #include "secrets/scrub.h"
 
-#include "secrets/base64.h"
-#include "secrets/surrogate.h"
-#include <errno.h>
+#include "secrets/scrub_internal.h"
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
-#define WINDOW SURROGATE_MIN
-#define PAIR_BYTES (65536 / 8)
-#define TABLE_MAX (16U << 20)
-#define NO_MATCH UINT16_MAX
-#define STATES_MAX 65535
+#define LANES 4
+#define ESCAPE_MAX 6
 
-struct scrubber {
-	struct secret *tables; /* pair set, then the transitions */
-	const uint8_t *pairs;
-	const uint16_t *go; /* [state * classes + class] */
-	uint8_t class_of[256];
-	size_t classes, states, max_held;
-	uint16_t *held;  /* by state: bytes to hold back */
-	uint16_t *match; /* by state: index of the longest value that ends here */
-	struct str *surrogates;
-	size_t n;
+struct lane {
+	uint32_t state, len; /* characters of the text that led there */
+	enum scrub_escape kind;
 };
 
-/* What is looked for, and what it becomes, in the order in which they count. */
-struct pattern {
-	struct str value, fake;
-	bool own; /* value is memory of the list */
-};
-
-struct patterns {
-	struct pattern v[4 * SECRET_SET_MAX]; /* a value, and three forms of it */
-	size_t n;
-};
-
-struct scrub {
-	const struct scrubber *scrubber;
-	char *hold[2]; /* what is held, and what was released last */
-	size_t current, n;
-	uint32_t state;
+/* Where the reading is. */
+struct machine {
+	uint32_t raw; /* as the text stands */
+	unsigned n_lanes, n_from;
+	struct lane lanes[LANES], from[LANES + 1]; /* from: to go on behind the escape */
+	enum scrub_escape kind;                    /* of an escape that has begun */
+	unsigned esc_n;                            /* its characters so far; 0: none has */
+	char esc[ESCAPE_MAX];
 	uint64_t hits;
 };
 
-/* While it is being built. */
-struct builder {
-	uint8_t *tables;
-	size_t size;
-	uint8_t *pairs;
-	uint16_t *go;
-	uint16_t *fail, *depth;
-	struct scrubber *s;
+struct scrub {
+	struct scrubber *scrubber;
+	char *hold[2]; /* what is held, and what was released last */
+	size_t current, n;
+	struct machine machine;
 };
 
-static void builder_done(struct builder *b)
+/* What is held, and what came. Index 0 is the first byte that came. */
+struct text {
+	char *data, *hold_end;
+};
+
+static char *at(const struct text *t, ptrdiff_t i)
 {
-	if (b->tables)
-		explicit_bzero(b->tables, b->size);
-	free(b->tables);
-	free(b->fail);
-	free(b->depth);
+	return i >= 0 ? t->data + i : t->hold_end + i;
 }
 
-struct scrubber *scrubber_free(struct scrubber *s)
+static int hex(char c)
 {
-	if (!s)
-		return NULL;
-	secret_free(s->tables);
-	free(s->held);
-	free(s->match);
-	for (size_t i = 0; i < s->n; i++)
-		free((void *)(uintptr_t)s->surrogates[i].p);
-	free(s->surrogates);
-	free(s);
-	return NULL;
+	unsigned digit = (uint8_t)c - (unsigned)'0', letter = ((uint8_t)c | 0x20U) - 'a';
+
+	return digit < 10 ? (int)digit : letter < 6 ? (int)letter + 10 : -1;
 }
 
-static void patterns_done(struct patterns *p)
-{
-	for (size_t i = 0; i < p->n; i++) {
-		if (!p->v[i].own)
-			continue;
-		explicit_bzero((void *)(uintptr_t)p->v[i].value.p, p->v[i].value.n);
-		free((void *)(uintptr_t)p->v[i].value.p);
-		free((void *)(uintptr_t)p->v[i].fake.p);
-	}
-}
+enum { ESCAPE_NONE = -1, ESCAPE_MORE = 256 };
 
-static int add_base64(struct patterns *p, struct str value, struct str fake, unsigned at)
+/* Of hexadecimal digits, two at the end of `all`, and '0' before. */
+static int hex_value(const char *p, size_t n, size_t all)
 {
-	size_t n = base64_inner_len(value.n, at);
-	char *from = malloc(n), *to = malloc(n);
-
-	if (!from || !to) {
-		free(from);
-		free(to);
-		return -ENOMEM;
-	}
-	base64_inner(value, at, from);
-	base64_inner(fake, at, to);
-	p->v[p->n++] = (struct pattern){str_make(from, n), str_make(to, n), true};
-	return 0;
-}
-
-/* Values as they are come first. */
-static int collect(const struct secret_set *set, struct patterns *p)
-{
-	size_t n = secret_set_count(set);
+	int value = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		const struct masked_secret *m = secret_set_get(set, i);
+		int digit = hex(p[i]);
 
-		p->v[p->n++] = (struct pattern){secret_reveal(m->value), m->surrogate, false};
+		if (digit < 0 || (i + 2 < all && digit))
+			return ESCAPE_NONE;
+		value = value << 4 | digit;
 	}
-	for (size_t i = 0; i < n; i++)
-		for (unsigned at = 0; at < 3 && masked_secret_fits_basic(secret_set_get(set, i));
-			at++)
-			if (add_base64(p, p->v[i].value, p->v[i].fake, at) < 0)
-				return -ENOMEM;
-	return 0;
+	return n < all ? ESCAPE_MORE : value;
 }
 
-/* Groups the bytes: class 0 is all that no value holds. */
-static void make_classes(const struct patterns *p, struct scrubber *s)
+/* The byte that p stands for, where it is a whole escape; ESCAPE_MORE where more is needed. p has
+ * at least the first character, and no more than that escape may have. */
+static int escape_value(const char *p, size_t n)
 {
-	bool in_use[256] = {false};
-	uint8_t next = 1;
+	int value;
 
-	for (size_t i = 0; i < p->n; i++)
-		for (size_t j = 0; j < p->v[i].value.n; j++)
-			in_use[(unsigned char)p->v[i].value.p[j]] = true;
-	for (size_t c = 0; c < 256; c++)
-		if (in_use[c])
-			s->class_of[c] = next++;
-	s->classes = next;
+	if (p[0] == '%')
+		return hex_value(p + 1, n - 1, 2);
+	if (n == 1)
+		return ESCAPE_MORE;
+	if (p[1] == '/')
+		return '/';
+	value = p[1] == 'u' ? hex_value(p + 2, n - 2, 4) : ESCAPE_NONE;
+	return value < 0x80 || value == ESCAPE_MORE ? value : ESCAPE_NONE;
 }
 
-static size_t count_states(const struct patterns *p)
+/* How many characters the escape or plain byte at i takes. */
+static unsigned unit_len(const struct text *t, enum scrub_escape kind, ptrdiff_t i, size_t left)
 {
-	size_t n = 1;
+	char c = *at(t, i);
 
-	for (size_t i = 0; i < p->n; i++)
-		n += p->v[i].value.n;
+	if (kind == SCRUB_PERCENT)
+		return c == '%' && left >= 3 ? 3 : 1;
+	if (c != '\\' || left < 2)
+		return 1;
+	return *at(t, i + 1) == '/' ? 2 : (unsigned)MIN(left, (size_t)6);
+}
+
+/* Shortens a lane that ends before `end` by n bytes of its beginning. */
+static void lane_drop(const struct text *t, struct lane *l, ptrdiff_t end, uint32_t n)
+{
+	for (; n > 0 && l->len > 0; n--)
+		l->len -= unit_len(t, l->kind, end - (ptrdiff_t)l->len, l->len);
+}
+
+static void lane_to(const struct scrubber *s, const struct text *t, struct lane *l, ptrdiff_t end,
+	uint32_t state)
+{
+	lane_drop(t, l, end, s->nodes[l->state].depth - s->nodes[state].depth);
+	l->state = state;
+}
+
+/* Writes a fake over the bytes from i to end. */
+static void lane_write(
+	const struct text *t, enum scrub_escape kind, ptrdiff_t i, ptrdiff_t end, struct str fake)
+{
+	static const char digits[] = "0123456789abcdef";
+
+	for (size_t k = 0; k < fake.n && i < end; k++) {
+		unsigned n = unit_len(t, kind, i, (size_t)(end - i));
+
+		if (n == 1)
+			*at(t, i) = fake.p[k];
+		if (n >= 3) {
+			*at(t, i + n - 2) = digits[(uint8_t)fake.p[k] >> 4];
+			*at(t, i + n - 1) = digits[(uint8_t)fake.p[k] & 15];
+		} /* \/ stays: it says nothing */
+		i += n;
+	}
+}
+
+static void lane_match(const struct scrubber *s, struct machine *m, const struct text *t,
+	const struct lane *l, ptrdiff_t end)
+{
+	struct lane form = *l;
+	struct str fake;
+
+	if (s->nodes[l->state].match == SCRUB_NO_MATCH)
+		return;
+	fake = s->fakes[s->nodes[l->state].match];
+	lane_drop(t, &form, end, s->nodes[l->state].depth - (uint32_t)fake.n);
+	lane_write(t, l->kind, end - (ptrdiff_t)form.len, end, fake);
+	m->hits++;
+}
+
+/* Reads a byte, written as the n characters from `end` on. Returns whether the lane is left. */
+static bool lane_read(const struct scrubber *s, struct machine *m, const struct text *t,
+	struct lane *l, ptrdiff_t end, uint8_t byte, unsigned n)
+{
+	uint32_t to = scrub_child(s, l->state, byte);
+
+	while (!to && l->state) {
+		lane_to(s, t, l, end, s->nodes[l->state].fail);
+		to = scrub_child(s, l->state, byte);
+	}
+	if (!to)
+		return false;
+	l->state = to;
+	l->len += n;
+	lane_match(s, m, t, l, end + n);
+	lane_to(s, t, l, end + n, s->nodes[to].rest);
+	return l->len > s->nodes[l->state].depth;
+}
+
+static void add_lane(const struct scrubber *s, struct machine *m, const struct lane *l)
+{
+	unsigned least = 0;
+
+	for (unsigned i = 0; i < m->n_lanes; i++) {
+		if (m->lanes[i].state == l->state && m->lanes[i].kind == l->kind)
+			return;
+		if (s->nodes[m->lanes[i].state].depth < s->nodes[m->lanes[least].state].depth)
+			least = i;
+	}
+	if (m->n_lanes < LANES)
+		m->lanes[m->n_lanes++] = *l;
+	else if (s->nodes[m->lanes[least].state].depth < s->nodes[l->state].depth)
+		m->lanes[least] = *l;
+}
+
+/* From here on the text may be read in one more way. */
+static void escape_begin(const struct scrubber *s, struct machine *m, char c)
+{
+	uint32_t plain;
+
+	m->kind = c == '%' ? SCRUB_PERCENT : SCRUB_BACKSLASH;
+	m->esc[0] = c;
+	m->esc_n = 1;
+	plain = s->nodes[m->raw].plain[m->kind];
+	m->from[0] = (struct lane){plain, s->nodes[plain].depth, m->kind};
+	m->n_from = 1;
+	for (unsigned i = 0; i < m->n_lanes; i++)
+		if (m->lanes[i].kind == m->kind)
+			m->from[m->n_from++] = m->lanes[i];
+}
+
+/* The escape that ends with the character before `end` is complete. */
+static void escape_end(const struct scrubber *s, struct machine *m, const struct text *t,
+	ptrdiff_t end, uint8_t byte)
+{
+	for (unsigned i = 0; i < m->n_from; i++)
+		if (lane_read(s, m, t, &m->from[i], end - m->esc_n, byte, m->esc_n))
+			add_lane(s, m, &m->from[i]);
+	m->esc_n = 0;
+}
+
+/* The first character of an escape as it is ends lanes of that kind: nobody writes it so. */
+static void read_in_lanes(
+	const struct scrubber *s, struct machine *m, const struct text *t, ptrdiff_t i, char c)
+{
+	unsigned n = 0;
+
+	for (unsigned k = 0; k < m->n_lanes; k++) {
+		struct lane l = m->lanes[k];
+
+		if (c == (l.kind == SCRUB_PERCENT ? '%' : '\\'))
+			continue;
+		if (lane_read(s, m, t, &l, i, (uint8_t)c, 1))
+			m->lanes[n++] = l;
+	}
+	m->n_lanes = n;
+}
+
+static void read_raw(
+	const struct scrubber *s, struct machine *m, const struct text *t, ptrdiff_t i, char c)
+{
+	uint32_t state = m->raw, to = scrub_child(s, state, (uint8_t)c);
+
+	while (!to && state) {
+		state = s->nodes[state].fail;
+		to = scrub_child(s, state, (uint8_t)c);
+	}
+	if (to && s->nodes[to].match != SCRUB_NO_MATCH) {
+		struct str fake = s->fakes[s->nodes[to].match];
+
+		for (size_t k = 0; k < fake.n; k++)
+			*at(t, i + 1 - (ptrdiff_t)fake.n + (ptrdiff_t)k) = fake.p[k];
+		m->hits++;
+	}
+	m->raw = s->nodes[to].rest;
+}
+
+static void read_char(
+	const struct scrubber *s, struct machine *m, const struct text *t, ptrdiff_t i, char c)
+{
+	int value = ESCAPE_MORE;
+
+	if (m->esc_n > 0) {
+		m->esc[m->esc_n++] = c;
+		value = escape_value(m->esc, m->esc_n);
+		if (value == ESCAPE_NONE)
+			m->esc_n = 0;
+	}
+	if (m->esc_n == 0 && (c == '%' || c == '\\'))
+		escape_begin(s, m, c);
+	if (m->n_lanes > 0)
+		read_in_lanes(s, m, t, i, c);
+	read_raw(s, m, t, i, c);
+	if (value >= 0 && value != ESCAPE_MORE)
+		escape_end(s, m, t, i + 1, (uint8_t)value);
+}
+
+/* Whether an escape begins at p that stands for a byte that forms have. Most are none. */
+static bool matters(const struct scrubber *s, const char *p, size_t n)
+{
+	int value = ESCAPE_MORE;
+
+	if (n >= 3 && (p[0] == '%' ? hex(p[1]) < 0 : p[1] != 'u' && p[1] != '/'))
+		return false;
+	for (size_t i = 1; value == ESCAPE_MORE && i <= MIN(n, (size_t)ESCAPE_MAX); i++)
+		value = escape_value(p, i);
+	return value == ESCAPE_MORE || (value >= 0 && s->in_use[value]);
+}
+
+/* The first such place, or n. */
+static size_t find_escape(const struct scrubber *s, const char *data, size_t i, size_t n)
+{
+#if defined(__SSE2__)
+	const __m128i percent = _mm_set1_epi8('%'), backslash = _mm_set1_epi8('\\');
+
+	for (; n - i >= 16; i += 16) {
+		__m128i v = _mm_loadu_si128((const __m128i *)(const void *)(data + i));
+		unsigned found = (unsigned)_mm_movemask_epi8(
+			_mm_or_si128(_mm_cmpeq_epi8(v, percent), _mm_cmpeq_epi8(v, backslash)));
+
+		for (; found; found &= found - 1) {
+			size_t k = i + (size_t)__builtin_ctz(found);
+
+			if (matters(s, data + k, n - k))
+				return k;
+		}
+	}
+#endif
+	for (; i < n; i++)
+		if ((data[i] == '%' || data[i] == '\\') && matters(s, data + i, n - i))
+			return i;
 	return n;
 }
 
-static int copy_surrogates(const struct patterns *p, struct scrubber *s)
+static bool has_gram(const uint8_t *set, const char *p)
 {
-	s->surrogates = calloc(p->n + 1, sizeof(*s->surrogates));
-	if (!s->surrogates)
-		return -ENOMEM;
-	for (size_t i = 0; i < p->n; i++) {
-		char *copy = str_dup(p->v[i].fake);
+	uint32_t gram = scrub_gram(p);
 
-		if (!copy)
-			return -ENOMEM;
-		s->surrogates[s->n++] = str_make(copy, p->v[i].fake.n);
-	}
-	return 0;
+	return set[gram / 8] & (1U << (gram % 8));
 }
 
-static int allocate(struct builder *b, size_t states)
+/* Skips what cannot begin a form, from the root state at i. *escape: see find_escape(), kept from
+ * call to call. */
+static size_t skip(const struct scrubber *s, const char *data, size_t i, size_t n, size_t *escape)
 {
-	struct scrubber *s = b->s;
+	size_t window = s->window, step = window - 3;
 
-	b->size = PAIR_BYTES + states * s->classes * sizeof(uint16_t);
-	b->tables = calloc(1, b->size);
-	b->fail = calloc(states, sizeof(uint16_t));
-	b->depth = calloc(states, sizeof(uint16_t));
-	s->held = calloc(states, sizeof(uint16_t));
-	s->match = malloc(states * sizeof(uint16_t));
-	if (!b->tables || !b->fail || !b->depth || !s->held || !s->match)
-		return -ENOMEM;
-	memset(s->match, 0xff, states * sizeof(uint16_t));
-	b->pairs = b->tables;
-	b->go = (uint16_t *)(void *)(b->tables + PAIR_BYTES);
-	return 0;
-}
-
-static uint32_t pair_at(const char *p)
-{
-	return (uint32_t)(unsigned char)p[0] << 8 | (unsigned char)p[1];
-}
-
-/* The trie; 0 means no child until the links are made. */
-static void add_value(struct builder *b, struct str value, uint16_t index)
-{
-	struct scrubber *s = b->s;
-	uint16_t state = 0;
-
-	for (size_t j = 0; j < value.n; j++) {
-		uint16_t *to = &b->go[state * s->classes + s->class_of[(unsigned char)value.p[j]]];
-
-		if (!*to) {
-			*to = (uint16_t)s->states++;
-			b->depth[*to] = (uint16_t)(j + 1);
-		}
-		state = *to;
-	}
-	if (s->match[state] == NO_MATCH) /* of two equal values the first one counts */
-		s->match[state] = index;
-	for (size_t j = 0; j + 1 < WINDOW; j++) {
-		uint32_t pair = pair_at(value.p + j);
-
-		b->pairs[pair / 8] |= (uint8_t)(1U << (pair % 8));
-	}
-}
-
-/* Makes the transitions of one state whole. Its children come later in the queue. */
-static size_t link_state(struct builder *b, uint16_t state, uint16_t *queue, size_t tail)
-{
-	struct scrubber *s = b->s;
-	uint16_t fail = b->fail[state];
-	bool leaf = true;
-
-	for (size_t c = 0; c < s->classes; c++) {
-		uint16_t *to = &b->go[state * s->classes + c];
-		uint16_t other = state ? b->go[fail * s->classes + c] : 0;
-
-		if (!*to) {
-			*to = other;
+	if (*escape < i || *escape == SIZE_MAX)
+		*escape = find_escape(s, data, i, n);
+	for (n = *escape; n - i >= window; i += step) {
+		if (!has_gram(s->grams, data + i + step - 1))
 			continue;
-		}
-		leaf = false;
-		b->fail[*to] = other;
-		queue[tail++] = *to;
+		for (size_t k = i; k < i + step; k++)
+			if (has_gram(s->first_grams, data + k))
+				return k;
 	}
-	if (s->match[state] == NO_MATCH && state)
-		s->match[state] = s->match[fail];
-	s->held[state] = leaf && state ? s->held[fail] : b->depth[state];
-	s->max_held = MAX(s->max_held, (size_t)s->held[state]);
-	return tail;
+	return i;
 }
 
-/* Breadth first, so that a state's failure link is whole before the state is. */
-static int link_all(struct builder *b)
+static void run(const struct scrubber *s, struct machine *m, const struct text *t, size_t n)
 {
-	_cleanup_(freep) uint16_t *queue = malloc((b->s->states + 1) * sizeof(uint16_t));
-	size_t tail = 1;
+	size_t escape = SIZE_MAX;
 
-	if (!queue)
-		return -ENOMEM;
-	queue[0] = 0;
-	for (size_t head = 0; head < tail; head++)
-		tail = link_state(b, queue[head], queue, tail);
-	return 0;
+	for (size_t i = 0; i < n; i++) {
+		if (m->raw == 0 && m->n_lanes == 0 && m->esc_n == 0) {
+			i = skip(s, t->data, i, n, &escape);
+			if (i >= n)
+				break;
+		}
+		read_char(s, m, t, (ptrdiff_t)i, t->data[i]);
+	}
 }
 
-static int build(const struct patterns *p, struct scrubber *s)
+/* How many of the last characters may be the beginning of a form. */
+static size_t alive(const struct scrubber *s, const struct machine *m)
 {
-	_cleanup_(builder_done) struct builder b = {.s = s};
+	size_t n = s->nodes[m->raw].depth;
 
-	s->states = 1;
-	if (allocate(&b, count_states(p)) < 0 || copy_surrogates(p, s) < 0)
-		return -ENOMEM;
-	for (size_t i = 0; i < p->n; i++)
-		add_value(&b, p->v[i].value, (uint16_t)i);
-	if (link_all(&b) < 0)
-		return -ENOMEM;
-	s->tables = secret_new(b.tables, b.size);
-	if (!s->tables)
-		return -ENOMEM;
-	s->pairs = (const uint8_t *)secret_reveal(s->tables).p;
-	s->go = (const uint16_t *)(const void *)(s->pairs + PAIR_BYTES);
-	return 0;
+	for (unsigned i = 0; i < m->n_lanes; i++)
+		n = MAX(n, (size_t)m->lanes[i].len);
+	for (unsigned i = 0; m->esc_n > 0 && i < m->n_from; i++)
+		n = MAX(n, (size_t)m->from[i].len + m->esc_n);
+	return n;
 }
 
-int scrubber_new(const struct secret_set *set, struct scrubber **ret, struct cloche_err *err)
-{
-	_cleanup_(patterns_done) struct patterns p = {0};
-	_cleanup_(scrubber_freep) struct scrubber *s = calloc(1, sizeof(*s));
-	size_t states;
-
-	if (!s || collect(set, &p) < 0)
-		return err_nomem(err);
-	states = count_states(&p);
-	make_classes(&p, s);
-	if (states > STATES_MAX || states * s->classes * sizeof(uint16_t) > TABLE_MAX - PAIR_BYTES)
-		return err_set(err, E_LIMIT, "the secrets are too long to be looked for: %zu bytes",
-			states - 1);
-	if (build(&p, s) < 0)
-		return err_nomem(err);
-	*ret = TAKE_PTR(s);
-	return 0;
-}
-
-size_t scrubber_max_held(const struct scrubber *s)
-{
-	return s->max_held;
-}
-
-struct scrub *scrub_new(const struct scrubber *s)
+struct scrub *scrub_new(struct scrubber *s)
 {
 	_cleanup_(scrub_freep) struct scrub *scrub = calloc(1, sizeof(*scrub));
 
 	if (!scrub)
 		return NULL;
-	scrub->scrubber = s;
+	scrub->scrubber = scrubber_ref(s);
 	for (size_t i = 0; i < 2; i++) {
 		scrub->hold[i] = malloc(s->max_held + 1);
 		if (!scrub->hold[i])
@@ -332,56 +389,16 @@ struct scrub *scrub_free(struct scrub *s)
 			explicit_bzero(s->hold[i], s->scrubber->max_held + 1);
 		free(s->hold[i]);
 	}
+	scrubber_free(s->scrubber);
 	free(s);
 	return NULL;
-}
-
-/* Skips what cannot begin a value, from the root state at i. */
-static size_t skip(const struct scrubber *s, const char *data, size_t i, size_t n)
-{
-	while (n - i >= WINDOW) {
-		uint32_t pair = pair_at(data + i + WINDOW - 2);
-
-		if (s->pairs[pair / 8] & (1U << (pair % 8)))
-			break;
-		i += WINDOW - 1;
-	}
-	return i;
-}
-
-/* Writes a surrogate so that it ends at data[end]; what is before data is the end of hold. */
-static void overwrite(struct str surrogate, char *data, size_t end, char *hold, size_t hold_n)
-{
-	size_t in_data = MIN(end, surrogate.n), in_hold = surrogate.n - in_data;
-
-	if (in_hold)
-		memcpy(hold + hold_n - in_hold, surrogate.p, in_hold);
-	memcpy(data + end - in_data, surrogate.p + in_hold, in_data);
-}
-
-/* Runs the automaton over data; returns the new state. */
-static uint32_t run(const struct scrubber *s, uint32_t state, char *data, size_t n, char *hold,
-	size_t hold_n, uint64_t *hits)
-{
-	for (size_t i = 0; i < n;) {
-		if (state == 0) {
-			i = skip(s, data, i, n);
-			if (i >= n)
-				break;
-		}
-		state = s->go[state * s->classes + s->class_of[(unsigned char)data[i++]]];
-		if (s->match[state] != NO_MATCH) {
-			overwrite(s->surrogates[s->match[state]], data, i, hold, hold_n);
-			++*hits;
-		}
-	}
-	return state;
 }
 
 void scrub_feed(
 	struct scrub *s, char *data, size_t n, struct str *ret_first, struct str *ret_second)
 {
 	char *old = s->hold[s->current], *fresh = s->hold[!s->current];
+	struct text text = {data, old + s->n};
 	size_t keep, released;
 
 	if (s->scrubber->n == 0) {
@@ -389,8 +406,8 @@ void scrub_feed(
 		*ret_second = str_make(data, n);
 		return;
 	}
-	s->state = run(s->scrubber, s->state, data, n, old, s->n, &s->hits);
-	keep = s->scrubber->held[s->state];
+	run(s->scrubber, &s->machine, &text, n);
+	keep = alive(s->scrubber, &s->machine);
 	if (keep <= n) {
 		*ret_first = str_make(old, s->n);
 		*ret_second = str_make(data, n - keep);
@@ -411,20 +428,21 @@ struct str scrub_end(struct scrub *s)
 	struct str rest = str_make(s->hold[s->current], s->n);
 
 	s->n = 0;
-	s->state = 0;
+	s->machine = (struct machine){.hits = s->machine.hits};
 	return rest;
 }
 
 uint64_t scrub_hits(const struct scrub *s)
 {
-	return s->hits;
+	return s->machine.hits;
 }
 
 size_t scrub_whole(const struct scrubber *s, char *data, size_t n)
 {
-	uint64_t hits = 0;
+	struct machine m = {0};
+	const struct text text = {data, data};
 
 	if (s->n > 0)
-		(void)run(s, 0, data, n, NULL, 0, &hits);
-	return (size_t)hits;
+		run(s, &m, &text, n);
+	return (size_t)m.hits;
 }

@@ -3,17 +3,30 @@
 /* Turns real values back into surrogates in what comes back, as a stream: lengths stay the same,
  * time is linear in the input whatever it holds, nothing is copied, and only bytes that may be the
  * beginning of a secret wait for the next chunk. All secrets of the set are looked for, whatever
- * their scope. */
+ * their scope, in these forms:
+ *
+ * - as they are;
+ * - within base64, standard or URL-safe, of a text that holds them anywhere (RFC 4648);
+ * - percent-encoded, whichever bytes, in either case, '+' for all spaces: encodeURIComponent(),
+ *   Python's quote() and quote_plus(), curl --data-urlencode, Java's URLEncoder;
+ * - as JSON strings, slashes and any ASCII as \/ or \u00XX or as they are;
+ * - base64 in the last two.
+ *
+ * What is written has the form of what was there, and means the surrogate (but where the value has
+ * bytes that JSON must escape: then it means a part of it). */
 
 #include "secrets/secret_set.h"
 
-/* The compiled patterns of a set; immutable, shared by all streams. */
+/* The compiled forms of a set; immutable, shared by all streams. */
 struct scrubber;
 
-/* Compiles a set; keeps no pointer to it. Returns 0 or negative. An empty set gives a scrubber that
- * changes nothing and holds nothing back. */
+/* Compiles a set; keeps no pointer to it. A member whose value is not known is left out. Returns 0
+ * or negative. An empty set gives a scrubber that changes nothing and holds nothing back. */
 _warn_unused_ int scrubber_new(
 	const struct secret_set *set, struct scrubber **ret, struct cloche_err *err);
+/* One more owner; returns s. */
+struct scrubber *scrubber_ref(struct scrubber *s);
+/* One owner less; the last one wipes and frees. NULL is fine; returns NULL. */
 struct scrubber *scrubber_free(struct scrubber *s);
 DEFINE_CLEANUP(struct scrubber, scrubber_free)
 
@@ -22,8 +35,8 @@ size_t scrubber_max_held(const struct scrubber *s);
 
 /* One stream. */
 struct scrub;
-/* Borrows the scrubber, which must outlive it. NULL on lack of memory. */
-struct scrub *scrub_new(const struct scrubber *s);
+/* Owns the scrubber together with others. NULL on lack of memory. */
+struct scrub *scrub_new(struct scrubber *s);
 struct scrub *scrub_free(struct scrub *s);
 DEFINE_CLEANUP(struct scrub, scrub_free)
 

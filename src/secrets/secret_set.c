@@ -52,6 +52,12 @@ size_t secret_set_count(const struct secret_set *set)
 	return set->n;
 }
 
+void secret_set_shrink(struct secret_set *set, size_t n)
+{
+	while (set->n > n)
+		member_free(set->v[--set->n]);
+}
+
 const struct masked_secret *secret_set_get(const struct secret_set *set, size_t i)
 {
 	return set->v[i];
@@ -114,7 +120,7 @@ static bool value_collides(const struct secret_set *set, struct str value)
 
 static int copy_strings(char **from, size_t n, char ***ret, size_t *ret_n)
 {
-	*ret = calloc(n, sizeof(char *));
+	*ret = calloc(n + 1, sizeof(char *));
 	if (!*ret)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
@@ -131,11 +137,19 @@ static int copy_spec(const struct secret_spec *from, struct secret_spec *to)
 	to->name = str_dup(str_from(from->name));
 	to->from = str_dup(str_from(from->from ? from->from : from->name));
 	to->allow_foreign_credentials = from->allow_foreign_credentials;
+	to->role = from->role;
 	if (!to->name || !to->from ||
 		copy_strings(from->scopes, from->n_scopes, &to->scopes, &to->n_scopes) < 0 ||
 		copy_strings(from->headers, from->n_headers, &to->headers, &to->n_headers) < 0)
 		return -ENOMEM;
 	return 0;
+}
+
+static bool role_follows(const struct secret_set *set, enum secret_role role)
+{
+	if (role == SECRET_MASKED || role == SECRET_AWS_KEY_ID)
+		return true;
+	return set->n > 0 && set->v[set->n - 1]->spec.role == role - 1;
 }
 
 static int check_spec(
@@ -150,10 +164,14 @@ static int check_spec(
 		return err_set(err, E_CONFIG, "more than %d secrets", SECRET_SET_MAX);
 	if (secret_set_find(set, str_from(spec->name)))
 		return err_set(err, E_CONFIG, "secret %s is there twice", spec->name);
-	if (spec->n_scopes == 0 || spec->n_scopes > SECRET_PATTERNS_MAX || spec->n_headers == 0 ||
+	if (spec->n_scopes == 0 || spec->n_scopes > SECRET_PATTERNS_MAX ||
+		(spec->n_headers == 0) != (spec->role != SECRET_MASKED) ||
 		spec->n_headers > SECRET_PATTERNS_MAX)
 		return err_set(err, E_CONFIG, "secret %s needs 1 to %d hosts and headers",
 			spec->name, SECRET_PATTERNS_MAX);
+	if (!role_follows(set, spec->role))
+		return err_set(err, E_CONFIG, "secret %s: a part of credentials without the others",
+			spec->name);
 	for (size_t i = 0; i < spec->n_scopes; i++)
 		if (host_pattern_parse(str_from(spec->scopes[i]), text, &n) < 0 ||
 			!str_eq(str_make(text, n), str_from(spec->scopes[i])))

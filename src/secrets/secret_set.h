@@ -13,15 +13,26 @@
 
 struct secret_set;
 
+/* What a value is. Those of signing credentials are put into no header (secrets/signing.h); they
+ * follow each other in this order. */
+enum secret_role {
+	SECRET_MASKED,
+	SECRET_AWS_KEY_ID,
+	SECRET_AWS_SECRET_KEY,
+	SECRET_AWS_TOKEN,
+	SECRET_ROLES
+};
+
 /* What is known about a masked secret apart from its value. Each string is owned and terminated. */
 struct secret_spec {
 	char *name;    /* environment variable in the room */
 	char *from;    /* the host's variable, or the file */
 	char **scopes; /* canonical host patterns, at least one */
 	size_t n_scopes;
-	char **headers; /* lower-case header patterns, at least one */
+	char **headers; /* lower-case header patterns, at least one; of other roles none */
 	size_t n_headers;
 	bool allow_foreign_credentials;
+	enum secret_role role;
 };
 
 void secret_spec_done(struct secret_spec *spec);
@@ -65,6 +76,8 @@ struct masked_secret {
 };
 
 size_t secret_set_count(const struct secret_set *set);
+/* Takes back what was added since there were n. */
+void secret_set_shrink(struct secret_set *set, size_t n);
 const struct masked_secret *secret_set_get(const struct secret_set *set, size_t i);
 /* By name of the variable; NULL where there is none. */
 const struct masked_secret *secret_set_find(const struct secret_set *set, struct str name);
