@@ -13,6 +13,7 @@
 #include "gateway/answer.h"
 #include "gateway/dns.h"
 #include "gateway/h1.h"
+#include "gateway/h2.h"
 #include "gateway/identify.h"
 #include "gateway/state.h"
 
@@ -252,7 +253,10 @@ static void handshake_readable(struct conn *c)
 	}
 	c->tls_done = true;
 	conn_mark(c);
-	h1_start(c);
+	if (c->h2)
+		h2_start(c);
+	else
+		h1_start(c);
 }
 
 static void handshake_expired(struct conn *c)

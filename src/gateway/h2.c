@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: bytes that were read go into the protocol's engine (http/h2.h) at once,
+ * which tells the exchanges (h2_stream.c); what is to be sent is taken out of it once an iteration,
+ * right before the connection is written. Nothing ends the connection while the engine runs: that
+ * is looked at afterwards (settle).
+ *
+ * Each exchange has a deadline of its own. The connection's timer stands at or before the soonest
+ * of them; when it fires all are looked at. Without exchanges it is the idle timer. */
+#include "gateway/h2.h"
+#include "base/clock.h"
+#include "gateway/event.h"
+#include "gateway/h2_exchange.h"
+#include "gateway/state.h"
+
+#include <errno.h>
+#include <utlist.h>
+
+enum {
+	READS_A_TURN = 4,
+	ENOUGH = 64 * 1024, /* for one write */
+};
+
+static const struct stage h2_stage;
+
+/* Why it ended, for the log. */
+static void event_ended(struct h2_conn *on)
+{
+	struct conn *c = on->c;
+	struct net_event e = {
+		.kind = NET_EVENT_MALFORMED,
+		.connection = c->number,
+		.port = c->port,
+		.a = host_str(&c->host),
+		.b = str_from(h2_error_text(on->h2)),
+	};
+
+	if (h2_is_calmed(on->h2)) {
+		e.kind = NET_EVENT_LIMIT;
+		e.c = e.a;
+		e.a = STR("http/2");
+	}
+	event_send(c->g, &e);
+}
+
+/* Without exchanges: idle, or the first of them is on its way. */
+static void set_idle_timer(struct h2_conn *on)
+{
+	struct conn *c = on->c;
+	bool in_head = h2_is_within_head(on->h2);
+
+	on->soonest = USEC_INFINITY;
+	if (on->busy || on->in_head != in_head)
+		conn_set_timeout(c, in_head ? c->g->limits->head_usec : c->g->limits->idle_usec);
+	on->busy = false;
+	on->in_head = in_head;
+}
+
+static void set_timer(struct h2_conn *on)
+{
+	struct conn *c = on->c;
+	uint64_t now = loop_now(c->g->loop);
+
+	if (on->n == 0) {
+		set_idle_timer(on);
+		return;
+	}
+	on->busy = true;
+	if (on->soonest < c->deadline)
+		conn_set_timeout(c, on->soonest > now ? on->soonest - now : 0);
+}
+
+/* After the engine has run (r: what it said): ends the connection where it has to, else sets its
+ * timer. */
+static void settle(struct h2_conn *on, int r)
+{
+	struct conn *c = on->c;
+
+	if (r == -ENOMEM) {
+		conn_close(c);
+		return;
+	}
+	if (r == 0 && !h2_is_done(on->h2)) {
+		set_timer(on);
+		return;
+	}
+	if (*h2_error_text(on->h2))
+		event_ended(on);
+	conn_end_linger(c);
+}
+
+/* --- output --- */
+
+/* Resets the streams whose last bytes have gone. */
+static bool reset_cuts(struct h2_conn *on)
+{
+	struct h2_exchange *x, *next;
+	unsigned before = on->cuts;
+
+	DL_FOREACH_SAFE (on->exchanges, x, next)
+		if (x->cut && buf_len(&x->out) == 0)
+			h2_exchange_reset(x, H2_INTERNAL_ERROR);
+	return on->cuts < before;
+}
+
+static int output(struct h2_conn *on)
+{
+	int r = h2_output(on->h2, &on->c->out, ENOUGH);
+
+	if (r == 0 && on->cuts > 0 && reset_cuts(on))
+		r = h2_output(on->h2, &on->c->out, ENOUGH);
+	return r;
+}
+
+static void h2_fill(struct conn *c)
+{
+	struct h2_conn *on = c->state;
+
+	settle(on, output(on));
+}
+
+/* --- input --- */
+
+/* One portion. Returns whether there may be more. */
+static bool read_once(struct conn *c)
+{
+	struct h2_conn *on = c->state;
+	struct gateway *g = c->g;
+	ssize_t n = conn_read(c, g->scratch, sizeof(g->scratch));
+
+	if (n <= 0) {
+		if (n != -EAGAIN)
+			conn_close(c);
+		return false;
+	}
+	conn_mark(c);
+	settle(on, h2_feed(on->h2, str_make(g->scratch, (size_t)n)));
+	return !c->dead && c->stage == &h2_stage &&
+	       ((size_t)n == sizeof(g->scratch) || conn_has_buffered(c));
+}
+
+static void h2_readable(struct conn *c)
+{
+	for (int i = 0; i < READS_A_TURN; i++) {
+		if (gateway_hold(c->g, c) || !conn_may_read(c) || !read_once(c))
+			return;
+	}
+	if (conn_may_read(c)) { /* others first */
+		c->again = true;
+		conn_mark(c);
+	}
+}
+
+static void on_malformed(void *arg, const struct http_head *head, const char *why)
+{
+	struct h2_conn *on = arg;
+
+	event_malformed(on->c, head, 0, why);
+}
+
+/* --- the connection --- */
+
+static void h2_expired(struct conn *c)
+{
+	struct h2_conn *on = c->state;
+	uint64_t now = loop_now(c->g->loop), soonest = USEC_INFINITY;
+	struct h2_exchange *x, *next;
+
+	if (on->n == 0) {
+		if (on->in_head)
+			event_send_conn(c, NET_EVENT_MALFORMED, 0, "request head took too long");
+		conn_end_linger(c);
+		return;
+	}
+	DL_FOREACH_SAFE (on->exchanges, x, next)
+		if (x->deadline <= now)
+			h2_exchange_expired(x);
+	DL_FOREACH (on->exchanges, x)
+		soonest = MIN(soonest, x->deadline);
+	on->soonest = soonest;
+	conn_mark(c);
+	set_timer(on);
+}
+
+/* Says goodbye, as far as there is something to say. */
+static void h2_stage_end(struct conn *c)
+{
+	struct h2_conn *on = c->state;
+
+	h2_goaway(on->h2, H2_NO_ERROR);
+	(void)!h2_output(on->h2, &c->out, ENOUGH);
+	while (on->exchanges)
+		h2_exchange_free(on->exchanges);
+	h2_free(on->h2);
+	free(on);
+	c->state = NULL;
+}
+
+static const struct stage h2_stage = {
+	.name = "http/2",
+	.readable = h2_readable,
+	.fill = h2_fill,
+	.expired = h2_expired,
+	.end = h2_stage_end,
+};
+
+static struct h2_conn *conn_state_new(struct conn *c)
+{
+	static const struct h2_handlers handlers = {
+		.head = h2_exchange_head,
+		.data = h2_exchange_data,
+		.end = h2_exchange_end,
+		.closed = h2_exchange_closed,
+		.body = h2_exchange_body,
+		.sent = h2_exchange_sent,
+		.malformed = on_malformed,
+	};
+	struct h2_conn *on = calloc(1, sizeof(*on));
+	struct h2_config config = {
+		.role = H2_SERVER,
+		.on = &handlers,
+		.arg = on,
+		.stream_window = NET_WINDOW,
+		/* One upload that stands still stops no other. */
+		.window = H2_STREAMS_MAX * NET_WINDOW,
+	};
+
+	if (!on)
+		return NULL;
+	on->c = c;
+	on->soonest = USEC_INFINITY;
+	if (h2_new(&config, &on->h2, NULL) < 0) {
+		free(on);
+		return NULL;
+	}
+	return on;
+}
+
+void h2_start(struct conn *c)
+{
+	struct h2_conn *on = conn_state_new(c);
+
+	if (!on) {
+		conn_close(c);
+		return;
+	}
+	c->state = on;
+	conn_set_stage(c, &h2_stage);
+	conn_mark(c);
+	conn_set_timeout(c, c->g->limits->idle_usec);
+	if (!c->dead && conn_has_buffered(c))
+		h2_readable(c);
+}

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The stage that speaks HTTP/2 with the room: many requests at once, each a stream to the broker.
+ */
+
+#include "gateway/conn.h"
+
+/* After a handshake that has chosen it. */
+void h2_start(struct conn *c);
