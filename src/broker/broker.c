@@ -123,6 +123,30 @@ static void on_net(struct loop_io *io, uint32_t events)
 		read_frames(b);
 }
 
+static void drop_retired(struct broker *b)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(b->retired); i++)
+		b->retired[i] = scrubber_free(b->retired[i]);
+}
+
+int broker_renew_scrubber(struct broker *b, struct cloche_err *err)
+{
+	struct scrubber *fresh;
+	size_t i = 0;
+	int r;
+
+	while (i < ARRAY_SIZE(b->retired) && b->retired[i])
+		i++;
+	if (i == ARRAY_SIZE(b->retired))
+		return err_set(err, E_LIMIT, "too many changes of secrets during a request");
+	r = scrubber_new(b->secrets, &fresh, err);
+	if (r < 0)
+		return r;
+	b->retired[i] = b->scrubber;
+	b->scrubber = fresh;
+	return 0;
+}
+
 static int send_counts(struct broker *b)
 {
 	struct netlog_counts n = b->log ? netlog_counts(b->log) : (struct netlog_counts){0};
@@ -184,6 +208,7 @@ static void on_sweep(struct loop_timer *t)
 		b->unlogged++;
 	if (b->rest_due && !b->streams) {
 		b->rest_due = false;
+		drop_retired(b);
 		rest_memory();
 	}
 	if (loop_timer_set(b->loop, t, now + SWEEP_USEC, on_sweep) < 0)
@@ -282,6 +307,7 @@ static int start(struct broker *b, const struct broker_fds *fds)
 static void tear_down(struct broker *b)
 {
 	reloads_free(b);
+	github_free(b);
 	streams_free(b);
 	if (b->log)
 		(void)!netlog_flush(b->log);
@@ -301,6 +327,7 @@ static void tear_down(struct broker *b)
 	chan_done(&b->net);
 	chan_done(&b->conf);
 	chan_done(&b->supervisor);
+	drop_retired(b);
 	scrubber_free(b->scrubber);
 	secret_set_free(b->secrets);
 	allowlist_free(b->policy);

@@ -96,6 +96,8 @@ static int put_secrets(struct stream *s, struct cloche_err *err)
 	r = replace_headers(s->broker->secrets, &req, &result);
 	if (r < 0) {
 		r = err_set(err, E_LIMIT, "the request's headers could not be judged");
+	} else if (result.unknown) {
+		github_wait(s, result.unknown);
 	} else if (log_notes(s, &result) < 0) {
 		r = err_set(err, E_SYSTEM, "the network log cannot be written");
 	} else {
@@ -103,11 +105,12 @@ static int put_secrets(struct stream *s, struct cloche_err *err)
 		s->masked = result.masked;
 		s->dropped = result.dropped;
 		s->collapsed = result.collapsed;
+		s->live = result.live;
 		if (apply_edits(s, &result) < 0)
 			r = err_set(err, E_PROTOCOL, "a secret cannot be sent in a header");
 	}
 	replace_result_done(&result);
-	if (r == 0 && is_in_scope(s) &&
+	if (r == 0 && !s->waits_for && is_in_scope(s) &&
 		http_fields_set(&s->head.fields, STR("Accept-Encoding"), STR("identity")) < 0)
 		r = err_set(err, E_LIMIT, "too many header fields");
 	return r;
@@ -172,23 +175,29 @@ static void refuse_unlogged(struct stream *s)
 		"the network log cannot be written, so no request is made");
 }
 
-/* What is allowed goes on record, then gets its credentials, and is ready to go. */
-static void prepare(struct stream *s)
+void request_ready(struct stream *s)
 {
 	struct broker *b = s->broker;
-	struct cloche_err err = CLOCHE_ERR_INIT;
 
 	if (log_intent(s) < 0) {
 		refuse_unlogged(s);
 		return;
 	}
-	if (secret_set_count(b->secrets) > 0 && put_secrets(s, &err) < 0) {
-		fail(s, &err);
-		return;
-	}
 	s->next_ready = NULL;
 	*(b->ready ? b->ready_tail : &b->ready) = s;
 	b->ready_tail = &s->next_ready;
+}
+
+void request_prepare(struct stream *s)
+{
+	struct broker *b = s->broker;
+	struct cloche_err err = CLOCHE_ERR_INIT;
+
+	github_expire(b);
+	if (secret_set_count(b->secrets) > 0 && put_secrets(s, &err) < 0)
+		fail(s, &err);
+	else if (!s->closed && !s->answered && !s->waits_for && github_check(s))
+		request_ready(s);
 }
 
 struct policy_request decide_what(const struct stream *s)
@@ -205,11 +214,20 @@ struct policy_request decide_what(const struct stream *s)
 	return req;
 }
 
+/* The body is looked into before anything is sent. */
+static void collect(struct stream *s, size_t max)
+{
+	request_body_collect(s, max);
+	if (s->expects && say_continue(s) < 0)
+		broker_fail(s->broker);
+}
+
 void decide_request(struct stream *s)
 {
 	struct broker *b = s->broker;
 	struct cloche_err err = CLOCHE_ERR_INIT;
 	struct policy_request req = decide_what(s);
+	size_t whole;
 
 	s->policy = allowlist_ref(b->policy);
 	s->policy_number = b->policy_number;
@@ -223,7 +241,11 @@ void decide_request(struct stream *s)
 		refuse_policy(s, &req);
 		return;
 	}
-	prepare(s);
+	whole = github_needs_body(s);
+	if (whole > 0 && s->state == STREAM_OPEN)
+		collect(s, whole);
+	else
+		request_prepare(s);
 }
 
 void request_whole(struct stream *s)
@@ -232,7 +254,7 @@ void request_whole(struct stream *s)
 		http_head_set_body(&s->head, HTTP_BODY_LENGTH, buf_len(&s->body));
 	else
 		http_head_set_body(&s->head, HTTP_BODY_NONE, 0);
-	prepare(s);
+	request_prepare(s);
 }
 
 void requests_drop(struct broker *b)

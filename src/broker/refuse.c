@@ -93,6 +93,21 @@ void refuse_policy(struct stream *s, const struct policy_request *req)
 	stream_finish(s);
 }
 
+void refuse_body(struct stream *s, const char *error, const char *message, struct str detail)
+{
+	json_t *o = json_object();
+
+	stream_note(s, "%s: %.*s", error, STR_FMT(str_prefix(detail, 256)));
+	set(o, "error", str_from(error));
+	set(o, "message", str_from(message));
+	if (detail.n > 0)
+		json_object_set_new(o, "detail", json_utf8(detail));
+	s->verdict.allow = false;
+	s->verdict.reason = POLICY_BODY;
+	answer(s, 403, o);
+	stream_finish(s);
+}
+
 void refuse_upstream(struct stream *s, unsigned status, const char *error, const char *message)
 {
 	bool address = str_eq(str_from(error), STR("address_refused"));
@@ -103,7 +118,7 @@ void refuse_upstream(struct stream *s, unsigned status, const char *error, const
 	dial_cancel(s);
 	upstream_detach(s);
 	stream_note(s, "%s", message);
-	if (s->head_sent) {
+	if (s->head_sent || s->fetch) {
 		stream_reset(s, NET_RESET_UPSTREAM);
 		return;
 	}

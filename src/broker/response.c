@@ -50,6 +50,8 @@ size_t response_room(const struct stream *s)
 {
 	struct broker *b = s->broker;
 
+	if (s->fetch)
+		return SCRATCH;
 	if (chan_pending(&b->net) > OUT_HIGH) {
 		b->full = true;
 		return 0;
@@ -71,7 +73,7 @@ bool response_interim(struct stream *s, struct http_head *h)
 	struct net_response m = {.stream = s->id, .status = h->status};
 	struct net_fields_out f;
 
-	if (h->status == 100) /* ours was sent when it was asked for */
+	if (h->status == 100 || s->fetch) /* ours was sent when it was asked for */
 		return true;
 	clean_head(s, h);
 	f = net_begin_response(&s->broker->net, NET_INTERIM, &m);
@@ -119,6 +121,11 @@ bool response_head(struct stream *s, struct http_head *h)
 	struct net_fields_out f;
 	char message[NOTE_MAX];
 
+	if (s->fetch) {
+		s->status = h->status;
+		s->fetch->status = h->status;
+		return true;
+	}
 	if (hides_secret(s, h)) {
 		snprintf(message, sizeof(message),
 			"%s compressed its answer to a request with a secret, so the secret could "
@@ -157,6 +164,8 @@ bool response_data(struct stream *s, struct str bytes)
 	int r;
 
 	s->active = loop_now(s->broker->loop);
+	if (s->fetch)
+		return fetch_data(s->fetch, bytes);
 	s->window_out -= (uint32_t)bytes.n;
 	s->bytes_in += bytes.n;
 	s->broker->bytes_in += bytes.n;
@@ -171,6 +180,10 @@ bool response_end(struct stream *s, struct http_fields *trailers)
 	struct net_fields_out f;
 	int r = 0;
 
+	if (s->fetch) {
+		s->fetch->complete = true;
+		return true;
+	}
 	if (s->scrub)
 		r = send_data(s, scrub_end(s->scrub));
 	if (r < 0)

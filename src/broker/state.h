@@ -39,6 +39,7 @@ enum {
 };
 
 #define CONNECT_USEC (10 * USEC_PER_SEC)
+#define FETCH_USEC (30 * USEC_PER_SEC)
 #define STALL_USEC (60 * 60 * USEC_PER_SEC)
 #define FIRST_SWEEP_USEC (1 * USEC_PER_SEC)
 #define SWEEP_USEC (5 * USEC_PER_SEC)
@@ -47,6 +48,8 @@ struct upstream;
 struct dial;
 struct pool_bucket;
 struct config;
+struct github;
+struct github_app;
 
 /* --connect-to: where to dial for a host and port, whatever its names resolve to. */
 struct override {
@@ -75,7 +78,9 @@ struct broker {
 	unsigned policy_number; /* how often it was replaced */
 	struct reload *reloads; /* that are under way */
 	struct secret_set *secrets;
-	struct scrubber *scrubber; /* NULL where there are no secrets */
+	struct github *github;        /* credentials, a list by `next` */
+	struct scrubber *retired[16]; /* earlier ones that a stream may still use */
+	struct scrubber *scrubber;    /* NULL where there are no secrets */
 	struct override *overrides;
 	size_t overrides_n;
 	struct cidr *own; /* addresses of this machine */
@@ -158,6 +163,9 @@ struct stream {
 	size_t whole_max, collected;
 	/* What a streamed body passes through on its way into `body`, or NULL. */
 	struct rewrite *rewrite;
+	struct github *waits_for;         /* for its token */
+	const struct masked_secret *live; /* that was put in */
+	struct fetch *fetch; /* it is the broker's own: the answer goes there, not to the gateway */
 
 	/* Flow. */
 	uint32_t window_in;  /* what the gateway may still send */
@@ -203,6 +211,28 @@ struct upstream_ops {
 	void (*end)(struct upstream *u);
 };
 
+/* A request of the broker's own over verified TLS, and its answer. Zeroed but for `done` at first.
+ */
+struct fetch {
+	void (*done)(struct fetch *f); /* what came of it; may start the next one */
+	struct stream *stream;         /* while it is under way */
+	struct loop_timer late;
+	struct loop_job job;
+	struct buf answer;
+	unsigned status;
+	bool complete;        /* else error says why not */
+	char error[NOTE_MAX]; /* printable */
+};
+
+/* Everything is borrowed for the time of the call. */
+struct fetch_request {
+	struct str method, target, authorization, body;
+	const struct host *host;
+	uint16_t port;
+	const struct str (*headers)[2];
+	size_t n_headers;
+};
+
 /* One connection to an origin. */
 struct upstream {
 	struct broker *broker;
@@ -225,6 +255,8 @@ struct upstream {
 /* broker.c */
 /* Ends the program with this failure. */
 void broker_fail(struct broker *b);
+/* The values of secrets are others now. */
+_warn_unused_ int broker_renew_scrubber(struct broker *b, struct cloche_err *err);
 /* Something waits in the channel: it is written at the end of the iteration. */
 void broker_flush_later(struct broker *b);
 
@@ -257,6 +289,8 @@ _warn_unused_ int narrow_last(struct cloche_err *err);
 _warn_unused_ int stream_frame(struct broker *b, const struct chan_frame *f);
 /* The answer is complete (or was refused): logs, and closes or discards what still comes. */
 void stream_finish(struct stream *s);
+/* One that is in no table: a request of our own to an https origin. NULL on lack of memory. */
+struct stream *stream_internal(struct broker *b, const struct host *host, uint16_t port);
 /* RESET to the gateway, and closed. */
 void stream_reset(struct stream *s, enum net_reset why);
 /* Takes it out of everything. */
@@ -285,11 +319,38 @@ void request_body_drop(struct stream *s);
 /* From before the first byte on: collects at most max bytes, see stream.whole. */
 void request_body_collect(struct stream *s, size_t max);
 
+/* github.c */
+/* Takes a credential whose secret is member `member` of the set. */
+_warn_unused_ int github_add(struct broker *b, struct github_app *app, size_t member);
+void github_free(struct broker *b);
+/* Tokens that are about to expire are forgotten. */
+void github_expire(struct broker *b);
+/* s waits for the value of a live secret, and goes on with request_prepare(). */
+void github_wait(struct stream *s, const struct masked_secret *secret);
+/* How much of a body has to be known before the request goes on; 0: nothing. */
+size_t github_needs_body(const struct stream *s);
+/* Whether what s, which has its credentials, addresses is within their reach; refuses it else. */
+_warn_unused_ bool github_check(struct stream *s);
+
+/* fetch.c */
+/* Starts it. 0, and f->done() is called later; or -ENOMEM. */
+_warn_unused_ int fetch_start(struct fetch *f, struct broker *b, const struct fetch_request *m);
+/* Ends it (done() is not called, but for one that is queued already) and frees what it holds. */
+void fetch_done(struct fetch *f);
+/* For the way of its stream: a piece of the answer; its stream closes. */
+_warn_unused_ bool fetch_data(struct fetch *f, struct str bytes);
+void fetch_closed(struct fetch *f);
+
 /* decide.c */
 /* The question to policy that the request is; borrows from the stream. */
 struct policy_request decide_what(const struct stream *s);
 /* Refuses the request, or makes it ready to go. */
 void decide_request(struct stream *s);
+/* The request is allowed, and its body known where it has to be: gives it its credentials and makes
+ * it ready, or lets it wait, or refuses it. */
+void request_prepare(struct stream *s);
+/* Goes with the next requests_go(): s is complete, and what it does is to be put on record. */
+void request_ready(struct stream *s);
 /* Puts the intents of all that are ready on record, then lets them go. Before streams_reap. */
 void requests_go(struct broker *b);
 /* None of them goes any more. */
@@ -301,6 +362,8 @@ void request_go(struct stream *s, bool fresh);
 
 /* refuse.c */
 void refuse_policy(struct stream *s, const struct policy_request *req);
+/* 403: what the body holds is not allowed. detail may be any bytes. */
+void refuse_body(struct stream *s, const char *error, const char *message, struct str detail);
 /* 502 and the like, where no response has begun; else RESET. message and reason are printable. */
 void refuse_upstream(struct stream *s, unsigned status, const char *error, const char *message);
 

@@ -23,7 +23,8 @@ static const bool permitted[STREAM_STATES][4] = {
 	[STREAM_HALF] = {false, false, true, true},
 };
 
-static struct stream *stream_new(struct broker *b, const struct net_open *m)
+/* A cleared one, with the memory of one that was used before where there is any. */
+static struct stream *take_spare(struct broker *b)
 {
 	struct stream *s = b->spare;
 	struct http_head head;
@@ -44,12 +45,38 @@ static struct stream *stream_new(struct broker *b, const struct net_open *m)
 	trailers = s->trailers;
 	body = s->body;
 	body.max = REQUEST_HIGH;
-	*s = (struct stream){.broker = b, .id = m->stream, .connection = m->connection};
+	*s = (struct stream){.broker = b};
 	s->head = head;
 	s->trailers = trailers;
 	s->body = body;
-	s->window_in = s->window_out = NET_WINDOW;
 	s->started = s->active = loop_now(b->loop);
+	b->rest_due = true;
+	return s;
+}
+
+struct stream *stream_internal(struct broker *b, const struct host *host, uint16_t port)
+{
+	struct stream *s = take_spare(b);
+
+	if (!s)
+		return NULL;
+	s->state = STREAM_HALF;
+	s->scheme = NET_HTTPS;
+	s->host = *host;
+	s->port = port;
+	s->verdict.allow = true;
+	return s;
+}
+
+static struct stream *stream_new(struct broker *b, const struct net_open *m)
+{
+	struct stream *s = take_spare(b);
+
+	if (!s)
+		return NULL;
+	s->id = m->stream;
+	s->connection = m->connection;
+	s->window_in = s->window_out = NET_WINDOW;
 	HASH_ADD(hh, b->streams, id, sizeof(s->id), s);
 	if (!s->hh.tbl) {
 		s->next = b->spare;
@@ -58,7 +85,6 @@ static struct stream *stream_new(struct broker *b, const struct net_open *m)
 		return NULL;
 	}
 	b->last_stream = m->stream;
-	b->rest_due = true;
 	return s;
 }
 
@@ -81,7 +107,10 @@ void stream_close(struct stream *s)
 	upstream_detach(s);
 	if (!s->logged)
 		log_result(s, NETLOG_REQUEST, s->verdict.allow);
-	HASH_DEL(b->streams, s);
+	if (s->hh.tbl)
+		HASH_DEL(b->streams, s);
+	if (s->fetch)
+		fetch_closed(s->fetch);
 	s->next = b->dead;
 	b->dead = s;
 	broker_flush_later(b);
@@ -157,7 +186,7 @@ void stream_reset(struct stream *s, enum net_reset why)
 {
 	if (s->closed)
 		return;
-	if (net_send_reset(&s->broker->net, s->id, why) < 0)
+	if (!s->fetch && net_send_reset(&s->broker->net, s->id, why) < 0)
 		broker_fail(s->broker);
 	stream_close(s);
 }

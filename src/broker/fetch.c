@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: a request of the broker's own goes the way of any other (addresses are
+ * judged, TLS is verified, the log has its line), but its stream is not in the gateway's table, and
+ * what comes back is gathered here. However it ends, its stream is closed; what came of it is told
+ * in the loop's next iteration, when nothing of it is on the stack any more. */
+#include "broker/state.h"
+
+#include <errno.h>
+
+enum { ANSWER_MAX = 4 * 1024 * 1024 };
+
+static int set_head(struct stream *s, const struct fetch_request *m)
+{
+	struct http_fields *f = &s->head.fields;
+	int r = http_head_set_request(&s->head, m->method, STR("https"), host_str(m->host),
+		m->port == 443 ? 0 : m->port, m->target);
+
+	if (r == 0)
+		r = http_fields_add(f, STR("Authorization"), m->authorization);
+	if (r == 0)
+		r = http_fields_add(f, STR("User-Agent"), STR("cloche"));
+	if (r == 0)
+		r = http_fields_add(f, STR("Accept-Encoding"), STR("identity"));
+	for (size_t i = 0; r == 0 && i < m->n_headers; i++)
+		r = http_fields_add(f, m->headers[i][0], m->headers[i][1]);
+	if (r == 0 && m->body.n > 0) {
+		r = buf_add_str(&s->body, m->body);
+		http_head_set_body(&s->head, HTTP_BODY_LENGTH, m->body.n);
+	}
+	return r;
+}
+
+static void on_late(struct loop_timer *t)
+{
+	struct fetch *f = container_of(t, struct fetch, late);
+
+	if (!f->stream)
+		return;
+	stream_note(f->stream, "no answer in time");
+	stream_close(f->stream);
+}
+
+int fetch_start(struct fetch *f, struct broker *b, const struct fetch_request *m)
+{
+	struct stream *s = stream_internal(b, m->host, m->port);
+
+	if (!s)
+		return -ENOMEM;
+	f->answer = BUF_INIT(ANSWER_MAX);
+	f->complete = false;
+	f->status = 0;
+	f->error[0] = '\0';
+	s->secret = true; /* the authorization */
+	f->stream = s;
+	s->fetch = f;
+	if (set_head(s, m) < 0 ||
+		loop_timer_set(b->loop, &f->late, clock_mono_usec() + FETCH_USEC, on_late) < 0) {
+		stream_note(s, "no memory for a request");
+		stream_close(s);
+		return 0; /* it is told */
+	}
+	request_ready(s);
+	return 0;
+}
+
+static void on_done(struct loop_job *job)
+{
+	struct fetch *f = container_of(job, struct fetch, job);
+
+	f->done(f);
+}
+
+void fetch_closed(struct fetch *f)
+{
+	struct stream *s = f->stream;
+
+	memcpy(f->error, s->note, sizeof(f->error));
+	f->stream = NULL;
+	loop_timer_clear(&f->late);
+	loop_defer(s->broker->loop, &f->job, on_done);
+}
+
+bool fetch_data(struct fetch *f, struct str bytes)
+{
+	if (buf_add_str(&f->answer, bytes) == 0)
+		return true;
+	stream_note(f->stream, "the answer is too long");
+	stream_close(f->stream);
+	return false;
+}
+
+void fetch_done(struct fetch *f)
+{
+	if (f->stream) {
+		f->stream->fetch = NULL;
+		stream_close(f->stream);
+		f->stream = NULL;
+	}
+	loop_timer_clear(&f->late);
+	buf_done_wiped(&f->answer);
+}

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: what a room holds for a GitHub App is a surrogate of a token that does not
+ * exist yet. The first request that carries it waits while a token is asked for, and after it the
+ * list of repositories that the token reaches; others that come meanwhile wait with it. Then all of
+ * them are prepared again, and the token is put in as any secret is. It is asked for anew a while
+ * before it expires.
+ *
+ * A token reaches what the installation does, which may be more than the repositories that the room
+ * was meant for. REST addresses are judged by the allowlist; what a GraphQL request addresses
+ * stands in its body, so there each repository is looked for in the list. Where the list could not
+ * be had it is empty. */
+#include "broker/state.h"
+#include "filter/graphql_scope.h"
+#include "github/app.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <utlist.h>
+
+#define EARLY_SEC 300 /* a token is not used so shortly before its end */
+#define RETRY_USEC (5 * USEC_PER_SEC)
+enum { BODY_LIMIT = 1024 * 1024, TARGET_MAX = 1024 };
+
+struct github {
+	struct github *next;
+	struct broker *broker;
+	struct github_app *app;
+	size_t member; /* of the set of secrets */
+	bool busy;
+	uint64_t expires;   /* seconds since 1970 */
+	uint64_t failed_at; /* monotonic; 0: it did not fail */
+	char error[NOTE_MAX];
+	struct graphql_scope *scope, *growing;
+	unsigned page; /* of the list, that is asked for; 0: the token is */
+	struct fetch fetch;
+};
+
+static uint64_t now_sec(void)
+{
+	return clock_real_usec() / USEC_PER_SEC;
+}
+
+static const struct masked_secret *secret_of(const struct github *g)
+{
+	return secret_set_get(g->broker->secrets, g->member);
+}
+
+static struct github *find(const struct broker *b, const struct masked_secret *secret)
+{
+	struct github *g;
+
+	LL_FOREACH (b->github, g)
+		if (secret_of(g) == secret)
+			break;
+	return g;
+}
+
+/* --- what waits --- */
+
+static void refuse_waiting(struct stream *s, const struct github *g)
+{
+	refuse_upstream(s, 502, "github_app_token_refresh_failed", g->error);
+}
+
+/* The token is there, or will not come: those that wait go on. */
+static void settle(struct github *g)
+{
+	struct broker *b = g->broker;
+	struct stream *s, *tmp;
+
+	g->busy = false;
+	HASH_ITER (hh, b->streams, s, tmp) {
+		if (s->waits_for != g)
+			continue;
+		s->waits_for = NULL;
+		if (secret_of(g)->known)
+			request_prepare(s);
+		else
+			refuse_waiting(s, g);
+	}
+	requests_go(b);
+	broker_flush_later(b);
+}
+
+static void fail(struct github *g, const char *what)
+{
+	char text[2 * NOTE_MAX];
+
+	snprintf(g->error, sizeof(g->error), "no token of GitHub App for %s: %s",
+		secret_of(g)->spec.name, what);
+	g->failed_at = clock_mono_usec();
+	snprintf(text, sizeof(text), "%s", g->error);
+	if (log_warning(g->broker, str_from(text)) < 0)
+		g->broker->unlogged++;
+	settle(g);
+}
+
+/* --- the token, then the list --- */
+
+static int ask(struct github *g, struct fetch_request *m, struct buf *authorization)
+{
+	static const struct str headers[][2] = {
+		{STR("Accept"), STR("application/vnd.github+json")},
+		{STR("X-GitHub-Api-Version"), STR("2022-11-28")},
+		{STR("Content-Type"), STR("application/json")},
+	};
+
+	m->host = github_app_host(g->app);
+	m->port = github_app_port(g->app);
+	m->authorization = buf_str(authorization);
+	m->headers = headers;
+	m->n_headers = m->body.n > 0 ? 3 : 2;
+	return fetch_start(&g->fetch, g->broker, m);
+}
+
+static int ask_token(struct github *g)
+{
+	_cleanup_(buf_done_wipedp) struct buf authorization = BUF_INIT(8192);
+	_cleanup_(buf_donep) struct buf target = BUF_INIT(TARGET_MAX), body = BUF_INIT(256 * 1024);
+	struct fetch_request m = {.method = STR("POST")};
+	int r = buf_add_str(&authorization, STR("Bearer "));
+
+	if (r == 0)
+		r = github_app_jwt(g->app, now_sec(), &authorization, NULL);
+	if (r == 0)
+		r = github_token_target(g->app, &target);
+	if (r == 0)
+		r = github_token_body(g->app, &body);
+	m.target = buf_str(&target);
+	m.body = buf_str(&body);
+	g->page = 0;
+	return r < 0 ? r : ask(g, &m, &authorization);
+}
+
+static int ask_page(struct github *g, unsigned page)
+{
+	_cleanup_(buf_done_wipedp) struct buf authorization = BUF_INIT(8192);
+	_cleanup_(buf_donep) struct buf target = BUF_INIT(TARGET_MAX);
+	struct fetch_request m = {.method = STR("GET")};
+	int r = buf_add_str(&authorization, STR("Bearer "));
+
+	if (r == 0)
+		r = buf_add_str(&authorization, secret_reveal(secret_of(g)->value));
+	if (r == 0)
+		r = github_repositories_target(g->app, page, &target);
+	m.target = buf_str(&target);
+	g->page = page;
+	return r < 0 ? r : ask(g, &m, &authorization);
+}
+
+/* The list is as complete as it gets. */
+static void use_list(struct github *g)
+{
+	graphql_scope_free(g->scope);
+	g->scope = g->growing;
+	g->growing = NULL;
+	settle(g);
+}
+
+static void no_list(struct github *g, const char *why)
+{
+	char text[NOTE_MAX];
+
+	snprintf(text, sizeof(text),
+		"no list of repositories of GitHub App for %s, so GraphQL requests that name one "
+		"are refused: %s",
+		secret_of(g)->spec.name, why);
+	if (log_warning(g->broker, str_from(text)) < 0)
+		g->broker->unlogged++;
+	graphql_scope_free(g->growing);
+	g->growing = graphql_scope_new();
+	use_list(g);
+}
+
+static int add_repository(void *user, struct str node_id, struct str full_name)
+{
+	struct github *g = user;
+
+	return graphql_scope_add(g->growing, node_id, full_name);
+}
+
+static void on_page(struct github *g)
+{
+	struct fetch *f = &g->fetch;
+	struct cloche_err err = CLOCHE_ERR_INIT;
+	char why[64];
+	unsigned n = 0;
+
+	if (!f->complete || f->status != 200) {
+		snprintf(why, sizeof(why), "it answered %u", f->status);
+		no_list(g, f->complete ? why : f->error);
+		return;
+	}
+	if (github_repositories_read(g->app, buf_str(&f->answer), add_repository, g, &n, &err) <
+		0) {
+		no_list(g, err.message);
+		return;
+	}
+	if (n < GITHUB_PAGE || g->page >= GITHUB_REPOSITORIES_MAX / GITHUB_PAGE)
+		use_list(g);
+	else if (ask_page(g, g->page + 1) < 0)
+		no_list(g, "out of memory");
+}
+
+static void on_token(struct github *g)
+{
+	_cleanup_(secret_freep) struct secret *token = NULL;
+	struct fetch *f = &g->fetch;
+	struct cloche_err err = CLOCHE_ERR_INIT;
+	char why[64];
+
+	if (!f->complete || f->status != 201) {
+		snprintf(why, sizeof(why), "GitHub answered %u", f->status);
+		fail(g, f->complete ? why : f->error);
+		return;
+	}
+	if (github_token_read(buf_str(&f->answer), &token, &g->expires, &err) < 0 ||
+		secret_set_renew(g->broker->secrets, g->member, TAKE_PTR(token), &err) < 0 ||
+		broker_renew_scrubber(g->broker, &err) < 0) {
+		fail(g, err.message);
+		return;
+	}
+	if (g->expires <= now_sec() + EARLY_SEC) {
+		fail(g, "it is about to expire already (is this machine's clock right?)");
+		return;
+	}
+	g->failed_at = 0;
+	graphql_scope_free(g->growing);
+	g->growing = graphql_scope_new();
+	if (!g->growing || ask_page(g, 1) < 0)
+		no_list(g, "out of memory");
+}
+
+static void on_fetched(struct fetch *f)
+{
+	struct github *g = container_of(f, struct github, fetch);
+
+	if (g->page > 0)
+		on_page(g);
+	else
+		on_token(g);
+	if (!f->stream)
+		buf_done_wiped(&f->answer);
+}
+
+/* --- what the others call --- */
+
+int github_add(struct broker *b, struct github_app *app, size_t member)
+{
+	struct github *g = calloc(1, sizeof(*g));
+
+	if (!g)
+		return -ENOMEM;
+	g->broker = b;
+	g->app = app;
+	g->member = member;
+	g->fetch.done = on_fetched;
+	LL_PREPEND(b->github, g);
+	return 0;
+}
+
+void github_free(struct broker *b)
+{
+	while (b->github) {
+		struct github *g = b->github;
+
+		b->github = g->next;
+		fetch_done(&g->fetch);
+		github_app_free(g->app);
+		graphql_scope_free(g->scope);
+		graphql_scope_free(g->growing);
+		free(g);
+	}
+}
+
+void github_expire(struct broker *b)
+{
+	struct github *g;
+
+	LL_FOREACH (b->github, g)
+		if (secret_of(g)->known && now_sec() + EARLY_SEC >= g->expires)
+			(void)!secret_set_renew(b->secrets, g->member, NULL, NULL);
+}
+
+void github_wait(struct stream *s, const struct masked_secret *secret)
+{
+	struct github *g = find(s->broker, secret);
+
+	s->waits_for = g;
+	if (g->busy)
+		return;
+	if (g->failed_at && clock_mono_usec() - g->failed_at < RETRY_USEC) {
+		s->waits_for = NULL;
+		refuse_waiting(s, g);
+		return;
+	}
+	g->busy = true;
+	if (ask_token(g) < 0)
+		fail(g, "the request for it could not be made");
+}
+
+/* The credential that may be in a GraphQL request. */
+static bool is_graphql(const struct stream *s)
+{
+	struct path path;
+	bool covered;
+
+	if (path_parse(http_head_target(&s->head), &path) < 0)
+		return true;
+	covered = graphql_scope_covers(path.decoded);
+	path_done(&path);
+	return covered;
+}
+
+size_t github_needs_body(const struct stream *s)
+{
+	struct github *g;
+
+	LL_FOREACH (s->broker->github, g)
+		if (s->scheme == NET_HTTPS && masked_secret_covers(secret_of(g), &s->host) &&
+			is_graphql(s))
+			return BODY_LIMIT;
+	return 0;
+}
+
+static bool refuse(struct stream *s, const char *detail)
+{
+	refuse_body(s, "graphql_repo_scope_blocked",
+		"The request addresses something outside of the repositories of the GitHub App's "
+		"token, or cannot be read.",
+		str_from(detail));
+	return false;
+}
+
+static bool check_body(struct stream *s, const struct github *g)
+{
+	_cleanup_(graphql_request_done) struct graphql_request req = {0};
+	_cleanup_(buf_donep) struct buf detail = BUF_INIT(2 * GRAPHQL_SCOPE_DETAIL_MAX);
+	const char *problem = NULL;
+	int r;
+
+	if (http_fields_get(&s->head.fields, STR("Content-Encoding")).n > 0 ||
+		str_chr(http_head_target(&s->head), '?') < http_head_target(&s->head).n)
+		return refuse(s, "<unreadable>");
+	if (graphql_request_read(buf_str(&s->body), &req, &problem) < 0)
+		return refuse(s, "<unreadable>");
+	if (problem)
+		return refuse(s, problem);
+	r = g->scope ? graphql_scope_check(g->scope, &req, &detail) : 1;
+	if (r == 0)
+		return true;
+	return refuse(s, r > 0 && buf_cstr(&detail) ? buf_data(&detail) : "<unreadable>");
+}
+
+bool github_check(struct stream *s)
+{
+	const struct github *g = s->live ? find(s->broker, s->live) : NULL;
+
+	return !g || !is_graphql(s) || check_body(s, g);
+}
