@@ -7,6 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 
+int net_complain(const cloche_err *err)
+{
+	int status = complain(err);
+
+	return err->code == CLOCHE_E_USAGE ? EXIT_USAGE : status;
+}
+
 static int add_file(void *ctx, const char *value, cloche_err *err)
 {
 	((struct net_options *)ctx)->any_list = true;
@@ -35,6 +42,7 @@ static const struct option options[] = {
 	{"allowlist", 0, "FILE", "check, set: the rules of this file (repeatable)", add_file},
 	{"allow", 0, "HOST", "check, set: as for cloche run (repeatable)", add_host},
 	{"blocked", 0, NULL, "log: only what was refused", set_blocked},
+	{"blocked-only", 0, NULL, "suggest: only for what was refused", set_blocked},
 	{"json", 0, NULL, "print JSON (log: one line an entry, else one document)", set_json},
 };
 static const struct option_table option_table = {
@@ -46,7 +54,7 @@ static int check(const struct net_options *o, const char *method, const char *ur
 	int r = cloche_allowlist_check(o->list, method, url, &v, err);
 
 	if (r < 0)
-		return complain(err);
+		return net_complain(err);
 	if (o->json) {
 		json_print(json_pack("{s:b, s:s, s:s, s:s, s:s}", "allowed", (int)v.allowed,
 			"reason", v.reason, "rule", v.rule, "explanation", v.explanation,
@@ -69,14 +77,14 @@ static int show_log(const struct net_options *o, const char *path, cloche_err *e
 	int r = cloche_network_log_open(path, &log, err);
 
 	if (r < 0)
-		return complain(err);
+		return net_complain(err);
 	while ((r = cloche_network_log_next(log, &e, err)) > 0)
 		if (e.blocked || !o->blocked)
 			printf("%s\n", o->json ? e.json : e.line);
 	s = cloche_network_log_summary(log);
 	cloche_network_log_close(log);
 	if (r < 0)
-		return complain(err);
+		return net_complain(err);
 	if (!o->json)
 		say("%llu allowed, %llu blocked, %llu errors, %llu names looked up; "
 		    "%llu bytes in, %llu out",
@@ -90,7 +98,7 @@ static int usage(cloche_err *err, const char *text)
 {
 	err->code = CLOCHE_E_USAGE;
 	snprintf(err->message, sizeof(err->message), "%s", text);
-	return complain(err);
+	return net_complain(err);
 }
 
 /* The default allowlist of a project, where none was named. */
@@ -116,7 +124,7 @@ static int dispatch(struct net_options *o, const struct operands *operands, cloc
 {
 	if (operands->n == 3 && strcmp(operands->v[0], "check") == 0) {
 		if (add_default(o, err) < 0)
-			return complain(err);
+			return net_complain(err);
 		if (!o->any_list)
 			return usage(err, "net check: which allowlist? use --allowlist FILE");
 		return check(o, operands->v[1], operands->v[2], err);
@@ -125,7 +133,10 @@ static int dispatch(struct net_options *o, const struct operands *operands, cloc
 		return show_log(o, operands->v[1], err);
 	if (operands->n == 2 && strcmp(operands->v[0], "set") == 0)
 		return net_set(o, operands->v[1]);
-	return usage(err, "net: use \"net check METHOD URL\", \"net set ID\" or \"net log FILE\"");
+	if (operands->n == 2 && strcmp(operands->v[0], "suggest") == 0)
+		return net_suggest(o, operands->v[1]);
+	return usage(err, "net: use \"net check METHOD URL\", \"net set ID\", \"net log FILE\" or "
+			  "\"net suggest FILE\"");
 }
 
 static int main_net(int argc, char **argv)
@@ -139,7 +150,7 @@ static int main_net(int argc, char **argv)
 		return usage(&err, "out of memory");
 	r = options_read(&command_net, &o, argc, argv, &operands, &err);
 	if (r < 0)
-		r = complain(&err);
+		r = net_complain(&err);
 	else if (!operands.help)
 		r = dispatch(&o, &operands, &err);
 	cloche_allowlist_free(o.list);
@@ -151,18 +162,23 @@ const struct command command_net = {
 	.summary = "ask what an allowlist decides, change a sandbox's, read a network log",
 	.synopsis = "check [--allowlist FILE] METHOD URL\n"
 		    "       cloche net set [--allowlist FILE] [--allow HOST] ID\n"
-		    "       cloche net log [--blocked] FILE",
+		    "       cloche net log [--blocked] FILE\n"
+		    "       cloche net suggest [--blocked-only] FILE",
 	.text = "check says what the gateway would decide about a request, which rule decides, "
 		"and\n"
-		"what would allow it; the exit status is 0 for allowed, 1 for blocked.\n"
+		"what would allow it; the exit status is 0 for allowed, 1 for blocked, 2 for wrong "
+		"usage.\n"
 		"set replaces what a running sandbox may reach: as a whole, or not at all. "
 		"Requests under\n"
 		"way that the new rules forbid are broken off; secrets stay.\n"
 		"log shows a network log of either form, safe for a terminal.\n"
+		"suggest prints the smallest allowlist that the requests of a log need: read it "
+		"before you\nuse it, the log is the inside's wish list.\n"
 		"\n"
 		"  cloche net check --allowlist allow.yaml GET https://api.github.com/repos/x/y\n"
 		"  cloche net set --allowlist allow.yaml --allow pypi.org dev\n"
-		"  cloche net log --blocked network-sandbox.log",
+		"  cloche net log --blocked network-sandbox.log\n"
+		"  cloche net suggest --blocked-only network-sandbox.jsonl",
 	.tables = {&option_table},
 	.run = main_net,
 };

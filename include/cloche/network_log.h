@@ -37,6 +37,19 @@ typedef struct cloche_network_summary {
 /* Counts of what was read so far. */
 CLOCHE_API cloche_network_summary cloche_network_log_summary(const cloche_network_log *log);
 
+/* An allowlist for what a log asked for. */
+typedef struct cloche_network_suggestion cloche_network_suggestion;
+
+/* Reads a log and proposes the smallest allowlist that its requests need (blocked_only: those that
+ * were refused), with hosts, ports, paths and methods as they were asked for. What no entry can
+ * allow, and what was refused by something other than the rules, is told beside it. */
+CLOCHE_API int cloche_network_log_suggest(
+	const char *path, bool blocked_only, cloche_network_suggestion **ret, cloche_err *err);
+CLOCHE_API void cloche_network_suggestion_free(cloche_network_suggestion *s);
+/* A text that cloche_allowlist_add_text() takes, and the same as one JSON document; borrowed. */
+CLOCHE_API const char *cloche_network_suggestion_yaml(const cloche_network_suggestion *s);
+CLOCHE_API const char *cloche_network_suggestion_json(const cloche_network_suggestion *s);
+
 #ifdef __cplusplus
 }
 #endif

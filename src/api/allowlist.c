@@ -110,24 +110,37 @@ cloche_allowlist *allowlist_copy(const cloche_allowlist *list)
 	return TAKE_PTR(copy);
 }
 
-/* Splits an absolute URL into what the gateway would see (RFC 3986 section 3). The fragment, which
- * a client never sends, is cut. */
-static int split_url(
-	struct str url, struct policy_request *ret, struct host *ret_host, cloche_err *err)
+/* Takes the scheme off *url. */
+static bool take_scheme(struct str *url, struct policy_request *ret)
 {
-	struct str rest, authority;
+	static const struct {
+		struct str start;
+		enum policy_scheme scheme;
+		bool websocket;
+	} schemes[] = {{STR("https://"), POLICY_HTTPS, false}, {STR("http://"), POLICY_HTTP, false},
+		{STR("wss://"), POLICY_HTTPS, true}, {STR("ws://"), POLICY_HTTP, true}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(schemes); i++) {
+		if (!str_starts(*url, schemes[i].start))
+			continue;
+		ret->scheme = schemes[i].scheme;
+		ret->websocket = schemes[i].websocket;
+		*url = str_from_index(*url, schemes[i].start.n);
+		return true;
+	}
+	return false;
+}
+
+/* RFC 3986 section 3. */
+int allowlist_split_url(
+	struct str url, struct policy_request *ret, struct host *ret_host, struct cloche_err *err)
+{
+	struct str rest = url, authority;
 	size_t at;
 
-	if (str_starts(url, STR("https://"))) {
-		ret->scheme = POLICY_HTTPS;
-		rest = str_from_index(url, 8);
-	} else if (str_starts(url, STR("http://"))) {
-		ret->scheme = POLICY_HTTP;
-		rest = str_from_index(url, 7);
-	} else {
+	if (!take_scheme(&rest, ret))
 		return err_set(
 			err, E_USAGE, "\"%.*s\" is not an http:// or https:// URL", STR_FMT(url));
-	}
 	rest = str_prefix(rest, str_chr(rest, '#'));
 	at = MIN(str_chr(rest, '/'), str_chr(rest, '?'));
 	authority = str_prefix(rest, at);
@@ -137,6 +150,19 @@ static int split_url(
 	ret->host = host_str(ret_host);
 	if (ret->port == 0)
 		ret->port = ret->scheme == POLICY_HTTPS ? 443 : 80;
+	return 0;
+}
+
+/* HOST[:PORT] */
+static int read_tunnel(
+	struct str place, struct policy_request *ret, struct host *ret_host, struct cloche_err *err)
+{
+	if (host_parse_authority(place, ret_host, &ret->port) < 0)
+		return err_set(err, E_USAGE, "\"%.*s\" is not HOST or HOST:PORT, as for CONNECT",
+			STR_FMT(place));
+	ret->scheme = POLICY_HTTPS;
+	ret->host = host_str(ret_host);
+	ret->port = ret->port ? ret->port : 443;
 	return 0;
 }
 
@@ -154,12 +180,14 @@ int cloche_allowlist_check(const cloche_allowlist *list, const char *method, con
 {
 	_cleanup_(buf_donep) struct buf explanation = BUF_INIT(8192), target = BUF_INIT(1 << 16);
 	_cleanup_(buf_donep) struct buf suggestion = BUF_INIT(65536);
-	struct policy_request request = {.method = str_from(method)};
+	struct policy_request request = {.method = str_from(method), .body_filtered = true};
 	struct verdict verdict;
 	struct host host;
 	int r;
 
-	r = split_url(str_from(url), &request, &host, err);
+	request.tunnel = strcmp(method, "CONNECT") == 0;
+	r = request.tunnel ? read_tunnel(str_from(url), &request, &host, err)
+			   : allowlist_split_url(str_from(url), &request, &host, err);
 	if (r < 0)
 		return r;
 	/* What has an empty path is sent with "/" (RFC 9112 section 3.2.1). */

@@ -3,7 +3,7 @@
 /* The public allowlist with the texts that it was built from: the broker gets those and builds its
  * own, as it trusts no other program's reading of them. */
 
-#include "policy/allowlist.h"
+#include "policy/decide.h"
 #include <cloche/allowlist.h>
 
 struct allow_source {
@@ -16,6 +16,11 @@ struct cloche_allowlist {
 	struct allow_source *sources;
 	size_t sources_n;
 };
+
+/* Splits an absolute URL (http, https, ws, wss) into what the gateway would see: ret borrows from
+ * it and from ret_host. The fragment, which a client never sends, is cut. */
+_warn_unused_ int allowlist_split_url(
+	struct str url, struct policy_request *ret, struct host *ret_host, struct cloche_err *err);
 
 /* A copy, NULL on lack of memory; NULL gives NULL. */
 cloche_allowlist *allowlist_copy(const cloche_allowlist *list);
