@@ -277,36 +277,52 @@ static void read_char(
 		escape_end(s, m, t, i + 1, (uint8_t)value);
 }
 
-/* Whether an escape begins at p that stands for a byte that forms have. Most are none. */
+/* Whether an escape begins at p that stands for a byte that forms have. */
 static bool matters(const struct scrubber *s, const char *p, size_t n)
 {
 	int value = ESCAPE_MORE;
 
-	if (n >= 3 && (p[0] == '%' ? hex(p[1]) < 0 : p[1] != 'u' && p[1] != '/'))
-		return false;
 	for (size_t i = 1; value == ESCAPE_MORE && i <= MIN(n, (size_t)ESCAPE_MAX); i++)
 		value = escape_value(p, i);
 	return value == ESCAPE_MORE || (value >= 0 && s->in_use[value]);
 }
 
+#if defined(__SSE2__)
+/* Of 16 bytes, those that may begin an escape, judged also by what follows each (so 17 are read).
+ * In random bytes one of 128 begins one, which a branch for each would make slow. */
+static unsigned escapes_at(const char *p)
+{
+	const __m128i c = _mm_loadu_si128((const __m128i *)(const void *)p);
+	const __m128i percent = _mm_cmpeq_epi8(c, _mm_set1_epi8('%'));
+	const __m128i backslash = _mm_cmpeq_epi8(c, _mm_set1_epi8('\\'));
+	__m128i next, digit, letter, other;
+
+	if (!_mm_movemask_epi8(_mm_or_si128(percent, backslash)))
+		return 0;
+	next = _mm_loadu_si128((const __m128i *)(const void *)(p + 1));
+	digit = _mm_sub_epi8(next, _mm_set1_epi8('0'));
+	letter = _mm_sub_epi8(_mm_or_si128(next, _mm_set1_epi8(0x20)), _mm_set1_epi8('a'));
+	digit = _mm_cmpeq_epi8(_mm_min_epu8(digit, _mm_set1_epi8(9)), digit);
+	letter = _mm_cmpeq_epi8(_mm_min_epu8(letter, _mm_set1_epi8(5)), letter);
+	other = _mm_or_si128(
+		_mm_cmpeq_epi8(next, _mm_set1_epi8('/')), _mm_cmpeq_epi8(next, _mm_set1_epi8('u')));
+	return (unsigned)_mm_movemask_epi8(
+		_mm_or_si128(_mm_and_si128(percent, _mm_or_si128(digit, letter)),
+			_mm_and_si128(backslash, other)));
+}
+#endif
+
 /* The first such place, or n. */
 static size_t find_escape(const struct scrubber *s, const char *data, size_t i, size_t n)
 {
 #if defined(__SSE2__)
-	const __m128i percent = _mm_set1_epi8('%'), backslash = _mm_set1_epi8('\\');
-
-	for (; n - i >= 16; i += 16) {
-		__m128i v = _mm_loadu_si128((const __m128i *)(const void *)(data + i));
-		unsigned found = (unsigned)_mm_movemask_epi8(
-			_mm_or_si128(_mm_cmpeq_epi8(v, percent), _mm_cmpeq_epi8(v, backslash)));
-
-		for (; found; found &= found - 1) {
+	for (; n - i > 16; i += 16)
+		for (unsigned found = escapes_at(data + i); found; found &= found - 1) {
 			size_t k = i + (size_t)__builtin_ctz(found);
 
 			if (matters(s, data + k, n - k))
 				return k;
 		}
-	}
 #endif
 	for (; i < n; i++)
 		if ((data[i] == '%' || data[i] == '\\') && matters(s, data + i, n - i))

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: a value is looked for as it is, and in the forms that are other texts: with
+ * '+' for spaces (application/x-www-form-urlencoded), as a JSON string where that has more to
+ * escape than slashes, and within base64. There its first byte is the first, second or third of a
+ * group, in one of two alphabets. What of that the value alone determines is looked for and becomes
+ * the same part of the surrogate's base64; up to four bits at either end stay, in characters that
+ * hold bits of what stands beside the value.
+ *
+ * Percent-encoding and \/ and \u00XX are no forms: the automaton reads them as the bytes that they
+ * stand for, in any of these. */
+#include "secrets/scrub_internal.h"
+
+#include "secrets/base64.h"
+#include <errno.h>
+
+void scrub_forms_done(struct scrub_forms *f)
+{
+	for (size_t i = 0; i < f->n; i++) {
+		explicit_bzero((void *)(uintptr_t)f->v[i].text.p, f->v[i].text.n);
+		free((void *)(uintptr_t)f->v[i].text.p);
+		free((void *)(uintptr_t)f->v[i].fake.p);
+	}
+	free(f->v);
+	*f = (struct scrub_forms){0};
+}
+
+/* What begins an escape must not come out of a fake: it would be read as one. */
+static void fit(struct str fake, char *ret, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		char c = i < fake.n ? fake.p[i] : 'x';
+
+		ret[i] = c == '%' || c == '\\' ? 'x' : c;
+	}
+}
+
+/* Copies text; of fake as much as text is long. */
+static int add(struct scrub_forms *f, struct str text, struct str fake)
+{
+	char *from, *to;
+
+	if (f->n == f->cap) {
+		size_t cap = f->cap ? 2 * f->cap : 16;
+		struct scrub_form *v = reallocarray(f->v, cap, sizeof(*v));
+
+		if (!v)
+			return -ENOMEM;
+		f->v = v;
+		f->cap = cap;
+	}
+	from = malloc(text.n);
+	to = malloc(text.n);
+	if (!from || !to) {
+		free(from);
+		free(to);
+		return -ENOMEM;
+	}
+	memcpy(from, text.p, text.n);
+	fit(fake, to, text.n);
+	f->v[f->n++] = (struct scrub_form){str_make(from, text.n), str_make(to, text.n)};
+	return 0;
+}
+
+static bool swap(char *p, size_t n, char from, char to)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < n; i++)
+		if (p[i] == from) {
+			p[i] = to;
+			any = true;
+		}
+	return any;
+}
+
+static int add_plus(struct scrub_forms *f, struct str value, struct str fake)
+{
+	_cleanup_(buf_done_wipedp) struct buf text = BUF_INIT(SIZE_MAX / 2);
+
+	if (str_chr(value, ' ') == value.n)
+		return 0;
+	if (buf_add_str(&text, value) < 0)
+		return -ENOMEM;
+	(void)swap(buf_data(&text), value.n, ' ', '+');
+	return add(f, buf_str(&text), fake);
+}
+
+static int add_base64(struct scrub_forms *f, struct str value, struct str fake, unsigned at)
+{
+	size_t n = base64_inner_len(value.n, at);
+	_cleanup_(buf_done_wipedp) struct buf mem = BUF_INIT(2 * n);
+	char *from, *to;
+	bool url;
+	int r = buf_reserve(&mem, 2 * n, &from);
+
+	if (r < 0)
+		return r;
+	buf_commit(&mem, 2 * n);
+	to = from + n;
+	base64_inner(value, at, from);
+	base64_inner(fake, at, to);
+	r = add(f, str_make(from, n), str_make(to, n));
+	url = swap(from, n, '+', '-');
+	url |= swap(from, n, '/', '_');
+	if (r < 0 || !url)
+		return r;
+	(void)swap(to, n, '+', '-');
+	(void)swap(to, n, '/', '_');
+	return add(f, str_make(from, n), str_make(to, n));
+}
+
+/* The next character of UTF-8 text; 0 where it is none. */
+static uint32_t next_char(struct str *s)
+{
+	const uint8_t *p = (const uint8_t *)s->p;
+	size_t more = p[0] < 0x80 ? 0 : p[0] < 0xe0 ? 1 : p[0] < 0xf0 ? 2 : 3;
+	uint32_t c = more ? p[0] & (0x3fU >> more) : p[0];
+
+	if ((p[0] >= 0x80 && p[0] < 0xc2) || p[0] > 0xf4 || more >= s->n)
+		return 0;
+	for (size_t i = 1; i <= more; i++) {
+		if ((p[i] & 0xc0U) != 0x80)
+			return 0;
+		c = c << 6 | (p[i] & 0x3fU);
+	}
+	*s = str_from_index(*s, more + 1);
+	return c;
+}
+
+/* As json.dumps() of Python and JSON.stringify() write it, ASCII alone; slashes: as PHP does. */
+static int write_json(struct buf *out, struct str value, bool slashes)
+{
+	while (value.n > 0) {
+		uint32_t c = next_char(&value);
+		int r;
+
+		if (c == 0)
+			return -EINVAL;
+		if (c == '"' || c == '\\' || (c == '/' && slashes))
+			r = buf_printf(out, "\\%c", (char)c);
+		else if (c < 0x80)
+			r = buf_add_char(out, (char)c);
+		else if (c < 0x10000)
+			r = buf_printf(out, "\\u%04x", c);
+		else
+			r = buf_printf(
+				out, "\\u%04x\\u%04x", 0xd7c0U + (c >> 10), 0xdc00U + (c & 0x3ffU));
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static bool has_more_to_escape(struct str value)
+{
+	for (size_t i = 0; i < value.n; i++)
+		if (value.p[i] == '"' || value.p[i] == '\\' || (uint8_t)value.p[i] >= 0x80)
+			return true;
+	return false;
+}
+
+static int add_json(struct scrub_forms *f, struct str value, struct str fake)
+{
+	bool slashes = str_chr(value, '/') < value.n;
+
+	for (int i = 0; has_more_to_escape(value) && i < (slashes ? 2 : 1); i++) {
+		_cleanup_(buf_done_wipedp) struct buf text = BUF_INIT(6 * value.n + 16);
+		char *room;
+		int r = buf_reserve(&text, 6 * value.n + 16, &room);
+
+		if (r == 0)
+			r = write_json(&text, value, i == 1);
+		if (r == -EINVAL)
+			return 0; /* no text, so no JSON holds it */
+		if (r == 0)
+			r = add(f, buf_str(&text), fake);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int scrub_forms_add(struct scrub_forms *f, struct str value, struct str surrogate)
+{
+	_cleanup_(freep) char *fake = malloc(value.n + 1);
+	struct str same;
+	int r;
+
+	if (!fake)
+		return -ENOMEM;
+	fit(surrogate, fake, value.n);
+	same = str_make(fake, value.n);
+	r = add(f, value, same);
+	if (r == 0)
+		r = add_plus(f, value, same);
+	if (r == 0)
+		r = add_json(f, value, same);
+	for (unsigned at = 0; r == 0 && at < 3; at++)
+		r = add_base64(f, value, same, at);
+	return r < 0 ? -ENOMEM : 0;
+}
