@@ -3,7 +3,7 @@
 /* What the files of this folder share: the broker's state, and who calls whom.
  *
  *	gateway -> stream.c (frames, credit) -> decide.c (policy, secrets) -> dial.c (addresses)
- *		-> upstream.c (one connection), upstream_h1.c (what is spoken on it)
+ *		-> upstream.c (one connection), upstream_h1.c or upstream_h2.c (what is spoken)
  *		-> response.c (frames back) -> stream.c
  *	refuse.c answers in place of an origin; pool.c keeps connections; log.c writes lines.
  *
@@ -50,6 +50,8 @@ struct pool_bucket;
 struct config;
 struct github;
 struct github_app;
+struct origin;
+struct origin_probe;
 
 /* --connect-to: where to dial for a host and port, whatever its names resolve to. */
 struct override {
@@ -102,6 +104,8 @@ struct broker {
 
 	struct pool_bucket *pool;
 	unsigned pool_n;
+	size_t held;            /* bytes of HTTP/2 answers that the gateway does not take yet */
+	struct origin *origins; /* what they speak, oldest first */
 	struct loop_timer sweep;
 	bool rest_due; /* something happened since memory was given back */
 
@@ -156,6 +160,11 @@ struct stream {
 	bool secret; /* memory of the request is wiped */
 	struct dial *dial;
 	struct upstream *up;
+	void *leg;                     /* of what is spoken there */
+	bool http1;                    /* it needs HTTP/1.1 */
+	struct pool_bucket *leads;     /* others wait for the connection that it makes */
+	struct pool_bucket *waits;     /* for such a one */
+	struct stream *ahead, *behind; /* in that line */
 
 	/* Where a filter or a signature needs the whole body first: it is collected in `body` up
 	 * to whole_max, and the request goes on when it is complete. */
@@ -165,6 +174,7 @@ struct stream {
 	struct rewrite *rewrite;
 	struct github *waits_for;         /* for its token */
 	const struct masked_secret *live; /* that was put in */
+	struct origin_probe *probe;       /* it asks nothing, and only makes a connection */
 	struct fetch *fetch; /* it is the broker's own: the answer goes there, not to the gateway */
 
 	/* Flow. */
@@ -207,6 +217,9 @@ struct upstream_ops {
 	void (*event)(struct upstream *u, uint32_t events);
 	/* u->job runs. */
 	void (*work)(struct upstream *u);
+	/* How many streams more it can serve now; NULL: one at a time, and it is asked only while
+	 * it serves none. */
+	unsigned (*room)(const struct upstream *u);
 	/* u closes: streams that are left are told by the caller. Frees u->protocol. */
 	void (*end)(struct upstream *u);
 };
@@ -238,7 +251,8 @@ struct upstream {
 	struct broker *broker;
 	struct stream *first; /* for which it was made; NULL when the handshake is over */
 	struct upstream *next, *prev;
-	struct pool_bucket *bucket; /* while idle */
+	struct pool_bucket *bucket; /* while it is in the pool */
+	bool shared;                /* it is there though it serves streams */
 	int fd;
 	struct tls_client *tls; /* NULL: plain */
 	struct loop_io io;
@@ -376,12 +390,43 @@ bool dial_may_stay(const struct stream *s, const struct allow_rule *rule);
 _warn_unused_ int dial_setup(struct broker *b, struct cloche_err *err);
 void dial_teardown(struct broker *b);
 
+/* origin.c: which protocol origins speak over TLS (ALPN). */
+/* Zeroed but for `done` at first. */
+struct origin_query {
+	void (*done)(struct origin_query *q, bool h2); /* it may be freed there */
+	struct origin_query *prev, *next;
+	struct origin_probe *probe; /* NULL: nothing is under way */
+};
+/* Whether the origin at host and port speaks HTTP/2. 1: *ret_h2 says so now, as for one that policy
+ * does not list for https on this port (false), or that was met before. 0: a connection is made,
+ * which goes to the pool for the requests to come, and q->done() is called in a later iteration;
+ * q is borrowed until then, or until origin_forget(). After some seconds, and after any failure,
+ * the answer is HTTP/1.1. No request is sent, and no line is logged. */
+_warn_unused_ int origin_protocol(struct broker *b, const struct host *host, uint16_t port,
+	struct origin_query *q, bool *ret_h2);
+void origin_forget(struct origin_query *q);
+bool origin_speaks_h2(struct broker *b, const struct host *host, uint16_t port);
+void origin_learn(struct broker *b, const struct host *host, uint16_t port, bool h2);
+/* A probe's stream: u is its connection; or it closes. */
+void origin_probed(struct stream *s, struct upstream *u);
+void origin_probe_closed(struct stream *s);
+void origins_free(struct broker *b);
+
 /* pool.c */
 void pool_key(const struct stream *s, char ret[POOL_KEY_MAX]);
-/* An idle connection for the stream, or NULL. */
+/* A connection for the stream, idle or one that several share, or NULL. */
 struct upstream *pool_take(const struct stream *s);
-/* Keeps u, or closes it where there are enough. */
+/* s may wait for a connection that another stream makes (true): upstream_attach() or dial_start()
+ * follows. Else it makes one itself, and others may wait for that. */
+bool pool_wait(struct stream *s);
+/* s has made it (u), or has not (NULL): whoever waits goes on. */
+void pool_made(struct stream *s, struct upstream *u);
+/* s waits no more, and nobody waits for it. */
+void pool_leave(struct stream *s);
+/* Keeps u, which serves nobody, or closes it where there are enough. */
 void pool_put(struct upstream *u);
+/* Keeps u, which serves some streams and can serve more. */
+void pool_share(struct upstream *u);
 /* u leaves the pool. */
 void pool_remove(struct upstream *u);
 void pool_sweep(struct broker *b);
@@ -411,6 +456,10 @@ bool upstream_watch(struct upstream *u, bool in, bool out);
 void upstream_work_later(struct upstream *u);
 /* Why the connection ended, for messages. */
 const char *upstream_error(const struct upstream *u);
+
+/* upstream_h2.c */
+extern const struct upstream_ops upstream_h2;
+_warn_unused_ int upstream_h2_start(struct upstream *u);
 
 /* upstream_h1.c */
 extern const struct upstream_ops upstream_h1;
