@@ -141,7 +141,6 @@ int allowlist_split_url(
 	if (!take_scheme(&rest, ret))
 		return err_set(
 			err, E_USAGE, "\"%.*s\" is not an http:// or https:// URL", STR_FMT(url));
-	rest = str_prefix(rest, str_chr(rest, '#'));
 	at = MIN(str_chr(rest, '/'), str_chr(rest, '?'));
 	authority = str_prefix(rest, at);
 	ret->target = str_from_index(rest, at);
@@ -186,8 +185,12 @@ int cloche_allowlist_check(const cloche_allowlist *list, const char *method, con
 	int r;
 
 	request.tunnel = strcmp(method, "CONNECT") == 0;
-	r = request.tunnel ? read_tunnel(str_from(url), &request, &host, err)
-			   : allowlist_split_url(str_from(url), &request, &host, err);
+	/* A client never sends the fragment. */
+	if (request.tunnel)
+		r = read_tunnel(str_from(url), &request, &host, err);
+	else
+		r = allowlist_split_url(str_prefix(str_from(url), str_chr(str_from(url), '#')),
+			&request, &host, err);
 	if (r < 0)
 		return r;
 	/* What has an empty path is sent with "/" (RFC 9112 section 3.2.1). */

@@ -18,7 +18,7 @@ struct cloche_allowlist {
 };
 
 /* Splits an absolute URL (http, https, ws, wss) into what the gateway would see: ret borrows from
- * it and from ret_host. The fragment, which a client never sends, is cut. */
+ * it and from ret_host. */
 _warn_unused_ int allowlist_split_url(
 	struct str url, struct policy_request *ret, struct host *ret_host, struct cloche_err *err);
 

@@ -119,6 +119,8 @@ static int add_request(cloche_network_suggestion *s, const struct netlog_event *
 	if (ev->url.n >= CUT_MIN && str_ends(ev->url, STR("...")) &&
 		str_chr(ev->url, '?') == ev->url.n)
 		return remark(s, ev, STR("the log does not hold the whole path"));
+	if (req.target.n == 0 || req.target.p[0] == '?')
+		req.target = STR("/");
 	r = proposal_add(s->proposal, &req, allowed, &why);
 	return r == 0 ? remark(s, ev, str_from(why)) : MIN(r, 0);
 }
@@ -168,14 +170,11 @@ static int add_event(cloche_network_suggestion *s, const struct netlog_event *ev
 	if (blocked_only && !blocked)
 		return 0;
 	s->requests++;
-	switch (ev->kind) {
-	case NETLOG_CONNECT:
+	if (ev->kind == NETLOG_CONNECT)
 		return add_connection(s, ev);
-	case NETLOG_TUNNEL:
+	if (ev->kind == NETLOG_TUNNEL)
 		return add_tunnel(s, ev);
-	default:
-		return blocked ? add_refused(s, ev) : add_request(s, ev, true);
-	}
+	return blocked ? add_refused(s, ev) : add_request(s, ev, true);
 }
 
 static int read_log(
