@@ -74,7 +74,7 @@ static void test_simple(void)
 	check(memcmp(text + 2, fake(0).p, fake(0).n) == 0);
 	check(memcmp(text + 20, fake(1).p, fake(1).n) == 0);
 	check(strcmp(text + 39, " c sk-ant-secret-") == 0);
-	check_int(scrubber_max_held(scrubber), 24); /* of base64 */
+	check_int(scrubber_max_held(scrubber), 6 * 25 + 6); /* all of its base64 as \u00XX */
 	drop();
 }
 
@@ -276,6 +276,223 @@ static void test_basic(void)
 	drop();
 }
 
+/* How bytes may be written. */
+enum writing {
+	AS_IS,
+	PERCENT,
+	PERCENT_ALL,
+	PERCENT_SOME,
+	PLUS,
+	JSON,
+	JSON_ALL,
+	JSON_SOME,
+	WRITINGS
+};
+
+static void write_byte(struct buf *out, char c, enum writing w)
+{
+	bool plain = (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') ||
+		     c == '-' || c == '_' || c == '.' || c == '~';
+	bool coin = rand_below(2);
+
+	if (w == PLUS && c == ' ')
+		must(buf_add_char(out, '+') == 0);
+	else if (w == PERCENT_ALL || ((w == PERCENT || w == PLUS) && !plain) ||
+		 (w == PERCENT_SOME && (coin || c == '%')))
+		must(buf_printf(out, rand_below(2) ? "%%%02x" : "%%%02X", (uint8_t)c) == 0);
+	else if (w >= JSON && (c == '"' || c == '\\'))
+		must(buf_printf(out, "\\%c", c) == 0);
+	else if (c == '/' && w >= JSON && coin)
+		must(buf_add_str(out, STR("\\/")) == 0);
+	else if (w == JSON_ALL || (w == JSON_SOME && coin))
+		must(buf_printf(out, rand_below(2) ? "\\u%04x" : "\\u%04X", (uint8_t)c) == 0);
+	else
+		must(buf_add_char(out, c) == 0);
+}
+
+static void write_as(struct buf *out, struct str s, enum writing w)
+{
+	for (size_t i = 0; i < s.n; i++)
+		write_byte(out, s.p[i], w);
+}
+
+/* Reads it back. */
+static void read_as(struct buf *out, struct str s, enum writing w)
+{
+	unsigned c;
+
+	for (size_t i = 0; i < s.n;) {
+		if (w != AS_IS && w < JSON && s.p[i] == '%' && i + 2 < s.n &&
+			sscanf(s.p + i + 1, "%2x", &c) == 1) {
+			must(buf_add_char(out, (char)c) == 0);
+			i += 3;
+		} else if (w >= JSON && s.p[i] == '\\' && i + 5 < s.n && s.p[i + 1] == 'u' &&
+			   sscanf(s.p + i + 2, "%4x", &c) == 1) {
+			must(buf_add_char(out, (char)c) == 0);
+			i += 6;
+		} else {
+			i += w >= JSON && s.p[i] == '\\';
+			must(buf_add_char(out, w == PLUS && s.p[i] == '+' ? ' ' : s.p[i]) == 0);
+			i++;
+		}
+	}
+}
+
+/* However it is written and cut, what comes back means the surrogate, in the same length. */
+static void test_writings(void)
+{
+	static const char *const values[] = {"sk-ant-abc+def/ghi=jkl~mno.pqr", "41bcdefgh/41bc",
+		"p%41ss/wo%rd", "12345678", "//////////", "a b+c d/e f"};
+	static const struct str before[] = {STR("x="), STR("%"), STR("%41"), STR("\\\\"), STR("%2"),
+		STR("\\u00"), STR(""), STR("{\"a\": \""), STR("\\/"), STR("sk-ant-"), STR("%%%")};
+
+	use(values, ARRAY_SIZE(values));
+	for (size_t i = 0; i < 20000; i++) {
+		_cleanup_(buf_donep) struct buf text = BUF_INIT(4096), once = BUF_INIT(4096);
+		_cleanup_(buf_donep) struct buf cut = BUF_INIT(4096), plain = BUF_INIT(4096);
+		size_t k = rand_below(ARRAY_SIZE(values)), at;
+		enum writing w = rand_below(WRITINGS);
+		struct str pad = before[rand_below(ARRAY_SIZE(before))];
+		uint64_t hits = 0, again = 0;
+
+		/* a prefix that makes another reading of it is for the raw form alone */
+		if (w != AS_IS && (str_chr(pad, '%') < pad.n || str_chr(pad, '\\') < pad.n))
+			pad = STR("?");
+		must(buf_add_str(&text, pad) == 0);
+		at = buf_len(&text);
+		write_as(&text, str_from(values[k]), w);
+		must(buf_add_str(&text, STR("\"&y=1\n\n")) == 0);
+		feed(buf_str(&text), 100000, &once, &hits);
+		feed(buf_str(&text), i % 9, &cut, &again);
+		check(str_eq(buf_str(&once), buf_str(&cut)));
+		check(hits == again && hits >= 1);
+		check_int(buf_len(&once), buf_len(&text));
+		read_as(&plain, str_from_index(buf_str(&once), at), w);
+		check(str_find(buf_str(&plain), str_from(values[k])) == buf_len(&plain));
+		/* a slash that JSON escaped stays; '+' may mean a space */
+		if (w == PERCENT || w == PERCENT_ALL || w == PERCENT_SOME || w == AS_IS)
+			check(str_starts(buf_str(&plain), fake(k)));
+	}
+	drop();
+}
+
+/* Base64 of a longer text, in both alphabets, and that percent-encoded or in JSON once more. */
+static void test_base64(void)
+{
+	static const char *const values[] = {
+		"\xfb\xff\xbf\xfe\xfb\xef\xbe!~?>\xfb\xff", "abcdefgh"};
+
+	use(values, ARRAY_SIZE(values));
+	for (size_t i = 0; i < 3000; i++) {
+		_cleanup_(buf_donep) struct buf whole = BUF_INIT(4096), text = BUF_INIT(4096);
+		_cleanup_(buf_donep) struct buf wire = BUF_INIT(4096), back = BUF_INIT(4096);
+		_cleanup_(buf_donep) struct buf plain = BUF_INIT(4096), decoded = BUF_INIT(4096);
+		enum writing w = rand_below(WRITINGS);
+		struct str want = fake(i % 2);
+		char noise[16];
+		size_t at = rand_below(9);
+		uint64_t hits;
+
+		rand_bytes(noise, sizeof(noise));
+		must(buf_add(&whole, noise, at) == 0);
+		must(buf_add_str(&whole, str_from(values[i % 2])) == 0);
+		must(buf_add(&whole, noise, rand_below(9)) == 0);
+		must(base64_encode(&text, buf_str(&whole)) == 0);
+		for (size_t k = 0; i % 3 && k < buf_len(&text); k++) {
+			char *c = buf_data(&text) + k;
+
+			*c = *c == '+' ? '-' : *c == '/' ? '_' : *c;
+		}
+		write_as(&wire, buf_str(&text), w == PLUS ? PERCENT : w);
+		feed(buf_str(&wire), i % 20, &back, &hits);
+		check(hits > 0 && buf_len(&back) == buf_len(&wire));
+		read_as(&decoded, buf_str(&back), w == PLUS ? PERCENT : w);
+		if (w >= JSON || base64_decode(&plain, buf_str(&decoded)) < 0)
+			continue; /* a slash that stays in JSON may be of the other alphabet */
+		check(memcmp(buf_data(&plain) + at + 1, want.p + 1, want.n - 2) == 0);
+	}
+	drop();
+}
+
+/* What JSON must escape is looked for as Python, JavaScript and PHP write it. */
+static void test_json(void)
+{
+	static const char *const values[] = {
+		"quote\"back\\slash/", "\xc3\xa9t\xc3\xa9-\xf0\x9f\x98\x80-key"};
+	static const struct str forms[] = {STR("{\"k\": \"quote\\\"back\\\\slash/\"}"),
+		STR("{\"k\": \"quote\\\"back\\\\slash\\/\"}"),
+		STR("[\"\\u00e9t\\u00e9-\\ud83d\\ude00-key\"]"),
+		STR("[\"\xc3\xa9t\xc3\xa9-\xf0\x9f\x98\x80-key\"]")};
+
+	use(values, ARRAY_SIZE(values));
+	for (size_t i = 0; i < ARRAY_SIZE(forms) * 30; i++) {
+		_cleanup_(buf_donep) struct buf back = BUF_INIT(4096);
+		struct str form = forms[i / 30], end = STR("\"}");
+		uint64_t hits;
+
+		feed(form, i % 30, &back, &hits);
+		check_int(hits, 1);
+		check_int(buf_len(&back), form.n);
+		check(str_find(buf_str(&back), STR("slash")) == form.n);
+		check(str_find(buf_str(&back), STR("\\u00e9")) == form.n);
+		check(i >= 60 || str_ends(buf_str(&back), end));
+	}
+	drop();
+}
+
+/* Any cut of any text of few letters, with values that overlap in each other and in their own
+ * escapes. */
+static void test_any_text(void)
+{
+	static const char *const values[] = {"41414141", "4141414141a", "%41%41%41", "A/A/A/A/A/",
+		"/A/A/A/A", "u0041u0041", "AAAAAAAA", "\\u0041/%41", "A%41%2f41A"};
+	static const struct str parts[] = {STR("%41"), STR("41"), STR("A"), STR("%"), STR("\\"),
+		STR("\\u0041"), STR("/"), STR("\\/"), STR("%2f"), STR("a"), STR("u0041"),
+		STR("\n")};
+
+	use(values, ARRAY_SIZE(values));
+	for (size_t i = 0; i < 30000; i++) {
+		_cleanup_(buf_donep) struct buf text = BUF_INIT(4096), once = BUF_INIT(4096);
+		_cleanup_(buf_donep) struct buf cut = BUF_INIT(4096);
+		size_t kinds = 1 + rand_below(ARRAY_SIZE(parts)),
+		       from = rand_below(ARRAY_SIZE(parts));
+		uint64_t hits, again;
+
+		for (uint32_t n = rand_below(60); n > 0; n--)
+			must(buf_add_str(&text, parts[(from + rand_below((uint32_t)kinds)) %
+							ARRAY_SIZE(parts)]) == 0);
+		feed(buf_str(&text), 100000, &once, &hits);
+		feed(buf_str(&text), i % 12, &cut, &again);
+		check(str_eq(buf_str(&once), buf_str(&cut)));
+		check_int(hits, again);
+		check_int(buf_len(&once), buf_len(&text));
+	}
+	drop();
+}
+
+/* An event goes on whole and at once, whatever is in it. */
+static void test_events(void)
+{
+	static const char *const values[] = {"sk-ant-0123456789", "\"quoted\"\\", "line/break"};
+	static const char *const events[] = {"data: {\"text\": \"sk-ant\"}\n\n", "data: %\n\n",
+		"data: \\u00\n\n", "data: %73%6B-ant-01%32\n\n", "data: c2stYW50LTAxMjM\r\n\r\n",
+		"data: line\\\\/\n\n", "data: 50%\n\n", ": sk-ant-012345678\n\n"};
+
+	use(values, ARRAY_SIZE(values));
+	for (size_t i = 0; i < ARRAY_SIZE(events); i++) {
+		_cleanup_(scrub_freep) struct scrub *s = scrub_new(scrubber);
+		struct str first, second;
+		char text[64];
+
+		must(s);
+		(void)snprintf(text, sizeof(text), "%s", events[i]);
+		scrub_feed(s, text, strlen(text), &first, &second);
+		check(first.n == 0 && str_eq(second, str_from(events[i])));
+		check_int(scrub_end(s).n, 0);
+	}
+	drop();
+}
+
 static void test_too_much(void)
 {
 	struct secret_set *big = secret_set_new();
@@ -283,7 +500,7 @@ static void test_too_much(void)
 	struct cloche_err err = CLOCHE_ERR_INIT;
 	static char value[16001];
 
-	for (int i = 0; i < 5; i++) {
+	for (int i = 0; i < 8; i++) {
 		_cleanup_(secret_spec_done) struct secret_spec spec = {0};
 		char text[32];
 
@@ -306,6 +523,11 @@ int main(void)
 	run_test(test_against_search);
 	run_test(test_linear);
 	run_test(test_basic);
+	run_test(test_writings);
+	run_test(test_base64);
+	run_test(test_json);
+	run_test(test_any_text);
+	run_test(test_events);
 	run_test(test_too_much);
 	return tap_done();
 }
