@@ -34,12 +34,12 @@ CLOCHE_API int cloche_secrets_add(cloche_secrets *secrets, const char *name, con
 	size_t length, const char *const *hosts, const char *const *headers,
 	bool allow_foreign_credentials, cloche_err *err);
 
-/* Adds AWS credentials (session_token: NULL or "" where there is none). The inside holds surrogates of
- * all of them in AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN; requests that it signs
- * with those (Signature Version 4 or 4A) are verified, and signed again with the real ones, where
- * they go over verified TLS to one of the hosts. A request to these hosts with other AWS credentials
- * loses them, or is refused, unless allow_foreign_credentials. Everything is copied; the caller should
- * wipe its own. */
+/* Adds AWS credentials (session_token: NULL or "" where there is none). The inside holds surrogates
+ * of all of them in AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN; requests that
+ * it signs with those (Signature Version 4 or 4A) are verified, and signed again with the real
+ * ones, where they go over verified TLS to one of the hosts. A request to these hosts with other
+ * AWS credentials loses them, or is refused, unless allow_foreign_credentials. Everything is
+ * copied; the caller should wipe its own. */
 CLOCHE_API int cloche_secrets_add_aws(cloche_secrets *secrets, const char *access_key_id,
 	const char *secret_access_key, const char *session_token, const char *const *hosts,
 	bool allow_foreign_credentials, cloche_err *err);
@@ -48,6 +48,25 @@ CLOCHE_API int cloche_secrets_add_aws(cloche_secrets *secrets, const char *acces
  * names. */
 CLOCHE_API int cloche_secrets_add_aws_from_env(
 	cloche_secrets *secrets, const char *specification, cloche_err *err);
+
+/* An installation of a GitHub App. Arrays end with NULL and may be NULL but for hosts. */
+typedef struct cloche_github_app {
+	const char *app_id; /* or its client id */
+	const char *installation_id;
+	const char *private_key;         /* PEM, RSA */
+	const char *base_url;            /* NULL: https://api.github.com */
+	const char *permissions;         /* JSON object, NULL: all that the installation has */
+	const char *const *repositories; /* bare names; none: all that it has */
+	const char *const *hosts;        /* whom the token may be sent to */
+	bool allow_foreign_credentials;
+} cloche_github_app;
+
+/* Adds one. Variable `name` of the inside holds the surrogate of a token; a real one is got when a
+ * request carries it, and put into Authorization. A GraphQL request that addresses a repository
+ * which the token does not reach is refused. Everything is copied. The key itself is checked when
+ * the sandbox starts. */
+CLOCHE_API int cloche_secrets_add_github_app(
+	cloche_secrets *secrets, const char *name, const cloche_github_app *app, cloche_err *err);
 
 CLOCHE_API size_t cloche_secrets_count(const cloche_secrets *secrets);
 

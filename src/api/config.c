@@ -12,6 +12,8 @@
  *	  ANYTHING: {type: aws-sigv4, access_key_id: !env HOSTVAR, secret_access_key: !env HOSTVAR,
  *	             session_token: !env HOSTVAR, scopes: [host, ...],
  *	             allow_foreign_credentials: false}  # inside: the same variables, or AWS_...
+ *	github_app_credentials:                 # config_github.c
+ *	  NAME: {app_id: 1, installation_id: 2, private_key: !env HOSTVAR, scopes: [host, ...]}
  *	network_sandbox: true                   # false: no network at all
  *	resource_limits: {memory: 2g, cpus: 1.5, pids_limit: 256, timeout: 300, nofile: 1024,
  *	                  file_size: 1g, tmpfs_size: 512m}
@@ -452,6 +454,7 @@ static int read_top(struct config *c)
 		{"pass_env", read_pass_env},
 		{"masked_secrets", read_secrets},
 		{"signing_credentials", read_signing},
+		{"github_app_credentials", config_github},
 		{"network_sandbox", read_network},
 		{"resource_limits", read_limits},
 	};

@@ -35,3 +35,6 @@ _warn_unused_ int config_bool(struct config *c, yaml_node_t *value, void *into);
 _warn_unused_ int config_text(struct config *c, yaml_node_t *value, void *into);
 /* The sandbox's secrets, made where there are none yet; NULL on lack of memory. */
 cloche_secrets *config_secrets(struct config *c);
+
+/* config_github.c: github_app_credentials */
+_warn_unused_ int config_github(struct config *c, yaml_node_t *value, void *into);

@@ -14,32 +14,48 @@
 
 enum { LAST_WORD_MS = 2000 };
 
+static int send_github_app(
+	struct chan *c, const cloche_secrets *secrets, const struct masked_secret *m)
+{
+	const struct api_github_app *app = secrets_github_app(secrets, m->spec.name);
+	struct netconf_github_app a = {.name = str_from(m->spec.name),
+		.surrogate = m->surrogate,
+		.app_id = str_from(app->app_id),
+		.installation_id = str_from(app->installation_id),
+		.key = secret_reveal(app->key),
+		.base_url = str_from(app->base_url),
+		.permissions = str_from(app->permissions),
+		.repositories = app->repositories,
+		.scopes = m->spec.scopes,
+		.allow_foreign = m->spec.allow_foreign_credentials};
+
+	return netconf_send_github_app(c, &a);
+}
+
+static int send_secret(struct chan *c, const struct masked_secret *m)
+{
+	struct netconf_secret s = {.name = str_from(m->spec.name),
+		.value = secret_reveal(m->value),
+		.surrogate = m->surrogate,
+		.scopes = m->spec.scopes,
+		.headers = m->spec.headers,
+		.allow_foreign = m->spec.allow_foreign_credentials,
+		.role = (uint8_t)m->spec.role};
+
+	return netconf_send_secret(c, &s);
+}
+
 static int send_secrets(struct chan *c, const cloche_secrets *secrets)
 {
 	size_t n = secrets ? secret_set_count(secrets->set) : 0;
+	int r = 0;
 
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; r == 0 && i < n; i++) {
 		const struct masked_secret *m = secret_set_get(secrets->set, i);
-		_cleanup_(strv_freep) char **scopes = NULL, **headers = NULL;
-		struct netconf_secret s = {.name = str_from(m->spec.name),
-			.value = secret_reveal(m->value),
-			.surrogate = m->surrogate,
-			.allow_foreign = m->spec.allow_foreign_credentials,
-			.role = (uint8_t)m->spec.role};
-		int r = 0;
 
-		for (size_t k = 0; r == 0 && k < m->spec.n_scopes; k++)
-			r = strv_add(&scopes, str_from(m->spec.scopes[k]));
-		for (size_t k = 0; r == 0 && k < m->spec.n_headers; k++)
-			r = strv_add(&headers, str_from(m->spec.headers[k]));
-		s.scopes = scopes;
-		s.headers = headers;
-		if (r == 0)
-			r = netconf_send_secret(c, &s);
-		if (r < 0)
-			return r;
+		r = m->live ? send_github_app(c, secrets, m) : send_secret(c, m);
 	}
-	return 0;
+	return r;
 }
 
 int network_send_allowlist(struct chan *c, const cloche_allowlist *list)

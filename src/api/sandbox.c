@@ -255,11 +255,8 @@ static int copy_members(cloche_secrets *to, const cloche_secrets *old, size_t fr
 {
 	int r = 0;
 
-	for (size_t i = from; r == 0 && i < from + n; i++) {
-		const struct masked_secret *m = secret_set_get(old->set, i);
-
-		r = secret_set_add(to->set, &m->spec, secret_reveal(m->value), m->surrogate, err);
-	}
+	for (size_t i = from; r == 0 && i < from + n; i++)
+		r = secrets_copy_member(to, old, secret_set_get(old->set, i), err);
 	return r;
 }
 

@@ -3,6 +3,7 @@
 #include "base/fs.h"
 #include "base/strv.h"
 
+#include <errno.h>
 #include <fcntl.h>
 
 cloche_secrets *cloche_secrets_new(void)
@@ -23,6 +24,7 @@ void cloche_secrets_free(cloche_secrets *secrets)
 	if (!secrets)
 		return;
 	secret_set_free(secrets->set);
+	github_apps_free(&secrets->github_apps);
 	free(secrets);
 }
 
@@ -72,13 +74,11 @@ int cloche_secrets_add_from_file(
 	return secret_set_add(secrets->set, &spec, s, STR_NULL, err);
 }
 
-/* Copies a NULL-terminated array into the counted form of a spec, in lower case: neither hosts nor
- * header names heed it. */
-static int copy_patterns(const char *const *from, char ***ret, size_t *ret_n)
+int secrets_copy_patterns(const char *const *from, char ***ret, size_t *ret_n)
 {
 	for (size_t i = 0; from && from[i]; i++) {
 		if (strv_add(ret, str_from(from[i])) < 0)
-			return -1;
+			return -ENOMEM;
 		for (char *c = (*ret)[i]; *c; c++)
 			*c = str_lower_char(*c);
 	}
@@ -95,8 +95,9 @@ int cloche_secrets_add(cloche_secrets *secrets, const char *name, const void *va
 
 	spec.name = strdup(name);
 	spec.from = strdup(name);
-	if (!spec.name || !spec.from || copy_patterns(hosts, &spec.scopes, &spec.n_scopes) < 0 ||
-		copy_patterns(headers, &spec.headers, &spec.n_headers) < 0)
+	if (!spec.name || !spec.from ||
+		secrets_copy_patterns(hosts, &spec.scopes, &spec.n_scopes) < 0 ||
+		secrets_copy_patterns(headers, &spec.headers, &spec.n_headers) < 0)
 		return err_nomem(err);
 	return secret_set_add(secrets->set, &spec, str_make(value, length), STR_NULL, err);
 }
@@ -112,7 +113,7 @@ int secrets_add_signing(cloche_secrets *secrets, const char *const names[SIGNING
 	struct signing_spec spec = {.allow_foreign_credentials = allow_foreign_credentials};
 	struct str text[SIGNING_VALUES];
 
-	if (copy_patterns(hosts, &scopes, &spec.n_scopes) < 0)
+	if (secrets_copy_patterns(hosts, &scopes, &spec.n_scopes) < 0)
 		return err_nomem(err);
 	spec.scopes = scopes;
 	for (size_t i = 0; i < SIGNING_VALUES; i++) {
@@ -187,6 +188,14 @@ const char *cloche_secrets_surrogate(const cloche_secrets *secrets, size_t i)
 	return secret_set_get(secrets->set, i)->surrogate.p;
 }
 
+int secrets_copy_member(cloche_secrets *to, const cloche_secrets *from,
+	const struct masked_secret *m, struct cloche_err *err)
+{
+	if (m->live)
+		return secrets_copy_live(to, from, m, err);
+	return secret_set_add(to->set, &m->spec, secret_reveal(m->value), m->surrogate, err);
+}
+
 cloche_secrets *secrets_copy(const cloche_secrets *secrets)
 {
 	_cleanup_(cloche_secrets_freep) cloche_secrets *copy = NULL;
@@ -197,8 +206,7 @@ cloche_secrets *secrets_copy(const cloche_secrets *secrets)
 	for (size_t i = 0; copy && i < secret_set_count(secrets->set); i++) {
 		const struct masked_secret *m = secret_set_get(secrets->set, i);
 
-		if (secret_set_add(
-			    copy->set, &m->spec, secret_reveal(m->value), m->surrogate, NULL) < 0)
+		if (secrets_copy_member(copy, secrets, m, NULL) < 0)
 			return NULL;
 	}
 	return TAKE_PTR(copy);

@@ -3,8 +3,19 @@
 #include "secrets/signing.h"
 #include <cloche/secrets.h>
 
+/* What a live member of the set needs to be got. */
+struct api_github_app {
+	struct api_github_app *next;
+	char *name; /* of the member */
+	char *app_id, *installation_id, *base_url;
+	char *permissions; /* JSON, or NULL */
+	char **repositories;
+	struct secret *key; /* PEM */
+};
+
 struct cloche_secrets {
 	struct secret_set *set;
+	struct api_github_app *github_apps;
 };
 
 /* As cloche_secrets_add_aws(), with the names of the variables in the room: NULL, or each of key
@@ -13,6 +24,21 @@ struct cloche_secrets {
 _warn_unused_ int secrets_add_signing(cloche_secrets *secrets,
 	const char *const names[SIGNING_VALUES], const char *const values[SIGNING_VALUES],
 	const char *const *hosts, bool allow_foreign_credentials, struct cloche_err *err);
+
+/* Copies a NULL-terminated array into the counted form of a spec, in lower case: neither hosts nor
+ * header names heed it. 0 or -ENOMEM. */
+_warn_unused_ int secrets_copy_patterns(const char *const *from, char ***ret, size_t *ret_n);
+
+/* Adds a copy of member m of `from`, with the same surrogate. */
+_warn_unused_ int secrets_copy_member(cloche_secrets *to, const cloche_secrets *from,
+	const struct masked_secret *m, struct cloche_err *err);
+
+/* github_app.c */
+/* What belongs to a live member. */
+const struct api_github_app *secrets_github_app(const cloche_secrets *secrets, const char *name);
+_warn_unused_ int secrets_copy_live(cloche_secrets *to, const cloche_secrets *from,
+	const struct masked_secret *m, struct cloche_err *err);
+void github_apps_free(struct api_github_app **list);
 
 /* A copy with the same surrogates, NULL on lack of memory; NULL gives NULL. */
 cloche_secrets *secrets_copy(const cloche_secrets *secrets);

@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "base/strv.h"
 #include "broker/state.h"
+#include "github/app.h"
 #include "ipc/netconf.h"
 
 #include <errno.h>
@@ -59,6 +60,49 @@ static int take_secret(struct broker *b, struct str payload)
 	free(name);
 	strv_free(m.scopes);
 	strv_free(m.headers);
+	return r;
+}
+
+static int add_github_app(struct broker *b, const struct netconf_github_app *m)
+{
+	char header[] = "authorization", *headers[] = {header, NULL};
+	_cleanup_(freep) char *name = str_dup(m->name);
+	_cleanup_(github_app_freep) struct github_app *app = NULL;
+	struct secret_spec spec = {.name = name,
+		.from = name,
+		.scopes = m->scopes,
+		.headers = headers,
+		.n_scopes = strv_count(m->scopes),
+		.n_headers = 1,
+		.allow_foreign_credentials = m->allow_foreign};
+	struct github_app_spec what = {.app_id = m->app_id,
+		.installation_id = m->installation_id,
+		.key = m->key,
+		.base_url = m->base_url,
+		.permissions = m->permissions,
+		.repositories = m->repositories};
+	int r = name ? github_app_new(&what, &app, b->err) : err_nomem(b->err);
+
+	if (r < 0)
+		return err_wrap(b->err, "secret %s", name ? name : "");
+	r = secret_set_add_live(b->secrets, &spec, m->surrogate, m->surrogate, b->err);
+	if (r == 0 && github_add(b, app, secret_set_count(b->secrets) - 1) < 0)
+		r = err_nomem(b->err);
+	if (r == 0)
+		(void)TAKE_PTR(app);
+	return r;
+}
+
+static int take_github_app(struct broker *b, struct str payload)
+{
+	struct netconf_github_app m;
+	int r;
+
+	if (!netconf_get_github_app(payload, &m))
+		return malformed(b);
+	r = add_github_app(b, &m);
+	strv_free(m.repositories);
+	strv_free(m.scopes);
 	return r;
 }
 
@@ -150,6 +194,8 @@ static int take(struct broker *b, struct chan_frame *f)
 		return config_take_rules(b->policy, f, b->err);
 	case NETCONF_SECRET:
 		return take_secret(b, f->payload);
+	case NETCONF_GITHUB_APP:
+		return take_github_app(b, f->payload);
 	case NETCONF_CONNECT_TO:
 		return take_override(b, f->payload);
 	case NETCONF_UPSTREAM_CA:

@@ -5,7 +5,13 @@
 #include <errno.h>
 #include <stdio.h>
 
-enum { MAX_NAME = 256, MAX_SECRET = 64 * 1024, MAX_PATTERNS = 256, MAX_PATTERN = 512 };
+enum {
+	MAX_NAME = 256,
+	MAX_SECRET = 64 * 1024,
+	MAX_PATTERNS = 256,
+	MAX_REPOSITORIES = 500,
+	MAX_PATTERN = 512
+};
 
 /* Ends the frame, or withdraws it where a value did not fit. */
 static int finish(struct chan *c, const struct wire_out *w, size_t mark)
@@ -50,6 +56,51 @@ bool netconf_get_secret(struct str payload, struct netconf_secret *ret)
 	if (!wire_ok(&r)) {
 		strv_free(m.scopes);
 		strv_free(m.headers);
+		return false;
+	}
+	*ret = m;
+	return true;
+}
+
+int netconf_send_github_app(struct chan *c, const struct netconf_github_app *m)
+{
+	size_t mark;
+	struct buf *b = chan_begin(c, NETCONF_GITHUB_APP, &mark);
+	struct wire_out w = wire_out(b);
+
+	if (!b)
+		return -ENOBUFS;
+	wire_put_str(&w, m->name);
+	wire_put_str(&w, m->surrogate);
+	wire_put_str(&w, m->app_id);
+	wire_put_str(&w, m->installation_id);
+	wire_put_str(&w, m->key);
+	wire_put_str(&w, m->base_url);
+	wire_put_str(&w, m->permissions);
+	wire_put_strv(&w, m->repositories);
+	wire_put_strv(&w, m->scopes);
+	wire_put_u8(&w, m->allow_foreign);
+	return finish(c, &w, mark);
+}
+
+bool netconf_get_github_app(struct str payload, struct netconf_github_app *ret)
+{
+	struct wire_in r = wire_in(payload);
+	struct netconf_github_app m = {0};
+
+	m.name = wire_get_str(&r, MAX_NAME);
+	m.surrogate = wire_get_str(&r, MAX_NAME);
+	m.app_id = wire_get_str(&r, MAX_NAME);
+	m.installation_id = wire_get_str(&r, MAX_NAME);
+	m.key = wire_get_str(&r, MAX_SECRET);
+	m.base_url = wire_get_str(&r, MAX_PATTERN);
+	m.permissions = wire_get_str(&r, MAX_SECRET);
+	m.repositories = wire_get_strv(&r, MAX_REPOSITORIES, MAX_NAME);
+	m.scopes = wire_get_strv(&r, MAX_PATTERNS, MAX_PATTERN);
+	m.allow_foreign = wire_get_bool(&r);
+	if (!wire_ok(&r)) {
+		strv_free(m.repositories);
+		strv_free(m.scopes);
 		return false;
 	}
 	*ret = m;

@@ -22,6 +22,7 @@ enum netconf_frame {
 	NETCONF_ALLOWLIST = 1, /* str label (file name for messages), str YAML text */
 	NETCONF_ALLOW,         /* str: one shorthand entry (--allow) */
 	NETCONF_SECRET,        /* struct netconf_secret */
+	NETCONF_GITHUB_APP,    /* struct netconf_github_app */
 	NETCONF_CONNECT_TO,    /* str host, u16 port, str address, u16 port */
 	NETCONF_UPSTREAM_CA,   /* str: PEM certificates to trust besides the host's */
 	NETCONF_LOG, /* u8 has_plain, u8 has_jsonl, u8 has_live; one fd each in this order */
@@ -45,6 +46,18 @@ struct netconf_secret {
 _warn_unused_ int netconf_send_secret(struct chan *c, const struct netconf_secret *m);
 /* The arrays are heap copies: free with strv_free. */
 bool netconf_get_secret(struct str payload, struct netconf_secret *ret);
+
+/* A live secret: what it takes to get its value. */
+struct netconf_github_app {
+	struct str name, surrogate;
+	struct str app_id, installation_id, key, base_url, permissions;
+	char **repositories, **scopes;
+	bool allow_foreign;
+};
+
+_warn_unused_ int netconf_send_github_app(struct chan *c, const struct netconf_github_app *m);
+/* The arrays are heap copies: free with strv_free. */
+bool netconf_get_github_app(struct str payload, struct netconf_github_app *ret);
 
 struct netconf_connect_to {
 	struct str host, address;
