@@ -76,6 +76,7 @@ _warn_unused_ int policy_explain(
 	const struct policy_request *req, const struct verdict *v, struct buf *out);
 
 /* Adds a YAML snippet that would allow exactly the refused request. Adds nothing where no allowlist
- * can allow it (bad host or target). 0 or negative errno. */
+ * can allow it (bad host or target), where only an entry for every path could, or where it would go
+ * around a filter of the body. 0 or negative errno. */
 _warn_unused_ int policy_suggest(
 	const struct policy_request *req, const struct verdict *v, struct buf *out);

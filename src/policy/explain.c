@@ -58,6 +58,30 @@ static struct str request_path(const struct policy_request *req)
 	return str_prefix(req->target, str_chr(req->target, '?'));
 }
 
+static int explain_undecidable(const struct verdict *v, struct buf *out)
+{
+	return buf_printf(out, " is listed for some paths only, and %s: %s",
+		path_problem_text(v->path_problem),
+		v->path_problem == PATH_ENCODED_SLASH
+			? "an entry with encoded_slash: true takes it as a slash"
+			: "only an entry without a path can allow it");
+}
+
+static int explain_override(const struct policy_request *req, struct buf *out)
+{
+	int r;
+
+	if (req->other_path)
+		return buf_add_str(out,
+			STR(" is listed for some paths only, and a header of the request (such as "
+			    "X-Original-URL) asks for another: only an entry without a path can "
+			    "allow it"));
+	r = buf_add_str(
+		out, STR(" is listed for some methods only, and a header of the request (such as "
+			 "X-HTTP-Method-Override) asks for "));
+	return r < 0 ? r : escape_log(out, req->other_method, 32);
+}
+
 /* The sentence up to the rule; the host is added by the caller. */
 static int explain_reason(
 	const struct policy_request *req, const struct verdict *v, struct buf *out)
@@ -66,11 +90,16 @@ static int explain_reason(
 
 	switch (v->reason) {
 	case POLICY_ALLOWED:
-		return buf_add_str(out, STR(" is allowed"));
+		return buf_add_str(out,
+			v->rule->has_graphql
+				? STR(" is allowed, where its body asks for what the graphql block "
+				      "of the rule lists")
+				: STR(" is allowed"));
 	case POLICY_BAD_HOST:
-		return buf_add_str(out, STR(" is not a host name"));
+		return buf_add_str(out, STR(" is not a host name, so no rule can allow it"));
 	case POLICY_BAD_TARGET:
-		return buf_printf(out, " was not asked: %s", path_problem_text(v->path_problem));
+		return buf_printf(out, " was not asked: %s, which no rule can allow",
+			path_problem_text(v->path_problem));
 	case POLICY_HOST:
 		return buf_add_str(out, STR(" is not in the network allowlist"));
 	case POLICY_HOST_ADDRESS:
@@ -83,33 +112,33 @@ static int explain_reason(
 			scheme_word(req->scheme), req->port);
 	case POLICY_TUNNEL:
 		return buf_add_str(out,
-			req->tunnel ? STR(" is listed, but not as a tunnel")
-				    : STR(" is listed only as a tunnel, which was not set up"));
+			req->tunnel ? STR(" is listed, but not for TLS that passes undecrypted "
+					  "(tunnel: true)")
+				    : STR(" is listed only for TLS that passes undecrypted "
+					  "(tunnel: true)"));
 	case POLICY_PATH_UNDECIDABLE:
-		return buf_printf(out, " is listed for some paths only, and %s",
-			path_problem_text(v->path_problem));
+		return explain_undecidable(v, out);
 	case POLICY_PATH:
 		r = buf_add_str(out, STR(" is listed, but not the path "));
 		return r < 0 ? r : escape_log(out, request_path(req), SHOWN_MAX);
 	case POLICY_QUERY:
-		return buf_add_str(out, STR(" is listed, but this path only without a query"));
+		return buf_add_str(
+			out, STR(" is listed, but this path only without a query (query: none)"));
 	case POLICY_METHOD:
 		r = buf_add_str(out, STR(" is listed, but this path not for the method "));
 		return r < 0 ? r : escape_log(out, req->method, 32);
 	case POLICY_WEBSOCKET:
 		return buf_add_str(out,
 			v->rule->has_graphql
-				? STR(" is listed with a graphql filter, which cannot see into a "
-				      "WebSocket")
-				: STR(" is listed, but not for a WebSocket"));
+				? STR(" is listed with a graphql block, and a WebSocket cannot be "
+				      "looked into")
+				: STR(" is listed, but not for a WebSocket (websocket: false)"));
 	case POLICY_OVERRIDE:
-		return buf_add_str(out,
-			STR(" is listed, but a header of the request (such as "
-			    "X-HTTP-Method-Override or X-Original-URL) asks for another method or "
-			    "path than this rule allows"));
+		return explain_override(req, out);
 	case POLICY_BODY:
 		return buf_add_str(out,
-			STR(" is listed with a graphql filter, which cannot judge this request"));
+			STR(" is listed, but what the body asks for is not in the graphql block of "
+			    "the rule"));
 	}
 	return buf_add_str(out, STR(" is refused"));
 }
@@ -160,6 +189,15 @@ static bool path_is_writable(const struct path *path)
 	return path->unsure == PATH_OK && path->decoded.n <= SHOWN_MAX;
 }
 
+static int add_methods_line(struct buf *out, const struct policy_request *req)
+{
+	int r = buf_printf(out, "    methods: [\"%.*s\"", STR_FMT(req->method));
+
+	if (r == 0 && req->other_method.n > 0)
+		r = buf_printf(out, ", \"%.*s\"", STR_FMT(req->other_method));
+	return r < 0 ? r : buf_add_str(out, STR("]\n"));
+}
+
 static int suggest_entry(const struct policy_request *req, const struct host *host,
 	const struct path *path, struct buf *out)
 {
@@ -174,7 +212,7 @@ static int suggest_entry(const struct policy_request *req, const struct host *ho
 	else if (r == 0)
 		r = add_path_line(out, path->decoded);
 	if (r == 0 && !req->tunnel)
-		r = buf_printf(out, "    methods: [\"%.*s\"]\n", STR_FMT(req->method));
+		r = add_methods_line(out, req);
 	if (r == 0 && path->encoded_slash)
 		r = buf_add_str(out, STR("    encoded_slash: true\n"));
 	if (r == 0 && req->scheme == POLICY_HTTP)
@@ -184,21 +222,31 @@ static int suggest_entry(const struct policy_request *req, const struct host *ho
 	return r;
 }
 
+/* Not where only taking a restriction off that somebody has put there would help. */
+static bool may_suggest(const struct policy_request *req, const struct verdict *v)
+{
+	if (v->allow || v->reason == POLICY_BODY)
+		return false;
+	if (v->reason == POLICY_WEBSOCKET && v->rule->has_graphql)
+		return false;
+	return req->tunnel ||
+	       (!req->other_path && method_is_writable(req->method) &&
+		       (req->other_method.n == 0 || method_is_writable(req->other_method)));
+}
+
 int policy_suggest(const struct policy_request *req, const struct verdict *v, struct buf *out)
 {
 	_cleanup_(path_done) struct path path = {0};
 	struct host host;
 	int r = 0;
 
-	if (v->allow || v->reason == POLICY_BODY || v->reason == POLICY_OVERRIDE ||
-		host_parse(req->host, &host) < 0)
+	if (!may_suggest(req, v) || host_parse(req->host, &host) < 0)
 		return 0;
 	if (!req->tunnel)
 		r = path_parse(req->target, &path);
 	if (r < 0)
 		return r;
-	if (!req->tunnel && (path.problem != PATH_OK || !path_is_writable(&path) ||
-				    !method_is_writable(req->method)))
+	if (!req->tunnel && (path.problem != PATH_OK || !path_is_writable(&path)))
 		return 0;
 	return suggest_entry(req, &host, &path, out);
 }

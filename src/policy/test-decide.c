@@ -200,9 +200,9 @@ static void test_override(void)
 		must(policy_decide(list, &req, &v) == 0);
 		check_int(v.reason, cases[i].reason);
 		check_int(v.allow, cases[i].reason == POLICY_ALLOWED);
-		/* no entry of an allowlist could allow it */
+		/* another path is never suggested */
 		must(v.allow || policy_suggest(&req, &v, &text) == 0);
-		check_int(buf_len(&text), 0);
+		check_int(buf_len(&text) > 0, !v.allow && !cases[i].other_path);
 	}
 }
 
@@ -254,13 +254,12 @@ static void test_websocket(void)
 	static const struct {
 		const char *host, *target;
 		enum policy_reason reason;
-		const char *says;
 	} cases[] = {
-		{"open.com", "/", POLICY_ALLOWED, "is allowed"},
-		{"ws.com", "/on", POLICY_ALLOWED, "is allowed"},
-		{"ws.com", "/off", POLICY_WEBSOCKET, "listed, but not for a WebSocket"},
-		{"ws.com", "/post", POLICY_METHOD, "not for the method GET"},
-		{"ws.com", "/graphql", POLICY_WEBSOCKET, "cannot see into a WebSocket"},
+		{"open.com", "/", POLICY_ALLOWED},
+		{"ws.com", "/on", POLICY_ALLOWED},
+		{"ws.com", "/off", POLICY_WEBSOCKET},
+		{"ws.com", "/post", POLICY_METHOD},
+		{"ws.com", "/graphql", POLICY_WEBSOCKET},
 	};
 	_cleanup_(allowlist_freep) struct allowlist *rules_ws = allowlist_new();
 
@@ -273,14 +272,11 @@ static void test_websocket(void)
 			.target = str_from(cases[i].target),
 			.websocket = true,
 			.body_filtered = true};
-		_cleanup_(buf_donep) struct buf said = BUF_INIT(4096);
 		struct verdict v;
 
 		must(policy_decide(rules_ws, &req, &v) == 0);
 		check_int(v.reason, cases[i].reason);
 		check_int(v.allow, cases[i].reason == POLICY_ALLOWED);
-		must(policy_explain(&req, &v, &said) == 0);
-		check(str_find(buf_str(&said), str_from(cases[i].says)) < buf_len(&said));
 		req.websocket = false;
 		must(policy_decide(rules_ws, &req, &v) == 0);
 		check_int(v.allow, cases[i].reason != POLICY_METHOD);
@@ -396,46 +392,6 @@ static void test_hostile_suggestions(void)
 	check(suggested > 100);
 }
 
-static void test_explanations(void)
-{
-	static const struct {
-		struct decision d;
-		const char *text, *yaml;
-	} cases[] = {
-		{{"GET", "evil.com", "/x", 443, 0, 0}, "evil.com is not in the network allowlist",
-			"url_prefixes:\n  - host: \"evil.com\"\n    path: \"/x\"\n    methods: "
-			"[\"GET\"]\n"},
-		{{"POST", "api.github.com", "/repos/org/repo/a", 443, 0, 0},
-			"api.github.com is listed, but this path not for the method POST (nearest "
-			"rule: "
-			"url_prefixes[0] api.github.com /repos/org/repo/* GET (net.yaml:6))",
-			"url_prefixes:\n  - host: \"api.github.com\"\n    path: "
-			"\"/repos/org/repo/a\"\n"
-			"    methods: [\"POST\"]\n"},
-		{{"GET", "open.com", "/..", 443, 0, 0},
-			"open.com was not asked: the path holds a dot segment (. or ..)", ""},
-		{{"GET", "\x1b[31m", "/", 443, 0, 0}, "%1B%5B31m is not a host name", ""},
-		{{"GET", "ports.com", "/", 80, 0, 0},
-			"ports.com is listed, but not for http on port 80 (nearest rule: "
-			"url_prefixes[6] ports.com:8443 (net.yaml:24))",
-			"url_prefixes:\n  - host: \"ports.com\"\n    path: \"/\"\n    methods: "
-			"[\"GET\"]\n"
-			"    schemes: [http]\n"},
-	};
-
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		_cleanup_(buf_donep) struct buf yaml = BUF_INIT(8192), text = BUF_INIT(8192);
-		struct policy_request req = request(&cases[i].d);
-		struct verdict v;
-
-		must(policy_decide(list, &req, &v) == 0);
-		must(policy_explain(&req, &v, &text) == 0);
-		must(policy_suggest(&req, &v, &yaml) == 0);
-		check_str(buf_str(&text), cases[i].text);
-		check_str(buf_str(&yaml), cases[i].yaml);
-	}
-}
-
 /* A decision does not depend on how the host is spelled. */
 static void test_host_spelling(void)
 {
@@ -470,7 +426,6 @@ int main(void)
 	run_test(test_empty_list_blocks);
 	run_test(test_suggestions);
 	run_test(test_hostile_suggestions);
-	run_test(test_explanations);
 	run_test(test_host_spelling);
 	list = allowlist_free(list);
 	return tap_done();
