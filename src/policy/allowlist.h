@@ -21,6 +21,7 @@
  *	    allow_private: [10.0.0.0/8] # or true: resolved addresses that are otherwise refused
  *	    encoded_slash: true         # %2F in the path is taken as '/' (default: refused)
  *	    websocket: false            # default true
+ *	    scrub: false                # real values of secrets in answers stay (default true)
  *	    tunnel: true                # pass TLS undecrypted, judged by name and port only
  *
  * Strict: unknown or repeated keys, wrong types, aliases, tags, a second document, over 1 MiB, over
@@ -69,7 +70,7 @@ struct allow_rule {
 	bool allow_private;
 	struct cidr *private_ranges;
 	size_t n_private_ranges;
-	bool encoded_slash, websocket, tunnel;
+	bool encoded_slash, websocket, scrub, tunnel;
 	bool has_graphql;
 	struct allow_strings graphql_queries, graphql_mutations, graphql_subscriptions;
 };

@@ -37,7 +37,7 @@ struct allow_rule *rule_new(void)
 	struct allow_rule *rule = calloc(1, sizeof(*rule));
 
 	if (rule)
-		rule->websocket = true;
+		rule->websocket = rule->scrub = true;
 	return rule;
 }
 

@@ -36,7 +36,7 @@ static void test_common_format(void)
 	check_z(r->host, "*.example.com");
 	check_z(r->label, "domains[0] *.example.com (net.yaml:3)");
 	check_int(r->schemes, POLICY_HTTPS | POLICY_HTTP);
-	check(r->websocket && !r->tunnel && !r->encoded_slash && !r->allow_private);
+	check(r->websocket && r->scrub && !r->tunnel && !r->encoded_slash && !r->allow_private);
 	r = allowlist_rule(list, 2);
 	check(!r->is_domain && r->has_graphql && r->line == 7);
 	check_z(r->label, "url_prefixes[0] api.github.com /graphql POST (net.yaml:7)");
@@ -55,7 +55,7 @@ static void test_extensions(void)
 		"url_prefixes:\n"
 		"  - {host: reg.internal, ports: [443, 8443], schemes: [https],\n"
 		"     allow_private: [10.0.0.0/8, 'fd00::/8'], path_prefix: /npm/,\n"
-		"     encoded_slash: true, websocket: false, query: none}\n"
+		"     encoded_slash: true, websocket: false, scrub: false, query: none}\n"
 		"  - host: pinned.example.org\n"
 		"    tunnel: true\n"
 		"  - host: 127.0.0.1\n"
@@ -72,7 +72,7 @@ static void test_extensions(void)
 	check_int(r->n_ports, 2);
 	check_int(r->ports[1], 8443);
 	check_z(r->path_prefix, "/npm");
-	check(r->encoded_slash && !r->websocket && r->no_query);
+	check(r->encoded_slash && !r->websocket && !r->scrub && r->no_query);
 	addresses = allow_rule_addresses(r);
 	check_int(addresses.n_allow, 2);
 	check(!addresses.allow_private);

@@ -308,6 +308,11 @@ static int read_websocket(struct reader *r, struct allow_rule *rule)
 	return need_bool(r, &rule->websocket);
 }
 
+static int read_scrub(struct reader *r, struct allow_rule *rule)
+{
+	return need_bool(r, &rule->scrub);
+}
+
 static int read_tunnel(struct reader *r, struct allow_rule *rule)
 {
 	return need_bool(r, &rule->tunnel);
@@ -362,13 +367,14 @@ static int read_entry(struct reader *r, struct allow_rule *rule)
 		{"allow_private", read_allow_private},
 		{"encoded_slash", read_encoded_slash},
 		{"websocket", read_websocket},
+		{"scrub", read_scrub},
 		{"tunnel", read_tunnel},
 	};
 
 	return read_mapping(r, rule, keys, ARRAY_SIZE(keys),
 		"an entry with the keys host, path or path_prefix, methods, graphql, query, "
 		"schemes, "
-		"ports, allow_private, encoded_slash, websocket, tunnel");
+		"ports, allow_private, encoded_slash, websocket, scrub, tunnel");
 }
 
 static int add_rule(struct reader *r, struct rule_batch *batch, struct allow_rule *rule,
