@@ -14,10 +14,12 @@
 #define SHARE_URL 1000
 #define SHARE_NOTE 300
 #define SHARE_NAME 120
+#define SHARE_TAG 1020 /* of FILTER_TAG_MAX and what says that it was cut */
 #define SHARE_WORD 40
 #define SHARE_JSON_URL 760
 #define SHARE_JSON_NOTE 200
 #define SHARE_JSON_NAME 100
+#define SHARE_JSON_TAG 900
 
 const char *netlog_kind_word(enum netlog_kind kind)
 {
@@ -97,6 +99,28 @@ static int add_note(struct buf *out, struct str note)
 	return r < 0 ? r : buf_add_char(out, ')');
 }
 
+static int add_tags(struct buf *out, const struct netlog_event *ev)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < NETLOG_TAGS; i++) {
+		const struct netlog_tag *tag = &ev->tags[i];
+
+		if (tag->text.n == 0)
+			continue;
+		r = buf_add_str(out, STR(" ["));
+		if (r == 0)
+			r = add_word(out, tag->name, SHARE_WORD);
+		if (r == 0)
+			r = buf_add_str(out, STR(": "));
+		if (r == 0)
+			r = add_sentence(out, tag->text, SHARE_TAG);
+		if (r == 0)
+			r = buf_add_char(out, ']');
+	}
+	return r;
+}
+
 static int plain_request(const struct netlog_event *ev, struct buf *out)
 {
 	int r = buf_add_str(out, ev->allowed ? STR("ALLOWED ") : STR("BLOCKED "));
@@ -109,6 +133,8 @@ static int plain_request(const struct netlog_event *ev, struct buf *out)
 		r = buf_add_uint(out, ev->status > 0 ? (uint64_t)ev->status : 0);
 	if (r == 0)
 		r = add_note(out, ev->note);
+	if (r == 0)
+		r = add_tags(out, ev);
 	if (r == 0 && ev->masked)
 		r = buf_printf(out, " [masked: %u]", ev->masked);
 	if (r == 0 && ev->dropped)
@@ -386,6 +412,29 @@ static int json_texts(const struct netlog_event *ev, struct buf *out)
 	return r;
 }
 
+/* ,"tags":{"name":"text"} */
+static int json_tags(const struct netlog_event *ev, struct buf *out)
+{
+	bool any = false;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < NETLOG_TAGS; i++) {
+		const struct netlog_tag *tag = &ev->tags[i];
+
+		if (tag->text.n == 0)
+			continue;
+		r = buf_add_str(out, any ? STR(",") : STR(",\"tags\":{"));
+		if (r == 0)
+			r = add_json_text(out, tag->name, SHARE_WORD);
+		if (r == 0)
+			r = buf_add_char(out, ':');
+		if (r == 0)
+			r = add_json_text(out, tag->text, SHARE_JSON_TAG);
+		any = true;
+	}
+	return r == 0 && any ? buf_add_char(out, '}') : r;
+}
+
 static int json_numbers(const struct netlog_event *ev, struct buf *out)
 {
 	const struct {
@@ -427,6 +476,8 @@ int netlog_format_json(const struct netlog_event *ev, struct buf *out)
 		r = add_field(out, "decision", str_from(decision), SHARE_WORD);
 	if (r == 0)
 		r = json_texts(ev, out);
+	if (r == 0)
+		r = json_tags(ev, out);
 	if (r == 0)
 		r = json_numbers(ev, out);
 	if (r == 0)

@@ -10,7 +10,7 @@
 #include "base/str.h"
 
 /* A line is never longer, newline included; long fields are cut and end in "...". */
-#define NETLOG_LINE_MAX 2048
+#define NETLOG_LINE_MAX 4096
 
 enum netlog_kind {
 	NETLOG_REQUEST,    /* ALLOWED|BLOCKED METHOD URL -> STATUS[ (note)][ annotations] */
@@ -28,6 +28,13 @@ enum netlog_kind {
 	NETLOG_INTENT,     /* an allowed request begins: JSON Lines only, not counted */
 	NETLOG_OTHER,      /* reader only: a line that is none of these */
 };
+
+/* Something that a filter of requests says: " [name: text]" behind the status. */
+struct netlog_tag {
+	struct str name; /* a word of ours, another one for each */
+	struct str text;
+};
+enum { NETLOG_TAGS = 2 };
 
 /* One event; all views are borrowed. Zero what does not apply. */
 struct netlog_event {
@@ -49,6 +56,7 @@ struct netlog_event {
 	uint64_t duration_usec, bytes_in,
 		bytes_out; /* in: towards the room; out: to the upstream */
 	unsigned masked, dropped, collapsed, scrubbed;
+	struct netlog_tag tags[NETLOG_TAGS]; /* request: those with a text */
 };
 
 struct netlog_config {

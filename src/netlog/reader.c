@@ -96,19 +96,44 @@ static bool take_annotation(struct str *s, struct str start, unsigned *ret)
 	return true;
 }
 
-/* " (note)" */
+/* " (note)". No note holds a bracket, so the first that follows begins an annotation. */
 static bool take_note(struct str *s, struct str *ret)
 {
+	struct str note;
 	const char *close;
 
 	if (!take(s, STR(" (")))
 		return true;
-	close = s->n ? memrchr(s->p, ')', s->n) : NULL;
+	note = str_prefix(*s, str_find(*s, STR(") [")) + 1);
+	close = note.n ? memrchr(note.p, ')', note.n) : NULL;
 	if (!close)
 		return false;
 	*ret = str_prefix(*s, (size_t)(close - s->p));
 	*s = str_from_index(*s, ret->n + 1);
 	return true;
+}
+
+static bool is_tag_name(struct str s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (s.p[i] != '-' && (s.p[i] < 'a' || s.p[i] > 'z'))
+			return false;
+	return s.n > 0 && !str_eq(s, STR("masked")) && !str_eq(s, STR("dropped")) &&
+	       !str_eq(s, STR("scrubbed"));
+}
+
+/* " [name: text]", as many as there are. */
+static void take_tags(struct str *s, struct netlog_event *ev)
+{
+	for (size_t i = 0; i < NETLOG_TAGS; i++) {
+		struct str rest = *s, name, text;
+
+		if (!take(&rest, STR(" [")) || !take_until(&rest, STR(": "), &name) ||
+			!is_tag_name(name) || !take_until(&rest, STR("]"), &text))
+			return;
+		ev->tags[i] = (struct netlog_tag){.name = name, .text = text};
+		*s = rest;
+	}
 }
 
 static bool take_method_url(struct str *s, struct netlog_event *ev)
@@ -152,6 +177,7 @@ static bool parse_request(struct str s, struct netlog_event *ev)
 		!take_note(&s, &ev->note))
 		return false;
 	ev->status = (int)status;
+	take_tags(&s, ev);
 	/* Annotations of other writers of this format are left alone. */
 	(void)(take_annotation(&s, STR(" [masked: "), &ev->masked) &&
 		take_annotation(&s, STR(" [dropped: "), &ev->dropped) &&
@@ -317,6 +343,9 @@ static void unescape_event(struct netlog_event *ev)
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
 		if (texts[i]->p)
 			unescape(texts[i]);
+	for (size_t i = 0; i < NETLOG_TAGS; i++)
+		if (ev->tags[i].text.p)
+			unescape(&ev->tags[i].text);
 }
 
 static uint64_t json_u64(const json_t *o, const char *key, uint64_t max)
@@ -335,6 +364,19 @@ static bool kind_from_word(struct str word, enum netlog_kind *ret)
 			return true;
 		}
 	return false;
+}
+
+static void json_tags(json_t *o, struct netlog_event *ev)
+{
+	const char *name;
+	json_t *text;
+	size_t i = 0;
+
+	json_object_foreach (o, name, text) {
+		if (i < NETLOG_TAGS && json_is_string(text))
+			ev->tags[i++] =
+				(struct netlog_tag){.name = str_from(name), .text = json_str(text)};
+	}
 }
 
 static bool parse_json(json_t *o, struct netlog_event *ev)
@@ -366,6 +408,7 @@ static bool parse_json(json_t *o, struct netlog_event *ev)
 		.collapsed = (unsigned)json_u64(o, "collapsed", UINT_MAX),
 		.scrubbed = (unsigned)json_u64(o, "scrubbed", UINT_MAX),
 	};
+	json_tags(json_object_get(o, "tags"), ev);
 	return kind_from_word(json_str_at(o, "event"), &ev->kind);
 }
 

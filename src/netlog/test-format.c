@@ -54,6 +54,19 @@ static const struct {
 		"\"bytes_in\":10,\"bytes_out\":0}\n"},
 	{{.kind = NETLOG_REQUEST,
 		 .time_usec = NOON,
+		 .method = STR("POST"),
+		 .url = STR("https://x.com/"),
+		 .status = 403,
+		 .note = STR("graphql_operation_blocked"),
+		 .masked = 1,
+		 .tags = {{STR("graphql"), STR("query/a]\n[b")},
+			 {STR("tools"), STR("x (1 of 2)")}}},
+		"BLOCKED POST https://x.com/ -> 403 (graphql_operation_blocked) "
+		"[graphql: query/a%5D%0A%5Bb] [tools: x (1 of 2)] [masked: 1]\n",
+		"\"tags\":{\"graphql\":\"query/a]\\u000a[b\",\"tools\":\"x (1 of 2)\"},"
+		"\"status\":403,\"masked\":1}\n"},
+	{{.kind = NETLOG_REQUEST,
+		 .time_usec = NOON,
 		 .method = STR("GET"),
 		 .url = STR("https://e.com/"),
 		 .status = 403,
@@ -164,7 +177,7 @@ static void check_forged(const struct netlog_event *ev)
 		check(buf_data(&plain)[i] >= 0x20 && buf_data(&plain)[i] < 0x7f);
 	for (size_t i = 0; i + 1 < buf_len(&json); i++)
 		check(buf_data(&json)[i] >= 0x20 && buf_data(&json)[i] < 0x7f);
-	check(str_find(buf_str(&plain), STR("[masked")) == buf_len(&plain));
+	check(str_find(buf_str(&plain), STR("[masked: 5")) == buf_len(&plain));
 	o = json_loadb(
 		buf_data(&json), buf_len(&json), JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
 	check(json_is_object(o));
@@ -185,7 +198,8 @@ static struct netlog_event event_of(enum netlog_kind kind, struct str s)
 		.note = s,
 		.name = s,
 		.type = s,
-		.answer = s};
+		.answer = s,
+		.tags = {{STR("graphql"), s}, {STR("tools"), s}}};
 }
 
 static void test_injection(void)
@@ -198,7 +212,7 @@ static void test_injection(void)
 		}
 }
 
-/* One line of at most 2 KiB, whatever and however much is in it. */
+/* One line of at most 4 KiB, whatever and however much is in it. */
 static void test_cap(void)
 {
 	static const char fill[] = {'a', '%', '\n', '\xff', '"', '\0'};

@@ -34,6 +34,13 @@ static const struct netlog_event events[] = {
 		.url = STR("https://e.com/\x1b[31m"),
 		.status = 403},
 	{.kind = NETLOG_REQUEST,
+		.method = STR("POST"),
+		.url = STR("https://e.com/"),
+		.status = 403,
+		.note = STR("(graphql)"),
+		.masked = 1,
+		.tags = {{STR("graphql"), STR("query/a [1] (b)")}, {STR("tools"), STR("c: d")}}},
+	{.kind = NETLOG_REQUEST,
 		.method = STR("P\xc3\xb6st"),
 		.url = STR("https://e.com/"),
 		.status = 421,
@@ -75,6 +82,10 @@ static void check_same(const struct netlog_event *a, const struct netlog_event *
 	check_int(a->port, b->port);
 	check_int(a->status, b->status);
 	check_int(a->count, b->count);
+	for (size_t i = 0; i < NETLOG_TAGS; i++) {
+		check(str_eq(a->tags[i].name, b->tags[i].name));
+		check(str_eq(a->tags[i].text, b->tags[i].text));
+	}
 	check(a->masked == b->masked && a->dropped == b->dropped && a->scrubbed == b->scrubbed);
 	if (b->time_usec)
 		check(a->time_usec == b->time_usec);
@@ -238,12 +249,12 @@ static void test_summary(void)
 		blocked += netlog_event_is_blocked(&events[i]);
 	}
 	check_int(sum.allowed, 2);
-	check_int(sum.blocked, 3);
-	check_int(blocked, 3);
+	check_int(sum.blocked, 4);
+	check_int(blocked, 4);
 	check_int(sum.dns, 1);
 	check_int(sum.errors, 1);
 	check_int(sum.stripped, 1);
-	check_int(sum.masked, 3);
+	check_int(sum.masked, 4);
 }
 
 /* The beginning of a request stands in the JSON form alone, and is not told to a reader. */
