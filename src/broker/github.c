@@ -78,7 +78,6 @@ static void settle(struct github *g)
 		else
 			refuse_waiting(s, g);
 	}
-	requests_go(b);
 	broker_flush_later(b);
 }
 
@@ -241,6 +240,7 @@ static void on_fetched(struct fetch *f)
 		on_token(g);
 	if (!f->stream)
 		buf_done_wiped(&f->answer);
+	requests_go(g->broker); /* the next request of this file, if there is one */
 }
 
 /* --- what the others call --- */
