@@ -180,6 +180,8 @@ static int complete(struct broker *b)
 
 	if (r == 0 && secret_set_count(b->secrets) > 0)
 		r = scrubber_new(b->secrets, &b->scrubber, b->err);
+	if (r == 0)
+		r = aws_setup(b, b->err);
 	return r < 0 ? r : 1;
 }
 

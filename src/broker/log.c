@@ -36,7 +36,7 @@ static struct netlog_event request_event(struct stream *s, enum netlog_kind kind
 		.kind = kind,
 		.method = http_head_method(&s->head),
 		.url = log_url(s->broker, s->scheme, host_str(&s->host), s->port,
-			http_head_target(&s->head)),
+			stream_target(s)),
 		.host = host_str(&s->host),
 		.port = s->port,
 		.rule = s->verdict.rule ? str_from(s->verdict.rule->label) : STR_NULL,
@@ -78,6 +78,7 @@ void log_result(struct stream *s, enum netlog_kind kind, bool allowed)
 	ev.duration_usec = clock_mono_usec() - s->started;
 	ev.bytes_in = s->bytes_in;
 	ev.bytes_out = s->bytes_out;
+	ev.region = aws_region(s);
 	ev.masked = s->masked;
 	ev.dropped = s->dropped;
 	ev.collapsed = s->collapsed;

@@ -11,9 +11,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* Of all bodies of this broker that are collected. */
-enum { COLLECTED_MAX = 256 * 1024 * 1024 };
-
 void request_body_collect(struct stream *s, size_t max)
 {
 	s->whole = true;
@@ -40,7 +37,7 @@ static void collect(struct stream *s, struct str bytes)
 		too_large(s);
 		return;
 	}
-	if (bytes.n > COLLECTED_MAX - b->collected || buf_add_str(&s->body, bytes) < 0) {
+	if (bytes.n > REQUEST_COLLECTED_MAX - b->collected || buf_add_str(&s->body, bytes) < 0) {
 		refuse_upstream(s, 503, "out_of_memory", "too many large requests at once");
 		return;
 	}

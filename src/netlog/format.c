@@ -121,6 +121,15 @@ static int add_tags(struct buf *out, const struct netlog_event *ev)
 	return r;
 }
 
+static int add_region(struct buf *out, struct str region)
+{
+	int r = buf_add_str(out, STR(" [region: "));
+
+	if (r == 0)
+		r = add_word(out, region, SHARE_NAME);
+	return r < 0 ? r : buf_add_char(out, ']');
+}
+
 static int plain_request(const struct netlog_event *ev, struct buf *out)
 {
 	int r = buf_add_str(out, ev->allowed ? STR("ALLOWED ") : STR("BLOCKED "));
@@ -139,6 +148,8 @@ static int plain_request(const struct netlog_event *ev, struct buf *out)
 		r = buf_printf(out, " [masked: %u]", ev->masked);
 	if (r == 0 && ev->dropped)
 		r = buf_printf(out, " [dropped: %u]", ev->dropped);
+	if (r == 0 && ev->region.n > 0)
+		r = add_region(out, ev->region);
 	if (r == 0 && ev->scrubbed)
 		r = buf_printf(out, " [scrubbed: %u]", ev->scrubbed);
 	return r;
@@ -401,6 +412,7 @@ static int json_texts(const struct netlog_event *ev, struct buf *out)
 		{"name", ev->name, SHARE_JSON_NAME},
 		{"type", ev->type, SHARE_WORD},
 		{"answer", ev->answer, SHARE_JSON_NAME},
+		{"region", ev->region, SHARE_JSON_NAME},
 		{"rule", ev->rule, SHARE_JSON_NOTE},
 		{"reason", ev->reason, SHARE_WORD},
 		{"note", ev->note, SHARE_JSON_NOTE},

@@ -51,6 +51,7 @@ struct netlog_event {
 	struct str name; /* header (stripped, collapsed), DNS name */
 	struct str type; /* DNS type */
 	struct str answer; /* DNS answer */
+	struct str region; /* of an AWS signature that was made anew */
 	uint64_t count;    /* collapsed, suppressed, rules of a policy */
 	bool has_transfer; /* the next three are known */
 	uint64_t duration_usec, bytes_in,

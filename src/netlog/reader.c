@@ -164,6 +164,16 @@ static bool parse_connect(struct str s, struct netlog_event *ev)
 	return s.n == 0;
 }
 
+/* May be left out, as the others. */
+static bool take_region(struct str *s, struct str *ret)
+{
+	struct str before = *s;
+
+	if (take(s, STR(" [region: ")) && !take_until(s, STR("]"), ret))
+		*s = before;
+	return true;
+}
+
 static bool parse_request(struct str s, struct netlog_event *ev)
 {
 	struct str rest = s;
@@ -181,6 +191,7 @@ static bool parse_request(struct str s, struct netlog_event *ev)
 	/* Annotations of other writers of this format are left alone. */
 	(void)(take_annotation(&s, STR(" [masked: "), &ev->masked) &&
 		take_annotation(&s, STR(" [dropped: "), &ev->dropped) &&
+		take_region(&s, &ev->region) &&
 		take_annotation(&s, STR(" [scrubbed: "), &ev->scrubbed));
 	return s.n == 0 || str_starts(s, STR(" ["));
 }
@@ -398,6 +409,7 @@ static bool parse_json(json_t *o, struct netlog_event *ev)
 		.name = json_str_at(o, "name"),
 		.type = json_str_at(o, "type"),
 		.answer = json_str_at(o, "answer"),
+		.region = json_str_at(o, "region"),
 		.count = json_u64(o, "count", UINT64_MAX),
 		.has_transfer = duration != NULL,
 		.duration_usec = ms > 0 && ms < 1e12 ? (uint64_t)(ms * 1000 + 0.5) : 0,

@@ -28,6 +28,7 @@ static const struct netlog_event events[] = {
 		.url = STR("https://x.com/a%20b?c=[1]&d= e"),
 		.status = 200,
 		.masked = 3,
+		.region = STR("us-east-1"),
 		.scrubbed = 1},
 	{.kind = NETLOG_REQUEST,
 		.method = STR("GET"),
@@ -77,6 +78,7 @@ static void check_same(const struct netlog_event *a, const struct netlog_event *
 	check_int(a->allowed, b->allowed);
 	check(str_eq(a->method, b->method) && str_eq(a->url, b->url));
 	check(str_eq(a->name, b->name) && str_eq(a->type, b->type));
+	check(str_eq(a->region, b->region));
 	check(str_eq(a->answer, b->answer) && str_eq(a->note, b->note));
 	check(str_eq(a->host, b->host));
 	check_int(a->port, b->port);

@@ -1,0 +1,545 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation (INV-SECRET-SCOPE): the room signs its requests to AWS with surrogates. What
+ * it signed is verified first, on the request as it came, so that a signature serves no other
+ * request than that which it was made for; where only the body's hash can tell, the body is
+ * collected. Then the session token takes its real value, and when everything else about the head
+ * is final, it is signed with the real credentials, in the form that the room's client used. Chunks
+ * that carry signatures of their own pass through a rewriter. Whatever cannot be signed is refused:
+ * a request never goes on with the room's signature to a host in scope.
+ *
+ * Other people's credentials would let the room carry data to where they have a say: they are taken
+ * out, and a presigned URL, which would be nothing without them, is refused. */
+#include "aws/chunks.h"
+#include "aws/request.h"
+#include "broker/state.h"
+#include "http/valid.h"
+#include "secrets/signing.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <time.h>
+
+enum {
+	WHOLE_MAX = 64 * 1024 * 1024, /* of a body that is signed by a hash which nothing says */
+	EXTRA_FIELDS = 4,             /* of the model, which are no fields there */
+	SKEW_MINUTES = 5,
+};
+
+struct aws_account {
+	struct signing_credential credential;
+	struct aws_signer *surrogate, *real;
+};
+
+struct aws_accounts {
+	struct aws_account *v;
+	size_t n;
+};
+
+/* A request that is signed with surrogates. */
+struct aws_stream {
+	struct aws_account *account;
+	struct aws_auth auth;
+	struct aws_form form;
+	bool verified;
+};
+
+/* --- credentials --- */
+
+void aws_teardown(struct broker *b)
+{
+	if (!b->aws)
+		return;
+	for (size_t i = 0; i < b->aws->n; i++) {
+		aws_signer_free(b->aws->v[i].surrogate);
+		aws_signer_free(b->aws->v[i].real);
+	}
+	free(b->aws->v);
+	free(b->aws);
+	b->aws = NULL;
+}
+
+static int add_account(struct aws_accounts *a, const struct signing_credential *c)
+{
+	struct aws_account *v = reallocarray(a->v, a->n + 1, sizeof(*v));
+	struct aws_account one = {.credential = *c};
+
+	if (!v)
+		return -ENOMEM;
+	a->v = v;
+	one.surrogate = aws_signer_new(c->key_id->surrogate, c->secret_key->surrogate,
+		c->token ? c->token->surrogate : STR_NULL);
+	one.real =
+		aws_signer_new(secret_reveal(c->key_id->value), secret_reveal(c->secret_key->value),
+			c->token ? secret_reveal(c->token->value) : STR_NULL);
+	v[a->n++] = one;
+	return one.surrogate && one.real ? 0 : -ENOMEM;
+}
+
+int aws_setup(struct broker *b, struct cloche_err *err)
+{
+	struct signing_credential c;
+	size_t at = 0;
+
+	while (secret_set_next_signing(b->secrets, &at, &c)) {
+		if (!b->aws)
+			b->aws = calloc(1, sizeof(*b->aws));
+		if (!b->aws || add_account(b->aws, &c) < 0)
+			return err_nomem(err);
+	}
+	return 0;
+}
+
+void aws_stream_free(struct stream *s)
+{
+	if (s->aws)
+		aws_auth_done(&s->aws->auth);
+	free(s->aws);
+	s->aws = NULL;
+	free(s->shown);
+	s->shown = NULL;
+}
+
+struct str stream_target(const struct stream *s)
+{
+	return s->shown ? str_from(s->shown) : http_head_target(&s->head);
+}
+
+/* --- what was, or will be, signed --- */
+
+struct view {
+	struct aws_field fields[HTTP_FIELDS_MAX + EXTRA_FIELDS];
+	struct aws_request req;
+	char host[HTTP_HOST_MAX + 8], length[24];
+};
+
+static void add_field(struct view *v, struct str name, struct str value)
+{
+	v->fields[v->req.n_fields++] = (struct aws_field){name, value};
+}
+
+/* As it goes out: what is written depends on how, so nothing of the framing but a length that is
+ * written in any case. */
+static void view_outgoing(const struct stream *s, struct view *v)
+{
+	const struct http_head *h = &s->head;
+	int n = snprintf(v->host, sizeof(v->host), h->port ? "%.*s:%u" : "%.*s",
+		STR_FMT(http_head_host(h)), h->port);
+
+	v->req = (struct aws_request){
+		.method = http_head_method(h), .target = http_head_target(h), .fields = v->fields};
+	for (unsigned i = 0; i < h->fields.n; i++)
+		add_field(v, http_fields_name(&h->fields, i), http_fields_value(&h->fields, i));
+	add_field(v, STR("host"), str_make(v->host, (size_t)n));
+	if (!(h->flags & HTTP_HAS_LENGTH))
+		return;
+	n = snprintf(v->length, sizeof(v->length), "%llu", (unsigned long long)h->content_length);
+	add_field(v, STR("content-length"), str_make(v->length, (size_t)n));
+}
+
+/* As the room sent it: with what the gateway took out of the fields. */
+static void view_room(const struct stream *s, struct view *v)
+{
+	view_outgoing(s, v);
+	if (s->head.body == HTTP_BODY_CHUNKED)
+		add_field(v, STR("transfer-encoding"), STR("chunked"));
+	else if (!(s->head.flags & HTTP_HAS_LENGTH))
+		add_field(v, STR("content-length"), STR("0"));
+	if (s->expects)
+		add_field(v, STR("expect"), STR("100-continue"));
+}
+
+/* --- verification --- */
+
+static int refuse(struct stream *s, const char *message, const char *detail)
+{
+	refuse_body(s, "aws_signature_refused", message, str_from(detail));
+	return -1;
+}
+
+static int refuse_memory(struct stream *s)
+{
+	refuse_upstream(s, 503, "out_of_memory", "no memory for an AWS signature");
+	return -1;
+}
+
+static bool covers(const struct stream *s, const struct aws_account *a)
+{
+	return masked_secret_covers(a->credential.key_id, &s->host);
+}
+
+/* Whether the host is in the scope of any; whether all of those let others' credentials pass. */
+static bool in_scope(const struct stream *s, bool *ret_allow_foreign)
+{
+	const struct aws_accounts *a = s->broker->aws;
+	bool found = false;
+
+	*ret_allow_foreign = true;
+	for (size_t i = 0; i < a->n; i++) {
+		if (!covers(s, &a->v[i]))
+			continue;
+		found = true;
+		*ret_allow_foreign &= a->v[i].credential.key_id->spec.allow_foreign_credentials;
+	}
+	return found;
+}
+
+/* Only over verified TLS there is any. */
+static struct aws_account *find_account(const struct stream *s, struct str key_id)
+{
+	const struct aws_accounts *a = s->broker->aws;
+
+	for (size_t i = 0; s->scheme == NET_HTTPS && i < a->n; i++)
+		if (covers(s, &a->v[i]) && str_eq(aws_signer_key_id(a->v[i].surrogate), key_id))
+			return &a->v[i];
+	return NULL;
+}
+
+/* Somebody else's. Returns 0, or -1 where the log cannot be written. */
+static int strip(struct stream *s, struct str name)
+{
+	if (http_fields_remove(&s->head.fields, name) == 0)
+		return 0;
+	s->foreign++;
+	if (log_stripped(s, name) == 0)
+		return 0;
+	refuse_upstream(s, 502, "log_unavailable", "the network log cannot be written");
+	return -1;
+}
+
+static bool has_masked_secret(const struct stream *s)
+{
+	const struct secret_set *set = s->broker->secrets;
+
+	for (size_t i = 0; i < secret_set_count(set); i++) {
+		const struct masked_secret *m = secret_set_get(set, i);
+
+		if (m->spec.role == SECRET_MASKED && masked_secret_covers(m, &s->host))
+			return true;
+	}
+	return false;
+}
+
+/* No signature of ours: a foreign one, another kind of Authorization, or nothing. Where there is a
+ * masked secret for the host, what is not of AWS is its business (decide.c). */
+static int judge_foreign(struct stream *s)
+{
+	struct str authorization = http_fields_get(&s->head.fields, STR("authorization"));
+	bool allow;
+
+	if (!in_scope(s, &allow) || allow)
+		return 0;
+	if (aws_query_has_credential(aws_query_of(http_head_target(&s->head))))
+		return refuse(s,
+			"The presigned URL is not signed with credentials of this sandbox.",
+			"foreign credential");
+	if ((aws_is_scheme(authorization) || !has_masked_secret(s)) &&
+		strip(s, STR("authorization")) < 0)
+		return -1;
+	if (strip(s, STR("x-amz-security-token")) < 0)
+		return -1;
+	return strip(s, STR("x-amz-s3session-token"));
+}
+
+static int64_t seconds_of(struct str time)
+{
+	struct tm tm = {0};
+	int *const parts[] = {
+		&tm.tm_year, &tm.tm_mon, &tm.tm_mday, &tm.tm_hour, &tm.tm_min, &tm.tm_sec};
+	static const uint8_t at[] = {0, 4, 6, 9, 11, 13, 15};
+
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+		for (size_t k = at[i]; k < at[i] + (i ? 2U : 4U); k++)
+			*parts[i] = *parts[i] * 10 + (time.p[k] - '0');
+	tm.tm_year -= 1900;
+	tm.tm_mon -= 1;
+	return timegm(&tm);
+}
+
+/* Said, not changed: the origin will refuse it. */
+static void warn_of_skew(struct stream *s)
+{
+	const struct aws_auth *auth = &s->aws->auth;
+	time_t now = time(NULL);
+	int64_t minutes = ((int64_t)now - seconds_of(auth->time)) / 60;
+	char text[256], stamp[32];
+	struct tm tm;
+	int n;
+
+	if (auth->place == AWS_IN_QUERY || (minutes <= SKEW_MINUTES && minutes >= -SKEW_MINUTES))
+		return;
+	gmtime_r(&now, &tm);
+	strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%SZ", &tm);
+	n = snprintf(text, sizeof(text),
+		"Container clock skew detected: x-amz-date=%.*s, proxy-time=%s (drift=%lldm). "
+		"Upstream rejection likely.",
+		STR_FMT(auth->time), stamp, (long long)(minutes < 0 ? -minutes : minutes));
+	if (log_warning(s->broker, str_make(text, (size_t)n)) < 0)
+		s->broker->unlogged++;
+}
+
+/* The token takes its real value. The signature's field comes back with the real one: until then
+ * nobody shall take it for a secret that is not where it belongs. */
+static int verified(struct stream *s)
+{
+	struct http_fields *f = &s->head.fields;
+	int i;
+
+	s->aws->verified = s->secret = true;
+	warn_of_skew(s);
+	if (s->aws->auth.place == AWS_IN_HEADER)
+		http_fields_remove(f, STR("authorization"));
+	i = http_fields_find(f, STR("x-amz-security-token"), 0);
+	if (i >= 0 &&
+		http_fields_set_at(f, (unsigned)i, aws_signer_token(s->aws->account->real)) < 0)
+		return refuse_memory(s);
+	return 0;
+}
+
+/* 0: verified; 1: the body is needed; -1: refused. */
+static int verify(struct stream *s, struct str body_hash)
+{
+	struct aws_stream *a = s->aws;
+	const char *why;
+	struct view v;
+	int r;
+
+	view_room(s, &v);
+	r = aws_verify(&v.req, &a->auth, a->account->surrogate, body_hash, &a->form, &why);
+	if (r == -ENOMEM)
+		return refuse_memory(s);
+	if (r < 0)
+		return refuse(s, "The request's AWS signature does not verify.", why);
+	return r > 0 ? r : verified(s);
+}
+
+static int begin(struct stream *s, struct aws_auth *auth, struct aws_account *account)
+{
+	s->aws = calloc(1, sizeof(*s->aws));
+	if (!s->aws) {
+		aws_auth_done(auth);
+		return refuse_memory(s);
+	}
+	s->aws->auth = *auth;
+	s->aws->account = account;
+	return verify(s, s->framing == NET_BODY_NONE ? STR(AWS_EMPTY_HASH) : STR_NULL);
+}
+
+int aws_open(struct stream *s, size_t *ret_whole)
+{
+	struct aws_account *account;
+	struct aws_auth auth;
+	const char *why;
+	struct view v;
+	bool allow;
+	int r;
+
+	*ret_whole = 0;
+	if (!s->broker->aws || !in_scope(s, &allow))
+		return 0;
+	view_room(s, &v);
+	r = aws_auth_find(&v.req, &auth, &why);
+	if (r == -ENOMEM)
+		return refuse_memory(s);
+	if (r < 0)
+		return refuse(s, "The request's AWS signature is malformed.", why);
+	account = r > 0 ? find_account(s, auth.key_id) : NULL;
+	if (!account) {
+		if (r > 0)
+			aws_auth_done(&auth);
+		return judge_foreign(s);
+	}
+	r = begin(s, &auth, account);
+	if (r > 0)
+		*ret_whole = WHOLE_MAX;
+	return MIN(r, 0);
+}
+
+static struct str body_hash(const struct stream *s, char hash[AWS_HEX])
+{
+	aws_sha256_hex(buf_str(&s->body), hash);
+	return str_make(hash, AWS_HEX);
+}
+
+int aws_whole(struct stream *s)
+{
+	struct aws_stream *a = s->aws;
+	char hash[AWS_HEX];
+
+	if (!a)
+		return 0;
+	if (!a->verified)
+		return MIN(verify(s, body_hash(s, hash)), 0);
+	/* It will be signed again for what the filters make of it. */
+	if (a->auth.kind == AWS_PAYLOAD_HASH && !str_eq(a->auth.payload, body_hash(s, hash)))
+		return refuse(s, "The request's body is not the one that was signed.",
+			"x-amz-content-sha256 is not the body's hash");
+	return 0;
+}
+
+/* --- chunks --- */
+
+struct chunk_rewrite {
+	struct rewrite rewrite;
+	struct stream *stream;
+	struct aws_chunks *chunks;
+	size_t held; /* as it is accounted for */
+};
+
+/* What is held counts among the bodies that are collected. */
+static int account_for(struct chunk_rewrite *c, struct cloche_err *err)
+{
+	struct stream *s = c->stream;
+	size_t now = aws_chunks_held(c->chunks);
+
+	s->broker->collected += now - c->held;
+	s->collected += now - c->held;
+	c->held = now;
+	if (s->broker->collected > REQUEST_COLLECTED_MAX)
+		return err_set(err, E_LIMIT, "too many large requests at once");
+	return 0;
+}
+
+static int chunks_feed(struct rewrite *r, struct str bytes, struct buf *out, struct cloche_err *err)
+{
+	struct chunk_rewrite *c = container_of(r, struct chunk_rewrite, rewrite);
+	int e = aws_chunks_feed(c->chunks, bytes, out, err);
+
+	return e < 0 ? e : account_for(c, err);
+}
+
+static int chunks_end(
+	struct rewrite *r, struct http_fields *trailers, struct buf *out, struct cloche_err *err)
+{
+	struct chunk_rewrite *c = container_of(r, struct chunk_rewrite, rewrite);
+
+	return aws_chunks_end(c->chunks, err);
+}
+
+static void chunks_free(struct rewrite *r)
+{
+	struct chunk_rewrite *c = container_of(r, struct chunk_rewrite, rewrite);
+
+	aws_chunks_free(c->chunks);
+	free(c);
+}
+
+/* A body that was collected passes through at once. */
+static int rewrite_whole(struct stream *s, struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf body = BUF_INIT(s->body.max + AWS_CHUNK_MAX);
+	struct buf was = s->body;
+	int r = s->rewrite->feed(s->rewrite, buf_str(&s->body), &body, err);
+
+	if (r == 0)
+		r = s->rewrite->end(s->rewrite, &s->trailers, &body, err);
+	s->rewrite->free(s->rewrite);
+	s->rewrite = NULL;
+	if (r < 0)
+		return r;
+	s->body = body;
+	body = was;
+	http_head_set_body(&s->head, HTTP_BODY_LENGTH, buf_len(&s->body));
+	return 0;
+}
+
+static int start_chunks(struct stream *s, struct str seed, struct cloche_err *err)
+{
+	struct aws_stream *a = s->aws;
+	struct chunk_rewrite *c = calloc(1, sizeof(*c));
+	struct str length = http_fields_get(&s->head.fields, STR("x-amz-decoded-content-length"));
+	struct aws_chunks_config config = {.auth = &a->auth,
+		.surrogate = a->account->surrogate,
+		.real = a->account->real,
+		.surrogate_seed = a->auth.signature,
+		.real_seed = seed,
+		.same_length = !s->whole && s->head.body == HTTP_BODY_LENGTH};
+
+	config.has_decoded_length =
+		length.p && http_parse_length(length, &config.decoded_length) == 0;
+	if (c)
+		c->chunks = aws_chunks_new(&config);
+	if (!c || !c->chunks) {
+		free(c);
+		return err_nomem(err);
+	}
+	c->rewrite = (struct rewrite){chunks_feed, chunks_end, chunks_free};
+	c->stream = s;
+	s->rewrite = &c->rewrite;
+	if (s->whole)
+		return rewrite_whole(s, err);
+	s->body.max = AWS_CHUNK_MAX + REQUEST_HIGH;
+	return 0;
+}
+
+/* --- signing --- */
+
+/* What stands for the body in the signature. A filter may have changed it. */
+static int payload(struct stream *s, char hash[AWS_HEX], struct str *ret)
+{
+	struct aws_stream *a = s->aws;
+	bool stated = a->form.hash == AWS_HASH_STATED;
+
+	*ret = a->auth.payload;
+	if (stated ? a->auth.kind != AWS_PAYLOAD_HASH || !s->whole : a->form.hash != AWS_HASH_BODY)
+		return 0;
+	*ret = s->framing == NET_BODY_NONE ? STR(AWS_EMPTY_HASH) : body_hash(s, hash);
+	if (!stated || str_eq(*ret, a->auth.payload))
+		return 0;
+	return http_fields_set(&s->head.fields, STR("x-amz-content-sha256"), *ret);
+}
+
+static int put(struct stream *s, struct aws_signed *made)
+{
+	if (s->aws->auth.place == AWS_IN_HEADER)
+		return http_fields_set(
+			&s->head.fields, STR("Authorization"), buf_str(&made->value));
+	s->shown = str_dup(http_head_target(&s->head));
+	return s->shown ? http_head_set_target(&s->head, buf_str(&made->value)) : -ENOMEM;
+}
+
+static int sign(struct stream *s, struct cloche_err *err)
+{
+	struct aws_stream *a = s->aws;
+	_cleanup_(aws_signed_done) struct aws_signed made = {0};
+	char hash[AWS_HEX];
+	struct str text;
+	struct view v;
+	int r;
+
+	/* A length that was signed is written, also where there is no body. */
+	if (s->head.body == HTTP_BODY_NONE &&
+		str_find(a->auth.signed_headers, STR("content-length")) < a->auth.signed_headers.n)
+		http_head_set_body(&s->head, HTTP_BODY_LENGTH, 0);
+	r = payload(s, hash, &text);
+	if (r == 0) {
+		view_outgoing(s, &v);
+		r = aws_sign(&v.req, &a->auth, &a->form, a->account->real, text, &made);
+	}
+	if (r == 0)
+		r = put(s, &made);
+	if (r < 0)
+		return err_set(err, E_PROTOCOL, "the request cannot be signed for AWS");
+	s->masked++;
+	if (a->auth.kind == AWS_PAYLOAD_CHUNKS || a->auth.kind == AWS_PAYLOAD_CHUNKS_TRAILER)
+		r = start_chunks(s, str_make(made.signature, made.signature_n), err);
+	return r;
+}
+
+int aws_finish(struct stream *s)
+{
+	struct cloche_err err = CLOCHE_ERR_INIT;
+
+	s->dropped += s->foreign;
+	if (!s->aws)
+		return 0;
+	if (s->aws->verified && sign(s, &err) == 0)
+		return 0;
+	refuse_upstream(s, 502, "aws_signing_failed",
+		err.message[0] ? err.message : "the request cannot be signed for AWS");
+	return -1;
+}
+
+struct str aws_region(const struct stream *s)
+{
+	return s->aws ? s->aws->auth.region : STR_NULL;
+}
