@@ -308,6 +308,7 @@ static void tear_down(struct broker *b)
 {
 	reloads_free(b);
 	github_free(b);
+	origins_free(b);
 	streams_free(b);
 	if (b->log)
 		(void)!netlog_flush(b->log);
@@ -329,7 +330,6 @@ static void tear_down(struct broker *b)
 	chan_done(&b->supervisor);
 	drop_retired(b);
 	scrubber_free(b->scrubber);
-	aws_teardown(b);
 	secret_set_free(b->secrets);
 	allowlist_free(b->policy);
 	for (size_t i = 0; i < b->overrides_n; i++)

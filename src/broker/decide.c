@@ -122,7 +122,7 @@ void request_go(struct stream *s, bool fresh)
 
 	if (u)
 		upstream_attach(u, s);
-	else
+	else if (fresh || !pool_wait(s))
 		dial_start(s);
 }
 
@@ -179,8 +179,6 @@ void request_ready(struct stream *s)
 {
 	struct broker *b = s->broker;
 
-	if (aws_finish(s) < 0)
-		return;
 	if (log_intent(s) < 0) {
 		refuse_unlogged(s);
 		return;
@@ -209,7 +207,7 @@ struct policy_request decide_what(const struct stream *s)
 		.host = host_str(&s->host),
 		.port = s->port,
 		.method = http_head_method(&s->head),
-		.target = stream_target(s),
+		.target = http_head_target(&s->head),
 	};
 
 	find_overrides(&s->head.fields, &req);
@@ -229,7 +227,7 @@ void decide_request(struct stream *s)
 	struct broker *b = s->broker;
 	struct cloche_err err = CLOCHE_ERR_INIT;
 	struct policy_request req = decide_what(s);
-	size_t whole, signature;
+	size_t whole;
 
 	s->policy = allowlist_ref(b->policy);
 	s->policy_number = b->policy_number;
@@ -243,9 +241,7 @@ void decide_request(struct stream *s)
 		refuse_policy(s, &req);
 		return;
 	}
-	if (aws_open(s, &signature) < 0)
-		return;
-	whole = MAX(github_needs_body(s), signature);
+	whole = github_needs_body(s);
 	if (whole > 0 && s->state == STREAM_OPEN)
 		collect(s, whole);
 	else
@@ -254,8 +250,6 @@ void decide_request(struct stream *s)
 
 void request_whole(struct stream *s)
 {
-	if (aws_whole(s) < 0)
-		return;
 	if (buf_len(&s->body) > 0)
 		http_head_set_body(&s->head, HTTP_BODY_LENGTH, buf_len(&s->body));
 	else

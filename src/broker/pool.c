@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: connections that have answered completely and cleanly wait here for the next
  * request to the same scheme, host and port, newest first. An idle origin has nothing to say: one
- * that speaks or closes is dropped (upstream.c). */
+ * that speaks or closes is dropped (upstream_h1.c). A connection that serves several streams at
+ * once (HTTP/2) stays here while it has streams, too, and further ones join in.
+ *
+ * While such a connection is made, requests to the same place wait for it instead of making one
+ * each: the stream that makes it is the bucket's leader. When it turns out otherwise, each of them
+ * goes its own way. */
 #include "broker/state.h"
 
 #include <stdio.h>
@@ -9,7 +14,7 @@
 
 /* As many to one origin as a busy client has at once: each one less is a handshake again and again.
  */
-enum { IDLE_EACH = 32, IDLE_ALL = 64 };
+enum { IDLE_EACH = 32, IDLE_ALL = 64, WAITERS_MAX = H2_STREAMS_MAX };
 #define IDLE_USEC (60 * USEC_PER_SEC)
 
 struct pool_bucket {
@@ -17,6 +22,9 @@ struct pool_bucket {
 	char key[POOL_KEY_MAX];
 	struct upstream *idle; /* newest first */
 	unsigned n;
+	struct upstream *shared;
+	struct stream *leader, *waiters; /* the latter by ahead, behind */
+	unsigned waiting, held;          /* held: somebody looks at it */
 };
 
 /* A connection to an address that only one rule opens up is not for requests by other rules. */
@@ -32,8 +40,10 @@ void pool_key(const struct stream *s, char ret[POOL_KEY_MAX])
 			rule->is_domain ? "d" : "u", rule->index, s->policy_number);
 }
 
-static void bucket_free(struct broker *b, struct pool_bucket *p)
+static void bucket_look(struct broker *b, struct pool_bucket *p)
 {
+	if (p->idle || p->shared || p->leader || p->waiters || p->held > 0)
+		return;
 	HASH_DEL(b->pool, p);
 	free(p);
 }
@@ -44,26 +54,52 @@ void pool_remove(struct upstream *u)
 
 	if (!p)
 		return;
-	DL_DELETE(p->idle, u);
 	u->bucket = NULL;
-	u->broker->pool_n--;
-	if (--p->n == 0)
-		bucket_free(u->broker, p);
+	if (u->shared) {
+		DL_DELETE(p->shared, u);
+		u->shared = false;
+	} else {
+		DL_DELETE(p->idle, u);
+		u->broker->pool_n--;
+		p->n--;
+	}
+	bucket_look(u->broker, p);
+}
+
+static struct pool_bucket *bucket_of(const struct stream *s)
+{
+	char key[POOL_KEY_MAX];
+	struct pool_bucket *p;
+
+	pool_key(s, key);
+	HASH_FIND_STR(s->broker->pool, key, p);
+	return p;
+}
+
+/* Whether s can go on u, which is in the pool. */
+static bool has_room(const struct upstream *u, const struct stream *s)
+{
+	if (u->ops->room)
+		return !s->http1 && u->ops->room(u) > 0;
+	return !u->shared;
 }
 
 struct upstream *pool_take(const struct stream *s)
 {
-	char key[POOL_KEY_MAX];
-	struct pool_bucket *p;
+	struct pool_bucket *p = bucket_of(s);
 	struct upstream *u;
 
-	pool_key(s, key);
-	HASH_FIND_STR(s->broker->pool, key, p);
 	if (!p)
 		return NULL;
-	u = p->idle;
-	pool_remove(u);
-	return u;
+	DL_FOREACH (p->shared, u)
+		if (has_room(u, s))
+			return u;
+	DL_FOREACH (p->idle, u)
+		if (has_room(u, s)) {
+			pool_remove(u);
+			return u;
+		}
+	return NULL;
 }
 
 static struct pool_bucket *bucket_for(struct broker *b, const char *key)
@@ -85,14 +121,25 @@ static struct pool_bucket *bucket_for(struct broker *b, const char *key)
 	return p;
 }
 
+/* The first bucket is the one that was made longest ago. */
+static void close_oldest(struct broker *b)
+{
+	struct pool_bucket *p = b->pool;
+
+	while (p && !p->idle)
+		p = p->hh.next;
+	if (p)
+		upstream_close(p->idle->prev);
+}
+
 void pool_put(struct upstream *u)
 {
 	struct broker *b = u->broker;
 	struct pool_bucket *p;
 
-	/* The first bucket is the one that was made longest ago. */
+	pool_remove(u);
 	if (b->pool_n >= IDLE_ALL)
-		upstream_close(b->pool->idle->prev);
+		close_oldest(b);
 	p = bucket_for(b, u->key);
 	if (!p) {
 		upstream_close(u);
@@ -107,6 +154,90 @@ void pool_put(struct upstream *u)
 	b->pool_n++;
 }
 
+void pool_share(struct upstream *u)
+{
+	struct pool_bucket *p;
+
+	if (u->shared)
+		return;
+	pool_remove(u);
+	p = bucket_for(u->broker, u->key);
+	if (!p)
+		return; /* it serves those that it has */
+	u->bucket = p;
+	u->shared = true;
+	DL_APPEND(p->shared, u);
+}
+
+/* --- waiting for a connection --- */
+
+bool pool_wait(struct stream *s)
+{
+	struct broker *b = s->broker;
+	struct pool_bucket *p = bucket_of(s);
+	char key[POOL_KEY_MAX];
+
+	if (s->scheme != NET_HTTPS || s->http1)
+		return false;
+	if (p && p->leader) {
+		if (p->waiting >= WAITERS_MAX)
+			return false;
+		s->waits = p;
+		p->waiting++;
+		DL_APPEND2(p->waiters, s, ahead, behind);
+		return true;
+	}
+	if (!s->probe && !origin_speaks_h2(b, &s->host, s->port))
+		return false;
+	pool_key(s, key);
+	p = bucket_for(b, key);
+	if (p) {
+		p->leader = s;
+		s->leads = p;
+	}
+	return false;
+}
+
+static void wait_no_more(struct stream *s)
+{
+	struct pool_bucket *p = s->waits;
+
+	DL_DELETE2(p->waiters, s, ahead, behind);
+	p->waiting--;
+	s->waits = NULL;
+}
+
+void pool_made(struct stream *s, struct upstream *u)
+{
+	struct pool_bucket *p = s->leads;
+	struct stream *w;
+
+	if (!p)
+		return;
+	s->leads = NULL;
+	p->leader = NULL;
+	p->held++;
+	/* Those for whom there is no room lead, or wait anew. */
+	for (unsigned n = p->waiting; n > 0 && (w = p->waiters); n--) {
+		wait_no_more(w);
+		if (!u)
+			dial_start(w);
+		else if (!u->dead && has_room(u, w) && u->ops->room)
+			upstream_attach(u, w);
+		else
+			request_go(w, false);
+	}
+	p->held--;
+	bucket_look(s->broker, p);
+}
+
+void pool_leave(struct stream *s)
+{
+	if (s->waits)
+		wait_no_more(s);
+	pool_made(s, NULL);
+}
+
 void pool_sweep(struct broker *b)
 {
 	struct pool_bucket *p, *tmp;
@@ -115,7 +246,7 @@ void pool_sweep(struct broker *b)
 	HASH_ITER (hh, b->pool, p, tmp) {
 		unsigned n = p->n;
 
-		/* The oldest are at the end; with the last one the bucket goes, too. */
+		/* The oldest are at the end; with the last one the bucket may go, too. */
 		while (n-- > 0 && now - p->idle->prev->idle_at > IDLE_USEC)
 			upstream_close(p->idle->prev);
 	}
@@ -123,12 +254,12 @@ void pool_sweep(struct broker *b)
 
 void pool_drop_idle(struct broker *b)
 {
-	while (b->pool)
-		upstream_close(b->pool->idle);
+	while (b->pool_n > 0)
+		close_oldest(b);
 }
 
 void pool_free(struct broker *b)
 {
 	while (b->pool)
-		upstream_close(b->pool->idle);
+		upstream_close(b->pool->idle ? b->pool->idle : b->pool->shared);
 }

@@ -118,14 +118,14 @@ void refuse_upstream(struct stream *s, unsigned status, const char *error, const
 	dial_cancel(s);
 	upstream_detach(s);
 	stream_note(s, "%s", message);
-	if (s->head_sent || s->fetch) {
+	if (s->head_sent || s->fetch || s->probe) {
 		stream_reset(s, NET_RESET_UPSTREAM);
 		return;
 	}
 	o = json_object();
 	set(o, "error", str_from(error));
 	set(o, "host", host_str(&s->host));
-	set(o, "path", stream_target(s));
+	set(o, "path", http_head_target(&s->head));
 	set(o, "method", http_head_method(&s->head));
 	set(o, "message", str_from(message));
 	answer(s, status, o);

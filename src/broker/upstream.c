@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: one connection to an origin, from the handshake to its end. When TLS has
  * verified whom it talks to, what is spoken is known, and a table of functions takes over
- * (upstream_h1.c). A connection that closes is freed when nobody further up can still look at it.
+ * (upstream_h1.c, upstream_h2.c). A connection that closes is freed when nobody further up can
+ * still look at it.
  */
 #include "base/fd.h"
 #include "broker/state.h"
@@ -80,6 +81,7 @@ void upstream_detach(struct stream *s)
 {
 	struct upstream *u = s->up;
 
+	pool_leave(s);
 	s->up = NULL;
 	if (!u)
 		return;
@@ -139,9 +141,12 @@ const char *upstream_error(const struct upstream *u)
 
 static void begin(struct upstream *u, struct stream *s)
 {
+	if (s->probe) {
+		origin_probed(s, u);
+		return;
+	}
 	s->up = u;
 	request_body_rewind(s);
-	u->want_out = false;
 	u->ops->begin(u, s);
 }
 
@@ -149,13 +154,18 @@ static void begin(struct upstream *u, struct stream *s)
 static void established(struct upstream *u)
 {
 	struct stream *s = u->first;
+	bool h2 = u->tls && tls_client_is_h2(u->tls);
 
-	if (upstream_h1_start(u) < 0) {
+	if (u->tls && !s->http1) /* both were offered */
+		origin_learn(u->broker, &s->host, s->port, h2);
+	u->want_out = false;
+	if ((h2 ? upstream_h2_start(u) : upstream_h1_start(u)) < 0) {
 		refuse_upstream(s, 503, "out_of_memory", "no memory for a connection");
 		return;
 	}
 	u->first = NULL;
 	begin(u, s);
+	pool_made(s, u);
 }
 
 static void handshake(struct upstream *u)
@@ -230,7 +240,8 @@ void upstream_new(struct stream *s, int fd)
 	if (s->host.kind == HOST_IPV6)
 		host = str_make(host.p + 1, host.n - 2);
 	if (s->scheme == NET_HTTPS &&
-		tls_client_new(b->trust, fd, host, s->port, &u->tls, &err) < 0) {
+		(tls_client_new(b->trust, fd, host, s->port, &u->tls, &err) < 0 ||
+			(!s->http1 && tls_client_offer_h2(u->tls, &err) < 0))) {
 		refuse_upstream(s, 502, "upstream_tls", err.message);
 		return;
 	}

@@ -258,6 +258,16 @@ struct tls_client *tls_client_free(struct tls_client *c)
 	return NULL;
 }
 
+int tls_client_offer_h2(struct tls_client *c, struct cloche_err *err)
+{
+	static const unsigned char both[] = "\x02h2\x08http/1.1";
+
+	if (SSL_set_alpn_protos(c->ssl, both, sizeof(both) - 1) == 0)
+		return 0;
+	ERR_clear_error();
+	return err_nomem(err);
+}
+
 /* Keeps the first description, printable ASCII only. */
 static enum tls_io fail(struct tls_client *c, enum tls_trouble kind, const char *text)
 {
@@ -350,6 +360,15 @@ enum tls_io tls_client_write(struct tls_client *c, const void *p, size_t n, size
 bool tls_client_has_pending(const struct tls_client *c)
 {
 	return SSL_has_pending(c->ssl) == 1;
+}
+
+bool tls_client_is_h2(const struct tls_client *c)
+{
+	const unsigned char *p;
+	unsigned n;
+
+	SSL_get0_alpn_selected(c->ssl, &p, &n);
+	return str_eq(str_make(p, n), STR("h2"));
 }
 
 bool tls_client_resumed(const struct tls_client *c)

@@ -35,10 +35,12 @@ enum tls_io {
 struct tls_client;
 
 /* A connection to host (a canonical name, or an address as text without brackets) over fd, which is
- * borrowed and must outlive it. SNI is sent for names; ALPN is http/1.1. A session of an earlier
- * connection to the same host and port is resumed. */
+ * borrowed and must outlive it. SNI is sent for names; ALPN is http/1.1, unless more is offered. A
+ * session of an earlier connection to the same host and port is resumed. */
 _warn_unused_ int tls_client_new(struct tls_trust *t, int fd, struct str host, uint16_t port,
 	struct tls_client **ret, struct cloche_err *err);
+/* Before the handshake: offers h2 besides, as what is preferred. Returns 0, or negative. */
+_warn_unused_ int tls_client_offer_h2(struct tls_client *c, struct cloche_err *err);
 /* Keeps the session for later, sends close_notify where the socket takes it, frees. NULL is fine;
  * returns NULL. */
 struct tls_client *tls_client_free(struct tls_client *c);
@@ -51,6 +53,8 @@ enum tls_io tls_client_read(struct tls_client *c, void *p, size_t n, size_t *ret
 enum tls_io tls_client_write(struct tls_client *c, const void *p, size_t n, size_t *ret_n);
 /* Whether bytes that were received wait inside, so that the socket may never become readable. */
 bool tls_client_has_pending(const struct tls_client *c);
+/* Whether h2 was agreed on; else it is HTTP/1.1, also where the other end knows no ALPN. */
+bool tls_client_is_h2(const struct tls_client *c);
 bool tls_client_resumed(const struct tls_client *c);
 
 enum tls_trouble {
