@@ -81,9 +81,10 @@ static bool same_strings(const struct allow_strings *a, const struct allow_strin
 	return true;
 }
 
-static bool same_operations(const struct allow_rule *a, const struct allow_rule *b)
+/* Whether what b asks of bodies was done under a. */
+static bool same_bodies(const struct allow_rule *a, const struct allow_rule *b)
 {
-	return a->has_graphql == b->has_graphql &&
+	return (a->scrub || !b->scrub) && a->has_graphql == b->has_graphql &&
 	       same_strings(&a->graphql_queries, &b->graphql_queries) &&
 	       same_strings(&a->graphql_mutations, &b->graphql_mutations) &&
 	       same_strings(&a->graphql_subscriptions, &b->graphql_subscriptions);
@@ -134,7 +135,7 @@ static bool judge_again(struct stream *s)
 	/* Without memory the verdict is a refusal. */
 	ok = policy_decide(s->broker->policy, &req, &v) == 0 && v.allow;
 	/* What its body was judged by is not looked at twice. */
-	if (ok && !same_operations(was, v.rule))
+	if (ok && !same_bodies(was, v.rule))
 		ok = false;
 	if (ok && !same_addresses(was, v.rule)) {
 		ok = dial_may_stay(s, v.rule);
