@@ -330,6 +330,7 @@ static void tear_down(struct broker *b)
 	chan_done(&b->supervisor);
 	drop_retired(b);
 	scrubber_free(b->scrubber);
+	aws_teardown(b);
 	secret_set_free(b->secrets);
 	allowlist_free(b->policy);
 	for (size_t i = 0; i < b->overrides_n; i++)

@@ -179,6 +179,8 @@ void request_ready(struct stream *s)
 {
 	struct broker *b = s->broker;
 
+	if (aws_finish(s) < 0)
+		return;
 	if (log_intent(s) < 0) {
 		refuse_unlogged(s);
 		return;
@@ -207,7 +209,7 @@ struct policy_request decide_what(const struct stream *s)
 		.host = host_str(&s->host),
 		.port = s->port,
 		.method = http_head_method(&s->head),
-		.target = http_head_target(&s->head),
+		.target = stream_target(s),
 	};
 
 	find_overrides(&s->head.fields, &req);
@@ -227,7 +229,7 @@ void decide_request(struct stream *s)
 	struct broker *b = s->broker;
 	struct cloche_err err = CLOCHE_ERR_INIT;
 	struct policy_request req = decide_what(s);
-	size_t whole;
+	size_t whole, signature;
 
 	s->policy = allowlist_ref(b->policy);
 	s->policy_number = b->policy_number;
@@ -241,7 +243,9 @@ void decide_request(struct stream *s)
 		refuse_policy(s, &req);
 		return;
 	}
-	whole = github_needs_body(s);
+	if (aws_open(s, &signature) < 0)
+		return;
+	whole = MAX(github_needs_body(s), signature);
 	if (whole > 0 && s->state == STREAM_OPEN)
 		collect(s, whole);
 	else
@@ -250,6 +254,8 @@ void decide_request(struct stream *s)
 
 void request_whole(struct stream *s)
 {
+	if (aws_whole(s) < 0)
+		return;
 	if (buf_len(&s->body) > 0)
 		http_head_set_body(&s->head, HTTP_BODY_LENGTH, buf_len(&s->body));
 	else

@@ -125,7 +125,7 @@ void refuse_upstream(struct stream *s, unsigned status, const char *error, const
 	o = json_object();
 	set(o, "error", str_from(error));
 	set(o, "host", host_str(&s->host));
-	set(o, "path", http_head_target(&s->head));
+	set(o, "path", stream_target(s));
 	set(o, "method", http_head_method(&s->head));
 	set(o, "message", str_from(message));
 	answer(s, status, o);

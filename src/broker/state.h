@@ -32,6 +32,7 @@ enum {
 	OUT_MAX = 8 * 1024 * 1024, /* a gateway that sends and never reads is cut off */
 	REPLAY_MAX = 64 * 1024,    /* of a request that may have to be sent once more */
 	DISCARD_MAX = 256 * 1024,  /* of a body that nobody wants */
+	REQUEST_COLLECTED_MAX = 256 * 1024 * 1024, /* of all bodies that are looked into */
 	REQUEST_HIGH = 2 * NET_WINDOW, /* of a request, waiting for the origin */
 	REQUEST_LOW = 32 * 1024,       /* unsent bytes below which the room may send more */
 	NOTE_MAX = 512,
@@ -82,6 +83,7 @@ struct broker {
 	struct reload *reloads; /* that are under way */
 	struct secret_set *secrets;
 	struct github *github;        /* credentials, a list by `next` */
+	struct aws_accounts *aws;     /* NULL where there are none */
 	struct scrubber *retired[16]; /* earlier ones that a stream may still use */
 	struct scrubber *scrubber;    /* NULL where there are no secrets */
 	struct override *overrides;
@@ -145,6 +147,7 @@ struct stream {
 	struct host host;
 	uint16_t port;
 	struct http_head head;
+	char *shown; /* the target as the room wrote it, where the head has another */
 	enum net_body framing;
 	uint64_t length; /* NET_BODY_LENGTH: still to come */
 	bool is_head, idempotent, expects;
@@ -178,6 +181,9 @@ struct stream {
 	const struct masked_secret *live; /* that was put in */
 	struct origin_probe *probe;       /* it asks nothing, and only makes a connection */
 	struct fetch *fetch; /* it is the broker's own: the answer goes there, not to the gateway */
+
+	struct aws_stream *aws; /* signed with surrogates, or NULL */
+	unsigned foreign;       /* credentials of AWS that were taken out */
 
 	/* Flow. */
 	uint32_t window_in;  /* what the gateway may still send */
@@ -356,6 +362,23 @@ void fetch_done(struct fetch *f);
 /* For the way of its stream: a piece of the answer; its stream closes. */
 _warn_unused_ bool fetch_data(struct fetch *f, struct str bytes);
 void fetch_closed(struct fetch *f);
+
+/* aws.c */
+/* After the last secret. */
+_warn_unused_ int aws_setup(struct broker *b, struct cloche_err *err);
+void aws_teardown(struct broker *b);
+/* Verifies what the room signed, and takes foreign credentials out. 0, or -1: it was refused.
+ * *ret_whole: how much of the body has to be known first; 0: nothing. */
+_warn_unused_ int aws_open(struct stream *s, size_t *ret_whole);
+/* The body is known as a whole; before anything changes it. 0, or -1: refused. */
+_warn_unused_ int aws_whole(struct stream *s);
+/* Signs; nothing of the head, or of a body that was collected, changes later. 0, or -1: refused. */
+_warn_unused_ int aws_finish(struct stream *s);
+void aws_stream_free(struct stream *s);
+/* For the log; STR_NULL where it was not signed. */
+struct str aws_region(const struct stream *s);
+/* The target as the room wrote it: what goes out may hold credentials. */
+struct str stream_target(const struct stream *s);
 
 /* decide.c */
 /* The question to policy that the request is; borrows from the stream. */

@@ -132,6 +132,7 @@ void streams_reap(struct broker *b)
 		b->dead = s->next;
 		s->scrub = scrub_free(s->scrub);
 		s->policy = allowlist_free(s->policy);
+		aws_stream_free(s);
 		if (s->rewrite)
 			s->rewrite->free(s->rewrite);
 		s->rewrite = NULL;
@@ -270,6 +271,13 @@ static bool is_idempotent(struct str method)
 	       str_eq(method, STR("OPTIONS"));
 }
 
+/* RFC 9110 8.6: with these a missing length would be asked for (411). */
+static bool means_content(struct str method)
+{
+	return str_eq(method, STR("PUT")) || str_eq(method, STR("POST")) ||
+	       str_eq(method, STR("PATCH"));
+}
+
 static int on_open(struct broker *b, struct str payload)
 {
 	static const enum http_framing framing[NET_BODY_END] = {
@@ -305,6 +313,8 @@ static int on_open(struct broker *b, struct str payload)
 		return -EPROTO;
 	}
 	http_head_set_body(&s->head, framing[m.body], m.length);
+	if (m.body == NET_BODY_NONE && means_content(m.method))
+		http_head_set_body(&s->head, HTTP_BODY_LENGTH, 0);
 	decide_request(s);
 	return 0;
 }
