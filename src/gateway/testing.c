@@ -223,6 +223,7 @@ static void serve_mint(struct rig *r, struct str payload)
 	r->minted++;
 	cert.request = m.request;
 	cert.leaf = buf_str(&der);
+	cert.mode = r->h2 && m.h2 ? NET_MODE_H2 : NET_MODE_HTTP1;
 	need(net_send_cert(&r->broker, &cert) == 0);
 	flush(r);
 }
@@ -448,19 +449,30 @@ static bool wait_fd(struct client *c, short events, int timeout_ms)
 	}
 }
 
-bool client_connect_tls(struct client *c, struct rig *r, const char *host)
+static bool connect_tls(struct client *c, struct rig *r, const char *host, bool h2)
 {
 	struct cloche_err err = {0};
 	enum tls_io e;
 
 	client_connect(c, r);
 	need(tls_client_new(r->trust, c->fd, str_from(host), r->port, &c->tls, &err) == 0);
+	need(!h2 || tls_client_offer_h2(c->tls, &err) == 0);
 	while ((e = tls_client_handshake(c->tls)) != TLS_IO_OK) {
 		if (e != TLS_IO_READ && e != TLS_IO_WRITE)
 			return false;
 		need(wait_fd(c, e == TLS_IO_READ ? POLLIN : POLLOUT, PATIENCE_MS));
 	}
 	return true;
+}
+
+bool client_connect_tls(struct client *c, struct rig *r, const char *host)
+{
+	return connect_tls(c, r, host, false);
+}
+
+bool client_connect_h2(struct client *c, struct rig *r, const char *host)
+{
+	return connect_tls(c, r, host, true);
 }
 
 void client_close(struct client *c)

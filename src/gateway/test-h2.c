@@ -1,0 +1,542 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* HTTP/2 through a gateway in a process of its own; see testing.h. The room's end is the same
+ * engine in its other role. */
+#include "http/test-h2.h"
+#include "base/clock.h"
+#include "gateway/limits.h"
+#include "gateway/testing.h"
+
+#include <unistd.h>
+
+static struct rig rig;
+
+/* A connection of the room's. */
+struct room {
+	struct client c;
+	struct side s;
+	int fed; /* what h2_feed() said last */
+};
+
+static bool has(const struct buf *b, const char *text)
+{
+	return str_find(buf_str(b), str_from(text)) < buf_len(b);
+}
+
+static void room_start(struct room *r, uint32_t stream_window, uint32_t window)
+{
+	r->fed = 0;
+	must(client_connect_h2(&r->c, &rig, "a.test"));
+	must(tls_client_is_h2(r->c.tls));
+	must(side_try(&r->s, H2_CLIENT, stream_window, window) == 0);
+}
+
+static void room_stop(struct room *r)
+{
+	side_done(&r->s);
+	client_close(&r->c);
+}
+
+static void room_say(struct room *r)
+{
+	must(h2_output(r->s.h, &r->s.out, OUT_ENOUGH) == 0);
+	while (buf_len(&r->s.out) > 0) {
+		client_send_str(&r->c, buf_str(&r->s.out));
+		buf_clear(&r->s.out);
+		must(h2_output(r->s.h, &r->s.out, OUT_ENOUGH) == 0);
+	}
+}
+
+/* Says what there is to say and takes what comes within that time; false at the end. */
+static bool room_turn(struct room *r, int timeout_ms)
+{
+	bool alive;
+
+	room_say(r);
+	alive = client_read(&r->c, timeout_ms) || !r->c.ended;
+	if (buf_len(&r->c.in) > 0)
+		r->fed = h2_feed(r->s.h, buf_str(&r->c.in));
+	buf_clear(&r->c.in);
+	if (r->fed == 0)
+		room_say(r);
+	return alive;
+}
+
+/* Until it knows what it may do. */
+static void room_settle(struct room *r)
+{
+	for (int i = 0; i < 100 && r->s.settings == 0; i++)
+		(void)room_turn(r, 50);
+	must(r->s.settings > 0);
+}
+
+/* Until what it was told contains text. */
+static bool room_told(struct room *r, const char *text)
+{
+	uint64_t until = clock_mono_usec() + 5 * USEC_PER_SEC;
+
+	while (!has(&r->s.log, text)) {
+		if (clock_mono_usec() > until || !room_turn(r, 100)) {
+			printf("# not told %s, but %s\n", text, side_log(&r->s));
+			return false;
+		}
+	}
+	return true;
+}
+
+struct ask {
+	const char *method, *host, *target, *fields, *body;
+	unsigned flags;
+	uint64_t length; /* of the body, where it is told */
+	bool goes_on;    /* the body's end is not sent */
+};
+
+/* Nothing is sent yet. */
+static struct leg *room_prepare(struct room *r, const struct ask *a)
+{
+	_cleanup_(http_head_donep) struct http_head h = HTTP_HEAD_INIT;
+	struct leg *l = leg_new(&r->s);
+	const char *host = a->host ? a->host : "a.test";
+	struct str rest = str_from(a->fields);
+
+	must(http_head_set_request(&h, str_from(a->method ? a->method : "GET"), STR("https"),
+		     str_from(host), rig.port, str_from(a->target ? a->target : "/")) == 0);
+	while (rest.n > 0) {
+		struct str line = str_prefix(rest, str_chr(rest, '\n'));
+		size_t colon = str_chr(line, ':');
+
+		must(http_fields_add(&h.fields, str_prefix(line, colon),
+			     str_trim(str_from_index(line, colon + 1))) == 0);
+		rest = str_from_index(rest, line.n + 1);
+	}
+	if (a->body || a->goes_on)
+		http_head_set_body(&h, a->length ? HTTP_BODY_LENGTH : HTTP_BODY_CHUNKED, a->length);
+	if (a->body)
+		must(buf_add_str(&l->out, str_from(a->body)) == 0);
+	must(h2_request(r->s.h, &h, a->flags | (a->body || a->goes_on ? 0 : H2_END), l, &l->st) ==
+		0);
+	l->id = h2_stream_id(l->st);
+	if (a->body && !a->goes_on)
+		must(h2_end(l->st, NULL) == 0);
+	return l;
+}
+
+static struct leg *room_ask(struct room *r, const struct ask *a)
+{
+	struct leg *l = room_prepare(r, a);
+
+	room_say(r);
+	return l;
+}
+
+static void test_requests(void)
+{
+	_cleanup_(buf_donep) struct buf body = BUF_INIT(4096);
+	struct rig_open o;
+	struct room r;
+
+	room_start(&r, 65535, 1 << 20);
+	room_ask(&r, &(struct ask){.target = "/x?y=1",
+			     .host = "A.test",
+			     .fields = "X-Own: 1\ncookie: a=b",
+			     .flags = H2_TE_TRAILERS});
+	o = rig_expect_open(&rig);
+	check_str(o.m.host, "a.test");
+	check_str(o.m.method, "GET");
+	check_str(o.m.target, "/x?y=1");
+	check(o.m.kind == NET_KIND_HTTP && o.m.scheme == NET_HTTPS && o.m.te_trailers);
+	check(o.m.body == NET_BODY_NONE && !o.m.expect_continue);
+	check_int(o.m.port, rig.port);
+	check_z(o.fields, "x-own: 1\ncookie: a=b\n");
+	rig_answer(&rig, o.m.stream, "hello");
+	check(room_told(&r, "{1 NO_ERROR}"));
+	check_z(side_log(&r.s),
+		"[1 200 body1=5|content-type:text/plain|content-length:5](1 end 5){1 NO_ERROR}");
+	rig_open_done(&o);
+
+	room_ask(&r, &(struct ask){.method = "POST", .body = "some", .length = 4});
+	o = rig_expect_open(&rig);
+	check(o.m.body == NET_BODY_LENGTH && o.m.length == 4 && !o.m.te_trailers);
+	rig_expect_body(&rig, o.m.stream, &body, NULL);
+	check_str(buf_str(&body), "some");
+	rig_answer(&rig, o.m.stream, "");
+	check(room_told(&r, "{3 NO_ERROR}"));
+	rig_open_done(&o);
+	room_stop(&r);
+	/* How to go on is known. */
+	room_start(&r, 65535, 1 << 20);
+	check_int(rig.minted, 1);
+	room_stop(&r);
+}
+
+/* Answers without a body, whatever the broker says of it. */
+static void test_bodiless(void)
+{
+	const struct net_response last = {.status = 204};
+	struct net_response m = last;
+	struct rig_open o;
+	struct room r;
+
+	room_start(&r, 65535, 1 << 20);
+	room_ask(&r, &(struct ask){.method = "HEAD"});
+	o = rig_expect_open(&rig);
+	rig_answer(&rig, o.m.stream, "not sent");
+	check(room_told(&r, "{1 NO_ERROR}"));
+	check_z(side_log(&r.s),
+		"[1 200 body0=8|content-type:text/plain|content-length:8](1 end 0){1 NO_ERROR}");
+	rig_open_done(&o);
+
+	/* The room's side is over before the broker's: that is no reason to cancel. */
+	room_ask(&r, &(struct ask){0});
+	o = rig_expect_open(&rig);
+	m.stream = o.m.stream;
+	rig_head(&rig, NET_HEAD, &m, NULL);
+	check(room_told(&r, "{3 NO_ERROR}"));
+	check(rig_recv(&rig, 50) == NULL);
+	rig_end(&rig, m.stream, NULL);
+	rig_open_done(&o);
+	room_stop(&r);
+	check(rig_recv(&rig, 50) == NULL);
+}
+
+static void test_trailers_and_interim(void)
+{
+	_cleanup_(buf_donep) struct buf body = BUF_INIT(4096);
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(4096);
+	_cleanup_(http_fields_donep) struct http_fields trailers = HTTP_FIELDS_INIT;
+	struct net_response m = {.status = 100};
+	struct rig_open o;
+	struct leg *l;
+	struct room r;
+
+	must(http_fields_add(&trailers, STR("x-sum"), STR("7")) == 0);
+	room_start(&r, 65535, 1 << 20);
+	l = room_ask(&r, &(struct ask){.method = "POST", .goes_on = true, .flags = H2_EXPECT});
+	o = rig_expect_open(&rig);
+	check(o.m.body == NET_BODY_STREAM && o.m.expect_continue);
+	check_z(o.fields, "");
+	m.stream = o.m.stream;
+	rig_head(&rig, NET_INTERIM, &m, NULL);
+	m.status = 103;
+	rig_head(&rig, NET_INTERIM, &m, "link: </a>\n");
+	check(room_told(&r, "[1 103 body0|link:</a>]"));
+	check(has(&r.s.log, "[1 100 body0]"));
+	must(buf_add_str(&l->out, STR("hello")) == 0);
+	must(h2_end(l->st, &trailers) == 0);
+	room_say(&r);
+	rig_expect_body(&rig, o.m.stream, &body, &text);
+	check_str(buf_str(&body), "hello");
+	check_str(buf_str(&text), "x-sum: 7\n");
+	m = (struct net_response){.stream = o.m.stream, .status = 200, .body = NET_BODY_STREAM};
+	rig_head(&rig, NET_HEAD, &m, NULL);
+	rig_data(&rig, m.stream, STR("abc"));
+	rig_end(&rig, m.stream, "grpc-status: 0\n");
+	check(room_told(&r, "(1 end 3|grpc-status:0){1 NO_ERROR}"));
+	rig_open_done(&o);
+
+	/* Trailers behind a body whose length was told stay here: nobody expects them. */
+	l = room_ask(
+		&r, &(struct ask){.method = "POST", .goes_on = true, .body = "four", .length = 4});
+	must(h2_end(l->st, &trailers) == 0);
+	room_say(&r);
+	o = rig_expect_open(&rig);
+	buf_clear(&text);
+	rig_expect_body(&rig, o.m.stream, &body, &text);
+	check_str(buf_str(&text), "");
+	rig_answer(&rig, o.m.stream, "");
+	check(room_told(&r, "{3 NO_ERROR}"));
+	rig_open_done(&o);
+	room_stop(&r);
+}
+
+static void test_many_at_once(void)
+{
+	struct rig_open o[H2_STREAMS_MAX];
+	struct room r;
+	size_t n = 0;
+
+	room_start(&r, 65535, 1 << 20);
+	room_settle(&r);
+	while (h2_streams_free(r.s.h) > 0) {
+		room_ask(&r, &(struct ask){0});
+		o[n++] = rig_expect_open(&rig);
+	}
+	check_int(n, H2_STREAMS_MAX);
+	/* In any order. */
+	while (n-- > 0) {
+		rig_answer(&rig, o[n].m.stream, "x");
+		rig_open_done(&o[n]);
+	}
+	check(room_told(&r, "{199 NO_ERROR}") && room_told(&r, "{1 NO_ERROR}"));
+	room_stop(&r);
+}
+
+/* One connection, one host (INV-ONE-HOST); and what is refused by itself. */
+static void test_refused(void)
+{
+	static const struct {
+		struct ask ask;
+		enum net_event_kind event;
+		unsigned status;
+	} all[] = {
+		{{.host = "b.test"}, NET_EVENT_MISMATCH, 421},
+		{{.host = "127.0.0.1"}, NET_EVENT_MISMATCH, 421},
+		{{.host = "127.1"}, NET_EVENT_MALFORMED, 400},
+		{{.fields = "expect: 200-ok"}, NET_EVENT_MALFORMED, 417},
+		{{.host = "b.test", .method = "POST", .goes_on = true, .body = "x"},
+			NET_EVENT_MISMATCH, 421},
+		{{.host = "b.test", .method = "HEAD"}, NET_EVENT_MISMATCH, 421},
+	};
+	char text[64];
+	struct room r;
+
+	room_start(&r, 65535, 1 << 20);
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+		struct leg *l = room_ask(&r, &all[i].ask);
+
+		(void)rig_expect_event(&rig, all[i].event);
+		snprintf(text, sizeof(text), "{%u NO_ERROR}", l->id);
+		check(room_told(&r, text));
+		snprintf(text, sizeof(text), "[%u %u ", l->id, all[i].status);
+		check(has(&r.s.log, text));
+		check(l->received > 0 || str_eq(str_from(all[i].ask.method), STR("HEAD")));
+	}
+	check(rig_recv(&rig, 50) == NULL);
+	room_stop(&r);
+}
+
+static void test_resets(void)
+{
+	struct net_response m = {.status = 200, .body = NET_BODY_STREAM};
+	struct rig_open o;
+	struct leg *l;
+	struct room r;
+
+	room_start(&r, 65535, 1 << 20);
+	l = room_ask(&r, &(struct ask){.method = "POST", .goes_on = true});
+	o = rig_expect_open(&rig);
+	h2_reset(l->st, H2_CANCEL);
+	room_say(&r);
+	check_int(rig_expect_reset(&rig, o.m.stream), NET_RESET_CANCELLED);
+	rig_open_done(&o);
+
+	/* Before the head there is an answer; after it what came goes out, and then the reset. */
+	room_ask(&r, &(struct ask){0});
+	o = rig_expect_open(&rig);
+	rig_reset(&rig, o.m.stream, NET_RESET_UPSTREAM);
+	check(room_told(&r, "{3 NO_ERROR}"));
+	check(has(&r.s.log, "[3 502 "));
+	rig_open_done(&o);
+	room_ask(&r, &(struct ask){0});
+	o = rig_expect_open(&rig);
+	m.stream = o.m.stream;
+	rig_head(&rig, NET_HEAD, &m, NULL);
+	rig_data(&rig, m.stream, STR("part"));
+	rig_reset(&rig, m.stream, NET_RESET_UPSTREAM);
+	check(room_told(&r, "{5 INTERNAL_ERROR}"));
+	check_int(r.s.legs[2].received, 4);
+	rig_open_done(&o);
+
+	/* Less than was announced is not an end. */
+	room_ask(&r, &(struct ask){0});
+	o = rig_expect_open(&rig);
+	m = (struct net_response){
+		.stream = o.m.stream, .status = 200, .body = NET_BODY_LENGTH, .length = 9};
+	rig_head(&rig, NET_HEAD, &m, NULL);
+	rig_data(&rig, m.stream, STR("part"));
+	rig_end(&rig, m.stream, NULL);
+	check(room_told(&r, "{7 INTERNAL_ERROR}"));
+	rig_open_done(&o);
+
+	/* An early answer: the rest of the request is nobody's. */
+	room_ask(&r, &(struct ask){.method = "POST", .goes_on = true, .body = "x"});
+	o = rig_expect_open(&rig);
+	free(rig_recv(&rig, 1000));
+	rig_answer(&rig, o.m.stream, "no");
+	check(room_told(&r, "{9 NO_ERROR}"));
+	check_int(rig_expect_reset(&rig, o.m.stream), NET_RESET_CANCELLED);
+	rig_open_done(&o);
+
+	/* The connection goes: so does everything on it. */
+	room_ask(&r, &(struct ask){0});
+	o = rig_expect_open(&rig);
+	room_stop(&r);
+	check_int(rig_expect_reset(&rig, o.m.stream), NET_RESET_CANCELLED);
+	rig_open_done(&o);
+}
+
+/* The broker's window is the room's, and the other way round. */
+static void test_flow(void)
+{
+	_cleanup_(buf_donep) struct buf big = BUF_INIT(1 << 20);
+	struct net_response m = {.status = 200, .body = NET_BODY_STREAM};
+	size_t taken = 0, sent = 0;
+	struct rig_open o;
+	struct rig_frame *f;
+	struct leg *l;
+	struct room r;
+
+	must(buf_add(&big, (char[64 * 1024]){0}, 64 * 1024) == 0);
+	room_start(&r, 65535, 1 << 20);
+	room_settle(&r);
+	l = room_ask(&r, &(struct ask){.method = "POST", .goes_on = true});
+	o = rig_expect_open(&rig);
+	for (int i = 0; i < 8; i++)
+		must(buf_add_str(&l->out, buf_str(&big)) == 0);
+	h2_wake(l->st);
+	room_say(&r);
+	while ((f = rig_recv(&rig, 200))) {
+		check(f->type == NET_DATA);
+		taken += f->n - 4;
+		free(f);
+		room_turn(&r, 1);
+	}
+	check(taken == NET_WINDOW);
+	must(net_send_credit(&rig.broker, o.m.stream, NET_WINDOW / 2) == 0);
+	must(chan_flush_wait(&rig.broker, 1000) == 0);
+	for (int i = 0; i < 40 && sent < NET_WINDOW / 2; i++) {
+		room_turn(&r, 10);
+		while ((f = rig_recv(&rig, 10))) {
+			sent += f->n - 4;
+			free(f);
+		}
+	}
+	check(sent == NET_WINDOW / 2);
+
+	/* A room that gives no window keeps the broker's credit back. */
+	m.stream = o.m.stream;
+	rig_head(&rig, NET_HEAD, &m, NULL);
+	r.s.keeps = true;
+	rig_data(&rig, m.stream, str_prefix(buf_str(&big), 32 * 1024));
+	rig_data(&rig, m.stream, str_prefix(buf_str(&big), 32 * 1024));
+	rig_data(&rig, m.stream, str_prefix(buf_str(&big), 32 * 1024));
+	for (int i = 0; i < 20; i++)
+		room_turn(&r, 10);
+	check_int(l->received, 65535);
+	sent = 0;
+	while ((f = rig_recv(&rig, 50))) {
+		uint32_t id, n;
+
+		check(f->type == NET_CREDIT);
+		must(net_get_credit(str_make(f->payload, f->n), &id, &n));
+		sent += n;
+		free(f);
+	}
+	check(sent <= 65535);
+	rig_open_done(&o);
+	room_stop(&r);
+	check_int(rig_expect_reset(&rig, m.stream), NET_RESET_CANCELLED);
+}
+
+/* The bytes of a client are cut anywhere. */
+static void test_pieces(void)
+{
+	struct room r;
+
+	for (size_t step = 1; step < 40; step += 7) {
+		struct rig_open o;
+
+		room_start(&r, 65535, 1 << 20);
+		room_prepare(&r, &(struct ask){0});
+		must(h2_output(r.s.h, &r.s.out, OUT_ENOUGH) == 0);
+		while (buf_len(&r.s.out) > 0) {
+			struct str piece = str_prefix(buf_str(&r.s.out), step);
+
+			client_send_str(&r.c, piece);
+			buf_consume(&r.s.out, piece.n);
+		}
+		o = rig_expect_open(&rig);
+		rig_answer(&rig, o.m.stream, "ok");
+		check(room_told(&r, "{1 NO_ERROR}"));
+		rig_open_done(&o);
+		room_stop(&r);
+	}
+}
+
+/* What is no HTTP/2, and what is too much of it, is logged and ends the connection. */
+static void test_hostile(void)
+{
+	static const char ping[] = "\0\0\x08\6\0\0\0\0\0"
+				   "12345678";
+	struct client c;
+	struct room r;
+
+	must(client_connect_h2(&c, &rig, "a.test"));
+	client_send(&c, "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n");
+	check(strstr(rig_expect_event(&rig, NET_EVENT_MALFORMED), "a.test|") != NULL);
+	check(client_expect_end(&c, 2000));
+	client_close(&c);
+
+	room_start(&r, 65535, 1 << 20);
+	room_say(&r);
+	for (int i = 0; i < 8000; i++)
+		(void)client_send_some(&r.c, str_make(ping, sizeof(ping) - 1));
+	check(strstr(rig_expect_event(&rig, NET_EVENT_LIMIT), "http/2|") != NULL);
+	check(room_told(&r, "<goaway ENHANCE_YOUR_CALM>"));
+	check(client_expect_end(&r.c, 2000));
+	room_stop(&r);
+}
+
+static void test_times(void)
+{
+	/* HEADERS without END_HEADERS, behind the preface and empty settings. */
+	static const char head[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+				   "\0\0\0\4\0\0\0\0\0"
+				   "\0\0\1\1\0\0\0\0\1\x82";
+	struct client c;
+	struct rig_open o;
+	struct room r;
+
+	must(client_connect_h2(&c, &rig, "a.test"));
+	client_send_str(&c, str_make(head, sizeof(head) - 1));
+	check(strstr(rig_expect_event(&rig, NET_EVENT_MALFORMED), "head took too long"));
+	check(client_expect_end(&c, 2000));
+	client_close(&c);
+
+	/* A body that does not come costs its stream, and later the connection its idleness. */
+	room_start(&r, 65535, 1 << 20);
+	room_ask(&r, &(struct ask){.method = "POST", .goes_on = true, .body = "x"});
+	room_ask(&r, &(struct ask){0});
+	o = rig_expect_open(&rig);
+	rig_open_done(&o);
+	free(rig_recv(&rig, 1000));
+	o = rig_expect_open(&rig);
+	check(strstr(rig_expect_event(&rig, NET_EVENT_MALFORMED), "too slowly|"));
+	check_int(rig_expect_reset(&rig, o.m.stream - 1), NET_RESET_CANCELLED);
+	check(room_told(&r, "{1 NO_ERROR}"));
+	check(has(&r.s.log, "[1 408 "));
+	/* The other one waits for the broker, and may do so. */
+	usleep(600 * 1000);
+	rig_answer(&rig, o.m.stream, "late");
+	check(room_told(&r, "{3 NO_ERROR}"));
+	check(has(&r.s.log, "[3 200 "));
+	check(room_told(&r, "<goaway NO_ERROR>"));
+	check(client_expect_end(&r.c, 2000));
+	rig_open_done(&o);
+	room_stop(&r);
+}
+
+int main(void)
+{
+	static const struct rig_config config = {0};
+	struct gateway_limits limits = gateway_limits_default;
+	const struct rig_config quick = {.limits = &limits};
+
+	limits.head_usec = limits.body_window_usec = limits.idle_usec = 300 * 1000;
+	rig_start(&rig, &config);
+	rig.h2 = true;
+	run_test(test_requests);
+	run_test(test_bodiless);
+	run_test(test_trailers_and_interim);
+	run_test(test_many_at_once);
+	run_test(test_refused);
+	run_test(test_resets);
+	run_test(test_flow);
+	run_test(test_pieces);
+	run_test(test_hostile);
+	check(rig_stop(&rig));
+	rig_start(&rig, &quick);
+	rig.h2 = true;
+	run_test(test_times);
+	check(rig_stop(&rig));
+	return tap_done();
+}
