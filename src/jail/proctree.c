@@ -128,36 +128,55 @@ static void find_children(int dir, struct buf *todo)
 		closedir(threads);
 }
 
-/* By way of one descriptor, so that all of it is of one process. */
-static bool read_one(pid_t pid, struct proctree_usage *sum, struct buf *todo)
+/* By way of one descriptor, so that all that is read is of one process. */
+static bool visit_one(
+	pid_t pid, bool (*visit)(void *user, pid_t pid, int dir), void *user, struct buf *todo)
 {
 	_cleanup_fd_ int dir = -1;
 	char path[32];
 
 	snprintf(path, sizeof(path), "/proc/%d", pid);
 	dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (dir < 0 || !read_stat(dir, sum))
+	if (dir < 0)
+		return true;
+	if (!visit(user, pid, dir))
 		return false;
-	read_memory(dir, sum);
-	read_io(dir, sum);
 	find_children(dir, todo);
+	return true;
+}
+
+void proctree_each(pid_t root, bool (*visit)(void *user, pid_t pid, int dir), void *user)
+{
+	_cleanup_(buf_donep) struct buf todo = BUF_INIT(PROCESSES_MAX * sizeof(pid_t));
+	bool go_on = visit_one(root, visit, user, &todo);
+	pid_t pid;
+	int left = PROCESSES_MAX;
+
+	while (go_on && buf_len(&todo) && left-- > 0) {
+		memcpy(&pid, buf_data(&todo), sizeof(pid));
+		buf_consume(&todo, sizeof(pid));
+		go_on = visit_one(pid, visit, user, &todo);
+	}
+}
+
+static bool add_up(void *user, pid_t pid, int dir)
+{
+	struct proctree_usage *sum = user;
+
+	if (read_stat(dir, sum)) {
+		read_memory(dir, sum);
+		read_io(dir, sum);
+	}
 	return true;
 }
 
 bool proctree_read(pid_t root, struct proctree_usage *ret)
 {
-	_cleanup_(buf_donep) struct buf todo = BUF_INIT(PROCESSES_MAX * sizeof(pid_t));
 	struct proctree_usage sum = {0};
-	pid_t pid;
-	int left = PROCESSES_MAX;
 
-	if (!read_one(root, &sum, &todo))
+	proctree_each(root, add_up, &sum);
+	if (sum.pids == 0) /* root is gone */
 		return false;
-	while (buf_len(&todo) && left-- > 0) {
-		memcpy(&pid, buf_data(&todo), sizeof(pid));
-		buf_consume(&todo, sizeof(pid));
-		(void)read_one(pid, &sum, &todo);
-	}
 	*ret = sum;
 	return true;
 }

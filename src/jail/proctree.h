@@ -18,3 +18,7 @@ struct proctree_usage {
 /* Adds up process `root` (as we see it) and all its descendants. They come and go meanwhile: the
  * result is a sample. What we may not read counts 0. False where root itself is gone. */
 bool proctree_read(pid_t root, struct proctree_usage *ret);
+
+/* Calls visit() for root and its descendants until it returns false; dir is the process's folder of
+ * /proc (O_PATH, borrowed). */
+void proctree_each(pid_t root, bool (*visit)(void *user, pid_t pid, int dir), void *user);

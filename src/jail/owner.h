@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Which process of a room holds a TCP connection: by the kernel's socket diagnostics, and the
+ * descriptors of the room's processes. A process may be gone, or hold its connection no more, when
+ * it is looked for; and what it is called is its own choice. */
+
+#include "base/macro.h"
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct connection_owner {
+	uint32_t pid;      /* as the room sees it */
+	char name[16];     /* comm: any bytes, terminated */
+	char program[256]; /* path inside, any bytes, terminated; "" where it is not to be had */
+};
+
+/* diag: NETLINK_SOCK_DIAG socket of the room's network namespace (jail/netcapture.h), non-blocking;
+ * root: process 1 of the room, as we see it. client and server have one family. Bounded work: a
+ * few thousand descriptors are looked at. False where nobody is found. */
+bool connection_owner(int diag, pid_t root, const struct sockaddr *client,
+	const struct sockaddr *server, struct connection_owner *ret);

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/fd.h"
+#include "jail/owner.h"
+#include "tap.h"
+
+#include <fcntl.h>
+#include <linux/netlink.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int diag;
+
+/* A connected pair over loopback; the client's end is *ret. */
+static int dial(int listener, int *ret, struct sockaddr_in *client, struct sockaddr_in *server)
+{
+	socklen_t n = sizeof(*server), m = sizeof(*client);
+
+	must(getsockname(listener, (void *)server, &n) == 0);
+	*ret = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	must(connect(*ret, (void *)server, sizeof(*server)) == 0);
+	must(getsockname(*ret, (void *)client, &m) == 0);
+	return accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+}
+
+static void test_finds_a_child(void)
+{
+	_cleanup_fd_ int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	struct sockaddr_in client, server;
+	struct connection_owner o;
+	int ours, theirs, gate[2];
+	pid_t pid;
+
+	must(bind(listener, (void *)&any, sizeof(any)) == 0 && listen(listener, 1) == 0);
+	theirs = dial(listener, &ours, &client, &server);
+	check(connection_owner(diag, getpid(), (void *)&client, (void *)&server, &o));
+	check_int(o.pid, getpid());
+	check(strstr(o.program, "test-jail_owner") && o.name[0]);
+	/* Held by a child alone. */
+	must(pipe2(gate, O_CLOEXEC) == 0);
+	pid = fork();
+	if (pid == 0) {
+		char c;
+
+		close(gate[1]);
+		_exit(read(gate[0], &c, 1) != 0);
+	}
+	close(ours);
+	check(connection_owner(diag, getpid(), (void *)&client, (void *)&server, &o));
+	check_int(o.pid, pid);
+	/* Not among the processes that are looked at, and not there at all. */
+	close(gate[1]);
+	waitpid(pid, NULL, 0);
+	check(!connection_owner(diag, getpid(), (void *)&client, (void *)&server, &o));
+	client.sin_port = htons(1);
+	check(!connection_owner(diag, getpid(), (void *)&client, (void *)&server, &o));
+	close(gate[0]);
+	close(theirs);
+}
+
+int main(void)
+{
+	diag = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_SOCK_DIAG);
+	if (diag < 0) {
+		printf("1..0 # SKIP no socket diagnostics\n");
+		return 0;
+	}
+	run_test(test_finds_a_child);
+	close(diag);
+	return tap_done();
+}
