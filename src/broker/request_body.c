@@ -72,6 +72,12 @@ void request_body_add(struct stream *s, struct str bytes)
 	if (buf_len(&s->body) == s->body_done) /* it was taken in whole, and nothing came of it */
 		stream_drained(s);
 	upstream_send(s);
+	if (bounds_request(s) || s->discard)
+		return;
+	refuse_upstream(s, 503, "out_of_memory", "too much waits to be sent to origins");
+	buf_done_wiped(&s->body);
+	s->body_done = 0;
+	bounds_request(s);
 }
 
 void request_body_end(struct stream *s)
@@ -116,6 +122,7 @@ void request_body_commit(struct stream *s)
 	s->keep = false;
 	buf_consume(&s->body, s->body_done);
 	s->body_done = 0;
+	bounds_request(s);
 }
 
 void request_body_rewind(struct stream *s)
@@ -127,6 +134,7 @@ void request_body_drop(struct stream *s)
 {
 	buf_clear(&s->body);
 	s->body_done = 0;
+	bounds_request(s);
 	s->discard = true;
 	stream_drained(s);
 }

@@ -56,7 +56,7 @@ size_t response_room(const struct stream *s)
 		b->full = true;
 		return 0;
 	}
-	return MIN((size_t)SCRATCH, (size_t)s->window_out);
+	return MIN((size_t)SCRATCH, bounds_answer_room(s));
 }
 
 /* A frame to the gateway. False where there can be none. */
@@ -167,6 +167,7 @@ bool response_data(struct stream *s, struct str bytes)
 	if (s->fetch)
 		return fetch_data(s->fetch, bytes);
 	s->window_out -= (uint32_t)bytes.n;
+	bounds_answer(s);
 	s->bytes_in += bytes.n;
 	s->broker->bytes_in += bytes.n;
 	if (s->scrub)

@@ -125,6 +125,8 @@ struct broker {
 	size_t collected;                   /* bytes of bodies that are looked into as a whole */
 	struct stream *ready, **ready_tail; /* by `next_ready`: go when their intents are written */
 	bool full;                          /* more than OUT_HIGH waited for the gateway */
+	size_t under_way, waiting; /* of all streams: see bounds.c */
+	bool tight;                /* a stream waits until others are credited */
 	struct loop_job flush, frames;
 	char scratch[SCRATCH];
 };
@@ -190,6 +192,7 @@ struct stream {
 	uint32_t uncredited; /* what it has sent and not got back */
 	uint32_t window_out; /* what it still takes */
 	uint64_t discarded;
+	size_t under_way, waiting; /* as counted in the broker's: bounds.c */
 	struct scrub *scrub;
 
 	/* For the log. */
@@ -321,6 +324,14 @@ void streams_reap(struct broker *b);
 void streams_free(struct broker *b);
 /* Body bytes went on their way, or nobody wants them: gives credit. */
 void stream_drained(struct stream *s);
+
+/* bounds.c */
+/* After window_out or closed has changed. */
+void bounds_answer(struct stream *s);
+/* Bytes of the answer that may go to the gateway now, as far as its windows are concerned. */
+size_t bounds_answer_room(const struct stream *s);
+/* After `body` or closed has changed; false: more waits than may. */
+bool bounds_request(struct stream *s);
 
 /* request_body.c */
 /* What comes from the gateway. Refuses, or resets, where it cannot be taken. */

@@ -103,6 +103,8 @@ void stream_close(struct stream *s)
 	if (s->closed)
 		return;
 	s->closed = true;
+	bounds_answer(s);
+	bounds_request(s);
 	dial_cancel(s);
 	upstream_detach(s);
 	if (!s->logged)
@@ -380,6 +382,7 @@ static int on_credit(struct stream *s, struct str payload)
 	if (!net_get_credit(payload, &id, &n) || n > NET_WINDOW - s->window_out)
 		return -EPROTO;
 	s->window_out += n;
+	bounds_answer(s);
 	s->active = loop_now(s->broker->loop);
 	upstream_resume(s);
 	return 0;

@@ -11,7 +11,7 @@
 enum {
 	READS_AT_ONCE = 8,
 	JOIN_MAX = 16 * 1024, /* bytes of a body that are copied to go out with the head */
-	OUT_FULL = 64 * 1024, /* framed bytes that wait: no more are framed */
+	OUT_FULL = 16 * 1024, /* framed bytes that wait: no more are framed */
 	OUT_ROOM = HTTP_HEAD_MAX * 4 + NET_WINDOW,
 };
 
@@ -101,9 +101,11 @@ static int frame(struct h1_origin *h)
 
 	if (h->request_ended || buf_len(&h->out) >= OUT_FULL)
 		return 0;
-	if (chunked && body.n > 0)
+	if (chunked && body.n > 0) {
+		/* What waits shall wait where it is counted. */
+		body = str_prefix(body, OUT_FULL);
 		r = h1_write_chunk(&h->out, body);
-	else if (buf_len(&h->out) > 0 && body.n > 0 && body.n <= JOIN_MAX)
+	} else if (buf_len(&h->out) > 0 && body.n > 0 && body.n <= JOIN_MAX)
 		r = buf_add_str(&h->out, body);
 	else
 		body.n = 0;

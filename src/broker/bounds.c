@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: what bodies may take up in both programs together, however many streams
+ * there are. The windows of netchan.h bound one stream; here is the bound of all.
+ *
+ * Answers: what was sent to the gateway and not credited lies with it, or with the room's
+ * connection. Up to UNDER_WAY_MAX each stream may use its window; beyond that a stream gets no more
+ * than SHARE, a piece that is worth a credit to the gateway, so each goes on as its client reads
+ * and none waits for another. All together cannot pass UNDER_WAY_MAX + NET_MAX_STREAMS * SHARE.
+ *
+ * Requests: the memory of what waits here for origins that do not take it. There is no fair way to
+ * go on with what has arrived already, so at WAITING_MAX whoever sends more is refused. Memory that
+ * is empty again is kept for what comes next while there is little of it. */
+#include "broker/state.h"
+
+enum {
+	UNDER_WAY_MAX = 32 * 1024 * 1024,
+	UNDER_WAY_LOW = UNDER_WAY_MAX - 1024 * 1024,
+	SHARE = NET_WINDOW / 4,
+	WAITING_MAX = 64 * 1024 * 1024,
+	WAITING_HIGH = 16 * 1024 * 1024,
+};
+
+void bounds_answer(struct stream *s)
+{
+	struct broker *b = s->broker;
+	size_t now = s->closed ? 0 : NET_WINDOW - s->window_out;
+
+	b->under_way = b->under_way - s->under_way + now;
+	s->under_way = now;
+	if (b->tight && b->under_way < UNDER_WAY_LOW) {
+		b->tight = false;
+		b->full = true; /* and no longer when it is looked at: all go on */
+		broker_flush_later(b);
+	}
+}
+
+size_t bounds_answer_room(const struct stream *s)
+{
+	struct broker *b = s->broker;
+	size_t mine = NET_WINDOW - s->window_out;
+
+	if (b->under_way < UNDER_WAY_MAX)
+		return s->window_out;
+	b->tight = true;
+	return mine < SHARE ? SHARE - mine : 0;
+}
+
+bool bounds_request(struct stream *s)
+{
+	struct broker *b = s->broker;
+	size_t now;
+
+	if (b->waiting > WAITING_HIGH && buf_len(&s->body) == 0)
+		buf_done_wiped(&s->body);
+	/* What is looked into as a whole has a bound of its own. */
+	now = s->closed || s->whole ? 0 : s->body.cap;
+	b->waiting = b->waiting - s->waiting + now;
+	s->waiting = now;
+	return b->waiting <= WAITING_MAX;
+}
