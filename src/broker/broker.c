@@ -308,6 +308,7 @@ static void tear_down(struct broker *b)
 {
 	reloads_free(b);
 	github_free(b);
+	mints_free(b);
 	origins_free(b);
 	streams_free(b);
 	if (b->log)

@@ -1,79 +1,166 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: a leaf costs one signature, so a room that asks for names without end could
- * keep a processor busy. Names that some rule lists have a bucket of their own, so that a flood of
- * others never delays them. */
+/* Theory of operation: a leaf costs one signature, so a room that asks for
+ * names without end could keep a processor busy. Names that some rule lists
+ * have a bucket of their own, so that a flood of others never delays them.
+ *
+ * The answer also says what is spoken with the client: what the origin speaks,
+ * so that neither side gets what the other cannot carry. Where that has to be
+ * found out the answer comes later; a client that offers nothing but HTTP/2
+ * gets it at once, as does every client that does not offer it. */
 #include "broker/state.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
+#include <utlist.h>
 
-enum { UNLISTED_BURST = 50, UNLISTED_RATE = 10, LISTED_BURST = 2000, LISTED_RATE = 500 };
+/* More are not asked for at once: they get HTTP/1.1. */
+enum { WAITING_MAX = 64 };
+enum {
+  UNLISTED_BURST = 50,
+  UNLISTED_RATE = 10,
+  LISTED_BURST = 2000,
+  LISTED_RATE = 500
+};
 
 /* Takes a token of a bucket that starts full. */
-static bool rate_take(struct rate *r, uint64_t now, double per_sec, double burst)
-{
-	r->tokens = r->at ? r->tokens + (double)(now - r->at) / USEC_PER_SEC * per_sec : burst;
-	r->tokens = MIN(r->tokens, burst);
-	r->at = now;
-	if (r->tokens < 1)
-		return false;
-	r->tokens -= 1;
-	return true;
+static bool rate_take(struct rate *r, uint64_t now, double per_sec,
+                      double burst) {
+  r->tokens = r->at ? r->tokens + (double)(now - r->at) / USEC_PER_SEC * per_sec
+                    : burst;
+  r->tokens = MIN(r->tokens, burst);
+  r->at = now;
+  if (r->tokens < 1)
+    return false;
+  r->tokens -= 1;
+  return true;
 }
 
-static bool is_listed(const struct broker *b, const struct host *host)
-{
-	for (size_t i = 0; i < allowlist_count(b->policy); i++)
-		if (host_pattern_matches(str_from(allowlist_rule(b->policy, i)->host), host))
-			return true;
-	return false;
+static bool is_listed(const struct broker *b, const struct host *host) {
+  for (size_t i = 0; i < allowlist_count(b->policy); i++)
+    if (host_pattern_matches(str_from(allowlist_rule(b->policy, i)->host),
+                             host))
+      return true;
+  return false;
 }
 
-/* What the leaf is for; false where it is no canonical host. An IPv6 address may come without its
+/* False where it is no canonical host. An IPv6 address may come without its
  * brackets, as a destination is written. */
-static bool get_subject(struct str s, struct host *ret_host, struct tls_subject *ret)
-{
-	char bracketed[64];
-	struct str text = s;
+static bool get_host(struct str s, struct host *ret) {
+  char bracketed[64];
+  struct str text = s;
 
-	if (str_chr(s, ':') < s.n && s.p[0] != '[') {
-		int n = snprintf(
-			bracketed, sizeof(bracketed), "[%.*s]", STR_FMT(str_prefix(s, 60)));
+  if (str_chr(s, ':') < s.n && s.p[0] != '[') {
+    int n = snprintf(bracketed, sizeof(bracketed), "[%.*s]",
+                     STR_FMT(str_prefix(s, 60)));
 
-		text = str_make(bracketed, (size_t)n);
-	}
-	if (host_parse(text, ret_host) < 0 || !str_eq(host_str(ret_host), text))
-		return false;
-	*ret = (struct tls_subject){.name = host_str(ret_host)};
-	if (ret_host->kind == HOST_NAME)
-		return true;
-	ret->name = STR_NULL;
-	if (ret_host->kind == HOST_IPV4) {
-		ret->address_len = 4;
-		return inet_pton(AF_INET, ret_host->text, ret->address) == 1;
-	}
-	ret->address_len = 16;
-	snprintf(bracketed, sizeof(bracketed), "%.*s", (int)(ret_host->n - 2), ret_host->text + 1);
-	return inet_pton(AF_INET6, bracketed, ret->address) == 1;
+    text = str_make(bracketed, (size_t)n);
+  }
+  return host_parse(text, ret) == 0 && str_eq(host_str(ret), text);
 }
 
-int mint_request(struct broker *b, const struct net_mint *m)
-{
-	_cleanup_(buf_donep) struct buf leaf = BUF_INIT(TLS_CERT_MAX);
-	struct net_cert answer = {.request = m->request};
-	struct tls_subject subject;
-	struct host host;
-	bool ok = get_subject(m->host, &host, &subject);
+/* What the leaf is for. */
+static bool get_subject(const struct host *host, struct tls_subject *ret) {
+  char address[HOST_MAX + 1];
 
-	if (ok && is_listed(b, &host))
-		ok = rate_take(&b->mint_listed, loop_now(b->loop), LISTED_RATE, LISTED_BURST);
-	else if (ok)
-		ok = rate_take(&b->mint_unlisted, loop_now(b->loop), UNLISTED_RATE, UNLISTED_BURST);
-	if (ok)
-		ok = tls_ca_mint(b->ca, str_make(b->spki, sizeof(b->spki)), &subject,
-			     clock_real_usec(), &leaf, NULL) == 0;
-	answer.ok = ok;
-	answer.leaf = buf_str(&leaf);
-	return net_send_cert(&b->net, &answer) < 0 ? -EPROTO : 0;
+  *ret = (struct tls_subject){.name = host_str(host)};
+  if (host->kind == HOST_NAME)
+    return true;
+  ret->name = STR_NULL;
+  if (host->kind == HOST_IPV4) {
+    ret->address_len = 4;
+    return inet_pton(AF_INET, host->text, ret->address) == 1;
+  }
+  ret->address_len = 16;
+  snprintf(address, sizeof(address), "%.*s", (int)(host->n - 2),
+           host->text + 1);
+  return inet_pton(AF_INET6, address, ret->address) == 1;
+}
+
+/* A question that waits for an origin. */
+struct mint {
+  struct mint *prev, *next;
+  struct broker *broker;
+  struct origin_query query;
+  uint32_t request;
+  struct host host;
+};
+
+static int answer(struct broker *b, uint32_t request, const struct host *host,
+                  enum net_mode mode) {
+  _cleanup_(buf_donep) struct buf leaf = BUF_INIT(TLS_CERT_MAX);
+  struct net_cert m = {.request = request, .mode = mode};
+  struct tls_subject subject;
+
+  m.ok = host && get_subject(host, &subject) &&
+         tls_ca_mint(b->ca, str_make(b->spki, sizeof(b->spki)), &subject,
+                     clock_real_usec(), &leaf, NULL) == 0;
+  m.leaf = buf_str(&leaf);
+  return net_send_cert(&b->net, &m) < 0 ? -EPROTO : 0;
+}
+
+static void mint_free(struct mint *w) {
+  DL_DELETE(w->broker->mints, w);
+  w->broker->mints_n--;
+  free(w);
+}
+
+static void on_protocol(struct origin_query *q, bool h2) {
+  struct mint *w = container_of(q, struct mint, query);
+  struct broker *b = w->broker;
+
+  if (answer(b, w->request, &w->host, h2 ? NET_MODE_H2 : NET_MODE_HTTP1) < 0)
+    broker_fail(b);
+  broker_flush_later(b);
+  mint_free(w);
+}
+
+void mints_free(struct broker *b) {
+  while (b->mints) {
+    origin_forget(&b->mints->query);
+    mint_free(b->mints);
+  }
+}
+
+/* Asks the origin. Returns 1 and the mode where it is known already, else 0
+ * (on_protocol() answers).
+ */
+static int ask(struct broker *b, const struct net_mint *m,
+               const struct host *host, enum net_mode *ret) {
+  struct mint *w = b->mints_n < WAITING_MAX ? calloc(1, sizeof(*w)) : NULL;
+  bool h2 = false;
+  int r = 1;
+
+  if (w) {
+    w->broker = b;
+    w->request = m->request;
+    w->host = *host;
+    w->query.done = on_protocol;
+    DL_APPEND(b->mints, w);
+    b->mints_n++;
+    r = origin_protocol(b, host, m->port, &w->query, &h2);
+    if (r != 0)
+      mint_free(w);
+  }
+  *ret = h2 ? NET_MODE_H2 : NET_MODE_HTTP1;
+  return r;
+}
+
+static bool may_mint(struct broker *b, const struct host *host) {
+  if (is_listed(b, host))
+    return rate_take(&b->mint_listed, loop_now(b->loop), LISTED_RATE,
+                     LISTED_BURST);
+  return rate_take(&b->mint_unlisted, loop_now(b->loop), UNLISTED_RATE,
+                   UNLISTED_BURST);
+}
+
+int mint_request(struct broker *b, const struct net_mint *m) {
+  enum net_mode mode = m->h2 && !m->http1 ? NET_MODE_H2 : NET_MODE_HTTP1;
+  struct host host;
+
+  if (!get_host(m->host, &host) || !may_mint(b, &host))
+    return answer(b, m->request, NULL, mode);
+  if (m->h2 && m->http1 && ask(b, m, &host, &mode) == 0)
+    return 0;
+  return answer(b, m->request, &host, mode);
 }

@@ -116,6 +116,8 @@ struct broker {
 	bool hello;
 	uint8_t spki[TLS_SPKI_MAX];
 	struct rate mint_listed, mint_unlisted;
+	struct mint *mints; /* that wait for an origin */
+	unsigned mints_n;
 
 	struct stream *streams;      /* by number, in the order of their opening */
 	struct stream *dead, *spare; /* lists by `next` */
@@ -518,6 +520,8 @@ void response_lost(struct stream *s, const char *why);
 
 /* mint.c */
 _warn_unused_ int mint_request(struct broker *b, const struct net_mint *m);
+/* Those that wait are not answered any more. */
+void mints_free(struct broker *b);
 
 /* log.c */
 /* The ints: 0, or negative where it is not on record. What is lost elsewhere is counted, and said
