@@ -149,6 +149,9 @@ class Reader:
         self.current = None
         self.total = 0
 
+    def waits(self):
+        return True
+
     def feed(self, data):
         self.data += data
         self.total += len(data)
@@ -271,6 +274,9 @@ def talk(client, secrets):
         return True
 
     try:
+        if client["h2"]:
+            from h2frames import H2
+            reader = H2(client, connection.send)
         for step in client["steps"]:
             play(step, connection, reader, read_some, got, secrets)
         linger(client, reader, read_some, got)
@@ -281,6 +287,8 @@ def talk(client, secrets):
     reader.end()
     for r in reader.responses:
         r.pop("_mode", None), r.pop("_left", None)
+    if client["h2"]:
+        got.update(resets=list(reader.resets.values()), goaway=reader.goaway)
     got.update(responses=reader.responses, interim=reader.interim, received=reader.total,
                rest=reader.data[:2000].decode("latin-1"))
     return got
@@ -309,6 +317,11 @@ def play(step, connection, reader, read_some, got, secrets):
     if kind == "send":
         reader.heads += step[2:]
         connection.send(fill_in(step[1], secrets))
+    elif kind in ("open", "frames"):
+        if kind == "open":
+            step = step[:3] + [[fill_in(h, secrets).decode("latin-1") for h in step[3]],
+                               fill_in(step[4], secrets), step[5]]
+        reader.step(step)
     elif kind == "slow":
         for byte in fill_in(step[2], secrets):
             connection.send(bytes([byte]))
@@ -317,7 +330,7 @@ def play(step, connection, reader, read_some, got, secrets):
         time.sleep(step[1])
     elif kind == "receive":
         deadline, have = time.monotonic() + 10, len(reader.responses)
-        while len(reader.responses) == have and read_some(deadline):
+        while len(reader.responses) == have and reader.waits() and read_some(deadline):
             pass
     elif kind == "receive-bytes":
         deadline = time.monotonic() + 10
