@@ -124,6 +124,20 @@ static void break_off(struct stream *s, const struct policy_request *req, const 
 	refuse_policy(s, req);
 }
 
+/* Other addresses are for it from here on: what it goes for now is begun anew. */
+static void move(struct stream *s, const struct verdict *v)
+{
+	bool goes = s->dial || s->waits;
+
+	if (!s->up) {
+		dial_cancel(s);
+		upstream_detach(s);
+	}
+	adopt(s, v);
+	if (goes)
+		request_go(s, true);
+}
+
 /* False where the request may not go on. */
 static bool judge_again(struct stream *s)
 {
@@ -140,11 +154,7 @@ static bool judge_again(struct stream *s)
 	if (ok && !same_addresses(was, v.rule)) {
 		ok = dial_may_stay(s, v.rule);
 		if (ok)
-			adopt(s, &v);
-		if (ok && s->dial) {
-			dial_cancel(s);
-			request_go(s, true);
-		}
+			move(s, &v);
 	}
 	if (!ok)
 		break_off(s, &req, &v);

@@ -6,6 +6,7 @@
 #include "ipc/helper.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <tap.h>
@@ -347,11 +348,93 @@ static void test_pool(void)
 	world_stop(&w);
 }
 
-static void private_yaml(char *ret, size_t size, const struct world *w, const char *ranges)
+static void private_yaml(char *ret, size_t size, uint16_t port, const char *ranges)
 {
 	snprintf(ret, size,
 		"url_prefixes:\n  - host: localhost\n    ports: [%u]\n    allow_private: %s\n",
-		test_origin_port(w->plain), ranges);
+		port, ranges);
+}
+
+/* A listener with a full queue: whoever connects waits. */
+static uint16_t make_busy(int *ret_fd, int fillers[4])
+{
+	struct sockaddr_in a = {.sin_family = AF_INET};
+	socklen_t n = sizeof(a);
+
+	a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	*ret_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	must(*ret_fd >= 0 && bind(*ret_fd, (struct sockaddr *)&a, n) == 0);
+	must(listen(*ret_fd, 0) == 0 && getsockname(*ret_fd, (struct sockaddr *)&a, &n) == 0);
+	for (int i = 0; i < 4; i++) {
+		fillers[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		(void)!connect(fillers[i], (struct sockaddr *)&a, n);
+	}
+	return ntohs(a.sin_port);
+}
+
+/* An address that was allowed when a connection was begun is judged again before it is there. */
+static void test_dialling(void)
+{
+	struct netconf_replaced m = {0};
+	struct world w;
+	struct got r = {0};
+	char yaml[160];
+	int fd, fillers[4];
+	uint32_t id;
+	uint16_t port = make_busy(&fd, fillers);
+
+	world_start(&w, NULL);
+	private_yaml(yaml, sizeof(yaml), port, "true");
+	rig_allow(&w.g, yaml);
+	rig_serve(&w.g);
+	id = rig_open(&w.g, &(struct ask){.host = "localhost", .port = port, .target = "/"});
+	rig_collect(&w.g, id, &r, 200);
+	check_int(r.status, 0);
+	private_yaml(yaml, sizeof(yaml), port, "[10.0.0.0/8]");
+	check_int(set_policy(&w, yaml, &m, NULL), 0);
+	check_int(m.closed, 0);
+	rig_collect(&w.g, id, &r, PATIENCE_MS);
+	check(r.status == 502 && got_has(&r, "address_refused"));
+	got_done(&r);
+	world_stop(&w);
+	close(fd);
+	for (int i = 0; i < 4; i++)
+		close(fillers[i]);
+}
+
+/* What was let through unscrubbed does not go on under a policy that wants it scrubbed. */
+static void test_scrub(void)
+{
+	struct netconf_replaced m = {0};
+	struct world w;
+	struct got r = {0};
+	uint32_t id;
+
+	world_start(&w, NULL);
+	rig_serve(&w.g);
+	check_int(
+		set_policy(&w, "url_prefixes: [{host: a.site.test, scrub: false}]\n", &m, NULL), 0);
+	w.g.stalled = true;
+	id = rig_open(&w.g, &(struct ask){.host = "a.site.test", .target = "/big/3000000"});
+	rig_collect(&w.g, id, &r, 300);
+	check_int(r.status, 200);
+	check_int(set_policy(&w, ONLY_A, &m, NULL), 0);
+	check_int(m.closed, 1);
+	rig_collect(&w.g, id, &r, PATIENCE_MS);
+	check(r.reset);
+	got_done(&r);
+	id = rig_open(&w.g, &(struct ask){.host = "a.site.test", .target = "/never"});
+	r = (struct got){0};
+	rig_collect(&w.g, id, &r, 100);
+	check_int(
+		set_policy(&w, "url_prefixes: [{host: a.site.test, scrub: false}]\n", &m, NULL), 0);
+	check_int(m.closed, 0);
+	check_int(set_policy(&w, "domains: []\n", &m, NULL), 0);
+	check_int(m.closed, 1);
+	rig_collect(&w.g, id, &r, PATIENCE_MS);
+	check_int(r.status, 403);
+	got_done(&r);
+	world_stop(&w);
 }
 
 /* What a rule opened up is closed with it: also for a connection that is there. */
@@ -364,7 +447,7 @@ static void test_addresses(void)
 	uint32_t id;
 
 	world_start(&w, NULL);
-	private_yaml(yaml, sizeof(yaml), &w, "true");
+	private_yaml(yaml, sizeof(yaml), test_origin_port(w.plain), "true");
 	rig_allow(&w.g, yaml);
 	rig_serve(&w.g);
 	w.g.stalled = true;
@@ -373,10 +456,10 @@ static void test_addresses(void)
 				    .target = "/big/3000000"});
 	rig_collect(&w.g, id, &r, 300);
 	check_int(r.status, 200);
-	private_yaml(yaml, sizeof(yaml), &w, "[127.0.0.0/8]");
+	private_yaml(yaml, sizeof(yaml), test_origin_port(w.plain), "[127.0.0.0/8]");
 	check_int(set_policy(&w, yaml, &m, NULL), 0);
 	check_int(m.closed, 0);
-	private_yaml(yaml, sizeof(yaml), &w, "[10.0.0.0/8]");
+	private_yaml(yaml, sizeof(yaml), test_origin_port(w.plain), "[10.0.0.0/8]");
 	check_int(set_policy(&w, yaml, &m, NULL), 0);
 	check_int(m.closed, 1);
 	rig_collect(&w.g, id, &r, PATIENCE_MS);
@@ -404,5 +487,7 @@ int main(void)
 	run_test(test_unrecorded);
 	run_test(test_pool);
 	run_test(test_addresses);
+	run_test(test_dialling);
+	run_test(test_scrub);
 	return tap_done();
 }
