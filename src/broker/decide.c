@@ -118,7 +118,7 @@ static int put_secrets(struct stream *s, struct cloche_err *err)
 
 void request_go(struct stream *s, bool fresh)
 {
-	struct upstream *u = fresh ? NULL : pool_take(s);
+	struct upstream *u = fresh || s->kind != NET_KIND_HTTP ? NULL : pool_take(s);
 
 	if (u)
 		upstream_attach(u, s);
@@ -210,6 +210,8 @@ struct policy_request decide_what(const struct stream *s)
 		.port = s->port,
 		.method = http_head_method(&s->head),
 		.target = stream_target(s),
+		.tunnel = s->kind == NET_KIND_TUNNEL,
+		.websocket = s->kind == NET_KIND_WEBSOCKET,
 	};
 
 	find_overrides(&s->head.fields, &req);
@@ -243,9 +245,14 @@ void decide_request(struct stream *s)
 		refuse_policy(s, &req);
 		return;
 	}
+	if (s->kind == NET_KIND_TUNNEL) {
+		request_ready(s);
+		return;
+	}
 	if (aws_open(s, &signature) < 0)
 		return;
-	whole = MAX(github_needs_body(s), signature);
+	/* What follows a WebSocket's handshake is no body. */
+	whole = s->kind == NET_KIND_HTTP ? MAX(github_needs_body(s), signature) : 0;
 	if (whole > 0 && s->state == STREAM_OPEN)
 		collect(s, whole);
 	else

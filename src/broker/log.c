@@ -6,6 +6,7 @@
  * before the gateway hears that the request has ended. A log that cannot be written stops new
  * requests: what is under way ends as it would, the next one finds its decision line refused. */
 #include "broker/state.h"
+#include "http/ws.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -30,13 +31,23 @@ struct str log_url(
 	return r < 0 ? STR("-") : buf_str(&b->url);
 }
 
+static struct str tunnel_url(struct stream *s)
+{
+	struct buf *url = &s->broker->url;
+
+	buf_clear(url);
+	return buf_printf(url, "%s:%u", s->host.text, s->port) < 0 ? STR("-") : buf_str(url);
+}
+
 static struct netlog_event request_event(struct stream *s, enum netlog_kind kind)
 {
 	return (struct netlog_event){
 		.kind = kind,
 		.method = http_head_method(&s->head),
-		.url = log_url(s->broker, s->scheme, host_str(&s->host), s->port,
-			stream_target(s)),
+		.url = s->kind == NET_KIND_TUNNEL
+			       ? tunnel_url(s)
+			       : log_url(s->broker, s->scheme, host_str(&s->host), s->port,
+					 stream_target(s)),
 		.host = host_str(&s->host),
 		.port = s->port,
 		.rule = s->verdict.rule ? str_from(s->verdict.rule->label) : STR_NULL,
@@ -62,6 +73,52 @@ int log_intent(struct stream *s)
 	return netlog_write_later(b->log, &ev);
 }
 
+static void write_later(struct stream *s, const struct netlog_event *ev)
+{
+	/* It has happened: the next request finds the log unwritable before it starts. */
+	if (netlog_write_later(s->broker->log, ev) < 0)
+		s->broker->unlogged++;
+	broker_flush_later(s->broker);
+}
+
+void log_websocket(struct stream *s)
+{
+	struct netlog_event ev = request_event(s, NETLOG_REQUEST);
+
+	s->opened = true;
+	ev.allowed = true;
+	ev.status = s->status;
+	ev.reason = str_from(policy_reason_word(s->verdict.reason));
+	ev.masked = s->masked;
+	ev.dropped = s->dropped;
+	ev.collapsed = s->collapsed;
+	ev.scrubbed = s->scrubbed;
+	s->masked = s->dropped = s->collapsed = s->scrubbed = 0; /* told */
+	write_later(s, &ev);
+}
+
+static void add_websocket(const struct stream *s, struct netlog_event *ev)
+{
+	struct ws_counts up, down;
+
+	websocket_counts(s, &up, &down);
+	ev->frames_out = up.frames;
+	ev->payload_out = up.bytes;
+	ev->frames_in = down.frames;
+	ev->payload_in = down.bytes;
+	ev->close_code = up.close_code ? up.close_code : down.close_code;
+}
+
+/* What a line for s is about, where its kind decides that. */
+static enum netlog_kind kind_of(const struct stream *s, enum netlog_kind kind, bool allowed)
+{
+	if (s->opened)
+		return NETLOG_WEBSOCKET;
+	if (s->kind == NET_KIND_TUNNEL && kind == NETLOG_REQUEST)
+		return allowed && s->head_sent ? NETLOG_TUNNEL : NETLOG_CONNECT;
+	return kind;
+}
+
 void log_result(struct stream *s, enum netlog_kind kind, bool allowed)
 {
 	struct netlog_event ev;
@@ -69,9 +126,11 @@ void log_result(struct stream *s, enum netlog_kind kind, bool allowed)
 	if (s->logged)
 		return;
 	s->logged = true;
-	ev = request_event(s, kind);
+	ev = request_event(s, kind_of(s, kind, allowed));
 	ev.allowed = allowed;
 	ev.status = s->status;
+	if (s->opened)
+		add_websocket(s, &ev);
 	ev.reason = str_from(policy_reason_word(s->verdict.reason));
 	ev.note = str_from(s->note);
 	ev.has_transfer = true;
@@ -83,10 +142,7 @@ void log_result(struct stream *s, enum netlog_kind kind, bool allowed)
 	ev.dropped = s->dropped;
 	ev.collapsed = s->collapsed;
 	ev.scrubbed = s->scrubbed + (s->scrub ? (unsigned)scrub_hits(s->scrub) : 0);
-	/* It has happened: the next request finds the log unwritable before it starts. */
-	if (netlog_write_later(s->broker->log, &ev) < 0)
-		s->broker->unlogged++;
-	broker_flush_later(s->broker);
+	write_later(s, &ev);
 }
 
 int log_stripped(struct stream *s, struct str header)

@@ -21,7 +21,7 @@ static json_t *text(struct str s)
  * closed after the answer. */
 static bool must_close(const struct stream *s)
 {
-	return s->state == STREAM_OPEN &&
+	return s->state == STREAM_OPEN && s->kind == NET_KIND_HTTP &&
 	       (s->expects || s->framing != NET_BODY_LENGTH || s->length > SMALL_BODY);
 }
 

@@ -54,6 +54,8 @@ struct github;
 struct github_app;
 struct origin;
 struct origin_probe;
+struct websocket;
+struct ws_counts;
 
 /* --connect-to: where to dial for a host and port, whatever its names resolve to. */
 struct override {
@@ -146,7 +148,8 @@ struct stream {
 	bool answered; /* END was sent: only the rest of the request is of interest */
 	bool discard;  /* the rest of the request's body goes nowhere */
 
-	/* The request. */
+	/* The request. A tunnel has none: its method is CONNECT. */
+	enum net_kind kind;
 	enum net_scheme scheme;
 	struct host host;
 	uint16_t port;
@@ -185,6 +188,7 @@ struct stream {
 	const struct masked_secret *live; /* that was put in */
 	struct origin_probe *probe;       /* it asks nothing, and only makes a connection */
 	struct fetch *fetch; /* it is the broker's own: the answer goes there, not to the gateway */
+	struct websocket *websocket; /* owned by rewrite; NULL for other kinds */
 
 	struct aws_stream *aws; /* signed with surrogates, or NULL */
 	unsigned foreign;       /* credentials of AWS that were taken out */
@@ -199,6 +203,7 @@ struct stream {
 
 	/* For the log. */
 	bool head_sent, logged;
+	bool opened;              /* it has become a WebSocket, and that is on record */
 	uint64_t started, active; /* monotonic */
 	uint64_t bytes_in, bytes_out;
 	uint16_t status;
@@ -504,6 +509,27 @@ extern const struct upstream_ops upstream_h1;
 /* Makes u->protocol. */
 _warn_unused_ int upstream_h1_start(struct upstream *u);
 
+/* websocket.c */
+/* Makes the request in s->head our own handshake, and has the body judged as frames. 0, or negative
+ * where it cannot be. */
+_warn_unused_ int websocket_prepare(struct stream *s);
+/* Why this 101 does not answer our handshake; NULL where it does. */
+const char *websocket_judge_answer(const struct stream *s, const struct http_head *h);
+/* Frames of the origin, to the gateway; bytes are changed in place. False where that has ended the
+ * stream. */
+_warn_unused_ bool websocket_down(struct stream *s, struct str bytes);
+/* Whether a close frame has come from the room (up) or the origin. */
+bool websocket_has_closed(const struct stream *s, bool up);
+void websocket_counts(const struct stream *s, struct ws_counts *ret_up, struct ws_counts *ret_down);
+
+/* tunnel.c */
+/* Makes u->protocol: bytes both ways. */
+_warn_unused_ int upstream_tunnel_start(struct upstream *u);
+/* The origin has answered 101, rest stands behind its head: from now on frames go both ways, or the
+ * stream is refused. What was spoken before is ended, h with it. */
+void upstream_to_websocket(
+	struct upstream *u, struct stream *s, struct http_head *h, struct str rest);
+
 /* response.c: from whatever protocol to the gateway. h, fields and bytes are changed in place. */
 /* How many body bytes may be given now; 0: resume() tells when there are more. */
 size_t response_room(const struct stream *s);
@@ -529,6 +555,8 @@ void mints_free(struct broker *b);
 /* It is on record only after netlog_flush. */
 _warn_unused_ int log_intent(struct stream *s);
 void log_gateway_event(struct broker *b, const struct net_event *e);
+/* The line for a request that has become a WebSocket; log_result() then tells of its end. */
+void log_websocket(struct stream *s);
 void log_result(struct stream *s, enum netlog_kind kind, bool allowed);
 _warn_unused_ int log_stripped(struct stream *s, struct str header);
 _warn_unused_ int log_collapsed(struct stream *s, struct str header, unsigned count);

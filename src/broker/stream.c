@@ -259,11 +259,19 @@ static uint16_t written_port(const struct net_open *m)
  * own network by one odd request. */
 static bool valid_open(struct broker *b, const struct net_open *m, struct host *ret_host)
 {
-	return m->stream > b->last_stream && m->port != 0 && host_parse(m->host, ret_host) == 0 &&
-	       str_eq(host_str(ret_host), m->host) && http_is_method(m->method) &&
-	       !str_eq(m->method, STR("CONNECT")) && !str_eq(m->method, STR("TRACE")) &&
-	       http_is_target(m->target) && (m->body == NET_BODY_LENGTH) == (m->length > 0) &&
-	       m->length <= INT64_MAX;
+	if (m->stream <= b->last_stream || m->port == 0 || host_parse(m->host, ret_host) < 0 ||
+		!str_eq(host_str(ret_host), m->host))
+		return false;
+	if (m->kind == NET_KIND_TUNNEL)
+		return m->scheme == NET_HTTPS && m->method.n == 0 && m->target.n == 0 &&
+		       m->fields_n == 0 && m->body == NET_BODY_STREAM && m->length == 0;
+	if (m->kind == NET_KIND_WEBSOCKET &&
+		(!str_eq(m->method, STR("GET")) || m->body != NET_BODY_STREAM ||
+			m->expect_continue))
+		return false;
+	return http_is_method(m->method) && !str_eq(m->method, STR("CONNECT")) &&
+	       !str_eq(m->method, STR("TRACE")) && http_is_target(m->target) &&
+	       (m->body == NET_BODY_LENGTH) == (m->length > 0) && m->length <= INT64_MAX;
 }
 
 static bool is_idempotent(struct str method)
@@ -280,21 +288,39 @@ static bool means_content(struct str method)
 	       str_eq(method, STR("PATCH"));
 }
 
-static int on_open(struct broker *b, struct str payload)
+/* Fills s->head. Fields of a request alone come. */
+static int take_head(struct stream *s, const struct net_open *m, struct wire_in *fields)
 {
 	static const enum http_framing framing[NET_BODY_END] = {
 		HTTP_BODY_NONE, HTTP_BODY_LENGTH, HTTP_BODY_CHUNKED};
+	bool tunnel = m->kind == NET_KIND_TUNNEL, http = m->kind == NET_KIND_HTTP;
+	int r = http_head_set_request(&s->head, tunnel ? STR("CONNECT") : m->method,
+		m->scheme == NET_HTTPS ? STR("https") : STR("http"), m->host, written_port(m),
+		tunnel ? STR("*") : m->target);
+
+	if (r < 0 || !take_fields(&s->head.fields, fields, m->fields_n))
+		return -EPROTO;
+	http_head_set_body(&s->head, http ? framing[m->body] : HTTP_BODY_NONE, m->length);
+	if (m->body == NET_BODY_NONE && means_content(m->method))
+		http_head_set_body(&s->head, HTTP_BODY_LENGTH, 0);
+	return 0;
+}
+
+static int on_open(struct broker *b, struct str payload)
+{
 	struct net_open m;
 	struct wire_in fields;
 	struct host host;
 	struct stream *s;
 
-	if (!net_get_open(payload, &m, &fields) || m.kind != NET_KIND_HTTP ||
-		!valid_open(b, &m, &host) || HASH_COUNT(b->streams) >= NET_MAX_STREAMS)
+	if (!net_get_open(payload, &m, &fields) || !valid_open(b, &m, &host) ||
+		HASH_COUNT(b->streams) >= NET_MAX_STREAMS)
 		return -EPROTO;
 	s = stream_new(b, &m);
 	if (!s)
 		return net_send_reset(&b->net, m.stream, NET_RESET_LIMIT) < 0 ? -EPROTO : 0;
+	s->kind = m.kind;
+	s->http1 = m.kind != NET_KIND_HTTP;
 	s->scheme = m.scheme;
 	s->host = host;
 	s->port = m.port;
@@ -305,19 +331,16 @@ static int on_open(struct broker *b, struct str payload)
 	s->state = m.body == NET_BODY_NONE ? STREAM_HALF : STREAM_OPEN;
 	s->is_head = str_eq(m.method, STR("HEAD"));
 	s->idempotent = is_idempotent(m.method);
-	if (http_head_set_request(&s->head, m.method,
-		    m.scheme == NET_HTTPS ? STR("https") : STR("http"), m.host, written_port(&m),
-		    m.target) < 0 ||
-		!take_fields(&s->head.fields, &fields, m.fields_n)) {
+	if (take_head(s, &m, &fields) < 0) {
 		stream_note(s, "malformed");
 		s->logged = true;
 		stream_close(s);
 		return -EPROTO;
 	}
-	http_head_set_body(&s->head, framing[m.body], m.length);
-	if (m.body == NET_BODY_NONE && means_content(m.method))
-		http_head_set_body(&s->head, HTTP_BODY_LENGTH, 0);
-	decide_request(s);
+	if (s->kind == NET_KIND_WEBSOCKET && websocket_prepare(s) < 0)
+		refuse_upstream(s, 502, "request_not_sent", "too many header fields");
+	else
+		decide_request(s);
 	return 0;
 }
 
@@ -395,8 +418,9 @@ static int on_reset(struct stream *s, struct str payload)
 
 	if (!net_get_reset(payload, &id, &why))
 		return -EPROTO;
-	stream_note(s, why == NET_RESET_CANCELLED ? "cancelled by the client"
-						  : "broken off by the client");
+	if (!websocket_has_closed(s, true) && !websocket_has_closed(s, false))
+		stream_note(s, why == NET_RESET_CANCELLED ? "cancelled by the client"
+							  : "broken off by the client");
 	stream_close(s);
 	return 0;
 }

@@ -155,11 +155,16 @@ static void established(struct upstream *u)
 {
 	struct stream *s = u->first;
 	bool h2 = u->tls && tls_client_is_h2(u->tls);
+	int r;
 
 	if (u->tls && !s->http1) /* both were offered */
 		origin_learn(u->broker, &s->host, s->port, h2);
 	u->want_out = false;
-	if ((h2 ? upstream_h2_start(u) : upstream_h1_start(u)) < 0) {
+	if (s->kind == NET_KIND_TUNNEL)
+		r = upstream_tunnel_start(u);
+	else
+		r = h2 ? upstream_h2_start(u) : upstream_h1_start(u);
+	if (r < 0) {
 		refuse_upstream(s, 503, "out_of_memory", "no memory for a connection");
 		return;
 	}
@@ -239,7 +244,8 @@ void upstream_new(struct stream *s, int fd)
 	s->keep = false;
 	if (s->host.kind == HOST_IPV6)
 		host = str_make(host.p + 1, host.n - 2);
-	if (s->scheme == NET_HTTPS &&
+	/* In a tunnel the TLS is the client's own. */
+	if (s->scheme == NET_HTTPS && s->kind != NET_KIND_TUNNEL &&
 		(tls_client_new(b->trust, fd, host, s->port, &u->tls, &err) < 0 ||
 			(!s->http1 && tls_client_offer_h2(u->tls, &err) < 0))) {
 		refuse_upstream(s, 502, "upstream_tls", err.message);

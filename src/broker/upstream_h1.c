@@ -63,10 +63,15 @@ static void end(struct upstream *u)
 
 /* --- the request --- */
 
+/* What follows the handshake of a WebSocket is no body, and waits for its answer. */
+static struct str body_to_send(const struct h1_origin *h)
+{
+	return h->stream->kind == NET_KIND_HTTP ? request_body(h->stream) : STR_NULL;
+}
+
 static bool has_output(const struct h1_origin *h)
 {
-	return h->stream && !h->write_lost &&
-	       (buf_len(&h->out) > 0 || request_body(h->stream).n > 0);
+	return h->stream && !h->write_lost && (buf_len(&h->out) > 0 || body_to_send(h).n > 0);
 }
 
 /* While nothing is read, a connection that the origin has broken would be reported for ever: it is
@@ -96,7 +101,7 @@ static int frame(struct h1_origin *h)
 {
 	struct stream *s = h->stream;
 	bool chunked = s->head.body == HTTP_BODY_CHUNKED;
-	struct str body = request_body(s);
+	struct str body = body_to_send(h);
 	int r = 0;
 
 	if (h->request_ended || buf_len(&h->out) >= OUT_FULL)
@@ -111,7 +116,7 @@ static int frame(struct h1_origin *h)
 		body.n = 0;
 	if (r == 0 && body.n > 0)
 		request_body_taken(s, body.n);
-	if (r == 0 && request_body_complete(s) && request_body(s).n == 0) {
+	if (r == 0 && request_body_complete(s) && body_to_send(h).n == 0) {
 		h->request_ended = true;
 		if (chunked)
 			r = h1_write_last_chunk(&h->out, s->trailers.n ? &s->trailers : NULL);
@@ -123,7 +128,7 @@ static int frame(struct h1_origin *h)
 static enum tls_io write_out(struct h1_origin *h)
 {
 	bool framed = buf_len(&h->out) > 0;
-	struct str bytes = framed ? buf_str(&h->out) : request_body(h->stream);
+	struct str bytes = framed ? buf_str(&h->out) : body_to_send(h);
 	size_t n = 0;
 	enum tls_io io = upstream_write(h->u, bytes, &n);
 
@@ -167,12 +172,15 @@ static void begin(struct upstream *u, struct stream *s)
 {
 	struct h1_origin *h = of(u);
 	struct cloche_err err = CLOCHE_ERR_INIT;
+	bool upgrade = s->kind == NET_KIND_WEBSOCKET;
+	unsigned flags = (s->te_trailers ? H1_W_TRAILERS : 0) | (upgrade ? H1_W_UPGRADE : 0);
 
 	h->stream = s;
 	h->request_ended = h->started = h->in_body = h->paused = h->write_lost = false;
 	http_body_done(&h->body);
-	h1_parser_response(&h->parser, &h->head, s->is_head ? H1_TO_HEAD : 0);
-	if (h1_write_request(&h->out, &s->head, s->te_trailers ? H1_W_TRAILERS : 0, &err) < 0) {
+	h1_parser_response(&h->parser, &h->head,
+		(s->is_head ? H1_TO_HEAD : 0) | (upgrade ? H1_UPGRADE_ASKED : 0));
+	if (h1_write_request(&h->out, &s->head, flags, &err) < 0) {
 		refuse_upstream(s, 502, "request_not_sent", err.message);
 		return;
 	}
@@ -228,7 +236,7 @@ static int feed_head(struct h1_origin *h, struct str *bytes)
 			response_malformed(h->stream, h1_error_text(h->parser.error));
 			return 0;
 		}
-		if (h->head.status >= 200)
+		if (h->head.status >= 200 || h->head.status == 101)
 			return 1;
 		if (!response_interim(h->stream, &h->head))
 			return 0;
@@ -274,6 +282,10 @@ static void feed(struct h1_origin *h, struct str bytes)
 	if (!h->in_body) {
 		if (feed_head(h, &bytes) == 0)
 			return;
+		if (h->head.status == 101) {
+			upstream_to_websocket(h->u, s, &h->head, bytes);
+			return;
+		}
 		/* The framing is the parser's word on what comes; the head is then changed. */
 		http_body_init(&h->body, &h->head, &h->trailers);
 		h->in_body = true;
@@ -307,7 +319,7 @@ static void pump(struct upstream *u)
 	struct broker *b = u->broker;
 
 	for (int i = 0; i < READS_AT_ONCE; i++) {
-		struct h1_origin *h = u->dead ? NULL : of(u);
+		struct h1_origin *h = u->dead || u->ops != &upstream_h1 ? NULL : of(u);
 		size_t max, n = 0;
 		enum tls_io io;
 

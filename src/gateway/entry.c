@@ -16,6 +16,8 @@
 #include "gateway/h2.h"
 #include "gateway/identify.h"
 #include "gateway/state.h"
+#include "gateway/tunnel.h"
+#include "tls/hello.h"
 
 #include <errno.h>
 
@@ -189,6 +191,24 @@ static bool find_host(struct conn *c)
 	return host_parse(sni, &c->host) == 0 && c->host.kind == HOST_NAME;
 }
 
+/* A tunnel is judged by the name alone, so the name has to be there, and the one that counts.
+ * Returns false where the handshake is to fail. */
+static bool take_tunnel(struct conn *c)
+{
+	struct str taken = tls_conn_taken(c->tls);
+
+	if (tls_conn_sni(c->tls).n == 0) {
+		tls_conn_refuse(c->tls, "a tunnel needs the name of its host (SNI)");
+		return false;
+	}
+	if (hello_hides_name(taken)) {
+		tls_conn_refuse(c->tls, "a tunnel cannot be judged by an encrypted ClientHello");
+		return false;
+	}
+	tunnel_start(c, taken);
+	return true;
+}
+
 /* Goes on as the broker has said. Returns whether the handshake does. */
 static bool take_leaf(struct conn *c, const struct leaf *leaf)
 {
@@ -202,6 +222,7 @@ static bool take_leaf(struct conn *c, const struct leaf *leaf)
 			return true;
 		break;
 	case NET_MODE_TUNNEL:
+		return !take_tunnel(c);
 	case NET_MODE_END:
 		break;
 	}

@@ -8,7 +8,9 @@
  *	idle --first byte--> HEAD --parsed, judged--> BODY --complete--> DONE
  *
  * Reading stops while the request is DONE (so pipelining is one request deep), while the broker
- * gives no window, and while the broker is behind as a whole. */
+ * gives no window, and while the broker is behind as a whole. So what stands behind the request for
+ * a WebSocket is not looked at before the answer is known: frames it is only after a 101, else the
+ * next request. */
 #include "gateway/h1.h"
 #include "base/clock.h"
 #include "gateway/event.h"
@@ -47,7 +49,7 @@ static struct h1 *exchange_new(struct conn *c)
 	h->c = c;
 	h->request = H1_REQUEST_HEAD;
 	h->response = H1_RESPONSE_NONE;
-	h->keep = h->http10 = h->to_head = h->wait_continue = false;
+	h->keep = h->http10 = h->to_head = h->websocket = h->wait_continue = false;
 	h->window_end = 0;
 	h1_parser_request(&h->parser, &h->head);
 	c->state = h;
@@ -67,7 +69,6 @@ static void exchange_free(struct h1 *h)
 
 	stream_close(&h->stream, NET_RESET_CANCELLED);
 	http_body_done(&h->body);
-	h->c->state = NULL;
 	h->c = NULL;
 	if (g->pool_n >= GATEWAY_POOL) {
 		exchange_destroy(h);
@@ -78,6 +79,11 @@ static void exchange_free(struct h1 *h)
 	h->next = g->pool;
 	g->pool = h;
 	g->pool_n++;
+}
+
+void h1_leave(struct h1 *h)
+{
+	exchange_free(h);
 }
 
 void h1_pool_done(struct gateway *g)
@@ -167,6 +173,7 @@ void h1_response_done(struct h1 *h)
 		return;
 	}
 	exchange_free(h);
+	c->state = NULL;
 	conn_set_timeout(c, c->g->limits->idle_usec);
 	conn_want_read(c, true);
 }
@@ -258,6 +265,7 @@ static void head_done(struct h1 *h)
 		return;
 	}
 	h->wait_continue = r.open.expect_continue && h->request == H1_REQUEST_BODY;
+	h->websocket = r.open.kind == NET_KIND_WEBSOCKET;
 	if (open_stream(h, &r) < 0) {
 		h1_refuse(h, &answer_full);
 		return;
@@ -435,6 +443,7 @@ static void h1_end(struct conn *c)
 {
 	if (c->state)
 		exchange_free(c->state);
+	c->state = NULL;
 }
 
 static const struct stage h1_stage = {

@@ -34,6 +34,7 @@ struct h1 {
 
 	bool keep; /* the connection may be used again after this exchange */
 	bool http10, to_head;
+	bool websocket;      /* is asked for */
 	bool wait_continue;  /* the client may wait for 100 before it sends its body */
 	uint64_t window_end; /* of body_window_usec, while we wait for the body; 0: we do not */
 	uint64_t window_bytes;
@@ -52,5 +53,7 @@ void h1_refuse(struct h1 *h, const struct answer *a);
 void h1_fail(struct h1 *h, const struct answer *a);
 /* The response is complete: the next request, or the end. h may be gone after it. */
 void h1_response_done(struct h1 *h);
+/* The connection has become something else, which has the stream: sets h free. */
+void h1_leave(struct h1 *h);
 /* What the response of this exchange has left in the output has shrunk. */
 void h1_response_drained(struct h1 *h);

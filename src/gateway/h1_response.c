@@ -7,7 +7,9 @@
 #include "base/clock.h"
 #include "gateway/h1_exchange.h"
 #include "gateway/state.h"
+#include "gateway/tunnel.h"
 #include "http/h1_write.h"
+#include "tls/websocket.h"
 
 #include <errno.h>
 
@@ -85,6 +87,37 @@ static void frame_body(struct h1 *h, const struct net_response *m, struct http_h
 		h->keep = false;
 }
 
+/* The handshake is between the client and us (RFC 6455 4.2.2): the broker has had its own with the
+ * origin. */
+static int answer_handshake(struct h1 *h, struct http_head *out)
+{
+	const struct http_fields *asked = &h->head.fields;
+	char accept[TLS_WEBSOCKET_ACCEPT];
+	int r;
+
+	tls_websocket_accept(http_fields_get(asked, STR("Sec-WebSocket-Key")), accept);
+	http_fields_remove(&out->fields, STR("Sec-WebSocket-Extensions"));
+	r = http_fields_set(&out->fields, STR("Upgrade"), STR("websocket"));
+	if (r == 0)
+		r = http_fields_set(&out->fields, STR("Sec-WebSocket-Accept"), str_from(accept));
+	return r < 0 ? r : h1_write_response(&h->c->out, out, H1_W_UPGRADE, NULL);
+}
+
+static void become_websocket(struct h1 *h, const struct net_response *m, struct wire_in *fields)
+{
+	struct conn *c = h->c;
+
+	if (model(h, m, fields) < 0 || answer_handshake(h, &c->g->answer) < 0) {
+		h1_fail(h, &answer_bad_response);
+		return;
+	}
+	conn_mark(c);
+	if (tunnel_websocket(c, &h->stream) < 0)
+		conn_abort(c);
+	else
+		h1_leave(h);
+}
+
 static void on_head(struct stream *s, const struct net_response *m, struct wire_in *fields)
 {
 	struct h1 *h = owner(s);
@@ -93,6 +126,12 @@ static void on_head(struct stream *s, const struct net_response *m, struct wire_
 	unsigned flags;
 	char *room;
 
+	if (h->websocket && m->status == 101) {
+		become_websocket(h, m, fields);
+		return;
+	}
+	if (h->websocket) /* nothing is to come of it, and what follows is another request */
+		stream_send_end(s, NULL);
 	if (m->status < 200 || model(h, m, fields) < 0) {
 		h1_fail(h, &answer_bad_response);
 		return;

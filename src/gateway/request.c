@@ -5,6 +5,7 @@
  * request is refused (RFC 9110 7.4) and never repaired. Whether the request is allowed is not asked
  * here. */
 #include "gateway/request.h"
+#include "http/ws.h"
 
 /* In this order; the first that fits counts. */
 static const struct request_refusal refuse_connect = {
@@ -64,9 +65,17 @@ static const struct request_refusal refuse_upgrade = {
 	.status = 501,
 	.event = NET_EVENT_UPGRADE,
 	.code = "upgrade_unsupported",
-	.message = "Changing the protocol of a connection (WebSocket and others) is not supported "
-		   "by this gateway. Use plain HTTP requests.",
+	.message = "Changing the protocol of a connection is not supported by this gateway, but "
+		   "for WebSocket. Use plain HTTP requests.",
 	.why = "upgrade",
+};
+static const struct request_refusal refuse_handshake = {
+	.status = 400,
+	.event = NET_EVENT_MALFORMED,
+	.code = "bad_websocket_handshake",
+	.message = "A WebSocket is asked for with GET, without a body, with Sec-WebSocket-Version: "
+		   "13 and with one Sec-WebSocket-Key of 16 bytes in base64.",
+	.why = "malformed WebSocket handshake",
 };
 
 /* "Upgrade: h2c" alone is an offer that a server may ignore (RFC 9110 7.8); clients send it
@@ -74,6 +83,18 @@ static const struct request_refusal refuse_upgrade = {
 static bool is_mere_offer(const struct http_head *h)
 {
 	return str_ieq(str_trim(http_fields_get(&h->fields, STR("Upgrade"))), STR("h2c"));
+}
+
+/* RFC 6455 4.1, as far as it is not the parser's business. */
+static bool is_handshake(const struct http_head *h)
+{
+	static const struct str key = {"sec-websocket-key", 17},
+				version = {"sec-websocket-version", 21};
+	const struct http_fields *f = &h->fields;
+
+	return str_eq(http_head_method(h), STR("GET")) && h->body == HTTP_BODY_NONE &&
+	       http_fields_count(f, key) == 1 && ws_is_key(http_fields_get(f, key)) &&
+	       http_fields_count(f, version) == 1 && str_eq(http_fields_get(f, version), STR("13"));
 }
 
 static bool scheme_fits(struct str scheme, bool tls)
@@ -109,6 +130,8 @@ static const struct request_refusal *refusal_of(
 		return &refuse_mismatch;
 	if (h->port != 0 && h->port != via->port)
 		return &refuse_port;
+	if (h->flags & HTTP_UPGRADE_WS)
+		return is_handshake(h) ? NULL : &refuse_handshake;
 	if ((h->flags & HTTP_UPGRADE) && !is_mere_offer(h))
 		return &refuse_upgrade;
 	return NULL;
@@ -129,7 +152,10 @@ void request_judge(const struct http_head *h, const struct request_via *via, str
 	m->target = http_head_target(h);
 	m->expect_continue = h->flags & HTTP_EXPECT_CONTINUE;
 	m->te_trailers = h->flags & HTTP_TE_TRAILERS;
-	if (h->body == HTTP_BODY_LENGTH) {
+	if (h->flags & HTTP_UPGRADE_WS) {
+		m->kind = NET_KIND_WEBSOCKET;
+		m->body = NET_BODY_STREAM; /* the frames, when the answer is 101 */
+	} else if (h->body == HTTP_BODY_LENGTH) {
 		m->body = NET_BODY_LENGTH;
 		m->length = h->content_length;
 	} else if (h->body == HTTP_BODY_CHUNKED) {

@@ -300,9 +300,9 @@ static void test_upgrade_is_never_a_tunnel(void)
 
 	client_connect(&c, &rig);
 	client_send(&c, "GET /ws HTTP/1.1\r\nHost: a.test\r\nConnection: Upgrade\r\n"
-			"Upgrade: websocket\r\n\r\n" GET("/next"));
+			"Upgrade: tls/1.3\r\n\r\n" GET("/next"));
 	check_int(client_response(&c, &p, 0), 501);
-	check_z(rig_expect_event(&rig, NET_EVENT_UPGRADE), "a.test|websocket||501");
+	check_z(rig_expect_event(&rig, NET_EVENT_UPGRADE), "a.test|tls/1.3||501");
 	response_done(&p);
 	o = rig_expect_open(&rig);
 	check_str(o.m.target, "/next");

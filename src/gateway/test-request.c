@@ -64,6 +64,30 @@ static void test_bodies(void)
 	check(request.open.expect_continue);
 }
 
+#define KEY "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+#define ASK " / HTTP/1.1\r\nHost: c.test\r\nConnection: upgrade\r\nUpgrade: WebSocket\r\n"
+#define V13 "Sec-WebSocket-Version: 13\r\n"
+
+static void test_websocket(void)
+{
+	STATUS(0, "GET" ASK KEY V13 "\r\n");
+	check(request.open.kind == NET_KIND_WEBSOCKET && request.open.body == NET_BODY_STREAM);
+	STATUS(400, "GET" ASK V13 "\r\n");
+	STATUS(400, "GET" ASK KEY "\r\n");
+	STATUS(400, "GET" ASK KEY KEY V13 "\r\n");
+	STATUS(400, "GET" ASK KEY V13 V13 "\r\n");
+	STATUS(400, "GET" ASK KEY "Sec-WebSocket-Version: 8\r\n\r\n");
+	STATUS(400, "GET" ASK "Sec-WebSocket-Key: AAAA\r\n" V13 "\r\n");
+	STATUS(400, "POST" ASK KEY V13 "\r\n");
+	STATUS(400, "GET" ASK KEY V13 "Content-Length: 5\r\n\r\n");
+	STATUS(400, "GET" ASK KEY V13 "Transfer-Encoding: chunked\r\n\r\n");
+	/* Of two protocols one is not ours. */
+	STATUS(501, "GET" ASK "Upgrade: tls\r\n" KEY V13 "\r\n");
+	/* Without its Connection it is a field like another. */
+	STATUS(0, "GET / HTTP/1.1\r\nHost: c.test\r\nUpgrade: websocket\r\n\r\n");
+	check(request.open.kind == NET_KIND_HTTP);
+}
+
 static void test_only_end_to_end_fields(void)
 {
 	struct chan c = {.fd = -1, .max_send = NET_MAX_PAYLOAD, .out = BUF_INIT(1 << 20)};
@@ -94,6 +118,7 @@ int main(void)
 	run_test(test_all_names_agree);
 	run_test(test_plain_host);
 	run_test(test_bodies);
+	run_test(test_websocket);
 	run_test(test_only_end_to_end_fields);
 	http_head_done(&head);
 	return tap_done();

@@ -16,7 +16,7 @@
 #define SHARE_NAME 120
 #define SHARE_TAG 1020 /* of FILTER_TAG_MAX and what says that it was cut */
 #define SHARE_WORD 40
-#define SHARE_JSON_URL 760
+#define SHARE_JSON_URL 600
 #define SHARE_JSON_NOTE 200
 #define SHARE_JSON_NAME 100
 #define SHARE_JSON_TAG 900
@@ -36,6 +36,7 @@ const char *netlog_kind_word(enum netlog_kind kind)
 		[NETLOG_TASK_END] = "task_end",
 		[NETLOG_SUPPRESSED] = "suppressed",
 		[NETLOG_POLICY] = "policy",
+		[NETLOG_WEBSOCKET] = "websocket",
 		[NETLOG_INTENT] = "intent",
 		[NETLOG_OTHER] = "other",
 	};
@@ -130,9 +131,23 @@ static int add_region(struct buf *out, struct str region)
 	return r < 0 ? r : buf_add_char(out, ']');
 }
 
+static int add_websocket(const struct netlog_event *ev, struct buf *out)
+{
+	int r = buf_printf(out, " [websocket: %llu/%llu frames, %llu/%llu bytes",
+		(unsigned long long)ev->frames_out, (unsigned long long)ev->frames_in,
+		(unsigned long long)ev->payload_out, (unsigned long long)ev->payload_in);
+
+	if (r == 0 && ev->close_code)
+		r = buf_printf(out, ", close %u", ev->close_code);
+	return r < 0 ? r : buf_add_char(out, ']');
+}
+
 static int plain_request(const struct netlog_event *ev, struct buf *out)
 {
-	int r = buf_add_str(out, ev->allowed ? STR("ALLOWED ") : STR("BLOCKED "));
+	bool closed = ev->kind == NETLOG_WEBSOCKET;
+	int r = buf_add_str(out, closed        ? STR("CLOSED ")
+				 : ev->allowed ? STR("ALLOWED ")
+					       : STR("BLOCKED "));
 
 	if (r == 0)
 		r = add_method_url(out, ev);
@@ -144,6 +159,8 @@ static int plain_request(const struct netlog_event *ev, struct buf *out)
 		r = add_note(out, ev->note);
 	if (r == 0)
 		r = add_tags(out, ev);
+	if (r == 0 && closed)
+		r = add_websocket(ev, out);
 	if (r == 0 && ev->masked)
 		r = buf_printf(out, " [masked: %u]", ev->masked);
 	if (r == 0 && ev->dropped)
@@ -243,6 +260,7 @@ static int plain_body(const struct netlog_event *ev, struct buf *out)
 
 	switch (ev->kind) {
 	case NETLOG_REQUEST:
+	case NETLOG_WEBSOCKET:
 		return plain_request(ev, out);
 	case NETLOG_CONNECT:
 	case NETLOG_TUNNEL:
@@ -460,6 +478,11 @@ static int json_numbers(const struct netlog_event *ev, struct buf *out)
 		{"dropped", ev->dropped},
 		{"collapsed", ev->collapsed},
 		{"scrubbed", ev->scrubbed},
+		{"frames_out", ev->frames_out},
+		{"frames_in", ev->frames_in},
+		{"payload_out", ev->payload_out},
+		{"payload_in", ev->payload_in},
+		{"close_code", ev->close_code},
 	};
 	int r = 0;
 

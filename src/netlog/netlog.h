@@ -25,6 +25,7 @@ enum netlog_kind {
 	NETLOG_TASK_END,   /* === TASK END 2026-01-31T12:00:00Z === */
 	NETLOG_SUPPRESSED, /* WARNING: N events suppressed (flood) */
 	NETLOG_POLICY,     /* POLICY COUNT rules[ (note)]: another policy holds from here on */
+	NETLOG_WEBSOCKET,  /* the end of one: CLOSED METHOD URL -> 101[ (note)] [websocket: ...] */
 	NETLOG_INTENT,     /* an allowed request begins: JSON Lines only, not counted */
 	NETLOG_OTHER,      /* reader only: a line that is none of these */
 };
@@ -58,6 +59,10 @@ struct netlog_event {
 		bytes_out; /* in: towards the room; out: to the upstream */
 	unsigned masked, dropped, collapsed, scrubbed;
 	struct netlog_tag tags[NETLOG_TAGS]; /* request: those with a text */
+	/* websocket: frames of the room and of the origin, bytes of their payloads, and the code of
+	 * the close frame that came first, 0: none */
+	uint64_t frames_out, frames_in, payload_out, payload_in;
+	uint16_t close_code;
 };
 
 struct netlog_config {

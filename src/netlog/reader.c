@@ -174,6 +174,22 @@ static bool take_region(struct str *s, struct str *ret)
 	return true;
 }
 
+/* " [websocket: 12/7 frames, 3401/220 bytes, close 1000]" */
+static bool take_websocket(struct str *s, struct netlog_event *ev)
+{
+	uint64_t code = 0;
+	bool ok = take(s, STR(" [websocket: ")) && take_number(s, UINT64_MAX, &ev->frames_out) &&
+		  take(s, STR("/")) && take_number(s, UINT64_MAX, &ev->frames_in) &&
+		  take(s, STR(" frames, ")) && take_number(s, UINT64_MAX, &ev->payload_out) &&
+		  take(s, STR("/")) && take_number(s, UINT64_MAX, &ev->payload_in) &&
+		  take(s, STR(" bytes"));
+
+	if (ok && take(s, STR(", close ")))
+		ok = take_number(s, UINT16_MAX, &code);
+	ev->close_code = (uint16_t)code;
+	return ok && take(s, STR("]"));
+}
+
 static bool parse_request(struct str s, struct netlog_event *ev)
 {
 	struct str rest = s;
@@ -194,6 +210,20 @@ static bool parse_request(struct str s, struct netlog_event *ev)
 		take_region(&s, &ev->region) &&
 		take_annotation(&s, STR(" [scrubbed: "), &ev->scrubbed));
 	return s.n == 0 || str_starts(s, STR(" ["));
+}
+
+static bool parse_closed(struct str s, struct netlog_event *ev)
+{
+	uint64_t status;
+
+	ev->kind = NETLOG_WEBSOCKET;
+	if (!take_method_url(&s, ev) || !take(&s, STR("-> ")) || !take_number(&s, 999, &status) ||
+		!take_note(&s, &ev->note) || !take_websocket(&s, ev))
+		return false;
+	ev->status = (int)status;
+	return take_annotation(&s, STR(" [masked: "), &ev->masked) &&
+	       take_annotation(&s, STR(" [dropped: "), &ev->dropped) &&
+	       take_annotation(&s, STR(" [scrubbed: "), &ev->scrubbed) && s.n == 0;
 }
 
 static bool parse_dns(struct str s, struct netlog_event *ev)
@@ -300,6 +330,7 @@ static bool parse_plain(struct str line, struct netlog_event *ev)
 	} forms[] = {
 		{STR("ALLOWED "), parse_request, true},
 		{STR("BLOCKED "), parse_request, false},
+		{STR("CLOSED "), parse_closed, false},
 		{STR("DNS "), parse_dns, false},
 		{STR("STRIPPED header '"), parse_stripped, false},
 		{STR("COLLAPSED "), parse_collapsed, false},
@@ -419,6 +450,11 @@ static bool parse_json(json_t *o, struct netlog_event *ev)
 		.dropped = (unsigned)json_u64(o, "dropped", UINT_MAX),
 		.collapsed = (unsigned)json_u64(o, "collapsed", UINT_MAX),
 		.scrubbed = (unsigned)json_u64(o, "scrubbed", UINT_MAX),
+		.frames_out = json_u64(o, "frames_out", UINT64_MAX),
+		.frames_in = json_u64(o, "frames_in", UINT64_MAX),
+		.payload_out = json_u64(o, "payload_out", UINT64_MAX),
+		.payload_in = json_u64(o, "payload_in", UINT64_MAX),
+		.close_code = (uint16_t)json_u64(o, "close_code", UINT16_MAX),
 	};
 	json_tags(json_object_get(o, "tags"), ev);
 	return kind_from_word(json_str_at(o, "event"), &ev->kind);

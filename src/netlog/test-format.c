@@ -124,6 +124,21 @@ static const struct {
 		"\"note\":\"connect: Connection refused\"}\n"},
 	{{.kind = NETLOG_WARNING, .time_usec = NOON, .note = STR("clock skew")},
 		"WARNING: clock skew\n", "\"event\":\"warning\",\"note\":\"clock skew\"}\n"},
+	{{.kind = NETLOG_WEBSOCKET,
+		 .time_usec = NOON,
+		 .method = STR("GET"),
+		 .url = STR("https://a.test/ws"),
+		 .status = 101,
+		 .frames_out = 12,
+		 .frames_in = 7,
+		 .payload_out = 3401,
+		 .payload_in = 220,
+		 .close_code = 1000},
+		"CLOSED GET https://a.test/ws -> 101 "
+		"[websocket: 12/7 frames, 3401/220 bytes, close 1000]\n",
+		"\"event\":\"websocket\",\"method\":\"GET\","
+		"\"url\":\"https://a.test/ws\",\"status\":101,\"frames_out\":12,\"frames_in\":7,"
+		"\"payload_out\":3401,\"payload_in\":220,\"close_code\":1000}\n"},
 	{{.kind = NETLOG_POLICY, .time_usec = NOON, .count = 12, .note = STR("a\nb.yaml, --allow")},
 		"POLICY 12 rules (a%0Ab.yaml, --allow)\n",
 		"\"event\":\"policy\",\"note\":\"a\\u000ab.yaml, --allow\",\"count\":12}\n"},
@@ -230,7 +245,10 @@ static void test_cap(void)
 			ev.masked = ev.dropped = ev.collapsed = ev.scrubbed = UINT32_MAX;
 			ev.has_transfer = true;
 			ev.status = 999;
-			ev.masked = kind == NETLOG_REQUEST ? 0 : ev.masked;
+			ev.frames_out = ev.frames_in = ev.payload_out = ev.payload_in = UINT64_MAX;
+			ev.close_code = UINT16_MAX;
+			if (kind == NETLOG_REQUEST || kind == NETLOG_WEBSOCKET)
+				ev.masked = 0;
 			check_forged(&ev);
 		}
 }

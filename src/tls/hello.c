@@ -2,8 +2,9 @@
 #include "tls/hello.h"
 
 #include <stdint.h>
+#include <string.h>
 
-enum { LABEL_MAX = 63, HOST_NAME_TYPE = 0 };
+enum { LABEL_MAX = 63, HOST_NAME_TYPE = 0, HELLO_MAX = 16 * 1024 };
 
 /* Takes an n-byte big-endian length and that many bytes off the front of *in. */
 static bool take_vector(struct str *in, unsigned n, struct str *ret)
@@ -100,4 +101,55 @@ bool hello_alpn_has(struct str list, struct str protocol)
 		has = has || str_eq(name, protocol);
 	}
 	return has;
+}
+
+/* Whether the extensions are well-formed and none of them encrypts the ClientHello. */
+static bool extensions_are_plain(struct str list)
+{
+	struct str body;
+
+	while (list.n > 0) {
+		struct str type = str_prefix(list, 2);
+
+		list = str_from_index(list, 2);
+		if (type.n < 2 || !take_vector(&list, 2, &body) || str_eq(type, STR("\xfe\x0d")) ||
+			str_eq(type, STR("\xff\xce")))
+			return false;
+	}
+	return true;
+}
+
+/* The message, without type. */
+static bool hello_is_plain(struct str message)
+{
+	enum { VERSION_AND_RANDOM = 2 + 32 };
+	struct str hello, part;
+
+	if (!take_vector(&message, 3, &hello) || hello.n < VERSION_AND_RANDOM)
+		return false;
+	hello = str_from_index(hello, VERSION_AND_RANDOM);
+	return take_vector(&hello, 1, &part) && take_vector(&hello, 2, &part) &&
+	       take_vector(&hello, 1, &part) && take_vector(&hello, 2, &part) && hello.n == 0 &&
+	       extensions_are_plain(part);
+}
+
+bool hello_hides_name(struct str records)
+{
+	enum { HANDSHAKE = 0x16, CLIENT_HELLO = 1 };
+	char message[HELLO_MAX];
+	size_t n = 0;
+
+	while (records.n > 0) {
+		struct str fragment;
+		bool is_handshake = records.p[0] == HANDSHAKE;
+
+		records = str_from_index(records, 3);
+		if (!is_handshake || !take_vector(&records, 2, &fragment) ||
+			fragment.n > sizeof(message) - n)
+			return true;
+		memcpy(message + n, fragment.p, fragment.n);
+		n += fragment.n;
+	}
+	return n == 0 || message[0] != CLIENT_HELLO ||
+	       !hello_is_plain(str_make(message + 1, n - 1));
 }

@@ -20,6 +20,10 @@ enum hello_sni hello_sni_parse(struct str body, struct str *ret_name);
 /* Fixed English text for the log. */
 const char *hello_sni_text(enum hello_sni e);
 
+/* Whether the ClientHello that these records hold (RFC 8446 4.1.2, 5.1) may mean another name than
+ * its server_name: it has encrypted_client_hello (RFC 9849 5), or its draft, or cannot be read. */
+bool hello_hides_name(struct str records);
+
 /* Takes the outer length off the body of application_layer_protocol_negotiation; the null view
  * where it does not fit. */
 struct str hello_alpn_list(struct str body);

@@ -84,6 +84,50 @@ static void test_alpn(void)
 	check(!hello_alpn_has(STR(""), STR("http/1.1")));
 }
 
+/* A ClientHello with these extensions, `step` bytes of it a record. */
+static struct str hello(struct str extensions, size_t step, char ret[512])
+{
+	char message[256] = {1};
+	size_t n = 4 + 2 + 32, out = 0;
+
+	/* No session, one cipher suite, one compression. */
+	memcpy(message + n, "\0\0\2\x13\1\1\0\0", 8);
+	n += 8;
+	message[n++] = (char)extensions.n;
+	memcpy(message + n, extensions.p, extensions.n);
+	n += extensions.n;
+	message[3] = (char)(n - 4);
+	for (size_t at = 0; at < n; at += step) {
+		size_t some = n - at < step ? n - at : step;
+
+		memcpy(ret + out, "\x16\3\1\0", 4);
+		ret[out + 4] = (char)some;
+		memcpy(ret + out + 5, message + at, some);
+		out += 5 + some;
+	}
+	return str_make(ret, out);
+}
+
+static void test_encrypted_hello(void)
+{
+	char text[512];
+	struct str plain = STR("\0\x2b\0\3\2\3\4\0\x17\0\0");
+
+	check(!hello_hides_name(hello(plain, 200, text)));
+	check(!hello_hides_name(hello(plain, 7, text)));
+	check(hello_hides_name(hello(STR("\0\x17\0\0\xfe\x0d\0\1\0"), 200, text)));
+	check(hello_hides_name(hello(STR("\0\x17\0\0\xfe\x0d\0\1\0"), 9, text)));
+	check(hello_hides_name(hello(STR("\xff\xce\0\0"), 200, text)));
+	/* What cannot be read. */
+	check(hello_hides_name(hello(STR("\0\x17\0\1"), 200, text)));
+	check(hello_hides_name(hello(STR("\0"), 200, text)));
+	check(hello_hides_name(STR("")));
+	check(hello_hides_name(STR("\x16\3\1\0\1\1")));
+	check(hello_hides_name(STR("\x15\3\1\0\2\2\x31")));
+	for (size_t n = 0; n < 57; n++)
+		check(hello_hides_name(str_prefix(hello(plain, 200, text), n)));
+}
+
 int main(void)
 {
 	run_test(test_one_name);
@@ -91,5 +135,6 @@ int main(void)
 	run_test(test_not_one_name);
 	run_test(test_not_a_name);
 	run_test(test_alpn);
+	run_test(test_encrypted_hello);
 	return tap_done();
 }

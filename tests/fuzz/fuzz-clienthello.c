@@ -35,6 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size == 0)
 		return 0;
+	(void)hello_hides_name(body);
 	if (data[0] & 1) {
 		(void)hello_alpn_has(body, STR("http/1.1"));
 		return 0;

@@ -5,6 +5,8 @@ import socket
 import ssl
 import threading
 
+from wsframe import frame, parse_frame, websocket_accept
+
 
 class Reply:
     """What to answer to one request."""
@@ -17,6 +19,10 @@ class Reply:
         self.close = False    # close the connection after it
         self.drip = None      # (pieces, seconds between them) of the body
         self.delay = 0.0
+        self.websocket = False  # answers 101 and plays a WebSocket
+        self.accept = None      # its Sec-WebSocket-Accept, where it is not to be right
+        self.frames = b""       # bytes that follow the 101
+        self.deaf = False       # reads no frames, and ends
 
     def compose(self, request):
         if self.raw is not None:
@@ -136,12 +142,41 @@ class Origin:
                 with self.lock:
                     reply = self.replies[min(len(self.requests), len(self.replies) - 1)]
                     self.requests.append(request)
+                if reply.websocket:
+                    self._websocket(conn, reply, request, pending)
+                    return
                 if not self._answer(conn, reply, request):
                     return
         except (OSError, ssl.SSLError):
             pass
         finally:
             self._close(conn)
+
+    def _websocket(self, conn, reply, request, data):
+        """Sends every data frame back, answers pings and the close frame; what came is recorded
+        behind the request as <OPCODE PAYLOAD>."""
+        lines = ["HTTP/1.1 101 Switching Protocols", "Upgrade: websocket", "Connection: Upgrade"]
+        if reply.accept != "":
+            lines.append("Sec-WebSocket-Accept: " + (reply.accept or websocket_accept(request)))
+        lines += ["%s: %s" % h for h in reply.headers]
+        conn.sendall("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + reply.frames)
+        while not reply.deaf:
+            found = parse_frame(data)
+            if not found:
+                more = self._receive(conn)
+                if not more:
+                    return
+                data += more
+                continue
+            opcode, fin, mask, payload, data = found
+            with self.lock:
+                self.requests[-1] += b"<%d%s %s>" % (opcode, b"" if mask else b" unmasked",
+                                                     payload[:1000])
+            if opcode == 8:
+                conn.sendall(frame(8, payload))
+                return
+            if opcode != 10:
+                conn.sendall(frame(10 if opcode == 9 else opcode, payload, fin))
 
     def _read_request(self, conn, data):
         """One request, as it came, and what was read beyond it. (None, ...) at the end. One that

@@ -14,6 +14,8 @@ import subprocess
 import sys
 import time
 
+import wsframe
+
 TYPES = {"A": 1, "NS": 2, "CNAME": 5, "SOA": 6, "NULL": 10, "PTR": 12, "MX": 15, "TXT": 16,
          "AAAA": 28, "SRV": 33, "SVCB": 64, "HTTPS": 65, "ANY": 255}
 RCODES = {0: "NOERROR", 1: "FORMERR", 2: "SERVFAIL", 3: "NXDOMAIN", 4: "NOTIMP", 5: "REFUSED"}
@@ -148,6 +150,7 @@ class Reader:
         self.heads = []  # for each request sent: was it HEAD?
         self.current = None
         self.total = 0
+        self.frames = None  # of a WebSocket, after 101: [[opcode, fin, payload]...]
 
     def waits(self):
         return True
@@ -158,7 +161,23 @@ class Reader:
         while self._step():
             pass
 
+    def _frame(self):
+        found = wsframe.parse_frame(self.data)
+        if not found:
+            return False
+        self.frames.append(found[:2] + found[3:4])
+        self.data = found[4]
+        return True
+
+    def show_frames(self):
+        """<opcode payload>..., of a close frame its code; "+" where the message goes on."""
+        return "".join("<%d%s %s>" % (
+            op, "" if fin else "+", struct.unpack("!H", data[:2])[0] if op == 8 and data
+            else data[:KEEP].decode("latin-1")) for op, fin, data in self.frames or [])
+
     def _step(self):
+        if self.frames is not None:
+            return self._frame()
         if self.current is None:
             return self._head()
         r = self.current
@@ -189,6 +208,9 @@ class Reader:
                    if ":" in line]
         if 100 <= status < 200:
             self.interim.append(status)
+            if status == 101:
+                self.frames = []
+                self.switched = headers
             return True
         names = {k.lower(): v for k, v in headers}
         r = {"status": status, "headers": headers, "body": "", "length": 0, "complete": False}
@@ -285,6 +307,8 @@ def talk(client, secrets):
     except (ConnectionError, ssl.SSLError, BrokenPipeError) as error:
         got["closed"], got["error"] = True, "%s: %s" % (type(error).__name__, error)
     reader.end()
+    if reader.frames is not None:
+        got["frames"] = reader.show_frames()
     for r in reader.responses:
         r.pop("_mode", None), r.pop("_left", None)
     if client["h2"]:
@@ -335,6 +359,15 @@ def play(step, connection, reader, read_some, got, secrets):
     elif kind == "receive-bytes":
         deadline = time.monotonic() + 10
         while reader.total < step[1] and read_some(deadline):
+            pass
+    elif kind == "frame":
+        options = step[3]
+        connection.send(wsframe.frame(
+            step[1], fill_in(step[2], secrets), options.get("fin") != "no",
+            b"" if options.get("mask") == "no" else b"mask", int(options.get("rsv", 0))))
+    elif kind == "receive-frames":
+        deadline = time.monotonic() + 10
+        while len(reader.frames or []) < step[1] and read_some(deadline):
             pass
     elif kind == "receive-interim":
         deadline = time.monotonic() + 10

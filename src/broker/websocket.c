@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation (INV-NO-RAW-BYTES): the handshake with an origin is our own (RFC 6455 4.1):
+ * with a key of ours, and without extensions, so that frames stay readable. After its 101 the
+ * frames of both sides are read, judged and written anew.
+ *
+ * Those of the room pass through a rewriter of the request's body. They get another mask, which the
+ * room cannot know, so that it cannot choose the bytes that some box on the way reads (RFC 6455
+ * 10.3). Those of the origin are searched for secrets, payload by payload: what the scrubber holds
+ * back goes out with the end of its frame, so that nothing is delayed, and a value that is spread
+ * over frames is not seen. Lengths stay, so heads do not change. */
+#include "tls/websocket.h"
+#include "base/rand.h"
+#include "broker/state.h"
+#include "http/ws.h"
+
+#include <errno.h>
+
+enum {
+	/* What a reader may have held back of earlier bytes. */
+	HELD_MAX = WS_HEAD_MAX + WS_CONTROL_MAX,
+	OUT_ROOM = 4 * SCRATCH,
+};
+
+struct websocket {
+	struct rewrite rewrite;
+	struct ws_reader up, down;
+	unsigned char mask[4]; /* from the room's to ours */
+	uint64_t at;           /* bytes of the payload under way that went up */
+	struct buf out;        /* of the origin's frames, towards the gateway */
+	char accept[TLS_WEBSOCKET_ACCEPT];
+};
+
+/* --- from the room --- */
+
+static int begin_frame(struct websocket *w, struct buf *out)
+{
+	struct ws_frame f = w->up.frame;
+	char head[WS_HEAD_MAX];
+
+	rand_bytes(f.mask, sizeof(f.mask));
+	for (size_t i = 0; i < sizeof(f.mask); i++)
+		w->mask[i] = f.mask[i] ^ w->up.frame.mask[i];
+	w->at = 0;
+	return buf_add(out, head, ws_write_head(head, &f));
+}
+
+static int add_payload(struct websocket *w, struct str piece, struct buf *out)
+{
+	int r = buf_add_str(out, piece);
+
+	if (r == 0)
+		ws_mask(buf_data(out) + buf_len(out) - piece.n, piece.n, w->mask, w->at);
+	w->at += piece.n;
+	return r;
+}
+
+static int feed_up(
+	struct rewrite *rewrite, struct str bytes, struct buf *out, struct cloche_err *err)
+{
+	struct websocket *w = container_of(rewrite, struct websocket, rewrite);
+	struct str piece;
+	int r = 0;
+
+	while (r == 0) {
+		switch (ws_read(&w->up, &bytes, &piece)) {
+		case WS_HEAD:
+			r = begin_frame(w, out);
+			break;
+		case WS_DATA:
+			r = add_payload(w, piece, out);
+			break;
+		case WS_MORE:
+		case WS_CLOSED:
+			return 0;
+		case WS_ERROR:
+			return err_set(err, E_PROTOCOL, "%s", ws_error_text(w->up.error));
+		}
+	}
+	return r;
+}
+
+static int end_up(struct rewrite *rewrite, struct http_fields *trailers, struct buf *out,
+	struct cloche_err *err)
+{
+	return 0;
+}
+
+static void free_websocket(struct rewrite *rewrite)
+{
+	struct websocket *w = container_of(rewrite, struct websocket, rewrite);
+
+	buf_done_wiped(&w->out);
+	free(w);
+}
+
+/* --- the handshake --- */
+
+int websocket_prepare(struct stream *s)
+{
+	static const struct str ours[] = {{"sec-websocket-extensions", 24},
+		{"sec-websocket-key", 17}, {"sec-websocket-version", 21},
+		{"sec-websocket-accept", 20}};
+	struct websocket *w = calloc(1, sizeof(*w));
+	struct http_fields *f = &s->head.fields;
+	char key[TLS_WEBSOCKET_KEY];
+	int r;
+
+	if (!w)
+		return -ENOMEM;
+	*w = (struct websocket){.rewrite = {.feed = feed_up, .end = end_up, .free = free_websocket},
+		.up = ws_reader(WS_FROM_CLIENT),
+		.down = ws_reader(WS_FROM_SERVER),
+		.out = BUF_INIT(OUT_ROOM)};
+	s->websocket = w;
+	s->rewrite = &w->rewrite;
+	for (size_t i = 0; i < ARRAY_SIZE(ours); i++)
+		http_fields_remove(f, ours[i]);
+	tls_websocket_key(key);
+	tls_websocket_accept(str_from(key), w->accept);
+	r = http_fields_set(f, STR("Upgrade"), STR("websocket"));
+	if (r == 0)
+		r = http_fields_set(f, STR("Sec-WebSocket-Version"), STR("13"));
+	return r < 0 ? r : http_fields_set(f, STR("Sec-WebSocket-Key"), str_from(key));
+}
+
+const char *websocket_judge_answer(const struct stream *s, const struct http_head *h)
+{
+	const struct http_fields *f = &h->fields;
+	struct str name = STR("sec-websocket-accept");
+
+	if (!(h->flags & HTTP_UPGRADE_WS))
+		return "it changes to another protocol";
+	if (http_fields_count(f, name) != 1 ||
+		!str_eq(http_fields_get(f, name), str_from(s->websocket->accept)))
+		return "its Sec-WebSocket-Accept is wrong";
+	if (http_fields_count(f, STR("sec-websocket-extensions")) > 0)
+		return "it has a WebSocket extension that was not asked for";
+	return NULL;
+}
+
+/* --- from the origin --- */
+
+/* A control frame is here as a whole. */
+static int pass_control(struct stream *s, struct str piece)
+{
+	char text[WS_CONTROL_MAX];
+
+	memcpy(text, piece.p, piece.n);
+	if (s->broker->scrubber)
+		s->scrubbed += (unsigned)scrub_whole(s->broker->scrubber, text, piece.n);
+	return buf_add(&s->websocket->out, text, piece.n);
+}
+
+static int pass_payload(struct stream *s, struct str piece)
+{
+	struct websocket *w = s->websocket;
+	struct str first = piece, second = STR_NULL;
+	int r;
+
+	if (w->down.frame.opcode >= WS_CLOSE)
+		return pass_control(s, piece);
+	if (s->scrub)
+		scrub_feed(s->scrub, (char *)(uintptr_t)piece.p, piece.n, &first, &second);
+	r = buf_add_str(&w->out, first);
+	if (r == 0)
+		r = buf_add_str(&w->out, second);
+	if (r == 0 && s->scrub && w->down.left == 0)
+		r = buf_add_str(&w->out, scrub_end(s->scrub));
+	return r;
+}
+
+static int read_down(struct stream *s, struct str bytes)
+{
+	struct websocket *w = s->websocket;
+	char head[WS_HEAD_MAX], *room;
+	struct str piece;
+	int r = buf_reserve(&w->out, bytes.n + HELD_MAX, &room);
+
+	while (r == 0) {
+		switch (ws_read(&w->down, &bytes, &piece)) {
+		case WS_HEAD:
+			r = buf_add(&w->out, head, ws_write_head(head, &w->down.frame));
+			break;
+		case WS_DATA:
+			r = pass_payload(s, piece);
+			break;
+		case WS_MORE:
+		case WS_CLOSED:
+		case WS_ERROR:
+			return 0;
+		}
+	}
+	return r;
+}
+
+bool websocket_down(struct stream *s, struct str bytes)
+{
+	struct websocket *w = s->websocket;
+	struct str out;
+	int r;
+
+	s->active = loop_now(s->broker->loop);
+	s->window_out -= (uint32_t)bytes.n;
+	s->bytes_in += bytes.n;
+	s->broker->bytes_in += bytes.n;
+	r = read_down(s, bytes);
+	for (out = buf_str(&w->out); r == 0 && out.n > 0; out = str_from_index(out, NET_MAX_DATA))
+		r = net_send_data(&s->broker->net, s->id, str_prefix(out, NET_MAX_DATA));
+	buf_clear(&w->out);
+	broker_flush_later(s->broker);
+	if (r < 0) {
+		broker_fail(s->broker);
+		return false;
+	}
+	if (w->down.error == WS_E_OK)
+		return true;
+	response_malformed(s, ws_error_text(w->down.error));
+	return false;
+}
+
+bool websocket_has_closed(const struct stream *s, bool up)
+{
+	const struct websocket *w = s->websocket;
+
+	return w && (up ? w->up.closed : w->down.closed);
+}
+
+void websocket_counts(const struct stream *s, struct ws_counts *ret_up, struct ws_counts *ret_down)
+{
+	*ret_up = s->websocket->up.counts;
+	*ret_down = s->websocket->down.counts;
+}

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: what the client sends is read only as far as the broker gives window, so
+ * nothing waits here; what the broker sends stands in the connection's output, and the broker gets
+ * credit for what the client has taken.
+ *
+ * The frames of a WebSocket are read in both directions and written anew (http/ws.h). Those of the
+ * client because they come from the room; those of the broker, which has judged them, because a
+ * close frame of ours may only stand between two of them. A close frame is the last that a side
+ * sends: its direction ends with it.
+ *
+ * A tunnel begins with the client's ClientHello, which was read to know whom it means. It ends each
+ * direction by itself, as TCP does. */
+#include "gateway/tunnel.h"
+#include "gateway/event.h"
+#include "gateway/state.h"
+#include "http/ws.h"
+
+#include <errno.h>
+
+enum {
+	READS_A_TURN = 4,
+	/* What a reader may have held back of earlier input, and gives with the next. */
+	HELD_MAX = WS_HEAD_MAX + WS_CONTROL_MAX,
+	GOING_AWAY = 1001,
+};
+
+struct tunnel {
+	struct conn *c;
+	struct stream stream;
+	bool websocket;
+	bool accepted; /* bytes may flow */
+	bool ended;    /* the broker has ended its direction */
+	struct ws_reader up, down;
+};
+
+static const struct stage websocket_stage, tunnel_stage;
+static const struct stream_ops tunnel_stream_ops;
+
+static struct tunnel *owner(struct stream *s)
+{
+	return container_of(s, struct tunnel, stream);
+}
+
+static void rearm(struct conn *c)
+{
+	conn_set_timeout(c, c->g->limits->stream_idle_usec);
+}
+
+/* --- the end --- */
+
+/* Says why to the client of a WebSocket, where a frame of ours may stand now. */
+static void say_close(struct tunnel *t, uint16_t code)
+{
+	struct conn *c = t->c;
+	char frame[4];
+
+	if (t->websocket && !t->down.closed && ws_reader_is_between(&t->down) &&
+		buf_add(&c->out, frame, ws_write_close(frame, code)) == 0)
+		conn_end_linger(c);
+	else
+		conn_cut(c);
+}
+
+/* The client has broken the protocol. */
+static void broken_frame(struct tunnel *t)
+{
+	enum ws_error e = t->up.error;
+	struct conn *c = t->c;
+	struct host host = c->host;
+
+	if (host.n == 0)
+		conn_dest_name(c, &host);
+	event_send(c->g, &(struct net_event){
+				 .kind = NET_EVENT_MALFORMED,
+				 .connection = c->number,
+				 .port = c->port,
+				 .a = host_str(&host),
+				 .b = str_from(ws_error_text(e)),
+				 .method = STR("GET"),
+			 });
+	stream_close(&t->stream, NET_RESET_MALFORMED);
+	say_close(t, ws_error_code(e));
+}
+
+static void tunnel_expired(struct conn *c)
+{
+	struct tunnel *t = c->state;
+
+	stream_close(&t->stream, NET_RESET_LIMIT);
+	say_close(t, GOING_AWAY);
+}
+
+/* Nothing more comes from the client. */
+static void end_up(struct tunnel *t)
+{
+	conn_want_read(t->c, false);
+	if (!t->stream.sent_end)
+		stream_send_end(&t->stream, NULL);
+}
+
+static void on_eof(struct tunnel *t, bool clean)
+{
+	struct conn *c = t->c;
+
+	if (t->websocket || !clean) {
+		conn_close(c);
+		return;
+	}
+	end_up(t);
+	if (t->ended)
+		conn_end(c);
+}
+
+/* --- from the client --- */
+
+/* Bytes that may be read now without more coming of them than the broker takes. */
+static size_t may_read(const struct tunnel *t)
+{
+	size_t max = MIN((size_t)t->stream.send_window, (size_t)NET_MAX_DATA);
+	size_t held = t->websocket ? HELD_MAX : 0;
+
+	return max > held ? max - held : 0;
+}
+
+static bool pass_frames(struct tunnel *t, struct str in)
+{
+	size_t mark;
+	char *first = stream_begin_data(&t->stream, in.n + HELD_MAX, &mark), *to = first;
+	struct str piece;
+	enum ws_result r;
+
+	if (!first)
+		return false;
+	while ((r = ws_read(&t->up, &in, &piece)) == WS_HEAD || r == WS_DATA) {
+		if (r == WS_HEAD) {
+			to += ws_write_head(to, &t->up.frame);
+		} else {
+			memcpy(to, piece.p, piece.n);
+			to += piece.n;
+		}
+	}
+	stream_commit_data(&t->stream, mark, (size_t)(to - first));
+	if (r == WS_CLOSED)
+		end_up(t); /* what stands behind it is nobody's */
+	else if (r == WS_ERROR)
+		broken_frame(t);
+	return r == WS_MORE;
+}
+
+/* Returns whether there may be more. */
+static bool pass_up(struct tunnel *t, struct str bytes)
+{
+	rearm(t->c);
+	if (t->websocket)
+		return pass_frames(t, bytes);
+	stream_send_data(&t->stream, bytes);
+	return true;
+}
+
+static bool read_once(struct tunnel *t)
+{
+	struct conn *c = t->c;
+	size_t max = may_read(t);
+	struct str waiting = str_prefix(buf_str(&c->in), max);
+	ssize_t n;
+
+	if (max == 0) { /* on_credit() goes on */
+		conn_want_read(c, false);
+		return false;
+	}
+	if (waiting.n > 0) {
+		if (!pass_up(t, waiting) || c->dead)
+			return false;
+		buf_consume(&c->in, waiting.n);
+		if (buf_len(&c->in) == 0)
+			buf_done(&c->in);
+		return true;
+	}
+	n = conn_read(c, c->g->scratch, MIN(max, sizeof(c->g->scratch)));
+	if (n > 0)
+		return pass_up(t, str_make(c->g->scratch, (size_t)n)) &&
+		       ((size_t)n == max || conn_has_buffered(c));
+	if (n != -EAGAIN)
+		on_eof(t, n == 0);
+	return false;
+}
+
+static void tunnel_readable(struct conn *c)
+{
+	struct tunnel *t = c->state;
+
+	if (!t->accepted) {
+		conn_want_read(c, false);
+		return;
+	}
+	for (int i = 0; i < READS_A_TURN; i++) {
+		if (gateway_hold(c->g, c) || !conn_may_read(c) || !read_once(t))
+			return;
+	}
+	if (conn_may_read(c)) { /* others first */
+		c->again = true;
+		conn_mark(c);
+	}
+}
+
+static void on_credit(struct stream *s)
+{
+	struct tunnel *t = owner(s);
+
+	if (t->accepted && !s->sent_end)
+		conn_want_read(t->c, true);
+}
+
+/* --- from the broker --- */
+
+static void on_interim(struct stream *s, const struct net_response *m, struct wire_in *fields)
+{
+}
+
+/* An alert in plain, which a client takes before the handshake has begun (RFC 8446 6). */
+static void refuse_tunnel(struct tunnel *t)
+{
+	static const char access_denied[] = {21, 3, 3, 0, 2, 2, 49};
+	struct conn *c = t->c;
+
+	stream_close(&t->stream, NET_RESET_CANCELLED);
+	if (buf_add(&c->out, access_denied, sizeof(access_denied)) < 0)
+		conn_close(c);
+	else
+		conn_end_linger(c);
+}
+
+static void on_head(struct stream *s, const struct net_response *m, struct wire_in *fields)
+{
+	struct tunnel *t = owner(s);
+
+	if (m->status != 200) {
+		refuse_tunnel(t);
+		return;
+	}
+	t->accepted = true;
+	rearm(t->c);
+	conn_want_read(t->c, true);
+}
+
+static void follow(struct ws_reader *r, struct str bytes)
+{
+	struct str piece;
+	enum ws_result result;
+
+	do {
+		result = ws_read(r, &bytes, &piece);
+	} while (result == WS_HEAD || result == WS_DATA);
+}
+
+static void on_data(struct stream *s, struct str bytes)
+{
+	struct tunnel *t = owner(s);
+
+	if (t->websocket)
+		follow(&t->down, bytes);
+	if (t->down.error != WS_E_OK || buf_add_str(&t->c->out, bytes) < 0) {
+		conn_abort(t->c);
+		return;
+	}
+	rearm(t->c);
+	conn_mark(t->c);
+}
+
+/* The end of one direction, when all that came before it is out. */
+static void tunnel_drained(struct conn *c)
+{
+	struct tunnel *t = c->state;
+
+	stream_passed_on(&t->stream, conn_pending_out(c));
+	rearm(c);
+	if (t->ended && conn_pending_out(c) == 0)
+		(void)shutdown(c->fd, SHUT_WR);
+}
+
+static void on_end(struct stream *s, uint16_t fields_n, struct wire_in *fields)
+{
+	struct tunnel *t = owner(s);
+	struct conn *c = t->c;
+	bool over = stream_is_over(s);
+
+	t->ended = true;
+	if (over)
+		stream_close(s, NET_RESET_CANCELLED);
+	if (over || t->websocket)
+		conn_end(c);
+	else
+		tunnel_drained(c);
+}
+
+static void on_reset(struct stream *s, enum net_reset why)
+{
+	struct tunnel *t = owner(s);
+
+	if (t->websocket && why == NET_RESET_LIMIT)
+		say_close(t, GOING_AWAY);
+	else
+		conn_cut(t->c);
+}
+
+static const struct stream_ops tunnel_stream_ops = {
+	.interim = on_interim,
+	.head = on_head,
+	.data = on_data,
+	.end = on_end,
+	.reset = on_reset,
+	.credit = on_credit,
+};
+
+/* --- the stage --- */
+
+static void tunnel_end(struct conn *c)
+{
+	struct tunnel *t = c->state;
+
+	stream_close(&t->stream, NET_RESET_CANCELLED);
+	free(t);
+	c->state = NULL;
+}
+
+static const struct stage websocket_stage = {
+	.name = "websocket",
+	.readable = tunnel_readable,
+	.drained = tunnel_drained,
+	.expired = tunnel_expired,
+	.end = tunnel_end,
+};
+
+static const struct stage tunnel_stage = {
+	.name = "tunnel",
+	.readable = tunnel_readable,
+	.drained = tunnel_drained,
+	.expired = tunnel_expired,
+	.end = tunnel_end,
+};
+
+int tunnel_websocket(struct conn *c, struct stream *s)
+{
+	struct tunnel *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return -ENOMEM;
+	if (stream_move(s, &t->stream, &tunnel_stream_ops) < 0) {
+		free(t);
+		return -ENOMEM;
+	}
+	t->c = c;
+	t->websocket = t->accepted = true;
+	t->up = ws_reader(WS_FROM_CLIENT);
+	t->down = ws_reader(WS_FROM_SERVER);
+	c->state = t;
+	conn_set_stage(c, &websocket_stage);
+	rearm(c);
+	conn_want_read(c, true);
+	return 0;
+}
+
+static int open_stream(struct tunnel *t)
+{
+	struct conn *c = t->c;
+	struct net_open m = {.connection = c->number,
+		.kind = NET_KIND_TUNNEL,
+		.scheme = NET_HTTPS,
+		.host = host_str(&c->host),
+		.port = c->port,
+		.body = NET_BODY_STREAM};
+	struct net_fields_out fields;
+	int r = stream_open(c->g, &t->stream, &tunnel_stream_ops, &m, &fields);
+
+	return r < 0 ? r : stream_open_end(&t->stream, &fields, true);
+}
+
+void tunnel_start(struct conn *c, struct str taken)
+{
+	struct tunnel *t = calloc(1, sizeof(*t));
+
+	if (!t || conn_unread(c, taken) < 0) {
+		free(t);
+		conn_close(c);
+		return;
+	}
+	c->tls = tls_conn_free(c->tls);
+	t->c = c;
+	c->state = t;
+	conn_set_stage(c, &tunnel_stage);
+	conn_want_read(c, false);
+	rearm(c);
+	if (open_stream(t) < 0)
+		refuse_tunnel(t);
+}
