@@ -307,7 +307,7 @@ def talk(client, secrets):
     except (ConnectionError, ssl.SSLError, BrokenPipeError) as error:
         got["closed"], got["error"] = True, "%s: %s" % (type(error).__name__, error)
     reader.end()
-    if reader.frames is not None:
+    if getattr(reader, "frames", None) is not None:
         got["frames"] = reader.show_frames()
     for r in reader.responses:
         r.pop("_mode", None), r.pop("_left", None)
