@@ -53,10 +53,10 @@ struct dns_resolver {
 	struct dns_resolver_config config;
 	ares_channel channel;
 	bool library, closing;
-	struct dns_names hosts, cache;
-	struct query *by_name;            /* those under way */
-	struct query *running, *answered; /* lists; answered: handlers to be called */
-	struct query *orphans;            /* reported, still in c-ares */
+	struct dns_names hosts, cache, absent; /* the last: names that have no address */
+	struct query *by_name;                 /* those under way */
+	struct query *running, *answered;      /* lists; answered: handlers to be called */
+	struct query *orphans;                 /* reported, still in c-ares */
 	unsigned count;
 };
 
@@ -124,7 +124,10 @@ int dns_resolver_new(
 	r->config = *config;
 	if (!r->config.timeout_usec)
 		r->config.timeout_usec = DNS_TIMEOUT_USEC;
+	if (!r->config.absent_usec)
+		r->config.absent_usec = DNS_ABSENT_USEC;
 	r->cache.max = config->cache_names ? config->cache_names : DNS_CACHE_NAMES;
+	r->absent.max = r->cache.max;
 	r->hosts.max = HOSTS_NAMES_MAX;
 	e = read_hosts(r, err);
 	if (e >= 0)
@@ -170,6 +173,7 @@ void dns_resolver_free(struct dns_resolver *r)
 	free_list(&r->orphans);
 	dns_names_done(&r->hosts);
 	dns_names_done(&r->cache);
+	dns_names_done(&r->absent);
 	if (r->library)
 		ares_library_cleanup();
 	free(r);
@@ -186,6 +190,25 @@ static void keep_result(struct query *q, const struct ares_addrinfo *info)
 		dns_result_add(&q->result, n->ai_addr);
 	}
 	q->result.expires_usec = clock_mono_usec() + ttl * USEC_PER_SEC;
+}
+
+static bool is_absent(int status)
+{
+	return status == ARES_ENODATA || status == ARES_ENOTFOUND || status == ARES_ENONAME;
+}
+
+/* That there is nothing is remembered too, apart from the rest, which names that somebody makes up
+ * shall not push out, and no longer than somebody waits for a name that was just made. Where the
+ * memory for an entry is missing, the answer is not kept. */
+static void remember(struct dns_resolver *r, struct query *q, int status)
+{
+	const struct dns_result none = {.expires_usec = clock_mono_usec() + r->config.absent_usec};
+	struct str name = str_make(q->name, q->name_len);
+
+	if (status == ARES_SUCCESS && dns_names_put(&r->cache, name, &q->result) < 0)
+		q->result.expires_usec = clock_mono_usec() + USEC_PER_SEC;
+	if (is_absent(status))
+		(void)!dns_names_put(&r->absent, name, &none);
 }
 
 /* No more waiters can join: takes q off the running ones. */
@@ -221,25 +244,22 @@ static void on_answer(void *arg, int status, int timeouts, struct ares_addrinfo 
 	}
 	if (status == ARES_SUCCESS && q->result.n == 0)
 		status = ARES_ENODATA;
-	/* Where the memory for a cache entry is missing, the answer is not cached. */
-	if (status == ARES_SUCCESS &&
-		dns_names_put(&r->cache, str_make(q->name, q->name_len), &q->result) < 0)
-		q->result.expires_usec = clock_mono_usec() + USEC_PER_SEC;
+	remember(r, q, status);
 	settle(r, q, status);
+}
+
+static int no_such_host(const char *name, struct cloche_err *err)
+{
+	return err_set(err, E_NOT_FOUND, "resolve %s: no such host", name);
 }
 
 static int status_error(const struct query *q, struct cloche_err *err)
 {
-	switch (q->status) {
-	case ARES_ENODATA:
-	case ARES_ENOTFOUND:
-	case ARES_ENONAME:
-		return err_set(err, E_NOT_FOUND, "resolve %s: no such host", q->name);
-	case ARES_ENOMEM:
+	if (is_absent(q->status))
+		return no_such_host(q->name, err);
+	if (q->status == ARES_ENOMEM)
 		return err_nomem(err);
-	default:
-		return err_set(err, E_NETWORK, "resolve %s: %s", q->name, ares_strerror(q->status));
-	}
+	return err_set(err, E_NETWORK, "resolve %s: %s", q->name, ares_strerror(q->status));
 }
 
 /* Calls the handlers of one answered query, which is in no list any more. */
@@ -310,8 +330,10 @@ static void query_start(struct dns_resolver *r, struct query *q)
 	ares_getaddrinfo(r->channel, q->name, NULL, &hints, on_answer, q);
 }
 
-/* What is known without asking: 1 with *ret filled, or 0. */
-static int known(struct dns_resolver *r, struct str name, struct dns_result *ret)
+/* What is known without asking: 1 with *ret filled, 0, or that there is no such host. name is
+ * terminated. */
+static int known(
+	struct dns_resolver *r, struct str name, struct dns_result *ret, struct cloche_err *err)
 {
 	uint64_t now = clock_mono_usec();
 	const struct dns_result *found = dns_names_get(&r->hosts, name, now);
@@ -319,7 +341,7 @@ static int known(struct dns_resolver *r, struct str name, struct dns_result *ret
 	if (!found)
 		found = dns_names_get(&r->cache, name, now);
 	if (!found)
-		return 0;
+		return dns_names_get(&r->absent, name, now) ? no_such_host(name.p, err) : 0;
 	*ret = *found;
 	return 1;
 }
@@ -330,13 +352,15 @@ int dns_resolver_lookup(struct dns_resolver *r, struct str name, struct dns_look
 	_cleanup_(freep) struct dns_lookup *l = NULL;
 	char canonical[DNS_NAME_MAX + 1];
 	struct query *q;
+	int e;
 
 	if (dns_result_from_text(ret_now, name))
 		return 1;
 	if (dns_name_canonical(name, canonical, &name) < 0)
 		return err_set(err, E_NOT_FOUND, "not a host name");
-	if (known(r, name, ret_now) > 0)
-		return 1;
+	e = known(r, name, ret_now, err);
+	if (e)
+		return e;
 	l = calloc(1, sizeof(*l));
 	if (!l)
 		return err_nomem(err);

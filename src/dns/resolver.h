@@ -15,13 +15,15 @@
 
 #define DNS_ADDRS_MAX 16                    /* addresses kept of one name */
 #define DNS_TIMEOUT_USEC (5 * USEC_PER_SEC) /* of one lookup in all */
-#define DNS_CACHE_NAMES 1024
-#define DNS_LOOKUPS_MAX 512 /* names asked for at the same time */
+#define DNS_CACHE_NAMES 1024                /* with addresses, and as many that have none */
+#define DNS_ABSENT_USEC (5 * USEC_PER_SEC)  /* how long that is remembered */
+#define DNS_LOOKUPS_MAX 512                 /* names asked for at the same time */
 
 struct dns_resolver_config {
 	const char *servers;    /* "127.0.0.1:5353,..."; NULL: as in /etc/resolv.conf */
 	const char *hosts_path; /* NULL: /etc/hosts; "": none */
 	uint64_t timeout_usec;  /* 0: DNS_TIMEOUT_USEC */
+	uint64_t absent_usec;   /* 0: DNS_ABSENT_USEC */
 	unsigned cache_names;   /* 0: DNS_CACHE_NAMES */
 	/* Wait for this descriptor to become readable, writable; neither: it is about to be closed,
 	 * forget it. Called from within any function below. */

@@ -14,6 +14,9 @@
 
 #define WATCHED_MAX 64
 #define TIMEOUT_USEC (400 * USEC_PER_MSEC)
+#define ABSENT_USEC (300 * USEC_PER_MSEC)
+
+enum { CACHE_NAMES = 16 };
 
 static int udp = -1, tcp = -1;
 static unsigned udp_queries, tcp_queries;
@@ -94,7 +97,8 @@ static bool serve(struct str packet, bool by_tcp, struct buf *out)
 
 	must(dns_query_parse(packet, &q) == 0);
 	for (size_t i = 0; i < ARRAY_SIZE(zones); i++)
-		if (str_ieq(dns_query_name(&q), str_from(zones[i].name)))
+		if (str_ieq(dns_query_name(&q), str_from(zones[i].name)) ||
+			(zones[i].rcode == 3 && str_starts(dns_query_name(&q), STR("nx"))))
 			z = &zones[i];
 	if (!z)
 		return false;
@@ -326,6 +330,48 @@ static void what_is_not_there(void)
 	check_int(lookup("a..b", &w, NULL), -E_NOT_FOUND);
 }
 
+/* That there is nothing is known for a while; that nobody answered is not. */
+static void absence_is_kept(void)
+{
+	struct waiter w;
+	unsigned before;
+
+	usleep(ABSENT_USEC + 50000); /* what the last test asked for */
+	resolve("nx.test", &w);
+	before = udp_queries;
+	check_int(lookup("NX.test", &w, NULL), -E_NOT_FOUND);
+	resolve("empty.test", &w);
+	check_int(lookup("empty.test.", &w, NULL), -E_NOT_FOUND);
+	check(udp_queries <= before + 2);
+	before = udp_queries;
+	resolve("fail.test", &w);
+	check(udp_queries > before);
+	usleep(ABSENT_USEC + 50000);
+	before = udp_queries;
+	resolve("nx.test", &w);
+	check_int(w.r, -E_NOT_FOUND);
+	check(udp_queries > before);
+}
+
+/* Names that somebody makes up push out nothing but each other. */
+static void absence_has_its_own_room(void)
+{
+	struct waiter w;
+	unsigned before;
+	char name[32];
+
+	if (lookup("both.test", &w, NULL) == 0)
+		run(&w, 1);
+	for (int i = 0; i < 3 * CACHE_NAMES; i++) {
+		snprintf(name, sizeof(name), "nx%d.test", i);
+		resolve(name, &w);
+		check_int(w.r, -E_NOT_FOUND);
+	}
+	before = udp_queries;
+	check_int(lookup("both.test", &w, NULL), 1);
+	check_int(udp_queries, before);
+}
+
 static void addresses_are_their_own_answer(void)
 {
 	struct waiter w;
@@ -438,6 +484,8 @@ int main(void)
 	struct dns_resolver_config config = {.servers = servers,
 		.hosts_path = hosts,
 		.timeout_usec = TIMEOUT_USEC,
+		.absent_usec = ABSENT_USEC,
+		.cache_names = CACHE_NAMES,
 		.watch = watch,
 		.arg = &watched_n};
 	struct cloche_err err = CLOCHE_ERR_INIT;
@@ -450,6 +498,8 @@ int main(void)
 	run_test(a_cut_answer_is_asked_for_by_tcp);
 	run_test(answers_are_kept);
 	run_test(what_is_not_there);
+	run_test(absence_is_kept);
+	run_test(absence_has_its_own_room);
 	run_test(addresses_are_their_own_answer);
 	run_test(the_hosts_file_comes_first);
 	run_test(silence_ends_in_time);
