@@ -212,6 +212,7 @@ struct policy_request decide_what(const struct stream *s)
 		.target = stream_target(s),
 		.tunnel = s->kind == NET_KIND_TUNNEL,
 		.websocket = s->kind == NET_KIND_WEBSOCKET,
+		.body_filtered = true,
 	};
 
 	find_overrides(&s->head.fields, &req);
@@ -231,7 +232,7 @@ void decide_request(struct stream *s)
 	struct broker *b = s->broker;
 	struct cloche_err err = CLOCHE_ERR_INIT;
 	struct policy_request req = decide_what(s);
-	size_t whole, signature;
+	size_t whole, signature, other;
 
 	s->policy = allowlist_ref(b->policy);
 	s->policy_number = b->policy_number;
@@ -249,19 +250,21 @@ void decide_request(struct stream *s)
 		request_ready(s);
 		return;
 	}
-	if (aws_open(s, &signature) < 0)
+	if (!filters_choose(s, &whole) || aws_open(s, &signature) < 0)
 		return;
+	other = MAX(github_needs_body(s), signature);
+	if (whole == 0 || (other > 0 && other < whole))
+		whole = other;
 	/* What follows a WebSocket's handshake is no body. */
-	whole = s->kind == NET_KIND_HTTP ? MAX(github_needs_body(s), signature) : 0;
-	if (whole > 0 && s->state == STREAM_OPEN)
+	if (whole > 0 && s->state == STREAM_OPEN && s->kind == NET_KIND_HTTP)
 		collect(s, whole);
-	else
+	else if (filters_apply(s))
 		request_prepare(s);
 }
 
 void request_whole(struct stream *s)
 {
-	if (aws_whole(s) < 0)
+	if (aws_whole(s) < 0 || !filters_apply(s))
 		return;
 	if (buf_len(&s->body) > 0)
 		http_head_set_body(&s->head, HTTP_BODY_LENGTH, buf_len(&s->body));

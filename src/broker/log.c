@@ -141,6 +141,7 @@ void log_result(struct stream *s, enum netlog_kind kind, bool allowed)
 	ev.masked = s->masked;
 	ev.dropped = s->dropped;
 	ev.collapsed = s->collapsed;
+	filters_tag(s, &ev);
 	ev.scrubbed = s->scrubbed + (s->scrub ? (unsigned)scrub_hits(s->scrub) : 0);
 	write_later(s, &ev);
 }

@@ -22,6 +22,10 @@ static void too_large(struct stream *s)
 {
 	char message[NOTE_MAX];
 
+	if (s->filters) {
+		filters_refuse_large(s);
+		return;
+	}
 	snprintf(message, sizeof(message),
 		"a request to %s can have a body of at most %zu bytes here, because it is looked "
 		"into before it goes on",
@@ -44,6 +48,21 @@ static void collect(struct stream *s, struct str bytes)
 	b->collected += bytes.n;
 	s->collected += bytes.n;
 	stream_drained(s);
+}
+
+int request_body_replace(struct stream *s, struct buf *body)
+{
+	struct broker *b = s->broker;
+	size_t n = buf_len(body);
+
+	if (n > s->collected && n - s->collected > REQUEST_COLLECTED_MAX - b->collected)
+		return -ENOMEM;
+	b->collected += n - s->collected;
+	s->collected = n;
+	buf_done(&s->body);
+	s->body = *body;
+	*body = BUF_INIT(0);
+	return 0;
 }
 
 static void broken(struct stream *s, int r, const struct cloche_err *err)

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "dns/resolver.h"
+#include "filter/filter.h"
 #include "http/body.h"
 #include "http/h1.h"
 #include "http/h2.h"
@@ -182,6 +183,7 @@ struct stream {
 	 * to whole_max, and the request goes on when it is complete. */
 	bool whole;
 	size_t whole_max, collected;
+	unsigned filters; /* those that judge the body, see filter/filter.h */
 	/* What a streamed body passes through on its way into `body`, or NULL. */
 	struct rewrite *rewrite;
 	struct github *waits_for;         /* for its token */
@@ -208,6 +210,7 @@ struct stream {
 	uint64_t bytes_in, bytes_out;
 	uint16_t status;
 	unsigned masked, dropped, collapsed, scrubbed;
+	struct buf tags[FILTERS]; /* what filters say */
 	char note[NOTE_MAX];
 };
 
@@ -358,6 +361,21 @@ void request_body_rewind(struct stream *s);
 void request_body_drop(struct stream *s);
 /* From before the first byte on: collects at most max bytes, see stream.whole. */
 void request_body_collect(struct stream *s, size_t max);
+/* All of a collected body becomes another one, which is taken. 0; -ENOMEM where there is too much
+ * of such bodies, with everything as it was. */
+_warn_unused_ int request_body_replace(struct stream *s, struct buf *body);
+
+/* filters.c */
+/* Chooses the filters that judge s. Returns how much of its body they have to know in *ret_max, 0:
+ * nothing; false where s was refused. */
+_warn_unused_ bool filters_choose(struct stream *s, size_t *ret_max);
+/* Runs them, once its body is known. False where s was refused. */
+_warn_unused_ bool filters_apply(struct stream *s);
+/* Refuses s, which has chosen some: its body is longer than they read. */
+void filters_refuse_large(struct stream *s);
+/* What they said, for the log. */
+void filters_tag(const struct stream *s, struct netlog_event *ev);
+void filters_forget(struct stream *s);
 
 /* github.c */
 /* Takes a credential whose secret is member `member` of the set. */

@@ -139,6 +139,7 @@ void streams_reap(struct broker *b)
 			s->rewrite->free(s->rewrite);
 		s->rewrite = NULL;
 		b->collected -= s->collected;
+		filters_forget(s);
 		if (s->secret) {
 			wipe(&s->head.fields.text);
 			wipe(&s->body);
