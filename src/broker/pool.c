@@ -14,7 +14,7 @@
 
 /* As many to one origin as a busy client has at once: each one less is a handshake again and again.
  */
-enum { IDLE_EACH = 32, IDLE_ALL = 64, WAITERS_MAX = H2_STREAMS_MAX };
+enum { IDLE_EACH = 32, IDLE_ALL = 64 };
 #define IDLE_USEC (60 * USEC_PER_SEC)
 
 struct pool_bucket {
@@ -180,8 +180,6 @@ bool pool_wait(struct stream *s)
 	if (s->scheme != NET_HTTPS || s->http1)
 		return false;
 	if (p && p->leader) {
-		if (p->waiting >= WAITERS_MAX)
-			return false;
 		s->waits = p;
 		p->waiting++;
 		DL_APPEND2(p->waiters, s, ahead, behind);

@@ -28,11 +28,11 @@ const char *const origin_malformed[] = {
 };
 const size_t origin_malformed_n = ARRAY_SIZE(origin_malformed);
 
-static void note(struct origin_seen *seen, const struct buf *head)
+void origin_note(struct origin_seen *seen, struct str head)
 {
 	pthread_mutex_lock(&lock);
 	seen->requests++;
-	test_need(buf_add_str(&seen->heads, buf_str(head)) == 0);
+	test_need(buf_add_str(&seen->heads, head) == 0);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -174,7 +174,7 @@ void origin_serve(struct test_conn *c, void *arg)
 		struct h1_parser p;
 		size_t used;
 
-		note(arg, &raw);
+		origin_note(arg, buf_str(&raw));
 		h1_parser_request(&p, &head);
 		/* What the broker writes must please the strict parser. */
 		if (h1_parse(&p, buf_str(&raw), &used) != H1_DONE) {

@@ -20,5 +20,17 @@ struct origin_seen {
  *	/never		does not answer		/split	an echo of the head, cut into single bytes
  *	/raw/N		malformed answer N	/echohead  Authorization comes back in a field */
 void origin_serve(struct test_conn *c, void *arg);
+/* The same over HTTP/2 (HTTP/1.1 where that was agreed on). The heads that it has seen are
+ * "GET /path HTTP/2\nname: value\n".
+ *	/hello	/big/N	/sink	/never	as above; /sink answers with the request's trailers
+ *	/interim	103, then "hello"	/trailers	"hello" and grpc-status: 0
+ *	/only		a head alone		/bidi		what comes, as it comes, and trailers
+ *	/status/N	N, without a body	/reset, /cancel	breaks off by such an error
+ *	/bye		"hello", then GOAWAY	/goaway		the first time: has not looked at it
+ *	/refused	the same by a reset	/bad		the first bytes of a malformed head
+ *	/hello?http1	wants HTTP/1.1		/cut		closes in the middle */
+void origin_serve_h2(struct test_conn *c, void *arg);
+/* For a file beside it: takes the lock. */
+void origin_note(struct origin_seen *seen, struct str head);
 extern const char *const origin_malformed[];
 extern const size_t origin_malformed_n;

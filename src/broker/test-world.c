@@ -10,6 +10,7 @@
 	"    path: /hello*\n    methods: [GET]\n"
 
 struct test_ca *world_ca;
+bool world_h2;
 
 void world_start(struct world *w, const struct test_cert *cert)
 {
@@ -17,8 +18,10 @@ void world_start(struct world *w, const struct test_cert *cert)
 		world_ca = test_ca_new("Test root");
 	const struct test_cert usual = {.ca = world_ca, .dns = "*.site.test"};
 	struct test_origin_config plain = {.serve = origin_serve, .arg = &w->plain_seen};
-	struct test_origin_config tls = {
-		.cert = cert ? cert : &usual, .serve = origin_serve, .arg = &w->tls_seen};
+	struct test_origin_config tls = {.cert = cert ? cert : &usual,
+		.serve = world_h2 ? origin_serve_h2 : origin_serve,
+		.arg = &w->tls_seen,
+		.h2 = world_h2};
 	struct buf pem = BUF_INIT(8192);
 
 	w->plain_seen = w->tls_seen = (struct origin_seen){.heads = BUF_INIT(1 << 20)};

@@ -18,6 +18,9 @@ struct world {
 /* Signs the usual certificate, is trusted; made when it is first needed. */
 extern struct test_ca *world_ca;
 
+/* Whether the origin behind TLS speaks HTTP/2 (test-origin-h2.c). */
+extern bool world_h2;
+
 /* cert: of the origin behind TLS, NULL: *.site.test. More configuration may follow, then
  * rig_serve(). */
 void world_start(struct world *w, const struct test_cert *cert);

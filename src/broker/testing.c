@@ -213,7 +213,8 @@ uint32_t rig_open(struct rig *g, const struct ask *a)
 		.target = str_from(a->target),
 		.body = a->body,
 		.length = a->length,
-		.expect_continue = a->expects};
+		.expect_continue = a->expects,
+		.te_trailers = a->te};
 	struct net_fields_out f = net_begin_open(&g->net, &m);
 
 	for (size_t i = 0; i + 1 < ARRAY_SIZE(a->fields) && a->fields[i]; i += 2)

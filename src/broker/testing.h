@@ -44,8 +44,8 @@ struct ask {
 	const char *fields[16]; /* name, value, ..., NULL */
 	enum net_body body;
 	uint64_t length;
-	bool expects;
-	bool more; /* not flushed: goes together with what follows */
+	bool expects, te; /* te: trailers are read */
+	bool more;        /* not flushed: goes together with what follows */
 };
 
 /* Sends OPEN (and flushes); returns the number. */

@@ -82,14 +82,12 @@ static void leg_free(struct leg *l)
 	upstream_work_later(o->u);
 }
 
-/* Sends it once more, where that is allowed. */
-static bool again(struct leg *l, bool untouched)
+/* Sends it once more, where the origin cannot have done anything about it (harmless). */
+static bool again(struct leg *l, bool harmless)
 {
 	struct stream *s = l->s;
 
-	bool stale = s->idempotent && l->o->u->used;
-
-	if (l->started || s->retried || !s->keep || !(untouched || stale))
+	if (l->started || s->retried || !s->keep || !harmless)
 		return false;
 	s->retried = true;
 	leg_free(l);
@@ -109,7 +107,7 @@ static void lost(struct h2_origin *o, const char *why)
 	while ((l = o->legs)) {
 		struct stream *s = l->s;
 
-		if (again(l, false))
+		if (again(l, s->idempotent && u->used)) /* RFC 9112 9.3.1 */
 			continue;
 		leg_free(l);
 		response_lost(s, why);
@@ -484,10 +482,12 @@ static void resume(struct upstream *u, struct stream *s)
 {
 	struct leg *l = s->leg;
 
-	if (buf_len(&l->held) > 0)
+	if (buf_len(&l->held) > 0) {
 		drain(l);
-	if (of(u)->paused && may_read(of(u)))
+		upstream_work_later(u); /* the origin is to know */
+	} else if (of(u)->paused && may_read(of(u))) {
 		upstream_work_later(u);
+	}
 }
 
 static void detach(struct upstream *u, struct stream *s)

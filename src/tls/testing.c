@@ -135,6 +135,31 @@ static SSL_CTX *make_ctx(const struct test_origin_config *config)
 	return ctx;
 }
 
+static int select_alpn(SSL *ssl, const unsigned char **ret, unsigned char *ret_n,
+	const unsigned char *in, unsigned n, void *arg)
+{
+	static const unsigned char wanted[] = "\x02h2\x08http/1.1";
+	unsigned char *at;
+
+	(void)ssl;
+	(void)arg;
+	if (SSL_select_next_proto(&at, ret_n, wanted, sizeof(wanted) - 1, in, n) !=
+		OPENSSL_NPN_NEGOTIATED)
+		return SSL_TLSEXT_ERR_ALERT_FATAL;
+	*ret = at;
+	return SSL_TLSEXT_ERR_OK;
+}
+
+bool test_conn_is_h2(const struct test_conn *c)
+{
+	const unsigned char *p = NULL;
+	unsigned n = 0;
+
+	if (c->ssl)
+		SSL_get0_alpn_selected(c->ssl, &p, &n);
+	return n == 2;
+}
+
 static void conn_free(struct test_conn *c)
 {
 	if (c->ssl) {
@@ -219,6 +244,8 @@ struct test_origin *test_origin_start(const struct test_origin_config *config)
 	o->port = ntohs(config->v6 ? a.v6.sin6_port : a.v4.sin_port);
 	if (config->cert)
 		o->ctx = make_ctx(config);
+	if (o->ctx && config->h2)
+		SSL_CTX_set_alpn_select_cb(o->ctx, select_alpn, NULL);
 	test_need(pthread_create(&o->listener, NULL, listen_loop, o) == 0);
 	return o;
 }
