@@ -16,151 +16,165 @@
 
 /* More are not asked for at once: they get HTTP/1.1. */
 enum { WAITING_MAX = 64 };
-enum {
-  UNLISTED_BURST = 50,
-  UNLISTED_RATE = 10,
-  LISTED_BURST = 2000,
-  LISTED_RATE = 500
-};
+enum { UNLISTED_BURST = 50, UNLISTED_RATE = 10, LISTED_BURST = 2000, LISTED_RATE = 500 };
 
 /* Takes a token of a bucket that starts full. */
-static bool rate_take(struct rate *r, uint64_t now, double per_sec,
-                      double burst) {
-  r->tokens = r->at ? r->tokens + (double)(now - r->at) / USEC_PER_SEC * per_sec
-                    : burst;
-  r->tokens = MIN(r->tokens, burst);
-  r->at = now;
-  if (r->tokens < 1)
-    return false;
-  r->tokens -= 1;
-  return true;
+static bool rate_take(struct rate *r, uint64_t now, double per_sec, double burst)
+{
+	r->tokens = r->at ? r->tokens + (double)(now - r->at) / USEC_PER_SEC * per_sec : burst;
+	r->tokens = MIN(r->tokens, burst);
+	r->at = now;
+	if (r->tokens < 1)
+		return false;
+	r->tokens -= 1;
+	return true;
 }
 
-static bool is_listed(const struct broker *b, const struct host *host) {
-  for (size_t i = 0; i < allowlist_count(b->policy); i++)
-    if (host_pattern_matches(str_from(allowlist_rule(b->policy, i)->host),
-                             host))
-      return true;
-  return false;
+static bool is_listed(const struct broker *b, const struct host *host)
+{
+	for (size_t i = 0; i < allowlist_count(b->policy); i++)
+		if (host_pattern_matches(str_from(allowlist_rule(b->policy, i)->host), host))
+			return true;
+	return false;
 }
 
 /* False where it is no canonical host. An IPv6 address may come without its
  * brackets, as a destination is written. */
-static bool get_host(struct str s, struct host *ret) {
-  char bracketed[64];
-  struct str text = s;
+static bool get_host(struct str s, struct host *ret)
+{
+	char bracketed[64];
+	struct str text = s;
 
-  if (str_chr(s, ':') < s.n && s.p[0] != '[') {
-    int n = snprintf(bracketed, sizeof(bracketed), "[%.*s]",
-                     STR_FMT(str_prefix(s, 60)));
+	if (str_chr(s, ':') < s.n && s.p[0] != '[') {
+		int n = snprintf(
+			bracketed, sizeof(bracketed), "[%.*s]", STR_FMT(str_prefix(s, 60)));
 
-    text = str_make(bracketed, (size_t)n);
-  }
-  return host_parse(text, ret) == 0 && str_eq(host_str(ret), text);
+		text = str_make(bracketed, (size_t)n);
+	}
+	return host_parse(text, ret) == 0 && str_eq(host_str(ret), text);
 }
 
 /* What the leaf is for. */
-static bool get_subject(const struct host *host, struct tls_subject *ret) {
-  char address[HOST_MAX + 1];
+static bool get_subject(const struct host *host, struct tls_subject *ret)
+{
+	char address[HOST_MAX + 1];
 
-  *ret = (struct tls_subject){.name = host_str(host)};
-  if (host->kind == HOST_NAME)
-    return true;
-  ret->name = STR_NULL;
-  if (host->kind == HOST_IPV4) {
-    ret->address_len = 4;
-    return inet_pton(AF_INET, host->text, ret->address) == 1;
-  }
-  ret->address_len = 16;
-  snprintf(address, sizeof(address), "%.*s", (int)(host->n - 2),
-           host->text + 1);
-  return inet_pton(AF_INET6, address, ret->address) == 1;
+	*ret = (struct tls_subject){.name = host_str(host)};
+	if (host->kind == HOST_NAME)
+		return true;
+	ret->name = STR_NULL;
+	if (host->kind == HOST_IPV4) {
+		ret->address_len = 4;
+		return inet_pton(AF_INET, host->text, ret->address) == 1;
+	}
+	ret->address_len = 16;
+	snprintf(address, sizeof(address), "%.*s", (int)(host->n - 2), host->text + 1);
+	return inet_pton(AF_INET6, address, ret->address) == 1;
 }
 
 /* A question that waits for an origin. */
 struct mint {
-  struct mint *prev, *next;
-  struct broker *broker;
-  struct origin_query query;
-  uint32_t request;
-  struct host host;
+	struct mint *prev, *next;
+	struct broker *broker;
+	struct origin_query query;
+	uint32_t request;
+	struct host host;
 };
 
-static int answer(struct broker *b, uint32_t request, const struct host *host,
-                  enum net_mode mode) {
-  _cleanup_(buf_donep) struct buf leaf = BUF_INIT(TLS_CERT_MAX);
-  struct net_cert m = {.request = request, .mode = mode};
-  struct tls_subject subject;
+static int answer(struct broker *b, uint32_t request, const struct host *host, enum net_mode mode)
+{
+	_cleanup_(buf_donep) struct buf leaf = BUF_INIT(TLS_CERT_MAX);
+	struct net_cert m = {.request = request, .mode = mode};
+	struct tls_subject subject;
 
-  m.ok = host && get_subject(host, &subject) &&
-         tls_ca_mint(b->ca, str_make(b->spki, sizeof(b->spki)), &subject,
-                     clock_real_usec(), &leaf, NULL) == 0;
-  m.leaf = buf_str(&leaf);
-  return net_send_cert(&b->net, &m) < 0 ? -EPROTO : 0;
+	m.ok = host && mode == NET_MODE_TUNNEL;
+	if (host && !m.ok)
+		m.ok = get_subject(host, &subject) &&
+		       tls_ca_mint(b->ca, str_make(b->spki, sizeof(b->spki)), &subject,
+			       clock_real_usec(), &leaf, NULL) == 0;
+	m.leaf = buf_str(&leaf);
+	return net_send_cert(&b->net, &m) < 0 ? -EPROTO : 0;
 }
 
-static void mint_free(struct mint *w) {
-  DL_DELETE(w->broker->mints, w);
-  w->broker->mints_n--;
-  free(w);
+static void mint_free(struct mint *w)
+{
+	DL_DELETE(w->broker->mints, w);
+	w->broker->mints_n--;
+	free(w);
 }
 
-static void on_protocol(struct origin_query *q, bool h2) {
-  struct mint *w = container_of(q, struct mint, query);
-  struct broker *b = w->broker;
+static void on_protocol(struct origin_query *q, bool h2)
+{
+	struct mint *w = container_of(q, struct mint, query);
+	struct broker *b = w->broker;
 
-  if (answer(b, w->request, &w->host, h2 ? NET_MODE_H2 : NET_MODE_HTTP1) < 0)
-    broker_fail(b);
-  broker_flush_later(b);
-  mint_free(w);
+	if (answer(b, w->request, &w->host, h2 ? NET_MODE_H2 : NET_MODE_HTTP1) < 0)
+		broker_fail(b);
+	broker_flush_later(b);
+	mint_free(w);
 }
 
-void mints_free(struct broker *b) {
-  while (b->mints) {
-    origin_forget(&b->mints->query);
-    mint_free(b->mints);
-  }
+void mints_free(struct broker *b)
+{
+	while (b->mints) {
+		origin_forget(&b->mints->query);
+		mint_free(b->mints);
+	}
 }
 
 /* Asks the origin. Returns 1 and the mode where it is known already, else 0
  * (on_protocol() answers).
  */
-static int ask(struct broker *b, const struct net_mint *m,
-               const struct host *host, enum net_mode *ret) {
-  struct mint *w = b->mints_n < WAITING_MAX ? calloc(1, sizeof(*w)) : NULL;
-  bool h2 = false;
-  int r = 1;
+static int ask(
+	struct broker *b, const struct net_mint *m, const struct host *host, enum net_mode *ret)
+{
+	struct mint *w = b->mints_n < WAITING_MAX ? calloc(1, sizeof(*w)) : NULL;
+	bool h2 = false;
+	int r = 1;
 
-  if (w) {
-    w->broker = b;
-    w->request = m->request;
-    w->host = *host;
-    w->query.done = on_protocol;
-    DL_APPEND(b->mints, w);
-    b->mints_n++;
-    r = origin_protocol(b, host, m->port, &w->query, &h2);
-    if (r != 0)
-      mint_free(w);
-  }
-  *ret = h2 ? NET_MODE_H2 : NET_MODE_HTTP1;
-  return r;
+	if (w) {
+		w->broker = b;
+		w->request = m->request;
+		w->host = *host;
+		w->query.done = on_protocol;
+		DL_APPEND(b->mints, w);
+		b->mints_n++;
+		r = origin_protocol(b, host, m->port, &w->query, &h2);
+		if (r != 0)
+			mint_free(w);
+	}
+	*ret = h2 ? NET_MODE_H2 : NET_MODE_HTTP1;
+	return r;
 }
 
-static bool may_mint(struct broker *b, const struct host *host) {
-  if (is_listed(b, host))
-    return rate_take(&b->mint_listed, loop_now(b->loop), LISTED_RATE,
-                     LISTED_BURST);
-  return rate_take(&b->mint_unlisted, loop_now(b->loop), UNLISTED_RATE,
-                   UNLISTED_BURST);
+static bool may_mint(struct broker *b, const struct host *host)
+{
+	if (is_listed(b, host))
+		return rate_take(&b->mint_listed, loop_now(b->loop), LISTED_RATE, LISTED_BURST);
+	return rate_take(&b->mint_unlisted, loop_now(b->loop), UNLISTED_RATE, UNLISTED_BURST);
 }
 
-int mint_request(struct broker *b, const struct net_mint *m) {
-  enum net_mode mode = m->h2 && !m->http1 ? NET_MODE_H2 : NET_MODE_HTTP1;
-  struct host host;
+/* Whether policy lets TLS to this host pass undecrypted. It is asked again when the tunnel opens.
+ */
+static bool is_tunnel(const struct broker *b, const struct host *host, uint16_t port)
+{
+	struct policy_request req = {
+		.scheme = POLICY_HTTPS, .host = host_str(host), .port = port, .tunnel = true};
+	struct verdict v;
 
-  if (!get_host(m->host, &host) || !may_mint(b, &host))
-    return answer(b, m->request, NULL, mode);
-  if (m->h2 && m->http1 && ask(b, m, &host, &mode) == 0)
-    return 0;
-  return answer(b, m->request, &host, mode);
+	return host->kind == HOST_NAME && policy_decide(b->policy, &req, &v) == 0 && v.allow;
+}
+
+int mint_request(struct broker *b, const struct net_mint *m)
+{
+	enum net_mode mode = m->h2 && !m->http1 ? NET_MODE_H2 : NET_MODE_HTTP1;
+	struct host host;
+
+	if (!get_host(m->host, &host) || !may_mint(b, &host))
+		return answer(b, m->request, NULL, mode);
+	if (is_tunnel(b, &host, m->port))
+		return answer(b, m->request, &host, NET_MODE_TUNNEL);
+	if (m->h2 && m->http1 && ask(b, m, &host, &mode) == 0)
+		return 0;
+	return answer(b, m->request, &host, mode);
 }
