@@ -67,6 +67,8 @@ int filter_tools(const struct filter_request *req, struct str body, struct filte
 	json_error_t why;
 	int r;
 
+	if (req->asked->websocket)
+		return filter_tools_unreadable(res, STR("<websocket>"));
 	if (body.n == 0)
 		return 0; /* a GET of a batch, say: nothing is asked for */
 	if (is_other_charset(&req->head->fields))

@@ -222,10 +222,25 @@ static void test_tools(void)
 
 	set_up(&w, "POST", "api.anthropic.com", "/v1/messages");
 	check_z(run(&w, STR("{\"a\": [1, 0.1], \"tools\": [{\"type\": \"web_fetch_1\"}]}")),
-		"ok [web_fetch_1: forced allowed_domains: []]");
+		"ok [web_fetch_1: forced empty allowed_domains]");
 	check(w.result.changed);
 	check_str(buf_str(&w.result.body), "{\"a\":[1,0.1],\"tools\":[{\"type\":\"web_fetch_1\","
 					   "\"allowed_domains\":[]}]}");
+	tear_down(&w);
+}
+
+/* What would come behind the handshake is no body. */
+static void test_websockets(void)
+{
+	struct world w;
+
+	set_up(&w, "GET", "api.anthropic.com", "/v1/messages");
+	w.asked.websocket = true;
+	check_z(run(&w, STR_NULL), "tool_config_invalid <websocket> []");
+	tear_down(&w);
+	set_up(&w, "GET", "gql.test", "/graphql");
+	w.asked.websocket = true;
+	check_z(run(&w, STR_NULL), "graphql_operation_blocked <path> [<path>]");
 	tear_down(&w);
 }
 
@@ -374,6 +389,7 @@ int main(void)
 	run_test(test_graphql_head);
 	run_test(test_long_names_are_cut);
 	run_test(test_tools);
+	run_test(test_websockets);
 	run_test(test_tools_unreadable);
 	run_test(test_coded_bodies);
 	run_test(test_decoding_is_bounded);

@@ -67,10 +67,10 @@ static void test_fetch(void)
 		"[web_fetch_1: cleared allowed_domains (2 outside allowlist: a.test,b.test)]");
 	check_z(trim("{'tools':[{'type':'web_fetch_1'}]}"),
 		"{'tools':[{'type':'web_fetch_1','allowed_domains':[]}]} "
-		"[web_fetch_1: forced allowed_domains: []]");
+		"[web_fetch_1: forced empty allowed_domains]");
 	check_z(trim("{'tools':[{'type':'Web_Fetch_1','allowed_domains':'open.test'}]}"),
 		"{'tools':[{'type':'Web_Fetch_1','allowed_domains':[]}]} "
-		"[Web_Fetch_1: forced allowed_domains: []]");
+		"[Web_Fetch_1: forced empty allowed_domains]");
 	check_z(trim("{'tools':[{'type':'web_fetch_1','allowed_domains':[]}]}"), "same");
 }
 
@@ -92,7 +92,7 @@ static void test_tools_without_the_key(void)
 		"same");
 	check_z(trim("{'tools':[{'type':'code_execution_20990101'}]}"),
 		"{'tools':[{'type':'code_execution_20990101','allowed_domains':[]}]} "
-		"[code_execution_20990101: forced allowed_domains: []]");
+		"[code_execution_20990101: forced empty allowed_domains]");
 	check_z(trim("{'tools':[{'type':'bash_20250124','allowed_domains':['x.test']}]}"),
 		"{'tools':[{'type':'bash_20250124','allowed_domains':[]}]} "
 		"[bash_20250124: cleared allowed_domains (1 outside allowlist: x.test)]");
@@ -162,8 +162,8 @@ static void test_nested(void)
 		     "{'params':{'tools':[{'type':'web_fetch_2'}]}}]}"),
 		"{'requests':[{'params':{'tools':[{'type':'web_fetch_1','allowed_domains':[]}]}},"
 		"{'params':{'tools':[{'type':'web_fetch_2','allowed_domains':[]}]}}]} "
-		"[web_fetch_1: forced allowed_domains: []; "
-		"web_fetch_2: forced allowed_domains: []]");
+		"[web_fetch_1: forced empty allowed_domains; "
+		"web_fetch_2: forced empty allowed_domains]");
 	check_z(trim("[[{'tools':[{'type':'web_fetch_1','blocked_domains':[1]}]}]]"),
 		"blocklist_tool_config_unsupported web_fetch_1");
 	check_z(trim("17"), "same");

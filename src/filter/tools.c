@@ -165,7 +165,7 @@ static int close_tool(struct walk *w, json_t *tool, struct str type)
 	if (json_object_set_new(tool, "allowed_domains", json_array()) < 0)
 		return -ENOMEM;
 	w->res->changed = true;
-	return note(w, type, "forced allowed_domains: []");
+	return note(w, type, "forced empty allowed_domains");
 }
 
 static int trim_tool(struct walk *w, json_t *tool)
