@@ -42,7 +42,7 @@ static void resume(struct broker *b)
 	b->full = false;
 	loop_defer(b->loop, &b->frames, on_frames);
 	HASH_ITER (hh, b->streams, s, tmp)
-		upstream_resume(s);
+		response_resume(s);
 }
 
 static void flush(struct loop_job *job)
@@ -375,6 +375,7 @@ int broker_run(const struct broker_fds *fds, struct cloche_err *err)
 	b->supervisor.fd = b->net.fd = b->conf.fd = -1;
 	b->log_fds[0] = b->log_fds[1] = b->log_fds[2] = -1;
 	b->url = BUF_INIT(NET_MAX_TARGET + NET_MAX_HOST + 64);
+	b->coding.max = DECODE_MAX;
 	r = publish_cert(b, fds->cert);
 	fd_close(fds->cert);
 	if (r == 0)

@@ -9,9 +9,8 @@
  * the stream's own scheme alone (upstream.c), and one for https exists only after its certificate
  * was verified, so "over verified TLS" is true whenever they leave.
  *
- * An origin that could send a secret back is asked for plain content (Accept-Encoding: identity),
- * so that the scrubber sees what it looks for. Where it compresses an answer to a request that
- * carried one all the same, the answer is refused (response.c). */
+ * An origin that could send a secret back is offered no coding of its content that could not be
+ * decoded (decode.c), so that the scrubber sees what it looks for. */
 #include "broker/state.h"
 #include "secrets/replace.h"
 
@@ -79,6 +78,22 @@ static int apply_edits(struct stream *s, const struct replace_result *result)
 	return 0;
 }
 
+/* Of what the room accepts, an origin that could send a secret back is offered what can be decoded.
+ * A part of something coded cannot. Before anything is signed. */
+static int offer_codings(struct stream *s, struct cloche_err *err)
+{
+	struct http_fields *f = &s->head.fields;
+	char accept[CODING_ACCEPT_MAX] = "identity";
+
+	if (!is_in_scope(s) || !s->verdict.rule->scrub)
+		return 0;
+	if (http_fields_find(f, STR("Range"), 0) < 0)
+		coding_accept(f, accept);
+	if (http_fields_set(f, STR("Accept-Encoding"), str_from(accept)) < 0)
+		return err_set(err, E_LIMIT, "too many header fields");
+	return 0;
+}
+
 static int put_secrets(struct stream *s, struct cloche_err *err)
 {
 	const struct http_fields *f = &s->head.fields;
@@ -110,9 +125,6 @@ static int put_secrets(struct stream *s, struct cloche_err *err)
 			r = err_set(err, E_PROTOCOL, "a secret cannot be sent in a header");
 	}
 	replace_result_done(&result);
-	if (r == 0 && !s->waits_for && is_in_scope(s) &&
-		http_fields_set(&s->head.fields, STR("Accept-Encoding"), STR("identity")) < 0)
-		r = err_set(err, E_LIMIT, "too many header fields");
 	return r;
 }
 
@@ -196,7 +208,8 @@ void request_prepare(struct stream *s)
 	struct cloche_err err = CLOCHE_ERR_INIT;
 
 	github_expire(b);
-	if (secret_set_count(b->secrets) > 0 && put_secrets(s, &err) < 0)
+	if (secret_set_count(b->secrets) > 0 &&
+		(offer_codings(s, &err) < 0 || put_secrets(s, &err) < 0))
 		fail(s, &err);
 	else if (!s->closed && !s->answered && !s->waits_for && github_check(s))
 		request_ready(s);

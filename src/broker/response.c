@@ -3,13 +3,17 @@
  * in, leave as frames; nothing is kept. What its parser does not accept ends the exchange: before
  * the head with a 502, after it with a reset, so that a cut or broken body never looks complete to
  * the room. Values of secrets are turned back into their surrogates in every header and in every
- * body. A body with a content coding cannot be looked into: where the request carried a secret,
- * which may be in it, such an answer is refused. It was not asked for (decide.c). */
+ * body; where there are any, content codings end here (decode.c). Bodies of origins that policy
+ * exempts (scrub: false) stay as they are. */
 #include "broker/state.h"
-#include "http/valid.h"
 
 #include <errno.h>
 #include <stdio.h>
+
+static bool scrubs(const struct stream *s)
+{
+	return s->broker->scrubber && (!s->verdict.rule || s->verdict.rule->scrub);
+}
 
 /* In the head's own memory, which may be changed. */
 static size_t scrub_part(struct stream *s, struct http_fields *f, uint32_t at, size_t n)
@@ -20,7 +24,7 @@ static size_t scrub_part(struct stream *s, struct http_fields *f, uint32_t at, s
 /* A name, too, is whatever the origin likes. */
 static void scrub_fields(struct stream *s, struct http_fields *f)
 {
-	if (!s->broker->scrubber)
+	if (!scrubs(s))
 		return;
 	for (unsigned i = 0; i < f->n; i++) {
 		const struct http_field *v = &f->v[i];
@@ -46,17 +50,28 @@ static void clean_head(struct stream *s, struct http_head *h)
 	scrub_fields(s, &h->fields);
 }
 
-size_t response_room(const struct stream *s)
+size_t response_takes(const struct stream *s)
 {
 	struct broker *b = s->broker;
 
-	if (s->fetch)
-		return SCRATCH;
 	if (chan_pending(&b->net) > OUT_HIGH) {
 		b->full = true;
 		return 0;
 	}
-	return MIN((size_t)SCRATCH, bounds_answer_room(s));
+	return bounds_answer_room(s);
+}
+
+/* Of what is decoded first, any amount may come of little. */
+size_t response_room(const struct stream *s)
+{
+	size_t takes;
+
+	if (s->fetch)
+		return SCRATCH;
+	if (decoding_waits(s))
+		return 0;
+	takes = response_takes(s);
+	return s->decoding && takes > 0 ? SCRATCH : MIN((size_t)SCRATCH, takes);
 }
 
 /* A frame to the gateway. False where there can be none. */
@@ -80,28 +95,6 @@ bool response_interim(struct stream *s, struct http_head *h)
 	return sent(s, send_fields(&f, &h->fields));
 }
 
-static bool is_encoded(const struct http_head *h)
-{
-	const struct http_fields *f = &h->fields;
-	struct str coding;
-
-	for (int i = http_fields_find(f, STR("Content-Encoding"), 0); i >= 0;
-		i = http_fields_find(f, STR("Content-Encoding"), (unsigned)i + 1)) {
-		struct str list = http_fields_value(f, (unsigned)i);
-
-		while (http_list_next(&list, &coding))
-			if (!str_ieq(coding, STR("identity")))
-				return true;
-	}
-	return false;
-}
-
-/* Whether the answer may hold a secret in a form that the scrubber does not see. */
-static bool hides_secret(const struct stream *s, const struct http_head *h)
-{
-	return s->masked > 0 && h->body != HTTP_BODY_NONE && is_encoded(h);
-}
-
 /* RFC 9112 6.3, as the room's side is told. */
 static void set_framing(const struct http_head *h, struct net_response *m)
 {
@@ -119,23 +112,16 @@ bool response_head(struct stream *s, struct http_head *h)
 {
 	struct net_response m = {.stream = s->id, .status = h->status};
 	struct net_fields_out f;
-	char message[NOTE_MAX];
 
 	if (s->fetch) {
 		s->status = h->status;
 		s->fetch->status = h->status;
 		return true;
 	}
-	if (hides_secret(s, h)) {
-		snprintf(message, sizeof(message),
-			"%s compressed its answer to a request with a secret, so the secret could "
-			"not be looked for in it",
-			s->host.text);
-		refuse_upstream(s, 502, "upstream_encoded", message);
+	if (scrubs(s) && !decoding_begin(s, h))
 		return false;
-	}
 	/* Also what says that it is encoded: saying so costs an origin nothing. */
-	if (s->broker->scrubber && h->body != HTTP_BODY_NONE) {
+	if (scrubs(s) && h->body != HTTP_BODY_NONE) {
 		s->scrub = scrub_new(s->broker->scrubber);
 		if (!s->scrub)
 			return sent(s, -ENOMEM);
@@ -157,15 +143,13 @@ static int send_data(struct stream *s, struct str bytes)
 	return r;
 }
 
-/* Bytes count against the window when they are read, so what the scrubber holds back is covered. */
-bool response_data(struct stream *s, struct str bytes)
+/* Bytes count against the window before they are looked into, so what the scrubber holds back is
+ * covered. */
+bool response_pass(struct stream *s, struct str bytes)
 {
 	struct str first = bytes, second = STR_NULL;
 	int r;
 
-	s->active = loop_now(s->broker->loop);
-	if (s->fetch)
-		return fetch_data(s->fetch, bytes);
 	s->window_out -= (uint32_t)bytes.n;
 	bounds_answer(s);
 	s->bytes_in += bytes.n;
@@ -176,15 +160,19 @@ bool response_data(struct stream *s, struct str bytes)
 	return sent(s, r < 0 ? r : send_data(s, second));
 }
 
-bool response_end(struct stream *s, struct http_fields *trailers)
+bool response_data(struct stream *s, struct str bytes)
+{
+	s->active = loop_now(s->broker->loop);
+	if (s->fetch)
+		return fetch_data(s->fetch, bytes);
+	return s->decoding ? decoding_data(s, bytes) : response_pass(s, bytes);
+}
+
+bool response_close(struct stream *s, struct http_fields *trailers)
 {
 	struct net_fields_out f;
 	int r = 0;
 
-	if (s->fetch) {
-		s->fetch->complete = true;
-		return true;
-	}
 	if (s->scrub)
 		r = send_data(s, scrub_end(s->scrub));
 	if (r < 0)
@@ -192,6 +180,15 @@ bool response_end(struct stream *s, struct http_fields *trailers)
 	scrub_fields(s, trailers);
 	f = net_begin_trailers(&s->broker->net, s->id);
 	return sent(s, send_fields(&f, trailers));
+}
+
+bool response_end(struct stream *s, struct http_fields *trailers)
+{
+	if (s->fetch) {
+		s->fetch->complete = true;
+		return true;
+	}
+	return s->decoding ? decoding_end(s, trailers) : response_close(s, trailers);
 }
 
 void response_malformed(struct stream *s, const char *why)

@@ -15,6 +15,7 @@
 #include "dns/resolver.h"
 #include "filter/filter.h"
 #include "http/body.h"
+#include "http/coding.h"
 #include "http/h1.h"
 #include "http/h2.h"
 #include "ipc/netchan.h"
@@ -28,6 +29,7 @@
 
 enum {
 	SCRATCH = 32 * 1024,       /* read from an origin at once */
+	DECODE_MAX = 128 << 20,    /* memory of all decoders together */
 	OUT_HIGH = 256 * 1024,     /* waiting for the gateway: stop reading from it and origins */
 	OUT_LOW = 64 * 1024,       /* ... and go on */
 	OUT_MAX = 8 * 1024 * 1024, /* a gateway that sends and never reads is cut off */
@@ -133,7 +135,8 @@ struct broker {
 	size_t under_way, waiting; /* of all streams: see bounds.c */
 	bool tight;                /* a stream waits until others are credited */
 	struct loop_job flush, frames;
-	char scratch[SCRATCH];
+	struct coding_budget coding;
+	char scratch[SCRATCH], plain[SCRATCH]; /* as it came, decoded */
 };
 
 /* What the gateway may still send on a stream. */
@@ -202,6 +205,7 @@ struct stream {
 	uint64_t discarded;
 	size_t under_way, waiting; /* as counted in the broker's: bounds.c */
 	struct scrub *scrub;
+	struct decoding *decoding; /* NULL: the content comes as it is */
 
 	/* For the log. */
 	bool head_sent, logged;
@@ -557,10 +561,25 @@ _warn_unused_ bool response_head(struct stream *s, struct http_head *h);
 _warn_unused_ bool response_data(struct stream *s, struct str bytes);
 /* Before the stream is finished: its connection may be let go in between. */
 _warn_unused_ bool response_end(struct stream *s, struct http_fields *trailers);
+/* For decode.c: what the gateway takes now; plain content to it; the end. */
+size_t response_takes(const struct stream *s);
+_warn_unused_ bool response_pass(struct stream *s, struct str bytes);
+_warn_unused_ bool response_close(struct stream *s, struct http_fields *trailers);
 /* What came is not HTTP. */
 void response_malformed(struct stream *s, const char *why);
 /* The connection ended before the response did. */
 void response_lost(struct stream *s, const char *why);
+
+/* decode.c: content codings. */
+/* Sets s->decoding where h has any that can be taken off, and changes h. False: it was refused. */
+_warn_unused_ bool decoding_begin(struct stream *s, struct http_head *h);
+_warn_unused_ bool decoding_data(struct stream *s, struct str in);
+/* Like response_end(); the rest, and the end, may come later (decoding_waits). */
+_warn_unused_ bool decoding_end(struct stream *s, struct http_fields *trailers);
+bool decoding_waits(const struct stream *s);
+void decoding_free(struct decoding *d);
+/* The gateway takes more of s again. */
+void response_resume(struct stream *s);
 
 /* mint.c */
 _warn_unused_ int mint_request(struct broker *b, const struct net_mint *m);

@@ -133,6 +133,7 @@ void streams_reap(struct broker *b)
 
 		b->dead = s->next;
 		s->scrub = scrub_free(s->scrub);
+		decoding_free(TAKE_PTR(s->decoding));
 		s->policy = allowlist_free(s->policy);
 		aws_stream_free(s);
 		if (s->rewrite)
@@ -210,6 +211,8 @@ static void discard_rest(struct stream *s)
 
 void stream_finish(struct stream *s)
 {
+	if (decoding_waits(s))
+		return; /* its end is still to be sent */
 	s->answered = true;
 	broker_flush_later(s->broker);
 	if (!s->logged)
@@ -408,7 +411,7 @@ static int on_credit(struct stream *s, struct str payload)
 	s->window_out += n;
 	bounds_answer(s);
 	s->active = loop_now(s->broker->loop);
-	upstream_resume(s);
+	response_resume(s);
 	return 0;
 }
 

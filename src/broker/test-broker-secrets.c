@@ -28,7 +28,7 @@ static void test_secret(void)
 
 	check(world_gets(&w, &a, "hello"));
 	check(world_seen(&w.tls_seen, "Authorization: Bearer " REAL "\r\n"));
-	check(world_seen(&w.tls_seen, "Accept-Encoding: identity\r\n"));
+	check(world_seen(&w.tls_seen, "Accept-Encoding: gzip, br\r\n"));
 	check(!world_seen(&w.tls_seen, FAKE));
 	check(world_log_has(&w, false, "[masked: 1]"));
 

@@ -5,6 +5,7 @@ import socket
 import ssl
 import threading
 
+import codings
 from wsframe import frame, parse_frame, websocket_accept
 
 
@@ -23,11 +24,19 @@ class Reply:
         self.accept = None      # its Sec-WebSocket-Accept, where it is not to be right
         self.frames = b""       # bytes that follow the 101
         self.deaf = False       # reads no frames, and ends
+        self.encode = []      # content codings of the body, in order
+        self.write_as = None  # another writing of it, see codings.py
+        self.zeros = 0        # so many as gzip, in place of the body
 
     def compose(self, request):
         if self.raw is not None:
             return self.raw
         body = request if self.echo else self.body
+        if self.write_as:
+            body = codings.write_as(body, self.write_as)
+        body = codings.encode(body, self.encode)
+        if self.zeros:
+            body = codings.zeros(self.zeros)
         lines = ["HTTP/1.1 %d Scripted" % self.status]
         lines += ["%s: %s" % h for h in self.headers]
         names = [h[0].lower() for h in self.headers]
