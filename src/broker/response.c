@@ -98,7 +98,7 @@ bool response_interim(struct stream *s, struct http_head *h)
 /* RFC 9112 6.3, as the room's side is told. */
 static void set_framing(const struct http_head *h, struct net_response *m)
 {
-	bool has_length = h->flags & HTTP_HAS_LENGTH && h->content_length > 0;
+	bool has_length = h->flags & HTTP_HAS_LENGTH; /* 0 as well: a HEAD is told */
 
 	m->body = NET_BODY_NONE;
 	if (h->body == HTTP_BODY_CHUNKED || h->body == HTTP_BODY_CLOSE)

@@ -101,7 +101,7 @@ static int frame(struct h1_origin *h)
 {
 	struct stream *s = h->stream;
 	bool chunked = s->head.body == HTTP_BODY_CHUNKED;
-	struct str body = body_to_send(h);
+	struct str body = str_prefix(body_to_send(h), OUT_FULL);
 	int r = 0;
 
 	if (h->request_ended || buf_len(&h->out) >= OUT_FULL)
