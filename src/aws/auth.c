@@ -223,7 +223,7 @@ static const char *parse_header(struct aws_auth *a, struct str s)
 	enum aws_algorithm id;
 
 	if (!find_algorithm(algorithm, &id))
-		return "the algorithm is unknown";
+		return "there is no space behind the algorithm";
 	s = str_from_index(s, algorithm.n);
 	while (take_part(&s, &name, &value)) {
 		size_t i = 0;
@@ -384,7 +384,17 @@ bool aws_query_has_credential(struct str query)
 
 /* --- both --- */
 
-/* Counts Authorization; *ret: the one of AWS, SIZE_MAX where there is none. */
+static bool is_known(struct str s)
+{
+	enum aws_algorithm id;
+	size_t n = 0;
+
+	while (n < s.n && s.p[n] != ' ' && s.p[n] != '\t')
+		n++;
+	return find_algorithm(str_prefix(s, n), &id);
+}
+
+/* Counts Authorization; *ret: the one that we can verify, SIZE_MAX where there is none. */
 static size_t find_authorization(const struct aws_request *req, size_t *ret)
 {
 	size_t n = 0;
@@ -394,7 +404,7 @@ static size_t find_authorization(const struct aws_request *req, size_t *ret)
 		if (!str_ieq(req->fields[i].name, STR("authorization")))
 			continue;
 		n++;
-		if (aws_is_scheme(req->fields[i].value))
+		if (is_known(str_trim(req->fields[i].value)))
 			*ret = i;
 	}
 	return n;
