@@ -136,11 +136,17 @@ static void view_outgoing(const struct stream *s, struct view *v)
 	add_field(v, STR("content-length"), str_make(v->length, (size_t)n));
 }
 
+/* What follows a WebSocket's handshake is no body. */
+static bool has_body(const struct stream *s)
+{
+	return s->framing != NET_BODY_NONE && s->kind == NET_KIND_HTTP;
+}
+
 /* As the room sent it: with what the gateway took out of the fields. */
 static void view_room(const struct stream *s, struct view *v)
 {
 	view_outgoing(s, v);
-	if (s->head.body == HTTP_BODY_CHUNKED)
+	if (s->head.body == HTTP_BODY_CHUNKED && has_body(s))
 		add_field(v, STR("transfer-encoding"), STR("chunked"));
 	else if (!(s->head.flags & HTTP_HAS_LENGTH))
 		add_field(v, STR("content-length"), STR("0"));
@@ -321,7 +327,7 @@ static int begin(struct stream *s, struct aws_auth *auth, struct aws_account *ac
 	}
 	s->aws->auth = *auth;
 	s->aws->account = account;
-	return verify(s, s->framing == NET_BODY_NONE ? STR(AWS_EMPTY_HASH) : STR_NULL);
+	return verify(s, has_body(s) ? STR_NULL : STR(AWS_EMPTY_HASH));
 }
 
 int aws_open(struct stream *s, size_t *ret_whole)
@@ -482,7 +488,7 @@ static int payload(struct stream *s, char hash[AWS_HEX], struct str *ret)
 	*ret = a->auth.payload;
 	if (stated ? a->auth.kind != AWS_PAYLOAD_HASH || !s->whole : a->form.hash != AWS_HASH_BODY)
 		return 0;
-	*ret = s->framing == NET_BODY_NONE ? STR(AWS_EMPTY_HASH) : body_hash(s, hash);
+	*ret = has_body(s) ? body_hash(s, hash) : STR(AWS_EMPTY_HASH);
 	if (!stated || str_eq(*ret, a->auth.payload))
 		return 0;
 	return http_fields_set(&s->head.fields, STR("x-amz-content-sha256"), *ret);
