@@ -5,6 +5,7 @@
 #include "tap.h"
 
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -297,6 +298,61 @@ static void test_connections(void)
 	check(rig_stop(&rig));
 }
 
+static void expect_served(struct client *c)
+{
+	struct rig_open o = rig_expect_open(&rig);
+	struct response p;
+
+	rig_answer(&rig, o.m.stream, "my turn");
+	check_int(client_response(c, &p, 0), 200);
+	response_done(&p);
+	rig_open_done(&o);
+}
+
+/* Those that come too fast wait for the next second. */
+static void test_accept_rate(void)
+{
+	struct gateway_limits limits = gateway_limits_default;
+	struct client c[8];
+
+	limits.accepts_per_sec = 5;
+	start(&limits);
+	for (int i = 0; i < 8; i++)
+		client_connect(&c[i], &rig);
+	check(strstr(
+		rig_expect_event(&rig, NET_EVENT_LIMIT), "connections|too many in one second"));
+	client_send(&c[7], GET);
+	expect_served(&c[7]);
+	for (int i = 0; i < 8; i++)
+		client_close(&c[i]);
+	check(rig_stop(&rig));
+}
+
+/* Where no descriptor can be had, who is connected is served, and the others when there is one. */
+static void test_no_descriptors(void)
+{
+	struct rlimit usual, none;
+	struct client before, later;
+
+	start(NULL);
+	client_connect(&before, &rig);
+	client_send(&before, GET);
+	expect_served(&before);
+	must(prlimit(rig.pid, RLIMIT_NOFILE, NULL, &usual) == 0);
+	none = (struct rlimit){.rlim_cur = 1, .rlim_max = usual.rlim_max};
+	must(prlimit(rig.pid, RLIMIT_NOFILE, &none, NULL) == 0);
+	client_connect(&later, &rig);
+	client_send(&later, GET);
+	check(rig_recv(&rig, 300) == NULL);
+	client_send(&before, GET);
+	expect_served(&before);
+	must(prlimit(rig.pid, RLIMIT_NOFILE, &usual, NULL) == 0);
+	expect_served(&later);
+	client_close(&before);
+	client_close(&later);
+	check(rig_stop(&rig));
+}
+
 static void test_event_flood(void)
 {
 	struct gateway_limits limits = gateway_limits_default;
@@ -400,6 +456,8 @@ int main(void)
 	run_test(test_broker_stalls);
 	run_test(test_events_are_not_delayed);
 	run_test(test_connections);
+	run_test(test_accept_rate);
+	run_test(test_no_descriptors);
 	run_test(test_event_flood);
 	run_test(test_answers_are_bounded);
 	run_test(test_idle_connections_are_small);
