@@ -1,0 +1,71 @@
+/* fuzz-deps: api */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A network log as a room may have written it: each entry can be shown, and whatever is proposed for
+ * it is printable and loads. */
+#include "base/fd.h"
+#include <cloche/allowlist.h>
+#include <cloche/network_log.h>
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_printable(const char *text)
+{
+	for (const char *p = text; *p; p++)
+		if ((*p < 0x20 && *p != '\n') || *p > 0x7e)
+			abort();
+}
+
+static void show(const char *path)
+{
+	cloche_network_log *log = NULL;
+	cloche_network_entry e;
+
+	if (cloche_network_log_open(path, &log, NULL) < 0)
+		abort();
+	while (cloche_network_log_next(log, &e, NULL) > 0) {
+		check_printable(e.line);
+		check_printable(e.json);
+		if (strchr(e.line, '\n') || strchr(e.json, '\n'))
+			abort();
+	}
+	cloche_network_log_close(log);
+}
+
+static void suggest(const char *path, bool blocked_only)
+{
+	cloche_network_suggestion *s = NULL;
+	cloche_allowlist *list = cloche_allowlist_new();
+	const char *yaml;
+
+	if (cloche_network_log_suggest(path, blocked_only, &s, NULL) < 0)
+		abort();
+	yaml = cloche_network_suggestion_yaml(s);
+	check_printable(yaml);
+	check_printable(cloche_network_suggestion_json(s));
+	if (cloche_allowlist_add_text(list, "s", yaml, strlen(yaml), NULL) < 0)
+		abort();
+	cloche_network_suggestion_free(s);
+	cloche_allowlist_free(list);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	int fd = memfd_create("log", MFD_CLOEXEC);
+	char path[32];
+
+	if (fd < 0 || fd_write_all(fd, (const char *)data, size) < 0)
+		abort();
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	show(path);
+	suggest(path, false);
+	suggest(path, true);
+	close(fd);
+	return 0;
+}
