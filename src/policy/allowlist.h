@@ -9,8 +9,8 @@
  *	  - host: api.github.com        # required; pattern as above
  *	    path: /graphql              # optional, default any (policy/path.h says how it matches)
  *	    methods: [POST]             # optional, default any; case is ignored
- *	    graphql:                    # optional; needs the filter of the body, see decide.h
- *	      queries: ["*"]
+ *	    graphql:                    # optional: root fields of operations (src/filter)
+ *	      queries: ["*"]            # patterns; left out or empty: none of that type
  *	      mutations: [createIssue]
  *	      subscriptions: []
  *	    # and beyond the common format, all optional:
