@@ -1,0 +1,86 @@
+/* fuzz-deps: filter policy base */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Trims any JSON as the body of a request to the Messages API. What comes out must be left alone
+ * when it is trimmed again, and must hold no host that is not open. */
+
+#include "filter/tools.h"
+
+#include <stdint.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void expect(bool ok)
+{
+	if (!ok)
+		abort();
+}
+
+static struct allowlist *the_policy(void)
+{
+	static struct allowlist *list;
+
+	if (!list) {
+		list = allowlist_new();
+		expect(list &&
+			allowlist_add_yaml(list, STR("domains: [open.test, '*.wide.test']\n"), "f",
+				NULL) == 0);
+	}
+	return list;
+}
+
+/* What a fetching tool may open, after trimming. */
+static void check_tools(const json_t *tools)
+{
+	for (size_t i = 0; i < json_array_size(tools); i++) {
+		const json_t *tool = json_array_get(tools, i);
+		const json_t *domains = json_object_get(tool, "allowed_domains");
+		struct str type = json_str_at(tool, "type");
+
+		if (!str_starts(type, STR("web_fetch_")))
+			continue;
+		expect(json_is_array(domains));
+		for (size_t k = 0; k < json_array_size(domains); k++)
+			expect(tools_host_is_open(
+				       the_policy(), json_str(json_array_get(domains, k))) == 1);
+	}
+}
+
+static struct tools_result trim(json_t *body)
+{
+	struct tools_result res = {.detail = BUF_INIT(4096), .tag = BUF_INIT(2048)};
+
+	expect(tools_trim(body, the_policy(), &res) == 0);
+	expect(!res.error == !res.message);
+	expect(buf_len(&res.tag) > 0 || !res.changed);
+	buf_done(&res.detail);
+	buf_done(&res.tag);
+	return res;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct buf out = BUF_INIT(8 << 20);
+	struct str text = str_make(data, size);
+	json_t *body = NULL, *again = NULL;
+	struct tools_result res;
+
+	if (tools_is_too_complex(text) ||
+		json_text_read(text, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL,
+			&body, NULL) < 0)
+		return 0;
+	res = trim(body);
+	if (!res.error) {
+		check_tools(json_object_get(body, "tools"));
+		expect(json_text_write(&out, body, JSON_TEXT_COMPACT) == 0);
+		expect(json_text_read(buf_str(&out),
+			       JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &again,
+			       NULL) == 0);
+		expect(json_equal(body, again));
+		res = trim(again);
+		expect(!res.error && !res.changed);
+	}
+	json_decref(body);
+	json_decref(again);
+	buf_done(&out);
+	return 0;
+}
