@@ -75,7 +75,7 @@ enum ctl_frame {
 	CTL_STARTED,       /* struct ctl_started */
 	CTL_ERROR,         /* error object (wire_put_err) */
 	CTL_EXEC_STARTED,  /* struct ctl_exec_started; at most 1 fd. Of a terminal: its master, for
-			    * input and, where nothing else reads it (not kept), output. Of a process
+			    * input and, where nothing else reads it (not kept), output. Of one
 			    * whose input the supervisor keeps open: the pipe to write to */
 	CTL_EXEC_FAILED,   /* struct ctl_exec_failed */
 	CTL_EXEC_EXITED,   /* struct ctl_exec_exited */

@@ -1,7 +1,7 @@
 /* fuzz-deps: api */
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A network log as a room may have written it: each entry can be shown, and whatever is proposed for
- * it is printable and loads. */
+/* A network log as a room may have written it: each entry can be shown, and whatever is proposed
+ * for it is printable and loads. */
 #include "base/fd.h"
 #include <cloche/allowlist.h>
 #include <cloche/network_log.h>
