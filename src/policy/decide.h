@@ -4,9 +4,9 @@
  * first rule that matches in full wins, so a later entry may allow what an earlier one did not.
  * Whatever cannot be decided is refused.
  *
- * Entries with a `graphql` block allow only what a filter of the body will have seen. Where there is
- * none (policy_request.body_filtered says that there is), a request that only such an entry matches
- * is refused with a reason of its own. */
+ * Entries with a `graphql` block allow only what a filter of the body will have seen. Where there
+ * is none (policy_request.body_filtered says that there is), a request that only such an entry
+ * matches is refused with a reason of its own. */
 
 #include "base/buf.h"
 #include "policy/allowlist.h"
