@@ -145,12 +145,14 @@ static void test_what_is_open(void)
 
 static void test_many_domains_are_counted(void)
 {
-	char text[1024] = "{'tools':[{'type':'web_fetch_1','allowed_domains':['open.test'";
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(1024);
 
+	must(buf_add_str(&text, STR("{'tools':[{'type':'web_fetch_1','allowed_domains':"
+				    "['open.test'")) == 0);
 	for (unsigned i = 0; i < 12; i++)
-		snprintf(text + strlen(text), sizeof(text) - strlen(text), ",'x%u.test'", i);
-	strcat(text, "]}]}");
-	check_z(strchr(trim(text), ' '),
+		must(buf_printf(&text, ",'x%u.test'", i) == 0);
+	must(buf_add_str(&text, STR("]}]}")) == 0);
+	check_z(strchr(trim(buf_cstr(&text)), ' '),
 		" [web_fetch_1: dropped 12 of 13 domains: "
 		"x0.test,x1.test,x2.test,x3.test,x4.test,x5.test,x6.test,x7.test,x8.test,x9.test "
 		"+2 more]");
