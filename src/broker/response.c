@@ -108,6 +108,21 @@ static void set_framing(const struct http_head *h, struct net_response *m)
 	m->length = m->body == NET_BODY_LENGTH ? h->content_length : 0;
 }
 
+static bool is_grpc(const struct http_fields *f)
+{
+	struct str type = http_fields_get(f, STR("Content-Type")), grpc = STR("application/grpc");
+
+	return str_ieq(str_prefix(type, grpc.n), grpc);
+}
+
+/* A call's status comes in trailers. Where an answer cannot have any the client would only see that
+ * it breaks off. */
+static bool lacks_status(const struct stream *s, const struct http_head *h)
+{
+	return h->version != HTTP_2 && h->body != HTTP_BODY_CHUNKED && is_grpc(&s->head.fields) &&
+	       is_grpc(&h->fields) && http_fields_find(&h->fields, STR("grpc-status"), 0) < 0;
+}
+
 bool response_head(struct stream *s, struct http_head *h)
 {
 	struct net_response m = {.stream = s->id, .status = h->status};
@@ -117,6 +132,12 @@ bool response_head(struct stream *s, struct http_head *h)
 		s->status = h->status;
 		s->fetch->status = h->status;
 		return true;
+	}
+	if (lacks_status(s, h)) {
+		refuse_upstream(s, 502, "grpc_needs_trailers",
+			"the host speaks HTTP/1.1 and sends no trailers, without which gRPC has no "
+			"status: it has to speak HTTP/2");
+		return false;
 	}
 	if (scrubs(s) && !decoding_begin(s, h))
 		return false;
