@@ -16,6 +16,7 @@
 #include "base/program.h"
 #include "base/strv.h"
 #include "ipc/helper.h"
+#include "jail/owner.h"
 #include "supervisor.h"
 
 #include <errno.h>
@@ -101,6 +102,49 @@ bool helpers_ask_counts(struct supervisor *s)
 		       on_counts_late) == 0;
 }
 
+static void to_address(const struct net_client *m, const uint8_t address[16], uint16_t port,
+	struct sockaddr_storage *ret)
+{
+	struct sockaddr_in *v4 = (void *)ret;
+	struct sockaddr_in6 *v6 = (void *)ret;
+
+	*ret = (struct sockaddr_storage){.ss_family = m->family == 6 ? AF_INET6 : AF_INET};
+	if (m->family == 6) {
+		v6->sin6_port = htons(port);
+		memcpy(&v6->sin6_addr, address, sizeof(v6->sin6_addr));
+	} else {
+		v4->sin_port = htons(port);
+		memcpy(&v4->sin_addr, address, sizeof(v4->sin_addr));
+	}
+}
+
+/* As read_frame. */
+static int tell_owner(struct helper *h, struct str payload)
+{
+	struct supervisor *s = h->sup;
+	struct connection_owner owner;
+	struct sockaddr_storage client, server;
+	struct net_client m;
+	struct helper_owner answer = {0};
+	int r;
+
+	if (!helper_get_who(payload, &answer.number, &m) || m.family == 0)
+		return -EPROTO;
+	to_address(&m, m.address, m.port, &client);
+	to_address(&m, m.server, m.server_port, &server);
+	if (s->room && s->room->pid > 0 && s->room->net.diag >= 0 &&
+		connection_owner(s->room->net.diag, s->room->pid, (void *)&client, (void *)&server,
+			&owner)) {
+		answer.pid = owner.pid;
+		answer.name = str_from(owner.name);
+		answer.program = str_from(owner.program);
+	}
+	r = helper_send_owner(&h->chan, &answer);
+	if (r == 0)
+		r = flush_chan(h);
+	return r < 0 ? r : 1;
+}
+
 /* 1 where there may be more; 0 at the end. */
 static int read_frame(struct helper *h)
 {
@@ -116,6 +160,8 @@ static int read_frame(struct helper *h)
 	else if (f.type == HELPER_COUNTED && h == &h->sup->helpers[HELPER_BROKER] &&
 		 helper_get_counted(f.payload, &h->sup->counts))
 		got_counts(h->sup);
+	else if (f.type == HELPER_WHO && h == &h->sup->helpers[HELPER_BROKER])
+		r = tell_owner(h, f.payload);
 	else
 		r = -EPROTO;
 	chan_frame_done(&f);
@@ -239,7 +285,7 @@ static int send_listeners(struct supervisor *s, struct cloche_err *err)
 	struct netcapture *n = &s->room->net;
 	const int fds[HELPER_SOCKETS] = {n->tcp4, n->tcp6, n->udp4, n->udp6};
 	struct helper_listeners m = {.own = STR("127.0.0.1:15001 [::1]:15001")};
-	int r;
+	int r, diag = n->diag;
 
 	_Static_assert(NETCAPTURE_PORT == 15001, "the listeners' own address is spelled out");
 	for (unsigned i = 0; i < HELPER_SOCKETS; i++)
@@ -251,7 +297,9 @@ static int send_listeners(struct supervisor *s, struct cloche_err *err)
 	if (r < 0)
 		return err_sys(err, -r, "hand the listeners to the gateway");
 	loop_io_set(&h->io, chan_pending(&h->chan) ? EPOLLIN | EPOLLOUT : EPOLLIN);
+	n->diag = -1; /* stays */
 	netcapture_close(n);
+	n->diag = diag;
 	return 0;
 }
 

@@ -149,6 +149,16 @@ int broker_renew_scrubber(struct broker *b, struct cloche_err *err)
 	return 0;
 }
 
+int broker_flush_supervisor(struct broker *b)
+{
+	int r = chan_flush(&b->supervisor);
+
+	if (r == 0)
+		loop_io_set(&b->supervisor_io,
+			chan_pending(&b->supervisor) ? EPOLLIN | EPOLLOUT : EPOLLIN);
+	return r;
+}
+
 static int send_counts(struct broker *b)
 {
 	struct netlog_counts n = b->log ? netlog_counts(b->log) : (struct netlog_counts){0};
@@ -165,6 +175,8 @@ static int take_order(struct broker *b, struct chan_frame *f)
 {
 	if (f->type == HELPER_COUNT && f->payload.n == 0 && f->fds_n == 0)
 		return send_counts(b);
+	if (f->type == HELPER_OWNER && f->fds_n == 0)
+		return attribute_answer(b, f->payload) ? 0 : -EPROTO;
 	if (f->type != HELPER_POLICY || f->payload.n > 0 || f->fds_n != 1)
 		return -EPROTO;
 	reload_begin(b, TAKE_FD(f->fds[0]));
@@ -184,11 +196,9 @@ static void on_supervisor(struct loop_io *io, uint32_t events)
 			break;
 	}
 	if (r == 0)
-		r = chan_flush(&b->supervisor);
+		r = broker_flush_supervisor(b);
 	if (r < 0)
 		loop_stop(b->loop, 0);
-	else
-		loop_io_set(io, chan_pending(&b->supervisor) ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 
 static void on_sweep(struct loop_timer *t)
@@ -314,6 +324,7 @@ static void tear_down(struct broker *b)
 	github_free(b);
 	mints_free(b);
 	origins_free(b);
+	attribute_free(b);
 	streams_free(b);
 	if (b->log)
 		(void)!netlog_flush(b->log);

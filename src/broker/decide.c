@@ -256,7 +256,8 @@ void decide_request(struct stream *s)
 		return;
 	}
 	if (!s->verdict.allow) {
-		refuse_policy(s, &req);
+		if (!attribute_request(s))
+			refuse_policy(s, &req);
 		return;
 	}
 	if (s->kind == NET_KIND_TUNNEL) {

@@ -39,9 +39,18 @@ static struct str tunnel_url(struct stream *s)
 	return buf_printf(url, "%s:%u", s->host.text, s->port) < 0 ? STR("-") : buf_str(url);
 }
 
+static void add_owner(const struct broker *b, struct netlog_event *ev)
+{
+	if (!b->owner)
+		return;
+	ev->pid = b->owner->pid;
+	ev->process = b->owner->name;
+	ev->program = b->owner->program;
+}
+
 static struct netlog_event request_event(struct stream *s, enum netlog_kind kind)
 {
-	return (struct netlog_event){
+	struct netlog_event ev = {
 		.kind = kind,
 		.method = http_head_method(&s->head),
 		.url = s->kind == NET_KIND_TUNNEL
@@ -52,6 +61,9 @@ static struct netlog_event request_event(struct stream *s, enum netlog_kind kind
 		.port = s->port,
 		.rule = s->verdict.rule ? str_from(s->verdict.rule->label) : STR_NULL,
 	};
+
+	add_owner(s->broker, &ev);
+	return ev;
 }
 
 int log_intent(struct stream *s)
@@ -178,6 +190,7 @@ static int write_text(struct broker *b, struct netlog_event *ev, const char *bef
 		between, STR_FMT(str_prefix(c, 160)));
 
 	ev->note = str_make(note, MIN((size_t)MAX(n, 0), sizeof(note) - 1));
+	add_owner(b, ev);
 	return netlog_write(b->log, ev);
 }
 

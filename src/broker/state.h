@@ -36,8 +36,8 @@ enum {
 	REPLAY_MAX = 64 * 1024,    /* of a request that may have to be sent once more */
 	DISCARD_MAX = 256 * 1024,  /* of a body that nobody wants */
 	REQUEST_COLLECTED_MAX = 256 * 1024 * 1024, /* of all bodies that are looked into */
-	REQUEST_HIGH = 2 * NET_WINDOW, /* of a request, waiting for the origin */
-	REQUEST_LOW = 32 * 1024,       /* unsent bytes below which the room may send more */
+	REQUEST_HIGH = 2 * NET_WINDOW,             /* of a request, waiting for the origin */
+	REQUEST_LOW = 32 * 1024, /* unsent bytes below which the room may send more */
 	NOTE_MAX = 512,
 	RESOLVER_FDS = 32,
 	POOL_KEY_MAX = 255 + 32,
@@ -70,6 +70,12 @@ struct override {
 struct rate {
 	double tokens;
 	uint64_t at; /* monotonic, of the last refill */
+};
+
+/* A process of the room, for the log; the texts may be any bytes. */
+struct log_owner {
+	uint32_t pid;
+	struct str name, program;
 };
 
 struct broker {
@@ -118,6 +124,12 @@ struct broker {
 	struct loop_timer sweep;
 	bool rest_due; /* something happened since memory was given back */
 
+	struct question *questions; /* attribute.c */
+	unsigned questions_n, questions_asked;
+	uint32_t questions_next;
+	uint64_t questions_second;
+	const struct log_owner *owner; /* of what is being logged; NULL: not known */
+
 	bool hello;
 	uint8_t spki[TLS_SPKI_MAX];
 	struct rate mint_listed, mint_unlisted;
@@ -132,8 +144,8 @@ struct broker {
 	size_t collected;                   /* bytes of bodies that are looked into as a whole */
 	struct stream *ready, **ready_tail; /* by `next_ready`: go when their intents are written */
 	bool full;                          /* more than OUT_HIGH waited for the gateway */
-	size_t under_way, waiting; /* of all streams: see bounds.c */
-	bool tight;                /* a stream waits until others are credited */
+	size_t under_way, waiting;          /* of all streams: see bounds.c */
+	bool tight;                         /* a stream waits until others are credited */
 	struct loop_job flush, frames;
 	struct coding_budget coding;
 	char scratch[SCRATCH], plain[SCRATCH]; /* as it came, decoded */
@@ -147,6 +159,7 @@ struct stream {
 	struct stream *next, *next_ready;
 	struct broker *broker;
 	uint32_t id, connection;
+	struct net_client client;
 	enum stream_state state;
 	bool closed;   /* out of the table; freed soon */
 	bool answered; /* END was sent: only the rest of the request is of interest */
@@ -296,6 +309,8 @@ struct upstream {
 void broker_fail(struct broker *b);
 /* The values of secrets are others now. */
 _warn_unused_ int broker_renew_scrubber(struct broker *b, struct cloche_err *err);
+/* Writes what waits for the supervisor. 0 or -errno. */
+_warn_unused_ int broker_flush_supervisor(struct broker *b);
 /* Something waits in the channel: it is written at the end of the iteration. */
 void broker_flush_later(struct broker *b);
 
@@ -380,6 +395,15 @@ void filters_refuse_large(struct stream *s);
 /* What they said, for the log. */
 void filters_tag(const struct stream *s, struct netlog_event *ev);
 void filters_forget(struct stream *s);
+
+/* attribute.c */
+/* Whether s, which is refused, waits until it is known whose it is; refuse_policy() comes then. */
+_warn_unused_ bool attribute_request(struct stream *s);
+/* The same for what the gateway has refused; it is logged later then. */
+_warn_unused_ bool attribute_event(struct broker *b, const struct net_event *e, struct str payload);
+/* The supervisor's answer. False where it is malformed. */
+_warn_unused_ bool attribute_answer(struct broker *b, struct str payload);
+void attribute_free(struct broker *b);
 
 /* github.c */
 /* Takes a credential whose secret is member `member` of the set. */

@@ -76,6 +76,7 @@ static struct stream *stream_new(struct broker *b, const struct net_open *m)
 		return NULL;
 	s->id = m->stream;
 	s->connection = m->connection;
+	s->client = m->client;
 	s->window_in = s->window_out = NET_WINDOW;
 	HASH_ADD(hh, b->streams, id, sizeof(s->id), s);
 	if (!s->hh.tbl) {
@@ -488,7 +489,8 @@ int stream_frame(struct broker *b, const struct chan_frame *f)
 	case NET_EVENT:
 		if (!net_get_event(f->payload, &event))
 			return -EPROTO;
-		log_gateway_event(b, &event);
+		if (!attribute_event(b, &event, f->payload))
+			log_gateway_event(b, &event);
 		return 0;
 	default:
 		return -EPROTO;

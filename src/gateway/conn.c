@@ -440,6 +440,30 @@ void conn_cut(struct conn *c)
 	end_in(c, &cutting);
 }
 
+/* --- both ends --- */
+
+static uint16_t copy_end(const union conn_addr *a, uint8_t address[16])
+{
+	bool v6 = a->sa.sa_family == AF_INET6;
+
+	if (v6)
+		memcpy(address, &a->v6.sin6_addr, sizeof(a->v6.sin6_addr));
+	else
+		memcpy(address, &a->v4.sin_addr, sizeof(a->v4.sin_addr));
+	return ntohs(v6 ? a->v6.sin6_port : a->v4.sin_port);
+}
+
+void conn_set_peer(struct conn *c, const union conn_addr *peer)
+{
+	struct net_client *m = &c->client;
+
+	if (peer->sa.sa_family != c->dest.sa.sa_family)
+		return;
+	m->family = peer->sa.sa_family == AF_INET6 ? 6 : 4;
+	m->port = copy_end(peer, m->address);
+	m->server_port = copy_end(&c->dest, m->server);
+}
+
 /* --- destination as text --- */
 
 void conn_dest_host(const struct conn *c, struct host *ret)

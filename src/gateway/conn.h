@@ -8,6 +8,7 @@
  * whatever may have ended it. */
 
 #include "base/buf.h"
+#include "ipc/netchan.h"
 #include "loop/loop.h"
 #include "policy/host.h"
 #include "tls/server.h"
@@ -62,6 +63,7 @@ struct conn {
 	bool h2;            /* ALPN has chosen HTTP/2 */
 
 	union conn_addr dest;
+	struct net_client client; /* both ends */
 	struct tls_conn *tls;
 	struct leaf *leaf; /* that the handshake waits for */
 	struct host host;  /* TLS: whom the client meant; n is 0 for plain connections */
@@ -73,6 +75,8 @@ struct conn {
 
 /* Takes fd. Returns NULL when memory is out (fd is closed). */
 struct conn *conn_new(struct gateway *g, int fd, const union conn_addr *dest);
+/* Whose connection it is: the address of the room's own socket. */
+void conn_set_peer(struct conn *c, const union conn_addr *peer);
 /* For the end of an iteration, or of the program: ends it where it has not ended, and frees. */
 void conn_free(struct conn *c);
 

@@ -112,6 +112,7 @@ static void decide(struct conn *c)
 		event_send(c->g, &(struct net_event){
 					 .kind = NET_EVENT_CONNECT,
 					 .connection = c->number,
+					 .client = c->client,
 					 .port = c->port,
 					 .a = str_from(identity_text(id)),
 					 .b = conn_dest_text(c, (char[CONN_DEST_MAX]){0}),
@@ -171,6 +172,7 @@ static void handshake_failed(struct conn *c, const char *why)
 	event_send(c->g, &(struct net_event){
 				 .kind = NET_EVENT_TLS,
 				 .connection = c->number,
+				 .client = c->client,
 				 .port = c->port,
 				 .a = sni.n ? sni : conn_dest_text(c, text),
 				 .b = str_from(why),

@@ -60,6 +60,7 @@ void event_send_conn(struct conn *c, enum net_event_kind kind, uint16_t status, 
 	event_send(c->g, &(struct net_event){
 				 .kind = kind,
 				 .connection = c->number,
+				 .client = c->client,
 				 .status = status,
 				 .port = c->port,
 				 .a = conn_dest_text(c, text),
@@ -74,6 +75,7 @@ void event_malformed(struct conn *c, const struct http_head *head, unsigned stat
 	event_send(c->g, &(struct net_event){
 				 .kind = NET_EVENT_MALFORMED,
 				 .connection = c->number,
+				 .client = c->client,
 				 .status = (uint16_t)status,
 				 .port = c->port,
 				 .a = host.n ? host : host_str(&c->host),
@@ -90,6 +92,7 @@ void event_refused(struct conn *c, const struct http_head *head, const struct re
 	struct net_event e = {
 		.kind = r->refusal.event,
 		.connection = c->number,
+		.client = c->client,
 		.status = r->refusal.status,
 		.port = c->port,
 		.a = host,

@@ -239,6 +239,7 @@ static int open_stream(struct h1 *h, struct request *r)
 	int e;
 
 	r->open.connection = h->c->number;
+	r->open.client = h->c->client;
 	e = stream_open(h->c->g, &h->stream, &h1_stream_ops, &r->open, &fields);
 	if (e < 0)
 		return e;

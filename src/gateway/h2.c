@@ -29,6 +29,7 @@ static void event_ended(struct h2_conn *on)
 	struct net_event e = {
 		.kind = NET_EVENT_MALFORMED,
 		.connection = c->number,
+		.client = c->client,
 		.port = c->port,
 		.a = host_str(&c->host),
 		.b = str_from(h2_error_text(on->h2)),

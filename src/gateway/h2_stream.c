@@ -161,6 +161,7 @@ void h2_exchange_expired(struct h2_exchange *x)
 	event_send(c->g, &(struct net_event){
 				 .kind = NET_EVENT_MALFORMED,
 				 .connection = c->number,
+				 .client = c->client,
 				 .status = answer_too_slow.status,
 				 .port = c->port,
 				 .a = host_str(&c->host),
@@ -192,6 +193,7 @@ static int open_stream(struct h2_exchange *x, const struct http_head *head, stru
 	if (chan_pending(&g->broker) > BROKER_FULL)
 		return -EBUSY;
 	r->open.connection = x->on->c->number;
+	r->open.client = x->on->c->client;
 	e = stream_open(g, &x->stream, &stream_ops, &r->open, &fields);
 	if (e < 0)
 		return e;

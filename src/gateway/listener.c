@@ -99,7 +99,7 @@ static bool same_endpoint(const struct sockaddr_storage *own, const union conn_a
 	       memcmp(&o.v6.sin6_addr, &dest->v6.sin6_addr, sizeof(struct in6_addr)) == 0;
 }
 
-static void take(struct gateway *g, int fd)
+static void take(struct gateway *g, int fd, const union conn_addr *peer)
 {
 	union conn_addr dest = {0};
 	socklen_t n = sizeof(dest);
@@ -120,8 +120,10 @@ static void take(struct gateway *g, int fd)
 	/* Nothing that we write waits for more: an event stream must not be delayed. */
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	c = conn_new(g, fd, &dest);
-	if (c)
-		entry_start(c);
+	if (!c)
+		return;
+	conn_set_peer(c, peer);
+	entry_start(c);
 }
 
 static void on_accept(struct loop_io *io, uint32_t events)
@@ -130,10 +132,12 @@ static void on_accept(struct loop_io *io, uint32_t events)
 	struct gateway *g = l->g;
 
 	for (int i = 0; i < ACCEPTS_A_TURN && may_accept(g); i++) {
-		int fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		union conn_addr peer = {0};
+		socklen_t n = sizeof(peer);
+		int fd = accept4(l->fd, &peer.sa, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 		if (fd >= 0) {
-			take(g, fd);
+			take(g, fd, &peer);
 			continue;
 		}
 		g->accepts.n--;

@@ -106,3 +106,43 @@ bool helper_get_counted(struct str payload, struct helper_counts *ret)
 	ret->received = wire_get_u64(&r);
 	return wire_ok(&r);
 }
+
+int helper_send_who(struct chan *c, uint32_t number, const struct net_client *client)
+{
+	struct frame_out f = frame_begin(c, HELPER_WHO);
+
+	wire_put_u32(&f.w, number);
+	net_put_client(&f.w, client);
+	return frame_end(&f, NULL, 0);
+}
+
+bool helper_get_who(struct str payload, uint32_t *ret_number, struct net_client *ret)
+{
+	struct wire_in r = wire_in(payload);
+
+	*ret_number = wire_get_u32(&r);
+	net_get_client(&r, ret);
+	return wire_ok(&r);
+}
+
+int helper_send_owner(struct chan *c, const struct helper_owner *m)
+{
+	struct frame_out f = frame_begin(c, HELPER_OWNER);
+
+	wire_put_u32(&f.w, m->number);
+	wire_put_u32(&f.w, m->pid);
+	wire_put_str(&f.w, m->name);
+	wire_put_str(&f.w, m->program);
+	return frame_end(&f, NULL, 0);
+}
+
+bool helper_get_owner(struct str payload, struct helper_owner *ret)
+{
+	struct wire_in r = wire_in(payload);
+
+	ret->number = wire_get_u32(&r);
+	ret->pid = wire_get_u32(&r);
+	ret->name = wire_get_str(&r, 64);
+	ret->program = wire_get_str(&r, 1024);
+	return wire_ok(&r);
+}

@@ -8,11 +8,15 @@
  * At any time it may hand the broker the socket of a client that has a new policy for it
  * (ipc/netconf.h); what is said there, and the answer, the supervisor never sees.
  *
+ * The broker may ask which process of the room holds a connection; it is answered in order, also
+ * where nobody is found.
+ *
  * A helper sends READY once, when it has narrowed itself and serves whatever it is given, or FAILED
  * once and ends. LISTENERS may be sent before READY was read. End-of-file towards a helper: end at
  * once. End-of-file from a helper that did not send FAILED: it died. */
 
 #include "ipc/chan.h"
+#include "ipc/netchan.h"
 #include "ipc/wire.h"
 
 enum {
@@ -26,9 +30,11 @@ enum helper_frame {
 	HELPER_LISTENERS = 1, /* supervisor -> gateway: struct helper_listeners, its sockets */
 	HELPER_COUNT,         /* supervisor -> broker: nothing */
 	HELPER_POLICY,        /* supervisor -> broker: 1 fd, a client's socket */
+	HELPER_OWNER,         /* supervisor -> broker: struct helper_owner */
 	HELPER_READY = 16,    /* helper -> supervisor: nothing */
 	HELPER_FAILED,        /* helper -> supervisor: error object (wire_put_err) */
 	HELPER_COUNTED,       /* broker -> supervisor: struct helper_counts */
+	HELPER_WHO,           /* broker -> supervisor: u32 number, struct net_client */
 };
 
 /* Listening sockets made inside the room's network. One of each at most; the descriptors come in
@@ -52,6 +58,13 @@ struct helper_counts {
 	uint64_t allowed, blocked, sent, received;
 };
 
+/* What the process called number by the question is. The texts may be any bytes. */
+struct helper_owner {
+	uint32_t number;
+	uint32_t pid; /* as the room sees it; 0: nobody was found */
+	struct str name, program;
+};
+
 /* fds[i] is used (borrowed) where bit i of present is set. Returns 0 or -errno. */
 _warn_unused_ int helper_send_listeners(
 	struct chan *c, const struct helper_listeners *m, const int fds[HELPER_SOCKETS]);
@@ -68,3 +81,7 @@ _warn_unused_ int helper_send_count(struct chan *c);
 _warn_unused_ int helper_send_policy(struct chan *c, int client);
 _warn_unused_ int helper_send_counted(struct chan *c, const struct helper_counts *m);
 bool helper_get_counted(struct str payload, struct helper_counts *ret);
+_warn_unused_ int helper_send_who(struct chan *c, uint32_t number, const struct net_client *client);
+bool helper_get_who(struct str payload, uint32_t *ret_number, struct net_client *ret);
+_warn_unused_ int helper_send_owner(struct chan *c, const struct helper_owner *m);
+bool helper_get_owner(struct str payload, struct helper_owner *ret);

@@ -62,6 +62,39 @@ int net_send_cert(struct chan *c, const struct net_cert *m)
 	return end(c, &w, mark);
 }
 
+void net_put_client(struct wire_out *w, const struct net_client *m)
+{
+	size_t n = m->family == 6 ? 16 : 4;
+
+	wire_put_u8(w, m->family);
+	if (m->family == 0)
+		return;
+	wire_put_u16(w, m->port);
+	wire_put_u16(w, m->server_port);
+	wire_put_str(w, str_make(m->address, n));
+	wire_put_str(w, str_make(m->server, n));
+}
+
+void net_get_client(struct wire_in *r, struct net_client *ret)
+{
+	struct str a, b;
+
+	*ret = (struct net_client){.family = wire_get_u8(r)};
+	if (ret->family == 0)
+		return;
+	ret->port = wire_get_u16(r);
+	ret->server_port = wire_get_u16(r);
+	a = wire_get_str(r, sizeof(ret->address));
+	b = wire_get_str(r, sizeof(ret->server));
+	if (a.n != b.n || a.n != (ret->family == 6 ? 16 : 4) ||
+		(ret->family != 4 && ret->family != 6)) {
+		r->bad = true;
+		return;
+	}
+	memcpy(ret->address, a.p, a.n);
+	memcpy(ret->server, b.p, b.n);
+}
+
 int net_send_event(struct chan *c, const struct net_event *m)
 {
 	size_t mark;
@@ -69,6 +102,7 @@ int net_send_event(struct chan *c, const struct net_event *m)
 
 	wire_put_u8(&w, (uint8_t)m->kind);
 	wire_put_u32(&w, m->connection);
+	net_put_client(&w, &m->client);
 	wire_put_u16(&w, m->status);
 	wire_put_u16(&w, m->port);
 	wire_put_str(&w, str_prefix(m->a, NET_MAX_VALUE));
@@ -142,6 +176,7 @@ struct net_fields_out net_begin_open(struct chan *c, const struct net_open *m)
 
 	wire_put_u32(&w, m->stream);
 	wire_put_u32(&w, m->connection);
+	net_put_client(&w, &m->client);
 	wire_put_u8(&w, (uint8_t)m->kind);
 	wire_put_u8(&w, (uint8_t)m->scheme);
 	wire_put_str(&w, m->host);
@@ -272,6 +307,7 @@ bool net_get_event(struct str payload, struct net_event *ret)
 
 	ret->kind = wire_get_enum(&r, NET_EVENT_KIND_END);
 	ret->connection = wire_get_u32(&r);
+	net_get_client(&r, &ret->client);
 	ret->status = wire_get_u16(&r);
 	ret->port = wire_get_u16(&r);
 	ret->a = wire_get_str(&r, NET_MAX_VALUE);
@@ -297,6 +333,7 @@ bool net_get_open(struct str payload, struct net_open *ret, struct wire_in *ret_
 
 	ret->stream = wire_get_u32(&r);
 	ret->connection = wire_get_u32(&r);
+	net_get_client(&r, &ret->client);
 	ret->kind = wire_get_enum(&r, NET_KIND_END);
 	ret->scheme = wire_get_enum(&r, NET_SCHEME_END);
 	ret->host = wire_get_str(&r, NET_MAX_HOST);

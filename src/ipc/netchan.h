@@ -84,6 +84,13 @@ enum net_reset {
 	NET_RESET_END
 };
 
+/* The two ends of a connection of the room, as its own sockets have them. */
+struct net_client {
+	uint8_t family; /* 4 or 6; 0: not known */
+	uint16_t port, server_port;
+	uint8_t address[16], server[16];
+};
+
 struct net_hello {
 	uint32_t version;
 	struct str
@@ -107,6 +114,7 @@ struct net_cert {
 struct net_open {
 	uint32_t stream;
 	uint32_t connection; /* the room's connection: number for the log */
+	struct net_client client;
 	enum net_kind kind;
 	enum net_scheme scheme; /* what the room's side really was: HTTPS only over TLS to us */
 	struct str host;        /* canonical; equal to the SNI where there was TLS */
@@ -147,6 +155,7 @@ enum net_event_kind {
 struct net_event {
 	enum net_event_kind kind;
 	uint32_t connection;
+	struct net_client client;
 	uint16_t status;           /* what the room was answered, 0 where nothing */
 	uint16_t port;             /* destination */
 	struct str a, b, c;        /* raw bytes, at most NET_MAX_VALUE each */
@@ -201,3 +210,6 @@ bool net_get_reset(struct str payload, uint32_t *ret_stream, enum net_reset *ret
 bool net_get_credit(struct str payload, uint32_t *ret_stream, uint32_t *ret_bytes);
 /* False where malformed. After the last field check wire_ok(fields). */
 bool net_next_field(struct wire_in *fields, struct str *ret_name, struct str *ret_value);
+/* For other channels (ipc/helper.h). */
+void net_put_client(struct wire_out *w, const struct net_client *m);
+void net_get_client(struct wire_in *r, struct net_client *ret);

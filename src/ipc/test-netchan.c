@@ -38,6 +38,7 @@ static void send_open(void)
 		.length = 1ULL << 40,
 		.expect_continue = true,
 		.kind = NET_KIND_WEBSOCKET,
+		.client = {.family = 4, .port = 40000, .server_port = 443, .address = {100, 64, 0, 2}},
 		.te_trailers = true};
 	struct net_fields_out out = net_begin_open(&a, &m);
 
@@ -65,6 +66,7 @@ static void test_open_comes_back_with_its_fields(void)
 	check_int(m.body, NET_BODY_LENGTH);
 	check(m.length == 1ULL << 40 && m.expect_continue && m.te_trailers);
 	check_int(m.kind, NET_KIND_WEBSOCKET);
+	check(m.client.family == 4 && m.client.port == 40000 && m.client.address[0] == 100);
 	check_int(m.fields_n, 2);
 	check(net_next_field(&fields, &name, &value));
 	check_str(name, "accept");

@@ -122,6 +122,25 @@ static int add_tags(struct buf *out, const struct netlog_event *ev)
 	return r;
 }
 
+/* " [by: curl 12 /usr/bin/curl]" */
+static int add_owner(struct buf *out, const struct netlog_event *ev)
+{
+	int r;
+
+	if (ev->pid == 0)
+		return 0;
+	r = buf_add_str(out, STR(" [by: "));
+	if (r == 0)
+		r = add_word(out, ev->process.n ? ev->process : STR("?"), SHARE_WORD);
+	if (r == 0)
+		r = buf_printf(out, " %u", ev->pid);
+	if (r == 0 && ev->program.n > 0)
+		r = buf_add_char(out, ' ');
+	if (r == 0)
+		r = add_word(out, ev->program, SHARE_NAME);
+	return r < 0 ? r : buf_add_char(out, ']');
+}
+
 static int add_region(struct buf *out, struct str region)
 {
 	int r = buf_add_str(out, STR(" [region: "));
@@ -158,6 +177,8 @@ static int plain_request(const struct netlog_event *ev, struct buf *out)
 	if (r == 0)
 		r = add_note(out, ev->note);
 	if (r == 0)
+		r = add_owner(out, ev);
+	if (r == 0)
 		r = add_tags(out, ev);
 	if (r == 0 && closed)
 		r = add_websocket(ev, out);
@@ -183,6 +204,8 @@ static int plain_connect(const struct netlog_event *ev, struct buf *out)
 		r = buf_printf(out, ":%u -> %d", ev->port, tunnel ? 200 : 403);
 	if (r == 0)
 		r = add_note(out, ev->note);
+	if (r == 0)
+		r = add_owner(out, ev);
 	return r == 0 && tunnel ? buf_add_str(out, STR(" [tunnel]")) : r;
 }
 
@@ -431,6 +454,8 @@ static int json_texts(const struct netlog_event *ev, struct buf *out)
 		{"type", ev->type, SHARE_WORD},
 		{"answer", ev->answer, SHARE_JSON_NAME},
 		{"region", ev->region, SHARE_JSON_NAME},
+		{"process", ev->process, SHARE_WORD},
+		{"program", ev->program, SHARE_JSON_NAME},
 		{"rule", ev->rule, SHARE_JSON_NOTE},
 		{"reason", ev->reason, SHARE_WORD},
 		{"note", ev->note, SHARE_JSON_NOTE},
@@ -472,6 +497,7 @@ static int json_numbers(const struct netlog_event *ev, struct buf *out)
 		uint64_t value;
 	} counts[] = {
 		{"port", ev->port},
+		{"pid", ev->pid},
 		{"status", ev->status > 0 ? (uint64_t)ev->status : 0},
 		{"count", ev->count},
 		{"masked", ev->masked},

@@ -52,6 +52,10 @@ struct netlog_event {
 	struct str name; /* header (stripped, collapsed), DNS name */
 	struct str type; /* DNS type */
 	struct str answer; /* DNS answer */
+	/* Which process of the room asked, where it was looked for: number, name, path; any bytes.
+	 */
+	uint32_t pid;
+	struct str process, program;
 	struct str region; /* of an AWS signature that was made anew */
 	uint64_t count;    /* collapsed, suppressed, rules of a policy */
 	bool has_transfer; /* the next three are known */

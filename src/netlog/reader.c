@@ -142,6 +142,25 @@ static bool take_method_url(struct str *s, struct netlog_event *ev)
 }
 
 /* Behind "ALLOWED CONNECT " or "BLOCKED CONNECT ". */
+/* " [by: NAME PID PROGRAM]", the last of them not always. */
+static void take_owner(struct str *s, struct netlog_event *ev)
+{
+	struct str rest = *s, text, name, number;
+	uint64_t pid;
+
+	if (!take(&rest, STR(" [by: ")) || !take_until(&rest, STR("]"), &text))
+		return;
+	name = str_prefix(text, str_chr(text, ' '));
+	text = str_from_index(text, name.n + 1);
+	number = str_prefix(text, str_chr(text, ' '));
+	if (parse_u64(number, UINT32_MAX, &pid) < 0)
+		return;
+	ev->process = name;
+	ev->pid = (uint32_t)pid;
+	ev->program = str_from_index(text, number.n + 1);
+	*s = rest;
+}
+
 static bool parse_connect(struct str s, struct netlog_event *ev)
 {
 	uint64_t port, status;
@@ -159,6 +178,7 @@ static bool parse_connect(struct str s, struct netlog_event *ev)
 		return false;
 	ev->port = (uint16_t)port;
 	ev->status = (int)status;
+	take_owner(&s, ev);
 	ev->kind = ev->allowed ? NETLOG_TUNNEL : NETLOG_CONNECT;
 	(void)take(&s, STR(" [tunnel]"));
 	return s.n == 0;
@@ -203,6 +223,7 @@ static bool parse_request(struct str s, struct netlog_event *ev)
 		!take_note(&s, &ev->note))
 		return false;
 	ev->status = (int)status;
+	take_owner(&s, ev);
 	take_tags(&s, ev);
 	/* Annotations of other writers of this format are left alone. */
 	(void)(take_annotation(&s, STR(" [masked: "), &ev->masked) &&
@@ -380,7 +401,8 @@ static void unescape(struct str *s)
 static void unescape_event(struct netlog_event *ev)
 {
 	struct str *texts[] = {
-		&ev->method, &ev->url, &ev->host, &ev->note, &ev->name, &ev->type, &ev->answer};
+		&ev->method, &ev->url, &ev->host, &ev->note, &ev->name, &ev->type, &ev->answer,
+		&ev->process, &ev->program};
 
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
 		if (texts[i]->p)
@@ -441,6 +463,9 @@ static bool parse_json(json_t *o, struct netlog_event *ev)
 		.type = json_str_at(o, "type"),
 		.answer = json_str_at(o, "answer"),
 		.region = json_str_at(o, "region"),
+		.pid = (uint32_t)json_u64(o, "pid", UINT32_MAX),
+		.process = json_str_at(o, "process"),
+		.program = json_str_at(o, "program"),
 		.count = json_u64(o, "count", UINT64_MAX),
 		.has_transfer = duration != NULL,
 		.duration_usec = ms > 0 && ms < 1e12 ? (uint64_t)(ms * 1000 + 0.5) : 0,

@@ -33,7 +33,10 @@ static const struct netlog_event events[] = {
 	{.kind = NETLOG_REQUEST,
 		.method = STR("GET"),
 		.url = STR("https://e.com/\x1b[31m"),
-		.status = 403},
+		.status = 403,
+		.process = STR("a] [b"),
+		.pid = 12,
+		.program = STR("/usr/bin/a b")},
 	{.kind = NETLOG_REQUEST,
 		.method = STR("POST"),
 		.url = STR("https://e.com/"),
@@ -50,7 +53,9 @@ static const struct netlog_event events[] = {
 		.host = STR("[2001:db8::1]"),
 		.port = 22,
 		.note = STR("not http"),
-		.status = 403},
+		.status = 403,
+		.process = STR("ssh"),
+		.pid = 7},
 	{.kind = NETLOG_TUNNEL, .host = STR("p.com"), .port = 443, .allowed = true, .status = 200},
 	{.kind = NETLOG_STRIPPED,
 		.name = STR("authorization"),
@@ -89,6 +94,7 @@ static void check_same(const struct netlog_event *a, const struct netlog_event *
 	check(str_eq(a->method, b->method) && str_eq(a->url, b->url));
 	check(str_eq(a->name, b->name) && str_eq(a->type, b->type));
 	check(str_eq(a->region, b->region));
+	check(a->pid == b->pid && str_eq(a->process, b->process) && str_eq(a->program, b->program));
 	check(str_eq(a->answer, b->answer) && str_eq(a->note, b->note));
 	check(str_eq(a->host, b->host));
 	check_int(a->port, b->port);

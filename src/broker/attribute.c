@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: what is refused is told with the process that asked for it. Only what is
+ * refused: finding out costs a look through the room's processes. The supervisor looks; a refused
+ * request, or an event of the gateway, waits for its answer, but not long, and only so many a
+ * second do: the others, and those for whom nobody is found, are told without. */
+#include "broker/state.h"
+#include "ipc/helper.h"
+
+#include <stdio.h>
+#include <utlist.h>
+
+enum { ASKED_A_SECOND = 20, WAITING_MAX = 32, EVENT_MAX = 64 * 1024 };
+#define PATIENCE_USEC (100 * USEC_PER_MSEC)
+
+struct question {
+	struct question *prev, *next;
+	struct broker *broker;
+	uint32_t number;
+	uint32_t stream; /* that waits; 0: the event does */
+	struct loop_timer late;
+	size_t event_n;
+	char event[]; /* payload of a NET_EVENT */
+};
+
+static void question_free(struct question *q)
+{
+	loop_timer_clear(&q->late);
+	DL_DELETE(q->broker->questions, q);
+	q->broker->questions_n--;
+	free(q);
+}
+
+void attribute_free(struct broker *b)
+{
+	while (b->questions)
+		question_free(b->questions);
+}
+
+/* --- going on --- */
+
+static void go_on_stream(struct question *q, const struct log_owner *owner)
+{
+	struct broker *b = q->broker;
+	struct policy_request req;
+	struct stream *s;
+
+	HASH_FIND(hh, b->streams, &q->stream, sizeof(q->stream), s);
+	question_free(q);
+	if (!s || s->closed || s->answered)
+		return;
+	b->owner = owner;
+	req = decide_what(s);
+	refuse_policy(s, &req);
+	b->owner = NULL;
+}
+
+static void go_on_event(struct question *q, const struct log_owner *owner)
+{
+	struct broker *b = q->broker;
+	struct net_event e;
+
+	if (net_get_event(str_make(q->event, q->event_n), &e)) {
+		b->owner = owner;
+		log_gateway_event(b, &e);
+		b->owner = NULL;
+	}
+	question_free(q);
+}
+
+static void go_on(struct question *q, const struct log_owner *owner)
+{
+	broker_flush_later(q->broker);
+	if (q->stream)
+		go_on_stream(q, owner);
+	else
+		go_on_event(q, owner);
+}
+
+static void on_late(struct loop_timer *t)
+{
+	go_on(container_of(t, struct question, late), NULL);
+}
+
+bool attribute_answer(struct broker *b, struct str payload)
+{
+	struct helper_owner m;
+	struct log_owner owner;
+	struct question *q;
+
+	if (!helper_get_owner(payload, &m))
+		return false;
+	DL_FOREACH (b->questions, q)
+		if (q->number == m.number)
+			break;
+	if (!q) /* it was late */
+		return true;
+	owner = (struct log_owner){.pid = m.pid, .name = m.name, .program = m.program};
+	go_on(q, m.pid ? &owner : NULL);
+	return true;
+}
+
+/* --- asking --- */
+
+static bool may_ask(struct broker *b)
+{
+	uint64_t second = loop_now(b->loop) / USEC_PER_SEC;
+
+	if (second != b->questions_second)
+		b->questions_asked = 0;
+	b->questions_second = second;
+	return b->questions_n < WAITING_MAX && b->questions_asked < ASKED_A_SECOND;
+}
+
+static bool ask(
+	struct broker *b, const struct net_client *client, uint32_t stream, struct str event)
+{
+	struct question *q;
+
+	if (client->family == 0 || event.n > EVENT_MAX || !may_ask(b))
+		return false;
+	q = calloc(1, sizeof(*q) + event.n);
+	if (!q)
+		return false;
+	q->broker = b;
+	q->stream = stream;
+	q->number = b->questions_next++;
+	q->event_n = event.n;
+	memcpy(q->event, event.n ? event.p : "", event.n);
+	DL_APPEND(b->questions, q);
+	b->questions_n++;
+	b->questions_asked++;
+	if (loop_timer_set(b->loop, &q->late, clock_mono_usec() + PATIENCE_USEC, on_late) == 0 &&
+		helper_send_who(&b->supervisor, q->number, client) == 0 &&
+		broker_flush_supervisor(b) == 0)
+		return true;
+	question_free(q);
+	return false;
+}
+
+bool attribute_request(struct stream *s)
+{
+	return ask(s->broker, &s->client, s->id, STR_NULL);
+}
+
+static bool is_a_refusal(enum net_event_kind kind)
+{
+	return kind != NET_EVENT_DNS && kind != NET_EVENT_LIMIT;
+}
+
+bool attribute_event(struct broker *b, const struct net_event *e, struct str payload)
+{
+	return is_a_refusal(e->kind) && ask(b, &e->client, 0, payload);
+}
