@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: a client of a sandbox that runs has sent a socket, over which a new policy
- * comes. It is gathered beside the one that holds. The last frame puts it on record and in force,
- * between two requests, as a whole; whatever goes wrong before leaves everything as it was. Once
- * something was wrong, the rest is read and dropped, so that the answer reaches a client that is
- * still writing.
+/* Theory of operation (INV-WHOLE-POLICY): a client of a sandbox that runs has sent a socket, over
+ * which a new policy comes. It is gathered beside the one that holds. The last frame puts it on
+ * record and in force, between two requests, as a whole; whatever goes wrong before leaves
+ * everything as it was. Once something was wrong, the rest is read and dropped, so that the answer
+ * reaches a client that is still writing.
  *
  * Requests under way are judged again, as if they came now. Those that would be refused are
  * answered so, or broken off where the answer has begun. The others keep the verdict and the rules
  * they were let through with (each has a share in its policy), unless these allowed other addresses
- * or other operations. Connections that wait for a request are closed, and the gateway forgets what
- * it was told about names. */
+ * or asked less of bodies. Those of which nothing was sent have the new ones. Connections that wait
+ * for a request are closed, and the gateway forgets what it was told about names. */
 #include "broker/state.h"
 #include "ipc/netconf.h"
 
@@ -127,38 +127,43 @@ static void break_off(struct stream *s, const struct policy_request *req, const 
 /* Other addresses are for it from here on: what it goes for now is begun anew. */
 static void move(struct stream *s, const struct verdict *v)
 {
-	bool goes = s->dial || s->waits;
-
 	if (!s->up) {
 		dial_cancel(s);
 		upstream_detach(s);
 	}
 	adopt(s, v);
-	if (goes)
+	if (!s->up)
 		request_go(s, true);
+}
+
+/* The new policy allows it, too: goes on, where what was done under the old one is enough. */
+static bool go_on(struct stream *s, const struct verdict *v)
+{
+	const struct allow_rule *was = s->verdict.rule;
+
+	/* What its body was judged by is not looked at twice. */
+	if (!same_bodies(was, v->rule))
+		return false;
+	if (!s->dial && !s->waits && !s->up) /* its body, or a token, is still waited for */
+		adopt(s, v);
+	else if (!same_addresses(was, v->rule) && !dial_may_stay(s, v->rule))
+		return false;
+	else if (!same_addresses(was, v->rule))
+		move(s, v);
+	return true;
 }
 
 /* False where the request may not go on. */
 static bool judge_again(struct stream *s)
 {
 	struct policy_request req = decide_what(s);
-	const struct allow_rule *was = s->verdict.rule;
 	struct verdict v;
-	bool ok;
 
 	/* Without memory the verdict is a refusal. */
-	ok = policy_decide(s->broker->policy, &req, &v) == 0 && v.allow;
-	/* What its body was judged by is not looked at twice. */
-	if (ok && !same_bodies(was, v.rule))
-		ok = false;
-	if (ok && !same_addresses(was, v.rule)) {
-		ok = dial_may_stay(s, v.rule);
-		if (ok)
-			move(s, &v);
-	}
-	if (!ok)
-		break_off(s, &req, &v);
-	return ok;
+	if (policy_decide(s->broker->policy, &req, &v) == 0 && v.allow && go_on(s, &v))
+		return true;
+	break_off(s, &req, &v);
+	return false;
 }
 
 static uint32_t judge_all_again(struct broker *b)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A new policy for a broker that serves: as a whole or not at all, and what becomes of the requests
- * that are under way. */
+/* Tries to break INV-WHOLE-POLICY: a new policy for a broker that serves, as a whole or not at all,
+ * and what becomes of the requests that are under way. */
 #include "base/fd.h"
 #include "broker/test-world.h"
 #include "ipc/helper.h"
@@ -402,6 +402,50 @@ static void test_dialling(void)
 		close(fillers[i]);
 }
 
+#define GRAPHQL(fields)                                                                            \
+	"url_prefixes: [{host: a.site.test, path: /sink, graphql: {queries: [" fields "]}}]\n"
+
+/* A body that is still awaited is judged by the policy that holds when it has come. */
+static void test_body(void)
+{
+	static const struct {
+		const char *policy;
+		unsigned closed, status;
+	} cases[] = {
+		{GRAPHQL("me"), 0, 200},
+		{GRAPHQL("me, you"), 1, 503},
+		{"url_prefixes: [{host: a.site.test, path: /sink}]\n", 1, 503},
+		{GRAPHQL("me"), 0, 200},
+	};
+	static const char body[] = "{\"query\":\"{me}\"}";
+	struct netconf_replaced m = {0};
+	struct world w;
+
+	world_start(&w, NULL);
+	rig_serve(&w.g);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct got r = {0};
+		uint32_t id;
+
+		check_int(set_policy(&w, GRAPHQL("me"), &m, NULL), 0);
+		id = rig_open(&w.g, &(struct ask){.host = "a.site.test",
+					    .method = "POST",
+					    .target = "/sink",
+					    .fields = {"Content-Type", "application/json"},
+					    .body = NET_BODY_LENGTH,
+					    .length = sizeof(body) - 1});
+		rig_data(&w.g, id, body, 3);
+		check_int(set_policy(&w, cases[i].policy, &m, NULL), 0);
+		check_int(m.closed, cases[i].closed);
+		rig_data(&w.g, id, body + 3, sizeof(body) - 1 - 3);
+		rig_end(&w.g, id);
+		rig_collect(&w.g, id, &r, PATIENCE_MS);
+		check_int(r.status, cases[i].status);
+		got_done(&r);
+	}
+	world_stop(&w);
+}
+
 /* What was let through unscrubbed does not go on under a policy that wants it scrubbed. */
 static void test_scrub(void)
 {
@@ -488,6 +532,7 @@ int main(void)
 	run_test(test_pool);
 	run_test(test_addresses);
 	run_test(test_dialling);
+	run_test(test_body);
 	run_test(test_scrub);
 	return tap_done();
 }
