@@ -102,14 +102,15 @@ static int is_shadowed(const struct filter_request *req, struct str folded, bool
 		return 0; /* it was allowed, so it is one */
 	for (size_t i = 0; r == 0 && i < allowlist_count(req->policy); i++) {
 		const struct allow_rule *rule = allowlist_rule(req->policy, i);
+		struct str path = str_from(rule->path ? rule->path : rule->path_prefix);
 
 		if (rule == req->rule)
 			break;
-		if (!rule->has_graphql || !rule->path || glob_is_pattern(str_from(rule->path)) ||
+		if (!rule->has_graphql || !path.p || glob_is_pattern(path) ||
 			!host_pattern_matches(str_from(rule->host), &host))
 			continue;
 		buf_clear(&want);
-		r = fold(str_from(rule->path), &want);
+		r = fold(path, &want);
 		*ret |= unsure || str_eq(buf_str(&want), folded);
 	}
 	return r;

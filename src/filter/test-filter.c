@@ -10,6 +10,8 @@ static const char yaml[] = "domains: [api.anthropic.com, open.test]\n"
 			   "   graphql: {queries: [viewer]}}\n"
 			   "- {host: gql.test, path: /other/*}\n"
 			   "- {host: gql.test}\n"
+			   "- {host: prefix.test, path_prefix: /api/graphql, graphql: {}}\n"
+			   "- {host: prefix.test}\n"
 			   "- {host: all.test, graphql: {queries: [viewer]}}\n"
 			   "- {host: late.test, path: /graphql}\n"
 			   "- {host: late.test, path: /graphql, graphql: {queries: [viewer]}}\n";
@@ -96,6 +98,8 @@ static void test_selection_of_graphql(void)
 	check_int(selected("GET", "gql.test", "/graphql"), FILTER_GRAPHQL);
 	check_int(selected("POST", "gql.test", "/graphqlx"), 0);
 	check_int(selected("POST", "gql.test", "/other/graphql"), 0);
+	check_int(selected("GET", "prefix.test", "/API/graphql"), FILTER_GRAPHQL);
+	check_int(selected("GET", "prefix.test", "/API/graphql/x"), 0);
 	check_int(selected("POST", "all.test", "/anything"), FILTER_GRAPHQL);
 	/* What stands before the entry was meant to be allowed. */
 	check_int(selected("POST", "late.test", "/graphql"), 0);
