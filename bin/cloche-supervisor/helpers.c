@@ -20,10 +20,12 @@
 #include "supervisor.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -145,6 +147,39 @@ static int tell_owner(struct helper *h, struct str payload)
 	return r < 0 ? r : 1;
 }
 
+/* Whether the file is another than when it was last looked at; fills in how it looks now. */
+static bool has_changed(int fd, struct stat *seen)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return false;
+	if (st.st_dev == seen->st_dev && st.st_ino == seen->st_ino && st.st_size == seen->st_size &&
+		st.st_mtim.tv_sec == seen->st_mtim.tv_sec &&
+		st.st_mtim.tv_nsec == seen->st_mtim.tv_nsec)
+		return false;
+	*seen = st;
+	return true;
+}
+
+static const char *const names_paths[] = {"/etc/resolv.conf", "/etc/hosts"};
+
+/* A file that is not there, or not now, leaves all as it was. */
+static int send_names(struct helper *h)
+{
+	_cleanup_fd_ int resolv = -1, hosts = -1;
+	int *const fds[] = {&resolv, &hosts};
+	bool changed = false;
+
+	for (int i = 0; i < 2; i++) {
+		*fds[i] = open(names_paths[i], O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+		if (*fds[i] < 0)
+			return 0;
+		changed = has_changed(*fds[i], &h->sup->names[i]) || changed;
+	}
+	return changed ? helper_send_names(&h->chan, (int[]){resolv, hosts}) : 0;
+}
+
 /* 1 where there may be more; 0 at the end. */
 static int read_frame(struct helper *h)
 {
@@ -162,6 +197,8 @@ static int read_frame(struct helper *h)
 		got_counts(h->sup);
 	else if (f.type == HELPER_WHO && h == &h->sup->helpers[HELPER_BROKER])
 		r = tell_owner(h, f.payload);
+	else if (f.type == HELPER_NAMES_CHANGED && h == &h->sup->helpers[HELPER_BROKER])
+		r = send_names(h) < 0 ? -EPIPE : 1;
 	else
 		r = -EPROTO;
 	chan_frame_done(&f);
@@ -272,6 +309,9 @@ int helpers_start(struct supervisor *s, int config_fd, int *ret_ca_fd, struct cl
 	const struct program_fd fds[] = {{theirs, HELPER_FD_SUPERVISOR}, {net, HELPER_FD_PEER},
 		{config_fd, FD_CONFIG}, {ca_write, FD_CA}};
 
+	for (int i = 0; i < 2; i++)
+		if (stat(names_paths[i], &s->names[i]) < 0)
+			s->names[i] = (struct stat){0};
 	r = start_one(s, HELPER_BROKER, fds, ARRAY_SIZE(fds), ours, err);
 	if (r < 0)
 		return r;

@@ -11,6 +11,7 @@
 #include "manager/execlog.h"
 #include "manager/own.h"
 #include "provider/provider.h"
+#include <sys/stat.h>
 #include <sys/types.h>
 
 enum sup_state {
@@ -144,6 +145,7 @@ struct supervisor {
 	bool tails_over;
 
 	struct helper helpers[HELPERS_N];
+	struct stat names[2]; /* resolv.conf and hosts, as the broker knows them */
 	/* Until the gateway starts: its end of the socket to the broker, or -1; what starts it. */
 	int gateway_net;
 	struct knock knocks[HELPER_SOCKETS];

@@ -170,6 +170,21 @@ static int send_counts(struct broker *b)
 	return helper_send_counted(&b->supervisor, &m);
 }
 
+/* The host resolves names in another way now. */
+static int take_names(struct broker *b, const struct chan_frame *f)
+{
+	_cleanup_(buf_donep) struct buf resolv = BUF_INIT(64 * 1024), hosts = BUF_INIT(1 << 20);
+
+	if (f->fds_n != 2 || f->payload.n > 0)
+		return -EPROTO;
+	/* What is too large, or cannot be read, is left as it was. */
+	if (b->resolver && fd_read_to_end(f->fds[0], &resolv) == 0 &&
+		fd_read_to_end(f->fds[1], &hosts) == 0 &&
+		dns_resolver_renew(b->resolver, buf_str(&resolv), buf_str(&hosts)) < 0)
+		broker_fail(b);
+	return 0;
+}
+
 /* It has nothing else to say to us. */
 static int take_order(struct broker *b, struct chan_frame *f)
 {
@@ -177,6 +192,8 @@ static int take_order(struct broker *b, struct chan_frame *f)
 		return send_counts(b);
 	if (f->type == HELPER_OWNER && f->fds_n == 0)
 		return attribute_answer(b, f->payload) ? 0 : -EPROTO;
+	if (f->type == HELPER_NAMES)
+		return take_names(b, f);
 	if (f->type != HELPER_POLICY || f->payload.n > 0 || f->fds_n != 1)
 		return -EPROTO;
 	reload_begin(b, TAKE_FD(f->fds[0]));

@@ -8,6 +8,7 @@
  * Addresses given by --connect-to are the user's own word and are not judged. */
 #include "base/fd.h"
 #include "broker/state.h"
+#include "ipc/helper.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -18,6 +19,7 @@
 #include <unistd.h>
 
 #define NEXT_TRY_USEC (300 * USEC_PER_MSEC)
+#define NAMES_USEC (5 * USEC_PER_SEC)
 enum { TRIES_AT_ONCE = 4 };
 
 struct dial {
@@ -345,6 +347,21 @@ static struct str name_to_resolve(const struct stream *s, const struct override 
 	return !o && s->host.kind == HOST_IPV6 ? str_make(name.p + 1, name.n - 2) : name;
 }
 
+/* What the host's files say may have changed; nothing can be opened here. What comes of it is good
+ * for the next one who asks. */
+static void ask_for_names(struct broker *b)
+{
+	uint64_t now = loop_now(b->loop);
+
+	if (b->names_asked && now - b->names_asked < NAMES_USEC)
+		return;
+	b->names_asked = now;
+	/* Where the supervisor has gone, that is seen when it is read. */
+	if (helper_send_names_changed(&b->supervisor) < 0 || chan_flush(&b->supervisor) < 0)
+		return;
+	loop_io_set(&b->supervisor_io, chan_pending(&b->supervisor) ? EPOLLIN | EPOLLOUT : EPOLLIN);
+}
+
 void dial_start(struct stream *s)
 {
 	struct broker *b = s->broker;
@@ -366,6 +383,7 @@ void dial_start(struct stream *s)
 	for (size_t i = 0; i < TRIES_AT_ONCE; i++)
 		d->tries[i].fd = -1;
 	s->dial = d;
+	ask_for_names(b);
 	r = dns_resolver_lookup(b->resolver, name_to_resolve(s, o),
 		(struct dns_lookup_handler){.done = on_lookup, .arg = d}, &now, &d->lookup, &err);
 	resolver_rearm(b);

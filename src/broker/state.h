@@ -110,6 +110,7 @@ struct broker {
 
 	struct dns_resolver *resolver;
 	struct loop_timer resolver_timer;
+	uint64_t names_asked; /* when the supervisor was asked whether the host's files changed */
 	struct resolver_fd {
 		struct broker *broker;
 		struct loop_io io;

@@ -207,3 +207,28 @@ int dns_hosts_parse(struct dns_names *m, struct str text)
 	}
 	return 0;
 }
+
+int dns_servers_parse(struct buf *ret, struct str text)
+{
+	enum { SERVERS_MAX = 3 };
+	unsigned n = 0;
+	int r = 0;
+
+	while (text.n && n < SERVERS_MAX && r == 0) {
+		struct str line = str_prefix(text, str_chr(text, '\n')), word;
+		struct dns_result address;
+
+		text = str_from_index(text, line.n + 1);
+		if (!str_eq(next_word(&line), STR("nameserver")))
+			continue;
+		word = next_word(&line);
+		if (!dns_result_from_text(&address, word))
+			continue;
+		if (address.addrs[0].sa.sa_family == AF_INET6)
+			r = buf_printf(ret, "%s[%.*s]", n ? "," : "", STR_FMT(word));
+		else
+			r = buf_printf(ret, "%s%.*s", n ? "," : "", STR_FMT(word));
+		n++;
+	}
+	return r < 0 || n > 0 ? r : buf_add_str(ret, STR("127.0.0.1"));
+}

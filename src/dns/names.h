@@ -3,6 +3,7 @@
 /* A bounded map from names to resolved addresses: the resolver's cache, and the hosts file. Names
  * are canonical: lower case, no dot at the end. */
 
+#include "base/buf.h"
 #include "dns/resolver.h"
 
 struct dns_named;
@@ -28,6 +29,10 @@ bool dns_result_from_text(struct dns_result *r, struct str text);
 /* Adds the lines of a hosts file (hosts(5)); lines that make no sense are skipped. Returns 0 or
  * -ENOMEM. */
 _warn_unused_ int dns_hosts_parse(struct dns_names *m, struct str text);
+
+/* The servers of a resolv.conf(5) as "127.0.0.1,[2001:db8::1]": the first three, as the C library
+ * has it; where there is none, this machine. Those with a zone ("%eth0") are left out. */
+_warn_unused_ int dns_servers_parse(struct buf *ret, struct str text);
 
 /* Lower case, without one dot at the end, terminated, into ret[DNS_NAME_MAX + 1]: labels of 1 to
  * 63 letters, digits, '-' and '_'. Returns 0 or -EINVAL. */

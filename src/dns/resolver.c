@@ -58,6 +58,7 @@ struct dns_resolver {
 	struct query *running, *answered;      /* lists; answered: handlers to be called */
 	struct query *orphans;                 /* reported, still in c-ares */
 	unsigned count;
+	char *servers; /* to be asked from the next moment on in which no query is under way */
 };
 
 static void on_socket(void *data, ares_socket_t fd, int readable, int writable)
@@ -139,6 +140,35 @@ int dns_resolver_new(
 	return 0;
 }
 
+/* c-ares does not take others while it waits for answers. */
+static void set_servers(struct dns_resolver *r)
+{
+	if (!r->servers || ares_set_servers_csv(r->channel, r->servers) != ARES_SUCCESS)
+		return;
+	free(r->servers);
+	r->servers = NULL;
+}
+
+int dns_resolver_renew(struct dns_resolver *r, struct str resolv, struct str hosts)
+{
+	_cleanup_(buf_donep) struct buf servers = BUF_INIT(4096);
+	char *text;
+
+	dns_names_done(&r->hosts);
+	dns_names_done(&r->cache);
+	dns_names_done(&r->absent);
+	if (dns_hosts_parse(&r->hosts, hosts) < 0 || dns_servers_parse(&servers, resolv) < 0 ||
+		!buf_cstr(&servers))
+		return -ENOMEM;
+	text = strdup(buf_data(&servers));
+	if (!text)
+		return -ENOMEM;
+	free(r->servers);
+	r->servers = text;
+	set_servers(r);
+	return 0;
+}
+
 static void free_lookups(struct query *q)
 {
 	while (q->lookups) {
@@ -165,6 +195,7 @@ void dns_resolver_free(struct dns_resolver *r)
 	if (!r)
 		return;
 	r->closing = true;
+	free(r->servers);
 	if (r->channel)
 		ares_destroy(r->channel);
 	HASH_CLEAR(hh, r->by_name);
@@ -326,6 +357,7 @@ static void query_start(struct dns_resolver *r, struct query *q)
 		.ai_socktype = SOCK_STREAM,
 	};
 
+	set_servers(r);
 	q->in_ares = true;
 	ares_getaddrinfo(r->channel, q->name, NULL, &hints, on_answer, q);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Resolves names for upstream connections: DNS by c-ares, and the hosts file, read once. After
- * dns_resolver_new() no file is opened, so that the process may close itself off.
+/* Resolves names for upstream connections: DNS by c-ares, and the hosts file. After
+ * dns_resolver_new() no file is opened, so that the process may close itself off; what such files
+ * say later is given to dns_resolver_renew().
  *
  * It owns no loop: `watch` says which descriptors to wait for, and the owner calls
  * dns_resolver_ready() when one is ready and dns_resolver_tick() when dns_resolver_next_usec() has
@@ -61,6 +62,10 @@ _warn_unused_ int dns_resolver_new(const struct dns_resolver_config *config,
 /* Drops lookups under way without calling back. Takes NULL. */
 void dns_resolver_free(struct dns_resolver *r);
 DEFINE_CLEANUP(struct dns_resolver, dns_resolver_free)
+
+/* The texts of resolv.conf and the hosts file are others now: what was known is forgotten. Queries
+ * under way go on where they were sent. Returns 0 or -ENOMEM. */
+_warn_unused_ int dns_resolver_renew(struct dns_resolver *r, struct str resolv, struct str hosts);
 
 /* Resolves an absolute name (letters, digits, '-', '_', dots; no search list) to v4 and v6
  * addresses, in the order in which the servers gave them. Returns 1 with *ret_now filled where the

@@ -110,11 +110,31 @@ static void names_become_canonical(void)
 	check_int(dns_name_canonical(str_make(text, 253), text, &s), 0);
 }
 
+static void servers(void)
+{
+	static const struct {
+		const char *text, *want;
+	} cases[] = {{"", "127.0.0.1"}, {"# nameserver 1.1.1.1\nsearch x\n", "127.0.0.1"},
+		{"nameserver 192.0.2.1", "192.0.2.1"},
+		{"domain a\nnameserver\t192.0.2.1 # here\r\n nameserver 2001:db8::1\r\n"
+		 "nameserver fe80::1%eth0\nnameserver\nnameservers 192.0.2.9\n"
+		 "nameserver 192.0.2.2\nnameserver 192.0.2.3\n",
+			"192.0.2.1,[2001:db8::1],192.0.2.2"}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_(buf_donep) struct buf got = BUF_INIT(4096);
+
+		check_int(dns_servers_parse(&got, str_from(cases[i].text)), 0);
+		check_str(buf_str(&got), cases[i].want);
+	}
+}
+
 int main(void)
 {
 	run_test(a_hosts_file);
 	run_test(entries_expire_and_make_room);
 	run_test(results_are_bounded);
 	run_test(names_become_canonical);
+	run_test(servers);
 	return tap_done();
 }

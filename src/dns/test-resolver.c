@@ -458,6 +458,27 @@ static void questions_are_bounded(void)
 	check(n > 100);
 }
 
+/* The files have changed: what was known is forgotten, and others are asked. */
+static void files_may_change(void)
+{
+	struct waiter w;
+
+	check_int(dns_resolver_renew(
+			  resolver, STR("nameserver 127.0.0.9\n"), STR("192.0.2.77 moved.test\n")),
+		0);
+	check_int(lookup("moved.test", &w, NULL), 1);
+	check(has(&w.result, "192.0.2.77"));
+	resolve("both.test", &w);
+	check_int(w.r, -E_NETWORK);
+	/* While a query is under way, too. */
+	check_int(lookup("four.test", &w, NULL), 0);
+	check_int(dns_resolver_renew(resolver, STR(""), STR("192.0.2.78 moved.test\n")), 0);
+	run(&w, 1);
+	check_int(w.calls, 1);
+	check_int(lookup("moved.test", &w, NULL), 1);
+	check(has(&w.result, "192.0.2.78"));
+}
+
 static void start_server(char servers[32], char hosts[])
 {
 	struct sockaddr_in sa = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
@@ -507,6 +528,10 @@ int main(void)
 	run_test(all_may_be_cancelled);
 	run_test(questions_are_bounded);
 	/* With all of those still under way. */
+	dns_resolver_free(resolver);
+	must(watched_n == 0);
+	must(dns_resolver_new(&config, &resolver, &err) == 0);
+	run_test(files_may_change);
 	dns_resolver_free(resolver);
 	must(watched_n == 0);
 	config.servers = "not a server";

@@ -85,6 +85,16 @@ int helper_send_policy(struct chan *c, int client)
 	return chan_send(c, HELPER_POLICY, STR_NULL, &client, 1);
 }
 
+int helper_send_names_changed(struct chan *c)
+{
+	return chan_send(c, HELPER_NAMES_CHANGED, STR_NULL, NULL, 0);
+}
+
+int helper_send_names(struct chan *c, const int fds[2])
+{
+	return chan_send(c, HELPER_NAMES, STR_NULL, fds, 2);
+}
+
 int helper_send_counted(struct chan *c, const struct helper_counts *m)
 {
 	struct frame_out f = frame_begin(c, HELPER_COUNTED);

@@ -10,6 +10,8 @@
  *
  * The broker may ask which process of the room holds a connection; it is answered in order, also
  * where nobody is found.
+ * The broker, which can open nothing, may ask whether the host resolves names as it did; it is
+ * answered only where that has changed since the last answer.
  *
  * A helper sends READY once, when it has narrowed itself and serves whatever it is given, or FAILED
  * once and ends. LISTENERS may be sent before READY was read. End-of-file towards a helper: end at
@@ -35,6 +37,11 @@ enum helper_frame {
 	HELPER_FAILED,        /* helper -> supervisor: error object (wire_put_err) */
 	HELPER_COUNTED,       /* broker -> supervisor: struct helper_counts */
 	HELPER_WHO,           /* broker -> supervisor: u32 number, struct net_client */
+	HELPER_NAMES = 8,     /* supervisor -> broker: 2 fds, resolv.conf and hosts, to be read */
+	HELPER_READY = 16,    /* helper -> supervisor: nothing */
+	HELPER_FAILED,        /* helper -> supervisor: error object (wire_put_err) */
+	HELPER_COUNTED,       /* broker -> supervisor: struct helper_counts */
+	HELPER_NAMES_CHANGED = 24, /* broker -> supervisor: nothing; have they? */
 };
 
 /* Listening sockets made inside the room's network. One of each at most; the descriptors come in
@@ -79,6 +86,9 @@ int helper_get_failed(struct str payload, struct cloche_err *err);
 _warn_unused_ int helper_send_count(struct chan *c);
 /* client is borrowed. */
 _warn_unused_ int helper_send_policy(struct chan *c, int client);
+_warn_unused_ int helper_send_names_changed(struct chan *c);
+/* fds: resolv.conf and hosts, borrowed. */
+_warn_unused_ int helper_send_names(struct chan *c, const int fds[2]);
 _warn_unused_ int helper_send_counted(struct chan *c, const struct helper_counts *m);
 bool helper_get_counted(struct str payload, struct helper_counts *ret);
 _warn_unused_ int helper_send_who(struct chan *c, uint32_t number, const struct net_client *client);
