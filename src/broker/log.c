@@ -113,12 +113,11 @@ static void add_websocket(const struct stream *s, struct netlog_event *ev)
 {
 	struct ws_counts up, down;
 
-	websocket_counts(s, &up, &down);
+	ev->close_code = websocket_counts(s, &up, &down);
 	ev->frames_out = up.frames;
 	ev->payload_out = up.bytes;
 	ev->frames_in = down.frames;
 	ev->payload_in = down.bytes;
-	ev->close_code = up.close_code ? up.close_code : down.close_code;
 }
 
 /* What a line for s is about, where its kind decides that. */

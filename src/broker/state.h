@@ -567,7 +567,9 @@ const char *websocket_judge_answer(const struct stream *s, const struct http_hea
 _warn_unused_ bool websocket_down(struct stream *s, struct str bytes);
 /* Whether a close frame has come from the room (up) or the origin. */
 bool websocket_has_closed(const struct stream *s, bool up);
-void websocket_counts(const struct stream *s, struct ws_counts *ret_up, struct ws_counts *ret_down);
+/* What came so far; returns the code of the close frame that came first, 0: none. */
+uint16_t websocket_counts(
+	const struct stream *s, struct ws_counts *ret_up, struct ws_counts *ret_down);
 
 /* tunnel.c */
 /* Makes u->protocol: bytes both ways. */

@@ -277,5 +277,7 @@ void upstream_to_websocket(
 	of(u)->stream = s;
 	if (rest.n > 0 && !pass_down(of(u), rest))
 		return;
+	/* What TLS has read already makes no event. */
+	upstream_work_later(u);
 	send_up(u, s);
 }

@@ -27,8 +27,15 @@ struct websocket {
 	unsigned char mask[4]; /* from the room's to ours */
 	uint64_t at;           /* bytes of the payload under way that went up */
 	struct buf out;        /* of the origin's frames, towards the gateway */
+	uint16_t close_code;   /* of the close frame that came first */
 	char accept[TLS_WEBSOCKET_ACCEPT];
 };
+
+static void note_close(struct websocket *w, const struct ws_reader *r)
+{
+	if (!w->close_code)
+		w->close_code = r->counts.close_code;
+}
 
 /* --- from the room --- */
 
@@ -69,8 +76,10 @@ static int feed_up(
 		case WS_DATA:
 			r = add_payload(w, piece, out);
 			break;
-		case WS_MORE:
 		case WS_CLOSED:
+			note_close(w, &w->up);
+			return 0;
+		case WS_MORE:
 			return 0;
 		case WS_ERROR:
 			return err_set(err, E_PROTOCOL, "%s", ws_error_text(w->up.error));
@@ -184,8 +193,10 @@ static int read_down(struct stream *s, struct str bytes)
 		case WS_DATA:
 			r = pass_payload(s, piece);
 			break;
-		case WS_MORE:
 		case WS_CLOSED:
+			note_close(w, &w->down);
+			return 0;
+		case WS_MORE:
 		case WS_ERROR:
 			return 0;
 		}
@@ -225,8 +236,10 @@ bool websocket_has_closed(const struct stream *s, bool up)
 	return w && (up ? w->up.closed : w->down.closed);
 }
 
-void websocket_counts(const struct stream *s, struct ws_counts *ret_up, struct ws_counts *ret_down)
+uint16_t websocket_counts(
+	const struct stream *s, struct ws_counts *ret_up, struct ws_counts *ret_down)
 {
 	*ret_up = s->websocket->up.counts;
 	*ret_down = s->websocket->down.counts;
+	return s->websocket->close_code;
 }

@@ -168,7 +168,9 @@ class Origin:
         if reply.accept != "":
             lines.append("Sec-WebSocket-Accept: " + (reply.accept or websocket_accept(request)))
         lines += ["%s: %s" % h for h in reply.headers]
-        conn.sendall("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + reply.frames)
+        conn.sendall("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n")
+        if reply.frames:  # in a TLS record of their own, and most likely in the same segment
+            conn.sendall(reply.frames)
         while not reply.deaf:
             found = parse_frame(data)
             if not found:
