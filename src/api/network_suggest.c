@@ -84,26 +84,19 @@ static bool is_one_of(struct str s, const struct str *v, size_t n)
 	return false;
 }
 
-/* Why no entry would have helped a refused request; the null view where one might. */
+/* What refused a request, where that was not the rules, or nothing that another entry should go
+ * around; the null view where one would help. The plain form does not tell the reason. */
 static struct str beyond_rules(const struct netlog_event *ev)
 {
 	static const struct str reasons[] = {
 		STR("bad_host"), STR("bad_target"), STR("override"), STR("body_filter")};
-	static const struct str notes[] = {STR("malformed: "), STR("host mismatch: "),
-		STR("upgrade to "), STR("tunneling not allowed")};
 
 	if (is_one_of(ev->reason, reasons, ARRAY_SIZE(reasons)))
-		return ev->reason;
-	for (size_t i = 0; i < ARRAY_SIZE(notes); i++)
-		if (str_starts(ev->note, notes[i]))
-			return ev->note;
-	return STR_NULL;
-}
-
-/* Whether the rules let it through and something else refused it. */
-static bool refused_later(const struct netlog_event *ev)
-{
-	return ev->reason.n ? str_eq(ev->reason, STR("allowed")) : ev->note.n > 0;
+		return ev->note.n ? ev->note : ev->reason;
+	if (ev->reason.n > 0 && !str_eq(ev->reason, STR("allowed")))
+		return STR_NULL;
+	/* Rules refuse without a note, or with this one. */
+	return str_starts(ev->note, STR("broken off: ")) ? STR_NULL : ev->note;
 }
 
 static int add_request(cloche_network_suggestion *s, const struct netlog_event *ev, bool allowed)
@@ -128,12 +121,8 @@ static int add_request(cloche_network_suggestion *s, const struct netlog_event *
 static int add_refused(cloche_network_suggestion *s, const struct netlog_event *ev)
 {
 	struct str why = beyond_rules(ev);
-	int r;
 
-	if (why.n > 0)
-		return remark(s, ev, why);
-	r = add_request(s, ev, false);
-	return r == 0 && refused_later(ev) ? remark(s, ev, ev->note) : r;
+	return why.n > 0 ? remark(s, ev, why) : add_request(s, ev, false);
 }
 
 static int add_tunnel(cloche_network_suggestion *s, const struct netlog_event *ev)
