@@ -33,15 +33,12 @@ enum helper_frame {
 	HELPER_COUNT,         /* supervisor -> broker: nothing */
 	HELPER_POLICY,        /* supervisor -> broker: 1 fd, a client's socket */
 	HELPER_OWNER,         /* supervisor -> broker: struct helper_owner */
+	HELPER_NAMES,         /* supervisor -> broker: 2 fds, resolv.conf and hosts, to be read */
 	HELPER_READY = 16,    /* helper -> supervisor: nothing */
 	HELPER_FAILED,        /* helper -> supervisor: error object (wire_put_err) */
 	HELPER_COUNTED,       /* broker -> supervisor: struct helper_counts */
 	HELPER_WHO,           /* broker -> supervisor: u32 number, struct net_client */
-	HELPER_NAMES = 8,     /* supervisor -> broker: 2 fds, resolv.conf and hosts, to be read */
-	HELPER_READY = 16,    /* helper -> supervisor: nothing */
-	HELPER_FAILED,        /* helper -> supervisor: error object (wire_put_err) */
-	HELPER_COUNTED,       /* broker -> supervisor: struct helper_counts */
-	HELPER_NAMES_CHANGED = 24, /* broker -> supervisor: nothing; have they? */
+	HELPER_NAMES_CHANGED, /* broker -> supervisor: nothing; have they? */
 };
 
 /* Listening sockets made inside the room's network. One of each at most; the descriptors come in
