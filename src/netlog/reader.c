@@ -113,13 +113,19 @@ static bool take_note(struct str *s, struct str *ret)
 	return true;
 }
 
+/* A word that is no annotation of another kind. */
 static bool is_tag_name(struct str s)
 {
+	static const struct str others[] = {STR("masked"), STR("dropped"), STR("region"),
+		STR("scrubbed"), STR("by"), STR("websocket")};
+
 	for (size_t i = 0; i < s.n; i++)
 		if (s.p[i] != '-' && (s.p[i] < 'a' || s.p[i] > 'z'))
 			return false;
-	return s.n > 0 && !str_eq(s, STR("masked")) && !str_eq(s, STR("dropped")) &&
-	       !str_eq(s, STR("scrubbed"));
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		if (str_eq(s, others[i]))
+			return false;
+	return s.n > 0;
 }
 
 /* " [name: text]", as many as there are. */

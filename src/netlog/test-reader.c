@@ -45,6 +45,11 @@ static const struct netlog_event events[] = {
 		.masked = 1,
 		.tags = {{STR("graphql"), STR("query/a [1] (b)")}, {STR("tools"), STR("c: d")}}},
 	{.kind = NETLOG_REQUEST,
+		.method = STR("PUT"),
+		.url = STR("https://e.com/"),
+		.status = 403,
+		.region = STR("us-east-1")},
+	{.kind = NETLOG_REQUEST,
 		.method = STR("P\xc3\xb6st"),
 		.url = STR("https://e.com/"),
 		.status = 421,
@@ -267,8 +272,8 @@ static void test_summary(void)
 		blocked += netlog_event_is_blocked(&events[i]);
 	}
 	check_int(sum.allowed, 2);
-	check_int(sum.blocked, 4);
-	check_int(blocked, 4);
+	check_int(sum.blocked, 5);
+	check_int(blocked, 5);
 	check_int(sum.dns, 1);
 	check_int(sum.errors, 1);
 	check_int(sum.stripped, 1);
