@@ -119,13 +119,10 @@ static bool is_tag_name(struct str s)
 	static const struct str others[] = {STR("masked"), STR("dropped"), STR("region"),
 		STR("scrubbed"), STR("by"), STR("websocket")};
 
-	for (size_t i = 0; i < s.n; i++)
-		if (s.p[i] != '-' && (s.p[i] < 'a' || s.p[i] > 'z'))
-			return false;
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
 		if (str_eq(s, others[i]))
 			return false;
-	return s.n > 0;
+	return s.n > 0 && str_chr(s, ']') == s.n;
 }
 
 /* " [name: text]", as many as there are. */
@@ -406,9 +403,8 @@ static void unescape(struct str *s)
 
 static void unescape_event(struct netlog_event *ev)
 {
-	struct str *texts[] = {
-		&ev->method, &ev->url, &ev->host, &ev->note, &ev->name, &ev->type, &ev->answer,
-		&ev->process, &ev->program};
+	struct str *texts[] = {&ev->method, &ev->url, &ev->host, &ev->note, &ev->name, &ev->type,
+		&ev->answer, &ev->process, &ev->program};
 
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
 		if (texts[i]->p)
