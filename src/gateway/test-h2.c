@@ -8,6 +8,14 @@
 
 #include <unistd.h>
 
+#if defined(__SANITIZE_ADDRESS__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+
 static struct rig rig;
 
 /* A connection of the room's. */
@@ -452,6 +460,33 @@ static void test_pieces(void)
 	}
 }
 
+static void test_idle_connections_are_small(void)
+{
+	enum { N = 60 };
+	static struct room r[N];
+	size_t before = 0, each;
+
+	for (int i = 0; i < N; i++) {
+		struct rig_open o;
+
+		if (i == 1)
+			before = rig_memory(&rig);
+		room_start(&r[i], 65535, 1 << 20);
+		room_ask(&r[i], &(struct ask){.fields = "cookie: some=cookie\nx-field: some value"});
+		o = rig_expect_open(&rig);
+		rig_answer(&rig, o.m.stream, "hello");
+		check(room_told(&r[i], "{1 NO_ERROR}"));
+		rig_open_done(&o);
+	}
+	each = (rig_memory(&rig) - before) / (N - 1);
+	printf("# an idle HTTP/2 connection takes %zu bytes\n", each);
+#ifndef SANITIZED
+	check(each < 50 * 1024);
+#endif
+	for (int i = 0; i < N; i++)
+		room_stop(&r[i]);
+}
+
 /* What is no HTTP/2, and what is too much of it, is logged and ends the connection. */
 static void test_hostile(void)
 {
@@ -532,6 +567,7 @@ int main(void)
 	run_test(test_resets);
 	run_test(test_flow);
 	run_test(test_pieces);
+	run_test(test_idle_connections_are_small);
 	run_test(test_hostile);
 	check(rig_stop(&rig));
 	rig_start(&rig, &quick);
