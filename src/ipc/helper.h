@@ -10,6 +10,7 @@
  *
  * The broker may ask which process of the room holds a connection; it is answered in order, also
  * where nobody is found.
+ *
  * The broker, which can open nothing, may ask whether the host resolves names as it did; it is
  * answered only where that has changed since the last answer.
  *
