@@ -207,11 +207,21 @@ static int replace(struct reload *r)
 	return netconf_send_replaced(&r->chan, &m);
 }
 
-/* DONE has come: answers, whatever became of it. A client that is gone needs no answer. */
+/* DONE has come: answers, whatever became of it. Nothing is done for a client that has given up
+ * before it was read. */
 static void finish(struct reload *r)
 {
-	int sent;
+	struct chan_frame f;
+	int sent = chan_recv(&r->chan, &f);
 
+	if (sent < 0) {
+		reload_free(r);
+		return;
+	}
+	if (sent > 0) {
+		chan_frame_done(&f);
+		err_set(&r->err, E_PROTOCOL, "a policy ends with its last frame");
+	}
 	if (r->err.code == 0 && put_on_record(r) == 0)
 		sent = replace(r);
 	else

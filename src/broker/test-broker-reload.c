@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <tap.h>
@@ -254,6 +255,13 @@ static void test_gone(void)
 		must(send(c.fd, buf_data(&frames), n, MSG_NOSIGNAL) == (ssize_t)n);
 		chan_done(&c);
 	}
+	/* Also where it has said all, and gave up waiting for a broker that did not listen. */
+	must(kill(w.g.pid, SIGSTOP) == 0);
+	policy_begin(&w, &c);
+	must(send(c.fd, buf_data(&frames), buf_len(&frames), MSG_NOSIGNAL) ==
+		(ssize_t)buf_len(&frames));
+	chan_done(&c);
+	must(kill(w.g.pid, SIGCONT) == 0);
 	check_int(status_of(&w, "b.site.test"), 200);
 	check(!world_log_has(&w, false, "POLICY"));
 	check_int(set_policy(&w, ONLY_B, &m, NULL), 0);
