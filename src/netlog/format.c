@@ -16,7 +16,7 @@
 #define SHARE_NAME 120
 #define SHARE_TAG 1020 /* of FILTER_TAG_MAX and what says that it was cut */
 #define SHARE_WORD 40
-#define SHARE_JSON_URL 600
+#define SHARE_JSON_URL 760
 #define SHARE_JSON_NOTE 200
 #define SHARE_JSON_NAME 100
 #define SHARE_JSON_TAG 900

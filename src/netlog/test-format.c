@@ -50,9 +50,11 @@ static const struct {
 		 .duration_usec = 1234567,
 		 .bytes_in = 10,
 		 .bytes_out = 0},
-		"ALLOWED POST https://x.com/ -> 201 [masked: 2] [dropped: 1] [region: eu-central-1] "
+		"ALLOWED POST https://x.com/ -> 201 [masked: 2] [dropped: 1] [region: "
+		"eu-central-1] "
 		"[scrubbed: 3]\n",
-		"\"region\":\"eu-central-1\",\"status\":201,\"masked\":2,\"dropped\":1,\"scrubbed\":3,\"duration_ms\":1234.567,"
+		"\"region\":\"eu-central-1\",\"status\":201,\"masked\":2,\"dropped\":1,"
+		"\"scrubbed\":3,\"duration_ms\":1234.567,"
 		"\"bytes_in\":10,\"bytes_out\":0}\n"},
 	{{.kind = NETLOG_REQUEST,
 		 .time_usec = NOON,
