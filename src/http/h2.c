@@ -17,6 +17,7 @@ enum {
 	OUTBOUND_ACKS_MAX = 1000,
 	SETTINGS_MAX = 32, /* entries of one frame */
 	TABLE_SIZE = 4096, /* of compression, either way */
+	FRAME_HEADER = 9,
 };
 
 bool h2_rate_take(struct h2_rate *r)
@@ -152,7 +153,8 @@ static int make_session(struct h2 *h, nghttp2_session_callbacks *cb, nghttp2_opt
 	nghttp2_option_set_max_outbound_ack(o, OUTBOUND_ACKS_MAX);
 	nghttp2_option_set_max_settings(o, SETTINGS_MAX);
 	nghttp2_option_set_stream_reset_rate_limit(o, 2 * H2_RESETS_BURST, 2 * H2_RESETS_RATE);
-	nghttp2_option_set_max_continuations(o, H2_CONTINUATIONS_MAX);
+	/* It counts each piece of a frame's header that comes by itself. */
+	nghttp2_option_set_max_continuations(o, FRAME_HEADER * (H2_CONTINUATIONS_MAX + 1));
 	return h->c.role == H2_SERVER ? nghttp2_session_server_new3(&h->session, cb, h, o, mem)
 				      : nghttp2_session_client_new3(&h->session, cb, h, o, mem);
 }

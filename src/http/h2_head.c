@@ -20,7 +20,7 @@ void h2_head_begin(struct h2 *h)
 	buf_clear(&h->cookie);
 	h->authority = (struct http_span){0};
 	h->head_bytes = 0;
-	h->crumbs = 0;
+	h->crumbs = h->continuations = 0;
 	h->refused = false;
 }
 

@@ -50,7 +50,7 @@ struct h2 {
 	struct buf cookie;
 	struct http_span authority;
 	size_t head_bytes;
-	unsigned crumbs;
+	unsigned crumbs, continuations;
 	bool refused; /* this head: it was told */
 };
 

@@ -48,6 +48,8 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, 
 		earn(h);
 		return 0;
 	}
+	if (hd->type == NGHTTP2_CONTINUATION && ++h->continuations > H2_CONTINUATIONS_MAX)
+		return h2_calm(h, "a head in too many frames");
 	return h2_rate_take(&h->control) ? 0 : h2_calm(h, "too many frames that carry nothing");
 }
 

@@ -457,6 +457,24 @@ static void test_continuation_flood(void)
 	calmed();
 }
 
+/* The limit counts frames, not how they were cut. */
+static void test_continuations_cut(void)
+{
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(1000);
+	size_t at = 0;
+
+	begin();
+	pairs(&b, (const char *const[]){GOOD, NULL});
+	frame(HEADERS, END_STREAM, 1, str_prefix(buf_str(&b), 5));
+	for (at = 5; at < 5 + 7 * 5; at += 5)
+		frame(CONTINUATION, 0, 1, str_prefix(str_from_index(buf_str(&b), at), 5));
+	frame(CONTINUATION, END_HEADERS, 1, str_from_index(buf_str(&b), at));
+	play_cut(1);
+	check(alive);
+	check_int(s.legs_n, 1);
+	done();
+}
+
 /* One entry of 4 KB in the table, named again and again: 64 MB from some thousand bytes. */
 static void test_compression_bomb(void)
 {
@@ -651,6 +669,7 @@ int main(void)
 	run_test(test_broken_connections);
 	run_test(test_not_http2);
 	run_test(test_continuation_flood);
+	run_test(test_continuations_cut);
 	run_test(test_compression_bomb);
 	run_test(test_too_many_fields);
 	run_test(test_floods);
