@@ -93,6 +93,7 @@ static void on_head(void *arg, struct h2_stream *st, struct http_head *h)
 	}
 	require(!l->head && !l->ended);
 	l->head = h->is_request || h->status >= 200;
+	l->length = UINT64_MAX;
 	if (h->body == HTTP_BODY_NONE)
 		l->length = 0;
 	else if (h->body == HTTP_BODY_LENGTH)
