@@ -193,7 +193,7 @@ static int on_invalid_frame(
 
 	(void)session;
 	h->within_head = false;
-	if (frame->hd.type == NGHTTP2_HEADERS)
+	if (frame->hd.type == NGHTTP2_HEADERS && stream_of(h, frame->hd.stream_id))
 		tell_malformed(h, nghttp2_strerror(error));
 	return h2_glitch(h);
 }
