@@ -142,6 +142,7 @@ void origin_probed(struct stream *s, struct upstream *u)
 	s->up = NULL;
 	if (!u->bucket)
 		pool_put(u);
+	pool_made(s, u);
 	stream_close(s);
 }
 

@@ -177,6 +177,29 @@ static bool exchange(uint16_t port, const char *host, const char *text, enum tls
 	return resumed;
 }
 
+/* More than HTTP/1.1 only where it is offered, and agreed on. */
+static void test_alpn(void)
+{
+	const struct test_cert cert = {.ca = ca, .dns = "good.test"};
+
+	for (unsigned i = 0; i < 4; i++) {
+		bool server = i & 1, client = i & 2;
+		struct test_origin_config config = {.cert = &cert, .serve = echo, .h2 = server};
+		struct test_origin *o = test_origin_start(&config);
+		_cleanup_(tls_client_freep) struct tls_client *c = NULL;
+		int fd = dial(test_origin_port(o));
+
+		check_int(tls_client_new(trust, fd, STR("good.test"), 443, &c, NULL), 0);
+		if (client)
+			check_int(tls_client_offer_h2(c, NULL), 0);
+		check_int(handshake(c, fd), TLS_IO_OK);
+		check_int(tls_client_is_h2(c), server && client);
+		c = tls_client_free(c);
+		close(fd);
+		test_origin_stop(o);
+	}
+}
+
 static void test_sessions(void)
 {
 	const struct test_cert cert = {.ca = ca, .dns = "*.s.test"};
@@ -279,6 +302,7 @@ int main(void)
 	must(tls_trust_add_pem(trust, buf_str(&pem), "test", NULL) == 0);
 	run_test(test_verification);
 	run_test(test_not_tls);
+	run_test(test_alpn);
 	run_test(test_sessions);
 	run_test(test_cut);
 	run_test(test_pem);
