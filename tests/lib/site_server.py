@@ -14,6 +14,7 @@ from testlib import Authority, clean_env, expect, run_cloche
 
 NAMES = ["api.test", "git.test", "crates.test", "deb.test", "npm.test"]
 BAD = "bad.test"
+H2 = "h2.test"
 HELLO = "hello from the origin"
 
 
@@ -87,6 +88,22 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return self.reply(status, data, [h for h in headers if h[0] != "Status"])
 
 
+# Says by which protocol it was asked; git's repositories are files to it ("dumb" HTTP).
+H2_SERVER = """
+const fs = require('fs'), [cert, key, root] = process.argv.slice(2);
+const server = require('http2').createSecureServer(
+    {allowHTTP1: true, cert: fs.readFileSync(cert), key: fs.readFileSync(key)}, (req, res) => {
+        req.resume();
+        const path = root + new URL(req.url, 'https://h2.test').pathname;
+        fs.readFile(path, (error, data) => {
+            res.setHeader('content-type', 'text/plain');
+            res.end(error ? 'hello from the origin by ' + req.httpVersion + '\\n' : data);
+        });
+    });
+server.listen(0, '127.0.0.1', () => console.log(server.address().port));
+"""
+
+
 class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
@@ -99,8 +116,8 @@ class Site:
 
     def __init__(self, folder):
         self.folder = folder
-        authority = Authority(folder)
-        self.ca = authority.cert
+        self.authority = authority = Authority(folder)
+        self.ca, self.h2 = authority.cert, None
         cert, key = authority.issue("server", NAMES)
         server = Server(("127.0.0.1", 0), Handler)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -125,6 +142,24 @@ class Site:
         for n in NAMES:
             self.options += ["--allow", n, "--connect-to",
                              "%s:443:127.0.0.1:%d" % (n, server.server_address[1])]
+
+    def start_h2(self):
+        """h2.test speaks HTTP/2 and HTTP/1.1; what of it is run has to be ended with stop()."""
+        if self.h2:
+            return
+        script = os.path.join(self.folder, "h2.js")
+        with open(script, "w") as f:
+            f.write(H2_SERVER)
+        self.h2 = subprocess.Popen(["node", script, *self.authority.issue("h2", [H2]),
+                                    self.server.repositories], stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, text=True, env=clean_env())
+        self.options += ["--allow", H2, "--connect-to",
+                         "%s:443:127.0.0.1:%d" % (H2, int(self.h2.stdout.readline()))]
+
+    def stop(self):
+        if self.h2:
+            self.h2.kill()
+            self.h2.wait()
 
     def run(self, command, *options, **kw):
         return run_cloche(["run"] + self.options + list(options) + ["--", "sh", "-c", command],
