@@ -12,6 +12,8 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "broker/origin.h"
+#include "broker/pool.h"
 #include "dns/resolver.h"
 #include "filter/filter.h"
 #include "http/body.h"
@@ -40,7 +42,6 @@ enum {
 	REQUEST_LOW = 32 * 1024, /* unsent bytes below which the room may send more */
 	NOTE_MAX = 512,
 	RESOLVER_FDS = 32,
-	POOL_KEY_MAX = 255 + 32,
 };
 
 #define CONNECT_USEC (10 * USEC_PER_SEC)
@@ -56,7 +57,6 @@ struct config;
 struct github;
 struct github_app;
 struct origin;
-struct origin_probe;
 struct websocket;
 struct ws_counts;
 
@@ -479,50 +479,6 @@ void dial_cancel(struct stream *s);
 bool dial_may_stay(const struct stream *s, const struct allow_rule *rule);
 _warn_unused_ int dial_setup(struct broker *b, struct cloche_err *err);
 void dial_teardown(struct broker *b);
-
-/* origin.c: which protocol origins speak over TLS (ALPN). */
-/* Zeroed but for `done` at first. */
-struct origin_query {
-	void (*done)(struct origin_query *q, bool h2); /* it may be freed there */
-	struct origin_query *prev, *next;
-	struct origin_probe *probe; /* NULL: nothing is under way */
-};
-/* Whether the origin at host and port speaks HTTP/2. 1: *ret_h2 says so now, as for one that policy
- * does not list for https on this port (false), or that was met before. 0: a connection is made,
- * which goes to the pool for the requests to come, and q->done() is called in a later iteration;
- * q is borrowed until then, or until origin_forget(). After some seconds, and after any failure,
- * the answer is HTTP/1.1. No request is sent, and no line is logged. */
-_warn_unused_ int origin_protocol(struct broker *b, const struct host *host, uint16_t port,
-	struct origin_query *q, bool *ret_h2);
-void origin_forget(struct origin_query *q);
-bool origin_speaks_h2(struct broker *b, const struct host *host, uint16_t port);
-void origin_learn(struct broker *b, const struct host *host, uint16_t port, bool h2);
-/* A probe's stream: u is its connection; or it closes. */
-void origin_probed(struct stream *s, struct upstream *u);
-void origin_probe_closed(struct stream *s);
-void origins_free(struct broker *b);
-
-/* pool.c */
-void pool_key(const struct stream *s, char ret[POOL_KEY_MAX]);
-/* A connection for the stream, idle or one that several share, or NULL. */
-struct upstream *pool_take(const struct stream *s);
-/* s may wait for a connection that another stream makes (true): upstream_attach() or dial_start()
- * follows. Else it makes one itself, and others may wait for that. */
-bool pool_wait(struct stream *s);
-/* s has made it (u), or has not (NULL): whoever waits goes on. */
-void pool_made(struct stream *s, struct upstream *u);
-/* s waits no more, and nobody waits for it. */
-void pool_leave(struct stream *s);
-/* Keeps u, which serves nobody, or closes it where there are enough. */
-void pool_put(struct upstream *u);
-/* Keeps u, which serves some streams and can serve more. */
-void pool_share(struct upstream *u);
-/* u leaves the pool. */
-void pool_remove(struct upstream *u);
-void pool_sweep(struct broker *b);
-/* Closes those that serve nobody. */
-void pool_drop_idle(struct broker *b);
-void pool_free(struct broker *b);
 
 /* upstream.c */
 /* A connection for s. Takes fd. */

@@ -17,7 +17,7 @@ static void start(struct world *w)
 	rig_serve(&w->g);
 }
 
-static bool gets(struct world *w, const char *target, const char *body)
+static bool fetches(struct world *w, const char *target, const char *body)
 {
 	return world_gets(w, &(struct ask){HTTPS, .target = target}, body);
 }
@@ -41,7 +41,7 @@ static void test_exchange(void)
 	check(world_seen(&w.tls_seen, "\nte: trailers\n"));
 	check(world_log_has(&w, false, "ALLOWED GET https://a.site.test/hello?x=%2541 -> 200"));
 	for (int i = 0; i < 20; i++)
-		check(gets(&w, "/hello", "hello"));
+		check(fetches(&w, "/hello", "hello"));
 	check_int(test_origin_accepted(w.tls), 1);
 	world_stop(&w);
 }
@@ -123,7 +123,7 @@ static void test_one_connection(void)
 	uint64_t bytes;
 
 	start(&w);
-	check(gets(&w, "/bye", "hello"));
+	check(fetches(&w, "/bye", "hello"));
 	usleep(50000); /* until the broker has seen that it closes */
 	ask_many(&w, 60, "/hello");
 	collect_all(&w.g, 60, &resets, &bytes);
@@ -147,7 +147,7 @@ static void test_leader_fails(void)
 	uint32_t first, second;
 
 	start(&w);
-	check(gets(&w, "/bye", "hello"));
+	check(fetches(&w, "/bye", "hello"));
 	usleep(50000);
 	first = rig_open(&w.g, &(struct ask){HTTPS, .target = "/hello", .more = true});
 	second = rig_open(&w.g, &(struct ask){HTTPS, .target = "/hello", .more = true});
@@ -238,7 +238,7 @@ static void test_stalled(void)
 	long before;
 
 	start(&w);
-	check(gets(&w, "/hello", "hello"));
+	check(fetches(&w, "/hello", "hello"));
 	before = rig_rss_kib(&w.g);
 	w.g.stalled = true;
 	id = rig_open(&w.g, &(struct ask){HTTPS, .target = "/big/50000000"});
@@ -247,7 +247,7 @@ static void test_stalled(void)
 	check_int(r.bytes, NET_WINDOW);
 	w.g.stalled = false;
 	for (int i = 0; i < 5; i++)
-		check(gets(&w, "/hello", "hello"));
+		check(fetches(&w, "/hello", "hello"));
 	printf("# memory: %ld KiB more while a stream stalls\n", rig_rss_kib(&w.g) - before);
 #if !defined(__SANITIZE_ADDRESS__)
 	check(rig_rss_kib(&w.g) - before < 4096);
@@ -282,7 +282,7 @@ static void test_broken_off(void)
 	rig_ask(&w.g, &(struct ask){HTTPS, .target = "/cut"}, &r);
 	check(r.status == 200 && r.reset && !r.ended);
 	got_done(&r);
-	check(gets(&w, "/hello", "hello"));
+	check(fetches(&w, "/hello", "hello"));
 	check_int(test_origin_accepted(w.tls), 2);
 	world_stop(&w);
 }
@@ -295,7 +295,7 @@ static void test_sent_again(void)
 	uint32_t id;
 
 	start(&w);
-	check(gets(&w, "/goaway", "hello"));
+	check(fetches(&w, "/goaway", "hello"));
 	check_int(test_origin_accepted(w.tls), 2);
 	id = rig_open(&w.g, &(struct ask){HTTPS, .method = "POST", .target = "/refused",
 				    .body = NET_BODY_LENGTH, .length = 5});
@@ -305,7 +305,7 @@ static void test_sent_again(void)
 	check(r.status == 200 && r.ended);
 	got_done(&r);
 	check_int(test_origin_accepted(w.tls), 3);
-	check(gets(&w, "/hello?http1", "hello"));
+	check(fetches(&w, "/hello?http1", "hello"));
 	check(world_seen(&w.tls_seen, "GET /hello?http1 HTTP/1.1\r\n"));
 	world_stop(&w);
 }
@@ -317,14 +317,14 @@ static void test_cancelled(void)
 	uint32_t id;
 
 	start(&w);
-	check(gets(&w, "/hello", "hello"));
+	check(fetches(&w, "/hello", "hello"));
 	for (int i = 0; i < 30; i++) {
 		id = rig_open(&w.g, &(struct ask){HTTPS, .target = "/never"});
 		usleep(2000);
 		must(net_send_reset(&w.g.net, id, NET_RESET_CANCELLED) == 0);
 		rig_flush(&w.g);
 	}
-	check(gets(&w, "/hello", "hello"));
+	check(fetches(&w, "/hello", "hello"));
 	check_int(test_origin_accepted(w.tls), 1);
 	check(world_log_has(&w, false, "cancelled by the client"));
 	world_stop(&w);
@@ -360,7 +360,7 @@ static void test_protocol_asked(void)
 	check_int(test_origin_accepted(w.tls), 1);
 	check(!world_log_has(&w, true, "a.site.test"));
 	check_int(w.tls_seen.requests, 0);
-	check(gets(&w, "/hello", "hello"));
+	check(fetches(&w, "/hello", "hello"));
 	check_int(test_origin_accepted(w.tls), 1);
 	world_stop(&w);
 }
@@ -430,7 +430,7 @@ static void test_protocol_http1(void)
 	start(&w);
 	world_h2 = true;
 	check_int(asks(&w, "a.site.test", 443), NET_MODE_HTTP1);
-	check(gets(&w, "/hello", "hello"));
+	check(fetches(&w, "/hello", "hello"));
 	check_int(test_origin_accepted(w.tls), 1);
 	world_stop(&w);
 }

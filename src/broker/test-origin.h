@@ -22,13 +22,15 @@ struct origin_seen {
 void origin_serve(struct test_conn *c, void *arg);
 /* The same over HTTP/2 (HTTP/1.1 where that was agreed on). The heads that it has seen are
  * "GET /path HTTP/2\nname: value\n".
- *	/hello	/big/N	/sink	/never	as above; /sink answers with the request's trailers
- *	/interim	103, then "hello"	/trailers	"hello" and grpc-status: 0
- *	/only		a head alone		/bidi		what comes, as it comes, and trailers
- *	/status/N	N, without a body	/reset, /cancel	breaks off by such an error
- *	/bye		"hello", then GOAWAY	/goaway		the first time: has not looked at it
- *	/refused	the same by a reset	/bad		the first bytes of a malformed head
- *	/hello?http1	wants HTTP/1.1		/cut		closes in the middle */
+ *	/hello	/big/N	/never	as above	/sink	the same, and the request's trailers
+ *	/interim	103, then "hello"	/only	a head alone
+ *	/trailers	"hello" and a trailer	/bidi	what comes, as it comes, and a trailer
+ *	/status/N	N, without a body	/cut	closes in the middle
+ *	/reset, /cancel	breaks off by such an error
+ *	/bye		"hello", then GOAWAY
+ *	/goaway, /refused  the first time: has not looked at it
+ *	/bad		a malformed head
+ *	/hello?http1	wants HTTP/1.1 */
 void origin_serve_h2(struct test_conn *c, void *arg);
 /* For a file beside it: takes the lock. */
 void origin_note(struct origin_seen *seen, struct str head);

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Connections to origins that can serve a request now, and waiting for one. */
+
+#include <stdbool.h>
+
+struct broker;
+struct stream;
+struct upstream;
+
+enum { POOL_KEY_MAX = 255 + 32 };
+
+void pool_key(const struct stream *s, char ret[POOL_KEY_MAX]);
+/* A connection for the stream, idle or one that several share, or NULL. */
+struct upstream *pool_take(const struct stream *s);
+/* s may wait for a connection that another stream makes (true): upstream_attach() or dial_start()
+ * follows. Else it makes one itself, and others may wait for that. */
+bool pool_wait(struct stream *s);
+/* s has made it (u), or has not (NULL): whoever waits goes on. */
+void pool_made(struct stream *s, struct upstream *u);
+/* s waits no more, and nobody waits for it. */
+void pool_leave(struct stream *s);
+/* Keeps u, which serves nobody, or closes it where there are enough. */
+void pool_put(struct upstream *u);
+/* Keeps u, which serves some streams and can serve more. */
+void pool_share(struct upstream *u);
+/* u leaves the pool. */
+void pool_remove(struct upstream *u);
+void pool_sweep(struct broker *b);
+/* Closes those that serve nobody. */
+void pool_drop_idle(struct broker *b);
+void pool_free(struct broker *b);
