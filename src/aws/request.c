@@ -276,6 +276,8 @@ static int header_list(struct buf *out, const struct aws_request *req, const str
 	size_t n = 0;
 	int r = 0;
 
+	if (!has_field(req, STR("host")))
+		return -EINVAL;
 	if (auth->place == AWS_IN_QUERY) /* the list is a part of the URL */
 		return buf_add_str(out, auth->signed_headers);
 	while (n < ARRAY_SIZE(v) && aws_next_name(&rest, &name)) {
