@@ -177,6 +177,35 @@ static void field_upgrade(struct rig *g)
 {
 	bad_open(g, "a.test", "GET", "/", "Upgrade", "websocket");
 }
+static void websocket_post(struct rig *g)
+{
+	rig_open(g, &(struct ask){.kind = NET_KIND_WEBSOCKET,
+			    .host = "a.test",
+			    .method = "POST",
+			    .target = "/",
+			    .body = NET_BODY_STREAM});
+}
+static void websocket_without_frames(struct rig *g)
+{
+	rig_open(g, &(struct ask){.kind = NET_KIND_WEBSOCKET, .host = "a.test", .target = "/"});
+}
+static void tunnel_with_target(struct rig *g)
+{
+	rig_open(g, &(struct ask){.kind = NET_KIND_TUNNEL,
+			    .scheme = NET_HTTPS,
+			    .host = "a.test",
+			    .method = "",
+			    .target = "/",
+			    .body = NET_BODY_STREAM});
+}
+static void tunnel_in_plain(struct rig *g)
+{
+	rig_open(g, &(struct ask){.kind = NET_KIND_TUNNEL,
+			    .host = "a.test",
+			    .method = "",
+			    .target = "",
+			    .body = NET_BODY_STREAM});
+}
 static void length_without_body(struct rig *g)
 {
 	rig_open(g, &(struct ask){.host = "a.test", .target = "/", .length = 5});
@@ -233,6 +262,10 @@ static void test_protocol(void)
 		ROW(field_splits),
 		ROW(field_host),
 		ROW(field_length),
+		ROW(websocket_post),
+		ROW(websocket_without_frames),
+		ROW(tunnel_with_target),
+		ROW(tunnel_in_plain),
 		ROW(field_coding),
 		ROW(field_connection),
 		ROW(field_upgrade),

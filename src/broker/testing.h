@@ -37,6 +37,7 @@ char *rig_log(const struct rig *g, bool json);
 long rig_rss_kib(const struct rig *g);
 
 struct ask {
+	enum net_kind kind;     /* default http */
 	enum net_scheme scheme; /* default http */
 	const char *host;
 	uint16_t port; /* 0: the scheme's */
