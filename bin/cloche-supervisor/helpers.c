@@ -180,6 +180,22 @@ static int send_names(struct helper *h)
 	return changed ? helper_send_names(&h->chan, (int[]){resolv, hosts}) : 0;
 }
 
+/* 1, or negative where the broker says what it may not. */
+static int took_policy(struct helper *h, struct str payload)
+{
+	struct supervisor *s = h->sup;
+	struct helper_policy m;
+
+	if (!helper_get_replaced(payload, &m))
+		return -EPROTO;
+	free(s->policy_sources);
+	s->policy_sources = str_dup(m.sources);
+	s->policy_rules = m.rules;
+	s->policy_real = clock_real_usec();
+	record_update(s);
+	return 1;
+}
+
 /* 1 where there may be more; 0 at the end. */
 static int read_frame(struct helper *h)
 {
@@ -195,6 +211,8 @@ static int read_frame(struct helper *h)
 	else if (f.type == HELPER_COUNTED && h == &h->sup->helpers[HELPER_BROKER] &&
 		 helper_get_counted(f.payload, &h->sup->counts))
 		got_counts(h->sup);
+	else if (f.type == HELPER_REPLACED && h == &h->sup->helpers[HELPER_BROKER])
+		r = took_policy(h, f.payload);
 	else if (f.type == HELPER_WHO && h == &h->sup->helpers[HELPER_BROKER])
 		r = tell_owner(h, f.payload);
 	else if (f.type == HELPER_NAMES_CHANGED && h == &h->sup->helpers[HELPER_BROKER])

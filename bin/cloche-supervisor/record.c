@@ -94,6 +94,18 @@ static void add_forwards(struct out *o, const struct supervisor *s)
 	add(o, "]");
 }
 
+/* What holds in place of what `config` says. */
+static void add_policy(struct out *o, const struct supervisor *s)
+{
+	if (s->policy_real == 0)
+		return;
+	add(o, ",\"policy\":{\"replaced\":true");
+	add_number(o, "replaced_usec", s->policy_real);
+	add_number(o, "rules", s->policy_rules);
+	add_string(o, "sources", s->policy_sources);
+	add(o, "}");
+}
+
 static void add_usage(struct out *o, const struct room_usage *u)
 {
 	add(o, ",\"usage\":{\"final\":true");
@@ -192,6 +204,7 @@ int record_write(struct supervisor *s, struct cloche_err *err)
 	add_life(&o, s);
 	add_unenforced(&o, s->room);
 	add_forwards(&o, s);
+	add_policy(&o, s);
 	add_number(&o, "execs_running", tasks_running(s));
 	add_number(&o, "execs_total", tasks_total(s));
 	add_number(&o, "last_exec", s->last_shown);

@@ -153,6 +153,10 @@ struct supervisor {
 	struct loop_timer helpers_timer;
 	struct helper_counts counts; /* what the broker said last */
 	struct loop_timer counts_late;
+	/* The policy, where it is not the one of START any more. */
+	uint64_t policy_real;
+	uint32_t policy_rules;
+	char *policy_sources;
 
 	struct forward *forwards;
 

@@ -11,6 +11,7 @@
  * or asked less of bodies. Those of which nothing was sent have the new ones. Connections that wait
  * for a request are closed, and the gateway forgets what it was told about names. */
 #include "broker/state.h"
+#include "ipc/helper.h"
 #include "ipc/netconf.h"
 
 #include <errno.h>
@@ -190,6 +191,17 @@ static int put_on_record(struct reload *r)
 	return err_set(&r->err, E_SYSTEM, "the network log cannot be written, so the policy stays");
 }
 
+/* For the sandbox's record. Where it has gone, that is seen when it is read. */
+static void tell_supervisor(struct reload *r, uint32_t rules)
+{
+	const struct helper_policy m = {.rules = rules, .sources = str_from(r->names)};
+	int sent = helper_send_replaced(&r->broker->supervisor, &m);
+
+	if (sent == 0)
+		sent = broker_flush_supervisor(r->broker);
+	(void)sent;
+}
+
 static int replace(struct reload *r)
 {
 	struct broker *b = r->broker;
@@ -204,6 +216,7 @@ static int replace(struct reload *r)
 	m.closed = judge_all_again(b);
 	allowlist_free(was);
 	broker_flush_later(b);
+	tell_supervisor(r, m.rules);
 	return netconf_send_replaced(&r->chan, &m);
 }
 

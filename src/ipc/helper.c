@@ -117,6 +117,24 @@ bool helper_get_counted(struct str payload, struct helper_counts *ret)
 	return wire_ok(&r);
 }
 
+int helper_send_replaced(struct chan *c, const struct helper_policy *m)
+{
+	struct frame_out f = frame_begin(c, HELPER_REPLACED);
+
+	wire_put_u32(&f.w, m->rules);
+	wire_put_str(&f.w, m->sources);
+	return frame_end(&f, NULL, 0);
+}
+
+bool helper_get_replaced(struct str payload, struct helper_policy *ret)
+{
+	struct wire_in r = wire_in(payload);
+
+	ret->rules = wire_get_u32(&r);
+	ret->sources = wire_get_str(&r, HELPER_MAX_SOURCES);
+	return wire_ok(&r);
+}
+
 int helper_send_who(struct chan *c, uint32_t number, const struct net_client *client)
 {
 	struct frame_out f = frame_begin(c, HELPER_WHO);

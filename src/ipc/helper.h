@@ -27,6 +27,7 @@ enum {
 	HELPER_FD_PEER = 4,
 	HELPER_MAX_PAYLOAD = 4096,
 	HELPER_MAX_OWN = 256, /* bytes of struct helper_listeners.own */
+	HELPER_MAX_SOURCES = 512,
 };
 
 enum helper_frame {
@@ -40,6 +41,7 @@ enum helper_frame {
 	HELPER_COUNTED,       /* broker -> supervisor: struct helper_counts */
 	HELPER_WHO,           /* broker -> supervisor: u32 number, struct net_client */
 	HELPER_NAMES_CHANGED, /* broker -> supervisor: nothing; have they? */
+	HELPER_REPLACED,      /* broker -> supervisor: struct helper_policy, which holds now */
 };
 
 /* Listening sockets made inside the room's network. One of each at most; the descriptors come in
@@ -63,6 +65,12 @@ struct helper_counts {
 	uint64_t allowed, blocked, sent, received;
 };
 
+/* A policy that took another's place. */
+struct helper_policy {
+	uint32_t rules;
+	struct str sources; /* names of files and "--allow", for people; any bytes */
+};
+
 /* What the process called number by the question is. The texts may be any bytes. */
 struct helper_owner {
 	uint32_t number;
@@ -82,6 +90,8 @@ _warn_unused_ int helper_send_failed(struct chan *c, const struct cloche_err *er
 /* Fills err from the message; returns -err->code, or -E_PROTOCOL where malformed. */
 int helper_get_failed(struct str payload, struct cloche_err *err);
 _warn_unused_ int helper_send_count(struct chan *c);
+_warn_unused_ int helper_send_replaced(struct chan *c, const struct helper_policy *m);
+bool helper_get_replaced(struct str payload, struct helper_policy *ret);
 /* client is borrowed. */
 _warn_unused_ int helper_send_policy(struct chan *c, int client);
 _warn_unused_ int helper_send_names_changed(struct chan *c);
