@@ -33,7 +33,7 @@ static bool has(const struct buf *b, const char *text)
 static void room_start(struct room *r, uint32_t stream_window, uint32_t window)
 {
 	r->fed = 0;
-	must(client_connect_h2(&r->c, &rig, "a.test"));
+	must(client_connect_tls(&r->c, &rig, "a.test"));
 	must(tls_client_is_h2(r->c.tls));
 	must(side_try(&r->s, H2_CLIENT, stream_window, window) == 0);
 }
@@ -472,7 +472,8 @@ static void test_idle_connections_are_small(void)
 		if (i == 1)
 			before = rig_memory(&rig);
 		room_start(&r[i], 65535, 1 << 20);
-		room_ask(&r[i], &(struct ask){.fields = "cookie: some=cookie\nx-field: some value"});
+		room_ask(
+			&r[i], &(struct ask){.fields = "cookie: some=cookie\nx-field: some value"});
 		o = rig_expect_open(&rig);
 		rig_answer(&rig, o.m.stream, "hello");
 		check(room_told(&r[i], "{1 NO_ERROR}"));
@@ -495,7 +496,7 @@ static void test_hostile(void)
 	struct client c;
 	struct room r;
 
-	must(client_connect_h2(&c, &rig, "a.test"));
+	must(client_connect_tls(&c, &rig, "a.test"));
 	client_send(&c, "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n");
 	check(strstr(rig_expect_event(&rig, NET_EVENT_MALFORMED), "a.test|") != NULL);
 	check(client_expect_end(&c, 2000));
@@ -521,7 +522,7 @@ static void test_times(void)
 	struct rig_open o;
 	struct room r;
 
-	must(client_connect_h2(&c, &rig, "a.test"));
+	must(client_connect_tls(&c, &rig, "a.test"));
 	client_send_str(&c, str_make(head, sizeof(head) - 1));
 	check(strstr(rig_expect_event(&rig, NET_EVENT_MALFORMED), "head took too long"));
 	check(client_expect_end(&c, 2000));

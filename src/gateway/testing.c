@@ -449,30 +449,20 @@ static bool wait_fd(struct client *c, short events, int timeout_ms)
 	}
 }
 
-static bool connect_tls(struct client *c, struct rig *r, const char *host, bool h2)
+bool client_connect_tls(struct client *c, struct rig *r, const char *host)
 {
 	struct cloche_err err = {0};
 	enum tls_io e;
 
 	client_connect(c, r);
 	need(tls_client_new(r->trust, c->fd, str_from(host), r->port, &c->tls, &err) == 0);
-	need(!h2 || tls_client_offer_h2(c->tls, &err) == 0);
+	need(!r->h2 || tls_client_offer_h2(c->tls, &err) == 0);
 	while ((e = tls_client_handshake(c->tls)) != TLS_IO_OK) {
 		if (e != TLS_IO_READ && e != TLS_IO_WRITE)
 			return false;
 		need(wait_fd(c, e == TLS_IO_READ ? POLLIN : POLLOUT, PATIENCE_MS));
 	}
 	return true;
-}
-
-bool client_connect_tls(struct client *c, struct rig *r, const char *host)
-{
-	return connect_tls(c, r, host, false);
-}
-
-bool client_connect_h2(struct client *c, struct rig *r, const char *host)
-{
-	return connect_tls(c, r, host, true);
 }
 
 void client_close(struct client *c)

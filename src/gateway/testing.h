@@ -88,8 +88,6 @@ struct client {
 void client_connect(struct client *c, struct rig *r);
 /* Connects and makes a TLS connection for host; false where the handshake fails. */
 bool client_connect_tls(struct client *c, struct rig *r, const char *host);
-/* The same, offering HTTP/2 too. */
-bool client_connect_h2(struct client *c, struct rig *r, const char *host);
 void client_close(struct client *c);
 void client_send(struct client *c, const char *text);
 void client_send_str(struct client *c, struct str bytes);
