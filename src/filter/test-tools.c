@@ -264,6 +264,32 @@ static void test_complexity(void)
 	check(!tools_is_too_complex(STR("\"\\")));
 }
 
+/* Many hosts and many rules: nobody waits for that. */
+static void test_work_is_bounded(void)
+{
+	_cleanup_(allowlist_freep) struct allowlist *many = allowlist_new();
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(1 << 20);
+	struct tools_result res = {.detail = BUF_INIT(4096), .tag = BUF_INIT(1100)};
+	_cleanup_json_ json_t *body = NULL;
+
+	must(many && buf_add_str(&text, STR("domains:\n")) == 0);
+	for (unsigned i = 0; i < ALLOWLIST_MAX_RULES; i++)
+		must(buf_printf(&text, "- d%u.test\n", i) == 0);
+	must(allowlist_add_yaml(many, buf_str(&text), "t", NULL) == 0);
+	buf_clear(&text);
+	must(buf_add_str(&text, STR("{\"tools\":[{\"type\":\"web_fetch_1\",\"allowed_domains\":["
+				    "\"d1.test\"")) == 0);
+	for (unsigned i = 0; i < 1000; i++)
+		must(buf_printf(&text, ",\"x%u.test\"", i) == 0);
+	must(buf_add_str(&text, STR("]}]}")) == 0);
+	must(json_text_read(buf_str(&text), 0, &body, NULL) == 0);
+	must(tools_trim(body, many, &res) == 0);
+	check_z(res.error, "tool_config_too_large");
+	check_str(buf_str(&res.detail), "<too-complex>");
+	buf_done(&res.detail);
+	buf_done(&res.tag);
+}
+
 int main(void)
 {
 	policy = allowlist_new();
@@ -280,6 +306,7 @@ int main(void)
 	run_test(test_tool_use_is_not_looked_at);
 	run_test(test_mcp_servers);
 	run_test(test_complexity);
+	run_test(test_work_is_bounded);
 	allowlist_free(policy);
 	return tap_done();
 }

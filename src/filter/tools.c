@@ -13,6 +13,7 @@ enum { NAMED_MAX = 10, URL_SHOWN = 300 };
 struct walk {
 	const struct allowlist *policy;
 	struct tools_result *res;
+	uint64_t steps;
 };
 
 /* 1: the request is refused, nothing more has to be looked at. */
@@ -23,6 +24,17 @@ static int refuse(struct walk *w, const char *error, const char *message, struct
 	w->res->error = error;
 	w->res->message = message;
 	return r < 0 ? r : 1;
+}
+
+/* Each question looks at every rule: bounds them all together. */
+static int count_question(struct walk *w)
+{
+	w->steps += 1 + allowlist_count(w->policy);
+	if (w->steps <= TOOLS_STEPS_MAX)
+		return 0;
+	return refuse(w, "tool_config_too_large",
+		"This request names too many hosts and URLs to be judged, so it is refused.",
+		STR("<too-complex>"));
 }
 
 static bool begins_with(struct str s, struct str prefix)
@@ -89,35 +101,46 @@ static bool is_plain_domain(struct str s)
 	return true;
 }
 
-/* Takes out of a list what is not open. *names gets the first of those. 1: refused. */
-static int trim_list(struct walk *w, json_t *list, size_t *ret_dropped, struct buf *names)
+/* 1: open; 0: not; else refused (2), or negative. */
+static int judge_domain(struct walk *w, struct str domain)
+{
+	int r;
+
+	if (!is_plain_domain(domain))
+		r = refuse(w, "wildcard_tool_domain_unsupported",
+			"A tool's allowed_domains may hold plain host names only, so that they can "
+			"be compared with the network allowlist.",
+			domain.p ? domain : STR("<not-a-string>"));
+	else
+		r = count_question(w);
+	if (r != 0)
+		return r < 0 ? r : 2;
+	return tools_host_is_open(w->policy, domain);
+}
+
+/* Adds to `kept` what of a list is open, and to names the first of the others. 1: refused. */
+static int sort_domains(struct walk *w, json_t *list, json_t *kept, struct buf *names)
 {
 	size_t dropped = 0;
 
-	for (size_t i = 0; i < json_array_size(list);) {
-		struct str domain = json_str(json_array_get(list, i));
-		int r;
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		json_t *element = json_array_get(list, i);
+		int r = judge_domain(w, json_str(element));
 
-		if (!is_plain_domain(domain))
-			return refuse(w, "wildcard_tool_domain_unsupported",
-				"A tool's allowed_domains may hold plain host names only, so that "
-				"they can be compared with the network allowlist.",
-				domain.p ? domain : STR("<not-a-string>"));
-		r = tools_host_is_open(w->policy, domain);
-		if (r < 0)
-			return r;
-		if (r > 0) {
-			i++;
+		if (r < 0 || r == 2)
+			return MIN(r, 1);
+		if (r == 1) {
+			if (json_array_append(kept, element) < 0)
+				return -ENOMEM;
 			continue;
 		}
 		r = dropped > 0 && dropped < NAMED_MAX ? filter_tag(names, STR(",")) : 0;
 		if (r == 0 && dropped < NAMED_MAX)
-			r = filter_tag(names, str_prefix(domain, HOST_MAX));
-		if (r < 0 || json_array_remove(list, i) < 0)
-			return -ENOMEM;
+			r = filter_tag(names, str_prefix(json_str(element), HOST_MAX));
+		if (r < 0)
+			return r;
 		dropped++;
 	}
-	*ret_dropped = dropped;
 	return 0;
 }
 
@@ -143,21 +166,24 @@ static int trim_domains(
 	struct walk *w, json_t *tool, json_t *list, struct str type, enum family family)
 {
 	_cleanup_(buf_donep) struct buf names = BUF_INIT(FILTER_TAG_MAX + 32);
-	size_t had = json_array_size(list), dropped = 0;
-	int r = trim_list(w, list, &dropped, &names);
+	_cleanup_json_ json_t *kept = json_array();
+	size_t had = json_array_size(list);
+	int r = kept ? sort_domains(w, list, kept, &names) : -ENOMEM;
+	size_t n = json_array_size(kept);
 
-	if (r == 0 && dropped > 0) {
-		w->res->changed = true;
-		r = note_dropped(w, type, dropped, had, &names);
-	}
-	if (r != 0 || dropped < had || family != FAMILY_SEARCH)
-		return r;
+	if (r == 0 && n < had)
+		r = note_dropped(w, type, had - n, had, &names);
 	/* An empty list is no valid one there. */
-	if (had == 0)
+	else if (r == 0 && n == 0 && family == FAMILY_SEARCH)
 		r = note(w, type, "removed empty allowed_domains");
-	json_object_del(tool, "allowed_domains");
+	else
+		return r;
+	if (r != 0)
+		return r;
 	w->res->changed = true;
-	return r;
+	if (n == 0 && family == FAMILY_SEARCH)
+		return json_object_del(tool, "allowed_domains");
+	return json_object_set(tool, "allowed_domains", kept) < 0 ? -ENOMEM : 0;
 }
 
 static int close_tool(struct walk *w, json_t *tool, struct str type)
@@ -202,10 +228,14 @@ static int trim_tools(struct walk *w, json_t *tools)
 /* A URL that Anthropic's servers would open: each of the methods must be allowed. */
 static int judge_url(struct walk *w, const json_t *url, bool post)
 {
-	int r = 1;
+	int r;
 
 	if (!url || json_is_null(url))
 		return 0;
+	r = count_question(w);
+	if (r != 0)
+		return r;
+	r = 1;
 	if (post)
 		r = tools_url_is_open(w->policy, STR("POST"), json_str(url));
 	if (r > 0)

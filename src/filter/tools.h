@@ -17,7 +17,8 @@
 #include "policy/decide.h"
 
 #define TOOLS_BODY_MAX (32U << 20)
-#define TOOLS_VALUES_MAX 250000 /* in a body; a value takes up to 250 bytes of memory */
+#define TOOLS_VALUES_MAX 250000  /* in a body; a value takes up to 250 bytes of memory */
+#define TOOLS_STEPS_MAX 10000000 /* hosts and URLs that are asked for, times rules */
 
 struct tools_result {
 	const char *error, *message; /* static; NULL: nothing is refused */
