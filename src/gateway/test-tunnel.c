@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Connections that become something else than HTTP; see testing.h. */
+#include "base/clock.h"
 #include "gateway/testing.h"
 #include "http/ws.h"
 #include "tap.h"
@@ -256,8 +257,24 @@ static void test_window(void)
 	check_int(rig_expect_reset(&rig, stream), NET_RESET_CANCELLED);
 }
 
+/* Nothing moves: both sides are told. */
+static void test_idle(void)
+{
+	struct client c;
+	uint32_t stream = open_websocket(&c);
+	char close[4];
+
+	check_int(rig_expect_reset(&rig, stream), NET_RESET_LIMIT);
+	expect_bytes(&c, str_make(close, ws_write_close(close, 1001)));
+	check(client_expect_end(&c, 7000));
+	check(!c.cut);
+	client_close(&c);
+}
+
 int main(void)
 {
+	struct gateway_limits hasty = gateway_limits_default;
+
 	rig_start(&rig, &(struct rig_config){0});
 	run_test(test_frames_both_ways);
 	run_test(test_bytes_ahead);
@@ -265,6 +282,11 @@ int main(void)
 	run_test(test_broken_within_a_frame);
 	run_test(test_reset_by_the_broker);
 	run_test(test_window);
+	if (!rig_stop(&rig))
+		return 1;
+	hasty.stream_idle_usec = 300 * USEC_PER_MSEC;
+	rig_start(&rig, &(struct rig_config){.limits = &hasty});
+	run_test(test_idle);
 	if (!rig_stop(&rig))
 		return 1;
 	return tap_done();
