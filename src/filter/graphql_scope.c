@@ -11,6 +11,7 @@
 
 enum {
 	NAME_MAX_BYTES = 512,
+	ARGUMENTS_MAX = 256,
 	STEPS_MAX = 1000000, /* a variable with a long value may be used very often */
 };
 
@@ -328,24 +329,33 @@ static int judge_members(struct check *c, const json_t *value)
 /* The value of field i's argument; GQL_NONE where it has none of that name. */
 static uint32_t argument(const struct gql_doc *doc, uint32_t i, struct str name)
 {
-	for (uint32_t part = gql_first(doc, i); part != GQL_NONE; part = gql_next(doc, part))
-		if (doc->node[part].kind == GQL_ARGUMENT && str_eq(doc->node[part].name, name))
+	for (uint32_t part = gql_first(doc, i); part != GQL_NONE; part = gql_next(doc, part)) {
+		if (doc->node[part].kind != GQL_ARGUMENT)
+			break; /* arguments come first */
+		if (str_eq(doc->node[part].name, name))
 			return gql_first(doc, part);
+	}
 	return GQL_NONE;
 }
 
-/* Whether a name that says whose repository it is stands there twice: servers may take either. */
-static bool repeats_argument(const struct gql_doc *doc, uint32_t i)
+/* Refuses a field where a name that says whose repository it is stands twice, because servers may
+ * take either; and one with so many arguments that looking for them takes long. */
+static int check_arguments(struct check *c, uint32_t field)
 {
 	static const struct str names[] = {STR("owner"), STR("name"), STR("login")};
-	unsigned seen[ARRAY_SIZE(names)] = {0};
+	unsigned seen[ARRAY_SIZE(names)] = {0}, n = 0;
+	const struct gql_doc *doc = c->doc;
 
-	for (uint32_t a = gql_first(doc, i); a != GQL_NONE; a = gql_next(doc, a))
+	for (uint32_t i = gql_first(doc, field); i != GQL_NONE; i = gql_next(doc, i)) {
+		if (doc->node[i].kind != GQL_ARGUMENT)
+			break;
+		if (n++ == ARGUMENTS_MAX)
+			return refuse(c, STR("<too-complex>"), STR_NULL);
 		for (size_t k = 0; k < ARRAY_SIZE(names); k++)
-			if (doc->node[a].kind == GQL_ARGUMENT &&
-				str_eq(doc->node[a].name, names[k]) && seen[k]++ > 0)
-				return true;
-	return false;
+			if (str_eq(doc->node[i].name, names[k]) && seen[k]++ > 0)
+				return refuse(c, STR("<repeated-argument>"), doc->node[field].name);
+	}
+	return 0;
 }
 
 static bool has_arguments(const struct gql_doc *doc, uint32_t i)
@@ -417,17 +427,18 @@ static int judge_field(struct check *c, uint32_t i)
 	const struct gql_doc *doc = c->doc;
 	struct str name = doc->node[i].name;
 	uint32_t value;
+	int r;
 
 	if (is_one_of(searches, ARRAY_SIZE(searches), name) ||
 		(is_one_of(lists, ARRAY_SIZE(lists), name) && has_arguments(doc, i))) {
-		int r = buf_printf(c->detail, "<multi-repo:%.*s>", STR_FMT(name));
-
+		r = buf_printf(c->detail, "<multi-repo:%.*s>", STR_FMT(name));
 		return r < 0 ? r : 1;
 	}
 	if (str_eq(name, STR("resource")) && argument(doc, i, STR("url")) != GQL_NONE)
 		return refuse(c, STR("<url-addressed:resource>"), STR_NULL);
-	if (repeats_argument(doc, i))
-		return refuse(c, STR("<repeated-argument>"), name);
+	r = check_arguments(c, i);
+	if (r != 0)
+		return r;
 	value = str_eq(name, STR("repository")) ? argument(doc, i, STR("name")) : GQL_NONE;
 	return value == GQL_NONE ? 0 : judge_repository(c, i, value);
 }

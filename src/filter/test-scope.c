@@ -247,6 +247,12 @@ static void test_work_is_bounded(void)
 		must(buf_add_str(&body, STR(",0")) == 0);
 	must(buf_add_str(&body, STR("]}}")) == 0);
 	check_z(check_body(buf_cstr(&body)), "<too-complex>");
+	buf_clear(&body);
+	must(buf_add_str(&body, STR("{\"query\":\"{user(")) == 0);
+	for (unsigned i = 0; i < 257; i++)
+		must(buf_printf(&body, "a%u:1 ", i) == 0);
+	must(buf_add_str(&body, STR("login:1){id}}\"}")) == 0);
+	check_z(check_body(buf_cstr(&body)), "<too-complex>");
 }
 
 int main(void)
