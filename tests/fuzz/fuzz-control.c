@@ -5,6 +5,7 @@
  * the same bytes. */
 #include "ipc/control.h"
 #include "ipc/helper.h"
+#include "ipc/netconf.h"
 #include "ipc/roomctl.h"
 #include "provider/spec_wire.h"
 
@@ -88,6 +89,8 @@ static void try_small(struct str payload)
 		struct roomctl_failed room_failed;
 		struct roomctl_exited room_exited;
 		struct helper_counts counts;
+		struct helper_policy policy;
+		struct netconf_replaced replaced;
 	} u;
 	struct cloche_err err = CLOCHE_ERR_INIT;
 	uint16_t rows, cols, port;
@@ -117,6 +120,8 @@ static void try_small(struct str payload)
 	(void)roomctl_get_exited(payload, &u.room_exited);
 	(void)helper_get_counted(payload, &u.counts);
 	(void)helper_get_failed(payload, &err);
+	(void)helper_get_replaced(payload, &u.policy);
+	(void)netconf_get_replaced(payload, &u.replaced);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
