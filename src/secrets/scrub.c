@@ -41,6 +41,7 @@ struct machine {
 	enum scrub_escape kind;                    /* of an escape that has begun */
 	unsigned esc_n;                            /* its characters so far; 0: none has */
 	char esc[ESCAPE_MAX];
+	size_t alive; /* see alive(), before the character that is read now */
 	uint64_t hits;
 };
 
@@ -127,22 +128,45 @@ static void lane_to(const struct scrubber *s, const struct text *t, struct lane 
 	l->state = state;
 }
 
-/* Writes a fake over the bytes from i to end. */
-static void lane_write(
-	const struct text *t, enum scrub_escape kind, ptrdiff_t i, ptrdiff_t end, struct str fake)
+/* How many characters at i are one escape, whoever reads it; 0: it is a plain byte. */
+static unsigned escape_len(const struct text *t, bool percent, ptrdiff_t i, size_t left)
+{
+	char c = *at(t, i);
+
+	if (c == '%')
+		return percent && left >= 3 ? 3 : 1;
+	if (c != '\\')
+		return 0;
+	return left >= 6 && *at(t, i + 1) == 'u' ? 6 : (unsigned)MIN(left, (size_t)2);
+}
+
+/* Writes a fake over the bytes from i to end; those before `seen` are gone. What says how long
+ * escapes are stays, since lanes over the same bytes go by it: '%', and '\' with the byte behind
+ * it.
+ */
+static void write_fake(const struct text *t, bool percent, ptrdiff_t seen, ptrdiff_t i,
+	ptrdiff_t end, struct str fake)
 {
 	static const char digits[] = "0123456789abcdef";
+	size_t k = 0;
 
-	for (size_t k = 0; k < fake.n && i < end; k++) {
-		unsigned n = unit_len(t, kind, i, (size_t)(end - i));
+	if (i > seen && *at(t, i - 1) == '\\') {
+		i++;
+		k++;
+	}
+	for (; i < end; k++) {
+		unsigned n = escape_len(t, percent, i, (size_t)(end - i));
+		uint8_t c = (uint8_t)(k < fake.n ? fake.p[k] : 'x');
 
-		if (n == 1)
-			*at(t, i) = fake.p[k];
+		if (n == 0)
+			*at(t, i) = (char)c;
+		if (n == 6)
+			*at(t, i + 2) = *at(t, i + 3) = '0';
 		if (n >= 3) {
-			*at(t, i + n - 2) = digits[(uint8_t)fake.p[k] >> 4];
-			*at(t, i + n - 1) = digits[(uint8_t)fake.p[k] & 15];
-		} /* \/ stays: it says nothing */
-		i += n;
+			*at(t, i + n - 2) = digits[c >> 4];
+			*at(t, i + n - 1) = digits[c & 15];
+		}
+		i += MAX(n, 1U);
 	}
 }
 
@@ -156,7 +180,8 @@ static void lane_match(const struct scrubber *s, struct machine *m, const struct
 		return;
 	fake = s->fakes[s->nodes[l->state].match];
 	lane_drop(t, &form, end, s->nodes[l->state].depth - (uint32_t)fake.n);
-	lane_write(t, l->kind, end - (ptrdiff_t)form.len, end, fake);
+	write_fake(t, l->kind == SCRUB_PERCENT, end - 1 - (ptrdiff_t)m->alive,
+		end - (ptrdiff_t)form.len, end, fake);
 	m->hits++;
 }
 
@@ -184,8 +209,11 @@ static void add_lane(const struct scrubber *s, struct machine *m, const struct l
 	unsigned least = 0;
 
 	for (unsigned i = 0; i < m->n_lanes; i++) {
-		if (m->lanes[i].state == l->state && m->lanes[i].kind == l->kind)
+		if (m->lanes[i].state == l->state && m->lanes[i].kind == l->kind) {
+			/* The end of %34 may be a 4, too: that is within the longer one. */
+			m->lanes[i].len = MAX(m->lanes[i].len, l->len);
 			return;
+		}
 		if (s->nodes[m->lanes[i].state].depth < s->nodes[m->lanes[least].state].depth)
 			least = i;
 	}
@@ -238,6 +266,15 @@ static void read_in_lanes(
 	m->n_lanes = n;
 }
 
+static void raw_match(const struct scrubber *s, struct machine *m, const struct text *t,
+	ptrdiff_t i, uint16_t match)
+{
+	struct str fake = s->fakes[match];
+
+	write_fake(t, false, i - (ptrdiff_t)m->alive, i + 1 - (ptrdiff_t)fake.n, i + 1, fake);
+	m->hits++;
+}
+
 static void read_raw(
 	const struct scrubber *s, struct machine *m, const struct text *t, ptrdiff_t i, char c)
 {
@@ -247,14 +284,21 @@ static void read_raw(
 		state = s->nodes[state].fail;
 		to = scrub_child(s, state, (uint8_t)c);
 	}
-	if (to && s->nodes[to].match != SCRUB_NO_MATCH) {
-		struct str fake = s->fakes[s->nodes[to].match];
-
-		for (size_t k = 0; k < fake.n; k++)
-			*at(t, i + 1 - (ptrdiff_t)fake.n + (ptrdiff_t)k) = fake.p[k];
-		m->hits++;
-	}
+	if (s->nodes[to].match != SCRUB_NO_MATCH)
+		raw_match(s, m, t, i, s->nodes[to].match);
 	m->raw = s->nodes[to].rest;
+}
+
+/* How many of the last characters may be the beginning of a form. */
+static size_t alive(const struct scrubber *s, const struct machine *m)
+{
+	size_t n = s->nodes[m->raw].depth;
+
+	for (unsigned i = 0; i < m->n_lanes; i++)
+		n = MAX(n, (size_t)m->lanes[i].len);
+	for (unsigned i = 0; m->esc_n > 0 && i < m->n_from; i++)
+		n = MAX(n, (size_t)m->from[i].len + m->esc_n);
+	return n;
 }
 
 static void read_char(
@@ -262,6 +306,7 @@ static void read_char(
 {
 	int value = ESCAPE_MORE;
 
+	m->alive = alive(s, m);
 	if (m->esc_n > 0) {
 		m->esc[m->esc_n++] = c;
 		value = escape_value(m->esc, m->esc_n);
@@ -369,18 +414,6 @@ static void run(const struct scrubber *s, struct machine *m, const struct text *
 	}
 }
 
-/* How many of the last characters may be the beginning of a form. */
-static size_t alive(const struct scrubber *s, const struct machine *m)
-{
-	size_t n = s->nodes[m->raw].depth;
-
-	for (unsigned i = 0; i < m->n_lanes; i++)
-		n = MAX(n, (size_t)m->lanes[i].len);
-	for (unsigned i = 0; m->esc_n > 0 && i < m->n_from; i++)
-		n = MAX(n, (size_t)m->from[i].len + m->esc_n);
-	return n;
-}
-
 struct scrub *scrub_new(struct scrubber *s)
 {
 	_cleanup_(scrub_freep) struct scrub *scrub = calloc(1, sizeof(*scrub));
@@ -423,7 +456,7 @@ void scrub_feed(
 		return;
 	}
 	run(s->scrubber, &s->machine, &text, n);
-	keep = alive(s->scrubber, &s->machine);
+	keep = MIN(alive(s->scrubber, &s->machine), s->n + n);
 	if (keep <= n) {
 		*ret_first = str_make(old, s->n);
 		*ret_second = str_make(data, n - keep);

@@ -12,8 +12,8 @@
  * - as JSON strings, slashes and any ASCII as \/ or \u00XX or as they are;
  * - base64 in the last two.
  *
- * What is written has the form of what was there, and means the surrogate (but where the value has
- * bytes that JSON must escape: then it means a part of it). */
+ * What is written has the form of what was there, and means the surrogate; but a '%' that stands
+ * for itself, a slash behind a backslash and what JSON must escape stay where they are. */
 
 #include "secrets/secret_set.h"
 

@@ -51,8 +51,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size < 2)
 		return 0;
-	list = (struct coding_list){1 + (data[0] >> 6) % 3U,
-		{data[0] & 3U, data[0] >> 2 & 3U, data[0] >> 4 & 3U}};
+	list = (struct coding_list){
+		1 + (data[0] >> 6) % 3U, {data[0] & 3U, data[0] >> 2 & 3U, data[0] >> 4 & 3U}};
 	a = decode(&list, str_make(data + 2, size - 2), SIZE_MAX, OUT_MAX, &whole);
 	b = decode(&list, str_make(data + 2, size - 2), in_steps[data[1] & 3U],
 		out_steps[data[1] >> 2 & 3U], &cut);
