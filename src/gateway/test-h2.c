@@ -170,9 +170,18 @@ static void test_requests(void)
 	check(room_told(&r, "{3 NO_ERROR}"));
 	rig_open_done(&o);
 	room_stop(&r);
-	/* How to go on is known. */
+	/* How to go on is known, for those who offer the same. */
 	room_start(&r, 65535, 1 << 20);
 	check_int(rig.minted, 1);
+	room_stop(&r);
+	rig.h2 = false;
+	must(client_connect_tls(&r.c, &rig, "a.test"));
+	check_int(rig.minted, 2);
+	check(!tls_client_is_h2(r.c.tls));
+	client_close(&r.c);
+	rig.h2 = true;
+	room_start(&r, 65535, 1 << 20);
+	check_int(rig.minted, 2);
 	room_stop(&r);
 }
 
