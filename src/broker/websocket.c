@@ -155,7 +155,7 @@ static int pass_control(struct stream *s, struct str piece)
 	char text[WS_CONTROL_MAX];
 
 	memcpy(text, piece.p, piece.n);
-	if (s->broker->scrubber)
+	if (s->scrub)
 		s->scrubbed += (unsigned)scrub_whole(s->broker->scrubber, text, piece.n);
 	return buf_add(&s->websocket->out, text, piece.n);
 }
