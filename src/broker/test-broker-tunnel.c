@@ -113,6 +113,12 @@ static void done(struct setting *s)
 	buf_done(&s->o.rest);
 }
 
+static void forget(struct got *r)
+{
+	got_done(r);
+	*r = (struct got){0};
+}
+
 static uint32_t open_websocket(struct rig *g, bool more)
 {
 	return rig_open(g, &(struct ask){.kind = NET_KIND_WEBSOCKET,
@@ -129,7 +135,7 @@ static void test_frames_are_written_anew(void)
 	struct setting s = {0};
 	struct ws_reader r = ws_reader(WS_FROM_CLIENT);
 	struct str in, piece;
-	struct got got;
+	struct got got = {0};
 	uint32_t id;
 
 	start(&s, false);
@@ -137,14 +143,14 @@ static void test_frames_are_written_anew(void)
 	rig_collect(&s.g, id, &got, 500);
 	check_int(got.status, 101);
 	check(!got.ended && !got.reset);
-	got_done(&got);
+	forget(&got);
 	rig_data(&s.g, id,
 		BYTES(HELLO_MASKED "\x88\x80"
 				   "mask"));
 	rig_end(&s.g, id);
 	rig_collect(&s.g, id, &got, 200);
 	stop(&s);
-	got_done(&got);
+	forget(&got);
 	check_int(buf_len(&s.o.rest), sizeof(HELLO_MASKED) - 1 + 6);
 	check(str_find(buf_str(&s.o.rest), STR("\x37\xfa\x21\x3d")) == buf_len(&s.o.rest));
 	in = buf_str(&s.o.rest);
@@ -159,7 +165,7 @@ static void test_frames_are_written_anew(void)
 static void test_nothing_before_a_101(void)
 {
 	struct setting s = {.o = {.refuses = true}};
-	struct got got;
+	struct got got = {0};
 	uint32_t id;
 
 	start(&s, false);
@@ -169,7 +175,7 @@ static void test_nothing_before_a_101(void)
 	check_int(got.status, 200);
 	check(got.ended && !got.close && got_has(&got, "no"));
 	stop(&s);
-	got_done(&got);
+	forget(&got);
 	check_int(buf_len(&s.o.rest), 0);
 	done(&s);
 }
@@ -178,21 +184,21 @@ static void test_nothing_before_a_101(void)
 static void test_broken_frames(void)
 {
 	struct setting s = {0};
-	struct got got;
+	struct got got = {0};
 	uint32_t id;
 
 	start(&s, false);
 	id = open_websocket(&s.g, false);
 	rig_collect(&s.g, id, &got, 500);
 	check_int(got.status, 101);
-	got_done(&got);
+	forget(&got);
 	rig_data(&s.g, id,
 		BYTES("\x81\x05"
 		      "naked"));
 	rig_collect(&s.g, id, &got, 2000);
 	check(got.reset && !got.gone);
 	stop(&s);
-	got_done(&got);
+	forget(&got);
 	check_int(buf_len(&s.o.rest), 0);
 	done(&s);
 }
@@ -201,7 +207,7 @@ static void test_broken_frames(void)
 static void test_close_at_once(void)
 {
 	struct setting s = {.o = {.closes = true}};
-	struct got got;
+	struct got got = {0};
 	uint32_t id;
 
 	start(&s, false);
@@ -210,13 +216,13 @@ static void test_close_at_once(void)
 	check_int(got.status, 101);
 	check_int(got.bytes, 4);
 	check(!got.ended);
-	got_done(&got);
+	forget(&got);
 	rig_data(&s.g, id, BYTES("\x88\x82\0\0\0\0\x03\xe8"));
 	rig_end(&s.g, id);
 	rig_collect(&s.g, id, &got, 2000);
 	check(got.ended && !got.reset);
 	stop(&s);
-	got_done(&got);
+	forget(&got);
 	check_int(buf_len(&s.o.rest), 8);
 	done(&s);
 }
@@ -234,7 +240,7 @@ static uint32_t open_tunnel(struct rig *g, const char *host)
 static void test_tunnel_ends_each_side(void)
 {
 	struct setting s = {0};
-	struct got got;
+	struct got got = {0};
 	uint32_t id;
 	char *log;
 
@@ -244,7 +250,7 @@ static void test_tunnel_ends_each_side(void)
 	rig_collect(&s.g, id, &got, 300);
 	check_int(got.status, 200);
 	check(!got.ended && got.bytes == 0);
-	got_done(&got);
+	forget(&got);
 	rig_end(&s.g, id);
 	rig_collect(&s.g, id, &got, 2000);
 	check(got.ended && got_has(&got, "after the end"));
@@ -252,7 +258,7 @@ static void test_tunnel_ends_each_side(void)
 	check(strstr(log, "ALLOWED CONNECT pinned.test:443 -> 200 [tunnel]\n") != NULL);
 	free(log);
 	stop(&s);
-	got_done(&got);
+	forget(&got);
 	check(str_eq(buf_str(&s.o.rest), str_make(BYTES("anything\0at all"))));
 	done(&s);
 }
@@ -261,14 +267,14 @@ static void test_tunnel_ends_each_side(void)
 static void test_tunnel_refused(void)
 {
 	struct setting s = {0};
-	struct got got;
+	struct got got = {0};
 	uint32_t id;
 
 	start(&s, true);
 	id = open_tunnel(&s.g, "ws.test");
 	rig_collect(&s.g, id, &got, 1000);
 	check(got.status == 403 && got.ended);
-	got_done(&got);
+	forget(&got);
 	stop(&s);
 	check_int(buf_len(&s.o.rest), 0);
 	done(&s);
