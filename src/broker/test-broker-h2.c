@@ -261,6 +261,37 @@ static void test_stalled(void)
 	world_stop(&w);
 }
 
+/* Many that stall together hold more than a connection's window, and no other one back. */
+static void test_many_stalled(void)
+{
+	enum { STALLED = 30 };
+	struct world w;
+	struct got r = {0};
+	uint32_t last = 0;
+	long before;
+
+	start(&w);
+	check(fetches(&w, "/hello", "hello"));
+	before = rig_rss_kib(&w.g);
+	w.g.stalled = true;
+	for (int i = 0; i < STALLED; i++)
+		last = rig_open(&w.g, &(struct ask){HTTPS, .target = "/big/5000000"});
+	rig_collect(&w.g, last, &r, 500);
+	check(!r.ended && !r.gone);
+	got_done(&r);
+	w.g.stalled = false;
+	rig_ask(&w.g, &(struct ask){HTTPS, .target = "/big/5000000"}, &r);
+	check(r.ended && r.bytes == 5000000);
+	got_done(&r);
+	check_int(test_origin_accepted(w.tls), 1);
+	printf("# memory: %ld KiB more while %d streams stall\n", rig_rss_kib(&w.g) - before,
+		STALLED);
+#if !defined(__SANITIZE_ADDRESS__)
+	check(rig_rss_kib(&w.g) - before < 64 * 1024);
+#endif
+	world_stop(&w);
+}
+
 static void test_broken_off(void)
 {
 	static const char *const targets[] = {"/reset", "/cancel"};
@@ -447,6 +478,7 @@ int main(void)
 	run_test(test_bodies);
 	run_test(test_bidi);
 	run_test(test_stalled);
+	run_test(test_many_stalled);
 	run_test(test_broken_off);
 	run_test(test_sent_again);
 	run_test(test_cancelled);

@@ -4,7 +4,8 @@
  * let them go. What an answer brings goes on at once as far as the gateway takes it, and only then
  * may the origin send as much again; what the gateway does not take yet is held, at most a window
  * of each stream. All that is held together is bounded, too: above that, a connection that has a
- * part in it is not read.
+ * part in it is not read. Below that, what is held does not count for the connection, so that
+ * streams that stall do not keep others from going on.
  *
  * What is to be written, and what can be read, is done in work(), once for everything that happened
  * in an iteration of the loop: so small frames of many streams share records.
@@ -169,6 +170,8 @@ static void on_data(void *arg, struct h2_stream *st, struct str bytes)
 	}
 	o->held += bytes.n;
 	o->u->broker->held += bytes.n;
+	if (o->u->broker->held <= HELD_MAX)
+		h2_consume_ahead(st, bytes.n);
 }
 
 /* The gateway takes more. */

@@ -98,8 +98,8 @@ void h2_stream_closed(struct h2_stream *st, enum h2_error error)
 
 	if (st->told && !st->detached)
 		h->c.on->closed(h->c.arg, st, error);
-	if (st->held > 0)
-		(void)nghttp2_session_consume_connection(h->session, st->held);
+	if (st->held > st->ahead)
+		(void)nghttp2_session_consume_connection(h->session, st->held - st->ahead);
 	stream_free(st);
 }
 
@@ -326,9 +326,21 @@ void h2_reset(struct h2_stream *st, enum h2_error error)
 
 void h2_consume(struct h2_stream *st, size_t n)
 {
+	size_t ahead;
+
 	n = MIN(n, st->held);
+	ahead = MIN(n, st->ahead);
 	st->held -= n;
-	(void)nghttp2_session_consume(st->h->session, st->id, n);
+	st->ahead -= ahead;
+	(void)nghttp2_session_consume_stream(st->h->session, st->id, n);
+	(void)nghttp2_session_consume_connection(st->h->session, n - ahead);
+}
+
+void h2_consume_ahead(struct h2_stream *st, size_t n)
+{
+	n = MIN(n, st->held - st->ahead);
+	st->ahead += n;
+	(void)nghttp2_session_consume_connection(st->h->session, n);
 }
 
 void h2_goaway(struct h2 *h, enum h2_error error)

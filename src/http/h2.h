@@ -150,6 +150,8 @@ void h2_reset(struct h2_stream *st, enum h2_error error);
 /* n bytes of data were passed on: the peer may send as many more. What was not given back when the
  * stream is closed or reset is given back (to the connection) by itself. */
 void h2_consume(struct h2_stream *st, size_t n);
+/* n bytes, which are kept for a time, count against the stream's window alone: others may go on. */
+void h2_consume_ahead(struct h2_stream *st, size_t n);
 
 /* No new streams; with an error also no old ones, and then h2_is_done() is soon true. */
 void h2_goaway(struct h2 *h, enum h2_error error);

@@ -27,6 +27,7 @@ struct h2_stream {
 	bool expected;               /* a reset that we send is no glitch of the peer's */
 	uint8_t interim;             /* heads seen */
 	size_t held;                 /* bytes of data not given back */
+	size_t ahead;                /* of these, given back to the connection */
 	struct http_fields trailers; /* ours */
 };
 

@@ -202,6 +202,42 @@ static void test_flow_control(void)
 	done();
 }
 
+static void keep_ahead(struct leg *l, size_t n)
+{
+	h2_consume_ahead(l->st, n);
+}
+
+/* Streams that stall take nothing from the others where their bytes are kept. */
+static void test_stalled_streams(void)
+{
+	begin_with(100 * 1024, 150 * 1024);
+	s.keeps = true;
+	s.on_data = keep_ahead;
+	settle();
+	for (unsigned i = 0; i < 3; i++)
+		put(ask("POST", "/", 0), 400000);
+	settle();
+	for (unsigned i = 0; i < 3; i++)
+		check_int(s.legs[i].received, 100 * 1024);
+	s.keeps = false;
+	s.on_data = NULL;
+	put(ask("POST", "/", 0), 400000);
+	settle();
+	check_int(s.legs[3].received, 400000);
+	h2_consume(s.legs[0].st, 100 * 1024);
+	h2_reset(s.legs[1].st, H2_CANCEL);
+	settle();
+	check_int(s.legs[0].received, 400000);
+	/* All was given back once, not twice. */
+	s.keeps = true;
+	put(ask("POST", "/", 0), 400000);
+	put(ask("POST", "/", 0), 400000);
+	settle();
+	check(s.legs[4].received + s.legs[5].received <= 150 * 1024);
+	check(s.legs[4].received + s.legs[5].received > 75 * 1024);
+	done();
+}
+
 static void test_reset(void)
 {
 	begin();
@@ -423,6 +459,7 @@ int main(void)
 	run_test(test_interim);
 	run_test(test_bodiless);
 	run_test(test_flow_control);
+	run_test(test_stalled_streams);
 	run_test(test_reset);
 	run_test(test_streams_limit);
 	run_test(test_goaway);

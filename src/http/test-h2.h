@@ -31,6 +31,7 @@ struct side {
 	bool quiet; /* nothing is written down */
 	void (*on_head)(struct leg *l, struct http_head *head);
 	void (*on_end)(struct leg *l);
+	void (*on_data)(struct leg *l, size_t n);
 	char why[80]; /* the last malformed one */
 };
 
@@ -98,6 +99,8 @@ static inline void side_data(void *arg, struct h2_stream *st, struct str bytes)
 	l->received += bytes.n;
 	if (!s->keeps)
 		h2_consume(st, bytes.n);
+	if (s->on_data)
+		s->on_data(l, bytes.n);
 }
 
 static inline void side_end(void *arg, struct h2_stream *st, struct http_fields *trailers)
