@@ -304,14 +304,14 @@ enum param {
 };
 
 static const struct str param_names[PARAMS] = {
-	[ALGORITHM] = {"x-amz-algorithm", 15},
-	[CREDENTIAL] = {"x-amz-credential", 16},
-	[DATE] = {"x-amz-date", 10},
-	[SIGNED_HEADERS] = {"x-amz-signedheaders", 19},
-	[SIGNATURE] = {"x-amz-signature", 15},
-	[TOKEN] = {"x-amz-security-token", 20},
-	[SHA256] = {"x-amz-content-sha256", 20},
-	[REGIONS] = {"x-amz-region-set", 16},
+	[ALGORITHM] = {"X-Amz-Algorithm", 15},
+	[CREDENTIAL] = {"X-Amz-Credential", 16},
+	[DATE] = {"X-Amz-Date", 10},
+	[SIGNED_HEADERS] = {"X-Amz-SignedHeaders", 19},
+	[SIGNATURE] = {"X-Amz-Signature", 15},
+	[TOKEN] = {"X-Amz-Security-Token", 20},
+	[SHA256] = {"X-Amz-Content-Sha256", 20},
+	[REGIONS] = {"X-Amz-Region-Set", 16},
 };
 
 /* Decodes into a->text, which has room. */
@@ -334,6 +334,9 @@ static const char *collect(struct aws_auth *a, struct str query, struct str foun
 		for (enum param i = 0; i < PARAMS; i++) {
 			if (!str_ieq(name, param_names[i]))
 				continue;
+			if (!str_eq(name, param_names[i]))
+				return "a parameter of the presigned URL is spelled in another "
+				       "case";
 			if (found[i].p)
 				return "a parameter of the presigned URL is there twice";
 			found[i] = decoded(a, value);
@@ -364,21 +367,27 @@ static const char *find_query(struct aws_auth *a, struct str query)
 	return NULL;
 }
 
+/* Whether text is the lower-case name, in whatever case and with whatever of it escaped. */
+static bool is_spelled(struct str text, struct str name)
+{
+	char plain[64];
+	struct buf out = {.mem = plain, .cap = sizeof(plain), .max = sizeof(plain)};
+
+	/* What is longer cannot be it; the rest has room. */
+	return text.n <= 3 * name.n && text.n <= sizeof(plain) && aws_decode(&out, text) == 0 &&
+	       str_ieq(buf_str(&out), name);
+}
+
 bool aws_query_has_credential(struct str query)
 {
 	static const struct str names[] = {STR("x-amz-credential"), STR("x-amz-signature"),
 		STR("x-amz-security-token"), STR("awsaccesskeyid")};
 	struct str name, value;
 
-	while (aws_next_param(&query, &name, &value)) {
-		_cleanup_(buf_donep) struct buf plain = BUF_INIT(AWS_CANONICAL_MAX);
-
-		if (aws_decode(&plain, name) < 0)
-			return true;
+	while (aws_next_param(&query, &name, &value))
 		for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-			if (str_ieq(buf_str(&plain), names[i]))
+			if (is_spelled(name, names[i]))
 				return true;
-	}
 	return false;
 }
 

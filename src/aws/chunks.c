@@ -13,6 +13,7 @@
 #include "aws/chunks.h"
 
 #include "base/parse.h"
+#include <errno.h>
 #include <stdio.h>
 
 enum {
@@ -53,6 +54,12 @@ enum { ROOM, REAL };
 static int malformed(struct cloche_err *err, const char *what)
 {
 	return err_set(err, E_PROTOCOL, "the body's aws-chunked encoding is malformed: %s", what);
+}
+
+/* A buf did not take it. */
+static int not_added(int r, struct cloche_err *err, const char *what)
+{
+	return r == -E2BIG ? malformed(err, what) : err_nomem(err);
 }
 
 static void set_signature(struct signature *to, struct str from)
@@ -298,16 +305,16 @@ static int add_trailer(
 	size_t colon = str_chr(line, ':');
 	struct str name = str_prefix(line, colon),
 		   value = str_trim(str_from_index(line, colon + 1));
+	int r;
 
 	if (colon == line.n || !is_trailer_name(name))
 		return malformed(err, "a trailer");
 	for (size_t i = 0; i < value.n; i++)
 		if ((unsigned char)value.p[i] < 0x20 || value.p[i] == 0x7f)
 			return malformed(err, "a trailer's value");
-	if (buf_add_str(&c->trailer_lines, name) < 0 || buf_add_char(&c->trailer_lines, ':') < 0 ||
-		buf_add_str(&c->trailer_lines, value) < 0 ||
-		buf_add_char(&c->trailer_lines, '\n') < 0)
-		return malformed(err, "too many trailers");
+	r = buf_printf(&c->trailer_lines, "%.*s:%.*s\n", STR_FMT(name), STR_FMT(value));
+	if (r < 0)
+		return not_added(r, err, "too many trailers");
 	if (buf_add_str(out, line) < 0 || buf_add_str(out, STR("\r\n")) < 0)
 		return err_nomem(err);
 	return 0;
@@ -336,10 +343,12 @@ static int take_line(struct aws_chunks *c, struct str *in, struct cloche_err *er
 {
 	struct str part = str_prefix(*in, str_chr(*in, '\n'));
 	bool whole = part.n < in->n;
+	int r;
 
 	*in = str_from_index(*in, part.n + whole);
-	if (buf_add_str(&c->line, part) < 0)
-		return malformed(err, "a line that is too long");
+	r = buf_add_str(&c->line, part);
+	if (r < 0)
+		return not_added(r, err, "a line that is too long");
 	if (!whole)
 		return 0;
 	if (!str_ends(buf_str(&c->line), STR("\r")))

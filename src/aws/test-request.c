@@ -188,7 +188,10 @@ static void test_malformed(void)
 	MAKE(&r, "/", "host:h", "x-amz-date:" TIME, "x-amz-date:" TIME,
 		"authorization:" AUTH(SCOPE, "host"));
 	check_int(aws_auth_find(&r.req, &a, &why), -EINVAL);
-	MAKE(&r, "/?X-Amz-Credential=a&x-amz-credentia%6C=b", "host:h");
+	MAKE(&r, "/?X-Amz-Credential=a&X-Amz-Credentia%6C=b", "host:h");
+	check_int(aws_auth_find(&r.req, &a, &why), -EINVAL);
+	check(strstr(why, "twice"));
+	MAKE(&r, "/?X-Amz-credential=a", "host:h");
 	check_int(aws_auth_find(&r.req, &a, &why), -EINVAL);
 	MAKE(&r, "/", "host:h", "x-amz-date:" TIME, "authorization:" AUTH(SCOPE, "host"),
 		"x-amz-content-sha256:STREAMING-AWS4-ECDSA-P256-SHA256-PAYLOAD");
@@ -201,6 +204,8 @@ static void test_foreign(void)
 	check(!aws_is_scheme(STR("Bearer AWS")) && !aws_is_scheme(STR("AWSome x")));
 	check(aws_query_has_credential(STR("a=b&AWSAccessKeyId=x")));
 	check(aws_query_has_credential(STR("a=b&x%2Damz%2Dsignature")));
+	check(aws_query_has_credential(
+		STR("%58%2D%41%6D%7A%2D%53%65%63%75%72%69%74%79%2D%54%6F%6B%65%6E=x")));
 	check(!aws_query_has_credential(STR("a=X-Amz-Signature&Signature=x")));
 	check(!aws_query_has_credential(STR_NULL));
 }
@@ -280,7 +285,7 @@ static void test_presigned_target(void)
 	const char *why;
 
 	MAKE(&r,
-		"/a//b%2f?z&z=&&%41=b+c&x-amz-Credential=AKIAROOM%2f20260131/"
+		"/a//b%2f?z&z=&&%41=b+c&X%2DAmz-Credential=AKIAROOM%2f20260131/"
 		"eu-1%2Fs3%2Faws4_request"
 		"&X-Amz-Date=" TIME "&X-Amz-SignedHeaders=host&X-Amz-Signature=" SIG
 		"&X-Amz-Security-Token=old&X-Amz-Algorithm=AWS4-HMAC-SHA256&z=1",
@@ -288,7 +293,7 @@ static void test_presigned_target(void)
 	must(aws_auth_find(&r.req, &a, &why) == 1);
 	must(aws_sign(&r.req, &a, &form, real, STR_NULL, &made) == 0);
 	check(str_starts(buf_str(&made.value),
-		STR("/a//b%2f?z&z=&&%41=b+c&x-amz-Credential=AKIAREAL%2f20260131/eu-1%2Fs3%2F"
+		STR("/a//b%2f?z&z=&&%41=b+c&X%2DAmz-Credential=AKIAREAL%2f20260131/eu-1%2Fs3%2F"
 		    "aws4_request&X-Amz-Date=" TIME "&X-Amz-SignedHeaders=host&X-Amz-Signature=")));
 	check(str_ends(buf_str(&made.value),
 		STR("&X-Amz-Security-Token=t%2F%3D%3D&X-Amz-Algorithm=AWS4-HMAC-SHA256&z=1")));

@@ -193,6 +193,9 @@ async function modes() {
   await request("GET", "https://api.test/", d.headers);
   const e = signed("PUT", "https://s3.test/bucket/expect", { expect: "100-continue" }, "UNSIGNED-PAYLOAD");
   await request("PUT", "https://s3.test/bucket/expect", e.headers, "body");
+  // A clock that is wrong is said in the log.
+  const late = signed("GET", "https://api.test/late", {}, EMPTY, { service: "service", time: iso(new Date(Date.now() - 600e3)) });
+  await request("GET", "https://api.test/late", late.headers);
   console.log("modes done");
 }
 
