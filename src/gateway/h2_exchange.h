@@ -28,12 +28,14 @@ struct h2_exchange {
 	/* The request. */
 	bool complete;      /* its end has come */
 	bool wait_continue; /* the client may wait for 100 before it sends its body */
-	bool to_head;
+	bool to_head, is_grpc;
 	enum net_body body;
 	uint32_t held; /* bytes that the broker has not given credit for */
 
 	/* The response. */
 	bool answered, ended;      /* its head was given to st; its end was */
+	bool holds;                /* its end waits for that of the request */
+	uint32_t dropped;          /* bytes of the request meanwhile */
 	bool cut;                  /* st is reset when what is in `out` has gone */
 	enum http_framing framing; /* NONE: bytes of its body are dropped */
 	uint64_t left;             /* HTTP_BODY_LENGTH */

@@ -22,6 +22,8 @@ enum {
 	BROKER_FULL = 1024 * 1024,
 	/* Those included that only the broker has to end. */
 	EXCHANGES_MAX = 2 * H2_STREAMS_MAX,
+	/* Of a request that was answered before its end, see end_response(). */
+	DROPPED_MAX = 16 * 1024 * 1024,
 };
 
 static const struct stream_ops stream_ops;
@@ -86,7 +88,8 @@ static void arm(struct h2_exchange *x)
 
 	if (!waits_for_body(x)) {
 		x->window_end = 0;
-		x->deadline = now + g->limits->stream_idle_usec;
+		x->deadline =
+			now + (x->holds ? g->limits->linger_usec : g->limits->stream_idle_usec);
 	} else {
 		if (x->window_end == 0) {
 			x->window_end = now + g->limits->body_window_usec;
@@ -95,6 +98,39 @@ static void arm(struct h2_exchange *x)
 		x->deadline = x->window_end;
 	}
 	x->on->soonest = MIN(x->on->soonest, x->deadline);
+}
+
+/* --- the end of an answer --- */
+
+static int release_end(struct h2_exchange *x, const struct http_fields *trailers)
+{
+	x->holds = false;
+	x->ended = true;
+	conn_mark(x->on->c);
+	return h2_end(x->st, trailers);
+}
+
+/* A gRPC call is over when its status has come, whatever the client still says. */
+static int end_response(struct h2_exchange *x, const struct http_fields *trailers)
+{
+	if (x->complete || x->is_grpc || (trailers && trailers->n > 0))
+		return release_end(x, trailers);
+	x->holds = true;
+	stream_close(&x->stream, NET_RESET_CANCELLED);
+	return 0;
+}
+
+/* What nobody wants. */
+static void drop(struct h2_exchange *x, size_t n)
+{
+	h2_consume(x->st, n);
+	if (!x->holds)
+		return;
+	x->dropped += (uint32_t)n;
+	if (x->dropped > DROPPED_MAX && release_end(x, NULL) < 0)
+		h2_exchange_reset(x, H2_INTERNAL_ERROR);
+	else
+		arm(x);
 }
 
 /* --- answers of our own --- */
@@ -111,10 +147,11 @@ static void refuse(struct h2_exchange *x, const struct answer *a)
 		buf_done(&x->out);
 	if (r >= 0)
 		r = h2_respond(x->st, head, x->to_head ? H2_END : 0);
-	if (r >= 0 && !x->to_head)
-		r = h2_end(x->st, NULL);
-	x->answered = x->ended = true;
+	x->answered = true;
+	x->ended = x->to_head;
 	x->framing = HTTP_BODY_NONE;
+	if (r >= 0 && !x->to_head)
+		r = end_response(x, NULL);
 	if (r < 0)
 		h2_exchange_reset(x, H2_INTERNAL_ERROR);
 	else
@@ -147,6 +184,10 @@ void h2_exchange_expired(struct h2_exchange *x)
 
 	if (waits_for_body(x) && x->window_bytes >= c->g->limits->body_min_bytes) {
 		x->window_end = 0;
+		arm(x);
+		return;
+	}
+	if (x->holds && release_end(x, NULL) == 0) {
 		arm(x);
 		return;
 	}
@@ -201,6 +242,13 @@ static int open_stream(struct h2_exchange *x, const struct http_head *head, stru
 	return stream_open_end(&x->stream, &fields, r->open.body != NET_BODY_NONE);
 }
 
+static bool is_grpc(const struct http_head *head)
+{
+	struct str type = http_fields_get(&head->fields, STR("content-type"));
+
+	return str_ieq(str_prefix(type, sizeof("application/grpc") - 1), STR("application/grpc"));
+}
+
 void h2_exchange_head(void *arg, struct h2_stream *st, struct http_head *head)
 {
 	struct h2_conn *on = arg;
@@ -213,6 +261,7 @@ void h2_exchange_head(void *arg, struct h2_stream *st, struct http_head *head)
 		return;
 	}
 	x->to_head = str_eq(http_head_method(head), STR("HEAD"));
+	x->is_grpc = is_grpc(head);
 	request_judge(head, &via, &r);
 	x->body = r.open.body;
 	if (r.refusal.status) {
@@ -232,7 +281,7 @@ void h2_exchange_data(void *arg, struct h2_stream *st, struct str bytes)
 
 	(void)arg;
 	if (!x->stream.g || x->stream.sent_end) { /* nobody wants it */
-		h2_consume(st, bytes.n);
+		drop(x, bytes.n);
 		return;
 	}
 	if (bytes.n > x->stream.send_window) { /* the windows are the same: it cannot be */
@@ -261,7 +310,10 @@ void h2_exchange_end(void *arg, struct h2_stream *st, struct http_fields *traile
 	/* A body of known length goes on without: nobody was told that they come. */
 	if (x->stream.g && !x->stream.sent_end)
 		stream_send_end(&x->stream, x->body == NET_BODY_STREAM ? trailers : NULL);
-	arm(x);
+	if (x->holds && release_end(x, NULL) < 0)
+		h2_exchange_reset(x, H2_INTERNAL_ERROR);
+	else
+		arm(x);
 }
 
 void h2_exchange_closed(void *arg, struct h2_stream *st, enum h2_error error)
@@ -423,11 +475,10 @@ static void on_end(struct stream *s, uint16_t fields_n, struct wire_in *fields)
 	conn_mark(x->on->c);
 	http_fields_clear(trailers);
 	if (short_of || read_fields(fields, fields_n, trailers) < 0 ||
-		h2_end(x->st, trailers) < 0) {
+		end_response(x, trailers) < 0) {
 		fail(x, NULL);
 		return;
 	}
-	x->ended = true;
 	arm(x);
 }
 

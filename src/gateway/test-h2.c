@@ -311,6 +311,8 @@ static void test_refused(void)
 		struct leg *l = room_ask(&r, &all[i].ask);
 
 		(void)rig_expect_event(&rig, all[i].event);
+		if (all[i].ask.goes_on)
+			must(h2_end(l->st, NULL) == 0);
 		snprintf(text, sizeof(text), "{%u NO_ERROR}", l->id);
 		check(room_told(&r, text));
 		snprintf(text, sizeof(text), "[%u %u ", l->id, all[i].status);
@@ -365,12 +367,20 @@ static void test_resets(void)
 	rig_open_done(&o);
 
 	/* An early answer: the rest of the request is nobody's. */
-	room_ask(&r, &(struct ask){.method = "POST", .goes_on = true, .body = "x"});
+	l = room_ask(&r, &(struct ask){.method = "POST", .goes_on = true, .body = "x"});
 	o = rig_expect_open(&rig);
 	free(rig_recv(&rig, 1000));
 	rig_answer(&rig, o.m.stream, "no");
-	check(room_told(&r, "{9 NO_ERROR}"));
 	check_int(rig_expect_reset(&rig, o.m.stream), NET_RESET_CANCELLED);
+	check(room_told(&r, "[9 200 "));
+	/* Its end waits for that of the request, or for much more of it. */
+	for (int i = 0; i < 5; i++)
+		room_turn(&r, 10);
+	check(!l->ended && l->received == 2);
+	must(buf_add_str(&l->out, STR("more")) == 0);
+	must(h2_end(l->st, NULL) == 0);
+	check(room_told(&r, "{9 NO_ERROR}"));
+	check(l->ended && rig_recv(&rig, 50) == NULL);
 	rig_open_done(&o);
 
 	/* The connection goes: so does everything on it. */
@@ -567,6 +577,7 @@ int main(void)
 	const struct rig_config quick = {.limits = &limits};
 
 	limits.head_usec = limits.body_window_usec = limits.idle_usec = 300 * 1000;
+	limits.linger_usec = 300 * 1000;
 	rig_start(&rig, &config);
 	rig.h2 = true;
 	run_test(test_requests);
