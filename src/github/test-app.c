@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 #include "github/app.h"
-#include "secrets/base64.h"
 #include "tap.h"
 
 #include <openssl/evp.h>
@@ -103,10 +102,21 @@ static void test_what_is_refused(void)
 	refused(&spec, "bare names");
 }
 
-/* base64url without padding is what base64_decode takes, too. */
+/* base64url without padding, by OpenSSL's decoder of the common form. */
 static void decode(struct str part, struct buf *out)
 {
-	must(base64_decode(out, part) == 0);
+	char text[4096];
+	size_t n = part.n;
+	char *at;
+
+	must(n + 4 < sizeof(text));
+	for (size_t i = 0; i < n; i++)
+		text[i] = part.p[i] == '-' ? '+' : part.p[i] == '_' ? '/' : part.p[i];
+	while (n % 4)
+		text[n++] = '=';
+	must(buf_reserve(out, n, &at) == 0);
+	must(EVP_DecodeBlock((unsigned char *)at, (unsigned char *)text, (int)n) > 0);
+	buf_commit(out, part.n * 3 / 4);
 }
 
 static void test_a_token_is_signed(void)

@@ -38,7 +38,10 @@ static void send_open(void)
 		.length = 1ULL << 40,
 		.expect_continue = true,
 		.kind = NET_KIND_WEBSOCKET,
-		.client = {.family = 4, .port = 40000, .server_port = 443, .address = {100, 64, 0, 2}},
+		.client = {.family = 4,
+			.port = 40000,
+			.server_port = 443,
+			.address = {100, 64, 0, 2}},
 		.te_trailers = true};
 	struct net_fields_out out = net_begin_open(&a, &m);
 
