@@ -333,6 +333,23 @@ static bool matters(const struct scrubber *s, const char *p, size_t n)
 }
 
 #if defined(__SSE2__)
+static __m128i escape_bytes(const char *p)
+{
+	const __m128i c = _mm_loadu_si128((const __m128i *)(const void *)p);
+
+	return _mm_or_si128(
+		_mm_cmpeq_epi8(c, _mm_set1_epi8('%')), _mm_cmpeq_epi8(c, _mm_set1_epi8('\\')));
+}
+
+/* Whether there is any among 64 bytes. */
+static bool any_escape(const char *p)
+{
+	__m128i a = _mm_or_si128(escape_bytes(p), escape_bytes(p + 16));
+	__m128i b = _mm_or_si128(escape_bytes(p + 32), escape_bytes(p + 48));
+
+	return _mm_movemask_epi8(_mm_or_si128(a, b)) != 0;
+}
+
 /* Of 16 bytes, those that may begin an escape, judged also by what follows each (so 17 are read).
  * In random bytes one of 128 begins one, which a branch for each would make slow. */
 static unsigned escapes_at(const char *p)
@@ -361,13 +378,18 @@ static unsigned escapes_at(const char *p)
 static size_t find_escape(const struct scrubber *s, const char *data, size_t i, size_t n)
 {
 #if defined(__SSE2__)
-	for (; n - i > 16; i += 16)
+	for (; n - i > 16; i += 16) {
+		if (n - i > 64 && !any_escape(data + i)) {
+			i += 64 - 16;
+			continue;
+		}
 		for (unsigned found = escapes_at(data + i); found; found &= found - 1) {
 			size_t k = i + (size_t)__builtin_ctz(found);
 
 			if (matters(s, data + k, n - k))
 				return k;
 		}
+	}
 #endif
 	for (; i < n; i++)
 		if ((data[i] == '%' || data[i] == '\\') && matters(s, data + i, n - i))
