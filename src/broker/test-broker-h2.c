@@ -341,6 +341,22 @@ static void test_sent_again(void)
 	world_stop(&w);
 }
 
+/* A connection that has owed an answer for some seconds gets no more requests. */
+static void test_silent(void)
+{
+	struct world w;
+
+	start(&w);
+	check(fetches(&w, "/hello", "hello"));
+	rig_open(&w.g, &(struct ask){HTTPS, .target = "/never"});
+	usleep(5200000);
+	check(fetches(&w, "/hello", "hello"));
+	check_int(test_origin_accepted(w.tls), 2);
+	check(fetches(&w, "/hello", "hello"));
+	check_int(test_origin_accepted(w.tls), 2);
+	world_stop(&w);
+}
+
 /* The room gives one up; the others stay. */
 static void test_cancelled(void)
 {
@@ -481,6 +497,7 @@ int main(void)
 	run_test(test_many_stalled);
 	run_test(test_broken_off);
 	run_test(test_sent_again);
+	run_test(test_silent);
 	run_test(test_cancelled);
 	run_test(test_protocol_asked);
 	run_test(test_protocol_asked_by_many);

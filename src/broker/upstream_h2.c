@@ -25,6 +25,7 @@ enum {
 	HELD_MAX = 32 * 1024 * 1024, /* of all connections */
 	OUT_ENOUGH = 32 * 1024,
 };
+#define SILENT_USEC (5 * USEC_PER_SEC)
 
 struct leg {
 	struct leg *prev, *next;
@@ -44,6 +45,7 @@ struct h2_origin {
 	struct buf out;
 	struct leg *legs;
 	size_t held;
+	uint64_t asked;        /* monotonic: the first request since something was read; 0: none */
 	bool secret;           /* has sent one: memory is wiped */
 	bool going;            /* no new streams */
 	bool paused;           /* not reading */
@@ -353,6 +355,8 @@ static void begin(struct upstream *u, struct stream *s)
 		return;
 	}
 	DL_APPEND(o->legs, l);
+	if (o->asked == 0)
+		o->asked = loop_now(u->broker->loop);
 	s->leg = l;
 	s->keep = !s->retried; /* until the origin has looked at it */
 	pool_share(u);
@@ -425,6 +429,7 @@ static bool read_some(struct h2_origin *o)
 		lost(o, upstream_error(u));
 		return false;
 	}
+	o->asked = 0;
 	if (h2_feed(o->h2, str_make(u->broker->scratch, n)) < 0) {
 		char why[NOTE_MAX];
 
@@ -503,9 +508,17 @@ static void detach(struct upstream *u, struct stream *s)
 	leg_free(l);
 }
 
+/* One that owes an answer and says nothing may be dead: no more requests are bound to it. */
+static bool is_silent(const struct h2_origin *o)
+{
+	return o->legs && o->asked != 0 && loop_now(o->u->broker->loop) - o->asked > SILENT_USEC;
+}
+
 static unsigned room(const struct upstream *u)
 {
-	return u->dead || of(u)->going ? 0 : h2_streams_free(of(u)->h2);
+	const struct h2_origin *o = of(u);
+
+	return u->dead || o->going || is_silent(o) ? 0 : h2_streams_free(o->h2);
 }
 
 static void end(struct upstream *u)
