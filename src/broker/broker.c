@@ -125,26 +125,14 @@ static void on_net(struct loop_io *io, uint32_t events)
 		read_frames(b);
 }
 
-static void drop_retired(struct broker *b)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(b->retired); i++)
-		b->retired[i] = scrubber_free(b->retired[i]);
-}
-
 int broker_renew_scrubber(struct broker *b, struct cloche_err *err)
 {
 	struct scrubber *fresh;
-	size_t i = 0;
-	int r;
+	int r = scrubber_new(b->secrets, &fresh, err);
 
-	while (i < ARRAY_SIZE(b->retired) && b->retired[i])
-		i++;
-	if (i == ARRAY_SIZE(b->retired))
-		return err_set(err, E_LIMIT, "too many changes of secrets during a request");
-	r = scrubber_new(b->secrets, &fresh, err);
 	if (r < 0)
 		return r;
-	b->retired[i] = b->scrubber;
+	scrubber_free(b->scrubber); /* streams that use it keep it */
 	b->scrubber = fresh;
 	return 0;
 }
@@ -237,7 +225,6 @@ static void on_sweep(struct loop_timer *t)
 		b->unlogged++;
 	if (b->rest_due && !b->streams) {
 		b->rest_due = false;
-		drop_retired(b);
 		rest_memory();
 	}
 	if (loop_timer_set(b->loop, t, now + SWEEP_USEC, on_sweep) < 0)
@@ -361,7 +348,6 @@ static void tear_down(struct broker *b)
 	chan_done(&b->net);
 	chan_done(&b->conf);
 	chan_done(&b->supervisor);
-	drop_retired(b);
 	scrubber_free(b->scrubber);
 	aws_teardown(b);
 	secret_set_free(b->secrets);
