@@ -27,6 +27,7 @@ class Reply:
         self.encode = []      # content codings of the body, in order
         self.write_as = None  # another writing of it, see codings.py
         self.zeros = 0        # so many as gzip, in place of the body
+        self.early = False    # answers the head; a body is read as the next request
 
     def compose(self, request):
         if self.raw is not None:
@@ -91,7 +92,8 @@ class Body:
 
 
 class Origin:
-    """One host name and port. tls: None, or (certificate, key[, maximum version])."""
+    """One host name and port. tls: None, or one or more (certificate, key[, maximum version]) for
+    the first, second, ... connection (the last repeats)."""
 
     def __init__(self, name, port, tls=None, replies=None, address="127.0.0.1"):
         self.name, self.port = name, port
@@ -99,17 +101,20 @@ class Origin:
         self.requests, self.connections, self.sent = [], 0, 0
         self.handshake_errors = []
         self.lock = threading.Lock()
-        self.context = None
-        if tls:
-            self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            self.context.load_cert_chain(tls[0], tls[1])
-            if len(tls) > 2:
-                self.context.set_ciphers("ALL:@SECLEVEL=0")
-                self.context.minimum_version = ssl.TLSVersion.TLSv1
-                self.context.maximum_version = tls[2]
+        self.contexts = [self._context(*t) for t in tls or []]
         self.listener = socket.create_server((address, 0), backlog=256)
         self.address = self.listener.getsockname()[:2]
         threading.Thread(target=self._accept, daemon=True).start()
+
+    @staticmethod
+    def _context(cert, key, maximum=None):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(cert, key)
+        if maximum:
+            context.set_ciphers("ALL:@SECLEVEL=0")
+            context.minimum_version = ssl.TLSVersion.TLSv1
+            context.maximum_version = maximum
+        return context
 
     def connect_to(self):
         return "%s:%d:%s:%d" % ((self.name, self.port) + self.address)
@@ -129,14 +134,16 @@ class Origin:
                 return
             with self.lock:
                 self.connections += 1
-            threading.Thread(target=self._serve, args=(conn,), daemon=True).start()
+                number = self.connections
+            context = self.contexts[min(number, len(self.contexts)) - 1] if self.contexts else None
+            threading.Thread(target=self._serve, args=(conn, context), daemon=True).start()
 
-    def _serve(self, conn):
+    def _serve(self, conn, context):
         conn.settimeout(30)
         conn.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
-            if self.context:
-                conn = self.context.wrap_socket(conn, server_side=True)
+            if context:
+                conn = context.wrap_socket(conn, server_side=True)
         except (OSError, ssl.SSLError) as error:
             with self.lock:
                 self.handshake_errors.append(str(error))
@@ -148,8 +155,8 @@ class Origin:
                 request, pending = self._read_request(conn, pending)
                 if request is None:
                     return
+                reply = self._next_reply()
                 with self.lock:
-                    reply = self.replies[min(len(self.requests), len(self.replies) - 1)]
                     self.requests.append(request)
                 if reply.websocket:
                     self._websocket(conn, reply, request, pending)
@@ -160,6 +167,10 @@ class Origin:
             pass
         finally:
             self._close(conn)
+
+    def _next_reply(self):
+        with self.lock:
+            return self.replies[min(len(self.requests), len(self.replies) - 1)]
 
     def _websocket(self, conn, reply, request, data):
         """Sends every data frame back, answers pings and the close frame; what came is recorded
@@ -204,6 +215,8 @@ class Origin:
         head += b"\r\n\r\n"
         if re.search(rb"(?im)^expect: *100-continue", head):
             conn.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+        if self._next_reply().early:
+            return head, rest
         body = Body(head)
         rest = body.take(rest)
         while not body.complete:

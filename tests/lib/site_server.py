@@ -131,7 +131,7 @@ class Site:
         server.files[("api.test", "/hello")] = HELLO.encode() + b"\n"
         self.server = server
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        bad = Origin(BAD, 443, authority.issue("bad", [BAD], own=True))
+        bad = Origin(BAD, 443, [authority.issue("bad", [BAD], own=True)])
         # What a client needs besides its command, read-only at /files inside.
         self.files = os.path.join(folder, "files")
         os.mkdir(self.files, 0o755)

@@ -3,6 +3,7 @@
 them got as one line of JSON. Reads /scenario/clients.json, which tests/scenarios/run wrote. Bytes are
 strings of latin-1 characters in both directions."""
 import base64
+import ctypes
 import json
 import os
 import re
@@ -34,6 +35,49 @@ def fill_in(text, secrets):
 
 class Closed(Exception):
     pass
+
+
+class Openssl:
+    """What Python's ssl does not offer: the objects below its own are found behind their heads."""
+    ADD = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint,
+                           ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_size_t),
+                           ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_int),
+                           ctypes.c_void_p)
+    CLIENT_HELLO, SET_GROUPS, SET_NAME = 0x80, 92, 55
+    HEAD = object.__basicsize__
+
+    def __init__(self):
+        self.lib = ctypes.CDLL("libssl.so.3")
+        self.kept = []  # what OpenSSL points to
+
+    def _object(self, at):
+        return ctypes.c_void_p(ctypes.c_void_p.from_address(at).value)
+
+    def add_extension(self, context, kind, data):
+        """To every ClientHello of this context."""
+        body = ctypes.create_string_buffer(data, len(data))
+
+        def add(ssl, kind, where, out, size, x509, index, alert, arg):
+            out[0], size[0] = ctypes.addressof(body), len(data)
+            return 1
+        add = self.ADD(add)
+        self.kept += [body, add]
+        if not self.lib.SSL_CTX_add_custom_ext(
+                self._object(id(context) + self.HEAD), kind, self.CLIENT_HELLO, add, None, None,
+                None, None):
+            raise ValueError("extension %d" % kind)
+
+    def set_groups(self, context, names):
+        """The first is the one whose key share is sent."""
+        if not self.lib.SSL_CTX_ctrl(self._object(id(context) + self.HEAD), self.SET_GROUPS,
+                                     ctypes.c_long(0), names.encode()):
+            raise ValueError(names)
+
+    def rename(self, tls, name):
+        """The name that the next ClientHello of this connection asks for."""
+        if not self.lib.SSL_ctrl(self._object(id(tls._sslobj) + self.HEAD + 8), self.SET_NAME,
+                                 ctypes.c_long(0), name.encode()):
+            raise ValueError(name)
 
 
 class Connection:
@@ -69,6 +113,14 @@ class Connection:
             context.maximum_version = getattr(ssl.TLSVersion, c["max_tls"])
         if c["alpn"]:
             context.set_alpn_protocols(c["alpn"])
+        openssl = Openssl()
+        if c["ech"] == "yes":  # of the outer kind, and nothing that anybody could decrypt
+            openssl.add_extension(context, 0xfe0d, b"\0\0\1\0\1\7\0\x20" + b"e" * 32 +
+                                  b"\0\x90" + b"p" * 144)
+        if c["groups"]:
+            openssl.set_groups(context, c["groups"])
+        if c["pad"]:
+            openssl.add_extension(context, 0xfafa, b"p" * c["pad"])
         self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self.tls = context.wrap_bio(self.incoming, self.outgoing, server_hostname=c["sni"] or None)
         while True:
@@ -79,6 +131,8 @@ class Connection:
             except ssl.SSLWantReadError:
                 self._flush()
                 self._fill(time.monotonic() + 5)
+                if c["then_sni"]:
+                    openssl.rename(self.tls, c["then_sni"])
 
     def _flush(self):
         data = self.outgoing.read()
@@ -89,8 +143,8 @@ class Connection:
             c = self.client
             if c["patch_sni"]:
                 data = data.replace(c["sni"].encode(), c["patch_sni"].encode("latin-1"))
-            if c["ech"] == "yes":
-                data = self._add_extension(data, b"\xfe\x0d", b"\0")
+            if c["sni_body"]:
+                data = self._add_extension(data, b"\0\0", c["sni_body"].encode("latin-1"))
             if c["records"]:
                 data = self._split_records(data, c["records"])
             if c["chop"]:
@@ -489,7 +543,7 @@ def ask(client, secrets):
 
 def run_command(client, secrets):
     p = subprocess.run(client["argv"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                       stderr=subprocess.STDOUT, timeout=15, check=False)
+                       stderr=subprocess.STDOUT, timeout=20, check=False)
     return {"exit": p.returncode, "stdout": p.stdout.decode("latin-1")}
 
 
