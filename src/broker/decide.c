@@ -161,6 +161,37 @@ static bool is_named(struct str name, struct str want)
 	return true;
 }
 
+/* A field that such a one may take for what frames, routes or says who asks, though nobody else
+ * does (INV-UNDECIDABLE). Null where there is none. */
+static struct str find_lookalike(const struct http_fields *f)
+{
+	char plain[HTTP_NAME_MAX];
+
+	for (unsigned i = 0; i < f->n; i++) {
+		struct str name = http_fields_name(f, i);
+
+		if (f->v[i].id != HTTP_F_OTHER || str_chr(name, '_') == name.n)
+			continue;
+		for (size_t k = 0; k < name.n; k++)
+			plain[k] = name.p[k] == '_' ? '-' : name.p[k];
+		if (http_field_id(str_make(plain, name.n)) != HTTP_F_OTHER)
+			return name;
+	}
+	return STR_NULL;
+}
+
+static bool is_unmistakable(struct stream *s)
+{
+	struct str name = find_lookalike(&s->head.fields);
+
+	if (name.n > 0)
+		refuse_body(s, "ambiguous_header",
+			"Some servers take this header for another one, as they read _ as -. Leave "
+			"it out, or write it with -.",
+			name);
+	return name.n == 0;
+}
+
 /* Fields that some origins believe instead of the request line. */
 static void find_overrides(const struct http_fields *f, struct policy_request *req)
 {
@@ -264,7 +295,7 @@ void decide_request(struct stream *s)
 		request_ready(s);
 		return;
 	}
-	if (!filters_choose(s, &whole) || aws_open(s, &signature) < 0)
+	if (!is_unmistakable(s) || !filters_choose(s, &whole) || aws_open(s, &signature) < 0)
 		return;
 	other = MAX(github_needs_body(s), signature);
 	if (whole == 0 || (other > 0 && other < whole))

@@ -9,6 +9,7 @@
  * answer is not lost to a reset. */
 #include "broker/state.h"
 #include "http/valid.h"
+#include "secrets/replace.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -383,6 +384,25 @@ static int on_data(struct stream *s, struct str payload)
 	return 0;
 }
 
+/* A credential is not for trailers: servers exist that put them to the headers. */
+static bool take_trailers(struct stream *s, struct wire_in *fields, unsigned n)
+{
+	struct http_fields *f = &s->trailers;
+
+	if (!take_fields(f, fields, n))
+		return false;
+	for (unsigned i = f->n; i-- > 0;) {
+		struct str name = http_fields_name(f, i);
+
+		if (s->answered || !replace_strips(s->broker->secrets, &s->host, name))
+			continue;
+		if (log_stripped(s, name) < 0)
+			return false;
+		http_fields_remove_at(f, i);
+	}
+	return true;
+}
+
 static int on_end(struct stream *s, struct str payload)
 {
 	struct wire_in fields;
@@ -391,7 +411,7 @@ static int on_end(struct stream *s, struct str payload)
 
 	if (!net_get_end(payload, &id, &n, &fields) ||
 		(s->framing == NET_BODY_LENGTH && s->length > 0) ||
-		(n > 0 && s->framing != NET_BODY_STREAM) || !take_fields(&s->trailers, &fields, n))
+		(n > 0 && s->framing != NET_BODY_STREAM) || !take_trailers(s, &fields, n))
 		return -EPROTO;
 	s->state = STREAM_HALF;
 	if (s->answered) {

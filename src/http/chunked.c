@@ -48,6 +48,11 @@ bool http_is_trailer_name(struct str name)
 		{"vary", 4},
 		{"warning", 7},
 		{"www-authenticate", 16},
+		{"x-http-method", 13},
+		{"x-http-method-override", 22},
+		{"x-method-override", 17},
+		{"x-original-url", 14},
+		{"x-rewrite-url", 13},
 	};
 	enum http_field_id id = http_field_id(name);
 

@@ -26,7 +26,7 @@ struct group {
 	size_t count; /* how many there are */
 	const struct masked_secret *candidates[SECRET_SET_MAX];
 	size_t n_candidates;
-	bool strips; /* a candidate lists the exact name and does not allow foreign credentials */
+	bool strips; /* what is not replaced is somebody else's credential */
 };
 
 static struct str group_name(const struct group *g)
@@ -201,31 +201,62 @@ static bool value_holds(struct str name, struct str value, struct str surrogate)
 	       str_find(buf_str(&plain), surrogate) < buf_len(&plain);
 }
 
-static bool lists_header(const struct masked_secret *m, struct str name, bool *ret_exact)
+static bool lists_header(const struct masked_secret *m, struct str name)
 {
-	bool listed = false;
+	for (size_t i = 0; i < m->spec.n_headers; i++)
+		if (glob_match_or_equal(str_from(m->spec.headers[i]), name))
+			return true;
+	return false;
+}
 
+/* As those read it who map field names to variables. */
+static char plain(char c)
+{
+	return c == '_' ? '-' : str_lower_char(c);
+}
+
+static bool reads_as(struct str name, struct str listed)
+{
+	if (name.n != listed.n)
+		return false;
+	for (size_t i = 0; i < name.n; i++)
+		if (plain(name.p[i]) != plain(listed.p[i]))
+			return false;
+	return true;
+}
+
+/* Whether it lists a header by name, and some read this one as that. */
+static bool lists_reading(const struct masked_secret *m, struct str name)
+{
 	for (size_t i = 0; i < m->spec.n_headers; i++) {
-		struct str pattern = str_from(m->spec.headers[i]);
+		struct str listed = str_from(m->spec.headers[i]);
 
-		if (!glob_match_or_equal(pattern, name))
-			continue;
-		listed = true;
-		*ret_exact |= !glob_is_pattern(pattern);
+		if (!glob_is_pattern(listed) && reads_as(name, listed))
+			return true;
 	}
-	return listed;
+	return false;
+}
+
+bool replace_strips(const struct secret_set *set, const struct host *host, struct str name)
+{
+	for (size_t i = 0; i < secret_set_count(set); i++) {
+		const struct masked_secret *m = secret_set_get(set, i);
+
+		if (masked_secret_covers(m, host) && !m->spec.allow_foreign_credentials &&
+			lists_reading(m, name))
+			return true;
+	}
+	return false;
 }
 
 static const char *why_withheld(
 	const struct masked_secret *m, const struct replace_request *req, struct str name)
 {
-	bool exact = false;
-
 	if (!masked_secret_covers(m, req->host))
 		return "host not in scope";
 	if (!req->verified_tls)
 		return "not over verified TLS";
-	if (spec_header_is_framing(name) || !lists_header(m, name, &exact))
+	if (spec_header_is_framing(name) || !lists_header(m, name))
 		return "header not listed";
 	return "part of a longer token";
 }
@@ -265,13 +296,9 @@ static void find_candidates(const struct secret_set *set, struct group *g)
 {
 	for (size_t i = 0; i < secret_set_count(set); i++) {
 		const struct masked_secret *m = secret_set_get(set, i);
-		bool exact = false;
 
-		if (!masked_secret_covers(m, g->req->host) ||
-			!lists_header(m, group_name(g), &exact))
-			continue;
-		g->candidates[g->n_candidates++] = m;
-		g->strips |= exact && !m->spec.allow_foreign_credentials;
+		if (masked_secret_covers(m, g->req->host) && lists_header(m, group_name(g)))
+			g->candidates[g->n_candidates++] = m;
 	}
 }
 
@@ -301,6 +328,8 @@ static int work_on_group(const struct secret_set *set, struct group *g, struct r
 
 	if (g->req->headers[g->first].name.n == g->name_n && !spec_header_is_framing(group_name(g)))
 		find_candidates(set, g);
+	if (g->req->headers[g->first].name.n == g->name_n)
+		g->strips = replace_strips(set, g->req->host, group_name(g));
 	if (g->n_candidates && g->req->verified_tls)
 		r = replace_group(g, res);
 	if (r < 0)

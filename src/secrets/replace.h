@@ -9,10 +9,11 @@
  * 7617; the scheme in any case, standard or URL-safe base64, padding optional, nothing else
  * tolerated) are looked into and written back in standard base64. Of several headers of a name, the
  * first in which something was replaced stays, at the place of the first, and the others go
- * ("collapsed"). A header that a secret in scope lists by its exact name and in which nothing was
- * replaced carries someone else's credential and goes ("stripped"; also over plaintext, where
- * nothing is ever replaced), unless every such secret has allow_foreign_credentials. Framing
- * headers (host, content-length, ...) are never touched. */
+ * ("collapsed"). A header that a secret in scope lists by its exact name, or by one that some
+ * servers take this one for, and in which nothing was replaced carries someone else's credential
+ * and goes ("stripped"; also over plaintext, where nothing is ever replaced), unless every such
+ * secret has allow_foreign_credentials. Framing headers (host, content-length, ...) are never
+ * touched. */
 
 #include "base/buf.h"
 #include "secrets/secret_set.h"
@@ -72,6 +73,10 @@ struct replace_result {
  * be sent then. *ret must be given to replace_result_done in every case. */
 _warn_unused_ int replace_headers(const struct secret_set *set, const struct replace_request *req,
 	struct replace_result *ret);
+
+/* Whether a credential that is not of the set may not leave for host under this name: a secret
+ * lists the name itself, or one that some servers take for it (they read '_' as '-'). */
+bool replace_strips(const struct secret_set *set, const struct host *host, struct str name);
 
 /* Wipes and frees. */
 void replace_result_done(struct replace_result *r);

@@ -77,6 +77,14 @@ static const struct scenario scenarios[] = {
 		{"x-d: " FAKE_D "x " REAL_D}, 1, 0, 0, NULL, false},
 	{"overlapping", "pattern.com", {"x-d: fake-dfake-ddd"}, {"x-d: fake-dfake-ddd"}, 0, 0, 0,
 		"part of a longer token", false},
+	/* names that some read as the listed one */
+	{"underscore", "a.x.com", {"x_api_key: me", "x-api-key: " FAKE_B}, {"x-api-key: " REAL_B},
+		1, 1, 0, NULL, false},
+	{"underscore in part", "a.x.com", {"X-Api_Key: " FAKE_B}, {NULL}, 0, 1, 0,
+		"header not listed", false},
+	{"underscore elsewhere", "evil.com", {"x_api_key: me"}, {"x_api_key: me"}, 0, 0, 0, NULL,
+		false},
+	{"underscore of a pattern", "pattern.com", {"x_d: me"}, {"x_d: me"}, 0, 0, 0, NULL, false},
 	/* duplicates */
 	{"foreign first", "api.x.com",
 		{"Authorization: Bearer foreign", "A: b", "authorization: Bearer " FAKE_A},
