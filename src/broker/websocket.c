@@ -11,6 +11,7 @@
 #include "tls/websocket.h"
 #include "base/rand.h"
 #include "broker/state.h"
+#include "http/valid.h"
 #include "http/ws.h"
 
 #include <errno.h>
@@ -132,6 +133,21 @@ int websocket_prepare(struct stream *s)
 	return r < 0 ? r : http_fields_set(f, STR("Sec-WebSocket-Key"), str_from(key));
 }
 
+/* RFC 6455 4.1: none, or one of those that were asked for. */
+static bool is_protocol_asked_for(const struct http_fields *asked, const struct http_fields *f)
+{
+	struct str name = STR("sec-websocket-protocol"), chosen = http_fields_get(f, name);
+	int i;
+
+	if (http_fields_count(f, name) == 0)
+		return true;
+	for (i = http_fields_find(asked, name, 0); i >= 0;
+		i = http_fields_find(asked, name, (unsigned)i + 1))
+		if (http_list_has(http_fields_value(asked, (unsigned)i), chosen))
+			return http_fields_count(f, name) == 1;
+	return false;
+}
+
 const char *websocket_judge_answer(const struct stream *s, const struct http_head *h)
 {
 	const struct http_fields *f = &h->fields;
@@ -144,6 +160,8 @@ const char *websocket_judge_answer(const struct stream *s, const struct http_hea
 		return "its Sec-WebSocket-Accept is wrong";
 	if (http_fields_count(f, STR("sec-websocket-extensions")) > 0)
 		return "it has a WebSocket extension that was not asked for";
+	if (!is_protocol_asked_for(&s->head.fields, f))
+		return "it has a WebSocket protocol that was not asked for";
 	return NULL;
 }
 
