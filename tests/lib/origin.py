@@ -95,13 +95,16 @@ class Origin:
     """One host name and port. tls: None, or one or more (certificate, key[, maximum version]) for
     the first, second, ... connection (the last repeats)."""
 
-    def __init__(self, name, port, tls=None, replies=None, address="127.0.0.1"):
+    def __init__(self, name, port, tls=None, replies=None, address="127.0.0.1", h2=False):
         self.name, self.port = name, port
         self.replies = replies or [Reply()]
         self.requests, self.connections, self.sent = [], 0, 0
         self.handshake_errors = []
         self.lock = threading.Lock()
         self.contexts = [self._context(*t) for t in tls or []]
+        self.h2 = h2  # answers every connection's first request with a reply's bytes
+        for context in self.contexts if h2 else []:
+            context.set_alpn_protocols(["h2"])
         self.listener = socket.create_server((address, 0), backlog=256)
         self.address = self.listener.getsockname()[:2]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -151,6 +154,9 @@ class Origin:
             return
         pending = b""
         try:
+            if self.h2:
+                self._serve_h2(conn)
+                return
             while True:
                 request, pending = self._read_request(conn, pending)
                 if request is None:
@@ -167,6 +173,33 @@ class Origin:
             pass
         finally:
             self._close(conn)
+
+    def _serve_h2(self, conn):
+        """A first request, the reply's bytes to it, and whatever else comes, as it came."""
+        data, at = b"", 24  # behind the preface
+        while True:
+            more = conn.recv(65536)
+            if not more:
+                return
+            data += more
+            while len(data) >= at + 9:
+                kind = data[at + 3]
+                at += 9 + int.from_bytes(data[at:at + 3], "big")
+                if kind == 1:
+                    break
+            else:
+                continue
+            break
+        reply = self._next_reply()
+        with self.lock:
+            self.requests.append(data)
+        conn.sendall(reply.raw)
+        while not reply.close:
+            more = conn.recv(65536)
+            if not more:
+                return
+            with self.lock:
+                self.requests[-1] += more[:4096]
 
     def _next_reply(self):
         with self.lock:
