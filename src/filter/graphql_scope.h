@@ -43,8 +43,9 @@ _warn_unused_ int graphql_scope_check(
 #define GRAPHQL_SCOPE_DETAIL_MAX 200
 
 /* Whether a request with this canonical path (percent-decoded, without the query) is for a GraphQL
- * endpoint of GitHub: /graphql, or /api/graphql as GitHub Enterprise Server has it; with an empty
- * last segment or in another case too, which must not get round the check. */
+ * endpoint of GitHub: /graphql, or /api/graphql as GitHub Enterprise Server has it; also in what a
+ * router may take for it (case, empty segments, parameters, a format behind a dot, what may be
+ * decoded once more), which must not get round the check. */
 bool graphql_scope_covers(struct str path);
 
 /* The database id of the repository that a node id ("PREFIX_base64url(msgpack)") is of or in.

@@ -229,6 +229,21 @@ static void test_paths(void)
 	check(graphql_scope_covers(STR("/graphql")));
 	check(graphql_scope_covers(STR("/api/graphql")));
 	check(graphql_scope_covers(STR("/GraphQL/")));
+	/* As routers fold them. */
+	check(graphql_scope_covers(STR("//graphql")));
+	check(graphql_scope_covers(STR("/graphql//")));
+	check(graphql_scope_covers(STR("/api//graphql")));
+	check(graphql_scope_covers(STR("/graphql.json")));
+	check(graphql_scope_covers(STR("/graphql;v=1")));
+	check(graphql_scope_covers(STR("/api;v=1/graphql/")));
+	check(graphql_scope_covers(STR("/%67raphql"))); /* of what was encoded twice */
+	check(graphql_scope_covers(STR("/api/v3/graphql")));
+	check(!graphql_scope_covers(STR("/repos/graphql/graphql")));
+	check(!graphql_scope_covers(STR("/repos/graphql/graphql-js/contents/graphql")));
+	check(!graphql_scope_covers(STR("/orgs/graphql")));
+	check(!graphql_scope_covers(STR("/graphql/graphql-js")));
+	check(!graphql_scope_covers(STR("/graphql-js")));
+	check(!graphql_scope_covers(STR("/api/v3")));
 	check(!graphql_scope_covers(STR("/graphqlx")));
 	check(!graphql_scope_covers(STR("/")));
 	check(!graphql_scope_covers(STR("")));
