@@ -94,6 +94,16 @@ static int offer_codings(struct stream *s, struct cloche_err *err)
 	return 0;
 }
 
+static bool waits_for_token(struct stream *s, const struct replace_result *result)
+{
+	const struct masked_secret *live = result->unknown ? result->unknown : result->live;
+
+	if (!live || !github_must_wait(s, live))
+		return false;
+	github_wait(s, live);
+	return true;
+}
+
 static int put_secrets(struct stream *s, struct cloche_err *err)
 {
 	const struct http_fields *f = &s->head.fields;
@@ -111,8 +121,8 @@ static int put_secrets(struct stream *s, struct cloche_err *err)
 	r = replace_headers(s->broker->secrets, &req, &result);
 	if (r < 0) {
 		r = err_set(err, E_LIMIT, "the request's headers could not be judged");
-	} else if (result.unknown) {
-		github_wait(s, result.unknown);
+	} else if (waits_for_token(s, &result)) {
+		; /* it is judged again then */
 	} else if (log_notes(s, &result) < 0) {
 		r = err_set(err, E_SYSTEM, "the network log cannot be written");
 	} else {

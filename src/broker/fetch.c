@@ -46,6 +46,7 @@ int fetch_start(struct fetch *f, struct broker *b, const struct fetch_request *m
 
 	if (!s)
 		return -ENOMEM;
+	buf_done_wiped(&f->answer); /* of the request before */
 	f->answer = BUF_INIT(ANSWER_MAX);
 	f->complete = false;
 	f->status = 0;

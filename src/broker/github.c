@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: what a room holds for a GitHub App is a surrogate of a token that does not
- * exist yet. The first request that carries it waits while a token is asked for, and after it the
- * list of repositories that the token reaches; others that come meanwhile wait with it. Then all of
- * them are prepared again, and the token is put in as any secret is. It is asked for anew a while
- * before it expires.
+ * exist yet. The first request that carries it waits while a token is asked for; others that come
+ * meanwhile wait with it. Then all of them are prepared again, and the token is put in as any
+ * secret is. It is asked for anew a while before it expires. After it the list of repositories that
+ * it reaches is asked for, and GraphQL requests wait for the first one of these, too.
  *
  * A token reaches what the installation does, which may be more than the repositories that the room
  * was meant for. REST addresses are judged by the allowlist; what a GraphQL request addresses
@@ -62,18 +62,17 @@ static void refuse_waiting(struct stream *s, const struct github *g)
 	refuse_upstream(s, 502, "github_app_token_refresh_failed", g->error);
 }
 
-/* The token is there, or will not come: those that wait go on. */
-static void settle(struct github *g)
+/* Those that wait go on: the token is there, or will not come. */
+static void wake(struct github *g, bool have)
 {
 	struct broker *b = g->broker;
 	struct stream *s, *tmp;
 
-	g->busy = false;
 	HASH_ITER (hh, b->streams, s, tmp) {
 		if (s->waits_for != g)
 			continue;
 		s->waits_for = NULL;
-		if (secret_of(g)->known)
+		if (have)
 			request_prepare(s);
 		else
 			refuse_waiting(s, g);
@@ -91,7 +90,8 @@ static void fail(struct github *g, const char *what)
 	snprintf(text, sizeof(text), "%s", g->error);
 	if (log_warning(g->broker, str_from(text)) < 0)
 		g->broker->unlogged++;
-	settle(g);
+	g->busy = false;
+	wake(g, false);
 }
 
 /* --- the token, then the list --- */
@@ -153,7 +153,8 @@ static void use_list(struct github *g)
 	graphql_scope_free(g->scope);
 	g->scope = g->growing;
 	g->growing = NULL;
-	settle(g);
+	g->busy = false;
+	wake(g, true);
 }
 
 static void no_list(struct github *g, const char *why)
@@ -228,6 +229,8 @@ static void on_token(struct github *g)
 	g->growing = graphql_scope_new();
 	if (!g->growing || ask_page(g, 1) < 0)
 		no_list(g, "out of memory");
+	else
+		wake(g, true);
 }
 
 static void on_fetched(struct fetch *f)
@@ -307,9 +310,16 @@ static bool is_graphql(const struct stream *s)
 
 	if (path_parse(http_head_target(&s->head), &path) < 0)
 		return true;
-	covered = graphql_scope_covers(path.decoded);
+	covered = path.problem != PATH_OK || graphql_scope_covers(path.decoded);
 	path_done(&path);
 	return covered;
+}
+
+bool github_must_wait(const struct stream *s, const struct masked_secret *secret)
+{
+	const struct github *g = find(s->broker, secret);
+
+	return !secret->known || (g && g->busy && !g->scope && is_graphql(s));
 }
 
 size_t github_needs_body(const struct stream *s)

@@ -411,7 +411,10 @@ _warn_unused_ int github_add(struct broker *b, struct github_app *app, size_t me
 void github_free(struct broker *b);
 /* Tokens that are about to expire are forgotten. */
 void github_expire(struct broker *b);
-/* s waits for the value of a live secret, and goes on with request_prepare(). */
+/* Whether s cannot go on yet with a live secret: its value is not known; or s is for GraphQL, and
+ * what it may address is not. */
+bool github_must_wait(const struct stream *s, const struct masked_secret *secret);
+/* s waits for that, and goes on with request_prepare(). */
 void github_wait(struct stream *s, const struct masked_secret *secret);
 /* How much of a body has to be known before the request goes on; 0: nothing. */
 size_t github_needs_body(const struct stream *s);
