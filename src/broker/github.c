@@ -342,6 +342,21 @@ static bool refuse(struct stream *s, const char *detail)
 	return false;
 }
 
+/* A form is no JSON; but what is sent so without a Content-Type of its own is called one by curl,
+ * and GitHub reads it as JSON. That has one reading where, as a form, it is one name. */
+static bool has_other_reading(const struct stream *s)
+{
+	const struct http_fields *f = &s->head.fields;
+	struct str type = http_fields_get(f, STR("Content-Type")), body = buf_str(&s->body);
+
+	type = str_trim(str_prefix(type, str_chr(type, ';')));
+	if (http_fields_count(f, STR("Content-Type")) > 1 ||
+		http_fields_find(f, STR("Content-Encoding"), 0) >= 0)
+		return true;
+	return str_ieq(type, STR("application/x-www-form-urlencoded")) &&
+	       (str_chr(body, '&') < body.n || str_chr(body, ';') < body.n);
+}
+
 static bool check_body(struct stream *s, const struct github *g)
 {
 	_cleanup_(graphql_request_done) struct graphql_request req = {0};
@@ -349,7 +364,7 @@ static bool check_body(struct stream *s, const struct github *g)
 	const char *problem = NULL;
 	int r;
 
-	if (http_fields_get(&s->head.fields, STR("Content-Encoding")).n > 0 ||
+	if (has_other_reading(s) ||
 		str_chr(http_head_target(&s->head), '?') < http_head_target(&s->head).n)
 		return refuse(s, "<unreadable>");
 	if (graphql_request_read(buf_str(&s->body), &req, &problem) < 0)
