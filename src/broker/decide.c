@@ -79,9 +79,12 @@ static int apply_edits(struct stream *s, const struct replace_result *result)
 }
 
 /* Of what the room accepts, an origin that could send a secret back is offered what can be decoded.
- * A part of something coded cannot. Before anything is signed. */
+ * A part of something coded cannot, nor messages that are compressed one by one. Before anything is
+ * signed. */
 static int offer_codings(struct stream *s, struct cloche_err *err)
 {
+	static const struct str of_messages[] = {
+		STR("Grpc-Accept-Encoding"), STR("Connect-Accept-Encoding")};
 	struct http_fields *f = &s->head.fields;
 	char accept[CODING_ACCEPT_MAX] = "identity";
 
@@ -91,6 +94,8 @@ static int offer_codings(struct stream *s, struct cloche_err *err)
 		coding_accept(f, accept);
 	if (http_fields_set(f, STR("Accept-Encoding"), str_from(accept)) < 0)
 		return err_set(err, E_LIMIT, "too many header fields");
+	for (size_t i = 0; i < ARRAY_SIZE(of_messages); i++)
+		http_fields_remove(f, of_messages[i]);
 	return 0;
 }
 

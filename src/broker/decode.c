@@ -76,13 +76,29 @@ static bool refuse(struct stream *s, const char *what)
 	return false;
 }
 
+/* One by one, within a body that is not coded as a whole: gRPC and Connect. */
+static bool has_coded_messages(const struct http_fields *f)
+{
+	static const struct str names[] = {STR("Grpc-Encoding"), STR("Connect-Content-Encoding")};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		for (int k = -1; (k = http_fields_find(f, names[i], (unsigned)k + 1)) >= 0;)
+			if (!str_ieq(str_trim(http_fields_value(f, (unsigned)k)), STR("identity")))
+				return true;
+	return false;
+}
+
 bool decoding_begin(struct stream *s, struct http_head *h)
 {
 	struct coding_list list;
 	int r = coding_list_read(&h->fields, &list);
 	struct decoding *d;
 
-	if (h->body == HTTP_BODY_NONE || (r == 0 && list.n == 0))
+	if (h->body == HTTP_BODY_NONE)
+		return true;
+	if (s->masked > 0 && has_coded_messages(&h->fields))
+		return refuse(s, "with messages that are compressed one by one");
+	if (r == 0 && list.n == 0)
 		return true;
 	if (r < 0)
 		return s->masked == 0 || refuse(s, "in a coding that is not known here");

@@ -108,11 +108,13 @@ static void set_framing(const struct http_head *h, struct net_response *m)
 	m->length = m->body == NET_BODY_LENGTH ? h->content_length : 0;
 }
 
+/* Also application/grpc+proto; but not application/grpc-web, which has its status in the body. */
 static bool is_grpc(const struct http_fields *f)
 {
 	struct str type = http_fields_get(f, STR("Content-Type")), grpc = STR("application/grpc");
 
-	return str_ieq(str_prefix(type, grpc.n), grpc);
+	return str_ieq(str_prefix(type, grpc.n), grpc) &&
+	       (type.n == grpc.n || type.p[grpc.n] != '-');
 }
 
 /* A call's status comes in trailers. Where an answer cannot have any the client would only see that
