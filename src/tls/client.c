@@ -15,7 +15,7 @@
 #include <openssl/x509v3.h>
 #include <stdio.h>
 
-enum { MAX_SESSIONS = 32, KEY_MAX = 255 + 8, ERROR_MAX = 160, READ_BUFFER = 32 * 1024 };
+enum { MAX_SESSIONS = 32, KEY_MAX = 255 + 8, ERROR_MAX = 160, READ_BUFFER = 72 * 1024 };
 
 struct session {
 	char key[KEY_MAX];
@@ -119,7 +119,7 @@ static SSL_CTX *make_context(struct tls_trust *t)
 	SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
 	SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
 				      SSL_MODE_RELEASE_BUFFERS);
-	/* One system call for a record instead of two. */
+	/* One system call for some records instead of two for each. */
 	SSL_CTX_set_read_ahead(ctx, 1);
 	SSL_CTX_set_default_read_buffer_len(ctx, READ_BUFFER);
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
