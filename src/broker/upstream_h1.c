@@ -9,7 +9,8 @@
 #include <errno.h>
 
 enum {
-	READS_AT_ONCE = 8,
+	READS_AT_ONCE = 4,    /* of a TLS record each: half a window, which the gateway passes on
+			       * while the other half is read */
 	JOIN_MAX = 16 * 1024, /* bytes of a body that are copied to go out with the head */
 	OUT_FULL = 16 * 1024, /* framed bytes that wait: no more are framed */
 	OUT_ROOM = HTTP_HEAD_MAX * 4 + NET_WINDOW,
