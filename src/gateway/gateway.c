@@ -204,6 +204,7 @@ int gateway_run(struct gateway *g, struct cloche_err *err)
 		return 0; /* it is gone already */
 	if (r < 0)
 		return err_sys(err, -r, "write to the supervisor");
+	rest_memory(); /* most of what the start has touched is not needed again */
 	r = loop_run(g->loop);
 	g->err = NULL;
 	return r < 0 && (!err || !err->code) ? err_sys(err, -r, "run the event loop") : r;
