@@ -312,6 +312,7 @@ static int start(struct broker *b, const struct broker_fds *fds)
 		r = chan_init(&b->conf, fds->conf, NETCONF_MAX_PAYLOAD, NETCONF_MAX_PAYLOAD);
 	if (r < 0)
 		return err_sys(b->err, -r, "set up channels");
+	b->net.watched = true;
 	raise_file_limit();
 	b->loop = loop_new();
 	if (!b->loop)

@@ -152,6 +152,7 @@ static int open_channels(
 		&g->supervisor, config->supervisor_fd, HELPER_MAX_PAYLOAD, SUPERVISOR_OUT_MAX);
 	int e = chan_init(&g->broker, config->broker_fd, NET_MAX_PAYLOAD, BROKER_OUT_MAX);
 
+	g->broker.watched = true;
 	if (r >= 0)
 		r = e;
 	return r < 0 ? err_sys(err, -r, "use the inherited channels") : 0;

@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { READ_CHUNK = 65536 };
+enum { READ_CHUNK = 80 * 1024 }; /* four frames of a TLS record each, and small ones */
 
 int chan_init(struct chan *c, int fd, size_t max_payload, size_t max_out)
 {
@@ -37,7 +37,8 @@ void chan_done(struct chan *c)
 			fd_close(c->out_fds[i].fds[k]);
 	c->in_fds_n = c->out_fds_n = 0;
 	/* Frames may have carried secrets. Of the input only what was ever received: most channels
-	 * see a few bytes, and the rest of 64 KiB would be touched for the first time by this. */
+	 * see a few bytes, and the rest of READ_CHUNK would be touched for the first time by this.
+	 */
 	if (c->in.mem)
 		explicit_bzero(c->in.mem, MIN(c->in_high, c->in.cap));
 	buf_done(&c->in);
@@ -249,6 +250,7 @@ static int read_some(struct chan *c)
 	}
 	buf_commit(&c->in, (size_t)n);
 	c->in_high = MAX(c->in_high, c->in.tail);
+	c->drained = c->watched && (size_t)n < room;
 	r = take_control(c, &msg);
 	return r < 0 ? r : 1;
 }
@@ -292,6 +294,10 @@ int chan_recv(struct chan *c, struct chan_frame *ret)
 		r = parse(c, ret);
 		if (r != 0)
 			return r;
+		if (c->drained) {
+			c->drained = false;
+			return 0;
+		}
 		r = read_some(c);
 		if (r <= 0)
 			return r;

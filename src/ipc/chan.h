@@ -24,6 +24,10 @@ struct chan {
 	size_t max_payload; /* received */
 	size_t max_send;    /* the same, unless it was set otherwise after chan_init */
 	bool eof;           /* the other end has closed and everything was read */
+	bool watched;       /* may be set after chan_init: the owner calls chan_recv again when the
+			     * socket is readable, so a short read needs no second one to say that
+			     * there is no more (nor, at once, that it was the last) */
+	bool drained;       /* the last read was short */
 	struct buf in, out;
 	size_t taken;   /* bytes of `in` that the last frame covers */
 	size_t in_high; /* of the memory of `in`, how much was ever written */

@@ -176,6 +176,30 @@ static void test_the_end_is_told(void)
 	chan_done(&b);
 }
 
+/* A watched channel asks the socket once; what it says then is only delayed to the next time. */
+static void test_a_short_read_is_enough(void)
+{
+	struct chan_frame f;
+
+	open_pair(1000, 100000);
+	b.watched = true;
+	check_int(chan_send(&a, 1, STR("one"), NULL, 0), 0);
+	check_int(chan_send(&a, 2, STR("two"), NULL, 0), 0);
+	check_int(chan_flush(&a), 0);
+	check_int(chan_recv(&b, &f), 1);
+	check_int(chan_send(&a, 3, STR("three"), NULL, 0), 0);
+	check_int(chan_flush(&a), 0);
+	chan_done(&a);
+	check_int(chan_recv(&b, &f), 1);
+	check_str(f.payload, "two");
+	check_int(chan_recv(&b, &f), 0);
+	check_int(chan_recv(&b, &f), 1);
+	check_str(f.payload, "three");
+	check_int(chan_recv(&b, &f), 0);
+	check_int(chan_recv(&b, &f), -EPIPE);
+	chan_done(&b);
+}
+
 static void test_waiting_has_a_limit(void)
 {
 	struct chan_frame f;
@@ -193,6 +217,7 @@ int main(void)
 	run_test(test_hostile_headers_end_the_channel);
 	run_test(test_limits_of_sending);
 	run_test(test_the_end_is_told);
+	run_test(test_a_short_read_is_enough);
 	run_test(test_waiting_has_a_limit);
 	return tap_done();
 }
