@@ -37,9 +37,9 @@ static SSL_CTX *make_context(EVP_PKEY *key)
 		SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE);
 	/* Not ENABLE_PARTIAL_WRITE: it would end each write after one record. */
 	SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-	/* One read takes what is there, not a record header first. */
+	/* One read takes some records, not a record's header first. */
 	SSL_CTX_set_read_ahead(ctx, 1);
-	SSL_CTX_set_default_read_buffer_len(ctx, 32 * 1024);
+	SSL_CTX_set_default_read_buffer_len(ctx, 72 * 1024);
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
 	SSL_CTX_set_client_hello_cb(ctx, tls_conn_on_hello, NULL);
 	SSL_CTX_set_alpn_select_cb(ctx, tls_conn_on_alpn, NULL);
