@@ -4,8 +4,10 @@
  * the client's own TLS. Each direction is read no faster than the other end takes it. Such a
  * connection serves one stream and is closed with it.
  *
- * A tunnel ends each direction by itself, as TCP does. A WebSocket ends when both sides have sent a
- * close frame, or the origin closes behind one; without any it was cut off. */
+ * A tunnel ends each direction by itself, as TCP does; whatever else ends it, even the death of
+ * this program, is a reset, as an end may say that what was sent is complete. A WebSocket ends when
+ * both sides have sent a close frame, or the origin closes behind one; without any it was cut off.
+ */
 #include "broker/state.h"
 #include "http/ws.h"
 
@@ -47,12 +49,21 @@ static bool end_down(struct tunnel *t)
 	return response_end(t->stream, &none);
 }
 
+static void set_reset(const struct upstream *u, bool reset)
+{
+	const struct linger linger = {.l_onoff = reset};
+
+	(void)setsockopt(u->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
+}
+
 static void finish(struct tunnel *t)
 {
 	struct stream *s = t->stream;
 
 	if (!end_down(t))
 		return;
+	if (!s->websocket)
+		set_reset(t->u, false);
 	s->up = NULL;
 	t->stream = NULL;
 	upstream_close(t->u);
@@ -213,6 +224,7 @@ static void begin(struct upstream *u, struct stream *s)
 	struct net_response m = {.stream = s->id, .status = 200, .body = NET_BODY_STREAM};
 	struct net_fields_out f = net_begin_response(&u->broker->net, NET_HEAD, &m);
 
+	set_reset(u, true);
 	of(u)->stream = s;
 	s->status = 200;
 	s->head_sent = true;

@@ -281,13 +281,34 @@ void conn_close(struct conn *c)
 	bury(c);
 }
 
+/* Whether closing it is a reset. */
+static void set_reset(struct conn *c, bool reset)
+{
+	const struct linger linger = {.l_onoff = reset};
+
+	(void)setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
+}
+
+void conn_guard_end(struct conn *c)
+{
+	if (!c->dead)
+		set_reset(c, true);
+	c->guarded = true;
+}
+
+/* All was written: what the kernel still has of it is not to be thrown away. */
+static void release_end(struct conn *c)
+{
+	if (c->guarded)
+		set_reset(c, false);
+	c->guarded = false;
+}
+
 void conn_abort(struct conn *c)
 {
-	const struct linger hard = {.l_onoff = 1};
-
 	if (c->dead)
 		return;
-	(void)setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
+	set_reset(c, true);
 	bury(c);
 }
 
@@ -317,6 +338,7 @@ static void closing_drained(struct conn *c)
 {
 	if (still_writing(c))
 		return;
+	release_end(c);
 	say_end(c);
 	conn_close(c);
 }
@@ -338,6 +360,7 @@ static void lingering_drained(struct conn *c)
 {
 	if (still_writing(c))
 		return;
+	release_end(c);
 	say_end(c);
 	(void)shutdown(c->fd, SHUT_WR);
 }

@@ -61,6 +61,7 @@ struct conn {
 	bool blocked;       /* the peer did not take all output: wait until it does */
 	bool tls_done;      /* the handshake is complete */
 	bool h2;            /* ALPN has chosen HTTP/2 */
+	bool guarded;       /* see conn_guard_end() */
 
 	union conn_addr dest;
 	struct net_client client; /* both ends */
@@ -110,6 +111,9 @@ void conn_end(struct conn *c);
 /* The same, but reads on for a while and drops it, so that the peer sees the answer and not a reset
  * because of what it was still sending. */
 void conn_end_linger(struct conn *c);
+/* Where its end says that what was sent is complete: from here on whatever ends c in another way
+ * than conn_end(), even this program's death, is a reset. */
+void conn_guard_end(struct conn *c);
 /* Closes now. */
 void conn_close(struct conn *c);
 /* Closes now so that the peer knows that it was cut off: no close_notify, and a reset. */

@@ -83,8 +83,10 @@ static void frame_body(struct h1 *h, const struct net_response *m, struct http_h
 		h->framing = out->body = HTTP_BODY_NONE;
 		out->flags |= HTTP_TO_HEAD;
 	}
-	if (h->framing == HTTP_BODY_CLOSE)
+	if (h->framing == HTTP_BODY_CLOSE) {
 		h->keep = false;
+		conn_guard_end(h->c);
+	}
 }
 
 /* The handshake is between the client and us (RFC 6455 4.2.2): the broker has had its own with the

@@ -239,6 +239,7 @@ static void on_head(struct stream *s, const struct net_response *m, struct wire_
 		return;
 	}
 	t->accepted = true;
+	conn_guard_end(t->c); /* nobody knows what its end means */
 	rearm(t->c);
 	conn_want_read(t->c, true);
 }
