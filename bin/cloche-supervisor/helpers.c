@@ -9,7 +9,7 @@
  * but it would wait for ever.)
  *
  * At the end the gateway goes first; the broker then reads what the gateway still said to it, logs
- * it, and goes when its own channel closes. Either may take HELPERS_GRACE before it is killed. A
+ * it, and goes when its own channel closes. Each may take HELPERS_GRACE before it is killed. A
  * gateway that is not ready yet has served nobody and is killed at once. */
 #include "base/clock.h"
 #include "base/fd.h"
@@ -39,6 +39,8 @@ enum {
 #define COUNTS_PATIENCE (500 * USEC_PER_MSEC)
 #define GATEWAY_AFTER (10 * USEC_PER_MSEC)
 
+static int read_frame(struct helper *h);
+
 static void close_chan(struct helper *h)
 {
 	if (!h->chan_open)
@@ -48,8 +50,30 @@ static void close_chan(struct helper *h)
 	h->chan_open = false;
 }
 
-static void failed(struct helper *h)
+/* Not reaped yet. */
+static bool was_killed(const struct helper *h)
 {
+	siginfo_t how = {0};
+
+	return h->pid > 0 &&
+	       waitid(P_PIDFD, (id_t)h->pidfd, &how, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+	       how.si_pid > 0 && how.si_code != CLD_EXITED;
+}
+
+/* When one ends the other does, too, and may be noticed first: the one that has begun. */
+static struct helper *culprit(struct helper *h)
+{
+	struct helper *gateway = &h->sup->helpers[HELPER_GATEWAY];
+	struct helper *other = h == gateway ? &h->sup->helpers[HELPER_BROKER] : gateway;
+
+	while (other->chan_open && read_frame(other) == 1)
+		;
+	return h->err.code == 0 && (other->err.code || was_killed(other)) ? other : h;
+}
+
+static void failed(struct helper *noticed)
+{
+	struct helper *h = culprit(noticed);
 	struct cloche_err err = h->err;
 
 	if (err.code == 0)
@@ -416,10 +440,27 @@ int helpers_watch(struct supervisor *s, struct cloche_err *err)
 	return r < 0 ? err_sys(err, -r, "watch the room's network") : 0;
 }
 
+static void allow_grace(struct supervisor *s);
+
+/* A gateway that does not go is no reason to cut the broker short, which still has to log. */
 static void on_helpers_late(struct loop_timer *t)
 {
 	struct supervisor *s = container_of(t, struct supervisor, helpers_timer);
 
+	bool gateway = s->helpers[HELPER_GATEWAY].pid > 0;
+	pid_t late = s->helpers[gateway ? HELPER_GATEWAY : HELPER_BROKER].pid;
+
+	if (late > 0)
+		kill(late, SIGKILL);
+	if (gateway)
+		allow_grace(s);
+}
+
+static void allow_grace(struct supervisor *s)
+{
+	if (loop_timer_set(s->loop, &s->helpers_timer, clock_mono_usec() + HELPERS_GRACE,
+		    on_helpers_late) == 0)
+		return;
 	for (int i = 0; i < HELPERS_N; i++)
 		if (s->helpers[i].pid > 0)
 			kill(s->helpers[i].pid, SIGKILL);
@@ -441,9 +482,7 @@ void helpers_stop(struct supervisor *s)
 		close_chan(&s->helpers[HELPER_BROKER]);
 	if (helpers_gone(s))
 		return;
-	if (loop_timer_set(s->loop, &s->helpers_timer, loop_now(s->loop) + HELPERS_GRACE,
-		    on_helpers_late) < 0)
-		on_helpers_late(&s->helpers_timer);
+	allow_grace(s);
 }
 
 bool helpers_gone(const struct supervisor *s)

@@ -193,8 +193,10 @@ void broker_read(struct gateway *g)
 	/* What is left in the buffer does not make the socket readable. */
 	if (r > 0)
 		gateway_more_frames(g);
-	if (r < 0)
-		gateway_fail(g, E_NETWORK, "the broker has gone");
+	if (r == -EPROTO)
+		gateway_fail(g, E_PROTOCOL, malformed);
+	else if (r < 0)
+		loop_stop(g->loop, 0); /* it has gone; why, the supervisor knows */
 }
 
 static void on_broker(struct loop_io *io, uint32_t events)
@@ -224,7 +226,7 @@ void broker_flush(struct gateway *g)
 	int r = chan_flush(&g->broker);
 
 	if (r < 0) {
-		gateway_fail(g, E_NETWORK, "the broker has gone");
+		loop_stop(g->loop, 0);
 		return;
 	}
 	loop_io_set(&g->broker_io, EPOLLIN | (chan_pending(&g->broker) ? EPOLLOUT : 0));
