@@ -105,6 +105,23 @@ int instance_open_entry(
 		instance->id);
 }
 
+/* Says why, where it was not in order. */
+static int has_ended(const struct sandbox_entry *entry, struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(MAX_RECORD);
+	json_t *record = NULL;
+	struct str why = STR_NULL;
+
+	if (sandbox_read_record(entry, &text, NULL) == 0 &&
+		json_text_read(buf_str(&text), 0, &record, NULL) == 0)
+		why = json_str(json_object_get(record, "error"));
+	err_set(err, E_NOT_FOUND, "sandbox %s has ended%s%.*s", entry->id, why.n ? ": " : "",
+		STR_FMT(why));
+	err_hint(err, "its logs are there until it is removed: cloche logs %s", entry->id);
+	json_decref(record);
+	return -E_NOT_FOUND;
+}
+
 int instance_attach(const cloche_instance *instance, struct client **ret, struct cloche_err *err)
 {
 	const struct timespec pause = {.tv_nsec = RETRY_NSEC};
@@ -120,12 +137,8 @@ int instance_attach(const cloche_instance *instance, struct client **ret, struct
 		r = instance_open_entry(instance, &entry, err);
 		if (r < 0)
 			return r;
-		if (entry.life == SANDBOX_ENDED) {
-			err_set(err, E_NOT_FOUND, "sandbox %s has ended", instance->id);
-			err_hint(err, "its logs are there until it is removed: cloche logs %s",
-				instance->id);
-			return -E_NOT_FOUND;
-		}
+		if (entry.life == SANDBOX_ENDED)
+			return has_ended(&entry, err);
 		/* It is locked before it listens, and does not listen any more while it ends. */
 		if (until == 0)
 			until = clock_mono_usec() + BEGINNING_USEC;
