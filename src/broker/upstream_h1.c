@@ -25,6 +25,7 @@ struct h1_origin {
 	bool in_body;          /* the head is complete */
 	bool paused;           /* not reading: the gateway takes no more */
 	bool write_lost;       /* the origin takes no more of the request */
+	bool last;             /* it was told that no other request comes */
 	struct h1_parser parser;
 	struct http_head head;
 	struct http_body body;
@@ -169,6 +170,17 @@ static void send_request(struct upstream *u, struct stream *s)
 	watch(h);
 }
 
+/* RFC 9110 9.3.1, 9.3.5: servers exist that ignore such a body, and would read it as the next
+ * request, which nobody has judged. They do not where there is no next one. */
+static bool is_body_doubtful(const struct http_head *h)
+{
+	struct str method = http_head_method(h);
+
+	return h->body != HTTP_BODY_NONE &&
+	       (str_eq(method, STR("GET")) || str_eq(method, STR("HEAD")) ||
+		       str_eq(method, STR("DELETE")));
+}
+
 static void begin(struct upstream *u, struct stream *s)
 {
 	struct h1_origin *h = of(u);
@@ -177,6 +189,8 @@ static void begin(struct upstream *u, struct stream *s)
 	unsigned flags = (s->te_trailers ? H1_W_TRAILERS : 0) | (upgrade ? H1_W_UPGRADE : 0);
 
 	h->stream = s;
+	h->last = is_body_doubtful(&s->head);
+	flags |= h->last ? H1_W_CLOSE : 0;
 	h->request_ended = h->started = h->in_body = h->paused = h->write_lost = false;
 	http_body_done(&h->body);
 	h1_parser_response(&h->parser, &h->head,
@@ -215,7 +229,8 @@ static void complete(struct h1_origin *h, size_t left_over)
 {
 	struct stream *s = h->stream;
 	bool reusable = (h->head.flags & HTTP_KEEP_ALIVE) && h->head.body != HTTP_BODY_CLOSE &&
-			left_over == 0 && h->request_ended && !h->write_lost && !has_output(h);
+			left_over == 0 && h->request_ended && !h->write_lost && !h->last &&
+			!has_output(h);
 
 	if (!response_end(s, &h->trailers))
 		return;

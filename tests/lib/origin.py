@@ -167,7 +167,9 @@ class Origin:
                 if reply.websocket:
                     self._websocket(conn, reply, request, pending)
                     return
-                if not self._answer(conn, reply, request):
+                head = request.partition(b"\r\n\r\n")[0]
+                if not self._answer(conn, reply, request) or \
+                   re.search(rb"(?im)^connection:.*\bclose\b", head):
                     return
         except (OSError, ssl.SSLError):
             pass
