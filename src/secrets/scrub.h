@@ -20,7 +20,7 @@
 /* The compiled forms of a set; immutable, shared by all streams. */
 struct scrubber;
 
-/* Compiles a set; keeps no pointer to it. A member whose value is not known is left out. Returns 0
+/* Compiles a set; keeps no pointer to it. Of a live member also the last value counts. Returns 0
  * or negative. An empty set gives a scrubber that changes nothing and holds nothing back. */
 _warn_unused_ int scrubber_new(
 	const struct secret_set *set, struct scrubber **ret, struct cloche_err *err);

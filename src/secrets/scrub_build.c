@@ -189,6 +189,13 @@ static int build(struct scrub_forms *f, struct scrubber *s, size_t states)
 	return keep_tables(&b);
 }
 
+static int add_value(struct scrub_forms *f, const struct secret *value, struct str surrogate)
+{
+	struct str text = secret_reveal(value);
+
+	return text.n < SURROGATE_MIN ? 0 : scrub_forms_add(f, text, surrogate);
+}
+
 static int collect(const struct secret_set *set, struct scrub_forms *f)
 {
 	int r = 0;
@@ -196,8 +203,10 @@ static int collect(const struct secret_set *set, struct scrub_forms *f)
 	for (size_t i = 0; r == 0 && i < secret_set_count(set); i++) {
 		const struct masked_secret *m = secret_set_get(set, i);
 
-		if (m->known && secret_reveal(m->value).n >= SURROGATE_MIN)
-			r = scrub_forms_add(f, secret_reveal(m->value), m->surrogate);
+		if (m->known)
+			r = add_value(f, m->value, m->surrogate);
+		if (r == 0 && m->last)
+			r = add_value(f, m->last, m->surrogate);
 	}
 	return r;
 }

@@ -25,6 +25,7 @@ static struct masked_secret *member_free(struct masked_secret *m)
 	if (m) {
 		secret_spec_done(&m->spec);
 		secret_free(m->value);
+		secret_free(m->last);
 		free((void *)(uintptr_t)m->surrogate.p);
 		free(m);
 	}
@@ -297,7 +298,7 @@ int secret_set_renew(struct secret_set *set, size_t i, struct secret *value, str
 {
 	struct masked_secret *m = set->v[i];
 	int r = value ? surrogate_check_value(m->spec.name, secret_reveal(value), err) : 0;
-	bool real = value;
+	bool real = value, was_real = m->known;
 
 	m->known = false;
 	if (r == 0 && value && value_collides(set, secret_reveal(value)))
@@ -312,7 +313,9 @@ int secret_set_renew(struct secret_set *set, size_t i, struct secret *value, str
 		return r;
 	}
 	m->known = real;
-	secret_free(m->value);
+	secret_free(was_real ? m->last : m->value);
+	if (was_real)
+		m->last = m->value;
 	m->value = value;
 	return 0;
 }

@@ -70,6 +70,7 @@ _warn_unused_ int secret_set_renew(
 struct masked_secret {
 	struct secret_spec spec;
 	struct secret *value; /* live and not known: something like it that means nothing */
+	struct secret *last;  /* live: the one before, which may be good for a while yet; or NULL */
 	struct str surrogate;
 	bool live;  /* see secret_set_add_live() */
 	bool known; /* the value is real */

@@ -551,6 +551,41 @@ static void test_too_much(void)
 	secret_set_free(big);
 }
 
+static size_t hits_in(const char *text)
+{
+	char copy[64];
+
+	must(scrubber_new(set, &scrubber, NULL) == 0);
+	(void)snprintf(copy, sizeof(copy), "%s", text);
+	size_t n = scrub_whole(scrubber, copy, strlen(copy));
+
+	scrubber = scrubber_free(scrubber);
+	return n;
+}
+
+/* A token is good for a while after another has taken its place. */
+static void test_live_values(void)
+{
+	static const char *const values[] = {"first-value-1", "second-value-2", "third-value-3"};
+	_cleanup_(secret_spec_done) struct secret_spec spec = {0};
+
+	must(secret_spec_parse(STR("K@x.com"), &spec, NULL) == 0);
+	set = secret_set_new();
+	must(secret_set_add_live(set, &spec, STR("looks-like-it"), STR_NULL, NULL) == 0);
+	for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
+		struct secret *value = secret_new(values[i], strlen(values[i]));
+
+		check_int(hits_in(values[i]), 0);
+		must(value && secret_set_renew(set, 0, value, NULL) == 0);
+		check_int(hits_in(values[i]), 1);
+		check_int(hits_in(values[i > 0 ? i - 1 : 0]), 1);
+		must(secret_set_renew(set, 0, NULL, NULL) == 0);
+		check_int(hits_in(values[i]), 1);
+	}
+	check_int(hits_in(values[1]), 0);
+	set = secret_set_free(set);
+}
+
 int main(void)
 {
 	run_test(test_simple);
@@ -566,5 +601,6 @@ int main(void)
 	run_test(test_any_text);
 	run_test(test_events);
 	run_test(test_too_much);
+	run_test(test_live_values);
 	return tap_done();
 }
