@@ -118,6 +118,14 @@ const tests = {
     call.on('status', (s) => done({code: s.code, got, ordered}));
     for (let i = 0; i < 16; i++) say();
   },
+  stay(client, done) { // until something ends it; a line for each answer
+    const call = client.talk(new grpc.Metadata());
+    const say = () => call.write(Buffer.from('again'));
+    call.on('data', () => { console.log('got'); setTimeout(say, 10); });
+    call.on('error', () => {});
+    call.on('status', (s) => done({code: s.code, details: s.details}));
+    say();
+  },
   error(client, done) {
     client.fail(Buffer.alloc(0), new grpc.Metadata(), deadline(10), (error) => {
       done({code: error.code, details: error.details, why: error.metadata.get('x-why')[0]});
