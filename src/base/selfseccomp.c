@@ -16,6 +16,7 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
 #include <stddef.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -32,7 +33,7 @@
 #error "the system call filter knows x86-64 and arm64"
 #endif
 
-enum { MAX_CALLS = 128, MAX_CODE = MAX_CALLS * 12 + 8 };
+enum { MAX_CALLS = 128, MAX_CODE = MAX_CALLS * 14 + 8 };
 
 #define LOAD(field)                                                                                \
 	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offsetof(struct seccomp_data, field))
@@ -88,9 +89,32 @@ static void emit_one_of(
 	emit(p, (struct sock_filter)RETURN(SECCOMP_RET_ALLOW));
 }
 
+/* Family, type without its flags, protocol: the others lead to more of the kernel, some by loading
+ * modules. */
+static void emit_inet(struct program *p, uint16_t nr)
+{
+	const struct sock_filter code[] = {
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, nr, 0, 13),
+		LOAD(args[0]),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_INET, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_INET6, 0, 9),
+		LOAD(args[1]),
+		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, ~(uint32_t)(SOCK_CLOEXEC | SOCK_NONBLOCK)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SOCK_STREAM, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SOCK_DGRAM, 0, 5),
+		LOAD(args[2]),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 2, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_TCP, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_UDP, 0, 1),
+		RETURN(SECCOMP_RET_ALLOW),
+		RETURN(REFUSE),
+	};
+
+	emit_all(p, code, ARRAY_SIZE(code));
+}
+
 static void emit_call(struct program *p, const struct selfseccomp_call *c)
 {
-	static const uint32_t families[] = {AF_INET, AF_INET6};
 	static const uint32_t commands[] = {F_GETFL, F_SETFL, F_GETFD, F_SETFD, F_DUPFD_CLOEXEC};
 	const uint32_t self = (uint32_t)getpid();
 
@@ -99,7 +123,7 @@ static void emit_call(struct program *p, const struct selfseccomp_call *c)
 		emit_no_exec(p, c->nr);
 		return;
 	case SELFSECCOMP_INET:
-		emit_one_of(p, c->nr, 0, families, ARRAY_SIZE(families));
+		emit_inet(p, c->nr);
 		return;
 	case SELFSECCOMP_FLAGS:
 		emit_one_of(p, c->nr, 1, commands, ARRAY_SIZE(commands));

@@ -11,11 +11,11 @@ enum selfseccomp_rule {
 	SELFSECCOMP_ALLOW,
 	SELFSECCOMP_NO_EXEC, /* mmap, mprotect: refused (EPERM) with PROT_EXEC in the third argument
 			      */
-	SELFSECCOMP_INET,    /* socket: IPv4 and IPv6 alone; a local socket may lead to a service
-			      * that starts programs for whoever asks */
-	SELFSECCOMP_FLAGS,   /* fcntl: flags and F_DUPFD_CLOEXEC alone; F_SETOWN sends signals */
-	SELFSECCOMP_SELF,    /* tgkill: this process alone, for abort() */
-	SELFSECCOMP_KILL,    /* a call that only an attacker would make: ends the process */
+	SELFSECCOMP_INET,  /* socket: TCP and UDP over IPv4 and IPv6 alone; a local socket may lead
+			    * to a service  that starts programs for whoever asks */
+	SELFSECCOMP_FLAGS, /* fcntl: flags and F_DUPFD_CLOEXEC alone; F_SETOWN sends signals */
+	SELFSECCOMP_SELF,  /* tgkill: this process alone, for abort() */
+	SELFSECCOMP_KILL,  /* a call that only an attacker would make: ends the process */
 };
 
 struct selfseccomp_call {

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -69,6 +70,15 @@ static int families(void)
 
 	if (refused(v4) || refused(v6))
 		return 1;
+	if (refused(syscall(__NR_socket, AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, IPPROTO_UDP)) ||
+		refused(syscall(__NR_socket, AF_INET6, SOCK_STREAM, IPPROTO_TCP)))
+		return 3;
+	if (!refused(syscall(__NR_socket, AF_INET, SOCK_RAW, IPPROTO_TCP)) ||
+		!refused(syscall(__NR_socket, AF_INET, SOCK_SEQPACKET, 0)) ||
+		!refused(syscall(__NR_socket, AF_INET, SOCK_DGRAM, IPPROTO_ICMP)) ||
+		!refused(syscall(__NR_socket, AF_INET6, SOCK_STREAM, 132 /* SCTP */)) ||
+		!refused(syscall(__NR_socket, AF_INET, SOCK_STREAM, 262 /* MPTCP */)))
+		return 4;
 	return refused(syscall(__NR_socket, AF_UNIX, SOCK_STREAM, 0)) &&
 			       refused(syscall(__NR_socket, AF_NETLINK, SOCK_RAW, 0)) &&
 			       refused(syscall(__NR_socket, AF_VSOCK, SOCK_STREAM, 0))
