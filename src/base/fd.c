@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 int fd_close(int fd)
@@ -118,6 +120,28 @@ int fd_sanitize_stdio(void)
 	if (fd > 2)
 		close(fd);
 	return 0;
+}
+
+int fd_only_write(int fd)
+{
+	int flags = fcntl(fd, F_GETFL), again, r = 0;
+	char path[32];
+	struct stat st;
+
+	if (flags < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if ((flags & O_ACCMODE) == O_WRONLY || S_ISSOCK(st.st_mode))
+		return 0;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	again = open(path, O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC);
+	if (again < 0)
+		again = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	if (again < 0)
+		return -errno;
+	if (dup2(again, fd) < 0)
+		r = -errno;
+	close(again);
+	return r;
 }
 
 int fd_close_from(int first, const int *keep, size_t keep_n)

@@ -28,5 +28,9 @@ _warn_unused_ int fd_read_to_end(int fd, struct buf *b);
 /* Opens the three standard descriptors on /dev/null where they are closed, so that no later
  * open() lands on them. */
 _warn_unused_ int fd_sanitize_stdio(void);
+/* Makes fd, a standard descriptor, one that only writes: a terminal that came with both rights is
+ * opened again without the right to read what the person types. What cannot be opened again becomes
+ * /dev/null; a socket stays. Returns 0 or negative. */
+_warn_unused_ int fd_only_write(int fd);
 /* Closes every descriptor from `first` up except those in keep (keep_n of them, sorted upwards). */
 _warn_unused_ int fd_close_from(int first, const int *keep, size_t keep_n);

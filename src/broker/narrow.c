@@ -5,6 +5,7 @@
  * opened any more: a list of system calls. It keeps sockets, because dialling is its work; it has
  * no open(), no exec(), no fork(), no ptrace(), no executable memory. What is not listed fails with
  * EPERM. */
+#include "base/fd.h"
 #include "base/secmem.h"
 #include "base/selfcaps.h"
 #include "base/selfseccomp.h"
@@ -13,6 +14,7 @@
 #include <errno.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 static const struct selfseccomp_call calls[] = {
 	/* Often used first: the filter is a list. Not every architecture has all of them. */
@@ -82,7 +84,12 @@ static const struct selfseccomp_call calls[] = {
 
 int narrow_first(struct cloche_err *err)
 {
+	int r;
+
 	secret_harden_process();
+	r = fd_only_write(STDERR_FILENO);
+	if (r < 0)
+		return err_sys(err, -r, "give up reading from standard error");
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return err_sys(err, errno, "set no_new_privs");
 	return 0;

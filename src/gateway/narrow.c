@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 int narrow_descriptors(struct cloche_err *err)
 {
@@ -24,6 +25,8 @@ int narrow_descriptors(struct cloche_err *err)
 	if (sigaction(SIGPIPE, &ignore, NULL) < 0)
 		return err_sys(err, errno, "ignore SIGPIPE");
 	r = fd_sanitize_stdio();
+	if (r >= 0)
+		r = fd_only_write(STDERR_FILENO);
 	if (r >= 0)
 		r = fd_close_from(3, keep, ARRAY_SIZE(keep));
 	return r < 0 ? err_sys(err, -r, "tidy the inherited descriptors") : 0;
