@@ -225,11 +225,18 @@ static bool has_masked_secret(const struct stream *s)
 	return false;
 }
 
+static bool has_aws_authorization(const struct http_fields *f)
+{
+	for (int i = -1; (i = http_fields_find(f, STR("authorization"), (unsigned)i + 1)) >= 0;)
+		if (aws_is_scheme(http_fields_value(f, (unsigned)i)))
+			return true;
+	return false;
+}
+
 /* No signature of ours: a foreign one, another kind of Authorization, or nothing. Where there is a
  * masked secret for the host, what is not of AWS is its business (decide.c). */
 static int judge_foreign(struct stream *s)
 {
-	struct str authorization = http_fields_get(&s->head.fields, STR("authorization"));
 	bool allow;
 
 	if (!in_scope(s, &allow) || allow)
@@ -238,7 +245,7 @@ static int judge_foreign(struct stream *s)
 		return refuse(s,
 			"The presigned URL is not signed with credentials of this sandbox.",
 			"foreign credential");
-	if ((aws_is_scheme(authorization) || !has_masked_secret(s)) &&
+	if ((has_aws_authorization(&s->head.fields) || !has_masked_secret(s)) &&
 		strip(s, STR("authorization")) < 0)
 		return -1;
 	if (strip(s, STR("x-amz-security-token")) < 0)
