@@ -2,10 +2,13 @@
 /* What all bodies together may take up (docs/design/limits.md): more streams than there is room
  * for, each of which may have a whole window. */
 #include "broker/testing.h"
+#include "http/ws.h"
+#include "tls/websocket.h"
 
 #include <arpa/inet.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/socket.h>
 #include <tap.h>
 #include <unistd.h>
@@ -14,6 +17,7 @@ enum {
 	STREAMS = 560, /* of a window each: 70 MiB */
 	MIB = 1 << 20,
 	BODY = 200 * 1000,
+	HEAD = 256,
 };
 
 static char filler[BODY];
@@ -27,16 +31,34 @@ struct listener {
 	unsigned n;
 };
 
+/* What stands before the body: a head, or one and that of a WebSocket's frame. */
+static size_t write_head(char ret[HEAD], struct str request)
+{
+	size_t key = str_find(request, STR("Sec-WebSocket-Key: ")) + 19;
+	char accept[TLS_WEBSOCKET_ACCEPT];
+	struct ws_frame f = {.fin = true, .opcode = WS_BINARY, .length = BODY};
+	int n;
+
+	if (key > request.n)
+		return (size_t)snprintf(
+			ret, HEAD, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", BODY);
+	tls_websocket_accept(str_prefix(str_from_index(request, key), WS_KEY_LEN), accept);
+	n = snprintf(ret, HEAD,
+		"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
+		"Connection: upgrade\r\nSec-WebSocket-Accept: %s\r\n\r\n",
+		accept);
+	return (size_t)n + ws_write_head(ret + n, &f);
+}
+
 /* Reads the head, sends a body as far as anybody takes it, and stays until the other side goes. */
 static void *serve_one(void *arg)
 {
-	static const char head[] = "HTTP/1.1 200 OK\r\nContent-Length: 200000\r\n\r\n";
 	int fd = (int)(intptr_t)arg;
 	size_t at = 0;
-	char b[4096];
+	char b[4096], head[HEAD];
 	ssize_t n = read(fd, b, sizeof(b));
 
-	if (n > 0 && send(fd, head, sizeof(head) - 1, MSG_NOSIGNAL) > 0)
+	if (n > 0 && send(fd, head, write_head(head, str_make(b, (size_t)n)), MSG_NOSIGNAL) > 0)
 		while (at < BODY && (n = send(fd, filler + at, BODY - at, MSG_NOSIGNAL)) > 0)
 			at += (size_t)n;
 	while (read(fd, b, sizeof(b)) > 0)
@@ -171,6 +193,32 @@ static void test_answers(void)
 	listener_stop(&l);
 }
 
+/* The same of WebSockets. */
+static void test_websockets(void)
+{
+	static struct seen seen[2 * STREAMS + 1];
+	struct listener l;
+	struct rig g;
+	size_t all;
+
+	start(&g, &l, true);
+	for (unsigned i = 0; i < STREAMS; i++)
+		rig_open(&g, &(struct ask){.kind = NET_KIND_WEBSOCKET,
+				     .host = "a.test",
+				     .target = "/",
+				     .body = NET_BODY_STREAM,
+				     .more = true});
+	rig_flush(&g);
+	all = take(&g, seen, 0, 1000);
+	printf("# %zu MiB under way\n", all / MIB);
+	check(all > (size_t)31 * MIB);
+	check(all <= (size_t)32 * MIB + STREAMS * (size_t)NET_WINDOW / 4);
+	for (unsigned i = 1; i <= STREAMS; i++)
+		check(seen[i].status == 101 && seen[i].bytes > 0);
+	rig_stop(&g);
+	listener_stop(&l);
+}
+
 static uint32_t open_upload(struct rig *g, enum net_scheme scheme)
 {
 	return rig_open(g, &(struct ask){.scheme = scheme,
@@ -261,6 +309,7 @@ int main(void)
 {
 	(void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
 	run_test(test_answers);
+	run_test(test_websockets);
 	run_test(test_requests);
 	run_test(test_memory);
 	return tap_done();

@@ -230,6 +230,7 @@ bool websocket_down(struct stream *s, struct str bytes)
 
 	s->active = loop_now(s->broker->loop);
 	s->window_out -= (uint32_t)bytes.n;
+	bounds_answer(s);
 	s->bytes_in += bytes.n;
 	s->broker->bytes_in += bytes.n;
 	r = read_down(s, bytes);
