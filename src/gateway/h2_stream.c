@@ -117,6 +117,9 @@ static int end_response(struct h2_exchange *x, const struct http_fields *trailer
 		return release_end(x, trailers);
 	x->holds = true;
 	stream_close(&x->stream, NET_RESET_CANCELLED);
+	/* The broker gives nothing back of it any more. */
+	h2_consume(x->st, x->held);
+	x->held = 0;
 	return 0;
 }
 

@@ -391,6 +391,39 @@ static void test_resets(void)
 	rig_open_done(&o);
 }
 
+/* An early answer, when all that the room may send has been sent: the rest of the request has to
+ * get through to nowhere before the answer ends. */
+static void test_early_window(void)
+{
+	static const char bytes[3 * NET_WINDOW];
+	struct rig_open o;
+	struct rig_frame *f;
+	size_t taken = 0;
+	struct leg *l;
+	struct room r;
+
+	room_start(&r, 65535, 1 << 20);
+	room_settle(&r);
+	l = room_ask(&r, &(struct ask){.method = "POST", .goes_on = true});
+	o = rig_expect_open(&rig);
+	must(buf_add(&l->out, bytes, sizeof(bytes)) == 0);
+	h2_wake(l->st);
+	must(h2_end(l->st, NULL) == 0);
+	room_say(&r);
+	while (taken < NET_WINDOW) {
+		f = rig_recv(&rig, 1000);
+		must(f && f->type == NET_DATA);
+		taken += f->n - 4;
+		free(f);
+	}
+	rig_answer(&rig, o.m.stream, "no");
+	check_int(rig_expect_reset(&rig, o.m.stream), NET_RESET_CANCELLED);
+	check(room_told(&r, "{1 NO_ERROR}"));
+	check(l->ended && l->received == 2 && buf_len(&l->out) == 0);
+	room_stop(&r);
+	rig_open_done(&o);
+}
+
 /* The broker's window is the room's, and the other way round. */
 static void test_flow(void)
 {
@@ -586,6 +619,7 @@ int main(void)
 	run_test(test_many_at_once);
 	run_test(test_refused);
 	run_test(test_resets);
+	run_test(test_early_window);
 	run_test(test_flow);
 	run_test(test_pieces);
 	run_test(test_idle_connections_are_small);
