@@ -50,17 +50,21 @@ static void close_chan(struct helper *h)
 	h->chan_open = false;
 }
 
-/* Not reaped yet. */
-static bool was_killed(const struct helper *h)
+/* Exit status 0. Its channel has ended, so it is about to end where it has not; a moment is waited
+ * for that. */
+static bool ended_in_order(const struct helper *h)
 {
+	struct pollfd p = {.fd = h->pidfd, .events = POLLIN};
 	siginfo_t how = {0};
 
-	return h->pid > 0 &&
+	if (h->pid <= 0)
+		return h->status == 0;
+	return poll(&p, 1, EXPLAIN_MS) > 0 &&
 	       waitid(P_PIDFD, (id_t)h->pidfd, &how, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-	       how.si_pid > 0 && how.si_code != CLD_EXITED;
+	       how.si_pid > 0 && how.si_code == CLD_EXITED && how.si_status == 0;
 }
 
-/* When one ends the other does, too, and may be noticed first: the one that has begun. */
+/* When one ends the other does, too, in order, and may be noticed first: the one that has begun. */
 static struct helper *culprit(struct helper *h)
 {
 	struct helper *gateway = &h->sup->helpers[HELPER_GATEWAY];
@@ -68,7 +72,7 @@ static struct helper *culprit(struct helper *h)
 
 	while (other->chan_open && read_frame(other) == 1)
 		;
-	return h->err.code == 0 && (other->err.code || was_killed(other)) ? other : h;
+	return h->err.code == 0 && other->sup && (other->err.code || ended_in_order(h)) ? other : h;
 }
 
 static void failed(struct helper *noticed)
@@ -277,7 +281,7 @@ static void on_death(struct loop_io *io, uint32_t events)
 	close_chan(h);
 	loop_io_remove(io);
 	h->pidfd = fd_close(h->pidfd);
-	waitpid(h->pid, NULL, 0);
+	waitpid(h->pid, &h->status, 0);
 	h->pid = 0;
 	if (h == &s->helpers[HELPER_GATEWAY])
 		close_chan(&s->helpers[HELPER_BROKER]);

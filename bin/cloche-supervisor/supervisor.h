@@ -89,6 +89,7 @@ struct helper {
 	struct supervisor *sup;
 	pid_t pid;
 	int pidfd;
+	int status; /* of waitpid(), once it has ended */
 	struct chan chan;
 	bool chan_open;
 	bool ready; /* it said so */
