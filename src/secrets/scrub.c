@@ -422,14 +422,16 @@ static size_t skip(const struct scrubber *s, const char *data, size_t i, size_t 
 	return i;
 }
 
-static void run(const struct scrubber *s, struct machine *m, const struct text *t, size_t n)
+/* whole: nothing follows, so what is shorter than every form needs no reading. */
+static void run(
+	const struct scrubber *s, struct machine *m, const struct text *t, size_t n, bool whole)
 {
 	size_t escape = SIZE_MAX;
 
 	for (size_t i = 0; i < n; i++) {
 		if (m->raw == 0 && m->n_lanes == 0 && m->esc_n == 0) {
 			i = skip(s, t->data, i, n, &escape);
-			if (i >= n)
+			if (i >= n || (whole && n - i < s->window))
 				break;
 		}
 		read_char(s, m, t, (ptrdiff_t)i, t->data[i]);
@@ -477,7 +479,7 @@ void scrub_feed(
 		*ret_second = str_make(data, n);
 		return;
 	}
-	run(s->scrubber, &s->machine, &text, n);
+	run(s->scrubber, &s->machine, &text, n, false);
 	keep = MIN(alive(s->scrubber, &s->machine), s->n + n);
 	if (keep <= n) {
 		*ret_first = str_make(old, s->n);
@@ -514,6 +516,6 @@ size_t scrub_whole(const struct scrubber *s, char *data, size_t n)
 	const struct text text = {data, data};
 
 	if (s->n > 0)
-		run(s, &m, &text, n);
+		run(s, &m, &text, n, true);
 	return (size_t)m.hits;
 }
