@@ -39,7 +39,6 @@ static const struct selfseccomp_call calls[] = {
 	{__NR_close, SELFSECCOMP_ALLOW},
 	{__NR_socket, SELFSECCOMP_INET},
 	{__NR_connect, SELFSECCOMP_ALLOW},
-	{__NR_bind, SELFSECCOMP_ALLOW},
 	{__NR_shutdown, SELFSECCOMP_ALLOW},
 	{__NR_setsockopt, SELFSECCOMP_ALLOW},
 	{__NR_getsockopt, SELFSECCOMP_ALLOW},
