@@ -516,6 +516,58 @@ static void test_counts(void)
 	rig_stop(&g);
 }
 
+/* A request whose connection ends is begun anew, and what comes of it meanwhile waits. The next
+ * connection is not made: the listener's queue is full. */
+static void test_sent_while_dialling(void)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), conn, filler, status;
+	const struct ask get = {.host = "a.test", .target = "/"};
+	const struct ask put = {
+		.host = "a.test", .target = "/", .method = "PUT", .body = NET_BODY_STREAM};
+	socklen_t n = sizeof(a);
+	struct got r = {0};
+	char bytes[4096];
+	struct rig g;
+	uint32_t id;
+
+	must(fd >= 0 && bind(fd, (struct sockaddr *)&a, n) == 0 && listen(fd, 0) == 0);
+	must(getsockname(fd, (struct sockaddr *)&a, &n) == 0);
+	rig_start(&g);
+	rig_allow(&g, "domains: [a.test]\n");
+	rig_connect_to(&g, "a.test", 80, ntohs(a.sin_port));
+	rig_serve(&g);
+	id = rig_open(&g, &get);
+	conn = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
+	must(conn >= 0 && read(conn, bytes, sizeof(bytes)) > 0);
+	must(write(conn, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", 38) == 38);
+	rig_collect(&g, id, &r, 5000);
+	check(r.ended);
+	got_done(&r);
+
+	filler = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	must(filler >= 0 && connect(filler, (struct sockaddr *)&a, n) == 0);
+	id = rig_open(&g, &put);
+	must(read(conn, bytes, sizeof(bytes)) > 0 && shutdown(conn, SHUT_WR) == 0);
+	while (read(conn, bytes, sizeof(bytes)) > 0)
+		continue;
+	rig_data(&g, id, "more", 4);
+	/* Another one, which is answered when that has been looked at. */
+	rig_ask(&g, &(struct ask){.host = "other.test", .target = "/"}, &r);
+	check_int(r.status, 403);
+	got_done(&r);
+	must(net_send_reset(&g.net, id, NET_RESET_CANCELLED) == 0);
+	rig_flush(&g);
+	rig_ask(&g, &(struct ask){.host = "other.test", .target = "/"}, &r);
+	check_int(r.status, 403);
+	got_done(&r);
+	status = rig_stop(&g);
+	check(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	close(filler);
+	close(conn);
+	close(fd);
+}
+
 int main(void)
 {
 	(void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
@@ -527,5 +579,6 @@ int main(void)
 	run_test(test_narrow);
 	run_test(test_ends);
 	run_test(test_counts);
+	run_test(test_sent_while_dialling);
 	return tap_done();
 }

@@ -318,6 +318,8 @@ static void on_eof(struct h1_origin *h, bool clean)
 
 	if (!h->started && u->used && s->keep) {
 		s->retried = true;
+		s->up = NULL;
+		h->stream = NULL;
 		upstream_close(u);
 		request_body_rewind(s);
 		request_go(s, true);
