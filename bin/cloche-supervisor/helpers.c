@@ -148,23 +148,36 @@ static void to_address(const struct net_client *m, const uint8_t address[16], ui
 	}
 }
 
+static bool find_owner(
+	struct supervisor *s, const struct net_client *m, struct connection_owner *ret)
+{
+	struct sockaddr_storage client, server;
+	uint64_t begin = clock_mono_usec();
+	bool found;
+
+	if (!s->room || s->room->pid <= 0 || s->room->net.diag < 0 ||
+		!owner_budget_allows(&s->looks, begin))
+		return false;
+	to_address(m, m->address, m->port, &client);
+	to_address(m, m->server, m->server_port, &server);
+	found = connection_owner(
+		s->room->net.diag, s->room->pid, (void *)&client, (void *)&server, ret);
+	owner_budget_spend(&s->looks, clock_mono_usec() - begin);
+	return found;
+}
+
 /* As read_frame. */
 static int tell_owner(struct helper *h, struct str payload)
 {
 	struct supervisor *s = h->sup;
 	struct connection_owner owner;
-	struct sockaddr_storage client, server;
 	struct net_client m;
 	struct helper_owner answer = {0};
 	int r;
 
 	if (!helper_get_who(payload, &answer.number, &m) || m.family == 0)
 		return -EPROTO;
-	to_address(&m, m.address, m.port, &client);
-	to_address(&m, m.server, m.server_port, &server);
-	if (s->room && s->room->pid > 0 && s->room->net.diag >= 0 &&
-		connection_owner(s->room->net.diag, s->room->pid, (void *)&client, (void *)&server,
-			&owner)) {
+	if (find_owner(s, &m, &owner)) {
 		answer.pid = owner.pid;
 		answer.name = str_from(owner.name);
 		answer.program = str_from(owner.program);

@@ -7,6 +7,7 @@
 #include "ipc/control.h"
 #include "ipc/helper.h"
 #include "ipc/roomctl.h"
+#include "jail/owner.h"
 #include "loop/loop.h"
 #include "manager/execlog.h"
 #include "manager/own.h"
@@ -146,7 +147,8 @@ struct supervisor {
 	bool tails_over;
 
 	struct helper helpers[HELPERS_N];
-	struct stat names[2]; /* resolv.conf and hosts, as the broker knows them */
+	struct owner_budget looks; /* for the owners of connections */
+	struct stat names[2];      /* resolv.conf and hosts, as the broker knows them */
 	/* Until the gateway starts: its end of the socket to the broker, or -1; what starts it. */
 	int gateway_net;
 	struct knock knocks[HELPER_SOCKETS];

@@ -4,6 +4,7 @@
  * the descriptors of the room's processes are searched for that inode, from process 1 down, until
  * it is found or the budget is used up. */
 #include "jail/owner.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/fs.h"
 #include "base/parse.h"
@@ -21,6 +22,8 @@
 #include <unistd.h>
 
 enum { LINKS_MAX = 8192, STATUS_MAX = 16384, ANSWER_MAX = 4096 };
+/* A tenth of a processor, and some looks at once. */
+enum { SHARE = 10, BURST_USEC = 100 * USEC_PER_MSEC };
 
 struct search {
 	char link[32]; /* "socket:[INODE]" */
@@ -169,4 +172,19 @@ bool connection_owner(int diag, pid_t root, const struct sockaddr *client,
 	snprintf(s.link, sizeof(s.link), "socket:[%u]", inode);
 	proctree_each(root, look, &s);
 	return s.found;
+}
+
+bool owner_budget_allows(struct owner_budget *b, uint64_t now)
+{
+	uint64_t more = (now - b->at) / SHARE;
+
+	b->left += (int64_t)MIN(more, (uint64_t)INT32_MAX);
+	b->left = MIN(b->left, (int64_t)BURST_USEC);
+	b->at = now;
+	return b->left > 0;
+}
+
+void owner_budget_spend(struct owner_budget *b, uint64_t usec)
+{
+	b->left -= (int64_t)MIN(usec, (uint64_t)INT32_MAX);
 }

@@ -21,3 +21,15 @@ struct connection_owner {
  * few thousand descriptors are looked at. False where nobody is found. */
 bool connection_owner(int diag, pid_t root, const struct sockaddr *client,
 	const struct sockaddr *server, struct connection_owner *ret);
+
+/* How long looking may take: a room chooses how many processes, threads and descriptors there are,
+ * and how often is asked. Zeroed at first; times are monotonic. */
+struct owner_budget {
+	int64_t left; /* usec */
+	uint64_t at;
+};
+
+/* Whether there may be a look now. */
+bool owner_budget_allows(struct owner_budget *b, uint64_t now);
+/* One has taken so long. */
+void owner_budget_spend(struct owner_budget *b, uint64_t usec);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
 #include "base/fd.h"
 #include "jail/owner.h"
 #include "tap.h"
@@ -60,8 +61,29 @@ static void test_finds_a_child(void)
 	close(theirs);
 }
 
+/* However long each look takes, looks take a tenth of the time. */
+static void test_budget(void)
+{
+	struct owner_budget b = {0};
+	uint64_t now = 1000 * USEC_PER_SEC, end = now + 100 * USEC_PER_SEC, spent = 0;
+	unsigned at_once = 0;
+
+	for (; owner_budget_allows(&b, now); at_once++)
+		owner_budget_spend(&b, 10 * USEC_PER_MSEC);
+	check_int(at_once, 10);
+	for (; now < end; now += USEC_PER_MSEC) {
+		if (!owner_budget_allows(&b, now))
+			continue;
+		owner_budget_spend(&b, 120 * USEC_PER_MSEC);
+		spent += 120 * USEC_PER_MSEC;
+		now += 120 * USEC_PER_MSEC;
+	}
+	check(spent > 9 * USEC_PER_SEC && spent < 11 * USEC_PER_SEC);
+}
+
 int main(void)
 {
+	run_test(test_budget);
 	diag = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_SOCK_DIAG);
 	if (diag < 0) {
 		printf("1..0 # SKIP no socket diagnostics\n");
