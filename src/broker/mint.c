@@ -114,6 +114,16 @@ static void on_protocol(struct origin_query *q, bool h2)
 	mint_free(w);
 }
 
+void mints_settle(struct broker *b)
+{
+	while (b->mints) {
+		struct mint *w = b->mints;
+
+		origin_forget(&w->query);
+		on_protocol(&w->query, false);
+	}
+}
+
 void mints_free(struct broker *b)
 {
 	while (b->mints) {

@@ -211,6 +211,7 @@ static int replace(struct reload *r)
 	b->policy = TAKE_PTR(r->policy);
 	b->policy_number++;
 	pool_drop_idle(b);
+	mints_settle(b);
 	if (net_send_forget(&b->net) < 0)
 		broker_fail(b);
 	m.closed = judge_all_again(b);

@@ -568,6 +568,9 @@ void response_resume(struct stream *s);
 
 /* mint.c */
 _warn_unused_ int mint_request(struct broker *b, const struct net_mint *m);
+/* Another policy holds: what is being found out is answered as far as it is known. Then NET_FORGET.
+ */
+void mints_settle(struct broker *b);
 /* Those that wait are not answered any more. */
 void mints_free(struct broker *b);
 

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -196,6 +197,38 @@ static void test_forget(void)
 	must(chan_recv_wait(&w.g.net, &f, PATIENCE_MS) == 1);
 	check(f.type == NET_FORGET && f.payload.n == 0);
 	world_stop(&w);
+}
+
+/* What is still being found out for it under the old policy comes before, or it would be kept. */
+static void test_forget_waiting(void)
+{
+	const struct net_mint mint = {
+		.request = 7, .host = STR("s.site.test"), .port = 443, .h2 = true, .http1 = true};
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int silent = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct netconf_replaced m = {0};
+	socklen_t n = sizeof(a);
+	struct net_cert cert;
+	struct chan_frame f;
+	struct world w;
+
+	must(silent >= 0 && bind(silent, (struct sockaddr *)&a, n) == 0 && listen(silent, 8) == 0);
+	must(getsockname(silent, (struct sockaddr *)&a, &n) == 0);
+	world_start(&w, NULL);
+	rig_connect_to(&w.g, "s.site.test", 443, ntohs(a.sin_port));
+	rig_serve(&w.g);
+	must(net_send_mint(&w.g.net, &mint) == 0);
+	rig_flush(&w.g);
+	must(poll(&(struct pollfd){.fd = silent, .events = POLLIN}, 1, PATIENCE_MS) == 1);
+	check_int(set_policy(&w, ONLY_A, &m, NULL), 0);
+	must(chan_recv_wait(&w.g.net, &f, PATIENCE_MS) == 1);
+	check(f.type == NET_CERT && net_get_cert(f.payload, &cert) && cert.request == 7);
+	check(cert.ok && cert.mode == NET_MODE_HTTP1);
+	chan_frame_done(&f);
+	must(chan_recv_wait(&w.g.net, &f, PATIENCE_MS) == 1);
+	check(f.type == NET_FORGET);
+	world_stop(&w);
+	close(silent);
 }
 
 static void test_bad(void)
@@ -532,6 +565,7 @@ int main(void)
 	run_test(test_under_way);
 	run_test(test_upload);
 	run_test(test_forget);
+	run_test(test_forget_waiting);
 	run_test(test_bad);
 	run_test(test_gone);
 	run_test(test_many_at_once);
