@@ -442,8 +442,9 @@ static bool wait_fd(struct client *c, short events, int timeout_ms)
 		if (now >= until)
 			return false;
 		need(poll(p, 2, (int)((until - now) / 1000U) + 1) >= 0 || errno == EINTR);
-		if (p[1].revents && !take_frame(c->r, 0))
-			p[1].revents = 0;
+		/* What is left in its buffer does not make the socket readable. */
+		while (p[1].revents && take_frame(c->r, 0))
+			continue;
 		if (p[0].revents)
 			return true;
 	}
