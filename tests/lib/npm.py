@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Packages of npm that tests use as clients: installed once, below .cache of the source tree."""
+import hashlib
 import os
 import shutil
 import subprocess
@@ -35,27 +36,43 @@ def stage_folder():
     raise Skip("nowhere to install packages of npm")
 
 
-def package(name, version):
-    """The node_modules folder that has it; skips the test where npm cannot install it."""
+def environment():
+    """npm trusts its own list of authorities alone; this machine may have more."""
+    env = clean_env(npm_config_update_notifier="false",
+                    NODE_EXTRA_CA_CERTS="/etc/ssl/certs/ca-certificates.crt")
+    for variable, value in os.environ.items():
+        if variable.lower().startswith(("npm_config_", "http_proxy", "https_proxy", "no_proxy")):
+            env[variable] = value
+    return env
+
+
+def install(stage, specs):
+    try:
+        p = subprocess.run(["npm", "install", "--prefix", stage, "--no-save", "--no-audit",
+                            "--no-fund", "--ignore-scripts", "--fetch-timeout=60000"] + specs,
+                           env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                           timeout=240, check=False, text=True)
+    except subprocess.TimeoutExpired:
+        raise Skip("npm does not get %s in time" % " ".join(specs)) from None
+    if p.returncode != 0 or not os.path.isdir(os.path.join(stage, "node_modules")):
+        raise Skip("npm cannot install %s: %s" % (" ".join(specs), p.stdout.strip()[-200:]))
+
+
+def packages(specs):
+    """The node_modules folder that has all of them ("name@version"); skips the test where npm cannot
+    install them."""
     need("npm", "node")
-    folder = "%s@%s" % (name.replace("/", "_"), version)
+    folder = "+".join(specs).replace("/", "_")
+    if len(folder) > 100:
+        folder = hashlib.sha256(folder.encode()).hexdigest()
     for place in PLACES:
         modules = os.path.join(place, folder, "node_modules")
-        if is_ours(place) and os.path.isdir(os.path.join(modules, name)):
+        if is_ours(place) and os.path.isdir(modules):
             return modules
     place, stage = stage_folder()
     modules = os.path.join(place, folder, "node_modules")
     try:
-        env = clean_env(npm_config_update_notifier="false")
-        for variable in ("NODE_EXTRA_CA_CERTS", "npm_config_registry", "HTTPS_PROXY"):
-            if variable in os.environ:
-                env[variable] = os.environ[variable]
-        p = subprocess.run(["npm", "install", "--prefix", stage, "--no-save", "--no-audit",
-                            "--no-fund", "--ignore-scripts", "%s@%s" % (name, version)], env=env,
-                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120,
-                           check=False, text=True)
-        if p.returncode != 0 or not os.path.isdir(os.path.join(stage, "node_modules", name)):
-            raise Skip("npm cannot install %s: %s" % (name, p.stdout.strip()[-200:]))
+        install(stage, specs)
         try:
             os.rename(stage, os.path.dirname(modules))
         except OSError:  # somebody else was quicker
@@ -64,3 +81,7 @@ def package(name, version):
     finally:
         shutil.rmtree(stage, ignore_errors=True)
     return modules
+
+
+def package(name, version):
+    return packages(["%s@%s" % (name, version)])
