@@ -63,8 +63,8 @@ typedef struct cloche_github_app {
 
 /* Adds one. Variable `name` of the inside holds the surrogate of a token; a real one is got when a
  * request carries it, and put into Authorization. A GraphQL request that addresses a repository
- * which the token does not reach is refused. Everything is copied. The key itself is checked when
- * the sandbox starts. */
+ * which the token does not reach is refused. Everything is copied. The key itself is checked while
+ * the sandbox starts: one that is none ends it, and nothing was reachable before. */
 CLOCHE_API int cloche_secrets_add_github_app(
 	cloche_secrets *secrets, const char *name, const cloche_github_app *app, cloche_err *err);
 
