@@ -53,6 +53,29 @@ static const struct str pieces[] = {
 	STR("\r\n"),
 };
 
+/* A request, or trailers of the one in the slot. Returns its length. */
+static uint32_t h2_head(struct room *r, uint32_t *slot, char *to, uint32_t *id, uint32_t *flags)
+{
+	uint32_t n;
+
+	if (*slot && roll(8) == 0) {
+		*id = *slot;
+		*flags |= 1;
+		*slot = 0;
+		memcpy(to, "\0\1x\1y", 5);
+		return 5;
+	}
+	*id = r->next;
+	r->next += 2;
+	n = (uint32_t)snprintf(
+		to, 200, "%c\x87\x84\x01%ca.test:%u", roll(2) ? 0x82 : 0x83, 0, rig.port);
+	to[4] = (char)(n - 5);
+	*flags |= roll(3) ? 0 : 1;
+	if (!(*flags & 1))
+		*slot = *id;
+	return n;
+}
+
 /* Types 0 to 9, and one that nobody knows. */
 static size_t h2_frame(struct room *r, char *to)
 {
@@ -78,22 +101,7 @@ static size_t h2_frame(struct room *r, char *to)
 		break;
 	case 1:
 		flags |= 4U;
-		if (*slot == 0 || roll(8)) { /* a request, else trailers for an older one */
-			id = r->next;
-			r->next += 2;
-			n = (uint32_t)snprintf(to + 9, 200, "%c\x87\x84\x01%ca.test:%u",
-				roll(2) ? 0x82 : 0x83, 0, rig.port);
-			to[13] = (char)(n - 5);
-			flags |= roll(3) ? 0 : 1;
-			if (!(flags & 1))
-				*slot = id;
-		} else {
-			id = *slot;
-			flags |= 1;
-			*slot = 0;
-			memcpy(to + 9, "\0\1x\1y", 5);
-			n = 5;
-		}
+		n = h2_head(r, slot, to + 9, &id, &flags);
 		break;
 	case 8:
 		n = 4;
