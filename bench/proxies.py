@@ -7,7 +7,7 @@ import subprocess
 import threading
 import time
 
-from common import RULES_HEAD, SECRET, Series, clean_env, have, log, ratio, rule
+from common import HERE, RULES_HEAD, SECRET, Series, clean_env, have, log, ratio, rule
 from testlib import CLOCHE, Authority, descendants, status_kib
 
 TICK = os.sysconf("SC_CLK_TCK")
@@ -67,15 +67,15 @@ class Stage:
                 with open(f, "rb") as part:
                     out.write(part.read())
         self.processes, self.ports = {}, {}
-        self.origin, self.sink = free_port(), free_port()
+        self.origin, self.origin_h2, self.sink = free_port(), free_port(), free_port()
         self._files()
-        self._start("origin", ["nginx", "-c", self._nginx_origin()], self.origin)
-        self._start("sink", ["/usr/bin/python3", "-c", SINK, str(self.sink), self.cert, self.key],
+        self.start("origin", ["nginx", "-c", self._nginx_origin()], self.origin)
+        self.start("sink", ["/usr/bin/python3", "-c", SINK, str(self.sink), self.cert, self.key],
                     self.sink)
         if have("nginx"):
-            self._start("nginx", ["nginx", "-c", self._nginx_proxy()], self.ports["nginx"])
+            self.start("nginx", ["nginx", "-c", self._nginx_proxy()], self.ports["nginx"])
         if have("haproxy"):
-            self._start("haproxy", ["haproxy", "-db", "-f", self._haproxy()],
+            self.start("haproxy", ["haproxy", "-db", "-f", self._haproxy()],
                         self.ports["haproxy"])
         if have("mitmdump"):
             self._mitmdump()
@@ -110,17 +110,18 @@ http { access_log off; keepalive_requests 100000000; sendfile on; tcp_nodelay on
 
     def _nginx_origin(self):
         return self._nginx("origin", """
-server { listen 127.0.0.1:%d ssl backlog=4096; ssl_certificate %s; ssl_certificate_key %s;
- ssl_session_cache shared:S:4m; root %s/www; }""" % (self.origin, self.cert, self.key, self.work))
+server { listen 127.0.0.1:%d ssl backlog=4096; listen 127.0.0.1:%d ssl http2 backlog=4096;
+ ssl_certificate %s; ssl_certificate_key %s; ssl_session_cache shared:S:4m; root %s/www; }""" %
+                           (self.origin, self.origin_h2, self.cert, self.key, self.work))
 
     def _nginx_proxy(self):
         # TLS 1.3 as all the others speak it: older releases leave it off, and resume without a
         # key exchange then.
         self.ports["nginx"] = free_port()
         return self._nginx("nginx", """
-upstream up { server 127.0.0.1:%d; keepalive 64; }
-upstream sink { server 127.0.0.1:%d; keepalive 64; }
-server { listen 127.0.0.1:%d ssl backlog=4096; ssl_certificate %s; ssl_certificate_key %s;
+upstream up { server 127.0.0.1:%d; keepalive 256; }
+upstream sink { server 127.0.0.1:%d; keepalive 256; }
+server { listen 127.0.0.1:%d ssl http2 backlog=4096; ssl_certificate %s; ssl_certificate_key %s;
  ssl_session_cache shared:P:4m; ssl_protocols TLSv1.2 TLSv1.3;
  client_max_body_size 0; proxy_request_buffering off;
  proxy_max_temp_file_size 0; proxy_http_version 1.1; proxy_set_header Connection "";
@@ -142,7 +143,7 @@ defaults
  timeout server 60s
  http-reuse always
 frontend f
- bind 127.0.0.1:%d ssl crt %s alpn http/1.1
+ bind 127.0.0.1:%d ssl crt %s alpn h2,http/1.1
  use_backend s if { path_beg /put }
  default_backend b
 backend b
@@ -160,17 +161,19 @@ backend s
             for f in (self.authority.key, self.authority.cert):
                 with open(f) as part:
                     out.write(part.read())
-        self._start("mitmdump", ["mitmdump", "-q", "--mode", "reverse:https://%s:%d" %
-                                 (HOST, self.origin), "--listen-host", "127.0.0.1",
+        self.start("mitmdump", ["mitmdump", "-q", "-s", os.path.join(HERE, "mitm_rules.py"),
+                                 "--mode", "reverse:https://%s:%d" % (HOST, self.origin_h2),
+                                 "--listen-host", "127.0.0.1",
                                  "--listen-port", str(self.ports["mitmdump"]), "--set",
                                  "confdir=" + conf, "--set", "ssl_verify_upstream_trusted_ca=" +
                                  self.authority.cert, "--set", "stream_large_bodies=1m"],
-                    self.ports["mitmdump"], 30)
+                    self.ports["mitmdump"], 30, BENCH_HOSTS=HOST, BENCH_SECRET=SECRET,
+                    BENCH_SURROGATE="sk-surrogate-0123456789")
 
-    def _start(self, name, argv, port, seconds=10):
+    def start(self, name, argv, port, seconds=10, **env):
         out = open(os.path.join(self.work, name + ".out"), "wb")
         self.processes[name] = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out,
-                                                stderr=out, env=clean_env(HOME=self.work))
+                                                stderr=out, env=clean_env(HOME=self.work, **env))
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             try:
@@ -223,18 +226,25 @@ def on_peer(stage, name, command):
                                   stderr=subprocess.STDOUT, env=clean_env()), lambda: pids)
 
 
-def in_room(stage, command):
-    """Runs the same command inside a room, through its gateway."""
+def room_argv(stage, hosts, command):
+    """Runs command in a room that reaches these hosts: {name: port here}."""
     argv = [CLOCHE, "run", "--no-workspace", "--timeout", "300s", "--upstream-ca",
             stage.authority.cert, "--secret", "TOKEN=BENCH_TOKEN@up.test", "--network-log",
-            os.path.join(stage.work, "network.log"), "--connect-to",
-            "up.test:443:127.0.0.1:%d" % stage.origin, "--connect-to",
-            "sink.test:443:127.0.0.1:%d" % stage.sink, "--allow", "up.test", "--allow",
-            "sink.test", "--", "sh", "-c",
-            # The first use of the network starts the gateway; the peers run already.
-            "curl -s -o /dev/null https://up.test/1k; echo GO; " +
-            command.replace("{url}/put", "https://sink.test/put").replace(
-                "{url}", "https://up.test") + "; echo END; sleep 0.2"]
+            os.path.join(stage.work, "network.log")]
+    for name, port in hosts.items():
+        argv += ["--allow", name, "--connect-to", "%s:443:127.0.0.1:%d" % (name, port)]
+    return argv + ["--"] + command
+
+
+def in_room(stage, command):
+    """Runs the same command inside a room, through its gateway."""
+    origin = stage.origin_h2 if command.startswith("h2load") else stage.origin
+    argv = room_argv(stage, {"up.test": origin, "sink.test": stage.sink}, [
+        "sh", "-c",
+        # The first use of the network starts the gateway; the peers run already.
+        "curl -s -o /dev/null https://up.test/1k; echo GO; " +
+        command.replace("{url}/put", "https://sink.test/put").replace(
+            "{url}", "https://up.test") + "; echo END; sleep 0.2"])
     p = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                          stdin=subprocess.DEVNULL, env=clean_env(BENCH_TOKEN=SECRET))
 
@@ -269,12 +279,30 @@ def timed(p, find):
     return Measured("".join(out), wall, cpu, max(peak or [0]))
 
 
-def wrk(header, seconds):
-    option = "-H 'Connection: close' " if header else ""
+def wrk(close, seconds):
+    option = "-H 'Connection: close' " if close else ""
     return "wrk -t1 -c16 -d%ds --latency %s{url}/1k" % (seconds, option)
 
 
-def contestants(stage):
+def h2load(seconds):
+    return "h2load -t1 -c8 -m16 -D%d {url}/1k" % seconds
+
+
+def read_load(out):
+    """(requests answered, p99 in ms or None) of wrk's or h2load's report; None where some were not
+    answered with 200."""
+    total = re.search(r"requests: .* (\d+) succeeded, 0 failed, 0 errored", out)
+    if total and "Application protocol: h2" in out:
+        return int(total.group(1)), None
+    total = re.search(r"(\d+) requests in", out)
+    unit = re.search(r"99%\s+([\d.]+)(us|ms|s)", out)
+    if not total or "Non-2xx" in out or not unit:
+        return None
+    return int(total.group(1)), float(unit.group(1)) * {"us": 1e-3, "ms": 1.0, "s": 1e3}[
+        unit.group(2)]
+
+
+def contestants(stage, command=None):
     found = {"cloche": lambda command: in_room(stage, command)}
     for name in ("nginx", "haproxy", "mitmdump"):
         if name in stage.ports:
@@ -282,31 +310,29 @@ def contestants(stage):
     return found
 
 
-def row_load(stage, title, close, rounds=5, seconds=4):
+def row_load(stage, title, command, how, rounds=5, seconds=4):
     rate, cpu, p99 = {}, {}, {}
-    who = contestants(stage)
+    who = contestants(stage, command)
     for name in who:
         rate[name], cpu[name], p99[name] = Series(), Series(), Series()
     for _ in range(rounds):
         for name, run in who.items():
             try:
-                m = run(wrk(close, seconds))
+                m = run(command(seconds))
             except RuntimeError as error:
                 log("bench: %s: %s" % (name, error))
                 continue
-            total = re.search(r"(\d+) requests in", m.out)
-            errors = re.search(r"Non-2xx.*|Socket errors.*", m.out)
-            if not total or (errors and "Non-2xx" in errors.group(0)):
+            found = read_load(m.out)
+            if not found or found[0] == 0:
                 log("bench: %s: %s" % (name, m.out[-300:]))
                 continue
-            n = int(total.group(1))
-            rate[name].add(n / seconds)
-            cpu[name].add(m.cpu / n * 1e6)
-            unit = re.search(r"99%\s+([\d.]+)(us|ms|s)", m.out)
-            p99[name].add(float(unit.group(1)) * {"us": 1e-3, "ms": 1.0, "s": 1e3}[unit.group(2)])
+            rate[name].add(found[0] / seconds)
+            cpu[name].add(m.cpu / found[0] * 1e6)
+            if found[1] is not None:
+                p99[name].add(found[1])
     lines = ["## " + title, "",
-             "wrk, 1 thread, 16 connections, 1 KiB bodies, %d rounds of %d s; medians (range)." %
-             (rounds, seconds), "", "| proxy | requests/s | CPU microseconds/request | p99 ms |",
+             "%s, 1 KiB bodies, %d rounds of %d s; medians (range)." % (how, rounds, seconds), "",
+             "| proxy | requests/s | CPU microseconds/request | p99 ms |",
              "|---|---|---|---|"]
     for name in who:
         lines.append("| %s | %s | %s | %s |" % (name, rate[name].text(digits=0),
@@ -328,15 +354,25 @@ def ratio_table(rate, cpu, rules):
     return lines
 
 
+WRK = "wrk, 1 thread, 16 connections"
+
+
 def row_requests(stage):
-    lines, rate, cpu = row_load(stage, "HTTPS through the gateway, keep-alive, HTTP/1.1 (row 4)",
-                                False)
-    return lines + ratio_table(rate, cpu, [("rate", "mitmdump", 40), ("cpu saved", "mitmdump", 40),
-                                           ("cpu", "nginx", 1.6)])
+    bounds = [("rate", "mitmdump", 40), ("cpu saved", "mitmdump", 40), ("cpu", "nginx", 1.6)]
+    lines, rate, cpu = row_load(
+        stage, "HTTPS through the gateway, keep-alive, HTTP/1.1 (row 4)",
+        lambda seconds: wrk(False, seconds), WRK)
+    lines += ratio_table(rate, cpu, bounds)
+    more, rate, cpu = row_load(
+        stage, "HTTPS through the gateway, HTTP/2 (row 4)", h2load,
+        "h2load, 1 thread, 8 connections with 16 streams each (cloche and mitmdump speak HTTP/2 to "
+        "the origin, too; nginx and haproxy HTTP/1.1)", rounds=3)
+    return lines + [""] + more + ratio_table(rate, cpu, bounds)
 
 
 def row_connections(stage):
-    lines, rate, cpu = row_load(stage, "A new TLS connection for each request (row 5)", True)
+    lines, rate, cpu = row_load(stage, "A new TLS connection for each request (row 5)",
+                                lambda seconds: wrk(True, seconds), WRK)
     return lines + ratio_table(rate, cpu, [("rate", "mitmdump", 15), ("rate", "nginx", 1.0)])
 
 
