@@ -185,7 +185,7 @@ class Room:
     def expect_gone(self):
         expect(wait_until(lambda: not alive(self.parts), 5), "left running",
                {p: self.parts[p] for p in alive(self.parts)})
-        expect(wait_until(self.origin.is_quiet, 5), "connections are left", self.origin.lines[-20:])
+        expect(wait_until(self.origin.is_quiet, PATIENCE), "connections are left", self.origin.lines[-20:])
         self.expect_cut()
         self.origin.expect_untouched()
 
