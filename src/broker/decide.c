@@ -136,6 +136,7 @@ static int put_secrets(struct stream *s, struct cloche_err *err)
 		s->dropped = result.dropped;
 		s->collapsed = result.collapsed;
 		s->live = result.live;
+		s->several_live = result.several_live;
 		if (apply_edits(s, &result) < 0)
 			r = err_set(err, E_PROTOCOL, "a secret cannot be sent in a header");
 	}

@@ -381,5 +381,8 @@ bool github_check(struct stream *s)
 {
 	const struct github *g = s->live ? find(s->broker, s->live) : NULL;
 
-	return !g || !is_graphql(s) || check_body(s, g);
+	if (!g || !is_graphql(s))
+		return true;
+	/* Nobody knows which of them counts. */
+	return s->several_live ? refuse(s, "<several-tokens>") : check_body(s, g);
 }

@@ -204,7 +204,8 @@ struct stream {
 	struct rewrite *rewrite;
 	struct github *waits_for;         /* for its token */
 	const struct masked_secret *live; /* that was put in */
-	struct origin_probe *probe;       /* it asks nothing, and only makes a connection */
+	bool several_live;
+	struct origin_probe *probe; /* it asks nothing, and only makes a connection */
 	struct fetch *fetch; /* it is the broker's own: the answer goes there, not to the gateway */
 	struct websocket *websocket; /* owned by rewrite; NULL for other kinds */
 

@@ -52,10 +52,12 @@ static bool is_token_at(struct str s, size_t at, struct str surrogate)
 
 static void note_live(const struct group *g, const struct masked_secret *m)
 {
-	if (!m->known)
+	if (!m->known) {
 		g->res->unknown = m;
-	else if (m->live)
+	} else if (m->live) {
+		g->res->several_live |= g->res->live && g->res->live != m;
 		g->res->live = m;
+	}
 }
 
 /* How much longer than s the text can get. */

@@ -67,6 +67,7 @@ struct replace_result {
 	/* Live secrets (secret_set.h) that were put in: one whose value is not known, so that the
 	 * edits must not be used before it is; and one whose value is. NULL where there is none. */
 	const struct masked_secret *unknown, *live;
+	bool several_live; /* live is one of them */
 };
 
 /* Works out the edits; at most 1024 headers. Returns 0, or -ENOMEM or -E2BIG: the request must not
