@@ -4,8 +4,8 @@
  * let them go. What an answer brings goes on at once as far as the gateway takes it, and only then
  * may the origin send as much again; what the gateway does not take yet is held, at most a window
  * of each stream. All that is held together is bounded, too: above that, a connection that has a
- * part in it is not read. Below that, what is held does not count for the connection, so that
- * streams that stall do not keep others from going on.
+ * part in it is not read, and new requests go by another. Below that, what is held does not count
+ * for the connection, so that streams that stall do not keep others from going on.
  *
  * What is to be written, and what can be read, is done in work(), once for everything that happened
  * in an iteration of the loop: so small frames of many streams share records.
@@ -55,6 +55,12 @@ struct h2_origin {
 static struct h2_origin *of(const struct upstream *u)
 {
 	return u->protocol;
+}
+
+/* By what the room does not read: nothing comes on it until that changes. */
+static bool is_held_up(const struct h2_origin *o)
+{
+	return o->held > 0 && o->u->broker->held > HELD_MAX;
 }
 
 /* --- legs --- */
@@ -399,7 +405,7 @@ static bool may_read(struct h2_origin *o)
 		b->full = true;
 		return false;
 	}
-	return o->held == 0 || b->held <= HELD_MAX;
+	return !is_held_up(o);
 }
 
 static void watch(struct h2_origin *o)
@@ -518,7 +524,7 @@ static unsigned room(const struct upstream *u)
 {
 	const struct h2_origin *o = of(u);
 
-	return u->dead || o->going || is_silent(o) ? 0 : h2_streams_free(o->h2);
+	return u->dead || o->going || is_silent(o) || is_held_up(o) ? 0 : h2_streams_free(o->h2);
 }
 
 static void end(struct upstream *u)
