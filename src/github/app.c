@@ -279,7 +279,7 @@ static bool read_time(struct str s, uint64_t *ret)
 	const char *end;
 	time_t t;
 
-	if (s.n >= sizeof(text))
+	if (s.n == 0 || s.n >= sizeof(text))
 		return false;
 	memcpy(text, s.p, s.n);
 	text[s.n] = '\0';
