@@ -292,6 +292,32 @@ static void test_malformed(void)
 	check_int(feed(buf_str(&line), false, &err), -E_PROTOCOL);
 }
 
+/* Whether all signatures in it are as long as they get, so that there was nothing to pad. */
+static bool is_padded(struct str in)
+{
+	const struct str key = STR("chunk-signature=");
+
+	for (size_t at = str_find(in, key); at < in.n; at = str_find(in, key)) {
+		in = str_from_index(in, at + key.n);
+		if (str_chr(in, '\r') < AWS_ECDSA_WIDTH)
+			return false;
+	}
+	return true;
+}
+
+static void start_unpadded(struct case_ *c, int same, struct buf *in)
+{
+	static char a[65536 + 1024];
+
+	memset(a, 'a', sizeof(a));
+	start(c, AWS_ECDSA, false, same);
+	buf_clear(in);
+	add_chunk(in, &c->room, str_make(a, sizeof(a)), false);
+	must(buf_add_str(in, STR("\r\n")) == 0);
+	add_chunk(in, &c->room, STR(""), false);
+	must(buf_add_str(in, STR("\r\n")) == 0);
+}
+
 /* A client that does not pad is fine as long as nobody was told a length. */
 static void test_unpadded(void)
 {
@@ -300,16 +326,12 @@ static void test_unpadded(void)
 	struct case_ c;
 
 	for (int same = 0; same < 2; same++) {
-		static char a[65536 + 1024];
-
-		memset(a, 'a', sizeof(a));
-		start(&c, AWS_ECDSA, false, same);
-		buf_clear(&in);
+		start_unpadded(&c, same, &in);
+		while (is_padded(buf_str(&in))) {
+			finish(&c);
+			start_unpadded(&c, same, &in);
+		}
 		buf_clear(&out);
-		add_chunk(&in, &c.room, str_make(a, sizeof(a)), false);
-		must(buf_add_str(&in, STR("\r\n")) == 0);
-		add_chunk(&in, &c.room, STR(""), false);
-		must(buf_add_str(&in, STR("\r\n")) == 0);
 		check_int(aws_chunks_feed(c.chunks, buf_str(&in), &out, &err),
 			same ? -E_PROTOCOL : 0);
 		finish(&c);
