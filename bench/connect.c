@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* usage: connect PORT PROXY_PORT HOST:PORT. Listens on 127.0.0.1:PORT and takes each connection
+/* usage: connect PORT PROXY_PORT HOST:PORT [USER]. Listens on 127.0.0.1:PORT and takes each connection
  * through a proxy's CONNECT to HOST:PORT, for load generators that speak to no proxy. Two threads a
- * connection, which do nothing but copy. */
+ * connection, which do nothing but copy. USER is base64 for the proxy. */
 #define _GNU_SOURCE
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -15,6 +15,7 @@
 
 static struct sockaddr_in proxy = {.sin_family = AF_INET};
 static const char *target;
+static char field[512]; /* one more, or none */
 
 struct pair {
 	int from, to;
@@ -53,7 +54,7 @@ static int dial(void)
 
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	if (connect(fd, (struct sockaddr *)&proxy, sizeof(proxy)) < 0 ||
-		dprintf(fd, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", target, target) < 0)
+		dprintf(fd, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n%s\r\n", target, target, field) < 0)
 		return close(fd), -1;
 	while (n < sizeof(head) - 1 && read(fd, head + n, 1) == 1) {
 		head[++n] = '\0';
@@ -82,8 +83,10 @@ int main(int argc, char **argv)
 	struct sockaddr_in own = {.sin_family = AF_INET};
 	int one = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	if (argc != 4)
+	if (argc != 4 && argc != 5)
 		return 2;
+	if (argc == 5)
+		snprintf(field, sizeof(field), "Proxy-Authorization: Basic %s\r\n", argv[4]);
 	own.sin_addr.s_addr = proxy.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	own.sin_port = htons((uint16_t)atoi(argv[1]));
 	proxy.sin_port = htons((uint16_t)atoi(argv[2]));

@@ -2,9 +2,11 @@
 """Proxies that are spoken to by CONNECT, which no load generator does: connect.c does it for them.
 Its time is not the proxy's, but it takes part of the machine."""
 import os
+import select
 import shutil
 import subprocess
 
+import engines
 from common import HERE, clean_env, have, log
 
 CERTGEN = "/usr/lib/squid/security_file_certgen"
@@ -30,13 +32,13 @@ shutdown_lifetime 0 seconds
 """
 
 
-def forward(stage, proxy, port, to, where):
+def forward(stage, proxy, port, to, where, user=()):
     """Starts connect.c on port, to a proxy and through it to a host and port."""
     program = os.path.join(stage.work, "connect")
     if not os.path.exists(program):
         subprocess.run(["cc", "-O2", "-o", program, os.path.join(HERE, "connect.c"), "-lpthread"],
                        check=True, env=clean_env())
-    stage.start("connect-" + proxy, [program, str(port), str(to), where], port)
+    stage.start("connect-" + proxy, [program, str(port), str(to), where, *user], port)
 
 
 def squid(stage, host, free_port):
@@ -66,3 +68,20 @@ def squid(stage, host, free_port):
     except (OSError, subprocess.CalledProcessError) as why:
         log("bench: squid: %s" % why)
         stage.ports.pop("squid", None)
+
+
+def srt(stage, host, free_port):
+    """srt's proxy looks at names alone: it does not decrypt, so it can neither judge a path nor put in
+    a secret."""
+    try:
+        package = engines.srt_package()
+        p = subprocess.Popen(["node", os.path.join(HERE, "srt_proxy.mjs"), package, host],
+                             stdout=subprocess.PIPE, text=True, env=clean_env())
+        stage.processes["srt"] = p
+        line = p.stdout.readline() if select.select([p.stdout], [], [], 20)[0] else ""
+        to, user = line.split()
+        stage.ports["srt"] = free_port()
+        forward(stage, "srt", stage.ports["srt"], int(to), "%s:%d" % (host, stage.origin), [user])
+    except (engines.Absent, OSError, ValueError, subprocess.CalledProcessError) as why:
+        log("bench: srt: %s" % why)
+        stage.ports.pop("srt", None)

@@ -235,20 +235,26 @@ class Docker(Engine):
         super().stop()
 
 
-def srt(work):
-    """srt runs on bubblewrap and socat. Returns (command, environment)."""
+def srt_package():
+    """Where srt is; it needs bubblewrap and socat. Kept below build/, so that it is fetched once."""
     for program in ("node", "npm", "bwrap", "socat", "rg"):
         if not have(program):
             raise Absent("%s is not installed" % program)
-    # Kept below build/, so that the package is asked for once.
     home = os.path.join(os.path.dirname(HERE), "build", "bench-srt")
-    cli = os.path.join(home, "node_modules", "@anthropic-ai", "sandbox-runtime", "dist", "cli.js")
+    package = os.path.join(home, "node_modules", "@anthropic-ai", "sandbox-runtime")
     os.makedirs(home, exist_ok=True)
-    if not os.path.exists(cli):
-        env = clean_env(**{k: v for k, v in os.environ.items()
-                           if k.startswith(("npm_config_", "NPM_CONFIG_", "NODE_EXTRA_CA"))})
+    if not os.path.exists(package):
+        # npm trusts its own list of authorities alone; this machine may have more.
+        env = clean_env(NODE_EXTRA_CA_CERTS="/etc/ssl/certs/ca-certificates.crt")
+        env.update((k, v) for k, v in os.environ.items() if k.lower().startswith("npm_config_"))
         run(["npm", "install", "--no-audit", "--no-fund", "--prefix", home,
              "@anthropic-ai/sandbox-runtime"], env)
+    return package
+
+
+def srt(work):
+    """The command that runs /bin/true in srt."""
+    cli = os.path.join(srt_package(), "dist", "cli.js")
     settings = os.path.join(work, "srt.json")
     with open(settings, "w") as f:
         json.dump({"network": {"allowedDomains": [], "deniedDomains": []},

@@ -81,6 +81,7 @@ class Stage:
         if have("mitmdump"):
             self._mitmdump()
         connects.squid(self, HOST, free_port)
+        connects.srt(self, HOST, free_port)
 
     def _files(self):
         www = os.path.join(self.work, "www")
@@ -308,7 +309,7 @@ def read_load(out):
 
 def contestants(stage):
     found = {"cloche": lambda command: in_room(stage, command)}
-    for name in ("nginx", "haproxy", "mitmdump", "squid"):
+    for name in ("nginx", "haproxy", "mitmdump", "squid", "srt"):
         if name in stage.ports:
             found[name] = lambda command, name=name: on_peer(stage, name, command)
     return found
@@ -321,7 +322,7 @@ def row_load(stage, title, command, how, rounds=5, seconds=4):
         rate[name], cpu[name], p99[name] = Series(), Series(), Series()
     for _ in range(rounds):
         for name, run in who.items():
-            if name == "squid" and command is h2load:  # it does not know HTTP/2
+            if name in ("squid", "srt") and command is h2load:  # CONNECT is HTTP/1.1
                 continue
             try:
                 m = run(command(seconds))
@@ -343,7 +344,8 @@ def row_load(stage, title, command, how, rounds=5, seconds=4):
              "| proxy | requests/s | CPU microseconds/request | p99 ms |",
              "|---|---|---|---|"]
     for name in who:
-        note = ", which fell back to HTTP/1.1" if name in older else ""
+        note = ", which fell back to HTTP/1.1" if name in older else \
+            {"squid": ", by CONNECT", "srt": ", by CONNECT, not decrypted"}.get(name, "")
         lines.append("| %s | %s | %s | %s |" % (name + note, rate[name].text(digits=0),
                                                cpu[name].text(digits=1), p99[name].text()))
     return lines, rate, cpu
@@ -402,7 +404,7 @@ def row_bodies(stage, rounds=3):
                     raise RuntimeError(m.out)
                 down[name].add(GIB / m.wall / 1e6)
                 memory[name].add(m.peak_kib / 1024)
-                if name in ("mitmdump", "squid"):  # they have one upstream here
+                if name in ("mitmdump", "squid", "srt"):  # they have one upstream here
                     continue
                 m = run(put)
                 if m.out.strip() != "200":
