@@ -158,6 +158,10 @@ static void pump(struct upstream *u)
 
 		if (!t || !t->stream || t->down_ended)
 			return;
+		if (i > 0 && u->drained) {
+			watch(t);
+			return;
+		}
 		max = response_room(t->stream);
 		t->paused = max == 0;
 		if (t->paused) {

@@ -106,11 +106,16 @@ bool upstream_watch(struct upstream *u, bool in, bool out)
 
 enum tls_io upstream_read(struct upstream *u, char *p, size_t n, size_t *ret)
 {
+	enum tls_io io;
 	ssize_t r;
 
-	if (u->tls)
-		return tls_client_read(u->tls, p, n, ret);
+	if (u->tls) {
+		io = tls_client_read(u->tls, p, n, ret);
+		u->drained = io == TLS_IO_OK && !tls_client_has_pending(u->tls);
+		return io;
+	}
 	r = recv(u->fd, p, n, 0);
+	u->drained = r > 0 && (size_t)r < n;
 	if (r > 0) {
 		*ret = (size_t)r;
 		return TLS_IO_OK;

@@ -343,6 +343,10 @@ static void pump(struct upstream *u)
 
 		if (!h || !h->stream)
 			return;
+		if (i > 0 && u->drained) {
+			watch(h);
+			return;
+		}
 		max = response_room(h->stream);
 		h->paused = max == 0;
 		if (h->paused) {

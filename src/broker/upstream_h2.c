@@ -469,7 +469,7 @@ static void work(struct upstream *u)
 	struct h2_origin *o = of(u);
 	int reads = 0;
 
-	while (reads < READS_AT_ONCE && !u->dead && read_some(o))
+	while (reads < READS_AT_ONCE && !u->dead && !(reads > 0 && u->drained) && read_some(o))
 		reads++;
 	if (u->dead)
 		return;
@@ -481,7 +481,7 @@ static void work(struct upstream *u)
 	if (u->dead)
 		return;
 	watch(o);
-	if (!u->dead && reads == READS_AT_ONCE)
+	if (!u->dead && reads == READS_AT_ONCE && !u->drained)
 		upstream_work_later(u);
 }
 
