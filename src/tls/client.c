@@ -6,11 +6,11 @@
  * that result along on resumption. */
 #include "tls/client.h"
 #include "base/hash.h"
+#include "tls/errors.h"
 #include "tls/roots.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <stdio.h>
@@ -324,7 +324,7 @@ enum tls_io tls_client_handshake(struct tls_client *c)
 
 	if (c->established)
 		return TLS_IO_OK;
-	ERR_clear_error();
+	errors_clear();
 	r = SSL_do_handshake(c->ssl);
 	if (r != 1)
 		return classify(c, r);
@@ -341,7 +341,7 @@ enum tls_io tls_client_read(struct tls_client *c, void *p, size_t n, size_t *ret
 
 	if (!c->established)
 		return fail(c, TLS_TROUBLE_PROTOCOL, "read before the handshake");
-	ERR_clear_error();
+	errors_clear();
 	r = SSL_read_ex(c->ssl, p, n, ret_n);
 	return r == 1 ? TLS_IO_OK : classify(c, r);
 }
@@ -352,7 +352,7 @@ enum tls_io tls_client_write(struct tls_client *c, const void *p, size_t n, size
 
 	if (!c->established)
 		return fail(c, TLS_TROUBLE_PROTOCOL, "write before the handshake");
-	ERR_clear_error();
+	errors_clear();
 	r = SSL_write_ex(c->ssl, p, n, ret_n);
 	return r == 1 ? TLS_IO_OK : classify(c, r);
 }

@@ -8,10 +8,10 @@
  * The ClientHello callback runs first with no certificate: it reads the name and asks to be called
  * again (SSL_CLIENT_HELLO_RETRY). The caller gets a certificate in its own time and calls the
  * handshake again. */
+#include "tls/errors.h"
 #include "tls/server_internal.h"
 
 #include <errno.h>
-#include <openssl/err.h>
 #include <openssl/sha.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -294,7 +294,7 @@ enum tls_hs tls_conn_handshake(struct tls_conn *c)
 {
 	int r, e;
 
-	ERR_clear_error();
+	errors_clear();
 	r = SSL_do_handshake(c->ssl);
 	e = r == 1 ? SSL_ERROR_NONE : SSL_get_error(c->ssl, r);
 	if (e == SSL_ERROR_SSL || e == SSL_ERROR_SYSCALL)
@@ -318,7 +318,7 @@ ssize_t tls_conn_read(struct tls_conn *c, void *p, size_t n)
 	size_t got = 0;
 	int r, e;
 
-	ERR_clear_error();
+	errors_clear();
 	r = SSL_read_ex(c->ssl, p, n, &got);
 	e = r == 1 ? SSL_ERROR_NONE : SSL_get_error(c->ssl, r);
 	if (e == SSL_ERROR_SSL || e == SSL_ERROR_SYSCALL)
@@ -350,7 +350,7 @@ ssize_t tls_conn_write(struct tls_conn *c, const void *p, size_t n)
 		return -EPIPE;
 	if (buf_len(&c->kept) > 0)
 		return -EAGAIN;
-	ERR_clear_error();
+	errors_clear();
 	/* Whole records into the scratch area: it holds what the caller gives at once. */
 	n = MIN(n, (size_t)TLS_OUT_SCRATCH - 8192);
 	if (SSL_write_ex(c->ssl, p, n, &done) != 1) {
