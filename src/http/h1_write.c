@@ -4,7 +4,6 @@
 #include "http/valid.h"
 
 #include <errno.h>
-#include <stdio.h>
 
 /* Theory of operation (INV-NO-RAW-BYTES): each part is checked by http/valid.h immediately before
  * it is appended, so that no path through the program, and no head that a taken-over peer made up,
@@ -224,9 +223,14 @@ int h1_write_response(
 
 size_t h1_chunk_head(char ret[H1_CHUNK_HEAD_MAX], size_t n)
 {
-	int len = snprintf(ret, H1_CHUNK_HEAD_MAX, "%zx\r\n", n);
+	size_t digits = 1;
 
-	return (size_t)len;
+	while (digits < 2 * sizeof(n) && n >> (4 * digits))
+		digits++;
+	for (size_t i = digits; i-- > 0; n >>= 4)
+		ret[i] = "0123456789abcdef"[n & 0xf];
+	memcpy(ret + digits, "\r\n", 2);
+	return digits + 2;
 }
 
 int h1_write_chunk(struct buf *out, struct str data)
