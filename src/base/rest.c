@@ -15,6 +15,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+enum { REST_KEEPS = 512 * 1024 };
+
 static bool code_was_written(const struct dl_phdr_info *info)
 {
 	for (int i = 0; i < info->dlpi_phnum; i++) {
@@ -50,6 +52,14 @@ static int drop_object(struct dl_phdr_info *info, size_t size, void *arg)
 		(void)madvise((void *)from, to - from, MADV_DONTNEED);
 	}
 	return 0;
+}
+
+void rest_set_up(void)
+{
+#ifdef __GLIBC__
+	mallopt(M_MMAP_THRESHOLD, REST_KEEPS);
+	mallopt(M_TRIM_THRESHOLD, REST_KEEPS);
+#endif
 }
 
 void rest_memory(void)

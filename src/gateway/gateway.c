@@ -196,6 +196,7 @@ int gateway_run(struct gateway *g, struct cloche_err *err)
 	int r;
 
 	g->err = err;
+	rest_set_up();
 	gateway_touch(g);
 	gateway_rest(g);
 	r = helper_send_ready(&g->supervisor);
