@@ -13,7 +13,11 @@
 
 #include <errno.h>
 
-enum { FIRST_OUT = 16 * 1024 };
+enum {
+	FIRST_OUT = 16 * 1024,
+	BULK = 8 * 1024,
+	BULK_OUT = 80 * 1024, /* four records and their framing */
+};
 
 static struct h1 *owner(struct stream *s)
 {
@@ -158,8 +162,15 @@ static void on_data(struct stream *s, struct str bytes)
 {
 	struct h1 *h = owner(s);
 	struct conn *c = h->c;
+	char *room;
 	int r = 0;
 
+	/* Of a large body more comes at once: growing step by step would copy it each time. */
+	if (bytes.n >= BULK && buf_len(&c->out) == 0 &&
+		buf_reserve(&c->out, BULK_OUT, &room) < 0) {
+		conn_abort(c);
+		return;
+	}
 	switch (h->framing) {
 	case HTTP_BODY_NONE: /* the answer to a HEAD: nothing of it goes out */
 		break;
