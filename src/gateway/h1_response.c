@@ -166,8 +166,7 @@ static void on_data(struct stream *s, struct str bytes)
 	int r = 0;
 
 	/* Of a large body more comes at once: growing step by step would copy it each time. */
-	if (bytes.n >= BULK && buf_len(&c->out) == 0 &&
-		buf_reserve(&c->out, BULK_OUT, &room) < 0) {
+	if (bytes.n >= BULK && buf_len(&c->out) == 0 && buf_reserve(&c->out, BULK_OUT, &room) < 0) {
 		conn_abort(c);
 		return;
 	}
