@@ -3,8 +3,8 @@
 /* For programs that are many on a machine and idle most of the time. */
 
 /* At the start. What is freed at the end of the heap then stays for what comes next: a buffer that
- * grows and is freed again for each portion of a large body would else have every page of it faulted
- * in again, portion by portion. */
+ * grows and is freed again for each portion of a large body would else have every page of it
+ * faulted in again, portion by portion. */
 void rest_set_up(void);
 
 /* Gives memory back that is not needed while nothing happens: what malloc keeps for later, and the
