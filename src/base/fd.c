@@ -69,7 +69,7 @@ int fd_socketpair(int type, int ret_fds[2])
 
 int fd_read_to_end(int fd, struct buf *b)
 {
-	enum { FIRST_READ = 1024, WORTH_A_READ = 64 };
+	enum { FIRST_READ = 256, WORTH_A_READ = 64 };
 
 	for (;;) {
 		/* Most files that are read whole are tiny: no more memory is asked for where there
