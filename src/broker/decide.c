@@ -131,7 +131,7 @@ static int put_secrets(struct stream *s, struct cloche_err *err)
 	} else if (log_notes(s, &result) < 0) {
 		r = err_set(err, E_SYSTEM, "the network log cannot be written");
 	} else {
-		s->secret = result.masked > 0;
+		s->secret |= result.masked > 0; /* or signed for AWS */
 		s->masked = result.masked;
 		s->dropped = result.dropped;
 		s->collapsed = result.collapsed;

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests that a room has signed with surrogates of AWS credentials, as a gateway hands them on
+ * (INV-SECRET-SCOPE). */
+#include "aws/request.h"
+#include "broker/testing.h"
+#include "secrets/secret_set.h"
+#include "tls/testing.h"
+#include "tls/websocket.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <tap.h>
+
+#define REAL_ID "AKIAREALREALREALREAL"
+#define REAL_SECRET "real/secret+of/forty/bytes/0123456789abc"
+#define FAKE_ID "AKIAFAKEFAKEFAKEFAKE"
+#define FAKE_SECRET "fake/secret+of/forty/bytes/9876543210xyz"
+#define TIME "20260131T120000Z"
+#define CHUNKS "STREAMING-AWS4-HMAC-SHA256-PAYLOAD"
+#define ZEROS "0000000000000000000000000000000000000000000000000000000000000000"
+
+static struct test_ca *ca;
+
+struct setting {
+	struct rig g;
+	struct test_origin *origin;
+	struct buf seen;
+};
+
+static void answer(struct test_conn *c, struct str head)
+{
+	size_t key = str_find(head, STR("Sec-WebSocket-Key: "));
+	char accept[TLS_WEBSOCKET_ACCEPT], text[256];
+
+	snprintf(text, sizeof(text),
+		"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok");
+	if (key < head.n) {
+		tls_websocket_accept(str_prefix(str_from_index(head, key + 19), 24), accept);
+		snprintf(text, sizeof(text),
+			"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
+			"Connection: upgrade\r\nSec-WebSocket-Accept: %s\r\n\r\n",
+			accept);
+	}
+	(void)!test_conn_write_z(c, text);
+}
+
+/* Answers requests of HTTP/1.1, whose bodies are not looked at, and nothing of HTTP/2. */
+static void serve(struct test_conn *c, void *arg)
+{
+	struct setting *s = arg;
+	char bytes[4096];
+	long n;
+
+	if (test_conn_is_h2(c))
+		(void)!test_conn_write(c, "\0\0\0\4\0\0\0\0\0", 9); /* SETTINGS */
+	while ((n = test_conn_read(c, bytes, sizeof(bytes))) > 0) {
+		test_need(buf_add(&s->seen, bytes, (size_t)n) == 0);
+		if (!test_conn_is_h2(c))
+			answer(c, buf_str(&s->seen));
+		else if (str_find(buf_str(&s->seen), STR("PRI * HTTP/2.0")) < buf_len(&s->seen) &&
+			 buf_len(&s->seen) > 150)
+			break;
+	}
+}
+
+static void add_secret(struct rig *g, const char *name, const char *value, const char *surrogate,
+	enum secret_role role)
+{
+	char scope[] = "aws.test", *scopes[] = {scope, NULL}, *none[] = {NULL};
+	const struct netconf_secret m = {.name = str_from(name),
+		.value = str_from(value),
+		.surrogate = str_from(surrogate),
+		.scopes = scopes,
+		.headers = none,
+		.role = (uint8_t)role};
+
+	must(netconf_send_secret(&g->conf, &m) == 0);
+}
+
+static void start(struct setting *s, bool h2)
+{
+	const struct test_cert cert = {.ca = ca, .dns = "aws.test"};
+	struct test_origin_config config = {.cert = &cert, .serve = serve, .arg = s, .h2 = h2};
+	struct buf pem = BUF_INIT(8192);
+
+	s->seen = BUF_INIT(1 << 20);
+	rig_start(&s->g);
+	s->origin = test_origin_start(&config);
+	test_ca_add_pem(ca, &pem);
+	must(chan_send(&s->g.conf, NETCONF_UPSTREAM_CA, buf_str(&pem), NULL, 0) == 0);
+	buf_done(&pem);
+	rig_allow(&s->g, "domains: [aws.test]\n");
+	rig_connect_to(&s->g, "aws.test", 443, test_origin_port(s->origin));
+	add_secret(&s->g, "ID", REAL_ID, FAKE_ID, SECRET_AWS_KEY_ID);
+	add_secret(&s->g, "KEY", REAL_SECRET, FAKE_SECRET, SECRET_AWS_SECRET_KEY);
+	rig_serve(&s->g);
+}
+
+/* Also waits for the origin. */
+static void stop(struct setting *s)
+{
+	int status = rig_stop(&s->g);
+
+	must(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	test_origin_stop(s->origin);
+}
+
+static bool has_seen(const struct setting *s, struct str text)
+{
+	return str_find(buf_str(&s->seen), text) < buf_len(&s->seen);
+}
+
+/* Authorization of a PUT or GET of /b/k as a room signs it. */
+static void sign(const char *method, const char *payload, struct aws_signed *ret)
+{
+	_cleanup_(aws_signer_freep) struct aws_signer *room =
+		aws_signer_new(STR(FAKE_ID), STR(FAKE_SECRET), STR_NULL);
+	const struct aws_form form = {.path = AWS_PATH_WIRE, .hash = AWS_HASH_STATED};
+	struct aws_field fields[] = {{STR("host"), STR("aws.test")},
+		{STR("x-amz-content-sha256"), str_from(payload)}, {STR("x-amz-date"), STR(TIME)},
+		{STR("authorization"),
+			STR("AWS4-HMAC-SHA256 Credential=" FAKE_ID "/20260131/eu-1/s3/aws4_request,"
+			    "SignedHeaders=host;x-amz-content-sha256;x-amz-date,"
+			    "Signature=" ZEROS)}};
+	const struct aws_request req = {.method = str_from(method),
+		.target = STR("/b/k"),
+		.fields = fields,
+		.n_fields = ARRAY_SIZE(fields)};
+	const char *why;
+	struct aws_auth auth;
+
+	must(aws_auth_find(&req, &auth, &why) == 1);
+	must(aws_sign(&req, &auth, &form, room, auth.payload, ret) == 0);
+	must(buf_cstr(&ret->value));
+	aws_auth_done(&auth);
+}
+
+static struct ask asked(const char *method, const char *payload, const struct aws_signed *s)
+{
+	return (struct ask){.scheme = NET_HTTPS,
+		.host = "aws.test",
+		.method = method,
+		.target = "/b/k",
+		.fields = {"x-amz-content-sha256", payload, "x-amz-date", TIME, "authorization",
+			s->value.mem}};
+}
+
+/* Signs, asks; got is to be given to got_done(). */
+static void ask(struct setting *s, const char *method, const char *payload, struct got *ret)
+{
+	struct aws_signed made;
+	struct ask a;
+
+	sign(method, payload, &made);
+	a = asked(method, payload, &made);
+	rig_ask(&s->g, &a, ret);
+	aws_signed_done(&made);
+}
+
+static void test_signed_again(void)
+{
+	struct setting s;
+	struct got r;
+
+	start(&s, false);
+	ask(&s, "GET", AWS_EMPTY_HASH, &r);
+	check(r.status == 200 && got_has(&r, "ok"));
+	got_done(&r);
+	stop(&s);
+	check(has_seen(&s, STR("Credential=" REAL_ID "/20260131/eu-1/s3/aws4_request,")));
+	check(!has_seen(&s, STR(FAKE_ID)));
+	buf_done(&s.seen);
+}
+
+/* RFC 7541 6.2.1, 6.2.3: literals with a new name, which begins as x-amz-date does. */
+#define NEVER_INDEXED STR("\x10\x88\xf2")
+#define INDEXED STR("\x40\x88\xf2")
+
+/* What stands in a compression table can be guessed at, byte by byte. */
+static void test_not_compressed(void)
+{
+	struct setting s;
+	struct got r;
+
+	start(&s, true);
+	ask(&s, "GET", AWS_EMPTY_HASH, &r);
+	check_int(r.status, 502);
+	got_done(&r);
+	stop(&s);
+	check(has_seen(&s, NEVER_INDEXED) && !has_seen(&s, INDEXED));
+	buf_done(&s.seen);
+}
+
+int main(void)
+{
+	(void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
+	ca = test_ca_new("Test root");
+	run_test(test_signed_again);
+	run_test(test_not_compressed);
+	test_ca_free(ca);
+	return tap_done();
+}
