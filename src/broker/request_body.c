@@ -65,9 +65,10 @@ int request_body_replace(struct stream *s, struct buf *body)
 	return 0;
 }
 
-static void broken(struct stream *s, int r, const struct cloche_err *err)
+/* Without a word there was no memory. */
+static void broken(struct stream *s, const struct cloche_err *err)
 {
-	if (r == -ENOMEM || r == -E2BIG || !err->message[0])
+	if (err->code == 0 || err->code == E_NO_MEMORY)
 		refuse_upstream(s, 503, "out_of_memory", "no memory for the request's body");
 	else
 		refuse_upstream(s, 502, "request_not_sent", err->message);
@@ -85,7 +86,7 @@ void request_body_add(struct stream *s, struct str bytes)
 	r = s->rewrite ? s->rewrite->feed(s->rewrite, bytes, &s->body, &err)
 		       : buf_add_str(&s->body, bytes);
 	if (r < 0) {
-		broken(s, r, &err);
+		broken(s, &err);
 		return;
 	}
 	if (buf_len(&s->body) == s->body_done) /* it was taken in whole, and nothing came of it */
@@ -107,7 +108,7 @@ void request_body_end(struct stream *s)
 	if (s->rewrite)
 		r = s->rewrite->end(s->rewrite, &s->trailers, &s->body, &err);
 	if (r < 0)
-		broken(s, r, &err);
+		broken(s, &err);
 	else if (s->whole)
 		request_whole(s);
 	else

@@ -192,12 +192,54 @@ static void test_not_compressed(void)
 	buf_done(&s.seen);
 }
 
+static void send_chunk(struct setting *s, const char *head, struct got *ret)
+{
+	struct aws_signed made;
+	struct ask a;
+	uint32_t id;
+
+	sign("PUT", CHUNKS, &made);
+	a = asked("PUT", CHUNKS, &made);
+	a.body = NET_BODY_STREAM;
+	id = rig_open(&s->g, &a);
+	rig_data(&s->g, id, head, strlen(head));
+	rig_collect(&s->g, id, ret, 10000);
+	aws_signed_done(&made);
+}
+
+/* The answer says what was wrong with a chunk. */
+static void test_chunks_refused(void)
+{
+	static const struct {
+		const char *head, *says;
+	} bad[] = {
+		{"800001;chunk-signature=" ZEROS "\r\n", "larger than 8388608 bytes"},
+		{"1;chunk-signature=" ZEROS "\r\na\r\n", "not that of its chunk"},
+		{"1;\r\n", "chunk-signature"},
+	};
+	struct setting s;
+
+	start(&s, false);
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		struct got r = {0};
+
+		send_chunk(&s, bad[i].head, &r);
+		check_int(r.status, 502);
+		if (!got_has(&r, bad[i].says))
+			tap_fail("%s: %.*s", bad[i].says, STR_FMT(buf_str(&r.text)));
+		got_done(&r);
+	}
+	stop(&s);
+	buf_done(&s.seen);
+}
+
 int main(void)
 {
 	(void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
 	ca = test_ca_new("Test root");
 	run_test(test_signed_again);
 	run_test(test_not_compressed);
+	run_test(test_chunks_refused);
 	test_ca_free(ca);
 	return tap_done();
 }
