@@ -325,6 +325,11 @@ static int verify(struct stream *s, struct str body_hash)
 	return r > 0 ? r : verified(s);
 }
 
+static bool is_chunked(const struct aws_auth *auth)
+{
+	return auth->kind == AWS_PAYLOAD_CHUNKS || auth->kind == AWS_PAYLOAD_CHUNKS_TRAILER;
+}
+
 static int begin(struct stream *s, struct aws_auth *auth, struct aws_account *account)
 {
 	s->aws = calloc(1, sizeof(*s->aws));
@@ -334,6 +339,9 @@ static int begin(struct stream *s, struct aws_auth *auth, struct aws_account *ac
 	}
 	s->aws->auth = *auth;
 	s->aws->account = account;
+	if (is_chunked(auth) && !has_body(s))
+		return refuse(s, "The request's AWS signature is malformed.",
+			"it is for chunks, and there is no body");
 	return verify(s, has_body(s) ? STR_NULL : STR(AWS_EMPTY_HASH));
 }
 
@@ -533,7 +541,7 @@ static int sign(struct stream *s, struct cloche_err *err)
 	if (r < 0)
 		return err_set(err, E_PROTOCOL, "the request cannot be signed for AWS");
 	s->masked++;
-	if (a->auth.kind == AWS_PAYLOAD_CHUNKS || a->auth.kind == AWS_PAYLOAD_CHUNKS_TRAILER)
+	if (is_chunked(&a->auth))
 		r = start_chunks(s, str_make(made.signature, made.signature_n), err);
 	return r;
 }

@@ -233,6 +233,32 @@ static void test_chunks_refused(void)
 	buf_done(&s.seen);
 }
 
+/* Its frames go through a filter of their own, which no other one may take the place of
+ * (INV-NO-RAW-BYTES). */
+static void test_no_chunks_without_a_body(void)
+{
+	struct aws_signed made;
+	struct setting s;
+	struct got r;
+	struct ask a;
+
+	start(&s, false);
+	sign("GET", CHUNKS, &made);
+	a = asked("GET", CHUNKS, &made);
+	rig_ask(&s.g, &a, &r);
+	check(r.status == 403 && got_has(&r, "there is no body"));
+	got_done(&r);
+	a.kind = NET_KIND_WEBSOCKET;
+	a.body = NET_BODY_STREAM;
+	rig_ask(&s.g, &a, &r);
+	check(r.status == 403 && got_has(&r, "there is no body"));
+	got_done(&r);
+	aws_signed_done(&made);
+	stop(&s);
+	check_int(buf_len(&s.seen), 0);
+	buf_done(&s.seen);
+}
+
 int main(void)
 {
 	(void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
@@ -240,6 +266,7 @@ int main(void)
 	run_test(test_signed_again);
 	run_test(test_not_compressed);
 	run_test(test_chunks_refused);
+	run_test(test_no_chunks_without_a_body);
 	test_ca_free(ca);
 	return tap_done();
 }
