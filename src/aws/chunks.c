@@ -21,7 +21,8 @@ enum {
 	TRAILERS_MAX = 16 * 1024,
 	TRAILERS_N = 32,
 	TEXT_MAX = 2048,
-	SIZE_DIGITS = 7, /* hexadecimal digits of AWS_CHUNK_MAX, and one more */
+	SIZE_DIGITS = 7,        /* hexadecimal digits of AWS_CHUNK_MAX, and one more */
+	KEPT_MAX = 1024 * 1024, /* of memory, for the next chunk */
 };
 
 enum state { HEADER, DATA, DATA_END, TRAILER, END };
@@ -118,7 +119,7 @@ struct aws_chunks *aws_chunks_free(struct aws_chunks *c)
 
 size_t aws_chunks_held(const struct aws_chunks *c)
 {
-	return buf_len(&c->data);
+	return c->data.cap;
 }
 
 /* --- signatures --- */
@@ -203,7 +204,10 @@ static int chunk_done(struct aws_chunks *c, struct buf *out, struct cloche_err *
 		buf_add_str(out, STR("\r\n")) < 0 || buf_add_str(out, data) < 0 ||
 		(!(last && c->trailers) && buf_add_str(out, STR("\r\n")) < 0))
 		return err_nomem(err);
-	buf_clear(&c->data);
+	if (c->data.cap > KEPT_MAX)
+		buf_done(&c->data);
+	else
+		buf_clear(&c->data);
 	return 0;
 }
 

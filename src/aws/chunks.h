@@ -33,5 +33,5 @@ _warn_unused_ int aws_chunks_feed(
 	struct aws_chunks *c, struct str in, struct buf *out, struct cloche_err *err);
 /* The body has ended. */
 _warn_unused_ int aws_chunks_end(struct aws_chunks *c, struct cloche_err *err);
-/* Bytes that are held now. */
+/* Memory that chunks take up now. */
 size_t aws_chunks_held(const struct aws_chunks *c);

@@ -338,6 +338,39 @@ static void test_unpadded(void)
 	}
 }
 
+/* What is kept for the next chunk counts, and is little. */
+static void test_memory(void)
+{
+	enum { SMALL = 1 << 16, LARGE = 4 << 20 };
+	_cleanup_(buf_donep) struct buf in = BUF_INIT(2 * LARGE), out = BUF_INIT(2 * LARGE);
+	struct cloche_err err = CLOCHE_ERR_INIT;
+	struct aws_chunks_config config = {.auth = make_auth(AWS_HMAC, false),
+		.surrogate_seed = STR("aa11"),
+		.real_seed = STR("aa11")};
+	struct side room = {.scope = config.auth->scope, .last = "aa11", .last_n = 4};
+	struct aws_chunks *chunks;
+	char *data;
+
+	room.signer = aws_signer_new(STR("AKIAROOM"), STR("room's secret"), STR_NULL);
+	config.surrogate = config.real = room.signer;
+	chunks = aws_chunks_new(&config);
+	data = calloc(1, LARGE);
+	must(room.signer && chunks && data);
+	add_chunk(&in, &room, str_make(data, SMALL), false);
+	must(buf_add_str(&in, STR("\r\n")) == 0);
+	check_int(aws_chunks_feed(chunks, buf_str(&in), &out, &err), 0);
+	check(aws_chunks_held(chunks) >= SMALL);
+	buf_clear(&in);
+	add_chunk(&in, &room, str_make(data, LARGE), false);
+	check_int(aws_chunks_feed(chunks, buf_str(&in), &out, &err), 0);
+	check(aws_chunks_held(chunks) >= LARGE);
+	check_int(aws_chunks_feed(chunks, STR("\r\n"), &out, &err), 0);
+	check(aws_chunks_held(chunks) <= 1 << 20);
+	free(data);
+	aws_chunks_free(chunks);
+	aws_signer_free(room.signer);
+}
+
 int main(void)
 {
 	run_test(test_documented);
@@ -346,5 +379,6 @@ int main(void)
 	run_test(test_changed);
 	run_test(test_malformed);
 	run_test(test_unpadded);
+	run_test(test_memory);
 	return tap_done();
 }
