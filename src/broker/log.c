@@ -105,6 +105,7 @@ void log_websocket(struct stream *s)
 	ev.dropped = s->dropped;
 	ev.collapsed = s->collapsed;
 	ev.scrubbed = s->scrubbed;
+	ev.region = aws_region(s);
 	s->masked = s->dropped = s->collapsed = s->scrubbed = 0; /* told */
 	write_later(s, &ev);
 }
@@ -142,13 +143,14 @@ void log_result(struct stream *s, enum netlog_kind kind, bool allowed)
 	ev.status = s->status;
 	if (s->opened)
 		add_websocket(s, &ev);
+	else
+		ev.region = aws_region(s);
 	ev.reason = str_from(policy_reason_word(s->verdict.reason));
 	ev.note = str_from(s->note);
 	ev.has_transfer = true;
 	ev.duration_usec = clock_mono_usec() - s->started;
 	ev.bytes_in = s->bytes_in;
 	ev.bytes_out = s->bytes_out;
-	ev.region = aws_region(s);
 	ev.masked = s->masked;
 	ev.dropped = s->dropped;
 	ev.collapsed = s->collapsed;

@@ -259,6 +259,35 @@ static void test_no_chunks_without_a_body(void)
 	buf_done(&s.seen);
 }
 
+/* What an ordinary request's line says stands in that of a WebSocket, too, and once. */
+static void test_websocket_in_the_log(void)
+{
+	struct aws_signed made;
+	struct setting s;
+	struct got r = {0};
+	struct ask a;
+	char *log, *at;
+
+	start(&s, false);
+	sign("GET", AWS_EMPTY_HASH, &made);
+	a = asked("GET", AWS_EMPTY_HASH, &made);
+	a.kind = NET_KIND_WEBSOCKET;
+	a.body = NET_BODY_STREAM;
+	rig_collect(&s.g, rig_open(&s.g, &a), &r, 500);
+	check_int(r.status, 101);
+	got_done(&r);
+	aws_signed_done(&made);
+	must(net_send_reset(&s.g.net, 1, NET_RESET_CANCELLED) == 0);
+	rig_ask(&s.g, &(struct ask){.scheme = NET_HTTPS, .host = "aws.test", .target = "/"}, &r);
+	got_done(&r);
+	log = rig_log(&s.g, false);
+	at = strstr(log, "ALLOWED GET https://aws.test/b/k -> 101 [masked: 1] [region: eu-1]");
+	check(at && strstr(log, "CLOSED GET ") && !strstr(at + 70, "region"));
+	free(log);
+	stop(&s);
+	buf_done(&s.seen);
+}
+
 int main(void)
 {
 	(void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
@@ -267,6 +296,7 @@ int main(void)
 	run_test(test_not_compressed);
 	run_test(test_chunks_refused);
 	run_test(test_no_chunks_without_a_body);
+	run_test(test_websocket_in_the_log);
 	test_ca_free(ca);
 	return tap_done();
 }
