@@ -51,7 +51,8 @@ int fetch_start(struct fetch *f, struct broker *b, const struct fetch_request *m
 	f->complete = false;
 	f->status = 0;
 	f->error[0] = '\0';
-	s->secret = true; /* the authorization */
+	s->secret = true;     /* the authorization */
+	s->idempotent = true; /* what a token costs */
 	f->stream = s;
 	s->fetch = f;
 	if (set_head(s, m) < 0 ||
