@@ -30,6 +30,19 @@ static int set_head(struct stream *s, const struct fetch_request *m)
 	return r;
 }
 
+/* None is needed; but one that allows it may open other addresses to its host. */
+static void find_rule(struct stream *s)
+{
+	const struct policy_request what = decide_what(s);
+	struct verdict v;
+
+	if (policy_decide(s->broker->policy, &what, &v) < 0 || !v.allow)
+		return;
+	s->verdict = v;
+	s->policy = allowlist_ref(s->broker->policy);
+	s->policy_number = s->broker->policy_number;
+}
+
 static void on_late(struct loop_timer *t)
 {
 	struct fetch *f = container_of(t, struct fetch, late);
@@ -61,6 +74,7 @@ int fetch_start(struct fetch *f, struct broker *b, const struct fetch_request *m
 		stream_close(s);
 		return 0; /* it is told */
 	}
+	find_rule(s);
 	request_ready(s);
 	return 0;
 }
