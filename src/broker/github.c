@@ -3,12 +3,13 @@
  * exist yet. The first request that carries it waits while a token is asked for; others that come
  * meanwhile wait with it. Then all of them are prepared again, and the token is put in as any
  * secret is. It is asked for anew a while before it expires. After it the list of repositories that
- * it reaches is asked for, and GraphQL requests wait for the first one of these, too.
+ * it reaches is asked for, and GraphQL requests wait for the first one of these, too. What failed
+ * is asked for again when a request needs it, but not at once.
  *
  * A token reaches what the installation does, which may be more than the repositories that the room
  * was meant for. REST addresses are judged by the allowlist; what a GraphQL request addresses
- * stands in its body, so there each repository is looked for in the list. Where the list could not
- * be had it is empty. */
+ * stands in its body, so there each repository is looked for in the list. While the list cannot be
+ * had it is empty. */
 #include "broker/state.h"
 #include "filter/graphql_scope.h"
 #include "github/app.h"
@@ -27,8 +28,9 @@ struct github {
 	struct github_app *app;
 	size_t member; /* of the set of secrets */
 	bool busy;
-	uint64_t expires;   /* seconds since 1970 */
-	uint64_t failed_at; /* monotonic; 0: it did not fail */
+	uint64_t expires; /* seconds since 1970 */
+	/* Monotonic; 0: it did not fail. */
+	uint64_t failed_at, list_failed_at;
 	char error[NOTE_MAX];
 	struct graphql_scope *scope, *growing;
 	unsigned page; /* of the list, that is asked for; 0: the token is */
@@ -147,6 +149,13 @@ static int ask_page(struct github *g, unsigned page)
 	return r < 0 ? r : ask(g, &m, &authorization);
 }
 
+static int ask_list(struct github *g)
+{
+	graphql_scope_free(g->growing);
+	g->growing = graphql_scope_new();
+	return g->growing ? ask_page(g, 1) : -ENOMEM;
+}
+
 /* The list is as complete as it gets. */
 static void use_list(struct github *g)
 {
@@ -169,6 +178,7 @@ static void no_list(struct github *g, const char *why)
 		g->broker->unlogged++;
 	graphql_scope_free(g->growing);
 	g->growing = graphql_scope_new();
+	g->list_failed_at = clock_mono_usec();
 	use_list(g);
 }
 
@@ -196,10 +206,12 @@ static void on_page(struct github *g)
 		no_list(g, err.message);
 		return;
 	}
-	if (n < GITHUB_PAGE || g->page >= GITHUB_REPOSITORIES_MAX / GITHUB_PAGE)
+	if (n < GITHUB_PAGE || g->page >= GITHUB_REPOSITORIES_MAX / GITHUB_PAGE) {
+		g->list_failed_at = 0;
 		use_list(g);
-	else if (ask_page(g, g->page + 1) < 0)
+	} else if (ask_page(g, g->page + 1) < 0) {
 		no_list(g, "out of memory");
+	}
 }
 
 static void on_token(struct github *g)
@@ -225,9 +237,7 @@ static void on_token(struct github *g)
 		return;
 	}
 	g->failed_at = 0;
-	graphql_scope_free(g->growing);
-	g->growing = graphql_scope_new();
-	if (!g->growing || ask_page(g, 1) < 0)
+	if (ask_list(g) < 0)
 		no_list(g, "out of memory");
 	else
 		wake(g, true);
@@ -285,6 +295,12 @@ void github_expire(struct broker *b)
 			(void)!secret_set_renew(b->secrets, g->member, NULL, NULL);
 }
 
+/* Whether something failed, and not long ago. */
+static bool is_fresh(uint64_t failed_at)
+{
+	return failed_at && clock_mono_usec() - failed_at < RETRY_USEC;
+}
+
 void github_wait(struct stream *s, const struct masked_secret *secret)
 {
 	struct github *g = find(s->broker, secret);
@@ -292,13 +308,13 @@ void github_wait(struct stream *s, const struct masked_secret *secret)
 	s->waits_for = g;
 	if (g->busy)
 		return;
-	if (g->failed_at && clock_mono_usec() - g->failed_at < RETRY_USEC) {
+	if (!secret->known && is_fresh(g->failed_at)) {
 		s->waits_for = NULL;
 		refuse_waiting(s, g);
 		return;
 	}
 	g->busy = true;
-	if (ask_token(g) < 0)
+	if ((secret->known ? ask_list(g) : ask_token(g)) < 0)
 		fail(g, "the request for it could not be made");
 }
 
@@ -315,11 +331,18 @@ static bool is_graphql(const struct stream *s)
 	return covered;
 }
 
+/* And is on its way, or may be asked for. */
+static bool lacks_list(const struct github *g)
+{
+	return g->busy ? !g->scope || g->list_failed_at
+		       : g->list_failed_at && !is_fresh(g->list_failed_at);
+}
+
 bool github_must_wait(const struct stream *s, const struct masked_secret *secret)
 {
 	const struct github *g = find(s->broker, secret);
 
-	return !secret->known || (g && g->busy && !g->scope && is_graphql(s));
+	return !secret->known || (g && lacks_list(g) && is_graphql(s));
 }
 
 size_t github_needs_body(const struct stream *s)
