@@ -57,6 +57,12 @@ static struct github *find(const struct broker *b, const struct masked_secret *s
 	return g;
 }
 
+/* Or will, too soon. */
+static bool has_expired(const struct github *g)
+{
+	return now_sec() + EARLY_SEC >= g->expires;
+}
+
 /* --- what waits --- */
 
 static void refuse_waiting(struct stream *s, const struct github *g)
@@ -214,9 +220,28 @@ static void on_page(struct github *g)
 	}
 }
 
-static void on_token(struct github *g)
+/* A token is used where it is also looked for in what comes back. */
+static int take_token(struct github *g, struct cloche_err *err)
 {
 	_cleanup_(secret_freep) struct secret *token = NULL;
+	struct broker *b = g->broker;
+	int r = github_token_read(buf_str(&g->fetch.answer), &token, &g->expires, err);
+
+	if (r == 0 && has_expired(g))
+		r = err_set(err, E_PROTOCOL,
+			"it is about to expire already (is this machine's clock right?)");
+	if (r == 0)
+		r = secret_set_renew(b->secrets, g->member, TAKE_PTR(token), err);
+	if (r < 0)
+		return r;
+	r = broker_renew_scrubber(b, err);
+	if (r < 0)
+		(void)!secret_set_renew(b->secrets, g->member, NULL, NULL);
+	return r;
+}
+
+static void on_token(struct github *g)
+{
 	struct fetch *f = &g->fetch;
 	struct cloche_err err = CLOCHE_ERR_INIT;
 	char why[64];
@@ -226,14 +251,8 @@ static void on_token(struct github *g)
 		fail(g, f->complete ? why : f->error);
 		return;
 	}
-	if (github_token_read(buf_str(&f->answer), &token, &g->expires, &err) < 0 ||
-		secret_set_renew(g->broker->secrets, g->member, TAKE_PTR(token), &err) < 0 ||
-		broker_renew_scrubber(g->broker, &err) < 0) {
+	if (take_token(g, &err) < 0) {
 		fail(g, err.message);
-		return;
-	}
-	if (g->expires <= now_sec() + EARLY_SEC) {
-		fail(g, "it is about to expire already (is this machine's clock right?)");
 		return;
 	}
 	g->failed_at = 0;
@@ -291,7 +310,7 @@ void github_expire(struct broker *b)
 	struct github *g;
 
 	LL_FOREACH (b->github, g)
-		if (secret_of(g)->known && now_sec() + EARLY_SEC >= g->expires)
+		if (secret_of(g)->known && has_expired(g))
 			(void)!secret_set_renew(b->secrets, g->member, NULL, NULL);
 }
 
