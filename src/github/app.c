@@ -53,7 +53,7 @@ uint16_t github_app_port(const struct github_app *app)
 static bool is_word(struct str s, size_t max)
 {
 	for (size_t i = 0; i < s.n; i++)
-		if (!isalnum((unsigned char)s.p[i]) && !strchr("._-", s.p[i]))
+		if (!isalnum((unsigned char)s.p[i]) && str_chr(STR("._-"), s.p[i]) == 3)
 			return false;
 	return s.n > 0 && s.n <= max && s.p[0] != '.';
 }

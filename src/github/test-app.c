@@ -92,6 +92,8 @@ static void test_what_is_refused(void)
 	spec = good();
 	spec.installation_id = STR("6/../7");
 	refused(&spec, "ids");
+	spec.installation_id = STR("6\0007");
+	refused(&spec, "ids");
 	spec = good();
 	spec.permissions = STR("{\"contents\":\"read\",\"contents\":\"write\"}");
 	refused(&spec, "permissions");
