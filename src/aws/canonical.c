@@ -146,22 +146,12 @@ static struct str view(const struct param *p, size_t at, size_t n)
 	return str_make(p->work->mem + at, n);
 }
 
-static int compare_str(struct str a, struct str b)
-{
-	size_t n = MIN(a.n, b.n);
-	int r = n ? memcmp(a.p, b.p, n) : 0;
-
-	if (r != 0)
-		return r;
-	return (a.n > b.n) - (a.n < b.n);
-}
-
 static int compare_params(const void *a, const void *b)
 {
 	const struct param *x = a, *y = b;
-	int r = compare_str(view(x, x->name, x->name_n), view(y, y->name, y->name_n));
+	int r = str_compare(view(x, x->name, x->name_n), view(y, y->name, y->name_n));
 
-	return r ? r : compare_str(view(x, x->value, x->value_n), view(y, y->value, y->value_n));
+	return r ? r : str_compare(view(x, x->value, x->value_n), view(y, y->value, y->value_n));
 }
 
 static int add_text(struct buf *work, struct str s, enum aws_query_form form)

@@ -257,10 +257,7 @@ static bool is_trailer_name(struct str s)
 
 static int compare_lines(const void *a, const void *b)
 {
-	const struct str *x = a, *y = b;
-	int r = memcmp(x->p, y->p, MIN(x->n, y->n));
-
-	return r ? r : (x->n > y->n) - (x->n < y->n);
+	return str_compare(*(const struct str *)a, *(const struct str *)b);
 }
 
 /* The lines that came, sorted: what is signed. */

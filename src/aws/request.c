@@ -254,11 +254,7 @@ int aws_verify(const struct aws_request *req, const struct aws_auth *auth,
 
 static int compare_names(const void *a, const void *b)
 {
-	const struct str *x = a, *y = b;
-	size_t n = MIN(x->n, y->n);
-	int r = memcmp(x->p, y->p, n);
-
-	return r ? r : (x->n > y->n) - (x->n < y->n);
+	return str_compare(*(const struct str *)a, *(const struct str *)b);
 }
 
 static bool has_field(const struct aws_request *req, struct str name)

@@ -49,6 +49,15 @@ static inline bool str_ieq(struct str a, struct str b)
 	return true;
 }
 
+/* As bytes: below, at or above 0. What is the beginning of another is below it. */
+static inline int str_compare(struct str a, struct str b)
+{
+	size_t n = a.n < b.n ? a.n : b.n;
+	int r = n ? memcmp(a.p, b.p, n) : 0;
+
+	return r != 0 ? r : (a.n > b.n) - (a.n < b.n);
+}
+
 static inline bool str_starts(struct str s, struct str prefix)
 {
 	return s.n >= prefix.n && (prefix.n == 0 || memcmp(s.p, prefix.p, prefix.n) == 0);

@@ -17,6 +17,10 @@ static void compares(void)
 	check(str_ends(STR("abc"), STR("bc")));
 	check(str_ends(STR_NULL, STR("")));
 	check(!str_ends(STR("c"), STR("bc")));
+	check(str_compare(STR("ab"), STR("b")) < 0 && str_compare(STR("b"), STR("ab")) > 0);
+	check(str_compare(STR("a"), STR("a\0")) < 0 && str_compare(STR("ab"), STR("a")) > 0);
+	check(str_compare(STR("\xff"), STR("a")) > 0 && str_compare(STR_NULL, STR("a")) < 0);
+	check(str_compare(STR("a"), STR("a")) == 0 && str_compare(STR_NULL, STR("")) == 0);
 }
 
 static void searches(void)

@@ -217,14 +217,6 @@ int proposal_add(
 
 /* --- merging --- */
 
-static int compare_str(struct str a, struct str b)
-{
-	size_t n = MIN(a.n, b.n);
-	int r = n ? memcmp(a.p, b.p, n) : 0;
-
-	return r != 0 ? r : a.n < b.n ? -1 : a.n > b.n;
-}
-
 /* As strings, but '/' before any other byte: then each node's descendants stand together. */
 static int compare_path(struct str a, struct str b)
 {
@@ -243,7 +235,7 @@ static int compare_path(struct str a, struct str b)
 /* Of one host and port? */
 static int compare_place(const struct item *a, const struct item *b)
 {
-	int r = compare_str(a->host, b->host);
+	int r = str_compare(a->host, b->host);
 
 	if (r == 0)
 		r = a->port - b->port;
@@ -258,7 +250,7 @@ static int compare_items(const void *x, const void *y)
 	if (r == 0)
 		r = (int)a->kind - (int)b->kind;
 	if (r == 0)
-		r = compare_str(a->method, b->method);
+		r = str_compare(a->method, b->method);
 	return r != 0 ? r : compare_path(a->path, b->path);
 }
 
@@ -273,7 +265,7 @@ static int compare_cuts(const void *x, const void *y)
 		r = compare_path(a->path, b->path);
 	if (r == 0)
 		r = (int)a->kind - (int)b->kind;
-	return r != 0 ? r : compare_str(a->item->method, b->item->method);
+	return r != 0 ? r : str_compare(a->item->method, b->item->method);
 }
 
 /* The end of the segment that begins at `at`, which is a '/'. */
