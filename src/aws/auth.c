@@ -13,6 +13,16 @@ void aws_auth_done(struct aws_auth *a)
 	buf_done(&a->text);
 }
 
+bool aws_auth_signs(const struct aws_auth *a, struct str name)
+{
+	struct str rest = a->signed_headers, one;
+
+	while (aws_next_name(&rest, &one))
+		if (str_eq(aws_field_name(one), name))
+			return true;
+	return false;
+}
+
 bool aws_only_field(const struct aws_request *req, struct str name, struct str *ret)
 {
 	bool found = false;

@@ -39,6 +39,8 @@ void aws_auth_done(struct aws_auth *a);
 _warn_unused_ int aws_auth_find(
 	const struct aws_request *req, struct aws_auth *ret, const char **ret_why);
 
+/* Whether a header of this (lower-case) name is signed. */
+bool aws_auth_signs(const struct aws_auth *a, struct str name);
 /* Whether an Authorization is of AWS in any of its versions. */
 bool aws_is_scheme(struct str authorization);
 /* Whether a query carries AWS credentials in any of their versions, in whatever spelling. */

@@ -117,6 +117,7 @@ static void test_found(void)
 	check_str(a.scope.service, "service");
 	check_str(a.region, "eu-1");
 	check_str(a.time, TIME);
+	check(aws_auth_signs(&a, STR("host")) && !aws_auth_signs(&a, STR("amz-date")));
 	aws_auth_done(&a);
 	MAKE(&r, "/", "host:h", "date:Sat, 31 Jan 2026 12:00:00 GMT",
 		"authorization:AWS4-HMAC-SHA256\tSignature=" SIG ",Credential=AKIAROOM/" SCOPE

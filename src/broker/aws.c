@@ -253,39 +253,28 @@ static int judge_foreign(struct stream *s)
 	return strip(s, STR("x-amz-s3session-token"));
 }
 
-static int64_t seconds_of(struct str time)
-{
-	struct tm tm = {0};
-	int *const parts[] = {
-		&tm.tm_year, &tm.tm_mon, &tm.tm_mday, &tm.tm_hour, &tm.tm_min, &tm.tm_sec};
-	static const uint8_t at[] = {0, 4, 6, 9, 11, 13, 15};
-
-	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
-		for (size_t k = at[i]; k < at[i] + (i ? 2U : 4U); k++)
-			*parts[i] = *parts[i] * 10 + (time.p[k] - '0');
-	tm.tm_year -= 1900;
-	tm.tm_mon -= 1;
-	return timegm(&tm);
-}
-
 /* Said, not changed: the origin will refuse it. */
 static void warn_of_skew(struct stream *s)
 {
-	const struct aws_auth *auth = &s->aws->auth;
+	static const char form[] = "%Y%m%dT%H%M%SZ";
+	char text[256], theirs[32], ours[32];
 	time_t now = time(NULL);
-	int64_t minutes = ((int64_t)now - seconds_of(auth->time)) / 60;
-	char text[256], stamp[32];
-	struct tm tm;
+	struct tm tm = {0};
+	long long minutes;
 	int n;
 
-	if (auth->place == AWS_IN_QUERY || (minutes <= SKEW_MINUTES && minutes >= -SKEW_MINUTES))
+	snprintf(theirs, sizeof(theirs), "%.*s", STR_FMT(s->aws->auth.time));
+	if (s->aws->auth.place == AWS_IN_QUERY || !strptime(theirs, form, &tm))
+		return;
+	minutes = llabs((long long)now - timegm(&tm)) / 60;
+	if (minutes <= SKEW_MINUTES)
 		return;
 	gmtime_r(&now, &tm);
-	strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%SZ", &tm);
+	strftime(ours, sizeof(ours), form, &tm);
 	n = snprintf(text, sizeof(text),
-		"Container clock skew detected: x-amz-date=%.*s, proxy-time=%s (drift=%lldm). "
+		"Container clock skew detected: x-amz-date=%s, proxy-time=%s (drift=%lldm). "
 		"Upstream rejection likely.",
-		STR_FMT(auth->time), stamp, (long long)(minutes < 0 ? -minutes : minutes));
+		theirs, ours, minutes);
 	if (log_warning(s->broker, str_make(text, (size_t)n)) < 0)
 		s->broker->unlogged++;
 }
@@ -499,11 +488,10 @@ static int payload(struct stream *s, char hash[AWS_HEX], struct str *ret)
 {
 	struct aws_stream *a = s->aws;
 	bool stated = a->form.hash == AWS_HASH_STATED;
+	bool hashed = stated ? a->auth.kind == AWS_PAYLOAD_HASH && s->whole
+			     : a->form.hash == AWS_HASH_BODY;
 
-	*ret = a->auth.payload;
-	if (stated ? a->auth.kind != AWS_PAYLOAD_HASH || !s->whole : a->form.hash != AWS_HASH_BODY)
-		return 0;
-	*ret = has_body(s) ? body_hash(s, hash) : STR(AWS_EMPTY_HASH);
+	*ret = hashed ? body_hash(s, hash) : a->auth.payload;
 	if (!stated || str_eq(*ret, a->auth.payload))
 		return 0;
 	return http_fields_set(&s->head.fields, STR("x-amz-content-sha256"), *ret);
@@ -528,8 +516,7 @@ static int sign(struct stream *s, struct cloche_err *err)
 	int r;
 
 	/* A length that was signed is written, also where there is no body. */
-	if (s->head.body == HTTP_BODY_NONE &&
-		str_find(a->auth.signed_headers, STR("content-length")) < a->auth.signed_headers.n)
+	if (s->head.body == HTTP_BODY_NONE && aws_auth_signs(&a->auth, STR("content-length")))
 		http_head_set_body(&s->head, HTTP_BODY_LENGTH, 0);
 	r = payload(s, hash, &text);
 	if (r == 0) {

@@ -90,13 +90,10 @@ static void wake(struct github *g, bool have)
 
 static void fail(struct github *g, const char *what)
 {
-	char text[2 * NOTE_MAX];
-
 	snprintf(g->error, sizeof(g->error), "no token of GitHub App for %s: %s",
 		secret_of(g)->spec.name, what);
 	g->failed_at = clock_mono_usec();
-	snprintf(text, sizeof(text), "%s", g->error);
-	if (log_warning(g->broker, str_from(text)) < 0)
+	if (log_warning(g->broker, str_from(g->error)) < 0)
 		g->broker->unlogged++;
 	g->busy = false;
 	wake(g, false);

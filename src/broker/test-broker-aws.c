@@ -162,11 +162,16 @@ static void test_signed_again(void)
 {
 	struct setting s;
 	struct got r;
+	char *log;
 
 	start(&s, false);
 	ask(&s, "GET", AWS_EMPTY_HASH, &r);
 	check(r.status == 200 && got_has(&r, "ok"));
 	got_done(&r);
+	log = rig_log(&s.g, false);
+	check(strstr(
+		log, "WARNING: Container clock skew detected: x-amz-date=" TIME ", proxy-time="));
+	free(log);
 	stop(&s);
 	check(has_seen(&s, STR("Credential=" REAL_ID "/20260131/eu-1/s3/aws4_request,")));
 	check(!has_seen(&s, STR(FAKE_ID)));
