@@ -32,7 +32,7 @@ enum {
 
 #define SIZE_DIGITS 8
 
-bool http_is_trailer_name(struct str name)
+static bool may_be_in_trailers(struct str name)
 {
 	/* RFC 9110 6.5.1: framing, routing, request modifiers, authentication, response control,
 	 * and how to read the content. What http_field_id() knows is judged by that. */
@@ -56,7 +56,7 @@ bool http_is_trailer_name(struct str name)
 	};
 	enum http_field_id id = http_field_id(name);
 
-	if (!http_is_field_name(name) || (id != HTTP_F_OTHER && id != HTTP_F_X_AMZ))
+	if (id != HTTP_F_OTHER && id != HTTP_F_X_AMZ)
 		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(refused); i++)
 		if (str_ieq(name, refused[i]))
@@ -64,6 +64,18 @@ bool http_is_trailer_name(struct str name)
 	return !str_ieq(str_prefix(name, 3), STR("if-")) &&
 	       !str_ieq(str_prefix(name, 6), STR("accept")) &&
 	       !str_ieq(str_prefix(name, 6), STR("proxy-"));
+}
+
+/* Also as it is read by those who map field names to variables: '-' and '_' are the same. */
+bool http_is_trailer_name(struct str name)
+{
+	char plain[HTTP_NAME_MAX];
+
+	if (!http_is_field_name(name))
+		return false;
+	for (size_t i = 0; i < name.n; i++)
+		plain[i] = name.p[i] == '_' ? '-' : name.p[i];
+	return may_be_in_trailers(str_make(plain, name.n));
 }
 
 void chunked_init(struct chunked_decoder *d, struct http_fields *trailers, bool extensions)
