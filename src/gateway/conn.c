@@ -66,6 +66,19 @@ struct conn *conn_new(struct gateway *g, int fd, const union conn_addr *dest)
 	return c;
 }
 
+size_t conn_pending_out(const struct conn *c)
+{
+	return buf_len(&c->out) + (c->tls ? tls_conn_pending_out(c->tls) : 0);
+}
+
+static void count_unread(struct conn *c)
+{
+	size_t now = c->dead ? 0 : conn_pending_out(c) + c->kept;
+
+	c->g->unread = c->g->unread - c->unread + now;
+	c->unread = now;
+}
+
 /* Takes c out of everything; its memory stays until the iteration ends. */
 static void bury(struct conn *c)
 {
@@ -88,6 +101,7 @@ static void bury(struct conn *c)
 	c->fd = fd_close(c->fd);
 	buf_done(&c->in);
 	buf_done(&c->out);
+	count_unread(c);
 	DL_DELETE(g->conns, c);
 	if (--g->conns_n == 0)
 		gateway_rest(g);
@@ -179,11 +193,6 @@ void conn_mark(struct conn *c)
 	gateway_touch(c->g);
 }
 
-size_t conn_pending_out(const struct conn *c)
-{
-	return buf_len(&c->out) + (c->tls ? tls_conn_pending_out(c->tls) : 0);
-}
-
 /* Bytes written; 0: the peer takes no more now; negative: broken. */
 static ssize_t write_some(struct conn *c)
 {
@@ -207,7 +216,7 @@ static void fill(struct conn *c)
 		c->stage->fill(c);
 }
 
-void conn_flush(struct conn *c)
+static void write_out(struct conn *c)
 {
 	size_t before;
 	ssize_t n = 1;
@@ -238,6 +247,12 @@ void conn_flush(struct conn *c)
 	loop_io_set(&c->io, events_wanted(c, c->io.events & EPOLLIN));
 	if (conn_pending_out(c) < before && c->stage->drained)
 		c->stage->drained(c);
+}
+
+void conn_flush(struct conn *c)
+{
+	write_out(c);
+	count_unread(c);
 }
 
 /* The peer has ended its side while nobody reads. Over TLS it is gone: nobody ends one side of a

@@ -71,6 +71,8 @@ struct conn {
 
 	struct buf in; /* read, not used yet: usually nothing */
 	struct buf out;
+	size_t kept;    /* bytes for the room that wait elsewhere, by the stage's word */
+	size_t unread;  /* both, as counted in the gateway's */
 	size_t dropped; /* bytes read and thrown away while closing */
 };
 

@@ -59,6 +59,28 @@ void gateway_more_frames(struct gateway *g)
 	loop_defer(g->loop, &g->frames, run_frames);
 }
 
+/* Answers that are complete lie here alone, and the broker no longer counts them. */
+static void bound_unread(struct gateway *g)
+{
+	while (g->unread > g->limits->unread) {
+		struct conn *c, *most = g->conns;
+
+		DL_FOREACH (g->conns, c)
+			if (c->unread > most->unread)
+				most = c;
+		event_send(g, &(struct net_event){
+				      .kind = NET_EVENT_LIMIT,
+				      .connection = most->number,
+				      .client = most->client,
+				      .port = most->port,
+				      .a = STR("answers"),
+				      .b = STR("too much that the room does not read"),
+				      .c = host_str(&most->host),
+			      });
+		conn_abort(most);
+	}
+}
+
 static void run_turn(struct loop_job *job)
 {
 	struct gateway *g = container_of(job, struct gateway, turn);
@@ -75,6 +97,7 @@ static void run_turn(struct loop_job *job)
 		if (again && conn_may_read(c))
 			c->stage->readable(c);
 	}
+	bound_unread(g);
 	broker_flush(g);
 	while (g->dead)
 		conn_free(g->dead);

@@ -46,12 +46,19 @@ static struct h2_exchange *exchange_new(struct h2_conn *on, struct h2_stream *st
 	return x;
 }
 
+/* Nothing more of the answer's body goes out. */
+static void drop_out(struct h2_exchange *x)
+{
+	x->on->c->kept -= buf_len(&x->out);
+	buf_done(&x->out);
+}
+
 void h2_exchange_free(struct h2_exchange *x)
 {
 	struct h2_conn *on = x->on;
 
 	stream_close(&x->stream, NET_RESET_CANCELLED);
-	buf_done(&x->out);
+	drop_out(x);
 	on->cuts -= x->cut;
 	on->n--;
 	DL_DELETE(on->exchanges, x);
@@ -146,8 +153,9 @@ static void refuse(struct h2_exchange *x, const struct answer *a)
 
 	stream_close(&x->stream, NET_RESET_CANCELLED);
 	r = answer_make(head, &x->out, a);
+	x->on->c->kept += buf_len(&x->out);
 	if (x->to_head)
-		buf_done(&x->out);
+		drop_out(x);
 	if (r >= 0)
 		r = h2_respond(x->st, head, x->to_head ? H2_END : 0);
 	x->answered = true;
@@ -325,7 +333,7 @@ void h2_exchange_closed(void *arg, struct h2_stream *st, enum h2_error error)
 
 	(void)arg;
 	x->st = NULL;
-	buf_done(&x->out);
+	drop_out(x);
 	if (error != H2_NO_ERROR || !x->ended || !x->complete)
 		stream_close(&x->stream, NET_RESET_CANCELLED);
 	free_if_over(x);
@@ -347,6 +355,7 @@ void h2_exchange_sent(void *arg, struct h2_stream *st, size_t n)
 
 	(void)arg;
 	buf_consume(&x->out, n);
+	x->on->c->kept -= n;
 	stream_passed_on(&x->stream, buf_len(&x->out));
 	if (buf_len(&x->out) == 0)
 		buf_done(&x->out);
@@ -458,6 +467,7 @@ static void on_data(struct stream *s, struct str bytes)
 		fail(x, NULL);
 		return;
 	}
+	x->on->c->kept += bytes.n;
 	x->left -= x->framing == HTTP_BODY_LENGTH ? bytes.n : 0;
 	h2_wake(x->st);
 	arm(x);

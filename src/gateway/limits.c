@@ -17,6 +17,7 @@ const struct gateway_limits gateway_limits_default = {
 	.linger_bytes = (size_t)1024 * 1024,
 	.broker_high = (size_t)256 * 1024,
 	.broker_low = (size_t)64 * 1024,
+	.unread = (size_t)96 * 1024 * 1024,
 	.leaves = 512,
 	.names = 8192,
 	.events_per_sec = 200,

@@ -30,6 +30,10 @@ struct gateway_limits {
 	 * below the second. */
 	size_t broker_high, broker_low;
 
+	/* Bytes for the room that it does not take, of all connections together: above, the one
+	 * with the most of them is cut off. What the broker may have under way fits (bounds.c). */
+	size_t unread;
+
 	unsigned leaves; /* certificates kept */
 	unsigned names;  /* synthetic addresses kept */
 

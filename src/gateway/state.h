@@ -45,6 +45,7 @@ struct gateway {
 	struct conn *dirty; /* to be looked at when the iteration ends */
 	struct conn *held;  /* not read from while the broker is behind */
 	struct conn *dead;  /* to be freed when the iteration ends */
+	size_t unread;      /* bytes that wait for the room to take them, of all connections */
 
 	struct stream *streams; /* by number */
 	uint32_t next_stream;

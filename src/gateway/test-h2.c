@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* HTTP/2 through a gateway in a process of its own; see testing.h. The room's end is the same
  * engine in its other role. */
-#include "http/test-h2.h"
-#include "base/clock.h"
-#include "gateway/limits.h"
-#include "gateway/testing.h"
+#include "gateway/test-room.h"
 
 #include <unistd.h>
 
@@ -15,126 +12,6 @@
 #define SANITIZED 1
 #endif
 #endif
-
-static struct rig rig;
-
-/* A connection of the room's. */
-struct room {
-	struct client c;
-	struct side s;
-	int fed; /* what h2_feed() said last */
-};
-
-static bool has(const struct buf *b, const char *text)
-{
-	return str_find(buf_str(b), str_from(text)) < buf_len(b);
-}
-
-static void room_start(struct room *r, uint32_t stream_window, uint32_t window)
-{
-	r->fed = 0;
-	must(client_connect_tls(&r->c, &rig, "a.test"));
-	must(tls_client_is_h2(r->c.tls));
-	must(side_try(&r->s, H2_CLIENT, stream_window, window) == 0);
-}
-
-static void room_stop(struct room *r)
-{
-	side_done(&r->s);
-	client_close(&r->c);
-}
-
-static void room_say(struct room *r)
-{
-	must(h2_output(r->s.h, &r->s.out, OUT_ENOUGH) == 0);
-	while (buf_len(&r->s.out) > 0) {
-		client_send_str(&r->c, buf_str(&r->s.out));
-		buf_clear(&r->s.out);
-		must(h2_output(r->s.h, &r->s.out, OUT_ENOUGH) == 0);
-	}
-}
-
-/* Says what there is to say and takes what comes within that time; false at the end. */
-static bool room_turn(struct room *r, int timeout_ms)
-{
-	bool alive;
-
-	room_say(r);
-	alive = client_read(&r->c, timeout_ms) || !r->c.ended;
-	if (buf_len(&r->c.in) > 0)
-		r->fed = h2_feed(r->s.h, buf_str(&r->c.in));
-	buf_clear(&r->c.in);
-	if (r->fed == 0)
-		room_say(r);
-	return alive;
-}
-
-/* Until it knows what it may do. */
-static void room_settle(struct room *r)
-{
-	for (int i = 0; i < 100 && r->s.settings == 0; i++)
-		(void)room_turn(r, 50);
-	must(r->s.settings > 0);
-}
-
-/* Until what it was told contains text. */
-static bool room_told(struct room *r, const char *text)
-{
-	uint64_t until = clock_mono_usec() + 5 * USEC_PER_SEC;
-
-	while (!has(&r->s.log, text)) {
-		if (clock_mono_usec() > until || !room_turn(r, 100)) {
-			printf("# not told %s, but %s\n", text, side_log(&r->s));
-			return false;
-		}
-	}
-	return true;
-}
-
-struct ask {
-	const char *method, *host, *target, *fields, *body;
-	unsigned flags;
-	uint64_t length; /* of the body, where it is told */
-	bool goes_on;    /* the body's end is not sent */
-};
-
-/* Nothing is sent yet. */
-static struct leg *room_prepare(struct room *r, const struct ask *a)
-{
-	_cleanup_(http_head_donep) struct http_head h = HTTP_HEAD_INIT;
-	struct leg *l = leg_new(&r->s);
-	const char *host = a->host ? a->host : "a.test";
-	struct str rest = str_from(a->fields);
-
-	must(http_head_set_request(&h, str_from(a->method ? a->method : "GET"), STR("https"),
-		     str_from(host), rig.port, str_from(a->target ? a->target : "/")) == 0);
-	while (rest.n > 0) {
-		struct str line = str_prefix(rest, str_chr(rest, '\n'));
-		size_t colon = str_chr(line, ':');
-
-		must(http_fields_add(&h.fields, str_prefix(line, colon),
-			     str_trim(str_from_index(line, colon + 1))) == 0);
-		rest = str_from_index(rest, line.n + 1);
-	}
-	if (a->body || a->goes_on)
-		http_head_set_body(&h, a->length ? HTTP_BODY_LENGTH : HTTP_BODY_CHUNKED, a->length);
-	if (a->body)
-		must(buf_add_str(&l->out, str_from(a->body)) == 0);
-	must(h2_request(r->s.h, &h, a->flags | (a->body || a->goes_on ? 0 : H2_END), l, &l->st) ==
-		0);
-	l->id = h2_stream_id(l->st);
-	if (a->body && !a->goes_on)
-		must(h2_end(l->st, NULL) == 0);
-	return l;
-}
-
-static struct leg *room_ask(struct room *r, const struct ask *a)
-{
-	struct leg *l = room_prepare(r, a);
-
-	room_say(r);
-	return l;
-}
 
 static void test_requests(void)
 {
@@ -564,53 +441,10 @@ static void test_hostile(void)
 	room_stop(&r);
 }
 
-static void test_times(void)
-{
-	/* HEADERS without END_HEADERS, behind the preface and empty settings. */
-	static const char head[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-				   "\0\0\0\4\0\0\0\0\0"
-				   "\0\0\1\1\0\0\0\0\1\x82";
-	struct client c;
-	struct rig_open o;
-	struct room r;
-
-	must(client_connect_tls(&c, &rig, "a.test"));
-	client_send_str(&c, str_make(head, sizeof(head) - 1));
-	check(strstr(rig_expect_event(&rig, NET_EVENT_MALFORMED), "head took too long"));
-	check(client_expect_end(&c, 2000));
-	client_close(&c);
-
-	/* A body that does not come costs its stream, and later the connection its idleness. */
-	room_start(&r, 65535, 1 << 20);
-	room_ask(&r, &(struct ask){.method = "POST", .goes_on = true, .body = "x"});
-	room_ask(&r, &(struct ask){0});
-	o = rig_expect_open(&rig);
-	rig_open_done(&o);
-	free(rig_recv(&rig, 1000));
-	o = rig_expect_open(&rig);
-	check(strstr(rig_expect_event(&rig, NET_EVENT_MALFORMED), "too slowly|"));
-	check_int(rig_expect_reset(&rig, o.m.stream - 1), NET_RESET_CANCELLED);
-	check(room_told(&r, "{1 NO_ERROR}"));
-	check(has(&r.s.log, "[1 408 "));
-	/* The other one waits for the broker, and may do so. */
-	usleep(600 * 1000);
-	rig_answer(&rig, o.m.stream, "late");
-	check(room_told(&r, "{3 NO_ERROR}"));
-	check(has(&r.s.log, "[3 200 "));
-	check(room_told(&r, "<goaway NO_ERROR>"));
-	check(client_expect_end(&r.c, 2000));
-	rig_open_done(&o);
-	room_stop(&r);
-}
-
 int main(void)
 {
 	static const struct rig_config config = {0};
-	struct gateway_limits limits = gateway_limits_default;
-	const struct rig_config quick = {.limits = &limits};
 
-	limits.head_usec = limits.body_window_usec = limits.idle_usec = 300 * 1000;
-	limits.linger_usec = 300 * 1000;
 	rig_start(&rig, &config);
 	rig.h2 = true;
 	run_test(test_requests);
@@ -624,10 +458,6 @@ int main(void)
 	run_test(test_pieces);
 	run_test(test_idle_connections_are_small);
 	run_test(test_hostile);
-	check(rig_stop(&rig));
-	rig_start(&rig, &quick);
-	rig.h2 = true;
-	run_test(test_times);
 	check(rig_stop(&rig));
 	return tap_done();
 }
