@@ -81,11 +81,12 @@ static void free_if_over(struct h2_exchange *x)
 
 /* --- deadlines --- */
 
-/* Whether the client has to send something before anything goes on. */
+/* Whether the client has to send something before anything goes on. Who makes a gRPC call may have
+ * nothing to say for as long as it likes. */
 static bool waits_for_body(const struct h2_exchange *x)
 {
-	return x->st && !x->complete && !x->answered && !x->wait_continue && x->stream.g &&
-	       x->stream.send_window > 0 && conn_may_read(x->on->c);
+	return x->st && !x->complete && !x->answered && !x->wait_continue && !x->is_grpc &&
+	       x->stream.g && x->stream.send_window > 0 && conn_may_read(x->on->c);
 }
 
 static void arm(struct h2_exchange *x)

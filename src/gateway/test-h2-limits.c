@@ -45,6 +45,27 @@ static void test_times(void)
 	room_stop(&r);
 }
 
+/* Who makes a call may say something now and then. */
+static void test_calls_take_their_time(void)
+{
+	struct rig_open o;
+	struct room r;
+
+	room_start(&r, 65535, 1 << 20);
+	room_ask(&r, &(struct ask){.method = "POST",
+			     .goes_on = true,
+			     .body = "x",
+			     .fields = "content-type: application/grpc"});
+	o = rig_expect_open(&rig);
+	free(rig_recv(&rig, 1000)); /* the body so far */
+	usleep(600 * 1000);
+	rig_answer(&rig, o.m.stream, "");
+	check(room_told(&r, "{1 NO_ERROR}"));
+	check(has(&r.s.log, "[1 200 "));
+	rig_open_done(&o);
+	room_stop(&r);
+}
+
 /* Answers that are complete for the broker, and that the room does not read: who has most of them
  * is cut off, and nobody else. */
 static void test_unread(void)
@@ -89,6 +110,7 @@ int main(void)
 	rig_start(&rig, &quick);
 	rig.h2 = true;
 	run_test(test_times);
+	run_test(test_calls_take_their_time);
 	check(rig_stop(&rig));
 	limits = gateway_limits_default;
 	limits.unread = UNREAD;
