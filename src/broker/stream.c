@@ -86,7 +86,6 @@ static struct stream *stream_new(struct broker *b, const struct net_open *m)
 		b->spare_n++;
 		return NULL;
 	}
-	b->last_stream = m->stream;
 	return s;
 }
 
@@ -319,10 +318,11 @@ static int on_open(struct broker *b, struct str payload)
 	struct host host;
 	struct stream *s;
 
-	if (!net_get_open(payload, &m, &fields) || !valid_open(b, &m, &host) ||
-		HASH_COUNT(b->streams) >= NET_MAX_STREAMS)
+	if (!net_get_open(payload, &m, &fields) || !valid_open(b, &m, &host))
 		return -EPROTO;
-	s = stream_new(b, &m);
+	b->last_stream = m.stream;
+	/* It may have more of them than the gateway: those whose last bytes wait for an origin. */
+	s = HASH_COUNT(b->streams) < NET_MAX_STREAMS ? stream_new(b, &m) : NULL;
 	if (!s)
 		return net_send_reset(&b->net, m.stream, NET_RESET_LIMIT) < 0 ? -EPROTO : 0;
 	s->kind = m.kind;

@@ -305,6 +305,39 @@ static void test_memory(void)
 	listener_stop(&l);
 }
 
+/* A stream too many is refused alone: a gateway that is whole may be brought to it, as it forgets a
+ * stream before the last bytes of it have reached the origin. */
+static void test_streams_at_once(void)
+{
+	const struct ask upload = {
+		.host = "a.test", .method = "POST", .target = "/", .body = NET_BODY_STREAM};
+	struct rig g;
+	struct got r;
+	uint32_t id;
+
+	rig_start(&g);
+	rig_allow(&g, "domains: [a.test]\n");
+	rig_connect_to(&g, "a.test", 80, 1); /* nobody listens there */
+	rig_serve(&g);
+	for (int i = 0; i < NET_MAX_STREAMS; i++) {
+		rig_ask(&g, &upload, &r); /* its body goes on */
+		check_int(r.status, 502);
+		got_done(&r);
+	}
+	r = (struct got){0};
+	id = rig_open(&g, &upload);
+	rig_data(&g, id, "x", 1);
+	rig_end(&g, id);
+	rig_collect(&g, id, &r, 5000);
+	check(r.reset && !r.gone);
+	got_done(&r);
+	rig_end(&g, 1);
+	rig_ask(&g, &upload, &r);
+	check_int(r.status, 502);
+	got_done(&r);
+	rig_stop(&g);
+}
+
 int main(void)
 {
 	(void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
@@ -312,5 +345,6 @@ int main(void)
 	run_test(test_websockets);
 	run_test(test_requests);
 	run_test(test_memory);
+	run_test(test_streams_at_once);
 	return tap_done();
 }
