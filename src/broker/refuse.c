@@ -2,13 +2,17 @@
 /* Theory of operation: answers that an agent can act on. The first five members of a refusal by
  * policy are what existing tools look for; the others say which rule came nearest and what a person
  * would add to the allowlist. Everything in it is ASCII: hosts, methods and targets are checked
- * before, the rest is text of ours. */
+ * before, the rest is text of ours.
+ *
+ * As many answers at once as there can be streams (a policy is replaced, a host does not resolve)
+ * might not fit the channel: beyond half of that the gateway is told to give a short one of its
+ * own. */
 #include "base/json.h"
 #include "broker/state.h"
 
 #include <errno.h>
 
-enum { BODY_MAX = 64 * 1024, SMALL_BODY = 64 * 1024 };
+enum { BODY_MAX = 64 * 1024, SMALL_BODY = 64 * 1024, ANSWERS_MAX = OUT_MAX / 2 };
 
 static json_t *text(struct str s)
 {
@@ -45,22 +49,41 @@ static int send_answer(struct stream *s, unsigned status, struct str body)
 	return r < 0 ? r : net_send_end(c, s->id);
 }
 
-/* Takes the object. */
-static void answer(struct stream *s, unsigned status, json_t *object)
+static int send_object(struct stream *s, unsigned status, const json_t *object)
 {
 	_cleanup_(buf_donep) struct buf body = BUF_INIT(BODY_MAX);
 
 	if (!object || json_text_write(&body, object, 0) < 0 || buf_add_char(&body, '\n') < 0)
 		buf_clear(&body);
-	json_decref(object);
-	s->status = (uint16_t)status;
-	s->head_sent = true;
 	if (!s->is_head) {
 		s->bytes_in = buf_len(&body);
 		s->window_out -= (uint32_t)buf_len(&body); /* untouched so far */
 	}
-	if (send_answer(s, status, buf_str(&body)) < 0)
+	return send_answer(s, status, buf_str(&body));
+}
+
+static void answer(struct stream *s, unsigned status, const json_t *object)
+{
+	s->status = (uint16_t)status;
+	s->head_sent = true;
+	if (send_object(s, status, object) < 0)
 		broker_fail(s->broker);
+}
+
+/* Takes the object. */
+static void refuse(
+	struct stream *s, unsigned status, json_t *object, enum netlog_kind kind, bool allowed)
+{
+	bool fits = chan_pending(&s->broker->net) <= ANSWERS_MAX;
+
+	if (fits)
+		answer(s, status, object);
+	json_decref(object);
+	log_result(s, kind, allowed);
+	if (fits)
+		stream_finish(s);
+	else
+		stream_reset(s, NET_RESET_LIMIT);
 }
 
 static int set(json_t *object, const char *key, struct str value)
@@ -89,8 +112,7 @@ void refuse_policy(struct stream *s, const struct policy_request *req)
 		set(o, "rule", str_from(v->rule->label));
 	if (buf_len(&how) > 0)
 		set(o, "how_to_allow", buf_str(&how));
-	answer(s, 403, o);
-	stream_finish(s);
+	refuse(s, 403, o, NETLOG_REQUEST, false);
 }
 
 void refuse_body(struct stream *s, const char *error, const char *message, struct str detail)
@@ -104,8 +126,7 @@ void refuse_body(struct stream *s, const char *error, const char *message, struc
 		json_object_set_new(o, "detail", json_utf8(detail));
 	s->verdict.allow = false;
 	s->verdict.reason = POLICY_BODY;
-	answer(s, 403, o);
-	stream_finish(s);
+	refuse(s, 403, o, NETLOG_REQUEST, false);
 }
 
 void refuse_upstream(struct stream *s, unsigned status, const char *error, const char *message)
@@ -128,7 +149,5 @@ void refuse_upstream(struct stream *s, unsigned status, const char *error, const
 	set(o, "path", stream_target(s));
 	set(o, "method", http_head_method(&s->head));
 	set(o, "message", str_from(message));
-	answer(s, status, o);
-	log_result(s, address ? NETLOG_REQUEST : NETLOG_ERROR, !address && s->verdict.allow);
-	stream_finish(s);
+	refuse(s, status, o, address ? NETLOG_REQUEST : NETLOG_ERROR, !address && s->verdict.allow);
 }

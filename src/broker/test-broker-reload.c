@@ -184,6 +184,43 @@ static void test_upload(void)
 	world_stop(&w);
 }
 
+/* More refusals at once than the channel takes: the gateway answers the rest by itself. */
+static void test_many_under_way(void)
+{
+	enum { MANY = 400, LONG = 16000 };
+	char target[LONG + 1] = "/never?";
+	struct netconf_replaced m = {0};
+	unsigned refused = 0, reset = 0;
+	struct got r = {0};
+	uint32_t id = 0;
+	struct world w;
+
+	memset(target + strlen(target), '"', LONG - strlen(target));
+	world_start(&w, NULL);
+	rig_serve(&w.g);
+	for (int i = 0; i < MANY; i++)
+		id = rig_open(&w.g, &(struct ask){.host = "b.site.test", .target = target});
+	rig_collect(&w.g, id, &r, 300);
+	check_int(r.status, 0);
+	got_done(&r);
+	check_int(set_policy(&w, ONLY_A, &m, NULL), 0);
+	check_int(m.closed, MANY);
+	while (refused + reset < MANY) {
+		struct chan_frame f;
+		enum net_reset why;
+
+		must(chan_recv_wait(&w.g.net, &f, PATIENCE_MS) == 1);
+		refused += f.type == NET_END;
+		reset += f.type == NET_RESET;
+		if (f.type == NET_RESET)
+			check(net_get_reset(f.payload, &id, &why) && why == NET_RESET_LIMIT);
+		chan_frame_done(&f);
+	}
+	check(refused > 0 && reset > 0);
+	check_int(status_of(&w, "a.site.test"), 200);
+	world_stop(&w);
+}
+
 /* The gateway asks again how connections go on. */
 static void test_forget(void)
 {
@@ -563,6 +600,7 @@ int main(void)
 {
 	run_test(test_replaced);
 	run_test(test_under_way);
+	run_test(test_many_under_way);
 	run_test(test_upload);
 	run_test(test_forget);
 	run_test(test_forget_waiting);

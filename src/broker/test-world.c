@@ -24,7 +24,7 @@ void world_start(struct world *w, const struct test_cert *cert)
 		.h2 = world_h2};
 	struct buf pem = BUF_INIT(8192);
 
-	w->plain_seen = w->tls_seen = (struct origin_seen){.heads = BUF_INIT(1 << 20)};
+	w->plain_seen = w->tls_seen = (struct origin_seen){.heads = BUF_INIT(8 << 20)};
 	rig_start(&w->g);
 	w->plain = test_origin_start(&plain);
 	w->tls = test_origin_start(&tls);
