@@ -148,6 +148,7 @@ void pool_put(struct upstream *u)
 	if (p->n >= IDLE_EACH)
 		upstream_close(p->idle->prev);
 	u->idle_at = loop_now(b->loop);
+	u->used = true; /* by the next request it may have been closed */
 	u->bucket = p;
 	DL_PREPEND(p->idle, u);
 	p->n++;

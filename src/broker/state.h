@@ -299,7 +299,7 @@ struct upstream {
 	const struct upstream_ops *ops; /* NULL until the handshake is over */
 	void *protocol;                 /* of the ops */
 	bool dead;
-	bool used;        /* has served a request before */
+	bool used;        /* has served a request, or waited for one */
 	bool want_out;    /* TLS waits for writability */
 	bool drained;     /* the last read took all that was there */
 	uint64_t idle_at; /* monotonic */

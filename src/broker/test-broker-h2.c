@@ -482,6 +482,20 @@ static void test_protocol_http1(void)
 	world_stop(&w);
 }
 
+/* The connection that it was asked on may have been closed before the first request comes. */
+static void test_protocol_asked_and_closed(void)
+{
+	struct world w;
+
+	world_h2 = false;
+	start(&w);
+	world_h2 = true;
+	check_int(asks(&w, "a.site.test", 443), NET_MODE_HTTP1);
+	check(fetches(&w, "/mute", "hello"));
+	check_int(test_origin_accepted(w.tls), 2);
+	world_stop(&w);
+}
+
 int main(void)
 {
 	(void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
@@ -503,6 +517,7 @@ int main(void)
 	run_test(test_protocol_asked_by_many);
 	run_test(test_protocol_not_asked);
 	run_test(test_protocol_http1);
+	run_test(test_protocol_asked_and_closed);
 	world_ca = test_ca_free(world_ca);
 	return tap_done();
 }

@@ -8,6 +8,9 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
+static const char hello_gzip[] = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\xcb\x48\xcd"
+				 "\xc9\xc9\x07\x00\x86\xa6\x10\x36\x05\x00\x00\x00";
+
 const char *const origin_malformed[] = {
 	"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: "
 	"chunked\r\n\r\n5\r\nhello\r\n0\r\n"
@@ -27,6 +30,21 @@ const char *const origin_malformed[] = {
 	"HTTP/1.1 200 OK\r\nContent-Le",
 };
 const size_t origin_malformed_n = ARRAY_SIZE(origin_malformed);
+
+/* Whether it was asked for before. */
+static bool is_new(struct origin_seen *seen, struct str target)
+{
+	struct str all;
+	size_t first;
+	bool is;
+
+	pthread_mutex_lock(&lock);
+	all = buf_str(&seen->heads);
+	first = str_find(all, target) + 1;
+	is = str_find(str_from_index(all, first), target) + first == all.n;
+	pthread_mutex_unlock(&lock);
+	return is;
+}
 
 void origin_note(struct origin_seen *seen, struct str head)
 {
@@ -113,7 +131,7 @@ static bool serve_one(struct test_conn *c, const struct http_head *head, const s
 	char number[24];
 
 	if (str_starts(t, STR("/hello")) || str_starts(t, STR("/once")) ||
-		str_starts(t, STR("/die"))) {
+		str_starts(t, STR("/die")) || str_starts(t, STR("/mute"))) {
 		drain(c, head);
 		answer(c, STR("hello"));
 		return !str_starts(t, STR("/once"));
@@ -182,6 +200,8 @@ void origin_serve(struct test_conn *c, void *arg)
 			break;
 		}
 		more = n++ == 0 || !str_starts(http_head_target(&head), STR("/die"));
+		if (str_eq(http_head_target(&head), STR("/mute")))
+			more = !is_new(arg, STR("/mute"));
 		more = more && serve_one(c, &head, &raw);
 		if (!more)
 			last_words(c, http_head_target(&head));

@@ -17,6 +17,8 @@ struct origin_seen {
  *	/big/N		N bytes			/sink	reads the body, answers its length
  *	/once		answers, then closes without saying so
  *	/die		the same, but a second request of a connection is never answered
+ *	/mute		"hello", but the first time nothing at all
+ *	/gzip		a whole one, up to the end of the connection, which is cut
  *	/never		does not answer		/split	an echo of the head, cut into single bytes
  *	/raw/N		malformed answer N	/echohead  Authorization comes back in a field */
 void origin_serve(struct test_conn *c, void *arg);

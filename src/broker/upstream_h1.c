@@ -215,7 +215,6 @@ static void let_go(struct h1_origin *h, bool reusable)
 		upstream_close(u);
 		return;
 	}
-	u->used = true;
 	h->paused = u->want_out = false;
 	watch(h);
 	/* Whatever TLS has read beyond the response would become the next one's beginning. */
