@@ -148,6 +148,22 @@ static void test_retry(void)
 	world_stop(&w);
 }
 
+/* What is unpacked is as long as its connection, too: without a proper end nobody knows that. */
+static void test_cut_encoded(void)
+{
+	struct world w;
+	struct got r;
+
+	world_start(&w, NULL);
+	rig_serve(&w.g);
+	rig_ask(&w.g, &(struct ask){.scheme = NET_HTTPS, .host = "a.site.test", .target = "/gzip"},
+		&r);
+	check(r.status == 200 && r.reset && !r.ended);
+	check_str(buf_str(&r.text), "hello");
+	got_done(&r);
+	world_stop(&w);
+}
+
 static void test_certificates(void)
 {
 	const struct {
@@ -224,6 +240,7 @@ int main(void)
 	run_test(test_echo_scrubbed);
 	run_test(test_reuse);
 	run_test(test_retry);
+	run_test(test_cut_encoded);
 	run_test(test_certificates);
 	run_test(test_addresses);
 	run_test(test_unreachable);

@@ -164,8 +164,11 @@ static void last_words(struct test_conn *c, struct str t)
 
 	if (str_starts(t, STR("/eof")))
 		(void)test_conn_write_z(c, "HTTP/1.1 200 OK\r\n\r\nuntil the end");
-	if (str_starts(t, STR("/cut")))
+	if (str_starts(t, STR("/cut")) || str_eq(t, STR("/gzip")))
 		test_conn_cut(c);
+	if (str_eq(t, STR("/gzip")))
+		(void)(test_conn_write_z(c, "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n") &&
+			test_conn_write(c, hello_gzip, sizeof(hello_gzip) - 1));
 	if (str_eq(t, STR("/cut")))
 		(void)test_conn_write_z(c, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nbroken");
 	if (str_eq(t, STR("/cutclose")))

@@ -227,7 +227,7 @@ static void let_go(struct h1_origin *h, bool reusable)
 static void complete(struct h1_origin *h, size_t left_over)
 {
 	struct stream *s = h->stream;
-	bool reusable = (h->head.flags & HTTP_KEEP_ALIVE) && h->head.body != HTTP_BODY_CLOSE &&
+	bool reusable = (h->head.flags & HTTP_KEEP_ALIVE) && h->body.framing != HTTP_BODY_CLOSE &&
 			left_over == 0 && h->request_ended && !h->write_lost && !h->last &&
 			!has_output(h);
 
@@ -325,7 +325,7 @@ static void on_eof(struct h1_origin *h, bool clean)
 		return;
 	}
 	if (h->in_body && http_body_eof(&h->body) == 0 &&
-		(clean || h->head.body != HTTP_BODY_CLOSE))
+		(clean || h->body.framing != HTTP_BODY_CLOSE))
 		complete(h, 0);
 	else
 		response_lost(s, upstream_error(u));
