@@ -4,6 +4,9 @@
  * would add to the allowlist. Everything in it is ASCII: hosts, methods and targets are checked
  * before, the rest is text of ours.
  *
+ * Who makes a gRPC call reads no body. It gets a status alone (its "Trailers-Only"), with the same
+ * text as its message.
+ *
  * As many answers at once as there can be streams (a policy is replaced, a host does not resolve)
  * might not fit the channel: beyond half of that the gateway is told to give a short one of its
  * own. */
@@ -11,8 +14,12 @@
 #include "broker/state.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 enum { BODY_MAX = 64 * 1024, SMALL_BODY = 64 * 1024, ANSWERS_MAX = OUT_MAX / 2 };
+/* Clients take some 8 KiB of trailers. */
+enum { GRPC_MESSAGE_MAX = 4096 };
+enum { GRPC_PERMISSION_DENIED = 7, GRPC_RESOURCE_EXHAUSTED = 8, GRPC_UNAVAILABLE = 14 };
 
 static json_t *text(struct str s)
 {
@@ -27,6 +34,56 @@ static bool must_close(const struct stream *s)
 {
 	return s->state == STREAM_OPEN && s->kind == NET_KIND_HTTP &&
 	       (s->expects || s->framing != NET_BODY_LENGTH || s->length > SMALL_BODY);
+}
+
+/* Every one of its clients says that it reads trailers. */
+static bool is_grpc_call(const struct stream *s)
+{
+	return s->te_trailers && response_is_grpc(&s->head.fields);
+}
+
+static unsigned grpc_status(unsigned status)
+{
+	return status == 403   ? GRPC_PERMISSION_DENIED
+	       : status == 413 ? GRPC_RESOURCE_EXHAUSTED
+			       : GRPC_UNAVAILABLE;
+}
+
+/* Percent-encoded, as the protocol wants it; what does not fit is left out. */
+static void add_grpc_message(struct buf *b, const char *text)
+{
+	int r = 0;
+
+	for (; *text && r == 0; text++) {
+		unsigned char c = (unsigned char)*text;
+
+		r = c >= ' ' && c <= '~' && c != '%' ? buf_add_char(b, *text)
+						     : buf_printf(b, "%%%02X", c);
+	}
+}
+
+static int send_grpc_status(struct stream *s, unsigned status, const json_t *object)
+{
+	_cleanup_(buf_donep) struct buf message = BUF_INIT(GRPC_MESSAGE_MAX);
+	const char *text = json_string_value(json_object_get(object, "message"));
+	const char *how = json_string_value(json_object_get(object, "how_to_allow"));
+	struct net_response m = {.stream = s->id, .status = 200, .body = NET_BODY_NONE};
+	struct net_fields_out f;
+	char number[4];
+
+	snprintf(number, sizeof(number), "%u", grpc_status(status));
+	add_grpc_message(&message, text ? text : "");
+	if (how) {
+		add_grpc_message(&message, "\n");
+		add_grpc_message(&message, how);
+	}
+	f = net_begin_response(&s->broker->net, NET_HEAD, &m);
+	net_add_field(&f, STR("Content-Type"), STR("application/grpc"));
+	net_add_field(&f, STR("Grpc-Status"), str_from(number));
+	net_add_field(&f, STR("Grpc-Message"), str_trim(buf_str(&message)));
+	if (net_end_fields(&f) < 0)
+		return -ENOBUFS;
+	return net_send_end(&s->broker->net, s->id);
 }
 
 static int send_answer(struct stream *s, unsigned status, struct str body)
@@ -64,9 +121,12 @@ static int send_object(struct stream *s, unsigned status, const json_t *object)
 
 static void answer(struct stream *s, unsigned status, const json_t *object)
 {
+	int r;
+
 	s->status = (uint16_t)status;
 	s->head_sent = true;
-	if (send_object(s, status, object) < 0)
+	r = is_grpc_call(s) ? send_grpc_status(s, status, object) : send_object(s, status, object);
+	if (r < 0)
 		broker_fail(s->broker);
 }
 

@@ -109,7 +109,7 @@ static void set_framing(const struct http_head *h, struct net_response *m)
 }
 
 /* Also application/grpc+proto; but not application/grpc-web, which has its status in the body. */
-static bool is_grpc(const struct http_fields *f)
+bool response_is_grpc(const struct http_fields *f)
 {
 	struct str type = http_fields_get(f, STR("Content-Type")), grpc = STR("application/grpc");
 
@@ -121,8 +121,9 @@ static bool is_grpc(const struct http_fields *f)
  * it breaks off. */
 static bool lacks_status(const struct stream *s, const struct http_head *h)
 {
-	return h->version != HTTP_2 && h->body != HTTP_BODY_CHUNKED && is_grpc(&s->head.fields) &&
-	       is_grpc(&h->fields) && http_fields_find(&h->fields, STR("grpc-status"), 0) < 0;
+	return h->version != HTTP_2 && h->body != HTTP_BODY_CHUNKED &&
+	       response_is_grpc(&s->head.fields) && response_is_grpc(&h->fields) &&
+	       http_fields_find(&h->fields, STR("grpc-status"), 0) < 0;
 }
 
 bool response_head(struct stream *s, struct http_head *h)

@@ -496,6 +496,44 @@ static void test_protocol_asked_and_closed(void)
 	world_stop(&w);
 }
 
+/* Who makes a call reads its status, and no body. */
+static void test_grpc_refused(void)
+{
+	struct ask a = {.scheme = NET_HTTPS,
+		.host = "evil.example",
+		.method = "POST",
+		.target = "/cloche.Test/Echo",
+		.body = NET_BODY_STREAM,
+		.te = true,
+		.fields = {"content-type", "application/grpc+proto"}};
+	struct world w;
+	struct got r;
+
+	world_start(&w, NULL);
+	rig_connect_to(&w.g, "closed.test", 443, 1);
+	rig_serve(&w.g);
+	rig_ask(&w.g, &a, &r);
+	check(r.status == 200 && r.ended && r.body == NET_BODY_NONE && r.bytes == 0);
+	check(got_field(&r, "Content-Type: application/grpc"));
+	check(got_field(&r, "Grpc-Status: 7"));
+	check(str_find(buf_str(&r.fields), STR("evil.example is not in the network allowlist")) <
+		buf_len(&r.fields));
+	check(str_find(buf_str(&r.fields), STR("%0A")) < buf_len(&r.fields));
+	got_done(&r);
+	check(world_log_has(
+		&w, false, "BLOCKED POST https://evil.example/cloche.Test/Echo -> 403"));
+	a.host = "closed.test";
+	rig_ask(&w.g, &a, &r);
+	check(r.status == 200 && r.ended && got_field(&r, "Grpc-Status: 14"));
+	got_done(&r);
+	/* Whoever does not say that it reads trailers makes no such call. */
+	a.te = false;
+	rig_ask(&w.g, &a, &r);
+	check(r.status == 502 && got_has(&r, "upstream_unreachable"));
+	got_done(&r);
+	world_stop(&w);
+}
+
 int main(void)
 {
 	(void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
@@ -518,6 +556,7 @@ int main(void)
 	run_test(test_protocol_not_asked);
 	run_test(test_protocol_http1);
 	run_test(test_protocol_asked_and_closed);
+	run_test(test_grpc_refused);
 	world_ca = test_ca_free(world_ca);
 	return tap_done();
 }
