@@ -119,6 +119,7 @@ struct broker {
 	struct pool_bucket *pool;
 	unsigned pool_n;
 	size_t held;            /* bytes of HTTP/2 answers that the gateway does not take yet */
+	bool held_up;           /* a connection is not read until there are less */
 	struct origin *origins; /* what they speak, oldest first */
 	struct origin_probe *probes;
 	struct loop_timer sweep;

@@ -292,6 +292,47 @@ static void test_many_stalled(void)
 	world_stop(&w);
 }
 
+/* A connection that was not read, as too much was held in all, goes on when less is held elsewhere:
+ * nothing else would wake it. */
+static void test_held_up(void)
+{
+	enum { STALLED = 45 };
+	const struct ask elsewhere = {
+		.scheme = NET_HTTPS, .host = "b.site.test", .target = "/big/5000000"};
+	uint32_t stalled[STALLED], here, waits;
+	struct got r = {0};
+	struct world w;
+
+	start(&w);
+	rig_ask(&w.g, &elsewhere, &r);
+	check(r.ended);
+	got_done(&r);
+	w.g.stalled = true;
+	r = (struct got){0};
+	here = rig_open(&w.g, &(struct ask){HTTPS, .target = "/big/5000000"});
+	rig_collect(&w.g, here, &r, 300);
+	got_done(&r);
+	waits = rig_open(&w.g,
+		&(struct ask){HTTPS, .method = "POST", .target = "/sink", .body = NET_BODY_STREAM});
+	rig_data(&w.g, waits, "12345", 5);
+	for (int i = 0; i < STALLED; i++)
+		stalled[i] = rig_open(&w.g, &elsewhere);
+	r = (struct got){0};
+	rig_collect(&w.g, stalled[STALLED - 1], &r, 1000);
+	got_done(&r);
+	rig_end(&w.g, waits);
+	r = (struct got){0};
+	rig_collect(&w.g, waits, &r, 300);
+	check_int(r.status, 0);
+	for (int i = 0; i < STALLED; i++)
+		must(net_send_reset(&w.g.net, stalled[i], NET_RESET_CANCELLED) == 0);
+	rig_flush(&w.g);
+	rig_collect(&w.g, waits, &r, 5000);
+	check(r.status == 200 && r.ended);
+	got_done(&r);
+	world_stop(&w);
+}
+
 static void test_broken_off(void)
 {
 	static const char *const targets[] = {"/reset", "/cancel"};
@@ -547,8 +588,10 @@ int main(void)
 	run_test(test_bidi);
 	run_test(test_stalled);
 	run_test(test_many_stalled);
+	run_test(test_held_up);
 	run_test(test_broken_off);
 	run_test(test_sent_again);
+	run_test(test_sent_again_together);
 	run_test(test_silent);
 	run_test(test_cancelled);
 	run_test(test_protocol_asked);

@@ -23,6 +23,7 @@ enum {
 	STREAM_WINDOW = 1024 * 1024,
 	WINDOW = 4 * 1024 * 1024,
 	HELD_MAX = 32 * 1024 * 1024, /* of all connections */
+	HELD_LOW = HELD_MAX - STREAM_WINDOW,
 	OUT_ENOUGH = 32 * 1024,
 };
 #define SILENT_USEC (5 * USEC_PER_SEC)
@@ -63,13 +64,24 @@ static bool is_held_up(const struct h2_origin *o)
 	return o->held > 0 && o->u->broker->held > HELD_MAX;
 }
 
+/* Less is held: who was held up goes on, though nothing may have happened on its connection. */
+static void held_less(struct broker *b, size_t n)
+{
+	b->held -= n;
+	if (!b->held_up || b->held > HELD_LOW)
+		return;
+	b->held_up = false;
+	b->full = true; /* and no longer when it is looked at: all go on */
+	broker_flush_later(b);
+}
+
 /* --- legs --- */
 
 static void unhold(struct leg *l, size_t n)
 {
 	buf_consume(&l->held, n);
 	l->o->held -= n;
-	l->o->u->broker->held -= n;
+	held_less(l->o->u->broker, n);
 }
 
 /* The stream and its leg are parted; what is to become of either is the caller's. */
@@ -397,15 +409,29 @@ static bool flush(struct h2_origin *o)
 	return true;
 }
 
+/* What the broker asks for itself does not wait for the gateway, nor does it tell when to go on. */
+static bool serves_room(const struct h2_origin *o)
+{
+	const struct leg *l;
+
+	DL_FOREACH (o->legs, l)
+		if (!l->s->fetch)
+			return true;
+	return false;
+}
+
 static bool may_read(struct h2_origin *o)
 {
 	struct broker *b = o->u->broker;
 
-	if (o->legs && chan_pending(&b->net) > OUT_HIGH) {
+	if (chan_pending(&b->net) > OUT_HIGH && serves_room(o)) {
 		b->full = true;
 		return false;
 	}
-	return !is_held_up(o);
+	if (!is_held_up(o))
+		return true;
+	b->held_up = true;
+	return false;
 }
 
 static void watch(struct h2_origin *o)
