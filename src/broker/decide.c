@@ -150,7 +150,7 @@ void request_go(struct stream *s, bool fresh)
 
 	if (u)
 		upstream_attach(u, s);
-	else if (fresh || !pool_wait(s))
+	else if (!pool_wait(s))
 		dial_start(s);
 }
 

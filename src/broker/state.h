@@ -466,7 +466,7 @@ void requests_go(struct broker *b);
 void requests_drop(struct broker *b);
 /* The body that was waited for is complete. */
 void request_whole(struct stream *s);
-/* The request is allowed and stands in s->head: goes for a connection (also a second time). */
+/* The request stands in s->head: goes for a connection (fresh: one that is not made yet). */
 void request_go(struct stream *s, bool fresh);
 
 /* refuse.c */

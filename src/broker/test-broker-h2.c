@@ -382,6 +382,23 @@ static void test_sent_again(void)
 	world_stop(&w);
 }
 
+/* All that an origin has not looked at share the next connection. */
+static void test_sent_again_together(void)
+{
+	struct world w;
+	unsigned resets;
+	uint64_t bytes;
+
+	start(&w);
+	check(fetches(&w, "/hello", "hello"));
+	ask_many(&w, 30, "/goaway");
+	collect_all(&w.g, 30, &resets, &bytes);
+	check_int(resets, 0);
+	check_int(bytes, 150);
+	check_int(test_origin_accepted(w.tls), 2);
+	world_stop(&w);
+}
+
 /* A connection that has owed an answer for some seconds gets no more requests. */
 static void test_silent(void)
 {

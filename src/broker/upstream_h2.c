@@ -103,8 +103,9 @@ static void leg_free(struct leg *l)
 	upstream_work_later(o->u);
 }
 
-/* Sends it once more, where the origin cannot have done anything about it (harmless). */
-static bool again(struct leg *l, bool harmless)
+/* Takes it off this connection to be sent once more, where the origin cannot have done anything
+ * about it (harmless). */
+static bool take_back(struct leg *l, bool harmless)
 {
 	struct stream *s = l->s;
 
@@ -113,7 +114,6 @@ static bool again(struct leg *l, bool harmless)
 	s->retried = true;
 	leg_free(l);
 	request_body_rewind(s);
-	request_go(s, true);
 	return true;
 }
 
@@ -121,6 +121,7 @@ static bool again(struct leg *l, bool harmless)
 static void lost(struct h2_origin *o, const char *why)
 {
 	struct upstream *u = o->u;
+	bool used = u->used;
 	struct leg *l;
 
 	pool_remove(u);
@@ -128,8 +129,11 @@ static void lost(struct h2_origin *o, const char *why)
 	while ((l = o->legs)) {
 		struct stream *s = l->s;
 
-		if (again(l, s->idempotent && u->used)) /* RFC 9112 9.3.1 */
+		/* RFC 9112 9.3.1; each by itself, as one of them may be why it ended. */
+		if (take_back(l, s->idempotent && used)) {
+			dial_start(s);
 			continue;
+		}
 		leg_free(l);
 		response_lost(s, why);
 	}
@@ -261,8 +265,10 @@ static void on_closed(void *arg, struct h2_stream *st, enum h2_error error)
 	}
 	if (error == H2_HTTP_1_1_REQUIRED && !s->retried)
 		s->http1 = true;
-	if (again(l, error == H2_REFUSED_STREAM || error == H2_HTTP_1_1_REQUIRED))
+	if (take_back(l, error == H2_REFUSED_STREAM || error == H2_HTTP_1_1_REQUIRED)) {
+		request_go(s, true);
 		return;
+	}
 	leg_free(l);
 	if (error == H2_PROTOCOL_ERROR && o->malformed) {
 		response_malformed(s, o->malformed);
