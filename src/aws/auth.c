@@ -197,6 +197,25 @@ static const char *complete(struct aws_auth *a, const struct aws_request *req)
 	return NULL;
 }
 
+bool aws_service_fits(struct str host, struct str service)
+{
+	static const struct {
+		struct str label, service;
+	} code[] = {{STR("execute-api"), STR("execute-api")}, {STR("appsync-api"), STR("appsync")},
+		{STR("appsync-realtime-api"), STR("appsync")}, {STR("lambda-url"), STR("lambda")},
+		{STR("vpc-lattice-svcs"), STR("vpc-lattice-svcs")}};
+
+	while (host.n > 0) {
+		struct str label = str_prefix(host, str_chr(host, '.'));
+
+		host = str_from_index(host, label.n + 1);
+		for (size_t i = 0; i < ARRAY_SIZE(code); i++)
+			if (str_eq(label, code[i].label) && !str_eq(service, code[i].service))
+				return false;
+	}
+	return true;
+}
+
 /* --- Authorization --- */
 
 bool aws_is_scheme(struct str s)

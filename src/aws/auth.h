@@ -41,6 +41,10 @@ _warn_unused_ int aws_auth_find(
 
 /* Whether a header of this (lower-case) name is signed. */
 bool aws_auth_signs(const struct aws_auth *a, struct str name);
+/* Whether a signature for this service may go to this host. Not where whoever has an account of AWS
+ * runs code of his own, if it is for another service than that: the code sees the signature, and
+ * could use it there while it is fresh. */
+bool aws_service_fits(struct str host, struct str service);
 /* Whether an Authorization is of AWS in any of its versions. */
 bool aws_is_scheme(struct str authorization);
 /* Whether a query carries AWS credentials in any of their versions, in whatever spelling. */

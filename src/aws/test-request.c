@@ -211,6 +211,32 @@ static void test_foreign(void)
 	check(!aws_query_has_credential(STR_NULL));
 }
 
+static void test_services(void)
+{
+	static const struct {
+		const char *host, *service;
+		bool fits;
+	} cases[] = {
+		{"a1b2.execute-api.eu-1.amazonaws.com", "execute-api", true},
+		{"a1b2.execute-api.eu-1.amazonaws.com", "iam", false},
+		{"a1b2.execute-api.eu-1.amazonaws.com", "", false},
+		{"a1b2.appsync-api.eu-1.amazonaws.com", "appsync", true},
+		{"a1b2.appsync-realtime-api.eu-1.amazonaws.com", "s3", false},
+		{"a1b2.lambda-url.eu-1.on.aws", "lambda", true},
+		{"a1b2.lambda-url.eu-1.on.aws", "lambda-url", false},
+		{"a-1.x.vpc-lattice-svcs.eu-1.on.aws", "dynamodb", false},
+		{"bucket.s3.eu-1.amazonaws.com", "s3", true},
+		{"runtime.sagemaker.eu-1.amazonaws.com", "sagemaker", true},
+		{"my-execute-api.s3.amazonaws.com", "s3", true},
+		{"localhost", "s3", true},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		if (aws_service_fits(str_from(cases[i].host), str_from(cases[i].service)) !=
+			cases[i].fits)
+			tap_fail("%s for %s", cases[i].host, cases[i].service);
+}
+
 /* Signs a request with the room's credentials as a client would in this form, takes it through, and
  * says whether the form was found again. */
 static void through(const char *target, const char *scope, const struct aws_form *form)
@@ -334,6 +360,7 @@ int main(void)
 	run_test(test_found);
 	run_test(test_malformed);
 	run_test(test_foreign);
+	run_test(test_services);
 	run_test(test_forms);
 	run_test(test_presigned_target);
 	run_test(test_token);

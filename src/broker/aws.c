@@ -319,8 +319,20 @@ static bool is_chunked(const struct aws_auth *auth)
 	return auth->kind == AWS_PAYLOAD_CHUNKS || auth->kind == AWS_PAYLOAD_CHUNKS_TRAILER;
 }
 
+/* What no signature, however good, is made for. NULL: it is fine. */
+static const char *why_unfit(const struct stream *s, const struct aws_auth *auth)
+{
+	if (is_chunked(auth) && !has_body(s))
+		return "it is for chunks, and there is no body";
+	if (!aws_service_fits(host_str(&s->host), auth->scope.service))
+		return "it is for another service than that of the host";
+	return NULL;
+}
+
 static int begin(struct stream *s, struct aws_auth *auth, struct aws_account *account)
 {
+	const char *why = why_unfit(s, auth);
+
 	s->aws = calloc(1, sizeof(*s->aws));
 	if (!s->aws) {
 		aws_auth_done(auth);
@@ -328,9 +340,8 @@ static int begin(struct stream *s, struct aws_auth *auth, struct aws_account *ac
 	}
 	s->aws->auth = *auth;
 	s->aws->account = account;
-	if (is_chunked(auth) && !has_body(s))
-		return refuse(s, "The request's AWS signature is malformed.",
-			"it is for chunks, and there is no body");
+	if (why)
+		return refuse(s, "The request's AWS signature does not fit the request.", why);
 	return verify(s, has_body(s) ? STR_NULL : STR(AWS_EMPTY_HASH));
 }
 

@@ -16,6 +16,8 @@
 #define REAL_SECRET "real/secret+of/forty/bytes/0123456789abc"
 #define FAKE_ID "AKIAFAKEFAKEFAKEFAKE"
 #define FAKE_SECRET "fake/secret+of/forty/bytes/9876543210xyz"
+#define SITE "aws.test"
+#define CODE "a1b2.execute-api.aws.test" /* of somebody else */
 #define TIME "20260131T120000Z"
 #define CHUNKS "STREAMING-AWS4-HMAC-SHA256-PAYLOAD"
 #define ZEROS "0000000000000000000000000000000000000000000000000000000000000000"
@@ -67,7 +69,7 @@ static void serve(struct test_conn *c, void *arg)
 static void add_secret(struct rig *g, const char *name, const char *value, const char *surrogate,
 	enum secret_role role)
 {
-	char scope[] = "aws.test", *scopes[] = {scope, NULL}, *none[] = {NULL};
+	char site[] = SITE, code[] = CODE, *scopes[] = {site, code, NULL}, *none[] = {NULL};
 	const struct netconf_secret m = {.name = str_from(name),
 		.value = str_from(value),
 		.surrogate = str_from(surrogate),
@@ -80,7 +82,7 @@ static void add_secret(struct rig *g, const char *name, const char *value, const
 
 static void start(struct setting *s, bool h2)
 {
-	const struct test_cert cert = {.ca = ca, .dns = "aws.test"};
+	const struct test_cert cert = {.ca = ca, .dns = SITE};
 	struct test_origin_config config = {.cert = &cert, .serve = serve, .arg = s, .h2 = h2};
 	struct buf pem = BUF_INIT(8192);
 
@@ -90,8 +92,8 @@ static void start(struct setting *s, bool h2)
 	test_ca_add_pem(ca, &pem);
 	must(chan_send(&s->g.conf, NETCONF_UPSTREAM_CA, buf_str(&pem), NULL, 0) == 0);
 	buf_done(&pem);
-	rig_allow(&s->g, "domains: [aws.test]\n");
-	rig_connect_to(&s->g, "aws.test", 443, test_origin_port(s->origin));
+	rig_allow(&s->g, "domains: [" SITE ", " CODE "]\n");
+	rig_connect_to(&s->g, SITE, 443, test_origin_port(s->origin));
 	add_secret(&s->g, "ID", REAL_ID, FAKE_ID, SECRET_AWS_KEY_ID);
 	add_secret(&s->g, "KEY", REAL_SECRET, FAKE_SECRET, SECRET_AWS_SECRET_KEY);
 	rig_serve(&s->g);
@@ -112,12 +114,13 @@ static bool has_seen(const struct setting *s, struct str text)
 }
 
 /* Authorization of a PUT or GET of /b/k as a room signs it. */
-static void sign(const char *method, const char *payload, struct aws_signed *ret)
+static void sign_for(
+	const char *host, const char *method, const char *payload, struct aws_signed *ret)
 {
 	_cleanup_(aws_signer_freep) struct aws_signer *room =
 		aws_signer_new(STR(FAKE_ID), STR(FAKE_SECRET), STR_NULL);
 	const struct aws_form form = {.path = AWS_PATH_WIRE, .hash = AWS_HASH_STATED};
-	struct aws_field fields[] = {{STR("host"), STR("aws.test")},
+	struct aws_field fields[] = {{STR("host"), str_from(host)},
 		{STR("x-amz-content-sha256"), str_from(payload)}, {STR("x-amz-date"), STR(TIME)},
 		{STR("authorization"),
 			STR("AWS4-HMAC-SHA256 Credential=" FAKE_ID "/20260131/eu-1/s3/aws4_request,"
@@ -136,10 +139,15 @@ static void sign(const char *method, const char *payload, struct aws_signed *ret
 	aws_auth_done(&auth);
 }
 
+static void sign(const char *method, const char *payload, struct aws_signed *ret)
+{
+	sign_for(SITE, method, payload, ret);
+}
+
 static struct ask asked(const char *method, const char *payload, const struct aws_signed *s)
 {
 	return (struct ask){.scheme = NET_HTTPS,
-		.host = "aws.test",
+		.host = SITE,
 		.method = method,
 		.target = "/b/k",
 		.fields = {"x-amz-content-sha256", payload, "x-amz-date", TIME, "authorization",
@@ -283,13 +291,33 @@ static void test_websocket_in_the_log(void)
 	got_done(&r);
 	aws_signed_done(&made);
 	must(net_send_reset(&s.g.net, 1, NET_RESET_CANCELLED) == 0);
-	rig_ask(&s.g, &(struct ask){.scheme = NET_HTTPS, .host = "aws.test", .target = "/"}, &r);
+	rig_ask(&s.g, &(struct ask){.scheme = NET_HTTPS, .host = SITE, .target = "/"}, &r);
 	got_done(&r);
 	log = rig_log(&s.g, false);
 	at = strstr(log, "ALLOWED GET https://aws.test/b/k -> 101 [masked: 1] [region: eu-1]");
 	check(at && strstr(log, "CLOSED GET ") && !strstr(at + 70, "region"));
 	free(log);
 	stop(&s);
+	buf_done(&s.seen);
+}
+
+static void test_another_service(void)
+{
+	struct aws_signed made;
+	struct setting s;
+	struct got r;
+	struct ask a;
+
+	start(&s, false);
+	sign_for(CODE, "GET", AWS_EMPTY_HASH, &made);
+	a = asked("GET", AWS_EMPTY_HASH, &made);
+	a.host = CODE;
+	rig_ask(&s.g, &a, &r);
+	check(r.status == 403 && got_has(&r, "another service than that of the host"));
+	got_done(&r);
+	aws_signed_done(&made);
+	stop(&s);
+	check_int(buf_len(&s.seen), 0);
 	buf_done(&s.seen);
 }
 
@@ -302,6 +330,7 @@ int main(void)
 	run_test(test_chunks_refused);
 	run_test(test_no_chunks_without_a_body);
 	run_test(test_websocket_in_the_log);
+	run_test(test_another_service);
 	test_ca_free(ca);
 	return tap_done();
 }
