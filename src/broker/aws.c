@@ -237,10 +237,6 @@ static bool has_aws_authorization(const struct http_fields *f)
  * masked secret for the host, what is not of AWS is its business (decide.c). */
 static int judge_foreign(struct stream *s)
 {
-	bool allow;
-
-	if (!in_scope(s, &allow) || allow)
-		return 0;
 	if (aws_query_has_credential(aws_query_of(http_head_target(&s->head))))
 		return refuse(s,
 			"The presigned URL is not signed with credentials of this sandbox.",
@@ -367,7 +363,7 @@ int aws_open(struct stream *s, size_t *ret_whole)
 	if (!account) {
 		if (r > 0)
 			aws_auth_done(&auth);
-		return judge_foreign(s);
+		return allow ? 0 : judge_foreign(s);
 	}
 	r = begin(s, &auth, account);
 	if (r > 0)
