@@ -4,52 +4,11 @@
  * which GitHub writes it is refused, so that nobody reads another number in it than we do. */
 #include "filter/graphql_scope.h"
 
+#include "base/base64.h"
 #include <errno.h>
 #include <stdint.h>
 
 enum { DECODED_MAX = 512, PREFIX_MAX = 6, DATA_MIN = 4 };
-
-static int digit_value(char c)
-{
-	if (c >= 'A' && c <= 'Z')
-		return c - 'A';
-	if (c >= 'a' && c <= 'z')
-		return c - 'a' + 26;
-	if (c >= '0' && c <= '9')
-		return c - '0' + 52;
-	return c == '+' || c == '-' ? 62 : c == '/' || c == '_' ? 63 : -1;
-}
-
-/* RFC 4648 sections 4 and 5, both alphabets, with or without padding; no spare bits. */
-static int decode(struct str s, unsigned char ret[DECODED_MAX], size_t *ret_n)
-{
-	uint32_t bits = 0;
-	unsigned have = 0;
-	size_t n = 0, padding = 0;
-
-	while (s.n > 0 && padding < 2 && s.p[s.n - 1] == '=') {
-		s.n--;
-		padding++;
-	}
-	if ((padding > 0 && (s.n + padding) % 4 != 0) || s.n % 4 == 1 ||
-		s.n / 4 * 3 + 3 > DECODED_MAX)
-		return -EINVAL;
-	for (size_t i = 0; i < s.n; i++) {
-		int v = digit_value(s.p[i]);
-
-		if (v < 0)
-			return -EINVAL;
-		bits = bits << 6 | (uint32_t)v;
-		have += 6;
-		if (have >= 8) {
-			have -= 8;
-			ret[n++] = (unsigned char)(bits >> have);
-			bits &= (1U << have) - 1;
-		}
-	}
-	*ret_n = n;
-	return bits == 0 ? 0 : -EINVAL;
-}
 
 struct pack {
 	const unsigned char *p;
@@ -131,30 +90,26 @@ static bool is_upper(struct str s)
 	return s.n > 0;
 }
 
-static bool is_base64(struct str s)
-{
-	for (size_t i = 0; i < s.n; i++)
-		if (digit_value(s.p[i]) < 0 && s.p[i] != '=')
-			return false;
-	return s.n >= DATA_MIN;
-}
-
 int graphql_node_repository(struct str node_id, uint64_t *ret)
 {
 	static const struct str outside[] = {STR("U"), STR("O"), STR("T"), STR("BOT"), STR("EMU")};
 	size_t n = str_chr(node_id, '_');
 	struct str prefix = str_prefix(node_id, n), data = str_from_index(node_id, n + 1);
-	unsigned char decoded[DECODED_MAX];
-	size_t decoded_n;
+	_cleanup_(buf_donep) struct buf decoded = BUF_INIT(DECODED_MAX);
+	int r;
 
-	if (n > PREFIX_MAX || !is_upper(prefix) || !is_base64(data))
+	if (n > PREFIX_MAX || !is_upper(prefix) || data.n < DATA_MIN)
 		return -EINVAL;
+	r = base64_decode(&decoded, data);
+	if (r < 0)
+		return r == -ENOMEM ? r : -EINVAL;
 	for (size_t i = 0; i < ARRAY_SIZE(outside); i++)
 		if (str_eq(prefix, outside[i]))
 			return 1;
 	/* Of a project the second element is its owner's id, which may be some repository's number
 	 * as well. */
-	if (str_starts(prefix, STR("PVT")) || decode(data, decoded, &decoded_n) < 0)
+	if (str_starts(prefix, STR("PVT")))
 		return -EINVAL;
-	return read_pack((struct pack){decoded, decoded_n}, ret);
+	return read_pack(
+		(struct pack){(unsigned char *)buf_data(&decoded), buf_len(&decoded)}, ret);
 }

@@ -141,8 +141,11 @@ int graphql_scope_add(struct graphql_scope *scope, struct str node_id, struct st
 	}
 	if (r < 0 || node_id.n == 0)
 		return r;
-	if (!str_starts(node_id, STR("R_")) || graphql_node_repository(node_id, &id) != 0)
+	if (!str_starts(node_id, STR("R_")))
 		return -EINVAL;
+	r = graphql_node_repository(node_id, &id);
+	if (r != 0)
+		return r < 0 ? r : -EINVAL;
 	r = add_text(&scope->nodes, node_id);
 	return r < 0 ? r : add_id(&scope->ids, id);
 }
@@ -192,11 +195,14 @@ static bool has_name(const struct graphql_scope *scope, struct str full_name)
 	return has_text(scope->names, lower(full_name, mem));
 }
 
-static bool is_ours(const struct graphql_scope *scope, struct str node_id)
+/* 1, 0, or -ENOMEM. */
+static int is_ours(const struct graphql_scope *scope, struct str node_id)
 {
 	uint64_t id;
 	int r = graphql_node_repository(node_id, &id);
 
+	if (r == -ENOMEM)
+		return r;
 	return r == 1 || (r == 0 && has_id(scope->ids, id));
 }
 
@@ -207,11 +213,11 @@ static int step(struct check *c)
 
 static int judge_text(struct check *c, enum class class, struct str name, struct str value)
 {
-	bool ok = class == CLASS_REPOSITORY_ID ? has_text(c->scope->nodes, value)
-		  : class == CLASS_FULL_NAME   ? has_name(c->scope, value)
-					       : is_ours(c->scope, value);
+	int ok = class == CLASS_REPOSITORY_ID ? has_text(c->scope->nodes, value)
+		 : class == CLASS_FULL_NAME   ? has_name(c->scope, value)
+					      : is_ours(c->scope, value);
 
-	return ok ? 0 : refuse(c, name, value);
+	return ok < 0 ? ok : ok ? 0 : refuse(c, name, value);
 }
 
 /* What is neither text nor a list: no node id of GitHub's is a number, and the members of an object

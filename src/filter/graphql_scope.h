@@ -50,5 +50,5 @@ bool graphql_scope_covers(struct str path);
 
 /* The database id of the repository that a node id ("PREFIX_base64url(msgpack)") is of or in.
  * Returns 0; 1 for what lives outside of repositories (users, organisations, bots); -EINVAL where
- * none can be read. */
+ * none can be read; -ENOMEM. */
 _warn_unused_ int graphql_node_repository(struct str node_id, uint64_t *ret);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "github/app.h"
+#include "base/base64.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/parse.h"
@@ -177,25 +178,6 @@ int github_app_new(
 
 /* --- the token's request --- */
 
-/* RFC 7515 section 2: base64url without padding. */
-static int add_base64url(struct buf *out, struct str s)
-{
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < s.n; i += 3) {
-		unsigned bits = 0;
-		size_t n = MIN(s.n - i, (size_t)3);
-
-		for (size_t k = 0; k < 3; k++)
-			bits = bits << 8 | (k < n ? (unsigned char)s.p[i + k] : 0);
-		for (size_t k = 0; r == 0 && k <= n; k++)
-			r = buf_add_char(out, digits[bits >> (18 - 6 * k) & 63]);
-	}
-	return r;
-}
-
 static int sign(const struct github_app *app, struct str text, struct buf *out)
 {
 	unsigned char signature[SIGNATURE_MAX];
@@ -206,9 +188,10 @@ static int sign(const struct github_app *app, struct str text, struct buf *out)
 
 	EVP_MD_CTX_free(ctx);
 	ERR_clear_error();
-	return ok ? add_base64url(out, str_make(signature, n)) : -EIO;
+	return ok ? base64url_encode(out, str_make(signature, n)) : -EIO;
 }
 
+/* RFC 7515 section 7.1. */
 int github_app_jwt(
 	const struct github_app *app, uint64_t now, struct buf *out, struct cloche_err *err)
 {
@@ -218,11 +201,11 @@ int github_app_jwt(
 		(unsigned long long)now - 60, (unsigned long long)now + 540, app->app_id);
 
 	if (r == 0)
-		r = add_base64url(out, STR("{\"alg\":\"RS256\",\"typ\":\"JWT\"}"));
+		r = base64url_encode(out, STR("{\"alg\":\"RS256\",\"typ\":\"JWT\"}"));
 	if (r == 0)
 		r = buf_add_char(out, '.');
 	if (r == 0)
-		r = add_base64url(out, buf_str(&claims));
+		r = base64url_encode(out, buf_str(&claims));
 	if (r == 0) {
 		_cleanup_(freep) char *text = str_dup(str_from_index(buf_str(out), start));
 		size_t n = buf_len(out) - start;

@@ -7,8 +7,8 @@
  * never leaves a copy in freed memory, and that are wiped in the end. */
 #include "secrets/replace.h"
 
+#include "base/base64.h"
 #include "policy/glob.h"
-#include "secrets/base64.h"
 #include "secrets/spec.h"
 #include <ctype.h>
 #include <errno.h>

@@ -10,7 +10,7 @@
  * stand for, in any of these. */
 #include "secrets/scrub_internal.h"
 
-#include "secrets/base64.h"
+#include "base/base64.h"
 #include <errno.h>
 
 void scrub_forms_done(struct scrub_forms *f)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* However a value is written, what comes back is the surrogate, written likewise. */
-#include "secrets/base64.h"
+#include "base/base64.h"
 #include "secrets/test-scrub.h"
 
 /* Within Basic credentials, wherever the value begins in them, and however they are cut. */

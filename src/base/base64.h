@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Base64 (RFC 4648) of Basic credentials. */
+/* Base64 (RFC 4648). */
 
 #include "base/buf.h"
 
@@ -11,6 +11,8 @@ _warn_unused_ int base64_decode(struct buf *out, struct str s);
 
 /* Adds the standard form with padding. */
 _warn_unused_ int base64_encode(struct buf *out, struct str s);
+/* Adds the URL-safe form without padding. */
+_warn_unused_ int base64url_encode(struct buf *out, struct str s);
 
 /* Characters of base64 that come from s alone when s is the part of a longer text that begins at a
  * byte whose index is `at` modulo 3. The characters on both sides hold bits of its neighbours. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base64.h"
 #include "base/rand.h"
-#include "secrets/base64.h"
 
 #include "tap.h"
 
@@ -59,6 +59,7 @@ static void test_round_trip(void)
 {
 	for (int i = 0; i < 2000; i++) {
 		_cleanup_(buf_donep) struct buf plain = BUF_INIT(128), text = BUF_INIT(128);
+		_cleanup_(buf_donep) struct buf url = BUF_INIT(128), again = BUF_INIT(128);
 		char bytes[40];
 		size_t n = rand_below(sizeof(bytes));
 
@@ -66,6 +67,12 @@ static void test_round_trip(void)
 		must(base64_encode(&text, str_make(bytes, n)) == 0);
 		must(base64_decode(&plain, buf_str(&text)) == 0);
 		check(str_eq(buf_str(&plain), str_make(bytes, n)));
+		must(base64url_encode(&url, str_make(bytes, n)) == 0);
+		must(base64_decode(&again, buf_str(&url)) == 0);
+		check(str_eq(buf_str(&again), str_make(bytes, n)));
+		check_int(buf_len(&url), (8 * n + 5) / 6);
+		for (size_t k = 0; k < buf_len(&url); k++)
+			check(!strchr("+/=", buf_data(&url)[k]));
 	}
 }
 

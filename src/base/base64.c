@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "secrets/base64.h"
+#include "base/base64.h"
 
 #include <errno.h>
 
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+static const char url_alphabet[] =
+	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 static int value_of(char c)
 {
@@ -38,7 +40,7 @@ int base64_decode(struct buf *out, struct str s)
 	if (padding && s.n % 4 != 0)
 		return -EINVAL;
 	s.n -= padding;
-	if (s.n % 4 == 1 || (padding && (s.n + padding) % 4 != 0))
+	if (s.n % 4 == 1)
 		return -EINVAL;
 	if (has_any(s, '+', '/') && has_any(s, '-', '_'))
 		return -EINVAL;
@@ -63,7 +65,7 @@ int base64_decode(struct buf *out, struct str s)
 	return 0;
 }
 
-int base64_encode(struct buf *out, struct str s)
+static int encode(struct buf *out, struct str s, const char *digits)
 {
 	size_t n = 0;
 	char *p;
@@ -79,13 +81,27 @@ int base64_encode(struct buf *out, struct str s)
 			b |= (uint32_t)(unsigned char)s.p[i + 1] << 8;
 		if (left > 2)
 			b |= (unsigned char)s.p[i + 2];
-		p[n++] = alphabet[b >> 18];
-		p[n++] = alphabet[b >> 12 & 63];
-		p[n++] = left > 1 ? alphabet[b >> 6 & 63] : '=';
-		p[n++] = left > 2 ? alphabet[b & 63] : '=';
+		p[n++] = digits[b >> 18];
+		p[n++] = digits[b >> 12 & 63];
+		p[n++] = left > 1 ? digits[b >> 6 & 63] : '=';
+		p[n++] = left > 2 ? digits[b & 63] : '=';
 	}
 	buf_commit(out, n);
 	return 0;
+}
+
+int base64_encode(struct buf *out, struct str s)
+{
+	return encode(out, s, alphabet);
+}
+
+int base64url_encode(struct buf *out, struct str s)
+{
+	int r = encode(out, s, url_alphabet);
+
+	if (r == 0)
+		out->tail -= (3 - s.n % 3) % 3;
+	return r;
 }
 
 /* Character i of a text holds its bits from 6 * i on. */
