@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/event.h"
+#include "base/parse.h"
 #include "base/utf8.h"
 
 #include <errno.h>
@@ -27,14 +28,11 @@ static int hex4(struct str s, unsigned *ret)
 	if (s.n < 4)
 		return -EINVAL;
 	for (size_t i = 0; i < 4; i++) {
-		char c = s.p[i];
+		int digit = parse_hex_digit(s.p[i]);
 
-		if (c >= '0' && c <= '9')
-			v = v << 4 | (unsigned)(c - '0');
-		else if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f')
-			v = v << 4 | (unsigned)((c | 0x20) - 'a' + 10);
-		else
+		if (digit < 0)
 			return -EINVAL;
+		v = v << 4 | (unsigned)digit;
 	}
 	*ret = v;
 	return 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "aws/canonical.h"
+#include "base/parse.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -33,14 +34,6 @@ int aws_encode(struct buf *out, struct str s, bool keep_slash)
 	return 0;
 }
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c = str_lower_char(c);
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 static int decode(struct buf *out, struct str s, bool plus_is_space)
 {
 	char *to;
@@ -49,11 +42,10 @@ static int decode(struct buf *out, struct str s, bool plus_is_space)
 	if (buf_reserve(out, s.n, &to) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < s.n; i++) {
-		int high = s.n - i > 2 ? hex_digit(s.p[i + 1]) : -1;
-		int low = s.n - i > 2 ? hex_digit(s.p[i + 2]) : -1;
+		int value = parse_percent(str_from_index(s, i));
 
-		if (s.p[i] == '%' && high >= 0 && low >= 0) {
-			to[n++] = (char)(high << 4 | low);
+		if (value >= 0) {
+			to[n++] = (char)value;
 			i += 2;
 		} else {
 			to[n++] = plus_is_space && s.p[i] == '+' ? ' ' : s.p[i];

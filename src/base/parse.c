@@ -31,18 +31,11 @@ int parse_hex_u64(struct str s, uint64_t *ret)
 	if (s.n == 0 || s.n > 16)
 		return s.n ? -ERANGE : -EINVAL;
 	for (size_t i = 0; i < s.n; i++) {
-		char c = s.p[i];
-		unsigned digit;
+		int digit = parse_hex_digit(s.p[i]);
 
-		if (c >= '0' && c <= '9')
-			digit = (unsigned)(c - '0');
-		else if (c >= 'a' && c <= 'f')
-			digit = (unsigned)(c - 'a') + 10;
-		else if (c >= 'A' && c <= 'F')
-			digit = (unsigned)(c - 'A') + 10;
-		else
+		if (digit < 0)
 			return -EINVAL;
-		v = v << 4 | digit;
+		v = v << 4 | (unsigned)digit;
 	}
 	*ret = v;
 	return 0;

@@ -7,6 +7,24 @@
 #include "base/str.h"
 #include <stdint.h>
 
+/* 0 to 15; -1 where c is no hexadecimal digit. */
+static inline int parse_hex_digit(char c)
+{
+	unsigned digit = (unsigned char)c - (unsigned)'0',
+		 letter = ((unsigned char)c | 0x20U) - 'a';
+
+	return digit < 10 ? (int)digit : letter < 6 ? (int)letter + 10 : -1;
+}
+
+/* The byte that "%XX" at the front of s stands for (RFC 3986 2.1), or -1. */
+static inline int parse_percent(struct str s)
+{
+	int high = s.n >= 3 && s.p[0] == '%' ? parse_hex_digit(s.p[1]) : -1;
+	int low = high >= 0 ? parse_hex_digit(s.p[2]) : -1;
+
+	return low < 0 ? -1 : high << 4 | low;
+}
+
 /* Decimal digits only: no sign, no space. */
 _warn_unused_ int parse_u64(struct str s, uint64_t max, uint64_t *ret);
 /* Hexadecimal digits only, at most 16. */

@@ -151,8 +151,27 @@ static void cpus(void)
 	run_table(rows, ARRAY_SIZE(rows), parse_cpus);
 }
 
+static void digits(void)
+{
+	static const char all[] = "0123456789abcdef";
+
+	for (int c = 0; c < 256; c++) {
+		const char *at = c ? strchr(all, c >= 'A' && c <= 'Z' ? c | 0x20 : c) : NULL;
+
+		check_int(parse_hex_digit((char)c), at ? at - all : -1);
+	}
+	check_int(parse_percent(STR("%2fx")), '/');
+	check_int(parse_percent(STR("%fF")), 0xff);
+	check_int(parse_percent(STR("%2")), -1);
+	check_int(parse_percent(STR("%2g")), -1);
+	check_int(parse_percent(STR("%g2")), -1);
+	check_int(parse_percent(STR("x2f")), -1);
+	check_int(parse_percent(STR_NULL), -1);
+}
+
 int main(void)
 {
+	run_test(digits);
 	run_test(numbers);
 	run_test(hexadecimals);
 	run_test(sizes);

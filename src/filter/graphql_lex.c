@@ -7,6 +7,7 @@
  * everywhere, also where some servers take them. */
 #include "filter/graphql_lex.h"
 
+#include "base/parse.h"
 #include "base/utf8.h"
 
 #include <errno.h>
@@ -123,14 +124,6 @@ static void put_code_point(struct gql_lexer *l, uint32_t cp)
 		put(l, (char)(0x80 | (cp >> 6 * (n - 1) & 0x3f)));
 }
 
-static int hex_value(char c)
-{
-	if (is_digit(c))
-		return c - '0';
-	c = str_lower_char(c);
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* XXXX, or {X...} where `braces`. */
 static int lex_code(struct gql_lexer *l, bool braces, uint32_t *ret)
 {
@@ -139,7 +132,7 @@ static int lex_code(struct gql_lexer *l, bool braces, uint32_t *ret)
 	unsigned n = 0;
 
 	l->at += open;
-	for (int digit; (open || n < 4) && (digit = hex_value(peek(l, 0))) >= 0; n++) {
+	for (int digit; (open || n < 4) && (digit = parse_hex_digit(peek(l, 0))) >= 0; n++) {
 		if (value >> 20)
 			return invalid(l, l->at, "an escape beyond U+10FFFF");
 		value = value << 4 | (uint32_t)digit;

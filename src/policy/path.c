@@ -6,35 +6,13 @@
  * does with the raw bytes; then one decoding; then the checks on the decoded bytes. */
 #include "policy/path.h"
 
+#include "base/parse.h"
 #include "base/utf8.h"
 #include "policy/glob.h"
 #include <errno.h>
 
 /* How many `?` of a pattern are tried as the border between path and query. */
 #define BORDERS_MAX 8
-
-static int hex_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
-
-/* The byte that "%XX" at s stands for, or -1. */
-static int percent_value(struct str s)
-{
-	int high, low;
-
-	if (s.n < 3 || s.p[0] != '%')
-		return -1;
-	high = hex_value(s.p[1]);
-	low = hex_value(s.p[2]);
-	return high < 0 || low < 0 ? -1 : high * 16 + low;
-}
 
 static bool has_raw_byte(struct str s, bool backslash_too)
 {
@@ -59,7 +37,7 @@ static struct str decode(struct str s, char *mem, bool *ret_bad, bool *ret_slash
 			mem[n++] = s.p[i];
 			continue;
 		}
-		value = percent_value(str_from_index(s, i));
+		value = parse_percent(str_from_index(s, i));
 		if (value < 0) {
 			*ret_bad = true;
 			mem[n++] = '%';
@@ -129,7 +107,7 @@ static enum path_problem check_unsure(struct str decoded)
 			return PATH_NOT_UTF8;
 		if (is_lookalike(c) || (c >= 0x80 && c < 0xa0))
 			problem = PATH_LOOKALIKE;
-		if (problem == PATH_OK && percent_value(rest) >= 0)
+		if (problem == PATH_OK && parse_percent(rest) >= 0)
 			problem = PATH_DOUBLE_ENCODED;
 		rest = str_from_index(rest, n);
 	}

@@ -102,8 +102,7 @@ static const char *check_path_text(struct str s)
 	for (size_t i = 0; i < s.n; i++) {
 		if ((unsigned char)s.p[i] < 0x20 || s.p[i] == 0x7f || s.p[i] == '\\')
 			return "a path without control characters and backslashes";
-		if (s.p[i] == '%' && i + 2 < s.n && isxdigit((unsigned char)s.p[i + 1]) &&
-			isxdigit((unsigned char)s.p[i + 2]))
+		if (parse_percent(str_from_index(s, i)) >= 0)
 			return "a path with the characters themselves, not percent-encoded";
 	}
 	return NULL;

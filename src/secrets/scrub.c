@@ -20,6 +20,7 @@
  * advances the automaton, so time stays linear for any input. */
 #include "secrets/scrub.h"
 
+#include "base/parse.h"
 #include "secrets/scrub_internal.h"
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -62,13 +63,6 @@ static char *at(const struct text *t, ptrdiff_t i)
 	return i >= 0 ? t->data + i : t->hold_end + i;
 }
 
-static int hex(char c)
-{
-	unsigned digit = (uint8_t)c - (unsigned)'0', letter = ((uint8_t)c | 0x20U) - 'a';
-
-	return digit < 10 ? (int)digit : letter < 6 ? (int)letter + 10 : -1;
-}
-
 enum { ESCAPE_NONE = -1, ESCAPE_MORE = 256 };
 
 /* Of hexadecimal digits, two at the end of `all`, and '0' before. */
@@ -77,7 +71,7 @@ static int hex_value(const char *p, size_t n, size_t all)
 	int value = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		int digit = hex(p[i]);
+		int digit = parse_hex_digit(p[i]);
 
 		if (digit < 0 || (i + 2 < all && digit))
 			return ESCAPE_NONE;
