@@ -309,9 +309,11 @@ static void read_char(
 	}
 	if (m->esc_n == 0 && (c == '%' || c == '\\'))
 		escape_begin(s, m, c);
+	/* Lanes come later, so theirs is the last word: where a match begins in the middle of an
+	 * escape, that shall be one afterwards. */
+	read_raw(s, m, t, i, c);
 	if (m->n_lanes > 0)
 		read_in_lanes(s, m, t, i, c);
-	read_raw(s, m, t, i, c);
 	if (value >= 0 && value != ESCAPE_MORE)
 		escape_end(s, m, t, i + 1, (uint8_t)value);
 }
