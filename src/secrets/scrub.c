@@ -4,11 +4,11 @@
  * from there. Longer forms end later, so where one is part of another the longer one has the last
  * word.
  *
- * An escape (%2F, \/, \u002f) makes one more way to read the text: where it ends, the automaton's
- * state before it goes on with the byte that it stands for, in a lane of its own. A lane knows how
- * many characters its beginning has, and drops out when no escape is left in that: then the first
- * reading says the same. So any mixture of escaped and plain bytes is found, nothing has to be
- * decided about what the text is, and where there are no escapes there are no lanes.
+ * An escape (%2F, \/, \", \\, \u002f) makes one more way to read the text: where it ends, the
+ * automaton's state before it goes on with the byte that it stands for, in a lane of its own. A
+ * lane knows how many characters its beginning has, and drops out when no escape is left in that:
+ * then the first reading says the same. So any mixture of escaped and plain bytes is found, nothing
+ * has to be decided about what the text is, and where there are no escapes there are no lanes.
  *
  * The longest beginning that is alive after a chunk is what is held back, and a match can reach
  * back no further than that. After a complete value that no other continues, it is the longest
@@ -90,8 +90,8 @@ static int escape_value(const char *p, size_t n)
 		return hex_value(p + 1, n - 1, 2);
 	if (n == 1)
 		return ESCAPE_MORE;
-	if (p[1] == '/')
-		return '/';
+	if (p[1] == '/' || p[1] == '"' || p[1] == '\\')
+		return p[1];
 	value = p[1] == 'u' ? hex_value(p + 2, n - 2, 4) : ESCAPE_NONE;
 	return value < 0x80 || value == ESCAPE_MORE ? value : ESCAPE_NONE;
 }
@@ -105,7 +105,7 @@ static unsigned unit_len(const struct text *t, enum scrub_escape kind, ptrdiff_t
 		return c == '%' && left >= 3 ? 3 : 1;
 	if (c != '\\' || left < 2)
 		return 1;
-	return *at(t, i + 1) == '/' ? 2 : (unsigned)MIN(left, (size_t)6);
+	return *at(t, i + 1) == 'u' ? (unsigned)MIN(left, (size_t)6) : 2;
 }
 
 /* Shortens a lane that ends before `end` by n bytes of its beginning. */
@@ -318,14 +318,15 @@ static void read_char(
 		escape_end(s, m, t, i + 1, (uint8_t)value);
 }
 
-/* Whether an escape begins at p that stands for a byte that forms have. */
+/* Whether an escape begins at p that stands for a byte that forms have, or two backslashes, of
+ * which the second begins none. */
 static bool matters(const struct scrubber *s, const char *p, size_t n)
 {
 	int value = ESCAPE_MORE;
 
 	for (size_t i = 1; value == ESCAPE_MORE && i <= MIN(n, (size_t)ESCAPE_MAX); i++)
 		value = escape_value(p, i);
-	return value == ESCAPE_MORE || (value >= 0 && s->in_use[value]);
+	return value == ESCAPE_MORE || value == '\\' || (value >= 0 && s->in_use[value]);
 }
 
 #if defined(__SSE2__)
@@ -364,6 +365,8 @@ static unsigned escapes_at(const char *p)
 	letter = _mm_cmpeq_epi8(_mm_min_epu8(letter, _mm_set1_epi8(5)), letter);
 	other = _mm_or_si128(
 		_mm_cmpeq_epi8(next, _mm_set1_epi8('/')), _mm_cmpeq_epi8(next, _mm_set1_epi8('u')));
+	other = _mm_or_si128(other, _mm_or_si128(_mm_cmpeq_epi8(next, _mm_set1_epi8('"')),
+					    _mm_cmpeq_epi8(next, _mm_set1_epi8('\\'))));
 	return (unsigned)_mm_movemask_epi8(
 		_mm_or_si128(_mm_and_si128(percent, _mm_or_si128(digit, letter)),
 			_mm_and_si128(backslash, other)));

@@ -9,11 +9,11 @@
  * - within base64, standard or URL-safe, of a text that holds them anywhere (RFC 4648);
  * - percent-encoded, whichever bytes, in either case, '+' for all spaces: encodeURIComponent(),
  *   Python's quote() and quote_plus(), curl --data-urlencode, Java's URLEncoder;
- * - as JSON strings, slashes and any ASCII as \/ or \u00XX or as they are;
+ * - as JSON strings, any ASCII as \u00XX or as it is, slashes also as \/;
  * - base64 in the last two.
  *
  * What is written has the form of what was there, and means the surrogate; but a '%' that stands
- * for itself, a slash behind a backslash and what JSON must escape stay where they are. */
+ * for itself, and a backslash with what stands behind it, stay where they are. */
 
 #include "secrets/secret_set.h"
 

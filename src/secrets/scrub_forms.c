@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: a value is looked for as it is, and in the forms that are other texts: with
- * '+' for spaces (application/x-www-form-urlencoded), as a JSON string where that has more to
- * escape than slashes, and within base64. There its first byte is the first, second or third of a
+ * '+' for spaces (application/x-www-form-urlencoded), as a JSON string of ASCII where it is not
+ * ASCII itself, and within base64. There its first byte is the first, second or third of a
  * group, in one of two alphabets. What of that the value alone determines is looked for and becomes
  * the same part of the surrogate's base64; up to four bits at either end stay, in characters that
  * hold bits of what stands beside the value.
  *
- * Percent-encoding and \/ and \u00XX are no forms: the automaton reads them as the bytes that they
- * stand for, in any of these. */
+ * Percent-encoding and \/, \", \\ and \u00XX are no forms: the automaton reads them as the bytes
+ * that they stand for, in any of these. */
 #include "secrets/scrub_internal.h"
 
 #include "base/base64.h"
@@ -151,19 +151,19 @@ static int write_json(struct buf *out, struct str value, bool slashes)
 	return 0;
 }
 
-static bool has_more_to_escape(struct str value)
+static bool is_ascii(struct str s)
 {
-	for (size_t i = 0; i < value.n; i++)
-		if (value.p[i] == '"' || value.p[i] == '\\' || (uint8_t)value.p[i] >= 0x80)
-			return true;
-	return false;
+	for (size_t i = 0; i < s.n; i++)
+		if ((uint8_t)s.p[i] >= 0x80)
+			return false;
+	return true;
 }
 
 static int add_json(struct scrub_forms *f, struct str value, struct str fake)
 {
 	bool slashes = str_chr(value, '/') < value.n;
 
-	for (int i = 0; has_more_to_escape(value) && i < (slashes ? 2 : 1); i++) {
+	for (int i = 0; !is_ascii(value) && i < (slashes ? 2 : 1); i++) {
 		_cleanup_(buf_done_wipedp) struct buf text = BUF_INIT(6 * value.n + 16);
 		char *room;
 		int r = buf_reserve(&text, 6 * value.n + 16, &room);

@@ -26,7 +26,7 @@ void scrub_forms_done(struct scrub_forms *f);
 /* Ways of writing a byte that are understood wherever they stand. */
 enum scrub_escape {
 	SCRUB_PERCENT,   /* %2F (RFC 3986 2.1) */
-	SCRUB_BACKSLASH, /* \/ and \u002f (RFC 8259 7) */
+	SCRUB_BACKSLASH, /* \/, \", \\ and \u002f (RFC 8259 7) */
 	SCRUB_ESCAPES,
 };
 
