@@ -113,9 +113,14 @@ static void draw(struct str body, const struct alphabet *a, bool keep_dots, char
 	}
 }
 
+static bool same_at(struct str value, const char *surrogate, size_t i)
+{
+	return i < value.n && value.p[i] != '.' && surrogate[i] == value.p[i];
+}
+
 void surrogate_make(struct str value, char *ret)
 {
-	size_t prefix = known_prefix(value), end = unpadded(value);
+	size_t prefix = known_prefix(value), end = unpadded(value), plain;
 	struct alphabet alphabet;
 	struct str body;
 	bool keep_dots;
@@ -128,12 +133,15 @@ void surrogate_make(struct str value, char *ret)
 	keep_dots = count_drawn(body) >= DRAWN_MIN;
 	alphabet_of(body, &alphabet);
 	memcpy(ret, value.p, value.n);
+	for (plain = prefix; plain < end && strchr("./%\"\\", value.p[plain]);)
+		plain++;
 	/* The first byte differs, too: occurrences of a value that repeats itself overlap, and of
-	 * each only the first bytes of its surrogate may be left after scrubbing. */
+	 * each only the first bytes of its surrogate may be left after scrubbing. And the first
+	 * that is in none of what scrubbing leaves where it is. */
 	do
 		draw(body, &alphabet, keep_dots, ret + prefix);
-	while (memcmp(ret, value.p, value.n) == 0 ||
-		(ret[prefix] == value.p[prefix] && value.p[prefix] != '.'));
+	while (memcmp(ret, value.p, value.n) == 0 || same_at(value, ret, prefix) ||
+		(plain < end && same_at(value, ret, plain)));
 }
 
 int surrogate_check_value(const char *name, struct str value, struct cloche_err *err)

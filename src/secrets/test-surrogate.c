@@ -84,6 +84,22 @@ static void test_uniform(void)
 				tap_fail("place %zu: '%c' %u times", i, c, seen[i][c]);
 }
 
+/* Where slashes stay, because they are written \/, not all the rest may be the value's by chance.
+ */
+static void test_differs_beside_slashes(void)
+{
+	char s[10];
+
+	for (int round = 0; round < 5000; round++) {
+		surrogate_make(STR("/a/b/c//d/"), s);
+		check(s[0] != '/' && s[1] != 'a');
+		surrogate_make(STR("%/\\\"/%%/e"), s);
+		check(s[8] != 'e');
+		surrogate_make(STR("%%%%%%%%%%"), s);
+		surrogate_make(STR("//////////"), s);
+	}
+}
+
 static void test_check(void)
 {
 	static const struct {
@@ -125,6 +141,7 @@ int main(void)
 	run_test(test_shapes);
 	run_test(test_kept_places);
 	run_test(test_uniform);
+	run_test(test_differs_beside_slashes);
 	run_test(test_check);
 	return tap_done();
 }
