@@ -149,6 +149,7 @@ bool response_head(struct stream *s, struct http_head *h)
 		s->scrub = scrub_new(s->broker->scrubber);
 		if (!s->scrub)
 			return sent(s, -ENOMEM);
+		s->messages = http_messages(&h->fields);
 	}
 	clean_head(s, h);
 	set_framing(h, &m);
@@ -168,10 +169,12 @@ static int send_data(struct stream *s, struct str bytes)
 }
 
 /* Bytes count against the window before they are looked into, so what the scrubber holds back is
- * covered. */
+ * covered. At the end of a message nothing is: who waits for it may have to answer before the next
+ * one comes, and no value goes on over its first byte. */
 bool response_pass(struct stream *s, struct str bytes)
 {
 	struct str first = bytes, second = STR_NULL;
+	bool whole = s->scrub && http_messages_end(&s->messages, bytes);
 	int r;
 
 	s->window_out -= (uint32_t)bytes.n;
@@ -181,7 +184,9 @@ bool response_pass(struct stream *s, struct str bytes)
 	if (s->scrub)
 		scrub_feed(s->scrub, (char *)(uintptr_t)bytes.p, bytes.n, &first, &second);
 	r = send_data(s, first);
-	return sent(s, r < 0 ? r : send_data(s, second));
+	if (r == 0)
+		r = send_data(s, second);
+	return sent(s, r == 0 && whole ? send_data(s, scrub_end(s->scrub)) : r);
 }
 
 bool response_data(struct stream *s, struct str bytes)

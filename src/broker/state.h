@@ -220,6 +220,7 @@ struct stream {
 	uint64_t discarded;
 	size_t under_way, waiting; /* as counted in the broker's: bounds.c */
 	struct scrub *scrub;
+	struct http_messages messages;
 	struct decoding *decoding; /* NULL: the content comes as it is */
 
 	/* For the log. */
@@ -264,8 +265,7 @@ struct upstream_ops {
 	void (*end)(struct upstream *u);
 };
 
-/* A request of the broker's own over verified TLS, and its answer. Zeroed but for `done` at first.
- */
+/* A request of the broker's own over verified TLS, and its answer. At first zeroed but for done. */
 struct fetch {
 	void (*done)(struct fetch *f); /* what came of it; may start the next one */
 	struct stream *stream;         /* while it is under way */

@@ -26,7 +26,8 @@ struct server {
 	struct buf raw;
 };
 
-static void respond(struct h2_stream *st, unsigned status, uint64_t length, unsigned flags)
+static void respond_as(
+	struct h2_stream *st, unsigned status, uint64_t length, unsigned flags, struct str type)
 {
 	struct http_head h = HTTP_HEAD_INIT;
 
@@ -35,8 +36,15 @@ static void respond(struct h2_stream *st, unsigned status, uint64_t length, unsi
 		http_head_set_body(&h, HTTP_BODY_LENGTH, length);
 	test_need(http_fields_add(&h.fields, STR("x-served"), STR("h2")) == 0);
 	test_need(http_fields_add(&h.fields, STR("alt-svc"), STR("h3=\":443\"")) == 0);
+	if (type.n > 0)
+		test_need(http_fields_add(&h.fields, STR("content-type"), type) == 0);
 	test_need(h2_respond(st, &h, flags) == 0);
 	http_head_done(&h);
+}
+
+static void respond(struct h2_stream *st, unsigned status, uint64_t length, unsigned flags)
+{
+	respond_as(st, status, length, flags, STR_NULL);
 }
 
 static void say(struct h2_stream *st, struct str text, struct http_fields *trailers)
@@ -105,9 +113,9 @@ static void start(struct server *s, struct h2_stream *st, struct call *call, str
 	} else if (str_eq(t, STR("/interim"))) {
 		respond(st, 103, UINT64_MAX, 0);
 		call->hello = true;
-	} else if (str_eq(t, STR("/bidi"))) {
+	} else if (str_starts(t, STR("/bidi"))) {
 		call->bidi = true;
-		respond(st, 200, UINT64_MAX, 0);
+		respond_as(st, 200, UINT64_MAX, 0, str_from_index(t, strlen("/bidi/")));
 	} else if (str_eq(t, STR("/sink"))) {
 		call->sink = true;
 	} else if (str_eq(t, STR("/reset"))) {

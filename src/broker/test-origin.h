@@ -27,6 +27,7 @@ void origin_serve(struct test_conn *c, void *arg);
  *	/hello	/big/N	/never	as above	/sink	the same, and the request's trailers
  *	/interim	103, then "hello"	/only	a head alone
  *	/trailers	"hello" and a trailer	/bidi	what comes, as it comes, and a trailer
+ *	/bidi/TYPE	the same, and says that it is of this type
  *	/status/N	N, without a body	/cut	closes in the middle
  *	/reset, /cancel	breaks off by such an error
  *	/bye		"hello", then GOAWAY

@@ -83,3 +83,40 @@ const char *http_body_error(const struct http_body *b)
 		return chunked_error_text(&b->chunked);
 	return b->truncated ? "connection ended within the body" : "no error";
 }
+
+struct http_messages http_messages(const struct http_fields *f)
+{
+	struct str type = http_fields_get(f, STR("Content-Type"));
+	const struct str grpc = STR("application/grpc"), connect = STR("application/connect+");
+
+	return (struct http_messages){.there = str_ieq(str_prefix(type, grpc.n), grpc) ||
+					       str_ieq(str_prefix(type, connect.n), connect)};
+}
+
+/* Compressed (gRPC), the last one (Connect), trailers (gRPC-Web). */
+static bool are_flags(char c)
+{
+	return ((unsigned char)c & ~0x83U) == 0;
+}
+
+bool http_messages_end(struct http_messages *m, struct str bytes)
+{
+	enum { HEAD = 5 };
+
+	while (m->there && bytes.n > 0) {
+		size_t n = 1;
+
+		if (m->have == HEAD) {
+			n = (size_t)MIN((uint64_t)bytes.n, m->left);
+			m->left -= (uint32_t)n;
+		} else if (m->have++ == 0) {
+			m->there = are_flags(bytes.p[0]);
+		} else {
+			m->left = m->left << 8 | (unsigned char)bytes.p[0];
+		}
+		bytes = str_from_index(bytes, n);
+		if (m->have == HEAD && m->left == 0)
+			m->have = 0;
+	}
+	return m->there && m->have == 0;
+}

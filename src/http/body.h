@@ -36,3 +36,17 @@ _warn_unused_ int http_body_eof(struct http_body *b);
 bool http_body_is_done(const struct http_body *b);
 /* Fixed English text for the log. */
 const char *http_body_error(const struct http_body *b);
+
+/* Where a body is that is made of messages, each behind a byte of flags and four of its length:
+ * gRPC, and streams of Connect. */
+struct http_messages {
+	bool there;
+	uint8_t have;  /* bytes of the head */
+	uint32_t left; /* of the message behind it */
+};
+
+/* By its Content-Type. */
+struct http_messages http_messages(const struct http_fields *f);
+/* Takes the next bytes of the body. Whether they end a message. Where flags show that it has none
+ * there are none from there on. */
+bool http_messages_end(struct http_messages *m, struct str bytes);

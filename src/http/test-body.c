@@ -118,6 +118,39 @@ static void a_chunked_body(void)
 	http_body_done(&b);
 }
 
+static void test_messages(void)
+{
+	static const struct {
+		const char *type;
+		struct str bytes;
+		const char *ends; /* for each byte */
+	} rows[] = {
+		{"application/grpc", STR("\0\0\0\0\2xy\1\0\0\0\0\0\0\0\0\1z\0"),
+			"0000001000010000010"},
+		{"Application/gRPC-Web+proto", STR("\x80\0\0\0\1x\0"), "0000010"},
+		{"application/connect+json", STR("\2\0\0\0\1x"), "000001"},
+		{"application/connect", STR("\0\0\0\0\1x"), "000000"},
+		{"text/plain", STR("\0\0\0\0\1x"), "000000"},
+		{"application/grpc", STR("\4\0\0\0\1x\0\0\0\0\0"), "00000000000"},
+		{"application/grpc", STR("\0\0\0\0\1x{\0\0\0\0\0"), "000001000000"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		_cleanup_(http_fields_donep) struct http_fields f = HTTP_FIELDS_INIT;
+		struct http_messages m;
+
+		must(http_fields_add(&f, STR("content-type"), str_from(rows[i].type)) == 0);
+		/* However many come at once, what counts is where they end. */
+		for (size_t step = 1; step < 12; step++) {
+			m = http_messages(&f);
+			for (size_t at = 0; at + step <= rows[i].bytes.n; at += step)
+				check_int(
+					http_messages_end(&m, str_make(rows[i].bytes.p + at, step)),
+					rows[i].ends[at + step - 1] == '1');
+		}
+	}
+}
+
 int main(void)
 {
 	run_test(no_body);
@@ -125,5 +158,6 @@ int main(void)
 	run_test(a_body_that_is_cut_off);
 	run_test(a_body_up_to_the_end_of_the_connection);
 	run_test(a_chunked_body);
+	run_test(test_messages);
 	return tap_done();
 }
