@@ -329,6 +329,7 @@ enum param {
 	TOKEN,
 	SHA256,
 	REGIONS,
+	VERSION_2,
 	PARAMS
 };
 
@@ -341,6 +342,7 @@ static const struct str param_names[PARAMS] = {
 	[TOKEN] = {"X-Amz-Security-Token", 20},
 	[SHA256] = {"X-Amz-Content-Sha256", 20},
 	[REGIONS] = {"X-Amz-Region-Set", 16},
+	[VERSION_2] = {"AWSAccessKeyId", 14},
 };
 
 /* Decodes into a->text, which has room. */
@@ -382,6 +384,8 @@ static const char *find_query(struct aws_auth *a, struct str query)
 
 	if (why)
 		return why;
+	if (found[VERSION_2].p)
+		return "the presigned URL is of version 2, not 4 (s3v4)";
 	if (!find_algorithm(found[ALGORITHM], &id))
 		return "the presigned URL's algorithm is unknown";
 	if (!take_credential(a, id, found[CREDENTIAL]))

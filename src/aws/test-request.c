@@ -192,6 +192,9 @@ static void test_malformed(void)
 	MAKE(&r, "/?X-Amz-Credential=a&X-Amz-Credentia%6C=b", "host:h");
 	check_int(aws_auth_find(&r.req, &a, &why), -EINVAL);
 	check(strstr(why, "twice"));
+	MAKE(&r, "/k?AWSAccessKeyId=AKIAROOM&Signature=x&Expires=1", "host:h");
+	check_int(aws_auth_find(&r.req, &a, &why), -EINVAL);
+	check(strstr(why, "version 2"));
 	MAKE(&r, "/?X-Amz-credential=a", "host:h");
 	check_int(aws_auth_find(&r.req, &a, &why), -EINVAL);
 	MAKE(&r, "/", "host:h", "x-amz-date:" TIME, "authorization:" AUTH(SCOPE, "host"),
