@@ -177,14 +177,11 @@ static int take_signature(struct aws_chunks *c, struct str s, struct cloche_err 
 
 static int add_signature(struct aws_chunks *c, const struct signature *s, struct buf *out)
 {
-	static const char padding[AWS_ECDSA_WIDTH + 1] =
-		"************************************************"
-		"************************************************"
-		"************************************************";
+	bool padded = c->scope.algorithm == AWS_ECDSA;
 	int r = buf_add_str(out, signature_str(s));
 
-	if (r == 0 && c->scope.algorithm == AWS_ECDSA)
-		r = buf_add(out, padding, AWS_ECDSA_WIDTH - s->n);
+	for (size_t n = s->n; r == 0 && padded && n < AWS_ECDSA_WIDTH; n++)
+		r = buf_add_char(out, '*');
 	return r;
 }
 

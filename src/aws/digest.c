@@ -82,14 +82,3 @@ void aws_sha256_hex(struct str s, char ret[AWS_HEX])
 	aws_sha256(s, digest);
 	aws_hex(digest, sizeof(digest), ret);
 }
-
-bool aws_equal(struct str a, struct str b)
-{
-	unsigned char diff = 0;
-
-	if (a.n != b.n)
-		return false;
-	for (size_t i = 0; i < a.n; i++)
-		diff |= (unsigned char)(a.p[i] ^ b.p[i]);
-	return diff == 0;
-}

@@ -18,5 +18,3 @@ void aws_hex(const uint8_t *p, size_t n, char *ret);
 /* s in lower-case hexadecimal into s.n / 2 bytes. False where it is anything else. */
 bool aws_unhex(struct str s, uint8_t *ret);
 void aws_sha256_hex(struct str s, char ret[AWS_HEX]);
-/* In time that does not depend on where they differ. */
-bool aws_equal(struct str a, struct str b);

@@ -8,6 +8,7 @@
 #include "aws/signer.h"
 
 #include "base/secmem.h"
+#include <openssl/crypto.h>
 #include <openssl/ec.h>
 #include <openssl/ecdsa.h>
 #include <openssl/obj_mac.h>
@@ -247,7 +248,8 @@ bool aws_signer_check(
 	if (scope->algorithm == AWS_HMAC) {
 		aws_hmac(signing_key(s, scope), text, digest);
 		aws_hex(digest, sizeof(digest), want);
-		return aws_equal(signature, str_make(want, sizeof(want)));
+		return signature.n == sizeof(want) &&
+		       CRYPTO_memcmp(signature.p, want, sizeof(want)) == 0;
 	}
 	if (signature.n == 0 || signature.n > AWS_SIGNATURE_MAX || !aws_unhex(signature, der))
 		return false;
