@@ -57,11 +57,12 @@ static void test_a_whole_file(void)
 	check(!strv_env_get(sb->env, "TEST_UNSET"));
 	check(!strv_env_get(sb->env, "GH_TOKEN"));
 	must(sb->secrets && (m = secret_set_find(sb->secrets->set, STR("GH_TOKEN"))));
-	check(secret_equals(m->value, STR("ghp_0123456789abcdefghijklmnopqrstuvwxyz")));
+	check(str_eq(secret_reveal(m->value), STR("ghp_0123456789abcdefghijklmnopqrstuvwxyz")));
 	check_int(m->spec.n_scopes, 2);
 	check(m->spec.allow_foreign_credentials);
 	must((m = secret_set_find(sb->secrets->set, STR("TEST_KEY_ID"))));
-	check(secret_equals(m->value, STR("AKIAIOSFODNN7EXAMPLE")) && m->spec.n_headers == 0);
+	check(str_eq(secret_reveal(m->value), STR("AKIAIOSFODNN7EXAMPLE")) &&
+		m->spec.n_headers == 0);
 	check(secret_set_find(sb->secrets->set, STR("AWS_SECRET_ACCESS_KEY")));
 	check(!secret_set_find(sb->secrets->set, STR("AWS_SESSION_TOKEN")));
 	check_int(sb->net, CLOCHE_NET_GATEWAY);
@@ -197,6 +198,7 @@ static void test_a_later_secret_replaces_one_of_its_name(void)
 	_cleanup_(cloche_secrets_freep) cloche_secrets *one = cloche_secrets_new();
 	_cleanup_(cloche_secrets_freep) cloche_secrets *two = cloche_secrets_new();
 	_cleanup_(cloche_sandbox_freep) cloche_sandbox *copy = NULL;
+	const struct masked_secret *m;
 
 	must(cloche_secrets_add(one, "A", "first-value-1", 13, hosts, headers, false, &err) == 0);
 	must(cloche_secrets_add(one, "B", "other-value-2", 13, hosts, headers, false, &err) == 0);
@@ -204,8 +206,8 @@ static void test_a_later_secret_replaces_one_of_its_name(void)
 	check_int(cloche_sandbox_add_secrets(sb, one, &err), 0);
 	check_int(cloche_sandbox_add_secrets(sb, two, &err), 0);
 	check_int(cloche_secrets_count(sb->secrets), 2);
-	check(secret_equals(
-		secret_set_find(sb->secrets->set, STR("A"))->value, STR("second-value3")));
+	must((m = secret_set_find(sb->secrets->set, STR("A"))));
+	check(str_eq(secret_reveal(m->value), STR("second-value3")));
 	copy = sandbox_copy(sb);
 	must(copy);
 	check_z(cloche_secrets_surrogate(copy->secrets, 0),

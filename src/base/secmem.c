@@ -60,17 +60,6 @@ struct str secret_reveal(const struct secret *s)
 	return s ? str_make(s->value, s->n) : STR_NULL;
 }
 
-bool secret_equals(const struct secret *s, struct str other)
-{
-	unsigned char diff = 0;
-
-	if (s->n != other.n)
-		return false;
-	for (size_t i = 0; i < s->n; i++)
-		diff |= (unsigned char)(s->value[i] ^ other.p[i]);
-	return diff == 0;
-}
-
 void secret_harden_process(void)
 {
 	const struct rlimit none = {0, 0};

@@ -14,8 +14,6 @@ struct secret *secret_new(const void *p, size_t n);
 struct secret *secret_free(struct secret *s);
 /* The value, borrowed. Call it only where the value is put to its use; never log it. */
 struct str secret_reveal(const struct secret *s);
-/* Compares in constant time for equal lengths. */
-bool secret_equals(const struct secret *s, struct str other);
 DEFINE_CLEANUP(struct secret, secret_free)
 
 /* Makes this process undumpable and without core files: for programs that hold secrets. */

@@ -37,14 +37,14 @@ static void test_groups(void)
 	check_int(secret_set_group(set, 3), 1);
 	check_int(secret_set_group(set, 4), 2);
 	must(secret_set_next_signing(set, &at, &c));
-	check(c.token && secret_equals(c.token->value, STR(TOKEN)));
-	check(secret_equals(c.key_id->value, STR(ID)) &&
-		secret_equals(c.secret_key->value, STR(KEY)));
+	check(c.token && str_eq(secret_reveal(c.token->value), STR(TOKEN)));
+	check(str_eq(secret_reveal(c.key_id->value), STR(ID)) &&
+		str_eq(secret_reveal(c.secret_key->value), STR(KEY)));
 	check(str_starts(c.key_id->surrogate, STR("AKIA")));
 	check_int(c.secret_key->surrogate.n, strlen(KEY));
 	check_z(c.token->spec.name, "TOKEN");
 	must(secret_set_next_signing(set, &at, &c));
-	check(!c.token && secret_equals(c.key_id->value, lasting[0]));
+	check(!c.token && str_eq(secret_reveal(c.key_id->value), lasting[0]));
 	check(!secret_set_next_signing(set, &at, &c));
 	check(!secret_set_next_signing(set, &at, &c));
 }
