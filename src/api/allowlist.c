@@ -121,7 +121,7 @@ static bool take_scheme(struct str *url, struct policy_request *ret)
 		{STR("wss://"), POLICY_HTTPS, true}, {STR("ws://"), POLICY_HTTP, true}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(schemes); i++) {
-		if (!str_starts(*url, schemes[i].start))
+		if (!str_ieq(str_prefix(*url, schemes[i].start.n), schemes[i].start))
 			continue;
 		ret->scheme = schemes[i].scheme;
 		ret->websocket = schemes[i].websocket;
@@ -131,6 +131,19 @@ static bool take_scheme(struct str *url, struct policy_request *ret)
 	return false;
 }
 
+static int bad_host(struct str authority, struct cloche_err *err)
+{
+	err_set(err, E_USAGE, "\"%.*s\" is not a valid host", STR_FMT(authority));
+	if (str_chr(authority, '@') < authority.n)
+		err_hint(err, "leave out what stands before the @");
+	for (size_t i = 0; i < authority.n; i++)
+		if ((unsigned char)authority.p[i] >= 0x80) {
+			err_hint(err, "write an international name in its xn-- form");
+			break;
+		}
+	return -E_USAGE;
+}
+
 /* RFC 3986 section 3. */
 int allowlist_split_url(
 	struct str url, struct policy_request *ret, struct host *ret_host, struct cloche_err *err)
@@ -138,14 +151,18 @@ int allowlist_split_url(
 	struct str rest = url, authority;
 	size_t at;
 
-	if (!take_scheme(&rest, ret))
-		return err_set(
-			err, E_USAGE, "\"%.*s\" is not an http:// or https:// URL", STR_FMT(url));
+	if (!take_scheme(&rest, ret)) {
+		err_set(err, E_USAGE, "\"%.*s\" is not an http:// or https:// URL", STR_FMT(url));
+		if (str_find(url, STR("://")) == url.n)
+			err_hint(err, "with its scheme, as in https://%.*s",
+				STR_FMT(str_prefix(url, 100)));
+		return -E_USAGE;
+	}
 	at = MIN(str_chr(rest, '/'), str_chr(rest, '?'));
 	authority = str_prefix(rest, at);
 	ret->target = str_from_index(rest, at);
 	if (host_parse_authority(authority, ret_host, &ret->port) < 0)
-		return err_set(err, E_USAGE, "\"%.*s\" is not a valid host", STR_FMT(authority));
+		return bad_host(authority, err);
 	ret->host = host_str(ret_host);
 	if (ret->port == 0)
 		ret->port = ret->scheme == POLICY_HTTPS ? 443 : 80;
@@ -163,6 +180,36 @@ static int read_tunnel(
 	ret->host = host_str(ret_host);
 	ret->port = ret->port ? ret->port : 443;
 	return 0;
+}
+
+/* Where an entry has the name as a tunnel, that is what becomes of every TLS connection to it. */
+static int decide(const struct allowlist *rules, struct policy_request *request,
+	const struct host *host, struct verdict *ret)
+{
+	struct policy_request tunnel = *request;
+	int r;
+
+	tunnel.tunnel = true;
+	if (request->scheme != POLICY_HTTPS || host->kind != HOST_NAME)
+		return policy_decide(rules, request, ret);
+	r = policy_decide(rules, &tunnel, ret);
+	if (r < 0 || request->tunnel || !ret->allow)
+		return r < 0 || request->tunnel ? r : policy_decide(rules, request, ret);
+	*request = tunnel;
+	return 0;
+}
+
+/* A token of RFC 9110 section 5.6.2. */
+static bool is_method(struct str s)
+{
+	for (size_t i = 0; i < s.n; i++) {
+		char c = str_lower_char(s.p[i]);
+
+		if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') &&
+			!memchr("!#$%&'*+-.^_`|~", c, 15))
+			return false;
+	}
+	return s.n > 0;
 }
 
 static void to_text(char *ret, size_t size, struct buf *from)
@@ -184,7 +231,12 @@ int cloche_allowlist_check(const cloche_allowlist *list, const char *method, con
 	struct host host;
 	int r;
 
-	request.tunnel = strcmp(method, "CONNECT") == 0;
+	if (!is_method(request.method)) {
+		err_set(err, E_USAGE, "\"%s\" is not an HTTP method such as GET", method);
+		err_hint(err, "the method comes first, then the URL");
+		return -E_USAGE;
+	}
+	request.tunnel = str_ieq(request.method, STR("CONNECT"));
 	/* A client never sends the fragment. */
 	if (request.tunnel)
 		r = read_tunnel(str_from(url), &request, &host, err);
@@ -199,15 +251,17 @@ int cloche_allowlist_check(const cloche_allowlist *list, const char *method, con
 			return err_nomem(err);
 		request.target = buf_str(&target);
 	}
-	if (policy_decide(list->rules, &request, &verdict) < 0 ||
+	if (decide(list->rules, &request, &host, &verdict) < 0 ||
 		policy_explain(&request, &verdict, &explanation) < 0 ||
-		policy_suggest(&request, &verdict, &suggestion) < 0)
+		policy_suggest(list->rules, &request, &verdict, &suggestion) < 0)
 		return err_nomem(err);
 	memset(ret, 0, sizeof(*ret));
 	ret->allowed = verdict.allow;
 	snprintf(ret->reason, sizeof(ret->reason), "%s", policy_reason_word(verdict.reason));
 	snprintf(ret->rule, sizeof(ret->rule), "%s", verdict.rule ? verdict.rule->label : "");
 	to_text(ret->explanation, sizeof(ret->explanation), &explanation);
-	to_text(ret->suggestion, sizeof(ret->suggestion), &suggestion);
+	/* Half of one would be another. */
+	if (buf_len(&suggestion) < sizeof(ret->suggestion))
+		to_text(ret->suggestion, sizeof(ret->suggestion), &suggestion);
 	return 0;
 }

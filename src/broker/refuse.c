@@ -159,7 +159,7 @@ void refuse_policy(struct stream *s, const struct policy_request *req)
 	int r = policy_explain(req, v, &why);
 
 	if (r == 0)
-		r = policy_suggest(req, v, &how);
+		r = policy_suggest(s->policy, req, v, &how);
 	if (r < 0)
 		stream_note(s, "no memory for an explanation");
 	set(o, "error", STR("blocked_by_network_allowlist"));

@@ -9,7 +9,6 @@
 #include "filter/tools.h"
 #include "http/coding.h"
 #include "http/valid.h"
-#include "policy/glob.h"
 #include "policy/path.h"
 
 #include <errno.h>
@@ -68,54 +67,6 @@ int filter_tag(struct buf *tag, struct str text)
 	return r == 0 && text.n > room ? buf_add_str(tag, STR("... (truncated)")) : r;
 }
 
-/* A path in the form in which paths are compared here: lower case, no parameters of segments, no
- * empty segments, no slash at the end. */
-static int fold(struct str path, struct buf *ret)
-{
-	char last = '\0';
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < path.n; i++) {
-		char c = str_lower_char(path.p[i]);
-
-		if (c == ';')
-			while (i + 1 < path.n && path.p[i + 1] != '/')
-				i++;
-		else if (c != '/' || last != '/')
-			r = buf_add_char(ret, last = c);
-	}
-	while (r == 0 && buf_len(ret) > 0 && buf_data(ret)[buf_len(ret) - 1] == '/')
-		ret->tail--;
-	return r;
-}
-
-/* Whether a rule that was tried before is for this very path of the host, and for GraphQL alone:
- * what it has not allowed, in another spelling or by another method, is not for a later rule. */
-static int is_shadowed(const struct filter_request *req, struct str folded, bool unsure, bool *ret)
-{
-	_cleanup_(buf_donep) struct buf want = BUF_INIT(PATH_MAX_TARGET);
-	struct host host;
-	int r = 0;
-
-	*ret = false;
-	if (host_parse(req->asked->host, &host) < 0)
-		return 0; /* it was allowed, so it is one */
-	for (size_t i = 0; r == 0 && i < allowlist_count(req->policy); i++) {
-		const struct allow_rule *rule = allowlist_rule(req->policy, i);
-		struct str path = str_from(rule->path ? rule->path : rule->path_prefix);
-
-		if (rule == req->rule)
-			break;
-		if (!rule->has_graphql || !path.p || glob_is_pattern(path) ||
-			!host_pattern_matches(str_from(rule->host), &host))
-			continue;
-		buf_clear(&want);
-		r = fold(path, &want);
-		*ret |= unsure || str_eq(buf_str(&want), folded);
-	}
-	return r;
-}
-
 static bool is_messages(struct str folded)
 {
 	static const struct str path = STR("/v1/messages");
@@ -124,55 +75,29 @@ static bool is_messages(struct str folded)
 	       (folded.n == path.n || !http_char_is(folded.p[path.n], HTTP_C_HOST));
 }
 
-static int select_by_path(const struct filter_request *req, bool anthropic, unsigned *set)
+int filter_select(const struct filter_request *req, unsigned *ret_set)
 {
 	_cleanup_(path_done) struct path path = {0};
 	_cleanup_(buf_donep) struct buf folded = BUF_INIT(PATH_MAX_TARGET);
-	bool unsure, shadowed = false;
-	int r = path_parse(req->asked->target, &path);
-
-	if (r == 0)
-		r = fold(path.decoded, &folded);
-	if (r < 0)
-		return r;
-	unsure = path.problem != PATH_OK || path.unsure != PATH_OK || path.encoded_slash;
-	if (anthropic && (unsure || is_messages(buf_str(&folded))))
-		*set |= FILTER_TOOLS;
-	if (!req->rule->has_graphql && !req->rule->is_domain)
-		r = is_shadowed(req, buf_str(&folded), unsure, &shadowed);
-	if (shadowed)
-		*set |= FILTER_GRAPHQL;
-	return r;
-}
-
-static bool has_graphql_before(const struct filter_request *req)
-{
-	if (req->rule->is_domain)
-		return false;
-	for (size_t i = 0; i < allowlist_count(req->policy); i++) {
-		const struct allow_rule *rule = allowlist_rule(req->policy, i);
-
-		if (rule == req->rule)
-			return false;
-		if (rule->has_graphql)
-			return true;
-	}
-	return false;
-}
-
-int filter_select(const struct filter_request *req, unsigned *ret_set)
-{
-	struct host host;
-	bool anthropic = host_parse(req->asked->host, &host) == 0 &&
-			 str_eq(host_str(&host), STR("api.anthropic.com"));
 	unsigned set = req->rule->has_graphql ? FILTER_GRAPHQL : 0;
+	struct host host;
 	int r = 0;
 
-	if (anthropic || (set == 0 && has_graphql_before(req)))
-		r = select_by_path(req, anthropic, &set);
-	if (r == 0)
+	if (host_parse(req->asked->host, &host) < 0 ||
+		!str_eq(host_str(&host), STR("api.anthropic.com"))) {
 		*ret_set = set;
-	return r;
+		return 0;
+	}
+	r = path_parse(req->asked->target, &path);
+	if (r == 0)
+		r = path_fold(path.decoded, &folded);
+	if (r < 0)
+		return r;
+	if (path.problem != PATH_OK || path.unsure != PATH_OK || path.encoded_slash ||
+		req->asked->other_path || is_messages(buf_str(&folded)))
+		set |= FILTER_TOOLS;
+	*ret_set = set;
+	return 0;
 }
 
 size_t filter_body_max(unsigned set)

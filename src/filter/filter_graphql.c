@@ -31,8 +31,6 @@ static const char *head_problem(const struct filter_request *req)
 {
 	const struct policy_request *asked = req->asked;
 
-	if (!req->rule->has_graphql)
-		return "<path>"; /* an entry before this one is for its path, in one spelling */
 	if (!str_eq(asked->method, STR("POST")) || asked->other_method.n > 0)
 		return "<method>";
 	if (asked->other_path)

@@ -4,6 +4,7 @@
  * policy_reason, so the rule that got furthest is the one that a person would have to change. */
 #include "policy/decide.h"
 
+#include "policy/rule.h"
 #include <errno.h>
 
 static bool ports_have(const struct allow_rule *rule, const struct policy_request *req)
@@ -77,19 +78,40 @@ static enum policy_reason judge(const struct allow_rule *rule, const struct poli
 	return POLICY_ALLOWED;
 }
 
-static void judge_all(const struct allowlist *list, const struct policy_request *req,
+/* Whether a rule that has not allowed the request keeps it from those behind it. */
+static int is_guard(const struct allow_rule *rule, enum policy_reason reason,
+	const struct policy_request *req, const struct path *path, bool *ret)
+{
+	*ret = false;
+	if (reason <= POLICY_HOST || req->tunnel)
+		return 0;
+	return rule_guards(rule, path, req->other_path, ret);
+}
+
+static int judge_all(const struct allowlist *list, const struct policy_request *req,
 	const struct host *host, const struct path *path, struct verdict *v)
 {
+	const struct allow_rule *guard = NULL;
 	size_t n = allowlist_count(list);
 
 	v->reason = host->kind == HOST_NAME ? POLICY_HOST : POLICY_HOST_ADDRESS;
 	for (size_t i = 0; i < n; i++) {
 		const struct allow_rule *rule = allowlist_rule(list, i);
 		enum policy_reason reason = judge(rule, req, host, path);
+		bool guards = false;
+		int r = guard ? 0 : is_guard(rule, reason, req, path, &guards);
 
+		if (reason == POLICY_ALLOWED && guard && !rule->has_graphql) {
+			reason = POLICY_GRAPHQL;
+			rule = guard;
+		}
+		if (r < 0)
+			return r;
+		if (guards)
+			guard = rule;
 		if (reason == POLICY_ALLOWED) {
 			*v = (struct verdict){.allow = true, .rule = rule};
-			return;
+			return 0;
 		}
 		if (reason > POLICY_HOST && reason > v->reason) {
 			v->reason = reason;
@@ -98,6 +120,7 @@ static void judge_all(const struct allowlist *list, const struct policy_request 
 	}
 	if (v->reason == POLICY_PATH_UNDECIDABLE)
 		v->path_problem = path_problem_for_rule(path, v->rule->encoded_slash);
+	return 0;
 }
 
 int policy_decide(
@@ -113,16 +136,15 @@ int policy_decide(
 		return 0;
 	if (!req->tunnel)
 		r = path_parse(req->target, &path);
-	if (r < 0) {
-		ret->reason = POLICY_BAD_TARGET;
-		return r;
-	}
-	if (path.problem != PATH_OK) {
+	if (r == 0 && path.problem != PATH_OK) {
 		v.reason = POLICY_BAD_TARGET;
 		v.path_problem = path.problem;
-	} else {
-		judge_all(list, req, &host, &path, &v);
+	} else if (r == 0) {
+		r = judge_all(list, req, &host, &path, &v);
 	}
-	*ret = v;
-	return 0;
+	if (r < 0)
+		ret->reason = POLICY_BAD_TARGET;
+	else
+		*ret = v;
+	return r;
 }

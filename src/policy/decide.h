@@ -6,7 +6,9 @@
  *
  * Entries with a `graphql` block allow only what a filter of the body will have seen. Where there
  * is none (policy_request.body_filtered says that there is), a request that only such an entry
- * matches is refused with a reason of its own. */
+ * matches is refused with a reason of its own. One that names its path without wildcards also
+ * stands for every other spelling and method of it: what it does not allow of those, a later entry
+ * without a `graphql` block does not either. */
 
 #include "base/buf.h"
 #include "policy/allowlist.h"
@@ -30,6 +32,7 @@ enum policy_reason {
 	POLICY_METHOD,           /* path listed, not for this method */
 	POLICY_WEBSOCKET,        /* path and method listed, not for a WebSocket */
 	POLICY_OVERRIDE,         /* a header asks for another method or path: see below */
+	POLICY_GRAPHQL,          /* another spelling or method of a path with a graphql block */
 	POLICY_BODY,             /* the rule has a body filter that has not passed the request */
 };
 
@@ -75,8 +78,9 @@ const char *policy_reason_word(enum policy_reason reason);
 _warn_unused_ int policy_explain(
 	const struct policy_request *req, const struct verdict *v, struct buf *out);
 
-/* Adds a YAML snippet that would allow exactly the refused request. Adds nothing where no allowlist
- * can allow it (bad host or target), where only an entry for every path could, or where it would go
- * around a filter of the body. 0 or negative errno. */
-_warn_unused_ int policy_suggest(
-	const struct policy_request *req, const struct verdict *v, struct buf *out);
+/* Adds a YAML snippet that, added to the list, would allow exactly the refused request. Adds
+ * nothing where no allowlist can allow it (bad host or target), where only an entry for every path
+ * could, where it would go around a filter of the body, or where an entry of the list would win
+ * over it. 0 or negative errno. */
+_warn_unused_ int policy_suggest(const struct allowlist *list, const struct policy_request *req,
+	const struct verdict *v, struct buf *out);

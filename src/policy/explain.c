@@ -5,6 +5,7 @@
 #include "policy/decide.h"
 
 #include "base/escape.h"
+#include "policy/rule.h"
 #include "policy/yaml-text.h"
 #include <errno.h>
 
@@ -42,6 +43,8 @@ const char *policy_reason_word(enum policy_reason reason)
 		return "websocket";
 	case POLICY_OVERRIDE:
 		return "override";
+	case POLICY_GRAPHQL:
+		return "graphql";
 	case POLICY_BODY:
 		return "body_filter";
 	}
@@ -67,6 +70,18 @@ static int explain_undecidable(const struct verdict *v, struct buf *out)
 			: "only an entry without a path can allow it");
 }
 
+static int explain_allowed(
+	const struct policy_request *req, const struct verdict *v, struct buf *out)
+{
+	if (req->tunnel)
+		return buf_add_str(out, STR(" is allowed: its TLS passes undecrypted (tunnel: "
+					    "true), whatever is in it"));
+	return buf_add_str(out, v->rule->has_graphql
+					? STR(" is allowed, where its body asks for what the "
+					      "graphql block of the rule lists")
+					: STR(" is allowed"));
+}
+
 static int explain_override(const struct policy_request *req, struct buf *out)
 {
 	int r;
@@ -90,11 +105,7 @@ static int explain_reason(
 
 	switch (v->reason) {
 	case POLICY_ALLOWED:
-		return buf_add_str(out,
-			v->rule->has_graphql
-				? STR(" is allowed, where its body asks for what the graphql block "
-				      "of the rule lists")
-				: STR(" is allowed"));
+		return explain_allowed(req, v, out);
 	case POLICY_BAD_HOST:
 		return buf_add_str(out, STR(" is not a host name, so no rule can allow it"));
 	case POLICY_BAD_TARGET:
@@ -126,7 +137,11 @@ static int explain_reason(
 			out, STR(" is listed, but this path only without a query (query: none)"));
 	case POLICY_METHOD:
 		r = buf_add_str(out, STR(" is listed, but this path not for the method "));
-		return r < 0 ? r : escape_log(out, req->method, 32);
+		if (r == 0)
+			r = escape_log(out, req->method, 32);
+		return r == 0 && v->rule->has_graphql
+			       ? buf_add_str(out, STR(", only for what its graphql block judges"))
+			       : r;
 	case POLICY_WEBSOCKET:
 		return buf_add_str(out,
 			v->rule->has_graphql
@@ -135,6 +150,11 @@ static int explain_reason(
 				: STR(" is listed, but not for a WebSocket (websocket: false)"));
 	case POLICY_OVERRIDE:
 		return explain_override(req, out);
+	case POLICY_GRAPHQL:
+		return buf_add_str(
+			out, STR(" is listed, but this may be another spelling or method of a path "
+				 "whose requests a graphql block judges, and no other entry goes "
+				 "around that: ask for the path as it is written there"));
 	case POLICY_BODY:
 		return buf_add_str(out,
 			STR(" is listed, but what the body asks for is not in the graphql block of "
@@ -215,32 +235,66 @@ static int suggest_entry(const struct policy_request *req, const struct host *ho
 		r = add_methods_line(out, req);
 	if (r == 0 && path->encoded_slash)
 		r = buf_add_str(out, STR("    encoded_slash: true\n"));
-	if (r == 0 && req->scheme == POLICY_HTTP)
-		r = buf_add_str(out, STR("    schemes: [http]\n"));
+	if (r == 0 && !req->tunnel)
+		r = buf_printf(out, "    schemes: [%s]\n", scheme_word(req->scheme));
 	if (r == 0 && !is_default_port(req))
 		r = buf_printf(out, "    ports: [%u]\n", req->port);
 	return r;
 }
 
-/* Not where only taking a restriction off that somebody has put there would help. */
+/* Not where only taking a restriction off that somebody has put there would help, nor where a
+ * tunnel passes the request by anyway. */
 static bool may_suggest(const struct policy_request *req, const struct verdict *v)
 {
-	if (v->allow || v->reason == POLICY_BODY)
+	if (v->allow || v->reason == POLICY_BODY || v->reason == POLICY_GRAPHQL)
 		return false;
-	if (v->reason == POLICY_WEBSOCKET && v->rule->has_graphql)
+	if (v->reason == POLICY_TUNNEL && !req->tunnel)
 		return false;
 	return req->tunnel ||
 	       (!req->other_path && method_is_writable(req->method) &&
 		       (req->other_method.n == 0 || method_is_writable(req->other_method)));
 }
 
-int policy_suggest(const struct policy_request *req, const struct verdict *v, struct buf *out)
+/* Whether the rule's body filter is for the request: another entry would go around it, or be of no
+ * use. */
+static int is_filtered(const struct allow_rule *rule, const struct policy_request *req,
+	const struct path *path, bool *ret)
 {
+	*ret = true;
+	if (req->tunnel || (!rule->path && !rule->path_prefix))
+		return 0;
+	if (rule->path && path_pattern_matches(str_from(rule->path), path))
+		return 0;
+	if (rule->path_prefix && path_prefix_matches(str_from(rule->path_prefix), path))
+		return 0;
+	return rule_guards(rule, path, req->other_path, ret);
+}
+
+static int is_filtered_by_any(const struct allowlist *list, const struct policy_request *req,
+	const struct host *host, const struct path *path, bool *ret)
+{
+	int r = 0;
+
+	*ret = false;
+	for (size_t i = 0; r == 0 && !*ret && i < allowlist_count(list); i++) {
+		const struct allow_rule *rule = allowlist_rule(list, i);
+
+		if (rule->has_graphql && host_pattern_matches(str_from(rule->host), host))
+			r = is_filtered(rule, req, path, ret);
+	}
+	return r;
+}
+
+int policy_suggest(const struct allowlist *list, const struct policy_request *req,
+	const struct verdict *v, struct buf *out)
+{
+	bool filtered = false;
 	_cleanup_(path_done) struct path path = {0};
 	struct host host;
 	int r = 0;
 
-	if (!may_suggest(req, v) || host_parse(req->host, &host) < 0)
+	if (!may_suggest(req, v) || host_parse(req->host, &host) < 0 ||
+		(req->tunnel && host.kind != HOST_NAME))
 		return 0;
 	if (!req->tunnel)
 		r = path_parse(req->target, &path);
@@ -248,5 +302,8 @@ int policy_suggest(const struct policy_request *req, const struct verdict *v, st
 		return r;
 	if (!req->tunnel && (path.problem != PATH_OK || !path_is_writable(&path)))
 		return 0;
+	r = is_filtered_by_any(list, req, &host, &path, &filtered);
+	if (r < 0 || filtered)
+		return r;
 	return suggest_entry(req, &host, &path, out);
 }

@@ -218,6 +218,25 @@ bool path_pattern_matches(struct str pattern, const struct path *p)
 	return false;
 }
 
+int path_fold(struct str decoded, struct buf *ret)
+{
+	char last = '\0';
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < decoded.n; i++) {
+		char c = str_lower_char(decoded.p[i]);
+
+		if (c == ';')
+			while (i + 1 < decoded.n && decoded.p[i + 1] != '/')
+				i++;
+		else if (c != '/' || last != '/')
+			r = buf_add_char(ret, last = c);
+	}
+	while (r == 0 && buf_len(ret) > 0 && buf_data(ret)[buf_len(ret) - 1] == '/')
+		ret->tail--;
+	return r;
+}
+
 bool path_prefix_matches(struct str prefix, const struct path *p)
 {
 	if (!str_starts(p->decoded, prefix))

@@ -4,6 +4,7 @@
  * percent-decoded once for matching, and anything that two programs could read as two different
  * paths is refused. What is forwarded is the original target, byte for byte. */
 
+#include "base/buf.h"
 #include "base/macro.h"
 #include "base/str.h"
 
@@ -58,6 +59,10 @@ const char *path_problem_text(enum path_problem problem);
  * it must match the path and what is behind it the query (percent-decoded once). A `*` never spans
  * the border. */
 bool path_pattern_matches(struct str pattern, const struct path *p);
+
+/* Adds a decoded path as the loosest of servers may compare it: lower case, without parameters of
+ * segments, empty segments and a slash at the end. 0 or -ENOMEM. */
+_warn_unused_ int path_fold(struct str decoded, struct buf *ret);
 
 /* How `path_prefix:` matches: the path is prefix, or continues it after a '/'. */
 bool path_prefix_matches(struct str prefix, const struct path *p);

@@ -76,6 +76,14 @@ static int name_literal(struct allow_rule *rule)
 	return rule_add_range(rule, s, &unused);
 }
 
+static const char *host_wanted(struct str s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if ((unsigned char)s.p[i] >= 0x80)
+			return "a host in ASCII (an international name in its xn-- form)";
+	return "a host name or host pattern without scheme, port or path";
+}
+
 int rule_set_host(struct allow_rule *rule, struct str s, const char **ret_want)
 {
 	char text[HOST_MAX + 1];
@@ -83,7 +91,7 @@ int rule_set_host(struct allow_rule *rule, struct str s, const char **ret_want)
 	size_t n;
 
 	if (host_pattern_parse(s, text, &n) < 0)
-		return want(ret_want, "a host name or host pattern without scheme, port or path");
+		return want(ret_want, host_wanted(s));
 	rule->host = str_dup(str_make(text, n));
 	if (!rule->host)
 		return -ENOMEM;
@@ -205,6 +213,27 @@ int rule_add_field(struct allow_strings *list, struct str s, const char **ret_wa
 	return strings_add(list, s);
 }
 
+int rule_guards(const struct allow_rule *rule, const struct path *path, bool other_path, bool *ret)
+{
+	_cleanup_(buf_donep) struct buf want = BUF_INIT(RULE_TEXT_MAX),
+					have = BUF_INIT(PATH_MAX_TARGET);
+	struct str own = str_from(rule->path ? rule->path : rule->path_prefix);
+	int r;
+
+	*ret = false;
+	if (!rule->has_graphql || !own.p || glob_is_pattern(own))
+		return 0;
+	*ret = path->problem != PATH_OK || path->unsure != PATH_OK || path->encoded_slash ||
+	       other_path;
+	if (*ret)
+		return 0;
+	r = path_fold(own, &want);
+	if (r == 0)
+		r = path_fold(path->decoded, &have);
+	*ret = r == 0 && str_eq(buf_str(&want), buf_str(&have));
+	return r;
+}
+
 int rule_finish(struct allow_rule *rule, const char **ret_want)
 {
 	if (!rule->host)
@@ -212,6 +241,10 @@ int rule_finish(struct allow_rule *rule, const char **ret_want)
 	if (rule->path && rule->path_prefix)
 		return want(ret_want, "`path` or `path_prefix`, not both");
 	if (rule->tunnel) {
+		struct host host;
+
+		if (host_parse(str_from(rule->host), &host) == 0 && host.kind != HOST_NAME)
+			return want(ret_want, "a tunnel to a host name: an address is never one");
 		if (rule->path || rule->path_prefix || rule->methods.n || rule->has_graphql ||
 			rule->no_query || rule->encoded_slash || (rule->schemes & POLICY_HTTP))
 			return want(ret_want, "a tunnel without path, methods, query, graphql or "

@@ -4,6 +4,7 @@
  * given and return 0, -ENOMEM, or -EINVAL with *ret_want saying what was expected. */
 
 #include "policy/allowlist.h"
+#include "policy/path.h"
 
 /* The longest pattern, method or field name that a rule may hold. */
 #define RULE_TEXT_MAX 2048
@@ -23,6 +24,12 @@ _warn_unused_ int rule_add_port(struct allow_rule *rule, struct str s, const cha
 _warn_unused_ int rule_add_range(struct allow_rule *rule, struct str s, const char **ret_want);
 /* Adds to one of the graphql lists. */
 _warn_unused_ int rule_add_field(struct allow_strings *list, struct str s, const char **ret_want);
+
+/* Whether an entry with `graphql` is for this very path of its host, in whatever spelling: one that
+ * names it without wildcards. A path that cannot be decided, or that a header may change
+ * (other_path), counts as it. The host has been compared. 0 or -ENOMEM. */
+_warn_unused_ int rule_guards(
+	const struct allow_rule *rule, const struct path *path, bool other_path, bool *ret);
 
 /* Checks the whole and fills in defaults. */
 _warn_unused_ int rule_finish(struct allow_rule *rule, const char **ret_want);

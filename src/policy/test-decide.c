@@ -201,7 +201,7 @@ static void test_override(void)
 		check_int(v.reason, cases[i].reason);
 		check_int(v.allow, cases[i].reason == POLICY_ALLOWED);
 		/* another path is never suggested */
-		must(v.allow || policy_suggest(&req, &v, &text) == 0);
+		must(v.allow || policy_suggest(list, &req, &v, &text) == 0);
 		check_int(buf_len(&text) > 0, !v.allow && !cases[i].other_path);
 	}
 }
@@ -297,6 +297,84 @@ static void test_body_filter(void)
 	check(v.allow && v.rule->has_graphql);
 }
 
+/* An entry with graphql for one path stands for every spelling and method of it, and a later entry
+ * does not let those through that it does not. */
+static void test_guarded_path(void)
+{
+	static const char text[] =
+		"url_prefixes:\n"
+		"  - {host: first.com, path: /graphql}\n"                             /* 2 */
+		"  - {host: gql.com, path: /graphql, methods: [POST],\n"              /* 3 */
+		"     graphql: {queries: [viewer]}}\n"                                /* 4 */
+		"  - {host: gql.com, path: /other/*}\n"                               /* 5 */
+		"  - {host: gql.com}\n"                                               /* 6 */
+		"  - {host: prefix.com, path_prefix: /api/graphql, graphql: {}}\n"    /* 7 */
+		"  - {host: prefix.com}\n"                                            /* 8 */
+		"  - {host: first.com, path: /graphql, graphql: {}}\n"                /* 9 */
+		"  - {host: two.com, path: /graphql, methods: [POST], graphql: {}}\n" /* 10 */
+		"  - {host: two.com, graphql: {queries: [viewer]}}\n"                 /* 11 */
+		"  - {host: wild.com, path: '/g*', methods: [POST], graphql: {}}\n"   /* 12 */
+		"  - {host: wild.com}\n";                                             /* 13 */
+	static const struct {
+		const char *method, *host, *target;
+		enum policy_reason reason;
+		unsigned line;
+	} cases[] = {
+		{"POST", "gql.com", "/graphql", POLICY_ALLOWED, 3},
+		{"POST", "gql.com", "/graph%71l?a", POLICY_ALLOWED, 3},
+		{"GET", "gql.com", "/graphql?query={search}", POLICY_GRAPHQL, 3},
+		{"POST", "gql.com", "/graphql/", POLICY_GRAPHQL, 3},
+		{"POST", "GQL.com.", "/GraphQL", POLICY_GRAPHQL, 3},
+		{"POST", "gql.com", "//graphql", POLICY_GRAPHQL, 3},
+		{"POST", "gql.com", "/graphql;x", POLICY_GRAPHQL, 3},
+		{"POST", "gql.com", "/graphql%2F", POLICY_GRAPHQL, 3},
+		{"POST", "gql.com", "/a%252fb", POLICY_GRAPHQL, 3},
+		{"POST", "gql.com", "//x", POLICY_GRAPHQL, 3},
+		{"POST", "gql.com", "/%ff", POLICY_GRAPHQL, 3},
+		{"POST", "gql.com", "/graphqlx", POLICY_ALLOWED, 6},
+		{"POST", "gql.com", "/other/graphql", POLICY_ALLOWED, 5},
+		{"GET", "prefix.com", "/api/graphql/x", POLICY_ALLOWED, 7},
+		{"GET", "prefix.com", "/API/graphql", POLICY_GRAPHQL, 7},
+		{"GET", "prefix.com", "/API/graphql/x", POLICY_ALLOWED, 8},
+		/* What stands before the entry was meant to be allowed, and another with graphql
+		 * has a filter of its own. */
+		{"GET", "first.com", "/graphql", POLICY_ALLOWED, 2},
+		{"POST", "two.com", "/GraphQL", POLICY_ALLOWED, 11},
+		/* One with wildcards does not say which path it means. */
+		{"GET", "wild.com", "/graphql", POLICY_ALLOWED, 13},
+	};
+	_cleanup_(allowlist_freep) struct allowlist *guarded = allowlist_new();
+
+	must(allowlist_add_yaml(guarded, str_from(text), "g.yaml", NULL) == 0);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct policy_request req = {.scheme = POLICY_HTTPS,
+			.port = 443,
+			.method = str_from(cases[i].method),
+			.host = str_from(cases[i].host),
+			.target = str_from(cases[i].target),
+			.body_filtered = true};
+		struct verdict v;
+
+		must(policy_decide(guarded, &req, &v) == 0);
+		if (v.reason != cases[i].reason || v.rule->line != cases[i].line)
+			tap_fail("%s %s%s: %s, line %u", cases[i].method, cases[i].host,
+				cases[i].target, policy_reason_word(v.reason), v.rule->line);
+		check_int(v.allow, cases[i].reason == POLICY_ALLOWED);
+		req.websocket = true;
+		must(policy_decide(guarded, &req, &v) == 0);
+		check(!v.allow || !v.rule->has_graphql);
+		/* Below the path of an entry with path_prefix others may allow what it does not. */
+		check(v.allow == (cases[i].reason == POLICY_ALLOWED && cases[i].line != 3 &&
+					 cases[i].line != 11));
+		/* A header may lead to the path. */
+		req.websocket = false;
+		req.other_path = true;
+		must(policy_decide(guarded, &req, &v) == 0);
+		if (cases[i].line <= 8 && cases[i].line > 2)
+			check(!v.allow);
+	}
+}
+
 static void test_empty_list_blocks(void)
 {
 	_cleanup_(allowlist_freep) struct allowlist *empty = allowlist_new();
@@ -333,7 +411,7 @@ static void test_suggestions(void)
 		must(policy_decide(list, &req, &v) == 0);
 		check(policy_explain(&req, &v, &text) == 0);
 		check(buf_len(&text) > 15 && is_printable(buf_str(&text)));
-		check(policy_suggest(&req, &v, &yaml) == 0);
+		check(policy_suggest(list, &req, &v, &yaml) == 0);
 		check(is_printable(buf_str(&yaml)));
 		if (buf_len(&yaml) == 0)
 			continue;
@@ -348,6 +426,11 @@ static void test_suggestions(void)
 		check(!v.allow);
 		other = req;
 		other.method = STR("OTHER");
+		must(policy_decide(fixed, &other, &v) == 0);
+		check(!v.allow);
+		other = req;
+		other.scheme = req.scheme == POLICY_HTTP ? POLICY_HTTPS : POLICY_HTTP;
+		other.port = req.port == 80 ? 443 : req.port == 443 ? 80 : req.port;
 		must(policy_decide(fixed, &other, &v) == 0);
 		check(!v.allow);
 	}
@@ -379,7 +462,7 @@ static void test_hostile_suggestions(void)
 		must(policy_decide(list, &req, &v) == 0);
 		check(!v.allow);
 		check(policy_explain(&req, &v, &text) == 0 && is_printable(buf_str(&text)));
-		check(policy_suggest(&req, &v, &yaml) == 0);
+		check(policy_suggest(list, &req, &v, &yaml) == 0);
 		if (buf_len(&yaml) == 0)
 			continue;
 		suggested++;
@@ -423,6 +506,7 @@ int main(void)
 	run_test(test_tunnel);
 	run_test(test_websocket);
 	run_test(test_body_filter);
+	run_test(test_guarded_path);
 	run_test(test_empty_list_blocks);
 	run_test(test_suggestions);
 	run_test(test_hostile_suggestions);

@@ -4,15 +4,18 @@
 
 #include "tap.h"
 
-static const char rules[] = "domains: [open.com]\n"                                      /* 1 */
-			    "url_prefixes:\n"                                            /* 2 */
-			    "  - {host: a.com, path: /x*, methods: [GET, HEAD]}\n"       /* 3 */
-			    "  - {host: q.com, path: /x, query: none}\n"                 /* 4 */
-			    "  - {host: p.com, ports: [8443]}\n"                         /* 5 */
-			    "  - {host: s.com, schemes: [https]}\n"                      /* 6 */
-			    "  - {host: t.com, tunnel: true}\n"                          /* 7 */
-			    "  - {host: ws.com, websocket: false}\n"                     /* 8 */
-			    "  - {host: gql.com, path: /g, graphql: {queries: [me]}}\n"; /* 9 */
+static const char rules[] = "domains: [open.com]\n"                                /* 1 */
+			    "url_prefixes:\n"                                      /* 2 */
+			    "  - {host: a.com, path: /x*, methods: [GET, HEAD]}\n" /* 3 */
+			    "  - {host: q.com, path: /x, query: none}\n"           /* 4 */
+			    "  - {host: p.com, ports: [8443]}\n"                   /* 5 */
+			    "  - {host: s.com, schemes: [https]}\n"                /* 6 */
+			    "  - {host: t.com, tunnel: true}\n"                    /* 7 */
+			    "  - {host: ws.com, websocket: false}\n"               /* 8 */
+			    "  - {host: gql.com, path: /g, methods: [POST],\n"     /* 9 */
+			    "     graphql: {queries: [me]}}\n"                     /* 10 */
+			    "  - {host: gql.com, path: /open/*}\n"                 /* 11 */
+			    "  - {host: gql.com, methods: [PUT]}\n";               /* 12 */
 
 enum asked { PLAIN, TUNNEL, WEBSOCKET, FILTERED };
 
@@ -28,7 +31,7 @@ static const struct {
 		"open.com is allowed (rule: domains[0] open.com (net.yaml:1))", ""},
 	{"POST", "gql.com", "/g", 443, FILTERED, "", false, "allowed",
 		"gql.com is allowed, where its body asks for what the graphql block of the rule "
-		"lists (rule: url_prefixes[6] gql.com /g (net.yaml:9))",
+		"lists (rule: url_prefixes[6] gql.com /g POST (net.yaml:9))",
 		""},
 	{"GET", "\x1b[31m", "/", 443, PLAIN, "", false, "bad_host",
 		"%1B%5B31m is not a host name, so no rule can allow it", ""},
@@ -39,7 +42,8 @@ static const struct {
 	{"GET", "evil.com", "/x?y", 443, PLAIN, "", false, "host",
 		"evil.com is not in the network allowlist",
 		"url_prefixes:\n  - host: \"evil.com\"\n    path: \"/x\"\n    methods: "
-		"[\"GET\"]\n"},
+		"[\"GET\"]\n"
+		"    schemes: [https]\n"},
 	{"GET", "10.0.0.1", "/", 80, PLAIN, "", false, "host_address",
 		"10.0.0.1 is an address, and no rule of the network allowlist writes it out",
 		"url_prefixes:\n  - host: \"10.0.0.1\"\n    path: \"/\"\n    methods: [\"GET\"]\n"
@@ -52,7 +56,8 @@ static const struct {
 	{"GET", "p.com", "/", 443, PLAIN, "", false, "port",
 		"p.com is listed, but not for https on port 443 (nearest rule: url_prefixes[2] "
 		"p.com:8443 (net.yaml:5))",
-		"url_prefixes:\n  - host: \"p.com\"\n    path: \"/\"\n    methods: [\"GET\"]\n"},
+		"url_prefixes:\n  - host: \"p.com\"\n    path: \"/\"\n    methods: [\"GET\"]\n"
+		"    schemes: [https]\n"},
 	{"", "open.com", "", 443, TUNNEL, "", false, "tunnel",
 		"open.com is listed, but not for TLS that passes undecrypted (tunnel: true) "
 		"(nearest rule: domains[0] open.com (net.yaml:1))",
@@ -63,18 +68,25 @@ static const struct {
 	{"GET", "t.com", "/", 443, PLAIN, "", false, "tunnel",
 		"t.com is listed only for TLS that passes undecrypted (tunnel: true) (nearest "
 		"rule: url_prefixes[4] t.com (net.yaml:7))",
-		"url_prefixes:\n  - host: \"t.com\"\n    path: \"/\"\n    methods: [\"GET\"]\n"},
+		""},
+	{"", "t.com", "", 443, TUNNEL, "", false, "allowed",
+		"t.com is allowed: its TLS passes undecrypted (tunnel: true), whatever is in it "
+		"(rule: url_prefixes[4] t.com (net.yaml:7))",
+		""},
+	{"", "10.0.0.1", "", 443, TUNNEL, "", false, "host_address",
+		"10.0.0.1 is an address, and no rule of the network allowlist writes it out", ""},
 	{"GET", "a.com", "/y\"", 443, PLAIN, "", false, "path",
 		"a.com is listed, but not the path /y\" (nearest rule: url_prefixes[0] a.com /x* "
 		"GET,HEAD (net.yaml:3))",
 		"url_prefixes:\n  - host: \"a.com\"\n    path: \"/y\\\"\"\n    methods: "
-		"[\"GET\"]\n"},
+		"[\"GET\"]\n"
+		"    schemes: [https]\n"},
 	{"GET", "a.com", "/x%2Fy", 443, PLAIN, "", false, "path_undecidable",
 		"a.com is listed for some paths only, and the path holds an encoded slash (%2F): "
 		"an entry with encoded_slash: true takes it as a slash (nearest rule: "
 		"url_prefixes[0] a.com /x* GET,HEAD (net.yaml:3))",
 		"url_prefixes:\n  - host: \"a.com\"\n    path: \"/x/y\"\n    methods: [\"GET\"]\n"
-		"    encoded_slash: true\n"},
+		"    encoded_slash: true\n    schemes: [https]\n"},
 	{"GET", "a.com", "/x//y", 443, PLAIN, "", false, "path_undecidable",
 		"a.com is listed for some paths only, and the path holds an empty segment (//): "
 		"only an entry without a path can allow it (nearest rule: url_prefixes[0] a.com "
@@ -83,7 +95,8 @@ static const struct {
 	{"GET", "q.com", "/x?y", 443, PLAIN, "", false, "query",
 		"q.com is listed, but this path only without a query (query: none) (nearest rule: "
 		"url_prefixes[1] q.com /x (net.yaml:4))",
-		"url_prefixes:\n  - host: \"q.com\"\n    path: \"/x\"\n    methods: [\"GET\"]\n"},
+		"url_prefixes:\n  - host: \"q.com\"\n    path: \"/x\"\n    methods: [\"GET\"]\n"
+		"    schemes: [https]\n"},
 	{"PO\nST", "a.com", "/x", 443, PLAIN, "", false, "method",
 		"a.com is listed, but this path not for the method PO%0AST (nearest rule: "
 		"url_prefixes[0] a.com /x* GET,HEAD (net.yaml:3))",
@@ -91,17 +104,19 @@ static const struct {
 	{"GET", "ws.com", "/", 443, WEBSOCKET, "", false, "websocket",
 		"ws.com is listed, but not for a WebSocket (websocket: false) (nearest rule: "
 		"url_prefixes[5] ws.com (net.yaml:8))",
-		"url_prefixes:\n  - host: \"ws.com\"\n    path: \"/\"\n    methods: [\"GET\"]\n"},
-	{"GET", "gql.com", "/g", 443, WEBSOCKET, "", false, "websocket",
+		"url_prefixes:\n  - host: \"ws.com\"\n    path: \"/\"\n    methods: [\"GET\"]\n"
+		"    schemes: [https]\n"},
+	{"POST", "gql.com", "/g", 443, WEBSOCKET, "", false, "websocket",
 		"gql.com is listed with a graphql block, and a WebSocket cannot be looked into "
-		"(nearest rule: url_prefixes[6] gql.com /g (net.yaml:9))",
+		"(nearest rule: url_prefixes[6] gql.com /g POST (net.yaml:9))",
 		""},
 	{"GET", "a.com", "/x", 443, PLAIN, "DELETE", false, "override",
 		"a.com is listed for some methods only, and a header of the request (such as "
 		"X-HTTP-Method-Override) asks for DELETE (nearest rule: url_prefixes[0] a.com /x* "
 		"GET,HEAD (net.yaml:3))",
 		"url_prefixes:\n  - host: \"a.com\"\n    path: \"/x\"\n    methods: [\"GET\", "
-		"\"DELETE\"]\n"},
+		"\"DELETE\"]\n"
+		"    schemes: [https]\n"},
 	{"GET", "a.com", "/x", 443, PLAIN, "*", false, "override",
 		"a.com is listed for some methods only, and a header of the request (such as "
 		"X-HTTP-Method-Override) asks for * (nearest rule: url_prefixes[0] a.com /x* "
@@ -112,9 +127,33 @@ static const struct {
 		"X-Original-URL) asks for another: only an entry without a path can allow it "
 		"(nearest rule: url_prefixes[0] a.com /x* GET,HEAD (net.yaml:3))",
 		""},
+	{"PUT", "gql.com", "/G/", 443, FILTERED, "", false, "graphql",
+		"gql.com is listed, but this may be another spelling or method of a path whose "
+		"requests a graphql block judges, and no other entry goes around that: ask for the "
+		"path as it is written there (nearest rule: url_prefixes[6] gql.com /g POST "
+		"(net.yaml:9))",
+		""},
+	/* No entry beside it is of use. */
+	{"DELETE", "gql.com", "/g", 443, FILTERED, "", false, "method",
+		"gql.com is listed, but this path not for the method DELETE, only for what its "
+		"graphql block judges (nearest rule: url_prefixes[6] gql.com /g POST (net.yaml:9))",
+		""},
+	{"DELETE", "gql.com", "/G", 443, FILTERED, "", false, "method",
+		"gql.com is listed, but this path not for the method DELETE (nearest rule: "
+		"url_prefixes[8] gql.com PUT (net.yaml:12))",
+		""},
+	{"DELETE", "gql.com", "/h", 443, FILTERED, "", false, "method",
+		"gql.com is listed, but this path not for the method DELETE (nearest rule: "
+		"url_prefixes[8] gql.com PUT (net.yaml:12))",
+		"url_prefixes:\n  - host: \"gql.com\"\n    path: \"/h\"\n    methods: "
+		"[\"DELETE\"]\n    schemes: [https]\n"},
+	{"", "gql.com", "", 443, TUNNEL, "", false, "tunnel",
+		"gql.com is listed, but not for TLS that passes undecrypted (tunnel: true) "
+		"(nearest rule: url_prefixes[6] gql.com /g POST (net.yaml:9))",
+		""},
 	{"POST", "gql.com", "/g", 443, PLAIN, "", false, "body_filter",
 		"gql.com is listed, but what the body asks for is not in the graphql block of the "
-		"rule (nearest rule: url_prefixes[6] gql.com /g (net.yaml:9))",
+		"rule (nearest rule: url_prefixes[6] gql.com /g POST (net.yaml:9))",
 		""},
 };
 
@@ -152,7 +191,8 @@ static void test_each_reason(void)
 		struct verdict v;
 
 		must(policy_decide(list, &req, &v) == 0);
-		must(policy_explain(&req, &v, &text) == 0 && policy_suggest(&req, &v, &yaml) == 0);
+		must(policy_explain(&req, &v, &text) == 0 &&
+			policy_suggest(list, &req, &v, &yaml) == 0);
 		check_z(policy_reason_word(v.reason), cases[i].word);
 		check_str(buf_str(&text), cases[i].text);
 		check_str(buf_str(&yaml), cases[i].yaml);

@@ -222,6 +222,20 @@ static void test_prefix(void)
 	check(matches("", "/anything", true));
 }
 
+static void test_fold(void)
+{
+	static const char *const folded[][2] = {{"/", ""}, {"/GraphQL", "/graphql"},
+		{"//a///b/", "/a/b"}, {"/a;x=1/b;y", "/a/b"}, {"/;x/a", "/a"}, {"/a;/", "/a"},
+		{"/A%b C", "/a%b c"}, {"", ""}, {"/a;b;c", "/a"}, {"/\xc3\x84", "/\xc3\x84"}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(folded); i++) {
+		_cleanup_(buf_donep) struct buf b = BUF_INIT(64);
+
+		must(path_fold(str_from(folded[i][0]), &b) == 0);
+		check_str(buf_str(&b), folded[i][1]);
+	}
+}
+
 /* Whatever passes decodes to segments that are neither empty nor dots, on any bytes. */
 static void test_random(void)
 {
@@ -258,6 +272,7 @@ int main(void)
 	run_test(test_encoded_slash);
 	run_test(test_patterns);
 	run_test(test_prefix);
+	run_test(test_fold);
 	run_test(test_random);
 	return tap_done();
 }

@@ -43,7 +43,7 @@ static void read_and_decide(void)
 		check(r == 0 || (r == -ENOMEM && torture_failed));
 	}
 	if (r == 0)
-		r = policy_suggest(&req, &v, &yaml);
+		r = policy_suggest(list, &req, &v, &yaml);
 	check(r == 0 || (r == -ENOMEM && torture_failed));
 }
 

@@ -29,13 +29,13 @@ static void check_rule(const struct allow_rule *rule)
 		expect(rule->ports[i] != 0);
 }
 
-static void check_suggestion(
-	const struct policy_request *req, const struct verdict *v, struct buf *yaml)
+static void check_suggestion(const struct allowlist *list, const struct policy_request *req,
+	const struct verdict *v, struct buf *yaml)
 {
 	struct allowlist *fixed = allowlist_new();
 	struct verdict again;
 
-	expect(fixed && policy_suggest(req, v, yaml) == 0);
+	expect(fixed && policy_suggest(list, req, v, yaml) == 0);
 	if (buf_len(yaml) > 0) {
 		expect(allowlist_add_yaml(fixed, buf_str(yaml), "s", NULL) == 0);
 		expect(allowlist_count(fixed) == 1);
@@ -62,7 +62,7 @@ static void ask(const struct allowlist *list, struct str host, struct str bytes)
 	expect(policy_explain(&req, &v, &text) == 0);
 	for (size_t i = 0; i < buf_len(&text); i++)
 		expect(buf_data(&text)[i] >= 0x20 && buf_data(&text)[i] < 0x7f);
-	check_suggestion(&req, &v, &yaml);
+	check_suggestion(list, &req, &v, &yaml);
 	buf_done(&text);
 	buf_done(&yaml);
 }
