@@ -25,7 +25,7 @@ struct cloche_network_suggestion {
 	struct proposal *proposal;
 	struct remark *remarks;
 	size_t remarks_n, remarks_more, left_out;
-	uint64_t requests;
+	uint64_t requests, lines, others; /* others: lines that are of no log */
 	struct buf yaml, json;
 };
 
@@ -88,8 +88,8 @@ static bool is_one_of(struct str s, const struct str *v, size_t n)
  * around; the null view where one would help. The plain form does not tell the reason. */
 static struct str beyond_rules(const struct netlog_event *ev)
 {
-	static const struct str reasons[] = {
-		STR("bad_host"), STR("bad_target"), STR("override"), STR("body_filter")};
+	static const struct str reasons[] = {STR("bad_host"), STR("bad_target"), STR("override"),
+		STR("graphql"), STR("body_filter")};
 
 	if (is_one_of(ev->reason, reasons, ARRAY_SIZE(reasons)))
 		return ev->note.n ? ev->note : ev->reason;
@@ -97,6 +97,28 @@ static struct str beyond_rules(const struct netlog_event *ev)
 		return STR_NULL;
 	/* Rules refuse without a note, or with this one. */
 	return str_starts(ev->note, STR("broken off: ")) ? STR_NULL : ev->note;
+}
+
+/* What the filter of graphql blocks said about the request; the null view where none has. */
+static struct str graphql_tag(const struct netlog_event *ev)
+{
+	for (size_t i = 0; i < NETLOG_TAGS; i++)
+		if (str_eq(ev->tags[i].name, STR("graphql")))
+			return ev->tags[i].text;
+	return STR_NULL;
+}
+
+/* It was let through for what its body asked for: an entry without that condition would be more. */
+static int add_filtered(cloche_network_suggestion *s, const struct netlog_event *ev,
+	const struct policy_request *req)
+{
+	_cleanup_(buf_donep) struct buf why = BUF_INIT(REMARK_NOTE + 64);
+
+	if (buf_printf(&why, "a graphql block judged it (%.*s): copy that entry",
+		    STR_FMT(str_prefix(graphql_tag(ev), REMARK_NOTE / 2))) < 0 ||
+		proposal_keep_filtered(s->proposal, req) < 0)
+		return -ENOMEM;
+	return remark(s, ev, buf_str(&why));
 }
 
 static int add_request(cloche_network_suggestion *s, const struct netlog_event *ev, bool allowed)
@@ -108,6 +130,8 @@ static int add_request(cloche_network_suggestion *s, const struct netlog_event *
 
 	if (allowlist_split_url(ev->url, &req, &host, NULL) < 0)
 		return remark(s, ev, STR("this is no address of a web page"));
+	if (graphql_tag(ev).n > 0)
+		return add_filtered(s, ev, &req);
 	/* A long one was cut, perhaps in its path. */
 	if (ev->url.n >= CUT_MIN && str_ends(ev->url, STR("...")) &&
 		str_chr(ev->url, '?') == ev->url.n)
@@ -179,11 +203,17 @@ static int read_log(
 	reader = netlog_reader_new(fd);
 	if (!reader)
 		return err_nomem(err);
-	while ((r = netlog_reader_next(reader, &ev, err)) > 0)
+	while ((r = netlog_reader_next(reader, &ev, err)) > 0) {
+		s->lines++;
+		s->others += ev.kind == NETLOG_OTHER;
 		if (add_event(s, &ev, blocked_only) < 0)
 			return err_nomem(err);
+	}
 	if (r < 0)
 		return r;
+	if (s->lines > 0 && s->others == s->lines)
+		return err_set(err, E_CONFIG,
+			"%s is no network log: nothing in it is a line of one", path);
 	return proposal_merge(s->proposal, &s->left_out) < 0 ? err_nomem(err) : 0;
 }
 
@@ -238,8 +268,9 @@ static json_t *entry_json(const struct proposal_entry *e)
 		ok = json_object_set_new(o, "methods", strings(e->methods)) == 0;
 	if (ok && e->encoded_slash)
 		ok = json_object_set_new(o, "encoded_slash", json_true()) == 0;
-	if (ok && e->http_only)
-		ok = json_object_set_new(o, "schemes", json_pack("[s]", "http")) == 0;
+	if (ok && e->kind != PROPOSAL_TUNNEL && e->schemes != (POLICY_HTTPS | POLICY_HTTP))
+		ok = json_object_set_new(o, "schemes",
+			     json_pack("[s]", e->schemes == POLICY_HTTP ? "http" : "https")) == 0;
 	if (ok && e->port)
 		ok = json_object_set_new(o, "ports", json_pack("[i]", (int)e->port)) == 0;
 	if (!ok)

@@ -227,6 +227,31 @@ static void test_kinds(void)
 	check_has("", false, "url_prefixes: []\n");
 }
 
+/* What such a block let through is no reason for an entry without it, from either form. */
+static void test_let_through_by_filter(void)
+{
+	static const char *const logs[] = {
+		"ALLOWED POST https://gql.test/graphql -> 200 [graphql: query/viewer]\n"
+		"ALLOWED GET https://gql.test/x -> 200\n"
+		"BLOCKED GET https://gql.test/graphql -> 403\n",
+		"{\"event\":\"request\",\"decision\":\"allowed\",\"method\":\"POST\","
+		"\"url\":\"https://gql.test/graphql\",\"tags\":{\"graphql\":\"query/viewer\"}}\n"
+		"{\"event\":\"request\",\"decision\":\"allowed\",\"method\":\"GET\","
+		"\"url\":\"https://gql.test/x\"}\n"
+		"{\"event\":\"error\",\"method\":\"POST\",\"url\":\"https://gql.test/graphql\"}\n"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(logs); i++) {
+		check_has_not(logs[i], false, "\"/graphql\"");
+		check_has(logs[i], false, "    path: \"/x\"\n");
+		check_has(logs[i], false,
+			"#   POST https://gql.test/graphql: a graphql block judged it "
+			"(query/viewer): copy that entry\n");
+	}
+	check_has("{\"event\":\"request\",\"decision\":\"blocked\",\"method\":\"GET\","
+		  "\"url\":\"https://gql.test/GraphQL\",\"reason\":\"graphql\"}\n",
+		false, "#   GET https://gql.test/GraphQL: graphql\n");
+}
+
 /* A path that the log has only the beginning of is not proposed, a cut query does not matter. */
 static void test_cut(void)
 {
@@ -272,6 +297,8 @@ static void test_no_file(void)
 
 	check(cloche_network_log_suggest("/nowhere/log", false, &s, &err) < 0);
 	check(strstr(err.message, "network log /nowhere/log"));
+	check_int(cloche_network_log_suggest("/etc/passwd", false, &s, &err), -CLOCHE_E_CONFIG);
+	check(strstr(err.message, "/etc/passwd is no network log"));
 	cloche_network_suggestion_free(NULL);
 }
 
@@ -279,6 +306,7 @@ int main(void)
 {
 	run_test(test_kinds);
 	run_test(test_filtered);
+	run_test(test_let_through_by_filter);
 	run_test(test_cut);
 	run_test(test_many_remarks);
 	run_test(test_no_file);

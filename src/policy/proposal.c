@@ -10,6 +10,7 @@
 
 #include "base/hash.h"
 #include "policy/glob.h"
+#include "policy/path-set.h"
 #include "policy/rule.h"
 #include "policy/yaml-text.h"
 #include <errno.h>
@@ -29,6 +30,7 @@ struct item {
 	uint16_t port;
 	unsigned schemes;
 	bool encoded_slash;
+	bool alone; /* no prefix may take it in: one might take in what is filtered */
 	unsigned paths;
 	struct str host, method, path; /* into key */
 	size_t key_n;
@@ -53,7 +55,8 @@ struct cut {
 };
 
 struct proposal {
-	struct item *items; /* hash */
+	struct item *items;       /* hash */
+	struct path_set filtered; /* what a body filter judges */
 	struct cut *cuts;
 	size_t n_cuts;
 	struct entry *entries;
@@ -71,6 +74,7 @@ struct proposal *proposal_free(struct proposal *p)
 
 	if (!p)
 		return NULL;
+	path_set_done(&p->filtered);
 	HASH_ITER (hh, p->items, item, tmp) {
 		HASH_DEL(p->items, item);
 		free(item);
@@ -210,9 +214,25 @@ int proposal_add(
 		return no(ret_why, "this is no host");
 	if (host.kind != HOST_NAME && !allowed)
 		return no(ret_why, "an address: it would have to be written out, if it is meant");
+	if (req->tunnel && host.kind != HOST_NAME)
+		return no(ret_why, "an address is never a tunnel");
 	if (!req->tunnel)
 		return add_request(p, req, &host, allowed, like, ret_why);
 	return gather(p, like, host_str(&host), STR_NULL, STR_NULL, ret_why);
+}
+
+int proposal_keep_filtered(struct proposal *p, const struct policy_request *req)
+{
+	_cleanup_(path_done) struct path path = {0};
+	struct host host;
+	int r;
+
+	if (host_parse(req->host, &host) < 0)
+		return 0;
+	r = path_parse(req->target, &path);
+	if (r == 0 && path.problem == PATH_OK)
+		r = path_set_add(&p->filtered, host_str(&host), path.decoded);
+	return r;
 }
 
 /* --- merging --- */
@@ -298,6 +318,7 @@ static void walk(struct proposal *p, struct item *const *items, size_t n, size_t
 {
 	size_t first = p->n_cuts;
 	struct str node = str_prefix(items[0]->path, at);
+	bool alone = items[0]->alone;
 
 	while (n > 0) {
 		const struct item *item = items[0];
@@ -318,7 +339,7 @@ static void walk(struct proposal *p, struct item *const *items, size_t n, size_t
 		items += same;
 		n -= same;
 	}
-	if (p->n_cuts - first > BELOW_MAX && may_be_prefix(node))
+	if (p->n_cuts - first > BELOW_MAX && !alone && may_be_prefix(node))
 		join(p, first, node);
 }
 
@@ -412,19 +433,37 @@ static int limit(struct proposal *p, size_t *ret_left_out)
 	return 0;
 }
 
+/* 1: an entry may be made of it; 0: it might go around a filter; -ENOMEM. */
+static int may_stand(const struct proposal *p, struct item *item)
+{
+	int r = path_set_has_host(&p->filtered, item->host);
+
+	if (r <= 0 || item->kind == PROPOSAL_TUNNEL)
+		return r < 0 ? r : 1;
+	item->alone = true;
+	if (item->kind != PROPOSAL_PATH)
+		return 0;
+	r = path_set_has(&p->filtered, item->host, item->path);
+	return r < 0 ? r : !r;
+}
+
 int proposal_merge(struct proposal *p, size_t *ret_left_out)
 {
-	int r;
-
 	size_t n = 0, count = HASH_COUNT(p->items);
 	_cleanup_(freep) struct item **items = calloc(count + 1, sizeof(struct item *));
 	struct item *item, *tmp;
+	int r = 0;
 
 	p->cuts = calloc(count + 1, sizeof(*p->cuts));
 	if (!items || !p->cuts)
 		return -ENOMEM;
-	HASH_ITER (hh, p->items, item, tmp)
-		items[n++] = item;
+	HASH_ITER (hh, p->items, item, tmp) {
+		r = may_stand(p, item);
+		if (r < 0)
+			return r;
+		if (r > 0)
+			items[n++] = item;
+	}
 	qsort(items, n, sizeof(struct item *), compare_items);
 	cut_all(p, items, n);
 	qsort(p->cuts, p->n_cuts, sizeof(*p->cuts), compare_cuts);
@@ -448,7 +487,7 @@ struct proposal_entry proposal_entry(const struct proposal *p, size_t i)
 		.kind = e->kind,
 		.path = e->path,
 		.methods = e->kind == PROPOSAL_TUNNEL ? none : e->methods,
-		.http_only = e->schemes == POLICY_HTTP,
+		.schemes = e->schemes,
 		.port = e->item->port,
 		.encoded_slash = e->item->encoded_slash,
 		.paths = e->paths};
@@ -489,8 +528,9 @@ static int write_entry(const struct proposal_entry *e, struct buf *out)
 		r = write_methods(e, out);
 	if (r == 0 && e->encoded_slash)
 		r = buf_add_str(out, STR("    encoded_slash: true\n"));
-	if (r == 0 && e->http_only)
-		r = buf_add_str(out, STR("    schemes: [http]\n"));
+	if (r == 0 && e->kind != PROPOSAL_TUNNEL && e->schemes != (POLICY_HTTPS | POLICY_HTTP))
+		r = buf_printf(
+			out, "    schemes: [%s]\n", e->schemes == POLICY_HTTP ? "http" : "https");
 	if (r == 0 && e->port)
 		r = buf_printf(out, "    ports: [%u]\n", e->port);
 	return r;

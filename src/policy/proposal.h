@@ -23,6 +23,11 @@ DEFINE_CLEANUP(struct proposal, proposal_free)
 _warn_unused_ int proposal_add(
 	struct proposal *p, const struct policy_request *req, bool allowed, const char **ret_why);
 
+/* No entry is to be made for this path of the host, by whatever method, as a body filter judges
+ * what is asked for there; nor one that would take it in: every path of the host, a prefix of it.
+ * Another host or a path that is none is passed over. 0 or -ENOMEM. */
+_warn_unused_ int proposal_keep_filtered(struct proposal *p, const struct policy_request *req);
+
 enum proposal_kind {
 	PROPOSAL_ANY,    /* every path */
 	PROPOSAL_PATH,   /* `path` alone */
@@ -36,8 +41,8 @@ struct proposal_entry {
 	enum proposal_kind kind;
 	struct str path;            /* decoded UTF-8 */
 	const char *const *methods; /* upper case, ends with NULL; empty: a tunnel */
-	bool http_only;
-	uint16_t port; /* 0: the default of the scheme */
+	unsigned schemes;           /* POLICY_HTTPS | POLICY_HTTP */
+	uint16_t port;              /* 0: the default of the scheme */
 	bool encoded_slash;
 	unsigned paths; /* of each method, that it stands for: their sum */
 };

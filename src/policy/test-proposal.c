@@ -76,8 +76,11 @@ static void test_paths_and_methods(void)
 	}
 	check_yaml(p, "url_prefixes:\n"
 		      "  - host: \"a.test\"\n    path: \"/\"\n    methods: [\"GET\"]\n"
+		      "    schemes: [https]\n"
 		      "  - host: \"b.test\"\n    path: \"/x\"\n    methods: [\"GET\", \"POST\"]\n"
-		      "  - host: \"b.test\"\n    path: \"/y\"\n    methods: [\"PUT\"]\n");
+		      "    schemes: [https]\n"
+		      "  - host: \"b.test\"\n    path: \"/y\"\n    methods: [\"PUT\"]\n"
+		      "    schemes: [https]\n");
 }
 
 /* More than three below a common segment; the deepest that has them. */
@@ -93,13 +96,20 @@ static void test_prefix(void)
 	check_yaml(p, "url_prefixes:\n"
 		      "  - host: \"a.test\"\n    path_prefix: \"/repos/me/a\"\n"
 		      "    methods: [\"GET\"]\n"
+		      "    schemes: [https]\n"
 		      "  - host: \"a.test\"\n    path: \"/repos/me/a/pulls\"\n"
 		      "    methods: [\"POST\"]\n"
+		      "    schemes: [https]\n"
 		      "  - host: \"a.test\"\n    path: \"/repos/me/ab\"\n    methods: [\"GET\"]\n"
+		      "    schemes: [https]\n"
 		      "  - host: \"a.test\"\n    path: \"/user\"\n    methods: [\"GET\"]\n"
+		      "    schemes: [https]\n"
 		      "  - host: \"a.test\"\n    path: \"/v1/1\"\n    methods: [\"GET\"]\n"
+		      "    schemes: [https]\n"
 		      "  - host: \"a.test\"\n    path: \"/v1/2\"\n    methods: [\"GET\"]\n"
-		      "  - host: \"a.test\"\n    path: \"/v1/3\"\n    methods: [\"GET\"]\n");
+		      "    schemes: [https]\n"
+		      "  - host: \"a.test\"\n    path: \"/v1/3\"\n    methods: [\"GET\"]\n"
+		      "    schemes: [https]\n");
 }
 
 /* Prefixes are counted as what they are further up; the root never becomes one. */
@@ -117,10 +127,15 @@ static void test_prefix_of_prefixes(void)
 		}
 	check_yaml(p, "url_prefixes:\n"
 		      "  - host: \"x.test\"\n    path_prefix: \"/a\"\n    methods: [\"GET\"]\n"
+		      "    schemes: [https]\n"
 		      "  - host: \"x.test\"\n    path_prefix: \"/b0\"\n    methods: [\"GET\"]\n"
+		      "    schemes: [https]\n"
 		      "  - host: \"x.test\"\n    path_prefix: \"/b1\"\n    methods: [\"GET\"]\n"
+		      "    schemes: [https]\n"
 		      "  - host: \"x.test\"\n    path_prefix: \"/b2\"\n    methods: [\"GET\"]\n"
-		      "  - host: \"x.test\"\n    path_prefix: \"/b3\"\n    methods: [\"GET\"]\n");
+		      "    schemes: [https]\n"
+		      "  - host: \"x.test\"\n    path_prefix: \"/b3\"\n    methods: [\"GET\"]\n"
+		      "    schemes: [https]\n");
 }
 
 static void test_schemes_and_ports(void)
@@ -147,7 +162,7 @@ static void test_schemes_and_ports(void)
 		      "  - host: \"h.test\"\n    path: \"/\"\n    methods: [\"GET\"]\n"
 		      "    schemes: [http]\n    ports: [8080]\n"
 		      "  - host: \"h.test\"\n    path: \"/\"\n    methods: [\"GET\"]\n"
-		      "    ports: [8443]\n"
+		      "    schemes: [https]\n    ports: [8443]\n"
 		      "  - host: \"i.test\"\n    path: \"/\"\n    methods: [\"GET\"]\n"
 		      "  - host: \"t.test\"\n    tunnel: true\n"
 		      "  - host: \"t.test\"\n    tunnel: true\n    ports: [8443]\n");
@@ -166,13 +181,57 @@ static void test_odd_paths(void)
 	check_yaml(p,
 		"url_prefixes:\n"
 		"  - host: \"a.test\"\n    methods: [\"GET\"]\n"
+		"    schemes: [https]\n"
 		"  - host: \"a.test\"\n    path: \"/q[?]x[[]1]\\\"\"\n    methods: [\"GET\"]\n"
+		"    schemes: [https]\n"
 		"  - host: \"a.test\"\n    path: \"/s[1]\"\n    methods: [\"GET\"]\n"
+		"    schemes: [https]\n"
 		"  - host: \"a.test\"\n    path: \"/\\U000000F6\"\n    methods: [\"GET\"]\n"
+		"    schemes: [https]\n"
 		"  - host: \"a.test\"\n    path: \"/a/b\"\n    methods: [\"GET\"]\n"
 		"    encoded_slash: true\n"
+		"    schemes: [https]\n"
 		"  - host: \"a.test\"\n    path: \"/a/b[*]\"\n    methods: [\"GET\"]\n"
-		"    encoded_slash: true\n");
+		"    encoded_slash: true\n"
+		"    schemes: [https]\n");
+}
+
+/* What a body filter judges gets no entry without one, by no method and in no spelling, and no
+ * prefix or whole host that takes it in. */
+static void test_filtered(void)
+{
+	struct proposal *p = proposal_new();
+	struct policy_request filtered = request("POST", "A.test", "/api/graphql");
+	char target[32];
+
+	check(add(p, request("POST", "a.test", "/api/graphql"), true));
+	check(add(p, request("GET", "a.test", "/api/GraphQL/"), false));
+	check(add(p, request("GET", "a.test", "//x"), true));
+	check(add(p, request("GET", "a.test", "/"), true));
+	check(add(p, request("POST", "b.test", "/api/graphql"), true));
+	check_int(proposal_keep_filtered(p, &filtered), 0);
+	check_int(proposal_keep_filtered(p, &filtered), 0);
+	filtered.target = STR("/..");
+	check_int(proposal_keep_filtered(p, &filtered), 0);
+	filtered.host = STR("no host");
+	check_int(proposal_keep_filtered(p, &filtered), 0);
+	for (int i = 0; i < 4; i++) {
+		snprintf(target, sizeof(target), "/api/%d", i);
+		check(add(p, request("POST", "a.test", target), false));
+	}
+	check_yaml(p, "url_prefixes:\n"
+		      "  - host: \"a.test\"\n    path: \"/\"\n    methods: [\"GET\"]\n"
+		      "    schemes: [https]\n"
+		      "  - host: \"a.test\"\n    path: \"/api/0\"\n    methods: [\"POST\"]\n"
+		      "    schemes: [https]\n"
+		      "  - host: \"a.test\"\n    path: \"/api/1\"\n    methods: [\"POST\"]\n"
+		      "    schemes: [https]\n"
+		      "  - host: \"a.test\"\n    path: \"/api/2\"\n    methods: [\"POST\"]\n"
+		      "    schemes: [https]\n"
+		      "  - host: \"a.test\"\n    path: \"/api/3\"\n    methods: [\"POST\"]\n"
+		      "    schemes: [https]\n"
+		      "  - host: \"b.test\"\n    path: \"/api/graphql\"\n    methods: [\"POST\"]\n"
+		      "    schemes: [https]\n");
 }
 
 /* Nothing is proposed for these. */
@@ -300,6 +359,20 @@ static void check_taken(const struct seen *s, bool allowed)
 		tap_fail("%s %s%s could be allowed", s->method, s->host, s->target);
 }
 
+/* Whether the host was asked for by that scheme on that port, too; entries may be joined. */
+static bool was_seen(const struct seen *seen, int n, const struct policy_request *req)
+{
+	for (int i = 0; i < n; i++) {
+		struct host a, b;
+
+		if (seen[i].taken && seen[i].req.scheme == req->scheme &&
+			host_parse(seen[i].req.host, &a) == 0 && host_parse(req->host, &b) == 0 &&
+			str_eq(host_str(&a), host_str(&b)))
+			return true;
+	}
+	return false;
+}
+
 static void check_list(const struct allowlist *list, const struct seen *seen, int n)
 {
 	for (int i = 0; i < n; i++) {
@@ -319,6 +392,10 @@ static void check_list(const struct allowlist *list, const struct seen *seen, in
 		other.port = 8443;
 		must(policy_decide(list, &other, &v) == 0);
 		check(!v.allow);
+		other = seen[i].req;
+		other.scheme = other.scheme == POLICY_HTTP ? POLICY_HTTPS : POLICY_HTTP;
+		must(policy_decide(list, &other, &v) == 0);
+		check(!v.allow || was_seen(seen, n, &other));
 		other = seen[i].req;
 		other.method = STR("OTHER");
 		must(policy_decide(list, &other, &v) == 0);
@@ -364,6 +441,7 @@ int main(void)
 	run_test(test_prefix_of_prefixes);
 	run_test(test_schemes_and_ports);
 	run_test(test_odd_paths);
+	run_test(test_filtered);
 	run_test(test_refused);
 	run_test(test_limits);
 	run_test(test_random);
