@@ -36,8 +36,8 @@ void pool_key(const struct stream *s, char ret[POOL_KEY_MAX])
 	snprintf(ret, POOL_KEY_MAX, "%c%u:%s/", s->scheme == NET_HTTPS ? 's' : 'p', s->port,
 		s->host.text);
 	if (special)
-		snprintf(ret + strlen(ret), POOL_KEY_MAX - strlen(ret), "%s%u.%u",
-			rule->is_domain ? "d" : "u", rule->index, s->policy_number);
+		snprintf(ret + strlen(ret), POOL_KEY_MAX - strlen(ret), "%u.%u", rule->number,
+			s->policy_number);
 }
 
 static void bucket_look(struct broker *b, struct pool_bucket *p)

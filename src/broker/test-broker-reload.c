@@ -433,6 +433,41 @@ static void private_yaml(char *ret, size_t size, uint16_t port, const char *rang
 		port, ranges);
 }
 
+/* What one rule opens is not for requests by another, which stands at the same place of another
+ * file. */
+static void test_pool_of_each_rule(void)
+{
+	struct world w;
+	struct got r;
+	char yaml[256];
+	uint16_t port;
+
+	world_start(&w, NULL);
+	port = test_origin_port(w.plain);
+	snprintf(yaml, sizeof(yaml),
+		"url_prefixes: [{host: localhost, ports: [%u], path: /hello, allow_private: "
+		"[127.0.0.0/8, '::1']}]\n",
+		port);
+	rig_allow(&w.g, yaml);
+	snprintf(yaml, sizeof(yaml),
+		"url_prefixes: [{host: localhost, ports: [%u], path: /echo, allow_private: "
+		"[10.0.0.0/8]}]\n",
+		port);
+	rig_allow(&w.g, yaml);
+	rig_serve(&w.g);
+	rig_ask(&w.g, &(struct ask){.host = "localhost", .port = port, .target = "/hello"}, &r);
+	check_int(r.status, 200);
+	got_done(&r);
+	rig_ask(&w.g, &(struct ask){.host = "localhost", .port = port, .target = "/echo"}, &r);
+	check(r.status == 502 && got_has(&r, "address_refused"));
+	got_done(&r);
+	rig_ask(&w.g, &(struct ask){.host = "localhost", .port = port, .target = "/hello"}, &r);
+	check_int(r.status, 200);
+	got_done(&r);
+	check_int(test_origin_accepted(w.plain), 1);
+	world_stop(&w);
+}
+
 /* A listener with a full queue: whoever connects waits. */
 static uint16_t make_busy(int *ret_fd, int fillers[4])
 {
@@ -482,6 +517,33 @@ static void test_dialling(void)
 
 #define GRAPHQL(fields)                                                                            \
 	"url_prefixes: [{host: a.site.test, path: /sink, graphql: {queries: [" fields "]}}]\n"
+
+/* An entry with graphql that comes to stand before what let a request through holds for it, too. */
+static void test_guarded_path(void)
+{
+	struct netconf_replaced m = {0};
+	struct world w;
+	struct got r = {0};
+	uint32_t id;
+
+	world_start(&w, NULL);
+	rig_serve(&w.g);
+	id = rig_open(&w.g, &(struct ask){.host = "a.site.test",
+				    .method = "POST",
+				    .target = "/Sink/",
+				    .body = NET_BODY_STREAM});
+	check_int(set_policy(&w,
+			  "url_prefixes:\n"
+			  "- {host: a.site.test, path: /sink, graphql: {queries: [me]}}\n"
+			  "- {host: a.site.test}\n",
+			  &m, NULL),
+		0);
+	check_int(m.closed, 1);
+	rig_collect(&w.g, id, &r, PATIENCE_MS);
+	check(r.status == 403 && got_has(&r, "\"reason\": \"graphql\""));
+	got_done(&r);
+	world_stop(&w);
+}
 
 /* A body that is still awaited is judged by the policy that holds when it has come. */
 static void test_body(void)
@@ -610,8 +672,10 @@ int main(void)
 	run_test(test_early);
 	run_test(test_unrecorded);
 	run_test(test_pool);
+	run_test(test_pool_of_each_rule);
 	run_test(test_addresses);
 	run_test(test_dialling);
+	run_test(test_guarded_path);
 	run_test(test_body);
 	run_test(test_scrub);
 	return tap_done();

@@ -142,6 +142,7 @@ static int add_batch(struct allowlist *list, struct rule_batch *batch, const cha
 		return err_nomem(err);
 	for (size_t i = 0; i < batch->n; i++) {
 		batch->v[i]->source = name;
+		batch->v[i]->number = (unsigned)(allowlist_count(list) + i);
 		if (make_label(batch->v[i]) < 0)
 			return err_nomem(err);
 	}

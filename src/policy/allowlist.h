@@ -56,6 +56,7 @@ struct allow_strings {
 struct allow_rule {
 	bool is_domain;     /* from `domains` */
 	unsigned index;     /* position in its list of that source, from 0 */
+	unsigned number;    /* another one for each rule of the allowlist */
 	unsigned line;      /* where it is written; 0: not in a file */
 	const char *source; /* "allowlist.yaml", "--allow" */
 	char *label; /* printable: `url_prefixes[2] api.github.com /graphql (allowlist.yaml:9)` */

@@ -322,6 +322,9 @@ static void test_order(void)
 	check_z(allowlist_rule(list, 1)->host, "d.com");
 	check_z(allowlist_rule(list, 2)->host, "a.com");
 	check_z(allowlist_rule(list, 3)->host, "b.com");
+	for (size_t i = 0; i < 4; i++)
+		for (size_t k = 0; k < i; k++)
+			check(allowlist_rule(list, i)->number != allowlist_rule(list, k)->number);
 }
 
 /* Damaged text is refused or read, and never more. */
