@@ -47,8 +47,9 @@ static void drop(struct peer *p)
 		return;
 	if (s->state == SUP_NEW)
 		loop_stop(s->loop, 0);
-	else if (!s->start.detached)
-		sandbox_kill(s, CTL_REASON_CLIENT_GONE);
+	else if (!s->start.detached || (s->start.one_shot && s->first_number == 0))
+		sandbox_kill(
+			s, CTL_REASON_CLIENT_GONE); /* the latter: nothing will ever run in it */
 }
 
 void peer_flush(struct peer *p)

@@ -5,6 +5,7 @@
 #include "api/network.h"
 #include "base/fd.h"
 #include "base/strv.h"
+#include "secrets/surrogate.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -213,6 +214,17 @@ int network_start(
 	n->watch.events = POLLIN | POLLOUT;
 	n->watch.cb = on_ready;
 	return 0;
+}
+
+bool network_may_be_refused(const cloche_sandbox *sb)
+{
+	size_t bytes = 0;
+
+	for (size_t i = 0; sb->secrets && i < secret_set_count(sb->secrets->set); i++)
+		bytes += secret_set_get(sb->secrets->set, i)->surrogate.n;
+	/* The longest secret alone can be looked for in answers; with others it may be too much. */
+	return sb->upstream_ca || (sb->secrets && sb->secrets->github_apps) ||
+	       bytes > SURROGATE_MAX;
 }
 
 void network_finish(struct network *n)

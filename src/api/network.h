@@ -20,6 +20,10 @@ struct network {
 _warn_unused_ int network_start(
 	struct network *n, const cloche_sandbox *sb, int config_fd, struct cloche_err *err);
 
+/* Whether something is configured that the broker alone can judge: certificates, an App's key,
+ * whether secrets are too long together. */
+bool network_may_be_refused(const cloche_sandbox *sb);
+
 /* Queues an allowlist, as the texts that it was built from. NULL is an empty one. 0 or -errno. */
 _warn_unused_ int network_send_allowlist(struct chan *c, const cloche_allowlist *list);
 

@@ -28,6 +28,7 @@ struct cloche_run {
 	bool has_timeout;
 	uint64_t timeout_ms;
 	bool detached, keep_input;
+	bool held; /* the command waits for the network to be accepted */
 	uint64_t log_offset;
 	bool log_from_end;
 	char detach_keys[2]; /* [0] is 0: none */

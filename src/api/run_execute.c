@@ -57,7 +57,8 @@ void run_on_wake(void *user)
 	cloche_run *run = user;
 	struct client *client = atomic_load(&run->client);
 	unsigned stops = atomic_load(&run->stops);
-	unsigned long long signals = atomic_exchange(&run->signals, 0);
+	/* Before there is a command, signals wait for it. */
+	unsigned long long signals = run->held ? 0 : atomic_exchange(&run->signals, 0);
 
 	for (int signo = 1; signo < 64; signo++)
 		if (signals & 1ULL << signo)
@@ -181,6 +182,24 @@ static int start_own(cloche_run *run, struct cloche_err *err)
 	return 0;
 }
 
+/* What the broker alone can judge is judged before the command begins, so that a configuration that
+ * is refused has done nothing; of a detached one everything, as nobody will be there to hear of it.
+ * The room is made meanwhile. */
+static int wait_for_network(cloche_run *run, struct cloche_err *err)
+{
+	struct client *client = atomic_load(&run->client);
+	int r;
+
+	if (!run->network.open || !(run->detached || network_may_be_refused(run->sb)))
+		return 0;
+	run->held = true;
+	r = client_wait_for(client, &run->network.accepted, err);
+	run->held = false;
+	if (r == 0 && atomic_load(&run->signals) > 0)
+		client_wake(client);
+	return r;
+}
+
 /* Where a terminal is wanted, ours is given over for as long as the command runs. */
 static int exec_with_terminal(cloche_run *run, const struct client_exec *what,
 	struct client_result *ret, struct cloche_err *err)
@@ -210,9 +229,9 @@ static int execute_own(cloche_run *run, struct client_result *ret, struct cloche
 	run->io.output_limit = run->sb->output_limit;
 	if (run->detached)
 		what.flags = CTL_EXEC_INHERIT | (run->keep_input ? CTL_EXEC_KEEP_INPUT : 0);
-	r = exec_with_terminal(run, &what, ret, err);
-	if (r == 0 && run->detached && run->network.open)
-		r = client_wait_for(atomic_load(&run->client), &run->network.accepted, err);
+	r = wait_for_network(run, err);
+	if (r == 0)
+		r = exec_with_terminal(run, &what, ret, err);
 	/* Nobody learns the id of one that came to nothing. */
 	if (r < 0 && run->detached && atomic_load(&run->client))
 		instance_discard(atomic_load(&run->client));

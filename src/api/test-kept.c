@@ -22,6 +22,23 @@ static void it_outlives_its_owner_and_says_how_it_ended(void)
 	check_int(count_dirs(), 0);
 }
 
+/* Whoever made it has gone before there was a command: nothing would ever end it. */
+static void without_a_command_it_goes_with_its_owner(void)
+{
+	struct conn c;
+
+	for_one_command = true;
+	c = create();
+	for_one_command = false;
+	check_int(life_of(id), SANDBOX_LIVE);
+	drop_conn(&c);
+	for (int i = 0; i < 500 && life_of(id) == SANDBOX_LIVE; i++)
+		pause_ms(20);
+	check(record_has("{\"state\":\"stopped\",\"reason\":\"client-gone\""));
+	check_int(sandbox_remove(sandboxes, id, NULL), 0);
+	check_int(count_dirs(), 0);
+}
+
 static void output_goes_to_the_client_and_into_the_log(void)
 {
 	struct conn c = create();
@@ -674,6 +691,7 @@ static void run_list(void)
 	signal(SIGPIPE, SIG_IGN);
 	sandboxes = fd_close(sandboxes);
 	run_test(it_outlives_its_owner_and_says_how_it_ended);
+	run_test(without_a_command_it_goes_with_its_owner);
 	run_test(output_goes_to_the_client_and_into_the_log);
 	run_test(environment_directory_and_time_are_the_sandboxes_own);
 	run_test(a_client_that_does_not_read_holds_only_its_own_process_up);

@@ -24,6 +24,7 @@ struct conn {
 
 static char id[RUNDIR_ID_BYTES + 1];
 static int sandboxes = -1;
+static _unused_ bool for_one_command; /* begin() makes one that ends with its first process */
 
 static _unused_ void send_all(struct conn *c)
 {
@@ -92,6 +93,7 @@ static _unused_ struct conn begin(const char *name, uint64_t log_bytes)
 	struct ctl_start m = {.version = CTL_VERSION,
 		.detached = true,
 		.kept = true,
+		.one_shot = for_one_command,
 		.id = id,
 		.name = copy,
 		.labels = labels,
