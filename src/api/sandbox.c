@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MAX_PEM = 4 << 20, MAX_NAME = 63 };
+enum { MAX_PEM = 4 << 20, MAX_NAME = 63, MAX_CONNECT_TO = 4096 };
 
 #define WORKSPACE "/workspace"
 static const char default_path[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -302,50 +302,46 @@ int cloche_sandbox_add_upstream_ca(cloche_sandbox *sb, const char *pem_file, clo
 	return 0;
 }
 
-/* Takes "text:" off the front of *s; an IPv6 literal stands in brackets, which are cut. */
-static bool take_host(struct str *s, struct str *ret)
+/* Takes "HOST:" off the front of *s; an IPv6 literal stands in brackets. */
+static bool take_host(struct str *s, struct host *ret)
 {
-	size_t n;
+	size_t n = s->n && s->p[0] == '[' ? str_chr(*s, ']') + 1 : str_chr(*s, ':');
+	struct str text = str_prefix(*s, n);
 
-	if (s->n && s->p[0] == '[') {
-		n = str_chr(*s, ']');
-		if (n + 1 >= s->n || s->p[n + 1] != ':')
-			return false;
-		*ret = str_make(s->p + 1, n - 1);
-		n++;
-	} else {
-		n = str_chr(*s, ':');
-		*ret = str_prefix(*s, n);
-	}
-	if (n >= s->n || ret->n == 0)
+	if (n >= s->n || s->p[n] != ':')
 		return false;
 	*s = str_from_index(*s, n + 1);
+	return host_parse(text, ret) == 0;
+}
+
+static bool take_port(struct str *s, uint16_t *ret)
+{
+	size_t n = str_chr(*s, ':');
+	uint64_t port;
+
+	if (parse_u64(str_prefix(*s, n), 65535, &port) < 0 || port == 0)
+		return false;
+	*s = str_from_index(*s, n + 1);
+	*ret = (uint16_t)port;
 	return true;
 }
 
 int cloche_sandbox_add_connect_to(cloche_sandbox *sb, const char *rule, cloche_err *err)
 {
-	struct str rest = str_from(rule), host, address, port_text;
+	struct str rest = str_from(rule);
 	struct api_connect_to c = {0}, *grown;
-	uint64_t port = 0, to_port = 0;
-	size_t n;
+	struct host host, address;
 
-	bool ok = take_host(&rest, &host);
-
-	n = str_chr(rest, ':');
-	port_text = str_prefix(rest, n);
-	rest = str_from_index(rest, n + 1);
-	ok = ok && parse_u64(port_text, 65535, &port) == 0 && take_host(&rest, &address) &&
-	     parse_u64(rest, 65535, &to_port) == 0 && port > 0 && to_port > 0;
-	if (!ok)
+	if (!take_host(&rest, &host) || !take_port(&rest, &c.port) || !take_host(&rest, &address) ||
+		str_chr(rest, ':') < rest.n || !take_port(&rest, &c.to_port))
 		return err_set(err, E_USAGE,
-			"\"%s\" is not HOST:PORT:ADDRESS:PORT2, as in "
+			"--connect-to \"%s\" is not HOST:PORT:ADDRESS:PORT2, as in "
 			"api.example.com:443:127.0.0.1:8443",
 			rule);
-	c = (struct api_connect_to){.host = str_dup(host),
-		.address = str_dup(address),
-		.port = (uint16_t)port,
-		.to_port = (uint16_t)to_port};
+	if (sb->connect_to_n == MAX_CONNECT_TO)
+		return err_set(err, E_USAGE, "more than %d --connect-to", MAX_CONNECT_TO);
+	c.host = str_dup(host_str(&host));
+	c.address = str_dup(host_str(&address));
 	grown = reallocarray(sb->connect_to, sb->connect_to_n + 1, sizeof(*grown));
 	if (grown)
 		sb->connect_to = grown;

@@ -136,11 +136,13 @@ static void test_connect_to(void)
 		int port, to_port;
 	} good[] = {
 		{"a.example:443:127.0.0.1:8443", "a.example", "127.0.0.1", 443, 8443},
-		{"a.example:443:[::1]:1", "a.example", "::1", 443, 1},
-		{"[2001:db8::1]:80:other:65535", "2001:db8::1", "other", 80, 65535},
+		{"A.example:443:[::1]:1", "a.example", "[::1]", 443, 1},
+		{"[2001:db8::1]:80:other:65535", "[2001:db8::1]", "other", 80, 65535},
 	};
 	static const char *const bad[] = {"", "a", "a:1", "a:1:b", "a:1:b:", "a:0:b:1",
-		"a:1:b:65536", ":1:b:1", "a:x:b:1", "a:1::1", "[::1:1:b:1", "a:1:b:1:2"};
+		"a:1:b:65536", ":1:b:1", "a:x:b:1", "a:1::1", "[::1:1:b:1", "a:1:b:1:2",
+		"a b:1:c:1", "*.a:1:c:1", "127.1:1:c:1", "::1:1:c:1", "a:1:127.1:1", "a:1:b c:1",
+		"a:1:b:0", "[::1]1:c:1"};
 	_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = cloche_sandbox_new();
 
 	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
