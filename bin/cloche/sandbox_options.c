@@ -444,7 +444,8 @@ static int load_config(struct sandbox_options *o, cloche_err *err)
 
 	for (size_t i = 0; !path && i < 2; i++) {
 		snprintf(found, sizeof(found), "%s/sandbox.yaml", policy_dirs[i]);
-		if (access(found, R_OK) == 0)
+		/* One that cannot be read is no reason to go on without what it says. */
+		if (access(found, F_OK) == 0)
 			path = found;
 	}
 	if (!path)
@@ -457,7 +458,7 @@ static int load_config(struct sandbox_options *o, cloche_err *err)
 	slash = strrchr(path, '/');
 	snprintf(beside, sizeof(beside), "%.*snetwork-allowlist.yaml",
 		slash ? (int)(slash - path + 1) : 0, path);
-	if (!o->allowlist_file && access(beside, R_OK) == 0)
+	if (!o->allowlist_file && access(beside, F_OK) == 0)
 		return cloche_allowlist_add_file(o->allow, beside, err);
 	return 0;
 }

@@ -80,6 +80,8 @@ int config_value(struct config *c, const yaml_node_t *n, char **ret)
 int config_walk(
 	struct config *c, yaml_node_t *map, const struct config_key *keys, size_t n, void *into)
 {
+	uint32_t seen = 0;
+
 	if (map->type != YAML_MAPPING_NODE)
 		return config_bad(c, map, "expected a mapping (name: value)");
 	for (yaml_node_pair_t *p = map->data.mapping.pairs.start; p < map->data.mapping.pairs.top;
@@ -94,6 +96,9 @@ int config_walk(
 			return err_set(c->err, E_CONFIG, "%s:%zu:%zu: unknown key \"%.*s\"",
 				c->file, key->start_mark.line + 1, key->start_mark.column + 1,
 				STR_FMT(str_prefix(config_scalar(key), 64)));
+		if (seen & (1U << i))
+			return config_bad(c, key, "this key is there twice");
+		seen |= 1U << i;
 		r = keys[i].read(c, config_node(c, p->value), into);
 		if (r < 0)
 			return r;
@@ -139,6 +144,17 @@ int config_bool(struct config *c, yaml_node_t *value, void *into)
 	return config_bad(c, value, "expected true or false");
 }
 
+/* Whether the name stands before p, too. Variables are few. */
+static bool is_repeated(struct config *c, const yaml_node_t *map, const yaml_node_pair_t *p)
+{
+	struct str name = config_scalar(config_node(c, p->key));
+
+	for (yaml_node_pair_t *q = map->data.mapping.pairs.start; q < p; q++)
+		if (str_eq(config_scalar(config_node(c, q->key)), name))
+			return true;
+	return false;
+}
+
 static int read_env(struct config *c, yaml_node_t *value, void *into)
 {
 	if (value->type != YAML_MAPPING_NODE)
@@ -148,6 +164,8 @@ static int read_env(struct config *c, yaml_node_t *value, void *into)
 		_cleanup_(freep) char *name = NULL, *text = NULL;
 		int r = config_value(c, config_node(c, p->key), &name);
 
+		if (r == 0 && is_repeated(c, value, p))
+			r = config_bad(c, config_node(c, p->key), "this variable is there twice");
 		if (r == 0)
 			r = config_value(c, config_node(c, p->value), &text);
 		if (r == 0)
