@@ -78,6 +78,7 @@ struct sandbox_options {
 	const char *workspace, *config, *allowlist_file;
 	bool no_workspace, network_log_live, tty, interactive, json, verbose, debug;
 	bool allow_unsandboxed, detach;
+	bool allows;                /* --allow or --allowlist was given */
 	struct policy_files policy; /* as it was before the run */
 	/* pairs, applied after the configuration file so that they win over it */
 	const struct option *late[256];

@@ -6,6 +6,7 @@
 #include <cloche/network_log.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 int net_complain(const cloche_err *err)
 {
@@ -65,7 +66,9 @@ static int check(const struct net_options *o, const char *method, const char *ur
 	if (v.rule[0])
 		printf("%s: %s\n", v.allowed ? "rule" : "nearest rule", v.rule);
 	if (v.suggestion[0])
-		printf("to allow it:\n%s", v.suggestion);
+		printf("to allow it (as another --allowlist, or below the url_prefixes that are "
+		       "there):\n%s",
+			v.suggestion);
 	return v.allowed ? 0 : 1;
 }
 
@@ -94,13 +97,6 @@ static int show_log(const struct net_options *o, const char *path, cloche_err *e
 	return 0;
 }
 
-static int usage(cloche_err *err, const char *text)
-{
-	err->code = CLOCHE_E_USAGE;
-	snprintf(err->message, sizeof(err->message), "%s", text);
-	return net_complain(err);
-}
-
 /* The default allowlist of a project, where none was named. */
 static int add_default(struct net_options *o, cloche_err *err)
 {
@@ -108,35 +104,83 @@ static int add_default(struct net_options *o, cloche_err *err)
 		".cloche/network-allowlist.yaml", ".airut/network-allowlist.yaml"};
 
 	for (size_t i = 0; !o->any_list && i < 2; i++) {
-		cloche_err missing = CLOCHE_ERR_INIT;
+		int r;
 
-		if (cloche_allowlist_add_file(o->list, places[i], &missing) == 0)
-			o->any_list = true;
-		else if (missing.code != CLOCHE_E_SYSTEM) {
-			*err = missing;
-			return -missing.code;
-		}
+		if (access(places[i], F_OK) < 0)
+			continue;
+		r = cloche_allowlist_add_file(o->list, places[i], err);
+		if (r < 0)
+			return r;
+		o->any_list = true;
 	}
-	return 0;
+	if (o->any_list)
+		return 0;
+	return wrong_usage(err, "use --allowlist FILE or --allow HOST",
+		"net check: which allowlist? there is no %s here", places[0]);
+}
+
+static int do_check(struct net_options *o, char *const *operands, cloche_err *err)
+{
+	if (add_default(o, err) < 0)
+		return net_complain(err);
+	return check(o, operands[0], operands[1], err);
+}
+
+static int do_set(struct net_options *o, char *const *operands, cloche_err *err)
+{
+	return net_set(o, operands[0]);
+}
+
+static int do_log(struct net_options *o, char *const *operands, cloche_err *err)
+{
+	return show_log(o, operands[0], err);
+}
+
+static int do_suggest(struct net_options *o, char *const *operands, cloche_err *err)
+{
+	return net_suggest(o, operands[0]);
+}
+
+static const struct part {
+	const char *name, *needs, *example;
+	int operands;
+	bool of_rules; /* asks an allowlist; the others read a log */
+	int (*run)(struct net_options *o, char *const *operands, cloche_err *err);
+} parts[] = {
+	{"check", "METHOD and URL", "check GET https://api.github.com/user", 2, true, do_check},
+	{"set", "the ID of a sandbox", "set --allow pypi.org ID", 1, true, do_set},
+	{"log", "the FILE of a log", "log net.log", 1, false, do_log},
+	{"suggest", "the FILE of a log", "suggest net.log", 1, false, do_suggest},
+};
+
+static const struct part *find_part(const struct operands *operands, cloche_err *err)
+{
+	for (size_t i = 0; operands->n > 0 && i < sizeof(parts) / sizeof(parts[0]); i++)
+		if (strcmp(operands->v[0], parts[i].name) == 0)
+			return &parts[i];
+	wrong_usage(err, "\"cloche net --help\" tells what each does",
+		"net: it is check, set, log or suggest%s%s%s", operands->n ? ", not \"" : "",
+		operands->n ? operands->v[0] : "", operands->n ? "\"" : "");
+	return NULL;
 }
 
 static int dispatch(struct net_options *o, const struct operands *operands, cloche_err *err)
 {
-	if (operands->n == 3 && strcmp(operands->v[0], "check") == 0) {
-		if (add_default(o, err) < 0)
-			return net_complain(err);
-		if (!o->any_list)
-			return usage(err, "net check: which allowlist? use --allowlist FILE");
-		return check(o, operands->v[1], operands->v[2], err);
-	}
-	if (operands->n == 2 && strcmp(operands->v[0], "log") == 0)
-		return show_log(o, operands->v[1], err);
-	if (operands->n == 2 && strcmp(operands->v[0], "set") == 0)
-		return net_set(o, operands->v[1]);
-	if (operands->n == 2 && strcmp(operands->v[0], "suggest") == 0)
-		return net_suggest(o, operands->v[1]);
-	return usage(err, "net: use \"net check METHOD URL\", \"net set ID\", \"net log FILE\" or "
-			  "\"net suggest FILE\"");
+	const struct part *p = find_part(operands, err);
+	char example[80];
+
+	if (!p)
+		return net_complain(err);
+	snprintf(example, sizeof(example), "for example: cloche net %s", p->example);
+	if (operands->n - 1 != p->operands)
+		wrong_usage(err, example, "net %s: needs %s", p->name, p->needs);
+	else if (!p->of_rules && o->any_list)
+		wrong_usage(err, example, "net %s: an allowlist has no part in it", p->name);
+	else if (p->of_rules && o->blocked)
+		wrong_usage(err, example, "net %s: --blocked is for logs", p->name);
+	if (err->code)
+		return net_complain(err);
+	return p->run(o, operands->v + 1, err);
 }
 
 static int main_net(int argc, char **argv)
@@ -146,8 +190,10 @@ static int main_net(int argc, char **argv)
 	cloche_err err = CLOCHE_ERR_INIT;
 	int r;
 
-	if (!o.list)
-		return usage(&err, "out of memory");
+	if (!o.list) {
+		say("out of memory");
+		return EXIT_CLOCHE;
+	}
 	r = options_read(&command_net, &o, argc, argv, &operands, &err);
 	if (r < 0)
 		r = net_complain(&err);

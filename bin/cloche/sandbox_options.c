@@ -100,6 +100,7 @@ static int set_no_workspace(void *ctx, const char *value, cloche_err *err)
 
 static int add_allow(void *ctx, const char *value, cloche_err *err)
 {
+	((struct sandbox_options *)ctx)->allows = true;
 	return cloche_allowlist_add_host(((struct sandbox_options *)ctx)->allow, value, err);
 }
 
@@ -108,6 +109,7 @@ static int add_allowlist(void *ctx, const char *value, cloche_err *err)
 	struct sandbox_options *o = ctx;
 
 	o->allowlist_file = value;
+	o->allows = true;
 	return cloche_allowlist_add_file(o->allow, value, err);
 }
 
@@ -131,6 +133,8 @@ static int set_net(void *ctx, const char *value, cloche_err *err)
 {
 	struct sandbox_options *o = ctx;
 
+	if (strcmp(value, "none") == 0 && o->allows)
+		say("warning: --net none leaves nothing of what --allow and --allowlist list");
 	if (strcmp(value, "none") == 0)
 		return cloche_sandbox_set_net(o->sb, CLOCHE_NET_NONE, err);
 	if (strcmp(value, "gateway") == 0)

@@ -176,10 +176,10 @@ class World:
         self.own.add(p.pid)
         return p
 
-    def cloche(self, *args, timeout=60):
+    def cloche(self, *args, timeout=60, cwd=None):
         return subprocess.run([CLOCHE] + list(args), env=self.env, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                              errors="replace", timeout=timeout, check=False)
+                              errors="replace", timeout=timeout, check=False, cwd=cwd)
 
     def reap(self):
         """Ends the zombies that came to us as their new parent."""
