@@ -3,15 +3,13 @@
  * keys that each mapping may have. Everything unknown is an error with its line: a mistyped key
  *must not silently grant less isolation than was meant.
  *
- *	env: {NAME: value, NAME: !env HOSTVAR}
- *	pass_env: [NAME, ...]                   # left out where not set
- *	masked_secrets:
- *	  NAME: {value: !env HOSTVAR, scopes: [host, ...], headers: [name, ...],
- *	         allow_foreign_credentials: false}
- *	signing_credentials:
- *	  ANYTHING: {type: aws-sigv4, access_key_id: !env HOSTVAR, secret_access_key: !env HOSTVAR,
- *	             session_token: !env HOSTVAR, scopes: [host, ...],
- *	             allow_foreign_credentials: false}  # inside: the same variables, or AWS_...
+ *	env: {NAME: value, NAME: !env HOSTVAR}  # !secret is another name for !env, and
+ *	                                        # !secret? leaves the variable out where it is not
+ *set container_env: {...}                    # another name for env pass_env: [NAME, ...] # left
+ *out where not set masked_secrets: NAME: {value: !env HOSTVAR, scopes: [host, ...], headers: [name,
+ *...], allow_foreign_credentials: false} signing_credentials: ANYTHING: {type: aws-sigv4,
+ *access_key_id: !env HOSTVAR, secret_access_key: !env HOSTVAR, session_token: !env HOSTVAR, scopes:
+ *[host, ...], allow_foreign_credentials: false}  # inside: the same variables, or AWS_...
  *	github_app_credentials:                 # config_github.c
  *	  NAME: {app_id: 1, installation_id: 2, private_key: !env HOSTVAR, scopes: [host, ...]}
  *	network_sandbox: true                   # false: no network at all
@@ -48,6 +46,12 @@ static bool is_tagged(const yaml_node_t *n, const char *tag)
 	return n->tag && strcmp((const char *)n->tag, tag) == 0;
 }
 
+/* "!secret" and "!secret?" are what configurations of repositories have for it. */
+static bool is_from_environment(const yaml_node_t *n)
+{
+	return is_tagged(n, "!env") || is_tagged(n, "!secret") || is_tagged(n, "!secret?");
+}
+
 int config_value(struct config *c, const yaml_node_t *n, char **ret)
 {
 	_cleanup_(freep) char *text = NULL;
@@ -60,7 +64,7 @@ int config_value(struct config *c, const yaml_node_t *n, char **ret)
 		return err_nomem(c->err);
 	if (strlen(text) != n->data.scalar.length)
 		return config_bad(c, n, "a value cannot hold a NUL");
-	if (is_tagged(n, "!env")) {
+	if (is_from_environment(n)) {
 		value = secure_getenv(text);
 		if (!value)
 			return err_set(c->err, E_CONFIG,
@@ -71,7 +75,7 @@ int config_value(struct config *c, const yaml_node_t *n, char **ret)
 		if (!text)
 			return err_nomem(c->err);
 	} else if (n->tag && n->tag[0] == '!') {
-		return config_bad(c, n, "unknown tag: only !env is known");
+		return config_bad(c, n, "unknown tag: it is !env, !secret or !secret?");
 	}
 	*ret = TAKE_PTR(text);
 	return 0;
@@ -155,6 +159,14 @@ static bool is_repeated(struct config *c, const yaml_node_t *map, const yaml_nod
 	return false;
 }
 
+/* One that may be missing, and is. */
+static bool is_left_out(const yaml_node_t *n)
+{
+	_cleanup_(freep) char *name = is_tagged(n, "!secret?") ? str_dup(config_scalar(n)) : NULL;
+
+	return name && !secure_getenv(name);
+}
+
 static int read_env(struct config *c, yaml_node_t *value, void *into)
 {
 	if (value->type != YAML_MAPPING_NODE)
@@ -166,6 +178,8 @@ static int read_env(struct config *c, yaml_node_t *value, void *into)
 
 		if (r == 0 && is_repeated(c, value, p))
 			r = config_bad(c, config_node(c, p->key), "this variable is there twice");
+		if (r == 0 && is_left_out(config_node(c, p->value)))
+			continue;
 		if (r == 0)
 			r = config_value(c, config_node(c, p->value), &text);
 		if (r == 0)
@@ -469,6 +483,7 @@ static int read_top(struct config *c)
 {
 	static const struct config_key keys[] = {
 		{"env", read_env},
+		{"container_env", read_env},
 		{"pass_env", read_pass_env},
 		{"masked_secrets", read_secrets},
 		{"signing_credentials", read_signing},

@@ -126,6 +126,28 @@ static void test_an_empty_file_changes_nothing(void)
 	check(!sandbox_wants_gateway(sb));
 }
 
+/* As a repository's configuration has it. */
+static void test_container_env(void)
+{
+	static const char yaml[] = "# In .airut/airut.yaml (repo config)\n"
+				   "container_env:\n"
+				   "  GH_TOKEN: !secret TEST_TOKEN              # Required\n"
+				   "  KEY: !secret? TEST_KEY  # Optional\n"
+				   "  OTHER: !secret? TEST_UNSET\n";
+	_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = cloche_sandbox_new();
+
+	setenv("TEST_TOKEN", "t", 1);
+	setenv("TEST_KEY", "k", 1);
+	unsetenv("TEST_UNSET");
+	check_int(load(sb, yaml), 0);
+	check_z(strv_env_get(sb->env, "GH_TOKEN"), "t");
+	check_z(strv_env_get(sb->env, "KEY"), "k");
+	check(!strv_env_get(sb->env, "OTHER"));
+	unsetenv("TEST_TOKEN");
+	check(load(sb, yaml) < 0);
+	check(strstr(err.message, "TEST_TOKEN is not set"));
+}
+
 static void test_network_off_means_off(void)
 {
 	_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = cloche_sandbox_new();
@@ -227,6 +249,7 @@ int main(void)
 	run_test(test_a_whole_file);
 	run_test(test_what_is_wrong_is_named_with_its_line);
 	run_test(test_an_empty_file_changes_nothing);
+	run_test(test_container_env);
 	run_test(test_network_off_means_off);
 	run_test(test_connect_to);
 	run_test(test_limits_from_text);
