@@ -81,7 +81,7 @@ static bool has_room(const struct upstream *u, const struct stream *s)
 {
 	if (u->ops->room)
 		return !s->http1 && u->ops->room(u) > 0;
-	return !u->shared;
+	return !u->shared && (s->http1 || !u->http1);
 }
 
 struct upstream *pool_take(const struct stream *s)

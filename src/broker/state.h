@@ -301,6 +301,7 @@ struct upstream {
 	void *protocol;                 /* of the ops */
 	bool dead;
 	bool used;        /* has served a request, or waited for one */
+	bool http1;       /* nothing else was offered: the origin may speak HTTP/2 */
 	bool want_out;    /* TLS waits for writability */
 	bool drained;     /* the last read took all that was there */
 	uint64_t idle_at; /* monotonic */

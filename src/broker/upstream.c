@@ -243,6 +243,7 @@ void upstream_new(struct stream *s, int fd)
 	u->broker = b;
 	u->fd = fd;
 	u->first = s;
+	u->http1 = s->http1;
 	s->up = u;
 	pool_key(s, u->key);
 	s->active = loop_now(b->loop);
