@@ -311,6 +311,17 @@ static int take_head(struct stream *s, const struct net_open *m, struct wire_in 
 	return 0;
 }
 
+/* Announced trailers (RFC 9110 6.6.2) are understood, or skipped, by every server of HTTP/1.1. By
+ * HTTP/2 there are those (nginx) that end the connection for them, and what else goes on it. A call
+ * is for HTTP/2 alone. */
+static bool needs_http1(const struct stream *s)
+{
+	if (s->kind != NET_KIND_HTTP)
+		return true;
+	return s->framing == NET_BODY_STREAM && !response_is_grpc(&s->head.fields) &&
+	       http_fields_find_id(&s->head.fields, HTTP_F_TRAILER, 0) >= 0;
+}
+
 static int on_open(struct broker *b, struct str payload)
 {
 	struct net_open m;
@@ -326,7 +337,6 @@ static int on_open(struct broker *b, struct str payload)
 	if (!s)
 		return net_send_reset(&b->net, m.stream, NET_RESET_LIMIT) < 0 ? -EPROTO : 0;
 	s->kind = m.kind;
-	s->http1 = m.kind != NET_KIND_HTTP;
 	s->scheme = m.scheme;
 	s->host = host;
 	s->port = m.port;
@@ -343,6 +353,7 @@ static int on_open(struct broker *b, struct str payload)
 		stream_close(s);
 		return -EPROTO;
 	}
+	s->http1 = needs_http1(s);
 	if (s->kind == NET_KIND_WEBSOCKET && websocket_prepare(s) < 0)
 		refuse_upstream(s, 502, "request_not_sent", "too many header fields");
 	else

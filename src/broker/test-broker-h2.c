@@ -2,10 +2,8 @@
 /* The broker with an origin that speaks HTTP/2. */
 #include "broker/test-world.h"
 
-#include <arpa/inet.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/wait.h>
 #include <tap.h>
 #include <unistd.h>
 
@@ -193,6 +191,42 @@ static void test_bodies(void)
 	check(r.ended && r.bytes == 50000000);
 	got_done(&r);
 	check_int(test_origin_accepted(w.tls), 1);
+	world_stop(&w);
+}
+
+/* Trailers that are announced go by HTTP/1.1, which whoever speaks HTTP/2 can do, too. */
+static void test_announced_trailers(void)
+{
+	struct ask a = {HTTPS, .method = "POST", .target = "/sink", .body = NET_BODY_STREAM,
+		.fields = {"Trailer", "x-sum"}};
+	struct world w;
+	struct got r;
+	uint32_t id;
+
+	start(&w);
+	check(fetches(&w, "/hello", "hello"));
+	for (int i = 0; i < 2; i++) {
+		struct net_fields_out f;
+
+		r = (struct got){0};
+		id = rig_open(&w.g, &a);
+		f = net_begin_trailers(&w.g.net, id);
+		net_add_field(&f, STR("x-sum"), STR("7"));
+		must(net_end_fields(&f) == 0);
+		rig_flush(&w.g);
+		rig_collect(&w.g, id, &r, 5000);
+		check(r.status == 200 && r.ended);
+		/* The origin gives them back by HTTP/2 alone. */
+		check_int(got_field(&r, "x-sum: 7"), i);
+		got_done(&r);
+		a.te = true; /* but not a call's */
+		a.fields[2] = "Content-Type";
+		a.fields[3] = "application/grpc";
+	}
+	check(world_seen(&w.tls_seen, "POST /sink HTTP/1.1\r\n"));
+	check(world_seen(&w.tls_seen, "POST /sink HTTP/2\n"));
+	check(fetches(&w, "/hello", "hello"));
+	check_int(test_origin_accepted(w.tls), 2);
 	world_stop(&w);
 }
 
@@ -485,125 +519,6 @@ static void test_cancelled(void)
 	world_stop(&w);
 }
 
-/* What the room's side is told to speak, when it offers both. */
-static enum net_mode asks(struct world *w, const char *host, uint16_t port)
-{
-	struct chan_frame f;
-	struct net_cert c = {0};
-
-	must(net_send_mint(&w->g.net, &(struct net_mint){.request = 7,
-					      .host = str_from(host),
-					      .port = port,
-					      .h2 = true,
-					      .http1 = true}) == 0);
-	rig_flush(&w->g);
-	must(chan_recv_wait(&w->g.net, &f, 10000) == 1 && f.type == NET_CERT);
-	must(net_get_cert(f.payload, &c) && c.request == 7);
-	check(c.ok && c.leaf.n > 0);
-	chan_frame_done(&f);
-	return c.mode;
-}
-
-/* The origin is asked once, and the connection is the first request's. */
-static void test_protocol_asked(void)
-{
-	struct world w;
-
-	start(&w);
-	check_int(asks(&w, "a.site.test", 443), NET_MODE_H2);
-	check_int(asks(&w, "a.site.test", 443), NET_MODE_H2);
-	check_int(test_origin_accepted(w.tls), 1);
-	check(!world_log_has(&w, true, "a.site.test"));
-	check_int(w.tls_seen.requests, 0);
-	check(fetches(&w, "/hello", "hello"));
-	check_int(test_origin_accepted(w.tls), 1);
-	world_stop(&w);
-}
-
-/* Many ask at once, and requests come before there is an answer. */
-static void test_protocol_asked_by_many(void)
-{
-	enum { MANY = 20 };
-	struct world w;
-	unsigned certs = 0, ended = 0;
-
-	start(&w);
-	for (unsigned i = 0; i < MANY; i++)
-		must(net_send_mint(&w.g.net, &(struct net_mint){.request = i,
-						     .host = STR("a.site.test"),
-						     .port = 443,
-						     .h2 = true,
-						     .http1 = true}) == 0);
-	ask_many(&w, MANY, "/hello");
-	while (certs < MANY || ended < MANY) {
-		struct chan_frame f;
-		struct net_cert c;
-
-		must(chan_recv_wait(&w.g.net, &f, 10000) == 1 && f.type != NET_RESET);
-		ended += f.type == NET_END;
-		if (f.type == NET_CERT) {
-			must(net_get_cert(f.payload, &c));
-			check_int(c.mode, NET_MODE_H2);
-			certs++;
-		}
-		chan_frame_done(&f);
-	}
-	check_int(test_origin_accepted(w.tls), 1);
-	world_stop(&w);
-}
-
-/* Nothing is dialled that policy does not list; what fails is HTTP/1.1, also after a while. */
-static void test_protocol_not_asked(void)
-{
-	struct world w;
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t n = sizeof(a);
-
-	must(fd >= 0 && bind(fd, (struct sockaddr *)&a, n) == 0 && listen(fd, 1) == 0);
-	must(getsockname(fd, (struct sockaddr *)&a, &n) == 0);
-	world_start(&w, NULL);
-	rig_connect_to(&w.g, "evil.example", 443, test_origin_port(w.tls));
-	rig_connect_to(&w.g, "a.site.test", 444, test_origin_port(w.tls));
-	rig_connect_to(&w.g, "closed.test", 443, 1);
-	rig_connect_to(&w.g, "silent.test", 443, ntohs(a.sin_port));
-	rig_serve(&w.g);
-	check_int(asks(&w, "evil.example", 443), NET_MODE_HTTP1);
-	check_int(asks(&w, "a.site.test", 444), NET_MODE_HTTP1);
-	check_int(test_origin_accepted(w.tls), 0);
-	check_int(asks(&w, "closed.test", 443), NET_MODE_HTTP1);
-	check_int(asks(&w, "silent.test", 443), NET_MODE_HTTP1);
-	world_stop(&w);
-	close(fd);
-}
-
-static void test_protocol_http1(void)
-{
-	struct world w;
-
-	world_h2 = false;
-	start(&w);
-	world_h2 = true;
-	check_int(asks(&w, "a.site.test", 443), NET_MODE_HTTP1);
-	check(fetches(&w, "/hello", "hello"));
-	check_int(test_origin_accepted(w.tls), 1);
-	world_stop(&w);
-}
-
-/* The connection that it was asked on may have been closed before the first request comes. */
-static void test_protocol_asked_and_closed(void)
-{
-	struct world w;
-
-	world_h2 = false;
-	start(&w);
-	world_h2 = true;
-	check_int(asks(&w, "a.site.test", 443), NET_MODE_HTTP1);
-	check(fetches(&w, "/mute", "hello"));
-	check_int(test_origin_accepted(w.tls), 2);
-	world_stop(&w);
-}
-
 /* Who makes a call reads its status, and no body. */
 static void test_grpc_refused(void)
 {
@@ -652,6 +567,7 @@ int main(void)
 	run_test(test_one_connection);
 	run_test(test_leader_fails);
 	run_test(test_bodies);
+	run_test(test_announced_trailers);
 	run_test(test_bidi);
 	run_test(test_messages);
 	run_test(test_stalled);
@@ -662,11 +578,6 @@ int main(void)
 	run_test(test_sent_again_together);
 	run_test(test_silent);
 	run_test(test_cancelled);
-	run_test(test_protocol_asked);
-	run_test(test_protocol_asked_by_many);
-	run_test(test_protocol_not_asked);
-	run_test(test_protocol_http1);
-	run_test(test_protocol_asked_and_closed);
 	run_test(test_grpc_refused);
 	world_ca = test_ca_free(world_ca);
 	return tap_done();

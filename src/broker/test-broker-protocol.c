@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What origins speak, and how the broker finds out. */
+#include "broker/test-world.h"
+
+#include <arpa/inet.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <tap.h>
+#include <unistd.h>
+
+#define HTTPS .scheme = NET_HTTPS, .host = "a.site.test"
+
+static void start(struct world *w)
+{
+	world_start(w, NULL);
+	rig_serve(&w->g);
+}
+
+static bool fetches(struct world *w, const char *target, const char *body)
+{
+	return world_gets(w, &(struct ask){HTTPS, .target = target}, body);
+}
+
+/* What the room's side is told to speak, when it offers both. */
+static enum net_mode asks(struct world *w, const char *host, uint16_t port)
+{
+	struct chan_frame f;
+	struct net_cert c = {0};
+
+	must(net_send_mint(&w->g.net, &(struct net_mint){.request = 7,
+					      .host = str_from(host),
+					      .port = port,
+					      .h2 = true,
+					      .http1 = true}) == 0);
+	rig_flush(&w->g);
+	must(chan_recv_wait(&w->g.net, &f, 10000) == 1 && f.type == NET_CERT);
+	must(net_get_cert(f.payload, &c) && c.request == 7);
+	check(c.ok && c.leaf.n > 0);
+	chan_frame_done(&f);
+	return c.mode;
+}
+
+/* The origin is asked once, and the connection is the first request's. */
+static void test_protocol_asked(void)
+{
+	struct world w;
+
+	start(&w);
+	check_int(asks(&w, "a.site.test", 443), NET_MODE_H2);
+	check_int(asks(&w, "a.site.test", 443), NET_MODE_H2);
+	check_int(test_origin_accepted(w.tls), 1);
+	check(!world_log_has(&w, true, "a.site.test"));
+	check_int(w.tls_seen.requests, 0);
+	check(fetches(&w, "/hello", "hello"));
+	check_int(test_origin_accepted(w.tls), 1);
+	world_stop(&w);
+}
+
+/* Many ask at once, and requests come before there is an answer. */
+static void test_protocol_asked_by_many(void)
+{
+	enum { MANY = 20 };
+	struct world w;
+	unsigned certs = 0, ended = 0;
+
+	start(&w);
+	for (unsigned i = 0; i < MANY; i++)
+		must(net_send_mint(&w.g.net, &(struct net_mint){.request = i,
+						     .host = STR("a.site.test"),
+						     .port = 443,
+						     .h2 = true,
+						     .http1 = true}) == 0);
+	for (unsigned i = 0; i < MANY; i++)
+		rig_open(&w.g, &(struct ask){HTTPS, .target = "/hello", .more = i + 1 < MANY});
+	while (certs < MANY || ended < MANY) {
+		struct chan_frame f;
+		struct net_cert c;
+
+		must(chan_recv_wait(&w.g.net, &f, 10000) == 1 && f.type != NET_RESET);
+		ended += f.type == NET_END;
+		if (f.type == NET_CERT) {
+			must(net_get_cert(f.payload, &c));
+			check_int(c.mode, NET_MODE_H2);
+			certs++;
+		}
+		chan_frame_done(&f);
+	}
+	check_int(test_origin_accepted(w.tls), 1);
+	world_stop(&w);
+}
+
+/* Nothing is dialled that policy does not list; what fails is HTTP/1.1, also after a while. */
+static void test_protocol_not_asked(void)
+{
+	struct world w;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t n = sizeof(a);
+
+	must(fd >= 0 && bind(fd, (struct sockaddr *)&a, n) == 0 && listen(fd, 1) == 0);
+	must(getsockname(fd, (struct sockaddr *)&a, &n) == 0);
+	world_start(&w, NULL);
+	rig_connect_to(&w.g, "evil.example", 443, test_origin_port(w.tls));
+	rig_connect_to(&w.g, "a.site.test", 444, test_origin_port(w.tls));
+	rig_connect_to(&w.g, "closed.test", 443, 1);
+	rig_connect_to(&w.g, "silent.test", 443, ntohs(a.sin_port));
+	rig_serve(&w.g);
+	check_int(asks(&w, "evil.example", 443), NET_MODE_HTTP1);
+	check_int(asks(&w, "a.site.test", 444), NET_MODE_HTTP1);
+	check_int(test_origin_accepted(w.tls), 0);
+	check_int(asks(&w, "closed.test", 443), NET_MODE_HTTP1);
+	check_int(asks(&w, "silent.test", 443), NET_MODE_HTTP1);
+	world_stop(&w);
+	close(fd);
+}
+
+static void test_protocol_http1(void)
+{
+	struct world w;
+
+	world_h2 = false;
+	start(&w);
+	world_h2 = true;
+	check_int(asks(&w, "a.site.test", 443), NET_MODE_HTTP1);
+	check(fetches(&w, "/hello", "hello"));
+	check_int(test_origin_accepted(w.tls), 1);
+	world_stop(&w);
+}
+
+/* The connection that it was asked on may have been closed before the first request comes. */
+static void test_protocol_asked_and_closed(void)
+{
+	struct world w;
+
+	world_h2 = false;
+	start(&w);
+	world_h2 = true;
+	check_int(asks(&w, "a.site.test", 443), NET_MODE_HTTP1);
+	check(fetches(&w, "/mute", "hello"));
+	check_int(test_origin_accepted(w.tls), 2);
+	world_stop(&w);
+}
+
+int main(void)
+{
+	(void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
+	world_h2 = true;
+	run_test(test_protocol_asked);
+	run_test(test_protocol_asked_by_many);
+	run_test(test_protocol_not_asked);
+	run_test(test_protocol_http1);
+	run_test(test_protocol_asked_and_closed);
+	world_ca = test_ca_free(world_ca);
+	return tap_done();
+}
