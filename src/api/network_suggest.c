@@ -142,11 +142,25 @@ static int add_request(cloche_network_suggestion *s, const struct netlog_event *
 	return r == 0 ? remark(s, ev, str_from(why)) : MIN(r, 0);
 }
 
+/* What a graphql block has refused is not for an entry that stands beside it, either. */
+static int keep_filtered(cloche_network_suggestion *s, const struct netlog_event *ev)
+{
+	struct policy_request req = {.method = ev->method};
+	struct host host;
+
+	if ((graphql_tag(ev).n == 0 && !str_eq(ev->reason, STR("graphql"))) ||
+		allowlist_split_url(ev->url, &req, &host, NULL) < 0)
+		return 0;
+	return proposal_keep_filtered(s->proposal, &req);
+}
+
 static int add_refused(cloche_network_suggestion *s, const struct netlog_event *ev)
 {
 	struct str why = beyond_rules(ev);
 
-	return why.n > 0 ? remark(s, ev, why) : add_request(s, ev, false);
+	if (why.n == 0)
+		return add_request(s, ev, false);
+	return keep_filtered(s, ev) < 0 ? -ENOMEM : remark(s, ev, why);
 }
 
 static int add_tunnel(cloche_network_suggestion *s, const struct netlog_event *ev)

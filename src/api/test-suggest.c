@@ -191,7 +191,10 @@ static void test_filtered(void)
 	static const char plain[] =
 		"BLOCKED POST https://gql.test/graphql -> 403 (graphql_operation_blocked: "
 		"mutation:<blocked>)\n"
-		"BLOCKED POST https://off.test/x -> 403 (broken off: the policy was replaced)\n";
+		"BLOCKED POST https://off.test/x -> 403 (broken off: the policy was replaced)\n"
+		"BLOCKED POST https://gql.test/graphql -> 403 (graphql_operation_blocked: "
+		"query/search) [graphql: query/search]\n"
+		"BLOCKED GET https://gql.test/graphql -> 403\n";
 
 	check_has_not(plain, false, "  - host: \"gql.test\"");
 	check_has(plain, false,
