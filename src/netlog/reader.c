@@ -144,7 +144,6 @@ static bool take_method_url(struct str *s, struct netlog_event *ev)
 	return take_until(s, STR(" "), &ev->method) && take_until(s, STR(" "), &ev->url);
 }
 
-/* Behind "ALLOWED CONNECT " or "BLOCKED CONNECT ". */
 /* " [by: NAME PID PROGRAM]", the last of them not always. */
 static void take_owner(struct str *s, struct netlog_event *ev)
 {
@@ -164,6 +163,7 @@ static void take_owner(struct str *s, struct netlog_event *ev)
 	*s = rest;
 }
 
+/* Behind "ALLOWED CONNECT " or "BLOCKED CONNECT ". */
 static bool parse_connect(struct str s, struct netlog_event *ev)
 {
 	uint64_t port, status;

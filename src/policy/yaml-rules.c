@@ -130,8 +130,7 @@ static int set_result(struct reader *r, int result, const char *const *wanted)
 	return result < 0 ? err_nomem(r->err) : 0;
 }
 
-/* Reads a list of scalars, giving each to add(). A list without a value is an empty list where
- * `empty_is_fine`. */
+/* Reads a list of scalars, giving each to add(). */
 struct list_target {
 	struct allow_rule *rule;
 	struct allow_strings *strings;
