@@ -57,9 +57,12 @@ void run_on_wake(void *user)
 	cloche_run *run = user;
 	struct client *client = atomic_load(&run->client);
 	unsigned stops = atomic_load(&run->stops);
-	/* Before there is a command, signals wait for it. */
-	unsigned long long signals = run->held ? 0 : atomic_exchange(&run->signals, 0);
+	unsigned long long signals;
 
+	/* Before there is a command, what is for it waits; who asks twice does not. */
+	if (run->held && stops < 2)
+		return;
+	signals = atomic_exchange(&run->signals, 0);
 	for (int signo = 1; signo < 64; signo++)
 		if (signals & 1ULL << signo)
 			(void)client_signal(client, signo, CTL_SCOPE_GROUP);
@@ -195,7 +198,7 @@ static int wait_for_network(cloche_run *run, struct cloche_err *err)
 	run->held = true;
 	r = client_wait_for(client, &run->network.accepted, err);
 	run->held = false;
-	if (r == 0 && atomic_load(&run->signals) > 0)
+	if (r == 0 && (atomic_load(&run->signals) > 0 || atomic_load(&run->stops) > 0))
 		client_wake(client);
 	return r;
 }
