@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What origins speak, and how the broker finds out. */
+/* What the broker asks origins for itself: what they speak, and tokens. */
 #include "broker/test-world.h"
 
 #include <arpa/inet.h>
@@ -141,6 +141,43 @@ static void test_protocol_asked_and_closed(void)
 	world_stop(&w);
 }
 
+/* An answer to the broker does not wait for a gateway that is behind. */
+static void test_own_request(void)
+{
+	char host[] = "b.site.test", *scopes[] = {host, NULL};
+	struct buf key = BUF_INIT(8192);
+	struct got r = {0};
+	struct world w;
+	uint32_t id;
+
+	test_rsa_add_pem(&key);
+	world_start(&w, NULL);
+	must(netconf_send_github_app(&w.g.conf,
+		     &(struct netconf_github_app){.name = STR("GH"),
+			     .surrogate = STR("ghs_ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"),
+			     .app_id = STR("1"),
+			     .installation_id = STR("67"),
+			     .key = buf_str(&key),
+			     .base_url = STR("https://a.site.test"),
+			     .scopes = scopes}) == 0);
+	rig_serve(&w.g);
+	id = rig_open(&w.g, &(struct ask){.scheme = NET_HTTPS,
+				    .host = host,
+				    .target = "/hello",
+				    .fields = {"Authorization",
+					    "Bearer ghs_ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"}});
+	/* They fill the channel, which is not read, while the token is waited for. */
+	for (int i = 0; i < 16; i++)
+		rig_open(&w.g, &(struct ask){.host = "a.site.test", .target = "/big/1000000"});
+	usleep(1500000);
+	rig_collect(&w.g, id, &r, 5000);
+	check(r.status == 200 && r.ended);
+	check(world_seen(&w.tls_seen, "authorization: Bearer ghs_0123456789\n"));
+	got_done(&r);
+	buf_done(&key);
+	world_stop(&w);
+}
+
 int main(void)
 {
 	(void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
@@ -150,6 +187,7 @@ int main(void)
 	run_test(test_protocol_not_asked);
 	run_test(test_protocol_http1);
 	run_test(test_protocol_asked_and_closed);
+	run_test(test_own_request);
 	world_ca = test_ca_free(world_ca);
 	return tap_done();
 }

@@ -3,6 +3,7 @@
 #include "http/h2.h"
 
 #include <stdio.h>
+#include <unistd.h>
 #include <utlist.h>
 
 enum { OUT_ENOUGH = 64 * 1024, ZEROS = 64 * 1024, CALL_MAX = 4 * 1024 * 1024 };
@@ -13,7 +14,7 @@ struct call {
 	struct buf out;
 	uint64_t zeros, received; /* zeros: still to be sent */
 	enum h2_error then;       /* where not 0: reset when something was sent */
-	bool bidi, sink, hello, bye;
+	bool bidi, sink, hello, bye, token;
 };
 
 struct server {
@@ -116,6 +117,8 @@ static void start(struct server *s, struct h2_stream *st, struct call *call, str
 	} else if (str_starts(t, STR("/bidi"))) {
 		call->bidi = true;
 		respond_as(st, 200, UINT64_MAX, 0, str_from_index(t, strlen("/bidi/")));
+	} else if (str_starts(t, STR("/app/"))) {
+		call->token = true;
 	} else if (str_eq(t, STR("/sink"))) {
 		call->sink = true;
 	} else if (str_eq(t, STR("/reset"))) {
@@ -190,6 +193,14 @@ static void on_end(void *arg, struct h2_stream *st, struct http_fields *trailers
 		snprintf(number, sizeof(number), "%llu", (unsigned long long)call->received);
 		respond(st, 200, UINT64_MAX, 0);
 		say(st, str_from(number), trailers);
+	}
+	if (call->token) {
+		usleep(1000000);
+		respond(st, 201, UINT64_MAX, 0);
+		say(st,
+			STR("{\"token\": \"ghs_0123456789\", "
+			    "\"expires_at\": \"2099-01-01T00:00:00Z\"}"),
+			NULL);
 	}
 	if (call->hello) {
 		respond(st, 200, 5, 0);

@@ -33,7 +33,8 @@ void origin_serve(struct test_conn *c, void *arg);
  *	/bye		"hello", then GOAWAY
  *	/goaway, /refused  the first time: has not looked at it
  *	/bad		a malformed head
- *	/hello?http1	wants HTTP/1.1 */
+ *	/hello?http1	wants HTTP/1.1
+ *	/app/...	a token of GitHub's, after a second */
 void origin_serve_h2(struct test_conn *c, void *arg);
 /* For a file beside it: takes the lock. */
 void origin_note(struct origin_seen *seen, struct str head);

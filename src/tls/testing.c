@@ -115,6 +115,21 @@ void test_ca_add_pem(const struct test_ca *ca, struct buf *out)
 	BIO_free(bio);
 }
 
+void test_rsa_add_pem(struct buf *out)
+{
+	EVP_PKEY *key = EVP_RSA_gen(2048);
+	BIO *bio = BIO_new(BIO_s_mem());
+	char *p;
+	long n;
+
+	test_need(key && bio &&
+		  PEM_write_bio_PKCS8PrivateKey(bio, key, NULL, NULL, 0, NULL, NULL) == 1);
+	n = BIO_get_mem_data(bio, &p);
+	test_need(buf_add(out, p, (size_t)n) == 0);
+	BIO_free(bio);
+	EVP_PKEY_free(key);
+}
+
 static SSL_CTX *make_ctx(const struct test_origin_config *config)
 {
 	static const unsigned char id[] = "test";

@@ -22,6 +22,8 @@ struct test_ca;
 struct test_ca *test_ca_new(const char *common_name);
 struct test_ca *test_ca_free(struct test_ca *ca);
 void test_ca_add_pem(const struct test_ca *ca, struct buf *out);
+/* Adds the PEM of a new RSA key. */
+void test_rsa_add_pem(struct buf *out);
 
 struct test_cert {
 	const struct test_ca *ca; /* NULL: self-signed */
