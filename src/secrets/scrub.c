@@ -318,15 +318,14 @@ static void read_char(
 		escape_end(s, m, t, i + 1, (uint8_t)value);
 }
 
-/* Whether an escape begins at p that stands for a byte that forms have, or two backslashes, of
- * which the second begins none. */
+/* Whether an escape begins at p that stands for a byte that forms have. */
 static bool matters(const struct scrubber *s, const char *p, size_t n)
 {
 	int value = ESCAPE_MORE;
 
 	for (size_t i = 1; value == ESCAPE_MORE && i <= MIN(n, (size_t)ESCAPE_MAX); i++)
 		value = escape_value(p, i);
-	return value == ESCAPE_MORE || value == '\\' || (value >= 0 && s->in_use[value]);
+	return value == ESCAPE_MORE || (value >= 0 && s->in_use[value]);
 }
 
 #if defined(__SSE2__)
@@ -347,9 +346,9 @@ static bool any_escape(const char *p)
 	return _mm_movemask_epi8(_mm_or_si128(a, b)) != 0;
 }
 
-/* Of 16 bytes, those that may begin an escape, judged also by what follows each (so 17 are read).
- * In random bytes one of 128 begins one, which a branch for each would make slow. */
-static unsigned escapes_at(const char *p)
+/* Of 16 bytes, those that may begin an escape that matters, judged also by what follows each (so 17
+ * are read). In random bytes one of 128 does, which a branch for each would make slow. */
+static unsigned escapes_at(const struct scrubber *s, const char *p)
 {
 	const __m128i c = _mm_loadu_si128((const __m128i *)(const void *)p);
 	const __m128i percent = _mm_cmpeq_epi8(c, _mm_set1_epi8('%'));
@@ -365,8 +364,10 @@ static unsigned escapes_at(const char *p)
 	letter = _mm_cmpeq_epi8(_mm_min_epu8(letter, _mm_set1_epi8(5)), letter);
 	other = _mm_or_si128(
 		_mm_cmpeq_epi8(next, _mm_set1_epi8('/')), _mm_cmpeq_epi8(next, _mm_set1_epi8('u')));
-	other = _mm_or_si128(other, _mm_or_si128(_mm_cmpeq_epi8(next, _mm_set1_epi8('"')),
-					    _mm_cmpeq_epi8(next, _mm_set1_epi8('\\'))));
+	if (s->in_use['"'])
+		other = _mm_or_si128(other, _mm_cmpeq_epi8(next, _mm_set1_epi8('"')));
+	if (s->in_use['\\'])
+		other = _mm_or_si128(other, _mm_cmpeq_epi8(next, _mm_set1_epi8('\\')));
 	return (unsigned)_mm_movemask_epi8(
 		_mm_or_si128(_mm_and_si128(percent, _mm_or_si128(digit, letter)),
 			_mm_and_si128(backslash, other)));
@@ -374,7 +375,7 @@ static unsigned escapes_at(const char *p)
 #endif
 
 /* The first such place, or n. */
-static size_t find_escape(const struct scrubber *s, const char *data, size_t i, size_t n)
+static size_t find_mattering(const struct scrubber *s, const char *data, size_t i, size_t n)
 {
 #if defined(__SSE2__)
 	for (; n - i > 16; i += 16) {
@@ -382,7 +383,7 @@ static size_t find_escape(const struct scrubber *s, const char *data, size_t i, 
 			i += 64 - 16;
 			continue;
 		}
-		for (unsigned found = escapes_at(data + i); found; found &= found - 1) {
+		for (unsigned found = escapes_at(s, data + i); found; found &= found - 1) {
 			size_t k = i + (size_t)__builtin_ctz(found);
 
 			if (matters(s, data + k, n - k))
@@ -394,6 +395,17 @@ static size_t find_escape(const struct scrubber *s, const char *data, size_t i, 
 		if ((data[i] == '%' || data[i] == '\\') && matters(s, data + i, n - i))
 			return i;
 	return n;
+}
+
+/* From where on the text has to be read for its sake: of several backslashes, two are one, so all
+ * of them are. */
+static size_t find_escape(const struct scrubber *s, const char *data, size_t i, size_t n)
+{
+	size_t k = find_mattering(s, data, i, n);
+
+	while (k < n && data[k] == '\\' && k > i && data[k - 1] == '\\')
+		k--;
+	return k;
 }
 
 static bool has_gram(const uint8_t *set, const char *p)
@@ -421,6 +433,13 @@ static size_t skip(const struct scrubber *s, const char *data, size_t i, size_t 
 	return i;
 }
 
+/* Within several backslashes nothing is skipped: it is known that they have to be read, or they do
+ * not matter. */
+static bool is_among(const char *data, size_t i)
+{
+	return data[i] == '\\' && i > 0 && data[i - 1] == '\\';
+}
+
 /* whole: nothing follows, so what is shorter than every form needs no reading. */
 static void run(
 	const struct scrubber *s, struct machine *m, const struct text *t, size_t n, bool whole)
@@ -428,7 +447,7 @@ static void run(
 	size_t escape = SIZE_MAX;
 
 	for (size_t i = 0; i < n; i++) {
-		if (m->raw == 0 && m->n_lanes == 0 && m->esc_n == 0) {
+		if (m->raw == 0 && m->n_lanes == 0 && m->esc_n == 0 && !is_among(t->data, i)) {
 			i = skip(s, t->data, i, n, &escape);
 			if (i >= n || (whole && n - i < s->window))
 				break;
