@@ -182,6 +182,25 @@ static int read_tunnel(
 	return 0;
 }
 
+/* Of what a graphql block lets through, the filter needs no body to refuse this. */
+static bool is_refused_unread(const struct policy_request *req, const struct verdict *v)
+{
+	return v->allow && v->rule->has_graphql &&
+	       (!str_eq(req->method, STR("POST")) || str_chr(req->target, '?') < req->target.n);
+}
+
+static int decide_request(
+	const struct allowlist *rules, const struct policy_request *req, struct verdict *ret)
+{
+	int r = policy_decide(rules, req, ret);
+
+	if (r == 0 && is_refused_unread(req, ret)) {
+		ret->allow = false;
+		ret->reason = POLICY_BODY;
+	}
+	return r;
+}
+
 /* Where an entry has the name as a tunnel, that is what becomes of every TLS connection to it. */
 static int decide(const struct allowlist *rules, struct policy_request *request,
 	const struct host *host, struct verdict *ret)
@@ -191,10 +210,10 @@ static int decide(const struct allowlist *rules, struct policy_request *request,
 
 	tunnel.tunnel = true;
 	if (request->scheme != POLICY_HTTPS || host->kind != HOST_NAME)
-		return policy_decide(rules, request, ret);
+		return decide_request(rules, request, ret);
 	r = policy_decide(rules, &tunnel, ret);
 	if (r < 0 || request->tunnel || !ret->allow)
-		return r < 0 || request->tunnel ? r : policy_decide(rules, request, ret);
+		return r < 0 || request->tunnel ? r : decide_request(rules, request, ret);
 	*request = tunnel;
 	return 0;
 }

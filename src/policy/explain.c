@@ -82,6 +82,16 @@ static int explain_allowed(
 					: STR(" is allowed"));
 }
 
+static int explain_body(const struct policy_request *req, struct buf *out)
+{
+	if (!str_eq(req->method, STR("POST")) || str_chr(req->target, '?') < req->target.n)
+		return buf_add_str(out,
+			STR(" is listed with a graphql block, which lets requests through by POST "
+			    "alone, and none with a query in the URL"));
+	return buf_add_str(out, STR(" is listed, but what the body asks for is not in the graphql "
+				    "block of the rule"));
+}
+
 static int explain_override(const struct policy_request *req, struct buf *out)
 {
 	int r;
@@ -156,9 +166,7 @@ static int explain_reason(
 				 "whose requests a graphql block judges, and no other entry goes "
 				 "around that: ask for the path as it is written there"));
 	case POLICY_BODY:
-		return buf_add_str(out,
-			STR(" is listed, but what the body asks for is not in the graphql block of "
-			    "the rule"));
+		return explain_body(req, out);
 	}
 	return buf_add_str(out, STR(" is refused"));
 }
