@@ -233,8 +233,10 @@ static void on_udp(struct loop_io *io, uint32_t events)
 	struct dns_socket *s = container_of(io, struct dns_socket, io);
 
 	for (int i = 0; i < PACKETS_A_TURN && within_rate(s); i++)
-		if (!answer_one(s))
+		if (!answer_one(s)) {
+			s->n--; /* there was none */
 			return;
+		}
 }
 
 int dns_udp_add(struct gateway *g, struct dns_socket *s, int fd)
