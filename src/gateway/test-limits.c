@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a room can and cannot take from the gateway: time, memory, connections; see testing.h. */
 #include "base/clock.h"
+#include "clockwork.h"
 #include "gateway/testing.h"
 #include "tap.h"
 
@@ -8,14 +9,6 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#if defined(__SANITIZE_ADDRESS__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
 
 /* How long to wait for what must come; it says nothing about how fast that is. */
 #define EVENT_PATIENCE_MS 20000
@@ -36,68 +29,6 @@ static void drop_frames(int timeout_ms)
 
 	while ((f = rig_recv(&rig, timeout_ms)))
 		free(f);
-}
-
-static void test_times(void)
-{
-	struct gateway_limits limits = gateway_limits_default;
-	struct client silent, slow, hello, body, idle, healthy;
-	struct rig_open o;
-	struct response p;
-	bool answered;
-	int sent = 0;
-
-	limits.first_byte_usec = limits.hello_usec = limits.head_usec = 300 * USEC_PER_MSEC;
-	limits.body_window_usec = 300 * USEC_PER_MSEC;
-	limits.idle_usec = 600 * USEC_PER_MSEC;
-	start(&limits);
-
-	client_connect(&silent, &rig);
-	check(client_expect_end(&silent, 2000));
-	check(strstr(rig_expect_event(&rig, NET_EVENT_NOT_HTTP), "|client waits for the server"));
-
-	client_connect(&hello, &rig);
-	client_send_str(&hello, STR("\26\3\1\2\0\1"));
-	check(client_expect_end(&hello, 2000));
-	check(strstr(rig_expect_event(&rig, NET_EVENT_TLS), "|no ClientHello in time|"));
-
-	/* The time for a head is absolute: each byte does not buy more of it. */
-	client_connect(&slow, &rig);
-	client_send(&slow, "GET / HTTP/1.1\r\n");
-	while (!(answered = client_read(&slow, 20)) && sent++ < 1000)
-		client_send(&slow, "X: y\r\n");
-	check(answered);
-	check_int(client_response(&slow, &p, 0), 408);
-	(void)rig_expect_event(&rig, NET_EVENT_MALFORMED);
-	response_done(&p);
-
-	client_connect(&body, &rig);
-	client_send(&body, "POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 99\r\n\r\n1");
-	o = rig_expect_open(&rig);
-	check_int(client_response(&body, &p, 0), 408);
-	response_done(&p);
-	rig_open_done(&o);
-	drop_frames(100);
-
-	client_connect(&healthy, &rig);
-	client_send(&healthy, GET);
-	o = rig_expect_open(&rig);
-	usleep(400000); /* the room may wait for an answer as long as it likes */
-	rig_answer(&rig, o.m.stream, "slow host");
-	check_int(client_response(&healthy, &p, 0), 200);
-	response_done(&p);
-	rig_open_done(&o);
-	check(client_expect_end(&healthy, 2000)); /* idle */
-
-	must(client_connect_tls(&idle, &rig, "a.test"));
-	check(client_expect_end(&idle, 2000) && !idle.cut);
-	client_close(&idle);
-	client_close(&silent);
-	client_close(&hello);
-	client_close(&slow);
-	client_close(&body);
-	client_close(&healthy);
-	check(rig_stop(&rig));
 }
 
 /* The broker sends all that its window allows to a client that does not read; then it reads. */
@@ -312,19 +243,25 @@ static void expect_served(struct client *c)
 /* Those that come too fast wait for the next second. */
 static void test_accept_rate(void)
 {
-	struct gateway_limits limits = gateway_limits_default;
-	struct client c[8];
+	enum { RATE = 4096 };
+	struct client c;
 
-	limits.accepts_per_sec = 5;
-	start(&limits);
-	for (int i = 0; i < 8; i++)
-		client_connect(&c[i], &rig);
-	check(strstr(
-		rig_expect_event(&rig, NET_EVENT_LIMIT), "connections|too many in one second"));
-	client_send(&c[7], GET);
-	expect_served(&c[7]);
-	for (int i = 0; i < 8; i++)
-		client_close(&c[i]);
+	start(NULL);
+	for (int i = 1; i <= RATE; i++) {
+		client_connect(&c, &rig);
+		client_send(&c, GET);
+		if (i == RATE)
+			check(strstr(rig_expect_event(&rig, NET_EVENT_LIMIT),
+				"connections|too many in one second"));
+		expect_served(&c);
+		client_close(&c);
+	}
+	client_connect(&c, &rig);
+	client_send(&c, GET);
+	check(rig_recv(&rig, 50) == NULL);
+	clock_pass(rig.pid, USEC_PER_SEC);
+	expect_served(&c);
+	client_close(&c);
 	check(rig_stop(&rig));
 }
 
@@ -347,6 +284,7 @@ static void test_no_descriptors(void)
 	client_send(&before, GET);
 	expect_served(&before);
 	must(prlimit(rig.pid, RLIMIT_NOFILE, &usual, NULL) == 0);
+	clock_pass(rig.pid, 100 * USEC_PER_MSEC);
 	expect_served(&later);
 	client_close(&before);
 	client_close(&later);
@@ -355,31 +293,56 @@ static void test_no_descriptors(void)
 
 static void test_event_flood(void)
 {
-	struct gateway_limits limits = gateway_limits_default;
+	static const char bad[] = "GET / HTTP/1.1\r\nHost: a.test:1\r\n\r\n";
 	struct rig_frame *f;
 	struct client c;
+	struct response p;
 	unsigned events = 0;
 	bool said = false;
 
-	limits.events_per_sec = 10;
-	start(&limits);
+	start(NULL);
 	client_connect(&c, &rig);
-	for (int i = 0; i < 100; i++)
-		client_send(&c, "GET / HTTP/1.1\r\nHost: a.test:1\r\n\r\n");
-	usleep(1100000);
-	client_send(&c, "GET / HTTP/1.1\r\nHost: a.test:1\r\n\r\n");
+	for (int i = 0; i <= 300; i++) {
+		if (i == 300)
+			clock_pass(rig.pid, USEC_PER_SEC);
+		client_send(&c, bad);
+		check_int(client_response(&c, &p, 0), 421);
+		response_done(&p);
+	}
 	while ((f = rig_recv(&rig, 200))) {
 		struct net_event e;
 
 		must(f->type == NET_EVENT && net_get_event(str_make(f->payload, f->n), &e));
-		said = said || (e.kind == NET_EVENT_LIMIT && str_starts(e.b, STR("9")) &&
+		said = said || (e.kind == NET_EVENT_LIMIT && str_starts(e.b, STR("100 ")) &&
 				       str_ends(e.b, STR("logged")));
 		events++;
 		free(f);
 	}
-	check_int(events, 10 + 1 + 1);
+	check_int(events, 200 + 1 + 1);
 	check(said);
 	client_close(&c);
+	check(rig_stop(&rig));
+}
+
+/* The one that was used longest ago is asked for again. */
+static void test_leaves(void)
+{
+	struct client c;
+	char name[32];
+
+	start(NULL);
+	for (int i = 0; i <= 512; i++) {
+		snprintf(name, sizeof(name), "n%d.test", i);
+		must(client_connect_tls(&c, &rig, name));
+		client_close(&c);
+	}
+	check_int(rig.minted, 513);
+	must(client_connect_tls(&c, &rig, "n1.test"));
+	client_close(&c);
+	check_int(rig.minted, 513);
+	must(client_connect_tls(&c, &rig, "n0.test"));
+	client_close(&c);
+	check_int(rig.minted, 514);
 	check(rig_stop(&rig));
 }
 
@@ -449,8 +412,8 @@ static void test_idle_connections_are_small(void)
 
 int main(void)
 {
+	clock_hold();
 	memset(filler, 'x', sizeof(filler));
-	run_test(test_times);
 	run_test(test_reader_stalls_plain);
 	run_test(test_reader_stalls_tls);
 	run_test(test_broker_stalls);
@@ -459,6 +422,7 @@ int main(void)
 	run_test(test_accept_rate);
 	run_test(test_no_descriptors);
 	run_test(test_event_flood);
+	run_test(test_leaves);
 	run_test(test_answers_are_bounded);
 	run_test(test_idle_connections_are_small);
 	return tap_done();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Connections that become something else than HTTP; see testing.h. */
 #include "base/clock.h"
+#include "clockwork.h"
 #include "gateway/testing.h"
 #include "http/ws.h"
 #include "tap.h"
@@ -257,13 +258,21 @@ static void test_window(void)
 	check_int(rig_expect_reset(&rig, stream), NET_RESET_CANCELLED);
 }
 
-/* Nothing moves: both sides are told. */
+/* Nothing moves: both sides are told. A frame of either side is worth an hour. */
 static void test_idle(void)
 {
+	const uint64_t hour = 3600 * USEC_PER_SEC;
 	struct client c;
 	uint32_t stream = open_websocket(&c);
 	char close[4];
 
+	clock_pass(rig.pid, hour - USEC_PER_MSEC);
+	client_send_str(&c, BYTES(HELLO_MASKED));
+	expect_data(stream, BYTES(HELLO_MASKED));
+	clock_pass(rig.pid, hour - USEC_PER_MSEC);
+	rig_data(&rig, stream, BYTES(HELLO));
+	expect_bytes(&c, BYTES(HELLO));
+	clock_pass(rig.pid, hour);
 	check_int(rig_expect_reset(&rig, stream), NET_RESET_LIMIT);
 	expect_bytes(&c, str_make(close, ws_write_close(close, 1001)));
 	check(client_expect_end(&c, 7000));
@@ -273,8 +282,6 @@ static void test_idle(void)
 
 int main(void)
 {
-	struct gateway_limits hasty = gateway_limits_default;
-
 	rig_start(&rig, &(struct rig_config){0});
 	run_test(test_frames_both_ways);
 	run_test(test_bytes_ahead);
@@ -284,8 +291,8 @@ int main(void)
 	run_test(test_window);
 	if (!rig_stop(&rig))
 		return 1;
-	hasty.stream_idle_usec = 300 * USEC_PER_MSEC;
-	rig_start(&rig, &(struct rig_config){.limits = &hasty});
+	clock_hold();
+	rig_start(&rig, &(struct rig_config){0});
 	run_test(test_idle);
 	if (!rig_stop(&rig))
 		return 1;

@@ -19,14 +19,6 @@
 
 enum { PATIENCE_MS = 5000 };
 
-#if defined(__SANITIZE_ADDRESS__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-
 /* As must() of tap.h, which belongs to the file with the tests. */
 #define need(cond)                                                                                 \
 	do {                                                                                       \
@@ -220,10 +212,14 @@ static void serve_mint(struct rig *r, struct str payload)
 	if (cert.ok)
 		need(tls_ca_mint(r->ca, buf_str(&r->spki), &subject, clock_real_usec(), &der,
 			     NULL) == 0);
+	if (r->tunnel)
+		buf_clear(&der);
 	r->minted++;
 	cert.request = m.request;
 	cert.leaf = buf_str(&der);
-	cert.mode = r->h2 && m.h2 ? NET_MODE_H2 : NET_MODE_HTTP1;
+	cert.mode = r->tunnel                         ? NET_MODE_TUNNEL
+		    : r->h2 && m.h2 && !r->h2_unknown ? NET_MODE_H2
+						      : NET_MODE_HTTP1;
 	need(net_send_cert(&r->broker, &cert) == 0);
 	flush(r);
 }

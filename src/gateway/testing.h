@@ -13,6 +13,14 @@
 #include "tls/client.h"
 #include <sys/types.h>
 
+#if defined(__SANITIZE_ADDRESS__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+
 /* Moves the test program into a network of its own, where it may bind any port. False where that
  * is not permitted here. */
 bool rig_own_network(void);
@@ -34,7 +42,9 @@ struct rig {
 	struct buf spki;
 	unsigned minted;
 	bool refuse_mint;
-	bool h2;                         /* clients that offer HTTP/2 get it */
+	bool h2;                         /* clients offer HTTP/2, and get it */
+	bool h2_unknown;                 /* ... or not yet */
+	bool tunnel;                     /* no client is decrypted */
 	struct rig_frame *first, **last; /* taken, not asked for yet */
 };
 
