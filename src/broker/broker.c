@@ -214,7 +214,7 @@ static void on_sweep(struct loop_timer *t)
 
 	pool_sweep(b);
 	HASH_ITER (hh, b->streams, s, tmp) {
-		if (s->up && !s->up->ops && now - s->active > CONNECT_USEC) {
+		if (s->up && !s->up->ops && now - s->up->since > CONNECT_USEC) {
 			refuse_upstream(s, 502, "upstream_tls", "the TLS handshake took too long");
 		} else if (now - s->active > STALL_USEC) {
 			stream_note(s, "nothing moved for an hour");

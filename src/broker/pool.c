@@ -147,7 +147,7 @@ void pool_put(struct upstream *u)
 	}
 	if (p->n >= IDLE_EACH)
 		upstream_close(p->idle->prev);
-	u->idle_at = loop_now(b->loop);
+	u->since = loop_now(b->loop);
 	u->used = true; /* by the next request it may have been closed */
 	u->bucket = p;
 	DL_PREPEND(p->idle, u);
@@ -246,7 +246,7 @@ void pool_sweep(struct broker *b)
 		unsigned n = p->n;
 
 		/* The oldest are at the end; with the last one the bucket may go, too. */
-		while (n-- > 0 && now - p->idle->prev->idle_at > IDLE_USEC)
+		while (n-- > 0 && now - p->idle->prev->since > IDLE_USEC)
 			upstream_close(p->idle->prev);
 	}
 }

@@ -300,11 +300,11 @@ struct upstream {
 	const struct upstream_ops *ops; /* NULL until the handshake is over */
 	void *protocol;                 /* of the ops */
 	bool dead;
-	bool used;        /* has served a request, or waited for one */
-	bool http1;       /* nothing else was offered: the origin may speak HTTP/2 */
-	bool want_out;    /* TLS waits for writability */
-	bool drained;     /* the last read took all that was there */
-	uint64_t idle_at; /* monotonic */
+	bool used;      /* has served a request, or waited for one */
+	bool http1;     /* nothing else was offered: the origin may speak HTTP/2 */
+	bool want_out;  /* TLS waits for writability */
+	bool drained;   /* the last read took all that was there */
+	uint64_t since; /* monotonic: when its handshake began, or it became idle */
 	char key[POOL_KEY_MAX];
 };
 

@@ -204,6 +204,7 @@ uint32_t rig_open(struct rig *g, const struct ask *a)
 {
 	struct net_open m = {.stream = g->next++,
 		.connection = 1,
+		.client = a->client,
 		.kind = a->kind,
 		.scheme = a->scheme,
 		.host = str_from(a->host),

@@ -45,6 +45,7 @@ struct ask {
 	const char *fields[16]; /* name, value, ..., NULL */
 	enum net_body body;
 	uint64_t length;
+	struct net_client client;
 	bool expects, te; /* te: trailers are read */
 	bool more;        /* not flushed: goes together with what follows */
 };

@@ -246,7 +246,7 @@ void upstream_new(struct stream *s, int fd)
 	u->http1 = s->http1;
 	s->up = u;
 	pool_key(s, u->key);
-	s->active = loop_now(b->loop);
+	u->since = s->active = loop_now(b->loop);
 	s->keep = false;
 	if (s->host.kind == HOST_IPV6)
 		host = str_make(host.p + 1, host.n - 2);
