@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The broker with an origin that speaks HTTP/2. */
+#include "base/clock.h"
 #include "broker/test-world.h"
+#include "clockwork.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -483,6 +485,16 @@ static void test_sent_again_together(void)
 	world_stop(&w);
 }
 
+/* It has gone out when this returns. */
+static void ask_in_vain(struct world *w)
+{
+	struct got r = {0};
+
+	rig_collect(&w->g, rig_open(&w->g, &(struct ask){HTTPS, .target = "/never"}), &r, 100);
+	check_int(r.status, 0);
+	got_done(&r);
+}
+
 /* A connection that has owed an answer for some seconds gets no more requests. */
 static void test_silent(void)
 {
@@ -490,8 +502,12 @@ static void test_silent(void)
 
 	start(&w);
 	check(fetches(&w, "/hello", "hello"));
-	rig_open(&w.g, &(struct ask){HTTPS, .target = "/never"});
-	usleep(5200000);
+	ask_in_vain(&w);
+	clock_pass(w.g.pid, 5 * USEC_PER_SEC);
+	check(fetches(&w, "/hello", "hello")); /* that is a word */
+	ask_in_vain(&w);
+	check_int(test_origin_accepted(w.tls), 1);
+	clock_pass(w.g.pid, 5 * USEC_PER_SEC + 1);
 	check(fetches(&w, "/hello", "hello"));
 	check_int(test_origin_accepted(w.tls), 2);
 	check(fetches(&w, "/hello", "hello"));
@@ -576,9 +592,10 @@ int main(void)
 	run_test(test_broken_off);
 	run_test(test_sent_again);
 	run_test(test_sent_again_together);
-	run_test(test_silent);
 	run_test(test_cancelled);
 	run_test(test_grpc_refused);
+	clock_hold();
+	run_test(test_silent);
 	world_ca = test_ca_free(world_ca);
 	return tap_done();
 }

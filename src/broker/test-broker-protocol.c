@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the broker asks origins for itself: what they speak, and tokens. */
+#include "base/clock.h"
 #include "broker/test-world.h"
+#include "clockwork.h"
 
 #include <arpa/inet.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/socket.h>
 #include <tap.h>
 #include <unistd.h>
@@ -178,6 +181,94 @@ static void test_own_request(void)
 	world_stop(&w);
 }
 
+/* 256 are remembered, in the order in which they were met. */
+static void test_protocols_remembered(void)
+{
+	enum { REMEMBERED = 256 };
+	struct world w;
+	char host[32];
+
+	world_start(&w, NULL);
+	for (int i = 0; i <= REMEMBERED; i++) {
+		snprintf(host, sizeof(host), "n%d.site.test", i);
+		rig_connect_to(&w.g, host, 443, test_origin_port(w.tls));
+	}
+	rig_serve(&w.g);
+	for (int i = 0; i <= REMEMBERED; i++) {
+		snprintf(host, sizeof(host), "n%d.site.test", i);
+		check_int(asks(&w, host, 443), NET_MODE_H2);
+	}
+	check_int(test_origin_accepted(w.tls), REMEMBERED + 1);
+	check_int(asks(&w, "n1.site.test", 443), NET_MODE_H2);
+	check_int(test_origin_accepted(w.tls), REMEMBERED + 1);
+	check_int(asks(&w, "n0.site.test", 443), NET_MODE_H2);
+	check_int(test_origin_accepted(w.tls), REMEMBERED + 2);
+	world_stop(&w);
+}
+
+static void ask_silent(struct world *w, uint32_t request)
+{
+	char host[32];
+
+	snprintf(host, sizeof(host), "s%u.test", request);
+	must(net_send_mint(&w->g.net, &(struct net_mint){.request = request,
+					      .host = str_from(host),
+					      .port = 443,
+					      .h2 = true,
+					      .http1 = true}) == 0);
+	rig_flush(&w->g);
+}
+
+/* The next that is answered. */
+static uint32_t answered(struct world *w)
+{
+	struct chan_frame f;
+	struct net_cert c;
+
+	must(chan_recv_wait(&w->g.net, &f, 10000) == 1 && f.type == NET_CERT);
+	must(net_get_cert(f.payload, &c));
+	check_int(c.mode, NET_MODE_HTTP1);
+	chan_frame_done(&f);
+	return c.request;
+}
+
+/* 64 at once wait for an origin, for five seconds. */
+static void test_protocols_waited_for(void)
+{
+	enum { WAIT = 64 };
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	socklen_t n = sizeof(a);
+	bool seen[WAIT] = {false};
+	struct world w;
+	char host[32];
+
+	must(fd >= 0 && bind(fd, (struct sockaddr *)&a, n) == 0 && listen(fd, WAIT) == 0);
+	must(getsockname(fd, (struct sockaddr *)&a, &n) == 0);
+	world_start(&w, NULL);
+	for (int i = 0; i <= WAIT; i++) {
+		snprintf(host, sizeof(host), "s%d.test", i);
+		rig_connect_to(&w.g, host, 443, ntohs(a.sin_port));
+	}
+	rig_serve(&w.g);
+	for (uint32_t i = 0; i <= WAIT; i++)
+		ask_silent(&w, i);
+	check_int(answered(&w), WAIT);
+	clock_pass(w.g.pid, 5 * USEC_PER_SEC - USEC_PER_MSEC);
+	ask_silent(&w, WAIT);
+	check_int(answered(&w), WAIT);
+	clock_pass(w.g.pid, USEC_PER_MSEC);
+	for (int i = 0; i < WAIT; i++) {
+		uint32_t request = answered(&w);
+
+		must(request < WAIT);
+		check(!seen[request]);
+		seen[request] = true;
+	}
+	world_stop(&w);
+	close(fd);
+}
+
 int main(void)
 {
 	(void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
@@ -188,6 +279,9 @@ int main(void)
 	run_test(test_protocol_http1);
 	run_test(test_protocol_asked_and_closed);
 	run_test(test_own_request);
+	run_test(test_protocols_remembered);
+	clock_hold();
+	run_test(test_protocols_waited_for);
 	world_ca = test_ca_free(world_ca);
 	return tap_done();
 }
