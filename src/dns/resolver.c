@@ -123,12 +123,7 @@ int dns_resolver_new(
 	if (!r)
 		return err_nomem(err);
 	r->config = *config;
-	if (!r->config.timeout_usec)
-		r->config.timeout_usec = DNS_TIMEOUT_USEC;
-	if (!r->config.absent_usec)
-		r->config.absent_usec = DNS_ABSENT_USEC;
-	r->cache.max = config->cache_names ? config->cache_names : DNS_CACHE_NAMES;
-	r->absent.max = r->cache.max;
+	r->cache.max = r->absent.max = DNS_CACHE_NAMES;
 	r->hosts.max = HOSTS_NAMES_MAX;
 	e = read_hosts(r, err);
 	if (e >= 0)
@@ -233,7 +228,7 @@ static bool is_absent(int status)
  * memory for an entry is missing, the answer is not kept. */
 static void remember(struct dns_resolver *r, struct query *q, int status)
 {
-	const struct dns_result none = {.expires_usec = clock_mono_usec() + r->config.absent_usec};
+	const struct dns_result none = {.expires_usec = clock_mono_usec() + DNS_ABSENT_USEC};
 	struct str name = str_make(q->name, q->name_len);
 
 	if (status == ARES_SUCCESS && dns_names_put(&r->cache, name, &q->result) < 0)
@@ -337,7 +332,7 @@ static struct query *query_new(struct dns_resolver *r, struct str name)
 	memcpy(q->name, name.p, name.n);
 	q->name_len = name.n;
 	q->resolver = r;
-	q->deadline = clock_mono_usec() + r->config.timeout_usec;
+	q->deadline = clock_mono_usec() + DNS_TIMEOUT_USEC;
 	HASH_ADD_KEYPTR(hh, r->by_name, q->name, q->name_len, q);
 	if (!q->hh.tbl) {
 		free(q);

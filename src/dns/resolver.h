@@ -23,9 +23,6 @@
 struct dns_resolver_config {
 	const char *servers;    /* "127.0.0.1:5353,..."; NULL: as in /etc/resolv.conf */
 	const char *hosts_path; /* NULL: /etc/hosts; "": none */
-	uint64_t timeout_usec;  /* 0: DNS_TIMEOUT_USEC */
-	uint64_t absent_usec;   /* 0: DNS_ABSENT_USEC */
-	unsigned cache_names;   /* 0: DNS_CACHE_NAMES */
 	/* Wait for this descriptor to become readable, writable; neither: it is about to be closed,
 	 * forget it. Called from within any function below. */
 	void (*watch)(void *arg, int fd, bool readable, bool writable);

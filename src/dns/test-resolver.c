@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The resolver against a small DNS server on loopback, UDP and TCP, in the same thread: one poll
- * loop plays both. */
+ * loop plays both. What the resolver remembers and waits for is in time that the test moves. */
 #include "base/fd.h"
+#include "clockwork.h"
 #include "dns/message.h"
 #include "dns/resolver.h"
 
@@ -13,10 +14,6 @@
 #include <unistd.h>
 
 #define WATCHED_MAX 64
-#define TIMEOUT_USEC (400 * USEC_PER_MSEC)
-#define ABSENT_USEC (300 * USEC_PER_MSEC)
-
-enum { CACHE_NAMES = 16 };
 
 static int udp = -1, tcp = -1;
 static unsigned udp_queries, tcp_queries;
@@ -72,6 +69,7 @@ struct zone {
 	const char *name;
 	unsigned rcode, ttl;
 	const char *v4[2], *v6;
+	const char *many; /* all names that begin so */
 };
 
 static const struct zone zones[] = {
@@ -82,7 +80,8 @@ static const struct zone zones[] = {
 	{"brief.test", 0, 0, {"192.0.2.6"}, NULL},
 	{"long.test", 0, 1000000, {"192.0.2.7"}, NULL},
 	{"empty.test", 0, 60, {NULL}, NULL},
-	{"nx.test", 3, 60, {NULL}, NULL},
+	{"nx.test", 3, 60, {NULL}, NULL, "nx"},
+	{"m0.test", 0, 300, {"192.0.2.8"}, NULL, "m"},
 	{"fail.test", 2, 60, {NULL}, NULL},
 };
 
@@ -98,7 +97,7 @@ static bool serve(struct str packet, bool by_tcp, struct buf *out)
 	must(dns_query_parse(packet, &q) == 0);
 	for (size_t i = 0; i < ARRAY_SIZE(zones); i++)
 		if (str_ieq(dns_query_name(&q), str_from(zones[i].name)) ||
-			(zones[i].rcode == 3 && str_starts(dns_query_name(&q), STR("nx"))))
+			(zones[i].many && str_starts(dns_query_name(&q), str_from(zones[i].many))))
 			z = &zones[i];
 	if (!z)
 		return false;
@@ -193,7 +192,7 @@ static void done(void *arg, int r, const struct dns_result *result, const struct
  * nobody waits, for a second. */
 static void run(struct waiter *w, unsigned n)
 {
-	uint64_t end = clock_mono_usec() + (n ? 20 : 1) * USEC_PER_SEC;
+	uint64_t end = __real_clock_mono_usec() + (n ? 20 : 1) * USEC_PER_SEC;
 
 	for (;;) {
 		struct pollfd p[WATCHED_MAX + 2];
@@ -202,14 +201,14 @@ static void run(struct waiter *w, unsigned n)
 
 		for (unsigned i = 0; i < n; i++)
 			called += w[i].calls > 0;
-		if ((n && called == n) || now > end)
+		if ((n && called == n) || __real_clock_mono_usec() > end)
 			return;
 		p[0] = (struct pollfd){.fd = udp, .events = POLLIN};
 		p[1] = (struct pollfd){.fd = tcp, .events = POLLIN};
 		for (unsigned i = 0; i < polled; i++)
 			p[2 + i] =
 				(struct pollfd){.fd = watched[i].fd, .events = watched[i].events};
-		next = MIN(next, end);
+		next = MIN(next, now + USEC_PER_SEC);
 		poll(p, polled + 2, next > now ? (int)((next - now) / USEC_PER_MSEC) + 1 : 0);
 		if (p[0].revents)
 			serve_udp();
@@ -308,9 +307,17 @@ static void answers_are_kept(void)
 	check_int(ttl(&w.result), 300);
 	resolve("brief.test", &w);
 	check_int(ttl(&w.result), 1);
-	usleep(1100000);
 	before = udp_queries;
+	check_int(lookup("brief.test", &w, NULL), 1);
+	check_int(udp_queries, before);
+	clock_pass(0, USEC_PER_SEC);
 	resolve("brief.test", &w);
+	check(udp_queries > before);
+	clock_pass(0, 298 * USEC_PER_SEC);
+	check_int(lookup("long.test", &w, NULL), 1);
+	clock_pass(0, USEC_PER_SEC);
+	before = udp_queries;
+	resolve("long.test", &w);
 	check(udp_queries > before);
 }
 
@@ -336,7 +343,7 @@ static void absence_is_kept(void)
 	struct waiter w;
 	unsigned before;
 
-	usleep(ABSENT_USEC + 50000); /* what the last test asked for */
+	clock_pass(0, 5 * USEC_PER_SEC); /* what the last test asked for */
 	resolve("nx.test", &w);
 	before = udp_queries;
 	check_int(lookup("NX.test", &w, NULL), -E_NOT_FOUND);
@@ -346,30 +353,51 @@ static void absence_is_kept(void)
 	before = udp_queries;
 	resolve("fail.test", &w);
 	check(udp_queries > before);
-	usleep(ABSENT_USEC + 50000);
+	clock_pass(0, 5 * USEC_PER_SEC - USEC_PER_MSEC);
+	check_int(lookup("nx.test", &w, NULL), -E_NOT_FOUND);
+	clock_pass(0, USEC_PER_MSEC);
 	before = udp_queries;
 	resolve("nx.test", &w);
 	check_int(w.r, -E_NOT_FOUND);
 	check(udp_queries > before);
 }
 
-/* Names that somebody makes up push out nothing but each other. */
-static void absence_has_its_own_room(void)
+/* Asks for so many names that begin so. */
+static void resolve_many(const char *begin, unsigned n, int want)
 {
 	struct waiter w;
-	unsigned before;
 	char name[32];
 
-	if (lookup("both.test", &w, NULL) == 0)
-		run(&w, 1);
-	for (int i = 0; i < 3 * CACHE_NAMES; i++) {
-		snprintf(name, sizeof(name), "nx%d.test", i);
+	for (unsigned i = 0; i < n; i++) {
+		snprintf(name, sizeof(name), "%s%u.test", begin, i);
 		resolve(name, &w);
-		check_int(w.r, -E_NOT_FOUND);
+		check_int(w.r, want);
 	}
-	before = udp_queries;
-	check_int(lookup("both.test", &w, NULL), 1);
-	check_int(udp_queries, before);
+}
+
+static bool is_known(const char *name)
+{
+	struct dns_lookup *l;
+	struct waiter w;
+	int r = lookup(name, &w, &l);
+
+	dns_lookup_cancel(l);
+	return r != 0;
+}
+
+/* 1,024 of either kind; the one that was used longest ago goes first. Names that somebody makes up
+ * push out nothing but each other. */
+static void room_is_bounded(void)
+{
+	resolve_many("m", 1024, 0);
+	check(is_known("m0.test"));
+	resolve_many("nx", 1024, -E_NOT_FOUND);
+	check(is_known("nx0.test") && is_known("m0.test"));
+	resolve_many("nxx", 1, -E_NOT_FOUND);
+	check(!is_known("nx1.test") && is_known("nx2.test"));
+	check(is_known("m1.test"));
+	resolve_many("mm", 1, 0);
+	check(!is_known("m2.test") && is_known("m3.test"));
 }
 
 static void addresses_are_their_own_answer(void)
@@ -395,19 +423,24 @@ static void the_hosts_file_comes_first(void)
 static void silence_ends_in_time(void)
 {
 	struct waiter w[2];
-	uint64_t start = clock_mono_usec(), took;
 
 	check_int(lookup("silent.test", &w[0], NULL), 0);
 	check_int(lookup("silent.test", &w[1], NULL), 0);
-	run(w, 2);
-	took = clock_mono_usec() - start;
-	check(took >= TIMEOUT_USEC);
+	clock_pass(0, 5 * USEC_PER_SEC - USEC_PER_MSEC);
+	dns_resolver_tick(resolver);
+	check_int(w[0].calls + w[1].calls, 0);
+	clock_pass(0, USEC_PER_MSEC);
+	check(dns_resolver_next_usec(resolver) <= clock_mono_usec());
+	dns_resolver_tick(resolver);
 	check_int(w[0].r, -E_NETWORK);
 	check_int(w[1].r, -E_NETWORK);
 	check_int(w[0].calls, 1);
 	/* Asking again starts again. */
-	resolve("silent.test", &w[0]);
+	check_int(lookup("silent.test", &w[0], NULL), 0);
+	clock_pass(0, 5 * USEC_PER_SEC);
+	run(w, 1);
 	check_int(w[0].r, -E_NETWORK);
+	run(NULL, 0); /* the server has read what was asked */
 }
 
 static void one_question_for_many(void)
@@ -445,17 +478,16 @@ static void all_may_be_cancelled(void)
 
 static void questions_are_bounded(void)
 {
-	static struct waiter w[DNS_LOOKUPS_MAX + 1];
+	static struct waiter w[512];
+	struct waiter more;
 	char name[32];
-	int r = 0;
-	unsigned n = 0;
 
-	for (; n <= DNS_LOOKUPS_MAX && r == 0; n++) {
-		snprintf(name, sizeof(name), "n%u.silent.test", n);
-		r = lookup(name, &w[n], NULL);
+	for (unsigned i = 0; i < ARRAY_SIZE(w); i++) {
+		snprintf(name, sizeof(name), "n%u.silent.test", i);
+		must(lookup(name, &w[i], NULL) == 0);
 	}
-	check_int(r, -E_LIMIT);
-	check(n > 100);
+	check_int(lookup("one.silent.test", &more, NULL), -E_LIMIT);
+	check_int(lookup("n0.silent.test", &more, NULL), 0); /* is asked for already */
 }
 
 /* The files have changed: what was known is forgotten, and others are asked. */
@@ -502,30 +534,28 @@ static void start_server(char servers[32], char hosts[])
 int main(void)
 {
 	char servers[32], hosts[] = "/tmp/cloche-test-hosts-XXXXXX";
-	struct dns_resolver_config config = {.servers = servers,
-		.hosts_path = hosts,
-		.timeout_usec = TIMEOUT_USEC,
-		.absent_usec = ABSENT_USEC,
-		.cache_names = CACHE_NAMES,
-		.watch = watch,
-		.arg = &watched_n};
+	struct dns_resolver_config config = {
+		.servers = servers, .hosts_path = hosts, .watch = watch, .arg = &watched_n};
 	struct cloche_err err = CLOCHE_ERR_INIT;
 
+	clock_hold_here();
 	start_server(servers, hosts);
 	must(dns_resolver_new(&config, &resolver, &err) == 0);
-	unlink(hosts);
 	must(dns_resolver_next_usec(resolver) == USEC_INFINITY);
 	run_test(names_are_resolved);
 	run_test(a_cut_answer_is_asked_for_by_tcp);
 	run_test(answers_are_kept);
 	run_test(what_is_not_there);
 	run_test(absence_is_kept);
-	run_test(absence_has_its_own_room);
+	run_test(room_is_bounded);
 	run_test(addresses_are_their_own_answer);
 	run_test(the_hosts_file_comes_first);
 	run_test(silence_ends_in_time);
 	run_test(one_question_for_many);
 	run_test(all_may_be_cancelled);
+	dns_resolver_free(resolver);
+	must(watched_n == 0);
+	must(dns_resolver_new(&config, &resolver, &err) == 0);
 	run_test(questions_are_bounded);
 	/* With all of those still under way. */
 	dns_resolver_free(resolver);
@@ -534,6 +564,7 @@ int main(void)
 	run_test(files_may_change);
 	dns_resolver_free(resolver);
 	must(watched_n == 0);
+	unlink(hosts);
 	config.servers = "not a server";
 	config.hosts_path = "/nonexistent";
 	must(dns_resolver_new(&config, &resolver, &err) < 0);
