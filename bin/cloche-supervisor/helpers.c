@@ -152,18 +152,13 @@ static bool find_owner(
 	struct supervisor *s, const struct net_client *m, struct connection_owner *ret)
 {
 	struct sockaddr_storage client, server;
-	uint64_t begin = clock_mono_usec();
-	bool found;
 
-	if (!s->room || s->room->pid <= 0 || s->room->net.diag < 0 ||
-		!owner_budget_allows(&s->looks, begin))
+	if (!s->room || s->room->pid <= 0 || s->room->net.diag < 0)
 		return false;
 	to_address(m, m->address, m->port, &client);
 	to_address(m, m->server, m->server_port, &server);
-	found = connection_owner(
-		s->room->net.diag, s->room->pid, (void *)&client, (void *)&server, ret);
-	owner_budget_spend(&s->looks, clock_mono_usec() - begin);
-	return found;
+	return connection_owner(
+		s->room->net.diag, s->room->pid, (void *)&client, (void *)&server, &s->looks, ret);
 }
 
 /* As read_frame. */

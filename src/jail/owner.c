@@ -160,19 +160,7 @@ static bool look(void *user, pid_t pid, int dir)
 	return false;
 }
 
-bool connection_owner(int diag, pid_t root, const struct sockaddr *client,
-	const struct sockaddr *server, struct connection_owner *ret)
-{
-	struct search s = {.budget = LINKS_MAX, .owner = ret};
-	uint32_t inode = ask(diag, client, server) ? read_inode(diag) : 0;
-
-	*ret = (struct connection_owner){0};
-	if (inode == 0)
-		return false;
-	snprintf(s.link, sizeof(s.link), "socket:[%u]", inode);
-	proctree_each(root, look, &s);
-	return s.found;
-}
+/* --- how long it may take --- */
 
 bool owner_budget_allows(struct owner_budget *b, uint64_t now)
 {
@@ -187,4 +175,23 @@ bool owner_budget_allows(struct owner_budget *b, uint64_t now)
 void owner_budget_spend(struct owner_budget *b, uint64_t usec)
 {
 	b->left -= (int64_t)MIN(usec, (uint64_t)INT32_MAX);
+}
+
+bool connection_owner(int diag, pid_t root, const struct sockaddr *client,
+	const struct sockaddr *server, struct owner_budget *budget, struct connection_owner *ret)
+{
+	struct search s = {.budget = LINKS_MAX, .owner = ret};
+	uint64_t begin = clock_mono_usec();
+	uint32_t inode;
+
+	*ret = (struct connection_owner){0};
+	if (!owner_budget_allows(budget, begin))
+		return false;
+	inode = ask(diag, client, server) ? read_inode(diag) : 0;
+	if (inode > 0) {
+		snprintf(s.link, sizeof(s.link), "socket:[%u]", inode);
+		proctree_each(root, look, &s);
+	}
+	owner_budget_spend(budget, clock_mono_usec() - begin);
+	return s.found;
 }

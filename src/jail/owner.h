@@ -16,20 +16,20 @@ struct connection_owner {
 	char program[256]; /* path inside, any bytes, terminated; "" where it is not to be had */
 };
 
-/* diag: NETLINK_SOCK_DIAG socket of the room's network namespace (jail/netcapture.h), non-blocking;
- * root: process 1 of the room, as we see it. client and server have one family. Bounded work: a
- * few thousand descriptors are looked at. False where nobody is found. */
-bool connection_owner(int diag, pid_t root, const struct sockaddr *client,
-	const struct sockaddr *server, struct connection_owner *ret);
-
 /* How long looking may take: a room chooses how many processes, threads and descriptors there are,
- * and how often is asked. Zeroed at first; times are monotonic. */
+ * and how often is asked. Zeroed at first. */
 struct owner_budget {
 	int64_t left; /* usec */
-	uint64_t at;
+	uint64_t at;  /* monotonic */
 };
 
-/* Whether there may be a look now. */
+/* diag: NETLINK_SOCK_DIAG socket of the room's network namespace (jail/netcapture.h), non-blocking;
+ * root: process 1 of the room, as we see it. client and server have one family. Bounded work: a
+ * few thousand descriptors are looked at, and what that takes is of the budget. False where nobody
+ * is found, or the budget is used up. */
+bool connection_owner(int diag, pid_t root, const struct sockaddr *client,
+	const struct sockaddr *server, struct owner_budget *budget, struct connection_owner *ret);
+
+/* For it alone, and its tests: whether there may be a look now; one has taken so long. */
 bool owner_budget_allows(struct owner_budget *b, uint64_t now);
-/* One has taken so long. */
 void owner_budget_spend(struct owner_budget *b, uint64_t usec);

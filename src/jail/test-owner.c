@@ -31,12 +31,13 @@ static void test_finds_a_child(void)
 	struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
 	struct sockaddr_in client, server;
 	struct connection_owner o;
+	struct owner_budget budget = {0};
 	int ours, theirs, gate[2];
 	pid_t pid;
 
 	must(bind(listener, (void *)&any, sizeof(any)) == 0 && listen(listener, 1) == 0);
 	theirs = dial(listener, &ours, &client, &server);
-	check(connection_owner(diag, getpid(), (void *)&client, (void *)&server, &o));
+	check(connection_owner(diag, getpid(), (void *)&client, (void *)&server, &budget, &o));
 	check_int(o.pid, getpid());
 	check(strstr(o.program, "test-jail_owner") && o.name[0]);
 	/* Held by a child alone. */
@@ -49,14 +50,19 @@ static void test_finds_a_child(void)
 		_exit(read(gate[0], &c, 1) != 0);
 	}
 	close(ours);
-	check(connection_owner(diag, getpid(), (void *)&client, (void *)&server, &o));
+	/* It has cost something; where nothing is left nobody is looked for. */
+	check(budget.left < 100 * (int64_t)USEC_PER_MSEC);
+	budget.left = -1000 * (int64_t)USEC_PER_SEC;
+	check(!connection_owner(diag, getpid(), (void *)&client, (void *)&server, &budget, &o));
+	budget = (struct owner_budget){0};
+	check(connection_owner(diag, getpid(), (void *)&client, (void *)&server, &budget, &o));
 	check_int(o.pid, pid);
 	/* Not among the processes that are looked at, and not there at all. */
 	close(gate[1]);
 	waitpid(pid, NULL, 0);
-	check(!connection_owner(diag, getpid(), (void *)&client, (void *)&server, &o));
+	check(!connection_owner(diag, getpid(), (void *)&client, (void *)&server, &budget, &o));
 	client.sin_port = htons(1);
-	check(!connection_owner(diag, getpid(), (void *)&client, (void *)&server, &o));
+	check(!connection_owner(diag, getpid(), (void *)&client, (void *)&server, &budget, &o));
 	close(gate[0]);
 	close(theirs);
 }
