@@ -22,6 +22,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -132,6 +133,16 @@ static enum moved to_log(struct stream *st)
 	return r == 1 ? MOVED : r == 0 ? AT_END : NOTHING_NOW;
 }
 
+/* tee() gives 0 at the end, and also where a process inside took away what was there just now. */
+static enum moved nothing_came(const struct stream *st)
+{
+	struct pollfd p = {.fd = st->in, .events = POLLIN};
+
+	if (poll(&p, 1, 0) != 1)
+		return NOTHING_NOW;
+	return p.revents & POLLIN ? MOVED : AT_END;
+}
+
 static enum moved from_pipe(struct stream *st, int to)
 {
 	ssize_t n;
@@ -144,7 +155,7 @@ static enum moved from_pipe(struct stream *st, int to)
 		return MOVED;
 	}
 	if (n == 0)
-		return AT_END;
+		return nothing_came(st);
 	if (errno == EINTR)
 		return MOVED;
 	if (errno == EAGAIN)
