@@ -77,14 +77,14 @@ const tests = {
   unary(client, done) {
     const metadata = new grpc.Metadata();
     metadata.set('x-own', 'mine');
-    client.echo(Buffer.from('hello'), metadata, deadline(10), (error, answer) => {
+    client.echo(Buffer.from('hello'), metadata, deadline(45), (error, answer) => {
       done({error: error && error.message, answer: answer && answer.toString()});
     }).on('status', (s) => { tests.status = s; });
   },
   big(client, done) {
     const message = Buffer.alloc(BIG);
     for (let i = 0; i < BIG; i += 4) message.writeUInt32LE(i * 2654435761 % 4294967296, i);
-    client.echo(message, new grpc.Metadata(), deadline(20), (error, answer) => {
+    client.echo(message, new grpc.Metadata(), deadline(90), (error, answer) => {
       done({error: error && error.message, same: !!answer && answer.equals(message)});
     });
   },
@@ -92,21 +92,21 @@ const tests = {
     tests.big(client, done);
   },
   server_stream(client, done) {
-    const call = client.list(Buffer.alloc(0), deadline(10));
+    const call = client.list(Buffer.alloc(0), deadline(45));
     let n = 0, ordered = true;
     call.on('data', (m) => { ordered = ordered && m.toString() === 'item ' + n++; });
     call.on('error', () => {});
     call.on('status', (s) => done({code: s.code, n, ordered}));
   },
   client_stream(client, done) {
-    const call = client.count(new grpc.Metadata(), deadline(10), (error, answer) => {
+    const call = client.count(new grpc.Metadata(), deadline(45), (error, answer) => {
       done({error: error && error.message, answer: answer && answer.toString()});
     });
     for (let i = 0; i < 1000; i++) call.write(Buffer.alloc(100));
     call.end();
   },
   bidi(client, done) {
-    const total = 10000, call = client.talk(new grpc.Metadata(), deadline(20));
+    const total = 10000, call = client.talk(new grpc.Metadata(), deadline(90));
     let sent = 0, got = 0, ordered = true;
     const say = () => { call.write(Buffer.from('message ' + sent++)); };
     call.on('data', (m) => {
@@ -127,7 +127,7 @@ const tests = {
     say();
   },
   error(client, done) {
-    client.fail(Buffer.alloc(0), new grpc.Metadata(), deadline(10), (error) => {
+    client.fail(Buffer.alloc(0), new grpc.Metadata(), deadline(45), (error) => {
       done({code: error.code, details: error.details, why: error.metadata.get('x-why')[0]});
     });
   },
@@ -139,7 +139,7 @@ const tests = {
     });
   },
   cancel(client, done) {
-    const call = client.hang(Buffer.alloc(0), new grpc.Metadata(), deadline(10), (error) => {
+    const call = client.hang(Buffer.alloc(0), new grpc.Metadata(), deadline(45), (error) => {
       setTimeout(() => client.hung(Buffer.alloc(0), (e, n) => {
         done({code: error.code, cancelled: n && n.toString()});
       }), 500);
