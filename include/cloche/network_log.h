@@ -42,7 +42,8 @@ typedef struct cloche_network_suggestion cloche_network_suggestion;
 
 /* Reads a log and proposes the smallest allowlist that its requests need (blocked_only: those that
  * were refused), with hosts, ports, paths and methods as they were asked for. What no entry can
- * allow, and what was refused by something other than the rules, is told beside it. */
+ * allow, and what was refused by something other than the rules, is told beside it. A file of which
+ * no line is one of a log is refused (CLOCHE_E_CONFIG). */
 CLOCHE_API int cloche_network_log_suggest(
 	const char *path, bool blocked_only, cloche_network_suggestion **ret, cloche_err *err);
 CLOCHE_API void cloche_network_suggestion_free(cloche_network_suggestion *s);
