@@ -1,21 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: the file is read into libyaml's document tree and walked with a table of the
- * keys that each mapping may have. Everything unknown is an error with its line: a mistyped key
- *must not silently grant less isolation than was meant.
- *
- *	env: {NAME: value, NAME: !env HOSTVAR}  # !secret is another name for !env, and
- *	                                        # !secret? leaves the variable out where it is not
- *set container_env: {...}                    # another name for env pass_env: [NAME, ...] # left
- *out where not set masked_secrets: NAME: {value: !env HOSTVAR, scopes: [host, ...], headers: [name,
- *...], allow_foreign_credentials: false} signing_credentials: ANYTHING: {type: aws-sigv4,
- *access_key_id: !env HOSTVAR, secret_access_key: !env HOSTVAR, session_token: !env HOSTVAR, scopes:
- *[host, ...], allow_foreign_credentials: false}  # inside: the same variables, or AWS_...
- *	github_app_credentials:                 # config_github.c
- *	  NAME: {app_id: 1, installation_id: 2, private_key: !env HOSTVAR, scopes: [host, ...]}
- *	network_sandbox: true                   # false: no network at all
- *	resource_limits: {memory: 2g, cpus: 1.5, pids_limit: 256, timeout: 300, nofile: 1024,
- *	                  file_size: 1g, tmpfs_size: 512m}
- */
+ * keys that each mapping may have; cloche-config(5) describes them. Everything unknown is an error
+ * with its line: a mistyped key must not silently grant less isolation than was meant. */
 #include "api/config.h"
 #include "base/fs.h"
 #include "base/parse.h"

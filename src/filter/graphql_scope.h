@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* Which repositories a request to GitHub's GraphQL endpoint addresses: everything in it that names
- *a repository, or something inside one, must belong to a given set. Meant for a credential that
+ * a repository, or something inside one, must belong to a given set. Meant for a credential that
  * reaches further than the set; the check is of the request alone, so it keeps a request from
  * addressing another repository, not from walking to one along the edges of GitHub's graph (a
- *fork's parent, a user's issues).
+ * fork's parent, a user's issues).
  *
  * Refused are, in any operation and fragment of the document, and in its variables:
  *	fields that list repositories across owners (search, forks, repositories, ...)

@@ -5,7 +5,7 @@
  *
  *	tools[], anywhere (batches nest them): of entries whose type begins with web_fetch_,
  *		web_search_, computer_, bash_ or code_execution_, allowed_domains is cut down to
- *hosts that are open for GET with every path; a web_fetch_ entry without it, or of an unknown
+ * hosts that are open for GET with every path; a web_fetch_ entry without it, or of an unknown
  *		version of the last three, gets an empty one. Blocklists and wildcards are refused.
  *	objects {type: "url", url}: GET of that URL must be allowed
  *	mcp_servers[].url: GET and POST of that URL must be allowed

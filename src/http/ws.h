@@ -2,8 +2,8 @@
 #pragma once
 /* Strict, incremental reading of WebSocket frames (RFC 6455 5), of either side. Bytes go in as they
  * arrive, cut anywhere; the outcome never depends on where they were cut. Nothing of a data frame
- *is kept: its payload comes out in pieces as it arrives. A control frame comes out when it is whole
- * and judged.
+ * is kept: its payload comes out in pieces as it arrives. A control frame comes out whole and
+ * judged.
  *
  *	struct ws_reader r = ws_reader(WS_FROM_CLIENT);
  *
