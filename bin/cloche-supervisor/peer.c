@@ -47,9 +47,9 @@ static void drop(struct peer *p)
 		return;
 	if (s->state == SUP_NEW)
 		loop_stop(s->loop, 0);
+	/* Of a detached one: nothing will ever run in it. */
 	else if (!s->start.detached || (s->start.one_shot && s->first_number == 0))
-		sandbox_kill(
-			s, CTL_REASON_CLIENT_GONE); /* the latter: nothing will ever run in it */
+		sandbox_kill(s, CTL_REASON_CLIENT_GONE);
 }
 
 void peer_flush(struct peer *p)

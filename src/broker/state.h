@@ -499,9 +499,9 @@ void upstream_detach(struct stream *s);
 void upstream_close(struct upstream *u);
 /* Frees closed ones that nobody holds any more (all: the loop is not run again). */
 void upstreams_reap(struct broker *b, bool all);
-/* For upstream_*.c: bytes on the socket, and what to wait for. */
-/* Then u->drained: all that was there has been read. The next read would most probably find
- * nothing, and epoll says when there is more. */
+/* For upstream_*.c: bytes on the socket, and what to wait for. Reading sets u->drained where all
+ * that was there has been read: the next read would most probably find nothing, and epoll says when
+ * there is more. */
 enum tls_io upstream_read(struct upstream *u, char *p, size_t n, size_t *ret);
 enum tls_io upstream_write(struct upstream *u, struct str s, size_t *ret);
 /* Returns false where it could not be watched. Nothing at all: it is not watched. */
