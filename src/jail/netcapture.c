@@ -202,6 +202,9 @@ int netcapture_setup(struct netcapture *ret, struct cloche_err *err)
 	bool v6;
 	int r;
 
+	/* The room's link is memory: the host's choice may be one that paces (BBR), at a timer for
+	 * each packet. This one every kernel has. What the sockets are made with counts. */
+	try_sysctl("/proc/sys/net/ipv4/tcp_congestion_control", "reno");
 	r = set_routes(&v6, err);
 	if (r == 0)
 		r = open_listeners(v6, &n, err);
