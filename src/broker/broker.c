@@ -386,6 +386,7 @@ int broker_run(const struct broker_fds *fds, struct cloche_err *err)
 	}
 	secret_harden_process();
 	rest_set_up();
+	loop_prefer_batches();
 	(void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
 	b->err = err ? err : &own;
 	b->supervisor.fd = b->net.fd = b->conf.fd = -1;

@@ -2,6 +2,7 @@
 #include "gateway/gateway.h"
 #include "gateway/narrow.h"
 #include "ipc/helper.h"
+#include "loop/loop.h"
 
 #include <unistd.h>
 
@@ -28,6 +29,7 @@ int gateway_program(void)
 
 	if (narrow_descriptors(&err) < 0)
 		return report(&err);
+	loop_prefer_batches();
 	/* A copy, so that a failure can still be reported when the gateway has closed its own. */
 	config.supervisor_fd = dup(HELPER_FD_SUPERVISOR);
 	if (gateway_new(&config, &g, &err) < 0 ||

@@ -8,6 +8,7 @@
 #include "base/fd.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <sys/signalfd.h>
 
 enum { BATCH = 64, HEAP_START = 16 };
@@ -228,6 +229,12 @@ static void run_jobs(struct loop *l)
 		job->cb(job);
 		job = next;
 	}
+}
+
+void loop_prefer_batches(void)
+{
+	if (sched_getscheduler(0) == SCHED_OTHER)
+		(void)sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0});
 }
 
 int loop_run(struct loop *l)

@@ -40,6 +40,11 @@ DEFINE_CLEANUP(struct loop, loop_free)
 /* The epoll descriptor, for a program that lists what it owns. */
 int loop_fd(const struct loop *l);
 
+/* For a program that serves many: being woken does not interrupt who runs (SCHED_BATCH, sched(7)).
+ * When its turn comes more is there, and one iteration serves it all. Another policy that somebody
+ * chose for it stays. */
+void loop_prefer_batches(void);
+
 /* Runs until loop_stop; returns its argument, or -errno when epoll fails. */
 int loop_run(struct loop *l);
 void loop_stop(struct loop *l, int result);

@@ -6,6 +6,7 @@
 #include "loop/loop.h"
 #include "tap.h"
 
+#include <sched.h>
 #include <unistd.h>
 
 struct fixture {
@@ -89,10 +90,23 @@ static void test_a_job_may_queue_itself_again(void)
 	f.loop = loop_free(f.loop);
 }
 
+static void test_batches_leave_a_chosen_policy(void)
+{
+	const struct sched_param p = {0};
+
+	must(sched_setscheduler(0, SCHED_OTHER, &p) == 0);
+	loop_prefer_batches();
+	check_int(sched_getscheduler(0), SCHED_BATCH);
+	must(sched_setscheduler(0, SCHED_IDLE, &p) == 0);
+	loop_prefer_batches();
+	check_int(sched_getscheduler(0), SCHED_IDLE);
+}
+
 int main(void)
 {
 	run_test(test_removal_in_a_callback_silences_the_batch);
 	run_test(test_timers_fire_in_order_and_cleared_ones_do_not);
 	run_test(test_a_job_may_queue_itself_again);
+	run_test(test_batches_leave_a_chosen_policy); /* and so does what comes after it */
 	return tap_done();
 }
