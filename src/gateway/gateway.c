@@ -86,6 +86,7 @@ static void run_turn(struct loop_job *job)
 	struct gateway *g = container_of(job, struct gateway, turn);
 	uint64_t turn = ++g->turn_n;
 
+	g->turning = true;
 	/* What gets marked from here on comes with the next iteration. */
 	while (g->dirty && g->dirty->marked < turn) {
 		struct conn *c = g->dirty;
@@ -101,11 +102,15 @@ static void run_turn(struct loop_job *job)
 	broker_flush(g);
 	while (g->dead)
 		conn_free(g->dead);
+	g->turning = false;
+	if (g->dirty)
+		gateway_touch(g);
 }
 
 void gateway_touch(struct gateway *g)
 {
-	loop_defer(g->loop, &g->turn, run_turn);
+	if (!g->turning)
+		loop_defer(g->loop, &g->turn, run_turn);
 }
 
 /* --- the supervisor's channel --- */

@@ -42,6 +42,7 @@ struct gateway {
 	unsigned conns_n;
 	uint32_t next_conn;
 	uint64_t turn_n;
+	bool turning;       /* the turn runs: what it begins it also ends */
 	struct conn *dirty; /* to be looked at when the iteration ends */
 	struct conn *held;  /* not read from while the broker is behind */
 	struct conn *dead;  /* to be freed when the iteration ends */
