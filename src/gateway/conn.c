@@ -201,7 +201,7 @@ static ssize_t write_some(struct conn *c)
 	if (c->tls) {
 		if (tls_conn_flush(c->tls) < 0)
 			return -EPIPE;
-		n = tls_conn_write(c->tls, buf_data(&c->out), buf_len(&c->out));
+		n = tls_conn_write(c->tls, buf_data(&c->out), buf_len(&c->out), c->stage->says_end);
 		return n == -EAGAIN ? 0 : n;
 	}
 	do {
@@ -366,6 +366,7 @@ static void closing_readable(struct conn *c)
 
 static const struct stage closing = {
 	.name = "closing",
+	.says_end = true,
 	.readable = closing_readable,
 	.drained = closing_drained,
 	.expired = closing_expired,
@@ -397,6 +398,7 @@ static void lingering_readable(struct conn *c)
 
 static const struct stage lingering = {
 	.name = "lingering",
+	.says_end = true,
 	.readable = lingering_readable,
 	.drained = lingering_drained,
 	.expired = closing_expired,

@@ -21,6 +21,7 @@ struct conn;
 
 struct stage {
 	const char *name;
+	bool says_end; /* c->out is the last that the peer gets: close_notify follows it */
 	/* Bytes or the end may be there, and reading is wanted. */
 	void (*readable)(struct conn *c);
 	/* c->out is about to be written: adds what there is to it, as much as is worth one write.

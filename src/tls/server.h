@@ -77,10 +77,11 @@ _warn_unused_ ssize_t tls_conn_read(struct tls_conn *c, void *p, size_t n);
 /* Whether tls_conn_read() may have more without the descriptor becoming readable. */
 bool tls_conn_has_pending(const struct tls_conn *c);
 /* Bytes taken (all, or a part, encrypted and given to the descriptor or kept); -EAGAIN while what
- * was kept has not been written; -EPIPE; -EPROTO. */
-_warn_unused_ ssize_t tls_conn_write(struct tls_conn *c, const void *p, size_t n);
+ * was kept has not been written; -EPIPE; -EPROTO. Where these are the last and all are taken,
+ * close_notify goes with them. */
+_warn_unused_ ssize_t tls_conn_write(struct tls_conn *c, const void *p, size_t n, bool last);
 /* Writes what was kept. Returns 0 (see tls_conn_pending_out()) or -EPIPE. */
 _warn_unused_ int tls_conn_flush(struct tls_conn *c);
 size_t tls_conn_pending_out(const struct tls_conn *c);
-/* Sends close_notify. */
+/* Sends close_notify, unless it has gone with the last bytes. */
 void tls_conn_shutdown(struct tls_conn *c);

@@ -29,6 +29,11 @@ static int bio_read(BIO *b, char *p, int n)
 	ssize_t got;
 
 	BIO_clear_retry_flags(b);
+	if (c->drained) { /* were there more by now, the descriptor would still be readable */
+		c->drained = false;
+		BIO_set_retry_read(b);
+		return -1;
+	}
 	if (c->stage == TLS_STAGE_HELLO) {
 		want = MIN(want, TLS_HELLO_MAX - buf_len(&c->taken));
 		if (want == 0) {
@@ -45,6 +50,7 @@ static int bio_read(BIO *b, char *p, int n)
 		c->eof = true;
 	else if (c->stage == TLS_STAGE_HELLO && buf_add(&c->taken, p, (size_t)got) < 0)
 		return -1;
+	c->drained = got > 0 && (size_t)got < want;
 	return (int)got;
 }
 
@@ -228,6 +234,10 @@ struct tls_conn *tls_conn_new(struct tls_server *s, int fd)
 struct tls_conn *tls_conn_free(struct tls_conn *c)
 {
 	if (c) {
+		/* Else its session would go, too, where the client went without close_notify; RFC
+		 * 8446 6.1 does not ask for that. */
+		if (c->ssl)
+			SSL_set_shutdown(c->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
 		SSL_free(c->ssl);
 		buf_done(&c->kept);
 		buf_done(&c->taken);
@@ -318,6 +328,7 @@ ssize_t tls_conn_read(struct tls_conn *c, void *p, size_t n)
 	size_t got = 0;
 	int r, e;
 
+	c->drained = false;
 	errors_clear();
 	r = SSL_read_ex(c->ssl, p, n, &got);
 	e = r == 1 ? SSL_ERROR_NONE : SSL_get_error(c->ssl, r);
@@ -325,6 +336,10 @@ ssize_t tls_conn_read(struct tls_conn *c, void *p, size_t n)
 		note_failure(c);
 	if (send_scratch(c) < 0)
 		return -EPIPE;
+	if (got >= TLS_BULK && !c->bulk) {
+		c->bulk = true;
+		SSL_set_default_read_buffer_len(c->ssl, TLS_BULK_BUFFER);
+	}
 	switch (e) {
 	case SSL_ERROR_NONE:
 		return (ssize_t)got;
@@ -342,22 +357,34 @@ bool tls_conn_has_pending(const struct tls_conn *c)
 	return SSL_has_pending(c->ssl);
 }
 
-ssize_t tls_conn_write(struct tls_conn *c, const void *p, size_t n)
+/* The ticket of TLS 1.3 goes out with the first bytes: by itself it would cost both sides a packet
+ * and a wake-up. */
+static void add_ticket(struct tls_conn *c)
 {
-	size_t done = 0;
+	if (!c->ticketed)
+		(void)SSL_new_session_ticket(c->ssl);
+	c->ticketed = true;
+}
+
+ssize_t tls_conn_write(struct tls_conn *c, const void *p, size_t n, bool last)
+{
+	size_t done = 0, some;
 
 	if (c->broken)
 		return -EPIPE;
 	if (buf_len(&c->kept) > 0)
 		return -EAGAIN;
 	errors_clear();
+	add_ticket(c);
 	/* Whole records into the scratch area: it holds what the caller gives at once. */
-	n = MIN(n, (size_t)TLS_OUT_SCRATCH - 8192);
-	if (SSL_write_ex(c->ssl, p, n, &done) != 1) {
+	some = MIN(n, (size_t)TLS_OUT_SCRATCH - 8192);
+	if (SSL_write_ex(c->ssl, p, some, &done) != 1) {
 		note_failure(c);
 		c->server->scratch_n = 0;
 		return -EPROTO;
 	}
+	if (last && done == n)
+		(void)SSL_shutdown(c->ssl);
 	return send_scratch(c) < 0 ? -EPIPE : (ssize_t)done;
 }
 
@@ -388,7 +415,7 @@ size_t tls_conn_pending_out(const struct tls_conn *c)
 
 void tls_conn_shutdown(struct tls_conn *c)
 {
-	if (c->broken || SSL_in_init(c->ssl))
+	if (c->broken || SSL_in_init(c->ssl) || SSL_get_shutdown(c->ssl) & SSL_SENT_SHUTDOWN)
 		return;
 	ERR_clear_error();
 	(void)SSL_shutdown(c->ssl);

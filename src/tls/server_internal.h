@@ -11,6 +11,9 @@
 enum {
 	TLS_OUT_SCRATCH = 96 * 1024, /* records of one operation, written together */
 	TLS_OUT_KEPT_MAX = 256 * 1024,
+	TLS_SESSIONS = 512,          /* that can be resumed, of a kilobyte or two */
+	TLS_BULK = 8 * 1024,         /* read at once: more of it comes */
+	TLS_BULK_BUFFER = 72 * 1024, /* four records */
 };
 
 struct tls_server {
@@ -37,7 +40,10 @@ struct tls_conn {
 	int fd;
 	enum tls_stage stage;
 	bool refused, eof, broken;
-	bool h2; /* chosen */
+	bool drained;  /* the descriptor gave less than was asked for: has no more for now */
+	bool bulk;     /* reads into the larger buffer */
+	bool ticketed; /* has sent its session ticket */
+	bool h2;       /* chosen */
 	uint8_t offer;
 	struct buf taken;  /* from the descriptor, until a leaf is there */
 	const char *error; /* the first that was found */

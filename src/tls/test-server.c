@@ -243,7 +243,7 @@ static void test_resumption(void)
 	for (int version = TLS1_2_VERSION; version <= TLS1_3_VERSION; version++) {
 		pair_start(&p, "a.test", version);
 		check(handshake(&p));
-		check(tls_conn_write(p.conn, "x", 1) == 1);
+		check(tls_conn_write(p.conn, "x", 1, false) == 1);
 		check(SSL_read(p.client, &byte, 1) == 1);
 		session = SSL_get1_session(p.client);
 		must(session);
@@ -276,7 +276,7 @@ static void test_data_and_end(void)
 	pair_start(&p, "a.test", TLS1_3_VERSION);
 	check(handshake(&p));
 	/* More than the socket takes: what it does not take is kept, and then -EAGAIN. */
-	while ((n = tls_conn_write(p.conn, out + sent, sizeof(out) - sent)) > 0)
+	while ((n = tls_conn_write(p.conn, out + sent, sizeof(out) - sent, false)) > 0)
 		sent += (size_t)n;
 	check_int(n, -EAGAIN);
 	check(tls_conn_pending_out(p.conn) > 0);
@@ -288,7 +288,7 @@ static void test_data_and_end(void)
 		}
 		must(tls_conn_flush(p.conn) == 0);
 		if (sent < sizeof(out)) {
-			n = tls_conn_write(p.conn, out + sent, sizeof(out) - sent);
+			n = tls_conn_write(p.conn, out + sent, sizeof(out) - sent, false);
 			must(n > 0 || n == -EAGAIN);
 			sent += n > 0 ? (size_t)n : 0;
 		}
@@ -311,6 +311,51 @@ static void test_data_and_end(void)
 	check(handshake(&p));
 	p.fds[1] = fd_close(p.fds[1]);
 	check_int(tls_conn_read(p.conn, in, 1), -EPIPE);
+	pair_stop(&p);
+}
+
+/* Whether there is something for the client that it has not taken from its socket. */
+static bool has_mail(const struct pair *p)
+{
+	char c;
+
+	return recv(p->fds[0], &c, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
+}
+
+/* Nothing goes by itself that can go with bytes: the ticket with the first, close_notify with the
+ * last. */
+static void test_one_flight(void)
+{
+	static char out[256 * 1024], in[256 * 1024];
+	struct pair p;
+	ssize_t n;
+
+	pair_start(&p, "a.test", TLS1_3_VERSION);
+	check(handshake(&p));
+	check(!has_mail(&p));
+	check(!SSL_SESSION_has_ticket(SSL_get0_session(p.client)));
+	check_int(tls_conn_write(p.conn, "bye", 3, true), 3);
+	check_int(SSL_read(p.client, in, 100), 3);
+	check(SSL_SESSION_has_ticket(SSL_get0_session(p.client)));
+	check(SSL_read(p.client, in, 1) <= 0);
+	check_int(SSL_get_shutdown(p.client), SSL_RECEIVED_SHUTDOWN);
+	tls_conn_shutdown(p.conn);
+	check(!has_mail(&p));
+	pair_stop(&p);
+
+	/* Those that are not all taken are not the last. */
+	pair_start(&p, "a.test", TLS1_3_VERSION);
+	check(handshake(&p));
+	n = tls_conn_write(p.conn, out, sizeof(out), true);
+	check(n > 0 && (size_t)n < sizeof(out));
+	for (ssize_t got = 0; got < n;) {
+		int r = SSL_read(p.client, in, sizeof(in));
+
+		must(r > 0 || tls_conn_flush(p.conn) == 0);
+		got += MAX(r, 0);
+	}
+	check(SSL_read(p.client, in, 1) <= 0);
+	check_int(SSL_get_shutdown(p.client), 0);
 	pair_stop(&p);
 }
 
@@ -342,6 +387,7 @@ int main(void)
 	run_test(test_hello_in_pieces);
 	run_test(test_resumption);
 	run_test(test_data_and_end);
+	run_test(test_one_flight);
 	run_test(test_foreign_leaf);
 	tls_server_free(server);
 	tls_ca_free(ca);
