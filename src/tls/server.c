@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: one SSL_CTX, one P-256 key. A certificate is put into each connection, which
- * costs a few microseconds; a context per name would cost a hundred times that. The last sessions
- * are kept, so that who comes again need not verify our certificate again.
+/* Theory of operation: one SSL_CTX, one P-256 key. A certificate is put into each connection that
+ * needs one, which costs a few microseconds; a context per name would cost a hundred times that.
+ * The last sessions are kept, so that who comes again need not verify our certificate again.
  *
  * Setting OpenSSL up takes longer than everything else that a room's network needs to start, and
  * many a command in a room never speaks TLS. So at start only the key is made, whose public half
@@ -44,6 +44,7 @@ static SSL_CTX *make_context(EVP_PKEY *key)
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_SERVER);
 	SSL_CTX_sess_set_cache_size(ctx, TLS_SESSIONS);
 	SSL_CTX_set_client_hello_cb(ctx, tls_conn_on_hello, NULL);
+	SSL_CTX_set_cert_cb(ctx, tls_conn_on_cert, NULL);
 	SSL_CTX_set_alpn_select_cb(ctx, tls_conn_on_alpn, NULL);
 	SSL_CTX_set_tlsext_servername_callback(ctx, accept_name);
 	if (SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) != 1 ||

@@ -204,6 +204,13 @@ int tls_conn_on_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_n,
 	return SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
+int tls_conn_on_cert(SSL *ssl, void *arg)
+{
+	const struct tls_conn *c = SSL_get_app_data(ssl);
+
+	return SSL_use_certificate(ssl, c->cert);
+}
+
 struct tls_conn *tls_conn_new(struct tls_server *s, int fd)
 {
 	_cleanup_(tls_conn_freep) struct tls_conn *c = calloc(1, sizeof(*c));
@@ -239,6 +246,7 @@ struct tls_conn *tls_conn_free(struct tls_conn *c)
 		if (c->ssl)
 			SSL_set_shutdown(c->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
 		SSL_free(c->ssl);
+		X509_free(c->cert);
 		buf_done(&c->kept);
 		buf_done(&c->taken);
 		free(c);
@@ -269,8 +277,10 @@ struct str tls_conn_taken(const struct tls_conn *c)
 
 int tls_conn_set_leaf(struct tls_conn *c, const struct tls_leaf *leaf, bool h2)
 {
-	if (SSL_use_certificate(c->ssl, leaf->cert) != 1)
+	if (X509_up_ref(leaf->cert) != 1)
 		return -ENOMEM;
+	X509_free(c->cert);
+	c->cert = leaf->cert;
 	buf_done(&c->taken);
 	c->h2 = h2;
 	c->stage = TLS_STAGE_REST;

@@ -45,6 +45,7 @@ struct tls_conn {
 	bool ticketed; /* has sent its session ticket */
 	bool h2;       /* chosen */
 	uint8_t offer;
+	X509 *cert;        /* NULL until a leaf is there */
 	struct buf taken;  /* from the descriptor, until a leaf is there */
 	const char *error; /* the first that was found */
 	struct buf kept;   /* records that the peer has not taken yet */
@@ -58,6 +59,8 @@ bool tls_server_prepare(struct tls_server *s);
 BIO_METHOD *tls_conn_bio_new(void);
 /* For SSL_CTX_set_client_hello_cb. */
 int tls_conn_on_hello(SSL *ssl, int *alert, void *arg);
+/* For SSL_CTX_set_cert_cb: a session that is resumed needs no certificate. */
+int tls_conn_on_cert(SSL *ssl, void *arg);
 /* For SSL_CTX_set_alpn_select_cb. */
 int tls_conn_on_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_n,
 	const unsigned char *in, unsigned in_n, void *arg);
