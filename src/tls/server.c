@@ -42,7 +42,7 @@ static SSL_CTX *make_context(EVP_PKEY *key)
 	/* One read takes what there is, not a record's header first. */
 	SSL_CTX_set_read_ahead(ctx, 1);
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_SERVER);
-	SSL_CTX_sess_set_cache_size(ctx, TLS_SESSIONS);
+	SSL_CTX_sess_set_cache_size(ctx, TLS_SESSIONS_MAX);
 	SSL_CTX_set_client_hello_cb(ctx, tls_conn_on_hello, NULL);
 	SSL_CTX_set_cert_cb(ctx, tls_conn_on_cert, NULL);
 	SSL_CTX_set_alpn_select_cb(ctx, tls_conn_on_alpn, NULL);

@@ -18,6 +18,7 @@
 #include <sys/types.h>
 
 #define TLS_HELLO_MAX (16 * 1024) /* bytes read before a ClientHello must be complete */
+#define TLS_SESSIONS_MAX 512      /* kept to be resumed, of a kilobyte or two */
 
 struct tls_server;
 struct tls_leaf;

@@ -11,7 +11,6 @@
 enum {
 	TLS_OUT_SCRATCH = 96 * 1024, /* records of one operation, written together */
 	TLS_OUT_KEPT_MAX = 256 * 1024,
-	TLS_SESSIONS = 512,          /* that can be resumed, of a kilobyte or two */
 	TLS_BULK = 8 * 1024,         /* read at once: more of it comes */
 	TLS_BULK_BUFFER = 72 * 1024, /* four records */
 };

@@ -264,6 +264,50 @@ static void test_resumption(void)
 	}
 }
 
+static SSL_SESSION *new_session(void)
+{
+	struct pair p;
+	SSL_SESSION *session;
+	char byte;
+
+	pair_start(&p, "a.test", TLS1_3_VERSION);
+	check(handshake(&p));
+	check(tls_conn_write(p.conn, "x", 1, true) == 1);
+	check(SSL_read(p.client, &byte, 1) == 1);
+	session = SSL_get1_session(p.client);
+	must(session);
+	SSL_set_shutdown(p.client, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
+	pair_stop(&p);
+	return session;
+}
+
+static bool is_resumed(SSL_SESSION *session)
+{
+	struct pair p;
+	bool r;
+
+	pair_start(&p, "a.test", TLS1_3_VERSION);
+	must(SSL_set_session(p.client, session) == 1);
+	check(handshake(&p));
+	r = SSL_session_reused(p.client);
+	pair_stop(&p);
+	return r;
+}
+
+/* The oldest goes, and its client begins anew. */
+static void test_sessions_are_bounded(void)
+{
+	SSL_SESSION *first = new_session();
+
+	for (int i = 0; i < TLS_SESSIONS_MAX - 2; i++)
+		SSL_SESSION_free(new_session());
+	check(is_resumed(first));
+	for (int i = 0; i < 2; i++)
+		SSL_SESSION_free(new_session());
+	check(!is_resumed(first));
+	SSL_SESSION_free(first);
+}
+
 static void test_data_and_end(void)
 {
 	static char out[512 * 1024], in[512 * 1024];
@@ -386,6 +430,7 @@ int main(void)
 	run_test(test_taken);
 	run_test(test_hello_in_pieces);
 	run_test(test_resumption);
+	run_test(test_sessions_are_bounded);
 	run_test(test_data_and_end);
 	run_test(test_one_flight);
 	run_test(test_foreign_leaf);
