@@ -54,33 +54,19 @@ int buf_reserve(struct buf *b, size_t n, char **ret)
 	return 0;
 }
 
-int buf_add(struct buf *b, const void *p, size_t n)
+int buf_add_growing(struct buf *b, const void *p, size_t n)
 {
 	char *at;
 	int r;
 
 	if (n == 0)
 		return 0;
-	if (n <= b->cap - b->tail && n <= buf_room(b)) { /* mostly */
-		at = b->mem + b->tail;
-	} else {
-		r = buf_reserve(b, n, &at);
-		if (r < 0)
-			return r;
-	}
+	r = buf_reserve(b, n, &at);
+	if (r < 0)
+		return r;
 	memcpy(at, p, n);
 	buf_commit(b, n);
 	return 0;
-}
-
-int buf_add_str(struct buf *b, struct str s)
-{
-	return buf_add(b, s.p, s.n);
-}
-
-int buf_add_char(struct buf *b, char c)
-{
-	return buf_add(b, &c, 1);
 }
 
 int buf_add_uint(struct buf *b, uint64_t value)

@@ -49,9 +49,28 @@ static inline void buf_commit(struct buf *b, size_t n)
 	b->tail += n;
 }
 
-_warn_unused_ int buf_add(struct buf *b, const void *p, size_t n);
-_warn_unused_ int buf_add_str(struct buf *b, struct str s);
-_warn_unused_ int buf_add_char(struct buf *b, char c);
+/* Of buf_add(): where the memory at hand does not do. */
+_warn_unused_ int buf_add_growing(struct buf *b, const void *p, size_t n);
+
+_warn_unused_ static inline int buf_add(struct buf *b, const void *p, size_t n)
+{
+	if (n == 0 || n > b->cap - b->tail || n > buf_room(b))
+		return buf_add_growing(b, p, n);
+	memcpy(b->mem + b->tail, p, n);
+	buf_commit(b, n);
+	return 0;
+}
+
+_warn_unused_ static inline int buf_add_str(struct buf *b, struct str s)
+{
+	return buf_add(b, s.p, s.n);
+}
+
+_warn_unused_ static inline int buf_add_char(struct buf *b, char c)
+{
+	return buf_add(b, &c, 1);
+}
+
 /* In decimal. */
 _warn_unused_ int buf_add_uint(struct buf *b, uint64_t value);
 _warn_unused_ int buf_printf(struct buf *b, const char *fmt, ...) _printf_(2, 3);
