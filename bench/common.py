@@ -7,6 +7,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -43,6 +44,14 @@ class Series:
             return "not measured"
         return "%.*f (%.*f to %.*f)" % (digits, self.median * scale, digits, min(self.values) *
                                         scale, digits, max(self.values) * scale)
+
+
+def runtime_folder(work):
+    """A new one in memory, as /run is on most systems; here that may be on a disk that others keep
+    busy."""
+    return tempfile.TemporaryDirectory(
+        prefix="cloche-bench-", ignore_cleanup_errors=True,
+        dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else work)
 
 
 def ratio(ours, theirs):

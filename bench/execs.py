@@ -2,12 +2,11 @@
 """Row 3: a command in a sandbox that runs already."""
 import glob
 import os
-import shutil
 import subprocess
-import tempfile
 
 import engines
-from common import RULES_HEAD, Contest, Series, Worker, clean_env, have, log, rule
+from common import (RULES_HEAD, Contest, Series, Worker, clean_env, have, log, rule,
+                    runtime_folder)
 from testlib import BIN, CLOCHE, ROOT
 
 ROUNDS = 200
@@ -60,11 +59,13 @@ def add_engines(contest, work, started):
 
 def row(work, started):
     """started: engines by name, also those of the row before."""
+    with runtime_folder(work) as runtime:
+        return report(measure(work, started, runtime))
+
+
+def measure(work, started, runtime):
     folder = os.path.join(work, "exec")
     latency, plain = compile_programs(folder)
-    # In memory, as /run is on most systems; here it may be on a disk that others keep busy.
-    runtime = tempfile.mkdtemp(prefix="cloche-bench-", dir="/dev/shm"
-                               if os.access("/dev/shm", os.W_OK) else work)
     env = clean_env(CLOCHE_RUNTIME_DIR=runtime, CLOCHE_STATE_DIR=runtime)
     made = subprocess.run([CLOCHE, "create", "--no-workspace", "-m", folder + ":/bench:ro"],
                           env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
@@ -88,12 +89,11 @@ def row(work, started):
         worker.close()
         subprocess.run([CLOCHE, "rm", "-f", identity], env=env, stdin=subprocess.DEVNULL,
                        stdout=subprocess.DEVNULL, check=False)
-        shutil.rmtree(runtime, ignore_errors=True)
     for path, (inside, outside) in library.items():
         what = "a static true" if path == "/bench/true" else "/bin/true"
         contest.times["libcloche, " + what] = inside
         contest.times["%s on the host, from the same program" % what] = outside
-    return report(contest)
+    return contest
 
 
 def report(contest):

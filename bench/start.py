@@ -3,7 +3,8 @@
 import os
 
 import engines
-from common import RULES_HEAD, SECRET, Contest, Worker, clean_env, have, rule
+from common import (RULES_HEAD, SECRET, Contest, Worker, clean_env, have, rule,
+                    runtime_folder)
 from testlib import CLOCHE
 
 BWRAP = "bwrap --unshare-all --ro-bind / / --proc /proc --dev /dev --tmpfs /tmp " \
@@ -22,14 +23,15 @@ kill $proxy; wait $proxy; exit $code
 """
 
 
-def add_user(contest, work, env):
+def add_user(contest, work, env, runtime):
     """The same as an ordinary user, where the benchmark itself is run by root."""
     home = os.path.join(work, "home")
     os.mkdir(home)
     os.chown(home, USER, USER)
+    os.chown(runtime, USER, USER)
     os.chmod(work, 0o755)
     worker = Worker(["setpriv", "--reuid", str(USER), "--regid", str(USER), "--clear-groups", "--"],
-                    dict(env, HOME=home, XDG_RUNTIME_DIR=home, TMPDIR=home))
+                    dict(env, HOME=home, XDG_RUNTIME_DIR=runtime, TMPDIR=home))
     if have("bwrap"):
         contest.add("bwrap --unshare-all, as a user", worker, BWRAP)
     contest.add("cloche run, as a user", worker, PLAIN)
@@ -55,9 +57,14 @@ def add_engines(contest, work, started):
 
 def row(work, started, rounds=160):
     """started: engines by name; what is started here stays for the next row."""
+    with runtime_folder(work) as own, runtime_folder(work) as users:
+        return report(measure(work, started, rounds, own, users))
+
+
+def measure(work, started, rounds, own, users):
     contest = Contest()
     env = clean_env(BENCH_TOKEN=SECRET)
-    workers = [Worker([], env)]
+    workers = [Worker([], dict(env, CLOCHE_RUNTIME_DIR=own))]
     contest.add("/bin/true alone", workers[0], ["/bin/true"])
     contest.add("cloche run", workers[0], PLAIN)
     contest.add("cloche run, gateway and secret", workers[0], GATEWAY)
@@ -66,7 +73,7 @@ def row(work, started, rounds=160):
     else:
         contest.leave_out("bwrap --unshare-all", "is not installed")
     if os.geteuid() == 0:
-        workers.append(add_user(contest, work, env))
+        workers.append(add_user(contest, work, env, users))
     add_engines(contest, work, started)
     try:
         contest.add("srt", workers[0], engines.srt(work), 15)
@@ -75,12 +82,16 @@ def row(work, started, rounds=160):
     contest.run(rounds)
     for w in workers:
         w.close()
+    return contest
+
+
+def report(contest):
     lines = ["## Start, run /bin/true, tear down (rows 1 and 2)", "",
              "Milliseconds of wall time, all in turn; what is slow takes part in some rounds only. "
              "The gateway process starts at the room's first use of its network, which /bin/true "
              "makes none of; broker, capture, policy, authority and trust are there. Engines run "
              "a statically linked true from an image of one file, without a network; the others "
-             "run the host's.", ""] + contest.table() + RULES_HEAD
+             "run the host's. The sandbox's directory is on a tmpfs.", ""] + contest.table() + RULES_HEAD
     for tail in ("", ", as a user"):
         for ours, hold in (("cloche run", 1.0), ("cloche run, gateway and secret", 2.0)):
             if ours + tail in contest.times:
