@@ -48,7 +48,7 @@ static SSL_CTX *make_context(EVP_PKEY *key)
 	SSL_CTX_set_alpn_select_cb(ctx, tls_conn_on_alpn, NULL);
 	SSL_CTX_set_tlsext_servername_callback(ctx, accept_name);
 	if (SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) != 1 ||
-		SSL_CTX_set_num_tickets(ctx, 0) != 1 || /* see tls_conn_write() */
+		SSL_CTX_set_num_tickets(ctx, 1) != 1 ||
 		SSL_CTX_set1_groups(ctx, groups, (long)ARRAY_SIZE(groups)) != 1 ||
 		SSL_CTX_set_ciphersuites(ctx, "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:"
 					      "TLS_CHACHA20_POLY1305_SHA256") != 1 ||

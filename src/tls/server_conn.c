@@ -82,24 +82,47 @@ static int send_scratch(struct tls_conn *c)
 	return 0;
 }
 
-static int bio_write(BIO *b, const char *p, int n)
+static int gather(struct tls_conn *c, const char *p, size_t n)
 {
-	struct tls_conn *c = BIO_get_data(b);
 	struct tls_server *s = c->server;
-	size_t left = (size_t)n;
 
-	BIO_clear_retry_flags(b);
-	while (left > 0) {
-		size_t some = MIN(left, TLS_OUT_SCRATCH - s->scratch_n);
+	while (n > 0) {
+		size_t some = MIN(n, TLS_OUT_SCRATCH - s->scratch_n);
 
 		memcpy(s->scratch + s->scratch_n, p, some);
 		s->scratch_n += some;
 		p += some;
-		left -= some;
+		n -= some;
 		if (s->scratch_n == TLS_OUT_SCRATCH && send_scratch(c) < 0)
 			return -1;
 	}
-	return n;
+	return 0;
+}
+
+static int bio_write(BIO *b, const char *p, int n)
+{
+	struct tls_conn *c = BIO_get_data(b);
+
+	BIO_clear_retry_flags(b);
+	if (buf_len(&c->ticket) > 0) {
+		if (gather(c, buf_data(&c->ticket), buf_len(&c->ticket)) < 0)
+			return -1;
+		buf_done(&c->ticket);
+	}
+	return gather(c, p, (size_t)n) < 0 ? -1 : n;
+}
+
+/* What ends a handshake of TLS 1.3 is the session ticket alone. By itself it would cost both sides
+ * a packet and a wake-up: it goes with the first record that follows. */
+static int hold_ticket(struct tls_conn *c)
+{
+	struct tls_server *s = c->server;
+	size_t n = s->scratch_n;
+
+	if (SSL_version(c->ssl) != TLS1_3_VERSION)
+		return send_scratch(c);
+	s->scratch_n = 0;
+	return buf_add(&c->ticket, s->scratch, n);
 }
 
 static long bio_ctrl(BIO *b, int cmd, long num, void *ptr)
@@ -222,6 +245,7 @@ struct tls_conn *tls_conn_new(struct tls_server *s, int fd)
 	c->fd = fd;
 	c->kept = BUF_INIT(TLS_OUT_KEPT_MAX);
 	c->taken = BUF_INIT(TLS_HELLO_MAX);
+	c->ticket = BUF_INIT(TLS_OUT_SCRATCH);
 	if (tls_server_prepare(s))
 		c->ssl = SSL_new(s->ctx);
 	if (!c->ssl)
@@ -249,6 +273,7 @@ struct tls_conn *tls_conn_free(struct tls_conn *c)
 		X509_free(c->cert);
 		buf_done(&c->kept);
 		buf_done(&c->taken);
+		buf_done(&c->ticket);
 		free(c);
 		ERR_clear_error();
 	}
@@ -319,7 +344,7 @@ enum tls_hs tls_conn_handshake(struct tls_conn *c)
 	e = r == 1 ? SSL_ERROR_NONE : SSL_get_error(c->ssl, r);
 	if (e == SSL_ERROR_SSL || e == SSL_ERROR_SYSCALL)
 		note_failure(c);
-	if (send_scratch(c) < 0)
+	if ((e == SSL_ERROR_NONE ? hold_ticket(c) : send_scratch(c)) < 0)
 		return TLS_HS_FAILED;
 	switch (e) {
 	case SSL_ERROR_NONE:
@@ -367,15 +392,6 @@ bool tls_conn_has_pending(const struct tls_conn *c)
 	return SSL_has_pending(c->ssl);
 }
 
-/* The ticket of TLS 1.3 goes out with the first bytes: by itself it would cost both sides a packet
- * and a wake-up. */
-static void add_ticket(struct tls_conn *c)
-{
-	if (!c->ticketed)
-		(void)SSL_new_session_ticket(c->ssl);
-	c->ticketed = true;
-}
-
 ssize_t tls_conn_write(struct tls_conn *c, const void *p, size_t n, bool last)
 {
 	size_t done = 0, some;
@@ -385,7 +401,6 @@ ssize_t tls_conn_write(struct tls_conn *c, const void *p, size_t n, bool last)
 	if (buf_len(&c->kept) > 0)
 		return -EAGAIN;
 	errors_clear();
-	add_ticket(c);
 	/* Whole records into the scratch area: it holds what the caller gives at once. */
 	some = MIN(n, (size_t)TLS_OUT_SCRATCH - 8192);
 	if (SSL_write_ex(c->ssl, p, some, &done) != 1) {

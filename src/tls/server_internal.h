@@ -39,14 +39,14 @@ struct tls_conn {
 	int fd;
 	enum tls_stage stage;
 	bool refused, eof, broken;
-	bool drained;  /* the descriptor gave less than was asked for: has no more for now */
-	bool bulk;     /* reads into the larger buffer */
-	bool ticketed; /* has sent its session ticket */
-	bool h2;       /* chosen */
+	bool drained; /* the descriptor gave less than was asked for: has no more for now */
+	bool bulk;    /* reads into the larger buffer */
+	bool h2;      /* chosen */
 	uint8_t offer;
 	X509 *cert;        /* NULL until a leaf is there */
 	struct buf taken;  /* from the descriptor, until a leaf is there */
 	const char *error; /* the first that was found */
+	struct buf ticket; /* a record that goes out in front of the next */
 	struct buf kept;   /* records that the peer has not taken yet */
 	unsigned char sni_n;
 	char sni[HELLO_NAME_MAX + 1];
