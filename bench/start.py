@@ -91,7 +91,8 @@ def report(contest):
              "The gateway process starts at the room's first use of its network, which /bin/true "
              "makes none of; broker, capture, policy, authority and trust are there. Engines run "
              "a statically linked true from an image of one file, without a network; the others "
-             "run the host's. The sandbox's directory is on a tmpfs.", ""] + contest.table() + RULES_HEAD
+             "run the host's. The sandbox's directory is on a tmpfs.", ""]
+    lines += contest.table() + RULES_HEAD
     for tail in ("", ", as a user"):
         for ours, hold in (("cloche run", 1.0), ("cloche run, gateway and secret", 2.0)):
             if ours + tail in contest.times:

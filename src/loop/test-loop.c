@@ -107,6 +107,6 @@ int main(void)
 	run_test(test_removal_in_a_callback_silences_the_batch);
 	run_test(test_timers_fire_in_order_and_cleared_ones_do_not);
 	run_test(test_a_job_may_queue_itself_again);
-	run_test(test_batches_leave_a_chosen_policy); /* and so does what comes after it */
+	run_test(test_batches_leave_a_chosen_policy); /* the last: it stays so */
 	return tap_done();
 }

@@ -3,7 +3,8 @@
  * socket, with a bound on what may come before the ClientHello is complete. Writing only gathers:
  * all records of one operation land in one scratch area that is sent with one call at its end. What
  * the socket does not take is copied into the connection and blocks further writes until it is
- * gone. So a write is never half done inside OpenSSL, and an idle connection has no buffer of ours.
+ * gone. So a write is never half done inside OpenSSL, and an idle connection has no buffer of ours
+ * but, until the first bytes go out, its session ticket.
  *
  * The ClientHello callback runs first with no certificate: it reads the name and asks to be called
  * again (SSL_CLIENT_HELLO_RETRY). The caller gets a certificate in its own time and calls the
