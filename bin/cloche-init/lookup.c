@@ -4,6 +4,7 @@
  * without an interpreter line to a shell. A missing file and a missing interpreter are both ENOENT
  * to execve; whether the file itself is there tells them apart. */
 #include "init.h"
+#include "jail/rootfs.h"
 
 #include <errno.h>
 #include <string.h>
@@ -44,6 +45,11 @@ static struct start_failure search(char *const *argv, char *const *env)
 	size_t name_n = strlen(name);
 	char full[EXEC_MAX_PATH + 1];
 
+	/* This program is what is running, whatever root of the room has put at that path. */
+	if (strcmp(name, ROOTFS_INIT_PATH) == 0) {
+		(void)try_exec("/proc/self/exe", argv, env, &why);
+		return why;
+	}
 	if (strchr(name, '/')) {
 		(void)try_exec(name, argv, env, &why);
 		return why;
@@ -72,6 +78,5 @@ static struct start_failure search(char *const *argv, char *const *env)
 
 void lookup_exec(char *const *argv, char *const *env, struct start_failure *why)
 {
-	/* Only now: that memory is init's, who takes any failure in it for one. */
 	*why = search(argv, env);
 }
