@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: process 1 of a room. It waits for messages on descriptor 3 and for dead
- * children, and does one thing at a time. Its provider has narrowed it already (see
- * provider/provider.h); it holds nothing but the channel. Whatever goes wrong with the channel ends
- * it, and with it, as process 1 of a pid namespace, everything in the room.
+/* Theory of operation: process 1 of a room. It waits for messages on descriptor 3, for processes
+ * that execute their command, and for dead children. It never waits for one of them alone: whoever
+ * is inside may stop any of them. Its provider has narrowed it already (see provider/provider.h);
+ * it holds nothing but the channel. Whatever goes wrong with the channel ends it, and with it, as
+ * process 1 of a pid namespace, everything in the room.
  *
  * Every signal is blocked: those from inside cannot reach process 1 anyway, and the only one it
  * wants, SIGCHLD, is read from a descriptor. */
@@ -25,8 +26,11 @@ enum { CHANNEL_FD = 3, MAX_OUT = 64 * 1024 };
 
 struct init {
 	struct chan chan;
-	bool stuck; /* what was sent last did not fit in the socket */
+	bool stuck; /* what was sent last did not fit in the socket: nothing more is done meanwhile
+		     */
+	bool dead;  /* there may be children to reap */
 	struct proc *procs;
+	unsigned births; /* of these, how many have not executed their command yet */
 };
 
 static struct proc *find(struct init *in, uint32_t exec)
@@ -37,21 +41,54 @@ static struct proc *find(struct init *in, uint32_t exec)
 	return NULL;
 }
 
+/* After an attempt to queue a frame: r is its result. */
+static int flush(struct init *in, int r)
+{
+	if (r == 0)
+		r = chan_flush(&in->chan);
+	in->stuck = chan_pending(&in->chan) > 0;
+	return r;
+}
+
+static int say_failed(struct init *in, uint32_t exec, const struct start_failure *why)
+{
+	struct roomctl_failed m = {
+		.exec = exec, .stage = why->stage, .sys_errno = (uint32_t)why->sys_errno};
+
+	return roomctl_send_failed(&in->chan, &m);
+}
+
 static int start(struct init *in, const struct roomctl_exec *m, const int fds[3])
 {
 	struct start_failure why;
-	_cleanup_fd_ int master = -1;
 	struct proc *p;
 
-	if (start_process(m, fds, &p, &master, &why) < 0) {
-		struct roomctl_failed failed = {
-			.exec = m->exec, .stage = why.stage, .sys_errno = (uint32_t)why.sys_errno};
-
-		return roomctl_send_failed(&in->chan, &failed);
-	}
+	if (start_process(m, fds, &p, &why) < 0)
+		return say_failed(in, m->exec, &why);
 	p->next = in->procs;
 	in->procs = p;
-	return roomctl_send_started(&in->chan, m->exec, (uint32_t)p->pid, master);
+	in->births++;
+	return 0;
+}
+
+/* The process at *at has executed its command, has failed to, or is dead. Frees it where it failed.
+ */
+static int on_birth(struct init *in, struct proc **at)
+{
+	struct proc *p = *at;
+	struct start_failure why;
+	int r;
+
+	in->births--;
+	if (start_has_worked(p, &why)) {
+		r = roomctl_send_started(&in->chan, p->exec, (uint32_t)p->pid, p->master);
+		p->master = fd_close(p->master);
+		return r;
+	}
+	r = say_failed(in, p->exec, &why);
+	*at = p->next;
+	proc_free(p); /* the reaper takes the child */
+	return r;
 }
 
 static int on_exec(struct init *in, struct chan_frame *f)
@@ -116,12 +153,16 @@ static int on_dead(struct init *in, pid_t pid, int status)
 	for (struct proc **at = &in->procs; *at; at = &(*at)->next) {
 		struct proc *p = *at;
 		struct roomctl_exited m = {.exec = p->exec, .status = (uint32_t)status};
+		int r = 0;
 
 		if (p->pid != pid)
 			continue;
+		if (p->birth >= 0)
+			r = on_birth(in, at);
+		if (r < 0 || *at != p)
+			return r;
 		*at = p->next;
-		fd_close(p->slave);
-		free(p);
+		proc_free(p);
 		return roomctl_send_exited(&in->chan, &m);
 	}
 	return 0;
@@ -129,68 +170,101 @@ static int on_dead(struct init *in, pid_t pid, int status)
 
 static int reap(struct init *in)
 {
-	for (;;) {
+	while (in->dead && !in->stuck) {
 		int status, r;
 		pid_t pid = waitpid(-1, &status, WNOHANG);
 
-		if (pid <= 0)
+		if (pid <= 0) {
+			in->dead = false;
 			return 0;
-		r = on_dead(in, pid, status);
+		}
+		r = flush(in, on_dead(in, pid, status));
 		if (r < 0)
 			return r;
 	}
+	return 0;
 }
 
 /* Handles what has come. Answers that do not fit in the socket, terminals above all, hold back more
  * work. */
 static int take_work(struct init *in)
 {
-	int r = 0;
-
 	while (!in->stuck) {
 		struct chan_frame f;
+		int r = chan_recv(&in->chan, &f);
 
-		r = chan_recv(&in->chan, &f);
 		if (r <= 0)
-			break;
-		r = on_frame(in, &f);
+			return r;
+		r = flush(in, on_frame(in, &f));
 		chan_frame_done(&f);
-		if (r == 0)
-			r = chan_flush(&in->chan);
 		if (r < 0)
 			return r;
-		in->stuck = chan_pending(&in->chan) > 0;
 	}
-	if (r < 0)
-		return r;
-	r = chan_flush(&in->chan);
-	in->stuck = chan_pending(&in->chan) > 0;
+	return 0;
+}
+
+/* Those that are being born, behind the two that are always watched. */
+static int wait_for_all(struct init *in, int signals, struct pollfd **polls)
+{
+	size_t n = 1;
+	struct pollfd *p = realloc(*polls, (2 + in->births) * sizeof(*p));
+	int r;
+
+	if (!p)
+		return -ENOMEM;
+	*polls = p;
+	p[0] = (struct pollfd){.fd = in->chan.fd, .events = in->stuck ? POLLOUT : POLLIN};
+	if (!in->stuck)
+		p[n++] = (struct pollfd){.fd = signals, .events = POLLIN};
+	for (const struct proc *proc = in->procs; proc && !in->stuck; proc = proc->next)
+		if (proc->birth >= 0)
+			p[n++] = (struct pollfd){.fd = proc->birth, .events = POLLIN};
+	do
+		r = poll(p, n, -1);
+	while (r < 0 && errno == EINTR);
+	return r < 0 ? -errno : 0;
+}
+
+/* polls: one for each, in the order of the list. */
+static int look_at_births(struct init *in, const struct pollfd *polls)
+{
+	struct proc **at = &in->procs;
+	int r = 0;
+
+	while (*at && r == 0 && !in->stuck) {
+		struct proc *p = *at;
+
+		if (p->birth >= 0 && (polls++)->revents)
+			r = flush(in, on_birth(in, at));
+		if (*at == p)
+			at = &p->next;
+	}
 	return r;
 }
 
 static int serve(struct init *in, int signals)
 {
+	struct pollfd *p = NULL;
+
 	for (;;) {
-		struct pollfd p[2] = {{.fd = in->chan.fd}, {.fd = signals, .events = POLLIN}};
 		struct signalfd_siginfo info;
 		int r = take_work(in);
 
+		if (r == 0)
+			r = reap(in);
+		if (r == 0)
+			r = wait_for_all(in, signals, &p);
+		if (r == 0 && in->stuck)
+			r = flush(in, 0);
+		else if (r == 0)
+			r = look_at_births(in, p + 2);
 		if (r < 0)
 			return r;
-		p[0].events = in->stuck ? POLLOUT : POLLIN;
-		if (poll(p, ARRAY_SIZE(p), -1) < 0 && errno != EINTR)
-			return -errno;
-		if (in->stuck && p[0].revents) {
-			r = chan_flush(&in->chan);
-			in->stuck = chan_pending(&in->chan) > 0;
-		}
-		if (r == 0 && p[1].revents) {
+		if (p[0].events == POLLIN && p[1].revents) {
 			if (read(signals, &info, sizeof(info)) < 0 && errno != EAGAIN)
 				return -errno;
-			r = reap(in);
+			in->dead = true;
 		}
-		if (r < 0)
-			return r;
 	}
 }
 
@@ -231,7 +305,7 @@ int main(int argc, char **argv)
 	if (getpid() != 1)
 		prctl(PR_SET_CHILD_SUBREAPER, 1);
 	if (chan_init(&in.chan, CHANNEL_FD, ROOMCTL_MAX_PAYLOAD, MAX_OUT) < 0 ||
-		roomctl_send_ready(&in.chan) < 0)
+		flush(&in, roomctl_send_ready(&in.chan)) < 0)
 		return 1;
 	return serve(&in, signals) == -EPIPE ? 0 : 1;
 }

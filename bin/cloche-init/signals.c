@@ -1,22 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: root in a room has no CAP_KILL, so init may not signal what it started under
+/* Theory of operation: root in a room has no CAP_KILL, so init may not signal what has become
  * another user. It then forks a child that becomes that user and sends the signal; the reaper takes
  * the child like any other. */
 #include "init.h"
 #include "ipc/control.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
-void signal_as(uid_t uid, pid_t target, int signo)
+/* The user that a process is now, which need not be the one that it was started as. */
+static bool signal_find_user(pid_t pid, uid_t *ret)
 {
-	pid_t child;
+	char path[32], text[1024], *at;
+	ssize_t n;
+	int fd;
 
-	if (kill(target, signo) == 0 || errno != EPERM)
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	/* Its name comes first, in which a line's end is written as two characters. */
+	at = strstr(text, "\nUid:");
+	return at && sscanf(at + 5, "%u", ret) == 1;
+}
+
+void signal_one(pid_t target, int signo)
+{
+	uid_t uid;
+
+	if (kill(target, signo) == 0 || errno != EPERM || !signal_find_user(target, &uid))
 		return;
-	child = fork();
-	if (child == 0) {
+	if (fork() == 0) {
 		if (setresuid(uid, uid, uid) == 0)
 			kill(target, signo);
 		_exit(0);
@@ -33,10 +55,14 @@ void signal_deliver(const struct roomctl_signal *m, const struct proc *p)
 	}
 	if (!p)
 		return;
-	/* A process leads a session and a group of its own from the start on; its number stays its
-	 * own until it is reaped, which happens between two messages only. */
-	if (m->scope == CTL_SCOPE_TREE)
+	/* A process leads a session and a group of its own as soon as it has executed its command;
+	 * its number stays its own until it is reaped, which happens between two messages only. */
+	if (m->scope == CTL_SCOPE_PROCESS || p->birth >= 0) {
+		signal_one(p->pid, m->signo);
+	} else if (m->scope == CTL_SCOPE_TREE) {
 		tree_signal(p, m->signo);
-	else
-		signal_as(p->uid, m->scope == CTL_SCOPE_GROUP ? -p->pid : p->pid, m->signo);
+	} else {
+		kill(-p->pid, m->signo);
+		tree_signal_group(p, m->signo);
+	}
 }

@@ -8,6 +8,7 @@
 #include "init.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,7 +18,7 @@
 enum { MAX_MEMBERS = 4096, ROUNDS = 8 };
 
 struct entry {
-	pid_t pid, parent, session;
+	pid_t pid, parent, group, session;
 };
 
 /* "PID (NAME) S PPID PGRP SESSION ...", where NAME may hold anything. */
@@ -40,7 +41,7 @@ static bool read_entry(int proc, const char *name, struct entry *ret)
 	text[n] = '\0';
 	at = strrchr(text, ')');
 	ret->pid = (pid_t)pid;
-	return at && sscanf(at + 1, " %*c %d %*d %d", &ret->parent, &ret->session) == 2;
+	return at && sscanf(at + 1, " %*c %d %d %d", &ret->parent, &ret->group, &ret->session) == 3;
 }
 
 static bool is_member(const pid_t *members, size_t n, pid_t pid)
@@ -79,7 +80,21 @@ void tree_signal(const struct proc *p, int signo)
 	 * child, before all are found. */
 	for (int i = 0; i < ROUNDS && collect(p->pid, members, &n); i++)
 		for (; signo == SIGKILL && sent < n; sent++)
-			signal_as(p->uid, members[sent], SIGSTOP);
+			signal_one(members[sent], SIGSTOP);
 	for (sent = 0; sent < n; sent++)
-		signal_as(p->uid, members[sent], signo);
+		signal_one(members[sent], signo);
+}
+
+void tree_signal_group(const struct proc *p, int signo)
+{
+	DIR *dir = opendir("/proc");
+	struct dirent *d;
+	struct entry e;
+
+	while (dir && (d = readdir(dir)))
+		if (read_entry(dirfd(dir), d->d_name, &e) && e.group == p->pid &&
+			kill(e.pid, 0) < 0 && errno == EPERM)
+			signal_one(e.pid, signo);
+	if (dir)
+		closedir(dir);
 }
