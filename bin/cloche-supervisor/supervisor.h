@@ -71,8 +71,9 @@ struct task {
 	uint32_t pid;    /* in the room */
 	enum task_state state;
 	bool tty, timed_out, captured;
+	bool killed; /* KILL was sent by way of init */
 	uint64_t timeout_usec, started_at, started_real;
-	struct loop_timer timer;       /* its deadline, then its KILL */
+	struct loop_timer timer;       /* its deadline, then its KILL, then how that is enforced */
 	struct ctl_exec_exited result; /* TASK_ENDED */
 	uint64_t ended_real;
 
@@ -240,6 +241,14 @@ uint64_t tasks_running(const struct supervisor *s);
 uint64_t tasks_total(const struct supervisor *s);
 /* Closes every log. */
 void tasks_close(struct supervisor *s);
+
+/* --- deadline.c: their ends --- */
+/* By way of init. */
+void deadline_signal(struct task *t, uint8_t signo, enum ctl_scope scope);
+/* KILL, by way of init; where that does not help soon, by other ways to all that belongs to t. */
+void deadline_kill(struct task *t, enum ctl_scope scope);
+/* Ends t when its time is over, if it has a deadline. */
+void deadline_start(struct task *t);
 
 /* --- output.c: what processes print --- */
 /* Makes pipes and takes the client's ends out of the frame. ret_fds: the process's ends (owned by

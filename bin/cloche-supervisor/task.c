@@ -104,35 +104,6 @@ void task_on_output(struct task *t)
 	sandbox_check_end(s);
 }
 
-static void signal_task(struct task *t, uint8_t signo, enum ctl_scope scope)
-{
-	struct roomctl_signal m = {.exec = t->number, .signo = signo, .scope = (uint8_t)scope};
-
-	if (t->sup->init_open && roomctl_send_signal(&t->sup->init, &m) == 0)
-		sandbox_flush_init(t->sup);
-}
-
-static void on_kill_due(struct loop_timer *timer)
-{
-	signal_task(container_of(timer, struct task, timer), SIGKILL, CTL_SCOPE_TREE);
-}
-
-static void on_timeout(struct loop_timer *timer)
-{
-	struct task *t = container_of(timer, struct task, timer);
-	struct supervisor *s = t->sup;
-
-	t->timed_out = true;
-	if (s->start.one_shot) {
-		sandbox_end(s, CTL_REASON_TIMEOUT, s->start.grace_usec);
-		return;
-	}
-	signal_task(t, SIGTERM, CTL_SCOPE_TREE);
-	if (loop_timer_set(
-		    s->loop, &t->timer, clock_mono_usec() + s->start.grace_usec, on_kill_due) < 0)
-		signal_task(t, SIGKILL, CTL_SCOPE_TREE);
-}
-
 /* --- starting --- */
 
 /* A pipe belongs to whoever made it, so a user of the room that is nobody outside could use it but
@@ -276,9 +247,7 @@ bool task_exec(struct peer *p, struct ctl_exec *m, struct chan_frame *f)
 	}
 	if (!launch(t, m, f))
 		return true;
-	if (t->timeout_usec &&
-		loop_timer_set(s->loop, &t->timer, t->started_at + t->timeout_usec, on_timeout) < 0)
-		sandbox_kill(s, CTL_REASON_FAILED);
+	deadline_start(t);
 	sandbox_flush_init(s);
 	if (t->captured)
 		output_open_log(t, m);
@@ -333,8 +302,10 @@ void task_signal(struct peer *p, const struct ctl_signal *m)
 
 	if (m->scope == CTL_SCOPE_ROOM)
 		(void)s->room->provider->kill(s->room, m->signo, NULL);
+	else if (w && w->task->state != TASK_ENDED && m->signo == SIGKILL)
+		deadline_kill(w->task, m->scope);
 	else if (w && w->task->state != TASK_ENDED)
-		signal_task(w->task, m->signo, m->scope);
+		deadline_signal(w->task, m->signo, m->scope);
 }
 
 void task_resize(struct peer *p, const struct ctl_resize *m)
@@ -374,14 +345,14 @@ static bool on_started(struct supervisor *s, struct chan_frame *f)
 	t->state = TASK_RUNS;
 	t->pid = pid;
 	if (t->captured && t->tty && output_started(t, TAKE_FD(f->fds[0])) < 0)
-		signal_task(t, SIGKILL, CTL_SCOPE_PROCESS);
+		deadline_signal(t, SIGKILL, CTL_SCOPE_PROCESS);
 	/* (A peer that is dropped takes its handles away at the end of this turn.) */
 	DL_FOREACH_SAFE (t->watchers, w, tmp)
 		if (!w->peer->dead)
 			watcher_tell_started(w, t->captured ? t->input : t->tty ? f->fds[0] : -1);
 	/* The end was asked for while init was starting it: that TERM came too early for it. */
 	if (s->state == SUP_ENDING)
-		signal_task(t, SIGTERM, CTL_SCOPE_GROUP);
+		deadline_signal(t, SIGTERM, CTL_SCOPE_GROUP);
 	if (t->shown)
 		record_update_soon(s);
 	return true;

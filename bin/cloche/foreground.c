@@ -14,14 +14,17 @@ static const struct foreground *how;
 static int output_errno; /* why output could not be written; 0 */
 static struct terminal_filter filters[2];
 
-/* In signal context. The first Ctrl-C is the command's own affair, the next ones are not. TERM and
- * HUP are for us: what can go on without us does. */
+enum { KEYS_PATIENCE = 3 };
+
+/* In signal context. The first Ctrl-C is the command's own affair, the next ones are not; who goes
+ * on after the one that kills does not want to wait for what comes of it. TERM and HUP are for us:
+ * what can go on without us does. */
 static void on_interrupt(void *user, int signal_number, unsigned count)
 {
 	cloche_run *run = user;
 	bool key = signal_number == SIGINT || signal_number == SIGQUIT;
 
-	if (how->stays && !key)
+	if (how->stays && (!key || count > KEYS_PATIENCE))
 		cloche_run_leave(run);
 	else if ((key && how->joined) || (signal_number == SIGINT && count == 1))
 		cloche_run_signal(run, signal_number);
@@ -85,7 +88,11 @@ static int left(const cloche_run *run)
 {
 	int signal_number = interrupt_signal();
 
-	if (how->again)
+	if (how->again && cloche_run_number(run) == 0)
+		say("left before the command had begun, which it may still do; to look: cloche "
+		    "inspect %s",
+			cloche_run_id(run));
+	else if (how->again)
 		say("left command %u running; to come back: %s %s --exec %u",
 			cloche_run_number(run), how->again, cloche_run_id(run),
 			cloche_run_number(run));

@@ -25,7 +25,7 @@ static int wait_for_run(
 			if (r < 0)
 				return err_sys(err, -r, "use the terminal");
 		}
-		if (p->left || (run->started && atomic_load(&c->leave))) {
+		if (p->left || atomic_load(&c->leave)) {
 			run->left = true;
 			return 0;
 		}
@@ -98,7 +98,10 @@ static int run_one(struct client *c, const struct client_exec *what, struct pump
 	const int child[3], const enum ctl_stdio stdio[3], struct client_result *ret,
 	struct cloche_err *err)
 {
-	struct client_run run = {.exec = ++c->last_exec, .detached = what->detached, .input = -1};
+	struct client_run run = {.exec = ++c->last_exec,
+		.detached = what->detached,
+		.number = what->spec ? 0 : what->join,
+		.input = -1};
 	int r;
 
 	c->run = &run;

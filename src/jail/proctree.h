@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* What a process and everything below it use, added up from /proc: for rooms without a control
- * group, and for what a group does not count. */
+ * group, and for what a group does not count; and the end of a part of it. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,3 +22,8 @@ bool proctree_read(pid_t root, struct proctree_usage *ret);
 /* Calls visit() for root and its descendants until it returns false; dir is the process's folder of
  * /proc (O_PATH, borrowed). */
 void proctree_each(pid_t root, bool (*visit)(void *user, pid_t pid, int dir), void *user);
+
+/* Kills what belongs to the process that is called `leader` in the pid namespace of root (its
+ * process 1, as we see it): its session, and whatever descends from that by parents that live.
+ * Whoever those have become makes no difference. False where nothing was killed. */
+bool proctree_kill(pid_t root, pid_t leader);

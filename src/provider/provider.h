@@ -84,6 +84,11 @@ struct provider {
 	 * cannot be escaped). A room that has ended already is no error. Does not wait. */
 	int (*kill)(struct room *r, int sig, struct cloche_err *err);
 
+	/* Kills one process of the room that init has started, with all that belongs to it
+	 * (CTL_SCOPE_TREE in ipc/control.h), without init's help and whoever they have become; pid
+	 * is what init calls it. -E_NOT_FOUND where there is none. Does not wait. */
+	int (*kill_tree)(struct room *r, pid_t pid, struct cloche_err *err);
+
 	/* Reaps process 1 after pidfd became readable (blocks until it does) and says how it ended.
 	 * May be called again: the same answer. */
 	int (*wait)(struct room *r, struct room_exit *ret, struct cloche_err *err);

@@ -350,6 +350,15 @@ static int native_kill(struct room *room, int sig, struct cloche_err *err)
 	return 0;
 }
 
+static int native_kill_tree(struct room *room, pid_t pid, struct cloche_err *err)
+{
+	struct native_room *n = native_room(room);
+
+	if (n->reaped || pid <= 1 || !proctree_kill(room->pid, pid))
+		return err_set(err, E_NOT_FOUND, "the room has no process %d", (int)pid);
+	return 0;
+}
+
 static uint64_t timeval_usec(struct timeval t)
 {
 	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_usec;
@@ -490,6 +499,7 @@ const struct provider native_provider = {
 	.plan = native_plan,
 	.create = native_create,
 	.kill = native_kill,
+	.kill_tree = native_kill_tree,
 	.wait = native_wait,
 	.usage = native_usage,
 	.record = native_record,

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: a process is ended by way of init, which knows it best: TERM when its time
+ * is over, KILL after the grace period. Nothing in the room decides whether it dies of that
+ * (INV-LIMITS-OR-REFUSAL): where init does not report its end soon, it is killed from outside, and
+ * where that end is not reported either, the room ends. */
+#include "base/clock.h"
+#include "supervisor.h"
+
+#include <signal.h>
+
+#define INIT_PATIENCE (2 * USEC_PER_SEC) /* from KILL to EXITED by way of init */
+#define END_PATIENCE (8 * USEC_PER_SEC)  /* and from our own KILL: large memory takes its time */
+
+void deadline_signal(struct task *t, uint8_t signo, enum ctl_scope scope)
+{
+	struct roomctl_signal m = {.exec = t->number, .signo = signo, .scope = (uint8_t)scope};
+
+	if (t->sup->init_open && roomctl_send_signal(&t->sup->init, &m) == 0)
+		sandbox_flush_init(t->sup);
+}
+
+static void deadline_on_undead(struct loop_timer *timer)
+{
+	struct task *t = container_of(timer, struct task, timer);
+	struct cloche_err err = CLOCHE_ERR_INIT;
+
+	err_set(&err, E_BROKEN, "a command outlived its KILL, so that the whole sandbox was ended");
+	sandbox_fail(t->sup, &err);
+}
+
+/* Init is kept from saying so, or from killing: by a process that becomes another user all the
+ * time, say, or by one that stops whatever init starts. */
+static void deadline_on_survived(struct loop_timer *timer)
+{
+	struct task *t = container_of(timer, struct task, timer);
+	struct supervisor *s = t->sup;
+
+	if (t->state == TASK_RUNS)
+		(void)s->room->provider->kill_tree(s->room, (pid_t)t->pid, NULL);
+	if (loop_timer_set(s->loop, timer, clock_mono_usec() + END_PATIENCE, deadline_on_undead) <
+		0)
+		deadline_on_undead(timer);
+}
+
+void deadline_kill(struct task *t, enum ctl_scope scope)
+{
+	deadline_signal(t, SIGKILL, scope);
+	if (t->killed)
+		return;
+	t->killed = true;
+	if (loop_timer_set(t->sup->loop, &t->timer, clock_mono_usec() + INIT_PATIENCE,
+		    deadline_on_survived) < 0)
+		deadline_on_survived(&t->timer);
+}
+
+static void deadline_on_grace_over(struct loop_timer *timer)
+{
+	deadline_kill(container_of(timer, struct task, timer), CTL_SCOPE_TREE);
+}
+
+static void deadline_on_timeout(struct loop_timer *timer)
+{
+	struct task *t = container_of(timer, struct task, timer);
+	struct supervisor *s = t->sup;
+
+	t->timed_out = true;
+	if (s->start.one_shot) {
+		sandbox_end(s, CTL_REASON_TIMEOUT, s->start.grace_usec);
+		return;
+	}
+	deadline_signal(t, SIGTERM, CTL_SCOPE_TREE);
+	if (loop_timer_set(s->loop, &t->timer, clock_mono_usec() + s->start.grace_usec,
+		    deadline_on_grace_over) < 0)
+		deadline_kill(t, CTL_SCOPE_TREE);
+}
+
+void deadline_start(struct task *t)
+{
+	struct supervisor *s = t->sup;
+
+	if (t->timeout_usec && loop_timer_set(s->loop, &t->timer, t->started_at + t->timeout_usec,
+				       deadline_on_timeout) < 0)
+		sandbox_kill(s, CTL_REASON_FAILED);
+}
