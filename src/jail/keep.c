@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "base/fs.h"
 #include "jail/layers.h"
+#include "jail/setid.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -216,6 +217,16 @@ static void remove_work(int dir)
 	(void)fs_remove_tree(dir, "work");
 }
 
+/* A set-uid program of the root that was changed has its bits still where it was changed by a
+ * memory mapping. Only its owner reaches it here, but he may hand it on. */
+static void clear_bits(int dir)
+{
+	_cleanup_fd_ int upper = enter_dir(dir, "upper");
+
+	if (upper >= 0)
+		(void)setid_clear(upper);
+}
+
 /* Whether nothing has been kept yet. What is made in there shall not land where a link leads. */
 static int check_upper(struct keep *k, struct cloche_err *err)
 {
@@ -263,6 +274,7 @@ void keep_close(struct keep *k)
 {
 	if (k->lock >= 0) {
 		remove_work(k->dir);
+		clear_bits(k->dir);
 		if (faccessat(k->dir, "upper", F_OK, AT_SYMLINK_NOFOLLOW) < 0)
 			(void)unlinkat(k->dir, KEEP_MARKER, 0);
 	}

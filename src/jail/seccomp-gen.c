@@ -256,8 +256,11 @@ static void print_arguments(const char *name, bool nested)
 	print_program(ctx, name);
 }
 
-/* Every way to give a file a set-uid or set-gid bit. `arg` is the mode. */
-static void print_no_setid(void)
+/* Every way to give a file a set-uid or set-gid bit. `arg` is the mode. Also that of a message
+ * queue, which is a file: an overlay copies its mode to wherever its upper layer lies. mkdir()
+ * takes no such bits, nor do shmget() and the options of the file systems that can be mounted
+ * inside. */
+static void refuse_setid(scmp_filter_ctx ctx)
 {
 	static const struct {
 		const char *name;
@@ -268,10 +271,9 @@ static void print_no_setid(void)
 	static const struct {
 		const char *name;
 		unsigned flags, mode;
-	} opens[] = {{"open", 1, 2}, {"openat", 2, 3}};
+	} opens[] = {{"open", 1, 2}, {"openat", 2, 3}, {"mq_open", 1, 2}};
 	static const uint64_t bits[] = {S_ISUID, S_ISGID};
 	static const uint64_t creating[] = {0100 /* O_CREAT */, 020000000 /* O_TMPFILE's own */};
-	scmp_filter_ctx ctx = start(SCMP_ACT_ALLOW);
 	size_t b, i, k;
 
 	for (b = 0; b < sizeof(bits) / sizeof(bits[0]); b++) {
@@ -294,18 +296,47 @@ static void print_no_setid(void)
 			}
 	}
 	rule(ctx, SCMP_ACT_ERRNO(ENOSYS), "openat2", -1, 0, NULL);
-	print_program(ctx, "filter_no_setid");
+}
+
+/* The character device 0:0, by which overlayfs marks what was deleted, takes no capability. Whoever
+ * can mount overlays needs it, and could make it by them too. */
+static void refuse_devices(scmp_filter_ctx ctx)
+{
+	static const uint64_t types[] = {S_IFCHR, S_IFBLK};
+	const struct scmp_arg_cmp whiteout = SCMP_CMP64(4, SCMP_CMP_MASKED_EQ, 4, 4);
+	size_t i;
+
+	for (i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		const struct scmp_arg_cmp mknod =
+			SCMP_CMP64(1, SCMP_CMP_MASKED_EQ, S_IFMT, types[i]);
+		const struct scmp_arg_cmp mknodat =
+			SCMP_CMP64(2, SCMP_CMP_MASKED_EQ, S_IFMT, types[i]);
+
+		rule(ctx, SCMP_ACT_ERRNO(EPERM), "mknod", -1, 1, &mknod);
+		rule(ctx, SCMP_ACT_ERRNO(EPERM), "mknodat", -1, 1, &mknodat);
+	}
+	/* As a file system that knows no such flag. */
+	rule(ctx, SCMP_ACT_ERRNO(EINVAL), "renameat2", -1, 1, &whiteout);
 }
 
 /* As a file system that has none, which every tool takes calmly. */
-static void print_no_xattr(void)
+static void refuse_xattr(scmp_filter_ctx ctx)
 {
-	scmp_filter_ctx ctx = start(SCMP_ACT_ALLOW);
-
 	rule(ctx, SCMP_ACT_ERRNO(EOPNOTSUPP), "setxattr", -1, 0, NULL);
 	rule(ctx, SCMP_ACT_ERRNO(EOPNOTSUPP), "lsetxattr", -1, 0, NULL);
 	rule(ctx, SCMP_ACT_ERRNO(EOPNOTSUPP), "fsetxattr", -1, 0, NULL);
-	print_program(ctx, "filter_no_xattr");
+}
+
+static void print_staying(const char *name, bool nested)
+{
+	scmp_filter_ctx ctx = start(SCMP_ACT_ALLOW);
+
+	refuse_setid(ctx);
+	if (nested)
+		refuse_xattr(ctx);
+	else
+		refuse_devices(ctx);
+	print_program(ctx, name);
 }
 
 int main(void)
@@ -315,7 +346,7 @@ int main(void)
 	print_arguments("filter_arguments", false);
 	print_allowlist("filter_room_nested", true);
 	print_arguments("filter_arguments_nested", true);
-	print_no_setid();
-	print_no_xattr();
+	print_staying("filter_staying", false);
+	print_staying("filter_staying_nested", true);
 	return ferror(stdout) || fflush(stdout) != 0;
 }

@@ -27,10 +27,10 @@ int seccomp_install(enum seccomp_filter_id id, struct cloche_err *err)
 {
 	int r;
 
-	if (id == SECCOMP_NO_SETID)
-		return install(filter_no_setid, ARRAY_SIZE(filter_no_setid), err);
-	if (id == SECCOMP_NO_XATTR)
-		return install(filter_no_xattr, ARRAY_SIZE(filter_no_xattr), err);
+	if (id == SECCOMP_STAYING)
+		return install(filter_staying, ARRAY_SIZE(filter_staying), err);
+	if (id == SECCOMP_STAYING_NESTED)
+		return install(filter_staying_nested, ARRAY_SIZE(filter_staying_nested), err);
 	/* Of two refusals the kernel reports that of the filter installed last: the argument rules
 	 * know the better errno. */
 	if (id == SECCOMP_ROOM_NESTED)

@@ -12,14 +12,16 @@ enum seccomp_filter_id {
 	/* The same, but those inside may make namespaces, user namespaces among them, and mounts in
 	 * these. */
 	SECCOMP_ROOM_NESTED,
-	/* On top of it, where a directory of the host is mounted for writing: no file can be given
-	 * a set-uid or set-gid bit, as it would keep it on the host, where others could use it.
-	 * openat2(), whose mode no filter can read, answers ENOSYS. */
-	SECCOMP_NO_SETID,
-	/* Besides it, where those inside may make user namespaces: no extended attribute can be
-	 * set. In a namespace of theirs they could give a file capabilities, which it would keep,
-	 * and the name of the attribute is in memory, where no filter looks. */
-	SECCOMP_NO_XATTR,
+	/* On top of it, where a directory of the host is mounted for writing: nothing can be left
+	 * there that others could use. No file can be given a set-uid or set-gid bit (openat2(),
+	 * whose mode no filter can read, answers ENOSYS), and no device can be made. */
+	SECCOMP_STAYING,
+	/* The same, where those inside may make user namespaces: instead of devices, no extended
+	 * attribute can be set. In a namespace of theirs they could give a file capabilities,
+	 * which it would keep, and the name of the attribute is in memory, where no filter looks.
+	 * (Overlays that they mount set attributes of their own, "user.overlay.", and leave
+	 * whiteouts: both mean nothing to anybody but overlayfs.) */
+	SECCOMP_STAYING_NESTED,
 	SECCOMP_FILTER_END_,
 };
 

@@ -15,6 +15,7 @@
 #include "base/fd.h"
 #include "jail/caps.h"
 #include "jail/landlock.h"
+#include "jail/nested.h"
 #include "jail/ns.h"
 #include "jail/seccomp.h"
 #include "jail/sys.h"
@@ -75,6 +76,8 @@ static int stage_furnish(struct native_birth *b, struct cloche_err *err)
 	struct rootfs *r = &b->rootfs;
 	int e = rootfs_furnish(r, err);
 
+	if (e == 0)
+		e = nested_check_programs(r, err);
 	return e < 0 || r->upper_fd < 0
 		       ? e
 		       : native_report_layers(b->report, r->upper_fd, r->lower_fd, err);
@@ -145,9 +148,7 @@ static int stage_narrow(const struct native_birth *b, struct cloche_err *err)
 	if (r == 0)
 		r = ns_die_with_parent(b->report, err);
 	if (r == 0 && rootfs_writes_as_owner(&b->rootfs))
-		r = seccomp_install(SECCOMP_NO_SETID, err);
-	if (r == 0 && nested && rootfs_writes_as_owner(&b->rootfs))
-		r = seccomp_install(SECCOMP_NO_XATTR, err);
+		r = seccomp_install(nested ? SECCOMP_STAYING_NESTED : SECCOMP_STAYING, err);
 	return r < 0 ? r : seccomp_install(nested ? SECCOMP_ROOM_NESTED : SECCOMP_ROOM, err);
 }
 

@@ -118,20 +118,25 @@ static int open_keep(const struct room_spec *spec, struct native_room *n, struct
 	return r;
 }
 
-/* See rootfs_idmap_sources: of a root that can be changed that cannot be taken away. */
+/* Set-uid programs of root must not be shown with their owner: an overlay of the inside could copy
+ * them to where it may write. A range of ids takes the owner away where a mount is read-only
+ * (rootfs_idmap_sources), but not of a root that can be changed; without one it cannot be taken
+ * away. Of other users' programs see nested.h. */
 static int check_nested(
 	const struct room_spec *spec, const struct idmap *ids, struct cloche_err *err)
 {
 	bool over = spec->root == ROOM_ROOT_DIR || spec->overlay || spec->keep_dir;
 	bool writable = spec->keep_dir != NULL;
+	bool shown = ids->range ? over : geteuid() == 0;
 
 	for (size_t i = 0; i < spec->mounts_n; i++)
 		writable = writable || !spec->mounts[i].ro;
-	if (!spec->nested || !ids->range || !over || !writable)
+	if (!spec->nested || !shown || !writable)
 		return 0;
 	err_set(err, E_UNSUPPORTED,
-		"--nested by root, over a root that can be changed, with a writable mount: "
-		"set-uid programs could be left there");
+		"--nested by root, %s, with a writable mount: "
+		"set-uid programs could be left there",
+		ids->range ? "over a root that can be changed" : "in a user namespace");
 	err_hint(err, "run cloche as an ordinary user, or without a workspace (--no-workspace)");
 	return -E_UNSUPPORTED;
 }
