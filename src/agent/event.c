@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/event.h"
-#include "base/parse.h"
 #include "base/utf8.h"
 
 #include <errno.h>
@@ -21,41 +20,6 @@ struct inspection {
 	bool needs_mending;
 };
 
-static int hex4(struct str s, unsigned *ret)
-{
-	unsigned v = 0;
-
-	if (s.n < 4)
-		return -EINVAL;
-	for (size_t i = 0; i < 4; i++) {
-		int digit = parse_hex_digit(s.p[i]);
-
-		if (digit < 0)
-			return -EINVAL;
-		v = v << 4 | (unsigned)digit;
-	}
-	*ret = v;
-	return 0;
-}
-
-/* s begins with a backslash. Returns the length of the escape, twelve for a whole surrogate pair;
- * *ret_lone where it is half of one (RFC 8259 section 7). */
-static size_t escape_len(struct str s, bool *ret_lone)
-{
-	unsigned high, low;
-
-	*ret_lone = false;
-	if (s.n < 2 || s.p[1] != 'u' || hex4(str_from_index(s, 2), &high) < 0)
-		return MIN(s.n, (size_t)2);
-	if (high < 0xd800 || high > 0xdfff)
-		return 6;
-	if (high < 0xdc00 && s.n >= 12 && s.p[6] == '\\' && s.p[7] == 'u' &&
-		hex4(str_from_index(s, 8), &low) == 0 && low >= 0xdc00 && low <= 0xdfff)
-		return 12;
-	*ret_lone = true;
-	return 6;
-}
-
 static void inspect(struct str s, struct inspection *ret)
 {
 	bool in_string = false, lone;
@@ -70,7 +34,7 @@ static void inspect(struct str s, struct inspection *ret)
 			ret->needs_mending |= n == 0;
 			n = MAX(n, (size_t)1);
 		} else if (c == '\\') {
-			n = escape_len(str_from_index(s, i), &lone);
+			n = json_escape_length(str_from_index(s, i), &lone);
 			ret->needs_mending |= lone;
 		} else if (c == '"') {
 			in_string = !in_string;
@@ -87,7 +51,7 @@ static int mend(struct buf *out, struct str s)
 
 	while (r == 0 && s.n > 0) {
 		bool lone = false;
-		size_t n = *s.p == '\\' ? escape_len(s, &lone) : utf8_decode(s, NULL);
+		size_t n = *s.p == '\\' ? json_escape_length(s, &lone) : utf8_decode(s, NULL);
 
 		if (lone)
 			r = buf_add_str(out, STR("\\ufffd"));

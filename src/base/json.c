@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
+#include "base/parse.h"
 #include "base/utf8.h"
 
 #include <errno.h>
@@ -220,6 +221,39 @@ int json_text_read(struct str text, size_t flags, json_t **ret, json_error_t *wh
 	if (errno == ENOMEM || json_error_code(why) == json_error_out_of_memory)
 		return -ENOMEM;
 	return json_error_code(why) == json_error_numeric_overflow ? -ERANGE : -EINVAL;
+}
+
+static int hex4_read(struct str s, unsigned *ret)
+{
+	unsigned v = 0;
+
+	if (s.n < 4)
+		return -EINVAL;
+	for (size_t i = 0; i < 4; i++) {
+		int digit = parse_hex_digit(s.p[i]);
+
+		if (digit < 0)
+			return -EINVAL;
+		v = v << 4 | (unsigned)digit;
+	}
+	*ret = v;
+	return 0;
+}
+
+size_t json_escape_length(struct str s, bool *ret_half)
+{
+	unsigned high, low;
+
+	*ret_half = false;
+	if (s.n < 2 || s.p[1] != 'u' || hex4_read(str_from_index(s, 2), &high) < 0)
+		return MIN(s.n, (size_t)2);
+	if (high < 0xd800 || high > 0xdfff)
+		return 6;
+	if (high < 0xdc00 && s.n >= 12 && s.p[6] == '\\' && s.p[7] == 'u' &&
+		hex4_read(str_from_index(s, 8), &low) == 0 && low >= 0xdc00 && low <= 0xdfff)
+		return 12;
+	*ret_half = true;
+	return 6;
 }
 
 json_t *json_utf8(struct str s)

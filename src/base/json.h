@@ -39,3 +39,7 @@ static inline struct str json_str_at(const json_t *object, const char *key)
 /* A string value of bytes that may be no UTF-8: what is not valid becomes U+FFFD. NULL on lack of
  * memory. */
 json_t *json_utf8(struct str s);
+
+/* s begins with a backslash. Returns the length of the escape, twelve for a whole surrogate pair;
+ * *ret_half where it is one half of such a pair without the other (RFC 8259 section 7). */
+size_t json_escape_length(struct str s, bool *ret_half);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tools filter towards the chain: text in, text out. */
+#include "filter/body_json.h"
 #include "filter/filter_internal.h"
 #include "filter/tools.h"
 
@@ -35,10 +36,10 @@ static bool is_other_charset(const struct http_fields *f)
 	return false;
 }
 
-static int write_back(const json_t *value, struct filter_result *res)
+static int write_back(struct str body, const json_t *value, struct filter_result *res)
 {
 	struct buf text = BUF_INIT(2 * TOOLS_BODY_MAX);
-	int r = json_text_write(&text, value, JSON_TEXT_COMPACT);
+	int r = body_json_write(&text, body, value);
 
 	if (r < 0) {
 		buf_done(&text);
@@ -50,13 +51,14 @@ static int write_back(const json_t *value, struct filter_result *res)
 	return 0;
 }
 
-static int take_result(const json_t *value, const struct tools_result *t, struct filter_result *res)
+static int take_result(struct str body, const json_t *value, const struct tools_result *t,
+	struct filter_result *res)
 {
 	int r = filter_tag(&res->tag[PLACE], buf_str(&t->tag));
 
 	if (r == 0 && t->error)
 		return filter_refuse(res, t->error, t->message, buf_str(&t->detail));
-	return r == 0 && t->changed ? write_back(value, res) : r;
+	return r == 0 && t->changed ? write_back(body, value, res) : r;
 }
 
 int filter_tools(const struct filter_request *req, struct str body, struct filter_result *res)
@@ -64,7 +66,6 @@ int filter_tools(const struct filter_request *req, struct str body, struct filte
 	struct tools_result t = {
 		.detail = BUF_INIT(FILTER_DETAIL_MAX), .tag = BUF_INIT(FILTER_TAG_MAX + 32)};
 	_cleanup_json_ json_t *value = NULL;
-	json_error_t why;
 	int r;
 
 	if (req->asked->websocket)
@@ -75,16 +76,14 @@ int filter_tools(const struct filter_request *req, struct str body, struct filte
 		return filter_tools_unreadable(res, STR("<content-type>"));
 	if (tools_is_too_complex(body))
 		return filter_tools_unreadable(res, STR("<too-large>"));
-	r = json_text_read(
-		body, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &value, &why);
-	if (r == -EINVAL || r == -ERANGE)
-		return filter_tools_unreadable(res,
-			json_error_code(&why) == json_error_duplicate_key ? STR("<duplicate-key>")
-									  : STR("<invalid-json>"));
+	r = body_json_read(body, &value);
+	if (r == -EEXIST || r == -EINVAL)
+		return filter_tools_unreadable(
+			res, r == -EEXIST ? STR("<duplicate-key>") : STR("<invalid-json>"));
 	if (r == 0)
 		r = tools_trim(value, req->policy, &t);
 	if (r == 0)
-		r = take_result(value, &t, res);
+		r = take_result(body, value, &t, res);
 	buf_done(&t.detail);
 	buf_done(&t.tag);
 	return r;

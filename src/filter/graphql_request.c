@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "filter/graphql_request.h"
 
+#include "filter/body_json.h"
+
 #include <errno.h>
 
 static const char unparseable[] = "<unparseable>";
@@ -67,19 +69,18 @@ static const char *select_operation(struct graphql_request *req)
 
 static int read_json(struct str text, json_t **ret, const char **ret_problem)
 {
-	json_error_t why;
-	int r = json_text_read(text, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, ret, &why);
+	int r = body_json_read(text, ret);
 
 	if (r == 0 || r == -ENOMEM)
 		return r;
-	*ret_problem =
-		json_error_code(&why) == json_error_duplicate_key ? "<duplicate-key>" : unparseable;
+	*ret_problem = r == -EEXIST ? "<duplicate-key>" : unparseable;
 	return 0;
 }
 
 int graphql_request_read(struct str body, struct graphql_request *ret, const char **ret_problem)
 {
 	struct gql_problem why;
+	struct str query;
 	int r;
 
 	*ret = (struct graphql_request){.operation = GQL_NONE};
@@ -97,12 +98,14 @@ int graphql_request_read(struct str body, struct graphql_request *ret, const cha
 		ret->variables = NULL;
 	if (*ret_problem)
 		return 0;
-	if (!json_is_string(json_object_get(ret->body, "query")) ||
+	query = json_str_at(ret->body, "query");
+	/* A parser may take NUL for the end. */
+	if (!query.p || str_chr(query, '\0') < query.n ||
 		(ret->variables && !json_is_object(ret->variables))) {
 		*ret_problem = unparseable;
 		return 0;
 	}
-	r = gql_parse(json_str_at(ret->body, "query"), &ret->doc, &why);
+	r = gql_parse(query, &ret->doc, &why);
 	if (r == -ENOMEM)
 		return r;
 	*ret_problem = r == -E2BIG ? "<too-large>" : r < 0 ? unparseable : select_operation(ret);

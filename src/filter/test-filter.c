@@ -133,6 +133,15 @@ static void test_graphql(void)
 			"graphql_operation_blocked query/search [query/search]"},
 		{"POST", "/graphql", "application/json", NULL, "{\"query\":\"mutation{a}\"}",
 			"graphql_operation_blocked mutation:<blocked> [mutation/a]"},
+		{"POST", "/graphql", "application/json", NULL,
+			"{\"query\":\"{viewer}\",\"variables\":{\"a\":\"\\ud83d\\u0000\","
+			"\"b\":18446744073709552000,\"c\":1e400}}",
+			"ok [query/viewer]"},
+		{"POST", "/graphql", "application/json", NULL,
+			"{\"query\":\"{viewer}\",\"variables\":{\"\\ud83d\":1}}",
+			"graphql_operation_blocked <unparseable> [<unparseable>]"},
+		{"POST", "/graphql", "application/json", NULL, "{\"query\":\"{viewer}#\\u0000\"}",
+			"graphql_operation_blocked <unparseable> [<unparseable>]"},
 		{"POST", "/graphql", "application/json", NULL, "",
 			"graphql_operation_blocked <unparseable> [<unparseable>]"},
 		{"POST", "/graphql", NULL, NULL, good,
@@ -223,8 +232,35 @@ static void test_tools(void)
 	check_z(run(&w, STR("{\"a\": [1, 0.1], \"tools\": [{\"type\": \"web_fetch_1\"}]}")),
 		"ok [web_fetch_1: forced empty allowed_domains]");
 	check(w.result.changed);
-	check_str(buf_str(&w.result.body), "{\"a\":[1,0.1],\"tools\":[{\"type\":\"web_fetch_1\","
-					   "\"allowed_domains\":[]}]}");
+	check_str(buf_str(&w.result.body), "{\"a\": [1, 0.1], \"tools\": [{\"type\": "
+					   "\"web_fetch_1\",\"allowed_domains\":[]}]}");
+	tear_down(&w);
+}
+
+/* The history of a client that cut an emoji in two, and counts in doubles. */
+static void test_what_javascript_writes(void)
+{
+	static const char history[] =
+		"{\"messages\":[{\"role\":\"user\",\"content\":\"half \\ud83d\"},{\"role\":"
+		"\"assistant\",\"content\":[{\"type\":\"tool_use\",\"input\":{\"n\":"
+		"18446744073709552000,\"x\":-0,\"y\":1.7976931348623157e+308}}]}],\"tools\":[";
+	static const char body[] = "{\"type\":\"web_search_1\",\"allowed_domains\":[\"x.test\"]}]}";
+	static const char want[] = "{\"type\":\"web_search_1\"}]}";
+	char text[512], changed[512];
+	struct world w;
+
+	snprintf(text, sizeof(text), "%s]}", history);
+	set_up(&w, "POST", "api.anthropic.com", "/v1/messages");
+	check_z(run(&w, str_from(text)), "ok []");
+	check(!w.result.changed);
+	tear_down(&w);
+	snprintf(text, sizeof(text), "%s%s", history, body);
+	snprintf(changed, sizeof(changed), "%s%s", history, want);
+	set_up(&w, "POST", "api.anthropic.com", "/v1/messages");
+	check_z(run(&w, str_from(text)),
+		"ok [web_search_1: cleared allowed_domains (1 outside allowlist: x.test)]");
+	check(w.result.changed);
+	check_str(buf_str(&w.result.body), changed);
 	tear_down(&w);
 }
 
@@ -249,7 +285,12 @@ static void test_tools_unreadable(void)
 		{"application/json; charset=utf-8", "{\"x\":\"\\u0000\"}", "ok []"},
 		{NULL, "17", "ok []"},
 		{NULL, "{", "tool_config_invalid <invalid-json> []"},
-		{NULL, "{\"a\":1e999}", "tool_config_invalid <invalid-json> []"},
+		{NULL, "{\"a\":1e999,\"b\":18446744073709552000}", "ok []"},
+		{NULL, "{\"a\":\"\\ud83d\"}", "ok []"},
+		{NULL, "{\"\\ud83d\":1}", "tool_config_invalid <invalid-json> []"},
+		{NULL, "{\"tools\":[{\"type\":\"web_\\ud83dfetch_1\"}]}",
+			"tool_config_invalid web_\xef\xbf\xbd"
+			"fetch_1 []"},
 		{NULL, "{\"a\":\"\xff\"}", "tool_config_invalid <invalid-json> []"},
 		{NULL, "\xef\xbb\xbf{}", "tool_config_invalid <invalid-json> []"},
 		{NULL, "{\"tools\":[],\"tools\":[{\"type\":\"web_fetch_1\"}]}",
@@ -385,6 +426,7 @@ int main(void)
 	run_test(test_graphql_head);
 	run_test(test_long_names_are_cut);
 	run_test(test_tools);
+	run_test(test_what_javascript_writes);
 	run_test(test_websockets);
 	run_test(test_tools_unreadable);
 	run_test(test_coded_bodies);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "filter/body_json.h"
 #include "filter/filter.h"
 #include "filter/graphql_scope.h"
 
@@ -88,6 +89,24 @@ static void scope(void)
 	graphql_request_done(&req);
 }
 
+static void body_json(void)
+{
+	static const char text[] = "{\"a\":\"\\ud83d\",\"b\":[18446744073709552000]}";
+	struct buf out = BUF_INIT(512);
+	_cleanup_json_ json_t *value = NULL;
+	int r = body_json_read(str_from(text), &value);
+
+	if (r == 0)
+		r = json_object_set_new(value, "c", json_array()) < 0 ? -ENOMEM : 0;
+	if (r == 0)
+		r = body_json_write(&out, str_from(text), value);
+	check(r == 0 || (r == -ENOMEM && torture_failed));
+	if (r == 0)
+		check_str(
+			buf_str(&out), "{\"a\":\"\\ud83d\",\"b\":[18446744073709552000],\"c\":[]}");
+	buf_done(&out);
+}
+
 static void test_graphql(void)
 {
 	torture(graphql);
@@ -103,6 +122,11 @@ static void test_scope(void)
 	torture(scope);
 }
 
+static void test_body_json(void)
+{
+	torture(body_json);
+}
+
 int main(void)
 {
 	/* What belongs to the process, not to a request. */
@@ -116,6 +140,7 @@ int main(void)
 	run_test(test_graphql);
 	run_test(test_tools);
 	run_test(test_scope);
+	run_test(test_body_json);
 	allowlist_free(policy);
 	return tap_done();
 }

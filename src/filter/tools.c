@@ -4,6 +4,7 @@
  * batches nest requests and content nests content. */
 #include "filter/tools.h"
 
+#include "base/utf8.h"
 #include "filter/filter_internal.h"
 
 #include <errno.h>
@@ -264,8 +265,15 @@ static int walk_value(struct walk *w, json_t *value);
 static int walk_object(struct walk *w, json_t *object)
 {
 	struct str type = json_str_at(object, "type");
-	int r = str_ieq(type, STR("url")) ? judge_url(w, json_object_get(object, "url"), false) : 0;
+	int r = 0;
 
+	/* Of a reader that drops half of a surrogate pair this could be any type. */
+	if (str_find(type, STR(UTF8_REPLACEMENT)) < type.n)
+		return refuse(w, "tool_config_invalid",
+			"A type in this request holds half of a character, so it cannot be judged.",
+			type);
+	if (str_ieq(type, STR("url")))
+		r = judge_url(w, json_object_get(object, "url"), false);
 	for (void *it = json_object_iter(object); r == 0 && it;
 		it = json_object_iter_next(object, it)) {
 		struct str key = str_from(json_object_iter_key(it));
