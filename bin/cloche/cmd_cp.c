@@ -179,35 +179,11 @@ static bool is_host_directory(const char *path)
 
 /* --- into the sandbox --- */
 
-/* Whether a path of the host is itself a link. A room can leave one in what it may write, so none
- * is followed unless a slash at its end says so. */
 static bool is_host_link(const char *path)
 {
 	struct stat st;
 
 	return lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
-}
-
-static int refuse_link(const struct copy *c, const char *path, const char *hint)
-{
-	return wrong_usage(c->err, hint, "cp: %s is a symbolic link", path);
-}
-
-static int file_in(struct copy *c, const char *to)
-{
-	/* It was no link a moment ago. A FIFO is not waited for here, where no signal would end it.
-	 */
-	const int flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK;
-	struct stream in = {.fd = open(c->from.path, flags)};
-	struct stat st;
-	int r;
-
-	if (in.fd < 0 || fstat(in.fd, &st) < 0)
-		return fail_sys(c->err, c->from.path);
-	r = cloche_files_write(c->f, to, 0, S_ISREG(st.st_mode) ? st.st_mode & 0777 : 0644,
-		stream_source, &in, c->err);
-	close(in.fd);
-	return stream_error(&in, r, c->from.path, c->err);
 }
 
 static int stream_in(struct copy *c, bool is_directory)
@@ -235,8 +211,8 @@ static int copy_in(struct copy *c)
 	if (c->from.stream)
 		return stream_in(c, directory);
 	if (is_host_link(c->from.path) && !c->recursive)
-		return refuse_link(
-			c, c->from.path, "name what it leads to; -r copies the link itself");
+		return wrong_usage(c->err, "name what it leads to; -r copies the link itself",
+			"cp: %s is a symbolic link", c->from.path);
 	if (lstat(c->from.path, &st) < 0)
 		return fail_sys(c->err, c->from.path);
 	if (is_host_directory(c->from.path) && !c->recursive)
@@ -245,7 +221,7 @@ static int copy_in(struct copy *c)
 	if (!to)
 		return -c->err->code;
 	if (S_ISREG(st.st_mode) || !c->recursive)
-		r = file_in(c, to);
+		r = cloche_files_upload_file(c->f, c->from.path, to, c->err);
 	else
 		r = cloche_files_upload(c->f, c->from.path, to, &moved, c->err);
 	free(to);
@@ -255,33 +231,6 @@ static int copy_in(struct copy *c)
 }
 
 /* --- out of the sandbox --- */
-
-/* Beside its place, and then in it. */
-static int file_out(struct copy *c, const char *to, uint32_t mode)
-{
-	mode_t closed = umask(077);
-	struct stream out = {.fd = -1};
-	char *temporary;
-	int r;
-
-	umask(closed);
-	if (asprintf(&temporary, "%s.XXXXXX", to) < 0)
-		return fail(c->err, CLOCHE_E_NO_MEMORY, ENOMEM, to, NULL);
-	out.fd = mkostemp(temporary, O_CLOEXEC);
-	if (out.fd < 0) {
-		free(temporary);
-		return fail_sys(c->err, to);
-	}
-	r = cloche_files_read(c->f, c->from.path, 0, UINT64_MAX, stream_sink, &out, c->err);
-	r = stream_error(&out, r, to, c->err);
-	if (r == 0 && (fchmod(out.fd, mode & 0777 & ~closed) < 0 || rename(temporary, to) < 0))
-		r = fail_sys(c->err, to);
-	if (r < 0)
-		unlink(temporary);
-	close(out.fd);
-	free(temporary);
-	return r;
-}
 
 static int stream_out(struct copy *c, bool is_directory)
 {
@@ -316,14 +265,11 @@ static int copy_out(struct copy *c)
 		return stream_out(c, is_directory);
 	if (is_directory && !c->recursive)
 		return needs_recursive(c);
-	if (is_host_link(c->to.path) && is_host_directory(c->to.path))
-		return refuse_link(c, c->to.path,
-			"with a slash at its end it means the directory that it leads to");
 	to = place(c, is_host_directory(c->to.path));
 	if (!to)
 		return -c->err->code;
 	if (st.type == CLOCHE_NODE_FILE || !c->recursive)
-		r = file_out(c, to, st.mode);
+		r = cloche_files_download_file(c->f, c->from.path, to, c->err);
 	else
 		r = cloche_files_download(c->f, c->from.path, to, &moved, c->err);
 	free(to);

@@ -191,13 +191,25 @@ CLOCHE_API int cloche_files_tar_put(
 /* The same between a directory of the host and one inside, entry by entry: `to` becomes (or is
  * merged with) what `from` is. Modes, times and links are kept; on the host everything belongs to
  * the caller, less what the umask closes, inside to the room's user 0. Files that are there are
- * replaced whole. A host_from that is a symbolic link is copied as one, a host_to that is one
- * is refused: a room may have made it. A slash at the end means what it leads to. ret may be NULL.
- */
+ * replaced whole. ret may be NULL.
+ *
+ * On the host no symbolic link is followed that a room may have left: not on the way to host_from
+ * or host_to, unless it lies in the home directory, in a directory that belongs to root while the
+ * caller is somebody else, or, for root, in "/", /etc, /usr (but /usr/local) or /var; a host_from
+ * that is a link is copied as one, a host_to that is one is refused. A path that leads to
+ * credentials (as of cloche_sandbox_add_mount()) or contains them is refused too, unless it names
+ * them itself. All that is CLOCHE_E_DENIED. */
 CLOCHE_API int cloche_files_upload(cloche_files *f, const char *host_from, const char *to,
 	cloche_files_moved *ret, cloche_err *err);
 CLOCHE_API int cloche_files_download(cloche_files *f, const char *from, const char *host_to,
 	cloche_files_moved *ret, cloche_err *err);
+
+/* A regular file's bytes and permissions alone, by the same rules on the host; inside links are
+ * followed. It takes its name when it is complete, in the place of a file or link that has it. */
+CLOCHE_API int cloche_files_upload_file(
+	cloche_files *f, const char *host_from, const char *to, cloche_err *err);
+CLOCHE_API int cloche_files_download_file(
+	cloche_files *f, const char *from, const char *host_to, cloche_err *err);
 
 #ifdef __cplusplus
 }

@@ -4,6 +4,7 @@
  * believed before it was checked, and nothing is kept that has no limit. */
 
 #include "base/err.h"
+#include "base/hostpath.h"
 #include "files/protocol.h"
 #include <cloche/files.h>
 
@@ -64,3 +65,14 @@ void files_progressed(cloche_files *f, uint64_t bytes);
 /* "VERB PATH: ENTRY: reason"; returns -err->code. */
 int files_tell(
 	struct cloche_err *err, const char *verb, const char *path, const struct files_error *e);
+
+/* --- the host's side of copies --- */
+
+/* As files_tell, of a path of the host. */
+int files_host_error(struct cloche_err *err, int errnum, const char *verb, const char *path);
+/* Finds a path of the host (hostpath_find); E_DENIED also where it leads into what holds
+ * credentials, or contains it. */
+_warn_unused_ int files_host_find(
+	const char *path, const char *verb, struct hostpath *ret, struct cloche_err *err);
+/* What is closed to others in new files. */
+uint32_t files_host_umask(void);

@@ -4,7 +4,6 @@
  * likes; tree_put sees to it that nothing lands outside the directory. */
 #include "api/files.h"
 #include "base/fd.h"
-#include "base/fs.h"
 #include "files/tree.h"
 
 #include <errno.h>
@@ -32,46 +31,24 @@ static char *split_path(const char *path, struct str *ret_name)
 	return str_dup(at == 1 ? STR("/") : str_prefix(s, at - 1));
 }
 
-static int host_error(struct cloche_err *err, int errnum, const char *verb, const char *path)
+/* What is at a path of the host. A link is one, here as below. */
+static int find_source(
+	const char *path, struct hostpath *ret, bool *ret_is_directory, struct cloche_err *err)
 {
-	const struct files_error e = {.sys_errno = errnum};
-
-	return files_tell(err, verb, path, &e);
-}
-
-/* What is at a path of the host. */
-struct place {
-	int dir;
-	char *name; /* "": dir itself */
-	bool is_directory;
-};
-
-static void place_done(struct place *p)
-{
-	p->dir = fd_close(p->dir);
-	free(p->name);
-}
-
-static int find_source(const char *path, struct place *ret, struct cloche_err *err)
-{
-	_cleanup_(freep) char *dir = NULL;
-	struct str name;
 	struct stat st;
+	int dir, r = files_host_find(path, "copy", ret, err);
 
-	/* A link is copied as one, here as below: a room may have left it in what it can write. */
-	ret->dir = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (ret->dir >= 0) {
-		ret->is_directory = true;
-		ret->name = strdup("");
-		return ret->name ? 0 : err_nomem(err);
+	if (r < 0)
+		return r;
+	dir = openat(ret->dir, ret->name[0] ? ret->name : ".",
+		O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	*ret_is_directory = dir >= 0;
+	if (dir >= 0) {
+		fd_close(ret->dir);
+		*ret = (struct hostpath){.dir = dir};
+	} else if (fstatat(ret->dir, ret->name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+		return files_host_error(err, errno, "read", path);
 	}
-	dir = split_path(path, &name);
-	ret->name = str_dup(name);
-	if (!dir || !ret->name)
-		return err_nomem(err);
-	ret->dir = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (ret->dir < 0 || fstatat(ret->dir, ret->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return host_error(err, errno, "read", path);
 	return 0;
 }
 
@@ -130,24 +107,25 @@ static int prepare_target(cloche_files *f, const char *to, struct tree_get *t,
 int cloche_files_upload(cloche_files *f, const char *host_from, const char *to,
 	cloche_files_moved *ret, cloche_err *err)
 {
-	struct place from = {.dir = -1};
+	_cleanup_(hostpath_donep) struct hostpath from = HOSTPATH_NULL;
 	_cleanup_(freep) char *parent = NULL;
+	bool is_directory = false;
 	struct str name;
 	struct upload u = {.run = {.f = f, .verb = "copy to", .path = to}, .err = err};
 	struct files_request q = {.op = FILES_OP_TAR_PUT, .flags = FILES_OWNERS};
 	struct tree_get t = {.own = true, .sink = send_piece, .user = &u, .as = STR(".")};
-	int r = find_source(host_from, &from, err);
+	int r = find_source(host_from, &from, &is_directory, err);
 
 	parent = split_path(to, &name);
 	if (r == 0 && !parent)
 		r = err_nomem(err);
-	if (r == 0 && !from.is_directory && name.n == 0)
-		r = host_error(err, EISDIR, "copy to", to);
+	if (r == 0 && !is_directory && name.n == 0)
+		r = files_host_error(err, EISDIR, "copy to", to);
 	if (r == 0) {
 		t.dir = from.dir;
 		t.name = from.name;
-		q.path = str_from(from.is_directory ? to : parent);
-		if (!from.is_directory)
+		q.path = str_from(is_directory ? to : parent);
+		if (!is_directory)
 			t.as = name;
 		else
 			r = prepare_target(f, to, &t, &q, err);
@@ -158,7 +136,6 @@ int cloche_files_upload(cloche_files *f, const char *host_from, const char *to,
 		r = upload(&u, &t, host_from);
 	if (r == 0 && ret)
 		*ret = (cloche_files_moved){t.moved.entries, t.moved.bytes, t.moved.left_out};
-	place_done(&from);
 	return r;
 }
 
@@ -181,51 +158,38 @@ static int on_piece(struct files_run *run, const struct chan_frame *frame, struc
 	return 0;
 }
 
-/* What is closed to others in new files; asking umask() would change it under other threads. */
-static uint32_t own_umask(void)
-{
-	_cleanup_(buf_donep) struct buf b = BUF_INIT(16384);
-	unsigned mask;
-	char *at;
-
-	if (fs_read_file(AT_FDCWD, "/proc/self/status", &b, NULL) < 0)
-		return 077;
-	at = buf_cstr(&b);
-	at = at ? strstr(at, "\nUmask:") : NULL;
-	return at && sscanf(at, " Umask: %o", &mask) == 1 ? mask & 0777 : 077;
-}
-
 /* Opens where it shall go; what is there is merged with or replaced. */
 static int open_target(const char *path, bool is_directory, struct tree_put_options *ret,
-	char **single, struct cloche_err *err)
+	struct hostpath *at, struct cloche_err *err)
 {
 	static const struct files_error link = {
 		.sys_errno = ELOOP, .why = "a symbolic link is there"};
-	_cleanup_(freep) char *dir = NULL;
-	struct str name;
+	const char *name;
 	struct stat st;
+	int r = files_host_find(path, "write", at, err);
 
-	ret->closed = own_umask();
+	if (r < 0)
+		return r;
+	name = at->name[0] ? at->name : ".";
+	ret->closed = files_host_umask();
 	if (is_directory) {
-		if (mkdir(path, 0777) == 0)
+		if (at->name[0] && mkdirat(at->dir, name, 0777) == 0)
 			ret->dir_is_new = true;
-		else if (errno != EEXIST)
-			return host_error(err, errno, "make directory", path);
-		/* A link that a room has left there would lead anywhere. */
-		ret->dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (ret->dir < 0 && lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
-			return files_tell(err, "write", path, &link);
+		else if (at->name[0] && errno != EEXIST)
+			return files_host_error(err, errno, "make directory", path);
+	} else if (!at->name[0]) {
+		return files_host_error(err, EISDIR, "write", path);
 	} else {
-		dir = split_path(path, &name);
-		*single = str_dup(name);
-		if (!dir || !*single)
-			return err_nomem(err);
-		if (name.n == 0)
-			return host_error(err, EISDIR, "write", path);
-		ret->single = *single;
-		ret->dir = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		ret->single = at->name;
+		name = ".";
 	}
-	return ret->dir < 0 ? host_error(err, errno, "open", path) : 0;
+	/* A link that a room has left there would lead anywhere. */
+	ret->dir = openat(at->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (ret->dir >= 0)
+		return 0;
+	if (fstatat(at->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode))
+		return files_tell(err, "write", path, &link);
+	return files_host_error(err, errno, "open", path);
 }
 
 static int download(cloche_files *f, const char *from, struct download *d, const struct stat *into,
@@ -250,8 +214,8 @@ static int download(cloche_files *f, const char *from, struct download *d, const
 int cloche_files_download(cloche_files *f, const char *from, const char *host_to,
 	cloche_files_moved *ret, cloche_err *err)
 {
+	_cleanup_(hostpath_donep) struct hostpath at = HOSTPATH_NULL;
 	struct tree_put_options o = {.dir = -1};
-	_cleanup_(freep) char *single = NULL;
 	struct download d = {.host_to = host_to};
 	cloche_file_stat st;
 	uint64_t left_out = 0;
@@ -267,15 +231,15 @@ int cloche_files_download(cloche_files *f, const char *from, const char *host_to
 			st = target;
 	}
 	if (r == 0)
-		r = open_target(host_to, st.type == CLOCHE_NODE_DIRECTORY, &o, &single, err);
+		r = open_target(host_to, st.type == CLOCHE_NODE_DIRECTORY, &o, &at, err);
 	if (r == 0) {
 		d.put = tree_put_new(&o);
 		r = d.put ? 0 : err_nomem(err);
 	}
 	if (r == 0 && fstat(o.dir, &into) < 0)
-		r = host_error(err, errno, "open", host_to);
+		r = files_host_error(err, errno, "open", host_to);
 	if (r == 0)
-		r = download(f, from, &d, single ? NULL : &into, &left_out, err);
+		r = download(f, from, &d, o.single ? NULL : &into, &left_out, err);
 	if (r == 0 && ret) {
 		const struct files_moved *m = tree_put_moved(d.put);
 

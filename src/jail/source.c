@@ -7,6 +7,7 @@
  * planted in a shared directory. */
 #include "jail/source.h"
 #include "base/fd.h"
+#include "base/fs.h"
 #include "base/str.h"
 #include "jail/sys.h"
 
@@ -53,14 +54,14 @@ static int judge(const char *asked, const char *real, const char *place, const c
 			return 0;
 		r = err_set(
 			err, E_DENIED, "%s leads into %s, which holds credentials", asked, place);
-		err_hint(err, "name %s itself if it really shall be mounted", real);
+		err_hint(err, "name %s itself, if that is meant", real);
 		return r;
 	}
 	/* Containing a place that does not exist is harmless. */
 	if (!is_within(place, real) || lstat(place, &st) < 0)
 		return 0;
-	r = err_set(err, E_DENIED, "%s would show %s, which holds credentials", asked, place);
-	err_hint(err, "mount a directory further down, such as the project's own");
+	r = err_set(err, E_DENIED, "%s contains %s, which holds credentials", asked, place);
+	err_hint(err, "name a directory further down, such as the project's own");
 	return r;
 }
 
@@ -136,4 +137,14 @@ int source_judge_found(const char *path, const char *home, struct cloche_err *er
 {
 	/* An empty name is that of no place. */
 	return judge_all("", path, home, err);
+}
+
+int source_judge_path(const struct hostpath *at, const char *path, const char *home,
+	const char *verb, struct cloche_err *err)
+{
+	_cleanup_(freep) char *asked = fs_absolute(path), *real = hostpath_real(at);
+
+	if (!asked || !real)
+		return err_sys(err, errno, "%s %s", verb, path);
+	return judge_all(asked, real, home, err) < 0 ? err_wrap(err, "%s", verb) : 0;
 }

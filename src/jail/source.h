@@ -3,6 +3,7 @@
 /* Which paths of the host may be mounted into a room. */
 
 #include "base/err.h"
+#include "base/hostpath.h"
 #include <stdbool.h>
 
 /* Opens a directory or regular file of the host for mounting and returns an O_PATH descriptor;
@@ -18,3 +19,8 @@ _warn_unused_ int source_open(
 /* Judges a path without links that nobody named, but a search found: refused (E_DENIED) where it
  * lies in such a place or contains one. */
 _warn_unused_ int source_judge_found(const char *path, const char *home, struct cloche_err *err);
+
+/* Judges where a path that a person named has led (hostpath_find), by the rules of source_open:
+ * what is copied or written there needs to be named itself too. */
+_warn_unused_ int source_judge_path(const struct hostpath *at, const char *path, const char *home,
+	const char *verb, struct cloche_err *err);

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The host's side of copies: where a path leads, and single files. */
+#include "api/files.h"
+#include "base/fd.h"
+#include "base/fs.h"
+#include "base/hostpath.h"
+#include "files/replace.h"
+#include "jail/source.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int files_host_error(struct cloche_err *err, int errnum, const char *verb, const char *path)
+{
+	const struct files_error e = {.sys_errno = errnum};
+
+	return files_tell(err, verb, path, &e);
+}
+
+int files_host_find(
+	const char *path, const char *verb, struct hostpath *ret, struct cloche_err *err)
+{
+	_cleanup_(freep) char *home = fs_home();
+	struct cloche_err why = CLOCHE_ERR_INIT;
+	int r = hostpath_find(path, home, verb, ret, &why);
+
+	if (r == 0)
+		r = source_judge_path(ret, path, home, verb, &why);
+	if (r < 0 && why.sys_errno)
+		return files_host_error(err, why.sys_errno, verb, path);
+	if (r < 0 && err)
+		*err = why;
+	return r;
+}
+
+/* Asking umask() would change it under other threads. */
+uint32_t files_host_umask(void)
+{
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(16384);
+	unsigned mask;
+	char *at;
+
+	if (fs_read_file(AT_FDCWD, "/proc/self/status", &b, NULL) < 0)
+		return 077;
+	at = buf_cstr(&b);
+	at = at ? strstr(at, "\nUmask:") : NULL;
+	return at && sscanf(at, " Umask: %o", &mask) == 1 ? mask & 0777 : 077;
+}
+
+struct host_file {
+	int fd;
+	int error; /* errno of a read or write that failed */
+};
+
+static long host_file_read(void *user, void *data, size_t size)
+{
+	struct host_file *file = user;
+	ssize_t n;
+
+	do
+		n = read(file->fd, data, size);
+	while (n < 0 && errno == EINTR);
+	file->error = n < 0 ? errno : 0;
+	return n;
+}
+
+int cloche_files_upload_file(
+	cloche_files *f, const char *host_from, const char *to, cloche_err *err)
+{
+	static const struct files_error no_file = {
+		.sys_errno = EINVAL, .why = "it is no regular file"};
+	_cleanup_(hostpath_donep) struct hostpath at = HOSTPATH_NULL;
+	_cleanup_fd_ int fd = -1;
+	struct host_file file = {.fd = -1};
+	struct stat st;
+	int r = files_host_find(host_from, "copy", &at, err);
+
+	if (r < 0)
+		return r;
+	fd = openat(at.dir, at.name[0] ? at.name : ".",
+		O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return files_host_error(err, errno, "read", host_from);
+	if (S_ISDIR(st.st_mode))
+		return files_host_error(err, EISDIR, "read", host_from);
+	/* A FIFO that a room left would be waited for without end. */
+	if (!S_ISREG(st.st_mode))
+		return files_tell(err, "read", host_from, &no_file);
+	file.fd = fd;
+	r = cloche_files_write(f, to, 0, st.st_mode & 0777, host_file_read, &file, err);
+	return file.error ? files_host_error(err, file.error, "read", host_from) : r;
+}
+
+static int host_file_write(void *user, const void *data, size_t length)
+{
+	struct host_file *file = user;
+	int r = fd_write_all(file->fd, data, length);
+
+	file->error = -r;
+	return r;
+}
+
+/* Devices and directories are not replaced. */
+static int host_file_check_replaced(
+	const struct hostpath *at, const char *path, struct cloche_err *err)
+{
+	static const struct files_error no_file = {
+		.sys_errno = EINVAL, .why = "something that is no file is there"};
+	struct stat st;
+
+	if (!at->name[0])
+		return files_host_error(err, EISDIR, "write", path);
+	if (fstatat(at->dir, at->name, &st, AT_SYMLINK_NOFOLLOW) < 0 || S_ISREG(st.st_mode) ||
+		S_ISLNK(st.st_mode))
+		return 0;
+	return files_tell(err, "write", path, &no_file);
+}
+
+int cloche_files_download_file(
+	cloche_files *f, const char *from, const char *host_to, cloche_err *err)
+{
+	_cleanup_(hostpath_donep) struct hostpath at = HOSTPATH_NULL;
+	_cleanup_(replace_abortp) struct replace new = REPLACE_NULL;
+	struct host_file file = {.fd = -1};
+	cloche_file_stat st;
+	int r = cloche_files_stat(f, from, true, &st, err);
+
+	if (r == 0)
+		r = files_host_find(host_to, "write", &at, err);
+	if (r == 0)
+		r = host_file_check_replaced(&at, host_to, err);
+	if (r < 0)
+		return r;
+	r = replace_begin(&new, at.dir, 0600);
+	if (r < 0)
+		return files_host_error(err, -r, "write", host_to);
+	file.fd = new.fd;
+	r = cloche_files_read(f, from, 0, UINT64_MAX, host_file_write, &file, err);
+	if (r < 0)
+		return file.error ? files_host_error(err, file.error, "write", host_to) : r;
+	r = fchmod(new.fd, st.mode & 0777 & ~files_host_umask()) < 0 ? -errno : 0;
+	if (r == 0)
+		r = replace_commit(&new, at.name, true);
+	return r < 0 ? files_host_error(err, -r, "write", host_to) : 0;
+}

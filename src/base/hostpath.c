@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: a room can leave a link in whatever it may write, and change it at any time,
+ * so none is followed there, whoever owns it: a room's files belong to the person who started it.
+ * Where rooms write is not recorded anywhere. What is certain is where they cannot: in what belongs
+ * to root while we are somebody else. The home directory, and for root the system's own, are the
+ * others: whoever gives a room all of that has given it the shell's start-up files, or the machine.
+ * Each directory is judged by the descriptor from which the link is then read. */
+#include "base/hostpath.h"
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/fs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+	MAX_LINKS = 40, /* as the kernel */
+	MAX_LENGTH = 4 * PATH_MAX,
+	DIRECTORY = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
+};
+
+struct walk {
+	const char *path, *verb; /* as it was asked for */
+	const char *home;
+	int dir;
+	struct buf rest; /* what is still to be walked */
+	unsigned links;
+	bool refused; /* with err set */
+	struct cloche_err *err;
+};
+
+static bool hostpath_is_same(const struct stat *st, const char *path)
+{
+	struct stat other;
+
+	return path && stat(path, &other) == 0 && st->st_dev == other.st_dev &&
+	       st->st_ino == other.st_ino;
+}
+
+char *hostpath_real(const struct hostpath *p)
+{
+	char link[64], dir[PATH_MAX];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", p->dir);
+	n = readlink(link, dir, sizeof(dir) - 1);
+	if (n < 0)
+		return NULL;
+	dir[n] = '\0';
+	return p->name[0] ? fs_join(dir, p->name) : strdup(dir);
+}
+
+static bool hostpath_is_within(const char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
+}
+
+/* Whether that directory is the system's own. */
+static bool hostpath_is_system(int dir)
+{
+	const struct hostpath at = {.dir = dir};
+	_cleanup_(freep) char *real = hostpath_real(&at);
+
+	return real && (strcmp(real, "/") == 0 || strcmp(real, "/var") == 0 ||
+			       hostpath_is_within(real, "/etc") ||
+			       (hostpath_is_within(real, "/usr") &&
+				       !hostpath_is_within(real, "/usr/local")));
+}
+
+/* Whether no room of ours can have written in that directory. */
+static bool hostpath_is_out_of_reach(const struct walk *w)
+{
+	struct stat st;
+
+	if (fstat(w->dir, &st) < 0 || st.st_mode & (S_IWGRP | S_IWOTH))
+		return false;
+	if (st.st_uid == 0)
+		return geteuid() != 0 || hostpath_is_same(&st, w->home) ||
+		       hostpath_is_system(w->dir);
+	return st.st_uid == geteuid() && hostpath_is_same(&st, w->home);
+}
+
+static int hostpath_refuse(struct walk *w, const char *name, const char *target, struct str rest)
+{
+	struct hostpath at = {.dir = w->dir};
+	_cleanup_(freep) char *dir = NULL, *link = NULL, *leads = NULL;
+
+	snprintf(at.name, sizeof(at.name), "%s", name);
+	link = hostpath_real(&at);
+	at.name[0] = '\0';
+	dir = hostpath_real(&at);
+	leads = dir ? fs_join(dir, target) : NULL;
+	err_set(w->err, E_DENIED,
+		"%s %s: %s is a symbolic link, which a sandbox may have left there", w->verb,
+		w->path, link ? link : name);
+	if (leads)
+		err_hint(w->err, "name what it leads to, if that is meant: %s%.*s", leads,
+			(int)rest.n, rest.p);
+	w->refused = true;
+	return -EPERM;
+}
+
+static int hostpath_begin(struct walk *w, const char *from)
+{
+	int fd = open(from, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	fd_close(w->dir);
+	w->dir = fd;
+	return 0;
+}
+
+/* Puts the text of the link `name` in front of rest (a view into w->rest). */
+static int hostpath_expand(struct walk *w, const char *name, struct str rest)
+{
+	struct buf joined = BUF_INIT(MAX_LENGTH);
+	char target[PATH_MAX];
+	ssize_t n = readlinkat(w->dir, name, target, sizeof(target) - 1);
+	int r;
+
+	if (n < 0)
+		return errno == EINVAL ? -ENOTDIR : -errno;
+	target[n] = '\0';
+	if (!hostpath_is_out_of_reach(w))
+		return hostpath_refuse(w, name, target, rest);
+	if (++w->links > MAX_LINKS)
+		return -ELOOP;
+	r = buf_add(&joined, target, (size_t)n);
+	if (r == 0)
+		r = buf_add_str(&joined, rest);
+	buf_done(&w->rest);
+	w->rest = joined;
+	if (r < 0)
+		return r == -E2BIG ? -ENAMETOOLONG : r;
+	return target[0] == '/' ? hostpath_begin(w, "/") : 0;
+}
+
+/* A directory on the way. rest begins with the slash behind its name. */
+static int hostpath_step(struct walk *w, const char *name, struct str rest)
+{
+	int fd = openat(w->dir, name, DIRECTORY);
+
+	if (fd < 0)
+		return errno == ENOTDIR || errno == ELOOP ? hostpath_expand(w, name, rest) : -errno;
+	fd_close(w->dir);
+	w->dir = fd;
+	buf_consume(&w->rest, buf_len(&w->rest) - rest.n);
+	return 0;
+}
+
+static struct str hostpath_skip(struct str s)
+{
+	while (s.n && s.p[0] == '/')
+		s = str_from_index(s, 1);
+	return s;
+}
+
+/* 1: name is the end, 0: go on, or an error. */
+static int hostpath_next(struct walk *w, char name[HOSTPATH_NAME_MAX + 1])
+{
+	struct str s = hostpath_skip(buf_str(&w->rest)), one = str_prefix(s, str_chr(s, '/'));
+	struct str rest = str_from_index(s, one.n);
+	int r;
+
+	if (one.n > HOSTPATH_NAME_MAX)
+		return -ENAMETOOLONG;
+	memcpy(name, one.p, one.n);
+	name[one.n] = '\0';
+	if (one.n == 0)
+		return 1;
+	if (rest.n == 0 && strcmp(name, ".") != 0 && strcmp(name, "..") != 0)
+		return 1;
+	r = hostpath_step(w, name, rest);
+	return r == -ENOENT && hostpath_skip(rest).n == 0 ? 1 : r;
+}
+
+int hostpath_find(const char *path, const char *home, const char *verb, struct hostpath *ret,
+	struct cloche_err *err)
+{
+	struct walk w = {.path = path,
+		.verb = verb,
+		.home = home,
+		.dir = -1,
+		.rest = BUF_INIT(MAX_LENGTH),
+		.err = err};
+	struct hostpath found = HOSTPATH_NULL;
+	int r = path[0] ? hostpath_begin(&w, path[0] == '/' ? "/" : ".") : -ENOENT;
+
+	if (r == 0)
+		r = buf_add_str(&w.rest, str_from(path));
+	r = r == -E2BIG ? -ENAMETOOLONG : r;
+	while (r == 0)
+		r = hostpath_next(&w, found.name);
+	buf_done(&w.rest);
+	if (r == 1) {
+		found.dir = TAKE_FD(w.dir);
+		*ret = found;
+		return 0;
+	}
+	fd_close(w.dir);
+	return w.refused ? -E_DENIED : err_sys(err, -r, "%s %s", verb, path);
+}
+
+void hostpath_done(struct hostpath *p)
+{
+	p->dir = fd_close(p->dir);
+}
