@@ -4,13 +4,18 @@
  * stand in the channel's buffer until they are written; it is wiped when it is freed. */
 #include "api/network.h"
 #include "base/fd.h"
+#include "base/fs.h"
+#include "base/hostpath.h"
 #include "base/strv.h"
+#include "jail/source.h"
 #include "secrets/surrogate.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { LAST_WORD_MS = 2000 };
@@ -91,13 +96,42 @@ static int send_policy(struct chan *c, const cloche_sandbox *sb)
 	return r;
 }
 
+/* Not what lies further down in /dev: /dev/shm is anybody's. */
 static bool is_device(const char *path)
 {
-	return str_starts(str_from(path), STR("/dev/"));
+	static const char *const dirs[] = {"/dev/fd/", "/dev/pts/", "/dev/"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++)
+		if (str_starts(str_from(path), str_from(dirs[i])))
+			return !strchr(path + strlen(dirs[i]), '/');
+	return false;
 }
 
-/* A log may lie where a room writes, so neither a link nor a fifo that was put in its place is
- * opened. Those of /dev (/dev/stderr) are the machine's own. */
+/* Opens for writing what a person named, but nothing that a room may have put in its place or on
+ * the way to it. */
+static int open_beside_room(const char *path, struct cloche_err *err)
+{
+	_cleanup_(hostpath_donep) struct hostpath at = HOSTPATH_NULL;
+	_cleanup_(freep) char *home = fs_home();
+	_cleanup_fd_ int fd = -1;
+	struct stat st;
+	int r = hostpath_find(path, home, "network log", &at, err);
+
+	if (r == 0)
+		r = source_judge_path(&at, path, home, "network log", err);
+	if (r < 0)
+		return r;
+	fd = openat(at.dir, at.name[0] ? at.name : ".",
+		O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK,
+		0600);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return err_sys(err, errno, "network log %s", path);
+	if (!S_ISREG(st.st_mode))
+		return err_set(err, E_DENIED, "network log %s: it is no regular file", path);
+	return TAKE_FD(fd);
+}
+
+/* Those of /dev (/dev/stderr) are the machine's own. */
 static int open_log(const char *path, const char *suffix, int *ret, struct cloche_err *err)
 {
 	_cleanup_(freep) char *name = NULL;
@@ -107,15 +141,15 @@ static int open_log(const char *path, const char *suffix, int *ret, struct cloch
 		name = NULL;
 		return err_nomem(err);
 	}
-	if (is_device(name))
+	if (!is_device(name)) {
+		fd = open_beside_room(name, err);
+		if (fd < 0)
+			return fd;
+	} else {
 		fd = open(name, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY);
-	else
-		fd = open(name,
-			O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW |
-				O_NONBLOCK,
-			0600);
-	if (fd < 0)
-		return err_sys(err, errno, "network log %s", name);
+		if (fd < 0)
+			return err_sys(err, errno, "network log %s", name);
+	}
 	*ret = TAKE_FD(fd);
 	return 0;
 }
