@@ -18,6 +18,7 @@
 #include "base/fs.h"
 #include "jail/layers.h"
 #include "jail/setid.h"
+#include "jail/source.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -35,28 +36,40 @@ enum { MARKER_MAX = 16384, DEEPEST = 512 };
 
 static const char heading[] = "cloche changes 1\n";
 
-static int open_dir(const char *path, struct cloche_err *err)
+/* Finds the directory, but not through a link, or where it would be. */
+static int find_dir(
+	const char *named, const char *home, struct hostpath *ret, struct cloche_err *err)
 {
-	_cleanup_fd_ int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int r = hostpath_find(named, home, "keep changes in", ret, err);
+
+	return r == 0 ? source_judge_path(ret, named, home, "keep changes", err) : r;
+}
+
+static int open_dir(const struct hostpath *at, const char *path, struct cloche_err *err)
+{
+	const char *name = at->name[0] ? at->name : ".";
+	_cleanup_fd_ int fd =
+		openat(at->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
 
 	if (fd >= 0)
 		return TAKE_FD(fd);
-	if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
+	if (fstatat(at->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode))
 		return err_set(err, E_DENIED,
 			"%s is a symbolic link: changes are kept in a directory itself", path);
 	return err_sys(err, errno, "keep changes in %s", path);
 }
 
-static int make_dir(const char *path, bool *ret_made, struct cloche_err *err)
+static int make_dir(
+	const struct hostpath *at, const char *path, bool *ret_made, struct cloche_err *err)
 {
 	_cleanup_fd_ int fd = -1;
 	struct stat st;
 
-	*ret_made = mkdir(path, 0700) == 0;
-	if (!*ret_made && errno != EEXIST)
+	*ret_made = at->name[0] && mkdirat(at->dir, at->name, 0700) == 0;
+	if (at->name[0] && !*ret_made && errno != EEXIST)
 		return err_sys(err, errno, "make %s for changes", path);
-	fd = open_dir(path, err);
+	fd = open_dir(at, path, err);
 	if (fd < 0)
 		return fd;
 	if (fstat(fd, &st) < 0)
@@ -238,7 +251,23 @@ static int check_upper(struct keep *k, struct cloche_err *err)
 	return err_set(err, E_CORRUPT, "%s/upper is no directory", k->named);
 }
 
-int keep_open(const char *path, const char *root_dir, struct keep *ret, struct cloche_err *err)
+static int lock_and_check(struct keep *k, const char *root_dir, struct cloche_err *err)
+{
+	int r = k->lock = lock_marker(k->dir, k->named, err);
+
+	if (r >= 0)
+		r = check_marker(k->lock, k->named, root_dir, err);
+	if (r >= 0 && fchmod(k->dir, 0700) < 0)
+		r = err_sys(err, errno, "make %s private", k->named);
+	if (r >= 0)
+		r = check_upper(k, err);
+	if (r >= 0)
+		remove_work(k->dir);
+	return r;
+}
+
+int keep_open(const char *path, const char *root_dir, const char *home, struct keep *ret,
+	struct cloche_err *err)
 {
 	struct keep k = KEEP_INIT;
 	int r;
@@ -246,22 +275,11 @@ int keep_open(const char *path, const char *root_dir, struct keep *ret, struct c
 	k.named = fs_absolute(path); /* without a slash at its end, which would follow a link */
 	if (!k.named)
 		return err_sys(err, errno, "keep changes in %s", path);
-	r = k.dir = make_dir(k.named, &k.made, err);
+	r = find_dir(k.named, home, &k.at, err);
+	if (r == 0)
+		r = k.dir = make_dir(&k.at, k.named, &k.made, err);
 	if (r >= 0)
-		r = k.lock = lock_marker(k.dir, k.named, err);
-	if (r >= 0)
-		r = check_marker(k.lock, k.named, root_dir, err);
-	if (r >= 0 && fchmod(k.dir, 0700) < 0)
-		r = err_sys(err, errno, "make %s private", k.named);
-	if (r >= 0)
-		r = check_upper(&k, err);
-	if (r >= 0) {
-		remove_work(k.dir);
-		/* Made anew, as the next room has it. */
-		r = fs_remove_tree(k.dir, "lower");
-		if (r < 0)
-			r = err_sys(err, -r, "clear %s/lower", k.named);
-	}
+		r = lock_and_check(&k, root_dir, err);
 	if (r < 0) {
 		keep_close(&k);
 		return r;
@@ -282,7 +300,8 @@ void keep_close(struct keep *k)
 	k->lock = fd_close(k->lock);
 	/* Only where it is empty. */
 	if (k->made)
-		(void)rmdir(k->named);
+		(void)unlinkat(k->at.dir, k->at.name, AT_REMOVEDIR);
+	hostpath_done(&k->at);
 	free(k->named);
 	k->named = NULL;
 }
@@ -406,14 +425,18 @@ static int read_root(int dir, const char *path, char **ret, struct cloche_err *e
 
 int keep_view_open(const char *path, struct keep_view *ret, struct cloche_err *err)
 {
-	_cleanup_(freep) char *named = fs_absolute(path), *root = NULL;
+	_cleanup_(freep) char *named = fs_absolute(path), *root = NULL, *home = fs_home();
+	_cleanup_(hostpath_donep) struct hostpath at = HOSTPATH_NULL;
 	_cleanup_fd_ int dir = -1, upper = -1, lower = -1;
 	const int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 	int r;
 
 	if (!named)
 		return err_sys(err, errno, "open %s", path);
-	dir = open(named, flags);
+	r = find_dir(named, home, &at, err);
+	if (r < 0)
+		return r;
+	dir = openat(at.dir, at.name[0] ? at.name : ".", flags);
 	if (dir < 0)
 		return errno == ENOENT
 			       ? err_set(err, E_NOT_FOUND, "there is no directory %s", named)

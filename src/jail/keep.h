@@ -6,31 +6,37 @@
  *   .cloche-changes  what it is, and the lock
  *   upper/           what was changed, each file at its path in the room (overlayfs' own form)
  *   lower/           what the room had of its own below that (view of the host)
- *   work/            overlayfs' */
+ *   work/            overlayfs'
+ *
+ * The next room makes lower/ anew only when it is about to be, so that a start that is refused
+ * leaves what was kept as it is. */
 
 #include "base/err.h"
+#include "base/hostpath.h"
 #include <stdbool.h>
 #include <stddef.h>
 
 #define KEEP_MARKER ".cloche-changes"
 
 struct keep {
-	int dir;     /* the directory; -1: none */
-	int lock;    /* its marker, flocked */
-	bool fresh;  /* nothing has been kept in it yet */
-	bool made;   /* we made the directory */
-	char *named; /* where it was opened, for messages; heap */
+	int dir;            /* the directory; -1: none */
+	int lock;           /* its marker, flocked */
+	bool fresh;         /* nothing has been kept in it yet */
+	bool made;          /* we made the directory */
+	struct hostpath at; /* where it lies */
+	char *named;        /* where it was opened, for messages; heap */
 };
 
-#define KEEP_INIT ((struct keep){.dir = -1, .lock = -1})
+#define KEEP_INIT ((struct keep){.dir = -1, .lock = -1, .at = {.dir = -1}})
 
 /* Makes (where missing) and locks the directory for a room on that root (root_dir NULL: the host's
  * view), as the parent of the room. It has to be empty or an earlier one of the same root, belong
- * to us, and be no link; it becomes private (mode 0700), as it may hold set-uid files. Errors:
- * E_BUSY another room uses it; E_EXISTS something else is in it; E_CONFIG it belongs to another
- * root; E_DENIED the others. */
-_warn_unused_ int keep_open(
-	const char *path, const char *root_dir, struct keep *ret, struct cloche_err *err);
+ * to us, and neither be a link nor lie behind one that a room may have left (hostpath_find with
+ * home), nor in what holds credentials; it becomes private (mode 0700), as it may hold set-uid
+ * files. Errors: E_BUSY another room uses it; E_EXISTS something else is in it; E_CONFIG it belongs
+ * to another root; E_DENIED the others. */
+_warn_unused_ int keep_open(const char *path, const char *root_dir, const char *home,
+	struct keep *ret, struct cloche_err *err);
 
 /* Refuses (E_DENIED) where the directory and that source lie in one another: what the inside may
  * write to must not be what overlayfs trusts, and no tree can be its own layer. A source that does

@@ -15,6 +15,7 @@
 #include "jail/rootfs.h"
 #include "base/buf.h"
 #include "base/fd.h"
+#include "base/fs.h"
 #include "jail/mount.h"
 #include "jail/parts.h"
 #include "jail/source.h"
@@ -459,6 +460,10 @@ static int make_root(
 		if (e == 0)
 			e = mount_attach(r->keep_tree, scratch, "kept", r->keep->named, err);
 		base = r->keep_tree;
+		/* What the last room had: without it nobody could tell what was changed, so it goes
+		 * only now. */
+		if (e == 0 && (e = fs_remove_tree(base, "lower")) < 0)
+			e = err_sys(err, -e, "clear %s/lower", r->keep->named);
 	}
 	if (e == 0)
 		e = make_lower(r, base, &v, err);

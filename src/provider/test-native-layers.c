@@ -131,7 +131,7 @@ static void bad_places_are_refused(void)
 	s.root_dir = strdup(in_dir("ws"));
 	refused(&s, E_CONFIG);
 	/* In use. */
-	check_int(keep_open(in_dir("keep"), NULL, &k, &err), 0);
+	check_int(keep_open(in_dir("keep"), NULL, NULL, &k, &err), 0);
 	layers_spec(&s, "again", in_dir("keep"));
 	refused(&s, E_BUSY);
 	keep_close(&k);

@@ -106,7 +106,7 @@ static int open_keep(const struct room_spec *spec, struct native_room *n, struct
 	const char *const *dirs = layers_host_dirs();
 	const char *root = spec->root == ROOM_ROOT_DIR ? spec->root_dir : NULL;
 	size_t i;
-	int r = keep_open(spec->keep_dir, root, &n->keep, err);
+	int r = keep_open(spec->keep_dir, root, spec->host_home, &n->keep, err);
 
 	if (r == 0 && root)
 		r = keep_check_apart(&n->keep, root, err);
@@ -137,7 +137,8 @@ static int check_nested(
 		"--nested by root, %s, with a writable mount: "
 		"set-uid programs could be left there",
 		ids->range ? "over a root that can be changed" : "in a user namespace");
-	err_hint(err, "run cloche as an ordinary user, or without a workspace (--no-workspace)");
+	err_hint(err, "run cloche as an ordinary user, or %s",
+		spec->keep_dir ? "without --keep-changes" : "without a workspace (--no-workspace)");
 	return -E_UNSUPPORTED;
 }
 
