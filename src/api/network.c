@@ -255,7 +255,7 @@ bool network_may_be_refused(const cloche_sandbox *sb)
 	size_t bytes = 0;
 
 	for (size_t i = 0; sb->secrets && i < secret_set_count(sb->secrets->set); i++)
-		bytes += secret_set_get(sb->secrets->set, i)->surrogate.n;
+		bytes += secret_reveal(secret_set_get(sb->secrets->set, i)->value).n;
 	/* The longest secret alone can be looked for in answers; with others it may be too much. */
 	return sb->upstream_ca || (sb->secrets && sb->secrets->github_apps) ||
 	       bytes > SURROGATE_MAX;

@@ -185,10 +185,17 @@ static int check_spec(
 	return 0;
 }
 
-/* Whether a surrogate that came from elsewhere can stand in for value. */
-static bool surrogate_fits(const struct secret_set *set, struct str value, struct str surrogate)
+/* How long the surrogate of a member is. */
+static size_t surrogate_length(const struct masked_secret *m, struct str value)
 {
-	if (surrogate.n != value.n || surrogate_collides(set, value, surrogate))
+	return m->spec.role == SECRET_AWS_TOKEN ? SURROGATE_TOKEN_LEN : value.n;
+}
+
+/* Whether a surrogate that came from elsewhere can stand in for value. */
+static bool surrogate_fits(const struct secret_set *set, const struct masked_secret *m,
+	struct str value, struct str surrogate)
+{
+	if (surrogate.n != surrogate_length(m, value) || surrogate_collides(set, value, surrogate))
 		return false;
 	for (size_t i = 0; i < surrogate.n; i++)
 		if (surrogate.p[i] <= 0x20 || surrogate.p[i] >= 0x7f)
@@ -196,11 +203,17 @@ static bool surrogate_fits(const struct secret_set *set, struct str value, struc
 	return true;
 }
 
-static int draw_surrogate(const struct secret_set *set, struct str value, char *ret)
+static int draw_surrogate(
+	const struct secret_set *set, const struct masked_secret *m, struct str value, char *ret)
 {
+	size_t n = surrogate_length(m, value);
+
 	for (int i = 0; i < DRAW_TRIES; i++) {
-		surrogate_make(value, ret);
-		if (!surrogate_collides(set, value, str_make(ret, value.n)))
+		if (m->spec.role == SECRET_AWS_TOKEN)
+			surrogate_make_token(value, ret);
+		else
+			surrogate_make(value, ret);
+		if (!surrogate_collides(set, value, str_make(ret, n)))
 			return 0;
 	}
 	return -EEXIST;
@@ -209,21 +222,22 @@ static int draw_surrogate(const struct secret_set *set, struct str value, char *
 static int set_surrogate(const struct secret_set *set, struct masked_secret *m, struct str value,
 	struct str given, struct cloche_err *err)
 {
-	_cleanup_(freep) char *text = malloc(value.n + 1);
+	size_t n = surrogate_length(m, value);
+	_cleanup_(freep) char *text = malloc(n + 1);
 
 	if (!text)
 		return err_nomem(err);
-	text[value.n] = '\0';
+	text[n] = '\0';
 	if (given.p) {
-		if (!surrogate_fits(set, value, given))
+		if (!surrogate_fits(set, m, value, given))
 			return err_set(err, E_CONFIG, "secret %s: the surrogate does not fit",
 				m->spec.name);
 		memcpy(text, given.p, given.n);
-	} else if (draw_surrogate(set, value, text) < 0) {
+	} else if (draw_surrogate(set, m, value, text) < 0) {
 		return err_set(err, E_CONFIG,
 			"secret %s: no surrogate is distinct from all other secrets", m->spec.name);
 	}
-	m->surrogate = str_make(TAKE_PTR(text), value.n);
+	m->surrogate = str_make(TAKE_PTR(text), n);
 	return 0;
 }
 

@@ -118,6 +118,14 @@ static bool same_at(struct str value, const char *surrogate, size_t i)
 	return i < value.n && value.p[i] != '.' && surrogate[i] == value.p[i];
 }
 
+/* The first byte of body that is in none of what scrubbing leaves where it is. */
+static size_t plain_from(struct str value, size_t at, size_t end)
+{
+	while (at < end && strchr("./%\"\\", value.p[at]))
+		at++;
+	return at;
+}
+
 void surrogate_make(struct str value, char *ret)
 {
 	size_t prefix = known_prefix(value), end = unpadded(value), plain;
@@ -133,8 +141,7 @@ void surrogate_make(struct str value, char *ret)
 	keep_dots = count_drawn(body) >= DRAWN_MIN;
 	alphabet_of(body, &alphabet);
 	memcpy(ret, value.p, value.n);
-	for (plain = prefix; plain < end && strchr("./%\"\\", value.p[plain]);)
-		plain++;
+	plain = plain_from(value, prefix, end);
 	/* The first byte differs, too: occurrences of a value that repeats itself overlap, and of
 	 * each only the first bytes of its surrogate may be left after scrubbing. And the first
 	 * that is in none of what scrubbing leaves where it is. */
@@ -142,6 +149,18 @@ void surrogate_make(struct str value, char *ret)
 		draw(body, &alphabet, keep_dots, ret + prefix);
 	while (memcmp(ret, value.p, value.n) == 0 || same_at(value, ret, prefix) ||
 		(plain < end && same_at(value, ret, plain)));
+}
+
+void surrogate_make_token(struct str value, char *ret)
+{
+	size_t n = MIN(value.n, (size_t)SURROGATE_TOKEN_LEN), plain = plain_from(value, 0, n);
+	struct alphabet alphabet;
+
+	alphabet_of(STR("zZ0"), &alphabet);
+	do
+		for (size_t i = 0; i < SURROGATE_TOKEN_LEN; i++)
+			ret[i] = alphabet.alnum[rand_below(alphabet.n_alnum)];
+	while (same_at(value, ret, 0) || (plain < n && same_at(value, ret, plain)));
 }
 
 int surrogate_check_value(const char *name, struct str value, struct cloche_err *err)

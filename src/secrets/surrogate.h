@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Stand-ins for real secrets: same length, same look, no information. */
+/* Stand-ins for real secrets: same length, same look, no information. Session tokens of AWS, which
+ * no program looks into, have one length and one look. */
 
 #include "base/err.h"
 #include "base/str.h"
@@ -8,6 +9,8 @@
 /* Shorter values cannot be told from ordinary text, so they are not masked. */
 #define SURROGATE_MIN 8
 #define SURROGATE_MAX 16384
+/* Of every session token of AWS, whose real lengths differ and say who issued it. */
+#define SURROGATE_TOKEN_LEN 512
 
 /* Whether value can be masked: SURROGATE_MIN to SURROGATE_MAX bytes, no control byte (so no CR, LF,
  * NUL), no space at an end. Returns 0 or negative (E_CONFIG); `name` (borrowed) is for the message,
@@ -21,3 +24,6 @@ _warn_unused_ int surrogate_check_value(const char *name, struct str value, stru
  * are drawn from the same set. First and last drawn bytes are letters or digits. Never equal to
  * value. */
 void surrogate_make(struct str value, char *ret);
+
+/* The same for a session token: SURROGATE_TOKEN_LEN letters and digits, whatever the value has. */
+void surrogate_make_token(struct str value, char *ret);

@@ -43,6 +43,8 @@ static void test_groups(void)
 	check(str_starts(c.key_id->surrogate, STR("AKIA")));
 	check_int(c.secret_key->surrogate.n, strlen(KEY));
 	check_z(c.token->spec.name, "TOKEN");
+	check_int(c.token->surrogate.n, 512);
+	check_int(strlen(c.token->surrogate.p), 512);
 	must(secret_set_next_signing(set, &at, &c));
 	check(!c.token && str_eq(secret_reveal(c.key_id->value), lasting[0]));
 	check(!secret_set_next_signing(set, &at, &c));
@@ -95,10 +97,53 @@ static void test_scrubbed(void)
 		check(str_find(str_from(text), values[i]) == strlen(text));
 }
 
+/* A surrogate that was made before, as the broker gets it, has that length, too. */
+static void test_token_given(void)
+{
+	static const struct str values[] = {STR(ID), STR(KEY), STR(TOKEN)};
+	struct secret_spec token = {
+		.name = part_name, .scopes = scopes, .n_scopes = 1, .role = SECRET_AWS_TOKEN};
+	struct signing_spec spec = named("ID", "KEY", NULL);
+	char given[513];
+
+	memset(given, 'y', sizeof(given));
+	for (size_t n = 511; n <= 513; n++) {
+		_cleanup_(secret_set_freep) struct secret_set *set = secret_set_new();
+
+		must(secret_set_add_signing(set, &spec,
+			     (struct str[]){values[0], values[1], STR_NULL}, NULL) == 0);
+		check_int(secret_set_add(set, &token, values[2], str_make(given, n), NULL),
+			n == 512 ? 0 : -E_CONFIG);
+	}
+}
+
+/* A real token that is longer than its surrogate leaves nothing of itself behind that. */
+static void test_long_token_scrubbed(void)
+{
+	_cleanup_(secret_set_freep) struct secret_set *set = secret_set_new();
+	_cleanup_(scrubber_freep) struct scrubber *s = NULL;
+	struct signing_spec spec = named("ID", "KEY", "TOKEN");
+	char real[1501], text[1600];
+
+	for (size_t i = 0; i < sizeof(real) - 1; i++)
+		real[i] = "ABCDEFGHIJKLMNOPQRSTUVW/+"[i * i % 25];
+	real[sizeof(real) - 1] = '\0';
+	must(secret_set_add_signing(
+		     set, &spec, (struct str[]){STR(ID), STR(KEY), str_from(real)}, NULL) == 0);
+	must(scrubber_new(set, &s, NULL) == 0);
+	snprintf(text, sizeof(text), "<%s>", real);
+	check_int(scrub_whole(s, text, strlen(text)), 1);
+	check(memcmp(text + 1, secret_set_get(set, 2)->surrogate.p, 512) == 0);
+	check_int(strspn(text + 513, "x"), 1500 - 512);
+	check_z(text + 1501, ">");
+}
+
 int main(void)
 {
 	run_test(test_groups);
 	run_test(test_refused);
 	run_test(test_scrubbed);
+	run_test(test_token_given);
+	run_test(test_long_token_scrubbed);
 	return tap_done();
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "secrets/surrogate.h"
 
+#include "base/macro.h"
 #include "tap.h"
 #include <ctype.h>
 
@@ -100,6 +101,24 @@ static void test_differs_beside_slashes(void)
 	}
 }
 
+/* Every session token has the same look, whatever the real one has. */
+static void test_token(void)
+{
+	static const char alphabet[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+	static const struct str values[] = {
+		STR("IQoJb3JpZ2luX2VjEREAL//wEaCXVz=="), STR("//////////"), STR("0")};
+	char s[SURROGATE_TOKEN_LEN + 1];
+
+	for (size_t i = 0; i < ARRAY_SIZE(values); i++)
+		for (int round = 0; round < 500; round++) {
+			memset(s, 0, sizeof(s));
+			surrogate_make_token(values[i], s);
+			check_int(strspn(s, alphabet), SURROGATE_TOKEN_LEN);
+			check(s[0] != values[i].p[0]);
+		}
+}
+
 static void test_check(void)
 {
 	static const struct {
@@ -142,6 +161,7 @@ int main(void)
 	run_test(test_kept_places);
 	run_test(test_uniform);
 	run_test(test_differs_beside_slashes);
+	run_test(test_token);
 	run_test(test_check);
 	return tap_done();
 }
