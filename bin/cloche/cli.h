@@ -77,7 +77,7 @@ struct sandbox_options {
 	cloche_secrets *secrets;
 	const char *workspace, *config, *allowlist_file;
 	bool no_workspace, network_log_live, tty, interactive, json, verbose, debug;
-	bool allow_unsandboxed, detach;
+	bool allow_unsandboxed, detach, provider_given;
 	bool allows;                /* --allow or --allowlist was given */
 	struct policy_files policy; /* as it was before the run */
 	/* pairs, applied after the configuration file so that they win over it */
@@ -97,6 +97,8 @@ int sandbox_options_finish(struct sandbox_options *o, cloche_err *err);
 /* Then, where there is a command: what it needs of the host is mounted, and argv[0] (borrowed from
  * o->sb) becomes what it is inside. argv NULL: only says what was mounted for tools. */
 int sandbox_options_command(struct sandbox_options *o, char **argv, cloche_err *err);
+/* What the caller's environment has as defaults (environment.c); the first of what finish does. */
+int environment_read(struct sandbox_options *o, cloche_err *err);
 /* After a run: warns of policy that the inside made or changed. */
 void sandbox_options_check_workspace(const struct sandbox_options *o);
 

@@ -22,7 +22,10 @@ static int usage(cloche_err *err, const char *fmt, const char *value)
 
 static int set_provider(void *ctx, const char *value, cloche_err *err)
 {
-	return cloche_sandbox_set_provider(((struct sandbox_options *)ctx)->sb, value, err);
+	struct sandbox_options *o = ctx;
+
+	o->provider_given = true;
+	return cloche_sandbox_set_provider(o->sb, value, err);
 }
 
 static int set_unsandboxed(void *ctx, const char *value, cloche_err *err)
@@ -515,8 +518,10 @@ static int find_workspace(struct sandbox_options *o, cloche_err *err)
 
 int sandbox_options_finish(struct sandbox_options *o, cloche_err *err)
 {
-	int r = load_config(o, err);
+	int r = environment_read(o, err);
 
+	if (r == 0)
+		r = load_config(o, err);
 	for (size_t i = 0; r == 0 && i < o->late_n; i++)
 		r = o->late[i]->set(o, o->late_values[i], err);
 	if (r == 0)

@@ -33,8 +33,9 @@ CLOCHE_API cloche_sandbox *cloche_sandbox_new(void);
 /* Frees it; NULL is fine. */
 CLOCHE_API void cloche_sandbox_free(cloche_sandbox *sb);
 
-/* "auto" or "native" (alias: srt). "podman", "docker" and "subprocess" (aliases: none, local) are
- * known names, but a run with one fails with CLOCHE_E_UNSUPPORTED in this version. */
+/* "auto" or "native". "podman", "docker", "subprocess" (aliases: none, local), "srt", "e2b" and
+ * "cloudflare" are known names, but a run with one fails with CLOCHE_E_UNSUPPORTED in this version.
+ */
 CLOCHE_API int cloche_sandbox_set_provider(cloche_sandbox *sb, const char *name, cloche_err *err);
 
 /* "host", or the path of a directory that becomes the root. "image:REF" fails with

@@ -79,9 +79,11 @@ int cloche_sandbox_set_provider(cloche_sandbox *sb, const char *name, cloche_err
 	} names[] = {
 		{"auto", "auto"},
 		{"native", "native"},
-		{"srt", "native"},
+		{"srt", "srt"},
 		{"podman", "podman"},
 		{"docker", "docker"},
+		{"e2b", "e2b"},
+		{"cloudflare", "cloudflare"},
 		{"subprocess", "subprocess"},
 		{"none", "subprocess"},
 		{"local", "subprocess"},
