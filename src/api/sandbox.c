@@ -194,9 +194,21 @@ static int protect_policy(cloche_sandbox *sb, const char *workspace, struct cloc
 	return r;
 }
 
+/* Moves the mounts from `from` on before all others: those that somebody names lie over them. */
+static void mounts_to_front(cloche_sandbox *sb, size_t from)
+{
+	for (size_t to = 0; from < sb->mounts_n; to++, from++) {
+		struct api_mount m = sb->mounts[from];
+
+		memmove(sb->mounts + to + 1, sb->mounts + to, (from - to) * sizeof(m));
+		sb->mounts[to] = m;
+	}
+}
+
 int cloche_sandbox_set_workspace(cloche_sandbox *sb, const char *dir, cloche_err *err)
 {
 	_cleanup_(freep) char *resolved = NULL;
+	size_t before = sb->mounts_n;
 	int r = resolve(dir, "workspace", &resolved, err);
 
 	if (r < 0)
@@ -207,6 +219,7 @@ int cloche_sandbox_set_workspace(cloche_sandbox *sb, const char *dir, cloche_err
 		sb, &(struct api_mount){.source = resolved, .target = (char[]){WORKSPACE}}, err);
 	if (r == 0)
 		r = protect_policy(sb, resolved, err);
+	mounts_to_front(sb, before);
 	return r < 0 ? r : set_string(&sb->workspace, resolved, err);
 }
 
