@@ -25,6 +25,48 @@ static int find_program(const cloche_task *task, struct agent_program *ret, stru
 	return task->driver->find(&search, ret, err);
 }
 
+/* Takes the next component off a path; empty at its end. */
+static struct str task_next_component(struct str *path)
+{
+	struct str part = STR_NULL;
+
+	while (path->n > 0 && part.n == 0) {
+		part = str_prefix(*path, str_chr(*path, '/'));
+		*path = str_from_index(*path, MIN(part.n + 1, path->n));
+	}
+	return part;
+}
+
+/* Whether path is dir or lies below it. */
+static bool task_is_within(struct str path, struct str dir)
+{
+	for (;;) {
+		struct str want = task_next_component(&dir);
+
+		if (want.n == 0)
+			return true;
+		if (!str_eq(task_next_component(&path), want))
+			return false;
+	}
+}
+
+/* What the driver mounts comes last: it would cover what the caller has there, without a word. */
+static int task_refuse_covered(const cloche_task *task, const cloche_sandbox *sb,
+	const char *target, const char *what, const char *instead, struct cloche_err *err)
+{
+	for (size_t i = 0; i < task->sb->mounts_n; i++) {
+		const struct api_mount *m = &sb->mounts[i];
+
+		if (!task_is_within(str_from(m->target), str_from(target)))
+			continue;
+		(void)err_set(err, E_USAGE, "mount %s: %s of the agent is mounted at %s", m->source,
+			what, target);
+		err_hint(err, "mount it somewhere else, or use %s", instead);
+		return -E_USAGE;
+	}
+	return 0;
+}
+
 /* The agent's own state: a directory of the context, writable in the room's home. */
 static int mount_state(cloche_task *task, cloche_sandbox *sb, struct cloche_err *err)
 {
@@ -32,6 +74,7 @@ static int mount_state(cloche_task *task, cloche_sandbox *sb, struct cloche_err 
 		fs_join(session_dir(task->session), task->driver->state_dir);
 	_cleanup_(freep) char *target = fs_join(ROOM_HOME, task->driver->state_home);
 	_cleanup_(freep) char *named = NULL;
+	int r;
 
 	if (!source || !target)
 		return err_nomem(err);
@@ -40,8 +83,12 @@ static int mount_state(cloche_task *task, cloche_sandbox *sb, struct cloche_err 
 	named = fs_absolute(source);
 	if (!named)
 		return err_sys(err, errno, "find %s", source);
-	return sandbox_add_mount(
-		sb, &(struct api_mount){.source = named, .target = target, .no_link = true}, err);
+	r = task_refuse_covered(task, sb, target, "the state", named, err);
+	return r < 0 ? r
+		     : sandbox_add_mount(sb,
+			       &(struct api_mount){
+				       .source = named, .target = target, .no_link = true},
+			       err);
 }
 
 /* A context that lies in what the room may write to is read-only there: the record is not for the
@@ -186,6 +233,9 @@ int task_prepare_run(cloche_task *task, cloche_run **ret, struct cloche_err *err
 	if (!sb)
 		return err_nomem(err);
 	r = find_program(task, &program, err);
+	if (r == 0)
+		r = task_refuse_covered(
+			task, sb, program.mount.destination, "the program", "--agent-binary", err);
 	if (r == 0)
 		r = cloche_sandbox_add_mount(
 			sb, program.mount.source, program.mount.destination, true, err);
