@@ -32,7 +32,9 @@ enum cloche_outcome {
 /* Copies the configuration. driver NULL: "claude-code". context_dir: the execution context (made
  * where missing); context_id names a new one (NULL: generated). Adds what the driver needs: the
  * agent's program (found on the host, mounted read-only), its state directory, its hosts, and its
- * credential as a masked secret from the caller's environment unless sb has one of that name. */
+ * credential as a masked secret from the caller's environment unless sb has one of that name.
+ * Executing fails with CLOCHE_E_USAGE where sb mounts something at, or below, the place of the
+ * program or of the state (/root/.claude). */
 CLOCHE_API int cloche_task_new(const cloche_sandbox *sb, const char *driver,
 	const char *context_dir, const char *context_id, cloche_task **ret, cloche_err *err);
 CLOCHE_API void cloche_task_free(cloche_task *task);
@@ -75,12 +77,16 @@ CLOCHE_API const char *cloche_task_detail(const cloche_task *task);
 CLOCHE_API const char *cloche_task_session_id(const cloche_task *task);
 CLOCHE_API const char *cloche_task_response(const cloche_task *task);
 CLOCHE_API const char *cloche_task_error_summary(const cloche_task *task);
+/* Whether the result's document has less of the agent's output than there was: it keeps the first
+ * MiB of each stream. Events come from all of it. */
+CLOCHE_API bool cloche_task_stdout_truncated(const cloche_task *task);
+CLOCHE_API bool cloche_task_stderr_truncated(const cloche_task *task);
 CLOCHE_API const char *cloche_task_context_dir(const cloche_task *task);
 CLOCHE_API const char *cloche_task_context_id(const cloche_task *task);
 CLOCHE_API double cloche_task_cost_usd(const cloche_task *task);
 CLOCHE_API uint64_t cloche_task_turns(const cloche_task *task);
 CLOCHE_API uint64_t cloche_task_duration_ms(const cloche_task *task);
-/* The whole result as one JSON document; borrowed. */
+/* The whole result as one JSON document (cloche-agent(1)); borrowed. */
 CLOCHE_API const char *cloche_task_result_json(const cloche_task *task);
 /* The run beneath: its accessors give exit code, usage, network counts. Borrowed; NULL before the
  * first execute. */

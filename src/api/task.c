@@ -62,6 +62,7 @@ static void reset(cloche_task *task)
 	task->response = task->error_summary = NULL;
 	err_clear(&task->failure);
 	task->markers = (struct agent_markers){0};
+	task->truncated[0] = task->truncated[1] = false;
 }
 
 void cloche_task_free(cloche_task *task)
@@ -234,6 +235,7 @@ static void on_output(bool is_stderr, const void *data, size_t length, void *use
 	struct str chunk = str_make(data, length);
 	int r;
 
+	task->truncated[is_stderr] |= chunk.n > buf_room(kept);
 	if (buf_add_str(kept, str_prefix(chunk, buf_room(kept))) < 0)
 		return;
 	if (task->failure.code)
@@ -408,6 +410,16 @@ const char *cloche_task_response(const cloche_task *task)
 const char *cloche_task_error_summary(const cloche_task *task)
 {
 	return task->error_summary;
+}
+
+bool cloche_task_stdout_truncated(const cloche_task *task)
+{
+	return task->truncated[0];
+}
+
+bool cloche_task_stderr_truncated(const cloche_task *task)
+{
+	return task->truncated[1];
 }
 
 const char *cloche_task_context_dir(const cloche_task *task)

@@ -31,6 +31,7 @@ struct cloche_task {
 	struct agent_markers markers;
 	struct lines lines[2]; /* stdout, stderr */
 	struct buf output[2];
+	bool truncated[2];         /* of output */
 	struct cloche_err failure; /* an event that could not be recorded */
 	uint64_t wall_ms;
 	enum agent_outcome outcome;

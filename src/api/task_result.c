@@ -9,6 +9,12 @@ static json_t *text(const char *s)
 	return s ? json_utf8(str_from(s)) : json_null();
 }
 
+/* An empty text where there is none: who reads them need not tell two kinds of nothing apart. */
+static json_t *text_or_empty(const char *s)
+{
+	return text(s ? s : "");
+}
+
 static json_t *sandbox_object(const cloche_run *run)
 {
 	cloche_usage u = cloche_run_usage(run);
@@ -29,16 +35,18 @@ int task_make_result(cloche_task *task, struct cloche_err *err)
 
 	if (r < 0)
 		return r;
-	doc = json_pack(
-		"{s:s, s:s?, s:o, s:o, s:o, s:O, s:I, s:f, s:I, s:o, s:o, s:o, s:i, s:I, s:I, "
-		"s:o, s:s, s:o, s:{s:I, s:I}}",
+	doc = json_pack("{s:s, s:s?, s:o, s:o, s:o, s:O, s:I, s:f, s:I, s:o, s:o, s:o, s:b, s:b, "
+			"s:i, s:I, s:I, "
+			"s:o, s:s, s:o, s:{s:I, s:I}}",
 		"outcome", agent_outcome_name(task->outcome), "detail",
-		agent_detail_name(task->detail), "session_id", text(agent_transcript_session_id(t)),
-		"response_text", text(task->response), "error_summary", text(task->error_summary),
-		"events", t->events, "duration_ms", (json_int_t)cloche_task_duration_ms(task),
+		agent_detail_name(task->detail), "session_id",
+		text_or_empty(agent_transcript_session_id(t)), "response_text",
+		text_or_empty(task->response), "error_summary", text(task->error_summary), "events",
+		t->events, "duration_ms", (json_int_t)cloche_task_duration_ms(task),
 		"total_cost_usd", t->total_cost_usd, "num_turns", (json_int_t)t->num_turns, "usage",
 		usage, "stdout", json_utf8(buf_str(&task->output[0])), "stderr",
-		json_utf8(buf_str(&task->output[1])), "exit_code", cloche_run_exit_code(run),
+		json_utf8(buf_str(&task->output[1])), "stdout_truncated", (int)task->truncated[0],
+		"stderr_truncated", (int)task->truncated[1], "exit_code", cloche_run_exit_code(run),
 		"web_search_count", (json_int_t)t->web_search_count, "web_fetch_count",
 		(json_int_t)t->web_fetch_count, "context_dir", text(session_dir(task->session)),
 		"execution_context_id", session_context_id(task->session), "sandbox",

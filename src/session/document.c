@@ -307,7 +307,7 @@ int session_reply_from(const struct agent_transcript *t, enum agent_outcome outc
 		return r;
 	*ret = (struct session_reply){
 		.session_id = agent_transcript_session_id(t),
-		.duration_ms = t->duration_ms ? t->duration_ms : wall_ms,
+		.duration_ms = t->duration_ms || t->results == 0 ? t->duration_ms : wall_ms,
 		.num_turns = t->num_turns,
 		.total_cost_usd = t->total_cost_usd,
 		.is_error = t->results == 0 || t->is_error || outcome != AGENT_SUCCESS,
