@@ -127,7 +127,7 @@ static void test_changed(void)
 	(void)send_body(&w, &a, str_from(body), 7, &r); /* the origin knows no such target */
 	got_done(&r);
 	check_int(w.plain_seen.requests, 1);
-	check(world_seen(&w.plain_seen, "Content-Length: 55\r\n"));
+	check(world_seen(&w.plain_seen, "Content-Length: 57\r\n"));
 	check(world_seen(&w.plain_seen, "X-Kept: z\r\n"));
 	check(!world_seen(&w.plain_seen, "Content-MD5") && !world_seen(&w.plain_seen, "Digest"));
 	world_stop(&w);
