@@ -76,7 +76,7 @@ struct sandbox_options {
 	cloche_allowlist *allow;
 	cloche_secrets *secrets;
 	const char *workspace, *config, *allowlist_file;
-	bool no_workspace, network_log_live, tty, interactive, json, verbose, debug;
+	bool no_workspace, no_config, network_log_live, tty, interactive, json, verbose, debug;
 	bool allow_unsandboxed, detach, provider_given;
 	bool allows;                /* --allow or --allowlist was given */
 	struct policy_files policy; /* as it was before the run */
@@ -123,4 +123,4 @@ void format_size(uint64_t bytes, char *ret, size_t size);
 extern const struct command command_run, command_agent, command_net, command_doctor;
 extern const struct command command_create, command_exec, command_shell, command_ps,
 	command_inspect, command_stats, command_stop, command_rm, command_prune, command_logs,
-	command_attach, command_port, command_diff, command_fs, command_cp;
+	command_attach, command_port, command_diff, command_fs, command_cp, command_trust;

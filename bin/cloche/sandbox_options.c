@@ -2,6 +2,7 @@
 /* The options that make a sandbox, shared by every command that makes one. Those that the
  * configuration file can set too are applied after it. */
 #include "cli.h"
+#include "project.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -246,6 +247,12 @@ static int set_config(void *ctx, const char *value, cloche_err *err)
 	return 0;
 }
 
+static int set_no_config(void *ctx, const char *value, cloche_err *err)
+{
+	((struct sandbox_options *)ctx)->no_config = true;
+	return 0;
+}
+
 static int set_name(void *ctx, const char *value, cloche_err *err)
 {
 	return cloche_sandbox_set_name(((struct sandbox_options *)ctx)->sb, value, err);
@@ -394,7 +401,11 @@ static const struct option options[] = {
 	{"provider", 0, "NAME", "auto (default) or native", set_provider},
 	{"allow-unsandboxed", 0, NULL,
 		"accepted for scripts; changes nothing: every room is isolated", set_unsandboxed},
-	{"config", 0, "FILE", "default .cloche/sandbox.yaml, else .airut/sandbox.yaml", set_config},
+	{"config", 0, "FILE",
+		"obey FILE (default: .cloche/sandbox.yaml, else .airut/sandbox.yaml, if you\n"
+		"consented to what it asks for: see \"cloche help trust\")",
+		set_config},
+	{"no-config", 0, NULL, "obey no configuration file that is found here", set_no_config},
 	{"name", 0, "NAME", "a name for people", set_name},
 	{"json", 0, NULL, "print the result as one JSON document", set_json},
 	{"verbose", 0, NULL, "say more", set_verbose},
@@ -439,35 +450,34 @@ void sandbox_options_done(struct sandbox_options *o)
 	policy_files_done(&o->policy);
 }
 
-static const char *const policy_dirs[] = {".cloche", ".airut"};
-
-/* The configuration file and, beside it, the allowlist of projects that keep one there. */
-static int load_config(struct sandbox_options *o, cloche_err *err)
+/* The file that was named, and the allowlist of projects that keep one beside it. */
+static int load_named(struct sandbox_options *o, cloche_err *err)
 {
-	static char found[PATH_MAX], beside[PATH_MAX];
-	const char *path = o->config;
-	const char *slash;
-	int r;
+	static char beside[PATH_MAX];
+	const char *slash = strrchr(o->config, '/');
+	int r = cloche_sandbox_load_config(o->sb, o->config, err);
 
-	for (size_t i = 0; !path && i < 2; i++) {
-		snprintf(found, sizeof(found), "%s/sandbox.yaml", policy_dirs[i]);
-		/* One that cannot be read is no reason to go on without what it says. */
-		if (access(found, F_OK) == 0)
-			path = found;
-	}
-	if (!path)
-		return 0;
-	r = cloche_sandbox_load_config(o->sb, path, err);
 	if (r < 0)
 		return r;
-	if (!o->config || o->verbose)
-		say("using %s", path);
-	slash = strrchr(path, '/');
+	if (o->verbose)
+		say("using %s", o->config);
 	snprintf(beside, sizeof(beside), "%.*snetwork-allowlist.yaml",
-		slash ? (int)(slash - path + 1) : 0, path);
+		slash ? (int)(slash - o->config + 1) : 0, o->config);
 	if (!o->allowlist_file && access(beside, F_OK) == 0)
 		return cloche_allowlist_add_file(o->allow, beside, err);
 	return 0;
+}
+
+/* What is found in the working directory is asked about. */
+static int load_config(struct sandbox_options *o, cloche_err *err)
+{
+	if (o->config && o->no_config)
+		return wrong_usage(err, "leave one of them out",
+			"--config names a configuration file, --no-config wants none");
+	if (o->no_config)
+		return 0;
+	return o->config ? load_named(o, err)
+			 : project_load(o->sb, o->allowlist_file ? NULL : o->allow, err);
 }
 
 /* Whether a is b or above it. */

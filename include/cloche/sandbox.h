@@ -148,8 +148,9 @@ CLOCHE_API int cloche_sandbox_add_label(cloche_sandbox *sb, const char *label, c
 CLOCHE_API void cloche_sandbox_set_ttl(cloche_sandbox *sb, uint64_t milliseconds);
 CLOCHE_API int cloche_sandbox_set_runtime(cloche_sandbox *sb, const char *runtime, cloche_err *err);
 
-/* Reads a configuration file (see cloche-run(1), CONFIGURATION FILE) into sb: environment, masked
- * secrets, limits. An environment variable that it refers to and that is not set is an error. */
+/* Reads a configuration file (see cloche-config(5)) into sb: environment, masked secrets, limits.
+ * An environment variable that it refers to and that is not set is an error. To name a file is to
+ * consent to what it asks for; those of a project that are looked for are in cloche/project.h. */
 CLOCHE_API int cloche_sandbox_load_config(
 	cloche_sandbox *sb, const char *yaml_file, cloche_err *err);
 

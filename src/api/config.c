@@ -33,7 +33,7 @@ static bool is_tagged(const yaml_node_t *n, const char *tag)
 }
 
 /* "!secret" and "!secret?" are what configurations of repositories have for it. */
-static bool is_from_environment(const yaml_node_t *n)
+bool config_is_from_caller(const yaml_node_t *n)
 {
 	return is_tagged(n, "!env") || is_tagged(n, "!secret") || is_tagged(n, "!secret?");
 }
@@ -50,7 +50,7 @@ int config_value(struct config *c, const yaml_node_t *n, char **ret)
 		return err_nomem(c->err);
 	if (strlen(text) != n->data.scalar.length)
 		return config_bad(c, n, "a value cannot hold a NUL");
-	if (is_from_environment(n)) {
+	if (config_is_from_caller(n)) {
 		value = secure_getenv(text);
 		if (!value)
 			return err_set(c->err, E_CONFIG,
@@ -450,63 +450,92 @@ LIMIT(read_nofile, "nofile")
 LIMIT(read_file_size, "file-size")
 LIMIT(read_tmpfs_size, "tmpfs-size")
 
+/* Without one there is none of memory, processors, processes and sizes of files, and what the
+ * temporary files hold is memory. */
+static const struct config_key limit_keys[] = {
+	{"memory", read_memory, config_ask_nothing},
+	{"cpus", read_cpus, config_ask_nothing},
+	{"pids_limit", read_pids, config_ask_nothing},
+	{"timeout", read_timeout, config_ask_timeout},
+	{"nofile", read_nofile, config_ask_nofile},
+	{"file_size", read_file_size, config_ask_nothing},
+	{"tmpfs_size", read_tmpfs_size, config_ask_nothing},
+};
+
 static int read_limits(struct config *c, yaml_node_t *value, void *into)
 {
-	static const struct config_key keys[] = {
-		{"memory", read_memory},
-		{"cpus", read_cpus},
-		{"pids_limit", read_pids},
-		{"timeout", read_timeout},
-		{"nofile", read_nofile},
-		{"file_size", read_file_size},
-		{"tmpfs_size", read_tmpfs_size},
-	};
-
-	return config_walk(c, value, keys, ARRAY_SIZE(keys), into);
+	return config_walk(c, value, limit_keys, ARRAY_SIZE(limit_keys), into);
 }
+
+static int ask_limits(struct config *c, const struct config_key *key, yaml_node_t *value)
+{
+	return config_ask_walk(c, value, limit_keys, ARRAY_SIZE(limit_keys));
+}
+
+static const struct config_key top_keys[] = {
+	{"env", read_env, config_ask_env},
+	{"container_env", read_env, config_ask_env},
+	{"pass_env", read_pass_env, config_ask_pass_env},
+	{"masked_secrets", read_secrets, NULL},
+	{"signing_credentials", read_signing, NULL},
+	{"github_app_credentials", config_github, NULL},
+	{"network_sandbox", read_network, config_ask_network},
+	{"resource_limits", read_limits, ask_limits},
+};
 
 static int read_top(struct config *c)
 {
-	static const struct config_key keys[] = {
-		{"env", read_env},
-		{"container_env", read_env},
-		{"pass_env", read_pass_env},
-		{"masked_secrets", read_secrets},
-		{"signing_credentials", read_signing},
-		{"github_app_credentials", config_github},
-		{"network_sandbox", read_network},
-		{"resource_limits", read_limits},
-	};
 	yaml_node_t *root = yaml_document_get_root_node(&c->doc);
 
 	if (!root || (root->type == YAML_SCALAR_NODE && root->data.scalar.length == 0))
 		return 0;
-	return config_walk(c, root, keys, ARRAY_SIZE(keys), NULL);
+	return c->asks ? config_ask_walk(c, root, top_keys, ARRAY_SIZE(top_keys))
+		       : config_walk(c, root, top_keys, ARRAY_SIZE(top_keys), NULL);
+}
+
+static int read_document(struct config *c, struct str text)
+{
+	yaml_parser_t parser;
+	int r;
+
+	if (!yaml_parser_initialize(&parser))
+		return err_nomem(c->err);
+	yaml_parser_set_input_string(
+		&parser, (const unsigned char *)(text.n ? text.p : ""), text.n);
+	if (yaml_parser_load(&parser, &c->doc)) {
+		r = read_top(c);
+		yaml_document_delete(&c->doc);
+	} else {
+		r = err_set(c->err, E_CONFIG, "%s:%zu:%zu: %s", c->file,
+			parser.problem_mark.line + 1, parser.problem_mark.column + 1,
+			parser.problem ? parser.problem : "not YAML");
+	}
+	yaml_parser_delete(&parser);
+	return r;
+}
+
+int config_read(cloche_sandbox *sb, const char *name, struct str text, struct cloche_err *err)
+{
+	struct config c = {.sb = sb, .file = name, .err = err};
+
+	return read_document(&c, text);
+}
+
+int config_ask(const char *name, struct str text, struct asks *ret, struct cloche_err *err)
+{
+	struct config c = {.asks = ret, .file = name, .err = err};
+
+	return read_document(&c, text);
 }
 
 int cloche_sandbox_load_config(cloche_sandbox *sb, const char *yaml_file, cloche_err *err)
 {
 	_cleanup_(buf_done_wipedp) struct buf text = BUF_INIT(CONFIG_MAX);
-	struct config c = {.sb = sb, .file = yaml_file, .err = err};
-	yaml_parser_t parser;
 	int r = fs_read_file(AT_FDCWD, yaml_file, &text, err);
 
 	if (r < 0) {
 		err_wrap(err, "configuration");
 		return r;
 	}
-	if (!yaml_parser_initialize(&parser))
-		return err_nomem(err);
-	yaml_parser_set_input_string(
-		&parser, (const unsigned char *)buf_data(&text), buf_len(&text));
-	if (yaml_parser_load(&parser, &c.doc)) {
-		r = read_top(&c);
-		yaml_document_delete(&c.doc);
-	} else {
-		r = err_set(err, E_CONFIG, "%s:%zu:%zu: %s", yaml_file,
-			parser.problem_mark.line + 1, parser.problem_mark.column + 1,
-			parser.problem ? parser.problem : "not YAML");
-	}
-	yaml_parser_delete(&parser);
-	return r;
+	return config_read(sb, yaml_file, buf_str(&text), err);
 }

@@ -3,6 +3,7 @@
 /* Reading the configuration file: what config.c and config_*.c share. Each function returns 0 or
  * negative with the place in the file in its message. */
 
+#include "api/asks.h"
 #include "api/sandbox.h"
 #include <yaml.h>
 
@@ -11,12 +12,19 @@ struct config {
 	yaml_document_t doc;
 	const char *file;
 	struct cloche_err *err;
+	struct asks *asks;
 };
 
-/* What a mapping may have; read() gets the value and whatever config_walk() was given. */
+/* What a mapping may have; read() gets the value and whatever config_walk() was given.
+ *
+ * ask() says in words, a line for each thing, what a file that was only found needs the person's
+ * consent for (INV-CONSENT). NULL: all that stands behind the key needs it, so that a key that says
+ * nothing here is never granted in silence. config_ask_nothing: none of it does. Keys within one
+ * that asks as a whole have no say of their own. */
 struct config_key {
 	const char *name;
 	int (*read)(struct config *c, yaml_node_t *value, void *into);
+	int (*ask)(struct config *c, const struct config_key *key, yaml_node_t *value);
 };
 
 /* Sets an error about this place. */
@@ -35,6 +43,27 @@ _warn_unused_ int config_bool(struct config *c, yaml_node_t *value, void *into);
 _warn_unused_ int config_text(struct config *c, yaml_node_t *value, void *into);
 /* The sandbox's secrets, made where there are none yet; NULL on lack of memory. */
 cloche_secrets *config_secrets(struct config *c);
+
+/* Whether the value is a variable of the caller's. */
+bool config_is_from_caller(const yaml_node_t *n);
+/* Reads the text of a file (name is for messages) into sb, or asks what it asks for. */
+_warn_unused_ int config_read(
+	cloche_sandbox *sb, const char *name, struct str text, struct cloche_err *err);
+_warn_unused_ int config_ask(
+	const char *name, struct str text, struct asks *ret, struct cloche_err *err);
+
+/* config_ask.c: for tables of keys */
+int config_ask_nothing(struct config *c, const struct config_key *key, yaml_node_t *value);
+/* Shows all of the value. */
+int config_ask_whole(struct config *c, const struct config_key *key, yaml_node_t *value);
+int config_ask_env(struct config *c, const struct config_key *key, yaml_node_t *value);
+int config_ask_pass_env(struct config *c, const struct config_key *key, yaml_node_t *value);
+int config_ask_network(struct config *c, const struct config_key *key, yaml_node_t *value);
+int config_ask_timeout(struct config *c, const struct config_key *key, yaml_node_t *value);
+int config_ask_nofile(struct config *c, const struct config_key *key, yaml_node_t *value);
+/* Asks by the rows of the table for what a mapping has. */
+_warn_unused_ int config_ask_walk(
+	struct config *c, yaml_node_t *map, const struct config_key *keys, size_t n);
 
 /* config_github.c: github_app_credentials */
 _warn_unused_ int config_github(struct config *c, yaml_node_t *value, void *into);

@@ -19,7 +19,7 @@
 
 #define ROOM_HOME "/root"
 
-enum { DEFAULT_TIMEOUT_MS = 300 * 1000, KEEP_OUTPUT = 1 << 20, KEEP_PROGRESS = 400 };
+enum { KEEP_OUTPUT = 1 << 20, KEEP_PROGRESS = 400 };
 
 int cloche_task_new(const cloche_sandbox *sb, const char *driver, const char *context_dir,
 	const char *context_id, cloche_task **ret, cloche_err *err)

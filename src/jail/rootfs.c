@@ -33,23 +33,6 @@ enum { PIECE_RUN = 0 };
 
 #define INIT_BENEATH (&ROOTFS_INIT_PATH[1])
 
-/* Whoever reaches the control sockets, or writes to what lies beside them, controls every sandbox
- * of the person, and through the supervisors the host. */
-static int check_apart(const struct rootfs *r, int source, const char *path, struct cloche_err *err)
-{
-	int e = r->own_dir < 0 ? 1 : keep_is_apart(r->own_dir, source);
-
-	if (e < 0)
-		return err_sys(err, -e, "look at %s", path);
-	if (e == 1)
-		return 0;
-	err_set(err, E_DENIED, "%s would show the directory in which sandboxes are controlled",
-		path);
-	err_hint(err, "mount a directory further down, or name another place for that one: "
-		      "XDG_RUNTIME_DIR or CLOCHE_RUNTIME_DIR");
-	return -E_DENIED;
-}
-
 static int open_source(const struct rootfs *r, const char *path, bool no_link, uint64_t attrs,
 	bool *ret_is_dir, int *ret_tree, struct cloche_err *err)
 {
@@ -58,7 +41,7 @@ static int open_source(const struct rootfs *r, const char *path, bool no_link, u
 
 	if (fd < 0)
 		return fd;
-	tree = check_apart(r, fd, path, err);
+	tree = rootfs_check_apart(r, fd, path, attrs & MOUNT_ATTR_RDONLY, err);
 	if (tree < 0)
 		return tree;
 	tree = mount_clone(fd, "", attrs, err);

@@ -13,6 +13,7 @@
 #include "base/fs.h"
 #include "base/parse.h"
 #include "ipc/rundir.h"
+#include "ipc/statedir.h"
 #include "jail/ns.h"
 #include "jail/probe.h"
 #include "jail/proctree.h"
@@ -167,6 +168,7 @@ static int prepare(const struct room_spec *spec, struct native_room *n, struct n
 		.keep_tree = -1,
 		.host_trees = LAYERS_NO_TREES,
 		.own_dir = -1,
+		.consent_dir = -1,
 		.upper_fd = -1,
 		.lower_fd = -1};
 	b->mounts = calloc(spec->mounts_n + 1, sizeof(*b->mounts));
@@ -183,6 +185,7 @@ static int prepare(const struct room_spec *spec, struct native_room *n, struct n
 			.no_link = m->no_link,
 			.tree = -1};
 	}
+	b->rootfs.consent_dir = statedir_open_consent(&b->rootfs.consent_is_there);
 	r = b->rootfs.own_dir = rundir_open(err);
 	if (r >= 0)
 		r = spec->keep_dir ? open_keep(spec, n, err) : 0;
@@ -303,6 +306,7 @@ static int native_create(const struct room_spec *spec, struct room **ret, struct
 		r = give_birth(n, &b, err);
 	rootfs_close_sources(&b.rootfs);
 	fd_close(b.rootfs.own_dir);
+	fd_close(b.rootfs.consent_dir);
 	free(b.mounts);
 	if (r < 0)
 		return r;

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `cloche trust`: consent to what a project's files ask for. */
+#include "cli.h"
+#include "json_out.h"
+#include "project.h"
+
+#include <string.h>
+#include <unistd.h>
+
+struct trust_options {
+	bool list, revoke, yes, json;
+};
+
+#define FLAG(fn, member)                                                                           \
+	static int fn(void *ctx, const char *value, cloche_err *err)                               \
+	{                                                                                          \
+		((struct trust_options *)ctx)->member = true;                                      \
+		return 0;                                                                          \
+	}
+FLAG(set_list, list)
+FLAG(set_revoke, revoke)
+FLAG(set_yes, yes)
+FLAG(set_json, json)
+
+static const struct option options[] = {
+	{"list", 0, NULL, "list what you have consented to", set_list},
+	{"revoke", 0, NULL, "take back the consent for DIR", set_revoke},
+	{"yes", 0, NULL, "record the consent without asking", set_yes},
+	{"json", 0, NULL, "print one JSON document; asks nothing", set_json},
+};
+static const struct option_table option_table = {
+	.options = options, .n = sizeof(options) / sizeof(options[0]), .title = "Options"};
+
+/* Whether a consent still holds for what is there. */
+static const char *state_of(const cloche_consent *c)
+{
+	cloche_err err = CLOCHE_ERR_INIT;
+	cloche_project *p = NULL;
+	const char *state = "holds";
+
+	if (cloche_project_open(c->dir, &p, &err) < 0)
+		state = err.sys_errno ? "gone" : "refused";
+	else if (!p)
+		state = "gone";
+	else if (strcmp(cloche_project_hash(p), c->hash) != 0)
+		state = "changed";
+	cloche_project_free(p);
+	return state;
+}
+
+static void add_to_list(const cloche_consent *c, void *user)
+{
+	json_array_append_new(user, json_pack("{s:s, s:s, s:s, s:s}", "directory", c->dir, "since",
+					    c->since, "sha256", c->hash, "state", state_of(c)));
+}
+
+static void print_listed(const cloche_consent *c, void *user)
+{
+	bool *ok = user;
+
+	*ok = *ok && put_shown(STDOUT_FILENO, c->since) && put(STDOUT_FILENO, "  ", 2) &&
+	      put_shown(STDOUT_FILENO, state_of(c)) && put(STDOUT_FILENO, "  ", 2) &&
+	      put_line(c->dir);
+}
+
+static int list_consents(const struct trust_options *o)
+{
+	cloche_err err = CLOCHE_ERR_INIT;
+	json_t *all = json_array();
+	bool ok = true;
+	int r;
+
+	if (o->json)
+		r = cloche_project_list(add_to_list, all, &err);
+	else
+		r = cloche_project_list(print_listed, &ok, &err);
+	if (r == 0 && o->json)
+		ok = json_print(all);
+	else
+		json_decref(all);
+	if (r < 0)
+		return complain(&err);
+	return ok ? 0 : EXIT_CLOCHE;
+}
+
+static json_t *gather_lines(
+	const cloche_project *p, const char *(*line)(const cloche_project *p, size_t i))
+{
+	json_t *all = json_array();
+
+	for (size_t i = 0; all && line(p, i); i++)
+		json_array_append_new(all, json_string(line(p, i)));
+	return all;
+}
+
+static int print_project(const cloche_project *p)
+{
+	const char *dir = cloche_project_dir(p);
+	json_t *document = json_pack("{s:o, s:s, s:o, s:b, s:s?, s:o, s:o}", "directory",
+		json_bytes(dir, strlen(dir)), "sha256", cloche_project_hash(p), "files",
+		gather_lines(p, cloche_project_file), "trusted", (int)cloche_project_is_trusted(p),
+		"since", cloche_project_since(p), "asks", gather_lines(p, cloche_project_ask),
+		"changes", gather_lines(p, cloche_project_change));
+
+	return document && json_print(document) ? 0 : EXIT_CLOCHE;
+}
+
+static int consent_to(cloche_project *p, const struct trust_options *o, cloche_err *err)
+{
+	bool asked = !o->yes && !o->json && !cloche_project_is_trusted(p);
+
+	if (!o->json)
+		project_show(p);
+	if (cloche_project_is_trusted(p) && !o->json)
+		say(cloche_project_ask(p, 0) ? "you have consented to this" : "nothing to do");
+	if (asked && !project_can_ask())
+		return wrong_usage(err, "--yes records your consent without asking",
+			"trust: there is no terminal to ask on");
+	if (asked && !project_ask_person())
+		return wrong_usage(err, "nothing of it is obeyed; --no-config goes on without",
+			"trust: you did not consent");
+	if ((asked || o->yes) && cloche_project_ask(p, 0)) {
+		int r = cloche_project_trust(p, err);
+
+		if (r < 0)
+			return r;
+		if (!o->json)
+			say("recorded; \"cloche trust --revoke\" takes it back");
+	}
+	return 0;
+}
+
+static int trust_dir(const char *dir, const struct trust_options *o)
+{
+	cloche_err err = CLOCHE_ERR_INIT;
+	cloche_project *p = NULL;
+	int r = cloche_project_open(dir, &p, &err);
+
+	if (r == 0 && !p)
+		r = wrong_usage(&err, "it is the directory that holds .cloche/sandbox.yaml",
+			"trust: there is no configuration of a project in %s", dir);
+	if (r == 0)
+		r = consent_to(p, o, &err);
+	if (r < 0)
+		r = complain(&err);
+	else if (o->json)
+		r = print_project(p);
+	cloche_project_free(p);
+	return r;
+}
+
+static int revoke(const char *dir)
+{
+	cloche_err err = CLOCHE_ERR_INIT;
+
+	if (cloche_project_revoke(dir, &err) < 0)
+		return complain(&err);
+	say("the consent for %s is gone", dir);
+	return 0;
+}
+
+static int check(const struct trust_options *o, const struct operands *operands, cloche_err *err)
+{
+	if (o->list + o->revoke + o->yes > 1)
+		return wrong_usage(err, "use one of them",
+			"trust: --list, --revoke and --yes are three different things");
+	if (operands->n > (o->list ? 0 : 1))
+		return wrong_usage(err, "for example: cloche trust .",
+			o->list ? "trust: --list takes no directory"
+				: "trust: it is one directory at a time");
+	if (o->revoke && o->json)
+		return wrong_usage(err, "leave out --json", "trust: --revoke prints nothing");
+	return 0;
+}
+
+static int main_trust(int argc, char **argv)
+{
+	struct trust_options o = {0};
+	struct operands operands = {0};
+	cloche_err err = CLOCHE_ERR_INIT;
+	const char *dir;
+	int r = options_read(&command_trust, &o, argc, argv, &operands, &err);
+
+	if (r == 0 && !operands.help)
+		r = check(&o, &operands, &err);
+	if (r < 0)
+		return complain(&err);
+	if (operands.help)
+		return 0;
+	dir = operands.n ? operands.v[0] : ".";
+	if (o.list)
+		return list_consents(&o);
+	return o.revoke ? revoke(dir) : trust_dir(dir, &o);
+}
+
+const struct command command_trust = {
+	.name = "trust",
+	.summary = "consent to what a project's files ask for",
+	.synopsis = "[--yes] [DIR]\n"
+		    "       cloche trust --revoke [DIR]\n"
+		    "       cloche trust --list",
+	.text = "What lies in a project's .cloche (else .airut) is a proposal: others have written "
+		"it, or a\n"
+		"sandbox has. What only narrows (limits) is obeyed. What names your variables, "
+		"secrets or\n"
+		"files, or opens hosts, is obeyed when you have consented to exactly these files "
+		"in this\n"
+		"directory; a change asks again.\n"
+		"\n"
+		"trust shows in words what DIR's files (default: of this directory) ask for, and "
+		"what has\n"
+		"changed, then asks you. run, create and agent ask the same on a terminal, and "
+		"refuse\n"
+		"elsewhere. --config FILE obeys a file for once, --no-config goes on without.",
+	.tables = {&option_table},
+	.run = main_trust,
+};

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation (INV-CONSENT): the answer is for the bytes that were shown: the library has
+ * read the files once, and obeys and records what it has read, whatever they hold by then. */
+#include "project.h"
+#include "cli.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <termios.h>
+#include <unistd.h>
+
+/* More than this nobody reads between two commands. */
+enum { ASK_BYTES_MAX = 16 << 10 };
+
+static void show_line(const char *line)
+{
+	(void)put(STDERR_FILENO, "  ", 2);
+	(void)put(STDERR_FILENO, line, strlen(line));
+	(void)put(STDERR_FILENO, "\n", 1);
+}
+
+void project_show(const cloche_project *p)
+{
+	const char *second = cloche_project_file(p, 1), *since = cloche_project_since(p), *line;
+
+	say("%s%s%s of %s:", cloche_project_file(p, 0), second ? " and " : "", second ? second : "",
+		cloche_project_dir(p));
+	if (!cloche_project_ask(p, 0))
+		say("they only narrow what a sandbox gets, which needs no consent");
+	else
+		say("whatever is run there in a sandbox would");
+	for (size_t i = 0; (line = cloche_project_ask(p, i)); i++)
+		show_line(line);
+	if (!since || cloche_project_is_trusted(p))
+		return;
+	if (!cloche_project_change(p, 0))
+		say("you consented to the same on %s; only the text is different", since);
+	else
+		say("you consented to something else on %s; since then", since);
+	for (size_t i = 0; (line = cloche_project_change(p, i)); i++)
+		show_line(line);
+}
+
+bool project_can_ask(void)
+{
+	return isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
+}
+
+bool project_ask_person(void)
+{
+	static const char question[] = "cloche: do you consent to this? [y/N] ";
+	char line[256];
+	ssize_t n;
+
+	/* What was typed before the question is no answer to it. */
+	(void)tcflush(STDIN_FILENO, TCIFLUSH);
+	(void)put(STDERR_FILENO, question, sizeof(question) - 1);
+	while ((n = read(STDIN_FILENO, line, sizeof(line) - 1)) < 0 && errno == EINTR)
+		;
+	/* The line's end is shown by the terminal, the end of the input is not. */
+	if (n <= 0 || line[n - 1] != '\n') {
+		(void)put(STDERR_FILENO, "\n", 1);
+		return false;
+	}
+	line[n - 1] = '\0';
+	return strcasecmp(line, "y") == 0 || strcasecmp(line, "yes") == 0;
+}
+
+static bool is_short(const cloche_project *p)
+{
+	const char *line;
+	size_t n = 0;
+
+	for (size_t i = 0; (line = cloche_project_ask(p, i)); i++)
+		n += strlen(line) + 3;
+	for (size_t i = 0; (line = cloche_project_change(p, i)); i++)
+		n += strlen(line) + 3;
+	return n <= ASK_BYTES_MAX;
+}
+
+static int obey(cloche_project *p, cloche_sandbox *sb, cloche_allowlist *allow, cloche_err *err)
+{
+	int r = 0;
+
+	if (!cloche_project_is_trusted(p) && project_can_ask() && is_short(p)) {
+		project_show(p);
+		if (project_ask_person())
+			r = cloche_project_trust(p, err);
+	}
+	if (r == 0)
+		r = cloche_project_apply(p, sb, allow, err);
+	if (r == 0)
+		say("using %s", cloche_project_file(p, 0));
+	return r;
+}
+
+int project_load(cloche_sandbox *sb, cloche_allowlist *allow, cloche_err *err)
+{
+	cloche_project *p = NULL;
+	int r = cloche_project_open(".", &p, err);
+
+	if (r == 0 && p)
+		r = obey(p, sb, allow, err);
+	cloche_project_free(p);
+	return r;
+}

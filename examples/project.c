@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shows what the files of a project ask for, and whether the person has consented to it:
+ * project [DIR]. */
+#include <cloche/project.h>
+#include <stdio.h>
+
+int main(int argc, char **argv)
+{
+	cloche_err err = CLOCHE_ERR_INIT;
+	cloche_project *project = NULL;
+	const char *line;
+
+	if (cloche_project_open(argc > 1 ? argv[1] : ".", &project, &err) < 0) {
+		fprintf(stderr, "%s\n", err.message);
+		return 1;
+	}
+	if (!project) {
+		puts("there are no such files");
+		return 0;
+	}
+	for (size_t i = 0; (line = cloche_project_ask(project, i)); i++)
+		printf("  %s\n", line);
+	puts(cloche_project_is_trusted(project) ? "obeyed" : "not obeyed without consent");
+	cloche_project_free(project);
+	return 0;
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation (INV-CONSENT): a configuration file that was only found is asked, key by key,
+ * what of it needs the person's consent, before anything of it is obeyed. It is the same table of
+ * keys that reads it, and what the table says nothing about is shown as it stands. Values of
+ * variables are neither read nor shown here, nor are secrets that a file holds itself. */
+#include "api/config.h"
+#include "api/task.h"
+#include "base/parse.h"
+
+#include <errno.h>
+#include <sys/resource.h>
+
+enum { DEEPEST = 4 };
+
+int config_ask_nothing(struct config *c, const struct config_key *key, yaml_node_t *value)
+{
+	return 0;
+}
+
+int config_ask_walk(struct config *c, yaml_node_t *map, const struct config_key *keys, size_t n)
+{
+	int r = 0;
+
+	/* What is no such mapping is refused when it is read. */
+	if (map->type != YAML_MAPPING_NODE)
+		return 0;
+	for (yaml_node_pair_t *p = map->data.mapping.pairs.start;
+		r == 0 && p < map->data.mapping.pairs.top; p++) {
+		struct str name = config_scalar(config_node(c, p->key));
+
+		for (size_t i = 0; r == 0 && i < n; i++)
+			if (str_eq(name, str_from(keys[i].name)))
+				r = (keys[i].ask ? keys[i].ask : config_ask_whole)(
+					c, &keys[i], config_node(c, p->value));
+	}
+	return r;
+}
+
+/* How keys read in a sentence; a key that is not here reads as itself. */
+static const struct phrase {
+	const char *key, *words;
+	bool secret; /* a value that stands in the file is not shown */
+} phrases[] = {
+	{"masked_secrets", "use a masked secret", false},
+	{"signing_credentials", "sign with credentials", false},
+	{"github_app_credentials", "use a token of a GitHub App", false},
+	{"value", "from", true},
+	{"scopes", "to", false},
+	{"headers", "in", false},
+	{"access_key_id", "key id from", true},
+	{"secret_access_key", "secret key from", true},
+	{"session_token", "session token from", true},
+	{"private_key", "signed with the key from", true},
+	{"private_key_file", "signed with the key in your file", false},
+	{"app_id", "App", false},
+	{"installation_id", "installation", false},
+	{"base_url", "at", false},
+	{"allow_foreign_credentials", "other credentials may pass there", false},
+};
+
+static struct phrase phrase_of(const char *key)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(phrases); i++)
+		if (strcmp(phrases[i].key, key) == 0)
+			return phrases[i];
+	return (struct phrase){.key = key, .words = NULL};
+}
+
+static int put_scalar(struct buf *line, const yaml_node_t *n, bool secret)
+{
+	int r;
+
+	if (config_is_from_caller(n)) {
+		r = buf_add_str(line, STR("your variable "));
+		return r < 0 ? r : asks_put_word(line, config_scalar(n));
+	}
+	if (secret)
+		return buf_add_str(line, STR("the file itself"));
+	return asks_put_word(line, config_scalar(n));
+}
+
+/* These return 0 or a negative errno. */
+static int put_node(struct config *c, struct buf *line, yaml_node_t *n, bool secret, int depth);
+
+static int put_pairs(struct config *c, struct buf *line, yaml_node_t *map, int depth)
+{
+	int r = 0;
+
+	for (yaml_node_pair_t *p = map->data.mapping.pairs.start;
+		r == 0 && p < map->data.mapping.pairs.top; p++) {
+		yaml_node_t *name = config_node(c, p->key);
+		_cleanup_(freep) char *key = str_dup(config_scalar(name));
+		struct phrase words = phrase_of(key ? key : "");
+
+		if (!key)
+			return -ENOMEM;
+		if (p > map->data.mapping.pairs.start)
+			r = buf_add_str(line, STR("; "));
+		if (r == 0)
+			r = words.words ? buf_add_str(line, str_from(words.words))
+					: put_scalar(line, name, false);
+		if (r == 0)
+			r = buf_add_char(line, ' ');
+		if (r == 0)
+			r = put_node(c, line, config_node(c, p->value), words.secret, depth);
+	}
+	return r;
+}
+
+static int put_items(struct config *c, struct buf *line, yaml_node_t *list, bool secret, int depth)
+{
+	int r = 0;
+
+	for (yaml_node_item_t *i = list->data.sequence.items.start;
+		r == 0 && i < list->data.sequence.items.top; i++) {
+		if (i > list->data.sequence.items.start)
+			r = buf_add_str(line, STR(", "));
+		if (r == 0)
+			r = put_node(c, line, config_node(c, *i), secret, depth);
+	}
+	return r;
+}
+
+/* Aliases can make a document that holds itself. */
+static int put_node(struct config *c, struct buf *line, yaml_node_t *n, bool secret, int depth)
+{
+	if (depth == 0)
+		return -ELOOP;
+	if (n->type == YAML_MAPPING_NODE)
+		return put_pairs(c, line, n, depth - 1);
+	if (n->type == YAML_SEQUENCE_NODE)
+		return put_items(c, line, n, secret, depth - 1);
+	return put_scalar(line, n, secret);
+}
+
+/* Adds the line, or sets the error of the errno that kept it from being made. */
+static int add_line(struct config *c, int r, const struct buf *line)
+{
+	if (r == -ENOMEM)
+		return err_nomem(c->err);
+	if (r < 0)
+		return err_set(
+			c->err, E_LIMIT, "%s asks for more than anybody could read", c->file);
+	return asks_add(c->asks, line, c->err);
+}
+
+/* "WORDS NAME: its parts" */
+static int ask_entry(struct config *c, const char *words, yaml_node_t *name, yaml_node_t *value)
+{
+	_cleanup_(buf_donep) struct buf line = ASKS_LINE_INIT;
+	int r = buf_add_str(&line, str_from(words));
+
+	if (r == 0 && name)
+		r = buf_add_char(&line, ' ');
+	if (r == 0 && name)
+		r = put_scalar(&line, name, false);
+	if (r == 0)
+		r = buf_add_str(&line, STR(": "));
+	if (r == 0)
+		r = put_node(c, &line, value, false, DEEPEST);
+	return add_line(c, r, &line);
+}
+
+int config_ask_whole(struct config *c, const struct config_key *key, yaml_node_t *value)
+{
+	struct phrase p = phrase_of(key->name);
+	const char *words = p.words ? p.words : key->name;
+	int r = 0;
+
+	if (value->type != YAML_MAPPING_NODE)
+		return ask_entry(c, words, NULL, value);
+	for (yaml_node_pair_t *e = value->data.mapping.pairs.start;
+		r == 0 && e < value->data.mapping.pairs.top; e++)
+		r = ask_entry(c, words, config_node(c, e->key), config_node(c, e->value));
+	return r;
+}
+
+/* An agent whose variable is set gets no masked credential, and nothing keeps others out then. */
+static bool is_credential_of_agent(struct str name)
+{
+	for (size_t i = 0; agent_drivers()[i]; i++)
+		if (str_eq(name, str_from(agent_drivers()[i]->secret->env)))
+			return true;
+	return false;
+}
+
+int config_ask_env(struct config *c, const struct config_key *key, yaml_node_t *value)
+{
+	int r = 0;
+
+	if (value->type != YAML_MAPPING_NODE)
+		return 0;
+	for (yaml_node_pair_t *p = value->data.mapping.pairs.start;
+		r == 0 && p < value->data.mapping.pairs.top; p++) {
+		_cleanup_(buf_donep) struct buf line = ASKS_LINE_INIT;
+		yaml_node_t *name = config_node(c, p->key), *text = config_node(c, p->value);
+		bool credential = is_credential_of_agent(config_scalar(name));
+
+		if (!credential && !config_is_from_caller(name) && !config_is_from_caller(text))
+			continue;
+		r = buf_add_str(
+			&line, credential ? STR("set the credential of agents ") : STR("read as "));
+		if (r == 0)
+			r = put_scalar(&line, name, false);
+		if (r == 0)
+			r = buf_add_str(&line, STR(": "));
+		if (r == 0)
+			r = put_node(c, &line, text, true, DEEPEST);
+		r = add_line(c, r, &line);
+	}
+	return r;
+}
+
+int config_ask_pass_env(struct config *c, const struct config_key *key, yaml_node_t *value)
+{
+	int r = 0;
+
+	if (value->type != YAML_SEQUENCE_NODE)
+		return config_ask_whole(c, key, value);
+	for (yaml_node_item_t *i = value->data.sequence.items.start;
+		r == 0 && i < value->data.sequence.items.top; i++) {
+		_cleanup_(buf_donep) struct buf line = ASKS_LINE_INIT;
+		yaml_node_t *name = config_node(c, *i);
+
+		r = buf_add_str(&line, config_is_from_caller(name)
+					       ? STR("read the variable that is named by ")
+					       : STR("read your variable "));
+		if (r == 0)
+			r = put_node(c, &line, name, false, DEEPEST);
+		r = add_line(c, r, &line);
+	}
+	return r;
+}
+
+int config_ask_network(struct config *c, const struct config_key *key, yaml_node_t *value)
+{
+	_cleanup_(buf_donep) struct buf line = ASKS_LINE_INIT;
+	struct cloche_err *err = c->err;
+	bool on = true;
+
+	/* What is neither is refused when it is read. */
+	c->err = NULL;
+	if (config_bool(c, value, &on) < 0)
+		on = true;
+	c->err = err;
+	if (!on)
+		return 0;
+	return add_line(c, buf_add_str(&line, STR("have a network, behind the gateway")), &line);
+}
+
+/* A limit that is above what holds without the file. */
+static int ask_limit(struct config *c, const char *words, yaml_node_t *value, bool above)
+{
+	return above ? ask_entry(c, words, NULL, value) : 0;
+}
+
+int config_ask_timeout(struct config *c, const struct config_key *key, yaml_node_t *value)
+{
+	uint64_t usec;
+
+	return ask_limit(c, "run longer than an agent does by default (5m)", value,
+		parse_duration(config_scalar(value), &usec) < 0 ||
+			usec / 1000 > TASK_DEFAULT_TIMEOUT_MS);
+}
+
+int config_ask_nofile(struct config *c, const struct config_key *key, yaml_node_t *value)
+{
+	struct rlimit limit;
+	uint64_t n;
+
+	return ask_limit(c, "open more files than your own limit", value,
+		parse_u64(config_scalar(value), UINT64_MAX, &n) < 0 ||
+			getrlimit(RLIMIT_NOFILE, &limit) < 0 || n > limit.rlim_max);
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation (INV-CONSENT): the files are read once (config/found.h). Their bytes are
+ * asked what they want (config_ask.c, asks.c), hashed, compared with the consent that is kept for
+ * the directory (config/consent.h), and then, if that fits, obeyed; no file is opened again. */
+#include "api/allowlist.h"
+#include "api/asks.h"
+#include "api/config.h"
+#include "base/fs.h"
+#include "config/consent.h"
+#include "config/found.h"
+#include <cloche/project.h>
+
+#include <errno.h>
+#include <stdio.h>
+
+struct cloche_project {
+	struct found found;
+	char *config_name, *allowlist_name; /* for messages; the second may be NULL */
+	cloche_allowlist *allow;
+	struct asks asks, changes;
+	char *since;
+	bool trusted;
+};
+
+void cloche_project_free(cloche_project *p)
+{
+	if (!p)
+		return;
+	found_done(&p->found);
+	free(p->config_name);
+	free(p->allowlist_name);
+	cloche_allowlist_free(p->allow);
+	asks_done(&p->asks);
+	asks_done(&p->changes);
+	free(p->since);
+	free(p);
+}
+
+static void project_freep(cloche_project **p)
+{
+	cloche_project_free(*p);
+}
+
+static int read_asks(cloche_project *p, struct cloche_err *err)
+{
+	int r;
+
+	p->config_name = fs_join(p->found.place, FOUND_CONFIG);
+	p->allow = cloche_allowlist_new();
+	if (!p->config_name || !p->allow)
+		return err_nomem(err);
+	r = config_ask(p->config_name, buf_str(&p->found.config), &p->asks, err);
+	if (r < 0 || !p->found.has_allowlist)
+		return r;
+	p->allowlist_name = fs_join(p->found.place, FOUND_ALLOWLIST);
+	if (!p->allowlist_name)
+		return err_nomem(err);
+	r = cloche_allowlist_add_text(p->allow, p->allowlist_name,
+		buf_len(&p->found.allowlist) ? buf_data(&p->found.allowlist) : "",
+		buf_len(&p->found.allowlist), err);
+	return r < 0 ? r : asks_add_rules(&p->asks, p->allow->rules, err);
+}
+
+/* Order and repetition mean nothing. */
+static bool has_line(const json_t *lines, const char *line)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach (lines, i, one)
+		if (str_eq(json_str(one), str_from(line)))
+			return true;
+	return false;
+}
+
+static bool is_asked(const cloche_project *p, struct str line)
+{
+	for (size_t i = 0; i < p->asks.n; i++)
+		if (str_eq(str_from(p->asks.lines[i]), line))
+			return true;
+	return false;
+}
+
+static int add_change(cloche_project *p, const char *sign, struct str line, struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf text = ASKS_LINE_INIT;
+
+	if (buf_add_str(&text, str_from(sign)) < 0 || buf_add_str(&text, line) < 0)
+		return err_nomem(err);
+	return asks_add(&p->changes, &text, err);
+}
+
+static int compare(cloche_project *p, const json_t *old, struct cloche_err *err)
+{
+	const json_t *line;
+	size_t i;
+	int r = 0;
+
+	for (i = 0; r == 0 && i < p->asks.n; i++)
+		if (!has_line(old, p->asks.lines[i]))
+			r = add_change(p, "+ ", str_from(p->asks.lines[i]), err);
+	json_array_foreach (old, i, line)
+		if (r == 0 && !is_asked(p, json_str(line)))
+			r = add_change(p, "- ", json_str(line), err);
+	return r;
+}
+
+static int judge(cloche_project *p, struct cloche_err *err)
+{
+	_cleanup_json_ json_t *record = NULL;
+	int r;
+
+	p->trusted = p->asks.n == 0;
+	r = consent_load(p->found.dir, &record, err);
+	/* What only narrows needs no place where consents are kept. */
+	if (r <= 0)
+		return p->trusted ? 0 : r;
+	p->trusted |= str_eq(json_str_at(record, "sha256"), str_from(p->found.hash));
+	p->since = str_dup(json_str_at(record, "since"));
+	if (!p->since)
+		return err_nomem(err);
+	return p->trusted ? 0 : compare(p, json_object_get(record, "asks"), err);
+}
+
+int cloche_project_open(const char *dir, cloche_project **ret, cloche_err *err)
+{
+	_cleanup_(project_freep) cloche_project *p = calloc(1, sizeof(*p));
+	int r = p ? found_open(dir, &p->found, err) : err_nomem(err);
+
+	if (r == 0)
+		*ret = NULL;
+	if (r <= 0)
+		return r;
+	r = read_asks(p, err);
+	if (r == 0)
+		r = judge(p, err);
+	if (r == 0)
+		*ret = TAKE_PTR(p);
+	return r;
+}
+
+const char *cloche_project_dir(const cloche_project *p)
+{
+	return p->found.dir;
+}
+
+const char *cloche_project_file(const cloche_project *p, size_t i)
+{
+	return i == 0 ? p->config_name : i == 1 ? p->allowlist_name : NULL;
+}
+
+const char *cloche_project_hash(const cloche_project *p)
+{
+	return p->found.hash;
+}
+
+const char *cloche_project_ask(const cloche_project *p, size_t i)
+{
+	return i < p->asks.n ? p->asks.lines[i] : NULL;
+}
+
+bool cloche_project_is_trusted(const cloche_project *p)
+{
+	return p->trusted;
+}
+
+const char *cloche_project_change(const cloche_project *p, size_t i)
+{
+	return i < p->changes.n ? p->changes.lines[i] : NULL;
+}
+
+const char *cloche_project_since(const cloche_project *p)
+{
+	return p->since;
+}
+
+int cloche_project_trust(cloche_project *p, cloche_err *err)
+{
+	int r = consent_save(p->found.dir, p->found.hash, p->asks.lines, err);
+
+	p->trusted |= r == 0;
+	return r;
+}
+
+/* The command that asks the person, as a shell takes it. */
+static int put_command(const cloche_project *p, struct buf *out)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+				    "/._-+:@%,";
+	const char *dir = p->found.dir;
+
+	if (buf_add_str(out, STR("cloche trust ")) < 0)
+		return -ENOMEM;
+	if (strlen(dir) > 256)
+		return buf_add_char(out, '.');
+	if (dir[strspn(dir, plain)] == '\0')
+		return buf_add_str(out, str_from(dir));
+	if (buf_add_char(out, '\'') < 0)
+		return -ENOMEM;
+	for (; *dir; dir++)
+		if ((*dir == '\'' ? buf_add_str(out, STR("'\\''")) : buf_add_char(out, *dir)) < 0)
+			return -ENOMEM;
+	return buf_add_char(out, '\'');
+}
+
+static int refuse_project(const cloche_project *p, struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf command = BUF_INIT(4096);
+
+	if (put_command(p, &command) < 0 || !buf_cstr(&command))
+		return err_nomem(err);
+	err_set(err, E_DENIED, "%s here asks for what needs your consent%s", p->config_name,
+		p->since ? ", and is not what you consented to before" : "");
+	err_hint(err,
+		"see it and consent by: %s (or --config FILE obeys a file for once, --no-config "
+		"goes on without)",
+		buf_cstr(&command));
+	return -E_DENIED;
+}
+
+int cloche_project_apply(
+	const cloche_project *p, cloche_sandbox *sb, cloche_allowlist *allow, cloche_err *err)
+{
+	int r;
+
+	if (!p->trusted)
+		return refuse_project(p, err);
+	r = config_read(sb, p->config_name, buf_str(&p->found.config), err);
+	if (r < 0 || !allow || !p->found.has_allowlist)
+		return r;
+	return cloche_allowlist_add_text(allow, p->allowlist_name,
+		buf_len(&p->found.allowlist) ? buf_data(&p->found.allowlist) : "",
+		buf_len(&p->found.allowlist), err);
+}
+
+int cloche_project_revoke(const char *dir, cloche_err *err)
+{
+	_cleanup_(freep) char *path = realpath(dir, NULL);
+	int r;
+
+	if (!path)
+		path = fs_absolute(dir);
+	if (!path)
+		return err_sys(err, errno, "find %s", dir);
+	r = consent_remove(path, err);
+	return r == 0 ? err_set(err, E_NOT_FOUND, "there is no consent for %s", path) : MIN(r, 0);
+}
+
+struct listing {
+	cloche_consent_fn fn;
+	void *user;
+};
+
+static void show_record(const json_t *record, void *user)
+{
+	const struct listing *l = user;
+	const cloche_consent c = {.dir = json_string_value(json_object_get(record, "directory")),
+		.hash = json_string_value(json_object_get(record, "sha256")),
+		.since = json_string_value(json_object_get(record, "since"))};
+
+	l->fn(&c, l->user);
+}
+
+int cloche_project_list(cloche_consent_fn fn, void *user, cloche_err *err)
+{
+	struct listing l = {.fn = fn, .user = user};
+
+	return consent_each(show_record, &l, err);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What the person has consented to: one file a directory of a project, in a private directory below
+ * the state directory (ipc/statedir.h), which is never shown to a room. Directories are absolute
+ * and without links. */
+
+#include "base/err.h"
+#include "base/json.h"
+
+/* The record of a directory, a new reference:
+ * {"directory", "sha256", "since", "asks": [lines]}. Returns 1; 0 where there is none that can be
+ * read. */
+_warn_unused_ int consent_load(const char *dir, json_t **ret, struct cloche_err *err);
+
+/* Records, atomically, that files with this hash, which ask for this (ends with NULL), may have it
+ * in this directory. */
+_warn_unused_ int consent_save(
+	const char *dir, const char *hash, char *const *asks, struct cloche_err *err);
+
+/* Forgets a directory; 1, or 0 where there was nothing. */
+_warn_unused_ int consent_remove(const char *dir, struct cloche_err *err);
+
+/* Calls fn with every record, sorted by directory. */
+_warn_unused_ int consent_each(
+	void (*fn)(const json_t *record, void *user), void *user, struct cloche_err *err);

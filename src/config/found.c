@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation (INV-CONSENT)
+ *
+ * Directory, folder and files are opened one below the other without following a link, and judged
+ * by their descriptors. They have to be the caller's own: what somebody else has put into a shared
+ * directory is not obeyed, whatever it says. Root's files are fine for root alone, and what belongs
+ * to a person is not fine for that person's sudo. The directories above are of no interest: who
+ * renames one can put nothing in its place but files of the caller, and consent is for a path and
+ * for exact bytes.
+ *
+ * A group that may write is fine where it is the caller's alone (named like the account, its
+ * primary group, no other members), as many systems set people up: their umask is 002. */
+#include "config/found.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+enum { FILE_MAX = 1 << 20, ACCOUNT_MAX = 65536 };
+
+static const char *const places[] = {".cloche", ".airut"};
+
+static int refuse(struct cloche_err *err, const char *path, const char *why)
+{
+	err_set(err, E_DENIED, "%s is not obeyed: %s", path, why);
+	err_hint(err, "--config FILE obeys a file that you name, --no-config goes on without");
+	return -E_DENIED;
+}
+
+/* Whether nobody but the caller is in the group. */
+static bool is_own_group(gid_t gid)
+{
+	_cleanup_(freep) char *text = malloc(2 * (size_t)ACCOUNT_MAX);
+	struct passwd account, *person = NULL;
+	struct group entry, *group = NULL;
+
+	if (!text || getpwuid_r(geteuid(), &account, text, ACCOUNT_MAX, &person) != 0 || !person ||
+		getgrgid_r(gid, &entry, text + ACCOUNT_MAX, ACCOUNT_MAX, &group) != 0 || !group)
+		return false;
+	if (gid != person->pw_gid || strcmp(group->gr_name, person->pw_name) != 0)
+		return false;
+	for (char **member = group->gr_mem; *member; member++)
+		if (strcmp(*member, person->pw_name) != 0)
+			return false;
+	return true;
+}
+
+/* With an access list the group's bits are those of everybody whom it names. */
+static bool has_access_list(int fd)
+{
+	char link[64];
+
+	/* By this name it can be asked of what was opened with O_PATH, too. */
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	return getxattr(link, "system.posix_acl_access", NULL, 0) >= 0;
+}
+
+/* root_too: nobody can forge what lies in a directory of root's. */
+static int judge_owner(
+	int fd, const struct stat *st, const char *path, bool root_too, struct cloche_err *err)
+{
+	char why[128];
+
+	if (st->st_uid != geteuid() && !(root_too && st->st_uid == 0)) {
+		snprintf(why, sizeof(why), "it belongs to uid %u, and you are uid %u",
+			(unsigned)st->st_uid, (unsigned)geteuid());
+		return refuse(err, path, why);
+	}
+	if (st->st_mode & S_IWOTH)
+		return refuse(err, path, "everybody can write to it (chmod o-w)");
+	if ((st->st_mode & S_IWGRP) && (has_access_list(fd) || !is_own_group(st->st_gid))) {
+		snprintf(why, sizeof(why),
+			"its group (gid %u), which is not yours alone, can write to it (chmod g-w)",
+			(unsigned)st->st_gid);
+		return refuse(err, path, why);
+	}
+	return 0;
+}
+
+/* Opens name below dirfd; 1 where it is there. */
+static int open_own(int dirfd, const char *name, const char *path, mode_t type, int *ret,
+	struct cloche_err *err)
+{
+	_cleanup_fd_ int fd =
+		openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	struct stat st;
+	int r;
+
+	if (fd < 0 && errno == ENOENT)
+		return 0;
+	if (fd < 0 && errno == ELOOP)
+		return refuse(err, path, "it is a link");
+	if (fd < 0 && (errno == ENXIO || errno == ENODEV))
+		return refuse(err, path, "it is a socket or a device");
+	/* Where not even that can be asked nothing can be found. */
+	if (fd < 0 && errno == EACCES && fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;
+	if (fd < 0)
+		return err_sys(err, errno, "open %s", path);
+	if (fstat(fd, &st) < 0)
+		return err_sys(err, errno, "look at %s", path);
+	if ((st.st_mode & S_IFMT) != type)
+		return refuse(err, path,
+			type == S_IFREG ? "it is not a regular file" : "it is not a directory");
+	r = judge_owner(fd, &st, path, false, err);
+	if (r < 0)
+		return r;
+	*ret = TAKE_FD(fd);
+	return 1;
+}
+
+/* 1 where it is there. */
+static int read_own(
+	int dirfd, const char *place, const char *name, struct buf *ret, struct cloche_err *err)
+{
+	_cleanup_fd_ int fd = -1;
+	char path[64];
+	int r;
+
+	snprintf(path, sizeof(path), "%s/%s", place, name);
+	r = open_own(dirfd, name, path, S_IFREG, &fd, err);
+	if (r <= 0)
+		return r;
+	r = fd_read_to_end(fd, ret);
+	if (r == -E2BIG)
+		return err_set(err, E_LIMIT, "%s is larger than %d bytes", path, FILE_MAX);
+	return r < 0 ? err_sys(err, -r, "read %s", path) : 1;
+}
+
+static int read_place(int dirfd, const char *place, struct found *f, struct cloche_err *err)
+{
+	_cleanup_fd_ int fd = -1;
+	int r = open_own(dirfd, place, place, S_IFDIR, &fd, err);
+
+	if (r > 0)
+		r = read_own(fd, place, FOUND_CONFIG, &f->config, err);
+	if (r <= 0)
+		return r;
+	f->place = place;
+	r = read_own(fd, place, FOUND_ALLOWLIST, &f->allowlist, err);
+	f->has_allowlist = r > 0;
+	return r < 0 ? r : 1;
+}
+
+static void make_hash(struct found *f)
+{
+	struct sha256 h;
+
+	sha256_init(&h);
+	sha256_add_framed(&h, str_from(f->place));
+	sha256_add_framed(&h, buf_str(&f->config));
+	if (f->has_allowlist)
+		sha256_add_framed(&h, buf_str(&f->allowlist));
+	sha256_hex(&h, f->hash);
+}
+
+static int read_places(int dirfd, const char *dir, struct found *f, struct cloche_err *err)
+{
+	char link[64], real[PATH_MAX];
+	struct stat st;
+	ssize_t n;
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(places) && r == 0; i++)
+		r = read_place(dirfd, places[i], f, err);
+	if (r <= 0)
+		return r;
+	if (fstat(dirfd, &st) < 0)
+		return err_sys(err, errno, "look at %s", dir);
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", dirfd);
+	n = readlink(link, real, sizeof(real) - 1);
+	if (n < 0)
+		return err_sys(err, errno, "find %s", dir);
+	real[n] = '\0';
+	f->dir = strdup(real);
+	if (!f->dir)
+		return err_nomem(err);
+	r = judge_owner(dirfd, &st, real, true, err);
+	if (r < 0)
+		return r;
+	make_hash(f);
+	return 1;
+}
+
+int found_open(const char *dir, struct found *ret, struct cloche_err *err)
+{
+	_cleanup_fd_ int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct found f = {.config = BUF_INIT(FILE_MAX), .allowlist = BUF_INIT(FILE_MAX)};
+	int r;
+
+	if (fd < 0)
+		return err_sys(err, errno, "open %s", dir);
+	r = read_places(fd, dir, &f, err);
+	if (r > 0)
+		*ret = f;
+	else
+		found_done(&f);
+	return r;
+}
+
+void found_done(struct found *f)
+{
+	free(f->dir);
+	f->dir = NULL;
+	buf_done_wiped(&f->config);
+	buf_done_wiped(&f->allowlist);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The files of a project that cloche looks for by itself: sandbox.yaml and, beside it,
+ * network-allowlist.yaml, in .cloche, else in .airut, of one directory. They are proposals of
+ * whoever wrote them. */
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/sha256.h"
+
+#define FOUND_CONFIG "sandbox.yaml"
+#define FOUND_ALLOWLIST "network-allowlist.yaml"
+
+struct found {
+	char *dir;         /* where it really lies */
+	const char *place; /* ".cloche" or ".airut" */
+	bool has_allowlist;
+	struct buf config, allowlist;
+	char hash[SHA256_HEX_MAX]; /* of the place and of the bytes of both */
+};
+
+/* Reads them, each once, by descriptors: what is in ret is what was judged. Returns 1, or 0 where
+ * there are none. -E_DENIED where a file or directory is a link, belongs to somebody else than the
+ * caller or can be written by others. ret is the caller's to free after 1. */
+_warn_unused_ int found_open(const char *dir, struct found *ret, struct cloche_err *err);
+void found_done(struct found *f);

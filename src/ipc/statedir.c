@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ipc/statedir.h"
+#include "base/fs.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+int statedir_path(const char *name, char **ret, struct cloche_err *err)
+{
+	const char *own = secure_getenv("CLOCHE_STATE_DIR"), *xdg = secure_getenv("XDG_STATE_HOME");
+	_cleanup_(freep) char *home = NULL;
+	int r;
+
+	if (own && own[0] && own[0] != '/')
+		return err_set(
+			err, E_CONFIG, "CLOCHE_STATE_DIR is \"%s\": use an absolute path", own);
+	if (own && own[0]) {
+		*ret = fs_join(own, name);
+		return *ret ? 0 : err_nomem(err);
+	}
+	if (xdg && xdg[0] == '/') {
+		r = asprintf(ret, "%s/cloche/%s", xdg, name);
+		return r < 0 ? err_nomem(err) : 0;
+	}
+	home = fs_home();
+	if (!home)
+		return err_set(
+			err, E_CONFIG, "there is no home to keep state in: set CLOCHE_STATE_DIR");
+	r = asprintf(ret, "%s/.local/state/cloche/%s", home, name);
+	return r < 0 ? err_nomem(err) : 0;
+}
+
+int statedir_open_consent(bool *ret_is_there)
+{
+	_cleanup_(freep) char *path = NULL;
+	int fd;
+
+	*ret_is_there = true;
+	if (statedir_path(STATEDIR_CONSENT, &path, NULL) < 0)
+		return -1;
+	while ((fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0) {
+		char *slash = strrchr(path, '/');
+
+		*ret_is_there = false;
+		if (!slash || strcmp(path, "/") == 0)
+			return -1;
+		slash[slash == path] = '\0';
+	}
+	return fd;
+}
