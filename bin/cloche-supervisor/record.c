@@ -4,10 +4,8 @@
  * (docs/design/formats.md has the fields). */
 #include "base/clock.h"
 #include "base/escape.h"
-#include "base/fs.h"
 #include "supervisor.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -118,26 +116,6 @@ static void add_usage(struct out *o, const struct room_usage *u)
 	add(o, "}");
 }
 
-/* Field 22 of /proc/self/stat: with the pid it names a process for good. */
-static uint64_t own_start_time(void)
-{
-	_cleanup_(buf_donep) struct buf b = BUF_INIT(4096);
-	unsigned long long start = 0;
-	char *text, *at;
-
-	if (fs_read_file(AT_FDCWD, "/proc/self/stat", &b, NULL) < 0)
-		return 0;
-	text = buf_cstr(&b);
-	at = text ? strrchr(text, ')') : NULL;
-	if (!at ||
-		sscanf(at + 1,
-			" %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d "
-			"%*d %llu",
-			&start) != 1)
-		return 0;
-	return start;
-}
-
 static const char *state_name(const struct supervisor *s)
 {
 	switch (s->state) {
@@ -179,7 +157,7 @@ static void add_life(struct out *o, const struct supervisor *s)
 	add_labels(o, s->start.labels);
 	add_string(o, "provider", s->room ? s->room->provider->name : s->start.provider);
 	add_number(o, "pid", (uint64_t)getpid());
-	add_number(o, "pid_start", own_start_time());
+	add_number(o, "pid_start", looks_start_time(getpid()));
 	add_number(o, "init_pid", s->room && s->room->pid > 0 ? (uint64_t)s->room->pid : 0);
 	add_string(o, "created", created);
 	add_number(o, "created_usec", s->created_real);

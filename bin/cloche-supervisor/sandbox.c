@@ -26,6 +26,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -214,6 +215,20 @@ void sandbox_fail(struct supervisor *s, const struct cloche_err *err)
 	sandbox_kill(s, CTL_REASON_FAILED);
 }
 
+/* The client that waits for the end, 0 for none. */
+static pid_t owner_pid(const struct supervisor *s)
+{
+	const struct peer *p = s->peers;
+	struct ucred cred = {0};
+	socklen_t n = sizeof(cred);
+
+	while (p && !p->owner)
+		p = p->next;
+	if (!p || p->dead || getsockopt(p->chan.fd, SOL_SOCKET, SO_PEERCRED, &cred, &n) < 0)
+		return 0;
+	return cred.pid;
+}
+
 /* The end as the record has it; nothing that was counted changes any more. */
 static void settle_record(struct supervisor *s)
 {
@@ -222,6 +237,7 @@ static void settle_record(struct supervisor *s)
 	tasks_close(s);
 	loop_timer_clear(&s->record_due);
 	s->ended_real = clock_real_usec();
+	looks_through(&s->look, &s->dir, s->start.kept ? 0 : owner_pid(s));
 	/* Without it the sandbox counts as crashed, and is removed by the next command. */
 	if (s->start.kept && s->dir.lock >= 0 && record_write(s, &err) < 0)
 		fprintf(stderr, "cloche-supervisor: %s\n", err.message);
@@ -425,6 +441,14 @@ static int prepare_kept(struct supervisor *s, struct cloche_err *err)
 	return r;
 }
 
+/* While the room is made, before a command can begin in it. */
+static void on_born(void *user, pid_t init)
+{
+	struct supervisor *s = user;
+
+	(void)!looks_note(&s->look, &s->dir, s->spec.id, init, &s->look_note);
+}
+
 static int make_room(struct supervisor *s, int config_fd, struct cloche_err *err)
 {
 	const char *name = s->start.provider;
@@ -447,8 +471,16 @@ static int make_room(struct supervisor *s, int config_fd, struct cloche_err *err
 	if (r < 0)
 		return r;
 	s->spec.ca_fd = ca_fd;
-	r = provider->create(&s->spec, &s->room, err);
+	s->spec.born = on_born;
+	s->spec.born_user = s;
+	r = looks_plan(&s->look, &s->spec, err);
+	if (r == 0)
+		r = provider->create(&s->spec, &s->room, err);
 	s->spec.ca_fd = -1;
+	if (r == 0 && s->look_note.code != 0) {
+		*err = s->look_note;
+		r = -err->code;
+	}
 	if (r < 0 && s->start.gateway)
 		helpers_explain(s, err);
 	return r < 0 ? -err->code : 0;

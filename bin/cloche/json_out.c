@@ -63,12 +63,12 @@ json_t *json_usage(const cloche_run *run)
 		(json_int_t)u.memory_peak_bytes, "pids_peak", (json_int_t)u.pids_peak);
 }
 
-int print_run_json(const cloche_run *run)
+int print_run_json(const cloche_run *run, json_t *planted)
 {
 	size_t out_n, err_n;
 	const void *out = cloche_run_stdout(run, &out_n), *err = cloche_run_stderr(run, &err_n);
 	json_t *doc = json_pack("{s:s, s:s, s:i, s:o, s:b, s:b, s:I, s:o, s:o, s:b, s:b, s:o, "
-				"s:{s:I, s:I}}",
+				"s:{s:I, s:I}, s:O}",
 		"id", cloche_run_id(run), "provider", cloche_run_provider(run), "exit_code",
 		cloche_run_exit_code(run), "signal",
 		cloche_run_exit_signal(run) ? json_integer(cloche_run_exit_signal(run))
@@ -79,7 +79,7 @@ int print_run_json(const cloche_run *run)
 		json_bytes(err, err_n), "stdout_truncated", (int)cloche_run_stdout_truncated(run),
 		"stderr_truncated", (int)cloche_run_stderr_truncated(run), "usage", json_usage(run),
 		"network", "allowed", (json_int_t)cloche_run_network_allowed(run), "blocked",
-		(json_int_t)cloche_run_network_blocked(run));
+		(json_int_t)cloche_run_network_blocked(run), "planted", planted);
 
 	return json_print(doc) ? 0 : -1;
 }

@@ -11,7 +11,8 @@ bool json_print(json_t *value);
 json_t *json_bytes(const void *p, size_t n);
 json_t *json_usage(const cloche_run *run);
 
-/* The result document of `cloche run --json`. 0, or -1 where standard output failed. */
-int print_run_json(const cloche_run *run);
+/* The result document of `cloche run --json`; planted (borrowed): what it left. 0, or -1 where
+ * standard output failed. */
+int print_run_json(const cloche_run *run, json_t *planted);
 /* The same of a command in a sandbox that lives on, whose usage is not the command's alone. */
 int print_exec_json(const cloche_run *run);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli.h"
 #include "config.h"
+#include "planted.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -89,5 +90,8 @@ int main(int argc, char **argv)
 		return EXIT_CLOCHE;
 	}
 	command = find(name);
-	return command ? command->run(argc - 1, argv + 1) : unknown(name);
+	if (!command)
+		return unknown(name);
+	planted_say_others();
+	return command->run(argc - 1, argv + 1);
 }

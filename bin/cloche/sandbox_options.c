@@ -85,6 +85,11 @@ static int add_mount(void *ctx, const char *value, cloche_err *err)
 	return r;
 }
 
+static int allow_write(void *ctx, const char *value, cloche_err *err)
+{
+	return cloche_sandbox_allow_write(((struct sandbox_options *)ctx)->sb, value, err);
+}
+
 static int set_workdir(void *ctx, const char *value, cloche_err *err)
 {
 	return cloche_sandbox_set_workdir(((struct sandbox_options *)ctx)->sb, value, err);
@@ -341,6 +346,9 @@ static const struct option options[] = {
 	{"no-workspace", 0, NULL, "mount no workspace", set_no_workspace},
 	{"mount", 'm', "SRC[:DST[:ro]]", "mount a file or directory; DST defaults to SRC",
 		add_mount},
+	{"allow-write", 0, "PATH",
+		"leave PATH writable though this machine obeys it: .git/config, .vscode, ...",
+		allow_write},
 	{"workdir", 'w', "DIR", "working directory inside (default /workspace, else /)",
 		set_workdir},
 	{"root", 0, "host|DIR", "root filesystem: the host's system, read-only (default), or DIR",
@@ -447,7 +455,6 @@ void sandbox_options_done(struct sandbox_options *o)
 	cloche_sandbox_free(o->sb);
 	cloche_allowlist_free(o->allow);
 	cloche_secrets_free(o->secrets);
-	policy_files_done(&o->policy);
 }
 
 /* The file that was named, and the allowlist of projects that keep one beside it. */
@@ -542,8 +549,6 @@ int sandbox_options_finish(struct sandbox_options *o, cloche_err *err)
 		r = cloche_sandbox_add_secrets(o->sb, o->secrets, err);
 	if (o->network_log_live)
 		cloche_sandbox_set_network_log_fd(o->sb, STDERR_FILENO);
-	if (r == 0)
-		policy_files_note(&o->policy, o->workspace, o->config, o->allowlist_file);
 	return r;
 }
 
@@ -565,9 +570,4 @@ int sandbox_options_command(struct sandbox_options *o, char **argv, cloche_err *
 	if (r == 0)
 		say_tools(o);
 	return r;
-}
-
-void sandbox_options_check_workspace(const struct sandbox_options *o)
-{
-	policy_files_check(&o->policy);
 }

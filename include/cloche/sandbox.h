@@ -73,9 +73,17 @@ CLOCHE_API const char *cloche_sandbox_tool_note(const cloche_sandbox *sb, size_t
 CLOCHE_API int cloche_sandbox_add_mount(cloche_sandbox *sb, const char *source,
 	const char *destination, bool read_only, cloche_err *err);
 
-/* Mounts dir read-write at /workspace and makes that the working directory; the directories .cloche
- * and .airut in it, which hold policy, are mounted read-only. */
+/* Mounts dir read-write at /workspace and makes that the working directory. In it, as in every
+ * directory that is mounted for writing, what the host would run or obey without being asked (hooks
+ * and configurations of git, settings of editors, ...: docs/design/workspace.md) is read-only where
+ * a bounded search finds it when the sandbox is made; what is put there anew is found when it ends
+ * (cloche/planted.h). */
 CLOCHE_API int cloche_sandbox_set_workspace(cloche_sandbox *sb, const char *dir, cloche_err *err);
+
+/* Leaves one such path writable: relative to the workspace, or absolute, as on the host or as
+ * inside. What is put there is then named when the sandbox ends, but not set aside. May be called
+ * up to 64 times. Whether it lies in something writable is judged when the sandbox is made. */
+CLOCHE_API int cloche_sandbox_allow_write(cloche_sandbox *sb, const char *path, cloche_err *err);
 
 /* Working directory inside; default /workspace where there is one, else "/". */
 CLOCHE_API int cloche_sandbox_set_workdir(cloche_sandbox *sb, const char *dir, cloche_err *err);

@@ -23,9 +23,10 @@ struct client_start {
 	const struct room_spec *room; /* borrowed for client_new. id NULL: one is made up. A NULL
 				       * init_path is found by the supervisor */
 	bool one_shot, detached;
-	bool kept;                  /* see struct ctl_start; the next five are for such */
-	char *const *env;           /* of processes that inherit; borrowed; NULL: none */
-	const char *cwd;            /* the same; NULL: "/" */
+	bool crowded;     /* not for the supervisor: more would have to be protected than can be */
+	bool kept;        /* see struct ctl_start; the next five are for such */
+	char *const *env; /* of processes that inherit; borrowed; NULL: none */
+	const char *cwd;  /* the same; NULL: "/" */
 	uint64_t exec_timeout_usec; /* the same; 0: none */
 	uint64_t log_bytes;         /* of each log that are kept; 0: a default */
 	const char *config;         /* JSON object for the record; NULL: none */

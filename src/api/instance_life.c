@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Making, ending and removing long-lived sandboxes, and what is asked of one that runs. */
 #include "api/instance.h"
+#include "api/protect.h"
 #include "api/room.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -170,6 +171,8 @@ static int create(const cloche_sandbox *sb, cloche_warning_fn fn, void *user, cl
 		return err_set(err, E_USAGE,
 			"a live network log needs somebody to watch it: write it to a file");
 	r = room_start(sb, &start, &net, &client, err);
+	if (r == 0 && start.crowded)
+		pass_warning(&listener, PROTECT_CROWDED);
 	if (r == 0) {
 		memcpy(id, client_id(client), sizeof(id));
 		client_on_warning(client, pass_warning, &listener);

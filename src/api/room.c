@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/room.h"
+#include "api/protect.h"
 #include "base/clock.h"
 #include "base/fs.h"
 #include "jail/trust.h"
@@ -61,8 +62,24 @@ const char *room_workdir(const cloche_sandbox *sb)
 	return sb->workspace ? "/workspace" : "/";
 }
 
-static int make_room(
-	const cloche_sandbox *sb, bool kept, struct room_spec *ret, struct cloche_err *err)
+static int add_mounts(
+	const cloche_sandbox *sb, struct room_spec *ret, bool *ret_crowded, struct cloche_err *err)
+{
+	int r = protect_open(sb, ret, err);
+
+	for (size_t i = 0; r == 0 && i < sb->mounts_n; i++) {
+		r = room_spec_add_mount(
+			ret, sb->mounts[i].source, sb->mounts[i].target, sb->mounts[i].ro, err);
+		if (r < 0)
+			break;
+		ret->mounts[ret->mounts_n - 1].no_link = sb->mounts[i].no_link;
+		r = protect_last_mount(ret, ret_crowded, err);
+	}
+	return r;
+}
+
+static int make_room(const cloche_sandbox *sb, struct client_start *start, struct room_spec *ret,
+	struct cloche_err *err)
 {
 	int r = set_string(&ret->keep_dir, sb->keep_changes, err);
 
@@ -70,7 +87,7 @@ static int make_room(
 		return r;
 	ret->root = sb->root;
 	/* Who runs one command and is gone can spare its cost (docs/design/roots.md). */
-	ret->overlay = kept || sb->keep_changes;
+	ret->overlay = start->kept || sb->keep_changes;
 	ret->net = sandbox_wants_gateway(sb) ? ROOM_NET_GATEWAY : ROOM_NET_NONE;
 	ret->nested = sb->nested;
 	ret->limits = (struct room_limits){.memory_bytes = sb->memory,
@@ -84,13 +101,7 @@ static int make_room(
 	ret->host_home = fs_home();
 	if (sb->root_dir && !ret->root_dir)
 		return err_nomem(err);
-	for (size_t i = 0; r == 0 && i < sb->mounts_n; i++) {
-		r = room_spec_add_mount(
-			ret, sb->mounts[i].source, sb->mounts[i].target, sb->mounts[i].ro, err);
-		if (r == 0)
-			ret->mounts[ret->mounts_n - 1].no_link = sb->mounts[i].no_link;
-	}
-	return r;
+	return add_mounts(sb, ret, &start->crowded, err);
 }
 
 static int check_provider(const cloche_sandbox *sb, struct cloche_err *err)
@@ -115,7 +126,7 @@ int room_start(const cloche_sandbox *sb, struct client_start *start, struct netw
 	room_spec_init(&room);
 	r = check_provider(sb, err);
 	if (r == 0)
-		r = make_room(sb, start->kept, &room, err);
+		r = make_room(sb, start, &room, err);
 	if (r < 0)
 		return r;
 	start->room = &room;

@@ -6,6 +6,7 @@
  * In a sandbox of our own a stop ends the sandbox. In one that is there it is the command alone
  * that is ended: TERM to its process group and, by a timer, KILL. */
 #include "api/instance.h"
+#include "api/protect.h"
 #include "api/room.h"
 #include "api/run.h"
 #include "base/clock.h"
@@ -181,6 +182,8 @@ static int start_own(cloche_run *run, struct cloche_err *err)
 	r = room_start(run->sb, &start, &run->network, &client, err);
 	if (r < 0)
 		return r;
+	if (start.crowded)
+		take_warning(run, PROTECT_CROWDED);
 	run_begin(run, client);
 	return 0;
 }

@@ -58,6 +58,7 @@ void cloche_sandbox_free(cloche_sandbox *sb)
 	free(sb->tool_path);
 	free(sb->program);
 	strv_free(sb->tools);
+	strv_free(sb->opened);
 	free(sb->workspace);
 	free(sb->workdir);
 	free(sb->name);
@@ -170,30 +171,6 @@ int cloche_sandbox_add_mount(cloche_sandbox *sb, const char *source, const char 
 		err);
 }
 
-/* Policy in the workspace is not for the inside to write. A link in its place is not followed: an
- * earlier run may have put it there (INV-INSIDE-PATHS). */
-static int protect_policy(cloche_sandbox *sb, const char *workspace, struct cloche_err *err)
-{
-	static const char *const dirs[] = {".cloche", ".airut"};
-	int r = 0;
-
-	for (size_t i = 0; i < ARRAY_SIZE(dirs) && r == 0; i++) {
-		_cleanup_(freep) char *source = fs_join(workspace, dirs[i]);
-		_cleanup_(freep) char *target = fs_join(WORKSPACE, dirs[i]);
-		struct stat st;
-
-		if (!source || !target)
-			return err_nomem(err);
-		if (lstat(source, &st) < 0 || S_ISLNK(st.st_mode))
-			continue;
-		r = sandbox_add_mount(sb,
-			&(struct api_mount){
-				.source = source, .target = target, .ro = true, .no_link = true},
-			err);
-	}
-	return r;
-}
-
 /* Moves the mounts from `from` on before all others: those that somebody names lie over them. */
 static void mounts_to_front(cloche_sandbox *sb, size_t from)
 {
@@ -217,10 +194,27 @@ int cloche_sandbox_set_workspace(cloche_sandbox *sb, const char *dir, cloche_err
 		return err_set(err, E_USAGE, "the workspace cannot be /: choose a directory");
 	r = sandbox_add_mount(
 		sb, &(struct api_mount){.source = resolved, .target = (char[]){WORKSPACE}}, err);
-	if (r == 0)
-		r = protect_policy(sb, resolved, err);
 	mounts_to_front(sb, before);
 	return r < 0 ? r : set_string(&sb->workspace, resolved, err);
+}
+
+int cloche_sandbox_allow_write(cloche_sandbox *sb, const char *path, cloche_err *err)
+{
+	struct str rest = str_from(path);
+
+	if (path[0] == '\0')
+		return err_set(err, E_USAGE, "--allow-write: the path is empty");
+	while (rest.n) {
+		struct str part = str_prefix(rest, str_chr(rest, '/'));
+
+		if (str_eq(part, STR("..")))
+			return err_set(
+				err, E_USAGE, "--allow-write %s: name it without \"..\"", path);
+		rest = str_from_index(rest, part.n + 1);
+	}
+	if (strv_count(sb->opened) >= ROOM_MAX_OPENED)
+		return err_set(err, E_LIMIT, "more than %d --allow-write", ROOM_MAX_OPENED);
+	return strv_add(&sb->opened, str_from(path)) < 0 ? err_nomem(err) : 0;
 }
 
 int cloche_sandbox_set_workdir(cloche_sandbox *sb, const char *dir, cloche_err *err)

@@ -43,6 +43,7 @@ struct cloche_sandbox {
 	char **labels; /* "key=value" */
 	uint64_t ttl_ms;
 	char *tool_path; /* directories of tools, before PATH; NULL: none */
+	char **opened;   /* paths, as the person named them: writable whatever they are */
 	char **tools;    /* what was mounted for tools, a line each, for people */
 	char *program;   /* what cloche_sandbox_add_command() found */
 	char *runtime;   /* "shell", "node", "python"; NULL: none */

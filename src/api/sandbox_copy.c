@@ -40,7 +40,8 @@ static int copy_strings(const cloche_sandbox *sb, cloche_sandbox *copy)
 	for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
 		if (set_string(strings[i].to, strings[i].from, NULL) < 0)
 			return -ENOMEM;
-	if (strv_copy(sb->env, &copy->env) < 0 || strv_copy(sb->labels, &copy->labels) < 0)
+	if (strv_copy(sb->env, &copy->env) < 0 || strv_copy(sb->labels, &copy->labels) < 0 ||
+		strv_copy(sb->opened, &copy->opened) < 0)
 		return -ENOMEM;
 	return strv_copy(sb->tools, &copy->tools);
 }

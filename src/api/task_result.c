@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "api/planted.h"
 #include "api/task.h"
 
 enum { INDENT = 2 };
@@ -37,7 +38,7 @@ int task_make_result(cloche_task *task, struct cloche_err *err)
 		return r;
 	doc = json_pack("{s:s, s:s?, s:o, s:o, s:o, s:O, s:I, s:f, s:I, s:o, s:o, s:o, s:b, s:b, "
 			"s:i, s:I, s:I, "
-			"s:o, s:s, s:o, s:{s:I, s:I}}",
+			"s:o, s:s, s:o, s:o, s:{s:I, s:I}}",
 		"outcome", agent_outcome_name(task->outcome), "detail",
 		agent_detail_name(task->detail), "session_id",
 		text_or_empty(agent_transcript_session_id(t)), "response_text",
@@ -50,8 +51,8 @@ int task_make_result(cloche_task *task, struct cloche_err *err)
 		"web_search_count", (json_int_t)t->web_search_count, "web_fetch_count",
 		(json_int_t)t->web_fetch_count, "context_dir", text(session_dir(task->session)),
 		"execution_context_id", session_context_id(task->session), "sandbox",
-		sandbox_object(run), "network", "allowed",
-		(json_int_t)cloche_run_network_allowed(run), "blocked",
+		sandbox_object(run), "planted", planted_list(cloche_run_id(run)), "network",
+		"allowed", (json_int_t)cloche_run_network_allowed(run), "blocked",
 		(json_int_t)cloche_run_network_blocked(run));
 	if (!doc || json_text_write(&task->result_json, doc, INDENT) < 0 ||
 		!buf_cstr(&task->result_json))

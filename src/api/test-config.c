@@ -204,18 +204,14 @@ static void test_limits_from_text(void)
 			tap_fail("%s \"%s\" was taken", bad[i][0], bad[i][1]);
 }
 
-static void test_policy_in_the_workspace_is_read_only(void)
+static void test_workspace_is_writable(void)
 {
 	_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = cloche_sandbox_new();
-	_cleanup_(freep) char *policy = fs_join(dir, ".cloche");
 
-	must(fs_mkdirs(policy, 0700, &err) == 0);
 	check_int(cloche_sandbox_set_workspace(sb, dir, &err), 0);
-	must(sb->mounts_n == 2);
+	must(sb->mounts_n == 1);
 	check_z(sb->mounts[0].target, "/workspace");
 	check(!sb->mounts[0].ro);
-	check_z(sb->mounts[1].target, "/workspace/.cloche");
-	check(sb->mounts[1].ro);
 	check_int(cloche_sandbox_set_workspace(sb, "/", &err), -CLOCHE_E_USAGE);
 	check_int(cloche_sandbox_set_workspace(sb, "/no/such/place", &err), -CLOCHE_E_SYSTEM);
 }
@@ -253,7 +249,7 @@ int main(void)
 	run_test(test_network_off_means_off);
 	run_test(test_connect_to);
 	run_test(test_limits_from_text);
-	run_test(test_policy_in_the_workspace_is_read_only);
+	run_test(test_workspace_is_writable);
 	run_test(test_a_later_secret_replaces_one_of_its_name);
 	(void)fs_remove_tree(AT_FDCWD, dir);
 	return tap_done();

@@ -45,7 +45,7 @@ enum {
 	CTL_FD = 3, /* the owner's channel in the supervisor */
 	CTL_MAX_PAYLOAD = EXEC_MAX_BYTES + 512 * 1024,
 	CTL_MAX_TEXT = 4096,
-	CTL_MAX_ROOM = 256 * 1024, /* encoded room */
+	CTL_MAX_ROOM = 512 * 1024, /* encoded room */
 	CTL_MAX_LABELS = 64,
 	CTL_MAX_CONFIG = 64 * 1024,
 	CTL_ID_MAX = 64,

@@ -10,6 +10,7 @@
 #define RUNDIR_LOCK "lock"           /* flock'ed by the supervisor as long as it lives */
 #define RUNDIR_RECORD "record.json"  /* for people and programs that list sandboxes */
 #define RUNDIR_OWNED "owned"         /* provider's name, then its record: what to clean up */
+#define RUNDIR_LOOK "look"           /* for the look after a crash */
 #define RUNDIR_SOCKET "control.sock" /* ipc/control.h */
 /* Of a kept sandbox: one directory a process, named by its number, with
  *   meta.json   what was started and, once it has ended, how; written whole

@@ -9,6 +9,7 @@
 #include "base/fs.h"
 #include "base/strv.h"
 #include "manager/internal.h"
+#include "manager/looks.h"
 #include "manager/own.h"
 #include "provider/provider.h"
 
@@ -276,6 +277,8 @@ static int lock_alone(int dir)
 static void remove_locked(int base, int dir, const char *id)
 {
 	reap_owned(dir);
+	if (rundir_is_id(str_from(id)))
+		looks_after_crash(base, dir, id);
 	manager_remove_dir(base, dir, id);
 	names_drop(base, id);
 }
@@ -337,4 +340,25 @@ void sandboxes_sweep(int base, void (*removed)(void *user, const char *id), void
 		if (sweep_one(base, names[i]) && removed && rundir_is_id(str_from(names[i])))
 			removed(user, names[i]);
 	names_tidy(base);
+}
+
+static void look_one(int base, const char *id)
+{
+	_cleanup_fd_ int dir = open_dir(base, id), lock = -1;
+
+	if (dir < 0 || faccessat(dir, RUNDIR_LOOK, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+		return;
+	lock = try_lock(dir, LOCK_EX);
+	if (lock >= 0 && !has_ended_in_order(dir))
+		looks_after_crash(base, dir, id);
+}
+
+void sandboxes_look(int base)
+{
+	_cleanup_(strv_freep) char **names = NULL;
+
+	if (list_names(base, rundir_is_id, &names) < 0)
+		return;
+	for (size_t i = 0; names && names[i]; i++)
+		look_one(base, names[i]);
 }

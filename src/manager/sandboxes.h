@@ -49,6 +49,10 @@ _warn_unused_ int sandbox_connect(const struct sandbox_entry *e, struct cloche_e
  * fine. */
 _warn_unused_ int sandbox_remove(int base, const char *id, struct cloche_err *err);
 
+/* Looks through what crashed sandboxes could write in (manager/looks.h), and leaves the rest of
+ * them to sandboxes_sweep. */
+void sandboxes_look(int base);
+
 /* Removes whole what crashed supervisors left: kills what runs, removes what they owned. What has
  * ended in order stays; one whose lock is held is never touched. removed (may be NULL) is told of
  * each. */

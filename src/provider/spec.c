@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "provider/spec.h"
-#include "base/str.h"
+#include "base/strv.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -29,6 +29,7 @@ void room_spec_done(struct room_spec *s)
 	free(s->init_path);
 	free(s->host_home);
 	free(s->cgroup_parent);
+	strv_free(s->opened);
 	room_spec_init(s);
 }
 

@@ -7,9 +7,11 @@
 #include "base/err.h"
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 enum {
-	ROOM_MAX_MOUNTS = 256,
+	ROOM_MAX_MOUNTS = 512,
+	ROOM_MAX_OPENED = 64,
 	ROOM_ID_MAX = 64, /* bytes of an id: [A-Za-z0-9_-], first not '-' */
 	ROOM_HOSTNAME_MAX = 64,
 };
@@ -70,7 +72,14 @@ struct room_spec {
 	char *init_path;     /* host path of the program that becomes process 1 */
 	char **init_argv;    /* NULL: {"cloche-init", NULL} */
 	char *host_home;     /* home directory of the person, whose credentials are kept out */
+	char **opened;       /* paths of the host, writable though they are what the host obeys: the
+			      * person asked for it (strv) */
 	char *cgroup_parent; /* cgroup v2 directory delegated to us; NULL: look for one */
+
+	/* Called while the room is made, when its process 1 is there: for what shall be done at the
+	 * same time and before it is ready. NULL: nothing. No part of messages. */
+	void (*born)(void *user, pid_t init);
+	void *born_user;
 };
 
 /* What tmpfs_bytes comes to with these limits; 0: leave it to the kernel. */

@@ -47,6 +47,7 @@ void room_spec_put(struct wire_out *w, const struct room_spec *s)
 	wire_put_strv(w, s->init_argv);
 	wire_put_z(w, s->host_home);
 	wire_put_z(w, s->cgroup_parent);
+	wire_put_strv(w, s->opened);
 }
 
 /* An empty text stands for NULL. */
@@ -115,6 +116,7 @@ bool room_spec_get(struct wire_in *r, struct room_spec *ret)
 	ret->init_argv = wire_get_strv(r, MAX_INIT_ARGS, MAX_PATH);
 	ret->host_home = get_optional(r, MAX_PATH);
 	ret->cgroup_parent = get_optional(r, MAX_PATH);
+	ret->opened = wire_get_strv(r, ROOM_MAX_OPENED, MAX_PATH);
 	/* No arguments stand for the usual ones. */
 	if (ret->init_argv && !ret->init_argv[0])
 		ret->init_argv = strv_free(ret->init_argv);

@@ -226,6 +226,8 @@ static int finish_parent(
 	struct cloche_err inside = CLOCHE_ERR_INIT;
 	int r = admit(n, b, report, err), inner;
 
+	if (r == 0 && b->spec->born)
+		b->spec->born(b->spec->born_user, n->base.pid);
 	if (r == 0)
 		return native_await_report(report, &n->base, err);
 	/* Where the child failed first, ours is only the echo of it. */

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation (INV-NOTHING-PLANTED): each thing is mounted over itself, read-only; a
+ * directory such as .git over itself as it is, since what is mounted on cannot be renamed. The
+ * mounts follow the one in which they lie, so that a later one over all of them is what the person
+ * asked for. What vanishes meanwhile is left out, and a link that takes its place is refused. */
+#include "api/protect.h"
+#include "base/fd.h"
+#include "base/fs.h"
+#include "workspace/find.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+/* Room for what a person mounts, and for tools. */
+enum { PROTECT_MAX = ROOM_MAX_MOUNTS - 192 };
+
+/* What of path lies below dir: "" for dir itself, NULL where it does not. */
+static const char *protect_below(const char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	if (strncmp(path, dir, n) != 0 || (path[n] != '/' && path[n] != '\0'))
+		return NULL;
+	return path + n + (path[n] == '/');
+}
+
+/* The path on the host of one that is named as on the host or as inside. */
+static int protect_host_path(
+	const cloche_sandbox *sb, const char *path, char **ret, struct cloche_err *err)
+{
+	for (size_t i = sb->mounts_n; i-- > 0;) {
+		const struct api_mount *m = &sb->mounts[i];
+		const char *rest = protect_below(path, m->source);
+
+		if (!rest)
+			rest = protect_below(path, m->target);
+		if (!rest || m->ro)
+			continue;
+		*ret = rest[0] ? fs_join(m->source, rest) : strdup(m->source);
+		return *ret ? 0 : err_nomem(err);
+	}
+	err_set(err, E_USAGE, "--allow-write %s: that is in nothing that the sandbox may write in",
+		path);
+	err_hint(err, "name a path in the workspace, or in a directory that is mounted");
+	return -E_USAGE;
+}
+
+int protect_open(const cloche_sandbox *sb, struct room_spec *ret, struct cloche_err *err)
+{
+	for (size_t i = 0; sb->opened && sb->opened[i]; i++) {
+		const char *path = sb->opened[i];
+		_cleanup_(freep) char *named = NULL, *joined = NULL, *host = NULL;
+		int r;
+
+		if (path[0] != '/' && !sb->workspace)
+			return err_set(err, E_USAGE,
+				"--allow-write %s: there is no workspace to which it is relative",
+				path);
+		joined = fs_join(sb->workspace ? sb->workspace : "/", path);
+		named = joined ? fs_absolute(joined) : NULL;
+		if (!named)
+			return err_nomem(err);
+		r = protect_host_path(sb, named, &host, err);
+		if (r < 0)
+			return r;
+		if (strv_add(&ret->opened, str_from(host)) < 0)
+			return err_nomem(err);
+	}
+	return 0;
+}
+
+struct protector {
+	struct room_spec *room;
+	size_t mount; /* in which it is searched */
+	bool *crowded;
+	struct cloche_err *err;
+};
+
+static bool protect_is_opened(const struct room_spec *room, const char *source)
+{
+	for (size_t i = 0; room->opened && room->opened[i]; i++)
+		if (protect_below(source, room->opened[i]))
+			return true;
+	return false;
+}
+
+static int protect_found(void *user, const char *path, bool read_only)
+{
+	struct protector *p = user;
+	const struct room_mount *in = &p->room->mounts[p->mount];
+	_cleanup_(freep) char *source = fs_join(in->source, path);
+	_cleanup_(freep) char *target = fs_join(in->target, path);
+	struct room_mount *m;
+	int r;
+
+	if (!source || !target)
+		return err_nomem(p->err);
+	if (protect_is_opened(p->room, source))
+		return 0;
+	if (p->room->mounts_n >= PROTECT_MAX) {
+		*p->crowded = true;
+		return 0;
+	}
+	r = room_spec_add_mount(p->room, source, target, read_only, p->err);
+	if (r < 0)
+		return r;
+	m = &p->room->mounts[p->room->mounts_n - 1];
+	m->no_link = m->optional = true;
+	return 0;
+}
+
+int protect_last_mount(struct room_spec *ret, bool *ret_crowded, struct cloche_err *err)
+{
+	struct protector p = {ret, ret->mounts_n - 1, ret_crowded, err};
+	const struct room_mount *m = &ret->mounts[p.mount];
+	_cleanup_fd_ int fd = m->ro ? -1 : open(m->source, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_(freep) char *name = strdup(m->source);
+	int r;
+
+	if (!name)
+		return err_nomem(err);
+	if (fd < 0)
+		return 0;
+	r = workspace_find(fd, strrchr(name, '/') + 1, protect_found, &p, NULL);
+	return r == -ENOMEM ? err_nomem(err) : r;
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manager/looks.h"
+#include "base/fd.h"
+#include "base/fs.h"
+#include "base/strv.h"
+#include "ipc/rundir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { MAX_PLAN = 4 * 1024 * 1024, MAX_TOLD = 48 * 1024 * 1024, PATIENCE_MS = 3000 };
+#define LOOKS_DIR ".planted" /* of all sandboxes: a file each, named by its id */
+
+uint64_t looks_start_time(pid_t pid)
+{
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(4096);
+	unsigned long long start = 0;
+	char path[64], *text, *at, state = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	if (fs_read_file(AT_FDCWD, path, &b, NULL) < 0)
+		return 0;
+	text = buf_cstr(&b);
+	at = text ? strrchr(text, ')') : NULL;
+	/* Field 22. */
+	if (!at ||
+		sscanf(at + 1,
+			" %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d "
+			"%*d %llu",
+			&state, &start) != 2 ||
+		state == 'Z' || state == 'X')
+		return 0;
+	return start;
+}
+
+/* Whether path lies below one of those that are looked through. */
+static bool looks_covers(const struct look *l, const char *path)
+{
+	for (size_t i = 0; i < l->mounts_n; i++) {
+		struct str source = str_from(l->mounts[i].source), p = str_from(path);
+
+		if (str_starts(p, source) && p.n > source.n && p.p[source.n] == '/')
+			return true;
+	}
+	return false;
+}
+
+int looks_plan(struct look *l, const struct room_spec *spec, struct cloche_err *err)
+{
+	int r = 0;
+
+	look_begin(l);
+	for (size_t i = 0; r == 0 && i < spec->mounts_n; i++) {
+		const struct room_mount *m = &spec->mounts[i];
+
+		if (!m->ro && !(m->no_link && looks_covers(l, m->source)))
+			r = look_add_mount(l, m->source, m->target);
+		else if (m->no_link)
+			r = look_add_kept(l, m->source, m->ro);
+	}
+	for (size_t i = 0; r == 0 && spec->opened && spec->opened[i]; i++)
+		r = look_add_opened(l, spec->opened[i]);
+	return r < 0 ? err_nomem(err) : 0;
+}
+
+int looks_note(
+	struct look *l, struct sandbox_dir *d, const char *id, pid_t init, struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(MAX_PLAN);
+	int r;
+
+	if (l->mounts_n == 0)
+		return 0;
+	l->init = init;
+	l->start = looks_start_time(init);
+	if (look_write(l, &b) < 0)
+		return err_nomem(err);
+	r = sandbox_dir_make(d, id, err);
+	return r < 0 ? r : fs_write_atomic(d->fd, RUNDIR_LOOK, buf_str(&b), 0600, false, err);
+}
+
+static int looks_open(int base, bool make)
+{
+	if (make && mkdirat(base, LOOKS_DIR, 0700) < 0 && errno != EEXIST)
+		return -1;
+	return openat(base, LOOKS_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* What was found is kept for whoever shows it. */
+static void looks_keep(int base, const char *id, const struct look_told *told, pid_t owner)
+{
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(MAX_TOLD);
+	_cleanup_(buf_donep) struct buf before = BUF_INIT(MAX_TOLD / 2);
+	_cleanup_fd_ int dir = -1;
+	struct str old;
+
+	if (told->told == 0)
+		return;
+	dir = looks_open(base, true);
+	/* Of whoever looked before, and was killed before it could say that it had. */
+	if (dir >= 0 && fs_read_file(dir, id, &before, NULL) < 0)
+		buf_clear(&before);
+	old = str_from_index(buf_str(&before), str_chr(buf_str(&before), '\n') + 1);
+	if (dir < 0 ||
+		buf_printf(&b, "{\"owner\":%d,\"owner_start\":%llu,\"more\":%u}\n", (int)owner,
+			owner ? (unsigned long long)looks_start_time(owner) : 0, told->more) < 0 ||
+		buf_add_str(&b, old) < 0 || buf_add_str(&b, buf_str(&told->text)) < 0 ||
+		fs_write_atomic(dir, id, buf_str(&b), 0600, false, NULL) < 0)
+		fprintf(stderr,
+			"cloche-supervisor: %u things that sandbox %s left in granted directories "
+			"cannot be told: the runtime directory cannot be written\n",
+			told->told, id);
+}
+
+void looks_through(const struct look *l, struct sandbox_dir *d, pid_t owner)
+{
+	struct look_told told = {.text = BUF_INIT(0)};
+
+	if (l->mounts_n == 0 || d->fd < 0)
+		return;
+	if (look_through(l, &told) < 0)
+		fprintf(stderr, "cloche-supervisor: out of memory while looking through what was "
+				"left in granted directories\n");
+	looks_keep(d->base, d->id, &told, owner);
+	buf_done(&told.text);
+	unlinkat(d->fd, RUNDIR_LOOK, 0);
+}
+
+/* The room dies with its supervisor, but not in the same moment. */
+static void looks_await_death(const struct look *l)
+{
+	_cleanup_fd_ int fd =
+		l->init > 1 && l->start ? (int)syscall(SYS_pidfd_open, l->init, 0) : -1;
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+
+	if (fd < 0 || looks_start_time(l->init) != l->start)
+		return;
+	(void)syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0);
+	(void)!poll(&p, 1, PATIENCE_MS);
+}
+
+void looks_after_crash(int base, int dir, const char *id)
+{
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(MAX_PLAN);
+	_cleanup_(look_donep) struct look l = {0};
+	struct look_told told = {.text = BUF_INIT(0)};
+
+	if (fs_read_file(dir, RUNDIR_LOOK, &b, NULL) < 0 || look_read(&l, buf_str(&b)) < 0)
+		return;
+	looks_await_death(&l);
+	(void)!look_through(&l, &told);
+	looks_keep(base, id, &told, 0);
+	buf_done(&told.text);
+	/* Once, should whoever removes the directory be stopped half-way. */
+	unlinkat(dir, RUNDIR_LOOK, 0);
+}
+
+/* The first line. */
+static bool looks_owner_lives(struct str text)
+{
+	_cleanup_(freep) char *line = str_dup(str_prefix(text, str_chr(text, '\n')));
+	unsigned long long start = 0;
+	int owner = 0;
+
+	return line && sscanf(line, "{\"owner\":%d,\"owner_start\":%llu", &owner, &start) == 2 &&
+	       owner > 0 && looks_start_time(owner) == start && start != 0;
+}
+
+static void looks_take_one(
+	int dir, const char *id, bool asked, bool forget, looks_fn fn, void *user)
+{
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(MAX_TOLD);
+	_cleanup_fd_ int fd = openat(dir, id, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat st;
+
+	/* Of two who come at the same time one shows it. */
+	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &st) < 0 || st.st_nlink == 0 ||
+		!S_ISREG(st.st_mode) || fd_read_to_end(fd, &b) < 0)
+		return;
+	if (!asked && looks_owner_lives(buf_str(&b)))
+		return;
+	fn(user, id, buf_str(&b));
+	if (forget)
+		unlinkat(dir, id, 0);
+}
+
+void looks_take(int base, const char *id, bool forget, looks_fn fn, void *user)
+{
+	int dir = looks_open(base, false);
+	struct dirent *e;
+	DIR *list;
+
+	if (dir < 0)
+		return;
+	if (id) {
+		looks_take_one(dir, id, true, forget, fn, user);
+		fd_close(dir);
+		return;
+	}
+	list = fdopendir(dir);
+	while (list && (e = readdir(list)))
+		if (rundir_is_id(str_from(e->d_name)))
+			looks_take_one(dir, e->d_name, false, forget, fn, user);
+	if (list)
+		closedir(list);
+	else
+		fd_close(dir);
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "workspace/find.h"
+#include "base/fd.h"
+#include "workspace/walk.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <unistd.h>
+
+enum { MAX_ENTRIES = 200 * 1000 };
+
+struct finder {
+	struct walk walk;
+	int (*found)(void *user, const char *path, bool read_only);
+	void *user;
+};
+
+static int finder_found(
+	struct finder *f, const struct walk_item *in, const char *name, bool read_only)
+{
+	char path[PATH_MAX];
+
+	return walk_join(path, sizeof(path), in->path, name) < 0
+		       ? 0
+		       : f->found(f->user, path, read_only);
+}
+
+/* Git keeps nothing that is obeyed in its other directories, and often thousands of those. */
+static bool finder_enters(enum obeyed_place place, const char *name)
+{
+	if (place == OBEYED_GIT)
+		return strcmp(name, "modules") == 0 || strcmp(name, "worktrees") == 0;
+	return place == OBEYED_ANY && strcmp(name, "node_modules") != 0;
+}
+
+/* In a directory that counts as `place`. */
+static int finder_entry(struct finder *f, const struct walk_item *in, enum obeyed_place place,
+	const struct walk_entry *e)
+{
+	const struct obeyed *row = obeyed_find(place, str_from(e->name));
+	struct walk_item below = {.place = OBEYED_ANY};
+	bool dir = e->type == DT_DIR;
+	int r = 0;
+
+	if (!row)
+		return dir && finder_enters(place, e->name)
+			       ? walk_push(&f->walk, in, e->name, &below)
+			       : 0;
+	if (row->protect == OBEYED_NOTHING || !(dir || e->type == DT_REG))
+		return 0;
+	r = finder_found(f, in, e->name, !dir || row->protect == OBEYED_READONLY);
+	below.place = row->below;
+	if (r == 0 && dir && row->protect == OBEYED_PINNED)
+		r = walk_push(&f->walk, in, e->name, &below);
+	return r;
+}
+
+static int finder_dir(struct finder *f, const struct walk_item *in, int fd)
+{
+	struct obeyed_signs signs = {0};
+	struct walk_entry e;
+	int r = 0;
+
+	while (r == 0 && walk_read(&f->walk, fd, &e)) {
+		obeyed_see(&signs, str_from(e.name));
+		r = finder_entry(f, in, in->place, &e);
+	}
+	if (r < 0 || in->place != OBEYED_ANY || !obeyed_is_git(&signs) ||
+		lseek(fd, 0, SEEK_SET) < 0)
+		return r;
+	while (r == 0 && walk_read(&f->walk, fd, &e))
+		r = finder_entry(f, in, OBEYED_GIT, &e);
+	return r;
+}
+
+int workspace_find(int dir, const char *name,
+	int (*found)(void *user, const char *path, bool read_only), void *user, bool *ret_cut)
+{
+	const struct obeyed *row = obeyed_find(OBEYED_ANY, str_from(name));
+	struct finder f = {.found = found, .user = user};
+	struct walk_item item = {.place = row && row->below ? row->below : OBEYED_ANY};
+	int r = walk_init(&f.walk, dir, FIND_MAX_DIRS, MAX_ENTRIES, FIND_MAX_DEPTH, &item);
+	int fd;
+
+	while (r == 0 && walk_next(&f.walk, &item, &fd)) {
+		if (fd >= 0)
+			r = finder_dir(&f, &item, fd);
+		fd_close(fd);
+		walk_leave(&item);
+	}
+	if (ret_cut)
+		*ret_cut = f.walk.cut;
+	walk_done(&f.walk);
+	return r;
+}

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: too many keys name programs (and more do with each version of git) to list
+ * those; so the harmless ones are listed. A key is written as section.key in small letters, with
+ * ".*." in the middle where it has a subsection, whose name does not matter. */
+#include "workspace/gitconfig.h"
+#include "base/macro.h"
+
+#include <ctype.h>
+#include <stdio.h>
+
+enum { MAX_KEY = 96, MAX_VALUE = 8192 };
+
+enum value_kind {
+	PLAIN,
+	URL,     /* of a repository: "helper::address" runs a program */
+	UPDATE,  /* of a submodule: "!command" runs one */
+	WORKTREE /* where files are written */
+};
+
+static const struct {
+	const char *key;
+	enum value_kind kind;
+} harmless[] = {
+	{"advice.detachedhead", PLAIN},
+	{"branch.*.description", PLAIN},
+	{"branch.*.merge", PLAIN},
+	{"branch.*.pushremote", PLAIN},
+	{"branch.*.rebase", PLAIN},
+	{"branch.*.remote", PLAIN},
+	{"branch.*.vscode-merge-base", PLAIN},
+	{"branch.*.gh-merge-base", PLAIN},
+	{"branch.autosetupmerge", PLAIN},
+	{"branch.autosetuprebase", PLAIN},
+	{"branch.sort", PLAIN},
+	{"color.branch", PLAIN},
+	{"color.diff", PLAIN},
+	{"color.status", PLAIN},
+	{"color.ui", PLAIN},
+	{"commit.cleanup", PLAIN},
+	{"commit.verbose", PLAIN},
+	{"core.abbrev", PLAIN},
+	{"core.autocrlf", PLAIN},
+	{"core.bare", PLAIN},
+	{"core.checkstat", PLAIN},
+	{"core.compression", PLAIN},
+	{"core.eol", PLAIN},
+	{"core.filemode", PLAIN},
+	{"core.ignorecase", PLAIN},
+	{"core.logallrefupdates", PLAIN},
+	{"core.longpaths", PLAIN},
+	{"core.precomposeunicode", PLAIN},
+	{"core.quotepath", PLAIN},
+	{"core.repositoryformatversion", PLAIN},
+	{"core.safecrlf", PLAIN},
+	{"core.sharedrepository", PLAIN},
+	{"core.sparsecheckout", PLAIN},
+	{"core.sparsecheckoutcone", PLAIN},
+	{"core.symlinks", PLAIN},
+	{"core.trustctime", PLAIN},
+	{"core.untrackedcache", PLAIN},
+	{"core.whitespace", PLAIN},
+	{"core.worktree", WORKTREE},
+	{"diff.algorithm", PLAIN},
+	{"diff.colormoved", PLAIN},
+	{"diff.renames", PLAIN},
+	{"extensions.compatobjectformat", PLAIN},
+	{"extensions.noop", PLAIN},
+	{"extensions.objectformat", PLAIN},
+	{"extensions.partialclone", PLAIN},
+	{"extensions.preciousobjects", PLAIN},
+	{"extensions.refstorage", PLAIN},
+	{"extensions.relativeworktrees", PLAIN},
+	/* The file that is then read as well is judged like this one. */
+	{"extensions.worktreeconfig", PLAIN},
+	{"fetch.prune", PLAIN},
+	{"fetch.prunetags", PLAIN},
+	{"gc.auto", PLAIN},
+	{"gc.autodetach", PLAIN},
+	{"index.skiphash", PLAIN},
+	{"index.sparse", PLAIN},
+	{"index.version", PLAIN},
+	{"init.defaultbranch", PLAIN},
+	{"lfs.*.access", PLAIN},
+	{"lfs.repositoryformatversion", PLAIN},
+	{"log.date", PLAIN},
+	{"log.decorate", PLAIN},
+	{"maintenance.auto", PLAIN},
+	{"maintenance.strategy", PLAIN},
+	{"merge.conflictstyle", PLAIN},
+	{"merge.ff", PLAIN},
+	{"pull.ff", PLAIN},
+	{"pull.rebase", PLAIN},
+	{"push.autosetupremote", PLAIN},
+	{"push.default", PLAIN},
+	{"push.followtags", PLAIN},
+	{"rebase.autosquash", PLAIN},
+	{"rebase.autostash", PLAIN},
+	{"remote.*.fetch", PLAIN},
+	{"remote.*.gh-resolved", PLAIN},
+	{"remote.*.mirror", PLAIN},
+	{"remote.*.partialclonefilter", PLAIN},
+	{"remote.*.promisor", PLAIN},
+	{"remote.*.prune", PLAIN},
+	{"remote.*.push", PLAIN},
+	{"remote.*.pushurl", URL},
+	{"remote.*.tagopt", PLAIN},
+	{"remote.*.url", URL},
+	{"remote.pushdefault", PLAIN},
+	{"rerere.autoupdate", PLAIN},
+	{"rerere.enabled", PLAIN},
+	{"status.showuntrackedfiles", PLAIN},
+	{"submodule.*.active", PLAIN},
+	{"submodule.*.branch", PLAIN},
+	{"submodule.*.ignore", PLAIN},
+	{"submodule.*.update", UPDATE},
+	{"submodule.*.url", URL},
+	{"submodule.active", PLAIN},
+	{"submodule.recurse", PLAIN},
+	{"tag.sort", PLAIN},
+	{"user.email", PLAIN},
+	{"user.name", PLAIN},
+	{"user.useconfigonly", PLAIN},
+};
+
+struct reader {
+	struct str rest;
+	char section[MAX_KEY];
+	char key[2 * MAX_KEY + 4];
+	char value[MAX_VALUE];
+	bool subsection;
+};
+
+/* The next character, as git has it: a carriage return before a line feed is none. -1 at the end;
+ * a NUL ends nothing and is no part of any name. */
+static int reader_peek(struct reader *r)
+{
+	if (r->rest.n >= 2 && r->rest.p[0] == '\r' && r->rest.p[1] == '\n')
+		r->rest = str_from_index(r->rest, 1);
+	return r->rest.n ? (unsigned char)r->rest.p[0] : -1;
+}
+
+static int reader_take(struct reader *r)
+{
+	int c = reader_peek(r);
+
+	if (c >= 0)
+		r->rest = str_from_index(r->rest, 1);
+	return c;
+}
+
+static void reader_skip_line(struct reader *r)
+{
+	r->rest = str_from_index(r->rest, str_chr(r->rest, '\n'));
+}
+
+static void reader_skip_blanks(struct reader *r)
+{
+	while (reader_peek(r) == ' ' || reader_peek(r) == '\t')
+		(void)reader_take(r);
+}
+
+/* Letters, digits and what else is in `also`, in small letters. False where there are too many. */
+static bool reader_word(struct reader *r, const char *also, char ret[MAX_KEY])
+{
+	size_t n = 0;
+	int c;
+
+	while ((c = reader_peek(r)) > 0 && (isalnum(c) || strchr(also, c))) {
+		if (n == MAX_KEY - 1)
+			return false;
+		ret[n++] = (char)tolower(reader_take(r));
+	}
+	ret[n] = '\0';
+	return n > 0;
+}
+
+/* Behind "[". */
+static bool reader_section(struct reader *r)
+{
+	int c;
+
+	if (!reader_word(r, "-.", r->section))
+		return false;
+	/* The old form [section.subsection]. */
+	r->subsection = strchr(r->section, '.') != NULL;
+	r->section[strcspn(r->section, ".")] = '\0';
+	if (reader_peek(r) == ']') {
+		(void)reader_take(r);
+		return true;
+	}
+	reader_skip_blanks(r);
+	r->subsection = true;
+	if (reader_take(r) != '"')
+		return false;
+	while ((c = reader_take(r)) != '"') {
+		if (c == '\\')
+			c = reader_take(r);
+		if (c <= 0 || c == '\n')
+			return false;
+	}
+	return reader_take(r) == ']';
+}
+
+/* Behind a backslash of a value: the character, 0 for a line that goes on, -1 for a mistake. */
+static int reader_escape(struct reader *r)
+{
+	int c = reader_take(r);
+
+	switch (c) {
+	case '\n':
+		return 0;
+	case 't':
+		return '\t';
+	case 'b':
+		return '\b';
+	case 'n':
+		return '\n';
+	case '\\':
+	case '"':
+		return c;
+	default:
+		return -1;
+	}
+}
+
+/* Behind "=". As git does, blanks in front are left out also where the line goes on, and quotes end
+ * with the line at the latest. */
+static bool reader_value(struct reader *r)
+{
+	bool quoted = false;
+	size_t n = 0;
+	int c;
+
+	reader_skip_blanks(r);
+	while ((c = reader_take(r)) >= 0 && (quoted || c != '\n')) {
+		if (!quoted && (c == '#' || c == ';')) {
+			reader_skip_line(r);
+			continue;
+		}
+		if (c == '"') {
+			quoted = !quoted;
+			continue;
+		}
+		if (!quoted && n == 0 && (c == ' ' || c == '\t'))
+			continue;
+		if (c == '\n')
+			return false;
+		if (c == '\\') {
+			c = reader_escape(r);
+			if (c == 0)
+				continue;
+		}
+		if (c <= 0 || n == MAX_VALUE - 1)
+			return false;
+		r->value[n++] = (char)c;
+	}
+	while (n && (r->value[n - 1] == ' ' || r->value[n - 1] == '\t'))
+		n--;
+	r->value[n] = '\0';
+	return !quoted;
+}
+
+/* A key and its value, at the first letter of the key. */
+static bool reader_variable(struct reader *r)
+{
+	char name[MAX_KEY];
+	int c = reader_peek(r);
+
+	if (!r->section[0] || !isalpha(c) || !reader_word(r, "-", name))
+		return false;
+	snprintf(r->key, sizeof(r->key), "%s%s%s", r->section, r->subsection ? ".*." : ".", name);
+	r->value[0] = '\0';
+	reader_skip_blanks(r);
+	c = reader_peek(r);
+	if (c < 0 || c == '\n' || c == '#' || c == ';')
+		return true;
+	return reader_take(r) == '=' && reader_value(r);
+}
+
+static bool url_is_harmless(const char *url)
+{
+	size_t n = 0;
+
+	if (url[0] == '-')
+		return false;
+	while (isalnum((unsigned char)url[n]) || (url[n] && strchr("+-.", url[n])))
+		n++;
+	return strncmp(url + n, "::", 2) != 0;
+}
+
+struct worktree_judge {
+	bool (*is_inside)(void *user, const char *value);
+	void *user;
+};
+
+static bool variable_is_harmless(const struct reader *r, const struct worktree_judge *w)
+{
+	size_t i = 0;
+
+	while (i < ARRAY_SIZE(harmless) && strcmp(harmless[i].key, r->key) != 0)
+		i++;
+	if (i == ARRAY_SIZE(harmless))
+		return false;
+	switch (harmless[i].kind) {
+	case PLAIN:
+		return true;
+	case URL:
+		return url_is_harmless(r->value);
+	case UPDATE:
+		return r->value[0] != '!';
+	case WORKTREE:
+		return w->is_inside && w->is_inside(w->user, r->value);
+	}
+	return false;
+}
+
+bool gitconfig_is_harmless(
+	struct str text, bool (*worktree_is_inside)(void *user, const char *value), void *user)
+{
+	const struct worktree_judge w = {worktree_is_inside, user};
+	struct reader r = {.rest = text};
+	bool ok = true;
+	int c;
+
+	if (str_starts(r.rest, STR("\xef\xbb\xbf")))
+		r.rest = str_from_index(r.rest, 3);
+	while (ok && (c = reader_peek(&r)) >= 0) {
+		if (c == '#' || c == ';') {
+			reader_skip_line(&r);
+		} else if (c == ' ' || c == '\t' || c == '\n') {
+			(void)reader_take(&r);
+		} else if (c == '[') {
+			(void)reader_take(&r);
+			ok = reader_section(&r);
+		} else {
+			ok = reader_variable(&r) && variable_is_harmless(&r, &w);
+		}
+	}
+	return ok;
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "workspace/judge.h"
+#include "base/buf.h"
+#include "base/fd.h"
+#include "workspace/gitconfig.h"
+#include "workspace/walk.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MAX_CONFIG = 1024 * 1024 };
+
+/* The whole of a regular file; -errno for whatever else. */
+static int judge_read(int dir, const char *name, struct buf *ret)
+{
+	_cleanup_fd_ int fd = walk_open(dir, name, O_RDONLY);
+	struct stat st;
+
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return -EINVAL;
+	return fd_read_to_end(fd, ret);
+}
+
+/* `path`, which is relative to the directory `in`, without "." and ".."; false where it would leave
+ * the root. */
+static bool judge_resolve(const char *in, const char *path, char ret[PATH_MAX])
+{
+	char joined[2 * PATH_MAX];
+	struct str rest;
+	size_t n = 0;
+
+	if (walk_join(joined, sizeof(joined), in, path) < 0)
+		return false;
+	rest = str_from(joined);
+	while (rest.n) {
+		struct str part = str_prefix(rest, str_chr(rest, '/'));
+
+		rest = str_from_index(rest, part.n + 1);
+		if (part.n == 0 || str_eq(part, STR(".")))
+			continue;
+		if (str_eq(part, STR(".."))) {
+			if (n == 0)
+				return false;
+			while (n && ret[n - 1] != '/')
+				n--;
+			n -= n > 0;
+			continue;
+		}
+		if (n + part.n + 2 > PATH_MAX)
+			return false;
+		if (n)
+			ret[n++] = '/';
+		memcpy(ret + n, part.p, part.n);
+		n += part.n;
+	}
+	ret[n] = '\0';
+	return true;
+}
+
+/* A directory of the mount that is reached through no link. */
+static bool judge_is_directory(int root, const char *path)
+{
+	_cleanup_fd_ int fd = walk_open(root, path, O_PATH | O_DIRECTORY);
+
+	return fd >= 0;
+}
+
+static bool judge_worktree(void *user, const char *value)
+{
+	const struct judge *j = user;
+	char path[PATH_MAX];
+
+	return value[0] && value[0] != '/' && judge_resolve(j->in, value, path) &&
+	       judge_is_directory(j->root, path);
+}
+
+bool judge_has_commands(const struct judge *j)
+{
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(MAX_CONFIG);
+	struct judge copy = *j;
+
+	return judge_read(j->dir, j->name, &text) < 0 ||
+	       !gitconfig_is_harmless(buf_str(&text), judge_worktree, &copy);
+}
+
+/* What of an absolute path lies below dir, or NULL. */
+static const char *judge_below(const char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	return strncmp(path, dir, n) == 0 && path[n] == '/' ? path + n + 1 : NULL;
+}
+
+/* ".git/worktrees/..." or ".git/modules/...", at the root or further down. No repository can bring
+ * such a path along when it is cloned. */
+static bool judge_is_gits_own(const char *path)
+{
+	static const char *const places[] = {".git/worktrees/", ".git/modules/"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		const char *at = strstr(path, places[i]);
+
+		if (at && (at == path || at[-1] == '/'))
+			return true;
+	}
+	return false;
+}
+
+/* The file .git of a worktree or submodule: "gitdir: PATH". */
+static bool judge_link_is_inside(const struct judge *j, char *text)
+{
+	static const char key[] = "gitdir: ";
+	char *path = text + sizeof(key) - 1, rest[PATH_MAX];
+	const char *below;
+
+	if (strncmp(text, key, sizeof(key) - 1) != 0)
+		return false;
+	path[strcspn(path, "\r\n")] = '\0';
+	if (path[0] != '/')
+		return judge_resolve(j->in, path, rest) && judge_is_gits_own(rest) &&
+		       judge_is_directory(j->root, rest);
+	below = judge_below(path, j->target);
+	if (!below)
+		below = judge_below(path, j->source);
+	return below && judge_resolve("", below, rest) && judge_is_gits_own(rest) &&
+	       judge_is_directory(j->root, rest);
+}
+
+bool judge_leads_away(const struct judge *j)
+{
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(2 * PATH_MAX);
+	char *text = judge_read(j->dir, j->name, &b) == 0 ? buf_cstr(&b) : NULL;
+
+	if (!text || strlen(text) != buf_len(&b))
+		return true;
+	if (strcmp(j->name, ".git") == 0)
+		return !judge_link_is_inside(j, text);
+	/* As git writes it for a worktree. */
+	return !(strcmp(text, "../..\n") == 0 && judge_is_gits_own(j->in));
+}
+
+int judge_strip(int dir, const char *name)
+{
+	_cleanup_fd_ int fd = name[0] ? openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC)
+				      : fcntl(dir, F_DUPFD_CLOEXEC, 0);
+	char path[64];
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return 0;
+	/* A descriptor that needs no permission to read; the way leads to the file itself. */
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return chmod(path, st.st_mode & 01777) < 0 ? -errno : 0;
+}

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: see look.h and walk.h. Nothing of the room runs any more, so what is seen
+ * stays as it is but for the host's own doings; still every name is resolved beneath the mount and
+ * through no link, and what is changed is changed by way of the directory or the descriptor that
+ * was looked at.
+ *
+ * A thing of the table counts where its own inode was changed, or where a directory between it and
+ * the place that makes it something (.git, .vscode) came there: an old file in an old directory
+ * that was moved into .git has not changed itself. */
+#include "workspace/look.h"
+#include "base/fd.h"
+#include "workspace/judge.h"
+#include "workspace/told.h"
+#include "workspace/walk.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+	MOVED = 1, /* it came here with a directory that was moved, or made */
+	CHANGED =
+		2, /* it lies in a directory of git that was changed, known by its content alone */
+	GUARDED = 4, /* it was read-only inside */
+	MODULES = 8, /* below node_modules: nothing but git obeys what is there */
+	MAX_TEXT = 32 * 1024 * 1024,
+	MAX_NAMES = 1000,
+};
+#define ASIDE ".cloche-set-aside"
+
+/* A directory that is one thing with all that lies in it. */
+struct unit {
+	const struct obeyed *row;
+	char *path;
+	bool told;
+};
+
+struct looker {
+	const struct look *look;
+	const struct look_mount *mount;
+	struct look_told *told;
+	struct walk walk;
+	struct unit *units; /* the first is none */
+	size_t units_n;
+	int error;
+};
+
+/* One entry of the directory that is open. */
+struct seen {
+	const struct walk_item *in;
+	const struct walk_entry *entry;
+	const struct obeyed *row;
+	int dir;
+	bool dir_changed, known; /* known: st holds it */
+	struct stat st;
+};
+
+static bool look_is_after(const struct look *l, const struct stat *st)
+{
+	return st->st_ctim.tv_sec != l->since.tv_sec ? st->st_ctim.tv_sec > l->since.tv_sec
+						     : st->st_ctim.tv_nsec >= l->since.tv_nsec;
+}
+
+static const struct look_id *look_kept(const struct look *l, const struct stat *st)
+{
+	for (size_t i = 0; i < l->kept_n; i++)
+		if (l->kept[i].inode == st->st_ino && l->kept[i].device == st->st_dev)
+			return &l->kept[i];
+	return NULL;
+}
+
+/* The path of the host; what is too long is cut, for people. */
+static void look_path(const struct looker *k, const struct walk_item *in, const char *name,
+	char ret[2 * PATH_MAX])
+{
+	snprintf(ret, 2 * PATH_MAX, "%s%s%s%s%s", k->mount->source, in->path[0] ? "/" : "",
+		in->path, name[0] ? "/" : "", name);
+}
+
+static void look_tell(struct looker *k, const char *path, const char *what, const char *aside,
+	const char *restore)
+{
+	int r = told_add(k->told, path, what, aside, restore);
+
+	if (r < 0)
+		k->error = r;
+}
+
+static bool look_is_opened(const struct look *l, const char *path)
+{
+	struct str p = str_from(path);
+
+	for (size_t i = 0; l->opened && l->opened[i]; i++) {
+		struct str o = str_from(l->opened[i]);
+
+		if (str_starts(p, o) && (p.n == o.n || p.p[o.n] == '/'))
+			return true;
+	}
+	return false;
+}
+
+static int look_rename(int dir, const char *name, char ret[NAME_MAX + 1])
+{
+	size_t room = NAME_MAX - sizeof(ASIDE) - 4;
+	int keep = (int)MIN(strlen(name), room);
+
+	for (int i = 0; i < MAX_NAMES; i++) {
+		if (i == 0)
+			snprintf(ret, NAME_MAX + 1, "%.*s" ASIDE, keep, name);
+		else
+			snprintf(ret, NAME_MAX + 1, "%.*s" ASIDE "-%d", keep, name, i);
+		if (syscall(SYS_renameat2, dir, name, dir, ret, RENAME_NOREPLACE) == 0)
+			return 0;
+		/* A file system without that: nobody else is there who could be overwritten. */
+		if (errno == EINVAL && faccessat(dir, ret, F_OK, AT_SYMLINK_NOFOLLOW) < 0 &&
+			errno == ENOENT && renameat(dir, name, dir, ret) == 0)
+			return 0;
+		if (errno != EEXIST)
+			return -errno;
+	}
+	return -EEXIST;
+}
+
+static int look_restore(struct buf *out, const char *aside, const char *path)
+{
+	int r = buf_add_str(out, STR("mv -T -- "));
+
+	if (r == 0)
+		r = told_quote(out, str_from(aside));
+	if (r == 0)
+		r = buf_add_char(out, ' ');
+	if (r == 0)
+		r = told_quote(out, str_from(path));
+	return r < 0 || !buf_cstr(out) ? -ENOMEM : 0;
+}
+
+/* Renames it beside itself and says so. */
+static void look_set_aside(struct looker *k, const struct seen *s, const char *path)
+{
+	_cleanup_(buf_donep) struct buf restore = BUF_INIT(8 * 2 * PATH_MAX);
+	char name[NAME_MAX + 1], aside[2 * PATH_MAX], what[256];
+	int r = look_rename(s->dir, s->entry->name, name);
+
+	if (r < 0) {
+		snprintf(what, sizeof(what), "%s; it could not be set aside: %s", s->row->what,
+			strerror(-r));
+		look_tell(k, path, what, NULL, NULL);
+		return;
+	}
+	look_path(k, s->in, name, aside);
+	if (look_restore(&restore, aside, path) < 0)
+		k->error = -ENOMEM;
+	else
+		look_tell(k, path, s->row->what, aside, buf_cstr(&restore));
+}
+
+static void look_found(struct looker *k, const struct seen *s)
+{
+	char path[2 * PATH_MAX];
+
+	look_path(k, s->in, s->entry->name, path);
+	if (s->row->end == OBEYED_ASIDE && !look_is_opened(k->look, path))
+		look_set_aside(k, s, path);
+	else
+		look_tell(k, path, s->row->what, NULL, NULL);
+}
+
+static bool look_know(struct seen *s)
+{
+	if (!s->known && fstatat(s->dir, s->entry->name, &s->st, AT_SYMLINK_NOFOLLOW) == 0)
+		s->known = true;
+	return s->known;
+}
+
+/* Whether it is the room's doing. What was read-only inside can be changed from there by another
+ * name of the same file alone. */
+static bool look_is_rooms(const struct looker *k, const struct seen *s)
+{
+	bool changed = look_is_after(k->look, &s->st);
+	const struct look_id *kept = look_kept(k->look, &s->st);
+
+	if (((kept && kept->read_only) || s->in->flags & GUARDED) && !(s->in->flags & MOVED))
+		return changed && !S_ISDIR(s->st.st_mode) && s->st.st_nlink > 1;
+	return changed || s->in->flags & (MOVED | CHANGED);
+}
+
+/* A directory of the table, or any: what holds for what lies in it. */
+static int look_enter(struct looker *k, struct seen *s)
+{
+	struct walk_item below = {.place = OBEYED_ANY, .flags = s->in->flags, .unit = s->in->unit};
+	const struct look_id *kept;
+
+	if (strcmp(s->entry->name, "node_modules") == 0)
+		below.flags |= MODULES;
+	if (!s->row || !look_know(s))
+		return walk_push(&k->walk, s->in, s->entry->name, &below);
+	kept = look_kept(k->look, &s->st);
+	if (s->row->below)
+		below.place = s->row->below;
+	if (!kept && s->dir_changed && look_is_after(k->look, &s->st))
+		below.flags |= MOVED;
+	if (kept && kept->read_only)
+		below.flags |= GUARDED;
+	if (!s->row->below && s->row->judge == OBEYED_ALWAYS && !below.unit) {
+		struct unit *more = reallocarray(k->units, k->units_n + 1, sizeof(*more));
+		char path[2 * PATH_MAX];
+
+		if (!more)
+			return -ENOMEM;
+		k->units = more;
+		look_path(k, s->in, s->entry->name, path);
+		k->units[k->units_n] = (struct unit){.row = s->row, .path = strdup(path)};
+		if (!k->units[k->units_n].path)
+			return -ENOMEM;
+		below.unit = k->units_n++;
+	}
+	return walk_push(&k->walk, s->in, s->entry->name, &below);
+}
+
+/* A set-id file loses the bits, a device goes (INV-NO-PRIVILEGE). False where it is no more. */
+static bool look_mend(struct looker *k, struct seen *s)
+{
+	bool device = s->entry->type == DT_CHR || s->entry->type == DT_BLK;
+	char path[2 * PATH_MAX], what[160];
+	int e;
+
+	if (!device && s->entry->type != DT_REG)
+		return true;
+	if (!look_know(s) || !look_is_after(k->look, &s->st))
+		return true;
+	look_path(k, s->in, s->entry->name, path);
+	if (S_ISCHR(s->st.st_mode) || S_ISBLK(s->st.st_mode)) {
+		e = unlinkat(s->dir, s->entry->name, 0) < 0 ? errno : 0;
+		snprintf(what, sizeof(what),
+			e ? "a device; it could not be removed: %s" : "a device, which was removed",
+			strerror(e));
+		look_tell(k, path, what, NULL, NULL);
+		return e != 0;
+	}
+	if (!S_ISREG(s->st.st_mode) || !(s->st.st_mode & (S_ISUID | S_ISGID)))
+		return true;
+	e = -judge_strip(s->dir, s->entry->name);
+	snprintf(what, sizeof(what),
+		e ? "a set-id program; its bits could not be taken away: %s"
+		  : "a set-id program, which lost its bits",
+		strerror(e));
+	look_tell(k, path, what, NULL, NULL);
+	return true;
+}
+
+static bool look_is_so(struct looker *k, const struct seen *s)
+{
+	const struct judge j = {.root = k->walk.root,
+		.dir = s->dir,
+		.in = s->in->path,
+		.name = s->entry->name,
+		.source = k->mount->source,
+		.target = k->mount->target};
+	bool link = S_ISLNK(s->st.st_mode);
+
+	if (!link && !S_ISREG(s->st.st_mode))
+		return false;
+	switch (s->row->judge) {
+	case OBEYED_ALWAYS:
+		return true;
+	case OBEYED_EXECUTABLE:
+		return link || s->st.st_mode & 0111;
+	case OBEYED_COMMANDS:
+		return link || judge_has_commands(&j);
+	case OBEYED_REDIRECT:
+		/* Only git takes a file for one. */
+		return link || ((s->row->below == OBEYED_GIT || s->row->below == OBEYED_NONE) &&
+				       judge_leads_away(&j));
+	}
+	return true;
+}
+
+/* Something that is no directory. */
+static void look_at_file(struct looker *k, struct seen *s)
+{
+	struct unit *u = s->in->unit ? &k->units[s->in->unit] : NULL;
+	bool wanted = s->row || u;
+
+	if (!look_mend(k, s) || !wanted || !look_know(s) || !look_is_rooms(k, s))
+		return;
+	if (u && !u->told) {
+		u->told = true;
+		look_tell(k, u->path, u->row->what, NULL, NULL);
+	}
+	if (!u && look_is_so(k, s))
+		look_found(k, s);
+}
+
+static const struct obeyed *look_row(
+	const struct walk_item *in, enum obeyed_place place, const char *name)
+{
+	const struct obeyed *row = obeyed_find(place, str_from(name));
+
+	if (!row && place == OBEYED_GIT)
+		row = obeyed_find(OBEYED_ANY, str_from(name));
+	if (row && in->flags & MODULES && row->place != OBEYED_GIT && row->place != OBEYED_HOOKS &&
+		row->below != OBEYED_GIT)
+		return NULL;
+	return row;
+}
+
+static int look_entry(struct looker *k, const struct walk_item *in, int fd, bool changed,
+	enum obeyed_place place, const struct walk_entry *e)
+{
+	struct seen s = {.in = in,
+		.entry = e,
+		.dir = fd,
+		.dir_changed = changed,
+		.row = look_row(in, place, e->name)};
+
+	if (e->type == DT_DIR)
+		return look_enter(k, &s);
+	look_at_file(k, &s);
+	return k->error;
+}
+
+static int look_dir(struct looker *k, struct walk_item *in, int fd)
+{
+	struct obeyed_signs signs = {0};
+	struct walk_entry e;
+	struct stat st;
+	bool changed = fstat(fd, &st) < 0 || look_is_after(k->look, &st);
+	int r = 0;
+
+	while (r == 0 && walk_read(&k->walk, fd, &e)) {
+		obeyed_see(&signs, str_from(e.name));
+		r = look_entry(k, in, fd, changed, in->place, &e);
+	}
+	if (r < 0 || in->place != OBEYED_ANY || !obeyed_is_git(&signs) ||
+		lseek(fd, 0, SEEK_SET) < 0)
+		return r;
+	/* Git's by its content: what makes it so may be all that is new. */
+	if (changed)
+		in->flags |= CHANGED;
+	while (r == 0 && walk_read(&k->walk, fd, &e))
+		if (obeyed_find(OBEYED_GIT, str_from(e.name)))
+			r = look_entry(k, in, fd, changed, OBEYED_GIT, &e);
+	return r;
+}
+
+/* One that cannot be opened counts where the room may have made it so: it is root there. */
+static void look_closed(struct looker *k, const struct walk_item *in, int error)
+{
+	_cleanup_fd_ int fd = walk_open(k->walk.root, in->path, O_PATH | O_DIRECTORY);
+	char path[2 * PATH_MAX], what[128];
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || st.st_uid != geteuid() || !look_is_after(k->look, &st))
+		return;
+	look_path(k, in, "", path);
+	snprintf(what, sizeof(what), "a directory that could not be looked into: %s",
+		strerror(error));
+	look_tell(k, path, what, NULL, NULL);
+}
+
+static int look_tree(struct looker *k, int root)
+{
+	const char *name = strrchr(k->mount->source, '/');
+	const struct obeyed *row = obeyed_find(OBEYED_ANY, str_from(name ? name + 1 : ""));
+	struct walk_item item = {.place = row && row->below ? row->below : OBEYED_ANY};
+	int fd, r = walk_init(
+			&k->walk, root, LOOK_MAX_DIRS, LOOK_MAX_ENTRIES, LOOK_MAX_DEPTH, &item);
+
+	k->units_n = 1;
+	while (r == 0 && walk_next(&k->walk, &item, &fd)) {
+		if (fd >= 0)
+			r = look_dir(k, &item, fd);
+		else
+			look_closed(k, &item, -fd);
+		fd_close(fd);
+		walk_leave(&item);
+	}
+	if (k->walk.cut)
+		k->error = MIN(k->error, told_always(k->told, k->mount->source,
+						 "more than is looked through: look at the rest "
+						 "before you use it"));
+	walk_done(&k->walk);
+	for (size_t i = 1; k->units && i < k->units_n; i++)
+		free(k->units[i].path);
+	free(k->units);
+	return r < 0 ? r : k->error;
+}
+
+/* A file that is mounted by itself. */
+static void look_single(struct looker *k, const struct stat *st)
+{
+	if (S_ISREG(st->st_mode) && st->st_mode & (S_ISUID | S_ISGID) && look_is_after(k->look, st))
+		look_tell(k, k->mount->source,
+			judge_strip(k->mount->fd, "") < 0
+				? "a set-id program; its bits could not be taken away"
+				: "a set-id program, which lost its bits",
+			NULL, NULL);
+}
+
+int look_through(const struct look *l, struct look_told *ret)
+{
+	int r = 0;
+
+	*ret = (struct look_told){.text = BUF_INIT(MAX_TEXT)};
+	for (size_t i = 0; r == 0 && i < l->mounts_n; i++) {
+		struct looker k = {.look = l, .mount = &l->mounts[i], .told = ret};
+		struct stat st;
+
+		if (k.mount->fd < 0 || fstat(k.mount->fd, &st) < 0)
+			look_tell(&k, k.mount->source,
+				"it is not where it was: what the sandbox left in it was not "
+				"looked "
+				"through",
+				NULL, NULL);
+		else if (S_ISDIR(st.st_mode))
+			r = look_tree(&k, k.mount->fd);
+		else
+			look_single(&k, &st);
+		r = r < 0 ? r : k.error;
+	}
+	return r;
+}

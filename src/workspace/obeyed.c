@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "workspace/obeyed.h"
+#include "base/macro.h"
+
+static const struct obeyed rows[] = {
+#define OBEYED(place, pattern, below, judge, protect, end, what)                                   \
+	{OBEYED_##place, STR(pattern), OBEYED_##below, OBEYED_##judge, OBEYED_##protect,           \
+		OBEYED_##end, what},
+#include "workspace/obeyed.def"
+#undef OBEYED
+};
+
+static bool row_fits(const struct obeyed *row, struct str name)
+{
+	struct str p = row->pattern;
+
+	if (p.n && p.p[p.n - 1] == '*')
+		return str_starts(name, str_prefix(p, p.n - 1));
+	return str_eq(name, p);
+}
+
+const struct obeyed *obeyed_find(enum obeyed_place place, struct str name)
+{
+	/* Every row for any directory begins so, and most names do not. */
+	if (name.n == 0 || (place == OBEYED_ANY && name.p[0] != '.'))
+		return NULL;
+	/* Git brings examples with this ending, and does not run them. */
+	if (place == OBEYED_HOOKS && str_ends(name, STR(".sample")))
+		return NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		if (rows[i].place == place && row_fits(&rows[i], name))
+			return &rows[i];
+	return NULL;
+}
+
+const struct obeyed *obeyed_row(size_t i)
+{
+	return i < ARRAY_SIZE(rows) ? &rows[i] : NULL;
+}
+
+void obeyed_see(struct obeyed_signs *s, struct str name)
+{
+	s->head |= str_eq(name, STR("HEAD"));
+	s->objects |= str_eq(name, STR("objects"));
+	s->refs |= str_eq(name, STR("refs"));
+	s->commondir |= str_eq(name, STR("commondir"));
+}
+
+bool obeyed_is_git(const struct obeyed_signs *s)
+{
+	return s->head && ((s->objects && s->refs) || s->commondir);
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The plan of a look: made before the room, kept in a file for whoever comes after a crash. In the
+ * file each field ends with a NUL, as paths may hold anything else: a letter, then its fields. */
+#include "base/fd.h"
+#include "base/parse.h"
+#include "base/strv.h"
+#include "workspace/look.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+void look_done(struct look *l)
+{
+	for (size_t i = 0; i < l->mounts_n; i++) {
+		fd_close(l->mounts[i].fd);
+		free(l->mounts[i].source);
+		free(l->mounts[i].target);
+	}
+	free(l->mounts);
+	free(l->kept);
+	strv_free(l->opened);
+	*l = (struct look){0};
+}
+
+void look_begin(struct look *l)
+{
+	/* The clock from which the kernel stamps inodes: never ahead of one. */
+	clock_gettime(CLOCK_REALTIME_COARSE, &l->since);
+}
+
+/* Takes fd. */
+static int plan_add_mount(
+	struct look *l, const char *source, const char *target, int fd, const struct stat *st)
+{
+	struct look_mount *more = reallocarray(l->mounts, l->mounts_n + 1, sizeof(*more));
+	struct look_mount m = {.source = strdup(source),
+		.target = strdup(target),
+		.device = st->st_dev,
+		.inode = st->st_ino,
+		.fd = fd};
+
+	if (more)
+		l->mounts = more;
+	if (!more || !m.source || !m.target) {
+		fd_close(fd);
+		free(m.source);
+		free(m.target);
+		return -ENOMEM;
+	}
+	l->mounts[l->mounts_n++] = m;
+	return 0;
+}
+
+int look_add_mount(struct look *l, const char *source, const char *target)
+{
+	int fd = open(source, O_PATH | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0)
+		return 0;
+	if (fstat(fd, &st) < 0 || (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))) {
+		fd_close(fd);
+		return 0;
+	}
+	return plan_add_mount(l, source, target, fd, &st);
+}
+
+static int plan_add_kept(struct look *l, const struct look_id *id)
+{
+	struct look_id *more = reallocarray(l->kept, l->kept_n + 1, sizeof(*more));
+
+	if (!more)
+		return -ENOMEM;
+	l->kept = more;
+	l->kept[l->kept_n++] = *id;
+	return 0;
+}
+
+int look_add_kept(struct look *l, const char *path, bool read_only)
+{
+	struct stat st;
+
+	if (lstat(path, &st) < 0)
+		return 0;
+	return plan_add_kept(l, &(struct look_id){st.st_dev, st.st_ino, read_only});
+}
+
+int look_add_opened(struct look *l, const char *path)
+{
+	return strv_add(&l->opened, str_from(path));
+}
+
+/* --- as a file --- */
+
+static void plan_put(struct buf *out, int *error, struct str field)
+{
+	if (*error == 0)
+		*error = buf_add_str(out, field);
+	if (*error == 0)
+		*error = buf_add_char(out, '\0');
+}
+
+static void plan_put_number(struct buf *out, int *error, uint64_t n)
+{
+	if (*error == 0)
+		*error = buf_add_uint(out, n);
+	plan_put(out, error, STR_NULL);
+}
+
+int look_write(const struct look *l, struct buf *out)
+{
+	int e = 0;
+
+	plan_put(out, &e, STR("t"));
+	plan_put_number(out, &e, (uint64_t)l->since.tv_sec);
+	plan_put_number(out, &e, (uint64_t)l->since.tv_nsec);
+	plan_put(out, &e, STR("i"));
+	plan_put_number(out, &e, (uint64_t)l->init);
+	plan_put_number(out, &e, l->start);
+	for (size_t i = 0; i < l->mounts_n; i++) {
+		const struct look_mount *m = &l->mounts[i];
+
+		plan_put(out, &e, STR("m"));
+		plan_put_number(out, &e, m->device);
+		plan_put_number(out, &e, m->inode);
+		plan_put(out, &e, str_from(m->source));
+		plan_put(out, &e, str_from(m->target));
+	}
+	for (size_t i = 0; i < l->kept_n; i++) {
+		plan_put(out, &e, STR("k"));
+		plan_put_number(out, &e, l->kept[i].device);
+		plan_put_number(out, &e, l->kept[i].inode);
+		plan_put_number(out, &e, l->kept[i].read_only);
+	}
+	for (size_t i = 0; l->opened && l->opened[i]; i++) {
+		plan_put(out, &e, STR("o"));
+		plan_put(out, &e, str_from(l->opened[i]));
+	}
+	return e;
+}
+
+/* The next field, which is followed by its NUL. */
+static const char *plan_take(struct str *rest)
+{
+	size_t n = str_chr(*rest, '\0');
+	const char *field = rest->p;
+
+	if (n >= rest->n)
+		return NULL;
+	*rest = str_from_index(*rest, n + 1);
+	return field;
+}
+
+static bool plan_take_number(struct str *rest, uint64_t *ret)
+{
+	const char *field = plan_take(rest);
+
+	return field && parse_u64(str_from(field), UINT64_MAX, ret) == 0;
+}
+
+static int plan_read_mount(struct look *l, struct str *rest)
+{
+	uint64_t device, inode;
+	const char *source, *target;
+	struct stat st;
+	int fd;
+
+	if (!plan_take_number(rest, &device) || !plan_take_number(rest, &inode))
+		return -EINVAL;
+	source = plan_take(rest);
+	target = source ? plan_take(rest) : NULL;
+	if (!target)
+		return -EINVAL;
+	fd = open(source, O_PATH | O_CLOEXEC);
+	if (fd >= 0 && (fstat(fd, &st) < 0 || st.st_dev != device || st.st_ino != inode))
+		fd = fd_close(fd);
+	st.st_dev = device;
+	st.st_ino = inode;
+	return plan_add_mount(l, source, target, fd, &st);
+}
+
+static int plan_read_one(struct look *l, const char *kind, struct str *rest)
+{
+	uint64_t a, b, c;
+
+	if (strcmp(kind, "m") == 0)
+		return plan_read_mount(l, rest);
+	if (strcmp(kind, "o") == 0) {
+		const char *path = plan_take(rest);
+
+		return path ? look_add_opened(l, path) : -EINVAL;
+	}
+	if (!plan_take_number(rest, &a) || !plan_take_number(rest, &b))
+		return -EINVAL;
+	if (strcmp(kind, "t") == 0)
+		l->since = (struct timespec){.tv_sec = (time_t)a, .tv_nsec = (long)b};
+	else if (strcmp(kind, "i") == 0) {
+		l->init = (int)a;
+		l->start = b;
+	} else if (strcmp(kind, "k") == 0 && plan_take_number(rest, &c))
+		return plan_add_kept(l, &(struct look_id){a, b, c != 0});
+	else
+		return -EINVAL;
+	return 0;
+}
+
+int look_read(struct look *l, struct str text)
+{
+	int r = 0;
+
+	while (r == 0 && text.n) {
+		const char *kind = plan_take(&text);
+
+		r = kind ? plan_read_one(l, kind, &text) : -EINVAL;
+	}
+	return r;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The plan of a look as a file, and words for people; what is found is tested with real rooms
+ * (tests/integration/test-workspace, INV-NOTHING-PLANTED). */
+#include "base/fd.h"
+#include "base/fs.h"
+#include "tap.h"
+#include "workspace/look.h"
+#include "workspace/told.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char dir[64];
+
+static void test_plan(void)
+{
+	_cleanup_(look_donep) struct look l = {0}, back = {0};
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(1 << 20);
+	char odd[128], file[160], other[128];
+
+	snprintf(odd, sizeof(odd), "%s/a\nm\n b", dir);
+	snprintf(file, sizeof(file), "%s/file", odd);
+	must(mkdir(odd, 0700) == 0);
+	must(fs_write_atomic(AT_FDCWD, file, STR("x"), 0600, false, NULL) == 0);
+	look_begin(&l);
+	l.init = 4711;
+	l.start = 1ULL << 60;
+	must(look_add_mount(&l, odd, "/work space") == 0);
+	must(look_add_mount(&l, "/nowhere/at/all", "/x") == 0);
+	must(look_add_kept(&l, file, true) == 0 && look_add_opened(&l, "/a\nb") == 0);
+	must(look_write(&l, &b) == 0);
+	check_int(look_read(&back, buf_str(&b)), 0);
+	check(back.since.tv_sec == l.since.tv_sec && back.since.tv_nsec == l.since.tv_nsec);
+	check(back.init == 4711 && back.start == 1ULL << 60);
+	check(back.mounts_n == 1 && back.kept_n == 1);
+	check(strcmp(back.mounts[0].source, odd) == 0 && back.mounts[0].fd >= 0);
+	check(strcmp(back.mounts[0].target, "/work space") == 0);
+	check(back.kept[0].inode == l.kept[0].inode && back.kept[0].read_only);
+	check(back.opened && strcmp(back.opened[0], "/a\nb") == 0);
+	/* Cut anywhere it is no plan; but an empty one, and one of whole parts. */
+	for (size_t n = 1; n < buf_len(&b); n++) {
+		_cleanup_(look_donep) struct look part = {0};
+		int r = look_read(&part, str_prefix(buf_str(&b), n));
+
+		if (r != 0 && r != -EINVAL)
+			tap_fail("%zu bytes: %d", n, r);
+		if (r == 0 && buf_data(&b)[n - 1] != '\0')
+			tap_fail("%zu bytes are a plan", n);
+	}
+	/* Another directory in its place is not looked through. */
+	look_done(&back);
+	snprintf(other, sizeof(other), "%s/other", dir);
+	must(rename(odd, other) == 0 && mkdir(odd, 0700) == 0);
+	check_int(look_read(&back, buf_str(&b)), 0);
+	check(back.mounts_n == 1 && back.mounts[0].fd == -1);
+}
+
+static void test_quoting(void)
+{
+	static const struct {
+		struct str path;
+		const char *quoted;
+	} cases[] = {{STR(""), "''"}, {STR("/a b"), "'/a b'"}, {STR("it's"), "'it'\\''s'"},
+		{STR("\xc3\xa4\xe2\x82\xac"), "'\xc3\xa4\xe2\x82\xac'"},
+		{STR("a\nb'c\\d"), "$'a\\012b\\'c\\\\d'"}, {STR("\x1b[2J"), "$'\\033[2J'"},
+		{STR("\xff"
+		     "1"),
+			"$'\\3771'"},
+		{STR("\xc2\x9b"), "$'\\302\\233'"}, {STR("\xe2\x80\xae"), "$'\\342\\200\\256'"},
+		{STR("$(x)`y`"), "'$(x)`y`'"}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_(buf_donep) struct buf b = BUF_INIT(4096);
+
+		must(told_quote(&b, cases[i].path) == 0);
+		check_str(buf_str(&b), cases[i].quoted);
+	}
+}
+
+static void test_told(void)
+{
+	struct look_told t = {.text = BUF_INIT(1 << 20)};
+
+	for (int i = 0; i < LOOK_MAX_TOLD + 5; i++)
+		must(told_add(&t, "/a", "x", NULL, NULL) == 0);
+	must(told_always(&t, "/b", "y") == 0);
+	check_int((int)t.told, LOOK_MAX_TOLD + 1);
+	check_int((int)t.more, 5);
+	check(str_starts(buf_str(&t.text),
+		STR("{\"path\":\"/a\",\"quoted\":\"'/a'\",\"what\":\"x\",\"set_aside\":null,"
+		    "\"restore\":null}\n")));
+	buf_done(&t.text);
+}
+
+int main(void)
+{
+	snprintf(dir, sizeof(dir), "/tmp/cloche-test-XXXXXX");
+	must(mkdtemp(dir) != NULL);
+	run_test(test_plan);
+	run_test(test_quoting);
+	run_test(test_told);
+	fs_remove_tree(AT_FDCWD, dir);
+	return tap_done();
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "workspace/told.h"
+#include "base/escape.h"
+#include "base/utf8.h"
+
+#include <errno.h>
+
+/* Controls, marks that turn the direction of text or show nothing, and what is for private use. */
+static bool told_is_shown(uint32_t c)
+{
+	static const struct {
+		uint32_t first, last;
+	} hidden[] = {{0, 0x1f}, {0x7f, 0x9f}, {0xad, 0xad}, {0x61c, 0x61c}, {0x115f, 0x1160},
+		{0x17b4, 0x17b5}, {0x180b, 0x180f}, {0x2000, 0x200f}, {0x2028, 0x202f},
+		{0x205f, 0x206f}, {0x3000, 0x3000}, {0x3164, 0x3164}, {0xe000, 0xf8ff},
+		{0xfe00, 0xfe0f}, {0xfeff, 0xfeff}, {0xffa0, 0xffa0}, {0xfff0, 0xffff},
+		{0xe0000, 0x10ffff}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(hidden); i++)
+		if (c >= hidden[i].first && c <= hidden[i].last)
+			return false;
+	return true;
+}
+
+static bool told_is_plain(struct str path)
+{
+	while (path.n) {
+		uint32_t c;
+		size_t n = utf8_decode(path, &c);
+
+		if (n == 0 || !told_is_shown(c))
+			return false;
+		path = str_from_index(path, n);
+	}
+	return true;
+}
+
+/* '...', where a quote inside stands outside of them. */
+static int told_quote_plain(struct buf *out, struct str path)
+{
+	int r = buf_add_char(out, '\'');
+
+	for (size_t i = 0; r == 0 && i < path.n; i++)
+		r = path.p[i] == '\'' ? buf_add_str(out, STR("'\\''"))
+				      : buf_add_char(out, path.p[i]);
+	return r < 0 ? r : buf_add_char(out, '\'');
+}
+
+int told_quote(struct buf *out, struct str path)
+{
+	int r;
+
+	if (told_is_plain(path))
+		return told_quote_plain(out, path);
+	r = buf_add_str(out, STR("$'"));
+	while (r == 0 && path.n) {
+		uint32_t c;
+		size_t n = utf8_decode(path, &c);
+
+		if (n == 0 || !told_is_shown(c)) {
+			n = 1;
+			/* In octal: three digits, whatever follows. */
+			r = buf_printf(out, "\\%03o", (unsigned)(unsigned char)path.p[0]);
+		} else if (c == '\'' || c == '\\') {
+			r = buf_printf(out, "\\%c", (char)c);
+		} else {
+			r = buf_add_str(out, str_prefix(path, n));
+		}
+		path = str_from_index(path, n);
+	}
+	return r < 0 ? r : buf_add_char(out, '\'');
+}
+
+static int told_member(struct buf *out, const char *key, const char *value)
+{
+	int r = buf_printf(out, "\"%s\":", key);
+
+	if (r == 0)
+		r = value ? escape_json(out, str_from(value)) : buf_add_str(out, STR("null"));
+	return r;
+}
+
+static int told_line(struct look_told *t, const char *path, const char *what, const char *aside,
+	const char *restore)
+{
+	_cleanup_(buf_donep) struct buf quoted = BUF_INIT(64 * 1024);
+	int r = told_quote(&quoted, str_from(path));
+
+	t->told++;
+	if (r == 0)
+		r = buf_cstr(&quoted) ? buf_add_char(&t->text, '{') : -ENOMEM;
+	if (r == 0)
+		r = told_member(&t->text, "path", path);
+	if (r == 0)
+		r = buf_add_char(&t->text, ',');
+	if (r == 0)
+		r = told_member(&t->text, "quoted", buf_cstr(&quoted));
+	if (r == 0)
+		r = buf_add_char(&t->text, ',');
+	if (r == 0)
+		r = told_member(&t->text, "what", what);
+	if (r == 0)
+		r = buf_add_char(&t->text, ',');
+	if (r == 0)
+		r = told_member(&t->text, "set_aside", aside);
+	if (r == 0)
+		r = buf_add_char(&t->text, ',');
+	if (r == 0)
+		r = told_member(&t->text, "restore", restore);
+	return r < 0 ? r : buf_add_str(&t->text, STR("}\n"));
+}
+
+int told_add(struct look_told *t, const char *path, const char *what, const char *aside,
+	const char *restore)
+{
+	if (t->told >= LOOK_MAX_TOLD) {
+		t->more++;
+		return 0;
+	}
+	return told_line(t, path, what, aside, restore);
+}
+
+int told_always(struct look_told *t, const char *path, const char *what)
+{
+	return told_line(t, path, what, NULL, NULL);
+}

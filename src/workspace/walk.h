@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* A bounded walk through a directory that a room may have filled: breadth first, so that what lies
+ * near the top is met whatever lies below. Each directory is opened from the root by its path,
+ * beneath it and through no link; nothing else is opened. */
+
+#include "base/buf.h"
+#include "workspace/obeyed.h"
+
+struct walk_item {
+	char *path; /* from the root, "" is the root itself; owned by the walk */
+	unsigned depth;
+	enum obeyed_place place;
+	unsigned flags; /* the caller's */
+	size_t unit;    /* the caller's */
+};
+
+struct walk {
+	int root; /* borrowed */
+	struct walk_item *items;
+	size_t n, cap, next;
+	size_t max_dirs, max_entries, entries;
+	unsigned max_depth;
+	bool cut;    /* a bound was reached */
+	char *dents; /* what was read of the one that is open */
+	size_t at, len;
+};
+
+struct walk_entry {
+	const char *name; /* valid until the next one is read */
+	unsigned char type;
+};
+
+/* root is borrowed. 0 or -ENOMEM. */
+_warn_unused_ int walk_init(struct walk *w, int root, size_t max_dirs, size_t max_entries,
+	unsigned max_depth, const struct walk_item *first);
+void walk_done(struct walk *w);
+
+/* Adds a directory that lies in `in`; where it would pass a bound it is left out and w->cut set.
+ * The rest of what is as in item. 0 or -ENOMEM. */
+_warn_unused_ int walk_push(
+	struct walk *w, const struct walk_item *in, const char *name, const struct walk_item *item);
+
+/* Opens the next directory: *ret, which walk_leave frees, and its descriptor, which the caller
+ * closes, or -errno. False at the end. */
+bool walk_next(struct walk *w, struct walk_item *ret, int *ret_fd);
+void walk_leave(struct walk_item *item);
+
+/* The next entry of the directory that is open, without "." and "..". Entries count against the
+ * bound; false at the end. */
+bool walk_read(struct walk *w, int fd, struct walk_entry *ret);
+
+/* Opens what path (from the root) names, beneath the root and through no link at all: O_NOFOLLOW,
+ * O_NONBLOCK, O_NOCTTY and O_CLOEXEC besides flags. A descriptor or -errno. */
+int walk_open(int root, const char *path, int flags);
+
+/* in/name, or -ENAMETOOLONG. */
+int walk_join(char *ret, size_t size, const char *in, const char *name);
