@@ -22,14 +22,13 @@ static void bury(struct loop_job *job)
 	free(c);
 }
 
-/* A twin inside could have it linger: then the close would wait. */
-static void close_socket(int fd, bool reset)
+/* Of the host's side the program there sees whether it is an end or a failure. */
+static void close_host(int fd, bool reset)
 {
-	const struct linger l = {.l_onoff = reset};
+	const struct linger at_once = {.l_onoff = 1};
 
-	if (fd < 0)
-		return;
-	(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &l, sizeof(l));
+	if (reset)
+		(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
 	fd_close(fd);
 }
 
@@ -41,10 +40,10 @@ void conn_end(struct conn *c)
 		return;
 	c->dead = true;
 	loop_timer_clear(&c->patience);
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < 2; i++)
 		loop_io_remove(&c->io[i]);
-		close_socket(c->fds[i], reset);
-	}
+	close_host(c->fds[0], reset);
+	fd_close_foreign(c->fds[1]);
 	forward_forget(c->forward, c);
 	c->forward->conns_n--;
 	loop_defer(c->forward->loop, &c->bury, bury);

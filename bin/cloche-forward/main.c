@@ -130,7 +130,7 @@ static int take_first(struct msghdr *msg)
 			if (first < 0)
 				first = fd;
 			else
-				fd_close(fd);
+				fd_close_foreign(fd);
 		}
 	}
 	return first;
@@ -158,14 +158,14 @@ static int take_answer(struct forward *f)
 	fd = n == 1 ? take_first(&msg) : -1;
 	if (n != 1 || f->asked_n == 0 || (byte != FORWARD_YES && byte != FORWARD_NO) ||
 		(byte == FORWARD_YES) != (fd >= 0) || (fd >= 0 && !is_acceptable(f, fd))) {
-		fd_close(fd);
+		fd_close_foreign(fd);
 		return -1;
 	}
 	c = f->asked[f->asked_first];
 	f->asked_first = (f->asked_first + 1) % MAX_CONNS;
 	f->asked_n--;
 	if (!c)
-		fd_close(fd);
+		fd_close_foreign(fd);
 	else if (fd < 0)
 		conn_end(c);
 	else

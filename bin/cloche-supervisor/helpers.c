@@ -329,6 +329,7 @@ static int start_one(struct supervisor *s, int which, const struct program_fd *f
 	h->sup = s;
 	r = chan_init(&h->chan, TAKE_FD(channel), HELPER_MAX_PAYLOAD, MAX_OUT);
 	h->chan_open = true;
+	chan_refuse_fds(&h->chan);
 	if (r == 0)
 		r = loop_io_add(s->loop, &h->io, h->chan.fd, EPOLLIN, on_chan);
 	if (r == 0)

@@ -40,6 +40,7 @@ int files_session_new(int fd, cloche_files **ret, struct cloche_err *err)
 		cloche_files_close(f);
 		return err_sys(err, -r, "use a socket");
 	}
+	chan_refuse_fds(&f->c);
 	*ret = f;
 	return 0;
 }

@@ -19,6 +19,17 @@ int fd_close(int fd)
 	return -1;
 }
 
+int fd_close_foreign(int fd)
+{
+	const struct linger none = {0};
+	int saved = errno;
+
+	if (fd >= 0)
+		(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+	errno = saved;
+	return fd_close(fd);
+}
+
 int fd_write_all(int fd, const void *p, size_t n)
 {
 	const char *at = p;

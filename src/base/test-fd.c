@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/fd.h"
-#include "tap.h"
+#include "linger.h"
 #include "torture.h"
 
 #include <fcntl.h>
@@ -25,6 +25,18 @@ static void closes_once(void)
 		fds[0] = fd;
 	}
 	check_int(fcntl(fds[0], F_GETFD), -1);
+}
+
+static void closes_foreign_sockets_at_once(void)
+{
+	int fd = linger_socket();
+
+	errno = EXDEV;
+	check_int(fd_close_foreign(fd), -1);
+	check_int(errno, EXDEV);
+	check(fcntl(fd, F_GETFD) < 0);
+	check_int(fd_close_foreign(-1), -1);
+	check_int(errno, EBADF);
 }
 
 static void close_on_exec_from_birth(void)
@@ -188,6 +200,7 @@ static void survives_lack_of_memory(void)
 int main(void)
 {
 	run_test(closes_once);
+	run_test(closes_foreign_sockets_at_once);
 	run_test(close_on_exec_from_birth);
 	run_test(reads_what_was_written);
 	run_test(closes_ranges);

@@ -313,6 +313,7 @@ static int start(struct broker *b, const struct broker_fds *fds)
 	if (r < 0)
 		return err_sys(b->err, -r, "set up channels");
 	b->net.watched = true;
+	chan_refuse_fds(&b->net);
 	raise_file_limit();
 	b->loop = loop_new();
 	if (!b->loop)

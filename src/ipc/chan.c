@@ -14,6 +14,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83
+#endif
+
 enum { READ_CHUNK = 80 * 1024 }; /* four frames of a TLS record each, and small ones */
 
 int chan_init(struct chan *c, int fd, size_t max_payload, size_t max_out)
@@ -27,11 +31,18 @@ int chan_init(struct chan *c, int fd, size_t max_payload, size_t max_out)
 	return r < 0 ? r : fd_set_cloexec(fd, true);
 }
 
+void chan_refuse_fds(struct chan *c)
+{
+	const int off = 0;
+
+	(void)setsockopt(c->fd, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof(off));
+}
+
 void chan_done(struct chan *c)
 {
 	c->fd = fd_close(c->fd);
 	for (unsigned i = 0; i < c->in_fds_n; i++)
-		fd_close(c->in_fds[i]);
+		fd_close_foreign(c->in_fds[i]);
 	for (unsigned i = 0; i < c->out_fds_n; i++)
 		for (unsigned k = 0; k < c->out_fds[i].n; k++)
 			fd_close(c->out_fds[i].fds[k]);
@@ -209,7 +220,7 @@ static int take_control(struct chan *c, struct msghdr *msg)
 			if (c->in_fds_n < ARRAY_SIZE(c->in_fds)) {
 				c->in_fds[c->in_fds_n++] = fd;
 			} else {
-				fd_close(fd);
+				fd_close_foreign(fd);
 				r = -EPROTO;
 			}
 		}
@@ -307,7 +318,7 @@ int chan_recv(struct chan *c, struct chan_frame *ret)
 void chan_frame_done(struct chan_frame *f)
 {
 	for (unsigned i = 0; i < f->fds_n; i++)
-		f->fds[i] = fd_close(f->fds[i]);
+		f->fds[i] = fd_close_foreign(f->fds[i]);
 	f->fds_n = 0;
 }
 

@@ -54,6 +54,10 @@ struct chan_frame {
 _warn_unused_ int chan_init(struct chan *c, int fd, size_t max_payload, size_t max_out);
 void chan_done(struct chan *c);
 
+/* Nobody expects descriptors from the other end: the kernel shall refuse to carry them where it can
+ * (Linux 6.16). What comes all the same is closed as every descriptor that nobody takes. */
+void chan_refuse_fds(struct chan *c);
+
 /* Starts a frame; write the payload with a wire_out over the returned buffer (&c->out) or
  * buf_reserve/commit, then end it. Returns NULL when `max_out` is reached. */
 struct buf *chan_begin(struct chan *c, uint16_t type, size_t *ret_mark);

@@ -2,7 +2,7 @@
 #include "base/fd.h"
 #include "base/rand.h"
 #include "ipc/chan.h"
-#include "tap.h"
+#include "linger.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -177,6 +177,64 @@ static void test_the_end_is_told(void)
 }
 
 /* A watched channel asks the socket once; what it says then is only delayed to the next time. */
+static void test_descriptors_that_linger_hold_nobody_up(void)
+{
+	int before, fds[4];
+	struct chan_frame f;
+
+	/* (Which keeps a listener open.) */
+	fd_close_foreign(linger_socket());
+	before = open_fds();
+	open_pair(1000, 100000);
+	for (unsigned i = 0; i < ARRAY_SIZE(fds); i++)
+		fds[i] = linger_socket();
+	check_int(chan_send(&a, 1, STR("taken by nobody"), fds, 2), 0);
+	check_int(chan_send(&a, 2, STR("not even read"), fds + 2, 2), 0);
+	check_int(chan_flush(&a), 0);
+	/* What is closed by the other end is the last descriptor of each. */
+	for (unsigned i = 0; i < ARRAY_SIZE(fds); i++)
+		fd_close(fds[i]);
+	check_int(chan_recv(&b, &f), 1);
+	check_int(f.fds_n, 2);
+	chan_frame_done(&f);
+	check_int(chan_recv(&b, &f), 1);
+	chan_frame_done(&f);
+	close_pair();
+	check_int(open_fds(), before);
+}
+
+/* Linux 6.16 has SO_PASSRIGHTS; before it nothing is refused. */
+static bool kernel_refuses(void)
+{
+	int fds[2], on = 0;
+	bool has;
+
+	must(fd_socketpair(SOCK_STREAM, fds) == 0);
+	has = setsockopt(fds[0], SOL_SOCKET, 83, &on, sizeof(on)) == 0;
+	fd_close(fds[0]);
+	fd_close(fds[1]);
+	return has;
+}
+
+static void test_descriptors_are_refused(void)
+{
+	struct chan_frame f;
+	int null;
+
+	if (!kernel_refuses()) {
+		tap_skip("the kernel has no SO_PASSRIGHTS");
+		return;
+	}
+	null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	open_pair(1000, 100000);
+	chan_refuse_fds(&b);
+	check_int(chan_send(&a, 1, STR("with"), &null, 1), 0);
+	check_int(chan_flush(&a), -EPERM);
+	check_int(chan_recv(&b, &f), 0);
+	close_pair();
+	fd_close(null);
+}
+
 static void test_a_short_read_is_enough(void)
 {
 	struct chan_frame f;
@@ -217,6 +275,8 @@ int main(void)
 	run_test(test_hostile_headers_end_the_channel);
 	run_test(test_limits_of_sending);
 	run_test(test_the_end_is_told);
+	run_test(test_descriptors_that_linger_hold_nobody_up);
+	run_test(test_descriptors_are_refused);
 	run_test(test_a_short_read_is_enough);
 	run_test(test_waiting_has_a_limit);
 	return tap_done();
