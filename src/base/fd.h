@@ -9,8 +9,8 @@
 /* Closes fd where it is not negative, keeps errno, returns -1: `fd = fd_close(fd);` */
 int fd_close(int fd);
 
-/* The same for one that came from the inside: close() of a socket waits for as long as its maker has
- * said (SO_LINGER). Every descriptor that is received is closed by this. */
+/* The same for one that came from the inside: close() of a socket waits for as long as its maker
+ * has said (SO_LINGER). Every descriptor that is received is closed by this. */
 int fd_close_foreign(int fd);
 
 static inline void fd_closep(int *fd)
