@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: every connection has the same table of permitted frames (ipc/control.h);
- * what is not permitted ends the connection. A connection that ends while one of its own frames is
+ * what is not permitted ends the connection. The number of clients is bounded, and so is that of
+ * connections that say nothing: of those the oldest goes. A few more clients than may do anything
+ * may still stop the sandbox. A connection that ends while one of its own frames is
  * handled is only marked, and freed with its handles at the end of the loop's iteration. */
 #include "base/clock.h"
 #include "base/fd.h"
@@ -12,12 +14,16 @@
 #include <utlist.h>
 
 enum {
-	MAX_PEERS = 256,
+	MAX_PEERS = 256,       /* that are up */
+	MAX_SPARE = 16,        /* besides them: those that may only stop */
+	MAX_SILENT = 256,      /* that have not said what they are */
 	MAX_OUT = 1024 * 1024, /* a client that lets this much wait does not read */
 	FRAMES_PER_TURN = 64,
 	LAST_WORDS_MS = 200,
 };
 #define LISTEN_AGAIN (100 * USEC_PER_MSEC)
+#define SILENCE                                                                                    \
+	(10 * USEC_PER_SEC) /* that a guest may keep before ATTACH, a spare one before STOP */
 
 static void on_again(struct loop_job *job);
 
@@ -40,6 +46,7 @@ static void drop(struct peer *p)
 	if (p->dead)
 		return;
 	p->dead = true;
+	loop_timer_clear(&p->patience);
 	loop_io_remove(&p->io);
 	DL_DELETE(s->peers, p);
 	loop_defer(s->loop, &p->bury, bury);
@@ -95,12 +102,40 @@ static int send_started(struct peer *p)
 	return ctl_send_started(&p->chan, &m);
 }
 
+/* Says why the connection ends; false, for whoever has it ended by that. */
+static bool refuse(struct peer *p)
+{
+	struct cloche_err err = CLOCHE_ERR_INIT;
+
+	err_set(&err, E_BUSY, "too many clients: %d use the sandbox", MAX_PEERS);
+	err_hint(&err, "wait until some of them have ended; \"cloche stop\" still works");
+	if (ctl_send_error(&p->chan, &err) == 0)
+		(void)!chan_flush(&p->chan);
+	return false;
+}
+
+static unsigned count(const struct supervisor *s, bool up)
+{
+	const struct peer *p;
+	unsigned n = 0;
+
+	DL_FOREACH (s->peers, p)
+		n += p->up == up;
+	return n;
+}
+
 static bool on_attach(struct peer *p, struct chan_frame *f)
 {
+	unsigned others = count(p->sup, true);
 	uint32_t version;
 
 	if (!ctl_get_attach(f->payload, &version) || version != CTL_VERSION || !p->sup->room)
 		return false;
+	if (others >= MAX_PEERS + MAX_SPARE)
+		return refuse(p);
+	p->spare = others >= MAX_PEERS;
+	if (!p->spare)
+		loop_timer_clear(&p->patience);
 	p->up = true;
 	return send_started(p) == 0;
 }
@@ -158,6 +193,7 @@ static bool on_stop(struct peer *p, struct chan_frame *f)
 
 	if (!ctl_get_stop(f->payload, &grace))
 		return false;
+	loop_timer_clear(&p->patience);
 	sandbox_end(p->sup, CTL_REASON_STOPPED, grace);
 	return true;
 }
@@ -202,6 +238,8 @@ static bool dispatch(struct peer *p, struct chan_frame *f)
 			continue;
 		if (!(permitted[i].states & state) || f->fds_n > permitted[i].max_fds)
 			return false;
+		if (p->spare && f->type != CTL_STOP)
+			return refuse(p);
 		/* It could not know that the sandbox has ended meanwhile. */
 		return p->sup->state >= SUP_KILLED || permitted[i].handle(p, f);
 	}
@@ -338,12 +376,36 @@ static void on_listen_again(struct loop_timer *t)
 			s->loop, t, clock_mono_usec() + LISTEN_AGAIN, on_listen_again);
 }
 
+static void on_silence(struct loop_timer *t)
+{
+	struct peer *p = container_of(t, struct peer, patience);
+
+	if (p->spare)
+		(void)!refuse(p);
+	drop(p);
+}
+
+/* The latest of the list, which has just been added. */
+static void expect_attach(struct supervisor *s)
+{
+	struct peer *last = s->peers->prev, *p;
+
+	if (loop_timer_set(s->loop, &last->patience, clock_mono_usec() + SILENCE, on_silence) < 0)
+		drop(last);
+	if (count(s, false) <= MAX_SILENT)
+		return;
+	DL_FOREACH (s->peers, p)
+		if (!p->up && !p->owner) {
+			(void)!refuse(p);
+			drop(p);
+			return;
+		}
+}
+
 void peer_accept(struct loop_io *io, uint32_t events)
 {
 	struct supervisor *s = container_of(io, struct supervisor, listener);
 	_cleanup_fd_ int fd = accept4(io->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	struct peer *p;
-	int n;
 
 	/* Without descriptors the connection stays where it is and would wake us at once. */
 	if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)) {
@@ -351,14 +413,9 @@ void peer_accept(struct loop_io *io, uint32_t events)
 		(void)!loop_timer_set(s->loop, &s->listen_again, clock_mono_usec() + LISTEN_AGAIN,
 			on_listen_again);
 	}
-	if (fd < 0)
-		return;
-	DL_COUNT(s->peers, p, n);
-	if (n >= MAX_PEERS || !may_connect(fd))
-		return;
 	/* A client that cannot be served sees its connection end. */
-	if (peer_add(s, TAKE_FD(fd), false) < 0)
-		return;
+	if (fd >= 0 && may_connect(fd) && peer_add(s, TAKE_FD(fd), false) == 0)
+		expect_attach(s);
 }
 
 void peers_warning(struct supervisor *s, struct str text)

@@ -31,11 +31,13 @@ struct peer {
 	struct chan chan;
 	struct loop_io io;
 	bool owner, up, dead;
+	bool spare; /* one too many: it may only stop the sandbox */
 	bool held;  /* init is behind; nothing is read until it has caught up */
 	bool asked; /* STATS waits for the broker; nothing else is read meanwhile */
 	uint32_t last_exec;
 	struct watcher *handles; /* by exec */
 	struct loop_job bury, again;
+	struct loop_timer patience; /* with one that does not say what it wants */
 };
 
 /* One client's handle of one process. */

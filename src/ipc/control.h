@@ -18,6 +18,9 @@
  *   up          -      -       yes   yes   yes     yes     yes   yes    yes      yes     yes
  *   ended       -      -       (all ignored: the client could not know)
  *
+ * Of too many guests those that come last are answered with ERROR: some of them when they ATTACH,
+ * others, which may still STOP, at anything else. A guest that does not ATTACH soon is dropped.
+ *
  * Nothing is waited for: START and EXEC can be sent together. Where the room cannot be made, ERROR
  * and then ENDED answer both. The supervisor sends, in this order:
  *
