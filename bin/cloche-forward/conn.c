@@ -66,6 +66,7 @@ struct conn *conn_new(struct forward *f, int host)
 	c->fds[0] = host;
 	c->fds[1] = -1;
 	f->conns_n++;
+	fd_send_at_once(host);
 	for (int i = 0; i < 2; i++)
 		c->ways[i].mem = malloc(BUFFER);
 	if (!c->ways[0].mem || !c->ways[1].mem ||
@@ -143,6 +144,7 @@ static void on_room(struct loop_io *io, uint32_t events);
 
 static void move(struct conn *c)
 {
+	bool took[2] = {false, false}, gave[2] = {false, false};
 	int r = 1;
 
 	for (int round = 0; round < ROUNDS && r > 0; round++) {
@@ -151,6 +153,8 @@ static void move(struct conn *c)
 			int a = fill(&c->ways[i], c->fds[i]);
 			int b = a < 0 ? -1 : drain(&c->ways[i], c->fds[!i]);
 
+			took[i] |= a > 0;
+			gave[!i] |= b > 0;
 			r = b < 0 ? -1 : r | a | b;
 		}
 	}
@@ -158,6 +162,9 @@ static void move(struct conn *c)
 		conn_end(c);
 		return;
 	}
+	for (int i = 0; i < 2; i++)
+		if (took[i] && !gave[i]) /* it may have more, and what it sent gets no answer now */
+			fd_acknowledge(c->fds[i]);
 	if (watch(c, 0, on_host) < 0 || watch(c, 1, on_room) < 0)
 		conn_end(c);
 }
@@ -176,5 +183,6 @@ void conn_join(struct conn *c, int room)
 {
 	loop_timer_clear(&c->patience);
 	c->fds[1] = room;
+	fd_send_at_once(room);
 	move(c);
 }

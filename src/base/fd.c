@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -153,6 +155,23 @@ int fd_only_write(int fd)
 		r = -errno;
 	close(again);
 	return r;
+}
+
+static void set_tcp(int fd, int option)
+{
+	const int on = 1;
+
+	(void)setsockopt(fd, IPPROTO_TCP, option, &on, sizeof(on));
+}
+
+void fd_acknowledge(int fd)
+{
+	set_tcp(fd, TCP_QUICKACK);
+}
+
+void fd_send_at_once(int fd)
+{
+	set_tcp(fd, TCP_NODELAY);
 }
 
 int fd_close_from(int first, const int *keep, size_t keep_n)

@@ -36,5 +36,11 @@ _warn_unused_ int fd_sanitize_stdio(void);
  * opened again without the right to read what the person types. What cannot be opened again becomes
  * /dev/null; a socket stays. Returns 0 or negative. */
 _warn_unused_ int fd_only_write(int fd);
+/* For a TCP socket whose peer has to send more before there is an answer: acknowledges now what has
+ * come. The kernel would wait up to 40 ms for bytes that carry it, and a peer that sends small
+ * pieces (Nagle, RFC 9293 3.7.4) waits for it with the next one. */
+void fd_acknowledge(int fd);
+/* For a TCP socket: small pieces never wait for the other end's acknowledgement. */
+void fd_send_at_once(int fd);
 /* Closes every descriptor from `first` up except those in keep (keep_n of them, sorted upwards). */
 _warn_unused_ int fd_close_from(int first, const int *keep, size_t keep_n);

@@ -8,6 +8,7 @@
  * this program, is a reset, as an end may say that what was sent is complete. A WebSocket ends when
  * both sides have sent a close frame, or the origin closes behind one; without any it was cut off.
  */
+#include "base/fd.h"
 #include "broker/state.h"
 #include "http/ws.h"
 
@@ -159,6 +160,7 @@ static void pump(struct upstream *u)
 		if (!t || !t->stream || t->down_ended)
 			return;
 		if (i > 0 && u->drained) {
+			fd_acknowledge(u->fd);
 			watch(t);
 			return;
 		}
@@ -171,6 +173,7 @@ static void pump(struct upstream *u)
 		io = upstream_read(u, b->scratch, max, &n);
 		if (io == TLS_IO_READ || io == TLS_IO_WRITE) {
 			u->want_out = io == TLS_IO_WRITE;
+			fd_acknowledge(u->fd);
 			watch(t);
 			return;
 		}

@@ -3,6 +3,7 @@
  * the other. The request is written from the model; a body of known length goes out of the stream's
  * own memory, small ones together with the head. The response goes through the strict parser, no
  * more of it than the gateway takes (pump), so nothing of it is ever kept here. */
+#include "base/fd.h"
 #include "broker/state.h"
 #include "http/h1_write.h"
 
@@ -343,6 +344,7 @@ static void pump(struct upstream *u)
 		if (!h || !h->stream)
 			return;
 		if (i > 0 && u->drained) {
+			fd_acknowledge(u->fd);
 			watch(h);
 			return;
 		}
@@ -355,6 +357,7 @@ static void pump(struct upstream *u)
 		io = upstream_read(u, b->scratch, max, &n);
 		if (io == TLS_IO_READ || io == TLS_IO_WRITE) {
 			u->want_out = io == TLS_IO_WRITE;
+			fd_acknowledge(u->fd);
 			watch(h);
 			return;
 		}

@@ -6,6 +6,7 @@
  * What is to be written, and what can be read, is done in work(), once for everything that happened
  * in an iteration of the loop: so small frames of many streams share records. */
 #include "broker/upstream_h2.h"
+#include "base/fd.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -174,6 +175,8 @@ static void work(struct upstream *u)
 	place(o);
 	if (u->dead)
 		return;
+	if (reads > 0 && o->legs)
+		fd_acknowledge(u->fd);
 	watch(o);
 	if (!u->dead && reads == READS_AT_ONCE && !u->drained)
 		upstream_work_later(u);

@@ -216,7 +216,8 @@ static void fill(struct conn *c)
 		c->stage->fill(c);
 }
 
-static void write_out(struct conn *c)
+/* Returns whether there was something to write. */
+static bool write_out(struct conn *c)
 {
 	size_t before;
 	ssize_t n = 1;
@@ -225,7 +226,7 @@ static void write_out(struct conn *c)
 		fill(c);
 	before = conn_pending_out(c);
 	if (c->dead || before == 0)
-		return;
+		return false;
 	while (n > 0 && !c->dead && buf_len(&c->out) > 0) {
 		n = write_some(c);
 		if (n > 0)
@@ -234,12 +235,12 @@ static void write_out(struct conn *c)
 			fill(c);
 	}
 	if (c->dead)
-		return;
+		return true;
 	if (n >= 0 && c->tls && tls_conn_flush(c->tls) < 0)
 		n = -EPIPE;
 	if (n < 0) {
 		conn_close(c);
-		return;
+		return true;
 	}
 	if (buf_len(&c->out) == 0)
 		buf_done(&c->out);
@@ -247,11 +248,14 @@ static void write_out(struct conn *c)
 	loop_io_set(&c->io, events_wanted(c, c->io.events & EPOLLIN));
 	if (conn_pending_out(c) < before && c->stage->drained)
 		c->stage->drained(c);
+	return true;
 }
 
 void conn_flush(struct conn *c)
 {
-	write_out(c);
+	if (!write_out(c) && c->owes_more && conn_may_read(c))
+		fd_acknowledge(c->fd);
+	c->owes_more = false;
 	count_unread(c);
 }
 
@@ -281,6 +285,9 @@ static void on_io(struct loop_io *io, uint32_t events)
 		return;
 	if (conn_may_read(c) && (events & (EPOLLIN | EPOLLHUP | EPOLLRDHUP))) {
 		c->stage->readable(c);
+		c->owes_more = conn_may_read(c);
+		if (c->owes_more)
+			conn_mark(c);
 		return;
 	}
 	if (events & EPOLLHUP)

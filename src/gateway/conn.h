@@ -63,6 +63,7 @@ struct conn {
 	bool tls_done;      /* the handshake is complete */
 	bool h2;            /* ALPN has chosen HTTP/2 */
 	bool guarded;       /* see conn_guard_end() */
+	bool owes_more;     /* bytes came, and more are wanted before an answer */
 
 	union conn_addr dest;
 	struct net_client client; /* both ends */

@@ -12,7 +12,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/tcp.h>
 #include <unistd.h>
 
 enum { ACCEPTS_A_TURN = 32 };
@@ -104,7 +103,6 @@ static void take(struct gateway *g, int fd, const union conn_addr *peer)
 	union conn_addr dest = {0};
 	socklen_t n = sizeof(dest);
 	struct conn *c;
-	int one = 1;
 
 	if (getsockname(fd, &dest.sa, &n) < 0 ||
 		(dest.sa.sa_family != AF_INET && dest.sa.sa_family != AF_INET6)) {
@@ -118,7 +116,7 @@ static void take(struct gateway *g, int fd, const union conn_addr *peer)
 		}
 	}
 	/* Nothing that we write waits for more: an event stream must not be delayed. */
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	fd_send_at_once(fd);
 	c = conn_new(g, fd, &dest);
 	if (!c)
 		return;

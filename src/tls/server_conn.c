@@ -114,7 +114,9 @@ static int bio_write(BIO *b, const char *p, int n)
 }
 
 /* What ends a handshake of TLS 1.3 is the session ticket alone. By itself it would cost both sides
- * a packet and a wake-up: it goes with the first record that follows. */
+ * a packet and a wake-up: it goes with the first record that follows. So nothing of ours carries
+ * the acknowledgement that the client may wait for before it sends its request: the owner of the
+ * socket gives it (fd_acknowledge). */
 static int hold_ticket(struct tls_conn *c)
 {
 	struct tls_server *s = c->server;
