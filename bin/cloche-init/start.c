@@ -17,6 +17,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <termios.h>
@@ -147,6 +148,9 @@ static int launch(struct launch *l, struct proc *p)
 		SIGCHLD | (is_alone() ? CLONE_VM | CLONE_VFORK : 0), l);
 	if (p->pid < 0)
 		r = -errno;
+	/* A child that became another user may have made the memory that it shares with us
+	 * dumpable (fs.suid_dumpable). */
+	(void)prctl(PR_SET_DUMPABLE, 0);
 	fd_close(birth[1]);
 	if (r < 0) {
 		fd_close(birth[0]);

@@ -22,7 +22,7 @@
 static const char *const masked_files[] = {
 	"interrupts", "kcore", "keys", "latency_stats", "sched_debug", "timer_list", "timer_stats"};
 static const char *const masked_dirs[] = {"acpi", "asound", "scsi"};
-static const char *const read_only[] = {"bus", "fs", "irq", "sys", "sysrq-trigger"};
+static const char *const read_only[] = {"bus", "fs", "irq", "pressure", "sys", "sysrq-trigger"};
 
 enum what { MASK_FILE, MASK_DIR, MAKE_READ_ONLY };
 

@@ -225,13 +225,45 @@ static void keep_core_limit(scmp_filter_ctx ctx)
 	rule(ctx, SCMP_ACT_ERRNO(0), "prlimit64", -1, 2, change);
 }
 
+/* Process 1 belongs to the user whom the room's processes run as, so the kernel would let them take
+ * its limits and its turn. As a kernel that judges that it is somebody else's. */
+static void keep_init(scmp_filter_ctx ctx)
+{
+	static const char *const calls[] = {
+		"sched_setscheduler", "sched_setparam", "sched_setaffinity", "sched_setattr"};
+	static const struct {
+		const char *name;
+		uint64_t which[2]; /* a process, a group of processes */
+	} others[] = {{"setpriority", {PRIO_PROCESS, PRIO_PGRP}}, {"ioprio_set", {1, 2}}};
+	const struct scmp_arg_cmp change[] = {
+		SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, LOW32, 1),
+		SCMP_CMP64(2, SCMP_CMP_NE, 0),
+	};
+	size_t i, k;
+
+	rule(ctx, SCMP_ACT_ERRNO(EPERM), "prlimit64", -1, 2, change);
+	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+		rule(ctx, SCMP_ACT_ERRNO(EPERM), calls[i], -1, 1, change);
+	for (i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		for (k = 0; k < 2; k++) {
+			const struct scmp_arg_cmp c[] = {
+				SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, LOW32, others[i].which[k]),
+				SCMP_CMP64(1, SCMP_CMP_MASKED_EQ, LOW32, 1),
+			};
+
+			rule(ctx, SCMP_ACT_ERRNO(EPERM), others[i].name, -1, 2, c);
+		}
+}
+
 /* The answers that programs expect where the allowlist alone would say ENOSYS, the terminal
- * requests that put words into the mouth of whoever reads the terminal, and those by which older
- * kernels show a whole btrfs subvolume to whoever owns one file of it. */
+ * requests that put words into the mouth of whoever reads the terminal or bring line disciplines
+ * (modems, serial buses) into the kernel, and those by which older kernels show a whole btrfs
+ * subvolume to whoever owns one file of it. */
 static void print_arguments(const char *name, bool nested)
 {
 	static const uint64_t requests[] = {0x5412 /* TIOCSTI */, 0x541C /* TIOCLINUX */,
-		0x50009401 /* BTRFS_IOC_SNAP_CREATE */, 0x50009417 /* ..._V2 */};
+		0x5423 /* TIOCSETD */, 0x50009401 /* BTRFS_IOC_SNAP_CREATE */,
+		0x50009417 /* ..._V2 */};
 	static const uint64_t flags[] = {CLONE_NEWCGROUP, CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWIPC,
 		CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET};
 	const size_t flags_n = nested ? 1 : sizeof(flags) / sizeof(flags[0]);
@@ -253,6 +285,7 @@ static void print_arguments(const char *name, bool nested)
 	rule(ctx, SCMP_ACT_ERRNO(EPERM), "unshare", -1, 1, &time_ns);
 	refuse_sockets(ctx);
 	keep_core_limit(ctx);
+	keep_init(ctx);
 	print_program(ctx, name);
 }
 
