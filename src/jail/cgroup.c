@@ -24,7 +24,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PERIOD_USEC = 100000, DESCENDANTS_MAX = 1000 };
+enum { PERIOD_USEC = 100000, DESCENDANTS_MAX = 1000, SOCKETS_PART = 4 };
 
 static void set_reason(
 	struct cgroup *g, unsigned c, const char *what, const char *where, int errnum)
@@ -73,6 +73,11 @@ static void set_memory(struct cgroup *g, const char *dir, uint64_t bytes)
 		r = cgroup_write_number(dir, "memory.limit_in_bytes", bytes);
 		if (r == 0)
 			r = set_swap(dir, "memory.memsw.limit_in_bytes", bytes);
+		/* Version 1 counts what sockets of the internet protocols (UDP too) hold apart,
+		 * and only where that has a limit; version 2 with everything else. */
+		if (r == 0)
+			r = cgroup_write_number(
+				dir, "memory.kmem.tcp.limit_in_bytes", bytes / SOCKETS_PART);
 	}
 	if (r < 0)
 		set_reason(g, CGROUP_MEMORY, "cannot set the limit in", dir, -r);

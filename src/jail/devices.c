@@ -20,9 +20,10 @@ static const struct {
 
 static int make_pts(int root, const struct idmap *ids, struct cloche_err *err)
 {
-	/* gid 5 is tty everywhere, where it can be mapped. */
+	/* The machine has 3072 of them for all but itself, and what they hold is in no count of
+	 * memory. gid 5 is tty everywhere, where it can be mapped. */
 	const struct mount_option options[] = {{"newinstance", NULL}, {"ptmxmode", "0666"},
-		{"mode", "0620"}, {ids->range ? "gid" : NULL, "5"}, {NULL, NULL}};
+		{"mode", "0620"}, {"max", "256"}, {ids->range ? "gid" : NULL, "5"}, {NULL, NULL}};
 	_cleanup_fd_ int tree = -1;
 	int r = parts_mkdir(root, "dev/pts", 0755, err);
 

@@ -23,11 +23,13 @@
 
 #include <errno.h>
 #include <linux/close_range.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 static int stage_network(const struct native_birth *b, struct cloche_err *err)
 {
@@ -109,12 +111,33 @@ static int stage_descriptors(struct native_birth *b, struct cloche_err *err)
 	return 0;
 }
 
+/* Of a caller that runs so itself. (musl has these calls fail.) A lower niceness than 0, which is
+ * his wish, stays. */
+static int leave_real_time(struct cloche_err *err)
+{
+	const struct sched_param ordinary = {0};
+	int policy = (int)syscall(SYS_sched_getscheduler, 0);
+
+	if (policy == SCHED_OTHER || policy == SCHED_BATCH || policy == SCHED_IDLE)
+		return 0;
+	if (policy < 0 || syscall(SYS_sched_setscheduler, 0, SCHED_OTHER, &ordinary) < 0)
+		return err_sys(err, errno, "leave the caller's real-time scheduling");
+	return 0;
+}
+
 static int stage_limits(const struct native_birth *b, struct cloche_err *err)
 {
 	const struct room_limits *l = &b->spec->limits;
 	/* With 0 a core handler of the host would still be started; see seccomp-gen.c. */
 	int r = caps_rlimit(RLIMIT_CORE, 1, err);
 
+	/* A share of the processors does not bind what runs in real time. */
+	if (r == 0)
+		r = caps_rlimit(RLIMIT_RTPRIO, 0, err);
+	if (r == 0)
+		r = caps_rlimit(RLIMIT_NICE, 0, err);
+	if (r == 0)
+		r = leave_real_time(err);
 	if (r == 0 && l->nofile)
 		r = caps_rlimit(RLIMIT_NOFILE, l->nofile, err);
 	if (r == 0 && l->file_bytes)
