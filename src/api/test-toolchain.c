@@ -484,7 +484,17 @@ static void files_of_a_room(void)
 	expect_error("venv", E_DENIED, "/home/other/.venv");
 	expect("python", "mount ~/project/bin/python\nmount ~/.pyenv/versions/3.12.1\n"
 			 "path ~/project/bin\nrun ~/project/bin/python\n");
+	/* A link on the way, whoever made the first. */
+	link_to("~/project/linked", "~/other/node_modules");
+	link_to("~/bin/chain", "~/project/linked/x/cli");
+	link_to("~/project/bin/inner", "~/project/linked");
+	expect_error("~/project/linked/x/cli", E_DENIED, "/home/other/node_modules");
+	expect_error("~/project/bin/inner/x/cli", E_DENIED, "/home/other/node_modules");
+	expect_error("chain", E_DENIED, "/home/other/node_modules");
 	/* The person's own word is another matter. */
+	expect("~/other/node_modules/x/cli",
+		"mount ~/other/node_modules\npath ~/other/node_modules/x\n"
+		"run ~/other/node_modules/x/cli\n");
 	expect("deploy", "mount ~/bin/deploy\npath ~/bin\nrun ~/bin/deploy\n");
 }
 

@@ -550,6 +550,7 @@ static int add_named(struct search *s, const char *path, bool on_path, int depth
 		if (tool_within(name, "/usr") && readlink(path, link, sizeof(link)) < 0)
 			return 0;
 	}
+	s->wary |= tool_link_within(path, s->q->writable);
 	r = tool_home_resolve(s->q, name, &chosen, s->err);
 	if (r < 0)
 		return r;
