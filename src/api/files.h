@@ -74,5 +74,3 @@ int files_host_error(struct cloche_err *err, int errnum, const char *verb, const
  * credentials, or contains it. */
 _warn_unused_ int files_host_find(
 	const char *path, const char *verb, struct hostpath *ret, struct cloche_err *err);
-/* What is closed to others in new files. */
-uint32_t files_host_umask(void);

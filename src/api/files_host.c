@@ -37,20 +37,6 @@ int files_host_find(
 	return r;
 }
 
-/* Asking umask() would change it under other threads. */
-uint32_t files_host_umask(void)
-{
-	_cleanup_(buf_donep) struct buf b = BUF_INIT(16384);
-	unsigned mask;
-	char *at;
-
-	if (fs_read_file(AT_FDCWD, "/proc/self/status", &b, NULL) < 0)
-		return 077;
-	at = buf_cstr(&b);
-	at = at ? strstr(at, "\nUmask:") : NULL;
-	return at && sscanf(at, " Umask: %o", &mask) == 1 ? mask & 0777 : 077;
-}
-
 struct host_file {
 	int fd;
 	int error; /* errno of a read or write that failed */
@@ -142,7 +128,7 @@ int cloche_files_download_file(
 	r = cloche_files_read(f, from, 0, UINT64_MAX, host_file_write, &file, err);
 	if (r < 0)
 		return file.error ? files_host_error(err, file.error, "write", host_to) : r;
-	r = fchmod(new.fd, st.mode & 0777 & ~files_host_umask()) < 0 ? -errno : 0;
+	r = fchmod(new.fd, st.mode & 0777 & ~fs_umask()) < 0 ? -errno : 0;
 	if (r == 0)
 		r = replace_commit(&new, at.name, true);
 	return r < 0 ? files_host_error(err, -r, "write", host_to) : 0;

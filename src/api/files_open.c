@@ -6,6 +6,7 @@
 #include "api/files.h"
 #include "api/instance.h"
 #include "base/fd.h"
+#include "base/fs.h"
 #include "base/json.h"
 #include "jail/rootfs.h"
 
@@ -50,6 +51,7 @@ static int start(struct client *c, const char *base, uint32_t uid, uint32_t gid,
 	exec_spec_init(&spec);
 	spec.uid = uid;
 	spec.gid = gid;
+	spec.umask = (uint16_t)fs_umask();
 	r = exec_spec_set(&spec, argv, NULL, NULL, err);
 	if (r < 0)
 		return r;

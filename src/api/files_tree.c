@@ -4,6 +4,7 @@
  * likes; tree_put sees to it that nothing lands outside the directory. */
 #include "api/files.h"
 #include "base/fd.h"
+#include "base/fs.h"
 #include "files/tree.h"
 
 #include <errno.h>
@@ -171,7 +172,7 @@ static int open_target(const char *path, bool is_directory, struct tree_put_opti
 	if (r < 0)
 		return r;
 	name = at->name[0] ? at->name : ".";
-	ret->closed = files_host_umask();
+	ret->closed = fs_umask();
 	if (is_directory) {
 		if (at->name[0] && mkdirat(at->dir, name, 0777) == 0)
 			ret->dir_is_new = true;

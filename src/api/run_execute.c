@@ -11,6 +11,7 @@
 #include "api/run.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/fs.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -160,6 +161,7 @@ static int make_spec(cloche_run *run, struct exec_spec *ret, struct cloche_err *
 		ret->timeout_usec = run->sb->timeout_ms * USEC_PER_MSEC;
 	ret->uid = run->uid;
 	ret->gid = run->gid;
+	ret->umask = (uint16_t)fs_umask();
 	if (run->tty_fd >= 0) {
 		ret->tty = true;
 		terminal_size(run->tty_fd, &ret->rows, &ret->cols);

@@ -133,6 +133,19 @@ int fs_remove_tree(int dirfd, const char *name)
 	return result;
 }
 
+unsigned fs_umask(void)
+{
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(16384);
+	unsigned mask;
+	char *at;
+
+	if (fs_read_file(AT_FDCWD, "/proc/self/status", &b, NULL) < 0)
+		return 077;
+	at = buf_cstr(&b);
+	at = at ? strstr(at, "\nUmask:") : NULL;
+	return at && sscanf(at, " Umask: %o", &mask) == 1 ? mask & 0777 : 077;
+}
+
 char *fs_join(const char *a, const char *b)
 {
 	char *joined;

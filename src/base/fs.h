@@ -29,6 +29,10 @@ int fs_remove_tree(int dirfd, const char *name);
  * "/"). Heap; NULL where there is none. Privileged programs do not believe the variable. */
 char *fs_home(void);
 
+/* The umask of this process, 077 where it cannot be told. Asking umask() would change it under
+ * other threads. */
+unsigned fs_umask(void);
+
 /* The absolute form of path as it was meant: the working directory before it where it is relative,
  * "." and doubled slashes gone; ".." and symbolic links stay. Heap; NULL with errno. */
 char *fs_absolute(const char *path);
