@@ -153,6 +153,29 @@ static bool is_left_out(const yaml_node_t *n)
 	return name && !secure_getenv(name);
 }
 
+/* Whether pass_env, wherever in the file it stands, names a variable that the caller has: it wins.
+ */
+static bool config_passes(struct config *c, const char *name)
+{
+	yaml_node_t *root = yaml_document_get_root_node(&c->doc);
+
+	if (root->type != YAML_MAPPING_NODE || !secure_getenv(name))
+		return false;
+	for (yaml_node_pair_t *p = root->data.mapping.pairs.start; p < root->data.mapping.pairs.top;
+		p++) {
+		yaml_node_t *names = config_node(c, p->value);
+
+		if (!str_eq(config_scalar(config_node(c, p->key)), STR("pass_env")) ||
+			names->type != YAML_SEQUENCE_NODE)
+			continue;
+		for (yaml_node_item_t *i = names->data.sequence.items.start;
+			i < names->data.sequence.items.top; i++)
+			if (str_eq(config_scalar(config_node(c, *i)), str_from(name)))
+				return true;
+	}
+	return false;
+}
+
 static int read_env(struct config *c, yaml_node_t *value, void *into)
 {
 	if (value->type != YAML_MAPPING_NODE)
@@ -168,7 +191,7 @@ static int read_env(struct config *c, yaml_node_t *value, void *into)
 			continue;
 		if (r == 0)
 			r = config_value(c, config_node(c, p->value), &text);
-		if (r == 0)
+		if (r == 0 && !config_passes(c, name))
 			r = cloche_sandbox_set_env(c->sb, name, text, c->err);
 		if (r < 0)
 			return r;

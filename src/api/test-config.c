@@ -72,6 +72,32 @@ static void test_a_whole_file(void)
 	check(sb->nofile == 100 && sb->file_bytes == 1ULL << 30 && sb->tmpfs_bytes == 512U << 20);
 }
 
+/* A variable that is passed wins over what the file says, whichever key comes first, where the
+ * caller has it. */
+static void test_pass_env_wins(void)
+{
+	static const char *const files[] = {
+		"env: {TEST_PASSED: file, TEST_UNSET: file, OTHER: file}\n"
+		"pass_env: [OTHER_STILL, TEST_PASSED, TEST_UNSET]\n",
+		"pass_env: [OTHER_STILL, TEST_PASSED, TEST_UNSET]\n"
+		"env: {TEST_PASSED: file, TEST_UNSET: file, OTHER: file}\n",
+		"pass_env: [TEST_PASSED, TEST_UNSET]\n"
+		"container_env: {TEST_PASSED: file, TEST_UNSET: file, OTHER: file}\n",
+	};
+
+	setenv("TEST_PASSED", "caller", 1);
+	setenv("OTHER", "caller", 1);
+	unsetenv("TEST_UNSET");
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = cloche_sandbox_new();
+
+		check_int(load(sb, files[i]), 0);
+		check_z(strv_env_get(sb->env, "TEST_PASSED"), "caller");
+		check_z(strv_env_get(sb->env, "TEST_UNSET"), "file");
+		check_z(strv_env_get(sb->env, "OTHER"), "file");
+	}
+}
+
 static void test_what_is_wrong_is_named_with_its_line(void)
 {
 	static const struct {
@@ -243,6 +269,7 @@ int main(void)
 {
 	must(mkdtemp(dir));
 	run_test(test_a_whole_file);
+	run_test(test_pass_env_wins);
 	run_test(test_what_is_wrong_is_named_with_its_line);
 	run_test(test_an_empty_file_changes_nothing);
 	run_test(test_container_env);

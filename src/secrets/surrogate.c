@@ -165,10 +165,14 @@ void surrogate_make_token(struct str value, char *ret)
 
 int surrogate_check_value(const char *name, struct str value, struct cloche_err *err)
 {
-	if (value.n < SURROGATE_MIN)
-		return err_set(err, E_CONFIG,
+	if (value.n < SURROGATE_MIN) {
+		(void)err_set(err, E_CONFIG,
 			"secret %s: the value has %zu bytes; fewer than %d cannot be masked safely",
 			name, value.n, SURROGATE_MIN);
+		err_hint(err,
+			"use a longer one; what is no secret can be passed with --env or env:");
+		return -E_CONFIG;
+	}
 	if (value.n > SURROGATE_MAX)
 		return err_set(err, E_CONFIG, "secret %s: the value is longer than %d bytes", name,
 			SURROGATE_MAX);

@@ -150,6 +150,9 @@ static void test_check(void)
 		check_int(r, cases[i].message ? -E_CONFIG : 0);
 		if (cases[i].message && !strstr(err.message, cases[i].message))
 			tap_fail("%s", err.message);
+		/* What is too short says what to do: such a file may have worked elsewhere. */
+		if (cases[i].value.n < SURROGATE_MIN)
+			check(strstr(err.hint, "longer"));
 		if (cases[i].message && cases[i].value.n > 0)
 			check(!strstr(err.message, "1234"));
 	}
