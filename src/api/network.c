@@ -91,6 +91,8 @@ static int send_policy(struct chan *c, const cloche_sandbox *sb)
 				   .port = t->port,
 				   .to_port = t->to_port});
 	}
+	for (size_t i = 0; r == 0 && sb->redact && sb->redact[i]; i++)
+		r = chan_send(c, NETCONF_REDACT, str_from(sb->redact[i]), NULL, 0);
 	if (r == 0 && sb->upstream_ca)
 		r = chan_send(c, NETCONF_UPSTREAM_CA, str_from(sb->upstream_ca), NULL, 0);
 	return r;

@@ -6,7 +6,9 @@
 #include "base/parse.h"
 #include "base/utf8.h"
 #include "ipc/control.h"
+#include "ipc/netconf.h"
 #include "secrets/signing.h"
+#include "secrets/surrogate.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -64,6 +66,7 @@ void cloche_sandbox_free(cloche_sandbox *sb)
 	free(sb->name);
 	free(sb->runtime);
 	strv_free(sb->labels);
+	strv_free(sb->redact);
 	strv_free(sb->env);
 	cloche_allowlist_free(sb->allowlist);
 	cloche_secrets_free(sb->secrets);
@@ -229,6 +232,17 @@ int cloche_sandbox_set_env(cloche_sandbox *sb, const char *name, const char *val
 	if (name[0] == '\0' || strchr(name, '='))
 		return err_set(err, E_USAGE, "\"%s\" is not a name of a variable", name);
 	return strv_env_set(&sb->env, name, value) < 0 ? err_nomem(err) : 0;
+}
+
+int sandbox_redact(cloche_sandbox *sb, const char *value, struct cloche_err *err)
+{
+	size_t n = strlen(value);
+
+	if (n < SURROGATE_MIN || n > NETCONF_MAX_REDACT ||
+		sb->redact_bytes + n > NETCONF_MAX_REDACT_ALL)
+		return 0;
+	sb->redact_bytes += n;
+	return strv_add(&sb->redact, str_make(value, n)) < 0 ? err_nomem(err) : 0;
 }
 
 int cloche_sandbox_set_net(cloche_sandbox *sb, enum cloche_net net, cloche_err *err)

@@ -40,6 +40,8 @@ struct cloche_sandbox {
 	uint64_t memory, millicpus, pids, timeout_ms, output_limit;
 	uint64_t nofile, file_bytes, tmpfs_bytes;
 	bool best_effort, nested;
+	char **redact; /* values that the network log's URLs shall not show */
+	size_t redact_bytes;
 	char **labels; /* "key=value" */
 	uint64_t ttl_ms;
 	char *tool_path; /* directories of tools, before PATH; NULL: none */
@@ -55,6 +57,10 @@ cloche_sandbox *sandbox_copy(const cloche_sandbox *sb);
 /* Adds a mount; m's strings are copied. */
 _warn_unused_ int sandbox_add_mount(
 	cloche_sandbox *sb, const struct api_mount *m, struct cloche_err *err);
+
+/* Keeps a value (copied) out of the URLs of the network log: where it has NETCONF_MAX_REDACT bytes
+ * at most, and those before it left room for it (netconf.h). */
+_warn_unused_ int sandbox_redact(cloche_sandbox *sb, const char *value, struct cloche_err *err);
 
 /* Whether the gateway is to be there. */
 bool sandbox_wants_gateway(const cloche_sandbox *sb);

@@ -43,6 +43,9 @@ static int copy_strings(const cloche_sandbox *sb, cloche_sandbox *copy)
 	if (strv_copy(sb->env, &copy->env) < 0 || strv_copy(sb->labels, &copy->labels) < 0 ||
 		strv_copy(sb->opened, &copy->opened) < 0)
 		return -ENOMEM;
+	copy->redact_bytes = sb->redact_bytes;
+	if (strv_copy(sb->redact, &copy->redact) < 0)
+		return -ENOMEM;
 	return strv_copy(sb->tools, &copy->tools);
 }
 

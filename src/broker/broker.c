@@ -351,6 +351,7 @@ static void tear_down(struct broker *b)
 	chan_done(&b->conf);
 	chan_done(&b->supervisor);
 	scrubber_free(b->scrubber);
+	scrubber_free(b->log_scrubber);
 	aws_teardown(b);
 	secret_set_free(b->secrets);
 	allowlist_free(b->policy);

@@ -17,6 +17,8 @@ enum { MAX_OVERRIDES = 4096, MAX_CA = 2 << 20 };
 struct config {
 	size_t overrides_cap;
 	bool has_log;
+	char **redact;
+	size_t redact_bytes;
 };
 
 static int malformed(struct broker *b)
@@ -106,6 +108,16 @@ static int take_github_app(struct broker *b, struct str payload)
 	return r;
 }
 
+static int take_redact(struct broker *b, struct str value)
+{
+	struct config *c = b->config;
+
+	c->redact_bytes += value.n;
+	if (value.n > NETCONF_MAX_REDACT || c->redact_bytes > NETCONF_MAX_REDACT_ALL)
+		return malformed(b);
+	return strv_add(&c->redact, value) < 0 ? err_nomem(b->err) : 0;
+}
+
 static int take_override(struct broker *b, struct str payload)
 {
 	struct netconf_connect_to m;
@@ -180,6 +192,8 @@ static int complete(struct broker *b)
 
 	if (r == 0 && secret_set_count(b->secrets) > 0)
 		r = scrubber_new(b->secrets, &b->scrubber, b->err);
+	if (r == 0 && b->config->redact)
+		r = scrubber_new_of_values(b->config->redact, &b->log_scrubber, b->err);
 	if (r == 0)
 		r = aws_setup(b, b->err);
 	return r < 0 ? r : 1;
@@ -202,6 +216,8 @@ static int take(struct broker *b, struct chan_frame *f)
 		return take_override(b, f->payload);
 	case NETCONF_UPSTREAM_CA:
 		return tls_trust_add_pem(b->trust, f->payload, "--upstream-ca", b->err);
+	case NETCONF_REDACT:
+		return take_redact(b, f->payload);
 	case NETCONF_LOG:
 		return take_log(b, f);
 	case NETCONF_DONE:
@@ -292,6 +308,8 @@ int config_start(struct broker *b, struct cloche_err *err)
 
 void config_free(struct config *c)
 {
+	if (c)
+		strv_free(c->redact);
 	free(c);
 }
 

@@ -15,6 +15,7 @@ struct str log_url(
 	struct broker *b, enum net_scheme scheme, struct str host, uint16_t port, struct str target)
 {
 	uint16_t usual = scheme == NET_HTTPS ? 443 : 80;
+	size_t at;
 	int r;
 
 	buf_clear(&b->url);
@@ -26,9 +27,16 @@ struct str log_url(
 	/* A malformed target must not look like a part of the host. */
 	if (r == 0 && target.n > 0 && target.p[0] != '/')
 		r = buf_add_char(&b->url, ' ');
+	at = buf_len(&b->url);
 	if (r == 0)
 		r = buf_add_str(&b->url, target);
-	return r < 0 ? STR("-") : buf_str(&b->url);
+	if (r < 0)
+		return STR("-");
+	/* Where a request went is what a log is for: only what stands behind that is looked into.
+	 */
+	if (b->log_scrubber)
+		(void)scrub_whole(b->log_scrubber, buf_data(&b->url) + at, buf_len(&b->url) - at);
+	return buf_str(&b->url);
 }
 
 static struct str tunnel_url(struct stream *s)

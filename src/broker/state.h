@@ -93,9 +93,9 @@ struct broker {
 	unsigned policy_number; /* how often it was replaced */
 	struct reload *reloads; /* that are under way */
 	struct secret_set *secrets;
-	struct github *github;     /* credentials, a list by `next` */
-	struct aws_accounts *aws;  /* NULL where there are none */
-	struct scrubber *scrubber; /* NULL where there are no secrets */
+	struct github *github;                    /* credentials, a list by `next` */
+	struct aws_accounts *aws;                 /* NULL where there are none */
+	struct scrubber *scrubber, *log_scrubber; /* of secrets, of the log; NULL: none */
 	struct override *overrides;
 	size_t overrides_n;
 	struct cidr *own; /* addresses of this machine */

@@ -16,6 +16,9 @@
 enum {
 	NETCONF_MAX_PAYLOAD = 2 * 1024 * 1024,
 	NETCONF_MAX_SECRETS = 256,
+	/* Longer texts fit into no line of the log, and more would take too much memory. */
+	NETCONF_MAX_REDACT = 4096,
+	NETCONF_MAX_REDACT_ALL = 16 * 1024,
 };
 
 enum netconf_frame {
@@ -25,6 +28,7 @@ enum netconf_frame {
 	NETCONF_GITHUB_APP,    /* struct netconf_github_app */
 	NETCONF_CONNECT_TO,    /* str host, u16 port, str address, u16 port */
 	NETCONF_UPSTREAM_CA,   /* str: PEM certificates to trust besides the host's */
+	NETCONF_REDACT,        /* str: a text that the log's URLs shall not show */
 	NETCONF_LOG, /* u8 has_plain, u8 has_jsonl, u8 has_live; one fd each in this order */
 	NETCONF_DONE,
 	NETCONF_OK = 16,  /* broker -> client */

@@ -24,6 +24,10 @@ struct scrubber;
  * or negative. An empty set gives a scrubber that changes nothing and holds nothing back. */
 _warn_unused_ int scrubber_new(
 	const struct secret_set *set, struct scrubber **ret, struct cloche_err *err);
+/* Of values that nothing stands in for: stars are written over them. Those of fewer bytes than a
+ * secret may have (secrets/surrogate.h) are left out. */
+_warn_unused_ int scrubber_new_of_values(
+	char *const *values, struct scrubber **ret, struct cloche_err *err);
 /* One more owner; returns s. */
 struct scrubber *scrubber_ref(struct scrubber *s);
 /* One owner less; the last one wipes and frees. NULL is fine; returns NULL. */

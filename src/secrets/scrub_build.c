@@ -211,27 +211,50 @@ static int collect(const struct secret_set *set, struct scrub_forms *f)
 	return r;
 }
 
-int scrubber_new(const struct secret_set *set, struct scrubber **ret, struct cloche_err *err)
+/* Takes the fakes of the forms. */
+static int scrubber_build(struct scrub_forms *f, struct scrubber **ret, struct cloche_err *err)
 {
-	_cleanup_(scrub_forms_done) struct scrub_forms f = {0};
 	_cleanup_(scrubber_freep) struct scrubber *s = calloc(1, sizeof(*s));
 	size_t states = 1;
 
 	if (!s)
 		return err_nomem(err);
 	s->refs = 1;
-	if (collect(set, &f) < 0)
-		return err_nomem(err);
-	for (size_t i = 0; i < f.n; i++)
-		states += f.v[i].text.n;
-	if (states > STATES_MAX || f.n >= SCRUB_NO_MATCH)
+	for (size_t i = 0; i < f->n; i++)
+		states += f->v[i].text.n;
+	if (states > STATES_MAX || f->n >= SCRUB_NO_MATCH)
 		return err_set(err, E_LIMIT,
 			"the secrets are too long to be looked for: %zu bytes in all their forms",
 			states - 1);
-	if (build(&f, s, states) < 0)
+	if (build(f, s, states) < 0)
 		return err_nomem(err);
 	*ret = TAKE_PTR(s);
 	return 0;
+}
+
+int scrubber_new(const struct secret_set *set, struct scrubber **ret, struct cloche_err *err)
+{
+	_cleanup_(scrub_forms_done) struct scrub_forms f = {0};
+
+	return collect(set, &f) < 0 ? err_nomem(err) : scrubber_build(&f, ret, err);
+}
+
+int scrubber_new_of_values(char *const *values, struct scrubber **ret, struct cloche_err *err)
+{
+	_cleanup_(scrub_forms_done) struct scrub_forms f = {0};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && values && values[i]; i++) {
+		struct str value = str_from(values[i]);
+		_cleanup_(freep) char *stars = malloc(value.n + 1);
+
+		if (!stars)
+			return err_nomem(err);
+		memset(stars, '*', value.n);
+		if (value.n >= SURROGATE_MIN)
+			r = scrub_forms_add(&f, value, str_make(stars, value.n));
+	}
+	return r < 0 ? err_nomem(err) : scrubber_build(&f, ret, err);
 }
 
 struct scrubber *scrubber_ref(struct scrubber *s)
