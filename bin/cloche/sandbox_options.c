@@ -156,6 +156,11 @@ static int add_upstream_ca(void *ctx, const char *value, cloche_err *err)
 	return cloche_sandbox_add_upstream_ca(((struct sandbox_options *)ctx)->sb, value, err);
 }
 
+static int set_dns(void *ctx, const char *value, cloche_err *err)
+{
+	return cloche_sandbox_set_upstream_dns(((struct sandbox_options *)ctx)->sb, value, err);
+}
+
 static int add_connect_to(void *ctx, const char *value, cloche_err *err)
 {
 	return cloche_sandbox_add_connect_to(((struct sandbox_options *)ctx)->sb, value, err);
@@ -324,11 +329,12 @@ LATER(late_timeout, 8)
 LATER(late_tool, 9)
 LATER(late_aws_secret, 10)
 
-/* Limits of single processes and of space, which the file has as well. */
+/* Limits of single processes and of space, and what else the file has as well. */
 static const struct option late_limits[] = {
 	{"nofile", 0, NULL, NULL, set_nofile},
 	{"file-size", 0, NULL, NULL, set_file_size},
 	{"tmpfs-size", 0, NULL, NULL, set_tmpfs_size},
+	{"dns", 0, NULL, NULL, set_dns},
 };
 
 #define LATE_LIMIT(fn, index)                                                                      \
@@ -339,6 +345,7 @@ static const struct option late_limits[] = {
 LATE_LIMIT(late_nofile, 0)
 LATE_LIMIT(late_file_size, 1)
 LATE_LIMIT(late_tmpfs_size, 2)
+LATE_LIMIT(late_dns, 3)
 
 static const struct option options[] = {
 	{"workspace", 0, "DIR", "mount DIR read-write at /workspace (default: this directory)",
@@ -380,6 +387,9 @@ static const struct option options[] = {
 	{"net", 0, "none|gateway", "default: gateway where anything is allowed, else none",
 		late_net},
 	{"upstream-ca", 0, "FILE", "also trust these PEM certificates upstream", add_upstream_ca},
+	{"dns", 0, "ADDRESS[:PORT][,...]",
+		"DNS servers for the addresses of allowed hosts (default: this machine's)",
+		late_dns},
 	{"connect-to", 0, "HOST:PORT:ADDR:PORT2",
 		"where requests to HOST:PORT really go; may be private", add_connect_to},
 	{"memory", 0, "SIZE", "limit memory (512m, 2g); swap is never used", late_memory},

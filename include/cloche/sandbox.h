@@ -110,6 +110,13 @@ CLOCHE_API int cloche_sandbox_add_upstream_ca(
 /* "HOST:PORT:ADDRESS:PORT2": requests to HOST:PORT go to ADDRESS:PORT2, which may be private. */
 CLOCHE_API int cloche_sandbox_add_connect_to(cloche_sandbox *sb, const char *rule, cloche_err *err);
 
+/* Which DNS servers are asked for the addresses of allowed hosts, in place of this machine's:
+ * "ADDRESS[:PORT],..." with IPv6 in brackets where a port follows; NULL: this machine's again. The
+ * hosts file stays in front of them. What they answer is judged as ever: private addresses are
+ * refused unless an entry of the allowlist admits them. */
+CLOCHE_API int cloche_sandbox_set_upstream_dns(
+	cloche_sandbox *sb, const char *servers, cloche_err *err);
+
 /* Appends the network log to file (plain form) and to file with ".jsonl" (JSON Lines). */
 CLOCHE_API int cloche_sandbox_set_network_log(
 	cloche_sandbox *sb, const char *file, cloche_err *err);

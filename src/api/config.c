@@ -447,6 +447,31 @@ static int read_network(struct config *c, yaml_node_t *value, void *into)
 	return 0;
 }
 
+/* A text, as the option has it, or a list. */
+static int read_dns(struct config *c, yaml_node_t *value, void *into)
+{
+	_cleanup_(strv_freep) char **servers = NULL;
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(4096);
+	struct cloche_err why = CLOCHE_ERR_INIT;
+	char *one = NULL;
+	int r;
+
+	if (value->type == YAML_SEQUENCE_NODE) {
+		r = config_strings(c, value, &servers);
+	} else {
+		r = config_value(c, value, &one);
+		if (r == 0 && strv_take(&servers, one) < 0)
+			r = err_nomem(c->err);
+	}
+	for (size_t i = 0; r == 0 && servers && servers[i]; i++)
+		r = buf_printf(&text, "%s%s", i > 0 ? "," : "", servers[i]);
+	if (r < 0 || !buf_cstr(&text))
+		return r < 0 ? r : err_nomem(c->err);
+	return cloche_sandbox_set_upstream_dns(c->sb, buf_data(&text), &why) < 0
+		       ? config_bad(c, value, why.message)
+		       : 0;
+}
+
 /* As the option of that name. */
 static int read_limit(struct config *c, yaml_node_t *value, const char *name)
 {
@@ -505,6 +530,7 @@ static const struct config_key top_keys[] = {
 	{"signing_credentials", read_signing, NULL},
 	{"github_app_credentials", config_github, NULL},
 	{"network_sandbox", read_network, config_ask_network},
+	{"upstream_dns", read_dns, NULL},
 	{"resource_limits", read_limits, ask_limits},
 };
 

@@ -91,6 +91,8 @@ static int send_policy(struct chan *c, const cloche_sandbox *sb)
 				   .port = t->port,
 				   .to_port = t->to_port});
 	}
+	if (r == 0 && sb->upstream_dns)
+		r = chan_send(c, NETCONF_DNS, str_from(sb->upstream_dns), NULL, 0);
 	for (size_t i = 0; r == 0 && sb->redact && sb->redact[i]; i++)
 		r = chan_send(c, NETCONF_REDACT, str_from(sb->redact[i]), NULL, 0);
 	if (r == 0 && sb->upstream_ca)

@@ -71,6 +71,7 @@ void cloche_sandbox_free(cloche_sandbox *sb)
 	cloche_allowlist_free(sb->allowlist);
 	cloche_secrets_free(sb->secrets);
 	free(sb->upstream_ca);
+	free(sb->upstream_dns);
 	free(sb->network_log);
 	free(sb->network_log_json);
 	free(sb);

@@ -40,7 +40,8 @@ struct cloche_sandbox {
 	uint64_t memory, millicpus, pids, timeout_ms, output_limit;
 	uint64_t nofile, file_bytes, tmpfs_bytes;
 	bool best_effort, nested;
-	char **redact; /* values that the network log's URLs shall not show */
+	char *upstream_dns; /* "127.0.0.1:53,[::1]:53"; NULL: the host's */
+	char **redact;      /* values that the network log's URLs shall not show */
 	size_t redact_bytes;
 	char **labels; /* "key=value" */
 	uint64_t ttl_ms;

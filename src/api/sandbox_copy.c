@@ -34,7 +34,8 @@ static int copy_strings(const cloche_sandbox *sb, cloche_sandbox *copy)
 		{&copy->keep_changes, sb->keep_changes}, {&copy->tool_path, sb->tool_path},
 		{&copy->program, sb->program}, {&copy->workspace, sb->workspace},
 		{&copy->workdir, sb->workdir}, {&copy->name, sb->name},
-		{&copy->upstream_ca, sb->upstream_ca}, {&copy->network_log, sb->network_log},
+		{&copy->upstream_ca, sb->upstream_ca}, {&copy->upstream_dns, sb->upstream_dns},
+		{&copy->network_log, sb->network_log},
 		{&copy->network_log_json, sb->network_log_json}, {&copy->runtime, sb->runtime}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(strings); i++)

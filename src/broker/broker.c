@@ -358,6 +358,7 @@ static void tear_down(struct broker *b)
 	for (size_t i = 0; i < b->overrides_n; i++)
 		free(b->overrides[i].address);
 	free(b->overrides);
+	free(b->dns_servers);
 	free(b->own);
 	buf_done(&b->url);
 	tls_trust_free(b->trust);

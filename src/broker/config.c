@@ -108,6 +108,14 @@ static int take_github_app(struct broker *b, struct str payload)
 	return r;
 }
 
+static int take_dns(struct broker *b, struct str servers)
+{
+	if (b->dns_servers)
+		return malformed(b);
+	b->dns_servers = str_dup(servers);
+	return b->dns_servers ? 0 : err_nomem(b->err);
+}
+
 static int take_redact(struct broker *b, struct str value)
 {
 	struct config *c = b->config;
@@ -216,6 +224,8 @@ static int take(struct broker *b, struct chan_frame *f)
 		return take_override(b, f->payload);
 	case NETCONF_UPSTREAM_CA:
 		return tls_trust_add_pem(b->trust, f->payload, "--upstream-ca", b->err);
+	case NETCONF_DNS:
+		return take_dns(b, f->payload);
 	case NETCONF_REDACT:
 		return take_redact(b, f->payload);
 	case NETCONF_LOG:

@@ -414,7 +414,11 @@ int dial_setup(struct broker *b, struct cloche_err *err)
 	struct dns_resolver_config config = {.watch = watch, .arg = b};
 	int r = load_own_addresses(b, err);
 
-	return r < 0 ? r : dns_resolver_new(&config, &b->resolver, err);
+	if (r == 0)
+		r = dns_resolver_new(&config, &b->resolver, err);
+	if (r == 0 && b->dns_servers)
+		r = dns_resolver_set_servers(b->resolver, b->dns_servers, err);
+	return r;
 }
 
 void dial_teardown(struct broker *b)

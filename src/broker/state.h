@@ -97,9 +97,9 @@ struct broker {
 	struct aws_accounts *aws;                 /* NULL where there are none */
 	struct scrubber *scrubber, *log_scrubber; /* of secrets, of the log; NULL: none */
 	struct override *overrides;
-	size_t overrides_n;
 	struct cidr *own; /* addresses of this machine */
-	size_t own_n;
+	size_t overrides_n, own_n;
+	char *dns_servers; /* to ask; NULL: the host's */
 
 	struct netlog *log;
 	int log_fds[3];               /* plain, JSON, live */

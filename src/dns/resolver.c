@@ -53,6 +53,7 @@ struct dns_resolver {
 	struct dns_resolver_config config;
 	ares_channel channel;
 	bool library, closing;
+	bool own_servers;                      /* resolv.conf has no say */
 	struct dns_names hosts, cache, absent; /* the last: names that have no address */
 	struct query *by_name;                 /* those under way */
 	struct query *running, *answered;      /* lists; answered: handlers to be called */
@@ -144,6 +145,17 @@ static void set_servers(struct dns_resolver *r)
 	r->servers = NULL;
 }
 
+int dns_resolver_set_servers(struct dns_resolver *r, const char *servers, struct cloche_err *err)
+{
+	int status = ares_set_servers_ports_csv(r->channel, servers);
+
+	if (status != ARES_SUCCESS)
+		return err_set(
+			err, E_CONFIG, "DNS servers \"%s\": %s", servers, ares_strerror(status));
+	r->own_servers = true;
+	return 0;
+}
+
 int dns_resolver_renew(struct dns_resolver *r, struct str resolv, struct str hosts)
 {
 	_cleanup_(buf_donep) struct buf servers = BUF_INIT(4096);
@@ -155,6 +167,8 @@ int dns_resolver_renew(struct dns_resolver *r, struct str resolv, struct str hos
 	if (dns_hosts_parse(&r->hosts, hosts) < 0 || dns_servers_parse(&servers, resolv) < 0 ||
 		!buf_cstr(&servers))
 		return -ENOMEM;
+	if (r->own_servers)
+		return 0;
 	text = strdup(buf_data(&servers));
 	if (!text)
 		return -ENOMEM;

@@ -60,6 +60,11 @@ _warn_unused_ int dns_resolver_new(const struct dns_resolver_config *config,
 void dns_resolver_free(struct dns_resolver *r);
 DEFINE_CLEANUP(struct dns_resolver, dns_resolver_free)
 
+/* Asks these servers ("127.0.0.1:5353,[::1]:53") from now on, whatever resolv.conf says. No query
+ * may be under way. Returns 0 or negative with err. */
+_warn_unused_ int dns_resolver_set_servers(
+	struct dns_resolver *r, const char *servers, struct cloche_err *err);
+
 /* The texts of resolv.conf and the hosts file are others now: what was known is forgotten. Queries
  * under way go on where they were sent. Returns 0 or -ENOMEM. */
 _warn_unused_ int dns_resolver_renew(struct dns_resolver *r, struct str resolv, struct str hosts);

@@ -18,6 +18,7 @@
 static int udp = -1, tcp = -1;
 static unsigned udp_queries, tcp_queries;
 static struct dns_resolver *resolver;
+static char servers[32];
 
 static struct {
 	int fd;
@@ -511,7 +512,19 @@ static void files_may_change(void)
 	check(has(&w.result, "192.0.2.78"));
 }
 
-static void start_server(char servers[32], char hosts[])
+/* Servers that somebody named stay, whatever the files say. */
+static void named_servers_stay(void)
+{
+	struct waiter w;
+
+	check_int(dns_resolver_set_servers(resolver, "no address", NULL), -E_CONFIG);
+	check_int(dns_resolver_set_servers(resolver, servers, NULL), 0);
+	check_int(dns_resolver_renew(resolver, STR("nameserver 127.0.0.9\n"), STR("")), 0);
+	resolve("both.test", &w);
+	check_int(w.r, 0);
+}
+
+static void start_server(char hosts[])
 {
 	struct sockaddr_in sa = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
 	socklen_t len = sizeof(sa);
@@ -524,7 +537,7 @@ static void start_server(char servers[32], char hosts[])
 	must(bind(tcp, (struct sockaddr *)&sa, sizeof(sa)) == 0 && listen(tcp, 10) == 0);
 	must(getsockname(tcp, (struct sockaddr *)&sa, &len) == 0);
 	must(bind(udp, (struct sockaddr *)&sa, sizeof(sa)) == 0);
-	snprintf(servers, 32, "127.0.0.1:%u", ntohs(sa.sin_port));
+	snprintf(servers, sizeof(servers), "127.0.0.1:%u", ntohs(sa.sin_port));
 	fd = mkstemp(hosts);
 	must(fd >= 0);
 	must(fd_write_all(fd, lines, sizeof(lines) - 1) == 0);
@@ -533,13 +546,13 @@ static void start_server(char servers[32], char hosts[])
 
 int main(void)
 {
-	char servers[32], hosts[] = "/tmp/cloche-test-hosts-XXXXXX";
+	char hosts[] = "/tmp/cloche-test-hosts-XXXXXX";
 	struct dns_resolver_config config = {
 		.servers = servers, .hosts_path = hosts, .watch = watch, .arg = &watched_n};
 	struct cloche_err err = CLOCHE_ERR_INIT;
 
 	clock_hold_here();
-	start_server(servers, hosts);
+	start_server(hosts);
 	must(dns_resolver_new(&config, &resolver, &err) == 0);
 	must(dns_resolver_next_usec(resolver) == USEC_INFINITY);
 	run_test(names_are_resolved);
@@ -562,6 +575,9 @@ int main(void)
 	must(watched_n == 0);
 	must(dns_resolver_new(&config, &resolver, &err) == 0);
 	run_test(files_may_change);
+	dns_resolver_free(resolver);
+	must(dns_resolver_new(&config, &resolver, &err) == 0);
+	run_test(named_servers_stay);
 	dns_resolver_free(resolver);
 	must(watched_n == 0);
 	unlink(hosts);

@@ -28,6 +28,7 @@ enum netconf_frame {
 	NETCONF_GITHUB_APP,    /* struct netconf_github_app */
 	NETCONF_CONNECT_TO,    /* str host, u16 port, str address, u16 port */
 	NETCONF_UPSTREAM_CA,   /* str: PEM certificates to trust besides the host's */
+	NETCONF_DNS,           /* str: "ADDRESS:PORT,...": servers to ask in place of the host's */
 	NETCONF_REDACT,        /* str: a text that the log's URLs shall not show */
 	NETCONF_LOG, /* u8 has_plain, u8 has_jsonl, u8 has_live; one fd each in this order */
 	NETCONF_DONE,
