@@ -31,6 +31,8 @@ int main(void)
 			return 1;
 		printf("%-7s %s %s: %s\n", v.allowed ? "allowed" : "blocked", requests[i][0],
 			requests[i][1], v.explanation);
+		if (v.suggestion[0])
+			printf("to allow it:\n%s", v.suggestion);
 	}
 	cloche_allowlist_free(list);
 	return 0;
