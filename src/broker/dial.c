@@ -113,7 +113,7 @@ static void on_connected(struct attempt *a)
 	int fd = a->fd, one = 1;
 
 	if (!may_be_own(d) && reached_itself(fd)) {
-		dial_fail(d, "address_refused", "the name leads to an address of this machine");
+		refuse_address(d->stream, "the name leads to an address of this machine", NULL);
 		return;
 	}
 	loop_io_remove(&a->io);
@@ -230,6 +230,15 @@ static const char *judge_addresses(
 	return d->n > 0 ? NULL : first ? first : "no address";
 }
 
+/* What `allow_private: true` would not open (metadata services, for one) nobody shall be advised to
+ * name. */
+static bool may_be_advised(const struct dns_result *result)
+{
+	const struct address_policy soft = {.allow_private = true};
+
+	return result->n > 0 && !address_refusal(&result->addrs[0].sa, &soft);
+}
+
 static void resolved(struct dial *d, const struct dns_result *result)
 {
 	char first[INET6_ADDRSTRLEN] = "", message[NOTE_MAX];
@@ -238,7 +247,7 @@ static void resolved(struct dial *d, const struct dns_result *result)
 	if (why) {
 		snprintf(message, sizeof(message), "%s resolves to %s, which is refused: %s",
 			d->stream->host.text, first, why);
-		dial_fail(d, "address_refused", message);
+		refuse_address(d->stream, message, may_be_advised(result) ? first : NULL);
 		return;
 	}
 	try_next(d);

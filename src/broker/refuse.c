@@ -189,19 +189,19 @@ void refuse_body(struct stream *s, const char *error, const char *message, struc
 	refuse(s, 403, o, NETLOG_REQUEST, false);
 }
 
-void refuse_upstream(struct stream *s, unsigned status, const char *error, const char *message)
+/* Ends what is under way. The answer to be, or NULL where none can be sent any more. */
+static json_t *begin_answer(struct stream *s, const char *error, const char *message)
 {
-	bool address = str_eq(str_from(error), STR("address_refused"));
 	json_t *o;
 
 	if (s->closed || s->answered)
-		return;
+		return NULL;
 	dial_cancel(s);
 	upstream_detach(s);
 	stream_note(s, "%s", message);
 	if (s->head_sent || s->fetch || s->probe) {
 		stream_reset(s, NET_RESET_UPSTREAM);
-		return;
+		return NULL;
 	}
 	o = json_object();
 	set(o, "error", str_from(error));
@@ -209,5 +209,44 @@ void refuse_upstream(struct stream *s, unsigned status, const char *error, const
 	set(o, "path", stream_target(s));
 	set(o, "method", http_head_method(&s->head));
 	set(o, "message", str_from(message));
-	refuse(s, status, o, address ? NETLOG_REQUEST : NETLOG_ERROR, !address && s->verdict.allow);
+	return o;
+}
+
+void refuse_upstream(struct stream *s, unsigned status, const char *error, const char *message)
+{
+	json_t *o = begin_answer(s, error, message);
+
+	if (o)
+		refuse(s, status, o, NETLOG_ERROR, s->verdict.allow);
+}
+
+/* The entry that allows the request, with that address. */
+static int suggest_address(const struct allow_rule *rule, const char *address, struct buf *out)
+{
+	int r = buf_printf(out,
+		"# in place of the entry that allows %s now:\nurl_prefixes:\n  - host: \"%s\"\n",
+		rule->host, rule->host);
+
+	if (r == 0 && rule->path)
+		r = buf_printf(out, "    path: \"%s\"\n", rule->path);
+	if (r == 0 && rule->path_prefix)
+		r = buf_printf(out, "    path_prefix: \"%s\"\n", rule->path_prefix);
+	for (size_t i = 0; r == 0 && i < rule->n_ports; i++)
+		r = buf_printf(out, "%s%u%s", i ? ", " : "    ports: [", rule->ports[i],
+			i + 1 == rule->n_ports ? "]\n" : "");
+	return r < 0 ? r : buf_printf(out, "    allow_private: [%s]\n", address);
+}
+
+void refuse_address(struct stream *s, const char *message, const char *address)
+{
+	_cleanup_(buf_donep) struct buf how = BUF_INIT(8192);
+	const struct allow_rule *rule = s->verdict.rule;
+	bool is_simple = rule && !rule->tunnel && !rule->has_graphql && !rule->methods.n;
+	json_t *o = begin_answer(s, "address_refused", message);
+
+	if (!o)
+		return;
+	if (address && is_simple && suggest_address(rule, address, &how) == 0)
+		set(o, "how_to_allow", buf_str(&how));
+	refuse(s, 403, o, NETLOG_REQUEST, false);
 }

@@ -461,9 +461,8 @@ void decide_request(struct stream *s);
 void request_prepare(struct stream *s);
 /* Goes with the next requests_go(): s is complete, and what it does is to be put on record. */
 void request_ready(struct stream *s);
-/* Puts the intents of all that are ready on record, then lets them go. Before streams_reap. */
+/* Records the intents of all that are ready and lets them go (before streams_reap), or not. */
 void requests_go(struct broker *b);
-/* None of them goes any more. */
 void requests_drop(struct broker *b);
 /* The body that was waited for is complete. */
 void request_whole(struct stream *s);
@@ -474,8 +473,9 @@ void request_go(struct stream *s, bool fresh);
 void refuse_policy(struct stream *s, const struct policy_request *req);
 /* 403: what the body holds is not allowed. detail may be any bytes. */
 void refuse_body(struct stream *s, const char *error, const char *message, struct str detail);
-/* 502 and the like, where no response has begun; else RESET. message and reason are printable. */
+/* 502 and the like (or 403, with an address to advise, or NULL), or RESET. Texts are printable. */
 void refuse_upstream(struct stream *s, unsigned status, const char *error, const char *message);
+void refuse_address(struct stream *s, const char *message, const char *address);
 
 /* dial.c */
 /* Resolves, judges addresses, connects; then upstream_new, or refuse_upstream. */

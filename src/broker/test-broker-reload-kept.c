@@ -59,7 +59,7 @@ static void test_pool_of_each_rule(void)
 	check_int(r.status, 200);
 	got_done(&r);
 	rig_ask(&w.g, &(struct ask){.host = "localhost", .port = port, .target = "/echo"}, &r);
-	check(r.status == 502 && got_has(&r, "address_refused"));
+	check(r.status == 403 && got_has(&r, "address_refused"));
 	got_done(&r);
 	rig_ask(&w.g, &(struct ask){.host = "localhost", .port = port, .target = "/hello"}, &r);
 	check_int(r.status, 200);
@@ -107,7 +107,7 @@ static void test_dialling(void)
 	check_int(set_policy(&w, yaml, &m, NULL), 0);
 	check_int(m.closed, 0);
 	rig_collect(&w.g, id, &r, PATIENCE_MS);
-	check(r.status == 502 && got_has(&r, "address_refused"));
+	check(r.status == 403 && got_has(&r, "address_refused"));
 	got_done(&r);
 	world_stop(&w);
 	close(fd);
@@ -253,7 +253,7 @@ static void test_addresses(void)
 		&(struct ask){
 			.host = "localhost", .port = test_origin_port(w.plain), .target = "/hello"},
 		&r);
-	check(r.status == 502 && got_has(&r, "address_refused"));
+	check(r.status == 403 && got_has(&r, "address_refused"));
 	got_done(&r);
 	world_stop(&w);
 }

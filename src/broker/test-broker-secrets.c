@@ -206,10 +206,12 @@ static void test_addresses(void)
 	world_start(&w, NULL);
 	rig_serve(&w.g);
 	rig_ask(&w.g, &(struct ask){.host = "localhost", .target = "/"}, &r);
-	check_int(r.status, 502);
+	check_int(r.status, 403); /* which nobody tries again */
 	check(got_has(&r, "address_refused") && got_has(&r, "address of this host"));
+	check(got_has(&r, "how_to_allow") && got_has(&r, "host: \\\"localhost\\\"\\n") &&
+		got_has(&r, "allow_private: ["));
 	got_done(&r);
-	check(world_log_has(&w, false, "BLOCKED GET http://localhost/ -> 502"));
+	check(world_log_has(&w, false, "BLOCKED GET http://localhost/ -> 403"));
 	rig_ask(&w.g, &(struct ask){.host = "127.0.0.1", .target = "/"}, &r);
 	check_int(r.status, 403); /* no rule writes it out */
 	got_done(&r);
