@@ -346,6 +346,9 @@ static bool on_started(struct supervisor *s, struct chan_frame *f)
 	t->pid = pid;
 	if (t->captured && t->tty && output_started(t, TAKE_FD(f->fds[0])) < 0)
 		deadline_signal(t, SIGKILL, CTL_SCOPE_PROCESS);
+	/* Whoever started it looks at the record next. */
+	if (t->captured)
+		record_update(s);
 	/* (A peer that is dropped takes its handles away at the end of this turn.) */
 	DL_FOREACH_SAFE (t->watchers, w, tmp)
 		if (!w->peer->dead)

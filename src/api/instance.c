@@ -202,6 +202,9 @@ static int read_commands(cloche_instance *i, int dir)
 		if (meta && json_array_append_new(all, meta) < 0)
 			break;
 	}
+	/* Of a sandbox for one command nothing is kept. */
+	if (!i->command)
+		i->command = describe_command(json_object_get(i->record, "config"));
 	return json_object_set_new(i->record, "commands", all) < 0 ? -ENOMEM : 0;
 }
 

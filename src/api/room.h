@@ -23,3 +23,7 @@ _warn_unused_ int room_start(const cloche_sandbox *sb, struct client_start *star
 /* The configuration as a JSON object for the record: what was granted, secrets by their names
  * alone, variables by theirs. Heap; NULL on lack of memory. */
 char *room_describe(const cloche_sandbox *sb);
+/* The same of a sandbox for one command: what it runs, its first arguments, cut where they are
+ * long.
+ */
+char *room_describe_command(const char *const *argv);

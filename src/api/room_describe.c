@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-enum { MAX_TEXT = CTL_MAX_CONFIG - 1 };
+enum { MAX_TEXT = CTL_MAX_CONFIG - 1, MAX_ARG = 1024, MAX_ARGS = 32 };
 
 static int add(json_t *object, const char *key, json_t *value)
 {
@@ -150,5 +150,26 @@ char *room_describe(const cloche_sandbox *sb)
 	/* It is for people: no reason to fail. */
 	if (r == -E2BIG)
 		return str_dup(STR("{\"too_large\": true}"));
+	return r == 0 ? str_dup(buf_str(&text)) : NULL;
+}
+
+char *room_describe_command(const char *const *argv)
+{
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(MAX_TEXT);
+	_cleanup_json_ json_t *o = json_object();
+	_cleanup_json_ json_t *args = json_array();
+	int r = o && args ? 0 : -ENOMEM;
+
+	for (size_t i = 0; r == 0 && argv[i] && i < MAX_ARGS; i++) {
+		json_t *arg = json_utf8(str_prefix(str_from(argv[i]), MAX_ARG));
+
+		r = json_array_append_new(args, arg) < 0 ? -ENOMEM : 0;
+	}
+	if (r == 0)
+		r = add(o, "argv", json_incref(args));
+	if (r == 0)
+		r = json_text_write(&text, o, 0);
+	if (r == -E2BIG)
+		return str_dup(STR("{}"));
 	return r == 0 ? str_dup(buf_str(&text)) : NULL;
 }

@@ -172,14 +172,16 @@ static int make_spec(cloche_run *run, struct exec_spec *ret, struct cloche_err *
 static int start_own(cloche_run *run, struct cloche_err *err)
 {
 	struct client *client = NULL;
-	_cleanup_(freep) char *config = run->detached ? room_describe(run->sb) : NULL;
+	_cleanup_(freep) char *config =
+		run->detached ? room_describe(run->sb)
+			      : room_describe_command((const char *const *)run->argv);
 	struct client_start start = {.one_shot = true,
 		.detached = run->detached,
 		.kept = run->detached,
 		.config = config};
 	int r;
 
-	if (run->detached && !config)
+	if (!config)
 		return err_nomem(err);
 	r = room_start(run->sb, &start, &run->network, &client, err);
 	if (r < 0)
@@ -187,6 +189,7 @@ static int start_own(cloche_run *run, struct cloche_err *err)
 	if (start.crowded)
 		take_warning(run, PROTECT_CROWDED);
 	run_begin(run, client);
+	network_tell_unused_secrets(run->sb, run->on_warning, run->on_warning_user);
 	return 0;
 }
 

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Secrets that can go nowhere: the inside would hold a surrogate, and programs would try for
+ * minutes what nobody has allowed. */
+#include "api/network.h"
+#include "policy/allowlist.h"
+#include "policy/host.h"
+
+#include <stdio.h>
+
+/* Whether both patterns can mean one host. Of two with wildcards that is not told. */
+static bool scope_meets(const char *rule, const char *scope)
+{
+	struct host h;
+
+	if (host_parse(str_from(scope), &h) == 0)
+		return host_pattern_matches(str_from(rule), &h);
+	if (host_parse(str_from(rule), &h) == 0)
+		return host_pattern_matches(str_from(scope), &h);
+	return true;
+}
+
+static bool scope_is_allowed(const cloche_allowlist *list, const char *scope)
+{
+	for (size_t i = 0; list && i < allowlist_count(list->rules); i++) {
+		const struct allow_rule *rule = allowlist_rule(list->rules, i);
+
+		if (rule->schemes & POLICY_HTTPS && !rule->tunnel && scope_meets(rule->host, scope))
+			return true;
+	}
+	return false;
+}
+
+static bool secret_is_of_use(const cloche_sandbox *sb, const struct secret_spec *spec)
+{
+	for (size_t i = 0; i < spec->n_scopes; i++)
+		if (scope_is_allowed(sb->allowlist, spec->scopes[i]))
+			return true;
+	return false;
+}
+
+void network_tell_unused_secrets(const cloche_sandbox *sb, cloche_warning_fn fn, void *user)
+{
+	size_t n = sb->secrets ? secret_set_count(sb->secrets->set) : 0;
+	bool network = sandbox_wants_gateway(sb);
+	char text[1024];
+
+	for (size_t i = 0; fn && i < n; i++) {
+		const struct secret_spec *spec = &secret_set_get(sb->secrets->set, i)->spec;
+
+		/* Credentials of AWS are told of once. */
+		if ((spec->role != SECRET_MASKED && spec->role != SECRET_AWS_KEY_ID) ||
+			(network && secret_is_of_use(sb, spec)))
+			continue;
+		snprintf(text, sizeof(text),
+			"the secret %s is for %s, %s: \"--allow %s\" allows it", spec->name,
+			spec->scopes[0],
+			network ? "which is not allowed" : "and there is no network",
+			spec->scopes[0]);
+		fn(text, user);
+	}
+}
