@@ -77,10 +77,40 @@ int cloche_allowlist_add_file(cloche_allowlist *list, const char *path, cloche_e
 	return cloche_allowlist_add_text(list, path, buf_data(&text), buf_len(&text), err);
 }
 
+/* Names and addresses by which a room means itself: nothing of that kind reaches the gateway. */
+static bool is_loopback(const char *host)
+{
+	struct str s = str_from(host);
+
+	return str_eq(s, STR("localhost")) || str_ends(s, STR(".localhost")) ||
+	       str_starts(s, STR("127.")) || str_eq(s, STR("[::1]"));
+}
+
+static int refuse_loopback(
+	const char *shorthand, const struct allow_rule *rule, struct cloche_err *err)
+{
+	unsigned port = rule->n_ports ? rule->ports[0] : rule->schemes & POLICY_HTTPS ? 443 : 80;
+
+	err_set(err, E_USAGE,
+		"--allow %s: inside, %s is the sandbox itself, so nothing would go out", shorthand,
+		rule->host);
+	err_hint(err,
+		"give this machine's service a name of its own: --allow http://host.test:%u "
+		"--connect-to host.test:%u:127.0.0.1:%u",
+		port, port, port);
+	return -E_USAGE;
+}
+
 int cloche_allowlist_add_host(cloche_allowlist *list, const char *shorthand, cloche_err *err)
 {
-	int r = allowlist_add_host(list->rules, str_from(shorthand), err);
+	_cleanup_(allowlist_freep) struct allowlist *alone = allowlist_new();
+	int r = alone ? allowlist_add_host(alone, str_from(shorthand), err) : err_nomem(err);
 
+	if (r < 0)
+		return r;
+	if (is_loopback(allowlist_rule(alone, 0)->host))
+		return refuse_loopback(shorthand, allowlist_rule(alone, 0), err);
+	r = allowlist_add_host(list->rules, str_from(shorthand), err);
 	if (r < 0)
 		return r;
 	return remember(list, NULL, str_from(shorthand)) < 0 ? err_nomem(err) : 0;
