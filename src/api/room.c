@@ -34,6 +34,21 @@ static int set_trust(char ***env, const struct trust_env *t)
 	return strv_env_set(env, t->name, both);
 }
 
+/* Programs that would go on trying for minutes, in silence, although no name can be found. */
+static const struct {
+	const char *name, *value;
+} offline_env[] = {{"npm_config_fetch_retries", "0"}};
+
+static int set_offline(char ***env)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(offline_env); i++)
+		if (!strv_env_get(*env, offline_env[i].name))
+			r = strv_env_set(env, offline_env[i].name, offline_env[i].value);
+	return r;
+}
+
 int room_make_env(const cloche_sandbox *sb, char ***ret)
 {
 	_cleanup_(strv_freep) char **env = NULL;
@@ -46,6 +61,8 @@ int room_make_env(const cloche_sandbox *sb, char ***ret)
 	trust = trust_env_table(&n);
 	for (size_t i = 0; r == 0 && sandbox_wants_gateway(sb) && i < n; i++)
 		r = set_trust(&env, &trust[i]);
+	if (r == 0 && !sandbox_wants_gateway(sb))
+		r = set_offline(&env);
 	for (size_t i = 0; r == 0 && i < secrets; i++)
 		r = strv_env_set(&env, cloche_secrets_name(sb->secrets, i),
 			cloche_secrets_surrogate(sb->secrets, i));

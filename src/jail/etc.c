@@ -39,7 +39,7 @@ static const char passwd_root[] = "root:x:0:0:root:/root:%s\n"
 static const char group_text[] = "root:x:0:\ndaemon:x:1:\ntty:x:5:\nstaff:x:50:\nusers:x:100:\n"
 				 "nogroup:x:65534:\n";
 static const char nsswitch_text[] = "passwd: files\ngroup: files\nshadow: files\n"
-				    "hosts: files dns\nnetworks: files\nprotocols: files\n"
+				    "hosts: files%s\nnetworks: files\nprotocols: files\n"
 				    "services: files\nethers: files\nrpc: files\n";
 static const char profile_text[] =
 	"PATH=${PATH:-/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin}\n"
@@ -55,10 +55,17 @@ int etc_hosts(const struct rootfs *r, struct buf *ret)
 		r->gateway ? "100.64.0.2" : "127.0.0.1", r->hostname);
 }
 
+/* Without a network every name is unknown, at once: what is asked for a name asks the file of hosts
+ * alone, and who asks a server all the same (musl knows no nsswitch.conf) does not wait for one. */
 int etc_resolv_conf(const struct rootfs *r, struct buf *ret)
 {
-	return buf_printf(
-		ret, r->gateway ? "nameserver " ROOTFS_NAMESERVER "\n" : "# no network\n");
+	return buf_printf(ret, r->gateway ? "nameserver " ROOTFS_NAMESERVER "\n"
+					  : "# no network\noptions timeout:0 attempts:1\n");
+}
+
+static int etc_nsswitch(const struct rootfs *r, struct buf *ret)
+{
+	return buf_printf(ret, nsswitch_text, r->gateway ? " dns" : "");
 }
 
 static int add_accounts(int root, const struct rootfs *r, struct cloche_err *err)
@@ -83,15 +90,17 @@ static int add_accounts(int root, const struct rootfs *r, struct cloche_err *err
 static int add_names(int root, const struct rootfs *r, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf hosts = BUF_INIT(4096), resolv = BUF_INIT(4096);
-	_cleanup_(buf_donep) struct buf name = BUF_INIT(4096);
+	_cleanup_(buf_donep) struct buf name = BUF_INIT(4096), nsswitch = BUF_INIT(4096);
 	int e;
 
 	if (etc_hosts(r, &hosts) < 0 || etc_resolv_conf(r, &resolv) < 0 ||
-		buf_printf(&name, "%s\n", r->hostname) < 0)
+		etc_nsswitch(r, &nsswitch) < 0 || buf_printf(&name, "%s\n", r->hostname) < 0)
 		return err_nomem(err);
 	e = parts_file(root, "etc/hosts", buf_str(&hosts), err);
 	if (e == 0)
 		e = parts_file(root, "etc/hostname", buf_str(&name), err);
+	if (e == 0)
+		e = parts_file(root, "etc/nsswitch.conf", buf_str(&nsswitch), err);
 	return e < 0 ? e : parts_file(root, "etc/resolv.conf", buf_str(&resolv), err);
 }
 
@@ -169,8 +178,6 @@ int etc_make(struct parts_view *v, const struct rootfs *r, struct cloche_err *er
 		e = add_accounts(root, r, err);
 	if (e == 0)
 		e = add_names(root, r, err);
-	if (e == 0)
-		e = parts_file(root, "etc/nsswitch.conf", str_from(nsswitch_text), err);
 	if (e == 0)
 		e = parts_file(root, "etc/profile", str_from(profile_text), err);
 	if (e == 0)
