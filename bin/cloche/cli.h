@@ -74,8 +74,8 @@ struct sandbox_options {
 	cloche_allowlist *allow;
 	cloche_secrets *secrets;
 	const char *workspace, *config, *allowlist_file;
-	bool no_workspace, no_config, network_log_live, tty, interactive, json, verbose, debug;
-	bool allow_unsandboxed, detach, provider_given;
+	bool no_workspace, no_config, network_log_live, tty, no_tty, interactive, json;
+	bool verbose, debug, allow_unsandboxed, detach, provider_given;
 	bool allows; /* --allow or --allowlist was given */
 	/* pairs, applied after the configuration file so that they win over it */
 	const struct option *late[256];

@@ -13,7 +13,7 @@
 enum { MAX_ENV = 256 };
 
 struct exec_options {
-	bool tty, interactive, detach, json;
+	bool tty, no_tty, interactive, detach, json;
 	bool has_user, has_timeout;
 	uint32_t uid, gid;
 	uint64_t timeout_ms;
@@ -25,7 +25,19 @@ struct exec_options {
 
 static int set_tty(void *ctx, const char *value, cloche_err *err)
 {
-	((struct exec_options *)ctx)->tty = true;
+	struct exec_options *o = ctx;
+
+	o->tty = true;
+	o->no_tty = false;
+	return 0;
+}
+
+static int set_no_tty(void *ctx, const char *value, cloche_err *err)
+{
+	struct exec_options *o = ctx;
+
+	o->no_tty = true;
+	o->tty = false;
 	return 0;
 }
 
@@ -106,10 +118,14 @@ static int set_keys(void *ctx, const char *value, cloche_err *err)
 }
 
 static const struct option options[] = {
-	{"tty", 't', NULL, "give the command a terminal", set_tty},
+	{"tty", 't', NULL,
+		"give the command a terminal (default where standard input, output and error\n"
+		"are one)",
+		set_tty},
+	{"no-tty", 'T', NULL, "give it none", set_no_tty},
 	{"interactive", 'i', NULL,
-		"pass standard input also where it is a terminal; with --detach: keep its\n"
-		"input open for \"cloche attach\"",
+		"pass standard input also where it is a terminal, without -t; with --detach:\n"
+		"keep its input open for \"cloche attach\"",
 		set_interactive},
 	{"detach", 'd', NULL, "return at once and print the command's number", set_detach},
 	{"user", 'u', "UID[:GID]", "user and group inside (default 0:0)", set_user},
@@ -172,7 +188,8 @@ static int run_detached(cloche_run *run, const struct exec_options *o)
 
 static int run_attached(cloche_run *run, const struct exec_options *o)
 {
-	const struct foreground f = {.tty = o->tty,
+	const struct foreground f = {
+		.tty = foreground_has_tty(o->tty, o->no_tty || o->interactive || o->json),
 		.interactive = o->interactive || o->tty,
 		.no_output = o->json,
 		.stays = true,
@@ -220,7 +237,7 @@ const struct command command_exec = {
 		"\n"
 		"  cloche exec dev -- make test\n"
 		"  echo hi | cloche exec dev -i -- cat\n"
-		"  cloche exec dev -t -- bash            Ctrl-P Ctrl-Q leaves it running\n"
+		"  cloche exec dev -- bash               Ctrl-P Ctrl-Q leaves it running\n"
 		"  cloche exec dev -d -- npm run dev     then: cloche logs dev --follow\n"
 		"\n"
 		"Standard input is passed unless it is a terminal. The exit status is the "

@@ -37,7 +37,8 @@ static int run_detached(struct sandbox_options *o, cloche_run *run)
 
 static int run_attached(struct sandbox_options *o, cloche_run *run)
 {
-	const struct foreground f = {.tty = o->tty && isatty(STDIN_FILENO),
+	const struct foreground f = {.tty = foreground_has_tty(o->tty && isatty(STDIN_FILENO),
+					     o->no_tty || o->interactive || o->json),
 		.interactive = o->interactive || o->tty,
 		.no_output = o->json};
 	json_t *planted;

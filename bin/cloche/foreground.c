@@ -53,6 +53,16 @@ static void on_warning(const char *text, void *user)
 	say("warning: %s", text);
 }
 
+/* Nobody says -t who forgot that a command wants a terminal; one in the background may not touch
+ * ours. */
+bool foreground_has_tty(bool asked, bool refused)
+{
+	if (asked || refused)
+		return asked;
+	return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && isatty(STDERR_FILENO) &&
+	       tcgetpgrp(STDIN_FILENO) == getpgrp();
+}
+
 /* Endings that the exit code alone does not explain. */
 static void explain(const cloche_run *run)
 {

@@ -16,6 +16,10 @@ struct foreground {
 	const char *again; /* how to come back, "cloche attach": NULL where that is not possible */
 };
 
+/* Whether the command gets our terminal: it was asked for, or, unless it was refused, we have one
+ * and it is ours to give. */
+bool foreground_has_tty(bool asked, bool refused);
+
 /* Executes the run and says on standard error what its exit status alone does not. Returns that,
  * or EXIT_CLOCHE. *ret_ran (may be NULL): there is a result to show. The run stays the caller's. */
 int foreground_run(cloche_run *run, const struct foreground *f, bool *ret_ran);

@@ -241,7 +241,19 @@ static int set_network_log_live(void *ctx, const char *value, cloche_err *err)
 
 static int set_tty(void *ctx, const char *value, cloche_err *err)
 {
-	((struct sandbox_options *)ctx)->tty = true;
+	struct sandbox_options *o = ctx;
+
+	o->tty = true;
+	o->no_tty = false;
+	return 0;
+}
+
+static int set_no_tty(void *ctx, const char *value, cloche_err *err)
+{
+	struct sandbox_options *o = ctx;
+
+	o->no_tty = true;
+	o->tty = false;
 	return 0;
 }
 
@@ -413,8 +425,12 @@ static const struct option options[] = {
 		set_network_log},
 	{"network-log-live", 0, NULL, "show the network log on standard error, behind [net]",
 		set_network_log_live},
-	{"tty", 't', NULL, "give the command a terminal", set_tty},
-	{"interactive", 'i', NULL, "pass standard input also where it is a terminal",
+	{"tty", 't', NULL,
+		"give the command a terminal (default where standard input, output and error\n"
+		"are one)",
+		set_tty},
+	{"no-tty", 'T', NULL, "give it none", set_no_tty},
+	{"interactive", 'i', NULL, "pass standard input also where it is a terminal, without -t",
 		set_interactive},
 	{"provider", 0, "NAME", "auto (default) or native", set_provider},
 	{"allow-unsandboxed", 0, NULL,
