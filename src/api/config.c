@@ -193,7 +193,7 @@ static int read_env(struct config *c, yaml_node_t *value, void *into)
 			r = config_value(c, config_node(c, p->value), &text);
 		if (r == 0 && !config_passes(c, name))
 			r = cloche_sandbox_set_env(c->sb, name, text, c->err);
-		if (r == 0 && is_from_environment(config_node(c, p->value)))
+		if (r == 0 && config_is_from_caller(config_node(c, p->value)))
 			r = sandbox_redact(c->sb, text, c->err);
 		if (r < 0)
 			return r;
