@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ipc/statedir.h"
+#include "base/fd.h"
 #include "base/fs.h"
 
 #include <fcntl.h>
@@ -31,6 +32,14 @@ int statedir_path(const char *name, char **ret, struct cloche_err *err)
 	return r < 0 ? err_nomem(err) : 0;
 }
 
+/* One that cannot be searched is as good as not there: nothing can be kept below it. */
+static int open_searchable(const char *path)
+{
+	_cleanup_fd_ int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	return fd < 0 ? -1 : openat(fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
 int statedir_open_consent(bool *ret_is_there)
 {
 	_cleanup_(freep) char *path = NULL;
@@ -39,7 +48,7 @@ int statedir_open_consent(bool *ret_is_there)
 	*ret_is_there = true;
 	if (statedir_path(STATEDIR_CONSENT, &path, NULL) < 0)
 		return -1;
-	while ((fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0) {
+	while ((fd = open_searchable(path)) < 0) {
 		char *slash = strrchr(path, '/');
 
 		*ret_is_there = false;

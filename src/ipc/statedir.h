@@ -14,5 +14,5 @@ _warn_unused_ int statedir_path(const char *name, char **ret, struct cloche_err 
 #define STATEDIR_CONSENT "trust"
 
 /* Opens (O_PATH) the directory of the consents or, where it is not there yet, the nearest above it
- * that is. -1 where there can be none. */
+ * that is and that we may search. -1 where there can be none. */
 int statedir_open_consent(bool *ret_is_there);

@@ -338,50 +338,22 @@ static bool path_within(const char *path, const char *dir)
 	return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
 }
 
-struct place {
-	char path[PATH_MAX];
-	struct stat st;
-};
-
-static int look_at(int fd, struct place *ret)
-{
-	char link[64];
-	ssize_t n;
-
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	n = readlink(link, ret->path, sizeof(ret->path) - 1);
-	if (n < 0 || fstat(fd, &ret->st) < 0)
-		return -errno;
-	ret->path[n] = '\0';
-	return 0;
-}
-
-int keep_lies_in(int dir, int source)
-{
-	struct place own, at;
-	int r = look_at(dir, &own);
-
-	if (r == 0)
-		r = look_at(source, &at);
-	if (r < 0)
-		return r;
-	return path_within(own.path, at.path) || (S_ISDIR(at.st.st_mode) && is_below(dir, &at.st));
-}
-
 int keep_is_apart(int dir, int source)
 {
-	struct place own, at;
-	int r = keep_lies_in(dir, source);
+	char link[64], real[PATH_MAX], own[PATH_MAX];
+	struct stat keep, st;
+	ssize_t n, m;
 
-	if (r != 0)
-		return r < 0 ? r : 0;
-	r = look_at(dir, &own);
-	if (r == 0)
-		r = look_at(source, &at);
-	if (r < 0)
-		return r;
-	return !path_within(at.path, own.path) &&
-	       !(S_ISDIR(at.st.st_mode) && is_below(source, &own.st));
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", source);
+	n = readlink(link, real, sizeof(real) - 1);
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", dir);
+	m = readlink(link, own, sizeof(own) - 1);
+	if (n < 0 || m < 0 || fstat(source, &st) < 0 || fstat(dir, &keep) < 0)
+		return -errno;
+	real[n] = own[m] = '\0';
+	if (path_within(real, own) || path_within(own, real))
+		return 0;
+	return !(S_ISDIR(st.st_mode) && (is_below(dir, &st) || is_below(source, &keep)));
 }
 
 int keep_check_apart(const struct keep *k, const char *source, struct cloche_err *err)

@@ -47,8 +47,6 @@ _warn_unused_ int keep_check_apart(
 /* 1 where neither of the two lies in the other (source may be any file), 0 where one does, or
  * -errno. Judged by where they really are. Both are borrowed. */
 _warn_unused_ int keep_is_apart(int dir, int source);
-/* 1 where dir is source or lies in it, 0 where it does not, or -errno. Likewise. */
-_warn_unused_ int keep_lies_in(int dir, int source);
 
 /* Gives the directory free; what overlayfs needed only while it was mounted is removed, and all of
  * it where no room came to be. */

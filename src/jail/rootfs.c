@@ -41,7 +41,9 @@ static int open_source(const struct rootfs *r, const char *path, bool no_link, u
 
 	if (fd < 0)
 		return fd;
-	tree = rootfs_check_apart(r, fd, path, attrs & MOUNT_ATTR_RDONLY, err);
+	tree = apart_check_control(r->own_dir, fd, path, err);
+	if (tree == 0)
+		tree = apart_check(&r->consents, fd, path, attrs & MOUNT_ATTR_RDONLY, err);
 	if (tree < 0)
 		return tree;
 	tree = mount_clone(fd, "", attrs, err);

@@ -3,6 +3,7 @@
 /* The file system of a room: made of detached pieces, entered by pivot_root, gone with the room. */
 
 #include "base/err.h"
+#include "jail/apart.h"
 #include "jail/idmap.h"
 #include "jail/keep.h"
 #include "jail/layers.h"
@@ -36,10 +37,7 @@ struct rootfs {
 	struct rootfs_mount *mounts; /* borrowed array */
 	size_t mounts_n;
 	int own_dir; /* borrowed: where sandboxes are controlled; no source may show it. -1: none */
-	/* Borrowed: where consents of the person are kept; no source may show it. Where that is not
-	 * there yet: the nearest directory above it, which no writable source may hold. -1: none */
-	int consent_dir;
-	bool consent_is_there;
+	struct apart consents;                       /* nor this */
 	int dir_tree, init_tree;                     /* as in rootfs_mount; start at -1 */
 	int keep_tree, host_trees[LAYERS_HOST_DIRS]; /* likewise */
 	/* Filled by rootfs_furnish where overlay is set (else -1): O_PATH, owned by whoever takes
@@ -51,11 +49,6 @@ struct rootfs {
  * parent does it, because the child could not reach the files; else the child, whose copies could
  * not be made by the parent. */
 _warn_unused_ int rootfs_open_sources(struct rootfs *r, struct cloche_err *err);
-
-/* Of apart.c: whether source (a descriptor; path is for messages) may be shown, read-only or not.
- * 0 or -E_DENIED. */
-_warn_unused_ int rootfs_check_apart(
-	const struct rootfs *r, int source, const char *path, bool ro, struct cloche_err *err);
 
 /* For a range: shows the sources with their own owners. A file system that cannot is refused where
  * the mount is writable. What is read-only in a nested room stays with nobody: whoever is root in a

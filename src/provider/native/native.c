@@ -143,6 +143,14 @@ static int check_nested(
 	return -E_UNSUPPORTED;
 }
 
+static int find_consents(struct apart *ret, struct cloche_err *err)
+{
+	bool is_there;
+	_cleanup_fd_ int fd = statedir_open_consent(&is_there);
+
+	return apart_init(ret, fd, is_there, err);
+}
+
 static int prepare(const struct room_spec *spec, struct native_room *n, struct native_birth *b,
 	struct cloche_err *err)
 {
@@ -168,7 +176,6 @@ static int prepare(const struct room_spec *spec, struct native_room *n, struct n
 		.keep_tree = -1,
 		.host_trees = LAYERS_NO_TREES,
 		.own_dir = -1,
-		.consent_dir = -1,
 		.upper_fd = -1,
 		.lower_fd = -1};
 	b->mounts = calloc(spec->mounts_n + 1, sizeof(*b->mounts));
@@ -185,8 +192,9 @@ static int prepare(const struct room_spec *spec, struct native_room *n, struct n
 			.no_link = m->no_link,
 			.tree = -1};
 	}
-	b->rootfs.consent_dir = statedir_open_consent(&b->rootfs.consent_is_there);
 	r = b->rootfs.own_dir = rundir_open(err);
+	if (r >= 0)
+		r = find_consents(&b->rootfs.consents, err);
 	if (r >= 0)
 		r = spec->keep_dir ? open_keep(spec, n, err) : 0;
 	if (r < 0)
@@ -308,7 +316,6 @@ static int native_create(const struct room_spec *spec, struct room **ret, struct
 		r = give_birth(n, &b, err);
 	rootfs_close_sources(&b.rootfs);
 	fd_close(b.rootfs.own_dir);
-	fd_close(b.rootfs.consent_dir);
 	free(b.mounts);
 	if (r < 0)
 		return r;
