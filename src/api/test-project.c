@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of a project ask for, and that nothing of it is obeyed without consent
+ * (INV-CONSENT). tests/integration/test-consent has the files and the person. */
+#include "api/config.h"
+#include "base/fs.h"
+#include "config/consent.h"
+#include "tap.h"
+#include "torture.h"
+#include <cloche/project.h>
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char dir[] = "/tmp/cloche-test-project-XXXXXX";
+static cloche_err err;
+
+static void project_freep(cloche_project **p)
+{
+	cloche_project_free(*p);
+}
+
+static void put_file(const char *name, const char *text)
+{
+	_cleanup_(freep) char *folder = fs_join(dir, ".cloche"), *path = NULL;
+
+	must(folder && fs_mkdirs(folder, 0700, &err) == 0);
+	path = fs_join(folder, name);
+	must(path && fs_write_atomic(AT_FDCWD, path, str_from(text), 0600, false, &err) == 0);
+}
+
+static void test_nothing_is_obeyed_before_consent(void)
+{
+	_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = cloche_sandbox_new();
+	_cleanup_(cloche_allowlist_freep) cloche_allowlist *allow = cloche_allowlist_new();
+	_cleanup_(project_freep) cloche_project *p = NULL, *again = NULL;
+
+	setenv("PERSONS", "value", 1);
+	put_file("sandbox.yaml", "resource_limits: {memory: 1g}\npass_env: [PERSONS]\n");
+	put_file("network-allowlist.yaml", "domains: [a.test]\n");
+	must(cloche_project_open(dir, &p, &err) == 0 && p);
+	check(!cloche_project_is_trusted(p));
+	check_int(cloche_project_apply(p, sb, allow, &err), -CLOCHE_E_DENIED);
+	check(!strv_env_get(sb->env, "PERSONS") && sb->memory == 0);
+	check_int(cloche_allowlist_count(allow), 0);
+	check(strstr(err.hint, "cloche trust "));
+	/* What was read counts, not what is there by now. */
+	put_file("sandbox.yaml", "env: {PERSONS: planted}\npass_env: [HOME]\n");
+	check_int(cloche_project_trust(p, &err), 0);
+	check_int(cloche_project_apply(p, sb, allow, &err), 0);
+	check_z(strv_env_get(sb->env, "PERSONS"), "value");
+	check_int(cloche_allowlist_count(allow), 1);
+	must(cloche_project_open(dir, &again, &err) == 0 && again);
+	check(!cloche_project_is_trusted(again) && cloche_project_since(again));
+	check_z(cloche_project_change(again, 0), "+ read your variable HOME");
+	check_z(cloche_project_change(again, 1), "- read your variable PERSONS");
+	check(!cloche_project_change(again, 2));
+	check_int(cloche_project_revoke(dir, &err), 0);
+	check_int(cloche_project_revoke(dir, &err), -CLOCHE_E_NOT_FOUND);
+}
+
+static int read_nothing(struct config *c, yaml_node_t *value, void *into)
+{
+	return 0;
+}
+
+/* A key to which nobody gave a thought. */
+static void test_a_new_key_asks(void)
+{
+	static const struct config_key keys[] = {{"new_key", read_nothing, NULL}};
+	static const char text[] = "{new_key: {a: [b, !env C], d: 'e f'}}";
+	struct asks asks = {0};
+	struct config c = {.file = "f", .err = &err, .asks = &asks};
+	yaml_parser_t parser;
+
+	must(yaml_parser_initialize(&parser));
+	yaml_parser_set_input_string(&parser, (const unsigned char *)text, strlen(text));
+	must(yaml_parser_load(&parser, &c.doc));
+	check_int(config_ask_walk(&c, yaml_document_get_root_node(&c.doc), keys, 1), 0);
+	must(asks.n == 2);
+	check_z(asks.lines[0], "new_key a: b, your variable C");
+	check_z(asks.lines[1], "new_key d: \"e f\"");
+	asks_done(&asks);
+	yaml_document_delete(&c.doc);
+	yaml_parser_delete(&parser);
+}
+
+static void test_words_cannot_pass_for_others(void)
+{
+	static const struct {
+		struct str word;
+		const char *shown;
+	} cases[] = {{STR("a.b-c_d/*"), "a.b-c_d/*"}, {STR(""), "\"\""},
+		{STR("a, b; c"), "\"a, b; c\""}, {STR("a\"b\\"), "\"a\\\"b\\\\\""},
+		{STR("\x1b[2J\n\xe2\x80\xae\x7f\0x"),
+			"\"\\x1b[2J\\x0a\\xe2\\x80\\xae\\x7f\\x00x\""}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_(buf_donep) struct buf line = ASKS_LINE_INIT;
+
+		must(asks_put_word(&line, cases[i].word) == 0);
+		check_str(buf_str(&line), cases[i].shown);
+	}
+}
+
+/* Each allocation fails once: what is then not known is neither trusted nor obeyed. */
+static void consent_and_obey(void)
+{
+	_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = cloche_sandbox_new();
+	_cleanup_(project_freep) cloche_project *p = NULL;
+	struct cloche_err why = CLOCHE_ERR_INIT;
+	int r = cloche_project_open(dir, &p, &why);
+
+	check(r == 0 || torture_failed);
+	check((r == 0) == (p != NULL));
+	if (p && sb) {
+		check(!cloche_project_is_trusted(p) && cloche_project_ask(p, 3));
+		check(cloche_project_apply(p, sb, NULL, &why) < 0);
+		r = cloche_project_trust(p, &why);
+		check(r == 0 || torture_failed);
+		check(cloche_project_is_trusted(p) == (r == 0));
+	}
+	/* One of the two has its memory. */
+	(void)cloche_project_revoke(dir, NULL);
+	(void)cloche_project_revoke(dir, NULL);
+}
+
+static void test_without_memory(void)
+{
+	put_file("sandbox.yaml",
+		"pass_env: [A]\nenv: {B: !env C}\n"
+		"masked_secrets: {T: {value: !env D, scopes: [a.test], headers: [h]}}\n");
+	put_file("network-allowlist.yaml", "url_prefixes: [{host: a.test, methods: [GET]}]\n");
+	torture(consent_and_obey);
+}
+
+static void count_consent(const cloche_consent *c, void *user)
+{
+	++*(int *)user;
+	check_z(c->dir, "/a/project");
+	check_z(c->hash, "hash");
+}
+
+static void test_records(void)
+{
+	char *asks[] = {(char[]){"one"}, NULL};
+	_cleanup_json_ json_t *record = NULL, *other = NULL;
+	int n = 0;
+
+	check_int(cloche_project_list(count_consent, &n, &err), 0);
+	check_int(n, 0);
+	check_int(consent_load("/a/project", &record, &err), 0);
+	check_int(consent_save("/a/project", "old", asks, &err), 0);
+	check_int(consent_save("/a/project", "hash", asks, &err), 0);
+	check_int(consent_load("/a/project", &record, &err), 1);
+	check_str(json_str_at(record, "sha256"), "hash");
+	check_int(consent_load("/a/project/", &other, &err), 0);
+	check_int(cloche_project_list(count_consent, &n, &err), 0);
+	check_int(n, 1);
+	check_int(consent_remove("/a/project", &err), 1);
+	check_int(consent_remove("/a/project", &err), 0);
+}
+
+int main(void)
+{
+	_cleanup_(freep) char *state = NULL;
+
+	must(mkdtemp(dir));
+	state = fs_join(dir, "state");
+	must(state && setenv("CLOCHE_STATE_DIR", state, 1) == 0);
+	run_test(test_records);
+	run_test(test_nothing_is_obeyed_before_consent);
+	run_test(test_a_new_key_asks);
+	run_test(test_words_cannot_pass_for_others);
+	run_test(test_without_memory);
+	(void)fs_remove_tree(AT_FDCWD, dir);
+	return tap_done();
+}
