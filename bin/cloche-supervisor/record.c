@@ -4,6 +4,7 @@
  * (docs/design/formats.md has the fields). */
 #include "base/clock.h"
 #include "base/escape.h"
+#include "base/program.h"
 #include "supervisor.h"
 
 #include <stdio.h>
@@ -157,7 +158,7 @@ static void add_life(struct out *o, const struct supervisor *s)
 	add_labels(o, s->start.labels);
 	add_string(o, "provider", s->room ? s->room->provider->name : s->start.provider);
 	add_number(o, "pid", (uint64_t)getpid());
-	add_number(o, "pid_start", looks_start_time(getpid()));
+	add_number(o, "pid_start", program_start_time(getpid()));
 	add_number(o, "init_pid", s->room && s->room->pid > 0 ? (uint64_t)s->room->pid : 0);
 	add_string(o, "created", created);
 	add_number(o, "created_usec", s->created_real);

@@ -219,6 +219,10 @@ int cloche_instance_refresh(cloche_instance *instance, cloche_err *err)
 	forget(instance);
 	instance->life = entry.life;
 	read_record(instance, &entry);
+	/* Its maker has just locked it, or whoever removes it is nearly done. */
+	if (entry.life == SANDBOX_LIVE && !json_object_get(instance->record, "state"))
+		return err_set(
+			err, E_NOT_FOUND, "sandbox %s is just beginning or ending", instance->id);
 	if (!instance->record || read_commands(instance, entry.dir) < 0 ||
 		json_text_write(&text, instance->record, 2) < 0)
 		return err_nomem(err);

@@ -5,6 +5,7 @@
 #include "api/room.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/program.h"
 #include "base/strv.h"
 
 #include <arpa/inet.h>
@@ -240,6 +241,7 @@ static void kill_supervisor(const cloche_instance *instance)
 {
 	_cleanup_(cloche_instance_freep) cloche_instance *fresh = instance_copy(instance);
 	const json_t *record;
+	json_int_t start;
 	pid_t pid;
 	int fd;
 
@@ -247,9 +249,10 @@ static void kill_supervisor(const cloche_instance *instance)
 		return;
 	record = fresh->record;
 	pid = (pid_t)json_integer_value(json_object_get(record, "pid"));
+	start = json_integer_value(json_object_get(record, "pid_start"));
 	fd = pid > 1 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
-	/* The lock is held, so the process of the record is alive and the number is still its. */
-	if (fd >= 0 && cloche_instance_refresh(fresh, NULL) == 0 && fresh->life == SANDBOX_LIVE)
+	/* The lock does not say that it lives: whoever removes what it left holds it, too. */
+	if (fd >= 0 && start > 0 && program_start_time(pid) == (uint64_t)start)
 		(void)syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0);
 	fd_close(fd);
 }

@@ -184,3 +184,25 @@ int program_start(
 	*ret_pid = pid;
 	return 0;
 }
+
+uint64_t program_start_time(pid_t pid)
+{
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(4096);
+	unsigned long long start = 0;
+	char path[32], *text, *at, state = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	if (fs_read_file(AT_FDCWD, path, &b, NULL) < 0)
+		return 0;
+	text = buf_cstr(&b);
+	at = text ? strrchr(text, ')') : NULL;
+	/* Field 22. */
+	if (!at ||
+		sscanf(at + 1,
+			" %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d "
+			"%*d %llu",
+			&state, &start) != 2 ||
+		state == 'Z' || state == 'X')
+		return 0;
+	return start;
+}

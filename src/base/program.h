@@ -33,3 +33,8 @@ _warn_unused_ int program_start(
  * of sanitizers, never the rest (it may hold real secrets). Heap array of heap strings (strv_free),
  * NULL on lack of memory. */
 char **program_env(char *const *env);
+
+/* When a process was started, in the kernel's ticks since the machine's (field 22 of its
+ * /proc/PID/stat): with the pid that names one process of one boot. 0 if there is none, or if it is
+ * dead and only waited for. */
+uint64_t program_start_time(pid_t pid);

@@ -2,6 +2,7 @@
 #include "manager/looks.h"
 #include "base/fd.h"
 #include "base/fs.h"
+#include "base/program.h"
 #include "base/strv.h"
 #include "ipc/rundir.h"
 
@@ -18,28 +19,6 @@
 
 enum { MAX_PLAN = 4 * 1024 * 1024, MAX_TOLD = 48 * 1024 * 1024, PATIENCE_MS = 3000 };
 #define LOOKS_DIR ".planted" /* of all sandboxes: a file each, named by its id */
-
-uint64_t looks_start_time(pid_t pid)
-{
-	_cleanup_(buf_donep) struct buf b = BUF_INIT(4096);
-	unsigned long long start = 0;
-	char path[64], *text, *at, state = 0;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	if (fs_read_file(AT_FDCWD, path, &b, NULL) < 0)
-		return 0;
-	text = buf_cstr(&b);
-	at = text ? strrchr(text, ')') : NULL;
-	/* Field 22. */
-	if (!at ||
-		sscanf(at + 1,
-			" %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d "
-			"%*d %llu",
-			&state, &start) != 2 ||
-		state == 'Z' || state == 'X')
-		return 0;
-	return start;
-}
 
 /* Whether path lies below one of those that are looked through. */
 static bool looks_covers(const struct look *l, const char *path)
@@ -80,7 +59,7 @@ int looks_note(
 	if (l->mounts_n == 0)
 		return 0;
 	l->init = init;
-	l->start = looks_start_time(init);
+	l->start = program_start_time(init);
 	if (look_write(l, &b) < 0)
 		return err_nomem(err);
 	r = sandbox_dir_make(d, id, err);
@@ -111,7 +90,7 @@ static void looks_keep(int base, const char *id, const struct look_told *told, p
 	old = str_from_index(buf_str(&before), str_chr(buf_str(&before), '\n') + 1);
 	if (dir < 0 ||
 		buf_printf(&b, "{\"owner\":%d,\"owner_start\":%llu,\"more\":%u}\n", (int)owner,
-			owner ? (unsigned long long)looks_start_time(owner) : 0, told->more) < 0 ||
+			owner ? (unsigned long long)program_start_time(owner) : 0, told->more) < 0 ||
 		buf_add_str(&b, old) < 0 || buf_add_str(&b, buf_str(&told->text)) < 0 ||
 		fs_write_atomic(dir, id, buf_str(&b), 0600, false, NULL) < 0)
 		fprintf(stderr,
@@ -141,7 +120,7 @@ static void looks_await_death(const struct look *l)
 		l->init > 1 && l->start ? (int)syscall(SYS_pidfd_open, l->init, 0) : -1;
 	struct pollfd p = {.fd = fd, .events = POLLIN};
 
-	if (fd < 0 || looks_start_time(l->init) != l->start)
+	if (fd < 0 || program_start_time(l->init) != l->start)
 		return;
 	(void)syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0);
 	(void)!poll(&p, 1, PATIENCE_MS);
@@ -171,7 +150,7 @@ static bool looks_owner_lives(struct str text)
 	int owner = 0;
 
 	return line && sscanf(line, "{\"owner\":%d,\"owner_start\":%llu", &owner, &start) == 2 &&
-	       owner > 0 && looks_start_time(owner) == start && start != 0;
+	       owner > 0 && program_start_time(owner) == start && start != 0;
 }
 
 static void looks_take_one(

@@ -29,7 +29,3 @@ void looks_after_crash(int base, int dir, const char *id);
  * struct look_told. forget: it has been shown then. */
 typedef void (*looks_fn)(void *user, const char *id, struct str text);
 void looks_take(int base, const char *id, bool forget, looks_fn fn, void *user);
-
-/* When a process started, in ticks since the machine did: with its number that names it for good. 0
- * where there is none, or where it is dead and only waited for. */
-uint64_t looks_start_time(pid_t pid);
