@@ -289,9 +289,22 @@ class Bystander:
         self.ask()
         wait_until(lambda: "cloche-gateway" in tree(self.p.pid).values())
         self.ask()
-        time.sleep(0.5)
+        self._wait_for_sweep()
         self.parts = {p: n for p, n in tree(self.p.pid).items() if n not in ("curl",)}
         world.bystander = self
+
+    def _wait_for_sweep(self):
+        """Its supervisor cleans up after others once, by a child, a second after its start: has something
+        for it to find, and waits until it has done so and that child is gone."""
+        own = glob.glob(self.world.runtime + "/**/sandbox-*/", recursive=True)
+        stale = os.path.join(os.path.dirname(os.path.dirname(own[0])), ".new-bystander")
+        os.mkdir(stale, 0o700)
+        with open(os.path.join(stale, "lock"), "w"):
+            pass
+        expect(wait_until(lambda: not os.path.exists(stale), 60), "its supervisor does not sweep")
+        supervisor = [p for p, name in tree(self.p.pid).items() if name == "cloche-supervis"][0]
+        expect(wait_until(lambda: "cloche-supervis" not in map(comm, children(supervisor)), 60),
+               "its supervisor sweeps for ever")
 
     def ask(self):
         """Has it make a request; raises where that does not work."""
