@@ -214,7 +214,7 @@ static void own_address(void)
 static void test_ports(void)
 {
 	if (!own_network) {
-		printf("# SKIP: no network of our own here, low ports are not tested\n");
+		tap_skip("no network of our own here, low ports are not tested");
 		return;
 	}
 	with_port(443, plain_on_443);

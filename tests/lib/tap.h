@@ -3,6 +3,7 @@
 /* Unit tests: a main() that calls TEST functions and ends with `return tap_done();`.
  * Output is TAP version 13. A failed check prints where and why and the test goes on. */
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,19 @@
 static int tap_count, tap_failed;
 static bool tap_ok_now;
 __attribute__((unused)) static const char *tap_skipped; /* unread where all is skipped */
+
+/* What our caller ignores or blocks (nohup, a shell's background) is no matter of the test's. */
+__attribute__((constructor)) static void tap_default_signals(void)
+{
+	struct sigaction now;
+	sigset_t none;
+
+	for (int i = 1; i < NSIG; i++)
+		if (sigaction(i, NULL, &now) == 0 && now.sa_handler == SIG_IGN)
+			signal(i, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
 
 #define tap_fail(...)                                                                              \
 	do {                                                                                       \

@@ -3,6 +3,7 @@
 environment, a private CA, TAP."""
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -14,6 +15,19 @@ ROOT = os.environ.get("CLOCHE_SOURCE") or os.path.dirname(os.path.dirname(os.pat
 BIN = os.environ.get("CLOCHE_TEST_BIN") or os.path.join(ROOT, "build", "bin")
 CLOCHE = os.path.join(BIN, "cloche")
 PYTHON = "/usr/bin/python3"
+
+
+def default_signals():
+    """What our caller ignores or blocks (nohup, a shell's background) is not ours, nor that of what we
+    start. What Python itself ignores it gives back to what it starts."""
+    for number in signal.valid_signals():
+        if signal.getsignal(number) == signal.SIG_IGN and \
+                number not in (signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+
+
+default_signals()
 
 
 def clean_env(**more):
