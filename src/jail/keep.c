@@ -216,28 +216,23 @@ static void open_up(int work, const char *name)
 	(void)!chmod(link, 0700);
 }
 
-static void remove_work(int dir)
+/* After a room, of this supervisor's or of one that was killed: then work/ is there. A set-uid
+ * program of the root that was changed has its bits still where it was changed by a memory mapping.
+ * Only its owner reaches it here, but he may hand it on, and another room may copy it. */
+static void clear_up(int dir)
 {
-	_cleanup_fd_ int work = enter_dir(dir, "work");
+	_cleanup_fd_ int work = enter_dir(dir, "work"), upper = enter_dir(dir, "upper");
 	const char *const *host = layers_host_dirs();
 	size_t i;
 
 	if (work >= 0) {
+		if (upper >= 0)
+			(void)setid_clear(upper);
 		open_up(work, "root");
 		for (i = 0; host[i]; i++)
 			open_up(work, host[i] + 1);
 	}
 	(void)fs_remove_tree(dir, "work");
-}
-
-/* A set-uid program of the root that was changed has its bits still where it was changed by a
- * memory mapping. Only its owner reaches it here, but he may hand it on. */
-static void clear_bits(int dir)
-{
-	_cleanup_fd_ int upper = enter_dir(dir, "upper");
-
-	if (upper >= 0)
-		(void)setid_clear(upper);
 }
 
 /* Whether nothing has been kept yet. What is made in there shall not land where a link leads. */
@@ -262,7 +257,7 @@ static int lock_and_check(struct keep *k, const char *root_dir, struct cloche_er
 	if (r >= 0)
 		r = check_upper(k, err);
 	if (r >= 0)
-		remove_work(k->dir);
+		clear_up(k->dir);
 	return r;
 }
 
@@ -291,8 +286,7 @@ int keep_open(const char *path, const char *root_dir, const char *home, struct k
 void keep_close(struct keep *k)
 {
 	if (k->lock >= 0) {
-		remove_work(k->dir);
-		clear_bits(k->dir);
+		clear_up(k->dir);
 		if (faccessat(k->dir, "upper", F_OK, AT_SYMLINK_NOFOLLOW) < 0)
 			(void)unlinkat(k->dir, KEEP_MARKER, 0);
 	}
