@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all rows of the benchmark share: statistics of rounds, a process that times commands, tables."""
+"""What all rows of the benchmark share: statistics of rounds, a process that times commands, tables, and
+what makes contestants alike."""
+import ctypes
+import fcntl
 import json
 import os
 import random
 import shutil
+import socket
 import statistics
+import struct
 import subprocess
 import sys
 import tempfile
@@ -26,11 +31,43 @@ def have(program):
     return shutil.which(program, path=clean_env()["PATH"]) is not None
 
 
-class Series:
-    """The values of one contestant, one a round."""
+def own_network():
+    """The whole run happens in a network namespace of its own: loopback alone, and for everybody the
+    congestion control that a room has. The host's settings stay as they are. Returns what is in
+    force, in words."""
+    sysctl, v6 = "/proc/sys/net/ipv4/tcp_congestion_control", "/proc/sys/net/ipv6/conf/lo/disable_ipv6"
+    before = os.readlink("/proc/self/ns/net")
+    libc = ctypes.CDLL(None, use_errno=True)
+    if os.geteuid() == 0 and libc.unshare(0x40000000) == 0 and \
+       os.readlink("/proc/self/ns/net") != before:
+        if os.path.exists(v6):  # the servers here listen on 127.0.0.1 alone
+            with open(v6, "w") as f:
+                f.write("1")
+        with socket.socket() as s:
+            fcntl.ioctl(s, 0x8914, struct.pack("16sH14x", b"lo", 1))  # SIOCSIFFLAGS, IFF_UP
+        with open(sysctl, "w") as f:
+            f.write("reno")
+    with open(sysctl) as f:
+        return f.read().strip()
 
-    def __init__(self):
-        self.values = []
+
+CRYPTO = """openssl_conf = init
+[init]
+ssl_conf = ssl
+[ssl]
+system_default = tls
+[tls]
+Ciphersuites = TLS_AES_128_GCM_SHA256
+MinProtocol = TLSv1.3
+Groups = X25519:P-256
+"""
+
+
+class Series:
+    """The values of one contestant, one a round. lost: rounds that failed."""
+
+    def __init__(self, values=()):
+        self.values, self.lost = list(values), 0
 
     def add(self, v):
         self.values.append(v)
@@ -42,8 +79,18 @@ class Series:
     def text(self, scale=1.0, digits=2):
         if not self.values:
             return "not measured"
-        return "%.*f (%.*f to %.*f)" % (digits, self.median * scale, digits, min(self.values) *
-                                        scale, digits, max(self.values) * scale)
+        low, high = self.spread()
+        return "%.*f (%.*f to %.*f)" % (digits, self.median * scale, digits, low * scale, digits,
+                                        high * scale)
+
+    def spread(self):
+        """The range of a few values, the middle half of many."""
+        v = sorted(self.values)
+        cut = len(v) // 4 if len(v) >= 20 else 0
+        return v[cut], v[len(v) - 1 - cut]
+
+    def rounds(self):
+        return "%d" % len(self.values) + (", %d FAILED" % self.lost if self.lost else "")
 
 
 def runtime_folder(work):
@@ -54,23 +101,29 @@ def runtime_folder(work):
         dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else work)
 
 
-def ratio(ours, theirs):
-    """Of the medians of rounds taken together, so that a slow moment hits both sides."""
+def ratio(ours, theirs, how=lambda a, b: a / b):
+    """Of rounds taken together, so that a slow moment hits both sides: a Series, or None."""
     if not ours or not theirs or not ours.values or not theirs.values:
         return None
     if len(ours.values) != len(theirs.values):
-        return ours.median / theirs.median
-    return statistics.median(a / b for a, b in zip(ours.values, theirs.values))
+        return Series([how(ours.median, theirs.median)])
+    return Series(how(a, b) for a, b in zip(ours.values, theirs.values))
 
 
-def rule(lines, text, value, bound, at_least):
-    """A line of a table "ratio | measured | hold"."""
-    if value is None:
+def rule(lines, text, value, bound=None, at_least=False):
+    """A line of a table "ratio | measured | hold"; value: a Series, a number, or None."""
+    if value is None or (isinstance(value, Series) and not value.values):
         lines.append("| %s | not measured | |" % text)
         return
-    ok = value >= bound if at_least else value <= bound
-    lines.append("| %s | %.2f | %s %g: %s |" % (text, value, "at least" if at_least else "at most",
-                                               bound, "yes" if ok else "NO"))
+    if not isinstance(value, Series):
+        value = Series([value])
+    shown = value.text() if len(value.values) > 1 else "%.2f" % value.median
+    if bound is None:
+        lines.append("| %s | %s | |" % (text, shown))
+        return
+    ok = value.median >= bound if at_least else value.median <= bound
+    lines.append("| %s | %s | %s %g: %s |" % (text, shown, "at least" if at_least else "at most",
+                                             bound, "yes" if ok else "NO"))
 
 
 RULES_HEAD = ["", "| ratio | measured | hold |", "|---|---|---|"]
@@ -142,6 +195,9 @@ class Contest:
 
     def ratio(self, ours, theirs):
         return ratio(self.times.get(ours), self.times.get(theirs))
+
+    def later_ms(self, ours, theirs):
+        return ratio(self.times.get(ours), self.times.get(theirs), lambda a, b: (a - b) * 1e3)
 
     def table(self):
         lines = ["| what | median | min | p95 | rounds |", "|---|---|---|---|---|"]

@@ -252,6 +252,13 @@ def srt_package():
     return package
 
 
+def fetch_srt():
+    try:
+        srt_package()
+    except Absent as why:
+        log("bench: srt: %s" % why)
+
+
 def srt(work):
     """The command that runs /bin/true in srt."""
     cli = os.path.join(srt_package(), "dist", "cli.js")

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* usage: https full|resumed|kept CONNECTIONS SECONDS nagle|nodelay HOST PORT PATH. Makes requests over
- * TLS, so many at a time, and prints how many were answered and how long each took, from connect() to
- * the answer's end. full: each on a new connection with a whole handshake; resumed: with the session of
- * the one before; kept: on connections that stay. wrk, which always resumes, can do only the last two.
- * Certificates are not looked at. */
+/* usage: https full|resumed|kept CONNECTIONS SECONDS nagle|nodelay HOST PORT PATH [NAMED]. Makes
+ * requests over TLS, so many at a time, and prints how many were answered and how long each took,
+ * from connect() to the answer's end. full: each on a new connection with a whole handshake;
+ * resumed: with the session of the one before; kept: on connections that stay. wrk, which always
+ * resumes, can do only the last two. Certificates are not looked at. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <netdb.h>
@@ -95,7 +95,8 @@ static void conn_again(struct conn *c)
 static int conn_take(struct conn *c, const char *p, size_t n)
 {
 	if (c->got < sizeof(c->answer) - 1)
-		memcpy(c->answer + c->got, p, n < sizeof(c->answer) - 1 - c->got ? n : sizeof(c->answer) - 1 - c->got);
+		memcpy(c->answer + c->got, p,
+			n < sizeof(c->answer) - 1 - c->got ? n : sizeof(c->answer) - 1 - c->got);
 	c->got += n;
 	if (!c->want) {
 		const char *end = memmem(c->answer, c->got, "\r\n\r\n", 4);
@@ -119,9 +120,8 @@ static void conn_step(struct conn *c)
 	size_t n = 0;
 
 	for (;;) {
-		int r = c->sent < request_n
-				? SSL_write_ex(c->ssl, request, request_n, &n)
-				: SSL_read_ex(c->ssl, bytes, sizeof(bytes), &n);
+		int r = c->sent < request_n ? SSL_write_ex(c->ssl, request, request_n, &n)
+					    : SSL_read_ex(c->ssl, bytes, sizeof(bytes), &n);
 
 		if (r != 1) {
 			int e = SSL_get_error(c->ssl, r);
@@ -156,11 +156,11 @@ static int by_size(const void *a, const void *b)
 int main(int argc, char **argv)
 {
 	static struct conn conns[MOST];
-	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+	const struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM};
 	int n;
 	double end;
 
-	if (argc != 8 || (n = atoi(argv[2])) < 1 || n > MOST)
+	if ((argc != 8 && argc != 9) || (n = atoi(argv[2])) < 1 || n > MOST)
 		return 2;
 	signal(SIGPIPE, SIG_IGN);
 	mode = argv[1][0] == 'f' ? FULL : argv[1][0] == 'r' ? RESUMED : KEPT;
@@ -169,14 +169,15 @@ int main(int argc, char **argv)
 	if (getaddrinfo(host, argv[6], &hints, &where) != 0)
 		return 1;
 	request_n = (size_t)snprintf(request, sizeof(request),
-		"GET %s HTTP/1.1\r\nHost: %s\r\n%s\r\n", argv[7], host,
+		"GET %s HTTP/1.1\r\nHost: %s\r\n%s\r\n", argv[7], argc == 9 ? argv[8] : host,
 		mode == KEPT ? "" : "Connection: close\r\n");
 	ctx = SSL_CTX_new(TLS_client_method());
 	SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
 	if (mode == FULL)
 		SSL_CTX_set_options(ctx, SSL_OP_NO_TICKET);
 	else
-		SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
+		SSL_CTX_set_session_cache_mode(
+			ctx, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
 	if (mode == RESUMED)
 		SSL_CTX_sess_set_new_cb(ctx, keep_session);
 	epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -194,7 +195,8 @@ int main(int argc, char **argv)
 	qsort(samples, (size_t)n, sizeof(samples[0]), by_size);
 	printf("answered %zu failed %zu resumed %zu", done, failed, reused);
 	if (n > 0)
-		printf(" median %.1f p99 %.1f us", samples[n / 2] * 1e6, samples[n * 99 / 100] * 1e6);
+		printf(" median %.1f p99 %.1f us", samples[n / 2] * 1e6,
+			samples[n * 99 / 100] * 1e6);
 	printf("\n");
 	return 0;
 }

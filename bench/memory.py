@@ -114,6 +114,7 @@ def connections_of_peer(stage, name):
 
 
 def row(stage):
+    stage.peers()
     lines = ["## Memory (row 8)", "",
              "Proportional set size (what is shared counts by its share), KiB: of the four "
              "processes of an idle room with gateway, broker, policy, authority and a secret, "

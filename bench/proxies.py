@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows 4 to 6: HTTPS through the gateway, beside other proxies that end TLS and verify upstream."""
+"""Rows 4 to 6: HTTPS through the gateway, beside other proxies that end TLS and verify upstream. The
+clients offer and the origin takes one cipher and one group (common.CRYPTO), every certificate is
+ECDSA on P-256, and all sockets have one congestion control."""
 import os
 import re
 import socket
@@ -8,7 +10,7 @@ import threading
 import time
 
 import connects
-from common import HERE, RULES_HEAD, SECRET, Series, clean_env, have, log, ratio, rule
+from common import (CRYPTO, HERE, RULES_HEAD, SECRET, Series, clean_env, have, log, ratio, rule)
 from testlib import CLOCHE, Authority, descendants, status_kib
 
 TICK = os.sysconf("SC_CLK_TCK")
@@ -56,7 +58,8 @@ while True:
 
 
 class Stage:
-    """Origin and peers, all on loopback, all with certificates of one CA."""
+    """Origin and peers, all on loopback, all with certificates of one CA. The peers are started when
+    they are asked for."""
 
     def __init__(self, work):
         self.work = work
@@ -70,9 +73,19 @@ class Stage:
         self.processes, self.ports = {}, {}
         self.origin, self.origin_h2, self.sink = free_port(), free_port(), free_port()
         self._files()
+        self.conf = self.write("openssl.cnf", CRYPTO)
+        self.https = os.path.join(work, "https")
+        subprocess.run(["cc", "-O2", "-o", self.https, os.path.join(HERE, "https.c"), "-lssl",
+                        "-lcrypto"], check=True, env=clean_env())
         self.start("origin", ["nginx", "-c", self._nginx_origin()], self.origin)
         self.start("sink", ["/usr/bin/python3", "-c", SINK, str(self.sink), self.cert, self.key],
                     self.sink)
+        self.has_peers = False
+
+    def peers(self):
+        if self.has_peers:
+            return
+        self.has_peers = True
         if have("nginx"):
             self.start("nginx", ["nginx", "-c", self._nginx_proxy()], self.ports["nginx"])
         if have("haproxy"):
@@ -114,7 +127,8 @@ http { access_log off; keepalive_requests 100000000; sendfile on; tcp_nodelay on
     def _nginx_origin(self):
         return self._nginx("origin", """
 server { listen 127.0.0.1:%d ssl backlog=4096; listen 127.0.0.1:%d ssl http2 backlog=4096;
- ssl_certificate %s; ssl_certificate_key %s; ssl_session_cache shared:S:4m; root %s/www; }""" %
+ ssl_certificate %s; ssl_certificate_key %s; ssl_protocols TLSv1.2 TLSv1.3;
+ ssl_session_cache shared:S:4m; root %s/www; }""" %
                            (self.origin, self.origin_h2, self.cert, self.key, self.work))
 
     def _nginx_proxy(self):
@@ -176,7 +190,8 @@ backend s
     def start(self, name, argv, port, seconds=10, **env):
         out = open(os.path.join(self.work, name + ".out"), "wb")
         self.processes[name] = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out,
-                                                stderr=out, env=clean_env(HOME=self.work, **env))
+                                                stderr=out, env=clean_env(
+                                                    HOME=self.work, OPENSSL_CONF=self.conf, **env))
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             try:
@@ -220,22 +235,27 @@ def watch_peak(pids, stop, into):
 
 
 def on_peer(stage, name, command):
-    """Runs a shell command on the host with {url} pointing at the peer."""
-    root = stage.processes[name].pid
-    pids = [root] + list(descendants(root))
-    url = "https://localhost:%d" % stage.ports[name]
+    """Runs a shell command on the host with {url} pointing at the peer, or at the origin itself."""
+    port = stage.ports.get(name, stage.origin)
+    root = stage.processes[name].pid if name in stage.ports else None
+    pids = [root] + list(descendants(root)) if root else []
+    url, named = "https://localhost:%d" % port, ""
     if name == "squid":  # it goes by the Host of what it decrypts
-        url = "-H 'Host: %s:%d' %s" % (HOST, stage.origin, url)
-    return timed(subprocess.Popen(["sh", "-c", "echo GO; " + command.replace("{url}", url) +
-                                   "; echo END"], stdout=subprocess.PIPE, text=True,
-                                  stderr=subprocess.STDOUT, env=clean_env()), lambda: pids)
+        named = "%s:%d" % (HOST, stage.origin)
+        url = "-H 'Host: %s' %s" % (named, url)
+    command = command.replace("{url}", url).replace("{https}", stage.https).replace(
+        "{to}", "localhost %d /1k %s" % (port, named))
+    return timed(subprocess.Popen(["sh", "-c", "echo GO; " + command + "; echo END"],
+                                  stdout=subprocess.PIPE, text=True, stderr=subprocess.STDOUT,
+                                  env=clean_env(OPENSSL_CONF=stage.conf)), lambda: pids)
 
 
 def room_argv(stage, hosts, command):
     """Runs command in a room that reaches these hosts: {name: port here}."""
     argv = [CLOCHE, "run", "--no-workspace", "--timeout", "300s", "--upstream-ca",
             stage.authority.cert, "--secret", "TOKEN=BENCH_TOKEN@up.test", "--network-log",
-            os.path.join(stage.work, "network.log")]
+            os.path.join(stage.work, "network.log"), "-e", "OPENSSL_CONF=/bench.cnf", "-m",
+            stage.conf + ":/bench.cnf:ro", "-m", stage.https + ":/https:ro"]
     for name, port in hosts.items():
         argv += ["--allow", name, "--connect-to", "%s:443:127.0.0.1:%d" % (name, port)]
     return argv + ["--"] + command
@@ -249,7 +269,8 @@ def in_room(stage, command):
         # The first use of the network starts the gateway; the peers run already.
         "curl -s -o /dev/null https://up.test/1k; echo GO; " +
         command.replace("{url}/put", "https://sink.test/put").replace(
-            "{url}", "https://up.test") + "; echo END; sleep 0.2"])
+            "{url}", "https://up.test").replace("{https}", "/https").replace(
+                "{to}", "up.test 443 /1k") + "; echo END; sleep 0.2"])
     p = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                          stdin=subprocess.DEVNULL, env=clean_env(BENCH_TOKEN=SECRET))
 
@@ -284,107 +305,157 @@ def timed(p, find):
     return Measured("".join(out), wall, cpu, max(peak or [0]))
 
 
-def wrk(close, seconds):
-    option = "-H 'Connection: close' " if close else ""
-    return "wrk -t1 -c16 -d%ds --latency %s{url}/1k" % (seconds, option)
+def wrk(seconds):
+    return "wrk -t1 -c16 -d%ds --latency {url}/1k" % seconds
 
 
 def h2load(seconds):
     return "h2load -t1 -c8 -m16 -D%d {url}/1k" % seconds
 
 
-def read_load(out):
-    """(requests answered, p99 in ms or None) of wrk's or h2load's report; None where some were not
-    answered with 200."""
-    total = re.search(r"requests: .* (\d+) succeeded, 0 failed, 0 errored", out)
-    if total:
-        return int(total.group(1)), None
-    total = re.search(r"(\d+) requests in", out)
-    unit = re.search(r"99%\s+([\d.]+)(us|ms|s)", out)
-    if not total or "Non-2xx" in out or not unit:
-        return None
-    return int(total.group(1)), float(unit.group(1)) * {"us": 1e-3, "ms": 1.0, "s": 1e3}[
-        unit.group(2)]
+def https(kind, at_once, nagle="nodelay"):
+    """https.c, which makes whole handshakes where wrk resumes, and leaves Nagle's algorithm on."""
+    return lambda seconds: "{https} %s %d %d %s {to}" % (kind, at_once, seconds, nagle)
 
 
-def contestants(stage):
+class Load:
+    """A report of a load generator: requests answered, and times of a request in ms where it tells.
+    requests is 0 where some were not answered with 200."""
+
+    def __init__(self, out):
+        self.requests, self.median, self.p99 = 0, None, None
+        h2 = re.search(r"requests: .* (\d+) succeeded, 0 failed, 0 errored", out)
+        own = re.search(r"answered (\d+) failed 0 resumed (\d+) median (\S+) p99 (\S+) us", out)
+        total = re.search(r"(\d+) requests in", out)
+        if h2:
+            self.requests = int(h2.group(1))
+        elif own:
+            self.requests = int(own.group(1))
+            self.median, self.p99 = (float(own.group(n)) / 1e3 for n in (3, 4))
+        elif total and "Non-2xx" not in out:
+            self.requests = int(total.group(1))
+            unit = re.search(r"99%\s+([\d.]+)(us|ms|s)", out)
+            self.p99 = float(unit.group(1)) * {"us": 1e-3, "ms": 1.0, "s": 1e3}[unit.group(2)]
+
+
+def contestants(stage, direct=False):
+    stage.peers()
     found = {"cloche": lambda command: in_room(stage, command)}
-    for name in ("nginx", "haproxy", "mitmdump", "squid", "srt"):
-        if name in stage.ports:
+    for name in (["direct"] if direct else []) + ["nginx", "haproxy", "mitmdump", "squid", "srt"]:
+        if name in stage.ports or name == "direct":
             found[name] = lambda command, name=name: on_peer(stage, name, command)
     return found
 
 
-def row_load(stage, title, command, how, rounds=5, seconds=4):
-    rate, cpu, p99, older = {}, {}, {}, set()
-    who = contestants(stage)
-    for name in who:
-        rate[name], cpu[name], p99[name] = Series(), Series(), Series()
-    for _ in range(rounds):
-        for name, run in who.items():
-            if name in ("squid", "srt") and command is h2load:  # CONNECT is HTTP/1.1
-                continue
-            try:
-                m = run(command(seconds))
-            except RuntimeError as error:
-                log("bench: %s: %s" % (name, error))
-                continue
-            found = read_load(m.out)
-            if not found or found[0] == 0:
-                log("bench: %s: %s" % (name, m.out[-300:]))
-                continue
-            if "Falling back to HTTP/1.1" in m.out:
-                older.add(name)
-            rate[name].add(found[0] / seconds)
-            cpu[name].add(m.cpu / found[0] * 1e6)
-            if found[1] is not None:
-                p99[name].add(found[1])
-    lines = ["## " + title, "",
-             "%s, 1 KiB bodies, %d rounds of %d s; medians (range)." % (how, rounds, seconds), "",
-             "| proxy | requests/s | CPU microseconds/request | p99 ms |",
-             "|---|---|---|---|"]
-    for name in who:
-        note = ", which fell back to HTTP/1.1" if name in older else \
-            {"squid": ", by CONNECT", "srt": ", by CONNECT, not decrypted"}.get(name, "")
-        lines.append("| %s | %s | %s | %s |" % (name + note, rate[name].text(digits=0),
-                                               cpu[name].text(digits=1), p99[name].text()))
-    return lines, rate, cpu
+class Row:
+    """One load on all contestants in turn, so many rounds: series by contestant."""
 
+    def __init__(self, stage, command, rounds=5, seconds=3, direct=False, without=()):
+        self.rounds, self.seconds = rounds, seconds
+        self.who = [n for n in contestants(stage, direct) if n not in without]
+        self.rate, self.cpu, self.median, self.p99 = (
+            {name: Series() for name in self.who} for _ in range(4))
+        self.older = set()
+        for _ in range(rounds):
+            for name, run in contestants(stage, direct).items():
+                if name in self.who:
+                    self._round(name, run, command(seconds))
 
-def ratio_table(rate, cpu, rules):
-    lines = list(RULES_HEAD)
-    none = Series()
-    for kind, peer, bound in rules:
-        table = rate if kind == "rate" else cpu
-        r = ratio(table["cloche"], table.get(peer, none))
-        if kind == "cpu saved" and r:
-            r = 1 / r
-        rule(lines, {"rate": "requests/s, cloche / %s", "cpu": "CPU per request, cloche / %s",
-                     "cpu saved": "CPU per request, %s / cloche"}[kind] % peer, r, bound,
-             kind != "cpu")
-    return lines
+    def _round(self, name, run, command):
+        try:
+            m = run(command)
+            found = Load(m.out)
+            if not found.requests:
+                raise RuntimeError(m.out[-300:])
+        except RuntimeError as error:
+            log("bench: %s: %s" % (name, error))
+            self.rate[name].lost += 1
+            return
+        if "Falling back to HTTP/1.1" in m.out:
+            self.older.add(name)
+        self.rate[name].add(found.requests / self.seconds)
+        self.cpu[name].add(m.cpu / found.requests * 1e6)
+        if found.median is not None:
+            self.median[name].add(found.median)
+        if found.p99 is not None:
+            self.p99[name].add(found.p99)
+
+    def called(self, name):
+        if name in self.older:
+            return name + ", which fell back to HTTP/1.1"
+        return name + {"squid": ", by CONNECT", "srt": ", by CONNECT, not decrypted"}.get(name, "")
+
+    def table(self, title, how):
+        shown = [("requests/s", self.rate, 0), ("CPU microseconds/request", self.cpu, 1),
+                 ("median ms", self.median, 3), ("p99 ms", self.p99, 2)]
+        shown = [s for s in shown if any(series.values for series in s[1].values())]
+        lines = ["## " + title, "", "%s, 1 KiB bodies, %d rounds of %d s; medians (range)." %
+                 (how, self.rounds, self.seconds), "",
+                 "| proxy | %s | rounds |" % " | ".join(s[0] for s in shown),
+                 "|---" * (len(shown) + 2) + "|"]
+        for name in self.who:
+            cells = ["" if name == "direct" and what is self.cpu else what[name].text(digits=digits)
+                     for _, what, digits in shown]
+            lines.append("| %s | %s | %s |" % (self.called(name), " | ".join(cells),
+                                              self.rate[name].rounds()))
+        return lines
+
+    def rules(self, rules):
+        lines, none = list(RULES_HEAD), Series()
+        for kind, peer, bound in rules:
+            table = self.cpu if kind == "cpu" else self.rate
+            name = self.called(peer)
+            rule(lines, "%s, cloche / %s" % ("CPU a request" if kind == "cpu" else "requests/s",
+                                             name),
+                 ratio(table["cloche"], table.get(peer, none)), bound, kind != "cpu")
+        return lines
 
 
 WRK = "wrk, 1 thread, 16 connections"
 
 
 def row_requests(stage):
-    bounds = [("rate", "mitmdump", 40), ("cpu saved", "mitmdump", 40), ("cpu", "nginx", 1.6)]
-    lines, rate, cpu = row_load(
-        stage, "HTTPS through the gateway, keep-alive, HTTP/1.1 (row 4)",
-        lambda seconds: wrk(False, seconds), WRK)
-    lines += ratio_table(rate, cpu, bounds)
-    more, rate, cpu = row_load(
-        stage, "HTTPS through the gateway, HTTP/2 (row 4)", h2load,
-        "h2load, 1 thread, 8 connections with 16 streams each (cloche speaks HTTP/2 to the "
-        "origin, too, the others HTTP/1.1)", rounds=3)
-    return lines + [""] + more + ratio_table(rate, cpu, bounds)
+    bounds = [("rate", "nginx", 0.9), ("cpu", "nginx", 1.2), ("rate", "mitmdump", 25)]
+    row = Row(stage, wrk)
+    lines = row.table("HTTPS through the gateway, keep-alive, HTTP/1.1 (row 4)", WRK)
+    lines += row.rules(bounds) + [""]
+    row = Row(stage, https("kept", 1), rounds=3, seconds=2, direct=True)
+    lines += row.table("The same, one request at a time", "bench/https.c, 1 connection")
+    lines += row.rules([("rate", "nginx", None), ("cpu", "nginx", None)]) + [""]
+    row = Row(stage, h2load, rounds=3, without=("squid", "srt"))  # CONNECT is HTTP/1.1
+    lines += row.table("HTTPS through the gateway, HTTP/2 (row 4)",
+                       "h2load, 1 thread, 8 connections with 16 streams each (cloche speaks HTTP/2 "
+                       "to the origin, too, the others HTTP/1.1)")
+    return lines + row.rules(bounds)
 
 
 def row_connections(stage):
-    lines, rate, cpu = row_load(stage, "A new TLS connection for each request (row 5)",
-                                lambda seconds: wrk(True, seconds), WRK)
-    return lines + ratio_table(rate, cpu, [("rate", "mitmdump", 15), ("rate", "nginx", 1.0)])
+    bounds = [("rate", "nginx", 1.0), ("rate", "mitmdump", 12), ("cpu", "nginx", None)]
+    lines = []
+    for kind, title, how in (
+            ("full", "A new TLS connection for each request, full handshakes (row 5)",
+             "no session is offered"),
+            ("resumed", "The same with resumption",
+             "each offers the session of the one before, where it got one")):
+        row = Row(stage, https(kind, 16))
+        lines += row.table(title, "bench/https.c, 16 connections; " + how) + row.rules(bounds)
+        lines.append("")
+    return lines[:-1]
+
+
+def row_first(stage):
+    """The first request of a connection, as a client feels it."""
+    lines = []
+    for nagle, title in (("nodelay", "with TCP_NODELAY"), ("nagle", "with Nagle's algorithm")):
+        row = Row(stage, https("full", 1, nagle), rounds=3, seconds=2, direct=True,
+                  without=("squid", "srt"))
+        lines += row.table("The first request of a connection, " + title,
+                           "bench/https.c, one after the other, from connect() to the answer's "
+                           "end, full handshakes") + RULES_HEAD
+        rule(lines, "cloche later than direct by, ms", ratio(
+            row.median["cloche"], row.median["direct"], lambda a, b: a - b), 1)
+        lines.append("")
+    return lines[:-1]
 
 
 def row_bodies(stage, rounds=3):
@@ -416,14 +487,15 @@ def row_bodies(stage, rounds=3):
                 memory[name].add(m.peak_kib / 1024)
             except RuntimeError as error:
                 log("bench: %s: %s" % (name, error))
+                down[name].lost += 1
     lines = ["## Large bodies (row 6)", "",
              "1 GiB down, 512 MiB up, one curl, %d rounds; memory is the peak resident size of all "
              "processes of the proxy while it streams." % rounds, "",
-             "| proxy | down MB/s | up MB/s | peak MiB |", "|---|---|---|---|"]
+             "| proxy | down MB/s | up MB/s | peak MiB | rounds |", "|---|---|---|---|---|"]
     for name in who:
-        lines.append("| %s | %s | %s | %s |" % (name, down[name].text(digits=0),
-                                               up[name].text(digits=0),
-                                               memory[name].text(digits=1)))
+        lines.append("| %s | %s | %s | %s | %s |" % (
+            name, down[name].text(digits=0), up[name].text(digits=0),
+            memory[name].text(digits=1), down[name].rounds()))
     lines += RULES_HEAD
     none = Series()
     rule(lines, "down, cloche / nginx", ratio(down["cloche"], down.get("nginx", none)), 0.75, True)
