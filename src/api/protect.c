@@ -115,13 +115,13 @@ int protect_last_mount(struct room_spec *ret, bool *ret_crowded, struct cloche_e
 	struct protector p = {ret, ret->mounts_n - 1, ret_crowded, err};
 	const struct room_mount *m = &ret->mounts[p.mount];
 	_cleanup_fd_ int fd = m->ro ? -1 : open(m->source, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	_cleanup_(freep) char *name = strdup(m->source);
+	_cleanup_(freep) char *source = strdup(m->source);
 	int r;
 
-	if (!name)
+	if (!source)
 		return err_nomem(err);
 	if (fd < 0)
 		return 0;
-	r = workspace_find(fd, strrchr(name, '/') + 1, protect_found, &p, NULL);
+	r = workspace_find(fd, source, protect_found, &p, NULL);
 	return r == -ENOMEM ? err_nomem(err) : r;
 }

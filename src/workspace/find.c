@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "workspace/find.h"
 #include "base/fd.h"
+#include "workspace/judge.h"
 #include "workspace/walk.h"
 
 #include <dirent.h>
@@ -12,6 +13,7 @@ enum { MAX_ENTRIES = 200 * 1000 };
 
 struct finder {
 	struct walk walk;
+	const char *source;
 	int (*found)(void *user, const char *path, bool read_only);
 	void *user;
 };
@@ -34,9 +36,19 @@ static bool finder_enters(enum obeyed_place place, const char *name)
 	return place == OBEYED_ANY && strcmp(name, "node_modules") != 0;
 }
 
+/* A directory of the project in which git looks for hooks. */
+static int finder_hooks(struct finder *f, const struct walk_item *in, int fd, const char *name)
+{
+	const struct judge j = {
+		.root = f->walk.root, .dir = fd, .in = in->path, .name = name, .source = f->source};
+	char path[PATH_MAX];
+
+	return judge_hooks(&j, path, sizeof(path)) ? f->found(f->user, path, true) : 0;
+}
+
 /* In a directory that counts as `place`. */
-static int finder_entry(struct finder *f, const struct walk_item *in, enum obeyed_place place,
-	const struct walk_entry *e)
+static int finder_entry(struct finder *f, const struct walk_item *in, int fd,
+	enum obeyed_place place, const struct walk_entry *e)
 {
 	const struct obeyed *row = obeyed_find(place, str_from(e->name));
 	struct walk_item below = {.place = OBEYED_ANY};
@@ -51,6 +63,8 @@ static int finder_entry(struct finder *f, const struct walk_item *in, enum obeye
 		return 0;
 	r = finder_found(f, in, e->name, !dir || row->protect == OBEYED_READONLY);
 	below.place = row->below;
+	if (r == 0 && !dir && row->judge == OBEYED_COMMANDS)
+		r = finder_hooks(f, in, fd, e->name);
 	if (r == 0 && dir && row->protect == OBEYED_PINNED)
 		r = walk_push(&f->walk, in, e->name, &below);
 	return r;
@@ -64,21 +78,22 @@ static int finder_dir(struct finder *f, const struct walk_item *in, int fd)
 
 	while (r == 0 && walk_read(&f->walk, fd, &e)) {
 		obeyed_see(&signs, str_from(e.name));
-		r = finder_entry(f, in, in->place, &e);
+		r = finder_entry(f, in, fd, in->place, &e);
 	}
 	if (r < 0 || in->place != OBEYED_ANY || !obeyed_is_git(&signs) ||
 		lseek(fd, 0, SEEK_SET) < 0)
 		return r;
 	while (r == 0 && walk_read(&f->walk, fd, &e))
-		r = finder_entry(f, in, OBEYED_GIT, &e);
+		r = finder_entry(f, in, fd, OBEYED_GIT, &e);
 	return r;
 }
 
-int workspace_find(int dir, const char *name,
+int workspace_find(int dir, const char *source,
 	int (*found)(void *user, const char *path, bool read_only), void *user, bool *ret_cut)
 {
-	const struct obeyed *row = obeyed_find(OBEYED_ANY, str_from(name));
-	struct finder f = {.found = found, .user = user};
+	const char *name = strrchr(source, '/');
+	const struct obeyed *row = obeyed_find(OBEYED_ANY, str_from(name ? name + 1 : ""));
+	struct finder f = {.source = source, .found = found, .user = user};
 	struct walk_item item = {.place = row && row->below ? row->below : OBEYED_ANY};
 	int r = walk_init(&f.walk, dir, FIND_MAX_DIRS, MAX_ENTRIES, FIND_MAX_DEPTH, &item);
 	int fd;

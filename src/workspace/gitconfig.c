@@ -314,27 +314,56 @@ static bool variable_is_harmless(const struct reader *r, const struct worktree_j
 	return false;
 }
 
+/* 1: a variable was read, 0: the end, -1: a mistake. */
+static int reader_next(struct reader *r)
+{
+	int c;
+
+	while ((c = reader_peek(r)) >= 0) {
+		if (c == '#' || c == ';') {
+			reader_skip_line(r);
+		} else if (c == ' ' || c == '\t' || c == '\n') {
+			(void)reader_take(r);
+		} else if (c == '[') {
+			(void)reader_take(r);
+			if (!reader_section(r))
+				return -1;
+		} else {
+			return reader_variable(r) ? 1 : -1;
+		}
+	}
+	return 0;
+}
+
+static struct reader reader_open(struct str text)
+{
+	if (str_starts(text, STR("\xef\xbb\xbf")))
+		text = str_from_index(text, 3);
+	return (struct reader){.rest = text};
+}
+
 bool gitconfig_is_harmless(
 	struct str text, bool (*worktree_is_inside)(void *user, const char *value), void *user)
 {
 	const struct worktree_judge w = {worktree_is_inside, user};
-	struct reader r = {.rest = text};
-	bool ok = true;
-	int c;
+	struct reader r = reader_open(text);
+	int more;
 
-	if (str_starts(r.rest, STR("\xef\xbb\xbf")))
-		r.rest = str_from_index(r.rest, 3);
-	while (ok && (c = reader_peek(&r)) >= 0) {
-		if (c == '#' || c == ';') {
-			reader_skip_line(&r);
-		} else if (c == ' ' || c == '\t' || c == '\n') {
-			(void)reader_take(&r);
-		} else if (c == '[') {
-			(void)reader_take(&r);
-			ok = reader_section(&r);
-		} else {
-			ok = reader_variable(&r) && variable_is_harmless(&r, &w);
+	while ((more = reader_next(&r)) > 0)
+		if (!variable_is_harmless(&r, &w))
+			return false;
+	return more == 0;
+}
+
+bool gitconfig_hooks(struct str text, char *ret, size_t size)
+{
+	struct reader r = reader_open(text);
+	bool found = false;
+
+	while (reader_next(&r) > 0)
+		if (strcmp(r.key, "core.hookspath") == 0) {
+			snprintf(ret, size, "%s", r.value);
+			found = true;
 		}
-	}
-	return ok;
+	return found;
 }

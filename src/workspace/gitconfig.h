@@ -11,3 +11,7 @@
  * which says where git writes files; NULL: no value is harmless. */
 bool gitconfig_is_harmless(
 	struct str text, bool (*worktree_is_inside)(void *user, const char *value), void *user);
+
+/* Where it says that hooks lie (core.hooksPath), the last one as git has it: true with the path as
+ * it is written, cut where it does not fit. */
+bool gitconfig_hooks(struct str text, char *ret, size_t size);

@@ -145,6 +145,38 @@ bool judge_leads_away(const struct judge *j)
 	return !(strcmp(text, "../..\n") == 0 && judge_is_gits_own(j->in));
 }
 
+/* The directory in which git runs hooks of the git directory `in`: its worktree, or itself. */
+static void judge_above(const char *in, char ret[PATH_MAX])
+{
+	struct str path = str_from(in);
+
+	if (str_eq(path, STR(".git")))
+		path.n = 0;
+	else if (str_ends(path, STR("/.git")))
+		path.n -= 5;
+	snprintf(ret, PATH_MAX, "%.*s", STR_FMT(path));
+}
+
+bool judge_hooks(const struct judge *j, char *ret, size_t size)
+{
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(MAX_CONFIG);
+	char value[PATH_MAX], above[PATH_MAX], path[PATH_MAX];
+	const char *below = value;
+
+	if (judge_read(j->dir, j->name, &text) < 0 ||
+		!gitconfig_hooks(buf_str(&text), value, sizeof(value)) || !value[0])
+		return false;
+	judge_above(j->in, above);
+	if (value[0] == '/') {
+		above[0] = '\0';
+		below = judge_below(value, j->source);
+	}
+	if (!below || !judge_resolve(above, below, path) || !path[0] ||
+		!judge_is_directory(j->root, path))
+		return false;
+	return (size_t)snprintf(ret, size, "%s", path) < size;
+}
+
 int judge_strip(int dir, const char *name)
 {
 	_cleanup_fd_ int fd = name[0] ? openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC)

@@ -3,6 +3,7 @@
 /* Single files that a room has left, judged by what is in them, and mended. */
 
 #include <stdbool.h>
+#include <stddef.h>
 
 struct judge {
 	int root, dir;               /* of the mount, and of the directory it lies in */
@@ -16,6 +17,10 @@ bool judge_has_commands(const struct judge *j);
 /* A file that leads git elsewhere than to a worktree's or submodule's place in a .git directory of
  * the same mount, which is looked through itself. */
 bool judge_leads_away(const struct judge *j);
+
+/* Where this configuration says that hooks lie: true with the path from the root, if it lies
+ * beneath it and there is a directory that no link leads to. */
+bool judge_hooks(const struct judge *j, char *ret, size_t size);
 
 /* Takes the set-id bits of a regular file away; name "": of what dir is. 0 or -errno. */
 int judge_strip(int dir, const char *name);

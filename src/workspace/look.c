@@ -129,7 +129,7 @@ static int look_rename(int dir, const char *name, char ret[NAME_MAX + 1])
 
 static int look_restore(struct buf *out, const char *aside, const char *path)
 {
-	int r = buf_add_str(out, STR("mv -T -- "));
+	int r = buf_add_str(out, STR("mv -nT -- "));
 
 	if (r == 0)
 		r = told_quote(out, str_from(aside));
@@ -140,11 +140,24 @@ static int look_restore(struct buf *out, const char *aside, const char *path)
 	return r < 0 || !buf_cstr(out) ? -ENOMEM : 0;
 }
 
+/* It has been renamed: `name` is what it is called now. */
+static void look_tell_aside(
+	struct looker *k, const struct seen *s, const char *path, const char *name)
+{
+	_cleanup_(buf_donep) struct buf restore = BUF_INIT(8 * 2 * PATH_MAX);
+	char aside[2 * PATH_MAX];
+
+	look_path(k, s->in, name, aside);
+	if (look_restore(&restore, aside, path) < 0)
+		k->error = -ENOMEM;
+	else
+		look_tell(k, path, s->row->what, aside, buf_cstr(&restore));
+}
+
 /* Renames it beside itself and says so. */
 static void look_set_aside(struct looker *k, const struct seen *s, const char *path)
 {
-	_cleanup_(buf_donep) struct buf restore = BUF_INIT(8 * 2 * PATH_MAX);
-	char name[NAME_MAX + 1], aside[2 * PATH_MAX], what[256];
+	char name[NAME_MAX + 1], what[256];
 	int r = look_rename(s->dir, s->entry->name, name);
 
 	if (r < 0) {
@@ -153,11 +166,7 @@ static void look_set_aside(struct looker *k, const struct seen *s, const char *p
 		look_tell(k, path, what, NULL, NULL);
 		return;
 	}
-	look_path(k, s->in, name, aside);
-	if (look_restore(&restore, aside, path) < 0)
-		k->error = -ENOMEM;
-	else
-		look_tell(k, path, s->row->what, aside, buf_cstr(&restore));
+	look_tell_aside(k, s, path, name);
 }
 
 static void look_found(struct looker *k, const struct seen *s)
@@ -254,14 +263,19 @@ static bool look_mend(struct looker *k, struct seen *s)
 	return true;
 }
 
-static bool look_is_so(struct looker *k, const struct seen *s)
+static struct judge look_judge(const struct looker *k, const struct seen *s)
 {
-	const struct judge j = {.root = k->walk.root,
+	return (struct judge){.root = k->walk.root,
 		.dir = s->dir,
 		.in = s->in->path,
 		.name = s->entry->name,
 		.source = k->mount->source,
 		.target = k->mount->target};
+}
+
+static bool look_is_so(struct looker *k, const struct seen *s)
+{
+	const struct judge j = look_judge(k, s);
 	bool link = S_ISLNK(s->st.st_mode);
 
 	if (!link && !S_ISREG(s->st.st_mode))
@@ -281,20 +295,15 @@ static bool look_is_so(struct looker *k, const struct seen *s)
 	return true;
 }
 
-/* Something that is no directory. */
-static void look_at_file(struct looker *k, struct seen *s)
+/* A configuration that stays as it is, the person's own as a rule: where its hooks lie. */
+static int look_hooks(struct looker *k, const struct seen *s)
 {
-	struct unit *u = s->in->unit ? &k->units[s->in->unit] : NULL;
-	bool wanted = s->row || u;
+	const struct walk_item top = {.path = (char[]){""}};
+	const struct walk_item item = {.place = OBEYED_HOOKS};
+	const struct judge j = look_judge(k, s);
+	char path[PATH_MAX];
 
-	if (!look_mend(k, s) || !wanted || !look_know(s) || !look_is_rooms(k, s))
-		return;
-	if (u && !u->told) {
-		u->told = true;
-		look_tell(k, u->path, u->row->what, NULL, NULL);
-	}
-	if (!u && look_is_so(k, s))
-		look_found(k, s);
+	return judge_hooks(&j, path, sizeof(path)) ? walk_push(&k->walk, &top, path, &item) : 0;
 }
 
 static const struct obeyed *look_row(
@@ -310,6 +319,42 @@ static const struct obeyed *look_row(
 	return row;
 }
 
+/* What a look set aside that was killed before it could say so. True where this is such a thing. */
+static bool look_at_aside(struct looker *k, const struct seen *at)
+{
+	size_t n = str_find(str_from(at->entry->name), STR(ASIDE));
+	char name[NAME_MAX + 1], path[2 * PATH_MAX];
+	struct seen s = *at;
+
+	if (!k->look->again || at->entry->name[n] == '\0')
+		return false;
+	snprintf(name, sizeof(name), "%.*s", (int)n, at->entry->name);
+	s.row = look_row(s.in, s.in->place, name);
+	if (!s.row || s.row->end != OBEYED_ASIDE || !look_know(&s) || !look_is_rooms(k, &s))
+		return false;
+	look_path(k, s.in, name, path);
+	look_tell_aside(k, &s, path, at->entry->name);
+	return true;
+}
+
+/* Something that is no directory. */
+static int look_at_file(struct looker *k, struct seen *s)
+{
+	struct unit *u = s->in->unit ? &k->units[s->in->unit] : NULL;
+
+	if (!look_mend(k, s) || !(s->row || u) || !look_know(s))
+		return k->error;
+	if (!look_is_rooms(k, s) || (!u && !look_is_so(k, s)))
+		return !u && s->row->judge == OBEYED_COMMANDS ? look_hooks(k, s) : 0;
+	if (!u)
+		look_found(k, s);
+	else if (!u->told)
+		look_tell(k, u->path, u->row->what, NULL, NULL);
+	if (u)
+		u->told = true;
+	return k->error;
+}
+
 static int look_entry(struct looker *k, const struct walk_item *in, int fd, bool changed,
 	enum obeyed_place place, const struct walk_entry *e)
 {
@@ -321,8 +366,9 @@ static int look_entry(struct looker *k, const struct walk_item *in, int fd, bool
 
 	if (e->type == DT_DIR)
 		return look_enter(k, &s);
-	look_at_file(k, &s);
-	return k->error;
+	if (look_at_aside(k, &s))
+		return k->error;
+	return look_at_file(k, &s);
 }
 
 static int look_dir(struct looker *k, struct walk_item *in, int fd)

@@ -42,6 +42,7 @@ struct look {
 	struct look_id *kept; /* what was protected */
 	size_t kept_n;
 	char **opened;  /* paths of the host that the person wanted open */
+	bool again;     /* somebody may have looked before, and have been killed meanwhile */
 	int init;       /* process 1 of the room, 0 where it is not known */
 	uint64_t start; /* when that was started, as /proc/PID/stat has it */
 };

@@ -210,6 +210,7 @@ int look_read(struct look *l, struct str text)
 {
 	int r = 0;
 
+	l->again = true;
 	while (r == 0 && text.n) {
 		const char *kind = plan_take(&text);
 
