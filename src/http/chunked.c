@@ -8,9 +8,10 @@
 
 /* Theory of operation: a byte-at-a-time machine for the framing, whose only long state is
  * CHUNK_DATA, which hands out as much of the input as belongs to the chunk. RFC 9112 7.1 without
- * what nobody needs and smugglers like: blanks, sizes over 8 digits, a lone LF, and, unless the
- * caller tolerates them, extensions. Tolerated are ";name", ";name=token" and ";name="quoted"" in
- * printable ASCII; they are checked and dropped byte by byte, never kept. */
+ * what nobody needs and smugglers like: sizes over 8 digits, a lone LF, and, unless the caller
+ * tolerates them, extensions and blanks. Tolerated are ";name", ";name=token" and ";name="quoted""
+ * in printable ASCII, and blanks behind the size; they are checked and dropped byte by byte, never
+ * kept. */
 
 enum {
 	SIZE,        /* a digit, or CR or ";" after at least one */
@@ -21,6 +22,7 @@ enum {
 	EXT_QUOTED,  /* within quotes */
 	EXT_ESCAPED, /* after a backslash there */
 	EXT_AFTER,   /* ";" or CR after the closing quote */
+	SIZE_BLANK,  /* more blanks behind the size, or CR */
 	SIZE_LF,     /* LF after the size and its extensions */
 	CHUNK_DATA,
 	DATA_CR, /* CR LF after the data */
@@ -104,12 +106,15 @@ static unsigned hex_value(char c)
 	return c <= '9' ? (unsigned)(c - '0') : (unsigned)((c | 0x20) - 'a') + 10;
 }
 
-/* The state after byte c of an extension (RFC 9112 7.1.1; RFC 9110 5.6.4 for the quotes). */
+/* The state after byte c of an extension, or of the blanks with which some servers pad the size
+ * (RFC 9112 7.1.1; RFC 9110 5.6.4 for the quotes). */
 static unsigned after_extension_byte(unsigned state, char c)
 {
 	bool token = http_char_is(c, HTTP_C_TOKEN), text = c == '\t' || (c >= ' ' && c <= '~');
 
 	switch (state) {
+	case SIZE_BLANK:
+		return c == '\r' ? SIZE_LF : c == ' ' || c == '\t' ? SIZE_BLANK : BROKEN;
 	case EXT_NAME_1:
 		return token ? EXT_NAME : BROKEN;
 	case EXT_VALUE_1:
@@ -148,8 +153,8 @@ static enum chunked_result framing_byte(struct chunked_decoder *d, char c)
 			d->state = SIZE_LF;
 			return CHUNKED_MORE;
 		}
-		if (c == ';' && d->digits > 0 && d->extensions) {
-			d->state = EXT_NAME_1;
+		if ((c == ';' || c == ' ' || c == '\t') && d->digits > 0 && d->extensions) {
+			d->state = c == ';' ? EXT_NAME_1 : SIZE_BLANK;
 			d->extension_bytes = 1;
 			return CHUNKED_MORE;
 		}

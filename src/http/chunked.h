@@ -5,7 +5,7 @@
 
 #include "http/h1.h"
 
-/* Bytes of extensions in the head of one chunk, from the first ";" to before CR. */
+/* Bytes of extensions or blanks in the head of one chunk, from the first to before CR. */
 #define CHUNKED_EXTENSION_MAX 256
 
 enum chunked_result {
@@ -39,9 +39,9 @@ struct chunked_decoder {
 
 /* trailers is borrowed, cleared, and filled with those trailers that may be passed on: names that
  * frame, route, authenticate or change how the body is read are dropped (RFC 9110 6.5.1).
- * extensions: whether well-formed chunk extensions are dropped (a recipient must ignore them, RFC
- * 9112 7.1.1), or an error: right for requests, where no client of ours needs them and two parsers
- * that read them differently are how requests are smuggled. */
+ * extensions: whether blanks and well-formed chunk extensions behind a size are dropped (a
+ * recipient must ignore them, RFC 9112 7.1.1), or an error: right for requests, where no client of
+ * ours needs them and two parsers that read them differently are how requests are smuggled. */
 void chunked_init(struct chunked_decoder *d, struct http_fields *trailers, bool extensions);
 /* Frees what a half-read trailer line holds. */
 void chunked_done(struct chunked_decoder *d);

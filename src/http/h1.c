@@ -221,9 +221,14 @@ static enum h1_error take_line(struct h1_parser *p, struct str in, size_t *ret_u
 		return too_long;
 	if (!complete)
 		return H1_E_OK;
-	if (n < 2 || text->mem[text->tail - 2] != '\r')
+	/* RFC 9112 2.2: alone, too, LF ends a line of an answer. It can be nothing else there, as
+	 * no value may hold it; of requests nobody knows who reads them next. */
+	n--;
+	if (n > 0 && text->mem[text->tail - 2] == '\r')
+		n--;
+	else if (p->is_request)
 		return H1_E_LINE_END;
-	e = whole_line(p, str_make(text->mem + p->line, n - 2));
+	e = whole_line(p, str_make(text->mem + p->line, n));
 	p->line = text->tail;
 	return e;
 }

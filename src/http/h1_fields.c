@@ -147,12 +147,29 @@ static enum h1_error encoding(struct http_head *h, const struct facts *facts)
 	return H1_E_OK;
 }
 
+/* RFC 9110 8.6: a list of one value is that value. Leaves *value as it is where it is no list. */
+static bool is_one_length(struct str *value)
+{
+	struct str list = *value, element;
+
+	if (str_chr(list, ',') == list.n)
+		return true;
+	if (!http_list_next(&list, value))
+		return false;
+	while (http_list_next(&list, &element))
+		if (!str_eq(element, *value))
+			return false;
+	return true;
+}
+
 static enum h1_error length(struct http_head *h, const struct facts *facts)
 {
 	struct str value = http_fields_value(&h->fields, (unsigned)facts->length);
 	uint64_t n;
 
 	if (facts->lengths > 1 && (h->is_request || !facts->same_lengths))
+		return H1_E_TWO_LENGTHS;
+	if (!h->is_request && !is_one_length(&value))
 		return H1_E_TWO_LENGTHS;
 	if (http_parse_length(value, &n) < 0)
 		return H1_E_LENGTH;

@@ -2,6 +2,8 @@
 #include "http/h1_internal.h"
 #include "http/valid.h"
 
+#include <errno.h>
+
 /* Theory of operation: the first line is split at its first two spaces, and each part is then
  * checked alone. Of the four forms of a request target (RFC 9112 3.2) the model keeps the path:
  * absolute form leaves scheme, host and port in the head, to be compared with Host later. */
@@ -70,11 +72,17 @@ static enum h1_error authority_form(struct http_head *h, struct str target)
 
 static enum h1_error request_target(struct http_head *h, struct str target)
 {
+	int r;
+
+	h->s_target = span_of(h, target);
+	r = http_head_encode_query(h);
+	if (r < 0)
+		return r == -ENOMEM ? H1_E_NO_MEMORY : H1_E_TARGET;
+	target = http_head_target(h);
 	if (target.n > HTTP_TARGET_MAX)
 		return H1_E_TARGET_TOO_LONG;
 	if (http_span_class(target, HTTP_C_TARGET) < target.n)
 		return H1_E_TARGET;
-	h->s_target = span_of(h, target);
 	if (h->flags & HTTP_CONNECT)
 		return authority_form(h, target);
 	if (target.p[0] == '/')

@@ -81,6 +81,17 @@ static int status(struct http_head *h, struct str value, const char **ret_why)
 	return keep(h, str_from(http_status_text(n)), &h->s_reason, ret_why);
 }
 
+static int path(struct http_head *h, struct str value, const char **ret_why)
+{
+	int r = keep(h, value, &h->s_target, ret_why);
+
+	if (r == 0)
+		r = http_head_encode_query(h);
+	if (r == -EINVAL || (r == 0 && !http_is_target(http_head_target(h))))
+		return bad("malformed :path", ret_why);
+	return too_large(r, ret_why);
+}
+
 static int pseudo(
 	struct h2 *h, bool request, struct str name, struct str value, const char **ret_why)
 {
@@ -95,8 +106,7 @@ static int pseudo(
 		return http_is_token(value) ? keep(head, value, &head->s_scheme, ret_why)
 					    : bad("malformed :scheme", ret_why);
 	if (str_eq(name, STR(":path")))
-		return http_is_target(value) ? keep(head, value, &head->s_target, ret_why)
-					     : bad("malformed :path", ret_why);
+		return path(head, value, ret_why);
 	if (str_eq(name, STR(":authority")))
 		return keep(head, value, &h->authority, ret_why);
 	return bad("unknown pseudo-field", ret_why);

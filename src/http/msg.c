@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "http/msg.h"
+
+#include "base/utf8.h"
 #include "http/valid.h"
 
 #include <errno.h>
@@ -330,6 +332,42 @@ void http_head_set_body(struct http_head *h, enum http_framing body, uint64_t le
 int http_head_set_target(struct http_head *h, struct str target)
 {
 	return http_is_target(target) ? store_span(h, target, &h->s_target) : -EINVAL;
+}
+
+int http_head_encode_query(struct http_head *h)
+{
+	struct buf *text = &h->fields.text;
+	struct str target = http_head_target(h), query;
+	size_t from = (size_t)(target.p - text->mem), path = str_chr(target, '?'), at = text->tail;
+	unsigned beyond = 0;
+	char *to;
+	int r;
+
+	query = str_from_index(target, path);
+	for (size_t i = 0; i < query.n; i++)
+		beyond += (unsigned char)query.p[i] >= 0x80;
+	if (beyond == 0)
+		return 0;
+	if (!utf8_is_valid(query))
+		return -EINVAL;
+	r = buf_reserve(text, target.n + 2UL * beyond, &to);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < target.n; i++) {
+		unsigned char c = (unsigned char)text->mem[from + i];
+
+		if (i < path || c < 0x80) {
+			*to++ = (char)c;
+			continue;
+		}
+		*to++ = '%';
+		*to++ = "0123456789ABCDEF"[c >> 4];
+		*to++ = "0123456789ABCDEF"[c & 15];
+	}
+	buf_commit(text, target.n + 2UL * beyond);
+	h->s_target =
+		(struct http_span){.at = (uint32_t)at, .len = (uint32_t)(target.n + 2UL * beyond)};
+	return 0;
 }
 
 int http_head_set_host(struct http_head *h, struct str host, uint16_t port)

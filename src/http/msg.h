@@ -198,6 +198,9 @@ void http_head_set_body(struct http_head *h, enum http_framing body, uint64_t le
 void http_head_strip(struct http_head *h);
 /* Replaces target or host of a request. */
 _warn_unused_ int http_head_set_target(struct http_head *h, struct str target);
+/* Percent-encodes characters beyond ASCII in the query of the target, as clients should have done:
+ * what is judged is then what is sent. 0; -EINVAL where they are no UTF-8; or as of buf_add. */
+_warn_unused_ int http_head_encode_query(struct http_head *h);
 _warn_unused_ int http_head_set_host(struct http_head *h, struct str host, uint16_t port);
 
 /* Standard text of a status ("Not Found"), or "Unknown". */

@@ -194,7 +194,11 @@ static void extensions_are_dropped_or_refused(void)
 		{S("5;a\nhello\r\n"), CHUNKED_E_EXTENSION},
 		{S("5;a=\"\n\"\r\nhello\r\n"), CHUNKED_E_EXTENSION},
 		{S("5;a\rb\r\nhello\r\n"), CHUNKED_E_LINE_END},
-		{S("5 ;a\r\nhello\r\n"), CHUNKED_E_SIZE},
+		{S("5 \r\nhello\r\n0 \t \r\n\r\n"), CHUNKED_E_OK},
+		{S("5 ;a\r\nhello\r\n"), CHUNKED_E_EXTENSION},
+		{S("5 5\r\nhello\r\n"), CHUNKED_E_EXTENSION},
+		{S("5 \nhello\r\n"), CHUNKED_E_EXTENSION},
+		{S(" 5\r\nhello\r\n"), CHUNKED_E_SIZE},
 		{S(";a\r\n"), CHUNKED_E_SIZE},
 	};
 

@@ -60,6 +60,10 @@ static const struct accepted accepted[] = {
 	{S("CONNECT b.example:443 HTTP/1.1\r\nHost: b.example:443\r\n\r\n"),
 		"CONNECT b.example:443 b.example:443 11 none KC"},
 	{S("CONNECT [::1]:22 HTTP/1.1\r\n" H "\r\n"), "CONNECT [::1]:22 [::1]:22 11 none KC"},
+	/* Characters beyond ASCII in a query */
+	{S("GET /a?q=\xc3\xa9&x=%C3\xe2\x82\xac HTTP/1.1\r\n" H "\r\n"),
+		"GET a:0 /a?q=%C3%A9&x=%C3%E2%82%AC 11 none K"},
+	{S("GET http://a?\xc3\xa9 HTTP/1.1\r\n" H "\r\n"), "GET a:0 /?%C3%A9 11 none KA"},
 	/* Absolute form */
 	{S("GET http://a/p?q HTTP/1.1\r\n" H "\r\n"), "GET a:0 /p?q 11 none KA"},
 	{S("GET http://A/p HTTP/1.1\r\n" H "\r\n"), "GET a:0 /p 11 none KA"},
@@ -209,6 +213,12 @@ static const struct refused refused[] = {
 	{S("GET http://a#b/ HTTP/1.1\r\n" H "\r\n"), H1_E_TARGET},
 	{S("GET /#x HTTP/1.1\r\n" H "\r\n"), H1_E_TARGET},
 	{S("GET /\x80 HTTP/1.1\r\n" H "\r\n"), H1_E_TARGET},
+	{S("GET /\xc3\xa9 HTTP/1.1\r\n" H "\r\n"), H1_E_TARGET},
+	{S("GET /\xc3\xa9?\xc3\xa9 HTTP/1.1\r\n" H "\r\n"), H1_E_TARGET},
+	{S("GET /?\xe9 HTTP/1.1\r\n" H "\r\n"), H1_E_TARGET},
+	{S("GET /?\xed\xa0\x80 HTTP/1.1\r\n" H "\r\n"), H1_E_TARGET},
+	{S("GET /?\xc3\xa9#x HTTP/1.1\r\n" H "\r\n"), H1_E_TARGET},
+	{S("GET \xc3\xa9?\xc3\xa9 HTTP/1.1\r\n" H "\r\n"), H1_E_TARGET},
 	{S("GET /\x7f HTTP/1.1\r\n" H "\r\n"), H1_E_TARGET},
 	{S("GET /\0 HTTP/1.1\r\n" H "\r\n"), H1_E_TARGET},
 	{S("CONNECT / HTTP/1.1\r\n" H "\r\n"), H1_E_TARGET_FORM},

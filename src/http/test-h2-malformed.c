@@ -49,6 +49,7 @@ static void test_targets(void)
 	REFUSED(NULL, WITH_PATH("/\r\nHost: b"));
 	REFUSED("malformed :path", WITH_PATH("/#x"));
 	REFUSED(NULL, WITH_PATH("/\xc3\xa4"));
+	REFUSED(NULL, WITH_PATH("/?\xe4"));
 	REFUSED(NULL, WITH_PATH("http://b.test/"));
 	REFUSED(NULL, WITH_HOST("a b"));
 	REFUSED(NULL, WITH_HOST("u@a.test"));

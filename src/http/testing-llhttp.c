@@ -194,6 +194,12 @@ static bool is_tolerated(const struct ours *o, struct str in)
 
 	if (o->head.is_request)
 		return false;
+	for (size_t i = 0; i < head.n; i++)
+		if (head.p[i] == '\n' && (i == 0 || head.p[i - 1] != '\r'))
+			return true;
+	if (str_chr(http_fields_get(f, STR("Content-Length")), ',') <
+		http_fields_get(f, STR("Content-Length")).n)
+		return true;
 	if (str_find(head, STR("\n ")) < head.n || str_find(head, STR("\n\t")) < head.n)
 		return true;
 	return lengths > 1 || (lengths && http_fields_count(f, STR("Transfer-Encoding")));
@@ -246,6 +252,14 @@ static const char *compare_framing(const struct http_head *h, const struct their
 	return NULL;
 }
 
+static bool is_ascii(struct str s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if ((unsigned char)s.p[i] >= 0x80)
+			return false;
+	return true;
+}
+
 static const char *compare_heads(const struct ours *o, const struct theirs *t)
 {
 	const struct http_head *h = &o->head;
@@ -256,8 +270,8 @@ static const char *compare_heads(const struct ours *o, const struct theirs *t)
 		return h->status == t->status ? compare_framing(h, t) : "the status";
 	if (!str_eq(http_head_method(h), str_from(llhttp_method_name(t->method))))
 		return "the method";
-	/* e. */
-	if (!(h->flags & (HTTP_ABSOLUTE | HTTP_CONNECT)) &&
+	/* e and i. */
+	if (!(h->flags & (HTTP_ABSOLUTE | HTTP_CONNECT)) && is_ascii(buf_str(&t->target)) &&
 		!str_eq(http_head_target(h), buf_str(&t->target)))
 		return "the target";
 	return compare_framing(h, t);

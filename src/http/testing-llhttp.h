@@ -8,14 +8,17 @@
  *  a. Methods: we take any token, llhttp those of its list.
  *  b. A tab behind Content-Length or "chunked" is optional white space (RFC 9110 5.5); llhttp
  *     refuses it, or takes it for another coding of a response.
- *  c. Responses: folded lines, repeated equal lengths, and a length beside Transfer-Encoding are
- *     tolerated as h1.c says; llhttp refuses them.
+ *  c. Responses: folded lines, LF alone behind a line of the head, repeated equal lengths (also as
+ *     a list), and a length beside Transfer-Encoding are tolerated as h1.c says; llhttp refuses
+ *     them.
  *  d. Proxy-Connection is Connection for llhttp, which no RFC says.
  *  e. A target in absolute form is rewritten to origin form by us.
  *  f. CONNECT and what follows 101 have no body and no next message that both could name.
  *  g. Trailers that frame or close are dropped by us and never written (RFC 9110 6.5.1); llhttp
  * reads them as if they stood in the head.
- *  h. Responses: llhttp refuses a chunk extension behind another one with a value (RFC 9112 7.1.1).
+ *  h. Responses: llhttp refuses a chunk extension behind another one with a value (RFC 9112 7.1.1),
+ *     and blanks behind a chunk's size.
+ *  i. Characters beyond ASCII in a query are percent-encoded by us.
  */
 
 #include "http/body.h"

@@ -95,7 +95,7 @@ bool http_is_target(struct str s)
 
 bool http_is_status(unsigned status)
 {
-	return status >= 100 && status <= 599;
+	return status >= 100 && status <= 999;
 }
 
 bool http_is_reason(struct str s)

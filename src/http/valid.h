@@ -38,7 +38,7 @@ bool http_is_field_value(struct str s);
 /* "*", or "/" and then bytes 0x21-0x7e but '#'; at most HTTP_TARGET_MAX. Dots, escapes and
  * backslashes are judged by policy, not here. */
 bool http_is_target(struct str s);
-/* 100 to 599. */
+/* 100 to 999: those above 599 have no meaning (RFC 9110 15), but some origins send them. */
 bool http_is_status(unsigned status);
 /* Tab, space, 0x21-0x7e, 0x80-0xff; at most HTTP_REASON_MAX. */
 bool http_is_reason(struct str s);
