@@ -169,7 +169,7 @@ void refuse_policy(struct stream *s, const struct policy_request *req)
 	set(o, "message", buf_str(&why));
 	set(o, "reason", str_from(policy_reason_word(v->reason)));
 	if (v->rule)
-		set(o, "rule", str_from(v->rule->label));
+		set(o, "rule", str_from(v->rule->label_inside));
 	if (buf_len(&how) > 0)
 		set(o, "how_to_allow", buf_str(&how));
 	refuse(s, 403, o, NETLOG_REQUEST, false);

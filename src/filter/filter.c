@@ -8,7 +8,6 @@
 #include "filter/graphql.h"
 #include "filter/tools.h"
 #include "http/coding.h"
-#include "http/valid.h"
 #include "policy/path.h"
 
 #include <errno.h>
@@ -67,18 +66,9 @@ int filter_tag(struct buf *tag, struct str text)
 	return r == 0 && text.n > room ? buf_add_str(tag, STR("... (truncated)")) : r;
 }
 
-static bool is_messages(struct str folded)
-{
-	static const struct str path = STR("/v1/messages");
-
-	return str_starts(folded, path) &&
-	       (folded.n == path.n || !http_char_is(folded.p[path.n], HTTP_C_HOST));
-}
-
 int filter_select(const struct filter_request *req, unsigned *ret_set)
 {
 	_cleanup_(path_done) struct path path = {0};
-	_cleanup_(buf_donep) struct buf folded = BUF_INIT(PATH_MAX_TARGET);
 	unsigned set = req->rule->has_graphql ? FILTER_GRAPHQL : 0;
 	struct host host;
 	int r = 0;
@@ -89,12 +79,10 @@ int filter_select(const struct filter_request *req, unsigned *ret_set)
 		return 0;
 	}
 	r = path_parse(req->asked->target, &path);
-	if (r == 0)
-		r = path_fold(path.decoded, &folded);
 	if (r < 0)
 		return r;
 	if (path.problem != PATH_OK || path.unsure != PATH_OK || path.encoded_slash ||
-		req->asked->other_path || is_messages(buf_str(&folded)))
+		req->asked->other_path || path_may_be(path.decoded, STR("/v1/messages"), true))
 		set |= FILTER_TOOLS;
 	*ret_set = set;
 	return 0;

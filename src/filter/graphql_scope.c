@@ -6,6 +6,7 @@
 #include "filter/graphql_scope.h"
 
 #include "base/hash.h"
+#include "policy/path.h"
 
 #include <errno.h>
 
@@ -473,44 +474,13 @@ int graphql_scope_check(
 	return r == 0 && req->variables ? judge_members(&c, req->variables) : r;
 }
 
-/* The next segment that is not empty, without its parameters; the null view at the end. */
-static struct str next_segment(struct str *path)
-{
-	struct str segment = STR_NULL;
-
-	while (path->n > 0 && segment.n == 0) {
-		size_t end = str_chr(*path, '/');
-
-		segment = str_prefix(*path, end);
-		segment = str_prefix(segment, str_chr(segment, ';'));
-		*path = str_from_index(*path, end + 1);
-	}
-	return segment;
-}
-
-/* Also where a router may cut or decode something of it. */
-static bool is_endpoint(struct str segment)
-{
-	struct str name = STR("graphql");
-
-	for (size_t i = 0; i < segment.n; i++) {
-		char c = str_lower_char(segment.p[i]);
-
-		if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
-			    c == '.'))
-			return true;
-	}
-	return str_ieq(str_prefix(segment, name.n), name) &&
-	       (segment.n == name.n || segment.p[name.n] == '.');
-}
-
 bool graphql_scope_covers(struct str path)
 {
-	struct str segment = next_segment(&path);
+	static const struct str endpoints[] = {
+		STR("/graphql"), STR("/api/graphql"), STR("/v3/graphql"), STR("/api/v3/graphql")};
 
-	if (str_ieq(segment, STR("api")))
-		segment = next_segment(&path);
-	if (str_ieq(segment, STR("v3")))
-		segment = next_segment(&path);
-	return is_endpoint(segment) && next_segment(&path).n == 0;
+	for (size_t i = 0; i < ARRAY_SIZE(endpoints); i++)
+		if (path_may_be(path, endpoints[i], false))
+			return true;
+	return false;
 }

@@ -68,7 +68,8 @@ static void test_selection_of_tools(void)
 		"/v1/messages/batches", "/v1/messages/count_tokens", "/v1/messag%65s",
 		"/V1/Messages", "//v1/messages", "/v1//messages", "/v1/messages;x=1",
 		"/v1;a/messages", "/v1%2Fmessages", "/v1%252fmessages", "/v1/m%ffessages",
-		"/v1/messages%20"};
+		"/v1/messages%20", "/v1/messages.", "/v1/messages.json/batches", "/v1%5Cmessages",
+		"/v1%09/messages"};
 	static const char *const no[] = {"/", "/v1/models", "/v1/messages-x", "/v1/messagesx",
 		"/v1/files", "/x/v1/messages", "/?/v1/messages"};
 

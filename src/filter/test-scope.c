@@ -238,6 +238,9 @@ static void test_paths(void)
 	check(graphql_scope_covers(STR("/api;v=1/graphql/")));
 	check(graphql_scope_covers(STR("/%67raphql"))); /* of what was encoded twice */
 	check(graphql_scope_covers(STR("/api/v3/graphql")));
+	check(graphql_scope_covers(STR("/graphql?")));
+	check(graphql_scope_covers(STR("/graphql. ")));
+	check(graphql_scope_covers(STR("/api /graphql#")));
 	check(!graphql_scope_covers(STR("/repos/graphql/graphql")));
 	check(!graphql_scope_covers(STR("/repos/graphql/graphql-js/contents/graphql")));
 	check(!graphql_scope_covers(STR("/orgs/graphql")));

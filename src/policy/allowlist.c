@@ -96,8 +96,8 @@ static int label_scope(struct buf *b, const struct allow_rule *rule)
 	return r;
 }
 
-/* What a person recognises the rule by. */
-static int make_label(struct allow_rule *rule)
+/* What a person recognises the rule by. NULL on lack of memory. */
+static char *make_label(const struct allow_rule *rule, const char *source)
 {
 	_cleanup_(buf_donep) struct buf b = BUF_INIT(16384);
 	int r = 0;
@@ -106,15 +106,21 @@ static int make_label(struct allow_rule *rule)
 		r = buf_printf(
 			&b, "%s[%u]", rule->is_domain ? "domains" : "url_prefixes", rule->index);
 	else
-		r = buf_add_str(&b, str_from(rule->source));
+		r = buf_add_str(&b, str_from(source));
 	if (r == 0)
 		r = label_scope(&b, rule);
 	if (r == 0 && rule->line)
-		r = buf_printf(&b, " (%s:%u)", rule->source, rule->line);
-	if (r < 0)
-		return -ENOMEM;
-	rule->label = str_dup(buf_str(&b));
-	return rule->label ? 0 : -ENOMEM;
+		r = buf_printf(&b, " (%s:%u)", source, rule->line);
+	return r < 0 ? NULL : str_dup(buf_str(&b));
+}
+
+static int make_labels(struct allow_rule *rule)
+{
+	const char *slash = strrchr(rule->source, '/');
+
+	rule->label = make_label(rule, rule->source);
+	rule->label_inside = make_label(rule, slash ? slash + 1 : rule->source);
+	return rule->label && rule->label_inside ? 0 : -ENOMEM;
 }
 
 static int reserve(struct rule_batch *b, size_t more)
@@ -143,7 +149,7 @@ static int add_batch(struct allowlist *list, struct rule_batch *batch, const cha
 	for (size_t i = 0; i < batch->n; i++) {
 		batch->v[i]->source = name;
 		batch->v[i]->number = (unsigned)(allowlist_count(list) + i);
-		if (make_label(batch->v[i]) < 0)
+		if (make_labels(batch->v[i]) < 0)
 			return err_nomem(err);
 	}
 	for (size_t i = 0; i < batch->n; i++) {

@@ -59,10 +59,11 @@ struct allow_rule {
 	unsigned number;    /* another one for each rule of the allowlist */
 	unsigned line;      /* where it is written; 0: not in a file */
 	const char *source; /* "allowlist.yaml", "--allow" */
-	char *label; /* printable: `url_prefixes[2] api.github.com /graphql (allowlist.yaml:9)` */
-	char *host;  /* canonical host pattern */
-	char *path;  /* pattern, or NULL: any path */
-	char *path_prefix; /* without trailing '/', or NULL */
+	char *label; /* printable: `url_prefixes[2] api.github.com /graphql (/a/net.yaml:9)` */
+	char *label_inside; /* the same for the room: of the file its name alone */
+	char *host;         /* canonical host pattern */
+	char *path;         /* pattern, or NULL: any path */
+	char *path_prefix;  /* without trailing '/', or NULL */
 	bool no_query;
 	struct allow_strings methods; /* upper case; none: any */
 	unsigned schemes;             /* POLICY_HTTPS | POLICY_HTTP */

@@ -79,16 +79,13 @@ static enum policy_reason judge(const struct allow_rule *rule, const struct poli
 }
 
 /* Whether a rule that has not allowed the request keeps it from those behind it. */
-static int is_guard(const struct allow_rule *rule, enum policy_reason reason,
-	const struct policy_request *req, const struct path *path, bool *ret)
+static bool is_guard(const struct allow_rule *rule, enum policy_reason reason,
+	const struct policy_request *req, const struct path *path)
 {
-	*ret = false;
-	if (reason <= POLICY_HOST || req->tunnel)
-		return 0;
-	return rule_guards(rule, path, req->other_path, ret);
+	return reason > POLICY_HOST && !req->tunnel && rule_guards(rule, path, req->other_path);
 }
 
-static int judge_all(const struct allowlist *list, const struct policy_request *req,
+static void judge_all(const struct allowlist *list, const struct policy_request *req,
 	const struct host *host, const struct path *path, struct verdict *v)
 {
 	const struct allow_rule *guard = NULL;
@@ -98,20 +95,16 @@ static int judge_all(const struct allowlist *list, const struct policy_request *
 	for (size_t i = 0; i < n; i++) {
 		const struct allow_rule *rule = allowlist_rule(list, i);
 		enum policy_reason reason = judge(rule, req, host, path);
-		bool guards = false;
-		int r = guard ? 0 : is_guard(rule, reason, req, path, &guards);
 
+		if (!guard && is_guard(rule, reason, req, path))
+			guard = rule;
 		if (reason == POLICY_ALLOWED && guard && !rule->has_graphql) {
 			reason = POLICY_GRAPHQL;
 			rule = guard;
 		}
-		if (r < 0)
-			return r;
-		if (guards)
-			guard = rule;
 		if (reason == POLICY_ALLOWED) {
 			*v = (struct verdict){.allow = true, .rule = rule};
-			return 0;
+			return;
 		}
 		if (reason > POLICY_HOST && reason > v->reason) {
 			v->reason = reason;
@@ -120,7 +113,6 @@ static int judge_all(const struct allowlist *list, const struct policy_request *
 	}
 	if (v->reason == POLICY_PATH_UNDECIDABLE)
 		v->path_problem = path_problem_for_rule(path, v->rule->encoded_slash);
-	return 0;
 }
 
 int policy_decide(
@@ -140,7 +132,7 @@ int policy_decide(
 		v.reason = POLICY_BAD_TARGET;
 		v.path_problem = path.problem;
 	} else if (r == 0) {
-		r = judge_all(list, req, &host, &path, &v);
+		judge_all(list, req, &host, &path, &v);
 	}
 	if (r < 0)
 		ret->reason = POLICY_BAD_TARGET;

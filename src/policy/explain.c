@@ -61,6 +61,16 @@ static struct str request_path(const struct policy_request *req)
 	return str_prefix(req->target, str_chr(req->target, '?'));
 }
 
+/* Of a target that policy took: printable ASCII, and percent-encoded by whoever asks. */
+static int explain_path(struct str path, struct buf *out)
+{
+	int r = buf_add_str(out, STR(" is listed, but not the path "));
+
+	if (r == 0)
+		r = buf_add_str(out, str_prefix(path, SHOWN_MAX));
+	return r == 0 && path.n > SHOWN_MAX ? buf_add_str(out, STR("...")) : r;
+}
+
 static int explain_undecidable(const struct verdict *v, struct buf *out)
 {
 	return buf_printf(out, " is listed for some paths only, and %s: %s",
@@ -140,8 +150,7 @@ static int explain_reason(
 	case POLICY_PATH_UNDECIDABLE:
 		return explain_undecidable(v, out);
 	case POLICY_PATH:
-		r = buf_add_str(out, STR(" is listed, but not the path "));
-		return r < 0 ? r : escape_log(out, request_path(req), SHOWN_MAX);
+		return explain_path(request_path(req), out);
 	case POLICY_QUERY:
 		return buf_add_str(
 			out, STR(" is listed, but this path only without a query (query: none)"));
@@ -180,7 +189,7 @@ int policy_explain(const struct policy_request *req, const struct verdict *v, st
 	if (r == 0 && v->rule)
 		r = buf_add_str(out, v->allow ? STR(" (rule: ") : STR(" (nearest rule: "));
 	if (r == 0 && v->rule)
-		r = yaml_add_comment(out, str_from(v->rule->label));
+		r = yaml_add_comment(out, str_from(v->rule->label_inside));
 	if (r == 0 && v->rule)
 		r = buf_add_char(out, ')');
 	return r;
@@ -265,38 +274,34 @@ static bool may_suggest(const struct policy_request *req, const struct verdict *
 
 /* Whether the rule's body filter is for the request: another entry would go around it, or be of no
  * use. */
-static int is_filtered(const struct allow_rule *rule, const struct policy_request *req,
-	const struct path *path, bool *ret)
+static bool is_filtered(
+	const struct allow_rule *rule, const struct policy_request *req, const struct path *path)
 {
-	*ret = true;
 	if (req->tunnel || (!rule->path && !rule->path_prefix))
-		return 0;
+		return true;
 	if (rule->path && path_pattern_matches(str_from(rule->path), path))
-		return 0;
+		return true;
 	if (rule->path_prefix && path_prefix_matches(str_from(rule->path_prefix), path))
-		return 0;
-	return rule_guards(rule, path, req->other_path, ret);
+		return true;
+	return rule_guards(rule, path, req->other_path);
 }
 
-static int is_filtered_by_any(const struct allowlist *list, const struct policy_request *req,
-	const struct host *host, const struct path *path, bool *ret)
+static bool is_filtered_by_any(const struct allowlist *list, const struct policy_request *req,
+	const struct host *host, const struct path *path)
 {
-	int r = 0;
-
-	*ret = false;
-	for (size_t i = 0; r == 0 && !*ret && i < allowlist_count(list); i++) {
+	for (size_t i = 0; i < allowlist_count(list); i++) {
 		const struct allow_rule *rule = allowlist_rule(list, i);
 
-		if (rule->has_graphql && host_pattern_matches(str_from(rule->host), host))
-			r = is_filtered(rule, req, path, ret);
+		if (rule->has_graphql && host_pattern_matches(str_from(rule->host), host) &&
+			is_filtered(rule, req, path))
+			return true;
 	}
-	return r;
+	return false;
 }
 
 int policy_suggest(const struct allowlist *list, const struct policy_request *req,
 	const struct verdict *v, struct buf *out)
 {
-	bool filtered = false;
 	_cleanup_(path_done) struct path path = {0};
 	struct host host;
 	int r = 0;
@@ -310,8 +315,7 @@ int policy_suggest(const struct allowlist *list, const struct policy_request *re
 		return r;
 	if (!req->tunnel && (path.problem != PATH_OK || !path_is_writable(&path)))
 		return 0;
-	r = is_filtered_by_any(list, req, &host, &path, &filtered);
-	if (r < 0 || filtered)
-		return r;
+	if (is_filtered_by_any(list, req, &host, &path))
+		return 0;
 	return suggest_entry(req, &host, &path, out);
 }

@@ -58,12 +58,12 @@ static bool is_dot_segment(struct str segment)
 	return str_eq(name, STR(".")) || str_eq(name, STR(".."));
 }
 
-static bool has_dot_segment(struct str path)
+static bool has_segment(struct str path, bool (*is)(struct str segment))
 {
 	while (path.n > 0) {
 		size_t end = str_chr(path, '/');
 
-		if (is_dot_segment(str_prefix(path, end)))
+		if (is(str_prefix(path, end)))
 			return true;
 		path = str_from_index(path, end + 1);
 	}
@@ -82,17 +82,41 @@ static bool is_lookalike(uint32_t c)
 	return false;
 }
 
+/* White_Space of Unicode beyond ASCII, and two that show nothing. */
+static bool is_blank(uint32_t c)
+{
+	return c == ' ' || c == 0xa0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200b) ||
+	       c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000 ||
+	       c == 0xfeff;
+}
+
+/* ".. ", "...": Windows, for one, strips dots and blanks at the end of a name. */
+static bool is_dots(struct str segment)
+{
+	bool dots = false;
+
+	segment = str_prefix(segment, str_chr(segment, ';'));
+	while (segment.n > 0) {
+		uint32_t c = 0;
+		size_t n = utf8_decode(segment, &c);
+
+		if (n == 0 || (c != '.' && !is_blank(c)))
+			return false;
+		dots |= c == '.';
+		segment = str_from_index(segment, n);
+	}
+	return dots;
+}
+
 static enum path_problem check_always(struct str decoded)
 {
 	for (size_t i = 0; i < decoded.n; i++) {
 		unsigned char c = (unsigned char)decoded.p[i];
 
-		if (c < 0x20 || c == 0x7f)
+		if ((c < 0x20 && c != '\t') || c == 0x7f)
 			return PATH_CONTROL;
-		if (c == '\\')
-			return PATH_BACKSLASH;
 	}
-	return has_dot_segment(decoded) ? PATH_DOT_SEGMENT : PATH_OK;
+	return has_segment(decoded, is_dot_segment) ? PATH_DOT_SEGMENT : PATH_OK;
 }
 
 static enum path_problem check_unsure(struct str decoded)
@@ -113,7 +137,11 @@ static enum path_problem check_unsure(struct str decoded)
 	}
 	if (problem == PATH_OK && str_find(decoded, STR("//")) < decoded.n)
 		problem = PATH_EMPTY_SEGMENT;
-	return problem;
+	if (has_segment(decoded, is_dots))
+		problem = PATH_DOTS;
+	if (str_chr(decoded, '\\') < decoded.n)
+		problem = PATH_BACKSLASH;
+	return str_chr(decoded, '\t') < decoded.n ? PATH_TAB : problem;
 }
 
 int path_parse(struct str target, struct path *ret)
@@ -173,10 +201,14 @@ const char *path_problem_text(enum path_problem problem)
 		return "the path holds a percent sign without two hexadecimal digits";
 	case PATH_CONTROL:
 		return "the path holds an encoded control byte";
+	case PATH_TAB:
+		return "the path holds an encoded tab";
 	case PATH_BACKSLASH:
 		return "the path holds an encoded backslash";
 	case PATH_DOT_SEGMENT:
 		return "the path holds a dot segment (. or ..)";
+	case PATH_DOTS:
+		return "the path holds a segment of dots and blanks, which some servers shorten";
 	case PATH_NOT_UTF8:
 		return "the decoded path is not UTF-8";
 	case PATH_LOOKALIKE:
@@ -235,6 +267,51 @@ int path_fold(struct str decoded, struct buf *ret)
 	while (r == 0 && buf_len(ret) > 0 && buf_data(ret)[buf_len(ret) - 1] == '/')
 		ret->tail--;
 	return r;
+}
+
+/* The next segment that is not empty, without its parameters; the null view at the end. */
+static struct str next_segment(struct str *path)
+{
+	struct str segment = STR_NULL;
+
+	while (path->n > 0 && segment.n == 0) {
+		size_t end = str_chr(*path, '/');
+
+		segment = str_prefix(*path, end);
+		segment = str_prefix(segment, str_chr(segment, ';'));
+		*path = str_from_index(*path, end + 1);
+	}
+	return segment;
+}
+
+static bool is_name_char(char c)
+{
+	c = str_lower_char(c);
+	return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+}
+
+static bool segment_may_be(struct str segment, struct str name)
+{
+	while (segment.n > 0 && (unsigned char)segment.p[0] <= ' ')
+		segment = str_from_index(segment, 1);
+	if (str_chr(segment, '%') < segment.n)
+		return true; /* it may be decoded once more */
+	return str_ieq(str_prefix(segment, name.n), name) &&
+	       (segment.n == name.n || !is_name_char(segment.p[name.n]));
+}
+
+bool path_may_be(struct str path, struct str endpoint, bool below)
+{
+	if (str_chr(path, '\\') < path.n)
+		return true;
+	for (;;) {
+		struct str name = next_segment(&endpoint), segment = next_segment(&path);
+
+		if (name.n == 0)
+			return below || segment.n == 0;
+		if (!segment_may_be(segment, name))
+			return false;
+	}
 }
 
 bool path_prefix_matches(struct str prefix, const struct path *p)

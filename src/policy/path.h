@@ -18,13 +18,15 @@ enum path_problem {
 	PATH_TOO_LONG,
 	PATH_RAW_BYTE,    /* raw control byte, space, non-ASCII or '#'; raw '\' in the path */
 	PATH_BAD_PERCENT, /* '%' without two hexadecimal digits in the path */
-	PATH_CONTROL,     /* encoded NUL or control byte */
-	PATH_BACKSLASH,   /* encoded '\' */
+	PATH_CONTROL,     /* encoded NUL or control byte other than a tab */
 	PATH_DOT_SEGMENT, /* a segment "." or "..", also encoded, also with ";parameters" */
 	/* Refused for rules that constrain the path; a rule that allows every path of a host has
 	 * nothing to decide about them, so these pass there. */
-	PATH_NOT_UTF8,       /* the decoded path is not UTF-8 (RFC 3629; overlong forms too) */
-	PATH_LOOKALIKE,      /* what compatibility folding turns into . / \ or % (U+FF0E...) */
+	PATH_TAB,       /* encoded tab */
+	PATH_BACKSLASH, /* encoded '\' */
+	PATH_DOTS,      /* a segment of dots and blanks: some servers strip what is at its end */
+	PATH_NOT_UTF8,  /* the decoded path is not UTF-8 (RFC 3629; overlong forms too) */
+	PATH_LOOKALIKE, /* what compatibility folding turns into . / \ or % (U+FF0E...) */
 	PATH_EMPTY_SEGMENT,  /* "//" */
 	PATH_DOUBLE_ENCODED, /* the decoded path holds another %XX */
 	PATH_ENCODED_SLASH,  /* %2F; a rule with `encoded_slash: true` takes it as '/' */
@@ -60,9 +62,16 @@ const char *path_problem_text(enum path_problem problem);
  * the border. */
 bool path_pattern_matches(struct str pattern, const struct path *p);
 
-/* Adds a decoded path as the loosest of servers may compare it: lower case, without parameters of
- * segments, empty segments and a slash at the end. 0 or -ENOMEM. */
+/* Adds a decoded path so that most spellings of one path are the same: lower case, without
+ * parameters of segments, empty segments and a slash at the end. 0 or -ENOMEM. */
 _warn_unused_ int path_fold(struct str decoded, struct buf *ret);
+
+/* Whether a decoded path may be that of an endpoint (a path, too), or with `below` lie below it, to
+ * the loosest of servers: case, empty segments and parameters of segments do not matter, nor what
+ * follows a segment's name behind a character that no name goes on with (a format, a blank, what
+ * would be decoded once more). Everything that asks which path a request is for, to judge more of
+ * it than its path, asks here. */
+bool path_may_be(struct str path, struct str endpoint, bool below);
 
 /* How `path_prefix:` matches: the path is prefix, or continues it after a '/'. */
 bool path_prefix_matches(struct str prefix, const struct path *p);

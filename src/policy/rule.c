@@ -50,6 +50,7 @@ struct allow_rule *rule_free(struct allow_rule *rule)
 	strings_done(&rule->graphql_mutations);
 	strings_done(&rule->graphql_subscriptions);
 	free(rule->label);
+	free(rule->label_inside);
 	free(rule->host);
 	free(rule->path);
 	free(rule->path_prefix);
@@ -213,25 +214,14 @@ int rule_add_field(struct allow_strings *list, struct str s, const char **ret_wa
 	return strings_add(list, s);
 }
 
-int rule_guards(const struct allow_rule *rule, const struct path *path, bool other_path, bool *ret)
+bool rule_guards(const struct allow_rule *rule, const struct path *path, bool other_path)
 {
-	_cleanup_(buf_donep) struct buf want = BUF_INIT(RULE_TEXT_MAX),
-					have = BUF_INIT(PATH_MAX_TARGET);
 	struct str own = str_from(rule->path ? rule->path : rule->path_prefix);
-	int r;
 
-	*ret = false;
 	if (!rule->has_graphql || !own.p || glob_is_pattern(own))
-		return 0;
-	*ret = path->problem != PATH_OK || path->unsure != PATH_OK || path->encoded_slash ||
-	       other_path;
-	if (*ret)
-		return 0;
-	r = path_fold(own, &want);
-	if (r == 0)
-		r = path_fold(path->decoded, &have);
-	*ret = r == 0 && str_eq(buf_str(&want), buf_str(&have));
-	return r;
+		return false;
+	return path->problem != PATH_OK || path->unsure != PATH_OK || path->encoded_slash ||
+	       other_path || path_may_be(path->decoded, own, false);
 }
 
 int rule_finish(struct allow_rule *rule, const char **ret_want)

@@ -27,9 +27,8 @@ _warn_unused_ int rule_add_field(struct allow_strings *list, struct str s, const
 
 /* Whether an entry with `graphql` is for this very path of its host, in whatever spelling: one that
  * names it without wildcards. A path that cannot be decided, or that a header may change
- * (other_path), counts as it. The host has been compared. 0 or -ENOMEM. */
-_warn_unused_ int rule_guards(
-	const struct allow_rule *rule, const struct path *path, bool other_path, bool *ret);
+ * (other_path), counts as it. The host has been compared. */
+bool rule_guards(const struct allow_rule *rule, const struct path *path, bool other_path);
 
 /* Checks the whole and fills in defaults. */
 _warn_unused_ int rule_finish(struct allow_rule *rule, const char **ret_want);
