@@ -39,7 +39,7 @@ static bool must_close(const struct stream *s)
 /* Every one of its clients says that it reads trailers. */
 static bool is_grpc_call(const struct stream *s)
 {
-	return s->te_trailers && response_is_grpc(&s->head.fields);
+	return s->te_trailers && http_is_grpc(&s->head.fields);
 }
 
 static unsigned grpc_status(unsigned status)

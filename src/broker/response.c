@@ -109,20 +109,13 @@ static void set_framing(const struct http_head *h, struct net_response *m)
 }
 
 /* Also application/grpc+proto; but not application/grpc-web, which has its status in the body. */
-bool response_is_grpc(const struct http_fields *f)
-{
-	struct str type = http_fields_get(f, STR("Content-Type")), grpc = STR("application/grpc");
-
-	return str_ieq(str_prefix(type, grpc.n), grpc) &&
-	       (type.n == grpc.n || type.p[grpc.n] != '-');
-}
 
 /* A call's status comes in trailers. Where an answer cannot have any the client would only see that
  * it breaks off. */
 static bool lacks_status(const struct stream *s, const struct http_head *h)
 {
 	return h->version != HTTP_2 && h->body != HTTP_BODY_CHUNKED &&
-	       response_is_grpc(&s->head.fields) && response_is_grpc(&h->fields) &&
+	       http_is_grpc(&s->head.fields) && http_is_grpc(&h->fields) &&
 	       http_fields_find(&h->fields, STR("grpc-status"), 0) < 0;
 }
 

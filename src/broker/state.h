@@ -556,7 +556,6 @@ _warn_unused_ bool response_end(struct stream *s, struct http_fields *trailers);
 size_t response_takes(const struct stream *s);
 _warn_unused_ bool response_pass(struct stream *s, struct str bytes);
 _warn_unused_ bool response_close(struct stream *s, struct http_fields *trailers);
-bool response_is_grpc(const struct http_fields *f); /* by what it says of its content */
 /* What came is not HTTP. */
 void response_malformed(struct stream *s, const char *why);
 /* The connection ended before the response did. */

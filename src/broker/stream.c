@@ -318,7 +318,7 @@ static bool needs_http1(const struct stream *s)
 {
 	if (s->kind != NET_KIND_HTTP)
 		return true;
-	return s->framing == NET_BODY_STREAM && !response_is_grpc(&s->head.fields) &&
+	return s->framing == NET_BODY_STREAM && !http_is_grpc(&s->head.fields) &&
 	       http_fields_find_id(&s->head.fields, HTTP_F_TRAILER, 0) >= 0;
 }
 

@@ -12,6 +12,7 @@
 #include "gateway/h2_exchange.h"
 #include "gateway/request.h"
 #include "gateway/state.h"
+#include "http/body.h"
 
 #include <errno.h>
 #include <utlist.h>
@@ -254,13 +255,6 @@ static int open_stream(struct h2_exchange *x, const struct http_head *head, stru
 	return stream_open_end(&x->stream, &fields, r->open.body != NET_BODY_NONE);
 }
 
-static bool is_grpc(const struct http_head *head)
-{
-	struct str type = http_fields_get(&head->fields, STR("content-type"));
-
-	return str_ieq(str_prefix(type, sizeof("application/grpc") - 1), STR("application/grpc"));
-}
-
 void h2_exchange_head(void *arg, struct h2_stream *st, struct http_head *head)
 {
 	struct h2_conn *on = arg;
@@ -273,7 +267,7 @@ void h2_exchange_head(void *arg, struct h2_stream *st, struct http_head *head)
 		return;
 	}
 	x->to_head = str_eq(http_head_method(head), STR("HEAD"));
-	x->is_grpc = is_grpc(head);
+	x->is_grpc = http_is_grpc(&head->fields);
 	request_judge(head, &via, &r);
 	x->body = r.open.body;
 	if (r.refusal.status) {

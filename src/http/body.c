@@ -84,6 +84,14 @@ const char *http_body_error(const struct http_body *b)
 	return b->truncated ? "connection ended within the body" : "no error";
 }
 
+bool http_is_grpc(const struct http_fields *f)
+{
+	struct str type = http_fields_get(f, STR("Content-Type")), grpc = STR("application/grpc");
+
+	return str_ieq(str_prefix(type, grpc.n), grpc) &&
+	       (type.n == grpc.n || type.p[grpc.n] != '-');
+}
+
 struct http_messages http_messages(const struct http_fields *f)
 {
 	struct str type = http_fields_get(f, STR("Content-Type"));

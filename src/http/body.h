@@ -37,6 +37,10 @@ bool http_body_is_done(const struct http_body *b);
 /* Fixed English text for the log. */
 const char *http_body_error(const struct http_body *b);
 
+/* Whether Content-Type is that of a gRPC call, in which either side may speak when it likes. Not
+ * gRPC-Web: that is a request and an answer as any other. */
+bool http_is_grpc(const struct http_fields *f);
+
 /* Where a body is that is made of messages, each behind a byte of flags and four of its length:
  * gRPC, and streams of Connect. */
 struct http_messages {

@@ -151,6 +151,26 @@ static void test_messages(void)
 	}
 }
 
+static void grpc_is_told_by_its_type(void)
+{
+	static const struct {
+		const char *type;
+		bool is;
+	} types[] = {{"application/grpc", true}, {"Application/gRPC+proto", true},
+		{"application/grpc; x=y", true}, {"application/grpc-web", false},
+		{"application/grpc-web+proto", false}, {"application/json", false},
+		{"application/grp", false}, {"", false}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
+		struct http_fields f = HTTP_FIELDS_INIT;
+
+		must(http_fields_add(&f, STR("content-type"), str_from(types[i].type)) == 0);
+		if (http_is_grpc(&f) != types[i].is)
+			tap_fail("%s", types[i].type);
+		http_fields_done(&f);
+	}
+}
+
 int main(void)
 {
 	run_test(no_body);
@@ -159,5 +179,6 @@ int main(void)
 	run_test(a_body_up_to_the_end_of_the_connection);
 	run_test(a_chunked_body);
 	run_test(test_messages);
+	run_test(grpc_is_told_by_its_type);
 	return tap_done();
 }
