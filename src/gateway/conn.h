@@ -8,6 +8,7 @@
  * whatever may have ended it. */
 
 #include "base/buf.h"
+#include "http/rate.h"
 #include "ipc/netchan.h"
 #include "loop/loop.h"
 #include "policy/host.h"
@@ -58,12 +59,13 @@ struct conn {
 	int fd;
 	uint16_t port; /* that the room connected to */
 	bool want_read, dirty, again, held, dead, half_closed;
-	unsigned cut_waits; /* times that conn_cut() has waited for the kernel */
-	bool blocked;       /* the peer did not take all output: wait until it does */
-	bool tls_done;      /* the handshake is complete */
-	bool h2;            /* ALPN has chosen HTTP/2 */
-	bool guarded;       /* see conn_guard_end() */
-	bool owes_more;     /* bytes came, and more are wanted before an answer */
+	unsigned cut_waits;      /* times that conn_cut() has waited for the kernel */
+	bool blocked;            /* the peer did not take all output: wait until it does */
+	bool tls_done;           /* the handshake is complete */
+	bool h2;                 /* ALPN has chosen HTTP/2 */
+	bool guarded;            /* see conn_guard_end() */
+	bool owes_more;          /* bytes came, and more are wanted before an answer */
+	struct http_rate pieces; /* small ones of bodies; made with the first */
 
 	union conn_addr dest;
 	struct net_client client; /* both ends */

@@ -17,6 +17,7 @@
 #include "gateway/h1_exchange.h"
 #include "gateway/request.h"
 #include "gateway/state.h"
+#include "http/limits.h"
 
 #include <errno.h>
 
@@ -290,18 +291,26 @@ static void feed_head(struct h1 *h, struct str *in)
 
 /* --- the body --- */
 
-static void body_broken(struct h1 *h)
+static void body_broken(struct h1 *h, uint16_t status, const char *code, const char *why)
 {
-	const char *why = http_body_error(&h->body);
-
-	event_malformed(h->c, &h->head, 400, why);
+	event_malformed(h->c, &h->head, status, why);
 	stream_close(&h->stream, NET_RESET_MALFORMED);
 	h1_fail(h, &(struct answer){
-			   .status = 400,
-			   .code = "malformed_body",
+			   .status = status,
+			   .code = code,
 			   .message = why,
 			   .close = true,
 		   });
+}
+
+/* Whether the client may send a piece of n bytes of a body that goes on. */
+static bool piece_take(struct conn *c, size_t n)
+{
+	if (n >= HTTP_PIECE_MIN)
+		return true;
+	if (c->pieces.burst == 0)
+		c->pieces = http_rate_make(HTTP_PIECES_BURST, HTTP_PIECES_RATE);
+	return http_rate_take(&c->pieces);
 }
 
 static void body_done(struct h1 *h)
@@ -328,7 +337,12 @@ static void feed_body(struct h1 *h, struct str *in)
 	*in = str_from_index(*in, before - piece.n);
 	h->window_bytes += before - piece.n;
 	if (r == HTTP_BODY_BAD) {
-		body_broken(h);
+		body_broken(h, 400, "malformed_body", http_body_error(&h->body));
+		return;
+	}
+	if (r == HTTP_BODY_DATA && !http_body_is_done(&h->body) && !piece_take(h->c, data.n)) {
+		body_broken(h, 429, "too_many_small_pieces",
+			"The body comes in too many pieces of a few bytes each. Send larger ones.");
 		return;
 	}
 	if (r == HTTP_BODY_DATA) {

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "clockwork.h"
 #include "gateway/testing.h"
+#include "http/limits.h"
 #include "tap.h"
 
 #include <errno.h>
@@ -143,12 +144,11 @@ static void test_head(void)
 }
 
 /* Sends so much of a body; it has come when this returns. */
-static void send_body(struct client *c, uint32_t stream, size_t n)
+static void take_body(uint32_t stream, size_t n)
 {
 	struct str taken;
 	uint32_t id;
 
-	client_send_str(c, str_make(bytes, n));
 	while (n > 0) {
 		struct rig_frame *f = rig_recv(&rig, PATIENCE_MS);
 
@@ -157,6 +157,47 @@ static void send_body(struct client *c, uint32_t stream, size_t n)
 		n -= taken.n;
 		free(f);
 	}
+}
+
+static void send_body(struct client *c, uint32_t stream, size_t n)
+{
+	client_send_str(c, str_make(bytes, n));
+	take_body(stream, n);
+}
+
+/* Chunks of one byte each. */
+static void send_chunks(struct client *c, uint32_t stream, unsigned n)
+{
+	enum { ONCE = 500 };
+	char text[6 * ONCE + 1] = "";
+
+	for (unsigned i = 0; i < ONCE; i++)
+		memcpy(text + (size_t)6 * i, "1\r\nx\r\n", 6);
+	for (unsigned i = 0; i < n; i += ONCE) {
+		client_send(c, text);
+		take_body(stream, ONCE);
+	}
+}
+
+/* The bucket is the connection's, and what a second brings again suffices for any real stream. */
+static void test_small_pieces(void)
+{
+	struct client c;
+	struct rig_open o;
+
+	client_connect(&c, &rig);
+	client_send(&c, "POST / HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n");
+	o = rig_expect_open(&rig);
+	send_chunks(&c, o.m.stream, HTTP_PIECES_BURST);
+	pass(SEC);
+	send_chunks(&c, o.m.stream, HTTP_PIECES_RATE);
+	check(is_left_alone(&c));
+	client_send(&c, "1\r\nx\r\n");
+	check_response(&c, 429);
+	check(strstr(rig_expect_event(&rig, NET_EVENT_MALFORMED), "too many pieces"));
+	check_int(rig_expect_reset(&rig, o.m.stream), NET_RESET_MALFORMED);
+	rig_open_done(&o);
+	client_close(&c);
 }
 
 static void test_body(void)
@@ -339,6 +380,7 @@ int main(void)
 	run_test(test_handshake);
 	run_test(test_head);
 	run_test(test_body);
+	run_test(test_small_pieces);
 	run_test(test_idle);
 	run_test(test_lingering);
 	run_test(test_nothing_moves);

@@ -6,8 +6,8 @@
  * What a peer can make us do without giving anything (resets, frames that break a rule, frames that
  * carry nothing) is paid from buckets; when one is empty the connection ends. The library's own
  * limits stand behind ours; it has none for resets that a peer provokes (CVE-2025-8671). */
-#include "base/clock.h"
 #include "http/h2_internal.h"
+#include "http/limits.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -18,31 +18,8 @@ enum {
 	SETTINGS_MAX = 32, /* entries of one frame */
 	TABLE_SIZE = 4096, /* of compression, either way */
 	FRAME_HEADER = 9,
+	PREFACE = 24, /* of a client, before its first frame */
 };
-
-bool h2_rate_take(struct h2_rate *r)
-{
-	uint64_t now, more;
-
-	if (r->left == 0) {
-		now = clock_mono_usec();
-		more = (now - r->at) * r->rate / USEC_PER_SEC;
-		if (more > 0) {
-			r->left = (unsigned)MIN(more, (uint64_t)r->burst);
-			r->at = now;
-		}
-	}
-	if (r->left == 0)
-		return false;
-	r->left--;
-	return true;
-}
-
-static struct h2_rate rate(unsigned burst, unsigned per_second)
-{
-	return (struct h2_rate){
-		.left = burst, .burst = burst, .rate = per_second, .at = clock_mono_usec()};
-}
 
 int h2_calm(struct h2 *h, const char *why)
 {
@@ -56,7 +33,7 @@ int h2_calm(struct h2 *h, const char *why)
 
 int h2_glitch(struct h2 *h)
 {
-	return h2_rate_take(&h->glitches) ? 0 : h2_calm(h, "too many frames that break a rule");
+	return http_rate_take(&h->glitches) ? 0 : h2_calm(h, "too many frames that break a rule");
 }
 
 struct h2_stream *h2_stream_new(struct h2 *h)
@@ -198,9 +175,11 @@ int h2_new(const struct h2_config *config, struct h2 **ret, struct cloche_err *e
 	h->trailers = HTTP_FIELDS_INIT;
 	h->cookie = BUF_INIT(HTTP_VALUE_MAX);
 	h->text = BUF_INIT(HTTP_STORE_MAX);
-	h->resets = rate(H2_RESETS_BURST, H2_RESETS_RATE);
-	h->glitches = rate(H2_GLITCHES_BURST, H2_GLITCHES_RATE);
-	h->control = rate(H2_CONTROL_BURST, H2_CONTROL_RATE);
+	h->frame_left = config->role == H2_SERVER ? PREFACE : 0;
+	h->resets = http_rate_make(H2_RESETS_BURST, H2_RESETS_RATE);
+	h->glitches = http_rate_make(H2_GLITCHES_BURST, H2_GLITCHES_RATE);
+	h->control = http_rate_make(H2_CONTROL_BURST, H2_CONTROL_RATE);
+	h->pieces = http_rate_make(HTTP_PIECES_BURST, HTTP_PIECES_RATE);
 	if (nghttp2_session_callbacks_new(&cb) == 0 && nghttp2_option_new(&option) == 0)
 		r = make_session(h, cb, option);
 	nghttp2_session_callbacks_del(cb);
@@ -254,15 +233,16 @@ static int fatal(struct h2 *h, int r)
 
 int h2_feed(struct h2 *h, struct str bytes)
 {
-	ssize_t r;
+	while (!*h->error && bytes.n > 0) {
+		ssize_t n = h2_frame_next(h, bytes), r;
 
-	if (*h->error)
-		return -EPROTO;
-	if (bytes.n == 0)
-		return 0;
-	r = nghttp2_session_mem_recv(h->session, (const uint8_t *)bytes.p, bytes.n);
-	if (r < 0)
-		return fatal(h, (int)r);
+		if (n < 0)
+			break;
+		r = nghttp2_session_mem_recv(h->session, (const uint8_t *)bytes.p, (size_t)n);
+		if (r < 0)
+			return fatal(h, (int)r);
+		bytes = str_from_index(bytes, (size_t)n);
+	}
 	return *h->error ? -EPROTO : 0;
 }
 

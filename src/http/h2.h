@@ -51,8 +51,10 @@ enum {
 	H2_RESETS_RATE = 33,
 	H2_GLITCHES_BURST = 100, /* frames that break a rule, streams that we had to reset for it */
 	H2_GLITCHES_RATE = 10,
-	H2_CONTROL_BURST = 2000,  /* frames that carry nothing (PING, SETTINGS, empty DATA ...) */
-	H2_CONTROL_RATE = 500,    /* each head and each DATA, of either side, allows two more */
+	/* Frames that carry nothing (PING, SETTINGS, empty DATA, unknown types ...); each head and
+	 * each DATA of HTTP_PIECE_MIN bytes, of either side, allows two more. */
+	H2_CONTROL_BURST = 2000,
+	H2_CONTROL_RATE = 500,
 	H2_CONTINUATIONS_MAX = 8, /* of one head */
 	H2_OUT_MIN = 20 * 1024,   /* least `max - len` of h2_output()'s buffer */
 };

@@ -3,14 +3,9 @@
 /* Between the files of HTTP/2. */
 
 #include "http/h2.h"
+#include "http/rate.h"
 
 #include <nghttp2/nghttp2.h>
-
-/* A bucket of so many; filled again by time, which is looked at only when it is empty. */
-struct h2_rate {
-	unsigned left, burst, rate;
-	uint64_t at;
-};
 
 struct h2_stream {
 	struct h2 *h;
@@ -40,8 +35,11 @@ struct h2 {
 	bool calm;  /* ended with ENHANCE_YOUR_CALM */
 	bool within_head;
 	const char *error; /* "" while nothing is wrong */
-	struct h2_rate resets, glitches, control;
-	struct buf *out; /* while h2_output() runs */
+	struct http_rate resets, glitches, control, pieces;
+	uint8_t frame_head[9]; /* what has come of the next one */
+	unsigned frame_have;
+	size_t frame_left; /* of the payload of the one that is coming */
+	struct buf *out;   /* while h2_output() runs */
 	size_t enough;
 	struct buf text; /* names of a head that is sent */
 
@@ -56,8 +54,6 @@ struct h2 {
 };
 
 /* h2.c */
-/* Takes one from the bucket; false where it stays empty. */
-bool h2_rate_take(struct h2_rate *r);
 /* Ends the connection with ENHANCE_YOUR_CALM; returns what a callback of the library returns. */
 int h2_calm(struct h2 *h, const char *why);
 /* A rule was broken by the peer. */
@@ -75,5 +71,8 @@ int h2_head_finish(struct h2 *h, struct h2_stream *st, bool end, const char **re
 int h2_trailer_add(struct h2 *h, struct str name, struct str value, const char **ret_why);
 
 /* h2_recv.c, h2_send.c */
+/* How many of bytes (not empty) belong to the frame that is coming; a new one is paid for. Negative
+ * where it cannot be. */
+ssize_t h2_frame_next(struct h2 *h, struct str bytes);
 void h2_recv_callbacks(nghttp2_session_callbacks *cb);
 void h2_send_callbacks(nghttp2_session_callbacks *cb);

@@ -4,6 +4,8 @@
  * heard of it. */
 #include "http/h2_internal.h"
 
+#include "http/limits.h"
+
 #include <errno.h>
 
 enum { FIRST_WINDOW = 65535 /* until our settings are known (RFC 9113 6.9.2) */ };
@@ -32,10 +34,54 @@ static int refuse(struct h2 *h, int32_t id, int r, const char *why)
 	return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 }
 
-/* Frames that bring something pay for those that do not. */
-static void earn(struct h2 *h)
+static void earn(struct http_rate *rate, unsigned n)
 {
-	h->control.left = MIN(h->control.left + 2, h->control.burst);
+	rate->left = MIN(rate->left + n, rate->burst);
+}
+
+/* Frames that bring something to a stream that is there get back what they paid; a head, and DATA
+ * that is no small piece, pay for two that bring nothing, too. */
+static void pay_back(struct h2 *h, const nghttp2_frame_hd *hd)
+{
+	bool end = hd->flags & NGHTTP2_FLAG_END_STREAM;
+
+	if (hd->type == NGHTTP2_HEADERS)
+		earn(&h->control, 3);
+	if (hd->type != NGHTTP2_DATA || hd->length == 0 || (hd->length < HTTP_PIECE_MIN && !end))
+		return;
+	earn(&h->pieces, 1);
+	earn(&h->control, 2);
+}
+
+/* The library says nothing of frames that it drops, on streams that are closed. So each pays
+ * before the library has it. */
+static int frame_pay(struct h2 *h, unsigned type, size_t length)
+{
+	if (type == NGHTTP2_DATA && length > 0)
+		return http_rate_take(&h->pieces) ? 0 : h2_calm(h, "too many small frames of data");
+	return http_rate_take(&h->control) ? 0 : h2_calm(h, "too many frames that carry nothing");
+}
+
+ssize_t h2_frame_next(struct h2 *h, struct str bytes)
+{
+	size_t n = 0, rest;
+
+	if (h->frame_left == 0) {
+		const uint8_t *b = h->frame_head;
+
+		n = MIN(sizeof(h->frame_head) - h->frame_have, bytes.n);
+		memcpy(h->frame_head + h->frame_have, bytes.p, n);
+		h->frame_have += (unsigned)n;
+		if (h->frame_have < sizeof(h->frame_head))
+			return (ssize_t)n;
+		h->frame_have = 0;
+		h->frame_left = (size_t)b[0] << 16 | (size_t)b[1] << 8 | b[2];
+		if (frame_pay(h, b[3], h->frame_left) < 0)
+			return -EPROTO;
+	}
+	rest = MIN(h->frame_left, bytes.n - n);
+	h->frame_left -= rest;
+	return (ssize_t)(n + rest);
 }
 
 static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *arg)
@@ -44,13 +90,9 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, 
 
 	(void)session;
 	h->within_head &= hd->type == NGHTTP2_CONTINUATION;
-	if (hd->type == NGHTTP2_HEADERS || (hd->type == NGHTTP2_DATA && hd->length > 0)) {
-		earn(h);
-		return 0;
-	}
 	if (hd->type == NGHTTP2_CONTINUATION && ++h->continuations > H2_CONTINUATIONS_MAX)
 		return h2_calm(h, "a head in too many frames");
-	return h2_rate_take(&h->control) ? 0 : h2_calm(h, "too many frames that carry nothing");
+	return 0;
 }
 
 static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
@@ -142,6 +184,8 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 
 	(void)session;
 	h->within_head = false;
+	if (st)
+		pay_back(h, &frame->hd);
 	switch (frame->hd.type) {
 	case NGHTTP2_HEADERS:
 		return st ? on_headers(h, st, is_end) : 0;
@@ -152,7 +196,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 		}
 		return 0;
 	case NGHTTP2_RST_STREAM:
-		return h2_rate_take(&h->resets) ? 0 : h2_calm(h, "too many streams were reset");
+		return http_rate_take(&h->resets) ? 0 : h2_calm(h, "too many streams were reset");
 	case NGHTTP2_SETTINGS:
 		if (!(frame->hd.flags & NGHTTP2_FLAG_ACK) && h->c.on->settings)
 			h->c.on->settings(h->c.arg);

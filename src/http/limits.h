@@ -2,8 +2,14 @@
 #pragma once
 /* Every bound of one HTTP message, in one place. */
 
-#define HTTP_HEAD_MAX (64 * 1024)     /* bytes of a whole head on the wire, line ends included */
-#define HTTP_LINE_MAX (32 * 1024)     /* bytes of one field line without its line end */
+#define HTTP_HEAD_MAX (64 * 1024) /* bytes of a whole head on the wire, line ends included */
+#define HTTP_LINE_MAX (32 * 1024) /* bytes of one field line without its line end */
+/* Pieces of a body that are smaller than HTTP_PIECE_MIN, the last one aside, cost as much as large
+ * ones: so many at once, and so many again each second, of a connection. No stream of messages,
+ * tokens or keys comes near. */
+#define HTTP_PIECE_MIN 16
+#define HTTP_PIECES_BURST 50000
+#define HTTP_PIECES_RATE 10000
 #define HTTP_TARGET_MAX (16 * 1024)   /* bytes of a request target */
 #define HTTP_NAME_MAX 256             /* bytes of a field name */
 #define HTTP_VALUE_MAX HTTP_LINE_MAX  /* bytes of a field value */

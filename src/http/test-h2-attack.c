@@ -119,6 +119,30 @@ static void flood(unsigned type, unsigned flags, uint32_t id, struct str payload
 	calmed();
 }
 
+/* On a stream that is closed, where the library has nobody to tell. */
+static void flood_closed(unsigned type, unsigned flags, struct str payload)
+{
+	begin();
+	request(END_STREAM, GOOD);
+	frame(RST_STREAM, 0, 1, STR("\0\0\0\x8"));
+	for (unsigned i = 0; i < 100000; i++)
+		frame(type, flags, 1, payload);
+	play();
+	if (alive)
+		tap_fail("type %u", type);
+	done();
+}
+
+static void test_floods_of_closed_streams(void)
+{
+	flood_closed(DATA, 0, STR(""));
+	flood_closed(DATA, 0, STR("x"));
+	flood_closed(WINDOW_UPDATE, 0, STR("\0\0\0\1"));
+	flood_closed(RST_STREAM, 0, STR("\0\0\0\x8"));
+	flood_closed(PRIORITY, 0, STR("\0\0\0\0\1"));
+	flood_closed(HEADERS, END_HEADERS | END_STREAM, STR("\x82\x84\x87"));
+}
+
 static void test_floods(void)
 {
 	uint64_t start = clock_mono_usec();
@@ -128,7 +152,29 @@ static void test_floods(void)
 	flood(PRIORITY, 0, 1, STR("\0\0\0\0\1"));
 	flood(DATA, 0, 1, STR(""));
 	flood(WINDOW_UPDATE, 0, 0, STR("\0\0\0\1"));
+	flood(0x77, 0, 0, STR(""));
+	flood(0x77, 0xff, 1, STR("12345678"));
+	flood(0xa, 0, 0, STR("\0\1ah3"));      /* ALTSVC */
+	flood(0x10, 0, 0, STR("\0\0\0\1u=1")); /* PRIORITY_UPDATE */
+	flood(DATA, 0, 1, STR("x"));
+	flood(DATA, 0, 1, STR("fifteen bytes.."));
 	printf("# floods: %llu ms\n", (unsigned long long)(clock_mono_usec() - start) / 1000);
+}
+
+/* Messages of a few bytes, and frames that nobody knows between requests, are none. */
+static void test_small_is_no_flood(void)
+{
+	begin();
+	request(0, POST);
+	for (unsigned i = 0; i < HTTP_PIECES_BURST; i++)
+		frame(DATA, 0, 1, STR("x"));
+	frame(DATA, END_STREAM, 1, STR("x"));
+	for (unsigned i = 0; i + 10 < H2_CONTROL_BURST; i++)
+		frame(0x0a + i % 0xf0, 0, 0, STR("grease"));
+	play();
+	check(alive);
+	check_int(s.legs_n, 1);
+	done();
 }
 
 /* Pings beside work that is done are no flood. */
@@ -225,6 +271,8 @@ int main(void)
 	run_test(test_compression_bomb);
 	run_test(test_too_many_fields);
 	run_test(test_floods);
+	run_test(test_floods_of_closed_streams);
+	run_test(test_small_is_no_flood);
 	run_test(test_pings_with_work);
 	run_test(test_zero_window);
 	run_test(test_window_is_kept);
