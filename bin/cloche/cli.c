@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 bool put(int fd, const void *p, size_t n)
@@ -31,6 +32,27 @@ bool put(int fd, const void *p, size_t n)
 		n -= (size_t)r;
 	}
 	return true;
+}
+
+void debug_step(const struct sandbox_options *o, const char *fmt, ...)
+{
+	static struct timespec began;
+	struct timespec now;
+	char text[1024];
+	va_list ap;
+
+	if (!o->debug)
+		return;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	if (began.tv_sec == 0)
+		began = now;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	say("debug: %8.3f ms  %s",
+		(double)(now.tv_sec - began.tv_sec) * 1e3 +
+			(double)(now.tv_nsec - began.tv_nsec) / 1e6,
+		text);
 }
 
 /* In place: what a terminal would obey becomes '?'. Besides the control bytes those are the C1

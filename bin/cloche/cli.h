@@ -9,6 +9,8 @@
 
 /* --- messages (cli.c) --- */
 
+struct sandbox_options;
+
 enum { EXIT_CLOCHE = 125 };
 
 /* "cloche: text" on standard error, nothing a terminal would obey. */
@@ -19,6 +21,9 @@ int complain(const cloche_err *err);
  */
 int wrong_usage(cloche_err *err, const char *hint, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+/* With --debug: what was done, and how long after the program's start. */
+void debug_step(const struct sandbox_options *o, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 /* The callback of warnings: says them. */
 void warn(const char *text, void *user);
 /* Writes all to a descriptor; false where that failed. */
@@ -66,6 +71,15 @@ struct operands {
 int options_read(const struct command *command, void *ctx, int argc, char **argv,
 	struct operands *ret, cloche_err *err);
 void options_help(const struct command *command);
+/* The nearest of several names to one (of n bytes) that is unknown: best begins empty. */
+struct near {
+	const char *name; /* NULL: none is near */
+	unsigned wrong;
+};
+void options_near(const char *name, size_t n, const char *candidate, struct near *best);
+/* Refuses operands of a command that takes none. */
+int options_no_operands(
+	const struct command *command, const struct operands *operands, cloche_err *err);
 
 /* --- the options of a sandbox (sandbox_options.c) --- */
 
@@ -73,7 +87,7 @@ struct sandbox_options {
 	cloche_sandbox *sb;
 	cloche_allowlist *allow;
 	cloche_secrets *secrets;
-	const char *workspace, *config, *allowlist_file;
+	const char *workspace, *config, *allowlist_file, *ttl;
 	bool no_workspace, no_config, network_log_live, tty, no_tty, interactive, json;
 	bool verbose, debug, allow_unsandboxed, detach, provider_given;
 	bool allows; /* --allow or --allowlist was given */
@@ -96,6 +110,9 @@ int sandbox_options_finish(struct sandbox_options *o, cloche_err *err);
 int sandbox_options_command(struct sandbox_options *o, char **argv, cloche_err *err);
 /* What the caller's environment has as defaults (environment.c); the first of what finish does. */
 int environment_read(struct sandbox_options *o, cloche_err *err);
+/* The workspace that was named, else the current directory if that is none to be kept out of a
+ * sandbox (workspace.c). */
+int workspace_find(struct sandbox_options *o, cloche_err *err);
 
 /* --- sandboxes that are there (instances.c) --- */
 

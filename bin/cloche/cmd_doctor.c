@@ -59,6 +59,8 @@ static int main_doctor(int argc, char **argv)
 	int r = options_read(&command_doctor, &d, argc, argv, &operands, &err);
 
 	if (r == 0 && !operands.help)
+		r = options_no_operands(&command_doctor, &operands, &err);
+	if (r == 0 && !operands.help)
 		r = cloche_doctor(show, &d, &err);
 	if (r < 0)
 		r = complain(&err);

@@ -8,13 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-int net_complain(const cloche_err *err)
-{
-	int status = complain(err);
-
-	return err->code == CLOCHE_E_USAGE ? EXIT_USAGE : status;
-}
-
 static int add_file(void *ctx, const char *value, cloche_err *err)
 {
 	((struct net_options *)ctx)->any_list = true;
@@ -55,7 +48,7 @@ static int check(const struct net_options *o, const char *method, const char *ur
 	int r = cloche_allowlist_check(o->list, method, url, &v, err);
 
 	if (r < 0)
-		return net_complain(err);
+		return complain(err);
 	if (o->json) {
 		json_print(json_pack("{s:b, s:s, s:s, s:s, s:s}", "allowed", (int)v.allowed,
 			"reason", v.reason, "rule", v.rule, "explanation", v.explanation,
@@ -63,7 +56,7 @@ static int check(const struct net_options *o, const char *method, const char *ur
 		return v.allowed ? 0 : 1;
 	}
 	printf("%s: %s\n", v.allowed ? "ALLOWED" : "BLOCKED", v.explanation);
-	if (v.rule[0])
+	if (v.rule[0] && !strstr(v.explanation, v.rule))
 		printf("%s: %s\n", v.allowed ? "rule" : "nearest rule", v.rule);
 	if (v.suggestion[0])
 		printf("to allow it (as another --allowlist, or below the url_prefixes that are "
@@ -80,14 +73,14 @@ static int show_log(const struct net_options *o, const char *path, cloche_err *e
 	int r = cloche_network_log_open(path, &log, err);
 
 	if (r < 0)
-		return net_complain(err);
+		return complain(err);
 	while ((r = cloche_network_log_next(log, &e, err)) > 0)
 		if (e.blocked || !o->blocked)
 			printf("%s\n", o->json ? e.json : e.line);
 	s = cloche_network_log_summary(log);
 	cloche_network_log_close(log);
 	if (r < 0)
-		return net_complain(err);
+		return complain(err);
 	if (!o->json)
 		say("%llu allowed, %llu blocked, %llu errors, %llu names looked up; "
 		    "%llu bytes in, %llu out",
@@ -122,7 +115,7 @@ static int add_default(struct net_options *o, cloche_err *err)
 static int do_check(struct net_options *o, char *const *operands, cloche_err *err)
 {
 	if (add_default(o, err) < 0)
-		return net_complain(err);
+		return complain(err);
 	return check(o, operands[0], operands[1], err);
 }
 
@@ -170,7 +163,7 @@ static int dispatch(struct net_options *o, const struct operands *operands, cloc
 	char example[80];
 
 	if (!p)
-		return net_complain(err);
+		return complain(err);
 	snprintf(example, sizeof(example), "for example: cloche net %s", p->example);
 	if (operands->n - 1 != p->operands)
 		wrong_usage(err, example, "net %s: needs %s", p->name, p->needs);
@@ -179,7 +172,7 @@ static int dispatch(struct net_options *o, const struct operands *operands, cloc
 	else if (p->of_rules && o->blocked)
 		wrong_usage(err, example, "net %s: --blocked is for logs", p->name);
 	if (err->code)
-		return net_complain(err);
+		return complain(err);
 	return p->run(o, operands->v + 1, err);
 }
 
@@ -196,7 +189,7 @@ static int main_net(int argc, char **argv)
 	}
 	r = options_read(&command_net, &o, argc, argv, &operands, &err);
 	if (r < 0)
-		r = net_complain(&err);
+		r = complain(&err);
 	else if (!operands.help)
 		r = dispatch(&o, &operands, &err);
 	cloche_allowlist_free(o.list);
@@ -212,8 +205,7 @@ const struct command command_net = {
 		    "       cloche net suggest [--blocked-only] FILE",
 	.text = "check says what the gateway would decide about a request, which rule decides, "
 		"and\n"
-		"what would allow it; the exit status is 0 for allowed, 1 for blocked, 2 for wrong "
-		"usage.\n"
+		"what would allow it; the exit status is 0 for allowed, 1 for blocked.\n"
 		"set replaces what a running sandbox may reach: as a whole, or not at all. "
 		"Requests under\n"
 		"way that the new rules forbid are broken off; secrets stay.\n"

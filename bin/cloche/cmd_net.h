@@ -10,10 +10,6 @@ struct net_options {
 	bool any_list, blocked, json;
 };
 
-/* 1 is an answer (blocked), so wrong usage is not 125 either. */
-enum { EXIT_USAGE = 2 };
-int net_complain(const cloche_err *err);
-
 /* cmd_net_set.c: replaces the policy of a running sandbox. */
 int net_set(const struct net_options *o, const char *id);
 /* cmd_net_suggest.c: an allowlist for what a log asked for. */

@@ -14,13 +14,13 @@ int net_set(const struct net_options *o, const char *id)
 	if (!o->any_list) {
 		wrong_usage(&err, "a file without any rule blocks everything",
 			"net set: which allowlist? use --allowlist FILE or --allow HOST");
-		return net_complain(&err);
+		return complain(&err);
 	}
 	r = cloche_instance_open(id, &i, &err);
 	if (r == 0)
 		r = cloche_instance_set_allowlist(i, o->list, &change, &err);
 	if (r < 0)
-		r = net_complain(&err);
+		r = complain(&err);
 	else if (o->json)
 		r = json_print(json_pack("{s:s, s:I, s:I}", "id", cloche_instance_id(i), "rules",
 			    (json_int_t)change.rules, "closed", (json_int_t)change.closed))

@@ -13,7 +13,7 @@ int net_suggest(const struct net_options *o, const char *path)
 	bool ok;
 
 	if (cloche_network_log_suggest(path, o->blocked, &s, &err) < 0)
-		return net_complain(&err);
+		return complain(&err);
 	text = o->json ? cloche_network_suggestion_json(s) : cloche_network_suggestion_yaml(s);
 	ok = put(STDOUT_FILENO, text, strlen(text)) && (!o->json || put(STDOUT_FILENO, "\n", 1));
 	cloche_network_suggestion_free(s);

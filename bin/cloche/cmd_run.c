@@ -43,10 +43,14 @@ static int run_attached(struct sandbox_options *o, cloche_run *run)
 		.no_output = o->json};
 	json_t *planted;
 	bool ran;
-	int r = foreground_run(run, &f, &ran);
+	int r;
 
+	debug_step(o, "the sandbox is started%s", f.tty ? ", with this terminal" : "");
+	r = foreground_run(run, &f, &ran);
 	if (!ran)
 		return r;
+	debug_step(o, "sandbox %s (%s) has ended: exit status %d, %llu ms", cloche_run_id(run),
+		cloche_run_provider(run), r, (unsigned long long)cloche_run_duration_ms(run));
 	planted = planted_say(cloche_run_id(run));
 	if (o->json && print_run_json(run, planted) < 0)
 		r = EXIT_CLOCHE;
@@ -82,6 +86,9 @@ static int main_run(int argc, char **argv)
 	if (r == 0 && !operands.help && operands.n == 0)
 		r = wrong_usage(
 			&err, "for example: cloche run -- ls -l", "run: no command was given");
+	if (r == 0 && !operands.help && o.ttl && !o.detach)
+		r = wrong_usage(&err, "use --timeout, or --detach",
+			"run: --ttl is for a sandbox that stays");
 	if (r == 0 && !operands.help && o.detach && o.network_log_live)
 		r = wrong_usage(&err, "with --detach use --network-log FILE",
 			"run: --network-log-live needs somebody to watch it");

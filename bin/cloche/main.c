@@ -41,8 +41,16 @@ static void help(void)
 
 static int unknown(const char *name)
 {
+	struct near best = {0};
+
+	for (size_t i = 0; i < COMMANDS; i++)
+		options_near(name, strlen(name), commands[i]->name, &best);
 	say("unknown command \"%s\"", name);
-	say("\"cloche help\" lists the commands; to run a program: cloche run -- %s", name);
+	if (best.name && best.wrong <= 2)
+		say("did you mean \"cloche %s\"? To run a program: cloche run -- %s", best.name,
+			name);
+	else
+		say("\"cloche help\" lists the commands; to run a program: cloche run -- %s", name);
 	return EXIT_CLOCHE;
 }
 
@@ -70,7 +78,12 @@ int main(int argc, char **argv)
 
 	if (open_stdio() < 0)
 		return EXIT_CLOCHE;
-	if (strcmp(name, "version") == 0 || strcmp(name, "--version") == 0) {
+	if (strcmp(name, "version") == 0 || strcmp(name, "--version") == 0 ||
+		strcmp(name, "-V") == 0) {
+		if (argc > 2) {
+			say("version: takes no operand, and so not %s", argv[2]);
+			return EXIT_CLOCHE;
+		}
 		printf("cloche %s\n", CLOCHE_VERSION);
 		return 0;
 	}

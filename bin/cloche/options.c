@@ -5,6 +5,7 @@
  * "-x value" or "-xvalue"; letters without argument can stand together. */
 #include "cli.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,26 +36,59 @@ static const struct option *find(const struct command *c, const char *name, size
 	return NULL;
 }
 
-/* The nearest name that begins alike, for the message about an unknown one. */
-static const char *similar(const struct command *c, const char *name)
+/* How many letters are wrong, missing, too many or swapped with the next one. */
+static unsigned distance(const char *a, size_t n, const char *b)
 {
-	const char *best = NULL;
-	size_t best_n = 2;
+	enum { MOST = 32 };
+	unsigned rows[3][MOST + 1];
+	size_t m = strlen(b);
 
-	for (size_t t = 0; c->tables[t]; t++) {
-		for (size_t i = 0; i < c->tables[t]->n; i++) {
-			const char *candidate = c->tables[t]->options[i].name;
-			size_t n = 0;
+	if (n > MOST || m > MOST)
+		return UINT_MAX;
+	for (size_t j = 0; j <= m; j++)
+		rows[0][j] = (unsigned)j;
+	for (size_t i = 1; i <= n; i++) {
+		unsigned *now = rows[i % 3], *last = rows[(i + 2) % 3], *before = rows[(i + 1) % 3];
 
-			while (candidate[n] && candidate[n] == name[n])
-				n++;
-			if (n > best_n) {
-				best = candidate;
-				best_n = n;
-			}
+		now[0] = (unsigned)i;
+		for (size_t j = 1; j <= m; j++) {
+			unsigned best = last[j - 1] + (a[i - 1] != b[j - 1]);
+
+			best = last[j] + 1 < best ? last[j] + 1 : best;
+			best = now[j - 1] + 1 < best ? now[j - 1] + 1 : best;
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+				before[j - 2] + 1 < best)
+				best = before[j - 2] + 1;
+			now[j] = best;
 		}
 	}
-	return best;
+	return rows[n % 3][m];
+}
+
+void options_near(const char *name, size_t n, const char *candidate, struct near *best)
+{
+	unsigned wrong = distance(name, n, candidate);
+	size_t alike = 0;
+
+	while (alike < n && candidate[alike] == name[alike])
+		alike++;
+	/* One that is meant to go on ("--work" for --workdir), or a slip: one letter in four. */
+	if (wrong > 2 || wrong * 4 > n + 2)
+		wrong = alike > 2 ? 100 - (unsigned)(alike < 90 ? alike : 90) : UINT_MAX;
+	if (!best->name || wrong < best->wrong) {
+		best->name = wrong == UINT_MAX ? NULL : candidate;
+		best->wrong = wrong;
+	}
+}
+
+static const char *similar(const struct command *c, const char *name, size_t n)
+{
+	struct near best = {0};
+
+	for (size_t t = 0; c->tables[t]; t++)
+		for (size_t i = 0; i < c->tables[t]->n; i++)
+			options_near(name, n, c->tables[t]->options[i].name, &best);
+	return best.name;
 }
 
 static int read_long(
@@ -66,7 +100,7 @@ static int read_long(
 	const char *value = equals ? equals + 1 : NULL;
 
 	if (!o) {
-		const char *near = similar(c, name);
+		const char *near = similar(c, name, n);
 
 		fail(err, c, "unknown option ", argv[*at]);
 		if (near)
@@ -79,6 +113,9 @@ static int read_long(
 		if (*at + 1 >= argc)
 			return fail(err, c, "a value is missing after --", o->name);
 		value = argv[++*at];
+		/* Which ends the options, and is no value. */
+		if (strcmp(value, "--") == 0)
+			return fail(err, c, "a value is missing after --", o->name);
 	}
 	return o->set(ctx, value, err);
 }
@@ -97,7 +134,7 @@ static int read_letters(
 			return fail(err, c, "unknown option -", letters);
 		if (o->arg && letters[1])
 			value = letters + 1;
-		else if (o->arg && *at + 1 < argc)
+		else if (o->arg && *at + 1 < argc && strcmp(argv[*at + 1], "--") != 0)
 			value = argv[++*at];
 		else if (o->arg)
 			return fail(err, c, "a value is missing after -", letters);
@@ -175,4 +212,12 @@ void options_help(const struct command *command)
 		for (size_t i = 0; i < command->tables[t]->n; i++)
 			show_option(&command->tables[t]->options[i]);
 	}
+}
+
+int options_no_operands(
+	const struct command *command, const struct operands *operands, cloche_err *err)
+{
+	return operands->n == 0
+		       ? 0
+		       : fail(err, command, "takes no operand, and so not ", operands->v[0]);
 }

@@ -6,12 +6,10 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <pwd.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static int usage(cloche_err *err, const char *fmt, const char *value)
 {
@@ -205,7 +203,12 @@ LIMIT(set_output_limit, "output-limit")
 LIMIT(set_nofile, "nofile")
 LIMIT(set_file_size, "file-size")
 LIMIT(set_tmpfs_size, "tmpfs-size")
-LIMIT(set_ttl, "ttl")
+
+static int set_ttl(void *ctx, const char *value, cloche_err *err)
+{
+	((struct sandbox_options *)ctx)->ttl = value;
+	return cloche_sandbox_set_limit(((struct sandbox_options *)ctx)->sb, "ttl", value, err);
+}
 
 static int add_label(void *ctx, const char *value, cloche_err *err)
 {
@@ -443,7 +446,7 @@ static const struct option options[] = {
 	{"name", 0, "NAME", "a name for people", set_name},
 	{"json", 0, NULL, "print the result as one JSON document", set_json},
 	{"verbose", 0, NULL, "say more", set_verbose},
-	{"debug", 0, NULL, "say everything", set_debug},
+	{"debug", 0, NULL, "say what is done, and when", set_debug},
 };
 
 const struct option_table sandbox_option_table = {.options = options,
@@ -513,68 +516,28 @@ static int load_config(struct sandbox_options *o, cloche_err *err)
 			 : project_load(o->sb, o->allowlist_file ? NULL : o->allow, err);
 }
 
-/* Whether a is b or above it. */
-static bool is_above(const char *a, const char *b)
-{
-	size_t n = strlen(a);
-
-	return strcmp(a, "/") == 0 || (strncmp(a, b, n) == 0 && (b[n] == '/' || b[n] == '\0'));
-}
-
-/* Whether dir is the person's home or above it, by the variable or by the account. */
-static bool holds_home(const char *dir)
-{
-	const struct passwd *account = getpwuid(getuid());
-	const char *const homes[] = {getenv("HOME"), account ? account->pw_dir : NULL};
-	static char home[PATH_MAX];
-
-	for (size_t i = 0; i < 2; i++)
-		if (homes[i] && realpath(homes[i], home) && strcmp(home, "/") != 0 &&
-			is_above(dir, home))
-			return true;
-	return false;
-}
-
-static int find_workspace(struct sandbox_options *o, cloche_err *err)
-{
-	static char cwd[PATH_MAX];
-
-	if (o->no_workspace)
-		return 0;
-	if (o->workspace)
-		return cloche_sandbox_set_workspace(o->sb, o->workspace, err);
-	if (!getcwd(cwd, sizeof(cwd)))
-		return usage(
-			err, "the current directory is gone: use --workspace or", "--no-workspace");
-	if (strcmp(cwd, "/") == 0)
-		return 0;
-	/* Nobody means to hand over everything that is theirs by standing in the wrong place. */
-	if (holds_home(cwd)) {
-		say("not mounting %s, which holds your home, as the workspace; "
-		    "use --workspace DIR (or --no-workspace, to say so)",
-			cwd);
-		return 0;
-	}
-	o->workspace = cwd;
-	return cloche_sandbox_set_workspace(o->sb, cwd, err);
-}
-
 int sandbox_options_finish(struct sandbox_options *o, cloche_err *err)
 {
-	int r = environment_read(o, err);
+	int r;
 
+	debug_step(o, "the options were read");
+	r = environment_read(o, err);
 	if (r == 0)
 		r = load_config(o, err);
 	for (size_t i = 0; r == 0 && i < o->late_n; i++)
 		r = o->late[i]->set(o, o->late_values[i], err);
 	if (r == 0)
-		r = find_workspace(o, err);
+		r = workspace_find(o, err);
 	if (r == 0 && cloche_allowlist_count(o->allow) > 0)
 		r = cloche_sandbox_set_allowlist(o->sb, o->allow, err);
 	if (r == 0 && cloche_secrets_count(o->secrets) > 0)
 		r = cloche_sandbox_add_secrets(o->sb, o->secrets, err);
 	if (o->network_log_live)
 		cloche_sandbox_set_network_log_fd(o->sb, STDERR_FILENO);
+	if (r == 0)
+		debug_step(o, "workspace %s; %zu rules of an allowlist, %zu secrets",
+			o->workspace ? o->workspace : "none", cloche_allowlist_count(o->allow),
+			cloche_secrets_count(o->secrets));
 	return r;
 }
 
@@ -582,7 +545,8 @@ static void say_tools(const struct sandbox_options *o)
 {
 	const char *note;
 
-	for (size_t i = 0; o->verbose && (note = cloche_sandbox_tool_note(o->sb, i)); i++)
+	for (size_t i = 0; (o->verbose || o->debug) && (note = cloche_sandbox_tool_note(o->sb, i));
+		i++)
 		say("%s", note);
 }
 
@@ -595,5 +559,7 @@ int sandbox_options_command(struct sandbox_options *o, char **argv, cloche_err *
 		argv[0] = (char *)(uintptr_t)program;
 	if (r == 0)
 		say_tools(o);
+	if (r == 0 && argv)
+		debug_step(o, "the command is %s", argv[0]);
 	return r;
 }

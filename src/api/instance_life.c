@@ -177,7 +177,7 @@ static int create(const cloche_sandbox *sb, cloche_warning_fn fn, void *user, cl
 	if (r == 0) {
 		memcpy(id, client_id(client), sizeof(id));
 		client_on_warning(client, pass_warning, &listener);
-		network_tell_unused_secrets(sb, fn, user);
+		network_tell_unused(sb, fn, user);
 		r = wait_until_made(client, &net, sb, err);
 		if (r < 0)
 			instance_discard(client);

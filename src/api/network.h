@@ -32,5 +32,6 @@ _warn_unused_ int network_send_allowlist(struct chan *c, const cloche_allowlist 
 void network_finish(struct network *n);
 void network_done(struct network *n);
 
-/* Calls fn (may be NULL) with a sentence for each secret that no rule lets go anywhere. */
-void network_tell_unused_secrets(const cloche_sandbox *sb, cloche_warning_fn fn, void *user);
+/* Calls fn (may be NULL) with a sentence for each secret that no rule lets go anywhere, and for a
+ * log of no network. */
+void network_tell_unused(const cloche_sandbox *sb, cloche_warning_fn fn, void *user);

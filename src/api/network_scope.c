@@ -38,12 +38,14 @@ static bool secret_is_of_use(const cloche_sandbox *sb, const struct secret_spec 
 	return false;
 }
 
-void network_tell_unused_secrets(const cloche_sandbox *sb, cloche_warning_fn fn, void *user)
+void network_tell_unused(const cloche_sandbox *sb, cloche_warning_fn fn, void *user)
 {
 	size_t n = sb->secrets ? secret_set_count(sb->secrets->set) : 0;
 	bool network = sandbox_wants_gateway(sb);
 	char text[1024];
 
+	if (fn && !network && (sb->network_log || sb->network_log_fd >= 0))
+		fn("there is no network, so there is nothing for the network log", user);
 	for (size_t i = 0; fn && i < n; i++) {
 		const struct secret_spec *spec = &secret_set_get(sb->secrets->set, i)->spec;
 

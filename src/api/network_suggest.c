@@ -237,9 +237,8 @@ static int write_yaml(cloche_network_suggestion *s)
 {
 	struct buf *out = &s->yaml;
 	int r = buf_printf(out,
-		"# Proposed for %llu requests of a network log: read it before you "
-		"use it.\n",
-		(unsigned long long)s->requests);
+		"# Proposed for %llu request%s of a network log: read it before you use it.\n",
+		(unsigned long long)s->requests, s->requests == 1 ? "" : "s");
 
 	if (r == 0)
 		r = proposal_write(s->proposal, out);

@@ -189,7 +189,7 @@ static int start_own(cloche_run *run, struct cloche_err *err)
 	if (start.crowded)
 		take_warning(run, PROTECT_CROWDED);
 	run_begin(run, client);
-	network_tell_unused_secrets(run->sb, run->on_warning, run->on_warning_user);
+	network_tell_unused(run->sb, run->on_warning, run->on_warning_user);
 	return 0;
 }
 

@@ -190,12 +190,15 @@ int cloche_sandbox_set_workspace(cloche_sandbox *sb, const char *dir, cloche_err
 {
 	_cleanup_(freep) char *resolved = NULL;
 	size_t before = sb->mounts_n;
+	struct stat st;
 	int r = resolve(dir, "workspace", &resolved, err);
 
 	if (r < 0)
 		return r;
 	if (strcmp(resolved, "/") == 0)
 		return err_set(err, E_USAGE, "the workspace cannot be /: choose a directory");
+	if (stat(resolved, &st) == 0 && !S_ISDIR(st.st_mode))
+		return err_set(err, E_USAGE, "workspace %s: it is no directory", dir);
 	r = sandbox_add_mount(
 		sb, &(struct api_mount){.source = resolved, .target = (char[]){WORKSPACE}}, err);
 	mounts_to_front(sb, before);
@@ -450,6 +453,8 @@ int cloche_sandbox_set_name(cloche_sandbox *sb, const char *name, cloche_err *er
 		return err_set(err, E_USAGE,
 			"name \"%s\": use up to %d letters, digits, '-', '_' and '.'", name,
 			MAX_NAME);
+	if (str_starts(str_from(name), STR("sandbox-")))
+		return err_set(err, E_USAGE, "name \"%s\": it cannot begin as ids do", name);
 	return set_string(&sb->name, name, err);
 }
 

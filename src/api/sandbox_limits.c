@@ -37,17 +37,18 @@ void cloche_sandbox_set_output_limit(cloche_sandbox *sb, uint64_t bytes)
 
 enum limit_kind { LIMIT_SIZE, LIMIT_CPUS, LIMIT_COUNT, LIMIT_TIME };
 
-/* What people may set by name; where it lies, and the least and the most of a count. */
+/* What people may set by name; where it lies, the least with which a room can start (or the least
+ * of a count), and the most of a count. */
 static const struct limit {
 	const char *name;
 	enum limit_kind kind;
 	size_t offset;
 	uint64_t least, most;
 } limits[] = {
-	{"memory", LIMIT_SIZE, offsetof(cloche_sandbox, memory), 0, 0},
+	{"memory", LIMIT_SIZE, offsetof(cloche_sandbox, memory), 1 << 20, 0},
 	{"output-limit", LIMIT_SIZE, offsetof(cloche_sandbox, output_limit), 0, 0},
 	{"file-size", LIMIT_SIZE, offsetof(cloche_sandbox, file_bytes), 0, 0},
-	{"tmpfs-size", LIMIT_SIZE, offsetof(cloche_sandbox, tmpfs_bytes), 0, 0},
+	{"tmpfs-size", LIMIT_SIZE, offsetof(cloche_sandbox, tmpfs_bytes), 64 << 10, 0},
 	{"cpus", LIMIT_CPUS, offsetof(cloche_sandbox, millicpus), 0, 0},
 	{"pids", LIMIT_COUNT, offsetof(cloche_sandbox, pids), 1, MAX_PIDS},
 	/* Init and the commands' pipes need some. */
@@ -63,6 +64,13 @@ static int parse_limit(
 
 	switch (l->kind) {
 	case LIMIT_SIZE:
+		if (parse_size(s, ret) == 0 && *ret < l->least) {
+			err_set(err, E_USAGE, "%s \"%s\": nothing can start with so little",
+				l->name, value);
+			err_hint(err, "at least %lluk is needed",
+				(unsigned long long)(l->least / 1024));
+			return -E_USAGE;
+		}
 		if (parse_size(s, ret) == 0)
 			return 0;
 		return err_set(err, E_USAGE, "%s \"%s\": use a size such as 64k, 512m or 2g",

@@ -7,6 +7,7 @@
  * unshare(), because its root is the group of that moment and version 1 groups can only be joined
  * after birth. */
 #include "jail/ns.h"
+#include "jail/rootfs.h"
 #include "jail/sys.h"
 
 #include <errno.h>
@@ -38,6 +39,12 @@ bool ns_explain(struct cloche_err *err)
 {
 	char line[64];
 
+	/* No setting of the machine changes what a room may not. */
+	if (access(ROOTFS_INIT_PATH, F_OK) == 0) {
+		err_hint(err, "this is the inside of a sandbox already, which cannot make another: "
+			      "run the command as it is, or start cloche outside");
+		return true;
+	}
 	if (read_line("/proc/sys/kernel/unprivileged_userns_clone", line, sizeof(line)) &&
 		strcmp(line, "0") == 0 && geteuid() != 0) {
 		err_hint(err, "the system forbids it to ordinary users: sysctl "

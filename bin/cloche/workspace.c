@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli.h"
+
+#include <limits.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Whether a is b or above it. */
+static bool workspace_is_above(const char *a, const char *b)
+{
+	size_t n = strlen(a);
+
+	return strcmp(a, "/") == 0 || (strncmp(a, b, n) == 0 && (b[n] == '/' || b[n] == '\0'));
+}
+
+/* Whether dir is the person's home or above it, by the variable or by the account. */
+static bool workspace_holds_home(const char *dir)
+{
+	const struct passwd *account = getpwuid(getuid());
+	const char *const homes[] = {getenv("HOME"), account ? account->pw_dir : NULL};
+	static char home[PATH_MAX];
+
+	for (size_t i = 0; i < 2; i++)
+		if (homes[i] && realpath(homes[i], home) && strcmp(home, "/") != 0 &&
+			workspace_is_above(dir, home))
+			return true;
+	return false;
+}
+
+int workspace_find(struct sandbox_options *o, cloche_err *err)
+{
+	static char cwd[PATH_MAX];
+
+	if (o->no_workspace && o->workspace)
+		return wrong_usage(err, NULL,
+			"--no-workspace and --workspace: which of them? Not both, with \"%s\"",
+			o->workspace);
+	if (o->no_workspace)
+		return 0;
+	if (o->workspace)
+		return cloche_sandbox_set_workspace(o->sb, o->workspace, err);
+	if (!getcwd(cwd, sizeof(cwd)))
+		return wrong_usage(err, "use --workspace DIR or --no-workspace",
+			"the current directory is gone");
+	if (strcmp(cwd, "/") == 0)
+		return 0;
+	/* Nobody means to hand over everything that is theirs by standing in the wrong place. */
+	if (workspace_holds_home(cwd)) {
+		say("not mounting %s, which holds your home, as the workspace; "
+		    "use --workspace DIR (or --no-workspace, to say so)",
+			cwd);
+		return 0;
+	}
+	o->workspace = cwd;
+	return cloche_sandbox_set_workspace(o->sb, cwd, err);
+}
