@@ -6,12 +6,35 @@
 #include <string.h>
 #include <unistd.h>
 
+struct pieces {
+	char waiting[16384];
+	size_t n;
+};
+
+static int take_piece(const char *p, size_t n, void *user)
+{
+	struct pieces *w = user;
+
+	if (n > sizeof(w->waiting) - w->n) {
+		if (!put(STDOUT_FILENO, w->waiting, w->n))
+			return -1;
+		w->n = 0;
+	}
+	if (n > sizeof(w->waiting))
+		return put(STDOUT_FILENO, p, n) ? 0 : -1;
+	memcpy(w->waiting + w->n, p, n);
+	w->n += n;
+	return 0;
+}
+
+/* Piece by piece: the text of what a command printed may be six times as long. */
 bool json_print(json_t *value)
 {
-	char *text = value ? json_dumps(value, JSON_INDENT(2) | JSON_REAL_PRECISION(15)) : NULL;
-	bool ok = text && put(STDOUT_FILENO, text, strlen(text)) && put(STDOUT_FILENO, "\n", 1);
+	struct pieces w = {.n = 0};
+	const size_t flags = JSON_INDENT(2) | JSON_REAL_PRECISION(15);
+	bool ok = value && json_dump_callback(value, take_piece, &w, flags) == 0 &&
+		  take_piece("\n", 1, &w) == 0 && put(STDOUT_FILENO, w.waiting, w.n);
 
-	free(text);
 	json_decref(value);
 	return ok;
 }
@@ -100,4 +123,21 @@ int print_exec_json(const cloche_run *run)
 		(int)cloche_run_stderr_truncated(run));
 
 	return json_print(doc) ? 0 : -1;
+}
+
+char *json_line(const json_t *o)
+{
+	char *text = json_dumps(o, JSON_COMPACT | JSON_ENSURE_ASCII);
+	char *line = text ? malloc(strlen(text) * 6 + 1) : NULL, *to = line;
+
+	for (const char *at = text; line && *at; at++) {
+		if (*at == 0x7f)
+			to = stpcpy(to, "\\u007f");
+		else
+			*to++ = *at;
+	}
+	if (line)
+		*to = '\0';
+	free(text);
+	return line;
 }

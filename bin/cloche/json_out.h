@@ -7,6 +7,8 @@
 
 /* Prints and frees the value; false where standard output failed. */
 bool json_print(json_t *value);
+/* One line of pure ASCII that no terminal obeys, DEL included. Heap; NULL on lack of memory. */
+char *json_line(const json_t *o);
 /* A string of bytes. */
 json_t *json_bytes(const void *p, size_t n);
 json_t *json_usage(const cloche_run *run);

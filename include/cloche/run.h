@@ -69,7 +69,8 @@ CLOCHE_API int cloche_run_set_stdin_data(
 CLOCHE_API void cloche_run_set_tty(cloche_run *run, int fd);
 
 /* Called on the executing thread with each piece of output as it comes; is_stderr tells which.
- * Without it the output is kept and cloche_run_stdout() returns it. */
+ * Without it the output is kept and cloche_run_stdout() returns it: of each stream the first 16
+ * MiB, or what cloche_sandbox_set_output_limit() says, at most 256 MiB. */
 typedef void (*cloche_output_fn)(bool is_stderr, const void *data, size_t length, void *user);
 CLOCHE_API void cloche_run_on_output(cloche_run *run, cloche_output_fn fn, void *user);
 

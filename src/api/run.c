@@ -10,7 +10,8 @@
 
 #include <errno.h>
 
-enum { EXIT_TIMEOUT = 124, KEEP_MAX = 256 << 20 };
+/* Of each stream is kept what was asked for, or as much as a log keeps. */
+enum { EXIT_TIMEOUT = 124, KEEP_MAX = 256 << 20, KEEP_UNASKED = 16 << 20 };
 
 static cloche_run *run_alloc(enum run_where where)
 {
@@ -210,12 +211,14 @@ int run_take_output(void *user, int stream, const char *p, size_t n)
 {
 	cloche_run *run = user;
 	struct buf *kept = &run->kept[stream - 1];
-	size_t fits = MIN(n, buf_room(kept));
+	size_t fits;
 
 	if (run->on_output) {
 		run->on_output(stream == 2, p, n, run->on_output_user);
 		return 0;
 	}
+	kept->max = run->io.output_limit ? KEEP_MAX : KEEP_UNASKED;
+	fits = MIN(n, buf_room(kept));
 	if (fits < n)
 		run->result.truncated[stream - 1] = true;
 	return buf_add(kept, p, fits) < 0 ? -ENOMEM : 0;
