@@ -4,6 +4,7 @@
  * path and can be turned back. As JSON, what is not UTF-8 makes "path" an approximation, and
  * "path_hex" has the bytes. */
 #include "cli.h"
+#include "json_out.h"
 #include "names.h"
 
 #include <cloche/diff.h>
@@ -59,7 +60,7 @@ static bool print_json(const cloche_change *c, void *user)
 			json_object_set_new(o, "type", json_string(names[i].name));
 	json_object_set_new(o, "mode", json_string(mode));
 	json_object_set_new(o, "size", json_integer((json_int_t)c->size));
-	text = json_dumps(o, JSON_COMPACT | JSON_ENSURE_ASCII);
+	text = json_line(o);
 	ok = text && puts(text) >= 0;
 	free(text);
 	json_decref(o);

@@ -86,7 +86,7 @@ static json_t *stat_json(const cloche_file_stat *st)
 
 static void print_json_line(json_t *o)
 {
-	char *text = json_dumps(o, JSON_COMPACT | JSON_ENSURE_ASCII);
+	char *text = json_line(o);
 
 	if (text)
 		puts(text);

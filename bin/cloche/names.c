@@ -2,28 +2,42 @@
 #include "names.h"
 #include "json_out.h"
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Length of the character of UTF-8 at p that is no control, 0 where there is none. */
+/* Characters that a terminal obeys (controls, those that turn the line round) or that nobody sees:
+ * names that differ in them alone would look the same. Unicode calls the latter default ignorable.
+ */
+static bool is_hidden(uint32_t c)
+{
+	static const struct {
+		uint32_t first, last;
+	} hidden[] = {{0, 0x1f}, {0x7f, 0x9f}, {0xad, 0xad}, {0x34f, 0x34f}, {0x61c, 0x61c},
+		{0x115f, 0x1160}, {0x17b4, 0x17b5}, {0x180b, 0x180f}, {0x200b, 0x200f},
+		{0x2028, 0x202e}, {0x2060, 0x206f}, {0x3164, 0x3164}, {0xfe00, 0xfe0f},
+		{0xfeff, 0xfeff}, {0xffa0, 0xffa0}, {0xfff0, 0xfffb}, {0x1bca0, 0x1bca3},
+		{0x1d173, 0x1d17a}, {0xe0000, 0xe0fff}};
+
+	for (size_t i = 0; i < sizeof(hidden) / sizeof(hidden[0]); i++)
+		if (c >= hidden[i].first && c <= hidden[i].last)
+			return true;
+	return false;
+}
+
+/* Length of the character of UTF-8 at p that can be shown, 0 where there is none. */
 static size_t shown(const unsigned char *p, size_t n)
 {
-	json_t *s;
+	static const unsigned char first_bits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
 	size_t len = p[0] < 0x80 ? 1 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
+	json_t *s = len <= n ? json_stringn((const char *)p, len) : NULL; /* takes UTF-8 alone */
+	uint32_t c = p[0] & first_bits[len];
 
-	if (p[0] < 0x20 || p[0] == 0x7f || p[0] == '\\' || len > n)
-		return 0;
-	if (len == 1)
-		return 1;
-	/* U+0080 to U+009F are controls too; U+202A and on turn the line round. */
-	if (p[0] == 0xc2 && p[1] < 0xa0)
-		return 0;
-	if (p[0] == 0xe2 && ((p[1] == 0x80 && p[2] >= 0xa8 && p[2] <= 0xae) ||
-				    (p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9)))
-		return 0;
-	s = json_stringn((const char *)p, len); /* which takes UTF-8 alone */
 	json_decref(s);
-	return s ? len : 0;
+	for (size_t i = 1; s && i < len; i++)
+		c = c << 6 | (p[i] & 0x3f);
+	return !s || c == '\\' || is_hidden(c) ? 0 : len;
 }
 
 void name_print(const char *name, size_t name_n)
