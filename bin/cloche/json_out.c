@@ -131,10 +131,10 @@ char *json_line(const json_t *o)
 	char *line = text ? malloc(strlen(text) * 6 + 1) : NULL, *to = line;
 
 	for (const char *at = text; line && *at; at++) {
-		if (*at == 0x7f)
-			to = stpcpy(to, "\\u007f");
-		else
-			*to++ = *at;
+		size_t n = *at == 0x7f ? 6 : 1;
+
+		memcpy(to, n == 6 ? "\\u007f" : at, n);
+		to += n;
 	}
 	if (line)
 		*to = '\0';
