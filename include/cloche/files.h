@@ -179,7 +179,9 @@ typedef void (*cloche_files_progress_fn)(uint64_t bytes, void *user);
 CLOCHE_API void cloche_files_on_progress(cloche_files *f, cloche_files_progress_fn fn, void *user);
 
 /* A directory with everything in it (or a single file) as a tar stream (pax). contents: entries
- * are named from the directory on ("./a"), else they begin with its own name ("dir/a"). */
+ * are named from the directory on ("./a"), else they begin with its own name ("dir/a"). What the
+ * inside sends is written anew: an archive that would lead out of that tree when it is unpacked, or
+ * through a link, or that holds devices, ends it; set-id bits are dropped, and all is user 0's. */
 CLOCHE_API int cloche_files_tar_get(cloche_files *f, const char *path, bool contents,
 	cloche_files_sink sink, void *user, cloche_err *err);
 /* Unpacks a tar stream (ustar, pax, GNU) beneath a directory, which is made where it is missing.

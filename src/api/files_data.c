@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Contents of files and tar streams, as they are. */
 #include "api/files.h"
+#include "files/beneath.h"
+#include "files/tar_clean.h"
 
 #include <errno.h>
 #include <string.h>
@@ -127,17 +129,66 @@ int cloche_files_write_data(cloche_files *f, const char *path, unsigned flags, u
 	return cloche_files_write(f, path, flags, mode, from_memory, &rest, err);
 }
 
+struct cleaning {
+	struct tar_clean *clean;
+	cloche_files_sink sink;
+	void *user;
+};
+
+static int take_clean(void *user, const char *p, size_t n, struct files_error *e)
+{
+	struct cleaning *c = user;
+
+	if (c->sink(c->user, p, n) < 0)
+		return files_fail(e, ECANCELED, STR_NULL, "the data could not be taken");
+	return 0;
+}
+
+static int on_archive(struct files_run *run, const struct chan_frame *frame, struct cloche_err *err)
+{
+	struct cleaning *c = run->user;
+	struct str data = frame->payload;
+	struct files_error e = {0};
+
+	if (frame->type != FILES_DATA || data.n == 0 || data.n > FILES_CHUNK)
+		return files_malformed(run->f, err);
+	files_progressed(run->f, data.n);
+	if (tar_clean_feed(c->clean, data.p, data.n, &e) < 0)
+		return files_tell(err, run->verb, run->path, &e);
+	return 0;
+}
+
+/* The name that the archive begins with. */
+static struct str archive_root(const char *path, bool contents)
+{
+	struct str rest = str_from(path), name, last = STR(".");
+
+	while (!contents && beneath_next(&rest, &name))
+		last = name;
+	return str_eq(last, STR("..")) ? STR(".") : last;
+}
+
 int cloche_files_tar_get(cloche_files *f, const char *path, bool contents, cloche_files_sink sink,
 	void *user, cloche_err *err)
 {
 	const struct files_request q = {.op = FILES_OP_TAR_GET,
 		.flags = contents ? FILES_CONTENTS : 0,
 		.path = str_from(path)};
-	struct reader reader = {.sink = sink, .user = user, .left = UINT64_MAX};
+	struct cleaning c = {.sink = sink, .user = user};
+	_cleanup_(tar_clean_freep) struct tar_clean *clean =
+		tar_clean_new(archive_root(path, contents), take_clean, &c);
 	struct files_run run = {
-		.f = f, .verb = "archive", .path = path, .answer = on_data, .user = &reader};
+		.f = f, .verb = "archive", .path = path, .answer = on_archive, .user = &c};
+	struct files_error e = {0};
+	int r;
 
-	return files_do(&run, &q, err);
+	if (!clean)
+		return err_nomem(err);
+	c.clean = clean;
+	r = files_do(&run, &q, err);
+	if (r == 0 && tar_clean_finish(clean, &e) < 0)
+		r = files_tell(err, run.verb, path, &e);
+	return r;
 }
 
 int cloche_files_tar_put(

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation (INV-INSIDE-PATHS): an archive is read and written anew, entry by entry, and
+ * only what tree_get() would have written passes. It goes through a tree in the order of names, so
+ * each entry comes behind the one before, and lies in a directory that was the last to be entered
+ * or is above it. Nothing can then come twice, nor lie behind a link: a link is never entered.
+ * Paths are names without "..", devices are refused, modes lose their set-id bits, and all is said
+ * to be user 0's. A hard link leads to what came before, through no link that came. */
+#include "files/tar_clean.h"
+#include "base/hash.h"
+#include "files/beneath.h"
+
+#include <errno.h>
+
+enum { MAX_LINKS_BYTES = 16 * 1024 * 1024 };
+
+struct seen_link {
+	UT_hash_handle hh;
+	size_t n;
+	char path[];
+};
+
+struct tar_clean {
+	struct tar_reader *reader;
+	tree_sink sink;
+	void *user;
+	char *root; /* "": contents */
+	struct buf out, path, link, last;
+	bool began, last_is_directory;
+	uint64_t size; /* of the current entry's data */
+	struct seen_link *links;
+	size_t links_bytes;
+};
+
+static int tar_clean_fail(struct files_error *e, struct str entry)
+{
+	return files_fail(e, EBADMSG, entry, "no archive of a tree has this entry here");
+}
+
+static int tar_clean_pass(struct tar_clean *c, struct files_error *e)
+{
+	int r = 0;
+
+	while (r == 0 && buf_len(&c->out) > 0) {
+		size_t n = MIN(buf_len(&c->out), (size_t)FILES_CHUNK);
+
+		r = c->sink(c->user, buf_data(&c->out), n, e);
+		buf_consume(&c->out, n);
+	}
+	return r;
+}
+
+/* The names of path, with single slashes between; "" for the directory whose contents come. */
+static int tar_clean_path(struct str path, struct buf *ret)
+{
+	struct str name;
+	int r = 0;
+
+	buf_clear(ret);
+	if (path.n > 0 && path.p[0] == '/')
+		return -EBADMSG;
+	while (r == 0 && beneath_next(&path, &name)) {
+		if (str_eq(name, STR("..")))
+			return -EBADMSG;
+		if (buf_len(ret))
+			r = buf_add_char(ret, '/');
+		if (r == 0)
+			r = buf_add_str(ret, name);
+	}
+	return r;
+}
+
+static int tar_clean_compare(struct str a, struct str b)
+{
+	size_t n = MIN(a.n, b.n);
+	int r = n ? memcmp(a.p, b.p, n) : 0;
+
+	return r ? r : (a.n > b.n) - (a.n < b.n);
+}
+
+/* Whether path may come behind the last one. */
+static bool tar_clean_is_next(const struct tar_clean *c, struct str path)
+{
+	struct str last = buf_str(&c->last), was, is, root = str_from(c->root);
+
+	if (!c->began)
+		return str_eq(path, root);
+	if (root.n && !(str_starts(path, root) && path.n > root.n && path.p[root.n] == '/'))
+		return false;
+	for (;;) {
+		bool had = beneath_next(&last, &was);
+		int order;
+
+		if (!beneath_next(&path, &is))
+			return false;
+		if (!had)
+			return c->last_is_directory && path.n == 0;
+		order = tar_clean_compare(was, is);
+		if (order != 0)
+			return order < 0 && path.n == 0;
+	}
+}
+
+static int tar_clean_remember(struct tar_clean *c)
+{
+	struct str path = buf_str(&c->path);
+	struct seen_link *l;
+
+	c->links_bytes += sizeof(*l) + path.n;
+	if (c->links_bytes > MAX_LINKS_BYTES)
+		return 0; /* hard links are refused from now on */
+	l = malloc(sizeof(*l) + path.n);
+	if (!l)
+		return -ENOMEM;
+	l->n = path.n;
+	if (path.n)
+		memcpy(l->path, path.p, path.n);
+	HASH_ADD_KEYPTR(hh, c->links, l->path, l->n, l);
+	return l->hh.tbl ? 0 : -ENOMEM;
+}
+
+/* The other name of a hard link: none of its directories, nor itself, is a link that came. */
+static bool tar_clean_is_there(const struct tar_clean *c)
+{
+	struct str path = buf_str(&c->link), root = str_from(c->root);
+	struct seen_link *l;
+
+	if (c->links_bytes > MAX_LINKS_BYTES || path.n == 0)
+		return false;
+	if (root.n && !(str_starts(path, root) && path.n > root.n && path.p[root.n] == '/'))
+		return false;
+	for (size_t n = 1; n <= path.n; n++) {
+		if (n < path.n && path.p[n] != '/')
+			continue;
+		HASH_FIND(hh, c->links, path.p, n, l);
+		if (l)
+			return false;
+	}
+	return true;
+}
+
+/* As tree_get() writes it: "a", "./a", ".". */
+static int tar_clean_spell(const struct tar_clean *c, struct buf *path)
+{
+	_cleanup_(buf_donep) struct buf whole = BUF_INIT(TAR_MAX_NAME + 8);
+	int r;
+
+	if (c->root[0])
+		return 0;
+	r = buf_add_str(&whole, buf_len(path) ? STR("./") : STR("."));
+	if (r == 0)
+		r = buf_add_str(&whole, buf_str(path));
+	if (r < 0)
+		return r;
+	buf_clear(path);
+	return buf_add_str(path, buf_str(&whole));
+}
+
+static int tar_clean_write(
+	struct tar_clean *c, const struct tar_entry *entry, struct files_error *e)
+{
+	struct tar_entry clean = *entry;
+	int r;
+
+	clean.mode &= entry->type == TAR_DIRECTORY ? 01777 : 0777;
+	clean.uid = clean.gid = 0;
+	buf_clear(&c->last);
+	r = buf_add_str(&c->last, buf_str(&c->path));
+	if (r == 0 && entry->type == TAR_SYMLINK)
+		r = tar_clean_remember(c);
+	if (r == 0)
+		r = tar_clean_spell(c, &c->path);
+	if (r == 0 && entry->type == TAR_HARDLINK)
+		r = tar_clean_spell(c, &c->link);
+	clean.path = buf_str(&c->path);
+	if (entry->type == TAR_HARDLINK)
+		clean.link = buf_str(&c->link);
+	if (r == 0)
+		r = tar_write_entry(&c->out, &clean);
+	if (r < 0)
+		return files_fail(e, r == -E2BIG ? ENAMETOOLONG : -r, entry->path, NULL);
+	c->began = true;
+	c->last_is_directory = entry->type == TAR_DIRECTORY;
+	c->size = entry->size;
+	return tar_clean_pass(c, e);
+}
+
+static int tar_clean_on_entry(void *user, const struct tar_entry *entry, struct files_error *e)
+{
+	struct tar_clean *c = user;
+	int r = tar_clean_path(entry->path, &c->path);
+
+	if (r == 0 && entry->type == TAR_HARDLINK)
+		r = tar_clean_path(entry->link, &c->link);
+	if (r < 0 && r != -EBADMSG)
+		return files_fail(e, r == -E2BIG ? ENAMETOOLONG : -r, entry->path, NULL);
+	if (r < 0 || !tar_clean_is_next(c, buf_str(&c->path)) ||
+		(entry->type != TAR_DIRECTORY && buf_len(&c->path) == 0) ||
+		(entry->type == TAR_HARDLINK && !tar_clean_is_there(c)) ||
+		entry->type == TAR_CHAR_DEVICE || entry->type == TAR_BLOCK_DEVICE)
+		return tar_clean_fail(e, entry->path);
+	return tar_clean_write(c, entry, e);
+}
+
+static int tar_clean_on_data(void *user, const char *p, size_t n, struct files_error *e)
+{
+	struct tar_clean *c = user;
+	int r = 0;
+
+	while (r == 0 && n > 0) {
+		size_t some = MIN(n, (size_t)FILES_CHUNK);
+
+		r = c->sink(c->user, p, some, e);
+		p += some;
+		n -= some;
+	}
+	return r;
+}
+
+static int tar_clean_on_end(void *user, struct files_error *e)
+{
+	struct tar_clean *c = user;
+
+	if (tar_write_padding(&c->out, c->size) < 0)
+		return files_fail(e, ENOMEM, STR_NULL, NULL);
+	return tar_clean_pass(c, e);
+}
+
+struct tar_clean *tar_clean_new(struct str root, tree_sink sink, void *user)
+{
+	static const struct tar_reader_ops ops = {.entry = tar_clean_on_entry,
+		.data = tar_clean_on_data,
+		.entry_end = tar_clean_on_end};
+	struct tar_clean *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->sink = sink;
+	c->user = user;
+	c->path = c->link = c->last = BUF_INIT(TAR_MAX_NAME + 8);
+	c->out = BUF_INIT(4 * TAR_MAX_EXTENDED);
+	c->root = str_dup(str_eq(root, STR(".")) ? STR("") : root);
+	c->reader = tar_reader_new(&ops, c);
+	return c->root && c->reader ? c : tar_clean_free(c);
+}
+
+struct tar_clean *tar_clean_free(struct tar_clean *c)
+{
+	struct seen_link *l, *tmp;
+
+	if (!c)
+		return NULL;
+	HASH_ITER (hh, c->links, l, tmp) {
+		HASH_DEL(c->links, l);
+		free(l);
+	}
+	tar_reader_free(c->reader);
+	buf_done(&c->out);
+	buf_done(&c->path);
+	buf_done(&c->link);
+	buf_done(&c->last);
+	free(c->root);
+	free(c);
+	return NULL;
+}
+
+int tar_clean_feed(struct tar_clean *c, const char *p, size_t n, struct files_error *e)
+{
+	return tar_reader_feed(c->reader, p, n, e);
+}
+
+int tar_clean_finish(struct tar_clean *c, struct files_error *e)
+{
+	int r = tar_reader_finish(c->reader, e);
+
+	if (r < 0)
+		return r;
+	if (tar_write_end(&c->out) < 0)
+		return files_fail(e, ENOMEM, STR_NULL, NULL);
+	return tar_clean_pass(c, e);
+}
