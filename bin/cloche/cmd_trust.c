@@ -4,6 +4,7 @@
 #include "json_out.h"
 #include "project.h"
 
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -39,7 +40,7 @@ static const char *state_of(const cloche_consent *c)
 	const char *state = "holds";
 
 	if (cloche_project_open(c->dir, &p, &err) < 0)
-		state = err.sys_errno ? "gone" : "refused";
+		state = err.sys_errno == ENOENT ? "gone" : "refused";
 	else if (!p)
 		state = "gone";
 	else if (strcmp(cloche_project_hash(p), c->hash) != 0)
