@@ -37,6 +37,7 @@ int looks_plan(struct look *l, const struct room_spec *spec, struct cloche_err *
 	int r = 0;
 
 	look_begin(l);
+	l->every = spec->nested;
 	for (size_t i = 0; r == 0 && i < spec->mounts_n; i++) {
 		const struct room_mount *m = &spec->mounts[i];
 

@@ -9,8 +9,6 @@
 #include <limits.h>
 #include <unistd.h>
 
-enum { MAX_ENTRIES = 200 * 1000 };
-
 struct finder {
 	struct walk walk;
 	const char *source;
@@ -95,7 +93,7 @@ int workspace_find(int dir, const char *source,
 	const struct obeyed *row = obeyed_find(OBEYED_ANY, str_from(name ? name + 1 : ""));
 	struct finder f = {.source = source, .found = found, .user = user};
 	struct walk_item item = {.place = row && row->below ? row->below : OBEYED_ANY};
-	int r = walk_init(&f.walk, dir, FIND_MAX_DIRS, MAX_ENTRIES, FIND_MAX_DEPTH, &item);
+	int r = walk_init(&f.walk, dir, FIND_MAX_DIRS, FIND_MAX_ENTRIES, FIND_MAX_DEPTH, &item);
 	int fd;
 
 	while (r == 0 && walk_next(&f.walk, &item, &fd)) {

@@ -5,8 +5,9 @@
 #include <stdbool.h>
 
 enum {
-	FIND_MAX_DIRS = 2000, /* directories that are looked into */
-	FIND_MAX_DEPTH = 8,   /* below the one that is granted */
+	FIND_MAX_DIRS = 1000,         /* directories that are looked into */
+	FIND_MAX_ENTRIES = 20 * 1000, /* names in them */
+	FIND_MAX_DEPTH = 8,           /* below the one that is granted */
 };
 
 /* Calls found with each thing in dir (a descriptor, borrowed) that the table protects, what holds

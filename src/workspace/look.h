@@ -37,6 +37,9 @@ struct look_mount {
 /* What has to be known of a room before it begins. Everything is owned. */
 struct look {
 	struct timespec since;
+	/* Every file is looked at for set-id bits, not only those in directories that were changed:
+	 * the room could mount things, and no filter of system calls sees what that does. */
+	bool every;
 	struct look_mount *mounts;
 	size_t mounts_n;
 	struct look_id *kept; /* what was protected */

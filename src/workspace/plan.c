@@ -116,6 +116,7 @@ int look_write(const struct look *l, struct buf *out)
 	plan_put(out, &e, STR("t"));
 	plan_put_number(out, &e, (uint64_t)l->since.tv_sec);
 	plan_put_number(out, &e, (uint64_t)l->since.tv_nsec);
+	plan_put_number(out, &e, l->every);
 	plan_put(out, &e, STR("i"));
 	plan_put_number(out, &e, (uint64_t)l->init);
 	plan_put_number(out, &e, l->start);
@@ -194,16 +195,18 @@ static int plan_read_one(struct look *l, const char *kind, struct str *rest)
 	}
 	if (!plan_take_number(rest, &a) || !plan_take_number(rest, &b))
 		return -EINVAL;
-	if (strcmp(kind, "t") == 0)
-		l->since = (struct timespec){.tv_sec = (time_t)a, .tv_nsec = (long)b};
-	else if (strcmp(kind, "i") == 0) {
+	if (strcmp(kind, "i") == 0) {
 		l->init = (int)a;
 		l->start = b;
-	} else if (strcmp(kind, "k") == 0 && plan_take_number(rest, &c))
-		return plan_add_kept(l, &(struct look_id){a, b, c != 0});
-	else
+		return 0;
+	}
+	if (!plan_take_number(rest, &c))
 		return -EINVAL;
-	return 0;
+	if (strcmp(kind, "k") == 0)
+		return plan_add_kept(l, &(struct look_id){a, b, c != 0});
+	l->since = (struct timespec){.tv_sec = (time_t)a, .tv_nsec = (long)b};
+	l->every = c != 0;
+	return strcmp(kind, "t") == 0 ? 0 : -EINVAL;
 }
 
 int look_read(struct look *l, struct str text)

@@ -101,6 +101,8 @@ bool walk_next(struct walk *w, struct walk_item *ret, int *ret_fd)
 		return false;
 	*ret = w->items[w->next++];
 	w->at = w->len = 0;
+	/* However full the first one is, and others before it: what matters most is met. */
+	w->ample = ret->depth == 0 || ret->place != OBEYED_ANY;
 	*ret_fd = walk_open(w->root, ret->path, O_RDONLY | O_DIRECTORY);
 	return true;
 }
@@ -135,7 +137,7 @@ bool walk_read(struct walk *w, int fd, struct walk_entry *ret)
 		w->at += d->length;
 		if (strcmp(d->name, ".") == 0 || strcmp(d->name, "..") == 0)
 			continue;
-		if (w->entries >= w->max_entries) {
+		if (w->entries >= (w->ample ? 10 : 1) * w->max_entries) {
 			w->cut = true;
 			return false;
 		}

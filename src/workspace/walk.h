@@ -21,6 +21,7 @@ struct walk {
 	size_t n, cap, next;
 	size_t max_dirs, max_entries, entries;
 	unsigned max_depth;
+	bool ample;  /* the directory that is open may have ten times as many entries */
 	bool cut;    /* a bound was reached */
 	char *dents; /* what was read of the one that is open */
 	size_t at, len;
