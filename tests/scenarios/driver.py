@@ -518,7 +518,7 @@ def ask(client, secrets):
         start = time.monotonic()
         try:
             if client["tcp"]:
-                s = socket.create_connection(where, 3)
+                s = socket.create_connection(where, client["patience"])
                 s.sendall(struct.pack("!H", len(packet)) + packet)
                 data = s.recv(65536)
                 while len(data) >= 2 and len(data) - 2 < struct.unpack("!H", data[:2])[0]:
@@ -526,7 +526,7 @@ def ask(client, secrets):
                 reply = data[2:]
             else:
                 s = socket.socket(family, socket.SOCK_DGRAM)
-                s.settimeout(1.5)
+                s.settimeout(client["patience"])
                 s.connect(where)
                 s.send(packet)
                 reply = s.recv(65536)
