@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Deaths at bad moments: nothing is left, and nobody waits for ever. */
+#include "seeded.h"
 #include "test-client.h"
 
 /* --- violence --- */
@@ -416,5 +417,6 @@ static void run_list(void)
 
 int main(void)
 {
+	seeded_begin();
 	return run_everything();
 }

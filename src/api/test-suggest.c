@@ -7,6 +7,7 @@
 #include <cloche/allowlist.h>
 #include <cloche/network_log.h>
 
+#include "seeded.h"
 #include "tap.h"
 #include <errno.h>
 #include <jansson.h>
@@ -307,6 +308,7 @@ static void test_no_file(void)
 
 int main(void)
 {
+	seeded_begin();
 	run_test(test_kinds);
 	run_test(test_filtered);
 	run_test(test_let_through_by_filter);

@@ -2,6 +2,7 @@
 #include "base/base64.h"
 #include "base/rand.h"
 
+#include "seeded.h"
 #include "tap.h"
 
 /* RFC 4648 section 10, and what a strict reader takes beside it. */
@@ -98,6 +99,7 @@ static void test_inner(void)
 
 int main(void)
 {
+	seeded_begin();
 	run_test(test_table);
 	run_test(test_round_trip);
 	run_test(test_inner);

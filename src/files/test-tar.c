@@ -4,6 +4,7 @@
 #include "base/rand.h"
 #include "files/tar.h"
 #include "files/tar_format.h"
+#include "seeded.h"
 #include "tap.h"
 
 #include <errno.h>
@@ -383,6 +384,7 @@ static void ends_where_it_is_told(void)
 
 int main(void)
 {
+	seeded_begin();
 	run_test(gives_back_what_was_written);
 	run_test(knows_large_sizes);
 	run_test(takes_other_forms);

@@ -6,6 +6,7 @@
 #include "base/rand.h"
 #include "files/remove.h"
 #include "files/tree.h"
+#include "seeded.h"
 #include "tap.h"
 
 #include <dirent.h>
@@ -384,6 +385,7 @@ static void one_file_alone(void)
 
 int main(void)
 {
+	seeded_begin();
 	umask(022);
 	must(mkdtemp(top));
 	dir = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

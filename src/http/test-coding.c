@@ -2,6 +2,7 @@
 #include "base/rand.h"
 #include "http/coding.h"
 
+#include "seeded.h"
 #include "tap.h"
 #include "torture.h"
 
@@ -541,6 +542,7 @@ static void test_torture(void)
 
 int main(void)
 {
+	seeded_begin();
 	run_test(test_all);
 	run_test(test_stacked);
 	run_test(test_raw_deflate);

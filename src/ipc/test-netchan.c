@@ -2,6 +2,7 @@
 #include "base/fd.h"
 #include "base/rand.h"
 #include "ipc/netchan.h"
+#include "seeded.h"
 #include "tap.h"
 
 #include <sys/socket.h>
@@ -226,6 +227,7 @@ static void test_values_out_of_range_are_malformed(void)
 
 int main(void)
 {
+	seeded_begin();
 	open_pair();
 	run_test(test_open_comes_back_with_its_fields);
 	run_test(test_responses_trailers_and_small_frames);

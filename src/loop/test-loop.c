@@ -4,6 +4,7 @@
 #include "base/rand.h"
 #include "base/str.h"
 #include "loop/loop.h"
+#include "seeded.h"
 #include "tap.h"
 
 #include <sched.h>
@@ -104,6 +105,7 @@ static void test_batches_leave_a_chosen_policy(void)
 
 int main(void)
 {
+	seeded_begin();
 	run_test(test_removal_in_a_callback_silences_the_batch);
 	run_test(test_timers_fire_in_order_and_cleared_ones_do_not);
 	run_test(test_a_job_may_queue_itself_again);

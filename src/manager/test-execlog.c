@@ -5,6 +5,7 @@
 #include "base/rand.h"
 #include "ipc/rundir.h"
 #include "manager/execlog.h"
+#include "seeded.h"
 #include "tap.h"
 
 #include <errno.h>
@@ -279,6 +280,7 @@ static void without_files_everything_is_counted(void)
 
 int main(void)
 {
+	seeded_begin();
 	signal(SIGXFSZ, SIG_IGN);
 	run_test(both_streams_at_every_offset);
 	run_test(pipes_are_emptied_into_it);

@@ -3,6 +3,7 @@
 #include "netlog/netlog.h"
 
 #include "base/rand.h"
+#include "seeded.h"
 #include "tap.h"
 #include <jansson.h>
 
@@ -270,6 +271,7 @@ static void test_random(void)
 
 int main(void)
 {
+	seeded_begin();
 	run_test(test_forms);
 	run_test(test_injection);
 	run_test(test_cap);

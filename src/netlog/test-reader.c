@@ -4,6 +4,7 @@
 #include "base/rand.h"
 #include "netlog/reader.h"
 
+#include "seeded.h"
 #include "tap.h"
 #include <sys/mman.h>
 #include <unistd.h>
@@ -329,6 +330,7 @@ static void test_read_error(void)
 
 int main(void)
 {
+	seeded_begin();
 	run_test(test_round_trip);
 	run_test(test_json_transfer);
 	run_test(test_foreign_lines);

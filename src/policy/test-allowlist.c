@@ -3,6 +3,7 @@
 #include "base/rand.h"
 #include "policy/allowlist.h"
 
+#include "seeded.h"
 #include "tap.h"
 
 static const char common_format[] = "# what the sandbox may reach\n"
@@ -348,6 +349,7 @@ static void test_damage(void)
 
 int main(void)
 {
+	seeded_begin();
 	run_test(test_common_format);
 	run_test(test_extensions);
 	run_test(test_empty);

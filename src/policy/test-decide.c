@@ -2,6 +2,7 @@
 #include "base/rand.h"
 #include "policy/decide.h"
 
+#include "seeded.h"
 #include "tap.h"
 
 static const char rules[] = "domains:\n"
@@ -510,6 +511,7 @@ int main(void)
 {
 	struct cloche_err err = CLOCHE_ERR_INIT;
 
+	seeded_begin();
 	list = allowlist_new();
 	if (allowlist_add_yaml(list, str_from(rules), "net.yaml", &err) < 0)
 		printf("# %s\n", err.message);

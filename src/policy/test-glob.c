@@ -2,6 +2,7 @@
 #include "base/rand.h"
 #include "policy/glob.h"
 
+#include "seeded.h"
 #include "tap.h"
 
 static const struct {
@@ -124,6 +125,7 @@ static void test_no_blow_up(void)
 
 int main(void)
 {
+	seeded_begin();
 	run_test(test_table);
 	run_test(test_or_equal);
 	run_test(test_against_definition);

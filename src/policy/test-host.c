@@ -2,6 +2,7 @@
 #include "base/rand.h"
 #include "policy/host.h"
 
+#include "seeded.h"
 #include "tap.h"
 
 #define L63 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
@@ -235,6 +236,7 @@ static void test_random(void)
 
 int main(void)
 {
+	seeded_begin();
 	run_test(test_hosts);
 	run_test(test_nul);
 	run_test(test_authority);

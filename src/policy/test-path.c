@@ -2,6 +2,7 @@
 #include "base/rand.h"
 #include "policy/path.h"
 
+#include "seeded.h"
 #include "tap.h"
 
 /* What stands in the way of a rule that constrains the path. */
@@ -313,6 +314,7 @@ static void test_random(void)
 
 int main(void)
 {
+	seeded_begin();
 	run_test(test_table);
 	run_test(test_nul_and_length);
 	run_test(test_encoded_slash);

@@ -2,6 +2,7 @@
 #include "base/rand.h"
 #include "policy/proposal.h"
 
+#include "seeded.h"
 #include "tap.h"
 #include <stdio.h>
 
@@ -435,6 +436,7 @@ static void test_random(void)
 
 int main(void)
 {
+	seeded_begin();
 	run_test(test_empty);
 	run_test(test_paths_and_methods);
 	run_test(test_prefix);

@@ -2,6 +2,7 @@
 #include "base/rand.h"
 #include "secrets/replace.h"
 
+#include "seeded.h"
 #include "tap.h"
 
 /* A: Authorization at api.x.com. B: x-api-key and x-* at *.x.com. C: Authorization at api.x.com and
@@ -358,6 +359,7 @@ static void test_live_values(void)
 
 int main(void)
 {
+	seeded_begin();
 	set = secret_set_new();
 	add("A@api.x.com", REAL_A, FAKE_A, false);
 	add("B@*.x.com:x-api-key,x-*", REAL_B, FAKE_B, false);
