@@ -87,8 +87,8 @@ const char *tool_env(const struct toolchain_query *q, const char *name);
 char *tool_home_dir(const struct toolchain_query *q, const char *variable, const char *below);
 /* Whether a path is that directory or lies in it. */
 bool tool_within(const char *path, const char *dir);
-/* Whether a symbolic link that lies in one of these directories (without links, ending with NULL) is
- * on the way to what the absolute path names, or at its end. True where that cannot be told. */
+/* Whether a symbolic link that lies in one of these directories (without links, ending with NULL)
+ * is on the way to what the absolute path names, or at its end. True where that cannot be told. */
 bool tool_link_within(const char *path, char *const *dirs);
 /* Whether it is a regular file that somebody may execute. */
 bool tool_is_program(const char *path);
