@@ -112,7 +112,7 @@ int sandbox_options_command(struct sandbox_options *o, char **argv, cloche_err *
 int environment_read(struct sandbox_options *o, cloche_err *err);
 /* The workspace that was named, else the current directory if that is none to be kept out of a
  * sandbox (workspace.c). */
-int workspace_find(struct sandbox_options *o, cloche_err *err);
+int workspace_choose(struct sandbox_options *o, cloche_err *err);
 
 /* --- sandboxes that are there (instances.c) --- */
 

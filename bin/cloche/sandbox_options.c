@@ -527,7 +527,7 @@ int sandbox_options_finish(struct sandbox_options *o, cloche_err *err)
 	for (size_t i = 0; r == 0 && i < o->late_n; i++)
 		r = o->late[i]->set(o, o->late_values[i], err);
 	if (r == 0)
-		r = workspace_find(o, err);
+		r = workspace_choose(o, err);
 	if (r == 0 && cloche_allowlist_count(o->allow) > 0)
 		r = cloche_sandbox_set_allowlist(o->sb, o->allow, err);
 	if (r == 0 && cloche_secrets_count(o->secrets) > 0)

@@ -29,7 +29,7 @@ static bool workspace_holds_home(const char *dir)
 	return false;
 }
 
-int workspace_find(struct sandbox_options *o, cloche_err *err)
+int workspace_choose(struct sandbox_options *o, cloche_err *err)
 {
 	static char cwd[PATH_MAX];
 

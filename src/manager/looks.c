@@ -91,7 +91,8 @@ static void looks_keep(int base, const char *id, const struct look_told *told, p
 	old = str_from_index(buf_str(&before), str_chr(buf_str(&before), '\n') + 1);
 	if (dir < 0 ||
 		buf_printf(&b, "{\"owner\":%d,\"owner_start\":%llu,\"more\":%u}\n", (int)owner,
-			owner ? (unsigned long long)program_start_time(owner) : 0, told->more) < 0 ||
+			owner ? (unsigned long long)program_start_time(owner) : 0,
+			told->more) < 0 ||
 		buf_add_str(&b, old) < 0 || buf_add_str(&b, buf_str(&told->text)) < 0 ||
 		fs_write_atomic(dir, id, buf_str(&b), 0600, false, NULL) < 0)
 		fprintf(stderr,
