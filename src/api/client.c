@@ -4,6 +4,7 @@
  * share nothing but the descriptor, so the reader needs the lock only to change what senders look
  * at. A sender whose bytes do not fit in the socket wakes the reader, who then waits for room. */
 #include "api/client_internal.h"
+#include "base/clock.h"
 #include "base/fd.h"
 
 #include <errno.h>
@@ -387,6 +388,15 @@ static int call_watches(struct client *c, size_t at, struct cloche_err *err)
 	return 0;
 }
 
+static int poll_timeout(const struct client *c)
+{
+	uint64_t now = c->leave_at ? clock_mono_usec() : 0;
+
+	if (!c->leave_at)
+		return -1;
+	return now < c->leave_at ? (int)((c->leave_at - now) / USEC_PER_MSEC) + 1 : 0;
+}
+
 /* Waits once for anything and handles it. */
 int client_turn(struct client *c, struct pump *p, struct cloche_err *err)
 {
@@ -396,7 +406,7 @@ int client_turn(struct client *c, struct pump *p, struct cloche_err *err)
 	if (reserve_polls(c) < 0)
 		return err_nomem(err);
 	n = prepare(c, p);
-	if (poll(c->polls, n, -1) < 0) {
+	if (poll(c->polls, n, poll_timeout(c)) < 0) {
 		if (errno == EINTR)
 			return 0;
 		return err_sys(err, errno, "poll");

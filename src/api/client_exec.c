@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One process over a connection: sent, waited for while its streams are moved, and how it ended. */
 #include "api/client_internal.h"
+#include "base/clock.h"
 #include "base/fd.h"
 
 #include <errno.h>
@@ -8,6 +9,25 @@
 #include <stdatomic.h>
 #include <time.h>
 #include <unistd.h>
+
+#define LEAVE_PATIENCE (1 * USEC_PER_SEC) /* for the number of what is left */
+
+/* Who leaves wants to know what; but does not wait for ever for a command that does not begin. */
+static bool may_leave(struct client *c, const struct client_run *run)
+{
+	if (!atomic_load(&c->leave))
+		return false;
+	if (run->started) {
+		c->leave_at = 0;
+		return true;
+	}
+	if (c->leave_at == 0)
+		c->leave_at = clock_mono_usec() + LEAVE_PATIENCE;
+	if (clock_mono_usec() < c->leave_at)
+		return false;
+	c->leave_at = 0;
+	return true;
+}
 
 static int wait_for_run(
 	struct client *c, struct client_run *run, struct pump *p, struct cloche_err *err)
@@ -25,7 +45,7 @@ static int wait_for_run(
 			if (r < 0)
 				return err_sys(err, -r, "use the terminal");
 		}
-		if (p->left || atomic_load(&c->leave)) {
+		if (p->left || may_leave(c, run)) {
 			run->left = true;
 			return 0;
 		}

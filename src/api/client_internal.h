@@ -38,6 +38,7 @@ struct client {
 	pthread_mutex_t lock;
 	struct chan chan;
 	_Atomic bool leave; /* client_leave was called */
+	uint64_t leave_at;  /* 0, or when it is done even if the command has not begun */
 	uint32_t current;   /* process that is waited for, 0: none */
 	bool over;          /* nothing can be sent any more */
 
