@@ -1,22 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation
  *
- * One clone3() makes all namespaces but the cgroup one at once. The child is a copy of the caller
+ * One clone3() makes all namespaces but two at once. The child is a copy of the caller
  * (no CLONE_VM), so it may allocate and format messages; the caller has one thread, so no lock can
  * be held by somebody who does not exist in the copy. The cgroup namespace is entered later by
  * unshare(), because its root is the group of that moment and version 1 groups can only be joined
- * after birth. */
+ * after birth. The network namespace takes the kernel as long as all others together, so the caller
+ * has it made while the child furnishes its file system: by a process that shares the caller's
+ * memory and descriptors (the caller waits as with vfork()), enters the child's user namespace and
+ * leaves the caller's network. The child enters what it is handed. */
 #include "jail/ns.h"
 #include "jail/rootfs.h"
 #include "jail/sys.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 /* First line of a small file of /proc or /sys into ret; false where it cannot be read. */
 static bool read_line(const char *path, char *ret, size_t size)
@@ -80,8 +87,8 @@ pid_t ns_clone(int cgroup_fd, int *ret_pidfd, struct cloche_err *err)
 	int pidfd = -1;
 	pid_t pid;
 	struct clone_args args = {
-		.flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC |
-			 CLONE_NEWUTS | CLONE_PIDFD | CLONE_CLEAR_SIGHAND,
+		.flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
+			 CLONE_PIDFD | CLONE_CLEAR_SIGHAND,
 		.pidfd = (uint64_t)(uintptr_t)&pidfd,
 		.exit_signal = SIGCHLD,
 	};
@@ -106,6 +113,64 @@ pid_t ns_clone(int cgroup_fd, int *ret_pidfd, struct cloche_err *err)
 	}
 	*ret_pidfd = pidfd;
 	return pid;
+}
+
+struct network {
+	int userns, fd;
+	int (*setup)(void *arg, struct cloche_err *err);
+	void *arg;
+	struct cloche_err *err;
+	int r;
+};
+
+static int make_network(struct network *n)
+{
+	struct cloche_err *err = n->err;
+	int r;
+
+	if (setns(n->userns, CLONE_NEWUSER) < 0)
+		return err_sys(err, errno, "enter the room's user namespace");
+	if (unshare(CLONE_NEWNET) < 0)
+		return err_sys(err, errno, "make the room's network namespace");
+	r = n->setup(n->arg, err);
+	if (r < 0)
+		return r;
+	n->fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+	return n->fd < 0 ? err_sys(err, errno, "open the room's network namespace") : 0;
+}
+
+static int run_network(void *arg)
+{
+	struct network *n = arg;
+
+	n->r = make_network(n);
+	return 0;
+}
+
+int ns_make_network(int userns, int (*setup)(void *arg, struct cloche_err *err), void *arg,
+	int *ret_fd, struct cloche_err *err)
+{
+	static _Alignas(16) char stack[64 * 1024];
+	struct network n = {userns, -1, setup, arg, err, -E_INTERNAL};
+	sigset_t all, before;
+	pid_t pid;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &before); /* no handler of ours runs there */
+	pid = clone(run_network, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | CLONE_FILES, &n);
+	if (pid < 0)
+		n.r = err_sys(err, errno, "make the room's network");
+	while (pid > 0 && waitpid(pid, NULL, __WALL) < 0 && errno == EINTR)
+		;
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	if (n.r == 0)
+		*ret_fd = n.fd;
+	return n.r;
+}
+
+int ns_enter_network(int fd, struct cloche_err *err)
+{
+	return setns(fd, CLONE_NEWNET) < 0 ? err_sys(err, errno, "enter the room's network") : 0;
 }
 
 int ns_settle(const char *hostname, struct cloche_err *err)

@@ -6,11 +6,20 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Forks the calling process, which must have one thread, into new user, mount, pid, network, ipc
- * and uts namespaces. Returns 0 in the child (every signal has its default action, none is
+/* Forks the calling process, which must have one thread, into new user, mount, pid, ipc and
+ * uts namespaces. Returns 0 in the child (every signal has its default action, none is
  * blocked), and in the parent the child's pid with *ret_pidfd, close-on-exec. cgroup_fd: version 2
  * group to be born in, or -1. Negative with err set where it fails; the hint names the blocker. */
 _warn_unused_ pid_t ns_clone(int cgroup_fd, int *ret_pidfd, struct cloche_err *err);
+
+/* In the parent, of one thread: makes a network namespace of this user namespace (a descriptor of
+ * it), has setup() run in it, whose descriptors and memory are the caller's, and waits. *ret_fd, to
+ * be handed to the child, is close-on-exec. */
+_warn_unused_ int ns_make_network(int userns, int (*setup)(void *arg, struct cloche_err *err),
+	void *arg, int *ret_fd, struct cloche_err *err);
+
+/* In the child: until then it is in the network of whoever made it. */
+_warn_unused_ int ns_enter_network(int fd, struct cloche_err *err);
 
 /* In the child, once it is where it shall be accounted: hides the groups above, sets the host name,
  * leaves the session of the terminal that started us. */

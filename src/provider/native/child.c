@@ -3,9 +3,9 @@
  *
  * The first process of the room, from its birth to the execution of init, in named stages:
  *
- *   network    needs only the new namespaces; done while the parent still writes the id maps
  *   identity   the maps are there; becomes root of the room
  *   furnish    the file system, ending with pivot_root: from here on the host is out of reach
+ *   network    the namespace that the parent has had made meanwhile; without it no room comes to be
  *   descriptors, limits
  *   narrow     capabilities, user, no_new_privs, Landlock, system call filters: nothing can be
  * taken back after it execute    init, from its read-only mount in the room
@@ -22,6 +22,7 @@
 #include "provider/native/native.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/close_range.h>
 #include <sched.h>
 #include <stdio.h>
@@ -31,19 +32,13 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-static int stage_network(const struct native_birth *b, struct cloche_err *err)
+static int hand_out_user(const struct native_birth *b, struct cloche_err *err)
 {
-	struct netcapture net = NETCAPTURE_INIT;
-	int r;
+	_cleanup_fd_ int fd = open("/proc/self/ns/user", O_RDONLY | O_CLOEXEC);
 
-	if (b->spec->net == ROOM_NET_NONE)
-		return netcapture_loopback_only(err);
-	r = netcapture_setup(&net, err);
-	if (r < 0)
-		return r;
-	r = native_report_net(b->report, &net, err);
-	netcapture_close(&net);
-	return r;
+	if (fd < 0)
+		return err_sys(err, errno, "open the room's user namespace");
+	return native_hand(b->report, NATIVE_USER, fd, err);
 }
 
 static int stage_identity(const struct native_birth *b, struct cloche_err *err)
@@ -51,8 +46,10 @@ static int stage_identity(const struct native_birth *b, struct cloche_err *err)
 	const struct idmap *ids = &b->rootfs.ids;
 	char byte;
 	ssize_t n;
-	int r;
+	int r = hand_out_user(b, err);
 
+	if (r < 0)
+		return r;
 	if (!ids->range) {
 		r = idmap_write_self(ids, b->outer_uid, b->outer_gid, err);
 		if (r < 0)
@@ -83,6 +80,14 @@ static int stage_furnish(struct native_birth *b, struct cloche_err *err)
 	return e < 0 || r->upper_fd < 0
 		       ? e
 		       : native_report_layers(b->report, r->upper_fd, r->lower_fd, err);
+}
+
+static int stage_network(const struct native_birth *b, struct cloche_err *err)
+{
+	_cleanup_fd_ int fd = -1;
+	int r = native_take(b->report, NATIVE_NETWORK, &fd, err);
+
+	return r < 0 ? r : ns_enter_network(fd, err);
 }
 
 /* 0, 1, 2: /dev/null of the room; 3: control; everything else is closed at exec. */
@@ -181,11 +186,11 @@ int native_child(struct native_birth *b, struct cloche_err *err)
 	char *default_argv[] = {(char *)(uintptr_t) "cloche-init", NULL};
 	int r;
 
-	r = stage_network(b, err);
-	if (r == 0)
-		r = stage_identity(b, err);
+	r = stage_identity(b, err);
 	if (r == 0)
 		r = stage_furnish(b, err);
+	if (r == 0)
+		r = stage_network(b, err);
 	if (r == 0)
 		r = stage_descriptors(b, err);
 	if (r == 0)

@@ -3,8 +3,8 @@
  *
  * The parent's side of a room. Before the birth: choose ids, open what will be mounted (root only),
  * make the control group. The birth is one clone3(). After it: write the id maps (root only), move
- * the child into version 1 groups, say "go on", and wait until the child has executed init or says
- * why not. The one round trip is that "go on"; meanwhile the child sets up its network.
+ * the child into version 1 groups, say "go on", have the network made while the child furnishes its
+ * file system, hand it over, and wait until the child has executed init or says why not.
  *
  * The room is its pid namespace: process 1 dead means everything in it dead, so killing it through
  * its pidfd is enough and cannot be escaped. */
@@ -209,15 +209,13 @@ static int prepare(const struct room_spec *spec, struct native_room *n, struct n
 }
 
 /* What only the parent may do, ending with "go on". */
-static int admit(struct native_room *n, struct native_birth *b, int report, struct cloche_err *err)
+static int admit(struct native_room *n, struct native_birth *b, int userns, int report,
+	struct cloche_err *err)
 {
-	_cleanup_fd_ int userns = -1;
 	int r = 0;
 
 	if (b->rootfs.ids.range) {
 		r = idmap_write_range(&b->rootfs.ids, n->base.pid, err);
-		if (r == 0)
-			r = idmap_open_ns(n->base.pid, &userns, err);
 		if (r == 0)
 			r = rootfs_idmap_sources(&b->rootfs, userns, err);
 	}
@@ -228,14 +226,40 @@ static int admit(struct native_room *n, struct native_birth *b, int report, stru
 	return r;
 }
 
+static int set_up_capture(void *arg, struct cloche_err *err)
+{
+	return netcapture_setup(arg, err);
+}
+
+static int set_up_loopback(void *arg, struct cloche_err *err)
+{
+	return netcapture_loopback_only(err);
+}
+
+static int give_network(struct native_room *n, const struct native_birth *b, int userns, int report,
+	struct cloche_err *err)
+{
+	bool none = b->spec->net == ROOM_NET_NONE;
+	_cleanup_fd_ int fd = -1;
+	int r = ns_make_network(
+		userns, none ? set_up_loopback : set_up_capture, &n->base.net, &fd, err);
+
+	return r < 0 ? r : native_hand(report, NATIVE_NETWORK, fd, err);
+}
+
 static int finish_parent(
 	struct native_room *n, struct native_birth *b, int report, struct cloche_err *err)
 {
 	struct cloche_err inside = CLOCHE_ERR_INIT;
-	int r = admit(n, b, report, err), inner;
+	_cleanup_fd_ int userns = -1;
+	int r = native_take(report, NATIVE_USER, &userns, err), inner;
 
+	if (r == 0)
+		r = admit(n, b, userns, report, err);
 	if (r == 0 && b->spec->born)
 		b->spec->born(b->spec->born_user, n->base.pid);
+	if (r == 0)
+		r = give_network(n, b, userns, report, err);
 	if (r == 0)
 		return native_await_report(report, &n->base, err);
 	/* Where the child failed first, ours is only the echo of it. */

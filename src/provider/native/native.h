@@ -30,10 +30,15 @@ struct native_birth {
 /* Everything that happens in the first process. Returns only on failure. */
 _warn_unused_ int native_child(struct native_birth *b, struct cloche_err *err);
 
-/* The messages of the report socket, child to parent (the other way one byte, "go on"). Both ends
- * are the same program; end-of-file without a failure means that init was executed. */
-_warn_unused_ int native_report_net(int sock, const struct netcapture *net, struct cloche_err *err);
+/* The messages of the report socket. First the child hands out its user namespace, which it alone
+ * can open whoever it is; it gets one byte, "go on", and later its network. Both ends are the same
+ * program; end-of-file without a failure means that init was executed. */
+enum native_namespace { NATIVE_USER = 1, NATIVE_NETWORK };
+_warn_unused_ int native_hand(
+	int sock, enum native_namespace which, int fd, struct cloche_err *err);
+_warn_unused_ int native_take(
+	int sock, enum native_namespace which, int *ret_fd, struct cloche_err *err);
 _warn_unused_ int native_report_layers(int sock, int upper, int lower, struct cloche_err *err);
 void native_report_failure(int sock, const struct cloche_err *why);
-/* Reads to the end of file; listeners and layers become those of ret. */
+/* Reads to the end of file; layers become those of ret. */
 _warn_unused_ int native_await_report(int sock, struct room *ret, struct cloche_err *err);

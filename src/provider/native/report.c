@@ -2,8 +2,8 @@
 /* Theory of operation
  *
  * A SOCK_SEQPACKET pair between the parent and the room's first process while that is still our own
- * program: no byte of it comes from anything hostile. A message is the listeners of the room with
- * a bit for each that is there, its two layers, or the error object that ended the attempt. The
+ * program: no byte of it comes from anything hostile. A message of the child is its two layers, or
+ * the error object that ended the attempt; one of the parent the room's network namespace. The
  * child's end is close-on-exec, so the end of file says that init runs. */
 #include "base/fd.h"
 #include "provider/native/native.h"
@@ -13,17 +13,17 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum kind { REPORT_NET = 1, REPORT_LAYERS, REPORT_FAILURE };
+enum { MAX_FDS = 2 };
+enum kind { REPORT_LAYERS = NATIVE_NETWORK + 1, REPORT_FAILURE };
 
 struct report {
-	enum kind kind;
-	unsigned present; /* bits of the listeners that are attached, in their order */
+	unsigned kind; /* of either enum */
 	struct cloche_err err;
 };
 
 union control {
 	struct cmsghdr align;
-	char mem[CMSG_SPACE(sizeof(int) * NETCAPTURE_FDS)];
+	char mem[CMSG_SPACE(sizeof(int) * MAX_FDS)];
 };
 
 static int send_fds(int sock, struct report *rep, const int *fds, unsigned n)
@@ -39,22 +39,6 @@ static int send_fds(int sock, struct report *rep, const int *fds, unsigned n)
 	c->cmsg_len = CMSG_LEN(sizeof(int) * n);
 	memcpy(CMSG_DATA(c), fds, sizeof(int) * n);
 	return sendmsg(sock, &msg, MSG_NOSIGNAL) < 0 ? -errno : 0;
-}
-
-int native_report_net(int sock, const struct netcapture *net, struct cloche_err *err)
-{
-	struct report rep = {.kind = REPORT_NET};
-	int all[NETCAPTURE_FDS], fds[NETCAPTURE_FDS], r;
-	unsigned i, n = 0;
-
-	netcapture_to_array(net, all);
-	for (i = 0; i < NETCAPTURE_FDS; i++)
-		if (all[i] >= 0) {
-			rep.present |= 1u << i;
-			fds[n++] = all[i];
-		}
-	r = send_fds(sock, &rep, fds, n);
-	return r < 0 ? err_sys(err, -r, "hand out the room's listeners") : 0;
 }
 
 int native_report_layers(int sock, int upper, int lower, struct cloche_err *err)
@@ -74,35 +58,56 @@ void native_report_failure(int sock, const struct cloche_err *why)
 	(void)!send(sock, &rep, sizeof(rep), MSG_NOSIGNAL);
 }
 
-static void take_listeners(struct msghdr *msg, unsigned present, struct netcapture *ret)
+int native_hand(int sock, enum native_namespace which, int fd, struct cloche_err *err)
+{
+	struct report rep = {.kind = which};
+	int r = send_fds(sock, &rep, &fd, 1);
+
+	return r < 0 ? err_sys(err, -r, "hand over a namespace of the room") : 0;
+}
+
+/* Descriptors that came along: true where there are n of them. */
+static bool take_fds(struct msghdr *msg, int *ret_fds, size_t n)
 {
 	struct cmsghdr *c = CMSG_FIRSTHDR(msg);
-	int all[NETCAPTURE_FDS] = NETCAPTURE_INIT;
-	size_t n, next = 0;
-	unsigned i;
-	int fd;
 
-	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-		return;
-	n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-	for (i = 0; i < NETCAPTURE_FDS && next < n; i++)
-		if (present & 1u << i) {
-			memcpy(&fd, CMSG_DATA(c) + sizeof(int) * next++, sizeof(fd));
-			all[i] = fd;
-		}
-	netcapture_close(ret);
-	netcapture_from_array(all, ret);
+	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS ||
+		c->cmsg_len != CMSG_LEN(sizeof(int) * n))
+		return false;
+	memcpy(ret_fds, CMSG_DATA(c), sizeof(int) * n);
+	return true;
+}
+
+int native_take(int sock, enum native_namespace which, int *ret_fd, struct cloche_err *err)
+{
+	struct report rep;
+	struct iovec iov = {.iov_base = &rep, .iov_len = sizeof(rep)};
+	union control control;
+	struct msghdr msg = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.mem,
+		.msg_controllen = sizeof(control.mem)};
+	ssize_t n;
+
+	do
+		n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	if (n == sizeof(rep) && rep.kind == REPORT_FAILURE && rep.err.code) {
+		if (err)
+			*err = rep.err;
+		return -rep.err.code;
+	}
+	if (n != sizeof(rep) || rep.kind != which || !take_fds(&msg, ret_fd, 1))
+		return err_set(err, E_CANCELLED, "the other end gave up");
+	return 0;
 }
 
 static void take_layers(struct msghdr *msg, struct room *ret)
 {
-	struct cmsghdr *c = CMSG_FIRSTHDR(msg);
 	int fds[2];
 
-	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS ||
-		c->cmsg_len != CMSG_LEN(sizeof(fds)))
+	if (!take_fds(msg, fds, ARRAY_SIZE(fds)))
 		return;
-	memcpy(fds, CMSG_DATA(c), sizeof(fds));
 	fd_close(ret->upper_fd);
 	fd_close(ret->lower_fd);
 	ret->upper_fd = fds[0];
@@ -132,10 +137,6 @@ int native_await_report(int sock, struct room *ret, struct cloche_err *err)
 			return 0;
 		if (n != sizeof(rep))
 			return err_set(err, E_INTERNAL, "a torn report from the room");
-		if (rep.kind == REPORT_NET) {
-			take_listeners(&msg, rep.present, &ret->net);
-			continue;
-		}
 		if (rep.kind == REPORT_LAYERS) {
 			take_layers(&msg, ret);
 			continue;
