@@ -150,7 +150,7 @@ static int trust_dir(const char *dir, const struct trust_options *o)
 	return r;
 }
 
-static int revoke(const char *dir)
+static int trust_revoke(const char *dir)
 {
 	cloche_err err = CLOCHE_ERR_INIT;
 
@@ -191,7 +191,7 @@ static int main_trust(int argc, char **argv)
 	dir = operands.n ? operands.v[0] : ".";
 	if (o.list)
 		return list_consents(&o);
-	return o.revoke ? revoke(dir) : trust_dir(dir, &o);
+	return o.revoke ? trust_revoke(dir) : trust_dir(dir, &o);
 }
 
 const struct command command_trust = {

@@ -117,7 +117,8 @@ static unsigned char walk_type(int fd, const char *name)
 {
 	struct stat st;
 
-	return fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ? DT_UNKNOWN : IFTODT(st.st_mode);
+	return fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ? DT_UNKNOWN
+							       : (unsigned char)IFTODT(st.st_mode);
 }
 
 bool walk_read(struct walk *w, int fd, struct walk_entry *ret)
