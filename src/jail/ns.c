@@ -10,6 +10,7 @@
  * memory and descriptors (the caller waits as with vfork()), enters the child's user namespace and
  * leaves the caller's network. The child enters what it is handed. */
 #include "jail/ns.h"
+#include "base/fd.h"
 #include "jail/rootfs.h"
 #include "jail/sys.h"
 
@@ -153,6 +154,7 @@ int ns_make_network(int userns, int (*setup)(void *arg, struct cloche_err *err),
 	static _Alignas(16) char stack[64 * 1024];
 	struct network n = {userns, -1, setup, arg, err, -E_INTERNAL};
 	sigset_t all, before;
+	int status = 0;
 	pid_t pid;
 
 	sigfillset(&all);
@@ -160,10 +162,14 @@ int ns_make_network(int userns, int (*setup)(void *arg, struct cloche_err *err),
 	pid = clone(run_network, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | CLONE_FILES, &n);
 	if (pid < 0)
 		n.r = err_sys(err, errno, "make the room's network");
-	while (pid > 0 && waitpid(pid, NULL, __WALL) < 0 && errno == EINTR)
+	while (pid > 0 && waitpid(pid, &status, __WALL) < 0 && errno == EINTR)
 		;
 	sigprocmask(SIG_SETMASK, &before, NULL);
-	if (n.r == 0)
+	if (pid > 0 && status != 0) /* whoever kills one part of a room ends it */
+		n.r = err_set(err, E_CANCELLED, "what makes the room's network was killed");
+	if (n.r < 0)
+		fd_close(n.fd);
+	else
 		*ret_fd = n.fd;
 	return n.r;
 }
