@@ -434,7 +434,8 @@ static int prepare_kept(struct supervisor *s, struct cloche_err *err)
 	if (r == 0 && name && name[0])
 		r = sandbox_dir_take_name(&s->dir, name, err);
 	if (r == 0 && mkdirat(s->dir.fd, RUNDIR_EXECS, 0700) < 0)
-		r = err_sys(err, errno, "make the directory of logs");
+		r = sandbox_dir_failed(
+			&s->dir, err_sys(err, errno, "make the directory of logs"), err);
 	if (r == 0)
 		r = record_write(s, err);
 	raise_file_limit();

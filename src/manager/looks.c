@@ -64,7 +64,10 @@ int looks_note(
 	if (look_write(l, &b) < 0)
 		return err_nomem(err);
 	r = sandbox_dir_make(d, id, err);
-	return r < 0 ? r : fs_write_atomic(d->fd, RUNDIR_LOOK, buf_str(&b), 0600, false, err);
+	if (r == 0)
+		r = sandbox_dir_failed(
+			d, fs_write_atomic(d->fd, RUNDIR_LOOK, buf_str(&b), 0600, false, err), err);
+	return r;
 }
 
 static int looks_open(int base, bool make)

@@ -16,6 +16,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/socket.h>
@@ -58,6 +59,25 @@ static int try_make(struct sandbox_dir *d, const char *id)
 	return 1;
 }
 
+int sandbox_dir_failed(const struct sandbox_dir *d, int r, struct cloche_err *err)
+{
+	char link[64], path[PATH_MAX];
+	ssize_t n;
+
+	if (r != -E_SYSTEM)
+		return r;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", d->base);
+	n = readlink(link, path, sizeof(path) - 1);
+	if (n < 0)
+		return r;
+	path[n] = '\0';
+	err_hint(err,
+		"%s has to be writable and needs some room; CLOCHE_RUNTIME_DIR names another "
+		"directory",
+		path);
+	return err_wrap(err, "keep a sandbox in %s", path);
+}
+
 int sandbox_dir_make(struct sandbox_dir *d, const char *id, struct cloche_err *err)
 {
 	int r = 0;
@@ -72,7 +92,8 @@ int sandbox_dir_make(struct sandbox_dir *d, const char *id, struct cloche_err *e
 	if (r == -EEXIST || r == -ENOTEMPTY)
 		return err_set(err, E_EXISTS, "sandbox %s exists already", id);
 	if (r <= 0)
-		return err_sys(err, r ? -r : EAGAIN, "make the sandbox's directory");
+		return sandbox_dir_failed(
+			d, err_sys(err, r ? -r : EAGAIN, "make its directory"), err);
 	d->id = strdup(id);
 	return d->id ? 0 : err_nomem(err);
 }
@@ -108,12 +129,15 @@ int sandbox_dir_plan(struct sandbox_dir *d, const struct provider *provider,
 	r = sandbox_dir_make(d, spec->id, err);
 	if (r < 0)
 		return r;
-	return fs_write_atomic(d->fd, RUNDIR_OWNED, buf_str(&b), 0600, false, err);
+	r = fs_write_atomic(d->fd, RUNDIR_OWNED, buf_str(&b), 0600, false, err);
+	return sandbox_dir_failed(d, r, err);
 }
 
 int sandbox_dir_write_record(struct sandbox_dir *d, struct str json, struct cloche_err *err)
 {
-	return fs_write_atomic(d->fd, RUNDIR_RECORD, json, 0600, false, err);
+	int r = fs_write_atomic(d->fd, RUNDIR_RECORD, json, 0600, false, err);
+
+	return sandbox_dir_failed(d, r, err);
 }
 
 int sandbox_dir_listen(struct sandbox_dir *d, struct cloche_err *err)
@@ -125,7 +149,7 @@ int sandbox_dir_listen(struct sandbox_dir *d, struct cloche_err *err)
 	snprintf(addr.sun_path, sizeof(addr.sun_path), "/proc/self/fd/%d/" RUNDIR_SOCKET, d->fd);
 	if (fd < 0 || bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 ||
 		listen(fd, BACKLOG) < 0)
-		return err_sys(err, errno, "make the control socket");
+		return sandbox_dir_failed(d, err_sys(err, errno, "make the control socket"), err);
 	d->listen = TAKE_FD(fd);
 	return 0;
 }

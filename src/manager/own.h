@@ -20,6 +20,9 @@ struct sandbox_dir {
 
 /* Makes and locks the directory of sandbox id. It appears under its name when it is locked. */
 _warn_unused_ int sandbox_dir_make(struct sandbox_dir *d, const char *id, struct cloche_err *err);
+/* To r, the result of writing something in the directory, adds where that is and what a person can
+ * do if the system refused it; returns r. */
+int sandbox_dir_failed(const struct sandbox_dir *d, int r, struct cloche_err *err);
 
 /* Takes a name, so that nobody else has it until sandbox_dir_remove (or, after sandbox_dir_leave,
  * sandbox_remove): E_EXISTS with the holder's id in the message. A dead holder's is replaced. */
