@@ -10,9 +10,11 @@
 #include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 enum { MAX_CONFIG = 1024 * 1024 };
+#define CAPABILITIES "security.capability"
 
 /* The whole of a regular file; -errno for whatever else. */
 static int judge_read(int dir, const char *name, struct buf *ret)
@@ -177,6 +179,21 @@ bool judge_hooks(const struct judge *j, char *ret, size_t size)
 	return (size_t)snprintf(ret, size, "%s", path) < size;
 }
 
+bool judge_has_capabilities(int dir, const char *name)
+{
+	char path[64 + NAME_MAX];
+
+	/* Those that an ordinary user can give are worth nothing outside his namespaces. */
+	if (geteuid() != 0)
+		return false;
+	if (!name[0]) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", dir);
+		return getxattr(path, CAPABILITIES, NULL, 0) > 0;
+	}
+	snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", dir, name);
+	return lgetxattr(path, CAPABILITIES, NULL, 0) > 0;
+}
+
 int judge_strip(int dir, const char *name)
 {
 	_cleanup_fd_ int fd = name[0] ? openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC)
@@ -190,5 +207,8 @@ int judge_strip(int dir, const char *name)
 		return 0;
 	/* A descriptor that needs no permission to read; the way leads to the file itself. */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (geteuid() == 0 && removexattr(path, CAPABILITIES) < 0 && errno != ENODATA &&
+		errno != EOPNOTSUPP)
+		return -errno;
 	return chmod(path, st.st_mode & 01777) < 0 ? -errno : 0;
 }

@@ -22,5 +22,9 @@ bool judge_leads_away(const struct judge *j);
  * beneath it and there is a directory that no link leads to. */
 bool judge_hooks(const struct judge *j, char *ret, size_t size);
 
-/* Takes the set-id bits of a regular file away; name "": of what dir is. 0 or -errno. */
+/* Whether a regular file gives capabilities to whoever executes it; name "": what dir is. */
+bool judge_has_capabilities(int dir, const char *name);
+
+/* Takes set-id bits and capabilities from a regular file; name "": from what dir is. 0 or -errno.
+ */
 int judge_strip(int dir, const char *name);

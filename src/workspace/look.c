@@ -232,7 +232,28 @@ static int look_enter(struct looker *k, struct seen *s)
 	return walk_push(&k->walk, s->in, s->entry->name, &below);
 }
 
-/* A set-id file loses the bits, a device goes (INV-NO-PRIVILEGE). False where it is no more. */
+/* Takes from a program the rights that it gives to whoever executes it. */
+static void look_strip(
+	struct looker *k, const struct stat *st, int dir, const char *name, const char *path)
+{
+	const char *rights = st->st_mode & (S_ISUID | S_ISGID)   ? "set-id bits"
+			     : judge_has_capabilities(dir, name) ? "capabilities"
+								 : NULL;
+	char what[160];
+	int e;
+
+	if (!rights)
+		return;
+	e = -judge_strip(dir, name);
+	snprintf(what, sizeof(what),
+		e ? "a program with %s; they could not be taken away: %s"
+		  : "a program with %s, which lost them",
+		rights, strerror(e));
+	look_tell(k, path, what, NULL, NULL);
+}
+
+/* A program loses set-id bits and capabilities, a device goes (INV-NO-PRIVILEGE). False if it is no
+ * more. */
 static bool look_mend(struct looker *k, struct seen *s)
 {
 	bool device = s->entry->type == DT_CHR || s->entry->type == DT_BLK;
@@ -256,14 +277,8 @@ static bool look_mend(struct looker *k, struct seen *s)
 		look_tell(k, path, what, NULL, NULL);
 		return e != 0;
 	}
-	if (!S_ISREG(s->st.st_mode) || !(s->st.st_mode & (S_ISUID | S_ISGID)))
-		return true;
-	e = -judge_strip(s->dir, s->entry->name);
-	snprintf(what, sizeof(what),
-		e ? "a set-id program; its bits could not be taken away: %s"
-		  : "a set-id program, which lost its bits",
-		strerror(e));
-	look_tell(k, path, what, NULL, NULL);
+	if (S_ISREG(s->st.st_mode))
+		look_strip(k, &s->st, s->dir, s->entry->name, path);
 	return true;
 }
 
@@ -457,12 +472,8 @@ static int look_tree(struct looker *k, int root)
 /* A file that is mounted by itself. */
 static void look_single(struct looker *k, const struct stat *st)
 {
-	if (S_ISREG(st->st_mode) && st->st_mode & (S_ISUID | S_ISGID) && look_is_after(k->look, st))
-		look_tell(k, k->mount->source,
-			judge_strip(k->mount->fd, "") < 0
-				? "a set-id program; its bits could not be taken away"
-				: "a set-id program, which lost its bits",
-			NULL, NULL);
+	if (S_ISREG(st->st_mode) && look_is_after(k->look, st))
+		look_strip(k, st, k->mount->fd, "", k->mount->source);
 }
 
 int look_through(const struct look *l, struct look_told *ret)
