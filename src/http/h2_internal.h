@@ -31,8 +31,9 @@ struct h2 {
 	struct h2_config c;
 	struct h2_stream *streams;
 	unsigned open;
-	bool going; /* no new streams, by either side */
-	bool calm;  /* ended with ENHANCE_YOUR_CALM */
+	int32_t newest, newest_reset; /* streams: that the peer opened last, that we reset last */
+	bool going;                   /* no new streams, by either side */
+	bool calm;                    /* ended with ENHANCE_YOUR_CALM */
 	bool within_head;
 	const char *error; /* "" while nothing is wrong */
 	struct http_rate resets, glitches, control, pieces;

@@ -62,6 +62,24 @@ static int frame_pay(struct h2 *h, unsigned type, size_t length)
 	return http_rate_take(&h->control) ? 0 : h2_calm(h, "too many frames that carry nothing");
 }
 
+static int32_t frame_stream_id(const uint8_t head[9])
+{
+	return (head[5] & 0x7f) << 24 | head[6] << 16 | head[7] << 8 | head[8];
+}
+
+/* RFC 9113 section 5.1: a message that comes on a closed stream is an error, but where we may have
+ * reset the stream the peer may not know yet. The library drops both. */
+static int frame_find_stream(struct h2 *h, unsigned type, int32_t id)
+{
+	if (h->c.role != H2_SERVER || (type != NGHTTP2_DATA && type != NGHTTP2_HEADERS) ||
+		id > h->newest || id <= h->newest_reset ||
+		nghttp2_session_find_stream(h->session, id))
+		return 0;
+	h->error = "a frame on a closed stream";
+	(void)nghttp2_session_terminate_session(h->session, NGHTTP2_STREAM_CLOSED);
+	return -EPROTO;
+}
+
 ssize_t h2_frame_next(struct h2 *h, struct str bytes)
 {
 	size_t n = 0, rest;
@@ -76,7 +94,8 @@ ssize_t h2_frame_next(struct h2 *h, struct str bytes)
 			return (ssize_t)n;
 		h->frame_have = 0;
 		h->frame_left = (size_t)b[0] << 16 | (size_t)b[1] << 8 | b[2];
-		if (frame_pay(h, b[3], h->frame_left) < 0)
+		if (frame_pay(h, b[3], h->frame_left) < 0 ||
+			frame_find_stream(h, b[3], frame_stream_id(b)) < 0)
 			return -EPROTO;
 	}
 	rest = MIN(h->frame_left, bytes.n - n);
@@ -108,6 +127,7 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
 	if (!st)
 		return refuse(h, frame->hd.stream_id, -ENOMEM, NULL);
 	st->id = frame->hd.stream_id;
+	h->newest = st->id;
 	if (nghttp2_session_set_stream_user_data(session, st->id, st) < 0) {
 		h2_stream_closed(st, H2_INTERNAL_ERROR);
 		return NGHTTP2_ERR_CALLBACK_FAILURE;

@@ -308,6 +308,7 @@ static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *a
 		}
 		return 0;
 	case NGHTTP2_RST_STREAM:
+		h->newest_reset = MAX(h->newest_reset, id);
 		if (!st || !st->expected)
 			(void)h2_glitch(h);
 		return 0;

@@ -249,6 +249,38 @@ static void test_within_head(void)
 	done();
 }
 
+static void after_reset(unsigned type, unsigned flags, struct str payload)
+{
+	begin();
+	request(END_STREAM, GOOD);
+	frame_u32(RST_STREAM, 1, H2_CANCEL);
+	frame(type, flags, 1, payload);
+	play();
+	check(!alive && seen.goaway == H2_STREAM_CLOSED);
+	done();
+}
+
+/* RFC 9113 section 5.1. A peer that cannot know yet that we have reset a stream is let off. */
+static void test_closed_streams(void)
+{
+	after_reset(DATA, 0, STR("more"));
+	after_reset(DATA, END_STREAM, STR(""));
+	after_reset(HEADERS, END_HEADERS | END_STREAM, STR("\x82\x84\x87"));
+	begin();
+	request(0, POST);
+	request(0, POST);
+	play();
+	h2_reset(s.legs[0].st, H2_CANCEL);
+	frame(DATA, 0, 1, STR("on its way"));
+	frame(DATA, 0, 3, STR("x"));
+	play();
+	frame(DATA, END_STREAM, 1, STR("still"));
+	play();
+	check(alive && seen.goaway < 0);
+	check_int(s.legs[1].received, 1);
+	done();
+}
+
 int main(void)
 {
 	run_test(test_heads);
@@ -258,6 +290,7 @@ int main(void)
 	run_test(test_lengths);
 	run_test(test_trailers);
 	run_test(test_broken_connections);
+	run_test(test_closed_streams);
 	run_test(test_not_http2);
 	run_test(test_continuations_cut);
 	run_test(test_unknown_frames);
