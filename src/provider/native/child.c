@@ -7,8 +7,8 @@
  *   furnish    the file system, ending with pivot_root: from here on the host is out of reach
  *   network    the namespace that the parent has had made meanwhile; without it no room comes to be
  *   descriptors, limits
- *   narrow     capabilities, user, no_new_privs, Landlock, system call filters: nothing can be
- * taken back after it execute    init, from its read-only mount in the room
+ *   narrow     capabilities, user, no_new_privs, Landlock, system call filters, all for good
+ *   execute    init, from its read-only mount in the room
  *
  * Everything before "execute" runs our own code on data of the person's; nothing hostile runs in
  * the room yet. A failure is reported to the parent with its message and ends the process. */
