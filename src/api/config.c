@@ -27,7 +27,7 @@ struct str config_scalar(const yaml_node_t *n)
 					   : STR_NULL;
 }
 
-static bool is_tagged(const yaml_node_t *n, const char *tag)
+bool config_is_tagged(const yaml_node_t *n, const char *tag)
 {
 	return n->tag && strcmp((const char *)n->tag, tag) == 0;
 }
@@ -35,7 +35,8 @@ static bool is_tagged(const yaml_node_t *n, const char *tag)
 /* "!secret" and "!secret?" are what configurations of repositories have for it. */
 bool config_is_from_caller(const yaml_node_t *n)
 {
-	return is_tagged(n, "!env") || is_tagged(n, "!secret") || is_tagged(n, "!secret?");
+	return config_is_tagged(n, "!env") || config_is_tagged(n, "!secret") ||
+	       config_is_tagged(n, "!secret?");
 }
 
 int config_value(struct config *c, const yaml_node_t *n, char **ret)
@@ -148,7 +149,8 @@ static bool is_repeated(struct config *c, const yaml_node_t *map, const yaml_nod
 /* One that may be missing, and is. */
 static bool is_left_out(const yaml_node_t *n)
 {
-	_cleanup_(freep) char *name = is_tagged(n, "!secret?") ? str_dup(config_scalar(n)) : NULL;
+	_cleanup_(freep) char *name =
+		config_is_tagged(n, "!secret?") ? str_dup(config_scalar(n)) : NULL;
 
 	return name && !secure_getenv(name);
 }
@@ -215,12 +217,6 @@ static int read_pass_env(struct config *c, yaml_node_t *value, void *into)
 	return r;
 }
 
-struct secret_entry {
-	char *value;
-	char **scopes, **headers;
-	bool allow_foreign;
-};
-
 int config_text(struct config *c, yaml_node_t *value, void *into)
 {
 	char **ret = into, *text;
@@ -230,206 +226,6 @@ int config_text(struct config *c, yaml_node_t *value, void *into)
 		return r;
 	free(*ret);
 	*ret = text;
-	return 0;
-}
-
-static int read_secret_value(struct config *c, yaml_node_t *value, void *into)
-{
-	return config_text(c, value, &((struct secret_entry *)into)->value);
-}
-
-static int read_secret_scopes(struct config *c, yaml_node_t *value, void *into)
-{
-	return config_strings(c, value, &((struct secret_entry *)into)->scopes);
-}
-
-static int read_secret_headers(struct config *c, yaml_node_t *value, void *into)
-{
-	return config_strings(c, value, &((struct secret_entry *)into)->headers);
-}
-
-static int read_secret_foreign(struct config *c, yaml_node_t *value, void *into)
-{
-	return config_bool(c, value, &((struct secret_entry *)into)->allow_foreign);
-}
-
-cloche_secrets *config_secrets(struct config *c)
-{
-	if (!c->sb->secrets)
-		c->sb->secrets = cloche_secrets_new();
-	return c->sb->secrets;
-}
-
-static int add_secret(struct config *c, yaml_node_t *at, const char *name, struct secret_entry *e)
-{
-	if (!e->value || !e->scopes || !e->headers)
-		return config_bad(c, at, "a masked secret needs value, scopes and headers");
-	/* An unset credential masks nothing, but its variable is there, as programs may look. */
-	if (e->value[0] == '\0')
-		return cloche_sandbox_set_env(c->sb, name, "", c->err);
-	if (!config_secrets(c))
-		return err_nomem(c->err);
-	return cloche_secrets_add(c->sb->secrets, name, e->value, strlen(e->value),
-		(const char *const *)e->scopes, (const char *const *)e->headers, e->allow_foreign,
-		c->err);
-}
-
-static int read_secret(struct config *c, yaml_node_t *key, yaml_node_t *value)
-{
-	static const struct config_key keys[] = {
-		{"value", read_secret_value},
-		{"scopes", read_secret_scopes},
-		{"headers", read_secret_headers},
-		{"allow_foreign_credentials", read_secret_foreign},
-	};
-	_cleanup_(freep) char *name = NULL;
-	struct secret_entry e = {0};
-	int r = config_value(c, key, &name);
-
-	if (r == 0)
-		r = config_walk(c, value, keys, ARRAY_SIZE(keys), &e);
-	if (r == 0)
-		r = add_secret(c, value, name, &e);
-	if (e.value)
-		explicit_bzero(e.value, strlen(e.value));
-	free(e.value);
-	strv_free(e.scopes);
-	strv_free(e.headers);
-	return r < 0 && name ? err_wrap(c->err, "masked secret %s", name) : r;
-}
-
-static int read_secrets(struct config *c, yaml_node_t *value, void *into)
-{
-	if (value->type != YAML_MAPPING_NODE)
-		return config_bad(c, value, "expected a mapping of secrets");
-	for (yaml_node_pair_t *p = value->data.mapping.pairs.start;
-		p < value->data.mapping.pairs.top; p++) {
-		int r = read_secret(c, config_node(c, p->key), config_node(c, p->value));
-
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-struct signing_entry {
-	char *type;
-	char *names[SIGNING_VALUES], *values[SIGNING_VALUES];
-	char **scopes;
-	bool allow_foreign;
-};
-
-static int read_signing_type(struct config *c, yaml_node_t *value, void *into)
-{
-	struct signing_entry *e = into;
-	int r = config_text(c, value, &e->type);
-
-	if (r == 0 && strcmp(e->type, "aws-sigv4") != 0)
-		r = config_bad(c, value, "the only type of signing credentials is aws-sigv4");
-	return r;
-}
-
-/* With !env the variable is called the same inside. */
-static int read_signing_value(struct config *c, yaml_node_t *value, struct signing_entry *e, int i)
-{
-	int r = config_text(c, value, &e->values[i]);
-
-	if (r < 0 || !is_tagged(value, "!env"))
-		return r;
-	free(e->names[i]);
-	e->names[i] = str_dup(config_scalar(value));
-	return e->names[i] ? 0 : err_nomem(c->err);
-}
-
-static int read_key_id(struct config *c, yaml_node_t *value, void *into)
-{
-	return read_signing_value(c, value, into, 0);
-}
-
-static int read_secret_key(struct config *c, yaml_node_t *value, void *into)
-{
-	return read_signing_value(c, value, into, 1);
-}
-
-/* Credentials that do not expire have none: the value may be empty. */
-static int read_token(struct config *c, yaml_node_t *value, void *into)
-{
-	if (value->type == YAML_SCALAR_NODE && !is_tagged(value, "!env") &&
-		(config_scalar(value).n == 0 || str_eq(config_scalar(value), STR("null")) ||
-			str_eq(config_scalar(value), STR("~"))))
-		return 0;
-	return read_signing_value(c, value, into, 2);
-}
-
-static int read_signing_scopes(struct config *c, yaml_node_t *value, void *into)
-{
-	return config_strings(c, value, &((struct signing_entry *)into)->scopes);
-}
-
-static int read_signing_foreign(struct config *c, yaml_node_t *value, void *into)
-{
-	return config_bool(c, value, &((struct signing_entry *)into)->allow_foreign);
-}
-
-static int add_signing(struct config *c, yaml_node_t *at, struct signing_entry *e)
-{
-	if (!e->type || !e->values[0] || !e->values[1] || !e->scopes)
-		return config_bad(c, at,
-			"signing credentials need type, access_key_id, secret_access_key and "
-			"scopes");
-	if (!c->sb->secrets)
-		c->sb->secrets = cloche_secrets_new();
-	if (!c->sb->secrets)
-		return err_nomem(c->err);
-	return secrets_add_signing(c->sb->secrets, (const char *const *)e->names,
-		(const char *const *)e->values, (const char *const *)e->scopes, e->allow_foreign,
-		c->err);
-}
-
-static void signing_entry_done(struct signing_entry *e)
-{
-	for (size_t i = 0; i < SIGNING_VALUES; i++) {
-		if (e->values[i])
-			explicit_bzero(e->values[i], strlen(e->values[i]));
-		free(e->values[i]);
-		free(e->names[i]);
-	}
-	free(e->type);
-	strv_free(e->scopes);
-}
-
-static int read_signing_one(struct config *c, yaml_node_t *key, yaml_node_t *value)
-{
-	static const struct config_key keys[] = {
-		{"type", read_signing_type},
-		{"access_key_id", read_key_id},
-		{"secret_access_key", read_secret_key},
-		{"session_token", read_token},
-		{"scopes", read_signing_scopes},
-		{"allow_foreign_credentials", read_signing_foreign},
-	};
-	_cleanup_(signing_entry_done) struct signing_entry e = {0};
-	_cleanup_(freep) char *name = NULL;
-	int r = config_value(c, key, &name);
-
-	if (r == 0)
-		r = config_walk(c, value, keys, ARRAY_SIZE(keys), &e);
-	if (r == 0)
-		r = add_signing(c, value, &e);
-	return r < 0 && name ? err_wrap(c->err, "signing credentials %s", name) : r;
-}
-
-static int read_signing(struct config *c, yaml_node_t *value, void *into)
-{
-	if (value->type != YAML_MAPPING_NODE)
-		return config_bad(c, value, "expected a mapping of signing credentials");
-	for (yaml_node_pair_t *p = value->data.mapping.pairs.start;
-		p < value->data.mapping.pairs.top; p++) {
-		int r = read_signing_one(c, config_node(c, p->key), config_node(c, p->value));
-
-		if (r < 0)
-			return r;
-	}
 	return 0;
 }
 
@@ -526,8 +322,8 @@ static const struct config_key top_keys[] = {
 	{"env", read_env, config_ask_env},
 	{"container_env", read_env, config_ask_env},
 	{"pass_env", read_pass_env, config_ask_pass_env},
-	{"masked_secrets", read_secrets, NULL},
-	{"signing_credentials", read_signing, NULL},
+	{"masked_secrets", config_masked, NULL},
+	{"signing_credentials", config_signing, NULL},
 	{"github_app_credentials", config_github, NULL},
 	{"network_sandbox", read_network, config_ask_network},
 	{"upstream_dns", read_dns, NULL},

@@ -44,6 +44,7 @@ _warn_unused_ int config_text(struct config *c, yaml_node_t *value, void *into);
 /* The sandbox's secrets, made where there are none yet; NULL on lack of memory. */
 cloche_secrets *config_secrets(struct config *c);
 
+bool config_is_tagged(const yaml_node_t *n, const char *tag);
 /* Whether the value is a variable of the caller's. */
 bool config_is_from_caller(const yaml_node_t *n);
 /* Reads the text of a file (name is for messages) into sb, or asks what it asks for. */
@@ -64,6 +65,10 @@ int config_ask_nofile(struct config *c, const struct config_key *key, yaml_node_
 /* Asks by the rows of the table for what a mapping has. */
 _warn_unused_ int config_ask_walk(
 	struct config *c, yaml_node_t *map, const struct config_key *keys, size_t n);
+
+/* config_secrets.c: masked_secrets, signing_credentials */
+_warn_unused_ int config_masked(struct config *c, yaml_node_t *value, void *into);
+_warn_unused_ int config_signing(struct config *c, yaml_node_t *value, void *into);
 
 /* config_github.c: github_app_credentials */
 _warn_unused_ int config_github(struct config *c, yaml_node_t *value, void *into);
