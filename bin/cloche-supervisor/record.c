@@ -13,7 +13,8 @@
 #include <utlist.h>
 
 enum { MAX_RECORD = 512 * 1024 };
-#define SOON (500 * USEC_PER_MSEC)
+/* So that nobody waits for it, and commands one after another share it. */
+#define SOON (20 * USEC_PER_MSEC)
 
 /* The parts share one buffer and remember the first failure. */
 struct out {

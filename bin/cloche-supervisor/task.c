@@ -346,9 +346,11 @@ static bool on_started(struct supervisor *s, struct chan_frame *f)
 	t->pid = pid;
 	if (t->captured && t->tty && output_started(t, TAKE_FD(f->fds[0])) < 0)
 		deadline_signal(t, SIGKILL, CTL_SCOPE_PROCESS);
-	/* Whoever started it looks at the record next. */
-	if (t->captured)
+	/* Whoever started it and does not read along looks at the record next. */
+	if (t->captured && output_is_delivered(t))
 		record_update(s);
+	else if (t->captured)
+		record_update_soon(s);
 	/* (A peer that is dropped takes its handles away at the end of this turn.) */
 	DL_FOREACH_SAFE (t->watchers, w, tmp)
 		if (!w->peer->dead)
@@ -356,8 +358,6 @@ static bool on_started(struct supervisor *s, struct chan_frame *f)
 	/* The end was asked for while init was starting it: that TERM came too early for it. */
 	if (s->state == SUP_ENDING)
 		deadline_signal(t, SIGTERM, CTL_SCOPE_GROUP);
-	if (t->shown)
-		record_update_soon(s);
 	return true;
 }
 
