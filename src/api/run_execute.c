@@ -232,15 +232,16 @@ static int execute_own(cloche_run *run, struct client_result *ret, struct cloche
 	int r;
 
 	exec_spec_init(&spec);
-	r = make_spec(run, &spec, err);
-	if (r == 0)
-		r = start_own(run, err);
+	/* The command is described while the supervisor starts. */
+	r = start_own(run, err);
 	if (r < 0)
 		return r;
 	run->io.output_limit = run->sb->output_limit;
 	if (run->detached)
 		what.flags = CTL_EXEC_INHERIT | (run->keep_input ? CTL_EXEC_KEEP_INPUT : 0);
-	r = wait_for_network(run, err);
+	r = make_spec(run, &spec, err);
+	if (r == 0)
+		r = wait_for_network(run, err);
 	if (r == 0)
 		r = exec_with_terminal(run, &what, ret, err);
 	/* Nobody learns the id of one that came to nothing. */
