@@ -208,21 +208,26 @@ static int prepare(const struct room_spec *spec, struct native_room *n, struct n
 	return r < 0 ? r : make_cgroup(n, b, err);
 }
 
-/* What only the parent may do, ending with "go on". */
-static int admit(struct native_room *n, struct native_birth *b, int userns, int report,
+/* What only the parent may do, ending with "go on". It takes the child's user namespace as late as
+ * it can, since the child hands that over only when it first runs. */
+static int admit(struct native_room *n, struct native_birth *b, int report, int *ret_userns,
 	struct cloche_err *err)
 {
+	bool range = b->rootfs.ids.range;
 	int r = 0;
 
-	if (b->rootfs.ids.range) {
+	if (range)
 		r = idmap_write_range(&b->rootfs.ids, n->base.pid, err);
-		if (r == 0)
-			r = rootfs_idmap_sources(&b->rootfs, userns, err);
-	}
 	if (r == 0 && n->cgroup.version == 1)
 		r = cgroup_add(&n->cgroup, n->base.pid, err);
+	if (r == 0 && range)
+		r = native_take(report, NATIVE_USER, ret_userns, err);
+	if (r == 0 && range)
+		r = rootfs_idmap_sources(&b->rootfs, *ret_userns, err);
 	if (r == 0 && send(report, "", 1, MSG_NOSIGNAL) < 0)
 		r = err_sys(err, errno, "start the room");
+	if (r == 0 && !range)
+		r = native_take(report, NATIVE_USER, ret_userns, err);
 	return r;
 }
 
@@ -252,10 +257,8 @@ static int finish_parent(
 {
 	struct cloche_err inside = CLOCHE_ERR_INIT;
 	_cleanup_fd_ int userns = -1;
-	int r = native_take(report, NATIVE_USER, &userns, err), inner;
+	int r = admit(n, b, report, &userns, err), inner;
 
-	if (r == 0)
-		r = admit(n, b, userns, report, err);
 	if (r == 0 && b->spec->born)
 		b->spec->born(b->spec->born_user, n->base.pid);
 	if (r == 0)
