@@ -40,7 +40,11 @@ struct option {
 	char letter;      /* 0: none */
 	const char *arg;  /* name of its argument; NULL: takes none */
 	const char *help; /* "\n" starts a line of its own */
+	/* Does what it says; NULL: the bool at this offset of ctx becomes true, or with an argument
+	 * the const char * there becomes that (borrowed). */
 	int (*set)(void *ctx, const char *value, cloche_err *err);
+	size_t at;
+	bool of_sandbox; /* one of the library's: ctx begins with a struct sandbox_options */
 };
 
 struct option_table {
@@ -54,7 +58,7 @@ struct command {
 	const char *summary;                  /* one line, for the list of commands */
 	const char *synopsis;                 /* after "cloche NAME " */
 	const char *text;                     /* paragraphs of the help */
-	const struct option_table *tables[4]; /* up to the first NULL */
+	const struct option_table *tables[5]; /* up to the first NULL */
 	bool command_line;                    /* operands begin a command line of its own, */
 	int leading;                          /* from the first one after so many */
 	int (*run)(int argc, char **argv);
@@ -83,27 +87,38 @@ int options_no_operands(
 
 /* --- the options of a sandbox (sandbox_options.c) --- */
 
-struct sandbox_options {
-	cloche_sandbox *sb;
-	cloche_allowlist *allow;
-	cloche_secrets *secrets;
-	const char *workspace, *config, *allowlist_file, *ttl;
-	bool no_workspace, no_config, network_log_live, tty, no_tty, interactive, json;
-	bool verbose, debug, allow_unsandboxed, detach, provider_given;
-	bool allows; /* --allow or --allowlist was given */
-	/* pairs, applied after the configuration file so that they win over it */
-	const struct option *late[256];
-	const char *late_values[256];
-	size_t late_n;
+/* An option of the library's that was given; both are borrowed. */
+struct given {
+	const char *name, *value;
 };
 
-extern const struct option_table sandbox_option_table;
-/* What sandboxes have that outlive the command that makes them. */
-extern const struct option_table lasting_option_table;
+struct sandbox_options {
+	cloche_sandbox *sb;
+	struct given *given; /* in their order */
+	size_t given_n;
+	const char *workspace, *config;
+	bool no_workspace, no_config, network_log_live, tty, no_tty, interactive, json;
+	bool verbose, debug, allow_unsandboxed, detach;
+};
 
+/* The library's options: those of every sandbox, and those of some commands alone. */
+extern struct option_table sandbox_option_table, lasting_option_table;
+/* What such a command has besides them. */
+extern const struct option_table sandbox_command_table;
+
+/* Fills the tables of the library's options for a command; before anything else is done with it. */
+void sandbox_options_prepare(const char *command);
+/* Keeps an option until sandbox_options_finish(). */
+int sandbox_options_give(
+	struct sandbox_options *o, const char *name, const char *value, cloche_err *err);
+/* The last one of this name; NULL: it was not given. */
+const struct given *sandbox_options_given(const struct sandbox_options *o, const char *name);
+/* Whether the command line names anything that may be reached. */
+bool sandbox_options_allow(const struct sandbox_options *o);
 int sandbox_options_init(struct sandbox_options *o, cloche_err *err);
 void sandbox_options_done(struct sandbox_options *o);
-/* After all options were read: configuration file, workspace, allowlist and secrets into o->sb. */
+/* After all options were read: environment, configuration file, the options that were given and the
+ * workspace, each over the one before, into o->sb. */
 int sandbox_options_finish(struct sandbox_options *o, cloche_err *err);
 /* Then, where there is a command: what it needs of the host is mounted, and argv[0] (borrowed from
  * o->sb) becomes what it is inside. argv NULL: only says what was mounted for tools. */

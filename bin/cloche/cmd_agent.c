@@ -23,21 +23,6 @@ struct agent_options {
 	bool events;
 };
 
-#define TEXT(fn, member)                                                                           \
-	static int fn(void *ctx, const char *value, cloche_err *err)                               \
-	{                                                                                          \
-		((struct agent_options *)ctx)->member = value;                                     \
-		return 0;                                                                          \
-	}
-TEXT(set_driver, driver)
-TEXT(set_model, model)
-TEXT(set_resume, resume)
-TEXT(set_context, context)
-TEXT(set_context_id, context_id)
-TEXT(set_binary, binary)
-TEXT(set_effort, effort)
-TEXT(set_system_prompt, system_prompt)
-
 static int set_max_turns(void *ctx, const char *value, cloche_err *err)
 {
 	char *end;
@@ -53,28 +38,27 @@ static int set_max_turns(void *ctx, const char *value, cloche_err *err)
 	return 0;
 }
 
-static int set_events(void *ctx, const char *value, cloche_err *err)
-{
-	((struct agent_options *)ctx)->events = true;
-	return 0;
-}
-
 static const struct option agent_options[] = {
-	{"driver", 0, "NAME", "claude-code (default; API key) or claude-subscription", set_driver},
-	{"model", 0, "MODEL", "the agent's model", set_model},
-	{"resume", 0, "ID|last", "continue a session; last: the latest of the context", set_resume},
+	{"driver", 0, "NAME", "claude-code (default; API key) or claude-subscription",
+		.at = offsetof(struct agent_options, driver)},
+	{"model", 0, "MODEL", "the agent's model", .at = offsetof(struct agent_options, model)},
+	{"resume", 0, "ID|last", "continue a session; last: the latest of the context",
+		.at = offsetof(struct agent_options, resume)},
 	{"context", 0, "DIR",
 		"the execution context: sessions, events, network log\n"
 		"(default: a new one under the state directory)",
-		set_context},
-	{"context-id", 0, "ID", "name of a new context", set_context_id},
+		.at = offsetof(struct agent_options, context)},
+	{"context-id", 0, "ID", "name of a new context",
+		.at = offsetof(struct agent_options, context_id)},
 	{"agent-binary", 0, "PATH", "the agent's program (default: found on this machine)",
-		set_binary},
-	{"effort", 0, "LEVEL", "how hard the agent shall think", set_effort},
+		.at = offsetof(struct agent_options, binary)},
+	{"effort", 0, "LEVEL", "how hard the agent shall think",
+		.at = offsetof(struct agent_options, effort)},
 	{"max-turns", 0, "N", "end after N turns", set_max_turns},
-	{"system-prompt", 0, "TEXT", "replace the agent's system prompt", set_system_prompt},
+	{"system-prompt", 0, "TEXT", "replace the agent's system prompt",
+		.at = offsetof(struct agent_options, system_prompt)},
 	{"events", 0, NULL, "stream the agent's events as JSON Lines on standard output",
-		set_events},
+		.at = offsetof(struct agent_options, events)},
 };
 
 static int fail(cloche_err *err, const char *what, const char *detail)
@@ -355,6 +339,6 @@ const struct command command_agent = {
 		"prompt was too long, 4 when the session is corrupted, 1 for other failures of "
 		"the\n"
 		"agent, 125 when cloche itself failed.",
-	.tables = {&agent_option_table, &sandbox_option_table},
+	.tables = {&agent_option_table, &sandbox_option_table, &sandbox_command_table},
 	.run = main_agent,
 };

@@ -23,12 +23,6 @@ static int set_exec(void *ctx, const char *value, cloche_err *err)
 		"--exec is the number of a command, not \"%s\"", value);
 }
 
-static int set_no_stdin(void *ctx, const char *value, cloche_err *err)
-{
-	((struct attach_options *)ctx)->no_stdin = true;
-	return 0;
-}
-
 static int set_keys(void *ctx, const char *value, cloche_err *err)
 {
 	return read_detach_keys(value, ((struct attach_options *)ctx)->keys, err);
@@ -36,7 +30,8 @@ static int set_keys(void *ctx, const char *value, cloche_err *err)
 
 static const struct option options[] = {
 	{"exec", 0, "N", "command N (default: the latest that runs)", set_exec},
-	{"no-stdin", 0, NULL, "watch alone: pass no input", set_no_stdin},
+	{"no-stdin", 0, NULL, "watch alone: pass no input",
+		.at = offsetof(struct attach_options, no_stdin)},
 	{"detach-keys", 0, "KEYS", DETACH_KEYS_HELP, set_keys},
 };
 static const struct option_table table = {

@@ -18,14 +18,9 @@ struct cp_options {
 	bool recursive;
 };
 
-static int set_recursive(void *ctx, const char *value, cloche_err *err)
-{
-	((struct cp_options *)ctx)->recursive = true;
-	return 0;
-}
-
 static const struct option cp_options[] = {
-	{"recursive", 'r', NULL, "directories with everything in them", set_recursive},
+	{"recursive", 'r', NULL, "directories with everything in them",
+		.at = offsetof(struct cp_options, recursive)},
 };
 static const struct option_table cp_table = {
 	.options = cp_options, .n = sizeof(cp_options) / sizeof(cp_options[0]), .title = "Options"};

@@ -64,18 +64,6 @@ static int main_create(int argc, char **argv)
 	return r;
 }
 
-static int set_runtime(void *ctx, const char *value, cloche_err *err)
-{
-	return cloche_sandbox_set_runtime(((struct sandbox_options *)ctx)->sb, value, err);
-}
-
-static const struct option options[] = {
-	{"runtime", 0, "shell|node|python", "fail unless this interpreter is there", set_runtime},
-};
-static const struct option_table table = {.options = options,
-	.n = sizeof(options) / sizeof(options[0]),
-	.title = "Options of this command"};
-
 const struct command command_create = {
 	.name = "create",
 	.summary = "make a sandbox that stays, for exec and others",
@@ -90,6 +78,6 @@ const struct command command_create = {
 		"  cloche stop dev && cloche rm dev\n"
 		"\n"
 		"--timeout is for each command in it, --output-limit what is kept of each log.",
-	.tables = {&sandbox_option_table, &lasting_option_table, &table},
+	.tables = {&sandbox_option_table, &lasting_option_table, &sandbox_command_table},
 	.run = main_create,
 };

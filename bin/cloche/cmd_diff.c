@@ -20,14 +20,9 @@ struct diff_options {
 	bool json;
 };
 
-static int set_json(void *ctx, const char *value, cloche_err *err)
-{
-	((struct diff_options *)ctx)->json = true;
-	return 0;
-}
-
 static const struct option diff_options[] = {
-	{"json", 0, NULL, "one JSON document a line: kind, path, type, mode, size", set_json},
+	{"json", 0, NULL, "one JSON document a line: kind, path, type, mode, size",
+		.at = offsetof(struct diff_options, json)},
 };
 static const struct option_table diff_table = {.options = diff_options,
 	.n = sizeof(diff_options) / sizeof(diff_options[0]),

@@ -11,14 +11,8 @@ struct doctor {
 	json_t *checks;
 };
 
-static int set_json(void *ctx, const char *value, cloche_err *err)
-{
-	((struct doctor *)ctx)->json = true;
-	return 0;
-}
-
 static const struct option options[] = {
-	{"json", 0, NULL, "print one JSON document", set_json},
+	{"json", 0, NULL, "print one JSON document", .at = offsetof(struct doctor, json)},
 };
 static const struct option_table option_table = {
 	.options = options, .n = sizeof(options) / sizeof(options[0]), .title = "Options"};

@@ -41,30 +41,6 @@ static int set_no_tty(void *ctx, const char *value, cloche_err *err)
 	return 0;
 }
 
-static int set_interactive(void *ctx, const char *value, cloche_err *err)
-{
-	((struct exec_options *)ctx)->interactive = true;
-	return 0;
-}
-
-static int set_detach(void *ctx, const char *value, cloche_err *err)
-{
-	((struct exec_options *)ctx)->detach = true;
-	return 0;
-}
-
-static int set_json(void *ctx, const char *value, cloche_err *err)
-{
-	((struct exec_options *)ctx)->json = true;
-	return 0;
-}
-
-static int set_workdir(void *ctx, const char *value, cloche_err *err)
-{
-	((struct exec_options *)ctx)->workdir = value;
-	return 0;
-}
-
 static int set_timeout(void *ctx, const char *value, cloche_err *err)
 {
 	struct exec_options *o = ctx;
@@ -126,15 +102,18 @@ static const struct option options[] = {
 	{"interactive", 'i', NULL,
 		"pass standard input also where it is a terminal, without -t; with --detach:\n"
 		"keep its input open for \"cloche attach\"",
-		set_interactive},
-	{"detach", 'd', NULL, "return at once and print the command's number", set_detach},
+		.at = offsetof(struct exec_options, interactive)},
+	{"detach", 'd', NULL, "return at once and print the command's number",
+		.at = offsetof(struct exec_options, detach)},
 	{"user", 'u', "UID[:GID]", "user and group inside (default 0:0)", set_user},
-	{"workdir", 'w', "DIR", "working directory inside (default: the sandbox's)", set_workdir},
+	{"workdir", 'w', "DIR", "working directory inside (default: the sandbox's)",
+		.at = offsetof(struct exec_options, workdir)},
 	{"env", 'e', "NAME=VALUE", "set a variable for this command", add_env},
 	{"timeout", 0, "TIME", "end it after TIME (500ms, 30s, 5m): TERM, KILL 5 s later",
 		set_timeout},
 	{"detach-keys", 0, "KEYS", DETACH_KEYS_HELP, set_keys},
-	{"json", 0, NULL, "print the result as one JSON document", set_json},
+	{"json", 0, NULL, "print the result as one JSON document",
+		.at = offsetof(struct exec_options, json)},
 };
 static const struct option_table table = {
 	.options = options, .n = sizeof(options) / sizeof(options[0]), .title = "Options"};

@@ -82,48 +82,36 @@ static int set_count(void *ctx, const char *value, cloche_err *err)
 	return set_number(&options_of(ctx)->count, "--count", value, err);
 }
 
-static int set_data(void *ctx, const char *value, cloche_err *err)
-{
-	options_of(ctx)->data = value;
-	return 0;
-}
-
-#define FLAG(name)                                                                                 \
-	static int set_##name(void *ctx, const char *value, cloche_err *err)                       \
-	{                                                                                          \
-		options_of(ctx)->name = true;                                                      \
-		return 0;                                                                          \
-	}
-FLAG(recursive)
-FLAG(append)
-FLAG(in_place)
-FLAG(is_new)
-FLAG(json)
-FLAG(long_form)
-FLAG(null_ends)
-FLAG(no_follow)
-FLAG(no_replace)
-
 static int set_parents(void *ctx, const char *value, cloche_err *err)
 {
 	return 0; /* they are made anyway */
 }
 
 static const struct option fs_options[] = {
-	{"recursive", 'r', NULL, "delete, watch: everything below too", set_recursive},
-	{"data", 0, "TEXT", "write: this instead of standard input", set_data},
-	{"append", 'a', NULL, "write: at the end of what is there", set_append},
-	{"in-place", 0, NULL, "write: into the file itself, which keeps its links", set_in_place},
-	{"new", 0, NULL, "write: fail where something is there", set_is_new},
+	{"recursive", 'r', NULL, "delete, watch: everything below too",
+		.at = offsetof(struct fs_options, recursive)},
+	{"data", 0, "TEXT", "write: this instead of standard input",
+		.at = offsetof(struct fs_options, data)},
+	{"append", 'a', NULL, "write: at the end of what is there",
+		.at = offsetof(struct fs_options, append)},
+	{"in-place", 0, NULL, "write: into the file itself, which keeps its links",
+		.at = offsetof(struct fs_options, in_place)},
+	{"new", 0, NULL, "write: fail where something is there",
+		.at = offsetof(struct fs_options, is_new)},
 	{"mode", 0, "MODE", "write, mkdir: permissions, octal", set_mode},
 	{"parents", 'p', NULL, "mkdir: make missing directories (always done)", set_parents},
 	{"offset", 0, "BYTES", "read: begin there", set_offset},
 	{"length", 0, "BYTES", "read: at most so much", set_length},
-	{"no-follow", 'P', NULL, "stat, exists: a symbolic link itself", set_no_follow},
-	{"no-replace", 'n', NULL, "rename: fail where something is there", set_no_replace},
-	{"long", 'l', NULL, "list: mode, links, owner, size, time", set_long_form},
-	{"null", '0', NULL, "list, watch: end names with NUL", set_null_ends},
-	{"json", 0, NULL, "list, stat, watch: JSON, a line each", set_json},
+	{"no-follow", 'P', NULL, "stat, exists: a symbolic link itself",
+		.at = offsetof(struct fs_options, no_follow)},
+	{"no-replace", 'n', NULL, "rename: fail where something is there",
+		.at = offsetof(struct fs_options, no_replace)},
+	{"long", 'l', NULL, "list: mode, links, owner, size, time",
+		.at = offsetof(struct fs_options, long_form)},
+	{"null", '0', NULL, "list, watch: end names with NUL",
+		.at = offsetof(struct fs_options, null_ends)},
+	{"json", 0, NULL, "list, stat, watch: JSON, a line each",
+		.at = offsetof(struct fs_options, json)},
 	{"count", 0, "N", "watch: end after N events", set_count},
 	{"user", 0, "UID[:GID]", "do it as that user of the inside (default 0)", set_user},
 };

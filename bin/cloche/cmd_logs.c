@@ -19,12 +19,6 @@ struct logs_options {
 	struct terminal_filter filters[2];
 };
 
-static int set_follow(void *ctx, const char *value, cloche_err *err)
-{
-	((struct logs_options *)ctx)->follow = true;
-	return 0;
-}
-
 static int set_exec(void *ctx, const char *value, cloche_err *err)
 {
 	uint64_t *at = &((struct logs_options *)ctx)->exec;
@@ -42,18 +36,13 @@ static int set_offset(void *ctx, const char *value, cloche_err *err)
 	return wrong_usage(err, NULL, "--offset is a number of bytes, not \"%s\"", value);
 }
 
-static int set_json(void *ctx, const char *value, cloche_err *err)
-{
-	((struct logs_options *)ctx)->json = true;
-	return 0;
-}
-
 static const struct option options[] = {
-	{"follow", 'f', NULL, "go on until the command ends", set_follow},
+	{"follow", 'f', NULL, "go on until the command ends",
+		.at = offsetof(struct logs_options, follow)},
 	{"exec", 0, "N", "of command N (default: the latest)", set_exec},
 	{"offset", 0, "BYTES", "from this offset in the log on", set_offset},
 	{"json", 0, NULL, "one object a line: {offset, stream, data}; the last has the end",
-		set_json},
+		.at = offsetof(struct logs_options, json)},
 };
 static const struct option_table table = {
 	.options = options, .n = sizeof(options) / sizeof(options[0]), .title = "Options"};

@@ -20,24 +20,15 @@ static int add_host(void *ctx, const char *value, cloche_err *err)
 	return cloche_allowlist_add_host(((struct net_options *)ctx)->list, value, err);
 }
 
-static int set_blocked(void *ctx, const char *value, cloche_err *err)
-{
-	((struct net_options *)ctx)->blocked = true;
-	return 0;
-}
-
-static int set_json(void *ctx, const char *value, cloche_err *err)
-{
-	((struct net_options *)ctx)->json = true;
-	return 0;
-}
-
 static const struct option options[] = {
 	{"allowlist", 0, "FILE", "check, set: the rules of this file (repeatable)", add_file},
 	{"allow", 0, "HOST", "check, set: as for cloche run (repeatable)", add_host},
-	{"blocked", 0, NULL, "log: only what was refused", set_blocked},
-	{"blocked-only", 0, NULL, "suggest: only for what was refused", set_blocked},
-	{"json", 0, NULL, "print JSON (log: one line an entry, else one document)", set_json},
+	{"blocked", 0, NULL, "log: only what was refused",
+		.at = offsetof(struct net_options, blocked)},
+	{"blocked-only", 0, NULL, "suggest: only for what was refused",
+		.at = offsetof(struct net_options, blocked)},
+	{"json", 0, NULL, "print JSON (log: one line an entry, else one document)",
+		.at = offsetof(struct net_options, json)},
 };
 static const struct option_table option_table = {
 	.options = options, .n = sizeof(options) / sizeof(options[0]), .title = "Options"};

@@ -10,14 +10,8 @@ struct port_options {
 	bool json;
 };
 
-static int set_json(void *ctx, const char *value, cloche_err *err)
-{
-	((struct port_options *)ctx)->json = true;
-	return 0;
-}
-
 static const struct option options[] = {
-	{"json", 0, NULL, "print JSON", set_json},
+	{"json", 0, NULL, "print JSON", .at = offsetof(struct port_options, json)},
 };
 static const struct option_table table = {
 	.options = options, .n = sizeof(options) / sizeof(options[0]), .title = "Options"};

@@ -17,24 +17,6 @@ struct ps_options {
 	bool failed; /* standard output */
 };
 
-static int set_all(void *ctx, const char *value, cloche_err *err)
-{
-	((struct ps_options *)ctx)->all = true;
-	return 0;
-}
-
-static int set_json(void *ctx, const char *value, cloche_err *err)
-{
-	((struct ps_options *)ctx)->json = true;
-	return 0;
-}
-
-static int set_quiet(void *ctx, const char *value, cloche_err *err)
-{
-	((struct ps_options *)ctx)->quiet = true;
-	return 0;
-}
-
 static int add_label(void *ctx, const char *value, cloche_err *err)
 {
 	struct ps_options *o = ctx;
@@ -48,10 +30,11 @@ static int add_label(void *ctx, const char *value, cloche_err *err)
 }
 
 static const struct option options[] = {
-	{"all", 'a', NULL, "also those that have ended", set_all},
+	{"all", 'a', NULL, "also those that have ended", .at = offsetof(struct ps_options, all)},
 	{"label", 0, "KEY[=VALUE]", "those with this label; may be repeated", add_label},
-	{"quiet", 'q', NULL, "ids alone", set_quiet},
-	{"json", 0, NULL, "print everything that is known as one JSON array", set_json},
+	{"quiet", 'q', NULL, "ids alone", .at = offsetof(struct ps_options, quiet)},
+	{"json", 0, NULL, "print everything that is known as one JSON array",
+		.at = offsetof(struct ps_options, json)},
 };
 static const struct option_table table = {
 	.options = options, .n = sizeof(options) / sizeof(options[0]), .title = "Options"};

@@ -86,7 +86,7 @@ static int main_run(int argc, char **argv)
 	if (r == 0 && !operands.help && operands.n == 0)
 		r = wrong_usage(
 			&err, "for example: cloche run -- ls -l", "run: no command was given");
-	if (r == 0 && !operands.help && o.ttl && !o.detach)
+	if (r == 0 && !operands.help && !o.detach && sandbox_options_given(&o, "ttl"))
 		r = wrong_usage(&err, "use --timeout, or --detach",
 			"run: --ttl is for a sandbox that stays");
 	if (r == 0 && !operands.help && o.detach && o.network_log_live)
@@ -104,17 +104,11 @@ static int main_run(int argc, char **argv)
 	return r;
 }
 
-static int set_detach(void *ctx, const char *value, cloche_err *err)
-{
-	((struct sandbox_options *)ctx)->detach = true;
-	return 0;
-}
-
 static const struct option options[] = {
 	{"detach", 0, NULL,
 		"return at once and print the id; the output goes to its log, which stays\n"
 		"until \"cloche rm\"",
-		set_detach},
+		.at = offsetof(struct sandbox_options, detach)},
 };
 static const struct option_table detach_table = {.options = options,
 	.n = sizeof(options) / sizeof(options[0]),
@@ -137,7 +131,8 @@ const struct command command_run = {
 		"The exit status is the command's own; 124 after a timeout, 125 when cloche "
 		"itself\n"
 		"failed, 126 or 127 when COMMAND could not be run or found, 128+N after signal N.",
-	.tables = {&sandbox_option_table, &detach_table, &lasting_option_table},
+	.tables = {&sandbox_option_table, &sandbox_command_table, &detach_table,
+		&lasting_option_table},
 	.command_line = true,
 	.run = main_run,
 };

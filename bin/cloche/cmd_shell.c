@@ -17,23 +17,12 @@ static int set_timeout(void *ctx, const char *value, cloche_err *err)
 	return cloche_parse_duration(value, &((struct shell_options *)ctx)->timeout_ms, err);
 }
 
-static int set_interactive(void *ctx, const char *value, cloche_err *err)
-{
-	((struct shell_options *)ctx)->interactive = true;
-	return 0;
-}
-
-static int set_json(void *ctx, const char *value, cloche_err *err)
-{
-	((struct shell_options *)ctx)->json = true;
-	return 0;
-}
-
 static const struct option options[] = {
 	{"timeout", 0, "TIME", "end it after TIME (default 30s)", set_timeout},
 	{"interactive", 'i', NULL, "pass standard input also where it is a terminal",
-		set_interactive},
-	{"json", 0, NULL, "print {success, stdout, stderr, exitCode, executionTime}", set_json},
+		.at = offsetof(struct shell_options, interactive)},
+	{"json", 0, NULL, "print {success, stdout, stderr, exitCode, executionTime}",
+		.at = offsetof(struct shell_options, json)},
 };
 static const struct option_table table = {
 	.options = options, .n = sizeof(options) / sizeof(options[0]), .title = "Options"};

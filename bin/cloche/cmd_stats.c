@@ -25,21 +25,11 @@ struct stats_options {
 	int status;
 };
 
-static int set_watch(void *ctx, const char *value, cloche_err *err)
-{
-	((struct stats_options *)ctx)->watch = true;
-	return 0;
-}
-
-static int set_json(void *ctx, const char *value, cloche_err *err)
-{
-	((struct stats_options *)ctx)->json = true;
-	return 0;
-}
-
 static const struct option options[] = {
-	{"watch", 0, NULL, "print again every second, until Ctrl-C", set_watch},
-	{"json", 0, NULL, "print JSON; with --watch one object a line", set_json},
+	{"watch", 0, NULL, "print again every second, until Ctrl-C",
+		.at = offsetof(struct stats_options, watch)},
+	{"json", 0, NULL, "print JSON; with --watch one object a line",
+		.at = offsetof(struct stats_options, json)},
 };
 static const struct option_table table = {
 	.options = options, .n = sizeof(options) / sizeof(options[0]), .title = "Options"};

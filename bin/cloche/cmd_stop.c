@@ -109,12 +109,6 @@ struct prune_options {
 	bool json, failed;
 };
 
-static int set_json(void *ctx, const char *value, cloche_err *err)
-{
-	((struct prune_options *)ctx)->json = true;
-	return 0;
-}
-
 static void on_removed(const char *id, bool crashed, void *user)
 {
 	struct prune_options *o = user;
@@ -148,7 +142,7 @@ static int main_prune(int argc, char **argv)
 }
 
 static const struct option prune_options[] = {
-	{"json", 0, NULL, "one JSON object a line", set_json},
+	{"json", 0, NULL, "one JSON object a line", .at = offsetof(struct prune_options, json)},
 };
 static const struct option_table prune_table = {.options = prune_options,
 	.n = sizeof(prune_options) / sizeof(prune_options[0]),

@@ -25,20 +25,11 @@ static int environment_set_provider(
 {
 	const char *ours = getenv("CLOCHE_PROVIDER");
 
-	if (o->provider_given || (ours && ours[0]) || strcmp(value, "auto") == 0 ||
-		strcmp(value, "native") == 0)
+	if (sandbox_options_given(o, "provider") || (ours && ours[0]) ||
+		strcmp(value, "auto") == 0 || strcmp(value, "native") == 0)
 		return 0;
 	return wrong_usage(err, "unset it, or use --provider native, which needs no engine",
 		PREFIX "%s=%s: this version has no provider but native", name, value);
-}
-
-/* Whether the command line has --net, which is read later and wins. */
-static bool environment_net_is_given(const struct sandbox_options *o)
-{
-	for (size_t i = 0; i < o->late_n; i++)
-		if (strcmp(o->late[i]->name, "net") == 0)
-			return true;
-	return false;
 }
 
 static int environment_set_network(
@@ -48,7 +39,7 @@ static int environment_set_network(
 		return wrong_usage(err, "unset it, and name the hosts to reach with --allow HOST",
 			PREFIX "%s=%s: a sandbox has no network but the hosts that are allowed",
 			name, value);
-	if (o->allows && !environment_net_is_given(o))
+	if (sandbox_options_allow(o) && !sandbox_options_given(o, "net"))
 		say("warning: " PREFIX "%s=none leaves nothing of what --allow and --allowlist "
 		    "list",
 			name);

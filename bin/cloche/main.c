@@ -17,8 +17,10 @@ enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 static const struct command *find(const char *name)
 {
 	for (size_t i = 0; i < COMMANDS; i++)
-		if (strcmp(commands[i]->name, name) == 0)
+		if (strcmp(commands[i]->name, name) == 0) {
+			sandbox_options_prepare(name);
 			return commands[i];
+		}
 	return NULL;
 }
 

@@ -91,6 +91,19 @@ static const char *similar(const struct command *c, const char *name, size_t n)
 	return best.name;
 }
 
+static int option_apply(const struct option *o, void *ctx, const char *value, cloche_err *err)
+{
+	if (o->of_sandbox)
+		return sandbox_options_give(ctx, o->name, value, err);
+	if (o->set)
+		return o->set(ctx, value, err);
+	if (o->arg)
+		*(const char **)(void *)((char *)ctx + o->at) = value;
+	else
+		*((bool *)ctx + o->at) = true;
+	return 0;
+}
+
 static int read_long(
 	const struct command *c, void *ctx, int argc, char **argv, int *at, cloche_err *err)
 {
@@ -117,7 +130,7 @@ static int read_long(
 		if (strcmp(value, "--") == 0)
 			return fail(err, c, "a value is missing after --", o->name);
 	}
-	return o->set(ctx, value, err);
+	return option_apply(o, ctx, value, err);
 }
 
 static int read_letters(
@@ -138,7 +151,7 @@ static int read_letters(
 			value = argv[++*at];
 		else if (o->arg)
 			return fail(err, c, "a value is missing after -", letters);
-		r = o->set(ctx, value, err);
+		r = option_apply(o, ctx, value, err);
 		if (r < 0 || value)
 			return r;
 	}

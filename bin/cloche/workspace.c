@@ -31,16 +31,16 @@ static bool workspace_holds_home(const char *dir)
 
 int workspace_choose(struct sandbox_options *o, cloche_err *err)
 {
+	const struct given *given = sandbox_options_given(o, "workspace");
 	static char cwd[PATH_MAX];
 
-	if (o->no_workspace && o->workspace)
+	if (o->no_workspace && given)
 		return wrong_usage(err, NULL,
 			"--no-workspace and --workspace: which of them? Not both, with \"%s\"",
-			o->workspace);
-	if (o->no_workspace)
+			given->value);
+	o->workspace = given ? given->value : NULL;
+	if (o->no_workspace || given)
 		return 0;
-	if (o->workspace)
-		return cloche_sandbox_set_workspace(o->sb, o->workspace, err);
 	if (!getcwd(cwd, sizeof(cwd)))
 		return wrong_usage(err, "use --workspace DIR or --no-workspace",
 			"the current directory is gone");

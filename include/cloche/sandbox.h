@@ -33,6 +33,24 @@ CLOCHE_API cloche_sandbox *cloche_sandbox_new(void);
 /* Frees it; NULL is fine. */
 CLOCHE_API void cloche_sandbox_free(cloche_sandbox *sb);
 
+/* An option of the command line, which is a setting of a configuration as well. Everything is
+ * borrowed from the library, for ever. */
+typedef struct cloche_option {
+	const char *name;     /* as in --name */
+	const char *argument; /* what stands behind it in the help; NULL: it takes none */
+	const char *help;     /* "\n" begins a new line */
+	const char *commands; /* those that have it, in words; NULL: all that make a sandbox */
+	char letter;          /* as in -x; 0: none */
+} cloche_option;
+
+/* All of them, in the order of the help; i from 0, NULL at the end. May be called by any thread. */
+CLOCHE_API const cloche_option *cloche_sandbox_option(size_t i);
+
+/* Does what the option of this name does with this value (ignored if it takes none). Options that
+ * can be repeated add to what is there. An unknown name is CLOCHE_E_USAGE. */
+CLOCHE_API int cloche_sandbox_set(
+	cloche_sandbox *sb, const char *name, const char *value, cloche_err *err);
+
 /* "auto" or "native". "podman", "docker", "subprocess" (aliases: none, local), "srt", "e2b" and
  * "cloudflare" are known names, but a run with one fails with CLOCHE_E_UNSUPPORTED in this version.
  */

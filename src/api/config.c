@@ -68,6 +68,8 @@ int config_value(struct config *c, const yaml_node_t *n, char **ret)
 	return 0;
 }
 
+static int read_option(struct config *c, yaml_node_t *value, const struct sandbox_option *o);
+
 int config_walk(
 	struct config *c, yaml_node_t *map, const struct config_key *keys, size_t n, void *into)
 {
@@ -90,7 +92,8 @@ int config_walk(
 		if (seen & (1U << i))
 			return config_bad(c, key, "this key is there twice");
 		seen |= 1U << i;
-		r = keys[i].read(c, config_node(c, p->value), into);
+		r = keys[i].option ? read_option(c, config_node(c, p->value), keys[i].option)
+				   : keys[i].read(c, config_node(c, p->value), into);
 		if (r < 0)
 			return r;
 	}
@@ -268,8 +271,8 @@ static int read_dns(struct config *c, yaml_node_t *value, void *into)
 		       : 0;
 }
 
-/* As the option of that name. */
-static int read_limit(struct config *c, yaml_node_t *value, const char *name)
+/* As the option does. */
+static int read_option(struct config *c, yaml_node_t *value, const struct sandbox_option *o)
 {
 	_cleanup_(freep) char *text = str_dup(config_scalar(value));
 	struct cloche_err why = CLOCHE_ERR_INIT;
@@ -278,44 +281,38 @@ static int read_limit(struct config *c, yaml_node_t *value, const char *name)
 		return err_nomem(c->err);
 	if (value->type != YAML_SCALAR_NODE || strlen(text) != config_scalar(value).n)
 		return config_bad(c, value, "expected a plain value");
-	return cloche_sandbox_set_limit(c->sb, name, text, &why) < 0
-		       ? config_bad(c, value, why.message)
-		       : 0;
+	return option_set(c->sb, o, text, &why) < 0 ? config_bad(c, value, why.message) : 0;
 }
 
-#define LIMIT(fn, name)                                                                            \
-	static int fn(struct config *c, yaml_node_t *value, void *into)                            \
-	{                                                                                          \
-		return read_limit(c, value, name);                                                 \
-	}
-LIMIT(read_memory, "memory")
-LIMIT(read_cpus, "cpus")
-LIMIT(read_pids, "pids")
-LIMIT(read_timeout, "timeout")
-LIMIT(read_nofile, "nofile")
-LIMIT(read_file_size, "file-size")
-LIMIT(read_tmpfs_size, "tmpfs-size")
+/* The keys of limits, from the table of options; what they need consent for is said there, too. */
+static size_t limit_keys(struct config_key ret[static CONFIG_MAX_KEYS])
+{
+	static int (*const asks[])(struct config *, const struct config_key *, yaml_node_t *) = {
+		[OPTION_ASK_NOTHING] = config_ask_nothing,
+		[OPTION_ASK_TIMEOUT] = config_ask_timeout,
+		[OPTION_ASK_NOFILE] = config_ask_nofile};
+	const struct sandbox_option *o;
+	size_t n = 0;
 
-/* Without one there is none of memory, processors, processes and sizes of files, and what the
- * temporary files hold is memory. */
-static const struct config_key limit_keys[] = {
-	{"memory", read_memory, config_ask_nothing},
-	{"cpus", read_cpus, config_ask_nothing},
-	{"pids_limit", read_pids, config_ask_nothing},
-	{"timeout", read_timeout, config_ask_timeout},
-	{"nofile", read_nofile, config_ask_nofile},
-	{"file_size", read_file_size, config_ask_nothing},
-	{"tmpfs_size", read_tmpfs_size, config_ask_nothing},
-};
+	for (size_t i = 0; (o = option_row(i)); i++)
+		if (o->config)
+			ret[n++] = (struct config_key){
+				.name = o->config, .option = o, .ask = asks[o->ask]};
+	return n;
+}
 
 static int read_limits(struct config *c, yaml_node_t *value, void *into)
 {
-	return config_walk(c, value, limit_keys, ARRAY_SIZE(limit_keys), into);
+	struct config_key keys[CONFIG_MAX_KEYS];
+
+	return config_walk(c, value, keys, limit_keys(keys), into);
 }
 
 static int ask_limits(struct config *c, const struct config_key *key, yaml_node_t *value)
 {
-	return config_ask_walk(c, value, limit_keys, ARRAY_SIZE(limit_keys));
+	struct config_key keys[CONFIG_MAX_KEYS];
+
+	return config_ask_walk(c, value, keys, limit_keys(keys));
 }
 
 static const struct config_key top_keys[] = {

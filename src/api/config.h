@@ -4,7 +4,7 @@
  * negative with the place in the file in its message. */
 
 #include "api/asks.h"
-#include "api/sandbox.h"
+#include "api/options.h"
 #include <yaml.h>
 
 struct config {
@@ -25,7 +25,11 @@ struct config_key {
 	const char *name;
 	int (*read)(struct config *c, yaml_node_t *value, void *into);
 	int (*ask)(struct config *c, const struct config_key *key, yaml_node_t *value);
+	const struct sandbox_option *option; /* which does what read() would, or NULL */
 };
+
+/* The most that a mapping has: config_walk() remembers those that it saw in bits. */
+enum { CONFIG_MAX_KEYS = 32 };
 
 /* Sets an error about this place. */
 int config_bad(struct config *c, const yaml_node_t *at, const char *what);

@@ -30,7 +30,7 @@ static int protect_host_path(
 	const cloche_sandbox *sb, const char *path, char **ret, struct cloche_err *err)
 {
 	for (size_t i = sb->mounts_n; i-- > 0;) {
-		const struct api_mount *m = &sb->mounts[i];
+		const struct room_mount *m = &sb->mounts[i];
 		const char *rest = protect_below(path, m->source);
 
 		if (!rest)

@@ -107,13 +107,8 @@ static int make_room(const cloche_sandbox *sb, struct client_start *start, struc
 	ret->overlay = start->kept || sb->keep_changes;
 	ret->net = sandbox_wants_gateway(sb) ? ROOM_NET_GATEWAY : ROOM_NET_NONE;
 	ret->nested = sb->nested;
-	ret->limits = (struct room_limits){.memory_bytes = sb->memory,
-		.cpus_milli = sb->millicpus,
-		.pids = sb->pids,
-		.nofile = sb->nofile,
-		.file_bytes = sb->file_bytes,
-		.tmpfs_bytes = sb->tmpfs_bytes,
-		.best_effort = sb->best_effort};
+	ret->limits = sb->limits;
+	ret->limits.best_effort = sb->best_effort;
 	ret->root_dir = sb->root_dir ? strdup(sb->root_dir) : NULL;
 	ret->host_home = fs_home();
 	if (sb->root_dir && !ret->root_dir)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the record of a sandbox says about its configuration. It is shown to people and kept on
  * disk, so values of variables are left out as well as secrets: people do put tokens there. */
+#include "api/options.h"
 #include "api/room.h"
 #include "base/json.h"
 
@@ -36,7 +37,7 @@ static int add_mounts(json_t *object, const cloche_sandbox *sb)
 
 	for (size_t i = 0; r == 0 && i < sb->mounts_n; i++) {
 		json_t *one = json_object();
-		const struct api_mount *m = &sb->mounts[i];
+		const struct room_mount *m = &sb->mounts[i];
 
 		if (!one || json_array_append_new(mounts, one) < 0)
 			return -ENOMEM;
@@ -91,35 +92,44 @@ static int add_network(json_t *object, const cloche_sandbox *sb)
 		r = add_text(object, "net", sandbox_wants_gateway(sb) ? "gateway" : "none");
 	if (r == 0)
 		r = add_allowed(object, sb);
-	if (r == 0)
-		r = add(object, "secrets", json_incref(secrets));
-	return r == 0 ? add_text(object, "network_log", sb->network_log) : r;
+	return r == 0 ? add(object, "secrets", json_incref(secrets)) : r;
+}
+
+/* Limits are those that are numbers, and how strict they are. */
+static bool is_limit(const struct sandbox_option *o)
+{
+	return (o->type >= OPTION_SIZE && o->type <= OPTION_TIME) || strcmp(o->name, "limits") == 0;
+}
+
+static int add_option(json_t *object, const cloche_sandbox *sb, const struct sandbox_option *o)
+{
+	const void *at = option_at(sb, o);
+
+	if (o->type == OPTION_TEXT)
+		return add_text(object, o->record, *(char *const *)at);
+	if (o->type == OPTION_FLAG)
+		return add(object, o->record, json_boolean(*(const bool *)at));
+	if (o->type == OPTION_CPUS && *(const uint64_t *)at)
+		return add(object, o->record, json_real((double)*(const uint64_t *)at / 1000));
+	return add_number(object, o->record, *(const uint64_t *)at);
+}
+
+static int add_options(json_t *object, const cloche_sandbox *sb, bool limits)
+{
+	const struct sandbox_option *o;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && (o = option_row(i)); i++)
+		if (o->record && is_limit(o) == limits)
+			r = add_option(object, sb, o);
+	return r;
 }
 
 static int add_limits(json_t *object, const cloche_sandbox *sb)
 {
 	_cleanup_json_ json_t *limits = json_object();
-	int r = limits ? add_number(limits, "memory_bytes", sb->memory) : -ENOMEM;
+	int r = limits ? add_options(limits, sb, true) : -ENOMEM;
 
-	if (r == 0)
-		r = sb->millicpus ? add(limits, "cpus", json_real((double)sb->millicpus / 1000))
-				  : add(limits, "cpus", json_null());
-	if (r == 0)
-		r = add_number(limits, "pids", sb->pids);
-	if (r == 0)
-		r = add_number(limits, "nofile", sb->nofile);
-	if (r == 0)
-		r = add_number(limits, "file_bytes", sb->file_bytes);
-	if (r == 0)
-		r = add_number(limits, "tmpfs_bytes", sb->tmpfs_bytes);
-	if (r == 0)
-		r = add_number(limits, "timeout_ms", sb->timeout_ms);
-	if (r == 0)
-		r = add_number(limits, "ttl_ms", sb->ttl_ms);
-	if (r == 0)
-		r = add_number(limits, "output_bytes", sb->output_limit);
-	if (r == 0)
-		r = add(limits, "best_effort", json_boolean(sb->best_effort));
 	return r == 0 ? add(object, "limits", json_incref(limits)) : r;
 }
 
@@ -127,14 +137,10 @@ char *room_describe(const cloche_sandbox *sb)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(MAX_TEXT);
 	_cleanup_json_ json_t *o = json_object();
-	int r = o ? add_text(o, "runtime", sb->runtime) : -ENOMEM;
+	int r = o ? add_options(o, sb, false) : -ENOMEM;
 
 	if (r == 0)
 		r = add_text(o, "root", sb->root == ROOM_ROOT_HOST ? "host" : sb->root_dir);
-	if (r == 0)
-		r = add_text(o, "keep_changes", sb->keep_changes);
-	if (r == 0)
-		r = add_text(o, "workspace", sb->workspace);
 	if (r == 0)
 		r = add_text(o, "workdir", room_workdir(sb));
 	if (r == 0)

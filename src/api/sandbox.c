@@ -40,43 +40,6 @@ cloche_sandbox *cloche_sandbox_new(void)
 	return TAKE_PTR(sb);
 }
 
-void cloche_sandbox_free(cloche_sandbox *sb)
-{
-	if (!sb)
-		return;
-	for (size_t i = 0; i < sb->mounts_n; i++) {
-		free(sb->mounts[i].source);
-		free(sb->mounts[i].target);
-	}
-	for (size_t i = 0; i < sb->connect_to_n; i++) {
-		free(sb->connect_to[i].host);
-		free(sb->connect_to[i].address);
-	}
-	free(sb->mounts);
-	free(sb->connect_to);
-	free(sb->provider);
-	free(sb->root_dir);
-	free(sb->keep_changes);
-	free(sb->tool_path);
-	free(sb->program);
-	strv_free(sb->tools);
-	strv_free(sb->opened);
-	free(sb->workspace);
-	free(sb->workdir);
-	free(sb->name);
-	free(sb->runtime);
-	strv_free(sb->labels);
-	strv_free(sb->redact);
-	strv_free(sb->env);
-	cloche_allowlist_free(sb->allowlist);
-	cloche_secrets_free(sb->secrets);
-	free(sb->upstream_ca);
-	free(sb->upstream_dns);
-	free(sb->network_log);
-	free(sb->network_log_json);
-	free(sb);
-}
-
 int cloche_sandbox_set_provider(cloche_sandbox *sb, const char *name, cloche_err *err)
 {
 	static const struct {
@@ -133,10 +96,10 @@ int cloche_sandbox_set_root(cloche_sandbox *sb, const char *root, cloche_err *er
 	return set_string(&sb->root_dir, dir, err);
 }
 
-int sandbox_add_mount(cloche_sandbox *sb, const struct api_mount *m, struct cloche_err *err)
+int sandbox_add_mount(cloche_sandbox *sb, const struct room_mount *m, struct cloche_err *err)
 {
-	struct api_mount *grown = reallocarray(sb->mounts, sb->mounts_n + 1, sizeof(*grown));
-	struct api_mount copy = {.source = strdup(m->source),
+	struct room_mount *grown = reallocarray(sb->mounts, sb->mounts_n + 1, sizeof(*grown));
+	struct room_mount copy = {.source = strdup(m->source),
 		.target = strdup(m->target),
 		.ro = m->ro,
 		.no_link = m->no_link};
@@ -170,7 +133,7 @@ int cloche_sandbox_add_mount(cloche_sandbox *sb, const char *source, const char 
 			source, destination);
 	/* Not the resolved path: where a link leads is judged by what was named. */
 	return sandbox_add_mount(sb,
-		&(struct api_mount){
+		&(struct room_mount){
 			.source = named, .target = (char *)(uintptr_t)destination, .ro = read_only},
 		err);
 }
@@ -179,7 +142,7 @@ int cloche_sandbox_add_mount(cloche_sandbox *sb, const char *source, const char 
 static void mounts_to_front(cloche_sandbox *sb, size_t from)
 {
 	for (size_t to = 0; from < sb->mounts_n; to++, from++) {
-		struct api_mount m = sb->mounts[from];
+		struct room_mount m = sb->mounts[from];
 
 		memmove(sb->mounts + to + 1, sb->mounts + to, (from - to) * sizeof(m));
 		sb->mounts[to] = m;
@@ -199,9 +162,15 @@ int cloche_sandbox_set_workspace(cloche_sandbox *sb, const char *dir, cloche_err
 		return err_set(err, E_USAGE, "the workspace cannot be /: choose a directory");
 	if (stat(resolved, &st) == 0 && !S_ISDIR(st.st_mode))
 		return err_set(err, E_USAGE, "workspace %s: it is no directory", dir);
-	r = sandbox_add_mount(
-		sb, &(struct api_mount){.source = resolved, .target = (char[]){WORKSPACE}}, err);
-	mounts_to_front(sb, before);
+	/* The workspace that was set before is the first mount. */
+	if (sb->workspace)
+		r = set_string(&sb->mounts[0].source, resolved, err);
+	else
+		r = sandbox_add_mount(sb,
+			&(struct room_mount){.source = resolved, .target = (char[]){WORKSPACE}},
+			err);
+	if (!sb->workspace)
+		mounts_to_front(sb, before);
 	return r < 0 ? r : set_string(&sb->workspace, resolved, err);
 }
 
@@ -389,6 +358,36 @@ int cloche_sandbox_set_network_log(cloche_sandbox *sb, const char *file, cloche_
 void cloche_sandbox_set_network_log_fd(cloche_sandbox *sb, int fd)
 {
 	sb->network_log_fd = fd;
+}
+
+void cloche_sandbox_set_memory(cloche_sandbox *sb, uint64_t bytes)
+{
+	sb->limits.memory_bytes = bytes;
+}
+
+void cloche_sandbox_set_cpus(cloche_sandbox *sb, uint64_t millicpus)
+{
+	sb->limits.cpus_milli = millicpus;
+}
+
+void cloche_sandbox_set_pids(cloche_sandbox *sb, uint64_t count)
+{
+	sb->limits.pids = count;
+}
+
+void cloche_sandbox_set_timeout(cloche_sandbox *sb, uint64_t milliseconds)
+{
+	sb->timeout_ms = milliseconds;
+}
+
+void cloche_sandbox_set_output_limit(cloche_sandbox *sb, uint64_t bytes)
+{
+	sb->output_limit = bytes;
+}
+
+void cloche_sandbox_set_limits_best_effort(cloche_sandbox *sb, bool best_effort)
+{
+	sb->best_effort = best_effort;
 }
 
 void cloche_sandbox_set_nested(cloche_sandbox *sb, bool nested)

@@ -8,48 +8,38 @@
 #include "provider/spec.h"
 #include <cloche/sandbox.h>
 
-struct api_mount {
-	char *source; /* absolute, as it was named: judged and opened once, when the room is made */
-	char *target;
-	bool ro, no_link; /* as in struct room_mount */
-};
-
 struct api_connect_to {
 	char *host, *address;
 	uint16_t port, to_port;
 };
 
+/* Members come from provider/options.def, by type. */
+#define MEMBER_SIZE(member) uint64_t member;
+#define MEMBER_TIME(member) uint64_t member;
+#define MEMBER_FLAG(member) bool member;
+#define MEMBER_TEXT(member) char *member;
+#define MEMBER_TEXTS(member) char **member;
+#define MEMBER_FD(member) int member;
+#define MEMBER_ROOT(member) enum room_root member;
+#define MEMBER_NET(member) enum cloche_net member;
+#define MEMBER_ALLOWLIST(member) cloche_allowlist *member;
+#define MEMBER_SECRETS(member) cloche_secrets *member;
+#define MEMBER_MOUNTS(member)                                                                      \
+	struct room_mount *member;                                                                 \
+	size_t member##_n;
+#define MEMBER_REDIRECTS(member)                                                                   \
+	struct api_connect_to *member;                                                             \
+	size_t member##_n;
+
+/* workspace, keep_changes, root_dir and the sources of mounts are absolute; a mount's source is as
+ * it was named, and judged and opened once, when the room is made. */
 struct cloche_sandbox {
-	char *provider; /* canonical: "auto", "native", ... */
-	enum room_root root;
-	char *root_dir;
-	char *keep_changes; /* absolute; NULL: changes go with the sandbox */
-	struct api_mount *mounts;
-	size_t mounts_n;
-	char *workspace, *workdir, *name;
-	char **env;
-	enum cloche_net net;
-	cloche_allowlist *allowlist;
-	cloche_secrets *secrets;
-	char *upstream_ca; /* PEM text of all files */
-	struct api_connect_to *connect_to;
-	size_t connect_to_n;
-	char *network_log;
-	char *network_log_json; /* NULL: the other name with ".jsonl" added */
-	int network_log_fd;
-	uint64_t memory, millicpus, pids, timeout_ms, output_limit;
-	uint64_t nofile, file_bytes, tmpfs_bytes;
-	bool best_effort, nested;
-	char *upstream_dns; /* "127.0.0.1:53,[::1]:53"; NULL: the host's */
-	char **redact;      /* values that the network log's URLs shall not show */
-	size_t redact_bytes;
-	char **labels; /* "key=value" */
-	uint64_t ttl_ms;
-	char *tool_path; /* directories of tools, before PATH; NULL: none */
-	char **opened;   /* paths, as the person named them: writable whatever they are */
-	char **tools;    /* what was mounted for tools, a line each, for people */
-	char *program;   /* what cloche_sandbox_add_command() found */
-	char *runtime;   /* "shell", "node", "python"; NULL: none */
+	struct room_limits limits;
+#define OPTION(member, type, ...) MEMBER_##type(member)
+#define LIMIT(member, ...)
+#define VERB(...)
+#define MEMBER(member, type) MEMBER_##type(member)
+#include "provider/options.def"
 };
 
 /* A copy, NULL on lack of memory. */
@@ -57,7 +47,7 @@ cloche_sandbox *sandbox_copy(const cloche_sandbox *sb);
 
 /* Adds a mount; m's strings are copied. */
 _warn_unused_ int sandbox_add_mount(
-	cloche_sandbox *sb, const struct api_mount *m, struct cloche_err *err);
+	cloche_sandbox *sb, const struct room_mount *m, struct cloche_err *err);
 
 /* Keeps a value (copied) out of the URLs of the network log: where it has NETCONF_MAX_REDACT bytes
  * at most, and those before it left room for it (netconf.h). */

@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/sandbox.h"
+/* Copying and freeing, member by member, as the table says. */
+#include "api/options.h"
 
 #include <errno.h>
 
-static int copy_arrays(const cloche_sandbox *sb, cloche_sandbox *copy)
+static int copy_mounts(const cloche_sandbox *sb, cloche_sandbox *copy)
 {
 	for (size_t i = 0; i < sb->mounts_n; i++)
 		if (sandbox_add_mount(copy, &sb->mounts[i], NULL) < 0)
 			return -ENOMEM;
+	return 0;
+}
+
+static int copy_redirects(const cloche_sandbox *sb, cloche_sandbox *copy)
+{
 	if (sb->connect_to_n == 0)
 		return 0;
 	copy->connect_to = calloc(sb->connect_to_n, sizeof(*copy->connect_to));
@@ -25,55 +31,94 @@ static int copy_arrays(const cloche_sandbox *sb, cloche_sandbox *copy)
 	return 0;
 }
 
-static int copy_strings(const cloche_sandbox *sb, cloche_sandbox *copy)
+/* 0 or -ENOMEM. */
+static int copy_member(
+	const cloche_sandbox *sb, cloche_sandbox *copy, const struct sandbox_option *o)
 {
-	const struct {
-		char **to;
-		const char *from;
-	} strings[] = {{&copy->provider, sb->provider}, {&copy->root_dir, sb->root_dir},
-		{&copy->keep_changes, sb->keep_changes}, {&copy->tool_path, sb->tool_path},
-		{&copy->program, sb->program}, {&copy->workspace, sb->workspace},
-		{&copy->workdir, sb->workdir}, {&copy->name, sb->name},
-		{&copy->upstream_ca, sb->upstream_ca}, {&copy->upstream_dns, sb->upstream_dns},
-		{&copy->network_log, sb->network_log},
-		{&copy->network_log_json, sb->network_log_json}, {&copy->runtime, sb->runtime}};
+	void *from = option_at(sb, o), *to = option_at(copy, o);
+	bool ok = true;
 
-	for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
-		if (set_string(strings[i].to, strings[i].from, NULL) < 0)
-			return -ENOMEM;
-	if (strv_copy(sb->env, &copy->env) < 0 || strv_copy(sb->labels, &copy->labels) < 0 ||
-		strv_copy(sb->opened, &copy->opened) < 0)
-		return -ENOMEM;
-	copy->redact_bytes = sb->redact_bytes;
-	if (strv_copy(sb->redact, &copy->redact) < 0)
-		return -ENOMEM;
-	return strv_copy(sb->tools, &copy->tools);
+	switch (o->type) {
+	case OPTION_NONE:
+		break;
+	case OPTION_SIZE:
+	case OPTION_CPUS:
+	case OPTION_COUNT:
+	case OPTION_TIME:
+		*(uint64_t *)to = *(uint64_t *)from;
+		break;
+	case OPTION_FLAG:
+		*(bool *)to = *(bool *)from;
+		break;
+	case OPTION_FD:
+	case OPTION_ROOT:
+	case OPTION_NET:
+		memcpy(to, from, sizeof(int));
+		break;
+	case OPTION_TEXT:
+		ok = set_string(to, *(char **)from, NULL) == 0;
+		break;
+	case OPTION_TEXTS:
+		ok = strv_copy(*(char ***)from, to) == 0;
+		break;
+	case OPTION_MOUNTS:
+		return copy_mounts(sb, copy);
+	case OPTION_REDIRECTS:
+		return copy_redirects(sb, copy);
+	case OPTION_ALLOWLIST:
+		*(cloche_allowlist **)to = allowlist_copy(*(cloche_allowlist **)from);
+		ok = *(cloche_allowlist **)to || !*(cloche_allowlist **)from;
+		break;
+	case OPTION_SECRETS:
+		*(cloche_secrets **)to = secrets_copy(*(cloche_secrets **)from);
+		ok = *(cloche_secrets **)to || !*(cloche_secrets **)from;
+		break;
+	}
+	return ok ? 0 : -ENOMEM;
 }
 
 cloche_sandbox *sandbox_copy(const cloche_sandbox *sb)
 {
 	_cleanup_(cloche_sandbox_freep) cloche_sandbox *copy = calloc(1, sizeof(*copy));
+	const struct sandbox_option *o;
 
-	if (!copy)
-		return NULL;
-	copy->root = sb->root;
-	copy->net = sb->net;
-	copy->network_log_fd = sb->network_log_fd;
-	copy->memory = sb->memory;
-	copy->millicpus = sb->millicpus;
-	copy->pids = sb->pids;
-	copy->nofile = sb->nofile;
-	copy->file_bytes = sb->file_bytes;
-	copy->tmpfs_bytes = sb->tmpfs_bytes;
-	copy->timeout_ms = sb->timeout_ms;
-	copy->output_limit = sb->output_limit;
-	copy->best_effort = sb->best_effort;
-	copy->ttl_ms = sb->ttl_ms;
-	copy->nested = sb->nested;
-	copy->allowlist = allowlist_copy(sb->allowlist);
-	copy->secrets = secrets_copy(sb->secrets);
-	if ((sb->allowlist && !copy->allowlist) || (sb->secrets && !copy->secrets) ||
-		copy_strings(sb, copy) < 0 || copy_arrays(sb, copy) < 0)
-		return NULL;
+	for (size_t i = 0; copy && (o = option_row(i)); i++)
+		if (copy_member(sb, copy, o) < 0)
+			return NULL;
 	return TAKE_PTR(copy);
+}
+
+static void free_member(cloche_sandbox *sb, const struct sandbox_option *o)
+{
+	void *at = option_at(sb, o);
+
+	if (o->type == OPTION_TEXT)
+		free(*(char **)at);
+	else if (o->type == OPTION_TEXTS)
+		strv_free(*(char ***)at);
+	else if (o->type == OPTION_ALLOWLIST)
+		cloche_allowlist_free(*(cloche_allowlist **)at);
+	else if (o->type == OPTION_SECRETS)
+		cloche_secrets_free(*(cloche_secrets **)at);
+}
+
+void cloche_sandbox_free(cloche_sandbox *sb)
+{
+	const struct sandbox_option *o;
+
+	if (!sb)
+		return;
+	for (size_t i = 0; (o = option_row(i)); i++)
+		free_member(sb, o);
+	for (size_t i = 0; i < sb->mounts_n; i++) {
+		free(sb->mounts[i].source);
+		free(sb->mounts[i].target);
+	}
+	free(sb->mounts);
+	for (size_t i = 0; i < sb->connect_to_n; i++) {
+		free(sb->connect_to[i].host);
+		free(sb->connect_to[i].address);
+	}
+	free(sb->connect_to);
+	free(sb);
 }

@@ -53,7 +53,7 @@ static int task_refuse_covered(const cloche_task *task, const cloche_sandbox *sb
 	const char *target, const char *what, const char *instead, struct cloche_err *err)
 {
 	for (size_t i = 0; i < task->sb->mounts_n; i++) {
-		const struct api_mount *m = &sb->mounts[i];
+		const struct room_mount *m = &sb->mounts[i];
 
 		if (!task_is_within(str_from(m->target), str_from(target)))
 			continue;
@@ -84,7 +84,7 @@ static int mount_state(cloche_task *task, cloche_sandbox *sb, struct cloche_err 
 	r = task_refuse_covered(task, sb, target, "the state", named, err);
 	return r < 0 ? r
 		     : sandbox_add_mount(sb,
-			       &(struct api_mount){
+			       &(struct room_mount){
 				       .source = named, .target = target, .no_link = true},
 			       err);
 }
@@ -115,7 +115,7 @@ static int protect_context(cloche_task *task, cloche_sandbox *sb, struct cloche_
 		if (!target)
 			return err_nomem(err);
 		r = sandbox_add_mount(sb,
-			&(struct api_mount){
+			&(struct room_mount){
 				.source = context, .target = target, .ro = true, .no_link = true},
 			err);
 	}

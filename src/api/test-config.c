@@ -67,9 +67,11 @@ static void test_a_whole_file(void)
 	check(!secret_set_find(sb->secrets->set, STR("AWS_SESSION_TOKEN")));
 	check_int(sb->net, CLOCHE_NET_GATEWAY);
 	check(sandbox_wants_gateway(sb));
-	check(sb->memory == 2ULL << 30 && sb->millicpus == 1500 && sb->pids == 256);
+	check(sb->limits.memory_bytes == 2ULL << 30 && sb->limits.cpus_milli == 1500 &&
+		sb->limits.pids == 256);
 	check_int(sb->timeout_ms, 90000);
-	check(sb->nofile == 100 && sb->file_bytes == 1ULL << 30 && sb->tmpfs_bytes == 512U << 20);
+	check(sb->limits.nofile == 100 && sb->limits.file_bytes == 1ULL << 30 &&
+		sb->limits.tmpfs_bytes == 512U << 20);
 }
 
 /* A variable that is passed wins over what the file says, whichever key comes first, where the
@@ -224,7 +226,7 @@ static void test_limits_from_text(void)
 	check_int(cloche_sandbox_set_limit(sb, "timeout", "500ms", &err), 0);
 	check_int(sb->timeout_ms, 500);
 	check_int(cloche_sandbox_set_limit(sb, "cpus", "0.5", &err), 0);
-	check_int(sb->millicpus, 500);
+	check_int(sb->limits.cpus_milli, 500);
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
 		if (cloche_sandbox_set_limit(sb, bad[i][0], bad[i][1], &err) != -CLOCHE_E_USAGE)
 			tap_fail("%s \"%s\" was taken", bad[i][0], bad[i][1]);

@@ -42,7 +42,7 @@ static void test_nothing_is_obeyed_before_consent(void)
 	must(cloche_project_open(dir, &p, &err) == 0 && p);
 	check(!cloche_project_is_trusted(p));
 	check_int(cloche_project_apply(p, sb, allow, &err), -CLOCHE_E_DENIED);
-	check(!strv_env_get(sb->env, "PERSONS") && sb->memory == 0);
+	check(!strv_env_get(sb->env, "PERSONS") && sb->limits.memory_bytes == 0);
 	check_int(cloche_allowlist_count(allow), 0);
 	check(strstr(err.hint, "cloche trust "));
 	/* What was read counts, not what is there by now. */

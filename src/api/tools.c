@@ -67,7 +67,7 @@ static int apply(cloche_sandbox *sb, const struct toolchain *t, struct cloche_er
 
 	for (size_t i = 0; r == 0 && i < t->mounts_n; i++)
 		r = sandbox_add_mount(sb,
-			&(struct api_mount){.source = t->mounts[i].source,
+			&(struct room_mount){.source = t->mounts[i].source,
 				.target = t->mounts[i].target,
 				.ro = true,
 				.no_link = true},

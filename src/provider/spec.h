@@ -37,17 +37,19 @@ struct room_mount {
 			* not a symbolic link */
 };
 
-/* 0 means: no limit (or the provider's default where one is said). */
+/* Every limit of options.def; 0 means: no limit (or the provider's default if there is one).
+ * memory_bytes: of everything in the room together; swap is never used. cpus_milli: thousandths of
+ * a cpu. pids: processes and threads, init among them. tmpfs_bytes: what /tmp, /run, /dev/shm,
+ * /home and the overlay hold together; 0: half of memory_bytes, or of the machine's memory; at most
+ * memory_bytes, as what is in there counts as memory. nofile: descriptors of one process; 0: the
+ * hard limit of the caller. file_bytes: the largest file that can be written. */
 struct room_limits {
-	uint64_t memory_bytes; /* of everything in the room together; swap is never used */
-	uint64_t cpus_milli;   /* thousandths of a cpu */
-	uint64_t pids;         /* processes and threads, init among them */
-	uint64_t tmpfs_bytes;  /* what /tmp, /run, /dev/shm, /home and the overlay hold together;
-				* 0: half of memory_bytes, or of the machine's where that is 0.
-				* At most memory_bytes: what is in there counts as memory */
-	uint64_t nofile;       /* descriptors of one process; 0: the hard limit of the caller */
-	uint64_t file_bytes;   /* largest file that can be written */
-	bool best_effort;      /* go on where a limit cannot be had; room_unenforced says so */
+#define OPTION(member, type, ...)
+#define LIMIT(member, ...) uint64_t member;
+#define VERB(...)
+#define MEMBER(member, type)
+#include "provider/options.def"
+	bool best_effort; /* go on if a limit cannot be had; room_unenforced says so */
 };
 
 struct room_spec {

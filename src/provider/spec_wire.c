@@ -20,12 +20,11 @@ static void put_mounts(struct wire_out *w, const struct room_spec *s)
 
 static void put_limits(struct wire_out *w, const struct room_limits *l)
 {
-	wire_put_u64(w, l->memory_bytes);
-	wire_put_u64(w, l->cpus_milli);
-	wire_put_u64(w, l->pids);
-	wire_put_u64(w, l->tmpfs_bytes);
-	wire_put_u64(w, l->nofile);
-	wire_put_u64(w, l->file_bytes);
+#define OPTION(member, type, ...)
+#define LIMIT(member, ...) wire_put_u64(w, l->member);
+#define VERB(...)
+#define MEMBER(member, type)
+#include "provider/options.def"
 	wire_put_u8(w, l->best_effort);
 }
 
@@ -88,12 +87,11 @@ static void get_mounts(struct wire_in *r, struct room_spec *ret)
 
 static void get_limits(struct wire_in *r, struct room_limits *ret)
 {
-	ret->memory_bytes = wire_get_u64(r);
-	ret->cpus_milli = wire_get_u64(r);
-	ret->pids = wire_get_u64(r);
-	ret->tmpfs_bytes = wire_get_u64(r);
-	ret->nofile = wire_get_u64(r);
-	ret->file_bytes = wire_get_u64(r);
+#define OPTION(member, type, ...)
+#define LIMIT(member, ...) ret->member = wire_get_u64(r);
+#define VERB(...)
+#define MEMBER(member, type)
+#include "provider/options.def"
 	ret->best_effort = wire_get_bool(r);
 }
 

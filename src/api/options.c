@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: a row has all that is said about an option; what is done with it here needs
+ * the row's type alone. */
+#include "api/options.h"
+#include "base/parse.h"
+
+#include <stddef.h>
+
+static const struct sandbox_option rows[] = {
+#define OPTION(member, kind, ...)                                                                  \
+	{.type = OPTION_##kind, .offset = offsetof(cloche_sandbox, member), __VA_ARGS__},
+#define LIMIT(member, ...) {.offset = offsetof(cloche_sandbox, limits.member), __VA_ARGS__},
+#define VERB(...) {__VA_ARGS__},
+#define MEMBER(member, kind) {.type = OPTION_##kind, .offset = offsetof(cloche_sandbox, member)},
+#include "provider/options.def"
+};
+
+const struct sandbox_option *option_row(size_t i)
+{
+	return i < ARRAY_SIZE(rows) ? &rows[i] : NULL;
+}
+
+const struct sandbox_option *option_find(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		if (rows[i].name && strcmp(rows[i].name, name) == 0)
+			return &rows[i];
+	return NULL;
+}
+
+const cloche_option *cloche_sandbox_option(size_t i)
+{
+	/* Members that are no options are the last rows. */
+	return i < ARRAY_SIZE(rows) && rows[i].name ? &rows[i].shown : NULL;
+}
+
+void *option_at(const cloche_sandbox *sb, const struct sandbox_option *o)
+{
+	return (char *)(uintptr_t)sb + o->offset;
+}
+
+static int option_parse_size(
+	const struct sandbox_option *o, const char *value, uint64_t *ret, struct cloche_err *err)
+{
+	if (parse_size(str_from(value), ret) < 0)
+		return err_set(err, E_USAGE, "%s \"%s\": use a size such as 64k, 512m or 2g",
+			o->name, value);
+	if (*ret >= o->least)
+		return 0;
+	err_set(err, E_USAGE, "%s \"%s\": nothing can start with so little", o->name, value);
+	err_hint(err, "at least %lluk is needed", (unsigned long long)(o->least / 1024));
+	return -E_USAGE;
+}
+
+static int option_parse(
+	const struct sandbox_option *o, const char *value, uint64_t *ret, struct cloche_err *err)
+{
+	struct str s = str_from(value);
+
+	if (o->type == OPTION_SIZE)
+		return option_parse_size(o, value, ret, err);
+	if (o->type == OPTION_CPUS)
+		return parse_cpus(s, ret) == 0
+			       ? 0
+			       : err_set(err, E_USAGE,
+					 "%s \"%s\": use a number such as 0.5 or 2, at least 0.01",
+					 o->name, value);
+	if (o->type == OPTION_COUNT)
+		return parse_u64(s, o->most, ret) == 0 && *ret >= o->least
+			       ? 0
+			       : err_set(err, E_USAGE, "%s \"%s\": use a number from %llu to %llu",
+					 o->name, value, (unsigned long long)o->least,
+					 (unsigned long long)o->most);
+	if (o->type != OPTION_TIME)
+		return -E_INTERNAL;
+	if (parse_duration(s, ret) < 0)
+		return err_set(err, E_USAGE, "%s \"%s\": use a time such as 500ms, 30s or 5m",
+			o->name, value);
+	*ret = MAX(*ret / 1000, (uint64_t)1);
+	return 0;
+}
+
+int option_set(cloche_sandbox *sb, const struct sandbox_option *o, const char *value,
+	struct cloche_err *err)
+{
+	uint64_t parsed = 0;
+	int r;
+
+	if (o->set)
+		return o->set(sb, value, err);
+	if (o->type == OPTION_FLAG) {
+		*(bool *)option_at(sb, o) = true;
+		return 0;
+	}
+	r = option_parse(o, value, &parsed, err);
+	if (r == 0)
+		*(uint64_t *)option_at(sb, o) = parsed;
+	return r;
+}
+
+int cloche_sandbox_set(cloche_sandbox *sb, const char *name, const char *value, cloche_err *err)
+{
+	const struct sandbox_option *o = option_find(name);
+
+	if (!o)
+		return err_set(err, E_USAGE, "unknown option \"%s\"", name);
+	if (o->argument && !value)
+		return err_set(err, E_USAGE, "%s: a value is missing", name);
+	return option_set(sb, o, value, err);
+}
+
+int cloche_sandbox_set_limit(
+	cloche_sandbox *sb, const char *name, const char *value, cloche_err *err)
+{
+	const struct sandbox_option *o = option_find(name);
+
+	if (!o || o->type < OPTION_SIZE || o->type > OPTION_TIME)
+		return err_set(err, E_USAGE, "unknown limit \"%s\"", name);
+	return option_set(sb, o, value, err);
+}
+
+int cloche_parse_duration(const char *text, uint64_t *ret_milliseconds, cloche_err *err)
+{
+	uint64_t v;
+
+	if (parse_duration(str_from(text), &v) < 0)
+		return err_set(err, E_USAGE, "\"%s\" is no time: use 500ms, 30s, 5m or 2h", text);
+	*ret_milliseconds = MAX(v / 1000, (uint64_t)1);
+	return 0;
+}

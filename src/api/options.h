@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The table behind provider/options.def: what each option and each member of a configuration is. */
+
+#include "api/sandbox.h"
+
+/* How a member lies in memory, and what a plain option does with its value. */
+enum option_type {
+	OPTION_NONE,  /* no member */
+	OPTION_SIZE,  /* uint64_t, bytes */
+	OPTION_CPUS,  /* uint64_t, thousandths of a cpu */
+	OPTION_COUNT, /* uint64_t */
+	OPTION_TIME,  /* uint64_t, milliseconds */
+	OPTION_FLAG,  /* bool */
+	OPTION_TEXT,  /* char *, on the heap */
+	OPTION_TEXTS, /* char **, as in base/strv.h */
+	OPTION_FD,    /* int, borrowed */
+	OPTION_ROOT,  /* enum room_root */
+	OPTION_NET,   /* enum cloche_net */
+	OPTION_MOUNTS,
+	OPTION_REDIRECTS,
+	OPTION_ALLOWLIST,
+	OPTION_SECRETS,
+};
+
+/* What of a key in a configuration file that was only found needs the person's consent. */
+enum option_ask {
+	OPTION_ASK_WHOLE, /* all of it */
+	OPTION_ASK_NOTHING,
+	OPTION_ASK_TIMEOUT, /* more than an agent gets without it */
+	OPTION_ASK_NOFILE,  /* more than the person has */
+};
+
+struct sandbox_option {
+	union {
+		cloche_option shown;
+		struct {
+			const char *name, *argument, *help, *commands;
+			char letter;
+		};
+	};
+	enum option_type type;
+	size_t offset; /* in cloche_sandbox */
+	/* Does what the option says; NULL: the value is parsed by the type. */
+	int (*set)(cloche_sandbox *sb, const char *value, cloche_err *err);
+	uint64_t least, most; /* of what is parsed; most is for OPTION_COUNT alone */
+	const char *config;   /* key among the resource_limits of a configuration file */
+	enum option_ask ask;
+	const char *record; /* key in the record; NULL: it is left out, or room_describe knows it */
+};
+
+/* All rows, also those without a name; i from 0, NULL at the end. */
+const struct sandbox_option *option_row(size_t i);
+/* The option with this name, or NULL. */
+const struct sandbox_option *option_find(const char *name);
+/* Where its member lies. */
+void *option_at(const cloche_sandbox *sb, const struct sandbox_option *o);
+/* Sets it from text. */
+_warn_unused_ int option_set(cloche_sandbox *sb, const struct sandbox_option *o, const char *value,
+	struct cloche_err *err);
+
+/* Those that need more than a value (options_set.c). */
+int option_mount(cloche_sandbox *sb, const char *value, cloche_err *err);
+int option_env(cloche_sandbox *sb, const char *value, cloche_err *err);
+int option_pass_env(cloche_sandbox *sb, const char *value, cloche_err *err);
+int option_allow(cloche_sandbox *sb, const char *value, cloche_err *err);
+int option_allowlist(cloche_sandbox *sb, const char *value, cloche_err *err);
+int option_secret(cloche_sandbox *sb, const char *value, cloche_err *err);
+int option_secret_file(cloche_sandbox *sb, const char *value, cloche_err *err);
+int option_aws_secret(cloche_sandbox *sb, const char *value, cloche_err *err);
+int option_net(cloche_sandbox *sb, const char *value, cloche_err *err);
+int option_limits(cloche_sandbox *sb, const char *value, cloche_err *err);

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Options whose value has parts, or that read something of the caller. */
+#include "api/options.h"
+
+#include <stdlib.h>
+
+/* SRC[:DST[:ro]] */
+int option_mount(cloche_sandbox *sb, const char *value, cloche_err *err)
+{
+	_cleanup_(freep) char *source = strdup(value);
+	char *target, *mode = NULL;
+
+	if (!source)
+		return err_nomem(err);
+	target = strchr(source, ':');
+	if (target) {
+		*target++ = '\0';
+		mode = strchr(target, ':');
+	}
+	if (mode)
+		*mode++ = '\0';
+	/* SRC:ro without a destination is a natural slip with one meaning. */
+	if (target && !mode && (strcmp(target, "ro") == 0 || strcmp(target, "rw") == 0)) {
+		mode = target;
+		target = NULL;
+	}
+	if (mode && strcmp(mode, "ro") != 0 && strcmp(mode, "rw") != 0)
+		return err_set(err, E_USAGE, "--mount: use SRC[:DST[:ro]], not \"%s\"", value);
+	return cloche_sandbox_add_mount(sb, source, target, mode && mode[1] == 'o', err);
+}
+
+int option_env(cloche_sandbox *sb, const char *value, cloche_err *err)
+{
+	const char *equals = strchr(value, '=');
+	_cleanup_(freep) char *name = NULL;
+
+	if (!equals)
+		return err_set(err, E_USAGE, "--env is NAME=VALUE (or --pass-env NAME), not \"%s\"",
+			value);
+	name = strndup(value, (size_t)(equals - value));
+	return name ? cloche_sandbox_set_env(sb, name, equals + 1, err) : err_nomem(err);
+}
+
+int option_pass_env(cloche_sandbox *sb, const char *value, cloche_err *err)
+{
+	const char *here = secure_getenv(value);
+
+	return here ? cloche_sandbox_set_env(sb, value, here, err) : 0;
+}
+
+static int option_make_allowlist(cloche_sandbox *sb, struct cloche_err *err)
+{
+	if (!sb->allowlist)
+		sb->allowlist = cloche_allowlist_new();
+	return sb->allowlist ? 0 : err_nomem(err);
+}
+
+int option_allow(cloche_sandbox *sb, const char *value, cloche_err *err)
+{
+	int r = option_make_allowlist(sb, err);
+
+	return r < 0 ? r : cloche_allowlist_add_host(sb->allowlist, value, err);
+}
+
+int option_allowlist(cloche_sandbox *sb, const char *value, cloche_err *err)
+{
+	int r = option_make_allowlist(sb, err);
+
+	return r < 0 ? r : cloche_allowlist_add_file(sb->allowlist, value, err);
+}
+
+/* Those of a configuration file are replaced, but two options that name one secret are a slip. */
+static int option_add_secret(cloche_sandbox *sb, const char *value,
+	int (*add)(cloche_secrets *secrets, const char *specification, cloche_err *err),
+	struct cloche_err *err)
+{
+	int r;
+
+	if (!sb->named_secrets)
+		sb->named_secrets = cloche_secrets_new();
+	if (!sb->named_secrets)
+		return err_nomem(err);
+	r = add(sb->named_secrets, value, err);
+	return r < 0 ? r : cloche_sandbox_add_secrets(sb, sb->named_secrets, err);
+}
+
+int option_secret(cloche_sandbox *sb, const char *value, cloche_err *err)
+{
+	return option_add_secret(sb, value, cloche_secrets_add_from_env, err);
+}
+
+int option_secret_file(cloche_sandbox *sb, const char *value, cloche_err *err)
+{
+	return option_add_secret(sb, value, cloche_secrets_add_from_file, err);
+}
+
+int option_aws_secret(cloche_sandbox *sb, const char *value, cloche_err *err)
+{
+	return option_add_secret(sb, value, cloche_secrets_add_aws_from_env, err);
+}
+
+int option_net(cloche_sandbox *sb, const char *value, cloche_err *err)
+{
+	if (strcmp(value, "none") == 0)
+		return cloche_sandbox_set_net(sb, CLOCHE_NET_NONE, err);
+	if (strcmp(value, "gateway") == 0)
+		return cloche_sandbox_set_net(sb, CLOCHE_NET_GATEWAY, err);
+	return err_set(err, E_USAGE, "--net is none or gateway, not \"%s\"", value);
+}
+
+int option_limits(cloche_sandbox *sb, const char *value, cloche_err *err)
+{
+	sb->best_effort = strcmp(value, "best-effort") == 0;
+	if (sb->best_effort || strcmp(value, "strict") == 0)
+		return 0;
+	return err_set(err, E_USAGE, "--limits is strict or best-effort, not \"%s\"", value);
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of options: each is set by its name, kept by a copy, and told of in the record. */
+#include "api/options.h"
+#include "api/room.h"
+#include "tap.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static cloche_err err;
+
+/* A value that each option takes; NULL takes none. Twice means: it adds to what is there. */
+static const struct {
+	const char *name, *good, *bad;
+	bool repeats;
+} cases[] = {
+	{"workspace", "/tmp", "/nonexistent", false},
+	{"mount", "/usr:/mnt:ro", "/usr:/mnt:rx", true},
+	{"allow-write", ".vscode", "a/../b", true},
+	{"workdir", "/tmp", "tmp", false},
+	{"root", "/usr", "/nonexistent", false},
+	{"keep-changes", "/tmp/changes", "", false},
+	{"tool", "/bin/sh", "/nonexistent", true},
+	{"env", "NAME=value", "NAME", false},
+	{"pass-env", "TEST_OPTION", NULL, false},
+	{"allow", "one.test", "http://", true},
+	{"allowlist", NULL, "/nonexistent", true},
+	{"secret", "TEST_OPTION@one.test", "TEST_OPTION", true},
+	{"secret-file", NULL, "NAME=/nonexistent@one.test", true},
+	{"aws-secret", NULL, "one.test", true},
+	{"net", "none", "host", false},
+	{"upstream-ca", NULL, "/nonexistent", true},
+	{"dns", "1.1.1.1", "one.test", false},
+	{"connect-to", "one.test:443:127.0.0.1:8443", "one.test:443", true},
+	{"memory", "512m", "1", false},
+	{"cpus", "0.5", "0", false},
+	{"pids", "100", "0", false},
+	{"timeout", "30s", "soon", false},
+	{"nofile", "100", "1", false},
+	{"file-size", "1g", "much", false},
+	{"tmpfs-size", "64m", "1", false},
+	{"output-limit", "1m", "all", false},
+	{"limits", "best-effort", "none", false},
+	{"nested", NULL, NULL, false},
+	{"network-log", "/tmp/log", NULL, false},
+	{"provider", "native", "wasm", false},
+	{"name", "dev", "-dev", false},
+	{"ttl", "1h", "1x", false},
+	{"label", "team=core", "team", true},
+	{"runtime", "node", "perl", false},
+};
+
+/* Every option has a row above, and none stands here that is none. */
+static void test_all_have_a_case(void)
+{
+	const cloche_option *o;
+	size_t n;
+
+	for (n = 0; (o = cloche_sandbox_option(n)); n++) {
+		bool there = false;
+
+		for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+			there |= strcmp(cases[i].name, o->name) == 0;
+		if (!there)
+			printf("# no case for --%s\n", o->name);
+		check(there);
+		check(o->help && o->help[0]);
+		for (size_t i = 0; i < n; i++) {
+			const cloche_option *p = cloche_sandbox_option(i);
+
+			check(strcmp(p->name, o->name) != 0 &&
+				(!o->letter || p->letter != o->letter));
+		}
+	}
+	check_int((long)n, (long)ARRAY_SIZE(cases));
+}
+
+/* A configuration in which everything that has a good value is set. */
+static cloche_sandbox *full(void)
+{
+	cloche_sandbox *sb = cloche_sandbox_new();
+
+	setenv("TEST_OPTION", "a-value-of-an-option", 1);
+	must(sb != NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct sandbox_option *o = option_find(cases[i].name);
+
+		if (!o || (o->argument && !cases[i].good))
+			continue;
+		memset(&err, 0, sizeof(err));
+		if (cloche_sandbox_set(sb, o->name, cases[i].good, &err) < 0)
+			printf("# --%s: %s\n", o->name, err.message);
+		check(err.code == 0);
+	}
+	return sb;
+}
+
+static void test_set_by_name(void)
+{
+	_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = full();
+
+	check(sb->limits.memory_bytes == 512U << 20 && sb->limits.cpus_milli == 500);
+	check(sb->limits.pids == 100 && sb->limits.nofile == 100 && sb->timeout_ms == 30000);
+	check(sb->best_effort && sb->nested && sb->net == CLOCHE_NET_NONE);
+	check_z(sb->workspace, "/tmp");
+	check_z(strv_env_get(sb->env, "NAME"), "value");
+	check_z(strv_env_get(sb->env, "TEST_OPTION"), "a-value-of-an-option");
+	check(cloche_allowlist_count(sb->allowlist) == 1 && cloche_secrets_count(sb->secrets) == 1);
+	check(sb->mounts[sb->mounts_n - 1].ro || sb->mounts[1].ro);
+	check_z(sb->runtime, "node");
+}
+
+static void test_bad_values(void)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = cloche_sandbox_new();
+
+		memset(&err, 0, sizeof(err));
+		if (!cases[i].bad || !*cases[i].bad)
+			continue;
+		if (cloche_sandbox_set(sb, cases[i].name, cases[i].bad, &err) >= 0)
+			printf("# --%s %s was taken\n", cases[i].name, cases[i].bad);
+		check(err.code != 0 && err.message[0]);
+	}
+}
+
+static void test_unknown_and_missing(void)
+{
+	_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = cloche_sandbox_new();
+
+	check_int(cloche_sandbox_set(sb, "colour", "red", &err), -E_USAGE);
+	check_int(cloche_sandbox_set(sb, "memory", NULL, &err), -E_USAGE);
+	check_int(cloche_sandbox_set_limit(sb, "workspace", "/tmp", &err), -E_USAGE);
+}
+
+/* What is said twice either counts as it was said last, or adds. */
+static void test_repeated(void)
+{
+	_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = full();
+	size_t mounts = sb->mounts_n;
+
+	check_int(cloche_sandbox_set(sb, "workspace", "/usr", &err), 0);
+	check_z(sb->workspace, "/usr");
+	check_z(sb->mounts[0].source, "/usr");
+	check_int((long)sb->mounts_n, (long)mounts);
+	check_int(cloche_sandbox_set(sb, "mount", "/etc:/mnt/etc:ro", &err), 0);
+	check_int((long)sb->mounts_n, (long)mounts + 1);
+	/* The same secret in two options is a slip. */
+	check_int(cloche_sandbox_set(sb, "secret", "TEST_OPTION@two.test", &err), -E_CONFIG);
+}
+
+static void test_copy(void)
+{
+	_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = full();
+	_cleanup_(cloche_sandbox_freep) cloche_sandbox *copy = sandbox_copy(sb);
+	_cleanup_(freep) char *one = room_describe(sb), *two = copy ? room_describe(copy) : NULL;
+	const struct sandbox_option *o;
+
+	must(copy && one && two);
+	check_z(two, one);
+	for (size_t i = 0; (o = option_row(i)); i++) {
+		const void *a = option_at(sb, o), *b = option_at(copy, o);
+
+		if (o->type >= OPTION_SIZE && o->type <= OPTION_TIME)
+			check(*(const uint64_t *)a == *(const uint64_t *)b);
+		else if (o->type == OPTION_TEXT && *(char *const *)a)
+			check_z(*(char *const *)b, *(char *const *)a);
+		else if (o->type == OPTION_TEXTS)
+			check_int((long)strv_count(*(char *const *const *)b),
+				(long)strv_count(*(char *const *const *)a));
+	}
+	check_int((long)copy->mounts_n, (long)sb->mounts_n);
+	check_int((long)copy->connect_to_n, (long)sb->connect_to_n);
+}
+
+static void test_record(void)
+{
+	_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = full();
+	_cleanup_(freep) char *text = room_describe(sb);
+	const struct sandbox_option *o;
+
+	must(text != NULL);
+	for (size_t i = 0; (o = option_row(i)); i++) {
+		char key[64];
+
+		snprintf(key, sizeof(key), "\"%s\":", o->record ? o->record : "limits");
+		if (!strstr(text, key))
+			printf("# no %s in %s\n", key, text);
+		check(strstr(text, key) != NULL);
+	}
+	check(!strstr(text, "a-value-of-an-option"));
+}
+
+int main(void)
+{
+	run_test(test_all_have_a_case);
+	run_test(test_set_by_name);
+	run_test(test_bad_values);
+	run_test(test_unknown_and_missing);
+	run_test(test_repeated);
+	run_test(test_copy);
+	run_test(test_record);
+	return tap_done();
+}
