@@ -150,4 +150,7 @@ void format_size(uint64_t bytes, char *ret, size_t size);
 extern const struct command command_run, command_agent, command_net, command_doctor;
 extern const struct command command_create, command_exec, command_shell, command_ps,
 	command_inspect, command_stats, command_stop, command_rm, command_prune, command_logs,
-	command_attach, command_port, command_diff, command_fs, command_cp, command_trust;
+	command_attach, command_port, command_diff, command_fs, command_cp, command_trust,
+	command_completion;
+/* All of them, in the order of the help; NULL behind the last (main.c). */
+const struct command *command_at(size_t i);

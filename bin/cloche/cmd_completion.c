@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: the words come from the same tables as the help. A command's words follow
+ * those that are files, so the shell's own completion of files stays behind them. */
+#include "cli.h"
+
+#include <stdio.h>
+
+static void completion_options(const struct command *c)
+{
+	sandbox_options_prepare(c->name);
+	for (size_t t = 0; c->tables[t]; t++)
+		for (size_t i = 0; i < c->tables[t]->n; i++)
+			printf(" --%s", c->tables[t]->options[i].name);
+}
+
+static int main_completion(int argc, char **argv)
+{
+	struct operands operands = {0};
+	cloche_err err = CLOCHE_ERR_INIT;
+	const struct command *c;
+	int r = options_read(&command_completion, NULL, argc, argv, &operands, &err);
+
+	if (r == 0 && !operands.help)
+		r = options_no_operands(&command_completion, &operands, &err);
+	if (r < 0)
+		return complain(&err);
+	if (operands.help)
+		return 0;
+	printf("_cloche() {\n\tlocal now=${COMP_WORDS[COMP_CWORD]} words=\n"
+	       "\tif [ \"$COMP_CWORD\" = 1 ]; then\n\t\twords='help version");
+	for (size_t i = 0; (c = command_at(i)); i++)
+		printf(" %s", c->name);
+	printf("'\n\telse\n\t\tcase ${COMP_WORDS[1]} in\n\t\thelp) words='");
+	for (size_t i = 0; (c = command_at(i)); i++)
+		printf(" %s", c->name);
+	printf("' ;;\n");
+	for (size_t i = 0; (c = command_at(i)); i++) {
+		printf("\t\t%s) words='--help", c->name);
+		completion_options(c);
+		printf("' ;;\n");
+	}
+	printf("\t\tesac\n\tfi\n\tCOMPREPLY=($(compgen -W \"$words\" -- \"$now\"))\n}\n"
+	       "complete -o default -F _cloche cloche\n");
+	return fflush(stdout) == 0 ? 0 : EXIT_CLOCHE;
+}
+
+const struct command command_completion = {
+	.name = "completion",
+	.summary = "print what completes these commands and options in bash",
+	.synopsis = "",
+	.text = "For bash, in ~/.bashrc:\n"
+		"\n"
+		"  source <(cloche completion)\n"
+		"\n"
+		"For zsh, in ~/.zshrc, after \"autoload -U bashcompinit && bashcompinit\", the "
+		"same.",
+	.run = main_completion,
+};
