@@ -130,11 +130,12 @@ static void test_guarded_path(void)
 	rig_serve(&w.g);
 	id = rig_open(&w.g, &(struct ask){.host = "a.site.test",
 				    .method = "POST",
-				    .target = "/Sink/",
+				    .target = "/never/",
 				    .body = NET_BODY_STREAM});
+	wait_taken(&w);
 	check_int(set_policy(&w,
 			  "url_prefixes:\n"
-			  "- {host: a.site.test, path: /sink, graphql: {queries: [me]}}\n"
+			  "- {host: a.site.test, path: /never, graphql: {queries: [me]}}\n"
 			  "- {host: a.site.test}\n",
 			  &m, NULL),
 		0);
@@ -175,6 +176,7 @@ static void test_body(void)
 					    .body = NET_BODY_LENGTH,
 					    .length = sizeof(body) - 1});
 		rig_data(&w.g, id, body, 3);
+		wait_taken(&w);
 		check_int(set_policy(&w, cases[i].policy, &m, NULL), 0);
 		check_int(m.closed, cases[i].closed);
 		rig_data(&w.g, id, body + 3, sizeof(body) - 1 - 3);
@@ -200,7 +202,7 @@ static void test_scrub(void)
 		set_policy(&w, "url_prefixes: [{host: a.site.test, scrub: false}]\n", &m, NULL), 0);
 	w.g.stalled = true;
 	id = rig_open(&w.g, &(struct ask){.host = "a.site.test", .target = "/big/3000000"});
-	rig_collect(&w.g, id, &r, 300);
+	wait_head(&w, id, &r);
 	check_int(r.status, 200);
 	check_int(set_policy(&w, ONLY_A, &m, NULL), 0);
 	check_int(m.closed, 1);
@@ -209,7 +211,7 @@ static void test_scrub(void)
 	got_done(&r);
 	id = rig_open(&w.g, &(struct ask){.host = "a.site.test", .target = "/never"});
 	r = (struct got){0};
-	rig_collect(&w.g, id, &r, 100);
+	wait_taken(&w);
 	check_int(
 		set_policy(&w, "url_prefixes: [{host: a.site.test, scrub: false}]\n", &m, NULL), 0);
 	check_int(m.closed, 0);
@@ -238,7 +240,7 @@ static void test_addresses(void)
 	id = rig_open(&w.g, &(struct ask){.host = "localhost",
 				    .port = test_origin_port(w.plain),
 				    .target = "/big/3000000"});
-	rig_collect(&w.g, id, &r, 300);
+	wait_head(&w, id, &r);
 	check_int(r.status, 200);
 	private_yaml(yaml, sizeof(yaml), test_origin_port(w.plain), "[127.0.0.0/8]");
 	check_int(set_policy(&w, yaml, &m, NULL), 0);
