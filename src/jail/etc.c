@@ -1,29 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation
  *
- * A room that uses the host's programs needs what these read in /etc to work at all: the linker's
- * cache, certificate authorities, the targets of "alternatives", where package sources are. Those
- * are named one by one below and shown read-only; everything else of the host's /etc stays out, in
- * particular accounts, keys, machine-id, profile.d, and settings in which people keep passwords and
- * tokens (npmrc, pip.conf, gitconfig, environment, apt's auth.conf and apt.conf.d). Accounts, host
- * names and name resolution are the room's own. */
+ * A room that uses the host's programs needs what these read in /etc to work at all. What packages
+ * brought and nobody changed is shown as it is (shipped.h), as a layer of the room's /etc below
+ * what the room has of its own. Named one by one are the few things that are made on each machine
+ * or that people change and nobody keeps a secret in: the linker's cache, certificate authorities,
+ * the targets of "alternatives", where package sources are. Everything else of the host's /etc
+ * stays out, in particular accounts, keys, machine-id, and settings in which people keep passwords
+ * and tokens (npmrc, pip.conf, gitconfig, environment, apt's auth.conf and changed parts of
+ * apt.conf.d). Accounts, host names and name resolution are the room's own. */
 #include "base/buf.h"
 #include "base/fd.h"
+#include "jail/layers.h"
 #include "jail/mount.h"
 #include "jail/parts.h"
+#include "jail/shipped.h"
 #include "jail/sys.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
-/* Mounted: directories, and files that are large. */
-static const char *const shown_dirs[] = {"alternatives", "ssl/certs", "ld.so.conf.d",
-	"pki/ca-trust", "pki/tls/certs", "crypto-policies", "fonts", "java-8-openjdk",
-	"java-11-openjdk", "java-17-openjdk", "java-21-openjdk", "java-25-openjdk", "maven",
-	"apt/sources.list.d", "apt/trusted.gpg.d", "apt/keyrings", "apt/preferences.d"};
-static const char *const shown_files[] = {"ld.so.cache", "ssl/openssl.cnf", "mime.types",
-	"services", "protocols", "ld.so.conf", "bash.bashrc", "login.defs", "apt/sources.list"};
+/* Mounted: directories, and files that are large or follow what is done to the machine. They are
+ * relative to the root; so are those below. */
+static const char *const live[] = {"etc/alternatives", "etc/ssl/certs", "etc/pki/ca-trust",
+	"etc/pki/tls/certs", "etc/crypto-policies", "etc/apt/sources.list.d",
+	"etc/apt/trusted.gpg.d", "etc/apt/keyrings", "etc/ld.so.cache", "etc/apt/sources.list",
+	NULL};
+/* In the copy of what packages brought, changed or not; mounted where there is no copy. */
+static const char *const named[] = {"etc/ld.so.conf.d", "etc/fonts", "etc/java-8-openjdk",
+	"etc/java-11-openjdk", "etc/java-17-openjdk", "etc/java-21-openjdk", "etc/java-25-openjdk",
+	"etc/maven", "etc/apt/preferences.d", "etc/ssl/openssl.cnf", "etc/mime.types",
+	"etc/services", "etc/protocols", "etc/ld.so.conf", "etc/bash.bashrc", "etc/login.defs",
+	NULL};
 /* Links whose target is in /usr. */
 static const char *const links[] = {"localtime", "os-release"};
 
@@ -104,32 +114,54 @@ static int add_names(int root, const struct rootfs *r, struct cloche_err *err)
 	return e < 0 ? e : parts_file(root, "etc/resolv.conf", buf_str(&resolv), err);
 }
 
-static int show_host_files(struct parts_view *v, struct cloche_err *err)
+int rootfs_open_shipped(int base)
+{
+	return MAX(shipped_open(base, named, live), -1);
+}
+
+int etc_clone_shipped(int shipped)
+{
+	char link[32], path[PATH_MAX];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", shipped);
+	n = readlink(link, path, sizeof(path) - 1);
+	if (n <= 0)
+		return -1;
+	path[n] = '\0';
+	return MAX(mount_clone_same(path, shipped, MOUNT_ATTR_RDONLY | PARTS_QUIET, NULL), -1);
+}
+
+static int show_all(struct parts_view *v, const char *const *paths, struct cloche_err *err)
 {
 	uint64_t attrs = MOUNT_ATTR_RDONLY | PARTS_QUIET | MOUNT_ATTR_NOEXEC;
-	char source[64], to[256];
-	ssize_t n;
-	size_t i;
+	char source[64];
+	struct stat st;
 	int e = 0;
 
-	for (i = 0; i < ARRAY_SIZE(shown_dirs) && e == 0; i++) {
-		snprintf(source, sizeof(source), "/etc/%s", shown_dirs[i]);
-		e = parts_show(v, source, source + 1, true, attrs, err);
+	for (; *paths && e == 0; paths++) {
+		snprintf(source, sizeof(source), "/%s", *paths);
+		if (stat(source, &st) == 0)
+			e = parts_show(v, source, *paths, S_ISDIR(st.st_mode), attrs, err);
 	}
-	for (i = 0; i < ARRAY_SIZE(shown_files) && e == 0; i++) {
-		snprintf(source, sizeof(source), "/etc/%s", shown_files[i]);
-		e = parts_show(v, source, source + 1, false, attrs, err);
-	}
-	for (i = 0; i < ARRAY_SIZE(links) && e == 0; i++) {
+	return e;
+}
+
+static int add_links(int root, struct cloche_err *err)
+{
+	char source[64], to[256];
+	ssize_t n;
+
+	for (size_t i = 0; i < ARRAY_SIZE(links); i++) {
 		snprintf(source, sizeof(source), "/etc/%s", links[i]);
 		n = readlink(source, to, sizeof(to) - 1);
 		if (n <= 0)
 			continue;
 		to[n] = '\0';
-		if (symlinkat(to, v->root, source + 1) < 0)
-			e = err_sys(err, errno, "make the link %s", source);
+		if (symlinkat(to, root, source + 1) < 0)
+			return err_sys(err, errno, "make the link %s", source);
 	}
-	return e;
+	return 0;
 }
 
 static int add_home(int root, const struct rootfs *r, struct cloche_err *err)
@@ -156,9 +188,9 @@ static int add_chromium(int root, struct cloche_err *err)
 	return e ? MIN(e, 0) : parts_file(root, "etc/chromium.d/cloche", STR_NULL, err);
 }
 
-int etc_make(struct parts_view *v, const struct rootfs *r, struct cloche_err *err)
+/* What the room has of its own in /etc; root is where etc/ lies. */
+static int make_own(int root, const struct rootfs *r, struct cloche_err *err)
 {
-	const int root = v->root;
 	static const char *const dirs[] = {
 		"etc", "etc/ssl", "etc/pki", "etc/pki/tls", "etc/apt", "etc/apt/apt.conf.d"};
 	size_t i;
@@ -166,14 +198,8 @@ int etc_make(struct parts_view *v, const struct rootfs *r, struct cloche_err *er
 
 	for (i = 0; i < ARRAY_SIZE(dirs) && e == 0; i++)
 		e = parts_mkdir(root, dirs[i], 0755, err);
-	for (i = 0; i < ARRAY_SIZE(state_dirs) && e == 0; i++)
-		e = parts_mkdir(root, state_dirs[i], 0755, err);
 	if (e == 0)
-		e = parts_mkdir(root, "var/tmp", 01777, err);
-	if (e == 0 && symlinkat("/run", root, "var/run") < 0)
-		e = err_sys(err, errno, "make the link /var/run");
-	if (e == 0)
-		e = show_host_files(v, err);
+		e = add_links(root, err);
 	if (e == 0)
 		e = add_accounts(root, r, err);
 	if (e == 0)
@@ -182,9 +208,71 @@ int etc_make(struct parts_view *v, const struct rootfs *r, struct cloche_err *er
 		e = parts_file(root, "etc/profile", str_from(profile_text), err);
 	if (e == 0)
 		e = parts_file(root, "etc/apt/apt.conf.d/90cloche", str_from(apt_text), err);
+	return e < 0 ? e : add_chromium(root, err);
+}
+
+/* /etc as an overlay: the room's own files over what packages brought. The layers lie in the
+ * directory that the overlay then covers, where nothing inside reaches them. */
+static int make_layered(
+	struct parts_view *v, const struct rootfs *r, bool *ret_is_layered, struct cloche_err *err)
+{
+	_cleanup_fd_ int base = -1, upper = -1, tree = -1;
+	int e = parts_mkdir(v->root, "etc", 0755, err);
+
+	if (e < 0)
+		return e;
+	base = openat(v->root, "etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (base < 0)
+		return err_sys(err, errno, "open /etc of the room");
+	e = layers_make(base, err);
 	if (e == 0)
-		e = parts_file(root, "var/lib/dpkg/status", STR(""), err);
+		e = mount_attach(r->shipped_tree, base, "lower", "/etc of packages", err);
+	if (e < 0)
+		return e;
+	upper = openat(base, "upper", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (upper < 0)
+		return err_sys(err, errno, "open the layer of /etc");
+	e = make_own(upper, r, err);
+	if (e < 0)
+		return e;
+	tree = layers_overlay(base, "etc", false, NULL);
+	*ret_is_layered = tree >= 0;
+	/* Where the kernel makes none for this user. */
+	if (tree < 0)
+		tree = mount_clone(base, "upper/etc", 0, err);
+	if (tree < 0)
+		return tree == -ENOENT ? err_sys(err, ENOENT, "copy /etc") : tree;
+	return mount_attach(tree, v->root, "etc", "/etc", err);
+}
+
+static int make_state(int root, struct cloche_err *err)
+{
+	int e = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(state_dirs) && e == 0; i++)
+		e = parts_mkdir(root, state_dirs[i], 0755, err);
 	if (e == 0)
-		e = add_chromium(root, err);
-	return e < 0 ? e : add_home(root, r, err);
+		e = parts_mkdir(root, "var/tmp", 01777, err);
+	if (e == 0 && symlinkat("/run", root, "var/run") < 0)
+		e = err_sys(err, errno, "make the link /var/run");
+	return e < 0 ? e : parts_file(root, "var/lib/dpkg/status", STR(""), err);
+}
+
+int etc_make(struct parts_view *v, const struct rootfs *r, struct cloche_err *err)
+{
+	bool is_layered = false;
+	int e;
+
+	/* A view that defers lies below an overlay itself: see rootfs.c. */
+	if (r->shipped_tree >= 0 && !v->defer)
+		e = make_layered(v, r, &is_layered, err);
+	else
+		e = make_own(v->root, r, err);
+	if (e == 0)
+		e = make_state(v->root, err);
+	if (e == 0)
+		e = show_all(v, live, err);
+	if (e == 0 && !is_layered)
+		e = show_all(v, named, err);
+	return e < 0 ? e : add_home(v->root, r, err);
 }

@@ -45,6 +45,20 @@ int mount_new(const char *fstype, const struct mount_option *options, unsigned a
 	return tree;
 }
 
+int mount_clone_same(const char *path, int fd, uint64_t attrs, struct cloche_err *err)
+{
+	_cleanup_fd_ int tree = mount_clone(AT_FDCWD, path, attrs, err);
+	struct stat st, want;
+
+	if (tree < 0)
+		return tree == -ENOENT ? err_sys(err, ENOENT, "find %s", path) : tree;
+	if (fstat(tree, &st) < 0 || fstat(fd, &want) < 0)
+		return err_sys(err, errno, "look at %s", path);
+	if (st.st_dev != want.st_dev || st.st_ino != want.st_ino)
+		return err_set(err, E_DENIED, "%s was replaced meanwhile", path);
+	return TAKE_FD(tree);
+}
+
 int mount_set(int tree, uint64_t attrs)
 {
 	struct mount_attr a = {.attr_set = attrs};

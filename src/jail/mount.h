@@ -22,6 +22,11 @@ _warn_unused_ int mount_new(const char *fstype, const struct mount_option *optio
  * path does not exist. */
 _warn_unused_ int mount_clone(int dirfd, const char *path, uint64_t attrs, struct cloche_err *err);
 
+/* The same for path, if it still is the directory that fd was opened on (maybe in another mount
+ * namespace). */
+_warn_unused_ int mount_clone_same(
+	const char *path, int fd, uint64_t attrs, struct cloche_err *err);
+
 /* Sets attributes on a whole detached tree; returns 0 or -errno. */
 _warn_unused_ int mount_set(int tree, uint64_t attrs);
 /* Shows the tree with the ids of that user namespace. Returns 0 or -errno. */

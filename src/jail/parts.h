@@ -61,6 +61,8 @@ _warn_unused_ int hostview_submounts(struct parts_view *v, const char *dir, stru
 
 /* /etc: what the host's programs need of the host's, and our own accounts and names. */
 _warn_unused_ int etc_make(struct parts_view *v, const struct rootfs *r, struct cloche_err *err);
+/* A copy of the mount of rootfs.h's `shipped`; -1 where there can be none. */
+int etc_clone_shipped(int shipped);
 /* The text of /etc/hosts, /etc/resolv.conf; into ret. */
 struct buf;
 _warn_unused_ int etc_hosts(const struct rootfs *r, struct buf *ret);

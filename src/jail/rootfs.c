@@ -68,21 +68,6 @@ static int open_mount(struct rootfs *r, struct rootfs_mount *m, struct cloche_er
 	return 0;
 }
 
-/* A copy of the mount at path, if it still is the directory that fd was opened on. */
-static int clone_same(const char *path, int fd, struct cloche_err *err)
-{
-	_cleanup_fd_ int tree = mount_clone(AT_FDCWD, path, PARTS_QUIET, err);
-	struct stat st, want;
-
-	if (tree < 0)
-		return tree == -ENOENT ? err_sys(err, ENOENT, "find %s", path) : tree;
-	if (fstat(tree, &st) < 0 || fstat(fd, &want) < 0)
-		return err_sys(err, errno, "look at %s", path);
-	if (st.st_dev != want.st_dev || st.st_ino != want.st_ino)
-		return err_set(err, E_DENIED, "%s was replaced meanwhile", path);
-	return TAKE_FD(tree);
-}
-
 /* Where changes are kept, and what they are changes of: the host's directories. */
 static int open_layers(struct rootfs *r, struct cloche_err *err)
 {
@@ -91,7 +76,7 @@ static int open_layers(struct rootfs *r, struct cloche_err *err)
 	size_t i;
 
 	if (r->keep) {
-		r->keep_tree = clone_same(r->keep->named, r->keep->dir, err);
+		r->keep_tree = mount_clone_same(r->keep->named, r->keep->dir, PARTS_QUIET, err);
 		if (r->keep_tree < 0)
 			return r->keep_tree;
 	}
@@ -133,6 +118,8 @@ int rootfs_open_sources(struct rootfs *r, struct cloche_err *err)
 		if (e == 0 && !is_dir)
 			e = err_sys(err, ENOTDIR, "%s as the root", r->dir);
 	}
+	if (r->shipped >= 0)
+		r->shipped_tree = etc_clone_shipped(r->shipped);
 	for (i = 0; i < r->mounts_n && e == 0; i++)
 		e = open_mount(r, &r->mounts[i], err);
 	return e;
@@ -147,6 +134,7 @@ void rootfs_close_sources(struct rootfs *r)
 	for (i = 0; i < LAYERS_HOST_DIRS; i++)
 		r->host_trees[i] = fd_close(r->host_trees[i]);
 	r->init_tree = fd_close(r->init_tree);
+	r->shipped_tree = fd_close(r->shipped_tree);
 	for (i = 0; i < r->mounts_n; i++)
 		r->mounts[i].tree = fd_close(r->mounts[i].tree);
 }
@@ -172,6 +160,8 @@ int rootfs_idmap_sources(struct rootfs *r, int userns_fd, struct cloche_err *err
 	for (i = 0; i < LAYERS_HOST_DIRS; i++)
 		if (r->host_trees[i] >= 0 && mount_idmap(r->host_trees[i], userns_fd) < 0)
 			r->host_trees[i] = fd_close(r->host_trees[i]);
+	if (r->shipped_tree >= 0 && mount_idmap(r->shipped_tree, userns_fd) < 0)
+		r->shipped_tree = fd_close(r->shipped_tree);
 	if (r->dir_tree >= 0) {
 		e = mount_idmap(r->dir_tree, userns_fd);
 		if (e < 0)
@@ -382,6 +372,10 @@ static int make_lower(struct rootfs *r, int base, struct parts_view *v, struct c
 		make_places(r, v->root);
 	if (e == 0 && r->gateway)
 		e = trust_link_policies(v->root, err);
+	if (e == 0 && r->shipped_tree >= 0)
+		e = parts_mkdir(base, LAYERS_PLACES, 0755, err);
+	if (e == 0 && r->shipped_tree >= 0)
+		e = mount_attach(r->shipped_tree, base, LAYERS_PLACES, "/etc of packages", err);
 	return e;
 }
 
@@ -429,6 +423,17 @@ static int open_result(struct rootfs *r, int base, struct cloche_err *err)
 	return 0;
 }
 
+static int make_root_overlay(const struct rootfs *r, int base, struct cloche_err *err)
+{
+	int tree;
+
+	if (r->dir)
+		return layers_overlay(base, "", true, err);
+	tree = r->shipped_tree >= 0 ? layers_overlay(base, "", true, NULL) : -1;
+	/* What packages brought may be on a file system that cannot lie below an overlay. */
+	return tree >= 0 ? tree : layers_overlay(base, "", false, err);
+}
+
 /* The overlay that will be the root, attached on top of everything, with the host's directories in
  * it. */
 static int make_root(
@@ -455,7 +460,7 @@ static int make_root(
 	if (e == 0)
 		e = make_host_overlays(r, base, trees, err);
 	if (e == 0) {
-		tree = layers_overlay(base, "", r->dir != NULL, err);
+		tree = make_root_overlay(r, base, err);
 		e = tree < 0
 			    ? err_wrap(err, "make the root over %s", r->dir ? r->dir : "the host's")
 			    : mount_attach(tree, AT_FDCWD, "/", "the room's root", err);
@@ -532,6 +537,7 @@ int rootfs_furnish(struct rootfs *r, struct cloche_err *err)
 {
 	_cleanup_fd_ int scratch = -1, root_fd = -1;
 	struct target_root root = {.fd = -1};
+	struct stat etc;
 	mode_t mask = umask(0);
 	int e;
 
@@ -554,6 +560,8 @@ int rootfs_furnish(struct rootfs *r, struct cloche_err *err)
 	} else {
 		root.fd = scratch;
 		e = furnish_flat(r, scratch, err);
+		if (fstatat(scratch, "etc", &etc, 0) == 0)
+			root.scratch[root.scratch_n++] = etc.st_dev;
 	}
 	if (e == 0)
 		e = attach_mounts(r, &root, err);

@@ -36,14 +36,20 @@ struct rootfs {
 	struct idmap ids;
 	struct rootfs_mount *mounts; /* borrowed array */
 	size_t mounts_n;
+	int shipped; /* borrowed, see rootfs_open_shipped; -1: none */
 	int own_dir; /* borrowed: where sandboxes are controlled; no source may show it. -1: none */
 	struct apart consents;                       /* nor this */
-	int dir_tree, init_tree;                     /* as in rootfs_mount; start at -1 */
+	int dir_tree, init_tree, shipped_tree;       /* as in rootfs_mount; start at -1 */
 	int keep_tree, host_trees[LAYERS_HOST_DIRS]; /* likewise */
 	/* Filled by rootfs_furnish where overlay is set (else -1): O_PATH, owned by whoever takes
 	 * them. See struct room. */
 	int upper_fd, lower_fd;
 };
+
+/* For a view of the host: the configuration that its packages brought (shipped.h), kept in base,
+ * where sandboxes are controlled. Returns its descriptor, to be held as long as the room lives, or
+ * -1: the room goes without. */
+int rootfs_open_shipped(int base);
 
 /* Opens and judges (source.h) everything of the host that will be shown. Where ids are a range, the
  * parent does it, because the child could not reach the files; else the child, whose copies could

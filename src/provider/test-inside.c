@@ -110,11 +110,12 @@ static void check_identity(char **argv)
 /* INV-HOST-HIDDEN */
 static void check_files(char **argv)
 {
-	static const char *const absent[] = {"/etc/shadow", "/etc/machine-id", "/etc/ssh",
-		"/etc/ssl/private", "/etc/profile.d", "/etc/apt/auth.conf", "/var/lib/docker",
-		"/run/docker.sock", "/run/systemd", "/work", "/boot", "/lost+found", "/dev/vda",
-		"/dev/kvm", "/dev/sda", "/sys/class", "/sys/fs", "/sys/kernel", "/sys/firmware",
-		"/proc/1/root/work", "/proc/self/cwd/work"};
+	static const char *const absent[] = {"/etc/shadow", "/etc/machine-id", "/etc/gshadow",
+		"/etc/passwd-", "/etc/fstab", "/etc/ssh/ssh_host_rsa_key",
+		"/etc/ssh/ssh_host_ed25519_key", "/etc/ssl/private", "/etc/apt/auth.conf",
+		"/var/lib/docker", "/run/docker.sock", "/run/systemd", "/work", "/boot",
+		"/lost+found", "/dev/vda", "/dev/kvm", "/dev/sda", "/sys/class", "/sys/fs",
+		"/sys/kernel", "/sys/firmware", "/proc/1/root/work", "/proc/self/cwd/work"};
 	static const char *const writable[] = {"/tmp/x", "/run/x", "/root/x", "/home/x", "/var/x",
 		"/var/tmp/x", "/dev/shm/x", "/etc/x", "/x"};
 	char text[64] = "";

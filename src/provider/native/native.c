@@ -173,6 +173,8 @@ static int prepare(const struct room_spec *spec, struct native_room *n, struct n
 		.keep = spec->keep_dir ? &n->keep : NULL,
 		.dir_tree = -1,
 		.init_tree = -1,
+		.shipped = -1,
+		.shipped_tree = -1,
 		.keep_tree = -1,
 		.host_trees = LAYERS_NO_TREES,
 		.own_dir = -1,
@@ -193,6 +195,8 @@ static int prepare(const struct room_spec *spec, struct native_room *n, struct n
 			.tree = -1};
 	}
 	r = b->rootfs.own_dir = rundir_open(err);
+	if (r >= 0 && spec->root != ROOM_ROOT_DIR)
+		b->rootfs.shipped = n->shipped = rootfs_open_shipped(r);
 	if (r >= 0)
 		r = find_consents(&b->rootfs.consents, err);
 	if (r >= 0)
@@ -337,6 +341,7 @@ static int native_create(const struct room_spec *spec, struct room **ret, struct
 		.net = NETCAPTURE_INIT};
 	n->cgroup = CGROUP_INIT;
 	n->keep = KEEP_INIT;
+	n->shipped = -1;
 	room = &n->base;
 	r = prepare(spec, n, &b, err);
 	if (r == 0)
@@ -528,6 +533,7 @@ static struct room *native_destroy(struct room *room)
 	}
 	netcapture_close(&room->net);
 	keep_close(&n->keep);
+	fd_close(n->shipped);
 	fd_close(room->upper_fd);
 	fd_close(room->lower_fd);
 	fd_close(room->control_fd);

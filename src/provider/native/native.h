@@ -10,6 +10,7 @@ struct native_room {
 	struct room base; /* first */
 	struct cgroup cgroup;
 	struct keep keep;
+	int shipped; /* keeps it from being removed; -1: none */
 	bool reaped;
 	struct room_exit exit;
 	/* Where there is no cgroup: of the reaped processes, and the most that was seen. */
