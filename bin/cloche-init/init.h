@@ -9,6 +9,7 @@
 struct proc {
 	struct proc *next;
 	uint32_t exec; /* the supervisor's number */
+	bool last;     /* init ends with it */
 	pid_t pid;
 	int slave;  /* its terminal, for RESIZE; else -1 */
 	int master; /* the other end, until STARTED hands it out; else -1 */

@@ -29,6 +29,7 @@ struct init {
 	bool stuck; /* what was sent last did not fit in the socket: nothing more is done meanwhile
 		     */
 	bool dead;  /* there may be children to reap */
+	bool over;  /* the process that the room was for has ended */
 	struct proc *procs;
 	unsigned births; /* of these, how many have not executed their command yet */
 };
@@ -162,6 +163,7 @@ static int on_dead(struct init *in, pid_t pid, int status)
 		if (r < 0 || *at != p)
 			return r;
 		*at = p->next;
+		in->over = p->last;
 		proc_free(p);
 		return roomctl_send_exited(&in->chan, &m);
 	}
@@ -170,7 +172,7 @@ static int on_dead(struct init *in, pid_t pid, int status)
 
 static int reap(struct init *in)
 {
-	while (in->dead && !in->stuck) {
+	while (in->dead && !in->stuck && !in->over) {
 		int status, r;
 		pid_t pid = waitpid(-1, &status, WNOHANG);
 
@@ -252,6 +254,9 @@ static int serve(struct init *in, int signals)
 
 		if (r == 0)
 			r = reap(in);
+		/* The supervisor would kill us for it, and the room would be there for longer. */
+		if (r == 0 && in->over && !in->stuck)
+			return -EPIPE;
 		if (r == 0)
 			r = wait_for_all(in, signals, &p);
 		if (r == 0 && in->stuck)

@@ -179,7 +179,8 @@ int start_process(const struct roomctl_exec *m, const int fds[3], struct proc **
 	*why = (struct start_failure){ROOM_STAGE_SETUP, ENOMEM};
 	if (!p)
 		return -1;
-	*p = (struct proc){.exec = m->exec, .slave = -1, .master = -1, .birth = -1};
+	*p = (struct proc){
+		.exec = m->exec, .last = m->last, .slave = -1, .master = -1, .birth = -1};
 	if (m->spec.tty) {
 		r = open_terminal(&m->spec, &p->master, &p->slave);
 		if (r < 0) {

@@ -119,9 +119,10 @@ static void lend_pipes(const struct room *room, const struct exec_spec *spec, co
 	}
 }
 
-static bool send_to_init(struct task *t, const struct exec_spec *spec, const int fds[3])
+static bool send_to_init(
+	struct task *t, const struct exec_spec *spec, const int fds[3], bool is_last)
 {
-	struct roomctl_exec exec = {.exec = t->number, .spec = *spec};
+	struct roomctl_exec exec = {.exec = t->number, .last = is_last, .spec = *spec};
 	int given[3];
 	unsigned n = 0;
 
@@ -201,8 +202,9 @@ static int arrange_output(
 static bool launch(struct task *t, const struct ctl_exec *m, struct chan_frame *f)
 {
 	struct supervisor *s = t->sup;
+	bool is_last = s->start.one_shot && s->first_number == 0; /* see end_if_one_shot */
 	int fds[3] = {-1, -1, -1}, r = arrange_output(t, m, f, fds);
-	bool ok = r == 0 && send_to_init(t, &m->spec, fds);
+	bool ok = r == 0 && send_to_init(t, &m->spec, fds, is_last);
 
 	for (int i = 0; i < 3; i++)
 		fd_close(fds[i]);
@@ -261,7 +263,7 @@ bool task_internal(struct supervisor *s, const struct exec_spec *spec, int input
 
 	if (!t)
 		return false;
-	if (!send_to_init(t, spec, fds)) {
+	if (!send_to_init(t, spec, fds, false)) {
 		task_free(t);
 		return false;
 	}

@@ -10,6 +10,7 @@ int roomctl_send_exec(struct chan *c, const struct roomctl_exec *m, const int *f
 
 	wire_put_u32(&f.w, m->exec);
 	wire_put_u8(&f.w, m->fds_mask);
+	wire_put_u8(&f.w, m->last);
 	exec_spec_put(&f.w, &m->spec);
 	return frame_end(&f, fds, fds_n);
 }
@@ -20,6 +21,7 @@ bool roomctl_get_exec(struct str payload, struct roomctl_exec *ret)
 
 	*ret = (struct roomctl_exec){.exec = wire_get_u32(&r)};
 	ret->fds_mask = wire_get_u8(&r);
+	ret->last = wire_get_bool(&r);
 	return exec_spec_get(&r, &ret->spec) && wire_ok(&r) && ret->fds_mask <= MAX_FDS_MASK;
 }
 

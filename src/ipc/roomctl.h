@@ -22,7 +22,8 @@ enum {
 };
 
 enum roomctl_frame {
-	ROOM_EXEC = 1, /* u32 exec, u8 fds_mask (bit i: descriptor i comes along), exec_spec */
+	ROOM_EXEC = 1, /* u32 exec, u8 fds_mask (bit i: descriptor i comes along), u8 last,
+			* exec_spec */
 	ROOM_SIGNAL,   /* u32 exec, u8 signo, u8 scope (enum ctl_scope) */
 	ROOM_RESIZE,   /* u32 exec, u16 rows, u16 cols */
 	ROOM_READY = 32,
@@ -46,6 +47,7 @@ enum roomctl_stage {
 struct roomctl_exec {
 	uint32_t exec;
 	uint8_t fds_mask;
+	bool last; /* the room is for this process alone: init ends after its EXITED */
 	struct exec_spec spec;
 };
 

@@ -30,7 +30,7 @@ static void round_trips(void)
 {
 	static char name[] = "true";
 	char *argv[] = {name, NULL};
-	struct roomctl_exec exec = {.exec = 3, .fds_mask = 6}, got;
+	struct roomctl_exec exec = {.exec = 3, .fds_mask = 6, .last = true}, got;
 	struct roomctl_signal sig = {.exec = 3, .signo = 15, .scope = 2}, got_sig;
 	struct roomctl_failed failed = {.exec = 3, .stage = ROOM_STAGE_EXEC, .sys_errno = 13},
 			      got_failed;
@@ -48,6 +48,7 @@ static void round_trips(void)
 	check_int(f.fds_n, 2);
 	check(roomctl_get_exec(f.payload, &got));
 	check_int(got.fds_mask, 6);
+	check(got.last);
 	check_z(got.spec.argv[0], "true");
 	exec_spec_done(&got.spec);
 	exec_spec_done(&exec.spec);
