@@ -6,6 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#define CLOCHE_ERROR(name, number, text, exit_status)                                              \
+	_Static_assert((number) > 4095, "E_" #name " could be an errno");
+#include <cloche/errors.def>
+#undef CLOCHE_ERROR
+
 /* glibc's strerrordesc_np neither allocates nor depends on the locale. */
 static const char *errno_text(int errnum)
 {
@@ -88,4 +93,16 @@ void err_clear(struct cloche_err *err)
 {
 	if (err)
 		memset(err, 0, sizeof(*err));
+}
+
+bool err_is_code(uint32_t code)
+{
+	switch (code) {
+#define CLOCHE_ERROR(name, number, text, exit_status) case number:
+#include <cloche/errors.def>
+#undef CLOCHE_ERROR
+		return true;
+	default:
+		return false;
+	}
 }

@@ -6,6 +6,8 @@
 
 #include "base/macro.h"
 #include <cloche/error.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 enum {
 #define CLOCHE_ERROR(name, number, text, exit_status) E_##name = number,
@@ -27,6 +29,9 @@ void err_hint(struct cloche_err *err, const char *fmt, ...) _printf_(2, 3);
 
 /* Sets E_NO_MEMORY; returns -E_NO_MEMORY. */
 int err_nomem(struct cloche_err *err);
+
+/* Whether a number from elsewhere is one of errors.def. */
+bool err_is_code(uint32_t code);
 
 /* Forgets a consumed error. */
 void err_clear(struct cloche_err *err);

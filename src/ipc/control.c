@@ -274,7 +274,7 @@ bool ctl_get_exec_failed(struct str payload, struct ctl_exec_failed *ret)
 	ret->code = wire_get_u32(&r);
 	ret->sys_errno = wire_get_u32(&r);
 	ret->message = wire_get_str(&r, CTL_MAX_TEXT);
-	return wire_ok(&r) && ret->code > 0 && ret->code <= UINT8_MAX;
+	return wire_ok(&r) && err_is_code(ret->code);
 }
 
 int ctl_send_exec_exited(struct chan *c, const struct ctl_exec_exited *m)

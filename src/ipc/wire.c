@@ -196,7 +196,7 @@ int wire_get_err(struct wire_in *r, struct cloche_err *ret)
 
 	get_text(r, e.message, sizeof(e.message));
 	get_text(r, e.hint, sizeof(e.hint));
-	if (r->bad || code == 0 || code > 255 || sys_errno > 4095) {
+	if (r->bad || !err_is_code(code) || sys_errno > 4095) {
 		r->bad = true;
 		return -E_PROTOCOL;
 	}
