@@ -47,7 +47,7 @@ struct rootfs {
 };
 
 /* For a view of the host: the configuration that its packages brought (shipped.h), kept in base,
- * where sandboxes are controlled. Returns its descriptor, to be held as long as the room lives, or
+ * a private directory that no source may show. Returns its descriptor, to be held as long as the room lives, or
  * -1: the room goes without. */
 int rootfs_open_shipped(int base);
 

@@ -7,8 +7,8 @@
  * holds no secret of this one, whoever may read it. A file that was changed is not shown, nor one
  * that no package brought. Links say where something lies and nothing else.
  *
- * The copy is made once for each state of the package database and of /etc itself, in the directory
- * in which sandboxes are controlled, which no room reaches. Its name tells the state. It is made
+ * The copy is made once for each state of the package database and of /etc itself, in a directory
+ * of cloche's own that no room reaches. Its name tells the state. It is made
  * under another name and renamed, so it is whole. Whoever uses a copy holds a shared lock on its
  * directory; who makes a new one removes those that he can lock alone. */
 #include "jail/shipped.h"

@@ -151,6 +151,15 @@ static int find_consents(struct apart *ret, struct cloche_err *err)
 	return apart_init(ret, fd, is_there, err);
 }
 
+/* The copy of the host's configuration outlives sandboxes; without a place for such things it is
+ * kept where sandboxes are controlled. */
+static int open_shipped(int rundir)
+{
+	_cleanup_fd_ int state = statedir_make_consent(NULL);
+
+	return rootfs_open_shipped(state >= 0 ? state : rundir);
+}
+
 static int prepare(const struct room_spec *spec, struct native_room *n, struct native_birth *b,
 	struct cloche_err *err)
 {
@@ -196,7 +205,7 @@ static int prepare(const struct room_spec *spec, struct native_room *n, struct n
 	}
 	r = b->rootfs.own_dir = rundir_open(err);
 	if (r >= 0 && spec->root != ROOM_ROOT_DIR)
-		b->rootfs.shipped = n->shipped = rootfs_open_shipped(r);
+		b->rootfs.shipped = n->shipped = open_shipped(r);
 	if (r >= 0)
 		r = find_consents(&b->rootfs.consents, err);
 	if (r >= 0)
