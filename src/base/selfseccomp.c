@@ -17,6 +17,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <stddef.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -113,6 +114,22 @@ static void emit_inet(struct program *p, uint16_t nr)
 	emit_all(p, code, ARRAY_SIZE(code));
 }
 
+static void emit_batch(struct program *p, uint16_t nr)
+{
+	const struct sock_filter code[] = {
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, nr, 0, 7),
+		LOAD(args[0]),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 3),
+		LOAD(args[1]),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SCHED_OTHER, 2, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SCHED_BATCH, 1, 0),
+		RETURN(REFUSE),
+		RETURN(SECCOMP_RET_ALLOW),
+	};
+
+	emit_all(p, code, ARRAY_SIZE(code));
+}
+
 static void emit_call(struct program *p, const struct selfseccomp_call *c)
 {
 	static const uint32_t commands[] = {F_GETFL, F_SETFL, F_GETFD, F_SETFD, F_DUPFD_CLOEXEC};
@@ -130,6 +147,9 @@ static void emit_call(struct program *p, const struct selfseccomp_call *c)
 		return;
 	case SELFSECCOMP_SELF:
 		emit_one_of(p, c->nr, 0, &self, 1);
+		return;
+	case SELFSECCOMP_BATCH:
+		emit_batch(p, c->nr);
 		return;
 	case SELFSECCOMP_ALLOW:
 	case SELFSECCOMP_KILL:

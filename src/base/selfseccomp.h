@@ -15,6 +15,7 @@ enum selfseccomp_rule {
 			    * to a service  that starts programs for whoever asks */
 	SELFSECCOMP_FLAGS, /* fcntl: flags and F_DUPFD_CLOEXEC alone; F_SETOWN sends signals */
 	SELFSECCOMP_SELF,  /* tgkill: this process alone, for abort() */
+	SELFSECCOMP_BATCH, /* sched_setscheduler: this process alone, SCHED_OTHER and SCHED_BATCH */
 	SELFSECCOMP_KILL,  /* a call that only an attacker would make: ends the process */
 };
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -20,6 +21,7 @@ static const struct selfseccomp_call calls[] = {
 	{__NR_munmap, SELFSECCOMP_ALLOW},
 	{__NR_socket, SELFSECCOMP_INET},
 	{__NR_fcntl, SELFSECCOMP_FLAGS},
+	{__NR_sched_setscheduler, SELFSECCOMP_BATCH},
 	{__NR_tgkill, SELFSECCOMP_SELF},
 	{__NR_getpid, SELFSECCOMP_ALLOW},
 	{__NR_gettid, SELFSECCOMP_ALLOW},
@@ -100,6 +102,21 @@ static int flags(void)
 
 static pid_t other;
 
+static int policies(void)
+{
+	const struct sched_param p = {0};
+
+	if (syscall(__NR_sched_setscheduler, 0, SCHED_BATCH, &p) < 0 ||
+		syscall(__NR_sched_setscheduler, 0, SCHED_OTHER, &p) < 0)
+		return 1;
+	return refused(syscall(__NR_sched_setscheduler, 0, SCHED_FIFO, &p)) &&
+			       refused(syscall(__NR_sched_setscheduler, 0,
+				       SCHED_BATCH | SCHED_RESET_ON_FORK, &p)) &&
+			       refused(syscall(__NR_sched_setscheduler, other, SCHED_BATCH, &p))
+		       ? 7
+		       : 2;
+}
+
 static int signals(void)
 {
 	/* Signal 0 asks whether one may be sent. */
@@ -146,6 +163,9 @@ static void test_arguments(void)
 	check_int(WEXITSTATUS(status), 7);
 	other = getpid(); /* the parent of who asks */
 	status = filtered(signals);
+	check(WIFEXITED(status));
+	check_int(WEXITSTATUS(status), 7);
+	status = filtered(policies);
 	check(WIFEXITED(status));
 	check_int(WEXITSTATUS(status), 7);
 	status = filtered(aborts);

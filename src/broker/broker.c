@@ -55,6 +55,7 @@ static void flush(struct loop_job *job)
 	r = chan_flush(&b->net);
 	streams_reap(b);
 	upstreams_reap(b, false);
+	loop_set_under_way(b->loop, HASH_COUNT(b->streams));
 	if (r < 0) {
 		gateway_gone(b);
 		return;
@@ -318,6 +319,7 @@ static int start(struct broker *b, const struct broker_fds *fds)
 	b->loop = loop_new();
 	if (!b->loop)
 		return err_sys(b->err, errno, "make the event loop");
+	loop_allow_batches(b->loop);
 	r = loop_io_add(b->loop, &b->supervisor_io, b->supervisor.fd, EPOLLIN, on_supervisor);
 	if (r < 0)
 		return err_sys(b->err, -r, "watch the supervisor");
@@ -389,7 +391,6 @@ int broker_run(const struct broker_fds *fds, struct cloche_err *err)
 	}
 	secret_harden_process();
 	rest_set_up();
-	loop_prefer_batches();
 	(void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
 	b->err = err ? err : &own;
 	b->supervisor.fd = b->net.fd = b->conf.fd = -1;

@@ -62,6 +62,7 @@ static const struct selfseccomp_call calls[] = {
 	{__NR_fstat, SELFSECCOMP_ALLOW}, /* the roots' bundle, opened before, is read later */
 	{__NR_newfstatat, SELFSECCOMP_ALLOW},
 	{__NR_pread64, SELFSECCOMP_ALLOW},
+	{__NR_sched_setscheduler, SELFSECCOMP_BATCH},
 	{__NR_sched_yield, SELFSECCOMP_ALLOW},
 	{__NR_restart_syscall, SELFSECCOMP_ALLOW},
 	{__NR_rt_sigreturn, SELFSECCOMP_ALLOW},

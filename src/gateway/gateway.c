@@ -11,6 +11,7 @@
 #include "gateway/conn.h"
 #include "gateway/h1.h"
 #include "gateway/state.h"
+#include "gateway/stream.h"
 #include "ipc/helper.h"
 #include "ipc/netchan.h"
 
@@ -100,6 +101,7 @@ static void run_turn(struct loop_job *job)
 	}
 	bound_unread(g);
 	broker_flush(g);
+	loop_set_under_way(g->loop, HASH_COUNT(g->streams));
 	while (g->dead)
 		conn_free(g->dead);
 	g->turning = false;
@@ -206,6 +208,7 @@ int gateway_new(const struct gateway_config *config, struct gateway **ret, struc
 	g->names = dns_synthetic_new(g->limits->names);
 	if (!g->loop || !g->names)
 		return err_nomem(err);
+	loop_allow_batches(g->loop);
 	r = tls_server_new(&g->tls, err);
 	if (r < 0)
 		return r;

@@ -76,6 +76,7 @@ int narrow_calls(struct cloche_err *err)
 		{__NR_read, SELFSECCOMP_ALLOW},
 		{__NR_write, SELFSECCOMP_ALLOW},
 		{__NR_writev, SELFSECCOMP_ALLOW},
+		{__NR_sched_setscheduler, SELFSECCOMP_BATCH},
 		/* memory */
 		{__NR_brk, SELFSECCOMP_ALLOW},
 		{__NR_mmap, SELFSECCOMP_NO_EXEC},

@@ -29,7 +29,6 @@ int gateway_program(void)
 
 	if (narrow_descriptors(&err) < 0)
 		return report(&err);
-	loop_prefer_batches();
 	/* A copy, so that a failure can still be reported when the gateway has closed its own. */
 	config.supervisor_fd = dup(HELPER_FD_SUPERVISOR);
 	if (gateway_new(&config, &g, &err) < 0 ||

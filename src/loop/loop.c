@@ -12,10 +12,16 @@
 #include <sys/signalfd.h>
 
 enum { BATCH = 64, HEAP_START = 16 };
+/* So much under way at once is worth batches; they end when it was less for so long. */
+enum { BATCHES_FROM = 8 };
+#define BATCHES_USEC (20 * USEC_PER_MSEC)
 
 struct loop {
 	int epfd;
 	bool stopped;
+	bool may_batch, batches;
+	unsigned peak; /* of what was under way since the timer was set */
+	struct loop_timer calm;
 	int result;
 	uint64_t now;
 	struct epoll_event batch[BATCH];
@@ -231,10 +237,33 @@ static void run_jobs(struct loop *l)
 	}
 }
 
-void loop_prefer_batches(void)
+void loop_allow_batches(struct loop *l)
 {
-	if (sched_getscheduler(0) == SCHED_OTHER)
-		(void)sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0});
+	l->may_batch = sched_getscheduler(0) == SCHED_OTHER;
+}
+
+static void set_batches(struct loop *l, bool batches)
+{
+	l->batches = batches;
+	(void)sched_setscheduler(0, batches ? SCHED_BATCH : SCHED_OTHER, &(struct sched_param){0});
+}
+
+static void on_calm(struct loop_timer *timer)
+{
+	struct loop *l = container_of(timer, struct loop, calm);
+
+	if (l->peak < BATCHES_FROM ||
+		loop_timer_set(l, &l->calm, l->now + BATCHES_USEC, on_calm) < 0)
+		set_batches(l, false);
+	l->peak = 0;
+}
+
+void loop_set_under_way(struct loop *l, unsigned n)
+{
+	l->peak = MAX(l->peak, n);
+	if (l->may_batch && !l->batches && n >= BATCHES_FROM &&
+		loop_timer_set(l, &l->calm, l->now + BATCHES_USEC, on_calm) == 0)
+		set_batches(l, true);
 }
 
 int loop_run(struct loop *l)

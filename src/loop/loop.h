@@ -40,10 +40,13 @@ DEFINE_CLEANUP(struct loop, loop_free)
 /* The epoll descriptor, for a program that lists what it owns. */
 int loop_fd(const struct loop *l);
 
-/* For a program that serves many: being woken does not interrupt who runs (SCHED_BATCH, sched(7)).
- * When its turn comes more is there, and one iteration serves it all. Another policy that somebody
- * chose for it stays. */
-void loop_prefer_batches(void);
+/* For a program that serves many: while much is under way, being woken does not interrupt who runs
+ * (SCHED_BATCH, sched(7)). When its turn comes more is there, and one iteration serves it all.
+ * Another policy that somebody chose for the program stays. Call this before the program narrows
+ * itself. */
+void loop_allow_batches(struct loop *l);
+/* Says how much is under way now. */
+void loop_set_under_way(struct loop *l, unsigned n);
 
 /* Runs until loop_stop; returns its argument, or -errno when epoll fails. */
 int loop_run(struct loop *l);

@@ -91,16 +91,47 @@ static void test_a_job_may_queue_itself_again(void)
 	f.loop = loop_free(f.loop);
 }
 
-static void test_batches_leave_a_chosen_policy(void)
+static void stop_when_calm(struct loop_timer *t)
+{
+	if (sched_getscheduler(0) == SCHED_OTHER)
+		loop_stop(f.loop, 2);
+	else
+		must(loop_timer_set(f.loop, t, loop_now(f.loop) + USEC_PER_MSEC, stop_when_calm) ==
+			0);
+}
+
+static void test_batches_while_much_is_under_way(void)
 {
 	const struct sched_param p = {0};
 
-	must(sched_setscheduler(0, SCHED_OTHER, &p) == 0);
-	loop_prefer_batches();
+	f = (struct fixture){0};
+	must((f.loop = loop_new()) && sched_setscheduler(0, SCHED_OTHER, &p) == 0);
+	loop_set_under_way(f.loop, 100); /* not allowed yet */
+	check_int(sched_getscheduler(0), SCHED_OTHER);
+	loop_allow_batches(f.loop);
+	loop_set_under_way(f.loop, 1);
+	check_int(sched_getscheduler(0), SCHED_OTHER);
+	loop_set_under_way(f.loop, 100);
 	check_int(sched_getscheduler(0), SCHED_BATCH);
-	must(sched_setscheduler(0, SCHED_IDLE, &p) == 0);
-	loop_prefer_batches();
+	loop_set_under_way(f.loop, 1); /* maybe for a moment only */
+	check_int(sched_getscheduler(0), SCHED_BATCH);
+	must(loop_timer_set(f.loop, &f.timers[0], 0, stop_when_calm) == 0);
+	check_int(loop_run(f.loop), 2); /* it ends when the policy has changed */
+	f.loop = loop_free(f.loop);
+}
+
+static void test_batches_leave_a_chosen_policy(void)
+{
+	const struct sched_param p = {0};
+	struct loop *l = loop_new();
+
+	must(l && sched_setscheduler(0, SCHED_IDLE, &p) == 0);
+	loop_allow_batches(l);
+	loop_set_under_way(l, 100);
 	check_int(sched_getscheduler(0), SCHED_IDLE);
+	loop_set_under_way(l, 0);
+	check_int(sched_getscheduler(0), SCHED_IDLE);
+	loop_free(l);
 }
 
 int main(void)
@@ -109,6 +140,7 @@ int main(void)
 	run_test(test_removal_in_a_callback_silences_the_batch);
 	run_test(test_timers_fire_in_order_and_cleared_ones_do_not);
 	run_test(test_a_job_may_queue_itself_again);
+	run_test(test_batches_while_much_is_under_way);
 	run_test(test_batches_leave_a_chosen_policy); /* the last: it stays so */
 	return tap_done();
 }
