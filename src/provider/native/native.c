@@ -151,13 +151,28 @@ static int find_consents(struct apart *ret, struct cloche_err *err)
 	return apart_init(ret, fd, is_there, err);
 }
 
-/* The copy of the host's configuration outlives sandboxes; without a place for such things it is
- * kept where sandboxes are controlled. */
-static int open_shipped(int rundir)
+/* Whether the directory of the consents can be made without this room coming to see it. */
+static bool may_make_consents(const struct room_spec *spec, const struct apart *consents)
 {
-	_cleanup_fd_ int state = statedir_make_consent(NULL);
+	for (size_t i = 0; i < spec->mounts_n; i++) {
+		_cleanup_fd_ int fd = open(spec->mounts[i].source, O_PATH | O_CLOEXEC);
 
-	return rootfs_open_shipped(state >= 0 ? state : rundir);
+		if (fd >= 0 && apart_check(consents, fd, "", false, NULL) < 0)
+			return false;
+	}
+	return true;
+}
+
+/* The copy of the host's configuration outlives sandboxes, as consents do. */
+static int open_shipped(const struct room_spec *spec, const struct apart *consents)
+{
+	_cleanup_fd_ int base = -1;
+
+	if (spec->root == ROOM_ROOT_DIR ||
+		(!consents->is_there && !may_make_consents(spec, consents)))
+		return -1;
+	base = statedir_make_consent(NULL);
+	return base < 0 ? -1 : rootfs_open_shipped(base);
 }
 
 static int prepare(const struct room_spec *spec, struct native_room *n, struct native_birth *b,
@@ -204,10 +219,10 @@ static int prepare(const struct room_spec *spec, struct native_room *n, struct n
 			.tree = -1};
 	}
 	r = b->rootfs.own_dir = rundir_open(err);
-	if (r >= 0 && spec->root != ROOM_ROOT_DIR)
-		b->rootfs.shipped = n->shipped = open_shipped(r);
 	if (r >= 0)
 		r = find_consents(&b->rootfs.consents, err);
+	if (r >= 0)
+		b->rootfs.shipped = n->shipped = open_shipped(spec, &b->rootfs.consents);
 	if (r >= 0)
 		r = spec->keep_dir ? open_keep(spec, n, err) : 0;
 	if (r < 0)
