@@ -88,6 +88,7 @@ static void bury(struct conn *c)
 		return;
 	if (c->stage && c->stage->end)
 		c->stage->end(c);
+	g->opening -= c->stage && c->stage->opens;
 	c->dead = true;
 	leaf_wait_cancel(c);
 	loop_io_remove(&c->io);
@@ -119,6 +120,8 @@ void conn_free(struct conn *c)
 
 void conn_set_stage(struct conn *c, const struct stage *stage)
 {
+	c->g->opening -= c->stage && c->stage->opens;
+	c->g->opening += stage->opens;
 	c->stage = stage;
 }
 

@@ -22,6 +22,7 @@ struct conn;
 
 struct stage {
 	const char *name;
+	bool opens;    /* the connection is work under way although it has no stream */
 	bool says_end; /* c->out is the last that the peer gets: close_notify follows it */
 	/* Bytes or the end may be there, and reading is wanted. */
 	void (*readable)(struct conn *c);

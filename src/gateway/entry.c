@@ -290,6 +290,7 @@ static void handshake_expired(struct conn *c)
 
 static const struct stage handshake_stage = {
 	.name = "handshake",
+	.opens = true,
 	.readable = handshake_readable,
 	.expired = handshake_expired,
 };

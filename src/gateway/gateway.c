@@ -101,7 +101,7 @@ static void run_turn(struct loop_job *job)
 	}
 	bound_unread(g);
 	broker_flush(g);
-	loop_set_under_way(g->loop, HASH_COUNT(g->streams));
+	loop_set_under_way(g->loop, HASH_COUNT(g->streams) + g->opening);
 	while (g->dead)
 		conn_free(g->dead);
 	g->turning = false;

@@ -38,8 +38,8 @@ struct gateway {
 	unsigned own_n;
 	struct accept_rate accepts;
 
-	struct conn *conns; /* all of them */
-	unsigned conns_n;
+	struct conn *conns;        /* all of them */
+	unsigned conns_n, opening; /* of them, in a handshake */
 	uint32_t next_conn;
 	uint64_t turn_n;
 	bool turning;       /* the turn runs: what it begins it also ends */
