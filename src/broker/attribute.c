@@ -3,8 +3,16 @@
  * refused: finding out costs a look through the room's processes. The supervisor looks; a refused
  * request, or an event of the gateway, waits for its answer, but not long, and only so many a
  * second do: the others, and those for whom nobody is found, are told without. */
-#include "broker/state.h"
+#include "broker/attribute.h"
+#include "base/clock.h"
+#include "broker/broker_internal.h"
+#include "broker/decide.h"
+#include "broker/log.h"
+#include "broker/refuse.h"
+#include "broker/stream.h"
 #include "ipc/helper.h"
+#include "ipc/netchan.h"
+#include "loop/loop.h"
 
 #include <stdio.h>
 #include <utlist.h>

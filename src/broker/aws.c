@@ -9,10 +9,18 @@
  *
  * Other people's credentials would let the room carry data to where they have a say: they are taken
  * out, and a presigned URL, which would be nothing without them, is refused. */
+#include "broker/aws.h"
 #include "aws/chunks.h"
 #include "aws/request.h"
-#include "broker/state.h"
+#include "broker/broker_internal.h"
+#include "broker/log.h"
+#include "broker/refuse.h"
+#include "broker/request_body.h"
+#include "broker/stream.h"
 #include "http/valid.h"
+#include "ipc/chan.h"
+#include "ipc/netchan.h"
+#include "secrets/secret_set.h"
 #include "secrets/signing.h"
 
 #include <errno.h>

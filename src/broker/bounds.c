@@ -10,7 +10,11 @@
  * Requests: the memory of what waits here for origins that do not take it. There is no fair way to
  * go on with what has arrived already, so at WAITING_MAX whoever sends more is refused. Memory that
  * is empty again is kept for what comes next while there is little of it. */
-#include "broker/state.h"
+#include "broker/bounds.h"
+#include "broker/broker_internal.h"
+#include "broker/stream.h"
+#include "ipc/chan.h"
+#include "ipc/netchan.h"
 
 enum {
 	UNDER_WAY_MAX = 32 * 1024 * 1024,

@@ -2,11 +2,22 @@
 /* Theory of operation: the client's frames are applied as they come; the first that is wrong ends
  * the broker with an answer that says what to change. After DONE the channel stays open: its end
  * means that the client went away, which is not the end of a detached sandbox. */
+#include "broker/config.h"
 #include "base/fd.h"
 #include "base/strv.h"
-#include "broker/state.h"
+#include "broker/aws.h"
+#include "broker/broker_internal.h"
+#include "broker/github.h"
 #include "github/app.h"
+#include "http/msg.h"
+#include "ipc/chan.h"
 #include "ipc/netconf.h"
+#include "loop/loop.h"
+#include "netlog/netlog.h"
+#include "policy/allowlist.h"
+#include "secrets/scrub.h"
+#include "secrets/secret_set.h"
+#include "tls/client.h"
 
 #include <errno.h>
 #include <signal.h>

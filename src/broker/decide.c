@@ -11,8 +11,28 @@
  *
  * An origin that could send a secret back is offered no coding of its content that could not be
  * decoded (decode.c), so that the scrubber sees what it looks for. */
-#include "broker/state.h"
+#include "broker/decide.h"
+#include "broker/attribute.h"
+#include "broker/aws.h"
+#include "broker/broker_internal.h"
+#include "broker/config.h"
+#include "broker/dial.h"
+#include "broker/filters.h"
+#include "broker/github.h"
+#include "broker/log.h"
+#include "broker/pool.h"
+#include "broker/refuse.h"
+#include "broker/request_body.h"
+#include "broker/stream.h"
+#include "broker/upstream.h"
+#include "http/coding.h"
+#include "ipc/chan.h"
+#include "ipc/netchan.h"
+#include "netlog/netlog.h"
+#include "policy/allowlist.h"
+#include "policy/decide.h"
 #include "secrets/replace.h"
+#include "secrets/secret_set.h"
 
 #include <errno.h>
 

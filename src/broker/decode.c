@@ -7,8 +7,14 @@
  *
  * What cannot be decoded is refused where the request carried a secret, and else passed on as it
  * is: a coding that nobody asked for (decide.c), and a part of a coded whole (206). */
-#include "broker/state.h"
+#include "broker/decode.h"
+#include "broker/broker_internal.h"
+#include "broker/refuse.h"
+#include "broker/response.h"
+#include "broker/stream.h"
+#include "broker/upstream.h"
 #include "http/coding.h"
+#include "ipc/chan.h"
 
 #include <errno.h>
 #include <stdio.h>

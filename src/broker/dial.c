@@ -6,9 +6,19 @@
  * answered for a moment (the idea of RFC 8305 5); the first connection wins.
  *
  * Addresses given by --connect-to are the user's own word and are not judged. */
+#include "broker/dial.h"
+#include "base/clock.h"
 #include "base/fd.h"
-#include "broker/state.h"
+#include "broker/broker_internal.h"
+#include "broker/config.h"
+#include "broker/refuse.h"
+#include "broker/stream.h"
+#include "broker/upstream.h"
+#include "dns/resolver.h"
+#include "ipc/chan.h"
 #include "ipc/helper.h"
+#include "loop/loop.h"
+#include "policy/allowlist.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

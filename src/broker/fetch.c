@@ -3,7 +3,14 @@
  * judged, TLS is verified, the log has its line), but its stream is not in the gateway's table, and
  * what comes back is gathered here. However it ends, its stream is closed; what came of it is told
  * in the loop's next iteration, when nothing of it is on the stack any more. */
-#include "broker/state.h"
+#include "broker/fetch.h"
+#include "base/clock.h"
+#include "broker/broker_internal.h"
+#include "broker/decide.h"
+#include "broker/stream.h"
+#include "loop/loop.h"
+#include "policy/allowlist.h"
+#include "policy/decide.h"
 
 #include <errno.h>
 

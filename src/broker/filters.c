@@ -2,8 +2,14 @@
 /* Theory of operation (INV-BODY-JUDGED): filters of request bodies are chosen when policy has
  * allowed the request. Where there are any, the body is collected, judged before the request has
  * credentials or anything is dialled, and then goes on as it is or as they have made it. */
-#include "broker/state.h"
+#include "broker/filters.h"
+#include "broker/broker_internal.h"
+#include "broker/decide.h"
+#include "broker/refuse.h"
+#include "broker/request_body.h"
+#include "broker/stream.h"
 #include "filter/filter.h"
+#include "netlog/netlog.h"
 
 #include <errno.h>
 

@@ -10,9 +10,18 @@
  * was meant for. REST addresses are judged by the allowlist; what a GraphQL request addresses
  * stands in its body, so there each repository is looked for in the list. While the list cannot be
  * had it is empty. */
-#include "broker/state.h"
+#include "broker/github.h"
+#include "base/clock.h"
+#include "broker/broker_internal.h"
+#include "broker/decide.h"
+#include "broker/fetch.h"
+#include "broker/log.h"
+#include "broker/refuse.h"
+#include "broker/stream.h"
 #include "filter/graphql_scope.h"
 #include "github/app.h"
+#include "ipc/netchan.h"
+#include "secrets/secret_set.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -5,8 +5,20 @@
  * and time; that one is written at the end of the loop's iteration, with the others of it and
  * before the gateway hears that the request has ended. A log that cannot be written stops new
  * requests: what is under way ends as it would, the next one finds its decision line refused. */
-#include "broker/state.h"
+#include "broker/log.h"
+#include "base/clock.h"
+#include "broker/attribute.h"
+#include "broker/aws.h"
+#include "broker/broker_internal.h"
+#include "broker/filters.h"
+#include "broker/stream.h"
+#include "broker/websocket.h"
 #include "http/ws.h"
+#include "ipc/chan.h"
+#include "ipc/netchan.h"
+#include "netlog/netlog.h"
+#include "policy/decide.h"
+#include "secrets/scrub.h"
 
 #include <errno.h>
 #include <stdio.h>

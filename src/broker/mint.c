@@ -7,7 +7,16 @@
  * so that neither side gets what the other cannot carry. Where that has to be
  * found out the answer comes later; a client that offers nothing but HTTP/2
  * gets it at once, as does every client that does not offer it. */
-#include "broker/state.h"
+#include "broker/mint.h"
+#include "base/clock.h"
+#include "broker/broker_internal.h"
+#include "broker/origin.h"
+#include "http/msg.h"
+#include "ipc/netchan.h"
+#include "loop/loop.h"
+#include "policy/allowlist.h"
+#include "policy/decide.h"
+#include "tls/ca.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

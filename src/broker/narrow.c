@@ -5,11 +5,11 @@
  * opened any more: a list of system calls. It keeps sockets, because dialling is its work; it has
  * no open(), no exec(), no fork(), no ptrace(), no executable memory. What is not listed fails with
  * EPERM. */
+#include "broker/narrow.h"
 #include "base/fd.h"
 #include "base/secmem.h"
 #include "base/selfcaps.h"
 #include "base/selfseccomp.h"
-#include "broker/state.h"
 
 #include <errno.h>
 #include <sys/prctl.h>

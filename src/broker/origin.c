@@ -5,7 +5,16 @@
  * connection is made (INV-JUDGED-FIRST: only where a rule lists the host for https on that port;
  * its addresses are judged by that rule), and goes to the pool, where the request that comes next
  * finds it. What makes it is a stream that has no request and stands in no table. */
-#include "broker/state.h"
+#include "broker/origin.h"
+#include "base/clock.h"
+#include "broker/broker_internal.h"
+#include "broker/decide.h"
+#include "broker/pool.h"
+#include "broker/stream.h"
+#include "broker/upstream.h"
+#include "loop/loop.h"
+#include "policy/allowlist.h"
+#include "policy/decide.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -7,7 +7,16 @@
  * While such a connection is made, requests to the same place wait for it instead of making one
  * each: the stream that makes it is the bucket's leader. When it turns out otherwise, each of them
  * goes its own way. */
-#include "broker/state.h"
+#include "broker/pool.h"
+#include "base/clock.h"
+#include "broker/broker_internal.h"
+#include "broker/decide.h"
+#include "broker/dial.h"
+#include "broker/origin.h"
+#include "broker/stream.h"
+#include "broker/upstream.h"
+#include "ipc/netchan.h"
+#include "loop/loop.h"
 
 #include <stdio.h>
 #include <utlist.h>

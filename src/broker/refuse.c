@@ -10,8 +10,18 @@
  * As many answers at once as there can be streams (a policy is replaced, a host does not resolve)
  * might not fit the channel: beyond half of that the gateway is told to give a short one of its
  * own. */
+#include "broker/refuse.h"
 #include "base/json.h"
-#include "broker/state.h"
+#include "broker/broker_internal.h"
+#include "broker/dial.h"
+#include "broker/log.h"
+#include "broker/stream.h"
+#include "broker/upstream.h"
+#include "http/body.h"
+#include "ipc/chan.h"
+#include "ipc/netchan.h"
+#include "netlog/netlog.h"
+#include "policy/decide.h"
 
 #include <errno.h>
 #include <stdio.h>

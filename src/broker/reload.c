@@ -10,9 +10,25 @@
  * they were let through with (each has a share in its policy), unless these allowed other addresses
  * or asked less of bodies. Those of which nothing was sent have the new ones. Connections that wait
  * for a request are closed, and the gateway forgets what it was told about names. */
-#include "broker/state.h"
+#include "broker/reload.h"
+#include "base/clock.h"
+#include "broker/broker_internal.h"
+#include "broker/config.h"
+#include "broker/decide.h"
+#include "broker/dial.h"
+#include "broker/mint.h"
+#include "broker/pool.h"
+#include "broker/refuse.h"
+#include "broker/stream.h"
+#include "broker/upstream.h"
+#include "ipc/chan.h"
 #include "ipc/helper.h"
+#include "ipc/netchan.h"
 #include "ipc/netconf.h"
+#include "loop/loop.h"
+#include "netlog/netlog.h"
+#include "policy/allowlist.h"
+#include "policy/decide.h"
 
 #include <errno.h>
 #include <stdio.h>

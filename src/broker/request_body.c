@@ -6,7 +6,16 @@
  *
  * Bytes that go out on a connection that was used before stay until the first byte of the answer,
  * so that the request can be sent once more (RFC 9112 9.3.1: only for idempotent methods). */
-#include "broker/state.h"
+#include "broker/request_body.h"
+#include "broker/bounds.h"
+#include "broker/broker_internal.h"
+#include "broker/decide.h"
+#include "broker/filters.h"
+#include "broker/refuse.h"
+#include "broker/stream.h"
+#include "broker/upstream.h"
+#include "ipc/chan.h"
+#include "loop/loop.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -5,7 +5,18 @@
  * the room. Values of secrets are turned back into their surrogates in every header and in every
  * body; where there are any, content codings end here (decode.c). Bodies of origins that policy
  * exempts (scrub: false) stay as they are. */
-#include "broker/state.h"
+#include "broker/response.h"
+#include "broker/bounds.h"
+#include "broker/broker_internal.h"
+#include "broker/decode.h"
+#include "broker/fetch.h"
+#include "broker/refuse.h"
+#include "broker/stream.h"
+#include "http/body.h"
+#include "ipc/chan.h"
+#include "ipc/netchan.h"
+#include "loop/loop.h"
+#include "secrets/scrub.h"
 
 #include <errno.h>
 #include <stdio.h>

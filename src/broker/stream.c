@@ -7,9 +7,32 @@
  * A stream lives until both directions have ended. When the answer ends first (a refusal, an origin
  * that answers early), the rest of the request is taken and dropped up to a limit, so that the
  * answer is not lost to a reset. */
-#include "broker/state.h"
+#include "broker/stream.h"
+#include "broker/attribute.h"
+#include "broker/aws.h"
+#include "broker/bounds.h"
+#include "broker/broker_internal.h"
+#include "broker/decide.h"
+#include "broker/decode.h"
+#include "broker/dial.h"
+#include "broker/fetch.h"
+#include "broker/filters.h"
+#include "broker/log.h"
+#include "broker/mint.h"
+#include "broker/origin.h"
+#include "broker/refuse.h"
+#include "broker/request_body.h"
+#include "broker/upstream.h"
+#include "broker/websocket.h"
+#include "http/body.h"
 #include "http/valid.h"
+#include "ipc/netchan.h"
+#include "loop/loop.h"
+#include "netlog/netlog.h"
+#include "policy/allowlist.h"
 #include "secrets/replace.h"
+#include "secrets/scrub.h"
+#include "tls/ca.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tries to break INV-NARROW: a child behind the broker's own filter makes each call that it must
  * not make. (tests/integration/test-narrow asks the running program.) */
-#include "broker/state.h"
+#include "broker/narrow.h"
 #include "narrowed.h"
 
 #include <netinet/in.h>

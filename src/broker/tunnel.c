@@ -9,8 +9,15 @@
  * both sides have sent a close frame, or the origin closes behind one; without any it was cut off.
  */
 #include "base/fd.h"
-#include "broker/state.h"
+#include "broker/broker_internal.h"
+#include "broker/log.h"
+#include "broker/request_body.h"
+#include "broker/response.h"
+#include "broker/stream.h"
+#include "broker/upstream.h"
+#include "broker/websocket.h"
 #include "http/ws.h"
+#include "ipc/netchan.h"
 
 #include <errno.h>
 #include <sys/socket.h>

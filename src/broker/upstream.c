@@ -4,8 +4,17 @@
  * (upstream_h1.c, upstream_h2.c). A connection that closes is freed when nobody further up can
  * still look at it.
  */
+#include "broker/upstream.h"
 #include "base/fd.h"
-#include "broker/state.h"
+#include "broker/broker_internal.h"
+#include "broker/dial.h"
+#include "broker/origin.h"
+#include "broker/pool.h"
+#include "broker/refuse.h"
+#include "broker/request_body.h"
+#include "broker/stream.h"
+#include "ipc/netchan.h"
+#include "loop/loop.h"
 
 #include <errno.h>
 #include <stdio.h>

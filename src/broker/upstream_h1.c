@@ -4,8 +4,20 @@
  * own memory, small ones together with the head. The response goes through the strict parser, no
  * more of it than the gateway takes (pump), so nothing of it is ever kept here. */
 #include "base/fd.h"
-#include "broker/state.h"
+#include "broker/broker_internal.h"
+#include "broker/decide.h"
+#include "broker/pool.h"
+#include "broker/refuse.h"
+#include "broker/request_body.h"
+#include "broker/response.h"
+#include "broker/stream.h"
+#include "broker/upstream.h"
+#include "http/body.h"
+#include "http/h1.h"
 #include "http/h1_write.h"
+#include "ipc/chan.h"
+#include "ipc/netchan.h"
+#include "loop/loop.h"
 
 #include <errno.h>
 

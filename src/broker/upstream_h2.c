@@ -6,7 +6,16 @@
  * What is to be written, and what can be read, is done in work(), once for everything that happened
  * in an iteration of the loop: so small frames of many streams share records. */
 #include "broker/upstream_h2.h"
+#include "base/clock.h"
 #include "base/fd.h"
+#include "broker/broker_internal.h"
+#include "broker/dial.h"
+#include "broker/pool.h"
+#include "broker/response.h"
+#include "broker/stream.h"
+#include "broker/upstream.h"
+#include "ipc/chan.h"
+#include "loop/loop.h"
 
 #include <errno.h>
 #include <stdio.h>

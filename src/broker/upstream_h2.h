@@ -3,7 +3,9 @@
 /* HTTP/2 on a connection to an origin: what upstream_h2.c (the connection) and upstream_h2_leg.c
  * (one of the room's streams on it) share. */
 
-#include "broker/state.h"
+#include "base/buf.h"
+#include "http/h2.h"
+#include "http/msg.h"
 
 enum {
 	H2_ORIGIN_STREAM_WINDOW = 1024 * 1024,

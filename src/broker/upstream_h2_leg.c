@@ -8,7 +8,19 @@
  *
  * A stream that the origin has not looked at (RFC 9113 8.7: GOAWAY, REFUSED_STREAM) is sent once
  * more, on another connection. */
+#include "broker/broker_internal.h"
+#include "broker/decide.h"
+#include "broker/dial.h"
+#include "broker/pool.h"
+#include "broker/refuse.h"
+#include "broker/request_body.h"
+#include "broker/response.h"
+#include "broker/stream.h"
+#include "broker/upstream.h"
 #include "broker/upstream_h2.h"
+#include "ipc/chan.h"
+#include "ipc/netchan.h"
+#include "loop/loop.h"
 
 #include <errno.h>
 #include <stdio.h>

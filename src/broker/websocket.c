@@ -8,11 +8,20 @@
  * 10.3). Those of the origin are searched for secrets, payload by payload: what the scrubber holds
  * back goes out with the end of its frame, so that nothing is delayed, and a value that is spread
  * over frames is not seen. Lengths stay, so heads do not change. */
-#include "tls/websocket.h"
+#include "broker/websocket.h"
 #include "base/rand.h"
-#include "broker/state.h"
+#include "broker/bounds.h"
+#include "broker/broker_internal.h"
+#include "broker/request_body.h"
+#include "broker/response.h"
+#include "broker/stream.h"
 #include "http/valid.h"
 #include "http/ws.h"
+#include "ipc/chan.h"
+#include "ipc/netchan.h"
+#include "loop/loop.h"
+#include "secrets/scrub.h"
+#include "tls/websocket.h"
 
 #include <errno.h>
 

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Which process of the room asked for what is refused. */
+
+#include "base/macro.h"
+#include "base/str.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct broker;
+struct net_event;
+struct stream;
+
+/* A process of the room, for the log; the texts may be any bytes. */
+struct log_owner {
+	uint32_t pid;
+	struct str name, program;
+};
+
+/* Whether s, which is refused, waits until it is known whose it is; refuse_policy() comes then. */
+_warn_unused_ bool attribute_request(struct stream *s);
+/* The same for what the gateway has refused; it is logged later then. */
+_warn_unused_ bool attribute_event(struct broker *b, const struct net_event *e, struct str payload);
+/* The supervisor's answer. False where it is malformed. */
+_warn_unused_ bool attribute_answer(struct broker *b, struct str payload);
+void attribute_free(struct broker *b);

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What bodies may take up, of all streams together. */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct stream;
+
+/* After window_out or closed has changed. */
+void bounds_answer(struct stream *s);
+/* Bytes of the answer that may go to the gateway now, as far as its windows are concerned. */
+size_t bounds_answer_room(const struct stream *s);
+/* After `body` or closed has changed; false: more waits than may. */
+bool bounds_request(struct stream *s);

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What the broker takes up and waits for, see docs/design/limits.md. */
+
+#include "base/clock.h"
+#include "ipc/netchan.h"
+
+enum {
+	SCRATCH = 32 * 1024,       /* read from an origin at once */
+	DECODE_MAX = 128 << 20,    /* memory of all decoders together */
+	OUT_HIGH = 256 * 1024,     /* waiting for the gateway: stop reading from it and origins */
+	OUT_LOW = 64 * 1024,       /* ... and go on */
+	OUT_MAX = 8 * 1024 * 1024, /* a gateway that sends and never reads is cut off */
+	REPLAY_MAX = 64 * 1024,    /* of a request that may have to be sent once more */
+	DISCARD_MAX = 256 * 1024,  /* of a body that nobody wants */
+	REQUEST_COLLECTED_MAX = 256 * 1024 * 1024, /* of all bodies that are looked into */
+	REQUEST_HIGH = 2 * NET_WINDOW,             /* of a request, waiting for the origin */
+	REQUEST_LOW = 32 * 1024, /* unsent bytes below which the room may send more */
+	NOTE_MAX = 512,
+	RESOLVER_FDS = 32,
+};
+
+#define CONNECT_USEC (10 * USEC_PER_SEC)
+#define FETCH_USEC (30 * USEC_PER_SEC)
+#define STALL_USEC (60 * 60 * USEC_PER_SEC)
+#define FIRST_SWEEP_USEC (1 * USEC_PER_SEC)
+#define SWEEP_USEC (5 * USEC_PER_SEC)

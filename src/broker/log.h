@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Lines of the network log. */
+
+#include "base/str.h"
+#include "ipc/netchan.h"
+#include "netlog/netlog.h"
+
+struct broker;
+struct stream;
+
+/* The ints: 0, or negative where it is not on record. What is lost elsewhere is counted, and said
+ * before the next request. */
+/* It is on record only after netlog_flush. */
+_warn_unused_ int log_intent(struct stream *s);
+void log_gateway_event(struct broker *b, const struct net_event *e);
+/* The line for a request that has become a WebSocket; log_result() then tells of its end. */
+void log_websocket(struct stream *s);
+void log_result(struct stream *s, enum netlog_kind kind, bool allowed);
+_warn_unused_ int log_stripped(struct stream *s, struct str header);
+_warn_unused_ int log_collapsed(struct stream *s, struct str header, unsigned count);
+_warn_unused_ int log_warning(struct broker *b, struct str text);
+/* scheme://host[:port]target, valid until the next call. */
+struct str log_url(struct broker *b, enum net_scheme scheme, struct str host, uint16_t port,
+	struct str target);

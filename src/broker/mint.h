@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Leaves of the certificate authority, and what is spoken with whom they are for. */
+
+#include "base/macro.h"
+
+struct broker;
+struct net_mint;
+
+_warn_unused_ int mint_request(struct broker *b, const struct net_mint *m);
+/* Another policy holds: what is being found out is answered as far as it is known. Then NET_FORGET.
+ */
+void mints_settle(struct broker *b);
+/* Those that wait are not answered any more. */
+void mints_free(struct broker *b);

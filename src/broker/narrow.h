@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What the program gives up, in two stages. */
+
+#include "base/err.h"
+
+_warn_unused_ int narrow_first(struct cloche_err *err);
+_warn_unused_ int narrow_last(struct cloche_err *err);

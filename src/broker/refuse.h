@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Answers in place of an origin. */
+
+#include "base/str.h"
+
+struct policy_request;
+struct stream;
+
+void refuse_policy(struct stream *s, const struct policy_request *req);
+/* 403: what the body holds is not allowed. detail may be any bytes. */
+void refuse_body(struct stream *s, const char *error, const char *message, struct str detail);
+/* 502 and the like (or 403, with an address to advise, or NULL), or RESET. Texts are printable. */
+void refuse_upstream(struct stream *s, unsigned status, const char *error, const char *message);
+void refuse_address(struct stream *s, const char *message, const char *address);

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* One request (or tunnel) of the room, from its OPEN to the end of both directions.
+ *
+ * Streams and upstreams die in two steps: they are marked and taken out of everything at once, and
+ * freed at the end of the loop's iteration, so a caller further up may still look at them. */
+
+#include "base/hash.h"
+#include "broker/constants.h"
+#include "filter/filter.h"
+#include "http/body.h"
+#include "http/msg.h"
+#include "ipc/netchan.h"
+#include "policy/decide.h"
+#include "secrets/scrub.h"
+
+struct aws_stream;
+struct broker;
+struct chan_frame;
+struct decoding;
+struct dial;
+struct fetch;
+struct github;
+struct masked_secret;
+struct origin_probe;
+struct pool_bucket;
+struct rewrite;
+struct upstream;
+struct websocket;
+
+/* What the gateway may still send on a stream. */
+enum stream_state { STREAM_OPEN, STREAM_HALF, STREAM_STATES };
+
+struct stream {
+	UT_hash_handle hh;
+	struct stream *next, *next_ready;
+	struct broker *broker;
+	uint32_t id, connection;
+	struct net_client client;
+	enum stream_state state;
+	bool closed;   /* out of the table; freed soon */
+	bool answered; /* END was sent: only the rest of the request is of interest */
+	bool discard;  /* the rest of the request's body goes nowhere */
+
+	/* The request. A tunnel has none: its method is CONNECT. */
+	enum net_kind kind;
+	enum net_scheme scheme;
+	struct host host;
+	uint16_t port;
+	struct http_head head;
+	char *shown; /* the target as the room wrote it, where the head has another */
+	enum net_body framing;
+	uint64_t length; /* NET_BODY_LENGTH: still to come */
+	bool is_head, idempotent, expects;
+	struct verdict verdict;
+	struct allowlist *policy; /* that the verdict's rule is of: a share in it */
+	unsigned policy_number;
+
+	/* Towards the origin. */
+	struct buf body;  /* what it has not taken, or may have to be sent once more */
+	size_t body_done; /* of that, taken */
+	struct http_fields trailers;
+	bool te_trailers; /* the room reads the answer's */
+	bool keep;        /* what was taken stays, for a second try */
+	bool retried;
+	bool secret; /* memory of the request is wiped */
+	struct dial *dial;
+	struct upstream *up;
+	void *leg;                     /* of what is spoken there */
+	bool http1;                    /* it needs HTTP/1.1 */
+	struct pool_bucket *leads;     /* others wait for the connection that it makes */
+	struct pool_bucket *waits;     /* for such a one */
+	struct stream *ahead, *behind; /* in that line */
+
+	/* Where a filter or a signature needs the whole body first: it is collected in `body` up
+	 * to whole_max, and the request goes on when it is complete. */
+	bool whole;
+	size_t whole_max, collected;
+	unsigned filters; /* those that judge the body, see filter/filter.h */
+	/* What a streamed body passes through on its way into `body`, or NULL. */
+	struct rewrite *rewrite;
+	struct github *waits_for;         /* for its token */
+	const struct masked_secret *live; /* that was put in */
+	bool several_live;
+	struct origin_probe *probe; /* it asks nothing, and only makes a connection */
+	struct fetch *fetch; /* it is the broker's own: the answer goes there, not to the gateway */
+	struct websocket *websocket; /* owned by rewrite; NULL for other kinds */
+
+	struct aws_stream *aws; /* signed with surrogates, or NULL */
+	unsigned foreign;       /* credentials of AWS that were taken out */
+
+	/* Flow. */
+	uint32_t window_in;  /* what the gateway may still send */
+	uint32_t uncredited; /* what it has sent and not got back */
+	uint32_t window_out; /* what it still takes */
+	uint64_t discarded;
+	size_t under_way, waiting; /* as counted in the broker's: bounds.c */
+	struct scrub *scrub;
+	struct http_messages messages;
+	struct decoding *decoding; /* NULL: the content comes as it is */
+
+	/* For the log. */
+	bool head_sent, logged;
+	bool opened;              /* it has become a WebSocket, and that is on record */
+	uint64_t started, active; /* monotonic */
+	uint64_t bytes_in, bytes_out;
+	uint16_t status;
+	unsigned masked, dropped, collapsed, scrubbed;
+	struct buf tags[FILTERS]; /* what filters say */
+	char note[NOTE_MAX];
+};
+
+/* 0, or -EPROTO where the gateway has broken the protocol. */
+_warn_unused_ int stream_frame(struct broker *b, const struct chan_frame *f);
+/* The answer is complete (or was refused): logs, and closes or discards what still comes. */
+void stream_finish(struct stream *s);
+/* One that is in no table: a request of our own to an https origin. NULL on lack of memory. */
+struct stream *stream_internal(struct broker *b, const struct host *host, uint16_t port);
+/* RESET to the gateway, and closed. */
+void stream_reset(struct stream *s, enum net_reset why);
+/* Takes it out of everything. */
+void stream_close(struct stream *s);
+void streams_reap(struct broker *b);
+void streams_free(struct broker *b);
+/* Body bytes went on their way, or nobody wants them: gives credit. */
+void stream_drained(struct stream *s);
+
+/* The target as the room wrote it: what goes out may hold credentials. */
+struct str stream_target(const struct stream *s);
+/* Fills s->note, printable; a later note does not replace an earlier one. */
+void stream_note(struct stream *s, const char *fmt, ...) _printf_(2, 3);
