@@ -13,6 +13,9 @@
 
 #include <errno.h>
 
+_Static_assert(
+	(int)FILTERS == (int)NETLOG_TAGS, "each filter has its place in an event of the log");
+
 static struct filter_request what(const struct stream *s, const struct policy_request *asked)
 {
 	return (struct filter_request){

@@ -5,29 +5,22 @@
 #include "filter/filter.h"
 
 #include "filter/filter_internal.h"
-#include "filter/graphql.h"
 #include "filter/tools.h"
 #include "http/coding.h"
-#include "policy/path.h"
 
 #include <errno.h>
 #include <stdio.h>
 
 enum { DECODE_STEP = 64 * 1024 };
 
-static const struct filter {
-	const char *name;
-	size_t body_max;
-	int (*run)(const struct filter_request *req, struct str body, struct filter_result *res);
-	int (*unreadable)(struct filter_result *res, struct str detail);
-} filters[FILTERS] = {
-	{"graphql", GQL_SOURCE_MAX, filter_graphql, filter_graphql_unreadable},
-	{"tools", TOOLS_BODY_MAX, filter_tools, filter_tools_unreadable},
+static const struct body_filter *const filters[FILTERS] = {
+	[FILTER_PLACE_GRAPHQL] = &filter_graphql,
+	[FILTER_PLACE_TOOLS] = &filter_tools,
 };
 
-const char *filter_name(unsigned place)
+const char *filter_name(enum filter_place place)
 {
-	return filters[place].name;
+	return filters[place]->name;
 }
 
 void filter_result_init(struct filter_result *r)
@@ -68,22 +61,15 @@ int filter_tag(struct buf *tag, struct str text)
 
 int filter_select(const struct filter_request *req, unsigned *ret_set)
 {
-	_cleanup_(path_done) struct path path = {0};
-	unsigned set = req->rule->has_graphql ? FILTER_GRAPHQL : 0;
-	struct host host;
-	int r = 0;
+	unsigned set = 0;
 
-	if (host_parse(req->asked->host, &host) < 0 ||
-		!str_eq(host_str(&host), STR("api.anthropic.com"))) {
-		*ret_set = set;
-		return 0;
+	for (unsigned i = 0; i < FILTERS; i++) {
+		int r = filters[i]->selects(req);
+
+		if (r < 0)
+			return r;
+		set |= r > 0 ? 1U << i : 0;
 	}
-	r = path_parse(req->asked->target, &path);
-	if (r < 0)
-		return r;
-	if (path.problem != PATH_OK || path.unsure != PATH_OK || path.encoded_slash ||
-		req->asked->other_path || path_may_be(path.decoded, STR("/v1/messages"), true))
-		set |= FILTER_TOOLS;
 	*ret_set = set;
 	return 0;
 }
@@ -94,7 +80,7 @@ size_t filter_body_max(unsigned set)
 
 	for (unsigned i = 0; i < FILTERS; i++)
 		if (set & 1U << i)
-			max = MIN(max, filters[i].body_max);
+			max = MIN(max, filters[i]->body_max);
 	return max;
 }
 
@@ -111,7 +97,7 @@ static unsigned first_of(unsigned set)
 static void fail(struct filter_result *res, unsigned place)
 {
 	char detail[64];
-	int n = snprintf(detail, sizeof(detail), "<%s: out of memory>", filters[place].name);
+	int n = snprintf(detail, sizeof(detail), "<%s: out of memory>", filters[place]->name);
 
 	/* The refusal stands also where its detail has no memory. */
 	n = filter_refuse(res, "filter_error",
@@ -125,7 +111,7 @@ static void refuse_unread(struct filter_result *res, unsigned set, struct str de
 {
 	unsigned place = first_of(set);
 
-	if (filters[place].unreadable(res, detail) < 0)
+	if (filters[place]->unreadable(res, detail) < 0)
 		fail(res, place);
 }
 
@@ -199,7 +185,7 @@ void filter_run(
 	for (unsigned i = 0; i < FILTERS && !ret->error; i++) {
 		if (!(set & 1U << i))
 			continue;
-		if (filters[i].run(req, body, ret) < 0)
+		if (filters[i]->run(req, body, ret) < 0)
 			fail(ret, i);
 		else if (ret->changed)
 			body = buf_str(&ret->body);

@@ -26,12 +26,13 @@ struct filter_request {
 	const struct http_head *head;
 };
 
-/* Bits of a set of filters, in the order in which they run. */
+/* In the order in which they run. */
+enum filter_place { FILTER_PLACE_GRAPHQL, FILTER_PLACE_TOOLS, FILTERS };
+/* Bits of a set of filters. */
 enum {
-	FILTER_GRAPHQL = 1 << 0,
-	FILTER_TOOLS = 1 << 1,
+	FILTER_GRAPHQL = 1 << FILTER_PLACE_GRAPHQL,
+	FILTER_TOOLS = 1 << FILTER_PLACE_TOOLS,
 };
-enum { FILTERS = 2 };
 
 struct filter_result {
 	/* NULL: it may go on. Else the word and the sentence of the answer (403); both static. */
@@ -64,5 +65,5 @@ void filter_run(
 /* Fills ret with the refusal of a body that is longer than filter_body_max. */
 void filter_too_large(unsigned set, struct filter_result *ret);
 
-/* "graphql", "tools": of one bit's place. */
-const char *filter_name(unsigned place);
+/* What a filter is called in the log: "graphql". */
+const char *filter_name(enum filter_place place);

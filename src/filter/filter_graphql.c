@@ -2,10 +2,16 @@
 /* Theory of operation: only what is surely executed as it was judged may pass: POST, one JSON
  * object in the body, nothing in the URL, no header that changes the method or the path. */
 #include "filter/filter_internal.h"
+#include "filter/graphql.h"
 #include "filter/graphql_operations.h"
 #include "http/valid.h"
 
-int filter_graphql_unreadable(struct filter_result *res, struct str detail)
+static int graphql_selects(const struct filter_request *req)
+{
+	return req->rule->has_graphql;
+}
+
+static int graphql_unreadable(struct filter_result *res, struct str detail)
 {
 	return filter_refuse(res, "graphql_operation_blocked",
 		"This GraphQL request cannot be judged, so it is refused. Send one operation as an "
@@ -40,7 +46,7 @@ static const char *head_problem(const struct filter_request *req)
 	return is_json(&req->head->fields) ? NULL : "<content-type>";
 }
 
-int filter_graphql(const struct filter_request *req, struct str body, struct filter_result *res)
+static int graphql_run(const struct filter_request *req, struct str body, struct filter_result *res)
 {
 	_cleanup_(graphql_request_done) struct graphql_request request = {.operation = GQL_NONE};
 	_cleanup_(buf_donep) struct buf detail = BUF_INIT(GQL_SOURCE_MAX + 64),
@@ -51,13 +57,21 @@ int filter_graphql(const struct filter_request *req, struct str body, struct fil
 	if (r < 0)
 		return r;
 	if (problem) {
-		r = filter_tag(&res->tag[0], str_from(problem));
-		return r < 0 ? r : filter_graphql_unreadable(res, str_from(problem));
+		r = filter_tag(&res->tag[FILTER_PLACE_GRAPHQL], str_from(problem));
+		return r < 0 ? r : graphql_unreadable(res, str_from(problem));
 	}
 	judged = graphql_operations_judge(req->rule, &request, &tag, &detail);
-	r = judged < 0 ? judged : filter_tag(&res->tag[0], buf_str(&tag));
+	r = judged < 0 ? judged : filter_tag(&res->tag[FILTER_PLACE_GRAPHQL], buf_str(&tag));
 	if (r < 0 || judged == 0)
 		return r;
 	return filter_refuse(res, "graphql_operation_blocked",
 		"This GraphQL operation is not in the network allowlist.", buf_str(&detail));
 }
+
+const struct body_filter filter_graphql = {
+	.name = "graphql",
+	.body_max = GQL_SOURCE_MAX,
+	.selects = graphql_selects,
+	.run = graphql_run,
+	.unreadable = graphql_unreadable,
+};

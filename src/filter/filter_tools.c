@@ -3,12 +3,28 @@
 #include "filter/body_json.h"
 #include "filter/filter_internal.h"
 #include "filter/tools.h"
+#include "policy/path.h"
 
 #include <errno.h>
 
-enum { PLACE = 1 };
+/* Anthropic's Messages API, in whatever spelling of its path. */
+static int tools_selects(const struct filter_request *req)
+{
+	_cleanup_(path_done) struct path path = {0};
+	struct host host;
+	int r;
 
-int filter_tools_unreadable(struct filter_result *res, struct str detail)
+	if (host_parse(req->asked->host, &host) < 0 ||
+		!str_eq(host_str(&host), STR("api.anthropic.com")))
+		return 0;
+	r = path_parse(req->asked->target, &path);
+	if (r < 0)
+		return r;
+	return path.problem != PATH_OK || path.unsure != PATH_OK || path.encoded_slash ||
+	       req->asked->other_path || path_may_be(path.decoded, STR("/v1/messages"), true);
+}
+
+static int tools_unreadable(struct filter_result *res, struct str detail)
 {
 	bool large = str_eq(detail, STR("<too-large>"));
 
@@ -54,14 +70,14 @@ static int write_back(struct str body, const json_t *value, struct filter_result
 static int take_result(struct str body, const json_t *value, const struct tools_result *t,
 	struct filter_result *res)
 {
-	int r = filter_tag(&res->tag[PLACE], buf_str(&t->tag));
+	int r = filter_tag(&res->tag[FILTER_PLACE_TOOLS], buf_str(&t->tag));
 
 	if (r == 0 && t->error)
 		return filter_refuse(res, t->error, t->message, buf_str(&t->detail));
 	return r == 0 && t->changed ? write_back(body, value, res) : r;
 }
 
-int filter_tools(const struct filter_request *req, struct str body, struct filter_result *res)
+static int tools_run(const struct filter_request *req, struct str body, struct filter_result *res)
 {
 	struct tools_result t = {
 		.detail = BUF_INIT(FILTER_DETAIL_MAX), .tag = BUF_INIT(FILTER_TAG_MAX + 32)};
@@ -69,16 +85,16 @@ int filter_tools(const struct filter_request *req, struct str body, struct filte
 	int r;
 
 	if (req->asked->websocket)
-		return filter_tools_unreadable(res, STR("<websocket>"));
+		return tools_unreadable(res, STR("<websocket>"));
 	if (body.n == 0)
 		return 0; /* a GET of a batch, say: nothing is asked for */
 	if (is_other_charset(&req->head->fields))
-		return filter_tools_unreadable(res, STR("<content-type>"));
+		return tools_unreadable(res, STR("<content-type>"));
 	if (tools_is_too_complex(body))
-		return filter_tools_unreadable(res, STR("<too-large>"));
+		return tools_unreadable(res, STR("<too-large>"));
 	r = body_json_read(body, &value);
 	if (r == -EEXIST || r == -EINVAL)
-		return filter_tools_unreadable(
+		return tools_unreadable(
 			res, r == -EEXIST ? STR("<duplicate-key>") : STR("<invalid-json>"));
 	if (r == 0)
 		r = tools_trim(value, req->policy, &t);
@@ -88,3 +104,11 @@ int filter_tools(const struct filter_request *req, struct str body, struct filte
 	buf_done(&t.tag);
 	return r;
 }
+
+const struct body_filter filter_tools = {
+	.name = "tools",
+	.body_max = TOOLS_BODY_MAX,
+	.selects = tools_selects,
+	.run = tools_run,
+	.unreadable = tools_unreadable,
+};
