@@ -15,10 +15,8 @@
 #include "broker/broker_internal.h"
 #include "broker/log.h"
 #include "broker/refuse.h"
-#include "broker/request_body.h"
 #include "broker/stream.h"
 #include "http/valid.h"
-#include "ipc/chan.h"
 #include "ipc/netchan.h"
 #include "secrets/secret_set.h"
 #include "secrets/signing.h"
@@ -43,13 +41,21 @@ struct aws_accounts {
 	size_t n;
 };
 
-/* A request that is signed with surrogates. */
+/* A request to a host in the scope of some account. */
 struct aws_stream {
-	struct aws_account *account;
+	struct aws_account *account; /* with whose surrogates it is signed; NULL: it is not */
 	struct aws_auth auth;
 	struct aws_form form;
 	bool verified;
+	unsigned foreign;          /* credentials that were taken out */
+	struct aws_chunks *chunks; /* of a body that is streamed; NULL: it has no signed ones */
+	size_t held;               /* of those, as it is accounted for */
 };
+
+static struct aws_stream *aws_of(const struct stream *s)
+{
+	return s->filter[CHAIN_AWS];
+}
 
 /* --- credentials --- */
 
@@ -66,7 +72,7 @@ void aws_teardown(struct broker *b)
 	b->aws = NULL;
 }
 
-static int add_account(struct aws_accounts *a, const struct signing_credential *c)
+static int aws_add_account(struct aws_accounts *a, const struct signing_credential *c)
 {
 	struct aws_account *v = reallocarray(a->v, a->n + 1, sizeof(*v));
 	struct aws_account one = {.credential = *c};
@@ -91,25 +97,20 @@ int aws_setup(struct broker *b, struct cloche_err *err)
 	while (secret_set_next_signing(b->secrets, &at, &c)) {
 		if (!b->aws)
 			b->aws = calloc(1, sizeof(*b->aws));
-		if (!b->aws || add_account(b->aws, &c) < 0)
+		if (!b->aws || aws_add_account(b->aws, &c) < 0)
 			return err_nomem(err);
 	}
 	return 0;
 }
 
-void aws_stream_free(struct stream *s)
+static void aws_free(struct stream *s)
 {
-	if (s->aws)
-		aws_auth_done(&s->aws->auth);
-	free(s->aws);
-	s->aws = NULL;
-	free(s->shown);
-	s->shown = NULL;
-}
+	struct aws_stream *a = aws_of(s);
 
-struct str stream_target(const struct stream *s)
-{
-	return s->shown ? str_from(s->shown) : http_head_target(&s->head);
+	aws_chunks_free(a->chunks);
+	if (a->account)
+		aws_auth_done(&a->auth);
+	free(a);
 }
 
 /* --- what was, or will be, signed --- */
@@ -120,14 +121,14 @@ struct view {
 	char host[HTTP_HOST_MAX + 8], length[24];
 };
 
-static void add_field(struct view *v, struct str name, struct str value)
+static void aws_add_field(struct view *v, struct str name, struct str value)
 {
 	v->fields[v->req.n_fields++] = (struct aws_field){name, value};
 }
 
 /* As it goes out: what is written depends on how, so nothing of the framing but a length that is
  * written in any case. */
-static void view_outgoing(const struct stream *s, struct view *v)
+static void aws_view_outgoing(const struct stream *s, struct view *v)
 {
 	const struct http_head *h = &s->head;
 	int n = snprintf(v->host, sizeof(v->host), h->port ? "%.*s:%u" : "%.*s",
@@ -136,60 +137,60 @@ static void view_outgoing(const struct stream *s, struct view *v)
 	v->req = (struct aws_request){
 		.method = http_head_method(h), .target = http_head_target(h), .fields = v->fields};
 	for (unsigned i = 0; i < h->fields.n; i++)
-		add_field(v, http_fields_name(&h->fields, i), http_fields_value(&h->fields, i));
-	add_field(v, STR("host"), str_make(v->host, (size_t)n));
+		aws_add_field(v, http_fields_name(&h->fields, i), http_fields_value(&h->fields, i));
+	aws_add_field(v, STR("host"), str_make(v->host, (size_t)n));
 	if (!(h->flags & HTTP_HAS_LENGTH))
 		return;
 	n = snprintf(v->length, sizeof(v->length), "%llu", (unsigned long long)h->content_length);
-	add_field(v, STR("content-length"), str_make(v->length, (size_t)n));
+	aws_add_field(v, STR("content-length"), str_make(v->length, (size_t)n));
 }
 
 /* What follows a WebSocket's handshake is no body. */
-static bool has_body(const struct stream *s)
+static bool aws_has_body(const struct stream *s)
 {
 	return s->framing != NET_BODY_NONE && s->kind == NET_KIND_HTTP;
 }
 
 /* As the room sent it: with what the gateway took out of the fields. */
-static void view_room(const struct stream *s, struct view *v)
+static void aws_view_room(const struct stream *s, struct view *v)
 {
-	view_outgoing(s, v);
-	if (s->head.body == HTTP_BODY_CHUNKED && has_body(s))
-		add_field(v, STR("transfer-encoding"), STR("chunked"));
+	aws_view_outgoing(s, v);
+	if (s->head.body == HTTP_BODY_CHUNKED && aws_has_body(s))
+		aws_add_field(v, STR("transfer-encoding"), STR("chunked"));
 	else if (!(s->head.flags & HTTP_HAS_LENGTH))
-		add_field(v, STR("content-length"), STR("0"));
+		aws_add_field(v, STR("content-length"), STR("0"));
 	if (s->expects)
-		add_field(v, STR("expect"), STR("100-continue"));
+		aws_add_field(v, STR("expect"), STR("100-continue"));
 }
 
 /* --- verification --- */
 
-static int refuse(struct stream *s, const char *message, const char *detail)
+static int aws_refuse(struct stream *s, const char *message, const char *detail)
 {
 	refuse_body(s, "aws_signature_refused", message, str_from(detail));
 	return -1;
 }
 
-static int refuse_memory(struct stream *s)
+static int aws_refuse_memory(struct stream *s)
 {
 	refuse_upstream(s, 503, "out_of_memory", "no memory for an AWS signature");
 	return -1;
 }
 
-static bool covers(const struct stream *s, const struct aws_account *a)
+static bool aws_covers(const struct stream *s, const struct aws_account *a)
 {
 	return masked_secret_covers(a->credential.key_id, &s->host);
 }
 
 /* Whether the host is in the scope of any; whether all of those let others' credentials pass. */
-static bool in_scope(const struct stream *s, bool *ret_allow_foreign)
+static bool aws_in_scope(const struct stream *s, bool *ret_allow_foreign)
 {
 	const struct aws_accounts *a = s->broker->aws;
 	bool found = false;
 
 	*ret_allow_foreign = true;
 	for (size_t i = 0; i < a->n; i++) {
-		if (!covers(s, &a->v[i]))
+		if (!aws_covers(s, &a->v[i]))
 			continue;
 		found = true;
 		*ret_allow_foreign &= a->v[i].credential.key_id->spec.allow_foreign_credentials;
@@ -198,29 +199,29 @@ static bool in_scope(const struct stream *s, bool *ret_allow_foreign)
 }
 
 /* Only over verified TLS there is any. */
-static struct aws_account *find_account(const struct stream *s, struct str key_id)
+static struct aws_account *aws_find_account(const struct stream *s, struct str key_id)
 {
 	const struct aws_accounts *a = s->broker->aws;
 
 	for (size_t i = 0; s->scheme == NET_HTTPS && i < a->n; i++)
-		if (covers(s, &a->v[i]) && str_eq(aws_signer_key_id(a->v[i].surrogate), key_id))
+		if (aws_covers(s, &a->v[i]) && str_eq(aws_signer_key_id(a->v[i].surrogate), key_id))
 			return &a->v[i];
 	return NULL;
 }
 
 /* Somebody else's. Returns 0, or -1 where the log cannot be written. */
-static int strip(struct stream *s, struct str name)
+static int aws_strip(struct stream *s, struct str name)
 {
 	if (http_fields_remove(&s->head.fields, name) == 0)
 		return 0;
-	s->foreign++;
+	aws_of(s)->foreign++;
 	if (log_stripped(s, name) == 0)
 		return 0;
 	refuse_upstream(s, 502, "log_unavailable", "the network log cannot be written");
 	return -1;
 }
 
-static bool has_masked_secret(const struct stream *s)
+static bool aws_has_masked_secret(const struct stream *s)
 {
 	const struct secret_set *set = s->broker->secrets;
 
@@ -233,7 +234,7 @@ static bool has_masked_secret(const struct stream *s)
 	return false;
 }
 
-static bool has_aws_authorization(const struct http_fields *f)
+static bool aws_has_authorization(const struct http_fields *f)
 {
 	for (int i = -1; (i = http_fields_find(f, STR("authorization"), (unsigned)i + 1)) >= 0;)
 		if (aws_is_scheme(http_fields_value(f, (unsigned)i)))
@@ -243,22 +244,22 @@ static bool has_aws_authorization(const struct http_fields *f)
 
 /* No signature of ours: a foreign one, another kind of Authorization, or nothing. Where there is a
  * masked secret for the host, what is not of AWS is its business (decide.c). */
-static int judge_foreign(struct stream *s)
+static int aws_judge_foreign(struct stream *s)
 {
 	if (aws_query_has_credential(aws_query_of(http_head_target(&s->head))))
-		return refuse(s,
+		return aws_refuse(s,
 			"The presigned URL is not signed with credentials of this sandbox.",
 			"foreign credential");
-	if ((has_aws_authorization(&s->head.fields) || !has_masked_secret(s)) &&
-		strip(s, STR("authorization")) < 0)
+	if ((aws_has_authorization(&s->head.fields) || !aws_has_masked_secret(s)) &&
+		aws_strip(s, STR("authorization")) < 0)
 		return -1;
-	if (strip(s, STR("x-amz-security-token")) < 0)
+	if (aws_strip(s, STR("x-amz-security-token")) < 0)
 		return -1;
-	return strip(s, STR("x-amz-s3session-token"));
+	return aws_strip(s, STR("x-amz-s3session-token"));
 }
 
 /* Said, not changed: the origin will refuse it. */
-static void warn_of_skew(struct stream *s)
+static void aws_warn_of_skew(struct stream *s)
 {
 	static const char form[] = "%Y%m%dT%H%M%SZ";
 	char text[256], theirs[32], ours[32];
@@ -267,8 +268,8 @@ static void warn_of_skew(struct stream *s)
 	long long minutes;
 	int n;
 
-	snprintf(theirs, sizeof(theirs), "%.*s", STR_FMT(s->aws->auth.time));
-	if (s->aws->auth.place == AWS_IN_QUERY || !strptime(theirs, form, &tm))
+	snprintf(theirs, sizeof(theirs), "%.*s", STR_FMT(aws_of(s)->auth.time));
+	if (aws_of(s)->auth.place == AWS_IN_QUERY || !strptime(theirs, form, &tm))
 		return;
 	minutes = llabs((long long)now - timegm(&tm)) / 60;
 	if (minutes <= SKEW_MINUTES)
@@ -285,180 +286,175 @@ static void warn_of_skew(struct stream *s)
 
 /* The token takes its real value. The signature's field comes back with the real one: until then
  * nobody shall take it for a secret that is not where it belongs. */
-static int verified(struct stream *s)
+static int aws_verified(struct stream *s)
 {
 	struct http_fields *f = &s->head.fields;
 	int i;
 
-	s->aws->verified = s->secret = true;
-	warn_of_skew(s);
-	if (s->aws->auth.place == AWS_IN_HEADER)
+	aws_of(s)->verified = s->secret = true;
+	aws_warn_of_skew(s);
+	if (aws_of(s)->auth.place == AWS_IN_HEADER)
 		http_fields_remove(f, STR("authorization"));
 	i = http_fields_find(f, STR("x-amz-security-token"), 0);
 	if (i >= 0 &&
-		http_fields_set_at(f, (unsigned)i, aws_signer_token(s->aws->account->real)) < 0)
-		return refuse_memory(s);
+		http_fields_set_at(f, (unsigned)i, aws_signer_token(aws_of(s)->account->real)) < 0)
+		return aws_refuse_memory(s);
 	return 0;
 }
 
 /* 0: verified; 1: the body is needed; -1: refused. */
-static int verify(struct stream *s, struct str body_hash)
+static int aws_check(struct stream *s, struct str body_hash)
 {
-	struct aws_stream *a = s->aws;
+	struct aws_stream *a = aws_of(s);
 	const char *why;
 	struct view v;
 	int r;
 
-	view_room(s, &v);
+	aws_view_room(s, &v);
 	r = aws_verify(&v.req, &a->auth, a->account->surrogate, body_hash, &a->form, &why);
 	if (r == -ENOMEM)
-		return refuse_memory(s);
+		return aws_refuse_memory(s);
 	if (r < 0)
-		return refuse(s, "The request's AWS signature does not verify.", why);
-	return r > 0 ? r : verified(s);
+		return aws_refuse(s, "The request's AWS signature does not verify.", why);
+	return r > 0 ? r : aws_verified(s);
 }
 
-static bool is_chunked(const struct aws_auth *auth)
+static bool aws_is_chunked(const struct aws_auth *auth)
 {
 	return auth->kind == AWS_PAYLOAD_CHUNKS || auth->kind == AWS_PAYLOAD_CHUNKS_TRAILER;
 }
 
 /* What no signature, however good, is made for. NULL: it is fine. */
-static const char *why_unfit(const struct stream *s, const struct aws_auth *auth)
+static const char *aws_why_unfit(const struct stream *s, const struct aws_auth *auth)
 {
-	if (is_chunked(auth) && !has_body(s))
+	if (aws_is_chunked(auth) && !aws_has_body(s))
 		return "it is for chunks, and there is no body";
 	if (!aws_service_fits(host_str(&s->host), auth->scope.service))
 		return "it is for another service than that of the host";
 	return NULL;
 }
 
-static int begin(struct stream *s, struct aws_auth *auth, struct aws_account *account)
+static int aws_begin(struct stream *s)
 {
-	const char *why = why_unfit(s, auth);
+	const struct aws_stream *a = aws_of(s);
+	const char *why = aws_why_unfit(s, &a->auth);
 
-	s->aws = calloc(1, sizeof(*s->aws));
-	if (!s->aws) {
-		aws_auth_done(auth);
-		return refuse_memory(s);
-	}
-	s->aws->auth = *auth;
-	s->aws->account = account;
 	if (why)
-		return refuse(s, "The request's AWS signature does not fit the request.", why);
-	return verify(s, has_body(s) ? STR_NULL : STR(AWS_EMPTY_HASH));
+		return aws_refuse(s, "The request's AWS signature does not fit the request.", why);
+	return aws_check(s, aws_has_body(s) ? STR_NULL : STR(AWS_EMPTY_HASH));
 }
 
-int aws_open(struct stream *s, size_t *ret_whole)
+/* Finds what s is signed with, if anything. As aws_check(). */
+static int aws_open(struct stream *s, bool allow_foreign)
 {
-	struct aws_account *account;
+	struct aws_stream *a = aws_of(s);
 	struct aws_auth auth;
 	const char *why;
 	struct view v;
+	int r;
+
+	aws_view_room(s, &v);
+	r = aws_auth_find(&v.req, &auth, &why);
+	if (r == -ENOMEM)
+		return aws_refuse_memory(s);
+	if (r < 0)
+		return aws_refuse(s, "The request's AWS signature is malformed.", why);
+	a->account = r > 0 ? aws_find_account(s, auth.key_id) : NULL;
+	if (a->account) {
+		a->auth = auth;
+		return aws_begin(s);
+	}
+	if (r > 0)
+		aws_auth_done(&auth);
+	return allow_foreign ? 0 : aws_judge_foreign(s);
+}
+
+static int aws_judge_head(struct stream *s, size_t *whole)
+{
 	bool allow;
 	int r;
 
-	*ret_whole = 0;
-	if (!s->broker->aws || !in_scope(s, &allow))
+	if (!s->broker->aws || !aws_in_scope(s, &allow))
 		return 0;
-	view_room(s, &v);
-	r = aws_auth_find(&v.req, &auth, &why);
-	if (r == -ENOMEM)
-		return refuse_memory(s);
-	if (r < 0)
-		return refuse(s, "The request's AWS signature is malformed.", why);
-	account = r > 0 ? find_account(s, auth.key_id) : NULL;
-	if (!account) {
-		if (r > 0)
-			aws_auth_done(&auth);
-		return allow ? 0 : judge_foreign(s);
-	}
-	r = begin(s, &auth, account);
+	s->filter[CHAIN_AWS] = calloc(1, sizeof(struct aws_stream));
+	r = aws_of(s) ? aws_open(s, allow) : aws_refuse_memory(s);
 	if (r > 0)
-		*ret_whole = WHOLE_MAX;
+		*whole = MIN(*whole, (size_t)WHOLE_MAX);
 	return MIN(r, 0);
 }
 
-static struct str body_hash(const struct stream *s, char hash[AWS_HEX])
+static struct str aws_body_hash(const struct stream *s, char hash[AWS_HEX])
 {
 	aws_sha256_hex(buf_str(&s->body), hash);
 	return str_make(hash, AWS_HEX);
 }
 
-int aws_whole(struct stream *s)
+/* Before anything changes it. */
+static int aws_judge_body(struct stream *s)
 {
-	struct aws_stream *a = s->aws;
+	const struct aws_stream *a = aws_of(s);
 	char hash[AWS_HEX];
 
-	if (!a)
+	if (!a || !a->account || !s->whole)
 		return 0;
 	if (!a->verified)
-		return MIN(verify(s, body_hash(s, hash)), 0);
+		return MIN(aws_check(s, aws_body_hash(s, hash)), 0);
 	/* It will be signed again for what the filters make of it. */
-	if (a->auth.kind == AWS_PAYLOAD_HASH && !str_eq(a->auth.payload, body_hash(s, hash)))
-		return refuse(s, "The request's body is not the one that was signed.",
+	if (a->auth.kind == AWS_PAYLOAD_HASH && !str_eq(a->auth.payload, aws_body_hash(s, hash)))
+		return aws_refuse(s, "The request's body is not the one that was signed.",
 			"x-amz-content-sha256 is not the body's hash");
 	return 0;
 }
 
 /* --- chunks --- */
 
-struct chunk_rewrite {
-	struct rewrite rewrite;
-	struct stream *stream;
-	struct aws_chunks *chunks;
-	size_t held; /* as it is accounted for */
-};
-
 /* What is held counts among the bodies that are collected. */
-static int account_for(struct chunk_rewrite *c, struct cloche_err *err)
+static int aws_account_for(struct stream *s, struct cloche_err *err)
 {
-	struct stream *s = c->stream;
-	size_t now = aws_chunks_held(c->chunks);
+	struct aws_stream *a = aws_of(s);
+	size_t now = aws_chunks_held(a->chunks);
 
-	s->broker->collected += now - c->held;
-	s->collected += now - c->held;
-	c->held = now;
+	s->broker->collected += now - a->held;
+	s->collected += now - a->held;
+	a->held = now;
 	if (s->broker->collected > REQUEST_COLLECTED_MAX)
 		return err_set(err, E_LIMIT, "too many large requests at once");
 	return 0;
 }
 
-static int chunks_feed(struct rewrite *r, struct str bytes, struct buf *out, struct cloche_err *err)
+static int aws_request_data(struct stream *s, struct str bytes, struct cloche_err *err)
 {
-	struct chunk_rewrite *c = container_of(r, struct chunk_rewrite, rewrite);
-	int e = aws_chunks_feed(c->chunks, bytes, out, err);
+	struct aws_stream *a = aws_of(s);
+	int r;
 
-	return e < 0 ? e : account_for(c, err);
+	if (!a->chunks)
+		return chain_request_data(s, CHAIN_AWS + 1, bytes, err);
+	r = aws_chunks_feed(a->chunks, bytes, &s->body, err);
+	return r < 0 ? r : aws_account_for(s, err);
 }
 
-static int chunks_end(
-	struct rewrite *r, struct http_fields *trailers, struct buf *out, struct cloche_err *err)
+static int aws_request_end(struct stream *s, struct cloche_err *err)
 {
-	struct chunk_rewrite *c = container_of(r, struct chunk_rewrite, rewrite);
+	struct aws_stream *a = aws_of(s);
 
-	return aws_chunks_end(c->chunks, err);
-}
-
-static void chunks_free(struct rewrite *r)
-{
-	struct chunk_rewrite *c = container_of(r, struct chunk_rewrite, rewrite);
-
-	aws_chunks_free(c->chunks);
-	free(c);
+	return a->chunks ? aws_chunks_end(a->chunks, err)
+			 : chain_request_end(s, CHAIN_AWS + 1, err);
 }
 
 /* A body that was collected passes through at once. */
-static int rewrite_whole(struct stream *s, struct cloche_err *err)
+static int aws_rewrite_whole(struct stream *s, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf body = BUF_INIT(s->body.max + AWS_CHUNK_MAX);
+	struct aws_stream *a = aws_of(s);
 	struct buf was = s->body;
-	int r = s->rewrite->feed(s->rewrite, buf_str(&s->body), &body, err);
+	int r = aws_chunks_feed(a->chunks, buf_str(&s->body), &body, err);
 
 	if (r == 0)
-		r = s->rewrite->end(s->rewrite, &s->trailers, &body, err);
-	s->rewrite->free(s->rewrite);
-	s->rewrite = NULL;
+		r = aws_account_for(s, err);
+	if (r == 0)
+		r = aws_chunks_end(a->chunks, err);
+	aws_chunks_free(a->chunks);
+	a->chunks = NULL;
 	if (r < 0)
 		return r;
 	s->body = body;
@@ -467,10 +463,9 @@ static int rewrite_whole(struct stream *s, struct cloche_err *err)
 	return 0;
 }
 
-static int start_chunks(struct stream *s, struct str seed, struct cloche_err *err)
+static int aws_start_chunks(struct stream *s, struct str seed, struct cloche_err *err)
 {
-	struct aws_stream *a = s->aws;
-	struct chunk_rewrite *c = calloc(1, sizeof(*c));
+	struct aws_stream *a = aws_of(s);
 	struct str length = http_fields_get(&s->head.fields, STR("x-amz-decoded-content-length"));
 	struct aws_chunks_config config = {.auth = &a->auth,
 		.surrogate = a->account->surrogate,
@@ -481,17 +476,11 @@ static int start_chunks(struct stream *s, struct str seed, struct cloche_err *er
 
 	config.has_decoded_length =
 		length.p && http_parse_length(length, &config.decoded_length) == 0;
-	if (c)
-		c->chunks = aws_chunks_new(&config);
-	if (!c || !c->chunks) {
-		free(c);
+	a->chunks = aws_chunks_new(&config);
+	if (!a->chunks)
 		return err_nomem(err);
-	}
-	c->rewrite = (struct rewrite){chunks_feed, chunks_end, chunks_free};
-	c->stream = s;
-	s->rewrite = &c->rewrite;
 	if (s->whole)
-		return rewrite_whole(s, err);
+		return aws_rewrite_whole(s, err);
 	s->body.max = AWS_CHUNK_MAX + REQUEST_HIGH;
 	return 0;
 }
@@ -499,31 +488,31 @@ static int start_chunks(struct stream *s, struct str seed, struct cloche_err *er
 /* --- signing --- */
 
 /* What stands for the body in the signature. A filter may have changed it. */
-static int payload(struct stream *s, char hash[AWS_HEX], struct str *ret)
+static int aws_payload(struct stream *s, char hash[AWS_HEX], struct str *ret)
 {
-	struct aws_stream *a = s->aws;
+	struct aws_stream *a = aws_of(s);
 	bool stated = a->form.hash == AWS_HASH_STATED;
 	bool hashed = stated ? a->auth.kind == AWS_PAYLOAD_HASH && s->whole
 			     : a->form.hash == AWS_HASH_BODY;
 
-	*ret = hashed ? body_hash(s, hash) : a->auth.payload;
+	*ret = hashed ? aws_body_hash(s, hash) : a->auth.payload;
 	if (!stated || str_eq(*ret, a->auth.payload))
 		return 0;
 	return http_fields_set(&s->head.fields, STR("x-amz-content-sha256"), *ret);
 }
 
-static int put(struct stream *s, struct aws_signed *made)
+static int aws_put(struct stream *s, struct aws_signed *made)
 {
-	if (s->aws->auth.place == AWS_IN_HEADER)
+	if (aws_of(s)->auth.place == AWS_IN_HEADER)
 		return http_fields_set(
 			&s->head.fields, STR("Authorization"), buf_str(&made->value));
 	s->shown = str_dup(http_head_target(&s->head));
 	return s->shown ? http_head_set_target(&s->head, buf_str(&made->value)) : -ENOMEM;
 }
 
-static int sign(struct stream *s, struct cloche_err *err)
+static int aws_make(struct stream *s, struct cloche_err *err)
 {
-	struct aws_stream *a = s->aws;
+	struct aws_stream *a = aws_of(s);
 	_cleanup_(aws_signed_done) struct aws_signed made = {0};
 	char hash[AWS_HEX];
 	struct str text;
@@ -533,36 +522,50 @@ static int sign(struct stream *s, struct cloche_err *err)
 	/* A length that was signed is written, also where there is no body. */
 	if (s->head.body == HTTP_BODY_NONE && aws_auth_signs(&a->auth, STR("content-length")))
 		http_head_set_body(&s->head, HTTP_BODY_LENGTH, 0);
-	r = payload(s, hash, &text);
+	r = aws_payload(s, hash, &text);
 	if (r == 0) {
-		view_outgoing(s, &v);
+		aws_view_outgoing(s, &v);
 		r = aws_sign(&v.req, &a->auth, &a->form, a->account->real, text, &made);
 	}
 	if (r == 0)
-		r = put(s, &made);
+		r = aws_put(s, &made);
 	if (r < 0)
 		return err_set(err, E_PROTOCOL, "the request cannot be signed for AWS");
 	s->masked++;
-	if (is_chunked(&a->auth))
-		r = start_chunks(s, str_make(made.signature, made.signature_n), err);
+	if (aws_is_chunked(&a->auth))
+		r = aws_start_chunks(s, str_make(made.signature, made.signature_n), err);
 	return r;
 }
 
-int aws_finish(struct stream *s)
+static int aws_sign_stream(struct stream *s)
 {
+	const struct aws_stream *a = aws_of(s);
 	struct cloche_err err = CLOCHE_ERR_INIT;
 
-	s->dropped += s->foreign;
-	if (!s->aws)
+	if (!a)
 		return 0;
-	if (s->aws->verified && sign(s, &err) == 0)
+	s->dropped += a->foreign;
+	if (!a->account || (a->verified && aws_make(s, &err) == 0))
 		return 0;
 	refuse_upstream(s, 502, "aws_signing_failed",
 		err.message[0] ? err.message : "the request cannot be signed for AWS");
 	return -1;
 }
 
-struct str aws_region(const struct stream *s)
+static void aws_log(const struct stream *s, struct netlog_event *ev)
 {
-	return s->aws ? s->aws->auth.region : STR_NULL;
+	const struct aws_stream *a = aws_of(s);
+
+	if (a->account && ev->kind != NETLOG_WEBSOCKET)
+		ev->region = a->auth.region;
 }
+
+const struct filter filter_aws = {
+	.judge_head = aws_judge_head,
+	.judge_body = aws_judge_body,
+	.sign = aws_sign_stream,
+	.request_data = aws_request_data,
+	.request_end = aws_request_end,
+	.log = aws_log,
+	.free = aws_free,
+};

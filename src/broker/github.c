@@ -46,71 +46,83 @@ struct github {
 	struct fetch fetch;
 };
 
-static uint64_t now_sec(void)
+/* A stream whose request is given a token, or waits for one. */
+struct github_stream {
+	struct github *waits_for;
+	const struct masked_secret *live; /* that was put in */
+	bool several;                     /* live is one of them */
+};
+
+static struct github_stream *github_of(const struct stream *s)
+{
+	return s->filter[CHAIN_GITHUB];
+}
+
+static uint64_t github_now_sec(void)
 {
 	return clock_real_usec() / USEC_PER_SEC;
 }
 
-static const struct masked_secret *secret_of(const struct github *g)
+static const struct masked_secret *github_secret(const struct github *g)
 {
 	return secret_set_get(g->broker->secrets, g->member);
 }
 
-static struct github *find(const struct broker *b, const struct masked_secret *secret)
+static struct github *github_find(const struct broker *b, const struct masked_secret *secret)
 {
 	struct github *g;
 
 	LL_FOREACH (b->github, g)
-		if (secret_of(g) == secret)
+		if (github_secret(g) == secret)
 			break;
 	return g;
 }
 
 /* Or will, too soon. */
-static bool has_expired(const struct github *g)
+static bool github_has_expired(const struct github *g)
 {
-	return now_sec() + EARLY_SEC >= g->expires;
+	return github_now_sec() + EARLY_SEC >= g->expires;
 }
 
 /* --- what waits --- */
 
-static void refuse_waiting(struct stream *s, const struct github *g)
+static void github_refuse_waiting(struct stream *s, const struct github *g)
 {
 	refuse_upstream(s, 502, "github_app_token_refresh_failed", g->error);
 }
 
 /* Those that wait go on: the token is there, or will not come. */
-static void wake(struct github *g, bool have)
+static void github_wake(struct github *g, bool have)
 {
 	struct broker *b = g->broker;
 	struct stream *s, *tmp;
 
 	HASH_ITER (hh, b->streams, s, tmp) {
-		if (s->waits_for != g)
+		if (!github_of(s) || github_of(s)->waits_for != g)
 			continue;
-		s->waits_for = NULL;
+		github_of(s)->waits_for = NULL;
 		if (have)
 			request_prepare(s);
 		else
-			refuse_waiting(s, g);
+			github_refuse_waiting(s, g);
 	}
 	broker_flush_later(b);
 }
 
-static void fail(struct github *g, const char *what)
+static void github_fail(struct github *g, const char *what)
 {
 	snprintf(g->error, sizeof(g->error), "no token of GitHub App for %s: %s",
-		secret_of(g)->spec.name, what);
+		github_secret(g)->spec.name, what);
 	g->failed_at = clock_mono_usec();
 	if (log_warning(g->broker, str_from(g->error)) < 0)
 		g->broker->unlogged++;
 	g->busy = false;
-	wake(g, false);
+	github_wake(g, false);
 }
 
 /* --- the token, then the list --- */
 
-static int ask(struct github *g, struct fetch_request *m, struct buf *authorization)
+static int github_ask(struct github *g, struct fetch_request *m, struct buf *authorization)
 {
 	static const struct str headers[][2] = {
 		{STR("Accept"), STR("application/vnd.github+json")},
@@ -126,7 +138,7 @@ static int ask(struct github *g, struct fetch_request *m, struct buf *authorizat
 	return fetch_start(&g->fetch, g->broker, m);
 }
 
-static int ask_token(struct github *g)
+static int github_ask_token(struct github *g)
 {
 	_cleanup_(buf_done_wipedp) struct buf authorization = BUF_INIT(8192);
 	_cleanup_(buf_donep) struct buf target = BUF_INIT(TARGET_MAX), body = BUF_INIT(256 * 1024);
@@ -134,7 +146,7 @@ static int ask_token(struct github *g)
 	int r = buf_add_str(&authorization, STR("Bearer "));
 
 	if (r == 0)
-		r = github_app_jwt(g->app, now_sec(), &authorization, NULL);
+		r = github_app_jwt(g->app, github_now_sec(), &authorization, NULL);
 	if (r == 0)
 		r = github_token_target(g->app, &target);
 	if (r == 0)
@@ -142,10 +154,10 @@ static int ask_token(struct github *g)
 	m.target = buf_str(&target);
 	m.body = buf_str(&body);
 	g->page = 0;
-	return r < 0 ? r : ask(g, &m, &authorization);
+	return r < 0 ? r : github_ask(g, &m, &authorization);
 }
 
-static int ask_page(struct github *g, unsigned page)
+static int github_ask_page(struct github *g, unsigned page)
 {
 	_cleanup_(buf_done_wipedp) struct buf authorization = BUF_INIT(8192);
 	_cleanup_(buf_donep) struct buf target = BUF_INIT(TARGET_MAX);
@@ -153,55 +165,55 @@ static int ask_page(struct github *g, unsigned page)
 	int r = buf_add_str(&authorization, STR("Bearer "));
 
 	if (r == 0)
-		r = buf_add_str(&authorization, secret_reveal(secret_of(g)->value));
+		r = buf_add_str(&authorization, secret_reveal(github_secret(g)->value));
 	if (r == 0)
 		r = github_repositories_target(g->app, page, &target);
 	m.target = buf_str(&target);
 	g->page = page;
-	return r < 0 ? r : ask(g, &m, &authorization);
+	return r < 0 ? r : github_ask(g, &m, &authorization);
 }
 
-static int ask_list(struct github *g)
+static int github_ask_list(struct github *g)
 {
 	graphql_scope_free(g->growing);
 	g->growing = graphql_scope_new();
-	return g->growing ? ask_page(g, 1) : -ENOMEM;
+	return g->growing ? github_ask_page(g, 1) : -ENOMEM;
 }
 
 /* The list is as complete as it gets. */
-static void use_list(struct github *g)
+static void github_use_list(struct github *g)
 {
 	graphql_scope_free(g->scope);
 	g->scope = g->growing;
 	g->growing = NULL;
 	g->busy = false;
-	wake(g, true);
+	github_wake(g, true);
 }
 
-static void no_list(struct github *g, const char *why)
+static void github_no_list(struct github *g, const char *why)
 {
 	char text[NOTE_MAX];
 
 	snprintf(text, sizeof(text),
 		"no list of repositories of GitHub App for %s, so GraphQL requests that name one "
 		"are refused: %s",
-		secret_of(g)->spec.name, why);
+		github_secret(g)->spec.name, why);
 	if (log_warning(g->broker, str_from(text)) < 0)
 		g->broker->unlogged++;
 	graphql_scope_free(g->growing);
 	g->growing = graphql_scope_new();
 	g->list_failed_at = clock_mono_usec();
-	use_list(g);
+	github_use_list(g);
 }
 
-static int add_repository(void *user, struct str node_id, struct str full_name)
+static int github_add_repository(void *user, struct str node_id, struct str full_name)
 {
 	struct github *g = user;
 
 	return graphql_scope_add(g->growing, node_id, full_name);
 }
 
-static void on_page(struct github *g)
+static void github_on_page(struct github *g)
 {
 	struct fetch *f = &g->fetch;
 	struct cloche_err err = CLOCHE_ERR_INIT;
@@ -210,30 +222,30 @@ static void on_page(struct github *g)
 
 	if (!f->complete || f->status != 200) {
 		snprintf(why, sizeof(why), "it answered %u", f->status);
-		no_list(g, f->complete ? why : f->error);
+		github_no_list(g, f->complete ? why : f->error);
 		return;
 	}
-	if (github_repositories_read(g->app, buf_str(&f->answer), add_repository, g, &n, &err) <
-		0) {
-		no_list(g, err.message);
+	if (github_repositories_read(
+		    g->app, buf_str(&f->answer), github_add_repository, g, &n, &err) < 0) {
+		github_no_list(g, err.message);
 		return;
 	}
 	if (n < GITHUB_PAGE || g->page >= GITHUB_REPOSITORIES_MAX / GITHUB_PAGE) {
 		g->list_failed_at = 0;
-		use_list(g);
-	} else if (ask_page(g, g->page + 1) < 0) {
-		no_list(g, "out of memory");
+		github_use_list(g);
+	} else if (github_ask_page(g, g->page + 1) < 0) {
+		github_no_list(g, "out of memory");
 	}
 }
 
 /* A token is used where it is also looked for in what comes back. */
-static int take_token(struct github *g, struct cloche_err *err)
+static int github_take_token(struct github *g, struct cloche_err *err)
 {
 	_cleanup_(secret_freep) struct secret *token = NULL;
 	struct broker *b = g->broker;
 	int r = github_token_read(buf_str(&g->fetch.answer), &token, &g->expires, err);
 
-	if (r == 0 && has_expired(g))
+	if (r == 0 && github_has_expired(g))
 		r = err_set(err, E_PROTOCOL,
 			"it is about to expire already (is this machine's clock right?)");
 	if (r == 0)
@@ -246,7 +258,7 @@ static int take_token(struct github *g, struct cloche_err *err)
 	return r;
 }
 
-static void on_token(struct github *g)
+static void github_on_token(struct github *g)
 {
 	struct fetch *f = &g->fetch;
 	struct cloche_err err = CLOCHE_ERR_INIT;
@@ -254,28 +266,28 @@ static void on_token(struct github *g)
 
 	if (!f->complete || f->status != 201) {
 		snprintf(why, sizeof(why), "GitHub answered %u", f->status);
-		fail(g, f->complete ? why : f->error);
+		github_fail(g, f->complete ? why : f->error);
 		return;
 	}
-	if (take_token(g, &err) < 0) {
-		fail(g, err.message);
+	if (github_take_token(g, &err) < 0) {
+		github_fail(g, err.message);
 		return;
 	}
 	g->failed_at = 0;
-	if (ask_list(g) < 0)
-		no_list(g, "out of memory");
+	if (github_ask_list(g) < 0)
+		github_no_list(g, "out of memory");
 	else
-		wake(g, true);
+		github_wake(g, true);
 }
 
-static void on_fetched(struct fetch *f)
+static void github_on_fetched(struct fetch *f)
 {
 	struct github *g = container_of(f, struct github, fetch);
 
 	if (g->page > 0)
-		on_page(g);
+		github_on_page(g);
 	else
-		on_token(g);
+		github_on_token(g);
 	if (!f->stream)
 		buf_done_wiped(&f->answer);
 	requests_go(g->broker); /* the next request of this file, if there is one */
@@ -292,7 +304,7 @@ int github_add(struct broker *b, struct github_app *app, size_t member)
 	g->broker = b;
 	g->app = app;
 	g->member = member;
-	g->fetch.done = on_fetched;
+	g->fetch.done = github_on_fetched;
 	LL_PREPEND(b->github, g);
 	return 0;
 }
@@ -316,35 +328,35 @@ void github_expire(struct broker *b)
 	struct github *g;
 
 	LL_FOREACH (b->github, g)
-		if (secret_of(g)->known && has_expired(g))
+		if (github_secret(g)->known && github_has_expired(g))
 			(void)!secret_set_renew(b->secrets, g->member, NULL, NULL);
 }
 
 /* Whether something failed, and not long ago. */
-static bool is_fresh(uint64_t failed_at)
+static bool github_is_fresh(uint64_t failed_at)
 {
 	return failed_at && clock_mono_usec() - failed_at < RETRY_USEC;
 }
 
-void github_wait(struct stream *s, const struct masked_secret *secret)
+static void github_wait(struct stream *s, const struct masked_secret *secret)
 {
-	struct github *g = find(s->broker, secret);
+	struct github *g = github_find(s->broker, secret);
 
-	s->waits_for = g;
+	github_of(s)->waits_for = g;
 	if (g->busy)
 		return;
-	if (!secret->known && is_fresh(g->failed_at)) {
-		s->waits_for = NULL;
-		refuse_waiting(s, g);
+	if (!secret->known && github_is_fresh(g->failed_at)) {
+		github_of(s)->waits_for = NULL;
+		github_refuse_waiting(s, g);
 		return;
 	}
 	g->busy = true;
-	if ((secret->known ? ask_list(g) : ask_token(g)) < 0)
-		fail(g, "the request for it could not be made");
+	if ((secret->known ? github_ask_list(g) : github_ask_token(g)) < 0)
+		github_fail(g, "the request for it could not be made");
 }
 
 /* The credential that may be in a GraphQL request. */
-static bool is_graphql(const struct stream *s)
+static bool github_is_graphql(const struct stream *s)
 {
 	struct path path;
 	bool covered;
@@ -357,31 +369,55 @@ static bool is_graphql(const struct stream *s)
 }
 
 /* And is on its way, or may be asked for. */
-static bool lacks_list(const struct github *g)
+static bool github_lacks_list(const struct github *g)
 {
 	return g->busy ? !g->scope || g->list_failed_at
-		       : g->list_failed_at && !is_fresh(g->list_failed_at);
+		       : g->list_failed_at && !github_is_fresh(g->list_failed_at);
 }
 
-bool github_must_wait(const struct stream *s, const struct masked_secret *secret)
+/* Whether s cannot go on yet with a live secret: its value is not known; or s is for GraphQL, and
+ * what it may address is not. */
+static bool github_must_wait(const struct stream *s, const struct masked_secret *secret)
 {
-	const struct github *g = find(s->broker, secret);
+	const struct github *g = github_find(s->broker, secret);
 
-	return !secret->known || (g && lacks_list(g) && is_graphql(s));
+	return !secret->known || (g && github_lacks_list(g) && github_is_graphql(s));
 }
 
-size_t github_needs_body(const struct stream *s)
+int github_take(struct stream *s, const struct masked_secret *unknown,
+	const struct masked_secret *live, bool several)
+{
+	const struct masked_secret *secret = unknown ? unknown : live;
+
+	if (!secret)
+		return 0;
+	if (!github_of(s))
+		s->filter[CHAIN_GITHUB] = calloc(1, sizeof(struct github_stream));
+	if (!github_of(s))
+		return -ENOMEM;
+	if (github_must_wait(s, secret)) {
+		github_wait(s, secret);
+		return 1;
+	}
+	github_of(s)->live = live;
+	github_of(s)->several = several;
+	return 0;
+}
+
+static int github_judge_head(struct stream *s, size_t *whole)
 {
 	struct github *g;
 
 	LL_FOREACH (s->broker->github, g)
-		if (s->scheme == NET_HTTPS && masked_secret_covers(secret_of(g), &s->host) &&
-			is_graphql(s))
-			return BODY_LIMIT;
+		if (s->scheme == NET_HTTPS && masked_secret_covers(github_secret(g), &s->host) &&
+			github_is_graphql(s)) {
+			*whole = MIN(*whole, (size_t)BODY_LIMIT);
+			break;
+		}
 	return 0;
 }
 
-static bool refuse(struct stream *s, const char *detail)
+static bool github_refuse(struct stream *s, const char *detail)
 {
 	refuse_body(s, "graphql_repo_scope_blocked",
 		"The request addresses something outside of the repositories of the GitHub App's "
@@ -392,7 +428,7 @@ static bool refuse(struct stream *s, const char *detail)
 
 /* A form is no JSON; but what is sent so without a Content-Type of its own is called one by curl,
  * and GitHub reads it as JSON. That has one reading where, as a form, it is one name. */
-static bool has_other_reading(const struct stream *s)
+static bool github_has_other_reading(const struct stream *s)
 {
 	const struct http_fields *f = &s->head.fields;
 	struct str type = http_fields_get(f, STR("Content-Type")), body = buf_str(&s->body);
@@ -405,32 +441,46 @@ static bool has_other_reading(const struct stream *s)
 	       (str_chr(body, '&') < body.n || str_chr(body, ';') < body.n);
 }
 
-static bool check_body(struct stream *s, const struct github *g)
+static bool github_check_body(struct stream *s, const struct github *g)
 {
 	_cleanup_(graphql_request_done) struct graphql_request req = {0};
 	_cleanup_(buf_donep) struct buf detail = BUF_INIT(2 * GRAPHQL_SCOPE_DETAIL_MAX);
 	const char *problem = NULL;
 	int r;
 
-	if (has_other_reading(s) ||
+	if (github_has_other_reading(s) ||
 		str_chr(http_head_target(&s->head), '?') < http_head_target(&s->head).n)
-		return refuse(s, "<unreadable>");
+		return github_refuse(s, "<unreadable>");
 	if (graphql_request_read(buf_str(&s->body), &req, &problem) < 0)
-		return refuse(s, "<unreadable>");
+		return github_refuse(s, "<unreadable>");
 	if (problem)
-		return refuse(s, problem);
+		return github_refuse(s, problem);
 	r = g->scope ? graphql_scope_check(g->scope, &req, &detail) : 1;
 	if (r == 0)
 		return true;
-	return refuse(s, r > 0 && buf_cstr(&detail) ? buf_data(&detail) : "<unreadable>");
+	return github_refuse(s, r > 0 && buf_cstr(&detail) ? buf_data(&detail) : "<unreadable>");
 }
 
-bool github_check(struct stream *s)
+/* Whether what s, which has its credentials, addresses is within their reach. */
+static int github_prepare(struct stream *s)
 {
-	const struct github *g = s->live ? find(s->broker, s->live) : NULL;
+	const struct github_stream *c = github_of(s);
+	const struct github *g = c && c->live ? github_find(s->broker, c->live) : NULL;
 
-	if (!g || !is_graphql(s))
-		return true;
+	if (!g || !github_is_graphql(s))
+		return 0;
 	/* Nobody knows which of them counts. */
-	return s->several_live ? refuse(s, "<several-tokens>") : check_body(s, g);
+	return (c->several ? github_refuse(s, "<several-tokens>") : github_check_body(s, g)) ? 0
+											     : -1;
 }
+
+static void github_stream_free(struct stream *s)
+{
+	free(github_of(s));
+}
+
+const struct filter filter_github = {
+	.judge_head = github_judge_head,
+	.prepare = github_prepare,
+	.free = github_stream_free,
+};

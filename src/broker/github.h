@@ -1,27 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Tokens of GitHub Apps. */
+/* The filter that keeps requests with tokens of GitHub Apps to what these are for; and the tokens.
+ */
 
-#include "base/macro.h"
-#include <stdbool.h>
-#include <stddef.h>
+#include "broker/chain.h"
 
 struct broker;
 struct github_app;
 struct masked_secret;
-struct stream;
+
+extern const struct filter filter_github;
 
 /* Takes a credential whose secret is member `member` of the set. */
 _warn_unused_ int github_add(struct broker *b, struct github_app *app, size_t member);
 void github_free(struct broker *b);
 /* Tokens that are about to expire are forgotten. */
 void github_expire(struct broker *b);
-/* Whether s cannot go on yet with a live secret: its value is not known; or s is for GraphQL, and
- * what it may address is not. */
-bool github_must_wait(const struct stream *s, const struct masked_secret *secret);
-/* s waits for that, and goes on with request_prepare(). */
-void github_wait(struct stream *s, const struct masked_secret *secret);
-/* How much of a body has to be known before the request goes on; 0: nothing. */
-size_t github_needs_body(const struct stream *s);
-/* Whether what s, which has its credentials, addresses is within their reach; refuses it else. */
-_warn_unused_ bool github_check(struct stream *s);
+/* For the filter of secrets, before it puts live ones into s: one whose value is not known yet, and
+ * one whose value is (NULL: there is none; several: of more). 1: s waits for what is missing, and
+ * goes on with request_prepare(), or was refused. 0; -ENOMEM. */
+_warn_unused_ int github_take(struct stream *s, const struct masked_secret *unknown,
+	const struct masked_secret *live, bool several);

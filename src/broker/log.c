@@ -8,12 +8,9 @@
 #include "broker/log.h"
 #include "base/clock.h"
 #include "broker/attribute.h"
-#include "broker/aws.h"
 #include "broker/broker_internal.h"
-#include "broker/filters.h"
+#include "broker/chain.h"
 #include "broker/stream.h"
-#include "broker/websocket.h"
-#include "http/ws.h"
 #include "ipc/chan.h"
 #include "ipc/netchan.h"
 #include "netlog/netlog.h"
@@ -125,20 +122,9 @@ void log_websocket(struct stream *s)
 	ev.dropped = s->dropped;
 	ev.collapsed = s->collapsed;
 	ev.scrubbed = s->scrubbed;
-	ev.region = aws_region(s);
+	chain_log(s, &ev);
 	s->masked = s->dropped = s->collapsed = s->scrubbed = 0; /* told */
 	write_later(s, &ev);
-}
-
-static void add_websocket(const struct stream *s, struct netlog_event *ev)
-{
-	struct ws_counts up, down;
-
-	ev->close_code = websocket_counts(s, &up, &down);
-	ev->frames_out = up.frames;
-	ev->payload_out = up.bytes;
-	ev->frames_in = down.frames;
-	ev->payload_in = down.bytes;
 }
 
 /* What a line for s is about, where its kind decides that. */
@@ -161,10 +147,6 @@ void log_result(struct stream *s, enum netlog_kind kind, bool allowed)
 	ev = request_event(s, kind_of(s, kind, allowed));
 	ev.allowed = allowed;
 	ev.status = s->status;
-	if (s->opened)
-		add_websocket(s, &ev);
-	else
-		ev.region = aws_region(s);
 	ev.reason = str_from(policy_reason_word(s->verdict.reason));
 	ev.note = str_from(s->note);
 	ev.has_transfer = true;
@@ -174,8 +156,8 @@ void log_result(struct stream *s, enum netlog_kind kind, bool allowed)
 	ev.masked = s->masked;
 	ev.dropped = s->dropped;
 	ev.collapsed = s->collapsed;
-	filters_tag(s, &ev);
-	ev.scrubbed = s->scrubbed + (s->scrub ? (unsigned)scrub_hits(s->scrub) : 0);
+	ev.scrubbed = s->scrubbed;
+	chain_log(s, &ev);
 	write_later(s, &ev);
 }
 

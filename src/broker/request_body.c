@@ -9,8 +9,8 @@
 #include "broker/request_body.h"
 #include "broker/bounds.h"
 #include "broker/broker_internal.h"
+#include "broker/chain.h"
 #include "broker/decide.h"
-#include "broker/filters.h"
 #include "broker/refuse.h"
 #include "broker/stream.h"
 #include "broker/upstream.h"
@@ -31,10 +31,8 @@ static void too_large(struct stream *s)
 {
 	char message[NOTE_MAX];
 
-	if (s->filters) {
-		filters_refuse_large(s);
+	if (chain_judge_large(s))
 		return;
-	}
 	snprintf(message, sizeof(message),
 		"a request to %s can have a body of at most %zu bytes here, because it is looked "
 		"into before it goes on",
@@ -92,8 +90,7 @@ void request_body_add(struct stream *s, struct str bytes)
 		collect(s, bytes);
 		return;
 	}
-	r = s->rewrite ? s->rewrite->feed(s->rewrite, bytes, &s->body, &err)
-		       : buf_add_str(&s->body, bytes);
+	r = chain_request_data(s, 0, bytes, &err);
 	if (r < 0) {
 		broken(s, &err);
 		return;
@@ -112,11 +109,8 @@ void request_body_add(struct stream *s, struct str bytes)
 void request_body_end(struct stream *s)
 {
 	struct cloche_err err = CLOCHE_ERR_INIT;
-	int r = 0;
 
-	if (s->rewrite)
-		r = s->rewrite->end(s->rewrite, &s->trailers, &s->body, &err);
-	if (r < 0)
+	if (chain_request_end(s, 0, &err) < 0)
 		broken(s, &err);
 	else if (s->whole)
 		request_whole(s);

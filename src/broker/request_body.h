@@ -8,15 +8,6 @@
 
 struct stream;
 
-/* Changes a body on its way. Each function appends to `out` (the stream's body) and returns 0, or
- * -1 with err set: the request is broken off then. */
-struct rewrite {
-	int (*feed)(struct rewrite *r, struct str bytes, struct buf *out, struct cloche_err *err);
-	int (*end)(struct rewrite *r, struct http_fields *trailers, struct buf *out,
-		struct cloche_err *err);
-	void (*free)(struct rewrite *r);
-};
-
 /* What comes from the gateway. Refuses, or resets, where it cannot be taken. */
 void request_body_add(struct stream *s, struct str bytes);
 void request_body_end(struct stream *s);

@@ -1,49 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation (INV-NO-SECRET-INSIDE): the parts of a response, whatever protocol they came
- * in, leave as frames; nothing is kept. What its parser does not accept ends the exchange: before
- * the head with a 502, after it with a reset, so that a cut or broken body never looks complete to
- * the room. Values of secrets are turned back into their surrogates in every header and in every
- * body; where there are any, content codings end here (decode.c). Bodies of origins that policy
- * exempts (scrub: false) stay as they are. */
+/* Theory of operation: the parts of a response, whatever protocol they came in, go through the
+ * filters (chain.h) and leave as frames; nothing is kept here. What its parser does not accept ends
+ * the exchange: before the head with a 502, after it with a reset, so that a cut or broken body
+ * never looks complete to the room. */
 #include "broker/response.h"
 #include "broker/bounds.h"
 #include "broker/broker_internal.h"
-#include "broker/decode.h"
 #include "broker/fetch.h"
 #include "broker/refuse.h"
 #include "broker/stream.h"
+#include "broker/upstream.h"
 #include "http/body.h"
 #include "ipc/chan.h"
 #include "ipc/netchan.h"
 #include "loop/loop.h"
-#include "secrets/scrub.h"
 
 #include <errno.h>
 #include <stdio.h>
-
-static bool scrubs(const struct stream *s)
-{
-	return s->broker->scrubber && (!s->verdict.rule || s->verdict.rule->scrub);
-}
-
-/* In the head's own memory, which may be changed. */
-static size_t scrub_part(struct stream *s, struct http_fields *f, uint32_t at, size_t n)
-{
-	return scrub_whole(s->broker->scrubber, f->text.mem + at, n);
-}
-
-/* A name, too, is whatever the origin likes. */
-static void scrub_fields(struct stream *s, struct http_fields *f)
-{
-	if (!scrubs(s))
-		return;
-	for (unsigned i = 0; i < f->n; i++) {
-		const struct http_field *v = &f->v[i];
-
-		s->scrubbed += (unsigned)(scrub_part(s, f, v->name, v->name_len) +
-					  scrub_part(s, f, v->value, v->value_len));
-	}
-}
 
 static int send_fields(struct net_fields_out *out, const struct http_fields *f)
 {
@@ -58,7 +31,7 @@ static void clean_head(struct stream *s, struct http_head *h)
 {
 	http_head_strip(h);
 	http_fields_remove(&h->fields, STR("Alt-Svc"));
-	scrub_fields(s, &h->fields);
+	chain_response_fields(s, &h->fields);
 }
 
 size_t response_takes(const struct stream *s)
@@ -72,17 +45,16 @@ size_t response_takes(const struct stream *s)
 	return bounds_answer_room(s);
 }
 
-/* Of what is decoded first, any amount may come of little. */
 size_t response_room(const struct stream *s)
 {
 	size_t takes;
 
 	if (s->fetch)
 		return SCRATCH;
-	if (decoding_waits(s))
+	if (chain_waiting(s))
 		return 0;
 	takes = response_takes(s);
-	return s->decoding && takes > 0 ? SCRATCH : MIN((size_t)SCRATCH, takes);
+	return takes > 0 && chain_may_wait(s) ? SCRATCH : MIN((size_t)SCRATCH, takes);
 }
 
 /* A frame to the gateway. False where there can be none. */
@@ -119,8 +91,6 @@ static void set_framing(const struct http_head *h, struct net_response *m)
 	m->length = m->body == NET_BODY_LENGTH ? h->content_length : 0;
 }
 
-/* Also application/grpc+proto; but not application/grpc-web, which has its status in the body. */
-
 /* A call's status comes in trailers. Where an answer cannot have any the client would only see that
  * it breaks off. */
 static bool lacks_status(const struct stream *s, const struct http_head *h)
@@ -146,15 +116,8 @@ bool response_head(struct stream *s, struct http_head *h)
 			"status: it has to speak HTTP/2");
 		return false;
 	}
-	if (scrubs(s) && !decoding_begin(s, h))
+	if (!chain_response_head(s, h))
 		return false;
-	/* Also what says that it is encoded: saying so costs an origin nothing. */
-	if (scrubs(s) && h->body != HTTP_BODY_NONE) {
-		s->scrub = scrub_new(s->broker->scrubber);
-		if (!s->scrub)
-			return sent(s, -ENOMEM);
-		s->messages = http_messages(&h->fields);
-	}
 	clean_head(s, h);
 	set_framing(h, &m);
 	s->status = h->status;
@@ -163,34 +126,21 @@ bool response_head(struct stream *s, struct http_head *h)
 	return sent(s, send_fields(&f, &h->fields));
 }
 
-static int send_data(struct stream *s, struct str bytes)
+void response_count(struct stream *s, size_t n)
+{
+	s->window_out -= (uint32_t)n;
+	bounds_answer(s);
+	s->bytes_in += n;
+	s->broker->bytes_in += n;
+}
+
+bool response_send(struct stream *s, struct str bytes)
 {
 	int r = 0;
 
 	for (; r == 0 && bytes.n > 0; bytes = str_from_index(bytes, NET_MAX_DATA))
 		r = net_send_data(&s->broker->net, s->id, str_prefix(bytes, NET_MAX_DATA));
-	return r;
-}
-
-/* Bytes count against the window before they are looked into, so what the scrubber holds back is
- * covered. At the end of a message nothing is: who waits for it may have to answer before the next
- * one comes, and no value goes on over its first byte. */
-bool response_pass(struct stream *s, struct str bytes)
-{
-	struct str first = bytes, second = STR_NULL;
-	bool whole = s->scrub && http_messages_end(&s->messages, bytes);
-	int r;
-
-	s->window_out -= (uint32_t)bytes.n;
-	bounds_answer(s);
-	s->bytes_in += bytes.n;
-	s->broker->bytes_in += bytes.n;
-	if (s->scrub)
-		scrub_feed(s->scrub, (char *)(uintptr_t)bytes.p, bytes.n, &first, &second);
-	r = send_data(s, first);
-	if (r == 0)
-		r = send_data(s, second);
-	return sent(s, r == 0 && whole ? send_data(s, scrub_end(s->scrub)) : r);
+	return sent(s, r);
 }
 
 bool response_data(struct stream *s, struct str bytes)
@@ -198,19 +148,14 @@ bool response_data(struct stream *s, struct str bytes)
 	s->active = loop_now(s->broker->loop);
 	if (s->fetch)
 		return fetch_data(s->fetch, bytes);
-	return s->decoding ? decoding_data(s, bytes) : response_pass(s, bytes);
+	return chain_response_data(s, 0, bytes);
 }
 
 bool response_close(struct stream *s, struct http_fields *trailers)
 {
 	struct net_fields_out f;
-	int r = 0;
 
-	if (s->scrub)
-		r = send_data(s, scrub_end(s->scrub));
-	if (r < 0)
-		return sent(s, r);
-	scrub_fields(s, trailers);
+	chain_response_fields(s, trailers);
 	f = net_begin_trailers(&s->broker->net, s->id);
 	return sent(s, send_fields(&f, trailers));
 }
@@ -221,7 +166,17 @@ bool response_end(struct stream *s, struct http_fields *trailers)
 		s->fetch->complete = true;
 		return true;
 	}
-	return s->decoding ? decoding_end(s, trailers) : response_close(s, trailers);
+	return chain_response_end(s, 0, trailers);
+}
+
+void response_resume(struct stream *s)
+{
+	const struct filter *f = chain_waiting(s);
+
+	if (f)
+		f->response_resume(s);
+	else
+		upstream_resume(s);
 }
 
 void response_malformed(struct stream *s, const char *why)

@@ -19,9 +19,13 @@ _warn_unused_ bool response_head(struct stream *s, struct http_head *h);
 _warn_unused_ bool response_data(struct stream *s, struct str bytes);
 /* Before the stream is finished: its connection may be let go in between. */
 _warn_unused_ bool response_end(struct stream *s, struct http_fields *trailers);
-/* For decode.c: what the gateway takes now; plain content to it; the end. */
+/* The gateway takes more of s again. */
+void response_resume(struct stream *s);
+/* For filters: what the gateway takes now; that n bytes count against its window from now on. */
 size_t response_takes(const struct stream *s);
-_warn_unused_ bool response_pass(struct stream *s, struct str bytes);
+void response_count(struct stream *s, size_t n);
+/* Behind the last filter: a piece, and the end. */
+_warn_unused_ bool response_send(struct stream *s, struct str bytes);
 _warn_unused_ bool response_close(struct stream *s, struct http_fields *trailers);
 /* What came is not HTTP. */
 void response_malformed(struct stream *s, const char *why);

@@ -9,19 +9,17 @@
  * answer is not lost to a reset. */
 #include "broker/stream.h"
 #include "broker/attribute.h"
-#include "broker/aws.h"
 #include "broker/bounds.h"
 #include "broker/broker_internal.h"
+#include "broker/chain.h"
 #include "broker/decide.h"
-#include "broker/decode.h"
 #include "broker/dial.h"
 #include "broker/fetch.h"
-#include "broker/filters.h"
 #include "broker/log.h"
 #include "broker/mint.h"
 #include "broker/origin.h"
-#include "broker/refuse.h"
 #include "broker/request_body.h"
+#include "broker/response.h"
 #include "broker/upstream.h"
 #include "broker/websocket.h"
 #include "http/body.h"
@@ -31,7 +29,6 @@
 #include "netlog/netlog.h"
 #include "policy/allowlist.h"
 #include "secrets/replace.h"
-#include "secrets/scrub.h"
 #include "tls/ca.h"
 
 #include <errno.h>
@@ -156,15 +153,11 @@ void streams_reap(struct broker *b)
 		struct stream *s = b->dead;
 
 		b->dead = s->next;
-		s->scrub = scrub_free(s->scrub);
-		decoding_free(TAKE_PTR(s->decoding));
+		chain_free(s);
 		s->policy = allowlist_free(s->policy);
-		aws_stream_free(s);
-		if (s->rewrite)
-			s->rewrite->free(s->rewrite);
-		s->rewrite = NULL;
+		free(s->shown);
+		s->shown = NULL;
 		b->collected -= s->collected;
-		filters_forget(s);
 		if (s->secret) {
 			wipe(&s->head.fields.text);
 			wipe(&s->body);
@@ -202,6 +195,11 @@ void streams_free(struct broker *b)
 	b->spare_n = 0;
 }
 
+struct str stream_target(const struct stream *s)
+{
+	return s->shown ? str_from(s->shown) : http_head_target(&s->head);
+}
+
 void stream_note(struct stream *s, const char *fmt, ...)
 {
 	va_list ap;
@@ -235,7 +233,7 @@ static void discard_rest(struct stream *s)
 
 void stream_finish(struct stream *s)
 {
-	if (decoding_waits(s))
+	if (chain_waiting(s))
 		return; /* its end is still to be sent */
 	s->answered = true;
 	broker_flush_later(s->broker);
@@ -377,10 +375,7 @@ static int on_open(struct broker *b, struct str payload)
 		return -EPROTO;
 	}
 	s->http1 = needs_http1(s);
-	if (s->kind == NET_KIND_WEBSOCKET && websocket_prepare(s) < 0)
-		refuse_upstream(s, 502, "request_not_sent", "too many header fields");
-	else
-		decide_request(s);
+	decide_request(s);
 	return 0;
 }
 

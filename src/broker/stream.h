@@ -6,27 +6,19 @@
  * freed at the end of the loop's iteration, so a caller further up may still look at them. */
 
 #include "base/hash.h"
+#include "broker/chain.h"
 #include "broker/constants.h"
-#include "filter/filter.h"
-#include "http/body.h"
 #include "http/msg.h"
 #include "ipc/netchan.h"
 #include "policy/decide.h"
-#include "secrets/scrub.h"
 
-struct aws_stream;
 struct broker;
 struct chan_frame;
-struct decoding;
 struct dial;
 struct fetch;
-struct github;
-struct masked_secret;
 struct origin_probe;
 struct pool_bucket;
-struct rewrite;
 struct upstream;
-struct websocket;
 
 /* What the gateway may still send on a stream. */
 enum stream_state { STREAM_OPEN, STREAM_HALF, STREAM_STATES };
@@ -76,18 +68,9 @@ struct stream {
 	 * to whole_max, and the request goes on when it is complete. */
 	bool whole;
 	size_t whole_max, collected;
-	unsigned filters; /* those that judge the body, see filter/filter.h */
-	/* What a streamed body passes through on its way into `body`, or NULL. */
-	struct rewrite *rewrite;
-	struct github *waits_for;         /* for its token */
-	const struct masked_secret *live; /* that was put in */
-	bool several_live;
-	struct origin_probe *probe; /* it asks nothing, and only makes a connection */
+	void *filter[CHAIN_FILTERS]; /* states of the filters that have something to do with it */
+	struct origin_probe *probe;  /* it asks nothing, and only makes a connection */
 	struct fetch *fetch; /* it is the broker's own: the answer goes there, not to the gateway */
-	struct websocket *websocket; /* owned by rewrite; NULL for other kinds */
-
-	struct aws_stream *aws; /* signed with surrogates, or NULL */
-	unsigned foreign;       /* credentials of AWS that were taken out */
 
 	/* Flow. */
 	uint32_t window_in;  /* what the gateway may still send */
@@ -95,9 +78,6 @@ struct stream {
 	uint32_t window_out; /* what it still takes */
 	uint64_t discarded;
 	size_t under_way, waiting; /* as counted in the broker's: bounds.c */
-	struct scrub *scrub;
-	struct http_messages messages;
-	struct decoding *decoding; /* NULL: the content comes as it is */
 
 	/* For the log. */
 	bool head_sent, logged;
@@ -106,7 +86,6 @@ struct stream {
 	uint64_t bytes_in, bytes_out;
 	uint16_t status;
 	unsigned masked, dropped, collapsed, scrubbed;
-	struct buf tags[FILTERS]; /* what filters say */
 	char note[NOTE_MAX];
 };
 

@@ -70,7 +70,7 @@ static void finish(struct tunnel *t)
 
 	if (!end_down(t))
 		return;
-	if (!s->websocket)
+	if (s->kind == NET_KIND_TUNNEL)
 		set_reset(t->u, false);
 	s->up = NULL;
 	t->stream = NULL;
@@ -83,7 +83,7 @@ static bool is_over(const struct tunnel *t)
 {
 	const struct stream *s = t->stream;
 
-	if (s->websocket)
+	if (s->kind == NET_KIND_WEBSOCKET)
 		return websocket_has_closed(s, true) && websocket_has_closed(s, false);
 	return t->up_ended && t->down_ended;
 }
@@ -108,7 +108,7 @@ static void send_up(struct upstream *u, struct stream *s)
 	}
 	if (request_body_complete(s) && !t->up_ended) {
 		t->up_ended = true;
-		if (!s->websocket)
+		if (s->kind == NET_KIND_TUNNEL)
 			(void)shutdown(u->fd, SHUT_WR);
 	}
 	if (is_over(t))
@@ -121,7 +121,7 @@ static void on_eof(struct tunnel *t, bool clean)
 {
 	struct stream *s = t->stream;
 
-	if (s->websocket) {
+	if (s->kind == NET_KIND_WEBSOCKET) {
 		if (websocket_has_closed(s, true) || websocket_has_closed(s, false))
 			finish(t);
 		else
@@ -145,9 +145,7 @@ static bool pass_down(struct tunnel *t, struct str bytes)
 {
 	struct stream *s = t->stream;
 
-	if (!s->websocket)
-		return response_data(s, bytes);
-	if (!websocket_down(s, bytes))
+	if (!response_data(s, bytes))
 		return false;
 	if (!is_over(t) || request_body(s).n > 0)
 		return true;

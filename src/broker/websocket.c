@@ -3,24 +3,21 @@
  * with a key of ours, and without extensions, so that frames stay readable. After its 101 the
  * frames of both sides are read, judged and written anew.
  *
- * Those of the room pass through a rewriter of the request's body. They get another mask, which the
+ * Those of the room are a request's body. They get another mask, which the
  * room cannot know, so that it cannot choose the bytes that some box on the way reads (RFC 6455
  * 10.3). Those of the origin are searched for secrets, payload by payload: what the scrubber holds
  * back goes out with the end of its frame, so that nothing is delayed, and a value that is spread
  * over frames is not seen. Lengths stay, so heads do not change. */
 #include "broker/websocket.h"
 #include "base/rand.h"
-#include "broker/bounds.h"
 #include "broker/broker_internal.h"
-#include "broker/request_body.h"
+#include "broker/refuse.h"
 #include "broker/response.h"
+#include "broker/scrubbing.h"
 #include "broker/stream.h"
 #include "http/valid.h"
 #include "http/ws.h"
-#include "ipc/chan.h"
 #include "ipc/netchan.h"
-#include "loop/loop.h"
-#include "secrets/scrub.h"
 #include "tls/websocket.h"
 
 #include <errno.h>
@@ -32,7 +29,6 @@ enum {
 };
 
 struct websocket {
-	struct rewrite rewrite;
 	struct ws_reader up, down;
 	unsigned char mask[4]; /* from the room's to ours */
 	uint64_t at;           /* bytes of the payload under way that went up */
@@ -41,7 +37,12 @@ struct websocket {
 	char accept[TLS_WEBSOCKET_ACCEPT];
 };
 
-static void note_close(struct websocket *w, const struct ws_reader *r)
+static struct websocket *websocket_of(const struct stream *s)
+{
+	return s->filter[CHAIN_WEBSOCKET];
+}
+
+static void websocket_note_close(struct websocket *w, const struct ws_reader *r)
 {
 	if (!w->close_code)
 		w->close_code = r->counts.close_code;
@@ -49,7 +50,7 @@ static void note_close(struct websocket *w, const struct ws_reader *r)
 
 /* --- from the room --- */
 
-static int begin_frame(struct websocket *w, struct buf *out)
+static int websocket_begin_frame(struct websocket *w, struct buf *out)
 {
 	struct ws_frame f = w->up.frame;
 	char head[WS_HEAD_MAX];
@@ -61,7 +62,7 @@ static int begin_frame(struct websocket *w, struct buf *out)
 	return buf_add(out, head, ws_write_head(head, &f));
 }
 
-static int add_payload(struct websocket *w, struct str piece, struct buf *out)
+static int websocket_add_payload(struct websocket *w, struct str piece, struct buf *out)
 {
 	int r = buf_add_str(out, piece);
 
@@ -71,23 +72,23 @@ static int add_payload(struct websocket *w, struct str piece, struct buf *out)
 	return r;
 }
 
-static int feed_up(
-	struct rewrite *rewrite, struct str bytes, struct buf *out, struct cloche_err *err)
+static int websocket_request_data(struct stream *s, struct str bytes, struct cloche_err *err)
 {
-	struct websocket *w = container_of(rewrite, struct websocket, rewrite);
+	struct websocket *w = websocket_of(s);
+	struct buf *out = &s->body;
 	struct str piece;
 	int r = 0;
 
 	while (r == 0) {
 		switch (ws_read(&w->up, &bytes, &piece)) {
 		case WS_HEAD:
-			r = begin_frame(w, out);
+			r = websocket_begin_frame(w, out);
 			break;
 		case WS_DATA:
-			r = add_payload(w, piece, out);
+			r = websocket_add_payload(w, piece, out);
 			break;
 		case WS_CLOSED:
-			note_close(w, &w->up);
+			websocket_note_close(w, &w->up);
 			return 0;
 		case WS_MORE:
 			return 0;
@@ -98,15 +99,9 @@ static int feed_up(
 	return r;
 }
 
-static int end_up(struct rewrite *rewrite, struct http_fields *trailers, struct buf *out,
-	struct cloche_err *err)
+static void websocket_free(struct stream *s)
 {
-	return 0;
-}
-
-static void free_websocket(struct rewrite *rewrite)
-{
-	struct websocket *w = container_of(rewrite, struct websocket, rewrite);
+	struct websocket *w = websocket_of(s);
 
 	buf_done_wiped(&w->out);
 	free(w);
@@ -114,7 +109,7 @@ static void free_websocket(struct rewrite *rewrite)
 
 /* --- the handshake --- */
 
-int websocket_prepare(struct stream *s)
+static int websocket_begin(struct stream *s)
 {
 	static const struct str ours[] = {{"sec-websocket-extensions", 24},
 		{"sec-websocket-key", 17}, {"sec-websocket-version", 21},
@@ -126,12 +121,10 @@ int websocket_prepare(struct stream *s)
 
 	if (!w)
 		return -ENOMEM;
-	*w = (struct websocket){.rewrite = {.feed = feed_up, .end = end_up, .free = free_websocket},
-		.up = ws_reader(WS_FROM_CLIENT),
+	*w = (struct websocket){.up = ws_reader(WS_FROM_CLIENT),
 		.down = ws_reader(WS_FROM_SERVER),
 		.out = BUF_INIT(OUT_ROOM)};
-	s->websocket = w;
-	s->rewrite = &w->rewrite;
+	s->filter[CHAIN_WEBSOCKET] = w;
 	for (size_t i = 0; i < ARRAY_SIZE(ours); i++)
 		http_fields_remove(f, ours[i]);
 	tls_websocket_key(key);
@@ -142,8 +135,17 @@ int websocket_prepare(struct stream *s)
 	return r < 0 ? r : http_fields_set(f, STR("Sec-WebSocket-Key"), str_from(key));
 }
 
+static int websocket_judge_head(struct stream *s, size_t *whole)
+{
+	if (s->kind != NET_KIND_WEBSOCKET || websocket_begin(s) == 0)
+		return 0;
+	refuse_upstream(s, 502, "request_not_sent", "too many header fields");
+	return -1;
+}
+
 /* RFC 6455 4.1: none, or one of those that were asked for. */
-static bool is_protocol_asked_for(const struct http_fields *asked, const struct http_fields *f)
+static bool websocket_is_protocol_asked_for(
+	const struct http_fields *asked, const struct http_fields *f)
 {
 	struct str name = STR("sec-websocket-protocol"), chosen = http_fields_get(f, name);
 	int i;
@@ -165,11 +167,11 @@ const char *websocket_judge_answer(const struct stream *s, const struct http_hea
 	if (!(h->flags & HTTP_UPGRADE_WS))
 		return "it changes to another protocol";
 	if (http_fields_count(f, name) != 1 ||
-		!str_eq(http_fields_get(f, name), str_from(s->websocket->accept)))
+		!str_eq(http_fields_get(f, name), str_from(websocket_of(s)->accept)))
 		return "its Sec-WebSocket-Accept is wrong";
 	if (http_fields_count(f, STR("sec-websocket-extensions")) > 0)
 		return "it has a WebSocket extension that was not asked for";
-	if (!is_protocol_asked_for(&s->head.fields, f))
+	if (!websocket_is_protocol_asked_for(&s->head.fields, f))
 		return "it has a WebSocket protocol that was not asked for";
 	return NULL;
 }
@@ -177,37 +179,35 @@ const char *websocket_judge_answer(const struct stream *s, const struct http_hea
 /* --- from the origin --- */
 
 /* A control frame is here as a whole. */
-static int pass_control(struct stream *s, struct str piece)
+static int websocket_pass_control(struct stream *s, struct str piece)
 {
 	char text[WS_CONTROL_MAX];
 
 	memcpy(text, piece.p, piece.n);
-	if (s->scrub)
-		s->scrubbed += (unsigned)scrub_whole(s->broker->scrubber, text, piece.n);
-	return buf_add(&s->websocket->out, text, piece.n);
+	scrubbing_whole(s, text, piece.n);
+	return buf_add(&websocket_of(s)->out, text, piece.n);
 }
 
-static int pass_payload(struct stream *s, struct str piece)
+static int websocket_pass_payload(struct stream *s, struct str piece)
 {
-	struct websocket *w = s->websocket;
-	struct str first = piece, second = STR_NULL;
+	struct websocket *w = websocket_of(s);
+	struct str first, second;
 	int r;
 
 	if (w->down.frame.opcode >= WS_CLOSE)
-		return pass_control(s, piece);
-	if (s->scrub)
-		scrub_feed(s->scrub, (char *)(uintptr_t)piece.p, piece.n, &first, &second);
+		return websocket_pass_control(s, piece);
+	scrubbing_feed(s, piece, &first, &second);
 	r = buf_add_str(&w->out, first);
 	if (r == 0)
 		r = buf_add_str(&w->out, second);
-	if (r == 0 && s->scrub && w->down.left == 0)
-		r = buf_add_str(&w->out, scrub_end(s->scrub));
+	if (r == 0 && w->down.left == 0)
+		r = buf_add_str(&w->out, scrubbing_end(s));
 	return r;
 }
 
-static int read_down(struct stream *s, struct str bytes)
+static int websocket_read_down(struct stream *s, struct str bytes)
 {
-	struct websocket *w = s->websocket;
+	struct websocket *w = websocket_of(s);
 	char head[WS_HEAD_MAX], *room;
 	struct str piece;
 	int r = buf_reserve(&w->out, bytes.n + HELD_MAX, &room);
@@ -218,10 +218,10 @@ static int read_down(struct stream *s, struct str bytes)
 			r = buf_add(&w->out, head, ws_write_head(head, &w->down.frame));
 			break;
 		case WS_DATA:
-			r = pass_payload(s, piece);
+			r = websocket_pass_payload(s, piece);
 			break;
 		case WS_CLOSED:
-			note_close(w, &w->down);
+			websocket_note_close(w, &w->down);
 			return 0;
 		case WS_MORE:
 		case WS_ERROR:
@@ -231,43 +231,51 @@ static int read_down(struct stream *s, struct str bytes)
 	return r;
 }
 
-bool websocket_down(struct stream *s, struct str bytes)
+/* An answer that does not accept the handshake is one as any other. */
+static bool websocket_response_data(struct stream *s, struct str bytes)
 {
-	struct websocket *w = s->websocket;
-	struct str out;
-	int r;
+	struct websocket *w = websocket_of(s);
+	bool sent;
 
-	s->active = loop_now(s->broker->loop);
-	s->window_out -= (uint32_t)bytes.n;
-	bounds_answer(s);
-	s->bytes_in += bytes.n;
-	s->broker->bytes_in += bytes.n;
-	r = read_down(s, bytes);
-	for (out = buf_str(&w->out); r == 0 && out.n > 0; out = str_from_index(out, NET_MAX_DATA))
-		r = net_send_data(&s->broker->net, s->id, str_prefix(out, NET_MAX_DATA));
-	buf_clear(&w->out);
-	broker_flush_later(s->broker);
-	if (r < 0) {
+	if (!s->opened)
+		return chain_response_data(s, CHAIN_WEBSOCKET + 1, bytes);
+	response_count(s, bytes.n);
+	if (websocket_read_down(s, bytes) < 0) {
 		broker_fail(s->broker);
 		return false;
 	}
-	if (w->down.error == WS_E_OK)
-		return true;
+	sent = response_send(s, buf_str(&w->out));
+	buf_clear(&w->out);
+	if (!sent || w->down.error == WS_E_OK)
+		return sent;
 	response_malformed(s, ws_error_text(w->down.error));
 	return false;
 }
 
 bool websocket_has_closed(const struct stream *s, bool up)
 {
-	const struct websocket *w = s->websocket;
+	const struct websocket *w = websocket_of(s);
 
 	return w && (up ? w->up.closed : w->down.closed);
 }
 
-uint16_t websocket_counts(
-	const struct stream *s, struct ws_counts *ret_up, struct ws_counts *ret_down)
+static void websocket_log(const struct stream *s, struct netlog_event *ev)
 {
-	*ret_up = s->websocket->up.counts;
-	*ret_down = s->websocket->down.counts;
-	return s->websocket->close_code;
+	const struct websocket *w = websocket_of(s);
+
+	if (ev->kind != NETLOG_WEBSOCKET)
+		return;
+	ev->close_code = w->close_code;
+	ev->frames_out = w->up.counts.frames;
+	ev->payload_out = w->up.counts.bytes;
+	ev->frames_in = w->down.counts.frames;
+	ev->payload_in = w->down.counts.bytes;
 }
+
+const struct filter filter_websocket = {
+	.judge_head = websocket_judge_head,
+	.request_data = websocket_request_data,
+	.response_data = websocket_response_data,
+	.log = websocket_log,
+	.free = websocket_free,
+};

@@ -5,41 +5,84 @@
  * most what is read at once, since nothing more is read until it is gone; and the end of an answer
  * waits with it, when its connection serves others already.
  *
- * What cannot be decoded is refused where the request carried a secret, and else passed on as it
- * is: a coding that nobody asked for (decide.c), and a part of a coded whole (206). */
-#include "broker/decode.h"
+ * An origin that could send a secret back is asked for no coding that cannot be decoded here. What
+ * it sends so all the same is refused if the request carried a secret, and else passed on as it is:
+ * a coding that nobody asked for, and a part of a coded whole (206). */
+#include "broker/codings.h"
 #include "broker/broker_internal.h"
 #include "broker/refuse.h"
 #include "broker/response.h"
+#include "broker/scrubbing.h"
 #include "broker/stream.h"
 #include "broker/upstream.h"
 #include "http/coding.h"
-#include "ipc/chan.h"
+#include "secrets/secret_set.h"
 
 #include <errno.h>
 #include <stdio.h>
 
 enum { REST_MAX = 2 * SCRATCH };
 
-struct decoding {
+struct codings {
 	struct coding_decoder *decoder;
 	struct buf rest; /* came, and waits */
 	bool waits, ended;
 	struct http_fields trailers;
 };
 
-void decoding_free(struct decoding *d)
+static struct codings *codings_of(const struct stream *s)
 {
-	if (!d)
-		return;
+	return s->filter[CHAIN_CODINGS];
+}
+
+static void codings_free(struct stream *s)
+{
+	struct codings *d = codings_of(s);
+
 	coding_decoder_free(d->decoder);
 	buf_done_wiped(&d->rest);
 	http_fields_done(&d->trailers);
 	free(d);
 }
 
+/* --- what is asked for --- */
+
+static bool codings_is_in_scope(const struct stream *s)
+{
+	const struct secret_set *set = s->broker->secrets;
+
+	for (size_t i = 0; s->scheme == NET_HTTPS && i < secret_set_count(set); i++)
+		if (masked_secret_covers(secret_set_get(set, i), &s->host))
+			return true;
+	return false;
+}
+
+/* Of what the room accepts, an origin that could send a secret back is offered what can be decoded.
+ * A part of something coded cannot, nor messages that are compressed one by one. */
+static int codings_prepare(struct stream *s)
+{
+	static const struct str of_messages[] = {
+		STR("Grpc-Accept-Encoding"), STR("Connect-Accept-Encoding")};
+	struct http_fields *f = &s->head.fields;
+	char accept[CODING_ACCEPT_MAX] = "identity";
+
+	if (!codings_is_in_scope(s) || !s->verdict.rule->scrub)
+		return 0;
+	if (http_fields_find(f, STR("Range"), 0) < 0)
+		coding_accept(f, accept);
+	if (http_fields_set(f, STR("Accept-Encoding"), str_from(accept)) < 0) {
+		refuse_upstream(s, 502, "request_not_sent", "too many header fields");
+		return -1;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(of_messages); i++)
+		http_fields_remove(f, of_messages[i]);
+	return 0;
+}
+
+/* --- what comes --- */
+
 /* RFC 9110 8.8.1: what is sent on is not byte for byte what this names. */
-static int weaken_etag(struct http_fields *f)
+static int codings_weaken_etag(struct http_fields *f)
 {
 	char weak[2 + 1024] = "W/";
 	int i = http_fields_find(f, STR("ETag"), 0);
@@ -56,7 +99,7 @@ static int weaken_etag(struct http_fields *f)
 }
 
 /* The head of the plain content: without what describes the coded bytes. */
-static int describe_plain(struct http_head *h)
+static int codings_describe_plain(struct http_head *h)
 {
 	static const struct str coded[] = {STR("Content-Encoding"), STR("Content-Length"),
 		STR("Accept-Ranges"), STR("Content-MD5"), STR("Digest"), STR("Content-Digest"),
@@ -67,10 +110,10 @@ static int describe_plain(struct http_head *h)
 	h->flags &= ~(unsigned)HTTP_HAS_LENGTH;
 	h->content_length = 0;
 	h->body = HTTP_BODY_CHUNKED;
-	return weaken_etag(&h->fields);
+	return codings_weaken_etag(&h->fields);
 }
 
-static bool refuse(struct stream *s, const char *what)
+static bool codings_refuse(struct stream *s, const char *what)
 {
 	char message[NOTE_MAX];
 
@@ -83,7 +126,7 @@ static bool refuse(struct stream *s, const char *what)
 }
 
 /* One by one, within a body that is not coded as a whole: gRPC and Connect. */
-static bool has_coded_messages(const struct http_fields *f)
+static bool codings_in_messages(const struct http_fields *f)
 {
 	static const struct str names[] = {STR("Grpc-Encoding"), STR("Connect-Content-Encoding")};
 
@@ -94,30 +137,31 @@ static bool has_coded_messages(const struct http_fields *f)
 	return false;
 }
 
-bool decoding_begin(struct stream *s, struct http_head *h)
+static bool codings_response_head(struct stream *s, struct http_head *h)
 {
 	struct coding_list list;
-	int r = coding_list_read(&h->fields, &list);
-	struct decoding *d;
+	struct codings *d;
+	int r;
 
-	if (h->body == HTTP_BODY_NONE)
+	if (!scrubbing_applies(s) || h->body == HTTP_BODY_NONE)
 		return true;
-	if (s->masked > 0 && has_coded_messages(&h->fields))
-		return refuse(s, "with messages that are compressed one by one");
+	r = coding_list_read(&h->fields, &list);
+	if (s->masked > 0 && codings_in_messages(&h->fields))
+		return codings_refuse(s, "with messages that are compressed one by one");
 	if (r == 0 && list.n == 0)
 		return true;
 	if (r < 0)
-		return s->masked == 0 || refuse(s, "in a coding that is not known here");
+		return s->masked == 0 || codings_refuse(s, "in a coding that is not known here");
 	if (h->status == 206)
-		return s->masked == 0 || refuse(s, "with a part of a compressed whole");
+		return s->masked == 0 || codings_refuse(s, "with a part of a compressed whole");
 	d = calloc(1, sizeof(*d));
-	s->decoding = d;
+	s->filter[CHAIN_CODINGS] = d;
 	if (d) {
 		d->rest = BUF_INIT(REST_MAX);
 		d->trailers = HTTP_FIELDS_INIT;
 	}
 	if (!d || coding_decoder_new(&list, &s->broker->coding, &d->decoder) < 0 ||
-		describe_plain(h) < 0) {
+		codings_describe_plain(h) < 0) {
 		refuse_upstream(s, 503, "out_of_memory", "no memory to decompress the answer");
 		return false;
 	}
@@ -125,7 +169,7 @@ bool decoding_begin(struct stream *s, struct http_head *h)
 }
 
 /* 1: all that came is through; 0: some may wait; -1: the exchange is over. */
-static int decode(struct stream *s, struct str *in, bool last)
+static int codings_decode(struct stream *s, struct str *in, bool last)
 {
 	struct broker *b = s->broker;
 	char why[NOTE_MAX / 2];
@@ -135,18 +179,18 @@ static int decode(struct stream *s, struct str *in, bool last)
 
 		if (room == 0)
 			return 0;
-		switch (coding_read(s->decoding->decoder, in, last, b->plain,
+		switch (coding_read(codings_of(s)->decoder, in, last, b->plain,
 			MIN(room, sizeof(b->plain)), &n)) {
 		case CODING_MORE:
 		case CODING_DONE:
 			return 1;
 		case CODING_DATA:
-			if (!response_pass(s, str_make(b->plain, n)))
+			if (!chain_response_data(s, CHAIN_CODINGS + 1, str_make(b->plain, n)))
 				return -1;
 			break;
 		case CODING_BAD:
 			snprintf(why, sizeof(why), "its content coding: %s",
-				coding_error(s->decoding->decoder));
+				coding_error(codings_of(s)->decoder));
 			response_malformed(s, why);
 			return -1;
 		}
@@ -154,30 +198,30 @@ static int decode(struct stream *s, struct str *in, bool last)
 }
 
 /* Nothing more is read until it is through (response_room()). */
-static bool keep(struct stream *s, struct str in)
+static bool codings_keep(struct stream *s, struct str in)
 {
-	s->decoding->waits = true;
-	if (buf_add_str(&s->decoding->rest, in) == 0)
+	codings_of(s)->waits = true;
+	if (buf_add_str(&codings_of(s)->rest, in) == 0)
 		return true;
 	refuse_upstream(s, 503, "out_of_memory", "no memory for the answer");
 	return false;
 }
 
-bool decoding_data(struct stream *s, struct str in)
+static bool codings_response_data(struct stream *s, struct str in)
 {
-	int r = s->decoding->waits ? 0 : decode(s, &in, false);
+	int r = codings_of(s)->waits ? 0 : codings_decode(s, &in, false);
 
-	return r == 0 ? keep(s, in) : r > 0;
+	return r == 0 ? codings_keep(s, in) : r > 0;
 }
 
-bool decoding_end(struct stream *s, struct http_fields *trailers)
+static bool codings_response_end(struct stream *s, struct http_fields *trailers)
 {
-	struct decoding *d = s->decoding;
+	struct codings *d = codings_of(s);
 	struct str none = STR_NULL;
-	int r = d->waits ? 0 : decode(s, &none, true);
+	int r = d->waits ? 0 : codings_decode(s, &none, true);
 
 	if (r != 0)
-		return r > 0 && response_close(s, trailers);
+		return r > 0 && chain_response_end(s, CHAIN_CODINGS + 1, trailers);
 	d->waits = d->ended = true;
 	if (http_fields_copy(&d->trailers, trailers) == 0)
 		return true;
@@ -185,23 +229,17 @@ bool decoding_end(struct stream *s, struct http_fields *trailers)
 	return false;
 }
 
-bool decoding_waits(const struct stream *s)
+static bool codings_response_waits(const struct stream *s)
 {
-	return s->decoding && s->decoding->waits;
+	return codings_of(s)->waits;
 }
 
-void response_resume(struct stream *s)
+static void codings_response_resume(struct stream *s)
 {
-	struct decoding *d = s->decoding;
-	struct str rest;
-	int r;
+	struct codings *d = codings_of(s);
+	struct str rest = buf_str(&d->rest);
+	int r = codings_decode(s, &rest, d->ended);
 
-	if (!decoding_waits(s)) {
-		upstream_resume(s);
-		return;
-	}
-	rest = buf_str(&d->rest);
-	r = decode(s, &rest, d->ended);
 	if (r < 0)
 		return;
 	buf_consume(&d->rest, buf_len(&d->rest) - rest.n);
@@ -212,6 +250,16 @@ void response_resume(struct stream *s)
 	d->rest = BUF_INIT(REST_MAX);
 	if (!d->ended)
 		upstream_resume(s);
-	else if (response_close(s, &d->trailers))
+	else if (chain_response_end(s, CHAIN_CODINGS + 1, &d->trailers))
 		stream_finish(s);
 }
+
+const struct filter filter_codings = {
+	.prepare = codings_prepare,
+	.response_head = codings_response_head,
+	.response_data = codings_response_data,
+	.response_end = codings_response_end,
+	.response_waits = codings_response_waits,
+	.response_resume = codings_response_resume,
+	.free = codings_free,
+};

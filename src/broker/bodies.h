@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The filter that asks those of request bodies (filter/filter.h). */
+
+#include "broker/chain.h"
+
+extern const struct filter filter_bodies;

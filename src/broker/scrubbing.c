@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation (INV-NO-SECRET-INSIDE): values of secrets are turned back into their
+ * surrogates in every header and in every body, also in one that says that it is encoded: saying so
+ * costs an origin nothing. Bodies of origins that policy exempts (scrub: false) stay as they are.
+ *
+ * Only bytes that may be the beginning of a value are held back. At the end of a message nothing
+ * is: who waits for it may have to answer before the next one comes, and no value goes on over its
+ * first byte. */
+#include "broker/scrubbing.h"
+#include "broker/broker_internal.h"
+#include "broker/response.h"
+#include "broker/stream.h"
+#include "http/body.h"
+#include "secrets/scrub.h"
+
+#include <stdlib.h>
+
+struct scrubbing {
+	struct scrub *scrub;
+	struct http_messages messages;
+};
+
+static struct scrubbing *scrubbing_of(const struct stream *s)
+{
+	return s->filter[CHAIN_SCRUB];
+}
+
+bool scrubbing_applies(const struct stream *s)
+{
+	return s->broker->scrubber && (!s->verdict.rule || s->verdict.rule->scrub);
+}
+
+static bool scrubbing_response_head(struct stream *s, struct http_head *h)
+{
+	struct scrubbing *c;
+
+	if (!scrubbing_applies(s) || h->body == HTTP_BODY_NONE)
+		return true;
+	c = calloc(1, sizeof(*c));
+	s->filter[CHAIN_SCRUB] = c;
+	if (c)
+		c->scrub = scrub_new(s->broker->scrubber);
+	if (!c || !c->scrub) {
+		broker_fail(s->broker);
+		return false;
+	}
+	c->messages = http_messages(&h->fields);
+	return true;
+}
+
+/* In the fields' own memory, which may be changed. */
+static size_t scrubbing_part(struct stream *s, struct http_fields *f, uint32_t at, size_t n)
+{
+	return scrub_whole(s->broker->scrubber, f->text.mem + at, n);
+}
+
+/* A name, too, is whatever the origin likes. */
+static void scrubbing_response_fields(struct stream *s, struct http_fields *f)
+{
+	if (!scrubbing_applies(s))
+		return;
+	for (unsigned i = 0; i < f->n; i++) {
+		const struct http_field *v = &f->v[i];
+
+		s->scrubbed += (unsigned)(scrubbing_part(s, f, v->name, v->name_len) +
+					  scrubbing_part(s, f, v->value, v->value_len));
+	}
+}
+
+static bool scrubbing_response_data(struct stream *s, struct str bytes)
+{
+	struct scrubbing *c = scrubbing_of(s);
+	bool whole = http_messages_end(&c->messages, bytes);
+	struct str first, second;
+
+	scrubbing_feed(s, bytes, &first, &second);
+	return chain_response_data(s, CHAIN_SCRUB + 1, first) &&
+	       chain_response_data(s, CHAIN_SCRUB + 1, second) &&
+	       (!whole || chain_response_data(s, CHAIN_SCRUB + 1, scrub_end(c->scrub)));
+}
+
+static bool scrubbing_response_end(struct stream *s, struct http_fields *trailers)
+{
+	return chain_response_data(s, CHAIN_SCRUB + 1, scrub_end(scrubbing_of(s)->scrub)) &&
+	       chain_response_end(s, CHAIN_SCRUB + 1, trailers);
+}
+
+void scrubbing_whole(struct stream *s, char *text, size_t n)
+{
+	if (scrubbing_of(s))
+		s->scrubbed += (unsigned)scrub_whole(s->broker->scrubber, text, n);
+}
+
+void scrubbing_feed(
+	struct stream *s, struct str piece, struct str *ret_first, struct str *ret_second)
+{
+	struct scrubbing *c = scrubbing_of(s);
+
+	*ret_first = piece;
+	*ret_second = STR_NULL;
+	if (c)
+		scrub_feed(c->scrub, (char *)(uintptr_t)piece.p, piece.n, ret_first, ret_second);
+}
+
+struct str scrubbing_end(struct stream *s)
+{
+	struct scrubbing *c = scrubbing_of(s);
+
+	return c ? scrub_end(c->scrub) : STR_NULL;
+}
+
+static void scrubbing_log(const struct stream *s, struct netlog_event *ev)
+{
+	const struct scrubbing *c = scrubbing_of(s);
+
+	if (c->scrub)
+		ev->scrubbed += (unsigned)scrub_hits(c->scrub);
+}
+
+static void scrubbing_free(struct stream *s)
+{
+	struct scrubbing *c = scrubbing_of(s);
+
+	scrub_free(c->scrub);
+	free(c);
+}
+
+const struct filter filter_scrub = {
+	.response_head = scrubbing_response_head,
+	.response_fields = scrubbing_response_fields,
+	.response_data = scrubbing_response_data,
+	.response_end = scrubbing_response_end,
+	.log = scrubbing_log,
+	.free = scrubbing_free,
+};
