@@ -54,7 +54,7 @@ static void go_on_stream(struct question *q, const struct log_owner *owner)
 
 	HASH_FIND(hh, b->streams, &q->stream, sizeof(q->stream), s);
 	question_free(q);
-	if (!s || s->closed || s->answered)
+	if (!s || s->state != STREAM_ASKING)
 		return;
 	b->owner = owner;
 	req = decide_what(s);

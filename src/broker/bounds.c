@@ -27,7 +27,7 @@ enum {
 void bounds_answer(struct stream *s)
 {
 	struct broker *b = s->broker;
-	size_t now = s->closed ? 0 : NET_WINDOW - s->window_out;
+	size_t now = s->state == STREAM_CLOSED ? 0 : NET_WINDOW - s->window_out;
 
 	b->under_way = b->under_way - s->under_way + now;
 	s->under_way = now;
@@ -57,7 +57,7 @@ bool bounds_request(struct stream *s)
 	if (b->waiting > WAITING_HIGH && buf_len(&s->body) == 0)
 		buf_done_wiped(&s->body);
 	/* What is looked into as a whole has a bound of its own. */
-	now = s->closed || s->whole ? 0 : s->body.cap;
+	now = s->state == STREAM_CLOSED || s->whole ? 0 : s->body.cap;
 	b->waiting = b->waiting - s->waiting + now;
 	s->waiting = now;
 	return b->waiting <= WAITING_MAX;

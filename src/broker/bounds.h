@@ -7,9 +7,9 @@
 
 struct stream;
 
-/* After window_out or closed has changed. */
+/* After window_out has changed, or s is closed. */
 void bounds_answer(struct stream *s);
 /* Bytes of the answer that may go to the gateway now, as far as its windows are concerned. */
 size_t bounds_answer_room(const struct stream *s);
-/* After `body` or closed has changed; false: more waits than may. */
+/* After `body` has changed, or s is closed; false: more waits than may. */
 bool bounds_request(struct stream *s);

@@ -35,6 +35,7 @@ void request_go(struct stream *s, bool fresh)
 {
 	struct upstream *u = fresh || s->kind != NET_KIND_HTTP ? NULL : pool_take(s);
 
+	stream_go(s, STREAM_GOING);
 	if (u)
 		upstream_attach(u, s);
 	else if (!pool_wait(s))
@@ -131,6 +132,7 @@ void request_ready(struct stream *s)
 		refuse_unlogged(s);
 		return;
 	}
+	stream_go(s, STREAM_READY);
 	s->next_ready = NULL;
 	*(b->ready ? b->ready_tail : &b->ready) = s;
 	b->ready_tail = &s->next_ready;
@@ -138,8 +140,7 @@ void request_ready(struct stream *s)
 
 void request_prepare(struct stream *s)
 {
-	/* What waited may have been refused meanwhile. */
-	if (!s->closed && !s->answered && chain_prepare(s) == 0)
+	if (chain_prepare(s) == 0)
 		request_ready(s);
 }
 
@@ -163,6 +164,7 @@ struct policy_request decide_what(const struct stream *s)
 /* The body is looked into before anything is sent. */
 static void collect(struct stream *s, size_t max)
 {
+	stream_go(s, STREAM_COLLECTING);
 	request_body_collect(s, max);
 	if (s->expects && say_continue(s) < 0)
 		broker_fail(s->broker);
@@ -184,7 +186,9 @@ void decide_request(struct stream *s)
 		return;
 	}
 	if (!s->verdict.allow) {
-		if (!attribute_request(s))
+		if (attribute_request(s))
+			stream_go(s, STREAM_ASKING);
+		else
 			refuse_policy(s, &req);
 		return;
 	}
@@ -195,7 +199,7 @@ void decide_request(struct stream *s)
 	if (!is_unmistakable(s) || chain_judge_head(s, &whole) < 0)
 		return;
 	/* What follows a WebSocket's handshake is no body. */
-	if (whole < SIZE_MAX && s->state == STREAM_OPEN && s->kind == NET_KIND_HTTP)
+	if (whole < SIZE_MAX && s->request == REQUEST_OPEN && s->kind == NET_KIND_HTTP)
 		collect(s, whole);
 	else if (chain_judge_body(s) == 0)
 		request_prepare(s);
@@ -227,7 +231,7 @@ void requests_go(struct broker *b)
 	b->ready = NULL;
 	recorded = netlog_flush(b->log) == 0;
 	for (; s; s = s->next_ready) {
-		if (s->closed || s->answered)
+		if (s->state != STREAM_READY)
 			continue; /* what came behind it has ended it */
 		if (!recorded) {
 			refuse_unlogged(s);

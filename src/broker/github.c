@@ -98,7 +98,8 @@ static void github_wake(struct github *g, bool have)
 	struct stream *s, *tmp;
 
 	HASH_ITER (hh, b->streams, s, tmp) {
-		if (!github_of(s) || github_of(s)->waits_for != g)
+		/* It may have been refused meanwhile. */
+		if (s->state != STREAM_WAITING || github_of(s)->waits_for != g)
 			continue;
 		github_of(s)->waits_for = NULL;
 		if (have)
@@ -342,6 +343,7 @@ static void github_wait(struct stream *s, const struct masked_secret *secret)
 {
 	struct github *g = github_find(s->broker, secret);
 
+	stream_go(s, STREAM_WAITING);
 	github_of(s)->waits_for = g;
 	if (g->busy)
 		return;

@@ -114,7 +114,6 @@ void log_websocket(struct stream *s)
 {
 	struct netlog_event ev = request_event(s, NETLOG_REQUEST);
 
-	s->opened = true;
 	ev.allowed = true;
 	ev.status = s->status;
 	ev.reason = str_from(policy_reason_word(s->verdict.reason));
@@ -130,10 +129,10 @@ void log_websocket(struct stream *s)
 /* What a line for s is about, where its kind decides that. */
 static enum netlog_kind kind_of(const struct stream *s, enum netlog_kind kind, bool allowed)
 {
-	if (s->opened)
+	if (s->state == STREAM_SWITCHED)
 		return NETLOG_WEBSOCKET;
 	if (s->kind == NET_KIND_TUNNEL && kind == NETLOG_REQUEST)
-		return allowed && s->head_sent ? NETLOG_TUNNEL : NETLOG_CONNECT;
+		return allowed && stream_has_answer(s) ? NETLOG_TUNNEL : NETLOG_CONNECT;
 	return kind;
 }
 

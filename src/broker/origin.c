@@ -180,6 +180,7 @@ static struct origin_probe *probe_new(
 	p->stream = s;
 	s->probe = p;
 	s->logged = true; /* nothing is asked */
+	stream_go(s, STREAM_READY);
 	s->verdict.rule = rule;
 	s->policy = allowlist_ref(b->policy);
 	s->policy_number = b->policy_number;

@@ -42,7 +42,7 @@ static json_t *text(struct str s)
  * closed after the answer. */
 static bool must_close(const struct stream *s)
 {
-	return s->state == STREAM_OPEN && s->kind == NET_KIND_HTTP &&
+	return s->request != REQUEST_ENDED && s->kind == NET_KIND_HTTP &&
 	       (s->expects || s->framing != NET_BODY_LENGTH || s->length > SMALL_BODY);
 }
 
@@ -134,7 +134,7 @@ static void answer(struct stream *s, unsigned status, const json_t *object)
 	int r;
 
 	s->status = (uint16_t)status;
-	s->head_sent = true;
+	stream_go(s, STREAM_ANSWERING);
 	r = is_grpc_call(s) ? send_grpc_status(s, status, object) : send_object(s, status, object);
 	if (r < 0)
 		broker_fail(s->broker);
@@ -204,12 +204,12 @@ static json_t *begin_answer(struct stream *s, const char *error, const char *mes
 {
 	json_t *o;
 
-	if (s->closed || s->answered)
+	if (stream_is_over(s))
 		return NULL;
 	dial_cancel(s);
 	upstream_detach(s);
 	stream_note(s, "%s", message);
-	if (s->head_sent || s->fetch || s->probe) {
+	if (stream_has_answer(s) || s->fetch || s->probe) {
 		stream_reset(s, NET_RESET_UPSTREAM);
 		return NULL;
 	}

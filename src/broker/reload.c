@@ -128,7 +128,7 @@ static void break_off(struct stream *s, const struct policy_request *req, const 
 	stream_note(s, "broken off: the policy was replaced");
 	dial_cancel(s);
 	upstream_detach(s);
-	if (s->head_sent) {
+	if (stream_has_answer(s)) {
 		stream_reset(s, NET_RESET_CANCELLED);
 		return;
 	}
@@ -189,7 +189,7 @@ static uint32_t judge_all_again(struct broker *b)
 	uint32_t closed = 0;
 
 	HASH_ITER (hh, b->streams, s, tmp)
-		if (!s->closed && !s->answered && s->verdict.allow && !judge_again(s))
+		if (!stream_is_over(s) && s->verdict.allow && !judge_again(s))
 			closed++;
 	return closed;
 }

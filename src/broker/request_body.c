@@ -98,7 +98,7 @@ void request_body_add(struct stream *s, struct str bytes)
 	if (buf_len(&s->body) == s->body_done) /* it was taken in whole, and nothing came of it */
 		stream_drained(s);
 	upstream_send(s);
-	if (bounds_request(s) || s->discard)
+	if (bounds_request(s) || s->request == REQUEST_DROPPED)
 		return;
 	refuse_upstream(s, 503, "out_of_memory", "too much waits to be sent to origins");
 	buf_done_wiped(&s->body);
@@ -125,7 +125,7 @@ struct str request_body(const struct stream *s)
 
 bool request_body_complete(const struct stream *s)
 {
-	return s->state == STREAM_HALF;
+	return s->request == REQUEST_ENDED;
 }
 
 void request_body_taken(struct stream *s, size_t n)
@@ -158,6 +158,7 @@ void request_body_drop(struct stream *s)
 	buf_clear(&s->body);
 	s->body_done = 0;
 	bounds_request(s);
-	s->discard = true;
+	if (s->request == REQUEST_OPEN)
+		s->request = REQUEST_DROPPED;
 	stream_drained(s);
 }

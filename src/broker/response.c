@@ -121,7 +121,7 @@ bool response_head(struct stream *s, struct http_head *h)
 	clean_head(s, h);
 	set_framing(h, &m);
 	s->status = h->status;
-	s->head_sent = true;
+	stream_go(s, STREAM_ANSWERING);
 	f = net_begin_response(&s->broker->net, NET_HEAD, &m);
 	return sent(s, send_fields(&f, &h->fields));
 }
@@ -193,7 +193,8 @@ void response_lost(struct stream *s, const char *why)
 	char message[NOTE_MAX];
 
 	snprintf(message, sizeof(message), "%s %s: %s", s->host.text,
-		s->head_sent ? "ended in the middle of the body" : "closed without an answer",
+		stream_has_answer(s) ? "ended in the middle of the body"
+				     : "closed without an answer",
 		*why ? why : "connection closed");
 	refuse_upstream(s, 502, "upstream_closed", message);
 }

@@ -38,10 +38,11 @@
 enum { SPARE_MAX = 64, SPARE_BYTES = 32 * 1024 };
 
 /* Frames that the gateway may send for a stream in this state (ipc/netchan.h). */
-static const bool permitted[STREAM_STATES][4] = {
+static const bool permitted[REQUEST_STATES][4] = {
 	/* DATA, END, RESET, CREDIT */
-	[STREAM_OPEN] = {true, true, true, true},
-	[STREAM_HALF] = {false, false, true, true},
+	[REQUEST_OPEN] = {true, true, true, true},
+	[REQUEST_DROPPED] = {true, true, true, true},
+	[REQUEST_ENDED] = {false, false, true, true},
 };
 
 /* A cleared one, with the memory of one that was used before where there is any. */
@@ -81,7 +82,7 @@ struct stream *stream_internal(struct broker *b, const struct host *host, uint16
 
 	if (!s)
 		return NULL;
-	s->state = STREAM_HALF;
+	s->request = REQUEST_ENDED;
 	s->scheme = NET_HTTPS;
 	s->host = *host;
 	s->port = port;
@@ -121,15 +122,15 @@ void stream_close(struct stream *s)
 {
 	struct broker *b = s->broker;
 
-	if (s->closed)
+	if (s->state == STREAM_CLOSED)
 		return;
-	s->closed = true;
+	if (!s->logged)
+		log_result(s, NETLOG_REQUEST, s->verdict.allow);
+	stream_go(s, STREAM_CLOSED);
 	bounds_answer(s);
 	bounds_request(s);
 	dial_cancel(s);
 	upstream_detach(s);
-	if (!s->logged)
-		log_result(s, NETLOG_REQUEST, s->verdict.allow);
 	if (s->hh.tbl)
 		HASH_DEL(b->streams, s);
 	if (s->fetch)
@@ -213,7 +214,7 @@ void stream_note(struct stream *s, const char *fmt, ...)
 
 void stream_reset(struct stream *s, enum net_reset why)
 {
-	if (s->closed)
+	if (s->state == STREAM_CLOSED)
 		return;
 	if (s->id && net_send_reset(&s->broker->net, s->id, why) < 0)
 		broker_fail(s->broker);
@@ -223,7 +224,8 @@ void stream_reset(struct stream *s, enum net_reset why)
 /* From here on the request's body is nobody's. */
 static void discard_rest(struct stream *s)
 {
-	s->discard = true;
+	if (s->request == REQUEST_OPEN)
+		s->request = REQUEST_DROPPED;
 	s->discarded += s->uncredited;
 	if (s->uncredited > 0 && net_send_credit(&s->broker->net, s->id, s->uncredited) < 0)
 		broker_fail(s->broker);
@@ -235,11 +237,11 @@ void stream_finish(struct stream *s)
 {
 	if (chain_waiting(s))
 		return; /* its end is still to be sent */
-	s->answered = true;
 	broker_flush_later(s->broker);
 	if (!s->logged)
 		log_result(s, NETLOG_REQUEST, s->verdict.allow);
-	if (s->state == STREAM_HALF)
+	stream_go(s, STREAM_ANSWERED);
+	if (s->request == REQUEST_ENDED)
 		stream_close(s);
 	else
 		discard_rest(s);
@@ -247,7 +249,8 @@ void stream_finish(struct stream *s)
 
 void stream_drained(struct stream *s)
 {
-	if (s->closed || s->state != STREAM_OPEN || s->uncredited < NET_WINDOW / 4)
+	if (s->state == STREAM_CLOSED || s->request == REQUEST_ENDED ||
+		s->uncredited < NET_WINDOW / 4)
 		return;
 	if (net_send_credit(&s->broker->net, s->id, s->uncredited) < 0)
 		broker_fail(s->broker);
@@ -365,7 +368,7 @@ static int on_open(struct broker *b, struct str payload)
 	s->te_trailers = m.te_trailers;
 	s->length = m.length;
 	s->expects = m.expect_continue && m.body != NET_BODY_NONE;
-	s->state = m.body == NET_BODY_NONE ? STREAM_HALF : STREAM_OPEN;
+	s->request = m.body == NET_BODY_NONE ? REQUEST_ENDED : REQUEST_OPEN;
 	s->is_head = str_eq(m.method, STR("HEAD"));
 	s->idempotent = is_idempotent(m.method);
 	if (take_head(s, &m, &fields) < 0) {
@@ -382,7 +385,7 @@ static int on_open(struct broker *b, struct str payload)
 static int drop_data(struct stream *s, uint32_t n)
 {
 	s->discarded += n;
-	if (s->discarded > DISCARD_MAX && s->answered) {
+	if (s->discarded > DISCARD_MAX && s->state == STREAM_ANSWERED) {
 		stream_reset(s, NET_RESET_LIMIT);
 		return 0;
 	}
@@ -404,7 +407,7 @@ static int on_data(struct stream *s, struct str payload)
 	s->active = loop_now(s->broker->loop);
 	if (s->framing == NET_BODY_LENGTH)
 		s->length -= bytes.n;
-	if (s->discard)
+	if (s->request == REQUEST_DROPPED)
 		return drop_data(s, (uint32_t)bytes.n);
 	s->uncredited += (uint32_t)bytes.n;
 	s->bytes_out += bytes.n;
@@ -423,7 +426,8 @@ static bool take_trailers(struct stream *s, struct wire_in *fields, unsigned n)
 	for (unsigned i = f->n; i-- > 0;) {
 		struct str name = http_fields_name(f, i);
 
-		if (s->answered || !replace_strips(s->broker->secrets, &s->host, name))
+		if (s->state == STREAM_ANSWERED ||
+			!replace_strips(s->broker->secrets, &s->host, name))
 			continue;
 		if (log_stripped(s, name) < 0)
 			return false;
@@ -437,17 +441,17 @@ static int on_end(struct stream *s, struct str payload)
 	struct wire_in fields;
 	uint16_t n;
 	uint32_t id;
+	bool dropped;
 
 	if (!net_get_end(payload, &id, &n, &fields) ||
 		(s->framing == NET_BODY_LENGTH && s->length > 0) ||
 		(n > 0 && s->framing != NET_BODY_STREAM) || !take_trailers(s, &fields, n))
 		return -EPROTO;
-	s->state = STREAM_HALF;
-	if (s->answered) {
+	dropped = s->request == REQUEST_DROPPED;
+	s->request = REQUEST_ENDED;
+	if (s->state == STREAM_ANSWERED)
 		stream_close(s);
-		return 0;
-	}
-	if (!s->discard)
+	else if (!dropped)
 		request_body_end(s);
 	return 0;
 }
@@ -490,7 +494,7 @@ static int on_stream_frame(struct broker *b, const struct chan_frame *f)
 	HASH_FIND(hh, b->streams, &id, sizeof(id), s);
 	if (!s)
 		return 0;
-	if (!permitted[s->state][f->type - NET_DATA])
+	if (!permitted[s->request][f->type - NET_DATA])
 		return -EPROTO;
 	switch (f->type) {
 	case NET_DATA:

@@ -20,8 +20,28 @@ struct origin_probe;
 struct pool_bucket;
 struct upstream;
 
+/* How far a stream has come; stream_state.c has the table of how it may go on. */
+enum stream_state {
+	STREAM_JUDGED,     /* its head is being judged */
+	STREAM_ASKING,     /* refused; it is being found out whose it is */
+	STREAM_COLLECTING, /* its body has to be known first */
+	STREAM_WAITING,    /* for a token */
+	STREAM_READY,      /* goes when its line is written */
+	STREAM_GOING,      /* to an origin; nothing of an answer was sent to the room */
+	STREAM_ANSWERING,  /* the head of the answer was sent */
+	STREAM_SWITCHED,   /* it has become a WebSocket, and that is on record */
+	STREAM_ANSWERED,   /* END was sent: only the rest of the request is of interest */
+	STREAM_CLOSED,     /* out of the table; freed soon */
+	STREAM_STATES
+};
+
 /* What the gateway may still send on a stream. */
-enum stream_state { STREAM_OPEN, STREAM_HALF, STREAM_STATES };
+enum stream_request {
+	REQUEST_OPEN,
+	REQUEST_DROPPED, /* the rest of the body goes nowhere */
+	REQUEST_ENDED,
+	REQUEST_STATES
+};
 
 struct stream {
 	UT_hash_handle hh;
@@ -30,9 +50,7 @@ struct stream {
 	uint32_t id, connection;
 	struct net_client client;
 	enum stream_state state;
-	bool closed;   /* out of the table; freed soon */
-	bool answered; /* END was sent: only the rest of the request is of interest */
-	bool discard;  /* the rest of the request's body goes nowhere */
+	enum stream_request request;
 
 	/* The request. A tunnel has none: its method is CONNECT. */
 	enum net_kind kind;
@@ -80,8 +98,7 @@ struct stream {
 	size_t under_way, waiting; /* as counted in the broker's: bounds.c */
 
 	/* For the log. */
-	bool head_sent, logged;
-	bool opened;              /* it has become a WebSocket, and that is on record */
+	bool logged;
 	uint64_t started, active; /* monotonic */
 	uint64_t bytes_in, bytes_out;
 	uint16_t status;
@@ -103,6 +120,21 @@ void streams_reap(struct broker *b);
 void streams_free(struct broker *b);
 /* Body bytes went on their way, or nobody wants them: gives credit. */
 void stream_drained(struct stream *s);
+
+/* --- stream_state.c --- */
+/* The only way to another state. One that is not in the table ends the network. */
+void stream_go(struct stream *s, enum stream_state to);
+bool stream_may_go(enum stream_state from, enum stream_state to);
+/* Whether nothing more is to be done for the answer. */
+static inline bool stream_is_over(const struct stream *s)
+{
+	return s->state >= STREAM_ANSWERED;
+}
+/* Whether the gateway has the head of the answer. */
+static inline bool stream_has_answer(const struct stream *s)
+{
+	return s->state >= STREAM_ANSWERING;
+}
 
 /* The target as the room wrote it: what goes out may hold credentials. */
 struct str stream_target(const struct stream *s);

@@ -239,7 +239,7 @@ static void begin(struct upstream *u, struct stream *s)
 	set_reset(u, true);
 	of(u)->stream = s;
 	s->status = 200;
-	s->head_sent = true;
+	stream_go(s, STREAM_ANSWERING);
 	broker_flush_later(u->broker);
 	if (net_end_fields(&f) < 0) {
 		broker_fail(u->broker);
@@ -291,6 +291,7 @@ void upstream_to_websocket(
 	if (!accept_websocket(s, h))
 		return;
 	log_websocket(s);
+	stream_go(s, STREAM_SWITCHED);
 	u->ops->end(u);
 	u->ops = NULL;
 	u->protocol = NULL;

@@ -210,7 +210,7 @@ static void on_closed(void *arg, struct h2_stream *st, enum h2_error error)
 		o->malformed = NULL;
 		return;
 	}
-	if (error == H2_CANCEL && s->head_sent) {
+	if (error == H2_CANCEL && stream_has_answer(s)) {
 		stream_note(s, "%s cancelled its answer", s->host.text);
 		stream_reset(s, NET_RESET_CANCELLED);
 		return;

@@ -237,7 +237,7 @@ static bool websocket_response_data(struct stream *s, struct str bytes)
 	struct websocket *w = websocket_of(s);
 	bool sent;
 
-	if (!s->opened)
+	if (s->state != STREAM_SWITCHED)
 		return chain_response_data(s, CHAIN_WEBSOCKET + 1, bytes);
 	response_count(s, bytes.n);
 	if (websocket_read_down(s, bytes) < 0) {
