@@ -21,6 +21,6 @@ struct log_owner {
 _warn_unused_ bool attribute_request(struct stream *s);
 /* The same for what the gateway has refused; it is logged later then. */
 _warn_unused_ bool attribute_event(struct broker *b, const struct net_event *e, struct str payload);
-/* The supervisor's answer. False where it is malformed. */
+/* The supervisor's answer. False if it is malformed. */
 _warn_unused_ bool attribute_answer(struct broker *b, struct str payload);
 void attribute_free(struct broker *b);

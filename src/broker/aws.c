@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation (INV-SECRET-SCOPE): the room signs its requests to AWS with surrogates. What
  * it signed is verified first, on the request as it came, so that a signature serves no other
- * request than that which it was made for; where only the body's hash can tell, the body is
+ * request than that which it was made for; if only the body's hash can tell, the body is
  * collected. Then the session token takes its real value, and when everything else about the head
  * is final, it is signed with the real credentials, in the form that the room's client used. Chunks
  * that carry signatures of their own pass through a rewriter. Whatever cannot be signed is refused:
@@ -209,7 +209,7 @@ static struct aws_account *aws_find_account(const struct stream *s, struct str k
 	return NULL;
 }
 
-/* Somebody else's. Returns 0, or -1 where the log cannot be written. */
+/* Somebody else's. Returns 0, or -1 if the log cannot be written. */
 static int aws_strip(struct stream *s, struct str name)
 {
 	if (http_fields_remove(&s->head.fields, name) == 0)
@@ -519,7 +519,7 @@ static int aws_make(struct stream *s, struct cloche_err *err)
 	struct view v;
 	int r;
 
-	/* A length that was signed is written, also where there is no body. */
+	/* A length that was signed is written, also if there is no body. */
 	if (s->head.body == HTTP_BODY_NONE && aws_auth_signs(&a->auth, STR("content-length")))
 		http_head_set_body(&s->head, HTTP_BODY_LENGTH, 0);
 	r = aws_payload(s, hash, &text);

@@ -15,5 +15,5 @@ struct broker_fds {
 };
 
 /* Runs until the supervisor or the gateway goes away. Takes the descriptors. Returns the exit
- * status of the program; err says why where that is not 0. */
+ * status of the program; err says why if that is not 0. */
 int broker_run(const struct broker_fds *fds, struct cloche_err *err);

@@ -43,7 +43,7 @@ struct rate {
 
 struct broker {
 	struct loop *loop;
-	struct cloche_err *err; /* why it ends, where that is a failure */
+	struct cloche_err *err; /* why it ends, if that is a failure */
 
 	struct chan supervisor, net, conf;
 	struct loop_io supervisor_io, net_io, conf_io;
@@ -57,7 +57,7 @@ struct broker {
 	struct reload *reloads; /* that are under way */
 	struct secret_set *secrets;
 	struct github *github;                    /* credentials, a list by `next` */
-	struct aws_accounts *aws;                 /* NULL where there are none */
+	struct aws_accounts *aws;                 /* NULL if there are none */
 	struct scrubber *scrubber, *log_scrubber; /* of secrets, of the log; NULL: none */
 	struct override *overrides;
 	struct cidr *own; /* addresses of this machine */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation (INV-NO-SECRET-INSIDE): a secret can be looked for only in what is not
- * compressed, so where there are secrets an answer's content coding ends here, and the room gets
+ * compressed, so if there are secrets an answer's content coding ends here, and the room gets
  * the plain content. It is decoded no further than the gateway takes it: what came and waits is at
  * most what is read at once, since nothing more is read until it is gone; and the end of an answer
  * waits with it, when its connection serves others already.

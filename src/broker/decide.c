@@ -66,7 +66,7 @@ static bool is_named(struct str name, struct str want)
 }
 
 /* A field that such a one may take for what frames, routes or says who asks, though nobody else
- * does (INV-UNDECIDABLE). Null where there is none. */
+ * does (INV-UNDECIDABLE). Null if there is none. */
 static struct str find_lookalike(const struct http_fields *f)
 {
 	char plain[HTTP_NAME_MAX];

@@ -11,7 +11,7 @@ struct stream;
 struct policy_request decide_what(const struct stream *s);
 /* Refuses the request, or makes it ready to go. */
 void decide_request(struct stream *s);
-/* The request is allowed, and its body known where it has to be: gives it its credentials and makes
+/* The request is allowed, and its body known if it has to be: gives it its credentials and makes
  * it ready, or lets it wait, or refuses it. */
 void request_prepare(struct stream *s);
 /* Goes with the next requests_go(): s is complete, and what it does is to be put on record. */

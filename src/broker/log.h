@@ -9,7 +9,7 @@
 struct broker;
 struct stream;
 
-/* The ints: 0, or negative where it is not on record. What is lost elsewhere is counted, and said
+/* The ints: 0, or negative if it is not on record. What is lost elsewhere is counted, and said
  * before the next request. */
 /* It is on record only after netlog_flush. */
 _warn_unused_ int log_intent(struct stream *s);

@@ -20,7 +20,7 @@ bool pool_wait(struct stream *s);
 void pool_made(struct stream *s, struct upstream *u);
 /* s waits no more, and nobody waits for it. */
 void pool_leave(struct stream *s);
-/* Keeps u, which serves nobody, or closes it where there are enough. */
+/* Keeps u, which serves nobody, or closes it if there are enough. */
 void pool_put(struct upstream *u);
 /* Keeps u, which serves some streams and can serve more. */
 void pool_share(struct upstream *u);

@@ -8,7 +8,7 @@
 
 struct stream;
 
-/* What comes from the gateway. Refuses, or resets, where it cannot be taken. */
+/* What comes from the gateway. Refuses, or resets, if it cannot be taken. */
 void request_body_add(struct stream *s, struct str bytes);
 void request_body_end(struct stream *s);
 /* What waits for the origin now; valid until the next call. */
@@ -25,6 +25,6 @@ void request_body_rewind(struct stream *s);
 void request_body_drop(struct stream *s);
 /* From before the first byte on: collects at most max bytes, see stream.whole. */
 void request_body_collect(struct stream *s, size_t max);
-/* All of a collected body becomes another one, which is taken. 0; -ENOMEM where there is too much
+/* All of a collected body becomes another one, which is taken. 0; -ENOMEM if there is too much
  * of such bodies, with everything as it was. */
 _warn_unused_ int request_body_replace(struct stream *s, struct buf *body);

@@ -57,7 +57,7 @@ size_t response_room(const struct stream *s)
 	return takes > 0 && chain_may_wait(s) ? SCRATCH : MIN((size_t)SCRATCH, takes);
 }
 
-/* A frame to the gateway. False where there can be none. */
+/* A frame to the gateway. False if there can be none. */
 static bool sent(struct stream *s, int r)
 {
 	if (r < 0)

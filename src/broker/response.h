@@ -13,7 +13,7 @@ struct stream;
 
 /* How many body bytes may be given now; 0: resume() tells when there are more. */
 size_t response_room(const struct stream *s);
-/* False where the exchange is over (it was refused instead). */
+/* False if the exchange is over (it was refused instead). */
 _warn_unused_ bool response_interim(struct stream *s, struct http_head *h);
 _warn_unused_ bool response_head(struct stream *s, struct http_head *h);
 _warn_unused_ bool response_data(struct stream *s, struct str bytes);

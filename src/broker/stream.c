@@ -45,7 +45,7 @@ static const bool permitted[REQUEST_STATES][4] = {
 	[REQUEST_ENDED] = {false, false, true, true},
 };
 
-/* A cleared one, with the memory of one that was used before where there is any. */
+/* A cleared one, with the memory of one that was used before if there is any. */
 static struct stream *take_spare(struct broker *b)
 {
 	struct stream *s = b->spare;

@@ -58,7 +58,7 @@ struct stream {
 	struct host host;
 	uint16_t port;
 	struct http_head head;
-	char *shown; /* the target as the room wrote it, where the head has another */
+	char *shown; /* the target as the room wrote it, if the head has another */
 	enum net_body framing;
 	uint64_t length; /* NET_BODY_LENGTH: still to come */
 	bool is_head, idempotent, expects;
@@ -82,7 +82,7 @@ struct stream {
 	struct pool_bucket *waits;     /* for such a one */
 	struct stream *ahead, *behind; /* in that line */
 
-	/* Where a filter or a signature needs the whole body first: it is collected in `body` up
+	/* If a filter or a signature needs the whole body first: it is collected in `body` up
 	 * to whole_max, and the request goes on when it is complete. */
 	bool whole;
 	size_t whole_max, collected;
@@ -106,7 +106,7 @@ struct stream {
 	char note[NOTE_MAX];
 };
 
-/* 0, or -EPROTO where the gateway has broken the protocol. */
+/* 0, or -EPROTO if the gateway has broken the protocol. */
 _warn_unused_ int stream_frame(struct broker *b, const struct chan_frame *f);
 /* The answer is complete (or was refused): logs, and closes or discards what still comes. */
 void stream_finish(struct stream *s);

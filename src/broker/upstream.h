@@ -58,7 +58,7 @@ struct upstream {
 void upstream_new(struct stream *s, int fd);
 /* Sends the request of s on u, which comes from the pool. */
 void upstream_attach(struct upstream *u, struct stream *s);
-/* The three below do nothing where s has no connection. */
+/* The three below do nothing if s has no connection. */
 void upstream_send(struct stream *s);
 void upstream_resume(struct stream *s);
 void upstream_detach(struct stream *s);
@@ -66,12 +66,12 @@ void upstream_detach(struct stream *s);
 void upstream_close(struct upstream *u);
 /* Frees closed ones that nobody holds any more (all: the loop is not run again). */
 void upstreams_reap(struct broker *b, bool all);
-/* For upstream_*.c: bytes on the socket, and what to wait for. Reading sets u->drained where all
+/* For upstream_*.c: bytes on the socket, and what to wait for. Reading sets u->drained if all
  * that was there has been read: the next read would most probably find nothing, and epoll says when
  * there is more. */
 enum tls_io upstream_read(struct upstream *u, char *p, size_t n, size_t *ret);
 enum tls_io upstream_write(struct upstream *u, struct str s, size_t *ret);
-/* Returns false where it could not be watched. Nothing at all: it is not watched. */
+/* Returns false if it could not be watched. Nothing at all: it is not watched. */
 bool upstream_watch(struct upstream *u, bool in, bool out);
 /* Has ops->work called in the next iteration. */
 void upstream_work_later(struct upstream *u);

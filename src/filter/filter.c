@@ -99,7 +99,7 @@ static void fail(struct filter_result *res, unsigned place)
 	char detail[64];
 	int n = snprintf(detail, sizeof(detail), "<%s: out of memory>", filters[place]->name);
 
-	/* The refusal stands also where its detail has no memory. */
+	/* The refusal stands even if its detail has no memory. */
 	n = filter_refuse(res, "filter_error",
 		"A filter of request bodies failed, so the request is refused.",
 		str_make(detail, (size_t)n));
@@ -120,7 +120,7 @@ void filter_too_large(unsigned set, struct filter_result *ret)
 	refuse_unread(ret, set, STR("<too-large>"));
 }
 
-/* Takes the codings off. 0; 1 where it is refused, with *detail set; -ENOMEM. */
+/* Takes the codings off. 0; 1 if it is refused, with *detail set; -ENOMEM. */
 static int decode(const struct coding_list *list, struct str in, size_t max, struct buf *out,
 	struct str *detail)
 {

@@ -23,6 +23,6 @@ extern const struct body_filter filter_graphql, filter_tools;
 _warn_unused_ int filter_refuse(
 	struct filter_result *res, const char *error, const char *message, struct str detail);
 
-/* Adds text of the request to a tag, which is cut where it gets longer than FILTER_TAG_MAX. 0 or
+/* Adds text of the request to a tag, which is cut if it gets longer than FILTER_TAG_MAX. 0 or
  * -ENOMEM. */
 _warn_unused_ int filter_tag(struct buf *tag, struct str text);

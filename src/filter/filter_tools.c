@@ -61,7 +61,7 @@ static int write_back(struct str body, const json_t *value, struct filter_result
 		buf_done(&text);
 		return r;
 	}
-	buf_done(&res->body); /* what was decoded, where it was */
+	buf_done(&res->body); /* what was decoded, if it was */
 	res->body = text;
 	res->changed = true;
 	return 0;
