@@ -47,11 +47,9 @@ static struct h1 *exchange_new(struct conn *c)
 		h->head = HTTP_HEAD_INIT;
 		h->trailers = HTTP_FIELDS_INIT;
 	}
-	h->c = c;
+	h->x = (struct exchange){.ops = &h1_exchange_ops, .c = c};
 	h->request = H1_REQUEST_HEAD;
-	h->response = H1_RESPONSE_NONE;
-	h->keep = h->http10 = h->to_head = h->websocket = h->wait_continue = false;
-	h->window_end = 0;
+	h->keep = h->http10 = h->websocket = false;
 	h1_parser_request(&h->parser, &h->head);
 	c->state = h;
 	return h;
@@ -66,11 +64,11 @@ static void exchange_destroy(struct h1 *h)
 
 static void exchange_free(struct h1 *h)
 {
-	struct gateway *g = h->c->g;
+	struct gateway *g = h->x.c->g;
 
-	stream_close(&h->stream, NET_RESET_CANCELLED);
+	stream_close(&h->x.stream, NET_RESET_CANCELLED);
 	http_body_done(&h->body);
-	h->c = NULL;
+	h->x.c = NULL;
 	if (g->pool_n >= GATEWAY_POOL) {
 		exchange_destroy(h);
 		return;
@@ -103,28 +101,19 @@ void h1_pool_done(struct gateway *g)
 /* Whether the client has to send something before anything goes on. */
 static bool waits_for_body(const struct h1 *h)
 {
-	return h->request == H1_REQUEST_BODY && h->response == H1_RESPONSE_NONE &&
-	       !h->wait_continue && conn_may_read(h->c);
+	return h->request == H1_REQUEST_BODY && !h->x.answered && !h->x.wait_continue &&
+	       conn_may_read(h->x.c);
 }
 
 void h1_arm(struct h1 *h)
 {
-	struct conn *c = h->c;
-	const struct gateway_limits *limits = c->g->limits;
-	uint64_t now = loop_now(c->g->loop);
+	struct conn *c = h->x.c;
+	uint64_t now = loop_now(c->g->loop), end;
 
 	if (h->request == H1_REQUEST_HEAD)
 		return; /* absolute, set with the first byte */
-	if (!waits_for_body(h)) {
-		h->window_end = 0;
-		conn_set_timeout(c, limits->stream_idle_usec);
-		return;
-	}
-	if (h->window_end == 0) {
-		h->window_end = now + limits->body_window_usec;
-		h->window_bytes = 0;
-	}
-	conn_set_timeout(c, h->window_end > now ? h->window_end - now : 0);
+	end = exchange_deadline(&h->x, waits_for_body(h), c->g->limits->stream_idle_usec);
+	conn_set_timeout(c, end > now ? end - now : 0);
 }
 
 static void h1_expired(struct conn *c)
@@ -144,24 +133,22 @@ static void h1_expired(struct conn *c)
 		h1_fail(h, &answer_no_response);
 		return;
 	}
-	if (h->window_bytes < c->g->limits->body_min_bytes) {
-		event_malformed(
-			c, &h->head, answer_too_slow.status, "request body came too slowly");
-		h1_fail(h, &answer_too_slow);
+	if (exchange_keeps_pace(&h->x)) {
+		h1_arm(h);
 		return;
 	}
-	h->window_end = 0;
-	h1_arm(h);
+	event_malformed(c, &h->head, answer_too_slow.status, "request body came too slowly");
+	h1_fail(h, &answer_too_slow);
 }
 
 /* --- the end of an exchange --- */
 
 void h1_response_done(struct h1 *h)
 {
-	struct conn *c = h->c;
+	struct conn *c = h->x.c;
 	bool complete = h->request == H1_REQUEST_DONE;
 
-	h->response = H1_RESPONSE_DONE;
+	h->x.answered = true;
 	if (!complete) { /* it was answered before it was read: the rest is dropped */
 		conn_end_linger(c);
 		return;
@@ -181,16 +168,16 @@ void h1_response_done(struct h1 *h)
 
 void h1_refuse(struct h1 *h, const struct answer *a)
 {
-	struct conn *c = h->c;
+	struct conn *c = h->x.c;
 	struct answer full = *a;
 
 	/* An answer to a request whose body is still to come ends the connection: the body is not
 	 * read, so nobody can know where the next request starts. */
 	full.close = a->close || !h->keep || h->request != H1_REQUEST_DONE;
 	full.http10 = h->http10;
-	full.to_head = h->to_head;
+	full.to_head = h->x.to_head;
 	h->keep = !full.close;
-	stream_close(&h->stream, NET_RESET_CANCELLED);
+	stream_close(&h->x.stream, NET_RESET_CANCELLED);
 	answer_write(c, &full);
 	if (!c->dead)
 		h1_response_done(h);
@@ -198,10 +185,10 @@ void h1_refuse(struct h1 *h, const struct answer *a)
 
 void h1_fail(struct h1 *h, const struct answer *a)
 {
-	if (h->response == H1_RESPONSE_NONE)
+	if (!h->x.answered)
 		h1_refuse(h, a);
 	else
-		conn_abort(h->c);
+		conn_abort(h->x.c);
 }
 
 /* --- the head --- */
@@ -211,7 +198,7 @@ static void malformed(struct h1 *h)
 	unsigned status = h1_error_status(h->parser.error);
 	const char *why = h1_error_text(h->parser.error);
 
-	event_malformed(h->c, &h->head, status, why);
+	event_malformed(h->x.c, &h->head, status, why);
 	h->keep = false;
 	h1_refuse(h, &(struct answer){
 			     .status = (uint16_t)status,
@@ -223,40 +210,21 @@ static void malformed(struct h1 *h)
 
 static void refuse_judged(struct h1 *h, const struct request *r)
 {
-	event_refused(h->c, &h->head, r);
-	h1_refuse(h, &(struct answer){
-			     .status = r->refusal.status,
-			     .code = r->refusal.code,
-			     .message = r->refusal.message,
-			     .detail = http_head_host(&h->head),
-			     /* What follows a CONNECT is not HTTP. */
-			     .close = r->refusal.event == NET_EVENT_CONNECT,
-		     });
-}
+	struct answer a = exchange_refusal(&h->x, &h->head, r);
 
-static int open_stream(struct h1 *h, struct request *r)
-{
-	struct net_fields_out fields;
-	int e;
-
-	r->open.connection = h->c->number;
-	r->open.client = h->c->client;
-	e = stream_open(h->c->g, &h->stream, &h1_stream_ops, &r->open, &fields);
-	if (e < 0)
-		return e;
-	request_add_fields(&h->head, &fields);
-	return stream_open_end(&h->stream, &fields, r->open.body != NET_BODY_NONE);
+	a.close = r->refusal.event == NET_EVENT_CONNECT; /* what follows it is not HTTP */
+	h1_refuse(h, &a);
 }
 
 static void head_done(struct h1 *h)
 {
-	struct conn *c = h->c;
+	struct conn *c = h->x.c;
 	struct request_via via = {.tls = c->tls_done, .host = c->host, .port = c->port};
 	struct request r;
 
 	h->http10 = h->head.version == HTTP_10;
 	h->keep = h->head.flags & HTTP_KEEP_ALIVE;
-	h->to_head = str_eq(http_head_method(&h->head), STR("HEAD"));
+	h->x.to_head = str_eq(http_head_method(&h->head), STR("HEAD"));
 	http_body_init(&h->body, &h->head, &h->trailers);
 	h->request = http_body_is_done(&h->body) ? H1_REQUEST_DONE : H1_REQUEST_BODY;
 	if (!via.tls && http_head_host(&h->head).n == 0)
@@ -266,9 +234,9 @@ static void head_done(struct h1 *h)
 		refuse_judged(h, &r);
 		return;
 	}
-	h->wait_continue = r.open.expect_continue && h->request == H1_REQUEST_BODY;
+	h->x.wait_continue = r.open.expect_continue && h->request == H1_REQUEST_BODY;
 	h->websocket = r.open.kind == NET_KIND_WEBSOCKET;
-	if (open_stream(h, &r) < 0) {
+	if (exchange_open(&h->x, &h->head, &r) < 0) {
 		h1_refuse(h, &answer_full);
 		return;
 	}
@@ -293,8 +261,8 @@ static void feed_head(struct h1 *h, struct str *in)
 
 static void body_broken(struct h1 *h, uint16_t status, const char *code, const char *why)
 {
-	event_malformed(h->c, &h->head, status, why);
-	stream_close(&h->stream, NET_RESET_MALFORMED);
+	event_malformed(h->x.c, &h->head, status, why);
+	stream_close(&h->x.stream, NET_RESET_MALFORMED);
 	h1_fail(h, &(struct answer){
 			   .status = status,
 			   .code = code,
@@ -316,38 +284,38 @@ static bool piece_take(struct conn *c, size_t n)
 static void body_done(struct h1 *h)
 {
 	h->request = H1_REQUEST_DONE;
-	conn_want_read(h->c, false);
-	stream_send_end(&h->stream, &h->trailers);
+	conn_want_read(h->x.c, false);
+	stream_send_end(&h->x.stream, &h->trailers);
 	h1_arm(h);
 }
 
 static void feed_body(struct h1 *h, struct str *in)
 {
-	size_t most = MIN((size_t)h->stream.send_window, (size_t)NET_MAX_DATA);
+	size_t most = MIN((size_t)h->x.stream.send_window, (size_t)NET_MAX_DATA);
 	struct str piece = str_prefix(*in, most), data;
 	size_t before = piece.n;
 	enum http_body_result r;
 
 	if (most == 0) { /* h1_credit() goes on */
-		conn_want_read(h->c, false);
+		conn_want_read(h->x.c, false);
 		h1_arm(h);
 		return;
 	}
 	r = http_body_read(&h->body, &piece, &data);
 	*in = str_from_index(*in, before - piece.n);
-	h->window_bytes += before - piece.n;
+	h->x.window_bytes += before - piece.n;
 	if (r == HTTP_BODY_BAD) {
 		body_broken(h, 400, "malformed_body", http_body_error(&h->body));
 		return;
 	}
-	if (r == HTTP_BODY_DATA && !http_body_is_done(&h->body) && !piece_take(h->c, data.n)) {
+	if (r == HTTP_BODY_DATA && !http_body_is_done(&h->body) && !piece_take(h->x.c, data.n)) {
 		body_broken(h, 429, "too_many_small_pieces",
 			"The body comes in too many pieces of a few bytes each. Send larger ones.");
 		return;
 	}
 	if (r == HTTP_BODY_DATA) {
-		h->wait_continue = false; /* it does not wait */
-		stream_send_data(&h->stream, data);
+		h->x.wait_continue = false; /* it does not wait */
+		stream_send_data(&h->x.stream, data);
 	}
 	if (http_body_is_done(&h->body))
 		body_done(h);
@@ -391,7 +359,7 @@ static void on_eof(struct conn *c)
 
 	if (!h)
 		conn_end(c);
-	else if (h->response == H1_RESPONSE_BODY)
+	else if (h->x.answered)
 		conn_abort(c);
 	else
 		conn_close(c);

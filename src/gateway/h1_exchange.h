@@ -2,9 +2,8 @@
 #pragma once
 /* One request and its response: what h1.c (the request) and h1_response.c share. */
 
-#include "gateway/answer.h"
 #include "gateway/conn.h"
-#include "gateway/stream.h"
+#include "gateway/exchange.h"
 #include "http/body.h"
 #include "http/h1.h"
 
@@ -14,36 +13,22 @@ enum h1_request_state {
 	H1_REQUEST_DONE, /* read completely */
 };
 
-enum h1_response_state {
-	H1_RESPONSE_NONE, /* nothing but interim responses was sent */
-	H1_RESPONSE_BODY, /* the head was sent */
-	H1_RESPONSE_DONE,
-};
-
 struct h1 {
 	struct h1 *next; /* in the pool */
-	struct conn *c;
+	struct exchange x;
 	enum h1_request_state request;
-	enum h1_response_state response;
 
 	struct h1_parser parser;
 	struct http_head head;
 	struct http_body body;
 	struct http_fields trailers;
-	struct stream stream;
 
 	bool keep; /* the connection may be used again after this exchange */
-	bool http10, to_head;
-	bool websocket;      /* is asked for */
-	bool wait_continue;  /* the client may wait for 100 before it sends its body */
-	uint64_t window_end; /* of body_window_usec, while we wait for the body; 0: we do not */
-	uint64_t window_bytes;
-
-	enum http_framing framing; /* of the response body; NONE: bytes of it are dropped */
-	uint64_t left;             /* HTTP_BODY_LENGTH */
+	bool http10;
+	bool websocket; /* is asked for */
 };
 
-extern const struct stream_ops h1_stream_ops;
+extern const struct exchange_ops h1_exchange_ops;
 
 /* Sets the deadline for what is waited for now. */
 void h1_arm(struct h1 *h);

@@ -19,83 +19,23 @@ enum {
 	BULK_OUT = 80 * 1024, /* four records and their framing */
 };
 
-static struct h1 *owner(struct stream *s)
+static struct h1 *h1_of(struct exchange *x)
 {
-	return container_of(s, struct h1, stream);
+	return container_of(x, struct h1, x);
 }
 
-/* Fills the shared head with a status and the fields of the frame. */
-static int model(struct h1 *h, const struct net_response *m, struct wire_in *fields)
+/* An HTTP/1.0 client does not know what they are (RFC 9110 15.2). */
+static bool h1_write_interim(struct exchange *x, struct http_head *head)
 {
-	struct http_head *out = &h->c->g->answer;
-	struct str name, value;
-	int r = http_head_set_response(out, m->status, STR_NULL);
-
-	for (unsigned i = 0; i < m->fields_n && r >= 0; i++) {
-		if (!net_next_field(fields, &name, &value))
-			return -EINVAL;
-		r = http_fields_add(&out->fields, name, value);
-	}
-	return r < 0 || !wire_ok(fields) ? -EINVAL : 0;
-}
-
-static void on_interim(struct stream *s, const struct net_response *m, struct wire_in *fields)
-{
-	struct h1 *h = owner(s);
-	struct conn *c = h->c;
-
-	if (m->status < 100 || m->status > 199 || m->status == 101 ||
-		h->response != H1_RESPONSE_NONE)
-		return;
-	if (m->status == 100 && !h->wait_continue)
-		return;
-	if (model(h, m, fields) < 0)
-		return;
-	/* An HTTP/1.0 client does not know what they are (RFC 9110 15.2). */
-	if (!h->http10 && h1_write_response(&c->out, &c->g->answer, 0, NULL) < 0) {
-		conn_abort(c);
-		return;
-	}
-	if (m->status == 100)
-		h->wait_continue = false;
-	h1_arm(h);
-	conn_mark(c);
-}
-
-/* How the body goes to this client (RFC 9112 6.3). */
-static void frame_body(struct h1 *h, const struct net_response *m, struct http_head *out)
-{
-	bool bodiless = h->to_head || m->status == 204 || m->status == 304;
-
-	h->left = 0;
-	switch (m->body) {
-	case NET_BODY_LENGTH:
-		http_head_set_body(out, HTTP_BODY_LENGTH, m->length);
-		h->left = m->length;
-		break;
-	case NET_BODY_STREAM:
-		http_head_set_body(out, h->http10 ? HTTP_BODY_CLOSE : HTTP_BODY_CHUNKED, 0);
-		break;
-	case NET_BODY_NONE:
-	case NET_BODY_END:
-		http_head_set_body(out, HTTP_BODY_NONE, 0);
-		break;
-	}
-	h->framing = out->body;
-	if (bodiless) {
-		/* The length is told all the same: it is that of the answer to a GET. */
-		h->framing = out->body = HTTP_BODY_NONE;
-		out->flags |= HTTP_TO_HEAD;
-	}
-	if (h->framing == HTTP_BODY_CLOSE) {
-		h->keep = false;
-		conn_guard_end(h->c);
-	}
+	if (h1_of(x)->http10 || h1_write_response(&x->c->out, head, 0, NULL) >= 0)
+		return true;
+	conn_abort(x->c);
+	return false;
 }
 
 /* The handshake is between the client and us (RFC 6455 4.2.2): the broker has had its own with the
  * origin. */
-static int answer_handshake(struct h1 *h, struct http_head *out)
+static int h1_answer_handshake(struct h1 *h, struct http_head *out)
 {
 	const struct http_fields *asked = &h->head.fields;
 	char accept[TLS_WEBSOCKET_ACCEPT];
@@ -106,62 +46,63 @@ static int answer_handshake(struct h1 *h, struct http_head *out)
 	r = http_fields_set(&out->fields, STR("Upgrade"), STR("websocket"));
 	if (r == 0)
 		r = http_fields_set(&out->fields, STR("Sec-WebSocket-Accept"), str_from(accept));
-	return r < 0 ? r : h1_write_response(&h->c->out, out, H1_W_UPGRADE, NULL);
+	return r < 0 ? r : h1_write_response(&h->x.c->out, out, H1_W_UPGRADE, NULL);
 }
 
-static void become_websocket(struct h1 *h, const struct net_response *m, struct wire_in *fields)
+static void h1_become_websocket(struct h1 *h, const struct net_response *m, struct wire_in *fields)
 {
-	struct conn *c = h->c;
+	struct conn *c = h->x.c;
 
-	if (model(h, m, fields) < 0 || answer_handshake(h, &c->g->answer) < 0) {
+	if (exchange_model(&h->x, m, fields) < 0 || h1_answer_handshake(h, &c->g->answer) < 0) {
 		h1_fail(h, &answer_bad_response);
 		return;
 	}
 	conn_mark(c);
-	if (tunnel_websocket(c, &h->stream) < 0)
+	if (tunnel_websocket(c, &h->x.stream) < 0)
 		conn_abort(c);
 	else
 		h1_leave(h);
 }
 
-static void on_head(struct stream *s, const struct net_response *m, struct wire_in *fields)
+static bool h1_upgrade(struct exchange *x, const struct net_response *m, struct wire_in *fields)
 {
-	struct h1 *h = owner(s);
-	struct conn *c = h->c;
-	struct http_head *out = &c->g->answer;
+	struct h1 *h = h1_of(x);
+
+	if (!h->websocket)
+		return false;
+	if (m->status == 101) {
+		h1_become_websocket(h, m, fields);
+		return true;
+	}
+	/* Nothing is to come of it, and what follows is another request. */
+	stream_send_end(&x->stream, NULL);
+	return false;
+}
+
+static bool h1_write_head(struct exchange *x, const struct net_response *m, struct http_head *head)
+{
+	struct h1 *h = h1_of(x);
 	unsigned flags;
 	char *room;
 
-	if (h->websocket && m->status == 101) {
-		become_websocket(h, m, fields);
-		return;
+	if (h->http10 && x->framing == HTTP_BODY_CHUNKED) {
+		http_head_set_body(head, HTTP_BODY_CLOSE, 0);
+		x->framing = HTTP_BODY_CLOSE;
+		h->keep = false;
+		conn_guard_end(x->c);
 	}
-	if (h->websocket) /* nothing is to come of it, and what follows is another request */
-		stream_send_end(s, NULL);
-	if (m->status < 200 || model(h, m, fields) < 0) {
-		h1_fail(h, &answer_bad_response);
-		return;
-	}
-	frame_body(h, m, out);
 	/* With a body still to come the connection may have to be closed in the middle of it. */
 	if (m->close || h->request != H1_REQUEST_DONE)
 		h->keep = false;
 	flags = !h->keep ? H1_W_CLOSE : h->http10 ? H1_W_KEEP_ALIVE : 0;
-	if (buf_reserve(&c->out, FIRST_OUT, &room) < 0 ||
-		h1_write_response(&c->out, out, flags, NULL) < 0) {
-		h1_fail(h, &answer_bad_response);
-		return;
-	}
-	h->response = H1_RESPONSE_BODY;
-	h->wait_continue = false;
-	h1_arm(h);
-	conn_mark(c);
+	return buf_reserve(&x->c->out, FIRST_OUT, &room) >= 0 &&
+	       h1_write_response(&x->c->out, head, flags, NULL) >= 0;
 }
 
-static void on_data(struct stream *s, struct str bytes)
+static void h1_on_data(struct exchange *x, struct str bytes)
 {
-	struct h1 *h = owner(s);
-	struct conn *c = h->c;
+	struct h1 *h = h1_of(x);
+	struct conn *c = x->c;
 	char *room;
 	int r = 0;
 
@@ -170,102 +111,96 @@ static void on_data(struct stream *s, struct str bytes)
 		conn_abort(c);
 		return;
 	}
-	switch (h->framing) {
-	case HTTP_BODY_NONE: /* the answer to a HEAD: nothing of it goes out */
-		break;
-	case HTTP_BODY_LENGTH:
-		if (bytes.n > h->left) {
-			conn_abort(c);
-			return;
-		}
-		h->left -= bytes.n;
-		r = buf_add_str(&c->out, bytes);
-		break;
-	case HTTP_BODY_CHUNKED:
-		r = h1_write_chunk(&c->out, bytes);
-		break;
-	case HTTP_BODY_CLOSE:
-		r = buf_add_str(&c->out, bytes);
-		break;
+	if (!exchange_take(x, bytes.n)) {
+		conn_abort(c);
+		return;
 	}
+	if (x->framing == HTTP_BODY_CHUNKED)
+		r = h1_write_chunk(&c->out, bytes);
+	else if (x->framing != HTTP_BODY_NONE) /* the answer to a HEAD: nothing of it goes out */
+		r = buf_add_str(&c->out, bytes);
 	if (r < 0) {
 		conn_abort(c);
 		return;
 	}
 	h1_arm(h);
-	if (h->framing == HTTP_BODY_NONE)
+	if (x->framing == HTTP_BODY_NONE)
 		h1_response_drained(h);
 	else
 		conn_mark(c);
 }
 
-static int read_trailers(struct h1 *h, uint16_t n, struct wire_in *fields, struct http_fields *ret)
+/* Only for a client that has said that it reads them (RFC 9110 6.5.1). */
+static int h1_write_trailers(struct h1 *h, uint16_t n, struct wire_in *fields)
 {
-	struct str name, value;
-	int r = 0;
+	struct http_fields *trailers = &h->x.c->g->answer.fields;
 
-	for (unsigned i = 0; i < n && r >= 0; i++) {
-		if (!net_next_field(fields, &name, &value))
-			return -EINVAL;
-		/* Only for a client that has said that it reads them (RFC 9110 6.5.1). */
-		if (h->head.flags & HTTP_TE_TRAILERS)
-			r = http_fields_add(ret, name, value);
-	}
-	return r < 0 || !wire_ok(fields) ? -EINVAL : 0;
+	http_fields_clear(trailers);
+	if (exchange_fields(fields, n, trailers) < 0)
+		return -EINVAL;
+	if (!(h->head.flags & HTTP_TE_TRAILERS))
+		http_fields_clear(trailers);
+	return h1_write_last_chunk(&h->x.c->out, trailers);
 }
 
-static void on_end(struct stream *s, uint16_t fields_n, struct wire_in *fields)
+static void h1_on_end(struct exchange *x, uint16_t fields_n, struct wire_in *fields)
 {
-	struct h1 *h = owner(s);
-	struct conn *c = h->c;
-	struct http_fields *trailers = &c->g->answer.fields;
+	struct h1 *h = h1_of(x);
+	struct conn *c = x->c;
 
-	if (h->framing == HTTP_BODY_LENGTH && h->left > 0) {
+	if (exchange_is_short(x)) {
 		conn_cut(c);
 		return;
 	}
-	if (h->framing == HTTP_BODY_CHUNKED) {
-		http_fields_clear(trailers);
-		if (read_trailers(h, fields_n, fields, trailers) < 0 ||
-			h1_write_last_chunk(&c->out, trailers) < 0) {
-			conn_abort(c);
-			return;
-		}
+	if (x->framing == HTTP_BODY_CHUNKED && h1_write_trailers(h, fields_n, fields) < 0) {
+		conn_abort(c);
+		return;
 	}
-	if (stream_is_over(s))
-		stream_close(s, NET_RESET_CANCELLED);
+	if (stream_is_over(&x->stream))
+		stream_close(&x->stream, NET_RESET_CANCELLED);
 	conn_mark(c);
 	h1_response_done(h);
 }
 
-static void on_reset(struct stream *s, enum net_reset why)
+static void h1_on_broken(struct exchange *x, const struct answer *a)
 {
-	if (owner(s)->response != H1_RESPONSE_NONE)
-		conn_cut(owner(s)->c);
+	if (x->answered)
+		conn_cut(x->c);
 	else
-		h1_fail(owner(s), why == NET_RESET_LIMIT ? &answer_limit : &answer_failed);
+		h1_fail(h1_of(x), a);
 }
 
-static void on_credit(struct stream *s)
+static void h1_on_fail(struct exchange *x, const struct answer *a)
 {
-	struct h1 *h = owner(s);
-
-	if (h->request == H1_REQUEST_BODY)
-		conn_want_read(h->c, true);
-	h1_arm(h);
+	h1_fail(h1_of(x), a);
 }
 
-const struct stream_ops h1_stream_ops = {
-	.interim = on_interim,
-	.head = on_head,
-	.data = on_data,
-	.end = on_end,
-	.reset = on_reset,
-	.credit = on_credit,
+static void h1_on_credit(struct exchange *x)
+{
+	if (h1_of(x)->request == H1_REQUEST_BODY)
+		conn_want_read(x->c, true);
+	h1_arm(h1_of(x));
+}
+
+static void h1_on_arm(struct exchange *x)
+{
+	h1_arm(h1_of(x));
+}
+
+const struct exchange_ops h1_exchange_ops = {
+	.upgrade = h1_upgrade,
+	.interim = h1_write_interim,
+	.head = h1_write_head,
+	.data = h1_on_data,
+	.end = h1_on_end,
+	.credit = h1_on_credit,
+	.broken = h1_on_broken,
+	.fail = h1_on_fail,
+	.arm = h1_on_arm,
 };
 
 void h1_response_drained(struct h1 *h)
 {
-	stream_passed_on(&h->stream, conn_pending_out(h->c));
+	stream_passed_on(&h->x.stream, conn_pending_out(h->x.c));
 	h1_arm(h);
 }

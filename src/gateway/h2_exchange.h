@@ -3,9 +3,8 @@
 /* One HTTP/2 connection and its requests: what h2.c (the connection) and h2_stream.c (one request
  * and its response) share. */
 
-#include "gateway/answer.h"
 #include "gateway/conn.h"
-#include "gateway/stream.h"
+#include "gateway/exchange.h"
 #include "http/h2.h"
 
 struct h2_conn {
@@ -23,27 +22,22 @@ struct h2_exchange {
 	struct h2_exchange *prev, *next;
 	struct h2_conn *on;
 	struct h2_stream *st; /* towards the room; NULL: over */
-	struct stream stream; /* towards the broker */
+	struct exchange common;
 
 	/* The request. */
-	bool complete;      /* its end has come */
-	bool wait_continue; /* the client may wait for 100 before it sends its body */
-	bool to_head, is_grpc;
+	bool complete; /* its end has come */
+	bool is_grpc;
 	enum net_body body;
 	uint32_t held; /* bytes that the broker has not given credit for */
 
 	/* The response. */
-	bool answered, ended;      /* its head was given to st; its end was */
-	bool holds;                /* its end waits for that of the request */
-	uint32_t dropped;          /* bytes of the request meanwhile */
-	bool cut;                  /* st is reset when what is in `out` has gone */
-	enum http_framing framing; /* NONE: bytes of its body are dropped */
-	uint64_t left;             /* HTTP_BODY_LENGTH */
-	struct buf out;            /* of its body */
+	bool ended;       /* its end was given to st */
+	bool holds;       /* its end waits for that of the request */
+	uint32_t dropped; /* bytes of the request meanwhile */
+	bool cut;         /* st is reset when what is in `out` has gone */
+	struct buf out;   /* of its body */
 
 	uint64_t deadline;
-	uint64_t window_end; /* of body_window_usec, while we wait for the body; 0: we do not */
-	uint64_t window_bytes;
 };
 
 /* --- h2_stream.c: what the connection is told of a stream (http/h2.h) --- */

@@ -23,20 +23,21 @@ enum {
 	BROKER_FULL = 1024 * 1024,
 	/* Those included that only the broker has to end. */
 	EXCHANGES_MAX = 2 * H2_STREAMS_MAX,
-	/* Of a request that was answered before its end, see end_response(). */
+	/* Of a request that was answered before its end, see h2_exchange_end_response(). */
 	DROPPED_MAX = 16 * 1024 * 1024,
 };
 
-static const struct stream_ops stream_ops;
+static const struct exchange_ops h2_exchange_ops;
 
 /* --- the object --- */
 
-static struct h2_exchange *exchange_new(struct h2_conn *on, struct h2_stream *st)
+static struct h2_exchange *h2_exchange_new(struct h2_conn *on, struct h2_stream *st)
 {
 	struct h2_exchange *x = on->n < EXCHANGES_MAX ? calloc(1, sizeof(*x)) : NULL;
 
 	if (!x)
 		return NULL;
+	x->common = (struct exchange){.ops = &h2_exchange_ops, .c = on->c};
 	x->on = on;
 	x->st = st;
 	x->out = BUF_INIT(NET_WINDOW);
@@ -48,9 +49,9 @@ static struct h2_exchange *exchange_new(struct h2_conn *on, struct h2_stream *st
 }
 
 /* Nothing more of the answer's body goes out. */
-static void drop_out(struct h2_exchange *x)
+static void h2_exchange_drop_out(struct h2_exchange *x)
 {
-	x->on->c->kept -= buf_len(&x->out);
+	x->common.c->kept -= buf_len(&x->out);
 	buf_done(&x->out);
 }
 
@@ -58,8 +59,8 @@ void h2_exchange_free(struct h2_exchange *x)
 {
 	struct h2_conn *on = x->on;
 
-	stream_close(&x->stream, NET_RESET_CANCELLED);
-	drop_out(x);
+	stream_close(&x->common.stream, NET_RESET_CANCELLED);
+	h2_exchange_drop_out(x);
 	on->cuts -= x->cut;
 	on->n--;
 	DL_DELETE(on->exchanges, x);
@@ -74,9 +75,9 @@ void h2_exchange_reset(struct h2_exchange *x, enum h2_error error)
 }
 
 /* Nobody has anything to say on it any more. */
-static void free_if_over(struct h2_exchange *x)
+static void h2_exchange_free_if_over(struct h2_exchange *x)
 {
-	if (!x->st && !x->stream.g)
+	if (!x->st && !x->common.stream.g)
 		h2_exchange_free(x);
 }
 
@@ -84,48 +85,39 @@ static void free_if_over(struct h2_exchange *x)
 
 /* Whether the client has to send something before anything goes on. Who makes a gRPC call may have
  * nothing to say for as long as it likes. */
-static bool waits_for_body(const struct h2_exchange *x)
+static bool h2_exchange_waits(const struct h2_exchange *x)
 {
-	return x->st && !x->complete && !x->answered && !x->wait_continue && !x->is_grpc &&
-	       x->stream.g && x->stream.send_window > 0 && conn_may_read(x->on->c);
+	return x->st && !x->complete && !x->common.answered && !x->common.wait_continue &&
+	       !x->is_grpc && x->common.stream.g && x->common.stream.send_window > 0 &&
+	       conn_may_read(x->common.c);
 }
 
-static void arm(struct h2_exchange *x)
+static void h2_exchange_arm(struct h2_exchange *x)
 {
-	const struct gateway *g = x->on->c->g;
-	uint64_t now = loop_now(g->loop);
+	const struct gateway_limits *limits = x->common.c->g->limits;
 
-	if (!waits_for_body(x)) {
-		x->window_end = 0;
-		x->deadline =
-			now + (x->holds ? g->limits->linger_usec : g->limits->stream_idle_usec);
-	} else {
-		if (x->window_end == 0) {
-			x->window_end = now + g->limits->body_window_usec;
-			x->window_bytes = 0;
-		}
-		x->deadline = x->window_end;
-	}
+	x->deadline = exchange_deadline(&x->common, h2_exchange_waits(x),
+		x->holds ? limits->linger_usec : limits->stream_idle_usec);
 	x->on->soonest = MIN(x->on->soonest, x->deadline);
 }
 
 /* --- the end of an answer --- */
 
-static int release_end(struct h2_exchange *x, const struct http_fields *trailers)
+static int h2_exchange_release_end(struct h2_exchange *x, const struct http_fields *trailers)
 {
 	x->holds = false;
 	x->ended = true;
-	conn_mark(x->on->c);
+	conn_mark(x->common.c);
 	return h2_end(x->st, trailers);
 }
 
 /* A gRPC call is over when its status has come, whatever the client still says. */
-static int end_response(struct h2_exchange *x, const struct http_fields *trailers)
+static int h2_exchange_end_response(struct h2_exchange *x, const struct http_fields *trailers)
 {
 	if (x->complete || x->is_grpc || (trailers && trailers->n > 0))
-		return release_end(x, trailers);
+		return h2_exchange_release_end(x, trailers);
 	x->holds = true;
-	stream_close(&x->stream, NET_RESET_CANCELLED);
+	stream_close(&x->common.stream, NET_RESET_CANCELLED);
 	/* The broker gives nothing back of it any more. */
 	h2_consume(x->st, x->held);
 	x->held = 0;
@@ -133,56 +125,56 @@ static int end_response(struct h2_exchange *x, const struct http_fields *trailer
 }
 
 /* What nobody wants. */
-static void drop(struct h2_exchange *x, size_t n)
+static void h2_exchange_drop(struct h2_exchange *x, size_t n)
 {
 	h2_consume(x->st, n);
 	if (!x->holds)
 		return;
 	x->dropped += (uint32_t)n;
-	if (x->dropped > DROPPED_MAX && release_end(x, NULL) < 0)
+	if (x->dropped > DROPPED_MAX && h2_exchange_release_end(x, NULL) < 0)
 		h2_exchange_reset(x, H2_INTERNAL_ERROR);
 	else
-		arm(x);
+		h2_exchange_arm(x);
 }
 
 /* --- answers of our own --- */
 
 /* x may be gone after it. */
-static void refuse(struct h2_exchange *x, const struct answer *a)
+static void h2_exchange_refuse(struct h2_exchange *x, const struct answer *a)
 {
-	struct http_head *head = &x->on->c->g->answer;
+	struct http_head *head = &x->common.c->g->answer;
 	int r;
 
-	stream_close(&x->stream, NET_RESET_CANCELLED);
+	stream_close(&x->common.stream, NET_RESET_CANCELLED);
 	r = answer_make(head, &x->out, a);
-	x->on->c->kept += buf_len(&x->out);
-	if (x->to_head)
-		drop_out(x);
+	x->common.c->kept += buf_len(&x->out);
+	if (x->common.to_head)
+		h2_exchange_drop_out(x);
 	if (r >= 0)
-		r = h2_respond(x->st, head, x->to_head ? H2_END : 0);
-	x->answered = true;
-	x->ended = x->to_head;
-	x->framing = HTTP_BODY_NONE;
-	if (r >= 0 && !x->to_head)
-		r = end_response(x, NULL);
+		r = h2_respond(x->st, head, x->common.to_head ? H2_END : 0);
+	x->common.answered = true;
+	x->ended = x->common.to_head;
+	x->common.framing = HTTP_BODY_NONE;
+	if (r >= 0 && !x->common.to_head)
+		r = h2_exchange_end_response(x, NULL);
 	if (r < 0)
 		h2_exchange_reset(x, H2_INTERNAL_ERROR);
 	else
-		arm(x);
+		h2_exchange_arm(x);
 }
 
 /* The exchange cannot be finished. x may be gone after it. */
-static void fail(struct h2_exchange *x, const struct answer *a)
+static void h2_exchange_fail(struct h2_exchange *x, const struct answer *a)
 {
 	if (!x->st) {
 		h2_exchange_free(x);
 		return;
 	}
-	if (!x->answered) {
-		refuse(x, a);
+	if (!x->common.answered) {
+		h2_exchange_refuse(x, a);
 		return;
 	}
-	stream_close(&x->stream, NET_RESET_CANCELLED);
+	stream_close(&x->common.stream, NET_RESET_CANCELLED);
 	if (buf_len(&x->out) == 0) {
 		h2_exchange_reset(x, H2_INTERNAL_ERROR);
 		return;
@@ -193,23 +185,22 @@ static void fail(struct h2_exchange *x, const struct answer *a)
 
 void h2_exchange_expired(struct h2_exchange *x)
 {
-	struct conn *c = x->on->c;
+	struct conn *c = x->common.c;
 
-	if (waits_for_body(x) && x->window_bytes >= c->g->limits->body_min_bytes) {
-		x->window_end = 0;
-		arm(x);
+	if (h2_exchange_waits(x) && exchange_keeps_pace(&x->common)) {
+		h2_exchange_arm(x);
 		return;
 	}
-	if (x->holds && release_end(x, NULL) == 0) {
-		arm(x);
+	if (x->holds && h2_exchange_release_end(x, NULL) == 0) {
+		h2_exchange_arm(x);
 		return;
 	}
-	if (!x->st || x->answered) {
+	if (!x->st || x->common.answered) {
 		h2_exchange_reset(x, H2_CANCEL);
 		return;
 	}
-	if (!waits_for_body(x)) {
-		refuse(x, &answer_no_response);
+	if (!h2_exchange_waits(x)) {
+		h2_exchange_refuse(x, &answer_no_response);
 		return;
 	}
 	event_send(c->g, &(struct net_event){
@@ -221,64 +212,44 @@ void h2_exchange_expired(struct h2_exchange *x)
 				 .a = host_str(&c->host),
 				 .b = STR("request body came too slowly"),
 			 });
-	refuse(x, &answer_too_slow);
+	h2_exchange_refuse(x, &answer_too_slow);
 }
 
 /* --- the request --- */
 
-static void refuse_judged(
-	struct h2_exchange *x, const struct http_head *head, const struct request *r)
+static int h2_exchange_open(struct h2_exchange *x, const struct http_head *head, struct request *r)
 {
-	event_refused(x->on->c, head, r);
-	refuse(x, &(struct answer){
-			  .status = r->refusal.status,
-			  .code = r->refusal.code,
-			  .message = r->refusal.message,
-			  .detail = http_head_host(head),
-		  });
-}
-
-static int open_stream(struct h2_exchange *x, const struct http_head *head, struct request *r)
-{
-	struct gateway *g = x->on->c->g;
-	struct net_fields_out fields;
-	int e;
-
-	if (chan_pending(&g->broker) > BROKER_FULL)
+	if (chan_pending(&x->common.c->g->broker) > BROKER_FULL)
 		return -EBUSY;
-	r->open.connection = x->on->c->number;
-	r->open.client = x->on->c->client;
-	e = stream_open(g, &x->stream, &stream_ops, &r->open, &fields);
-	if (e < 0)
-		return e;
-	request_add_fields(head, &fields);
-	return stream_open_end(&x->stream, &fields, r->open.body != NET_BODY_NONE);
+	return exchange_open(&x->common, head, r);
 }
 
 void h2_exchange_head(void *arg, struct h2_stream *st, struct http_head *head)
 {
 	struct h2_conn *on = arg;
 	struct request_via via = {.tls = true, .host = on->c->host, .port = on->c->port};
-	struct h2_exchange *x = exchange_new(on, st);
+	struct h2_exchange *x = h2_exchange_new(on, st);
 	struct request r;
+	struct answer a;
 
 	if (!x) {
 		h2_reset(st, H2_REFUSED_STREAM);
 		return;
 	}
-	x->to_head = str_eq(http_head_method(head), STR("HEAD"));
+	x->common.to_head = str_eq(http_head_method(head), STR("HEAD"));
 	x->is_grpc = http_is_grpc(&head->fields);
 	request_judge(head, &via, &r);
 	x->body = r.open.body;
 	if (r.refusal.status) {
-		refuse_judged(x, head, &r);
+		a = exchange_refusal(&x->common, head, &r);
+		h2_exchange_refuse(x, &a);
 		return;
 	}
-	x->wait_continue = r.open.expect_continue;
-	if (open_stream(x, head, &r) < 0)
-		refuse(x, &answer_full);
+	x->common.wait_continue = r.open.expect_continue;
+	if (h2_exchange_open(x, head, &r) < 0)
+		h2_exchange_refuse(x, &answer_full);
 	else
-		arm(x);
+		h2_exchange_arm(x);
 }
 
 void h2_exchange_data(void *arg, struct h2_stream *st, struct str bytes)
@@ -286,24 +257,24 @@ void h2_exchange_data(void *arg, struct h2_stream *st, struct str bytes)
 	struct h2_exchange *x = h2_stream_user(st);
 
 	(void)arg;
-	if (!x->stream.g || x->stream.sent_end) { /* nobody wants it */
-		drop(x, bytes.n);
+	if (!x->common.stream.g || x->common.stream.sent_end) { /* nobody wants it */
+		h2_exchange_drop(x, bytes.n);
 		return;
 	}
-	if (bytes.n > x->stream.send_window) { /* the windows are the same: it cannot be */
+	if (bytes.n > x->common.stream.send_window) { /* the windows are the same: it cannot be */
 		h2_exchange_reset(x, H2_FLOW_CONTROL_ERROR);
 		return;
 	}
-	x->wait_continue = false; /* it does not wait */
-	x->window_bytes += bytes.n;
+	x->common.wait_continue = false; /* it does not wait */
+	x->common.window_bytes += bytes.n;
 	x->held += (uint32_t)bytes.n;
 	while (bytes.n > 0) {
 		struct str piece = str_prefix(bytes, NET_MAX_DATA);
 
-		stream_send_data(&x->stream, piece);
+		stream_send_data(&x->common.stream, piece);
 		bytes = str_from_index(bytes, piece.n);
 	}
-	arm(x);
+	h2_exchange_arm(x);
 }
 
 void h2_exchange_end(void *arg, struct h2_stream *st, struct http_fields *trailers)
@@ -312,14 +283,14 @@ void h2_exchange_end(void *arg, struct h2_stream *st, struct http_fields *traile
 
 	(void)arg;
 	x->complete = true;
-	x->wait_continue = false;
+	x->common.wait_continue = false;
 	/* A body of known length goes on without: nobody was told that they come. */
-	if (x->stream.g && !x->stream.sent_end)
-		stream_send_end(&x->stream, x->body == NET_BODY_STREAM ? trailers : NULL);
-	if (x->holds && release_end(x, NULL) < 0)
+	if (x->common.stream.g && !x->common.stream.sent_end)
+		stream_send_end(&x->common.stream, x->body == NET_BODY_STREAM ? trailers : NULL);
+	if (x->holds && h2_exchange_release_end(x, NULL) < 0)
 		h2_exchange_reset(x, H2_INTERNAL_ERROR);
 	else
-		arm(x);
+		h2_exchange_arm(x);
 }
 
 void h2_exchange_closed(void *arg, struct h2_stream *st, enum h2_error error)
@@ -328,10 +299,10 @@ void h2_exchange_closed(void *arg, struct h2_stream *st, enum h2_error error)
 
 	(void)arg;
 	x->st = NULL;
-	drop_out(x);
+	h2_exchange_drop_out(x);
 	if (error != H2_NO_ERROR || !x->ended || !x->complete)
-		stream_close(&x->stream, NET_RESET_CANCELLED);
-	free_if_over(x);
+		stream_close(&x->common.stream, NET_RESET_CANCELLED);
+	h2_exchange_free_if_over(x);
 }
 
 /* --- the response, towards the room --- */
@@ -350,171 +321,108 @@ void h2_exchange_sent(void *arg, struct h2_stream *st, size_t n)
 
 	(void)arg;
 	buf_consume(&x->out, n);
-	x->on->c->kept -= n;
-	stream_passed_on(&x->stream, buf_len(&x->out));
+	x->common.c->kept -= n;
+	stream_passed_on(&x->common.stream, buf_len(&x->out));
 	if (buf_len(&x->out) == 0)
 		buf_done(&x->out);
-	arm(x);
+	h2_exchange_arm(x);
 }
 
 /* --- the response, from the broker --- */
 
-static struct h2_exchange *owner(struct stream *s)
+static struct h2_exchange *h2_exchange_of(struct exchange *shared)
 {
-	return container_of(s, struct h2_exchange, stream);
+	return container_of(shared, struct h2_exchange, common);
 }
 
-static int read_fields(struct wire_in *in, unsigned n, struct http_fields *ret)
+static bool h2_exchange_interim(struct exchange *shared, struct http_head *head)
 {
-	struct str name, value;
-	int r = 0;
-
-	for (unsigned i = 0; i < n && r >= 0; i++) {
-		if (!net_next_field(in, &name, &value))
-			return -EINVAL;
-		r = http_fields_add(ret, name, value);
-	}
-	return r < 0 || !wire_ok(in) ? -EINVAL : 0;
+	return h2_respond(h2_exchange_of(shared)->st, head, 0) >= 0;
 }
 
-/* The head of the frame, in the area that all share; NULL where it is no good. */
-static struct http_head *model(
-	struct h2_exchange *x, const struct net_response *m, struct wire_in *fields)
+static bool h2_exchange_answer(
+	struct exchange *shared, const struct net_response *m, struct http_head *head)
 {
-	struct http_head *head = &x->on->c->g->answer;
+	struct h2_exchange *x = h2_exchange_of(shared);
 
-	if (http_head_set_response(head, m->status, STR_NULL) < 0 ||
-		read_fields(fields, m->fields_n, &head->fields) < 0)
-		return NULL;
-	return head;
+	(void)m;
+	x->ended = shared->framing == HTTP_BODY_NONE;
+	if (h2_respond(x->st, head, x->ended ? H2_END : 0) >= 0)
+		return true;
+	x->ended = false;
+	return false;
 }
 
-static void on_interim(struct stream *s, const struct net_response *m, struct wire_in *fields)
+static void h2_exchange_answer_data(struct exchange *shared, struct str bytes)
 {
-	struct h2_exchange *x = owner(s);
-	const struct http_head *head;
+	struct h2_exchange *x = h2_exchange_of(shared);
 
-	if (m->status < 100 || m->status > 199 || m->status == 101 || x->answered)
-		return;
-	if (m->status == 100 && !x->wait_continue)
-		return;
-	head = model(x, m, fields);
-	if (!head || h2_respond(x->st, head, 0) < 0)
-		return;
-	if (m->status == 100)
-		x->wait_continue = false;
-	arm(x);
-	conn_mark(x->on->c);
-}
-
-/* What of the body goes to the room; the length is told to a HEAD, too. */
-static void frame_body(struct h2_exchange *x, const struct net_response *m, struct http_head *head)
-{
-	bool bodiless = x->to_head || m->status == 204 || m->status == 304;
-
-	x->left = m->length;
-	if (m->body == NET_BODY_LENGTH)
-		http_head_set_body(head, HTTP_BODY_LENGTH, m->length);
-	else
-		http_head_set_body(
-			head, m->body == NET_BODY_STREAM ? HTTP_BODY_CHUNKED : HTTP_BODY_NONE, 0);
-	if (bodiless) {
-		head->body = HTTP_BODY_NONE;
-		head->flags |= HTTP_TO_HEAD;
-	}
-	x->framing = head->body;
-}
-
-static void on_head(struct stream *s, const struct net_response *m, struct wire_in *fields)
-{
-	struct h2_exchange *x = owner(s);
-	struct conn *c = x->on->c;
-	struct http_head *head = m->status >= 200 ? model(x, m, fields) : NULL;
-
-	conn_mark(c);
-	if (!head) {
-		fail(x, &answer_bad_response);
+	if (!x->st || x->common.framing == HTTP_BODY_NONE) { /* nothing of it goes out */
+		stream_passed_on(&shared->stream, 0);
 		return;
 	}
-	frame_body(x, m, head);
-	x->ended = x->framing == HTTP_BODY_NONE;
-	if (h2_respond(x->st, head, x->ended ? H2_END : 0) < 0) {
-		x->ended = false;
-		fail(x, &answer_bad_response);
+	conn_mark(x->common.c);
+	if (!exchange_take(shared, bytes.n) || buf_add_str(&x->out, bytes) < 0) {
+		h2_exchange_fail(x, NULL);
 		return;
 	}
-	x->answered = true;
-	x->wait_continue = false;
-	arm(x);
-}
-
-static void on_data(struct stream *s, struct str bytes)
-{
-	struct h2_exchange *x = owner(s);
-
-	if (!x->st || x->framing == HTTP_BODY_NONE) { /* nothing of it goes out */
-		stream_passed_on(s, 0);
-		return;
-	}
-	conn_mark(x->on->c);
-	if ((x->framing == HTTP_BODY_LENGTH && bytes.n > x->left) ||
-		buf_add_str(&x->out, bytes) < 0) {
-		fail(x, NULL);
-		return;
-	}
-	x->on->c->kept += bytes.n;
-	x->left -= x->framing == HTTP_BODY_LENGTH ? bytes.n : 0;
+	x->common.c->kept += bytes.n;
 	h2_wake(x->st);
-	arm(x);
+	h2_exchange_arm(x);
 }
 
-static void on_end(struct stream *s, uint16_t fields_n, struct wire_in *fields)
+static void h2_exchange_answer_end(
+	struct exchange *shared, uint16_t fields_n, struct wire_in *fields)
 {
-	struct h2_exchange *x = owner(s);
-	struct http_fields *trailers = &x->on->c->g->answer.fields;
-	bool short_of = x->framing == HTTP_BODY_LENGTH && x->left > 0;
+	struct h2_exchange *x = h2_exchange_of(shared);
+	struct http_fields *trailers = &x->common.c->g->answer.fields;
 
-	if (stream_is_over(s))
-		stream_close(s, NET_RESET_CANCELLED);
+	if (stream_is_over(&shared->stream))
+		stream_close(&shared->stream, NET_RESET_CANCELLED);
 	if (!x->st || x->ended) {
-		free_if_over(x);
+		h2_exchange_free_if_over(x);
 		return;
 	}
-	conn_mark(x->on->c);
+	conn_mark(x->common.c);
 	http_fields_clear(trailers);
-	if (short_of || read_fields(fields, fields_n, trailers) < 0 ||
-		end_response(x, trailers) < 0) {
-		fail(x, NULL);
+	if (exchange_is_short(shared) || exchange_fields(fields, fields_n, trailers) < 0 ||
+		h2_exchange_end_response(x, trailers) < 0) {
+		h2_exchange_fail(x, NULL);
 		return;
 	}
-	arm(x);
+	h2_exchange_arm(x);
 }
 
-static void on_reset(struct stream *s, enum net_reset why)
+static void h2_exchange_on_fail(struct exchange *shared, const struct answer *a)
 {
-	struct h2_exchange *x = owner(s);
-
-	conn_mark(x->on->c);
-	fail(x, why == NET_RESET_LIMIT ? &answer_limit : &answer_failed);
+	conn_mark(shared->c);
+	h2_exchange_fail(h2_exchange_of(shared), a);
 }
 
-static void on_credit(struct stream *s)
+static void h2_exchange_credit(struct exchange *shared)
 {
-	struct h2_exchange *x = owner(s);
-	uint32_t under_way = NET_WINDOW - s->send_window;
+	struct h2_exchange *x = h2_exchange_of(shared);
+	uint32_t under_way = NET_WINDOW - shared->stream.send_window;
 
 	if (x->st && x->held > under_way)
 		h2_consume(x->st, x->held - under_way);
 	x->held = under_way;
-	arm(x);
-	conn_mark(x->on->c);
+	h2_exchange_arm(x);
+	conn_mark(shared->c);
 }
 
-static const struct stream_ops stream_ops = {
-	.interim = on_interim,
-	.head = on_head,
-	.data = on_data,
-	.end = on_end,
-	.reset = on_reset,
-	.credit = on_credit,
+static void h2_exchange_on_arm(struct exchange *shared)
+{
+	h2_exchange_arm(h2_exchange_of(shared));
+}
+
+static const struct exchange_ops h2_exchange_ops = {
+	.interim = h2_exchange_interim,
+	.head = h2_exchange_answer,
+	.data = h2_exchange_answer_data,
+	.end = h2_exchange_answer_end,
+	.credit = h2_exchange_credit,
+	.broken = h2_exchange_on_fail,
+	.fail = h2_exchange_on_fail,
+	.arm = h2_exchange_on_arm,
 };
