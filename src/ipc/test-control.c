@@ -152,7 +152,7 @@ static void small_ones_round_trip(void)
 	struct ctl_started started = {.id = STR("sandbox-x"), .provider = STR("native"), .pid = 9},
 			   got_started;
 	struct ctl_exec_failed failed = {.exec = 4,
-				       .code = 15,
+				       .code = E_COMMAND_NOT_FOUND,
 				       .sys_errno = 2,
 				       .message = STR("command not found")},
 			       got_failed;
@@ -311,7 +311,7 @@ static void torn_and_flipped(void)
 	struct ctl_exec exec = {.exec = 1, .spec = sample_exec()};
 	struct ctl_signal sig = {.exec = 1, .signo = 9};
 	struct ctl_started started = {.id = STR("i"), .provider = STR("p")};
-	struct ctl_exec_failed failed = {.exec = 1, .code = 14, .message = STR("m")};
+	struct ctl_exec_failed failed = {.exec = 1, .code = E_CANNOT_EXEC, .message = STR("m")};
 	struct ctl_exec_exited exited = {.exec = 1};
 	struct ctl_ended ended = {.reason = CTL_REASON_EXITED};
 	struct pair p = make_pair();

@@ -47,8 +47,8 @@ struct rootfs {
 };
 
 /* For a view of the host: the configuration that its packages brought (shipped.h), kept in base,
- * a private directory that no source may show. Returns its descriptor, to be held as long as the room lives, or
- * -1: the room goes without. */
+ * a private directory that no source may show. Returns its descriptor, to be held as long as the
+ * room lives, or -1: the room goes without. */
 int rootfs_open_shipped(int base);
 
 /* Opens and judges (source.h) everything of the host that will be shown. Where ids are a range, the
