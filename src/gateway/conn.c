@@ -20,6 +20,7 @@
 #include <utlist.h>
 
 enum {
+	READS_A_TURN = 4,
 	IN_MAX = 2 * GATEWAY_SCRATCH,
 	/* The broker sends at most a window before it waits; in the worst case a byte a chunk. */
 	OUT_MAX = 8 * NET_WINDOW + 2 * HTTP_HEAD_MAX,
@@ -181,6 +182,17 @@ void conn_want_read(struct conn *c, bool want)
 		return;
 	loop_io_set(&c->io, events_wanted(c, false));
 	if (conn_has_buffered(c)) {
+		c->again = true;
+		conn_mark(c);
+	}
+}
+
+void conn_read_turn(struct conn *c, bool (*read_once)(struct conn *c))
+{
+	for (int i = 0; i < READS_A_TURN; i++)
+		if (gateway_hold(c->g, c) || !conn_may_read(c) || !read_once(c))
+			return;
+	if (conn_may_read(c)) {
 		c->again = true;
 		conn_mark(c);
 	}

@@ -101,6 +101,9 @@ static inline bool conn_may_read(const struct conn *c)
 {
 	return c->want_read && !c->held && !c->dead;
 }
+/* Reads a portion with each call of read_once(), for as long as that says that there may be more,
+ * but not for ever: then others are first. */
+void conn_read_turn(struct conn *c, bool (*read_once)(struct conn *c));
 /* Whether there may be more to read without the descriptor becoming readable. */
 bool conn_has_buffered(const struct conn *c);
 /* Puts bytes that were read, and are not used yet, back in front. Returns 0 or -ENOMEM. */

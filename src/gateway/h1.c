@@ -22,7 +22,6 @@
 #include <errno.h>
 
 enum {
-	READS_A_TURN = 4,
 	/* No next request of a pipeline is begun while so much of earlier answers is not taken. */
 	OUT_HIGH = 64 * 1024,
 	OUT_LOW = 16 * 1024,
@@ -366,7 +365,7 @@ static void on_eof(struct conn *c)
 }
 
 /* One portion of input. Returns whether there may be more. */
-static bool read_once(struct conn *c)
+static bool h1_read_once(struct conn *c)
 {
 	struct gateway *g = c->g;
 	struct str in = buf_str(&c->in);
@@ -402,14 +401,7 @@ static bool read_once(struct conn *c)
 
 static void h1_readable(struct conn *c)
 {
-	for (int i = 0; i < READS_A_TURN; i++) {
-		if (gateway_hold(c->g, c) || !conn_may_read(c) || !read_once(c))
-			return;
-	}
-	if (conn_may_read(c)) { /* others first */
-		c->again = true;
-		conn_mark(c);
-	}
+	conn_read_turn(c, h1_read_once);
 }
 
 static void h1_drained(struct conn *c)

@@ -16,7 +16,6 @@
 #include <utlist.h>
 
 enum {
-	READS_A_TURN = 4,
 	ENOUGH = 64 * 1024, /* for one write */
 };
 
@@ -122,7 +121,7 @@ static void h2_fill(struct conn *c)
 /* --- input --- */
 
 /* One portion. Returns whether there may be more. */
-static bool read_once(struct conn *c)
+static bool h2_read_once(struct conn *c)
 {
 	struct h2_conn *on = c->state;
 	struct gateway *g = c->g;
@@ -141,14 +140,7 @@ static bool read_once(struct conn *c)
 
 static void h2_readable(struct conn *c)
 {
-	for (int i = 0; i < READS_A_TURN; i++) {
-		if (gateway_hold(c->g, c) || !conn_may_read(c) || !read_once(c))
-			return;
-	}
-	if (conn_may_read(c)) { /* others first */
-		c->again = true;
-		conn_mark(c);
-	}
+	conn_read_turn(c, h2_read_once);
 }
 
 static void on_malformed(void *arg, const struct http_head *head, const char *why)

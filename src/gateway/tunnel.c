@@ -18,7 +18,6 @@
 #include <errno.h>
 
 enum {
-	READS_A_TURN = 4,
 	/* What a reader may have held back of earlier input, and gives with the next. */
 	HELD_MAX = WS_HEAD_MAX + WS_CONTROL_MAX,
 	GOING_AWAY = 1001,
@@ -157,9 +156,9 @@ static bool pass_up(struct tunnel *t, struct str bytes)
 	return true;
 }
 
-static bool read_once(struct tunnel *t)
+static bool tunnel_read_once(struct conn *c)
 {
-	struct conn *c = t->c;
+	struct tunnel *t = c->state;
 	size_t max = may_read(t);
 	struct str waiting = str_prefix(buf_str(&c->in), max);
 	ssize_t n;
@@ -193,14 +192,7 @@ static void tunnel_readable(struct conn *c)
 		conn_want_read(c, false);
 		return;
 	}
-	for (int i = 0; i < READS_A_TURN; i++) {
-		if (gateway_hold(c->g, c) || !conn_may_read(c) || !read_once(t))
-			return;
-	}
-	if (conn_may_read(c)) { /* others first */
-		c->again = true;
-		conn_mark(c);
-	}
+	conn_read_turn(c, tunnel_read_once);
 }
 
 static void on_credit(struct stream *s)
