@@ -184,6 +184,30 @@ static void test_decoders(void)
 	stop_listening();
 }
 
+/* Chunks that come together go on together. */
+static void test_small_chunks(void)
+{
+	enum { CHUNKS = 5000, FEW = 20 };
+	_cleanup_(buf_donep) struct buf answer = BUF_INIT(6 * CHUNKS + 100);
+	uint32_t id;
+
+	start_listening();
+	id = ask_at_once("a.test", 1);
+	must(buf_add_str(&answer, STR("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")) ==
+		0);
+	for (unsigned i = 0; i < CHUNKS; i++)
+		must(buf_printf(&answer, "1\r\n%c\r\n", 'a' + i % 26) == 0);
+	must(buf_add_str(&answer, STR("0\r\n\r\n")) == 0);
+	must(write(conns[conns_n - 1], buf_data(&answer), buf_len(&answer)) ==
+		(ssize_t)buf_len(&answer));
+	wait_over(id);
+	check(!seen[id].reset);
+	check_int(seen[id].bytes, CHUNKS);
+	check(strncmp(seen[id].text, "abcdefghijklmnopqrstuvwxyzab", 28) == 0);
+	check(seen[id].pieces <= FEW);
+	stop_listening();
+}
+
 static const struct ask refused = {.host = "no.example",
 	.target = "/",
 	.client = {.family = 4, .port = 1, .server_port = 80},
@@ -292,6 +316,7 @@ int main(void)
 	run_test(test_pool);
 	run_test(test_sent_again);
 	run_test(test_decoders);
+	run_test(test_small_chunks);
 	run_test(test_questions);
 	run_test(test_certificates);
 	return tap_done();

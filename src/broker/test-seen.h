@@ -19,7 +19,8 @@ static struct seen {
 	unsigned status;
 	bool over, reset;
 	size_t bytes;
-	char text[512]; /* its beginning */
+	unsigned pieces; /* frames that they came in */
+	char text[512];  /* its beginning */
 } seen[SEEN_MAX];
 
 /* One frame of a stream, where one comes in time. */
@@ -47,6 +48,7 @@ static _unused_ bool take_frame(int ms)
 		data = str_prefix(data, sizeof(s->text) - 1 - MIN(s->bytes, sizeof(s->text) - 1));
 		memcpy(s->text + strlen(s->text), data.p, data.n);
 		s->bytes += f.payload.n - 4;
+		s->pieces++;
 	}
 	s->reset = f.type == NET_RESET;
 	s->over = f.type == NET_END || f.type == NET_RESET;

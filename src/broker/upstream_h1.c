@@ -275,18 +275,16 @@ static int feed_head(struct h1_origin *h, struct str *bytes)
 static void feed_body(struct h1_origin *h, struct str *bytes)
 {
 	for (;;) {
-		struct str data = STR_NULL;
+		struct str data;
+		enum http_body_result r = http_body_read_all(&h->body, bytes, &data);
 
-		switch (http_body_read(&h->body, bytes, &data)) {
+		if (data.n > 0 && !response_data(h->stream, data))
+			return;
+		switch (r) {
 		case HTTP_BODY_MORE:
 			return;
 		case HTTP_BODY_DATA:
-			if (!response_data(h->stream, data))
-				return;
-			if (!http_body_is_done(&h->body))
-				break;
-			complete(h, bytes->n);
-			return;
+			break;
 		case HTTP_BODY_DONE:
 			complete(h, bytes->n);
 			return;

@@ -300,19 +300,19 @@ static void feed_body(struct h1 *h, struct str *in)
 		h1_arm(h);
 		return;
 	}
-	r = http_body_read(&h->body, &piece, &data);
+	r = http_body_read_all(&h->body, &piece, &data);
 	*in = str_from_index(*in, before - piece.n);
 	h->x.window_bytes += before - piece.n;
 	if (r == HTTP_BODY_BAD) {
 		body_broken(h, 400, "malformed_body", http_body_error(&h->body));
 		return;
 	}
-	if (r == HTTP_BODY_DATA && !http_body_is_done(&h->body) && !piece_take(h->x.c, data.n)) {
+	if (data.n > 0 && !http_body_is_done(&h->body) && !piece_take(h->x.c, data.n)) {
 		body_broken(h, 429, "too_many_small_pieces",
 			"The body comes in too many pieces of a few bytes each. Send larger ones.");
 		return;
 	}
-	if (r == HTTP_BODY_DATA) {
+	if (data.n > 0) {
 		h->x.wait_continue = false; /* it does not wait */
 		stream_send_data(&h->x.stream, data);
 	}

@@ -109,6 +109,41 @@ static void test_bodies_both_ways(void)
 	client_close(&c);
 }
 
+/* Chunks that come together go on together. */
+static void test_small_chunks(void)
+{
+	enum { CHUNKS = 5000, FEW = 20, PATIENCE_MS = 20000 };
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(6 * CHUNKS);
+	unsigned frames = 0;
+	struct rig_open o;
+	struct client c;
+	size_t n = 0;
+
+	client_connect(&c, &rig);
+	client_send(&c, "POST / HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n");
+	o = rig_expect_open(&rig);
+	for (unsigned i = 0; i < CHUNKS; i++)
+		must(buf_printf(&text, "1\r\n%c\r\n", 'a' + i % 26) == 0);
+	client_send_str(&c, buf_str(&text));
+	while (n < CHUNKS) {
+		struct rig_frame *f = rig_recv(&rig, PATIENCE_MS);
+		struct str data;
+		uint32_t id;
+
+		must(f && f->type == NET_DATA &&
+			net_get_data(str_make(f->payload, f->n), &id, &data));
+		for (size_t i = 0; i < data.n; i++)
+			must(data.p[i] == (char)('a' + n++ % 26));
+		frames++;
+		free(f);
+	}
+	check_int(n, CHUNKS);
+	check(frames <= FEW);
+	client_close(&c);
+	check_int(rig_expect_reset(&rig, o.m.stream), NET_RESET_CANCELLED);
+	rig_open_done(&o);
+}
+
 static void test_every_split(void)
 {
 	static const char text[] =
@@ -483,6 +518,7 @@ int main(void)
 	rig_start(&rig, &(struct rig_config){0});
 	run_test(test_keep_alive_over_tls);
 	run_test(test_bodies_both_ways);
+	run_test(test_small_chunks);
 	run_test(test_every_split);
 	run_test(test_pipeline_is_one_deep);
 	run_test(test_continue);

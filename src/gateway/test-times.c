@@ -165,16 +165,14 @@ static void send_body(struct client *c, uint32_t stream, size_t n)
 	take_body(stream, n);
 }
 
-/* Chunks of one byte each. */
+/* Chunks of one byte, each in a record of its own: those of one record would be one piece. */
 static void send_chunks(struct client *c, uint32_t stream, unsigned n)
 {
 	enum { ONCE = 500 };
-	char text[6 * ONCE + 1] = "";
 
-	for (unsigned i = 0; i < ONCE; i++)
-		memcpy(text + (size_t)6 * i, "1\r\nx\r\n", 6);
 	for (unsigned i = 0; i < n; i += ONCE) {
-		client_send(c, text);
+		for (unsigned k = 0; k < ONCE; k++)
+			client_send(c, "1\r\nx\r\n");
 		take_body(stream, ONCE);
 	}
 }
@@ -185,7 +183,7 @@ static void test_small_pieces(void)
 	struct client c;
 	struct rig_open o;
 
-	client_connect(&c, &rig);
+	must(client_connect_tls(&c, &rig, "a.test"));
 	client_send(&c, "POST / HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n");
 	o = rig_expect_open(&rig);
 	send_chunks(&c, o.m.stream, HTTP_PIECES_BURST);

@@ -2,6 +2,7 @@
 #include "http/body.h"
 
 #include <errno.h>
+#include <string.h>
 
 void http_body_init(struct http_body *b, const struct http_head *head, struct http_fields *trailers)
 {
@@ -57,6 +58,27 @@ enum http_body_result http_body_read(struct http_body *b, struct str *in, struct
 	*ret_data = str_prefix(*in, n);
 	*in = str_from_index(*in, n);
 	b->taken += n;
+	return HTTP_BODY_DATA;
+}
+
+enum http_body_result http_body_read_all(struct http_body *b, struct str *in, struct str *ret_data)
+{
+	/* So much is worth being passed on by itself: a large chunk is hardly ever moved. */
+	enum { ENOUGH = 16 * 1024 };
+
+	*ret_data = STR_NULL;
+	while (ret_data->n < ENOUGH) {
+		struct str piece = STR_NULL;
+		enum http_body_result r = http_body_read(b, in, &piece);
+
+		if (r != HTTP_BODY_DATA)
+			return r;
+		if (ret_data->n == 0)
+			ret_data->p = piece.p;
+		else
+			memmove((char *)(uintptr_t)ret_data->p + ret_data->n, piece.p, piece.n);
+		ret_data->n += piece.n;
+	}
 	return HTTP_BODY_DATA;
 }
 

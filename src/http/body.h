@@ -28,6 +28,10 @@ void http_body_init(
 void http_body_done(struct http_body *b);
 /* Takes bytes off the front of *in. A body that has ended takes none and says so again. */
 enum http_body_result http_body_read(struct http_body *b, struct str *in, struct str *ret_data);
+/* As http_body_read(), but for all that stands in *in, up to a bound: chunks that came together are
+ * moved together, so the memory of *in is changed. *ret_data may be "", and may be something
+ * whatever is returned: the result tells what comes after it. */
+enum http_body_result http_body_read_all(struct http_body *b, struct str *in, struct str *ret_data);
 /* The connection has ended. Returns 0 where that is (or had already come) the end of the body,
  * -EPROTO where it was cut off. */
 _warn_unused_ int http_body_eof(struct http_body *b);

@@ -5,8 +5,8 @@
 #define HTTP_HEAD_MAX (64 * 1024) /* bytes of a whole head on the wire, line ends included */
 #define HTTP_LINE_MAX (32 * 1024) /* bytes of one field line without its line end */
 /* Pieces of a body that are smaller than HTTP_PIECE_MIN, the last one aside, cost as much as large
- * ones: so many at once, and so many again each second, of a connection. No stream of messages,
- * tokens or keys comes near. */
+ * ones: so many at once, and so many again each second, of a connection. Chunks that came together
+ * are one. No stream of messages, tokens or keys comes near. */
 #define HTTP_PIECE_MIN 16
 #define HTTP_PIECES_BURST 50000
 #define HTTP_PIECES_RATE 10000

@@ -87,6 +87,72 @@ static void a_body_up_to_the_end_of_the_connection(void)
 	check_int(http_body_read(&b, &in, &data), HTTP_BODY_DONE);
 }
 
+/* Chunks that are in memory together come out together, whatever comes behind them. */
+static void small_chunks_come_out_together(void)
+{
+	static const struct {
+		const char *rest;
+		enum http_body_result result;
+		const char *left;
+	} ends[] = {{"", HTTP_BODY_MORE, ""}, {"2\r", HTTP_BODY_MORE, ""},
+		{"0\r\n\r\nGET", HTTP_BODY_DONE, "GET"}, {"x", HTTP_BODY_BAD, ""}};
+	enum { N = 1000 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+		_cleanup_(buf_donep) struct buf all = BUF_INIT(10 * N);
+		char expected[N];
+		struct http_body b;
+		struct str in, data;
+
+		for (size_t k = 0; k < N; k++) {
+			expected[k] = (char)('a' + k % 26);
+			must(buf_printf(&all, "1\r\n%c\r\n", expected[k]) == 0);
+		}
+		must(buf_add_str(&all, str_from(ends[i].rest)) == 0);
+		in = buf_str(&all);
+		init(&b, HTTP_BODY_CHUNKED, 0);
+		check_int(http_body_read_all(&b, &in, &data), ends[i].result);
+		check(str_eq(data, str_make(expected, N)));
+		check_str(in, ends[i].left);
+		check_int(b.taken, N);
+		http_body_done(&b);
+	}
+}
+
+/* A large one goes out before the next is looked at, and stays where it is. */
+static void large_chunks_are_not_moved(void)
+{
+	enum { LARGE = 16 * 1024 };
+	_cleanup_(buf_donep) struct buf all = BUF_INIT(3 * LARGE);
+	static const char large[LARGE];
+	struct http_body b;
+	struct str in, data;
+
+	must(buf_printf(&all, "%x\r\n", LARGE) == 0);
+	must(buf_add(&all, large, LARGE) == 0);
+	must(buf_add_str(&all, STR("\r\n3\r\nabc\r\n")) == 0);
+	in = buf_str(&all);
+	init(&b, HTTP_BODY_CHUNKED, 0);
+	check_int(http_body_read_all(&b, &in, &data), HTTP_BODY_DATA);
+	check(data.n == LARGE && data.p == buf_data(&all) + strlen("4000\r\n"));
+	check_int(http_body_read_all(&b, &in, &data), HTTP_BODY_MORE);
+	check_str(data, "abc");
+	http_body_done(&b);
+}
+
+static void a_whole_body_of_a_length(void)
+{
+	struct http_body b;
+	struct str in = STR("hellonext"), data;
+
+	init(&b, HTTP_BODY_LENGTH, 5);
+	check_int(http_body_read_all(&b, &in, &data), HTTP_BODY_DONE);
+	check_str(data, "hello");
+	check_str(in, "next");
+	check_int(http_body_read_all(&b, &in, &data), HTTP_BODY_DONE);
+	check_str(data, "");
+}
+
 static void a_chunked_body(void)
 {
 	_cleanup_(http_fields_donep) struct http_fields trailers = HTTP_FIELDS_INIT;
@@ -178,6 +244,9 @@ int main(void)
 	run_test(a_body_that_is_cut_off);
 	run_test(a_body_up_to_the_end_of_the_connection);
 	run_test(a_chunked_body);
+	run_test(small_chunks_come_out_together);
+	run_test(large_chunks_are_not_moved);
+	run_test(a_whole_body_of_a_length);
 	run_test(test_messages);
 	run_test(grpc_is_told_by_its_type);
 	return tap_done();
