@@ -118,7 +118,7 @@ static int take_first(struct msghdr *msg)
 {
 	int first = -1;
 
-	for (struct cmsghdr *cm = CMSG_FIRSTHDR(msg); cm; cm = CMSG_NXTHDR(msg, cm)) {
+	for (struct cmsghdr *cm = CMSG_FIRSTHDR(msg); cm; cm = fd_next_control(msg, cm)) {
 		size_t n = (cm->cmsg_len - CMSG_LEN(0)) / sizeof(int);
 
 		if (cm->cmsg_level != SOL_SOCKET || cm->cmsg_type != SCM_RIGHTS)

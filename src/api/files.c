@@ -6,6 +6,7 @@
  * for good: nobody tries to understand it. */
 #include "api/files.h"
 #include "base/clock.h"
+#include "base/err.h"
 #include "base/fd.h"
 
 #include <errno.h>
@@ -136,10 +137,10 @@ static const char *shown(const char *path)
 int files_tell(
 	struct cloche_err *err, const char *verb, const char *path, const struct files_error *e)
 {
-	const char *reason = e->why[0] ? e->why : strerrordesc_np(e->sys_errno);
+	const char *reason = e->why[0] ? e->why : err_errno_text(e->sys_errno);
 	int r = err_set(err, code_of(e->sys_errno), "%s %s%s%s%s: %s", verb,
 		shown(path) == path ? "" : "...", shown(path), e->entry[0] ? ": " : "",
-		shown(e->entry), reason ? reason : "unknown error");
+		shown(e->entry), reason);
 
 	if (err)
 		err->sys_errno = e->sys_errno;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/err.h"
+#include "config.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -11,10 +12,12 @@
 #include <cloche/errors.def>
 #undef CLOCHE_ERROR
 
-/* glibc's strerrordesc_np neither allocates nor depends on the locale. */
-static const char *errno_text(int errnum)
+/* The build chooses the call: glibc's strerrordesc_np neither allocates nor depends on the locale,
+ * as strerror of other C libraries. */
+const char *err_errno_text(int errnum)
 {
-	const char *text = strerrordesc_np(errnum);
+	const char *text = CLOCHE_ERRNO_TEXT(errnum);
+
 	return text ? text : "Unknown error";
 }
 
@@ -31,7 +34,7 @@ _printf_(4, 0) static void err_vset(
 	n = vsnprintf(err->message, sizeof(err->message), fmt, ap);
 	if (errnum != 0 && n >= 0 && (size_t)n < sizeof(err->message))
 		snprintf(err->message + n, sizeof(err->message) - (size_t)n, ": %s",
-			errno_text(errnum));
+			err_errno_text(errnum));
 }
 
 int err_set(struct cloche_err *err, int code, const char *fmt, ...)

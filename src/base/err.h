@@ -33,5 +33,8 @@ int err_nomem(struct cloche_err *err);
 /* Whether a number from elsewhere is one of errors.def. */
 bool err_is_code(uint32_t code);
 
+/* What errnum means, in English, whatever the locale is. */
+const char *err_errno_text(int errnum);
+
 /* Forgets a consumed error. */
 void err_clear(struct cloche_err *err);

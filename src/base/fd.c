@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 int fd_close(int fd)
@@ -174,6 +175,21 @@ void fd_send_at_once(int fd)
 	set_tcp(fd, TCP_NODELAY);
 }
 
+struct cmsghdr *fd_next_control(const struct msghdr *msg, struct cmsghdr *cm)
+{
+	size_t at = (size_t)((char *)cm - (char *)msg->msg_control), n = msg->msg_controllen;
+
+	if (cm->cmsg_len < sizeof(*cm) || cm->cmsg_len > n - at)
+		return NULL;
+	at += CMSG_ALIGN(cm->cmsg_len);
+	return at + sizeof(*cm) <= n ? (struct cmsghdr *)((char *)msg->msg_control + at) : NULL;
+}
+
+int fd_close_range(unsigned first, unsigned last, unsigned flags)
+{
+	return (int)syscall(SYS_close_range, first, last, flags);
+}
+
 int fd_close_from(int first, const int *keep, size_t keep_n)
 {
 	unsigned from = (unsigned)first;
@@ -183,9 +199,9 @@ int fd_close_from(int first, const int *keep, size_t keep_n)
 
 		if (keep[i] < first)
 			continue;
-		if (kept > from && close_range(from, kept - 1, 0) < 0)
+		if (kept > from && fd_close_range(from, kept - 1, 0) < 0)
 			return -errno;
 		from = kept + 1;
 	}
-	return close_range(from, ~0U, 0) < 0 ? -errno : 0;
+	return fd_close_range(from, ~0U, 0) < 0 ? -errno : 0;
 }

@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "base/macro.h"
+#include <sys/socket.h>
 #include <sys/types.h>
 
 /* Closes fd where it is not negative, keeps errno, returns -1: `fd = fd_close(fd);` */
@@ -42,5 +43,10 @@ _warn_unused_ int fd_only_write(int fd);
 void fd_acknowledge(int fd);
 /* For a TCP socket: small pieces never wait for the other end's acknowledgement. */
 void fd_send_at_once(int fd);
+/* The control message behind cm, or NULL. (What CMSG_NXTHDR does, whose conversions differ from one
+ * C library to the other.) */
+struct cmsghdr *fd_next_control(const struct msghdr *msg, struct cmsghdr *cm);
+/* The system call, which some C libraries lack: 0, or -1 with errno set. */
+int fd_close_range(unsigned first, unsigned last, unsigned flags);
 /* Closes every descriptor from `first` up except those in keep (keep_n of them, sorted upwards). */
 _warn_unused_ int fd_close_from(int first, const int *keep, size_t keep_n);

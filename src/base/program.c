@@ -120,9 +120,12 @@ static int add_actions(posix_spawn_file_actions_t *actions, const struct program
 	}
 	for (size_t i = 0; i < p->fds_n && r == 0; i++)
 		r = posix_spawn_file_actions_adddup2(actions, lifted[i + 3], p->fds[i].to);
-	/* Other threads of the host may open descriptors without close-on-exec at any moment. */
+#if CLOCHE_SPAWN_CLOSEFROM
+	/* Other threads of the host may open descriptors without close-on-exec at any moment. A C
+	 * library without this call is linked only with programs of one thread, which never do. */
 	if (r == 0)
 		r = posix_spawn_file_actions_addclosefrom_np(actions, floor);
+#endif
 	return -r;
 }
 

@@ -197,6 +197,33 @@ static void survives_lack_of_memory(void)
 	torture(read_some);
 }
 
+static void walks_control_messages(void)
+{
+	union {
+		struct cmsghdr align;
+		char mem[CMSG_SPACE(1) + CMSG_SPACE(sizeof(int))];
+	} control = {0};
+	struct msghdr msg = {.msg_control = control.mem, .msg_controllen = sizeof(control.mem)};
+	struct cmsghdr *first = CMSG_FIRSTHDR(&msg), *second;
+
+	first->cmsg_len = CMSG_LEN(1);
+	second = fd_next_control(&msg, first);
+	check((char *)second == control.mem + CMSG_SPACE(1));
+	second->cmsg_len = CMSG_LEN(sizeof(int));
+	check(!fd_next_control(&msg, second));
+	/* Cut short: no room for a second head. */
+	msg.msg_controllen = CMSG_SPACE(1) + sizeof(struct cmsghdr) - 1;
+	check(!fd_next_control(&msg, first));
+	/* Lengths that lie. */
+	msg.msg_controllen = sizeof(control.mem);
+	first->cmsg_len = sizeof(struct cmsghdr) - 1;
+	check(!fd_next_control(&msg, first));
+	first->cmsg_len = sizeof(control.mem) + 1;
+	check(!fd_next_control(&msg, first));
+	first->cmsg_len = (socklen_t)-1;
+	check(!fd_next_control(&msg, first));
+}
+
 int main(void)
 {
 	run_test(closes_once);
@@ -205,6 +232,7 @@ int main(void)
 	run_test(reads_what_was_written);
 	run_test(closes_ranges);
 	run_test(sanitizes_stdio);
+	run_test(walks_control_messages);
 	run_test(only_writes);
 	run_test(survives_lack_of_memory);
 	return tap_done();

@@ -8,6 +8,7 @@
  * Addresses given by --connect-to are the user's own word and are not judged. */
 #include "broker/dial.h"
 #include "base/clock.h"
+#include "base/err.h"
 #include "base/fd.h"
 #include "broker/broker_internal.h"
 #include "broker/config.h"
@@ -203,8 +204,7 @@ static void try_next(struct dial *d)
 	}
 	if (busy > 0)
 		return;
-	snprintf(message, sizeof(message), "connecting failed: %s",
-		strerrordesc_np(d->error) ? strerrordesc_np(d->error) : "unknown error");
+	snprintf(message, sizeof(message), "connecting failed: %s", err_errno_text(d->error));
 	dial_fail(d, "upstream_unreachable", message);
 }
 

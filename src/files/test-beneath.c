@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* INV-INSIDE-PATHS: whatever a path says, and whatever is done to the tree meanwhile, it leads to
  * something beneath the root. */
+#include "base/err.h"
 #include "base/fd.h"
 #include "base/fs.h"
 #include "files/beneath.h"
@@ -52,10 +53,10 @@ static const char *text_at(const char *base, const char *path)
 	ssize_t n;
 
 	if (fd < 0)
-		return strerrordesc_np(-fd);
+		return err_errno_text(-fd);
 	n = read(fd, text, sizeof(text) - 1);
 	if (n < 0)
-		snprintf(text, sizeof(text), "%s", strerrordesc_np(errno));
+		snprintf(text, sizeof(text), "%s", err_errno_text(errno));
 	else
 		text[n] = '\0';
 	fd_close(fd);
@@ -81,29 +82,29 @@ static void never_leads_out(void)
 	check_z(text_at("/a/b", "../../../../../../secret"), "inside");
 	check_z(text_at("/a/b", "/a/b/f"), "f");
 	check_z(text_at("/nowhere", "/secret"), "inside");
-	check_z(text_at("/nowhere", "f"), strerrordesc_np(ENOENT));
+	check_z(text_at("/nowhere", "f"), err_errno_text(ENOENT));
 }
 
 static void says_what_is_wrong(void)
 {
 	char name[400], *deep;
 
-	check_z(text_at("", ""), strerrordesc_np(ENOENT));
-	check_z(text_at("", "nothing"), strerrordesc_np(ENOENT));
-	check_z(text_at("", "nothing/x"), strerrordesc_np(ENOENT));
-	check_z(text_at("", "secret/x"), strerrordesc_np(ENOTDIR));
-	check_z(text_at("", "secret/"), strerrordesc_np(ENOTDIR));
-	check_z(text_at("", "secret/."), strerrordesc_np(ENOTDIR));
-	check_z(text_at("", "secret/.."), strerrordesc_np(ENOTDIR));
-	check_z(text_at("", "a/b/file-slash"), strerrordesc_np(ENOTDIR));
-	check_z(text_at("", "loop"), strerrordesc_np(ELOOP));
-	check_z(text_at("", "loop/x"), strerrordesc_np(ELOOP));
-	check_z(text_at("", "a/dangling"), strerrordesc_np(ENOENT));
-	check_z(text_at("", "a"), strerrordesc_np(EISDIR));
-	check_z(text_at("", "/"), strerrordesc_np(EISDIR));
+	check_z(text_at("", ""), err_errno_text(ENOENT));
+	check_z(text_at("", "nothing"), err_errno_text(ENOENT));
+	check_z(text_at("", "nothing/x"), err_errno_text(ENOENT));
+	check_z(text_at("", "secret/x"), err_errno_text(ENOTDIR));
+	check_z(text_at("", "secret/"), err_errno_text(ENOTDIR));
+	check_z(text_at("", "secret/."), err_errno_text(ENOTDIR));
+	check_z(text_at("", "secret/.."), err_errno_text(ENOTDIR));
+	check_z(text_at("", "a/b/file-slash"), err_errno_text(ENOTDIR));
+	check_z(text_at("", "loop"), err_errno_text(ELOOP));
+	check_z(text_at("", "loop/x"), err_errno_text(ELOOP));
+	check_z(text_at("", "a/dangling"), err_errno_text(ENOENT));
+	check_z(text_at("", "a"), err_errno_text(EISDIR));
+	check_z(text_at("", "/"), err_errno_text(EISDIR));
 	memset(name, 'n', sizeof(name) - 1);
 	name[sizeof(name) - 1] = '\0';
-	check_z(text_at("", name), strerrordesc_np(ENAMETOOLONG));
+	check_z(text_at("", name), err_errno_text(ENAMETOOLONG));
 	/* Longer than the kernel takes in one call. */
 	deep = malloc(100001);
 	must(deep);
@@ -111,7 +112,7 @@ static void says_what_is_wrong(void)
 		memcpy(deep + 5 * i, "a/../", 5);
 	memcpy(deep + 99990, "//////////", 10);
 	deep[100000] = '\0';
-	check_z(text_at("", deep), strerrordesc_np(EISDIR));
+	check_z(text_at("", deep), err_errno_text(EISDIR));
 	free(deep);
 }
 

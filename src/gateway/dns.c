@@ -135,7 +135,7 @@ static bool answer_from(struct msghdr *in, struct msghdr *out, union control *co
 
 	memset(control, 0, sizeof(*control));
 	out->msg_control = control->bytes;
-	for (cm = CMSG_FIRSTHDR(in); cm; cm = CMSG_NXTHDR(in, cm)) {
+	for (cm = CMSG_FIRSTHDR(in); cm; cm = fd_next_control(in, cm)) {
 		if (cm->cmsg_level == IPPROTO_IP && cm->cmsg_type == IP_PKTINFO) {
 			struct in_pktinfo info;
 

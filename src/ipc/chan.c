@@ -164,11 +164,11 @@ static ssize_t write_some(struct chan *c)
 
 		memset(&control, 0, sizeof(control));
 		msg.msg_control = control.bytes;
-		msg.msg_controllen = CMSG_SPACE(sizeof(int) * q->n);
+		msg.msg_controllen = (socklen_t)CMSG_SPACE(sizeof(int) * q->n);
 		cm = CMSG_FIRSTHDR(&msg);
 		cm->cmsg_level = SOL_SOCKET;
 		cm->cmsg_type = SCM_RIGHTS;
-		cm->cmsg_len = CMSG_LEN(sizeof(int) * q->n);
+		cm->cmsg_len = (socklen_t)CMSG_LEN(sizeof(int) * q->n);
 		memcpy(CMSG_DATA(cm), q->fds, sizeof(int) * q->n);
 		next = 1;
 	}
@@ -208,7 +208,7 @@ static int take_control(struct chan *c, struct msghdr *msg)
 {
 	int r = 0;
 
-	for (struct cmsghdr *cm = CMSG_FIRSTHDR(msg); cm; cm = CMSG_NXTHDR(msg, cm)) {
+	for (struct cmsghdr *cm = CMSG_FIRSTHDR(msg); cm; cm = fd_next_control(msg, cm)) {
 		size_t n = (cm->cmsg_len - CMSG_LEN(0)) / sizeof(int);
 
 		if (cm->cmsg_level != SOL_SOCKET || cm->cmsg_type != SCM_RIGHTS)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jail/caps.h"
+#include "jail/sys.h"
 
 #include <errno.h>
 #include <linux/capability.h>
@@ -70,12 +71,12 @@ int caps_rlimit(int resource, uint64_t value, struct cloche_err *err)
 {
 	struct rlimit l;
 
-	if (getrlimit((__rlimit_resource_t)resource, &l) < 0)
+	if (sys_prlimit(resource, NULL, &l) < 0)
 		return err_sys(err, errno, "read resource limit %d", resource);
 	if (l.rlim_max == RLIM_INFINITY || l.rlim_max > value)
 		l.rlim_max = value;
 	l.rlim_cur = l.rlim_max;
-	if (setrlimit((__rlimit_resource_t)resource, &l) < 0)
+	if (sys_prlimit(resource, &l, NULL) < 0)
 		return err_sys(err, errno, "set resource limit %d", resource);
 	return 0;
 }

@@ -31,7 +31,7 @@ static void set_reason(
 {
 	snprintf(g->reason[c], sizeof(g->reason[c]), "%.250s%s%.100s%s%.40s", what,
 		where ? " " : "", where ? where : "", errnum ? ": " : "",
-		errnum ? strerrordesc_np(errnum) : "");
+		errnum ? err_errno_text(errnum) : "");
 }
 
 static unsigned wanted(const struct cgroup_limits *l)

@@ -9,6 +9,7 @@
 #include <linux/sched.h>
 #include <signal.h>
 #include <stdint.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -61,9 +62,10 @@ static inline int sys_openat2(int dirfd, const char *path, uint64_t flags, uint6
 	return (int)syscall(SYS_openat2, dirfd, path, &how, sizeof(how));
 }
 
-static inline int sys_close_range(unsigned first, unsigned last, unsigned flags)
+/* Of the caller. By number, as the C libraries give the resource different types. */
+static inline int sys_prlimit(int resource, const struct rlimit *to, struct rlimit *ret_was)
 {
-	return (int)syscall(SYS_close_range, first, last, flags);
+	return (int)syscall(SYS_prlimit64, 0, resource, to, ret_was);
 }
 
 static inline int sys_pidfd_open(pid_t pid)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "provider/test-inside.h"
+#include "base/err.h"
 #include "base/fd.h"
 #include "base/parse.h"
 #include "jail/caps.h"
@@ -38,7 +39,7 @@ static void want_errno(const char *what, long r, int errnum)
 	if (r >= 0)
 		say("%s succeeded\n", what);
 	else if (errno != errnum)
-		say("%s: errno %d (%s), not %d\n", what, errno, strerrordesc_np(errno), errnum);
+		say("%s: errno %d (%s), not %d\n", what, errno, err_errno_text(errno), errnum);
 }
 #define refused(errnum, call) want_errno(#call, (long)(call), errnum)
 
@@ -133,7 +134,7 @@ static void check_files(char **argv)
 	for (i = 0; i < ARRAY_SIZE(writable); i++) {
 		fd = open(writable[i], O_WRONLY | O_CREAT, 0600);
 		if (fd < 0)
-			say("%s: %s\n", writable[i], strerrordesc_np(errno));
+			say("%s: %s\n", writable[i], err_errno_text(errno));
 		else
 			close(fd);
 	}
@@ -235,7 +236,7 @@ static void check_seccomp(char **argv)
 	refused(EPERM, syscall(SYS_reboot, 0, 0, 0, NULL));
 	refused(EPERM, sethostname("x", 1));
 	refused(EPERM, ioctl(0, 0x5412 /* TIOCSTI */, "x"));
-	refused(EPERM, ioctl(0, 0x5412UL | 1UL << 32, "x"));
+	refused(EPERM, syscall(SYS_ioctl, 0, 0x5412UL | 1UL << 32, "x"));
 	refused(EPERM, ioctl(0, 0x541C /* TIOCLINUX */, "x"));
 	refused(ENOSYS, syscall(SYS_personality, 0x0008 /* PER_LINUX32 */));
 	want(syscall(SYS_personality, 0xffffffff) >= 0);
@@ -464,7 +465,7 @@ static void put(const char *path, const char *text)
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
 
 	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
-		say("%s: %s\n", path, strerrordesc_np(errno));
+		say("%s: %s\n", path, err_errno_text(errno));
 	close(fd);
 }
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/fd.h"
 #include "provider/test-room.h"
 
 #include <arpa/inet.h>
@@ -65,7 +66,7 @@ static void answer_query(int s)
 
 	check_int(poll(&p, 1, 5000), 1);
 	check_int(recvmsg(s, &msg, 0), 5);
-	for (c = CMSG_FIRSTHDR(&msg); c; c = CMSG_NXTHDR(&msg, c))
+	for (c = CMSG_FIRSTHDR(&msg); c; c = fd_next_control(&msg, c))
 		if (c->cmsg_level == SOL_IP && c->cmsg_type == IP_PKTINFO)
 			memcpy(&info, CMSG_DATA(c), sizeof(info));
 	inet_ntop(AF_INET, &info.ipi_addr, address, sizeof(address));

@@ -111,7 +111,7 @@ static int stage_descriptors(struct native_birth *b, struct cloche_err *err)
 			return err_sys(err, errno, "open the standard descriptors");
 	if (dup2(b->control, ROOM_CONTROL_FD) < 0)
 		return err_sys(err, errno, "hand over the control socket");
-	if (sys_close_range(ROOM_CONTROL_FD + 1, ~0u, CLOSE_RANGE_CLOEXEC) < 0)
+	if (fd_close_range(ROOM_CONTROL_FD + 1, ~0u, CLOSE_RANGE_CLOEXEC) < 0)
 		return err_sys(err, errno, "close the room's other descriptors");
 	return 0;
 }

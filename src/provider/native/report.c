@@ -33,10 +33,10 @@ static int send_fds(int sock, struct report *rep, const int *fds, unsigned n)
 	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.mem};
 	struct cmsghdr *c = &control.align;
 
-	msg.msg_controllen = CMSG_SPACE(sizeof(int) * n);
+	msg.msg_controllen = (socklen_t)CMSG_SPACE(sizeof(int) * n);
 	c->cmsg_level = SOL_SOCKET;
 	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(int) * n);
+	c->cmsg_len = (socklen_t)CMSG_LEN(sizeof(int) * n);
 	memcpy(CMSG_DATA(c), fds, sizeof(int) * n);
 	return sendmsg(sock, &msg, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
