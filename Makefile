@@ -25,7 +25,7 @@ run: all
 
 test:
 	@tools/setup build test
-	@tools/build
+	@tools/build --tests
 	@$(PYTHON) tools/test $(TEST)
 
 bench: all
