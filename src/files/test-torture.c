@@ -63,7 +63,8 @@ static void put(void)
 	while (list && (d = readdir(list)))
 		if (strncmp(d->d_name, ".cloche-", 8) == 0)
 			tap_fail("%s was left", d->d_name);
-	closedir(list);
+	if (list)
+		closedir(list);
 }
 
 static void find(void)

@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <sched.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 enum { BATCH = 64, HEAP_START = 16 };
 /* So much under way at once is worth batches; they end when it was less for so long. */
@@ -239,13 +241,15 @@ static void run_jobs(struct loop *l)
 
 void loop_allow_batches(struct loop *l)
 {
-	l->may_batch = sched_getscheduler(0) == SCHED_OTHER;
+	/* By number: musl has these calls fail. */
+	l->may_batch = syscall(SYS_sched_getscheduler, 0) == SCHED_OTHER;
 }
 
 static void set_batches(struct loop *l, bool batches)
 {
 	l->batches = batches;
-	(void)sched_setscheduler(0, batches ? SCHED_BATCH : SCHED_OTHER, &(struct sched_param){0});
+	(void)syscall(SYS_sched_setscheduler, 0, batches ? SCHED_BATCH : SCHED_OTHER,
+		&(struct sched_param){0});
 }
 
 static void on_calm(struct loop_timer *timer)

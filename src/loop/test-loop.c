@@ -8,6 +8,7 @@
 #include "tap.h"
 
 #include <sched.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 struct fixture {
@@ -93,7 +94,7 @@ static void test_a_job_may_queue_itself_again(void)
 
 static void stop_when_calm(struct loop_timer *t)
 {
-	if (sched_getscheduler(0) == SCHED_OTHER)
+	if (syscall(SYS_sched_getscheduler, 0) == SCHED_OTHER)
 		loop_stop(f.loop, 2);
 	else
 		must(loop_timer_set(f.loop, t, loop_now(f.loop) + USEC_PER_MSEC, stop_when_calm) ==
@@ -105,16 +106,16 @@ static void test_batches_while_much_is_under_way(void)
 	const struct sched_param p = {0};
 
 	f = (struct fixture){0};
-	must((f.loop = loop_new()) && sched_setscheduler(0, SCHED_OTHER, &p) == 0);
+	must((f.loop = loop_new()) && syscall(SYS_sched_setscheduler, 0, SCHED_OTHER, &p) == 0);
 	loop_set_under_way(f.loop, 100); /* not allowed yet */
-	check_int(sched_getscheduler(0), SCHED_OTHER);
+	check_int(syscall(SYS_sched_getscheduler, 0), SCHED_OTHER);
 	loop_allow_batches(f.loop);
 	loop_set_under_way(f.loop, 1);
-	check_int(sched_getscheduler(0), SCHED_OTHER);
+	check_int(syscall(SYS_sched_getscheduler, 0), SCHED_OTHER);
 	loop_set_under_way(f.loop, 100);
-	check_int(sched_getscheduler(0), SCHED_BATCH);
+	check_int(syscall(SYS_sched_getscheduler, 0), SCHED_BATCH);
 	loop_set_under_way(f.loop, 1); /* maybe for a moment only */
-	check_int(sched_getscheduler(0), SCHED_BATCH);
+	check_int(syscall(SYS_sched_getscheduler, 0), SCHED_BATCH);
 	must(loop_timer_set(f.loop, &f.timers[0], 0, stop_when_calm) == 0);
 	check_int(loop_run(f.loop), 2); /* it ends when the policy has changed */
 	f.loop = loop_free(f.loop);
@@ -125,12 +126,12 @@ static void test_batches_leave_a_chosen_policy(void)
 	const struct sched_param p = {0};
 	struct loop *l = loop_new();
 
-	must(l && sched_setscheduler(0, SCHED_IDLE, &p) == 0);
+	must(l && syscall(SYS_sched_setscheduler, 0, SCHED_IDLE, &p) == 0);
 	loop_allow_batches(l);
 	loop_set_under_way(l, 100);
-	check_int(sched_getscheduler(0), SCHED_IDLE);
+	check_int(syscall(SYS_sched_getscheduler, 0), SCHED_IDLE);
 	loop_set_under_way(l, 0);
-	check_int(sched_getscheduler(0), SCHED_IDLE);
+	check_int(syscall(SYS_sched_getscheduler, 0), SCHED_IDLE);
 	loop_free(l);
 }
 
