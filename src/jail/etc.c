@@ -236,6 +236,8 @@ static int make_layered(
 	if (e < 0)
 		return e;
 	tree = layers_overlay(base, "etc", false, NULL);
+	/* The overlay keeps it; the list of mounts would tell where the person's copy lies. */
+	(void)layers_detach(base, "lower");
 	*ret_is_layered = tree >= 0;
 	/* Where the kernel makes none for this user. */
 	if (tree < 0)

@@ -24,6 +24,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 
 enum { LOCAL_DEPTH = 4, OWN_MAX = 1024 };
@@ -78,6 +79,11 @@ int layers_overlay(int base, const char *name, bool places, struct cloche_err *e
 	if (fchdir(base) < 0)
 		return err_sys(err, errno, "enter the room's layers");
 	return mount_new("overlay", options, PARTS_QUIET, err);
+}
+
+int layers_detach(int base, const char *name)
+{
+	return fchdir(base) < 0 || umount2(name, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 ? -errno : 0;
 }
 
 struct owning {

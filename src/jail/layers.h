@@ -34,6 +34,10 @@ _warn_unused_ int layers_make(int base, struct cloche_err *err);
  * those; returns the detached mount. */
 _warn_unused_ int layers_overlay(int base, const char *name, bool places, struct cloche_err *err);
 
+/* Takes a mount of base away again that an overlay was made over: the overlay keeps what it needs.
+ * 0 or -errno; the mount then stays. */
+int layers_detach(int base, const char *name);
+
 /* For a room of one single id, to which the host's files belong to nobody: makes the directories of
  * lower/NAME in upper/NAME where they are likely to be written to (the first level, what is below
  * "local", and where packages of Python and Node lie), so that they are the room's own and

@@ -430,6 +430,8 @@ static int make_root_overlay(const struct rootfs *r, int base, struct cloche_err
 	if (r->dir)
 		return layers_overlay(base, "", true, err);
 	tree = r->shipped_tree >= 0 ? layers_overlay(base, "", true, NULL) : -1;
+	if (r->shipped_tree >= 0)
+		(void)layers_detach(base, LAYERS_PLACES);
 	/* What packages brought may be on a file system that cannot lie below an overlay. */
 	return tree >= 0 ? tree : layers_overlay(base, "", false, err);
 }
