@@ -1,83 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One process a sandbox: makes the room, speaks to its init, its helpers and its clients, and takes
- * everything down again. The client that started it is on descriptor 3 (ipc/control.h). It has no
- * arguments but --detached, which makes it nobody's child. */
-#include "base/fd.h"
-#include "supervisor.h"
+#include "supervisor/program.h"
 
-#include <signal.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/signalfd.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-static void on_signal(struct loop_io *io, uint32_t events)
-{
-	struct supervisor *s = container_of(io, struct supervisor, signals);
-	struct signalfd_siginfo info;
-
-	if (read(io->fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
-		return;
-	/* A second one: at once. */
-	if (s->state == SUP_NEW)
-		loop_stop(s->loop, 0);
-	else
-		sandbox_end(
-			s, CTL_REASON_STOPPED, s->state == SUP_ENDING ? 0 : s->start.grace_usec);
-}
-
-static int watch_signals(struct supervisor *s)
-{
-	sigset_t mask;
-	int fd;
-
-	sigemptyset(&mask);
-	sigaddset(&mask, SIGTERM);
-	sigaddset(&mask, SIGINT);
-	sigaddset(&mask, SIGHUP);
-	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN); /* a log that may not grow is an error of the write */
-	fd = loop_signalfd(&mask);
-	return fd < 0 ? fd : loop_io_add(s->loop, &s->signals, fd, EPOLLIN, on_signal);
-}
-
-static bool is_socket(int fd)
-{
-	struct stat st;
-
-	return fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode);
-}
 
 int main(int argc, char **argv)
 {
-	static struct supervisor s = {.dir = SANDBOX_DIR_INIT, .gateway_net = -1, .sweeper_fd = -1};
-	int r;
-
-	if (fd_sanitize_stdio() < 0 || !is_socket(CTL_FD)) {
-		fprintf(stderr, "cloche-supervisor: is started by cloche, not by hand\n");
-		return 125;
-	}
-	if (argc == 2 && strcmp(argv[1], "--detached") == 0) {
-		pid_t pid = fork();
-
-		if (pid != 0)
-			_exit(pid < 0 ? 125 : 0);
-	}
-	/* The terminal's signals are the client's to translate. */
-	setsid();
-	umask(077);
-	if (chdir("/") < 0 || fd_close_from(CTL_FD + 1, NULL, 0) < 0)
-		return 125;
-	room_spec_init(&s.spec);
-	for (int i = 0; i < HELPERS_N; i++)
-		s.helpers[i].pidfd = -1;
-	s.loop = loop_new();
-	if (!s.loop || watch_signals(&s) < 0 || peer_add(&s, CTL_FD, true) < 0) {
-		fprintf(stderr, "cloche-supervisor: out of memory or descriptors\n");
-		return 125;
-	}
-	r = loop_run(s.loop);
-	/* The process ends here: what is left is not worth freeing. */
-	_exit(r < 0 ? 125 : 0);
+	return supervisor_program(argc == 2 && strcmp(argv[1], "--detached") == 0);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: what bin/cloche-init/tree.c does from inside, done from outside, where no
+/* Theory of operation: what init/tree.c does from inside, done from outside, where no
  * identity that a process of the room has taken on keeps us from ending it: everything in the
  * session of a process, and everything whose line of living parents ends there. A process is known
  * by what it is called in the room (the second number of NSpid: the room's pid namespace lies

@@ -18,7 +18,7 @@
 #include "base/fd.h"
 #include "base/fs.h"
 #include "ipc/rundir.h"
-#include "supervisor.h"
+#include "supervisor/supervisor.h"
 
 #include <errno.h>
 #include <fcntl.h>

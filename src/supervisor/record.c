@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/escape.h"
 #include "base/program.h"
-#include "supervisor.h"
+#include "supervisor/supervisor.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 /* Theory of operation: a watcher is one client's handle of one process. Who asked for the process
  * has one, whoever joined it has one more each; all hear of its start and of its end. Those of a
  * client that is dropped go at the end of the loop's turn, so that lists of them can be walked. */
-#include "supervisor.h"
+#include "supervisor/supervisor.h"
 
 #include <utlist.h>
 

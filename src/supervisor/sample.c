@@ -4,7 +4,7 @@
  * so that hundreds of idle sandboxes cost next to nothing. Short runs are over before the first
  * look. */
 #include "base/clock.h"
-#include "supervisor.h"
+#include "supervisor/supervisor.h"
 
 #define FIRST_LOOK (50 * USEC_PER_MSEC)
 #define LONGEST_PAUSE (5 * USEC_PER_SEC)

@@ -4,7 +4,7 @@
  * room's own loopback and hands it out (ipc/forward.h). It ends with its socket. */
 #include "base/fd.h"
 #include "base/parse.h"
-#include "init.h"
+#include "init/program.h"
 #include "ipc/forward.h"
 
 #include <errno.h>

@@ -6,7 +6,7 @@
  * handled is only marked, and freed with its handles at the end of the loop's iteration. */
 #include "base/clock.h"
 #include "base/fd.h"
-#include "supervisor.h"
+#include "supervisor/supervisor.h"
 
 #include <errno.h>
 #include <sys/socket.h>

@@ -4,7 +4,7 @@
  * (INV-LIMITS-OR-REFUSAL): where init does not report its end soon, it is killed from outside, and
  * where that end is not reported either, the room ends. */
 #include "base/clock.h"
-#include "supervisor.h"
+#include "supervisor/supervisor.h"
 
 #include <signal.h>
 

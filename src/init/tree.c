@@ -5,7 +5,7 @@
  * and lost its parent as well (a daemon) belongs to nobody any more, and is only ended with the
  * room. */
 #include "base/parse.h"
-#include "init.h"
+#include "init/init.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -13,7 +13,7 @@
 #include "base/strv.h"
 #include "ipc/forward.h"
 #include "jail/rootfs.h"
-#include "supervisor.h"
+#include "supervisor/supervisor.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

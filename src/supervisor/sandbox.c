@@ -17,7 +17,7 @@
 #include "ipc/rundir.h"
 #include "manager/sandboxes.h"
 #include "provider/spec_wire.h"
-#include "supervisor.h"
+#include "supervisor/supervisor.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -17,7 +17,7 @@
 #include "base/strv.h"
 #include "ipc/helper.h"
 #include "jail/owner.h"
-#include "supervisor.h"
+#include "supervisor/supervisor.h"
 
 #include <errno.h>
 #include <fcntl.h>

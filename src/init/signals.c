@@ -2,7 +2,7 @@
 /* Theory of operation: root in a room has no CAP_KILL, so init may not signal what has become
  * another user. It then forks a child that becomes that user and sends the signal; the reaper takes
  * the child like any other. */
-#include "init.h"
+#include "init/init.h"
 #include "ipc/control.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
  * shell's 127 and 126), searches the PATH of the new process's environment, and never hands a file
  * without an interpreter line to a shell. A missing file and a missing interpreter are both ENOENT
  * to execve; whether the file itself is there tells them apart. */
-#include "init.h"
+#include "init/init.h"
 #include "jail/rootfs.h"
 
 #include <errno.h>

@@ -47,6 +47,3 @@ void signal_one(pid_t target, int signo);
 void tree_signal(const struct proc *p, int signo);
 /* To those of p's process group that a signal to the group did not reach. */
 void tree_signal_group(const struct proc *p, int signo);
-
-/* Another thing this program can be: "connect PORT". Returns its exit status. */
-int connect_main(const char *port_text);

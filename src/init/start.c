@@ -9,7 +9,7 @@
  * vfork itself: not every C library's shares memory.) Between birth and exec only system calls are
  * made. */
 #include "base/fd.h"
-#include "init.h"
+#include "init/init.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Process 1 of a room, and what it starts there. */
+
+/* Starts and reaps processes as the supervisor says on CHANNEL_FD (ipc/roomctl.h), until that is
+ * closed. Returns the exit status. */
+int init_program(void);
+/* Connects standard input and output with a port of the room's loopback. Returns the exit status.
+ */
+int connect_main(const char *port);
