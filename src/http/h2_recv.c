@@ -67,17 +67,25 @@ static int32_t frame_stream_id(const uint8_t head[9])
 	return (head[5] & 0x7f) << 24 | head[6] << 16 | head[7] << 8 | head[8];
 }
 
+static int frame_refuse(struct h2 *h, const char *why, uint32_t error)
+{
+	h->error = why;
+	(void)nghttp2_session_terminate_session(h->session, error);
+	return -EPROTO;
+}
+
 /* RFC 9113 section 5.1: a message that comes on a closed stream is an error, but where we may have
- * reset the stream the peer may not know yet. The library drops both. */
+ * reset the stream the peer may not know yet. The library drops both, and PRIORITY of no stream
+ * (section 6.3). Streams of even numbers were never open: they are the library's to refuse. */
 static int frame_find_stream(struct h2 *h, unsigned type, int32_t id)
 {
+	if (type == NGHTTP2_PRIORITY && id == 0)
+		return frame_refuse(h, "PRIORITY of no stream", NGHTTP2_PROTOCOL_ERROR);
 	if (h->c.role != H2_SERVER || (type != NGHTTP2_DATA && type != NGHTTP2_HEADERS) ||
-		id > h->newest || id <= h->newest_reset ||
+		id % 2 == 0 || id > h->newest || id <= h->newest_reset ||
 		nghttp2_session_find_stream(h->session, id))
 		return 0;
-	h->error = "a frame on a closed stream";
-	(void)nghttp2_session_terminate_session(h->session, NGHTTP2_STREAM_CLOSED);
-	return -EPROTO;
+	return frame_refuse(h, "a frame on a closed stream", NGHTTP2_STREAM_CLOSED);
 }
 
 ssize_t h2_frame_next(struct h2 *h, struct str bytes)

@@ -24,7 +24,7 @@ static bool alive;    /* h2_feed() has not failed */
 
 /* What was answered. */
 static struct {
-	unsigned resets, acks;
+	unsigned resets, acks, settings_acks;
 	int32_t reset, goaway; /* codes, -1: none */
 	uint32_t reset_id;
 } seen;
@@ -120,6 +120,8 @@ static _unused_ void see(struct buf *out)
 			seen.reset_id = get_u32(p + 5);
 		} else if (type == GOAWAY) {
 			seen.goaway = (int32_t)get_u32(p + 13);
+		} else if (type == SETTINGS) {
+			seen.settings_acks += (uint8_t)p[4] & ACK;
 		} else if (type == PING) {
 			seen.acks++;
 		}
@@ -154,7 +156,7 @@ static _unused_ void play(void)
 	play_cut(1000);
 }
 
-static _unused_ void begin(void)
+static _unused_ void begin_with(struct str preface)
 {
 	must(side_try(&s, H2_SERVER, 128 * 1024, 1024 * 1024) == 0);
 	in = BUF_INIT(64 * 1024 * 1024);
@@ -162,7 +164,12 @@ static _unused_ void begin(void)
 	next_id = (uint32_t)-1;
 	memset(&seen, 0, sizeof(seen));
 	seen.reset = seen.goaway = -1;
-	must(buf_add_str(&in, STR("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")) == 0);
+	must(buf_add_str(&in, preface) == 0);
+}
+
+static _unused_ void begin(void)
+{
+	begin_with(STR("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"));
 	frame(SETTINGS, 0, 0, STR(""));
 	play();
 	check(alive);
