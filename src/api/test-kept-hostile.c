@@ -36,6 +36,8 @@ static void what_clients_may_not_send_ends_them_alone(void)
 		struct ctl_exec m = {.exec = 1};
 		int r = 0, null = open("/dev/null", O_RDWR | O_CLOEXEC);
 		const int fds[3] = {null, null, null};
+		static char command[] = "true";
+		char *argv[] = {command, NULL};
 
 		exec_spec_init(&m.spec);
 		switch (i) {
@@ -57,9 +59,11 @@ static void what_clients_may_not_send_ends_them_alone(void)
 				r = ctl_send_join(&d.chan, 5, 1);
 			break;
 		default: /* a terminal takes no descriptors but its copy */
+			must(exec_spec_set(&m.spec, argv, NULL, NULL, NULL) == 0);
 			m.spec.tty = true;
 			m.stdio[0] = CTL_STDIO_FD;
 			r = ctl_send_exec(&d.chan, &m, fds);
+			ctl_exec_done(&m);
 		}
 		must(r == 0);
 		while ((r = chan_recv_wait(&d.chan, &f, PATIENCE_MS)) == 1)

@@ -82,7 +82,9 @@ static int on_birth(struct init *in, struct proc **at)
 
 	in->births--;
 	if (start_has_worked(p, &why)) {
-		r = roomctl_send_started(&in->chan, p->exec, (uint32_t)p->pid, p->master);
+		r = roomctl_send_started(&in->chan,
+			&(struct roomctl_started){.exec = p->exec, .pid = (uint32_t)p->pid},
+			p->master);
 		p->master = fd_close(p->master);
 		return r;
 	}
@@ -122,13 +124,14 @@ static int on_signal(struct init *in, struct str payload)
 
 static int on_resize(struct init *in, struct str payload)
 {
-	struct winsize size = {0};
+	struct roomctl_resize m;
+	struct winsize size;
 	struct proc *p;
-	uint32_t exec;
 
-	if (!roomctl_get_resize(payload, &exec, &size.ws_row, &size.ws_col))
+	if (!roomctl_get_resize(payload, &m))
 		return -EPROTO;
-	p = find(in, exec);
+	size = (struct winsize){.ws_row = m.rows, .ws_col = m.cols};
+	p = find(in, m.exec);
 	if (p && p->slave >= 0)
 		ioctl(p->slave, TIOCSWINSZ, &size); /* a terminal that hung up does not matter */
 	return 0;

@@ -105,7 +105,7 @@ int ctl_send_exec(struct chan *c, const struct ctl_exec *m, const int fds[3])
 		if (m->stdio[i] == CTL_STDIO_FD)
 			given[n++] = fds[i];
 	}
-	exec_spec_put(&f.w, &m->spec);
+	message_put(&f.w, exec_spec_message(), &m->spec);
 	return frame_end(&f, given, n);
 }
 
@@ -116,7 +116,7 @@ bool ctl_get_exec(struct str payload, struct ctl_exec *ret)
 	*ret = (struct ctl_exec){.exec = wire_get_u32(&r), .flags = wire_get_u8(&r)};
 	for (unsigned i = 0; i < ARRAY_SIZE(ret->stdio); i++)
 		ret->stdio[i] = wire_get_enum(&r, CTL_STDIO_END_);
-	return exec_spec_get(&r, &ret->spec) && wire_ok(&r) && ret->exec != 0 &&
+	return message_take(&r, exec_spec_message(), &ret->spec) && wire_ok(&r) && ret->exec != 0 &&
 	       !(ret->flags & ~CTL_EXEC_FLAGS_);
 }
 

@@ -13,10 +13,7 @@ void exec_spec_init(struct exec_spec *s)
 
 void exec_spec_done(struct exec_spec *s)
 {
-	s->argv = strv_free(s->argv);
-	s->env = strv_free(s->env);
-	free(s->cwd);
-	s->cwd = NULL;
+	message_done(exec_spec_message(), s);
 }
 
 int exec_spec_set(struct exec_spec *s, char *const *argv, char *const *env, const char *cwd,
@@ -90,36 +87,9 @@ int exec_spec_check(const struct exec_spec *s, struct cloche_err *err)
 	return check_strings(s, err);
 }
 
-void exec_spec_put(struct wire_out *w, const struct exec_spec *s)
+static bool exec_spec_allows(const void *m)
 {
-	wire_put_strv(w, s->argv);
-	wire_put_strv(w, s->env);
-	wire_put_z(w, s->cwd);
-	wire_put_u32(w, s->uid);
-	wire_put_u32(w, s->gid);
-	wire_put_u16(w, s->umask);
-	wire_put_u8(w, s->tty);
-	wire_put_u16(w, s->rows);
-	wire_put_u16(w, s->cols);
-	wire_put_u64(w, s->timeout_usec);
+	return exec_spec_check(m, NULL) == 0;
 }
 
-bool exec_spec_get(struct wire_in *r, struct exec_spec *ret)
-{
-	exec_spec_init(ret);
-	ret->argv = wire_get_strv(r, EXEC_MAX_ARGS, EXEC_MAX_ARG);
-	ret->env = wire_get_strv(r, EXEC_MAX_ARGS, EXEC_MAX_ARG);
-	ret->cwd = wire_get_z(r, EXEC_MAX_PATH);
-	ret->uid = wire_get_u32(r);
-	ret->gid = wire_get_u32(r);
-	ret->umask = wire_get_u16(r);
-	ret->tty = wire_get_bool(r);
-	ret->rows = wire_get_u16(r);
-	ret->cols = wire_get_u16(r);
-	ret->timeout_usec = wire_get_u64(r);
-	if (ret->cwd && !ret->cwd[0]) {
-		free(ret->cwd);
-		ret->cwd = NULL;
-	}
-	return !r->bad && exec_spec_check(ret, NULL) == 0;
-}
+MESSAGE_TABLE(exec_spec, EXEC_SPEC_FIELDS, exec_spec_allows)

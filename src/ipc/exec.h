@@ -4,7 +4,7 @@
  * that reaches init. Every pointer is heap memory that the spec owns; exec_spec_done frees it. */
 
 #include "base/err.h"
-#include "ipc/wire.h"
+#include "ipc/message.h"
 #include <stdbool.h>
 
 enum {
@@ -15,16 +15,20 @@ enum {
 	EXEC_MAX_DIMENSION = 4096, /* rows or columns of a terminal */
 };
 
-struct exec_spec {
-	char **argv; /* at least the command; searched in the PATH of env where it has no '/' */
-	char **env;  /* the whole environment, "NAME=VALUE"; NULL is none */
-	char *cwd;   /* absolute path in the room; NULL is "/" */
-	uint32_t uid, gid; /* inside the room */
-	uint16_t umask;
-	bool tty; /* a terminal of the room's own on 0, 1 and 2 */
-	uint16_t rows, cols;
-	uint64_t timeout_usec; /* from its start; 0: none */
-};
+#define EXEC_SPEC_FIELDS(F)                                                                        \
+	/* at least the command; searched in the PATH of env if it has no '/' */                   \
+	F(STRV, argv, .max_n = EXEC_MAX_ARGS, .max = EXEC_MAX_ARG - 1)                             \
+	/* the whole environment, "NAME=VALUE"; NULL is none */                                    \
+	F(STRV, env, .max_n = EXEC_MAX_ARGS, .max = EXEC_MAX_ARG - 1)                              \
+	F(OPTIONAL, cwd, .max = EXEC_MAX_PATH) /* absolute path in the room; NULL is "/" */        \
+	F(U32, uid, .max = UINT32_MAX - 1)     /* inside the room */                               \
+	F(U32, gid, .max = UINT32_MAX - 1)                                                         \
+	F(U16, umask, .max = 0777)                                                                 \
+	F(BOOL, tty) /* a terminal of the room's own on 0, 1 and 2 */                              \
+	F(U16, rows, .max = EXEC_MAX_DIMENSION)                                                    \
+	F(U16, cols, .max = EXEC_MAX_DIMENSION)                                                    \
+	F(U64, timeout_usec) /* from its start; 0: none */
+MESSAGE_STRUCT(exec_spec, EXEC_SPEC_FIELDS);
 
 /* Everything empty: umask 022, 24 rows, 80 columns. */
 void exec_spec_init(struct exec_spec *s);
@@ -36,11 +40,6 @@ _warn_unused_ int exec_spec_set(struct exec_spec *s, char *const *argv, char *co
 
 /* Checks ranges and that every variable has a name: an error tells which is wrong. */
 _warn_unused_ int exec_spec_check(const struct exec_spec *s, struct cloche_err *err);
-
-/* Appends the spec to a message. */
-void exec_spec_put(struct wire_out *w, const struct exec_spec *s);
-/* Reads one; ret is initialised in any case and has to be freed. False where malformed. */
-bool exec_spec_get(struct wire_in *r, struct exec_spec *ret);
 
 static inline void exec_spec_donep(struct exec_spec *s)
 {

@@ -11,9 +11,7 @@
  * The numbers are the supervisor's own, rise, and are never used twice. A frame of init's for a
  * number that is not in the matching state ends the room. */
 
-#include "ipc/chan.h"
 #include "ipc/exec.h"
-#include "ipc/wire.h"
 
 enum {
 	ROOMCTL_MAX_PAYLOAD = EXEC_MAX_BYTES + 512 * 1024, /* towards init */
@@ -22,14 +20,13 @@ enum {
 };
 
 enum roomctl_frame {
-	ROOM_EXEC = 1, /* u32 exec, u8 fds_mask (bit i: descriptor i comes along), u8 last,
-			* exec_spec */
-	ROOM_SIGNAL,   /* u32 exec, u8 signo, u8 scope (enum ctl_scope) */
-	ROOM_RESIZE,   /* u32 exec, u16 rows, u16 cols */
+	ROOM_EXEC = 1, /* struct roomctl_exec (bit i of fds_mask: descriptor i comes along) */
+	ROOM_SIGNAL,   /* struct roomctl_signal (scope: enum ctl_scope) */
+	ROOM_RESIZE,   /* struct roomctl_resize */
 	ROOM_READY = 32,
-	ROOM_STARTED, /* u32 exec, u32 pid; 1 fd where a terminal was asked */
+	ROOM_STARTED, /* struct roomctl_started; 1 fd if a terminal was asked for */
 	ROOM_FAILED,  /* struct roomctl_failed */
-	ROOM_EXITED,  /* u32 exec, u32 status as wait(2) has it */
+	ROOM_EXITED,  /* struct roomctl_exited */
 };
 
 /* What init was doing when it could not start a process. */
@@ -44,44 +41,47 @@ enum roomctl_stage {
 	ROOM_STAGE_END_
 };
 
-struct roomctl_exec {
-	uint32_t exec;
-	uint8_t fds_mask;
-	bool last; /* the room is for this process alone: init ends after its EXITED */
-	struct exec_spec spec;
-};
+#define ROOMCTL_EXEC_FIELDS(F)                                                                     \
+	F(U32, exec)                                                                               \
+	F(U8, fds_mask, .max = 7)                                                                  \
+	F(BOOL, last) /* the room is for this process alone: init ends after its EXITED */         \
+	F(PART, spec, exec_spec)
+/* Free ret->spec with exec_spec_done. */
+MESSAGE_WITH_FDS(roomctl, exec, ROOMCTL_EXEC_FIELDS);
 
-struct roomctl_signal {
-	uint32_t exec;
-	uint8_t signo, scope;
-};
+#define ROOMCTL_SIGNAL_FIELDS(F)                                                                   \
+	F(U32, exec)                                                                               \
+	F(U8, signo, .min = 1, .max = 64)                                                          \
+	F(U8, scope, .max = 3)
+MESSAGE(roomctl, signal, ROOM_SIGNAL, ROOMCTL_SIGNAL_FIELDS);
 
-struct roomctl_failed {
-	uint32_t exec;
-	enum roomctl_stage stage;
-	uint32_t sys_errno;
-};
+#define ROOMCTL_RESIZE_FIELDS(F)                                                                   \
+	F(U32, exec)                                                                               \
+	F(U16, rows)                                                                               \
+	F(U16, cols)
+MESSAGE(roomctl, resize, ROOM_RESIZE, ROOMCTL_RESIZE_FIELDS);
 
-struct roomctl_exited {
-	uint32_t exec, status;
-};
+#define ROOMCTL_STARTED_FIELDS(F)                                                                  \
+	F(U32, exec)                                                                               \
+	F(U32, pid)
+MESSAGE_WITH_FDS(roomctl, started, ROOMCTL_STARTED_FIELDS);
 
-/* --- encoding: one whole frame each; 0 or -errno. fds are borrowed --- */
+#define ROOMCTL_FAILED_FIELDS(F)                                                                   \
+	F(U32, exec)                                                                               \
+	F(ENUM, stage, roomctl_stage, ROOM_STAGE_END_)                                             \
+	F(U32, sys_errno, .max = 4095)
+MESSAGE(roomctl, failed, ROOM_FAILED, ROOMCTL_FAILED_FIELDS);
+
+#define ROOMCTL_EXITED_FIELDS(F)                                                                   \
+	F(U32, exec)                                                                               \
+	F(U32, status, .max = 0xffff) /* as wait(2) has it */
+MESSAGE(roomctl, exited, ROOM_EXITED, ROOMCTL_EXITED_FIELDS);
+
+/* Encoders of frames with descriptors, which are borrowed. master: -1 if there is none. */
 _warn_unused_ int roomctl_send_exec(
 	struct chan *c, const struct roomctl_exec *m, const int *fds, unsigned fds_n);
-_warn_unused_ int roomctl_send_signal(struct chan *c, const struct roomctl_signal *m);
-_warn_unused_ int roomctl_send_resize(struct chan *c, uint32_t exec, uint16_t rows, uint16_t cols);
 _warn_unused_ int roomctl_send_ready(struct chan *c);
-_warn_unused_ int roomctl_send_started(struct chan *c, uint32_t exec, uint32_t pid, int master);
-_warn_unused_ int roomctl_send_failed(struct chan *c, const struct roomctl_failed *m);
-_warn_unused_ int roomctl_send_exited(struct chan *c, const struct roomctl_exited *m);
+_warn_unused_ int roomctl_send_started(struct chan *c, const struct roomctl_started *m, int master);
 
-/* --- decoding: false where malformed --- */
-/* ret is initialised in any case: free ret->spec with exec_spec_done. */
-bool roomctl_get_exec(struct str payload, struct roomctl_exec *ret);
-bool roomctl_get_signal(struct str payload, struct roomctl_signal *ret);
-bool roomctl_get_resize(
-	struct str payload, uint32_t *ret_exec, uint16_t *ret_rows, uint16_t *ret_cols);
-bool roomctl_get_started(struct str payload, uint32_t *ret_exec, uint32_t *ret_pid);
-bool roomctl_get_failed(struct str payload, struct roomctl_failed *ret);
-bool roomctl_get_exited(struct str payload, struct roomctl_exited *ret);
+/* Every table, up to NULL. */
+extern const message_fn roomctl_messages[];

@@ -82,7 +82,7 @@ static void an_argument_with_a_nul_is_malformed(void)
 	wire_put_u32(&w, 0);
 	must(w.error == 0);
 	r = wire_in(buf_str(&b));
-	check(!exec_spec_get(&r, &s));
+	check(!message_take(&r, exec_spec_message(), &s));
 	exec_spec_done(&s);
 }
 

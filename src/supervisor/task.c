@@ -315,9 +315,12 @@ void task_resize(struct peer *p, const struct ctl_resize *m)
 	struct supervisor *s = p->sup;
 	struct watcher *w = watcher_find(p, m->exec);
 
-	if (w && w->task->tty && w->task->state != TASK_ENDED && s->init_open &&
-		roomctl_send_resize(&s->init, w->task->number, m->rows, m->cols) == 0)
-		sandbox_flush_init(s);
+	if (w && w->task->tty && w->task->state != TASK_ENDED && s->init_open) {
+		const struct roomctl_resize to_init = {w->task->number, m->rows, m->cols};
+
+		if (roomctl_send_resize(&s->init, &to_init) == 0)
+			sandbox_flush_init(s);
+	}
 }
 
 /* --- what init says --- */
@@ -333,19 +336,19 @@ static bool is_terminal_master(int fd)
 
 static bool on_started(struct supervisor *s, struct chan_frame *f)
 {
-	uint32_t number, pid;
+	struct roomctl_started m;
 	struct task *t = NULL;
 	struct watcher *w, *tmp;
 
-	if (!roomctl_get_started(f->payload, &number, &pid))
+	if (!roomctl_get_started(f->payload, &m))
 		return false;
-	HASH_FIND(hh, s->tasks, &number, sizeof(number), t);
+	HASH_FIND(hh, s->tasks, &m.exec, sizeof(m.exec), t);
 	if (!t || t->state != TASK_ASKED || f->fds_n != (t->tty ? 1 : 0))
 		return false;
 	if (t->tty && !is_terminal_master(f->fds[0]))
 		return false;
 	t->state = TASK_RUNS;
-	t->pid = pid;
+	t->pid = m.pid;
 	if (t->captured && t->tty && output_started(t, TAKE_FD(f->fds[0])) < 0)
 		deadline_signal(t, SIGKILL, CTL_SCOPE_PROCESS);
 	/* Whoever started it and does not read along looks at the record next. */

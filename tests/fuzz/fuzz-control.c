@@ -18,11 +18,11 @@ static void same_again_exec(const struct exec_spec *s)
 	struct exec_spec again;
 	struct wire_in r;
 
-	exec_spec_put(&w1, s);
+	message_put(&w1, exec_spec_message(), s);
 	r = wire_in(buf_str(&first));
-	if (w1.error || !exec_spec_get(&r, &again) || !wire_ok(&r))
+	if (w1.error || !message_take(&r, exec_spec_message(), &again) || !wire_ok(&r))
 		abort();
-	exec_spec_put(&w2, &again);
+	message_put(&w2, exec_spec_message(), &again);
 	if (w2.error || !str_eq(buf_str(&first), buf_str(&second)))
 		abort();
 	exec_spec_done(&again);
@@ -93,7 +93,7 @@ static void try_small(struct str payload)
 		struct netconf_replaced replaced;
 	} u;
 	struct cloche_err err = CLOCHE_ERR_INIT;
-	uint16_t rows, cols, port;
+	uint16_t port;
 	uint32_t a, b;
 	uint64_t grace;
 	struct str text;
@@ -114,8 +114,6 @@ static void try_small(struct str payload)
 	(void)ctl_get_exec_exited(payload, &u.exited);
 	(void)ctl_get_ended(payload, &u.ended);
 	(void)roomctl_get_signal(payload, &u.room_signal);
-	(void)roomctl_get_resize(payload, &a, &rows, &cols);
-	(void)roomctl_get_started(payload, &a, &b);
 	(void)roomctl_get_failed(payload, &u.room_failed);
 	(void)roomctl_get_exited(payload, &u.room_exited);
 	(void)helper_get_counted(payload, &u.counts);

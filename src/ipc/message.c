@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How it works: the encoder and the decoder walk the same table. An integer's width in the message
+ * and in memory are in its row; everything else goes through ipc/wire. The bounds of one value are
+ * in field_allows, which both directions ask. */
+#include "ipc/message.h"
+#include "base/strv.h"
+
+#include <errno.h>
+#include <string.h>
+
+static void *field_at(const struct field *f, const void *m)
+{
+	return (char *)(uintptr_t)m + f->at;
+}
+
+static uint64_t int_load(const void *p, size_t size)
+{
+	uint64_t v = 0;
+	uint32_t v32;
+	uint16_t v16;
+
+	if (size == 8) {
+		memcpy(&v, p, 8);
+		return v;
+	}
+	if (size == 4) {
+		memcpy(&v32, p, 4);
+		return v32;
+	}
+	if (size == 2) {
+		memcpy(&v16, p, 2);
+		return v16;
+	}
+	return *(const uint8_t *)p;
+}
+
+static void int_store(void *p, size_t size, uint64_t v)
+{
+	uint32_t v32 = (uint32_t)v;
+	uint16_t v16 = (uint16_t)v;
+	uint8_t v8 = (uint8_t)v;
+
+	if (size == 8)
+		memcpy(p, &v, 8);
+	else if (size == 4)
+		memcpy(p, &v32, 4);
+	else if (size == 2)
+		memcpy(p, &v16, 2);
+	else
+		memcpy(p, &v8, 1);
+}
+
+static bool int_allows(const struct field *f, uint64_t v)
+{
+	return v >= f->min && (f->max == 0 || v <= f->max);
+}
+
+static bool str_allows(const struct field *f, struct str s)
+{
+	return s.n <= f->max && !(f->flags & FIELD_NOT_EMPTY && s.n == 0) &&
+	       !(f->flags & FIELD_NO_NUL && str_chr(s, '\0') < s.n);
+}
+
+static bool strv_allows(const struct field *f, char *const *v)
+{
+	size_t n = 0;
+
+	for (; v && v[n]; n++)
+		if (strlen(v[n]) > f->max)
+			return false;
+	return n <= f->max_n;
+}
+
+static void int_put(struct wire_out *w, const struct field *f, const char *p)
+{
+	for (unsigned i = 0; i == 0 || i < f->count; i++, p += f->size) {
+		uint64_t v = int_load(p, f->size);
+
+		if (!int_allows(f, v))
+			w->error = w->error ? w->error : -EINVAL;
+		else if (f->wire == 1)
+			wire_put_u8(w, (uint8_t)v);
+		else if (f->wire == 2)
+			wire_put_u16(w, (uint16_t)v);
+		else if (f->wire == 4)
+			wire_put_u32(w, (uint32_t)v);
+		else
+			wire_put_u64(w, v);
+	}
+}
+
+static uint64_t int_get(struct wire_in *r, unsigned wire)
+{
+	if (wire == 1)
+		return wire_get_u8(r);
+	if (wire == 2)
+		return wire_get_u16(r);
+	return wire == 4 ? wire_get_u32(r) : wire_get_u64(r);
+}
+
+static void int_take(struct wire_in *r, const struct field *f, char *p)
+{
+	for (unsigned i = 0; i == 0 || i < f->count; i++, p += f->size) {
+		uint64_t v = int_get(r, f->wire);
+
+		if (!int_allows(f, v))
+			r->bad = true;
+		else
+			int_store(p, f->size, v);
+	}
+}
+
+static void str_put(struct wire_out *w, const struct field *f, struct str s)
+{
+	if (f->flags & FIELD_CUT)
+		s = str_prefix(s, f->max);
+	if (str_allows(f, s))
+		wire_put_str(w, s);
+	else
+		w->error = w->error ? w->error : -EINVAL;
+}
+
+static struct str str_take(struct wire_in *r, const struct field *f)
+{
+	struct str s = wire_get_str(r, f->max);
+
+	if (!str_allows(f, s))
+		r->bad = true;
+	return s;
+}
+
+static void field_put(struct wire_out *w, const struct field *f, const void *p)
+{
+	switch ((enum field_kind)f->kind) {
+	case FIELD_INT:
+		int_put(w, f, p);
+		break;
+	case FIELD_STR:
+		str_put(w, f, *(const struct str *)p);
+		break;
+	case FIELD_Z:
+	case FIELD_OPTIONAL:
+		str_put(w, f, str_from(*(char *const *)p));
+		break;
+	case FIELD_STRV:
+		if (strv_allows(f, *(char *const *const *)p))
+			wire_put_strv(w, *(char *const *const *)p);
+		else
+			w->error = w->error ? w->error : -EINVAL;
+		break;
+	case FIELD_TEXT:
+		str_put(w, f, str_make(p, strnlen(p, f->size)));
+		break;
+	case FIELD_BYTES:
+		if (w->error == 0)
+			w->error = buf_add(w->b, p, f->size);
+		break;
+	case FIELD_ERROR:
+		if (err_is_code((uint32_t)((const struct cloche_err *)p)->code))
+			wire_put_err(w, p);
+		else
+			w->error = w->error ? w->error : -EINVAL;
+		break;
+	case FIELD_PART:
+		message_put(w, f->part(), p);
+		break;
+	}
+}
+
+void message_put(struct wire_out *w, const struct message *t, const void *m)
+{
+	for (size_t i = 0; i < t->fields_n; i++)
+		field_put(w, &t->fields[i], field_at(&t->fields[i], m));
+	if (w->error == 0 && t->check && !t->check(m))
+		w->error = -EINVAL;
+}
+
+static char *z_take(struct wire_in *r, const struct field *f)
+{
+	char *z = wire_get_z(r, f->max);
+
+	if (z && !z[0] && f->kind == FIELD_OPTIONAL) {
+		free(z);
+		return NULL;
+	}
+	return z;
+}
+
+static void text_take(struct wire_in *r, const struct field *f, char *p)
+{
+	struct str s = wire_get_str(r, f->max);
+
+	if (str_chr(s, '\0') < s.n)
+		r->bad = true;
+	else if (s.n)
+		memcpy(p, s.p, s.n); /* the rest is zero */
+}
+
+static void bytes_take(struct wire_in *r, const struct field *f, void *p)
+{
+	if (r->bad || r->rest.n < f->size) {
+		r->bad = true;
+		return;
+	}
+	memcpy(p, r->rest.p, f->size);
+	r->rest = str_from_index(r->rest, f->size);
+}
+
+static void field_take(struct wire_in *r, const struct field *f, void *p)
+{
+	switch ((enum field_kind)f->kind) {
+	case FIELD_INT:
+		int_take(r, f, p);
+		break;
+	case FIELD_STR:
+		*(struct str *)p = str_take(r, f);
+		break;
+	case FIELD_Z:
+	case FIELD_OPTIONAL:
+		*(char **)p = z_take(r, f);
+		break;
+	case FIELD_STRV:
+		*(char ***)p = wire_get_strv(r, f->max_n, f->max);
+		break;
+	case FIELD_TEXT:
+		text_take(r, f, p);
+		break;
+	case FIELD_BYTES:
+		bytes_take(r, f, p);
+		break;
+	case FIELD_ERROR:
+		wire_get_err(r, p);
+		break;
+	case FIELD_PART:
+		message_take(r, f->part(), p);
+		break;
+	}
+}
+
+bool message_take(struct wire_in *r, const struct message *t, void *ret)
+{
+	memset(ret, 0, t->size);
+	for (size_t i = 0; i < t->fields_n && !r->bad; i++)
+		field_take(r, &t->fields[i], field_at(&t->fields[i], ret));
+	if (!r->bad && t->check && !t->check(ret))
+		r->bad = true;
+	if (r->bad)
+		message_done(t, ret);
+	return !r->bad;
+}
+
+void message_done(const struct message *t, void *m)
+{
+	for (size_t i = 0; i < t->fields_n; i++) {
+		const struct field *f = &t->fields[i];
+		void *p = field_at(f, m);
+
+		if (f->kind == FIELD_Z || f->kind == FIELD_OPTIONAL) {
+			free(*(char **)p);
+			*(char **)p = NULL;
+		} else if (f->kind == FIELD_STRV) {
+			*(char ***)p = strv_free(*(char ***)p);
+		} else if (f->kind == FIELD_PART) {
+			message_done(f->part(), p);
+		}
+	}
+}
+
+int message_send(struct chan *c, uint16_t type, const struct message *t, const void *m,
+	const int *fds, unsigned fds_n)
+{
+	struct frame_out f = frame_begin(c, type);
+
+	message_put(&f.w, t, m);
+	return frame_end(&f, fds, fds_n);
+}
+
+bool message_get(struct str payload, const struct message *t, void *ret)
+{
+	struct wire_in r = wire_in(payload);
+
+	if (!message_take(&r, t, ret))
+		return false;
+	if (wire_ok(&r))
+		return true;
+	message_done(t, ret);
+	return false;
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Messages as tables of fields. A protocol's header lists the fields of each message once:
+ *
+ *   #define ROOMCTL_SIGNAL_FIELDS(F)
+ *           F(U32, exec)
+ *           F(U8, signo, .min = 1, .max = 64)
+ *   MESSAGE(roomctl, signal, ROOM_SIGNAL, ROOMCTL_SIGNAL_FIELDS);
+ *
+ * From the list come struct roomctl_signal, its encoder roomctl_send_signal and its decoder
+ * roomctl_get_signal; the protocol's .c file adds the table itself:
+ *
+ *   MESSAGE_TABLE(roomctl_signal, ROOMCTL_SIGNAL_FIELDS, NULL)
+ *
+ * A field is one line: its kind, its name, what bounds it. The kinds are:
+ *
+ *   U8 U16 U32 U64 I32 I64   an integer from .min to .max (.max 0: as large as the type)
+ *   BOOL
+ *   ENUM, name, TAG, END     enum TAG name, below END
+ *   ENUMS, name, TAG, END, N enum TAG name[N], each below END
+ *   STR                      struct str of at most .max bytes, a view into the message
+ *   Z                        char *, a heap copy of at most .max bytes without NUL
+ *   OPTIONAL                 the same; empty in the message stands for NULL
+ *   STRV                     char **, a heap array of at most .max_n strings of at most .max bytes
+ *   TEXT, name, SIZE         char name[SIZE], terminated
+ *   BYTES, name, SIZE        uint8_t name[SIZE], always all of them
+ *   ERROR                    struct cloche_err with a code
+ *   PART, name, TAG          struct TAG name, which has a table of its own
+ *
+ * Of STR also: .flags FIELD_CUT (the encoder sends the first .max bytes of a longer one),
+ * FIELD_NO_NUL, FIELD_NOT_EMPTY.
+ *
+ * Both directions check all bounds and then the message's own check, if it has one, for what no
+ * field alone can say. */
+
+#include "ipc/frame.h"
+#include <stddef.h>
+
+enum field_kind {
+	FIELD_INT, /* and bool, enum */
+	FIELD_STR,
+	FIELD_Z,
+	FIELD_OPTIONAL,
+	FIELD_STRV,
+	FIELD_TEXT,
+	FIELD_BYTES,
+	FIELD_ERROR,
+	FIELD_PART,
+};
+
+enum field_flags { FIELD_CUT = 1 << 0, FIELD_NO_NUL = 1 << 1, FIELD_NOT_EMPTY = 1 << 2 };
+
+struct message;
+typedef const struct message *(*message_fn)(void); /* of one struct */
+
+struct field {
+	const char *name;
+	uint8_t kind;
+	uint8_t wire;  /* FIELD_INT: bytes in the message */
+	uint8_t count; /* FIELD_INT: how many, one after the other; 0: one */
+	uint8_t flags;
+	uint16_t size; /* in memory, of one */
+	uint16_t at;   /* in the struct */
+	uint32_t min, max, max_n;
+	message_fn part;
+};
+
+struct message {
+	const char *name;
+	const struct field *fields;
+	size_t fields_n, size;
+	bool (*check)(const void *m); /* may be NULL */
+};
+
+/* Appends the fields of m. A bound that is exceeded is -EINVAL in w->error. */
+void message_put(struct wire_out *w, const struct message *t, const void *m);
+/* Reads the fields into ret, all of which is overwritten. If they are malformed, r->bad is set, the
+ * answer is false and nothing in ret has to be freed. */
+bool message_take(struct wire_in *r, const struct message *t, void *ret);
+/* Frees what is heap memory in m and makes it NULL. */
+void message_done(const struct message *t, void *m);
+
+/* A whole frame: 0 or -errno (-EINVAL: a bound is exceeded). fds are borrowed. */
+_warn_unused_ int message_send(struct chan *c, uint16_t type, const struct message *t,
+	const void *m, const int *fds, unsigned fds_n);
+/* A whole payload, as message_take; bytes left over are malformed too. */
+bool message_get(struct str payload, const struct message *t, void *ret);
+
+/* --- a struct from a list of fields --- */
+#define MESSAGE_MEMBER(kind, ...) MESSAGE_MEMBER_##kind(__VA_ARGS__)
+#define MESSAGE_MEMBER_U8(m, ...) uint8_t m;
+#define MESSAGE_MEMBER_U16(m, ...) uint16_t m;
+#define MESSAGE_MEMBER_U32(m, ...) uint32_t m;
+#define MESSAGE_MEMBER_U64(m, ...) uint64_t m;
+#define MESSAGE_MEMBER_I32(m, ...) int m;
+#define MESSAGE_MEMBER_I64(m, ...) int64_t m;
+#define MESSAGE_MEMBER_BOOL(m) bool m;
+#define MESSAGE_MEMBER_ENUM(m, tag, end) enum tag m;
+#define MESSAGE_MEMBER_ENUMS(m, tag, end, n) enum tag m[n];
+#define MESSAGE_MEMBER_STR(m, ...) struct str m;
+#define MESSAGE_MEMBER_Z(m, ...) char *m;
+#define MESSAGE_MEMBER_OPTIONAL(m, ...) char *m;
+#define MESSAGE_MEMBER_STRV(m, ...) char **m;
+#define MESSAGE_MEMBER_TEXT(m, n) char m[n];
+#define MESSAGE_MEMBER_BYTES(m, n) uint8_t m[n];
+#define MESSAGE_MEMBER_ERROR(m) struct cloche_err m;
+#define MESSAGE_MEMBER_PART(m, tag) struct tag m;
+
+/* A struct with a table: a part of messages, or a message whose sender is written by hand. */
+#define MESSAGE_STRUCT(tag, LIST)                                                                  \
+	struct tag {                                                                               \
+		LIST(MESSAGE_MEMBER)                                                               \
+	};                                                                                         \
+	const struct message *tag##_message(void)
+
+/* The same, and its decoder. */
+#define MESSAGE_WITH_FDS(protocol, object, LIST)                                                   \
+	MESSAGE_STRUCT(protocol##_##object, LIST);                                                 \
+	static inline bool protocol##_get_##object(                                                \
+		struct str payload, struct protocol##_##object *ret)                               \
+	{                                                                                          \
+		return message_get(payload, protocol##_##object##_message(), ret);                 \
+	}                                                                                          \
+	struct protocol##_##object
+
+/* The same, and the encoder of a frame without descriptors. */
+#define MESSAGE(protocol, object, type, LIST)                                                      \
+	MESSAGE_WITH_FDS(protocol, object, LIST);                                                  \
+	_warn_unused_ static inline int protocol##_send_##object(                                  \
+		struct chan *c, const struct protocol##_##object *m)                               \
+	{                                                                                          \
+		return message_send(c, type, protocol##_##object##_message(), m, NULL, 0);         \
+	}                                                                                          \
+	struct protocol##_##object
+
+/* --- a table from the same list; `self` is the struct --- */
+#define MESSAGE_ROW(kind, ...) MESSAGE_ROW_##kind(__VA_ARGS__)
+#define MESSAGE_ROW_(m, k, ...)                                                                    \
+	{.name = #m,                                                                               \
+		.kind = k,                                                                         \
+		.size = sizeof(((self *)0)->m),                                                    \
+		.at = offsetof(self, m),                                                           \
+		__VA_ARGS__},
+#define MESSAGE_ROW_U8(m, ...) MESSAGE_ROW_(m, FIELD_INT, .wire = 1, __VA_ARGS__)
+#define MESSAGE_ROW_U16(m, ...) MESSAGE_ROW_(m, FIELD_INT, .wire = 2, __VA_ARGS__)
+#define MESSAGE_ROW_U32(m, ...) MESSAGE_ROW_(m, FIELD_INT, .wire = 4, __VA_ARGS__)
+#define MESSAGE_ROW_U64(m, ...) MESSAGE_ROW_(m, FIELD_INT, .wire = 8, __VA_ARGS__)
+#define MESSAGE_ROW_I32(m, ...) MESSAGE_ROW_(m, FIELD_INT, .wire = 4, __VA_ARGS__)
+#define MESSAGE_ROW_I64(m, ...) MESSAGE_ROW_(m, FIELD_INT, .wire = 8, __VA_ARGS__)
+#define MESSAGE_ROW_BOOL(m) MESSAGE_ROW_(m, FIELD_INT, .wire = 1, .max = 1)
+#define MESSAGE_ROW_ENUM(m, tag, end) MESSAGE_ROW_(m, FIELD_INT, .wire = 1, .max = (end)-1)
+#define MESSAGE_ROW_ENUMS(m, tag, end, n)                                                          \
+	{.name = #m,                                                                               \
+		.kind = FIELD_INT,                                                                 \
+		.wire = 1,                                                                         \
+		.count = (n),                                                                      \
+		.size = sizeof(enum tag),                                                          \
+		.at = offsetof(self, m),                                                           \
+		.max = (end)-1},
+#define MESSAGE_ROW_STR(m, ...) MESSAGE_ROW_(m, FIELD_STR, __VA_ARGS__)
+#define MESSAGE_ROW_Z(m, ...) MESSAGE_ROW_(m, FIELD_Z, __VA_ARGS__)
+#define MESSAGE_ROW_OPTIONAL(m, ...) MESSAGE_ROW_(m, FIELD_OPTIONAL, __VA_ARGS__)
+#define MESSAGE_ROW_STRV(m, ...) MESSAGE_ROW_(m, FIELD_STRV, __VA_ARGS__)
+#define MESSAGE_ROW_TEXT(m, n) MESSAGE_ROW_(m, FIELD_TEXT, .max = (n)-1)
+#define MESSAGE_ROW_BYTES(m, n) MESSAGE_ROW_(m, FIELD_BYTES)
+#define MESSAGE_ROW_ERROR(m) MESSAGE_ROW_(m, FIELD_ERROR)
+#define MESSAGE_ROW_PART(m, tag) MESSAGE_ROW_(m, FIELD_PART, .part = tag##_message)
+
+/* may: bool (*)(const void *), or NULL. */
+#define MESSAGE_TABLE(tag, LIST, may)                                                              \
+	const struct message *tag##_message(void)                                                  \
+	{                                                                                          \
+		typedef struct tag self;                                                           \
+		static const struct field fields[] = {LIST(MESSAGE_ROW)};                          \
+		static const struct message table = {                                              \
+			#tag, fields, sizeof(fields) / sizeof(fields[0]), sizeof(self), may};      \
+                                                                                                   \
+		return &table;                                                                     \
+	}
