@@ -2,7 +2,9 @@
 /* What a room can make the broker hold (docs/design/limits.md): to the bound. */
 #include "base/clock.h"
 #include "broker/test-seen.h"
+#include "http/ws.h"
 #include "ipc/helper.h"
+#include "tls/websocket.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -208,6 +210,62 @@ static void test_small_chunks(void)
 	stop_listening();
 }
 
+/* Becomes a WebSocket with the origin; returns its end. */
+static int accept_websocket(void)
+{
+	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	char request[4096], accept[TLS_WEBSOCKET_ACCEPT], answer[512];
+	ssize_t n = read(fd, request, sizeof(request));
+	struct str key;
+
+	must(n > 0);
+	key = str_make(request, (size_t)n);
+	key = str_from_index(key, str_find(key, STR("Sec-WebSocket-Key: ")) + 19);
+	tls_websocket_accept(str_prefix(key, WS_KEY_LEN), accept);
+	snprintf(answer, sizeof(answer),
+		"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
+		"Connection: Upgrade\r\nSec-WebSocket-Accept: %s\r\n\r\n",
+		accept);
+	write_z(fd, answer);
+	return fd;
+}
+
+/* However many frames come at once, each gets a mask that nobody can guess from another. */
+static void test_masks(void)
+{
+	enum { FRAMES = 200, FRAME = 7 };
+	static char in[FRAMES][FRAME], out[FRAMES][FRAME];
+	uint32_t id;
+	size_t have = 0;
+	int fd;
+
+	start_listening();
+	id = rig_open(&g, &(struct ask){.kind = NET_KIND_WEBSOCKET,
+				  .host = "a.test",
+				  .target = "/",
+				  .body = NET_BODY_STREAM});
+	fd = accept_websocket();
+	for (unsigned i = 0; i < FRAMES; i++) {
+		memcpy(in[i], "\x82\x81mask", FRAME - 1);
+		in[i][FRAME - 1] = (char)(i ^ 'm');
+	}
+	rig_data(&g, id, in[0], sizeof(in));
+	while (have < sizeof(out)) {
+		ssize_t n = read(fd, out[0] + have, sizeof(out) - have);
+
+		must(n > 0);
+		have += (size_t)n;
+	}
+	for (unsigned i = 0; i < FRAMES; i++) {
+		check(memcmp(out[i], "\x82\x81", 2) == 0);
+		check_int((uint8_t)(out[i][FRAME - 1] ^ out[i][2]), i);
+		for (unsigned k = 0; k < i; k++)
+			check(memcmp(out[k] + 2, out[i] + 2, 4) != 0);
+	}
+	close(fd);
+	stop_listening();
+}
+
 static const struct ask refused = {.host = "no.example",
 	.target = "/",
 	.client = {.family = 4, .port = 1, .server_port = 80},
@@ -317,6 +375,7 @@ int main(void)
 	run_test(test_sent_again);
 	run_test(test_decoders);
 	run_test(test_small_chunks);
+	run_test(test_masks);
 	run_test(test_questions);
 	run_test(test_certificates);
 	return tap_done();

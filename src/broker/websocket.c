@@ -26,14 +26,18 @@ enum {
 	/* What a reader may have held back of earlier bytes. */
 	HELD_MAX = WS_HEAD_MAX + WS_CONTROL_MAX,
 	OUT_ROOM = 4 * SCRATCH,
+	WS_MASK = 4,
 };
 
 struct websocket {
 	struct ws_reader up, down;
 	unsigned char mask[4]; /* from the room's to ours */
-	uint64_t at;           /* bytes of the payload under way that went up */
-	struct buf out;        /* of the origin's frames, towards the gateway */
-	uint16_t close_code;   /* of the close frame that came first */
+	/* Masks that come next: a small frame shall not cost a system call. */
+	unsigned char masks[64][WS_MASK];
+	size_t masks_left;
+	uint64_t at;         /* bytes of the payload under way that went up */
+	struct buf out;      /* of the origin's frames, towards the gateway */
+	uint16_t close_code; /* of the close frame that came first */
 	char accept[TLS_WEBSOCKET_ACCEPT];
 };
 
@@ -50,12 +54,21 @@ static void websocket_note_close(struct websocket *w, const struct ws_reader *r)
 
 /* --- from the room --- */
 
+static void websocket_next_mask(struct websocket *w, unsigned char ret[WS_MASK])
+{
+	if (w->masks_left == 0) {
+		rand_bytes(w->masks, sizeof(w->masks));
+		w->masks_left = ARRAY_SIZE(w->masks);
+	}
+	memcpy(ret, w->masks[--w->masks_left], WS_MASK);
+}
+
 static int websocket_begin_frame(struct websocket *w, struct buf *out)
 {
 	struct ws_frame f = w->up.frame;
 	char head[WS_HEAD_MAX];
 
-	rand_bytes(f.mask, sizeof(f.mask));
+	websocket_next_mask(w, f.mask);
 	for (size_t i = 0; i < sizeof(f.mask); i++)
 		w->mask[i] = f.mask[i] ^ w->up.frame.mask[i];
 	w->at = 0;
