@@ -40,7 +40,7 @@ static int open_records(bool make, int *ret, struct cloche_err *err)
 		return r;
 	if (!make && lstat(path, &st) < 0 && (errno == ENOENT || errno == ENOTDIR))
 		return 0;
-	fd = statedir_make_consent(err);
+	fd = fs_open_private_dir(path, err);
 	if (fd < 0) {
 		err_wrap(err, "consents");
 		err_hint(err, "set CLOCHE_STATE_DIR to a directory of your own");

@@ -20,13 +20,18 @@ static int open_fallback(struct cloche_err *err)
 
 int rundir_open(struct cloche_err *err)
 {
-	const char *own = getenv("CLOCHE_RUNTIME_DIR"), *xdg = getenv("XDG_RUNTIME_DIR");
+	const char *own = getenv("CLOCHE_RUNTIME_DIR");
+
+	return own && own[0] == '/' ? fs_open_private_dir(own, err) : rundir_open_usual(err);
+}
+
+int rundir_open_usual(struct cloche_err *err)
+{
+	const char *xdg = getenv("XDG_RUNTIME_DIR");
 	_cleanup_(freep) char *path = NULL;
 	char usual[64];
 	int fd;
 
-	if (own && own[0] == '/')
-		return fs_open_private_dir(own, err);
 	/* So that a shell without the variable (cron, sudo) sees the same sandboxes. */
 	snprintf(usual, sizeof(usual), "/run/user/%u", (unsigned)geteuid());
 	if (!xdg || xdg[0] != '/')

@@ -28,6 +28,10 @@
  * Makes it where missing and returns a descriptor; an error where it is not ours alone. */
 _warn_unused_ int rundir_open(struct cloche_err *err);
 
+/* The same without $CLOCHE_RUNTIME_DIR: for what is kept for all sandboxes of the person, wherever
+ * they are controlled. */
+_warn_unused_ int rundir_open_usual(struct cloche_err *err);
+
 enum { RUNDIR_ID_BYTES = 29 }; /* "sandbox-" and 21 of [a-z0-9] */
 
 /* A fresh id into ret[RUNDIR_ID_BYTES + 1]. */

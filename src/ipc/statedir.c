@@ -32,14 +32,6 @@ int statedir_path(const char *name, char **ret, struct cloche_err *err)
 	return r < 0 ? err_nomem(err) : 0;
 }
 
-int statedir_make_consent(struct cloche_err *err)
-{
-	_cleanup_(freep) char *path = NULL;
-	int r = statedir_path(STATEDIR_CONSENT, &path, err);
-
-	return r < 0 ? r : fs_open_private_dir(path, err);
-}
-
 /* One that cannot be searched is as good as not there: nothing can be kept below it. */
 static int open_searchable(const char *path)
 {

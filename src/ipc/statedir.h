@@ -10,12 +10,8 @@
  * no absolute path: what lies below the working directory may be a room's. */
 _warn_unused_ int statedir_path(const char *name, char **ret, struct cloche_err *err);
 
-/* Below it, private and never shown to a room: who was consented to (config/consent.h), and copies
- * of the host's configuration (jail/shipped.h). */
+/* Below it: who was consented to (config/consent.h). */
 #define STATEDIR_CONSENT "trust"
-
-/* Opens that one for reading, making it if need be. */
-_warn_unused_ int statedir_make_consent(struct cloche_err *err);
 
 /* Opens (O_PATH) the directory of the consents or, where it is not there yet, the nearest above it
  * that is and that we may search. -1 where there can be none. */

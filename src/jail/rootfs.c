@@ -43,6 +43,8 @@ static int open_source(const struct rootfs *r, const char *path, bool no_link, u
 		return fd;
 	tree = apart_check_control(r->own_dir, fd, path, err);
 	if (tree == 0)
+		tree = apart_check_control(r->shipped_dir, fd, path, err);
+	if (tree == 0)
 		tree = apart_check(&r->consents, fd, path, attrs & MOUNT_ATTR_RDONLY, err);
 	if (tree < 0)
 		return tree;

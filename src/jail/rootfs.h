@@ -38,6 +38,7 @@ struct rootfs {
 	size_t mounts_n;
 	int shipped; /* borrowed, see rootfs_open_shipped; -1: none */
 	int own_dir; /* borrowed: where sandboxes are controlled; no source may show it. -1: none */
+	int shipped_dir;                             /* the same, of the copies of /etc */
 	struct apart consents;                       /* nor this */
 	int dir_tree, init_tree, shipped_tree;       /* as in rootfs_mount; start at -1 */
 	int keep_tree, host_trees[LAYERS_HOST_DIRS]; /* likewise */

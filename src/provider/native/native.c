@@ -151,30 +151,6 @@ static int find_consents(struct apart *ret, struct cloche_err *err)
 	return apart_init(ret, fd, is_there, err);
 }
 
-/* Whether the directory of the consents can be made without this room coming to see it. */
-static bool may_make_consents(const struct room_spec *spec, const struct apart *consents)
-{
-	for (size_t i = 0; i < spec->mounts_n; i++) {
-		_cleanup_fd_ int fd = open(spec->mounts[i].source, O_PATH | O_CLOEXEC);
-
-		if (fd >= 0 && apart_check(consents, fd, "", false, NULL) < 0)
-			return false;
-	}
-	return true;
-}
-
-/* The copy of the host's configuration outlives sandboxes, as consents do. */
-static int open_shipped(const struct room_spec *spec, const struct apart *consents)
-{
-	_cleanup_fd_ int base = -1;
-
-	if (spec->root == ROOM_ROOT_DIR ||
-		(!consents->is_there && !may_make_consents(spec, consents)))
-		return -1;
-	base = statedir_make_consent(NULL);
-	return base < 0 ? -1 : rootfs_open_shipped(base);
-}
-
 static int prepare(const struct room_spec *spec, struct native_room *n, struct native_birth *b,
 	struct cloche_err *err)
 {
@@ -202,6 +178,7 @@ static int prepare(const struct room_spec *spec, struct native_room *n, struct n
 		.keep_tree = -1,
 		.host_trees = LAYERS_NO_TREES,
 		.own_dir = -1,
+		.shipped_dir = -1,
 		.upper_fd = -1,
 		.lower_fd = -1};
 	b->mounts = calloc(spec->mounts_n + 1, sizeof(*b->mounts));
@@ -221,8 +198,12 @@ static int prepare(const struct room_spec *spec, struct native_room *n, struct n
 	r = b->rootfs.own_dir = rundir_open(err);
 	if (r >= 0)
 		r = find_consents(&b->rootfs.consents, err);
-	if (r >= 0)
-		b->rootfs.shipped = n->shipped = open_shipped(spec, &b->rootfs.consents);
+	if (r >= 0 && spec->root != ROOM_ROOT_DIR) {
+		b->rootfs.shipped_dir = rundir_open_usual(NULL);
+		n->shipped =
+			b->rootfs.shipped_dir < 0 ? -1 : rootfs_open_shipped(b->rootfs.shipped_dir);
+		b->rootfs.shipped = n->shipped;
+	}
 	if (r >= 0)
 		r = spec->keep_dir ? open_keep(spec, n, err) : 0;
 	if (r < 0)
@@ -372,6 +353,7 @@ static int native_create(const struct room_spec *spec, struct room **ret, struct
 		r = give_birth(n, &b, err);
 	rootfs_close_sources(&b.rootfs);
 	fd_close(b.rootfs.own_dir);
+	fd_close(b.rootfs.shipped_dir);
 	free(b.mounts);
 	if (r < 0)
 		return r;
