@@ -106,7 +106,7 @@ int client_stop(struct client *c, uint64_t grace_usec)
 
 	pthread_mutex_lock(&c->lock);
 	if (!c->over)
-		r = ctl_send_stop(&c->chan, grace_usec);
+		r = ctl_send_stop(&c->chan, &(struct ctl_stop){grace_usec});
 	if (r == 0)
 		r = client_flush_locked(c);
 	pthread_mutex_unlock(&c->lock);
@@ -144,11 +144,11 @@ static void copy_text(char *ret, size_t size, struct str s)
 static int on_warning(struct client *c, struct str payload, struct cloche_err *err)
 {
 	char text[CTL_MAX_TEXT + 1];
-	struct str s;
+	struct ctl_warning m;
 
-	if (!ctl_get_warning(payload, &s))
+	if (!ctl_get_warning(payload, &m))
 		return bad_frame(err);
-	copy_text(text, sizeof(text), s);
+	copy_text(text, sizeof(text), m.text);
 	if (c->on_warning)
 		c->on_warning(c->on_warning_user, text);
 	return 0;

@@ -61,7 +61,7 @@ static int queue_exec(struct client *c, const struct client_exec *what, uint32_t
 		.exec = exec, .flags = what->flags, .stdio = {stdio[0], stdio[1], stdio[2]}};
 
 	if (!what->spec)
-		return ctl_send_join(&c->chan, exec, what->join);
+		return ctl_send_join(&c->chan, &(struct ctl_join){exec, what->join});
 	m.spec = *what->spec;
 	return ctl_send_exec(&c->chan, &m, fds);
 }

@@ -219,7 +219,7 @@ int client_attach(int base, const char *id, struct client **ret, struct cloche_e
 		return err_sys(err, -fd, "connect to sandbox %s", id);
 	r = chan_init(&c->chan, fd, CTL_MAX_PAYLOAD, MAX_OUT);
 	if (r == 0)
-		r = ctl_send_attach(&c->chan);
+		r = ctl_send_attach(&c->chan, &(struct ctl_attach){CTL_VERSION});
 	if (r < 0)
 		return err_sys(err, -r, "speak to sandbox %s", id);
 	*ret = TAKE_PTR(c);

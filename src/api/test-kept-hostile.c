@@ -42,7 +42,7 @@ static void what_clients_may_not_send_ends_them_alone(void)
 		exec_spec_init(&m.spec);
 		switch (i) {
 		case 0:
-			r = ctl_send_attach(&d.chan);
+			r = ctl_send_attach(&d.chan, &(struct ctl_attach){CTL_VERSION});
 			break;
 		case 1:
 			r = chan_send(&d.chan, CTL_STATS, STR("x"), NULL, 0);
@@ -54,9 +54,9 @@ static void what_clients_may_not_send_ends_them_alone(void)
 			r = chan_send(&d.chan, CTL_LAYERS, STR_NULL, fds, 1);
 			break;
 		case 4: /* handles rise */
-			r = ctl_send_join(&d.chan, 5, 1);
+			r = ctl_send_join(&d.chan, &(struct ctl_join){5, 1});
 			if (r == 0)
-				r = ctl_send_join(&d.chan, 5, 1);
+				r = ctl_send_join(&d.chan, &(struct ctl_join){5, 1});
 			break;
 		default: /* a terminal takes no descriptors but its copy */
 			must(exec_spec_set(&m.spec, argv, NULL, NULL, NULL) == 0);

@@ -245,7 +245,7 @@ static void a_terminal_is_logged_and_can_be_joined(void)
 	check(read(r.out[0], line, sizeof(line) - 1) > 0);
 	check_str(str_from(line), "ready\r\n");
 	j.exec = ++d.last;
-	must(ctl_send_join(&d.chan, j.exec, r.number) == 0);
+	must(ctl_send_join(&d.chan, &(struct ctl_join){j.exec, r.number}) == 0);
 	is_started(&d, &j);
 	check(j.fd >= 0 && isatty(j.fd));
 	size.exec = j.exec;
@@ -272,7 +272,7 @@ static void input_can_be_kept_open_for_whoever_joins(void)
 	is_started(&c, &r);
 	check(r.fd >= 0);
 	j.exec = ++d.last;
-	must(ctl_send_join(&d.chan, j.exec, r.number) == 0);
+	must(ctl_send_join(&d.chan, &(struct ctl_join){j.exec, r.number}) == 0);
 	is_started(&d, &j);
 	check(j.fd >= 0 && write(j.fd, "word\n", 5) == 5);
 	has_exited(&c, &r);
@@ -294,7 +294,7 @@ static void signals_reach_a_joined_process(void)
 	ask(&c, &r, "sleep 600", 0, 0, false, 0);
 	is_started(&c, &r);
 	j.exec = m.exec = ++d.last;
-	must(ctl_send_join(&d.chan, j.exec, r.number) == 0);
+	must(ctl_send_join(&d.chan, &(struct ctl_join){j.exec, r.number}) == 0);
 	must(ctl_send_signal(&d.chan, &m) == 0);
 	is_started(&d, &j);
 	e = has_exited(&d, &j);
@@ -386,7 +386,7 @@ static void old_logs_go_and_their_processes_cannot_be_joined(void)
 	last = open_exec_dir(70);
 	check(first < 0 && last >= 0);
 	j.exec = ++c.last;
-	must(ctl_send_join(&c.chan, j.exec, 1) == 0);
+	must(ctl_send_join(&c.chan, &(struct ctl_join){j.exec, 1}) == 0);
 	f = next(&c, CTL_EXEC_FAILED);
 	chan_frame_done(&f);
 	check_int(join(&c, 70).status, 0);

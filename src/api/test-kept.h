@@ -149,7 +149,7 @@ static _unused_ struct conn attach_to(const char *which)
 	must(fd >= 0);
 	sandbox_entry_done(&e);
 	must(chan_init(&c.chan, fd, CTL_MAX_PAYLOAD, 2 * CTL_MAX_PAYLOAD) == 0);
-	must(ctl_send_attach(&c.chan) == 0);
+	must(ctl_send_attach(&c.chan, &(struct ctl_attach){CTL_VERSION}) == 0);
 	f = next(&c, CTL_STARTED);
 	chan_frame_done(&f);
 	return c;
@@ -242,7 +242,7 @@ static _unused_ struct ctl_exec_exited join(struct conn *c, uint32_t number)
 	struct running r = {.exec = ++c->last, .fd = -1, .out = {-1, -1}};
 	struct ctl_exec_exited m;
 
-	must(ctl_send_join(&c->chan, r.exec, number) == 0);
+	must(ctl_send_join(&c->chan, &(struct ctl_join){r.exec, number}) == 0);
 	is_started(c, &r);
 	m = has_exited(c, &r);
 	run_done(&r);
@@ -254,7 +254,7 @@ static _unused_ void stop_it(struct conn *c)
 	struct chan_frame f;
 	int r;
 
-	must(ctl_send_stop(&c->chan, USEC_PER_SEC) == 0);
+	must(ctl_send_stop(&c->chan, &(struct ctl_stop){USEC_PER_SEC}) == 0);
 	for (;;) {
 		r = chan_recv_wait(&c->chan, &f, PATIENCE_MS);
 		if (r != 1) {

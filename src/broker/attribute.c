@@ -138,7 +138,8 @@ static bool ask(
 	b->questions_n++;
 	b->questions_asked++;
 	if (loop_timer_set(b->loop, &q->late, clock_mono_usec() + PATIENCE_USEC, on_late) == 0 &&
-		helper_send_who(&b->supervisor, q->number, client) == 0 &&
+		helper_send_who(&b->supervisor,
+			&(struct helper_who){.number = q->number, .client = *client}) == 0 &&
 		broker_flush_supervisor(b) == 0)
 		return true;
 	question_free(q);

@@ -178,7 +178,7 @@ int broker_flush_supervisor(struct broker *b)
 static int send_counts(struct broker *b)
 {
 	struct netlog_counts n = b->log ? netlog_counts(b->log) : (struct netlog_counts){0};
-	struct helper_counts m = {.allowed = n.allowed,
+	struct helper_counted m = {.allowed = n.allowed,
 		.blocked = n.blocked,
 		.sent = b->bytes_out,
 		.received = b->bytes_in};

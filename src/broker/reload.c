@@ -210,7 +210,7 @@ static int put_on_record(struct reload *r)
 /* For the sandbox's record. Where it has gone, that is seen when it is read. */
 static void tell_supervisor(struct reload *r, uint32_t rules)
 {
-	const struct helper_policy m = {.rules = rules, .sources = str_from(r->names)};
+	const struct helper_replaced m = {.rules = rules, .sources = str_from(r->names)};
 	int sent = helper_send_replaced(&r->broker->supervisor, &m);
 
 	if (sent == 0)

@@ -281,8 +281,9 @@ static void step_mint(struct storm *s)
 
 static void step_event(struct storm *s)
 {
+	const struct net_client known = {.family = 4, .port = 1, .server_port = 443};
 	const struct net_event e = {.kind = (enum net_event_kind)roll(&s->d, NET_EVENT_KIND_END),
-		.client = {.family = roll(&s->d, 2) ? 4 : 0, .port = 1, .server_port = 443},
+		.client = roll(&s->d, 2) ? known : (struct net_client){0},
 		.a = STR("a.test"),
 		.b = STR("\x1b[31m\n"),
 		.method = STR("GET")};
@@ -328,13 +329,15 @@ static void step_policy(struct storm *s)
 static void serve_supervisor(struct storm *s)
 {
 	struct helper_owner m = {.pid = 7, .name = STR("n\n"), .program = STR("/p")};
-	struct net_client client;
+	struct helper_who who;
 	struct chan_frame f;
 
 	while (chan_recv(&s->g.supervisor, &f) > 0) {
-		if (f.type == HELPER_WHO && helper_get_who(f.payload, &m.number, &client) &&
-			roll(&s->d, 2) && helper_send_owner(&s->g.supervisor, &m) == 0)
-			(void)!chan_flush(&s->g.supervisor);
+		if (f.type == HELPER_WHO && helper_get_who(f.payload, &who) && roll(&s->d, 2)) {
+			m.number = who.number;
+			if (helper_send_owner(&s->g.supervisor, &m) == 0)
+				(void)!chan_flush(&s->g.supervisor);
+		}
 		chan_frame_done(&f);
 	}
 }

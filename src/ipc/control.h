@@ -39,9 +39,7 @@
  * sandbox the room ends with its first process (or with its failure to start), at once, whoever
  * else is in it. */
 
-#include "ipc/chan.h"
 #include "ipc/exec.h"
-#include "ipc/wire.h"
 
 enum {
 	CTL_VERSION = 2,
@@ -52,6 +50,7 @@ enum {
 	CTL_MAX_LABELS = 64,
 	CTL_MAX_CONFIG = 64 * 1024,
 	CTL_ID_MAX = 64,
+	CTL_MAX_NAME = 128,
 	CTL_DEFAULT_GRACE_USEC = 5 * 1000 * 1000,
 };
 
@@ -59,14 +58,13 @@ enum ctl_frame {
 	/* client -> supervisor */
 	CTL_START =
 		1,   /* struct ctl_start; 1 fd where .gateway: the broker's configuration socket */
-	CTL_ATTACH,  /* u32 version */
+	CTL_ATTACH,  /* struct ctl_attach */
 	CTL_EXEC,    /* struct ctl_exec; an fd for each stdio that says CTL_STDIO_FD, in order */
 	CTL_SIGNAL,  /* struct ctl_signal */
 	CTL_RESIZE,  /* struct ctl_resize */
-	CTL_STOP,    /* u64 grace in microseconds between TERM and KILL; 0: KILL at once.
-		      * A second STOP (or a shorter one) shortens the first */
-	CTL_JOIN,    /* u32 exec (a fresh handle of this connection), u32 number: from now on the
-		      * handle stands for that process: SIGNAL, RESIZE and EXEC_EXITED. Answered as
+	CTL_STOP,    /* struct ctl_stop. A second STOP (or a shorter one) shortens the first */
+	CTL_JOIN,    /* struct ctl_join: from now on exec, a fresh handle of this connection,
+		      * stands for that process: SIGNAL, RESIZE and EXEC_EXITED. Answered as
 		      * EXEC; a process that has ended already is answered with both frames */
 	CTL_STATS,   /* nothing */
 	CTL_FORWARD, /* struct ctl_forward; 1 fd: a socket that listens on the host */
@@ -74,9 +72,9 @@ enum ctl_frame {
 	CTL_POLICY,  /* 1 fd: a connected unix stream socket, for the broker alone: over it comes a
 		      * new policy, and goes the answer (ipc/netconf.h) */
 	/* supervisor -> client */
-	CTL_WARNING = 32,  /* str text: a limit that best effort let pass, ... */
+	CTL_WARNING = 32,  /* struct ctl_warning: a limit that best effort let pass, ... */
 	CTL_STARTED,       /* struct ctl_started */
-	CTL_ERROR,         /* error object (wire_put_err) */
+	CTL_ERROR,         /* struct ctl_failure */
 	CTL_EXEC_STARTED,  /* struct ctl_exec_started; at most 1 fd. Of a terminal: its master, for
 			    * input and, where nothing else reads it (not kept), output. Of one
 			    * whose input the supervisor keeps open: the pipe to write to */
@@ -86,7 +84,7 @@ enum ctl_frame {
 	CTL_STATS_NOW,     /* struct ctl_stats */
 	CTL_FORWARDED,     /* nothing: connections are served */
 	CTL_LAYERS_ARE,    /* 2 fds, O_PATH: what was changed (upper), what lies below (lower) */
-	CTL_REFUSED,       /* u16 the request's type, error object: the request alone has failed */
+	CTL_REFUSED,       /* struct ctl_refusal: the request alone has failed */
 	CTL_POLICY_PASSED, /* nothing: the broker has the socket */
 };
 
@@ -110,26 +108,34 @@ enum ctl_reason {
 	CTL_REASON_END_
 };
 
-/* Everything is heap memory or plain; ctl_start_done frees it. */
-struct ctl_start {
-	uint32_t version;
-	bool one_shot; /* the room ends with its first process */
-	bool detached; /* the sandbox outlives the owner's connection */
-	bool kept;     /* outputs are logged; directory and logs stay after an orderly end */
-	bool gateway;
-	char *id;       /* "sandbox-" and 21 of [a-z0-9]; NULL or empty: the supervisor chooses */
-	char *name;     /* NULL or empty: none */
-	char *provider; /* \"native\", ...; NULL or empty: native */
-	char **labels;  /* "key=value" */
-	uint64_t timeout_usec;      /* of the sandbox; 0: none */
-	uint64_t grace_usec;        /* between TERM and KILL when a deadline has passed */
-	char **env;                 /* for processes that inherit: "NAME=VALUE"; NULL is none */
-	char *cwd;                  /* for processes that inherit and name none; NULL or empty: / */
-	uint64_t exec_timeout_usec; /* for processes that inherit and have none; 0: none */
-	uint64_t log_bytes; /* of each process's log that are kept, the last; 0: a default */
-	char *config;       /* a JSON object for the record, taken as it is; NULL or empty: {} */
-	struct str room;    /* encoded by room_spec_put (provider/spec_wire.h); borrowed */
-};
+/* Everything is heap memory or plain, save room; ctl_start_done frees it. */
+#define CTL_START_FIELDS(F)                                                                        \
+	F(U32, version)                                                                            \
+	F(BOOL, one_shot) /* the room ends with its first process */                               \
+	F(BOOL, detached) /* the sandbox outlives the owner's connection */                        \
+	F(BOOL, kept)     /* outputs are logged; directory and logs stay after an orderly end */   \
+	F(BOOL, gateway)                                                                           \
+	/* "sandbox-" and 21 of [a-z0-9]; NULL or empty: the supervisor chooses */                 \
+	F(Z, id, .max = CTL_ID_MAX)                                                                \
+	F(Z, name, .max = CTL_MAX_NAME)     /* NULL or empty: none */                              \
+	F(Z, provider, .max = CTL_MAX_NAME) /* "native", ...; NULL or empty: native */             \
+	F(STRV, labels, .max_n = CTL_MAX_LABELS, .max = 512) /* "key=value" */                     \
+	F(U64, timeout_usec)                                 /* of the sandbox; 0: none */         \
+	F(U64, grace_usec) /* between TERM and KILL when a deadline has passed */                  \
+	/* for processes that inherit: "NAME=VALUE"; NULL is none */                               \
+	F(STRV, env, .max_n = EXEC_MAX_ARGS, .max = EXEC_MAX_ARG)                                  \
+	/* for processes that inherit and name none; NULL or empty: / */                           \
+	F(Z, cwd, .max = EXEC_MAX_PATH)                                                            \
+	F(U64, exec_timeout_usec) /* for processes that inherit and have none; 0: none */          \
+	F(U64, log_bytes) /* of each process's log that are kept, the last; 0: a default */        \
+	/* a JSON object for the record, taken as it is; NULL or empty: {} */                      \
+	F(Z, config, .max = CTL_MAX_CONFIG)                                                        \
+	/* encoded by room_spec_put (provider/spec_wire.h); borrowed */                            \
+	F(STR, room, .max = CTL_MAX_ROOM)
+MESSAGE_WITH_FDS(ctl, start, CTL_START_FIELDS);
+
+#define CTL_ATTACH_FIELDS(F) F(U32, version)
+MESSAGE(ctl, attach, CTL_ATTACH, CTL_ATTACH_FIELDS);
 
 enum ctl_exec_flags {
 	/* spec.env is laid over the sandbox's own environment; cwd and timeout are the sandbox's
@@ -144,84 +150,120 @@ enum ctl_exec_flags {
 	CTL_EXEC_FLAGS_ = (1 << 3) - 1,
 };
 
-struct ctl_exec {
-	uint32_t exec;
-	uint8_t flags; /* enum ctl_exec_flags, or'ed */
-	/* In a kept sandbox (without CTL_EXEC_RAW) output goes to pipes alone.
-	 * Where spec.tty, the terminal is all three; in a kept sandbox stdio[1] may then be a pipe
-	 * that gets a copy of its output, and stdio[0] and [2] are CTL_STDIO_NULL. In one that is
-	 * not kept all are ignored. */
-	enum ctl_stdio stdio[3];
-	struct exec_spec spec;
-};
+/* In a kept sandbox (without CTL_EXEC_RAW) output goes to pipes alone. If spec.tty, the terminal is
+ * all three; in a kept sandbox stdio[1] may then be a pipe that gets a copy of its output, and
+ * stdio[0] and [2] are CTL_STDIO_NULL. In one that is not kept all are ignored. Free it with
+ * ctl_exec_done. */
+#define CTL_EXEC_FIELDS(F)                                                                         \
+	F(U32, exec, .min = 1)                                                                     \
+	F(U8, flags, .max = CTL_EXEC_FLAGS_) /* enum ctl_exec_flags, or'ed */                      \
+	F(ENUMS, stdio, ctl_stdio, CTL_STDIO_END_, 3)                                              \
+	F(PART, spec, exec_spec)
+MESSAGE_WITH_FDS(ctl, exec, CTL_EXEC_FIELDS);
 
-struct ctl_signal {
-	uint32_t exec; /* ignored with CTL_SCOPE_ROOM */
-	uint8_t signo; /* 1 to 64 */
-	enum ctl_scope scope;
-};
+#define CTL_SIGNAL_FIELDS(F)                                                                       \
+	F(U32, exec) /* ignored with CTL_SCOPE_ROOM */                                             \
+	F(U8, signo, .min = 1, .max = 64)                                                          \
+	F(ENUM, scope, ctl_scope, CTL_SCOPE_END_)
+MESSAGE(ctl, signal, CTL_SIGNAL, CTL_SIGNAL_FIELDS);
 
-struct ctl_resize {
-	uint32_t exec;
-	uint16_t rows, cols;
-};
+#define CTL_RESIZE_FIELDS(F)                                                                       \
+	F(U32, exec)                                                                               \
+	F(U16, rows, .max = EXEC_MAX_DIMENSION)                                                    \
+	F(U16, cols, .max = EXEC_MAX_DIMENSION)
+MESSAGE(ctl, resize, CTL_RESIZE, CTL_RESIZE_FIELDS);
 
-struct ctl_started {
-	struct str id, provider;
-	uint32_t pid; /* of init, as the host sees it; 0 where it cannot be told */
-};
+/* In microseconds, between TERM and KILL; 0: KILL at once. */
+#define CTL_STOP_FIELDS(F) F(U64, grace_usec)
+MESSAGE(ctl, stop, CTL_STOP, CTL_STOP_FIELDS);
 
-struct ctl_exec_started {
-	uint32_t exec;
-	uint32_t pid;    /* in the room */
-	uint32_t number; /* the sandbox's own; 0: CTL_EXEC_RAW in a kept one, nobody can join it */
-	bool tty;
-};
+#define CTL_JOIN_FIELDS(F)                                                                         \
+	F(U32, exec, .min = 1)                                                                     \
+	F(U32, number)
+MESSAGE(ctl, join, CTL_JOIN, CTL_JOIN_FIELDS);
 
-struct ctl_exec_failed {
-	uint32_t exec;
-	uint32_t code;      /* E_COMMAND_NOT_FOUND (127), E_CANNOT_EXEC (126), ... */
-	uint32_t sys_errno; /* 0 where there is none */
-	struct str message;
-};
+#define CTL_FORWARD_FIELDS(F)                                                                      \
+	F(U16, guest_port, .min = 1)                                                               \
+	F(U16, host_port)               /* what the socket is bound to, for the record */          \
+	F(STR, host_address, .max = 64) /* "127.0.0.1" */
+MESSAGE_WITH_FDS(ctl, forward, CTL_FORWARD_FIELDS);
 
-struct ctl_exec_exited {
-	uint32_t exec;
-	bool signaled;
-	uint8_t status;    /* exit code, or the signal */
-	bool timed_out;    /* its own deadline or the sandbox's */
-	bool oom_killed;   /* the memory limit killed something of the room while it ran */
-	bool pids_refused; /* the process limit refused a fork while it ran */
-	bool stopped;      /* STOP had been asked for */
-	uint64_t duration_usec;
-};
+#define CTL_WARNING_FIELDS(F) F(STR, text, .max = CTL_MAX_TEXT, .flags = FIELD_CUT)
+MESSAGE(ctl, warning, CTL_WARNING, CTL_WARNING_FIELDS);
 
-struct ctl_usage {
-	uint64_t cpu_usec, memory_peak_bytes, pids_peak; /* 0: unknown */
-};
+#define CTL_STARTED_FIELDS(F)                                                                      \
+	F(STR, id, .max = CTL_ID_MAX)                                                              \
+	F(STR, provider, .max = CTL_ID_MAX)                                                        \
+	F(U32, pid) /* of init, as the host sees it; 0 if it cannot be told */
+MESSAGE(ctl, started, CTL_STARTED, CTL_STARTED_FIELDS);
 
-struct ctl_ended {
-	enum ctl_reason reason;
-	struct ctl_usage usage;
-};
+#define CTL_FAILURE_FIELDS(F) F(ERROR, err)
+MESSAGE_STRUCT(ctl_failure, CTL_FAILURE_FIELDS);
 
-/* All figures are since the room was made, 0 where unknown. */
-struct ctl_stats {
-	uint64_t now_usec; /* clock_mono_usec() of the supervisor: for rates between two answers */
-	uint64_t uptime_usec;
-	uint64_t cpu_usec;
-	uint64_t memory_bytes, memory_peak_bytes, memory_limit;
-	uint64_t pids, pids_peak, pids_limit;
-	uint64_t io_read_bytes, io_write_bytes;
-	uint64_t execs_running, execs_total;
-	uint64_t net_allowed, net_blocked; /* requests, by the broker */
-	uint64_t net_sent, net_received;   /* bytes of their bodies, from and to the room */
-};
+#define CTL_EXEC_STARTED_FIELDS(F)                                                                 \
+	F(U32, exec)                                                                               \
+	F(U32, pid)    /* in the room */                                                           \
+	F(U32, number) /* the sandbox's own; 0: CTL_EXEC_RAW in a kept one, nobody can join it */  \
+	F(BOOL, tty)
+MESSAGE_WITH_FDS(ctl, exec_started, CTL_EXEC_STARTED_FIELDS);
 
-struct ctl_forward {
-	uint16_t guest_port, host_port; /* host_port: what the socket is bound to, for the record */
-	struct str host_address;        /* "127.0.0.1" */
-};
+#define CTL_EXEC_FAILED_FIELDS(F)                                                                  \
+	F(U32, exec)                                                                               \
+	F(U32, code,                                                                               \
+		.flags = FIELD_CODE) /* E_COMMAND_NOT_FOUND (127), E_CANNOT_EXEC (126), ... */     \
+	F(U32, sys_errno)            /* 0 if there is none */                                      \
+	F(STR, message, .max = CTL_MAX_TEXT, .flags = FIELD_CUT)
+MESSAGE(ctl, exec_failed, CTL_EXEC_FAILED, CTL_EXEC_FAILED_FIELDS);
+
+#define CTL_EXEC_EXITED_FIELDS(F)                                                                  \
+	F(U32, exec)                                                                               \
+	F(BOOL, signaled)                                                                          \
+	F(U8, status)         /* exit code, or the signal */                                       \
+	F(BOOL, timed_out)    /* its own deadline or the sandbox's */                              \
+	F(BOOL, oom_killed)   /* the memory limit killed something of the room while it ran */     \
+	F(BOOL, pids_refused) /* the process limit refused a fork while it ran */                  \
+	F(BOOL, stopped)      /* STOP had been asked for */                                        \
+	F(U64, duration_usec)
+MESSAGE(ctl, exec_exited, CTL_EXEC_EXITED, CTL_EXEC_EXITED_FIELDS);
+
+/* 0: unknown. */
+#define CTL_USAGE_FIELDS(F)                                                                        \
+	F(U64, cpu_usec)                                                                           \
+	F(U64, memory_peak_bytes)                                                                  \
+	F(U64, pids_peak)
+MESSAGE_STRUCT(ctl_usage, CTL_USAGE_FIELDS);
+
+#define CTL_ENDED_FIELDS(F)                                                                        \
+	F(ENUM, reason, ctl_reason, CTL_REASON_END_)                                               \
+	F(PART, usage, ctl_usage)
+MESSAGE(ctl, ended, CTL_ENDED, CTL_ENDED_FIELDS);
+
+/* All figures are since the room was made, 0 if unknown. */
+#define CTL_STATS_FIELDS(F)                                                                        \
+	/* clock_mono_usec() of the supervisor: for rates between two answers */                   \
+	F(U64, now_usec)                                                                           \
+	F(U64, uptime_usec)                                                                        \
+	F(U64, cpu_usec)                                                                           \
+	F(U64, memory_bytes)                                                                       \
+	F(U64, memory_peak_bytes)                                                                  \
+	F(U64, memory_limit)                                                                       \
+	F(U64, pids)                                                                               \
+	F(U64, pids_peak)                                                                          \
+	F(U64, pids_limit)                                                                         \
+	F(U64, io_read_bytes)                                                                      \
+	F(U64, io_write_bytes)                                                                     \
+	F(U64, execs_running)                                                                      \
+	F(U64, execs_total)                                                                        \
+	F(U64, net_allowed) /* requests, by the broker */                                          \
+	F(U64, net_blocked)                                                                        \
+	F(U64, net_sent) /* bytes of their bodies, from and to the room */                         \
+	F(U64, net_received)
+MESSAGE_STRUCT(ctl_stats, CTL_STATS_FIELDS);
+
+#define CTL_REFUSAL_FIELDS(F)                                                                      \
+	F(U16, request) /* its type */                                                             \
+	F(ERROR, err)
+MESSAGE_STRUCT(ctl_refusal, CTL_REFUSAL_FIELDS);
 
 void ctl_start_done(struct ctl_start *m);
 static inline void ctl_exec_done(struct ctl_exec *m)
@@ -229,53 +271,30 @@ static inline void ctl_exec_done(struct ctl_exec *m)
 	exec_spec_done(&m->spec);
 }
 
-/* --- encoding: each appends one whole frame to c->out; 0 or -errno. fds are borrowed --- */
+/* --- encoding of the others: each appends one whole frame to c->out; 0 or -errno. fds are
+ * borrowed, -1 if there is none --- */
 _warn_unused_ int ctl_send_start(struct chan *c, const struct ctl_start *m, int config_fd);
-_warn_unused_ int ctl_send_attach(struct chan *c);
 _warn_unused_ int ctl_send_exec(struct chan *c, const struct ctl_exec *m, const int fds[3]);
-_warn_unused_ int ctl_send_signal(struct chan *c, const struct ctl_signal *m);
-_warn_unused_ int ctl_send_resize(struct chan *c, const struct ctl_resize *m);
-_warn_unused_ int ctl_send_stop(struct chan *c, uint64_t grace_usec);
-_warn_unused_ int ctl_send_warning(struct chan *c, struct str text);
-_warn_unused_ int ctl_send_started(struct chan *c, const struct ctl_started *m);
 _warn_unused_ int ctl_send_error(struct chan *c, const struct cloche_err *err);
-/* fd: -1 where there is none. */
 _warn_unused_ int ctl_send_exec_started(struct chan *c, const struct ctl_exec_started *m, int fd);
-_warn_unused_ int ctl_send_exec_failed(struct chan *c, const struct ctl_exec_failed *m);
-_warn_unused_ int ctl_send_exec_exited(struct chan *c, const struct ctl_exec_exited *m);
-_warn_unused_ int ctl_send_ended(struct chan *c, const struct ctl_ended *m);
-_warn_unused_ int ctl_send_join(struct chan *c, uint32_t exec, uint32_t number);
 _warn_unused_ int ctl_send_stats(struct chan *c);
 _warn_unused_ int ctl_send_stats_now(struct chan *c, const struct ctl_stats *m);
 _warn_unused_ int ctl_send_forward(struct chan *c, const struct ctl_forward *m, int listener);
 _warn_unused_ int ctl_send_forwarded(struct chan *c);
 _warn_unused_ int ctl_send_layers(struct chan *c);
 _warn_unused_ int ctl_send_layers_are(struct chan *c, int upper, int lower);
-/* socket is borrowed. */
 _warn_unused_ int ctl_send_policy(struct chan *c, int socket);
 _warn_unused_ int ctl_send_policy_passed(struct chan *c);
 _warn_unused_ int ctl_send_refused(struct chan *c, uint16_t request, const struct cloche_err *err);
 
-/* --- decoding: false where malformed; views point into the payload. Those that fill heap memory
- * initialise ret in any case: free it with the matching _done --- */
-bool ctl_get_start(struct str payload, struct ctl_start *ret);
-bool ctl_get_attach(struct str payload, uint32_t *ret_version);
-bool ctl_get_exec(struct str payload, struct ctl_exec *ret);
-bool ctl_get_signal(struct str payload, struct ctl_signal *ret);
-bool ctl_get_resize(struct str payload, struct ctl_resize *ret);
-bool ctl_get_stop(struct str payload, uint64_t *ret_grace_usec);
-bool ctl_get_warning(struct str payload, struct str *ret);
-bool ctl_get_started(struct str payload, struct ctl_started *ret);
-/* Fills err; returns -err->code, or -E_PROTOCOL (set too) where malformed. */
+/* --- decoding of the others: false if malformed --- */
+/* Fills err; returns -err->code, or -E_PROTOCOL (set too) if malformed. */
 int ctl_get_error(struct str payload, struct cloche_err *err);
-bool ctl_get_exec_started(struct str payload, struct ctl_exec_started *ret);
-bool ctl_get_exec_failed(struct str payload, struct ctl_exec_failed *ret);
-bool ctl_get_exec_exited(struct str payload, struct ctl_exec_exited *ret);
-bool ctl_get_ended(struct str payload, struct ctl_ended *ret);
-bool ctl_get_join(struct str payload, uint32_t *ret_exec, uint32_t *ret_number);
 bool ctl_get_stats_now(struct str payload, struct ctl_stats *ret);
-bool ctl_get_forward(struct str payload, struct ctl_forward *ret);
-/* Fills err; returns -err->code, or -E_PROTOCOL (set too) where malformed. */
+/* Fills err; returns -err->code, or -E_PROTOCOL (set too) if malformed. */
 int ctl_get_refused(struct str payload, uint16_t *ret_request, struct cloche_err *err);
 /* How many descriptors an EXEC carries. */
 unsigned ctl_exec_fds(const struct ctl_exec *m);
+
+/* Every table, up to NULL. */
+extern const message_fn ctl_messages[];

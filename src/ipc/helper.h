@@ -18,9 +18,7 @@
  * once and ends. LISTENERS may be sent before READY was read. End-of-file towards a helper: end at
  * once. End-of-file from a helper that did not send FAILED: it died. */
 
-#include "ipc/chan.h"
 #include "ipc/netchan.h"
-#include "ipc/wire.h"
 
 enum {
 	HELPER_FD_SUPERVISOR = 3,
@@ -37,11 +35,11 @@ enum helper_frame {
 	HELPER_OWNER,         /* supervisor -> broker: struct helper_owner */
 	HELPER_NAMES,         /* supervisor -> broker: 2 fds, resolv.conf and hosts, to be read */
 	HELPER_READY = 16,    /* helper -> supervisor: nothing */
-	HELPER_FAILED,        /* helper -> supervisor: error object (wire_put_err) */
-	HELPER_COUNTED,       /* broker -> supervisor: struct helper_counts */
-	HELPER_WHO,           /* broker -> supervisor: u32 number, struct net_client */
+	HELPER_FAILED,        /* helper -> supervisor: struct helper_failure */
+	HELPER_COUNTED,       /* broker -> supervisor: struct helper_counted */
+	HELPER_WHO,           /* broker -> supervisor: struct helper_who */
 	HELPER_NAMES_CHANGED, /* broker -> supervisor: nothing; have they? */
-	HELPER_REPLACED,      /* broker -> supervisor: struct helper_policy, which holds now */
+	HELPER_REPLACED,      /* broker -> supervisor: struct helper_replaced, which holds now */
 };
 
 /* Listening sockets made inside the room's network. One of each at most; the descriptors come in
@@ -54,52 +52,62 @@ enum helper_socket {
 	HELPER_SOCKETS
 };
 
-struct helper_listeners {
-	uint8_t present; /* bit 1 << enum helper_socket: this one is there */
-	struct str own;  /* the listeners' own addresses, "127.0.0.1:15001 [::1]:15001": what was
-			  * connected to them directly was not captured and is closed */
-};
+#define HELPER_LISTENERS_FIELDS(F)                                                                 \
+	/* bit 1 << enum helper_socket: this one is there */                                       \
+	F(U8, present, .max = (1 << HELPER_SOCKETS) - 1)                                           \
+	/* the listeners' own addresses, "127.0.0.1:15001 [::1]:15001": what was connected to      \
+	 * them directly was not captured and is closed */                                         \
+	F(STR, own, .max = HELPER_MAX_OWN)
+MESSAGE_STRUCT(helper_listeners, HELPER_LISTENERS_FIELDS);
+
+#define HELPER_FAILURE_FIELDS(F) F(ERROR, err)
+MESSAGE_STRUCT(helper_failure, HELPER_FAILURE_FIELDS);
 
 /* What the broker did so far: requests, and bytes of their bodies from and to the room. */
-struct helper_counts {
-	uint64_t allowed, blocked, sent, received;
-};
+#define HELPER_COUNTED_FIELDS(F)                                                                   \
+	F(U64, allowed)                                                                            \
+	F(U64, blocked)                                                                            \
+	F(U64, sent)                                                                               \
+	F(U64, received)
+MESSAGE(helper, counted, HELPER_COUNTED, HELPER_COUNTED_FIELDS);
 
-/* A policy that took another's place. */
-struct helper_policy {
-	uint32_t rules;
-	struct str sources; /* names of files and "--allow", for people; any bytes */
-};
+/* A policy that took another's place. sources: names of files and "--allow", for people; any
+ * bytes. */
+#define HELPER_REPLACED_FIELDS(F)                                                                  \
+	F(U32, rules)                                                                              \
+	F(STR, sources, .max = HELPER_MAX_SOURCES)
+MESSAGE(helper, replaced, HELPER_REPLACED, HELPER_REPLACED_FIELDS);
+
+#define HELPER_WHO_FIELDS(F)                                                                       \
+	F(U32, number)                                                                             \
+	F(PART, client, net_client)
+MESSAGE(helper, who, HELPER_WHO, HELPER_WHO_FIELDS);
 
 /* What the process called number by the question is. The texts may be any bytes. */
-struct helper_owner {
-	uint32_t number;
-	uint32_t pid; /* as the room sees it; 0: nobody was found */
-	struct str name, program;
-};
+#define HELPER_OWNER_FIELDS(F)                                                                     \
+	F(U32, number)                                                                             \
+	F(U32, pid) /* as the room sees it; 0: nobody was found */                                 \
+	F(STR, name, .max = 64)                                                                    \
+	F(STR, program, .max = 1024)
+MESSAGE(helper, owner, HELPER_OWNER, HELPER_OWNER_FIELDS);
 
-/* fds[i] is used (borrowed) where bit i of present is set. Returns 0 or -errno. */
+/* fds[i] is used (borrowed) if bit i of present is set. Returns 0 or -errno. */
 _warn_unused_ int helper_send_listeners(
 	struct chan *c, const struct helper_listeners *m, const int fds[HELPER_SOCKETS]);
-/* Takes the descriptors out of the frame; those that are not there are -1. False where malformed:
- * then nothing is taken. ret->own points into the payload. */
+/* Takes the descriptors out of the frame; those that are not there are -1. False if it is
+ * malformed: then nothing is taken. ret->own points into the payload. */
 bool helper_get_listeners(
 	struct chan_frame *f, struct helper_listeners *ret, int ret_fds[HELPER_SOCKETS]);
 _warn_unused_ int helper_send_ready(struct chan *c);
 _warn_unused_ int helper_send_failed(struct chan *c, const struct cloche_err *err);
-/* Fills err from the message; returns -err->code, or -E_PROTOCOL where malformed. */
+/* Fills err from the message; returns -err->code, or -E_PROTOCOL if it is malformed. */
 int helper_get_failed(struct str payload, struct cloche_err *err);
 _warn_unused_ int helper_send_count(struct chan *c);
-_warn_unused_ int helper_send_replaced(struct chan *c, const struct helper_policy *m);
-bool helper_get_replaced(struct str payload, struct helper_policy *ret);
 /* client is borrowed. */
 _warn_unused_ int helper_send_policy(struct chan *c, int client);
 _warn_unused_ int helper_send_names_changed(struct chan *c);
 /* fds: resolv.conf and hosts, borrowed. */
 _warn_unused_ int helper_send_names(struct chan *c, const int fds[2]);
-_warn_unused_ int helper_send_counted(struct chan *c, const struct helper_counts *m);
-bool helper_get_counted(struct str payload, struct helper_counts *ret);
-_warn_unused_ int helper_send_who(struct chan *c, uint32_t number, const struct net_client *client);
-bool helper_get_who(struct str payload, uint32_t *ret_number, struct net_client *ret);
-_warn_unused_ int helper_send_owner(struct chan *c, const struct helper_owner *m);
-bool helper_get_owner(struct str payload, struct helper_owner *ret);
+
+/* Every table, up to NULL. */
+extern const message_fn helper_messages[];

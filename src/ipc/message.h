@@ -27,6 +27,7 @@
  *   ERROR                    struct cloche_err with a code
  *   PART, name, TAG          struct TAG name, which has a table of its own
  *
+ * U32 with .flags FIELD_CODE is the code of an error.
  * Of STR also: .flags FIELD_CUT (the encoder sends the first .max bytes of a longer one),
  * FIELD_NO_NUL, FIELD_NOT_EMPTY.
  *
@@ -48,7 +49,12 @@ enum field_kind {
 	FIELD_PART,
 };
 
-enum field_flags { FIELD_CUT = 1 << 0, FIELD_NO_NUL = 1 << 1, FIELD_NOT_EMPTY = 1 << 2 };
+enum field_flags {
+	FIELD_CUT = 1 << 0,
+	FIELD_NO_NUL = 1 << 1,
+	FIELD_NOT_EMPTY = 1 << 2,
+	FIELD_CODE = 1 << 3,
+};
 
 struct message;
 typedef const struct message *(*message_fn)(void); /* of one struct */

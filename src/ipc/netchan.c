@@ -62,38 +62,30 @@ int net_send_cert(struct chan *c, const struct net_cert *m)
 	return end(c, &w, mark);
 }
 
-void net_put_client(struct wire_out *w, const struct net_client *m)
+static bool all_zero(const uint8_t *p, size_t from)
 {
-	size_t n = m->family == 6 ? 16 : 4;
-
-	wire_put_u8(w, m->family);
-	if (m->family == 0)
-		return;
-	wire_put_u16(w, m->port);
-	wire_put_u16(w, m->server_port);
-	wire_put_str(w, str_make(m->address, n));
-	wire_put_str(w, str_make(m->server, n));
+	for (size_t i = from; i < 16; i++)
+		if (p[i])
+			return false;
+	return true;
 }
 
-void net_get_client(struct wire_in *r, struct net_client *ret)
+static bool net_client_allows(const void *m)
 {
-	struct str a, b;
+	const struct net_client *c = m;
 
-	*ret = (struct net_client){.family = wire_get_u8(r)};
-	if (ret->family == 0)
-		return;
-	ret->port = wire_get_u16(r);
-	ret->server_port = wire_get_u16(r);
-	a = wire_get_str(r, sizeof(ret->address));
-	b = wire_get_str(r, sizeof(ret->server));
-	if (a.n != b.n || a.n != (ret->family == 6 ? 16 : 4) ||
-		(ret->family != 4 && ret->family != 6)) {
-		r->bad = true;
-		return;
+	switch (c->family) {
+	case 6:
+		return true;
+	case 4:
+		return all_zero(c->address, 4) && all_zero(c->server, 4);
+	default:
+		return c->family == 0 && c->port == 0 && c->server_port == 0 &&
+		       all_zero(c->address, 0) && all_zero(c->server, 0);
 	}
-	memcpy(ret->address, a.p, a.n);
-	memcpy(ret->server, b.p, b.n);
 }
+
+MESSAGE_TABLE(net_client, NET_CLIENT_FIELDS, net_client_allows)
 
 int net_send_event(struct chan *c, const struct net_event *m)
 {
@@ -102,7 +94,7 @@ int net_send_event(struct chan *c, const struct net_event *m)
 
 	wire_put_u8(&w, (uint8_t)m->kind);
 	wire_put_u32(&w, m->connection);
-	net_put_client(&w, &m->client);
+	message_put(&w, net_client_message(), &m->client);
 	wire_put_u16(&w, m->status);
 	wire_put_u16(&w, m->port);
 	wire_put_str(&w, str_prefix(m->a, NET_MAX_VALUE));
@@ -176,7 +168,7 @@ struct net_fields_out net_begin_open(struct chan *c, const struct net_open *m)
 
 	wire_put_u32(&w, m->stream);
 	wire_put_u32(&w, m->connection);
-	net_put_client(&w, &m->client);
+	message_put(&w, net_client_message(), &m->client);
 	wire_put_u8(&w, (uint8_t)m->kind);
 	wire_put_u8(&w, (uint8_t)m->scheme);
 	wire_put_str(&w, m->host);
@@ -307,7 +299,7 @@ bool net_get_event(struct str payload, struct net_event *ret)
 
 	ret->kind = wire_get_enum(&r, NET_EVENT_KIND_END);
 	ret->connection = wire_get_u32(&r);
-	net_get_client(&r, &ret->client);
+	message_take(&r, net_client_message(), &ret->client);
 	ret->status = wire_get_u16(&r);
 	ret->port = wire_get_u16(&r);
 	ret->a = wire_get_str(&r, NET_MAX_VALUE);
@@ -333,7 +325,7 @@ bool net_get_open(struct str payload, struct net_open *ret, struct wire_in *ret_
 
 	ret->stream = wire_get_u32(&r);
 	ret->connection = wire_get_u32(&r);
-	net_get_client(&r, &ret->client);
+	message_take(&r, net_client_message(), &ret->client);
 	ret->kind = wire_get_enum(&r, NET_KIND_END);
 	ret->scheme = wire_get_enum(&r, NET_SCHEME_END);
 	ret->host = wire_get_str(&r, NET_MAX_HOST);

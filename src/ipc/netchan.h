@@ -23,8 +23,7 @@
  *
  * Text fields are views of raw bytes; the broker validates each again. */
 
-#include "ipc/chan.h"
-#include "ipc/wire.h"
+#include "ipc/message.h"
 
 enum {
 	NET_VERSION = 2,
@@ -84,12 +83,15 @@ enum net_reset {
 	NET_RESET_END
 };
 
-/* The two ends of a connection of the room, as its own sockets have them. */
-struct net_client {
-	uint8_t family; /* 4 or 6; 0: not known */
-	uint16_t port, server_port;
-	uint8_t address[16], server[16];
-};
+/* The two ends of a connection of the room, as its own sockets have them. Bytes of the addresses
+ * that the family does not use are 0. */
+#define NET_CLIENT_FIELDS(F)                                                                       \
+	F(U8, family, .max = 6) /* 4 or 6; 0: not known, and all is 0 */                           \
+	F(U16, port)                                                                               \
+	F(U16, server_port)                                                                        \
+	F(BYTES, address, 16)                                                                      \
+	F(BYTES, server, 16)
+MESSAGE_STRUCT(net_client, NET_CLIENT_FIELDS);
 
 struct net_hello {
 	uint32_t version;
@@ -210,6 +212,3 @@ bool net_get_reset(struct str payload, uint32_t *ret_stream, enum net_reset *ret
 bool net_get_credit(struct str payload, uint32_t *ret_stream, uint32_t *ret_bytes);
 /* False where malformed. After the last field check wire_ok(fields). */
 bool net_next_field(struct wire_in *fields, struct str *ret_name, struct str *ret_value);
-/* For other channels (ipc/helper.h). */
-void net_put_client(struct wire_out *w, const struct net_client *m);
-void net_get_client(struct wire_in *r, struct net_client *ret);

@@ -2,6 +2,8 @@
 /* Every message of every protocol, by its table: the smallest and the largest values go to the
  * other end and back, and what is cut short, too long or out of its bounds is refused by both ends.
  */
+#include "ipc/control.h"
+#include "ipc/helper.h"
 #include "ipc/message.h"
 #include "ipc/roomctl.h"
 #include "tap.h"
@@ -10,7 +12,7 @@
 
 enum { MAX_MESSAGE = 4 * 1024 * 1024, MAX_STRUCT = 32 * 1024 };
 
-static const message_fn *const protocols[] = {roomctl_messages};
+static const message_fn *const protocols[] = {roomctl_messages, helper_messages, ctl_messages};
 
 /* A text that does for a path, an argument and a variable. */
 static char *make_text(size_t n)
@@ -28,7 +30,9 @@ static void fill_int(const struct field *f, char *p, bool largest)
 {
 	uint64_t v = f->min;
 
-	if (largest)
+	if (f->flags & FIELD_CODE)
+		v = E_NETWORK;
+	else if (largest)
 		v = f->max ? f->max : UINT64_MAX;
 	for (unsigned i = 0; i == 0 || i < f->count; i++)
 		memcpy(p + (size_t)i * f->size, &v, f->size); /* the tests run on little-endian */

@@ -167,13 +167,14 @@ static int tell_owner(struct helper *h, struct str payload)
 {
 	struct supervisor *s = h->sup;
 	struct connection_owner owner;
-	struct net_client m;
+	struct helper_who m;
 	struct helper_owner answer = {0};
 	int r;
 
-	if (!helper_get_who(payload, &answer.number, &m) || m.family == 0)
+	if (!helper_get_who(payload, &m) || m.client.family == 0)
 		return -EPROTO;
-	if (find_owner(s, &m, &owner)) {
+	answer.number = m.number;
+	if (find_owner(s, &m.client, &owner)) {
 		answer.pid = owner.pid;
 		answer.name = str_from(owner.name);
 		answer.program = str_from(owner.program);
@@ -221,7 +222,7 @@ static int send_names(struct helper *h)
 static int took_policy(struct helper *h, struct str payload)
 {
 	struct supervisor *s = h->sup;
-	struct helper_policy m;
+	struct helper_replaced m;
 
 	if (!helper_get_replaced(payload, &m))
 		return -EPROTO;

@@ -127,9 +127,9 @@ static unsigned count(const struct supervisor *s, bool up)
 static bool on_attach(struct peer *p, struct chan_frame *f)
 {
 	unsigned others = count(p->sup, true);
-	uint32_t version;
+	struct ctl_attach m;
 
-	if (!ctl_get_attach(f->payload, &version) || version != CTL_VERSION || !p->sup->room)
+	if (!ctl_get_attach(f->payload, &m) || m.version != CTL_VERSION || !p->sup->room)
 		return false;
 	if (others >= MAX_PEERS + MAX_SPARE)
 		return refuse(p);
@@ -158,12 +158,12 @@ static bool on_exec(struct peer *p, struct chan_frame *f)
 
 static bool on_join(struct peer *p, struct chan_frame *f)
 {
-	uint32_t exec, number;
+	struct ctl_join m;
 
-	if (!ctl_get_join(f->payload, &exec, &number) || exec <= p->last_exec)
+	if (!ctl_get_join(f->payload, &m) || m.exec <= p->last_exec)
 		return false;
-	p->last_exec = exec;
-	task_join(p, exec, number);
+	p->last_exec = m.exec;
+	task_join(p, m.exec, m.number);
 	return true;
 }
 
@@ -189,12 +189,12 @@ static bool on_resize(struct peer *p, struct chan_frame *f)
 
 static bool on_stop(struct peer *p, struct chan_frame *f)
 {
-	uint64_t grace;
+	struct ctl_stop m;
 
-	if (!ctl_get_stop(f->payload, &grace))
+	if (!ctl_get_stop(f->payload, &m))
 		return false;
 	loop_timer_clear(&p->patience);
-	sandbox_end(p->sup, CTL_REASON_STOPPED, grace);
+	sandbox_end(p->sup, CTL_REASON_STOPPED, m.grace_usec);
 	return true;
 }
 
@@ -424,7 +424,7 @@ void peers_warning(struct supervisor *s, struct str text)
 
 	DL_FOREACH_SAFE (s->peers, p, next)
 		if (p->up)
-			peer_sent(p, ctl_send_warning(&p->chan, text));
+			peer_sent(p, ctl_send_warning(&p->chan, &(struct ctl_warning){text}));
 }
 
 void peers_error(struct supervisor *s, const struct cloche_err *err)

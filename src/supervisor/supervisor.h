@@ -160,7 +160,7 @@ struct supervisor {
 	struct knock knocks[HELPER_SOCKETS];
 	struct loop_timer gateway_due;
 	struct loop_timer helpers_timer;
-	struct helper_counts counts; /* what the broker said last */
+	struct helper_counted counts; /* what the broker said last */
 	struct loop_timer counts_late;
 	/* The policy, where it is not the one of START any more. */
 	uint64_t policy_real;

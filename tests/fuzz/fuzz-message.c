@@ -2,11 +2,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every message that has a table: the first byte says which, the rest is the payload. What is
  * accepted must be encoded to the same bytes. */
+#include "ipc/control.h"
+#include "ipc/helper.h"
 #include "ipc/roomctl.h"
 
 enum { MAX_MESSAGE = 16 << 20, MAX_STRUCT = 32 * 1024 };
 
-static const message_fn *const protocols[] = {roomctl_messages};
+static const message_fn *const protocols[] = {roomctl_messages, helper_messages, ctl_messages};
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
