@@ -10,23 +10,27 @@
  * as a whole, or not at all where anything of it is wrong or the client goes away before DONE. The
  * answer is NETCONF_REPLACED or NETCONF_REFUSED; then the broker closes the socket. */
 
-#include "ipc/chan.h"
-#include "ipc/wire.h"
+#include "ipc/message.h"
 
 enum {
 	NETCONF_MAX_PAYLOAD = 2 * 1024 * 1024,
 	NETCONF_MAX_SECRETS = 256,
+	NETCONF_MAX_NAME = 256,
+	NETCONF_MAX_VALUE = 64 * 1024,
+	NETCONF_MAX_PATTERNS = 256,
+	NETCONF_MAX_REPOSITORIES = 500,
+	NETCONF_MAX_PATTERN = 512,
 	/* Longer texts fit into no line of the log, and more would take too much memory. */
 	NETCONF_MAX_REDACT = 4096,
 	NETCONF_MAX_REDACT_ALL = 16 * 1024,
 };
 
 enum netconf_frame {
-	NETCONF_ALLOWLIST = 1, /* str label (file name for messages), str YAML text */
+	NETCONF_ALLOWLIST = 1, /* struct netconf_two: label (file name for messages), YAML text */
 	NETCONF_ALLOW,         /* str: one shorthand entry (--allow) */
 	NETCONF_SECRET,        /* struct netconf_secret */
 	NETCONF_GITHUB_APP,    /* struct netconf_github_app */
-	NETCONF_CONNECT_TO,    /* str host, u16 port, str address, u16 port */
+	NETCONF_CONNECT_TO,    /* struct netconf_connect_to */
 	NETCONF_UPSTREAM_CA,   /* str: PEM certificates to trust besides the host's */
 	NETCONF_DNS,           /* str: "ADDRESS:PORT,...": servers to ask in place of the host's */
 	NETCONF_REDACT,        /* str: a text that the log's URLs shall not show */
@@ -34,60 +38,71 @@ enum netconf_frame {
 	NETCONF_DONE,
 	NETCONF_OK = 16,  /* broker -> client */
 	NETCONF_COUNTS,   /* broker -> client: struct netconf_counts, once, when the broker ends */
-	NETCONF_REFUSED,  /* broker -> client: u32 code, str message, str hint */
+	NETCONF_REFUSED,  /* broker -> client: struct netconf_failure */
 	NETCONF_REPLACED, /* broker -> client: struct netconf_replaced */
 };
 
-struct netconf_secret {
-	struct str name;      /* environment variable in the room */
-	struct str value;     /* the real one */
-	struct str surrogate; /* what the room holds */
-	char **scopes;        /* host patterns */
-	char **headers;       /* header name patterns */
-	bool allow_foreign;
-	uint8_t role; /* enum secret_role */
-};
-
-_warn_unused_ int netconf_send_secret(struct chan *c, const struct netconf_secret *m);
 /* The arrays are heap copies: free with strv_free. */
-bool netconf_get_secret(struct str payload, struct netconf_secret *ret);
+#define NETCONF_SECRET_FIELDS(F)                                                                   \
+	F(STR, name, .max = NETCONF_MAX_NAME)       /* environment variable in the room */         \
+	F(STR, value, .max = NETCONF_MAX_VALUE)     /* the real one */                             \
+	F(STR, surrogate, .max = NETCONF_MAX_VALUE) /* what the room holds */                      \
+	/* host patterns */                                                                        \
+	F(STRV, scopes, .max_n = NETCONF_MAX_PATTERNS, .max = NETCONF_MAX_PATTERN)                 \
+	/* header name patterns */                                                                 \
+	F(STRV, headers, .max_n = NETCONF_MAX_PATTERNS, .max = NETCONF_MAX_PATTERN)                \
+	F(BOOL, allow_foreign)                                                                     \
+	F(U8, role) /* enum secret_role */
+MESSAGE(netconf, secret, NETCONF_SECRET, NETCONF_SECRET_FIELDS);
 
-/* A live secret: what it takes to get its value. */
-struct netconf_github_app {
-	struct str name, surrogate;
-	struct str app_id, installation_id, key, base_url, permissions;
-	char **repositories, **scopes;
-	bool allow_foreign;
-};
+/* A live secret: what it takes to get its value. The arrays are heap copies: free with
+ * strv_free. */
+#define NETCONF_GITHUB_APP_FIELDS(F)                                                               \
+	F(STR, name, .max = NETCONF_MAX_NAME)                                                      \
+	F(STR, surrogate, .max = NETCONF_MAX_NAME)                                                 \
+	F(STR, app_id, .max = NETCONF_MAX_NAME)                                                    \
+	F(STR, installation_id, .max = NETCONF_MAX_NAME)                                           \
+	F(STR, key, .max = NETCONF_MAX_VALUE)                                                      \
+	F(STR, base_url, .max = NETCONF_MAX_PATTERN)                                               \
+	F(STR, permissions, .max = NETCONF_MAX_VALUE)                                              \
+	F(STRV, repositories, .max_n = NETCONF_MAX_REPOSITORIES, .max = NETCONF_MAX_NAME)          \
+	F(STRV, scopes, .max_n = NETCONF_MAX_PATTERNS, .max = NETCONF_MAX_PATTERN)                 \
+	F(BOOL, allow_foreign)
+MESSAGE(netconf, github_app, NETCONF_GITHUB_APP, NETCONF_GITHUB_APP_FIELDS);
 
-_warn_unused_ int netconf_send_github_app(struct chan *c, const struct netconf_github_app *m);
-/* The arrays are heap copies: free with strv_free. */
-bool netconf_get_github_app(struct str payload, struct netconf_github_app *ret);
+#define NETCONF_CONNECT_TO_FIELDS(F)                                                               \
+	F(STR, host, .max = NETCONF_MAX_PATTERN)                                                   \
+	F(U16, port)                                                                               \
+	F(STR, address, .max = NETCONF_MAX_PATTERN)                                                \
+	F(U16, to_port)
+MESSAGE(netconf, connect_to, NETCONF_CONNECT_TO, NETCONF_CONNECT_TO_FIELDS);
 
-struct netconf_connect_to {
-	struct str host, address;
-	uint16_t port, to_port;
-};
 /* What the broker decided during its life. */
-struct netconf_counts {
-	uint64_t allowed, blocked;
-};
-_warn_unused_ int netconf_send_counts(struct chan *c, const struct netconf_counts *m);
-bool netconf_get_counts(struct str payload, struct netconf_counts *ret);
+#define NETCONF_COUNTS_FIELDS(F)                                                                   \
+	F(U64, allowed)                                                                            \
+	F(U64, blocked)
+MESSAGE(netconf, counts, NETCONF_COUNTS, NETCONF_COUNTS_FIELDS);
 
 /* What came of a new policy. */
-struct netconf_replaced {
-	uint32_t rules;  /* it has */
-	uint32_t closed; /* requests under way that it forbids */
-};
-_warn_unused_ int netconf_send_replaced(struct chan *c, const struct netconf_replaced *m);
-bool netconf_get_replaced(struct str payload, struct netconf_replaced *ret);
+#define NETCONF_REPLACED_FIELDS(F)                                                                 \
+	F(U32, rules)  /* it has */                                                                \
+	F(U32, closed) /* requests under way that it forbids */
+MESSAGE(netconf, replaced, NETCONF_REPLACED, NETCONF_REPLACED_FIELDS);
 
-_warn_unused_ int netconf_send_connect_to(struct chan *c, const struct netconf_connect_to *m);
-bool netconf_get_connect_to(struct str payload, struct netconf_connect_to *ret);
+#define NETCONF_TWO_FIELDS(F)                                                                      \
+	F(STR, a, .max = NETCONF_MAX_PAYLOAD)                                                      \
+	F(STR, b, .max = NETCONF_MAX_PAYLOAD)
+MESSAGE_STRUCT(netconf_two, NETCONF_TWO_FIELDS);
+
+#define NETCONF_FAILURE_FIELDS(F) F(ERROR, err)
+MESSAGE_STRUCT(netconf_failure, NETCONF_FAILURE_FIELDS);
+
 _warn_unused_ int netconf_send_two(
 	struct chan *c, enum netconf_frame type, struct str a, struct str b);
 bool netconf_get_two(struct str payload, struct str *ret_a, struct str *ret_b);
 _warn_unused_ int netconf_send_refused(struct chan *c, const struct cloche_err *err);
-/* Fills err from the message; returns -err->code, or -E_PROTOCOL where malformed. */
+/* Fills err from the message; returns -err->code, or -E_PROTOCOL if it is malformed. */
 int netconf_get_refused(struct str payload, struct cloche_err *err);
+
+/* Every table, up to NULL. */
+extern const message_fn netconf_messages[];

@@ -4,11 +4,13 @@
  * accepted must be encoded to the same bytes. */
 #include "ipc/control.h"
 #include "ipc/helper.h"
+#include "ipc/netconf.h"
 #include "ipc/roomctl.h"
 
 enum { MAX_MESSAGE = 16 << 20, MAX_STRUCT = 32 * 1024 };
 
-static const message_fn *const protocols[] = {roomctl_messages, helper_messages, ctl_messages};
+static const message_fn *const protocols[] = {
+	roomctl_messages, helper_messages, ctl_messages, netconf_messages};
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
