@@ -164,19 +164,27 @@ static const struct stage identify_stage = {
 
 /* --- handshake --- */
 
+/* The name that the client sent. False if it sent none, or what is no name: an address there would
+ * say in the log where the room claims to go. */
+static bool entry_sni_name(const struct conn *c, struct host *ret)
+{
+	return host_parse(tls_conn_sni(c->tls), ret) == 0 && ret->kind == HOST_NAME;
+}
+
 static void handshake_failed(struct conn *c, const char *why)
 {
-	struct str sni = tls_conn_sni(c->tls);
+	struct host name;
 	char text[CONN_DEST_MAX];
 
-	event_send(c->g, &(struct net_event){
-				 .kind = NET_EVENT_TLS,
-				 .connection = c->number,
-				 .client = c->client,
-				 .port = c->port,
-				 .a = sni.n ? sni : conn_dest_text(c, text),
-				 .b = str_from(why),
-			 });
+	event_send(c->g,
+		&(struct net_event){
+			.kind = NET_EVENT_TLS,
+			.connection = c->number,
+			.client = c->client,
+			.port = c->port,
+			.a = entry_sni_name(c, &name) ? host_str(&name) : conn_dest_text(c, text),
+			.b = str_from(why),
+		});
 	conn_close(c);
 }
 
@@ -184,13 +192,11 @@ static void handshake_failed(struct conn *c, const char *why)
  * none: it is told what is wrong by an answer then, not by a broken handshake. */
 static bool find_host(struct conn *c)
 {
-	struct str sni = tls_conn_sni(c->tls);
-
-	if (sni.n == 0) {
+	if (tls_conn_sni(c->tls).n == 0) {
 		conn_dest_host(c, &c->host);
 		return true;
 	}
-	return host_parse(sni, &c->host) == 0 && c->host.kind == HOST_NAME;
+	return entry_sni_name(c, &c->host);
 }
 
 /* A tunnel is judged by the name alone, so the name has to be there, and the one that counts.

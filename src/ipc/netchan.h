@@ -148,7 +148,7 @@ enum net_event_kind {
 	NET_EVENT_CONNECT,   /* a: method or protocol ("CONNECT", "SOCKS5"), b: its target */
 	NET_EVENT_UPGRADE,   /* a: host, b: protocol asked for */
 	NET_EVENT_NOT_HTTP,  /* a: destination "ip:port" or name, b: what the bytes looked like */
-	NET_EVENT_TLS,       /* a: SNI or destination, b: why the handshake ended */
+	NET_EVENT_TLS,       /* a: the SNI if it is a name, else the destination; b: why */
 	NET_EVENT_DIRECT_IP, /* a: destination, b: detail */
 	NET_EVENT_LIMIT,     /* a: which limit, b: detail */
 	NET_EVENT_KIND_END
