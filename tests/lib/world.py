@@ -138,6 +138,7 @@ class World:
         for name in ("runtime", "state", "tmp"):
             folders[name] = os.path.join(self.folder, name)
             os.mkdir(folders[name], 0o700)
+        os.mkdir(os.path.join(folders["tmp"], "cloche"), 0o700)  # for what is kept for later rooms
         self.runtime, self.state = folders["runtime"], folders["state"]
         self.env = clean_env(CLOCHE_RUNTIME_DIR=self.runtime, CLOCHE_STATE_DIR=self.state,
                              TMPDIR=folders["tmp"], XDG_RUNTIME_DIR=folders["tmp"])
@@ -223,7 +224,7 @@ class World:
         found |= {"group " + g for g in self.group_folders()}
         for top in (self.runtime, self.state, self.env["TMPDIR"]):
             for folder, dirs, files in os.walk(top):
-                # The copy of /etc is kept for later rooms (docs/design/roots.md).
+                # The copy of /etc (docs/design/roots.md).
                 dirs[:] = [d for d in dirs if not d.startswith(".etc-")]
                 found |= {"file " + os.path.join(folder, f) for f in dirs + files}
         for number, name in enumerate(self.sockets()):
