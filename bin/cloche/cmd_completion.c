@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: the words come from the same tables as the help. A command's words follow
- * those that are files, so the shell's own completion of files stays behind them. */
+/* Theory of operation: the words come from the same tables as the help. If none of them fits, the
+ * shell completes names of files by itself. */
 #include "cli.h"
 
 #include <stdio.h>

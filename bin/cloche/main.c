@@ -23,10 +23,8 @@ const struct command *command_at(size_t i)
 static const struct command *find(const char *name)
 {
 	for (size_t i = 0; i < COMMANDS; i++)
-		if (strcmp(commands[i]->name, name) == 0) {
-			sandbox_options_prepare(name);
+		if (strcmp(commands[i]->name, name) == 0)
 			return commands[i];
-		}
 	return NULL;
 }
 
@@ -103,6 +101,7 @@ int main(int argc, char **argv)
 		command = find(argv[2]);
 		if (!command)
 			return unknown(argv[2]);
+		sandbox_options_prepare(command->name);
 		options_help(command);
 		return 0;
 	}
@@ -113,6 +112,7 @@ int main(int argc, char **argv)
 	command = find(name);
 	if (!command)
 		return unknown(name);
+	sandbox_options_prepare(command->name);
 	planted_say_others();
 	return command->run(argc - 1, argv + 1);
 }

@@ -100,7 +100,7 @@ static int option_apply(const struct option *o, void *ctx, const char *value, cl
 	if (o->arg)
 		*(const char **)(void *)((char *)ctx + o->at) = value;
 	else
-		*((bool *)ctx + o->at) = true;
+		*(bool *)(void *)((char *)ctx + o->at) = true;
 	return 0;
 }
 

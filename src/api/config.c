@@ -294,7 +294,7 @@ static size_t limit_keys(struct config_key ret[static CONFIG_MAX_KEYS])
 	const struct sandbox_option *o;
 	size_t n = 0;
 
-	for (size_t i = 0; (o = option_row(i)); i++)
+	for (size_t i = 0; (o = option_row(i)) && n < CONFIG_MAX_KEYS; i++)
 		if (o->config)
 			ret[n++] = (struct config_key){
 				.name = o->config, .option = o, .ask = asks[o->ask]};
