@@ -33,15 +33,15 @@ struct question {
 static void question_free(struct question *q)
 {
 	loop_timer_clear(&q->late);
-	DL_DELETE(q->broker->questions, q);
-	q->broker->questions_n--;
+	DL_DELETE(q->broker->attribution.waiting, q);
+	q->broker->attribution.n--;
 	free(q);
 }
 
 void attribute_free(struct broker *b)
 {
-	while (b->questions)
-		question_free(b->questions);
+	while (b->attribution.waiting)
+		question_free(b->attribution.waiting);
 }
 
 /* --- going on --- */
@@ -52,14 +52,14 @@ static void go_on_stream(struct question *q, const struct log_owner *owner)
 	struct policy_request req;
 	struct stream *s;
 
-	HASH_FIND(hh, b->streams, &q->stream, sizeof(q->stream), s);
+	HASH_FIND(hh, b->streams.open, &q->stream, sizeof(q->stream), s);
 	question_free(q);
 	if (!s || s->state != STREAM_ASKING)
 		return;
-	b->owner = owner;
+	b->lines.owner = owner;
 	req = decide_what(s);
 	refuse_policy(s, &req);
-	b->owner = NULL;
+	b->lines.owner = NULL;
 }
 
 static void go_on_event(struct question *q, const struct log_owner *owner)
@@ -68,9 +68,9 @@ static void go_on_event(struct question *q, const struct log_owner *owner)
 	struct net_event e;
 
 	if (net_get_event(str_make(q->event, q->event_n), &e)) {
-		b->owner = owner;
+		b->lines.owner = owner;
 		log_gateway_event(b, &e);
-		b->owner = NULL;
+		b->lines.owner = NULL;
 	}
 	question_free(q);
 }
@@ -97,7 +97,7 @@ bool attribute_answer(struct broker *b, struct str payload)
 
 	if (!helper_get_owner(payload, &m))
 		return false;
-	DL_FOREACH (b->questions, q)
+	DL_FOREACH (b->attribution.waiting, q)
 		if (q->number == m.number)
 			break;
 	if (!q) /* it was late */
@@ -113,10 +113,10 @@ static bool may_ask(struct broker *b)
 {
 	uint64_t second = loop_now(b->loop) / USEC_PER_SEC;
 
-	if (second != b->questions_second)
-		b->questions_asked = 0;
-	b->questions_second = second;
-	return b->questions_n < WAITING_MAX && b->questions_asked < ASKED_A_SECOND;
+	if (second != b->attribution.second)
+		b->attribution.asked = 0;
+	b->attribution.second = second;
+	return b->attribution.n < WAITING_MAX && b->attribution.asked < ASKED_A_SECOND;
 }
 
 static bool ask(
@@ -131,12 +131,12 @@ static bool ask(
 		return false;
 	q->broker = b;
 	q->stream = stream;
-	q->number = b->questions_next++;
+	q->number = b->attribution.next++;
 	q->event_n = event.n;
 	memcpy(q->event, event.n ? event.p : "", event.n);
-	DL_APPEND(b->questions, q);
-	b->questions_n++;
-	b->questions_asked++;
+	DL_APPEND(b->attribution.waiting, q);
+	b->attribution.n++;
+	b->attribution.asked++;
 	if (loop_timer_set(b->loop, &q->late, clock_mono_usec() + PATIENCE_USEC, on_late) == 0 &&
 		helper_send_who(&b->supervisor,
 			&(struct helper_who){.number = q->number, .client = *client}) == 0 &&

@@ -9,12 +9,22 @@
 
 struct broker;
 struct net_event;
+struct question;
 struct stream;
 
 /* A process of the room, for the log; the texts may be any bytes. */
 struct log_owner {
 	uint32_t pid;
 	struct str name, program;
+};
+
+/* What the supervisor has been asked and has not answered. */
+struct attribution {
+	struct question *waiting;
+	unsigned n;
+	unsigned asked;  /* in this second */
+	uint64_t second; /* monotonic */
+	uint32_t next;   /* number of a question */
 };
 
 /* Whether s, which is refused, waits until it is known whose it is; refuse_policy() comes then. */

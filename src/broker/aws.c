@@ -281,7 +281,7 @@ static void aws_warn_of_skew(struct stream *s)
 		"Upstream rejection likely.",
 		theirs, ours, minutes);
 	if (log_warning(s->broker, str_make(text, (size_t)n)) < 0)
-		s->broker->unlogged++;
+		s->broker->lines.unlogged++;
 }
 
 /* The token takes its real value. The signature's field comes back with the real one: until then
@@ -414,10 +414,10 @@ static int aws_account_for(struct stream *s, struct cloche_err *err)
 	struct aws_stream *a = aws_of(s);
 	size_t now = aws_chunks_held(a->chunks);
 
-	s->broker->collected += now - a->held;
+	s->broker->bounds.collected += now - a->held;
 	s->collected += now - a->held;
 	a->held = now;
-	if (s->broker->collected > REQUEST_COLLECTED_MAX)
+	if (s->broker->bounds.collected > REQUEST_COLLECTED_MAX)
 		return err_set(err, E_LIMIT, "too many large requests at once");
 	return 0;
 }

@@ -29,11 +29,11 @@ void bounds_answer(struct stream *s)
 	struct broker *b = s->broker;
 	size_t now = s->state == STREAM_CLOSED ? 0 : NET_WINDOW - s->window_out;
 
-	b->under_way = b->under_way - s->under_way + now;
+	b->bounds.under_way = b->bounds.under_way - s->under_way + now;
 	s->under_way = now;
-	if (b->tight && b->under_way < UNDER_WAY_LOW) {
-		b->tight = false;
-		b->full = true; /* and no longer when it is looked at: all go on */
+	if (b->bounds.tight && b->bounds.under_way < UNDER_WAY_LOW) {
+		b->bounds.tight = false;
+		b->bounds.full = true; /* and no longer when it is looked at: all go on */
 		broker_flush_later(b);
 	}
 }
@@ -43,9 +43,9 @@ size_t bounds_answer_room(const struct stream *s)
 	struct broker *b = s->broker;
 	size_t mine = NET_WINDOW - s->window_out;
 
-	if (b->under_way < UNDER_WAY_MAX)
+	if (b->bounds.under_way < UNDER_WAY_MAX)
 		return s->window_out;
-	b->tight = true;
+	b->bounds.tight = true;
 	return mine < SHARE ? SHARE - mine : 0;
 }
 
@@ -54,11 +54,11 @@ bool bounds_request(struct stream *s)
 	struct broker *b = s->broker;
 	size_t now;
 
-	if (b->waiting > WAITING_HIGH && buf_len(&s->body) == 0)
+	if (b->bounds.waiting > WAITING_HIGH && buf_len(&s->body) == 0)
 		buf_done_wiped(&s->body);
 	/* What is looked into as a whole has a bound of its own. */
 	now = s->state == STREAM_CLOSED || s->whole ? 0 : s->body.cap;
-	b->waiting = b->waiting - s->waiting + now;
+	b->bounds.waiting = b->bounds.waiting - s->waiting + now;
 	s->waiting = now;
-	return b->waiting <= WAITING_MAX;
+	return b->bounds.waiting <= WAITING_MAX;
 }

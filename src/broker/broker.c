@@ -66,9 +66,9 @@ static void resume(struct broker *b)
 {
 	struct stream *s, *tmp;
 
-	b->full = false;
+	b->bounds.full = false;
 	loop_defer(b->loop, &b->frames, on_frames);
-	HASH_ITER (hh, b->streams, s, tmp)
+	HASH_ITER (hh, b->streams.open, s, tmp)
 		response_resume(s);
 }
 
@@ -77,21 +77,21 @@ static void flush(struct loop_job *job)
 	struct broker *b = container_of(job, struct broker, flush);
 	int r;
 
-	if (b->log)
-		(void)!netlog_flush(b->log); /* the log counts what is lost */
+	if (b->lines.log)
+		(void)!netlog_flush(b->lines.log); /* the log counts what is lost */
 	r = chan_flush(&b->net);
 	streams_reap(b);
 	upstreams_reap(b, false);
-	loop_set_under_way(b->loop, HASH_COUNT(b->streams));
+	loop_set_under_way(b->loop, HASH_COUNT(b->streams.open));
 	if (r < 0) {
 		gateway_gone(b);
 		return;
 	}
 	if (chan_pending(&b->net) > OUT_HIGH)
-		b->full = true;
-	else if (b->full && chan_pending(&b->net) < OUT_LOW)
+		b->bounds.full = true;
+	else if (b->bounds.full && chan_pending(&b->net) < OUT_LOW)
 		resume(b);
-	loop_io_set(&b->net_io, (b->full ? 0 : (uint32_t)EPOLLIN) |
+	loop_io_set(&b->net_io, (b->bounds.full ? 0 : (uint32_t)EPOLLIN) |
 					(chan_pending(&b->net) > 0 ? (uint32_t)EPOLLOUT : 0));
 }
 
@@ -119,7 +119,7 @@ static void read_frames(struct broker *b)
 		requests_drop(b);
 	requests_go(b);
 	if (r > 0 && chan_pending(&b->net) > OUT_HIGH) {
-		b->full = true;
+		b->bounds.full = true;
 	} else if (r > 0) {
 		/* What is left in the buffer does not make the socket readable. */
 		loop_defer(b->loop, &b->frames, on_frames);
@@ -127,7 +127,7 @@ static void read_frames(struct broker *b)
 		err_set(b->err, E_PROTOCOL, "the gateway broke the protocol");
 		if (log_warning(b, STR("the gateway broke the protocol; its network has ended")) <
 			0)
-			b->unlogged++;
+			b->lines.unlogged++;
 		loop_io_remove(&b->net_io);
 		broker_fail(b);
 	} else if (r < 0) {
@@ -177,7 +177,8 @@ int broker_flush_supervisor(struct broker *b)
 
 static int send_counts(struct broker *b)
 {
-	struct netlog_counts n = b->log ? netlog_counts(b->log) : (struct netlog_counts){0};
+	struct netlog_counts n =
+		b->lines.log ? netlog_counts(b->lines.log) : (struct netlog_counts){0};
 	struct helper_counted m = {.allowed = n.allowed,
 		.blocked = n.blocked,
 		.sent = b->bytes_out,
@@ -194,9 +195,9 @@ static int take_names(struct broker *b, const struct chan_frame *f)
 	if (f->fds_n != 2 || f->payload.n > 0)
 		return -EPROTO;
 	/* What is too large, or cannot be read, is left as it was. */
-	if (b->resolver && fd_read_to_end(f->fds[0], &resolv) == 0 &&
+	if (b->dialer.resolver && fd_read_to_end(f->fds[0], &resolv) == 0 &&
 		fd_read_to_end(f->fds[1], &hosts) == 0 &&
-		dns_resolver_renew(b->resolver, buf_str(&resolv), buf_str(&hosts)) < 0)
+		dns_resolver_renew(b->dialer.resolver, buf_str(&resolv), buf_str(&hosts)) < 0)
 		broker_fail(b);
 	return 0;
 }
@@ -241,7 +242,7 @@ static void on_sweep(struct loop_timer *t)
 	struct stream *s, *tmp;
 
 	pool_sweep(b);
-	HASH_ITER (hh, b->streams, s, tmp) {
+	HASH_ITER (hh, b->streams.open, s, tmp) {
 		if (s->up && !s->up->ops && now - s->up->since > CONNECT_USEC) {
 			refuse_upstream(s, 502, "upstream_tls", "the TLS handshake took too long");
 		} else if (now - s->active > STALL_USEC) {
@@ -249,9 +250,9 @@ static void on_sweep(struct loop_timer *t)
 			stream_reset(s, NET_RESET_LIMIT);
 		}
 	}
-	if (netlog_tick(b->log) < 0)
-		b->unlogged++;
-	if (b->rest_due && !b->streams) {
+	if (netlog_tick(b->lines.log) < 0)
+		b->lines.unlogged++;
+	if (b->rest_due && !b->streams.open) {
 		b->rest_due = false;
 		rest_memory();
 	}
@@ -361,8 +362,8 @@ static void tear_down(struct broker *b)
 	origins_free(b);
 	attribute_free(b);
 	streams_free(b);
-	if (b->log)
-		(void)!netlog_flush(b->log);
+	if (b->lines.log)
+		(void)!netlog_flush(b->lines.log);
 	pool_free(b);
 	upstreams_reap(b, true);
 	dial_teardown(b);
@@ -373,23 +374,23 @@ static void tear_down(struct broker *b)
 	if (b->conf.fd >= 0)
 		config_finish(b);
 	config_free(b->config);
-	netlog_free(b->log);
-	for (size_t i = 0; i < ARRAY_SIZE(b->log_fds); i++)
-		fd_close(b->log_fds[i]);
+	netlog_free(b->lines.log);
+	for (size_t i = 0; i < ARRAY_SIZE(b->lines.fds); i++)
+		fd_close(b->lines.fds[i]);
 	chan_done(&b->net);
 	chan_done(&b->conf);
 	chan_done(&b->supervisor);
 	scrubber_free(b->scrubber);
-	scrubber_free(b->log_scrubber);
+	scrubber_free(b->lines.scrubber);
 	aws_teardown(b);
 	secret_set_free(b->secrets);
 	allowlist_free(b->policy);
-	for (size_t i = 0; i < b->overrides_n; i++)
-		free(b->overrides[i].address);
-	free(b->overrides);
-	free(b->dns_servers);
-	free(b->own);
-	buf_done(&b->url);
+	for (size_t i = 0; i < b->dialer.overrides_n; i++)
+		free(b->dialer.overrides[i].address);
+	free(b->dialer.overrides);
+	free(b->dialer.servers);
+	free(b->dialer.own);
+	buf_done(&b->lines.url);
 	tls_trust_free(b->trust);
 	tls_ca_free(b->ca);
 	loop_free(b->loop);
@@ -421,8 +422,8 @@ int broker_run(const struct broker_fds *fds, struct cloche_err *err)
 	(void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
 	b->err = err ? err : &own;
 	b->supervisor.fd = b->net.fd = b->conf.fd = -1;
-	b->log_fds[0] = b->log_fds[1] = b->log_fds[2] = -1;
-	b->url = BUF_INIT(NET_MAX_TARGET + NET_MAX_HOST + 64);
+	b->lines.fds[0] = b->lines.fds[1] = b->lines.fds[2] = -1;
+	b->lines.url = BUF_INIT(NET_MAX_TARGET + NET_MAX_HOST + 64);
 	b->coding.max = DECODE_MAX;
 	r = publish_cert(b, fds->cert);
 	fd_close(fds->cert);

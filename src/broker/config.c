@@ -121,10 +121,10 @@ static int take_github_app(struct broker *b, struct str payload)
 
 static int take_dns(struct broker *b, struct str servers)
 {
-	if (b->dns_servers)
+	if (b->dialer.servers)
 		return malformed(b);
-	b->dns_servers = str_dup(servers);
-	return b->dns_servers ? 0 : err_nomem(b->err);
+	b->dialer.servers = str_dup(servers);
+	return b->dialer.servers ? 0 : err_nomem(b->err);
 }
 
 static int take_redact(struct broker *b, struct str value)
@@ -146,15 +146,15 @@ static int take_override(struct broker *b, struct str payload)
 		return malformed(b);
 	if (host_parse(m.host, &o.host) < 0 || m.port == 0 || m.to_port == 0 || m.address.n == 0)
 		return err_set(b->err, E_USAGE, "--connect-to: not HOST:PORT:ADDR:PORT");
-	if (b->overrides_n == b->config->overrides_cap) {
-		size_t cap = b->overrides_n ? b->overrides_n * 2 : 8;
-		struct override *v = reallocarray(b->overrides, cap, sizeof(*v));
+	if (b->dialer.overrides_n == b->config->overrides_cap) {
+		size_t cap = b->dialer.overrides_n ? b->dialer.overrides_n * 2 : 8;
+		struct override *v = reallocarray(b->dialer.overrides, cap, sizeof(*v));
 
 		if (!v || cap > MAX_OVERRIDES) {
-			b->overrides = v ? v : b->overrides;
+			b->dialer.overrides = v ? v : b->dialer.overrides;
 			return err_set(b->err, E_LIMIT, "too many --connect-to");
 		}
-		b->overrides = v;
+		b->dialer.overrides = v;
 		b->config->overrides_cap = cap;
 	}
 	o.port = m.port;
@@ -165,7 +165,7 @@ static int take_override(struct broker *b, struct str payload)
 	o.address = str_dup(m.address);
 	if (!o.address)
 		return err_nomem(b->err);
-	b->overrides[b->overrides_n++] = o;
+	b->dialer.overrides[b->dialer.overrides_n++] = o;
 	return 0;
 }
 
@@ -182,7 +182,7 @@ static int take_log(struct broker *b, struct chan_frame *f)
 		return malformed(b);
 	for (size_t i = 0; i < ARRAY_SIZE(has); i++)
 		if (has[i])
-			b->log_fds[i] = TAKE_FD(f->fds[n++]);
+			b->lines.fds[i] = TAKE_FD(f->fds[n++]);
 	b->config->has_log = true;
 	return 0;
 }
@@ -192,16 +192,16 @@ static int open_log(struct broker *b)
 	const struct netlog_event begin = {.kind = NETLOG_TASK_START};
 	struct netlog_config c = NETLOG_CONFIG_DEFAULT;
 
-	c.plain_fd = b->log_fds[0];
-	c.json_fd = b->log_fds[1];
-	c.live_fd = b->log_fds[2];
-	b->log = netlog_new(&c);
-	if (!b->log)
+	c.plain_fd = b->lines.fds[0];
+	c.json_fd = b->lines.fds[1];
+	c.live_fd = b->lines.fds[2];
+	b->lines.log = netlog_new(&c);
+	if (!b->lines.log)
 		return err_nomem(b->err);
 	/* Several runs may share a file. Only a mark: requests are refused where it cannot be
 	 * written. */
-	if (netlog_write(b->log, &begin) < 0)
-		b->unlogged++;
+	if (netlog_write(b->lines.log, &begin) < 0)
+		b->lines.unlogged++;
 	return 0;
 }
 
@@ -212,7 +212,7 @@ static int complete(struct broker *b)
 	if (r == 0 && secret_set_count(b->secrets) > 0)
 		r = scrubber_new(b->secrets, &b->scrubber, b->err);
 	if (r == 0 && b->config->redact)
-		r = scrubber_new_of_values(b->config->redact, &b->log_scrubber, b->err);
+		r = scrubber_new_of_values(b->config->redact, &b->lines.scrubber, b->err);
 	if (r == 0)
 		r = aws_setup(b, b->err);
 	return r < 0 ? r : 1;
@@ -339,9 +339,9 @@ void config_finish(struct broker *b)
 	struct netlog_counts n;
 	int r;
 
-	if (!b->serving || !b->log)
+	if (!b->serving || !b->lines.log)
 		return;
-	n = netlog_counts(b->log);
+	n = netlog_counts(b->lines.log);
 	r = netconf_send_counts(
 		&b->conf, &(struct netconf_counts){.allowed = n.allowed, .blocked = n.blocked});
 	if (r == 0)

@@ -134,8 +134,8 @@ void request_ready(struct stream *s)
 	}
 	stream_go(s, STREAM_READY);
 	s->next_ready = NULL;
-	*(b->ready ? b->ready_tail : &b->ready) = s;
-	b->ready_tail = &s->next_ready;
+	*(b->streams.ready ? b->streams.ready_tail : &b->streams.ready) = s;
+	b->streams.ready_tail = &s->next_ready;
 }
 
 void request_prepare(struct stream *s)
@@ -218,18 +218,18 @@ void request_whole(struct stream *s)
 
 void requests_drop(struct broker *b)
 {
-	b->ready = NULL;
+	b->streams.ready = NULL;
 }
 
 void requests_go(struct broker *b)
 {
-	struct stream *s = b->ready;
+	struct stream *s = b->streams.ready;
 	bool recorded;
 
 	if (!s)
 		return;
-	b->ready = NULL;
-	recorded = netlog_flush(b->log) == 0;
+	b->streams.ready = NULL;
+	recorded = netlog_flush(b->lines.log) == 0;
 	for (; s; s = s->next_ready) {
 		if (s->state != STREAM_READY)
 			continue; /* what came behind it has ended it */

@@ -225,8 +225,8 @@ static const char *judge_addresses(
 
 	if (d->stream->verdict.rule)
 		p = allow_rule_addresses(d->stream->verdict.rule);
-	p.own = b->own;
-	p.n_own = b->own_n;
+	p.own = b->dialer.own;
+	p.n_own = b->dialer.own_n;
 	for (unsigned i = 0; i < result->n; i++) {
 		const char *why = d->exempt ? NULL : address_refusal(&result->addrs[i].sa, &p);
 
@@ -279,19 +279,19 @@ static void on_resolver_timer(struct loop_timer *t);
 
 static void resolver_rearm(struct broker *b)
 {
-	uint64_t at = dns_resolver_next_usec(b->resolver);
+	uint64_t at = dns_resolver_next_usec(b->dialer.resolver);
 
 	if (at == USEC_INFINITY)
-		loop_timer_clear(&b->resolver_timer);
-	else if (loop_timer_set(b->loop, &b->resolver_timer, at, on_resolver_timer) < 0)
+		loop_timer_clear(&b->dialer.timer);
+	else if (loop_timer_set(b->loop, &b->dialer.timer, at, on_resolver_timer) < 0)
 		broker_fail(b);
 }
 
 static void on_resolver_timer(struct loop_timer *t)
 {
-	struct broker *b = container_of(t, struct broker, resolver_timer);
+	struct broker *b = container_of(t, struct broker, dialer.timer);
 
-	dns_resolver_tick(b->resolver);
+	dns_resolver_tick(b->dialer.resolver);
 	resolver_rearm(b);
 }
 
@@ -301,8 +301,8 @@ static void on_resolver_fd(struct loop_io *io, uint32_t events)
 	struct broker *b = f->broker;
 	uint32_t broken = events & (EPOLLERR | EPOLLHUP);
 
-	dns_resolver_ready(
-		b->resolver, f->fd, (events & EPOLLIN) || broken, (events & EPOLLOUT) || broken);
+	dns_resolver_ready(b->dialer.resolver, f->fd, (events & EPOLLIN) || broken,
+		(events & EPOLLOUT) || broken);
 	resolver_rearm(b);
 }
 
@@ -314,7 +314,7 @@ static void watch(void *arg, int fd, bool readable, bool writable)
 	struct resolver_fd *spare = NULL;
 
 	for (size_t i = 0; i < RESOLVER_FDS; i++) {
-		struct resolver_fd *f = &b->resolver_fds[i];
+		struct resolver_fd *f = &b->dialer.fds[i];
 
 		if (!f->io.loop) {
 			spare = f;
@@ -336,8 +336,8 @@ static void watch(void *arg, int fd, bool readable, bool writable)
 
 static const struct override *find_override(const struct stream *s)
 {
-	for (size_t i = 0; i < s->broker->overrides_n; i++) {
-		const struct override *o = &s->broker->overrides[i];
+	for (size_t i = 0; i < s->broker->dialer.overrides_n; i++) {
+		const struct override *o = &s->broker->dialer.overrides[i];
 
 		if (o->port == s->port && str_eq(host_str(&o->host), host_str(&s->host)))
 			return o;
@@ -353,8 +353,8 @@ bool dial_may_stay(const struct stream *s, const struct allow_rule *rule)
 
 	if (!s->up || find_override(s))
 		return true;
-	p.own = s->broker->own;
-	p.n_own = s->broker->own_n;
+	p.own = s->broker->dialer.own;
+	p.n_own = s->broker->dialer.own_n;
 	return getpeername(s->up->fd, &peer.sa, &n) == 0 && !address_refusal(&peer.sa, &p);
 }
 
@@ -371,9 +371,9 @@ static void ask_for_names(struct broker *b)
 {
 	uint64_t now = loop_now(b->loop);
 
-	if (b->names_asked && now - b->names_asked < NAMES_USEC)
+	if (b->dialer.names_asked && now - b->dialer.names_asked < NAMES_USEC)
 		return;
-	b->names_asked = now;
+	b->dialer.names_asked = now;
 	/* Where the supervisor has gone, that is seen when it is read. */
 	if (helper_send_names_changed(&b->supervisor) < 0 || chan_flush(&b->supervisor) < 0)
 		return;
@@ -402,7 +402,7 @@ void dial_start(struct stream *s)
 		d->tries[i].fd = -1;
 	s->dial = d;
 	ask_for_names(b);
-	r = dns_resolver_lookup(b->resolver, name_to_resolve(s, o),
+	r = dns_resolver_lookup(b->dialer.resolver, name_to_resolve(s, o),
 		(struct dns_lookup_handler){.done = on_lookup, .arg = d}, &now, &d->lookup, &err);
 	resolver_rearm(b);
 	if (r < 0)
@@ -420,12 +420,13 @@ static int load_own_addresses(struct broker *b, struct cloche_err *err)
 		return err_sys(err, errno, "list this machine's addresses");
 	for (i = list; i; i = i->ifa_next)
 		n++;
-	b->own = calloc(n + 1, sizeof(*b->own));
-	for (i = list; b->own && i; i = i->ifa_next)
-		if (i->ifa_addr && cidr_from_sockaddr(i->ifa_addr, &b->own[b->own_n]) == 0)
-			b->own_n++;
+	b->dialer.own = calloc(n + 1, sizeof(*b->dialer.own));
+	for (i = list; b->dialer.own && i; i = i->ifa_next)
+		if (i->ifa_addr &&
+			cidr_from_sockaddr(i->ifa_addr, &b->dialer.own[b->dialer.own_n]) == 0)
+			b->dialer.own_n++;
 	freeifaddrs(list);
-	return b->own ? 0 : err_nomem(err);
+	return b->dialer.own ? 0 : err_nomem(err);
 }
 
 int dial_setup(struct broker *b, struct cloche_err *err)
@@ -434,17 +435,17 @@ int dial_setup(struct broker *b, struct cloche_err *err)
 	int r = load_own_addresses(b, err);
 
 	if (r == 0)
-		r = dns_resolver_new(&config, &b->resolver, err);
-	if (r == 0 && b->dns_servers)
-		r = dns_resolver_set_servers(b->resolver, b->dns_servers, err);
+		r = dns_resolver_new(&config, &b->dialer.resolver, err);
+	if (r == 0 && b->dialer.servers)
+		r = dns_resolver_set_servers(b->dialer.resolver, b->dialer.servers, err);
 	return r;
 }
 
 void dial_teardown(struct broker *b)
 {
-	dns_resolver_free(b->resolver);
-	b->resolver = NULL;
+	dns_resolver_free(b->dialer.resolver);
+	b->dialer.resolver = NULL;
 	for (size_t i = 0; i < RESOLVER_FDS; i++)
-		loop_io_remove(&b->resolver_fds[i].io);
-	loop_timer_clear(&b->resolver_timer);
+		loop_io_remove(&b->dialer.fds[i].io);
+	loop_timer_clear(&b->dialer.timer);
 }

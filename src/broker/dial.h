@@ -3,11 +3,32 @@
 /* From a host and port to a connection. */
 
 #include "base/err.h"
+#include "broker/constants.h"
+#include "dns/resolver.h"
+#include "loop/loop.h"
+
 #include <stdbool.h>
 
 struct allow_rule;
 struct broker;
+struct cidr;
+struct override;
 struct stream;
+
+struct dialer {
+	struct override *overrides;
+	struct cidr *own; /* addresses of this machine */
+	size_t overrides_n, own_n;
+	char *servers; /* to ask for names; NULL: the host's */
+	struct dns_resolver *resolver;
+	struct loop_timer timer;
+	uint64_t names_asked; /* when the supervisor was asked whether the host's files changed */
+	struct resolver_fd {
+		struct broker *broker;
+		struct loop_io io;
+		int fd;
+	} fds[RESOLVER_FDS];
+};
 
 /* Resolves, judges addresses, connects; then upstream_new, or refuse_upstream. */
 void dial_start(struct stream *s);

@@ -97,7 +97,7 @@ static void github_wake(struct github *g, bool have)
 	struct broker *b = g->broker;
 	struct stream *s, *tmp;
 
-	HASH_ITER (hh, b->streams, s, tmp) {
+	HASH_ITER (hh, b->streams.open, s, tmp) {
 		/* It may have been refused meanwhile. */
 		if (s->state != STREAM_WAITING || github_of(s)->waits_for != g)
 			continue;
@@ -116,7 +116,7 @@ static void github_fail(struct github *g, const char *what)
 		github_secret(g)->spec.name, what);
 	g->failed_at = clock_mono_usec();
 	if (log_warning(g->broker, str_from(g->error)) < 0)
-		g->broker->unlogged++;
+		g->broker->lines.unlogged++;
 	g->busy = false;
 	github_wake(g, false);
 }
@@ -200,7 +200,7 @@ static void github_no_list(struct github *g, const char *why)
 		"are refused: %s",
 		github_secret(g)->spec.name, why);
 	if (log_warning(g->broker, str_from(text)) < 0)
-		g->broker->unlogged++;
+		g->broker->lines.unlogged++;
 	graphql_scope_free(g->growing);
 	g->growing = graphql_scope_new();
 	g->list_failed_at = clock_mono_usec();

@@ -27,30 +27,31 @@ struct str log_url(
 	size_t at;
 	int r;
 
-	buf_clear(&b->url);
-	r = buf_add_str(&b->url, scheme == NET_HTTPS ? STR("https://") : STR("http://"));
+	buf_clear(&b->lines.url);
+	r = buf_add_str(&b->lines.url, scheme == NET_HTTPS ? STR("https://") : STR("http://"));
 	if (r == 0)
-		r = buf_add_str(&b->url, host);
+		r = buf_add_str(&b->lines.url, host);
 	if (r == 0 && port && port != usual)
-		r = buf_printf(&b->url, ":%u", port);
+		r = buf_printf(&b->lines.url, ":%u", port);
 	/* A malformed target must not look like a part of the host. */
 	if (r == 0 && target.n > 0 && target.p[0] != '/')
-		r = buf_add_char(&b->url, ' ');
-	at = buf_len(&b->url);
+		r = buf_add_char(&b->lines.url, ' ');
+	at = buf_len(&b->lines.url);
 	if (r == 0)
-		r = buf_add_str(&b->url, target);
+		r = buf_add_str(&b->lines.url, target);
 	if (r < 0)
 		return STR("-");
 	/* Where a request went is what a log is for: only what stands behind that is looked into.
 	 */
-	if (b->log_scrubber)
-		(void)scrub_whole(b->log_scrubber, buf_data(&b->url) + at, buf_len(&b->url) - at);
-	return buf_str(&b->url);
+	if (b->lines.scrubber)
+		(void)scrub_whole(b->lines.scrubber, buf_data(&b->lines.url) + at,
+			buf_len(&b->lines.url) - at);
+	return buf_str(&b->lines.url);
 }
 
 static struct str tunnel_url(struct stream *s)
 {
-	struct buf *url = &s->broker->url;
+	struct buf *url = &s->broker->lines.url;
 
 	buf_clear(url);
 	return buf_printf(url, "%s:%u", s->host.text, s->port) < 0 ? STR("-") : buf_str(url);
@@ -58,11 +59,11 @@ static struct str tunnel_url(struct stream *s)
 
 static void add_owner(const struct broker *b, struct netlog_event *ev)
 {
-	if (!b->owner)
+	if (!b->lines.owner)
 		return;
-	ev->pid = b->owner->pid;
-	ev->process = b->owner->name;
-	ev->program = b->owner->program;
+	ev->pid = b->lines.owner->pid;
+	ev->process = b->lines.owner->name;
+	ev->program = b->lines.owner->program;
 }
 
 static struct netlog_event request_event(struct stream *s, enum netlog_kind kind)
@@ -90,23 +91,24 @@ int log_intent(struct stream *s)
 	char text[64];
 	int n, r;
 
-	b->unlogged += netlog_take_lost(b->log);
-	if (b->unlogged > 0) {
-		n = snprintf(text, sizeof(text), "%u events could not be logged", b->unlogged);
+	b->lines.unlogged += netlog_take_lost(b->lines.log);
+	if (b->lines.unlogged > 0) {
+		n = snprintf(
+			text, sizeof(text), "%u events could not be logged", b->lines.unlogged);
 		r = log_warning(b, str_make(text, (size_t)n));
 		if (r < 0)
 			return r;
-		b->unlogged = 0;
+		b->lines.unlogged = 0;
 	}
 	ev = request_event(s, NETLOG_INTENT);
-	return netlog_write_later(b->log, &ev);
+	return netlog_write_later(b->lines.log, &ev);
 }
 
 static void write_later(struct stream *s, const struct netlog_event *ev)
 {
 	/* It has happened: the next request finds the log unwritable before it starts. */
-	if (netlog_write_later(s->broker->log, ev) < 0)
-		s->broker->unlogged++;
+	if (netlog_write_later(s->broker->lines.log, ev) < 0)
+		s->broker->lines.unlogged++;
 	broker_flush_later(s->broker);
 }
 
@@ -165,7 +167,7 @@ int log_stripped(struct stream *s, struct str header)
 	struct netlog_event ev = request_event(s, NETLOG_STRIPPED);
 
 	ev.name = header;
-	return netlog_write(s->broker->log, &ev);
+	return netlog_write(s->broker->lines.log, &ev);
 }
 
 int log_collapsed(struct stream *s, struct str header, unsigned count)
@@ -174,14 +176,14 @@ int log_collapsed(struct stream *s, struct str header, unsigned count)
 
 	ev.name = header;
 	ev.count = count;
-	return netlog_write(s->broker->log, &ev);
+	return netlog_write(s->broker->lines.log, &ev);
 }
 
 int log_warning(struct broker *b, struct str text)
 {
 	struct netlog_event ev = {.kind = NETLOG_WARNING, .note = text};
 
-	return netlog_write(b->log, &ev);
+	return netlog_write(b->lines.log, &ev);
 }
 
 static int write_text(struct broker *b, struct netlog_event *ev, const char *before, struct str a,
@@ -193,7 +195,7 @@ static int write_text(struct broker *b, struct netlog_event *ev, const char *bef
 
 	ev->note = str_make(note, MIN((size_t)MAX(n, 0), sizeof(note) - 1));
 	add_owner(b, ev);
-	return netlog_write(b->log, ev);
+	return netlog_write(b->lines.log, ev);
 }
 
 /* A destination is told as "name (address:port)" or "address:port"; the line adds the port. */
@@ -239,7 +241,7 @@ static int write_event(struct broker *b, const struct net_event *e)
 
 	switch (e->kind) {
 	case NET_EVENT_DNS:
-		return netlog_write(b->log, &ev);
+		return netlog_write(b->lines.log, &ev);
 	case NET_EVENT_MALFORMED:
 		return refused_event(b, e, e->a, "malformed: ", e->b, "", STR_NULL);
 	case NET_EVENT_MISMATCH:
@@ -267,5 +269,5 @@ static int write_event(struct broker *b, const struct net_event *e)
 void log_gateway_event(struct broker *b, const struct net_event *e)
 {
 	if (write_event(b, e) < 0)
-		b->unlogged++;
+		b->lines.unlogged++;
 }

@@ -2,12 +2,24 @@
 #pragma once
 /* Lines of the network log. */
 
+#include "base/buf.h"
 #include "base/str.h"
 #include "ipc/netchan.h"
 #include "netlog/netlog.h"
 
 struct broker;
+struct log_owner;
+struct scrubber;
 struct stream;
+
+struct log_lines {
+	struct netlog *log;
+	int fds[3];                    /* plain, JSON, live */
+	struct scrubber *scrubber;     /* NULL: nothing is to be hidden */
+	struct buf url;                /* of the line that is being written */
+	const struct log_owner *owner; /* of what is being logged; NULL: not known */
+	unsigned unlogged;             /* events that could not be written */
+};
 
 /* The ints: 0, or negative if it is not on record. What is lost elsewhere is counted, and said
  * before the next request. */

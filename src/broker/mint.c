@@ -99,16 +99,16 @@ static int answer(struct broker *b, uint32_t request, const struct host *host, e
 	m.ok = host && mode == NET_MODE_TUNNEL;
 	if (host && !m.ok)
 		m.ok = get_subject(host, &subject) &&
-		       tls_ca_mint(b->ca, str_make(b->spki, sizeof(b->spki)), &subject,
-			       clock_real_usec(), &leaf, NULL) == 0;
+		       tls_ca_mint(b->ca, str_make(b->minting.spki, sizeof(b->minting.spki)),
+			       &subject, clock_real_usec(), &leaf, NULL) == 0;
 	m.leaf = buf_str(&leaf);
 	return net_send_cert(&b->net, &m) < 0 ? -EPROTO : 0;
 }
 
 static void mint_free(struct mint *w)
 {
-	DL_DELETE(w->broker->mints, w);
-	w->broker->mints_n--;
+	DL_DELETE(w->broker->minting.waiting, w);
+	w->broker->minting.n--;
 	free(w);
 }
 
@@ -125,8 +125,8 @@ static void on_protocol(struct origin_query *q, bool h2)
 
 void mints_settle(struct broker *b)
 {
-	while (b->mints) {
-		struct mint *w = b->mints;
+	while (b->minting.waiting) {
+		struct mint *w = b->minting.waiting;
 
 		origin_forget(&w->query);
 		on_protocol(&w->query, false);
@@ -135,9 +135,9 @@ void mints_settle(struct broker *b)
 
 void mints_free(struct broker *b)
 {
-	while (b->mints) {
-		origin_forget(&b->mints->query);
-		mint_free(b->mints);
+	while (b->minting.waiting) {
+		origin_forget(&b->minting.waiting->query);
+		mint_free(b->minting.waiting);
 	}
 }
 
@@ -147,7 +147,7 @@ void mints_free(struct broker *b)
 static int ask(
 	struct broker *b, const struct net_mint *m, const struct host *host, enum net_mode *ret)
 {
-	struct mint *w = b->mints_n < WAITING_MAX ? calloc(1, sizeof(*w)) : NULL;
+	struct mint *w = b->minting.n < WAITING_MAX ? calloc(1, sizeof(*w)) : NULL;
 	bool h2 = false;
 	int r = 1;
 
@@ -156,8 +156,8 @@ static int ask(
 		w->request = m->request;
 		w->host = *host;
 		w->query.done = on_protocol;
-		DL_APPEND(b->mints, w);
-		b->mints_n++;
+		DL_APPEND(b->minting.waiting, w);
+		b->minting.n++;
 		r = origin_protocol(b, host, m->port, &w->query, &h2);
 		if (r != 0)
 			mint_free(w);
@@ -169,8 +169,8 @@ static int ask(
 static bool may_mint(struct broker *b, const struct host *host)
 {
 	if (is_listed(b, host))
-		return rate_take(&b->mint_listed, loop_now(b->loop), LISTED_RATE, LISTED_BURST);
-	return rate_take(&b->mint_unlisted, loop_now(b->loop), UNLISTED_RATE, UNLISTED_BURST);
+		return rate_take(&b->minting.listed, loop_now(b->loop), LISTED_RATE, LISTED_BURST);
+	return rate_take(&b->minting.unlisted, loop_now(b->loop), UNLISTED_RATE, UNLISTED_BURST);
 }
 
 /* Whether policy lets TLS to this host pass undecrypted. It is asked again when the tunnel opens.

@@ -53,7 +53,7 @@ static void bucket_look(struct broker *b, struct pool_bucket *p)
 {
 	if (p->idle || p->shared || p->leader || p->waiters || p->held > 0)
 		return;
-	HASH_DEL(b->pool, p);
+	HASH_DEL(b->pool.buckets, p);
 	free(p);
 }
 
@@ -69,7 +69,7 @@ void pool_remove(struct upstream *u)
 		u->shared = false;
 	} else {
 		DL_DELETE(p->idle, u);
-		u->broker->pool_n--;
+		u->broker->pool.n--;
 		p->n--;
 	}
 	bucket_look(u->broker, p);
@@ -81,7 +81,7 @@ static struct pool_bucket *bucket_of(const struct stream *s)
 	struct pool_bucket *p;
 
 	pool_key(s, key);
-	HASH_FIND_STR(s->broker->pool, key, p);
+	HASH_FIND_STR(s->broker->pool.buckets, key, p);
 	return p;
 }
 
@@ -115,14 +115,14 @@ static struct pool_bucket *bucket_for(struct broker *b, const char *key)
 {
 	struct pool_bucket *p;
 
-	HASH_FIND_STR(b->pool, key, p);
+	HASH_FIND_STR(b->pool.buckets, key, p);
 	if (p)
 		return p;
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return NULL;
 	memcpy(p->key, key, sizeof(p->key));
-	HASH_ADD_STR(b->pool, key, p);
+	HASH_ADD_STR(b->pool.buckets, key, p);
 	if (!p->hh.tbl) {
 		free(p);
 		return NULL;
@@ -133,7 +133,7 @@ static struct pool_bucket *bucket_for(struct broker *b, const char *key)
 /* The first bucket is the one that was made longest ago. */
 static void close_oldest(struct broker *b)
 {
-	struct pool_bucket *p = b->pool;
+	struct pool_bucket *p = b->pool.buckets;
 
 	while (p && !p->idle)
 		p = p->hh.next;
@@ -147,7 +147,7 @@ void pool_put(struct upstream *u)
 	struct pool_bucket *p;
 
 	pool_remove(u);
-	if (b->pool_n >= IDLE_ALL)
+	if (b->pool.n >= IDLE_ALL)
 		close_oldest(b);
 	p = bucket_for(b, u->key);
 	if (!p) {
@@ -161,7 +161,7 @@ void pool_put(struct upstream *u)
 	u->bucket = p;
 	DL_PREPEND(p->idle, u);
 	p->n++;
-	b->pool_n++;
+	b->pool.n++;
 }
 
 void pool_share(struct upstream *u)
@@ -251,7 +251,7 @@ void pool_sweep(struct broker *b)
 	struct pool_bucket *p, *tmp;
 	uint64_t now = loop_now(b->loop);
 
-	HASH_ITER (hh, b->pool, p, tmp) {
+	HASH_ITER (hh, b->pool.buckets, p, tmp) {
 		unsigned n = p->n;
 
 		/* The oldest are at the end; with the last one the bucket may go, too. */
@@ -262,12 +262,13 @@ void pool_sweep(struct broker *b)
 
 void pool_drop_idle(struct broker *b)
 {
-	while (b->pool_n > 0)
+	while (b->pool.n > 0)
 		close_oldest(b);
 }
 
 void pool_free(struct broker *b)
 {
-	while (b->pool)
-		upstream_close(b->pool->idle ? b->pool->idle : b->pool->shared);
+	while (b->pool.buckets)
+		upstream_close(
+			b->pool.buckets->idle ? b->pool.buckets->idle : b->pool.buckets->shared);
 }

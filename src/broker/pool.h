@@ -5,10 +5,16 @@
 #include <stdbool.h>
 
 struct broker;
+struct pool_bucket;
 struct stream;
 struct upstream;
 
 enum { POOL_KEY_MAX = 255 + 32 };
+
+struct pool {
+	struct pool_bucket *buckets;
+	unsigned n; /* of connections that serve nobody */
+};
 
 void pool_key(const struct stream *s, char ret[POOL_KEY_MAX]);
 /* A connection for the stream, idle or one that several share, or NULL. */

@@ -188,7 +188,7 @@ static uint32_t judge_all_again(struct broker *b)
 	struct stream *s, *tmp;
 	uint32_t closed = 0;
 
-	HASH_ITER (hh, b->streams, s, tmp)
+	HASH_ITER (hh, b->streams.open, s, tmp)
 		if (!stream_is_over(s) && s->verdict.allow && !judge_again(s))
 			closed++;
 	return closed;
@@ -202,7 +202,7 @@ static int put_on_record(struct reload *r)
 		.count = allowlist_count(r->policy),
 		.note = str_from(r->names)};
 
-	if (netlog_write(r->broker->log, &ev) == 0)
+	if (netlog_write(r->broker->lines.log, &ev) == 0)
 		return 0;
 	return err_set(&r->err, E_SYSTEM, "the network log cannot be written, so the policy stays");
 }

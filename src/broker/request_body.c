@@ -48,11 +48,12 @@ static void collect(struct stream *s, struct str bytes)
 		too_large(s);
 		return;
 	}
-	if (bytes.n > REQUEST_COLLECTED_MAX - b->collected || buf_add_str(&s->body, bytes) < 0) {
+	if (bytes.n > REQUEST_COLLECTED_MAX - b->bounds.collected ||
+		buf_add_str(&s->body, bytes) < 0) {
 		refuse_upstream(s, 503, "out_of_memory", "too many large requests at once");
 		return;
 	}
-	b->collected += bytes.n;
+	b->bounds.collected += bytes.n;
 	s->collected += bytes.n;
 	stream_drained(s);
 }
@@ -62,9 +63,9 @@ int request_body_replace(struct stream *s, struct buf *body)
 	struct broker *b = s->broker;
 	size_t n = buf_len(body);
 
-	if (n > s->collected && n - s->collected > REQUEST_COLLECTED_MAX - b->collected)
+	if (n > s->collected && n - s->collected > REQUEST_COLLECTED_MAX - b->bounds.collected)
 		return -ENOMEM;
-	b->collected += n - s->collected;
+	b->bounds.collected += n - s->collected;
 	s->collected = n;
 	buf_done(&s->body);
 	s->body = *body;

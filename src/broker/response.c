@@ -39,7 +39,7 @@ size_t response_takes(const struct stream *s)
 	struct broker *b = s->broker;
 
 	if (chan_pending(&b->net) > OUT_HIGH) {
-		b->full = true;
+		b->bounds.full = true;
 		return 0;
 	}
 	return bounds_answer_room(s);

@@ -48,14 +48,14 @@ static const bool permitted[REQUEST_STATES][4] = {
 /* A cleared one, with the memory of one that was used before if there is any. */
 static struct stream *take_spare(struct broker *b)
 {
-	struct stream *s = b->spare;
+	struct stream *s = b->streams.spare;
 	struct http_head head;
 	struct http_fields trailers;
 	struct buf body;
 
 	if (s) {
-		b->spare = s->next;
-		b->spare_n--;
+		b->streams.spare = s->next;
+		b->streams.spare_n--;
 	} else {
 		s = calloc(1, sizeof(*s));
 		if (!s)
@@ -100,11 +100,11 @@ static struct stream *stream_new(struct broker *b, const struct net_open *m)
 	s->connection = m->connection;
 	s->client = m->client;
 	s->window_in = s->window_out = NET_WINDOW;
-	HASH_ADD(hh, b->streams, id, sizeof(s->id), s);
+	HASH_ADD(hh, b->streams.open, id, sizeof(s->id), s);
 	if (!s->hh.tbl) {
-		s->next = b->spare;
-		b->spare = s;
-		b->spare_n++;
+		s->next = b->streams.spare;
+		b->streams.spare = s;
+		b->streams.spare_n++;
 		return NULL;
 	}
 	return s;
@@ -132,13 +132,13 @@ void stream_close(struct stream *s)
 	dial_cancel(s);
 	upstream_detach(s);
 	if (s->hh.tbl)
-		HASH_DEL(b->streams, s);
+		HASH_DEL(b->streams.open, s);
 	if (s->fetch)
 		fetch_closed(s->fetch);
 	if (s->probe)
 		origin_probe_closed(s);
-	s->next = b->dead;
-	b->dead = s;
+	s->next = b->streams.dead;
+	b->streams.dead = s;
 	broker_flush_later(b);
 }
 
@@ -150,20 +150,20 @@ static void wipe(struct buf *b)
 
 void streams_reap(struct broker *b)
 {
-	while (b->dead) {
-		struct stream *s = b->dead;
+	while (b->streams.dead) {
+		struct stream *s = b->streams.dead;
 
-		b->dead = s->next;
+		b->streams.dead = s->next;
 		chain_free(s);
 		s->policy = allowlist_free(s->policy);
 		free(s->shown);
 		s->shown = NULL;
-		b->collected -= s->collected;
+		b->bounds.collected -= s->collected;
 		if (s->secret) {
 			wipe(&s->head.fields.text);
 			wipe(&s->body);
 		}
-		if (b->spare_n >= SPARE_MAX) {
+		if (b->streams.spare_n >= SPARE_MAX) {
 			stream_free(s);
 			continue;
 		}
@@ -173,9 +173,9 @@ void streams_reap(struct broker *b)
 			buf_done(&s->body);
 		else
 			buf_clear(&s->body);
-		s->next = b->spare;
-		b->spare = s;
-		b->spare_n++;
+		s->next = b->streams.spare;
+		b->streams.spare = s;
+		b->streams.spare_n++;
 	}
 }
 
@@ -183,17 +183,17 @@ void streams_free(struct broker *b)
 {
 	struct stream *s, *tmp;
 
-	HASH_ITER (hh, b->streams, s, tmp) {
+	HASH_ITER (hh, b->streams.open, s, tmp) {
 		stream_note(s, "the network has ended");
 		stream_close(s);
 	}
 	streams_reap(b);
-	while (b->spare) {
-		s = b->spare;
-		b->spare = s->next;
+	while (b->streams.spare) {
+		s = b->streams.spare;
+		b->streams.spare = s->next;
 		stream_free(s);
 	}
-	b->spare_n = 0;
+	b->streams.spare_n = 0;
 }
 
 struct str stream_target(const struct stream *s)
@@ -288,7 +288,7 @@ static uint16_t written_port(const struct net_open *m)
  * own network by one odd request. */
 static bool valid_open(struct broker *b, const struct net_open *m, struct host *ret_host)
 {
-	if (m->stream <= b->last_stream || m->port == 0 || host_parse(m->host, ret_host) < 0 ||
+	if (m->stream <= b->streams.last || m->port == 0 || host_parse(m->host, ret_host) < 0 ||
 		!str_eq(host_str(ret_host), m->host))
 		return false;
 	if (m->kind == NET_KIND_TUNNEL)
@@ -355,9 +355,9 @@ static int on_open(struct broker *b, struct str payload)
 
 	if (!net_get_open(payload, &m, &fields) || !valid_open(b, &m, &host))
 		return -EPROTO;
-	b->last_stream = m.stream;
+	b->streams.last = m.stream;
 	/* It may have more of them than the gateway: those whose last bytes wait for an origin. */
-	s = HASH_COUNT(b->streams) < NET_MAX_STREAMS ? stream_new(b, &m) : NULL;
+	s = HASH_COUNT(b->streams.open) < NET_MAX_STREAMS ? stream_new(b, &m) : NULL;
 	if (!s)
 		return net_send_reset(&b->net, m.stream, NET_RESET_LIMIT) < 0 ? -EPROTO : 0;
 	s->kind = m.kind;
@@ -489,9 +489,9 @@ static int on_stream_frame(struct broker *b, const struct chan_frame *f)
 	uint32_t id = wire_get_u32(&r);
 	struct stream *s;
 
-	if (r.bad || id > b->last_stream)
+	if (r.bad || id > b->streams.last)
 		return -EPROTO;
-	HASH_FIND(hh, b->streams, &id, sizeof(id), s);
+	HASH_FIND(hh, b->streams.open, &id, sizeof(id), s);
 	if (!s)
 		return 0;
 	if (!permitted[s->request][f->type - NET_DATA])
@@ -515,7 +515,7 @@ static int on_hello(struct broker *b, struct str payload)
 	if (b->hello || !net_get_hello(payload, &m) || m.version != NET_VERSION ||
 		!tls_spki_is_p256(m.spki))
 		return -EPROTO;
-	memcpy(b->spki, m.spki.p, sizeof(b->spki));
+	memcpy(b->minting.spki, m.spki.p, sizeof(b->minting.spki));
 	b->hello = true;
 	return 0;
 }

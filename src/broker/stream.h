@@ -106,6 +106,14 @@ struct stream {
 	char note[NOTE_MAX];
 };
 
+struct streams {
+	struct stream *open;         /* by number, in the order of their opening */
+	struct stream *dead, *spare; /* lists by `next` */
+	unsigned spare_n;
+	uint32_t last;                      /* number that was given */
+	struct stream *ready, **ready_tail; /* by `next_ready`: go when their intents are written */
+};
+
 /* 0, or -EPROTO if the gateway has broken the protocol. */
 _warn_unused_ int stream_frame(struct broker *b, const struct chan_frame *f);
 /* The answer is complete (or was refused): logs, and closes or discards what still comes. */

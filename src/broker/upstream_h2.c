@@ -36,7 +36,7 @@ static struct h2_origin *of(const struct upstream *u)
 /* By what the room does not read: nothing comes on it until that changes. */
 static bool is_held_up(const struct h2_origin *o)
 {
-	return o->held > 0 && o->u->broker->held > H2_ORIGIN_HELD_MAX;
+	return o->held > 0 && o->u->broker->bounds.held > H2_ORIGIN_HELD_MAX;
 }
 
 /* The connection ended. */
@@ -103,12 +103,12 @@ static bool may_read(struct h2_origin *o)
 	struct broker *b = o->u->broker;
 
 	if (chan_pending(&b->net) > OUT_HIGH && serves_room(o)) {
-		b->full = true;
+		b->bounds.full = true;
 		return false;
 	}
 	if (!is_held_up(o))
 		return true;
-	b->held_up = true;
+	b->bounds.held_up = true;
 	return false;
 }
 

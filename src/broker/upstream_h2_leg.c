@@ -31,11 +31,11 @@ enum { HELD_LOW = H2_ORIGIN_HELD_MAX - H2_ORIGIN_STREAM_WINDOW };
 /* Less is held: who was held up goes on, though nothing may have happened on its connection. */
 static void held_less(struct broker *b, size_t n)
 {
-	b->held -= n;
-	if (!b->held_up || b->held > HELD_LOW)
+	b->bounds.held -= n;
+	if (!b->bounds.held_up || b->bounds.held > HELD_LOW)
 		return;
-	b->held_up = false;
-	b->full = true; /* and no longer when it is looked at: all go on */
+	b->bounds.held_up = false;
+	b->bounds.full = true; /* and no longer when it is looked at: all go on */
 	broker_flush_later(b);
 }
 
@@ -129,8 +129,8 @@ static void on_data(void *arg, struct h2_stream *st, struct str bytes)
 		return;
 	}
 	o->held += bytes.n;
-	o->u->broker->held += bytes.n;
-	if (o->u->broker->held <= H2_ORIGIN_HELD_MAX)
+	o->u->broker->bounds.held += bytes.n;
+	if (o->u->broker->bounds.held <= H2_ORIGIN_HELD_MAX)
 		h2_consume_ahead(st, bytes.n);
 }
 
