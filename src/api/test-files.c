@@ -337,6 +337,38 @@ static void watching(void)
 	end_worker(f);
 }
 
+/* The worker is told of the renaming when something was made below the new name already. */
+static void on_ready_rename(_unused_ void *user)
+{
+	if (fork() > 0)
+		return;
+	kill(worker, SIGSTOP);
+	(void)!renameat(root, "base/w/sub", root, "base/w/moved");
+	fd_close(openat(root, "base/w/moved/below/f", O_CREAT | O_WRONLY | O_CLOEXEC, 0644));
+	kill(worker, SIGCONT);
+	usleep(100000);
+	(void)!fs_remove_tree(root, "base/w/moved");
+	(void)!unlinkat(root, "base/w", AT_REMOVEDIR);
+	_exit(0);
+}
+
+static void watching_what_is_renamed(void)
+{
+	static const char *const expected[] = {
+		"moved-to moved/\n", "created moved/below/f\n", "deleted moved/\n", "gone \n"};
+	cloche_files *f = start_worker();
+	struct changes c = {.f = f, .text = BUF_INIT(100000), .until = "\1"};
+
+	check_int(cloche_files_mkdir(f, "w/sub/below", 0755, true, &err), 0);
+	check_int(cloche_files_watch(f, "w", true, on_ready_rename, on_change, &c, &err), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(expected); i++)
+		if (str_find(buf_str(&c.text), str_from(expected[i])) == buf_len(&c.text))
+			tap_fail("no %s among\n%.*s", expected[i], STR_FMT(buf_str(&c.text)));
+	wait(NULL);
+	buf_done(&c.text);
+	end_worker(f);
+}
+
 /* One of a few static buffers. */
 static const char *in_dir(const char *dir, const char *name)
 {
@@ -443,6 +475,7 @@ int main(void)
 	run_test(giving_up);
 	run_test(names);
 	run_test(watching);
+	run_test(watching_what_is_renamed);
 	run_test(trees);
 	run_test(killed_in_the_middle);
 	run_test(small_operations_are_quick);

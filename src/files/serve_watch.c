@@ -2,7 +2,8 @@
 /* Theory of operation: inotify. It watches directories, not trees, so in a recursive watch each
  * directory has a watch and a node that knows its parent, and directories that appear are added
  * when their event comes. What was made in them before that is reported as created when they are
- * looked through, so an entry may be told twice, never not at all.
+ * looked through, so an entry may be told twice, never not at all. One that is renamed within the
+ * tree keeps its watches: the kernel tells of both names one after the other, with one cookie.
  *
  * What is watched is not kept open while nothing happens: the kernel tells that it was removed only
  * when nobody holds it any more.
@@ -47,6 +48,8 @@ struct watcher {
 	bool recursive, over;
 	struct node *nodes, *top_node;
 	struct node *todo;
+	struct node *moving; /* told to have left, by the last event; NULL: none */
+	uint32_t moving_cookie;
 	struct frame_out frame;
 	bool in_frame;
 };
@@ -283,23 +286,54 @@ static int change_of(uint32_t mask)
 	return -1;
 }
 
+static struct node *find_child(const struct watcher *w, const struct node *parent, const char *name)
+{
+	struct node *n, *tmp;
+
+	HASH_ITER (hh, w->nodes, n, tmp)
+		if (n->parent == parent && strcmp(n->name, name) == 0)
+			return n;
+	return NULL;
+}
+
+/* The event after that of a directory which has left: it has another name now, or is elsewhere. */
+static int settle_moving(struct watcher *w, const struct inotify_event *ev)
+{
+	struct node *parent, *n = TAKE_PTR(w->moving);
+	char *name;
+
+	if (!n)
+		return 0;
+	HASH_FIND_INT(w->nodes, &ev->wd, parent);
+	if (!parent || !(ev->mask & IN_MOVED_TO) || ev->cookie != w->moving_cookie) {
+		forget(w, n);
+		return 0;
+	}
+	name = strdup(ev->name);
+	if (!name)
+		return -ENOMEM;
+	free(n->name);
+	n->name = name;
+	n->parent = parent;
+	return 0;
+}
+
 /* A directory came or went: the nodes follow. */
 static int follow(struct watcher *w, struct node *n, const struct inotify_event *ev)
 {
-	struct node *gone, *tmp;
+	struct node *child;
 	int dir, r;
 
 	if (!w->recursive || !(ev->mask & IN_ISDIR))
 		return 0;
-	if (ev->mask & (IN_MOVED_FROM | IN_DELETE)) {
-		HASH_ITER (hh, w->nodes, gone, tmp) {
-			if (gone->parent == n && strcmp(gone->name, ev->name) == 0) {
-				forget(w, gone);
-				break;
-			}
-		}
+	child = find_child(w, n, ev->name);
+	if (ev->mask & IN_MOVED_FROM) {
+		w->moving = child;
+		w->moving_cookie = ev->cookie;
 		return 0;
 	}
+	if (ev->mask & IN_DELETE && child)
+		forget(w, child);
 	if (!(ev->mask & (IN_CREATE | IN_MOVED_TO)))
 		return 0;
 	dir = open_node(w, n);
@@ -307,7 +341,7 @@ static int follow(struct watcher *w, struct node *n, const struct inotify_event 
 		return 0;
 	r = add_below(w, n, dir, ev->name);
 	fd_close(dir);
-	return r < 0 ? r : look_through(w, ev->mask & IN_CREATE);
+	return r < 0 ? r : look_through(w, true);
 }
 
 /* Something happened to a watched directory itself. */
@@ -316,8 +350,12 @@ static int on_self(struct watcher *w, struct node *n, uint32_t mask)
 	const struct files_event gone = {.change = FILES_GONE};
 	const struct files_event changed = {.change = FILES_CHANGED, .is_directory = true};
 
-	if (n != w->top_node)
-		return 0; /* its parent has told */
+	if (n != w->top_node) {
+		/* Its parent has told, if it was not replaced by a rename. */
+		if (mask & IN_IGNORED)
+			forget(w, n);
+		return 0;
+	}
 	if (mask & IN_ATTRIB && !w->only)
 		return put_event(w, &changed);
 	if (!(mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT | IN_IGNORED)))
@@ -333,6 +371,9 @@ static int on_event(struct watcher *w, const struct inotify_event *ev, struct bu
 	int change = change_of(ev->mask), r;
 	struct node *n;
 
+	r = settle_moving(w, ev);
+	if (r < 0)
+		return r;
 	if (ev->mask & IN_Q_OVERFLOW)
 		return put_event(w, &overflow);
 	HASH_FIND_INT(w->nodes, &ev->wd, n);
