@@ -117,7 +117,9 @@ def rule(lines, text, value, bound=None, at_least=False):
         return
     if not isinstance(value, Series):
         value = Series([value])
-    shown = value.text() if len(value.values) > 1 else "%.2f" % value.median
+    # Three digits if two would show the bound that it misses.
+    digits = 3 if bound is not None and "%.2f" % value.median == "%.2f" % bound else 2
+    shown = value.text(digits=digits) if len(value.values) > 1 else "%.*f" % (digits, value.median)
     if bound is None:
         lines.append("| %s | %s | |" % (text, shown))
         return
