@@ -38,7 +38,7 @@ static void *kill_init_soon(void *arg)
 	struct job *j = arg;
 	pid_t init;
 
-	pause_ms(200);
+	wait_for_word(j);
 	init = child_of(j->client->pid);
 	must(init > 1);
 	kill(init, SIGKILL);

@@ -33,7 +33,8 @@ static char marker[32], group_prefix[64], base[128], runtime[160];
 /* What a process wrote. */
 struct taken {
 	struct buf out[2];
-	int refuse; /* stream whose reader goes away, or 0 */
+	int refuse;        /* stream whose reader goes away, or 0 */
+	atomic_bool spoke; /* something came */
 };
 
 static _unused_ int take(void *user, int stream, const char *p, size_t n)
@@ -43,6 +44,7 @@ static _unused_ int take(void *user, int stream, const char *p, size_t n)
 	if (t->refuse == stream)
 		return -1;
 	must(buf_add(&t->out[stream - 1], p, n) == 0);
+	t->spoke = true;
 	return 0;
 }
 
@@ -171,6 +173,14 @@ static _unused_ bool becomes_zero(int (*count)(void))
 		pause_ms(10);
 	}
 	return false;
+}
+
+/* Until the command has written something: what it set up before is there then. */
+static _unused_ void wait_for_word(const struct job *j)
+{
+	for (int i = 0; i < 6000 && !j->taken.spoke; i++)
+		pause_ms(10);
+	check(j->taken.spoke);
 }
 
 static _unused_ void run_beside(struct job *j, void *(*other)(void *))
