@@ -189,7 +189,7 @@ class Room:
         return self.p.returncode, err
 
     def expect_gone(self):
-        expect(wait_until(lambda: not alive(self.parts), 5), "left running",
+        expect(wait_until(lambda: not alive(self.parts), PATIENCE), "left running",
                {p: self.parts[p] for p in alive(self.parts)})
         expect(wait_until(self.origin.is_quiet, PATIENCE), "connections are left", self.origin.lines[-20:])
         self.expect_cut()

@@ -203,7 +203,7 @@ def processes_with_marker(marker):
     return found
 
 
-def wait_until(cond, seconds=5.0, step=0.02):
+def wait_until(cond, seconds=30.0, step=0.02):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if cond():
