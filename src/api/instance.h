@@ -2,7 +2,7 @@
 #pragma once
 /* What is behind the handle of a long-lived sandbox, and what runs need of it. */
 
-#include "api/client.h"
+#include "client/client.h"
 #include "ipc/rundir.h"
 #include "manager/sandboxes.h"
 #include <cloche/instance.h>

@@ -3,8 +3,8 @@
 /* Configures the broker of a sandbox: policy, secrets and logs go to it on a socket of their own,
  * and it answers whether it took them. */
 
-#include "api/client.h"
 #include "api/sandbox.h"
+#include "client/client.h"
 #include "ipc/netconf.h"
 #include <cloche/run.h>
 

@@ -3,9 +3,9 @@
 /* From a configuration to a sandbox that is being made: shared by one-shot runs and long-lived
  * sandboxes. */
 
-#include "api/client.h"
 #include "api/network.h"
 #include "api/sandbox.h"
+#include "client/client.h"
 
 /* The whole environment of what runs inside: the configured one, what makes runtimes trust the
  * gateway, and surrogates, each over the one before. Heap (strv_free). 0 or -ENOMEM. */

@@ -2,11 +2,11 @@
 #pragma once
 /* What is behind a run's handle, and what a task needs of it beyond the public functions. */
 
-#include "api/client.h"
 #include "api/network.h"
 #include "api/sandbox.h"
 #include "api/terminal.h"
 #include "base/buf.h"
+#include "client/client.h"
 #include <cloche/run.h>
 #include <stdatomic.h>
 

@@ -2,7 +2,7 @@
 #pragma once
 /* The caller's terminal while a command in the room has one of its own. */
 
-#include "api/client.h"
+#include "client/client.h"
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <termios.h>

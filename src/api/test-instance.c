@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Long-lived sandboxes by the public interface, as a program with threads uses it. */
-#include "test-client.h"
+#include "client/test-client.h"
 
 #include <cloche/instance.h>
 

@@ -3,10 +3,10 @@
 /* Speaks the control protocol frame by frame, to real supervisors of kept sandboxes. */
 
 #include "base/program.h"
+#include "client/test-client.h"
 #include "manager/execlog.h"
 #include "manager/sandboxes.h"
 #include "provider/spec_wire.h"
-#include "test-client.h"
 
 #include <netinet/in.h>
 #include <poll.h>

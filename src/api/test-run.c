@@ -2,7 +2,7 @@
 /* The public interface as a program of somebody else uses it: run, stop from another thread, a task
  * with an agent that is a script. The agent here is a stand-in for a vendor's program; the real one
  * runs in the demonstration. */
-#include "test-client.h"
+#include "client/test-client.h"
 
 #include <cloche/run.h>
 #include <cloche/session.h>

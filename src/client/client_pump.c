@@ -6,9 +6,9 @@
  * A process that has ended may leave children that hold its pipes, so end-of-file may never come.
  * What it wrote itself was in the pipe when its end was reported: draining at most what a pipe can
  * hold gets all of it, however much the others go on writing. */
-#include "api/client_internal.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "client/client_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 #pragma once
 /* What client.c (the connection) and client_pump.c (input and output) share. */
 
-#include "api/client.h"
+#include "client/client.h"
 #include <poll.h>
 #include <pthread.h>
 

@@ -3,9 +3,9 @@
  * client_wait_started reads from it; anybody may send, under the lock. The two halves of a channel
  * share nothing but the descriptor, so the reader needs the lock only to change what senders look
  * at. A sender whose bytes do not fit in the socket wakes the reader, who then waits for room. */
-#include "api/client_internal.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "client/client_internal.h"
 
 #include <errno.h>
 #include <signal.h>

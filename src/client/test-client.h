@@ -4,12 +4,12 @@
  * runs this and, where that is root, again as an ordinary user. What is started carries a marker in
  * its argv, so that whatever is left behind can be found. */
 
-#include "api/client_internal.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/fs.h"
 #include "base/rand.h"
 #include "base/strv.h"
+#include "client/client_internal.h"
 #include "ipc/netconf.h"
 #include "ipc/rundir.h"
 #include "provider/provider.h"

@@ -2,10 +2,10 @@
 /* Theory of operation: a supervisor that we start is a child of this process and has to be reaped.
  * It lives a moment longer than the sandbox, to remove directories nobody waits for; so what has
  * not ended when a client is freed is reaped when the next one is made or freed. */
-#include "api/client_internal.h"
 #include "base/fd.h"
 #include "base/program.h"
 #include "base/strv.h"
+#include "client/client_internal.h"
 #include "ipc/rundir.h"
 #include "provider/spec_wire.h"
 

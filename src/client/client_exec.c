@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One process over a connection: sent, waited for while its streams are moved, and how it ended. */
-#include "api/client_internal.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "client/client_internal.h"
 
 #include <errno.h>
 #include <signal.h>
