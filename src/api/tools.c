@@ -2,8 +2,8 @@
 /* Theory of operation: what a search found (toolchain.h) becomes read-only mounts of the sandbox
  * and directories before its PATH. A link in the place of what was found is not followed later. */
 #include "api/tools.h"
-#include "api/toolchain.h"
 #include "base/fs.h"
+#include "toolchain/toolchain.h"
 
 #include <errno.h>
 #include <limits.h>

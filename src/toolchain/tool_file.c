@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a program's file itself says: the line "#!" of a script, as the kernel and env(1) read it,
  * and the loader that an ELF file names (PT_INTERP). */
-#include "api/toolchain.h"
 #include "base/fd.h"
 #include "base/fs.h"
 #include "base/macro.h"
+#include "toolchain/toolchain.h"
 
 #include <elf.h>
 #include <errno.h>

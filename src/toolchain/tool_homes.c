@@ -6,9 +6,9 @@
  * have; so the choice is made here, by the same files, and the room gets the version itself. A
  * manager is known by where its stand-ins lie. Only what says the version plainly is read: a
  * variable, the file of the project or of one of the directories above it, the person's default. */
-#include "api/toolchain.h"
 #include "base/fs.h"
 #include "base/json.h"
+#include "toolchain/toolchain.h"
 
 #include <dirent.h>
 #include <errno.h>

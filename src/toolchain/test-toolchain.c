@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/toolchain.h"
 #include "base/buf.h"
 #include "base/fs.h"
 #include "base/strv.h"
 #include "tap.h"
+#include "toolchain/toolchain.h"
 
 #include <fcntl.h>
 #include <limits.h>

@@ -11,7 +11,7 @@
  *
  * Nothing as wide as a home is ever shown: a directory is taken whole only where it is clearly the
  * tool's own, and not the home, nor above it, nor one of the places in it where everything lies. */
-#include "api/toolchain.h"
+#include "toolchain/toolchain.h"
 #include "base/fs.h"
 #include "base/strv.h"
 #include "jail/source.h"
