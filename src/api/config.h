@@ -4,7 +4,7 @@
  * negative with the place in the file in its message. */
 
 #include "api/asks.h"
-#include "api/options.h"
+#include "sandbox/options.h"
 #include <yaml.h>
 
 struct config {

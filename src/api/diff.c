@@ -1,30 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a sandbox changes: that it is kept, and what it was.
+/* What a sandbox has changed.
  *
  * Theory of operation: a sandbox that runs hands out descriptors of its layers, one that has ended
  * and kept them is looked at where they lie; the comparison is made here, with the rights of
  * whoever asks (jail/changes.h). */
 #include "api/instance.h"
-#include "api/sandbox.h"
 #include "base/fd.h"
-#include "base/fs.h"
 #include "base/json.h"
 #include "jail/changes.h"
 #include "jail/keep.h"
+#include "sandbox/sandbox.h"
 #include <cloche/diff.h>
 
-#include <errno.h>
 #include <sys/stat.h>
 #include <time.h>
-
-int cloche_sandbox_set_keep_changes(cloche_sandbox *sb, const char *dir, cloche_err *err)
-{
-	_cleanup_(freep) char *named = dir ? fs_absolute(dir) : NULL;
-
-	if (dir && !named)
-		return err_sys(err, errno, "keep changes in %s", dir);
-	return set_string(&sb->keep_changes, named, err);
-}
 
 struct diff {
 	cloche_change_fn fn;

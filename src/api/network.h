@@ -3,9 +3,9 @@
 /* Configures the broker of a sandbox: policy, secrets and logs go to it on a socket of their own,
  * and it answers whether it took them. */
 
-#include "api/sandbox.h"
 #include "client/client.h"
 #include "ipc/netconf.h"
+#include "sandbox/sandbox.h"
 #include <cloche/run.h>
 
 enum { NETWORK_OUT_MAX = 64 << 20 }; /* of a configuration that waits to be sent */

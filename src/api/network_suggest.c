@@ -4,12 +4,12 @@
  * than the rules, is told in comments. The log may have been written by a room: all of it is
  * escaped, what was refused is never taken for more than it is, and the number of comments is
  * bounded. */
-#include "api/allowlist.h"
 #include "base/fd.h"
 #include "base/json.h"
 #include "netlog/reader.h"
 #include "policy/proposal.h"
 #include "policy/yaml-text.h"
+#include "sandbox/allowlist.h"
 #include <cloche/network_log.h>
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 #pragma once
 /* What the host runs or obeys without being asked (workspace/obeyed.def) is read-only inside. */
 
-#include "api/sandbox.h"
+#include "sandbox/sandbox.h"
 
 /* The warning of protect_last_mount. */
 #define PROTECT_CROWDED                                                                            \

@@ -4,8 +4,8 @@
  * sandboxes. */
 
 #include "api/network.h"
-#include "api/sandbox.h"
 #include "client/client.h"
+#include "sandbox/sandbox.h"
 
 /* The whole environment of what runs inside: the configured one, what makes runtimes trust the
  * gateway, and surrogates, each over the one before. Heap (strv_free). 0 or -ENOMEM. */

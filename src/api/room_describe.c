@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the record of a sandbox says about its configuration. It is shown to people and kept on
  * disk, so values of variables are left out as well as secrets: people do put tokens there. */
-#include "api/options.h"
 #include "api/room.h"
 #include "base/json.h"
+#include "sandbox/options.h"
 
 #include <errno.h>
 

@@ -3,10 +3,10 @@
 /* What is behind a run's handle, and what a task needs of it beyond the public functions. */
 
 #include "api/network.h"
-#include "api/sandbox.h"
 #include "api/terminal.h"
 #include "base/buf.h"
 #include "client/client.h"
+#include "sandbox/sandbox.h"
 #include <cloche/run.h>
 #include <stdatomic.h>
 

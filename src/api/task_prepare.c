@@ -3,8 +3,8 @@
  * a credential); what the caller has configured wins over it. The credential is never put into the
  * room: it becomes a masked secret. */
 #include "api/task.h"
-#include "api/tools.h"
 #include "base/fs.h"
+#include "sandbox/tools.h"
 
 #include <errno.h>
 #include <sys/stat.h>

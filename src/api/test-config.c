@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The configuration: setters that refuse what makes no sense, and the file that fills them. */
-#include "api/sandbox.h"
 #include "base/fs.h"
+#include "sandbox/sandbox.h"
 #include "tap.h"
 
 #include <fcntl.h>

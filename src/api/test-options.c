@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of options: each is set by its name, kept by a copy, and told of in the record. */
-#include "api/options.h"
 #include "api/room.h"
+#include "sandbox/options.h"
 #include "tap.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: a row has all that is said about an option; what is done with it here needs
  * the row's type alone. */
-#include "api/options.h"
+#include "sandbox/options.h"
 #include "base/parse.h"
 
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: what a search found (toolchain.h) becomes read-only mounts of the sandbox
  * and directories before its PATH. A link in the place of what was found is not followed later. */
-#include "api/tools.h"
+#include "sandbox/tools.h"
 #include "base/fs.h"
 #include "toolchain/toolchain.h"
 

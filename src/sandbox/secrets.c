@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/secrets.h"
+#include "sandbox/secrets.h"
 #include "base/fs.h"
 #include "base/strv.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-#include "api/sandbox.h"
+#include "sandbox/sandbox.h"
 
 /* Mounts what a program that is shown inside already needs to run (its interpreter). */
 _warn_unused_ int sandbox_add_needs(cloche_sandbox *sb, const char *file, struct cloche_err *err);

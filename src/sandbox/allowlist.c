@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/allowlist.h"
+#include "sandbox/allowlist.h"
 #include "base/buf.h"
 #include "base/fs.h"
 #include "base/parse.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copying and freeing, member by member, as the table says. */
-#include "api/options.h"
+#include "sandbox/options.h"
 
 #include <errno.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A GitHub App in a set of secrets: a live member, whose surrogate the inside holds, and beside it
  * what the broker needs to get a token. */
-#include "api/secrets.h"
 #include "base/strv.h"
+#include "sandbox/secrets.h"
 
 #include <utlist.h>
 

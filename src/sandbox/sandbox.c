@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: setters check what can be checked without making anything (names, paths,
  * numbers) and copy it. What depends on the machine is judged when a room is made. */
-#include "api/sandbox.h"
+#include "sandbox/sandbox.h"
 #include "base/fs.h"
 #include "base/parse.h"
 #include "base/utf8.h"
@@ -9,6 +9,7 @@
 #include "ipc/netconf.h"
 #include "secrets/signing.h"
 #include "secrets/surrogate.h"
+#include <cloche/diff.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -348,6 +349,15 @@ int cloche_sandbox_add_connect_to(cloche_sandbox *sb, const char *rule, cloche_e
 	}
 	sb->connect_to[sb->connect_to_n++] = c;
 	return 0;
+}
+
+int cloche_sandbox_set_keep_changes(cloche_sandbox *sb, const char *dir, cloche_err *err)
+{
+	_cleanup_(freep) char *named = dir ? fs_absolute(dir) : NULL;
+
+	if (dir && !named)
+		return err_sys(err, errno, "keep changes in %s", dir);
+	return set_string(&sb->keep_changes, named, err);
 }
 
 int cloche_sandbox_set_network_log(cloche_sandbox *sb, const char *file, cloche_err *err)

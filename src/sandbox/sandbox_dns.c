@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/sandbox.h"
 #include "base/parse.h"
+#include "sandbox/sandbox.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

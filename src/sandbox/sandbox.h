@@ -2,10 +2,10 @@
 #pragma once
 /* The configuration behind the public handle. Plain data; setters in sandbox.c check it. */
 
-#include "api/allowlist.h"
-#include "api/secrets.h"
 #include "base/strv.h"
 #include "provider/spec.h"
+#include "sandbox/allowlist.h"
+#include "sandbox/secrets.h"
 #include <cloche/sandbox.h>
 
 struct api_connect_to {

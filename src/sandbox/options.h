@@ -2,7 +2,7 @@
 #pragma once
 /* The table behind provider/options.def: what each option and each member of a configuration is. */
 
-#include "api/sandbox.h"
+#include "sandbox/sandbox.h"
 
 /* How a member lies in memory, and what a plain option does with its value. */
 enum option_type {

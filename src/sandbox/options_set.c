@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Options whose value has parts, or that read something of the caller. */
-#include "api/options.h"
+#include "sandbox/options.h"
 
 #include <stdlib.h>
 
