@@ -7,9 +7,9 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/selfcaps.h"
-#include "base/selfseccomp.h"
 #include "forward.h"
 #include "ipc/forward.h"
+#include "jail/seccomp.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -20,7 +20,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #ifndef SO_NETNS_COOKIE
@@ -186,51 +185,13 @@ static void on_room(struct loop_io *io, uint32_t events)
 
 static int narrow(struct cloche_err *err)
 {
-	static const struct selfseccomp_call calls[] = {
-#ifdef __NR_epoll_wait
-		{__NR_epoll_wait, SELFSECCOMP_ALLOW},
-#endif
-		{__NR_epoll_pwait, SELFSECCOMP_ALLOW},
-		{__NR_recvfrom, SELFSECCOMP_ALLOW},
-		{__NR_sendto, SELFSECCOMP_ALLOW},
-		{__NR_recvmsg, SELFSECCOMP_ALLOW},
-		{__NR_clock_gettime, SELFSECCOMP_ALLOW},
-		{__NR_epoll_ctl, SELFSECCOMP_ALLOW},
-		{__NR_accept4, SELFSECCOMP_ALLOW},
-		{__NR_close, SELFSECCOMP_ALLOW},
-		{__NR_getpeername, SELFSECCOMP_ALLOW},
-		{__NR_setsockopt, SELFSECCOMP_ALLOW},
-		{__NR_getsockopt, SELFSECCOMP_ALLOW},
-		{__NR_shutdown, SELFSECCOMP_ALLOW},
-		{__NR_brk, SELFSECCOMP_ALLOW},
-		{__NR_mmap, SELFSECCOMP_NO_EXEC},
-		{__NR_mprotect, SELFSECCOMP_NO_EXEC},
-		{__NR_munmap, SELFSECCOMP_ALLOW},
-		{__NR_mremap, SELFSECCOMP_ALLOW},
-		{__NR_madvise, SELFSECCOMP_ALLOW},
-		{__NR_futex, SELFSECCOMP_ALLOW},
-		{__NR_restart_syscall, SELFSECCOMP_ALLOW},
-		{__NR_rt_sigreturn, SELFSECCOMP_ALLOW},
-		{__NR_exit_group, SELFSECCOMP_ALLOW},
-		{__NR_exit, SELFSECCOMP_ALLOW},
-#if defined(__SANITIZE_ADDRESS__)
-		{__NR_sigaltstack, SELFSECCOMP_ALLOW}, /* the sanitizer's own, at the end */
-		{__NR_getpid, SELFSECCOMP_ALLOW},
-		{__NR_write, SELFSECCOMP_ALLOW},
-#endif
-		{__NR_execve, SELFSECCOMP_KILL},
-		{__NR_execveat, SELFSECCOMP_KILL},
-		{__NR_ptrace, SELFSECCOMP_KILL},
-		{__NR_socket, SELFSECCOMP_KILL},
-		{__NR_connect, SELFSECCOMP_KILL},
-	};
 	const struct rlimit files = {FDS, FDS}, none = {0, 0};
 	int r;
 
 	if (setrlimit(RLIMIT_NOFILE, &files) < 0 || setrlimit(RLIMIT_CORE, &none) < 0)
 		return err_sys(err, errno, "set limits");
 	r = selfcaps_drop(err);
-	return r < 0 ? r : selfseccomp_install(calls, ARRAY_SIZE(calls), err);
+	return r < 0 ? r : seccomp_narrow(SECCOMP_FORWARD, err);
 }
 
 static int prepare(struct forward *f, struct cloche_err *err)

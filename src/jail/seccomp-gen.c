@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation (INV-SYSCALLS)
+/* Theory of operation (INV-SYSCALLS, INV-NARROW)
  *
  * Runs at build time: compiles the rules with libseccomp and prints the programs as C arrays, so
- * that starting a room costs one system call and no library. There are two kinds of filter. The
+ * that starting a room costs one system call and no library. Rooms have two kinds of filter. The
  * allowlist says which calls exist; since it is a default of ENOSYS with exceptions, its rules
  * about arguments can only allow. What has to be refused by argument is a second filter whose
  * default is to allow; the kernel runs both and takes the stricter answer.
@@ -10,6 +10,7 @@
  * Arguments that the kernel reads as 32 bits are compared under a 32-bit mask where a match refuses
  * (else bits above would slip by), and whole where a match allows (else they would be let in). */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/netlink.h>
 #include <netinet/in.h>
@@ -30,7 +31,8 @@
 #define NS_FLAGS                                                                                   \
 	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |             \
 		CLONE_NEWPID | CLONE_NEWNET)
-#define NEWTIME 0x80 /* to clone() these bits are the exit signal */
+#define SELF_PLACEHOLDER 0x5e1f5e1fU /* no process has this number */
+#define NEWTIME 0x80                 /* to clone() these bits are the exit signal */
 
 static void fail(const char *what, const char *name, int r)
 {
@@ -372,14 +374,123 @@ static void print_staying(const char *name, bool nested)
 	print_program(ctx, name);
 }
 
+enum program { GATEWAY, BROKER, FORWARD };
+
+/* An argument that the kernel takes as 32 bits, without the bits in `but`. */
+static struct scmp_arg_cmp equal(unsigned arg, uint32_t but, uint32_t value)
+{
+	return SCMP_CMP64(arg, SCMP_CMP_MASKED_EQ, LOW32 & ~(uint64_t)but, value);
+}
+
+static void allow(scmp_filter_ctx ctx, const char *name)
+{
+	rule(ctx, SCMP_ACT_ALLOW, name, -1, 0, NULL);
+}
+
+/* It is the filter's default. */
+static void refuse(scmp_filter_ctx ctx, const char *name)
+{
+	(void)ctx;
+	(void)name;
+}
+
+static void end_program(scmp_filter_ctx ctx, const char *name)
+{
+	rule(ctx, SCMP_ACT_KILL_PROCESS, name, -1, 0, NULL);
+}
+
+static void allow_data(scmp_filter_ctx ctx, const char *name)
+{
+	const struct scmp_arg_cmp c = SCMP_CMP64(2, SCMP_CMP_MASKED_EQ, PROT_EXEC, 0);
+
+	rule(ctx, SCMP_ACT_ALLOW, name, -1, 1, &c);
+}
+
+static void allow_flags(scmp_filter_ctx ctx, const char *name)
+{
+	static const uint32_t commands[] = {F_GETFL, F_SETFL, F_GETFD, F_SETFD, F_DUPFD_CLOEXEC};
+	size_t i;
+
+	for (i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		const struct scmp_arg_cmp c = equal(1, 0, commands[i]);
+
+		rule(ctx, SCMP_ACT_ALLOW, name, -1, 1, &c);
+	}
+}
+
+/* Other families, types and protocols lead to more of the kernel, some by loading modules. */
+static void allow_inet(scmp_filter_ctx ctx, const char *name)
+{
+	static const uint32_t families[] = {AF_INET, AF_INET6};
+	static const uint32_t types[] = {SOCK_STREAM, SOCK_DGRAM};
+	static const uint32_t protocols[] = {0, IPPROTO_TCP, IPPROTO_UDP};
+	size_t f, t, p;
+
+	for (f = 0; f < 2; f++)
+		for (t = 0; t < 2; t++)
+			for (p = 0; p < 3; p++) {
+				const struct scmp_arg_cmp c[] = {
+					equal(0, 0, families[f]),
+					equal(1, SOCK_CLOEXEC | SOCK_NONBLOCK, types[t]),
+					equal(2, 0, protocols[p]),
+				};
+
+				rule(ctx, SCMP_ACT_ALLOW, name, -1, 3, c);
+			}
+}
+
+static void allow_batch(scmp_filter_ctx ctx, const char *name)
+{
+	static const uint32_t policies[] = {SCHED_OTHER, SCHED_BATCH};
+	size_t i;
+
+	for (i = 0; i < 2; i++) {
+		const struct scmp_arg_cmp c[] = {equal(0, 0, 0), equal(1, 0, policies[i])};
+
+		rule(ctx, SCMP_ACT_ALLOW, name, -1, 2, c);
+	}
+}
+
+/* The number of the process is put in when the filter is installed. */
+static void allow_self(scmp_filter_ctx ctx, const char *name)
+{
+	const struct scmp_arg_cmp c = equal(0, 0, SELF_PLACEHOLDER);
+
+	rule(ctx, SCMP_ACT_ALLOW, name, -1, 1, &c);
+}
+
+static void print_self(const char *name, enum program program)
+{
+	scmp_filter_ctx ctx = start(SCMP_ACT_ERRNO(EPERM));
+	void (*const sanitizer)(scmp_filter_ctx, const char *) = SANITIZED ? allow : refuse;
+
+#define ALLOW allow
+#define REFUSE refuse
+#define KILL end_program
+#define CODE allow_data
+#define FLAGS allow_flags
+#define INET allow_inet
+#define BATCH allow_batch
+#define SELF allow_self
+#define SANITIZER sanitizer
+#define CALL(name, gateway, broker, forward)                                                       \
+	(program == GATEWAY ? (gateway) : program == BROKER ? (broker) : (forward))(ctx, #name);
+#include "jail/seccomp-programs.def"
+	print_program(ctx, name);
+}
+
 int main(void)
 {
-	printf("/* Made by seccomp-gen from seccomp-rules.def. */\n");
+	printf("/* Made by seccomp-gen from seccomp-rules.def and seccomp-programs.def. */\n");
 	print_allowlist("filter_room", false);
 	print_arguments("filter_arguments", false);
 	print_allowlist("filter_room_nested", true);
 	print_arguments("filter_arguments_nested", true);
 	print_staying("filter_staying", false);
 	print_staying("filter_staying_nested", true);
+	printf("#define SELF_PLACEHOLDER 0x%xU\n", SELF_PLACEHOLDER);
+	print_self("filter_gateway", GATEWAY);
+	print_self("filter_broker", BROKER);
+	print_self("filter_forward", FORWARD);
 	return ferror(stdout) || fflush(stdout) != 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* System call filters, compiled at build time from seccomp-rules.def by seccomp-gen.c. */
+/* System call filters, compiled at build time from seccomp-rules.def and seccomp-programs.def by
+ * seccomp-gen.c. */
 
 #include "base/err.h"
 
@@ -28,3 +29,14 @@ enum seccomp_filter_id {
 /* Installs a filter for the calling thread and all it starts, for good. no_new_privs must be set.
  */
 _warn_unused_ int seccomp_install(enum seccomp_filter_id id, struct cloche_err *err);
+
+enum seccomp_program {
+	SECCOMP_GATEWAY,
+	SECCOMP_BROKER,
+	SECCOMP_FORWARD,
+};
+
+/* For a program of ours that narrows itself: sets no_new_privs and installs its filter for every
+ * thread. Calls that seccomp-programs.def does not allow it fail with EPERM or end the process;
+ * those of another architecture's table end it. Returns 0 or sets err. */
+_warn_unused_ int seccomp_narrow(enum seccomp_program program, struct cloche_err *err);

@@ -10,6 +10,7 @@ import struct
 PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_SECCOMP_GET_FILTER = 17, 0x4206, 0x4207, 0x420c
 ARCH, HEADER = 0xc000003e, "/usr/include/x86_64-linux-gnu/asm/unistd_64.h"
 ACTIONS = {0x7fff0000: "allow", 0x00050000: "refuse", 0x80000000: "kill"}
+JUMPS = {0x15: int.__eq__, 0x25: int.__gt__, 0x35: int.__ge__, 0x45: int.__and__}  # JEQ, JGT, JGE, JSET
 libc = ctypes.CDLL(None, use_errno=True)
 libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
 libc.ptrace.restype = ctypes.c_long
@@ -57,10 +58,10 @@ def action(program, nr, args=(), arch=ARCH):
             accumulator = struct.unpack_from("=I", data, k)[0]
         elif code == 0x54:  # BPF_ALU | BPF_AND | BPF_K
             accumulator &= k
-        elif code in (0x15, 0x35, 0x45):  # BPF_JMP: JEQ, JGE, JSET
-            true = accumulator == k if code == 0x15 else accumulator >= k if code == 0x35 \
-                else accumulator & k
-            at += yes if true else no
+        elif code == 0x05:  # BPF_JMP | BPF_JA
+            at += k
+        elif code in JUMPS:
+            at += yes if JUMPS[code](accumulator, k) else no
         elif code == 0x06:  # BPF_RET | BPF_K
             return ACTIONS.get(k & 0xffff0000, hex(k)) if k != 0x00050000 else "lie"
         else:
