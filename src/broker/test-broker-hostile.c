@@ -140,7 +140,7 @@ static void host_disguised(struct rig *g)
 }
 static void method_splits(struct rig *g)
 {
-	bad_open(g, "a.test", "GET /x HTTP/1.1\r\n", "/", NULL, NULL);
+	bad_open(g, "a.test", "GET / HTTP/1.1\r\n", "/", NULL, NULL);
 }
 static void method_connect(struct rig *g)
 {

@@ -77,32 +77,17 @@ static void int_put(struct wire_out *w, const struct field *f, const char *p)
 	for (unsigned i = 0; i == 0 || i < f->count; i++, p += f->size) {
 		uint64_t v = int_load(p, f->size);
 
-		if (!int_allows(f, v))
-			w->error = w->error ? w->error : -EINVAL;
-		else if (f->wire == 1)
-			wire_put_u8(w, (uint8_t)v);
-		else if (f->wire == 2)
-			wire_put_u16(w, (uint16_t)v);
-		else if (f->wire == 4)
-			wire_put_u32(w, (uint32_t)v);
+		if (int_allows(f, v))
+			wire_put_int(w, v, f->wire);
 		else
-			wire_put_u64(w, v);
+			w->error = w->error ? w->error : -EINVAL;
 	}
-}
-
-static uint64_t int_get(struct wire_in *r, unsigned wire)
-{
-	if (wire == 1)
-		return wire_get_u8(r);
-	if (wire == 2)
-		return wire_get_u16(r);
-	return wire == 4 ? wire_get_u32(r) : wire_get_u64(r);
 }
 
 static void int_take(struct wire_in *r, const struct field *f, char *p)
 {
 	for (unsigned i = 0; i == 0 || i < f->count; i++, p += f->size) {
-		uint64_t v = int_get(r, f->wire);
+		uint64_t v = wire_get_int(r, f->wire);
 
 		if (!int_allows(f, v))
 			r->bad = true;

@@ -53,11 +53,11 @@ enum net_frame {
 	NET_HEAD,      /* struct net_response, then fields */
 	NET_FORGET,    /* nothing: the policy is another one, so what CERT said before holds no more
 			*/
-	/* both ways; payload starts with the u32 stream number */
-	NET_DATA = 32, /* then the raw bytes */
-	NET_END,       /* then fields: trailers (usually none) */
-	NET_RESET,     /* then u8 enum net_reset */
-	NET_CREDIT,    /* then u32 bytes */
+	/* both ways */
+	NET_DATA = 32, /* the u32 number of the stream, then the raw bytes */
+	NET_END,       /* struct net_trailers, then fields (usually none) */
+	NET_RESET,     /* struct net_end_of_stream */
+	NET_CREDIT,    /* struct net_credit */
 };
 
 /* What a stream carries. Of a WEBSOCKET the request is an HTTP/1.1 upgrade; after a HEAD with
@@ -93,52 +93,72 @@ enum net_reset {
 	F(BYTES, server, 16)
 MESSAGE_STRUCT(net_client, NET_CLIENT_FIELDS);
 
-struct net_hello {
-	uint32_t version;
-	struct str
-		spki; /* DER SubjectPublicKeyInfo of the key that all leaves of this gateway use */
-};
+#define NET_HELLO_FIELDS(F)                                                                        \
+	F(U32, version)                                                                            \
+	/* DER SubjectPublicKeyInfo of the key that all leaves of this gateway use */              \
+	F(STR, spki, .max = NET_MAX_SPKI)
+MESSAGE(net, hello, NET_HELLO, NET_HELLO_FIELDS);
 
-struct net_mint {
-	uint32_t request;
-	struct str host; /* canonical name, or an IP literal for a client that sent no SNI */
-	uint16_t port;   /* that the room connected to */
-	bool h2, http1;  /* what its ALPN offers; http1 also where it sent none */
-};
+#define NET_MINT_FIELDS(F)                                                                         \
+	F(U32, request)                                                                            \
+	/* canonical name, or an IP literal for a client that sent no SNI */                       \
+	F(STR, host, .max = NET_MAX_HOST)                                                          \
+	F(U16, port)   /* that the room connected to */                                            \
+	F(BOOL, h2)    /* what its ALPN offers */                                                  \
+	F(BOOL, http1) /* also if it sent none */
+MESSAGE(net, mint, NET_MINT, NET_MINT_FIELDS);
 
-struct net_cert {
-	uint32_t request;
-	bool ok; /* false: refused (rate of minting, or not a host name) */
-	enum net_mode mode;
-	struct str leaf; /* DER; empty for a tunnel */
-};
+#define NET_CERT_FIELDS(F)                                                                         \
+	F(U32, request)                                                                            \
+	F(BOOL, ok) /* false: refused (rate of minting, or not a host name) */                     \
+	F(ENUM, mode, net_mode, NET_MODE_END)                                                      \
+	F(STR, leaf, .max = NET_MAX_CERT) /* DER; empty for a tunnel */
+MESSAGE(net, cert, NET_CERT, NET_CERT_FIELDS);
 
-struct net_open {
-	uint32_t stream;
-	uint32_t connection; /* the room's connection: number for the log */
-	struct net_client client;
-	enum net_kind kind;
-	enum net_scheme scheme; /* what the room's side really was: HTTPS only over TLS to us */
-	struct str host;        /* canonical; equal to the SNI where there was TLS */
-	uint16_t port;          /* the port that the room connected to */
-	struct str method;
-	struct str target; /* origin form, as received: path and query */
-	enum net_body body;
-	uint64_t length;      /* NET_BODY_LENGTH only */
-	bool expect_continue; /* the room waits for 100 before it sends the body */
-	bool te_trailers;     /* the room reads trailers (gRPC insists on being told) */
-	uint16_t fields_n;    /* end-to-end fields only: no Host, framing or hop-by-hop field */
-};
+/* Of OPEN, INTERIM, HEAD and END this is what comes before the fields of HTTP. The last number says
+ * how many there are: end-to-end ones only, no Host, framing or hop-by-hop field. */
+#define NET_OPEN_FIELDS(F)                                                                         \
+	F(U32, stream)                                                                             \
+	F(U32, connection) /* the room's: its number for the log */                                \
+	F(PART, client, net_client)                                                                \
+	F(ENUM, kind, net_kind, NET_KIND_END)                                                      \
+	/* what the room's side really was: HTTPS only over TLS to us */                           \
+	F(ENUM, scheme, net_scheme, NET_SCHEME_END)                                                \
+	F(STR, host, .max = NET_MAX_HOST) /* canonical; equal to the SNI if there was TLS */       \
+	F(U16, port)                      /* that the room connected to */                         \
+	F(STR, method, .max = NET_MAX_METHOD)                                                      \
+	F(STR, target, .max = NET_MAX_TARGET) /* origin form, as received: path and query */       \
+	F(ENUM, body, net_body, NET_BODY_END)                                                      \
+	F(U64, length)           /* NET_BODY_LENGTH only */                                        \
+	F(BOOL, expect_continue) /* the room waits for 100 before it sends the body */             \
+	F(BOOL, te_trailers)     /* the room reads trailers (gRPC insists on being told) */        \
+	F(U16, fields_n, .max = NET_MAX_FIELDS)
+MESSAGE_STRUCT(net_open, NET_OPEN_FIELDS);
 
-struct net_response {
-	uint32_t stream;
-	uint16_t status;
-	enum net_body body;
-	uint64_t length;
-	bool close;        /* the gateway closes the room's connection after it */
-	bool refused;      /* HEAD: by policy; the broker's own answer */
-	uint16_t fields_n; /* end-to-end fields only */
-};
+#define NET_RESPONSE_FIELDS(F)                                                                     \
+	F(U32, stream)                                                                             \
+	F(U16, status)                                                                             \
+	F(ENUM, body, net_body, NET_BODY_END)                                                      \
+	F(U64, length)                                                                             \
+	F(BOOL, close)   /* the gateway closes the room's connection after it */                   \
+	F(BOOL, refused) /* HEAD: by policy; the broker's own answer */                            \
+	F(U16, fields_n, .max = NET_MAX_FIELDS)
+MESSAGE_STRUCT(net_response, NET_RESPONSE_FIELDS);
+
+#define NET_TRAILERS_FIELDS(F)                                                                     \
+	F(U32, stream)                                                                             \
+	F(U16, fields_n, .max = NET_MAX_FIELDS)
+MESSAGE_STRUCT(net_trailers, NET_TRAILERS_FIELDS);
+
+#define NET_END_OF_STREAM_FIELDS(F)                                                                \
+	F(U32, stream)                                                                             \
+	F(ENUM, why, net_reset, NET_RESET_END)
+MESSAGE_STRUCT(net_end_of_stream, NET_END_OF_STREAM_FIELDS);
+
+#define NET_CREDIT_FIELDS(F)                                                                       \
+	F(U32, stream)                                                                             \
+	F(U32, bytes, .min = 1, .max = NET_WINDOW)
+MESSAGE_STRUCT(net_credit, NET_CREDIT_FIELDS);
 
 /* What the gateway saw that never became a request, or that it answered itself. */
 enum net_event_kind {
@@ -154,21 +174,22 @@ enum net_event_kind {
 	NET_EVENT_KIND_END
 };
 
-struct net_event {
-	enum net_event_kind kind;
-	uint32_t connection;
-	struct net_client client;
-	uint16_t status;           /* what the room was answered, 0 where nothing */
-	uint16_t port;             /* destination */
-	struct str a, b, c;        /* raw bytes, at most NET_MAX_VALUE each */
-	struct str method, target; /* where a request was read so far, else empty */
-};
+/* Texts are raw bytes, cut to what is allowed. */
+#define NET_EVENT_FIELDS(F)                                                                        \
+	F(ENUM, kind, net_event_kind, NET_EVENT_KIND_END)                                          \
+	F(U32, connection)                                                                         \
+	F(PART, client, net_client)                                                                \
+	F(U16, status) /* what the room was answered, 0 if nothing */                              \
+	F(U16, port)   /* destination */                                                           \
+	F(STR, a, .max = NET_MAX_VALUE, .flags = FIELD_CUT)                                        \
+	F(STR, b, .max = NET_MAX_VALUE, .flags = FIELD_CUT)                                        \
+	F(STR, c, .max = NET_MAX_VALUE, .flags = FIELD_CUT)                                        \
+	/* if a request was read so far, else empty */                                             \
+	F(STR, method, .max = NET_MAX_METHOD, .flags = FIELD_CUT)                                  \
+	F(STR, target, .max = NET_MAX_TARGET, .flags = FIELD_CUT)
+MESSAGE(net, event, NET_EVENT, NET_EVENT_FIELDS);
 
-/* --- encoding: each appends one whole frame to c->out; 0 or -errno --- */
-_warn_unused_ int net_send_hello(struct chan *c, const struct net_hello *m);
-_warn_unused_ int net_send_mint(struct chan *c, const struct net_mint *m);
-_warn_unused_ int net_send_cert(struct chan *c, const struct net_cert *m);
-_warn_unused_ int net_send_event(struct chan *c, const struct net_event *m);
+/* --- encoding of the others: each appends one whole frame to c->out; 0 or -errno --- */
 _warn_unused_ int net_send_data(struct chan *c, uint32_t stream, struct str bytes);
 _warn_unused_ int net_send_reset(struct chan *c, uint32_t stream, enum net_reset why);
 _warn_unused_ int net_send_credit(struct chan *c, uint32_t stream, uint32_t bytes);
@@ -179,10 +200,9 @@ _warn_unused_ int net_send_end(struct chan *c, uint32_t stream);
 /* Frames with fields: begin, add each field, end. fields_n of the struct is filled by
  * net_end_fields; the count is limited to NET_MAX_FIELDS (-E2BIG). */
 struct net_fields_out {
-	struct chan *c;
-	size_t mark, count_at; /* count_at: offset of the u16 count from the mark */
+	struct frame_out frame;
+	size_t count_at; /* offset of the count from the frame's mark */
 	uint16_t n;
-	int error;
 };
 struct net_fields_out net_begin_open(struct chan *c, const struct net_open *m);
 /* type is NET_HEAD or NET_INTERIM. */
@@ -197,11 +217,7 @@ _warn_unused_ int net_end_fields(struct net_fields_out *f);
 char *net_begin_data(struct chan *c, uint32_t stream, size_t max, size_t *ret_mark);
 _warn_unused_ int net_commit_data(struct chan *c, size_t mark, size_t n);
 
-/* --- decoding: false where malformed; views point into the payload --- */
-bool net_get_hello(struct str payload, struct net_hello *ret);
-bool net_get_mint(struct str payload, struct net_mint *ret);
-bool net_get_cert(struct str payload, struct net_cert *ret);
-bool net_get_event(struct str payload, struct net_event *ret);
+/* --- decoding of the others: false if malformed; views point into the payload --- */
 /* ret_fields then yields exactly fields_n fields with net_next_field. */
 bool net_get_open(struct str payload, struct net_open *ret, struct wire_in *ret_fields);
 bool net_get_response(struct str payload, struct net_response *ret, struct wire_in *ret_fields);
@@ -212,3 +228,6 @@ bool net_get_reset(struct str payload, uint32_t *ret_stream, enum net_reset *ret
 bool net_get_credit(struct str payload, uint32_t *ret_stream, uint32_t *ret_bytes);
 /* False where malformed. After the last field check wire_ok(fields). */
 bool net_next_field(struct wire_in *fields, struct str *ret_name, struct str *ret_value);
+
+/* Every table, up to NULL. */
+extern const message_fn net_messages[];

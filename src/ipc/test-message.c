@@ -14,7 +14,7 @@
 enum { MAX_MESSAGE = 8 * 1024 * 1024, MAX_STRUCT = 32 * 1024 };
 
 static const message_fn *const protocols[] = {
-	roomctl_messages, helper_messages, ctl_messages, netconf_messages};
+	roomctl_messages, helper_messages, ctl_messages, netconf_messages, net_messages};
 
 /* A text that does for a path, an argument and a variable. */
 static char *make_text(size_t n)

@@ -4,43 +4,48 @@
 #include <endian.h>
 #include <errno.h>
 
-static void put(struct wire_out *w, const void *p, size_t n)
+/* Where n bytes may be written, most of the time without a call; NULL sets w->error. */
+static inline char *reserve(struct wire_out *w, size_t n)
 {
+	struct buf *b = w->b;
+	char *at;
+
+	if (w->error == 0 && n <= b->cap - b->tail && n <= buf_room(b))
+		return b->mem + b->tail;
 	if (w->error == 0)
-		w->error = buf_add(w->b, p, n);
+		w->error = buf_reserve(b, n, &at);
+	return w->error == 0 ? at : NULL;
 }
 
-void wire_put_u8(struct wire_out *w, uint8_t v)
+void wire_put_int(struct wire_out *w, uint64_t v, size_t size)
 {
-	put(w, &v, sizeof(v));
-}
+	struct buf *b = w->b;
 
-void wire_put_u16(struct wire_out *w, uint16_t v)
-{
-	v = htole16(v);
-	put(w, &v, sizeof(v));
-}
-
-void wire_put_u32(struct wire_out *w, uint32_t v)
-{
-	v = htole32(v);
-	put(w, &v, sizeof(v));
-}
-
-void wire_put_u64(struct wire_out *w, uint64_t v)
-{
 	v = htole64(v);
-	put(w, &v, sizeof(v));
+	if (w->error)
+		return;
+	if (b->cap - b->tail < sizeof(v) || buf_room(b) < size) {
+		w->error = buf_add(b, &v, size);
+		return;
+	}
+	memcpy(b->mem + b->tail, &v, sizeof(v)); /* of a known size, and then cut */
+	buf_commit(b, size);
 }
 
 void wire_put_str(struct wire_out *w, struct str s)
 {
-	if (s.n > UINT32_MAX) {
-		w->error = w->error ? w->error : -E2BIG;
+	uint32_t n = htole32((uint32_t)s.n);
+	char *at;
+
+	if (s.n > UINT32_MAX && w->error == 0)
+		w->error = -E2BIG;
+	at = reserve(w, sizeof(n) + s.n);
+	if (!at)
 		return;
-	}
-	wire_put_u32(w, (uint32_t)s.n);
-	put(w, s.p, s.n);
+	memcpy(at, &n, sizeof(n));
+	if (s.n)
+		memcpy(at + sizeof(n), s.p, s.n);
+	buf_commit(w->b, sizeof(n) + s.n);
 }
 
 void wire_put_z(struct wire_out *w, const char *z)
@@ -59,47 +64,23 @@ void wire_put_strv(struct wire_out *w, char *const *v)
 		wire_put_z(w, v[i]);
 }
 
-static void get(struct wire_in *r, void *p, size_t n)
+uint64_t wire_get_int(struct wire_in *r, size_t size)
 {
-	if (r->bad || r->rest.n < n) {
+	uint64_t v = 0;
+
+	if (r->bad || r->rest.n < size) {
 		r->bad = true;
-		memset(p, 0, n);
-		return;
+		return 0;
 	}
-	memcpy(p, r->rest.p, n);
-	r->rest = str_from_index(r->rest, n);
-}
-
-uint8_t wire_get_u8(struct wire_in *r)
-{
-	uint8_t v;
-
-	get(r, &v, sizeof(v));
+	if (r->rest.n >= sizeof(v)) {
+		memcpy(&v, r->rest.p, sizeof(v));
+		v = le64toh(v) & (UINT64_MAX >> (64 - 8 * size));
+	} else {
+		memcpy(&v, r->rest.p, size);
+		v = le64toh(v);
+	}
+	r->rest = str_make(r->rest.p + size, r->rest.n - size);
 	return v;
-}
-
-uint16_t wire_get_u16(struct wire_in *r)
-{
-	uint16_t v;
-
-	get(r, &v, sizeof(v));
-	return le16toh(v);
-}
-
-uint32_t wire_get_u32(struct wire_in *r)
-{
-	uint32_t v;
-
-	get(r, &v, sizeof(v));
-	return le32toh(v);
-}
-
-uint64_t wire_get_u64(struct wire_in *r)
-{
-	uint64_t v;
-
-	get(r, &v, sizeof(v));
-	return le64toh(v);
 }
 
 struct str wire_get_str(struct wire_in *r, size_t max)
@@ -111,8 +92,8 @@ struct str wire_get_str(struct wire_in *r, size_t max)
 		r->bad = true;
 		return STR_NULL;
 	}
-	s = str_prefix(r->rest, n);
-	r->rest = str_from_index(r->rest, n);
+	s = str_make(r->rest.p, n);
+	r->rest = str_make(r->rest.p + n, r->rest.n - n);
 	return s;
 }
 

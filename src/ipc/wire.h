@@ -20,10 +20,29 @@ static inline struct wire_out wire_out(struct buf *b)
 	return (struct wire_out){.b = b};
 }
 
-void wire_put_u8(struct wire_out *w, uint8_t v);
-void wire_put_u16(struct wire_out *w, uint16_t v);
-void wire_put_u32(struct wire_out *w, uint32_t v);
-void wire_put_u64(struct wire_out *w, uint64_t v);
+/* The low bytes of v, 1 to 8 of them. */
+void wire_put_int(struct wire_out *w, uint64_t v, size_t size);
+
+static inline void wire_put_u8(struct wire_out *w, uint8_t v)
+{
+	wire_put_int(w, v, sizeof(v));
+}
+
+static inline void wire_put_u16(struct wire_out *w, uint16_t v)
+{
+	wire_put_int(w, v, sizeof(v));
+}
+
+static inline void wire_put_u32(struct wire_out *w, uint32_t v)
+{
+	wire_put_int(w, v, sizeof(v));
+}
+
+static inline void wire_put_u64(struct wire_out *w, uint64_t v)
+{
+	wire_put_int(w, v, sizeof(v));
+}
+
 void wire_put_str(struct wire_out *w, struct str s);
 /* A terminated string; NULL goes as empty. */
 void wire_put_z(struct wire_out *w, const char *z);
@@ -40,10 +59,29 @@ static inline struct wire_in wire_in(struct str message)
 	return (struct wire_in){.rest = message};
 }
 
-uint8_t wire_get_u8(struct wire_in *r);
-uint16_t wire_get_u16(struct wire_in *r);
-uint32_t wire_get_u32(struct wire_in *r);
-uint64_t wire_get_u64(struct wire_in *r);
+/* Of 1 to 8 bytes. */
+uint64_t wire_get_int(struct wire_in *r, size_t size);
+
+static inline uint8_t wire_get_u8(struct wire_in *r)
+{
+	return (uint8_t)wire_get_int(r, 1);
+}
+
+static inline uint16_t wire_get_u16(struct wire_in *r)
+{
+	return (uint16_t)wire_get_int(r, 2);
+}
+
+static inline uint32_t wire_get_u32(struct wire_in *r)
+{
+	return (uint32_t)wire_get_int(r, 4);
+}
+
+static inline uint64_t wire_get_u64(struct wire_in *r)
+{
+	return wire_get_int(r, 8);
+}
+
 /* A view into the message; more than max bytes is malformed. */
 struct str wire_get_str(struct wire_in *r, size_t max);
 /* A heap copy as a terminated string: a NUL inside is malformed. NULL where malformed or out of

@@ -10,7 +10,7 @@
 enum { MAX_MESSAGE = 16 << 20, MAX_STRUCT = 32 * 1024 };
 
 static const message_fn *const protocols[] = {
-	roomctl_messages, helper_messages, ctl_messages, netconf_messages};
+	roomctl_messages, helper_messages, ctl_messages, netconf_messages, net_messages};
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
