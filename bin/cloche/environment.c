@@ -20,16 +20,27 @@ struct variable {
 	const char *hint;
 };
 
+static bool environment_has_provider(const char *name)
+{
+	const char *one;
+
+	for (size_t i = 0; (one = cloche_provider_name(i)); i++)
+		if (strcmp(name, one) == 0)
+			return true;
+	return strcmp(name, "auto") == 0;
+}
+
 static int environment_set_provider(
 	struct sandbox_options *o, const char *name, const char *value, cloche_err *err)
 {
 	const char *ours = getenv("CLOCHE_PROVIDER");
 
-	if (sandbox_options_given(o, "provider") || (ours && ours[0]) ||
-		strcmp(value, "auto") == 0 || strcmp(value, "native") == 0)
+	if (sandbox_options_given(o, "provider") || (ours && ours[0]))
 		return 0;
+	if (environment_has_provider(value))
+		return cloche_sandbox_set_provider(o->sb, value, err);
 	return wrong_usage(err, "unset it, or use --provider native, which needs no engine",
-		PREFIX "%s=%s: this version has no provider but native", name, value);
+		PREFIX "%s=%s: this version has no such provider", name, value);
 }
 
 static int environment_set_network(

@@ -56,6 +56,10 @@ CLOCHE_API int cloche_sandbox_set(
  */
 CLOCHE_API int cloche_sandbox_set_provider(cloche_sandbox *sb, const char *name, cloche_err *err);
 
+/* The name of the i-th provider of this version; the first is what "auto" means. NULL behind the
+ * last. */
+CLOCHE_API const char *cloche_provider_name(size_t i);
+
 /* "host", or the path of a directory that becomes the root. "image:REF" fails with
  * CLOCHE_E_UNSUPPORTED in this version. */
 CLOCHE_API int cloche_sandbox_set_root(cloche_sandbox *sb, const char *root, cloche_err *err);

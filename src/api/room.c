@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/fs.h"
 #include "jail/trust.h"
+#include "provider/names.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -116,16 +117,6 @@ static int make_room(const cloche_sandbox *sb, struct client_start *start, struc
 	return add_mounts(sb, ret, &start->crowded, err);
 }
 
-static int check_provider(const cloche_sandbox *sb, struct cloche_err *err)
-{
-	if (strcmp(sb->provider, "auto") == 0 || strcmp(sb->provider, "native") == 0)
-		return 0;
-	err_set(err, E_UNSUPPORTED, "provider %s is not part of this version", sb->provider);
-	err_hint(err, "use --provider native (the default); \"cloche doctor\" says whether it "
-		      "works here");
-	return -E_UNSUPPORTED;
-}
-
 int room_start(const cloche_sandbox *sb, struct client_start *start, struct network *net,
 	struct client **ret, struct cloche_err *err)
 {
@@ -136,7 +127,7 @@ int room_start(const cloche_sandbox *sb, struct client_start *start, struct netw
 
 	*net = (struct network){.watch.fd = -1};
 	room_spec_init(&room);
-	r = check_provider(sb, err);
+	r = provider_name_choose(sb->provider, &start->provider, err);
 	if (r == 0)
 		r = make_room(sb, start, &room, err);
 	if (r < 0)

@@ -30,7 +30,7 @@ struct client_start {
 	uint64_t exec_timeout_usec; /* the same; 0: none */
 	uint64_t log_bytes;         /* of each log that are kept; 0: a default */
 	const char *config;         /* JSON object for the record; NULL: none */
-	const char *provider;       /* NULL: "native" */
+	const char *provider;       /* one of provider/names.h; NULL: the first */
 	const char *name;           /* NULL: none */
 	char *const *labels;        /* "key=value", NULL-terminated; NULL: none */
 	uint64_t timeout_usec;      /* of the sandbox; 0: none */

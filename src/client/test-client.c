@@ -531,6 +531,31 @@ static void a_room_that_cannot_be_made(void)
 	job_done(&j);
 }
 
+/* The name that is asked for goes to the supervisor, which judges it again. */
+static void a_provider_that_is_not_there(void)
+{
+	static const struct {
+		const char *name;
+		int code;
+	} rows[] = {{"nonsense", E_USAGE}, {"podman", E_UNSUPPORTED}, {"native", 0}, {"", 0}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct client_start start = {.one_shot = true, .provider = rows[i].name};
+		struct job j;
+		int config;
+
+		job_init(&j, "true");
+		start.room = &j.room;
+		check_int(client_new(&start, &j.client, &config, &j.err), 0);
+		job_exec(&j);
+		check_int(j.code, -rows[i].code);
+		check(rows[i].code || strcmp(client_provider(j.client), "native") == 0);
+		check(rows[i].code != E_USAGE || strstr(j.err.message, "auto or native"));
+		check_int(client_finish(j.client, &j.ended, NULL), 0);
+		job_done(&j);
+	}
+}
+
 static void run_list(void)
 {
 	run_test(exit_codes);
@@ -557,6 +582,7 @@ static void run_list(void)
 	run_test(many_processes_one_room);
 	run_test(the_sandbox_has_a_deadline);
 	run_test(a_room_that_cannot_be_made);
+	run_test(a_provider_that_is_not_there);
 }
 
 int main(void)

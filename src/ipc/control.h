@@ -118,7 +118,7 @@ enum ctl_reason {
 	/* "sandbox-" and 21 of [a-z0-9]; NULL or empty: the supervisor chooses */                 \
 	F(Z, id, .max = CTL_ID_MAX)                                                                \
 	F(Z, name, .max = CTL_MAX_NAME)     /* NULL or empty: none */                              \
-	F(Z, provider, .max = CTL_MAX_NAME) /* "native", ...; NULL or empty: native */             \
+	F(Z, provider, .max = CTL_MAX_NAME) /* provider/names.h; empty: the first */               \
 	F(STRV, labels, .max_n = CTL_MAX_LABELS, .max = 512) /* "key=value" */                     \
 	F(U64, timeout_usec)                                 /* of the sandbox; 0: none */         \
 	F(U64, grace_usec) /* between TERM and KILL when a deadline has passed */                  \

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "provider/provider.h"
 
-static const struct provider *const providers[] = {&native_provider};
+#define PROVIDER_OPS(name) &name##_provider,
+static const struct provider *const providers[] = {PROVIDERS(PROVIDER_OPS)};
 
 const struct provider *provider_find(struct str name)
 {

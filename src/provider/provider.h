@@ -19,6 +19,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "jail/netcapture.h"
+#include "provider/names.h"
 #include "provider/spec.h"
 #include <sys/types.h>
 
@@ -109,9 +110,10 @@ struct provider {
 	struct room *(*destroy)(struct room *r);
 };
 
-extern const struct provider native_provider;
+#define PROVIDER_EXTERN_(name) extern const struct provider name##_provider;
+PROVIDERS(PROVIDER_EXTERN_)
 
-/* The provider of that name ("native"), or NULL. */
+/* The provider of exactly that name (names.h), or NULL. */
 const struct provider *provider_find(struct str name);
 
 /* Destroys through the room's own provider; returns NULL. */

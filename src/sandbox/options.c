@@ -3,6 +3,7 @@
  * the row's type alone. */
 #include "sandbox/options.h"
 #include "base/parse.h"
+#include "provider/names.h"
 
 #include <stddef.h>
 

@@ -7,6 +7,7 @@
 #include "base/utf8.h"
 #include "ipc/control.h"
 #include "ipc/netconf.h"
+#include "provider/names.h"
 #include "secrets/signing.h"
 #include "secrets/surrogate.h"
 #include <cloche/diff.h>
@@ -43,25 +44,15 @@ cloche_sandbox *cloche_sandbox_new(void)
 
 int cloche_sandbox_set_provider(cloche_sandbox *sb, const char *name, cloche_err *err)
 {
-	static const struct {
-		const char *name, *canonical;
-	} names[] = {
-		{"auto", "auto"},
-		{"native", "native"},
-		{"srt", "srt"},
-		{"podman", "podman"},
-		{"docker", "docker"},
-		{"e2b", "e2b"},
-		{"cloudflare", "cloudflare"},
-		{"subprocess", "subprocess"},
-		{"none", "subprocess"},
-		{"local", "subprocess"},
-	};
+	const char *found;
+	int r = provider_name_find(name, &found, err);
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (strcmp(name, names[i].name) == 0)
-			return set_string(&sb->provider, names[i].canonical, err);
-	return err_set(err, E_USAGE, "unknown provider \"%s\": it is auto or native", name);
+	return r < 0 ? r : set_string(&sb->provider, found, err);
+}
+
+const char *cloche_provider_name(size_t i)
+{
+	return provider_name_at(i);
 }
 
 /* Resolves a path of the host; the error names it and what it was for. */

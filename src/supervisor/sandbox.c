@@ -453,13 +453,13 @@ static void on_born(void *user, pid_t init)
 static int make_room(struct supervisor *s, int config_fd, struct cloche_err *err)
 {
 	const char *name = s->start.provider;
-	const struct provider *provider =
-		provider_find(name && name[0] ? str_from(name) : STR("native"));
+	const struct provider *provider;
 	_cleanup_fd_ int ca_fd = -1;
-	int r;
+	int r = provider_name_choose(name && name[0] ? name : "auto", &name, err);
 
-	if (!provider)
-		return err_set(err, E_UNSUPPORTED, "there is no provider \"%s\"", name);
+	if (r < 0)
+		return r;
+	provider = provider_find(str_from(name));
 	r = complete_spec(s, err);
 	if (r == 0 && s->start.kept)
 		r = prepare_kept(s, err);
