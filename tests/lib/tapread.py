@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a program that speaks TAP, and reads what it said."""
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+
+UNDER_WAY = set()  # process groups
+LINE = re.compile(r"^(not )?ok\b\s*(\d*)\s*(?:- )?(.*?)(?:\s*#\s*(SKIP|TODO)\b\s*(.*))?$", re.I)
+
+
+class Result:
+    """What one program said."""
+
+    def __init__(self):
+        self.passed, self.failures, self.skips = 0, [], []
+        self.plan = None
+        self.seconds = self.cpu = 0.0
+
+
+def broken(why, output=""):
+    r = Result()
+    r.failures.append((why, output.splitlines()))
+    return r
+
+
+def parse(output, code):
+    r = Result()
+    notes = []
+    for line in output.splitlines():
+        if line.startswith("Bail out!"):
+            r.failures.append((line, notes))
+            return r
+        plan = re.match(r"^1\.\.(\d+)(?:\s*#\s*SKIP\S*\s*(.*))?$", line, re.I)
+        if plan:
+            r.plan = int(plan.group(1))
+            if r.plan == 0:
+                r.skips.append(("whole program", plan.group(2) or "no reason given"))
+            continue
+        m = LINE.match(line)
+        if not m:
+            notes.append(line)
+            continue
+        bad, _, name, directive, reason = m.groups()
+        if directive and directive.upper() == "SKIP":
+            r.skips.append((name, reason or "no reason given"))
+        elif bad:
+            r.failures.append((name, notes))
+        else:
+            r.passed += 1
+        notes = []
+    ran = r.passed + len(r.failures) + len(r.skips)
+    if r.plan is None:
+        r.failures.append(("ended without a plan (exit status %s)" % code, notes))
+    elif r.plan not in (0, ran):
+        r.failures.append(("planned %d tests, ran %d (exit status %s)" % (r.plan, ran, code),
+                           notes))
+    elif code != 0 and not r.failures:
+        r.failures.append(("all passed, yet the exit status is %s" % code, notes))
+    return r
+
+
+def end_group(pid):
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def end_all():
+    for pid in list(UNDER_WAY):
+        end_group(pid)
+
+
+def run_tap(argv, timeout, env, cwd):
+    """Runs one program in a process group of its own, so that a hang can be ended whole."""
+    start = time.monotonic()
+    hung = threading.Event()
+    with tempfile.TemporaryFile() as out:
+        p = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
+                             env=env, cwd=cwd, start_new_session=True)
+        UNDER_WAY.add(p.pid)
+
+        def end():
+            hung.set()
+            end_group(p.pid)
+        watch = threading.Timer(timeout, end)
+        watch.daemon = True
+        watch.start()
+        # Instead of wait(): with what it and those that it waited for have used.
+        _, status, usage = os.wait4(p.pid, 0)
+        watch.cancel()
+        UNDER_WAY.discard(p.pid)
+        p.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        text = out.read().decode("utf-8", "replace")
+    r = parse(text, p.returncode)
+    if hung.is_set():
+        r.failures = [("did not end within %d seconds" % timeout, text.splitlines()[-20:])]
+    r.seconds = time.monotonic() - start
+    r.cpu = usage.ru_utime + usage.ru_stime
+    return r
