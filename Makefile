@@ -13,7 +13,7 @@ unexport SSL_CERT_FILE SSL_CERT_DIR CURL_CA_BUNDLE REQUESTS_CA_BUNDLE NODE_EXTRA
 unexport GIT_SSL_CAINFO
 
 .DELETE_ON_ERROR:
-.PHONY: all run test bench install fuzz lint clean help
+.PHONY: all run check test bench install fuzz lint clean help
 
 all:
 	@tools/setup build
@@ -22,6 +22,11 @@ all:
 run: all
 	@tools/setup run
 	@tools/demo/run
+
+check:
+	@tools/setup build test
+	@tools/build --tests
+	@$(PYTHON) tools/test --quick
 
 test:
 	@tools/setup build test
@@ -50,6 +55,7 @@ clean:
 help:
 	@echo 'make                      build; programs are then in build/bin/'
 	@echo 'make run                  the demonstration: a real agent in a room (REAL=1: real API)'
+	@echo 'make check                what one runs while working: checks, units, some scenarios, a room'
 	@echo 'make test [TEST=NAME...]  all tests, or groups: checks unit asan integration scenarios escape crash vm'
 	@echo 'make bench                measure against other tools; writes bench/RESULTS.md'
 	@echo 'make install PREFIX=DIR   install (DESTDIR is honoured)'
