@@ -4,6 +4,8 @@
 #include "test-kept.h"
 #include "base/program.h"
 
+#include <sys/ioctl.h>
+
 static void it_outlives_its_owner_and_says_how_it_ended(void)
 {
 	struct conn c = create(), d;
@@ -88,7 +90,7 @@ static void a_client_that_does_not_read_holds_only_its_own_process_up(void)
 	has_exited(&c, &quick);
 	check_end_of(quick.out[0], "quick\n");
 	run_done(&quick);
-	pause_ms(100);
+	wait_for_log(r.number, 1, 1);
 	read_log(r.number, 1, &log);
 	/* Two pipes of 64 KiB, and not one byte more. */
 	check(buf_len(&log) > 0 && buf_len(&log) <= 128 * 1024);
@@ -132,14 +134,17 @@ static void a_grandchild_with_the_pipe_delays_nothing_and_is_still_logged(void)
 {
 	struct conn c = create();
 	struct running r;
-	uint64_t before = clock_mono_usec();
 
-	ask(&c, &r, "(sleep 0.5; echo late) & echo early", 2, 0, false, 0);
+	/* It goes on when another command says so, which is after the first has been told to end.
+	 */
+	ask(&c, &r, "(until [ -e /tmp/go ]; do sleep 0.05; done; echo late) & echo early", 2, 0,
+		false, 0);
 	is_started(&c, &r);
 	has_exited(&c, &r);
-	check(clock_mono_usec() - before < 400 * USEC_PER_MSEC);
 	check_end_of(r.out[0], "early\n");
-	pause_ms(900);
+	check_log(r.number, 1, "early\n");
+	run(&c, "touch /tmp/go");
+	wait_for_log(r.number, 1, strlen("early\nlate\n"));
 	check_log(r.number, 1, "early\nlate\n");
 	run_done(&r);
 	remove_it(&c);
@@ -232,6 +237,19 @@ static void a_burst_of_large_requests(void)
 	remove_it(&c);
 }
 
+static void wait_for_rows(int tty, unsigned rows)
+{
+	struct winsize now = {0};
+
+	for (int i = 0; i < 3000; i++) {
+		must(ioctl(tty, TIOCGWINSZ, &now) == 0);
+		if (now.ws_row == rows)
+			return;
+		pause_ms(10);
+	}
+	tap_fail("the terminal has %d rows", now.ws_row);
+}
+
 static void a_terminal_is_logged_and_can_be_joined(void)
 {
 	struct conn c = create(), d = attach_to(id);
@@ -251,7 +269,7 @@ static void a_terminal_is_logged_and_can_be_joined(void)
 	size.exec = j.exec;
 	must(ctl_send_resize(&d.chan, &size) == 0);
 	send_all(&d);
-	pause_ms(100);
+	wait_for_rows(j.fd, size.rows);
 	check(write(j.fd, "hello\n", 6) == 6);
 	check_int(has_exited(&d, &j).status, 0);
 	check_int(has_exited(&c, &r).status, 0);

@@ -303,6 +303,23 @@ static _unused_ void read_log(uint32_t number, int stream, struct buf *ret)
 	execlog_reader_done(&r);
 }
 
+/* Until so many bytes of a stream are in the log. */
+static _unused_ void wait_for_log(uint32_t number, int stream, size_t n)
+{
+	size_t found = 0;
+
+	for (int i = 0; i < 3000 && found < n; i++) {
+		struct buf log = BUF_INIT(64 << 20);
+
+		read_log(number, stream, &log);
+		found = buf_len(&log);
+		buf_done(&log);
+		if (found < n)
+			pause_ms(10);
+	}
+	check(found >= n);
+}
+
 #define check_log(number, stream, want)                                                            \
 	do {                                                                                       \
 		struct buf log_ = BUF_INIT(64 << 20);                                              \
