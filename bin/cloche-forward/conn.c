@@ -144,7 +144,8 @@ static void on_room(struct loop_io *io, uint32_t events);
 
 static void move(struct conn *c)
 {
-	bool took[2] = {false, false}, gave[2] = {false, false};
+	/* What came from a side is acknowledged by what is sent there afterwards. */
+	bool owes[2] = {false, false};
 	int r = 1;
 
 	for (int round = 0; round < ROUNDS && r > 0; round++) {
@@ -153,8 +154,9 @@ static void move(struct conn *c)
 			int a = fill(&c->ways[i], c->fds[i]);
 			int b = a < 0 ? -1 : drain(&c->ways[i], c->fds[!i]);
 
-			took[i] |= a > 0;
-			gave[!i] |= b > 0;
+			owes[i] |= a > 0;
+			if (b > 0)
+				owes[!i] = false;
 			r = b < 0 ? -1 : r | a | b;
 		}
 	}
@@ -163,7 +165,7 @@ static void move(struct conn *c)
 		return;
 	}
 	for (int i = 0; i < 2; i++)
-		if (took[i] && !gave[i]) /* it may have more, and what it sent gets no answer now */
+		if (owes[i]) /* it may have more, and what it sent gets no answer now */
 			fd_acknowledge(c->fds[i]);
 	if (watch(c, 0, on_host) < 0 || watch(c, 1, on_room) < 0)
 		conn_end(c);
