@@ -11,6 +11,9 @@
 #define AGENT_ROOM_DIR "/opt/claude"
 #define AGENT_MODEL_DEFAULT "sonnet"
 
+/* A task's if nothing else says how long it may take. */
+enum { AGENT_DEFAULT_TIMEOUT_MS = 300 * 1000 };
+
 /* A list of strings, NULL-terminated, growing. */
 struct agent_argv {
 	char **v;

@@ -13,8 +13,6 @@
 
 #include <stdatomic.h>
 
-enum { TASK_DEFAULT_TIMEOUT_MS = 300 * 1000 };
-
 struct cloche_task {
 	cloche_sandbox *sb;
 	const struct agent_driver *driver;

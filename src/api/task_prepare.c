@@ -258,6 +258,6 @@ int task_prepare_run(cloche_task *task, cloche_run **ret, struct cloche_err *err
 	if (r < 0)
 		return r;
 	if (sb->timeout_ms == 0)
-		sb->timeout_ms = TASK_DEFAULT_TIMEOUT_MS;
+		sb->timeout_ms = AGENT_DEFAULT_TIMEOUT_MS;
 	return run_new_take(TAKE_PTR(sb), argv.v, ret, err);
 }

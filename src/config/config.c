@@ -2,7 +2,7 @@
 /* Theory of operation: the file is read into libyaml's document tree and walked with a table of the
  * keys that each mapping may have; cloche-config(5) describes them. Everything unknown is an error
  * with its line: a mistyped key must not silently grant less isolation than was meant. */
-#include "api/config.h"
+#include "config/config.h"
 #include "base/fs.h"
 #include "base/parse.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of a project ask for, and that nothing of it is obeyed without consent
  * (INV-CONSENT). tests/integration/test-consent has the files and the person. */
-#include "api/config.h"
 #include "base/fs.h"
+#include "config/config.h"
 #include "config/consent.h"
 #include "tap.h"
 #include "torture.h"

@@ -12,9 +12,9 @@
  *	    repositories: [name, ...]         # default: likewise
  *	    allow_foreign_credentials: false
  */
-#include "api/config.h"
 #include "base/fs.h"
 #include "base/strv.h"
+#include "config/config.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Credentials that are masked, and those that sign. */
-#include "api/config.h"
+#include "config/config.h"
 
 struct secret_entry {
 	char *value;

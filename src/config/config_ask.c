@@ -3,9 +3,9 @@
  * what of it needs the person's consent, before anything of it is obeyed. It is the same table of
  * keys that reads it, and what the table says nothing about is shown as it stands. Values of
  * variables are neither read nor shown here, nor are secrets that a file holds itself. */
-#include "api/config.h"
-#include "api/task.h"
+#include "agent/driver.h"
 #include "base/parse.h"
+#include "config/config.h"
 
 #include <errno.h>
 #include <sys/resource.h>
@@ -260,7 +260,7 @@ int config_ask_timeout(struct config *c, const struct config_key *key, yaml_node
 
 	return ask_limit(c, "run longer than an agent does by default (5m)", value,
 		parse_duration(config_scalar(value), &usec) < 0 ||
-			usec / 1000 > TASK_DEFAULT_TIMEOUT_MS);
+			usec / 1000 > AGENT_DEFAULT_TIMEOUT_MS);
 }
 
 int config_ask_nofile(struct config *c, const struct config_key *key, yaml_node_t *value)

@@ -2,9 +2,9 @@
 /* Theory of operation (INV-CONSENT): the files are read once (config/found.h). Their bytes are
  * asked what they want (config_ask.c, asks.c), hashed, compared with the consent that is kept for
  * the directory (config/consent.h), and then, if that fits, obeyed; no file is opened again. */
-#include "api/asks.h"
-#include "api/config.h"
 #include "base/fs.h"
+#include "config/asks.h"
+#include "config/config.h"
 #include "config/consent.h"
 #include "config/found.h"
 #include "sandbox/allowlist.h"

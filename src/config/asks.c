@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/asks.h"
+#include "config/asks.h"
 
 #include <errno.h>
 

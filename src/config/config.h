@@ -3,7 +3,7 @@
 /* Reading the configuration file: what config.c and config_*.c share. Each function returns 0 or
  * negative with the place in the file in its message. */
 
-#include "api/asks.h"
+#include "config/asks.h"
 #include "sandbox/options.h"
 #include <yaml.h>
 
