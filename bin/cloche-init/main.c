@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "files/serve.h"
+#include "fileworker/serve.h"
 #include "init/program.h"
 
 #include <string.h>

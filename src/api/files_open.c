@@ -3,11 +3,11 @@
  * control socket, with one end of a pair of sockets as its standard input; the supervisor sees to
  * nothing but that it starts. It outlives the connection by which it was started and ends with the
  * other socket. */
-#include "api/files.h"
 #include "api/instance.h"
 #include "base/fd.h"
 #include "base/fs.h"
 #include "base/json.h"
+#include "fileclient/session.h"
 #include "jail/rootfs.h"
 
 #include <sys/socket.h>

@@ -2,8 +2,8 @@
 /* Operations that move data. */
 #include "base/fd.h"
 #include "files/replace.h"
-#include "files/serve_internal.h"
 #include "files/tree.h"
+#include "fileworker/serve_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

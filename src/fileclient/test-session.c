@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions with a real worker over a directory of ours. */
-#include "api/files.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/fs.h"
-#include "files/serve.h"
+#include "fileclient/session.h"
+#include "fileworker/serve.h"
 #include "tap.h"
 
 #include <errno.h>

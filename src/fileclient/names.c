@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operations on names. */
-#include "api/files.h"
+#include "fileclient/session.h"
 
 #include <errno.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 /* Operations on names: what there is, and changes to it. */
 #include "base/fd.h"
 #include "files/remove.h"
-#include "files/serve_internal.h"
+#include "fileworker/serve_internal.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -12,7 +12,7 @@
  * Slow readers are not waited for by the kernel: what it then drops is told as an overflow. */
 #include "base/fd.h"
 #include "base/hash.h"
-#include "files/serve_internal.h"
+#include "fileworker/serve_internal.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -2,10 +2,10 @@
 /* Theory of operation: a tree travels as a tar stream, made and taken apart on our side by the same
  * code as on the other (files/tree.h). On the way out of a room the stream is whatever the room
  * likes; tree_put sees to it that nothing lands outside the directory. */
-#include "api/files.h"
+#include "files/tree.h"
 #include "base/fd.h"
 #include "base/fs.h"
-#include "files/tree.h"
+#include "fileclient/session.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Contents of files and tar streams, as they are. */
-#include "api/files.h"
+#include "fileclient/session.h"
 #include "files/beneath.h"
 #include "files/tar_clean.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions with doubles that lie: whatever the other end says, the session ends in good order, for
  * good, and takes neither time nor memory without end. */
-#include "api/files.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/fs.h"
+#include "fileclient/session.h"
 #include "tap.h"
 
 #include <errno.h>

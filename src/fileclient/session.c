@@ -4,7 +4,7 @@
  * CANCEL is sent then, and everything up to the operation's end thrown away, so that the session
  * can be used again. A worker that breaks the rules, dies or falls silent makes the session useless
  * for good: nobody tries to understand it. */
-#include "api/files.h"
+#include "fileclient/session.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"

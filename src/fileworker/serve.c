@@ -3,10 +3,10 @@
  * the rights of a process of the room and holds nothing but its end of the socket, so there is
  * nothing to gain by taking it over; whoever kills it harms his own room. It ends with its client.
  */
-#include "files/serve.h"
+#include "fileworker/serve.h"
 #include "base/clock.h"
 #include "base/fd.h"
-#include "files/serve_internal.h"
+#include "fileworker/serve_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The host's side of copies: where a path leads, and single files. */
-#include "api/files.h"
 #include "base/fd.h"
 #include "base/fs.h"
 #include "base/hostpath.h"
+#include "fileclient/session.h"
 #include "files/replace.h"
 #include "jail/source.h"
 
