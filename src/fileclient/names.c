@@ -58,10 +58,9 @@ struct want_stat {
 static int on_stat(struct files_run *run, const struct chan_frame *frame, struct cloche_err *err)
 {
 	struct want_stat *want = run->user;
-	struct wire_in r = wire_in(frame->payload);
 	struct files_stat m;
 
-	if (frame->type != FILES_STAT_IS || want->has || !files_get_stat(&r, &m) || !wire_ok(&r) ||
+	if (frame->type != FILES_STAT_IS || want->has || !files_get_stat(frame->payload, &m) ||
 		!fill_stat(want->ret, &m))
 		return files_malformed(run->f, err);
 	want->has = true;
@@ -101,13 +100,12 @@ static int on_entries(struct files_run *run, const struct chan_frame *frame, str
 	while (r.rest.n) {
 		char name[FILES_MAX_NAME + 1];
 		cloche_file_stat st;
-		struct files_stat m;
-		struct str s;
+		struct files_entry m;
 
-		if (!files_get_name(&r, &s) || !files_get_stat(&r, &m) || !fill_stat(&st, &m))
+		if (!message_take(&r, files_entry_message(), &m) || !fill_stat(&st, &m.stat))
 			return files_malformed(run->f, err);
-		memcpy(name, s.p, s.n);
-		name[s.n] = '\0';
+		memcpy(name, m.name.p, m.name.n);
+		name[m.name.n] = '\0';
 		if (!l->fn(name, &st, l->user))
 			return 1;
 	}
@@ -128,11 +126,11 @@ int cloche_files_list(
 static int on_target(struct files_run *run, const struct chan_frame *frame, struct cloche_err *err)
 {
 	char **ret = run->user;
-	struct str target;
+	struct files_target m;
 
-	if (frame->type != FILES_TARGET || *ret || !files_get_target(frame->payload, &target))
+	if (frame->type != FILES_TARGET || *ret || !files_get_target(frame->payload, &m))
 		return files_malformed(run->f, err);
-	*ret = str_dup(target);
+	*ret = str_dup(m.target);
 	return *ret ? 0 : err_nomem(err);
 }
 
@@ -231,7 +229,7 @@ static int on_events(
 		cloche_files_event event;
 		struct files_event m;
 
-		if (!files_get_event(&r, &m))
+		if (!message_take(&r, files_event_message(), &m))
 			return files_malformed(run->f, err);
 		buf_clear(&w->path);
 		event = (cloche_files_event){.change = (enum cloche_files_change)m.change,

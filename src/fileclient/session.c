@@ -219,12 +219,12 @@ static int wait_socket(cloche_files *f)
 static int on_ready(cloche_files *f, struct str payload, struct cloche_err *err)
 {
 	struct cloche_err why = CLOCHE_ERR_INIT;
-	uint32_t version;
+	struct files_ready m;
 
-	if (f->ready || !files_get_ready(payload, &version))
+	if (f->ready || !files_get_ready(payload, &m))
 		return files_malformed(f, err);
 	f->ready = true;
-	if (version == FILES_VERSION)
+	if (m.version == FILES_VERSION)
 		return 0;
 	err_set(&why, E_UNSUPPORTED, "the sandbox was made by another version of cloche");
 	return set_broken(f, &why, err);
@@ -301,8 +301,8 @@ static int take_end(
 
 	switch (frame->type) {
 	case FILES_DONE:
-		*ret = files_get_done(frame->payload, &run->moved) ? 0
-								   : files_malformed(run->f, err);
+		*ret = files_get_moved(frame->payload, &run->moved) ? 0
+								    : files_malformed(run->f, err);
 		return 1;
 	case FILES_ERROR:
 		*ret = files_get_error(frame->payload, &e)

@@ -68,7 +68,7 @@ static void *liar(void *user)
 
 static void say_ready(struct chan *c)
 {
-	must(files_send_ready(c) == 0);
+	must(files_send_ready(c, &(struct files_ready){.version = FILES_VERSION}) == 0);
 }
 
 static void lie_nothing(struct chan *c)
@@ -78,7 +78,7 @@ static void lie_nothing(struct chan *c)
 
 static void lie_early(struct chan *c)
 {
-	must(files_send_done(c, &(struct files_moved){0}) == 0);
+	must(files_send_moved(c, &(struct files_moved){0}) == 0);
 }
 
 static void lie_version(struct chan *c)
@@ -121,8 +121,14 @@ static void lie_descriptor(struct chan *c)
 
 static void lie_error(struct chan *c)
 {
+	struct frame_out f;
+
 	say_ready(c);
-	must(files_send_error(c, &(struct files_error){.sys_errno = 0, .why = "nothing"}) == 0);
+	f = frame_begin(c, FILES_ERROR);
+	wire_put_u32(&f.w, 0);
+	wire_put_z(&f.w, "");
+	wire_put_z(&f.w, "nothing");
+	must(frame_end(&f, NULL, 0) == 0);
 }
 
 static void lie_data(struct chan *c)
@@ -146,14 +152,14 @@ static void lie_names(struct chan *c)
 	say_ready(c);
 	f = frame_begin(c, FILES_ENTRIES);
 	wire_put_str(&f.w, STR("../x"));
-	files_put_stat(&f.w, &(struct files_stat){.mode = S_IFREG | 0644});
+	message_put(&f.w, files_stat_message(), &(struct files_stat){.mode = S_IFREG | 0644});
 	must(frame_end(&f, NULL, 0) == 0);
 }
 
 static void lie_done_only(struct chan *c)
 {
 	say_ready(c);
-	must(files_send_done(c, &(struct files_moved){0}) == 0);
+	must(files_send_moved(c, &(struct files_moved){0}) == 0);
 }
 
 /* What the client thinks of it, with an operation of each kind. */
@@ -257,6 +263,8 @@ static long resident(void)
 
 static void lie_endless(struct chan *c)
 {
+	const struct files_entry entry = {
+		.name = STR("an-entry-with-a-name-that-is-not-short"), .stat.mode = S_IFREG};
 	struct frame_out f;
 	int r = 0;
 
@@ -264,13 +272,12 @@ static void lie_endless(struct chan *c)
 	for (int i = 0; i < 3000 && r == 0; i++) {
 		f = frame_begin(c, FILES_ENTRIES);
 		for (int k = 0; k < 500; k++) {
-			wire_put_str(&f.w, STR("an-entry-with-a-name-that-is-not-short"));
-			files_put_stat(&f.w, &(struct files_stat){.mode = S_IFREG});
+			message_put(&f.w, files_entry_message(), &entry);
 		}
 		must(frame_end(&f, NULL, 0) == 0);
 		r = chan_flush_wait(c, 2000);
 	}
-	(void)!files_send_done(c, &(struct files_moved){0});
+	(void)!files_send_moved(c, &(struct files_moved){0});
 }
 
 /* 150 MB of entries leave no trace in our memory. */

@@ -23,7 +23,7 @@
  * fast as the reader takes it: the socket is the only buffer. */
 
 #include "files/error.h"
-#include "ipc/frame.h"
+#include "ipc/message.h"
 #include <stdint.h>
 #include <sys/stat.h>
 
@@ -45,12 +45,12 @@ enum files_frame {
 	/* both */
 	FILES_DATA = 16, /* 1 to FILES_CHUNK bytes */
 	/* worker -> client */
-	FILES_READY = 32, /* u32 version */
+	FILES_READY = 32, /* struct files_ready */
 	FILES_DONE,       /* struct files_moved */
 	FILES_ERROR,      /* struct files_error */
 	FILES_STAT_IS,    /* struct files_stat */
-	FILES_ENTRIES,    /* 1 or more of: str name, struct files_stat */
-	FILES_TARGET,     /* str */
+	FILES_ENTRIES,    /* 1 or more struct files_entry */
+	FILES_TARGET,     /* struct files_target */
 	FILES_WATCHING,   /* nothing */
 	FILES_EVENTS,     /* 1 or more struct files_event */
 	FILES_ALIVE,      /* nothing */
@@ -89,27 +89,49 @@ enum files_flags {
 
 #define FILES_KEEP_MODE UINT32_MAX
 
-struct files_request {
-	enum files_op op;
-	uint32_t flags;
-	uint32_t mode;           /* 07777, or FILES_KEEP_MODE */
-	uint64_t offset, length; /* READ. TAR_GET: device and inode of the directory into which it
-				  * is unpacked, 0 and 0 where that is not known */
-	struct str path;         /* without NUL, not empty */
-	struct str other;        /* RENAME: new name; SYMLINK: target; else empty */
-};
+#define FILES_REQUEST_FIELDS(F)                                                                    \
+	F(ENUM, op, files_op, FILES_OP_END_)                                                       \
+	F(U32, flags, .max = FILES_FLAGS_)                                                         \
+	F(U32, mode) /* 07777, or FILES_KEEP_MODE */                                               \
+	/* READ. TAR_GET: device and inode of the directory into which it is unpacked, 0 and 0 if  \
+	 * that is not known */                                                                    \
+	F(U64, offset)                                                                             \
+	F(U64, length)                                                                             \
+	F(STR, path, .max = FILES_MAX_PATH, .flags = FIELD_NO_NUL | FIELD_NOT_EMPTY)               \
+	/* RENAME: new name; SYMLINK: target; else empty */                                        \
+	F(STR, other, .max = FILES_MAX_PATH, .flags = FIELD_NO_NUL)
+MESSAGE(files, request, FILES_REQUEST, FILES_REQUEST_FIELDS);
+
+#define FILES_READY_FIELDS(F) F(U32, version)
+MESSAGE(files, ready, FILES_READY, FILES_READY_FIELDS);
+
+#define FILES_MOVED_FIELDS(F)                                                                      \
+	F(U64, entries)                                                                            \
+	F(U64, bytes)                                                                              \
+	F(U64, left_out)
+MESSAGE(files, moved, FILES_DONE, FILES_MOVED_FIELDS);
 
 /* As stat(2) has it. */
-struct files_stat {
-	uint32_t mode; /* with the type's bits */
-	uint32_t uid, gid, mtime_nsec;
-	uint64_t size, links, device, inode;
-	int64_t mtime_sec;
-};
+#define FILES_STAT_FIELDS(F)                                                                       \
+	F(U32, mode, .max = S_IFMT | 07777) /* with the type's bits */                             \
+	F(U32, uid)                                                                                \
+	F(U32, gid)                                                                                \
+	F(U32, mtime_nsec, .max = 999999999)                                                       \
+	F(U64, size)                                                                               \
+	F(U64, links)                                                                              \
+	F(U64, device)                                                                             \
+	F(U64, inode)                                                                              \
+	F(I64, mtime_sec)
+MESSAGE(files, stat, FILES_STAT_IS, FILES_STAT_FIELDS);
 
-struct files_moved {
-	uint64_t entries, bytes, left_out;
-};
+/* No '/' is in the name, and it is neither "." nor "..". */
+#define FILES_ENTRY_FIELDS(F)                                                                      \
+	F(STR, name, .max = FILES_MAX_NAME, .flags = FIELD_NO_NUL | FIELD_NOT_EMPTY)               \
+	F(PART, stat, files_stat)
+MESSAGE_STRUCT(files_entry, FILES_ENTRY_FIELDS);
+
+#define FILES_TARGET_FIELDS(F) F(STR, target, .max = FILES_MAX_TARGET, .flags = FIELD_NO_NUL)
+MESSAGE(files, target, FILES_TARGET, FILES_TARGET_FIELDS);
 
 enum files_change {
 	FILES_CREATED,
@@ -124,34 +146,19 @@ enum files_change {
 	FILES_CHANGE_END_
 };
 
-struct files_event {
-	enum files_change change;
-	bool is_directory;
-	uint32_t cookie;
-	struct str path;
-};
+#define FILES_EVENT_FIELDS(F)                                                                      \
+	F(ENUM, change, files_change, FILES_CHANGE_END_)                                           \
+	F(BOOL, is_directory)                                                                      \
+	F(U32, cookie)                                                                             \
+	F(STR, path, .max = FILES_MAX_PATH, .flags = FIELD_NO_NUL)
+MESSAGE_STRUCT(files_event, FILES_EVENT_FIELDS);
 
-/* Each returns 0 or -errno; they append one whole frame. */
-_warn_unused_ int files_send_request(struct chan *c, const struct files_request *m);
+/* --- of the others: 0 or -errno; false if malformed --- */
 _warn_unused_ int files_send_empty(struct chan *c, enum files_frame type);
-_warn_unused_ int files_send_ready(struct chan *c);
-_warn_unused_ int files_send_done(struct chan *c, const struct files_moved *m);
 _warn_unused_ int files_send_error(struct chan *c, const struct files_error *e);
-_warn_unused_ int files_send_stat(struct chan *c, const struct files_stat *m);
-_warn_unused_ int files_send_target(struct chan *c, struct str target);
-
-void files_put_stat(struct wire_out *w, const struct files_stat *m);
-void files_put_event(struct wire_out *w, const struct files_event *m);
-
-/* False where malformed; views point into the payload. */
-bool files_get_request(struct str payload, struct files_request *ret);
-bool files_get_ready(struct str payload, uint32_t *ret_version);
-bool files_get_done(struct str payload, struct files_moved *ret);
 bool files_get_error(struct str payload, struct files_error *ret);
-bool files_get_stat(struct wire_in *r, struct files_stat *ret);
-/* A name of one entry: not empty, no '/', no NUL, neither "." nor "..". */
-bool files_get_name(struct wire_in *r, struct str *ret);
-bool files_get_target(struct str payload, struct str *ret);
-bool files_get_event(struct wire_in *r, struct files_event *ret);
 
 void files_stat_from(struct files_stat *ret, const struct stat *st);
+
+/* Every table, up to NULL. */
+extern const message_fn files_messages[];

@@ -80,7 +80,7 @@ static int answer(struct server *s, int r, struct files_error *e)
 {
 	if (r < 0 && e->sys_errno == 0)
 		files_fail(e, -r, STR_NULL, NULL);
-	r = r < 0 ? files_send_error(&s->c, e) : files_send_done(&s->c, &s->moved);
+	r = r < 0 ? files_send_error(&s->c, e) : files_send_moved(&s->c, &s->moved);
 	return r < 0 ? server_break(s, r) : 0;
 }
 
@@ -117,7 +117,7 @@ static int on_request(struct server *s, struct str payload)
 
 static int serve(struct server *s)
 {
-	int r = files_send_ready(&s->c);
+	int r = files_send_ready(&s->c, &(struct files_ready){.version = FILES_VERSION});
 
 	while (r == 0) {
 		struct chan_frame f;

@@ -69,20 +69,19 @@ int serve_readlink(struct server *s, const struct files_request *q, struct files
 		return files_fail(e, EINVAL, STR_NULL, "it is not a symbolic link");
 	if (n < 0)
 		return -errno;
-	r = files_send_target(&s->c, str_make(target, (size_t)n));
+	r = files_send_target(&s->c, &(struct files_target){.target = str_make(target, (size_t)n)});
 	return r < 0 ? server_break(s, r) : 0;
 }
 
 static int put_entry(struct frame_out *f, int dir, const char *name)
 {
-	struct files_stat m;
+	struct files_entry m = {.name = str_from(name)};
 	struct stat st;
 
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : -errno; /* gone meanwhile */
-	files_stat_from(&m, &st);
-	wire_put_str(&f->w, str_from(name));
-	files_put_stat(&f->w, &m);
+	files_stat_from(&m.stat, &st);
+	message_put(&f->w, files_entry_message(), &m);
 	return 0;
 }
 

@@ -102,7 +102,7 @@ static int put_event(struct watcher *w, const struct files_event *m)
 		w->frame = frame_begin(&w->s->c, FILES_EVENTS);
 		w->in_frame = true;
 	}
-	files_put_event(&w->frame.w, m);
+	message_put(&w->frame.w, files_event_message(), m);
 	if (!w->frame.w.b || w->frame.w.error < 0)
 		return server_break(w->s, -ENOBUFS);
 	return buf_len(w->frame.w.b) - w->frame.mark > EVENTS_BYTES ? end_frame(w) : 0;

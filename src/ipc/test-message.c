@@ -1,20 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every message of every protocol, by its table: the smallest and the largest values go to the
- * other end and back, and what is cut short, too long or out of its bounds is refused by both ends.
+/* Every message of a folder's protocols, by its table: the smallest and the largest values go to
+ * the other end and back, and what is cut short, too long or out of its bounds is refused by both
+ * ends.
  */
-#include "ipc/control.h"
-#include "ipc/helper.h"
-#include "ipc/message.h"
-#include "ipc/netconf.h"
-#include "ipc/roomctl.h"
+#include "ipc/test-message.h"
 #include "tap.h"
 
 #include <errno.h>
 
 enum { MAX_MESSAGE = 8 * 1024 * 1024, MAX_STRUCT = 32 * 1024 };
-
-static const message_fn *const protocols[] = {
-	roomctl_messages, helper_messages, ctl_messages, netconf_messages, net_messages};
 
 /* A text that does for a path, an argument and a variable. */
 static char *make_text(size_t n)
@@ -81,6 +75,7 @@ static void fill(const struct message *t, char *m, bool largest)
 		else if (largest || f->kind != FIELD_OPTIONAL)
 			fill_text(f, p, largest ? f->max : f->kind == FIELD_STRV ? 2 : 0);
 	}
+	test_message_mend(t, m);
 }
 
 /* Frees what fill made: views too are heap memory there. */
@@ -211,8 +206,8 @@ static void refuses_what_is_beyond(const struct message *t, size_t i, bool below
 
 static void for_each(void (*fn)(const struct message *t))
 {
-	for (size_t p = 0; p < ARRAY_SIZE(protocols); p++)
-		for (const message_fn *t = protocols[p]; *t; t++)
+	for (const message_fn *const *p = test_protocols; *p; p++)
+		for (const message_fn *t = *p; *t; t++)
 			fn((*t)());
 }
 

@@ -1,7 +1,8 @@
-/* fuzz-deps: base ipc */
+/* fuzz-deps: base ipc files */
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every message that has a table: the first byte says which, the rest is the payload. What is
  * accepted must be encoded to the same bytes. */
+#include "files/protocol.h"
 #include "ipc/control.h"
 #include "ipc/helper.h"
 #include "ipc/netconf.h"
@@ -9,8 +10,8 @@
 
 enum { MAX_MESSAGE = 16 << 20, MAX_STRUCT = 32 * 1024 };
 
-static const message_fn *const protocols[] = {
-	roomctl_messages, helper_messages, ctl_messages, netconf_messages, net_messages};
+static const message_fn *const protocols[] = {roomctl_messages, helper_messages, ctl_messages,
+	netconf_messages, net_messages, files_messages};
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
