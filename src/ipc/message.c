@@ -52,7 +52,7 @@ static void int_store(void *p, size_t size, uint64_t v)
 
 static bool int_allows(const struct field *f, uint64_t v)
 {
-	return v >= f->min && (f->max == 0 || v <= f->max) &&
+	return v >= f->min && (v <= f->max || (f->max == 0 && !(f->flags & FIELD_BOUNDED))) &&
 	       (!(f->flags & FIELD_CODE) || err_is_code((uint32_t)v));
 }
 

@@ -54,6 +54,7 @@ enum field_flags {
 	FIELD_NO_NUL = 1 << 1,
 	FIELD_NOT_EMPTY = 1 << 2,
 	FIELD_CODE = 1 << 3,
+	FIELD_BOUNDED = 1 << 4, /* FIELD_INT: max holds, also if it is 0 */
 };
 
 struct message;
@@ -154,12 +155,14 @@ bool message_get(struct str payload, const struct message *t, void *ret);
 #define MESSAGE_ROW_I32(m, ...) MESSAGE_ROW_(m, FIELD_INT, .wire = 4, __VA_ARGS__)
 #define MESSAGE_ROW_I64(m, ...) MESSAGE_ROW_(m, FIELD_INT, .wire = 8, __VA_ARGS__)
 #define MESSAGE_ROW_BOOL(m) MESSAGE_ROW_(m, FIELD_INT, .wire = 1, .max = 1)
-#define MESSAGE_ROW_ENUM(m, tag, end) MESSAGE_ROW_(m, FIELD_INT, .wire = 1, .max = (end)-1)
+#define MESSAGE_ROW_ENUM(m, tag, end)                                                              \
+	MESSAGE_ROW_(m, FIELD_INT, .wire = 1, .flags = FIELD_BOUNDED, .max = (end)-1)
 #define MESSAGE_ROW_ENUMS(m, tag, end, n)                                                          \
 	{.name = #m,                                                                               \
 		.kind = FIELD_INT,                                                                 \
 		.wire = 1,                                                                         \
 		.count = (n),                                                                      \
+		.flags = FIELD_BOUNDED,                                                            \
 		.size = sizeof(enum tag),                                                          \
 		.at = offsetof(self, m),                                                           \
 		.max = (end)-1},

@@ -29,7 +29,7 @@ static void fill_int(const struct field *f, char *p, bool largest)
 	if (f->flags & FIELD_CODE)
 		v = E_NETWORK;
 	else if (largest)
-		v = f->max ? f->max : UINT64_MAX;
+		v = f->max || f->flags & FIELD_BOUNDED ? f->max : UINT64_MAX;
 	for (unsigned i = 0; i == 0 || i < f->count; i++)
 		memcpy(p + (size_t)i * f->size, &v, f->size); /* the tests run on little-endian */
 }
@@ -160,7 +160,9 @@ static bool exceed(const struct field *f, char *p, bool below)
 	uint64_t v = below ? (uint64_t)f->min - 1 : (uint64_t)f->max + 1;
 
 	if (f->kind == FIELD_INT) {
-		if (below ? f->min == 0 : f->max == 0 || (f->wire < 8 && v >> 8 * f->wire))
+		bool bounded = f->max != 0 || f->flags & FIELD_BOUNDED;
+
+		if (below ? f->min == 0 : !bounded || (f->wire < 8 && v >> 8 * f->wire))
 			return false;
 		memcpy(p, &v, f->size);
 		return f->size != 1 || f->wire == 1;
@@ -185,6 +187,7 @@ static void refuses_what_is_beyond(const struct message *t, size_t i, bool below
 	memcpy(loose_fields, t->fields, t->fields_n * sizeof(struct field));
 	loose_fields[i].min = 0;
 	loose_fields[i].max = t->fields[i].kind == FIELD_INT ? 0 : UINT32_MAX;
+	loose_fields[i].flags &= (uint8_t)~FIELD_BOUNDED;
 	loose.fields = loose_fields;
 	loose.check = NULL;
 	fill(t, m, false);
@@ -248,6 +251,21 @@ static void every_bound_holds_at_both_ends(void)
 	for_each(bounds);
 }
 
+enum only { ONLY, ONLY_END };
+#define TEST_ONLY_FIELDS(F) F(ENUM, only, only, ONLY_END) F(ENUMS, more, only, ONLY_END, 2)
+MESSAGE_STRUCT(test_only, TEST_ONLY_FIELDS);
+MESSAGE_TABLE(test_only, TEST_ONLY_FIELDS, NULL)
+
+/* No message has one yet: its largest value is 0. */
+static void an_enum_of_one_value_is_bounded(void)
+{
+	round_trips(test_only_message());
+	bounds(test_only_message());
+	check(decodes(test_only_message(), STR("\0\0\0")));
+	check(!decodes(test_only_message(), STR("\1\0\0")));
+	check(!decodes(test_only_message(), STR("\0\0\1")));
+}
+
 static void every_text_has_a_bound(void)
 {
 	for_each(has_bounds);
@@ -257,6 +275,7 @@ int main(void)
 {
 	run_test(every_message_comes_back);
 	run_test(every_bound_holds_at_both_ends);
+	run_test(an_enum_of_one_value_is_bounded);
 	run_test(every_text_has_a_bound);
 	return tap_done();
 }
