@@ -62,7 +62,7 @@ int etc_hosts(const struct rootfs *r, struct buf *ret)
 {
 	return buf_printf(ret,
 		"127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n%s %s\n",
-		r->gateway ? "100.64.0.2" : "127.0.0.1", r->hostname);
+		r->gateway ? "100.64.0.2" : "127.0.0.1", ROOTFS_HOSTNAME);
 }
 
 /* Without a network every name is unknown, at once: what is asked for a name asks the file of hosts
@@ -78,23 +78,16 @@ static int etc_nsswitch(const struct rootfs *r, struct buf *ret)
 	return buf_printf(ret, nsswitch_text, r->gateway ? " dns" : "");
 }
 
-static int add_accounts(int root, const struct rootfs *r, struct cloche_err *err)
+static int add_accounts(int root, struct cloche_err *err)
 {
 	const char *shell = access("/usr/bin/bash", X_OK) == 0 ? "/bin/bash" : "/bin/sh";
-	_cleanup_(buf_donep) struct buf passwd = BUF_INIT(4096), group = BUF_INIT(4096);
-	uint32_t uid = r->ids.uid, gid = r->ids.gid;
+	_cleanup_(buf_donep) struct buf passwd = BUF_INIT(4096);
 	int e = buf_printf(&passwd, passwd_root, shell);
 
-	if (e == 0 && uid != 0)
-		e = buf_printf(&passwd, "agent:x:%u:%u:agent:/home/agent:%s\n", uid, gid, shell);
-	if (e == 0)
-		e = buf_add(&group, group_text, sizeof(group_text) - 1);
-	if (e == 0 && gid != 0)
-		e = buf_printf(&group, "agent:x:%u:\n", gid);
 	if (e < 0)
 		return err_nomem(err);
 	e = parts_file(root, "etc/passwd", buf_str(&passwd), err);
-	return e < 0 ? e : parts_file(root, "etc/group", buf_str(&group), err);
+	return e < 0 ? e : parts_file(root, "etc/group", str_from(group_text), err);
 }
 
 static int add_names(int root, const struct rootfs *r, struct cloche_err *err)
@@ -104,7 +97,7 @@ static int add_names(int root, const struct rootfs *r, struct cloche_err *err)
 	int e;
 
 	if (etc_hosts(r, &hosts) < 0 || etc_resolv_conf(r, &resolv) < 0 ||
-		etc_nsswitch(r, &nsswitch) < 0 || buf_printf(&name, "%s\n", r->hostname) < 0)
+		etc_nsswitch(r, &nsswitch) < 0 || buf_printf(&name, "%s\n", ROOTFS_HOSTNAME) < 0)
 		return err_nomem(err);
 	e = parts_file(root, "etc/hosts", buf_str(&hosts), err);
 	if (e == 0)
@@ -164,19 +157,6 @@ static int add_links(int root, struct cloche_err *err)
 	return 0;
 }
 
-static int add_home(int root, const struct rootfs *r, struct cloche_err *err)
-{
-	int e = parts_mkdir(root, "root", 0700, err);
-
-	if (e < 0 || r->ids.uid == 0)
-		return e;
-	e = parts_mkdir(root, "home/agent", 0700, err);
-	/* A single id owns everything anyhow. */
-	if (e == 0 && r->ids.range && fchownat(root, "home/agent", r->ids.uid, r->ids.gid, 0) < 0)
-		e = err_sys(err, errno, "give /home/agent to its user");
-	return e;
-}
-
 /* Debian's script for chromium reads every file of this directory and insists on there being one.
  * The host's may hold somebody's keys. */
 static int add_chromium(int root, struct cloche_err *err)
@@ -201,7 +181,7 @@ static int make_own(int root, const struct rootfs *r, struct cloche_err *err)
 	if (e == 0)
 		e = add_links(root, err);
 	if (e == 0)
-		e = add_accounts(root, r, err);
+		e = add_accounts(root, err);
 	if (e == 0)
 		e = add_names(root, r, err);
 	if (e == 0)
@@ -276,5 +256,5 @@ int etc_make(struct parts_view *v, const struct rootfs *r, struct cloche_err *er
 		e = show_all(v, live, err);
 	if (e == 0 && !is_layered)
 		e = show_all(v, named, err);
-	return e < 0 ? e : add_home(v->root, r, err);
+	return e < 0 ? e : parts_mkdir(v->root, "root", 0700, err);
 }

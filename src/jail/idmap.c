@@ -103,25 +103,19 @@ static uint32_t pick_range(const char *room_id)
 	return RANGE_FIRST + (h % RANGE_COUNT) * IDMAP_RANGE;
 }
 
-int idmap_choose(
-	const char *room_id, uint32_t uid, uint32_t gid, struct idmap *ret, struct cloche_err *err)
+struct idmap idmap_choose(const char *room_id)
 {
-	struct idmap m = {.uid = uid, .gid = gid};
+	struct idmap m = {0};
 
 	if (geteuid() == 0) {
 		m.base = pick_range(room_id);
 		m.range = map_covers("/proc/self/uid_map", m.base) &&
 			  map_covers("/proc/self/gid_map", m.base);
 	}
-	if (m.range && (uid >= IDMAP_RANGE || gid >= IDMAP_RANGE))
-		return err_set(
-			err, E_USAGE, "user %u:%u inside: at most 65535 can be had", uid, gid);
-	*ret = m;
-	return 0;
+	return m;
 }
 
-int idmap_write_self(
-	const struct idmap *m, uid_t outer_uid, gid_t outer_gid, struct cloche_err *err)
+int idmap_write_self(uid_t outer_uid, gid_t outer_gid, struct cloche_err *err)
 {
 	char text[64];
 	int r;
@@ -132,11 +126,11 @@ int idmap_write_self(
 	r = write_text("/proc/self/setgroups", "deny", err);
 	if (r < 0)
 		return r;
-	snprintf(text, sizeof(text), "%u %u 1", m->uid, outer_uid);
+	snprintf(text, sizeof(text), "0 %u 1", outer_uid);
 	r = write_text("/proc/self/uid_map", text, err);
 	if (r < 0)
 		return r;
-	snprintf(text, sizeof(text), "%u %u 1", m->gid, outer_gid);
+	snprintf(text, sizeof(text), "0 %u 1", outer_gid);
 	return write_text("/proc/self/gid_map", text, err);
 }
 
@@ -159,31 +153,15 @@ int idmap_write_range(const struct idmap *m, pid_t pid, struct cloche_err *err)
 	return r;
 }
 
-static int become(uint32_t uid, uint32_t gid, struct cloche_err *err)
-{
-	if (setresgid(gid, gid, gid) < 0)
-		return err_sys(err, errno, "become group %u of the room", gid);
-	if (setresuid(uid, uid, uid) < 0)
-		return err_sys(err, errno, "become user %u of the room", uid);
-	return 0;
-}
-
 int idmap_become_root(const struct idmap *m, struct cloche_err *err)
 {
 	/* With a single id the groups of the host user stay (the kernel allows nothing else); they
 	 * are unmapped, so they show as the overflow group. */
-	if (!m->range)
-		return 0;
-	if (setgroups(0, NULL) < 0)
+	if (m->range && setgroups(0, NULL) < 0)
 		return err_sys(err, errno, "drop the supplementary groups");
-	return become(0, 0, err);
-}
-
-int idmap_become_user(const struct idmap *m, struct cloche_err *err)
-{
-	if (m->range && m->uid == 0 && m->gid == 0)
-		return 0;
-	return become(m->uid, m->gid, err);
+	if (setresgid(0, 0, 0) < 0)
+		return err_sys(err, errno, "become root's group in the room");
+	return setresuid(0, 0, 0) < 0 ? err_sys(err, errno, "become root in the room") : 0;
 }
 
 int idmap_open_ns(pid_t pid, int *ret_fd, struct cloche_err *err)

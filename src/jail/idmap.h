@@ -10,29 +10,24 @@
 enum { IDMAP_RANGE = 65536 };
 
 struct idmap {
-	bool range;        /* 0..65535 inside are base..base+65535 outside; else one single id */
-	uint32_t base;     /* first uid and gid outside; above 65535 */
-	uint32_t uid, gid; /* inside: what the first process is */
+	bool range;    /* 0..65535 inside are base..base+65535 outside; else one single id */
+	uint32_t base; /* first uid and gid outside; above 65535 */
 };
 
 /* Chooses. Root of the host gets a range that no account uses: the one that /etc/subuid and
  * /etc/subgid grant to root, if they do, else one of 4094 ranges from 0x70000000 up, picked by the
  * room's id (systemd leaves those free). Everybody else, and root where the range does not exist
  * (inside another user namespace), gets his own id and no other. */
-_warn_unused_ int idmap_choose(
-	const char *room_id, uint32_t uid, uint32_t gid, struct idmap *ret, struct cloche_err *err);
+struct idmap idmap_choose(const char *room_id);
 
 /* By the process itself, in its new namespace: the single id. outer_*: its ids before. */
-_warn_unused_ int idmap_write_self(
-	const struct idmap *m, uid_t outer_uid, gid_t outer_gid, struct cloche_err *err);
+_warn_unused_ int idmap_write_self(uid_t outer_uid, gid_t outer_gid, struct cloche_err *err);
 
 /* By the parent: the range. */
 _warn_unused_ int idmap_write_range(const struct idmap *m, pid_t pid, struct cloche_err *err);
 
-/* After the maps are there: becomes root of a range (with a single id there is nothing to become),
- * as which the room is furnished; and then, last of all, the identity of the first process. */
+/* After the maps are there: becomes root of the room. */
 _warn_unused_ int idmap_become_root(const struct idmap *m, struct cloche_err *err);
-_warn_unused_ int idmap_become_user(const struct idmap *m, struct cloche_err *err);
 
 /* A descriptor of the user namespace of a process, for idmapped mounts. */
 _warn_unused_ int idmap_open_ns(pid_t pid, int *ret_fd, struct cloche_err *err);

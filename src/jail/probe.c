@@ -28,7 +28,6 @@ enum where { HERE, FORKED, IN_NAMESPACES };
 
 static int try_userns(char *detail, struct cloche_err *err)
 {
-	const struct idmap own = {0};
 	uid_t uid = geteuid();
 	gid_t gid = getegid();
 
@@ -38,7 +37,7 @@ static int try_userns(char *detail, struct cloche_err *err)
 		ns_explain(err);
 		return r;
 	}
-	return idmap_write_self(&own, uid, gid, err);
+	return idmap_write_self(uid, gid, err);
 }
 
 static int try_namespaces(char *detail, struct cloche_err *err)
@@ -101,12 +100,10 @@ static int try_overlay(char *detail, struct cloche_err *err)
 /* Waits in namespaces of its own while the parent maps them. */
 static int try_idmap(char *detail, struct cloche_err *err)
 {
-	struct idmap ids = {0};
-	int tree, pidfd = -1, userns = -1, r = idmap_choose("probe", 0, 0, &ids, err);
+	struct idmap ids = idmap_choose("probe");
+	int tree, pidfd = -1, userns = -1, r;
 	pid_t pid;
 
-	if (r < 0)
-		return r;
 	if (!ids.range) {
 		snprintf(detail, PROBE_TEXT_MAX, "not needed by an ordinary user");
 		return 0;
@@ -228,12 +225,11 @@ static int enter(enum where where, struct cloche_err *err)
 
 static void run_child(enum probe_feature f, int out, uid_t uid, gid_t gid)
 {
-	const struct idmap own = {0};
 	struct answer a = {0};
 	int r = 0;
 
 	if (probes[f].where == IN_NAMESPACES)
-		r = idmap_write_self(&own, uid, gid, &a.err);
+		r = idmap_write_self(uid, gid, &a.err);
 	if (r == 0)
 		r = probes[f].try(a.detail, &a.err);
 	if (r < 0 && a.err.code == 0)

@@ -279,7 +279,7 @@ static int mount_names(
 	if (etc < 0)
 		return etc;
 	if (etc_hosts(r, &hosts) < 0 || etc_resolv_conf(r, &resolv) < 0 ||
-		buf_printf(&name, "%s\n", r->hostname) < 0)
+		buf_printf(&name, "%s\n", ROOTFS_HOSTNAME) < 0)
 		return err_nomem(err);
 	e = mount_name(root, files, etc, "hosts", buf_str(&hosts), err);
 	if (e == 0)

@@ -13,6 +13,7 @@
 
 /* Where the program that becomes process 1 is mounted, read-only. */
 #define ROOTFS_INIT_PATH "/run/cloche/init"
+#define ROOTFS_HOSTNAME "cloche"
 /* Nameserver of a room with a gateway: any address would do, this one belongs to nobody. */
 #define ROOTFS_NAMESERVER "100.64.0.1"
 
@@ -26,7 +27,7 @@ struct rootfs_mount {
 
 struct rootfs {
 	const char *dir; /* directory to be the root, under an overlay; NULL: view of the host */
-	const char *init_path, *hostname, *host_home; /* the last may be NULL */
+	const char *init_path, *host_home; /* the last may be NULL */
 	int ca_fd; /* borrowed pipe with certificates to trust, see trust_install; -1: none */
 	uint64_t tmpfs_bytes; /* 0: the kernel's default, half of the memory */
 	bool overlay; /* changes of the root lie in a layer of their own; see keep and upper_fd */

@@ -19,16 +19,11 @@ void room_spec_done(struct room_spec *s)
 		free(s->mounts[i].target);
 	}
 	free(s->mounts);
-	for (i = 0; s->init_argv && s->init_argv[i]; i++)
-		free(s->init_argv[i]);
-	free(s->init_argv);
 	free(s->id);
-	free(s->hostname);
 	free(s->root_dir);
 	free(s->keep_dir);
 	free(s->init_path);
 	free(s->host_home);
-	free(s->cgroup_parent);
 	strv_free(s->opened);
 	room_spec_init(s);
 }
@@ -88,14 +83,14 @@ int room_spec_add_mount(struct room_spec *s, const char *source, const char *tar
 	return 0;
 }
 
-static bool is_name(const char *z, size_t max, const char *also)
+static bool is_id(const char *z)
 {
 	size_t n = z ? strlen(z) : 0, i;
 
-	if (n == 0 || n > max || !isalnum((unsigned char)z[0]))
+	if (n == 0 || n > ROOM_ID_MAX || !isalnum((unsigned char)z[0]))
 		return false;
 	for (i = 0; i < n; i++)
-		if (!isalnum((unsigned char)z[i]) && !strchr(also, z[i]))
+		if (!isalnum((unsigned char)z[i]) && !strchr("-_", z[i]))
 			return false;
 	return true;
 }
@@ -110,10 +105,8 @@ int room_spec_check(const struct room_spec *s, struct cloche_err *err)
 	size_t i;
 	int r;
 
-	if (!is_name(s->id, ROOM_ID_MAX, "-_"))
+	if (!is_id(s->id))
 		return err_set(err, E_USAGE, "bad room id");
-	if (s->hostname && !is_name(s->hostname, ROOM_HOSTNAME_MAX, "-."))
-		return err_set(err, E_USAGE, "bad host name: %.64s", s->hostname);
 	if ((unsigned)s->root >= ROOM_ROOT_END_ || (unsigned)s->net >= ROOM_NET_END_)
 		return err_set(err, E_USAGE, "unknown kind of root or network");
 	if (s->root == ROOM_ROOT_DIR && (!s->root_dir || s->root_dir[0] != '/'))

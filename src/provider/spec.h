@@ -13,7 +13,6 @@ enum {
 	ROOM_MAX_MOUNTS = 512,
 	ROOM_MAX_OPENED = 64,
 	ROOM_ID_MAX = 64, /* bytes of an id: [A-Za-z0-9_-], first not '-' */
-	ROOM_HOSTNAME_MAX = 64,
 };
 
 enum room_root {
@@ -54,7 +53,6 @@ struct room_limits {
 
 struct room_spec {
 	char *id;
-	char *hostname; /* NULL: "cloche" */
 	enum room_root root;
 	char *root_dir; /* for ROOM_ROOT_DIR */
 	bool overlay;   /* what changes in the root, /usr of the host's view included, lies in a
@@ -70,13 +68,10 @@ struct room_spec {
 		      * the root's own are read until its end (PEM), as late as possible while the
 		      * room is made: their maker starts at the same time. An end without any
 		      * certificate, or none in ten seconds, is an E_NETWORK error */
-	uint32_t uid, gid;   /* of init inside. Others than 0 drop every capability */
-	char *init_path;     /* host path of the program that becomes process 1 */
-	char **init_argv;    /* NULL: {"cloche-init", NULL} */
-	char *host_home;     /* home directory of the person, whose credentials are kept out */
-	char **opened;       /* paths of the host, writable though they are what the host obeys: the
-			      * person asked for it (strv) */
-	char *cgroup_parent; /* cgroup v2 directory delegated to us; NULL: look for one */
+	char *init_path; /* host path of the program that becomes process 1 */
+	char *host_home; /* home directory of the person, whose credentials are kept out */
+	char **opened;   /* paths of the host, writable though they are what the host obeys: the
+			  * person asked for it (strv) */
 
 	/* Called while the room is made, when its process 1 is there: for what shall be done at the
 	 * same time and before it is ready. NULL: nothing. No part of messages. */

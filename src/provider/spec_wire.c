@@ -2,7 +2,7 @@
 #include "provider/spec_wire.h"
 #include "base/strv.h"
 
-enum { MAX_PATH = 4095, MAX_INIT_ARGS = 16 };
+enum { MAX_PATH = 4095 };
 
 static void put_mounts(struct wire_out *w, const struct room_spec *s)
 {
@@ -31,7 +31,6 @@ static void put_limits(struct wire_out *w, const struct room_limits *l)
 void room_spec_put(struct wire_out *w, const struct room_spec *s)
 {
 	wire_put_z(w, s->id);
-	wire_put_z(w, s->hostname);
 	wire_put_u8(w, (uint8_t)s->root);
 	wire_put_z(w, s->root_dir);
 	wire_put_u8(w, s->overlay);
@@ -40,12 +39,8 @@ void room_spec_put(struct wire_out *w, const struct room_spec *s)
 	put_limits(w, &s->limits);
 	wire_put_u8(w, (uint8_t)s->net);
 	wire_put_u8(w, s->nested);
-	wire_put_u32(w, s->uid);
-	wire_put_u32(w, s->gid);
 	wire_put_z(w, s->init_path);
-	wire_put_strv(w, s->init_argv);
 	wire_put_z(w, s->host_home);
-	wire_put_z(w, s->cgroup_parent);
 	wire_put_strv(w, s->opened);
 }
 
@@ -99,7 +94,6 @@ bool room_spec_get(struct wire_in *r, struct room_spec *ret)
 {
 	room_spec_init(ret);
 	ret->id = get_optional(r, ROOM_ID_MAX);
-	ret->hostname = get_optional(r, ROOM_HOSTNAME_MAX);
 	ret->root = wire_get_enum(r, ROOM_ROOT_END_);
 	ret->root_dir = get_optional(r, MAX_PATH);
 	ret->overlay = wire_get_bool(r);
@@ -108,15 +102,8 @@ bool room_spec_get(struct wire_in *r, struct room_spec *ret)
 	get_limits(r, &ret->limits);
 	ret->net = wire_get_enum(r, ROOM_NET_END_);
 	ret->nested = wire_get_bool(r);
-	ret->uid = wire_get_u32(r);
-	ret->gid = wire_get_u32(r);
 	ret->init_path = get_optional(r, MAX_PATH);
-	ret->init_argv = wire_get_strv(r, MAX_INIT_ARGS, MAX_PATH);
 	ret->host_home = get_optional(r, MAX_PATH);
-	ret->cgroup_parent = get_optional(r, MAX_PATH);
 	ret->opened = wire_get_strv(r, ROOM_MAX_OPENED, MAX_PATH);
-	/* No arguments stand for the usual ones. */
-	if (ret->init_argv && !ret->init_argv[0])
-		ret->init_argv = strv_free(ret->init_argv);
 	return !r->bad;
 }

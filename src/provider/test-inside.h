@@ -3,5 +3,10 @@
 /* The part of test-native that runs as process 1 of a room, in place of cloche-init: named checks
  * that write what they find wrong to the control socket, a line each, and "done" at the end. */
 
-/* argv[1] is the name of the check, argv[2]... its arguments. Returns the exit status. */
-int inside_main(int argc, char **argv);
+#include <stddef.h>
+
+/* Tells the process 1 at the other end of that socket the name of the check and its arguments. */
+void inside_tell(int control_fd, const char *const *args, size_t n);
+
+/* Does that check. Returns the exit status. */
+int inside_main(void);

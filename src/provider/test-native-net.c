@@ -94,16 +94,16 @@ static void network_is_captured(void)
 	struct room_spec s;
 	struct room *room;
 	size_t i, n = ARRAY_SIZE(dialled);
-	char port[8];
+	char ports[ARRAY_SIZE(dialled)][8];
 
 	spec_for(&s, "gateway", NULL);
 	/* Left out where the machine has no IPv6. */
 	if (access("/proc/net/if_inet6", F_OK) < 0)
 		n--;
 	for (i = 0; i < n; i++) {
-		snprintf(port, sizeof(port), "%d", dialled[i].port);
-		s.init_argv[2 + 2 * i] = strdup(dialled[i].address);
-		s.init_argv[3 + 2 * i] = strdup(port);
+		snprintf(ports[i], sizeof(ports[i]), "%d", dialled[i].port);
+		add_argument(dialled[i].address);
+		add_argument(ports[i]);
 	}
 	s.net = ROOM_NET_GATEWAY;
 	room = start(&s);

@@ -52,23 +52,30 @@ static inline void fresh_dir(void)
 	must(chmod(dir, 0755) == 0);
 }
 
+/* What the next room that is started checks: its name, then its arguments. */
+static const char *arguments[15];
+static size_t arguments_n;
+
+static inline void add_argument(const char *arg)
+{
+	must(arguments_n < ARRAY_SIZE(arguments));
+	arguments[arguments_n++] = arg;
+}
+
+/* The strings are borrowed until the room has been started. */
 static inline void spec_for(struct room_spec *s, const char *check_name, ...)
 {
 	va_list ap;
 	const char *arg;
-	size_t n = 2;
 
 	room_spec_init(s);
 	s->id = strdup("room-test");
-	s->hostname = strdup("bell");
 	s->init_path = strdup(self);
-	s->init_argv = calloc(16, sizeof(char *));
-	must(s->init_argv != NULL);
-	s->init_argv[0] = strdup("room-init");
-	s->init_argv[1] = strdup(check_name);
+	arguments_n = 0;
+	add_argument(check_name);
 	va_start(ap, check_name);
-	while ((arg = va_arg(ap, const char *)) && n < 15)
-		s->init_argv[n++] = strdup(arg);
+	while ((arg = va_arg(ap, const char *)))
+		add_argument(arg);
 	va_end(ap);
 }
 
@@ -80,6 +87,8 @@ static inline struct room *start(struct room_spec *s)
 	err_clear(&err);
 	if (native_provider.create(s, &room, &err) < 0)
 		tap_fail("create: %s (%s)", err.message, err.hint);
+	else
+		inside_tell(room->control_fd, arguments, arguments_n);
 	room_spec_done(s);
 	return room;
 }
@@ -149,9 +158,9 @@ static inline int test_rooms(int argc, char **argv, void (*all)(void))
 {
 	ssize_t n;
 
-	if (argc > 0 && strcmp(argv[0], "room-init") == 0)
+	if (argc > 0 && strcmp(argv[0], "cloche-init") == 0)
 		/* Without the sanitizers' work at exit, for which the room has no processes. */
-		_exit(inside_main(argc, argv));
+		_exit(inside_main());
 	n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	must(n > 0);
 	self[n] = '\0';

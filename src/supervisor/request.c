@@ -168,8 +168,6 @@ static int start_inside(struct supervisor *s, uint16_t port, int *ret_ours, stru
 	snprintf(text, sizeof(text), "%u", port);
 	exec_spec_init(&spec);
 	spec.argv = argv;
-	spec.uid = s->spec.uid;
-	spec.gid = s->spec.gid;
 	if (!task_internal(s, &spec, theirs))
 		return err_set(err, E_BUSY, "the sandbox takes no more processes");
 	return 0;

@@ -7,7 +7,7 @@
  *   furnish    the file system, ending with pivot_root: from here on the host is out of reach
  *   network    the namespace that the parent has had made meanwhile; without it no room comes to be
  *   descriptors, limits
- *   narrow     capabilities, user, no_new_privs, Landlock, system call filters, all for good
+ *   narrow     capabilities, no_new_privs, Landlock, system call filters, all for good
  *   execute    init, from its read-only mount in the room
  *
  * Everything before "execute" runs our own code on data of the person's; nothing hostile runs in
@@ -51,7 +51,7 @@ static int stage_identity(const struct native_birth *b, struct cloche_err *err)
 	if (r < 0)
 		return r;
 	if (!ids->range) {
-		r = idmap_write_self(ids, b->outer_uid, b->outer_gid, err);
+		r = idmap_write_self(b->outer_uid, b->outer_gid, err);
 		if (r < 0)
 			return r;
 	}
@@ -63,7 +63,7 @@ static int stage_identity(const struct native_birth *b, struct cloche_err *err)
 	while (n < 0 && errno == EINTR);
 	if (n != 1)
 		return err_set(err, E_CANCELLED, "the supervisor gave up");
-	r = ns_settle(b->spec->hostname ? b->spec->hostname : "cloche", err);
+	r = ns_settle(ROOTFS_HOSTNAME, err);
 	if (r < 0)
 		return r;
 	r = idmap_become_root(ids, err);
@@ -160,12 +160,9 @@ static int stage_narrow(const struct native_birth *b, struct cloche_err *err)
 	/* Where Landlock guards files the kernel refuses every mount, of one's own namespace too.
 	 */
 	size_t n = nested ? 0 : rootfs_writable(&b->rootfs, writable, ARRAY_SIZE(writable));
-	uint64_t root_caps = nested ? CAPS_ROOM_NESTED : CAPS_ROOM;
-	uint64_t caps = b->rootfs.ids.uid == 0 ? root_caps : 0;
+	uint64_t caps = nested ? CAPS_ROOM_NESTED : CAPS_ROOM;
 	int r = caps_bound(caps, err);
 
-	if (r == 0)
-		r = idmap_become_user(&b->rootfs.ids, err);
 	if (r == 0)
 		r = caps_set(caps, err);
 	if (r == 0)
@@ -182,8 +179,8 @@ static int stage_narrow(const struct native_birth *b, struct cloche_err *err)
 
 int native_child(struct native_birth *b, struct cloche_err *err)
 {
-	static char *const no_environment[] = {NULL};
-	char *default_argv[] = {(char *)(uintptr_t) "cloche-init", NULL};
+	char name[] = "cloche-init";
+	char *argv[] = {name, NULL}, *no_environment[] = {NULL};
 	int r;
 
 	r = stage_identity(b, err);
@@ -200,7 +197,6 @@ int native_child(struct native_birth *b, struct cloche_err *err)
 	if (r < 0)
 		return r;
 	umask(022);
-	execve(ROOTFS_INIT_PATH, b->spec->init_argv ? b->spec->init_argv : default_argv,
-		no_environment);
+	execve(ROOTFS_INIT_PATH, argv, no_environment);
 	return err_sys(err, errno, "execute %s in the room", b->spec->init_path);
 }

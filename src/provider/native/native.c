@@ -76,7 +76,7 @@ static int make_cgroup(struct native_room *n, struct native_birth *b, struct clo
 	} wanted[] = {{CGROUP_MEMORY, "the memory limit", "--memory"},
 		{CGROUP_CPU, "the cpu limit", "--cpus"}, {CGROUP_PIDS, "the pids limit", "--pids"}};
 	size_t i;
-	int r = cgroup_make(b->spec->cgroup_parent, b->spec->id, &limits, &n->cgroup, err);
+	int r = cgroup_make(NULL, b->spec->id, &limits, &n->cgroup, err);
 
 	for (i = 0; i < ARRAY_SIZE(wanted) && r == 0; i++) {
 		const char *why = cgroup_lacks(&n->cgroup, wanted[i].c);
@@ -162,7 +162,6 @@ static int prepare(const struct room_spec *spec, struct native_room *n, struct n
 	b->outer_gid = getegid();
 	b->rootfs = (struct rootfs){.dir = spec->root == ROOM_ROOT_DIR ? spec->root_dir : NULL,
 		.init_path = spec->init_path,
-		.hostname = spec->hostname ? spec->hostname : "cloche",
 		.ca_fd = spec->ca_fd,
 		.host_home = spec->host_home,
 		.tmpfs_bytes = room_limits_tmpfs(&spec->limits),
@@ -208,10 +207,9 @@ static int prepare(const struct room_spec *spec, struct native_room *n, struct n
 		r = spec->keep_dir ? open_keep(spec, n, err) : 0;
 	if (r < 0)
 		return r;
-	r = idmap_choose(spec->id, spec->uid, spec->gid, &b->rootfs.ids, err);
+	b->rootfs.ids = idmap_choose(spec->id);
 	n->base.id_base = b->rootfs.ids.range ? b->rootfs.ids.base : 0;
-	if (r == 0)
-		r = check_nested(spec, &b->rootfs.ids, err);
+	r = check_nested(spec, &b->rootfs.ids, err);
 	if (r == 0 && b->rootfs.ids.range)
 		r = rootfs_open_sources(&b->rootfs, err);
 	return r < 0 ? r : make_cgroup(n, b, err);
@@ -497,7 +495,7 @@ static int native_plan(const struct room_spec *spec, struct buf *out, struct clo
 	const struct cgroup_limits limits = {l->memory_bytes, l->cpus_milli, l->pids};
 	int r = room_spec_check(spec, err);
 
-	return r < 0 ? r : cgroup_plan(spec->cgroup_parent, spec->id, &limits, out, err);
+	return r < 0 ? r : cgroup_plan(NULL, spec->id, &limits, out, err);
 }
 
 static int native_record(const struct room *room, struct buf *out, struct cloche_err *err)
