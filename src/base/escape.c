@@ -2,6 +2,8 @@
 #include "base/escape.h"
 #include "base/utf8.h"
 
+#include <stdio.h>
+
 static bool is_plain(char byte)
 {
 	unsigned char c = (unsigned char)byte;
@@ -53,25 +55,52 @@ int escape_terminal(struct buf *out, struct str s)
 	return 0;
 }
 
-int escape_json(struct buf *out, struct str s)
+static bool is_json_plain(char c)
+{
+	return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+}
+
+size_t escape_json_plain(struct str s, bool ascii)
+{
+	size_t n = 0, len = 1;
+
+	while (n < s.n && len > 0) {
+		while (n < s.n && is_json_plain(s.p[n]))
+			n++;
+		len = ascii || n == s.n || !(s.p[n] & 0x80)
+			      ? 0
+			      : utf8_decode(str_from_index(s, n), NULL);
+		n += len;
+	}
+	return n;
+}
+
+size_t escape_json_char(struct str s, char ret[ESCAPE_JSON_MAX], size_t *ret_used)
+{
+	static const char letters[] = "b\bf\fn\nr\rt\t\"\"\\\\";
+	uint32_t c = 0xfffd;
+
+	*ret_used = MAX(utf8_decode(s, &c), (size_t)1);
+	for (const char *l = letters; *l; l += 2)
+		if (c == (unsigned char)l[1])
+			return (size_t)snprintf(ret, ESCAPE_JSON_MAX, "\\%c", *l);
+	if (c < 0x10000)
+		return (size_t)snprintf(ret, ESCAPE_JSON_MAX, "\\u%04x", c);
+	c -= 0x10000;
+	return (size_t)snprintf(
+		ret, ESCAPE_JSON_MAX, "\\u%04x\\u%04x", 0xd800 + (c >> 10), 0xdc00 + (c & 0x3ff));
+}
+
+int escape_json(struct buf *out, struct str s, bool ascii)
 {
 	int r = buf_add_char(out, '"');
 
-	while (s.n > 0 && r == 0) {
-		unsigned char c = (unsigned char)s.p[0];
-		size_t len = utf8_decode(s, NULL);
+	while (r == 0 && s.n > 0) {
+		size_t n = escape_json_plain(s, ascii);
+		char text[ESCAPE_JSON_MAX];
 
-		if (len == 0) {
-			r = buf_add(out, UTF8_REPLACEMENT, 3);
-			len = 1;
-		} else if (c < 0x20 || c == 0x7f) {
-			r = buf_printf(out, "\\u%04x", c);
-		} else if (c == '"' || c == '\\') {
-			r = buf_printf(out, "\\%c", c);
-		} else {
-			r = buf_add(out, s.p, len);
-		}
-		s = str_from_index(s, len);
+		r = n ? buf_add(out, s.p, n) : buf_add(out, text, escape_json_char(s, text, &n));
+		s = str_from_index(s, n);
 	}
 	return r < 0 ? r : buf_add_char(out, '"');
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
+#include "base/escape.h"
 #include "base/parse.h"
 #include "base/utf8.h"
 
@@ -18,72 +19,6 @@ struct writer {
 };
 
 static int write_value(struct writer *w, const json_t *v, unsigned depth);
-
-static int write_escape(struct buf *out, uint32_t cp)
-{
-	if (cp < 0x10000)
-		return buf_printf(out, "\\u%04x", cp);
-	cp -= 0x10000;
-	return buf_printf(out, "\\u%04x\\u%04x", 0xd800 + (cp >> 10), 0xdc00 + (cp & 0x3ff));
-}
-
-static int write_char(struct buf *out, uint32_t cp)
-{
-	switch (cp) {
-	case '"':
-		return buf_add(out, "\\\"", 2);
-	case '\\':
-		return buf_add(out, "\\\\", 2);
-	case '\b':
-		return buf_add(out, "\\b", 2);
-	case '\f':
-		return buf_add(out, "\\f", 2);
-	case '\n':
-		return buf_add(out, "\\n", 2);
-	case '\r':
-		return buf_add(out, "\\r", 2);
-	case '\t':
-		return buf_add(out, "\\t", 2);
-	default:
-		return write_escape(out, cp);
-	}
-}
-
-/* Bytes that stand for themselves are added in runs: texts are long and mostly plain. jansson's
- * strings are valid UTF-8. */
-static size_t plain_run(struct str s, bool ascii)
-{
-	size_t n = 0;
-
-	while (n < s.n) {
-		unsigned char c = (unsigned char)s.p[n];
-
-		if (c < 0x20 || (ascii && c >= 0x80) || c == '"' || c == '\\')
-			break;
-		n++;
-	}
-	return n;
-}
-
-static int write_string(struct writer *w, struct str s)
-{
-	struct buf *out = w->out;
-	int r = buf_add_char(out, '"');
-
-	while (r == 0 && s.n > 0) {
-		size_t n = plain_run(s, !w->compact);
-		uint32_t cp = 0xfffd;
-
-		if (n > 0) {
-			r = buf_add(out, s.p, n);
-		} else {
-			n = MAX(utf8_decode(s, &cp), (size_t)1);
-			r = write_char(out, cp);
-		}
-		s = str_from_index(s, n);
-	}
-	return r < 0 ? r : buf_add_char(out, '"');
-}
 
 /* The fewest of 15 to 17 digits that read back as the same double; 17 always do (IEEE 754). */
 static int write_real(struct buf *out, double v)
@@ -142,7 +77,7 @@ static int write_object(struct writer *w, const json_t *v, unsigned depth)
 		it = json_object_iter_next(object, it)) {
 		r = write_break(w, depth + 1, first, false);
 		if (r == 0)
-			r = write_string(w, str_from(json_object_iter_key(it)));
+			r = escape_json(w->out, str_from(json_object_iter_key(it)), !w->compact);
 		if (r == 0)
 			r = buf_add(w->out, ": ", w->compact ? 1 : 2);
 		if (r == 0)
@@ -182,7 +117,7 @@ static int write_value(struct writer *w, const json_t *v, unsigned depth)
 	case JSON_ARRAY:
 		return write_array(w, v, depth);
 	case JSON_STRING:
-		return write_string(w, json_str(v));
+		return escape_json(w->out, json_str(v), !w->compact);
 	case JSON_INTEGER:
 		return buf_printf(w->out, "%" JSON_INTEGER_FORMAT, json_integer_value(v));
 	case JSON_REAL:

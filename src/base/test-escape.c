@@ -72,17 +72,19 @@ static void json_strings(void)
 	static const struct {
 		struct str in;
 		const char *want;
+		bool ascii;
 	} table[] = {
 		{{"", 0}, "\"\""},
 		{{"a\"b\\c", 5}, "\"a\\\"b\\\\c\""},
-		{{"\n\0\x7f", 3}, "\"\\u000a\\u0000\\u007f\""},
-		{{"\xc3\xa9\xff", 3}, "\"\xc3\xa9\xef\xbf\xbd\""},
+		{{"\n\0\x7f", 3}, "\"\\n\\u0000\\u007f\""},
+		{{"\xc3\xa9\xff", 3}, "\"\xc3\xa9\\ufffd\""},
+		{{"\xc3\xa9\xff\xf0\x9f\x98\x80z", 8}, "\"\\u00e9\\ufffd\\ud83d\\ude00z\"", true},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
 		struct buf out = BUF_INIT(1000);
 
-		check_int(escape_json(&out, table[i].in), 0);
+		check_int(escape_json(&out, table[i].in, table[i].ascii), 0);
 		check_str(buf_str(&out), table[i].want);
 		buf_done(&out);
 	}

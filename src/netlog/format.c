@@ -7,8 +7,6 @@
 
 #include "base/clock.h"
 #include "base/escape.h"
-#include "base/utf8.h"
-#include <stdio.h>
 
 /* Shares of a line, in bytes after escaping. */
 #define SHARE_URL 1000
@@ -321,55 +319,20 @@ int netlog_format_plain(const struct netlog_event *ev, struct buf *out)
 	return r < 0 ? r : buf_add_char(out, '\n');
 }
 
-/* One code point (or broken byte) as JSON text; returns its width. Everything outside printable
- * ASCII is escaped (RFC 8259 section 7). */
-static size_t json_char(struct str s, char ret[13], size_t *ret_used)
-{
-	uint32_t c = 0;
-	size_t n = utf8_decode(s, &c);
-
-	*ret_used = n ? n : 1;
-	if (!n)
-		c = 0xfffd;
-	if (c == '"' || c == '\\')
-		return (size_t)snprintf(ret, 13, "\\%c", (char)c);
-	if (c >= 0x20 && c <= 0x7e)
-		return (size_t)snprintf(ret, 13, "%c", (char)c);
-	if (c < 0x10000)
-		return (size_t)snprintf(ret, 13, "\\u%04x", c);
-	c -= 0x10000;
-	return (size_t)snprintf(
-		ret, 13, "\\u%04x\\u%04x", 0xd800 + (c >> 10), 0xdc00 + (c & 0x3ff));
-}
-
-static bool is_json_plain(char c)
-{
-	return c >= 0x20 && c <= 0x7e && c != '"' && c != '\\';
-}
-
-static size_t json_plain_span(struct str s)
-{
-	size_t n = 0;
-
-	while (n < s.n && is_json_plain(s.p[n]))
-		n++;
-	return n;
-}
-
 static int add_json_text(struct buf *out, struct str s, size_t share)
 {
 	size_t used = 0;
 	int r = buf_add_char(out, '"');
 
 	while (r == 0 && s.n > 0) {
-		char text[13];
-		size_t n = json_plain_span(s), width = n;
+		char text[ESCAPE_JSON_MAX];
+		size_t n = escape_json_plain(s, true), width = n;
 		const char *from = s.p;
 
 		if (n > 0) {
 			n = width = MIN(n, share - used);
 		} else {
-			width = json_char(s, text, &n);
+			width = escape_json_char(s, text, &n);
 			from = text;
 		}
 		if (width == 0 || used + width > share) {

@@ -68,7 +68,7 @@ static const struct {
 			 {STR("tools"), STR("x (1 of 2)")}}},
 		"BLOCKED POST https://x.com/ -> 403 (graphql_operation_blocked) "
 		"[graphql: query/a%5D%0A%5Bb] [tools: x (1 of 2)] [masked: 1]\n",
-		"\"tags\":{\"graphql\":\"query/a]\\u000a[b\",\"tools\":\"x (1 of 2)\"},"
+		"\"tags\":{\"graphql\":\"query/a]\\n[b\",\"tools\":\"x (1 of 2)\"},"
 		"\"status\":403,\"masked\":1}\n"},
 	{{.kind = NETLOG_REQUEST,
 		 .time_usec = NOON,
@@ -144,7 +144,7 @@ static const struct {
 		"\"payload_out\":3401,\"payload_in\":220,\"close_code\":1000}\n"},
 	{{.kind = NETLOG_POLICY, .time_usec = NOON, .count = 12, .note = STR("a\nb.yaml, --allow")},
 		"POLICY 12 rules (a%0Ab.yaml, --allow)\n",
-		"\"event\":\"policy\",\"note\":\"a\\u000ab.yaml, --allow\",\"count\":12}\n"},
+		"\"event\":\"policy\",\"note\":\"a\\nb.yaml, --allow\",\"count\":12}\n"},
 	{{.kind = NETLOG_SUPPRESSED, .time_usec = NOON, .count = 17},
 		"WARNING: 17 events suppressed (flood)\n",
 		"\"event\":\"suppressed\",\"count\":17}\n"},

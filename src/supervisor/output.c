@@ -365,7 +365,7 @@ static int describe(struct task *t, const struct ctl_exec *m)
 	bool cut = false;
 
 	if (r == 0)
-		r = escape_json(&b, str_from(m->spec.cwd ? m->spec.cwd : "/"));
+		r = escape_json(&b, str_from(m->spec.cwd ? m->spec.cwd : "/"), false);
 	if (r == 0)
 		r = buf_add_str(&b, STR(",\"argv\":["));
 	for (size_t i = 0; m->spec.argv[i] && r == 0 && !cut; i++) {
@@ -377,7 +377,7 @@ static int describe(struct task *t, const struct ctl_exec *m)
 			break;
 		r = i ? buf_add_char(&b, ',') : 0;
 		if (r == 0)
-			r = escape_json(&b, arg);
+			r = escape_json(&b, arg, false);
 	}
 	if (r == 0)
 		r = buf_printf(&b, "],\"argv_cut\":%s,\"timeout_usec\":%llu,\"started_usec\":%llu",
@@ -546,7 +546,7 @@ void output_write_meta(struct task *t)
 			closed ? "true" : "false", (unsigned long long)t->log.end,
 			(unsigned long long)t->log.lost);
 	if (r == 0)
-		r = t->log.sys_errno ? escape_json(&b, str_from(strerror(t->log.sys_errno)))
+		r = t->log.sys_errno ? escape_json(&b, str_from(strerror(t->log.sys_errno)), false)
 				     : buf_add_str(&b, STR("null"));
 	if (r == 0)
 		r = buf_add_str(&b, STR("}\n"));

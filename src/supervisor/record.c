@@ -36,7 +36,7 @@ static void add_string(struct out *o, const char *key, const char *z)
 	if (!z)
 		add(o, "null");
 	else if (o->error == 0)
-		o->error = escape_json(&o->b, str_from(z));
+		o->error = escape_json(&o->b, str_from(z), false);
 }
 
 static void add_number(struct out *o, const char *key, uint64_t n)
@@ -60,10 +60,10 @@ static void add_labels(struct out *o, char *const *labels)
 
 		add(o, i ? "," : "");
 		if (o->error == 0)
-			o->error = escape_json(&o->b, str_prefix(label, eq));
+			o->error = escape_json(&o->b, str_prefix(label, eq), false);
 		add(o, ":");
 		if (o->error == 0)
-			o->error = escape_json(&o->b, str_from_index(label, eq + 1));
+			o->error = escape_json(&o->b, str_from_index(label, eq + 1), false);
 	}
 	add(o, "}");
 }
@@ -74,7 +74,7 @@ static void add_unenforced(struct out *o, const struct room *room)
 	for (unsigned i = 0; room && i < room->unenforced_n && o->error == 0; i++) {
 		add(o, i ? "," : "");
 		if (o->error == 0)
-			o->error = escape_json(&o->b, str_from(room->unenforced[i]));
+			o->error = escape_json(&o->b, str_from(room->unenforced[i]), false);
 	}
 	add(o, "]");
 }
