@@ -28,12 +28,8 @@ static int set_max_turns(void *ctx, const char *value, cloche_err *err)
 	char *end;
 	unsigned long n = strtoul(value, &end, 10);
 
-	if (value[0] < '0' || value[0] > '9' || *end || n == 0 || n > 1000000) {
-		err->code = CLOCHE_E_USAGE;
-		snprintf(err->message, sizeof(err->message),
-			"--max-turns \"%s\": use a number from 1 on", value);
-		return -CLOCHE_E_USAGE;
-	}
+	if (value[0] < '0' || value[0] > '9' || *end || n == 0 || n > 1000000)
+		return wrong_usage(err, NULL, "--max-turns \"%s\": use a number from 1 on", value);
 	((struct agent_options *)ctx)->max_turns = (unsigned)n;
 	return 0;
 }
@@ -60,14 +56,6 @@ static const struct option agent_options[] = {
 	{"events", 0, NULL, "stream the agent's events as JSON Lines on standard output",
 		.at = offsetof(struct agent_options, events)},
 };
-
-static int fail(cloche_err *err, const char *what, const char *detail)
-{
-	memset(err, 0, sizeof(*err));
-	err->code = CLOCHE_E_USAGE;
-	snprintf(err->message, sizeof(err->message), "agent: %s%s", what, detail);
-	return -CLOCHE_E_USAGE;
-}
 
 struct prompt {
 	char *text;
@@ -143,14 +131,14 @@ static int read_prompt(int argc, char **argv, char **ret, size_t *ret_n, cloche_
 	bool whole;
 
 	if (argc == 0 && !from_stdin)
-		return fail(
-			err, "no prompt: give it as an argument, or - and on standard input", "");
+		return wrong_usage(err, NULL,
+			"agent: no prompt: give it as an argument, or - and on standard input");
 	whole = from_stdin ? prompt_read(&p) : prompt_join(&p, argc, argv);
 	*ret = p.text;
 	*ret_n = p.n;
 	if (!whole)
-		return fail(err, "the prompt is too large", "");
-	return is_blank(p.text, p.n) ? fail(err, "the prompt is empty", "") : 0;
+		return wrong_usage(err, NULL, "agent: the prompt is too large");
+	return is_blank(p.text, p.n) ? wrong_usage(err, NULL, "agent: the prompt is empty") : 0;
 }
 
 /* A new context below the state directory. */
@@ -172,9 +160,11 @@ static int default_context(char *ret, size_t size, cloche_err *err)
 		n = snprintf(ret, size, "%s/.local/state/cloche/contexts/%s-%d", home, stamp,
 			(int)getpid());
 	else
-		return fail(err, "HOME is not set: name a directory with --context", "");
-	return n > 0 && (size_t)n < size ? 0
-					 : fail(err, "the state directory's path is too long", "");
+		return wrong_usage(
+			err, NULL, "agent: HOME is not set: name a directory with --context");
+	return n > 0 && (size_t)n < size
+		       ? 0
+		       : wrong_usage(err, NULL, "agent: the state directory's path is too long");
 }
 
 static void on_interrupt(void *user, int signal_number, unsigned count)
@@ -300,9 +290,10 @@ static int main_agent(int argc, char **argv)
 	if (r == 0)
 		r = options_read(&command_agent, &o, argc, argv, &operands, &err);
 	if (r == 0 && o.sandbox.tty)
-		r = fail(&err, "an agent has no terminal: leave out --tty", "");
+		r = wrong_usage(&err, NULL, "agent: an agent has no terminal: leave out --tty");
 	if (r == 0 && o.resume && !o.context)
-		r = fail(&err, "--resume needs the context of the session: --context DIR", "");
+		r = wrong_usage(&err, NULL,
+			"agent: --resume needs the context of the session: --context DIR");
 	if (r == 0 && !operands.help)
 		r = sandbox_options_finish(&o.sandbox, &err);
 	if (r == 0 && !operands.help)

@@ -94,12 +94,9 @@ static int main_diff(int argc, char **argv)
 
 	if (r == 0 && operands.help)
 		return 0;
-	if (r == 0 && operands.n != 1) {
-		err.code = CLOCHE_E_USAGE;
-		snprintf(err.message, sizeof(err.message),
-			"diff: name one sandbox, or one directory of --keep-changes");
-		r = -err.code;
-	}
+	if (r == 0 && operands.n != 1)
+		r = wrong_usage(
+			&err, NULL, "diff: name one sandbox, or one directory of --keep-changes");
 	if (r == 0)
 		r = diff(operands.v[0], o.json, &err);
 	fflush(stdout);

@@ -15,11 +15,10 @@ enum { COLUMN = 34 };
 
 static int fail(cloche_err *err, const struct command *c, const char *what, const char *which)
 {
-	memset(err, 0, sizeof(*err));
-	err->code = CLOCHE_E_USAGE;
-	snprintf(err->message, sizeof(err->message), "%s: %s%s", c->name, what, which);
-	snprintf(err->hint, sizeof(err->hint), "\"cloche %s --help\" lists what there is", c->name);
-	return -CLOCHE_E_USAGE;
+	char hint[64];
+
+	snprintf(hint, sizeof(hint), "\"cloche %s --help\" lists what there is", c->name);
+	return wrong_usage(err, hint, "%s: %s%s", c->name, what, which);
 }
 
 static const struct option *find(const struct command *c, const char *name, size_t n, char letter)

@@ -61,10 +61,9 @@ const struct option_table sandbox_command_table = {.options = options,
 	.n = sizeof(options) / sizeof(options[0]),
 	.title = "Options of the command line"};
 
-static struct option every[64], some[16];
-struct option_table sandbox_option_table = {.options = every, .title = "Options of the sandbox"};
+struct option_table sandbox_option_table = {.title = "Options of the sandbox"};
 struct option_table lasting_option_table = {
-	.options = some, .title = "Options of a sandbox that outlives this command"};
+	.title = "Options of a sandbox that outlives this command"};
 
 /* Whether a word is one of those, with blanks between them. */
 static bool sandbox_options_has_word(const char *words, const char *word)
@@ -77,21 +76,31 @@ static bool sandbox_options_has_word(const char *words, const char *word)
 	return false;
 }
 
+/* Appends to a table whose options are in memory of its own. */
+static void sandbox_options_add(
+	struct option_table *t, struct option **mem, const cloche_option *from)
+{
+	*mem = realloc(*mem, (t->n + 1) * sizeof(**mem));
+	if (!*mem) {
+		say("out of memory");
+		exit(EXIT_CLOCHE);
+	}
+	(*mem)[t->n++] = (struct option){
+		from->name, from->letter, from->argument, from->help, .of_sandbox = true};
+	t->options = *mem;
+}
+
 void sandbox_options_prepare(const char *command)
 {
+	static struct option *every, *some;
 	const cloche_option *from;
 
 	sandbox_option_table.n = lasting_option_table.n = 0;
-	for (size_t i = 0; (from = cloche_sandbox_option(i)); i++) {
-		struct option o = {
-			from->name, from->letter, from->argument, from->help, .of_sandbox = true};
-
-		if (!from->commands && sandbox_option_table.n < sizeof(every) / sizeof(every[0]))
-			every[sandbox_option_table.n++] = o;
-		else if (from->commands && sandbox_options_has_word(from->commands, command) &&
-			 lasting_option_table.n < sizeof(some) / sizeof(some[0]))
-			some[lasting_option_table.n++] = o;
-	}
+	for (size_t i = 0; (from = cloche_sandbox_option(i)); i++)
+		if (!from->commands)
+			sandbox_options_add(&sandbox_option_table, &every, from);
+		else if (sandbox_options_has_word(from->commands, command))
+			sandbox_options_add(&lasting_option_table, &some, from);
 }
 
 int sandbox_options_give(
