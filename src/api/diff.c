@@ -3,12 +3,11 @@
  *
  * Theory of operation: a sandbox that runs hands out descriptors of its layers, one that has ended
  * and kept them is looked at where they lie; the comparison is made here, with the rights of
- * whoever asks (jail/changes.h). */
+ * whoever asks. */
 #include "api/instance.h"
 #include "base/fd.h"
 #include "base/json.h"
-#include "jail/changes.h"
-#include "jail/keep.h"
+#include "provider/provider.h"
 #include "sandbox/sandbox.h"
 #include <cloche/diff.h>
 
@@ -29,7 +28,7 @@ static enum cloche_file_type type_of(uint32_t mode)
 	return S_ISLNK(mode) ? CLOCHE_FILE_LINK : CLOCHE_FILE_OTHER;
 }
 
-static int hand_on(void *user, const struct change *c)
+static int hand_on(void *user, const struct room_change *c)
 {
 	struct diff *d = user;
 	const cloche_change change = {.kind = (enum cloche_change_kind)c->kind,
@@ -42,24 +41,14 @@ static int hand_on(void *user, const struct change *c)
 	return d->fn(&change, d->user) ? 0 : 1;
 }
 
-static int walk(int upper, int lower, cloche_change_fn fn, void *user, struct cloche_err *err)
-{
-	struct diff d = {fn, user};
-	int r = changes_walk(upper, lower, hand_on, &d, err);
-
-	return r > 0 ? 0 : r;
-}
-
 int cloche_diff_kept(const char *dir, cloche_change_fn fn, void *user, cloche_err *err)
 {
-	struct keep_view v;
-	int r = keep_view_open(dir, &v, err);
+	struct diff d = {fn, user};
+	/* The directory does not say who kept it: only one provider does. */
+	const struct provider *p = provider_find(str_from(provider_name_at(0)));
+	int r = provider_diff_kept(p, dir, hand_on, &d, err);
 
-	if (r < 0)
-		return r;
-	r = walk(v.upper, v.lower, fn, user, err);
-	keep_view_close(&v);
-	return r;
+	return r > 0 ? 0 : r;
 }
 
 /* One that runs no more: where its record says that it kept changes. */
@@ -104,6 +93,20 @@ static int await_end(const cloche_instance *instance, int error, struct cloche_e
 	return error;
 }
 
+static int diff_layers(const struct client *client, int upper, int lower, cloche_change_fn fn,
+	void *user, struct cloche_err *err)
+{
+	const struct provider *p = provider_find(str_from(client_provider(client)));
+	struct diff d = {fn, user};
+	int r;
+
+	if (!p)
+		return err_set(err, E_UNSUPPORTED, "this version does not know the provider \"%s\"",
+			client_provider(client));
+	r = provider_diff(p, upper, lower, hand_on, &d, err);
+	return r > 0 ? 0 : r;
+}
+
 int cloche_instance_diff(
 	const cloche_instance *instance, cloche_change_fn fn, void *user, cloche_err *err)
 {
@@ -117,7 +120,7 @@ int cloche_instance_diff(
 	if (r == 0)
 		r = client_layers(client, &upper, &lower, err);
 	if (r == 0)
-		return walk(upper, lower, fn, user, err);
+		return diff_layers(client, upper, lower, fn, user, err);
 	r = await_end(instance, r, err);
 	return r < 0 ? r : diff_ended(instance, fn, user, err);
 }

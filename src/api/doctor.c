@@ -1,27 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/err.h"
-#include "jail/probe.h"
+#include "provider/provider.h"
 #include <cloche/doctor.h>
+
+struct doctor {
+	void (*fn)(const cloche_check *check, void *user);
+	void *user;
+	int broken;
+};
+
+static void doctor_tell(void *user, const struct provider_check *p)
+{
+	struct doctor *d = user;
+	cloche_check check = {.name = p->name,
+		.state = p->works      ? CLOCHE_CHECK_OK
+			 : p->required ? CLOCHE_CHECK_MISSING
+				       : CLOCHE_CHECK_DEGRADED,
+		.detail = p->detail,
+		.advice = p->remedy};
+
+	if (check.state == CLOCHE_CHECK_MISSING)
+		d->broken = 1;
+	d->fn(&check, d->user);
+}
 
 int cloche_doctor(void (*fn)(const cloche_check *check, void *user), void *user, cloche_err *err)
 {
-	struct probe_result results[PROBE_END_];
-	size_t n = probe_all(results, ARRAY_SIZE(results));
-	int broken = 0;
+	struct doctor d = {fn, user, 0};
+	const struct provider *p;
+	const char *name;
 
-	for (size_t i = 0; i < n; i++) {
-		const struct probe_result *p = &results[i];
-		enum cloche_check_state state = p->works      ? CLOCHE_CHECK_OK
-						: p->required ? CLOCHE_CHECK_MISSING
-							      : CLOCHE_CHECK_DEGRADED;
-		cloche_check check = {.name = p->name,
-			.state = state,
-			.detail = p->detail,
-			.advice = p->works ? "" : p->remedy};
-
-		if (state == CLOCHE_CHECK_MISSING)
-			broken = 1;
-		fn(&check, user);
+	for (size_t i = 0; (name = provider_name_at(i)); i++) {
+		p = provider_find(str_from(name));
+		if (p->doctor)
+			p->doctor(doctor_tell, &d);
 	}
-	return broken;
+	return d.broken;
 }

@@ -18,3 +18,71 @@ struct room *room_free(struct room *r)
 {
 	return r ? r->provider->destroy(r) : NULL;
 }
+
+static int provider_lacks(const struct provider *p, const char *what, struct cloche_err *err)
+{
+	return err_set(err, E_UNSUPPORTED, "provider %s %s", p->name, what);
+}
+
+pid_t room_pid(const struct room *r)
+{
+	return r->provider->pid ? r->provider->pid(r) : 0;
+}
+
+const char *room_unenforced(const struct room *r, unsigned i)
+{
+	return r->provider->unenforced ? r->provider->unenforced(r, i) : NULL;
+}
+
+bool room_find_owner(struct room *r, const struct sockaddr *client, const struct sockaddr *server,
+	struct room_owner *ret)
+{
+	return r->provider->owner && r->provider->owner(r, client, server, ret);
+}
+
+void room_lend(const struct room *r, int fd, uint32_t uid, uint32_t gid)
+{
+	if (r->provider->lend)
+		r->provider->lend(r, fd, uid, gid);
+}
+
+int room_kill_tree(struct room *r, pid_t pid, struct cloche_err *err)
+{
+	return r->provider->kill_tree
+		       ? r->provider->kill_tree(r, pid, err)
+		       : provider_lacks(r->provider, "cannot end single processes", err);
+}
+
+int room_read_usage(struct room *r, struct room_usage *ret, struct cloche_err *err)
+{
+	return r->provider->usage ? r->provider->usage(r, ret, err)
+				  : provider_lacks(r->provider, "does not tell its usage", err);
+}
+
+int room_listeners(struct room *r, int ret[ROOM_LISTENERS], struct cloche_err *err)
+{
+	return r->provider->listeners
+		       ? r->provider->listeners(r, ret, err)
+		       : provider_lacks(r->provider, "has no network for the gateway", err);
+}
+
+int room_layers(const struct room *r, int *ret_upper, int *ret_lower, struct cloche_err *err)
+{
+	return r->provider->layers
+		       ? r->provider->layers(r, ret_upper, ret_lower, err)
+		       : provider_lacks(r->provider, "cannot tell what was changed", err);
+}
+
+int provider_diff(const struct provider *p, int upper, int lower, room_change_fn fn, void *user,
+	struct cloche_err *err)
+{
+	return p->diff ? p->diff(upper, lower, fn, user, err)
+		       : provider_lacks(p, "cannot tell what was changed", err);
+}
+
+int provider_diff_kept(const struct provider *p, const char *dir, room_change_fn fn, void *user,
+	struct cloche_err *err)
+{
+	return p->diff_kept ? p->diff_kept(dir, fn, user, err)
+			    : provider_lacks(p, "keeps no changes", err);
+}

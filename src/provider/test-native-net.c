@@ -95,6 +95,7 @@ static void network_is_captured(void)
 	struct room *room;
 	size_t i, n = ARRAY_SIZE(dialled);
 	char ports[ARRAY_SIZE(dialled)][8];
+	int fds[ROOM_LISTENERS] = {-1, -1, -1, -1};
 
 	spec_for(&s, "gateway", NULL);
 	/* Left out where the machine has no IPv6. */
@@ -109,11 +110,15 @@ static void network_is_captured(void)
 	room = start(&s);
 	if (!room)
 		return;
-	check(room->net.tcp4 >= 0 && room->net.udp4 >= 0 && room->net.diag >= 0);
+	check_int(room_listeners(room, fds, &err), 0);
+	check_int(room_listeners(room, fds, &err), -E_INTERNAL);
+	check(fds[ROOM_TCP4] >= 0 && fds[ROOM_UDP4] >= 0);
 	for (i = 0; i < n; i++)
-		answer_dialled(strchr(dialled[i].address, ':') ? room->net.tcp6 : room->net.tcp4,
+		answer_dialled(fds[strchr(dialled[i].address, ':') ? ROOM_TCP6 : ROOM_TCP4],
 			dialled[i].port);
-	answer_query(room->net.udp4);
+	answer_query(fds[ROOM_UDP4]);
+	for (i = 0; i < ROOM_LISTENERS; i++)
+		fd_close(fds[i]);
 	room_free(finish(room, "done\n"));
 }
 

@@ -16,7 +16,7 @@
 #include "base/program.h"
 #include "base/strv.h"
 #include "ipc/helper.h"
-#include "jail/owner.h"
+#include "jail/netcapture.h"
 #include "supervisor/supervisor.h"
 
 #include <errno.h>
@@ -149,24 +149,22 @@ static void to_address(const struct net_client *m, const uint8_t address[16], ui
 	}
 }
 
-static bool find_owner(
-	struct supervisor *s, const struct net_client *m, struct connection_owner *ret)
+static bool find_owner(struct supervisor *s, const struct net_client *m, struct room_owner *ret)
 {
 	struct sockaddr_storage client, server;
 
-	if (!s->room || s->room->pid <= 0 || s->room->net.diag < 0)
+	if (!s->room)
 		return false;
 	to_address(m, m->address, m->port, &client);
 	to_address(m, m->server, m->server_port, &server);
-	return connection_owner(
-		s->room->net.diag, s->room->pid, (void *)&client, (void *)&server, &s->looks, ret);
+	return room_find_owner(s->room, (void *)&client, (void *)&server, ret);
 }
 
 /* As read_frame. */
 static int tell_owner(struct helper *h, struct str payload)
 {
 	struct supervisor *s = h->sup;
-	struct connection_owner owner;
+	struct room_owner owner;
 	struct helper_who m;
 	struct helper_owner answer = {0};
 	int r;
@@ -376,27 +374,30 @@ int helpers_start(struct supervisor *s, int config_fd, int *ret_ca_fd, struct cl
 	return 0;
 }
 
+static void close_listeners(struct supervisor *s)
+{
+	for (unsigned i = 0; i < ROOM_LISTENERS; i++)
+		s->listeners[i] = fd_close(s->listeners[i]);
+}
+
 static int send_listeners(struct supervisor *s, struct cloche_err *err)
 {
 	struct helper *h = &s->helpers[HELPER_GATEWAY];
-	struct netcapture *n = &s->room->net;
-	const int fds[HELPER_SOCKETS] = {n->tcp4, n->tcp6, n->udp4, n->udp6};
 	struct helper_listeners m = {.own = STR("127.0.0.1:15001 [::1]:15001")};
-	int r, diag = n->diag;
+	int r;
 
 	_Static_assert(NETCAPTURE_PORT == 15001, "the listeners' own address is spelled out");
-	for (unsigned i = 0; i < HELPER_SOCKETS; i++)
-		if (fds[i] >= 0)
+	_Static_assert((int)HELPER_SOCKETS == (int)ROOM_LISTENERS, "each has a place");
+	for (unsigned i = 0; i < ROOM_LISTENERS; i++)
+		if (s->listeners[i] >= 0)
 			m.present |= (uint8_t)(1U << i);
-	r = helper_send_listeners(&h->chan, &m, fds);
+	r = helper_send_listeners(&h->chan, &m, s->listeners);
 	if (r == 0)
 		r = chan_flush(&h->chan);
 	if (r < 0)
 		return err_sys(err, -r, "hand the listeners to the gateway");
 	loop_io_set(&h->io, chan_pending(&h->chan) ? EPOLLIN | EPOLLOUT : EPOLLIN);
-	n->diag = -1; /* stays */
-	netcapture_close(n);
-	n->diag = diag;
+	close_listeners(s);
 	return 0;
 }
 
@@ -442,15 +443,17 @@ static void on_knock(struct loop_io *io, uint32_t events)
 
 int helpers_watch(struct supervisor *s, struct cloche_err *err)
 {
-	const struct netcapture *n = &s->room->net;
-	const int fds[HELPER_SOCKETS] = {n->tcp4, n->tcp6, n->udp4, n->udp6};
-	int r = loop_timer_set(
-		s->loop, &s->gateway_due, clock_mono_usec() + GATEWAY_AFTER, on_gateway_due);
+	int r = room_listeners(s->room, s->listeners, err);
 
-	for (unsigned i = 0; i < HELPER_SOCKETS && r == 0; i++) {
+	if (r < 0)
+		return r;
+	r = loop_timer_set(
+		s->loop, &s->gateway_due, clock_mono_usec() + GATEWAY_AFTER, on_gateway_due);
+	for (unsigned i = 0; i < ROOM_LISTENERS && r == 0; i++) {
 		s->knocks[i].sup = s;
-		if (fds[i] >= 0)
-			r = loop_io_add(s->loop, &s->knocks[i].io, fds[i], EPOLLIN, on_knock);
+		if (s->listeners[i] >= 0)
+			r = loop_io_add(
+				s->loop, &s->knocks[i].io, s->listeners[i], EPOLLIN, on_knock);
 	}
 	return r < 0 ? err_sys(err, -r, "watch the room's network") : 0;
 }
@@ -486,6 +489,7 @@ void helpers_stop(struct supervisor *s)
 	struct helper *gateway = &s->helpers[HELPER_GATEWAY];
 
 	stop_watching(s);
+	close_listeners(s);
 	loop_timer_clear(&s->counts_late);
 	s->gateway_net = fd_close(s->gateway_net);
 	while (gateway->chan_open && read_frame(gateway) == 1)

@@ -97,7 +97,7 @@ static int send_started(struct peer *p)
 	struct supervisor *s = p->sup;
 	struct ctl_started m = {.id = str_from(s->spec.id),
 		.provider = str_from(s->room->provider->name),
-		.pid = s->room->pid > 0 ? (uint32_t)s->room->pid : 0};
+		.pid = (uint32_t)room_pid(s->room)};
 
 	return ctl_send_started(&p->chan, &m);
 }

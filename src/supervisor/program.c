@@ -73,6 +73,8 @@ int supervisor_program(bool detached)
 	room_spec_init(&s.spec);
 	for (int i = 0; i < HELPERS_N; i++)
 		s.helpers[i].pidfd = -1;
+	for (int i = 0; i < ROOM_LISTENERS; i++)
+		s.listeners[i] = -1;
 	s.loop = loop_new();
 	if (!s.loop || watch_signals(&s) < 0 || peer_add(&s, CTL_FD, true) < 0) {
 		fprintf(stderr, "cloche-supervisor: out of memory or descriptors\n");

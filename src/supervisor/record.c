@@ -71,10 +71,10 @@ static void add_labels(struct out *o, char *const *labels)
 static void add_unenforced(struct out *o, const struct room *room)
 {
 	add(o, ",\"unenforced\":[");
-	for (unsigned i = 0; room && i < room->unenforced_n && o->error == 0; i++) {
+	for (unsigned i = 0; room && room_unenforced(room, i) && o->error == 0; i++) {
 		add(o, i ? "," : "");
 		if (o->error == 0)
-			o->error = escape_json(&o->b, str_from(room->unenforced[i]), false);
+			o->error = escape_json(&o->b, str_from(room_unenforced(room, i)), false);
 	}
 	add(o, "]");
 }
@@ -160,7 +160,7 @@ static void add_life(struct out *o, const struct supervisor *s)
 	add_string(o, "provider", s->room ? s->room->provider->name : s->start.provider);
 	add_number(o, "pid", (uint64_t)getpid());
 	add_number(o, "pid_start", program_start_time(getpid()));
-	add_number(o, "init_pid", s->room && s->room->pid > 0 ? (uint64_t)s->room->pid : 0);
+	add_number(o, "init_pid", s->room ? (uint64_t)room_pid(s->room) : 0);
 	add_string(o, "created", created);
 	add_number(o, "created_usec", s->created_real);
 	add_number(o, "started_usec", s->started_real);

@@ -57,7 +57,7 @@ void request_answer_stats(struct peer *p)
 		.net_received = s->counts.received};
 
 	m.uptime_usec = s->started_at ? m.now_usec - s->started_at : 0;
-	if (s->room && s->room->provider->usage(s->room, &u, NULL) == 0) {
+	if (s->room && room_read_usage(s->room, &u, NULL) == 0) {
 		m.cpu_usec = u.cpu_usec;
 		m.memory_bytes = u.memory_bytes;
 		m.memory_peak_bytes = u.memory_peak_bytes;
@@ -75,12 +75,14 @@ void request_layers(struct peer *p)
 {
 	const struct room *room = p->sup->room;
 	struct cloche_err err = CLOCHE_ERR_INIT;
+	int upper, lower;
 
-	if (room && room->upper_fd >= 0 && room->lower_fd >= 0) {
-		peer_sent(p, ctl_send_layers_are(&p->chan, room->upper_fd, room->lower_fd));
+	if (!room)
+		err_set(&err, E_UNSUPPORTED, "this sandbox has no room (any more)");
+	else if (room_layers(room, &upper, &lower, &err) == 0) {
+		peer_sent(p, ctl_send_layers_are(&p->chan, upper, lower));
 		return;
 	}
-	err_set(&err, E_UNSUPPORTED, "this sandbox has no layer of changes that can be looked at");
 	refuse(p, CTL_LAYERS, &err);
 }
 

@@ -248,7 +248,7 @@ static void finish(struct loop_job *job)
 	struct supervisor *s = container_of(job, struct supervisor, finish);
 	struct ctl_ended m = {.reason = s->reason};
 
-	if (s->room && s->room->provider->usage(s->room, &s->usage, NULL) == 0) {
+	if (s->room && room_read_usage(s->room, &s->usage, NULL) == 0) {
 		m.usage.cpu_usec = s->usage.cpu_usec;
 		m.usage.memory_peak_bytes = s->usage.memory_peak_bytes;
 		m.usage.pids_peak = s->usage.pids_peak;
@@ -496,7 +496,7 @@ static int watch_room(struct supervisor *s, struct cloche_err *err)
 	if (r == 0)
 		r = loop_io_add(s->loop, &s->init_io, s->init.fd, EPOLLIN, on_init);
 	if (r == 0)
-		r = loop_io_add(s->loop, &s->room_io, s->room->pidfd, EPOLLIN, on_room_dead);
+		r = loop_io_add(s->loop, &s->room_io, s->room->watch_fd, EPOLLIN, on_room_dead);
 	if (r == 0 && s->start.timeout_usec)
 		r = loop_timer_set(s->loop, &s->deadline, clock_mono_usec() + s->start.timeout_usec,
 			on_deadline);
@@ -554,8 +554,8 @@ void sandbox_start(struct supervisor *s, struct ctl_start *m, int config_fd)
 		sandbox_fail(s, &err);
 		return;
 	}
-	for (unsigned i = 0; i < s->room->unenforced_n; i++)
-		peers_warning(s, str_from(s->room->unenforced[i]));
+	for (unsigned i = 0; room_unenforced(s->room, i); i++)
+		peers_warning(s, str_from(room_unenforced(s->room, i)));
 	peers_started(s);
 	loop_defer(s->loop, &s->after_start, after_start);
 }

@@ -7,7 +7,6 @@
 #include "ipc/control.h"
 #include "ipc/helper.h"
 #include "ipc/roomctl.h"
-#include "jail/owner.h"
 #include "loop/loop.h"
 #include "manager/execlog.h"
 #include "manager/looks.h"
@@ -153,11 +152,11 @@ struct supervisor {
 	bool tails_over;
 
 	struct helper helpers[HELPERS_N];
-	struct owner_budget looks; /* for the owners of connections */
-	struct stat names[2];      /* resolv.conf and hosts, as the broker knows them */
+	struct stat names[2]; /* resolv.conf and hosts, as the broker knows them */
 	/* Until the gateway starts: its end of the socket to the broker, or -1; what starts it. */
 	int gateway_net;
-	struct knock knocks[HELPER_SOCKETS];
+	int listeners[ROOM_LISTENERS]; /* of the room, until the gateway has them; or -1 */
+	struct knock knocks[ROOM_LISTENERS];
 	struct loop_timer gateway_due;
 	struct loop_timer helpers_timer;
 	struct helper_counted counts; /* what the broker said last */

@@ -110,12 +110,11 @@ void task_on_output(struct task *t)
  * not open it by name (/dev/stdout). Anonymous pipes alone: a named one is a file of the host. */
 static void lend_pipes(const struct room *room, const struct exec_spec *spec, const int fds[3])
 {
-	for (unsigned i = 0;
-		room->id_base && spec->uid <= UINT16_MAX && spec->gid <= UINT16_MAX && i < 3; i++) {
+	for (unsigned i = 0; i < 3; i++) {
 		struct statfs fs;
 
 		if (fds[i] >= 0 && fstatfs(fds[i], &fs) == 0 && fs.f_type == PIPEFS_MAGIC)
-			(void)!fchown(fds[i], room->id_base + spec->uid, room->id_base + spec->gid);
+			room_lend(room, fds[i], spec->uid, spec->gid);
 	}
 }
 
@@ -425,7 +424,7 @@ static void look_for_limits(struct supervisor *s, struct ctl_exec_exited *m)
 {
 	struct room_usage u = {0};
 
-	if (s->room->provider->usage(s->room, &u, NULL) < 0)
+	if (room_read_usage(s->room, &u, NULL) < 0)
 		return;
 	m->oom_killed |= u.oom_kills > s->oom_kills_seen;
 	m->pids_refused = u.pids_refused && !s->pids_refused_seen;

@@ -16,8 +16,8 @@
 #include "ipc/statedir.h"
 #include "jail/ns.h"
 #include "jail/probe.h"
-#include "jail/proctree.h"
 #include "jail/sys.h"
+#include "provider/native/changes.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -28,11 +28,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-
-static struct native_room *native_room(struct room *r)
-{
-	return container_of(r, struct native_room, base);
-}
 
 static int native_probe(struct cloche_err *err)
 {
@@ -57,11 +52,11 @@ static int note_unenforced(
 {
 	char *text;
 
-	if (n->base.unenforced_n == ROOM_MAX_UNENFORCED)
+	if (n->unenforced_n == NATIVE_MAX_UNENFORCED)
 		return 0;
 	if (asprintf(&text, "%s: %s", what, why) < 0)
 		return err_nomem(err);
-	n->base.unenforced[n->base.unenforced_n++] = text;
+	n->unenforced[n->unenforced_n++] = text;
 	return 0;
 }
 
@@ -208,7 +203,7 @@ static int prepare(const struct room_spec *spec, struct native_room *n, struct n
 	if (r < 0)
 		return r;
 	b->rootfs.ids = idmap_choose(spec->id);
-	n->base.id_base = b->rootfs.ids.range ? b->rootfs.ids.base : 0;
+	n->id_base = b->rootfs.ids.range ? b->rootfs.ids.base : 0;
 	r = check_nested(spec, &b->rootfs.ids, err);
 	if (r == 0 && b->rootfs.ids.range)
 		r = rootfs_open_sources(&b->rootfs, err);
@@ -224,9 +219,9 @@ static int admit(struct native_room *n, struct native_birth *b, int report, int 
 	int r = 0;
 
 	if (range)
-		r = idmap_write_range(&b->rootfs.ids, n->base.pid, err);
+		r = idmap_write_range(&b->rootfs.ids, n->pid, err);
 	if (r == 0 && n->cgroup.version == 1)
-		r = cgroup_add(&n->cgroup, n->base.pid, err);
+		r = cgroup_add(&n->cgroup, n->pid, err);
 	if (r == 0 && range)
 		r = native_take(report, NATIVE_USER, ret_userns, err);
 	if (r == 0 && range)
@@ -253,8 +248,7 @@ static int give_network(struct native_room *n, const struct native_birth *b, int
 {
 	bool none = b->spec->net == ROOM_NET_NONE;
 	_cleanup_fd_ int fd = -1;
-	int r = ns_make_network(
-		userns, none ? set_up_loopback : set_up_capture, &n->base.net, &fd, err);
+	int r = ns_make_network(userns, none ? set_up_loopback : set_up_capture, &n->net, &fd, err);
 
 	return r < 0 ? r : native_hand(report, NATIVE_NETWORK, fd, err);
 }
@@ -267,14 +261,14 @@ static int finish_parent(
 	int r = admit(n, b, report, &userns, err), inner;
 
 	if (r == 0 && b->spec->born)
-		b->spec->born(b->spec->born_user, n->base.pid);
+		b->spec->born(b->spec->born_user, n->pid);
 	if (r == 0)
 		r = give_network(n, b, userns, report, err);
 	if (r == 0)
-		return native_await_report(report, &n->base, err);
+		return native_await_report(report, n, err);
 	/* Where the child failed first, ours is only the echo of it. */
 	shutdown(report, SHUT_WR);
-	inner = native_await_report(report, &n->base, &inside);
+	inner = native_await_report(report, n, &inside);
 	if (inner == 0 || inside.code == E_CANCELLED)
 		return r;
 	if (err)
@@ -306,7 +300,7 @@ static int give_birth(struct native_room *n, struct native_birth *b, struct cloc
 		close(control[1]);
 		return err_sys(err, -r, "make the report socket");
 	}
-	r = ns_clone(n->cgroup.dirfd, &n->base.pidfd, err);
+	r = ns_clone(n->cgroup.dirfd, &n->base.watch_fd, err);
 	if (r == 0) {
 		/* Our copy of the parent's end would hide that the parent is gone. */
 		close(report[0]);
@@ -316,7 +310,7 @@ static int give_birth(struct native_room *n, struct native_birth *b, struct cloc
 	close(control[1]);
 	close(report[1]);
 	if (r > 0) {
-		n->base.pid = r;
+		n->pid = r;
 		r = finish_parent(n, b, report[0], err);
 	}
 	close(report[0]);
@@ -335,13 +329,9 @@ static int native_create(const struct room_spec *spec, struct room **ret, struct
 	n = calloc(1, sizeof(*n));
 	if (!n)
 		return err_nomem(err);
-	n->base = (struct room){.provider = &native_provider,
-		.pid = -1,
-		.pidfd = -1,
-		.control_fd = -1,
-		.upper_fd = -1,
-		.lower_fd = -1,
-		.net = NETCAPTURE_INIT};
+	n->base = (struct room){.provider = &native_provider, .control_fd = -1, .watch_fd = -1};
+	n->pid = n->upper_fd = n->lower_fd = -1;
+	n->net = (struct netcapture)NETCAPTURE_INIT;
 	n->cgroup = CGROUP_INIT;
 	n->keep = KEEP_INIT;
 	n->shipped = -1;
@@ -391,26 +381,17 @@ static int native_kill(struct room *room, int sig, struct cloche_err *err)
 {
 	struct native_room *n = native_room(room);
 
-	if (n->reaped || room->pidfd < 0)
+	if (n->reaped || room->watch_fd < 0)
 		return 0;
 	if (sig == SIGKILL) {
-		if (sys_pidfd_send_signal(room->pidfd, sig) < 0 && errno != ESRCH)
+		if (sys_pidfd_send_signal(room->watch_fd, sig) < 0 && errno != ESRCH)
 			return err_sys(err, errno, "kill the room");
 		return 0;
 	}
 	if (n->cgroup.version)
 		cgroup_kill(&n->cgroup, sig);
 	else
-		signal_namespace(room->pid, sig);
-	return 0;
-}
-
-static int native_kill_tree(struct room *room, pid_t pid, struct cloche_err *err)
-{
-	struct native_room *n = native_room(room);
-
-	if (n->reaped || pid <= 1 || !proctree_kill(room->pid, pid))
-		return err_set(err, E_NOT_FOUND, "the room has no process %d", (int)pid);
+		signal_namespace(n->pid, sig);
 	return 0;
 }
 
@@ -430,7 +411,7 @@ static int native_wait(struct room *room, struct room_exit *ret, struct cloche_e
 		pid_t pid;
 
 		do
-			pid = wait4(room->pid, &status, 0, &ru);
+			pid = wait4(n->pid, &status, 0, &ru);
 		while (pid < 0 && errno == EINTR);
 		if (pid < 0)
 			return err_sys(err, errno, "wait for the room");
@@ -446,49 +427,6 @@ static int native_wait(struct room *room, struct room_exit *ret, struct cloche_e
 	return 0;
 }
 
-/* Where there is no group the kernel adds nothing up: we do, as long as there are processes. */
-static void sample_processes(struct native_room *n, struct room_usage *u)
-{
-	struct proctree_usage p;
-
-	if (n->reaped || n->base.pid <= 0 || !proctree_read(n->base.pid, &p))
-		return;
-	if (!u->io_read_bytes && !u->io_write_bytes) {
-		u->io_read_bytes = p.io_read_bytes;
-		u->io_write_bytes = p.io_write_bytes;
-	}
-	if (!u->cpu_usec)
-		u->cpu_usec = p.cpu_usec;
-	if (!u->memory_bytes)
-		u->memory_bytes = p.memory_bytes;
-	if (!u->pids)
-		u->pids = p.pids;
-}
-
-static int native_usage(struct room *room, struct room_usage *ret, struct cloche_err *err)
-{
-	struct native_room *n = native_room(room);
-	struct cgroup_usage u;
-
-	cgroup_read_usage(&n->cgroup, &u);
-	*ret = (struct room_usage){.cpu_usec = u.cpu_usec,
-		.memory_bytes = u.memory_bytes,
-		.pids = u.pids,
-		.oom_kills = u.oom_kills,
-		.pids_refused = u.pids_refused,
-		.io_read_bytes = u.io_read_bytes,
-		.io_write_bytes = u.io_write_bytes};
-	sample_processes(n, ret);
-	if (!ret->cpu_usec)
-		ret->cpu_usec = n->cpu_usec;
-	n->memory_peak = MAX(n->memory_peak, ret->memory_bytes);
-	n->pids_peak = MAX(n->pids_peak, ret->pids);
-	ret->memory_peak_bytes = u.memory_peak_bytes ? u.memory_peak_bytes : n->memory_peak;
-	ret->pids_peak = u.pids_peak ? u.pids_peak : n->pids_peak;
-	ret->sampled = !cgroup_keeps_peaks(&n->cgroup);
-	return 0;
-}
-
 static int native_plan(const struct room_spec *spec, struct buf *out, struct cloche_err *err)
 {
 	const struct room_limits *l = &spec->limits;
@@ -500,7 +438,7 @@ static int native_plan(const struct room_spec *spec, struct buf *out, struct clo
 
 static int native_record(const struct room *room, struct buf *out, struct cloche_err *err)
 {
-	const struct native_room *n = (const struct native_room *)room;
+	const struct native_room *n = native_room_const(room);
 
 	return cgroup_record(&n->cgroup, out) < 0 ? err_nomem(err) : 0;
 }
@@ -531,20 +469,20 @@ static struct room *native_destroy(struct room *room)
 	if (!room)
 		return NULL;
 	n = native_room(room);
-	if (room->pid > 0 && !n->reaped) {
+	if (n->pid > 0 && !n->reaped) {
 		(void)native_kill(room, SIGKILL, NULL);
 		(void)native_wait(room, &ending, NULL);
 	}
-	netcapture_close(&room->net);
+	netcapture_close(&n->net);
 	keep_close(&n->keep);
 	fd_close(n->shipped);
-	fd_close(room->upper_fd);
-	fd_close(room->lower_fd);
+	fd_close(n->upper_fd);
+	fd_close(n->lower_fd);
 	fd_close(room->control_fd);
-	fd_close(room->pidfd);
+	fd_close(room->watch_fd);
 	cgroup_remove(&n->cgroup);
-	for (i = 0; i < room->unenforced_n; i++)
-		free(room->unenforced[i]);
+	for (i = 0; i < n->unenforced_n; i++)
+		free(n->unenforced[i]);
 	free(n);
 	return NULL;
 }
@@ -555,10 +493,19 @@ const struct provider native_provider = {
 	.plan = native_plan,
 	.create = native_create,
 	.kill = native_kill,
-	.kill_tree = native_kill_tree,
 	.wait = native_wait,
-	.usage = native_usage,
 	.record = native_record,
 	.reap = native_reap,
 	.destroy = native_destroy,
+	.doctor = native_doctor,
+	.pid = native_pid,
+	.unenforced = native_unenforced,
+	.kill_tree = native_kill_tree,
+	.usage = native_usage,
+	.listeners = native_listeners,
+	.owner = native_owner,
+	.lend = native_lend,
+	.layers = native_layers,
+	.diff = changes_walk,
+	.diff_kept = native_diff_kept,
 };

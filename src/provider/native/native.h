@@ -3,11 +3,23 @@
 /* The native room, shared by the files of this folder alone. */
 
 #include "jail/cgroup.h"
+#include "jail/netcapture.h"
 #include "jail/rootfs.h"
+#include "provider/native/owner.h"
 #include "provider/provider.h"
 
+enum { NATIVE_MAX_UNENFORCED = 8 };
+
 struct native_room {
-	struct room base; /* first */
+	struct room base;      /* first; its watch_fd is a pidfd */
+	pid_t pid;             /* process 1 as the host sees it; -1: none yet */
+	struct netcapture net; /* the listeners until they are handed over, and diag */
+	struct owner_budget looks;
+	int upper_fd, lower_fd; /* of the overlay, O_PATH; -1: none */
+	uint32_t id_base;       /* what the host calls user (and group) 0 if a range of ids is
+				 * mapped; else 0 */
+	char *unenforced[NATIVE_MAX_UNENFORCED]; /* heap */
+	unsigned unenforced_n;
 	struct cgroup cgroup;
 	struct keep keep;
 	int shipped; /* keeps it from being removed; -1: none */
@@ -42,4 +54,27 @@ _warn_unused_ int native_take(
 _warn_unused_ int native_report_layers(int sock, int upper, int lower, struct cloche_err *err);
 void native_report_failure(int sock, const struct cloche_err *why);
 /* Reads to the end of file; layers become those of ret. */
-_warn_unused_ int native_await_report(int sock, struct room *ret, struct cloche_err *err);
+_warn_unused_ int native_await_report(int sock, struct native_room *ret, struct cloche_err *err);
+
+static inline struct native_room *native_room(struct room *r)
+{
+	return container_of(r, struct native_room, base);
+}
+
+static inline const struct native_room *native_room_const(const struct room *r)
+{
+	return (const struct native_room *)r;
+}
+
+/* --- ask.c: the optional operations --- */
+void native_doctor(provider_check_fn fn, void *user);
+pid_t native_pid(const struct room *r);
+const char *native_unenforced(const struct room *r, unsigned i);
+int native_kill_tree(struct room *r, pid_t pid, struct cloche_err *err);
+int native_usage(struct room *r, struct room_usage *ret, struct cloche_err *err);
+int native_listeners(struct room *r, int ret[ROOM_LISTENERS], struct cloche_err *err);
+bool native_owner(struct room *r, const struct sockaddr *client, const struct sockaddr *server,
+	struct room_owner *ret);
+void native_lend(const struct room *r, int fd, uint32_t uid, uint32_t gid);
+int native_layers(const struct room *r, int *ret_upper, int *ret_lower, struct cloche_err *err);
+int native_diff_kept(const char *dir, room_change_fn fn, void *user, struct cloche_err *err);

@@ -102,7 +102,7 @@ int native_take(int sock, enum native_namespace which, int *ret_fd, struct cloch
 	return 0;
 }
 
-static void take_layers(struct msghdr *msg, struct room *ret)
+static void take_layers(struct msghdr *msg, struct native_room *ret)
 {
 	int fds[2];
 
@@ -114,7 +114,7 @@ static void take_layers(struct msghdr *msg, struct room *ret)
 	ret->lower_fd = fds[1];
 }
 
-int native_await_report(int sock, struct room *ret, struct cloche_err *err)
+int native_await_report(int sock, struct native_room *ret, struct cloche_err *err)
 {
 	struct report rep;
 

@@ -13,7 +13,7 @@
  * An empty directory of the lower layer with the mode LAYERS_COVERED stands for the host's. The
  * host's owners are those of the room with the room's first id added, which the top of the upper
  * layer has. */
-#include "jail/changes.h"
+#include "provider/native/changes.h"
 #include "base/buf.h"
 #include "base/fd.h"
 #include "jail/layers.h"
@@ -32,7 +32,7 @@ enum { PATH_MAX_BYTES = CHANGES_MAX_DEPTH * 257, CHUNK = 32 * 1024 };
 #define COMPARE_MAX (1ULL << 30) /* bytes in all; a file beyond counts as changed */
 
 struct walk {
-	change_fn fn;
+	room_change_fn fn;
 	void *user;
 	struct buf path;
 	size_t reported; /* the part of path up to which directories were reported */
@@ -57,9 +57,9 @@ static void note_incomplete(struct walk *w, int code, const char *what)
 		w->incomplete = err_set(w->err, code, "%s: %.*s", what, STR_FMT(buf_str(&w->path)));
 }
 
-static int call(struct walk *w, enum change_kind kind, size_t path_n, const struct stat *st)
+static int call(struct walk *w, enum room_change_kind kind, size_t path_n, const struct stat *st)
 {
-	struct change c = {
+	struct room_change c = {
 		.kind = kind, .path = str_make(buf_data(&w->path), path_n), .mode = st->st_mode};
 	char *end = buf_data(&w->path) + path_n, saved;
 	int r;
@@ -75,7 +75,7 @@ static int call(struct walk *w, enum change_kind kind, size_t path_n, const stru
 }
 
 /* Reports the entry at the whole path, after the directories above it. */
-static int report(struct walk *w, enum change_kind kind, const struct stat *st)
+static int report(struct walk *w, enum room_change_kind kind, const struct stat *st)
 {
 	struct stat dir = {0};
 	uint32_t level = 0;
@@ -87,7 +87,7 @@ static int report(struct walk *w, enum change_kind kind, const struct stat *st)
 			continue;
 		dir.st_mode = w->modes[level++];
 		if (i > w->reported)
-			r = call(w, CHANGE_CHANGED, i, &dir);
+			r = call(w, ROOM_CHANGE_CHANGED, i, &dir);
 	}
 	w->reported = buf_len(&w->path);
 	return r != 0 ? r : call(w, kind, buf_len(&w->path), st);
@@ -298,9 +298,9 @@ static int visit_dir(struct walk *w, const struct pair *p, const char *name,
 	int r = 0;
 
 	if (!below)
-		r = report(w, lower ? CHANGE_CHANGED : CHANGE_ADDED, upper);
+		r = report(w, lower ? ROOM_CHANGE_CHANGED : ROOM_CHANGE_ADDED, upper);
 	else if (!same_dir(w, p, upper, lower))
-		r = report(w, CHANGE_CHANGED, upper);
+		r = report(w, ROOM_CHANGE_CHANGED, upper);
 	if (r != 0)
 		return r;
 	if (w->depth == CHANGES_MAX_DEPTH) {
@@ -331,16 +331,16 @@ static int visit(struct walk *w, const struct pair *p, const char *name)
 	if (!has_upper || is_whiteout(&upper)) {
 		/* In an opaque directory nothing of below is seen. */
 		if (has_lower && (has_upper || p->opaque))
-			return report(w, CHANGE_DELETED, &lower);
+			return report(w, ROOM_CHANGE_DELETED, &lower);
 		return 0;
 	}
 	if (S_ISDIR(upper.st_mode))
 		return visit_dir(w, p, name, &upper, has_lower ? &lower : NULL);
 	if (!has_lower)
-		return report(w, CHANGE_ADDED, &upper);
+		return report(w, ROOM_CHANGE_ADDED, &upper);
 	if (!S_ISDIR(lower.st_mode) && is_same(w, p, name, &upper, &lower))
 		return 0;
-	return report(w, CHANGE_CHANGED, &upper);
+	return report(w, ROOM_CHANGE_CHANGED, &upper);
 }
 
 /* What is always mounted over is never seen by anybody inside. */
@@ -379,7 +379,7 @@ static int walk_dir(struct walk *w, const struct pair *p)
 	return r;
 }
 
-int changes_walk(int upper, int lower, change_fn fn, void *user, struct cloche_err *err)
+int changes_walk(int upper, int lower, room_change_fn fn, void *user, struct cloche_err *err)
 {
 	_cleanup_fd_ int up = open_dir(upper, "."), low = open_dir(lower, ".");
 	struct walk w = {.fn = fn, .user = user, .path = BUF_INIT(PATH_MAX_BYTES), .err = err};

@@ -3,7 +3,7 @@
  * inode (linux/inet_diag.h; one look into its hash table, whatever else the room has open). Then
  * the descriptors of the room's processes are searched for that inode, from process 1 down, until
  * it is found or the budget is used up. */
-#include "jail/owner.h"
+#include "provider/native/owner.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/fs.h"
@@ -29,7 +29,7 @@ struct search {
 	char link[32]; /* "socket:[INODE]" */
 	int budget;
 	bool found;
-	struct connection_owner *owner;
+	struct room_owner *owner;
 };
 
 /* --- the socket --- */
@@ -132,7 +132,7 @@ static uint32_t pid_inside(int dir, pid_t outside)
 	return (uint32_t)pid;
 }
 
-static void describe(int dir, pid_t pid, struct connection_owner *o)
+static void describe(int dir, pid_t pid, struct room_owner *o)
 {
 	_cleanup_(buf_donep) struct buf name = BUF_INIT(64);
 	ssize_t n = readlinkat(dir, "exe", o->program, sizeof(o->program) - 1);
@@ -178,13 +178,13 @@ void owner_budget_spend(struct owner_budget *b, uint64_t usec)
 }
 
 bool connection_owner(int diag, pid_t root, const struct sockaddr *client,
-	const struct sockaddr *server, struct owner_budget *budget, struct connection_owner *ret)
+	const struct sockaddr *server, struct owner_budget *budget, struct room_owner *ret)
 {
 	struct search s = {.budget = LINKS_MAX, .owner = ret};
 	uint64_t begin = clock_mono_usec();
 	uint32_t inode;
 
-	*ret = (struct connection_owner){0};
+	*ret = (struct room_owner){0};
 	if (!owner_budget_allows(budget, begin))
 		return false;
 	inode = ask(diag, client, server) ? read_inode(diag) : 0;

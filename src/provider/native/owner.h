@@ -1,20 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* Which process of a room holds a TCP connection: by the kernel's socket diagnostics, and the
- * descriptors of the room's processes. A process may be gone, or hold its connection no more, when
- * it is looked for; and what it is called is its own choice. */
+ * descriptors of the room's processes. */
 
-#include "base/macro.h"
-#include <netinet/in.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/types.h>
-
-struct connection_owner {
-	uint32_t pid;      /* as the room sees it */
-	char name[16];     /* comm: any bytes, terminated */
-	char program[256]; /* path inside, any bytes, terminated; "" where it is not to be had */
-};
+#include "provider/provider.h"
 
 /* How long looking may take: a room chooses how many processes, threads and descriptors there are,
  * and how often is asked. Zeroed at first. */
@@ -28,7 +17,7 @@ struct owner_budget {
  * few thousand descriptors are looked at, and what that takes is of the budget. False where nobody
  * is found, or the budget is used up. */
 bool connection_owner(int diag, pid_t root, const struct sockaddr *client,
-	const struct sockaddr *server, struct owner_budget *budget, struct connection_owner *ret);
+	const struct sockaddr *server, struct owner_budget *budget, struct room_owner *ret);
 
 /* For it alone, and its tests: whether there may be a look now; one has taken so long. */
 bool owner_budget_allows(struct owner_budget *b, uint64_t now);

@@ -2,8 +2,8 @@
 #include "base/escape.h"
 #include "base/fd.h"
 #include "base/fs.h"
-#include "jail/changes.h"
 #include "jail/layers.h"
+#include "provider/native/changes.h"
 #include "tap.h"
 
 #include <errno.h>
@@ -52,7 +52,7 @@ static void opaque(const char *path)
 }
 
 /* Lines "K path" with odd bytes escaped. */
-static int add_line(void *user, const struct change *c)
+static int add_line(void *user, const struct room_change *c)
 {
 	struct buf *out = user;
 
@@ -271,7 +271,7 @@ static void unreadable_directory_is_said(void)
 	must(fchmodat(at, "u/closed", 0700, 0) == 0);
 }
 
-static int end_at_once(void *user, const struct change *c)
+static int end_at_once(void *user, const struct room_change *c)
 {
 	++*(int *)user;
 	return 42;

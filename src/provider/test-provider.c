@@ -55,10 +55,36 @@ static void unknown_names_get_the_list(void)
 	check(name == NULL);
 }
 
+/* What a provider lacks is refused by its name, or is the answer for "unknown". */
+static void what_is_lacking_is_said(void)
+{
+	static const struct provider bare = {.name = "bare"};
+	struct room room = {.provider = &bare, .control_fd = -1, .watch_fd = -1};
+	struct sockaddr_in at = {.sin_family = AF_INET};
+	int fds[ROOM_LISTENERS] = {-1, -1, -1, -1}, upper = -1, lower = -1;
+	struct room_owner owner;
+	struct room_usage usage;
+
+	check_int(room_pid(&room), 0);
+	check(room_unenforced(&room, 0) == NULL);
+	check(!room_find_owner(&room, (void *)&at, (void *)&at, &owner));
+	room_lend(&room, -1, 0, 0);
+	check_int(room_kill_tree(&room, 2, &err), -E_UNSUPPORTED);
+	check_int(room_read_usage(&room, &usage, &err), -E_UNSUPPORTED);
+	check_int(room_listeners(&room, fds, &err), -E_UNSUPPORTED);
+	check(strstr(err.message, "provider bare has no network") != NULL);
+	check_int(room_layers(&room, &upper, &lower, &err), -E_UNSUPPORTED);
+	check_int(provider_diff(&bare, -1, -1, NULL, NULL, &err), -E_UNSUPPORTED);
+	check_int(provider_diff_kept(&bare, "/x", NULL, NULL, &err), -E_UNSUPPORTED);
+	check(strstr(err.message, "provider bare keeps no changes") != NULL);
+	check(upper == -1 && fds[0] == -1);
+}
+
 int main(void)
 {
 	run_test(every_name_has_its_provider);
 	run_test(aliases_are_resolved);
 	run_test(unknown_names_get_the_list);
+	run_test(what_is_lacking_is_said);
 	return tap_done();
 }

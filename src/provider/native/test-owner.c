@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "base/fd.h"
-#include "jail/owner.h"
+#include "provider/native/owner.h"
 #include "tap.h"
 
 #include <fcntl.h>
@@ -30,7 +30,7 @@ static void test_finds_a_child(void)
 	_cleanup_fd_ int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
 	struct sockaddr_in client, server;
-	struct connection_owner o;
+	struct room_owner o;
 	struct owner_budget budget = {0};
 	int ours, theirs, gate[2];
 	pid_t pid;
@@ -39,7 +39,7 @@ static void test_finds_a_child(void)
 	theirs = dial(listener, &ours, &client, &server);
 	check(connection_owner(diag, getpid(), (void *)&client, (void *)&server, &budget, &o));
 	check_int(o.pid, getpid());
-	check(strstr(o.program, "test-jail_owner") && o.name[0]);
+	check(strstr(o.program, "test-provider_owner") && o.name[0]);
 	/* Held by a child alone. */
 	must(pipe2(gate, O_CLOEXEC) == 0);
 	pid = fork();
