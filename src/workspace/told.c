@@ -76,7 +76,8 @@ static int told_member(struct buf *out, const char *key, const char *value)
 	int r = buf_printf(out, "\"%s\":", key);
 
 	if (r == 0)
-		r = value ? escape_json(out, str_from(value), false) : buf_add_str(out, STR("null"));
+		r = value ? escape_json(out, str_from(value), false)
+			  : buf_add_str(out, STR("null"));
 	return r;
 }
 
