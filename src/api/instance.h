@@ -37,11 +37,6 @@ void instance_discard(struct client *client);
 _warn_unused_ int instance_open_entry(
 	const cloche_instance *instance, struct sandbox_entry *ret, struct cloche_err *err);
 
-/* Lets client_finish and others wait at most so long. w is initialised by the call; close w->fd
- * after the client has been freed. */
-_warn_unused_ int instance_limit_wait(
-	struct client *c, struct client_watch *w, uint64_t usec, struct cloche_err *err);
-
 /* --- commands of a kept sandbox (instance_execs.c); dir is its directory, borrowed --- */
 
 /* Numbers of all commands that have a directory, rising; free() it. 0 or -errno. */

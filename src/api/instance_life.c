@@ -11,12 +11,10 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -76,38 +74,35 @@ static int check_runtime(struct client *c, const cloche_sandbox *sb, struct cloc
 	return -E_UNSUPPORTED;
 }
 
-int instance_limit_wait(
-	struct client *c, struct client_watch *w, uint64_t usec, struct cloche_err *err)
-{
-	const struct itimerspec due = {.it_value = {.tv_sec = (time_t)(usec / USEC_PER_SEC),
-					       .tv_nsec = (long)(usec % USEC_PER_SEC) * 1000}};
+struct limit {
+	struct loop_timer timer;
+	struct client *client;
+};
 
-	w->fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (w->fd < 0 || timerfd_settime(w->fd, 0, &due, NULL) < 0)
-		return err_sys(err, errno, "make a timer");
-	w->events = POLLIN;
-	client_watch_add(c, w);
-	return 0;
-}
-
-static int on_too_late(struct client_watch *w, short revents, struct cloche_err *err)
+static void on_too_late(struct loop_timer *timer)
 {
-	return err_set(err, E_BUSY, "its supervisor does not answer");
+	struct cloche_err why = CLOCHE_ERR_INIT;
+
+	err_set(&why, E_BUSY, "its supervisor does not answer");
+	client_fail(container_of(timer, struct limit, timer)->client, &why);
 }
 
 /* Ends a sandbox over a connection and waits until nothing of it runs. All that can be done with
  * the client then is to free it. */
 static int end_it(struct client *client, uint64_t grace_usec, struct cloche_err *err)
 {
-	struct client_watch limit = {.fd = -1, .cb = on_too_late};
+	struct limit limit = {.client = client};
 	struct ctl_ended ended;
-	int r = instance_limit_wait(client, &limit, grace_usec + PATIENCE, err);
+	int r = 0;
 
-	if (r == 0 && client_stop(client, grace_usec) < 0)
+	if (loop_timer_set(client_loop(client), &limit.timer,
+		    clock_mono_usec() + grace_usec + PATIENCE, on_too_late) < 0)
+		return err_nomem(err);
+	if (client_stop(client, grace_usec) < 0)
 		r = err_set(err, E_INTERNAL, "its supervisor has gone");
 	if (r == 0)
 		r = client_finish(client, &ended, err);
-	fd_close(limit.fd);
+	loop_timer_clear(&limit.timer);
 	return r;
 }
 

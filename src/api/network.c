@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: everything is queued at once and written while the client waits for other
- * things (a client_watch). A refusal ends that wait with the broker's own message. The real values
- * stand in the channel's buffer until they are written; it is wiped when it is freed. */
+ * things (in the client's loop). A refusal ends that wait with the broker's own message. The real
+ * values stand in the channel's buffer until they are written; it is wiped when it is freed. */
 #include "api/network.h"
 #include "base/fd.h"
 #include "base/fs.h"
@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -204,9 +203,10 @@ static int take_frame(struct network *n, const struct chan_frame *f, struct cloc
 	return err_set(err, E_PROTOCOL, "the broker sent what it may not");
 }
 
-static int on_ready(struct client_watch *w, short revents, struct cloche_err *err)
+static void on_ready(struct loop_io *io, uint32_t events)
 {
-	struct network *n = container_of(w, struct network, watch);
+	struct network *n = container_of(io, struct network, io);
+	struct cloche_err why = CLOCHE_ERR_INIT;
 	struct chan_frame f;
 	int r = chan_flush(&n->chan);
 
@@ -214,22 +214,22 @@ static int on_ready(struct client_watch *w, short revents, struct cloche_err *er
 		r = chan_recv(&n->chan, &f);
 		if (r <= 0)
 			break;
-		r = take_frame(n, &f, err);
+		r = take_frame(n, &f, &why);
 		chan_frame_done(&f);
-		if (r < 0)
-			return r;
+		if (r < 0) {
+			client_fail(n->client, &why);
+			return;
+		}
 	}
-	if (r < 0) {
-		/* The supervisor says why the broker went away; it is not for us to tell. */
-		w->fd = -1;
-		return 0;
-	}
-	w->events = (short)(chan_pending(&n->chan) > 0 ? POLLIN | POLLOUT : POLLIN);
-	return 0;
+	/* The supervisor says why the broker went away; it is not for us to tell. */
+	if (r < 0)
+		loop_io_remove(io);
+	else
+		loop_io_set(io, chan_pending(&n->chan) > 0 ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 
-int network_start(
-	struct network *n, const cloche_sandbox *sb, int config_fd, struct cloche_err *err)
+int network_start(struct network *n, struct client *client, const cloche_sandbox *sb, int config_fd,
+	struct cloche_err *err)
 {
 	int r = chan_init(&n->chan, config_fd, NETCONF_MAX_PAYLOAD, NETWORK_OUT_MAX);
 
@@ -246,12 +246,11 @@ int network_start(
 	r = chan_send(&n->chan, NETCONF_DONE, STR_NULL, NULL, 0);
 	if (r == 0)
 		r = chan_flush(&n->chan);
-	if (r < 0)
-		return err_sys(err, -r, "configure the broker");
-	n->watch.fd = config_fd;
-	n->watch.events = POLLIN | POLLOUT;
-	n->watch.cb = on_ready;
-	return 0;
+	n->client = client;
+	if (r == 0)
+		r = loop_io_add(
+			client_loop(client), &n->io, config_fd, EPOLLIN | EPOLLOUT, on_ready);
+	return r < 0 ? err_sys(err, -r, "configure the broker") : 0;
 }
 
 bool network_may_be_refused(const cloche_sandbox *sb)
@@ -269,7 +268,7 @@ void network_finish(struct network *n)
 {
 	struct chan_frame f;
 
-	if (!n->open || n->watch.fd < 0)
+	if (!n->open || !n->io.loop)
 		return;
 	while (chan_recv_wait(&n->chan, &f, LAST_WORD_MS) > 0) {
 		(void)take_frame(n, &f, NULL);

@@ -11,15 +11,16 @@
 enum { NETWORK_OUT_MAX = 64 << 20 }; /* of a configuration that waits to be sent */
 
 struct network {
-	struct client_watch watch;
+	struct client *client;
+	struct loop_io io; /* in the client's loop until the broker goes away */
 	struct chan chan;
 	bool open, accepted;
 	struct netconf_counts counts;
 };
 
-/* Takes config_fd and queues the whole configuration. */
-_warn_unused_ int network_start(
-	struct network *n, const cloche_sandbox *sb, int config_fd, struct cloche_err *err);
+/* Takes config_fd and queues the whole configuration; it goes out while the client waits. */
+_warn_unused_ int network_start(struct network *n, struct client *client, const cloche_sandbox *sb,
+	int config_fd, struct cloche_err *err);
 
 /* Whether something is configured that the broker alone can judge: certificates, an App's key,
  * whether secrets are too long together. */

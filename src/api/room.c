@@ -125,7 +125,7 @@ int room_start(const cloche_sandbox *sb, struct client_start *start, struct netw
 	_cleanup_(client_freep) struct client *client = NULL;
 	int config_fd = -1, r;
 
-	*net = (struct network){.watch.fd = -1};
+	*net = (struct network){0};
 	room_spec_init(&room);
 	r = provider_name_choose(sb->provider, &start->provider, err);
 	if (r == 0)
@@ -147,11 +147,9 @@ int room_start(const cloche_sandbox *sb, struct client_start *start, struct netw
 	}
 	r = client_new(start, &client, &config_fd, err);
 	if (r == 0 && config_fd >= 0)
-		r = network_start(net, sb, config_fd, err);
+		r = network_start(net, client, sb, config_fd, err);
 	if (r < 0)
 		return r;
-	if (config_fd >= 0)
-		client_watch_add(client, &net->watch);
 	*ret = TAKE_PTR(client);
 	return 0;
 }

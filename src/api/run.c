@@ -21,7 +21,7 @@ static cloche_run *run_alloc(enum run_where where)
 		return NULL;
 	run->where = where;
 	run->io = CLIENT_IO_INIT;
-	run->tty_fd = run->network.watch.fd = run->kill_timer.fd = run->log_watch.fd = -1;
+	run->tty_fd = -1;
 	run->stdin_data = BUF_INIT(SIZE_MAX / 4);
 	run->kept[0] = run->kept[1] = BUF_INIT(KEEP_MAX);
 	return run;
@@ -109,7 +109,6 @@ void cloche_run_free(cloche_run *run)
 	client_free(atomic_load(&run->client));
 	network_done(&run->network);
 	cloche_log_free(run->log);
-	fd_close(run->kill_timer.fd);
 	cloche_instance_free(run->in);
 	cloche_sandbox_free(run->sb);
 	strv_free(run->argv);

@@ -48,8 +48,8 @@ struct cloche_run {
 	atomic_ullong signals; /* bit n: signal n waits to be sent */
 	atomic_bool leave;
 	struct network network;
-	struct client_watch kill_timer; /* fires where a TERM in an instance has not helped */
-	struct client_watch log_watch;  /* RUN_JOINED */
+	struct loop_timer kill_timer; /* fires if a TERM in an instance has not helped */
+	struct loop_io log_io;        /* RUN_JOINED */
 	struct cloche_log *log;
 	uint64_t log_at;
 

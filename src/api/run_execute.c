@@ -14,10 +14,8 @@
 #include "base/fs.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 enum { ROOT_IN_ROOM = 0 };
@@ -30,27 +28,20 @@ static void take_warning(void *user, const char *text)
 		run->on_warning(text, run->on_warning_user);
 }
 
-static int on_kill_due(struct client_watch *w, short revents, struct cloche_err *err)
+static void on_kill_due(struct loop_timer *timer)
 {
-	cloche_run *run = container_of(w, struct cloche_run, kill_timer);
+	cloche_run *run = container_of(timer, struct cloche_run, kill_timer);
 
-	w->fd = fd_close(w->fd);
 	(void)client_signal(atomic_load(&run->client), SIGKILL, CTL_SCOPE_GROUP);
-	return 0;
 }
 
 /* Ends the command in a sandbox that goes on. */
 static void stop_there(cloche_run *run, struct client *client, unsigned stops)
 {
-	const struct itimerspec due = {
-		.it_value.tv_sec = CTL_DEFAULT_GRACE_USEC / (time_t)USEC_PER_SEC};
-
-	if (stops == 1 && run->kill_timer.fd < 0) {
-		run->kill_timer.fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-		if (run->kill_timer.fd < 0 ||
-			timerfd_settime(run->kill_timer.fd, 0, &due, NULL) < 0)
-			stops = 2;
-	}
+	if (stops == 1 && !run->kill_timer.loop &&
+		loop_timer_set(client_loop(client), &run->kill_timer,
+			clock_mono_usec() + CTL_DEFAULT_GRACE_USEC, on_kill_due) < 0)
+		stops = 2;
 	(void)client_signal(client, stops > 1 ? SIGKILL : SIGTERM, CTL_SCOPE_GROUP);
 }
 
@@ -112,11 +103,6 @@ void run_begin(cloche_run *run, struct client *client)
 		client_wake(client);
 	if (atomic_load(&run->leave))
 		client_leave(client);
-	if (run->where == RUN_OWN)
-		return;
-	run->kill_timer.events = POLLIN;
-	run->kill_timer.cb = on_kill_due;
-	client_watch_add(client, &run->kill_timer);
 }
 
 /* What is set over the sandbox's own environment: for this command alone, and for its terminal. */

@@ -7,8 +7,6 @@
 #include "api/run.h"
 #include "base/fd.h"
 
-#include <errno.h>
-#include <poll.h>
 #include <unistd.h>
 
 enum { CHUNK = 64 * 1024, PIECES = 16 };
@@ -46,19 +44,22 @@ static int hand_on_rest(cloche_run *run, struct cloche_err *err)
 	return r;
 }
 
-static int on_log(struct client_watch *w, short revents, struct cloche_err *err)
+static void on_log(struct loop_io *io, uint32_t events)
 {
-	cloche_run *run = container_of(w, struct cloche_run, log_watch);
-	char events[4096];
+	cloche_run *run = container_of(io, struct cloche_run, log_io);
+	struct client *client = atomic_load(&run->client);
+	struct cloche_err why = CLOCHE_ERR_INIT;
+	char told[4096];
 	int r;
 
 	/* Emptied before the log is read, so that nothing that comes after is missed. */
-	while (read(w->fd, events, sizeof(events)) > 0)
+	while (read(io->fd, told, sizeof(told)) > 0)
 		;
-	r = hand_on(run, PIECES, err);
+	r = hand_on(run, PIECES, &why);
 	if (r == 1)
-		client_wake(atomic_load(&run->client));
-	return r < 0 ? r : 0;
+		client_wake(client);
+	else if (r < 0)
+		client_fail(client, &why);
 }
 
 /* Goes on with a log that was too much for one turn, besides what every run does. */
@@ -121,13 +122,13 @@ static int join(cloche_run *run, struct client_result *ret, struct cloche_err *e
 {
 	struct client *client = atomic_load(&run->client);
 	const struct client_exec what = {.join = run->join};
-	int r = log_watch(run->log, &run->log_watch.fd, err);
+	int fd, r = log_watch(run->log, &fd, err);
 
 	if (r < 0)
 		return r;
-	run->log_watch.events = POLLIN;
-	run->log_watch.cb = on_log;
-	client_watch_add(client, &run->log_watch);
+	r = loop_io_add(client_loop(client), &run->log_io, fd, EPOLLIN, on_log);
+	if (r < 0)
+		return err_sys(err, -r, "watch the log");
 	client_on_exec_started(client, on_started, run);
 	client_on_wake(client, on_wake, run);
 	client_wake(client);

@@ -33,6 +33,17 @@ int fd_close_foreign(int fd)
 	return fd_close(fd);
 }
 
+int fd_lift(int fd)
+{
+	int r = fd < 0 || fd > 2 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, 3);
+
+	if (r < 0)
+		r = -errno;
+	if (r != fd)
+		fd_close(fd);
+	return r;
+}
+
 int fd_write_all(int fd, const void *p, size_t n)
 {
 	const char *at = p;

@@ -20,6 +20,10 @@ static inline void fd_closep(int *fd)
 }
 #define _cleanup_fd_ _cleanup_(fd_closep)
 
+/* Takes fd and returns it, or a copy if it is 0, 1 or 2, which a host may have closed for a reason.
+ * -errno if that fails, or if fd is negative. */
+_warn_unused_ int fd_lift(int fd);
+
 /* All return 0 or -errno. */
 _warn_unused_ int fd_write_all(int fd, const void *p, size_t n);
 _warn_unused_ int fd_set_nonblock(int fd, bool on);

@@ -27,6 +27,27 @@ static void closes_once(void)
 	check_int(fcntl(fds[0], F_GETFD), -1);
 }
 
+static void lifts_above_stdio(void)
+{
+	int fds[2], input = fcntl(0, F_DUPFD_CLOEXEC, 3), lifted;
+
+	check_int(fd_pipe(fds), 0);
+	check_int(fd_lift(fds[0]), fds[0]);
+	check(dup2(fds[1], 0) == 0);
+	lifted = fd_lift(0);
+	check(lifted > 2);
+	check_int(fcntl(lifted, F_GETFD), FD_CLOEXEC);
+	check_int(fcntl(0, F_GETFD), -1);
+	errno = EMFILE;
+	check_int(fd_lift(-1), -EMFILE);
+	if (input >= 0)
+		check(dup2(input, 0) == 0);
+	fd_close(input);
+	fd_close(lifted);
+	fd_close(fds[0]);
+	fd_close(fds[1]);
+}
+
 static void closes_foreign_sockets_at_once(void)
 {
 	int fd = linger_socket();
@@ -227,6 +248,7 @@ static void walks_control_messages(void)
 int main(void)
 {
 	run_test(closes_once);
+	run_test(lifts_above_stdio);
 	run_test(closes_foreign_sockets_at_once);
 	run_test(close_on_exec_from_birth);
 	run_test(reads_what_was_written);

@@ -3,7 +3,6 @@
  * client_wait_started reads from it; anybody may send, under the lock. The two halves of a channel
  * share nothing but the descriptor, so the reader needs the lock only to change what senders look
  * at. A sender whose bytes do not fit in the socket wakes the reader, who then waits for room. */
-#include "base/clock.h"
 #include "base/fd.h"
 #include "client/client_internal.h"
 
@@ -12,10 +11,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
-
-enum { POLL_CHAN, POLL_WAKE, POLL_REST };
 
 const char *client_id(const struct client *c)
 {
@@ -32,10 +28,18 @@ int client_fd(const struct client *c)
 	return c->chan.fd;
 }
 
-void client_watch_add(struct client *c, struct client_watch *w)
+struct loop *client_loop(const struct client *c)
 {
-	w->next = c->watches;
-	c->watches = w;
+	return c->loop;
+}
+
+void client_fail(struct client *c, const struct cloche_err *why)
+{
+	if (c->failed == 0) {
+		c->failed = -why->code;
+		c->failure = *why;
+	}
+	client_stop(c, 0);
 }
 
 void client_on_warning(struct client *c, void (*cb)(void *user, const char *text), void *user)
@@ -324,108 +328,70 @@ static int read_frames(struct client *c, struct cloche_err *err)
 	return 0;
 }
 
-static int reserve_polls(struct client *c)
+void client_on_chan(struct loop_io *io, uint32_t events)
 {
-	size_t n = POLL_REST + PUMP_POLLS;
-	struct pollfd *polls;
-
-	for (const struct client_watch *w = c->watches; w; w = w->next)
-		n++;
-	if (n <= c->polls_cap)
-		return 0;
-	polls = realloc(c->polls, n * sizeof(*polls));
-	if (!polls)
-		return -ENOMEM;
-	c->polls = polls;
-	c->polls_cap = n;
-	return 0;
+	container_of(io, struct client, chan_io)->chan_came = events;
 }
 
-static size_t prepare(struct client *c, const struct pump *p)
-{
-	size_t n = POLL_REST;
-
-	pthread_mutex_lock(&c->lock);
-	c->polls[POLL_CHAN] = (struct pollfd){.fd = c->chan.fd,
-		.events = (short)(chan_pending(&c->chan) ? POLLIN | POLLOUT : POLLIN)};
-	pthread_mutex_unlock(&c->lock);
-	c->polls[POLL_WAKE] = (struct pollfd){.fd = c->wake_fd, .events = POLLIN};
-	if (p) {
-		pump_prepare(p, c->polls + n);
-		n += PUMP_POLLS;
-	}
-	for (const struct client_watch *w = c->watches; w; w = w->next)
-		c->polls[n++] = (struct pollfd){.fd = w->fd, .events = w->events};
-	return n;
-}
-
-static void woken(struct client *c, struct pump *p)
+void client_on_woken(struct loop_io *io, uint32_t events)
 {
 	uint64_t count;
 
-	if (read(c->wake_fd, &count, sizeof(count)) < 0)
-		return;
-	if (p)
-		pump_wake(p);
-	if (c->on_wake)
-		c->on_wake(c->on_wake_user);
+	if (read(io->fd, &count, sizeof(count)) == sizeof(count))
+		container_of(io, struct client, wake_io)->woken = true;
 }
 
-static int call_watches(struct client *c, size_t at, struct cloche_err *err)
+/* Waits once for anything. */
+static int wait_once(struct client *c, struct pump *p, struct cloche_err *err)
 {
-	for (struct client_watch *w = c->watches, *next; w; w = next, at++) {
-		int r;
+	int r = p ? pump_watch(p, c->loop) : 0;
 
-		next = w->next;
-		if (w->fd < 0 || c->polls[at].revents == 0)
-			continue;
-		r = w->cb(w, c->polls[at].revents, err);
-		if (r < 0) {
-			client_stop(c, 0);
-			return r;
-		}
-	}
-	return 0;
+	if (r < 0)
+		return err_sys(err, -r, "watch the command's streams");
+	pthread_mutex_lock(&c->lock);
+	loop_io_set(&c->chan_io, chan_pending(&c->chan) ? EPOLLIN | EPOLLOUT : EPOLLIN);
+	pthread_mutex_unlock(&c->lock);
+	c->chan_came = 0;
+	r = loop_turn(c->loop);
+	return r < 0 ? err_sys(err, -r, "wait") : 0;
 }
 
-static int poll_timeout(const struct client *c)
+/* What a callback of the caller's said. */
+static int take_failure(struct client *c, struct cloche_err *err)
 {
-	uint64_t now = c->leave_at ? clock_mono_usec() : 0;
+	int r = c->failed;
 
-	if (!c->leave_at)
-		return -1;
-	return now < c->leave_at ? (int)((c->leave_at - now) / USEC_PER_MSEC) + 1 : 0;
+	c->failed = 0;
+	if (r < 0 && err)
+		*err = c->failure;
+	return r;
 }
 
 /* Waits once for anything and handles it. */
 int client_turn(struct client *c, struct pump *p, struct cloche_err *err)
 {
-	size_t n;
-	int r;
+	int r = wait_once(c, p, err);
 
-	if (reserve_polls(c) < 0)
-		return err_nomem(err);
-	n = prepare(c, p);
-	if (poll(c->polls, n, poll_timeout(c)) < 0) {
-		if (errno == EINTR)
-			return 0;
-		return err_sys(err, errno, "poll");
-	}
-	if (c->polls[POLL_CHAN].revents & POLLOUT) {
+	if (r < 0)
+		return r;
+	if (c->chan_came & EPOLLOUT) {
 		pthread_mutex_lock(&c->lock);
 		r = client_flush_locked(c);
 		pthread_mutex_unlock(&c->lock);
 		if (r < 0 && r != -EPIPE)
 			return err_sys(err, -r, "write to the supervisor");
 	}
-	if (c->polls[POLL_WAKE].revents)
-		woken(c, p);
+	if (c->woken) {
+		c->woken = false;
+		if (p)
+			pump_wake(p);
+		if (c->on_wake)
+			c->on_wake(c->on_wake_user);
+	}
 	if (p)
-		pump_move(p, c->polls + POLL_REST, c->chunk);
-	r = call_watches(c, POLL_REST + (p ? PUMP_POLLS : 0), err);
-	if (r == 0 && c->polls[POLL_CHAN].revents)
-		r = read_frames(c, err);
-	return r;
+		pump_move(p, c->chunk);
+	r = take_failure(c, err);
+	return r == 0 && c->chan_came ? read_frames(c, err) : r;
 }
 
 /* The sandbox is over and this process never ran. */

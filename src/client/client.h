@@ -13,6 +13,7 @@
 
 #include "base/err.h"
 #include "ipc/control.h"
+#include "loop/loop.h"
 #include "provider/spec.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -62,18 +63,12 @@ const char *client_provider(const struct client *c);
 /* The connection, borrowed: to poll for its end alone (POLLRDHUP). */
 int client_fd(const struct client *c);
 
-/* Another descriptor that shall be watched while a client function waits (the broker's
- * configuration channel, a live log). Filled by the caller, linked with client_watch_add before
- * client_exec, borrowed until the client is freed. */
-struct client_watch {
-	struct client_watch *next;
-	int fd;       /* set to -1 to stop */
-	short events; /* of poll(2); may be changed by cb */
-	/* Returns 0, or a negative error code to end the wait: client_exec then stops the sandbox
-	 * and returns that code with err as the callback set it. */
-	int (*cb)(struct client_watch *w, short revents, struct cloche_err *err);
-};
-void client_watch_add(struct client *c, struct client_watch *w);
+/* The loop that runs while a client function waits, for descriptors and timers of the caller's (the
+ * broker's configuration channel, a live log): borrowed until client_free. Its callbacks are called
+ * in the thread that waits. */
+struct loop *client_loop(const struct client *c);
+/* From such a callback: stops the sandbox, and the function that waits returns -why->code. */
+void client_fail(struct client *c, const struct cloche_err *why);
 
 /* Told of each WARNING (text is a terminated string, without line end). */
 void client_on_warning(struct client *c, void (*cb)(void *user, const char *text), void *user);
@@ -163,7 +158,7 @@ _warn_unused_ int client_policy(struct client *c, int socket, struct cloche_err 
 _warn_unused_ int client_layers(
 	struct client *c, int *ret_upper, int *ret_lower, struct cloche_err *err);
 
-/* Waits until *flag, which a watch's callback sets, is true. */
+/* Waits until *flag, which a callback of the loop sets, is true. */
 _warn_unused_ int client_wait_for(struct client *c, const bool *flag, struct cloche_err *err);
 
 /* Waits until the room is there, for a caller that has nothing to run yet. */

@@ -12,20 +12,23 @@
 
 #define LEAVE_PATIENCE (1 * USEC_PER_SEC) /* for the number of what is left */
 
+static void on_leave_due(struct loop_timer *timer)
+{
+	container_of(timer, struct client, leave_timer)->leave_due = true;
+}
+
 /* Who leaves wants to know what; but does not wait for ever for a command that does not begin. */
 static bool may_leave(struct client *c, const struct client_run *run)
 {
 	if (!atomic_load(&c->leave))
 		return false;
-	if (run->started) {
-		c->leave_at = 0;
-		return true;
-	}
-	if (c->leave_at == 0)
-		c->leave_at = clock_mono_usec() + LEAVE_PATIENCE;
-	if (clock_mono_usec() < c->leave_at)
+	if (!run->started && !c->leave_due &&
+		(c->leave_timer.loop ||
+			loop_timer_set(c->loop, &c->leave_timer, clock_mono_usec() + LEAVE_PATIENCE,
+				on_leave_due) == 0))
 		return false;
-	c->leave_at = 0;
+	loop_timer_clear(&c->leave_timer);
+	c->leave_due = false;
 	return true;
 }
 

@@ -3,7 +3,6 @@
 /* What client.c (the connection) and client_pump.c (input and output) share. */
 
 #include "client/client.h"
-#include <poll.h>
 #include <pthread.h>
 
 enum { CLIENT_CHUNK = 64 * 1024 };
@@ -38,7 +37,6 @@ struct client {
 	pthread_mutex_t lock;
 	struct chan chan;
 	_Atomic bool leave; /* client_leave was called */
-	uint64_t leave_at;  /* 0, or when it is done even if the command has not begun */
 	uint32_t current;   /* process that is waited for, 0: none */
 	bool over;          /* nothing can be sent any more */
 
@@ -55,18 +53,31 @@ struct client {
 	void (*on_exec_started)(void *user, const struct ctl_exec_started *m);
 	void *on_exec_started_user;
 	int wake_fd;
-	struct client_watch *watches;
+	bool woken; /* client_wake was called since the last turn */
+	struct loop *loop;
+	struct loop_io chan_io, wake_io;
+	uint32_t chan_came;            /* events of the channel in this turn */
+	struct loop_timer leave_timer; /* until then a command that has not begun is waited for */
+	bool leave_due;                /* it has fired */
+	int failed;                    /* 0, or what client_fail was called with */
+	struct cloche_err failure;
 	void (*on_warning)(void *user, const char *text);
 	void *on_warning_user;
 	void (*on_wake)(void *user);
 	void *on_wake_user;
 	char *chunk; /* CLIENT_CHUNK bytes for output */
-	struct pollfd *polls;
-	size_t polls_cap;
+};
+
+enum { PUMP_IN_FROM, PUMP_IN_TO, PUMP_OUT, PUMP_STREAMS = PUMP_OUT + 2 };
+
+struct pump_stream {
+	struct loop_io io;
+	uint32_t came; /* events in this turn */
 };
 
 /* One process's streams. */
 struct pump {
+	struct pump_stream streams[PUMP_STREAMS];
 	struct client_io *io;
 	int in_from;         /* borrowed descriptor to read from, -1: none */
 	int in_to;           /* owned; -1 where the input is closed */
@@ -75,6 +86,7 @@ struct pump {
 	bool tty_pipe;       /* its output comes by a pipe, the master is for input alone */
 	bool from_terminal;  /* our input is one too, which only ends by vanishing */
 	bool left;           /* the filter said so */
+	bool from_always;    /* our input is a file: it can be read at any time */
 	bool in_asleep;      /* the callback had nothing: wait for client_wake */
 	struct str in_bytes; /* what is left of CLIENT_INPUT_BYTES */
 	char *in_buf;        /* read and not yet written */
@@ -82,8 +94,6 @@ struct pump {
 	uint64_t bytes[2];
 	bool truncated[2];
 };
-
-enum { PUMP_POLLS = 4 };
 
 /* Makes the pipes; child ends and what each stdio is go into ret_* (fds to be closed by the caller
  * when sent; -1 where there is none). tty_pipe: as in struct pump. */
@@ -94,10 +104,10 @@ _warn_unused_ int pump_init_joined(struct pump *p, struct client_io *io, struct 
 void pump_done(struct pump *p);
 /* The terminal has arrived, or the input of a joined process: takes fd. 0 or -errno. */
 _warn_unused_ int pump_take_input(struct pump *p, int fd);
-/* Fills PUMP_POLLS entries with what to wait for. */
-void pump_prepare(const struct pump *p, struct pollfd *polls);
+/* Has the loop wait for what the streams can do next. 0 or -errno. */
+_warn_unused_ int pump_watch(struct pump *p, struct loop *l);
 /* Moves what is ready. chunk: CLIENT_CHUNK bytes. */
-void pump_move(struct pump *p, const struct pollfd *polls, char *chunk);
+void pump_move(struct pump *p, char *chunk);
 /* client_wake was called: asks a callback again that had nothing. */
 void pump_wake(struct pump *p);
 /* The process has ended: takes what it left behind, without waiting for others that hold the other
@@ -108,6 +118,8 @@ void pump_drain(struct pump *p, char *chunk);
 
 /* With the lock held: sends what is queued; the reader waits for room where it does not fit. */
 int client_flush_locked(struct client *c);
+void client_on_woken(struct loop_io *io, uint32_t events);
+void client_on_chan(struct loop_io *io, uint32_t events);
 /* Waits once for anything and handles it. p: NULL, or the streams to move. */
 _warn_unused_ int client_turn(struct client *c, struct pump *p, struct cloche_err *err);
 /* The error where the sandbox is over and what was asked for was never done. */

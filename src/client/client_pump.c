@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: our ends of the pipes are non-blocking, so nothing here ever waits but in
- * poll. The caller's own descriptor is shared with others and stays as it is: it is read only when
- * poll says that it is readable.
+ * the loop. The caller's own descriptor is shared with others and stays as it is: it is read only
+ * if the loop says that it is readable, or if it is a file, which always is (epoll takes none).
  *
  * A process that has ended may leave children that hold its pipes, so end-of-file may never come.
  * What it wrote itself was in the pipe when its end was reported: draining at most what a pipe can
@@ -12,12 +12,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
-enum { POLL_IN_FROM, POLL_IN_TO, POLL_OUT };
 enum { TTY_DRAIN_MS = 200, TTY_CAPACITY = 256 * 1024, EOT = 4 };
-
-_Static_assert(POLL_OUT + 2 == PUMP_POLLS, "one entry a stream");
 
 /* A pipe whose end `mine` (0 or 1) is ours and non-blocking. */
 static int make_pipe(int mine, int *ret_mine, int *ret_child)
@@ -27,19 +25,11 @@ static int make_pipe(int mine, int *ret_mine, int *ret_child)
 	if (r < 0)
 		return r;
 	/* A host with closed standard descriptors must not find ours there. */
-	for (int i = 0; i < 2; i++) {
-		int lifted = fds[i] > 2 ? fds[i] : fcntl(fds[i], F_DUPFD_CLOEXEC, 3);
-
-		if (lifted != fds[i])
-			fd_close(fds[i]);
-		fds[i] = lifted;
-		if (lifted < 0) {
-			r = -errno;
-			fd_close(fds[1 - i]);
-			return r;
-		}
-	}
-	r = fd_set_nonblock(fds[mine], true);
+	fds[0] = fd_lift(fds[0]);
+	fds[1] = fd_lift(fds[1]);
+	r = MIN(fds[0], fds[1]);
+	if (r >= 0)
+		r = fd_set_nonblock(fds[mine], true);
 	if (r < 0) {
 		fd_close(fds[0]);
 		fd_close(fds[1]);
@@ -119,19 +109,32 @@ static void end_terminal_input(int fd)
 	(void)n;
 }
 
-static void close_input(struct pump *p)
+static void drop_input(struct pump *p)
 {
-	if (p->tty && p->in_to >= 0)
-		end_terminal_input(p->in_to);
+	loop_io_remove(&p->streams[PUMP_IN_FROM].io);
+	loop_io_remove(&p->streams[PUMP_IN_TO].io);
 	p->in_to = fd_close(p->in_to);
 	p->in_from = -1;
 }
 
+static void end_input(struct pump *p)
+{
+	if (p->tty && p->in_to >= 0)
+		end_terminal_input(p->in_to);
+	drop_input(p);
+}
+
+static void drop_output(struct pump *p, int i)
+{
+	loop_io_remove(&p->streams[PUMP_OUT + i].io);
+	p->out[i] = fd_close(p->out[i]);
+}
+
 void pump_done(struct pump *p)
 {
-	p->in_to = fd_close(p->in_to);
-	p->out[0] = fd_close(p->out[0]);
-	p->out[1] = fd_close(p->out[1]);
+	drop_input(p);
+	drop_output(p, 0);
+	drop_output(p, 1);
 	free(p->in_buf);
 	p->in_buf = NULL;
 }
@@ -160,22 +163,43 @@ static bool input_waits(const struct pump *p)
 	return p->in_bytes.n > 0 || p->in_tail > p->in_head;
 }
 
-void pump_prepare(const struct pump *p, struct pollfd *polls)
+static void on_stream(struct loop_io *io, uint32_t events)
 {
-	bool full = input_waits(p);
+	container_of(io, struct pump_stream, io)->came = events;
+}
 
-	for (int i = 0; i < PUMP_POLLS; i++)
-		polls[i] = (struct pollfd){.fd = -1};
-	if (p->in_to >= 0) {
-		polls[POLL_IN_TO].fd = p->in_to;
-		/* Without anything to write still watched for the reader's end. */
-		if (full || (!p->in_asleep && p->io->input != CLIENT_INPUT_FD))
-			polls[POLL_IN_TO].events = POLLOUT;
-		if (!full && p->in_from >= 0)
-			polls[POLL_IN_FROM] = (struct pollfd){.fd = p->in_from, .events = POLLIN};
+/* fd -1: not to be waited for now. */
+static int watch_stream(struct pump_stream *s, struct loop *l, int fd, uint32_t events)
+{
+	s->came = 0;
+	if (fd < 0) {
+		loop_io_remove(&s->io);
+		return 0;
 	}
-	for (int i = 0; i < 2; i++)
-		polls[POLL_OUT + i] = (struct pollfd){.fd = p->out[i], .events = POLLIN};
+	if (!s->io.loop)
+		return loop_io_add(l, &s->io, fd, events, on_stream);
+	loop_io_set(&s->io, events);
+	return 0;
+}
+
+int pump_watch(struct pump *p, struct loop *l)
+{
+	bool full = input_waits(p), idle = full || p->in_to < 0 || p->from_always;
+	int r = watch_stream(&p->streams[PUMP_IN_FROM], l, idle ? -1 : p->in_from, EPOLLIN);
+	bool more;
+
+	/* Reading says what is wrong with a descriptor that is none. */
+	if (r == -EPERM || r == -EBADF) {
+		p->from_always = true;
+		r = 0;
+	}
+	/* Without anything to write still watched for the reader's end. */
+	more = !p->in_asleep && (p->io->input != CLIENT_INPUT_FD || p->from_always);
+	if (r == 0)
+		r = watch_stream(&p->streams[PUMP_IN_TO], l, p->in_to, full || more ? EPOLLOUT : 0);
+	for (int i = 0; r == 0 && i < 2; i++)
+		r = watch_stream(&p->streams[PUMP_OUT + i], l, p->out[i], EPOLLIN);
+	return r;
 }
 
 /* Gets the next piece of input; closes the input at its end. */
@@ -215,7 +239,7 @@ static void fill_input(struct pump *p, bool from_ready)
 		return;
 	}
 	if (n <= 0) {
-		close_input(p);
+		end_input(p);
 		return;
 	}
 	p->in_head = 0;
@@ -235,8 +259,7 @@ static void write_input(struct pump *p)
 		/* The process does not read any more: that is its right. */
 		p->in_bytes = STR_NULL;
 		p->in_head = p->in_tail = 0;
-		p->in_to = fd_close(p->in_to);
-		p->in_from = -1;
+		drop_input(p);
 		return;
 	}
 	if (bytes)
@@ -245,18 +268,17 @@ static void write_input(struct pump *p)
 		p->in_head += (size_t)n;
 }
 
-static void move_input(struct pump *p, const struct pollfd *polls)
+static void move_input(struct pump *p)
 {
 	if (p->in_to < 0)
 		return;
 	if (!input_waits(p)) {
-		if (polls[POLL_IN_TO].revents & (POLLERR | POLLHUP)) {
-			p->in_to = fd_close(p->in_to);
-			p->in_from = -1;
+		if (p->streams[PUMP_IN_TO].came & (EPOLLERR | EPOLLHUP)) {
+			drop_input(p);
 			return;
 		}
 		if (!p->in_asleep)
-			fill_input(p, polls[POLL_IN_FROM].revents != 0);
+			fill_input(p, p->from_always || p->streams[PUMP_IN_FROM].came != 0);
 	}
 	if (p->in_to >= 0 && input_waits(p))
 		write_input(p);
@@ -272,7 +294,7 @@ static void hand_on(struct pump *p, int i, const char *chunk, size_t n)
 		n = before >= limit ? 0 : (size_t)(limit - before);
 	}
 	if (n > 0 && p->io->write && p->io->write(p->io->user, i + 1, chunk, n) < 0)
-		p->out[i] = fd_close(p->out[i]);
+		drop_output(p, i);
 }
 
 /* Bytes that came; 0 where there are none now; -1 at the end. */
@@ -283,18 +305,18 @@ static ssize_t read_output(struct pump *p, int i, char *chunk)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
 	if (n <= 0) {
-		p->out[i] = fd_close(p->out[i]);
+		drop_output(p, i);
 		return -1;
 	}
 	hand_on(p, i, chunk, (size_t)n);
 	return n;
 }
 
-void pump_move(struct pump *p, const struct pollfd *polls, char *chunk)
+void pump_move(struct pump *p, char *chunk)
 {
-	move_input(p, polls);
+	move_input(p);
 	for (int i = 0; i < 2; i++)
-		if (p->out[i] >= 0 && polls[POLL_OUT + i].revents)
+		if (p->out[i] >= 0 && p->streams[PUMP_OUT + i].came)
 			(void)read_output(p, i, chunk);
 }
 

@@ -43,15 +43,6 @@ static void reap_later(pid_t pid)
 		waitpid(pid, NULL, 0);
 }
 
-static int lift(int fd)
-{
-	int r = fd > 2 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, 3);
-
-	if (r != fd)
-		fd_close(fd);
-	return r;
-}
-
 /* A pair of sockets, neither of which is 0, 1 or 2. */
 static int make_socketpair(int *ret_a, int *ret_b)
 {
@@ -59,8 +50,8 @@ static int make_socketpair(int *ret_a, int *ret_b)
 
 	if (r < 0)
 		return r;
-	*ret_a = lift(fds[0]);
-	*ret_b = lift(fds[1]);
+	*ret_a = fd_lift(fds[0]);
+	*ret_b = fd_lift(fds[1]);
 	return *ret_a < 0 || *ret_b < 0 ? -EMFILE : 0;
 }
 
@@ -139,13 +130,21 @@ static struct client *client_alloc(void)
 		return NULL;
 	c->chan.fd = c->wake_fd = -1;
 	pthread_mutex_init(&c->lock, NULL);
-	c->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	c->wake_fd = fd_lift(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	c->chunk = malloc(CLIENT_CHUNK);
-	if (c->wake_fd >= 0)
-		c->wake_fd = lift(c->wake_fd);
-	if (c->wake_fd < 0 || !c->chunk)
+	c->loop = loop_new();
+	if (c->wake_fd < 0 || !c->chunk || !c->loop ||
+		loop_io_add(c->loop, &c->wake_io, c->wake_fd, EPOLLIN, client_on_woken) < 0)
 		return client_free(c);
 	return c;
+}
+
+/* Takes fd. */
+static int open_chan(struct client *c, int fd)
+{
+	int r = chan_init(&c->chan, fd, CTL_MAX_PAYLOAD, MAX_OUT);
+
+	return r < 0 ? r : loop_io_add(c->loop, &c->chan_io, fd, EPOLLIN, client_on_chan);
 }
 
 int client_new(const struct client_start *start, struct client **ret, int *ret_config_fd,
@@ -173,7 +172,7 @@ int client_new(const struct client_start *start, struct client **ret, int *ret_c
 	r = start_supervisor(c, start, theirs, err);
 	if (r < 0)
 		return r;
-	r = chan_init(&c->chan, TAKE_FD(ours), CTL_MAX_PAYLOAD, MAX_OUT);
+	r = open_chan(c, TAKE_FD(ours));
 	if (r == 0)
 		r = send_start(c, start, config_theirs);
 	if (r < 0)
@@ -197,7 +196,7 @@ static int connect_to(int base, const char *id)
 	do
 		r = connect(fd, (struct sockaddr *)&addr, sizeof(addr));
 	while (r < 0 && errno == EINTR);
-	return r < 0 ? -errno : lift(TAKE_FD(fd));
+	return r < 0 ? -errno : fd_lift(TAKE_FD(fd));
 }
 
 int client_attach(int base, const char *id, struct client **ret, struct cloche_err *err)
@@ -217,7 +216,7 @@ int client_attach(int base, const char *id, struct client **ret, struct cloche_e
 	}
 	if (fd < 0)
 		return err_sys(err, -fd, "connect to sandbox %s", id);
-	r = chan_init(&c->chan, fd, CTL_MAX_PAYLOAD, MAX_OUT);
+	r = open_chan(c, fd);
 	if (r == 0)
 		r = ctl_send_attach(&c->chan, &(struct ctl_attach){CTL_VERSION});
 	if (r < 0)
@@ -237,7 +236,7 @@ struct client *client_free(struct client *c)
 	fd_close(c->wake_fd);
 	pthread_mutex_destroy(&c->lock);
 	free(c->chunk);
-	free(c->polls);
+	loop_free(c->loop);
 	free(c);
 	return NULL;
 }

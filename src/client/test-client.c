@@ -2,6 +2,8 @@
 /* What a process says, hears, and how it ends. */
 #include "test-client.h"
 
+#include <sys/mman.h>
+
 /* --- endings --- */
 
 static void exit_codes(void)
@@ -178,6 +180,23 @@ static void input_from_elsewhere(void)
 	check_out(j, 1, "from a pipe");
 	job_done(&j);
 	close(fds[0]);
+
+	/* epoll takes neither. */
+	fds[0] = memfd_create("input", MFD_CLOEXEC);
+	must(fds[0] >= 0 && ftruncate(fds[0], 300000) == 0);
+	job_init(&j, "wc -c");
+	j.io.input = CLIENT_INPUT_FD;
+	j.io.fd = fds[0];
+	job_run(&j);
+	check_out(j, 1, "300000\n");
+	job_done(&j);
+	close(fds[0]);
+	job_init(&j, "wc -c");
+	j.io.input = CLIENT_INPUT_FD;
+	j.io.fd = 1000; /* closed */
+	job_run(&j);
+	check_out(j, 1, "0\n");
+	job_done(&j);
 
 	job_init(&j, "wc -c");
 	j.io.input = CLIENT_INPUT_CALL;

@@ -39,7 +39,7 @@ struct loop *loop_new(void)
 
 	if (!l)
 		return NULL;
-	l->epfd = epoll_create1(EPOLL_CLOEXEC);
+	l->epfd = fd_lift(epoll_create1(EPOLL_CLOEXEC));
 	if (l->epfd < 0)
 		return NULL;
 	l->jobs_tail = &l->jobs;
@@ -270,24 +270,33 @@ void loop_set_under_way(struct loop *l, unsigned n)
 		set_batches(l, true);
 }
 
+int loop_turn(struct loop *l)
+{
+	int n = epoll_wait(l->epfd, l->batch, BATCH, wait_ms(l));
+
+	if (n < 0 && errno != EINTR)
+		return -errno;
+	l->now = clock_mono_usec();
+	l->batch_n = MAX(n, 0);
+	for (int i = 0; i < l->batch_n; i++) {
+		struct loop_io *io = l->batch[i].data.ptr;
+
+		if (io)
+			io->cb(io, l->batch[i].events);
+	}
+	l->batch_n = 0;
+	run_timers(l);
+	run_jobs(l);
+	return 0;
+}
+
 int loop_run(struct loop *l)
 {
 	while (!l->stopped) {
-		int n = epoll_wait(l->epfd, l->batch, BATCH, wait_ms(l));
+		int r = loop_turn(l);
 
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		l->now = clock_mono_usec();
-		l->batch_n = MAX(n, 0);
-		for (int i = 0; i < l->batch_n; i++) {
-			struct loop_io *io = l->batch[i].data.ptr;
-
-			if (io)
-				io->cb(io, l->batch[i].events);
-		}
-		l->batch_n = 0;
-		run_timers(l);
-		run_jobs(l);
+		if (r < 0)
+			return r;
 	}
 	l->stopped = false;
 	return l->result;

@@ -52,6 +52,10 @@ void loop_set_under_way(struct loop *l, unsigned n);
 int loop_run(struct loop *l);
 void loop_stop(struct loop *l, int result);
 
+/* One iteration alone, for a library that waits inside its caller's thread: waits for events, for
+ * the earliest timer or for a signal, and handles what is due. Returns 0 or -errno. */
+_warn_unused_ int loop_turn(struct loop *l);
+
 /* Monotonic time, taken once an iteration. */
 uint64_t loop_now(const struct loop *l);
 

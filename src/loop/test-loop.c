@@ -92,6 +92,19 @@ static void test_a_job_may_queue_itself_again(void)
 	f.loop = loop_free(f.loop);
 }
 
+static void test_a_turn_is_one_iteration(void)
+{
+	f = (struct fixture){0};
+	must((f.loop = loop_new()));
+	must(loop_timer_set(f.loop, &f.timers[0], 0, on_timer) == 0);
+	must(loop_timer_set(f.loop, &f.timers[1], clock_mono_usec() + 2000, on_timer) == 0);
+	check_int(loop_turn(f.loop), 0);
+	check_int(f.fired, 1);
+	check_int(loop_turn(f.loop), 0); /* waits */
+	check_int(f.fired, 2);
+	f.loop = loop_free(f.loop);
+}
+
 static void stop_when_calm(struct loop_timer *t)
 {
 	if (syscall(SYS_sched_getscheduler, 0) == SCHED_OTHER)
@@ -141,6 +154,7 @@ int main(void)
 	run_test(test_removal_in_a_callback_silences_the_batch);
 	run_test(test_timers_fire_in_order_and_cleared_ones_do_not);
 	run_test(test_a_job_may_queue_itself_again);
+	run_test(test_a_turn_is_one_iteration);
 	run_test(test_batches_while_much_is_under_way);
 	run_test(test_batches_leave_a_chosen_policy); /* the last: it stays so */
 	return tap_done();
