@@ -338,16 +338,16 @@ class Reader:
 
 
 def talk(client, secrets):
-    got = {"connected": False, "handshake": False, "closed": False, "error": ""}
+    got = {"handshake": False, "closed": False, "error": ""}
     reader = Reader()
     try:
         connection = Connection(client)
-        got["connected"] = got["handshake"] = True
+        got["handshake"] = True
     except ssl.SSLError as error:
-        got["connected"], got["error"] = True, "handshake: %s" % error
+        got["error"] = "handshake: %s" % error
         return got
     except Closed:
-        got["connected"], got["error"] = True, "handshake: connection closed"
+        got["error"] = "handshake: connection closed"
         return got
     except (OSError, TimeoutError) as error:
         got["error"] = "%s: %s" % (type(error).__name__, error)
@@ -403,7 +403,7 @@ def talk_each(client, secrets):
             continue
         whole["responses"] += got.get("responses", [])
         whole["error"] = whole["error"] or got["error"]
-        for key in ("closed", "connected", "handshake"):
+        for key in ("closed", "handshake"):
             whole[key] = whole[key] and got[key]
     return whole
 
