@@ -575,14 +575,6 @@ int rootfs_furnish(struct rootfs *r, struct cloche_err *err)
 	return e;
 }
 
-size_t rootfs_writable(const struct rootfs *r, const char **ret, size_t max)
-{
-	if (max == 0)
-		return 0;
-	ret[0] = "/";
-	return 1;
-}
-
 bool rootfs_writes_as_owner(const struct rootfs *r)
 {
 	size_t i;

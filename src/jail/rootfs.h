@@ -71,10 +71,5 @@ void rootfs_close_sources(struct rootfs *r);
  * but the mounts can be reached. */
 _warn_unused_ int rootfs_furnish(struct rootfs *r, struct cloche_err *err);
 
-/* The directories that may be written to, for Landlock: fills ret (borrowed strings, at most max)
- * and returns how many. What lies in the room is left to the mounts; nothing else may be written
- * to, by whatever descriptor. */
-size_t rootfs_writable(const struct rootfs *r, const char **ret, size_t max);
-
 /* Whether there is a writable mount: what is made there belongs to somebody of the host. */
 bool rootfs_writes_as_owner(const struct rootfs *r);

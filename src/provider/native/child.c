@@ -6,31 +6,27 @@
  *   identity   the maps are there; becomes root of the room
  *   furnish    the file system, ending with pivot_root: from here on the host is out of reach
  *   network    the namespace that the parent has had made meanwhile; without it no room comes to be
- *   descriptors, limits
- *   narrow     capabilities, no_new_privs, Landlock, system call filters, all for good
+ *   descriptors
+ *   narrow     limits, capabilities, no_new_privs, Landlock, filters, all for good (jail/narrow.h)
  *   execute    init, from its read-only mount in the room
  *
  * Everything before "execute" runs our own code on data of the person's; nothing hostile runs in
  * the room yet. A failure is reported to the parent with its message and ends the process. */
 #include "base/fd.h"
 #include "jail/caps.h"
-#include "jail/landlock.h"
+#include "jail/narrow.h"
 #include "jail/nested.h"
 #include "jail/ns.h"
-#include "jail/seccomp.h"
 #include "jail/sys.h"
 #include "provider/native/native.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 
 static int hand_out_user(const struct native_birth *b, struct cloche_err *err)
 {
@@ -116,65 +112,20 @@ static int stage_descriptors(struct native_birth *b, struct cloche_err *err)
 	return 0;
 }
 
-/* Of a caller that runs so itself. (musl has these calls fail.) A lower niceness than 0, which is
- * his wish, stays. */
-static int leave_real_time(struct cloche_err *err)
-{
-	const struct sched_param ordinary = {0};
-	int policy = (int)syscall(SYS_sched_getscheduler, 0);
-
-	if (policy == SCHED_OTHER || policy == SCHED_BATCH || policy == SCHED_IDLE)
-		return 0;
-	if (policy < 0 || syscall(SYS_sched_setscheduler, 0, SCHED_OTHER, &ordinary) < 0)
-		return err_sys(err, errno, "leave the caller's real-time scheduling");
-	return 0;
-}
-
-static int stage_limits(const struct native_birth *b, struct cloche_err *err)
-{
-	const struct room_limits *l = &b->spec->limits;
-	/* With 0 a core handler of the host would still be started; see seccomp-gen.c. */
-	int r = caps_rlimit(RLIMIT_CORE, 1, err);
-
-	/* A share of the processors does not bind what runs in real time. */
-	if (r == 0)
-		r = caps_rlimit(RLIMIT_RTPRIO, 0, err);
-	if (r == 0)
-		r = caps_rlimit(RLIMIT_NICE, 0, err);
-	if (r == 0)
-		r = leave_real_time(err);
-	if (r == 0 && l->nofile)
-		r = caps_rlimit(RLIMIT_NOFILE, l->nofile, err);
-	if (r == 0 && l->file_bytes)
-		r = caps_rlimit(RLIMIT_FSIZE, l->file_bytes, err);
-	/* Counted per user namespace, so only what is in the room. */
-	if (r == 0 && b->limit_pids)
-		r = caps_rlimit(RLIMIT_NPROC, l->pids, err);
-	return r;
-}
-
 static int stage_narrow(const struct native_birth *b, struct cloche_err *err)
 {
-	const char *writable[ROOM_MAX_MOUNTS + 16];
-	bool nested = b->spec->nested;
-	/* Where Landlock guards files the kernel refuses every mount, of one's own namespace too.
-	 */
-	size_t n = nested ? 0 : rootfs_writable(&b->rootfs, writable, ARRAY_SIZE(writable));
-	uint64_t caps = nested ? CAPS_ROOM_NESTED : CAPS_ROOM;
-	int r = caps_bound(caps, err);
+	const struct room_limits *l = &b->spec->limits;
+	const struct narrow narrow = {.nested = b->spec->nested,
+		.staying = rootfs_writes_as_owner(&b->rootfs),
+		.nofile = l->nofile,
+		.file_bytes = l->file_bytes,
+		.pids = b->limit_pids ? l->pids : 0};
+	int r = narrow_limits(&narrow, err);
 
-	if (r == 0)
-		r = caps_set(caps, err);
-	if (r == 0)
-		r = caps_no_new_privs(err);
-	if (r == 0)
-		r = landlock_restrict(writable, n, err);
 	/* Late, because a change of identity would undo it. */
 	if (r == 0)
 		r = ns_die_with_parent(b->report, err);
-	if (r == 0 && rootfs_writes_as_owner(&b->rootfs))
-		r = seccomp_install(nested ? SECCOMP_STAYING_NESTED : SECCOMP_STAYING, err);
-	return r < 0 ? r : seccomp_install(nested ? SECCOMP_ROOM_NESTED : SECCOMP_ROOM, err);
+	return r < 0 ? r : narrow_process(&narrow, err);
 }
 
 int native_child(struct native_birth *b, struct cloche_err *err)
@@ -190,8 +141,6 @@ int native_child(struct native_birth *b, struct cloche_err *err)
 		r = stage_network(b, err);
 	if (r == 0)
 		r = stage_descriptors(b, err);
-	if (r == 0)
-		r = stage_limits(b, err);
 	if (r == 0)
 		r = stage_narrow(b, err);
 	if (r < 0)

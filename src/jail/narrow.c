@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jail/narrow.h"
+#include "jail/caps.h"
+#include "jail/landlock.h"
+#include "jail/seccomp.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Of a caller that runs so itself. (musl has these calls fail.) A lower niceness than 0, which is
+ * his wish, stays. */
+static int narrow_leave_real_time(struct cloche_err *err)
+{
+	const struct sched_param ordinary = {0};
+	int policy = (int)syscall(SYS_sched_getscheduler, 0);
+
+	if (policy == SCHED_OTHER || policy == SCHED_BATCH || policy == SCHED_IDLE)
+		return 0;
+	if (policy < 0 || syscall(SYS_sched_setscheduler, 0, SCHED_OTHER, &ordinary) < 0)
+		return err_sys(err, errno, "leave the caller's real-time scheduling");
+	return 0;
+}
+
+int narrow_limits(const struct narrow *n, struct cloche_err *err)
+{
+	/* With 0 a core handler of the host would still be started; see seccomp-gen.c. */
+	int r = caps_rlimit(RLIMIT_CORE, 1, err);
+
+	/* A share of the processors does not bind what runs in real time. */
+	if (r == 0)
+		r = caps_rlimit(RLIMIT_RTPRIO, 0, err);
+	if (r == 0)
+		r = caps_rlimit(RLIMIT_NICE, 0, err);
+	if (r == 0)
+		r = narrow_leave_real_time(err);
+	if (r == 0 && n->nofile)
+		r = caps_rlimit(RLIMIT_NOFILE, n->nofile, err);
+	if (r == 0 && n->file_bytes)
+		r = caps_rlimit(RLIMIT_FSIZE, n->file_bytes, err);
+	/* Counted per user namespace, so only what is in the room. */
+	if (r == 0 && n->pids)
+		r = caps_rlimit(RLIMIT_NPROC, n->pids, err);
+	return r;
+}
+
+int narrow_process(const struct narrow *n, struct cloche_err *err)
+{
+	static const char *const root[] = {"/"};
+	uint64_t caps = n->nested ? CAPS_ROOM_NESTED : CAPS_ROOM;
+	int r = caps_bound(caps, err);
+
+	if (r == 0)
+		r = caps_set(caps, err);
+	if (r == 0)
+		r = caps_no_new_privs(err);
+	/* If Landlock guards files the kernel refuses every mount, of one's own namespace too. */
+	if (r == 0)
+		r = landlock_restrict(root, n->nested ? 0 : 1, err);
+	if (r == 0 && n->staying)
+		r = seccomp_install(n->nested ? SECCOMP_STAYING_NESTED : SECCOMP_STAYING, err);
+	return r < 0 ? r : seccomp_install(n->nested ? SECCOMP_ROOM_NESTED : SECCOMP_ROOM, err);
+}

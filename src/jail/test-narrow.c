@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/fs.h"
+#include "jail/caps.h"
+#include "jail/idmap.h"
+#include "jail/narrow.h"
+#include "tap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char top[64] = "/tmp/cloche-test-narrow-XXXXXX";
+
+/* The line of check that fails, as the exit status; 0 if all is well. */
+#define want(cond)                                                                                 \
+	do {                                                                                       \
+		if (!(cond))                                                                       \
+			return __LINE__ % 200;                                                     \
+	} while (0)
+
+static bool limit_is(int resource, rlim_t value)
+{
+	struct rlimit l = {0};
+
+	return getrlimit(resource, &l) == 0 && l.rlim_cur == value && l.rlim_max == value;
+}
+
+static int find_common(const struct narrow *n)
+{
+	uint64_t caps = 0;
+
+	want(caps_effective(&caps, NULL) == 0);
+	want(caps == (n->nested ? CAPS_ROOM_NESTED : CAPS_ROOM));
+	want(prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1);
+	want(prctl(PR_GET_SECCOMP) == 2);
+	want(prctl(PR_CAPBSET_READ, 21 /* SYS_ADMIN */) == 0);
+	want(limit_is(RLIMIT_CORE, 1) && limit_is(RLIMIT_RTPRIO, 0));
+	want(!n->nofile || limit_is(RLIMIT_NOFILE, n->nofile));
+	want(!n->file_bytes || limit_is(RLIMIT_FSIZE, n->file_bytes));
+	want(!n->pids || limit_is(RLIMIT_NPROC, n->pids));
+	return 0;
+}
+
+static int find_files(const struct narrow *n)
+{
+	int fd = openat(AT_FDCWD, "file", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+	want(fd >= 0);
+	want((fchmod(fd, 04700) == 0) == !n->staying);
+	want(sethostname("x", 1) < 0 && errno == EPERM);
+	want((unshare(CLONE_NEWUSER) == 0) == n->nested);
+	return 0;
+}
+
+/* 199: this machine lets nobody have a user namespace. */
+static int narrowed(const struct narrow *n)
+{
+	struct cloche_err err = CLOCHE_ERR_INIT;
+	uid_t uid = geteuid();
+	gid_t gid = getegid();
+	int r;
+
+	if (unshare(CLONE_NEWUSER) < 0 || idmap_write_self(uid, gid, &err) < 0)
+		return 199;
+	want(chdir(top) == 0);
+	want(narrow_limits(n, &err) == 0);
+	want(narrow_process(n, &err) == 0);
+	r = find_common(n);
+	return r ? r : find_files(n);
+}
+
+static int status_of(const struct narrow *n)
+{
+	int status = 0;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0)
+		_exit(narrowed(n));
+	must(pid > 0 && waitpid(pid, &status, 0) == pid);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 198;
+}
+
+static void every_kind_is_narrow(void)
+{
+	static const struct narrow rows[] = {{0}, {.staying = true}, {.nested = true},
+		{.nested = true, .staying = true},
+		{.nofile = 64, .file_bytes = 4096, .pids = 1000}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		check_int(status_of(&rows[i]), 0);
+}
+
+int main(void)
+{
+	if (status_of(&(struct narrow){0}) == 199) {
+		printf("1..0 # SKIP no user namespaces\n");
+		return 0;
+	}
+	must(mkdtemp(top) != NULL && chmod(top, 0777) == 0);
+	run_test(every_kind_is_narrow);
+	fs_remove_tree(AT_FDCWD, top);
+	return tap_done();
+}
