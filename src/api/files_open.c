@@ -8,7 +8,7 @@
 #include "base/fs.h"
 #include "base/json.h"
 #include "fileclient/session.h"
-#include "jail/rootfs.h"
+#include "ipc/roomctl.h"
 
 #include <sys/socket.h>
 
@@ -39,7 +39,7 @@ static char *find_base(const cloche_instance *instance)
 static int start(struct client *c, const char *base, uint32_t uid, uint32_t gid, int theirs,
 	struct cloche_err *err)
 {
-	char path[] = ROOTFS_INIT_PATH, files[] = "files";
+	char path[] = ROOMCTL_INIT_PATH, files[] = "files";
 	_cleanup_(freep) char *copy = base ? strdup(base) : NULL;
 	char *argv[] = {path, files, copy, NULL};
 	struct client_io io = CLIENT_IO_INIT;

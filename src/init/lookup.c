@@ -4,7 +4,7 @@
  * without an interpreter line to a shell. A missing file and a missing interpreter are both ENOENT
  * to execve; whether the file itself is there tells them apart. */
 #include "init/init.h"
-#include "jail/rootfs.h"
+#include "ipc/roomctl.h"
 
 #include <errno.h>
 #include <string.h>
@@ -46,7 +46,7 @@ static struct start_failure search(char *const *argv, char *const *env)
 	char full[EXEC_MAX_PATH + 1];
 
 	/* This program is what is running, whatever root of the room has put at that path. */
-	if (strcmp(name, ROOTFS_INIT_PATH) == 0) {
+	if (strcmp(name, ROOMCTL_INIT_PATH) == 0) {
 		(void)try_exec("/proc/self/exe", argv, env, &why);
 		return why;
 	}

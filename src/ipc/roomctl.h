@@ -13,6 +13,10 @@
 
 #include "ipc/exec.h"
 
+/* Where the program that becomes process 1 is in every room. It is executed again there, for the
+ * file worker and for connections to a port. */
+#define ROOMCTL_INIT_PATH "/run/cloche/init"
+
 enum {
 	ROOMCTL_MAX_PAYLOAD = EXEC_MAX_BYTES + 512 * 1024, /* towards init */
 	ROOMCTL_MAX_REPLY = 1024,                          /* from init */

@@ -12,7 +12,7 @@
 #include "base/program.h"
 #include "base/strv.h"
 #include "ipc/forward.h"
-#include "jail/rootfs.h"
+#include "ipc/roomctl.h"
 #include "supervisor/supervisor.h"
 
 #include <arpa/inet.h>
@@ -157,7 +157,7 @@ static bool is_loopback_listener(int fd, uint16_t *ret_port)
 /* The program inside, with one end of a socket as its descriptor 0. */
 static int start_inside(struct supervisor *s, uint16_t port, int *ret_ours, struct cloche_err *err)
 {
-	char init[] = ROOTFS_INIT_PATH, mode[] = "connect", text[8];
+	char init[] = ROOMCTL_INIT_PATH, mode[] = "connect", text[8];
 	char *argv[] = {init, mode, text, NULL};
 	struct exec_spec spec;
 	_cleanup_fd_ int theirs = -1;

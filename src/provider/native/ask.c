@@ -2,10 +2,10 @@
 /* What can be asked of a native room while it runs, and of this machine: the operations that a
  * provider may lack. */
 #include "base/fd.h"
-#include "jail/probe.h"
-#include "jail/proctree.h"
 #include "provider/native/changes.h"
 #include "provider/native/native.h"
+#include "provider/native/probe.h"
+#include "provider/native/proctree.h"
 
 #include <unistd.h>
 

@@ -16,7 +16,7 @@
 #include "provider/native/changes.h"
 #include "base/buf.h"
 #include "base/fd.h"
-#include "jail/layers.h"
+#include "provider/native/layers.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -13,12 +13,13 @@
  * Everything before "execute" runs our own code on data of the person's; nothing hostile runs in
  * the room yet. A failure is reported to the parent with its message and ends the process. */
 #include "base/fd.h"
+#include "ipc/roomctl.h"
 #include "jail/caps.h"
 #include "jail/narrow.h"
-#include "jail/nested.h"
-#include "jail/ns.h"
 #include "jail/sys.h"
 #include "provider/native/native.h"
+#include "provider/native/nested.h"
+#include "provider/native/ns.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -146,6 +147,6 @@ int native_child(struct native_birth *b, struct cloche_err *err)
 	if (r < 0)
 		return r;
 	umask(022);
-	execve(ROOTFS_INIT_PATH, argv, no_environment);
+	execve(ROOMCTL_INIT_PATH, argv, no_environment);
 	return err_sys(err, errno, "execute %s in the room", b->spec->init_path);
 }

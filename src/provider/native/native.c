@@ -14,10 +14,10 @@
 #include "base/parse.h"
 #include "ipc/rundir.h"
 #include "ipc/statedir.h"
-#include "jail/ns.h"
-#include "jail/probe.h"
 #include "jail/sys.h"
 #include "provider/native/changes.h"
+#include "provider/native/ns.h"
+#include "provider/native/probe.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -2,10 +2,10 @@
 #pragma once
 /* The native room, shared by the files of this folder alone. */
 
-#include "jail/cgroup.h"
 #include "jail/netcapture.h"
-#include "jail/rootfs.h"
+#include "provider/native/cgroup.h"
 #include "provider/native/owner.h"
+#include "provider/native/rootfs.h"
 #include "provider/provider.h"
 
 enum { NATIVE_MAX_UNENFORCED = 8 };

@@ -8,7 +8,7 @@
 #include "base/fd.h"
 #include "base/fs.h"
 #include "base/parse.h"
-#include "jail/proctree.h"
+#include "provider/native/proctree.h"
 
 #include <dirent.h>
 #include <errno.h>

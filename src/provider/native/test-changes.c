@@ -2,8 +2,8 @@
 #include "base/escape.h"
 #include "base/fd.h"
 #include "base/fs.h"
-#include "jail/layers.h"
 #include "provider/native/changes.h"
+#include "provider/native/layers.h"
 #include "tap.h"
 
 #include <errno.h>

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Where this process is in the machine's control group hierarchies. For the cgroup*.c files. */
+
+#include "provider/native/cgroup.h"
+
+struct cgroup_place {
+	char *v2;           /* our own group in the version 2 hierarchy, or NULL */
+	char *v2_mount;     /* where that hierarchy is mounted */
+	char *v1[CGROUP_N]; /* our own group in each version 1 hierarchy */
+};
+
+/* Reads /proc/self/{cgroup,mountinfo}; what is not mounted is NULL. */
+_warn_unused_ int cgroup_find(struct cgroup_place *ret, struct cloche_err *err);
+
+/* The same from the text of those two files. 0 or -ENOMEM. */
+_warn_unused_ int cgroup_find_in(struct str groups, struct str mountinfo, struct cgroup_place *ret);
+
+void cgroup_place_done(struct cgroup_place *p);
+
+static inline void cgroup_place_donep(struct cgroup_place *p)
+{
+	cgroup_place_done(p);
+}
+
+/* "memory", "pids", "cpu", "cpuacct", "io". */
+const char *cgroup_controller_name(enum cgroup_controller c);

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation (INV-LIMITS-OR-REFUSAL)
+ *
+ * Only the controllers whose limit is wanted are used. The ways, the first that can carry all of
+ * them wins: a version 2 group that was delegated to us (cgroup-v2.c); a scope of systemd's
+ * (cgroup-scope.c); a directory in each version 1 hierarchy. Where none can, the one that can carry
+ * some. A controller that cannot be had leaves its reason behind and the caller decides. The group
+ * of a room is named after it, so that what a crash leaves can be recognised and removed.
+ *
+ * When memory runs out the kernel chooses a process of the room, not the whole room
+ * (memory.oom.group stays off): a sandbox that is kept shall survive one greedy command, and both
+ * versions behave alike. */
+#include "provider/native/cgroup.h"
+#include "base/fd.h"
+#include "base/fs.h"
+#include "provider/native/cgroup-file.h"
+#include "provider/native/cgroup-scope.h"
+#include "provider/native/cgroup-v2.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PERIOD_USEC = 100000, DESCENDANTS_MAX = 1000, SOCKETS_PART = 4 };
+
+static void set_reason(
+	struct cgroup *g, unsigned c, const char *what, const char *where, int errnum)
+{
+	snprintf(g->reason[c], sizeof(g->reason[c]), "%.250s%s%.100s%s%.40s", what,
+		where ? " " : "", where ? where : "", errnum ? ": " : "",
+		errnum ? err_errno_text(errnum) : "");
+}
+
+static unsigned wanted(const struct cgroup_limits *l)
+{
+	return (l->memory_bytes ? 1u << CGROUP_MEMORY : 0) | (l->pids ? 1u << CGROUP_PIDS : 0) |
+	       (l->cpus_milli ? 1u << CGROUP_CPU : 0);
+}
+
+/* Whether the machine has no swap that memory could go to. */
+static bool swap_is_off(void)
+{
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(65536);
+	struct str s;
+
+	if (fs_read_file(AT_FDCWD, "/proc/swaps", &text, NULL) < 0)
+		return true;
+	s = buf_str(&text);
+	/* A line of headings, then one for each. */
+	return str_chr(s, '\n') + 1 >= s.n;
+}
+
+/* The file is missing where the kernel does not count swap. */
+static int set_swap(const char *dir, const char *file, uint64_t bytes)
+{
+	int r = cgroup_write_number(dir, file, bytes);
+
+	return r < 0 && swap_is_off() ? 0 : r;
+}
+
+static void set_memory(struct cgroup *g, const char *dir, uint64_t bytes)
+{
+	int r;
+
+	if (g->version == 2) {
+		r = cgroup_write_number(dir, "memory.max", bytes);
+		if (r == 0)
+			r = set_swap(dir, "memory.swap.max", 0);
+	} else {
+		r = cgroup_write_number(dir, "memory.limit_in_bytes", bytes);
+		if (r == 0)
+			r = set_swap(dir, "memory.memsw.limit_in_bytes", bytes);
+		/* Version 1 counts what sockets of the internet protocols (UDP too) hold apart,
+		 * and only where that has a limit; version 2 with everything else. */
+		if (r == 0)
+			r = cgroup_write_number(
+				dir, "memory.kmem.tcp.limit_in_bytes", bytes / SOCKETS_PART);
+	}
+	if (r < 0)
+		set_reason(g, CGROUP_MEMORY, "cannot set the limit in", dir, -r);
+}
+
+static void set_cpu(struct cgroup *g, const char *dir, uint64_t millis)
+{
+	uint64_t quota = millis * PERIOD_USEC / 1000;
+	char text[64];
+	int r;
+
+	if (g->version == 2) {
+		snprintf(text, sizeof(text), "%llu %d", (unsigned long long)quota, PERIOD_USEC);
+		r = cgroup_write(dir, "cpu.max", text);
+	} else {
+		r = cgroup_write_number(dir, "cpu.cfs_period_us", PERIOD_USEC);
+		if (r == 0)
+			r = cgroup_write_number(dir, "cpu.cfs_quota_us", quota);
+	}
+	if (r < 0)
+		set_reason(g, CGROUP_CPU, "cannot set the limit in", dir, -r);
+}
+
+/* Where the limit of that controller is set; NULL where it cannot be had. */
+static const char *limit_dir(const struct cgroup *g, enum cgroup_controller c)
+{
+	if (g->reason[c][0])
+		return NULL;
+	return g->version == 2 ? g->path[0] : g->path[c];
+}
+
+static void set_limits(struct cgroup *g, const struct cgroup_limits *l)
+{
+	const char *dir;
+	int r;
+
+	if (l->memory_bytes && (dir = limit_dir(g, CGROUP_MEMORY)))
+		set_memory(g, dir, l->memory_bytes);
+	if (l->cpus_milli && (dir = limit_dir(g, CGROUP_CPU)))
+		set_cpu(g, dir, l->cpus_milli);
+	if (l->pids && (dir = limit_dir(g, CGROUP_PIDS))) {
+		r = cgroup_write_number(dir, "pids.max", l->pids);
+		if (r < 0)
+			set_reason(g, CGROUP_PIDS, "cannot set the limit in", dir, -r);
+	}
+}
+
+/* Makes parent/cloche-NAME; heap path, or NULL with errno. A leftover of the same name is taken
+ * over if it is empty. */
+static char *make_dir(const char *parent, const char *name)
+{
+	char *path = NULL;
+
+	if (asprintf(&path, "%s/" CGROUP_PREFIX "%s", parent, name) < 0)
+		return NULL;
+	if (mkdir(path, 0755) == 0 ||
+		(errno == EEXIST && rmdir(path) == 0 && mkdir(path, 0755) == 0))
+		return path;
+	free(path);
+	return NULL;
+}
+
+/* The processes live in a group below the one that has the limits. What may mount this hierarchy
+ * inside (--nested) sees the tree from its own group down; were that the one with the limits, it
+ * could lift them, as for an ordinary user its files are those of who is root inside. */
+static bool make_v2(const char *parent, const char *name, struct cgroup *g)
+{
+	_cleanup_(freep) char *inner = NULL, *dir = make_dir(parent, name);
+
+	if (!dir)
+		return false;
+	inner = fs_join(dir, CGROUP_INNER);
+	if (!inner || mkdir(inner, 0755) < 0 ||
+		(g->dirfd = open(inner, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0) {
+		if (inner)
+			rmdir(inner);
+		rmdir(dir);
+		return false;
+	}
+	(void)!cgroup_write_number(dir, "cgroup.max.descendants", DESCENDANTS_MAX);
+	(void)!cgroup_write_number(dir, "cgroup.max.depth", CGROUP_DEPTH_MAX);
+	g->path[0] = TAKE_PTR(dir);
+	g->version = 2;
+	return true;
+}
+
+static void make_v1(
+	const struct cgroup_place *place, const char *name, unsigned controllers, struct cgroup *g)
+{
+	unsigned c, other;
+
+	for (c = 0; c < CGROUP_N; c++) {
+		if (!(controllers & 1u << c))
+			continue;
+		if (!place->v1[c]) {
+			set_reason(g, c, "no cgroup hierarchy here has the controller",
+				cgroup_controller_name(c), 0);
+			continue;
+		}
+		/* Two controllers may share a hierarchy: "cpu,cpuacct". */
+		for (other = 0; other < c; other++)
+			if (g->path[other] && strcmp(place->v1[other], place->v1[c]) == 0)
+				break;
+		g->path[c] = other < c ? strdup(g->path[other]) : make_dir(place->v1[c], name);
+		if (g->path[c])
+			g->version = 1;
+		else
+			set_reason(g, c, "cannot make a group in", place->v1[c], errno);
+	}
+}
+
+static bool v1_has_all(const struct cgroup_place *p, unsigned controllers)
+{
+	unsigned c;
+
+	for (c = 0; c < CGROUP_N; c++)
+		if (controllers & 1u << c && !p->v1[c])
+			return false;
+	return true;
+}
+
+enum kind { KIND_NONE, KIND_V2, KIND_SCOPE, KIND_V1 };
+
+/* How a room's group would be made here. */
+struct decision {
+	enum kind kind;
+	bool managed;
+	struct cgroup_place place;
+	struct cgroup_choice choice; /* the best of version 2 without asking anybody */
+};
+
+static void decision_done(struct decision *d)
+{
+	cgroup_choice_done(&d->choice);
+	cgroup_place_done(&d->place);
+}
+
+static bool v1_has_any(const struct cgroup_place *p)
+{
+	return p->v1[CGROUP_MEMORY] || p->v1[CGROUP_PIDS] || p->v1[CGROUP_CPU];
+}
+
+static enum kind choose_kind(const struct decision *d, unsigned controllers)
+{
+	unsigned offered = d->managed ? cgroup_v2_offers(&d->place) & controllers : 0;
+
+	if (d->choice.have == controllers)
+		return KIND_V2;
+	if (offered == controllers)
+		return KIND_SCOPE;
+	if (v1_has_all(&d->place, controllers))
+		return KIND_V1;
+	if (d->choice.have)
+		return KIND_V2;
+	if (offered)
+		return KIND_SCOPE;
+	return v1_has_any(&d->place) ? KIND_V1 : KIND_NONE;
+}
+
+static int decide(unsigned controllers, struct decision *ret, struct cloche_err *err)
+{
+	struct decision d = {.managed = cgroup_scope_is_managed(), .choice = CGROUP_CHOICE_INIT};
+	int r = cgroup_find(&d.place, err);
+
+	if (r < 0)
+		return r;
+	if (cgroup_v2_choose(&d.place, controllers, d.managed, &d.choice) < 0) {
+		decision_done(&d);
+		return err_nomem(err);
+	}
+	d.kind = choose_kind(&d, controllers);
+	*ret = d;
+	return 0;
+}
+
+/* Says of every wanted controller that `choice` does not have why that is so. */
+static void explain_lacking(struct cgroup *g, const struct decision *d,
+	const struct cgroup_choice *choice, unsigned controllers)
+{
+	unsigned c;
+
+	for (c = 0; c < CGROUP_N; c++) {
+		if (!(controllers & ~choice->have & 1u << c))
+			continue;
+		if (d->place.v2)
+			cgroup_v2_explain(&d->place, choice, c, d->managed, g->reason[c],
+				sizeof(g->reason[c]));
+		else
+			set_reason(g, c, "no cgroup hierarchy is mounted here", NULL, 0);
+	}
+}
+
+/* Below the chosen parent. What goes wrong is a reason, not an error. */
+static void make_below(struct cgroup *g, const struct decision *d, struct cgroup_choice *choice,
+	const char *name, unsigned controllers)
+{
+	struct cloche_err err = CLOCHE_ERR_INIT;
+	unsigned c;
+	int r = 0;
+
+	if (choice->way != CGROUP_WAY_NONE)
+		r = cgroup_v2_prepare(choice, controllers, &err);
+	if (r == 0 && choice->have && !make_v2(choice->parent, name, g))
+		r = err_sys(&err, errno, "make a control group in %s", choice->parent);
+	if (r == 0) {
+		explain_lacking(g, d, choice, controllers);
+		return;
+	}
+	for (c = 0; c < CGROUP_N; c++)
+		if (controllers & 1u << c)
+			set_reason(g, c, err.message, NULL, 0);
+}
+
+static void make_in_scope(
+	struct cgroup *g, struct decision *d, const char *name, unsigned controllers)
+{
+	struct cgroup_choice inside = CGROUP_CHOICE_INIT;
+	struct cloche_err err = CLOCHE_ERR_INIT;
+	unsigned c;
+
+	g->scope = cgroup_scope_name(name);
+	if (g->scope && cgroup_scope_enter(g->scope, controllers, &inside, &err) == 0) {
+		make_below(g, d, &inside, name, controllers);
+		cgroup_choice_done(&inside);
+		return;
+	}
+	free(TAKE_PTR(g->scope));
+	make_below(g, d, &d->choice, name, controllers);
+	for (c = 0; c < CGROUP_N; c++)
+		if (g->reason[c][0] && err.code) {
+			size_t n = strlen(g->reason[c]);
+
+			snprintf(g->reason[c] + n, sizeof(g->reason[c]) - n, "; %s", err.message);
+		}
+}
+
+int cgroup_make(const char *parent, const char *name, const struct cgroup_limits *limits,
+	struct cgroup *ret, struct cloche_err *err)
+{
+	struct cgroup g = CGROUP_INIT;
+	unsigned controllers = wanted(limits);
+	struct decision d;
+	int r = 0;
+
+	*ret = g;
+	if (!controllers)
+		return 0;
+	if (parent) {
+		if (!make_v2(parent, name, &g))
+			return err_sys(err, errno, "make a control group in %s", parent);
+	} else {
+		r = decide(controllers, &d, err);
+		if (r < 0)
+			return r;
+		if (d.kind == KIND_V1)
+			make_v1(&d.place, name, controllers | 1u << CGROUP_CPUACCT, &g);
+		else if (d.kind == KIND_SCOPE)
+			make_in_scope(&g, &d, name, controllers);
+		else
+			make_below(&g, &d, &d.choice, name, controllers);
+		decision_done(&d);
+	}
+	set_limits(&g, limits);
+	*ret = g;
+	return 0;
+}
+
+static int plan_dir(const char *parent, const char *name, struct buf *out)
+{
+	return parent ? buf_printf(out, "cgroup %s/" CGROUP_PREFIX "%s\n", parent, name) : 0;
+}
+
+int cgroup_plan(const char *parent, const char *name, const struct cgroup_limits *limits,
+	struct buf *out, struct cloche_err *err)
+{
+	unsigned controllers = wanted(limits), c;
+	_cleanup_(freep) char *unit = NULL;
+	struct decision d;
+	int r;
+
+	if (!controllers)
+		return 0;
+	if (parent)
+		return plan_dir(parent, name, out) < 0 ? err_nomem(err) : 0;
+	r = decide(controllers, &d, err);
+	if (r < 0)
+		return r;
+	if (d.kind == KIND_SCOPE) {
+		unit = cgroup_scope_name(name);
+		r = unit ? buf_printf(out, "scope %s\n", unit) : -ENOMEM;
+	}
+	/* Also where a scope is refused. */
+	if (r == 0 && d.kind != KIND_V1)
+		r = plan_dir(d.choice.parent, name, out);
+	for (c = 0; c < CGROUP_N && r == 0 && d.kind == KIND_V1; c++)
+		if ((controllers | 1u << CGROUP_CPUACCT) & 1u << c)
+			r = plan_dir(d.place.v1[c], name, out);
+	decision_done(&d);
+	return r < 0 ? err_nomem(err) : 0;
+}
+
+const char *cgroup_lacks(const struct cgroup *g, enum cgroup_controller c)
+{
+	return g->reason[c][0] ? g->reason[c] : NULL;
+}
+
+int cgroup_add(const struct cgroup *g, pid_t pid, struct cloche_err *err)
+{
+	unsigned c;
+	int r;
+
+	for (c = 0; c < CGROUP_N; c++) {
+		if (!g->path[c])
+			continue;
+		r = cgroup_write_number(g->path[c], "cgroup.procs", (uint64_t)pid);
+		if (r < 0)
+			return err_sys(err, -r, "move the room into %s", g->path[c]);
+	}
+	return 0;
+}

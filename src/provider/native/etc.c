@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation
+ *
+ * A room that uses the host's programs needs what these read in /etc to work at all. What packages
+ * brought and nobody changed is shown as it is (shipped.h), as a layer of the room's /etc below
+ * what the room has of its own. Named one by one are the few things that are made on each machine
+ * or that people change and nobody keeps a secret in: the linker's cache, certificate authorities,
+ * the targets of "alternatives", where package sources are. Everything else of the host's /etc
+ * stays out, in particular accounts, keys, machine-id, and settings in which people keep passwords
+ * and tokens (npmrc, pip.conf, gitconfig, environment, apt's auth.conf and changed parts of
+ * apt.conf.d). Accounts, host names and name resolution are the room's own. */
+#include "base/buf.h"
+#include "base/fd.h"
+#include "jail/sys.h"
+#include "provider/native/layers.h"
+#include "provider/native/mount.h"
+#include "provider/native/parts.h"
+#include "provider/native/shipped.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+/* Mounted: directories, and files that are large or follow what is done to the machine. They are
+ * relative to the root; so are those below. */
+static const char *const live[] = {"etc/alternatives", "etc/ssl/certs", "etc/pki/ca-trust",
+	"etc/pki/tls/certs", "etc/crypto-policies", "etc/apt/sources.list.d",
+	"etc/apt/trusted.gpg.d", "etc/apt/keyrings", "etc/ld.so.cache", "etc/apt/sources.list",
+	NULL};
+/* In the copy of what packages brought, changed or not; mounted where there is no copy. */
+static const char *const named[] = {"etc/ld.so.conf.d", "etc/fonts", "etc/java-8-openjdk",
+	"etc/java-11-openjdk", "etc/java-17-openjdk", "etc/java-21-openjdk", "etc/java-25-openjdk",
+	"etc/maven", "etc/apt/preferences.d", "etc/ssl/openssl.cnf", "etc/mime.types",
+	"etc/services", "etc/protocols", "etc/ld.so.conf", "etc/bash.bashrc", "etc/login.defs",
+	NULL};
+/* Links whose target is in /usr. */
+static const char *const links[] = {"localtime", "os-release"};
+
+/* Directories of a system that a package manager expects. */
+static const char *const state_dirs[] = {"var", "var/lib", "var/lib/apt", "var/lib/apt/lists",
+	"var/lib/apt/lists/partial", "var/lib/dpkg", "var/cache", "var/cache/apt",
+	"var/cache/apt/archives", "var/cache/apt/archives/partial", "var/log", "var/spool", "home",
+	"mnt", "opt", "srv"};
+
+static const char passwd_root[] = "root:x:0:0:root:/root:%s\n"
+				  "daemon:x:1:1:daemon:/usr/sbin:/usr/sbin/nologin\n"
+				  "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n";
+static const char group_text[] = "root:x:0:\ndaemon:x:1:\ntty:x:5:\nstaff:x:50:\nusers:x:100:\n"
+				 "nogroup:x:65534:\n";
+static const char nsswitch_text[] = "passwd: files\ngroup: files\nshadow: files\n"
+				    "hosts: files%s\nnetworks: files\nprotocols: files\n"
+				    "services: files\nethers: files\nrpc: files\n";
+static const char profile_text[] =
+	"PATH=${PATH:-/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin}\n"
+	"export PATH\n[ -z \"$BASH_VERSION\" ] || [ ! -r /etc/bash.bashrc ] || . "
+	"/etc/bash.bashrc\n";
+/* apt would drop to a user that a single mapped id cannot become. */
+static const char apt_text[] = "APT::Sandbox::User \"root\";\n";
+
+int etc_hosts(const struct rootfs *r, struct buf *ret)
+{
+	return buf_printf(ret,
+		"127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n%s %s\n",
+		r->gateway ? "100.64.0.2" : "127.0.0.1", ROOTFS_HOSTNAME);
+}
+
+/* Without a network every name is unknown, at once: what is asked for a name asks the file of hosts
+ * alone, and who asks a server all the same (musl knows no nsswitch.conf) does not wait for one. */
+int etc_resolv_conf(const struct rootfs *r, struct buf *ret)
+{
+	return buf_printf(ret, r->gateway ? "nameserver " ROOTFS_NAMESERVER "\n"
+					  : "# no network\noptions timeout:0 attempts:1\n");
+}
+
+static int etc_nsswitch(const struct rootfs *r, struct buf *ret)
+{
+	return buf_printf(ret, nsswitch_text, r->gateway ? " dns" : "");
+}
+
+static int add_accounts(int root, struct cloche_err *err)
+{
+	const char *shell = access("/usr/bin/bash", X_OK) == 0 ? "/bin/bash" : "/bin/sh";
+	_cleanup_(buf_donep) struct buf passwd = BUF_INIT(4096);
+	int e = buf_printf(&passwd, passwd_root, shell);
+
+	if (e < 0)
+		return err_nomem(err);
+	e = parts_file(root, "etc/passwd", buf_str(&passwd), err);
+	return e < 0 ? e : parts_file(root, "etc/group", str_from(group_text), err);
+}
+
+static int add_names(int root, const struct rootfs *r, struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf hosts = BUF_INIT(4096), resolv = BUF_INIT(4096);
+	_cleanup_(buf_donep) struct buf name = BUF_INIT(4096), nsswitch = BUF_INIT(4096);
+	int e;
+
+	if (etc_hosts(r, &hosts) < 0 || etc_resolv_conf(r, &resolv) < 0 ||
+		etc_nsswitch(r, &nsswitch) < 0 || buf_printf(&name, "%s\n", ROOTFS_HOSTNAME) < 0)
+		return err_nomem(err);
+	e = parts_file(root, "etc/hosts", buf_str(&hosts), err);
+	if (e == 0)
+		e = parts_file(root, "etc/hostname", buf_str(&name), err);
+	if (e == 0)
+		e = parts_file(root, "etc/nsswitch.conf", buf_str(&nsswitch), err);
+	return e < 0 ? e : parts_file(root, "etc/resolv.conf", buf_str(&resolv), err);
+}
+
+int rootfs_open_shipped(int base)
+{
+	return MAX(shipped_open(base, named, live), -1);
+}
+
+int etc_clone_shipped(int shipped)
+{
+	char link[32], path[PATH_MAX];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", shipped);
+	n = readlink(link, path, sizeof(path) - 1);
+	if (n <= 0)
+		return -1;
+	path[n] = '\0';
+	return MAX(mount_clone_same(path, shipped, MOUNT_ATTR_RDONLY | PARTS_QUIET, NULL), -1);
+}
+
+static int show_all(struct parts_view *v, const char *const *paths, struct cloche_err *err)
+{
+	uint64_t attrs = MOUNT_ATTR_RDONLY | PARTS_QUIET | MOUNT_ATTR_NOEXEC;
+	char source[64];
+	struct stat st;
+	int e = 0;
+
+	for (; *paths && e == 0; paths++) {
+		snprintf(source, sizeof(source), "/%s", *paths);
+		if (stat(source, &st) == 0)
+			e = parts_show(v, source, *paths, S_ISDIR(st.st_mode), attrs, err);
+	}
+	return e;
+}
+
+static int add_links(int root, struct cloche_err *err)
+{
+	char source[64], to[256];
+	ssize_t n;
+
+	for (size_t i = 0; i < ARRAY_SIZE(links); i++) {
+		snprintf(source, sizeof(source), "/etc/%s", links[i]);
+		n = readlink(source, to, sizeof(to) - 1);
+		if (n <= 0)
+			continue;
+		to[n] = '\0';
+		if (symlinkat(to, root, source + 1) < 0)
+			return err_sys(err, errno, "make the link %s", source);
+	}
+	return 0;
+}
+
+/* Debian's script for chromium reads every file of this directory and insists on there being one.
+ * The host's may hold somebody's keys. */
+static int add_chromium(int root, struct cloche_err *err)
+{
+	int e = access("/etc/chromium.d", F_OK) < 0
+			? 1
+			: parts_mkdir(root, "etc/chromium.d", 0755, err);
+
+	return e ? MIN(e, 0) : parts_file(root, "etc/chromium.d/cloche", STR_NULL, err);
+}
+
+/* What the room has of its own in /etc; root is where etc/ lies. */
+static int make_own(int root, const struct rootfs *r, struct cloche_err *err)
+{
+	static const char *const dirs[] = {
+		"etc", "etc/ssl", "etc/pki", "etc/pki/tls", "etc/apt", "etc/apt/apt.conf.d"};
+	size_t i;
+	int e = 0;
+
+	for (i = 0; i < ARRAY_SIZE(dirs) && e == 0; i++)
+		e = parts_mkdir(root, dirs[i], 0755, err);
+	if (e == 0)
+		e = add_links(root, err);
+	if (e == 0)
+		e = add_accounts(root, err);
+	if (e == 0)
+		e = add_names(root, r, err);
+	if (e == 0)
+		e = parts_file(root, "etc/profile", str_from(profile_text), err);
+	if (e == 0)
+		e = parts_file(root, "etc/apt/apt.conf.d/90cloche", str_from(apt_text), err);
+	return e < 0 ? e : add_chromium(root, err);
+}
+
+/* /etc as an overlay: the room's own files over what packages brought. The layers lie in the
+ * directory that the overlay then covers, where nothing inside reaches them. */
+static int make_layered(
+	struct parts_view *v, const struct rootfs *r, bool *ret_is_layered, struct cloche_err *err)
+{
+	_cleanup_fd_ int base = -1, upper = -1, tree = -1;
+	int e = parts_mkdir(v->root, "etc", 0755, err);
+
+	if (e < 0)
+		return e;
+	base = openat(v->root, "etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (base < 0)
+		return err_sys(err, errno, "open /etc of the room");
+	e = layers_make(base, err);
+	if (e == 0)
+		e = mount_attach(r->shipped_tree, base, "lower", "/etc of packages", err);
+	if (e < 0)
+		return e;
+	upper = openat(base, "upper", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (upper < 0)
+		return err_sys(err, errno, "open the layer of /etc");
+	e = make_own(upper, r, err);
+	if (e < 0)
+		return e;
+	tree = layers_overlay(base, "etc", false, NULL);
+	/* The overlay keeps it; the list of mounts would tell where the person's copy lies. */
+	(void)layers_detach(base, "lower");
+	*ret_is_layered = tree >= 0;
+	/* Where the kernel makes none for this user. */
+	if (tree < 0)
+		tree = mount_clone(base, "upper/etc", 0, err);
+	if (tree < 0)
+		return tree == -ENOENT ? err_sys(err, ENOENT, "copy /etc") : tree;
+	return mount_attach(tree, v->root, "etc", "/etc", err);
+}
+
+static int make_state(int root, struct cloche_err *err)
+{
+	int e = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(state_dirs) && e == 0; i++)
+		e = parts_mkdir(root, state_dirs[i], 0755, err);
+	if (e == 0)
+		e = parts_mkdir(root, "var/tmp", 01777, err);
+	if (e == 0 && symlinkat("/run", root, "var/run") < 0)
+		e = err_sys(err, errno, "make the link /var/run");
+	return e < 0 ? e : parts_file(root, "var/lib/dpkg/status", STR(""), err);
+}
+
+int etc_make(struct parts_view *v, const struct rootfs *r, struct cloche_err *err)
+{
+	bool is_layered = false;
+	int e;
+
+	/* A view that defers lies below an overlay itself: see rootfs.c. */
+	if (r->shipped_tree >= 0 && !v->defer)
+		e = make_layered(v, r, &is_layered, err);
+	else
+		e = make_own(v->root, r, err);
+	if (e == 0)
+		e = make_state(v->root, err);
+	if (e == 0)
+		e = show_all(v, live, err);
+	if (e == 0 && !is_layered)
+		e = show_all(v, named, err);
+	return e < 0 ? e : parts_mkdir(v->root, "root", 0700, err);
+}

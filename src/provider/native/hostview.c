@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation
+ *
+ * The host's system directories hold programs and libraries that its package manager installed and
+ * everybody may read; they are shown read-only, or below a layer of the room's own. On most systems
+ * all but /usr are links into it, which are made anew. Package stores (Nix, Guix) are of the same
+ * kind, and always read-only. Everything else, above all
+ * /home, /root, /var, /run, /srv, /opt, /mnt and /media, does not exist in the room unless mounted
+ * (INV-HOST-HIDDEN).
+ */
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/fs.h"
+#include "jail/sys.h"
+#include "provider/native/layers.h"
+#include "provider/native/mount.h"
+#include "provider/native/parts.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const char *const stores[] = {"/nix/store", "/gnu/store"};
+
+/* "/bin" -> "usr/bin"; only links between the system's directories are worth making. */
+static int copy_link(int root, const char *path, bool *ret_is_link, struct cloche_err *err)
+{
+	char to[256];
+	ssize_t n = readlink(path, to, sizeof(to) - 1);
+
+	*ret_is_link = n > 0;
+	if (n <= 0)
+		return 0;
+	to[n] = '\0';
+	if (symlinkat(to, root, path + 1) < 0)
+		return err_sys(err, errno, "make the link %s", path);
+	return 0;
+}
+
+static int show_store(struct parts_view *v, const char *path, struct cloche_err *err)
+{
+	char parent[32];
+	int r;
+
+	if (access(path, F_OK) < 0)
+		return 0;
+	snprintf(parent, sizeof(parent), "%.*s", (int)strcspn(path + 1, "/"), path + 1);
+	r = parts_mkdir(v->root, parent, 0755, err);
+	return r < 0 ? r
+		     : parts_show(v, path, path + 1, true, MOUNT_ATTR_RDONLY | PARTS_QUIET, err);
+}
+
+int hostview_make(struct parts_view *v, const struct rootfs *r, struct cloche_err *err)
+{
+	const char *const *dirs = layers_host_dirs();
+	size_t i;
+	int e = 0;
+
+	for (i = 0; dirs[i] && e == 0; i++) {
+		bool is_link;
+
+		e = copy_link(v->root, dirs[i], &is_link, err);
+		if (e < 0 || is_link)
+			continue;
+		if (r->host_trees[i] >= 0)
+			e = parts_mkdir(v->root, dirs[i] + 1, LAYERS_COVERED, err);
+		else
+			e = parts_show(v, dirs[i], dirs[i] + 1, true,
+				MOUNT_ATTR_RDONLY | PARTS_QUIET, err);
+	}
+	for (i = 0; i < ARRAY_SIZE(stores) && e == 0; i++)
+		e = show_store(v, stores[i], err);
+	return e;
+}
+
+/* In place: "\\040" and the like become what they stand for. */
+static void unescape(char *text)
+{
+	char *to = text;
+
+	for (const char *at = text; *at;) {
+		if (at[0] == '\\' && at[1] && at[2] && at[3]) {
+			*to++ = (char)((at[1] - '0') << 6 | (at[2] - '0') << 3 | (at[3] - '0'));
+			at += 4;
+		} else {
+			*to++ = *at++;
+		}
+	}
+	*to = '\0';
+}
+
+static int show_submount(struct parts_view *v, const char *path, struct cloche_err *err)
+{
+	_cleanup_fd_ int tree = -1;
+	struct stat st;
+
+	if (v->pending_n == PARTS_PENDING || strlen(path) >= sizeof(v->pending[0].path))
+		return 0;
+	/* What this user cannot reach he is not shown. */
+	tree = mount_clone(AT_FDCWD, path, MOUNT_ATTR_RDONLY | PARTS_QUIET, NULL);
+	if (tree < 0 || fstat(tree, &st) < 0)
+		return 0;
+	snprintf(v->pending[v->pending_n].path, sizeof(v->pending[0].path), "%s", path);
+	v->pending[v->pending_n].dir = S_ISDIR(st.st_mode);
+	v->pending[v->pending_n++].tree = TAKE_FD(tree);
+	return 0;
+}
+
+int hostview_submounts(struct parts_view *v, const char *dir, struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(4 << 20);
+	char path[PATH_MAX], last[PATH_MAX] = "";
+	size_t n = strlen(dir), last_n;
+	struct str rest;
+	int r = fs_read_file(AT_FDCWD, "/proc/self/mountinfo", &text, err);
+
+	for (rest = buf_str(&text); r == 0 && rest.n;) {
+		struct str line = str_prefix(rest, str_chr(rest, '\n'));
+
+		rest = str_from_index(rest, line.n + 1);
+		/* proc(5): the fifth field. */
+		for (int i = 0; i < 4; i++)
+			line = str_from_index(line, str_chr(line, ' ') + 1);
+		line = str_prefix(line, str_chr(line, ' '));
+		if (line.n >= sizeof(path) || line.n <= n + 1 || memcmp(line.p, dir, n) != 0 ||
+			line.p[n] != '/')
+			continue;
+		snprintf(path, sizeof(path), "%.*s", STR_FMT(line));
+		unescape(path);
+		/* What lies in the one before came with that. */
+		last_n = strlen(last);
+		if (last_n && strncmp(path, last, last_n) == 0 &&
+			(path[last_n] == '/' || path[last_n] == '\0'))
+			continue;
+		memcpy(last, path, sizeof(last));
+		r = show_submount(v, path, err);
+	}
+	return r;
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation
+ *
+ * The root is one overlay over lower/, which holds what the room has of its own. A directory of the
+ * host cannot be part of that (overlayfs does not look into what is mounted in a layer, and the
+ * host's root as a whole is not a layer that an ordinary user may have), so each gets an overlay of
+ * its own, whose upper layer is the directory of the same name in the one upper tree. The overlays
+ * inside are made before the one around them: in this order the kernel sees that no upper layer
+ * lies in one that is in use already.
+ *
+ * An ordinary user's room maps one id. The host's files belong to nobody there, so overlayfs could
+ * neither copy them up nor make anything beside them; but a directory of the upper layer that is
+ * there already gives its own owner to what is seen. So the places in which people install are
+ * made beforehand. With a range of ids the lower layer is an idmapped mount, and nothing is needed.
+ */
+#include "provider/native/layers.h"
+#include "base/fd.h"
+#include "base/fs.h"
+#include "jail/sys.h"
+#include "provider/native/mount.h"
+#include "provider/native/parts.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+enum { LOCAL_DEPTH = 4, OWN_MAX = 1024 };
+
+static const char *const host_dirs[LAYERS_HOST_DIRS + 1] = {
+	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", NULL};
+
+const char *const *layers_host_dirs(void)
+{
+	return host_dirs;
+}
+
+int layers_make(int base, struct cloche_err *err)
+{
+	int r = parts_mkdir(base, "lower", 0755, err);
+
+	if (r == 0)
+		r = parts_mkdir(base, "upper", 0755, err);
+	return r == 0 ? parts_mkdir(base, "work", 0700, err) : r;
+}
+
+bool layers_work(int scratch)
+{
+	_cleanup_fd_ int base = -1, tree = -1;
+
+	if (parts_mkdir(scratch, "try", 0700, NULL) < 0)
+		return false;
+	base = openat(scratch, "try", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (base >= 0 && layers_make(base, NULL) == 0)
+		tree = layers_overlay(base, "", false, NULL);
+	fs_remove_tree(scratch, "try");
+	return tree >= 0;
+}
+
+int layers_overlay(int base, const char *name, bool places, struct cloche_err *err)
+{
+	char lower[64], upper[64], work[64];
+	const struct mount_option options[] = {{"lowerdir", lower}, {"upperdir", upper},
+		{"workdir", work}, {"userxattr", NULL}, {NULL, NULL}};
+	int r;
+
+	snprintf(lower, sizeof(lower), "lower%s%s%s", *name ? "/" : "", name,
+		places ? ":" LAYERS_PLACES : "");
+	snprintf(upper, sizeof(upper), "upper%s%s", *name ? "/" : "", name);
+	snprintf(work, sizeof(work), "work/%s", *name ? name : "root");
+	r = *name ? parts_mkdir(base, upper, 0755, err) : 0;
+	if (r == 0)
+		r = parts_mkdir(base, work, 0700, err);
+	if (r < 0)
+		return r;
+	/* The layers are named relative to the working directory. */
+	if (fchdir(base) < 0)
+		return err_sys(err, errno, "enter the room's layers");
+	return mount_new("overlay", options, PARTS_QUIET, err);
+}
+
+int layers_detach(int base, const char *name)
+{
+	return fchdir(base) < 0 || umount2(name, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 ? -errno : 0;
+}
+
+struct owning {
+	int left; /* directories that may still be made */
+};
+
+/* Makes the directory `name` of lower in upper and, down to that depth, those in it. */
+static int own_dir(struct owning *o, int lower, int upper, const char *name, int depth)
+{
+	_cleanup_fd_ int from =
+		openat(lower, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	_cleanup_fd_ int to = -1;
+	struct dirent *e;
+	struct stat st;
+	DIR *dir;
+	int r = 0;
+
+	/* What nobody may read, and links, stay as they are. */
+	if (from < 0 || fstat(from, &st) < 0)
+		return 0;
+	if (o->left-- == 0)
+		return 0;
+	if (*name != '.' && mkdirat(upper, name, st.st_mode & 0777) < 0 && errno != EEXIST)
+		return -errno;
+	to = openat(upper, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (to < 0)
+		return -errno;
+	if (depth == 0)
+		return 0;
+	dir = fdopendir(from);
+	if (!dir)
+		return -errno;
+	from = -1; /* dir's */
+	while (r == 0 && o->left > 0 && (e = readdir(dir)))
+		if (e->d_name[0] != '.' && (e->d_type == DT_DIR || e->d_type == DT_UNKNOWN))
+			r = own_dir(o, dirfd(dir), to, e->d_name, depth - 1);
+	closedir(dir);
+	return r;
+}
+
+/* Where npm -g and pip install where they do not know of "local". */
+static int own_libraries(struct owning *o, int lower, int upper)
+{
+	int fd = openat(lower, "lib", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *lib = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *e;
+	char path[300];
+	int r = 0;
+
+	if (!lib) {
+		fd_close(fd);
+		return 0;
+	}
+	while (r == 0 && (e = readdir(lib))) {
+		if (strcmp(e->d_name, "node_modules") != 0 && strncmp(e->d_name, "python3", 7) != 0)
+			continue;
+		snprintf(path, sizeof(path), "lib/%s", e->d_name);
+		r = own_dir(o, lower, upper, path, 1);
+	}
+	closedir(lib);
+	return r;
+}
+
+int layers_own(int base, const char *name, struct cloche_err *err)
+{
+	struct owning o = {.left = OWN_MAX};
+	_cleanup_fd_ int lower = -1, upper = -1;
+	char path[64];
+	int r;
+
+	snprintf(path, sizeof(path), "lower/%s", name);
+	lower = openat(base, path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	snprintf(path, sizeof(path), "upper/%s", name);
+	upper = openat(base, path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (lower < 0 || upper < 0)
+		return err_sys(err, errno, "open the layers of /%s", name);
+	r = own_dir(&o, lower, upper, ".", 1);
+	if (r == 0)
+		r = own_dir(&o, lower, upper, "local", LOCAL_DEPTH);
+	if (r == 0)
+		r = own_libraries(&o, lower, upper);
+	return r < 0 ? err_sys(err, -r, "make the directories of /%s", name) : 0;
+}

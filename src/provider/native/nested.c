@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "provider/native/nested.h"
+#include "provider/native/setid.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { FOUND = 1 };
+
+/* overlayfs copies what belongs to a user and a group that are both known inside. */
+static int note_own(void *user, int dirfd, const char *name, const struct stat *st)
+{
+	if (!(st->st_mode & SETID_BITS) || st->st_uid != geteuid() || st->st_gid != getegid())
+		return 0;
+	snprintf(user, NAME_MAX + 1, "%s", name);
+	return FOUND;
+}
+
+static int check_tree(int tree, bool is_dir, const char *source, struct cloche_err *err)
+{
+	char name[NAME_MAX + 1];
+	struct stat st;
+	int r;
+
+	if (is_dir)
+		r = setid_each_file(tree, false, note_own, name);
+	else if (fstat(tree, &st) < 0)
+		r = -errno;
+	else
+		r = note_own(name, -1, source, &st);
+	if (r < 0)
+		return err_sys(err, -r, "look for set-uid programs in %s", source);
+	if (r == 0)
+		return 0;
+	err_set(err, E_DENIED,
+		"%s holds a set-uid program of yours, %s: with --nested it could be left where the "
+		"sandbox may write, with other contents",
+		source, name);
+	err_hint(err,
+		"take that bit away (find %s -perm /6000 lists all), or mount nothing for "
+		"writing (--no-workspace)",
+		source);
+	return -E_DENIED;
+}
+
+/* Whether it is the host's, whose programs are not an ordinary user's; a search takes seconds. */
+static bool is_of_host(const char *source)
+{
+	const char *const *dirs = layers_host_dirs();
+	size_t i;
+
+	for (i = 0; dirs[i]; i++) {
+		size_t n = strlen(dirs[i]);
+
+		if (strncmp(source, dirs[i], n) == 0 && (source[n] == '/' || !source[n]))
+			return !strstr(source, "..");
+	}
+	return false;
+}
+
+int nested_check_programs(const struct rootfs *r, struct cloche_err *err)
+{
+	size_t i;
+	int e = 0;
+
+	if (!r->nested || r->ids.range || !rootfs_writes_as_owner(r))
+		return 0;
+	if (r->dir)
+		e = check_tree(r->dir_tree, true, r->dir, err);
+	for (i = 0; i < r->mounts_n && e == 0; i++) {
+		const struct rootfs_mount *m = &r->mounts[i];
+
+		if (m->tree >= 0 && m->ro && !is_of_host(m->source))
+			e = check_tree(m->tree, m->is_dir, m->source, err);
+	}
+	return e;
+}

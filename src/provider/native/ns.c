@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation
+ *
+ * One clone3() makes all namespaces but two at once. The child is a copy of the caller
+ * (no CLONE_VM), so it may allocate and format messages; the caller has one thread, so no lock can
+ * be held by somebody who does not exist in the copy. The cgroup namespace is entered later by
+ * unshare(), because its root is the group of that moment and version 1 groups can only be joined
+ * after birth. The network namespace takes the kernel as long as all others together, so the caller
+ * has it made while the child furnishes its file system: by a process that shares the caller's
+ * memory and descriptors (the caller waits as with vfork()), enters the child's user namespace and
+ * leaves the caller's network. The child enters what it is handed. */
+#include "provider/native/ns.h"
+#include "base/fd.h"
+#include "ipc/roomctl.h"
+#include "jail/sys.h"
+#include "provider/native/rootfs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* First line of a small file of /proc or /sys into ret; false where it cannot be read. */
+static bool read_line(const char *path, char *ret, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		return false;
+	n = read(fd, ret, size - 1);
+	close(fd);
+	if (n < 0)
+		return false;
+	ret[n] = '\0';
+	ret[strcspn(ret, "\n")] = '\0';
+	return true;
+}
+
+bool ns_explain(struct cloche_err *err)
+{
+	char line[64];
+
+	/* No setting of the machine changes what a room may not. */
+	if (access(ROOMCTL_INIT_PATH, F_OK) == 0) {
+		err_hint(err, "this is the inside of a sandbox already, which cannot make another: "
+			      "run the command as it is, or start cloche outside");
+		return true;
+	}
+	if (read_line("/proc/sys/kernel/unprivileged_userns_clone", line, sizeof(line)) &&
+		strcmp(line, "0") == 0 && geteuid() != 0) {
+		err_hint(err, "the system forbids it to ordinary users: sysctl "
+			      "kernel.unprivileged_userns_clone=1 allows it");
+		return true;
+	}
+	if (read_line("/proc/sys/user/max_user_namespaces", line, sizeof(line)) &&
+		strcmp(line, "0") == 0) {
+		err_hint(err, "the system allows no user namespaces: sysctl "
+			      "user.max_user_namespaces=10000 allows them");
+		return true;
+	}
+	if (read_line(
+		    "/proc/sys/kernel/apparmor_restrict_unprivileged_userns", line, sizeof(line)) &&
+		strcmp(line, "1") == 0 && geteuid() != 0) {
+		err_hint(err, "AppArmor restricts user namespaces: sysctl "
+			      "kernel.apparmor_restrict_unprivileged_userns=0 allows them, or an "
+			      "AppArmor profile for cloche with the rule 'userns,'");
+		return true;
+	}
+	if (prctl(PR_GET_SECCOMP) == 2) {
+		err_hint(err, "a system call filter is in force, as in a container: let it allow "
+			      "clone3, unshare and mount (docker run --security-opt "
+			      "seccomp=unconfined)");
+		return true;
+	}
+	return false;
+}
+
+pid_t ns_clone(int cgroup_fd, int *ret_pidfd, struct cloche_err *err)
+{
+	sigset_t none;
+	int pidfd = -1;
+	pid_t pid;
+	struct clone_args args = {
+		.flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
+			 CLONE_PIDFD | CLONE_CLEAR_SIGHAND,
+		.pidfd = (uint64_t)(uintptr_t)&pidfd,
+		.exit_signal = SIGCHLD,
+	};
+
+	if (cgroup_fd >= 0) {
+		args.flags |= CLONE_INTO_CGROUP;
+		args.cgroup = (unsigned)cgroup_fd;
+	}
+	pid = sys_clone3(&args);
+	if (pid < 0) {
+		int e = errno;
+
+		err_sys(err, e, "make the room's namespaces");
+		if (!ns_explain(err) && e == ENOSYS)
+			err_hint(err, "the kernel is older than 5.7, or a filter hides clone3");
+		return err ? -err->code : -E_SYSTEM;
+	}
+	if (pid == 0) {
+		sigemptyset(&none);
+		sigprocmask(SIG_SETMASK, &none, NULL);
+		return 0;
+	}
+	*ret_pidfd = pidfd;
+	return pid;
+}
+
+struct network {
+	int userns, fd;
+	int (*setup)(void *arg, struct cloche_err *err);
+	void *arg;
+	struct cloche_err *err;
+	int r;
+};
+
+static int make_network(struct network *n)
+{
+	struct cloche_err *err = n->err;
+	int r;
+
+	if (setns(n->userns, CLONE_NEWUSER) < 0)
+		return err_sys(err, errno, "enter the room's user namespace");
+	if (unshare(CLONE_NEWNET) < 0)
+		return err_sys(err, errno, "make the room's network namespace");
+	r = n->setup(n->arg, err);
+	if (r < 0)
+		return r;
+	n->fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+	return n->fd < 0 ? err_sys(err, errno, "open the room's network namespace") : 0;
+}
+
+static int run_network(void *arg)
+{
+	struct network *n = arg;
+
+	n->r = make_network(n);
+	return 0;
+}
+
+int ns_make_network(int userns, int (*setup)(void *arg, struct cloche_err *err), void *arg,
+	int *ret_fd, struct cloche_err *err)
+{
+	static _Alignas(16) char stack[64 * 1024];
+	struct network n = {userns, -1, setup, arg, err, -E_INTERNAL};
+	sigset_t all, before;
+	int status = 0;
+	pid_t pid;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &before); /* no handler of ours runs there */
+	pid = clone(run_network, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | CLONE_FILES, &n);
+	if (pid < 0)
+		n.r = err_sys(err, errno, "make the room's network");
+	while (pid > 0 && waitpid(pid, &status, __WALL) < 0 && errno == EINTR)
+		;
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	if (pid > 0 && status != 0) /* whoever kills one part of a room ends it */
+		n.r = err_set(err, E_CANCELLED, "what makes the room's network was killed");
+	if (n.r < 0)
+		fd_close(n.fd);
+	else
+		*ret_fd = n.fd;
+	return n.r;
+}
+
+int ns_enter_network(int fd, struct cloche_err *err)
+{
+	return setns(fd, CLONE_NEWNET) < 0 ? err_sys(err, errno, "enter the room's network") : 0;
+}
+
+int ns_settle(const char *hostname, struct cloche_err *err)
+{
+	if (unshare(CLONE_NEWCGROUP) < 0 && errno != EINVAL)
+		return err_sys(err, errno, "make the room's cgroup namespace");
+	if (sethostname(hostname, strlen(hostname)) < 0)
+		return err_sys(err, errno, "set the host name");
+	if (setsid() < 0)
+		return err_sys(err, errno, "leave the terminal's session");
+	return 0;
+}
+
+/* The setting belongs to the user namespace of whoever opens it, and counts what is made below. */
+void ns_make_last(void)
+{
+	int fd = open("/proc/sys/user/max_user_namespaces", O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	(void)!write(fd, "0", 1);
+	close(fd);
+}
+
+/* INV-NOTHING-OUTLIVES */
+int ns_die_with_parent(int peer, struct cloche_err *err)
+{
+	char byte;
+
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+		return err_sys(err, errno, "tie the room to its supervisor");
+	if (recv(peer, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+		return err_set(err, E_CANCELLED, "the supervisor is gone");
+	return 0;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "provider/native/parts.h"
+#include "base/fd.h"
+#include "jail/sys.h"
+#include "provider/native/mount.h"
+#include "provider/native/target.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+int parts_mkdir(int root, const char *path, unsigned mode, struct cloche_err *err)
+{
+	if (mkdirat(root, path, (mode_t)mode) < 0)
+		return errno == EEXIST ? 0 : err_sys(err, errno, "make /%s in the room", path);
+	return 0;
+}
+
+int parts_file(int root, const char *path, struct str text, struct cloche_err *err)
+{
+	_cleanup_fd_ int fd = openat(root, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	int r;
+
+	if (fd < 0)
+		return err_sys(err, errno, "make /%s in the room", path);
+	r = text.n ? fd_write_all(fd, text.p, text.n) : 0;
+	return r < 0 ? err_sys(err, -r, "write /%s in the room", path) : 0;
+}
+
+int parts_bind(int root, const char *source, const char *path, bool dir, uint64_t attrs,
+	struct cloche_err *err)
+{
+	_cleanup_fd_ int tree = mount_clone(AT_FDCWD, source, attrs, err);
+	int r;
+
+	if (tree < 0)
+		return tree == -ENOENT ? 0 : tree;
+	if (dir)
+		r = parts_mkdir(root, path, 0755, err);
+	else
+		r = parts_file(root, path, STR_NULL, err);
+	return r < 0 ? r : mount_attach(tree, root, path, source, err);
+}
+
+int parts_show(struct parts_view *v, const char *source, const char *path, bool dir, uint64_t attrs,
+	struct cloche_err *err)
+{
+	_cleanup_fd_ int tree = -1;
+	int r;
+
+	if (!v->defer)
+		return parts_bind(v->root, source, path, dir, attrs, err);
+	tree = mount_clone(AT_FDCWD, source, attrs, err);
+	if (tree < 0)
+		return tree == -ENOENT ? 0 : tree;
+	if (dir)
+		r = parts_mkdir(v->root, path, 0755, err);
+	else
+		r = parts_file(v->root, path, STR_NULL, err);
+	if (r < 0)
+		return r;
+	if (v->pending_n == PARTS_PENDING || strlen(path) >= sizeof(v->pending[0].path))
+		return err_set(err, E_INTERNAL, "too many parts of the host");
+	snprintf(v->pending[v->pending_n].path, sizeof(v->pending[0].path), "%s", path);
+	v->pending[v->pending_n].dir = dir;
+	v->pending[v->pending_n++].tree = TAKE_FD(tree);
+	return 0;
+}
+
+int parts_attach(struct parts_view *v, const struct target_root *to, struct cloche_err *err)
+{
+	size_t i;
+	int r = 0;
+
+	for (i = 0; i < v->pending_n && r == 0; i++) {
+		_cleanup_fd_ int at = target_open(to, v->pending[i].path, v->pending[i].dir, err);
+
+		r = at < 0 ? at : mount_attach(v->pending[i].tree, at, "", v->pending[i].path, err);
+	}
+	return r;
+}
+
+void parts_view_done(struct parts_view *v)
+{
+	while (v->pending_n > 0) {
+		v->pending_n--;
+		fd_close(v->pending[v->pending_n].tree);
+	}
+}

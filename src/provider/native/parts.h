@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The parts of a room's tree, each made below `root`, the room's own tmpfs, which holds no link
+ * that we did not make. Used by rootfs.c alone. */
+
+#include "base/err.h"
+#include "base/str.h"
+#include "provider/native/rootfs.h"
+
+/* Mount attributes of whatever is not the room's own. */
+#define PARTS_QUIET (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
+
+/* A directory (an existing one is fine) or a whole file. */
+_warn_unused_ int parts_mkdir(int root, const char *path, unsigned mode, struct cloche_err *err);
+_warn_unused_ int parts_file(int root, const char *path, struct str text, struct cloche_err *err);
+
+/* Mounts what lies at `source` on the host at `path`, a directory or file that is made for it.
+ * Where the source does not exist nothing happens. */
+_warn_unused_ int parts_bind(int root, const char *source, const char *path, bool dir,
+	uint64_t attrs, struct cloche_err *err);
+
+/* /dev: null, zero, full, random, urandom, tty, pts, shm and the usual links. */
+_warn_unused_ int devices_make(int root, const struct idmap *ids, struct cloche_err *err);
+
+/* /proc of the room's pid namespace with the paths masked that container engines mask (not those if
+ * bare), and /sys with nothing but the processors. */
+_warn_unused_ int procfs_make(int root, bool bare, struct cloche_err *err);
+_warn_unused_ int sysfs_make(int root, bool nested, struct cloche_err *err);
+
+enum { PARTS_PENDING = 96 };
+
+/* A view of the host under construction. */
+struct parts_view {
+	int root;   /* directory that gets it: the room's root, or what will lie below it */
+	bool defer; /* nothing is mounted in root, but gathered for parts_attach */
+	struct {
+		int tree;
+		bool dir;
+		char path[192];
+	} pending[PARTS_PENDING];
+	size_t pending_n;
+};
+
+/* As parts_bind, in a view. */
+_warn_unused_ int parts_show(struct parts_view *v, const char *source, const char *path, bool dir,
+	uint64_t attrs, struct cloche_err *err);
+/* Mounts what was gathered beneath a root, with every link in its paths resolved there. */
+struct target_root;
+_warn_unused_ int parts_attach(
+	struct parts_view *v, const struct target_root *to, struct cloche_err *err);
+void parts_view_done(struct parts_view *v);
+
+/* The host's programs and libraries, read-only; where r has a tree of its own for one of the
+ * directories, nothing but the place for it. */
+_warn_unused_ int hostview_make(
+	struct parts_view *v, const struct rootfs *r, struct cloche_err *err);
+
+/* What is mounted on the host below one of those directories, read-only, for a view that defers: an
+ * overlay shows what lies beneath instead. As far as there is room for it. */
+_warn_unused_ int hostview_submounts(struct parts_view *v, const char *dir, struct cloche_err *err);
+
+/* /etc: what the host's programs need of the host's, and our own accounts and names. */
+_warn_unused_ int etc_make(struct parts_view *v, const struct rootfs *r, struct cloche_err *err);
+/* A copy of the mount of rootfs.h's `shipped`; -1 where there can be none. */
+int etc_clone_shipped(int shipped);
+/* The text of /etc/hosts, /etc/resolv.conf; into ret. */
+struct buf;
+_warn_unused_ int etc_hosts(const struct rootfs *r, struct buf *ret);
+_warn_unused_ int etc_resolv_conf(const struct rootfs *r, struct buf *ret);
+
+/* Links to the policies of trust.h where browsers look for them. */
+_warn_unused_ int trust_link_policies(int root, struct cloche_err *err);
+/* After pivot_root: the files of trust.h, mounted over the usual paths. The certificates (PEM)
+ * are read from ca_fd to its end; E_NETWORK where there is none, or the end does not come within
+ * ten seconds. */
+_warn_unused_ int trust_install(const struct target_root *root, int ca_fd, struct cloche_err *err);

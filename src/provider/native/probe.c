@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation
+ *
+ * A feature is there if using it works: each probe does in a child process what a room would do and
+ * sends back the error object or a word about what it found. Namespaces, mounts and rules vanish
+ * with the child; the one thing that is made outside, a control group, is removed at once. */
+#include "provider/native/probe.h"
+#include "base/fd.h"
+#include "jail/caps.h"
+#include "jail/landlock.h"
+#include "jail/netcapture.h"
+#include "jail/seccomp.h"
+#include "jail/sys.h"
+#include "provider/native/cgroup.h"
+#include "provider/native/idmap.h"
+#include "provider/native/mount.h"
+#include "provider/native/ns.h"
+#include "provider/native/parts.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+enum where { HERE, FORKED, IN_NAMESPACES };
+
+static int try_userns(char *detail, struct cloche_err *err)
+{
+	uid_t uid = geteuid();
+	gid_t gid = getegid();
+
+	if (unshare(CLONE_NEWUSER) < 0) {
+		int r = err_sys(err, errno, "make a user namespace");
+
+		ns_explain(err);
+		return r;
+	}
+	return idmap_write_self(uid, gid, err);
+}
+
+static int try_namespaces(char *detail, struct cloche_err *err)
+{
+	snprintf(detail, PROBE_TEXT_MAX, "user, mount, pid, network, ipc, uts");
+	return ns_settle("probe", err);
+}
+
+/* A tmpfs to work in, attached where no lookup meets it. */
+static int make_scratch(struct cloche_err *err)
+{
+	int r = mount_make_private(err), tree;
+
+	if (r < 0)
+		return r;
+	tree = mount_new("tmpfs", NULL, PARTS_QUIET, err);
+	if (tree < 0)
+		return tree;
+	r = mount_attach(tree, AT_FDCWD, "/", "a tmpfs", err);
+	return r < 0 ? r : tree;
+}
+
+static int try_proc(char *detail, struct cloche_err *err)
+{
+	int scratch = make_scratch(err), r;
+
+	if (scratch < 0)
+		return scratch;
+	r = parts_mkdir(scratch, "run", 0755, err);
+	if (r == 0)
+		r = parts_mkdir(scratch, "run/cloche", 0755, err);
+	if (r == 0)
+		r = parts_mkdir(scratch, "run/cloche/empty", 0755, err);
+	if (r == 0)
+		r = parts_mkdir(scratch, "dev", 0755, err);
+	if (r == 0)
+		r = parts_bind(scratch, "/dev/null", "dev/null", false, MOUNT_ATTR_NOSUID, err);
+	return r < 0 ? r : procfs_make(scratch, false, err);
+}
+
+static int try_overlay(char *detail, struct cloche_err *err)
+{
+	static const struct mount_option options[] = {{"lowerdir", "/usr"}, {"upperdir", "upper"},
+		{"workdir", "work"}, {"userxattr", NULL}, {NULL, NULL}};
+	int scratch = make_scratch(err), r;
+
+	if (scratch < 0)
+		return scratch;
+	r = parts_mkdir(scratch, "upper", 0755, err);
+	if (r == 0)
+		r = parts_mkdir(scratch, "work", 0755, err);
+	if (r == 0 && fchdir(scratch) < 0)
+		r = err_sys(err, errno, "enter a tmpfs");
+	if (r < 0)
+		return r;
+	r = mount_new("overlay", options, PARTS_QUIET, err);
+	return r < 0 ? r : 0;
+}
+
+/* Waits in namespaces of its own while the parent maps them. */
+static int try_idmap(char *detail, struct cloche_err *err)
+{
+	struct idmap ids = idmap_choose("probe");
+	int tree, pidfd = -1, userns = -1, r;
+	pid_t pid;
+
+	if (!ids.range) {
+		snprintf(detail, PROBE_TEXT_MAX, "not needed by an ordinary user");
+		return 0;
+	}
+	pid = ns_clone(-1, &pidfd, err);
+	if (pid < 0)
+		return pid;
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		pause();
+		_exit(0);
+	}
+	r = idmap_write_range(&ids, pid, err);
+	if (r == 0)
+		r = idmap_open_ns(pid, &userns, err);
+	if (r == 0) {
+		tree = mount_clone(AT_FDCWD, "/tmp", 0, err);
+		r = tree < 0 ? tree : mount_idmap(tree, userns);
+		if (tree >= 0 && r < 0)
+			r = err_sys(err, -r, "show /tmp with its own owners");
+	}
+	snprintf(detail, PROBE_TEXT_MAX, "ids from %u", ids.base);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	return r;
+}
+
+static int try_capture(char *detail, struct cloche_err *err)
+{
+	struct netcapture n = NETCAPTURE_INIT;
+	int r = netcapture_setup(&n, err);
+
+	snprintf(detail, PROBE_TEXT_MAX, "%s", n.tcp6 >= 0 ? "IPv4 and IPv6" : "IPv4 only");
+	return r;
+}
+
+static int try_seccomp(char *detail, struct cloche_err *err)
+{
+	int r = caps_no_new_privs(err);
+
+	return r < 0 ? r : seccomp_install(SECCOMP_ROOM, err);
+}
+
+static int try_landlock(char *detail, struct cloche_err *err)
+{
+	int abi = landlock_abi();
+
+	snprintf(detail, PROBE_TEXT_MAX, "ABI %d", abi);
+	return abi > 0 ? 0 : err_set(err, E_UNSUPPORTED, "the kernel has no Landlock");
+}
+
+static int try_cgroup(char *detail, struct cloche_err *err)
+{
+	const struct cgroup_limits limits = {
+		.memory_bytes = 1 << 30, .cpus_milli = 1000, .pids = 1000};
+	struct cgroup g = CGROUP_INIT;
+	char name[32];
+	unsigned c;
+	int r;
+
+	snprintf(name, sizeof(name), "probe-%d", getpid());
+	r = cgroup_make(NULL, name, &limits, &g, err);
+	if (r < 0)
+		return r;
+	for (c = CGROUP_MEMORY; c <= CGROUP_CPU && r == 0; c++)
+		if (cgroup_lacks(&g, c))
+			r = err_set(err, E_LIMITS_UNAVAILABLE, "%s", cgroup_lacks(&g, c));
+	snprintf(detail, PROBE_TEXT_MAX, "version %d, %s: %.190s", g.version,
+		g.scope          ? "a scope of systemd's"
+		: g.version == 2 ? "delegated"
+				 : "a group of our own",
+		g.path[0] ? g.path[0] : "-");
+	cgroup_remove(&g);
+	return r;
+}
+
+static const struct {
+	const char *name;
+	enum where where;
+	bool required;
+	int (*try)(char *detail, struct cloche_err *err);
+	const char *remedy; /* where the error has no hint of its own */
+} probes[PROBE_END_] = {
+	[PROBE_USERNS] = {"user namespace", FORKED, true, try_userns,
+		"cloche needs user namespaces"},
+	[PROBE_NAMESPACES] = {"namespaces", IN_NAMESPACES, true, try_namespaces,
+		"an outer container may forbid them: see its seccomp profile"},
+	[PROBE_PROC] = {"mounts and /proc", IN_NAMESPACES, true, try_proc,
+		"an outer container may forbid mounts"},
+	[PROBE_OVERLAY] = {"overlay", IN_NAMESPACES, false, try_overlay,
+		"--root DIR does not work; --root host does. Linux 5.11 or newer has it"},
+	[PROBE_IDMAP] = {"idmapped mounts", FORKED, false, try_idmap,
+		"root cannot mount the workspace writable; run cloche as an ordinary user"},
+	[PROBE_CAPTURE] = {"network capture", IN_NAMESPACES, false, try_capture,
+		"--allow does not work; rooms without network do"},
+	[PROBE_SECCOMP] = {"seccomp", FORKED, true, try_seccomp,
+		"the kernel needs seccomp filters"},
+	[PROBE_LANDLOCK] = {"landlock", HERE, false, try_landlock,
+		"rooms do without this second wall; the first ones are enough"},
+	[PROBE_CGROUP] = {"limits (control groups)", FORKED, false, try_cgroup,
+		"--memory, --cpus and, for root, --pids need one. systemd gives one where its bus "
+		"answers (XDG_RUNTIME_DIR, loginctl enable-linger); or root gives you a group: "
+		"the directory, its cgroup.procs and cgroup.subtree_control"},
+};
+
+struct answer {
+	struct cloche_err err;
+	char detail[PROBE_TEXT_MAX];
+};
+
+static int enter(enum where where, struct cloche_err *err)
+{
+	int pidfd = -1;
+
+	if (where == IN_NAMESPACES)
+		return ns_clone(-1, &pidfd, err);
+	return fork();
+}
+
+static void run_child(enum probe_feature f, int out, uid_t uid, gid_t gid)
+{
+	struct answer a = {0};
+	int r = 0;
+
+	if (probes[f].where == IN_NAMESPACES)
+		r = idmap_write_self(uid, gid, &a.err);
+	if (r == 0)
+		r = probes[f].try(a.detail, &a.err);
+	if (r < 0 && a.err.code == 0)
+		a.err.code = E_INTERNAL;
+	_exit(fd_write_all(out, &a, sizeof(a)) < 0);
+}
+
+static void ask_child(enum probe_feature f, struct answer *ret)
+{
+	int fds[2], r = fd_pipe(fds);
+	uid_t uid = geteuid();
+	gid_t gid = getegid();
+	pid_t pid;
+
+	if (r < 0) {
+		err_sys(&ret->err, -r, "make a pipe");
+		return;
+	}
+	fflush(NULL);
+	pid = enter(probes[f].where, &ret->err);
+	if (pid == 0)
+		run_child(f, fds[1], uid, gid);
+	close(fds[1]);
+	if (pid > 0) {
+		if (read(fds[0], ret, sizeof(*ret)) != (ssize_t)sizeof(*ret))
+			err_set(&ret->err, E_UNSUPPORTED, "the trial was killed");
+		waitpid(pid, NULL, 0);
+	} else if (ret->err.code == 0) {
+		err_sys(&ret->err, errno, "start a process");
+	}
+	close(fds[0]);
+}
+
+void probe_one(enum probe_feature f, struct probe_result *ret)
+{
+	struct answer a = {0};
+
+	*ret = (struct probe_result){.name = probes[f].name, .required = probes[f].required};
+	if (probes[f].where == HERE)
+		(void)!probes[f].try(a.detail, &a.err);
+	else
+		ask_child(f, &a);
+	ret->works = a.err.code == 0;
+	snprintf(ret->detail, sizeof(ret->detail), "%.*s", PROBE_TEXT_MAX - 1,
+		ret->works ? a.detail : a.err.message);
+	if (!ret->works)
+		snprintf(ret->remedy, sizeof(ret->remedy), "%.*s", PROBE_TEXT_MAX - 1,
+			a.err.hint[0] ? a.err.hint : probes[f].remedy);
+}
+
+size_t probe_all(struct probe_result *ret, size_t max)
+{
+	size_t n;
+
+	for (n = 0; n < PROBE_END_ && n < max; n++)
+		probe_one((enum probe_feature)n, &ret[n]);
+	return n;
+}

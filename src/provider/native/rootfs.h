@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The file system of a room: made of detached pieces, entered by pivot_root, gone with the room. */
+
+#include "base/err.h"
+#include "provider/native/apart.h"
+#include "provider/native/idmap.h"
+#include "provider/native/keep.h"
+#include "provider/native/layers.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define ROOTFS_HOSTNAME "cloche"
+/* Nameserver of a room with a gateway: any address would do, this one belongs to nobody. */
+#define ROOTFS_NAMESERVER "100.64.0.1"
+
+struct rootfs_mount {
+	const char *source, *target; /* borrowed */
+	bool ro, optional, no_link;
+	/* filled by rootfs_open_sources: */
+	bool is_dir;
+	int tree; /* detached copy; -1 where it was left out */
+};
+
+struct rootfs {
+	const char *dir; /* directory to be the root, under an overlay; NULL: view of the host */
+	const char *init_path, *host_home; /* the last may be NULL */
+	int ca_fd; /* borrowed pipe with certificates to trust, see trust_install; -1: none */
+	uint64_t tmpfs_bytes; /* 0: the kernel's default, half of the memory */
+	bool overlay; /* changes of the root lie in a layer of their own; see keep and upper_fd */
+	const struct keep *keep; /* borrowed: where that layer stays; NULL: in the room's tmpfs */
+	bool gateway;            /* name resolution leads to it */
+	bool nested; /* those inside may mount a /proc of their own, so nothing covers it */
+	struct idmap ids;
+	struct rootfs_mount *mounts; /* borrowed array */
+	size_t mounts_n;
+	int shipped; /* borrowed, see rootfs_open_shipped; -1: none */
+	int own_dir; /* borrowed: where sandboxes are controlled; no source may show it. -1: none */
+	int shipped_dir;                             /* the same, of the copies of /etc */
+	struct apart consents;                       /* nor this */
+	int dir_tree, init_tree, shipped_tree;       /* as in rootfs_mount; start at -1 */
+	int keep_tree, host_trees[LAYERS_HOST_DIRS]; /* likewise */
+	/* Filled by rootfs_furnish where overlay is set (else -1): O_PATH, owned by whoever takes
+	 * them. See struct room. */
+	int upper_fd, lower_fd;
+};
+
+/* For a view of the host: the configuration that its packages brought (shipped.h), kept in base,
+ * a private directory that no source may show. Returns its descriptor, to be held as long as the
+ * room lives, or -1: the room goes without. */
+int rootfs_open_shipped(int base);
+
+/* Opens and judges (source.h) everything of the host that will be shown. Where ids are a range, the
+ * parent does it, because the child could not reach the files; else the child, whose copies could
+ * not be made by the parent. */
+_warn_unused_ int rootfs_open_sources(struct rootfs *r, struct cloche_err *err);
+
+/* For a range: shows the sources with their own owners. A file system that cannot is refused where
+ * the mount is writable. What is read-only in a nested room stays with nobody: whoever is root in a
+ * namespace of his own could copy set-uid programs of root to where he may write, by an overlay,
+ * and change them there. */
+_warn_unused_ int rootfs_idmap_sources(struct rootfs *r, int userns_fd, struct cloche_err *err);
+
+/* Closes what rootfs_open_sources opened. */
+void rootfs_close_sources(struct rootfs *r);
+
+/* In the child, as root of the room: makes the tree and moves into it. After it nothing of the host
+ * but the mounts can be reached. */
+_warn_unused_ int rootfs_furnish(struct rootfs *r, struct cloche_err *err);
+
+/* Whether there is a writable mount: what is made there belongs to somebody of the host. */
+bool rootfs_writes_as_owner(const struct rootfs *r);

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation
+ *
+ * The tree was made by a room, so it may be deeper than paths are long or descriptors are many. The
+ * way back up is "..", checked to be the directory that we came from, and the place in it where
+ * reading goes on is what telldir() said. */
+#include "provider/native/setid.h"
+#include "base/fd.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+/* A directory on the way to the one that is being read. */
+struct level {
+	struct stat st;
+	long at;
+	int64_t mode; /* to be given back to the directory that was entered from here; -1: none */
+};
+
+struct walk {
+	struct level *levels;
+	size_t depth, room;
+	DIR *dir;
+	bool opening;
+};
+
+static int walk_read(struct walk *w, int fd)
+{
+	DIR *dir = fdopendir(fd);
+
+	if (!dir) {
+		int r = -errno;
+
+		fd_close(fd);
+		return r;
+	}
+	if (w->dir)
+		closedir(w->dir);
+	w->dir = dir;
+	return 0;
+}
+
+static int walk_make_level(struct walk *w)
+{
+	size_t room = w->room ? w->room * 2 : 64;
+	struct level *levels;
+
+	if (w->depth < w->room)
+		return 0;
+	levels = reallocarray(w->levels, room, sizeof(*levels));
+	if (!levels)
+		return -ENOMEM;
+	w->levels = levels;
+	w->room = room;
+	return 0;
+}
+
+static int walk_chmod(int fd, mode_t mode)
+{
+	char link[64];
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	return chmod(link, mode) < 0 ? -errno : 0;
+}
+
+/* Where it is ours and may not be searched: opens it up and fills in the mode that it had. */
+static int walk_open_up(int dirfd, const char *name, int64_t *ret_mode)
+{
+	_cleanup_fd_ int at = openat(dirfd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+	int fd;
+
+	if (at < 0 || fstat(at, &st) < 0)
+		return -errno;
+	if ((st.st_mode & 0500) != 0500 && walk_chmod(at, (st.st_mode & 07777) | 0500) == 0)
+		*ret_mode = st.st_mode & 07777;
+	fd = openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+static int walk_enter(struct walk *w, const char *name)
+{
+	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	struct level *l;
+	int fd, r = walk_make_level(w);
+
+	if (r < 0)
+		return r;
+	l = &w->levels[w->depth];
+	l->mode = -1;
+	l->at = telldir(w->dir);
+	if (fstat(dirfd(w->dir), &l->st) < 0)
+		return -errno;
+	if (w->opening)
+		fd = walk_open_up(dirfd(w->dir), name, &l->mode);
+	else if ((fd = openat(dirfd(w->dir), name, flags)) < 0)
+		fd = -errno;
+	/* Closed to us, or not there any more. */
+	if (fd == -EACCES || fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP)
+		return 0;
+	if (fd < 0)
+		return fd;
+	r = walk_read(w, fd);
+	if (r == 0)
+		w->depth++;
+	return r;
+}
+
+static int walk_leave(struct walk *w)
+{
+	struct level *l = &w->levels[w->depth - 1];
+	_cleanup_fd_ int up = openat(dirfd(w->dir), "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct stat st;
+	int r;
+
+	if (up < 0 || fstat(up, &st) < 0)
+		return -errno;
+	if (st.st_dev != l->st.st_dev || st.st_ino != l->st.st_ino)
+		return -ESTALE;
+	if (l->mode >= 0)
+		(void)!fchmod(dirfd(w->dir), (mode_t)l->mode);
+	r = walk_read(w, TAKE_FD(up));
+	if (r < 0)
+		return r;
+	seekdir(w->dir, l->at);
+	w->depth--;
+	return 0;
+}
+
+static int walk_entry(struct walk *w, const struct dirent *e, setid_fn fn, void *user)
+{
+	struct stat st;
+
+	if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+		return 0;
+	if (e->d_type == DT_DIR)
+		return walk_enter(w, e->d_name);
+	if (e->d_type != DT_REG && e->d_type != DT_UNKNOWN)
+		return 0;
+	if (fstatat(dirfd(w->dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT || errno == EACCES ? 0 : -errno;
+	if (S_ISDIR(st.st_mode))
+		return walk_enter(w, e->d_name);
+	return S_ISREG(st.st_mode) ? fn(user, dirfd(w->dir), e->d_name, &st) : 0;
+}
+
+int setid_each_file(int dir, bool opening, setid_fn fn, void *user)
+{
+	struct walk w = {.opening = opening};
+	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int r = fd < 0 ? -errno : walk_read(&w, fd);
+
+	while (r == 0) {
+		struct dirent *e;
+
+		errno = 0;
+		e = readdir(w.dir);
+		if (e)
+			r = walk_entry(&w, e, fn, user);
+		else if (errno)
+			r = -errno;
+		else if (w.depth)
+			r = walk_leave(&w);
+		else
+			break;
+	}
+	if (w.dir)
+		closedir(w.dir);
+	free(w.levels);
+	return r;
+}
+
+static int clear_one(void *user, int dirfd, const char *name, const struct stat *st)
+{
+	_cleanup_fd_ int fd = -1;
+	char path[64 + NAME_MAX];
+
+	/* Those that an ordinary user can give are worth nothing outside his namespaces. */
+	snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", dirfd, name);
+	if (geteuid() == 0 && lremovexattr(path, "security.capability") < 0 && errno != ENODATA &&
+		errno != EOPNOTSUPP)
+		return -errno;
+	if (!(st->st_mode & SETID_BITS))
+		return 0;
+	fd = openat(dirfd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	return walk_chmod(fd, st->st_mode & 07777 & ~(mode_t)SETID_BITS);
+}
+
+int setid_clear(int dir)
+{
+	return setid_each_file(dir, true, clear_one, NULL);
+}

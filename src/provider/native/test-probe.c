@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/str.h"
+#include "jail/landlock.h"
+#include "provider/native/probe.h"
+#include "tap.h"
+
+/* Whatever the machine has, every probe gives a complete answer. */
+static void every_probe_answers(void)
+{
+	struct probe_result p[PROBE_END_ + 1];
+	size_t i, n = probe_all(p, PROBE_END_ + 1);
+
+	check_int(n, PROBE_END_);
+	for (i = 0; i < n; i++) {
+		printf("# %s: %s%s%s%s%s\n", p[i].name, p[i].works ? "yes" : "no",
+			p[i].detail[0] ? ", " : "", p[i].detail, p[i].remedy[0] ? "; " : "",
+			p[i].remedy);
+		check(p[i].name && p[i].name[0]);
+		check(p[i].works || p[i].detail[0]);
+		check(p[i].works == !p[i].remedy[0]);
+	}
+	check_int(probe_all(p, 2), 2);
+}
+
+static void landlock_agrees(void)
+{
+	struct probe_result p;
+
+	probe_one(PROBE_LANDLOCK, &p);
+	check_int(p.works, landlock_abi() > 0);
+}
+
+int main(void)
+{
+	run_test(every_probe_answers);
+	run_test(landlock_agrees);
+	return tap_done();
+}
