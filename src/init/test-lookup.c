@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/fs.h"
+#include "init/init.h"
+#include "tap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char top[64] = "/tmp/cloche-test-lookup-XXXXXX";
+
+static const char *at(const char *name)
+{
+	static char paths[2][128];
+	static unsigned turn;
+	char *path = paths[turn++ % 2];
+
+	snprintf(path, sizeof(paths[0]), "%s/%s", top, name);
+	return path;
+}
+
+static void put(const char *name, const char *text, mode_t mode)
+{
+	struct cloche_err err;
+
+	must(fs_write_atomic(AT_FDCWD, at(name), str_from(text), mode, false, &err) == 0);
+	must(chmod(at(name), mode) == 0);
+}
+
+/* Looks for a command in a child: its exit status, or the failure that it found. */
+static int look_up(const char *command, const char *path, struct start_failure *why)
+{
+	char name[128], variable[512];
+	char *argv[] = {name, NULL}, *env[] = {path ? variable : NULL, NULL};
+	int fds[2], status = 0;
+	pid_t pid;
+
+	snprintf(name, sizeof(name), "%s", command);
+	snprintf(variable, sizeof(variable), "PATH=%s", path ? path : "");
+	must(pipe(fds) == 0);
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0) {
+		must(fcntl(fds[1], F_SETFD, FD_CLOEXEC) == 0);
+		lookup_exec(argv, env, why);
+		(void)!write(fds[1], why, sizeof(*why));
+		_exit(0);
+	}
+	close(fds[1]);
+	must(waitpid(pid, &status, 0) == pid);
+	if (read(fds[0], why, sizeof(*why)) == sizeof(*why))
+		status = -1;
+	close(fds[0]);
+	return status < 0 ? -1 : WEXITSTATUS(status);
+}
+
+static void commands_are_found(void)
+{
+	char here[512];
+	struct start_failure why;
+
+	must(mkdir(at("a"), 0755) == 0 && mkdir(at("b"), 0755) == 0 &&
+		mkdir(at("a/dir"), 0755) == 0);
+	put("a/mine", "#!/bin/sh\nexit 5\n", 0755);
+	put("b/mine", "#!/bin/sh\nexit 6\n", 0755);
+	put("a/closed", "#!/bin/sh\nexit 5\n", 0644);
+	put("b/closed", "#!/bin/sh\nexit 7\n", 0755);
+	put("a/lost", "#!/no/such/shell\n", 0755);
+	put("b/lost", "#!/bin/sh\nexit 8\n", 0755);
+	put("a/words", "exit 9\n", 0755);
+	snprintf(here, sizeof(here), "%s/none:%s/a:%s/b", top, top, top);
+	check_int(look_up("mine", here, &why), 5);
+	check_int(look_up(at("b/mine"), here, &why), 6);
+	/* A file that cannot be executed hides none further on, a missing interpreter does. */
+	check_int(look_up("closed", here, &why), 7);
+	check_int(look_up("lost", here, &why), -1);
+	check(why.stage == ROOM_STAGE_EXEC && why.sys_errno == ENOENT);
+	/* No shell takes what has no interpreter line. */
+	check_int(look_up("words", here, &why), -1);
+	check(why.stage == ROOM_STAGE_EXEC && why.sys_errno == ENOEXEC);
+	check_int(look_up("dir", here, &why), -1);
+	check(why.stage == ROOM_STAGE_EXEC && why.sys_errno == EACCES);
+	check_int(look_up("nowhere", here, &why), -1);
+	check(why.stage == ROOM_STAGE_LOOKUP && why.sys_errno == ENOENT);
+	check_int(look_up(at("a/mine/x"), here, &why), -1);
+	check(why.stage == ROOM_STAGE_LOOKUP);
+	/* Without a PATH there is the usual one; an empty element is the working directory. */
+	check_int(look_up("true", NULL, &why), 0);
+	must(chdir(at("b")) == 0);
+	check_int(look_up("mine", ":/usr/bin", &why), 6);
+	check_int(look_up("mine", "/usr/bin:", &why), 6);
+	check_int(look_up("mine", "/usr/bin", &why), -1);
+}
+
+/* Sleeps until it is killed. */
+static pid_t sleeper(int ready)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		(void)!write(ready, &(pid_t){getpid()}, sizeof(pid_t));
+		for (;;)
+			pause();
+	}
+	return pid;
+}
+
+static bool is_alive(pid_t pid)
+{
+	char path[64], text[256] = "";
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	(void)!read(fd, text, sizeof(text) - 1);
+	close(fd);
+	return strstr(text, ") Z ") == NULL;
+}
+
+/* The leader, a child of it, one that left the session and kept its parent; and a stranger. */
+static void a_tree_is_its_session_and_descent(void)
+{
+	struct proc p = {0};
+	pid_t found[3] = {0}, stranger;
+	int fds[2];
+
+	must(pipe(fds) == 0);
+	fflush(stdout);
+	stranger = sleeper(fds[1]);
+	must(read(fds[0], &found[0], sizeof(pid_t)) == sizeof(pid_t));
+	p.pid = fork();
+	if (p.pid == 0) {
+		setsid();
+		sleeper(fds[1]);
+		if (fork() == 0) {
+			setsid();
+			sleeper(fds[1]);
+			for (;;)
+				pause();
+		}
+		sleeper(fds[1]);
+		for (;;)
+			pause();
+	}
+	for (int i = 0; i < 3; i++)
+		must(read(fds[0], &found[i], sizeof(pid_t)) == sizeof(pid_t));
+	tree_signal(&p, SIGKILL);
+	must(waitpid(p.pid, NULL, 0) == p.pid);
+	for (int i = 0; i < 3; i++) {
+		for (int turn = 0; is_alive(found[i]) && turn < 5000; turn++)
+			usleep(1000);
+		check(!is_alive(found[i]));
+	}
+	check(is_alive(stranger));
+	kill(stranger, SIGKILL);
+	waitpid(stranger, NULL, 0);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+int main(void)
+{
+	must(mkdtemp(top) != NULL);
+	run_test(commands_are_found);
+	run_test(a_tree_is_its_session_and_descent);
+	must(chdir("/") == 0);
+	fs_remove_tree(AT_FDCWD, top);
+	return tap_done();
+}
