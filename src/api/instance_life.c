@@ -156,7 +156,7 @@ static int create(const cloche_sandbox *sb, cloche_warning_fn fn, void *user, cl
 	struct listener listener = {fn, user};
 	struct network net;
 	struct client *client = NULL;
-	_cleanup_(freep) char *config = room_describe(sb);
+	_cleanup_(freep) char *config = sandbox_describe(sb);
 	struct client_start start = {.detached = true, .kept = true, .config = config};
 	char id[RUNDIR_ID_BYTES + 1] = "";
 	int r;
@@ -172,7 +172,7 @@ static int create(const cloche_sandbox *sb, cloche_warning_fn fn, void *user, cl
 	if (r == 0) {
 		memcpy(id, client_id(client), sizeof(id));
 		client_on_warning(client, pass_warning, &listener);
-		network_tell_unused(sb, fn, user);
+		sandbox_tell_unused(sb, fn, user);
 		r = wait_until_made(client, &net, sb, err);
 		if (r < 0)
 			instance_discard(client);

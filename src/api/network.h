@@ -6,7 +6,6 @@
 #include "client/client.h"
 #include "ipc/netconf.h"
 #include "sandbox/sandbox.h"
-#include <cloche/run.h>
 
 enum { NETWORK_OUT_MAX = 64 << 20 }; /* of a configuration that waits to be sent */
 
@@ -32,7 +31,3 @@ _warn_unused_ int network_send_allowlist(struct chan *c, const cloche_allowlist 
 /* After the sandbox has ended: reads the broker's last word, waiting a moment for it. */
 void network_finish(struct network *n);
 void network_done(struct network *n);
-
-/* Calls fn (may be NULL) with a sentence for each secret that no rule lets go anywhere, and for a
- * log of no network. */
-void network_tell_unused(const cloche_sandbox *sb, cloche_warning_fn fn, void *user);

@@ -73,13 +73,6 @@ int room_make_env(const cloche_sandbox *sb, char ***ret)
 	return 0;
 }
 
-const char *room_workdir(const cloche_sandbox *sb)
-{
-	if (sb->workdir)
-		return sb->workdir;
-	return sb->workspace ? "/workspace" : "/";
-}
-
 static int add_mounts(
 	const cloche_sandbox *sb, struct room_spec *ret, bool *ret_crowded, struct cloche_err *err)
 {
@@ -139,7 +132,7 @@ int room_start(const cloche_sandbox *sb, struct client_start *start, struct netw
 		if (room_make_env(sb, &env) < 0)
 			return err_nomem(err);
 		start->env = env;
-		start->cwd = room_workdir(sb);
+		start->cwd = sandbox_workdir(sb);
 		start->labels = sb->labels;
 		start->log_bytes = sb->output_limit;
 		start->timeout_usec = sb->ttl_ms * USEC_PER_MSEC;

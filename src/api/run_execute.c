@@ -137,7 +137,7 @@ static int make_spec(cloche_run *run, struct exec_spec *ret, struct cloche_err *
 	if (r < 0)
 		return err_nomem(err);
 	if (own && !cwd)
-		cwd = room_workdir(run->sb);
+		cwd = sandbox_workdir(run->sb);
 	r = exec_spec_set(ret, run->argv, env, cwd, err);
 	if (r < 0)
 		return r;
@@ -159,8 +159,8 @@ static int start_own(cloche_run *run, struct cloche_err *err)
 {
 	struct client *client = NULL;
 	_cleanup_(freep) char *config =
-		run->detached ? room_describe(run->sb)
-			      : room_describe_command((const char *const *)run->argv);
+		run->detached ? sandbox_describe(run->sb)
+			      : sandbox_describe_command((const char *const *)run->argv);
 	struct client_start start = {.one_shot = true,
 		.detached = run->detached,
 		.kept = run->detached,
@@ -175,7 +175,7 @@ static int start_own(cloche_run *run, struct cloche_err *err)
 	if (start.crowded)
 		take_warning(run, PROTECT_CROWDED);
 	run_begin(run, client);
-	network_tell_unused(run->sb, run->on_warning, run->on_warning_user);
+	sandbox_tell_unused(run->sb, run->on_warning, run->on_warning_user);
 	return 0;
 }
 

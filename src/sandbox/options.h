@@ -46,7 +46,8 @@ struct sandbox_option {
 	uint64_t least, most; /* of what is parsed; most is for OPTION_COUNT alone */
 	const char *config;   /* key among the resource_limits of a configuration file */
 	enum option_ask ask;
-	const char *record; /* key in the record; NULL: it is left out, or room_describe knows it */
+	const char
+		*record; /* key in the record; NULL: it is left out, or sandbox_describe knows it */
 };
 
 /* All rows, also those without a name; i from 0, NULL at the end. */

@@ -192,6 +192,13 @@ int cloche_sandbox_set_workdir(cloche_sandbox *sb, const char *dir, cloche_err *
 	return set_string(&sb->workdir, dir, err);
 }
 
+const char *sandbox_workdir(const cloche_sandbox *sb)
+{
+	if (sb->workdir)
+		return sb->workdir;
+	return sb->workspace ? "/workspace" : "/";
+}
+
 int cloche_sandbox_set_env(cloche_sandbox *sb, const char *name, const char *value, cloche_err *err)
 {
 	if (name[0] == '\0' || strchr(name, '='))

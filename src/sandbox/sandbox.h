@@ -6,6 +6,7 @@
 #include "provider/spec.h"
 #include "sandbox/allowlist.h"
 #include "sandbox/secrets.h"
+#include <cloche/run.h>
 #include <cloche/sandbox.h>
 
 struct api_connect_to {
@@ -55,6 +56,20 @@ _warn_unused_ int sandbox_redact(cloche_sandbox *sb, const char *value, struct c
 
 /* Whether the gateway is to be there. */
 bool sandbox_wants_gateway(const cloche_sandbox *sb);
+
+/* Where commands start that say nothing else; borrowed from sb. */
+const char *sandbox_workdir(const cloche_sandbox *sb);
+
+/* The configuration as a JSON object for the record: what was granted, secrets by their names
+ * alone, variables by theirs. Heap; NULL on lack of memory. */
+char *sandbox_describe(const cloche_sandbox *sb);
+/* The same of a sandbox for one command: what it runs, its first arguments, cut where they are
+ * long. */
+char *sandbox_describe_command(const char *const *argv);
+
+/* Calls fn (may be NULL) with a sentence for each secret that no rule lets go anywhere, and for a
+ * log of no network. */
+void sandbox_tell_unused(const cloche_sandbox *sb, cloche_warning_fn fn, void *user);
 
 static inline void cloche_sandbox_freep(cloche_sandbox **sb)
 {

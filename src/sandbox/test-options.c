@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of options: each is set by its name, kept by a copy, and told of in the record. */
-#include "api/room.h"
 #include "sandbox/options.h"
 #include "tap.h"
 
@@ -153,7 +152,8 @@ static void test_copy(void)
 {
 	_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = full();
 	_cleanup_(cloche_sandbox_freep) cloche_sandbox *copy = sandbox_copy(sb);
-	_cleanup_(freep) char *one = room_describe(sb), *two = copy ? room_describe(copy) : NULL;
+	_cleanup_(freep) char *one = sandbox_describe(sb),
+			      *two = copy ? sandbox_describe(copy) : NULL;
 	const struct sandbox_option *o;
 
 	must(copy && one && two);
@@ -176,7 +176,7 @@ static void test_copy(void)
 static void test_record(void)
 {
 	_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = full();
-	_cleanup_(freep) char *text = room_describe(sb);
+	_cleanup_(freep) char *text = sandbox_describe(sb);
 	const struct sandbox_option *o;
 
 	must(text != NULL);

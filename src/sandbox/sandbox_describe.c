@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the record of a sandbox says about its configuration. It is shown to people and kept on
  * disk, so values of variables are left out as well as secrets: people do put tokens there. */
-#include "api/room.h"
 #include "base/json.h"
+#include "ipc/control.h"
 #include "sandbox/options.h"
 
 #include <errno.h>
@@ -133,7 +133,7 @@ static int add_limits(json_t *object, const cloche_sandbox *sb)
 	return r == 0 ? add(object, "limits", json_incref(limits)) : r;
 }
 
-char *room_describe(const cloche_sandbox *sb)
+char *sandbox_describe(const cloche_sandbox *sb)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(MAX_TEXT);
 	_cleanup_json_ json_t *o = json_object();
@@ -142,7 +142,7 @@ char *room_describe(const cloche_sandbox *sb)
 	if (r == 0)
 		r = add_text(o, "root", sb->root == ROOM_ROOT_HOST ? "host" : sb->root_dir);
 	if (r == 0)
-		r = add_text(o, "workdir", room_workdir(sb));
+		r = add_text(o, "workdir", sandbox_workdir(sb));
 	if (r == 0)
 		r = add_mounts(o, sb);
 	if (r == 0)
@@ -159,7 +159,7 @@ char *room_describe(const cloche_sandbox *sb)
 	return r == 0 ? str_dup(buf_str(&text)) : NULL;
 }
 
-char *room_describe_command(const char *const *argv)
+char *sandbox_describe_command(const char *const *argv)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(MAX_TEXT);
 	_cleanup_json_ json_t *o = json_object();

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Secrets that can go nowhere: the inside would hold a surrogate, and programs would try for
  * minutes what nobody has allowed. */
-#include "api/network.h"
 #include "policy/allowlist.h"
 #include "policy/host.h"
+#include "sandbox/sandbox.h"
 
 #include <stdio.h>
 
@@ -38,7 +38,7 @@ static bool secret_is_of_use(const cloche_sandbox *sb, const struct secret_spec 
 	return false;
 }
 
-void network_tell_unused(const cloche_sandbox *sb, cloche_warning_fn fn, void *user)
+void sandbox_tell_unused(const cloche_sandbox *sb, cloche_warning_fn fn, void *user)
 {
 	size_t n = sb->secrets ? secret_set_count(sb->secrets->set) : 0;
 	bool network = sandbox_wants_gateway(sb);
