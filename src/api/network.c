@@ -22,7 +22,7 @@ enum { LAST_WORD_MS = 2000 };
 static int send_github_app(
 	struct chan *c, const cloche_secrets *secrets, const struct masked_secret *m)
 {
-	const struct api_github_app *app = secrets_github_app(secrets, m->spec.name);
+	const struct sandbox_github_app *app = secrets_github_app(secrets, m->spec.name);
 	struct netconf_github_app a = {.name = str_from(m->spec.name),
 		.surrogate = m->surrogate,
 		.app_id = str_from(app->app_id),
@@ -82,7 +82,7 @@ static int send_policy(struct chan *c, const cloche_sandbox *sb)
 	int r = network_send_allowlist(c, sb->allowlist);
 
 	for (size_t i = 0; r == 0 && i < sb->connect_to_n; i++) {
-		const struct api_connect_to *t = &sb->connect_to[i];
+		const struct sandbox_connect_to *t = &sb->connect_to[i];
 
 		r = netconf_send_connect_to(
 			c, &(struct netconf_connect_to){.host = str_from(t->host),

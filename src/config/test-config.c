@@ -201,7 +201,7 @@ static void test_connect_to(void)
 	_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = cloche_sandbox_new();
 
 	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
-		const struct api_connect_to *c;
+		const struct sandbox_connect_to *c;
 
 		check_int(cloche_sandbox_add_connect_to(sb, good[i].rule, &err), 0);
 		must(sb->connect_to_n == i + 1);

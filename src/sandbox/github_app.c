@@ -10,7 +10,7 @@
 #define EXAMPLE "ghs_16C7e42F292c6912E7710c838347Ae178B4a"
 #define BASE_URL "https://api.github.com"
 
-static void app_free(struct api_github_app *app)
+static void app_free(struct sandbox_github_app *app)
 {
 	free(app->name);
 	free(app->app_id);
@@ -22,9 +22,9 @@ static void app_free(struct api_github_app *app)
 	free(app);
 }
 
-void github_apps_free(struct api_github_app **list)
+void github_apps_free(struct sandbox_github_app **list)
 {
-	struct api_github_app *app, *next;
+	struct sandbox_github_app *app, *next;
 
 	LL_FOREACH_SAFE (*list, app, next)
 		app_free(app);
@@ -37,9 +37,10 @@ static bool copy(char **to, const char *from)
 	return *to || !from;
 }
 
-static struct api_github_app *make(const char *name, struct str key, const cloche_github_app *from)
+static struct sandbox_github_app *make(
+	const char *name, struct str key, const cloche_github_app *from)
 {
-	struct api_github_app *app = calloc(1, sizeof(*app));
+	struct sandbox_github_app *app = calloc(1, sizeof(*app));
 	int r = 0;
 
 	if (!app)
@@ -62,7 +63,7 @@ int cloche_secrets_add_github_app(
 	_cleanup_(secret_spec_done) struct secret_spec spec = {
 		.allow_foreign_credentials = app->allow_foreign_credentials};
 	const char *const headers[] = {"authorization", NULL};
-	struct api_github_app *copied;
+	struct sandbox_github_app *copied;
 	int r;
 
 	if (!app->app_id || !app->installation_id || !app->private_key)
@@ -84,9 +85,9 @@ int cloche_secrets_add_github_app(
 	return r;
 }
 
-const struct api_github_app *secrets_github_app(const cloche_secrets *secrets, const char *name)
+const struct sandbox_github_app *secrets_github_app(const cloche_secrets *secrets, const char *name)
 {
-	struct api_github_app *app;
+	struct sandbox_github_app *app;
 
 	LL_FOREACH (secrets->github_apps, app)
 		if (str_eq(str_from(app->name), str_from(name)))
@@ -97,13 +98,13 @@ const struct api_github_app *secrets_github_app(const cloche_secrets *secrets, c
 int secrets_copy_live(cloche_secrets *to, const cloche_secrets *from, const struct masked_secret *m,
 	struct cloche_err *err)
 {
-	const struct api_github_app *app = secrets_github_app(from, m->spec.name);
+	const struct sandbox_github_app *app = secrets_github_app(from, m->spec.name);
 	cloche_github_app what = {.app_id = app->app_id,
 		.installation_id = app->installation_id,
 		.base_url = app->base_url,
 		.permissions = app->permissions,
 		.repositories = (const char *const *)app->repositories};
-	struct api_github_app *copied = make(app->name, secret_reveal(app->key), &what);
+	struct sandbox_github_app *copied = make(app->name, secret_reveal(app->key), &what);
 	int r;
 
 	if (!copied)

@@ -324,7 +324,7 @@ static bool take_port(struct str *s, uint16_t *ret)
 int cloche_sandbox_add_connect_to(cloche_sandbox *sb, const char *rule, cloche_err *err)
 {
 	struct str rest = str_from(rule);
-	struct api_connect_to c = {0}, *grown;
+	struct sandbox_connect_to c = {0}, *grown;
 	struct host host, address;
 
 	if (!take_host(&rest, &host) || !take_port(&rest, &c.port) || !take_host(&rest, &address) ||

@@ -9,7 +9,7 @@
 #include <cloche/run.h>
 #include <cloche/sandbox.h>
 
-struct api_connect_to {
+struct sandbox_connect_to {
 	char *host, *address;
 	uint16_t port, to_port;
 };
@@ -29,7 +29,7 @@ struct api_connect_to {
 	struct room_mount *member;                                                                 \
 	size_t member##_n;
 #define MEMBER_REDIRECTS(member)                                                                   \
-	struct api_connect_to *member;                                                             \
+	struct sandbox_connect_to *member;                                                         \
 	size_t member##_n;
 
 /* workspace, keep_changes, root_dir and the sources of mounts are absolute; a mount's source is as

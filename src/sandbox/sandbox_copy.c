@@ -20,7 +20,7 @@ static int copy_redirects(const cloche_sandbox *sb, cloche_sandbox *copy)
 	if (!copy->connect_to)
 		return -ENOMEM;
 	for (size_t i = 0; i < sb->connect_to_n; i++) {
-		struct api_connect_to *c = &copy->connect_to[copy->connect_to_n++];
+		struct sandbox_connect_to *c = &copy->connect_to[copy->connect_to_n++];
 
 		*c = sb->connect_to[i];
 		c->host = strdup(c->host);

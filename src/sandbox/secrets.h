@@ -4,8 +4,8 @@
 #include <cloche/secrets.h>
 
 /* What a live member of the set needs to be got. */
-struct api_github_app {
-	struct api_github_app *next;
+struct sandbox_github_app {
+	struct sandbox_github_app *next;
 	char *name; /* of the member */
 	char *app_id, *installation_id, *base_url;
 	char *permissions; /* JSON, or NULL */
@@ -15,7 +15,7 @@ struct api_github_app {
 
 struct cloche_secrets {
 	struct secret_set *set;
-	struct api_github_app *github_apps;
+	struct sandbox_github_app *github_apps;
 };
 
 /* As cloche_secrets_add_aws(), with the names of the variables in the room: NULL, or each of key
@@ -35,10 +35,11 @@ _warn_unused_ int secrets_copy_member(cloche_secrets *to, const cloche_secrets *
 
 /* github_app.c */
 /* What belongs to a live member. */
-const struct api_github_app *secrets_github_app(const cloche_secrets *secrets, const char *name);
+const struct sandbox_github_app *secrets_github_app(
+	const cloche_secrets *secrets, const char *name);
 _warn_unused_ int secrets_copy_live(cloche_secrets *to, const cloche_secrets *from,
 	const struct masked_secret *m, struct cloche_err *err);
-void github_apps_free(struct api_github_app **list);
+void github_apps_free(struct sandbox_github_app **list);
 
 /* A copy with the same surrogates, NULL on lack of memory; NULL gives NULL. */
 cloche_secrets *secrets_copy(const cloche_secrets *secrets);
