@@ -89,6 +89,14 @@ int cloche_instance_open(const char *id_or_name, cloche_instance **ret, cloche_e
 	return 0;
 }
 
+bool instance_is_kept(const cloche_instance *instance)
+{
+	char path[sizeof(instance->id) + sizeof(RUNDIR_EXECS) + 1];
+
+	snprintf(path, sizeof(path), "%s/" RUNDIR_EXECS, instance->id);
+	return faccessat(instance->base, path, F_OK, 0) == 0;
+}
+
 int instance_open_entry(
 	const cloche_instance *instance, struct sandbox_entry *ret, struct cloche_err *err)
 {

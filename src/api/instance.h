@@ -4,6 +4,7 @@
 
 #include "client/client.h"
 #include "ipc/rundir.h"
+#include "manager/execs.h"
 #include "manager/sandboxes.h"
 #include <cloche/instance.h>
 #include <jansson.h>
@@ -36,22 +37,6 @@ void instance_discard(struct client *client);
 /* Opens the directory of the sandbox: it may have ended, but not crashed. */
 _warn_unused_ int instance_open_entry(
 	const cloche_instance *instance, struct sandbox_entry *ret, struct cloche_err *err);
-
-/* --- commands of a kept sandbox (instance_execs.c); dir is its directory, borrowed --- */
-
-/* Numbers of all commands that have a directory, rising; free() it. 0 or -errno. */
-_warn_unused_ int execs_list(int dir, uint32_t **ret, size_t *ret_n);
-/* The directory of one: a descriptor, or E_NOT_FOUND. */
-_warn_unused_ int execs_open(int dir, uint32_t number, struct cloche_err *err);
-/* Its meta.json as a new reference; NULL where it is not there (yet) or no JSON. */
-json_t *execs_meta(int exec_dir);
-/* Whether it says that the command has ended; and how. Others that it started may print on, until
- * its log is closed. */
-bool execs_meta_ended(const json_t *meta);
-bool execs_meta_closed(const json_t *meta);
-void execs_meta_result(const json_t *meta, struct client_result *ret);
-/* The latest that still runs, else the latest of all; 0 where there is none. */
-uint32_t execs_latest(int dir, bool running_first);
 
 /* --- logs (instance_log.c) --- */
 

@@ -6,6 +6,7 @@
 #include "api/instance.h"
 #include "api/run.h"
 #include "base/fd.h"
+#include "base/json.h"
 
 #include <unistd.h>
 
@@ -99,6 +100,30 @@ static int find_command(cloche_run *run, enum sandbox_life *ret_life, struct clo
 	return r;
 }
 
+static uint64_t number_at(const json_t *meta, const char *key)
+{
+	json_int_t n = json_integer_value(json_object_get(meta, key));
+
+	return n > 0 ? (uint64_t)n : 0;
+}
+
+static bool bool_at(const json_t *meta, const char *key)
+{
+	return json_is_true(json_object_get(meta, key));
+}
+
+static void read_result(const json_t *meta, struct client_result *ret)
+{
+	*ret = (struct client_result){.number = (uint32_t)number_at(meta, "number"),
+		.signaled = bool_at(meta, "signaled"),
+		.status = (int)number_at(meta, "status"),
+		.timed_out = bool_at(meta, "timed_out"),
+		.oom_killed = bool_at(meta, "oom_killed"),
+		.pids_refused = bool_at(meta, "pids_refused"),
+		.stopped = bool_at(meta, "stopped"),
+		.duration_usec = number_at(meta, "duration_usec")};
+}
+
 /* Everything has ended: the log and the last word are all there is. */
 static int replay(cloche_run *run, struct client_result *ret, struct cloche_err *err)
 {
@@ -112,7 +137,7 @@ static int replay(cloche_run *run, struct client_result *ret, struct cloche_err 
 		return dir;
 	r = hand_on_rest(run, err);
 	meta = execs_meta(dir);
-	execs_meta_result(meta, ret);
+	read_result(meta, ret);
 	json_decref(meta);
 	ret->number = run->join;
 	return r;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The commands of a kept sandbox, as its directory tells of them (RUNDIR_EXECS in ipc/rundir.h). */
-#include "api/instance.h"
+#include "manager/execs.h"
 #include "base/fd.h"
 #include "base/fs.h"
-#include "base/json.h"
 #include "base/parse.h"
+#include "ipc/rundir.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -14,15 +13,7 @@
 
 enum { MAX_META = 4 * 1024 * 1024 };
 
-bool instance_is_kept(const cloche_instance *instance)
-{
-	char path[sizeof(instance->id) + sizeof(RUNDIR_EXECS) + 1];
-
-	snprintf(path, sizeof(path), "%s/" RUNDIR_EXECS, instance->id);
-	return faccessat(instance->base, path, F_OK, 0) == 0;
-}
-
-static int compare_numbers(const void *a, const void *b)
+static int execs_compare(const void *a, const void *b)
 {
 	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
 
@@ -57,7 +48,7 @@ int execs_list(int dir, uint32_t **ret, size_t *ret_n)
 	}
 	closedir(list);
 	if (n)
-		qsort(numbers, n, sizeof(*numbers), compare_numbers);
+		qsort(numbers, n, sizeof(*numbers), execs_compare);
 	*ret = TAKE_PTR(numbers);
 	*ret_n = n;
 	return 0;
@@ -98,31 +89,7 @@ bool execs_meta_closed(const json_t *meta)
 	return json_is_true(json_object_get(meta, "log_closed"));
 }
 
-static uint64_t number_at(const json_t *meta, const char *key)
-{
-	json_int_t n = json_integer_value(json_object_get(meta, key));
-
-	return n > 0 ? (uint64_t)n : 0;
-}
-
-static bool bool_at(const json_t *meta, const char *key)
-{
-	return json_is_true(json_object_get(meta, key));
-}
-
-void execs_meta_result(const json_t *meta, struct client_result *ret)
-{
-	*ret = (struct client_result){.number = (uint32_t)number_at(meta, "number"),
-		.signaled = bool_at(meta, "signaled"),
-		.status = (int)number_at(meta, "status"),
-		.timed_out = bool_at(meta, "timed_out"),
-		.oom_killed = bool_at(meta, "oom_killed"),
-		.pids_refused = bool_at(meta, "pids_refused"),
-		.stopped = bool_at(meta, "stopped"),
-		.duration_usec = number_at(meta, "duration_usec")};
-}
-
-static bool runs(int dir, uint32_t number)
+static bool execs_runs(int dir, uint32_t number)
 {
 	_cleanup_fd_ int exec_dir = execs_open(dir, number, NULL);
 	_cleanup_json_ json_t *meta = exec_dir >= 0 ? execs_meta(exec_dir) : NULL;
@@ -138,7 +105,7 @@ uint32_t execs_latest(int dir, bool running_first)
 	if (execs_list(dir, &numbers, &n) < 0 || n == 0)
 		return 0;
 	for (size_t i = n; running_first && i > 0; i--)
-		if (runs(dir, numbers[i - 1]))
+		if (execs_runs(dir, numbers[i - 1]))
 			return numbers[i - 1];
 	return numbers[n - 1];
 }
