@@ -131,12 +131,6 @@ int workspace_choose(struct sandbox_options *o, cloche_err *err);
 
 /* --- sandboxes that are there (instances.c) --- */
 
-/* Opens the sandbox that an operand names; says what is wrong and returns the exit status. */
-int open_instance(const char *id, cloche_instance **ret);
-/* Does it for every operand, whatever became of the others; 0, or the last failure's exit status.
- */
-int each_instance(
-	const struct operands *ids, int (*fn)(const cloche_instance *i, void *user), void *user);
 /* A command whose operands are ids, at least one: reads the options and does fn to each. */
 int main_of_instances(const struct command *command, void *ctx, int argc, char **argv,
 	int (*fn)(const cloche_instance *i, void *user));

@@ -6,14 +6,16 @@
 #include <string.h>
 #include <time.h>
 
-int open_instance(const char *id, cloche_instance **ret)
+/* Says what is wrong and returns the exit status. */
+static int open_instance(const char *id, cloche_instance **ret)
 {
 	cloche_err err = CLOCHE_ERR_INIT;
 
 	return cloche_instance_open(id, ret, &err) < 0 ? complain(&err) : 0;
 }
 
-int each_instance(
+/* Whatever became of the others; 0, or the last failure's exit status. */
+static int each_instance(
 	const struct operands *ids, int (*fn)(const cloche_instance *i, void *user), void *user)
 {
 	int status = 0;

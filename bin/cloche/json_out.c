@@ -78,7 +78,7 @@ json_t *json_bytes(const void *p, size_t n)
 	return whole;
 }
 
-json_t *json_usage(const cloche_run *run)
+static json_t *json_usage(const cloche_run *run)
 {
 	cloche_usage u = cloche_run_usage(run);
 

@@ -11,7 +11,6 @@ bool json_print(json_t *value);
 char *json_line(const json_t *o);
 /* A string of bytes. */
 json_t *json_bytes(const void *p, size_t n);
-json_t *json_usage(const cloche_run *run);
 
 /* The result document of `cloche run --json`; planted (borrowed): what it left. 0, or -1 where
  * standard output failed. */

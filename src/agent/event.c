@@ -200,20 +200,3 @@ struct agent_event *agent_event_free(struct agent_event *e)
 	}
 	return NULL;
 }
-
-const char *agent_event_type_name(enum agent_event_type type)
-{
-	switch (type) {
-	case AGENT_EVENT_SYSTEM:
-		return "system";
-	case AGENT_EVENT_ASSISTANT:
-		return "assistant";
-	case AGENT_EVENT_USER:
-		return "user";
-	case AGENT_EVENT_RESULT:
-		return "result";
-	case AGENT_EVENT_UNKNOWN:
-	default:
-		return "unknown";
-	}
-}

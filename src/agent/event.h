@@ -64,6 +64,3 @@ _warn_unused_ int agent_event_from_json(
 /* Frees the event and its reference to raw. NULL is fine. Returns NULL. */
 struct agent_event *agent_event_free(struct agent_event *e);
 DEFINE_CLEANUP(struct agent_event, agent_event_free)
-
-/* "system", "assistant", … and "unknown". */
-const char *agent_event_type_name(enum agent_event_type type);

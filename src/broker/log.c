@@ -20,7 +20,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-struct str log_url(
+/* scheme://host[:port]target, valid until the next call. */
+static struct str log_url(
 	struct broker *b, enum net_scheme scheme, struct str host, uint16_t port, struct str target)
 {
 	uint16_t usual = scheme == NET_HTTPS ? 443 : 80;

@@ -32,6 +32,3 @@ void log_result(struct stream *s, enum netlog_kind kind, bool allowed);
 _warn_unused_ int log_stripped(struct stream *s, struct str header);
 _warn_unused_ int log_collapsed(struct stream *s, struct str header, unsigned count);
 _warn_unused_ int log_warning(struct broker *b, struct str text);
-/* scheme://host[:port]target, valid until the next call. */
-struct str log_url(struct broker *b, enum net_scheme scheme, struct str host, uint16_t port,
-	struct str target);

@@ -196,17 +196,6 @@ struct str dns_synthetic_name(struct dns_synthetic *m, const struct sockaddr *ad
 	return str_make(e->name, e->name_len);
 }
 
-bool dns_synthetic_contains(const struct sockaddr *addr)
-{
-	uint32_t index;
-
-	if (addr->sa_family == AF_INET6 &&
-		memcmp(((const struct sockaddr_in6 *)(const void *)addr)->sin6_addr.s6_addr,
-			v6_prefix, 8) == 0)
-		return true;
-	return index_of(addr, &index);
-}
-
 unsigned dns_synthetic_count(const struct dns_synthetic *m)
 {
 	return m->count;

@@ -29,8 +29,5 @@ _warn_unused_ int dns_synthetic_get(
  * as a use of the name. */
 struct str dns_synthetic_name(struct dns_synthetic *m, const struct sockaddr *addr);
 
-/* Whether the address lies in the ranges at all. */
-bool dns_synthetic_contains(const struct sockaddr *addr);
-
 /* How many names are in it. */
 unsigned dns_synthetic_count(const struct dns_synthetic *m);

@@ -165,7 +165,7 @@ void h1_response_done(struct h1 *h)
 	conn_want_read(c, true);
 }
 
-void h1_refuse(struct h1 *h, const struct answer *a)
+static void h1_refuse(struct h1 *h, const struct answer *a)
 {
 	struct conn *c = h->x.c;
 	struct answer full = *a;

@@ -32,8 +32,6 @@ extern const struct exchange_ops h1_exchange_ops;
 
 /* Sets the deadline for what is waited for now. */
 void h1_arm(struct h1 *h);
-/* Refuses the request with an answer of our own and ends the exchange. */
-void h1_refuse(struct h1 *h, const struct answer *a);
 /* The exchange cannot be finished: an answer where none was begun, else the connection is cut. */
 void h1_fail(struct h1 *h, const struct answer *a);
 /* The response is complete: the next request, or the end. h may be gone after it. */

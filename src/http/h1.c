@@ -71,11 +71,6 @@ void h1_parser_next(struct h1_parser *p)
 	}
 }
 
-bool h1_parser_is_idle(const struct h1_parser *p)
-{
-	return p->state == STATE_FIRST && buf_len(&p->head->fields.text) == 0;
-}
-
 /* Longest line allowed now, with its line end; sets the error for a longer one. */
 static size_t line_limit(const struct h1_parser *p, enum h1_error *ret)
 {

@@ -60,6 +60,3 @@ void h1_parser_next(struct h1_parser *p);
  * understood so far (method, target, perhaps host): for a log line, escaped, and for nothing
  * else. */
 enum h1_result h1_parse(struct h1_parser *p, struct str in, size_t *ret_used);
-
-/* Whether nothing of a head has arrived yet: then the end of the connection is no error. */
-bool h1_parser_is_idle(const struct h1_parser *p);

@@ -57,11 +57,6 @@ struct loop *loop_free(struct loop *l)
 	return NULL;
 }
 
-int loop_fd(const struct loop *l)
-{
-	return l->epfd;
-}
-
 uint64_t loop_now(const struct loop *l)
 {
 	return l->now;

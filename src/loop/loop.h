@@ -37,9 +37,6 @@ struct loop *loop_new(void);
 struct loop *loop_free(struct loop *l);
 DEFINE_CLEANUP(struct loop, loop_free)
 
-/* The epoll descriptor, for a program that lists what it owns. */
-int loop_fd(const struct loop *l);
-
 /* For a program that serves many: while much is under way, being woken does not interrupt who runs
  * (SCHED_BATCH, sched(7)). When its turn comes more is there, and one iteration serves it all.
  * Another policy that somebody chose for the program stays. Call this before the program narrows

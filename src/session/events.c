@@ -133,54 +133,6 @@ static int add_line(struct str line, json_t *events)
 	return json_is_object(event) && json_array_append(events, event) < 0 ? -ENOMEM : 0;
 }
 
-/* Reads from fd until at least max bytes with a newline among them are there, or to the end. */
-static int read_lines(int fd, size_t max, struct buf *text)
-{
-	bool newline = false;
-
-	while (buf_len(text) < max || !newline) {
-		char *at;
-		ssize_t n;
-		int r = buf_reserve(text, CHUNK, &at);
-
-		if (r < 0)
-			return r;
-		n = read_some(fd, at, CHUNK);
-		if (n <= 0)
-			return (int)n;
-		newline = newline || memchr(at, '\n', (size_t)n);
-		buf_commit(text, (size_t)n);
-	}
-	return 0;
-}
-
-int session_events_tail(int dirfd, uint64_t *offset, size_t max, json_t *events,
-	unsigned *ret_replies, struct cloche_err *err)
-{
-	_cleanup_(buf_donep) struct buf text = BUF_INIT(LINE_MAX_BYTES + max);
-	_cleanup_fd_ int fd = -1;
-	unsigned blank = 0;
-	struct str rest;
-	int r = open_at(dirfd, *offset, &fd, err);
-
-	if (r < 0)
-		return r;
-	r = fd < 0 ? 0 : read_lines(fd, max, &text);
-	if (r < 0)
-		return err_sys(err, -r, "read " SESSION_EVENTS);
-	rest = buf_str(&text);
-	for (size_t at = str_chr(rest, '\n'); at < rest.n; at = str_chr(rest, '\n')) {
-		if (add_line(str_prefix(rest, at), events) < 0)
-			return err_nomem(err);
-		blank += at == 0;
-		*offset += at + 1;
-		rest = str_from_index(rest, at + 1);
-	}
-	if (ret_replies)
-		*ret_replies = blank;
-	return 0;
-}
-
 #define END_OF_REPLY (-ECANCELED)
 
 static int reply_line(struct str line, void *events)

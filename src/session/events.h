@@ -30,14 +30,6 @@ _warn_unused_ int session_events_append(
 /* Closes; NULL-safe on a closed one. */
 void session_events_end(struct session_events *w);
 
-/* Reads events from *offset on and moves *offset behind the last whole line, so that an event whose
- * line is still being written is read by the next call. Appends them to `events` (an array). At
- * most `max` bytes are read in one call (at least one line). A missing file has no events. Lines
- * that are no JSON object are passed over. *ret_replies, where not NULL, counts the blank lines
- * passed. */
-_warn_unused_ int session_events_tail(int dirfd, uint64_t *offset, size_t max, json_t *events,
-	unsigned *ret_replies, struct cloche_err *err);
-
 /* Reads the reply that begins at `offset` to its end, and a last line without newline too where it
  * is whole JSON. Appends to `events`. */
 _warn_unused_ int session_events_reply_at(

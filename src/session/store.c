@@ -303,21 +303,6 @@ const char *session_warning(const struct session *s)
 	return s->warning;
 }
 
-int session_state_dir(struct session *s, const char *name, char **ret, struct cloche_err *err)
-{
-	_cleanup_(freep) char *dir = realpath(s->dir, NULL);
-	char *path = dir ? fs_join(dir, name) : NULL;
-
-	if (!path)
-		return err_nomem(err);
-	if (mkdirat(s->fd, name, 0700) < 0 && errno != EEXIST) {
-		free(path);
-		return err_sys(err, errno, "create directory %s/%s", s->dir, name);
-	}
-	*ret = path;
-	return 0;
-}
-
 const char *session_id_for_resume(const struct session *s)
 {
 	for (size_t i = session_replies(s); i > 0; i--) {

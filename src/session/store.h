@@ -63,11 +63,6 @@ bool session_was_interrupted(const struct session *s);
 /* What a person should know about the opening, one sentence; NULL: nothing. Borrowed. */
 const char *session_warning(const struct session *s);
 
-/* Makes (where missing) a directory of this name in the context, for the agent's own state; its
- * absolute path in *ret, which the caller frees. */
-_warn_unused_ int session_state_dir(
-	struct session *s, const char *name, char **ret, struct cloche_err *err);
-
 /* The latest session id of the agent: a reply's own, else that in its events, from the last reply
  * backwards. NULL: none. Borrowed. */
 const char *session_id_for_resume(const struct session *s);

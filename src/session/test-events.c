@@ -111,62 +111,9 @@ static void test_bad_lines_are_passed_over(void)
 	check_reply(0, "1 3 ");
 }
 
-/* Whatever is written between two calls, each event is read once. */
-static void test_tail_loses_nothing(void)
-{
-	const char *const text = "{\"n\":1}\n{\"n\":2}\n\n{\"n\":3}\n{\"n\":4}\n";
-
-	for (size_t step = 1; step <= strlen(text); step++) {
-		_cleanup_json_ json_t *events = json_array();
-		uint64_t offset = 0;
-		unsigned blank, blanks = 0;
-
-		raw_write("", O_TRUNC);
-		for (size_t at = 0; at < strlen(text); at += step) {
-			char part[64] = "";
-
-			memcpy(part, text + at, MIN(step, strlen(text) - at));
-			raw_write(part, O_APPEND);
-			must(session_events_tail(dirfd_, &offset, 4096, events, &blank, NULL) == 0);
-			blanks += blank;
-		}
-		check_numbers(events, "1 2 3 4 ");
-		check_int(blanks, 1);
-		check_int(offset, strlen(text));
-	}
-}
-
-static void test_tail_reads_piecewise(void)
-{
-	_cleanup_json_ json_t *events = json_array();
-	struct session_events w = SESSION_EVENTS_INIT;
-	uint64_t offset = 0;
-	unsigned calls = 0;
-	size_t before;
-
-	raw_write("", O_TRUNC);
-	must(session_events_begin(&w, dirfd_, NULL) == 0);
-	for (int i = 0; i < 20000; i++)
-		append(&w, i);
-	do {
-		before = json_array_size(events);
-		must(session_events_tail(dirfd_, &offset, 1, events, NULL, NULL) == 0);
-		calls++;
-	} while (json_array_size(events) > before);
-	check_int(json_array_size(events), 20000);
-	check_int(offset, w.size);
-	check(calls > 5);
-	session_events_end(&w);
-}
-
 static void test_missing_file(void)
 {
-	_cleanup_json_ json_t *events = json_array();
-	uint64_t offset = 0;
-
 	unlinkat(dirfd_, SESSION_EVENTS, 0);
-	check_int(session_events_tail(dirfd_, &offset, 100, events, NULL, NULL), 0);
-	check_int(offset, 0);
 	check_reply(0, "");
 }
 
@@ -213,8 +160,6 @@ int main(void)
 	run_test(test_replies_are_separated);
 	run_test(test_torn_line);
 	run_test(test_bad_lines_are_passed_over);
-	run_test(test_tail_loses_nothing);
-	run_test(test_tail_reads_piecewise);
 	run_test(test_missing_file);
 	run_test(test_not_a_file);
 	run_test(test_limit_of_a_reply);

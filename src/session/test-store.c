@@ -479,21 +479,6 @@ static void test_leftovers_are_removed(void)
 	check(exists("notes.tmp"));
 }
 
-static void test_state_dir(void)
-{
-	_cleanup_(freep) char *path = NULL, *again = NULL;
-	struct stat st;
-
-	fresh();
-	SESSION(s) = open_ok("c");
-	must(session_state_dir(s, "claude", &path, NULL) == 0);
-	must(session_state_dir(s, "claude", &again, NULL) == 0);
-	check_z(path, again);
-	must(stat(path, &st) == 0);
-	check_int(st.st_mode & 0777, 0700);
-	check(path[0] == '/');
-}
-
 static void test_not_found(void)
 {
 	struct session *s = NULL;
@@ -544,7 +529,6 @@ int main(void)
 	run_test(test_crash_after_the_result);
 	run_test(test_lock);
 	run_test(test_leftovers_are_removed);
-	run_test(test_state_dir);
 	run_test(test_not_found);
 	run_test(test_bytes_that_are_no_utf8);
 	must(fs_remove_tree(AT_FDCWD, top) == 0);

@@ -33,11 +33,6 @@ const struct obeyed *obeyed_find(enum obeyed_place place, struct str name)
 	return NULL;
 }
 
-const struct obeyed *obeyed_row(size_t i)
-{
-	return i < ARRAY_SIZE(rows) ? &rows[i] : NULL;
-}
-
 void obeyed_see(struct obeyed_signs *s, struct str name)
 {
 	s->head |= str_eq(name, STR("HEAD"));

@@ -33,9 +33,6 @@ struct obeyed {
  * that place alone: for what is in a git directory too, ask twice. */
 const struct obeyed *obeyed_find(enum obeyed_place place, struct str name);
 
-/* Row i, NULL behind the last. */
-const struct obeyed *obeyed_row(size_t i);
-
 /* Which names that make a git directory have been seen in one. Git finds a bare repository by
  * itself wherever it is started, so a directory is one by its content. */
 struct obeyed_signs {
