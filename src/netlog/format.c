@@ -2,8 +2,8 @@
 /* Theory of operation (INV-ONE-LINE): both forms are written from one event into a small buffer.
  * Each text has a share of the line, counted after escaping, so that the line keeps its maximum and
  * its structure whatever the texts hold: in the plain form only printable ASCII without '%', '['
- * and ']' of theirs is left, in the JSON form only ASCII. No values of jansson are made for the JSON
- * form: there is a line for each request, and jansson would not count the shares. */
+ * and ']' of theirs is left, in the JSON form only ASCII. No values of jansson are made for the
+ * JSON form: there is a line for each request, and jansson would not count the shares. */
 #include "netlog/netlog.h"
 
 #include "base/clock.h"
