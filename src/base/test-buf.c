@@ -3,6 +3,8 @@
 #include "tap.h"
 #include "torture.h"
 
+#include <errno.h>
+
 static void grows_and_consumes(void)
 {
 	struct buf b = BUF_INIT(100000);

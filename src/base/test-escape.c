@@ -3,6 +3,8 @@
 #include "tap.h"
 #include "torture.h"
 
+#include <errno.h>
+
 static void log_lines(void)
 {
 	static const struct {

@@ -4,6 +4,7 @@
 #include "tap.h"
 #include "torture.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -295,7 +295,7 @@ static unsigned count_questions(void)
 /* To so much before a second of the broker's clock ends. */
 static void pass_to(uint64_t before)
 {
-	pass(2 * USEC_PER_SEC - before - clockwork->now % USEC_PER_SEC);
+	pass(2 * USEC_PER_SEC - before - clock_held() % USEC_PER_SEC);
 }
 
 /* Refusals that wait until it is known whose they are; nobody says so here. */

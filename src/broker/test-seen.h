@@ -9,6 +9,7 @@
 #include <arpa/inet.h>
 #include <sys/socket.h>
 #include <tap.h>
+#include <unistd.h>
 
 enum { PATIENCE_MS = 20000, MOMENT_MS = 100, SEEN_MAX = 2048 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Deaths at bad moments: nothing is left, and nobody waits for ever. */
 #include "seeded.h"
+#include "tap.h"
 #include "test-client.h"
 
 /* --- violence --- */

@@ -6,6 +6,8 @@
 #include "tap.h"
 #include "torture.h"
 
+#include <errno.h>
+
 static struct allowlist *policy;
 
 /* Without memory a request is refused, with one answer or another; never let through. */

@@ -3,6 +3,7 @@
  * moves. */
 #include "clockwork.h"
 #include "gateway/test-room.h"
+#include "tap.h"
 
 enum { PATIENCE_MS = 20000, UNREAD = 1 << 20 /* see test_unread() */ };
 

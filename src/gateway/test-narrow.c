@@ -3,10 +3,16 @@
  * not make. (tests/integration/test-narrow asks the running program.) */
 #include "gateway/narrow.h"
 #include "narrowed.h"
+#include "tap.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 static void ends_who_reaches_out(void)
 {

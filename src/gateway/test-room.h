@@ -6,7 +6,8 @@
 #include "base/clock.h"
 #include "gateway/limits.h"
 #include "gateway/testing.h"
-#include "http/test-h2.h"
+#include "http/test-side.h"
+#include "tap.h"
 
 static struct rig rig;
 

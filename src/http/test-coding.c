@@ -7,6 +7,7 @@
 #include "torture.h"
 
 #include <brotli/encode.h>
+#include <errno.h>
 #include <zlib.h>
 #include <zstd.h>
 

@@ -5,6 +5,7 @@
 
 #ifdef HAVE_LLHTTP
 #include "http/testing-llhttp.h"
+#include "tap.h"
 
 #define MESSAGES 60000
 

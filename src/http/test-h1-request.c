@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "http/test-support.h"
+#include "tap.h"
 
 #include <ctype.h>
 #include <stdint.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "http/h1_write.h"
 #include "http/test-support.h"
+#include "tap.h"
 
 #include <errno.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a hostile peer makes of the protocol to keep us busy, and how much of it it may. */
 #include "base/clock.h"
+#include "tap.h"
 #include "test-h2-frames.h"
 
 #include <malloc.h>

@@ -2,7 +2,8 @@
 #pragma once
 /* For tests of HTTP/2: frames, right and wrong ones, for a server to take, and what it answers. */
 
-#include "test-h2.h"
+#include "tap.h"
+#include "test-side.h"
 
 enum {
 	DATA,

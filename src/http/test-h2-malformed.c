@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is no HTTP/2, or no request, frame by frame, and what a peer gets for it. */
+#include "tap.h"
 #include "test-h2-frames.h"
 
 static void test_heads(void)

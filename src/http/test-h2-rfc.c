@@ -3,6 +3,7 @@
  * lets an error of a stream be one of the connection (5.4.2 and 5.4.1). Rows that say "!" have what
  * the library does where the RFC wants something else: docs/design/architecture.md says why that
  * stays. More of section 8 is in test-h2-malformed.c. */
+#include "tap.h"
 #include "test-h2-frames.h"
 
 enum { PADDED = 8, WITH_PRIORITY = 32, RESERVED_BIT = 1U << 31, FRAMES_MAX = 4 };

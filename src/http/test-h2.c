@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A client and a server of ours, back to back. */
-#include "test-h2.h"
 #include "chunked.h"
+#include "tap.h"
+#include "test-side.h"
 
 #include <errno.h>
 #include <torture.h>

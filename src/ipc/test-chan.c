@@ -3,6 +3,7 @@
 #include "base/rand.h"
 #include "ipc/chan.h"
 #include "linger.h"
+#include "tap.h"
 
 #include <errno.h>
 #include <fcntl.h>

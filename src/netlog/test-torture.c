@@ -4,6 +4,7 @@
 
 #include "tap.h"
 #include "torture.h"
+#include <errno.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -5,6 +5,8 @@
 #include "tap.h"
 #include "torture.h"
 
+#include <errno.h>
+
 static void replace(const struct secret_set *set)
 {
 	static const struct header_view headers[] = {{STR("Authorization"), STR("foreign")},

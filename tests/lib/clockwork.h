@@ -6,75 +6,18 @@
  *
  * A test that uses it is registered with 'link_args': clock_link_args. */
 
-#include <pthread.h>
-#include <signal.h>
-#include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <sys/types.h>
 
-static struct clockwork {
-	uint64_t now;
-	uint64_t seen; /* what a process has read last */
-} * clockwork;
-static bool clock_is_held;
+void clock_hold(void);
+void clock_hold_here(void);
 
-uint64_t __real_clock_mono_usec(void);
-uint64_t __wrap_clock_mono_usec(void);
-
-uint64_t __wrap_clock_mono_usec(void)
-{
-	uint64_t now;
-
-	if (!clock_is_held)
-		return __real_clock_mono_usec();
-	now = __atomic_load_n(&clockwork->now, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&clockwork->seen, now, __ATOMIC_SEQ_CST);
-	return now;
-}
-
-static inline void clock_follow(void)
-{
-	clock_is_held = true;
-}
-
-static inline void clock_hold(void)
-{
-	if (clockwork)
-		return;
-	clockwork = mmap(NULL, sizeof(*clockwork), PROT_READ | PROT_WRITE,
-		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (clockwork == MAP_FAILED || pthread_atfork(NULL, NULL, clock_follow) != 0) {
-		printf("Bail out! no clock\n");
-		exit(1);
-	}
-	clockwork->now = __real_clock_mono_usec();
-}
-
-static inline void clock_hold_here(void)
-{
-	clock_hold();
-	clock_follow();
-}
+/* The time that stands. */
+uint64_t clock_held(void);
 
 /* For the process, which is a child of the test and runs a loop: what is due then is due when it
  * returns. pid 0: for the test itself. */
-static inline void clock_pass(pid_t pid, uint64_t usec)
-{
-	uint64_t now = clockwork->now + usec;
+void clock_pass(pid_t pid, uint64_t usec);
 
-	__atomic_store_n(&clockwork->now, now, __ATOMIC_SEQ_CST);
-	/* Where it waits, it does so for as long as it thought right before. To be stopped and go
-	 * on interrupts that (signal(7)). */
-	while (pid > 0 && __atomic_load_n(&clockwork->seen, __ATOMIC_SEQ_CST) != now) {
-		if (kill(pid, SIGSTOP) < 0 || waitpid(pid, NULL, WUNTRACED) != pid ||
-			kill(pid, SIGCONT) < 0) {
-			printf("Bail out! no process to pass the time\n");
-			exit(1);
-		}
-		usleep(500);
-	}
-}
+/* The real one. */
+uint64_t __real_clock_mono_usec(void);

@@ -1,42 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#pragma once
-/* For the tests of HTTP/2: an end of a connection that writes down what it is told, and what moves
- * bytes between two of them, cut in every way. */
+#include "http/test-side.h"
+#include "tap.h"
 
-#include "http/h2.h"
+#include <stdarg.h>
 
-#include <tap.h>
-
-enum { SIDE_STREAMS = 512, OUT_ENOUGH = 64 * 1024 };
-
-struct side;
-
-/* One stream as its user sees it. */
-struct leg {
-	struct side *side;
-	struct h2_stream *st; /* NULL: gone */
-	uint32_t id;
-	struct buf out; /* waits to be sent */
-	uint64_t received, sent;
-	enum h2_error error;
-	bool ended, gone;
-};
-
-struct side {
-	struct h2 *h;
-	struct buf log, out;
-	struct leg legs[SIDE_STREAMS];
-	unsigned legs_n, goaways, settings;
-	bool keeps; /* data is not given back */
-	bool quiet; /* nothing is written down */
-	void (*on_head)(struct leg *l, struct http_head *head);
-	void (*on_end)(struct leg *l);
-	void (*on_data)(struct leg *l, size_t n);
-	char why[80]; /* the last malformed one */
-};
-
-static inline void note(struct side *s, const char *fmt, ...) _printf_(2, 3);
-static inline void note(struct side *s, const char *fmt, ...)
+static void note(struct side *s, const char *fmt, ...) _printf_(2, 3);
+static void note(struct side *s, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -45,7 +14,7 @@ static inline void note(struct side *s, const char *fmt, ...)
 	va_end(ap);
 }
 
-static inline void note_fields(struct side *s, const struct http_fields *f)
+static void note_fields(struct side *s, const struct http_fields *f)
 {
 	for (unsigned i = 0; i < f->n; i++)
 		if (!f->v[i].hop)
@@ -53,7 +22,7 @@ static inline void note_fields(struct side *s, const struct http_fields *f)
 				STR_FMT(http_fields_value(f, i)));
 }
 
-static inline struct leg *leg_new(struct side *s)
+struct leg *leg_new(struct side *s)
 {
 	struct leg *l = &s->legs[s->legs_n++];
 
@@ -62,7 +31,7 @@ static inline struct leg *leg_new(struct side *s)
 	return l;
 }
 
-static inline void side_head(void *arg, struct h2_stream *st, struct http_head *h)
+static void side_head(void *arg, struct h2_stream *st, struct http_head *h)
 {
 	struct side *s = arg;
 	struct leg *l = h2_stream_user(st);
@@ -91,7 +60,7 @@ static inline void side_head(void *arg, struct h2_stream *st, struct http_head *
 		s->on_head(l, h);
 }
 
-static inline void side_data(void *arg, struct h2_stream *st, struct str bytes)
+static void side_data(void *arg, struct h2_stream *st, struct str bytes)
 {
 	struct side *s = arg;
 	struct leg *l = h2_stream_user(st);
@@ -103,7 +72,7 @@ static inline void side_data(void *arg, struct h2_stream *st, struct str bytes)
 		s->on_data(l, bytes.n);
 }
 
-static inline void side_end(void *arg, struct h2_stream *st, struct http_fields *trailers)
+static void side_end(void *arg, struct h2_stream *st, struct http_fields *trailers)
 {
 	struct side *s = arg;
 	struct leg *l = h2_stream_user(st);
@@ -117,7 +86,7 @@ static inline void side_end(void *arg, struct h2_stream *st, struct http_fields 
 		s->on_end(l);
 }
 
-static inline void side_closed(void *arg, struct h2_stream *st, enum h2_error error)
+static void side_closed(void *arg, struct h2_stream *st, enum h2_error error)
 {
 	struct side *s = arg;
 	struct leg *l = h2_stream_user(st);
@@ -129,7 +98,7 @@ static inline void side_closed(void *arg, struct h2_stream *st, enum h2_error er
 	note(s, "{%u %s}", l->id, h2_error_name(error));
 }
 
-static inline struct str side_body(void *arg, struct h2_stream *st)
+static struct str side_body(void *arg, struct h2_stream *st)
 {
 	struct leg *l = h2_stream_user(st);
 
@@ -137,7 +106,7 @@ static inline struct str side_body(void *arg, struct h2_stream *st)
 	return buf_str(&l->out);
 }
 
-static inline void side_sent(void *arg, struct h2_stream *st, size_t n)
+static void side_sent(void *arg, struct h2_stream *st, size_t n)
 {
 	struct leg *l = h2_stream_user(st);
 
@@ -146,7 +115,7 @@ static inline void side_sent(void *arg, struct h2_stream *st, size_t n)
 	buf_consume(&l->out, n);
 }
 
-static inline void side_malformed(void *arg, const struct http_head *head, const char *why)
+static void side_malformed(void *arg, const struct http_head *head, const char *why)
 {
 	struct side *s = arg;
 
@@ -154,7 +123,7 @@ static inline void side_malformed(void *arg, const struct http_head *head, const
 	snprintf(s->why, sizeof(s->why), "%s", why);
 }
 
-static inline void side_goaway(void *arg, enum h2_error error)
+static void side_goaway(void *arg, enum h2_error error)
 {
 	struct side *s = arg;
 
@@ -162,7 +131,7 @@ static inline void side_goaway(void *arg, enum h2_error error)
 	note(s, "<goaway %s>", h2_error_name(error));
 }
 
-static inline void side_settings(void *arg)
+static void side_settings(void *arg)
 {
 	((struct side *)arg)->settings++;
 }
@@ -170,7 +139,7 @@ static inline void side_settings(void *arg)
 static const struct h2_handlers side_handlers = {side_head, side_data, side_end, side_closed,
 	side_body, side_sent, side_malformed, side_goaway, side_settings};
 
-static inline int side_try(struct side *s, enum h2_role role, uint32_t stream, uint32_t window)
+int side_try(struct side *s, enum h2_role role, uint32_t stream, uint32_t window)
 {
 	struct h2_config c = {.role = role,
 		.on = &side_handlers,
@@ -185,7 +154,7 @@ static inline int side_try(struct side *s, enum h2_role role, uint32_t stream, u
 	return h2_new(&c, &s->h, NULL);
 }
 
-static inline void side_done(struct side *s)
+void side_done(struct side *s)
 {
 	s->h = h2_free(s->h);
 	for (unsigned i = 0; i < s->legs_n; i++)
@@ -194,8 +163,7 @@ static inline void side_done(struct side *s)
 	buf_done(&s->out);
 }
 
-/* What it has noted since the last time. */
-static inline const char *side_log(struct side *s)
+const char *side_log(struct side *s)
 {
 	static char text[64 * 1024];
 
@@ -206,14 +174,13 @@ static inline const char *side_log(struct side *s)
 
 static unsigned h2_random_state = 7;
 
-static inline unsigned h2_random(unsigned bound)
+unsigned h2_random(unsigned bound)
 {
 	h2_random_state = h2_random_state * 1664525U + 1013904223U;
 	return (h2_random_state >> 8) % bound;
 }
 
-/* Moves what `from` has to say to `to` in pieces of at most `most` bytes; whether it had any. */
-static inline bool side_move(struct side *from, struct side *to, unsigned most)
+bool side_move(struct side *from, struct side *to, unsigned most)
 {
 	bool any = false;
 
@@ -231,8 +198,7 @@ static inline bool side_move(struct side *from, struct side *to, unsigned most)
 	return any;
 }
 
-/* Until neither has more to say. */
-static inline void side_settle(struct side *a, struct side *b, unsigned most)
+void side_settle(struct side *a, struct side *b, unsigned most)
 {
 	bool any = true;
 

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tap.h"
+
+#include <signal.h>
+#include <stdarg.h>
+
+int tap_count, tap_failed;
+bool tap_ok_now;
+static const char *skipped;
+
+/* What our caller ignores or blocks (nohup, a shell's background) is no matter of the test's. */
+__attribute__((constructor)) static void tap_default_signals(void)
+{
+	struct sigaction now;
+	sigset_t none;
+
+	for (int i = 1; i < NSIG; i++)
+		if (sigaction(i, NULL, &now) == 0 && now.sa_handler == SIG_IGN)
+			signal(i, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+void tap_fail_at(const char *file, int line, const char *fmt, ...)
+{
+	va_list ap;
+
+	tap_ok_now = false;
+	printf("# %s:%d: ", file, line);
+	va_start(ap, fmt);
+	vprintf(fmt, ap);
+	va_end(ap);
+	printf("\n");
+}
+
+void tap_int(const char *file, int line, const char *what, long long got, long long want)
+{
+	if (got != want)
+		tap_fail_at(file, line, "%s: got %lld, want %lld", what, got, want);
+}
+
+void tap_text(const char *file, int line, const char *what, const char *got, size_t got_n,
+	const char *want)
+{
+	if (got_n != strlen(want) || (got_n && memcmp(got, want, got_n) != 0))
+		tap_fail_at(file, line, "%s: got \"%.*s\", want \"%s\"", what, (int)got_n,
+			got ? got : "", want);
+}
+
+void tap_z(const char *file, int line, const char *what, const char *got, const char *want)
+{
+	if ((!got || !want) ? got != want : strcmp(got, want) != 0)
+		tap_fail_at(file, line, "%s: got \"%s\", want \"%s\"", what, got ? got : "(null)",
+			want ? want : "(null)");
+}
+
+void tap_bail(const char *file, int line, const char *what)
+{
+	printf("Bail out! %s:%d: %s\n", file, line, what);
+	exit(1);
+}
+
+void tap_skip(const char *reason)
+{
+	skipped = reason;
+}
+
+void tap_run(const char *name, void (*fn)(void))
+{
+	tap_ok_now = true;
+	skipped = NULL;
+	fn();
+	tap_count++;
+	tap_failed += !tap_ok_now;
+	printf("%sok %d - %s%s%s\n", tap_ok_now ? "" : "not ", tap_count, name,
+		tap_ok_now && skipped ? " # SKIP " : "", tap_ok_now && skipped ? skipped : "");
+	fflush(stdout);
+}
+
+int tap_done(void)
+{
+	printf("1..%d\n", tap_count);
+	return tap_failed ? 1 : 0;
+}
