@@ -115,8 +115,61 @@ static struct str str_take(struct wire_in *r, const struct field *f)
 	return s;
 }
 
-static void field_put(struct wire_out *w, const struct field *f, const void *p)
+static size_t *parts_n(const struct field *f, const void *m)
 {
+	return (size_t *)(void *)((char *)(uintptr_t)m + f->n_at);
+}
+
+static void parts_put(struct wire_out *w, const struct field *f, const void *m)
+{
+	const struct message *t = f->part();
+	const char *parts = *(char *const *)field_at(f, m);
+	size_t n = *parts_n(f, m);
+
+	if (n > f->max_n) {
+		w->error = w->error ? w->error : -EINVAL;
+		return;
+	}
+	wire_put_u32(w, (uint32_t)n);
+	for (size_t i = 0; i < n; i++)
+		message_put(w, t, parts + i * t->size);
+}
+
+/* Each is counted when it is whole: one that is not has nothing to be freed. */
+static void parts_take(struct wire_in *r, const struct field *f, void *m)
+{
+	const struct message *t = f->part();
+	uint32_t n = wire_get_u32(r);
+	char *parts;
+
+	if (r->bad || n == 0)
+		return;
+	parts = n <= f->max_n ? calloc(n, t->size) : NULL;
+	if (!parts) {
+		r->bad = true;
+		return;
+	}
+	*(char **)field_at(f, m) = parts;
+	for (; *parts_n(f, m) < n && !r->bad; *parts_n(f, m) += !r->bad)
+		message_take(r, t, parts + *parts_n(f, m) * t->size);
+}
+
+static void parts_done(const struct field *f, void *m)
+{
+	const struct message *t = f->part();
+	char **parts = field_at(f, m);
+	size_t *n = parts_n(f, m);
+
+	while (*n > 0)
+		message_done(t, *parts + --*n * t->size);
+	free(*parts);
+	*parts = NULL;
+}
+
+static void field_put(struct wire_out *w, const struct field *f, const void *m)
+{
+	const void *p = field_at(f, m);
+
 	switch ((enum field_kind)f->kind) {
 	case FIELD_INT:
 		int_put(w, f, p);
@@ -150,13 +203,16 @@ static void field_put(struct wire_out *w, const struct field *f, const void *p)
 	case FIELD_PART:
 		message_put(w, f->part(), p);
 		break;
+	case FIELD_PARTS:
+		parts_put(w, f, m);
+		break;
 	}
 }
 
 void message_put(struct wire_out *w, const struct message *t, const void *m)
 {
 	for (size_t i = 0; i < t->fields_n; i++)
-		field_put(w, &t->fields[i], field_at(&t->fields[i], m));
+		field_put(w, &t->fields[i], m);
 	if (w->error == 0 && t->check && !t->check(m))
 		w->error = -EINVAL;
 }
@@ -192,8 +248,10 @@ static void bytes_take(struct wire_in *r, const struct field *f, void *p)
 	r->rest = str_from_index(r->rest, f->size);
 }
 
-static void field_take(struct wire_in *r, const struct field *f, void *p)
+static void field_take(struct wire_in *r, const struct field *f, void *m)
 {
+	void *p = field_at(f, m);
+
 	switch ((enum field_kind)f->kind) {
 	case FIELD_INT:
 		int_take(r, f, p);
@@ -220,6 +278,9 @@ static void field_take(struct wire_in *r, const struct field *f, void *p)
 	case FIELD_PART:
 		message_take(r, f->part(), p);
 		break;
+	case FIELD_PARTS:
+		parts_take(r, f, m);
+		break;
 	}
 }
 
@@ -227,7 +288,7 @@ bool message_take(struct wire_in *r, const struct message *t, void *ret)
 {
 	memset(ret, 0, t->size);
 	for (size_t i = 0; i < t->fields_n && !r->bad; i++)
-		field_take(r, &t->fields[i], field_at(&t->fields[i], ret));
+		field_take(r, &t->fields[i], ret);
 	if (!r->bad && t->check && !t->check(ret))
 		r->bad = true;
 	if (r->bad)
@@ -248,6 +309,8 @@ void message_done(const struct message *t, void *m)
 			*(char ***)p = strv_free(*(char ***)p);
 		} else if (f->kind == FIELD_PART) {
 			message_done(f->part(), p);
+		} else if (f->kind == FIELD_PARTS) {
+			parts_done(f, m);
 		}
 	}
 }

@@ -26,6 +26,7 @@
  *   BYTES, name, SIZE        uint8_t name[SIZE], always all of them
  *   ERROR                    struct cloche_err with a code
  *   PART, name, TAG          struct TAG name, which has a table of its own
+ *   PARTS, name, TAG, N      struct TAG *name and size_t name_n: a heap array of at most N
  *
  * U32 with .flags FIELD_CODE is the code of an error.
  * Of STR also: .flags FIELD_CUT (the encoder sends the first .max bytes of a longer one),
@@ -47,6 +48,7 @@ enum field_kind {
 	FIELD_BYTES,
 	FIELD_ERROR,
 	FIELD_PART,
+	FIELD_PARTS,
 };
 
 enum field_flags {
@@ -68,6 +70,7 @@ struct field {
 	uint8_t flags;
 	uint16_t size; /* in memory, of one */
 	uint16_t at;   /* in the struct */
+	uint16_t n_at; /* FIELD_PARTS: of their number */
 	uint32_t min, max, max_n;
 	message_fn part;
 };
@@ -112,6 +115,9 @@ bool message_get(struct str payload, const struct message *t, void *ret);
 #define MESSAGE_MEMBER_BYTES(m, n) uint8_t m[n];
 #define MESSAGE_MEMBER_ERROR(m) struct cloche_err m;
 #define MESSAGE_MEMBER_PART(m, tag) struct tag m;
+#define MESSAGE_MEMBER_PARTS(m, tag, n)                                                            \
+	struct tag *m;                                                                             \
+	size_t m##_n;
 
 /* A struct with a table: a part of messages, or a message whose sender is written by hand. */
 #define MESSAGE_STRUCT(tag, LIST)                                                                  \
@@ -174,6 +180,9 @@ bool message_get(struct str payload, const struct message *t, void *ret);
 #define MESSAGE_ROW_BYTES(m, n) MESSAGE_ROW_(m, FIELD_BYTES)
 #define MESSAGE_ROW_ERROR(m) MESSAGE_ROW_(m, FIELD_ERROR)
 #define MESSAGE_ROW_PART(m, tag) MESSAGE_ROW_(m, FIELD_PART, .part = tag##_message)
+#define MESSAGE_ROW_PARTS(m, tag, n)                                                               \
+	MESSAGE_ROW_(m, FIELD_PARTS, .part = tag##_message, .max_n = (n),                          \
+		.n_at = offsetof(self, m##_n))
 
 /* may: bool (*)(const void *), or NULL. */
 #define MESSAGE_TABLE(tag, LIST, may)                                                              \

@@ -3,6 +3,8 @@
 #include "provider/spec_wire.h"
 #include "tap.h"
 
+#include <errno.h>
+
 static struct cloche_err err;
 
 static void fill(struct room_spec *s)
@@ -142,6 +144,27 @@ static void it_survives_the_wire(void)
 	room_spec_done(&s);
 }
 
+static void more_mounts_than_may_be_do_not_go_out(void)
+{
+	_cleanup_(buf_donep) struct buf bytes = BUF_INIT(1 << 20);
+	struct room_spec s;
+
+	room_spec_init(&s);
+	for (int i = 0; i <= ROOM_MAX_MOUNTS; i++) {
+		struct wire_out out = wire_out(&bytes);
+		struct room_mount *more = realloc(s.mounts, (s.mounts_n + 1) * sizeof(*more));
+
+		must(more);
+		s.mounts = more;
+		s.mounts[s.mounts_n++] =
+			(struct room_mount){.source = strdup("/a"), .target = strdup("/b")};
+		buf_clear(&bytes);
+		room_spec_put(&out, &s);
+		check_int(out.error, s.mounts_n <= ROOM_MAX_MOUNTS ? 0 : -EINVAL);
+	}
+	room_spec_done(&s);
+}
+
 static void providers_are_found_by_name(void)
 {
 	check(provider_find(STR("native")) == &native_provider);
@@ -158,6 +181,7 @@ int main(void)
 	run_test(bad_values_are_refused);
 	run_test(a_tmpfs_fits_into_the_memory);
 	run_test(it_survives_the_wire);
+	run_test(more_mounts_than_may_be_do_not_go_out);
 	run_test(providers_are_found_by_name);
 	return tap_done();
 }
