@@ -23,7 +23,8 @@ enum room_root {
 
 enum room_net {
 	ROOM_NET_NONE,    /* a loopback device and nothing else */
-	ROOM_NET_GATEWAY, /* every address is captured; see struct room.net */
+	ROOM_NET_GATEWAY, /* every address is captured; its listeners are handed over by
+			     room_listeners() */
 	ROOM_NET_END_,
 };
 
@@ -56,9 +57,9 @@ struct room_spec {
 	enum room_root root;
 	char *root_dir; /* for ROOM_ROOT_DIR */
 	bool overlay;   /* what changes in the root, /usr of the host's view included, lies in a
-			 * layer of its own that can be looked at (struct room.upper_fd) */
-	char *keep_dir; /* where that layer lies and stays (jail/keep.h), absolute; NULL: it goes
-			 * with the room. Implies overlay */
+			 * layer of its own that can be looked at (room_layers()) */
+	char *keep_dir; /* where that layer lies and stays (provider/native/keep.h), absolute; NULL:
+			 * it goes with the room. Implies overlay */
 	struct room_mount *mounts;
 	size_t mounts_n;
 	struct room_limits limits;
