@@ -27,8 +27,9 @@ struct listener {
 	uint16_t port;
 	bool answers;
 	pthread_t thread;
+	pthread_t answering[STREAMS + 8];
 	int conns[STREAMS + 8];
-	unsigned n;
+	unsigned answering_n, n;
 };
 
 /* What stands before the body: a head, or one and that of a WebSocket's frame. */
@@ -71,14 +72,14 @@ static void *serve(void *arg)
 {
 	struct listener *l = arg;
 	pthread_attr_t attr;
-	pthread_t thread;
 	int fd;
 
-	must(pthread_attr_init(&attr) == 0 && pthread_attr_setstacksize(&attr, 64 * 1024) == 0 &&
-		pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED) == 0);
+	must(pthread_attr_init(&attr) == 0 && pthread_attr_setstacksize(&attr, 64 * 1024) == 0);
 	while ((fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
 		if (l->answers)
-			must(pthread_create(&thread, &attr, serve_one, (void *)(intptr_t)fd) == 0);
+			must(l->answering_n < ARRAY_SIZE(l->answering) &&
+				pthread_create(&l->answering[l->answering_n++], &attr, serve_one,
+					(void *)(intptr_t)fd) == 0);
 		else if (l->n < ARRAY_SIZE(l->conns))
 			l->conns[l->n++] = fd; /* nothing is ever read from it */
 	}
@@ -99,7 +100,8 @@ static void listener_start(struct listener *l, bool answers)
 	l->port = ntohs(a.sin_port);
 }
 
-/* After the broker was started: there may be no threads before. */
+/* After the broker was started: there may be no threads before, as they may hold locks that the
+ * child of a fork would wait for. */
 static void listener_run(struct listener *l)
 {
 	must(pthread_create(&l->thread, NULL, serve, l) == 0);
@@ -109,6 +111,8 @@ static void listener_stop(struct listener *l)
 {
 	(void)shutdown(l->fd, SHUT_RDWR);
 	pthread_join(l->thread, NULL);
+	while (l->answering_n > 0)
+		pthread_join(l->answering[--l->answering_n], NULL);
 	close(l->fd);
 	while (l->n > 0)
 		close(l->conns[--l->n]);
