@@ -210,3 +210,21 @@ def wait_until(cond, seconds=30.0, step=0.02):
             return True
         time.sleep(step)
     return bool(cond())
+
+
+def catches(pid, signo):
+    """Whether a process has a handler for a signal."""
+    return bool(signal_set(pid, "SigCgt") >> (signo - 1) & 1)
+
+
+def send_signal(p, signo):
+    """Sends a signal, and waits until the process took it: two of a kind that wait would be one."""
+    p.send_signal(signo)
+    expect(wait_until(lambda: not signal_set(p.pid, "ShdPnd") >> (signo - 1) & 1, step=0.005),
+           "signal %d still waits" % signo)
+
+
+def signal_set(pid, name):
+    with open("/proc/%d/status" % pid) as f:
+        sets = [line.split()[1] for line in f if line.startswith(name + ":")]
+    return int(sets[0], 16) if sets else 0
