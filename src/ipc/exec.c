@@ -92,4 +92,4 @@ static bool exec_spec_allows(const void *m)
 	return exec_spec_check(m, NULL) == 0;
 }
 
-MESSAGE_TABLE(exec_spec, EXEC_SPEC_FIELDS, exec_spec_allows)
+MESSAGE_TABLE(exec_spec, EXEC_SPEC_FIELDS, exec_spec_allows);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ipc/helper.h"
 
-MESSAGE_TABLE(helper_listeners, HELPER_LISTENERS_FIELDS, NULL)
-MESSAGE_TABLE(helper_failure, HELPER_FAILURE_FIELDS, NULL)
-MESSAGE_TABLE(helper_counted, HELPER_COUNTED_FIELDS, NULL)
-MESSAGE_TABLE(helper_replaced, HELPER_REPLACED_FIELDS, NULL)
-MESSAGE_TABLE(helper_who, HELPER_WHO_FIELDS, NULL)
-MESSAGE_TABLE(helper_owner, HELPER_OWNER_FIELDS, NULL)
+MESSAGE_TABLE(helper_listeners, HELPER_LISTENERS_FIELDS, NULL);
+MESSAGE_TABLE(helper_failure, HELPER_FAILURE_FIELDS, NULL);
+MESSAGE_TABLE(helper_counted, HELPER_COUNTED_FIELDS, NULL);
+MESSAGE_TABLE(helper_replaced, HELPER_REPLACED_FIELDS, NULL);
+MESSAGE_TABLE(helper_who, HELPER_WHO_FIELDS, NULL);
+MESSAGE_TABLE(helper_owner, HELPER_OWNER_FIELDS, NULL);
 
 const message_fn helper_messages[] = {helper_listeners_message, helper_failure_message,
 	helper_counted_message, helper_replaced_message, helper_who_message, helper_owner_message,

@@ -10,7 +10,7 @@
  * From the list come struct roomctl_signal, its encoder roomctl_send_signal and its decoder
  * roomctl_get_signal; the protocol's .c file adds the table itself:
  *
- *   MESSAGE_TABLE(roomctl_signal, ROOMCTL_SIGNAL_FIELDS, NULL)
+ *   MESSAGE_TABLE(roomctl_signal, ROOMCTL_SIGNAL_FIELDS, NULL);
  *
  * A field is one line: its kind, its name, what bounds it. The kinds are:
  *
@@ -194,4 +194,5 @@ bool message_get(struct str payload, const struct message *t, void *ret);
 			#tag, fields, sizeof(fields) / sizeof(fields[0]), sizeof(self), may};      \
                                                                                                    \
 		return &table;                                                                     \
-	}
+	}                                                                                          \
+	_Static_assert(sizeof(struct tag) > 0, "takes the semicolon")

@@ -27,16 +27,16 @@ static bool net_client_allows(const void *m)
 	}
 }
 
-MESSAGE_TABLE(net_client, NET_CLIENT_FIELDS, net_client_allows)
-MESSAGE_TABLE(net_hello, NET_HELLO_FIELDS, NULL)
-MESSAGE_TABLE(net_mint, NET_MINT_FIELDS, NULL)
-MESSAGE_TABLE(net_cert, NET_CERT_FIELDS, NULL)
-MESSAGE_TABLE(net_open, NET_OPEN_FIELDS, NULL)
-MESSAGE_TABLE(net_response, NET_RESPONSE_FIELDS, NULL)
-MESSAGE_TABLE(net_trailers, NET_TRAILERS_FIELDS, NULL)
-MESSAGE_TABLE(net_end_of_stream, NET_END_OF_STREAM_FIELDS, NULL)
-MESSAGE_TABLE(net_credit, NET_CREDIT_FIELDS, NULL)
-MESSAGE_TABLE(net_event, NET_EVENT_FIELDS, NULL)
+MESSAGE_TABLE(net_client, NET_CLIENT_FIELDS, net_client_allows);
+MESSAGE_TABLE(net_hello, NET_HELLO_FIELDS, NULL);
+MESSAGE_TABLE(net_mint, NET_MINT_FIELDS, NULL);
+MESSAGE_TABLE(net_cert, NET_CERT_FIELDS, NULL);
+MESSAGE_TABLE(net_open, NET_OPEN_FIELDS, NULL);
+MESSAGE_TABLE(net_response, NET_RESPONSE_FIELDS, NULL);
+MESSAGE_TABLE(net_trailers, NET_TRAILERS_FIELDS, NULL);
+MESSAGE_TABLE(net_end_of_stream, NET_END_OF_STREAM_FIELDS, NULL);
+MESSAGE_TABLE(net_credit, NET_CREDIT_FIELDS, NULL);
+MESSAGE_TABLE(net_event, NET_EVENT_FIELDS, NULL);
 
 const message_fn net_messages[] = {net_client_message, net_hello_message, net_mint_message,
 	net_cert_message, net_open_message, net_response_message, net_trailers_message,

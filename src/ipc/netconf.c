@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ipc/netconf.h"
 
-MESSAGE_TABLE(netconf_secret, NETCONF_SECRET_FIELDS, NULL)
-MESSAGE_TABLE(netconf_github_app, NETCONF_GITHUB_APP_FIELDS, NULL)
-MESSAGE_TABLE(netconf_connect_to, NETCONF_CONNECT_TO_FIELDS, NULL)
-MESSAGE_TABLE(netconf_counts, NETCONF_COUNTS_FIELDS, NULL)
-MESSAGE_TABLE(netconf_replaced, NETCONF_REPLACED_FIELDS, NULL)
-MESSAGE_TABLE(netconf_two, NETCONF_TWO_FIELDS, NULL)
-MESSAGE_TABLE(netconf_failure, NETCONF_FAILURE_FIELDS, NULL)
+MESSAGE_TABLE(netconf_secret, NETCONF_SECRET_FIELDS, NULL);
+MESSAGE_TABLE(netconf_github_app, NETCONF_GITHUB_APP_FIELDS, NULL);
+MESSAGE_TABLE(netconf_connect_to, NETCONF_CONNECT_TO_FIELDS, NULL);
+MESSAGE_TABLE(netconf_counts, NETCONF_COUNTS_FIELDS, NULL);
+MESSAGE_TABLE(netconf_replaced, NETCONF_REPLACED_FIELDS, NULL);
+MESSAGE_TABLE(netconf_two, NETCONF_TWO_FIELDS, NULL);
+MESSAGE_TABLE(netconf_failure, NETCONF_FAILURE_FIELDS, NULL);
 
 const message_fn netconf_messages[] = {netconf_secret_message, netconf_github_app_message,
 	netconf_connect_to_message, netconf_counts_message, netconf_replaced_message,

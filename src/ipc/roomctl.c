@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ipc/roomctl.h"
 
-MESSAGE_TABLE(roomctl_exec, ROOMCTL_EXEC_FIELDS, NULL)
-MESSAGE_TABLE(roomctl_signal, ROOMCTL_SIGNAL_FIELDS, NULL)
-MESSAGE_TABLE(roomctl_resize, ROOMCTL_RESIZE_FIELDS, NULL)
-MESSAGE_TABLE(roomctl_started, ROOMCTL_STARTED_FIELDS, NULL)
-MESSAGE_TABLE(roomctl_failed, ROOMCTL_FAILED_FIELDS, NULL)
-MESSAGE_TABLE(roomctl_exited, ROOMCTL_EXITED_FIELDS, NULL)
+MESSAGE_TABLE(roomctl_exec, ROOMCTL_EXEC_FIELDS, NULL);
+MESSAGE_TABLE(roomctl_signal, ROOMCTL_SIGNAL_FIELDS, NULL);
+MESSAGE_TABLE(roomctl_resize, ROOMCTL_RESIZE_FIELDS, NULL);
+MESSAGE_TABLE(roomctl_started, ROOMCTL_STARTED_FIELDS, NULL);
+MESSAGE_TABLE(roomctl_failed, ROOMCTL_FAILED_FIELDS, NULL);
+MESSAGE_TABLE(roomctl_exited, ROOMCTL_EXITED_FIELDS, NULL);
 
 const message_fn roomctl_messages[] = {roomctl_exec_message, roomctl_signal_message,
 	roomctl_resize_message, roomctl_started_message, roomctl_failed_message,

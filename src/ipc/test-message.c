@@ -254,7 +254,7 @@ static void every_bound_holds_at_both_ends(void)
 enum only { ONLY, ONLY_END };
 #define TEST_ONLY_FIELDS(F) F(ENUM, only, only, ONLY_END) F(ENUMS, more, only, ONLY_END, 2)
 MESSAGE_STRUCT(test_only, TEST_ONLY_FIELDS);
-MESSAGE_TABLE(test_only, TEST_ONLY_FIELDS, NULL)
+MESSAGE_TABLE(test_only, TEST_ONLY_FIELDS, NULL);
 
 /* No message has one yet: its largest value is 0. */
 static void an_enum_of_one_value_is_bounded(void)

@@ -11,9 +11,9 @@ enum { MAX_PATH = 4095 };
 	F(BOOL, optional)                                                                          \
 	F(BOOL, no_link)
 
-static MESSAGE_TABLE(room_mount, MOUNT_FIELDS, NULL)
+static MESSAGE_TABLE(room_mount, MOUNT_FIELDS, NULL);
 
-	static const struct message *room_limits_message(void)
+static const struct message *room_limits_message(void)
 {
 	typedef struct room_limits self;
 	static const struct field fields[] = {
@@ -43,9 +43,9 @@ static MESSAGE_TABLE(room_mount, MOUNT_FIELDS, NULL)
 	F(OPTIONAL, host_home, .max = MAX_PATH)                                                    \
 	F(STRV, opened, .max = MAX_PATH, .max_n = ROOM_MAX_OPENED)
 
-static MESSAGE_TABLE(room_spec, SPEC_FIELDS, NULL)
+static MESSAGE_TABLE(room_spec, SPEC_FIELDS, NULL);
 
-	void room_spec_put(struct wire_out *w, const struct room_spec *s)
+void room_spec_put(struct wire_out *w, const struct room_spec *s)
 {
 	message_put(w, room_spec_message(), s);
 }
