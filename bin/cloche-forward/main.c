@@ -6,10 +6,9 @@
  * ends with the socket to the room and with the supervisor. */
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/selfcaps.h"
 #include "forward.h"
 #include "ipc/forward.h"
-#include "jail/seccomp.h"
+#include "jail/narrow.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -186,12 +185,10 @@ static void on_room(struct loop_io *io, uint32_t events)
 static int narrow(struct cloche_err *err)
 {
 	const struct rlimit files = {FDS, FDS}, none = {0, 0};
-	int r;
 
 	if (setrlimit(RLIMIT_NOFILE, &files) < 0 || setrlimit(RLIMIT_CORE, &none) < 0)
 		return err_sys(err, errno, "set limits");
-	r = selfcaps_drop(err);
-	return r < 0 ? r : seccomp_narrow(SECCOMP_FORWARD, err);
+	return narrow_program(SECCOMP_FORWARD, err);
 }
 
 static int prepare(struct forward *f, struct cloche_err *err)

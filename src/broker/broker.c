@@ -263,14 +263,14 @@ static void on_sweep(struct loop_timer *t)
 /* Everything that needs files, then the narrowing, then the gateway. */
 static int serve(struct broker *b)
 {
-	int r = narrow_first(b->err);
+	int r = broker_narrow_first(b->err);
 
 	/* jansson would open a file for it; what stands in bodies must not be made to collide. */
 	json_object_seed((size_t)rand_u64() | 1);
 	if (r == 0)
 		r = dial_setup(b, b->err);
 	if (r == 0)
-		r = narrow_last(b->err);
+		r = broker_narrow_last(b->err);
 	if (r < 0)
 		return r;
 	b->rest_due = true;

@@ -8,14 +8,13 @@
 #include "broker/narrow.h"
 #include "base/fd.h"
 #include "base/secmem.h"
-#include "base/selfcaps.h"
-#include "jail/seccomp.h"
+#include "jail/narrow.h"
 
 #include <errno.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
-int narrow_first(struct cloche_err *err)
+int broker_narrow_first(struct cloche_err *err)
 {
 	int r;
 
@@ -28,10 +27,7 @@ int narrow_first(struct cloche_err *err)
 	return 0;
 }
 
-int narrow_last(struct cloche_err *err)
+int broker_narrow_last(struct cloche_err *err)
 {
-	/* Started by root, the filter would still leave root's rights over what it allows. */
-	int r = selfcaps_drop(err);
-
-	return r < 0 ? r : seccomp_narrow(SECCOMP_BROKER, err);
+	return narrow_program(SECCOMP_BROKER, err);
 }

@@ -4,5 +4,5 @@
 
 #include "base/err.h"
 
-_warn_unused_ int narrow_first(struct cloche_err *err);
-_warn_unused_ int narrow_last(struct cloche_err *err);
+_warn_unused_ int broker_narrow_first(struct cloche_err *err);
+_warn_unused_ int broker_narrow_last(struct cloche_err *err);

@@ -49,7 +49,7 @@ static void sockets_are_tcp_and_udp(void)
 
 int main(void)
 {
-	narrowed_by = narrow_last;
+	narrowed_by = broker_narrow_last;
 	run_test(opens_and_runs_nothing);
 	run_test(sockets_are_tcp_and_udp);
 	run_test(runs_no_new_code);

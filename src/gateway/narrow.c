@@ -5,16 +5,15 @@
 #include "gateway/narrow.h"
 #include "base/fd.h"
 #include "base/secmem.h"
-#include "base/selfcaps.h"
 #include "ipc/helper.h"
-#include "jail/seccomp.h"
+#include "jail/narrow.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-int narrow_descriptors(struct cloche_err *err)
+int gateway_narrow_descriptors(struct cloche_err *err)
 {
 	const int keep[] = {HELPER_FD_SUPERVISOR, HELPER_FD_PEER};
 	const struct sigaction ignore = {.sa_handler = SIG_IGN};
@@ -31,7 +30,7 @@ int narrow_descriptors(struct cloche_err *err)
 	return r < 0 ? err_sys(err, -r, "tidy the inherited descriptors") : 0;
 }
 
-int narrow_limits(unsigned need, struct cloche_err *err)
+int gateway_narrow_limits(unsigned need, struct cloche_err *err)
 {
 	const struct rlimit none = {0, 0};
 	struct rlimit files;
@@ -46,10 +45,7 @@ int narrow_limits(unsigned need, struct cloche_err *err)
 	return 0;
 }
 
-int narrow_calls(struct cloche_err *err)
+int gateway_narrow_calls(struct cloche_err *err)
 {
-	/* Started by root, the filter would still leave root's rights over what it allows. */
-	int r = selfcaps_drop(err);
-
-	return r < 0 ? r : seccomp_narrow(SECCOMP_GATEWAY, err);
+	return narrow_program(SECCOMP_GATEWAY, err);
 }

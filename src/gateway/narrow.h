@@ -6,9 +6,9 @@
 
 /* Stage 1, before anything is opened: not dumpable, no core files, standard descriptors in place,
  * no other descriptor than those and the two channels. */
-_warn_unused_ int narrow_descriptors(struct cloche_err *err);
+_warn_unused_ int gateway_narrow_descriptors(struct cloche_err *err);
 /* Stage 2: no new processes, and as many descriptors as the host allows (up to need). */
-_warn_unused_ int narrow_limits(unsigned need, struct cloche_err *err);
+_warn_unused_ int gateway_narrow_limits(unsigned need, struct cloche_err *err);
 /* Stage 3, when everything is open: no new privileges, and a filter that leaves reading and writing
  * what is open. */
-_warn_unused_ int narrow_calls(struct cloche_err *err);
+_warn_unused_ int gateway_narrow_calls(struct cloche_err *err);

@@ -27,13 +27,14 @@ int gateway_program(void)
 	struct gateway *g = NULL;
 	struct cloche_err err = {0};
 
-	if (narrow_descriptors(&err) < 0)
+	if (gateway_narrow_descriptors(&err) < 0)
 		return report(&err);
 	/* A copy, so that a failure can still be reported when the gateway has closed its own. */
 	config.supervisor_fd = dup(HELPER_FD_SUPERVISOR);
 	if (gateway_new(&config, &g, &err) < 0 ||
-		narrow_limits(gateway_limits_default.connections + SPARE_DESCRIPTORS, &err) < 0 ||
-		narrow_calls(&err) < 0 || gateway_run(g, &err) < 0)
+		gateway_narrow_limits(
+			gateway_limits_default.connections + SPARE_DESCRIPTORS, &err) < 0 ||
+		gateway_narrow_calls(&err) < 0 || gateway_run(g, &err) < 0)
 		return report(&err);
 	/* No clean-up: the kernel does it, and the room's connections end at once. */
 	_exit(0);

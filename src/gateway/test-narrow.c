@@ -39,7 +39,7 @@ static void ends_who_reaches_out(void)
 
 int main(void)
 {
-	narrowed_by = narrow_calls;
+	narrowed_by = gateway_narrow_calls;
 	run_test(ends_who_reaches_out);
 	run_test(runs_no_new_code);
 	run_test(signals_nobody);

@@ -81,7 +81,7 @@ static _noreturn_ void child(int supervisor, int broker, const struct gateway_li
 	r = gateway_new(&config, &g, &err);
 #ifndef SANITIZED
 	if (r == 0)
-		r = narrow_calls(&err);
+		r = gateway_narrow_calls(&err);
 #endif
 	if (r == 0)
 		r = gateway_run(g, &err);

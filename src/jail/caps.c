@@ -10,6 +10,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+static int caps_clear_ambient(struct cloche_err *err)
+{
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 && errno != EINVAL)
+		return err_sys(err, errno, "drop the ambient capabilities");
+	return 0;
+}
+
 /* INV-NO-PRIVILEGE */
 int caps_bound(uint64_t keep, struct cloche_err *err)
 {
@@ -22,9 +29,7 @@ int caps_bound(uint64_t keep, struct cloche_err *err)
 				break;
 			return err_sys(err, errno, "drop capability %d", cap);
 		}
-	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 && errno != EINVAL)
-		return err_sys(err, errno, "drop the ambient capabilities");
-	return 0;
+	return caps_clear_ambient(err);
 }
 
 int caps_set(uint64_t keep, struct cloche_err *err)
@@ -37,6 +42,16 @@ int caps_set(uint64_t keep, struct cloche_err *err)
 	if (syscall(SYS_capset, &h, d) < 0)
 		return err_sys(err, errno, "drop capabilities");
 	return 0;
+}
+
+int caps_drop(struct cloche_err *err)
+{
+	int r = caps_clear_ambient(err);
+
+	/* It only bounds what an exec could give back; who may not narrow it has nothing to give.
+	 */
+	(void)!caps_bound(0, NULL);
+	return r < 0 ? r : caps_set(0, err);
 }
 
 int caps_effective(uint64_t *ret, struct cloche_err *err)

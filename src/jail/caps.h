@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Capabilities, no_new_privs and resource limits of what runs in a room. */
+/* Capabilities, no_new_privs and resource limits. */
 
 #include "base/err.h"
 #include <stdint.h>
@@ -17,6 +17,10 @@ _warn_unused_ int caps_bound(uint64_t keep, struct cloche_err *err);
 
 /* Narrows the permitted and effective sets to `keep` and empties the inheritable set. */
 _warn_unused_ int caps_set(uint64_t keep, struct cloche_err *err);
+
+/* Gives up every capability of this thread, for good: effective, permitted, inheritable, ambient,
+ * and bounding if that is still allowed. Descriptors that are open stay usable. */
+_warn_unused_ int caps_drop(struct cloche_err *err);
 
 /* The effective set of the calling process. */
 _warn_unused_ int caps_effective(uint64_t *ret, struct cloche_err *err);

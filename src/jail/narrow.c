@@ -2,7 +2,6 @@
 #include "jail/narrow.h"
 #include "jail/caps.h"
 #include "jail/landlock.h"
-#include "jail/seccomp.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -62,4 +61,14 @@ int narrow_process(const struct narrow *n, struct cloche_err *err)
 	if (r == 0 && n->staying)
 		r = seccomp_install(n->nested ? SECCOMP_STAYING_NESTED : SECCOMP_STAYING, err);
 	return r < 0 ? r : seccomp_install(n->nested ? SECCOMP_ROOM_NESTED : SECCOMP_ROOM, err);
+}
+
+int narrow_program(enum seccomp_program program, struct cloche_err *err)
+{
+	/* Started by root, the filter would still leave root's rights over what it allows. */
+	int r = caps_drop(err);
+
+	if (r == 0)
+		r = caps_no_new_privs(err);
+	return r < 0 ? r : seccomp_install_program(program, err);
 }

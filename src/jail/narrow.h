@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* How the first process of a room becomes as narrow as everything in it will be. Needs nothing but
- * the kernel, and nothing of how the room was made: whoever becomes process 1 can call it. */
+/* How the first process of a room becomes as narrow as everything in it will be, and a program of
+ * ours as narrow as it can be. Needs nothing but the kernel, and nothing of how a room was made. */
 
-#include "base/err.h"
+#include "jail/seccomp.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -22,3 +22,7 @@ _warn_unused_ int narrow_limits(const struct narrow *n, struct cloche_err *err);
  * root in its user namespace, with every capability there, in the room's root, and has one
  * thread. */
 _warn_unused_ int narrow_process(const struct narrow *n, struct cloche_err *err);
+
+/* By a program that faces a network, before it reads the first byte of it (INV-NARROW): no
+ * capability, no_new_privs, and its filter for all of its threads, all for good. */
+_warn_unused_ int narrow_program(enum seccomp_program program, struct cloche_err *err);

@@ -6,7 +6,6 @@
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -48,7 +47,7 @@ int seccomp_install(enum seccomp_filter_id id, struct cloche_err *err)
 	return install(filter_arguments, ARRAY_SIZE(filter_arguments), 0, err);
 }
 
-int seccomp_narrow(enum seccomp_program program, struct cloche_err *err)
+int seccomp_install_program(enum seccomp_program program, struct cloche_err *err)
 {
 	static const struct {
 		const struct sock_filter *code;
@@ -67,7 +66,5 @@ int seccomp_narrow(enum seccomp_program program, struct cloche_err *err)
 	for (size_t i = 0; i < n; i++)
 		if (code[i].k == SELF_PLACEHOLDER)
 			code[i].k = (uint32_t)getpid();
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-		return err_sys(err, errno, "set no_new_privs");
 	return install(code, n, SECCOMP_FILTER_FLAG_TSYNC, err);
 }

@@ -36,7 +36,7 @@ enum seccomp_program {
 	SECCOMP_FORWARD,
 };
 
-/* For a program of ours that narrows itself: sets no_new_privs and installs its filter for every
- * thread. Calls that seccomp-programs.def does not allow it fail with EPERM or end the process;
- * those of another architecture's table end it. Returns 0 or sets err. */
-_warn_unused_ int seccomp_narrow(enum seccomp_program program, struct cloche_err *err);
+/* Installs the filter of a program of ours for all of its threads. Calls that seccomp-programs.def
+ * does not allow it fail with EPERM or end the process; those of another architecture's table end
+ * it. no_new_privs must be set. */
+_warn_unused_ int seccomp_install_program(enum seccomp_program program, struct cloche_err *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a program of ours can do once it has narrowed itself: arguments that count, and the pid that
  * is put into the filter. (The calls as such: the tests of each program.) */
-#include "jail/seccomp.h"
+#include "jail/narrow.h"
 #include "tap.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ static int filtered(enum seccomp_program program, int (*fn)(void))
 
 	must(pid >= 0);
 	if (pid == 0) /* not _exit(): a sanitizer would do more than the filter allows */
-		syscall(__NR_exit_group, seccomp_narrow(program, NULL) < 0 ? 99 : fn());
+		syscall(__NR_exit_group, narrow_program(program, NULL) < 0 ? 99 : fn());
 	must(waitpid(pid, &status, 0) == pid);
 	return status;
 }

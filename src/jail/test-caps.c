@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/fs.h"
-#include "base/selfcaps.h"
+#include "jail/caps.h"
 #include "tap.h"
 
 #include <fcntl.h>
@@ -13,7 +13,7 @@ static int drops_all(void)
 	static const char *const names[] = {"CapInh", "CapPrm", "CapEff", "CapAmb"};
 	struct buf b = BUF_INIT(1 << 16);
 
-	if (selfcaps_drop(NULL) < 0 || selfcaps_drop(NULL) < 0)
+	if (caps_drop(NULL) < 0 || caps_drop(NULL) < 0)
 		return 1;
 	if (fs_read_file(AT_FDCWD, "/proc/self/status", &b, NULL) < 0)
 		return 2;
