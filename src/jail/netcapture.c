@@ -232,15 +232,3 @@ void netcapture_close(struct netcapture *n)
 	n->udp6 = fd_close(n->udp6);
 	n->diag = fd_close(n->diag);
 }
-
-void netcapture_to_array(const struct netcapture *n, int ret[NETCAPTURE_FDS])
-{
-	const int fds[NETCAPTURE_FDS] = {n->tcp4, n->tcp6, n->udp4, n->udp6, n->diag};
-
-	memcpy(ret, fds, sizeof(fds));
-}
-
-void netcapture_from_array(const int fds[NETCAPTURE_FDS], struct netcapture *ret)
-{
-	*ret = (struct netcapture){fds[0], fds[1], fds[2], fds[3], fds[4]};
-}

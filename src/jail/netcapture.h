@@ -5,17 +5,18 @@
 
 #include "base/err.h"
 
-enum { NETCAPTURE_PORT = 15001, NETCAPTURE_FDS = 5 };
+enum { NETCAPTURE_PORT = 15001 };
 
 /* Descriptors to accept and answer on from another network namespace; -1 where there is none (no
- * IPv6 on this machine). All are non-blocking and close-on-exec. In this order they are passed as
- * an array: netcapture_fds.
+ * IPv6 on this machine). All are non-blocking and close-on-exec.
  *
- * tcp4, tcp6: listening on 127.0.0.1:15001 and [::1]:15001. getsockname() of an accepted connection
- *   is the address that the room dialled; where that is the listener's own address, somebody
- * dialled it directly: drop it. udp4, udp6: port 53 of every address, with IP_PKTINFO /
- * IPV6_RECVPKTINFO: answer from the address that was asked (ipi_spec_dst = ipi_addr). diag:
- * NETLINK_SOCK_DIAG socket of the room's namespace, to look up who owns a connection. */
+ * tcp4, tcp6  listen on 127.0.0.1:15001 and [::1]:15001. getsockname() of an accepted connection is
+ *             the address that the room dialled. If that is the listener's own address, somebody
+ *             dialled it directly: drop it.
+ * udp4, udp6  port 53 of every address, with IP_PKTINFO and IPV6_RECVPKTINFO: answer from the
+ *             address that was asked (ipi_spec_dst = ipi_addr).
+ * diag        NETLINK_SOCK_DIAG socket of the room's namespace, to look up who owns a connection.
+ */
 struct netcapture {
 	int tcp4, tcp6, udp4, udp6, diag;
 };
@@ -35,7 +36,3 @@ _warn_unused_ int netcapture_setup(struct netcapture *ret, struct cloche_err *er
 
 /* Closes what is open; all are -1 after it. */
 void netcapture_close(struct netcapture *n);
-
-/* To and from an array in the order of the struct; missing ones are -1. */
-void netcapture_to_array(const struct netcapture *n, int ret[NETCAPTURE_FDS]);
-void netcapture_from_array(const int fds[NETCAPTURE_FDS], struct netcapture *ret);

@@ -29,5 +29,3 @@ const struct trust_env *trust_env_table(size_t *ret_n)
 	*ret_n = ARRAY_SIZE(env_table);
 	return env_table;
 }
-
-/* Reads the first bundle that the root has. A root without one is fine. */

@@ -26,13 +26,19 @@ const char *provider_name_at(size_t i)
 	return i < ARRAY_SIZE(names_here) ? names_here[i] : NULL;
 }
 
-int provider_name_find(const char *named, const char **ret, struct cloche_err *err)
+static const char *find_here(const char *name)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(names_here); i++)
-		if (strcmp(named, names_here[i]) == 0) {
-			*ret = names_here[i];
-			return 0;
-		}
+		if (strcmp(name, names_here[i]) == 0)
+			return names_here[i];
+	return NULL;
+}
+
+int provider_name_find(const char *named, const char **ret, struct cloche_err *err)
+{
+	*ret = find_here(named);
+	if (*ret)
+		return 0;
 	for (size_t i = 0; i < ARRAY_SIZE(names_elsewhere); i++)
 		if (strcmp(named, names_elsewhere[i].named) == 0) {
 			*ret = names_elsewhere[i].name;
@@ -47,13 +53,9 @@ int provider_name_choose(const char *name, const char **ret, struct cloche_err *
 
 	if (r < 0)
 		return r;
-	if (strcmp(name, "auto") == 0)
-		name = names_here[0];
-	for (size_t i = 0; i < ARRAY_SIZE(names_here); i++)
-		if (strcmp(name, names_here[i]) == 0) {
-			*ret = names_here[i];
-			return 0;
-		}
+	*ret = strcmp(name, "auto") == 0 ? names_here[0] : find_here(name);
+	if (*ret)
+		return 0;
 	err_set(err, E_UNSUPPORTED, "provider %s is not part of this version", name);
 	err_hint(err,
 		"use --provider %s (the default); \"cloche doctor\" says whether it works here",

@@ -109,7 +109,7 @@ struct provider {
 	 * ended. May be called again: the same answer. */
 	int (*wait)(struct room *r, struct room_exit *ret, struct cloche_err *err);
 
-	/* The same for what the room does own. */
+	/* As plan, for what the room does own. */
 	int (*record)(const struct room *r, struct buf *out, struct cloche_err *err);
 
 	/* Removes what such a record names, for a room whose owner died. What is gone already (or

@@ -38,6 +38,7 @@ static const char *const store_paths[] = {"/etc/ssl/certs/java/cacerts", "/etc/p
 static const char *const java_homes[] = {"/usr/lib/jvm", "/usr/java", "/opt/jdk", NULL};
 static const char *const java_stores[] = {"lib/security/cacerts", "jre/lib/security/cacerts", NULL};
 
+/* Reads the first bundle that the root has. A root without one is fine. */
 static int read_roots(const struct target_root *root, struct buf *ret, struct cloche_err *err)
 {
 	const char *const *path;
