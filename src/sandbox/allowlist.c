@@ -81,9 +81,12 @@ int cloche_allowlist_add_file(cloche_allowlist *list, const char *path, cloche_e
 static bool is_loopback(const char *host)
 {
 	struct str s = str_from(host);
+	struct host h;
 
+	if (host_parse(s, &h) == 0 && h.kind == HOST_IPV4)
+		return str_starts(s, STR("127."));
 	return str_eq(s, STR("localhost")) || str_ends(s, STR(".localhost")) ||
-	       str_starts(s, STR("127.")) || str_eq(s, STR("[::1]"));
+	       str_eq(s, STR("[::1]"));
 }
 
 static int refuse_loopback(
