@@ -42,7 +42,7 @@
 #include "ipc/exec.h"
 
 enum {
-	CTL_VERSION = 2,
+	CTL_VERSION = 3,
 	CTL_FD = 3, /* the owner's channel in the supervisor */
 	CTL_MAX_PAYLOAD = EXEC_MAX_BYTES + 512 * 1024,
 	CTL_MAX_TEXT = 4096,
