@@ -48,6 +48,8 @@ int narrow_limits(const struct narrow *n, struct cloche_err *err)
 int narrow_process(const struct narrow *n, struct cloche_err *err)
 {
 	static const char *const root[] = {"/"};
+	static const enum seccomp_filter filters[2][2] = {{SECCOMP_ROOM, SECCOMP_ROOM_STAYING},
+		{SECCOMP_ROOM_NESTED, SECCOMP_ROOM_NESTED_STAYING}};
 	uint64_t caps = n->nested ? CAPS_ROOM_NESTED : CAPS_ROOM;
 	int r = caps_bound(caps, err);
 
@@ -58,17 +60,15 @@ int narrow_process(const struct narrow *n, struct cloche_err *err)
 	/* If Landlock guards files the kernel refuses every mount, of one's own namespace too. */
 	if (r == 0)
 		r = landlock_restrict(root, n->nested ? 0 : 1, err);
-	if (r == 0 && n->staying)
-		r = seccomp_install(n->nested ? SECCOMP_STAYING_NESTED : SECCOMP_STAYING, err);
-	return r < 0 ? r : seccomp_install(n->nested ? SECCOMP_ROOM_NESTED : SECCOMP_ROOM, err);
+	return r < 0 ? r : seccomp_install(filters[n->nested][n->staying], err);
 }
 
-int narrow_program(enum seccomp_program program, struct cloche_err *err)
+int narrow_program(enum seccomp_filter filter, struct cloche_err *err)
 {
 	/* Started by root, the filter would still leave root's rights over what it allows. */
 	int r = caps_drop(err);
 
 	if (r == 0)
 		r = caps_no_new_privs(err);
-	return r < 0 ? r : seccomp_install_program(program, err);
+	return r < 0 ? r : seccomp_install(filter, err);
 }

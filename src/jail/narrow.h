@@ -10,7 +10,7 @@
 struct narrow {
 	bool nested;  /* those inside may make namespaces of their own */
 	bool staying; /* a directory of the host is mounted for writing: nothing can be left there
-		       * that others could use (SECCOMP_STAYING) */
+		       * that others could use (SECCOMP_ROOM_STAYING) */
 	uint64_t nofile, file_bytes, pids; /* as in struct room_limits; 0: left as it is */
 };
 
@@ -25,4 +25,4 @@ _warn_unused_ int narrow_process(const struct narrow *n, struct cloche_err *err)
 
 /* By a program that faces a network, before it reads the first byte of it (INV-NARROW): no
  * capability, no_new_privs, and its filter for all of its threads, all for good. */
-_warn_unused_ int narrow_program(enum seccomp_program program, struct cloche_err *err);
+_warn_unused_ int narrow_program(enum seccomp_filter filter, struct cloche_err *err);

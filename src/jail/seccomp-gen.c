@@ -2,16 +2,17 @@
 /* Theory of operation (INV-SYSCALLS, INV-NARROW)
  *
  * Runs at build time: compiles the rules with libseccomp and prints the programs as C arrays, so
- * that starting a room costs one system call and no library. Rooms have two kinds of filter. The
- * allowlist says which calls exist; since it is a default of ENOSYS with exceptions, its rules
- * about arguments can only allow. What has to be refused by argument is a second filter whose
- * default is to allow; the kernel runs both and takes the stricter answer.
+ * that starting a room costs one system call and no library. A room's filter is joined of two or
+ * three (seccomp-join.h). The allowlist says which calls exist; since it is a default of ENOSYS
+ * with exceptions, its rules about arguments can only allow. What has to be refused by argument is
+ * a second filter whose default is to allow, and which knows the better errno.
  *
  * Arguments that the kernel reads as 32 bits are compared under a 32-bit mask where a match refuses
  * (else bits above would slip by), and whole where a match allows (else they would be let in). */
+#include "jail/seccomp-join.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/filter.h>
 #include <linux/netlink.h>
 #include <netinet/in.h>
 #include <sched.h>
@@ -34,7 +35,7 @@
 #define SELF_PLACEHOLDER 0x5e1f5e1fU /* no process has this number */
 #define NEWTIME 0x80                 /* to clone() these bits are the exit signal */
 
-static void fail(const char *what, const char *name, int r)
+void seccomp_fail(const char *what, const char *name, int r)
 {
 	fprintf(stderr, "seccomp-gen: %s %s: %s\n", what, name, strerror(r < 0 ? -r : r));
 	exit(1);
@@ -60,7 +61,7 @@ static void rule(scmp_filter_ctx ctx, uint32_t action, const char *name, int nr,
 		return;
 	r = seccomp_rule_add_array(ctx, action, call, n, cmp);
 	if (r < 0)
-		fail("rule for", name, r);
+		seccomp_fail("rule for", name, r);
 }
 
 static scmp_filter_ctx start(uint32_t action)
@@ -69,35 +70,37 @@ static scmp_filter_ctx start(uint32_t action)
 	int r;
 
 	if (!ctx)
-		fail("seccomp_init", "", ENOMEM);
+		seccomp_fail("seccomp_init", "", ENOMEM);
 	r = seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
 	/* A binary tree: a few comparisons a call instead of hundreds. */
 	if (r == 0)
 		r = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
 	if (r < 0)
-		fail("seccomp_attr_set", "", r);
+		seccomp_fail("seccomp_attr_set", "", r);
 	return ctx;
 }
 
-static void print_program(scmp_filter_ctx ctx, const char *name)
+/* Takes ctx. */
+static void compile(scmp_filter_ctx ctx, struct filter *ret)
 {
-	struct sock_filter f;
 	int fd = memfd_create("filter", MFD_CLOEXEC);
 	int r = fd < 0 ? -errno : seccomp_export_bpf(ctx, fd);
-	unsigned n = 0;
+	ssize_t n = r < 0 ? -1 : pread(fd, ret->code, sizeof(ret->code), 0);
 
-	if (r < 0 || lseek(fd, 0, SEEK_SET) < 0)
-		fail("export", name, r);
-	printf("static const struct sock_filter %s[] = {\n", name);
-	while (read(fd, &f, sizeof(f)) == sizeof(f)) {
-		printf("\t{0x%04x, %u, %u, 0x%08x},\n", f.code, f.jt, f.jf, f.k);
-		n++;
-	}
-	printf("};\n");
-	if (n == 0 || n > BPF_MAXINSNS)
-		fail("length of", name, EMSGSIZE);
+	if (n <= 0)
+		seccomp_fail("export", "a filter", r ? r : errno);
+	ret->n = (unsigned)((size_t)n / sizeof(ret->code[0]));
 	close(fd);
 	seccomp_release(ctx);
+}
+
+static void print_filter(const char *name, const struct filter *f)
+{
+	printf("static const struct sock_filter %s[] = {\n", name);
+	for (unsigned i = 0; i < f->n; i++)
+		printf("\t{0x%04x, %u, %u, 0x%08x},\n", f->code[i].code, f->code[i].jt,
+			f->code[i].jf, f->code[i].k);
+	printf("};\n");
 }
 
 /* Nested namespaces never include the one of control groups: in its own the inside could mount
@@ -155,7 +158,7 @@ static void allow_personality(scmp_filter_ctx ctx)
 	}
 }
 
-static void print_allowlist(const char *name, bool nested)
+static void compile_allowlist(bool nested, struct filter *ret)
 {
 	scmp_filter_ctx ctx = start(SCMP_ACT_ERRNO(ENOSYS));
 	const uint32_t if_nested = nested ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO(EPERM);
@@ -172,7 +175,7 @@ static void print_allowlist(const char *name, bool nested)
 	allow_clone(ctx, nested);
 	allow_socket(ctx);
 	allow_personality(ctx);
-	print_program(ctx, name);
+	compile(ctx, ret);
 }
 
 /* Sockets that the allowlist refuses, in the words of a kernel that does not have them. The type's
@@ -261,7 +264,7 @@ static void keep_init(scmp_filter_ctx ctx)
  * requests that put words into the mouth of whoever reads the terminal or bring line disciplines
  * (modems, serial buses) into the kernel, and those by which older kernels show a whole btrfs
  * subvolume to whoever owns one file of it. */
-static void print_arguments(const char *name, bool nested)
+static void compile_arguments(bool nested, struct filter *ret)
 {
 	static const uint64_t requests[] = {0x5412 /* TIOCSTI */, 0x541C /* TIOCLINUX */,
 		0x5423 /* TIOCSETD */, 0x50009401 /* BTRFS_IOC_SNAP_CREATE */,
@@ -288,7 +291,7 @@ static void print_arguments(const char *name, bool nested)
 	refuse_sockets(ctx);
 	keep_core_limit(ctx);
 	keep_init(ctx);
-	print_program(ctx, name);
+	compile(ctx, ret);
 }
 
 /* Every way to give a file a set-uid or set-gid bit. `arg` is the mode. Also that of a message
@@ -362,7 +365,7 @@ static void refuse_xattr(scmp_filter_ctx ctx)
 	rule(ctx, SCMP_ACT_ERRNO(EOPNOTSUPP), "fsetxattr", -1, 0, NULL);
 }
 
-static void print_staying(const char *name, bool nested)
+static void compile_staying(bool nested, struct filter *ret)
 {
 	scmp_filter_ctx ctx = start(SCMP_ACT_ALLOW);
 
@@ -371,7 +374,21 @@ static void print_staying(const char *name, bool nested)
 		refuse_xattr(ctx);
 	else
 		refuse_devices(ctx);
-	print_program(ctx, name);
+	compile(ctx, ret);
+}
+
+/* Of two errnos the one of the filter that stands first is told. */
+static void print_room(const char *name, bool nested, bool staying)
+{
+	static struct filter arguments, allowlist, stays, joined;
+	const struct filter *const filters[] = {
+		&arguments, &allowlist, staying ? &stays : NULL, NULL};
+
+	compile_arguments(nested, &arguments);
+	compile_allowlist(nested, &allowlist);
+	compile_staying(nested, &stays);
+	seccomp_join(filters, &joined);
+	print_filter(name, &joined);
 }
 
 enum program { GATEWAY, BROKER, FORWARD };
@@ -461,6 +478,7 @@ static void allow_self(scmp_filter_ctx ctx, const char *name)
 
 static void print_self(const char *name, enum program program)
 {
+	static struct filter filter;
 	scmp_filter_ctx ctx = start(SCMP_ACT_ERRNO(EPERM));
 	void (*const sanitizer)(scmp_filter_ctx, const char *) = SANITIZED ? allow : refuse;
 
@@ -476,18 +494,17 @@ static void print_self(const char *name, enum program program)
 #define CALL(name, gateway, broker, forward)                                                       \
 	(program == GATEWAY ? (gateway) : program == BROKER ? (broker) : (forward))(ctx, #name);
 #include "jail/seccomp-programs.def"
-	print_program(ctx, name);
+	compile(ctx, &filter);
+	print_filter(name, &filter);
 }
 
 int main(void)
 {
 	printf("/* Made by seccomp-gen from seccomp-rules.def and seccomp-programs.def. */\n");
-	print_allowlist("filter_room", false);
-	print_arguments("filter_arguments", false);
-	print_allowlist("filter_room_nested", true);
-	print_arguments("filter_arguments_nested", true);
-	print_staying("filter_staying", false);
-	print_staying("filter_staying_nested", true);
+	print_room("filter_room", false, false);
+	print_room("filter_room_staying", false, true);
+	print_room("filter_room_nested", true, false);
+	print_room("filter_room_nested_staying", true, true);
 	printf("#define SELF_PLACEHOLDER 0x%xU\n", SELF_PLACEHOLDER);
 	print_self("filter_gateway", GATEWAY);
 	print_self("filter_broker", BROKER);

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 /* Runs fn in a child behind the filter of a program; returns its wait status. */
-static int filtered(enum seccomp_program program, int (*fn)(void))
+static int filtered(enum seccomp_filter program, int (*fn)(void))
 {
 	pid_t pid = fork();
 	int status = -1;
