@@ -143,17 +143,25 @@ static int compare_ids(const void *a, const void *b)
 }
 
 /* Names of the directory for which wanted() is true. 0 or -errno. */
+/* NULL with errno. */
+static DIR *open_list(int base)
+{
+	int fd = openat(base, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+
+	if (!dir)
+		fd_close(fd);
+	return dir;
+}
+
 static int list_names(int base, bool (*wanted)(struct str name), char ***ret)
 {
-	int fd = openat(base, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
-	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	DIR *dir = open_list(base);
 	struct dirent *e;
+	int r = 0;
 
-	if (!dir) {
-		r = -errno;
-		fd_close(fd);
-		return r;
-	}
+	if (!dir)
+		return -errno;
 	while (r == 0 && (e = readdir(dir)))
 		if (wanted(str_from(e->d_name)))
 			r = strv_add(ret, str_from(e->d_name));
@@ -344,21 +352,27 @@ void sandboxes_sweep(int base, void (*removed)(void *user, const char *id), void
 
 static void look_one(int base, const char *id)
 {
-	_cleanup_fd_ int dir = open_dir(base, id), lock = -1;
+	_cleanup_fd_ int dir = -1, lock = -1;
+	char plan[RUNDIR_ID_BYTES + sizeof("/" RUNDIR_LOOK)];
 
-	if (dir < 0 || faccessat(dir, RUNDIR_LOOK, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+	/* Every command pays for this one call, for each sandbox that there is. */
+	snprintf(plan, sizeof(plan), "%s/" RUNDIR_LOOK, id);
+	if (faccessat(base, plan, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
 		return;
-	lock = try_lock(dir, LOCK_EX);
+	dir = open_dir(base, id);
+	lock = dir < 0 ? -1 : try_lock(dir, LOCK_EX);
 	if (lock >= 0 && !has_ended_in_order(dir))
 		looks_after_crash(base, dir, id);
 }
 
 void sandboxes_look(int base)
 {
-	_cleanup_(strv_freep) char **names = NULL;
+	DIR *dir = open_list(base);
+	const struct dirent *e;
 
-	if (list_names(base, rundir_is_id, &names) < 0)
-		return;
-	for (size_t i = 0; names && names[i]; i++)
-		look_one(base, names[i]);
+	while (dir && (e = readdir(dir)))
+		if (rundir_is_id(str_from(e->d_name)))
+			look_one(base, e->d_name);
+	if (dir)
+		closedir(dir);
 }
