@@ -14,9 +14,9 @@
  * move here is non-blocking and bounded for a turn of the loop, and what it takes away is missing
  * in its own log alone. */
 #include "base/clock.h"
-#include "base/escape.h"
 #include "base/fd.h"
 #include "base/fs.h"
+#include "base/jsonout.h"
 #include "ipc/rundir.h"
 #include "supervisor/supervisor.h"
 
@@ -359,34 +359,29 @@ int output_prepare(struct task *t, const struct ctl_exec *m, struct chan_frame *
 
 static int describe(struct task *t, const struct ctl_exec *m)
 {
-	struct buf b = BUF_INIT(MAX_META);
-	int r = buf_printf(&b, "\"number\":%u,\"tty\":%s,\"uid\":%u,\"gid\":%u,\"cwd\":", t->shown,
-		t->tty ? "true" : "false", m->spec.uid, m->spec.gid);
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(MAX_META);
+	struct jsonout o = {.b = &b};
 	bool cut = false;
 
-	if (r == 0)
-		r = escape_json(&b, str_from(m->spec.cwd ? m->spec.cwd : "/"), false);
-	if (r == 0)
-		r = buf_add_str(&b, STR(",\"argv\":["));
-	for (size_t i = 0; m->spec.argv[i] && r == 0 && !cut; i++) {
+	jsonout_number(&o, "number", t->shown);
+	jsonout_bool(&o, "tty", t->tty);
+	jsonout_number(&o, "uid", m->spec.uid);
+	jsonout_number(&o, "gid", m->spec.gid);
+	jsonout_text(&o, "cwd", m->spec.cwd ? m->spec.cwd : "/");
+	jsonout_open(&o, "argv", '[');
+	for (size_t i = 0; m->spec.argv[i] && !cut; i++) {
 		struct str arg = str_from(m->spec.argv[i]);
 
 		/* One escaped byte is six at most. */
 		cut = buf_len(&b) + arg.n > MAX_ARGS_TEXT || buf_room(&b) / 6 < arg.n + 16;
-		if (cut)
-			break;
-		r = i ? buf_add_char(&b, ',') : 0;
-		if (r == 0)
-			r = escape_json(&b, arg, false);
+		if (!cut)
+			jsonout_str(&o, NULL, arg);
 	}
-	if (r == 0)
-		r = buf_printf(&b, "],\"argv_cut\":%s,\"timeout_usec\":%llu,\"started_usec\":%llu",
-			cut ? "true" : "false", (unsigned long long)t->timeout_usec,
-			(unsigned long long)t->started_real);
-	t->described = r == 0 ? buf_cstr(&b) : NULL;
-	if (t->described)
-		t->described = strdup(t->described);
-	buf_done(&b);
+	jsonout_close(&o, ']');
+	jsonout_bool(&o, "argv_cut", cut);
+	jsonout_number(&o, "timeout_usec", t->timeout_usec);
+	jsonout_number(&o, "started_usec", t->started_real);
+	t->described = o.error == 0 ? str_dup(buf_str(&b)) : NULL;
 	return t->described ? 0 : -ENOMEM;
 }
 
@@ -510,47 +505,43 @@ void output_close(struct task *t)
 	execlog_done(&t->log);
 }
 
-static int add_end(struct buf *b, const struct task *t)
+static void add_end(struct jsonout *o, const struct task *t)
 {
 	const struct ctl_exec_exited *m = &t->result;
 
-	if (t->state != TASK_ENDED)
-		return 0;
-	return buf_printf(b,
-		",\"ended_usec\":%llu,\"duration_usec\":%llu,\"signaled\":%s,\"status\":%u,"
-		"\"timed_out\":%s,\"oom_killed\":%s,\"pids_refused\":%s,\"stopped\":%s",
-		(unsigned long long)t->ended_real, (unsigned long long)m->duration_usec,
-		m->signaled ? "true" : "false", m->status, m->timed_out ? "true" : "false",
-		m->oom_killed ? "true" : "false", m->pids_refused ? "true" : "false",
-		m->stopped ? "true" : "false");
+	jsonout_number(o, "ended_usec", t->ended_real);
+	jsonout_number(o, "duration_usec", m->duration_usec);
+	jsonout_bool(o, "signaled", m->signaled);
+	jsonout_number(o, "status", m->status);
+	jsonout_bool(o, "timed_out", m->timed_out);
+	jsonout_bool(o, "oom_killed", m->oom_killed);
+	jsonout_bool(o, "pids_refused", m->pids_refused);
+	jsonout_bool(o, "stopped", m->stopped);
 }
 
 void output_write_meta(struct task *t)
 {
 	_cleanup_(buf_donep) struct buf b = BUF_INIT(2 * MAX_META);
-	bool closed = t->state == TASK_ENDED && output_is_closed(t);
-	int r;
+	bool ended = t->state == TASK_ENDED, closed = ended && output_is_closed(t);
+	struct jsonout o = {.b = &b};
 
 	if (closed)
 		execlog_done(&t->log);
 
 	if (t->dir < 0 || !t->described)
 		return;
-	r = buf_printf(&b, "{\"state\":\"%s\",%s,\"pid\":%u",
-		t->state == TASK_ENDED ? "exited" : "running", t->described, t->pid);
-	if (r == 0)
-		r = add_end(&b, t);
-	if (r == 0)
-		r = buf_printf(&b,
-			",\"log_closed\":%s,\"out_bytes\":%llu,\"lost_bytes\":%llu,\"log_error\":",
-			closed ? "true" : "false", (unsigned long long)t->log.end,
-			(unsigned long long)t->log.lost);
-	if (r == 0)
-		r = t->log.sys_errno ? escape_json(&b, str_from(strerror(t->log.sys_errno)), false)
-				     : buf_add_str(&b, STR("null"));
-	if (r == 0)
-		r = buf_add_str(&b, STR("}\n"));
-	if (r == 0)
+	jsonout_open(&o, NULL, '{');
+	jsonout_text(&o, "state", ended ? "exited" : "running");
+	jsonout_raw(&o, NULL, str_from(t->described));
+	jsonout_number(&o, "pid", t->pid);
+	if (ended)
+		add_end(&o, t);
+	jsonout_bool(&o, "log_closed", closed);
+	jsonout_number(&o, "out_bytes", t->log.end);
+	jsonout_number(&o, "lost_bytes", t->log.lost);
+	jsonout_text(&o, "log_error", t->log.sys_errno ? strerror(t->log.sys_errno) : NULL);
+	jsonout_close(&o, '}');
+	if (o.error == 0 && buf_add_char(&b, '\n') == 0)
 		(void)!fs_write_atomic(t->dir, RUNDIR_META, buf_str(&b), 0600, false, NULL);
 	/* Ended ones are many, descriptors few. */
 	if (closed)

@@ -3,7 +3,7 @@
  * member is the state, so that an orderly end is known by the first bytes. Written whole each time
  * (docs/design/formats.md has the fields). */
 #include "base/clock.h"
-#include "base/escape.h"
+#include "base/jsonout.h"
 #include "base/program.h"
 #include "supervisor/supervisor.h"
 
@@ -16,106 +16,66 @@ enum { MAX_RECORD = 512 * 1024 };
 /* So that nobody waits for it, and commands one after another share it. */
 #define SOON (20 * USEC_PER_MSEC)
 
-/* The parts share one buffer and remember the first failure. */
-struct out {
-	struct buf b;
-	int error;
-};
-
-static void add(struct out *o, const char *literal)
+static void add_labels(struct jsonout *o, char *const *labels)
 {
-	if (o->error == 0)
-		o->error = buf_add_str(&o->b, str_from(literal));
-}
-
-static void add_string(struct out *o, const char *key, const char *z)
-{
-	add(o, ",\"");
-	add(o, key);
-	add(o, "\":");
-	if (!z)
-		add(o, "null");
-	else if (o->error == 0)
-		o->error = escape_json(&o->b, str_from(z), false);
-}
-
-static void add_number(struct out *o, const char *key, uint64_t n)
-{
-	if (o->error == 0)
-		o->error = buf_printf(&o->b, ",\"%s\":%llu", key, (unsigned long long)n);
-}
-
-static void add_bool(struct out *o, const char *key, bool b)
-{
-	if (o->error == 0)
-		o->error = buf_printf(&o->b, ",\"%s\":%s", key, b ? "true" : "false");
-}
-
-static void add_labels(struct out *o, char *const *labels)
-{
-	add(o, ",\"labels\":{");
-	for (size_t i = 0; labels && labels[i] && o->error == 0; i++) {
+	jsonout_open(o, "labels", '{');
+	for (size_t i = 0; labels && labels[i]; i++) {
 		struct str label = str_from(labels[i]);
 		size_t eq = str_chr(label, '=');
 
-		add(o, i ? "," : "");
-		if (o->error == 0)
-			o->error = escape_json(&o->b, str_prefix(label, eq), false);
-		add(o, ":");
-		if (o->error == 0)
-			o->error = escape_json(&o->b, str_from_index(label, eq + 1), false);
+		jsonout_member(o, str_prefix(label, eq), str_from_index(label, eq + 1));
 	}
-	add(o, "}");
+	jsonout_close(o, '}');
 }
 
-static void add_unenforced(struct out *o, const struct room *room)
+static void add_unenforced(struct jsonout *o, const struct room *room)
 {
-	add(o, ",\"unenforced\":[");
-	for (unsigned i = 0; room && room_unenforced(room, i) && o->error == 0; i++) {
-		add(o, i ? "," : "");
-		if (o->error == 0)
-			o->error = escape_json(&o->b, str_from(room_unenforced(room, i)), false);
-	}
-	add(o, "]");
+	jsonout_open(o, "unenforced", '[');
+	for (unsigned i = 0; room && room_unenforced(room, i); i++)
+		jsonout_text(o, NULL, room_unenforced(room, i));
+	jsonout_close(o, ']');
 }
 
-static void add_forwards(struct out *o, const struct supervisor *s)
+static void add_forwards(struct jsonout *o, const struct supervisor *s)
 {
 	const struct forward *f;
 
-	add(o, ",\"forwards\":[");
+	jsonout_open(o, "forwards", '[');
 	DL_FOREACH (s->forwards, f) {
-		add(o, f == s->forwards ? "{\"protocol\":\"tcp\"" : ",{\"protocol\":\"tcp\"");
-		add_number(o, "guest_port", f->guest_port);
-		add_string(o, "host_address", f->host_address);
-		add_number(o, "host_port", f->host_port);
-		add(o, "}");
+		jsonout_open(o, NULL, '{');
+		jsonout_text(o, "protocol", "tcp");
+		jsonout_number(o, "guest_port", f->guest_port);
+		jsonout_text(o, "host_address", f->host_address);
+		jsonout_number(o, "host_port", f->host_port);
+		jsonout_close(o, '}');
 	}
-	add(o, "]");
+	jsonout_close(o, ']');
 }
 
 /* What holds in place of what `config` says. */
-static void add_policy(struct out *o, const struct supervisor *s)
+static void add_policy(struct jsonout *o, const struct supervisor *s)
 {
 	if (s->policy_real == 0)
 		return;
-	add(o, ",\"policy\":{\"replaced\":true");
-	add_number(o, "replaced_usec", s->policy_real);
-	add_number(o, "rules", s->policy_rules);
-	add_string(o, "sources", s->policy_sources);
-	add(o, "}");
+	jsonout_open(o, "policy", '{');
+	jsonout_bool(o, "replaced", true);
+	jsonout_number(o, "replaced_usec", s->policy_real);
+	jsonout_number(o, "rules", s->policy_rules);
+	jsonout_text(o, "sources", s->policy_sources);
+	jsonout_close(o, '}');
 }
 
-static void add_usage(struct out *o, const struct room_usage *u)
+static void add_usage(struct jsonout *o, const struct room_usage *u)
 {
-	add(o, ",\"usage\":{\"final\":true");
-	add_number(o, "cpu_usec", u->cpu_usec);
-	add_number(o, "memory_peak_bytes", u->memory_peak_bytes);
-	add_number(o, "pids_peak", u->pids_peak);
-	add_number(o, "oom_kills", u->oom_kills);
-	add_number(o, "io_read_bytes", u->io_read_bytes);
-	add_number(o, "io_write_bytes", u->io_write_bytes);
-	add(o, "}");
+	jsonout_open(o, "usage", '{');
+	jsonout_bool(o, "final", true);
+	jsonout_number(o, "cpu_usec", u->cpu_usec);
+	jsonout_number(o, "memory_peak_bytes", u->memory_peak_bytes);
+	jsonout_number(o, "pids_peak", u->pids_peak);
+	jsonout_number(o, "oom_kills", u->oom_kills);
+	jsonout_number(o, "io_read_bytes", u->io_read_bytes);
+	jsonout_number(o, "io_write_bytes", u->io_write_bytes);
+	jsonout_close(o, '}');
 }
 
 static const char *state_name(const struct supervisor *s)
@@ -146,56 +106,55 @@ static const char *reason_name(const struct supervisor *s)
 	return s->state >= SUP_ENDING ? names[s->reason] : NULL;
 }
 
-static void add_life(struct out *o, const struct supervisor *s)
+static void add_life(struct jsonout *o, const struct supervisor *s)
 {
 	uint64_t ttl = s->start.timeout_usec;
 	char created[CLOCK_ISO_MAX];
 
 	clock_format_utc(s->created_real, created);
-	add_string(o, "reason", reason_name(s));
-	add_string(o, "error", s->failure);
-	add_string(o, "id", s->spec.id);
-	add_string(o, "name", s->start.name && s->start.name[0] ? s->start.name : NULL);
+	jsonout_text(o, "reason", reason_name(s));
+	jsonout_text(o, "error", s->failure);
+	jsonout_text(o, "id", s->spec.id);
+	jsonout_text(o, "name", s->start.name && s->start.name[0] ? s->start.name : NULL);
 	add_labels(o, s->start.labels);
-	add_string(o, "provider", s->room ? s->room->provider->name : s->start.provider);
-	add_number(o, "pid", (uint64_t)getpid());
-	add_number(o, "pid_start", program_start_time(getpid()));
-	add_number(o, "init_pid", s->room ? (uint64_t)room_pid(s->room) : 0);
-	add_string(o, "created", created);
-	add_number(o, "created_usec", s->created_real);
-	add_number(o, "started_usec", s->started_real);
-	add_number(o, "ended_usec", s->ended_real);
-	add_number(o, "ttl_usec", ttl);
-	add_number(o, "deadline_usec", ttl && s->started_real ? s->started_real + ttl : 0);
-	add_bool(o, "one_shot", s->start.one_shot);
-	add_bool(o, "detached", s->start.detached);
-	add_bool(o, "kept", s->start.kept);
-	add_bool(o, "gateway", s->start.gateway);
+	jsonout_text(o, "provider", s->room ? s->room->provider->name : s->start.provider);
+	jsonout_number(o, "pid", (uint64_t)getpid());
+	jsonout_number(o, "pid_start", program_start_time(getpid()));
+	jsonout_number(o, "init_pid", s->room ? (uint64_t)room_pid(s->room) : 0);
+	jsonout_text(o, "created", created);
+	jsonout_number(o, "created_usec", s->created_real);
+	jsonout_number(o, "started_usec", s->started_real);
+	jsonout_number(o, "ended_usec", s->ended_real);
+	jsonout_number(o, "ttl_usec", ttl);
+	jsonout_number(o, "deadline_usec", ttl && s->started_real ? s->started_real + ttl : 0);
+	jsonout_bool(o, "one_shot", s->start.one_shot);
+	jsonout_bool(o, "detached", s->start.detached);
+	jsonout_bool(o, "kept", s->start.kept);
+	jsonout_bool(o, "gateway", s->start.gateway);
 }
 
 int record_write(struct supervisor *s, struct cloche_err *err)
 {
-	struct out o = {.b = BUF_INIT(MAX_RECORD)};
-	int r;
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(MAX_RECORD);
+	const char *config = s->start.config;
+	struct jsonout o = {.b = &text};
 
-	add(&o, "{\"state\":\"");
-	add(&o, state_name(s));
-	add(&o, "\"");
+	jsonout_open(&o, NULL, '{');
+	jsonout_text(&o, "state", state_name(s));
 	add_life(&o, s);
 	add_unenforced(&o, s->room);
 	add_forwards(&o, s);
 	add_policy(&o, s);
-	add_number(&o, "execs_running", tasks_running(s));
-	add_number(&o, "execs_total", tasks_total(s));
-	add_number(&o, "last_exec", s->last_shown);
+	jsonout_number(&o, "execs_running", tasks_running(s));
+	jsonout_number(&o, "execs_total", tasks_total(s));
+	jsonout_number(&o, "last_exec", s->last_shown);
 	if (s->state == SUP_ENDED)
 		add_usage(&o, &s->usage);
-	add(&o, ",\"config\":");
-	add(&o, s->start.config && s->start.config[0] ? s->start.config : "{}");
-	add(&o, "}\n");
-	r = o.error < 0 ? err_nomem(err) : sandbox_dir_write_record(&s->dir, buf_str(&o.b), err);
-	buf_done(&o.b);
-	return r;
+	jsonout_raw(&o, "config", config && config[0] ? str_from(config) : STR("{}"));
+	jsonout_close(&o, '}');
+	if (o.error < 0 || buf_add_char(&text, '\n') < 0)
+		return err_nomem(err);
+	return sandbox_dir_write_record(&s->dir, buf_str(&text), err);
 }
 
 void record_update(struct supervisor *s)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "workspace/told.h"
-#include "base/escape.h"
+#include "base/jsonout.h"
 #include "base/utf8.h"
 
 #include <errno.h>
@@ -71,44 +71,21 @@ int told_quote(struct buf *out, struct str path)
 	return r < 0 ? r : buf_add_char(out, '\'');
 }
 
-static int told_member(struct buf *out, const char *key, const char *value)
-{
-	int r = buf_printf(out, "\"%s\":", key);
-
-	if (r == 0)
-		r = value ? escape_json(out, str_from(value), false)
-			  : buf_add_str(out, STR("null"));
-	return r;
-}
-
 static int told_line(struct look_told *t, const char *path, const char *what, const char *aside,
 	const char *restore)
 {
 	_cleanup_(buf_donep) struct buf quoted = BUF_INIT(64 * 1024);
-	int r = told_quote(&quoted, str_from(path));
+	struct jsonout o = {.b = &t->text, .error = told_quote(&quoted, str_from(path))};
 
 	t->told++;
-	if (r == 0)
-		r = buf_cstr(&quoted) ? buf_add_char(&t->text, '{') : -ENOMEM;
-	if (r == 0)
-		r = told_member(&t->text, "path", path);
-	if (r == 0)
-		r = buf_add_char(&t->text, ',');
-	if (r == 0)
-		r = told_member(&t->text, "quoted", buf_cstr(&quoted));
-	if (r == 0)
-		r = buf_add_char(&t->text, ',');
-	if (r == 0)
-		r = told_member(&t->text, "what", what);
-	if (r == 0)
-		r = buf_add_char(&t->text, ',');
-	if (r == 0)
-		r = told_member(&t->text, "set_aside", aside);
-	if (r == 0)
-		r = buf_add_char(&t->text, ',');
-	if (r == 0)
-		r = told_member(&t->text, "restore", restore);
-	return r < 0 ? r : buf_add_str(&t->text, STR("}\n"));
+	jsonout_open(&o, NULL, '{');
+	jsonout_text(&o, "path", path);
+	jsonout_str(&o, "quoted", buf_str(&quoted));
+	jsonout_text(&o, "what", what);
+	jsonout_text(&o, "set_aside", aside);
+	jsonout_text(&o, "restore", restore);
+	jsonout_close(&o, '}');
+	return o.error < 0 ? o.error : buf_add_char(&t->text, '\n');
 }
 
 int told_add(struct look_told *t, const char *path, const char *what, const char *aside,

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/jsonout.h"
+#include "base/escape.h"
+
+static void begin(struct jsonout *o, const char *key)
+{
+	if (o->error == 0 && o->behind)
+		o->error = buf_add_char(o->b, ',');
+	if (o->error == 0 && key)
+		o->error = buf_printf(o->b, "\"%s\":", key);
+	o->behind = true;
+}
+
+void jsonout_open(struct jsonout *o, const char *key, char bracket)
+{
+	begin(o, key);
+	if (o->error == 0)
+		o->error = buf_add_char(o->b, bracket);
+	o->behind = false;
+}
+
+void jsonout_close(struct jsonout *o, char bracket)
+{
+	if (o->error == 0)
+		o->error = buf_add_char(o->b, bracket);
+	o->behind = true;
+}
+
+void jsonout_text(struct jsonout *o, const char *key, const char *value)
+{
+	if (value)
+		jsonout_str(o, key, str_from(value));
+	else
+		jsonout_raw(o, key, STR("null"));
+}
+
+void jsonout_str(struct jsonout *o, const char *key, struct str value)
+{
+	begin(o, key);
+	if (o->error == 0)
+		o->error = escape_json(o->b, value, false);
+}
+
+void jsonout_number(struct jsonout *o, const char *key, uint64_t value)
+{
+	begin(o, key);
+	if (o->error == 0)
+		o->error = buf_printf(o->b, "%llu", (unsigned long long)value);
+}
+
+void jsonout_bool(struct jsonout *o, const char *key, bool value)
+{
+	jsonout_raw(o, key, value ? STR("true") : STR("false"));
+}
+
+void jsonout_raw(struct jsonout *o, const char *key, struct str json)
+{
+	begin(o, key);
+	if (o->error == 0)
+		o->error = buf_add_str(o->b, json);
+}
+
+void jsonout_member(struct jsonout *o, struct str key, struct str value)
+{
+	jsonout_str(o, NULL, key);
+	if (o->error == 0)
+		o->error = buf_add_char(o->b, ':');
+	o->behind = false;
+	jsonout_str(o, NULL, value);
+}
