@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Long-lived sandboxes by the public interface, as a program with threads uses it. */
-#include "client/test-client.h"
+#include "client/test-job.h"
 
 #include <cloche/instance.h>
 
@@ -451,10 +451,6 @@ static void test_labels_and_names_are_checked(void)
 	check(ms == 1500);
 	check_int(cloche_parse_duration("soon", &ms, &err), -CLOCHE_E_USAGE);
 	cloche_sandbox_free(sb);
-}
-
-static _unused_ void run_list(void)
-{
 }
 
 int main(void)

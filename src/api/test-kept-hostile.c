@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kept sandboxes whose clients break the control protocol, or whose supervisor is killed. */
-#include "test-kept.h"
+#include "api/test-conn.h"
 
 static void a_killed_supervisor_leaves_nothing_after_a_sweep(void)
 {
@@ -152,5 +152,5 @@ static void run_list(void)
 
 int main(void)
 {
-	return run_everything();
+	return run_everything(run_list);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ports of kept sandboxes that are forwarded, against the real supervisor. */
-#include "test-kept.h"
+#include "api/test-conn.h"
 
 static int listen_on(uint32_t address, uint16_t *ret_port)
 {
@@ -123,5 +123,5 @@ static void run_list(void)
 
 int main(void)
 {
-	return run_everything();
+	return run_everything(run_list);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kept sandboxes as the control protocol has them, against the real supervisor: outputs that are
  * logged and handed on, processes that are joined, ends that leave a record. */
-#include "test-kept.h"
+#include "api/test-conn.h"
 #include "base/program.h"
 
 #include <sys/ioctl.h>
@@ -486,5 +486,5 @@ static void run_list(void)
 
 int main(void)
 {
-	return run_everything();
+	return run_everything(run_list);
 }

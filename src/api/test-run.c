@@ -2,7 +2,7 @@
 /* The public interface as a program of somebody else uses it: run, stop from another thread, a task
  * with an agent that is a script. The agent here is a stand-in for a vendor's program; the real one
  * runs in the demonstration. */
-#include "client/test-client.h"
+#include "client/test-job.h"
 
 #include <cloche/run.h>
 #include <cloche/session.h>
@@ -239,10 +239,6 @@ static void test_a_missing_credential_is_named(void)
 	check_int(cloche_task_execute(task, "x", 1, &err), -CLOCHE_E_CONFIG);
 	check(strstr(err.message, "ANTHROPIC_API_KEY") && err.hint[0]);
 	cloche_task_free(task);
-}
-
-static _unused_ void run_list(void)
-{
 }
 
 int main(void)

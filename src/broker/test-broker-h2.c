@@ -9,25 +9,12 @@
 #include <tap.h>
 #include <unistd.h>
 
-#define HTTPS .scheme = NET_HTTPS, .host = "a.site.test"
-
-static void start(struct world *w)
-{
-	world_start(w, NULL);
-	rig_serve(&w->g);
-}
-
-static bool fetches(struct world *w, const char *target, const char *body)
-{
-	return world_gets(w, &(struct ask){HTTPS, .target = target}, body);
-}
-
 static void test_exchange(void)
 {
 	struct world w;
 	struct got r;
 
-	start(&w);
+	world_serve(&w);
 	rig_ask(&w.g,
 		&(struct ask){HTTPS, .target = "/hello?x=%41", .te = true,
 			.fields = {"User-Agent", "t", "X-A", "1", "Authorization", "Bearer " FAKE}},
@@ -41,7 +28,7 @@ static void test_exchange(void)
 	check(world_seen(&w.tls_seen, "\nte: trailers\n"));
 	check(world_log_has(&w, false, "ALLOWED GET https://a.site.test/hello?x=%2541 -> 200"));
 	for (int i = 0; i < 20; i++)
-		check(fetches(&w, "/hello", "hello"));
+		check(world_fetches(&w, "/hello", "hello"));
 	check_int(test_origin_accepted(w.tls), 1);
 	world_stop(&w);
 }
@@ -53,7 +40,7 @@ static void test_without_a_body(void)
 	struct world w;
 	struct got r;
 
-	start(&w);
+	world_serve(&w);
 	for (size_t i = 0; i < ARRAY_SIZE(targets); i++) {
 		rig_ask(&w.g, &(struct ask){HTTPS, .target = targets[i]}, &r);
 		check_int(r.status, statuses[i]);
@@ -72,7 +59,7 @@ static void test_interim_and_trailers(void)
 	struct world w;
 	struct got r;
 
-	start(&w);
+	world_serve(&w);
 	rig_ask(&w.g, &(struct ask){HTTPS, .target = "/interim"}, &r);
 	check_int(r.interims, 1);
 	check(r.status == 200 && r.ended);
@@ -122,8 +109,8 @@ static void test_one_connection(void)
 	unsigned resets;
 	uint64_t bytes;
 
-	start(&w);
-	check(fetches(&w, "/bye", "hello"));
+	world_serve(&w);
+	check(world_fetches(&w, "/bye", "hello"));
 	usleep(50000); /* until the broker has seen that it closes */
 	ask_many(&w, 60, "/hello");
 	collect_all(&w.g, 60, &resets, &bytes);
@@ -146,8 +133,8 @@ static void test_leader_fails(void)
 	struct got r = {0};
 	uint32_t first, second;
 
-	start(&w);
-	check(fetches(&w, "/bye", "hello"));
+	world_serve(&w);
+	check(world_fetches(&w, "/bye", "hello"));
 	usleep(50000);
 	first = rig_open(&w.g, &(struct ask){HTTPS, .target = "/hello", .more = true});
 	second = rig_open(&w.g, &(struct ask){HTTPS, .target = "/hello", .more = true});
@@ -166,7 +153,7 @@ static void test_bodies(void)
 	struct got r = {0};
 	uint32_t id;
 
-	start(&w);
+	world_serve(&w);
 	id = rig_open(&w.g,
 		&(struct ask){HTTPS, .method = "POST", .target = "/sink", .body = NET_BODY_STREAM});
 	rig_data(&w.g, id, bytes, sizeof(bytes));
@@ -205,8 +192,8 @@ static void test_announced_trailers(void)
 	struct got r;
 	uint32_t id;
 
-	start(&w);
-	check(fetches(&w, "/hello", "hello"));
+	world_serve(&w);
+	check(world_fetches(&w, "/hello", "hello"));
 	for (int i = 0; i < 2; i++) {
 		struct net_fields_out f;
 
@@ -227,195 +214,8 @@ static void test_announced_trailers(void)
 	}
 	check(world_seen(&w.tls_seen, "POST /sink HTTP/1.1\r\n"));
 	check(world_seen(&w.tls_seen, "POST /sink HTTP/2\n"));
-	check(fetches(&w, "/hello", "hello"));
+	check(world_fetches(&w, "/hello", "hello"));
 	check_int(test_origin_accepted(w.tls), 2);
-	world_stop(&w);
-}
-
-static uint32_t open_bidi(struct world *w, const char *target)
-{
-	return rig_open(&w->g,
-		&(struct ask){HTTPS, .method = "POST", .target = target, .body = NET_BODY_STREAM});
-}
-
-/* Waits until so many bytes have come in all. */
-static void await_bytes(struct world *w, uint32_t id, struct got *r, uint64_t n)
-{
-	while (r->bytes < n) {
-		struct chan_frame f;
-		struct str data;
-		uint32_t of;
-
-		must(chan_recv_wait(&w->g.net, &f, 5000) == 1);
-		if (f.type == NET_DATA && net_get_data(f.payload, &of, &data)) {
-			r->bytes += data.n;
-			must(buf_add_str(&r->text, data) == 0);
-			must(net_send_credit(&w->g.net, id, (uint32_t)data.n) == 0);
-		}
-		must(f.type != NET_RESET && f.type != NET_END);
-		chan_frame_done(&f);
-	}
-}
-
-/* Each side speaks as it likes. */
-static void test_bidi(void)
-{
-	struct world w;
-	struct got r = {.fields = BUF_INIT(1 << 18), .text = BUF_INIT(1 << 20)};
-	uint32_t id;
-
-	start(&w);
-	id = open_bidi(&w, "/bidi");
-	for (unsigned i = 1; i <= 500; i++) {
-		rig_data(&w.g, id, "0123456789", 10);
-		await_bytes(&w, id, &r, (uint64_t)10 * i);
-	}
-	rig_end(&w.g, id);
-	rig_collect(&w.g, id, &r, 5000);
-	check(r.ended && got_field(&r, "grpc-status: 0"));
-	got_done(&r);
-	world_stop(&w);
-}
-
-/* A message goes on whole, though its end may be a secret's beginning: what answers it may be what
- * the next one waits for. */
-static void test_messages(void)
-{
-	static const struct {
-		const char *target;
-		struct str pieces[3];
-	} rows[] = {
-		{"/bidi/application/grpc", {STR("\0\0\0\0\7sk-real")}},
-		{"/bidi/application/grpc+proto", {STR("\0\0\0\0"), STR("\0\1\0\0"), STR("\0\2xs")}},
-		{"/bidi/application/grpc-web", {STR("\0\0\0\0\2as\0\0\0\0\2bs")}},
-		{"/bidi/Application/Connect+json",
-			{STR("\2\0\0\0\1s"), STR("\0\0\0\0\2"), STR("ss")}},
-	};
-	struct world w;
-
-	start(&w);
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		struct got r = {.fields = BUF_INIT(1 << 18), .text = BUF_INIT(1 << 20)};
-		uint32_t id = open_bidi(&w, rows[i].target);
-		uint64_t n = 0;
-
-		for (size_t k = 0; k < 3 && rows[i].pieces[k].n > 0; k++) {
-			rig_data(&w.g, id, rows[i].pieces[k].p, rows[i].pieces[k].n);
-			n += rows[i].pieces[k].n;
-			await_bytes(&w, id, &r, n);
-		}
-		rig_data(&w.g, id, "\0\0\0\0\x18" REAL, 29);
-		await_bytes(&w, id, &r, n + 29);
-		check(got_has(&r, FAKE) && !got_has(&r, REAL));
-		rig_end(&w.g, id);
-		rig_collect(&w.g, id, &r, 5000);
-		check(r.ended);
-		got_done(&r);
-	}
-	world_stop(&w);
-}
-
-/* One stream that the room does not read: a window of it is held, others go on beside it. */
-static void test_stalled(void)
-{
-	struct world w;
-	struct got r = {0};
-	uint32_t id;
-	long before;
-
-	start(&w);
-	check(fetches(&w, "/hello", "hello"));
-	before = rig_rss_kib(&w.g);
-	w.g.stalled = true;
-	id = rig_open(&w.g, &(struct ask){HTTPS, .target = "/big/50000000"});
-	rig_collect(&w.g, id, &r, 500);
-	check(!r.ended && !r.gone);
-	check_int(r.bytes, NET_WINDOW);
-	w.g.stalled = false;
-	for (int i = 0; i < 5; i++)
-		check(fetches(&w, "/hello", "hello"));
-	printf("# memory: %ld KiB more while a stream stalls\n", rig_rss_kib(&w.g) - before);
-#if !defined(__SANITIZE_ADDRESS__)
-	check(rig_rss_kib(&w.g) - before < 4096);
-#endif
-	for (int i = 0; i < 4; i++)
-		must(net_send_credit(&w.g.net, id, NET_WINDOW / 4) == 0);
-	rig_collect(&w.g, id, &r, 10000);
-	check(r.ended && r.bytes == 50000000);
-	got_done(&r);
-	check_int(test_origin_accepted(w.tls), 1);
-	world_stop(&w);
-}
-
-/* Many that stall together hold more than a connection's window, and no other one back. */
-static void test_many_stalled(void)
-{
-	enum { STALLED = 30 };
-	struct world w;
-	struct got r = {0};
-	uint32_t last = 0;
-	long before;
-
-	start(&w);
-	check(fetches(&w, "/hello", "hello"));
-	before = rig_rss_kib(&w.g);
-	w.g.stalled = true;
-	for (int i = 0; i < STALLED; i++)
-		last = rig_open(&w.g, &(struct ask){HTTPS, .target = "/big/5000000"});
-	rig_collect(&w.g, last, &r, 500);
-	check(!r.ended && !r.gone);
-	got_done(&r);
-	w.g.stalled = false;
-	rig_ask(&w.g, &(struct ask){HTTPS, .target = "/big/5000000"}, &r);
-	check(r.ended && r.bytes == 5000000);
-	got_done(&r);
-	check_int(test_origin_accepted(w.tls), 1);
-	printf("# memory: %ld KiB more while %d streams stall\n", rig_rss_kib(&w.g) - before,
-		STALLED);
-#if !defined(__SANITIZE_ADDRESS__)
-	check(rig_rss_kib(&w.g) - before < 64 * 1024);
-#endif
-	world_stop(&w);
-}
-
-/* A connection that was not read, as too much was held in all, goes on when less is held elsewhere:
- * nothing else would wake it. */
-static void test_held_up(void)
-{
-	enum { STALLED = 45 };
-	const struct ask elsewhere = {
-		.scheme = NET_HTTPS, .host = "b.site.test", .target = "/big/5000000"};
-	uint32_t stalled[STALLED], here, waits;
-	struct got r = {0};
-	struct world w;
-
-	start(&w);
-	rig_ask(&w.g, &elsewhere, &r);
-	check(r.ended);
-	got_done(&r);
-	w.g.stalled = true;
-	r = (struct got){0};
-	here = rig_open(&w.g, &(struct ask){HTTPS, .target = "/big/5000000"});
-	rig_collect(&w.g, here, &r, 300);
-	got_done(&r);
-	waits = rig_open(&w.g,
-		&(struct ask){HTTPS, .method = "POST", .target = "/sink", .body = NET_BODY_STREAM});
-	rig_data(&w.g, waits, "12345", 5);
-	for (int i = 0; i < STALLED; i++)
-		stalled[i] = rig_open(&w.g, &elsewhere);
-	r = (struct got){0};
-	rig_collect(&w.g, stalled[STALLED - 1], &r, 1000);
-	got_done(&r);
-	rig_end(&w.g, waits);
-	r = (struct got){0};
-	rig_collect(&w.g, waits, &r, 300);
-	check_int(r.status, 0);
-	for (int i = 0; i < STALLED; i++)
-		must(net_send_reset(&w.g.net, stalled[i], NET_RESET_CANCELLED) == 0);
-	rig_flush(&w.g);
-	rig_collect(&w.g, waits, &r, 5000);
-	check(r.status == 200 && r.ended);
-	got_done(&r);
 	world_stop(&w);
 }
 
@@ -425,7 +225,7 @@ static void test_broken_off(void)
 	struct world w;
 	struct got r;
 
-	start(&w);
+	world_serve(&w);
 	for (size_t i = 0; i < ARRAY_SIZE(targets); i++) {
 		rig_ask(&w.g, &(struct ask){HTTPS, .target = targets[i]}, &r);
 		check(r.status == 200 && r.reset && !r.ended);
@@ -440,7 +240,7 @@ static void test_broken_off(void)
 	rig_ask(&w.g, &(struct ask){HTTPS, .target = "/cut"}, &r);
 	check(r.status == 200 && r.reset && !r.ended);
 	got_done(&r);
-	check(fetches(&w, "/hello", "hello"));
+	check(world_fetches(&w, "/hello", "hello"));
 	check_int(test_origin_accepted(w.tls), 2);
 	world_stop(&w);
 }
@@ -452,8 +252,8 @@ static void test_sent_again(void)
 	struct got r = {0};
 	uint32_t id;
 
-	start(&w);
-	check(fetches(&w, "/goaway", "hello"));
+	world_serve(&w);
+	check(world_fetches(&w, "/goaway", "hello"));
 	check_int(test_origin_accepted(w.tls), 2);
 	id = rig_open(&w.g, &(struct ask){HTTPS, .method = "POST", .target = "/refused",
 				    .body = NET_BODY_LENGTH, .length = 5});
@@ -463,7 +263,7 @@ static void test_sent_again(void)
 	check(r.status == 200 && r.ended);
 	got_done(&r);
 	check_int(test_origin_accepted(w.tls), 3);
-	check(fetches(&w, "/hello?http1", "hello"));
+	check(world_fetches(&w, "/hello?http1", "hello"));
 	check(world_seen(&w.tls_seen, "GET /hello?http1 HTTP/1.1\r\n"));
 	world_stop(&w);
 }
@@ -475,8 +275,8 @@ static void test_sent_again_together(void)
 	unsigned resets;
 	uint64_t bytes;
 
-	start(&w);
-	check(fetches(&w, "/hello", "hello"));
+	world_serve(&w);
+	check(world_fetches(&w, "/hello", "hello"));
 	ask_many(&w, 30, "/goaway");
 	collect_all(&w.g, 30, &resets, &bytes);
 	check_int(resets, 0);
@@ -500,17 +300,17 @@ static void test_silent(void)
 {
 	struct world w;
 
-	start(&w);
-	check(fetches(&w, "/hello", "hello"));
+	world_serve(&w);
+	check(world_fetches(&w, "/hello", "hello"));
 	ask_in_vain(&w);
 	clock_pass(w.g.pid, 5 * USEC_PER_SEC);
-	check(fetches(&w, "/hello", "hello")); /* that is a word */
+	check(world_fetches(&w, "/hello", "hello")); /* that is a word */
 	ask_in_vain(&w);
 	check_int(test_origin_accepted(w.tls), 1);
 	clock_pass(w.g.pid, 5 * USEC_PER_SEC + 1);
-	check(fetches(&w, "/hello", "hello"));
+	check(world_fetches(&w, "/hello", "hello"));
 	check_int(test_origin_accepted(w.tls), 2);
-	check(fetches(&w, "/hello", "hello"));
+	check(world_fetches(&w, "/hello", "hello"));
 	check_int(test_origin_accepted(w.tls), 2);
 	world_stop(&w);
 }
@@ -521,15 +321,15 @@ static void test_cancelled(void)
 	struct world w;
 	uint32_t id;
 
-	start(&w);
-	check(fetches(&w, "/hello", "hello"));
+	world_serve(&w);
+	check(world_fetches(&w, "/hello", "hello"));
 	for (int i = 0; i < 30; i++) {
 		id = rig_open(&w.g, &(struct ask){HTTPS, .target = "/never"});
 		usleep(2000);
 		must(net_send_reset(&w.g.net, id, NET_RESET_CANCELLED) == 0);
 		rig_flush(&w.g);
 	}
-	check(fetches(&w, "/hello", "hello"));
+	check(world_fetches(&w, "/hello", "hello"));
 	check_int(test_origin_accepted(w.tls), 1);
 	check(world_log_has(&w, false, "cancelled by the client"));
 	world_stop(&w);
@@ -584,11 +384,6 @@ int main(void)
 	run_test(test_leader_fails);
 	run_test(test_bodies);
 	run_test(test_announced_trailers);
-	run_test(test_bidi);
-	run_test(test_messages);
-	run_test(test_stalled);
-	run_test(test_many_stalled);
-	run_test(test_held_up);
 	run_test(test_broken_off);
 	run_test(test_sent_again);
 	run_test(test_sent_again_together);

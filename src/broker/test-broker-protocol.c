@@ -11,19 +11,6 @@
 #include <tap.h>
 #include <unistd.h>
 
-#define HTTPS .scheme = NET_HTTPS, .host = "a.site.test"
-
-static void start(struct world *w)
-{
-	world_start(w, NULL);
-	rig_serve(&w->g);
-}
-
-static bool fetches(struct world *w, const char *target, const char *body)
-{
-	return world_gets(w, &(struct ask){HTTPS, .target = target}, body);
-}
-
 /* What the room's side is told to speak, when it offers both. */
 static enum net_mode asks(struct world *w, const char *host, uint16_t port)
 {
@@ -48,13 +35,13 @@ static void test_protocol_asked(void)
 {
 	struct world w;
 
-	start(&w);
+	world_serve(&w);
 	check_int(asks(&w, "a.site.test", 443), NET_MODE_H2);
 	check_int(asks(&w, "a.site.test", 443), NET_MODE_H2);
 	check_int(test_origin_accepted(w.tls), 1);
 	check(!world_log_has(&w, true, "a.site.test"));
 	check_int(w.tls_seen.requests, 0);
-	check(fetches(&w, "/hello", "hello"));
+	check(world_fetches(&w, "/hello", "hello"));
 	check_int(test_origin_accepted(w.tls), 1);
 	world_stop(&w);
 }
@@ -66,7 +53,7 @@ static void test_protocol_asked_by_many(void)
 	struct world w;
 	unsigned certs = 0, ended = 0;
 
-	start(&w);
+	world_serve(&w);
 	for (unsigned i = 0; i < MANY; i++)
 		must(net_send_mint(&w.g.net, &(struct net_mint){.request = i,
 						     .host = STR("a.site.test"),
@@ -122,10 +109,10 @@ static void test_protocol_http1(void)
 	struct world w;
 
 	world_h2 = false;
-	start(&w);
+	world_serve(&w);
 	world_h2 = true;
 	check_int(asks(&w, "a.site.test", 443), NET_MODE_HTTP1);
-	check(fetches(&w, "/hello", "hello"));
+	check(world_fetches(&w, "/hello", "hello"));
 	check_int(test_origin_accepted(w.tls), 1);
 	world_stop(&w);
 }
@@ -136,10 +123,10 @@ static void test_protocol_asked_and_closed(void)
 	struct world w;
 
 	world_h2 = false;
-	start(&w);
+	world_serve(&w);
 	world_h2 = true;
 	check_int(asks(&w, "a.site.test", 443), NET_MODE_HTTP1);
-	check(fetches(&w, "/mute", "hello"));
+	check(world_fetches(&w, "/mute", "hello"));
 	check_int(test_origin_accepted(w.tls), 2);
 	world_stop(&w);
 }

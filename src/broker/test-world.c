@@ -76,3 +76,14 @@ bool world_gets(struct world *w, const struct ask *a, const char *body)
 	got_done(&r);
 	return ok;
 }
+
+void world_serve(struct world *w)
+{
+	world_start(w, NULL);
+	rig_serve(&w->g);
+}
+
+bool world_fetches(struct world *w, const char *target, const char *body)
+{
+	return world_gets(w, &(struct ask){HTTPS, .target = target}, body);
+}

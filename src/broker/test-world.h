@@ -31,3 +31,8 @@ bool world_seen(const struct origin_seen *o, const char *text);
 bool world_log_has(const struct world *w, bool json, const char *text);
 /* Asks, and whether the answer was 200 with just this body. */
 bool world_gets(struct world *w, const struct ask *a, const char *body);
+
+/* For those that need no more configuration, and ask a.site.test by TLS. */
+#define HTTPS .scheme = NET_HTTPS, .host = "a.site.test"
+void world_serve(struct world *w);
+bool world_fetches(struct world *w, const char *target, const char *body);

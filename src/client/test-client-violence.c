@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Deaths at bad moments: nothing is left, and nobody waits for ever. */
+#include "client/test-job.h"
 #include "seeded.h"
 #include "tap.h"
-#include "test-client.h"
 
 /* --- violence --- */
 
@@ -419,5 +419,5 @@ static void run_list(void)
 int main(void)
 {
 	seeded_begin();
-	return run_everything();
+	return run_everything(run_list);
 }

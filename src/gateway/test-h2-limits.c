@@ -2,7 +2,7 @@
 /* What a room can take from the gateway over HTTP/2: streams, memory and time, which the test
  * moves. */
 #include "clockwork.h"
-#include "gateway/test-room.h"
+#include "gateway/test-h2-room.h"
 #include "tap.h"
 
 enum { PATIENCE_MS = 20000, UNREAD = 1 << 20 /* see test_unread() */ };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* HTTP/2 through a gateway in a process of its own; see testing.h. The room's end is the same
  * engine in its other role. */
-#include "gateway/test-room.h"
+#include "gateway/test-h2-room.h"
 
 #include <unistd.h>
 

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* However a value is written, what comes back is the surrogate, written likewise. */
 #include "base/base64.h"
-#include "secrets/test-scrub.h"
+#include "base/rand.h"
+#include "secrets/test-feed.h"
+
+#include "seeded.h"
+#include "tap.h"
 
 /* Within Basic credentials, wherever the value begins in them, and however they are cut. */
 static void test_basic(void)

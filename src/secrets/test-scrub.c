@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "secrets/test-scrub.h"
 #include "base/clock.h"
+#include "base/rand.h"
+#include "secrets/test-feed.h"
+
+#include "seeded.h"
+#include "tap.h"
 
 #include <time.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "provider/native/keep.h"
-#include "provider/native/test-room.h"
+#include "provider/native/test-own-init.h"
 
 static void layers_spec(struct room_spec *s, const char *what, const char *keep)
 {
@@ -28,7 +28,7 @@ static void changes_are_thrown_away(void)
 		room = finish(start(&s), "done\n");
 		if (!room)
 			return;
-		check_int(room_layers(room, &upper, &lower, &err), 0);
+		check_int(room_layers(room, &upper, &lower, &room_err), 0);
 		check(has(upper, "made/file") && has(upper, "usr/local/bin/made"));
 		check(has(lower, "etc/profile") && !has(lower, "made"));
 		/* Whiteout. */
@@ -52,7 +52,7 @@ static void no_layers_unless_asked(void)
 	put_file("secret", "x");
 	spec_for(&s, "files", in_dir("secret"), NULL);
 	room = finish(start(&s), "done\n");
-	check(room && room_layers(room, &upper, &lower, &err) == -E_UNSUPPORTED);
+	check(room && room_layers(room, &upper, &lower, &room_err) == -E_UNSUPPORTED);
 	room_free(room);
 }
 
@@ -65,10 +65,10 @@ static void changes_are_kept_and_continued(void)
 	fresh_dir();
 	must(mkdir(in_dir("ws"), 0755) == 0);
 	layers_spec(&s, "first", in_dir("keep"));
-	check_int(room_spec_add_mount(&s, in_dir("ws"), "/workspace", false, &err), 0);
+	check_int(room_spec_add_mount(&s, in_dir("ws"), "/workspace", false, &room_err), 0);
 	run(&s);
 	layers_spec(&s, "again", in_dir("keep"));
-	check_int(room_spec_add_mount(&s, in_dir("ws"), "/workspace", false, &err), 0);
+	check_int(room_spec_add_mount(&s, in_dir("ws"), "/workspace", false, &room_err), 0);
 	run(&s);
 	check_int(stat(in_dir("keep/upper/made/file"), &st), 0);
 	check_int(st.st_uid, geteuid());
@@ -77,10 +77,10 @@ static void changes_are_kept_and_continued(void)
 	check_int(access(in_dir("keep/work"), F_OK), -1);
 	check_int(stat(in_dir("keep"), &st), 0);
 	check_int(st.st_mode & 0777, 0700);
-	check_int(keep_view_open(in_dir("keep"), &v, &err), 0);
+	check_int(keep_view_open(in_dir("keep"), &v, &room_err), 0);
 	check(v.host && has(v.upper, "made/file") && has(v.lower, "etc/profile"));
 	keep_view_close(&v);
-	check_int(keep_view_open(in_dir("ws"), &v, &err), -E_NOT_FOUND);
+	check_int(keep_view_open(in_dir("ws"), &v, &room_err), -E_NOT_FOUND);
 	/* It can be removed by whoever made it. */
 	check_int(fs_remove_tree(AT_FDCWD, in_dir("keep")), 0);
 }
@@ -89,9 +89,9 @@ static void refused(struct room_spec *s, int code)
 {
 	struct room *room = NULL;
 
-	err_clear(&err);
-	check_int(native_provider.create(s, &room, &err), -code);
-	printf("# %s (%s)\n", err.message, err.hint);
+	err_clear(&room_err);
+	check_int(native_provider.create(s, &room, &room_err), -code);
+	printf("# %s (%s)\n", room_err.message, room_err.hint);
 	room_free(room);
 	room_spec_done(s);
 }
@@ -112,15 +112,15 @@ static void bad_places_are_refused(void)
 	layers_spec(&s, "first", in_dir("link/"));
 	refused(&s, E_DENIED);
 	layers_spec(&s, "first", in_dir("ws/in"));
-	check_int(room_spec_add_mount(&s, in_dir("ws"), "/workspace", false, &err), 0);
+	check_int(room_spec_add_mount(&s, in_dir("ws"), "/workspace", false, &room_err), 0);
 	refused(&s, E_DENIED);
 	/* The same place by another name. */
 	layers_spec(&s, "first", in_dir("link/in"));
-	check_int(room_spec_add_mount(&s, in_dir("ws"), "/workspace", false, &err), 0);
+	check_int(room_spec_add_mount(&s, in_dir("ws"), "/workspace", false, &room_err), 0);
 	refused(&s, E_DENIED);
 	check_int(access(in_dir("ws/in/" KEEP_MARKER), F_OK), -1);
 	layers_spec(&s, "first", in_dir("outer"));
-	check_int(room_spec_add_mount(&s, in_dir("outer/ws"), "/workspace", false, &err), 0);
+	check_int(room_spec_add_mount(&s, in_dir("outer/ws"), "/workspace", false, &room_err), 0);
 	refused(&s, E_EXISTS);
 	layers_spec(&s, "first", in_dir("missing/keep"));
 	refused(&s, E_SYSTEM);
@@ -132,7 +132,7 @@ static void bad_places_are_refused(void)
 	s.root_dir = strdup(in_dir("ws"));
 	refused(&s, E_CONFIG);
 	/* In use. */
-	check_int(keep_open(in_dir("keep"), NULL, NULL, &k, &err), 0);
+	check_int(keep_open(in_dir("keep"), NULL, NULL, &k, &room_err), 0);
 	layers_spec(&s, "again", in_dir("keep"));
 	refused(&s, E_BUSY);
 	keep_close(&k);

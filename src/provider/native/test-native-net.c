@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/fd.h"
-#include "provider/native/test-room.h"
+#include "provider/native/test-own-init.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -110,8 +110,8 @@ static void network_is_captured(void)
 	room = start(&s);
 	if (!room)
 		return;
-	check_int(room_listeners(room, fds, &err), 0);
-	check_int(room_listeners(room, fds, &err), -E_INTERNAL);
+	check_int(room_listeners(room, fds, &room_err), 0);
+	check_int(room_listeners(room, fds, &room_err), -E_INTERNAL);
 	check(fds[ROOM_TCP4] >= 0 && fds[ROOM_UDP4] >= 0);
 	for (i = 0; i < n; i++)
 		answer_dialled(fds[strchr(dialled[i].address, ':') ? ROOM_TCP6 : ROOM_TCP4],
@@ -147,7 +147,7 @@ static void a_gateway_without_certificate_is_an_error(void)
 	close(fds[1]);
 	spec_for(&s, "trust", "", NULL);
 	s.ca_fd = fds[0];
-	check_int(native_provider.create(&s, &room, &err), -E_NETWORK);
+	check_int(native_provider.create(&s, &room, &room_err), -E_NETWORK);
 	room_spec_done(&s);
 	close(fds[0]);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
-#include "provider/native/test-room.h"
+#include "provider/native/test-own-init.h"
 
 #include <poll.h>
 
@@ -33,10 +33,10 @@ static void mounts_keep_owners(void)
 	put_file("other/own", "of the host");
 	put_file("file", "x");
 	spec_for(&s, "mounts", geteuid() == 0 ? "root" : "user", NULL);
-	check_int(room_spec_add_mount(&s, in_dir("ws"), "/workspace", false, &err), 0);
-	check_int(room_spec_add_mount(&s, in_dir("other"), "/workspace/inner", true, &err), 0);
-	check_int(room_spec_add_mount(&s, in_dir("file"), "/data/file", true, &err), 0);
-	check_int(room_spec_add_mount(&s, in_dir("missing"), "/missing", true, &err), 0);
+	check_int(room_spec_add_mount(&s, in_dir("ws"), "/workspace", false, &room_err), 0);
+	check_int(room_spec_add_mount(&s, in_dir("other"), "/workspace/inner", true, &room_err), 0);
+	check_int(room_spec_add_mount(&s, in_dir("file"), "/data/file", true, &room_err), 0);
+	check_int(room_spec_add_mount(&s, in_dir("missing"), "/missing", true, &room_err), 0);
 	s.mounts[3].optional = true;
 	run(&s);
 	/* What root inside made belongs to whoever runs this. */
@@ -66,7 +66,7 @@ static void usage_is_known(void)
 	room = finish(start(&s), "done\n");
 	if (!room)
 		return;
-	check_int(native_provider.usage(room, &u, &err), 0);
+	check_int(native_provider.usage(room, &u, &room_err), 0);
 	check(u.cpu_usec > 0);
 	check(u.memory_peak_bytes > 0);
 	room_free(room);
@@ -77,13 +77,13 @@ static void usage_is_known(void)
 static bool refused_for_lack_of_cgroups(struct room_spec *s)
 {
 	struct room *room = NULL;
-	int r = native_provider.create(s, &room, &err);
+	int r = native_provider.create(s, &room, &room_err);
 
 	room_free(room);
 	if (r != -E_LIMITS_UNAVAILABLE)
 		return false;
-	check(strstr(err.message, "memory") != NULL);
-	check(strstr(err.hint, "best-effort") != NULL);
+	check(strstr(room_err.message, "memory") != NULL);
+	check(strstr(room_err.hint, "best-effort") != NULL);
 	return true;
 }
 
@@ -107,9 +107,9 @@ static void memory_hog_is_named(void)
 	room = finish(start(&s), "done\n");
 	if (!room)
 		return;
-	check_int(native_provider.wait(room, &ending, &err), 0);
+	check_int(native_provider.wait(room, &ending, &room_err), 0);
 	check(ending.oom_killed);
-	check_int(native_provider.record(room, &record, &err), 0);
+	check_int(native_provider.record(room, &record, &room_err), 0);
 	check(buf_len(&record) > 0);
 	path = strndup(buf_data(&record) + 7, str_chr(buf_str(&record), '\n') - 7);
 	check_int(access(path, F_OK), 0);
@@ -129,7 +129,7 @@ static void fork_bomb_hits_the_limit(void)
 	room = finish(start(&s), "done\n");
 	if (!room)
 		return;
-	check_int(native_provider.usage(room, &u, &err), 0);
+	check_int(native_provider.usage(room, &u, &room_err), 0);
 	/* Only a group counts refusals. */
 	check(u.pids_refused || geteuid() != 0);
 	room_free(room);
@@ -158,13 +158,13 @@ static void kill_ends_everything(void)
 	if (!room)
 		return;
 	await_ready(room);
-	check_int(native_provider.kill(room, SIGKILL, &err), 0);
+	check_int(native_provider.kill(room, SIGKILL, &room_err), 0);
 	/* The processes hold the socket: its end says that they are gone. */
 	read_all(room, &out);
-	check_int(native_provider.wait(room, &ending, &err), 0);
+	check_int(native_provider.wait(room, &ending, &room_err), 0);
 	check(!ending.exited);
 	check_int(ending.status, SIGKILL);
-	check_int(native_provider.kill(room, SIGKILL, &err), 0);
+	check_int(native_provider.kill(room, SIGKILL, &room_err), 0);
 	room_free(room);
 }
 
@@ -180,7 +180,7 @@ static void term_reaches_everything(void)
 	if (!room)
 		return;
 	await_ready(room);
-	check_int(native_provider.kill(room, SIGTERM, &err), 0);
+	check_int(native_provider.kill(room, SIGTERM, &room_err), 0);
 	while (n < 5) {
 		struct pollfd p = {.fd = room->control_fd, .events = POLLIN};
 
@@ -268,7 +268,7 @@ static void directory_as_root(void)
 	spec_for(&s, "dir-root", in_dir("root/escape/outside"), NULL);
 	s.root = ROOM_ROOT_DIR;
 	s.root_dir = strdup(in_dir("root"));
-	check_int(room_spec_add_mount(&s, "/usr", "/usr", true, &err), 0);
+	check_int(room_spec_add_mount(&s, "/usr", "/usr", true, &room_err), 0);
 	run(&s);
 	fd = open(in_dir("root/marker"), O_RDONLY);
 	memset(text, 0, sizeof(text));
@@ -289,20 +289,20 @@ static void expect_failure(struct room_spec *s, int code, const char *text)
 	struct room *room = NULL;
 	int r;
 
-	err_clear(&err);
-	r = native_provider.create(s, &room, &err);
+	err_clear(&room_err);
+	r = native_provider.create(s, &room, &room_err);
 	room_free(room);
 	room_spec_done(s);
 	check_int(r, -code);
-	if (!strstr(err.message, text))
-		tap_fail("message \"%s\" lacks \"%s\"", err.message, text);
+	if (!strstr(room_err.message, text))
+		tap_fail("message \"%s\" lacks \"%s\"", room_err.message, text);
 }
 
 static void one_mount(struct room_spec *s, const char *source, const char *target)
 {
 	spec_for(s, "identity", NULL);
 	s->host_home = strdup(in_dir("home"));
-	check_int(room_spec_add_mount(s, source, target, false, &err), 0);
+	check_int(room_spec_add_mount(s, source, target, false, &room_err), 0);
 }
 
 static void failures_are_explained(void)
@@ -315,7 +315,7 @@ static void failures_are_explained(void)
 	expect_failure(&s, E_SYSTEM, "missing: No such file or directory");
 	/* Nothing is made on the host for a mount point. */
 	one_mount(&s, in_dir("ws"), "/workspace");
-	check_int(room_spec_add_mount(&s, "/usr", "/workspace/sub", true, &err), 0);
+	check_int(room_spec_add_mount(&s, "/usr", "/workspace/sub", true, &room_err), 0);
 	expect_failure(&s, E_DENIED, "/workspace/sub does not exist");
 	check_int(access(in_dir("ws/sub"), F_OK), -1);
 	one_mount(&s, "/usr", "/usr/lib/no/such");
@@ -358,24 +358,24 @@ static void credentials_stay_out(void)
 	/* By its own name it is somebody's decision; and a project beside it is fine. */
 	one_mount(&s, in_dir("home/.ssh"), "/data");
 	s.mounts[0].ro = true;
-	check_int(room_spec_add_mount(&s, in_dir("home/project"), "/project", false, &err), 0);
+	check_int(room_spec_add_mount(&s, in_dir("home/project"), "/project", false, &room_err), 0);
 	run(&s);
 }
 
 static void reaping_touches_only_our_groups(void)
 {
-	check_int(native_provider.reap(STR(""), &err), 0);
-	check_int(native_provider.reap(STR("cgroup /etc"), &err), -E_CORRUPT);
-	check_int(native_provider.reap(STR("cgroup /tmp/cloche-x/../y\n"), &err), -E_CORRUPT);
-	check_int(native_provider.reap(STR("cgroup /tmp/cloche-no-such\n"), &err), 0);
-	check_int(native_provider.reap(STR("rm -rf /\n"), &err), -E_CORRUPT);
+	check_int(native_provider.reap(STR(""), &room_err), 0);
+	check_int(native_provider.reap(STR("cgroup /etc"), &room_err), -E_CORRUPT);
+	check_int(native_provider.reap(STR("cgroup /tmp/cloche-x/../y\n"), &room_err), -E_CORRUPT);
+	check_int(native_provider.reap(STR("cgroup /tmp/cloche-no-such\n"), &room_err), 0);
+	check_int(native_provider.reap(STR("rm -rf /\n"), &room_err), -E_CORRUPT);
 	fresh_dir();
 	must(mkdir(in_dir("cloche-x"), 0755) == 0);
 	{
 		char line[PATH_MAX];
 
 		snprintf(line, sizeof(line), "cgroup %s\n", in_dir("cloche-x"));
-		check_int(native_provider.reap(str_from(line), &err), -E_CORRUPT);
+		check_int(native_provider.reap(str_from(line), &room_err), -E_CORRUPT);
 	}
 	check_int(access(in_dir("cloche-x"), F_OK), 0);
 }

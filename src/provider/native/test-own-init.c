@@ -1,32 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#pragma once
-/* For tests that make rooms. The test program is its own init: each room executes it again as
- * process 1, where it runs one of the checks of test-inside.c. What those write is compared here.
- * Started by root, everything is tested twice: as an ordinary user, then as root. */
+#include "provider/native/test-own-init.h"
 
-#include "base/fd.h"
-#include "base/fs.h"
-#include "provider/native/test-inside.h"
-#include "provider/provider.h"
-#include "tap.h"
-
-#include <errno.h>
-#include <fcntl.h>
 #include <grp.h>
-#include <limits.h>
-#include <signal.h>
 #include <stdarg.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-enum { ORDINARY_ID = 12345 };
+char self[PATH_MAX], dir[64];
+struct cloche_err room_err;
 
-static char self[PATH_MAX], dir[64];
-static struct cloche_err err;
-
-/* A path in the test's own directory; one of a few static buffers. */
-static inline const char *in_dir(const char *name)
+const char *in_dir(const char *name)
 {
 	static char path[4][PATH_MAX];
 	static unsigned turn;
@@ -36,12 +17,12 @@ static inline const char *in_dir(const char *name)
 	return p;
 }
 
-static inline void put_file(const char *name, const char *text)
+void put_file(const char *name, const char *text)
 {
-	must(fs_write_atomic(AT_FDCWD, in_dir(name), str_from(text), 0644, false, &err) == 0);
+	must(fs_write_atomic(AT_FDCWD, in_dir(name), str_from(text), 0644, false, &room_err) == 0);
 }
 
-static inline void fresh_dir(void)
+void fresh_dir(void)
 {
 	if (dir[0])
 		fs_remove_tree(AT_FDCWD, dir);
@@ -50,18 +31,16 @@ static inline void fresh_dir(void)
 	must(chmod(dir, 0755) == 0);
 }
 
-/* What the next room that is started checks: its name, then its arguments. */
-static const char *arguments[15];
-static size_t arguments_n;
+const char *arguments[15];
+size_t arguments_n;
 
-static inline void add_argument(const char *arg)
+void add_argument(const char *arg)
 {
 	must(arguments_n < ARRAY_SIZE(arguments));
 	arguments[arguments_n++] = arg;
 }
 
-/* The strings are borrowed until the room has been started. */
-static inline void spec_for(struct room_spec *s, const char *check_name, ...)
+void spec_for(struct room_spec *s, const char *check_name, ...)
 {
 	va_list ap;
 	const char *arg;
@@ -77,28 +56,25 @@ static inline void spec_for(struct room_spec *s, const char *check_name, ...)
 	va_end(ap);
 }
 
-/* Makes the room; says why where it cannot be made. */
-static inline struct room *start(struct room_spec *s)
+struct room *start(struct room_spec *s)
 {
 	struct room *room = NULL;
 
-	err_clear(&err);
-	if (native_provider.create(s, &room, &err) < 0)
-		tap_fail("create: %s (%s)", err.message, err.hint);
+	err_clear(&room_err);
+	if (native_provider.create(s, &room, &room_err) < 0)
+		tap_fail("create: %s (%s)", room_err.message, room_err.hint);
 	else
 		inside_tell(room->control_fd, arguments, arguments_n);
 	room_spec_done(s);
 	return room;
 }
 
-/* Everything that the room writes until its end. */
-static inline void read_all(struct room *room, struct buf *out)
+void read_all(struct room *room, struct buf *out)
 {
 	check_int(fd_read_to_end(room->control_fd, out), 0);
 }
 
-/* The room has to write just this, and process 1 to exit with 7. */
-static inline struct room *finish(struct room *room, const char *expected)
+struct room *finish(struct room *room, const char *expected)
 {
 	_cleanup_(buf_donep) struct buf out = BUF_INIT(1 << 20);
 	struct room_exit ending = {0};
@@ -107,19 +83,19 @@ static inline struct room *finish(struct room *room, const char *expected)
 		return NULL;
 	read_all(room, &out);
 	check_str(buf_str(&out), expected);
-	check_int(native_provider.wait(room, &ending, &err), 0);
+	check_int(native_provider.wait(room, &ending, &room_err), 0);
 	check(ending.exited);
 	check_int(ending.status, 7);
 	return room;
 }
 
-static inline void run(struct room_spec *s)
+void run(struct room_spec *s)
 {
 	room_free(finish(start(s), "done\n"));
 }
 
 /* The same as an ordinary user, in a process of its own that counts on where we are. */
-static inline void all_as_ordinary_user(void (*all)(void))
+static void all_as_ordinary_user(void (*all)(void))
 {
 	int counts[2], fds[2];
 	pid_t pid;
@@ -151,8 +127,7 @@ static inline void all_as_ordinary_user(void (*all)(void))
 	tap_failed = counts[1];
 }
 
-/* What main() does. */
-static inline int test_rooms(int argc, char **argv, void (*all)(void))
+int test_rooms(int argc, char **argv, void (*all)(void))
 {
 	ssize_t n;
 
@@ -163,8 +138,8 @@ static inline int test_rooms(int argc, char **argv, void (*all)(void))
 	must(n > 0);
 	self[n] = '\0';
 	signal(SIGPIPE, SIG_IGN);
-	if (native_provider.probe(&err) < 0) {
-		printf("1..0 # SKIP %s (%s)\n", err.message, err.hint);
+	if (native_provider.probe(&room_err) < 0) {
+		printf("1..0 # SKIP %s (%s)\n", room_err.message, room_err.hint);
 		return 0;
 	}
 	if (geteuid() == 0)

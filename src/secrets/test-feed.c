@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#pragma once
-/* For tests alone: a scrubber, and texts that are fed to it. Whatever is drawn can be drawn again
- * (seeded.h). */
-
-#include "base/buf.h"
+#include "secrets/test-feed.h"
 #include "base/rand.h"
-#include "secrets/scrub.h"
 
-#include "seeded.h"
 #include "tap.h"
 
-static struct secret_set *set;
-static struct scrubber *scrubber;
+struct secret_set *set;
+struct scrubber *scrubber;
 
-static inline void use(const char *const *values, size_t n)
+void use(const char *const *values, size_t n)
 {
 	set = secret_set_new();
 	for (size_t i = 0; i < n; i++) {
@@ -27,19 +21,18 @@ static inline void use(const char *const *values, size_t n)
 	must(scrubber_new(set, &scrubber, NULL) == 0);
 }
 
-static inline void drop(void)
+void drop(void)
 {
 	scrubber = scrubber_free(scrubber);
 	set = secret_set_free(set);
 }
 
-static inline struct str fake(size_t i)
+struct str fake(size_t i)
 {
 	return secret_set_get(set, i)->surrogate;
 }
 
-/* Feeds text in pieces of `step` bytes (0: random ones) and collects what comes out. */
-static inline void feed(struct str text, size_t step, struct buf *out, uint64_t *ret_hits)
+void feed(struct str text, size_t step, struct buf *out, uint64_t *ret_hits)
 {
 	_cleanup_(scrub_freep) struct scrub *s = scrub_new(scrubber);
 	char *copy = malloc(text.n + 1);

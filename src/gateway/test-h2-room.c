@@ -1,29 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#pragma once
-/* For the tests of HTTP/2: the room's end of a connection, which is the same engine in its other
- * role, through a gateway in a process of its own (see testing.h). */
+#include "gateway/test-h2-room.h"
 
-#include "base/clock.h"
-#include "gateway/limits.h"
-#include "gateway/testing.h"
-#include "http/test-side.h"
-#include "tap.h"
+struct rig rig;
 
-static struct rig rig;
-
-/* A connection of the room's. */
-struct room {
-	struct client c;
-	struct side s;
-	int fed; /* what h2_feed() said last */
-};
-
-static inline bool has(const struct buf *b, const char *text)
+bool has(const struct buf *b, const char *text)
 {
 	return str_find(buf_str(b), str_from(text)) < buf_len(b);
 }
 
-static inline void room_start(struct room *r, uint32_t stream_window, uint32_t window)
+void room_start(struct room *r, uint32_t stream_window, uint32_t window)
 {
 	r->fed = 0;
 	must(client_connect_tls(&r->c, &rig, "a.test"));
@@ -31,13 +16,13 @@ static inline void room_start(struct room *r, uint32_t stream_window, uint32_t w
 	must(side_try(&r->s, H2_CLIENT, stream_window, window) == 0);
 }
 
-static inline void room_stop(struct room *r)
+void room_stop(struct room *r)
 {
 	side_done(&r->s);
 	client_close(&r->c);
 }
 
-static inline void room_say(struct room *r)
+void room_say(struct room *r)
 {
 	must(h2_output(r->s.h, &r->s.out, OUT_ENOUGH) == 0);
 	while (buf_len(&r->s.out) > 0) {
@@ -47,8 +32,7 @@ static inline void room_say(struct room *r)
 	}
 }
 
-/* Says what there is to say and takes what comes within that time; false at the end. */
-static inline bool room_turn(struct room *r, int timeout_ms)
+bool room_turn(struct room *r, int timeout_ms)
 {
 	bool alive;
 
@@ -62,16 +46,14 @@ static inline bool room_turn(struct room *r, int timeout_ms)
 	return alive;
 }
 
-/* Until it knows what it may do. */
-static inline void room_settle(struct room *r)
+void room_settle(struct room *r)
 {
 	for (int i = 0; i < 100 && r->s.settings == 0; i++)
 		(void)room_turn(r, 50);
 	must(r->s.settings > 0);
 }
 
-/* Until what it was told contains text. */
-static inline bool room_told(struct room *r, const char *text)
+bool room_told(struct room *r, const char *text)
 {
 	uint64_t until = clock_mono_usec() + 5 * USEC_PER_SEC;
 
@@ -84,15 +66,7 @@ static inline bool room_told(struct room *r, const char *text)
 	return true;
 }
 
-struct ask {
-	const char *method, *host, *target, *fields, *body;
-	unsigned flags;
-	uint64_t length; /* of the body, where it is told */
-	bool goes_on;    /* the body's end is not sent */
-};
-
-/* Nothing is sent yet. */
-static inline struct leg *room_prepare(struct room *r, const struct ask *a)
+struct leg *room_prepare(struct room *r, const struct ask *a)
 {
 	_cleanup_(http_head_donep) struct http_head h = HTTP_HEAD_INIT;
 	struct leg *l = leg_new(&r->s);
@@ -121,7 +95,7 @@ static inline struct leg *room_prepare(struct room *r, const struct ask *a)
 	return l;
 }
 
-static inline struct leg *room_ask(struct room *r, const struct ask *a)
+struct leg *room_ask(struct room *r, const struct ask *a)
 {
 	struct leg *l = room_prepare(r, a);
 

@@ -1,38 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#pragma once
-/* Speaks the control protocol frame by frame, to real supervisors of kept sandboxes. */
+#include "api/test-conn.h"
 
-#include "base/program.h"
-#include "client/test-client.h"
-#include "manager/execlog.h"
-#include "manager/sandboxes.h"
-#include "provider/spec_wire.h"
+char id[RUNDIR_ID_BYTES + 1];
+int sandboxes = -1;
+bool for_one_command; /* begin() makes one that ends with its first process */
 
-#include <netinet/in.h>
-#include <poll.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
-#include <termios.h>
-
-enum { PATIENCE_MS = 20000 };
-
-/* One connection. */
-struct conn {
-	struct chan chan;
-	uint32_t last;
-};
-
-static char id[RUNDIR_ID_BYTES + 1];
-static int sandboxes = -1;
-static _unused_ bool for_one_command; /* begin() makes one that ends with its first process */
-
-static _unused_ void send_all(struct conn *c)
+void send_all(struct conn *c)
 {
 	must(chan_flush_wait(&c->chan, PATIENCE_MS) == 0);
 }
 
-/* The next frame, which has to be of this type. Its payload lives until the next call. */
-static _unused_ struct chan_frame next(struct conn *c, uint16_t type)
+struct chan_frame next(struct conn *c, uint16_t type)
 {
 	struct chan_frame f = {0};
 	int r = chan_recv_wait(&c->chan, &f, PATIENCE_MS);
@@ -55,12 +33,12 @@ static _unused_ struct chan_frame next(struct conn *c, uint16_t type)
 	return f;
 }
 
-static _unused_ void drop_conn(struct conn *c)
+void drop_conn(struct conn *c)
 {
 	chan_done(&c->chan);
 }
 
-static _unused_ void start_program(int theirs)
+static void start_program(int theirs)
 {
 	char path[200], name[] = "cloche-supervisor", detached[] = "--detached";
 	char *argv[] = {name, detached, NULL};
@@ -80,8 +58,7 @@ static _unused_ void start_program(int theirs)
 	strv_free(env);
 }
 
-/* A new kept sandbox; STARTED (or ERROR) is still to be read. */
-static _unused_ struct conn begin(const char *name, uint64_t log_bytes)
+struct conn begin(const char *name, uint64_t log_bytes)
 {
 	_cleanup_(buf_donep) struct buf room = BUF_INIT(CTL_MAX_ROOM);
 	struct wire_out w = wire_out(&room);
@@ -123,7 +100,7 @@ static _unused_ struct conn begin(const char *name, uint64_t log_bytes)
 	return c;
 }
 
-static _unused_ struct conn create_with(const char *name, uint64_t log_bytes)
+struct conn create_with(const char *name, uint64_t log_bytes)
 {
 	struct conn c = begin(name, log_bytes);
 	struct chan_frame f = next(&c, CTL_STARTED);
@@ -132,12 +109,12 @@ static _unused_ struct conn create_with(const char *name, uint64_t log_bytes)
 	return c;
 }
 
-static _unused_ struct conn create(void)
+struct conn create(void)
 {
 	return create_with(NULL, 0);
 }
 
-static _unused_ struct conn attach_to(const char *which)
+struct conn attach_to(const char *which)
 {
 	struct sandbox_entry e;
 	struct conn c = {0};
@@ -155,15 +132,8 @@ static _unused_ struct conn attach_to(const char *which)
 	return c;
 }
 
-struct running {
-	uint32_t exec, number;
-	int out[2]; /* our ends; -1 */
-	int fd;     /* that came with STARTED */
-};
-
-/* Sends EXEC of a shell script. pipes: bit 1, 2: with that stream. */
-static _unused_ void ask(struct conn *c, struct running *r, const char *script, unsigned pipes,
-	uint8_t flags, bool tty, uint64_t timeout)
+void ask(struct conn *c, struct running *r, const char *script, unsigned pipes, uint8_t flags,
+	bool tty, uint64_t timeout)
 {
 	char sh[] = "sh", minus_c[] = "-c", *text = strdup(script),
 	     *argv[] = {sh, minus_c, text, marker, NULL};
@@ -194,7 +164,7 @@ static _unused_ void ask(struct conn *c, struct running *r, const char *script, 
 	free(text);
 }
 
-static _unused_ void is_started(struct conn *c, struct running *r)
+void is_started(struct conn *c, struct running *r)
 {
 	struct chan_frame f = next(c, CTL_EXEC_STARTED);
 	struct ctl_exec_started m = {0};
@@ -207,7 +177,7 @@ static _unused_ void is_started(struct conn *c, struct running *r)
 	chan_frame_done(&f);
 }
 
-static _unused_ struct ctl_exec_exited has_exited(struct conn *c, const struct running *r)
+struct ctl_exec_exited has_exited(struct conn *c, const struct running *r)
 {
 	struct chan_frame f = next(c, CTL_EXEC_EXITED);
 	struct ctl_exec_exited m = {0};
@@ -217,14 +187,14 @@ static _unused_ struct ctl_exec_exited has_exited(struct conn *c, const struct r
 	return m;
 }
 
-static _unused_ void run_done(struct running *r)
+void run_done(struct running *r)
 {
 	r->out[0] = fd_close(r->out[0]);
 	r->out[1] = fd_close(r->out[1]);
 	r->fd = fd_close(r->fd);
 }
 
-static _unused_ struct ctl_exec_exited run(struct conn *c, const char *script)
+struct ctl_exec_exited run(struct conn *c, const char *script)
 {
 	struct running r;
 	struct ctl_exec_exited m;
@@ -236,8 +206,7 @@ static _unused_ struct ctl_exec_exited run(struct conn *c, const char *script)
 	return m;
 }
 
-/* Joins and waits for the end. */
-static _unused_ struct ctl_exec_exited join(struct conn *c, uint32_t number)
+struct ctl_exec_exited join(struct conn *c, uint32_t number)
 {
 	struct running r = {.exec = ++c->last, .fd = -1, .out = {-1, -1}};
 	struct ctl_exec_exited m;
@@ -249,7 +218,7 @@ static _unused_ struct ctl_exec_exited join(struct conn *c, uint32_t number)
 	return m;
 }
 
-static _unused_ void stop_it(struct conn *c)
+void stop_it(struct conn *c)
 {
 	struct chan_frame f;
 	int r;
@@ -268,13 +237,13 @@ static _unused_ void stop_it(struct conn *c)
 	drop_conn(c);
 }
 
-static _unused_ void remove_it(struct conn *c)
+void remove_it(struct conn *c)
 {
 	stop_it(c);
 	check_int(sandbox_remove(sandboxes, id, NULL), 0);
 }
 
-static _unused_ int open_exec_dir(uint32_t number)
+int open_exec_dir(uint32_t number)
 {
 	char path[64];
 
@@ -282,8 +251,7 @@ static _unused_ int open_exec_dir(uint32_t number)
 	return openat(sandboxes, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* Everything of one stream (0: of both, in order) in the log. */
-static _unused_ void read_log(uint32_t number, int stream, struct buf *ret)
+void read_log(uint32_t number, int stream, struct buf *ret)
 {
 	struct execlog_reader r;
 	_cleanup_fd_ int dir = open_exec_dir(number);
@@ -303,8 +271,7 @@ static _unused_ void read_log(uint32_t number, int stream, struct buf *ret)
 	execlog_reader_done(&r);
 }
 
-/* Until so many bytes of a stream are in the log. */
-static _unused_ void wait_for_log(uint32_t number, int stream, size_t n)
+void wait_for_log(uint32_t number, int stream, size_t n)
 {
 	size_t found = 0;
 
@@ -320,15 +287,7 @@ static _unused_ void wait_for_log(uint32_t number, int stream, size_t n)
 	check(found >= n);
 }
 
-#define check_log(number, stream, want)                                                            \
-	do {                                                                                       \
-		struct buf log_ = BUF_INIT(64 << 20);                                              \
-		read_log(number, stream, &log_);                                                   \
-		check_str(buf_str(&log_), want);                                                   \
-		buf_done(&log_);                                                                   \
-	} while (0)
-
-static _unused_ void check_end_of(int fd, const char *want)
+void check_end_of(int fd, const char *want)
 {
 	_cleanup_(buf_donep) struct buf b = BUF_INIT(64 << 20);
 
@@ -336,7 +295,7 @@ static _unused_ void check_end_of(int fd, const char *want)
 	check_str(buf_str(&b), want);
 }
 
-static _unused_ enum sandbox_life life_of(const char *which)
+enum sandbox_life life_of(const char *which)
 {
 	struct sandbox_entry e;
 	enum sandbox_life life;
@@ -348,7 +307,7 @@ static _unused_ enum sandbox_life life_of(const char *which)
 	return life;
 }
 
-static _unused_ bool record_has(const char *what)
+bool record_has(const char *what)
 {
 	_cleanup_(buf_donep) struct buf b = BUF_INIT(1 << 20);
 	struct sandbox_entry e;

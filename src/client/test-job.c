@@ -1,43 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#pragma once
-/* Drives the real supervisor and the real init, in rooms of the native provider: as the user who
- * runs this and, where that is root, again as an ordinary user. What is started carries a marker in
- * its argv, so that whatever is left behind can be found. */
+#include "client/test-job.h"
 
-#include "base/clock.h"
-#include "base/fd.h"
-#include "base/fs.h"
-#include "base/rand.h"
-#include "base/strv.h"
-#include "client/client_internal.h"
-#include "ipc/netconf.h"
-#include "ipc/rundir.h"
-#include "provider/provider.h"
-#include "tap.h"
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <grp.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdio.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-enum { OUT_MAX = 32 * 1024 * 1024, ORDINARY_UID = 54321 };
+char marker[32], group_prefix[64], base[128], runtime[160];
 
-static char marker[32], group_prefix[64], base[128], runtime[160];
-
-/* What a process wrote. */
-struct taken {
-	struct buf out[2];
-	int refuse;        /* stream whose reader goes away, or 0 */
-	atomic_bool spoke; /* something came */
-};
-
-static _unused_ int take(void *user, int stream, const char *p, size_t n)
+static int take(void *user, int stream, const char *p, size_t n)
 {
 	struct taken *t = user;
 
@@ -48,21 +17,7 @@ static _unused_ int take(void *user, int stream, const char *p, size_t n)
 	return 0;
 }
 
-struct job {
-	struct room_spec room;
-	struct exec_spec spec;
-	struct client_io io;
-	struct taken taken;
-	struct client_result result;
-	struct ctl_ended ended;
-	struct client *client;
-	struct cloche_err err;
-	bool long_lived;
-	uint64_t grace_usec;
-	int code; /* of client_exec */
-};
-
-static _unused_ void job_init(struct job *j, const char *script)
+void job_init(struct job *j, const char *script)
 {
 	char sh[] = "sh", c[] = "-c", *text = strdup(script);
 	char *argv[] = {sh, c, text, marker, NULL};
@@ -80,7 +35,7 @@ static _unused_ void job_init(struct job *j, const char *script)
 	free(text);
 }
 
-static _unused_ void job_done(struct job *j)
+void job_done(struct job *j)
 {
 	j->client = client_free(j->client);
 	buf_done(&j->taken.out[0]);
@@ -89,7 +44,7 @@ static _unused_ void job_done(struct job *j)
 	room_spec_done(&j->room);
 }
 
-static _unused_ void job_start(struct job *j)
+void job_start(struct job *j)
 {
 	struct client_start start = {
 		.room = &j->room, .one_shot = !j->long_lived, .grace_usec = j->grace_usec};
@@ -102,24 +57,25 @@ static _unused_ void job_start(struct job *j)
 	check_int(config, -1);
 }
 
-static _unused_ void job_exec(struct job *j)
+void job_exec(struct job *j)
 {
 	j->io.user = &j->taken;
 	j->code = client_exec(j->client, &j->spec, &j->io, &j->result, &j->err);
 }
 
-static _unused_ void job_run(struct job *j)
+void job_run(struct job *j)
 {
 	job_start(j);
 	job_exec(j);
 	check_int(client_finish(j->client, &j->ended, NULL), 0);
 }
 
-#define check_out(j, stream, want) check_str(buf_str(&(j).taken.out[(stream)-1]), want)
+bool ended_by(const struct job *j, int signo)
+{
+	return j->result.status == (j->result.signaled ? signo : 128 + signo);
+}
 
-/* --- what is left of us on this machine --- */
-
-static _unused_ bool has_marker(const char *pid)
+static bool has_marker(const char *pid)
 {
 	_cleanup_(buf_donep) struct buf b = BUF_INIT(1 << 20);
 	char path[64];
@@ -130,7 +86,7 @@ static _unused_ bool has_marker(const char *pid)
 	return str_find(buf_str(&b), str_from(marker)) < buf_len(&b);
 }
 
-static _unused_ int count_marked(void)
+int count_marked(void)
 {
 	DIR *dir = opendir("/proc");
 	struct dirent *e;
@@ -144,7 +100,7 @@ static _unused_ int count_marked(void)
 	return n;
 }
 
-static _unused_ int count_dirs(void)
+int count_dirs(void)
 {
 	DIR *dir = opendir(runtime);
 	struct dirent *e;
@@ -158,14 +114,14 @@ static _unused_ int count_dirs(void)
 	return n;
 }
 
-static _unused_ void pause_ms(long ms)
+void pause_ms(long ms)
 {
 	const struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
 
 	nanosleep(&t, NULL);
 }
 
-static _unused_ bool becomes_zero(int (*count)(void))
+bool becomes_zero(int (*count)(void))
 {
 	for (int i = 0; i < 400; i++) {
 		if (count() == 0)
@@ -175,15 +131,14 @@ static _unused_ bool becomes_zero(int (*count)(void))
 	return false;
 }
 
-/* Until the command has written something: what it set up before is there then. */
-static _unused_ void wait_for_word(const struct job *j)
+void wait_for_word(const struct job *j)
 {
 	for (int i = 0; i < 6000 && !j->taken.spoke; i++)
 		pause_ms(10);
 	check(j->taken.spoke);
 }
 
-static _unused_ void run_beside(struct job *j, void *(*other)(void *))
+void run_beside(struct job *j, void *(*other)(void *))
 {
 	pthread_t thread;
 
@@ -194,9 +149,7 @@ static _unused_ void run_beside(struct job *j, void *(*other)(void *))
 	check_int(client_finish(j->client, &j->ended, NULL), 0);
 }
 
-/* --- set-up --- */
-
-static _unused_ void copy_program(const char *build, const char *name)
+static void copy_program(const char *build, const char *name)
 {
 	_cleanup_(buf_donep) struct buf b = BUF_INIT(64 << 20);
 	char from[512], to[256];
@@ -214,8 +167,7 @@ static _unused_ void copy_program(const char *build, const char *name)
 	must(chmod(to, 0755) == 0);
 }
 
-/* Programs where every user can run them. */
-static _unused_ void set_up(void)
+void set_up(void)
 {
 	char self[512];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -235,7 +187,7 @@ static _unused_ void set_up(void)
 	setenv("CLOCHE_LIBEXEC", base, 1);
 }
 
-static _unused_ void set_runtime(const char *who)
+void set_runtime(const char *who)
 {
 	snprintf(runtime, sizeof(runtime), "%s-run-%s", base, who);
 	setenv("CLOCHE_RUNTIME_DIR", runtime, 1);
@@ -243,10 +195,7 @@ static _unused_ void set_runtime(const char *who)
 	snprintf(group_prefix, sizeof(group_prefix), "cloche-sandbox-%.8s", marker);
 }
 
-/* Each test program's own list. */
-static _unused_ void run_list(void);
-
-static _unused_ int run_all(void)
+static int run_all(void (*list)(void))
 {
 	struct cloche_err err = CLOCHE_ERR_INIT;
 
@@ -254,12 +203,14 @@ static _unused_ int run_all(void)
 		printf("1..0 # SKIP no rooms here: %s\n", err.message);
 		return 0;
 	}
-	run_list();
+	list();
 	return 0;
 }
 
 /* The same once more as somebody without privileges; its lines become comments of one test. */
-static _unused_ void as_an_ordinary_user(void)
+static void (*whole_list)(void);
+
+static void as_an_ordinary_user(void)
 {
 	char line[512];
 	int fds[2], status;
@@ -278,7 +229,7 @@ static _unused_ void as_an_ordinary_user(void)
 		prctl(PR_SET_DUMPABLE, 1);
 		tap_count = tap_failed = 0;
 		set_runtime("user");
-		run_all();
+		run_all(whole_list);
 		exit(tap_done());
 	}
 	close(fds[1]);
@@ -292,12 +243,14 @@ static _unused_ void as_an_ordinary_user(void)
 	set_runtime("user");
 	fs_remove_tree(AT_FDCWD, runtime);
 }
-static _unused_ int run_everything(void)
+
+int run_everything(void (*list)(void))
 {
+	whole_list = list;
 	setvbuf(stdout, NULL, _IONBF, 0);
 	set_up();
 	set_runtime("self");
-	run_all();
+	run_all(list);
 	fs_remove_tree(AT_FDCWD, runtime);
 	if (geteuid() == 0)
 		run_test(as_an_ordinary_user);
