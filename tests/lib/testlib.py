@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the integration tests, the scenarios and the benchmarks share: where the programs are, a clean
 environment, a private CA, TAP."""
+import concurrent.futures
 import os
 import shutil
 import signal
@@ -54,28 +55,45 @@ def expect(cond, text="", *details):
         raise Failure("\n".join([text] + [str(d) for d in details]))
 
 
-def tap_main(tests):
-    """Runs functions in order; their names and first doc lines are the tests' names."""
+def attempt(test):
+    """(what went wrong or None, seconds) of a test. Whatever it was, the next test shall run."""
+    start, error = time.monotonic(), None
+    try:
+        test()
+    except Exception as e:
+        error = e
+    return error, time.monotonic() - start
+
+
+def tap_main(tests, at_once=False):
+    """Runs functions in order; their names and first doc lines are the tests' names. at_once: all of
+    them at the same time, for those that wait most of theirs and have nothing in common."""
     wanted = sys.argv[1:]
     tests = [t for t in tests if not wanted or t.__name__ in wanted]
     print("1..%d" % len(tests), flush=True)
     failed = 0
-    for number, test in enumerate(tests, 1):
-        name = test.__name__ + (": " + test.__doc__.strip().split("\n")[0] if test.__doc__ else "")
-        name = name.replace("#", "")
-        start = time.monotonic()
-        try:
-            test()
-            print("ok %d - %s (%.2f s)" % (number, name, time.monotonic() - start), flush=True)
-        except Skip as why:
-            print("ok %d - %s # SKIP %s" % (number, name, why), flush=True)
-        except Exception as error:  # whatever it was, the next test shall run
-            failed += 1
-            kind = "" if isinstance(error, Failure) else type(error).__name__ + ": "
-            for line in (kind + str(error)).splitlines():
-                print("# " + line)
-            print("not ok %d - %s" % (number, name), flush=True)
+    with concurrent.futures.ThreadPoolExecutor(len(tests) or 1) as pool:
+        results = (pool.map if at_once else map)(attempt, tests)
+        for number, (test, (error, seconds)) in enumerate(zip(tests, results), 1):
+            name = test.__name__ + (": " + test.__doc__.strip().split("\n")[0] if test.__doc__ else "")
+            name = name.replace("#", "")
+            if not error:
+                print("ok %d - %s (%.2f s)" % (number, name, seconds), flush=True)
+            elif isinstance(error, Skip):
+                print("ok %d - %s # SKIP %s" % (number, name, error), flush=True)
+            else:
+                failed += 1
+                kind = "" if isinstance(error, Failure) else type(error).__name__ + ": "
+                for line in (kind + str(error)).splitlines():
+                    print("# " + line)
+                print("not ok %d - %s" % (number, name), flush=True)
     return 1 if failed else 0
+
+
+def at_once(one, items):
+    """one(item) for each of the items, all at the same time. Raises the first failure."""
+    with concurrent.futures.ThreadPoolExecutor(len(items)) as pool:
+        list(pool.map(one, items))
 
 
 def run_cloche(args, input=None, timeout=60, env=None, cwd=None, text=True):
