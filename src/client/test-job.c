@@ -207,9 +207,9 @@ static int run_all(void (*list)(void))
 	return 0;
 }
 
-/* The same once more as somebody without privileges; its lines become comments of one test. */
 static void (*whole_list)(void);
 
+/* The same once more as somebody without privileges; its lines become comments of one test. */
 static void as_an_ordinary_user(void)
 {
 	char line[512];

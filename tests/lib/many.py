@@ -109,8 +109,8 @@ class Standing:
                    "gateways are missing")
         time.sleep(2)
 
-    def measure(self):
-        """What they take all together."""
+    def measure(self, seconds=10):
+        """What they take all together; while that long nothing happens."""
         found = {"processes": 0, "descriptors": 0, "pss": 0}
         parts = {name: 0 for name in PARTS}
         for s in self.supervisors:
@@ -125,7 +125,7 @@ class Standing:
         found["available"] = self.memory_before["MemAvailable"] - now["MemAvailable"]
         found["kernel"] = sum(now[k] - self.memory_before[k] for k in
                               ("Slab", "PageTables", "Percpu") if k in now)
-        found["cpu"] = self.idle_cpu()
+        found["cpu"] = self.idle_cpu(seconds)
         return found
 
     def cpu_ticks(self):
@@ -136,7 +136,7 @@ class Standing:
                 total += int(fields[11]) + int(fields[12]) if fields else 0
         return total
 
-    def idle_cpu(self, seconds=10):
+    def idle_cpu(self, seconds):
         """The share of one processor that all of them use while nothing happens, in per cent."""
         start = self.cpu_ticks()
         begun = time.monotonic()
