@@ -59,8 +59,6 @@ _warn_unused_ int config_ask(
 
 /* config_ask.c: for tables of keys */
 int config_ask_nothing(struct config *c, const struct config_key *key, yaml_node_t *value);
-/* Shows all of the value. */
-int config_ask_whole(struct config *c, const struct config_key *key, yaml_node_t *value);
 int config_ask_env(struct config *c, const struct config_key *key, yaml_node_t *value);
 int config_ask_pass_env(struct config *c, const struct config_key *key, yaml_node_t *value);
 int config_ask_network(struct config *c, const struct config_key *key, yaml_node_t *value);

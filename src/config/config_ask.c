@@ -17,25 +17,6 @@ int config_ask_nothing(struct config *c, const struct config_key *key, yaml_node
 	return 0;
 }
 
-int config_ask_walk(struct config *c, yaml_node_t *map, const struct config_key *keys, size_t n)
-{
-	int r = 0;
-
-	/* What is no such mapping is refused when it is read. */
-	if (map->type != YAML_MAPPING_NODE)
-		return 0;
-	for (yaml_node_pair_t *p = map->data.mapping.pairs.start;
-		r == 0 && p < map->data.mapping.pairs.top; p++) {
-		struct str name = config_scalar(config_node(c, p->key));
-
-		for (size_t i = 0; r == 0 && i < n; i++)
-			if (str_eq(name, str_from(keys[i].name)))
-				r = (keys[i].ask ? keys[i].ask : config_ask_whole)(
-					c, &keys[i], config_node(c, p->value));
-	}
-	return r;
-}
-
 /* How keys read in a sentence; a key that is not here reads as itself. */
 static const struct phrase {
 	const char *key, *words;
@@ -161,7 +142,8 @@ static int ask_entry(struct config *c, const char *words, yaml_node_t *name, yam
 	return add_line(c, r, &line);
 }
 
-int config_ask_whole(struct config *c, const struct config_key *key, yaml_node_t *value)
+/* Shows all of the value. */
+static int config_ask_whole(struct config *c, const struct config_key *key, yaml_node_t *value)
 {
 	struct phrase p = phrase_of(key->name);
 	const char *words = p.words ? p.words : key->name;
@@ -172,6 +154,25 @@ int config_ask_whole(struct config *c, const struct config_key *key, yaml_node_t
 	for (yaml_node_pair_t *e = value->data.mapping.pairs.start;
 		r == 0 && e < value->data.mapping.pairs.top; e++)
 		r = ask_entry(c, words, config_node(c, e->key), config_node(c, e->value));
+	return r;
+}
+
+int config_ask_walk(struct config *c, yaml_node_t *map, const struct config_key *keys, size_t n)
+{
+	int r = 0;
+
+	/* What is no such mapping is refused when it is read. */
+	if (map->type != YAML_MAPPING_NODE)
+		return 0;
+	for (yaml_node_pair_t *p = map->data.mapping.pairs.start;
+		r == 0 && p < map->data.mapping.pairs.top; p++) {
+		struct str name = config_scalar(config_node(c, p->key));
+
+		for (size_t i = 0; r == 0 && i < n; i++)
+			if (str_eq(name, str_from(keys[i].name)))
+				r = (keys[i].ask ? keys[i].ask : config_ask_whole)(
+					c, &keys[i], config_node(c, p->value));
+	}
 	return r;
 }
 

@@ -137,20 +137,12 @@ char **wire_get_strv(struct wire_in *r, size_t max_n, size_t max)
 	return TAKE_PTR(v);
 }
 
-uint8_t wire_get_enum(struct wire_in *r, uint8_t end)
+bool wire_get_bool(struct wire_in *r)
 {
 	uint8_t v = wire_get_u8(r);
 
-	if (v >= end) {
-		r->bad = true;
-		return 0;
-	}
-	return v;
-}
-
-bool wire_get_bool(struct wire_in *r)
-{
-	return wire_get_enum(r, 2) == 1;
+	r->bad = r->bad || v > 1;
+	return v == 1;
 }
 
 void wire_put_err(struct wire_out *w, const struct cloche_err *err)

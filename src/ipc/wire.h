@@ -89,8 +89,6 @@ struct str wire_get_str(struct wire_in *r, size_t max);
 char *wire_get_z(struct wire_in *r, size_t max);
 /* A heap array of heap strings, at most max_n, each at most max bytes; free with strv_free. */
 char **wire_get_strv(struct wire_in *r, size_t max_n, size_t max);
-/* An enumeration value below `end`; malformed otherwise. */
-uint8_t wire_get_enum(struct wire_in *r, uint8_t end);
 bool wire_get_bool(struct wire_in *r);
 
 /* An error object: code, errno, message, hint. Getting it returns the negated code. */

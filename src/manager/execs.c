@@ -79,7 +79,7 @@ json_t *execs_meta(int exec_dir)
 	return meta;
 }
 
-bool execs_meta_ended(const json_t *meta)
+static bool execs_meta_ended(const json_t *meta)
 {
 	return json_integer_value(json_object_get(meta, "ended_usec")) > 0;
 }

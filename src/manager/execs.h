@@ -12,9 +12,8 @@ _warn_unused_ int execs_list(int dir, uint32_t **ret, size_t *ret_n);
 _warn_unused_ int execs_open(int dir, uint32_t number, struct cloche_err *err);
 /* Its meta.json as a new reference; NULL if it is not there (yet) or no JSON. */
 json_t *execs_meta(int exec_dir);
-/* Whether it says that the command has ended. Others that it started may print on, until
- * its log is closed. */
-bool execs_meta_ended(const json_t *meta);
+/* Whether it says that nobody prints into the log any more: others than the command may do so after
+ * its end. */
 bool execs_meta_closed(const json_t *meta);
 /* The latest that still runs, else the latest of all; 0 if there is none. */
 uint32_t execs_latest(int dir, bool running_first);

@@ -568,8 +568,3 @@ void output_remove(struct task *t)
 	free(t->described);
 	t->described = NULL;
 }
-
-void output_abort(struct task *t)
-{
-	output_remove(t);
-}

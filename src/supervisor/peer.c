@@ -59,7 +59,8 @@ static void drop(struct peer *p)
 		sandbox_kill(s, CTL_REASON_CLIENT_GONE);
 }
 
-void peer_flush(struct peer *p)
+/* Writes what is queued; a client that does not read or is gone is dropped. */
+static void peer_flush(struct peer *p)
 {
 	if (p->dead)
 		return;

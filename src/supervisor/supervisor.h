@@ -189,8 +189,6 @@ struct supervisor {
 _warn_unused_ int peer_add(struct supervisor *s, int fd, bool owner);
 /* Callback of s->listener: another client. */
 void peer_accept(struct loop_io *io, uint32_t events);
-/* Writes what is queued; a client that does not read or is gone is dropped. */
-void peer_flush(struct peer *p);
 /* After an attempt to queue a frame: r is its result. */
 void peer_sent(struct peer *p, int r);
 /* To every client that is up. */
@@ -271,8 +269,6 @@ bool output_is_delivered(const struct task *t);
 bool output_is_closed(const struct task *t);
 /* Closes all that is open; what is still in pipes is lost. */
 void output_close(struct task *t);
-/* The process never ran: removes its log too. */
-void output_abort(struct task *t);
 /* Writes meta.json. */
 void output_write_meta(struct task *t);
 /* The files go, for good. */

@@ -29,7 +29,7 @@ struct test_origin {
 	uint16_t port;
 	pthread_t listener, threads[MAX_THREADS];
 	unsigned n;
-	atomic_uint accepted, secured, resumed;
+	atomic_uint accepted, resumed;
 };
 
 struct test_conn {
@@ -202,7 +202,6 @@ static void *serve(void *arg)
 			conn_free(c);
 			return NULL;
 		}
-		atomic_fetch_add(&o->secured, 1);
 		if (SSL_session_reused(c->ssl))
 			atomic_fetch_add(&o->resumed, 1);
 	}
@@ -287,11 +286,6 @@ uint16_t test_origin_port(const struct test_origin *o)
 unsigned test_origin_accepted(const struct test_origin *o)
 {
 	return atomic_load(&o->accepted);
-}
-
-unsigned test_origin_secured(const struct test_origin *o)
-{
-	return atomic_load(&o->secured);
 }
 
 unsigned test_origin_resumed(const struct test_origin *o)

@@ -51,7 +51,6 @@ struct test_origin *test_origin_start(const struct test_origin_config *config);
 struct test_origin *test_origin_stop(struct test_origin *o);
 uint16_t test_origin_port(const struct test_origin *o);
 unsigned test_origin_accepted(const struct test_origin *o); /* connections */
-unsigned test_origin_secured(const struct test_origin *o);  /* handshakes that succeeded */
 unsigned test_origin_resumed(const struct test_origin *o);
 
 /* Whether HTTP/2 was agreed on. */

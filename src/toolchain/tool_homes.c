@@ -20,7 +20,8 @@
 
 enum { MAX_FILE = 256 * 1024 };
 
-const char *tool_env(const struct toolchain_query *q, const char *name)
+/* A variable of the person's; NULL if it is not set or empty. */
+static const char *tool_env(const struct toolchain_query *q, const char *name)
 {
 	size_t n = strlen(name);
 

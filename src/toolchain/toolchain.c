@@ -37,7 +37,8 @@ struct search {
 static const char *const system_dirs[] = {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64",
 	"/libx32", "/nix/store", "/gnu/store", "/etc/alternatives"};
 
-bool toolchain_is_shown(const struct toolchain_query *q, const char *path)
+/* Whether a path of the host is at the same place inside. */
+static bool toolchain_is_shown(const struct toolchain_query *q, const char *path)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(system_dirs); i++)
 		if (tool_within(path, system_dirs[i]))

@@ -57,9 +57,6 @@ static inline void toolchain_donep(struct toolchain *t)
 	toolchain_done(t);
 }
 
-/* Whether a path of the host is at the same place inside. */
-bool toolchain_is_shown(const struct toolchain_query *q, const char *path);
-
 /* --- parts, here for each other and for tests --- */
 
 /* The first executable of that name on the PATH; directories within `without` (NULL: none) are left
@@ -81,8 +78,6 @@ _warn_unused_ int tool_read_needs(const char *file, struct tool_needs *ret);
 _warn_unused_ int tool_home_resolve(
 	const struct toolchain_query *q, const char *path, char **ret, struct cloche_err *err);
 
-/* A variable of the person's; NULL where it is not set or empty. */
-const char *tool_env(const struct toolchain_query *q, const char *name);
 /* $VARIABLE, or that place below the home. Heap; NULL where there is neither. */
 char *tool_home_dir(const struct toolchain_query *q, const char *variable, const char *below);
 /* Whether a path is that directory or lies in it. */

@@ -59,7 +59,8 @@ int mount_clone_same(const char *path, int fd, uint64_t attrs, struct cloche_err
 	return TAKE_FD(tree);
 }
 
-int mount_set(int tree, uint64_t attrs)
+/* Sets attributes on a whole detached tree; returns 0 or -errno. */
+static int mount_set(int tree, uint64_t attrs)
 {
 	struct mount_attr a = {.attr_set = attrs};
 

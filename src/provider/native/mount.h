@@ -27,8 +27,6 @@ _warn_unused_ int mount_clone(int dirfd, const char *path, uint64_t attrs, struc
 _warn_unused_ int mount_clone_same(
 	const char *path, int fd, uint64_t attrs, struct cloche_err *err);
 
-/* Sets attributes on a whole detached tree; returns 0 or -errno. */
-_warn_unused_ int mount_set(int tree, uint64_t attrs);
 /* Shows the tree with the ids of that user namespace. Returns 0 or -errno. */
 _warn_unused_ int mount_idmap(int tree, int userns_fd);
 
