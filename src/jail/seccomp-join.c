@@ -120,14 +120,14 @@ static bool pass(const struct making *m, struct place *p)
 /* Makes what is left of the filters from p on; returns how far from the end it is. */
 static unsigned make(struct making *m, struct place p)
 {
-	unsigned *made, yes, no;
+	unsigned there, yes, no;
 	struct sock_filter f;
 
 	while (pass(m, &p))
 		;
-	made = &m->made[p.filter][p.at];
-	if (*made)
-		return *made;
+	there = m->made[p.filter][p.at];
+	if (there)
+		return there;
 	f = m->filters[p.filter]->code[p.at];
 	if (is_jump(f)) {
 		yes = make(m, (struct place){p.filter, p.at + 1 + f.jt, NULL});
@@ -143,7 +143,7 @@ static unsigned make(struct making *m, struct place p)
 		seccomp_fail("instruction of", "a filter", EINVAL);
 	}
 	put(m->out, f);
-	return *made = m->out->n;
+	return m->made[p.filter][p.at] = m->out->n;
 }
 
 static void follow(const struct filter *const *filters, const struct call *call, struct filter *out)
