@@ -286,6 +286,7 @@ class Bystander:
 
     def __init__(self, world, options=()):
         self.world, self.asked = world, 0
+        self.stale = self._leave_something()
         self.p = world.popen(["run", "-i", "--no-workspace"] + world.origin.options +
                              list(options) + ["--", "sh", "-c", self.SCRIPT],
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
@@ -296,15 +297,18 @@ class Bystander:
         self.parts = {p: n for p, n in tree(self.p.pid).items() if n not in ("curl",)}
         world.bystander = self
 
-    def _wait_for_sweep(self):
-        """Its supervisor cleans up after others once, by a child, a second after its start: has something
-        for it to find, and waits until it has done so and that child is gone."""
-        own = glob.glob(self.world.runtime + "/**/sandbox-*/", recursive=True)
-        stale = os.path.join(os.path.dirname(os.path.dirname(own[0])), ".new-bystander")
+    def _leave_something(self):
+        """Its supervisor cleans up after others once, by a child, a second after its start: something for
+        it to find."""
+        stale = os.path.join(self.world.runtime, ".new-bystander")
         os.mkdir(stale, 0o700)
         with open(os.path.join(stale, "lock"), "w"):
             pass
-        expect(wait_until(lambda: not os.path.exists(stale), 60), "its supervisor does not sweep")
+        return stale
+
+    def _wait_for_sweep(self):
+        """Until that has been done and the child is gone."""
+        expect(wait_until(lambda: not os.path.exists(self.stale), 60), "its supervisor does not sweep")
         supervisor = [p for p, name in tree(self.p.pid).items() if name == "cloche-supervis"][0]
         expect(wait_until(lambda: "cloche-supervis" not in map(comm, children(supervisor)), 60),
                "its supervisor sweeps for ever")
