@@ -182,8 +182,8 @@ static int create(const cloche_sandbox *sb, cloche_warning_fn fn, void *user, cl
 	return r < 0 ? r : cloche_instance_open(id, ret, err);
 }
 
-/* A supervisor says that all has ended before it has put its own things in order; until then its
- * sandbox counts as one that runs. */
+/* A supervisor says that all has ended before it has put its own things in order, and whoever
+ * removes what a crash left takes a moment; until then the sandbox counts as one that runs. */
 static void wait_until_settled(const cloche_instance *instance)
 {
 	const struct timespec pause = {.tv_nsec = 500 * 1000};
@@ -266,6 +266,8 @@ int cloche_instance_remove(const cloche_instance *instance, bool force, cloche_e
 	r = sandbox_remove(instance->base, instance->id, err);
 	if (r == -E_BUSY && force) {
 		kill_supervisor(instance);
+		/* Somebody else may be about to remove it. */
+		wait_until_settled(instance);
 		r = sandbox_remove(instance->base, instance->id, err);
 	}
 	if (r == -E_BUSY) {
