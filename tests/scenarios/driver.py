@@ -227,6 +227,10 @@ class Reader:
     def waits(self):
         return True
 
+    def is_due(self):
+        """Whether a request has not been answered."""
+        return self.frames is None and len(self.responses) < len(self.heads)
+
     def feed(self, data):
         self.data += data
         self.total += len(data)
@@ -455,7 +459,7 @@ def linger(client, reader, read_some, got):
     """Collects what still comes: to the end where one is expected, else for a short while."""
     deadline = time.monotonic() + client["linger"]
     while not got["closed"] and time.monotonic() < deadline:
-        if client["wait_closed"] or reader.current is not None or reader.data:
+        if client["wait_closed"] or reader.current is not None or reader.data or reader.is_due():
             wait = deadline
         else:
             wait = min(deadline, time.monotonic() + 0.3)

@@ -65,6 +65,9 @@ class H2:
     def waits(self):
         return bool(self.streams) and not self.goaway
 
+    def is_due(self):
+        return False  # current says so
+
     @property
     def current(self):
         return self.streams if self.waits() else None
