@@ -21,6 +21,7 @@ TYPES = {"A": 1, "NS": 2, "CNAME": 5, "SOA": 6, "NULL": 10, "PTR": 12, "MX": 15,
          "AAAA": 28, "SRV": 33, "SVCB": 64, "HTTPS": 65, "ANY": 255}
 RCODES = {0: "NOERROR", 1: "FORMERR", 2: "SERVFAIL", 3: "NXDOMAIN", 4: "NOTIMP", 5: "REFUSED"}
 KEEP = 1 << 16  # bytes of a body that are reported
+PATIENCE = 60  # seconds for what is due, on a machine that is busy
 
 
 def fill_in(text, secrets):
@@ -89,7 +90,7 @@ class Connection:
         family, kind, proto, _, where = socket.getaddrinfo(
             address, client["port"], type=socket.SOCK_STREAM)[0]
         self.sock = socket.socket(family, kind, proto)
-        self.sock.settimeout(5)
+        self.sock.settimeout(PATIENCE)
         self.sock.connect(where)
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.tls = None
@@ -130,7 +131,7 @@ class Connection:
                 return
             except ssl.SSLWantReadError:
                 self._flush()
-                self._fill(time.monotonic() + 5)
+                self._fill(time.monotonic() + PATIENCE)
                 if c["then_sni"]:
                     openssl.rename(self.tls, c["then_sni"])
 
@@ -429,11 +430,11 @@ def play(step, connection, reader, read_some, got, secrets):
     elif kind == "wait":
         time.sleep(step[1])
     elif kind == "receive":
-        deadline, have = time.monotonic() + 10, len(reader.responses)
+        deadline, have = time.monotonic() + PATIENCE, len(reader.responses)
         while len(reader.responses) == have and reader.waits() and read_some(deadline):
             pass
     elif kind == "receive-bytes":
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + PATIENCE
         while reader.total < step[1] and read_some(deadline):
             pass
     elif kind == "frame":
@@ -442,11 +443,11 @@ def play(step, connection, reader, read_some, got, secrets):
             step[1], fill_in(step[2], secrets), options.get("fin") != "no",
             b"" if options.get("mask") == "no" else b"mask", int(options.get("rsv", 0))))
     elif kind == "receive-frames":
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + PATIENCE
         while len(reader.frames or []) < step[1] and read_some(deadline):
             pass
     elif kind == "receive-interim":
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + PATIENCE
         while not reader.interim and not reader.responses and read_some(deadline):
             pass
     elif kind == "half-close":
@@ -547,7 +548,7 @@ def ask(client, secrets):
 
 def run_command(client, secrets):
     p = subprocess.run(client["argv"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                       stderr=subprocess.STDOUT, timeout=20, check=False)
+                       stderr=subprocess.STDOUT, timeout=2 * PATIENCE, check=False)
     return {"exit": p.returncode, "stdout": p.stdout.decode("latin-1")}
 
 
