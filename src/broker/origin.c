@@ -166,11 +166,11 @@ static struct origin_probe *probe_new(
 	struct origin_probe *p = calloc(1, sizeof(*p));
 	struct stream *s = p ? stream_internal(b, host, port) : NULL;
 
+	if (s)
+		s->logged = true; /* nothing is asked */
 	if (!s || loop_timer_set(b->loop, &p->late, clock_mono_usec() + PROBE_USEC, on_late) < 0) {
-		if (s) {
-			s->logged = true;
+		if (s)
 			stream_close(s);
-		}
 		free(p);
 		return NULL;
 	}
@@ -179,7 +179,6 @@ static struct origin_probe *probe_new(
 	p->port = port;
 	p->stream = s;
 	s->probe = p;
-	s->logged = true; /* nothing is asked */
 	stream_go(s, STREAM_READY);
 	s->verdict.rule = rule;
 	s->policy = allowlist_ref(b->policy);

@@ -76,6 +76,13 @@ static struct stream *take_spare(struct broker *b)
 	return s;
 }
 
+static void put_spare(struct broker *b, struct stream *s)
+{
+	s->next = b->streams.spare;
+	b->streams.spare = s;
+	b->streams.spare_n++;
+}
+
 struct stream *stream_internal(struct broker *b, const struct host *host, uint16_t port)
 {
 	struct stream *s = take_spare(b);
@@ -102,9 +109,7 @@ static struct stream *stream_new(struct broker *b, const struct net_open *m)
 	s->window_in = s->window_out = NET_WINDOW;
 	HASH_ADD(hh, b->streams.open, id, sizeof(s->id), s);
 	if (!s->hh.tbl) {
-		s->next = b->streams.spare;
-		b->streams.spare = s;
-		b->streams.spare_n++;
+		put_spare(b, s);
 		return NULL;
 	}
 	return s;
@@ -124,8 +129,7 @@ void stream_close(struct stream *s)
 
 	if (s->state == STREAM_CLOSED)
 		return;
-	if (!s->logged)
-		log_result(s, NETLOG_REQUEST, s->verdict.allow);
+	log_result(s, NETLOG_REQUEST, s->verdict.allow);
 	stream_go(s, STREAM_CLOSED);
 	bounds_answer(s);
 	bounds_request(s);
@@ -173,9 +177,7 @@ void streams_reap(struct broker *b)
 			buf_done(&s->body);
 		else
 			buf_clear(&s->body);
-		s->next = b->streams.spare;
-		b->streams.spare = s;
-		b->streams.spare_n++;
+		put_spare(b, s);
 	}
 }
 
@@ -238,8 +240,7 @@ void stream_finish(struct stream *s)
 	if (chain_waiting(s))
 		return; /* its end is still to be sent */
 	broker_flush_later(s->broker);
-	if (!s->logged)
-		log_result(s, NETLOG_REQUEST, s->verdict.allow);
+	log_result(s, NETLOG_REQUEST, s->verdict.allow);
 	stream_go(s, STREAM_ANSWERED);
 	if (s->request == REQUEST_ENDED)
 		stream_close(s);
@@ -372,8 +373,7 @@ static int on_open(struct broker *b, struct str payload)
 	s->is_head = str_eq(m.method, STR("HEAD"));
 	s->idempotent = is_idempotent(m.method);
 	if (take_head(s, &m, &fields) < 0) {
-		stream_note(s, "malformed");
-		s->logged = true;
+		s->logged = true; /* the network ends */
 		stream_close(s);
 		return -EPROTO;
 	}
