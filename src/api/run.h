@@ -67,9 +67,7 @@ int run_new_take(cloche_sandbox *sb, char *const *argv, cloche_run **ret, struct
 /* Hands a piece of output of a run (user) on to whoever takes it. 0 or negative. */
 int run_take_output(void *user, int stream, const char *p, size_t n);
 
-/* The process of a run in an instance (run_execute.c has the others). */
-_warn_unused_ int run_execute_in(
-	cloche_run *run, struct client_result *ret, struct cloche_err *err);
+/* The process that a run has joined (run_execute.c has the others). */
 _warn_unused_ int run_execute_joined(
 	cloche_run *run, struct client_result *ret, struct cloche_err *err);
 

@@ -236,7 +236,7 @@ static int execute_own(cloche_run *run, struct client_result *ret, struct cloche
 	return r;
 }
 
-int run_execute_in(cloche_run *run, struct client_result *ret, struct cloche_err *err)
+static int execute_in(cloche_run *run, struct client_result *ret, struct cloche_err *err)
 {
 	_cleanup_(exec_spec_donep) struct exec_spec spec;
 	struct client_exec what = {.spec = &spec, .detached = run->detached};
@@ -282,7 +282,7 @@ int cloche_run_execute(cloche_run *run, cloche_err *err)
 	if (run->where == RUN_OWN)
 		r = execute_own(run, &result, err);
 	else if (run->where == RUN_IN)
-		r = run_execute_in(run, &result, err);
+		r = execute_in(run, &result, err);
 	else
 		r = run_execute_joined(run, &result, err);
 	for (int i = 0; i < 2; i++)
