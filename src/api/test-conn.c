@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/test-conn.h"
 
+#include <sys/un.h>
+
 char id[RUNDIR_ID_BYTES + 1];
 int sandboxes = -1;
 bool for_one_command; /* begin() makes one that ends with its first process */
@@ -114,18 +116,23 @@ struct conn create(void)
 	return create_with(NULL, 0);
 }
 
+int connect_to(const char *which)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "/proc/self/fd/%d/%s/" RUNDIR_SOCKET,
+		sandboxes, which);
+	must(fd >= 0 && connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0);
+	return fd;
+}
+
 struct conn attach_to(const char *which)
 {
-	struct sandbox_entry e;
 	struct conn c = {0};
 	struct chan_frame f;
-	int fd;
 
-	must(sandbox_open(sandboxes, which, &e, NULL) == 0);
-	fd = sandbox_connect(&e, NULL);
-	must(fd >= 0);
-	sandbox_entry_done(&e);
-	must(chan_init(&c.chan, fd, CTL_MAX_PAYLOAD, 2 * CTL_MAX_PAYLOAD) == 0);
+	must(chan_init(&c.chan, connect_to(which), CTL_MAX_PAYLOAD, 2 * CTL_MAX_PAYLOAD) == 0);
 	must(ctl_send_attach(&c.chan, &(struct ctl_attach){CTL_VERSION}) == 0);
 	f = next(&c, CTL_STARTED);
 	chan_frame_done(&f);

@@ -36,6 +36,8 @@ void drop_conn(struct conn *c);
 struct conn begin(const char *name, uint64_t log_bytes);
 struct conn create_with(const char *name, uint64_t log_bytes);
 struct conn create(void);
+/* A connection on which nothing was said yet. */
+int connect_to(const char *which);
 struct conn attach_to(const char *which);
 
 struct running {

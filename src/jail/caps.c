@@ -54,17 +54,6 @@ int caps_drop(struct cloche_err *err)
 	return r < 0 ? r : caps_set(0, err);
 }
 
-int caps_effective(uint64_t *ret, struct cloche_err *err)
-{
-	struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct d[2] = {0};
-
-	if (syscall(SYS_capget, &h, d) < 0)
-		return err_sys(err, errno, "read the capabilities");
-	*ret = (uint64_t)d[1].effective << 32 | d[0].effective;
-	return 0;
-}
-
 int caps_join_keyring(struct cloche_err *err)
 {
 	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL, 0, 0, 0) >= 0)

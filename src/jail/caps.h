@@ -22,9 +22,6 @@ _warn_unused_ int caps_set(uint64_t keep, struct cloche_err *err);
  * and bounding if that is still allowed. Descriptors that are open stay usable. */
 _warn_unused_ int caps_drop(struct cloche_err *err);
 
-/* The effective set of the calling process. */
-_warn_unused_ int caps_effective(uint64_t *ret, struct cloche_err *err);
-
 /* Leaves the session keyring that was inherited, with all keys of the person's in it, for a new and
  * empty one. A kernel without keyrings is no error, nor are more than a user may have: then no
  * keyring call is possible inside all the same. */

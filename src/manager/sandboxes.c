@@ -19,10 +19,8 @@
 #include <linux/fs.h>
 #include <stdio.h>
 #include <sys/file.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -243,22 +241,6 @@ int sandbox_read_record(const struct sandbox_entry *e, struct buf *ret, struct c
 	if (!S_ISREG(st.st_mode) || st.st_size > MAX_RECORD)
 		return err_set(err, E_CORRUPT, "the record of sandbox %s is damaged", e->id);
 	return fs_read_file(e->dir, RUNDIR_RECORD, ret, err);
-}
-
-int sandbox_connect(const struct sandbox_entry *e, struct cloche_err *err)
-{
-	_cleanup_fd_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	struct sockaddr_un addr = {.sun_family = AF_UNIX};
-
-	snprintf(addr.sun_path, sizeof(addr.sun_path), "/proc/self/fd/%d/" RUNDIR_SOCKET, e->dir);
-	if (fd < 0)
-		return err_sys(err, errno, "make a socket");
-	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0) {
-		if (errno == ENOENT || errno == ECONNREFUSED)
-			return err_set(err, E_NOT_FOUND, "sandbox %s does not run", e->id);
-		return err_sys(err, errno, "connect to sandbox %s", e->id);
-	}
-	return TAKE_FD(fd);
 }
 
 /* Waits for whoever only looks, and for a supervisor that has said that it is done. */

@@ -42,9 +42,6 @@ _warn_unused_ int sandbox_resolve(
 _warn_unused_ int sandbox_read_record(
 	const struct sandbox_entry *e, struct buf *ret, struct cloche_err *err);
 
-/* Connects to the control socket: a descriptor, E_NOT_FOUND where it does not run (any more). */
-_warn_unused_ int sandbox_connect(const struct sandbox_entry *e, struct cloche_err *err);
-
 /* Removes one that does not run, with its logs and its name. E_BUSY where it runs; a missing one is
  * fine. */
 _warn_unused_ int sandbox_remove(int base, const char *id, struct cloche_err *err);
