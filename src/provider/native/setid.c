@@ -25,14 +25,14 @@ struct level {
 	int64_t mode; /* to be given back to the directory that was entered from here; -1: none */
 };
 
-struct walk {
+struct descent {
 	struct level *levels;
 	size_t depth, room;
 	DIR *dir;
 	bool opening;
 };
 
-static int walk_read(struct walk *w, int fd)
+static int setid_read(struct descent *w, int fd)
 {
 	DIR *dir = fdopendir(fd);
 
@@ -48,7 +48,7 @@ static int walk_read(struct walk *w, int fd)
 	return 0;
 }
 
-static int walk_make_level(struct walk *w)
+static int setid_make_level(struct descent *w)
 {
 	size_t room = w->room ? w->room * 2 : 64;
 	struct level *levels;
@@ -63,7 +63,7 @@ static int walk_make_level(struct walk *w)
 	return 0;
 }
 
-static int walk_chmod(int fd, mode_t mode)
+static int setid_chmod(int fd, mode_t mode)
 {
 	char link[64];
 
@@ -72,7 +72,7 @@ static int walk_chmod(int fd, mode_t mode)
 }
 
 /* Where it is ours and may not be searched: opens it up and fills in the mode that it had. */
-static int walk_open_up(int dirfd, const char *name, int64_t *ret_mode)
+static int setid_open_up(int dirfd, const char *name, int64_t *ret_mode)
 {
 	_cleanup_fd_ int at = openat(dirfd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
@@ -80,17 +80,17 @@ static int walk_open_up(int dirfd, const char *name, int64_t *ret_mode)
 
 	if (at < 0 || fstat(at, &st) < 0)
 		return -errno;
-	if ((st.st_mode & 0500) != 0500 && walk_chmod(at, (st.st_mode & 07777) | 0500) == 0)
+	if ((st.st_mode & 0500) != 0500 && setid_chmod(at, (st.st_mode & 07777) | 0500) == 0)
 		*ret_mode = st.st_mode & 07777;
 	fd = openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
 
-static int walk_enter(struct walk *w, const char *name)
+static int setid_enter(struct descent *w, const char *name)
 {
 	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 	struct level *l;
-	int fd, r = walk_make_level(w);
+	int fd, r = setid_make_level(w);
 
 	if (r < 0)
 		return r;
@@ -100,7 +100,7 @@ static int walk_enter(struct walk *w, const char *name)
 	if (fstat(dirfd(w->dir), &l->st) < 0)
 		return -errno;
 	if (w->opening)
-		fd = walk_open_up(dirfd(w->dir), name, &l->mode);
+		fd = setid_open_up(dirfd(w->dir), name, &l->mode);
 	else if ((fd = openat(dirfd(w->dir), name, flags)) < 0)
 		fd = -errno;
 	/* Closed to us, or not there any more. */
@@ -108,13 +108,13 @@ static int walk_enter(struct walk *w, const char *name)
 		return 0;
 	if (fd < 0)
 		return fd;
-	r = walk_read(w, fd);
+	r = setid_read(w, fd);
 	if (r == 0)
 		w->depth++;
 	return r;
 }
 
-static int walk_leave(struct walk *w)
+static int setid_leave(struct descent *w)
 {
 	struct level *l = &w->levels[w->depth - 1];
 	_cleanup_fd_ int up = openat(dirfd(w->dir), "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -127,7 +127,7 @@ static int walk_leave(struct walk *w)
 		return -ESTALE;
 	if (l->mode >= 0)
 		(void)!fchmod(dirfd(w->dir), (mode_t)l->mode);
-	r = walk_read(w, TAKE_FD(up));
+	r = setid_read(w, TAKE_FD(up));
 	if (r < 0)
 		return r;
 	seekdir(w->dir, l->at);
@@ -135,28 +135,28 @@ static int walk_leave(struct walk *w)
 	return 0;
 }
 
-static int walk_entry(struct walk *w, const struct dirent *e, setid_fn fn, void *user)
+static int setid_entry(struct descent *w, const struct dirent *e, setid_fn fn, void *user)
 {
 	struct stat st;
 
 	if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
 		return 0;
 	if (e->d_type == DT_DIR)
-		return walk_enter(w, e->d_name);
+		return setid_enter(w, e->d_name);
 	if (e->d_type != DT_REG && e->d_type != DT_UNKNOWN)
 		return 0;
 	if (fstatat(dirfd(w->dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT || errno == EACCES ? 0 : -errno;
 	if (S_ISDIR(st.st_mode))
-		return walk_enter(w, e->d_name);
+		return setid_enter(w, e->d_name);
 	return S_ISREG(st.st_mode) ? fn(user, dirfd(w->dir), e->d_name, &st) : 0;
 }
 
 int setid_each_file(int dir, bool opening, setid_fn fn, void *user)
 {
-	struct walk w = {.opening = opening};
+	struct descent w = {.opening = opening};
 	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int r = fd < 0 ? -errno : walk_read(&w, fd);
+	int r = fd < 0 ? -errno : setid_read(&w, fd);
 
 	while (r == 0) {
 		struct dirent *e;
@@ -164,11 +164,11 @@ int setid_each_file(int dir, bool opening, setid_fn fn, void *user)
 		errno = 0;
 		e = readdir(w.dir);
 		if (e)
-			r = walk_entry(&w, e, fn, user);
+			r = setid_entry(&w, e, fn, user);
 		else if (errno)
 			r = -errno;
 		else if (w.depth)
-			r = walk_leave(&w);
+			r = setid_leave(&w);
 		else
 			break;
 	}
@@ -178,7 +178,7 @@ int setid_each_file(int dir, bool opening, setid_fn fn, void *user)
 	return r;
 }
 
-static int clear_one(void *user, int dirfd, const char *name, const struct stat *st)
+static int setid_clear_one(void *user, int dirfd, const char *name, const struct stat *st)
 {
 	_cleanup_fd_ int fd = -1;
 	char path[64 + NAME_MAX];
@@ -193,10 +193,10 @@ static int clear_one(void *user, int dirfd, const char *name, const struct stat 
 	fd = openat(dirfd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	return walk_chmod(fd, st->st_mode & 07777 & ~(mode_t)SETID_BITS);
+	return setid_chmod(fd, st->st_mode & 07777 & ~(mode_t)SETID_BITS);
 }
 
 int setid_clear(int dir)
 {
-	return setid_each_file(dir, true, clear_one, NULL);
+	return setid_each_file(dir, true, setid_clear_one, NULL);
 }
