@@ -307,8 +307,8 @@ static void step_raw(struct storm *s)
 static void step_policy(struct storm *s)
 {
 	static const char *const policies[] = {"domains: [a.test, h.test]\n",
-		"url_prefixes:\n  - host: \"*.test\"\n    methods: [GET]\n  - host: t.test\n"
-		"    tunnel: true\n",
+		("url_prefixes:\n  - host: \"*.test\"\n    methods: [GET]\n  - host: t.test\n"
+		 "    tunnel: true\n"),
 		"domains: [\"*.test\"]\nurl_prefixes:\n  - host: t.test\n    tunnel: true\n"};
 	struct chan c;
 	int pair[2];

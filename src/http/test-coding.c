@@ -294,7 +294,7 @@ static void test_one_after_the_other(void)
 static void test_windows(void)
 {
 	static const char older[] = "\x27\xb5\x2f\xfd\x28\0\0\0\0\0\0\0\0";
-	_cleanup_(buf_donep) struct buf in = BUF_INIT(SIZE_MAX / 2), out = BUF_INIT(SIZE_MAX / 2);
+	_cleanup_(buf_donep) struct buf in = BUF_INIT(SIZE_MAX / 2);
 	struct coding_list br = one(CODING_BR), zstd = one(CODING_ZSTD);
 
 	add_br(&in, STR("a large window"), 24, BROTLI_OPERATION_FINISH);

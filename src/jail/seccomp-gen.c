@@ -123,10 +123,10 @@ static void allow_socket(scmp_filter_ctx ctx)
 	static const uint64_t families[] = {AF_INET, AF_INET6};
 	static const uint64_t protocols[] = {
 		0, IPPROTO_ICMP, IPPROTO_TCP, IPPROTO_UDP, IPPROTO_ICMPV6};
-	const struct scmp_arg_cmp local = SCMP_CMP64(0, SCMP_CMP_EQ, AF_UNIX);
+	const struct scmp_arg_cmp local = SCMP_CMP64(0, SCMP_CMP_EQ, AF_UNIX, 0);
 	const struct scmp_arg_cmp netlink[] = {
-		SCMP_CMP64(0, SCMP_CMP_EQ, AF_NETLINK),
-		SCMP_CMP64(2, SCMP_CMP_EQ, NETLINK_ROUTE),
+		SCMP_CMP64(0, SCMP_CMP_EQ, AF_NETLINK, 0),
+		SCMP_CMP64(2, SCMP_CMP_EQ, NETLINK_ROUTE, 0),
 	};
 	size_t i, k;
 
@@ -135,8 +135,8 @@ static void allow_socket(scmp_filter_ctx ctx)
 	for (i = 0; i < sizeof(families) / sizeof(families[0]); i++)
 		for (k = 0; k < sizeof(protocols) / sizeof(protocols[0]); k++) {
 			const struct scmp_arg_cmp c[] = {
-				SCMP_CMP64(0, SCMP_CMP_EQ, families[i]),
-				SCMP_CMP64(2, SCMP_CMP_EQ, protocols[k]),
+				SCMP_CMP64(0, SCMP_CMP_EQ, families[i], 0),
+				SCMP_CMP64(2, SCMP_CMP_EQ, protocols[k], 0),
 			};
 
 			rule(ctx, SCMP_ACT_ALLOW, "socket", -1, 2, c);
@@ -152,7 +152,7 @@ static void allow_personality(scmp_filter_ctx ctx)
 	size_t i;
 
 	for (i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
-		const struct scmp_arg_cmp c = SCMP_CMP64(0, SCMP_CMP_EQ, values[i]);
+		const struct scmp_arg_cmp c = SCMP_CMP64(0, SCMP_CMP_EQ, values[i], 0);
 
 		rule(ctx, SCMP_ACT_ALLOW, "personality", -1, 1, &c);
 	}
@@ -183,11 +183,11 @@ static void compile_allowlist(bool nested, struct filter *ret)
 static void refuse_sockets(scmp_filter_ctx ctx)
 {
 	static const uint64_t families[] = {AF_INET, AF_INET6};
-	const struct scmp_arg_cmp family = SCMP_CMP64(0, SCMP_CMP_GT, AF_NETLINK);
-	const struct scmp_arg_cmp pair = SCMP_CMP64(0, SCMP_CMP_NE, AF_UNIX);
+	const struct scmp_arg_cmp family = SCMP_CMP64(0, SCMP_CMP_GT, AF_NETLINK, 0);
+	const struct scmp_arg_cmp pair = SCMP_CMP64(0, SCMP_CMP_NE, AF_UNIX, 0);
 	const struct scmp_arg_cmp diag[] = {
-		SCMP_CMP64(0, SCMP_CMP_EQ, AF_NETLINK),
-		SCMP_CMP64(2, SCMP_CMP_GT, NETLINK_ROUTE),
+		SCMP_CMP64(0, SCMP_CMP_EQ, AF_NETLINK, 0),
+		SCMP_CMP64(2, SCMP_CMP_GT, NETLINK_ROUTE, 0),
 	};
 	const struct scmp_arg_cmp high = SCMP_CMP64(1, SCMP_CMP_MASKED_EQ, 8, 8);
 	const struct scmp_arg_cmp dccp = SCMP_CMP64(1, SCMP_CMP_MASKED_EQ, 15, SOCK_DCCP);
@@ -195,7 +195,7 @@ static void refuse_sockets(scmp_filter_ctx ctx)
 	size_t i;
 
 	for (low = AF_UNSPEC; low < AF_NETLINK; low++) {
-		const struct scmp_arg_cmp c = SCMP_CMP64(0, SCMP_CMP_EQ, low);
+		const struct scmp_arg_cmp c = SCMP_CMP64(0, SCMP_CMP_EQ, low, 0);
 
 		if (low != AF_UNIX && low != AF_INET && low != AF_INET6)
 			rule(ctx, SCMP_ACT_ERRNO(EAFNOSUPPORT), "socket", -1, 1, &c);
@@ -207,8 +207,8 @@ static void refuse_sockets(scmp_filter_ctx ctx)
 	rule(ctx, SCMP_ACT_ERRNO(ESOCKTNOSUPPORT), "socket", -1, 1, &dccp);
 	for (i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
 		const struct scmp_arg_cmp protocol[] = {
-			SCMP_CMP64(0, SCMP_CMP_EQ, families[i]),
-			SCMP_CMP64(2, SCMP_CMP_GT, IPPROTO_ICMPV6),
+			SCMP_CMP64(0, SCMP_CMP_EQ, families[i], 0),
+			SCMP_CMP64(2, SCMP_CMP_GT, IPPROTO_ICMPV6, 0),
 		};
 
 		rule(ctx, SCMP_ACT_ERRNO(EPROTONOSUPPORT), "socket", -1, 2, protocol);
@@ -223,7 +223,7 @@ static void keep_core_limit(scmp_filter_ctx ctx)
 	const struct scmp_arg_cmp set = SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, LOW32, RLIMIT_CORE);
 	const struct scmp_arg_cmp change[] = {
 		SCMP_CMP64(1, SCMP_CMP_MASKED_EQ, LOW32, RLIMIT_CORE),
-		SCMP_CMP64(2, SCMP_CMP_NE, 0),
+		SCMP_CMP64(2, SCMP_CMP_NE, 0, 0),
 	};
 
 	rule(ctx, SCMP_ACT_ERRNO(0), "setrlimit", -1, 1, &set);
@@ -242,7 +242,7 @@ static void keep_init(scmp_filter_ctx ctx)
 	} others[] = {{"setpriority", {PRIO_PROCESS, PRIO_PGRP}}, {"ioprio_set", {1, 2}}};
 	const struct scmp_arg_cmp change[] = {
 		SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, LOW32, 1),
-		SCMP_CMP64(2, SCMP_CMP_NE, 0),
+		SCMP_CMP64(2, SCMP_CMP_NE, 0, 0),
 	};
 	size_t i, k;
 

@@ -2,6 +2,7 @@
 #include "base/fs.h"
 #include "jail/caps.h"
 #include "jail/narrow.h"
+#include "jail/sys.h"
 #include "tap.h"
 
 #include <errno.h>
@@ -28,7 +29,7 @@ static bool limit_is(int resource, rlim_t value)
 {
 	struct rlimit l = {0};
 
-	return getrlimit(resource, &l) == 0 && l.rlim_cur == value && l.rlim_max == value;
+	return sys_prlimit(resource, NULL, &l) == 0 && l.rlim_cur == value && l.rlim_max == value;
 }
 
 static bool capabilities_are(uint64_t caps)

@@ -77,7 +77,7 @@ static bool ask(int diag, const struct sockaddr *client, const struct sockaddr *
 static uint32_t read_inode(int diag)
 {
 	_Alignas(struct nlmsghdr) char answer[ANSWER_MAX];
-	const struct nlmsghdr *header = (const void *)answer;
+	struct nlmsghdr *header = (void *)answer;
 	const struct inet_diag_msg *body = NLMSG_DATA(header);
 	ssize_t n = recv(diag, answer, sizeof(answer), MSG_DONTWAIT);
 

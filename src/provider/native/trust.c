@@ -246,7 +246,7 @@ static int write_bundle(
 		r = write_new(dir, TRUST_BUNDLE_PATH, roots, pem, ret_fd, err);
 	if (r < 0)
 		return r;
-	if (mkdirat(dir, TRUST_CERTS_PATH + sizeof(TRUST_DIR), 0755) < 0 ||
+	if (mkdirat(dir, "certs", 0755) < 0 ||
 		symlinkat(TRUST_BUNDLE_PATH, dir, "certs/ca-bundle.crt") < 0)
 		return err_sys(err, errno, "make %s", TRUST_CERTS_PATH);
 	return 0;
