@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "state/oplog.h"
+#include "base/clock.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/*
+ * Theory of operation (INV-CRASH-SAFE)
+ *
+ * A file, one line an operation, only ever appended to under a lock, each line with one write that
+ * ends in a newline. So at any instant the file is whole lines and at most one torn one at its end,
+ * of an operation that nobody was told is done; the next writer cuts it off. Compaction writes a
+ * file beside it and renames it: who holds the old one finds that it has no name any more.
+ *
+ * Locks belong to the open file, so that two handles of one process exclude each other, too.
+ */
+
+enum { CHUNK = 64 << 10, ARRAY_MAX = 256 << 20 };
+
+static int open_file(struct oplog *l, bool create, struct cloche_err *err)
+{
+	int flags = l->writable ? O_RDWR | O_APPEND : O_RDONLY;
+	_cleanup_fd_ int fd = openat(l->dir, l->file,
+		flags | (create ? O_CREAT : 0) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
+		0600);
+	struct stat st;
+
+	if (fd < 0 && errno == ENOENT && !create)
+		return 0;
+	if (fd < 0)
+		return err_sys(err, errno, "open %s", l->file);
+	if (fstat(fd, &st) < 0)
+		return err_sys(err, errno, "stat %s", l->file);
+	if (!S_ISREG(st.st_mode))
+		return err_set(err, E_CORRUPT, "%s is no regular file", l->file);
+	fd_close(l->fd);
+	l->fd = TAKE_FD(fd);
+	return 0;
+}
+
+int oplog_open(struct oplog *l, int dir, const char *name, bool writable, struct cloche_err *err)
+{
+	*l = OPLOG_INIT;
+	l->dir = dir;
+	l->writable = writable;
+	l->synced_usec = clock_mono_usec();
+	if (asprintf(&l->file, "%s" OPLOG_SUFFIX, name) < 0) {
+		l->file = NULL;
+		return err_nomem(err);
+	}
+	return open_file(l, false, err);
+}
+
+static int sync_file(struct oplog *l, struct cloche_err *err)
+{
+	if (fdatasync(l->fd) < 0)
+		return err_sys(err, errno, "sync %s", l->file);
+	l->dirty = false;
+	l->synced_usec = clock_mono_usec();
+	return 0;
+}
+
+int oplog_close(struct oplog *l, struct cloche_err *err)
+{
+	int r = 0;
+
+	if (l->dirty && l->sync == OPLOG_SYNC_INTERVAL)
+		r = sync_file(l, err);
+	oplog_unlock(l);
+	fd_close(l->fd);
+	free(l->file);
+	*l = OPLOG_INIT;
+	return r;
+}
+
+/* --- reading --- */
+
+/* Whether the file that is open is still the one that has the name. */
+static bool is_current(const struct oplog *l)
+{
+	struct stat ours, named;
+
+	return fstat(l->fd, &ours) == 0 &&
+	       fstatat(l->dir, l->file, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       ours.st_ino == named.st_ino && ours.st_dev == named.st_dev;
+}
+
+/* Leaves a file that was replaced. */
+static void leave(struct oplog *l)
+{
+	l->anew = l->anew || l->size > 0;
+	l->size = l->number = 0;
+	l->fd = fd_close(l->fd);
+}
+
+struct reading {
+	struct oplog *l;
+	oplog_fn fn;
+	void *user;
+	struct state_line line;
+};
+
+static int take_line(struct reading *q, struct str text, struct cloche_err *err)
+{
+	struct oplog *l = q->l;
+	uint64_t number = l->number + 1;
+	int r;
+
+	/* Writers of the original leave blank lines out; whoever edits a log may not. */
+	if (text.n == 0) {
+		l->size += 1;
+		return 0;
+	}
+	r = state_line_read(&q->line, text, err);
+	/* It stands for all that is before it, and has the number of the last. */
+	if (r == 0 && q->line.op.kind == STATE_TABLES)
+		number = MAX(l->number, (uint64_t)1);
+	if (r == 0 && q->line.op.number != 0 && q->line.op.number < number)
+		r = err_set(err, E_CORRUPT, "its number %llu is not above the one before",
+			(unsigned long long)q->line.op.number);
+	if (r < 0) {
+		err_wrap(err, "%s, entry %llu", l->file, (unsigned long long)number);
+		return r;
+	}
+	if (q->line.op.number == 0)
+		q->line.op.number = number;
+	r = q->fn(&q->line.op, l->size, q->user, err);
+	if (r < 0)
+		return r;
+	l->number = q->line.op.number;
+	l->size += text.n + 1;
+	return 0;
+}
+
+/* The whole lines of what was read; looked is how much of it is known to hold no end of line. */
+static int take_lines(struct reading *q, struct buf *b, size_t *looked, struct cloche_err *err)
+{
+	int r = 0;
+
+	while (r == 0) {
+		struct str all = buf_str(b);
+		size_t end = *looked + str_chr(str_from_index(all, *looked), '\n');
+
+		*looked = end;
+		if (end == all.n)
+			break;
+		r = take_line(q, str_prefix(all, end), err);
+		buf_consume(b, end + 1);
+		*looked = 0;
+	}
+	return r;
+}
+
+static int read_from(struct reading *q, struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf b = BUF_INIT((size_t)STATE_LINE_MAX + CHUNK + 1);
+	uint64_t at = q->l->size;
+	size_t looked = 0;
+
+	for (;;) {
+		char *to;
+		ssize_t n;
+		int r = buf_reserve(&b, CHUNK, &to);
+
+		if (r == -ENOMEM)
+			return err_nomem(err);
+		if (r < 0)
+			return err_set(err, E_CORRUPT, "%s, entry %llu: the line is too long",
+				q->l->file, (unsigned long long)q->l->number + 1);
+		do
+			n = pread(q->l->fd, to, CHUNK, (off_t)at);
+		while (n < 0 && errno == EINTR);
+		if (n < 0)
+			return err_sys(err, errno, "read %s", q->l->file);
+		if (n == 0)
+			return 0;
+		buf_commit(&b, (size_t)n);
+		at += (uint64_t)n;
+		r = take_lines(q, &b, &looked, err);
+		if (r < 0)
+			return r;
+	}
+}
+
+int oplog_read(struct oplog *l, oplog_fn fn, void *user, bool *ret_anew, struct cloche_err *err)
+{
+	struct reading q = {.l = l, .fn = fn, .user = user, .line = STATE_LINE_INIT};
+	int r = 0;
+
+	if (l->fd >= 0 && !is_current(l))
+		leave(l);
+	if (l->fd < 0)
+		r = open_file(l, false, err);
+	if (ret_anew)
+		*ret_anew = l->anew;
+	l->anew = false;
+	if (r == 0 && l->fd >= 0)
+		r = read_from(&q, err);
+	state_line_done(&q.line);
+	return r;
+}
+
+/* The array that the original saves: all at once, as JSON has it. */
+static int read_array(struct reading *q, struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(ARRAY_MAX);
+	_cleanup_json_ json_t *array = NULL;
+	json_t *one;
+	size_t i;
+	int r = lseek(q->l->fd, 0, SEEK_SET) < 0 ? -errno : fd_read_to_end(q->l->fd, &text);
+
+	if (r == -E2BIG)
+		return err_set(err, E_LIMIT, "a log that is one JSON array has at most %d MiB",
+			ARRAY_MAX >> 20);
+	if (r < 0)
+		return r == -ENOMEM ? err_nomem(err) : err_sys(err, -r, "read %s", q->l->file);
+	r = json_text_read(buf_str(&text), JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &array, NULL);
+	if (r == -ENOMEM)
+		return err_nomem(err);
+	if (r < 0 || !json_is_array(array))
+		return err_set(err, E_CORRUPT, "%s is no log: neither lines nor an array of JSON",
+			q->l->file);
+	json_array_foreach (array, i, one) {
+		r = state_line_read_value(&q->line, one, err);
+		if (r < 0) {
+			err_wrap(err, "%s, entry %zu", q->l->file, i + 1);
+			return r;
+		}
+		if (q->line.op.number == 0)
+			q->line.op.number = i + 1;
+		r = q->fn(&q->line.op, 0, q->user, err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int oplog_read_file(int fd, oplog_fn fn, void *user, struct cloche_err *err)
+{
+	char name[] = "the log", first[64];
+	struct oplog l = {.dir = -1, .file = name, .fd = fd};
+	struct reading q = {.l = &l, .fn = fn, .user = user, .line = STATE_LINE_INIT};
+	ssize_t n = pread(fd, first, sizeof(first), 0), i = 0;
+	int r;
+
+	if (n < 0)
+		return err_sys(err, errno, "read the log");
+	while (i < n && strchr(" \t\r\n", first[i]))
+		i++;
+	r = i < n && first[i] == '[' ? read_array(&q, err) : read_from(&q, err);
+	state_line_done(&q.line);
+	return r;
+}
+
+/* --- writing --- */
+
+/* Where the last whole line of a file of this size ends. Negative with errno. */
+static off_t find_end(int fd, off_t size)
+{
+	char chunk[4096];
+
+	while (size > 0) {
+		size_t n = (size_t)MIN(size, (off_t)sizeof(chunk));
+		ssize_t got = pread(fd, chunk, n, size - (off_t)n);
+		const char *end = got == (ssize_t)n ? memrchr(chunk, '\n', n) : NULL;
+
+		if (got != (ssize_t)n)
+			return -1;
+		if (end)
+			return size - (off_t)n + (end - chunk) + 1;
+		size -= (off_t)n;
+	}
+	return 0;
+}
+
+/* Goes back through whole chunks of the file, each with the beginning of the one behind it. */
+int oplog_find(struct oplog *l, struct str begin, struct cloche_err *err)
+{
+	_cleanup_(freep) char *chunk = malloc(CHUNK + begin.n + 1);
+	struct stat st;
+	off_t at;
+
+	if (l->fd < 0 || l->size > 0)
+		return 0;
+	if (!chunk)
+		return err_nomem(err);
+	if (fstat(l->fd, &st) < 0)
+		return err_sys(err, errno, "stat %s", l->file);
+	at = find_end(l->fd, st.st_size);
+	while (at > 0) {
+		off_t from = at > CHUNK ? at - CHUNK : 0;
+		ssize_t n = pread(l->fd, chunk, (size_t)(at - from) + begin.n + 1, from);
+
+		if (n < at - from)
+			return err_sys(err, n < 0 ? errno : EIO, "read %s", l->file);
+		for (off_t i = at - from; i-- > 0;) {
+			struct str rest = str_make(chunk + i + 1, (size_t)(n - i - 1));
+
+			if (chunk[i] != '\n' || !str_starts(rest, begin))
+				continue;
+			l->size = (uint64_t)(from + i + 1);
+			return 0;
+		}
+		at = from;
+	}
+	return 0;
+}
+
+static int cut_torn(struct oplog *l, struct cloche_err *err)
+{
+	struct stat st;
+	off_t end;
+
+	if (fstat(l->fd, &st) < 0)
+		return err_sys(err, errno, "stat %s", l->file);
+	end = find_end(l->fd, st.st_size);
+	if (end < 0)
+		return err_sys(err, errno, "read %s", l->file);
+	if (end < st.st_size && ftruncate(l->fd, end) < 0)
+		return err_sys(err, errno, "cut off the torn end of %s", l->file);
+	return 0;
+}
+
+int oplog_lock(struct oplog *l, struct cloche_err *err)
+{
+	for (;;) {
+		int r = l->fd < 0 ? open_file(l, true, err) : 0;
+
+		if (r < 0)
+			return r;
+		do
+			r = flock(l->fd, LOCK_EX);
+		while (r < 0 && errno == EINTR);
+		if (r < 0)
+			return err_sys(err, errno, "lock %s", l->file);
+		l->locked = true;
+		if (is_current(l))
+			break;
+		leave(l);
+	}
+	return cut_torn(l, err);
+}
+
+void oplog_unlock(struct oplog *l)
+{
+	if (l->locked)
+		(void)flock(l->fd, LOCK_UN);
+	l->locked = false;
+}
+
+static int sync_as_asked(struct oplog *l, struct cloche_err *err)
+{
+	uint64_t now;
+
+	l->dirty = true;
+	if (l->sync == OPLOG_SYNC_NEVER)
+		return 0;
+	now = l->sync == OPLOG_SYNC_ALWAYS ? USEC_INFINITY : clock_mono_usec();
+	return now - l->synced_usec < USEC_PER_SEC ? 0 : sync_file(l, err);
+}
+
+int oplog_append_line(struct oplog *l, struct str line, struct cloche_err *err)
+{
+	int r;
+
+	if (line.n > STATE_LINE_MAX)
+		return err_set(err, E_LIMIT, "the operation is too large for a log");
+	r = fd_write_all(l->fd, line.p, line.n);
+	if (r < 0) {
+		/* Best effort: the next writer cuts a torn line off. */
+		if (ftruncate(l->fd, (off_t)l->size) < 0)
+			(void)errno;
+		err_sys(err, -r, "append to %s", l->file);
+		return r == -ENOSPC && err ? -(err->code = E_NO_SPACE) : -E_SYSTEM;
+	}
+	l->size += line.n;
+	return sync_as_asked(l, err);
+}
+
+int oplog_append(struct oplog *l, struct state_op *op, struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf line = BUF_INIT((size_t)2 * STATE_LINE_MAX);
+	int r = state_op_check(op, err);
+
+	if (r < 0)
+		return r;
+	op->number = l->number + 1;
+	if (op->usec == 0)
+		op->usec = clock_real_usec();
+	r = state_op_write(&line, op);
+	if (r == -ENOMEM)
+		return err_nomem(err);
+	r = oplog_append_line(l, buf_str(&line), err);
+	if (r == 0)
+		l->number = op->number;
+	return r;
+}
+
+int oplog_replace(struct oplog *l, const char *by, struct cloche_err *err)
+{
+	if (renameat(l->dir, by, l->dir, l->file) < 0)
+		return err_sys(err, errno, "replace %s", l->file);
+	if (l->sync != OPLOG_SYNC_NEVER && fsync(l->dir) < 0)
+		return err_sys(err, errno, "sync the directory of %s", l->file);
+	return 0;
+}

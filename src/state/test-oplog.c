@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/fd.h"
+#include "base/fs.h"
+#include "state/compact.h"
+#include "state/state.h"
+#include "tap.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char dir[] = "/tmp/test-state-oplog-XXXXXX";
+static int dirfd_ = -1;
+
+static struct state_op set_op(const char *key, const char *value)
+{
+	return (struct state_op){.kind = STATE_ENV_SET,
+		.subject = str_from(key),
+		.object = str_from(value),
+		.mode = STATE_NO_MODE};
+}
+
+static void set(struct state *s, const char *key, const char *value)
+{
+	struct state_op op = set_op(key, value);
+
+	must(state_change(s, &op, NULL) == 0);
+}
+
+static void open_state(struct state *s, const char *name)
+{
+	must(state_open(s, dirfd_, name, true, NULL) == 0);
+}
+
+static void raw_write(const char *name, struct str text, int flags)
+{
+	int fd = openat(dirfd_, name, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0600);
+
+	must(fd >= 0 && fd_write_all(fd, text.p, text.n) == 0);
+	fd_close(fd);
+}
+
+static void check_value(struct state *s, const char *key, const char *want)
+{
+	const struct state_pair *p = state_find(&s->env, str_from(key));
+
+	if (want && p)
+		check_z(p->value, want);
+	else
+		check((want != NULL) == (p != NULL));
+}
+
+static void test_two_handles(void)
+{
+	_cleanup_(state_closep) struct state a = STATE_INIT, b = STATE_INIT;
+
+	open_state(&a, "two");
+	open_state(&b, "two");
+	check_int(faccessat(dirfd_, "two.jsonl", F_OK, 0), -1);
+	set(&a, "A", "1");
+	set(&b, "A", "2");
+	set(&b, "B", "3");
+	check_int(b.log.number, 3);
+	check_value(&a, "A", "1");
+	must(state_refresh(&a, NULL) == 0);
+	check_value(&a, "A", "2");
+	check_value(&a, "B", "3");
+	check_int(a.log.number, 3);
+	check(a.env.pairs && strcmp(a.env.pairs->key, "A") == 0);
+}
+
+static void test_torn_end(void)
+{
+	_cleanup_(state_closep) struct state a = STATE_INIT, b = STATE_INIT;
+
+	open_state(&a, "torn");
+	set(&a, "A", "1");
+	raw_write("torn.jsonl", STR("{\"op\":\"env.set\",\"args\":{\"key\":\"A\",\"va"), O_APPEND);
+	open_state(&b, "torn");
+	check_int(state_refresh(&b, NULL), 0);
+	check_value(&b, "A", "1");
+	set(&b, "B", "2");
+	must(state_refresh(&a, NULL) == 0);
+	check_value(&a, "B", "2");
+	check_int(a.log.number, 2);
+	/* what a power cut leaves: the length, without the bytes */
+	raw_write("torn.jsonl", str_make((char[9000]){0}, 9000), O_APPEND);
+	set(&a, "C", "3");
+	must(state_refresh(&b, NULL) == 0);
+	check_value(&b, "C", "3");
+}
+
+static void test_damaged_in_the_middle(void)
+{
+	_cleanup_(state_closep) struct state s = STATE_INIT;
+	struct cloche_err err = CLOCHE_ERR_INIT;
+
+	raw_write("damaged.jsonl",
+		STR("{\"op\":\"env.set\",\"args\":{\"key\":\"A\",\"value\":\"1\"}}\n"
+		    "rubbish\n{\"op\":\"storage.clear\",\"args\":{}}\n"),
+		O_TRUNC);
+	open_state(&s, "damaged");
+	check_int(state_refresh(&s, &err), -E_CORRUPT);
+	check(strstr(err.message, "entry 2") != NULL);
+	/* numbers that go back */
+	raw_write("damaged.jsonl",
+		STR("{\"op\":\"storage.clear\",\"args\":{},\"n\":5}\n"
+		    "{\"op\":\"storage.clear\",\"args\":{},\"n\":5}\n"),
+		O_TRUNC);
+	(void)state_close(&s, NULL);
+	open_state(&s, "damaged");
+	check_int(state_refresh(&s, NULL), -E_CORRUPT);
+}
+
+/* One that the original wrote: no numbers, no times. */
+static void test_of_the_original(void)
+{
+	_cleanup_(state_closep) struct state s = STATE_INIT;
+
+	raw_write("original.jsonl",
+		STR("{\"op\":\"env.set\",\"args\":{\"key\":\"A\",\"value\":\"1\"}}\n"
+		    "{\"op\":\"storage.set\",\"args\":{\"key\":\"k\",\"value\":\"v\"}}\n\n"
+		    "{\"op\":\"assets.list\",\"args\":{}}\n"),
+		O_TRUNC);
+	open_state(&s, "original");
+	must(state_refresh(&s, NULL) == 0);
+	check_int(s.log.number, 3);
+	set(&s, "B", "2");
+	check_int(s.log.number, 4);
+}
+
+/* A file that cannot grow: nothing half-done is left, neither in the log nor in the tables. */
+static void test_full_disk(void)
+{
+	_cleanup_(state_closep) struct state s = STATE_INIT;
+	static char much[60000];
+	struct state_op op;
+	struct rlimit old, small = {.rlim_cur = 50000, .rlim_max = RLIM_INFINITY};
+	struct stat st;
+
+	memset(much, 'x', sizeof(much) - 1);
+	op = set_op("A", much);
+	open_state(&s, "full");
+	set(&s, "A", "1");
+	must(getrlimit(RLIMIT_FSIZE, &old) == 0);
+	small.rlim_max = old.rlim_max;
+	(void)signal(SIGXFSZ, SIG_IGN);
+	must(setrlimit(RLIMIT_FSIZE, &small) == 0);
+	check(state_change(&s, &op, NULL) < 0);
+	must(setrlimit(RLIMIT_FSIZE, &old) == 0);
+	must(state_refresh(&s, NULL) == 0);
+	check_value(&s, "A", "1");
+	must(fstatat(dirfd_, "full.jsonl", &st, 0) == 0);
+	check_int(st.st_size, (long long)s.log.size);
+	set(&s, "A", "2");
+	check_int(s.log.number, 2);
+}
+
+static void test_limits_of_the_tables(void)
+{
+	_cleanup_(state_closep) struct state s = STATE_INIT;
+	static char much[STATE_ENV_MAX - 3];
+	int i = 0, r = 0;
+
+	memset(much, 'x', sizeof(much) - 1);
+	open_state(&s, "limits");
+	for (; r == 0 && i < 100; i++) {
+		char key[8];
+		struct state_op op;
+
+		snprintf(key, sizeof(key), "K%d", i);
+		op = set_op(key, much);
+		r = state_change(&s, &op, NULL);
+	}
+	check_int(r, -E_LIMIT);
+	check_int(s.log.number, i - 1);
+	must(state_refresh(&s, NULL) == 0);
+}
+
+/* Whoever comes late reads the end alone, and finds the same. */
+static void test_long_log(void)
+{
+	_cleanup_(state_closep) struct state s = STATE_INIT, late = STATE_INIT, again = STATE_INIT;
+	struct compaction done;
+	char key[8], value[16];
+	struct stat st;
+
+	open_state(&s, "long");
+	for (int i = 0; i < 3000; i++) {
+		snprintf(key, sizeof(key), "K%d\xff", i % 7);
+		snprintf(value, sizeof(value), "%d\xfe", i);
+		set(&s, key, value);
+	}
+	open_state(&late, "long");
+	must(oplog_find(&late.log, STR("{\"op\":\"state.tables\""), NULL) == 0);
+	must(fstatat(dirfd_, "long.jsonl", &st, 0) == 0);
+	check((uint64_t)st.st_size - late.log.size < 40000);
+	late.log.size = 0;
+	must(state_refresh(&late, NULL) == 0);
+	check_int(late.log.number, 3000);
+	check_int(late.log.size, st.st_size);
+	check_value(&late, "K3\xff", "2999\xfe");
+	check_value(&late, "K4\xff", "2993\xfe");
+	check(strcmp(late.env.pairs->key, "K0\xff") == 0);
+	/* what comes then is seen by all */
+	set(&late, "NEW", "x");
+	set(&s, "NEWER", "y");
+	must(state_refresh(&late, NULL) == 0);
+	check_value(&late, "NEWER", "y");
+	check_int(s.log.number, 3002);
+	must(oplog_compact(&s.log, &done, NULL) == 0);
+	check_int(done.before, 3002);
+	check_int(done.after, 9);
+	open_state(&again, "long");
+	must(state_refresh(&again, NULL) == 0);
+	check_value(&again, "K3\xff", "2999\xfe");
+	check_value(&again, "NEWER", "y");
+}
+
+/* Processes that append at the same time: each finds its own order, and no number is missing. */
+static void test_many_writers(void)
+{
+	enum { WRITERS = 4, EACH = 200 };
+	_cleanup_(state_closep) struct state s = STATE_INIT;
+	pid_t pids[WRITERS];
+
+	for (int w = 0; w < WRITERS; w++) {
+		pids[w] = fork();
+		must(pids[w] >= 0);
+		if (pids[w] == 0) {
+			struct state own = STATE_INIT;
+			char key[8], value[8];
+
+			open_state(&own, "many");
+			snprintf(key, sizeof(key), "W%d", w);
+			for (int i = 0; i < EACH; i++) {
+				snprintf(value, sizeof(value), "%d", i);
+				set(&own, key, value);
+			}
+			_exit(state_close(&own, NULL) < 0);
+		}
+	}
+	for (int w = 0; w < WRITERS; w++) {
+		int status;
+
+		must(waitpid(pids[w], &status, 0) == pids[w]);
+		check_int(status, 0);
+	}
+	open_state(&s, "many");
+	must(state_refresh(&s, NULL) == 0);
+	check_int(s.log.number, WRITERS * EACH);
+	for (int w = 0; w < WRITERS; w++) {
+		char key[8];
+
+		snprintf(key, sizeof(key), "W%d", w);
+		check_value(&s, key, "199");
+	}
+}
+
+/* Whoever holds the old file goes on with the new one. */
+static void test_compacted_meanwhile(void)
+{
+	_cleanup_(state_closep) struct state a = STATE_INIT, b = STATE_INIT;
+	struct compaction done;
+
+	open_state(&a, "anew");
+	open_state(&b, "anew");
+	set(&a, "A", "1");
+	set(&a, "B", "1");
+	set(&b, "A", "2");
+	set(&b, "A", "3");
+	must(oplog_compact(&b.log, &done, NULL) == 0);
+	check_int(done.before, 4);
+	check_int(done.after, 3);
+	must(state_refresh(&a, NULL) == 0);
+	check_value(&a, "A", "3");
+	check_value(&a, "B", "1");
+	check_int(a.log.number, 4);
+	set(&a, "C", "4");
+	set(&b, "D", "5");
+	check_int(b.log.number, 6);
+	must(state_refresh(&a, NULL) == 0);
+	check_value(&a, "D", "5");
+	/* removed, and made again */
+	must(unlinkat(dirfd_, "anew.jsonl", 0) == 0);
+	must(state_refresh(&b, NULL) == 0);
+	check_value(&b, "D", NULL);
+	set(&a, "E", "6");
+	check_int(a.log.number, 1);
+	check_value(&a, "D", NULL);
+}
+
+/* Killed at a random moment: what was acknowledged is there, in order, and nothing else. */
+static void test_killed(void)
+{
+	for (int round = 0; round < 20; round++) {
+		_cleanup_(state_closep) struct state s = STATE_INIT;
+		int fds[2], last = -1, n;
+		pid_t pid;
+		char want[16];
+
+		(void)unlinkat(dirfd_, "killed.jsonl", 0);
+		must(pipe(fds) == 0);
+		pid = fork();
+		must(pid >= 0);
+		if (pid == 0) {
+			open_state(&s, "killed");
+			s.log.sync = OPLOG_SYNC_ALWAYS;
+			for (n = 0;; n++) {
+				snprintf(want, sizeof(want), "%d", n);
+				set(&s, "N", want);
+				if (write(fds[1], &n, sizeof(n)) != sizeof(n))
+					_exit(1);
+			}
+		}
+		close(fds[1]);
+		for (int i = 0; i < 1 + round * 7; i++)
+			must(read(fds[0], &last, sizeof(last)) == sizeof(last));
+		must(kill(pid, SIGKILL) == 0);
+		must(waitpid(pid, NULL, 0) == pid);
+		while (read(fds[0], &last, sizeof(last)) == sizeof(last))
+			;
+		close(fds[0]);
+		open_state(&s, "killed");
+		must(state_refresh(&s, NULL) == 0);
+		/* the one in flight may be there, too */
+		check(s.log.number == (uint64_t)last + 1 || s.log.number == (uint64_t)last + 2);
+		snprintf(want, sizeof(want), "%llu", (unsigned long long)s.log.number - 1);
+		check_value(&s, "N", want);
+	}
+}
+
+int main(void)
+{
+	must(mkdtemp(dir) != NULL);
+	dirfd_ = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	must(dirfd_ >= 0);
+	run_test(test_two_handles);
+	run_test(test_torn_end);
+	run_test(test_damaged_in_the_middle);
+	run_test(test_of_the_original);
+	run_test(test_full_disk);
+	run_test(test_limits_of_the_tables);
+	run_test(test_long_log);
+	run_test(test_many_writers);
+	run_test(test_compacted_meanwhile);
+	run_test(test_killed);
+	fs_remove_tree(AT_FDCWD, dir);
+	return tap_done();
+}
