@@ -99,6 +99,7 @@ struct sandbox_options {
 	const char *workspace, *config;
 	bool no_workspace, no_config, network_log_live, tty, no_tty, interactive, json;
 	bool verbose, debug, allow_unsandboxed, detach;
+	const char *from; /* create: the log that it begins with */
 };
 
 /* The library's options: those of every sandbox, and those of some commands alone. */
@@ -144,7 +145,7 @@ void format_size(uint64_t bytes, char *ret, size_t size);
 extern const struct command command_run, command_agent, command_net, command_doctor;
 extern const struct command command_create, command_exec, command_shell, command_ps,
 	command_inspect, command_stats, command_stop, command_rm, command_prune, command_logs,
-	command_attach, command_port, command_diff, command_fs, command_cp, command_trust,
-	command_completion;
+	command_attach, command_port, command_diff, command_fs, command_cp, command_env, command_kv,
+	command_log, command_replay, command_trust, command_completion;
 /* All of them, in the order of the help; NULL behind the last (main.c). */
 const struct command *command_at(size_t i);

@@ -1,8 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli.h"
 #include "json_out.h"
+#include "log.h"
 
 #include <string.h>
+
+static const struct option from_options[] = {
+	{"from", 0, "LOG|ID",
+		"begin with what a log says: a file, or the sandbox that was recorded",
+		.at = offsetof(struct sandbox_options, from)},
+};
+static const struct option_table from_table = {.options = from_options, .n = 1};
+
+/* Makes it; with the log it shall begin with, or not at all. */
+static int make(struct sandbox_options *o, cloche_instance **ret, cloche_err *err)
+{
+	cloche_oplog *log = NULL;
+	int r = o->from ? open_log(o->from, &log, err) : 0;
+
+	if (r == 0)
+		r = cloche_instance_create(o->sb, warn, NULL, ret, err);
+	if (r == 0 && log) {
+		r = replay_log(log, *ret, err);
+		if (r < 0) {
+			(void)cloche_instance_remove(*ret, true, NULL);
+			cloche_instance_free(*ret);
+			*ret = NULL;
+		}
+	}
+	cloche_oplog_free(log);
+	return r;
+}
 
 static int create(struct sandbox_options *o)
 {
@@ -10,7 +38,7 @@ static int create(struct sandbox_options *o)
 	cloche_instance *i = NULL;
 	bool ok;
 
-	if (cloche_instance_create(o->sb, warn, NULL, &i, &err) < 0)
+	if (make(o, &i, &err) < 0)
 		return complain(&err);
 	if (o->json && cloche_instance_refresh(i, &err) < 0) {
 		cloche_instance_free(i);
@@ -78,6 +106,7 @@ const struct command command_create = {
 		"  cloche stop dev && cloche rm dev\n"
 		"\n"
 		"--timeout is for each command in it, --output-limit what is kept of each log.",
-	.tables = {&sandbox_option_table, &lasting_option_table, &sandbox_command_table},
+	.tables = {&sandbox_option_table, &lasting_option_table, &from_table,
+		&sandbox_command_table},
 	.run = main_create,
 };

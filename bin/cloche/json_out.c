@@ -31,7 +31,7 @@ static int take_piece(const char *p, size_t n, void *user)
 bool json_print(json_t *value)
 {
 	struct pieces w = {.n = 0};
-	const size_t flags = JSON_INDENT(2) | JSON_REAL_PRECISION(15);
+	const size_t flags = JSON_INDENT(2) | JSON_REAL_PRECISION(15) | JSON_ENCODE_ANY;
 	bool ok = value && json_dump_callback(value, take_piece, &w, flags) == 0 &&
 		  take_piece("\n", 1, &w) == 0 && put(STDOUT_FILENO, w.waiting, w.n);
 

@@ -184,6 +184,9 @@ CLOCHE_API int cloche_sandbox_set_name(cloche_sandbox *sb, const char *name, clo
 CLOCHE_API int cloche_sandbox_add_label(cloche_sandbox *sb, const char *label, cloche_err *err);
 CLOCHE_API void cloche_sandbox_set_ttl(cloche_sandbox *sb, uint64_t milliseconds);
 CLOCHE_API int cloche_sandbox_set_runtime(cloche_sandbox *sb, const char *runtime, cloche_err *err);
+/* "ops": an operation log is kept (cloche/state.h); "none": none is; NULL: as the runtime has it.
+ */
+CLOCHE_API int cloche_sandbox_set_record(cloche_sandbox *sb, const char *record, cloche_err *err);
 
 /* Reads a configuration file (see cloche-config(5)) into sb: environment, masked secrets, limits.
  * An environment variable that it refers to and that is not set is an error. To name a file is to

@@ -4,6 +4,7 @@
  * nothing but that it starts. It outlives the connection by which it was started and ends with the
  * other socket. */
 #include "api/instance.h"
+#include "api/state.h"
 #include "base/fd.h"
 #include "base/fs.h"
 #include "base/json.h"
@@ -66,6 +67,7 @@ int cloche_files_open(const cloche_instance *instance, uint32_t uid, uint32_t gi
 	_cleanup_(client_freep) struct client *c = NULL;
 	_cleanup_(freep) char *base = NULL;
 	_cleanup_fd_ int ours = -1, theirs = -1;
+	struct files_recorder *recorder;
 	int fds[2], r;
 
 	r = instance_attach(instance, &c, err);
@@ -85,5 +87,13 @@ int cloche_files_open(const cloche_instance *instance, uint32_t uid, uint32_t gi
 	}
 	if (r < 0)
 		return err_wrap(err, "start the file worker");
-	return files_session_new(TAKE_FD(ours), ret, err);
+	r = recorder_new(instance, &recorder, err);
+	if (r < 0)
+		return r;
+	r = files_session_new(TAKE_FD(ours), ret, err);
+	if (r == 0)
+		files_set_recorder(*ret, recorder);
+	else if (recorder)
+		recorder->free(recorder);
+	return r;
 }

@@ -9,6 +9,7 @@
 #include "api/protect.h"
 #include "api/room.h"
 #include "api/run.h"
+#include "api/state.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/fs.h"
@@ -132,6 +133,11 @@ static int make_spec(cloche_run *run, struct exec_spec *ret, struct cloche_err *
 	bool own = run->where == RUN_OWN && !run->detached;
 	int r = own ? room_make_env(run->sb, &env) : 0;
 
+	if (r == 0 && run->where == RUN_IN) {
+		r = state_add_env(run->in, &env, err);
+		if (r < 0)
+			return r;
+	}
 	if (r == 0)
 		r = add_env(run, &env);
 	if (r < 0)

@@ -191,13 +191,19 @@ int cloche_files_tar_get(cloche_files *f, const char *path, bool contents, cloch
 	return r;
 }
 
-int cloche_files_tar_put(
-	cloche_files *f, const char *path, cloche_files_source source, void *user, cloche_err *err)
+int files_unpack(cloche_files *f, const char *path, unsigned flags, cloche_files_source source,
+	void *user, struct cloche_err *err)
 {
 	const struct files_request q = {
-		.op = FILES_OP_TAR_PUT, .flags = FILES_OWNERS, .path = str_from(path)};
+		.op = FILES_OP_TAR_PUT, .flags = FILES_OWNERS | flags, .path = str_from(path)};
 	struct files_run run = {.f = f, .verb = "unpack into", .path = path};
 	int r = files_begin(&run, &q, err);
 
 	return r < 0 ? r : send_all(&run, source, user, err);
+}
+
+int cloche_files_tar_put(
+	cloche_files *f, const char *path, cloche_files_source source, void *user, cloche_err *err)
+{
+	return files_unpack(f, path, 0, source, user, err);
 }

@@ -50,9 +50,45 @@ void cloche_files_close(cloche_files *f)
 {
 	if (!f)
 		return;
+	if (f->recorder)
+		f->recorder->free(f->recorder);
 	chan_done(&f->c);
 	fd_close(f->wake_fd);
 	free(f);
+}
+
+void files_set_recorder(cloche_files *f, struct files_recorder *recorder)
+{
+	f->recorder = recorder;
+}
+
+static bool has_data(const struct files_request *q)
+{
+	return q->op == FILES_OP_WRITE || q->op == FILES_OP_TAR_PUT;
+}
+
+static int record_end(cloche_files *f, int r, struct cloche_err *err)
+{
+	if (!f->recorder)
+		return r;
+	if (r < 0) {
+		(void)f->recorder->end(f->recorder, false, NULL);
+		return r;
+	}
+	return f->recorder->end(f->recorder, true, err);
+}
+
+static int record_begin(cloche_files *f, const struct files_request *q, struct cloche_err *err)
+{
+	struct files_recorder *recorder = f->recorder;
+	int r;
+
+	if (!recorder)
+		return 0;
+	r = recorder->begin(recorder, q, err);
+	if (r == 0 && !has_data(q))
+		r = recorder->ready(recorder, err);
+	return r < 0 ? record_end(f, r, err) : 0;
 }
 
 void cloche_files_cancel(cloche_files *f)
@@ -286,11 +322,14 @@ int files_begin(struct files_run *run, const struct files_request *q, struct clo
 
 		return files_tell(err, run->verb, run->path, &e);
 	}
+	r = record_begin(f, q, err);
+	if (r < 0)
+		return r;
 	f->cancelled = f->watching = false;
 	f->moved_bytes = 0;
 	f->told_usec = clock_mono_usec();
 	r = files_send_request(&f->c, q);
-	return r < 0 ? lost(f, r, err) : 0;
+	return r < 0 ? record_end(f, lost(f, r, err), err) : 0;
 }
 
 /* ERROR or DONE. 1: one of them, with *ret; 0: another frame. */
@@ -320,6 +359,7 @@ void files_give_up(struct files_run *run)
 	struct chan_frame frame;
 	int ret;
 
+	(void)record_end(f, -E_CANCELLED, NULL);
 	if (f->broken)
 		return;
 	if (!f->cancelled && files_send_empty(&f->c, FILES_CANCEL) < 0)
@@ -337,9 +377,9 @@ int files_finish(struct files_run *run, struct cloche_err *err)
 		int r = receive(run->f, &frame, false, err), ret;
 
 		if (r < 0)
-			return r;
+			return record_end(run->f, r, err);
 		if (take_end(run, &frame, &ret, err))
-			return ret;
+			return record_end(run->f, ret, err);
 		if (run->f->cancelled)
 			continue;
 		r = run->answer ? run->answer(run, &frame, err) : files_malformed(run->f, err);
@@ -358,6 +398,13 @@ int files_do(struct files_run *run, const struct files_request *q, struct cloche
 }
 
 /* --- data of ours --- */
+
+static int record_data(struct files_run *run, struct str data, struct cloche_err *err)
+{
+	struct files_recorder *recorder = run->f->recorder;
+
+	return recorder ? recorder->data(recorder, data, err) : 0;
+}
 
 /* Everything that is queued has gone out: 0; 1: the operation is over. */
 static int drain(struct files_run *run, struct cloche_err *err)
@@ -384,6 +431,11 @@ int files_send(struct files_run *run, struct str data, struct cloche_err *err)
 
 	if (run->f->cancelled)
 		return 1;
+	r = record_data(run, data, err);
+	if (r < 0) {
+		files_give_up(run);
+		return r;
+	}
 	r = chan_send(&run->f->c, FILES_DATA, data, NULL, 0);
 	if (r < 0)
 		return lost(run->f, r, err);
@@ -399,6 +451,7 @@ int files_send_from(
 	struct buf *b;
 	char *at;
 	long n;
+	int r;
 
 	if (f->cancelled)
 		return 1;
@@ -409,13 +462,18 @@ int files_send_from(
 	if (n <= 0 || n > FILES_CHUNK) {
 		chan_abort(&f->c, mark);
 		if (n == 0) {
-			int r = files_send_end(run, err);
-
+			r = files_send_end(run, err);
 			return r < 0 ? r : 2;
 		}
 		files_give_up(run);
 		return err_set(
 			err, E_CANCELLED, "%s %s: the data could not be had", run->verb, run->path);
+	}
+	r = record_data(run, str_make(at, (size_t)n), err);
+	if (r < 0) {
+		chan_abort(&f->c, mark);
+		files_give_up(run);
+		return r;
 	}
 	buf_commit(b, (size_t)n);
 	if (chan_end(&f->c, mark, NULL, 0) < 0)
@@ -426,7 +484,16 @@ int files_send_from(
 
 int files_send_end(struct files_run *run, struct cloche_err *err)
 {
-	int r = run->f->cancelled ? 0 : files_send_empty(&run->f->c, FILES_END);
+	cloche_files *f = run->f;
+	int r;
 
-	return r < 0 ? lost(run->f, r, err) : 0;
+	if (f->cancelled)
+		return 0;
+	r = f->recorder ? f->recorder->ready(f->recorder, err) : 0;
+	if (r < 0) {
+		files_give_up(run);
+		return r;
+	}
+	r = files_send_empty(&f->c, FILES_END);
+	return r < 0 ? lost(f, r, err) : 0;
 }

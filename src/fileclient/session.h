@@ -8,8 +8,23 @@
 #include "files/protocol.h"
 #include <cloche/files.h>
 
+/* Is told of every operation that changes files, so that it can be put on record (api/record.c). */
+struct files_recorder {
+	/* A request, before it is sent. Negative: it is not sent. */
+	int (*begin)(
+		struct files_recorder *r, const struct files_request *q, struct cloche_err *err);
+	/* A piece of its data. Negative: the operation is given up. */
+	int (*data)(struct files_recorder *r, struct str data, struct cloche_err *err);
+	/* All of it was sent but what makes the worker do it. Negative: it is given up. */
+	int (*ready)(struct files_recorder *r, struct cloche_err *err);
+	/* It was done, or not; also where nothing has begun. Negative: it is not on record. */
+	int (*end)(struct files_recorder *r, bool done, struct cloche_err *err);
+	void (*free)(struct files_recorder *r);
+};
+
 struct cloche_files {
 	struct chan c;
+	struct files_recorder *recorder; /* owned; NULL: none */
 	int wake_fd;
 	uint64_t timeout_ms; /* 0: none */
 	bool ready;          /* READY has come */
@@ -36,6 +51,9 @@ struct files_run {
 
 /* A session over a connected socket (taken) at whose other end a worker is. */
 _warn_unused_ int files_session_new(int fd, cloche_files **ret, struct cloche_err *err);
+
+/* From the next operation on; takes it. */
+void files_set_recorder(cloche_files *f, struct files_recorder *recorder);
 
 /* Sends the request; fails where the session is broken already. */
 _warn_unused_ int files_begin(
@@ -65,6 +83,10 @@ void files_progressed(cloche_files *f, uint64_t bytes);
 /* "VERB PATH: ENTRY: reason"; returns -err->code. */
 int files_tell(
 	struct cloche_err *err, const char *verb, const char *path, const struct files_error *e);
+
+/* As cloche_files_tar_put(), with further flags of the request. */
+_warn_unused_ int files_unpack(cloche_files *f, const char *path, unsigned flags,
+	cloche_files_source source, void *user, struct cloche_err *err);
 
 /* --- the host's side of copies --- */
 

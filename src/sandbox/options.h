@@ -69,5 +69,6 @@ int option_allowlist(cloche_sandbox *sb, const char *value, cloche_err *err);
 int option_secret(cloche_sandbox *sb, const char *value, cloche_err *err);
 int option_secret_file(cloche_sandbox *sb, const char *value, cloche_err *err);
 int option_aws_secret(cloche_sandbox *sb, const char *value, cloche_err *err);
+int option_no_record(cloche_sandbox *sb, const char *value, cloche_err *err);
 int option_net(cloche_sandbox *sb, const char *value, cloche_err *err);
 int option_limits(cloche_sandbox *sb, const char *value, cloche_err *err);

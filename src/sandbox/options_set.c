@@ -115,3 +115,8 @@ int option_limits(cloche_sandbox *sb, const char *value, cloche_err *err)
 		return 0;
 	return err_set(err, E_USAGE, "--limits is strict or best-effort, not \"%s\"", value);
 }
+
+int option_no_record(cloche_sandbox *sb, const char *value, cloche_err *err)
+{
+	return cloche_sandbox_set_record(sb, "none", err);
+}

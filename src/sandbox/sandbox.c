@@ -454,6 +454,13 @@ int cloche_sandbox_set_runtime(cloche_sandbox *sb, const char *runtime, cloche_e
 		err, E_USAGE, "unknown runtime \"%s\": it is shell, node or python", runtime);
 }
 
+int cloche_sandbox_set_record(cloche_sandbox *sb, const char *record, cloche_err *err)
+{
+	if (record && strcmp(record, "ops") != 0 && strcmp(record, "none") != 0)
+		return err_set(err, E_USAGE, "--record is ops or none, not \"%s\"", record);
+	return set_string(&sb->kept_record, record, err);
+}
+
 int cloche_sandbox_set_name(cloche_sandbox *sb, const char *name, cloche_err *err)
 {
 	if (!is_name(str_from(name)))

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `cloche env` and `cloche kv`: the two tables of a sandbox's state. */
+#include "cli.h"
+#include "json_out.h"
+#include "names.h"
+
+#include <cloche/state.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { NOT_SET = 1, MAX_VALUE = 16 << 20 };
+
+struct state_options {
+	bool json, null_ends;
+};
+
+static const struct option options[] = {
+	{"json", 0, NULL, "get, list, keys: print one JSON document",
+		.at = offsetof(struct state_options, json)},
+	{"null", '0', NULL, "get, list, keys: end each with NUL, and show bytes as they are",
+		.at = offsetof(struct state_options, null_ends)},
+};
+static const struct option_table option_table = {
+	.options = options, .n = sizeof(options) / sizeof(options[0]), .title = "Options"};
+
+struct request {
+	cloche_state *state;
+	enum cloche_state_part part;
+	const struct state_options *o;
+	char **v; /* operands after the operation, ends with NULL */
+	json_t *doc;
+	bool ok;
+	cloche_err *err;
+};
+
+static int finish(const struct request *q)
+{
+	return q->ok ? 0 : EXIT_CLOCHE;
+}
+
+/* A value for people is a line; -0 gives it as it is. */
+static bool print_value(const struct request *q, const void *value, size_t n)
+{
+	if (q->o->json)
+		return json_print(json_bytes(value, n));
+	if (q->o->null_ends)
+		return put(STDOUT_FILENO, value, n) && put(STDOUT_FILENO, "", 1);
+	return (n == strlen(value) ? put_shown(STDOUT_FILENO, value)
+				   : put(STDOUT_FILENO, value, n)) &&
+	       put(STDOUT_FILENO, "\n", 1);
+}
+
+static int do_get(struct request *q)
+{
+	const void *value;
+	size_t n;
+	int r = cloche_state_get(q->state, q->part, q->v[0], strlen(q->v[0]), &value, &n, q->err);
+
+	if (r == -CLOCHE_E_NOT_FOUND) {
+		if (q->o->json)
+			return put_line("null") ? NOT_SET : EXIT_CLOCHE;
+		say("%s is not set", q->v[0]);
+		return NOT_SET;
+	}
+	if (r == 0)
+		q->ok = print_value(q, value, n);
+	return r < 0 ? r : finish(q);
+}
+
+static int set(struct request *q, const char *key, size_t key_n, const char *value, size_t n)
+{
+	return cloche_state_set(q->state, q->part, key, key_n, value, n, q->err);
+}
+
+/* NAME VALUE, or any number of NAME=VALUE. */
+static int do_set_env(struct request *q)
+{
+	int r = 0;
+
+	if (q->v[1] && !q->v[2] && !strchr(q->v[0], '='))
+		return set(q, q->v[0], strlen(q->v[0]), q->v[1], strlen(q->v[1]));
+	for (size_t i = 0; q->v[i]; i++)
+		if (strcspn(q->v[i], "=") == 0 || !strchr(q->v[i], '='))
+			return wrong_usage(q->err, "for example: cloche env ID set LANG=C.UTF-8",
+				"env: a variable is NAME=VALUE, not \"%s\"", q->v[i]);
+	for (size_t i = 0; r == 0 && q->v[i]; i++) {
+		const char *equals = strchr(q->v[i], '=');
+
+		r = set(q, q->v[i], (size_t)(equals - q->v[i]), equals + 1, strlen(equals + 1));
+	}
+	return r;
+}
+
+static int set_from_input(struct request *q, const char *key)
+{
+	char *value = malloc(MAX_VALUE + 1);
+	size_t n = 0;
+	int r = 0;
+
+	if (!value)
+		return wrong_usage(q->err, NULL, "out of memory");
+	while (n <= MAX_VALUE) {
+		ssize_t got = read(STDIN_FILENO, value + n, MAX_VALUE + 1 - n);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			r = wrong_usage(
+				q->err, NULL, "standard input cannot be read: %s", strerror(errno));
+		if (got <= 0)
+			break;
+		n += (size_t)got;
+	}
+	if (r == 0)
+		r = set(q, key, strlen(key), value, n);
+	free(value);
+	return r;
+}
+
+static int do_set_key(struct request *q)
+{
+	if (!q->v[1] || strcmp(q->v[1], "-") == 0)
+		return set_from_input(q, q->v[0]);
+	return set(q, q->v[0], strlen(q->v[0]), q->v[1], strlen(q->v[1]));
+}
+
+static int do_remove(struct request *q)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && q->v[i]; i++)
+		r = cloche_state_remove(q->state, q->part, q->v[i], strlen(q->v[i]), q->err);
+	return r;
+}
+
+static int do_clear(struct request *q)
+{
+	return cloche_state_clear(q->state, q->err);
+}
+
+static bool list_pair(const void *key, size_t key_n, const void *value, size_t n, void *user)
+{
+	struct request *q = user;
+
+	if (q->o->null_ends)
+		q->ok = put(STDOUT_FILENO, key, key_n) && put(STDOUT_FILENO, "=", 1) &&
+			put(STDOUT_FILENO, value, n) && put(STDOUT_FILENO, "", 1);
+	else if (q->o->json)
+		q->ok = json_object_setn_new_nocheck(q->doc, key, key_n, json_bytes(value, n)) == 0;
+	else {
+		name_print(key, key_n);
+		putchar('=');
+		name_print(value, n);
+		putchar('\n');
+	}
+	return q->ok;
+}
+
+static bool list_key(const void *key, size_t key_n, const void *value, size_t n, void *user)
+{
+	struct request *q = user;
+
+	if (q->o->null_ends)
+		q->ok = put(STDOUT_FILENO, key, key_n) && put(STDOUT_FILENO, "", 1);
+	else if (q->o->json)
+		q->ok = json_array_append_new(q->doc, json_bytes(key, key_n)) == 0;
+	else {
+		name_print(key, key_n);
+		putchar('\n');
+	}
+	return q->ok;
+}
+
+static int list(struct request *q, cloche_state_fn fn, json_t *doc)
+{
+	int r;
+
+	q->doc = doc;
+	r = cloche_state_list(q->state, q->part, fn, q, q->err);
+	if (r == 0 && q->ok && q->o->json)
+		q->ok = json_print(json_incref(doc));
+	json_decref(doc);
+	return r < 0 ? r : finish(q);
+}
+
+static int do_list(struct request *q)
+{
+	return list(q, list_pair, json_object());
+}
+
+static int do_keys(struct request *q)
+{
+	return list(q, list_key, json_array());
+}
+
+struct operation {
+	const char *name;
+	int least, most; /* operands; -1: any number */
+	const char *operands;
+	int (*fn)(struct request *q);
+};
+
+static const struct operation env_operations[] = {
+	{"get", 1, 1, "NAME", do_get},
+	{"set", 1, -1, "NAME=VALUE...", do_set_env},
+	{"unset", 1, -1, "NAME...", do_remove},
+	{"list", 0, 0, "", do_list},
+	{0},
+};
+static const struct operation kv_operations[] = {
+	{"get", 1, 1, "KEY", do_get},
+	{"set", 1, 2, "KEY [VALUE|-]", do_set_key},
+	{"rm", 1, -1, "KEY...", do_remove},
+	{"keys", 0, 0, "", do_keys},
+	{"list", 0, 0, "", do_list},
+	{"clear", 0, 0, "", do_clear},
+	{0},
+};
+
+/* NULL with err. */
+static const struct operation *find(const struct command *command, const struct operation *op,
+	const struct operands *operands, cloche_err *err)
+{
+	const char *name = operands->n > 1 ? operands->v[1] : "";
+	int n = operands->n - 2;
+
+	while (op->name && strcmp(op->name, name) != 0)
+		op++;
+	if (op->name && n >= op->least && (op->most < 0 || n <= op->most))
+		return op;
+	if (op->name)
+		wrong_usage(err, NULL, "%s: it is: cloche %s ID %s %s", command->name,
+			command->name, op->name, op->operands);
+	else if (*name)
+		wrong_usage(err, NULL,
+			"%s: unknown operation \"%s\"; \"cloche %s --help\" lists them",
+			command->name, name, command->name);
+	else
+		wrong_usage(err, NULL,
+			"%s: which operation in which sandbox? \"cloche %s --help\" lists them",
+			command->name, command->name);
+	return NULL;
+}
+
+static int run(const struct command *command, const struct operation *all, struct request *q,
+	const struct operands *operands)
+{
+	const struct operation *op = find(command, all, operands, q->err);
+	cloche_instance *instance = NULL;
+	int r;
+
+	if (!op)
+		return -CLOCHE_E_USAGE;
+	q->v = operands->v + 2;
+	q->ok = true;
+	r = cloche_instance_open(operands->v[0], &instance, q->err);
+	if (r == 0)
+		r = cloche_state_open(instance, &q->state, q->err);
+	cloche_instance_free(instance);
+	if (r == 0)
+		r = op->fn(q);
+	cloche_state_close(q->state);
+	return r;
+}
+
+static int main_of(const struct command *command, const struct operation *all,
+	enum cloche_state_part part, int argc, char **argv)
+{
+	struct state_options o = {0};
+	struct operands operands = {0};
+	cloche_err err = CLOCHE_ERR_INIT;
+	struct request q = {.part = part, .o = &o, .err = &err};
+	int r = options_read(command, &o, argc, argv, &operands, &err);
+
+	if (r == 0 && operands.help)
+		return 0;
+	if (r == 0)
+		r = run(command, all, &q, &operands);
+	if (fflush(stdout) != 0 && r == 0) {
+		say("standard output cannot be written");
+		return EXIT_CLOCHE;
+	}
+	return r < 0 ? complain(&err) : r;
+}
+
+static int main_env(int argc, char **argv)
+{
+	return main_of(&command_env, env_operations, CLOCHE_STATE_ENV, argc, argv);
+}
+
+static int main_kv(int argc, char **argv)
+{
+	return main_of(&command_kv, kv_operations, CLOCHE_STATE_STORAGE, argc, argv);
+}
+
+const struct command command_env = {
+	.name = "env",
+	.summary = "variables that a sandbox's later commands see",
+	.synopsis = "ID OPERATION [OPTIONS] ...",
+	.text = "Operations:\n"
+		"  get NAME              its value; exit status 1 if it is not set\n"
+		"  set NAME=VALUE...     also: set NAME VALUE\n"
+		"  unset NAME...         those that are not set are fine\n"
+		"  list                  all that were set here, NAME=VALUE\n"
+		"Every command that starts afterwards has them, over those of \"cloche create "
+		"-e\";\n"
+		"what is given to a command itself (exec -e) is over both.\n"
+		"\n"
+		"  cloche env dev set NODE_ENV=test\n"
+		"  cloche exec dev -- sh -c 'echo $NODE_ENV'",
+	.tables = {&option_table},
+	.run = main_env,
+};
+
+const struct command command_kv = {
+	.name = "kv",
+	.summary = "keys and values that are kept with a sandbox",
+	.synopsis = "ID OPERATION [OPTIONS] ...",
+	.text = "Operations:\n"
+		"  get KEY               its value; exit status 1 if there is none\n"
+		"  set KEY [VALUE|-]     without VALUE, or with -, from standard input\n"
+		"  rm KEY...             those that are not there are fine\n"
+		"  keys                  in the order in which they came\n"
+		"  list                  all, KEY=VALUE\n"
+		"  clear                 removes all\n"
+		"A key has at most 4096 bytes, a value 16 MiB, all of them 256 MiB. The inside "
+		"does "
+		"not\n"
+		"see them.\n"
+		"\n"
+		"  cloche kv dev set step 3\n"
+		"  cloche kv dev set result - <result.json",
+	.tables = {&option_table},
+	.run = main_kv,
+};

@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operation logs as a person handles them: read, compacted, exported, removed, listed. */
+#include "api/oplog.h"
+#include "base/clock.h"
+#include "base/fs.h"
+#include "base/strv.h"
+#include "state/compact.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* --- finding --- */
+
+static int no_log(const char *sandbox, struct cloche_err *err)
+{
+	err_set(err, E_NOT_FOUND, "there is no log of \"%s\"", sandbox);
+	err_hint(err, "\"cloche log\" lists those that there are; a sandbox has one if it was "
+		      "created with --record ops, or with --runtime node or python");
+	return -E_NOT_FOUND;
+}
+
+/* The whole id: of a sandbox that there is, else as it was written. */
+static int find_id(const char *sandbox, char ret[RUNDIR_ID_BYTES + 1], struct cloche_err *err)
+{
+	_cleanup_(cloche_instance_freep) cloche_instance *instance = NULL;
+
+	if (rundir_is_id(str_from(sandbox))) {
+		memcpy(ret, sandbox, RUNDIR_ID_BYTES + 1);
+		return 0;
+	}
+	if (cloche_instance_open(sandbox, &instance, NULL) < 0)
+		return no_log(sandbox, err);
+	memcpy(ret, instance->id, RUNDIR_ID_BYTES + 1);
+	return 0;
+}
+
+static int log_file(const char *id, char ret[RUNDIR_ID_BYTES + sizeof(OPLOG_SUFFIX)])
+{
+	return snprintf(ret, RUNDIR_ID_BYTES + sizeof(OPLOG_SUFFIX), "%s" OPLOG_SUFFIX, id);
+}
+
+int cloche_oplog_open(const char *sandbox, cloche_oplog **ret, cloche_err *err)
+{
+	_cleanup_fd_ int logs = -1;
+	_cleanup_(cloche_oplog_freep) cloche_oplog *log = calloc(1, sizeof(*log));
+	char file[RUNDIR_ID_BYTES + sizeof(OPLOG_SUFFIX)];
+	int r;
+
+	if (!log)
+		return err_nomem(err);
+	log->fd = log->blobs[0] = log->blobs[1] = -1;
+	r = find_id(sandbox, log->id, err);
+	if (r < 0)
+		return r;
+	logs = state_logs_open(err);
+	if (logs < 0)
+		return logs;
+	(void)log_file(log->id, file);
+	log->fd = openat(logs, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	if (log->fd < 0 && errno == ENOENT)
+		return no_log(sandbox, err);
+	if (log->fd < 0)
+		return err_sys(err, errno, "open %s", file);
+	log->blobs[0] = state_blobs_open(err);
+	if (log->blobs[0] < 0)
+		return log->blobs[0];
+	*ret = TAKE_PTR(log);
+	return 0;
+}
+
+/* Contents lie beside the log, or beside its directory. */
+static void open_blobs_of(cloche_oplog *log, const char *path)
+{
+	static const char *const where[] = {"blobs", "../blobs"};
+	const char *slash = strrchr(path, '/');
+
+	for (size_t i = 0; i < ARRAY_SIZE(where); i++) {
+		_cleanup_(freep) char *dir = NULL;
+
+		if (asprintf(&dir, "%.*s%s", slash ? (int)(slash - path) + 1 : 0, path, where[i]) <
+			0)
+			dir = NULL;
+		if (dir)
+			log->blobs[i] = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	}
+}
+
+int cloche_oplog_open_file(const char *path, cloche_oplog **ret, cloche_err *err)
+{
+	_cleanup_(cloche_oplog_freep) cloche_oplog *log = calloc(1, sizeof(*log));
+	struct stat st;
+
+	if (!log)
+		return err_nomem(err);
+	log->blobs[0] = log->blobs[1] = -1;
+	log->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (log->fd < 0 && errno == ENOENT)
+		return err_set(err, E_NOT_FOUND, "there is no file %s", path);
+	if (log->fd < 0)
+		return err_sys(err, errno, "open %s", path);
+	if (fstat(log->fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return err_set(err, E_USAGE, "%s is no regular file", path);
+	open_blobs_of(log, path);
+	*ret = TAKE_PTR(log);
+	return 0;
+}
+
+void cloche_oplog_free(cloche_oplog *log)
+{
+	if (!log)
+		return;
+	fd_close(log->fd);
+	fd_close(log->blobs[0]);
+	fd_close(log->blobs[1]);
+	free(log);
+}
+
+int oplog_open_content(const cloche_oplog *log, struct str ref, struct cloche_err *err)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(log->blobs); i++) {
+		_cleanup_fd_ int fd = -1;
+		int r;
+
+		if (log->blobs[i] < 0)
+			continue;
+		fd = blob_open(log->blobs[i], ref, err);
+		if (fd == -E_NOT_FOUND) {
+			err_clear(err);
+			continue;
+		}
+		r = fd < 0 ? fd : blob_check(fd, ref, err);
+		return r < 0 ? r : TAKE_FD(fd);
+	}
+	return err_set(err, E_NOT_FOUND, "the contents %.*s are not beside the log", STR_FMT(ref));
+}
+
+/* --- reading --- */
+
+struct reading {
+	cloche_operation_fn fn;
+	void *user;
+	struct buf line;
+};
+
+static int pass_on(const struct state_op *op, uint64_t offset, void *user, struct cloche_err *err)
+{
+	struct reading *q = user;
+	cloche_operation o = {.number = op->number,
+		.time_us = op->usec,
+		.name = state_op_name(op->kind),
+		.subject = op->subject.p,
+		.object = op->object.p,
+		.subject_length = op->subject.n,
+		.object_length = op->object.n,
+		.is_reference = op->is_ref,
+		.mode = op->mode};
+	int r;
+
+	if (op->kind == STATE_TABLES)
+		return 0;
+	buf_clear(&q->line);
+	r = state_op_write(&q->line, op);
+	o.json = r < 0 ? NULL : buf_cstr(&q->line);
+	if (!o.json)
+		return err_nomem(err);
+	q->line.mem[q->line.tail - 1] = '\0';
+	return q->fn(&o, q->user) ? 0 : 1;
+}
+
+int cloche_oplog_read(cloche_oplog *log, cloche_operation_fn fn, void *user, cloche_err *err)
+{
+	struct reading q = {fn, user, BUF_INIT((size_t)2 * STATE_LINE_MAX)};
+	int r = oplog_read_file(log->fd, pass_on, &q, err);
+
+	buf_done(&q.line);
+	return r < 0 ? r : 0;
+}
+
+/* --- contents that logs name --- */
+
+struct ref {
+	UT_hash_handle hh;
+	char text[STATE_REF_BYTES];
+};
+
+static int keep_ref(const struct state_op *op, uint64_t offset, void *user, struct cloche_err *err)
+{
+	struct ref **refs = user, *one = NULL;
+
+	if (!op->is_ref)
+		return 0;
+	HASH_FIND(hh, *refs, op->object.p, STATE_REF_BYTES, one);
+	if (one)
+		return 0;
+	one = calloc(1, sizeof(*one));
+	if (!one)
+		return err_nomem(err);
+	memcpy(one->text, op->object.p, STATE_REF_BYTES);
+	HASH_ADD(hh, *refs, text, STATE_REF_BYTES, one);
+	if (!one->hh.tbl) {
+		free(one);
+		return err_nomem(err);
+	}
+	return 0;
+}
+
+static void free_refs(struct ref **refs)
+{
+	struct ref *one, *next;
+
+	HASH_ITER (hh, *refs, one, next) {
+		HASH_DEL(*refs, one);
+		free(one);
+	}
+}
+
+static bool is_kept(struct str ref, void *user)
+{
+	struct ref **refs = user, *one = NULL;
+
+	HASH_FIND(hh, *refs, ref.p, STATE_REF_BYTES, one);
+	return one != NULL;
+}
+
+/* Calls fn with each log's id. */
+static int each_log(int logs,
+	int (*fn)(int logs, const char *id, void *user, struct cloche_err *err), void *user,
+	struct cloche_err *err)
+{
+	int fd = openat(logs, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *e;
+
+	if (!d) {
+		fd_close(fd);
+		return err_nomem(err);
+	}
+	while (r == 0 && (e = readdir(d))) {
+		struct str name = str_from(e->d_name);
+		char id[RUNDIR_ID_BYTES + 1];
+
+		if (!str_ends(name, STR(OPLOG_SUFFIX)) ||
+			!rundir_is_id(str_prefix(name, name.n - sizeof(OPLOG_SUFFIX) + 1)))
+			continue;
+		snprintf(id, sizeof(id), "%.*s", RUNDIR_ID_BYTES, e->d_name);
+		r = fn(logs, id, user, err);
+	}
+	closedir(d);
+	return r < 0 ? r : 0;
+}
+
+static int keep_refs_of(int logs, const char *id, void *user, struct cloche_err *err)
+{
+	_cleanup_(oplog_closep) struct oplog l = OPLOG_INIT;
+	int r = oplog_open(&l, logs, id, false, err);
+
+	return r < 0 ? r : oplog_read(&l, keep_ref, user, NULL, err);
+}
+
+/* A log that cannot be read may name anything: then nothing is removed. */
+static int collect(int logs, cloche_compacted *ret, struct cloche_err *err)
+{
+	_cleanup_fd_ int blobs = state_blobs_open(err), lock = -1;
+	_cleanup_(free_refs) struct ref *refs = NULL;
+	int r;
+
+	if (blobs < 0)
+		return blobs;
+	lock = blobs_lock(blobs, true, err);
+	if (lock < 0)
+		return lock;
+	r = each_log(logs, keep_refs_of, &refs, err);
+	if (r == 0)
+		r = blobs_collect(blobs, is_kept, &refs, &ret->contents_bytes, err);
+	if (r < 0)
+		return r;
+	ret->contents_removed = (uint64_t)r;
+	return 0;
+}
+
+int cloche_oplog_compact(const char *sandbox, cloche_compacted *ret, cloche_err *err)
+{
+	_cleanup_(cloche_oplog_freep) cloche_oplog *log = NULL;
+	_cleanup_(oplog_closep) struct oplog l = OPLOG_INIT;
+	_cleanup_fd_ int logs = -1;
+	struct compaction c;
+	cloche_compacted own;
+	int r = cloche_oplog_open(sandbox, &log, err);
+
+	if (r < 0)
+		return r;
+	logs = state_logs_open(err);
+	if (logs < 0)
+		return logs;
+	r = oplog_open(&l, logs, log->id, true, err);
+	if (r == 0)
+		r = oplog_compact(&l, &c, err);
+	if (r < 0)
+		return r;
+	own = (cloche_compacted){c.before, c.after, c.bytes_before, c.bytes_after};
+	r = collect(logs, &own, err);
+	if (r == 0 && ret)
+		*ret = own;
+	return r;
+}
+
+int cloche_oplog_remove(const char *sandbox, cloche_err *err)
+{
+	_cleanup_(cloche_oplog_freep) cloche_oplog *log = NULL;
+	_cleanup_(cloche_instance_freep) cloche_instance *instance = NULL;
+	_cleanup_fd_ int logs = -1;
+	char file[RUNDIR_ID_BYTES + sizeof(OPLOG_SUFFIX)];
+	cloche_compacted collected = {0};
+	int r = cloche_oplog_open(sandbox, &log, err);
+
+	if (r < 0)
+		return r;
+	if (cloche_instance_open(log->id, &instance, NULL) == 0 &&
+		cloche_instance_refresh(instance, NULL) == 0 && instance->life == SANDBOX_LIVE) {
+		err_set(err, E_BUSY, "sandbox %s runs, and writes its log", log->id);
+		err_hint(err, "stop it first: cloche stop %s", log->id);
+		return -E_BUSY;
+	}
+	logs = state_logs_open(err);
+	if (logs < 0)
+		return logs;
+	(void)log_file(log->id, file);
+	if (unlinkat(logs, file, 0) < 0 && errno != ENOENT)
+		return err_sys(err, errno, "remove %s", file);
+	return collect(logs, &collected, err);
+}
+
+/* --- exporting --- */
+
+struct exporting {
+	const cloche_oplog *log;
+	int dir, blobs;
+	int out;
+	struct buf line;
+};
+
+static int copy_content(struct exporting *x, struct str ref, struct cloche_err *err)
+{
+	_cleanup_(blob_donep) struct blob_writer w = BLOB_WRITER_INIT;
+	_cleanup_fd_ int fd = oplog_open_content(x->log, ref, err);
+	char chunk[16384], name[STATE_REF_BYTES + 1];
+	int r;
+
+	if (fd < 0)
+		return fd;
+	snprintf(name, sizeof(name), "%.*s", STR_FMT(ref));
+	if (faccessat(x->blobs, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		return 0;
+	r = blob_begin(&w, x->blobs, err);
+	while (r == 0) {
+		ssize_t n = read(fd, chunk, sizeof(chunk));
+
+		if (n < 0 && errno != EINTR)
+			return err_sys(err, errno, "read %s", name);
+		if (n == 0)
+			return blob_finish(&w, false, name, err);
+		if (n > 0)
+			r = blob_add(&w, str_make(chunk, (size_t)n), err);
+	}
+	return r;
+}
+
+static int export_one(
+	const struct state_op *op, uint64_t offset, void *user, struct cloche_err *err)
+{
+	struct exporting *x = user;
+	int r = op->is_ref ? copy_content(x, op->object, err) : 0;
+
+	if (r < 0 || state_op_about(op->kind) == STATE_NOTHING)
+		return r;
+	buf_clear(&x->line);
+	if (state_op_write(&x->line, op) < 0)
+		return err_nomem(err);
+	r = fd_write_all(x->out, buf_data(&x->line), buf_len(&x->line));
+	return r < 0 ? err_sys(err, -r, "write the log") : 0;
+}
+
+static int make_dir_at(int dir, const char *name, struct cloche_err *err)
+{
+	int fd;
+
+	if (mkdirat(dir, name, 0700) < 0)
+		return err_sys(err, errno, "make the directory %s", name);
+	fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	return fd < 0 ? err_sys(err, errno, "open %s", name) : fd;
+}
+
+int cloche_oplog_export(cloche_oplog *log, const char *directory, cloche_err *err)
+{
+	struct exporting x = {.log = log, .line = BUF_INIT((size_t)2 * STATE_LINE_MAX)};
+	_cleanup_fd_ int dir = make_dir_at(AT_FDCWD, directory, err), logs = -1, blobs = -1,
+			 out = -1;
+	char file[RUNDIR_ID_BYTES + sizeof(OPLOG_SUFFIX)];
+	int r;
+
+	if (dir < 0)
+		return dir;
+	logs = make_dir_at(dir, STATE_LOGS, err);
+	if (logs < 0)
+		return logs;
+	blobs = make_dir_at(dir, STATE_BLOBS, err);
+	if (blobs < 0)
+		return blobs;
+	(void)log_file(log->id[0] ? log->id : "log", file);
+	out = openat(logs, file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (out < 0)
+		return err_sys(err, errno, "create %s", file);
+	x.dir = dir;
+	x.blobs = blobs;
+	x.out = out;
+	r = oplog_read_file(log->fd, export_one, &x, err);
+	buf_done(&x.line);
+	return r;
+}
+
+/* --- listing --- */
+
+struct listing {
+	cloche_oplog_fn fn;
+	void *user;
+};
+
+static int list_one(int logs, const char *id, void *user, struct cloche_err *err)
+{
+	const struct listing *l = user;
+	char file[RUNDIR_ID_BYTES + sizeof(OPLOG_SUFFIX)];
+	struct stat st;
+
+	(void)log_file(id, file);
+	if (fstatat(logs, file, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;
+	return l->fn(id, (uint64_t)st.st_size,
+		       (uint64_t)st.st_mtim.tv_sec * USEC_PER_SEC +
+			       (uint64_t)st.st_mtim.tv_nsec / 1000,
+		       l->user)
+		       ? 0
+		       : 1;
+}
+
+int cloche_oplog_list(cloche_oplog_fn fn, void *user, cloche_err *err)
+{
+	struct listing l = {fn, user};
+	_cleanup_fd_ int logs = state_logs_open(err);
+
+	return logs < 0 ? logs : each_log(logs, list_one, &l, err);
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: a recorder hears of each operation of a file session (struct
+ * files_recorder). Data is gathered while it is sent: what is small stands in the log, the rest
+ * becomes a file of its own. Just before the worker does it, the log is locked, and it is unlocked
+ * when the operation is on record or has failed: so the order of the log is that in which things
+ * were done, and nobody waits for a slow sender. */
+#include "api/state.h"
+#include "state/blobs.h"
+
+#include <errno.h>
+
+struct recorder {
+	struct files_recorder base;
+	struct state_home home;
+	struct state state;
+	int blobs, blobs_lock;
+
+	bool pending;
+	struct state_op op; /* its texts are ours */
+	char *path, *other;
+	struct buf data;
+	struct blob_writer blob;
+	char ref[STATE_REF_BYTES + 1];
+};
+
+/* What the operation becomes in the log; STATE_UNKNOWN: nothing, it changes nothing. */
+static enum state_op_kind kind_of(const struct files_request *q)
+{
+	switch ((enum files_op)q->op) {
+	case FILES_OP_WRITE:
+		return q->flags & FILES_APPEND ? STATE_FS_APPEND : STATE_FS_WRITE;
+	case FILES_OP_MKDIR:
+		return STATE_FS_MKDIR;
+	case FILES_OP_REMOVE:
+		return STATE_FS_DELETE;
+	case FILES_OP_RENAME:
+		return STATE_FS_RENAME;
+	case FILES_OP_CHMOD:
+		return STATE_FS_CHMOD;
+	case FILES_OP_SYMLINK:
+		return STATE_FS_SYMLINK;
+	case FILES_OP_TAR_PUT:
+		return STATE_FS_UNPACK;
+	case FILES_OP_READ:
+	case FILES_OP_LIST:
+	case FILES_OP_STAT:
+	case FILES_OP_READLINK:
+	case FILES_OP_WATCH:
+	case FILES_OP_TAR_GET:
+	case FILES_OP_END_:
+		break;
+	}
+	return STATE_UNKNOWN;
+}
+
+static void drop(struct recorder *r)
+{
+	r->pending = false;
+	state_end(&r->state);
+	blob_done(&r->blob);
+	r->blobs_lock = fd_close(r->blobs_lock);
+	buf_clear(&r->data);
+	free(r->path);
+	free(r->other);
+	r->path = r->other = NULL;
+}
+
+static int begin(struct files_recorder *base, const struct files_request *q, struct cloche_err *err)
+{
+	struct recorder *r = container_of(base, struct recorder, base);
+	enum state_op_kind kind = kind_of(q);
+
+	drop(r);
+	if (kind == STATE_UNKNOWN)
+		return 0;
+	r->path = str_dup(q->path);
+	r->other = str_dup(q->other);
+	if (!r->path || !r->other)
+		return err_nomem(err);
+	r->pending = true;
+	r->op = (struct state_op){.kind = kind,
+		.subject = str_make(r->path, q->path.n),
+		.object = str_make(r->other, q->other.n),
+		.is_new = q->flags & FILES_IS_NEW,
+		.mode = q->mode == FILES_KEEP_MODE ? STATE_NO_MODE : q->mode};
+	if (kind != STATE_FS_WRITE && kind != STATE_FS_APPEND && kind != STATE_FS_MKDIR &&
+		kind != STATE_FS_CHMOD)
+		r->op.mode = STATE_NO_MODE;
+	return 0;
+}
+
+static int begin_blob(struct recorder *r, struct cloche_err *err)
+{
+	int e;
+
+	if (r->blobs < 0)
+		r->blobs = state_blobs_open(err);
+	if (r->blobs < 0)
+		return r->blobs;
+	r->blobs_lock = blobs_lock(r->blobs, false, err);
+	if (r->blobs_lock < 0)
+		return r->blobs_lock;
+	e = blob_begin(&r->blob, r->blobs, err);
+	if (e == 0)
+		e = blob_add(&r->blob, buf_str(&r->data), err);
+	buf_clear(&r->data);
+	return e;
+}
+
+static int take_data(struct files_recorder *base, struct str data, struct cloche_err *err)
+{
+	struct recorder *r = container_of(base, struct recorder, base);
+
+	if (!r->pending)
+		return 0;
+	if (r->blob.fd < 0 && buf_len(&r->data) + data.n <= STATE_DATA_MAX)
+		return buf_add_str(&r->data, data) < 0 ? err_nomem(err) : 0;
+	if (r->blob.fd < 0) {
+		int e = begin_blob(r, err);
+
+		if (e < 0)
+			return e;
+	}
+	return blob_add(&r->blob, data, err);
+}
+
+static int finish_data(struct recorder *r, struct cloche_err *err)
+{
+	int e = 0;
+
+	if (r->blob.fd < 0 && r->op.kind == STATE_FS_UNPACK)
+		e = begin_blob(r, err);
+	if (e == 0 && r->blob.fd >= 0) {
+		e = blob_finish(&r->blob, r->state.log.sync != OPLOG_SYNC_NEVER, r->ref, err);
+		r->op.is_ref = true;
+		r->op.object = str_from(r->ref);
+	} else if (e == 0) {
+		r->op.object = buf_str(&r->data);
+	}
+	return e;
+}
+
+static int ready(struct files_recorder *base, struct cloche_err *err)
+{
+	struct recorder *r = container_of(base, struct recorder, base);
+	enum state_op_kind kind = r->op.kind;
+	int e = 0;
+
+	if (!r->pending)
+		return 0;
+	if (kind == STATE_FS_WRITE || kind == STATE_FS_APPEND || kind == STATE_FS_UNPACK)
+		e = finish_data(r, err);
+	return e == 0 ? state_begin(&r->state, err) : e;
+}
+
+static int end(struct files_recorder *base, bool done, struct cloche_err *err)
+{
+	struct recorder *r = container_of(base, struct recorder, base);
+	int e = 0;
+
+	if (done && r->pending) {
+		e = state_record(&r->state, &r->op, err);
+		if (e < 0) {
+			err_wrap(err, "it was done, but is not on record");
+			e = err ? -err->code : e;
+		}
+	}
+	drop(r);
+	return e;
+}
+
+static void free_recorder(struct files_recorder *base)
+{
+	struct recorder *r = container_of(base, struct recorder, base);
+
+	drop(r);
+	buf_done(&r->data);
+	(void)state_close(&r->state, NULL);
+	fd_close(r->blobs);
+	state_home_done(&r->home);
+	free(r);
+}
+
+int recorder_new(
+	const cloche_instance *instance, struct files_recorder **ret, struct cloche_err *err)
+{
+	struct recorder *r;
+	struct state_home home = STATE_HOME_INIT;
+	int e = state_home_find(instance, &home, err);
+
+	*ret = NULL;
+	if (e == -E_UNSUPPORTED)
+		err_clear(err);
+	if (e < 0 || !home.recorded) {
+		state_home_done(&home);
+		return e == -E_UNSUPPORTED ? 0 : e;
+	}
+	r = calloc(1, sizeof(*r));
+	if (!r) {
+		state_home_done(&home);
+		return err_nomem(err);
+	}
+	*r = (struct recorder){.base = {begin, take_data, ready, end, free_recorder},
+		.home = home,
+		.state = STATE_INIT,
+		.blobs = -1,
+		.blobs_lock = -1,
+		.data = BUF_INIT(STATE_DATA_MAX),
+		.blob = BLOB_WRITER_INIT};
+	e = state_open(&r->state, home.dir, home.name, true, err);
+	if (e < 0) {
+		free_recorder(&r->base);
+		return e;
+	}
+	*ret = &r->base;
+	return 0;
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: each operation is done by the functions by which anybody does it, in a
+ * session with the sandbox, so nothing outside of it can be reached, and a recorded sandbox has on
+ * record what was done. */
+#include "api/oplog.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+struct replaying {
+	const cloche_oplog *log;
+	cloche_files *files;
+	cloche_state *state;
+	cloche_replayed done;
+};
+
+struct content {
+	struct str rest; /* what stood in the log */
+	int fd;          /* or -1 */
+};
+
+static long next_piece(void *user, void *data, size_t size)
+{
+	struct content *c = user;
+	size_t n = MIN(c->rest.n, size);
+	ssize_t got;
+
+	if (c->fd < 0) {
+		if (n > 0)
+			memcpy(data, c->rest.p, n);
+		c->rest = str_from_index(c->rest, n);
+		return (long)n;
+	}
+	do
+		got = read(c->fd, data, size);
+	while (got < 0 && errno == EINTR);
+	return got;
+}
+
+/* Paths and targets hold no NUL, which state_op_check() has seen to. */
+static int do_names(struct replaying *p, const struct state_op *op, struct cloche_err *err)
+{
+	_cleanup_(freep) char *path = str_dup(op->subject), *other = str_dup(op->object);
+	uint32_t mode = op->mode == STATE_NO_MODE ? CLOCHE_FILES_KEEP_MODE : op->mode;
+	int r;
+
+	if (!path || !other)
+		return err_nomem(err);
+	if (op->kind == STATE_FS_MKDIR)
+		return cloche_files_mkdir(p->files, path, mode, true, err);
+	if (op->kind == STATE_FS_RENAME)
+		return cloche_files_rename(p->files, path, other, true, err);
+	if (op->kind == STATE_FS_SYMLINK)
+		return cloche_files_symlink(p->files, other, path, err);
+	if (op->kind == STATE_FS_CHMOD)
+		return cloche_files_chmod(p->files, path, mode, err);
+	r = cloche_files_remove(p->files, path, true, err);
+	/* What is not there need not be removed. */
+	if (r == -E_NOT_FOUND) {
+		err_clear(err);
+		r = 0;
+	}
+	return r;
+}
+
+static int do_contents(struct replaying *p, const struct state_op *op, struct cloche_err *err)
+{
+	_cleanup_(freep) char *path = str_dup(op->subject);
+	_cleanup_fd_ int fd = -1;
+	struct content c = {.rest = op->object, .fd = -1};
+	uint32_t mode = op->mode == STATE_NO_MODE ? CLOCHE_FILES_KEEP_MODE : op->mode;
+	unsigned flags = CLOCHE_FILES_PARENTS;
+
+	if (!path)
+		return err_nomem(err);
+	if (op->is_ref) {
+		fd = oplog_open_content(p->log, op->object, err);
+		if (fd < 0)
+			return fd;
+		c.fd = fd;
+	}
+	if (op->kind == STATE_FS_UNPACK)
+		return files_unpack(
+			p->files, path, op->is_new ? FILES_IS_NEW : 0, next_piece, &c, err);
+	if (op->kind == STATE_FS_APPEND)
+		flags |= CLOCHE_FILES_APPEND;
+	return cloche_files_write(p->files, path, flags, mode, next_piece, &c, err);
+}
+
+static int do_tables(struct replaying *p, const struct state_op *op, struct cloche_err *err)
+{
+	enum cloche_state_part part =
+		state_op_about(op->kind) == STATE_ENV ? CLOCHE_STATE_ENV : CLOCHE_STATE_STORAGE;
+
+	if (op->kind == STATE_STORAGE_CLEAR)
+		return cloche_state_clear(p->state, err);
+	if (op->kind == STATE_ENV_SET || op->kind == STATE_STORAGE_SET)
+		return cloche_state_set(p->state, part, op->subject.p, op->subject.n, op->object.p,
+			op->object.n, err);
+	return cloche_state_remove(p->state, part, op->subject.p, op->subject.n, err);
+}
+
+static int do_one(const struct state_op *op, uint64_t offset, void *user, struct cloche_err *err)
+{
+	struct replaying *p = user;
+	int r = 0;
+
+	switch (op->kind) {
+	case STATE_FS_WRITE:
+	case STATE_FS_APPEND:
+	case STATE_FS_UNPACK:
+	case STATE_ASSETS_UPLOAD:
+		r = do_contents(p, op, err);
+		break;
+	case STATE_FS_DELETE:
+	case STATE_FS_MKDIR:
+	case STATE_FS_RENAME:
+	case STATE_FS_SYMLINK:
+	case STATE_FS_CHMOD:
+		r = do_names(p, op, err);
+		break;
+	case STATE_ENV_SET:
+	case STATE_ENV_DELETE:
+	case STATE_STORAGE_SET:
+	case STATE_STORAGE_DELETE:
+	case STATE_STORAGE_CLEAR:
+		r = do_tables(p, op, err);
+		break;
+	case STATE_UNKNOWN:
+		p->done.unknown++;
+		return 0;
+	case STATE_TABLES:
+		return 0;
+	}
+	if (r < 0) {
+		err_wrap(err, "entry %llu, %s", (unsigned long long)op->number,
+			state_op_name(op->kind));
+		return r;
+	}
+	p->done.done++;
+	return 0;
+}
+
+int cloche_oplog_replay(
+	cloche_oplog *log, const cloche_instance *instance, cloche_replayed *ret, cloche_err *err)
+{
+	struct replaying p = {.log = log};
+	int r;
+
+	if (log->id[0] && strcmp(log->id, instance->id) == 0)
+		return err_set(err, E_USAGE, "that is the sandbox's own log");
+	r = cloche_files_open(instance, 0, 0, &p.files, err);
+	if (r == 0)
+		r = cloche_state_open(instance, &p.state, err);
+	if (r == 0)
+		r = oplog_read_file(log->fd, do_one, &p, err);
+	cloche_state_close(p.state);
+	cloche_files_close(p.files);
+	if (ret)
+		*ret = p.done;
+	return r;
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: variables and storage are what the operation log says (state/state.h). Of a
+ * recorded sandbox that lies in the directory of state and outlives the sandbox; of any other in
+ * the sandbox's own directory, and goes with it. Nobody has to be asked: a change is appended under
+ * the log's lock, and whoever starts a command reads the log. */
+#include "api/state.h"
+#include "base/fs.h"
+#include "base/strv.h"
+#include "ipc/statedir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define OWN_LOG "state"
+
+struct cloche_state {
+	struct state_home home;
+	struct state s;
+};
+
+static int open_kept(const char *name, struct cloche_err *err)
+{
+	_cleanup_(freep) char *path = NULL;
+	int r = statedir_path(name, &path, err);
+
+	return r < 0 ? r : fs_open_private_dir(path, err);
+}
+
+int state_logs_open(struct cloche_err *err)
+{
+	return open_kept(STATE_LOGS, err);
+}
+
+int state_blobs_open(struct cloche_err *err)
+{
+	return open_kept(STATE_BLOBS, err);
+}
+
+/* What it was created with; what is not said leaves state without record. */
+static int read_kind(const cloche_instance *instance, bool *ret_recorded, struct cloche_err *err)
+{
+	_cleanup_(cloche_instance_freep) cloche_instance *own = NULL;
+	const json_t *record = instance->record, *config;
+	struct str runtime, kind;
+
+	if (!record) {
+		int r;
+
+		own = instance_copy(instance);
+		r = own ? cloche_instance_refresh(own, err) : err_nomem(err);
+		if (r < 0)
+			return r;
+		record = own->record;
+	}
+	config = json_object_get(record, "config");
+	runtime = json_str_at(config, "runtime");
+	kind = json_str_at(config, "record");
+	*ret_recorded = kind.p ? str_eq(kind, STR("ops"))
+			       : str_eq(runtime, STR("node")) || str_eq(runtime, STR("python"));
+	if (str_eq(runtime, STR("shell")) && !*ret_recorded) {
+		err_set(err, E_UNSUPPORTED, "sandbox %s keeps no state: its runtime is shell",
+			instance->id);
+		err_hint(err, "create it with --record ops, or without --runtime");
+		return -E_UNSUPPORTED;
+	}
+	return 0;
+}
+
+int state_home_find(const cloche_instance *instance, struct state_home *ret, struct cloche_err *err)
+{
+	_cleanup_(sandbox_entry_donep) struct sandbox_entry entry = SANDBOX_ENTRY_INIT;
+	int r = read_kind(instance, &ret->recorded, err);
+
+	if (r < 0)
+		return r;
+	if (ret->recorded) {
+		memcpy(ret->name, instance->id, sizeof(ret->name));
+		ret->dir = state_logs_open(err);
+		return ret->dir < 0 ? ret->dir : 0;
+	}
+	snprintf(ret->name, sizeof(ret->name), OWN_LOG);
+	r = instance_open_entry(instance, &entry, err);
+	if (r == 0)
+		ret->dir = TAKE_FD(entry.dir);
+	return r;
+}
+
+int cloche_state_open(const cloche_instance *instance, cloche_state **ret, cloche_err *err)
+{
+	cloche_state *state = calloc(1, sizeof(*state));
+	int r;
+
+	if (!state)
+		return err_nomem(err);
+	state->home = STATE_HOME_INIT;
+	state->s = STATE_INIT;
+	r = state_home_find(instance, &state->home, err);
+	if (r == 0)
+		r = state_open(&state->s, state->home.dir, state->home.name, true, err);
+	if (r < 0) {
+		cloche_state_close(state);
+		return r;
+	}
+	/* What does not outlive the sandbox does not outlive the machine's going down either. */
+	if (!state->home.recorded)
+		state->s.log.sync = OPLOG_SYNC_NEVER;
+	*ret = state;
+	return 0;
+}
+
+void cloche_state_close(cloche_state *state)
+{
+	if (!state)
+		return;
+	(void)state_close(&state->s, NULL);
+	state_home_done(&state->home);
+	free(state);
+}
+
+bool cloche_state_is_recorded(const cloche_state *state)
+{
+	return state->home.recorded;
+}
+
+static const struct state_table *table_of(const cloche_state *state, enum cloche_state_part part)
+{
+	return part == CLOCHE_STATE_ENV ? &state->s.env : &state->s.storage;
+}
+
+int cloche_state_get(cloche_state *state, enum cloche_state_part part, const void *key,
+	size_t key_length, const void **ret, size_t *ret_length, cloche_err *err)
+{
+	const struct state_pair *p;
+	int r = state_refresh(&state->s, err);
+
+	if (r < 0)
+		return r;
+	p = state_find(table_of(state, part), str_make(key, key_length));
+	if (!p)
+		return err_set(err, E_NOT_FOUND, "%s is not set",
+			part == CLOCHE_STATE_ENV ? "the variable" : "the key");
+	*ret = p->value;
+	*ret_length = p->value_n;
+	return 0;
+}
+
+static int change(cloche_state *state, struct state_op op, struct cloche_err *err)
+{
+	op.mode = STATE_NO_MODE;
+	return state_change(&state->s, &op, err);
+}
+
+int cloche_state_set(cloche_state *state, enum cloche_state_part part, const void *key,
+	size_t key_length, const void *value, size_t length, cloche_err *err)
+{
+	return change(state,
+		(struct state_op){
+			.kind = part == CLOCHE_STATE_ENV ? STATE_ENV_SET : STATE_STORAGE_SET,
+			.subject = str_make(key, key_length),
+			.object = str_make(value, length)},
+		err);
+}
+
+int cloche_state_remove(cloche_state *state, enum cloche_state_part part, const void *key,
+	size_t key_length, cloche_err *err)
+{
+	return change(state,
+		(struct state_op){
+			.kind = part == CLOCHE_STATE_ENV ? STATE_ENV_DELETE : STATE_STORAGE_DELETE,
+			.subject = str_make(key, key_length)},
+		err);
+}
+
+int cloche_state_clear(cloche_state *state, cloche_err *err)
+{
+	return change(state, (struct state_op){.kind = STATE_STORAGE_CLEAR}, err);
+}
+
+int cloche_state_list(cloche_state *state, enum cloche_state_part part, cloche_state_fn fn,
+	void *user, cloche_err *err)
+{
+	int r = state_refresh(&state->s, err);
+
+	if (r < 0)
+		return r;
+	for (const struct state_pair *p = table_of(state, part)->pairs; p; p = p->hh.next)
+		if (!fn(p->key, p->key_n, p->value, p->value_n, user))
+			break;
+	return 0;
+}
+
+/* --- what commands see --- */
+
+static int add_env_of(int dir, const char *name, char ***env, struct cloche_err *err)
+{
+	_cleanup_(state_closep) struct state s = STATE_INIT;
+	int r = state_open(&s, dir, name, false, err);
+
+	if (r == 0)
+		r = state_refresh(&s, err);
+	for (const struct state_pair *p = s.env.pairs; r == 0 && p; p = p->hh.next)
+		if (strv_env_set(env, p->key, p->value) < 0)
+			r = err_nomem(err);
+	return r;
+}
+
+int state_add_env(const cloche_instance *instance, char ***env, struct cloche_err *err)
+{
+	_cleanup_(freep) char *kept = NULL;
+	_cleanup_fd_ int own = openat(
+		instance->base, instance->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	_cleanup_fd_ int logs = -1;
+
+	if (own >= 0 && faccessat(own, OWN_LOG OPLOG_SUFFIX, F_OK, 0) == 0)
+		return add_env_of(own, OWN_LOG, env, err);
+	if (statedir_path(STATE_LOGS, &kept, NULL) < 0)
+		return 0;
+	logs = open(kept, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return logs < 0 ? 0 : add_env_of(logs, instance->id, env, err);
+}
