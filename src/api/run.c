@@ -114,6 +114,7 @@ void cloche_run_free(cloche_run *run)
 	strv_free(run->argv);
 	strv_free(run->env);
 	free(run->cwd);
+	code_free(run->code);
 	buf_done_wiped(&run->stdin_data);
 	buf_done(&run->kept[0]);
 	buf_done(&run->kept[1]);
@@ -175,12 +176,16 @@ int cloche_run_set_detach_keys(cloche_run *run, const char *keys, cloche_err *er
 
 void cloche_run_set_stdin_fd(cloche_run *run, int fd)
 {
+	if (run->code)
+		return;
 	run->io.input = CLIENT_INPUT_FD;
 	run->io.fd = fd;
 }
 
 int cloche_run_set_stdin_data(cloche_run *run, const void *data, size_t length, cloche_err *err)
 {
+	if (run->code)
+		return err_set(err, E_USAGE, "the input of code is the code");
 	buf_clear(&run->stdin_data);
 	if (buf_add(&run->stdin_data, data, length) < 0)
 		return err_nomem(err);
@@ -191,7 +196,8 @@ int cloche_run_set_stdin_data(cloche_run *run, const void *data, size_t length, 
 
 void cloche_run_set_tty(cloche_run *run, int fd)
 {
-	run->tty_fd = fd;
+	if (!run->code)
+		run->tty_fd = fd;
 }
 
 void cloche_run_on_output(cloche_run *run, cloche_output_fn fn, void *user)
@@ -206,9 +212,8 @@ void cloche_run_on_warning(cloche_run *run, cloche_warning_fn fn, void *user)
 	run->on_warning_user = user;
 }
 
-int run_take_output(void *user, int stream, const char *p, size_t n)
+static int run_keep_output(cloche_run *run, int stream, const char *p, size_t n)
 {
-	cloche_run *run = user;
 	struct buf *kept = &run->kept[stream - 1];
 	size_t fits;
 
@@ -221,6 +226,34 @@ int run_take_output(void *user, int stream, const char *p, size_t n)
 	if (fits < n)
 		run->result.truncated[stream - 1] = true;
 	return buf_add(kept, p, fits) < 0 ? -ENOMEM : 0;
+}
+
+static int run_keep_stdout(void *user, const char *p, size_t n)
+{
+	return run_keep_output(user, 1, p, n);
+}
+
+int run_take_output(void *user, int stream, const char *p, size_t n)
+{
+	cloche_run *run = user;
+
+	if (stream != 1 || !run->code || !run->code->expression)
+		return run_keep_output(run, stream, p, n);
+	return code_value_feed(&run->code->value, p, n, run_keep_stdout, run);
+}
+
+int run_end_output(cloche_run *run, struct cloche_err *err)
+{
+	struct code *code = run->code;
+	int r;
+
+	if (!code || !code->expression)
+		return 0;
+	r = code_value_end(&code->value, run_keep_stdout, run);
+	if (r == 0)
+		r = code_value_settle(&code->value);
+	code->finished = true;
+	return r < 0 ? err_nomem(err) : 0;
 }
 
 static bool wake(cloche_run *run)

@@ -2,6 +2,7 @@
 #pragma once
 /* What is behind a run's handle, and what a task needs of it beyond the public functions. */
 
+#include "api/code.h"
 #include "api/network.h"
 #include "api/terminal.h"
 #include "base/buf.h"
@@ -22,7 +23,9 @@ struct cloche_run {
 	struct cloche_instance *in; /* RUN_IN, RUN_JOINED: a copy of the handle */
 	uint32_t join;              /* RUN_JOINED: number, 0: to be found */
 	char **argv;
-	char **env; /* for this command, over the sandbox's */
+	struct code
+		*code; /* argv is an interpreter with its driver; NULL: a command of anybody's */
+	char **env;    /* for this command, over the sandbox's */
 	char *cwd;
 	uint32_t uid, gid;
 	bool has_timeout;
@@ -66,6 +69,8 @@ int run_new_take(cloche_sandbox *sb, char *const *argv, cloche_run **ret, struct
 
 /* Hands a piece of output of a run (user) on to whoever takes it. 0 or negative. */
 int run_take_output(void *user, int stream, const char *p, size_t n);
+/* There is no more of it. */
+_warn_unused_ int run_end_output(cloche_run *run, struct cloche_err *err);
 
 /* The process that a run has joined (run_execute.c has the others). */
 _warn_unused_ int run_execute_joined(

@@ -259,6 +259,9 @@ static int execute_in(cloche_run *run, struct client_result *ret, struct cloche_
 	/* It makes a difference for terminals alone. */
 	what.kept = run->tty_fd >= 0 && instance_is_kept(run->in);
 	what.flags = CTL_EXEC_INHERIT;
+	/* A value amid its output is nothing for a log. */
+	if (run->code && run->code->expression)
+		what.flags |= CTL_EXEC_RAW;
 	if (run->detached && run->keep_input)
 		what.flags |= CTL_EXEC_KEEP_INPUT;
 	return exec_with_terminal(run, &what, ret, err);
@@ -270,7 +273,10 @@ static int settle(cloche_run *run, int r, struct cloche_err *err)
 	if (r != -E_COMMAND_NOT_FOUND && r != -E_CANNOT_EXEC)
 		return r;
 	run->start_exit = cloche_error_exit_status(r);
-	snprintf(run->start_failure, sizeof(run->start_failure), "%s", err->message);
+	if (run->code && r == -E_COMMAND_NOT_FOUND)
+		code_describe_missing(run->code, run->start_failure, sizeof(run->start_failure));
+	else
+		snprintf(run->start_failure, sizeof(run->start_failure), "%s", err->message);
 	err_clear(err);
 	return 0;
 }
@@ -285,6 +291,8 @@ int cloche_run_execute(cloche_run *run, cloche_err *err)
 	if (run->executed)
 		return err_set(err, E_USAGE, "a run can be executed once");
 	run->executed = true;
+	if (run->code && run->detached)
+		return err_set(err, E_USAGE, "code runs while somebody waits for it");
 	if (run->where == RUN_OWN)
 		r = execute_own(run, &result, err);
 	else if (run->where == RUN_IN)
@@ -295,6 +303,8 @@ int cloche_run_execute(cloche_run *run, cloche_err *err)
 		result.truncated[i] |= run->result.truncated[i];
 	run->result = result;
 	r = settle(run, r, err);
+	if (r == 0)
+		r = run_end_output(run, err);
 	if (r < 0 || run->where != RUN_OWN || run->detached)
 		return r;
 	r = client_finish(atomic_load(&run->client), &run->ended, err);
