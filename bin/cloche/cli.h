@@ -143,7 +143,7 @@ void format_age(uint64_t since_usec, char *ret, size_t size);
 void format_size(uint64_t bytes, char *ret, size_t size);
 
 extern const struct command command_run, command_agent, command_net, command_doctor;
-extern const struct command command_create, command_exec, command_shell, command_ps,
+extern const struct command command_create, command_exec, command_shell, command_eval, command_ps,
 	command_inspect, command_stats, command_stop, command_rm, command_prune, command_logs,
 	command_attach, command_port, command_diff, command_fs, command_cp, command_env, command_kv,
 	command_log, command_replay, command_trust, command_completion;

@@ -27,30 +27,6 @@ static const struct option options[] = {
 static const struct option_table table = {
 	.options = options, .n = sizeof(options) / sizeof(options[0]), .title = "Options"};
 
-/* Without the one line end that closes the last line, as callers of shells expect it. */
-static json_t *text_of(const void *p, size_t n)
-{
-	const char *text = p;
-
-	if (n > 0 && text[n - 1] == '\n')
-		n--;
-	if (n > 0 && text[n] == '\n' && text[n - 1] == '\r')
-		n--;
-	return json_bytes(text, n);
-}
-
-static int print_result(const cloche_run *run)
-{
-	size_t out_n, err_n;
-	const void *out = cloche_run_stdout(run, &out_n), *err = cloche_run_stderr(run, &err_n);
-	int code = cloche_run_exit_code(run);
-	json_t *doc = json_pack("{s:b, s:o, s:o, s:i, s:I}", "success", code == 0, "stdout",
-		text_of(out, out_n), "stderr", text_of(err, err_n), "exitCode", code,
-		"executionTime", (json_int_t)cloche_run_duration_ms(run));
-
-	return json_print(doc) ? 0 : EXIT_CLOCHE;
-}
-
 static int run_shell(cloche_instance *i, const char *text, const struct shell_options *o)
 {
 	const char *const argv[] = {"/bin/sh", "-c", text, NULL};
@@ -67,7 +43,7 @@ static int run_shell(cloche_instance *i, const char *text, const struct shell_op
 		return complain(&err);
 	cloche_run_set_timeout(run, o->timeout_ms);
 	r = foreground_run(run, &f, &ran);
-	if (ran && o->json && print_result(run) != 0)
+	if (ran && o->json && !json_print(json_shell_result(run)))
 		r = EXIT_CLOCHE;
 	cloche_run_free(run);
 	return r;

@@ -27,15 +27,37 @@ static int take_piece(const char *p, size_t n, void *user)
 	return 0;
 }
 
+static bool take_text(struct pieces *w, const char *text)
+{
+	return take_piece(text, strlen(text), w) == 0;
+}
+
 /* Piece by piece: the text of what a command printed may be six times as long. */
+static bool take_value(struct pieces *w, json_t *value, size_t flags)
+{
+	flags |= JSON_INDENT(2) | JSON_REAL_PRECISION(15);
+	return value && json_dump_callback(value, take_piece, w, flags) == 0;
+}
+
 bool json_print(json_t *value)
 {
 	struct pieces w = {.n = 0};
-	const size_t flags = JSON_INDENT(2) | JSON_REAL_PRECISION(15) | JSON_ENCODE_ANY;
-	bool ok = value && json_dump_callback(value, take_piece, &w, flags) == 0 &&
-		  take_piece("\n", 1, &w) == 0 && put(STDOUT_FILENO, w.waiting, w.n);
+	bool ok = take_value(&w, value, JSON_ENCODE_ANY) && take_text(&w, "\n") &&
+		  put(STDOUT_FILENO, w.waiting, w.n);
 
 	json_decref(value);
+	return ok;
+}
+
+bool json_print_with(json_t *object, const char *key, const char *value)
+{
+	struct pieces w = {.n = 0};
+	bool ok = take_text(&w, "{\n  \"") && take_text(&w, key) && take_text(&w, "\": ") &&
+		  take_text(&w, value) && take_text(&w, ",") &&
+		  take_value(&w, object, JSON_EMBED) && take_text(&w, "}\n") &&
+		  put(STDOUT_FILENO, w.waiting, w.n);
+
+	json_decref(object);
 	return ok;
 }
 
@@ -76,6 +98,26 @@ json_t *json_bytes(const void *p, size_t n)
 	whole = json_stringn(clean, (size_t)(to - clean));
 	free(clean);
 	return whole;
+}
+
+static json_t *without_last_end(const char *text, size_t n)
+{
+	if (n > 0 && text[n - 1] == '\n')
+		n--;
+	if (n > 0 && text[n] == '\n' && text[n - 1] == '\r')
+		n--;
+	return json_bytes(text, n);
+}
+
+json_t *json_shell_result(const cloche_run *run)
+{
+	size_t out_n, err_n;
+	const void *out = cloche_run_stdout(run, &out_n), *err = cloche_run_stderr(run, &err_n);
+	int code = cloche_run_exit_code(run);
+
+	return json_pack("{s:b, s:o, s:o, s:i, s:I}", "success", code == 0, "stdout",
+		without_last_end(out, out_n), "stderr", without_last_end(err, err_n), "exitCode",
+		code, "executionTime", (json_int_t)cloche_run_duration_ms(run));
 }
 
 static json_t *json_usage(const cloche_run *run)

@@ -7,10 +7,16 @@
 
 /* Prints and frees the value; false where standard output failed. */
 bool json_print(json_t *value);
+/* The same of an object that has one more member first: value is JSON text. */
+bool json_print_with(json_t *object, const char *key, const char *value);
 /* One line of pure ASCII that no terminal obeys, DEL included. Heap; NULL on lack of memory. */
 char *json_line(const json_t *o);
 /* A string of bytes. */
 json_t *json_bytes(const void *p, size_t n);
+
+/* {success, stdout, stderr, exitCode, executionTime}, what callers of shells expect: output without
+ * the line end that closes its last line. NULL on lack of memory. */
+json_t *json_shell_result(const cloche_run *run);
 
 /* The result document of `cloche run --json`; planted (borrowed): what it left. 0, or -1 where
  * standard output failed. */
