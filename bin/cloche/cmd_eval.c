@@ -3,6 +3,7 @@
 #include "cli.h"
 #include "foreground.h"
 #include "json_out.h"
+#include "planted.h"
 #include "terminal_filter.h"
 
 #include <cloche/code.h>
@@ -178,6 +179,8 @@ static int eval_run(cloche_run *run, const struct eval_options *o, bool own)
 	bool ran, ok = true;
 	int r = foreground_run(run, &f, &ran);
 
+	if (ran && own)
+		json_decref(planted_say(cloche_run_id(run)));
 	if (ran && o->sandbox.json)
 		ok = print_json(run, o->expression);
 	else if (ran && o->expression)
