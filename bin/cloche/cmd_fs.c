@@ -90,6 +90,8 @@ static int set_parents(void *ctx, const char *value, cloche_err *err)
 static const struct option fs_options[] = {
 	{"recursive", 'r', NULL, "delete, watch: everything below too",
 		.at = offsetof(struct fs_options, recursive)},
+	{"force", 'f', NULL, "delete: what is not there is fine; list: a missing directory is empty",
+		.at = offsetof(struct fs_options, force)},
 	{"data", 0, "TEXT", "write: this instead of standard input",
 		.at = offsetof(struct fs_options, data)},
 	{"append", 'a', NULL, "write: at the end of what is there",
@@ -164,9 +166,15 @@ static int do_append(const struct request *q)
 	return write_with(q, CLOCHE_FILES_APPEND);
 }
 
+/* With --force what is not there is fine. */
+static int forgive(const struct request *q, int r)
+{
+	return r == -CLOCHE_E_NOT_FOUND && q->o->force ? 0 : r;
+}
+
 static int do_list(const struct request *q)
 {
-	return fs_list(q->f, q->o, q->v[0] ? q->v[0] : ".", q->err);
+	return forgive(q, fs_list(q->f, q->o, q->v[0] ? q->v[0] : ".", q->err));
 }
 
 static int do_stat(const struct request *q)
@@ -189,7 +197,7 @@ static int do_exists(const struct request *q)
 
 static int do_delete(const struct request *q)
 {
-	return cloche_files_remove(q->f, q->v[0], q->o->recursive, q->err);
+	return forgive(q, cloche_files_remove(q->f, q->v[0], q->o->recursive, q->err));
 }
 
 static int do_mkdir(const struct request *q)

@@ -5,6 +5,7 @@
 #include "planted.h"
 
 #include <stdio.h>
+#include <string.h>
 
 enum { DEFAULT_GRACE_MS = 5000 };
 
@@ -83,7 +84,8 @@ static int rm(const cloche_instance *i, void *user)
 
 static int main_rm(int argc, char **argv)
 {
-	bool force = false;
+	/* By the name that SandboX has for it (main.c) also one that runs. */
+	bool force = strcmp(argv[0], "destroy") == 0;
 
 	return main_of_instances(&command_rm, &force, argc, argv, rm);
 }

@@ -20,8 +20,17 @@ const struct command *command_at(size_t i)
 	return i < COMMANDS ? commands[i] : NULL;
 }
 
+/* The names that users of SandboX know; "sandbox run node FILE" is "cloche run node FILE" here. */
+static const char *name_here(const char *name)
+{
+	if (strcmp(name, "list") == 0)
+		return "ps";
+	return strcmp(name, "destroy") == 0 ? "rm" : name;
+}
+
 static const struct command *find(const char *name)
 {
+	name = name_here(name);
 	for (size_t i = 0; i < COMMANDS; i++)
 		if (strcmp(commands[i]->name, name) == 0)
 			return commands[i];

@@ -47,6 +47,8 @@ static const struct {
 	{"ttl", "1h", "1x", false},
 	{"label", "team=core", "team", true},
 	{"runtime", "node", "perl", false},
+	{"record", "ops", "full", false},
+	{"no-record", NULL, NULL, false},
 };
 
 /* Every option has a row above, and none stands here that is none. */
