@@ -20,15 +20,20 @@ def compile_programs(folder):
         f.write("int main(void) { return 0; }\n")
     cc = "musl-gcc" if have("musl-gcc") else "cc"
     subprocess.run([cc, "-O2", "-static", "-o", plain, plain + ".c"], check=True, env=clean_env())
+    return compile_with_library(folder, "exec-latency"), plain
+
+
+def compile_with_library(folder, name):
+    """A program of this folder that uses the library; None where that is not built."""
     for found in glob.glob(BIN + "/libcloche.so") + glob.glob(
             os.path.join(ROOT, "build", "meson", "**", "libcloche.so"), recursive=True):
-        latency = os.path.join(folder, "exec-latency")
+        program = os.path.join(folder, name)
         where = os.path.dirname(found)
-        subprocess.run(["cc", "-O2", "-I", os.path.join(ROOT, "include"), "-o", latency,
-                        os.path.join(ROOT, "bench", "exec-latency.c"), "-L", where, "-lcloche",
+        subprocess.run(["cc", "-O2", "-I", os.path.join(ROOT, "include"), "-o", program,
+                        os.path.join(ROOT, "bench", name + ".c"), "-L", where, "-lcloche",
                         "-Wl,-rpath," + where], check=True, env=clean_env())
-        return latency, plain
-    return None, plain
+        return program
+    return None
 
 
 def through_library(latency, identity, plain, env):
