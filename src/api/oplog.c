@@ -43,28 +43,51 @@ static int log_file(const char *id, char ret[RUNDIR_ID_BYTES + sizeof(OPLOG_SUFF
 	return snprintf(ret, RUNDIR_ID_BYTES + sizeof(OPLOG_SUFFIX), "%s" OPLOG_SUFFIX, id);
 }
 
+/* Whether it will have one as soon as something is done to it. */
+static bool is_recorded(const char *id)
+{
+	_cleanup_(cloche_instance_freep) cloche_instance *instance = NULL;
+	struct state_home home = STATE_HOME_INIT;
+	bool recorded;
+
+	if (cloche_instance_open(id, &instance, NULL) < 0)
+		return false;
+	recorded = state_home_find(instance, &home, NULL) == 0 && home.recorded;
+	state_home_done(&home);
+	return recorded;
+}
+
+static int open_log(cloche_oplog *log, const char *sandbox, struct cloche_err *err)
+{
+	const int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+	_cleanup_fd_ int logs = state_logs_open(err);
+	char file[RUNDIR_ID_BYTES + sizeof(OPLOG_SUFFIX)];
+
+	if (logs < 0)
+		return logs;
+	(void)log_file(log->id, file);
+	log->fd = openat(logs, file, flags);
+	if (log->fd < 0 && errno == ENOENT) {
+		if (!is_recorded(log->id))
+			return no_log(sandbox, err);
+		log->fd = openat(logs, file, flags | O_CREAT, 0600);
+	}
+	return log->fd < 0 ? err_sys(err, errno, "open %s", file) : 0;
+}
+
 int cloche_oplog_open(const char *sandbox, cloche_oplog **ret, cloche_err *err)
 {
-	_cleanup_fd_ int logs = -1;
 	_cleanup_(cloche_oplog_freep) cloche_oplog *log = calloc(1, sizeof(*log));
-	char file[RUNDIR_ID_BYTES + sizeof(OPLOG_SUFFIX)];
 	int r;
 
 	if (!log)
 		return err_nomem(err);
 	log->fd = log->blobs[0] = log->blobs[1] = -1;
 	r = find_id(sandbox, log->id, err);
+	if (r == 0)
+		r = open_log(log, sandbox, err);
 	if (r < 0)
 		return r;
-	logs = state_logs_open(err);
-	if (logs < 0)
-		return logs;
-	(void)log_file(log->id, file);
-	log->fd = openat(logs, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-	if (log->fd < 0 && errno == ENOENT)
-		return no_log(sandbox, err);
-	if (log->fd < 0)
-		return err_sys(err, errno, "open %s", file);
 	log->blobs[0] = state_blobs_open(err);
 	if (log->blobs[0] < 0)
 		return log->blobs[0];
