@@ -39,6 +39,8 @@ static int open_file(struct oplog *l, bool create, struct cloche_err *err)
 		return err_sys(err, errno, "stat %s", l->file);
 	if (!S_ISREG(st.st_mode))
 		return err_set(err, E_CORRUPT, "%s is no regular file", l->file);
+	if (st.st_uid != geteuid())
+		return err_set(err, E_DENIED, "%s belongs to somebody else", l->file);
 	fd_close(l->fd);
 	l->fd = TAKE_FD(fd);
 	return 0;
