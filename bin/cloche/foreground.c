@@ -16,6 +16,12 @@ static struct terminal_filter filters[2];
 
 enum { KEYS_PATIENCE = 3 };
 
+/* Whether it goes on should we go away: nobody could come back to what is in no list. */
+static bool foreground_leaves(void)
+{
+	return how->stays && how->again;
+}
+
 /* In signal context. The first Ctrl-C is the command's own affair, the next ones are not; who goes
  * on after the one that kills does not want to wait for what comes of it. TERM and HUP are for us:
  * what can go on without us does. */
@@ -24,7 +30,7 @@ static void on_interrupt(void *user, int signal_number, unsigned count)
 	cloche_run *run = user;
 	bool key = signal_number == SIGINT || signal_number == SIGQUIT;
 
-	if (how->stays && (!key || count > KEYS_PATIENCE))
+	if (foreground_leaves() && (!key || count > KEYS_PATIENCE))
 		cloche_run_leave(run);
 	else if ((key && how->joined) || (signal_number == SIGINT && count == 1))
 		cloche_run_signal(run, signal_number);
@@ -42,7 +48,7 @@ static void on_output(bool is_stderr, const void *data, size_t length, void *use
 	/* Where the reader of a pipe has gone away there is nobody left to work for; a terminal
 	 * that vanishes is another matter. */
 	output_errno = errno;
-	if (how->joined || (how->stays && errno != EPIPE))
+	if (how->joined || (foreground_leaves() && errno != EPIPE))
 		cloche_run_leave(user);
 	else
 		cloche_run_stop(user);

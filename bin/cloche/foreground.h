@@ -12,8 +12,9 @@ struct foreground {
 	bool no_input;     /* pass none at all */
 	bool no_output;    /* it is kept by the run, not printed */
 	bool joined;       /* somebody else's command: Ctrl-C goes to it each time and never more */
-	bool stays;        /* in a sandbox that lives on: the command does, should we go away */
-	const char *again; /* how to come back, "cloche attach": NULL where that is not possible */
+	bool stays;        /* in a sandbox that lives on */
+	const char *again; /* how to come back, "cloche attach", should we go away; NULL: that is
+			    * not possible, so the command ends with us */
 };
 
 /* Whether the command gets our terminal: it was asked for, or, unless it was refused, we have one
