@@ -90,7 +90,8 @@ static int set_parents(void *ctx, const char *value, cloche_err *err)
 static const struct option fs_options[] = {
 	{"recursive", 'r', NULL, "delete, watch: everything below too",
 		.at = offsetof(struct fs_options, recursive)},
-	{"force", 'f', NULL, "delete: what is not there is fine; list: a missing directory is empty",
+	{"force", 'f', NULL,
+		"delete: what is not there is fine; list: a missing directory is empty",
 		.at = offsetof(struct fs_options, force)},
 	{"data", 0, "TEXT", "write: this instead of standard input",
 		.at = offsetof(struct fs_options, data)},

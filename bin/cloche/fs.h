@@ -6,7 +6,8 @@
 
 struct fs_options {
 	const char *data;
-	bool recursive, force, append, in_place, is_new, json, long_form, null_ends, no_follow, no_replace;
+	bool recursive, force, append, in_place, is_new, json, long_form, null_ends, no_follow,
+		no_replace;
 	bool has_mode;
 	uint32_t mode, uid, gid;
 	uint64_t offset, length, count;
