@@ -135,6 +135,14 @@ bool put_line(const char *text)
 	return put_shown(STDOUT_FILENO, text) && put(STDOUT_FILENO, "\n", 1);
 }
 
+int flush_output(int r)
+{
+	if (fflush(stdout) == 0 || r != 0)
+		return r;
+	say("standard output cannot be written");
+	return EXIT_CLOCHE;
+}
+
 int complain(const cloche_err *err)
 {
 	say("%s", err->message[0] ? err->message : cloche_error_text(err->code));

@@ -33,6 +33,9 @@ bool put_line(const char *text);
 /* The same with a text of somebody else's, of which a terminal (and only that) sees no controls. */
 bool put_shown(int fd, const char *text);
 
+/* Writes what stdio still holds. Returns r; if that is 0 and the writing failed, EXIT_CLOCHE. */
+int flush_output(int r);
+
 /* --- options (options.c) --- */
 
 struct option {

@@ -250,10 +250,7 @@ static int main_log(int argc, char **argv)
 		return 0;
 	if (r == 0)
 		r = run(&o, &operands, &err);
-	if (fflush(stdout) != 0 && r == 0) {
-		say("standard output cannot be written");
-		return EXIT_CLOCHE;
-	}
+	r = flush_output(r);
 	return r < 0 ? complain(&err) : r;
 }
 

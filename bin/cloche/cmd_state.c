@@ -279,10 +279,7 @@ static int main_of(const struct command *command, const struct operation *all,
 		return 0;
 	if (r == 0)
 		r = run(command, all, &q, &operands);
-	if (fflush(stdout) != 0 && r == 0) {
-		say("standard output cannot be written");
-		return EXIT_CLOCHE;
-	}
+	r = flush_output(r);
 	return r < 0 ? complain(&err) : r;
 }
 
