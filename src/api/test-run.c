@@ -4,6 +4,7 @@
  * runs in the demonstration. */
 #include "client/test-job.h"
 
+#include <cloche/code.h>
 #include <cloche/run.h>
 #include <cloche/session.h>
 #include <cloche/task.h>
@@ -64,6 +65,72 @@ static void test_what_cannot_start_is_a_result(void)
 	check_int(cloche_run_exit_code(run), 127);
 	check(strstr(cloche_run_start_failure(run), "no-such-command") != NULL);
 	cloche_run_free(run);
+	cloche_sandbox_free(sb);
+}
+
+static cloche_run *new_code(const char *name, enum cloche_code_kind kind, const char *code)
+{
+	cloche_sandbox *sb = cloche_sandbox_new();
+	cloche_run *run = NULL;
+
+	must(sb && cloche_run_new_code(sb, name, kind, code, strlen(code), &run, &err) == 0);
+	cloche_sandbox_free(sb);
+	return run;
+}
+
+static void test_code_is_a_run(void)
+{
+	cloche_run *run = new_code("shell", CLOCHE_CODE_PROGRAM, "cat; echo out; exit 3");
+	size_t n;
+
+	/* Its input is taken. */
+	check_int(cloche_run_set_stdin_data(run, "x", 1, &err), -CLOCHE_E_USAGE);
+	cloche_run_set_stdin_fd(run, -1);
+	cloche_run_set_tty(run, 0);
+	check_int(cloche_run_execute(run, &err), 0);
+	check_int(cloche_run_exit_code(run), 3);
+	check_str(output(run), "out\n");
+	check(!cloche_run_value_text(run, &n) && !cloche_run_value_json(run));
+	cloche_run_free(run);
+
+	run = new_code("shell", CLOCHE_CODE_PROGRAM, "echo out");
+	cloche_run_set_detached(run, true);
+	check_int(cloche_run_execute(run, &err), -CLOCHE_E_USAGE);
+	cloche_run_free(run);
+}
+
+static void test_an_expression_has_a_value(void)
+{
+	cloche_run *run = new_code(
+		"python", CLOCHE_CODE_EXPRESSION, "[print('out'), {'a': [1, 0.1]}, '\\0'][1:]");
+	const char *text;
+	size_t n;
+
+	check(!cloche_run_value_text(run, &n) && n == 0);
+	check_int(cloche_run_execute(run, &err), 0);
+	check_int(cloche_run_exit_code(run), 0);
+	check_str(output(run), "out\n");
+	text = cloche_run_value_text(run, &n);
+	check_str(str_make(text, n), "[{'a': [1, 0.1]}, '\\x00']");
+	check_z(cloche_run_value_json(run), "[{\"a\": [1, 0.1]}, \"\\u0000\"]");
+	check(!cloche_run_value_repr(run, &n) && !cloche_run_value_cut(run));
+	cloche_run_free(run);
+}
+
+static void test_code_that_cannot_run(void)
+{
+	cloche_sandbox *sb = cloche_sandbox_new();
+	cloche_run *run = NULL;
+
+	must(sb);
+	check_int(cloche_run_new_code(sb, "perl", CLOCHE_CODE_PROGRAM, "", 0, &run, &err),
+		-CLOCHE_E_USAGE);
+	check_int(cloche_run_new_code(sb, "shell", CLOCHE_CODE_EXPRESSION, "", 0, &run, &err),
+		-CLOCHE_E_USAGE);
+	check_int(cloche_run_new_code(
+			  sb, "shell", CLOCHE_CODE_PROGRAM, "", CLOCHE_CODE_MAX + 1, &run, &err),
+		-CLOCHE_E_LIMIT);
+	check(!run);
 	cloche_sandbox_free(sb);
 }
 
@@ -255,6 +322,9 @@ int main(void)
 	setenv("ANTHROPIC_API_KEY", REAL_KEY, 1);
 	run_test(test_a_run_and_its_result);
 	run_test(test_what_cannot_start_is_a_result);
+	run_test(test_code_is_a_run);
+	run_test(test_an_expression_has_a_value);
+	run_test(test_code_that_cannot_run);
 	run_test(test_stop_comes_from_another_thread);
 	run_test(test_a_stop_before_the_start_is_not_lost);
 	run_test(test_two_runs_at_once);
