@@ -62,15 +62,10 @@ static void planted_more(const struct taker *t, const char *id, struct str line)
 static void planted_text(void *user, const char *id, struct str text)
 {
 	const struct taker *t = user;
-	struct str first = str_prefix(text, str_chr(text, '\n'));
-	struct str rest = str_from_index(text, first.n + 1);
+	struct str first = str_next_line(&text);
 
-	while (rest.n) {
-		struct str line = str_prefix(rest, str_chr(rest, '\n'));
-
-		rest = str_from_index(rest, line.n + 1);
-		planted_line(t, id, line);
-	}
+	while (text.n)
+		planted_line(t, id, str_next_line(&text));
 	planted_more(t, id, first);
 }
 

@@ -87,6 +87,15 @@ static inline struct str str_prefix(struct str s, size_t n)
 	return str_make(s.p, n < s.n ? n : s.n);
 }
 
+/* Takes a line off the front, without its end. */
+static inline struct str str_next_line(struct str *rest)
+{
+	struct str line = str_prefix(*rest, str_chr(*rest, '\n'));
+
+	*rest = str_from_index(*rest, line.n + 1);
+	return line;
+}
+
 /* Removes spaces and tabs at both ends. */
 static inline struct str str_trim(struct str s)
 {

@@ -37,12 +37,18 @@ static void searches(void)
 
 static void cuts(void)
 {
+	struct str text = STR("a\n\nb");
+
 	check_str(str_from_index(STR("abc"), 1), "bc");
 	check_str(str_from_index(STR("abc"), 3), "");
 	check_str(str_from_index(STR("abc"), 9), "");
 	check_str(str_from_index(STR_NULL, 1), "");
 	check_str(str_prefix(STR("abc"), 2), "ab");
 	check_str(str_prefix(STR("abc"), 7), "abc");
+	check_str(str_next_line(&text), "a");
+	check_str(str_next_line(&text), "");
+	check_str(str_next_line(&text), "b");
+	check_str(str_next_line(&text), "");
 	check_str(str_trim(STR(" \t a b\t ")), "a b");
 	check_str(str_trim(STR(" \t ")), "");
 	check_str(str_trim(STR("\na\n")), "\na\n");

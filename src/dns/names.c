@@ -215,10 +215,9 @@ int dns_servers_parse(struct buf *ret, struct str text)
 	int r = 0;
 
 	while (text.n && n < SERVERS_MAX && r == 0) {
-		struct str line = str_prefix(text, str_chr(text, '\n')), word;
+		struct str line = str_next_line(&text), word;
 		struct dns_result address;
 
-		text = str_from_index(text, line.n + 1);
 		if (!str_eq(next_word(&line), STR("nameserver")))
 			continue;
 		word = next_word(&line);

@@ -38,15 +38,6 @@ static int read_file(const char *dir, const char *file, struct buf *ret)
 	return path ? fs_read_file(AT_FDCWD, path, ret, NULL) : -ENOENT;
 }
 
-/* Takes a line off the front. */
-static struct str take_line(struct str *rest)
-{
-	struct str line = str_prefix(*rest, str_chr(*rest, '\n'));
-
-	*rest = str_from_index(*rest, line.n + 1);
-	return line;
-}
-
 /* Takes a word off the front of a line. */
 static struct str take_word(struct str *rest)
 {
@@ -65,7 +56,7 @@ uint64_t cgroup_read_number(const char *dir, const char *file, const char *key)
 	if (read_file(dir, file, &text) < 0)
 		return 0;
 	for (rest = buf_str(&text); rest.n;) {
-		struct str line = take_line(&rest);
+		struct str line = str_next_line(&rest);
 
 		if (key && !str_eq(take_word(&line), str_from(key)))
 			continue;
@@ -84,7 +75,7 @@ uint64_t cgroup_sum_numbers(const char *dir, const char *file, const char *key)
 	if (read_file(dir, file, &text) < 0)
 		return 0;
 	for (rest = buf_str(&text); rest.n;) {
-		struct str line = take_line(&rest);
+		struct str line = str_next_line(&rest);
 
 		while (line.n) {
 			struct str word = take_word(&line);
@@ -113,7 +104,7 @@ bool cgroup_file_has_word(const char *dir, const char *file, const char *word)
 	if (read_file(dir, file, &text) < 0)
 		return false;
 	rest = buf_str(&text);
-	line = take_line(&rest);
+	line = str_next_line(&rest);
 	while (line.n)
 		if (str_eq(take_word(&line), str_from(word)))
 			return true;
@@ -130,7 +121,7 @@ int cgroup_each_process(const char *dir, void (*fn)(pid_t pid, void *user), void
 	if (!path || fs_read_file(AT_FDCWD, path, &text, NULL) < 0)
 		return -EIO;
 	for (rest = buf_str(&text); rest.n; n++) {
-		struct str line = take_line(&rest);
+		struct str line = str_next_line(&rest);
 		uint64_t pid;
 
 		/* 0 would be "our own process group" to kill(). */

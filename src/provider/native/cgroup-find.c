@@ -44,9 +44,8 @@ static struct str field(struct str line, unsigned n)
 static struct str own_path(struct str text, const char *controller)
 {
 	while (text.n) {
-		struct str line = str_prefix(text, str_chr(text, '\n')), list;
+		struct str line = str_next_line(&text), list;
 
-		text = str_from_index(text, line.n + 1);
 		line = str_from_index(line, str_chr(line, ':') + 1);
 		list = str_prefix(line, str_chr(line, ':'));
 		if (controller ? list_has(list, ',', controller) : list.n == 0)
@@ -103,9 +102,8 @@ int cgroup_find_in(struct str groups, struct str mountinfo, struct cgroup_place 
 {
 	*ret = (struct cgroup_place){0};
 	while (mountinfo.n) {
-		struct str line = str_prefix(mountinfo, str_chr(mountinfo, '\n'));
+		struct str line = str_next_line(&mountinfo);
 
-		mountinfo = str_from_index(mountinfo, line.n + 1);
 		take_mount(ret, line, groups);
 	}
 	if (!ret->v2 || ret->v2_mount)

@@ -117,9 +117,8 @@ int hostview_submounts(struct parts_view *v, const char *dir, struct cloche_err 
 	int r = fs_read_file(AT_FDCWD, "/proc/self/mountinfo", &text, err);
 
 	for (rest = buf_str(&text); r == 0 && rest.n;) {
-		struct str line = str_prefix(rest, str_chr(rest, '\n'));
+		struct str line = str_next_line(&rest);
 
-		rest = str_from_index(rest, line.n + 1);
 		/* proc(5): the fifth field. */
 		for (int i = 0; i < 4; i++)
 			line = str_from_index(line, str_chr(line, ' ') + 1);

@@ -47,13 +47,12 @@ static bool map_covers(const char *path, uint32_t first)
 		return false;
 	rest = buf_str(&text);
 	while (rest.n) {
-		size_t eol = str_chr(rest, '\n');
+		struct str line = str_next_line(&rest);
 		uint64_t inside, outside, count;
 
-		if (sscanf(rest.p, "%lu %lu %lu", &inside, &outside, &count) == 3 &&
+		if (sscanf(line.p, "%lu %lu %lu", &inside, &outside, &count) == 3 &&
 			inside <= first && inside + count >= (uint64_t)first + IDMAP_RANGE)
 			return true;
-		rest = str_from_index(rest, eol + 1);
 	}
 	return false;
 }
@@ -68,10 +67,9 @@ static bool subid_of_root(const char *path, uint64_t *ret)
 		return false;
 	rest = buf_str(&text);
 	while (rest.n) {
-		struct str line = str_prefix(rest, str_chr(rest, '\n')), field;
+		struct str line = str_next_line(&rest), field;
 		uint64_t first, count;
 
-		rest = str_from_index(rest, line.n + 1);
 		field = str_prefix(line, str_chr(line, ':'));
 		if (!str_eq(field, STR("root")) && !str_eq(field, STR("0")))
 			continue;

@@ -449,9 +449,8 @@ static int native_reap(struct str record, struct cloche_err *err)
 
 	/* One group that cannot be removed does not keep the others. */
 	while (record.n) {
-		struct str line = str_prefix(record, str_chr(record, '\n'));
+		struct str line = str_next_line(&record);
 
-		record = str_from_index(record, line.n + 1);
 		if (line.n && r == 0)
 			r = cgroup_reap(line, err);
 		else if (line.n)

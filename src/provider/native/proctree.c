@@ -79,9 +79,8 @@ static void read_io(int dir, struct proctree_usage *sum)
 	if (fs_read_file(dir, "io", &text, NULL) < 0)
 		return;
 	for (rest = buf_str(&text); rest.n;) {
-		struct str line = str_prefix(rest, str_chr(rest, '\n'));
+		struct str line = str_next_line(&rest);
 
-		rest = str_from_index(rest, line.n + 1);
 		for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
 			if (str_starts(line, keys[i]) &&
 				parse_u64(str_from_index(line, keys[i].n), UINT64_MAX, &v) == 0)

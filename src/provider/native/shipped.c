@@ -126,14 +126,6 @@ static int shipped_copy_listed(struct copying *c, struct str path, struct str su
 	return shipped_is_path(path, name) ? shipped_copy_file(c, name, &sum) : 0;
 }
 
-static struct str shipped_next_line(struct str *rest)
-{
-	struct str line = str_prefix(*rest, str_chr(*rest, '\n'));
-
-	*rest = str_from_index(*rest, line.n + 1);
-	return line;
-}
-
 /* deb822(5): "Conffiles:" and lines of " PATH SUM", maybe with " obsolete" and the like. */
 static int shipped_copy_conffiles(struct copying *c, struct str status)
 {
@@ -141,7 +133,7 @@ static int shipped_copy_conffiles(struct copying *c, struct str status)
 	int r = 0;
 
 	while (status.n && r == 0) {
-		struct str line = shipped_next_line(&status), path, sum;
+		struct str line = str_next_line(&status), path, sum;
 
 		if (!str_starts(line, STR(" "))) {
 			inside = str_starts(line, STR("Conffiles:"));
@@ -163,7 +155,7 @@ static int shipped_copy_ucf(struct copying *c, struct str hashes)
 	int r = 0;
 
 	while (hashes.n && r == 0) {
-		struct str line = shipped_next_line(&hashes);
+		struct str line = str_next_line(&hashes);
 		struct str sum = str_prefix(line, str_chr(line, ' '));
 
 		r = shipped_copy_listed(c, str_trim(str_from_index(line, sum.n)), sum);
