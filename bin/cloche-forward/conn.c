@@ -25,10 +25,8 @@ static void bury(struct loop_job *job)
 /* Of the host's side the program there sees whether it is an end or a failure. */
 static void close_host(int fd, bool reset)
 {
-	const struct linger at_once = {.l_onoff = 1};
-
 	if (reset)
-		(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+		fd_set_reset(fd, true);
 	fd_close(fd);
 }
 

@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -22,13 +23,19 @@ int fd_close(int fd)
 	return -1;
 }
 
+void fd_set_reset(int fd, bool reset)
+{
+	const struct linger linger = {.l_onoff = reset};
+
+	(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
+}
+
 int fd_close_foreign(int fd)
 {
-	const struct linger none = {0};
 	int saved = errno;
 
 	if (fd >= 0)
-		(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+		fd_set_reset(fd, false);
 	errno = saved;
 	return fd_close(fd);
 }
@@ -215,4 +222,14 @@ int fd_close_from(int first, const int *keep, size_t keep_n)
 		from = kept + 1;
 	}
 	return fd_close_range(from, ~0U, 0) < 0 ? -errno : 0;
+}
+
+void fd_raise_limit(void)
+{
+	struct rlimit l;
+
+	if (getrlimit(RLIMIT_NOFILE, &l) == 0 && l.rlim_cur < l.rlim_max) {
+		l.rlim_cur = l.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &l);
+	}
 }

@@ -47,6 +47,10 @@ _warn_unused_ int fd_only_write(int fd);
 void fd_acknowledge(int fd);
 /* For a TCP socket: small pieces never wait for the other end's acknowledgement. */
 void fd_send_at_once(int fd);
+/* For a TCP socket: whether closing it is a reset. */
+void fd_set_reset(int fd, bool reset);
+/* Lets this process have as many descriptors as it may ask for. */
+void fd_raise_limit(void);
 /* The control message behind cm, or NULL. (What CMSG_NXTHDR does, whose conversions differ from one
  * C library to the other.) */
 struct cmsghdr *fd_next_control(const struct msghdr *msg, struct cmsghdr *cm);

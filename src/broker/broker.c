@@ -42,7 +42,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 enum { FRAMES_AT_ONCE = 256 };
@@ -319,17 +318,6 @@ static int publish_cert(struct broker *b, int fd)
 	return r < 0 && r != -EPIPE ? err_sys(b->err, -r, "write the authority's certificate") : 0;
 }
 
-/* Each connection of the room may become one here. */
-static void raise_file_limit(void)
-{
-	struct rlimit l;
-
-	if (getrlimit(RLIMIT_NOFILE, &l) == 0 && l.rlim_cur < l.rlim_max) {
-		l.rlim_cur = l.rlim_max;
-		(void)setrlimit(RLIMIT_NOFILE, &l);
-	}
-}
-
 static int start(struct broker *b, const struct broker_fds *fds)
 {
 	int r = chan_init(
@@ -343,7 +331,7 @@ static int start(struct broker *b, const struct broker_fds *fds)
 		return err_sys(b->err, -r, "set up channels");
 	b->net.watched = true;
 	chan_refuse_fds(&b->net);
-	raise_file_limit();
+	fd_raise_limit(); /* each connection of the room may become one here */
 	b->loop = loop_new();
 	if (!b->loop)
 		return err_sys(b->err, errno, "make the event loop");

@@ -57,13 +57,6 @@ static bool end_down(struct tunnel *t)
 	return response_end(t->stream, &none);
 }
 
-static void set_reset(const struct upstream *u, bool reset)
-{
-	const struct linger linger = {.l_onoff = reset};
-
-	(void)setsockopt(u->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
-}
-
 static void finish(struct tunnel *t)
 {
 	struct stream *s = t->stream;
@@ -71,7 +64,7 @@ static void finish(struct tunnel *t)
 	if (!end_down(t))
 		return;
 	if (s->kind == NET_KIND_TUNNEL)
-		set_reset(t->u, false);
+		fd_set_reset(t->u->fd, false);
 	s->up = NULL;
 	t->stream = NULL;
 	upstream_close(t->u);
@@ -236,7 +229,7 @@ static void begin(struct upstream *u, struct stream *s)
 	struct net_response m = {.stream = s->id, .status = 200, .body = NET_BODY_STREAM};
 	struct net_fields_out f = net_begin_response(&u->broker->net, NET_HEAD, &m);
 
-	set_reset(u, true);
+	fd_set_reset(u->fd, true);
 	of(u)->stream = s;
 	s->status = 200;
 	stream_go(s, STREAM_ANSWERING);

@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 static const server_op ops[FILES_OP_END_] = {
@@ -137,23 +136,12 @@ static int serve(struct server *s)
 	return r == -EPIPE ? 0 : r;
 }
 
-/* A deep tree may want many descriptors. */
-static void raise_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-		limit.rlim_cur = limit.rlim_max;
-		(void)setrlimit(RLIMIT_NOFILE, &limit);
-	}
-}
-
 int files_serve(int fd, int root, const char *base)
 {
 	struct server s = {.root = root, .base = str_from(base)};
 	int r;
 
-	raise_limit();
+	fd_raise_limit(); /* a deep tree may want many */
 	r = chan_init(&s.c, fd, FILES_MAX_PAYLOAD, FILES_MAX_OUT);
 	if (r == 0)
 		r = serve(&s);

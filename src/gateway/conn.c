@@ -318,18 +318,10 @@ void conn_close(struct conn *c)
 	bury(c);
 }
 
-/* Whether closing it is a reset. */
-static void set_reset(struct conn *c, bool reset)
-{
-	const struct linger linger = {.l_onoff = reset};
-
-	(void)setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
-}
-
 void conn_guard_end(struct conn *c)
 {
 	if (!c->dead)
-		set_reset(c, true);
+		fd_set_reset(c->fd, true);
 	c->guarded = true;
 }
 
@@ -337,7 +329,7 @@ void conn_guard_end(struct conn *c)
 static void release_end(struct conn *c)
 {
 	if (c->guarded)
-		set_reset(c, false);
+		fd_set_reset(c->fd, false);
 	c->guarded = false;
 }
 
@@ -345,7 +337,7 @@ void conn_abort(struct conn *c)
 {
 	if (c->dead)
 		return;
-	set_reset(c, true);
+	fd_set_reset(c->fd, true);
 	bury(c);
 }
 

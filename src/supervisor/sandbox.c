@@ -25,7 +25,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -414,17 +413,6 @@ static int move_stderr(struct supervisor *s, struct cloche_err *err)
 	return fd < 0 || dup2(fd, 2) < 0 ? err_sys(err, errno, "open a file for messages") : 0;
 }
 
-/* Each process takes a few descriptors. */
-static void raise_file_limit(void)
-{
-	struct rlimit l;
-
-	if (getrlimit(RLIMIT_NOFILE, &l) == 0 && l.rlim_cur < l.rlim_max) {
-		l.rlim_cur = l.rlim_max;
-		(void)setrlimit(RLIMIT_NOFILE, &l);
-	}
-}
-
 /* What a kept sandbox has before its room. */
 static int prepare_kept(struct supervisor *s, struct cloche_err *err)
 {
@@ -438,7 +426,7 @@ static int prepare_kept(struct supervisor *s, struct cloche_err *err)
 			&s->dir, err_sys(err, errno, "make the directory of logs"), err);
 	if (r == 0)
 		r = record_write(s, err);
-	raise_file_limit();
+	fd_raise_limit(); /* each process takes a few */
 	return r;
 }
 
