@@ -79,11 +79,9 @@ void upstream_work_later(struct upstream *u);
 const char *upstream_error(const struct upstream *u);
 
 /* --- upstream_h2.c --- */
-extern const struct upstream_ops upstream_h2;
 _warn_unused_ int upstream_h2_start(struct upstream *u);
 
 /* --- upstream_h1.c --- */
-extern const struct upstream_ops upstream_h1;
 /* Makes u->protocol. */
 _warn_unused_ int upstream_h1_start(struct upstream *u);
 

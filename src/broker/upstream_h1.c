@@ -21,6 +21,8 @@
 
 #include <errno.h>
 
+static const struct upstream_ops upstream_h1;
+
 enum {
 	READS_AT_ONCE = 4,    /* of a TLS record each: half a window, which the gateway passes on
 			       * while the other half is read */
@@ -425,7 +427,7 @@ static void on_event(struct upstream *u, uint32_t events)
 		pump(u);
 }
 
-const struct upstream_ops upstream_h1 = {
+static const struct upstream_ops upstream_h1 = {
 	.begin = begin,
 	.send = send_request,
 	.resume = resume,

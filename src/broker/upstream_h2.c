@@ -21,6 +21,8 @@
 #include <stdio.h>
 #include <utlist.h>
 
+static const struct upstream_ops upstream_h2;
+
 enum {
 	READS_AT_ONCE = 8,
 	WINDOW = 4 * 1024 * 1024,
@@ -256,7 +258,7 @@ int upstream_h2_start(struct upstream *u)
 	return 0;
 }
 
-const struct upstream_ops upstream_h2 = {
+static const struct upstream_ops upstream_h2 = {
 	.begin = leg_begin,
 	.send = leg_send,
 	.resume = resume,
