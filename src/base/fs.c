@@ -146,6 +146,13 @@ unsigned fs_umask(void)
 	return at && sscanf(at, " Umask: %o", &mask) == 1 ? mask & 0777 : 077;
 }
 
+bool fs_is_within(const char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
+}
+
 char *fs_join(const char *a, const char *b)
 {
 	char *joined;

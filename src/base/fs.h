@@ -37,5 +37,8 @@ unsigned fs_umask(void);
  * "." and doubled slashes gone; ".." and symbolic links stay. Heap; NULL with errno. */
 char *fs_absolute(const char *path);
 
+/* Whether path is dir or lies in it, as both are written; dir is not "/". */
+bool fs_is_within(const char *path, const char *dir);
+
 /* "a/b" from parts, heap allocated; NULL on lack of memory. Absolute `b` replaces `a`. */
 char *fs_join(const char *a, const char *b);

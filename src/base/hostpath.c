@@ -55,23 +55,15 @@ char *hostpath_real(const struct hostpath *p)
 	return p->name[0] ? fs_join(dir, p->name) : strdup(dir);
 }
 
-static bool hostpath_is_within(const char *path, const char *dir)
-{
-	size_t n = strlen(dir);
-
-	return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
-}
-
 /* Whether that directory is the system's own. */
 static bool hostpath_is_system(int dir)
 {
 	const struct hostpath at = {.dir = dir};
 	_cleanup_(freep) char *real = hostpath_real(&at);
 
-	return real && (strcmp(real, "/") == 0 || strcmp(real, "/var") == 0 ||
-			       hostpath_is_within(real, "/etc") ||
-			       (hostpath_is_within(real, "/usr") &&
-				       !hostpath_is_within(real, "/usr/local")));
+	return real &&
+	       (strcmp(real, "/") == 0 || strcmp(real, "/var") == 0 || fs_is_within(real, "/etc") ||
+		       (fs_is_within(real, "/usr") && !fs_is_within(real, "/usr/local")));
 }
 
 /* Whether no room of ours can have written in that directory. */

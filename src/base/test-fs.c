@@ -130,6 +130,14 @@ static void private_means_private(void)
 	free(link);
 }
 
+static void within(void)
+{
+	check(fs_is_within("/a/b", "/a/b"));
+	check(fs_is_within("/a/b/c", "/a/b"));
+	check(!fs_is_within("/a/bc", "/a/b"));
+	check(!fs_is_within("/a", "/a/b"));
+}
+
 static void removal_follows_no_link(void)
 {
 	struct cloche_err err = CLOCHE_ERR_INIT;
@@ -219,6 +227,7 @@ int main(void)
 	run_test(a_failed_write_leaves_nothing);
 	run_test(makes_directories);
 	run_test(private_means_private);
+	run_test(within);
 	run_test(removal_follows_no_link);
 	run_test(joins);
 	run_test(absolutes);

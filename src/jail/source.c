@@ -34,11 +34,7 @@ static const char *const host_credentials[] = {"/etc/shadow", "/etc/gshadow", "/
 /* Whether `path` is `dir` or lies in it. */
 static bool is_within(const char *path, const char *dir)
 {
-	size_t n = strlen(dir);
-
-	if (n == 1)
-		return true;
-	return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
+	return strcmp(dir, "/") == 0 || fs_is_within(path, dir);
 }
 
 /* asked: what the person wrote; real: where it lies; place: where credentials are, as it lies;

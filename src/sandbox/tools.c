@@ -129,7 +129,7 @@ int cloche_sandbox_add_tool(cloche_sandbox *sb, const char *tool, cloche_err *er
 static bool is_target(const cloche_sandbox *sb, const char *path)
 {
 	for (size_t i = 0; i < sb->mounts_n; i++)
-		if (tool_within(path, sb->mounts[i].target))
+		if (fs_is_within(path, sb->mounts[i].target))
 			return true;
 	return false;
 }
@@ -149,7 +149,7 @@ static int add_relative(cloche_sandbox *sb, const char *command, struct cloche_e
 	if (!real || !named)
 		return 0;
 	/* By its own name, so that it is known who made the link. */
-	leaves = !tool_within(real, sb->workspace);
+	leaves = !fs_is_within(real, sb->workspace);
 	r = add(sb, leaves ? named : real, !leaves, NULL, err);
 	return r > 0 ? 0 : r;
 }
@@ -166,8 +166,8 @@ static bool is_systems(const char *command)
 		found = toolchain_find(&q, command, NULL);
 		command = found ? found : "";
 	}
-	return (tool_within(command, "/usr") || tool_within(command, "/bin") ||
-		       tool_within(command, "/sbin")) &&
+	return (fs_is_within(command, "/usr") || fs_is_within(command, "/bin") ||
+		       fs_is_within(command, "/sbin")) &&
 	       readlink(command, link, sizeof(link)) < 0 && errno == EINVAL;
 }
 

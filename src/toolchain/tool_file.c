@@ -27,7 +27,7 @@ bool tool_is_program(const char *path)
 static bool is_in_any(const char *path, char *const *dirs)
 {
 	for (; dirs && *dirs; dirs++)
-		if (tool_within(path, *dirs))
+		if (fs_is_within(path, *dirs))
 			return true;
 	return false;
 }

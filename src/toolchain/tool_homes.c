@@ -43,13 +43,6 @@ char *tool_home_dir(const struct toolchain_query *q, const char *variable, const
 	return q->home ? fs_join(q->home, below) : NULL;
 }
 
-bool tool_within(const char *path, const char *dir)
-{
-	size_t n = strlen(dir);
-
-	return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
-}
-
 static const char *base_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -363,7 +356,7 @@ static bool is_rustup_proxy(const struct toolchain_query *q, const char *path)
 	_cleanup_(freep) char *rustup = cargo ? fs_join(cargo, "bin/rustup") : NULL;
 	struct stat a, b;
 
-	return rustup && tool_within(path, cargo) && strcmp(base_name(path), "rustup") != 0 &&
+	return rustup && fs_is_within(path, cargo) && strcmp(base_name(path), "rustup") != 0 &&
 	       stat(path, &a) == 0 && stat(rustup, &b) == 0 && a.st_dev == b.st_dev &&
 	       a.st_ino == b.st_ino;
 }
@@ -404,7 +397,7 @@ static int resolve_tools(
 		_cleanup_(freep) char *shims = root ? fs_join(root, "shims") : NULL;
 		_cleanup_(freep) char *installs = root ? fs_join(root, "installs") : NULL;
 
-		if (shims && installs && tool_within(path, shims))
+		if (shims && installs && fs_is_within(path, shims))
 			return found_or_missing(program_of_installs(q, installs, name), path,
 				managers[i].name, ret, err);
 	}
@@ -424,13 +417,13 @@ int tool_home_resolve(
 		_cleanup_(freep) char *shims = root ? fs_join(root, "shims") : NULL;
 		char *program = NULL;
 
-		if (!shims || !tool_within(path, shims))
+		if (!shims || !fs_is_within(path, shims))
 			continue;
 		if (resolve_env(q, m, root, shims, name, &program) == 0)
 			return found_or_missing(program, path, m->below + 1, ret, err);
 		return missing(path, m->below + 1, err);
 	}
-	if (volta_bin && tool_within(path, volta_bin) && strcmp(name, "volta") != 0 &&
+	if (volta_bin && fs_is_within(path, volta_bin) && strcmp(name, "volta") != 0 &&
 		is_dir(volta))
 		return found_or_missing(volta_program(volta, name), path, "volta", ret, err);
 	if (is_rustup_proxy(q, path))

@@ -41,10 +41,10 @@ static const char *const system_dirs[] = {"/usr", "/bin", "/sbin", "/lib", "/lib
 static bool toolchain_is_shown(const struct toolchain_query *q, const char *path)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(system_dirs); i++)
-		if (tool_within(path, system_dirs[i]))
+		if (fs_is_within(path, system_dirs[i]))
 			return true;
 	for (char *const *dir = q->shown; dir && *dir; dir++)
-		if (tool_within(path, *dir))
+		if (fs_is_within(path, *dir))
 			return true;
 	return false;
 }
@@ -60,7 +60,7 @@ char *toolchain_find(const struct toolchain_query *q, const char *name, const ch
 
 		rest = str_from_index(rest, n + 1);
 		/* A relative one would depend on where we happen to be. */
-		if (!dir || dir[0] != '/' || (without && tool_within(dir, without)))
+		if (!dir || dir[0] != '/' || (without && fs_is_within(dir, without)))
 			continue;
 		path = fs_join(dir, name);
 		if (path && tool_is_program(path))
@@ -107,7 +107,7 @@ static char *parent_of(const char *path)
 static bool is_writable(const struct toolchain_query *q, const char *path)
 {
 	for (char *const *dir = q->writable; dir && *dir; dir++)
-		if (tool_within(path, *dir))
+		if (fs_is_within(path, *dir))
 			return true;
 	return false;
 }
@@ -117,7 +117,7 @@ static bool is_harmless(const struct search *s, const char *dir);
 static bool is_mounted(const struct toolchain *t, const char *path)
 {
 	for (size_t i = 0; i < t->mounts_n; i++)
-		if (tool_within(path, t->mounts[i].target))
+		if (fs_is_within(path, t->mounts[i].target))
 			return true;
 	return false;
 }
@@ -190,11 +190,11 @@ static bool may_be_own(const struct search *s, const char *dir)
 		".cache", ".local/state", "bin", ".local/bin", "Documents", "src", "go"};
 	const char *home = s->q->home;
 
-	if (!strchr(dir + 1, '/') || tool_within("/usr/local", dir))
+	if (!strchr(dir + 1, '/') || fs_is_within("/usr/local", dir))
 		return false;
 	if (!home)
 		return true;
-	if (tool_within(home, dir))
+	if (fs_is_within(home, dir))
 		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(shared); i++) {
 		_cleanup_(freep) char *path = fs_join(home, shared[i]);
@@ -267,7 +267,7 @@ static char *cut_below(const char *path, const char *dir, unsigned levels)
 {
 	size_t n = strlen(dir);
 
-	if (!tool_within(path, dir) || path[n] == '\0')
+	if (!fs_is_within(path, dir) || path[n] == '\0')
 		return NULL;
 	for (; levels > 0; levels--) {
 		if (path[n] != '/')
@@ -451,7 +451,7 @@ static int add_file(struct search *s, const char *path, int depth)
 {
 	int r = is_there(s, path) ? 0 : show_owner(s, path, depth);
 
-	return r < 0 || tool_within(path, "/usr") ? r : add_needs(s, path, depth);
+	return r < 0 || fs_is_within(path, "/usr") ? r : add_needs(s, path, depth);
 }
 
 /* The path with its directory's links followed, but not its own. */
@@ -523,7 +523,7 @@ static int add_settled(struct search *s, const char *name, bool on_path, int dep
 	if (!real)
 		return err_sys(s->err, errno, "%s: %s", s->asked, name);
 	if (toolchain_is_shown(s->q, name) && toolchain_is_shown(s->q, real))
-		return tool_within(real, "/usr") ? 0 : add_needs(s, real, depth);
+		return fs_is_within(real, "/usr") ? 0 : add_needs(s, real, depth);
 	r = show_program(s, name, real, depth > 0 && !on_path, depth, &inside);
 	if (r < 0)
 		return r;
@@ -533,7 +533,7 @@ static int add_settled(struct search *s, const char *name, bool on_path, int dep
 	if (on_path && !dir)
 		return err_nomem(s->err);
 	/* What is in the system's directories is found there anyhow. */
-	return !dir || tool_within(dir, "/usr") ? 0 : add_dir(s, dir);
+	return !dir || fs_is_within(dir, "/usr") ? 0 : add_dir(s, dir);
 }
 
 /* The same for any absolute path. */
@@ -548,7 +548,7 @@ static int add_named(struct search *s, const char *path, bool on_path, int depth
 		char link[8];
 
 		/* Nearly always: nothing more to ask. */
-		if (tool_within(name, "/usr") && readlink(path, link, sizeof(link)) < 0)
+		if (fs_is_within(name, "/usr") && readlink(path, link, sizeof(link)) < 0)
 			return 0;
 	}
 	s->wary |= tool_link_within(path, s->q->writable);

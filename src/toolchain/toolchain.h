@@ -80,8 +80,6 @@ _warn_unused_ int tool_home_resolve(
 
 /* $VARIABLE, or that place below the home. Heap; NULL where there is neither. */
 char *tool_home_dir(const struct toolchain_query *q, const char *variable, const char *below);
-/* Whether a path is that directory or lies in it. */
-bool tool_within(const char *path, const char *dir);
 /* Whether a symbolic link that lies in one of these directories (without links, ending with NULL)
  * is on the way to what the absolute path names, or at its end. True where that cannot be told. */
 bool tool_link_within(const char *path, char *const *dirs);

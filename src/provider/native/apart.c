@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "provider/native/apart.h"
 #include "base/fd.h"
+#include "base/fs.h"
 #include "base/str.h"
 #include "provider/native/keep.h"
 
@@ -90,10 +91,7 @@ int apart_init(struct apart *a, int dir, bool is_there, struct cloche_err *err)
 
 static bool is_within(const char *path, const char *dir)
 {
-	size_t n = strlen(dir);
-
-	return strcmp(dir, "/") == 0 ||
-	       (strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0'));
+	return strcmp(dir, "/") == 0 || fs_is_within(path, dir);
 }
 
 /* Whether the source is the directory, or lies in it. What cannot be told counts as that. */

@@ -325,13 +325,6 @@ static bool is_below(int dir, const struct stat *top)
 	return true;
 }
 
-static bool path_within(const char *path, const char *dir)
-{
-	size_t n = strlen(dir);
-
-	return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
-}
-
 int keep_is_apart(int dir, int source)
 {
 	char link[64], real[PATH_MAX], own[PATH_MAX];
@@ -345,7 +338,7 @@ int keep_is_apart(int dir, int source)
 	if (n < 0 || m < 0 || fstat(source, &st) < 0 || fstat(dir, &keep) < 0)
 		return -errno;
 	real[n] = own[m] = '\0';
-	if (path_within(real, own) || path_within(own, real))
+	if (fs_is_within(real, own) || fs_is_within(own, real))
 		return 0;
 	return !(S_ISDIR(st.st_mode) && (is_below(dir, &st) || is_below(source, &keep)));
 }
