@@ -292,21 +292,14 @@ const char *cloche_instance_command(const cloche_instance *instance)
 	return instance->command ? instance->command : "";
 }
 
-static uint64_t number_at(const json_t *object, const char *key)
-{
-	json_int_t n = json_integer_value(json_object_get(object, key));
-
-	return n > 0 ? (uint64_t)n : 0;
-}
-
 uint64_t cloche_instance_created(const cloche_instance *instance)
 {
-	return number_at(instance->record, "created_usec");
+	return json_count_at(instance->record, "created_usec");
 }
 
 uint64_t cloche_instance_ended(const cloche_instance *instance)
 {
-	return number_at(instance->record, "ended_usec");
+	return json_count_at(instance->record, "ended_usec");
 }
 
 const char *cloche_instance_label(const cloche_instance *instance, const char *key)

@@ -100,13 +100,6 @@ static int find_command(cloche_run *run, enum sandbox_life *ret_life, struct clo
 	return r;
 }
 
-static uint64_t number_at(const json_t *meta, const char *key)
-{
-	json_int_t n = json_integer_value(json_object_get(meta, key));
-
-	return n > 0 ? (uint64_t)n : 0;
-}
-
 static bool bool_at(const json_t *meta, const char *key)
 {
 	return json_is_true(json_object_get(meta, key));
@@ -114,14 +107,14 @@ static bool bool_at(const json_t *meta, const char *key)
 
 static void read_result(const json_t *meta, struct client_result *ret)
 {
-	*ret = (struct client_result){.number = (uint32_t)number_at(meta, "number"),
+	*ret = (struct client_result){.number = (uint32_t)json_count_at(meta, "number"),
 		.signaled = bool_at(meta, "signaled"),
-		.status = (int)number_at(meta, "status"),
+		.status = (int)json_count_at(meta, "status"),
 		.timed_out = bool_at(meta, "timed_out"),
 		.oom_killed = bool_at(meta, "oom_killed"),
 		.pids_refused = bool_at(meta, "pids_refused"),
 		.stopped = bool_at(meta, "stopped"),
-		.duration_usec = number_at(meta, "duration_usec")};
+		.duration_usec = json_count_at(meta, "duration_usec")};
 }
 
 /* Everything has ended: the log and the last word are all there is. */

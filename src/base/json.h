@@ -36,6 +36,14 @@ static inline struct str json_str_at(const json_t *object, const char *key)
 	return json_str(json_object_get(object, key));
 }
 
+/* The member's number; 0 where it is missing, no integer or negative. */
+static inline uint64_t json_count_at(const json_t *object, const char *key)
+{
+	json_int_t n = json_integer_value(json_object_get(object, key));
+
+	return n > 0 ? (uint64_t)n : 0;
+}
+
 /* A string value of bytes that may be no UTF-8: what is not valid becomes U+FFFD. NULL on lack of
  * memory. */
 json_t *json_utf8(struct str s);

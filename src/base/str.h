@@ -117,6 +117,15 @@ static inline size_t str_find(struct str s, struct str needle)
 	return at ? (size_t)(at - s.p) : s.n;
 }
 
+/* Into ret, terminated; what is longer is cut. */
+static inline void str_copy(char *ret, size_t size, struct str s)
+{
+	s = str_prefix(s, size - 1);
+	if (s.n)
+		memcpy(ret, s.p, s.n);
+	ret[s.n] = '\0';
+}
+
 /* Terminated heap copy, NULL on lack of memory. A NUL inside is copied as it is. */
 static inline char *str_dup(struct str s)
 {

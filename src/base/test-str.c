@@ -67,11 +67,22 @@ static void duplicates(void)
 	free(z);
 }
 
+static void copies(void)
+{
+	char to[4] = "xxx";
+
+	str_copy(to, sizeof(to), STR("abcd"));
+	check_z(to, "abc");
+	str_copy(to, sizeof(to), STR_NULL);
+	check_z(to, "");
+}
+
 int main(void)
 {
 	run_test(compares);
 	run_test(searches);
 	run_test(cuts);
 	run_test(duplicates);
+	run_test(copies);
 	return tap_done();
 }

@@ -137,14 +137,6 @@ static int bad_frame(struct cloche_err *err)
 	return err_set(err, E_PROTOCOL, "the supervisor sent something malformed");
 }
 
-static void copy_text(char *ret, size_t size, struct str s)
-{
-	s = str_prefix(s, size - 1);
-	if (s.n)
-		memcpy(ret, s.p, s.n);
-	ret[s.n] = '\0';
-}
-
 static int on_warning(struct client *c, struct str payload, struct cloche_err *err)
 {
 	char text[CTL_MAX_TEXT + 1];
@@ -152,7 +144,7 @@ static int on_warning(struct client *c, struct str payload, struct cloche_err *e
 
 	if (!ctl_get_warning(payload, &m))
 		return bad_frame(err);
-	copy_text(text, sizeof(text), m.text);
+	str_copy(text, sizeof(text), m.text);
 	if (c->on_warning)
 		c->on_warning(c->on_warning_user, text);
 	return 0;
@@ -164,7 +156,7 @@ static int on_started(struct client *c, struct str payload, struct cloche_err *e
 
 	if (!ctl_get_started(payload, &m))
 		return bad_frame(err);
-	copy_text(c->provider, sizeof(c->provider), m.provider);
+	str_copy(c->provider, sizeof(c->provider), m.provider);
 	c->started = true;
 	return 0;
 }
