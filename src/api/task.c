@@ -260,6 +260,8 @@ static int run_agent(cloche_task *task, cloche_run *run, struct cloche_err *err)
 		cloche_run_stop(run);
 	cloche_run_on_output(run, on_output, task);
 	cloche_run_on_warning(run, task->on_warning, task->on_warning_user);
+	if (task->on_warning && session_warning(task->session))
+		task->on_warning(session_warning(task->session), task->on_warning_user);
 	r = cloche_run_execute(run, err);
 	if (r < 0)
 		return r;
