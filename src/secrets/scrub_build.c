@@ -104,7 +104,7 @@ static uint32_t find_fail(const struct builder *b, uint32_t parent, uint8_t byte
 /* Makes a state whole. All that are less deep are so already. */
 static void link_state(struct builder *b, uint32_t parent, uint32_t state)
 {
-	static const char first[SCRUB_ESCAPES] = {'%', '\\'};
+	static const unsigned char first[SCRUB_ESCAPES] = {'%', '\\'};
 	struct scrub_node *node = &b->nodes[state], *fail;
 
 	node->fail = find_fail(b, parent, node->byte);
