@@ -125,7 +125,6 @@ int room_start(const cloche_sandbox *sb, struct client_start *start, struct netw
 		r = make_room(sb, start, &room, err);
 	if (r < 0)
 		return r;
-	start->room = &room;
 	start->grace_usec = CTL_DEFAULT_GRACE_USEC;
 	start->name = sb->name;
 	if (start->kept) {
@@ -138,7 +137,10 @@ int room_start(const cloche_sandbox *sb, struct client_start *start, struct netw
 		start->timeout_usec = sb->ttl_ms * USEC_PER_MSEC;
 		start->exec_timeout_usec = sb->timeout_ms * USEC_PER_MSEC;
 	}
+	start->room = &room;
 	r = client_new(start, &client, &config_fd, err);
+	start->room = NULL;
+	start->env = NULL;
 	if (r == 0 && config_fd >= 0)
 		r = network_start(net, client, sb, config_fd, err);
 	if (r < 0)
