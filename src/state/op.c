@@ -189,14 +189,6 @@ int state_argument_read(const json_t *args, const char *key, struct buf *bytes, 
 	return 0;
 }
 
-/* Negative numbers and those that are none count as not said. */
-static uint64_t read_count(const json_t *object, const char *key)
-{
-	json_int_t n = json_integer_value(json_object_get(object, key));
-
-	return n > 0 ? (uint64_t)n : 0;
-}
-
 static int read_arguments(struct state_line *l, const json_t *args, struct cloche_err *err)
 {
 	const struct row *row = &rows[l->op.kind];
@@ -232,8 +224,8 @@ int state_line_read_value(struct state_line *ret, json_t *value, struct cloche_e
 	int r;
 
 	ret->op = (struct state_op){.mode = STATE_NO_MODE,
-		.number = read_count(value, "n"),
-		.usec = read_count(value, "t")};
+		.number = json_count_at(value, "n"),
+		.usec = json_count_at(value, "t")};
 	if (!name.p)
 		return no_operation(err, "no object with a string \"op\"");
 	ret->op.kind = find_kind(name);
