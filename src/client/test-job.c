@@ -177,8 +177,8 @@ void set_up(void)
 	self[n] = '\0';
 	slash = strrchr(self, '/');
 	*slash = '\0';
-	snprintf(base, sizeof(base), "/tmp/cloche-test-client-%d", getpid());
-	must(mkdir(base, 0755) == 0 && chmod(base, 0755) == 0);
+	snprintf(base, sizeof(base), "/tmp/cloche-test-client-XXXXXX");
+	must(mkdtemp(base) && chmod(base, 0755) == 0);
 	copy_program(self, "cloche-supervisor");
 	copy_program(self, "cloche-init");
 	copy_program(self, "cloche-forward");
