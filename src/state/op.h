@@ -18,9 +18,10 @@ enum state_op_kind {
 enum state_about { STATE_FILES, STATE_ENV, STATE_STORAGE, STATE_NOTHING };
 
 enum {
-	STATE_LINE_MAX = 64 << 20,  /* bytes of a line */
-	STATE_PATH_MAX = 4095,      /* of a path, and of a link's target */
-	STATE_KEY_MAX = 4096,       /* of a variable's name and of a key of the storage */
+	STATE_LINE_MAX =
+		128 << 20,     /* bytes of a line: a value of the largest, all escaped, twice */
+	STATE_PATH_MAX = 4095, /* of a path, and of a link's target */
+	STATE_KEY_MAX = 4096,  /* of a variable's name and of a key of the storage */
 	STATE_VALUE_MAX = 16 << 20, /* of a value */
 	STATE_ENV_MAX = 131071,     /* of NAME=VALUE: what a command can be given */
 	STATE_DATA_MAX = 64 << 10,  /* of contents that stand in a log themselves */

@@ -126,6 +126,9 @@ static int take_line(struct reading *q, struct str text, struct cloche_err *err)
 	if (r == 0 && q->line.op.number != 0 && q->line.op.number < number)
 		r = err_set(err, E_CORRUPT, "its number %llu is not above the one before",
 			(unsigned long long)q->line.op.number);
+	/* JSON has no larger one. */
+	else if (r == 0 && number > INT64_MAX)
+		r = err_set(err, E_CORRUPT, "there is no number above the one before");
 	if (r < 0) {
 		err_wrap(err, "%s, entry %llu", l->file, (unsigned long long)number);
 		return r;
@@ -387,7 +390,7 @@ int oplog_append_line(struct oplog *l, struct str line, struct cloche_err *err)
 
 int oplog_append(struct oplog *l, struct state_op *op, struct cloche_err *err)
 {
-	_cleanup_(buf_donep) struct buf line = BUF_INIT((size_t)2 * STATE_LINE_MAX);
+	_cleanup_(buf_donep) struct buf line = BUF_INIT((size_t)STATE_LINE_MAX);
 	int r = state_op_check(op, err);
 
 	if (r < 0)
@@ -398,6 +401,8 @@ int oplog_append(struct oplog *l, struct state_op *op, struct cloche_err *err)
 	r = state_op_write(&line, op);
 	if (r == -ENOMEM)
 		return err_nomem(err);
+	if (r < 0)
+		return err_set(err, E_LIMIT, "the operation is too large for a log");
 	r = oplog_append_line(l, buf_str(&line), err);
 	if (r == 0)
 		l->number = op->number;

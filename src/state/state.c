@@ -135,7 +135,7 @@ int state_refresh(struct state *s, struct cloche_err *err)
 
 	if (s->log.size == 0) {
 		s->begun = false;
-		r = oplog_find(&s->log, STR("{\"op\":\"state.tables\""), err);
+		r = oplog_find(&s->log, STATE_TABLES_BEGIN, err);
 		/* Else there is nothing to begin with, and all of it is read. */
 		s->begun = s->log.size == 0;
 	}

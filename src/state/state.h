@@ -62,6 +62,8 @@ void state_table_clear(struct state_table *t);
 
 /* --- both tables as an entry of the log (tables.c) --- */
 
+/* How such a line begins. */
+#define STATE_TABLES_BEGIN STR("{\"op\":\"state.tables\"")
 /* Under the lock: appends one, if it is long enough since the last. That it cannot be is no harm.
  */
 void tables_write(struct state *s);

@@ -160,6 +160,41 @@ static void test_full_disk(void)
 	check_int(s.log.number, 2);
 }
 
+/* The largest value, in the form that takes most: escapes, and all of it once more in base64. */
+static void test_largest_value(void)
+{
+	_cleanup_(state_closep) struct state s = STATE_INIT, again = STATE_INIT;
+	char *much = malloc(STATE_VALUE_MAX);
+	struct state_op op = {.kind = STATE_STORAGE_SET,
+		.subject = STR("k"),
+		.object = str_make(much, STATE_VALUE_MAX),
+		.mode = STATE_NO_MODE};
+	const struct state_pair *p;
+
+	must(much != NULL);
+	memset(much, 1, STATE_VALUE_MAX);
+	much[STATE_VALUE_MAX - 1] = '\xff';
+	open_state(&s, "largest");
+	check_int(state_change(&s, &op, NULL), 0);
+	open_state(&again, "largest");
+	must(state_refresh(&again, NULL) == 0);
+	p = state_find(&again.storage, STR("k"));
+	check(p && p->value_n == STATE_VALUE_MAX && memcmp(p->value, much, p->value_n) == 0);
+	free(much);
+}
+
+static void test_last_number(void)
+{
+	_cleanup_(state_closep) struct state s = STATE_INIT;
+
+	raw_write("last.jsonl",
+		STR("{\"op\":\"storage.clear\",\"args\":{},\"n\":9223372036854775807}\n"
+		    "{\"op\":\"storage.clear\",\"args\":{}}\n"),
+		O_TRUNC);
+	open_state(&s, "last");
+	check_int(state_refresh(&s, NULL), -E_CORRUPT);
+}
+
 static void test_limits_of_the_tables(void)
 {
 	_cleanup_(state_closep) struct state s = STATE_INIT;
@@ -196,7 +231,7 @@ static void test_long_log(void)
 		set(&s, key, value);
 	}
 	open_state(&late, "long");
-	must(oplog_find(&late.log, STR("{\"op\":\"state.tables\""), NULL) == 0);
+	must(oplog_find(&late.log, STATE_TABLES_BEGIN, NULL) == 0);
 	must(fstatat(dirfd_, "long.jsonl", &st, 0) == 0);
 	check((uint64_t)st.st_size - late.log.size < 40000);
 	late.log.size = 0;
@@ -344,6 +379,8 @@ int main(void)
 	run_test(test_damaged_in_the_middle);
 	run_test(test_of_the_original);
 	run_test(test_full_disk);
+	run_test(test_largest_value);
+	run_test(test_last_number);
 	run_test(test_limits_of_the_tables);
 	run_test(test_long_log);
 	run_test(test_many_writers);
