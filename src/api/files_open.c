@@ -21,20 +21,9 @@ static void leave(void *user, const struct ctl_exec_started *m)
 /* Where relative paths begin: the sandbox's working directory. Heap; NULL where it is not known. */
 static char *find_base(const cloche_instance *instance)
 {
-	cloche_instance *own = NULL;
-	const json_t *record = instance->record;
-	struct str dir;
-	char *base;
+	struct str dir = json_str_at(json_object_get(instance->record, "config"), "workdir");
 
-	if (!record) {
-		own = instance_copy(instance);
-		if (own && cloche_instance_refresh(own, NULL) == 0)
-			record = own->record;
-	}
-	dir = json_str_at(json_object_get(record, "config"), "workdir");
-	base = dir.n ? str_dup(dir) : NULL;
-	cloche_instance_free(own);
-	return base;
+	return dir.n ? str_dup(dir) : NULL;
 }
 
 static int start(struct client *c, const char *base, uint32_t uid, uint32_t gid, int theirs,
@@ -65,6 +54,7 @@ int cloche_files_open(const cloche_instance *instance, uint32_t uid, uint32_t gi
 	cloche_files **ret, cloche_err *err)
 {
 	_cleanup_(client_freep) struct client *c = NULL;
+	_cleanup_(cloche_instance_freep) cloche_instance *own = NULL;
 	_cleanup_(freep) char *base = NULL;
 	_cleanup_fd_ int ours = -1, theirs = -1;
 	struct files_recorder *recorder;
@@ -73,6 +63,15 @@ int cloche_files_open(const cloche_instance *instance, uint32_t uid, uint32_t gi
 	r = instance_attach(instance, &c, err);
 	if (r < 0)
 		return r;
+	if (!instance->record) {
+		own = instance_copy(instance);
+		if (!own)
+			return err_nomem(err);
+		r = cloche_instance_refresh(own, err);
+		if (r < 0)
+			return r;
+		instance = own;
+	}
 	base = find_base(instance);
 	r = fd_socketpair(SOCK_STREAM, fds);
 	if (r < 0)
