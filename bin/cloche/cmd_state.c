@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `cloche env` and `cloche kv`: the two tables of a sandbox's state. */
 #include "cli.h"
+#include "files_session.h"
 #include "json_out.h"
 #include "names.h"
 
@@ -41,16 +42,19 @@ static int finish(const struct request *q)
 	return q->ok ? 0 : EXIT_CLOCHE;
 }
 
-/* A value for people is a line; -0 gives it as it is. */
+/* A value for people is a line, of which a terminal sees text alone; -0 gives it as it is. */
 static bool print_value(const struct request *q, const void *value, size_t n)
 {
+	struct stream out = {.fd = STDOUT_FILENO};
+	bool ok;
+
 	if (q->o->json)
 		return json_print(json_bytes(value, n));
 	if (q->o->null_ends)
 		return put(STDOUT_FILENO, value, n) && put(STDOUT_FILENO, "", 1);
-	return (n == strlen(value) ? put_shown(STDOUT_FILENO, value)
-				   : put(STDOUT_FILENO, value, n)) &&
-	       put(STDOUT_FILENO, "\n", 1);
+	ok = stream_show(&out, value, n) == 0 && stream_show(&out, "\n", 1) == 0;
+	stream_show_end();
+	return ok;
 }
 
 static int do_get(struct request *q)
