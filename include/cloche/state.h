@@ -79,7 +79,7 @@ typedef struct cloche_operation {
 	size_t subject_length, object_length;
 	bool is_reference; /* object names contents that are kept beside the log */
 	uint32_t mode;     /* UINT32_MAX: not said */
-	const char *json;  /* as it stands in a log */
+	const char *json;  /* the entry, as this version writes it */
 } cloche_operation;
 
 /* Calls fn with each operation, in order, borrowed for the call; it returns false to end.
@@ -108,7 +108,8 @@ typedef struct cloche_compacted {
 CLOCHE_API int cloche_oplog_compact(const char *sandbox, cloche_compacted *ret, cloche_err *err);
 
 /* Writes the log and the contents it names to a directory that is made: SandboX reads it as its
- * root ("state-logs/ID.jsonl", "blobs/sha256-..."), and cloche_oplog_open_file() the file. */
+ * root ("state-logs/ID.jsonl", "blobs/sha256-..."), and cloche_oplog_open_file() the file.
+ * Operations that this version does not know are left out. On failure nothing is left. */
 CLOCHE_API int cloche_oplog_export(cloche_oplog *log, const char *directory, cloche_err *err);
 
 /* Removes the log of a sandbox that does not run; CLOCHE_E_BUSY. */

@@ -38,9 +38,9 @@ static int find_id(const char *sandbox, char ret[RUNDIR_ID_BYTES + 1], struct cl
 	return 0;
 }
 
-static int log_file(const char *id, char ret[RUNDIR_ID_BYTES + sizeof(OPLOG_SUFFIX)])
+static void log_file(const char *id, char ret[RUNDIR_ID_BYTES + sizeof(OPLOG_SUFFIX)])
 {
-	return snprintf(ret, RUNDIR_ID_BYTES + sizeof(OPLOG_SUFFIX), "%s" OPLOG_SUFFIX, id);
+	snprintf(ret, RUNDIR_ID_BYTES + sizeof(OPLOG_SUFFIX), "%s" OPLOG_SUFFIX, id);
 }
 
 /* Whether it will have one as soon as something is done to it. */
@@ -65,7 +65,7 @@ static int open_log(cloche_oplog *log, const char *sandbox, struct cloche_err *e
 
 	if (logs < 0)
 		return logs;
-	(void)log_file(log->id, file);
+	log_file(log->id, file);
 	log->fd = openat(logs, file, flags);
 	if (log->fd < 0 && errno == ENOENT) {
 		if (!is_recorded(log->id))
@@ -259,8 +259,10 @@ static int each_log(int logs,
 	const struct dirent *e;
 
 	if (!d) {
+		int e_no = errno;
+
 		fd_close(fd);
-		return err_nomem(err);
+		return err_sys(err, e_no, "list the logs");
 	}
 	while (r == 0 && (e = readdir(d))) {
 		struct str name = str_from(e->d_name);
@@ -351,7 +353,7 @@ int cloche_oplog_remove(const char *sandbox, cloche_err *err)
 	logs = state_logs_open(err);
 	if (logs < 0)
 		return logs;
-	(void)log_file(log->id, file);
+	log_file(log->id, file);
 	if (unlinkat(logs, file, 0) < 0 && errno != ENOENT)
 		return err_sys(err, errno, "remove %s", file);
 	return collect(logs, &collected, err);
@@ -361,8 +363,7 @@ int cloche_oplog_remove(const char *sandbox, cloche_err *err)
 
 struct exporting {
 	const cloche_oplog *log;
-	int dir, blobs;
-	int out;
+	int blobs, out;
 	struct buf line;
 };
 
@@ -417,31 +418,35 @@ static int make_dir_at(int dir, const char *name, struct cloche_err *err)
 	return fd < 0 ? err_sys(err, errno, "open %s", name) : fd;
 }
 
-int cloche_oplog_export(cloche_oplog *log, const char *directory, cloche_err *err)
+static int export_to(struct exporting *x, int dir, struct cloche_err *err)
 {
-	struct exporting x = {.log = log, .line = BUF_INIT((size_t)2 * STATE_LINE_MAX)};
-	_cleanup_fd_ int dir = make_dir_at(AT_FDCWD, directory, err), logs = -1, blobs = -1,
-			 out = -1;
+	_cleanup_fd_ int logs = make_dir_at(dir, STATE_LOGS, err), blobs = -1, out = -1;
 	char file[RUNDIR_ID_BYTES + sizeof(OPLOG_SUFFIX)];
-	int r;
 
-	if (dir < 0)
-		return dir;
-	logs = make_dir_at(dir, STATE_LOGS, err);
 	if (logs < 0)
 		return logs;
 	blobs = make_dir_at(dir, STATE_BLOBS, err);
 	if (blobs < 0)
 		return blobs;
-	(void)log_file(log->id[0] ? log->id : "log", file);
+	log_file(x->log->id[0] ? x->log->id : "log", file);
 	out = openat(logs, file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (out < 0)
 		return err_sys(err, errno, "create %s", file);
-	x.dir = dir;
-	x.blobs = blobs;
-	x.out = out;
-	r = oplog_read_file(log->fd, export_one, &x, err);
+	x->blobs = blobs;
+	x->out = out;
+	return oplog_read_file(x->log->fd, export_one, x, err);
+}
+
+int cloche_oplog_export(cloche_oplog *log, const char *directory, cloche_err *err)
+{
+	struct exporting x = {.log = log, .line = BUF_INIT((size_t)STATE_LINE_MAX)};
+	_cleanup_fd_ int dir = make_dir_at(AT_FDCWD, directory, err);
+	int r = dir < 0 ? dir : export_to(&x, dir, err);
+
 	buf_done(&x.line);
+	/* All of it, or nothing. */
+	if (dir >= 0 && r < 0)
+		(void)fs_remove_tree(AT_FDCWD, directory);
 	return r;
 }
 
@@ -458,7 +463,7 @@ static int list_one(int logs, const char *id, void *user, struct cloche_err *err
 	char file[RUNDIR_ID_BYTES + sizeof(OPLOG_SUFFIX)];
 	struct stat st;
 
-	(void)log_file(id, file);
+	log_file(id, file);
 	if (fstatat(logs, file, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return 0;
 	return l->fn(id, (uint64_t)st.st_size,

@@ -27,8 +27,8 @@ _warn_unused_ int state_home_find(
 _warn_unused_ int state_logs_open(struct cloche_err *err);
 _warn_unused_ int state_blobs_open(struct cloche_err *err);
 
-/* The variables that commands of the sandbox get beside its own, added to *env (strv_env_set). What
- * was never set costs two system calls. */
+/* The variables that commands of the sandbox get beside its own, added to *env (strv_env_set).
+ * Where nothing was ever set, two files are looked for. */
 _warn_unused_ int state_add_env(
 	const cloche_instance *instance, char ***env, struct cloche_err *err);
 
