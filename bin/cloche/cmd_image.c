@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `cloche image`: which of its parts is asked for, and those that list and remove. */
+#include "cmd_image.h"
+#include "json_out.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* 0 is a time here. */
+static int set_age(void *ctx, const char *value, cloche_err *err)
+{
+	struct image_options *o = ctx;
+	uint64_t zero;
+
+	o->has_age = true;
+	o->age_ms = 0;
+	return read_number(value, 0, &zero) ? 0 : cloche_parse_duration(value, &o->age_ms, err);
+}
+
+static const struct option options[] = {
+	{"file", 'f', "FILE", "build, hash: the Dockerfile (default: DIR/Dockerfile)",
+		.at = offsetof(struct image_options, file)},
+	{"engine", 0, "NAME", "build: podman, buildah, docker, or a path (default: what is there)",
+		.at = offsetof(struct image_options, engine)},
+	{"max-image-age", 0, "TIME",
+		"build: if it is older, build it anew, with fresh base images (default 24h; 0: "
+		"always)",
+		set_age},
+	{"sync", 0, "uv", "build, hash: at each start \"uv sync\" for /workspace/pyproject.toml",
+		.at = offsetof(struct image_options, sync)},
+	{"name", 0, "NAME", "load, pull: call it NAME[:TAG], whatever its own name is",
+		.at = offsetof(struct image_options, name)},
+	{"output", 'o', "FILE", "save: the archive (default: standard output)",
+		.at = offsetof(struct image_options, output)},
+	{"all", 'a', NULL, "prune: also the images that have a name",
+		.at = offsetof(struct image_options, all)},
+	{"quiet", 'q', NULL, "ls: ids alone; load, pull: no progress",
+		.at = offsetof(struct image_options, quiet)},
+	{"json", 0, NULL, "print JSON", .at = offsetof(struct image_options, json)},
+};
+static const struct option_table table = {
+	.options = options, .n = sizeof(options) / sizeof(options[0]), .title = "Options"};
+
+struct listing {
+	const struct image_options *o;
+	json_t *documents;
+	bool failed;
+};
+
+static void print_row(const char *name, const char *id, const char *layers, const char *size,
+	const char *created, struct listing *l)
+{
+	char line[1024];
+
+	snprintf(line, sizeof(line), "%-40s  %-12.12s  %-6s  %-9s  %.10s", name, id, layers, size,
+		created);
+	for (size_t n = strlen(line); n > 0 && line[n - 1] == ' '; n--)
+		line[n - 1] = '\0';
+	l->failed |= !put_shown(STDOUT_FILENO, line) || !put(STDOUT_FILENO, "\n", 1);
+}
+
+static bool on_image(const cloche_image *image, void *user)
+{
+	struct listing *l = user;
+	const char *name = cloche_image_name(image, 0);
+	char layers[24], size[32];
+
+	if (l->o->json) {
+		(void)json_array_append_new(
+			l->documents, json_loads(cloche_image_json(image), 0, NULL));
+		return true;
+	}
+	if (l->o->quiet) {
+		l->failed |= !put_line(cloche_image_id(image));
+		return !l->failed;
+	}
+	snprintf(layers, sizeof(layers), "%zu", cloche_image_layers(image));
+	format_size(cloche_image_size(image), size, sizeof(size));
+	for (size_t i = 0; i == 0 || name; name = cloche_image_name(image, ++i))
+		print_row(name ? name : "-", cloche_image_id(image), layers, size,
+			cloche_image_created(image), l);
+	return !l->failed;
+}
+
+static int list(const struct image_options *o, char **names)
+{
+	struct listing l = {.o = o, .documents = json_array()};
+	cloche_err err = CLOCHE_ERR_INIT;
+	int r;
+
+	(void)names;
+	if (!o->json && !o->quiet)
+		print_row("NAME", "ID", "LAYERS", "SIZE", "CREATED", &l);
+	r = cloche_image_list(on_image, &l, &err);
+	if (r == 0 && o->json)
+		l.failed = !json_print(json_incref(l.documents));
+	json_decref(l.documents);
+	if (r < 0)
+		return complain(&err);
+	return l.failed ? EXIT_CLOCHE : 0;
+}
+
+static int inspect(const struct image_options *o, char **names)
+{
+	json_t *documents = json_array();
+	cloche_err err = CLOCHE_ERR_INIT;
+	int r = 0;
+	bool ok = true;
+
+	(void)o;
+	for (; r == 0 && *names; names++) {
+		cloche_image *image = NULL;
+
+		r = cloche_image_find(*names, &image, &err);
+		if (r == 0)
+			(void)json_array_append_new(
+				documents, json_loads(cloche_image_json(image), 0, NULL));
+		cloche_image_free(image);
+	}
+	if (r == 0)
+		ok = json_print(json_array_size(documents) == 1
+					? json_incref(json_array_get(documents, 0))
+					: json_incref(documents));
+	json_decref(documents);
+	if (r < 0)
+		return complain(&err);
+	return ok ? 0 : EXIT_CLOCHE;
+}
+
+static int print_freed(const struct image_options *o, const struct cloche_image_freed *f)
+{
+	char size[32];
+
+	if (o->json)
+		return json_print(json_pack("{s:i, s:i, s:i, s:I}", "images", (int)f->images,
+			       "layers", (int)f->layers, "layers_in_use", (int)f->busy, "bytes",
+			       (json_int_t)f->bytes))
+			       ? 0
+			       : EXIT_CLOCHE;
+	format_size(f->bytes, size, sizeof(size));
+	say("%u image%s removed, %u layer%s, %s of archives", f->images, f->images == 1 ? "" : "s",
+		f->layers, f->layers == 1 ? "" : "s", size);
+	if (f->busy)
+		say("%u layer%s in use by a sandbox: \"cloche image prune\" removes %s later",
+			f->busy, f->busy == 1 ? " is" : "s are", f->busy == 1 ? "it" : "them");
+	return 0;
+}
+
+static int remove_images(const struct image_options *o, char **names)
+{
+	struct cloche_image_freed all = {0}, freed;
+	int r = 0;
+
+	for (; *names; names++) {
+		cloche_err own = CLOCHE_ERR_INIT;
+
+		if (cloche_image_remove(*names, &freed, &own) < 0) {
+			if (r == 0)
+				r = complain(&own);
+			else
+				(void)complain(&own);
+			continue;
+		}
+		all.images += freed.images;
+		all.layers += freed.layers;
+		all.busy = freed.busy;
+		all.bytes += freed.bytes;
+	}
+	if (r != 0)
+		return r;
+	return print_freed(o, &all);
+}
+
+static int prune(const struct image_options *o, char **names)
+{
+	struct cloche_image_freed freed;
+	cloche_err err = CLOCHE_ERR_INIT;
+
+	(void)names;
+	if (cloche_image_prune(o->all, &freed, &err) < 0)
+		return complain(&err);
+	return print_freed(o, &freed);
+}
+
+static int save(const struct image_options *o, char **names)
+{
+	cloche_err err = CLOCHE_ERR_INIT;
+	int fd = STDOUT_FILENO, r;
+
+	if (!o->output && isatty(fd)) {
+		wrong_usage(&err,
+			"name a file with --output, or send it on: cloche image save NAME | ...",
+			"image save: an archive is nothing for a terminal");
+		return complain(&err);
+	}
+	if (o->output)
+		fd = open(o->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
+	if (fd < 0) {
+		say("open %s: %m", o->output);
+		return EXIT_CLOCHE;
+	}
+	r = cloche_image_save((const char *const *)names, fd, &err);
+	if (o->output && close(fd) < 0 && r == 0) {
+		say("write %s: %m", o->output);
+		return EXIT_CLOCHE;
+	}
+	if (r < 0 && o->output)
+		(void)unlink(o->output);
+	return r < 0 ? complain(&err) : 0;
+}
+
+/* In the order of the help. */
+static const struct part {
+	const char *name;
+	int least, most; /* operands; most -1: any number */
+	int (*run)(const struct image_options *o, char **operands);
+	const char *needs, *example;
+} parts[] = {
+	{"build", 0, 1, image_build, "one directory at most", "build ."},
+	{"hash", 0, 1, image_hash, "one directory at most", "hash ."},
+	{"load", 1, 1, image_load_archive, "FILE, DIR or -", "load app.tar"},
+	{"pull", 1, 1, image_pull_name, "the name of an image", "pull docker.io/library/debian"},
+	{"ls", 0, 0, list, "nothing more", "ls"},
+	{"inspect", 1, -1, inspect, "images", "inspect debian"},
+	{"rm", 1, -1, remove_images, "images", "rm debian"},
+	{"prune", 0, 0, prune, "nothing more", "prune"},
+	{"save", 1, -1, save, "images", "save -o debian.tar debian"},
+};
+enum { PARTS = sizeof(parts) / sizeof(parts[0]) };
+
+static const struct part *find_part(const struct operands *operands, cloche_err *err)
+{
+	struct near best = {0};
+	char hint[64];
+
+	if (operands->n == 0) {
+		wrong_usage(err, "for example: cloche image load app.tar",
+			"image: say build, hash, load, pull, ls, inspect, rm, prune or save");
+		return NULL;
+	}
+	for (size_t i = 0; i < PARTS; i++)
+		if (strcmp(operands->v[0], parts[i].name) == 0)
+			return &parts[i];
+	for (size_t i = 0; i < PARTS; i++)
+		options_near(operands->v[0], strlen(operands->v[0]), parts[i].name, &best);
+	snprintf(hint, sizeof(hint), "did you mean \"cloche image %s\"?",
+		best.name ? best.name : "ls");
+	wrong_usage(err, hint, "image: there is no \"%s\"", operands->v[0]);
+	return NULL;
+}
+
+static int main_image(int argc, char **argv)
+{
+	struct image_options o = {0};
+	struct operands operands = {0};
+	cloche_err err = CLOCHE_ERR_INIT;
+	const struct part *p;
+	char example[80];
+	int r = options_read(&command_image, &o, argc, argv, &operands, &err);
+
+	if (r < 0)
+		return complain(&err);
+	if (operands.help)
+		return 0;
+	p = find_part(&operands, &err);
+	if (!p)
+		return complain(&err);
+	if (operands.n - 1 < p->least || (p->most >= 0 && operands.n - 1 > p->most)) {
+		snprintf(example, sizeof(example), "for example: cloche image %s", p->example);
+		wrong_usage(&err, example, "image %s: needs %s", p->name, p->needs);
+		return complain(&err);
+	}
+	return p->run(&o, operands.v + 1);
+}
+
+const struct command command_image = {
+	.name = "image",
+	.summary = "images for the roots of sandboxes: build, load, pull, list, remove",
+	.synopsis =
+		"build [-f FILE] [--engine NAME] [--max-image-age TIME] [--sync uv] [-q] [DIR]\n"
+		"       cloche image hash [-f FILE] [--sync uv] [DIR]\n"
+		"       cloche image load [--name NAME] FILE|DIR|-\n"
+		"       cloche image pull [--name NAME] NAME\n"
+		"       cloche image ls [-q] [--json]\n"
+		"       cloche image inspect NAME...\n"
+		"       cloche image save [-o FILE] NAME...\n"
+		"       cloche image rm NAME...\n"
+		"       cloche image prune [--all]",
+	.text = "build makes an image of DIR/Dockerfile and what is in DIR (default: here) by "
+		"podman,\n"
+		"buildah or docker, with a layer of ours on top, unless there is one of the same\n"
+		"contents; it prints its name. hash prints the digests that name its layers.\n"
+		"load takes an OCI layout (a directory or an archive), or what \"docker save\" "
+		"and\n"
+		"\"podman save\" write. pull gets one from its registry by skopeo, if that is "
+		"there, "
+		"else\nfrom what podman or docker have here. Each layer is checked by its digest "
+		"and "
+		"unpacked\nonce; then it is the root of as many sandboxes as you like, at once.\n"
+		"rm takes a name away and, with the last one, the image. prune removes what has no "
+		"name\nand what a crash left. An image is name[:tag], a digest, or the beginning "
+		"of "
+		"its id.\n"
+		"\n"
+		"  cloche run --root image:$(cloche image build -q .) -- make test\n"
+		"  podman save app | cloche image load -\n"
+		"  cloche image pull docker.io/library/debian:12-slim\n"
+		"  cloche run --root image:debian:12-slim -- cat /etc/os-release",
+	.tables = {&table},
+	.run = main_image,
+};

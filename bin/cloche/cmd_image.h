@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* `cloche image`: options that its parts share. Each part gets its operands, which end with NULL,
+ * and returns the exit status. */
+
+#include "cli.h"
+#include <cloche/image.h>
+
+struct image_options {
+	const char *name, *output;
+	const char *file, *engine, *sync; /* build, hash */
+	uint64_t age_ms;
+	bool has_age;
+	bool all, quiet, json;
+};
+
+/* image_build.c */
+int image_build(const struct image_options *o, char **operands);
+int image_hash(const struct image_options *o, char **operands);
+
+/* image_load.c */
+int image_load_archive(const struct image_options *o, char **operands);
+int image_pull_name(const struct image_options *o, char **operands);

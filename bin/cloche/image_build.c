@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `cloche image build` and `hash`: a directory with a Dockerfile becomes an image of two layers. */
+#include "cmd_image.h"
+#include "interrupt.h"
+#include "json_out.h"
+
+#include <cloche/image_build.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MAX_DOCKERFILE = 1 << 20 };
+
+static void show_line(const char *line, void *user)
+{
+	if (put_shown(STDERR_FILENO, line))
+		(void)put(STDERR_FILENO, "\n", 1);
+}
+
+static void on_signal(void *user, int signal_number, unsigned count)
+{
+	cloche_image_build_stop(user);
+}
+
+static int read_dockerfile(cloche_image_build *b, const char *path, cloche_err *err)
+{
+	char *text = malloc(MAX_DOCKERFILE + 1);
+	FILE *file = fopen(path, "re");
+	size_t n = text && file ? fread(text, 1, MAX_DOCKERFILE + 1, file) : 0;
+	int r;
+
+	if (!text || !file || ferror(file)) {
+		err->code = CLOCHE_E_NOT_FOUND;
+		snprintf(err->message, sizeof(err->message), "open %.600s: %s", path,
+			strerror(errno));
+		snprintf(err->hint, sizeof(err->hint), "name another one: --file FILE");
+		r = -CLOCHE_E_NOT_FOUND;
+	} else {
+		r = cloche_image_build_set_dockerfile(b, text, n, err);
+	}
+	if (file)
+		fclose(file);
+	free(text);
+	return r;
+}
+
+/* dir: the operand, or where the Dockerfile is. */
+static int fill(
+	cloche_image_build *b, const struct image_options *o, const char *dir, cloche_err *err)
+{
+	char *path = NULL, *own = NULL;
+	const char *slash = o->file ? strrchr(o->file, '/') : NULL;
+	int r = -CLOCHE_E_NO_MEMORY;
+
+	if (!dir && slash)
+		own = strndup(o->file, slash > o->file ? (size_t)(slash - o->file) : 1);
+	dir = dir ? dir : own ? own : ".";
+	path = o->file ? strdup(o->file) : NULL;
+	if (!path && asprintf(&path, "%s/Dockerfile", dir) < 0)
+		path = NULL;
+	if (path)
+		r = read_dockerfile(b, path, err);
+	/* It is no file of its own context. */
+	if (r == 0)
+		r = cloche_image_build_add_directory(
+			b, dir, strrchr(path, '/') ? strrchr(path, '/') + 1 : path, err);
+	if (r == 0 && o->engine)
+		r = cloche_image_build_set_engine(b, o->engine, err);
+	if (r == 0 && o->sync)
+		r = cloche_image_build_set_sync(b, o->sync, err);
+	if (o->has_age)
+		cloche_image_build_set_max_age(b, o->age_ms / 1000);
+	free(path);
+	free(own);
+	return r;
+}
+
+static int print_built(const struct image_options *o, cloche_image_build *b)
+{
+	if (!o->json)
+		return put_line(cloche_image_build_tag(b)) ? 0 : EXIT_CLOCHE;
+	return json_print(json_pack("{s:s, s:s}", "tag", cloche_image_build_tag(b), "repo",
+		       cloche_image_build_hash(b)))
+		       ? 0
+		       : EXIT_CLOCHE;
+}
+
+static int print_hashes(const struct image_options *o, cloche_image_build *b)
+{
+	char line[100];
+
+	if (o->json)
+		return print_built(o, b);
+	snprintf(line, sizeof(line), "repo=%s", cloche_image_build_hash(b));
+	if (!put_line(line))
+		return EXIT_CLOCHE;
+	snprintf(line, sizeof(line), "overlay=%s", strchr(cloche_image_build_tag(b), ':') + 1);
+	return put_line(line) ? 0 : EXIT_CLOCHE;
+}
+
+static int build(const struct image_options *o, cloche_image_build *b, cloche_err *err)
+{
+	const char *tag;
+	int r;
+
+	if (!o->quiet)
+		cloche_image_build_on_line(b, show_line, NULL);
+	interrupt_catch(on_signal, b);
+	r = cloche_image_build_ensure(b, &tag, err);
+	return r == 0 ? cloche_image_build_store(b, NULL, err) : r;
+}
+
+static int main_of(const struct image_options *o, char **operands, bool only_hash)
+{
+	cloche_image_build *b = cloche_image_build_new();
+	cloche_err err = CLOCHE_ERR_INIT;
+	int r = b ? fill(b, o, operands[0], &err) : -CLOCHE_E_NO_MEMORY;
+
+	if (r == 0 && !only_hash)
+		r = build(o, b, &err);
+	if (r == 0)
+		r = only_hash ? print_hashes(o, b) : print_built(o, b);
+	else if (interrupt_signal() != 0)
+		r = 128 + interrupt_signal();
+	else
+		r = complain(&err);
+	cloche_image_build_free(b);
+	return r;
+}
+
+int image_build(const struct image_options *o, char **operands)
+{
+	return main_of(o, operands, false);
+}
+
+int image_hash(const struct image_options *o, char **operands)
+{
+	return main_of(o, operands, true);
+}

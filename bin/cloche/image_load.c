@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `cloche image load` and `pull`: progress on a terminal, and what has come. */
+#include "cmd_image.h"
+#include "interrupt.h"
+#include "json_out.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+struct showing {
+	const struct image_options *o;
+	bool on_terminal, shown; /* a line of progress stands there */
+	double began, last;
+	json_t *documents;
+	bool failed;
+};
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void clear_progress(struct showing *s)
+{
+	if (s->shown)
+		(void)put(STDERR_FILENO, "\r\033[K", 4);
+	s->shown = false;
+}
+
+/* After a second, ten times a second. */
+static bool on_step(const char *step, uint64_t bytes, void *user)
+{
+	struct showing *s = user;
+	double at = now();
+	char line[256], size[32];
+
+	if (interrupt_signal() != 0)
+		return false;
+	if (!s->on_terminal || at - s->began < 1 || at - s->last < 0.1)
+		return true;
+	s->last = at;
+	format_size(bytes, size, sizeof(size));
+	snprintf(line, sizeof(line), "\r\033[Kcloche: %s%s%s", step, bytes ? ": " : "",
+		bytes ? size : "");
+	(void)put(STDERR_FILENO, line, strlen(line));
+	s->shown = true;
+	return true;
+}
+
+static bool on_stored(const cloche_image *image, void *user)
+{
+	struct showing *s = user;
+	const char *name = cloche_image_name(image, 0);
+	char line[512];
+
+	clear_progress(s);
+	if (s->o->json) {
+		(void)json_array_append_new(
+			s->documents, json_loads(cloche_image_json(image), 0, NULL));
+		return true;
+	}
+	snprintf(line, sizeof(line), "%.64s%s%s", cloche_image_id(image), name ? "  " : "",
+		name ? name : "");
+	s->failed |= !put_line(line);
+	return true;
+}
+
+static void on_signal(void *user, int signal_number, unsigned count)
+{
+	(void)user;
+	/* The first one ends it in order. */
+	if (count > 1) {
+		signal(signal_number, SIG_DFL);
+		raise(signal_number);
+	}
+}
+
+static void say_left_out(const struct cloche_image_loading *loading)
+{
+	if (loading->owners_noted)
+		say("%llu files have other owners in the image than you can give them: inside they "
+		    "belong to root",
+			(unsigned long long)loading->owners_noted);
+	if (loading->devices_left_out)
+		say("%llu devices and sockets were left out: a sandbox has a /dev of its own",
+			(unsigned long long)loading->devices_left_out);
+}
+
+/* source: of a load; name: of a pull. */
+static int get(const struct image_options *o, const char *source, const char *name)
+{
+	struct showing s = {.o = o, .began = now(), .documents = json_array()};
+	struct cloche_image_loading loading = {
+		.name = o->name, .step = on_step, .stored = on_stored, .user = &s};
+	cloche_err err = CLOCHE_ERR_INIT;
+	int r;
+
+	s.on_terminal = !o->quiet && isatty(STDERR_FILENO);
+	interrupt_catch(on_signal, NULL);
+	if (name)
+		r = cloche_image_pull(name, &loading, &err);
+	else
+		r = cloche_image_load(source, STDIN_FILENO, &loading, &err);
+	clear_progress(&s);
+	if (r == 0 && o->json)
+		s.failed = !json_print(json_incref(s.documents));
+	json_decref(s.documents);
+	if (r < 0 && interrupt_signal() != 0) {
+		say("given up: nothing was stored");
+		return 128 + interrupt_signal();
+	}
+	if (r < 0)
+		return complain(&err);
+	say_left_out(&loading);
+	return s.failed ? EXIT_CLOCHE : 0;
+}
+
+int image_load_archive(const struct image_options *o, char **operands)
+{
+	cloche_err err = CLOCHE_ERR_INIT;
+
+	if (strcmp(operands[0], "-") != 0)
+		return get(o, operands[0], NULL);
+	if (isatty(STDIN_FILENO)) {
+		wrong_usage(&err, "for example: podman save app | cloche image load -",
+			"image load: a terminal sends no archive");
+		return complain(&err);
+	}
+	return get(o, NULL, NULL);
+}
+
+int image_pull_name(const struct image_options *o, char **operands)
+{
+	return get(o, NULL, operands[0]);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loads an archive of an image and runs a command in it, or what the image runs: image ARCHIVE
+ * [COMMAND [ARG...]]. */
+#include <cloche/image.h>
+#include <cloche/run.h>
+#include <stdio.h>
+
+struct loaded {
+	char root[128];
+};
+
+static bool on_stored(const cloche_image *image, void *user)
+{
+	struct loaded *l = user;
+	const char *name = cloche_image_name(image, 0);
+
+	snprintf(l->root, sizeof(l->root), "image:%s", cloche_image_id(image));
+	printf("%s: %zu layers\n", name ? name : "(no name)", cloche_image_layers(image));
+	return true;
+}
+
+int main(int argc, char **argv)
+{
+	cloche_err err = CLOCHE_ERR_INIT;
+	cloche_sandbox *sandbox = cloche_sandbox_new();
+	struct loaded loaded = {""};
+	struct cloche_image_loading loading = {.stored = on_stored, .user = &loaded};
+	cloche_run *run = NULL;
+	const void *out;
+	size_t n;
+	int r;
+
+	if (argc < 2 || !sandbox) {
+		fprintf(stderr, "usage: image ARCHIVE [COMMAND [ARG...]]\n");
+		cloche_sandbox_free(sandbox);
+		return 2;
+	}
+	r = cloche_image_load(argv[1], -1, &loading, &err);
+	if (r == 0)
+		r = cloche_sandbox_set_root(sandbox, loaded.root, &err);
+	if (r == 0)
+		r = cloche_run_new(sandbox, (const char *const *)argv + 2, &run, &err);
+	if (r == 0)
+		r = cloche_run_execute(run, &err);
+	if (r < 0) {
+		fprintf(stderr, "%s\n", err.message);
+	} else {
+		out = cloche_run_stdout(run, &n);
+		printf("%.*s", (int)n, (const char *)out);
+		r = cloche_run_exit_code(run);
+	}
+	cloche_run_free(run);
+	cloche_sandbox_free(sandbox);
+	return r < 0 ? 1 : r;
+}

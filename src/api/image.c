@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/fd.h"
+#include "base/json.h"
+#include "image/find.h"
+#include "image/pull.h"
+#include "image/save.h"
+#include <cloche/image.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+enum { MAX_JSON = 8 << 20 };
+
+struct cloche_image {
+	struct image_found found;
+	char **names;
+	uint64_t size;
+	char *json;
+};
+
+void cloche_image_free(cloche_image *image)
+{
+	if (!image)
+		return;
+	image_found_done(&image->found);
+	strv_free(image->names);
+	free(image->json);
+	free(image);
+}
+static inline void cloche_image_freep(cloche_image **image)
+{
+	cloche_image_free(*image);
+}
+
+const char *cloche_image_id(const cloche_image *image)
+{
+	return image->found.manifest.config.hex;
+}
+
+const char *cloche_image_name(const cloche_image *image, size_t i)
+{
+	return i < strv_count(image->names) ? image->names[i] : NULL;
+}
+
+const char *cloche_image_created(const cloche_image *image)
+{
+	return image->found.config.created;
+}
+
+uint64_t cloche_image_size(const cloche_image *image)
+{
+	return image->size;
+}
+
+size_t cloche_image_layers(const cloche_image *image)
+{
+	return image->found.manifest.layers_n;
+}
+
+const char *cloche_image_json(const cloche_image *image)
+{
+	return image->json;
+}
+
+static json_t *digest_of(const char *hex)
+{
+	return json_sprintf("sha256:%s", hex);
+}
+
+/* NULL is null. */
+static json_t *text_of(const char *text)
+{
+	return text ? json_utf8(str_from(text)) : json_null();
+}
+
+static json_t *texts_of(char *const *v)
+{
+	json_t *list = json_array();
+
+	for (; list && v && *v; v++)
+		if (json_array_append_new(list, json_utf8(str_from(*v))) < 0) {
+			json_decref(list);
+			return NULL;
+		}
+	return list;
+}
+
+static json_t *layers_of(const cloche_image *image)
+{
+	const struct image_manifest *m = &image->found.manifest;
+	json_t *list = json_array();
+
+	for (size_t i = 0; list && i < m->layers_n; i++) {
+		json_t *one = json_pack("{s:o, s:o, s:I}", "digest", digest_of(m->layers[i].hex),
+			"diff_id", digest_of(image->found.config.diff_ids[i]), "size",
+			(json_int_t)m->layers[i].size);
+
+		if (json_array_append_new(list, one) < 0) {
+			json_decref(list);
+			return NULL;
+		}
+	}
+	return list;
+}
+
+static int describe(cloche_image *image, struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(MAX_JSON);
+	const struct image_config *c = &image->found.config;
+	_cleanup_json_ json_t *o = json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o}", "id",
+		cloche_image_id(image), "digest", digest_of(image->found.hex), "names",
+		texts_of(image->names), "created", text_of(c->created), "architecture",
+		text_of(c->architecture), "os", text_of(c->os), "size", (json_int_t)image->size,
+		"layers", layers_of(image), "config",
+		json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "env", texts_of(c->env), "entrypoint",
+			texts_of(c->entrypoint), "cmd", texts_of(c->cmd), "user", text_of(c->user),
+			"workdir", text_of(c->workdir), "volumes", texts_of(c->volumes)));
+
+	if (!o || json_text_write(&text, o, JSON_TEXT_COMPACT) < 0)
+		return err_nomem(err);
+	image->json = str_dup(buf_str(&text));
+	return image->json ? 0 : err_nomem(err);
+}
+
+/* From the first entry of its manifest; the names of all. */
+static int make_image(struct image_store *s, const struct image_index *index, const char *hex,
+	cloche_image **ret, struct cloche_err *err)
+{
+	_cleanup_(cloche_image_freep) cloche_image *image = calloc(1, sizeof(*image));
+	int r;
+
+	if (!image)
+		return err_nomem(err);
+	for (size_t i = 0; i < index->n; i++)
+		if (strcmp(index->entries[i].hex, hex) == 0 && index->entries[i].name &&
+			strv_add(&image->names, str_from(index->entries[i].name)) < 0)
+			return err_nomem(err);
+	r = image_find(s, index, str_from(hex), &image->found, err);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < image->found.manifest.layers_n; i++)
+		image->size += image->found.manifest.layers[i].size;
+	r = describe(image, err);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(image);
+	return 0;
+}
+
+static int open_both(struct image_store *s, struct image_index *index, struct cloche_err *err)
+{
+	int r = image_store_open(s, err);
+
+	return r < 0 ? r : image_store_read(s, index, err);
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+	const struct image_entry *x = a, *y = b;
+
+	return strcmp(x->name ? x->name : "~", y->name ? y->name : "~");
+}
+
+/* Whether an entry before the i-th has the same manifest. */
+static bool was_before(const struct image_index *index, size_t i)
+{
+	for (size_t k = 0; k < i; k++)
+		if (strcmp(index->entries[k].hex, index->entries[i].hex) == 0)
+			return true;
+	return false;
+}
+
+int cloche_image_list(cloche_image_fn fn, void *user, cloche_err *err)
+{
+	_cleanup_(image_store_closep) struct image_store s = IMAGE_STORE_NULL;
+	_cleanup_(image_index_donep) struct image_index index = IMAGE_INDEX_NULL;
+	bool more = true;
+	int r = open_both(&s, &index, err);
+
+	if (r == 0 && index.n)
+		qsort(index.entries, index.n, sizeof(*index.entries), compare_entries);
+	for (size_t i = 0; r == 0 && more && i < index.n; i++) {
+		_cleanup_(cloche_image_freep) cloche_image *image = NULL;
+
+		if (was_before(&index, i))
+			continue;
+		r = make_image(&s, &index, index.entries[i].hex, &image, err);
+		/* One that was removed meanwhile. */
+		if (r == -E_NOT_FOUND) {
+			err_clear(err);
+			r = 0;
+			continue;
+		}
+		more = r == 0 && fn(image, user);
+	}
+	return r;
+}
+
+int cloche_image_find(const char *name, cloche_image **ret, cloche_err *err)
+{
+	_cleanup_(image_store_closep) struct image_store s = IMAGE_STORE_NULL;
+	_cleanup_(image_index_donep) struct image_index index = IMAGE_INDEX_NULL;
+	_cleanup_(image_found_donep) struct image_found found = IMAGE_FOUND_NULL;
+	int r = open_both(&s, &index, err);
+
+	if (r == 0)
+		r = image_find(&s, &index, str_from(name), &found, err);
+	return r < 0 ? r : make_image(&s, &index, found.hex, ret, err);
+}
+
+/* --- loading --- */
+
+struct loading {
+	struct cloche_image_loading *of; /* the caller's */
+	struct image_store *store;
+	struct image_index stored;
+	struct cloche_err *err;
+};
+
+static bool on_step(void *user, const char *step, uint64_t bytes)
+{
+	struct loading *l = user;
+
+	return !l->of->step || l->of->step(step, bytes, l->of->user);
+}
+
+static bool on_read(void *user, uint64_t bytes)
+{
+	return on_step(user, "reading the archive", bytes);
+}
+
+static void on_stored(void *user, const struct image_entry *entry)
+{
+	struct loading *l = user;
+
+	(void)!image_index_add(&l->stored, entry, NULL);
+}
+
+static int tell_stored(struct loading *l, struct cloche_err *err)
+{
+	_cleanup_(image_index_donep) struct image_index index = IMAGE_INDEX_NULL;
+	int r = image_store_read(l->store, &index, err);
+
+	for (size_t i = 0; r == 0 && l->of->stored && i < l->stored.n; i++) {
+		_cleanup_(cloche_image_freep) cloche_image *image = NULL;
+
+		if (was_before(&l->stored, i))
+			continue;
+		r = make_image(l->store, &index, l->stored.entries[i].hex, &image, err);
+		if (r == 0 && !l->of->stored(image, l->of->user))
+			break;
+	}
+	return r;
+}
+
+static int open_source(struct loading *l, const char *path, int fd, struct image_source *ret,
+	struct cloche_err *err)
+{
+	_cleanup_fd_ int opened = -1;
+	struct stat st;
+
+	if (path) {
+		opened = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+		if (opened < 0 || fstat(opened, &st) < 0)
+			return err_sys(err, errno, "open %s", path);
+		if (S_ISDIR(st.st_mode)) {
+			image_source_init_dir(ret, l->store, TAKE_FD(opened));
+			return 0;
+		}
+		fd = opened;
+	}
+	return image_source_read_archive(ret, l->store, fd, on_read, l, err);
+}
+
+static struct image_load job_of(struct loading *l)
+{
+	return (struct image_load){
+		.name = l->of->name, .step = on_step, .stored = on_stored, .user = l};
+}
+
+/* After the store's own part has come to r. */
+static int finish_loading(
+	struct loading *l, const struct image_load *job, int r, struct cloche_err *err)
+{
+	l->of->owners_noted = job->owners;
+	l->of->devices_left_out = job->skipped;
+	if (r == 0)
+		r = tell_stored(l, err);
+	image_index_done(&l->stored);
+	return r;
+}
+
+/* A name for what is loaded, in full; ret has IMAGE_REF_MAX bytes. */
+static int full_name(const char *name, char *ret, struct cloche_err *err)
+{
+	struct image_ref ref;
+	int r = image_ref_parse(str_from(name), &ref, err);
+
+	if (r == 0 && (ref.name.n == 0 || ref.digest.n))
+		r = err_set(err, E_USAGE, "\"%s\" is no name and tag to give to an image", name);
+	if (r == 0)
+		image_ref_name(&ref, ret);
+	return r;
+}
+
+int cloche_image_load(
+	const char *source, int fd, struct cloche_image_loading *loading, cloche_err *err)
+{
+	_cleanup_(image_store_closep) struct image_store s = IMAGE_STORE_NULL;
+	_cleanup_(image_source_donep) struct image_source from = IMAGE_SOURCE_NULL;
+	struct loading l = {.of = loading, .store = &s};
+	struct image_load job = job_of(&l);
+	char name[IMAGE_REF_MAX];
+	int r = loading->name ? full_name(loading->name, name, err) : 0;
+
+	if (loading->name)
+		job.name = name;
+	if (r == 0)
+		r = image_store_open(&s, err);
+	if (r < 0)
+		return r;
+	r = open_source(&l, source, fd, &from, err);
+	if (r == 0)
+		r = image_load(&s, &from, &job, err);
+	if (r < 0)
+		err_wrap(err, "load %s", source ? source : "the archive");
+	return finish_loading(&l, &job, r, err);
+}
+
+int cloche_image_pull(const char *name, struct cloche_image_loading *loading, cloche_err *err)
+{
+	_cleanup_(image_store_closep) struct image_store s = IMAGE_STORE_NULL;
+	struct loading l = {.of = loading, .store = &s};
+	struct image_load job = job_of(&l);
+	char full[IMAGE_REF_MAX];
+	int r = loading->name ? full_name(loading->name, full, err) : 0;
+
+	if (loading->name)
+		job.name = full;
+	if (r == 0)
+		r = image_store_open(&s, err);
+	if (r < 0)
+		return r;
+	r = image_pull(&s, name, &job, err);
+	return finish_loading(&l, &job, r, err);
+}
+
+int cloche_image_save(const char *const *names, int fd, cloche_err *err)
+{
+	_cleanup_(image_store_closep) struct image_store s = IMAGE_STORE_NULL;
+	_cleanup_(image_index_donep) struct image_index index = IMAGE_INDEX_NULL;
+	_cleanup_(image_index_donep) struct image_index chosen = IMAGE_INDEX_NULL;
+	int r = open_both(&s, &index, err);
+
+	for (; r == 0 && *names; names++) {
+		_cleanup_(image_found_donep) struct image_found found = IMAGE_FOUND_NULL;
+		struct image_entry e = {0};
+		struct stat st;
+
+		r = image_find(&s, &index, str_from(*names), &found, err);
+		if (r < 0)
+			break;
+		snprintf(e.hex, sizeof(e.hex), "%s", found.hex);
+		e.name = found.name;
+		if (fstatat(s.blobs, e.hex, &st, 0) == 0)
+			e.size = (uint64_t)st.st_size;
+		r = image_index_add(&chosen, &e, err);
+	}
+	return r < 0 ? r : image_save(&s, &chosen, fd, err);
+}
+
+/* --- removing --- */
+
+static int collect(struct image_store *s, const struct image_index *index, unsigned images,
+	struct cloche_image_freed *ret, struct cloche_err *err)
+{
+	struct image_freed freed = {0};
+	int r = image_store_write(s, index, err);
+
+	if (r == 0)
+		r = image_store_collect(s, index, &freed, err);
+	if (ret)
+		*ret = (struct cloche_image_freed){images, freed.layers, freed.busy, freed.bytes};
+	return r;
+}
+
+int cloche_image_remove(const char *name, struct cloche_image_freed *ret, cloche_err *err)
+{
+	_cleanup_(image_store_closep) struct image_store s = IMAGE_STORE_NULL;
+	_cleanup_(image_index_donep) struct image_index index = IMAGE_INDEX_NULL;
+	_cleanup_(image_found_donep) struct image_found found = IMAGE_FOUND_NULL;
+	_cleanup_fd_ int lock = -1;
+	unsigned images = 0;
+	int r = image_store_open(&s, err);
+
+	if (r < 0)
+		return r;
+	lock = image_store_lock(&s, NULL, NULL, err);
+	if (lock < 0)
+		return lock;
+	r = image_store_read(&s, &index, err);
+	if (r == 0)
+		r = image_find(&s, &index, str_from(name), &found, err);
+	if (r < 0)
+		return r;
+	for (size_t i = index.n; i-- > 0;) {
+		const struct image_entry *e = &index.entries[i];
+
+		if (strcmp(e->hex, found.hex) != 0 ||
+			(found.name && (!e->name || strcmp(e->name, found.name) != 0)))
+			continue;
+		image_index_drop(&index, i);
+		images++;
+	}
+	return collect(&s, &index, images, ret, err);
+}
+
+int cloche_image_prune(bool all, struct cloche_image_freed *ret, cloche_err *err)
+{
+	_cleanup_(image_store_closep) struct image_store s = IMAGE_STORE_NULL;
+	_cleanup_(image_index_donep) struct image_index index = IMAGE_INDEX_NULL;
+	_cleanup_fd_ int lock = -1;
+	unsigned images = 0;
+	int r = image_store_open(&s, err);
+
+	if (r < 0)
+		return r;
+	lock = image_store_lock(&s, NULL, NULL, err);
+	if (lock < 0)
+		return lock;
+	r = image_store_read(&s, &index, err);
+	for (size_t i = index.n; r == 0 && i-- > 0;)
+		if (all || !index.entries[i].name) {
+			image_index_drop(&index, i);
+			images++;
+		}
+	return r < 0 ? r : collect(&s, &index, images, ret, err);
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: what the images of the index have is gathered by name, sorted, and what is
+ * not among it goes. A layer is renamed before it is removed, so that a crash leaves no half one
+ * under its name. */
+#include "base/fd.h"
+#include "base/fs.h"
+#include "base/rand.h"
+#include "image/store.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct used {
+	char (*hex)[IMAGE_HEX + 1]; /* heap */
+	size_t n, room;
+};
+
+static int used_add(struct used *u, const char *hex)
+{
+	if (u->n == u->room) {
+		size_t room = u->room ? 2 * u->room : 64;
+		void *grown = reallocarray(u->hex, room, sizeof(*u->hex));
+
+		if (!grown)
+			return -ENOMEM;
+		u->hex = grown;
+		u->room = room;
+	}
+	memcpy(u->hex[u->n++], hex, IMAGE_HEX + 1);
+	return 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+	return memcmp(a, b, IMAGE_HEX);
+}
+
+static bool used_has(const struct used *u, const char *hex)
+{
+	return u->n && bsearch(hex, u->hex, u->n, sizeof(*u->hex), compare);
+}
+
+static int add_image(struct image_store *s, const char *hex, struct used *blobs,
+	struct used *layers, struct cloche_err *err)
+{
+	_cleanup_(image_config_donep) struct image_config c = IMAGE_CONFIG_NULL;
+	struct image_manifest m;
+	int r = image_store_manifest(s, hex, &m, err);
+
+	if (r == 0)
+		r = image_store_config(s, &m, &c, err);
+	if (r < 0)
+		return err_wrap(err, "image sha256:%s", hex);
+	r = used_add(blobs, hex);
+	if (r == 0)
+		r = used_add(blobs, m.config.hex);
+	for (size_t i = 0; r == 0 && i < m.layers_n; i++) {
+		r = used_add(blobs, m.layers[i].hex);
+		if (r == 0)
+			r = used_add(layers, c.diff_ids[i]);
+	}
+	return r < 0 ? err_nomem(err) : 0;
+}
+
+/* False where a room uses it. */
+static bool remove_layer(int layers, const char *name)
+{
+	_cleanup_fd_ int fd = openat(layers, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	char gone[32];
+
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return false;
+	snprintf(gone, sizeof(gone), "new-%016llx", (unsigned long long)rand_u64());
+	if (renameat(layers, name, layers, gone) == 0)
+		(void)fs_remove_tree(layers, gone);
+	return true;
+}
+
+static int sweep(int at, const struct used *used, bool of_layers, struct image_freed *ret)
+{
+	int fd = openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *e;
+	struct stat st;
+
+	if (!d) {
+		fd_close(fd);
+		return -errno;
+	}
+	while ((e = readdir(d))) {
+		if (!image_is_hex(str_from(e->d_name)) || used_has(used, e->d_name))
+			continue;
+		if (of_layers && !remove_layer(at, e->d_name)) {
+			ret->busy++;
+		} else if (of_layers) {
+			ret->layers++;
+		} else if (fstatat(at, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+			   unlinkat(at, e->d_name, 0) == 0) {
+			ret->blobs++;
+			ret->bytes += (uint64_t)st.st_size;
+		}
+	}
+	closedir(d);
+	return 0;
+}
+
+int image_store_collect(struct image_store *s, const struct image_index *index,
+	struct image_freed *ret, struct cloche_err *err)
+{
+	struct used blobs = {0}, layers = {0};
+	int r = 0;
+
+	*ret = (struct image_freed){0};
+	for (size_t i = 0; r == 0 && i < index->n; i++)
+		r = add_image(s, index->entries[i].hex, &blobs, &layers, err);
+	if (r == 0) {
+		if (blobs.n)
+			qsort(blobs.hex, blobs.n, sizeof(*blobs.hex), compare);
+		if (layers.n)
+			qsort(layers.hex, layers.n, sizeof(*layers.hex), compare);
+		r = sweep(s->blobs, &blobs, false, ret);
+		if (r == 0)
+			r = sweep(s->layers, &layers, true, ret);
+		if (r < 0)
+			r = err_sys(err, -r, "list what is stored");
+	}
+	free(blobs.hex);
+	free(layers.hex);
+	return r;
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "image/find.h"
+#include "base/fd.h"
+#include "base/parse.h"
+#include "image/unpack.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { MAX_ACCOUNTS = 1 << 20 };
+
+void image_found_done(struct image_found *f)
+{
+	free(f->name);
+	image_config_done(&f->config);
+	*f = IMAGE_FOUND_NULL;
+}
+
+/* The entry of that name; index->n where there is none. */
+static size_t find_name(
+	const struct image_index *index, const struct image_ref *ref, bool *ret_many)
+{
+	size_t found = index->n;
+
+	*ret_many = false;
+	for (size_t i = 0; i < index->n; i++) {
+		const char *name = index->entries[i].name;
+		bool exact;
+
+		if (!name || !image_ref_matches(ref, str_from(name), &exact))
+			continue;
+		if (ref->digest.n && !str_eq(str_from(index->entries[i].hex), ref->digest))
+			continue;
+		if (exact) {
+			*ret_many = false;
+			return i;
+		}
+		*ret_many = found < index->n &&
+			    strcmp(index->entries[found].hex, index->entries[i].hex) != 0;
+		found = i;
+	}
+	return found;
+}
+
+/* By the beginning of the manifest's digest or of the id, which is the configuration's. */
+static size_t find_id(
+	struct image_store *s, const struct image_index *index, struct str digits, bool *ret_many)
+{
+	size_t found = index->n;
+
+	for (size_t i = 0; i < index->n; i++) {
+		struct str hex = str_from(index->entries[i].hex);
+		bool match = str_starts(hex, digits);
+		struct image_manifest m;
+
+		if (!match && image_store_manifest(s, index->entries[i].hex, &m, NULL) == 0)
+			match = str_starts(str_from(m.config.hex), digits);
+		if (!match)
+			continue;
+		if (found < index->n && !str_eq(hex, str_from(index->entries[found].hex)))
+			*ret_many = true;
+		found = i;
+	}
+	return found;
+}
+
+int image_find(struct image_store *s, const struct image_index *index, struct str text,
+	struct image_found *ret, struct cloche_err *err)
+{
+	_cleanup_(image_found_donep) struct image_found found = IMAGE_FOUND_NULL;
+	struct image_ref ref;
+	bool many = false;
+	size_t at = index->n;
+	int r = image_ref_parse(text, &ref, err);
+
+	if (r < 0)
+		return r;
+	if (ref.name.n)
+		at = find_name(index, &ref, &many);
+	if (at < index->n && set_string(&found.name, index->entries[at].name, err) < 0)
+		return -err->code;
+	if (at == index->n && (!ref.name.n || ref.maybe_id))
+		at = find_id(s, index, ref.name.n ? ref.name : ref.digest, &many);
+	if (many)
+		return err_set(err, E_USAGE, "several images are called %.*s: name it in full",
+			STR_FMT(text));
+	if (at == index->n) {
+		err_set(err, E_NOT_FOUND, "there is no image %.*s", STR_FMT(text));
+		err_hint(err,
+			"\"cloche image pull %.*s\" gets it, \"cloche image ls\" lists what is "
+			"there",
+			STR_FMT(text));
+		return -E_NOT_FOUND;
+	}
+	snprintf(found.hex, sizeof(found.hex), "%s", index->entries[at].hex);
+	r = image_store_manifest(s, found.hex, &found.manifest, err);
+	if (r == 0)
+		r = image_store_config(s, &found.manifest, &found.config, err);
+	if (r < 0)
+		return err_wrap(err, "image %.*s", STR_FMT(text));
+	*ret = found;
+	found = IMAGE_FOUND_NULL;
+	return 0;
+}
+
+/* A file of the image, from the highest layer that has it. -1 where none has. */
+static int open_in_layers(struct image_store *s, const struct image_config *c, const char *path)
+{
+	struct open_how how = {.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
+	char tree[IMAGE_HEX + 8];
+
+	for (size_t i = c->layers_n; i-- > 0;) {
+		_cleanup_fd_ int at = -1, fd = -1;
+		struct stat st;
+
+		snprintf(tree, sizeof(tree), "%s/" UNPACK_TREE, c->diff_ids[i]);
+		at = openat(s->layers, tree, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (at < 0 || fstatat(at, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		if (!S_ISREG(st.st_mode))
+			return -1;
+		fd = (int)syscall(SYS_openat2, at, path, &how, sizeof(how));
+		return fd < 0 ? -1 : TAKE_FD(fd);
+	}
+	return -1;
+}
+
+enum { FIELD_NAME = 0, FIELD_ID = 2, FIELD_GROUP = 3, FIELD_HOME = 5, FIELDS = 6 };
+
+/* The fields of the account of that name or, where it is a number, with that id (passwd(5),
+ * group(5)). */
+static bool find_account(struct str text, struct str name, struct str ret[FIELDS])
+{
+	uint64_t want, id;
+	bool number = parse_u64(name, UINT32_MAX - 1, &want) == 0;
+
+	while (text.n) {
+		struct str line = str_next_line(&text);
+
+		for (size_t i = 0; i < FIELDS; i++) {
+			ret[i] = str_prefix(line, str_chr(line, ':'));
+			line = str_from_index(line, ret[i].n + 1);
+		}
+		if (parse_u64(ret[FIELD_ID], UINT32_MAX - 1, &id) < 0)
+			continue;
+		if (number ? id == want : str_eq(ret[FIELD_NAME], name))
+			return true;
+	}
+	return false;
+}
+
+static int read_accounts(struct image_store *s, const struct image_config *c, const char *file,
+	struct buf *text, struct str name, struct str ret[FIELDS])
+{
+	_cleanup_fd_ int fd = open_in_layers(s, c, file);
+
+	return fd >= 0 && fd_read_to_end(fd, text) == 0 && find_account(buf_str(text), name, ret)
+		       ? 0
+		       : -ENOENT;
+}
+
+static int not_there(struct str name, const char *file, struct cloche_err *err)
+{
+	return err_set(err, E_CONFIG, "the image wants to run as \"%.*s\", who is not in its /%s",
+		STR_FMT(name), file);
+}
+
+static int find_user(struct image_store *s, const struct image_config *c, struct str name,
+	struct image_user *ret, struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(MAX_ACCOUNTS);
+	struct str fields[FIELDS];
+	uint64_t id = 0, group = 0;
+
+	if (read_accounts(s, c, "etc/passwd", &text, name, fields) < 0) {
+		if (parse_u64(name, UINT32_MAX - 1, &id) < 0)
+			return not_there(name, "etc/passwd", err);
+		ret->uid = (uint32_t)id;
+		return 0;
+	}
+	(void)!parse_u64(fields[FIELD_ID], UINT32_MAX - 1, &id);
+	(void)!parse_u64(fields[FIELD_GROUP], UINT32_MAX - 1, &group);
+	ret->uid = (uint32_t)id;
+	ret->gid = (uint32_t)group;
+	ret->name = str_dup(fields[FIELD_NAME]);
+	if (fields[FIELD_HOME].n)
+		ret->home = str_dup(fields[FIELD_HOME]);
+	return ret->name ? 0 : err_nomem(err);
+}
+
+static int find_group(struct image_store *s, const struct image_config *c, struct str name,
+	struct image_user *ret, struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(MAX_ACCOUNTS);
+	struct str fields[FIELDS];
+	uint64_t id;
+
+	if (parse_u64(name, UINT32_MAX - 1, &id) < 0 &&
+		(read_accounts(s, c, "etc/group", &text, name, fields) < 0 ||
+			parse_u64(fields[FIELD_ID], UINT32_MAX - 1, &id) < 0))
+		return not_there(name, "etc/group", err);
+	ret->gid = (uint32_t)id;
+	return 0;
+}
+
+int image_find_user(struct image_store *s, const struct image_config *c, struct image_user *ret,
+	struct cloche_err *err)
+{
+	struct str user = str_from(c->user), name = str_prefix(user, str_chr(user, ':'));
+	struct str group = str_from_index(user, name.n + 1);
+	int r;
+
+	if (user.n == 0)
+		return 0;
+	/* ":group" alone is root with that group. */
+	r = name.n ? find_user(s, c, name, ret, err) : 0;
+	return r == 0 && group.n ? find_group(s, c, group, ret, err) : r;
+}

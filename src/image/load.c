@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: under the one lock of the store, blobs are taken by their digest, layers are
+ * unpacked beside their place and renamed into it, and the index is written last. Whatever ends it
+ * before that leaves things that no image has, which the next who holds the lock removes. */
+#include "image/load.h"
+#include "base/fd.h"
+#include "base/fs.h"
+#include "base/parse.h"
+#include "base/rand.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MAX_NESTED = 3 };
+
+struct loading {
+	struct image_store *store;
+	const struct image_source *source;
+	struct image_load *job;
+	struct image_index index; /* as it will be */
+	struct image_index added;
+	char step[64];
+};
+
+static bool tell(struct loading *l, uint64_t bytes)
+{
+	return !l->job->step || l->job->step(l->job->user, l->step, bytes);
+}
+
+static bool on_progress(void *user, uint64_t bytes)
+{
+	return tell(user, bytes);
+}
+
+/* A layer begins: what is done with it, and which one it is. */
+static int begin(struct loading *l, const char *verb, size_t i, size_t n, struct cloche_err *err)
+{
+	snprintf(l->step, sizeof(l->step), "%s layer %zu of %zu", verb, i + 1, n);
+	return tell(l, 0) ? 0 : err_set(err, E_CANCELLED, "it was given up");
+}
+
+static void on_waiting(void *user)
+{
+	struct loading *l = user;
+
+	snprintf(l->step, sizeof(l->step), "waiting for another who changes the images");
+	(void)tell(l, 0);
+}
+
+/* --- layers --- */
+
+struct unpacked {
+	char digest[IMAGE_HEX + 1];
+	uint64_t numbers[4]; /* entries, bytes, owners, skipped */
+};
+
+static int take_result(void *user, struct str line, struct cloche_err *err)
+{
+	struct unpacked *u = user;
+	static const struct str word = {"layer ", 6};
+	struct str rest = str_from_index(line, word.n), hex = str_prefix(rest, IMAGE_HEX);
+	bool ok = str_starts(line, word) && image_is_hex(hex);
+
+	rest = str_from_index(rest, IMAGE_HEX + 1);
+	for (size_t i = 0; ok && i < ARRAY_SIZE(u->numbers); i++) {
+		struct str number = str_prefix(rest, str_chr(rest, ' '));
+
+		ok = parse_u64(number, UINT64_MAX, &u->numbers[i]) == 0;
+		rest = str_from_index(rest, number.n + 1);
+	}
+	if (!ok)
+		return err_set(err, E_CORRUPT, "cloche-unpack wrote a line that is none");
+	snprintf(u->digest, sizeof(u->digest), "%.*s", STR_FMT(hex));
+	return 0;
+}
+
+/* Into the directory `dir`, which is empty. */
+static int unpack_into(
+	struct loading *l, const char *blob, const char *diff_id, int dir, struct cloche_err *err)
+{
+	_cleanup_fd_ int in = openat(l->store->blobs, blob, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	struct unpacked u = {0};
+	const struct unpack_job job = {.what = UNPACK_LAYER,
+		.in = in,
+		.dir = dir,
+		.line = take_result,
+		.line_user = &u,
+		.progress = on_progress,
+		.user = l};
+	int r = in < 0 ? err_sys(err, errno, "open sha256:%s", blob) : unpack_run(&job, err);
+
+	if (r == 0 && strcmp(u.digest, diff_id) != 0)
+		r = err_set(err, E_CORRUPT,
+			"what it unpacks to is not what the configuration says (sha256:%s, not %s)",
+			u.digest, diff_id);
+	l->job->owners += u.numbers[2];
+	l->job->skipped += u.numbers[3];
+	return r;
+}
+
+static int unpack(struct loading *l, const char *blob, const char *diff_id, struct cloche_err *err)
+{
+	int layers = l->store->layers, r;
+	_cleanup_fd_ int dir = -1;
+	char name[32];
+
+	if (faccessat(layers, diff_id, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		return 0;
+	snprintf(name, sizeof(name), "new-%016llx", (unsigned long long)rand_u64());
+	if (mkdirat(layers, name, 0700) < 0)
+		return err_sys(err, errno, "create a layer");
+	dir = openat(layers, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	r = dir < 0 ? err_sys(err, errno, "open a layer") : unpack_into(l, blob, diff_id, dir, err);
+	/* Once it has its name, nobody looks into it again. */
+	if (r == 0 && syncfs(dir) < 0)
+		r = err_sys(err, errno, "write the layer to the disk");
+	if (r == 0 && renameat(layers, name, layers, diff_id) < 0)
+		r = err_sys(err, errno, "store the layer");
+	if (r < 0)
+		(void)fs_remove_tree(layers, name);
+	return r;
+}
+
+static int unpack_layers(struct loading *l, const struct image_manifest *m, struct cloche_err *err)
+{
+	_cleanup_(image_config_donep) struct image_config c = IMAGE_CONFIG_NULL;
+	int r = image_store_config(l->store, m, &c, err);
+
+	for (size_t i = 0; r == 0 && i < m->layers_n; i++) {
+		r = begin(l, "unpacking", i, m->layers_n, err);
+		if (r == 0)
+			r = unpack(l, m->layers[i].hex, c.diff_ids[i], err);
+		if (r < 0)
+			err_wrap(err, "layer %zu of %zu", i + 1, m->layers_n);
+	}
+	return r;
+}
+
+/* --- images --- */
+
+static int add_image(struct loading *l, const struct image_entry *e, struct cloche_err *err)
+{
+	int r;
+
+	/* An image without a name is there once. */
+	for (size_t i = 0; !e->name && i < l->index.n; i++)
+		if (strcmp(l->index.entries[i].hex, e->hex) == 0)
+			return image_index_add(&l->added, e, err);
+	r = image_index_add(&l->index, e, err);
+	return r < 0 ? r : image_index_add(&l->added, e, err);
+}
+
+/* A blob of an OCI layout. */
+static int take_blob(struct loading *l, struct image_blob *b, struct cloche_err *err)
+{
+	char path[IMAGE_HEX + 16];
+
+	snprintf(path, sizeof(path), "blobs/sha256/%s", b->hex);
+	return image_source_take(l->source, path, b, err);
+}
+
+static int take_document(
+	struct loading *l, const struct image_blob *from, struct buf *ret, struct cloche_err *err)
+{
+	struct image_blob b = *from;
+	int r;
+
+	if (b.size > IMAGE_MAX_DOCUMENT)
+		return err_set(err, E_LIMIT, "sha256:%s is too large for a document", b.hex);
+	r = take_blob(l, &b, err);
+	return r < 0 ? r : image_blob_read(l->store, b.hex, ret, err);
+}
+
+static struct image_blob blob_of(const struct image_entry *e)
+{
+	struct image_blob b = {.size = e->size};
+
+	snprintf(b.hex, sizeof(b.hex), "%s", e->hex);
+	return b;
+}
+
+static int load_manifest(struct loading *l, const struct image_entry *e, struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(IMAGE_MAX_DOCUMENT);
+	const struct image_blob b = blob_of(e);
+	struct image_entry stored = *e;
+	struct image_manifest m;
+	int r = take_document(l, &b, &text, err);
+
+	stored.size = buf_len(&text);
+	if (r == 0)
+		r = image_manifest_read(buf_str(&text), &m, err);
+	if (r == 0) {
+		buf_clear(&text);
+		r = take_document(l, &m.config, &text, err);
+	}
+	for (size_t i = 0; r == 0 && i < m.layers_n; i++) {
+		r = begin(l, "checking", i, m.layers_n, err);
+		if (r == 0)
+			r = take_blob(l, &m.layers[i], err);
+		if (r < 0)
+			err_wrap(err, "layer %zu of %zu", i + 1, m.layers_n);
+	}
+	if (r == 0)
+		r = unpack_layers(l, &m, err);
+	return r < 0 ? r : add_image(l, &stored, err);
+}
+
+/* What is for this machine, of an index in an index the first one alone. */
+static int load_index(struct loading *l, const struct image_index *index, const char *name,
+	int depth, struct cloche_err *err)
+{
+	size_t done = 0;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < index->n && !(done && depth > 0); i++) {
+		_cleanup_(image_index_donep) struct image_index inner = IMAGE_INDEX_NULL;
+		_cleanup_(buf_donep) struct buf text = BUF_INIT(IMAGE_MAX_DOCUMENT);
+		struct image_entry e = index->entries[i];
+		const struct image_blob b = blob_of(&e);
+
+		if (e.elsewhere)
+			continue;
+		if (l->job->name || !e.name)
+			e.name = (char *)(uintptr_t)name;
+		done++;
+		if (e.kind == IMAGE_KIND_MANIFEST) {
+			r = load_manifest(l, &e, err);
+			continue;
+		}
+		if (depth == MAX_NESTED)
+			return err_set(err, E_LIMIT, "an index in an index in an index");
+		r = take_document(l, &b, &text, err);
+		if (r == 0)
+			r = image_index_read(buf_str(&text), &inner, err);
+		if (r == 0)
+			r = load_index(l, &inner, e.name, depth + 1, err);
+	}
+	if (r == 0 && done == 0)
+		r = err_set(err, E_NOT_FOUND, "it has no image for this machine");
+	return r;
+}
+
+static int load_layout(struct loading *l, struct cloche_err *err)
+{
+	_cleanup_(image_index_donep) struct image_index index = IMAGE_INDEX_NULL;
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(IMAGE_MAX_DOCUMENT);
+	int r = image_source_read(l->source, "index.json", &text, err);
+
+	if (r == 0)
+		r = image_index_read(buf_str(&text), &index, err);
+	return r < 0 ? r : load_index(l, &index, l->job->name, 0, err);
+}
+
+/* An image of `docker save`, which has no manifest of its own: one is made. */
+static int load_one_saved(struct loading *l, const struct image_saved *s, struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(IMAGE_MAX_DOCUMENT);
+	struct image_manifest m = {0};
+	struct image_blob b = {0};
+	struct image_entry e = {0};
+	int r = image_source_take(l->source, s->config, &m.config, err);
+
+	for (char *const *path = s->layers; r == 0 && path && *path; path++)
+		r = image_source_take(l->source, *path, &m.layers[m.layers_n++], err);
+	if (r == 0)
+		r = unpack_layers(l, &m, err);
+	if (r == 0)
+		r = image_manifest_write(&m, &text, err);
+	if (r == 0)
+		r = image_blob_put(l->store, buf_str(&text), &b, err);
+	if (r < 0)
+		return r;
+	snprintf(e.hex, sizeof(e.hex), "%s", b.hex);
+	e.size = b.size;
+	if (!s->tags || l->job->name) {
+		e.name = (char *)(uintptr_t)l->job->name;
+		return add_image(l, &e, err);
+	}
+	for (char *const *tag = s->tags; r == 0 && *tag; tag++) {
+		struct image_ref ref;
+		char name[IMAGE_REF_MAX];
+
+		r = image_ref_parse(str_from(*tag), &ref, err);
+		if (r < 0)
+			break;
+		image_ref_name(&ref, name);
+		e.name = name;
+		r = add_image(l, &e, err);
+	}
+	return r;
+}
+
+static int load_saved(struct loading *l, struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(IMAGE_MAX_DOCUMENT);
+	struct image_saved *saved = NULL;
+	size_t n = 0;
+	int r = image_source_read(l->source, "manifest.json", &text, err);
+
+	if (r == 0)
+		r = image_saved_read(buf_str(&text), &saved, &n, err);
+	for (size_t i = 0; r == 0 && i < n; i++)
+		r = load_one_saved(l, &saved[i], err);
+	image_saved_free(saved, n);
+	return r;
+}
+
+static int load_any(struct loading *l, struct cloche_err *err)
+{
+	int r = image_store_read(l->store, &l->index, err);
+
+	if (r < 0)
+		return r;
+	if (image_source_has(l->source, "oci-layout") && image_source_has(l->source, "index.json"))
+		r = load_layout(l, err);
+	else if (image_source_has(l->source, "manifest.json"))
+		r = load_saved(l, err);
+	else
+		r = err_set(err, E_CORRUPT,
+			"it is neither an OCI layout nor what \"docker save\" or \"podman save\" "
+			"write");
+	if (r == 0 && l->job->name && l->added.n > 1)
+		r = err_set(
+			err, E_USAGE, "it has %zu images, which cannot have one name", l->added.n);
+	return r < 0 ? r : image_store_write(l->store, &l->index, err);
+}
+
+/* What was taken for nothing. */
+static void give_back(struct loading *l)
+{
+	_cleanup_(image_index_donep) struct image_index index = IMAGE_INDEX_NULL;
+	struct image_freed freed;
+
+	if (image_store_read(l->store, &index, NULL) == 0)
+		(void)!image_store_collect(l->store, &index, &freed, NULL);
+}
+
+int image_load(struct image_store *s, const struct image_source *source, struct image_load *job,
+	struct cloche_err *err)
+{
+	struct loading l = {.store = s, .source = source, .job = job};
+	_cleanup_fd_ int lock = image_store_lock(s, on_waiting, &l, err);
+	int r;
+
+	if (lock < 0)
+		return lock;
+	r = load_any(&l, err);
+	if (r < 0)
+		give_back(&l);
+	for (size_t i = 0; r == 0 && job->stored && i < l.added.n; i++)
+		job->stored(job->user, &l.added.entries[i]);
+	image_index_done(&l.index);
+	image_index_done(&l.added);
+	return r;
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: registries, their certificates and their passwords are skopeo's: whoever has
+ * logged in with it (or with podman) pulls as himself. It writes an OCI layout into a directory of
+ * the store, which is loaded like any other. Without skopeo, or for an image that no registry has
+ * ("localhost/..."), an engine that has it writes it out. */
+#include "image/pull.h"
+#include "base/fd.h"
+#include "base/fs.h"
+#include "base/program.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { MAX_TROUBLE = 8192 };
+
+/* Its last line that says something. */
+static void last_line(struct str text, char *ret, size_t size)
+{
+	snprintf(ret, size, "it failed without a word");
+	while (text.n) {
+		struct str line = str_next_line(&text);
+
+		if (line.n)
+			snprintf(ret, size, "%.*s", STR_FMT(line));
+	}
+}
+
+static int finish(pid_t pid, int trouble, const char *path, struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(MAX_TROUBLE);
+	char why[512];
+	int status;
+
+	if (fd_read_to_end(trouble, &text) == -E2BIG) {
+		/* Nobody reads the rest, and it must not wait for us. */
+		kill(pid, SIGTERM);
+	}
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return err_sys(err, errno, "wait for %s", path);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		return 0;
+	last_line(buf_str(&text), why, sizeof(why));
+	return err_set(err, E_SYSTEM, "%s: %s", path, why);
+}
+
+static int start(char *const *argv, int out, int trouble, pid_t *ret, struct cloche_err *err)
+{
+	const struct program_spawn spawn = {
+		.path = argv[0], .argv = argv, .env = environ, .stdio = {-1, out, trouble}};
+
+	return program_start(&spawn, ret, NULL, err);
+}
+
+static bool tell(struct image_load *job, const char *step)
+{
+	return !job->step || job->step(job->user, step, 0);
+}
+
+static int run_skopeo(char *path, const char *name, int dir, struct cloche_err *err)
+{
+	_cleanup_(freep) char *from = NULL, *to = NULL;
+	char *argv[] = {path, (char[]){"copy"}, NULL, NULL, NULL};
+	int trouble[2], r;
+	pid_t pid;
+
+	if (asprintf(&from, "docker://%s", name) < 0 ||
+		asprintf(&to, "oci:/proc/%d/fd/%d:x", (int)getpid(), dir) < 0)
+		return err_nomem(err);
+	argv[2] = from;
+	argv[3] = to;
+	r = fd_pipe(trouble);
+	if (r < 0)
+		return err_sys(err, -r, "make a pipe");
+	r = start(argv, -1, trouble[1], &pid, err);
+	trouble[1] = fd_close(trouble[1]);
+	if (r == 0)
+		r = finish(pid, trouble[0], path, err);
+	fd_close(trouble[0]);
+	return r;
+}
+
+static int pull_by_skopeo(struct image_store *s, char *path, const char *name,
+	struct image_load *job, struct cloche_err *err)
+{
+	_cleanup_(image_source_donep) struct image_source source = IMAGE_SOURCE_NULL;
+	char temp[32];
+	int dir = image_temp_make(s, temp, err), r;
+
+	if (dir < 0)
+		return dir;
+	image_source_init_dir(&source, s, dir);
+	r = tell(job, "skopeo gets it from its registry")
+		    ? run_skopeo(path, name, dir, err)
+		    : err_set(err, E_CANCELLED, "it was given up");
+	if (r == 0)
+		r = image_load(s, &source, job, err);
+	image_temp_remove(s, temp);
+	return r;
+}
+
+static int pull_by_engine(struct image_store *s, char *path, const char *name,
+	struct image_load *job, struct cloche_err *err)
+{
+	_cleanup_(image_source_donep) struct image_source source = IMAGE_SOURCE_NULL;
+	char *argv[] = {path, (char[]){"save"}, (char *)(uintptr_t)name, NULL};
+	int out[2] = {-1, -1}, trouble[2] = {-1, -1}, r, read;
+	pid_t pid;
+
+	r = fd_pipe(out);
+	if (r == 0)
+		r = fd_pipe(trouble);
+	r = r < 0 ? err_sys(err, -r, "make a pipe") : start(argv, out[1], trouble[1], &pid, err);
+	out[1] = fd_close(out[1]);
+	trouble[1] = fd_close(trouble[1]);
+	if (r == 0) {
+		struct cloche_err own = CLOCHE_ERR_INIT;
+
+		read = image_source_read_archive(&source, s, out[0], NULL, NULL, &own);
+		out[0] = fd_close(out[0]);
+		r = finish(pid, trouble[0], path, err);
+		/* What the engine says is why the archive is none. */
+		if (r == 0 && read < 0 && (r = read) < 0 && err)
+			*err = own;
+	}
+	fd_close(out[0]);
+	fd_close(trouble[0]);
+	return r < 0 ? r : image_load(s, &source, job, err);
+}
+
+static int pull_by_engines(
+	struct image_store *s, const char *name, struct image_load *job, struct cloche_err *err)
+{
+	static const char *const engines[] = {"podman", "docker"};
+	bool any = false;
+	int r = -E_NOT_FOUND;
+
+	for (size_t i = 0; i < ARRAY_SIZE(engines); i++) {
+		_cleanup_(freep) char *path = program_on_path(engines[i]);
+
+		if (!path)
+			continue;
+		any = true;
+		err_clear(err);
+		r = pull_by_engine(s, path, name, job, err);
+		if (r == 0 || r == -E_CANCELLED)
+			return r;
+	}
+	if (any)
+		return r;
+	err_set(err, E_UNSUPPORTED, "no program is here that gets images");
+	err_hint(err,
+		"install skopeo (or podman, or docker), or load an archive: cloche image load "
+		"FILE");
+	return -E_UNSUPPORTED;
+}
+
+int image_pull(
+	struct image_store *s, const char *name, struct image_load *job, struct cloche_err *err)
+{
+	_cleanup_(freep) char *skopeo = program_on_path("skopeo");
+	struct image_ref ref;
+	char full[IMAGE_REF_MAX];
+	int r = image_ref_parse(str_from(name), &ref, err);
+
+	if (r < 0)
+		return r;
+	if (ref.name.n == 0)
+		return err_set(err, E_USAGE, "pull %s: an id names no registry", name);
+	image_ref_name(&ref, full);
+	if (!job->name)
+		job->name = full;
+	if (skopeo && !str_starts(ref.name, STR("localhost/")))
+		r = pull_by_skopeo(s, skopeo, name, job, err);
+	else
+		r = pull_by_engines(s, name, job, err);
+	if (job->name == full)
+		job->name = NULL;
+	return r < 0 ? err_wrap(err, "pull %s", name) : 0;
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The grammar is that of the OCI distribution specification ("Pulling manifests"), and of Docker's
+ * names in front of it (host[:port]/path). */
+#include "image/ref.h"
+
+#include <stdio.h>
+
+static bool is_lower_hex(char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+}
+
+static bool is_alnum(char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static bool all_hex(struct str s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (!is_lower_hex(s.p[i]))
+			return false;
+	return s.n > 0;
+}
+
+bool image_is_hex(struct str s)
+{
+	return s.n == IMAGE_HEX && all_hex(s);
+}
+
+bool image_digest_parse(struct str s, struct str *ret)
+{
+	struct str hex = str_from_index(s, sizeof("sha256:") - 1);
+
+	if (!str_starts(s, STR("sha256:")) || !image_is_hex(hex))
+		return false;
+	*ret = hex;
+	return true;
+}
+
+/* One part of a name between slashes: letters, digits and single separators within. The first may
+ * be a host with a port; hosts alone may have capitals. */
+static bool is_name_part(struct str part, bool host)
+{
+	bool between = false;
+
+	for (size_t i = 0; i < part.n; i++) {
+		char c = part.p[i];
+
+		if (is_alnum(c) && (host || c < 'A' || c > 'Z')) {
+			between = true;
+			continue;
+		}
+		if (i == 0 || (!between && c != '-' && c != '_'))
+			return false;
+		if (c != '.' && c != '_' && c != '-' && !(host && c == ':'))
+			return false;
+		between = false;
+	}
+	return between;
+}
+
+static bool is_name(struct str name)
+{
+	bool first = true;
+
+	if (name.n == 0 || name.n > IMAGE_NAME_MAX)
+		return false;
+	for (;;) {
+		size_t n = str_chr(name, '/');
+
+		if (!is_name_part(str_prefix(name, n), first && n < name.n))
+			return false;
+		if (n == name.n)
+			return true;
+		name = str_from_index(name, n + 1);
+		first = false;
+	}
+}
+
+static bool is_tag(struct str tag)
+{
+	if (tag.n == 0 || tag.n > IMAGE_TAG_MAX || tag.p[0] == '.' || tag.p[0] == '-')
+		return false;
+	for (size_t i = 0; i < tag.n; i++)
+		if (!is_alnum(tag.p[i]) && tag.p[i] != '_' && tag.p[i] != '.' && tag.p[i] != '-')
+			return false;
+	return true;
+}
+
+/* The colon of the tag: the last one, if no slash is behind it. */
+static size_t find_tag(struct str s)
+{
+	for (size_t i = s.n; i-- > 0 && s.p[i] != '/';)
+		if (s.p[i] == ':')
+			return i;
+	return s.n;
+}
+
+static int refuse(struct str text, const char *why, struct cloche_err *err)
+{
+	int r = err_set(err, E_USAGE, "\"%.*s\" is no name of an image: %s", STR_FMT(text), why);
+
+	err_hint(err, "an image is name[:tag], name@sha256:DIGEST, or the beginning of its id");
+	return r;
+}
+
+int image_ref_parse(struct str text, struct image_ref *ret, struct cloche_err *err)
+{
+	struct image_ref ref = {.name = text};
+	size_t at = str_chr(text, '@'), colon;
+
+	if (text.n == 0 || text.n >= IMAGE_REF_MAX)
+		return refuse(str_prefix(text, 64), text.n ? "it is too long" : "it is empty", err);
+	if (image_digest_parse(text, &ref.digest) || image_is_hex(text)) {
+		ref.digest = ref.digest.n ? ref.digest : text;
+		ref.name = STR_NULL;
+		*ret = ref;
+		return 0;
+	}
+	if (at < text.n) {
+		if (!image_digest_parse(str_from_index(text, at + 1), &ref.digest))
+			return refuse(text, "behind @ stands sha256: and 64 digits", err);
+		ref.name = str_prefix(text, at);
+	}
+	colon = find_tag(ref.name);
+	if (colon < ref.name.n) {
+		ref.tag = str_from_index(ref.name, colon + 1);
+		ref.name = str_prefix(ref.name, colon);
+		if (!is_tag(ref.tag))
+			return refuse(
+				text, "the tag may have letters, digits, '_', '.' and '-'", err);
+	} else if (!ref.digest.n) {
+		ref.tag = STR("latest");
+		ref.maybe_id = text.n >= IMAGE_ID_MIN && text.n < IMAGE_HEX && all_hex(text);
+	}
+	if (!is_name(ref.name))
+		return refuse(text,
+			"a name has small letters, digits, and '/', '.', '_' or '-' between", err);
+	*ret = ref;
+	return 0;
+}
+
+void image_ref_name(const struct image_ref *ref, char *ret)
+{
+	snprintf(ret, IMAGE_REF_MAX, "%.*s:%.*s", STR_FMT(ref->name),
+		STR_FMT(ref->tag.n ? ref->tag : STR("latest")));
+}
+
+bool image_ref_matches(const struct image_ref *ref, struct str stored, bool *ret_exact)
+{
+	size_t colon = find_tag(stored);
+	struct str name = str_prefix(stored, colon), tag = str_from_index(stored, colon + 1);
+
+	if (ref->tag.n && !str_eq(tag, ref->tag))
+		return false;
+	*ret_exact = str_eq(name, ref->name);
+	/* With the slash before it, so that "pine" is not "alpine". */
+	return *ret_exact || (str_ends(name, ref->name) && name.n > ref->name.n &&
+				     name.p[name.n - ref->name.n - 1] == '/');
+}

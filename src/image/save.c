@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "image/save.h"
+#include "base/fd.h"
+#include "base/fs.h"
+#include "image/unpack.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { MAX_LIST = 16 << 20 };
+
+static int add_blob(struct buf *list, const char *hex)
+{
+	char line[2 * IMAGE_HEX + 64];
+
+	snprintf(line, sizeof(line), "blobs/sha256/%s blobs/sha256/%s\n", hex, hex);
+	/* Images may have layers in common. */
+	if (buf_len(list) && memmem(buf_data(list), buf_len(list), line, strlen(line)))
+		return 0;
+	return buf_add(list, line, strlen(line));
+}
+
+static int add_image(
+	struct image_store *s, const char *hex, struct buf *list, struct cloche_err *err)
+{
+	struct image_manifest m;
+	int r = image_store_manifest(s, hex, &m, err);
+
+	if (r < 0)
+		return r;
+	r = add_blob(list, hex);
+	if (r == 0)
+		r = add_blob(list, m.config.hex);
+	for (size_t i = 0; r == 0 && i < m.layers_n; i++)
+		r = add_blob(list, m.layers[i].hex);
+	return r < 0 ? err_nomem(err) : 0;
+}
+
+static int pack(struct image_store *s, const char *temp, const struct buf *list, int out,
+	struct cloche_err *err)
+{
+	_cleanup_fd_ int fd = openat(s->dir, temp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_fd_ int lines = memfd_create("list", MFD_CLOEXEC);
+	int r;
+
+	if (fd < 0 || lines < 0)
+		return err_sys(err, errno, "write the list of blobs");
+	r = fd_write_all(lines, buf_data(list), buf_len(list));
+	if (r < 0 || lseek(lines, 0, SEEK_SET) < 0)
+		return err_sys(err, r < 0 ? -r : errno, "write the list of blobs");
+	return unpack_pack_to(out, s->dir, lines, err);
+}
+
+int image_save(
+	struct image_store *s, const struct image_index *images, int out, struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf list = BUF_INIT(MAX_LIST),
+					index = BUF_INIT(IMAGE_MAX_DOCUMENT);
+	_cleanup_fd_ int temp = -1;
+	char name[32];
+	int r = image_index_write(images, &index, err);
+
+	if (r < 0)
+		return r;
+	temp = image_temp_make(s, name, err);
+	if (temp < 0)
+		return temp;
+	r = fs_write_atomic(temp, "index.json", buf_str(&index), 0600, false, err);
+	if (r == 0 && buf_printf(&list,
+			      "oci-layout oci-layout\nindex.json %s/index.json\nblobs/ "
+			      "-\nblobs/sha256/ -\n",
+			      name) < 0)
+		r = err_nomem(err);
+	for (size_t i = 0; r == 0 && i < images->n; i++)
+		r = add_image(s, images->entries[i].hex, &list, err);
+	if (r == 0)
+		r = pack(s, name, &list, out, err);
+	image_temp_remove(s, name);
+	return r;
+}

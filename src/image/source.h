@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Where an image is loaded from: a directory with an OCI layout, or an archive whose files lie
+ * numbered in a temporary directory. */
+
+#include "base/buf.h"
+#include "image/store.h"
+#include "image/unpack.h"
+
+struct source_file {
+	char *path;   /* heap */
+	char *target; /* of a link, heap; NULL: a file */
+	bool hard;    /* target is a path of the archive, else relative to where path lies */
+	unsigned number;
+};
+
+struct image_source {
+	struct image_store *store; /* borrowed */
+	int dir;                   /* owned */
+	char temp[32];             /* of an archive: the name of dir in the store */
+	bool archive;
+	struct source_file *files; /* heap */
+	size_t n;
+};
+#define IMAGE_SOURCE_NULL ((struct image_source){.dir = -1})
+
+/* Takes dir. */
+void image_source_init_dir(struct image_source *s, struct image_store *store, int dir);
+/* Reads an archive from fd (borrowed) to its end. */
+_warn_unused_ int image_source_read_archive(struct image_source *s, struct image_store *store,
+	int fd, unpack_progress_fn progress, void *user, struct cloche_err *err);
+void image_source_done(struct image_source *s);
+static inline void image_source_donep(struct image_source *s)
+{
+	image_source_done(s);
+}
+
+bool image_source_has(const struct image_source *s, const char *path);
+/* A document. E_NOT_FOUND. */
+_warn_unused_ int image_source_read(
+	const struct image_source *s, const char *path, struct buf *ret, struct cloche_err *err);
+/* Into the store; blob->hex and blob->size are checked where they say something, and filled. */
+_warn_unused_ int image_source_take(const struct image_source *s, const char *path,
+	struct image_blob *blob, struct cloche_err *err);

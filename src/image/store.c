@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "image/store.h"
+#include "base/fd.h"
+#include "base/fs.h"
+#include "base/rand.h"
+#include "ipc/statedir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define TEMPORARY "new-"
+enum { CHUNK = 256 << 10 };
+
+static int make_dir(int at, const char *name, struct cloche_err *err)
+{
+	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	int fd;
+
+	if (mkdirat(at, name, 0700) < 0 && errno != EEXIST)
+		return err_sys(err, errno, "create images/%s", name);
+	fd = openat(at, name, flags);
+	return fd < 0 ? err_sys(err, errno, "open images/%s", name) : fd;
+}
+
+int image_store_open(struct image_store *s, struct cloche_err *err)
+{
+	_cleanup_(image_store_closep) struct image_store own = IMAGE_STORE_NULL;
+	_cleanup_fd_ int outer = -1;
+	int r = statedir_path("images", &own.path, err);
+
+	if (r < 0)
+		return r;
+	own.dir = fs_open_private_dir(own.path, err);
+	if (own.dir < 0)
+		return own.dir;
+	outer = make_dir(own.dir, "blobs", err);
+	if (outer < 0)
+		return outer;
+	own.blobs = make_dir(outer, "sha256", err);
+	if (own.blobs < 0)
+		return own.blobs;
+	own.layers = make_dir(own.dir, "layers", err);
+	if (own.layers < 0)
+		return own.layers;
+	if (faccessat(own.dir, "oci-layout", F_OK, 0) < 0) {
+		r = fs_write_atomic(own.dir, "oci-layout",
+			STR("{\"imageLayoutVersion\":\"1.0.0\"}\n"), 0600, false, err);
+		if (r < 0)
+			return r;
+	}
+	*s = own;
+	own = IMAGE_STORE_NULL;
+	return 0;
+}
+
+void image_store_close(struct image_store *s)
+{
+	fd_close(s->dir);
+	fd_close(s->blobs);
+	fd_close(s->layers);
+	free(s->path);
+	*s = IMAGE_STORE_NULL;
+}
+
+/* Calls fn with each name; fn may remove it. */
+static int each_name(int at, int (*fn)(void *user, const char *name), void *user)
+{
+	int fd = openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *e;
+	int r = 0;
+
+	if (!d) {
+		fd_close(fd);
+		return -errno;
+	}
+	while (r == 0 && (e = readdir(d)))
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+			r = fn(user, e->d_name);
+	closedir(d);
+	return r;
+}
+
+/* One whose maker is gone can be locked. */
+static int sweep_one(void *user, const char *name)
+{
+	int at = *(int *)user;
+	_cleanup_fd_ int fd = -1;
+
+	if (!str_starts(str_from(name), STR(TEMPORARY)) && !str_ends(str_from(name), STR(".tmp")))
+		return 0;
+	fd = openat(at, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return 0;
+	(void)fs_remove_tree(at, name);
+	return 0;
+}
+
+int image_store_lock(
+	struct image_store *s, void (*waiting)(void *user), void *user, struct cloche_err *err)
+{
+	_cleanup_fd_ int fd =
+		openat(s->dir, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int r;
+
+	if (fd < 0)
+		return err_sys(err, errno, "open the lock of the images");
+	r = flock(fd, LOCK_EX | LOCK_NB);
+	if (r < 0 && errno == EWOULDBLOCK && waiting)
+		waiting(user);
+	while (r < 0 && (errno == EINTR || errno == EWOULDBLOCK))
+		r = flock(fd, LOCK_EX);
+	if (r < 0)
+		return err_sys(err, errno, "lock the images");
+	/* Blobs and layers are made under the lock, so theirs are a crash's. */
+	(void)each_name(s->dir, sweep_one, &s->dir);
+	(void)each_name(s->blobs, sweep_one, &s->blobs);
+	(void)each_name(s->layers, sweep_one, &s->layers);
+	return TAKE_FD(fd);
+}
+
+static void new_name(char *ret)
+{
+	snprintf(ret, 32, TEMPORARY "%016llx", (unsigned long long)rand_u64());
+}
+
+int image_temp_make(struct image_store *s, char *ret_name, struct cloche_err *err)
+{
+	/* Made and not yet locked, it may be swept: then once more. */
+	for (int tries = 0; tries < 8; tries++) {
+		_cleanup_fd_ int fd = -1;
+		struct stat st;
+
+		new_name(ret_name);
+		if (mkdirat(s->dir, ret_name, 0700) < 0)
+			return err_sys(err, errno, "create images/%s", ret_name);
+		fd = openat(s->dir, ret_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (fd >= 0 && flock(fd, LOCK_EX) == 0 && fstat(fd, &st) == 0 && st.st_nlink > 0)
+			return TAKE_FD(fd);
+	}
+	return err_set(err, E_BUSY, "the directory of the images is being swept");
+}
+
+void image_temp_remove(struct image_store *s, const char *name)
+{
+	(void)fs_remove_tree(s->dir, name);
+}
+
+int image_store_read(struct image_store *s, struct image_index *ret, struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(IMAGE_MAX_DOCUMENT);
+	int r;
+
+	if (faccessat(s->dir, "index.json", F_OK, 0) < 0 && errno == ENOENT) {
+		*ret = IMAGE_INDEX_NULL;
+		return 0;
+	}
+	r = fs_read_file(s->dir, "index.json", &text, err);
+	if (r == 0)
+		r = image_index_read(buf_str(&text), ret, err);
+	return r < 0 ? err_wrap(err, "%s", s->path) : 0;
+}
+
+int image_store_write(
+	struct image_store *s, const struct image_index *index, struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(IMAGE_MAX_DOCUMENT);
+	int r = image_index_write(index, &text, err);
+
+	if (r == 0 && syncfs(s->dir) < 0)
+		r = err_sys(err, errno, "write the images to the disk");
+	return r < 0 ? r : fs_write_atomic(s->dir, "index.json", buf_str(&text), 0600, true, err);
+}
+
+bool image_blob_has(const struct image_store *s, const char *hex)
+{
+	return faccessat(s->blobs, hex, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static int check_digest(struct sha256 *h, const char *want, struct cloche_err *err)
+{
+	char hex[SHA256_HEX_MAX];
+
+	sha256_hex(h, hex);
+	if (strcmp(hex, want) == 0)
+		return 0;
+	return err_set(err, E_CORRUPT,
+		"the bytes that should be sha256:%s are another's (sha256:%s)", want, hex);
+}
+
+int image_blob_read(struct image_store *s, const char *hex, struct buf *ret, struct cloche_err *err)
+{
+	struct sha256 h;
+	int r;
+
+	if (!image_blob_has(s, hex))
+		return err_set(err, E_NOT_FOUND, "sha256:%s is not stored", hex);
+	r = fs_read_file(s->blobs, hex, ret, err);
+	if (r < 0)
+		return r;
+	sha256_init(&h);
+	sha256_add(&h, buf_str(ret));
+	return check_digest(&h, hex, err);
+}
+
+static int write_failed(int r, struct cloche_err *err)
+{
+	if (r == -ENOSPC || r == -EDQUOT)
+		return err_set(err, E_NO_SPACE, "write a blob: %s", err_errno_text(-r));
+	return err_sys(err, -r, "write a blob");
+}
+
+/* Digests fd from its beginning and, where out is not negative, copies it there. */
+static int read_through(
+	int fd, int out, struct sha256 *h, uint64_t *ret_size, struct cloche_err *err)
+{
+	_cleanup_(freep) char *chunk = malloc(CHUNK);
+	uint64_t size = 0;
+
+	if (!chunk)
+		return err_nomem(err);
+	sha256_init(h);
+	for (;;) {
+		ssize_t n = pread(fd, chunk, CHUNK, (off_t)size);
+		int r;
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return err_sys(err, errno, "read a blob");
+		if (n == 0)
+			break;
+		sha256_add(h, str_make(chunk, (size_t)n));
+		r = out < 0 ? 0 : fd_write_all(out, chunk, (size_t)n);
+		if (r < 0)
+			return write_failed(r, err);
+		size += (uint64_t)n;
+	}
+	*ret_size = size;
+	return 0;
+}
+
+static int check(
+	struct sha256 *h, uint64_t size, const struct image_blob *want, struct cloche_err *err)
+{
+	if (want->size && size != want->size)
+		return err_set(err, E_CORRUPT, "sha256:%s has %llu bytes and should have %llu",
+			want->hex, (unsigned long long)size, (unsigned long long)want->size);
+	return check_digest(h, want->hex, err);
+}
+
+int image_blob_copy(
+	struct image_store *s, int fd, const struct image_blob *want, struct cloche_err *err)
+{
+	_cleanup_fd_ int out = -1;
+	struct sha256 h;
+	uint64_t size;
+	char name[32];
+	int r;
+
+	if (image_blob_has(s, want->hex))
+		return 0;
+	new_name(name);
+	out = openat(s->blobs, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (out < 0)
+		return err_sys(err, errno, "create a blob");
+	r = read_through(fd, out, &h, &size, err);
+	if (r == 0)
+		r = check(&h, size, want, err);
+	if (r == 0 && renameat(s->blobs, name, s->blobs, want->hex) < 0)
+		r = err_sys(err, errno, "store sha256:%s", want->hex);
+	if (r < 0)
+		(void)unlinkat(s->blobs, name, 0);
+	return r;
+}
+
+int image_blob_move(struct image_store *s, int dir, const char *name, struct image_blob *want,
+	struct cloche_err *err)
+{
+	_cleanup_fd_ int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	struct sha256 h;
+	uint64_t size;
+	int r;
+
+	/* It may have been moved for another image of the archive. */
+	if (fd < 0 && errno == ENOENT && want->hex[0] && image_blob_has(s, want->hex))
+		return 0;
+	if (fd < 0)
+		return err_sys(err, errno, "open a file of the archive");
+	r = read_through(fd, -1, &h, &size, err);
+	if (r < 0)
+		return r;
+	if (want->hex[0])
+		r = check(&h, size, want, err);
+	else
+		sha256_hex(&h, want->hex);
+	want->size = size;
+	if (r < 0)
+		return r;
+	/* A link: archives may name one file for several layers. */
+	if (linkat(dir, name, s->blobs, want->hex, 0) < 0 && errno != EEXIST)
+		return err_sys(err, errno, "store sha256:%s", want->hex);
+	return 0;
+}
+
+int image_blob_put(
+	struct image_store *s, struct str text, struct image_blob *ret, struct cloche_err *err)
+{
+	struct sha256 h;
+
+	sha256_init(&h);
+	sha256_add(&h, text);
+	sha256_hex(&h, ret->hex);
+	ret->size = text.n;
+	return image_blob_has(s, ret->hex)
+		       ? 0
+		       : fs_write_atomic(s->blobs, ret->hex, text, 0600, false, err);
+}
+
+int image_store_manifest(
+	struct image_store *s, const char *hex, struct image_manifest *ret, struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(IMAGE_MAX_DOCUMENT);
+	int r = image_blob_read(s, hex, &text, err);
+
+	return r < 0 ? r : image_manifest_read(buf_str(&text), ret, err);
+}
+
+int image_store_config(struct image_store *s, const struct image_manifest *m,
+	struct image_config *ret, struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(IMAGE_MAX_DOCUMENT);
+	int r = image_blob_read(s, m->config.hex, &text, err);
+
+	if (r == 0)
+		r = image_config_read(buf_str(&text), ret, err);
+	if (r < 0)
+		return r;
+	if (ret->layers_n == m->layers_n)
+		return 0;
+	image_config_done(ret);
+	return err_set(err, E_CORRUPT, "manifest and configuration have different layers");
+}

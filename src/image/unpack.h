@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Starts cloche-unpack, which reads what strangers packed. It gets the archive and one directory,
+ * the only place to which it can write, and answers in lines:
+ *
+ *   progress BYTES                              decompressed so far
+ *   layer DIGEST ENTRIES BYTES OWNERS SKIPPED   the layer is unpacked (UNPACK_LAYER)
+ *   file NUMBER BYTES PATH                      the file NUMBER is PATH (UNPACK_FILES)
+ *   hard TARGET PATH, soft TARGET PATH          a link
+ *
+ * On failure it says "CODE MESSAGE" and a line with the hint on standard error. What it says is not
+ * trusted beyond what it could do itself: it is checked like the archive. */
+
+#include "base/err.h"
+#include "base/macro.h"
+#include "base/str.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { UNPACK_FD_IN = 3, UNPACK_FD_DIR = 4 };
+#define UNPACK_TREE "t"
+#define UNPACK_OWNERS "owners"
+#define UNPACK_BYTES_MAX (64ULL << 30)
+
+enum unpack_what { UNPACK_LAYER, UNPACK_FILES };
+
+/* Takes a line that is not about progress; another answer than 0 ends the unpacking. */
+typedef int (*unpack_line_fn)(void *user, struct str line, struct cloche_err *err);
+/* Called with how many bytes came out so far; false ends the unpacking (E_CANCELLED). */
+typedef bool (*unpack_progress_fn)(void *user, uint64_t bytes);
+
+struct unpack_job {
+	enum unpack_what what;
+	int in, dir; /* borrowed */
+	unpack_line_fn line;
+	void *line_user;
+	unpack_progress_fn progress; /* may be NULL */
+	void *user;                  /* of progress */
+};
+
+/* Blocks until it is done. */
+_warn_unused_ int unpack_run(const struct unpack_job *job, struct cloche_err *err);
+
+/* Writes an archive of files of dir to out; list: a descriptor with lines "PATH NAME". */
+_warn_unused_ int unpack_pack_to(int out, int dir, int list, struct cloche_err *err);
