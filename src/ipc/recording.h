@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What a supervisor and the program that keeps the record of its sandbox (cloche-recorder) say to
+ * each other. It is started with this channel, the directory of logs and that of contents
+ * (state/oplog.h, state/blobs.h).
+ *
+ * BEGIN comes first, then a TREE for each that is looked at, then LOOK. What lies in a tree then is
+ * put on record, or only noted, and READY is the answer. An EVENT is put on record as it is. After
+ * ENDED the trees are looked at again, what was changed is put on record, then what the command
+ * printed and the event, and DONE says that. END does the same once more, without an answer but
+ * the end of the channel.
+ *
+ * TROUBLE may come at any time: something is not on record, and why. */
+
+#include "ipc/frame.h"
+#include "ipc/message.h"
+#include "ipc/rundir.h"
+
+enum {
+	RECORDING_FD = 3,
+	RECORDING_FD_LOGS = 4,
+	RECORDING_FD_CONTENTS = 5,
+	RECORDING_MAX_PATH = 4096,
+	RECORDING_MAX_EVENT = 1024 * 1024,
+	RECORDING_MAX_PAYLOAD = RECORDING_MAX_EVENT + 4096,
+	RECORDING_MAX_TROUBLE = 1024,
+};
+
+enum recording_frame {
+	RECORDING_BEGIN = 1,  /* struct recording_begin */
+	RECORDING_TREE,       /* struct recording_tree; 1 fd, O_PATH: a directory or a file */
+	RECORDING_LOOK,       /* nothing */
+	RECORDING_EVENT,      /* struct recording_event */
+	RECORDING_ENDED,      /* struct recording_ended; 0 or 1 fd: the directory of its log, if it
+			       * printed      something */
+	RECORDING_END,        /* struct recording_event */
+	RECORDING_READY = 16, /* nothing */
+	RECORDING_DONE,       /* struct recording_done */
+	RECORDING_TROUBLE,    /* struct recording_trouble */
+};
+
+enum recording_kind {
+	RECORDING_SANDBOX_START,
+	RECORDING_SANDBOX_END,
+	RECORDING_EXEC_START,
+	RECORDING_KIND_END_
+};
+
+enum recording_sync { RECORDING_INTERVAL, RECORDING_ALWAYS, RECORDING_NEVER, RECORDING_SYNC_END_ };
+
+#define RECORDING_BEGIN_FIELDS(F)                                                                  \
+	F(STR, id, .max = RUNDIR_ID_BYTES)                                                         \
+	F(U64, limit) /* bytes of contents in all; 0: a default */                                 \
+	F(ENUM, sync, recording_sync, RECORDING_SYNC_END_)
+MESSAGE(recording, begin, RECORDING_BEGIN, RECORDING_BEGIN_FIELDS);
+
+#define RECORDING_TREE_FIELDS(F)                                                                   \
+	F(STR, path, .max = RECORDING_MAX_PATH) /* inside */                                       \
+	F(BOOL, layer) /* the upper one of an overlay: a device 0/0 hides what is below */         \
+	F(BOOL, noted) /* what is there from the start is not put on record */
+MESSAGE_WITH_FDS(recording, tree, RECORDING_TREE_FIELDS);
+
+/* args: a JSON object. */
+#define RECORDING_EVENT_FIELDS(F)                                                                  \
+	F(ENUM, kind, recording_kind, RECORDING_KIND_END_)                                         \
+	F(STR, args, .max = RECORDING_MAX_EVENT)
+MESSAGE_STRUCT(recording_event, RECORDING_EVENT_FIELDS);
+
+/* members: of the event's JSON object, without its braces; what the command printed is added. */
+#define RECORDING_ENDED_FIELDS(F)                                                                  \
+	F(U32, number) /* of the supervisor's */                                                   \
+	F(U32, exec)                                                                               \
+	F(STR, members, .max = RECORDING_MAX_EVENT)
+MESSAGE_WITH_FDS(recording, ended, RECORDING_ENDED_FIELDS);
+
+#define RECORDING_DONE_FIELDS(F) F(U32, number)
+MESSAGE(recording, done, RECORDING_DONE, RECORDING_DONE_FIELDS);
+
+#define RECORDING_TROUBLE_FIELDS(F) F(STR, text, .max = RECORDING_MAX_TROUBLE, .flags = FIELD_CUT)
+MESSAGE(recording, trouble, RECORDING_TROUBLE, RECORDING_TROUBLE_FIELDS);
+
+/* fd is borrowed. */
+_warn_unused_ int recording_send_tree(struct chan *c, const struct recording_tree *m, int fd);
+_warn_unused_ int recording_send_look(struct chan *c);
+/* RECORDING_EVENT or RECORDING_END. */
+_warn_unused_ int recording_send_event(
+	struct chan *c, enum recording_frame type, const struct recording_event *m);
+bool recording_get_event(struct str payload, struct recording_event *ret);
+/* dir is borrowed; -1: there is none. */
+_warn_unused_ int recording_send_ended(struct chan *c, const struct recording_ended *m, int dir);
+_warn_unused_ int recording_send_ready(struct chan *c);
+
+/* Every table, up to NULL. */
+extern const message_fn recording_messages[];

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Putting one thing on record. */
+#include "base/fd.h"
+#include "recorder/recorder.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum { CHUNK = 64 << 10 };
+
+static int append(struct recorder *r, struct state_op *op, struct cloche_err *err)
+{
+	if (r->quiet)
+		return 0;
+	op->exec = r->exec;
+	return state_record(&r->state, op, err);
+}
+
+int entry_of_name(struct recorder *r, enum state_op_kind kind, const char *path, struct str target,
+	uint32_t mode, struct cloche_err *err)
+{
+	struct state_op op = {
+		.kind = kind, .subject = str_from(path), .object = target, .mode = mode};
+
+	return append(r, &op, err);
+}
+
+int entry_of_event(
+	struct recorder *r, enum state_op_kind kind, struct str args, struct cloche_err *err)
+{
+	struct state_op op = {.kind = kind, .object = args, .mode = STATE_NO_MODE};
+
+	return state_record(&r->state, &op, err);
+}
+
+int contents_begin(struct recorder *r, struct blob_writer *w, struct cloche_err *err)
+{
+	if (r->lock < 0)
+		r->lock = blobs_lock(r->contents, false, err);
+	return r->lock < 0 ? r->lock : blob_begin(w, r->contents, err);
+}
+
+int contents_finish(struct recorder *r, struct blob_writer *w, char ret[STATE_REF_BYTES + 1],
+	struct cloche_err *err)
+{
+	r->used += w->size;
+	return blob_finish(w, r->always, ret, err);
+}
+
+/* What a person would want to know: that it is there, and why it is not on record. */
+static int skip(struct recorder *r, const char *path, uint64_t size, const char *why,
+	struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf b = BUF_INIT((size_t)8 * STATE_PATH_MAX);
+	struct jsonout o = {.b = &b};
+
+	if (r->quiet)
+		return 0;
+	jsonout_open(&o, NULL, '{');
+	state_argument_write(&o, "path", str_from(path));
+	jsonout_number(&o, "size", size);
+	jsonout_text(&o, "why", why);
+	if (r->exec)
+		jsonout_number(&o, "exec", r->exec);
+	jsonout_close(&o, '}');
+	return o.error < 0 ? err_nomem(err) : entry_of_event(r, STATE_FS_SKIP, buf_str(&b), err);
+}
+
+/* At most n bytes from where fd stands; fewer at its end. */
+static ssize_t read_some(int fd, char *p, size_t n)
+{
+	size_t have = 0;
+
+	while (have < n) {
+		ssize_t got = read(fd, p + have, n - have);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -errno;
+		if (got == 0)
+			break;
+		have += (size_t)got;
+	}
+	return (ssize_t)have;
+}
+
+/* The first of it is in data. 1: it is too large after all. */
+static int copy_contents(struct recorder *r, int fd, char *data, size_t n,
+	char ret[STATE_REF_BYTES + 1], struct cloche_err *err)
+{
+	_cleanup_(blob_donep) struct blob_writer w = BLOB_WRITER_INIT;
+	int e = contents_begin(r, &w, err);
+
+	while (e == 0) {
+		ssize_t got;
+
+		e = blob_add(&w, str_make(data, n), err);
+		if (e < 0 || n < CHUNK)
+			break;
+		/* It may grow for as long as it is read. */
+		if (w.size > RECORDER_MAX_FILE)
+			return 1;
+		got = read_some(fd, data, CHUNK);
+		if (got < 0)
+			return err_sys(err, (int)-got, "read a file of the room");
+		n = (size_t)got;
+	}
+	return e < 0 ? e : contents_finish(r, &w, ret, err);
+}
+
+/* Appends it, or only its mode where the contents are what they were. */
+static int put(struct recorder *r, struct seen *s, const struct stat *st, struct state_op *op,
+	const char *digest, struct cloche_err *err)
+{
+	bool same = strcmp(s->digest, digest) == 0;
+	uint32_t mode = st->st_mode & 07777;
+	int e = 0;
+
+	if (!same)
+		e = append(r, op, err);
+	else if ((s->mode & 07777) != mode && !s->any_mode)
+		e = entry_of_name(r, STATE_FS_CHMOD, s->path, STR_NULL, mode, err);
+	s->any_mode = false;
+	snprintf(s->digest, sizeof(s->digest), "%s", e == 0 ? digest : "");
+	return e;
+}
+
+int entry_of_file(
+	struct recorder *r, struct seen *s, int fd, const struct stat *st, struct cloche_err *err)
+{
+	struct state_op op = {
+		.kind = STATE_FS_WRITE, .subject = str_from(s->path), .mode = st->st_mode & 07777};
+	_cleanup_(freep) char *data = malloc(CHUNK);
+	char ref[STATE_REF_BYTES + 1];
+	struct seen small = {0};
+	ssize_t n;
+	int e;
+
+	_Static_assert(
+		(int)CHUNK == (int)STATE_DATA_MAX, "what is read at once stands in the log itself");
+	if (!data)
+		return err_nomem(err);
+	if (st->st_size > RECORDER_MAX_FILE)
+		return skip(r, s->path, (uint64_t)st->st_size, "it is too large", err);
+	if (st->st_size >= CHUNK && r->used + (uint64_t)st->st_size > r->limit)
+		return skip(r, s->path, (uint64_t)st->st_size, "the limit of the record is reached",
+			err);
+	n = read_some(fd, data, CHUNK);
+	if (n < 0)
+		return skip(r, s->path, (uint64_t)st->st_size, err_errno_text((int)-n), err);
+	if (n < CHUNK) {
+		op.object = str_make(data, (size_t)n);
+		seen_set_digest(&small, op.object);
+		return put(r, s, st, &op, small.digest, err);
+	}
+	e = r->quiet ? 0 : copy_contents(r, fd, data, (size_t)n, ref, err);
+	if (r->quiet || e < 0)
+		return e;
+	if (e > 0)
+		return skip(r, s->path, (uint64_t)st->st_size, "it grows while it is read", err);
+	op.is_ref = true;
+	op.object = str_from(ref);
+	return put(r, s, st, &op, ref + 7, err);
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "recorder/recorder.h"
+#include "base/fd.h"
+#include "state/background.h"
+
+int recorder_open(struct recorder *r, const char *id, struct cloche_err *err)
+{
+	r->lock = -1;
+	if (r->limit == 0)
+		r->limit = RECORDER_DEFAULT_LIMIT;
+	if (state_open(&r->state, r->logs, id, true, err) < 0)
+		return -err->code;
+	r->state.log.compact_from = OPLOG_COMPACT_FROM;
+	r->state.also = seen_take_entry;
+	r->state.also_user = r;
+	return 0;
+}
+
+/* Under the log's lock. */
+static int take(struct recorder *r, enum state_op_kind kind, struct str args, int dir, bool look,
+	struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf text = BUF_INIT((size_t)STATE_LINE_MAX);
+	struct jsonout o = {.b = &text};
+	int e = look ? scan_trees(r, err) : 0;
+
+	if (e < 0 || kind == STATE_UNKNOWN)
+		return e;
+	if (kind != STATE_EXEC_END)
+		return entry_of_event(r, kind, args, err);
+	jsonout_open(&o, NULL, '{');
+	jsonout_raw(&o, NULL, args);
+	e = dir < 0 ? 0 : printed_add(r, dir, &o, err);
+	jsonout_close(&o, '}');
+	if (e == 0 && o.error < 0)
+		e = err_nomem(err);
+	return e < 0 ? e : entry_of_event(r, kind, buf_str(&text), err);
+}
+
+int recorder_take(struct recorder *r, enum state_op_kind kind, struct str args, int dir, bool look,
+	struct cloche_err *err)
+{
+	int e = state_begin(&r->state, err);
+
+	if (e == 0)
+		e = take(r, kind, args, dir, look, err);
+	r->told = MAX(r->told, r->state.log.number);
+	r->lock = fd_close(r->lock);
+	state_end(&r->state);
+	return e;
+}
+
+void recorder_done(struct recorder *r)
+{
+	struct seen *s, *next;
+
+	(void)state_close(&r->state, NULL);
+	HASH_ITER (hh, r->seen, s, next)
+		seen_remove(r, s);
+	for (unsigned i = 0; i < r->trees_n; i++) {
+		fd_close(r->trees[i].fd);
+		free(r->trees[i].path);
+	}
+}

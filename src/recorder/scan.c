@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: the trees are walked, and each name is compared with what was seen of it in
+ * the turn before. A file is read again where its inode or the time of its last change (ctime,
+ * which nobody inside can set) is another, or where that time is so near to our last look that a
+ * change after it may have the same; whether it is another file is then told by its digest. Inside
+ * the log's lock, so that nobody from outside writes meanwhile; the inside may, and what it does is
+ * found in this turn or in the next.
+ *
+ * Nothing is followed or opened but directories and regular files, by their names in an open
+ * directory; another file system that is mounted in a tree is not entered. */
+#include "base/clock.h"
+#include "base/fd.h"
+#include "recorder/recorder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+/* A time of change says at best in which tick of the kernel it was. */
+#define UNSURE_NSEC ((uint64_t)40 * 1000 * 1000)
+
+struct walk {
+	struct recorder *r;
+	const struct tree *tree;
+	uint32_t index;
+	dev_t device;
+	unsigned depth;
+	char path[STATE_PATH_MAX + 1];
+	size_t path_n;
+};
+
+static uint64_t nsec_of(struct timespec t)
+{
+	return (uint64_t)t.tv_sec * 1000000000U + (uint64_t)t.tv_nsec;
+}
+
+static bool is_hidden(const struct walk *w, const struct stat *st)
+{
+	return w->tree->layer && S_ISCHR(st->st_mode) && st->st_rdev == 0;
+}
+
+/* Whether it is as it was in the turn before; notes how it is now. */
+static bool is_as_before(const struct recorder *r, struct seen *s, const struct stat *st)
+{
+	uint64_t changed = nsec_of(st->st_ctim);
+	bool same = !s->unsure && s->inode == st->st_ino && s->changed_nsec == changed &&
+		    s->size == (uint64_t)st->st_size;
+
+	s->inode = st->st_ino;
+	s->changed_nsec = changed;
+	s->size = (uint64_t)st->st_size;
+	s->unsure = changed + UNSURE_NSEC > r->looked_nsec;
+	return same;
+}
+
+static int look_at_file(
+	struct walk *w, struct seen *s, int dir, const char *name, struct cloche_err *err)
+{
+	_cleanup_fd_ int fd =
+		openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	struct stat st;
+	int e;
+
+	/* Gone again, or another thing by now: the next turn will tell. */
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+		s->unsure = true;
+		return 0;
+	}
+	e = entry_of_file(w->r, s, fd, &st, err);
+	s->mode = st.st_mode;
+	s->unsure = s->unsure || e < 0;
+	return e;
+}
+
+static int look_at_link(
+	struct walk *w, struct seen *s, int dir, const char *name, struct cloche_err *err)
+{
+	char target[STATE_PATH_MAX + 1];
+	ssize_t n = readlinkat(dir, name, target, sizeof(target));
+	struct seen now = {0};
+	int e;
+
+	if (n <= 0 || n > STATE_PATH_MAX)
+		return 0;
+	seen_set_digest(&now, str_make(target, (size_t)n));
+	s->mode = S_IFLNK;
+	if (strcmp(now.digest, s->digest) == 0)
+		return 0;
+	/* Whatever has the name gives way to it. */
+	e = entry_of_name(w->r, STATE_FS_DELETE, s->path, STR_NULL, STATE_NO_MODE, err);
+	if (e == 0)
+		e = entry_of_name(w->r, STATE_FS_SYMLINK, s->path, str_make(target, (size_t)n),
+			STATE_NO_MODE, err);
+	memcpy(s->digest, now.digest, sizeof(s->digest));
+	return e;
+}
+
+static int walk_directory(struct walk *w, int fd, struct seen *s, struct cloche_err *err);
+
+static int look_at_directory(struct walk *w, struct seen *s, int dir, const char *name,
+	const struct stat *st, bool is_new, struct cloche_err *err)
+{
+	uint32_t mode = st->st_mode & 07777, before = s->mode & 07777;
+	int fd, e = 0;
+
+	if (is_new)
+		e = entry_of_name(w->r, STATE_FS_MKDIR, s->path, STR_NULL, mode, err);
+	else if (before != mode && !s->any_mode)
+		e = entry_of_name(w->r, STATE_FS_CHMOD, s->path, STR_NULL, mode, err);
+	s->mode = st->st_mode;
+	s->any_mode = false;
+	if (e < 0 || st->st_dev != w->device || w->depth >= RECORDER_MAX_DEPTH)
+		return e;
+	fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd >= 0)
+		return walk_directory(w, fd, s, err);
+	s->blind = w->r->turn;
+	return 0;
+}
+
+static int look_at(
+	struct walk *w, int dir, const char *name, const struct stat *st, struct cloche_err *err)
+{
+	struct recorder *r = w->r;
+	struct seen *s = seen_find(r, w->path);
+	bool is_new, same;
+	int e = 0;
+
+	if (s && s->mode && (s->mode & S_IFMT) != (st->st_mode & S_IFMT)) {
+		e = entry_of_name(r, STATE_FS_DELETE, w->path, STR_NULL, STATE_NO_MODE, err);
+		seen_remove(r, s);
+		s = NULL;
+	}
+	is_new = !s;
+	if (!s)
+		s = seen_add(r, w->path);
+	if (e < 0 || !s)
+		return e;
+	s->tree = w->index;
+	s->turn = r->turn;
+	r->visited++;
+	if (S_ISDIR(st->st_mode))
+		return look_at_directory(w, s, dir, name, st, is_new, err);
+	same = is_as_before(r, s, st);
+	if (is_hidden(w, st)) {
+		s->mode = st->st_mode;
+		return is_new ? entry_of_name(
+					r, STATE_FS_DELETE, w->path, STR_NULL, STATE_NO_MODE, err)
+			      : 0;
+	}
+	if (same)
+		return 0;
+	if (S_ISREG(st->st_mode))
+		return look_at_file(w, s, dir, name, err);
+	return S_ISLNK(st->st_mode) ? look_at_link(w, s, dir, name, err) : 0;
+}
+
+static int look_at_name(struct walk *w, int dir, const char *name, struct cloche_err *err)
+{
+	size_t before = w->path_n, n = strlen(name);
+	struct stat st;
+	int e;
+
+	if (before + 1 + n > STATE_PATH_MAX || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;
+	w->path[before] = '/';
+	memcpy(w->path + before + 1, name, n + 1);
+	w->path_n = before + 1 + n;
+	e = look_at(w, dir, name, &st, err);
+	w->path_n = before;
+	w->path[before] = '\0';
+	return e;
+}
+
+/* Takes fd. s: what it is known as; NULL: the tree's own. */
+static int walk_directory(struct walk *w, int fd, struct seen *s, struct cloche_err *err)
+{
+	DIR *d = fdopendir(fd);
+	const struct dirent *e;
+	int r = 0;
+
+	if (!d) {
+		fd_close(fd);
+		return err_nomem(err);
+	}
+	w->depth++;
+	while (r == 0 && (e = readdir(d)))
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+			r = look_at_name(w, dirfd(d), e->d_name, err);
+	w->depth--;
+	closedir(d);
+	return r;
+}
+
+static int scan_tree(struct recorder *r, uint32_t index, struct cloche_err *err)
+{
+	const struct tree *t = &r->trees[index];
+	struct walk w = {.r = r, .tree = t, .index = index};
+	struct stat st;
+	int fd;
+
+	if (fstat(t->fd, &st) < 0)
+		return err_sys(err, errno, "look at %s", t->path);
+	w.device = st.st_dev;
+	w.path_n = strlen(t->path);
+	memcpy(w.path, t->path, w.path_n + 1);
+	if (S_ISDIR(st.st_mode)) {
+		fd = openat(t->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		return fd < 0 ? 0 : walk_directory(&w, fd, NULL, err);
+	}
+	return 0;
+}
+
+/* Whether a directory above it could not be looked into. */
+static bool is_out_of_sight(const struct recorder *r, const char *path)
+{
+	char up[STATE_PATH_MAX + 1];
+	char *slash;
+
+	snprintf(up, sizeof(up), "%s", path);
+	while ((slash = strrchr(up, '/')) && slash > up) {
+		const struct seen *s;
+
+		*slash = '\0';
+		s = seen_find(r, up);
+		if (s && s->blind == r->turn)
+			return true;
+	}
+	return false;
+}
+
+/* Whether what was said of the directory above it says it. */
+static bool is_covered(const struct recorder *r, const char *path)
+{
+	char up[STATE_PATH_MAX + 1];
+	char *slash;
+	const struct seen *s;
+
+	snprintf(up, sizeof(up), "%s", path);
+	slash = strrchr(up, '/');
+	if (!slash || slash == up)
+		return false;
+	*slash = '\0';
+	s = seen_find(r, up);
+	return s && (s->turn != r->turn || !S_ISDIR(s->mode));
+}
+
+static int put_gone(struct recorder *r, struct cloche_err *err)
+{
+	struct seen *s, *next;
+	int e = 0;
+
+	if (r->visited == HASH_COUNT(r->seen))
+		return 0;
+	for (s = r->seen; s && e == 0; s = s->hh.next) {
+		if (s->turn == r->turn || s->tree == RECORDER_MAX_TREES)
+			continue;
+		if (is_out_of_sight(r, s->path))
+			s->turn = r->turn;
+		else if (!is_covered(r, s->path))
+			e = entry_of_name(
+				r, STATE_FS_DELETE, s->path, STR_NULL, STATE_NO_MODE, err);
+	}
+	HASH_ITER (hh, r->seen, s, next)
+		if (s->turn != r->turn)
+			seen_remove(r, s);
+	return e;
+}
+
+int scan_trees(struct recorder *r, struct cloche_err *err)
+{
+	bool first = r->turn == 0;
+	int e = 0;
+
+	r->turn++;
+	r->visited = 0;
+	r->looked_nsec = clock_real_usec() * 1000;
+	for (uint32_t i = 0; e == 0 && i < r->trees_n; i++) {
+		r->quiet = first && r->trees[i].noted;
+		e = scan_tree(r, i, err);
+	}
+	r->quiet = false;
+	/* An incomplete walk says nothing of what it did not come to. */
+	return e < 0 ? e : put_gone(r, err);
+}

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: of a sandbox with a full record a program of its own (cloche-recorder) keeps
+ * the log, so that reading the room's files holds up nobody but whoever waits for it. No command
+ * begins before it has looked at what is there; and nobody hears of a command's end before what the
+ * command has changed is on record. Commands that end meanwhile wait in a queue: one is recorded
+ * after the other.
+ *
+ * The room's own end comes first, so that the last look is at files that nothing changes any more;
+ * then the recorder is told, and its end waited for. Should it end before, the sandbox ends too. */
+#include "ipc/recording.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/jsonout.h"
+#include "base/program.h"
+#include "base/strv.h"
+#include "supervisor/supervisor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <utlist.h>
+
+enum { MAX_OUT = 16 << 20 };
+#define SLOW_USEC (1 * USEC_PER_SEC)
+#define SOON (5 * USEC_PER_MSEC)
+#define PATIENCE (120 * USEC_PER_SEC) /* with the last look */
+
+static void trouble(struct supervisor *s, const char *what)
+{
+	char text[RECORDING_MAX_TROUBLE + 64];
+
+	if (s->recording.troubled)
+		return;
+	s->recording.troubled = true;
+	snprintf(text, sizeof(text), "the record has gaps: %s", what);
+	peers_warning(s, str_from(text));
+}
+
+static void flush(struct supervisor *s)
+{
+	struct recording *r = &s->recording;
+
+	loop_timer_clear(&r->flush);
+	if (r->chan_open && chan_flush(&r->chan) == 0)
+		loop_io_set(&r->io, chan_pending(&r->chan) ? EPOLLIN | EPOLLOUT : EPOLLIN);
+}
+
+static void sent(struct supervisor *s, int r)
+{
+	if (r < 0)
+		trouble(s, "too much is to be recorded at once");
+	flush(s);
+}
+
+/* --- commands --- */
+
+static void recorded(struct task *t)
+{
+	t->unrecorded = false;
+	if (output_is_closed(t))
+		t->dir = fd_close(t->dir);
+	watchers_tell_end(t, false);
+}
+
+static void send_next(struct supervisor *s)
+{
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(RECORDING_MAX_EVENT);
+	struct jsonout o = {.b = &b};
+	struct task *t = s->recording.queue;
+	struct recording_ended m;
+	int r;
+
+	if (!t)
+		return;
+	jsonout_number(&o, "exec", t->shown);
+	output_describe_end(&o, t);
+	m = (struct recording_ended){.number = t->number, .exec = t->shown, .members = buf_str(&b)};
+	r = o.error < 0 || !s->recording.chan_open
+		    ? -1
+		    : recording_send_ended(&s->recording.chan, &m, t->log.end > 0 ? t->dir : -1);
+	sent(s, r);
+	if (r == 0)
+		return;
+	LL_DELETE2(s->recording.queue, t, unrecorded_next);
+	recorded(t);
+}
+
+static void on_flush(struct loop_timer *t)
+{
+	flush(container_of(t, struct supervisor, recording.flush));
+}
+
+void recording_exec_started(struct task *t, const char *note)
+{
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(RECORDING_MAX_EVENT);
+	struct jsonout o = {.b = &b};
+	struct supervisor *s = t->sup;
+	struct recording_event m = {.kind = RECORDING_EXEC_START};
+
+	if (!s->recording.chan_open)
+		return;
+	jsonout_open(&o, NULL, '{');
+	jsonout_number(&o, "exec", t->shown);
+	if (t->described)
+		jsonout_raw(&o, NULL, str_from(t->described));
+	if (note)
+		jsonout_raw(&o, NULL, str_from(note));
+	jsonout_close(&o, '}');
+	m.args = buf_str(&b);
+	if (o.error < 0 || recording_send_event(&s->recording.chan, RECORDING_EVENT, &m) < 0)
+		sent(s, -1);
+	/* A moment later: the recorder shall not take the command's turn on the processor, and
+	 * of what ends at once the beginning and the end are said together. */
+	else if (!s->recording.flush.loop && loop_timer_set(s->loop, &s->recording.flush,
+						     clock_mono_usec() + SOON, on_flush) < 0)
+		flush(s);
+}
+
+void recording_exec_failed(struct task *t, const char *why)
+{
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(RECORDING_MAX_EVENT);
+	struct jsonout o = {.b = &b};
+	struct supervisor *s = t->sup;
+
+	if (!s->recording.chan_open)
+		return;
+	jsonout_number(&o, "exec", t->shown);
+	jsonout_text(&o, "failed", why);
+	sent(s, o.error < 0 ? o.error
+			    : recording_send_ended(&s->recording.chan,
+				      &(struct recording_ended){
+					      .exec = t->shown, .members = buf_str(&b)},
+				      -1));
+}
+
+void recording_exec_ended(struct task *t)
+{
+	struct supervisor *s = t->sup;
+	bool first = !s->recording.queue;
+
+	if (!s->recording.chan_open)
+		return;
+	t->unrecorded = true;
+	LL_APPEND2(s->recording.queue, t, unrecorded_next);
+	if (first)
+		send_next(s);
+}
+
+static bool done(struct supervisor *s, struct str payload)
+{
+	struct recording_done m;
+	struct task *t = s->recording.queue;
+
+	if (!recording_get_done(payload, &m))
+		return false;
+	if (!t || t->number != m.number)
+		return m.number == 0; /* a command that could not be started */
+	LL_DELETE2(s->recording.queue, t, unrecorded_next);
+	send_next(s);
+	recorded(t);
+	sandbox_check_end(s);
+	return true;
+}
+
+/* --- the channel --- */
+
+static bool took(struct supervisor *s, struct chan_frame *f)
+{
+	struct recording_trouble m;
+	char text[RECORDING_MAX_TROUBLE + 1];
+
+	switch (f->type) {
+	case RECORDING_READY:
+		if (s->recording.ready)
+			return false;
+		s->recording.ready = true;
+		loop_timer_clear(&s->recording.patience);
+		sandbox_go_on(s);
+		return true;
+	case RECORDING_DONE:
+		return done(s, f->payload);
+	case RECORDING_TROUBLE:
+		if (!recording_get_trouble(f->payload, &m))
+			return false;
+		snprintf(text, sizeof(text), "%.*s", STR_FMT(m.text));
+		trouble(s, text);
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void close_chan(struct supervisor *s)
+{
+	if (!s->recording.chan_open)
+		return;
+	loop_io_remove(&s->recording.io);
+	loop_timer_clear(&s->recording.flush);
+	chan_done(&s->recording.chan);
+	s->recording.chan_open = false;
+}
+
+/* It has said its last: whoever waits for it does so no more. */
+static void gone(struct supervisor *s)
+{
+	struct task *t;
+	struct cloche_err err = CLOCHE_ERR_INIT;
+
+	close_chan(s);
+	while ((t = s->recording.queue)) {
+		LL_DELETE2(s->recording.queue, t, unrecorded_next);
+		recorded(t);
+	}
+	if (!s->recording.told_end) {
+		err_set(&err, E_SYSTEM, "the recorder ended unexpectedly");
+		sandbox_fail(s, &err);
+	}
+}
+
+static void on_chan(struct loop_io *io, uint32_t events)
+{
+	struct supervisor *s = container_of(io, struct supervisor, recording.io);
+	struct chan_frame f;
+	int r;
+
+	while ((r = chan_recv(&s->recording.chan, &f)) == 1) {
+		bool ok = took(s, &f);
+
+		chan_frame_done(&f);
+		if (!s->recording.chan_open)
+			return;
+		if (!ok) {
+			r = -EPROTO;
+			break;
+		}
+	}
+	if (r < 0)
+		gone(s);
+	else
+		flush(s);
+	if (r < 0)
+		sandbox_check_end(s);
+}
+
+static void on_death(struct loop_io *io, uint32_t events)
+{
+	struct supervisor *s = container_of(io, struct supervisor, recording.death);
+
+	if (s->recording.chan_open)
+		on_chan(&s->recording.io, 0);
+	loop_io_remove(io);
+	loop_timer_clear(&s->recording.patience);
+	s->recording.pidfd = fd_close(s->recording.pidfd);
+	waitpid(s->recording.pid, NULL, 0);
+	s->recording.pid = 0;
+	sandbox_check_end(s);
+}
+
+/* --- the beginning --- */
+
+static int start_program(
+	struct supervisor *s, const int dirs[2], int theirs, struct cloche_err *err)
+{
+	_cleanup_(freep) char *path = program_find("cloche-recorder", err);
+	_cleanup_(strv_freep) char **env = program_env(environ);
+	char name[] = "cloche-recorder";
+	char *argv[] = {name, NULL};
+	const struct program_fd fds[] = {{theirs, RECORDING_FD}, {dirs[0], RECORDING_FD_LOGS},
+		{dirs[1], RECORDING_FD_CONTENTS}};
+	struct program_spawn spawn = {.path = path,
+		.argv = argv,
+		.env = env,
+		.fds = fds,
+		.fds_n = ARRAY_SIZE(fds),
+		.stdio = {-1, -1, 2}};
+
+	if (!path)
+		return -E_NOT_FOUND;
+	return env ? program_start(&spawn, &s->recording.pid, &s->recording.pidfd, err)
+		   : err_nomem(err);
+}
+
+int recording_start(struct supervisor *s, const int dirs[2], struct cloche_err *err)
+{
+	struct recording *r = &s->recording;
+	_cleanup_fd_ int ours = -1, theirs = -1;
+	int pair[2], e = fd_socketpair(SOCK_STREAM, pair);
+
+	if (e < 0)
+		return err_sys(err, -e, "make a socket");
+	ours = pair[0];
+	theirs = pair[1];
+	e = start_program(s, dirs, theirs, err);
+	if (e < 0)
+		return e;
+	e = chan_init(&r->chan, TAKE_FD(ours), RECORDING_MAX_PAYLOAD, MAX_OUT);
+	r->chan_open = true;
+	chan_refuse_fds(&r->chan);
+	if (e == 0)
+		e = loop_io_add(s->loop, &r->io, r->chan.fd, EPOLLIN, on_chan);
+	if (e == 0)
+		e = loop_io_add(s->loop, &r->death, r->pidfd, EPOLLIN, on_death);
+	if (e == 0)
+		e = recording_send_begin(
+			&r->chan, &(struct recording_begin){.id = str_from(s->spec.id),
+					  .limit = s->start.record_limit,
+					  .sync = s->start.record_sync});
+	return e < 0 ? err_sys(err, -e, "watch cloche-recorder") : 0;
+}
+
+static int add_tree(struct supervisor *s, const char *path, int fd, bool layer, bool noted,
+	struct cloche_err *err)
+{
+	struct recording_tree m = {.path = str_from(path), .layer = layer, .noted = noted};
+	int r = recording_send_tree(&s->recording.chan, &m, fd);
+
+	/* Few descriptors may wait in a channel. */
+	if (r == 0)
+		r = chan_flush_wait(&s->recording.chan, -1);
+	return r < 0 ? err_sys(err, -r, "tell the recorder of %s", path) : 0;
+}
+
+/* The layer of what is changed in the root, and what is mounted for writing. */
+static int add_trees(struct supervisor *s, struct cloche_err *err)
+{
+	int upper, lower, r = 0;
+
+	if (room_layers(s->room, &upper, &lower, NULL) == 0)
+		r = add_tree(s, "", upper, true, !s->spec.keep_dir, err);
+	for (size_t i = 0; r == 0 && i < s->spec.mounts_n; i++) {
+		const struct room_mount *m = &s->spec.mounts[i];
+		_cleanup_fd_ int fd =
+			m->ro ? -1 : open(m->source, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+		if (fd >= 0)
+			r = add_tree(s, m->target, fd, false, false, err);
+	}
+	return r;
+}
+
+static void on_slow(struct loop_timer *t)
+{
+	struct supervisor *s = container_of(t, struct supervisor, recording.patience);
+
+	peers_warning(s, STR("what is in the workspace is put on record first"));
+}
+
+int recording_look(struct supervisor *s, struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(RECORDING_MAX_EVENT);
+	struct jsonout o = {.b = &b};
+	struct chan *c = &s->recording.chan;
+	int r;
+
+	jsonout_open(&o, NULL, '{');
+	jsonout_text(&o, "id", s->spec.id);
+	jsonout_text(&o, "name", s->start.name && s->start.name[0] ? s->start.name : NULL);
+	jsonout_text(&o, "provider", s->room->provider->name);
+	jsonout_raw(&o, "config",
+		s->start.config && s->start.config[0] ? str_from(s->start.config) : STR("{}"));
+	jsonout_close(&o, '}');
+	if (o.error < 0)
+		return err_nomem(err);
+	r = recording_send_event(c, RECORDING_EVENT,
+		&(struct recording_event){RECORDING_SANDBOX_START, buf_str(&b)});
+	if (r == 0)
+		r = add_trees(s, err);
+	if (r == 0)
+		r = recording_send_look(c);
+	if (r == 0)
+		r = loop_timer_set(
+			s->loop, &s->recording.patience, clock_mono_usec() + SLOW_USEC, on_slow);
+	flush(s);
+	return r == 0 || (err && err->code) ? r : err_sys(err, -r, "speak to the recorder");
+}
+
+/* --- the end --- */
+
+static void on_late(struct loop_timer *t)
+{
+	struct supervisor *s = container_of(t, struct supervisor, recording.patience);
+
+	trouble(s, "the last look at the files takes too long");
+	if (s->recording.pid > 0)
+		kill(s->recording.pid, SIGKILL);
+}
+
+void recording_finish(struct supervisor *s)
+{
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(RECORDING_MAX_EVENT);
+	struct jsonout o = {.b = &b};
+	struct room_usage u = {0};
+
+	if (s->recording.told_end || !s->recording.chan_open || s->recording.queue)
+		return;
+	s->recording.told_end = true;
+	/* Nothing was done: what is on record so far is all there is. */
+	if (!s->recording.ready) {
+		kill(s->recording.pid, SIGKILL);
+		return;
+	}
+	if (s->room)
+		(void)!room_read_usage(s->room, &u, NULL);
+	jsonout_open(&o, NULL, '{');
+	jsonout_text(&o, "reason", record_reason_name(s));
+	jsonout_text(&o, "error", s->failure);
+	jsonout_number(&o, "cpu_usec", u.cpu_usec);
+	jsonout_number(&o, "memory_peak_bytes", u.memory_peak_bytes);
+	jsonout_close(&o, '}');
+	sent(s, o.error < 0
+			? o.error
+			: recording_send_event(&s->recording.chan, RECORDING_END,
+				  &(struct recording_event){RECORDING_SANDBOX_END, buf_str(&b)}));
+	loop_timer_clear(&s->recording.patience);
+	if (loop_timer_set(s->loop, &s->recording.patience, clock_mono_usec() + PATIENCE, on_late) <
+		0)
+		on_late(&s->recording.patience);
+}
+
+bool recording_is_awaited(const struct supervisor *s)
+{
+	return s->start.recorded && !s->recording.ready;
+}
+
+bool recording_is_over(const struct supervisor *s)
+{
+	return s->recording.pid <= 0;
+}
