@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What happened, in a line for a person: commands and how they ended. */
+#include "cli.h"
+#include "log.h"
+#include "names.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_SHOWN = 200 };
+
+static void print_text(const json_t *value)
+{
+	const char *p = json_string_value(value);
+	size_t n = json_string_length(value);
+
+	if (!p)
+		return;
+	putchar(' ');
+	name_print(p, n < MAX_SHOWN ? n : MAX_SHOWN);
+	if (n > MAX_SHOWN)
+		printf("...");
+}
+
+/* Of code, what it is instead of how an interpreter was called. */
+static void print_command(const json_t *args)
+{
+	const json_t *word, *code = json_object_get(args, "code");
+	size_t i;
+
+	if (code) {
+		print_text(json_object_get(code, "runtime"));
+		print_text(json_object_get(code, "context"));
+		if (json_object_get(code, "text"))
+			putchar(':');
+		print_text(json_object_get(code, "text"));
+		return;
+	}
+	json_array_foreach (json_object_get(args, "argv"), i, word)
+		print_text(word);
+	if (json_is_true(json_object_get(args, "argv_cut")))
+		printf(" ...");
+}
+
+static void print_printed(const json_t *args, const char *stream, const char *ref)
+{
+	const json_t *text = json_object_get(args, stream), *contents = json_object_get(args, ref);
+	char size[32];
+
+	if (contents) {
+		printf(", %s %s", stream, json_string_value(contents));
+	} else if (json_string_length(text) > 0) {
+		format_size(json_string_length(text), size, sizeof(size));
+		printf(", %s %s", stream, size);
+	}
+}
+
+static void print_end(const json_t *args)
+{
+	json_int_t status = json_integer_value(json_object_get(args, "status"));
+	const json_t *failed = json_object_get(args, "failed");
+
+	if (json_is_string(failed)) {
+		print_text(failed);
+		return;
+	}
+	printf(json_is_true(json_object_get(args, "signaled")) ? " signal %lld"
+							       : " exit status %lld",
+		(long long)status);
+	if (json_is_true(json_object_get(args, "timed_out")))
+		printf(" (timed out)");
+	if (json_is_true(json_object_get(args, "oom_killed")))
+		printf(" (out of memory)");
+	printf(", %.3f s",
+		(double)json_integer_value(json_object_get(args, "duration_usec")) / 1e6);
+	print_printed(args, "stdout", "stdoutRef");
+	print_printed(args, "stderr", "stderrRef");
+}
+
+static void print_call(const json_t *args)
+{
+	print_command(args);
+	putchar(',');
+	print_end(args);
+	if (json_object_get(args, "value")) {
+		printf(", value");
+		print_text(json_object_get(args, "value"));
+	}
+}
+
+void event_print(const cloche_operation *op)
+{
+	json_t *line = json_loads(op->json, JSON_ALLOW_NUL, NULL);
+	const json_t *args = json_object_get(line, "args");
+
+	if (op->exec)
+		printf(" #%u", op->exec);
+	if (strcmp(op->name, "exec.start") == 0)
+		print_command(args);
+	else if (strcmp(op->name, "exec.end") == 0)
+		print_end(args);
+	else if (strcmp(op->name, "code.call") == 0)
+		print_call(args);
+	else if (strcmp(op->name, "sandbox.start") == 0)
+		print_text(json_object_get(args, "provider"));
+	else if (strcmp(op->name, "sandbox.end") == 0)
+		print_text(json_object_get(args, "reason"));
+	else if (strcmp(op->name, "agent.end") == 0)
+		print_text(json_object_get(args, "outcome"));
+	else if (strcmp(op->name, "fs.skip") == 0) {
+		print_text(json_object_get(args, "path"));
+		putchar(',');
+		print_text(json_object_get(args, "why"));
+	}
+	json_decref(line);
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The page of a log. A file is there whole or not at all: it has no name before it is finished, so
+ * that not even a signal leaves anything, where the file system knows such files. */
+#include "cli.h"
+#include "log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int failed(cloche_err *err, const char *path, int number)
+{
+	return wrong_usage(err, number == EEXIST ? "--force replaces it" : NULL,
+		"log: cannot write %s: %s", path,
+		number == EEXIST ? "it is there already" : strerror(number));
+}
+
+/* The directory that it is to lie in; to be freed. */
+static char *directory_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+}
+
+/* Another name first: what is there is replaced at once. */
+static int replace(const char *fd_name, const char *path)
+{
+	char *other = NULL;
+	int r = -ENOMEM;
+
+	if (asprintf(&other, "%s.%d.tmp", path, (int)getpid()) < 0)
+		return r;
+	r = linkat(AT_FDCWD, fd_name, AT_FDCWD, other, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
+	if (r == 0 && rename(other, path) < 0) {
+		r = -errno;
+		unlink(other);
+	}
+	free(other);
+	return r;
+}
+
+static int write_unnamed(cloche_oplog *log, int fd, const char *path, bool force, cloche_err *err)
+{
+	char name[64];
+	int r = cloche_oplog_report(log, fd, err);
+
+	if (r < 0)
+		return r;
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	r = linkat(AT_FDCWD, name, AT_FDCWD, path, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
+	if (r == -EEXIST && force)
+		r = replace(name, path);
+	return r < 0 ? failed(err, path, -r) : 0;
+}
+
+/* By its other name. A link does not replace; where there are none, who looked first has to do. */
+static int give_name(const char *other, const char *path, bool force)
+{
+	if (!force && link(other, path) == 0)
+		return unlink(other) < 0 ? -errno : 0;
+	if (!force && errno != EPERM && errno != EOPNOTSUPP)
+		return -errno;
+	return rename(other, path) < 0 ? -errno : 0;
+}
+
+/* Where no file can be without a name. */
+static int write_named(cloche_oplog *log, const char *path, bool force, cloche_err *err)
+{
+	char *other = NULL;
+	int fd, r;
+
+	if (asprintf(&other, "%s.%d.tmp", path, (int)getpid()) < 0)
+		return failed(err, path, ENOMEM);
+	fd = open(other, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	r = fd < 0 ? failed(err, path, errno) : cloche_oplog_report(log, fd, err);
+	if (r == 0) {
+		r = give_name(other, path, force);
+		r = r < 0 ? failed(err, path, -r) : 0;
+	}
+	if (fd >= 0)
+		close(fd);
+	if (fd >= 0 && r < 0)
+		unlink(other);
+	free(other);
+	return r;
+}
+
+int write_report(cloche_oplog *log, const char *path, bool force, cloche_err *err)
+{
+	char *dir = NULL;
+	int fd, r;
+
+	if (strcmp(path, "-") == 0)
+		return cloche_oplog_report(log, STDOUT_FILENO, err);
+	/* Before the work. */
+	if (!force && access(path, F_OK) == 0)
+		return failed(err, path, EEXIST);
+	dir = directory_of(path);
+	if (!dir)
+		return failed(err, path, ENOMEM);
+	fd = open(dir, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+	if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL))
+		r = write_named(log, path, force, err);
+	else
+		r = fd < 0 ? failed(err, path, errno) : write_unnamed(log, fd, path, force, err);
+	if (fd >= 0)
+		close(fd);
+	free(dir);
+	return r;
+}

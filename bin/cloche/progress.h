@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* How much was copied, for a person who waits: on standard error where that is a terminal, from
+ * two seconds on. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct progress {
+	int64_t began; /* seconds of CLOCK_MONOTONIC */
+	bool shown;
+};
+
+void progress_begin(struct progress *p);
+/* user is the struct progress (cloche_files_progress_fn). */
+void progress_show(uint64_t bytes, void *user);
+/* Leaves an empty line. */
+void progress_end(struct progress *p);

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: the log is read two times (internal.h). Rows come in the order of the log,
+ * with requests among them by their time, and are written as they are made: memory holds what
+ * internal.h has of files and commands, one entry and one piece of output. */
+#include "report/internal.h"
+#include "state/oplog.h"
+
+#include <errno.h>
+
+enum { VALUE = 400 };
+
+/* Variables and the storage. */
+static void draw_set(struct report *r, const struct state_op *op)
+{
+	row_begin_plain(r, ROW_OTHER, false, op->usec);
+	html_constant(&r->html, state_op_name(op->kind));
+	if (op->subject.p) {
+		HTML(&r->html, " <code>");
+		html_text(&r->html, op->subject, HTML_LINE);
+		HTML(&r->html, "</code>");
+	}
+	if (op->object.p) {
+		size_t n = report_take(r, MIN(op->object.n, (size_t)VALUE));
+
+		HTML(&r->html, " = <code>");
+		html_text(&r->html, text_prefix(op->object, n), HTML_LINE);
+		html_constant(&r->html, n < op->object.n ? " ...</code>" : "</code>");
+	}
+	row_end_plain(r);
+}
+
+static int draw_sandbox(struct report *r, const struct state_op *op, struct cloche_err *err)
+{
+	struct str why = json_str_at(op->args, "error");
+	bool is_start = op->kind == STATE_SANDBOX_START;
+
+	row_begin(r, ROW_OTHER, why.n > 0, false, op->usec);
+	if (is_start) {
+		HTML(&r->html, "sandbox ");
+		html_text(&r->html, json_str_at(op->args, "id"), HTML_LINE);
+	} else {
+		HTML(&r->html, "end of the sandbox: ");
+		html_text(&r->html, json_str_at(op->args, "reason"), HTML_LINE);
+		if (why.n) {
+			HTML(&r->html, " <small class=r>");
+			html_text(&r->html, why, HTML_LINE);
+			HTML(&r->html, "</small>");
+		}
+	}
+	row_body(r);
+	draw_json(r, op->args);
+	row_end(r);
+	return 0;
+}
+
+static int draw_skip(struct report *r, const struct state_op *op, struct cloche_err *err)
+{
+	row_begin_plain(r, ROW_FILE, false, op->usec);
+	HTML(&r->html, "not on record <code>");
+	html_text(&r->html, json_str_at(op->args, "path"), HTML_LINE);
+	HTML(&r->html, "</code> <small class=r>");
+	draw_size(&r->html, json_count_at(op->args, "size"));
+	HTML(&r->html, ", ");
+	html_text(&r->html, json_str_at(op->args, "why"), HTML_LINE);
+	HTML(&r->html, "</small>");
+	row_end_plain(r);
+	return 0;
+}
+
+static int draw_outcome(struct report *r, const struct state_op *op, struct cloche_err *err)
+{
+	struct str outcome = json_str_at(op->args, "outcome");
+
+	row_begin(r, ROW_AGENT, !str_eq(outcome, STR("success")), false, op->usec);
+	HTML(&r->html, "<b>outcome</b> ");
+	html_text(&r->html, outcome, HTML_LINE);
+	row_body(r);
+	draw_json(r, op->args);
+	row_end(r);
+	return 0;
+}
+
+static const struct {
+	enum state_op_kind kind;
+	int (*fn)(struct report *r, const struct state_op *op, struct cloche_err *err);
+} drawers[] = {
+	{STATE_SANDBOX_START, draw_sandbox},
+	{STATE_SANDBOX_END, draw_sandbox},
+	{STATE_EXEC_START, draw_command},
+	{STATE_EXEC_END, draw_command},
+	{STATE_CODE_CALL, draw_call},
+	{STATE_AGENT_END, draw_outcome},
+	{STATE_FS_SKIP, draw_skip},
+};
+
+static int draw_entry(struct report *r, const struct state_op *op, struct cloche_err *err)
+{
+	enum state_about about = state_op_about(op->kind);
+
+	for (size_t i = 0; i < ARRAY_SIZE(drawers); i++)
+		if (drawers[i].kind == op->kind)
+			return drawers[i].fn(r, op, err);
+	if (about == STATE_FILES)
+		return draw_change(r, op, err);
+	if (about == STATE_ENV || about == STATE_STORAGE) {
+		draw_set(r, op);
+	} else {
+		row_begin_plain(r, ROW_OTHER, false, op->usec);
+		html_constant(&r->html, op->kind == STATE_UNKNOWN
+						? "an entry that this version does not know"
+						: state_op_name(op->kind));
+		row_end_plain(r);
+	}
+	return 0;
+}
+
+static int draw(const struct state_op *op, uint64_t offset, void *user, struct cloche_err *err)
+{
+	struct report *r = user;
+	int e;
+
+	if (op->kind == STATE_TABLES)
+		return 0;
+	if (op->kind == STATE_EXEC_START) {
+		draw_there(r);
+		r->has_begun = true;
+	}
+	e = op->usec ? draw_requests(r, op->usec, err) : 0;
+	if (e < 0)
+		return e;
+	e = draw_entry(r, op, err);
+	return e < 0 ? e : r->html.error < 0 ? 1 : 0;
+}
+
+static int write_page(struct report *r, struct cloche_err *err)
+{
+	int e;
+
+	page_begin(r);
+	e = oplog_read_file(r->source->log, draw, r, err);
+	if (e >= 0)
+		draw_there(r);
+	if (e >= 0)
+		e = draw_requests(r, UINT64_MAX, err);
+	rows_end(r);
+	page_end(r);
+	if (html_finish(&r->html) < 0 && e >= 0)
+		e = err_sys(err, -r->html.error, "write the report");
+	return e < 0 ? e : 0;
+}
+
+int report_write(const struct report_source *source, int fd, struct cloche_err *err)
+{
+	struct report r = {.source = source,
+		.html = HTML_INIT(fd),
+		.files = {.work = 10 * 1000 * 1000},
+		.work = 1000 * 1000 * 1000,
+		.texts = REPORT_TEXTS,
+		.there_names = BUF_INIT((size_t)(REPORT_NAMES + 1) * (STATE_PATH_MAX + 1))};
+	int e = survey_make(&r, err);
+
+	if (e == 0)
+		e = write_page(&r, err);
+	buf_done(&r.html.out);
+	buf_done(&r.there_names);
+	files_done(&r.files);
+	survey_done(&r);
+	return e;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/html.h"
+#include "base/fd.h"
+#include "base/utf8.h"
+
+#include <stdio.h>
+
+enum {
+	FLUSH_AT = 64 << 10,
+	MAX_MARKS = 500, /* elements for hidden characters in one text; beyond they are text */
+};
+
+static void flush(struct html *h)
+{
+	if (h->error == 0)
+		h->error = fd_write_all(h->fd, buf_data(&h->out), buf_len(&h->out));
+	buf_clear(&h->out);
+}
+
+void html_markup(struct html *h, struct str markup)
+{
+	while (h->error == 0 && markup.n) {
+		struct str piece = str_prefix(markup, FLUSH_AT);
+
+		h->error = buf_add_str(&h->out, piece);
+		markup = str_from_index(markup, piece.n);
+		if (buf_len(&h->out) >= FLUSH_AT)
+			flush(h);
+	}
+}
+
+void html_constant(struct html *h, const char *text)
+{
+	html_markup(h, str_from(text));
+}
+
+void html_number(struct html *h, uint64_t n)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)n);
+	html_constant(h, text);
+}
+
+int html_finish(struct html *h)
+{
+	flush(h);
+	buf_done(&h->out);
+	return h->error;
+}
+
+/* --- text --- */
+
+struct writing {
+	struct html *h;
+	enum html_form form;
+	bool is_marked; /* inside the element of what is hidden */
+	unsigned marks;
+};
+
+static void mark(struct writing *w, bool on)
+{
+	if (on == w->is_marked)
+		return;
+	if (on && ++w->marks > MAX_MARKS)
+		return;
+	w->is_marked = on;
+	if (on)
+		HTML(w->h, "<u>");
+	else
+		HTML(w->h, "</u>");
+}
+
+static struct str entity(char c)
+{
+	switch (c) {
+	case '&':
+		return STR("&amp;");
+	case '<':
+		return STR("&lt;");
+	case '>':
+		return STR("&gt;");
+	case '"':
+		return STR("&quot;");
+	case '\'':
+		return STR("&#39;");
+	default:
+		return STR_NULL;
+	}
+}
+
+static void hidden(struct writing *w, size_t n, uint32_t c, char byte)
+{
+	char text[16];
+
+	if (n > 1)
+		snprintf(text, sizeof(text), "\\u{%x}", (unsigned)c);
+	else
+		snprintf(text, sizeof(text), "\\x%02x", (unsigned char)byte);
+	mark(w, true);
+	html_constant(w->h, text);
+}
+
+/* Length of what sets colours, 0 where s begins with none. */
+static size_t colour(struct str s)
+{
+	size_t n = 2;
+
+	if (!str_starts(s, STR("\x1b[")))
+		return 0;
+	while (n < s.n && ((s.p[n] >= '0' && s.p[n] <= '9') || s.p[n] == ';' || s.p[n] == ':'))
+		n++;
+	return n < s.n && s.p[n] == 'm' ? n + 1 : 0;
+}
+
+/* Signs that are common in texts and only shape what is beside them: an emoji's form and joints. */
+static bool shapes(uint32_t c)
+{
+	return c == 0x200d || (c >= 0xfe00 && c <= 0xfe0f);
+}
+
+/* How many bytes at the beginning of s stand for themselves. */
+static size_t plain(struct str s, enum html_form form)
+{
+	size_t at = 0;
+
+	while (at < s.n) {
+		uint32_t c = 0;
+		size_t n = utf8_decode(str_from_index(s, at), &c);
+
+		if (n == 1 && (entity(s.p[at]).n ||
+				      (utf8_is_hidden(c) &&
+					      (form != HTML_TEXT || (c != '\n' && c != '\t')))))
+			break;
+		if (n == 0 || (n > 1 && utf8_is_hidden(c) && (form != HTML_TEXT || !shapes(c))))
+			break;
+		at += n;
+	}
+	return at;
+}
+
+/* The first of s, which is not plain. Returns its length. */
+static size_t special(struct writing *w, struct str s)
+{
+	struct str as = entity(s.p[0]);
+	uint32_t c = 0;
+	size_t n;
+
+	if (as.n) {
+		mark(w, false);
+		html_markup(w->h, as);
+		return 1;
+	}
+	if (w->form == HTML_TEXT) {
+		n = colour(s);
+		if (n)
+			return n;
+		if (s.p[0] == '\r') {
+			mark(w, false);
+			if (s.n == 1 || s.p[1] != '\n')
+				HTML(w->h, "\n");
+			return 1;
+		}
+	}
+	n = utf8_decode(s, &c);
+	hidden(w, n, c, s.p[0]);
+	return n ? n : 1;
+}
+
+void html_text(struct html *h, struct str s, enum html_form form)
+{
+	struct writing w = {.h = h, .form = form};
+
+	while (s.n && h->error == 0) {
+		size_t n = plain(s, form);
+
+		if (n) {
+			mark(&w, false);
+			html_markup(h, str_prefix(s, n));
+			s = str_from_index(s, n);
+		}
+		if (s.n)
+			s = str_from_index(s, special(&w, s));
+	}
+	mark(&w, false);
+}

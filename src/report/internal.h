@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What the parts of a report share. The log is read two times: first it is summed up (survey.c),
+ * then each entry is drawn (the other files), so that nothing of it has to be kept in memory but
+ * numbers, names, and the texts of files that change. */
+
+#include "agent/transcript.h"
+#include "report/content.h"
+#include "report/files.h"
+#include "report/html.h"
+
+enum {
+	REPORT_PIECE =
+		16 << 10, /* bytes of a text that are shown of its beginning and of its end */
+	REPORT_TEXTS = 24 << 20, /* of all texts together */
+	REPORT_MAX_COMMANDS = 1000 * 1000,
+	REPORT_MAX_DIFF = 1 << 20, /* bytes of a file that is compared */
+	REPORT_ROWS = 100,         /* of one section of the page */
+	REPORT_NAMES = 1000,       /* of files that were there from the start */
+};
+
+/* A command, by its number in the log. */
+struct command {
+	UT_hash_handle hh;
+	uint64_t number;
+	uint64_t end_at; /* where the line of its end begins */
+	bool has_end, is_agent;
+	bool is_drawn; /* its end, with its beginning */
+};
+
+struct survey {
+	uint64_t start_usec, end_usec; /* of what is on record; 0: not known */
+	uint64_t operations, commands, failed, changed_files;
+	bool has_there; /* there are commands; files before the first were there from the start */
+	uint64_t requests, refused;
+	char *command;                  /* the first, cut */
+	char *name, *provider, *reason; /* of the sandbox */
+	/* of agents: sums over their commands */
+	char *driver, *model, *outcome;
+	bool has_agent, has_cost;
+	uint64_t turns;
+	double cost_usd;
+};
+
+struct report {
+	const struct report_source *source;
+	struct html html;
+	struct survey survey;
+	struct command *commands;
+	struct files files;
+	uint64_t work;  /* lines that may still be compared */
+	uint64_t texts; /* bytes that may still be shown */
+	unsigned rows;  /* in the section that is open */
+	bool in_section;
+	uint64_t request_after,
+		request_usec; /* the last request that was drawn; the next one's time */
+	bool has_begun;       /* the first command was drawn */
+	uint64_t there;       /* files that were there from the start */
+	struct buf there_names;
+};
+
+/* --- survey.c --- */
+_warn_unused_ int survey_make(struct report *r, struct cloche_err *err);
+void survey_done(struct report *r);
+struct command *command_find(struct report *r, uint64_t number, bool make);
+/* Reads one line of the log again. 1: there is none. */
+_warn_unused_ int report_read_line(
+	const struct report *r, uint64_t at, struct state_line *ret, struct cloche_err *err);
+/* Whether a command ended as one wishes. */
+bool command_is_well(const json_t *end);
+/* Whether the output begins as an agent's does. */
+bool content_is_stream(struct content *stdout_text);
+/* Calls fn with each line of it. */
+_warn_unused_ int content_each_line(
+	struct content *c, int (*fn)(struct str line, void *user), void *user);
+
+/* --- page.c: what is around the rows --- */
+void page_begin(struct report *r);
+void page_end(struct report *r);
+
+/* --- row.c --- */
+enum row_kind { ROW_AGENT, ROW_COMMAND, ROW_FILE, ROW_NETWORK, ROW_OTHER };
+/* A row for an entry of that time (0: none is shown): what stands in its head until row_body(), or,
+ * where it has none, until row_end(). With is_open its body is seen at once. */
+void row_begin(struct report *r, enum row_kind kind, bool is_bad, bool is_open, uint64_t usec);
+void row_begin_plain(struct report *r, enum row_kind kind, bool is_bad, uint64_t usec);
+void row_body(struct report *r);
+void row_end(struct report *r);
+void row_end_plain(struct report *r);
+void rows_end(struct report *r);
+void draw_duration(struct html *h, uint64_t usec);
+void draw_size(struct html *h, uint64_t bytes);
+void draw_money(struct html *h, double usd);
+/* How much of a text of n bytes may be shown; it counts as shown. */
+size_t report_take(struct report *r, size_t n);
+/* At most n bytes of it, and no half of a character. */
+struct str text_prefix(struct str s, size_t n);
+/* In a <pre>: the beginning and the end, and how much is between. */
+void draw_text(struct report *r, struct str text);
+void draw_content(struct report *r, struct content *c);
+/* A JSON value as text of several lines. */
+void draw_json(struct report *r, const json_t *value);
+
+/* --- the rows of entries --- */
+int draw_change(struct report *r, const struct state_op *op, struct cloche_err *err);
+void draw_there(struct report *r);
+int draw_command(struct report *r, const struct state_op *op, struct cloche_err *err);
+int draw_call(struct report *r, const struct state_op *op, struct cloche_err *err);
+int draw_turns(struct report *r, struct content *stdout_text, struct cloche_err *err);
+/* Requests that came before this time. */
+int draw_requests(struct report *r, uint64_t until_usec, struct cloche_err *err);

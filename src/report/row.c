@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows of the page. Sections of some rows let a browser leave out what is not in sight. */
+#include "base/utf8.h"
+#include "report/internal.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+static void draw_time(struct report *r, uint64_t usec)
+{
+	uint64_t since = r->survey.start_usec && usec > r->survey.start_usec
+				 ? usec - r->survey.start_usec
+				 : 0;
+	uint64_t s = since / 1000000;
+	char text[64];
+
+	HTML(&r->html, "<time>");
+	if (usec) {
+		if (s >= 3600)
+			snprintf(text, sizeof(text), "+%" PRIu64 ":%02u:%02u", s / 3600,
+				(unsigned)(s / 60 % 60), (unsigned)(s % 60));
+		else
+			snprintf(text, sizeof(text), "+%u:%02u.%03u", (unsigned)(s / 60),
+				(unsigned)(s % 60), (unsigned)(since / 1000 % 1000));
+		html_constant(&r->html, text);
+	}
+	HTML(&r->html, "</time> ");
+}
+
+static void begin(struct report *r)
+{
+	if (r->in_section && r->rows == REPORT_ROWS)
+		rows_end(r);
+	if (!r->in_section)
+		HTML(&r->html, "<section>\n");
+	r->in_section = true;
+	r->rows++;
+}
+
+void rows_end(struct report *r)
+{
+	if (r->in_section)
+		HTML(&r->html, "</section>\n");
+	r->in_section = false;
+	r->rows = 0;
+}
+
+static void classes(struct report *r, enum row_kind kind, bool is_bad)
+{
+	static const char letters[] = "acfns";
+	char name[] = {letters[kind], '\0'};
+
+	HTML(&r->html, " class=\"e ");
+	html_constant(&r->html, name);
+	if (is_bad)
+		HTML(&r->html, " bad");
+	HTML(&r->html, "\"");
+}
+
+void row_begin(struct report *r, enum row_kind kind, bool is_bad, bool is_open, uint64_t usec)
+{
+	begin(r);
+	HTML(&r->html, "<details");
+	classes(r, kind, is_bad);
+	if (is_open)
+		HTML(&r->html, " open");
+	HTML(&r->html, "><summary>");
+	draw_time(r, usec);
+}
+
+void row_begin_plain(struct report *r, enum row_kind kind, bool is_bad, uint64_t usec)
+{
+	begin(r);
+	HTML(&r->html, "<div");
+	classes(r, kind, is_bad);
+	HTML(&r->html, ">");
+	draw_time(r, usec);
+}
+
+void row_body(struct report *r)
+{
+	HTML(&r->html, "</summary>");
+}
+
+void row_end(struct report *r)
+{
+	HTML(&r->html, "</details>\n");
+}
+
+void row_end_plain(struct report *r)
+{
+	HTML(&r->html, "</div>\n");
+}
+
+/* --- numbers --- */
+
+void draw_duration(struct html *h, uint64_t usec)
+{
+	uint64_t s = usec / 1000000;
+	char text[64];
+
+	if (s == 0)
+		snprintf(text, sizeof(text), "%u ms", (unsigned)(usec / 1000));
+	else if (s < 60)
+		snprintf(
+			text, sizeof(text), "%u.%u s", (unsigned)s, (unsigned)(usec / 100000 % 10));
+	else if (s < 3600)
+		snprintf(text, sizeof(text), "%u min %u s", (unsigned)(s / 60), (unsigned)(s % 60));
+	else
+		snprintf(text, sizeof(text), "%" PRIu64 " h %u min", s / 3600,
+			(unsigned)(s / 60 % 60));
+	html_constant(h, text);
+}
+
+void draw_size(struct html *h, uint64_t bytes)
+{
+	static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+	double n = (double)bytes;
+	char text[64];
+	size_t i = 0;
+
+	if (bytes < 1024) {
+		snprintf(text, sizeof(text), "%u B", (unsigned)bytes);
+	} else {
+		for (n /= 1024; n >= 1024 && i + 1 < ARRAY_SIZE(units); i++)
+			n /= 1024;
+		snprintf(text, sizeof(text), "%.1f %s", n, units[i]);
+	}
+	html_constant(h, text);
+}
+
+void draw_money(struct html *h, double usd)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "$%.4f", usd >= 0 && usd < 1e9 ? usd : 0);
+	html_constant(h, text);
+}
+
+/* --- texts --- */
+
+size_t report_take(struct report *r, size_t n)
+{
+	n = (size_t)MIN((uint64_t)n, r->texts);
+	r->texts -= n;
+	return n;
+}
+
+/* A character that was cut in two is no mistake of the text's. */
+static struct str without_halves(struct str s, bool at_begin, bool at_end)
+{
+	for (int i = 0; at_begin && i < 3 && s.n && (s.p[0] & 0xc0) == 0x80; i++)
+		s = str_from_index(s, 1);
+	for (size_t i = 1; at_end && i <= 3 && i <= s.n; i++)
+		if ((s.p[s.n - i] & 0xc0) == 0xc0) {
+			if (utf8_decode(str_from_index(s, s.n - i), NULL) == 0)
+				s.n -= i;
+			break;
+		}
+	return s;
+}
+
+struct str text_prefix(struct str s, size_t n)
+{
+	return n < s.n ? without_halves(str_prefix(s, n), false, true) : s;
+}
+
+static void draw_left_out(struct report *r, uint64_t n)
+{
+	HTML(&r->html, "<i>");
+	draw_size(&r->html, n);
+	HTML(&r->html, " are not shown here</i>");
+}
+
+void draw_content(struct report *r, struct content *c)
+{
+	uint64_t most = 2 * REPORT_PIECE;
+	size_t n = report_take(r, (size_t)MIN(c->size, most)), head = n;
+
+	if (c->is_missing) {
+		HTML(&r->html, "<p><i>The contents are not beside the log.</i></p>");
+		return;
+	}
+	HTML(&r->html, "<pre>\n");
+	if (n < c->size)
+		head = n / 2;
+	html_text(&r->html, without_halves(content_read(c, 0, head), false, head < c->size),
+		HTML_TEXT);
+	if (n < c->size) {
+		HTML(&r->html, "\n");
+		draw_left_out(r, c->size - n);
+		HTML(&r->html, "\n");
+		html_text(&r->html,
+			without_halves(
+				content_read(c, c->size - (n - head), n - head), true, false),
+			HTML_TEXT);
+	}
+	HTML(&r->html, "</pre>");
+}
+
+void draw_text(struct report *r, struct str text)
+{
+	struct content c = {.fd = -1, .text = text, .size = text.n};
+
+	draw_content(r, &c);
+}
+
+void draw_json(struct report *r, const json_t *value)
+{
+	_cleanup_(buf_donep) struct buf text = BUF_INIT((size_t)STATE_LINE_MAX);
+
+	if (json_text_write(&text, value, 2) < 0)
+		r->html.error = r->html.error ? r->html.error : -ENOMEM;
+	else
+		draw_text(r, buf_str(&text));
+}

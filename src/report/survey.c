@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The first reading: how each command ended and where its line is, which files change, and what
+ * stands at the head of the page. */
+#include "agent/lines.h"
+#include "report/internal.h"
+#include "state/oplog.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+struct surveying {
+	struct report *r;
+	bool has_sandbox, has_command;
+};
+
+struct command *command_find(struct report *r, uint64_t number, bool make)
+{
+	struct command *c = NULL;
+
+	HASH_FIND(hh, r->commands, &number, sizeof(number), c);
+	if (c || !make || HASH_COUNT(r->commands) >= REPORT_MAX_COMMANDS)
+		return c;
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return NULL;
+	c->number = number;
+	HASH_ADD(hh, r->commands, number, sizeof(c->number), c);
+	if (!c->hh.tbl) {
+		free(c);
+		return NULL;
+	}
+	return c;
+}
+
+bool command_is_well(const json_t *end)
+{
+	static const char *const bad[] = {"signaled", "timed_out", "oom_killed", "stopped"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		if (json_is_true(json_object_get(end, bad[i])))
+			return false;
+	return !json_object_get(end, "failed") &&
+	       json_integer_value(json_object_get(end, "status")) == 0;
+}
+
+/* --- agents --- */
+
+bool content_is_stream(struct content *stdout_text)
+{
+	return str_starts(
+		content_read(stdout_text, 0, 64), STR("{\"type\":\"system\",\"subtype\":"));
+}
+
+int content_each_line(struct content *c, int (*fn)(struct str line, void *user), void *user)
+{
+	struct lines lines = LINES_INIT(LINES_MAX_DEFAULT);
+	uint64_t at = 0;
+	int e = 0;
+
+	while (e == 0) {
+		struct str piece = content_read(c, at, 256 << 10);
+
+		if (piece.n == 0)
+			break;
+		e = lines_feed(&lines, piece, fn, user);
+		at += piece.n;
+	}
+	if (e == 0)
+		e = lines_end(&lines, fn, user);
+	lines_done(&lines);
+	return e;
+}
+
+static int count_event(struct str line, void *user)
+{
+	_cleanup_(agent_event_freep) struct agent_event *e = NULL;
+	int r = agent_event_parse(line, &e, NULL);
+
+	return r == 0 ? agent_transcript_add(user, e, NULL) : r > 0 ? 0 : r;
+}
+
+static int replace_text(char **text, struct str value, struct cloche_err *err)
+{
+	char *copy;
+
+	if (!value.p)
+		return 0;
+	copy = str_dup(value);
+	if (!copy)
+		return err_nomem(err);
+	free(*text);
+	*text = copy;
+	return 0;
+}
+
+/* What an agent's output says that it cost. */
+static int count_agent(struct report *r, struct content *stdout_text, struct cloche_err *err)
+{
+	_cleanup_(agent_transcript_donep) struct agent_transcript t;
+	const char *outcome;
+	int e = agent_transcript_init(&t, 1, err);
+
+	if (e < 0)
+		return e;
+	if (content_each_line(stdout_text, count_event, &t) < 0)
+		return err_nomem(err);
+	r->survey.has_agent = true;
+	r->survey.turns += t.num_turns;
+	r->survey.has_cost |= t.results > 0;
+	r->survey.cost_usd += t.total_cost_usd;
+	/* A request that failed is reported so. */
+	outcome = t.is_error && str_eq(str_from(t.subtype), STR("success")) ? "error" : t.subtype;
+	e = replace_text(&r->survey.model, str_from(t.model), err);
+	return e < 0 ? e : replace_text(&r->survey.outcome, str_from(outcome), err);
+}
+
+/* --- events --- */
+
+static int take_end(
+	struct surveying *s, const struct state_op *op, uint64_t offset, struct cloche_err *err)
+{
+	_cleanup_(content_donep) struct content out = CONTENT_INIT;
+	struct report *r = s->r;
+	struct command *c = command_find(r, json_count_at(op->args, "exec"), true);
+	int e;
+
+	if (!c || c->has_end)
+		return 0;
+	c->has_end = true;
+	c->end_at = offset;
+	r->survey.failed += !command_is_well(op->args);
+	e = content_of_args(&out, r->source, op->args, "stdout", "stdoutRef", err);
+	if (e < 0)
+		return e;
+	c->is_agent |= content_is_stream(&out);
+	return c->is_agent ? count_agent(r, &out, err) : 0;
+}
+
+static int take_agent_end(
+	struct surveying *s, const struct state_op *op, uint64_t offset, struct cloche_err *err)
+{
+	return replace_text(&s->r->survey.outcome, json_str_at(op->args, "outcome"), err);
+}
+
+static int take_sandbox_start(
+	struct surveying *s, const struct state_op *op, uint64_t offset, struct cloche_err *err)
+{
+	struct survey *v = &s->r->survey;
+	struct str name = json_str_at(op->args, "name");
+	int e = replace_text(&v->name, name.n ? name : json_str_at(op->args, "id"), err);
+
+	s->has_sandbox = true;
+	return e < 0 ? e : replace_text(&v->provider, json_str_at(op->args, "provider"), err);
+}
+
+static int take_sandbox_end(
+	struct surveying *s, const struct state_op *op, uint64_t offset, struct cloche_err *err)
+{
+	return replace_text(&s->r->survey.reason, json_str_at(op->args, "reason"), err);
+}
+
+/* Its words, for the head of the page. */
+static int keep_command(struct survey *v, const json_t *args)
+{
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(200);
+	const json_t *word;
+	size_t i;
+
+	json_array_foreach (json_object_get(args, "argv"), i, word) {
+		struct str text = json_str(word);
+
+		if ((i && buf_room(&b) && buf_add_char(&b, ' ') < 0) ||
+			buf_add_str(&b, text_prefix(text, buf_room(&b))) < 0)
+			return -ENOMEM;
+	}
+	v->command = str_dup(buf_str(&b));
+	return v->command ? 0 : -ENOMEM;
+}
+
+static int take_begin(
+	struct surveying *s, const struct state_op *op, uint64_t offset, struct cloche_err *err)
+{
+	const json_t *agent = json_object_get(op->args, "agent");
+	struct survey *v = &s->r->survey;
+	struct command *c;
+	int e;
+
+	v->has_there |= s->has_sandbox && !s->has_command;
+	s->has_command = true;
+	v->commands++;
+	if (!v->command && keep_command(v, op->args) < 0)
+		return err_nomem(err);
+	if (!agent)
+		return 0;
+	c = command_find(s->r, json_count_at(op->args, "exec"), true);
+	if (c)
+		c->is_agent = true;
+	v->has_agent = true;
+	e = replace_text(&v->driver, json_str_at(agent, "driver"), err);
+	return e < 0 ? e : replace_text(&v->model, json_str_at(agent, "model"), err);
+}
+
+static const struct {
+	enum state_op_kind kind;
+	int (*fn)(struct surveying *s, const struct state_op *op, uint64_t offset,
+		struct cloche_err *err);
+} takers[] = {
+	{STATE_SANDBOX_START, take_sandbox_start},
+	{STATE_SANDBOX_END, take_sandbox_end},
+	{STATE_EXEC_START, take_begin},
+	{STATE_EXEC_END, take_end},
+	{STATE_AGENT_END, take_agent_end},
+};
+
+static int take_event(
+	struct surveying *s, const struct state_op *op, uint64_t offset, struct cloche_err *err)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(takers); i++)
+		if (takers[i].kind == op->kind)
+			return takers[i].fn(s, op, offset, err);
+	return 0;
+}
+
+/* --- files --- */
+
+static void want(struct report *r, struct str path)
+{
+	struct file *f = files_add(&r->files, path);
+
+	if (!f || f->is_wanted)
+		return;
+	f->is_wanted = true;
+	r->survey.changed_files++;
+}
+
+/* What there was from the start is no change. */
+static void take_file(struct surveying *s, const struct state_op *op)
+{
+	if (s->has_sandbox && !s->has_command)
+		return;
+	want(s->r, op->subject);
+	if (op->kind == STATE_FS_RENAME)
+		want(s->r, op->object);
+}
+
+static void take_time(struct survey *v, uint64_t usec)
+{
+	if (usec == 0)
+		return;
+	v->start_usec = v->start_usec ? MIN(v->start_usec, usec) : usec;
+	v->end_usec = MAX(v->end_usec, usec);
+}
+
+static int take(const struct state_op *op, uint64_t offset, void *user, struct cloche_err *err)
+{
+	struct surveying *s = user;
+
+	if (op->kind == STATE_TABLES)
+		return 0;
+	s->r->survey.operations++;
+	take_time(&s->r->survey, op->usec);
+	if (state_op_about(op->kind) == STATE_FILES)
+		take_file(s, op);
+	return state_op_about(op->kind) == STATE_EVENTS ? take_event(s, op, offset, err) : 0;
+}
+
+static bool count_request(const cloche_request *request, void *user)
+{
+	struct survey *v = user;
+
+	v->requests++;
+	v->refused += request->refused != NULL;
+	take_time(v, request->time_us);
+	take_time(v, request->ended_us);
+	return true;
+}
+
+int survey_make(struct report *r, struct cloche_err *err)
+{
+	struct surveying s = {.r = r};
+	int e = oplog_read_file(r->source->log, take, &s, err);
+
+	if (e >= 0)
+		e = r->source->requests(r->source->user, 0, count_request, &r->survey, err);
+	return e < 0 ? e : 0;
+}
+
+void survey_done(struct report *r)
+{
+	struct command *c, *next;
+
+	HASH_ITER (hh, r->commands, c, next) {
+		HASH_DEL(r->commands, c);
+		free(c);
+	}
+	free(r->survey.command);
+	free(r->survey.name);
+	free(r->survey.provider);
+	free(r->survey.reason);
+	free(r->survey.driver);
+	free(r->survey.model);
+	free(r->survey.outcome);
+}
+
+/* --- one line again --- */
+
+int report_read_line(
+	const struct report *r, uint64_t at, struct state_line *ret, struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf line = BUF_INIT(STATE_LINE_MAX);
+	size_t n = 0;
+
+	for (;;) {
+		char *p;
+		ssize_t got;
+
+		if (buf_reserve(&line, 64 << 10, &p) < 0)
+			return err_nomem(err);
+		got = pread(r->source->log, p, 64 << 10, (off_t)(at + buf_len(&line)));
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return 1;
+		buf_commit(&line, (size_t)got);
+		n = str_chr(buf_str(&line), '\n');
+		if (n < buf_len(&line))
+			return state_line_read(ret, str_prefix(buf_str(&line), n), err);
+	}
+}
