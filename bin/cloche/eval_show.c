@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "eval_show.h"
+#include "cli.h"
+#include "json_out.h"
+#include "terminal_filter.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static json_t *json_signal(int number)
+{
+	static const char *const names[] = {[SIGHUP] = "SIGHUP",
+		[SIGINT] = "SIGINT",
+		[SIGQUIT] = "SIGQUIT",
+		[SIGILL] = "SIGILL",
+		[SIGTRAP] = "SIGTRAP",
+		[SIGABRT] = "SIGABRT",
+		[SIGBUS] = "SIGBUS",
+		[SIGFPE] = "SIGFPE",
+		[SIGKILL] = "SIGKILL",
+		[SIGUSR1] = "SIGUSR1",
+		[SIGSEGV] = "SIGSEGV",
+		[SIGUSR2] = "SIGUSR2",
+		[SIGPIPE] = "SIGPIPE",
+		[SIGALRM] = "SIGALRM",
+		[SIGTERM] = "SIGTERM",
+		[SIGXCPU] = "SIGXCPU",
+		[SIGXFSZ] = "SIGXFSZ",
+		[SIGSYS] = "SIGSYS"};
+
+	if (number <= 0)
+		return json_null();
+	if (number < (int)(sizeof(names) / sizeof(names[0])) && names[number])
+		return json_string(names[number]);
+	return json_sprintf("SIG%d", number);
+}
+
+static json_t *json_context(const cloche_run *run, const char *name)
+{
+	const cloche_context_use *use = cloche_run_context(run);
+	json_t *lost = json_null();
+
+	if (use->lost)
+		lost = json_pack("{s:i, s:o}", "exitCode", use->lost_exit_code, "signal",
+			json_signal(use->lost_signal));
+	return json_pack("{s:s, s:b, s:o, s:b}", "name", name, "began", use->began, "lost", lost,
+		"ended", use->ended);
+}
+
+static bool add(json_t *doc, const char *key, json_t *value)
+{
+	return json_object_set_new(doc, key, value) == 0;
+}
+
+/* Value and results are JSON already, the value with digits that a number of jansson's would not
+ * keep. */
+bool eval_print_json(const cloche_run *run, enum cloche_code_kind kind, const char *context)
+{
+	const char *value = cloche_run_value_json(run), *results = cloche_run_results_json(run);
+	const struct json_member members[] = {
+		{"value", value ? value : "null"}, {"results", results}};
+	json_t *doc = json_shell_result(run);
+	const char *text, *repr;
+	size_t n, repr_n;
+
+	if (!doc || !add(doc, "signal", json_signal(cloche_run_exit_signal(run))) ||
+		!add(doc, "timedOut", json_boolean(cloche_run_timed_out(run))) ||
+		(context && !add(doc, "context", json_context(run, context))))
+		return false;
+	if (kind == CLOCHE_CODE_PROGRAM)
+		return json_print(doc);
+	text = cloche_run_value_text(run, &n);
+	repr = cloche_run_value_repr(run, &repr_n);
+	if (!results || !add(doc, "text", text ? json_bytes(text, n) : json_null()) ||
+		!add(doc, "repr", repr ? json_bytes(repr, repr_n) : json_null()) ||
+		!add(doc, "hasJson", json_boolean(value != NULL)))
+		return false;
+	return json_print_with(doc, members, 2);
+}
+
+bool eval_print_values(const cloche_run *run, enum cloche_code_kind kind)
+{
+	struct terminal_filter f;
+	bool ok = true;
+
+	if (cloche_run_results(run) == 0 && kind == CLOCHE_CODE_EXPRESSION &&
+		cloche_run_exit_code(run) == 0)
+		say("the expression ended without a value");
+	if (cloche_run_value_cut(run))
+		say("the value was cut: it is longer than 16 MiB");
+	terminal_filter_open(&f, STDOUT_FILENO, false);
+	for (size_t i = 0; i < cloche_run_results(run) && ok; i++) {
+		size_t n;
+		const char *text = cloche_run_result(run, i, "text", &n);
+
+		ok = terminal_filter_write(&f, STDOUT_FILENO, text, n) &&
+		     terminal_filter_write(&f, STDOUT_FILENO, "\n", 1);
+	}
+	return terminal_filter_close(&f, STDOUT_FILENO) && ok;
+}
+
+void eval_tell_context(const cloche_run *run, const char *context)
+{
+	const cloche_context_use *use = cloche_run_context(run);
+
+	if (use->lost && use->lost_signal)
+		say("context %s had been ended by signal %d: it was begun anew", context,
+			use->lost_signal);
+	else if (use->lost)
+		say("context %s had ended with exit code %d: it was begun anew", context,
+			use->lost_exit_code);
+	if (cloche_run_timed_out(run) && !use->ended)
+		say("timed out: the code was interrupted; context %s lives on", context);
+	else if (cloche_run_timed_out(run))
+		say("timed out, and an interrupt did not help: context %s was ended", context);
+	else if (use->ended)
+		say("context %s has ended: the next call begins it anew", context);
+}
+
+/* --- a file --- */
+
+const char *eval_type_of(const char *path)
+{
+	static const struct {
+		const char *suffix, *type;
+	} types[] = {{".png", "png"}, {".jpg", "jpeg"}, {".jpeg", "jpeg"}, {".svg", "svg"},
+		{".html", "html"}, {".htm", "html"}, {".md", "markdown"}, {".tex", "latex"},
+		{".json", "json"}, {".txt", "text"}};
+	const char *dot = strrchr(path, '.');
+
+	for (size_t i = 0; dot && i < sizeof(types) / sizeof(types[0]); i++)
+		if (strcmp(dot, types[i].suffix) == 0)
+			return types[i].type;
+	return NULL;
+}
+
+static bool write_whole(const char *path, const void *p, size_t n)
+{
+	size_t size = strlen(path) + 32;
+	char *temporary = malloc(size);
+	bool ok;
+	int fd;
+
+	if (!temporary)
+		return false;
+	snprintf(temporary, size, "%s.%ld.tmp", path, (long)getpid());
+	fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	ok = fd >= 0 && put(fd, p, n);
+	if (fd >= 0 && close(fd) < 0)
+		ok = false;
+	ok = ok && rename(temporary, path) == 0;
+	if (!ok)
+		say("cannot write %s: %s", path, strerror(errno));
+	if (!ok && fd >= 0)
+		(void)unlink(temporary);
+	free(temporary);
+	return ok;
+}
+
+bool eval_write_file(const cloche_run *run, const char *path)
+{
+	const char *type = eval_type_of(path);
+
+	for (size_t i = 0; i < cloche_run_results(run); i++) {
+		size_t n;
+		const void *p = cloche_run_result(run, i, type, &n);
+
+		if (p)
+			return write_whole(path, p, n);
+		if (cloche_run_result_cut(run, i, type)) {
+			say("there is no %s: it was too large", type);
+			return false;
+		}
+	}
+	say("no result of the code has %s: %s was not written", type, path);
+	return false;
+}
