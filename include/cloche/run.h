@@ -129,6 +129,8 @@ CLOCHE_API cloche_usage cloche_run_usage(const cloche_run *run);
 /* Requests that policy let pass and refused. */
 CLOCHE_API uint64_t cloche_run_network_allowed(const cloche_run *run);
 CLOCHE_API uint64_t cloche_run_network_blocked(const cloche_run *run);
+/* Whether the sandbox, one of its own, has a full record: cloche_oplog_open(cloche_run_id()). */
+CLOCHE_API bool cloche_run_is_recorded(const cloche_run *run);
 
 #ifdef __cplusplus
 }

@@ -60,8 +60,10 @@ CLOCHE_API int cloche_sandbox_set_provider(cloche_sandbox *sb, const char *name,
  * last. */
 CLOCHE_API const char *cloche_provider_name(size_t i);
 
-/* "host", or the path of a directory that becomes the root. "image:REF" fails with
- * CLOCHE_E_UNSUPPORTED in this version. */
+/* "host", the path of a directory that becomes the root, or "image:NAME", an image that is stored
+ * (cloche/image.h; CLOCHE_E_NOT_FOUND). Of an image its variables, working directory and volumes
+ * hold unless others are set, and cloche_run_new() puts its entrypoint before the command and has
+ * its command where none is given, run by its user. */
 CLOCHE_API int cloche_sandbox_set_root(cloche_sandbox *sb, const char *root, cloche_err *err);
 
 /* Keeps what the inside changes in its root (all but /tmp and what is mounted) in dir, which is
@@ -184,9 +186,27 @@ CLOCHE_API int cloche_sandbox_set_name(cloche_sandbox *sb, const char *name, clo
 CLOCHE_API int cloche_sandbox_add_label(cloche_sandbox *sb, const char *label, cloche_err *err);
 CLOCHE_API void cloche_sandbox_set_ttl(cloche_sandbox *sb, uint64_t milliseconds);
 CLOCHE_API int cloche_sandbox_set_runtime(cloche_sandbox *sb, const char *runtime, cloche_err *err);
-/* "ops": an operation log is kept (cloche/state.h); "none": none is; NULL: as the runtime has it.
- */
+/* Of a runtime of python: a virtual environment (python3 -m venv) in this directory inside,
+ * absolute or below the working directory. cloche_instance_create() makes it where there is none,
+ * and every command has its bin first in the PATH, and VIRTUAL_ENV. NULL: none. */
+CLOCHE_API int cloche_sandbox_set_venv(cloche_sandbox *sb, const char *dir, cloche_err *err);
+/* Of a runtime of node: "npm", "pnpm", "yarn" or "bun", which is shown as a tool of the host
+ * (cloche_sandbox_add_tool()); cloche_instance_create() fails where it is not there. NULL: any. */
+CLOCHE_API int cloche_sandbox_set_package_manager(
+	cloche_sandbox *sb, const char *name, cloche_err *err);
+/* "ops": an operation log is kept (cloche/state.h); "full": also of commands, their output and the
+ * files that they change; "none": none is; NULL: as the runtime has it. */
 CLOCHE_API int cloche_sandbox_set_record(cloche_sandbox *sb, const char *record, cloche_err *err);
+/* When what is recorded is safe from a power cut: "always" (before an operation counts as done),
+ * "interval" (about a second later, and when its writer ends; the default) or "never" (when the
+ * kernel likes). NULL: the default. Killing a process loses nothing with any of them. */
+CLOCHE_API int cloche_sandbox_set_record_sync(
+	cloche_sandbox *sb, const char *sync, cloche_err *err);
+/* What is requested is answered from a record alone: that of a sandbox (id or name) that was
+ * recorded in full, or of a file that was exported. No connection is made and no policy asked;
+ * secrets are surrogates as ever, and those that are added to sb by name or by a configuration file
+ * from now on need no value. NULL (default): there is a network, if anything is allowed. */
+CLOCHE_API int cloche_sandbox_set_offline(cloche_sandbox *sb, const char *record, cloche_err *err);
 
 /* Reads a configuration file (see cloche-config(5)) into sb: environment, masked secrets, limits.
  * An environment variable that it refers to and that is not set is an error. To name a file is to

@@ -23,6 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "diff.h"
 #include "error.h"
 #include "instance.h"
 
@@ -80,6 +81,7 @@ typedef struct cloche_operation {
 	bool is_reference; /* object names contents that are kept beside the log */
 	uint32_t mode;     /* UINT32_MAX: not said */
 	const char *json;  /* the entry, as this version writes it */
+	uint32_t exec;     /* of a file: the command that changed it; 0: from outside */
 } cloche_operation;
 
 /* Calls fn with each operation, in order, borrowed for the call; it returns false to end.
@@ -88,15 +90,82 @@ typedef bool (*cloche_operation_fn)(const cloche_operation *operation, void *use
 CLOCHE_API int cloche_oplog_read(
 	cloche_oplog *log, cloche_operation_fn fn, void *user, cloche_err *err);
 
+/* The requests of the sandbox and their answers, as those inside saw them, where they are on record
+ * (cloche_sandbox_set_record() with "full"; of a file: in one of its name that ends in ".net",
+ * beside it). */
+typedef struct cloche_request {
+	uint64_t number;                        /* rising */
+	uint64_t time_us, ended_us;             /* since 1970; ended_us 0: no end is on record */
+	const char *method, *url;               /* ASCII without blanks */
+	unsigned status;                        /* 0: no answer is on record */
+	const char *refused;                    /* why it was; NULL: it was not */
+	bool upgraded;                          /* it became something whose bytes are not kept */
+	uint64_t request_bytes, response_bytes; /* of the bodies, as far as they are kept */
+	bool request_is_whole, response_is_whole;
+	const char *json; /* all of it but the bodies, as one entry of a log: "net.request" */
+} cloche_request;
+
+/* Calls fn with each whose number is above `after`, in the order in which they came, borrowed for
+ * the call; it returns false to end, and may use cloche_oplog_read_body(). Fine if there are none.
+ * What was recorded since the first call with this handle does not come. CLOCHE_E_CORRUPT,
+ * CLOCHE_E_LIMIT. */
+typedef bool (*cloche_request_fn)(const cloche_request *request, void *user);
+CLOCHE_API int cloche_oplog_requests(
+	cloche_oplog *log, uint64_t after, cloche_request_fn fn, void *user, cloche_err *err);
+
+/* Calls fn with the pieces of one body, in order, as far as it is kept: bytes as they came, with
+ * whatever content coding they had. fn returns false to end. CLOCHE_E_NOT_FOUND: there is no
+ * request of that number. */
+enum cloche_body { CLOCHE_BODY_REQUEST, CLOCHE_BODY_RESPONSE };
+typedef bool (*cloche_body_fn)(const void *bytes, size_t length, void *user);
+CLOCHE_API int cloche_oplog_read_body(cloche_oplog *log, uint64_t number, enum cloche_body which,
+	cloche_body_fn fn, void *user, cloche_err *err);
+
+/* Writes the log to fd (borrowed) as one page of HTML for a person: commands with what they
+ * printed, turns of an agent, files as diffs, requests. It needs nothing beside it, and runs
+ * nothing that the log brought. On failure what was written is no page. */
+CLOCHE_API int cloche_oplog_report(cloche_oplog *log, int fd, cloche_err *err);
+
+/* What differs between what a log says up to entry `from` and up to entry `to`. */
+enum cloche_difference_part {
+	CLOCHE_DIFFERENCE_FILE,
+	CLOCHE_DIFFERENCE_ENV,
+	CLOCHE_DIFFERENCE_STORAGE,
+};
+
+typedef struct cloche_difference {
+	enum cloche_change_kind kind;
+	enum cloche_difference_part part;
+	const char *name; /* path, variable or key; ended by a NUL */
+	size_t name_length;
+	/* Contents, value or target of a link; NULL: there is none, or it is not known whole, or
+	 * has more than 1 MiB. The lengths are those of the whole. */
+	const void *before, *after;
+	uint64_t before_length, after_length;
+	uint32_t before_mode, after_mode; /* permission bits; UINT32_MAX: not said */
+	/* Of files whose contents are known and text: hunks as of diff -u, ended by a NUL. NULL:
+	 * none. */
+	const char *unified;
+	size_t unified_length;
+} cloche_difference;
+
+/* Calls fn with each difference, files first, sorted by name, borrowed for the call; it returns
+ * false to end. 0 as `from`: before the first entry. Nothing is written anywhere; operations that
+ * change neither files nor variables nor storage do not count. CLOCHE_E_LIMIT where the log names
+ * too much, CLOCHE_E_NOT_FOUND where contents are missing. */
+typedef bool (*cloche_difference_fn)(const cloche_difference *difference, void *user);
+CLOCHE_API int cloche_oplog_diff(cloche_oplog *log, uint64_t from, uint64_t to,
+	cloche_difference_fn fn, void *user, cloche_err *err);
+
 /* Does again, in a sandbox that runs, what the log says, in its order: what it has besides stays.
  * Nothing outside the sandbox is touched. A recorded one then has the operations on record as if
- * they had been done there. An operation that fails there ends it; one that this version does not
- * know is passed over. */
+ * they had been done there. last: the number of the entry to end with; 0: all. An operation
+ * that fails there ends it; one that this version does not know is passed over. */
 typedef struct cloche_replayed {
 	uint64_t done, unknown;
 } cloche_replayed;
-CLOCHE_API int cloche_oplog_replay(
-	cloche_oplog *log, const cloche_instance *instance, cloche_replayed *ret, cloche_err *err);
+CLOCHE_API int cloche_oplog_replay(cloche_oplog *log, const cloche_instance *instance,
+	uint64_t last, cloche_replayed *ret, cloche_err *err);
 
 /* Of a recorded sandbox: leaves out what later operations have made void, and removes contents that
  * no log names any more. ret may be NULL. */

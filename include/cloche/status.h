@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLOCHE_STATUS_H
+#define CLOCHE_STATUS_H
+/* How things stand for the sandboxes of the calling user on this machine, whoever made them: there
+ * is no daemon that would have to be asked. Any thread, any number at a time. The sandboxes
+ * themselves: cloche_instance_list() and cloche_instance_stats(). */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct cloche_provider_status {
+	const char *name;
+	bool available;
+	const char *reason; /* why it is not; "": it is */
+	const char *advice; /* what to do about that, or "" */
+} cloche_provider_status;
+typedef void (*cloche_provider_fn)(const cloche_provider_status *provider, void *user);
+
+/* Asks each provider whether it could make a room now, and calls fn with the answer (borrowed for
+ * the call), in the order in which "auto" takes them. Leaves nothing behind. */
+CLOCHE_API void cloche_provider_each(cloche_provider_fn fn, void *user);
+
+/* When what a crashed sandbox left was last removed, by whoever did it: commands that list
+ * sandboxes, and each sandbox when it starts. What could not be removed is tried again each time.
+ */
+typedef struct cloche_cleanup_status {
+	uint64_t at_us;    /* microseconds since 1970; 0: never */
+	uint64_t error_us; /* when something could not be removed for the last time; 0: never */
+	char error[512];
+} cloche_cleanup_status;
+CLOCHE_API int cloche_cleanup_read(cloche_cleanup_status *ret, cloche_err *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

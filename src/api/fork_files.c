@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: what a room has of its own are the changes of its root, which a comparison
+ * lists (cloche_instance_diff), and a few places that are its memory's. All of it goes as tar
+ * streams from a file worker in the one room to one in the other, which treats it like any archive
+ * of a stranger: nothing is opened on the host, and nothing has to be trusted. The stream is passed
+ * on in pieces as it comes. */
+#include "api/fork.h"
+#include "base/strv.h"
+#include "fileclient/session.h"
+#include <cloche/diff.h>
+
+#include <errno.h>
+#include <stdio.h>
+
+#define ROOM_OWN "/run/cloche"
+enum { NAMES_MAX = 100000, DEEPEST = 64 };
+
+/* Of the room's memory, so that no comparison knows of them. */
+static const char *const places[] = {"/tmp", "/run", "/dev/shm"};
+
+/* --- one tree --- */
+
+struct pass {
+	struct files_run put;
+	int r; /* of the last files_send */
+};
+
+static int on_piece(struct files_run *run, const struct chan_frame *frame, struct cloche_err *err)
+{
+	struct pass *p = run->user;
+
+	if (frame->type != FILES_DATA || frame->payload.n == 0 || frame->payload.n > FILES_CHUNK)
+		return files_malformed(run->f, err);
+	files_progressed(run->f, frame->payload.n);
+	p->r = files_send(&p->put, frame->payload, err);
+	return p->r;
+}
+
+static char *parent_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash > path ? str_dup(str_make(path, (size_t)(slash - path))) : strdup("/");
+}
+
+/* What is at the path comes to the same path. contents: of a directory that both have. */
+static int copy_tree(struct fork_copy *c, const char *path, bool contents, struct cloche_err *err)
+{
+	_cleanup_(freep) char *into = contents ? strdup(path) : parent_of(path);
+	const struct files_request q = {.op = FILES_OP_TAR_GET,
+		.flags = contents ? FILES_CONTENTS : 0,
+		.path = str_from(path)};
+	const struct files_request put = {
+		.op = FILES_OP_TAR_PUT, .flags = FILES_OWNERS, .path = str_from(into)};
+	struct pass p = {.put = {.f = c->to, .verb = "copy to", .path = path}};
+	struct files_run get = {
+		.f = c->from, .verb = "copy", .path = path, .answer = on_piece, .user = &p};
+	int r;
+
+	if (!into)
+		return err_nomem(err);
+	r = files_begin(&p.put, &put, err);
+	if (r < 0)
+		return r;
+	r = files_do(&get, &q, err);
+	if (p.r < 0)
+		return p.r;
+	if (r < 0) {
+		files_give_up(&p.put);
+		return r;
+	}
+	c->left_out += get.moved.left_out;
+	if (p.r == 0)
+		r = files_send_end(&p.put, err);
+	return r < 0 ? r : files_finish(&p.put, err);
+}
+
+/* --- what is mounted --- */
+
+static bool is_below(const char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	return strncmp(path, dir, n) == 0 && path[n] == '/';
+}
+
+static const char *target_of(const struct room_mount *m)
+{
+	return m->target ? m->target : m->source;
+}
+
+/* below: whether something in it is. What the room is made with counts, too. */
+static bool is_mounted_in(const cloche_sandbox *sb, const char *path, bool below)
+{
+	if (below ? is_below(ROOM_OWN, path)
+		  : strcmp(ROOM_OWN, path) == 0 || is_below(path, ROOM_OWN))
+		return true;
+	for (size_t i = 0; i < sb->mounts_n; i++) {
+		const char *target = target_of(&sb->mounts[i]);
+
+		if (below ? is_below(target, path)
+			  : strcmp(target, path) == 0 || is_below(path, target))
+			return true;
+	}
+	return false;
+}
+
+/* --- a place of which parts may be mounted --- */
+
+struct names {
+	char **all;
+	size_t n;
+	int r;
+};
+
+static bool take_name(const char *name, const cloche_file_stat *st, void *user)
+{
+	struct names *names = user;
+
+	names->r = names->n++ < NAMES_MAX ? strv_add(&names->all, str_from(name)) : -E2BIG;
+	return names->r == 0;
+}
+
+static int copy_place(struct fork_copy *c, const char *path, int depth, struct cloche_err *err);
+
+static int copy_parts(struct fork_copy *c, const char *path, int depth, struct cloche_err *err)
+{
+	struct names names = {0};
+	int r = cloche_files_list(c->from, path, take_name, &names, err);
+
+	if (r == 0 && names.r < 0)
+		r = err_set(err, E_LIMIT, "%s: too many entries beside what is mounted", path);
+	for (size_t i = 0; r == 0 && names.all && names.all[i]; i++) {
+		_cleanup_(freep) char *one = NULL;
+
+		if (asprintf(&one, "%s/%s", path, names.all[i]) < 0) {
+			one = NULL;
+			r = err_nomem(err);
+		} else if (!is_mounted_in(c->becomes, one, false)) {
+			r = copy_place(c, one, depth + 1, err);
+		}
+	}
+	strv_free(names.all);
+	return r;
+}
+
+static int copy_place(struct fork_copy *c, const char *path, int depth, struct cloche_err *err)
+{
+	cloche_file_stat st;
+	int r = cloche_files_stat(c->from, path, false, &st, err);
+
+	if (r == -E_NOT_FOUND) {
+		err_clear(err);
+		return 0;
+	}
+	if (r < 0)
+		return r;
+	if (st.type == CLOCHE_NODE_DIRECTORY && is_mounted_in(c->becomes, path, true)) {
+		if (depth >= DEEPEST)
+			return err_set(err, E_LIMIT, "%s: too deep", path);
+		return copy_parts(c, path, depth, err);
+	}
+	if (st.type == CLOCHE_NODE_DIRECTORY)
+		r = cloche_files_mkdir(c->to, path, st.mode & 07777, true, err);
+	else if (st.type != CLOCHE_NODE_FILE && st.type != CLOCHE_NODE_SYMLINK &&
+		 st.type != CLOCHE_NODE_FIFO)
+		c->left_out++;
+	if (r == 0 && (st.type == CLOCHE_NODE_DIRECTORY || st.type == CLOCHE_NODE_FILE ||
+			      st.type == CLOCHE_NODE_SYMLINK || st.type == CLOCHE_NODE_FIFO))
+		r = copy_tree(c, path, st.type == CLOCHE_NODE_DIRECTORY, err);
+	return r;
+}
+
+/* --- the changes of the root --- */
+
+struct changes {
+	struct fork_copy *c;
+	char *whole; /* a directory that was copied with everything in it */
+	struct cloche_err *err;
+	int r;
+};
+
+static int remove_there(struct fork_copy *c, const char *path, struct cloche_err *err)
+{
+	int r = cloche_files_remove(c->to, path, true, err);
+
+	if (r == -E_NOT_FOUND) {
+		err_clear(err);
+		return 0;
+	}
+	return r;
+}
+
+/* A directory that both have: what is in it comes by itself. */
+static int change_directory(
+	struct fork_copy *c, const cloche_change *change, bool *ret_new, struct cloche_err *err)
+{
+	cloche_file_stat st;
+	int r = cloche_files_stat(c->to, change->path, false, &st, err);
+
+	*ret_new = r == -E_NOT_FOUND || (r == 0 && st.type != CLOCHE_NODE_DIRECTORY);
+	if (*ret_new) {
+		err_clear(err);
+		return r == 0 ? remove_there(c, change->path, err) : 0;
+	}
+	if (r == 0 && (st.mode & 07777) != change->mode)
+		r = cloche_files_chmod(c->to, change->path, change->mode, err);
+	return r;
+}
+
+static int copy_change(struct changes *s, const cloche_change *change)
+{
+	struct fork_copy *c = s->c;
+	bool is_new = true;
+	int r = 0;
+
+	if (change->kind == CLOCHE_CHANGE_DELETED)
+		return remove_there(c, change->path, s->err);
+	if (change->type == CLOCHE_FILE_DIRECTORY)
+		r = change_directory(c, change, &is_new, s->err);
+	else if (change->kind == CLOCHE_CHANGE_CHANGED)
+		/* It may have been a directory. */
+		r = remove_there(c, change->path, s->err);
+	if (r < 0 || !is_new)
+		return r;
+	if (change->type != CLOCHE_FILE_DIRECTORY || is_mounted_in(c->becomes, change->path, true))
+		return copy_place(c, change->path, 0, s->err);
+	free(s->whole);
+	s->whole = strdup(change->path);
+	return s->whole ? copy_tree(c, change->path, false, s->err) : err_nomem(s->err);
+}
+
+static bool on_change(const cloche_change *change, void *user)
+{
+	struct changes *s = user;
+
+	if (strcmp(change->path, "/") == 0 || (s->whole && is_below(change->path, s->whole)) ||
+		is_mounted_in(s->c->made, change->path, false))
+		return true;
+	s->r = copy_change(s, change);
+	return s->r == 0;
+}
+
+int fork_copy_files(struct fork_copy *c, struct cloche_err *err)
+{
+	struct changes s = {.c = c, .err = err};
+	int r = cloche_instance_diff(c->instance, on_change, &s, err);
+
+	free(s.whole);
+	if (s.r < 0)
+		return s.r;
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(places); i++)
+		if (!is_mounted_in(c->made, places[i], false))
+			r = copy_place(c, places[i], 0, err);
+	/* What was mounted there is the fork's own here. */
+	for (size_t i = 0; r == 0 && i < c->made->mounts_n; i++) {
+		const char *target = target_of(&c->made->mounts[i]);
+
+		if (!is_mounted_in(c->becomes, target, false))
+			r = copy_place(c, target, 0, err);
+	}
+	return r;
+}
