@@ -10,6 +10,7 @@ from common import (RULES_HEAD, Contest, Series, Worker, clean_env, have, log, r
 from testlib import BIN, CLOCHE, ROOT
 
 ROUNDS = 200
+FILES = 100
 
 
 def compile_programs(folder):
@@ -68,14 +69,34 @@ def row(work, started):
         return report(measure(work, started, runtime))
 
 
+# Without and with a full record, of the true that a person has and of the static one.
+RECORDED = {program: tuple("cloche exec, %s, %d files in its workspace%s" % (what, FILES, more)
+                           for more in ("", ", a full record"))
+            for program, what in (("/bin/true", "/bin/true"), ("/bench/true", "a static true"))}
+
+
+def make_workspace(folder):
+    os.makedirs(folder)
+    for i in range(FILES):
+        with open(os.path.join(folder, "file%d" % i), "w") as f:
+            f.write("some text\n" * i)
+    return folder
+
+
 def measure(work, started, runtime):
     folder = os.path.join(work, "exec")
     latency, plain = compile_programs(folder)
     env = clean_env(CLOCHE_RUNTIME_DIR=runtime, CLOCHE_STATE_DIR=runtime)
-    made = subprocess.run([CLOCHE, "create", "--no-workspace", "-m", folder + ":/bench:ro"],
-                          env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
-                          check=True)
-    identity = made.stdout.strip()
+
+    def create(*options):
+        made = subprocess.run([CLOCHE, "create", "-m", folder + ":/bench:ro"] + list(options),
+                              env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+                              check=True)
+        return made.stdout.strip()
+
+    identity = create("--no-workspace")
+    files = make_workspace(os.path.join(work, "workspace"))
+    others = [create("--workspace", files), create("--workspace", files, "--record", "full")]
     contest, library = Contest(), {}
     worker = Worker([], env)
     try:
@@ -83,6 +104,9 @@ def measure(work, started, runtime):
                                                            "/bench/true"])
         contest.add("cloche exec, /bin/true", worker, [CLOCHE, "exec", identity, "--",
                                                        "/bin/true"])
+        for program, names in RECORDED.items():
+            for name, other in zip(names, others):
+                contest.add(name, worker, [CLOCHE, "exec", other, "--", program])
         contest.add("/bin/true on the host", worker, ["/bin/true"])
         add_engines(contest, work, started)
         contest.run(ROUNDS)
@@ -92,8 +116,8 @@ def measure(work, started, runtime):
             log("bench: there is no libcloche.so; the library is left out")
     finally:
         worker.close()
-        subprocess.run([CLOCHE, "rm", "-f", identity], env=env, stdin=subprocess.DEVNULL,
-                       stdout=subprocess.DEVNULL, check=False)
+        subprocess.run([CLOCHE, "rm", "-f", identity] + others, env=env,
+                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False)
     for path, (inside, outside) in library.items():
         what = "a static true" if path == "/bench/true" else "/bin/true"
         contest.times["libcloche, " + what] = inside
@@ -108,7 +132,8 @@ def report(contest):
              "for each command. A dynamically linked true spends most of its time in the C "
              "library's start, which asks the processor for its caches (on a virtual machine "
              "each CPUID leaves it); the engines' true is static. The sandbox's directory is on a "
-             "tmpfs.", ""]
+             "tmpfs. A full record looks at every file of the workspace when a command has ended, so "
+             "what it costs grows with their number.", ""]
     lines += contest.table() + RULES_HEAD
     ours = contest.times.get("libcloche, a static true")
     rule(lines, "libcloche, a static true, ms",
@@ -116,6 +141,8 @@ def report(contest):
     ours = contest.times.get("cloche exec, a static true")
     rule(lines, "cloche exec, a static true, ms",
          ours.median * 1e3 if ours and ours.values else None, 1.0, False)
+    for without, recorded in RECORDED.values():
+        rule(lines, "%s / without" % recorded, contest.ratio(recorded, without), 1.2, False)
     for peer in ("podman exec", "docker exec"):
         for name in ("cloche exec, a static true", "libcloche, a static true"):
             rule(lines, "%s / %s" % (peer, name), contest.ratio(peer, name), 50, True)

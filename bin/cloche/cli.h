@@ -103,6 +103,7 @@ struct sandbox_options {
 	bool no_workspace, no_config, network_log_live, tty, no_tty, interactive, json;
 	bool verbose, debug, allow_unsandboxed, detach;
 	const char *from; /* create: the log that it begins with */
+	const char *to;   /* create: the entry up to which */
 };
 
 /* The library's options: those of every sandbox, and those of some commands alone. */
@@ -149,6 +150,7 @@ extern const struct command command_run, command_agent, command_net, command_doc
 extern const struct command command_create, command_exec, command_shell, command_eval, command_ps,
 	command_inspect, command_stats, command_stop, command_rm, command_prune, command_logs,
 	command_attach, command_port, command_diff, command_fs, command_cp, command_env, command_kv,
-	command_log, command_replay, command_trust, command_completion;
+	command_log, command_replay, command_image, command_fork, command_snapshot, command_trust,
+	command_status, command_completion;
 /* All of them, in the order of the help; NULL behind the last (main.c). */
 const struct command *command_at(size_t i);

@@ -227,6 +227,8 @@ static void summarise(const cloche_task *task)
 		(unsigned long long)cloche_run_network_blocked(run));
 	say("context %s%s%s", cloche_task_context_dir(task), session ? ", session " : "",
 		session ? session : "");
+	if (cloche_run_is_recorded(run))
+		say("recorded: cloche log %s", cloche_run_id(run));
 	if (cloche_run_start_failure(run)[0])
 		say("%s", cloche_run_start_failure(run));
 	if (cloche_task_error_summary(task))
@@ -330,6 +332,7 @@ const struct command command_agent = {
 		"prompt was too long, 4 when the session is corrupted, 1 for other failures of "
 		"the\n"
 		"agent, 125 when cloche itself failed.",
-	.tables = {&agent_option_table, &sandbox_option_table, &sandbox_command_table},
+	.tables = {&agent_option_table, &sandbox_option_table, &lasting_option_table,
+		&sandbox_command_table},
 	.run = main_agent,
 };

@@ -4,6 +4,7 @@
  * cp, a destination that is a directory gets the source in it under its own name. */
 #include "cli.h"
 #include "files_session.h"
+#include "progress.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 struct cp_options {
@@ -37,8 +37,7 @@ struct copy {
 	bool recursive;
 	struct side from, to;
 	cloche_err *err;
-	struct timespec began;
-	bool shown; /* progress */
+	struct progress progress;
 };
 
 static int fail(cloche_err *err, int code, int errnum, const char *path, const char *why)
@@ -124,22 +123,6 @@ static char *place(const struct copy *c, bool is_directory)
 	if (!path)
 		fail(c->err, CLOCHE_E_NO_MEMORY, ENOMEM, c->to.path, NULL);
 	return path;
-}
-
-static void show_progress(uint64_t bytes, void *user)
-{
-	struct copy *c = user;
-	struct timespec now;
-	char size[32], line[64];
-	int n;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	if (now.tv_sec - c->began.tv_sec < 2 || !isatty(STDERR_FILENO))
-		return;
-	format_size(bytes, size, sizeof(size));
-	n = snprintf(line, sizeof(line), "\r%-12s", size);
-	(void)put(STDERR_FILENO, line, (size_t)n);
-	c->shown = true;
 }
 
 static int needs_recursive(const struct copy *c)
@@ -295,13 +278,12 @@ static int copy(struct copy *c, char **v)
 	if (r == 0)
 		r = files_open(c->from.id ? c->from.id : c->to.id, 0, 0, &c->f, c->err);
 	if (r == 0) {
-		clock_gettime(CLOCK_MONOTONIC, &c->began);
-		cloche_files_on_progress(c->f, show_progress, c);
+		progress_begin(&c->progress);
+		cloche_files_on_progress(c->f, progress_show, &c->progress);
 		r = c->to.id ? copy_in(c) : copy_out(c);
 	}
 	cloche_files_close(c->f);
-	if (c->shown)
-		(void)put(STDERR_FILENO, "\r            \r", 14);
+	progress_end(&c->progress);
 	free(c->from.id);
 	free(c->to.id);
 	return r;

@@ -9,19 +9,26 @@ static const struct option from_options[] = {
 	{"from", 0, "LOG|ID",
 		"begin with what a log says: a file, or the sandbox that was recorded",
 		.at = offsetof(struct sandbox_options, from)},
+	{"to", 0, "N|start", "with --from: end with entry N; start: before the first command",
+		.at = offsetof(struct sandbox_options, to)},
 };
-static const struct option_table from_table = {.options = from_options, .n = 1};
+static const struct option_table from_table = {.options = from_options, .n = 2};
 
 /* Makes it; with the log it shall begin with, or not at all. */
 static int make(struct sandbox_options *o, cloche_instance **ret, cloche_err *err)
 {
 	cloche_oplog *log = NULL;
+	uint64_t last = 0;
 	int r = o->from ? open_log(o->from, &log, err) : 0;
 
+	if (r == 0 && o->to && !log)
+		r = wrong_usage(err, NULL, "--to is for --from");
+	if (r == 0 && log)
+		r = read_last(log, o->to, &last, err);
 	if (r == 0)
 		r = cloche_instance_create(o->sb, warn, NULL, ret, err);
 	if (r == 0 && log) {
-		r = replay_log(log, *ret, err);
+		r = replay_log(log, *ret, last, err);
 		if (r < 0) {
 			(void)cloche_instance_remove(*ret, true, NULL);
 			cloche_instance_free(*ret);

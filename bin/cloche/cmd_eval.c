@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Code of node, python or the shell: in a sandbox that is there, or in one of its own. */
 #include "cli.h"
+#include "eval_show.h"
 #include "foreground.h"
 #include "json_out.h"
 #include "planted.h"
-#include "terminal_filter.h"
 
-#include <cloche/code.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +15,8 @@
 
 struct eval_options {
 	struct sandbox_options sandbox; /* first: the library's options find it */
-	const char *runtime, *file, *code;
-	bool expression;
+	const char *runtime, *file, *code, *context, *output;
+	bool expression, cell, contexts, interrupt, restart;
 };
 
 struct text {
@@ -35,6 +33,22 @@ static const struct option options[] = {
 		.at = offsetof(struct eval_options, file)},
 	{"expr", 0, NULL, "the code is an expression: print its value (node, python)",
 		.at = offsetof(struct eval_options, expression)},
+	{"cell", 0, NULL,
+		"the code is a cell of a notebook: print the value of the last expression",
+		.at = offsetof(struct eval_options, cell)},
+	{"output", 'o', "FILE",
+		"write what the value is as .png, .svg, .html, ... to FILE; the code is a cell",
+		.at = offsetof(struct eval_options, output)},
+	{"context", 0, "NAME",
+		"in an interpreter that lives on in the sandbox: variables stay; the code is a\n"
+		"cell",
+		.at = offsetof(struct eval_options, context)},
+	{"interrupt", 0, NULL, "with --context: interrupt what it executes",
+		.at = offsetof(struct eval_options, interrupt)},
+	{"restart", 0, NULL, "with --context: end it, so that the next call begins it anew",
+		.at = offsetof(struct eval_options, restart)},
+	{"contexts", 0, NULL, "list the sandbox's contexts",
+		.at = offsetof(struct eval_options, contexts)},
 };
 static const struct option_table table = {
 	.options = options, .n = sizeof(options) / sizeof(options[0]), .title = "Options"};
@@ -99,96 +113,93 @@ static int read_code(const struct eval_options *o, struct text *ret, cloche_err 
 	return r;
 }
 
-/* --- the result --- */
+/* --- the run --- */
 
-static json_t *json_signal(int number)
+static enum cloche_code_kind kind_of(const struct eval_options *o)
 {
-	static const char *const names[] = {[SIGHUP] = "SIGHUP",
-		[SIGINT] = "SIGINT",
-		[SIGQUIT] = "SIGQUIT",
-		[SIGILL] = "SIGILL",
-		[SIGTRAP] = "SIGTRAP",
-		[SIGABRT] = "SIGABRT",
-		[SIGBUS] = "SIGBUS",
-		[SIGFPE] = "SIGFPE",
-		[SIGKILL] = "SIGKILL",
-		[SIGUSR1] = "SIGUSR1",
-		[SIGSEGV] = "SIGSEGV",
-		[SIGUSR2] = "SIGUSR2",
-		[SIGPIPE] = "SIGPIPE",
-		[SIGALRM] = "SIGALRM",
-		[SIGTERM] = "SIGTERM",
-		[SIGXCPU] = "SIGXCPU",
-		[SIGXFSZ] = "SIGXFSZ",
-		[SIGSYS] = "SIGSYS"};
-
-	if (number <= 0)
-		return json_null();
-	if (number < (int)(sizeof(names) / sizeof(names[0])) && names[number])
-		return json_string(names[number]);
-	return json_sprintf("SIG%d", number);
-}
-
-/* The value is JSON already, with digits that a number of jansson's would not keep. */
-static bool print_json(const cloche_run *run, bool expression)
-{
-	const char *value = cloche_run_value_json(run), *text, *repr;
-	json_t *doc = json_shell_result(run);
-	size_t n, repr_n;
-
-	if (!doc || json_object_set_new(doc, "signal", json_signal(cloche_run_exit_signal(run))) ||
-		json_object_set_new(doc, "timedOut", json_boolean(cloche_run_timed_out(run))))
-		return false;
-	if (!expression)
-		return json_print(doc);
-	text = cloche_run_value_text(run, &n);
-	repr = cloche_run_value_repr(run, &repr_n);
-	if (json_object_set_new(doc, "text", text ? json_bytes(text, n) : json_null()) ||
-		json_object_set_new(doc, "repr", repr ? json_bytes(repr, repr_n) : json_null()) ||
-		json_object_set_new(doc, "hasJson", json_boolean(value != NULL)))
-		return false;
-	return json_print_with(doc, "value", value ? value : "null");
-}
-
-static bool print_value(const cloche_run *run)
-{
-	struct terminal_filter f;
-	size_t n;
-	const char *text = cloche_run_value_text(run, &n);
-	bool ok;
-
-	if (!text) {
-		if (cloche_run_exit_code(run) == 0)
-			say("the expression ended without a value");
-		return true;
-	}
-	if (cloche_run_value_cut(run))
-		say("the value was cut: it is longer than 16 MiB");
-	terminal_filter_open(&f, STDOUT_FILENO, false);
-	ok = terminal_filter_write(&f, STDOUT_FILENO, text, n) &&
-	     terminal_filter_write(&f, STDOUT_FILENO, "\n", 1);
-	return terminal_filter_close(&f, STDOUT_FILENO) && ok;
+	if (o->expression)
+		return CLOCHE_CODE_EXPRESSION;
+	return o->cell || o->output || o->context ? CLOCHE_CODE_CELL : CLOCHE_CODE_PROGRAM;
 }
 
 static int eval_run(cloche_run *run, const struct eval_options *o, bool own)
 {
+	enum cloche_code_kind kind = kind_of(o);
 	const struct foreground f = {.no_input = true,
 		.no_output = o->sandbox.json,
 		.stays = !own,
-		.again = own || o->expression ? NULL : "cloche attach"};
+		.no_timeout = o->context != NULL,
+		.again = own || kind != CLOCHE_CODE_PROGRAM ? NULL : "cloche attach"};
 	bool ran, ok = true;
 	int r = foreground_run(run, &f, &ran);
 
-	if (ran && own)
+	if (!ran)
+		return r;
+	if (own)
 		json_decref(planted_say(cloche_run_id(run)));
-	if (ran && o->sandbox.json)
-		ok = print_json(run, o->expression);
-	else if (ran && o->expression)
-		ok = print_value(run);
+	if (o->context)
+		eval_tell_context(run, o->context);
+	if (o->sandbox.json)
+		ok = eval_print_json(run, kind, o->context);
+	else if (kind != CLOCHE_CODE_PROGRAM)
+		ok = eval_print_values(run, kind);
 	if (!ok) {
 		say("cannot write the result");
 		return EXIT_CLOCHE;
 	}
+	if (o->output && r == 0 && !eval_write_file(run, o->output))
+		return EXIT_CLOCHE;
+	return r;
+}
+
+/* --- contexts --- */
+
+static bool list_one(const cloche_context *c, void *user)
+{
+	static const char *const states[] = {[CLOCHE_CONTEXT_IDLE] = "idle",
+		[CLOCHE_CONTEXT_BUSY] = "busy",
+		[CLOCHE_CONTEXT_ENDED] = "ended"};
+
+	if (user)
+		json_array_append_new(user,
+			json_pack("{s:s, s:s, s:s, s:I}", "name", c->name, "runtime", c->runtime,
+				"state", states[c->state], "exec", (json_int_t)c->number));
+	else
+		printf("%-20s  %-7s  %s\n", c->name, c->runtime, states[c->state]);
+	return true;
+}
+
+static int list_contexts(const cloche_instance *i, bool as_json, cloche_err *err)
+{
+	json_t *all = as_json ? json_array() : NULL;
+	int r = cloche_instance_contexts(i, list_one, all, err);
+
+	if (r == 0 && as_json)
+		return json_print(all) ? 0 : EXIT_CLOCHE;
+	json_decref(all);
+	return flush_output(r);
+}
+
+/* What needs no code. */
+static bool is_about_contexts(const struct eval_options *o)
+{
+	return o->contexts || o->interrupt || o->restart;
+}
+
+static int about_contexts(const struct eval_options *o, const char *id, cloche_err *err)
+{
+	cloche_instance *i = NULL;
+	int r = cloche_instance_open(id, &i, err);
+
+	if (r < 0)
+		return r;
+	if (o->contexts)
+		r = list_contexts(i, o->sandbox.json, err);
+	else if (o->interrupt)
+		r = cloche_instance_interrupt_context(i, o->context, err);
+	else
+		r = cloche_instance_restart_context(i, o->context, err);
+	cloche_instance_free(i);
 	return r;
 }
 
@@ -203,9 +214,8 @@ static int new_own(
 		r = sandbox_options_command(&o->sandbox, NULL, err);
 	if (r < 0)
 		return r;
-	return cloche_run_new_code(o->sandbox.sb, o->runtime,
-		o->expression ? CLOCHE_CODE_EXPRESSION : CLOCHE_CODE_PROGRAM, code->p, code->n, ret,
-		err);
+	return cloche_run_new_code(
+		o->sandbox.sb, o->runtime, kind_of(o), code->p, code->n, ret, err);
 }
 
 static int set_env(cloche_run *run, const char *text, cloche_err *err)
@@ -224,11 +234,17 @@ static int set_env(cloche_run *run, const char *text, cloche_err *err)
 }
 
 /* What is said of the sandbox holds for this code alone, where it can. */
-static int configure(cloche_run *run, const struct given *g, cloche_err *err)
+static int configure(
+	cloche_run *run, const struct eval_options *o, const struct given *g, cloche_err *err)
 {
 	uint64_t ms;
 	int r;
 
+	if (o->context && strcmp(g->name, "timeout") != 0)
+		return wrong_usage(err,
+			"the code can set it itself; \"cloche env\" holds for contexts "
+			"that begin later",
+			"eval: --%s cannot be given to a context", g->name);
 	if (strcmp(g->name, "env") == 0)
 		return set_env(run, g->value, err);
 	if (strcmp(g->name, "workdir") == 0)
@@ -250,13 +266,36 @@ static int new_in(const struct eval_options *o, const char *id, const struct tex
 
 	if (r < 0)
 		return r;
-	r = cloche_run_new_code_in(i, o->runtime,
-		o->expression ? CLOCHE_CODE_EXPRESSION : CLOCHE_CODE_PROGRAM, code->p, code->n, ret,
-		err);
+	if (o->context)
+		r = cloche_run_new_code_context(
+			i, o->context, o->runtime, kind_of(o), code->p, code->n, ret, err);
+	else
+		r = cloche_run_new_code_in(i, o->runtime, kind_of(o), code->p, code->n, ret, err);
 	cloche_instance_free(i);
 	for (size_t k = 0; r == 0 && k < o->sandbox.given_n; k++)
-		r = configure(*ret, &o->sandbox.given[k], err);
+		r = configure(*ret, o, &o->sandbox.given[k], err);
 	return r;
+}
+
+static int check_contexts(
+	const struct eval_options *o, const struct operands *operands, cloche_err *err)
+{
+	if (operands->n == 0)
+		return wrong_usage(err, "for example: cloche eval dev --context lab -c 'x = 41'",
+			"eval: a context is one of a sandbox that is there: which?");
+	if (o->contexts + o->interrupt + o->restart > 1)
+		return wrong_usage(
+			err, NULL, "eval: --contexts, --interrupt and --restart: one of them");
+	if (o->contexts ? o->context != NULL : !o->context)
+		return wrong_usage(err, NULL,
+			o->contexts ? "eval: --contexts lists all"
+				    : "eval: which context? (--context NAME)");
+	if (is_about_contexts(o) && (o->code || o->file || o->output || o->expression || o->cell ||
+					    o->runtime || o->sandbox.given_n > 0))
+		return wrong_usage(err, NULL,
+			"eval: --contexts, --interrupt and --restart take no code, and no option "
+			"for it");
+	return 0;
 }
 
 static int check(const struct eval_options *o, const struct operands *operands, cloche_err *err)
@@ -264,12 +303,20 @@ static int check(const struct eval_options *o, const struct operands *operands, 
 	if (operands->n > 1)
 		return wrong_usage(err, "code is given by -c or --file",
 			"eval: takes one id, and so not %s", operands->v[1]);
-	if (operands->n == 0 && !o->runtime)
+	if (operands->n == 0 && !o->runtime && !o->context && !is_about_contexts(o))
 		return wrong_usage(err, "for example: cloche eval --runtime python -c 'print(1)'",
 			"eval: which sandbox, or which runtime?");
 	if (o->sandbox.tty || o->sandbox.interactive)
 		return wrong_usage(err, "cloche exec ID -t -- node",
 			"eval: code has no terminal and no input");
+	if (o->expression && o->cell)
+		return wrong_usage(err, NULL, "eval: --expr or --cell");
+	if (o->output && !eval_type_of(o->output))
+		return wrong_usage(err,
+			"it ends in .png, .jpeg, .svg, .html, .md, .tex, .json or .txt",
+			"eval: what shall be written to %s?", o->output);
+	if (o->context || is_about_contexts(o))
+		return check_contexts(o, operands, err);
 	return 0;
 }
 
@@ -286,6 +333,11 @@ static int main_eval(int argc, char **argv)
 		r = options_read(&command_eval, &o, argc, argv, &operands, &err);
 	if (r == 0 && !operands.help)
 		r = check(&o, &operands, &err);
+	if (r == 0 && !operands.help && is_about_contexts(&o)) {
+		r = about_contexts(&o, operands.v[0], &err);
+		sandbox_options_done(&o.sandbox);
+		return r < 0 ? complain(&err) : r;
+	}
 	if (r == 0 && !operands.help)
 		r = read_code(&o, &code, &err);
 	if (r == 0 && !operands.help)
@@ -316,6 +368,11 @@ const struct command command_eval = {
 		"the "
 		"value is\n"
 		"printed as \"node -p\" and Python's print() show it; --json has it as JSON, too.\n"
+		"\n"
+		"With --context the code goes to an interpreter that lives on in the sandbox:\n"
+		"\n"
+		"  cloche eval dev --context lab -c 'x = 41'\n"
+		"  cloche eval dev --context lab -c 'x + 1'\n"
 		"\n"
 		"In a sandbox that is there, of the options of a sandbox --timeout, --env and "
 		"--workdir\n"

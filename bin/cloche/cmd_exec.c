@@ -200,6 +200,7 @@ static int main_exec(int argc, char **argv)
 		r = cloche_instance_open(operands.v[0], &i, &err);
 	if (r == 0)
 		r = cloche_run_new_in(i, (const char *const *)operands.v + 1, &run, &err);
+	cloche_instance_free(i);
 	if (r == 0)
 		r = configure(run, &o, &err);
 	if (r < 0)

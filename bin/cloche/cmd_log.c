@@ -12,16 +12,20 @@
 #include <unistd.h>
 
 struct log_options {
-	bool json;
-	const char *from, *to;
+	bool json, force;
+	const char *from, *to, *output;
 };
 
 static const struct option options[] = {
-	{"json", 0, NULL, "list, compact: one JSON document; show: the entries, a line each",
+	{"json", 0, NULL, "list, compact: one JSON document; show, diff: a line each",
 		.at = offsetof(struct log_options, json)},
 	{"from", 0, "N|TIME", "show: begin with entry N, or at TIME (2026-01-31T12:00:00Z)",
 		.at = offsetof(struct log_options, from)},
 	{"to", 0, "N|TIME", "show: end with it", .at = offsetof(struct log_options, to)},
+	{"output", 'o', "FILE.html", "report: the file to write; -: standard output",
+		.at = offsetof(struct log_options, output)},
+	{"force", 0, NULL, "report: replace a file that is there",
+		.at = offsetof(struct log_options, force)},
 };
 static const struct option_table option_table = {
 	.options = options, .n = sizeof(options) / sizeof(options[0]), .title = "Options"};
@@ -38,11 +42,7 @@ int open_log(const char *name, cloche_oplog **ret, cloche_err *err)
 
 /* --- showing --- */
 
-struct bound {
-	uint64_t number, time_us; /* one of them; both 0: none */
-};
-
-static int read_bound(const char *text, struct bound *ret, cloche_err *err)
+int log_read_bound(const char *text, struct bound *ret, cloche_err *err)
 {
 	struct tm tm = {0};
 	const char *end;
@@ -63,6 +63,14 @@ struct showing {
 	const struct log_options *o;
 	struct bound from, to;
 	bool ok;
+	/* The requests, which are shown among the entries by their time. */
+	cloche_oplog *log;
+	cloche_err *err;
+	int result;
+	uint64_t shown;  /* number of the last that was */
+	uint64_t next;   /* when the next one came, as far as it was looked for */
+	uint64_t before; /* those that came earlier are to be shown now */
+	bool hidden, begun;
 };
 
 static bool is_before(const cloche_operation *op, const struct bound *b)
@@ -107,11 +115,56 @@ static void show_object(const cloche_operation *op)
 	}
 }
 
-static bool show_one(const cloche_operation *op, void *user)
+static bool show_request(const cloche_request *q, void *user)
 {
 	struct showing *s = user;
 
-	if (is_before(op, &s->from) || is_after(op, &s->to))
+	s->next = q->time_us;
+	if (q->time_us >= s->before)
+		return false;
+	s->shown = q->number;
+	s->next = UINT64_MAX;
+	if (s->hidden || q->time_us < s->from.time_us ||
+		(s->to.time_us && q->time_us >= s->to.time_us + 1000000))
+		return true;
+	if (s->o->json) {
+		s->ok = put_line(q->json);
+		return s->ok;
+	}
+	printf("%6s  ", "-");
+	show_time(q->time_us);
+	printf("%-14s %s %s", "net.request", q->method, q->url);
+	if (q->status)
+		printf("  %u", q->status);
+	if (q->refused) {
+		printf(q->refused[0] ? "  refused: " : "  refused");
+		name_print(q->refused, strlen(q->refused));
+	}
+	putchar('\n');
+	return !ferror(stdout);
+}
+
+/* Those that came before that time, or only passes over them. */
+static bool show_requests(struct showing *s, uint64_t before, bool hidden)
+{
+	if (s->next >= before)
+		return true;
+	s->before = before;
+	s->hidden = hidden;
+	s->next = UINT64_MAX;
+	s->result = cloche_oplog_requests(s->log, s->shown, show_request, s, s->err);
+	return s->result == 0 && s->ok;
+}
+
+static bool show_one(const cloche_operation *op, void *user)
+{
+	struct showing *s = user;
+	bool before = is_before(op, &s->from), after = is_after(op, &s->to);
+
+	if (!show_requests(s, op->time_us, before || after || (s->from.number && !s->begun)))
+		return false;
+	s->begun = s->begun || !before;
+	if (before || after)
 		return true;
 	if (s->o->json) {
 		s->ok = put_line(op->json);
@@ -123,8 +176,12 @@ static bool show_one(const cloche_operation *op, void *user)
 	if (op->subject) {
 		putchar(' ');
 		name_print(op->subject, op->subject_length);
+		show_object(op);
+		if (op->exec)
+			printf("  #%u", op->exec);
+	} else {
+		event_print(op);
 	}
-	show_object(op);
 	putchar('\n');
 	return !ferror(stdout);
 }
@@ -133,14 +190,20 @@ static int do_show(const struct log_options *o, char **v, cloche_err *err)
 {
 	struct showing s = {.o = o, .ok = true};
 	cloche_oplog *log = NULL;
-	int r = read_bound(o->from, &s.from, err);
+	int r = log_read_bound(o->from, &s.from, err);
 
 	if (r == 0)
-		r = read_bound(o->to, &s.to, err);
+		r = log_read_bound(o->to, &s.to, err);
 	if (r == 0)
 		r = open_log(v[0], &log, err);
+	s.log = log;
+	s.err = err;
 	if (r == 0)
 		r = cloche_oplog_read(log, show_one, &s, err);
+	if (r == 0 && s.ok && s.result == 0)
+		(void)show_requests(&s, UINT64_MAX, s.to.number > 0);
+	if (r == 0)
+		r = s.result;
 	cloche_oplog_free(log);
 	return r < 0 ? r : s.ok ? 0 : EXIT_CLOCHE;
 }
@@ -157,6 +220,20 @@ static int do_export(const struct log_options *o, char **v, cloche_err *err)
 	r = open_log(v[0], &log, err);
 	if (r == 0)
 		r = cloche_oplog_export(log, v[2], err);
+	cloche_oplog_free(log);
+	return r;
+}
+
+static int do_report(const struct log_options *o, char **v, cloche_err *err)
+{
+	cloche_oplog *log = NULL;
+	int r;
+
+	if (!o->output)
+		return wrong_usage(err, NULL, "log: it is: cloche log ID report -o FILE.html");
+	r = open_log(v[0], &log, err);
+	if (r == 0)
+		r = write_report(log, o->output, o->force, err);
 	cloche_oplog_free(log);
 	return r;
 }
@@ -185,6 +262,13 @@ static int do_compact(const struct log_options *o, char **v, cloche_err *err)
 		(unsigned long long)c.operations_before, (unsigned long long)c.operations_after,
 		before, after, (unsigned long long)c.contents_removed, removed);
 	return 0;
+}
+
+static int do_diff(const struct log_options *o, char **v, cloche_err *err)
+{
+	if (!v[2] || !v[3])
+		return wrong_usage(err, NULL, "log: it is: cloche log ID diff A B");
+	return log_diff(v[0], v[2], v[3], o->json, err);
 }
 
 static int do_remove(const struct log_options *o, char **v, cloche_err *err)
@@ -225,18 +309,18 @@ static int run(const struct log_options *o, const struct operands *operands, clo
 	static const struct {
 		const char *name;
 		int (*fn)(const struct log_options *o, char **v, cloche_err *err);
-	} operations[] = {{"show", do_show}, {"export", do_export}, {"compact", do_compact},
-		{"rm", do_remove}};
+		int most; /* operands */
+	} operations[] = {{"show", do_show, 2}, {"diff", do_diff, 4}, {"report", do_report, 2},
+		{"export", do_export, 3}, {"compact", do_compact, 2}, {"rm", do_remove, 2}};
 	const char *name = operands->n > 1 ? operands->v[1] : "show";
 
 	if (operands->n == 0)
 		return do_list(o, err);
 	for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++)
-		if (strcmp(operations[i].name, name) == 0 &&
-			operands->n <= (operations[i].fn == do_export ? 3 : 2))
+		if (strcmp(operations[i].name, name) == 0 && operands->n <= operations[i].most)
 			return operations[i].fn(o, operands->v, err);
 	return wrong_usage(err, "\"cloche log --help\" lists the operations",
-		"log: it is: cloche log ID [show|export DIR|compact|rm]");
+		"log: it is: cloche log ID [show|diff A B|report|export DIR|compact|rm]");
 }
 
 static int main_log(int argc, char **argv)
@@ -256,10 +340,10 @@ static int main_log(int argc, char **argv)
 
 /* --- replaying --- */
 
-int replay_log(cloche_oplog *log, const cloche_instance *instance, cloche_err *err)
+int replay_log(cloche_oplog *log, const cloche_instance *instance, uint64_t last, cloche_err *err)
 {
 	cloche_replayed done;
-	int r = cloche_oplog_replay(log, instance, &done, err);
+	int r = cloche_oplog_replay(log, instance, last, &done, err);
 
 	if (r == 0 && done.unknown)
 		say("%llu operations of the log are not known to this version, and were passed "
@@ -268,13 +352,48 @@ int replay_log(cloche_oplog *log, const cloche_instance *instance, cloche_err *e
 	return r;
 }
 
+struct replay_options {
+	const char *to;
+};
+
+static const struct option replay_options[] = {
+	{"to", 0, "N|start",
+		"end with entry N; start: with what was there before the first command",
+		.at = offsetof(struct replay_options, to)},
+};
+static const struct option_table replay_table = {
+	.options = replay_options, .n = 1, .title = "Options"};
+
+/* The number before the first command's. */
+static bool find_first(const cloche_operation *op, void *user)
+{
+	uint64_t *last = user;
+
+	if (strcmp(op->name, "exec.start") == 0)
+		return false;
+	*last = op->number;
+	return true;
+}
+
+int read_last(cloche_oplog *log, const char *text, uint64_t *ret, cloche_err *err)
+{
+	*ret = 0;
+	if (!text || (read_number(text, INT64_MAX, ret) && *ret > 0))
+		return 0;
+	if (strcmp(text, "start") == 0)
+		return cloche_oplog_read(log, find_first, ret, err);
+	return wrong_usage(err, NULL, "--to is an entry's number or \"start\", not \"%s\"", text);
+}
+
 static int main_replay(int argc, char **argv)
 {
+	struct replay_options o = {0};
+	uint64_t last = 0;
 	struct operands operands = {0};
 	cloche_err err = CLOCHE_ERR_INIT;
 	cloche_instance *instance = NULL;
 	cloche_oplog *log = NULL;
-	int r = options_read(&command_replay, NULL, argc, argv, &operands, &err);
+	int r = options_read(&command_replay, &o, argc, argv, &operands, &err);
 
 	if (r == 0 && operands.help)
 		return 0;
@@ -284,9 +403,11 @@ static int main_replay(int argc, char **argv)
 	if (r == 0)
 		r = open_log(operands.v[0], &log, &err);
 	if (r == 0)
+		r = read_last(log, o.to, &last, &err);
+	if (r == 0)
 		r = cloche_instance_open(operands.v[1], &instance, &err);
 	if (r == 0)
-		r = replay_log(log, instance, &err);
+		r = replay_log(log, instance, last, &err);
 	cloche_instance_free(instance);
 	cloche_oplog_free(log);
 	return r < 0 ? complain(&err) : 0;
@@ -294,14 +415,18 @@ static int main_replay(int argc, char **argv)
 
 const struct command command_log = {
 	.name = "log",
-	.summary = "what was recorded of sandboxes: list, show, export, compact",
+	.summary = "what was recorded of sandboxes: list, show, report, export, compact",
 	.synopsis = "[ID|FILE [OPERATION]] [OPTIONS]",
-	.text = "Without ID: lists the operation logs. A sandbox has one if it was created with\n"
-		"--record ops, or with --runtime node or python; it stays when the sandbox is "
+	.text = "Without ID: lists the operation logs. A sandbox has one if it was made with\n"
+		"--record ops or full, or with --runtime node or python; it stays when the sandbox "
+		"is "
 		"gone.\n"
 		"\n"
 		"Operations:\n"
 		"  show                  the entries (default); also of a FILE, or of SandboX\n"
+		"  diff A B              what differs between entry (or time) A and B; 0: the "
+		"beginning\n"
+		"  report -o FILE.html   a page to look at: turns, commands, diffs, requests\n"
 		"  export DIR            the log and the contents it names, to take elsewhere\n"
 		"  compact               leaves out what later entries have made void\n"
 		"  rm                    removes the log of a sandbox that does not run\n"
@@ -316,11 +441,12 @@ const struct command command_log = {
 const struct command command_replay = {
 	.name = "replay",
 	.summary = "do again in a sandbox what a log says",
-	.synopsis = "LOG ID",
+	.synopsis = "LOG ID [--to N|start]",
 	.text = "LOG is a file, or the sandbox that was recorded. What it says about files,\n"
 		"variables and storage is done again in the sandbox ID, in its order; nothing\n"
 		"outside of that sandbox is touched.\n"
 		"\n"
 		"  cloche replay saved/state-logs/*.jsonl dev",
+	.tables = {&replay_table},
 	.run = main_replay,
 };

@@ -5,6 +5,7 @@
 #include "planted.h"
 
 #include <cloche/run.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +56,8 @@ static int run_attached(struct sandbox_options *o, cloche_run *run)
 	if (o->json && print_run_json(run, planted) < 0)
 		r = EXIT_CLOCHE;
 	json_decref(planted);
+	if (cloche_run_is_recorded(run) && !o->json)
+		say("recorded: cloche log %s", cloche_run_id(run));
 	if (o->verbose)
 		say("sandbox %s (%s) ended after %llu ms", cloche_run_id(run),
 			cloche_run_provider(run), (unsigned long long)cloche_run_duration_ms(run));
@@ -74,6 +77,57 @@ static int run_command(struct sandbox_options *o, char **argv)
 	return r;
 }
 
+static bool is_in_path(const char *program)
+{
+	for (const char *at = getenv("PATH"); at && *at;) {
+		char path[PATH_MAX];
+		int n = (int)strcspn(at, ":");
+
+		snprintf(path, sizeof(path), "%.*s/%s", n, at, program);
+		if (access(path, X_OK) == 0)
+			return true;
+		at += n + (at[n] == ':');
+	}
+	return false;
+}
+
+/* "run RUNTIME FILE": node is a program; of the others the program may be called otherwise. */
+static void name_program(struct operands *operands)
+{
+	static char shell[] = "sh", python[] = "python3";
+	static const struct {
+		const char *runtime;
+		char *program;
+	} runtimes[] = {{"shell", shell}, {"python", python}};
+
+	for (size_t i = 0; i < sizeof(runtimes) / sizeof(runtimes[0]); i++)
+		if (operands->n > 1 && strcmp(operands->v[0], runtimes[i].runtime) == 0 &&
+			!is_in_path(runtimes[i].runtime))
+			operands->v[0] = runtimes[i].program;
+}
+
+/* Which may have a command of its own. */
+static bool names_image(const struct sandbox_options *o)
+{
+	const struct given *root = sandbox_options_given(o, "root");
+
+	return root && strncmp(root->value, "image:", 6) == 0;
+}
+
+static int check(const struct sandbox_options *o, const struct operands *operands, cloche_err *err)
+{
+	if (operands->n == 0 && !names_image(o))
+		return wrong_usage(
+			err, "for example: cloche run -- ls -l", "run: no command was given");
+	if (!o->detach && sandbox_options_given(o, "ttl"))
+		return wrong_usage(err, "use --timeout, or --detach",
+			"run: --ttl is for a sandbox that stays");
+	if (o->detach && o->network_log_live)
+		return wrong_usage(err, "with --detach use --network-log FILE",
+			"run: --network-log-live needs somebody to watch it");
+	return 0;
+}
+
 static int main_run(int argc, char **argv)
 {
 	struct sandbox_options o;
@@ -83,19 +137,14 @@ static int main_run(int argc, char **argv)
 
 	if (r == 0)
 		r = options_read(&command_run, &o, argc, argv, &operands, &err);
-	if (r == 0 && !operands.help && operands.n == 0)
-		r = wrong_usage(
-			&err, "for example: cloche run -- ls -l", "run: no command was given");
-	if (r == 0 && !operands.help && !o.detach && sandbox_options_given(&o, "ttl"))
-		r = wrong_usage(&err, "use --timeout, or --detach",
-			"run: --ttl is for a sandbox that stays");
-	if (r == 0 && !operands.help && o.detach && o.network_log_live)
-		r = wrong_usage(&err, "with --detach use --network-log FILE",
-			"run: --network-log-live needs somebody to watch it");
+	if (r == 0 && !operands.help)
+		r = check(&o, &operands, &err);
 	if (r == 0 && !operands.help)
 		r = sandbox_options_finish(&o, &err);
+	if (!sandbox_options_given(&o, "root"))
+		name_program(&operands);
 	if (r == 0 && !operands.help)
-		r = sandbox_options_command(&o, operands.v, &err);
+		r = sandbox_options_command(&o, operands.n ? operands.v : NULL, &err);
 	if (r < 0)
 		r = complain(&err);
 	else if (!operands.help)

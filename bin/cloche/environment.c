@@ -57,15 +57,24 @@ static int environment_set_network(
 	return cloche_sandbox_set_net(o->sb, CLOCHE_NET_NONE, err);
 }
 
+static int environment_set_image(
+	struct sandbox_options *o, const char *name, const char *value, cloche_err *err)
+{
+	char root[512];
+
+	if (sandbox_options_given(o, "root"))
+		return 0;
+	snprintf(root, sizeof(root), "image:%s", value);
+	return cloche_sandbox_set_root(o->sb, root, err);
+}
+
 static const struct variable variables[] = {
 	{{"PROVIDER"}, .set = environment_set_provider},
 	{{"NETWORK", "NETWORK_MODE"}, .set = environment_set_network},
 	{{"CPU_LIMIT", "CPU_COUNT"}, .limit = "cpus", .unit = ""},
 	{{"MEMORY_MB"}, .limit = "memory", .unit = "m"},
 	{{"TIMEOUT", "TIMEOUT_SECONDS"}, .limit = "timeout", .unit = "s"},
-	{{"IMAGE"},
-		.hint = "unset it; this version runs no images: --root DIR is a root filesystem of "
-			"your own"},
+	{{"IMAGE"}, .set = environment_set_image},
 	{{"AUTO_CLEANUP_MINUTES", "CLEANUP_INTERVAL_MS"},
 		.hint = "unset it; every command removes what a crash left, and --ttl ends a "
 			"sandbox by itself"},

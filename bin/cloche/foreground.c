@@ -74,7 +74,7 @@ static void explain(const cloche_run *run)
 {
 	if (cloche_run_start_failure(run)[0])
 		say("%s", cloche_run_start_failure(run));
-	if (cloche_run_timed_out(run))
+	if (cloche_run_timed_out(run) && !how->no_timeout)
 		say("timed out: %s was ended", how->stays ? "the command" : "everything inside");
 	if (cloche_run_oom_killed(run))
 		say("out of memory: the limit (--memory) was reached and the kernel killed a "

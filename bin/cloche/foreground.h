@@ -13,6 +13,7 @@ struct foreground {
 	bool no_output;    /* it is kept by the run, not printed */
 	bool joined;       /* somebody else's command: Ctrl-C goes to it each time and never more */
 	bool stays;        /* in a sandbox that lives on */
+	bool no_timeout;   /* of one the caller says more */
 	const char *again; /* how to come back, "cloche attach", should we go away; NULL: that is
 			    * not possible, so the command ends with us */
 };

@@ -49,14 +49,16 @@ bool json_print(json_t *value)
 	return ok;
 }
 
-bool json_print_with(json_t *object, const char *key, const char *value)
+bool json_print_with(json_t *object, const struct json_member *members, size_t n)
 {
 	struct pieces w = {.n = 0};
-	bool ok = take_text(&w, "{\n  \"") && take_text(&w, key) && take_text(&w, "\": ") &&
-		  take_text(&w, value) && take_text(&w, ",") &&
-		  take_value(&w, object, JSON_EMBED) && take_text(&w, "}\n") &&
-		  put(STDOUT_FILENO, w.waiting, w.n);
+	bool ok = take_text(&w, "{");
 
+	for (size_t i = 0; i < n && ok; i++)
+		ok = take_text(&w, "\n  \"") && take_text(&w, members[i].key) &&
+		     take_text(&w, "\": ") && take_text(&w, members[i].value) && take_text(&w, ",");
+	ok = ok && take_value(&w, object, JSON_EMBED) && take_text(&w, "}\n") &&
+	     put(STDOUT_FILENO, w.waiting, w.n);
 	json_decref(object);
 	return ok;
 }

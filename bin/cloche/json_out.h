@@ -7,8 +7,12 @@
 
 /* Prints and frees the value; false where standard output failed. */
 bool json_print(json_t *value);
-/* The same of an object that has one more member first: value is JSON text. */
-bool json_print_with(json_t *object, const char *key, const char *value);
+/* A member whose value is JSON text (borrowed). */
+struct json_member {
+	const char *key, *value;
+};
+/* The same of an object that has these members first. */
+bool json_print_with(json_t *object, const struct json_member *members, size_t n);
 /* One line of pure ASCII that no terminal obeys, DEL included. Heap; NULL on lack of memory. */
 char *json_line(const json_t *o);
 /* A string of bytes. */

@@ -63,7 +63,7 @@ const struct option_table sandbox_command_table = {.options = options,
 
 struct option_table sandbox_option_table = {.title = "Options of the sandbox"};
 struct option_table lasting_option_table = {
-	.title = "Options of a sandbox that outlives this command"};
+	.title = "Options of a sandbox that is kept, or put on record"};
 
 /* Whether a word is one of those, with blanks between them. */
 static bool sandbox_options_has_word(const char *words, const char *word)
@@ -209,10 +209,15 @@ static int apply_given(struct sandbox_options *o, cloche_err *err)
 
 int sandbox_options_finish(struct sandbox_options *o, cloche_err *err)
 {
-	int r;
+	const struct given *offline = sandbox_options_given(o, "offline");
+	int r = 0;
 
 	debug_step(o, "the options were read");
-	r = environment_read(o, err);
+	/* First: what is read of secrets depends on it. */
+	if (offline)
+		r = cloche_sandbox_set(o->sb, "offline", offline->value, err);
+	if (r == 0)
+		r = environment_read(o, err);
 	if (r == 0)
 		r = load_config(o, err);
 	if (r == 0)

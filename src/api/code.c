@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: an interpreter runs, with a fixed driver on its command line. The driver
- * reads its standard input to the end: a line (empty, or the nonce for a value) and the code.
- * Behind it that input is empty, which is what the code finds. The shell has no such line: it takes
- * all as its code.
+ * reads its standard input to the end: a line (empty, or kind and nonce where there are results)
+ * and the code. Behind it that input is empty, which is what the code finds. The shell has no such
+ * line: it takes all as its code. In a context the input never ends; each call is one line of it
+ * (run_context.c).
  *
  * The nonce comes with the code and not on the command line, which everybody inside can read.
- * Whoever learns it can forge the value of his own expression and nothing else. */
+ * Whoever learns it can forge the results of his own code and nothing else. */
 #include "api/code.h"
 #include "api/instance.h"
 #include "api/run.h"
+#include "base/base64.h"
 #include "base/rand.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 enum { DRIVER_ARGS = 5 };
@@ -41,7 +44,7 @@ static int find_runtime(const char *name, enum cloche_code_kind kind,
 	if (i == ARRAY_SIZE(runtimes))
 		return err_set(
 			err, E_USAGE, "unknown runtime \"%s\": it is shell, node or python", name);
-	if (kind == CLOCHE_CODE_EXPRESSION && !runtimes[i].expressions) {
+	if (kind != CLOCHE_CODE_PROGRAM && !runtimes[i].expressions) {
 		err_set(err, E_USAGE, "the runtime %s has no expressions", name);
 		err_hint(err, "name one that has: --runtime node, --runtime python");
 		return -E_USAGE;
@@ -52,37 +55,78 @@ static int find_runtime(const char *name, enum cloche_code_kind kind,
 
 struct code *code_free(struct code *code)
 {
-	if (code)
-		code_value_done(&code->value);
+	if (!code)
+		return NULL;
+	code_value_done(&code->value);
+	buf_done(&code->json);
+	if (code->call) {
+		code_value_done(&code->call->errors);
+		context_done(&code->call->file);
+	}
+	free(code->call);
 	free(code);
 	return NULL;
 }
 
-/* What the driver reads: taken by the run, with what is needed to understand its answer. */
+bool code_has_value(const struct code *code)
+{
+	return code->kind != CLOCHE_CODE_PROGRAM || code->call;
+}
+
+static const char *kind_word(enum cloche_code_kind kind)
+{
+	return kind == CLOCHE_CODE_EXPRESSION ? "expr" : "cell";
+}
+
+/* To the end of the input, or a line of that of a context, before which may be what somebody left
+ * who died while he wrote one. */
+static int put_request(cloche_run *run, const char *nonce, struct str code)
+{
+	struct buf *b = &run->stdin_data;
+	const char *kind = kind_word(run->code->kind);
+	int r = 0;
+
+	if (run->code->call) {
+		r = buf_printf(b, "\n%s %s %zu =", nonce, kind, code.n);
+		if (r == 0)
+			r = base64_encode(b, code);
+		return r == 0 ? buf_add_char(b, '\n') : r;
+	}
+	if (code_has_value(run->code))
+		r = buf_printf(b, "%s %s", kind, nonce);
+	if (r == 0 && run->code->runtime->expressions)
+		r = buf_add_char(b, '\n');
+	return r == 0 ? buf_add_str(b, code) : r;
+}
+
+/* What the driver reads: taken by the run, with what is needed to understand its answer. context:
+ * NULL, or its name. */
 static int add_code(cloche_run *run, const struct code_runtime *runtime, enum cloche_code_kind kind,
-	struct str code, struct cloche_err *err)
+	const char *context, struct str code, struct cloche_err *err)
 {
 	char nonce[CODE_NONCE_BYTES + 1] = "";
-	int r;
 
 	if (code.n > CLOCHE_CODE_MAX)
 		return err_set(err, E_LIMIT, "%zu MiB of code are too much: at most %zu",
 			code.n >> 20, CLOCHE_CODE_MAX >> 20);
 	run->code = calloc(1, sizeof(*run->code));
-	if (!run->code)
+	if (run->code && context)
+		run->code->call = calloc(1, sizeof(*run->code->call));
+	if (!run->code || (context && !run->code->call))
 		return err_nomem(err);
 	run->code->runtime = runtime;
-	run->code->expression = kind == CLOCHE_CODE_EXPRESSION;
-	if (run->code->expression) {
-		rand_id(nonce, CODE_NONCE_BYTES);
-		code_value_init(&run->code->value, nonce);
+	run->code->kind = kind;
+	run->code->json = BUF_INIT((size_t)8 * CODE_ALL_MAX);
+	rand_id(nonce, CODE_NONCE_BYTES);
+	code_value_init(&run->code->value, nonce);
+	if (context) {
+		snprintf(run->code->call->name, sizeof(run->code->call->name), "%s", context);
+		run->code->call->run = run;
+		run->code->call->file = CONTEXT_FILE_INIT;
+		code_value_init(&run->code->call->errors, nonce);
+		run->code->value.quiet = run->code->call->errors.quiet = true;
 	}
-	r = buf_add_str(&run->stdin_data, str_from(nonce));
-	if (r == 0 && runtime->expressions)
-		r = buf_add_char(&run->stdin_data, '\n');
-	if (r == 0)
-		r = buf_add_str(&run->stdin_data, code);
-	if (r < 0)
+	if (code_note(run, code) < 0 || put_request(run, nonce, code) < 0)
 		return err_nomem(err);
 	run->io.input = CLIENT_INPUT_BYTES;
 	run->io.bytes = buf_str(&run->stdin_data);
@@ -115,7 +159,7 @@ int cloche_run_new_code(const cloche_sandbox *sb, const char *name, enum cloche_
 		return err_nomem(err);
 	r = run_new_take(TAKE_PTR(copy), argv, &run, err);
 	if (r == 0)
-		r = add_code(run, runtime, kind, str_make(code, length), err);
+		r = add_code(run, runtime, kind, NULL, str_make(code, length), err);
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(run);
@@ -151,11 +195,67 @@ int cloche_run_new_code_in(const cloche_instance *instance, const char *name,
 	if (r == 0)
 		r = cloche_run_new_in(instance, runtime->argv, &run, err);
 	if (r == 0)
-		r = add_code(run, runtime, kind, str_make(code, length), err);
+		r = add_code(run, runtime, kind, NULL, str_make(code, length), err);
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(run);
 	return 0;
+}
+
+/* As named; else what the context has; else the sandbox's. */
+static int runtime_of_context(const cloche_instance *instance, const char *context,
+	const char *name, const struct code_runtime **ret, struct cloche_err *err)
+{
+	struct context_file file = CONTEXT_FILE_INIT;
+	char has[CONTEXT_RUNTIME_MAX + 1] = "";
+	int r = context_open(instance, context, false, &file, NULL);
+
+	if (r == 0)
+		snprintf(has, sizeof(has), "%s", file.number ? file.runtime : "");
+	context_done(&file);
+	if (name && has[0] && strcmp(name, has) != 0) {
+		err_set(err, E_USAGE, "context %s is one of %s", context, has);
+		err_hint(err, "take another name, or end it first (--restart)");
+		return -E_USAGE;
+	}
+	if (!name && !has[0])
+		r = runtime_of(instance, CLOCHE_CODE_CELL, ret, err);
+	else
+		r = find_runtime(name ? name : has, CLOCHE_CODE_CELL, ret, err);
+	return r;
+}
+
+int cloche_run_new_code_context(const cloche_instance *instance, const char *context,
+	const char *name, enum cloche_code_kind kind, const void *code, size_t length,
+	cloche_run **ret, cloche_err *err)
+{
+	_cleanup_(cloche_run_freep) cloche_run *run = NULL;
+	const struct code_runtime *runtime;
+	int r = context_check_name(context, err);
+
+	if (r == 0)
+		r = runtime_of_context(instance, context, name, &runtime, err);
+	if (r == 0)
+		r = cloche_run_new_in(instance, runtime->argv, &run, err);
+	if (r == 0 && strv_add(&run->argv, STR("context")) < 0)
+		r = err_nomem(err);
+	if (r == 0)
+		r = add_code(run, runtime, kind, context, str_make(code, length), err);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(run);
+	return 0;
+}
+
+bool code_is_driver(struct str arg)
+{
+	return str_eq(arg, str_from(code_driver_js)) || str_eq(arg, str_from(code_driver_py)) ||
+	       str_eq(arg, STR(SHELL_DRIVER));
+}
+
+const char *code_runtime_name(const struct code *code)
+{
+	return code->runtime->name;
 }
 
 void code_describe_missing(const struct code *code, char *ret, size_t size)
@@ -164,41 +264,4 @@ void code_describe_missing(const struct code *code, char *ret, size_t size)
 		"there is no %s in the sandbox: install it (apt-get install %s), or mount "
 		"it and name its directory in the PATH",
 		code->runtime->argv[0], code->runtime->package);
-}
-
-/* A part as a terminated string; NULL: there is none. */
-static const char *value_part(const cloche_run *run, enum code_part i, size_t *ret_length)
-{
-	struct buf *part;
-
-	*ret_length = 0;
-	if (!run->code || !run->code->finished || !run->code->value.whole)
-		return NULL;
-	part = &run->code->value.part[i];
-	if (i != CODE_TEXT && buf_len(part) == 0)
-		return NULL;
-	*ret_length = buf_len(part);
-	return buf_cstr(part);
-}
-
-const char *cloche_run_value_text(const cloche_run *run, size_t *ret_length)
-{
-	return value_part(run, CODE_TEXT, ret_length);
-}
-
-bool cloche_run_value_cut(const cloche_run *run)
-{
-	return run->code && run->code->value.cut[CODE_TEXT];
-}
-
-const char *cloche_run_value_json(const cloche_run *run)
-{
-	size_t n;
-
-	return value_part(run, CODE_JSON, &n);
-}
-
-const char *cloche_run_value_repr(const cloche_run *run, size_t *ret_length)
-{
-	return value_part(run, CODE_REPR, ret_length);
 }

@@ -8,18 +8,46 @@
 
 #include <errno.h>
 
+const char *const code_types[CODE_TYPES] = {[CODE_TEXT] = "text",
+	[CODE_JSON] = "json",
+	[CODE_REPR] = "repr",
+	[CODE_HTML] = "html",
+	[CODE_MARKDOWN] = "markdown",
+	[CODE_LATEX] = "latex",
+	[CODE_SVG] = "svg",
+	[CODE_PNG] = "png",
+	[CODE_JPEG] = "jpeg"};
+
+static size_t most_of(enum code_type type)
+{
+	return type == CODE_TEXT || type == CODE_REPR ? CODE_TEXT_MAX
+	       : type == CODE_JSON                    ? CODE_JSON_MAX
+						      : CODE_RICH_MAX;
+}
+
 void code_value_init(struct code_value *v, const char *nonce)
 {
 	*v = (struct code_value){.state = CODE_OUTPUT};
 	memcpy(v->mark + 1, nonce, CODE_NONCE_BYTES);
-	for (int i = 0; i < CODE_PARTS; i++)
-		v->part[i] = BUF_INIT(i == CODE_JSON ? CODE_JSON_MAX : CODE_TEXT_MAX);
+}
+
+static void drop_parts(struct code_value *v)
+{
+	for (size_t i = 0; i < v->parts_n; i++)
+		buf_done(&v->parts[i].data);
+	v->parts_n = v->part = 0;
+	v->whole = false;
 }
 
 void code_value_done(struct code_value *v)
 {
-	for (int i = 0; i < CODE_PARTS; i++)
-		buf_done(&v->part[i]);
+	drop_parts(v);
+}
+
+static int give(
+	const struct code_value *v, const char *p, size_t n, code_value_fn write, void *user)
+{
+	return v->quiet ? 0 : write(user, p, n);
 }
 
 static int pass(struct code_value *v, struct str *in, code_value_fn write, void *user)
@@ -32,12 +60,12 @@ static int pass(struct code_value *v, struct str *in, code_value_fn write, void 
 
 		if (in->p[0] != v->mark[had]) {
 			v->matched = 0;
-			return write(user, v->mark, had);
+			return give(v, v->mark, had, write, user);
 		}
 		n = 0;
 	}
 	if (n > 0)
-		r = write(user, in->p, n);
+		r = give(v, in->p, n, write, user);
 	*in = str_from_index(*in, n);
 	if (r < 0 || in->n == 0)
 		return r;
@@ -49,26 +77,62 @@ static int pass(struct code_value *v, struct str *in, code_value_fn write, void 
 	return 0;
 }
 
-/* Each part but the first may be missing; what is no such line is dropped. */
-static void begin_body(struct code_value *v)
+/* "TYPE=SIZE" or "TYPE!". */
+static bool read_part(struct str word, struct code_part *ret)
 {
-	struct str rest = str_make(v->head, v->head_n);
-	uint64_t left[CODE_PARTS];
+	bool cut = word.n > 0 && word.p[word.n - 1] == '!';
+	size_t n = cut ? word.n - 1 : str_chr(word, '=');
+
+	*ret = (struct code_part){.cut = cut};
+	while (ret->type < CODE_TYPES &&
+		!str_eq(str_prefix(word, n), str_from(code_types[ret->type])))
+		ret->type++;
+	if (ret->type == CODE_TYPES)
+		return false;
+	ret->data = BUF_INIT(most_of(ret->type));
+	return cut || parse_u64(str_from_index(word, n + 1), UINT64_MAX, &ret->left) == 0;
+}
+
+/* False where it is no such line, or none that fits. */
+static bool read_parts(struct str line, struct code_part ret[CODE_PARTS_MAX], size_t *ret_n)
+{
+	size_t n = 0;
+
+	while (line.p) {
+		size_t end = str_chr(line, ' ');
+
+		if (n == CODE_PARTS_MAX || !read_part(str_prefix(line, end), &ret[n]))
+			return false;
+		line = end < line.n ? str_from_index(line, end + 1) : STR_NULL;
+		n++;
+	}
+	*ret_n = n;
+	return n > 0 && ret[0].type == CODE_TEXT;
+}
+
+static void take_line(struct code_value *v)
+{
+	static const struct str end = STR("end ");
+	struct str line = str_make(v->head, v->head_n);
+	struct code_part parts[CODE_PARTS_MAX];
+	uint64_t status;
+	size_t n;
 
 	v->state = CODE_OUTPUT;
-	for (int i = 0; i < CODE_PARTS; i++) {
-		size_t n = i == CODE_PARTS - 1 ? rest.n : str_chr(rest, ' ');
-
-		if (parse_u64(str_prefix(rest, n), UINT64_MAX, &left[i]) < 0)
+	if (str_eq(line, STR("begin"))) {
+		v->began = true;
+		v->quiet = false;
+	} else if (str_starts(line, end)) {
+		if (!v->began || parse_u64(str_from_index(line, end.n), 255, &status) < 0)
 			return;
-		rest = str_from_index(rest, n + 1);
-	}
-	v->state = CODE_BODY;
-	v->whole = false;
-	for (int i = 0; i < CODE_PARTS; i++) {
-		v->left[i] = left[i];
-		v->cut[i] = false;
-		buf_clear(&v->part[i]);
+		v->ended = v->quiet = true;
+		v->status = (int)status;
+	} else if (read_parts(line, parts, &n)) {
+		drop_parts(v);
+		memcpy(v->parts, parts, n * sizeof(parts[0]));
+		v->parts_n = n;
+		v->room = CODE_ALL_MAX;
+		v->state = CODE_BODY;
 	}
 }
 
@@ -78,7 +142,7 @@ static void take_head(struct code_value *v, struct str *in)
 
 	*in = str_from_index(*in, 1);
 	if (c == '\n')
-		begin_body(v);
+		take_line(v);
 	else if (v->head_n == sizeof(v->head))
 		v->state = CODE_OUTPUT;
 	else
@@ -87,22 +151,25 @@ static void take_head(struct code_value *v, struct str *in)
 
 static int take_body(struct code_value *v, struct str *in)
 {
+	struct code_part *part;
 	size_t n, fits;
-	int i = 0;
 
-	while (i < CODE_PARTS && v->left[i] == 0)
-		i++;
-	if (i == CODE_PARTS) {
+	while (v->part < v->parts_n && v->parts[v->part].left == 0)
+		v->part++;
+	if (v->part == v->parts_n) {
 		v->whole = true;
 		v->state = CODE_OUTPUT;
 		return 0;
 	}
-	n = (size_t)MIN(v->left[i], (uint64_t)in->n);
-	fits = MIN(n, buf_room(&v->part[i]));
-	v->cut[i] |= fits < n;
-	if (buf_add(&v->part[i], in->p, fits) < 0)
+	part = &v->parts[v->part];
+	n = (size_t)MIN(part->left, (uint64_t)in->n);
+	fits = MIN(n, v->room);
+	fits = MIN(fits, buf_room(&part->data));
+	part->cut |= fits < n;
+	if (buf_add(&part->data, in->p, fits) < 0)
 		return -ENOMEM;
-	v->left[i] -= n;
+	v->room -= fits;
+	part->left -= n;
 	*in = str_from_index(*in, n);
 	return 0;
 }
@@ -131,26 +198,67 @@ int code_value_end(struct code_value *v, code_value_fn write, void *user)
 	size_t had = v->matched;
 
 	v->matched = 0;
-	return had > 0 ? write(user, v->mark, had) : 0;
+	return had > 0 ? give(v, v->mark, had, write, user) : 0;
 }
 
-int code_value_settle(struct code_value *v)
+static int settle_json(struct code_part *part)
 {
-	struct buf *part = &v->part[CODE_JSON];
 	_cleanup_json_ json_t *value = NULL;
 	struct buf text = BUF_INIT(6 * CODE_JSON_MAX);
 	int r;
 
-	if (v->cut[CODE_JSON] || buf_len(part) == 0) {
-		buf_clear(part);
+	if (part->cut || buf_len(&part->data) == 0) {
+		buf_clear(&part->data);
 		return 0;
 	}
-	r = json_text_read(buf_str(part), JSON_DECODE_ANY | JSON_ALLOW_NUL, &value, NULL);
+	r = json_text_read(buf_str(&part->data), JSON_DECODE_ANY | JSON_ALLOW_NUL, &value, NULL);
 	if (r == 0)
 		r = json_text_write(&text, value, 0);
-	buf_done(part);
-	*part = text;
+	buf_done(&part->data);
+	part->data = text;
 	if (r < 0)
-		buf_clear(part);
+		buf_clear(&part->data);
 	return r == -ENOMEM ? r : 0;
+}
+
+int code_value_settle(struct code_value *v)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < v->parts_n && r == 0; i++) {
+		struct code_part *part = &v->parts[i];
+
+		if (part->type == CODE_JSON)
+			r = settle_json(part);
+		else if (part->cut && part->type != CODE_TEXT && part->type != CODE_REPR)
+			buf_clear(&part->data);
+	}
+	return r;
+}
+
+size_t code_value_results(const struct code_value *v)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; v->whole && i < v->parts_n; i++)
+		n += v->parts[i].type == CODE_TEXT;
+	return n;
+}
+
+struct code_part *code_value_part(struct code_value *v, size_t result, enum code_type type)
+{
+	size_t i = 0;
+
+	if (!v->whole)
+		return NULL;
+	for (size_t seen = 0; i < v->parts_n; i++)
+		if (v->parts[i].type == CODE_TEXT && seen++ == result)
+			break;
+	for (size_t first = i; i < v->parts_n; i++) {
+		if (i > first && v->parts[i].type == CODE_TEXT)
+			return NULL;
+		if (v->parts[i].type == type)
+			return &v->parts[i];
+	}
+	return NULL;
 }

@@ -3,6 +3,7 @@
  * is asked anew. Whether one lives is decided by its lock (manager/sandboxes.h), all else by its
  * record and, where it lives, by its supervisor over a connection made for the one question. */
 #include "api/instance.h"
+#include "api/code.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/json.h"
@@ -185,8 +186,10 @@ static char *describe_command(const json_t *meta)
 	const json_t *argv = json_object_get(meta, "argv");
 
 	for (size_t k = 0; k < json_array_size(argv); k++) {
+		struct str arg = json_str(json_array_get(argv, k));
+
 		if ((k && buf_add_char(&line, ' ') < 0) ||
-			buf_add_str(&line, json_str(json_array_get(argv, k))) < 0)
+			buf_add_str(&line, code_is_driver(arg) ? STR("(code)") : arg) < 0)
 			break;
 	}
 	return str_dup(buf_str(&line));

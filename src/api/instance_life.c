@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Making, ending and removing long-lived sandboxes, and what is asked of one that runs. */
 #include "api/instance.h"
+#include "api/made.h"
 #include "api/protect.h"
 #include "api/room.h"
+#include "api/runtime.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/program.h"
@@ -32,46 +34,6 @@ static void pass_warning(void *user, const char *text)
 
 	if (l->fn)
 		l->fn(text, l->user);
-}
-
-/* Whether the interpreter that was asked for is there: judged inside, where it will be used. */
-static int check_runtime(struct client *c, const cloche_sandbox *sb, struct cloche_err *err)
-{
-	static const struct {
-		const char *runtime, *test, *what;
-	} runtimes[] = {
-		{"shell", "exit 0", "/bin/sh"},
-		{"node", "command -v node >/dev/null", "node"},
-		{"python", "command -v python3 >/dev/null || command -v python >/dev/null",
-			"python3"},
-	};
-	_cleanup_(exec_spec_donep) struct exec_spec spec;
-	struct client_io io = CLIENT_IO_INIT;
-	struct client_result result = {0};
-	size_t i = 0;
-	int r;
-
-	while (i < ARRAY_SIZE(runtimes) - 1 && strcmp(sb->runtime, runtimes[i].runtime) != 0)
-		i++;
-	char sh[] = "/bin/sh", flag[] = "-c", *test = strdup(runtimes[i].test);
-	char *argv[] = {sh, flag, test, NULL};
-	const struct client_exec what = {
-		.spec = &spec, .flags = CTL_EXEC_INHERIT | CTL_EXEC_RAW, .kept = true};
-
-	exec_spec_init(&spec);
-	r = test ? exec_spec_set(&spec, argv, NULL, "/", err) : err_nomem(err);
-	if (r == 0)
-		r = client_exec_as(c, &what, &io, &result, err);
-	free(test);
-	if (r == 0 && !result.signaled && result.status == 0)
-		return 0;
-	if (r < 0 && r != -E_COMMAND_NOT_FOUND && r != -E_CANNOT_EXEC)
-		return r;
-	err_set(err, E_UNSUPPORTED, "runtime %s: there is no %s in the sandbox", sb->runtime,
-		runtimes[i].what);
-	err_hint(err, "install it on this machine, or mount the directory it lies in (--mount) "
-		      "and name it in the PATH (--env PATH=...)");
-	return -E_UNSUPPORTED;
 }
 
 struct limit {
@@ -114,8 +76,8 @@ static int wait_until_made(struct client *client, struct network *net, const clo
 
 	if (r == 0 && net->open)
 		r = client_wait_for(client, &net->accepted, err);
-	if (r == 0 && sb->runtime)
-		r = check_runtime(client, sb, err);
+	if (r == 0)
+		r = runtime_prepare(client, sb, err);
 	return r;
 }
 
@@ -130,35 +92,18 @@ void instance_discard(struct client *client)
 		(void)!sandbox_remove(base, id, NULL);
 }
 
-/* A person's own interpreter (nvm, pyenv, ...) is shown where one is asked for. That there is none
- * is told by check_runtime, who also knows one that was mounted by hand. */
-static int add_runtime(cloche_sandbox *sb, struct cloche_err *err)
-{
-	const char *tool = NULL;
-	int r;
-
-	if (sb->runtime && strcmp(sb->runtime, "node") == 0)
-		tool = "node";
-	else if (sb->runtime && strcmp(sb->runtime, "python") == 0)
-		tool = "python3";
-	if (!tool || sb->root != ROOM_ROOT_HOST)
-		return 0;
-	r = cloche_sandbox_add_tool(sb, tool, err);
-	if (r != -E_NOT_FOUND)
-		return r;
-	err_clear(err);
-	return 0;
-}
-
-static int create(const cloche_sandbox *sb, cloche_warning_fn fn, void *user, cloche_instance **ret,
+/* sb with the tools that it needs; made: as the person described it. */
+static int begin(const cloche_sandbox *sb, const cloche_sandbox *made, bool unfinished,
+	cloche_warning_fn fn, void *user, struct client **ret_client, cloche_instance **ret,
 	struct cloche_err *err)
 {
 	struct listener listener = {fn, user};
+	_cleanup_(cloche_instance_freep) cloche_instance *instance = NULL;
 	struct network net;
 	struct client *client = NULL;
 	_cleanup_(freep) char *config = sandbox_describe(sb);
-	struct client_start start = {.detached = true, .kept = true, .config = config};
-	char id[RUNDIR_ID_BYTES + 1] = "";
+	struct client_start start = {
+		.detached = true, .kept = true, .unfinished = unfinished, .config = config};
 	int r;
 
 	if (!config)
@@ -170,16 +115,25 @@ static int create(const cloche_sandbox *sb, cloche_warning_fn fn, void *user, cl
 	if (r == 0 && start.crowded)
 		pass_warning(&listener, PROTECT_CROWDED);
 	if (r == 0) {
-		memcpy(id, client_id(client), sizeof(id));
 		client_on_warning(client, pass_warning, &listener);
 		sandbox_tell_unused(sb, fn, user);
 		r = wait_until_made(client, &net, sb, err);
-		if (r < 0)
+		if (r == 0)
+			r = cloche_instance_open(client_id(client), &instance, err);
+		if (r == 0)
+			r = made_write(instance, made, err);
+		client_on_warning(client, NULL, NULL);
+		if (r < 0) {
 			instance_discard(client);
-		client_free(client);
+			client_free(client);
+		}
 	}
 	network_done(&net);
-	return r < 0 ? r : cloche_instance_open(id, ret, err);
+	if (r < 0)
+		return r;
+	*ret_client = client;
+	*ret = TAKE_PTR(instance);
+	return 0;
 }
 
 /* A supervisor says that all has ended before it has put its own things in order, and whoever
@@ -199,13 +153,30 @@ static void wait_until_settled(const cloche_instance *instance)
 	}
 }
 
+static int create(const cloche_sandbox *sb, bool unfinished, cloche_warning_fn fn, void *user,
+	struct client **ret_client, cloche_instance **ret, struct cloche_err *err)
+{
+	_cleanup_(cloche_sandbox_freep) cloche_sandbox *copy = sandbox_copy(sb);
+	int r = copy ? runtime_add_tools(copy, err) : err_nomem(err);
+
+	return r < 0 ? r : begin(copy, sb, unfinished, fn, user, ret_client, ret, err);
+}
+
 int cloche_instance_create(const cloche_sandbox *sb, cloche_warning_fn fn, void *user,
 	cloche_instance **ret, cloche_err *err)
 {
-	_cleanup_(cloche_sandbox_freep) cloche_sandbox *copy = sandbox_copy(sb);
-	int r = copy ? add_runtime(copy, err) : err_nomem(err);
+	struct client *client;
+	int r = create(sb, false, fn, user, &client, ret, err);
 
-	return r < 0 ? r : create(copy, fn, user, ret, err);
+	if (r == 0)
+		client_free(client);
+	return r;
+}
+
+int instance_begin(const cloche_sandbox *sb, cloche_warning_fn fn, void *user,
+	struct client **ret_client, cloche_instance **ret, struct cloche_err *err)
+{
+	return create(sb, true, fn, user, ret_client, ret, err);
 }
 
 int cloche_instance_stop(const cloche_instance *instance, uint64_t grace_ms, cloche_err *err)

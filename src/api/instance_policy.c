@@ -3,6 +3,7 @@
  * hands it our end of a new socket, over which the policy goes as it does at the start: as text,
  * which nobody but the broker reads. It takes the whole of it or nothing. */
 #include "api/instance.h"
+#include "api/made.h"
 #include "api/network.h"
 #include "base/fd.h"
 
@@ -75,5 +76,10 @@ int cloche_instance_set_allowlist(const cloche_instance *instance, const cloche_
 	struct cloche_err own = CLOCHE_ERR_INIT, *e = err ? err : &own;
 	int r = set_policy(instance, list, ret, e);
 
-	return r < 0 ? err_wrap(e, "policy of %s", instance->id) : 0;
+	if (r < 0)
+		return err_wrap(e, "policy of %s", instance->id);
+	/* For forks. That one of an older version has nothing to change is no harm. */
+	if (made_set_allowlist(instance, list, &own) < 0)
+		err_clear(&own);
+	return 0;
 }

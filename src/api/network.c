@@ -3,6 +3,7 @@
  * things (in the client's loop). A refusal ends that wait with the broker's own message. The real
  * values stand in the channel's buffer until they are written; it is wiped when it is freed. */
 #include "api/network.h"
+#include "api/oplog.h"
 #include "base/fd.h"
 #include "base/fs.h"
 #include "base/hostpath.h"
@@ -184,6 +185,16 @@ static int send_logs(struct chan *c, const cloche_sandbox *sb, struct cloche_err
 	return r < 0 ? err_sys(err, -r, "configure the broker") : 0;
 }
 
+/* Nothing was requested, so there is nothing to be read. */
+static void forget_record(struct network *n)
+{
+	_cleanup_fd_ int logs = n->recorded ? state_logs_open(NULL) : -1;
+
+	if (logs >= 0)
+		(void)!oplog_remove_cassette(logs, client_id(n->client), NULL);
+	n->recorded = false;
+}
+
 static int take_frame(struct network *n, const struct chan_frame *f, struct cloche_err *err)
 {
 	switch (f->type) {
@@ -195,6 +206,7 @@ static int take_frame(struct network *n, const struct chan_frame *f, struct cloc
 			return 0;
 		break;
 	case NETCONF_REFUSED:
+		forget_record(n);
 		netconf_get_refused(f->payload, err);
 		return err_wrap(err, "network");
 	default:
@@ -228,19 +240,61 @@ static void on_ready(struct loop_io *io, uint32_t events)
 		loop_io_set(io, chan_pending(&n->chan) > 0 ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 
+/* The cassette of this sandbox, beside its log. */
+static int send_record(
+	struct network *n, const cloche_sandbox *sb, const char *id, struct cloche_err *err)
+{
+	const struct netconf_record m = {.limit = sb->record_limit};
+	_cleanup_fd_ int fd = -1;
+	int r;
+
+	if (!sandbox_is_recorded(sb))
+		return 0;
+	fd = oplog_create_cassette(id, err);
+	if (fd < 0)
+		return fd;
+	n->recorded = true;
+	r = netconf_send_record(&n->chan, &m, fd);
+	return r < 0 ? err_sys(err, -r, "configure the broker") : 0;
+}
+
+/* What may go where is not asked then, and no value is for anybody. */
+static int send_offline(struct network *n, const char *name, struct cloche_err *err)
+{
+	_cleanup_fd_ int fd = oplog_find_cassette(name, err);
+	int r;
+
+	if (fd < 0)
+		return fd;
+	r = chan_send(&n->chan, NETCONF_OFFLINE, STR_NULL, &fd, 1);
+	return r < 0 ? err_sys(err, -r, "configure the broker") : 0;
+}
+
+static int send_access(struct network *n, const cloche_sandbox *sb, struct cloche_err *err)
+{
+	int r;
+
+	if (sb->offline)
+		return send_offline(n, sb->offline, err);
+	r = send_policy(&n->chan, sb);
+	if (r == 0)
+		r = send_secrets(&n->chan, sb->secrets);
+	return r < 0 ? err_sys(err, -r, "configure the broker") : 0;
+}
+
 int network_start(struct network *n, struct client *client, const cloche_sandbox *sb, int config_fd,
 	struct cloche_err *err)
 {
 	int r = chan_init(&n->chan, config_fd, NETCONF_MAX_PAYLOAD, NETWORK_OUT_MAX);
 
 	n->open = true;
-	if (r == 0)
-		r = send_policy(&n->chan, sb);
-	if (r == 0)
-		r = send_secrets(&n->chan, sb->secrets);
 	if (r < 0)
 		return err_sys(err, -r, "configure the broker");
-	r = send_logs(&n->chan, sb, err);
+	r = send_access(n, sb, err);
+	if (r == 0)
+		r = send_logs(&n->chan, sb, err);
+	if (r == 0)
+		r = send_record(n, sb, client_id(client), err);
 	if (r < 0)
 		return r;
 	r = chan_send(&n->chan, NETCONF_DONE, STR_NULL, NULL, 0);
@@ -260,7 +314,7 @@ bool network_may_be_refused(const cloche_sandbox *sb)
 	for (size_t i = 0; sb->secrets && i < secret_set_count(sb->secrets->set); i++)
 		bytes += secret_reveal(secret_set_get(sb->secrets->set, i)->value).n;
 	/* The longest secret alone can be looked for in answers; with others it may be too much. */
-	return sb->upstream_ca || (sb->secrets && sb->secrets->github_apps) ||
+	return sb->offline || sb->upstream_ca || (sb->secrets && sb->secrets->github_apps) ||
 	       bytes > SURROGATE_MAX;
 }
 

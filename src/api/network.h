@@ -14,10 +14,12 @@ struct network {
 	struct loop_io io; /* in the client's loop until the broker goes away */
 	struct chan chan;
 	bool open, accepted;
+	bool recorded; /* it has a cassette, which goes if the network is refused */
 	struct netconf_counts counts;
 };
 
 /* Takes config_fd and queues the whole configuration; it goes out while the client waits. */
+/* Puts what is requested on record where all is, and has a record answer where one was named. */
 _warn_unused_ int network_start(struct network *n, struct client *client, const cloche_sandbox *sb,
 	int config_fd, struct cloche_err *err);
 

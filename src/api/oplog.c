@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/strv.h"
+#include "state/background.h"
 #include "state/compact.h"
 
 #include <dirent.h>
@@ -23,24 +24,50 @@ static int no_log(const char *sandbox, struct cloche_err *err)
 	return -E_NOT_FOUND;
 }
 
-/* The whole id: of a sandbox that there is, else as it was written. */
-static int find_id(const char *sandbox, char ret[RUNDIR_ID_BYTES + 1], struct cloche_err *err)
+bool oplog_is_snapshot_name(struct str name)
+{
+	bool ok = name.n > 0 && name.n <= OPLOG_SNAPSHOT_MAX;
+
+	for (size_t i = 0; ok && i < name.n; i++)
+		ok = (name.p[i] >= 'a' && name.p[i] <= 'z') ||
+		     (name.p[i] >= 'A' && name.p[i] <= 'Z') ||
+		     (name.p[i] >= '0' && name.p[i] <= '9') || strchr("-_.", name.p[i]);
+	return ok;
+}
+
+bool oplog_is_name(struct str name)
+{
+	struct str rest = str_from_index(name, RUNDIR_ID_BYTES);
+
+	return rundir_is_id(str_prefix(name, RUNDIR_ID_BYTES)) &&
+	       (rest.n == 0 ||
+		       (rest.p[0] == '@' && oplog_is_snapshot_name(str_from_index(rest, 1))));
+}
+
+/* The whole name: of a sandbox that there is, else as it was written. */
+static int find_id(const char *sandbox, char ret[OPLOG_NAME_MAX + 1], struct cloche_err *err)
 {
 	_cleanup_(cloche_instance_freep) cloche_instance *instance = NULL;
+	_cleanup_(freep) char *before =
+		str_dup(str_prefix(str_from(sandbox), strcspn(sandbox, "@")));
+	const char *behind = sandbox + strcspn(sandbox, "@");
 
-	if (rundir_is_id(str_from(sandbox))) {
-		memcpy(ret, sandbox, RUNDIR_ID_BYTES + 1);
+	if (!before)
+		return err_nomem(err);
+	if (oplog_is_name(str_from(sandbox))) {
+		snprintf(ret, OPLOG_NAME_MAX + 1, "%s", sandbox);
 		return 0;
 	}
-	if (cloche_instance_open(sandbox, &instance, NULL) < 0)
+	if ((*behind && !oplog_is_snapshot_name(str_from(behind + 1))) ||
+		cloche_instance_open(before, &instance, NULL) < 0)
 		return no_log(sandbox, err);
-	memcpy(ret, instance->id, RUNDIR_ID_BYTES + 1);
+	snprintf(ret, OPLOG_NAME_MAX + 1, "%s%s", instance->id, behind);
 	return 0;
 }
 
-static void log_file(const char *id, char ret[RUNDIR_ID_BYTES + sizeof(OPLOG_SUFFIX)])
+static void log_file(const char *id, char ret[OPLOG_NAME_MAX + sizeof(OPLOG_SUFFIX)])
 {
-	snprintf(ret, RUNDIR_ID_BYTES + sizeof(OPLOG_SUFFIX), "%s" OPLOG_SUFFIX, id);
+	snprintf(ret, OPLOG_NAME_MAX + sizeof(OPLOG_SUFFIX), "%s" OPLOG_SUFFIX, id);
 }
 
 /* Whether it will have one as soon as something is done to it. */
@@ -61,7 +88,7 @@ static int open_log(cloche_oplog *log, const char *sandbox, struct cloche_err *e
 {
 	const int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
 	_cleanup_fd_ int logs = state_logs_open(err);
-	char file[RUNDIR_ID_BYTES + sizeof(OPLOG_SUFFIX)];
+	char file[OPLOG_NAME_MAX + sizeof(OPLOG_SUFFIX)];
 
 	if (logs < 0)
 		return logs;
@@ -72,17 +99,26 @@ static int open_log(cloche_oplog *log, const char *sandbox, struct cloche_err *e
 			return no_log(sandbox, err);
 		log->fd = openat(logs, file, flags | O_CREAT, 0600);
 	}
+	log->cassette_fd = oplog_open_cassette(logs, file);
 	return log->fd < 0 ? err_sys(err, errno, "open %s", file) : 0;
+}
+
+static cloche_oplog *new_log(void)
+{
+	cloche_oplog *log = calloc(1, sizeof(*log));
+
+	if (log)
+		log->fd = log->blobs[0] = log->blobs[1] = log->cassette_fd = -1;
+	return log;
 }
 
 int cloche_oplog_open(const char *sandbox, cloche_oplog **ret, cloche_err *err)
 {
-	_cleanup_(cloche_oplog_freep) cloche_oplog *log = calloc(1, sizeof(*log));
+	_cleanup_(cloche_oplog_freep) cloche_oplog *log = new_log();
 	int r;
 
 	if (!log)
 		return err_nomem(err);
-	log->fd = log->blobs[0] = log->blobs[1] = -1;
 	r = find_id(sandbox, log->id, err);
 	if (r == 0)
 		r = open_log(log, sandbox, err);
@@ -114,12 +150,11 @@ static void open_blobs_of(cloche_oplog *log, const char *path)
 
 int cloche_oplog_open_file(const char *path, cloche_oplog **ret, cloche_err *err)
 {
-	_cleanup_(cloche_oplog_freep) cloche_oplog *log = calloc(1, sizeof(*log));
+	_cleanup_(cloche_oplog_freep) cloche_oplog *log = new_log();
 	struct stat st;
 
 	if (!log)
 		return err_nomem(err);
-	log->blobs[0] = log->blobs[1] = -1;
 	log->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (log->fd < 0 && errno == ENOENT)
 		return err_set(err, E_NOT_FOUND, "there is no file %s", path);
@@ -128,6 +163,7 @@ int cloche_oplog_open_file(const char *path, cloche_oplog **ret, cloche_err *err
 	if (fstat(log->fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return err_set(err, E_USAGE, "%s is no regular file", path);
 	open_blobs_of(log, path);
+	log->cassette_fd = oplog_open_cassette(AT_FDCWD, path);
 	*ret = TAKE_PTR(log);
 	return 0;
 }
@@ -136,7 +172,9 @@ void cloche_oplog_free(cloche_oplog *log)
 {
 	if (!log)
 		return;
+	cassette_done(&log->cassette);
 	fd_close(log->fd);
+	fd_close(log->cassette_fd);
 	fd_close(log->blobs[0]);
 	fd_close(log->blobs[1]);
 	free(log);
@@ -180,7 +218,8 @@ static int pass_on(const struct state_op *op, uint64_t offset, void *user, struc
 		.subject_length = op->subject.n,
 		.object_length = op->object.n,
 		.is_reference = op->is_ref,
-		.mode = op->mode};
+		.mode = op->mode,
+		.exec = op->exec};
 	int r;
 
 	if (op->kind == STATE_TABLES)
@@ -210,25 +249,33 @@ struct ref {
 	char text[STATE_REF_BYTES];
 };
 
-static int keep_ref(const struct state_op *op, uint64_t offset, void *user, struct cloche_err *err)
+static int keep_one(struct ref **refs, struct str ref, struct cloche_err *err)
 {
-	struct ref **refs = user, *one = NULL;
+	struct ref *one = NULL;
 
-	if (!op->is_ref)
-		return 0;
-	HASH_FIND(hh, *refs, op->object.p, STATE_REF_BYTES, one);
+	HASH_FIND(hh, *refs, ref.p, STATE_REF_BYTES, one);
 	if (one)
 		return 0;
 	one = calloc(1, sizeof(*one));
 	if (!one)
 		return err_nomem(err);
-	memcpy(one->text, op->object.p, STATE_REF_BYTES);
+	memcpy(one->text, ref.p, STATE_REF_BYTES);
 	HASH_ADD(hh, *refs, text, STATE_REF_BYTES, one);
 	if (!one->hh.tbl) {
 		free(one);
 		return err_nomem(err);
 	}
 	return 0;
+}
+
+static int keep_ref(const struct state_op *op, uint64_t offset, void *user, struct cloche_err *err)
+{
+	struct str ref;
+	int r = 0;
+
+	for (unsigned i = 0; r == 0 && state_op_ref(op, i, &ref); i++)
+		r = keep_one(user, ref, err);
+	return r;
 }
 
 static void free_refs(struct ref **refs)
@@ -266,12 +313,14 @@ static int each_log(int logs,
 	}
 	while (r == 0 && (e = readdir(d))) {
 		struct str name = str_from(e->d_name);
-		char id[RUNDIR_ID_BYTES + 1];
+		char id[OPLOG_NAME_MAX + 1];
 
-		if (!str_ends(name, STR(OPLOG_SUFFIX)) ||
-			!rundir_is_id(str_prefix(name, name.n - sizeof(OPLOG_SUFFIX) + 1)))
+		if (!str_ends(name, STR(OPLOG_SUFFIX)))
 			continue;
-		snprintf(id, sizeof(id), "%.*s", RUNDIR_ID_BYTES, e->d_name);
+		name.n -= sizeof(OPLOG_SUFFIX) - 1;
+		if (!oplog_is_name(name))
+			continue;
+		snprintf(id, sizeof(id), "%.*s", STR_FMT(name));
 		r = fn(logs, id, user, err);
 	}
 	closedir(d);
@@ -323,7 +372,7 @@ int cloche_oplog_compact(const char *sandbox, cloche_compacted *ret, cloche_err 
 		return logs;
 	r = oplog_open(&l, logs, log->id, true, err);
 	if (r == 0)
-		r = oplog_compact(&l, &c, err);
+		r = oplog_compact(&l, true, &c, err);
 	if (r < 0)
 		return r;
 	own = (cloche_compacted){c.before, c.after, c.bytes_before, c.bytes_after};
@@ -333,12 +382,34 @@ int cloche_oplog_compact(const char *sandbox, cloche_compacted *ret, cloche_err 
 	return r;
 }
 
+/* With what a compaction that was killed has left; one that goes on is waited for. */
+static int remove_log(int logs, const char *id, struct cloche_err *err)
+{
+	static const char *const suffixes[] = {
+		OPLOG_SUFFIX ".new", OPLOG_SUFFIX, OPLOG_SUFFIX OPLOG_LOCK_SUFFIX};
+	_cleanup_(oplog_closep) struct oplog l = OPLOG_INIT;
+	_cleanup_fd_ int lock = -1;
+	char file[OPLOG_NAME_MAX + 32];
+	int r = oplog_open(&l, logs, id, true, err);
+
+	if (r < 0)
+		return r;
+	lock = oplog_lock_compaction(&l, true, err);
+	if (lock < 0)
+		return lock;
+	for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
+		snprintf(file, sizeof(file), "%s%s", id, suffixes[i]);
+		if (unlinkat(logs, file, 0) < 0 && errno != ENOENT)
+			return err_sys(err, errno, "remove %s", file);
+	}
+	return 0;
+}
+
 int cloche_oplog_remove(const char *sandbox, cloche_err *err)
 {
 	_cleanup_(cloche_oplog_freep) cloche_oplog *log = NULL;
 	_cleanup_(cloche_instance_freep) cloche_instance *instance = NULL;
 	_cleanup_fd_ int logs = -1;
-	char file[RUNDIR_ID_BYTES + sizeof(OPLOG_SUFFIX)];
 	cloche_compacted collected = {0};
 	int r = cloche_oplog_open(sandbox, &log, err);
 
@@ -353,9 +424,12 @@ int cloche_oplog_remove(const char *sandbox, cloche_err *err)
 	logs = state_logs_open(err);
 	if (logs < 0)
 		return logs;
-	log_file(log->id, file);
-	if (unlinkat(logs, file, 0) < 0 && errno != ENOENT)
-		return err_sys(err, errno, "remove %s", file);
+	r = remove_log(logs, log->id, err);
+	if (r < 0)
+		return r;
+	r = oplog_remove_cassette(logs, log->id, err);
+	if (r < 0)
+		return r;
 	return collect(logs, &collected, err);
 }
 
@@ -397,7 +471,11 @@ static int export_one(
 	const struct state_op *op, uint64_t offset, void *user, struct cloche_err *err)
 {
 	struct exporting *x = user;
-	int r = op->is_ref ? copy_content(x, op->object, err) : 0;
+	struct str ref;
+	int r = 0;
+
+	for (unsigned i = 0; r == 0 && state_op_ref(op, i, &ref); i++)
+		r = copy_content(x, ref, err);
 
 	if (r < 0 || state_op_about(op->kind) == STATE_NOTHING)
 		return r;
@@ -421,7 +499,8 @@ static int make_dir_at(int dir, const char *name, struct cloche_err *err)
 static int export_to(struct exporting *x, int dir, struct cloche_err *err)
 {
 	_cleanup_fd_ int logs = make_dir_at(dir, STATE_LOGS, err), blobs = -1, out = -1;
-	char file[RUNDIR_ID_BYTES + sizeof(OPLOG_SUFFIX)];
+	char file[OPLOG_NAME_MAX + sizeof(OPLOG_SUFFIX)];
+	int r;
 
 	if (logs < 0)
 		return logs;
@@ -434,7 +513,8 @@ static int export_to(struct exporting *x, int dir, struct cloche_err *err)
 		return err_sys(err, errno, "create %s", file);
 	x->blobs = blobs;
 	x->out = out;
-	return oplog_read_file(x->log->fd, export_one, x, err);
+	r = oplog_read_file(x->log->fd, export_one, x, err);
+	return r < 0 ? r : oplog_export_cassette(x->log, logs, err);
 }
 
 int cloche_oplog_export(cloche_oplog *log, const char *directory, cloche_err *err)
@@ -460,7 +540,7 @@ struct listing {
 static int list_one(int logs, const char *id, void *user, struct cloche_err *err)
 {
 	const struct listing *l = user;
-	char file[RUNDIR_ID_BYTES + sizeof(OPLOG_SUFFIX)];
+	char file[OPLOG_NAME_MAX + sizeof(OPLOG_SUFFIX)];
 	struct stat st;
 
 	log_file(id, file);

@@ -15,6 +15,7 @@ struct recorder {
 	struct state state;
 	int blobs, blobs_lock;
 
+	bool by_reference; /* the next write is an asset */
 	bool pending;
 	struct state_op op; /* its texts are ours */
 	char *path, *other;
@@ -53,6 +54,12 @@ static enum state_op_kind kind_of(const struct files_request *q)
 	return STATE_UNKNOWN;
 }
 
+/* Of a file. */
+static bool has_contents(enum state_op_kind kind)
+{
+	return kind == STATE_FS_WRITE || kind == STATE_FS_APPEND || kind == STATE_ASSETS_UPLOAD;
+}
+
 static void drop(struct recorder *r)
 {
 	r->pending = false;
@@ -73,6 +80,8 @@ static int begin(struct files_recorder *base, const struct files_request *q, str
 	drop(r);
 	if (kind == STATE_UNKNOWN)
 		return 0;
+	if (kind == STATE_FS_WRITE && r->by_reference)
+		kind = STATE_ASSETS_UPLOAD;
 	r->path = str_dup(q->path);
 	r->other = str_dup(q->other);
 	if (!r->path || !r->other)
@@ -83,8 +92,7 @@ static int begin(struct files_recorder *base, const struct files_request *q, str
 		.object = str_make(r->other, q->other.n),
 		.is_new = q->flags & FILES_IS_NEW,
 		.mode = q->mode == FILES_KEEP_MODE ? STATE_NO_MODE : q->mode};
-	if (kind != STATE_FS_WRITE && kind != STATE_FS_APPEND && kind != STATE_FS_MKDIR &&
-		kind != STATE_FS_CHMOD)
+	if (!has_contents(kind) && kind != STATE_FS_MKDIR && kind != STATE_FS_CHMOD)
 		r->op.mode = STATE_NO_MODE;
 	return 0;
 }
@@ -128,7 +136,7 @@ static int finish_data(struct recorder *r, struct cloche_err *err)
 {
 	int e = 0;
 
-	if (r->blob.fd < 0 && r->op.kind == STATE_FS_UNPACK)
+	if (r->blob.fd < 0 && (r->op.kind == STATE_FS_UNPACK || r->op.kind == STATE_ASSETS_UPLOAD))
 		e = begin_blob(r, err);
 	if (e == 0 && r->blob.fd >= 0) {
 		e = blob_finish(&r->blob, r->state.log.sync != OPLOG_SYNC_NEVER, r->ref, err);
@@ -148,7 +156,7 @@ static int ready(struct files_recorder *base, struct cloche_err *err)
 
 	if (!r->pending)
 		return 0;
-	if (kind == STATE_FS_WRITE || kind == STATE_FS_APPEND || kind == STATE_FS_UNPACK)
+	if (has_contents(kind) || kind == STATE_FS_UNPACK)
 		e = finish_data(r, err);
 	return e == 0 ? state_begin(&r->state, err) : e;
 }
@@ -167,6 +175,16 @@ static int end(struct files_recorder *base, bool done, struct cloche_err *err)
 	}
 	drop(r);
 	return e;
+}
+
+void recorder_by_reference(struct files_recorder *base, bool by_reference)
+{
+	container_of(base, struct recorder, base)->by_reference = by_reference;
+}
+
+const char *recorder_ref(struct files_recorder *base)
+{
+	return container_of(base, struct recorder, base)->ref;
 }
 
 static void free_recorder(struct files_recorder *base)
@@ -212,6 +230,7 @@ int recorder_new(
 		free_recorder(&r->base);
 		return e;
 	}
+	state_home_settle(&home, &r->state.log);
 	*ret = &r->base;
 	return 0;
 }

@@ -7,10 +7,14 @@
 #include <errno.h>
 #include <unistd.h>
 
+enum { CHANGES_AT_ONCE = 1000 };
+
 struct replaying {
 	const cloche_oplog *log;
 	cloche_files *files;
 	cloche_state *state;
+	uint64_t last; /* 0: all */
+	unsigned changes;
 	cloche_replayed done;
 };
 
@@ -91,7 +95,14 @@ static int do_tables(struct replaying *p, const struct state_op *op, struct cloc
 {
 	enum cloche_state_part part =
 		state_op_about(op->kind) == STATE_ENV ? CLOCHE_STATE_ENV : CLOCHE_STATE_STORAGE;
+	int r;
 
+	/* Others get their turn. */
+	if (++p->changes % CHANGES_AT_ONCE == 0)
+		state_let_go(p->state);
+	r = state_hold(p->state, err);
+	if (r < 0)
+		return r;
 	if (op->kind == STATE_STORAGE_CLEAR)
 		return cloche_state_clear(p->state, err);
 	if (op->kind == STATE_ENV_SET || op->kind == STATE_STORAGE_SET)
@@ -105,6 +116,11 @@ static int do_one(const struct state_op *op, uint64_t offset, void *user, struct
 	struct replaying *p = user;
 	int r = 0;
 
+	if (p->last && op->number > p->last)
+		return 0;
+	/* Files are recorded by the session, in the same log. */
+	if (state_op_about(op->kind) == STATE_FILES)
+		state_let_go(p->state);
 	switch (op->kind) {
 	case STATE_FS_WRITE:
 	case STATE_FS_APPEND:
@@ -129,6 +145,13 @@ static int do_one(const struct state_op *op, uint64_t offset, void *user, struct
 	case STATE_UNKNOWN:
 		p->done.unknown++;
 		return 0;
+	case STATE_SANDBOX_START:
+	case STATE_SANDBOX_END:
+	case STATE_EXEC_START:
+	case STATE_EXEC_END:
+	case STATE_CODE_CALL:
+	case STATE_AGENT_END:
+	case STATE_FS_SKIP:
 	case STATE_TABLES:
 		return 0;
 	}
@@ -141,10 +164,10 @@ static int do_one(const struct state_op *op, uint64_t offset, void *user, struct
 	return 0;
 }
 
-int cloche_oplog_replay(
-	cloche_oplog *log, const cloche_instance *instance, cloche_replayed *ret, cloche_err *err)
+int cloche_oplog_replay(cloche_oplog *log, const cloche_instance *instance, uint64_t last,
+	cloche_replayed *ret, cloche_err *err)
 {
-	struct replaying p = {.log = log};
+	struct replaying p = {.log = log, .last = last};
 	int r;
 
 	if (log->id[0] && strcmp(log->id, instance->id) == 0)
@@ -154,6 +177,8 @@ int cloche_oplog_replay(
 		r = cloche_state_open(instance, &p.state, err);
 	if (r == 0)
 		r = oplog_read_file(log->fd, do_one, &p, err);
+	if (p.state)
+		state_let_go(p.state);
 	cloche_state_close(p.state);
 	cloche_files_close(p.files);
 	if (ret)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/room.h"
 #include "api/protect.h"
+#include "api/state.h"
 #include "base/clock.h"
 #include "base/fs.h"
 #include "jail/trust.h"
@@ -8,6 +9,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <unistd.h>
 
 static int prepend_path(char ***env, const char *dirs)
 {
@@ -19,6 +21,15 @@ static int prepend_path(char ***env, const char *dirs)
 		return -ENOMEM;
 	}
 	return strv_env_set(env, "PATH", path);
+}
+
+static int set_venv(char ***env, const cloche_sandbox *sb)
+{
+	_cleanup_(freep) char *dir = fs_join(sandbox_workdir(sb), sb->venv),
+			      *bin = dir ? fs_join(dir, "bin") : NULL;
+	int r = bin ? strv_env_set(env, "VIRTUAL_ENV", dir) : -ENOMEM;
+
+	return r == 0 ? prepend_path(env, bin) : r;
 }
 
 static int set_trust(char ***env, const struct trust_env *t)
@@ -50,6 +61,19 @@ static int set_offline(char ***env)
 	return r;
 }
 
+/* A variable of the image, where the person has set none. */
+static int add_of_image(char ***env, const char *entry)
+{
+	size_t n = strcspn(entry, "=");
+	_cleanup_(freep) char *name = strndup(entry, n);
+	const char *own = name ? strv_env_get(*env, name) : NULL;
+
+	if (!name)
+		return -ENOMEM;
+	return own && !sandbox_env_is_default(name, own) ? 0
+							 : strv_env_set(env, name, entry + n + 1);
+}
+
 int room_make_env(const cloche_sandbox *sb, char ***ret)
 {
 	_cleanup_(strv_freep) char **env = NULL;
@@ -57,8 +81,12 @@ int room_make_env(const cloche_sandbox *sb, char ***ret)
 	size_t n, secrets = sb->secrets ? cloche_secrets_count(sb->secrets) : 0;
 	int r = strv_copy(sb->env, &env);
 
+	for (size_t i = 0; r == 0 && sb->image_env && sb->image_env[i]; i++)
+		r = add_of_image(&env, sb->image_env[i]);
 	if (r == 0 && sb->tool_path)
 		r = prepend_path(&env, sb->tool_path);
+	if (r == 0 && sb->venv)
+		r = set_venv(&env, sb);
 	trust = trust_env_table(&n);
 	for (size_t i = 0; r == 0 && sandbox_wants_gateway(sb) && i < n; i++)
 		r = set_trust(&env, &trust[i]);
@@ -98,7 +126,7 @@ static int make_room(const cloche_sandbox *sb, struct client_start *start, struc
 		return r;
 	ret->root = sb->root;
 	/* Who runs one command and is gone can spare its cost (docs/design/roots.md). */
-	ret->overlay = start->kept || sb->keep_changes;
+	ret->overlay = start->kept || sb->keep_changes || sandbox_is_recorded(sb);
 	ret->net = sandbox_wants_gateway(sb) ? ROOM_NET_GATEWAY : ROOM_NET_NONE;
 	ret->nested = sb->nested;
 	ret->limits = sb->limits;
@@ -107,7 +135,29 @@ static int make_room(const cloche_sandbox *sb, struct client_start *start, struc
 	ret->host_home = fs_home();
 	if (sb->root_dir && !ret->root_dir)
 		return err_nomem(err);
+	if (strv_copy(sb->image_layers, &ret->layers) < 0 ||
+		strv_copy(sb->image_places, &ret->places) < 0)
+		return err_nomem(err);
 	return add_mounts(sb, ret, &start->crowded, err);
+}
+
+static int open_record(struct client_start *start, int dirs[2], struct cloche_err *err)
+{
+	dirs[0] = state_logs_open(err);
+	if (dirs[0] < 0)
+		return dirs[0];
+	dirs[1] = state_blobs_open(err);
+	start->record_dirs = dirs;
+	return dirs[1] < 0 ? dirs[1] : 0;
+}
+
+static enum recording_sync record_sync(const cloche_sandbox *sb)
+{
+	struct str sync = str_from(sb->record_sync ? sb->record_sync : "interval");
+
+	return str_eq(sync, STR("always"))  ? RECORDING_ALWAYS
+	       : str_eq(sync, STR("never")) ? RECORDING_NEVER
+					    : RECORDING_INTERVAL;
 }
 
 int room_start(const cloche_sandbox *sb, struct client_start *start, struct network *net,
@@ -116,10 +166,16 @@ int room_start(const cloche_sandbox *sb, struct client_start *start, struct netw
 	_cleanup_(room_spec_donep) struct room_spec room;
 	_cleanup_(strv_freep) char **env = NULL;
 	_cleanup_(client_freep) struct client *client = NULL;
-	int config_fd = -1, r;
+	int config_fd = -1, record_dirs[2] = {-1, -1}, r;
 
 	*net = (struct network){0};
 	room_spec_init(&room);
+	if (sb->offline && sb->net == CLOCHE_NET_NONE)
+		return err_set(err, E_USAGE,
+			"--offline answers what is requested, and --net none "
+			"leaves nobody to ask: leave one of them out");
+	start->record_limit = sb->record_limit;
+	start->record_sync = record_sync(sb);
 	r = provider_name_choose(sb->provider, &start->provider, err);
 	if (r == 0)
 		r = make_room(sb, start, &room, err);
@@ -132,15 +188,26 @@ int room_start(const cloche_sandbox *sb, struct client_start *start, struct netw
 			return err_nomem(err);
 		start->env = env;
 		start->cwd = sandbox_workdir(sb);
+		/* An ordinary user's sandbox has one user. */
+		if (geteuid() == 0) {
+			start->uid = (uint32_t)sb->image_uid;
+			start->gid = (uint32_t)sb->image_gid;
+		}
 		start->labels = sb->labels;
 		start->log_bytes = sb->output_limit;
 		start->timeout_usec = sb->ttl_ms * USEC_PER_MSEC;
 		start->exec_timeout_usec = sb->timeout_ms * USEC_PER_MSEC;
 	}
 	start->room = &room;
-	r = client_new(start, &client, &config_fd, err);
+	if (sandbox_is_recorded(sb))
+		r = open_record(start, record_dirs, err);
+	if (r == 0)
+		r = client_new(start, &client, &config_fd, err);
 	start->room = NULL;
 	start->env = NULL;
+	start->record_dirs = NULL;
+	fd_close(record_dirs[0]);
+	fd_close(record_dirs[1]);
 	if (r == 0 && config_fd >= 0)
 		r = network_start(net, client, sb, config_fd, err);
 	if (r < 0)

@@ -57,7 +57,10 @@ int cloche_run_new(
 {
 	_cleanup_(strv_freep) char **copy = NULL;
 
-	if (copy_command(argv, &copy) < 0)
+	/* As engines do it: the image's entrypoint, then the command, else the image's own. */
+	if (strv_copy(sb->image_entrypoint, &copy) < 0 ||
+		copy_command(argv[0] || !sb->image_cmd ? argv : (const char *const *)sb->image_cmd,
+			&copy) < 0)
 		return err_nomem(err);
 	return run_new_take(sandbox_copy(sb), copy, ret, err);
 }
@@ -115,6 +118,7 @@ void cloche_run_free(cloche_run *run)
 	strv_free(run->env);
 	free(run->cwd);
 	code_free(run->code);
+	free(run->note);
 	buf_done_wiped(&run->stdin_data);
 	buf_done(&run->kept[0]);
 	buf_done(&run->kept[1]);
@@ -137,6 +141,7 @@ int cloche_run_set_workdir(cloche_run *run, const char *dir, cloche_err *err)
 
 void cloche_run_set_user(cloche_run *run, uint32_t uid, uint32_t gid)
 {
+	run->has_user = true;
 	run->uid = uid;
 	run->gid = gid;
 }
@@ -212,7 +217,7 @@ void cloche_run_on_warning(cloche_run *run, cloche_warning_fn fn, void *user)
 	run->on_warning_user = user;
 }
 
-static int run_keep_output(cloche_run *run, int stream, const char *p, size_t n)
+int run_keep_output(cloche_run *run, int stream, const char *p, size_t n)
 {
 	struct buf *kept = &run->kept[stream - 1];
 	size_t fits;
@@ -237,7 +242,7 @@ int run_take_output(void *user, int stream, const char *p, size_t n)
 {
 	cloche_run *run = user;
 
-	if (stream != 1 || !run->code || !run->code->expression)
+	if (stream != 1 || !run->code || !code_has_value(run->code))
 		return run_keep_output(run, stream, p, n);
 	return code_value_feed(&run->code->value, p, n, run_keep_stdout, run);
 }
@@ -247,7 +252,7 @@ int run_end_output(cloche_run *run, struct cloche_err *err)
 	struct code *code = run->code;
 	int r;
 
-	if (!code || !code->expression)
+	if (!code || !code_has_value(code))
 		return 0;
 	r = code_value_end(&code->value, run_keep_stdout, run);
 	if (r == 0)
@@ -310,6 +315,11 @@ const char *cloche_run_provider(const cloche_run *run)
 uint32_t cloche_run_number(const cloche_run *run)
 {
 	return run->result.number;
+}
+
+bool cloche_run_is_recorded(const cloche_run *run)
+{
+	return run->sb && sandbox_is_recorded(run->sb);
 }
 
 bool cloche_run_left(const cloche_run *run)

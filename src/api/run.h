@@ -25,8 +25,10 @@ struct cloche_run {
 	char **argv;
 	struct code
 		*code; /* argv is an interpreter with its driver; NULL: a command of anybody's */
+	char *note;    /* what a full record says of the command: JSON members; NULL: nothing */
 	char **env;    /* for this command, over the sandbox's */
 	char *cwd;
+	bool has_user; /* uid and gid were set */
 	uint32_t uid, gid;
 	bool has_timeout;
 	uint64_t timeout_ms;
@@ -69,8 +71,17 @@ int run_new_take(cloche_sandbox *sb, char *const *argv, cloche_run **ret, struct
 
 /* Hands a piece of output of a run (user) on to whoever takes it. 0 or negative. */
 int run_take_output(void *user, int stream, const char *p, size_t n);
+/* The same of what is no part of a value. */
+int run_keep_output(cloche_run *run, int stream, const char *p, size_t n);
 /* There is no more of it. */
 _warn_unused_ int run_end_output(cloche_run *run, struct cloche_err *err);
+
+/* What to start for a run in a sandbox that is there, or its own. */
+_warn_unused_ int run_make_spec(cloche_run *run, struct exec_spec *ret, struct cloche_err *err);
+
+/* A call into a context (run_context.c). */
+_warn_unused_ int run_execute_context(
+	cloche_run *run, struct client_result *ret, struct cloche_err *err);
 
 /* The process that a run has joined (run_execute.c has the others). */
 _warn_unused_ int run_execute_joined(

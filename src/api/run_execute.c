@@ -125,7 +125,20 @@ static int add_env(const cloche_run *run, char ***env)
 	return r;
 }
 
-static int make_spec(cloche_run *run, struct exec_spec *ret, struct cloche_err *err)
+/* An ordinary user's sandbox has one user, root. */
+static void use_image_user(cloche_run *run, struct exec_spec *ret)
+{
+	if (geteuid() != 0) {
+		take_warning(run,
+			"the image wants to run as another user than root, which needs root "
+			"here: it runs as root of the sandbox");
+		return;
+	}
+	ret->uid = (uint32_t)run->sb->image_uid;
+	ret->gid = (uint32_t)run->sb->image_gid;
+}
+
+int run_make_spec(cloche_run *run, struct exec_spec *ret, struct cloche_err *err)
 {
 	_cleanup_(strv_freep) char **env = NULL;
 	const char *cwd = run->cwd;
@@ -153,6 +166,8 @@ static int make_spec(cloche_run *run, struct exec_spec *ret, struct cloche_err *
 		ret->timeout_usec = run->sb->timeout_ms * USEC_PER_MSEC;
 	ret->uid = run->uid;
 	ret->gid = run->gid;
+	if (run->sb && !run->has_user && run->sb->image_uid + run->sb->image_gid > 0)
+		use_image_user(run, ret);
 	ret->umask = (uint16_t)fs_umask();
 	if (run->tty_fd >= 0) {
 		ret->tty = true;
@@ -165,8 +180,9 @@ static int start_own(cloche_run *run, struct cloche_err *err)
 {
 	struct client *client = NULL;
 	_cleanup_(freep) char *config =
-		run->detached ? sandbox_describe(run->sb)
-			      : sandbox_describe_command((const char *const *)run->argv);
+		run->detached || sandbox_is_recorded(run->sb)
+			? sandbox_describe(run->sb)
+			: sandbox_describe_command((const char *const *)run->argv);
 	struct client_start start = {.one_shot = true,
 		.detached = run->detached,
 		.kept = run->detached,
@@ -224,14 +240,17 @@ static int execute_own(cloche_run *run, struct client_result *ret, struct cloche
 	int r;
 
 	exec_spec_init(&spec);
+	what.kept = run->tty_fd >= 0 && sandbox_is_recorded(run->sb);
+	what.note = run->note;
 	/* The command is described while the supervisor starts. */
 	r = start_own(run, err);
 	if (r < 0)
 		return r;
 	run->io.output_limit = run->sb->output_limit;
 	if (run->detached)
-		what.flags = CTL_EXEC_INHERIT | (run->keep_input ? CTL_EXEC_KEEP_INPUT : 0);
-	r = make_spec(run, &spec, err);
+		what.flags = CTL_EXEC_INHERIT | CTL_EXEC_OWN_USER |
+			     (run->keep_input ? CTL_EXEC_KEEP_INPUT : 0);
+	r = run_make_spec(run, &spec, err);
 	if (r == 0)
 		r = wait_for_network(run, err);
 	if (r == 0)
@@ -250,7 +269,7 @@ static int execute_in(cloche_run *run, struct client_result *ret, struct cloche_
 	int r;
 
 	exec_spec_init(&spec);
-	r = make_spec(run, &spec, err);
+	r = run_make_spec(run, &spec, err);
 	if (r == 0)
 		r = instance_attach(run->in, &client, err);
 	if (r < 0)
@@ -258,9 +277,10 @@ static int execute_in(cloche_run *run, struct client_result *ret, struct cloche_
 	run_begin(run, client);
 	/* It makes a difference for terminals alone. */
 	what.kept = run->tty_fd >= 0 && instance_is_kept(run->in);
-	what.flags = CTL_EXEC_INHERIT;
+	what.note = run->note;
+	what.flags = CTL_EXEC_INHERIT | (run->has_user ? CTL_EXEC_OWN_USER : 0);
 	/* A value amid its output is nothing for a log. */
-	if (run->code && run->code->expression)
+	if (run->code && code_has_value(run->code))
 		what.flags |= CTL_EXEC_RAW;
 	if (run->detached && run->keep_input)
 		what.flags |= CTL_EXEC_KEEP_INPUT;
@@ -295,6 +315,8 @@ int cloche_run_execute(cloche_run *run, cloche_err *err)
 		return err_set(err, E_USAGE, "code runs while somebody waits for it");
 	if (run->where == RUN_OWN)
 		r = execute_own(run, &result, err);
+	else if (run->code && run->code->call)
+		r = run_execute_context(run, &result, err);
 	else if (run->where == RUN_IN)
 		r = execute_in(run, &result, err);
 	else
@@ -305,6 +327,8 @@ int cloche_run_execute(cloche_run *run, cloche_err *err)
 	r = settle(run, r, err);
 	if (r == 0)
 		r = run_end_output(run, err);
+	if (r == 0 && run->code && run->code->call && code_record_call(run, &own) < 0)
+		take_warning(run, own.message);
 	if (r < 0 || run->where != RUN_OWN || run->detached)
 		return r;
 	r = client_finish(atomic_load(&run->client), &run->ended, err);

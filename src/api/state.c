@@ -7,6 +7,7 @@
 #include "base/fs.h"
 #include "base/strv.h"
 #include "ipc/statedir.h"
+#include "state/background.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,6 +19,7 @@
 struct cloche_state {
 	struct state_home home;
 	struct state s;
+	bool held;
 };
 
 static int open_kept(const char *name, struct cloche_err *err)
@@ -38,8 +40,17 @@ int state_blobs_open(struct cloche_err *err)
 	return open_kept(STATE_BLOBS, err);
 }
 
+/* What does not outlive the sandbox does not outlive the machine's going down either. */
+static enum oplog_sync choose_sync(struct str sync, bool recorded)
+{
+	if (!recorded || str_eq(sync, STR("never")))
+		return OPLOG_SYNC_NEVER;
+	return str_eq(sync, STR("always")) ? OPLOG_SYNC_ALWAYS : OPLOG_SYNC_INTERVAL;
+}
+
 /* What it was created with; what is not said leaves state without record. */
-static int read_kind(const cloche_instance *instance, bool *ret_recorded, struct cloche_err *err)
+static int read_kind(
+	const cloche_instance *instance, struct state_home *ret, struct cloche_err *err)
 {
 	_cleanup_(cloche_instance_freep) cloche_instance *own = NULL;
 	const json_t *record = instance->record, *config;
@@ -57,9 +68,11 @@ static int read_kind(const cloche_instance *instance, bool *ret_recorded, struct
 	config = json_object_get(record, "config");
 	runtime = json_str_at(config, "runtime");
 	kind = json_str_at(config, "record");
-	*ret_recorded = kind.p ? str_eq(kind, STR("ops"))
+	ret->recorded = kind.p ? !str_eq(kind, STR("none"))
 			       : str_eq(runtime, STR("node")) || str_eq(runtime, STR("python"));
-	if (str_eq(runtime, STR("shell")) && !*ret_recorded) {
+	ret->full = str_eq(kind, STR("full"));
+	ret->sync = choose_sync(json_str_at(config, "record_sync"), ret->recorded);
+	if (str_eq(runtime, STR("shell")) && !ret->recorded) {
 		err_set(err, E_UNSUPPORTED, "sandbox %s keeps no state: its runtime is shell",
 			instance->id);
 		err_hint(err, "create it with --record ops, or without --runtime");
@@ -68,10 +81,20 @@ static int read_kind(const cloche_instance *instance, bool *ret_recorded, struct
 	return 0;
 }
 
+int state_home_of_run(
+	const char *id, const char *sync, struct state_home *ret, struct cloche_err *err)
+{
+	ret->recorded = ret->full = true;
+	ret->sync = choose_sync(str_from(sync ? sync : ""), true);
+	snprintf(ret->name, sizeof(ret->name), "%s", id);
+	ret->dir = state_logs_open(err);
+	return ret->dir < 0 ? ret->dir : 0;
+}
+
 int state_home_find(const cloche_instance *instance, struct state_home *ret, struct cloche_err *err)
 {
 	_cleanup_(sandbox_entry_donep) struct sandbox_entry entry = SANDBOX_ENTRY_INIT;
-	int r = read_kind(instance, &ret->recorded, err);
+	int r = read_kind(instance, ret, err);
 
 	if (r < 0)
 		return r;
@@ -85,6 +108,25 @@ int state_home_find(const cloche_instance *instance, struct state_home *ret, str
 	if (r == 0)
 		ret->dir = TAKE_FD(entry.dir);
 	return r;
+}
+
+void state_home_settle(const struct state_home *h, struct oplog *l)
+{
+	l->sync = h->sync;
+	l->compact_from = h->recorded ? OPLOG_COMPACT_FROM : 0;
+}
+
+int state_home_add_event(const struct state_home *h, enum state_op_kind kind, struct str args,
+	struct cloche_err *err)
+{
+	_cleanup_(state_closep) struct state s = STATE_INIT;
+	struct state_op op = {.kind = kind, .object = args, .mode = STATE_NO_MODE};
+	int r = state_open(&s, h->dir, h->name, true, err);
+
+	if (r < 0)
+		return r;
+	state_home_settle(h, &s.log);
+	return state_change(&s, &op, err);
 }
 
 int cloche_state_open(const cloche_instance *instance, cloche_state **ret, cloche_err *err)
@@ -103,9 +145,7 @@ int cloche_state_open(const cloche_instance *instance, cloche_state **ret, cloch
 		cloche_state_close(state);
 		return r;
 	}
-	/* What does not outlive the sandbox does not outlive the machine's going down either. */
-	if (!state->home.recorded)
-		state->s.log.sync = OPLOG_SYNC_NEVER;
+	state_home_settle(&state->home, &state->s.log);
 	*ret = state;
 	return 0;
 }
@@ -149,7 +189,22 @@ int cloche_state_get(cloche_state *state, enum cloche_state_part part, const voi
 static int change(cloche_state *state, struct state_op op, struct cloche_err *err)
 {
 	op.mode = STATE_NO_MODE;
-	return state_change(&state->s, &op, err);
+	return state->held ? state_record(&state->s, &op, err) : state_change(&state->s, &op, err);
+}
+
+int state_hold(cloche_state *state, struct cloche_err *err)
+{
+	int r = state->held ? 0 : state_begin(&state->s, err);
+
+	state->held = state->held || r == 0;
+	return r;
+}
+
+void state_let_go(cloche_state *state)
+{
+	if (state->held)
+		state_end(&state->s);
+	state->held = false;
 }
 
 int cloche_state_set(cloche_state *state, enum cloche_state_part part, const void *key,
@@ -198,6 +253,7 @@ static int add_env_of(int dir, const char *name, char ***env, struct cloche_err 
 	_cleanup_(state_closep) struct state s = STATE_INIT;
 	int r = state_open(&s, dir, name, false, err);
 
+	s.log.tables_only = true;
 	if (r == 0)
 		r = state_refresh(&s, err);
 	for (const struct state_pair *p = s.env.pairs; r == 0 && p; p = p->hh.next)

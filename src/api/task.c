@@ -350,6 +350,8 @@ int cloche_task_execute(cloche_task *task, const void *prompt, size_t length, cl
 		return r;
 	r = cloche_run_set_stdin_data(run, prompt, length, err);
 	if (r == 0)
+		r = task_note_start(task, run, str_make(prompt, length), err);
+	if (r == 0)
 		r = session_begin_reply(task->session, request, err);
 	if (r < 0) {
 		cloche_run_free(run);
@@ -362,6 +364,9 @@ int cloche_task_execute(cloche_task *task, const void *prompt, size_t length, cl
 		*err = later;
 		r = -later.code;
 	}
+	/* The record of the sandbox is beside the context, which has it all. */
+	if (task_record_end(task, &later) < 0 && task->on_warning)
+		task->on_warning(later.message, task->on_warning_user);
 	return r < 0 ? r : task_make_result(task, err);
 }
 

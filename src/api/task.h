@@ -43,6 +43,11 @@ struct cloche_task {
 /* Makes the run: the caller's sandbox with what the driver needs added, and the command line. */
 _warn_unused_ int task_prepare_run(cloche_task *task, cloche_run **ret, struct cloche_err *err);
 
+/* Where the sandbox has a full record: what the command is, before it begins, and how it ended. */
+_warn_unused_ int task_note_start(
+	const cloche_task *task, cloche_run *run, struct str prompt, struct cloche_err *err);
+_warn_unused_ int task_record_end(const cloche_task *task, struct cloche_err *err);
+
 /* Fills task->result_json. */
 _warn_unused_ int task_make_result(cloche_task *task, struct cloche_err *err);
 

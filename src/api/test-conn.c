@@ -93,7 +93,7 @@ struct conn begin(const char *name, uint64_t log_bytes)
 	start_program(pair[1]);
 	close(pair[1]);
 	must(chan_init(&c.chan, pair[0], CTL_MAX_PAYLOAD, 2 * CTL_MAX_PAYLOAD) == 0);
-	must(ctl_send_start(&c.chan, &m, -1) == 0);
+	must(ctl_send_start(&c.chan, &m, NULL) == 0);
 	send_all(&c);
 	free(copy);
 	if (sandboxes < 0)

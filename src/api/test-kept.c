@@ -281,6 +281,87 @@ static void a_terminal_is_logged_and_can_be_joined(void)
 	remove_it(&c);
 }
 
+static void join_outputs(struct conn *c, uint32_t number, struct running *ret)
+{
+	int err[2], out[2];
+
+	must(fd_pipe(out) == 0 && fd_pipe(err) == 0);
+	*ret = (struct running){.exec = ++c->last, .fd = -1, .out = {out[0], err[0]}};
+	must(ctl_send_join_outputs(&c->chan, &(struct ctl_join){ret->exec, number},
+		     (const int[2]){out[1], err[1]}) == 0);
+	send_all(c);
+	close(out[1]);
+	close(err[1]);
+}
+
+static uint32_t is_refused(struct conn *c, const struct running *j)
+{
+	struct chan_frame f = next(c, CTL_EXEC_FAILED);
+	struct ctl_exec_failed m = {0};
+
+	check(ctl_get_exec_failed(f.payload, &m) && m.exec == j->exec);
+	chan_frame_done(&f);
+	return m.code;
+}
+
+static void output_can_be_shared_with_one_who_joins(void)
+{
+	struct conn c = create(), d = attach_to(id), e = attach_to(id);
+	struct running r, j, k;
+	char big[70000];
+
+	/* More than a pipe holds, of which nobody reads a byte. */
+	ask(&c, &r, "while read x; do echo to $x >&2; head -c 70000 /dev/zero; echo; done", 0,
+		CTL_EXEC_KEEP_INPUT, false, 0);
+	is_started(&c, &r);
+	join_outputs(&d, r.number, &j);
+	is_started(&d, &j);
+	join_outputs(&e, r.number, &k);
+	check_int(is_refused(&e, &k), E_BUSY);
+	run_done(&k);
+	check(write(r.fd, "one\n", 4) == 4);
+	must(read(j.out[1], big, sizeof(big)) == 7 && memcmp(big, "to one\n", 7) == 0);
+	/* Whoever has gone holds up nobody, and makes room for the next one. */
+	run_done(&j);
+	join_outputs(&e, r.number, &k);
+	is_started(&e, &k);
+	check(write(r.fd, "two\n", 4) == 4);
+	must(read(k.out[1], big, sizeof(big)) == 7 && memcmp(big, "to two\n", 7) == 0);
+	run_done(&k);
+	run_done(&r);
+	drop_conn(&d);
+	drop_conn(&e);
+	remove_it(&c);
+}
+
+static void output_is_shared_by_two_pipes(void)
+{
+	struct conn c = create(), d = attach_to(id);
+	int file = open("/dev/null", O_WRONLY | O_CLOEXEC), pair[2];
+	struct running r, j = {.fd = -1, .out = {-1, -1}};
+	struct chan_frame f;
+
+	must(file >= 0 && fd_pipe(pair) == 0);
+	ask(&c, &r, "read x", 0, CTL_EXEC_KEEP_INPUT, false, 0);
+	is_started(&c, &r);
+	j.exec = ++d.last;
+	must(ctl_send_join_outputs(&d.chan, &(struct ctl_join){j.exec, r.number},
+		     (const int[2]){pair[1], file}) == 0);
+	send_all(&d);
+	check_int(is_refused(&d, &j), E_USAGE);
+	/* One alone is against the protocol. */
+	must(message_send(&d.chan, CTL_JOIN, ctl_join_message(),
+		     &(struct ctl_join){++d.last, r.number}, &pair[1], 1) == 0);
+	send_all(&d);
+	check_int(chan_recv_wait(&d.chan, &f, 10000), -EPIPE);
+	close(pair[0]);
+	close(pair[1]);
+	close(file);
+	run_done(&r);
+	drop_conn(&d);
+	remove_it(&c);
+}
+
 static void input_can_be_kept_open_for_whoever_joins(void)
 {
 	struct conn c = create(), d = attach_to(id);
@@ -475,6 +556,8 @@ static void run_list(void)
 	run_test(a_burst_of_large_requests);
 	run_test(a_terminal_is_logged_and_can_be_joined);
 	run_test(input_can_be_kept_open_for_whoever_joins);
+	run_test(output_can_be_shared_with_one_who_joins);
+	run_test(output_is_shared_by_two_pipes);
 	run_test(signals_reach_a_joined_process);
 	run_test(a_timeout_takes_children_in_other_groups_along);
 	run_test(a_flood_keeps_its_end_and_bounds_the_disk);

@@ -64,6 +64,24 @@ char *program_find(const char *name, struct cloche_err *err)
 	return NULL;
 }
 
+char *program_on_path(const char *name)
+{
+	struct str rest = str_from(secure_getenv("PATH"));
+
+	while (rest.n) {
+		struct str dir = str_prefix(rest, str_chr(rest, ':'));
+		_cleanup_(freep) char *path = NULL;
+
+		rest = str_from_index(rest, dir.n + 1);
+		if (dir.n == 0 || dir.p[0] != '/' ||
+			asprintf(&path, "%.*s/%s", STR_FMT(dir), name) < 0)
+			continue;
+		if (access(path, X_OK) == 0)
+			return TAKE_PTR(path);
+	}
+	return NULL;
+}
+
 char **program_env(char *const *env)
 {
 	static const char *const names[] = {"HOME", "PATH", "USER", "LOGNAME", "LANG", "TMPDIR",

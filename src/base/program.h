@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Cloche's own helper programs: where they are, and how they are started. */
+/* Helper programs, cloche's own and others: where they are, and how they are started. */
 
 #include "base/err.h"
 #include <sys/types.h>
@@ -9,6 +9,9 @@
  * running executable, else in the installed libexec directory. Returns a heap string, or NULL with
  * err set. */
 char *program_find(const char *name, struct cloche_err *err);
+
+/* Finds a program on the person's PATH, in its absolute directories. A heap string, or NULL. */
+char *program_on_path(const char *name);
 
 struct program_fd {
 	int from; /* borrowed */

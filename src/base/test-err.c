@@ -25,8 +25,8 @@ static void sets_and_wraps(void)
 	check_int(err.sys_errno, 0);
 	check_int(err_nomem(&err), -E_NO_MEMORY);
 	check_int(err_sys(&err, ENOMEM, "fork"), -E_NO_MEMORY);
-	check(err_is_code(E_USAGE) && err_is_code(E_BROKEN));
-	check(!err_is_code(0) && !err_is_code(ENOENT) && !err_is_code(E_BROKEN + 1));
+	check(err_is_code(E_USAGE) && err_is_code(E_IMAGE));
+	check(!err_is_code(0) && !err_is_code(ENOENT) && !err_is_code(E_IMAGE + 1));
 	err_clear(&err);
 	check_int(err.code, 0);
 	check_z(err.message, "");

@@ -16,3 +16,7 @@ bool utf8_is_valid(struct str s);
 
 /* Code points in s; each byte of what is not valid counts as one. */
 size_t utf8_count(struct str s);
+
+/* True of characters that are obeyed (controls, those that turn a line round) or that nobody sees;
+ * Unicode calls the latter default ignorable. */
+bool utf8_is_hidden(uint32_t c);

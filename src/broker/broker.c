@@ -20,6 +20,7 @@
 #include "broker/log.h"
 #include "broker/mint.h"
 #include "broker/narrow.h"
+#include "broker/offline.h"
 #include "broker/origin.h"
 #include "broker/pool.h"
 #include "broker/refuse.h"
@@ -267,9 +268,9 @@ static int serve(struct broker *b)
 	/* jansson would open a file for it; what stands in bodies must not be made to collide. */
 	json_object_seed((size_t)rand_u64() | 1);
 	if (r == 0)
-		r = dial_setup(b, b->err);
+		r = b->offline ? 0 : dial_setup(b, b->err);
 	if (r == 0)
-		r = broker_narrow_last(b->err);
+		r = b->offline ? broker_narrow_offline(b->err) : broker_narrow_last(b->err);
 	if (r < 0)
 		return r;
 	b->rest_due = true;
@@ -365,6 +366,8 @@ static void tear_down(struct broker *b)
 	netlog_free(b->lines.log);
 	for (size_t i = 0; i < ARRAY_SIZE(b->lines.fds); i++)
 		fd_close(b->lines.fds[i]);
+	tape_done(&b->tape);
+	b->offline = offline_free(b->offline);
 	chan_done(&b->net);
 	chan_done(&b->conf);
 	chan_done(&b->supervisor);
@@ -411,6 +414,7 @@ int broker_run(const struct broker_fds *fds, struct cloche_err *err)
 	b->err = err ? err : &own;
 	b->supervisor.fd = b->net.fd = b->conf.fd = -1;
 	b->lines.fds[0] = b->lines.fds[1] = b->lines.fds[2] = -1;
+	tape_init(&b->tape);
 	b->lines.url = BUF_INIT(NET_MAX_TARGET + NET_MAX_HOST + 64);
 	b->coding.max = DECODE_MAX;
 	r = publish_cert(b, fds->cert);

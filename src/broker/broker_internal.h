@@ -15,6 +15,7 @@
 #include "broker/mint.h"
 #include "broker/pool.h"
 #include "broker/stream.h"
+#include "broker/tape.h"
 #include "http/coding.h"
 #include "ipc/chan.h"
 #include "loop/loop.h"
@@ -25,6 +26,7 @@ struct allowlist;
 struct aws_accounts;
 struct config;
 struct github;
+struct offline;
 struct origin;
 struct origin_probe;
 struct reload;
@@ -66,6 +68,8 @@ struct broker {
 	struct minting minting;
 	struct attribution attribution;
 	struct log_lines lines;
+	struct tape tape;
+	struct offline *offline; /* NULL: there are origins */
 
 	uint64_t bytes_in, bytes_out; /* of bodies: from origins to the room, and back */
 	struct coding_budget coding;

@@ -8,6 +8,7 @@
 #include "broker/aws.h"
 #include "broker/broker_internal.h"
 #include "broker/github.h"
+#include "broker/offline.h"
 #include "github/app.h"
 #include "http/msg.h"
 #include "ipc/chan.h"
@@ -187,6 +188,23 @@ static int take_log(struct broker *b, struct chan_frame *f)
 	return 0;
 }
 
+static int take_record(struct broker *b, struct chan_frame *f)
+{
+	struct netconf_record m;
+
+	if (!netconf_get_record(f->payload, &m) || f->fds_n != 1 || b->tape.fd >= 0)
+		return malformed(b);
+	tape_start(&b->tape, TAKE_FD(f->fds[0]), m.limit);
+	return 0;
+}
+
+static int take_offline(struct broker *b, struct chan_frame *f)
+{
+	if (f->payload.n > 0 || f->fds_n != 1 || b->offline)
+		return malformed(b);
+	return offline_start(b, TAKE_FD(f->fds[0]), b->err);
+}
+
 static int open_log(struct broker *b)
 {
 	const struct netlog_event begin = {.kind = NETLOG_TASK_START};
@@ -221,7 +239,8 @@ static int complete(struct broker *b)
 /* 1: the configuration is complete. */
 static int take(struct broker *b, struct chan_frame *f)
 {
-	if (f->fds_n > 0 && f->type != NETCONF_LOG)
+	if (f->fds_n > 0 && f->type != NETCONF_LOG && f->type != NETCONF_RECORD &&
+		f->type != NETCONF_OFFLINE)
 		return malformed(b);
 	switch ((enum netconf_frame)f->type) {
 	case NETCONF_ALLOWLIST:
@@ -241,6 +260,10 @@ static int take(struct broker *b, struct chan_frame *f)
 		return take_redact(b, f->payload);
 	case NETCONF_LOG:
 		return take_log(b, f);
+	case NETCONF_RECORD:
+		return take_record(b, f);
+	case NETCONF_OFFLINE:
+		return take_offline(b, f);
 	case NETCONF_DONE:
 		return complete(b);
 	case NETCONF_OK:

@@ -14,6 +14,7 @@
 #include "broker/chain.h"
 #include "broker/dial.h"
 #include "broker/log.h"
+#include "broker/offline.h"
 #include "broker/pool.h"
 #include "broker/refuse.h"
 #include "broker/request_body.h"
@@ -36,7 +37,9 @@ void request_go(struct stream *s, bool fresh)
 	struct upstream *u = fresh || s->kind != NET_KIND_HTTP ? NULL : pool_take(s);
 
 	stream_go(s, STREAM_GOING);
-	if (u)
+	if (s->broker->offline)
+		offline_go(s);
+	else if (u)
 		upstream_attach(u, s);
 	else if (!pool_wait(s))
 		dial_start(s);
@@ -179,6 +182,10 @@ void decide_request(struct stream *s)
 
 	s->policy = allowlist_ref(b->policy);
 	s->policy_number = b->policy_number;
+	if (b->offline) {
+		offline_decide(s);
+		return;
+	}
 	if (policy_decide(b->policy, &req, &s->verdict) < 0) {
 		s->verdict.allow = false;
 		err_nomem(&err);
@@ -237,7 +244,7 @@ void requests_go(struct broker *b)
 			refuse_unlogged(s);
 			continue;
 		}
-		if (s->expects && !s->whole && say_continue(s) < 0)
+		if (s->expects && !s->whole && !offline_is_early(s) && say_continue(s) < 0)
 			broker_fail(b);
 		request_go(s, false);
 	}

@@ -113,13 +113,19 @@ static void write_later(struct stream *s, const struct netlog_event *ev)
 	broker_flush_later(s->broker);
 }
 
+/* Policy is not asked where a recording answers. */
+static struct str reason_of(const struct stream *s)
+{
+	return str_from(s->broker->offline ? "recording" : policy_reason_word(s->verdict.reason));
+}
+
 void log_websocket(struct stream *s)
 {
 	struct netlog_event ev = request_event(s, NETLOG_REQUEST);
 
 	ev.allowed = true;
 	ev.status = s->status;
-	ev.reason = str_from(policy_reason_word(s->verdict.reason));
+	ev.reason = reason_of(s);
 	ev.masked = s->masked;
 	ev.dropped = s->dropped;
 	ev.collapsed = s->collapsed;
@@ -149,7 +155,7 @@ void log_result(struct stream *s, enum netlog_kind kind, bool allowed)
 	ev = request_event(s, kind_of(s, kind, allowed));
 	ev.allowed = allowed;
 	ev.status = s->status;
-	ev.reason = str_from(policy_reason_word(s->verdict.reason));
+	ev.reason = reason_of(s);
 	ev.note = str_from(s->note);
 	ev.has_transfer = true;
 	ev.duration_usec = clock_mono_usec() - s->started;

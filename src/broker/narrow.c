@@ -4,7 +4,7 @@
  * before files are loaded: no dumps, no core, no new privileges. Last, when nothing has to be
  * opened any more: a list of system calls. It keeps sockets, because dialling is its work; it has
  * no open(), no exec(), no fork(), no ptrace(), no executable memory. What is not listed fails with
- * EPERM. */
+ * EPERM. Where a recording answers everything there is no dialling: no socket, no connect(). */
 #include "broker/narrow.h"
 #include "base/fd.h"
 #include "base/secmem.h"
@@ -30,4 +30,9 @@ int broker_narrow_first(struct cloche_err *err)
 int broker_narrow_last(struct cloche_err *err)
 {
 	return narrow_program(SECCOMP_BROKER, err);
+}
+
+int broker_narrow_offline(struct cloche_err *err)
+{
+	return narrow_program(SECCOMP_BROKER_OFFLINE, err);
 }

@@ -72,14 +72,47 @@ static void add_grpc_message(struct buf *b, const char *text)
 	}
 }
 
+struct answer_field {
+	struct str name, value;
+};
+
+static void get_field(const void *of, unsigned i, struct str *ret_name, struct str *ret_value)
+{
+	const struct answer_field *v = of;
+
+	*ret_name = v[i].name;
+	*ret_value = v[i].value;
+}
+
+static int send_head(
+	struct stream *s, const struct net_response *m, const struct answer_field *v, unsigned n)
+{
+	const struct cassette_headers headers = {n, get_field, v};
+	struct net_fields_out f;
+
+	tape_response(s, m, &headers);
+	f = net_begin_response(&s->broker->net, NET_HEAD, m);
+	for (unsigned i = 0; i < n; i++)
+		net_add_field(&f, v[i].name, v[i].value);
+	return net_end_fields(&f);
+}
+
+static int send_end(struct stream *s)
+{
+	tape_end(s, NULL);
+	return net_send_end(&s->broker->net, s->id);
+}
+
 static int send_grpc_status(struct stream *s, unsigned status, const json_t *object)
 {
 	_cleanup_(buf_donep) struct buf message = BUF_INIT(GRPC_MESSAGE_MAX);
 	const char *text = json_string_value(json_object_get(object, "message"));
 	const char *how = json_string_value(json_object_get(object, "how_to_allow"));
 	struct net_response m = {.stream = s->id, .status = 200, .body = NET_BODY_NONE};
-	struct net_fields_out f;
+	struct answer_field fields[] = {{STR("Content-Type"), STR("application/grpc")},
+		{STR("Grpc-Status"), STR_NULL}, {STR("Grpc-Message"), STR_NULL}};
 	char number[4];
+	int r;
 
 	snprintf(number, sizeof(number), "%u", grpc_status(status));
 	add_grpc_message(&message, text ? text : "");
@@ -87,33 +120,29 @@ static int send_grpc_status(struct stream *s, unsigned status, const json_t *obj
 		add_grpc_message(&message, "\n");
 		add_grpc_message(&message, how);
 	}
-	f = net_begin_response(&s->broker->net, NET_HEAD, &m);
-	net_add_field(&f, STR("Content-Type"), STR("application/grpc"));
-	net_add_field(&f, STR("Grpc-Status"), str_from(number));
-	net_add_field(&f, STR("Grpc-Message"), str_trim(buf_str(&message)));
-	if (net_end_fields(&f) < 0)
-		return -ENOBUFS;
-	return net_send_end(&s->broker->net, s->id);
+	fields[1].value = str_from(number);
+	fields[2].value = str_trim(buf_str(&message));
+	r = send_head(s, &m, fields, ARRAY_SIZE(fields));
+	return r < 0 ? r : send_end(s);
 }
 
 static int send_answer(struct stream *s, unsigned status, struct str body)
 {
-	struct chan *c = &s->broker->net;
 	struct net_response m = {.stream = s->id,
 		.status = (uint16_t)status,
 		.body = NET_BODY_LENGTH,
 		.length = body.n,
 		.close = must_close(s)};
-	struct net_fields_out f = net_begin_response(c, NET_HEAD, &m);
-	int r;
+	static const struct answer_field fields[] = {{STR("Content-Type"), STR("application/json")},
+		{STR("Cache-Control"), STR("no-store")}};
+	int r = send_head(s, &m, fields, ARRAY_SIZE(fields));
 
-	net_add_field(&f, STR("Content-Type"), STR("application/json"));
-	net_add_field(&f, STR("Cache-Control"), STR("no-store"));
-	r = net_end_fields(&f);
-	if (!s->is_head)
-		for (; r == 0 && body.n > 0; body = str_from_index(body, NET_MAX_DATA))
-			r = net_send_data(c, s->id, str_prefix(body, NET_MAX_DATA));
-	return r < 0 ? r : net_send_end(c, s->id);
+	if (s->is_head)
+		body = STR_NULL;
+	tape_data(s, body);
+	for (; r == 0 && body.n > 0; body = str_from_index(body, NET_MAX_DATA))
+		r = net_send_data(&s->broker->net, s->id, str_prefix(body, NET_MAX_DATA));
+	return r < 0 ? r : send_end(s);
 }
 
 static int send_object(struct stream *s, unsigned status, const json_t *object)
@@ -146,6 +175,8 @@ static void refuse(
 {
 	bool fits = chan_pending(&s->broker->net) <= ANSWERS_MAX;
 
+	if (!allowed || kind == NETLOG_REQUEST)
+		tape_refused(s, status);
 	if (fits)
 		answer(s, status, object);
 	json_decref(object);
@@ -196,6 +227,19 @@ void refuse_body(struct stream *s, const char *error, const char *message, struc
 		json_object_set_new(o, "detail", json_utf8(detail));
 	s->verdict.allow = false;
 	s->verdict.reason = POLICY_BODY;
+	refuse(s, 403, o, NETLOG_REQUEST, false);
+}
+
+void refuse_offline(struct stream *s, const char *message)
+{
+	json_t *o = json_object();
+
+	stream_note(s, "not recorded: %s", message);
+	set(o, "error", STR("not_recorded"));
+	set(o, "host", host_str(&s->host));
+	set(o, "path", stream_target(s));
+	set(o, "method", http_head_method(&s->head));
+	set(o, "message", str_from(message));
 	refuse(s, 403, o, NETLOG_REQUEST, false);
 }
 

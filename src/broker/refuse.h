@@ -12,4 +12,6 @@ void refuse_policy(struct stream *s, const struct policy_request *req);
 void refuse_body(struct stream *s, const char *error, const char *message, struct str detail);
 /* 502 and the like (or 403, with an address to advise, or NULL), or RESET. Texts are printable. */
 void refuse_upstream(struct stream *s, unsigned status, const char *error, const char *message);
+/* 403: the recording that answers everything has no answer to this. */
+void refuse_offline(struct stream *s, const char *message);
 void refuse_address(struct stream *s, const char *message, const char *address);

@@ -252,6 +252,9 @@ static void finish(struct reload *r)
 		chan_frame_done(&f);
 		err_set(&r->err, E_PROTOCOL, "a policy ends with its last frame");
 	}
+	if (r->err.code == 0 && r->broker->offline)
+		err_set(&r->err, E_UNSUPPORTED,
+			"the network is answered from a recording, and no policy is asked");
 	if (r->err.code == 0 && put_on_record(r) == 0)
 		sent = replace(r);
 	else

@@ -103,6 +103,7 @@ static bool lacks_status(const struct stream *s, const struct http_head *h)
 bool response_head(struct stream *s, struct http_head *h)
 {
 	struct net_response m = {.stream = s->id, .status = h->status};
+	struct cassette_headers headers;
 	struct net_fields_out f;
 
 	if (s->fetch) {
@@ -122,6 +123,8 @@ bool response_head(struct stream *s, struct http_head *h)
 	set_framing(h, &m);
 	s->status = h->status;
 	stream_go(s, STREAM_ANSWERING);
+	headers = tape_headers(&h->fields);
+	tape_response(s, &m, &headers);
 	f = net_begin_response(&s->broker->net, NET_HEAD, &m);
 	return sent(s, send_fields(&f, &h->fields));
 }
@@ -138,6 +141,7 @@ bool response_send(struct stream *s, struct str bytes)
 {
 	int r = 0;
 
+	tape_data(s, bytes);
 	for (; r == 0 && bytes.n > 0; bytes = str_from_index(bytes, NET_MAX_DATA))
 		r = net_send_data(&s->broker->net, s->id, str_prefix(bytes, NET_MAX_DATA));
 	return sent(s, r);
@@ -156,6 +160,7 @@ bool response_close(struct stream *s, struct http_fields *trailers)
 	struct net_fields_out f;
 
 	chain_response_fields(s, trailers);
+	tape_end(s, trailers);
 	f = net_begin_trailers(&s->broker->net, s->id);
 	return sent(s, send_fields(&f, trailers));
 }

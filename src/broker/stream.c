@@ -130,6 +130,7 @@ void stream_close(struct stream *s)
 	if (s->state == STREAM_CLOSED)
 		return;
 	log_result(s, NETLOG_REQUEST, s->verdict.allow);
+	tape_closed(s);
 	stream_go(s, STREAM_CLOSED);
 	bounds_answer(s);
 	bounds_request(s);
@@ -378,6 +379,7 @@ static int on_open(struct broker *b, struct str payload)
 		return -EPROTO;
 	}
 	s->http1 = needs_http1(s);
+	tape_request(s);
 	decide_request(s);
 	return 0;
 }
@@ -412,6 +414,7 @@ static int on_data(struct stream *s, struct str payload)
 	s->uncredited += (uint32_t)bytes.n;
 	s->bytes_out += bytes.n;
 	s->broker->bytes_out += bytes.n;
+	tape_sent(s, bytes);
 	request_body_add(s, bytes);
 	return 0;
 }
@@ -449,6 +452,8 @@ static int on_end(struct stream *s, struct str payload)
 		return -EPROTO;
 	dropped = s->request == REQUEST_DROPPED;
 	s->request = REQUEST_ENDED;
+	if (!dropped)
+		tape_sent_end(s);
 	if (s->state == STREAM_ANSWERED)
 		stream_close(s);
 	else if (!dropped)

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "broker/chain.h"
 #include "broker/constants.h"
+#include "broker/tape.h"
 #include "http/msg.h"
 #include "ipc/netchan.h"
 #include "policy/decide.h"
@@ -96,6 +97,8 @@ struct stream {
 	uint32_t window_out; /* what it still takes */
 	uint64_t discarded;
 	size_t under_way, waiting; /* as counted in the broker's: bounds.c */
+
+	struct tape_track track;
 
 	/* For the log. */
 	bool logged;

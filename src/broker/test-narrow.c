@@ -47,11 +47,23 @@ static void sockets_are_tcp_and_udp(void)
 	check_int(attempt(__NR_accept4, -1, 0, 0, 0), REFUSED);
 }
 
+static void dials_nobody(void)
+{
+	check_int(attempt(__NR_socket, AF_INET, SOCK_STREAM, 0, 0), KILLED);
+	check_int(attempt(__NR_socket, AF_INET6, SOCK_DGRAM, 0, 0), KILLED);
+	check_int(attempt(__NR_connect, -1, 0, 0, 0), KILLED);
+}
+
 int main(void)
 {
 	narrowed_by = broker_narrow_last;
 	run_test(opens_and_runs_nothing);
 	run_test(sockets_are_tcp_and_udp);
+	run_test(runs_no_new_code);
+	run_test(signals_nobody);
+	narrowed_by = broker_narrow_offline;
+	run_test(opens_and_runs_nothing);
+	run_test(dials_nobody);
 	run_test(runs_no_new_code);
 	run_test(signals_nobody);
 	return tap_done();

@@ -227,12 +227,14 @@ static void end(struct upstream *u)
 static void begin(struct upstream *u, struct stream *s)
 {
 	struct net_response m = {.stream = s->id, .status = 200, .body = NET_BODY_STREAM};
+	const struct cassette_headers none = tape_headers(NULL);
 	struct net_fields_out f = net_begin_response(&u->broker->net, NET_HEAD, &m);
 
 	fd_set_reset(u->fd, true);
 	of(u)->stream = s;
 	s->status = 200;
 	stream_go(s, STREAM_ANSWERING);
+	tape_response(s, &m, &none);
 	broker_flush_later(u->broker);
 	if (net_end_fields(&f) < 0) {
 		broker_fail(u->broker);

@@ -484,6 +484,19 @@ int client_policy(struct client *c, int socket, struct cloche_err *err)
 	return wait_for_reply(c, &reply, c->over ? -EPIPE : ctl_send_policy(&c->chan, socket), err);
 }
 
+int client_complete(struct client *c, struct cloche_err *err)
+{
+	int r = -1;
+
+	pthread_mutex_lock(&c->lock);
+	if (!c->over)
+		r = ctl_send_complete(&c->chan);
+	if (r == 0)
+		r = client_flush_locked(c);
+	pthread_mutex_unlock(&c->lock);
+	return r < 0 ? err_set(err, E_INTERNAL, "its supervisor has gone") : 0;
+}
+
 int client_layers(struct client *c, int *ret_upper, int *ret_lower, struct cloche_err *err)
 {
 	struct client_reply reply = {.type = CTL_LAYERS_ARE, .fds = {-1, -1}};

@@ -24,10 +24,12 @@ struct client_start {
 	const struct room_spec *room; /* borrowed for client_new. id NULL: one is made up. A NULL
 				       * init_path is found by the supervisor */
 	bool one_shot, detached;
-	bool crowded;     /* not for the supervisor: more would have to be protected than can be */
-	bool kept;        /* see struct ctl_start; the next five are for such */
-	char *const *env; /* of processes that inherit; borrowed; NULL: none */
-	const char *cwd;  /* the same; NULL: "/" */
+	bool crowded;      /* not for the supervisor: more would have to be protected than can be */
+	bool unfinished;   /* as long as client_complete was not called it goes with this client */
+	bool kept;         /* see struct ctl_start; the next five are for such */
+	char *const *env;  /* of processes that inherit; borrowed; NULL: none */
+	const char *cwd;   /* the same; NULL: "/" */
+	uint32_t uid, gid; /* the same */
 	uint64_t exec_timeout_usec; /* the same; 0: none */
 	uint64_t log_bytes;         /* of each log that are kept; 0: a default */
 	const char *config;         /* JSON object for the record; NULL: none */
@@ -36,7 +38,11 @@ struct client_start {
 	char *const *labels;        /* "key=value", NULL-terminated; NULL: none */
 	uint64_t timeout_usec;      /* of the sandbox; 0: none */
 	uint64_t grace_usec;        /* between TERM and KILL after a timeout */
-	const char *supervisor;     /* path of the program; NULL: found (base/program.h) */
+	const int *record_dirs;     /* of logs and of contents, for a full record (borrowed for
+				     * client_new); NULL: none */
+	uint64_t record_limit;      /* bytes of contents; 0: a default */
+	enum recording_sync record_sync;
+	const char *supervisor; /* path of the program; NULL: found (base/program.h) */
 };
 
 /* Starts a supervisor and queues START; does not wait for anything. Where room->net is
@@ -128,12 +134,14 @@ _warn_unused_ int client_exec(struct client *c, const struct exec_spec *spec, st
 struct client_exec {
 	const struct exec_spec *spec; /* borrowed; NULL: join process .join */
 	uint32_t join;
+	bool outputs;  /* of a joined process: io gets what it prints from now on */
 	uint8_t flags; /* enum ctl_exec_flags */
+	char *note;    /* borrowed: JSON members for a full record; NULL: none */
 	bool kept;     /* the sandbox is: the output of a terminal comes by a pipe */
 	bool detached; /* return when it has started; io is not used */
 };
 /* As client_exec. Also returns early, with ret->left, after client_leave. A process that is joined
- * has no output here: read its log. */
+ * has no output here, unless what->outputs says so: read its log. */
 _warn_unused_ int client_exec_as(struct client *c, const struct client_exec *what,
 	struct client_io *io, struct client_result *ret, struct cloche_err *err);
 
@@ -157,6 +165,9 @@ _warn_unused_ int client_policy(struct client *c, int socket, struct cloche_err 
 /* Two descriptors, owned by the caller. */
 _warn_unused_ int client_layers(
 	struct client *c, int *ret_upper, int *ret_lower, struct cloche_err *err);
+
+/* A sandbox that was started with .unfinished stays from now on, whoever goes. */
+_warn_unused_ int client_complete(struct client *c, struct cloche_err *err);
 
 /* Waits until *flag, which a callback of the loop sets, is true. */
 _warn_unused_ int client_wait_for(struct client *c, const bool *flag, struct cloche_err *err);

@@ -63,9 +63,13 @@ static int queue_exec(struct client *c, const struct client_exec *what, uint32_t
 	struct ctl_exec m = {
 		.exec = exec, .flags = what->flags, .stdio = {stdio[0], stdio[1], stdio[2]}};
 
+	if (!what->spec && what->outputs)
+		return ctl_send_join_outputs(
+			&c->chan, &(struct ctl_join){exec, what->join}, fds + 1);
 	if (!what->spec)
 		return ctl_send_join(&c->chan, &(struct ctl_join){exec, what->join});
 	m.spec = *what->spec;
+	m.note = what->note;
 	return ctl_send_exec(&c->chan, &m, fds);
 }
 
@@ -170,7 +174,7 @@ static int init_pump(struct pump *p, const struct client_exec *what, struct clie
 		child[i] = -1;
 		stdio[i] = CTL_STDIO_NULL;
 	}
-	return pump_init_joined(p, io, err);
+	return pump_init_joined(p, io, what->outputs ? child : NULL, err);
 }
 
 int client_exec_as(struct client *c, const struct client_exec *what, struct client_io *io,

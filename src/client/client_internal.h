@@ -99,8 +99,10 @@ struct pump {
  * when sent; -1 where there is none). tty_pipe: as in struct pump. */
 _warn_unused_ int pump_init(struct pump *p, struct client_io *io, bool tty, bool tty_pipe,
 	int ret_child[3], enum ctl_stdio ret_stdio[3], struct cloche_err *err);
-/* For a process that is joined: its input may arrive with pump_take_input. */
-_warn_unused_ int pump_init_joined(struct pump *p, struct client_io *io, struct cloche_err *err);
+/* For a process that is joined: its input may arrive with pump_take_input. child: NULL, or where
+ * the ends of pipes for its output go ([1] and [2]). */
+_warn_unused_ int pump_init_joined(
+	struct pump *p, struct client_io *io, int child[3], struct cloche_err *err);
 void pump_done(struct pump *p);
 /* The terminal has arrived, or the input of a joined process: takes fd. 0 or -errno. */
 _warn_unused_ int pump_take_input(struct pump *p, int fd);

@@ -94,9 +94,15 @@ int pump_init(struct pump *p, struct client_io *io, bool tty, bool tty_pipe, int
 	return r < 0 ? err_sys(err, -r, "make a pipe") : 0;
 }
 
-int pump_init_joined(struct pump *p, struct client_io *io, struct cloche_err *err)
+int pump_init_joined(struct pump *p, struct client_io *io, int child[3], struct cloche_err *err)
 {
-	return init_input(p, io) < 0 ? err_nomem(err) : 0;
+	int r = init_input(p, io);
+
+	if (r < 0)
+		return err_nomem(err);
+	for (int i = 0; child && i < 2 && r == 0; i++)
+		r = make_pipe(0, &p->out[i], &child[i + 1]);
+	return r < 0 ? err_sys(err, -r, "make a pipe") : 0;
 }
 
 /* A terminal has no half-close: the end-of-file character says the same to a program that reads

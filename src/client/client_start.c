@@ -81,6 +81,7 @@ static int start_supervisor(
 
 static int send_start(struct client *c, const struct client_start *start, int config_fd)
 {
+	int fds[3], n = 0;
 	_cleanup_(buf_donep) struct buf room = BUF_INIT(CTL_MAX_ROOM);
 	struct wire_out w = wire_out(&room);
 	_cleanup_(freep) char *name = start->name ? strdup(start->name) : NULL;
@@ -88,13 +89,19 @@ static int send_start(struct client *c, const struct client_start *start, int co
 	struct ctl_start m = {.version = CTL_VERSION,
 		.one_shot = start->one_shot,
 		.detached = start->detached,
+		.unfinished = start->unfinished,
 		.kept = start->kept,
 		.gateway = start->room->net == ROOM_NET_GATEWAY,
+		.recorded = start->record_dirs != NULL,
+		.record_limit = start->record_limit,
+		.record_sync = start->record_sync,
 		.id = c->id,
 		.name = name,
 		.provider = provider,
 		.timeout_usec = start->timeout_usec,
 		.grace_usec = start->grace_usec,
+		.uid = start->uid,
+		.gid = start->gid,
 		.exec_timeout_usec = start->exec_timeout_usec,
 		.log_bytes = start->log_bytes};
 	int r;
@@ -105,6 +112,10 @@ static int send_start(struct client *c, const struct client_start *start, int co
 		free(m.cwd);
 		return -ENOMEM;
 	}
+	if (m.gateway)
+		fds[n++] = config_fd;
+	for (int i = 0; start->record_dirs && i < 2; i++)
+		fds[n++] = start->record_dirs[i];
 	room_spec_put(&w, start->room);
 	if (w.error < 0)
 		return w.error;
@@ -113,7 +124,7 @@ static int send_start(struct client *c, const struct client_start *start, int co
 	if (r == 0)
 		r = strv_copy(start->env, &m.env);
 	if (r == 0)
-		r = ctl_send_start(&c->chan, &m, config_fd);
+		r = ctl_send_start(&c->chan, &m, fds);
 	strv_free(m.labels);
 	strv_free(m.env);
 	free(m.cwd);

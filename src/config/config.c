@@ -42,6 +42,7 @@ bool config_is_from_caller(const yaml_node_t *n)
 int config_value(struct config *c, const yaml_node_t *n, char **ret)
 {
 	_cleanup_(freep) char *text = NULL;
+	char stand_in[SECRETS_STAND_IN + 1];
 	const char *value;
 
 	if (n->type != YAML_SCALAR_NODE)
@@ -53,6 +54,10 @@ int config_value(struct config *c, const yaml_node_t *n, char **ret)
 		return config_bad(c, n, "a value cannot hold a NUL");
 	if (config_is_from_caller(n)) {
 		value = secure_getenv(text);
+		if (!value && c->sb->offline) {
+			secrets_stand_in(stand_in);
+			value = stand_in;
+		}
 		if (!value)
 			return err_set(c->err, E_CONFIG,
 				"%s:%zu: the environment variable %s is not set", c->file,

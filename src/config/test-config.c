@@ -47,7 +47,8 @@ static void test_a_whole_file(void)
 			 "        scopes: [\"*.amazonaws.com\"]}\n"
 			 "network_sandbox: true\n"
 			 "resource_limits: {memory: 2g, cpus: 1.5, pids_limit: 256, timeout: 90,\n"
-			 "                  nofile: 100, file_size: 1g, tmpfs_size: 512m}\n"),
+			 "                  nofile: 100, file_size: 1g, tmpfs_size: 512m, "
+			 "record_limit: 2m}\n"),
 		0);
 	check_z(err.message, "");
 	check_z(strv_env_get(sb->env, "CI"), "true");
@@ -72,6 +73,7 @@ static void test_a_whole_file(void)
 	check_int(sb->timeout_ms, 90000);
 	check(sb->limits.nofile == 100 && sb->limits.file_bytes == 1ULL << 30 &&
 		sb->limits.tmpfs_bytes == 512U << 20);
+	check_int(sb->record_limit, 2 << 20);
 }
 
 /* A variable that is passed wins over what the file says, whichever key comes first, where the

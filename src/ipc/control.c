@@ -31,9 +31,14 @@ void ctl_start_done(struct ctl_start *m)
 	message_done(ctl_start_message(), m);
 }
 
-int ctl_send_start(struct chan *c, const struct ctl_start *m, int config_fd)
+unsigned ctl_start_fds(const struct ctl_start *m)
 {
-	return message_send(c, CTL_START, ctl_start_message(), m, &config_fd, m->gateway ? 1 : 0);
+	return (m->gateway ? 1U : 0U) + (m->recorded ? 2U : 0U);
+}
+
+int ctl_send_start(struct chan *c, const struct ctl_start *m, const int *fds)
+{
+	return message_send(c, CTL_START, ctl_start_message(), m, fds, ctl_start_fds(m));
 }
 
 unsigned ctl_exec_fds(const struct ctl_exec *m)
@@ -54,6 +59,11 @@ int ctl_send_exec(struct chan *c, const struct ctl_exec *m, const int fds[3])
 		if (m->stdio[i] == CTL_STDIO_FD)
 			given[n++] = fds[i];
 	return message_send(c, CTL_EXEC, ctl_exec_message(), m, given, n);
+}
+
+int ctl_send_join_outputs(struct chan *c, const struct ctl_join *m, const int outputs[2])
+{
+	return message_send(c, CTL_JOIN, ctl_join_message(), m, outputs, 2);
 }
 
 int ctl_send_error(struct chan *c, const struct cloche_err *err)
@@ -123,6 +133,11 @@ int ctl_send_policy(struct chan *c, int socket)
 int ctl_send_policy_passed(struct chan *c)
 {
 	return chan_send(c, CTL_POLICY_PASSED, STR_NULL, NULL, 0);
+}
+
+int ctl_send_complete(struct chan *c)
+{
+	return chan_send(c, CTL_COMPLETE, STR_NULL, NULL, 0);
 }
 
 int ctl_send_refused(struct chan *c, uint16_t request, const struct cloche_err *err)

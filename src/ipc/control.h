@@ -16,7 +16,11 @@
  *   new owner   ->up   -       -     -     -       -       -     -      -        -       -
  *   new guest   -      ->up    -     -     -       -       -     -      -        -       -
  *   up          -      -       yes   yes   yes     yes     yes   yes    yes      yes     yes
+ *   (COMPLETE: the owner alone, when it is up)
  *   ended       -      -       (all ignored: the client could not know)
+ *
+ * SIGNAL with SIGSTOP to the room stops what runs in it, but init, until the same connection sends
+ * SIGCONT or ends; of several such clients the last one lets it go on.
  *
  * Of too many guests those that come last are answered with ERROR: some of them when they ATTACH,
  * others, which may still STOP, at anything else. A guest that does not ATTACH soon is dropped.
@@ -40,15 +44,17 @@
  * else is in it. */
 
 #include "ipc/exec.h"
+#include "ipc/recording.h"
 
 enum {
-	CTL_VERSION = 3,
+	CTL_VERSION = 4,
 	CTL_FD = 3, /* the owner's channel in the supervisor */
 	CTL_MAX_PAYLOAD = EXEC_MAX_BYTES + 512 * 1024,
 	CTL_MAX_TEXT = 4096,
 	CTL_MAX_ROOM = 512 * 1024, /* encoded room */
 	CTL_MAX_LABELS = 64,
 	CTL_MAX_CONFIG = 64 * 1024,
+	CTL_MAX_NOTE = 448 * 1024,
 	CTL_ID_MAX = 64,
 	CTL_MAX_NAME = 128,
 	CTL_DEFAULT_GRACE_USEC = 5 * 1000 * 1000,
@@ -56,21 +62,25 @@ enum {
 
 enum ctl_frame {
 	/* client -> supervisor */
-	CTL_START =
-		1,   /* struct ctl_start; 1 fd where .gateway: the broker's configuration socket */
-	CTL_ATTACH,  /* struct ctl_attach */
-	CTL_EXEC,    /* struct ctl_exec; an fd for each stdio that says CTL_STDIO_FD, in order */
-	CTL_SIGNAL,  /* struct ctl_signal */
-	CTL_RESIZE,  /* struct ctl_resize */
-	CTL_STOP,    /* struct ctl_stop. A second STOP (or a shorter one) shortens the first */
-	CTL_JOIN,    /* struct ctl_join: from now on exec, a fresh handle of this connection,
-		      * stands for that process: SIGNAL, RESIZE and EXEC_EXITED. Answered as
-		      * EXEC; a process that has ended already is answered with both frames */
-	CTL_STATS,   /* nothing */
-	CTL_FORWARD, /* struct ctl_forward; 1 fd: a socket that listens on the host */
-	CTL_LAYERS,  /* nothing */
-	CTL_POLICY,  /* 1 fd: a connected unix stream socket, for the broker alone: over it comes a
-		      * new policy, and goes the answer (ipc/netconf.h) */
+	CTL_START = 1, /* struct ctl_start; 1 fd where .gateway: the broker's configuration socket;
+			* 2 fds where .recorded: directories of logs and of contents */
+	CTL_ATTACH,    /* struct ctl_attach */
+	CTL_EXEC,      /* struct ctl_exec; an fd for each stdio that says CTL_STDIO_FD, in order */
+	CTL_SIGNAL,    /* struct ctl_signal */
+	CTL_RESIZE,    /* struct ctl_resize */
+	CTL_STOP,      /* struct ctl_stop. A second STOP (or a shorter one) shortens the first */
+	CTL_JOIN,      /* struct ctl_join: from now on exec, a fresh handle of this connection,
+			* stands for that process: SIGNAL, RESIZE and EXEC_EXITED. Answered as
+			* EXEC; a process that has ended already is answered with both frames.
+			* 2 fds, pipes, or none: what a process without a terminal prints from now
+			* on goes there, too, as if EXEC had given them; E_BUSY while there are
+			* others that somebody reads */
+	CTL_STATS,     /* nothing */
+	CTL_FORWARD,   /* struct ctl_forward; 1 fd: a socket that listens on the host */
+	CTL_LAYERS,    /* nothing */
+	CTL_POLICY,   /* 1 fd: a connected unix stream socket, for the broker alone: over it comes a
+		       * new policy, and goes the answer (ipc/netconf.h) */
+	CTL_COMPLETE, /* nothing; from the owner of a sandbox that was started with .unfinished */
 	/* supervisor -> client */
 	CTL_WARNING = 32,  /* struct ctl_warning: a limit that best effort let pass, ... */
 	CTL_STARTED,       /* struct ctl_started */
@@ -113,8 +123,13 @@ enum ctl_reason {
 	F(U32, version)                                                                            \
 	F(BOOL, one_shot) /* the room ends with its first process */                               \
 	F(BOOL, detached) /* the sandbox outlives the owner's connection */                        \
-	F(BOOL, kept)     /* outputs are logged; directory and logs stay after an orderly end */   \
+	/* detached only after COMPLETE; whose owner goes before is removed whole */               \
+	F(BOOL, unfinished)                                                                        \
+	F(BOOL, kept) /* outputs are logged; directory and logs stay after an orderly end */       \
 	F(BOOL, gateway)                                                                           \
+	F(BOOL, recorded)    /* by cloche-recorder (ipc/recording.h) */                            \
+	F(U64, record_limit) /* bytes of contents; 0: a default */                                 \
+	F(ENUM, record_sync, recording_sync, RECORDING_SYNC_END_)                                  \
 	/* "sandbox-" and 21 of [a-z0-9]; NULL or empty: the supervisor chooses */                 \
 	F(Z, id, .max = CTL_ID_MAX)                                                                \
 	F(Z, name, .max = CTL_MAX_NAME)     /* NULL or empty: none */                              \
@@ -126,6 +141,9 @@ enum ctl_reason {
 	F(STRV, env, .max_n = EXEC_MAX_ARGS, .max = EXEC_MAX_ARG)                                  \
 	/* for processes that inherit and name none; NULL or empty: / */                           \
 	F(Z, cwd, .max = EXEC_MAX_PATH)                                                            \
+	/* for processes that inherit and do not say who they are */                               \
+	F(U32, uid)                                                                                \
+	F(U32, gid)                                                                                \
 	F(U64, exec_timeout_usec) /* for processes that inherit and have none; 0: none */          \
 	F(U64, log_bytes) /* of each process's log that are kept, the last; 0: a default */        \
 	/* a JSON object for the record, taken as it is; NULL or empty: {} */                      \
@@ -147,7 +165,9 @@ enum ctl_exec_flags {
 	/* Without a client's input the process gets a pipe that stays open for whoever joins, and
 	 * not /dev/null. */
 	CTL_EXEC_KEEP_INPUT = 1 << 2,
-	CTL_EXEC_FLAGS_ = (1 << 3) - 1,
+	/* The ids of spec hold for who inherits, too. */
+	CTL_EXEC_OWN_USER = 1 << 3,
+	CTL_EXEC_FLAGS_ = (1 << 4) - 1,
 };
 
 /* In a kept sandbox (without CTL_EXEC_RAW) output goes to pipes alone. If spec.tty, the terminal is
@@ -158,6 +178,8 @@ enum ctl_exec_flags {
 	F(U32, exec, .min = 1)                                                                     \
 	F(U8, flags, .max = CTL_EXEC_FLAGS_) /* enum ctl_exec_flags, or'ed */                      \
 	F(ENUMS, stdio, ctl_stdio, CTL_STDIO_END_, 3)                                              \
+	/* JSON members for a full record; NULL: none */                                           \
+	F(OPTIONAL, note, .max = CTL_MAX_NOTE)                                                     \
 	F(PART, spec, exec_spec)
 MESSAGE_WITH_FDS(ctl, exec, CTL_EXEC_FIELDS);
 
@@ -269,12 +291,16 @@ void ctl_start_done(struct ctl_start *m);
 static inline void ctl_exec_done(struct ctl_exec *m)
 {
 	exec_spec_done(&m->spec);
+	free(m->note);
 }
 
 /* --- encoding of the others: each appends one whole frame to c->out; 0 or -errno. fds are
  * borrowed, -1 if there is none --- */
-_warn_unused_ int ctl_send_start(struct chan *c, const struct ctl_start *m, int config_fd);
+_warn_unused_ int ctl_send_start(struct chan *c, const struct ctl_start *m, const int *fds);
 _warn_unused_ int ctl_send_exec(struct chan *c, const struct ctl_exec *m, const int fds[3]);
+/* With two pipes for what the process prints. */
+_warn_unused_ int ctl_send_join_outputs(
+	struct chan *c, const struct ctl_join *m, const int outputs[2]);
 _warn_unused_ int ctl_send_error(struct chan *c, const struct cloche_err *err);
 _warn_unused_ int ctl_send_exec_started(struct chan *c, const struct ctl_exec_started *m, int fd);
 _warn_unused_ int ctl_send_stats(struct chan *c);
@@ -285,6 +311,7 @@ _warn_unused_ int ctl_send_layers(struct chan *c);
 _warn_unused_ int ctl_send_layers_are(struct chan *c, int upper, int lower);
 _warn_unused_ int ctl_send_policy(struct chan *c, int socket);
 _warn_unused_ int ctl_send_policy_passed(struct chan *c);
+_warn_unused_ int ctl_send_complete(struct chan *c);
 _warn_unused_ int ctl_send_refused(struct chan *c, uint16_t request, const struct cloche_err *err);
 
 /* --- decoding of the others: false if malformed --- */
@@ -293,7 +320,8 @@ int ctl_get_error(struct str payload, struct cloche_err *err);
 bool ctl_get_stats_now(struct str payload, struct ctl_stats *ret);
 /* Fills err; returns -err->code, or -E_PROTOCOL (set too) if malformed. */
 int ctl_get_refused(struct str payload, uint16_t *ret_request, struct cloche_err *err);
-/* How many descriptors an EXEC carries. */
+/* How many descriptors a START, and an EXEC, carries. */
+unsigned ctl_start_fds(const struct ctl_start *m);
 unsigned ctl_exec_fds(const struct ctl_exec *m);
 
 /* Every table, up to NULL. */

@@ -34,7 +34,10 @@ enum netconf_frame {
 	NETCONF_UPSTREAM_CA,   /* str: PEM certificates to trust besides the host's */
 	NETCONF_DNS,           /* str: "ADDRESS:PORT,...": servers to ask in place of the host's */
 	NETCONF_REDACT,        /* str: a text that the log's URLs shall not show */
-	NETCONF_LOG, /* u8 has_plain, u8 has_jsonl, u8 has_live; one fd each in this order */
+	NETCONF_LOG,     /* u8 has_plain, u8 has_jsonl, u8 has_live; one fd each in this order */
+	NETCONF_RECORD,  /* struct netconf_record; 1 fd: the file that requests are put on record in
+			  */
+	NETCONF_OFFLINE, /* nothing; 1 fd: a cassette, which alone answers requests */
 	NETCONF_DONE,
 	NETCONF_OK = 16,  /* broker -> client */
 	NETCONF_COUNTS,   /* broker -> client: struct netconf_counts, once, when the broker ends */
@@ -77,6 +80,9 @@ MESSAGE(netconf, github_app, NETCONF_GITHUB_APP, NETCONF_GITHUB_APP_FIELDS);
 	F(U16, to_port)
 MESSAGE(netconf, connect_to, NETCONF_CONNECT_TO, NETCONF_CONNECT_TO_FIELDS);
 
+#define NETCONF_RECORD_FIELDS(F) F(U64, limit) /* bytes; 0: as many as usual */
+MESSAGE_WITH_FDS(netconf, record, NETCONF_RECORD_FIELDS);
+
 /* What the broker decided during its life. */
 #define NETCONF_COUNTS_FIELDS(F)                                                                   \
 	F(U64, allowed)                                                                            \
@@ -101,6 +107,8 @@ _warn_unused_ int netconf_send_two(
 	struct chan *c, enum netconf_frame type, struct str a, struct str b);
 bool netconf_get_two(struct str payload, struct str *ret_a, struct str *ret_b);
 _warn_unused_ int netconf_send_refused(struct chan *c, const struct cloche_err *err);
+/* fd is borrowed. */
+_warn_unused_ int netconf_send_record(struct chan *c, const struct netconf_record *m, int fd);
 /* Fills err from the message; returns -err->code, or -E_PROTOCOL if it is malformed. */
 int netconf_get_refused(struct str payload, struct cloche_err *err);
 

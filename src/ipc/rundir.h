@@ -9,6 +9,7 @@
 /* Names in a sandbox's directory. */
 #define RUNDIR_LOCK "lock"           /* flock'ed by the supervisor as long as it lives */
 #define RUNDIR_RECORD "record.json"  /* for people and programs that list sandboxes */
+#define RUNDIR_MADE "made.json"      /* of a kept sandbox that runs: sandbox/store.h */
 #define RUNDIR_OWNED "owned"         /* provider's name, then its record: what to clean up */
 #define RUNDIR_LOOK "look"           /* for the look after a crash */
 #define RUNDIR_SOCKET "control.sock" /* ipc/control.h */

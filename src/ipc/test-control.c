@@ -98,7 +98,7 @@ static void start_round_trip(void)
 	struct chan_frame f;
 	int null = STDOUT_FILENO;
 
-	check_int(ctl_send_start(&p.a, &m, null), 0);
+	check_int(ctl_send_start(&p.a, &m, &null), 0);
 	f = carry(&p);
 	check_int(f.type, CTL_START);
 	check_int(f.fds_n, 1);
@@ -212,6 +212,7 @@ static void small_ones_round_trip(void)
 	check_int(got_ended.usage.pids_peak, 3);
 	CARRY(ctl_send_policy(&p.a, STDOUT_FILENO), f.type == CTL_POLICY && f.fds_n == 1);
 	chan_frame_done(&f);
+	CARRY(ctl_send_complete(&p.a), f.type == CTL_COMPLETE && f.payload.n == 0);
 	CARRY(ctl_send_policy_passed(&p.a), f.type == CTL_POLICY_PASSED && f.payload.n == 0);
 	err_set(&err, E_NETWORK, "gone");
 	err_hint(&err, "look");
@@ -316,7 +317,7 @@ static void torn_and_flipped(void)
 	struct pair p = make_pair();
 	const int none[3] = {-1, -1, -1};
 
-	check_int(ctl_send_start(&p.a, &start, -1), 0);
+	check_int(ctl_send_start(&p.a, &start, NULL), 0);
 	check_int(ctl_send_exec(&p.a, &exec, none), 0);
 	check_int(ctl_send_signal(&p.a, &sig), 0);
 	check_int(ctl_send_started(&p.a, &started), 0);
@@ -348,6 +349,11 @@ static void requests_round_trip(void)
 	CARRY(ctl_send_join(&p.a, &join), ctl_get_join(f.payload, &got_join));
 	check_int(got_join.exec, 5);
 	check_int(got_join.number, 17);
+	check_int(
+		ctl_send_join_outputs(&p.a, &join, (const int[2]){STDIN_FILENO, STDOUT_FILENO}), 0);
+	f = carry(&p);
+	check(f.type == CTL_JOIN && f.fds_n == 2 && ctl_get_join(f.payload, &got_join));
+	chan_frame_done(&f);
 	CARRY(ctl_send_stats_now(&p.a, &stats), ctl_get_stats_now(f.payload, &got_stats));
 	check_int(got_stats.now_usec, 1);
 	check_int(got_stats.cpu_usec, 2);

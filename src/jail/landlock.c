@@ -9,7 +9,10 @@
 #include <unistd.h>
 
 /* The kernel's interface (linux/landlock.h), also where the installed header is older. */
+#define ACCESS_EXECUTE (1ULL << 0)
 #define ACCESS_WRITE_FILE (1ULL << 1)
+#define ACCESS_READ_FILE (1ULL << 2)
+#define ACCESS_READ_DIR (1ULL << 3)
 #define ACCESS_REMOVE_DIR (1ULL << 4)
 #define ACCESS_REMOVE_FILE (1ULL << 5)
 #define ACCESS_MAKE_CHAR (1ULL << 6)
@@ -68,7 +71,9 @@ static int allow_beneath(int ruleset, const char *path, uint64_t rights, struct 
 	return 0;
 }
 
-int landlock_restrict(const char *const *paths, size_t paths_n, struct cloche_err *err)
+/* more: rights beyond those that change something. */
+static int restrict_to(
+	const char *const *paths, size_t paths_n, uint64_t more, struct cloche_err *err)
 {
 	struct ruleset_attr attr = {0};
 	_cleanup_fd_ int ruleset = -1;
@@ -76,7 +81,7 @@ int landlock_restrict(const char *const *paths, size_t paths_n, struct cloche_er
 	size_t i;
 
 	if (paths_n && abi >= 1)
-		attr.handled_access_fs = write_rights(abi);
+		attr.handled_access_fs = write_rights(abi) | more;
 	if (abi >= 6)
 		attr.scoped = SCOPE_ABSTRACT_UNIX | SCOPE_SIGNAL;
 	if (!attr.handled_access_fs && !attr.scoped)
@@ -93,4 +98,14 @@ int landlock_restrict(const char *const *paths, size_t paths_n, struct cloche_er
 	if (syscall(SYS_landlock_restrict_self, ruleset, 0) < 0)
 		return err_sys(err, errno, "enter the Landlock domain");
 	return 0;
+}
+
+int landlock_restrict(const char *const *paths, size_t paths_n, struct cloche_err *err)
+{
+	return restrict_to(paths, paths_n, 0, err);
+}
+
+int landlock_confine(const char *dir, struct cloche_err *err)
+{
+	return restrict_to(&dir, 1, ACCESS_EXECUTE | ACCESS_READ_FILE | ACCESS_READ_DIR, err);
 }

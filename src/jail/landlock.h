@@ -14,3 +14,7 @@ int landlock_abi(void);
  * error. no_new_privs must be set. paths_n 0: no rule about files. */
 _warn_unused_ int landlock_restrict(
 	const char *const *paths, size_t paths_n, struct cloche_err *err);
+
+/* The same for a program that works in one directory: it can also open, read and execute nothing
+ * that does not lie beneath it. */
+_warn_unused_ int landlock_confine(const char *dir, struct cloche_err *err);

@@ -391,7 +391,7 @@ static void print_room(const char *name, bool nested, bool staying)
 	print_filter(name, &joined);
 }
 
-enum program { GATEWAY, BROKER, FORWARD };
+enum program { GATEWAY, BROKER, BROKER_OFFLINE, FORWARD };
 
 /* An argument that the kernel takes as 32 bits, without the bits in `but`. */
 static struct scmp_arg_cmp equal(unsigned arg, uint32_t but, uint32_t value)
@@ -476,11 +476,11 @@ static void allow_self(scmp_filter_ctx ctx, const char *name)
 	rule(ctx, SCMP_ACT_ALLOW, name, -1, 1, &c);
 }
 
-static void print_self(const char *name, enum program program)
+/* What a broker that has a recording to answer from does not do (INV-OFFLINE). */
+static bool is_dialling(const char *name)
 {
-	static struct filter filter;
-	scmp_filter_ctx ctx = start(SCMP_ACT_ERRNO(EPERM));
-	void (*const sanitizer)(scmp_filter_ctx, const char *) = SANITIZED ? allow : refuse;
+	return strcmp(name, "socket") == 0 || strcmp(name, "connect") == 0;
+}
 
 #define ALLOW allow
 #define REFUSE refuse
@@ -491,8 +491,30 @@ static void print_self(const char *name, enum program program)
 #define BATCH allow_batch
 #define SELF allow_self
 #define SANITIZER sanitizer
+
+static void print_unpack(void)
+{
+	static struct filter filter;
+	scmp_filter_ctx ctx = start(SCMP_ACT_ERRNO(EPERM));
+	void (*const sanitizer)(scmp_filter_ctx, const char *) = SANITIZED ? allow : refuse;
+
+#define CALL(name, verdict) (verdict)(ctx, #name);
+#include "jail/seccomp-unpack.def"
+	compile(ctx, &filter);
+	print_filter("filter_unpack", &filter);
+}
+
+static void print_self(const char *name, enum program program)
+{
+	static struct filter filter;
+	scmp_filter_ctx ctx = start(SCMP_ACT_ERRNO(EPERM));
+	void (*const sanitizer)(scmp_filter_ctx, const char *) = SANITIZED ? allow : refuse;
+
 #define CALL(name, gateway, broker, forward)                                                       \
-	(program == GATEWAY ? (gateway) : program == BROKER ? (broker) : (forward))(ctx, #name);
+	(program == GATEWAY                                       ? (gateway)                      \
+		: program == BROKER_OFFLINE && is_dialling(#name) ? end_program                    \
+		: program == FORWARD                              ? (forward)                      \
+								  : (broker))(ctx, #name);
 #include "jail/seccomp-programs.def"
 	compile(ctx, &filter);
 	print_filter(name, &filter);
@@ -500,7 +522,8 @@ static void print_self(const char *name, enum program program)
 
 int main(void)
 {
-	printf("/* Made by seccomp-gen from seccomp-rules.def and seccomp-programs.def. */\n");
+	printf("/* Made by seccomp-gen from seccomp-rules.def, seccomp-programs.def and "
+	       "seccomp-unpack.def. */\n");
 	print_room("filter_room", false, false);
 	print_room("filter_room_staying", false, true);
 	print_room("filter_room_nested", true, false);
@@ -508,6 +531,8 @@ int main(void)
 	printf("#define SELF_PLACEHOLDER 0x%xU\n", SELF_PLACEHOLDER);
 	print_self("filter_gateway", GATEWAY);
 	print_self("filter_broker", BROKER);
+	print_self("filter_broker_offline", BROKER_OFFLINE);
 	print_self("filter_forward", FORWARD);
+	print_unpack();
 	return ferror(stdout) || fflush(stdout) != 0;
 }

@@ -23,7 +23,9 @@ int seccomp_install(enum seccomp_filter which, struct cloche_err *err)
 		[SECCOMP_ROOM_NESTED_STAYING] = FILTER(filter_room_nested_staying),
 		[SECCOMP_GATEWAY] = FILTER(filter_gateway),
 		[SECCOMP_BROKER] = FILTER(filter_broker),
+		[SECCOMP_BROKER_OFFLINE] = FILTER(filter_broker_offline),
 		[SECCOMP_FORWARD] = FILTER(filter_forward),
+		[SECCOMP_UNPACK] = FILTER(filter_unpack),
 	};
 	struct sock_filter code[BPF_MAXINSNS];
 	struct sock_fprog prog = {.len = (unsigned short)filters[which].n, .filter = code};

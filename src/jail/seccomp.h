@@ -28,7 +28,10 @@ enum seccomp_filter {
 	 * end the process. */
 	SECCOMP_GATEWAY,
 	SECCOMP_BROKER,
+	SECCOMP_BROKER_OFFLINE, /* the same without sockets: whoever dials is ended */
 	SECCOMP_FORWARD,
+	/* Of cloche-unpack, likewise; seccomp-unpack.def. */
+	SECCOMP_UNPACK,
 };
 
 /* Installs a filter for all threads of the process and all that it starts, for good. no_new_privs

@@ -13,8 +13,9 @@
 void manager_remove_dir(int base, int dir, const char *name);
 
 /* Removes from a directory whose sandbox has ended what only a running one has, after killing and
- * removing what `owned` names. The lock is held by the caller. */
-void manager_settle(int dir);
+ * removing what `owned` names; err tells of what could not be removed. The lock is held by the
+ * caller. */
+void manager_settle(int dir, struct cloche_err *err);
 
 /* renameat2 with RENAME_NOREPLACE, or what comes closest on file systems without it. -1 with errno:
  * EEXIST or ENOTEMPTY where there is one already. */

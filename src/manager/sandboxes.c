@@ -8,6 +8,7 @@
 #include "base/fd.h"
 #include "base/fs.h"
 #include "base/strv.h"
+#include "manager/cleanup.h"
 #include "manager/internal.h"
 #include "manager/looks.h"
 #include "manager/own.h"
@@ -62,7 +63,7 @@ void manager_remove_dir(int base, int dir, const char *name)
 
 /* The record is only as good as the directory it lies in, which is ours alone. It is written before
  * anything is made that could outlive its maker, so where there is none nothing is left. */
-static void reap_owned(int dir)
+static int reap_owned(int dir, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf b = BUF_INIT(MAX_OWNED);
 	const struct provider *p;
@@ -70,19 +71,19 @@ static void reap_owned(int dir)
 	size_t n;
 
 	if (fs_read_file(dir, RUNDIR_OWNED, &b, NULL) < 0)
-		return;
+		return 0;
 	text = buf_str(&b);
 	n = str_chr(text, '\n');
 	p = provider_find(str_prefix(text, n));
-	if (p)
-		(void)p->reap(str_from_index(text, n + 1), NULL);
+	return p ? p->reap(str_from_index(text, n + 1), err) : 0;
 }
 
-void manager_settle(int dir)
+void manager_settle(int dir, struct cloche_err *err)
 {
-	reap_owned(dir);
-	unlinkat(dir, RUNDIR_OWNED, 0);
+	if (reap_owned(dir, err) == 0)
+		unlinkat(dir, RUNDIR_OWNED, 0);
 	unlinkat(dir, RUNDIR_SOCKET, 0);
+	unlinkat(dir, RUNDIR_MADE, 0);
 }
 
 static bool has_ended_in_order(int dir)
@@ -266,7 +267,6 @@ static int lock_alone(int dir)
 
 static void remove_locked(int base, int dir, const char *id)
 {
-	reap_owned(dir);
 	if (rundir_is_id(str_from(id)))
 		looks_after_crash(base, dir, id);
 	manager_remove_dir(base, dir, id);
@@ -276,6 +276,7 @@ static void remove_locked(int base, int dir, const char *id)
 int sandbox_remove(int base, const char *id, struct cloche_err *err)
 {
 	_cleanup_fd_ int dir = rundir_is_id(str_from(id)) ? open_dir(base, id) : -1, lock = -1;
+	int r;
 
 	if (dir < 0)
 		return 0;
@@ -285,12 +286,14 @@ int sandbox_remove(int base, const char *id, struct cloche_err *err)
 	/* Without a lock file it is what another who removed it did not finish. */
 	if (lock < 0 && errno != ENOENT)
 		return err_sys(err, errno, "lock sandbox %s", id);
+	/* A person wants it gone, and is told what of it is not. */
+	r = reap_owned(dir, err);
 	remove_locked(base, dir, id);
-	return 0;
+	return r;
 }
 
 /* True where it was removed. */
-static bool sweep_one(int base, const char *id)
+static bool sweep_one(int base, const char *id, struct cloche_err *err)
 {
 	_cleanup_fd_ int dir = open_dir(base, id), lock = -1;
 	struct stat st;
@@ -308,9 +311,12 @@ static bool sweep_one(int base, const char *id)
 	if (fstat(lock, &st) < 0 || st.st_nlink == 0)
 		return false;
 	if (has_ended_in_order(dir)) {
-		manager_settle(dir);
+		manager_settle(dir, err);
 		return false;
 	}
+	/* What could not be taken down stays on record, for the next one to try. */
+	if (reap_owned(dir, err) < 0)
+		return false;
 	remove_locked(base, dir, id);
 	return true;
 }
@@ -323,13 +329,24 @@ static bool is_sweepable(struct str name)
 void sandboxes_sweep(int base, void (*removed)(void *user, const char *id), void *user)
 {
 	_cleanup_(strv_freep) char **names = NULL;
+	struct cloche_err failed = CLOCHE_ERR_INIT;
+	bool any = false;
 
 	if (list_names(base, is_sweepable, &names) < 0)
 		return;
-	for (size_t i = 0; names && names[i]; i++)
-		if (sweep_one(base, names[i]) && removed && rundir_is_id(str_from(names[i])))
+	for (size_t i = 0; names && names[i]; i++) {
+		struct cloche_err err = CLOCHE_ERR_INIT;
+		bool gone = sweep_one(base, names[i], &err);
+
+		if (err.code)
+			err_set(&failed, err.code, "%s: %s", names[i], err.message);
+		any |= gone;
+		if (gone && removed && rundir_is_id(str_from(names[i])))
 			removed(user, names[i]);
+	}
 	names_tidy(base);
+	if (any || failed.code)
+		cleanup_note(base, failed.code ? failed.message : NULL);
 }
 
 static void look_one(int base, const char *id)

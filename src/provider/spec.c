@@ -21,6 +21,8 @@ void room_spec_done(struct room_spec *s)
 	free(s->mounts);
 	free(s->id);
 	free(s->root_dir);
+	strv_free(s->layers);
+	strv_free(s->places);
 	free(s->keep_dir);
 	free(s->init_path);
 	free(s->host_home);
@@ -100,6 +102,23 @@ uint64_t room_limits_tmpfs(const struct room_limits *l)
 	return l->tmpfs_bytes ? l->tmpfs_bytes : l->memory_bytes / 2;
 }
 
+/* Names of the store, which become parts of paths and of options. */
+static int check_layers(const struct room_spec *s, struct cloche_err *err)
+{
+	size_t n = strv_count(s->layers);
+
+	if (n > ROOM_MAX_LAYERS || strv_count(s->places) > ROOM_MAX_PLACES)
+		return err_set(err, E_LIMIT, "the image has too many layers or volumes");
+	for (size_t i = 0; i < n; i++)
+		if (strlen(s->layers[i]) != ROOM_LAYER_NAME ||
+			s->layers[i][strspn(s->layers[i], "0123456789abcdef")])
+			return err_set(err, E_USAGE, "bad name of a layer");
+	for (char *const *p = s->places; p && *p; p++)
+		if (!is_plain_path(*p))
+			return err_set(err, E_USAGE, "bad path of a volume: %s", *p);
+	return 0;
+}
+
 int room_spec_check(const struct room_spec *s, struct cloche_err *err)
 {
 	size_t i;
@@ -109,8 +128,11 @@ int room_spec_check(const struct room_spec *s, struct cloche_err *err)
 		return err_set(err, E_USAGE, "bad room id");
 	if ((unsigned)s->root >= ROOM_ROOT_END_ || (unsigned)s->net >= ROOM_NET_END_)
 		return err_set(err, E_USAGE, "unknown kind of root or network");
-	if (s->root == ROOM_ROOT_DIR && (!s->root_dir || s->root_dir[0] != '/'))
+	if (s->root != ROOM_ROOT_HOST && (!s->root_dir || s->root_dir[0] != '/'))
 		return err_set(err, E_USAGE, "the root has to be an absolute path");
+	r = check_layers(s, err);
+	if (r < 0)
+		return r;
 	if (s->keep_dir && s->keep_dir[0] != '/')
 		return err_set(err, E_USAGE, "the place of changes has to be an absolute path");
 	if (!s->init_path || s->init_path[0] != '/')

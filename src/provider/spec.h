@@ -12,12 +12,16 @@
 enum {
 	ROOM_MAX_MOUNTS = 512,
 	ROOM_MAX_OPENED = 64,
+	ROOM_MAX_LAYERS = 128,
+	ROOM_LAYER_NAME = 64,
+	ROOM_MAX_PLACES = 256,
 	ROOM_ID_MAX = 64, /* bytes of an id: [A-Za-z0-9_-], first not '-' */
 };
 
 enum room_root {
-	ROOM_ROOT_HOST, /* read-only view of the host's system directories, synthesized /etc */
-	ROOM_ROOT_DIR,  /* a directory under a throw-away overlay */
+	ROOM_ROOT_HOST,  /* read-only view of the host's system directories, synthesized /etc */
+	ROOM_ROOT_DIR,   /* a directory under a throw-away overlay */
+	ROOM_ROOT_IMAGE, /* layers of the image store, likewise */
 	ROOM_ROOT_END_,
 };
 
@@ -55,9 +59,11 @@ struct room_limits {
 struct room_spec {
 	char *id;
 	enum room_root root;
-	char *root_dir; /* for ROOM_ROOT_DIR */
-	bool overlay;   /* what changes in the root, /usr of the host's view included, lies in a
-			 * layer of its own that can be looked at (room_layers()) */
+	char *root_dir; /* for ROOM_ROOT_DIR; for ROOM_ROOT_IMAGE the directory of the layers */
+	char **layers; /* of an image, the lowest first: their names there, 64 digits each (strv) */
+	char **places; /* of an image: directories that shall be there, absolute (strv) */
+	bool overlay;  /* what changes in the root, /usr of the host's view included, lies in a
+			* layer of its own that can be looked at (room_layers()) */
 	char *keep_dir; /* where that layer lies and stays (provider/native/keep.h), absolute; NULL:
 			 * it goes with the room. Implies overlay */
 	struct room_mount *mounts;

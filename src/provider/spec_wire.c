@@ -33,6 +33,8 @@ static const struct message *room_limits_message(void)
 	F(OPTIONAL, id, .max = ROOM_ID_MAX)                                                        \
 	F(ENUM, root, room_root, ROOM_ROOT_END_)                                                   \
 	F(OPTIONAL, root_dir, .max = MAX_PATH)                                                     \
+	F(STRV, layers, .max = ROOM_LAYER_NAME, .max_n = ROOM_MAX_LAYERS)                          \
+	F(STRV, places, .max = MAX_PATH, .max_n = ROOM_MAX_PLACES)                                 \
 	F(BOOL, overlay)                                                                           \
 	F(OPTIONAL, keep_dir, .max = MAX_PATH)                                                     \
 	F(PARTS, mounts, room_mount, ROOM_MAX_MOUNTS)                                              \

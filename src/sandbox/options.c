@@ -9,10 +9,15 @@
 
 static const struct sandbox_option rows[] = {
 #define OPTION(member, kind, ...)                                                                  \
-	{.type = OPTION_##kind, .offset = offsetof(cloche_sandbox, member), __VA_ARGS__},
-#define LIMIT(member, ...) {.offset = offsetof(cloche_sandbox, limits.member), __VA_ARGS__},
+	{.key = #member,                                                                           \
+		.type = OPTION_##kind,                                                             \
+		.offset = offsetof(cloche_sandbox, member),                                        \
+		__VA_ARGS__},
+#define LIMIT(member, ...)                                                                         \
+	{.key = #member, .offset = offsetof(cloche_sandbox, limits.member), __VA_ARGS__},
 #define VERB(...) {__VA_ARGS__},
-#define MEMBER(member, kind) {.type = OPTION_##kind, .offset = offsetof(cloche_sandbox, member)},
+#define MEMBER(member, kind)                                                                       \
+	{.key = #member, .type = OPTION_##kind, .offset = offsetof(cloche_sandbox, member)},
 #include "provider/options.def"
 };
 

@@ -39,6 +39,7 @@ struct sandbox_option {
 			char letter;
 		};
 	};
+	const char *key; /* the member's name in cloche_sandbox; NULL: none */
 	enum option_type type;
 	size_t offset; /* in cloche_sandbox */
 	/* Does what the option says; NULL: the value is parsed by the type. */

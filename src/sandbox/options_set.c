@@ -80,6 +80,7 @@ static int option_add_secret(cloche_sandbox *sb, const char *value,
 		sb->named_secrets = cloche_secrets_new();
 	if (!sb->named_secrets)
 		return err_nomem(err);
+	sb->named_secrets->offline = sb->offline != NULL;
 	r = add(sb->named_secrets, value, err);
 	return r < 0 ? r : cloche_sandbox_add_secrets(sb, sb->named_secrets, err);
 }

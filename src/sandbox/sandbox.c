@@ -8,6 +8,7 @@
 #include "ipc/control.h"
 #include "ipc/netconf.h"
 #include "provider/names.h"
+#include "sandbox/image.h"
 #include "secrets/signing.h"
 #include "secrets/surrogate.h"
 #include <cloche/diff.h>
@@ -22,7 +23,12 @@
 enum { MAX_PEM = 4 << 20, MAX_NAME = 63, MAX_CONNECT_TO = 4096 };
 
 #define WORKSPACE "/workspace"
-static const char default_path[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/* What an image has its own of, unless the person sets it. */
+static const struct {
+	const char *name, *value;
+} default_env[] = {{"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+	{"HOME", "/root"}, {"USER", "root"}, {"LOGNAME", "root"}, {"SHELL", "/bin/sh"},
+	{"LANG", "C.UTF-8"}};
 
 cloche_sandbox *cloche_sandbox_new(void)
 {
@@ -32,14 +38,20 @@ cloche_sandbox *cloche_sandbox_new(void)
 		return NULL;
 	sb->network_log_fd = -1;
 	sb->provider = strdup("auto");
-	if (!sb->provider || strv_env_set(&sb->env, "PATH", default_path) < 0 ||
-		strv_env_set(&sb->env, "HOME", "/root") < 0 ||
-		strv_env_set(&sb->env, "USER", "root") < 0 ||
-		strv_env_set(&sb->env, "LOGNAME", "root") < 0 ||
-		strv_env_set(&sb->env, "SHELL", "/bin/sh") < 0 ||
-		strv_env_set(&sb->env, "LANG", "C.UTF-8") < 0)
+	if (!sb->provider)
 		return NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(default_env); i++)
+		if (strv_env_set(&sb->env, default_env[i].name, default_env[i].value) < 0)
+			return NULL;
 	return TAKE_PTR(sb);
+}
+
+bool sandbox_env_is_default(const char *name, const char *value)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(default_env); i++)
+		if (strcmp(default_env[i].name, name) == 0)
+			return strcmp(default_env[i].value, value) == 0;
+	return false;
 }
 
 int cloche_sandbox_set_provider(cloche_sandbox *sb, const char *name, cloche_err *err)
@@ -71,16 +83,13 @@ int cloche_sandbox_set_root(cloche_sandbox *sb, const char *root, cloche_err *er
 	_cleanup_(freep) char *dir = NULL;
 	int r;
 
+	sandbox_leave_image(sb);
 	if (strcmp(root, "host") == 0) {
 		sb->root = ROOM_ROOT_HOST;
 		return set_string(&sb->root_dir, NULL, err);
 	}
-	if (str_starts(str_from(root), STR("image:"))) {
-		err_set(err, E_UNSUPPORTED, "--root %s: images are not supported by this version",
-			root);
-		err_hint(err, "unpack the image into a directory and use --root DIR");
-		return -E_UNSUPPORTED;
-	}
+	if (str_starts(str_from(root), STR("image:")))
+		return sandbox_use_image(sb, root, err);
 	r = resolve(root, "root", &dir, err);
 	if (r < 0)
 		return r;
@@ -196,7 +205,9 @@ const char *sandbox_workdir(const cloche_sandbox *sb)
 {
 	if (sb->workdir)
 		return sb->workdir;
-	return sb->workspace ? "/workspace" : "/";
+	if (sb->workspace)
+		return WORKSPACE;
+	return sb->image_workdir ? sb->image_workdir : "/";
 }
 
 int cloche_sandbox_set_env(cloche_sandbox *sb, const char *name, const char *value, cloche_err *err)
@@ -454,11 +465,63 @@ int cloche_sandbox_set_runtime(cloche_sandbox *sb, const char *runtime, cloche_e
 		err, E_USAGE, "unknown runtime \"%s\": it is shell, node or python", runtime);
 }
 
+int cloche_sandbox_set_venv(cloche_sandbox *sb, const char *dir, cloche_err *err)
+{
+	/* It stands in the PATH. */
+	if (dir && (!dir[0] || strchr(dir, ':')))
+		return err_set(
+			err, E_USAGE, "--venv is a directory without \":\", not \"%s\"", dir);
+	return set_string(&sb->venv, dir, err);
+}
+
+int cloche_sandbox_set_package_manager(cloche_sandbox *sb, const char *name, cloche_err *err)
+{
+	static const char *const known[] = {"npm", "pnpm", "yarn", "bun"};
+	size_t i = 0;
+
+	while (name && i < ARRAY_SIZE(known) && strcmp(name, known[i]) != 0)
+		i++;
+	if (i == ARRAY_SIZE(known))
+		return err_set(err, E_USAGE,
+			"unknown package manager \"%s\": it is npm, pnpm, yarn or bun", name);
+	return set_string(&sb->package_manager, name, err);
+}
+
 int cloche_sandbox_set_record(cloche_sandbox *sb, const char *record, cloche_err *err)
 {
-	if (record && strcmp(record, "ops") != 0 && strcmp(record, "none") != 0)
-		return err_set(err, E_USAGE, "--record is ops or none, not \"%s\"", record);
+	static const char *const known[] = {"ops", "full", "none"};
+
+	for (size_t i = 0; record && i < ARRAY_SIZE(known); i++)
+		if (strcmp(record, known[i]) == 0)
+			return set_string(&sb->kept_record, record, err);
+	if (record)
+		return err_set(err, E_USAGE, "--record is ops, full or none, not \"%s\"", record);
 	return set_string(&sb->kept_record, record, err);
+}
+
+int cloche_sandbox_set_record_sync(cloche_sandbox *sb, const char *sync, cloche_err *err)
+{
+	static const char *const known[] = {"always", "interval", "never"};
+
+	for (size_t i = 0; sync && i < ARRAY_SIZE(known); i++)
+		if (strcmp(sync, known[i]) == 0)
+			return set_string(&sb->record_sync, sync, err);
+	if (sync)
+		return err_set(err, E_USAGE,
+			"--record-sync is always, interval or never, not \"%s\"", sync);
+	return set_string(&sb->record_sync, sync, err);
+}
+
+int cloche_sandbox_set_offline(cloche_sandbox *sb, const char *record, cloche_err *err)
+{
+	if (record && !record[0])
+		return err_set(err, E_USAGE, "--offline needs a sandbox or a file");
+	return set_string(&sb->offline, record, err);
+}
+
+bool sandbox_is_recorded(const cloche_sandbox *sb)
+{
+	return sb->kept_record && strcmp(sb->kept_record, "full") == 0;
 }
 
 int cloche_sandbox_set_name(cloche_sandbox *sb, const char *name, cloche_err *err)
@@ -476,5 +539,7 @@ bool sandbox_wants_gateway(const cloche_sandbox *sb)
 {
 	if (sb->net != CLOCHE_NET_AUTO)
 		return sb->net == CLOCHE_NET_GATEWAY;
+	if (sb->offline)
+		return true;
 	return sb->allowlist && cloche_allowlist_count(sb->allowlist) > 0;
 }

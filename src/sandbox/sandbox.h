@@ -57,12 +57,17 @@ _warn_unused_ int sandbox_redact(cloche_sandbox *sb, const char *value, struct c
 /* Whether the gateway is to be there. */
 bool sandbox_wants_gateway(const cloche_sandbox *sb);
 
+/* Whether a variable has the value that every sandbox begins with. */
+bool sandbox_env_is_default(const char *name, const char *value);
+
 /* Where commands start that say nothing else; borrowed from sb. */
 const char *sandbox_workdir(const cloche_sandbox *sb);
 
 /* The configuration as a JSON object for the record: what was granted, secrets by their names
  * alone, variables by theirs. Heap; NULL on lack of memory. */
 char *sandbox_describe(const cloche_sandbox *sb);
+/* Whether all that happens in it is put on record. */
+bool sandbox_is_recorded(const cloche_sandbox *sb);
 /* The same of a sandbox for one command: what it runs, its first arguments, cut where they are
  * long. */
 char *sandbox_describe_command(const char *const *argv);

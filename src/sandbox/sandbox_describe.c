@@ -140,7 +140,10 @@ char *sandbox_describe(const cloche_sandbox *sb)
 	int r = o ? add_options(o, sb, false) : -ENOMEM;
 
 	if (r == 0)
-		r = add_text(o, "root", sb->root == ROOM_ROOT_HOST ? "host" : sb->root_dir);
+		r = add_text(o, "root",
+			sb->root == ROOM_ROOT_HOST ? "host"
+			: sb->image                ? sb->image
+						   : sb->root_dir);
 	if (r == 0)
 		r = add_text(o, "workdir", sandbox_workdir(sb));
 	if (r == 0)

@@ -46,7 +46,8 @@ void sandbox_tell_unused(const cloche_sandbox *sb, cloche_warning_fn fn, void *u
 
 	if (fn && !network && (sb->network_log || sb->network_log_fd >= 0))
 		fn("there is no network, so there is nothing for the network log", user);
-	for (size_t i = 0; fn && i < n; i++) {
+	/* Nothing goes anywhere then. */
+	for (size_t i = 0; fn && !sb->offline && i < n; i++) {
 		const struct secret_spec *spec = &secret_set_get(sb->secrets->set, i)->spec;
 
 		/* Credentials of AWS are told of once. */

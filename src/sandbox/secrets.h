@@ -16,7 +16,12 @@ struct sandbox_github_app {
 struct cloche_secrets {
 	struct secret_set *set;
 	struct sandbox_github_app *github_apps;
+	bool offline; /* what is added by name needs no value */
 };
+
+enum { SECRETS_STAND_IN = 40 };
+/* What stands for a value that nobody will need. */
+void secrets_stand_in(char ret[SECRETS_STAND_IN + 1]);
 
 /* As cloche_secrets_add_aws(), with the names of the variables in the room: NULL, or each of key
  * id, secret key and token, NULL meaning the usual one. values likewise; a token may be NULL or

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of options: each is set by its name, kept by a copy, and told of in the record. */
 #include "sandbox/options.h"
+#include "sandbox/store.h"
 #include "tap.h"
 
 #include <stdio.h>
@@ -47,7 +48,12 @@ static const struct {
 	{"ttl", "1h", "1x", false},
 	{"label", "team=core", "team", true},
 	{"runtime", "node", "perl", false},
-	{"record", "ops", "full", false},
+	{"venv", ".venv", "a:b", false},
+	{"package-manager", "pnpm", "cargo", false},
+	{"record", "full", "all", false},
+	{"record-limit", "1m", "1", false},
+	{"offline", "dev", "", false},
+	{"record-sync", "always", "sometimes", false},
 	{"no-record", NULL, NULL, false},
 };
 
@@ -109,6 +115,8 @@ static void test_set_by_name(void)
 	check(cloche_allowlist_count(sb->allowlist) == 1 && cloche_secrets_count(sb->secrets) == 1);
 	check(sb->mounts[sb->mounts_n - 1].ro || sb->mounts[1].ro);
 	check_z(sb->runtime, "node");
+	check_z(sb->venv, ".venv");
+	check_z(sb->package_manager, "pnpm");
 }
 
 static void test_bad_values(void)
@@ -193,6 +201,24 @@ static void test_record(void)
 	check(!strstr(text, "a-value-of-an-option"));
 }
 
+/* A configuration that was written and read back says the same when it is written again. */
+static void test_store(void)
+{
+	_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = full(), *back = NULL;
+	_cleanup_(buf_donep) struct buf a = BUF_INIT(SANDBOX_STORE_MAX), b = a;
+	_cleanup_(strv_freep) char **secrets = NULL;
+
+	must(sandbox_store(sb, NULL, &a, &err) == 0);
+	check_int(sandbox_load(buf_str(&a), &back, &secrets, &err), 0);
+	must(back != NULL);
+	check(strv_count(secrets) > 0);
+	check_int(sandbox_store(back, secrets, &b, &err), 0);
+	check(str_eq(buf_str(&a), buf_str(&b)));
+	check(str_find(buf_str(&a), STR("a-value-of-an-option")) == buf_len(&a));
+	check_int(sandbox_load(STR("[1"), &back, &secrets, &err), -E_CORRUPT);
+	check_int(sandbox_load(STR("{\"workspace\": 1}"), &back, &secrets, &err), -E_CORRUPT);
+}
+
 int main(void)
 {
 	run_test(test_all_have_a_case);
@@ -202,5 +228,6 @@ int main(void)
 	run_test(test_repeated);
 	run_test(test_copy);
 	run_test(test_record);
+	run_test(test_store);
 	return tap_done();
 }

@@ -2,6 +2,7 @@
 #include "state/compact.h"
 #include "base/fd.h"
 #include "base/hash.h"
+#include "state/background.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -56,8 +57,10 @@ struct pass {
 	struct seen *after; /* the variable or key of the entry behind */
 	struct entry *entries;
 	size_t n, size;
-	size_t tables;   /* entries that are no operation */
-	struct buf text; /* a line, with its end */
+	struct entry *end; /* the last operation, whose number the next one follows */
+	size_t tables;     /* entries that are no operation */
+	uint64_t taken;    /* bytes of the log that are in the new one, or left out of it */
+	struct buf text;   /* a line, with its end */
 };
 
 static void forget(struct pass *p, char letter)
@@ -238,7 +241,7 @@ static int judge_key(struct pass *p, struct entry *e, const struct state_op *op)
 		/* Others came between: this is its place. The end of the log stays the end. */
 		e->kept = true;
 		e->source = s->last->source ? s->last->source : s->last;
-		s->last->kept = s->last == &p->entries[p->n - 1];
+		s->last->kept = s->last == p->end;
 		s->last = e;
 	}
 	s->flags = sets(op) ? SEEN_WRITTEN : SEEN_CLOSED;
@@ -247,9 +250,14 @@ static int judge_key(struct pass *p, struct entry *e, const struct state_op *op)
 
 static int judge(struct pass *p, struct entry *e, const struct state_op *op)
 {
+	if (!p->end && op->kind != STATE_TABLES)
+		p->end = e;
 	switch (state_op_about(op->kind)) {
 	case STATE_FILES:
 		return judge_file(p, e, op);
+	case STATE_EVENTS:
+		e->kept = true;
+		break;
 	case STATE_NOTHING:
 		e->kept = op->kind != STATE_TABLES;
 		p->tables += !e->kept;
@@ -398,6 +406,73 @@ static int write_kept(struct pass *p, int fd, struct compaction *ret, struct clo
 	return r < 0 ? r : flush(fd, &out, ret, err);
 }
 
+/* --- the new file --- */
+
+/* What has come since, up to the end of its last whole line. */
+static int carry_over(struct pass *p, int fd, struct compaction *ret, struct cloche_err *err)
+{
+	char chunk[16 << 10];
+	uint64_t end;
+	int r = oplog_end(p->l, &end, err);
+
+	while (r == 0 && p->taken < end) {
+		size_t want = (size_t)MIN(end - p->taken, (uint64_t)sizeof(chunk));
+		ssize_t n = pread(p->l->fd, chunk, want, (off_t)p->taken);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return err_sys(err, n < 0 ? errno : EIO, "read %s", p->l->file);
+		r = fd_write_all(fd, chunk, (size_t)n);
+		if (r < 0)
+			return err_sys(err, -r, "write the compacted log");
+		p->taken += (uint64_t)n;
+		ret->bytes_before += (uint64_t)n;
+		ret->bytes_after += (uint64_t)n;
+	}
+	return r;
+}
+
+static int sync_new(const struct pass *p, int fd, struct cloche_err *err)
+{
+	if (p->l->sync == OPLOG_SYNC_NEVER || fsync(fd) == 0)
+		return 0;
+	return err_sys(err, errno, "sync the compacted log");
+}
+
+/* Under the log's lock: only little has come since it was read. */
+static int put_in_place(
+	struct pass *p, int fd, const char *name, struct compaction *ret, struct cloche_err *err)
+{
+	int r;
+
+	if (p->l->size == 0)
+		return err_set(err, E_BUSY, "%s was replaced meanwhile", p->l->file);
+	r = carry_over(p, fd, ret, err);
+	if (r == 0)
+		r = sync_new(p, fd, err);
+	return r < 0 ? r : oplog_replace(p->l, name, err);
+}
+
+static int write_new(
+	struct pass *p, int fd, const char *name, struct compaction *ret, struct cloche_err *err)
+{
+	int r = write_kept(p, fd, ret, err);
+
+	/* Most of it, and of the time that a disk takes, without the lock. */
+	if (r == 0)
+		r = carry_over(p, fd, ret, err);
+	if (r == 0)
+		r = sync_new(p, fd, err);
+	if (r == 0)
+		r = oplog_lock(p->l, err);
+	if (r < 0)
+		return r;
+	r = put_in_place(p, fd, name, ret, err);
+	oplog_unlock(p->l);
+	return r;
+}
+
 static int write_file(struct pass *p, struct compaction *ret, struct cloche_err *err)
 {
 	_cleanup_(freep) char *name = NULL;
@@ -411,42 +486,44 @@ static int write_file(struct pass *p, struct compaction *ret, struct cloche_err 
 	fd = openat(p->l->dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return err_sys(err, errno, "create %s", name);
-	r = write_kept(p, fd, ret, err);
-	if (r == 0 && p->l->sync != OPLOG_SYNC_NEVER && fsync(fd) < 0)
-		r = err_sys(err, errno, "sync %s", name);
-	if (r == 0)
-		r = oplog_replace(p->l, name, err);
+	r = write_new(p, fd, name, ret, err);
 	if (r < 0)
 		(void)unlinkat(p->l->dir, name, 0);
 	return r;
 }
 
-static int compact(struct pass *p, struct compaction *ret, struct cloche_err *err)
+static int compact(struct pass *p, int lock, struct compaction *ret, struct cloche_err *err)
 {
 	int r;
 
 	/* From the beginning, whatever was read before. */
 	p->l->size = p->l->number = 0;
 	r = oplog_read(p->l, gather, p, NULL, err);
+	/* Now already: should this be killed, it is not tried again with the next entry. */
+	oplog_note_attempt(lock, p->l->size);
 	if (r == 0)
 		r = judge_all(p, err);
 	if (r < 0)
 		return r;
+	p->taken = p->l->size;
 	ret->before = p->n - p->tables;
 	ret->bytes_before = p->l->size;
-	return write_file(p, ret, err);
+	r = p->n == 0 ? 0 : write_file(p, ret, err);
+	if (r == 0)
+		oplog_note_left(lock, ret->bytes_after);
+	return r;
 }
 
-int oplog_compact(struct oplog *l, struct compaction *ret, struct cloche_err *err)
+int oplog_compact(struct oplog *l, bool wait, struct compaction *ret, struct cloche_err *err)
 {
 	struct pass p = {.l = l, .turn = 1, .text = BUF_INIT((size_t)STATE_LINE_MAX + 1)};
+	_cleanup_fd_ int lock = oplog_lock_compaction(l, wait, err);
 	int r;
 
 	*ret = (struct compaction){0};
-	r = oplog_lock(l, err);
-	if (r == 0)
-		r = compact(&p, ret, err);
-	oplog_unlock(l);
+	if (lock < 0)
+		return lock;
+	r = compact(&p, lock, ret, err);
 	forget(&p, '\0');
 	free(p.entries);
 	buf_done(&p.text);

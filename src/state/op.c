@@ -83,6 +83,34 @@ static int check_files(const struct state_op *op, struct cloche_err *err)
 	return r;
 }
 
+/* The arguments of events that are references. */
+static const char *const event_refs[] = {"ref", "stdoutRef", "stderrRef", "codeRef"};
+
+static int check_refs(const struct state_op *op, struct cloche_err *err)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(event_refs); i++) {
+		const json_t *ref = json_object_get(op->args, event_refs[i]);
+
+		if (ref && !state_is_ref(json_str(ref)))
+			return err_set(err, E_USAGE, "\"%s\" is no reference", event_refs[i]);
+	}
+	return 0;
+}
+
+bool state_op_ref(const struct state_op *op, unsigned i, struct str *ret)
+{
+	if (state_op_about(op->kind) != STATE_EVENTS) {
+		*ret = op->object;
+		return op->is_ref && i == 0;
+	}
+	for (size_t at = 0; at < ARRAY_SIZE(event_refs); at++) {
+		*ret = json_str_at(op->args, event_refs[at]);
+		if (ret->p && i-- == 0)
+			return true;
+	}
+	return false;
+}
+
 int state_op_check(const struct state_op *op, struct cloche_err *err)
 {
 	switch (state_op_about(op->kind)) {
@@ -95,6 +123,8 @@ int state_op_check(const struct state_op *op, struct cloche_err *err)
 			return err_set(
 				err, E_LIMIT, "a value has at most %d bytes", STATE_VALUE_MAX);
 		return op->kind == STATE_STORAGE_CLEAR ? 0 : check_key(op->subject, err);
+	case STATE_EVENTS:
+		return check_refs(op, err);
 	case STATE_NOTHING:
 		break;
 	}
@@ -117,23 +147,44 @@ void state_argument_write(struct jsonout *o, const char *key, struct str value)
 		jsonout_str(o, name, buf_str(&text));
 }
 
-int state_op_write(struct buf *out, const struct state_op *op)
+static void write_event(struct jsonout *o, const struct state_op *op)
+{
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(STATE_LINE_MAX);
+
+	if (op->args)
+		o->error = json_text_write(&text, op->args, JSON_TEXT_COMPACT);
+	if (o->error == 0)
+		jsonout_raw(o, "args", op->args ? buf_str(&text) : op->object);
+}
+
+static void write_arguments(struct jsonout *o, const struct state_op *op)
 {
 	const struct row *row = &rows[op->kind];
+
+	jsonout_open(o, "args", '{');
+	if (row->first)
+		state_argument_write(o, row->first, op->subject);
+	if (row->second)
+		state_argument_write(o, op->is_ref ? "ref" : row->second, op->object);
+	if (op->mode != STATE_NO_MODE)
+		jsonout_number(o, "mode", op->mode);
+	if (op->is_new)
+		jsonout_bool(o, "new", true);
+	if (op->exec)
+		jsonout_number(o, "exec", op->exec);
+	jsonout_close(o, '}');
+}
+
+int state_op_write(struct buf *out, const struct state_op *op)
+{
 	struct jsonout o = {.b = out};
 
 	jsonout_open(&o, NULL, '{');
-	jsonout_text(&o, "op", row->name);
-	jsonout_open(&o, "args", '{');
-	if (row->first)
-		state_argument_write(&o, row->first, op->subject);
-	if (row->second)
-		state_argument_write(&o, op->is_ref ? "ref" : row->second, op->object);
-	if (op->mode != STATE_NO_MODE)
-		jsonout_number(&o, "mode", op->mode);
-	if (op->is_new)
-		jsonout_bool(&o, "new", true);
-	jsonout_close(&o, '}');
+	jsonout_text(&o, "op", rows[op->kind].name);
+	if (state_op_about(op->kind) == STATE_EVENTS)
+		write_event(&o, op);
+	else
+		write_arguments(&o, op);
 	if (op->number)
 		jsonout_number(&o, "n", op->number);
 	if (op->usec)
@@ -200,6 +251,7 @@ static int read_arguments(struct state_line *l, const json_t *args, struct cloch
 	l->op.is_ref = l->op.kind == STATE_ASSETS_UPLOAD || l->op.kind == STATE_FS_UNPACK ||
 		       (may_be_ref && json_object_get(args, "ref") != NULL);
 	l->op.is_new = json_is_true(json_object_get(args, "new"));
+	l->op.exec = (uint32_t)MIN(json_count_at(args, "exec"), UINT32_MAX);
 	if (second && l->op.is_ref)
 		second = "ref";
 	if (row->first)
@@ -236,7 +288,7 @@ int state_line_read_value(struct state_line *ret, json_t *value, struct cloche_e
 	ret->op.args = args;
 	if (ret->op.kind == STATE_TABLES)
 		return 0;
-	r = read_arguments(ret, args, err);
+	r = state_op_about(ret->op.kind) == STATE_EVENTS ? 0 : read_arguments(ret, args, err);
 	if (r < 0)
 		return r;
 	if (state_op_check(&ret->op, &why) < 0)

@@ -15,7 +15,7 @@ enum state_op_kind {
 	STATE_UNKNOWN, /* of another version: kept, and passed over */
 };
 
-enum state_about { STATE_FILES, STATE_ENV, STATE_STORAGE, STATE_NOTHING };
+enum state_about { STATE_FILES, STATE_ENV, STATE_STORAGE, STATE_EVENTS, STATE_NOTHING };
 
 enum {
 	STATE_LINE_MAX =
@@ -39,18 +39,23 @@ struct state_op {
 	uint32_t mode;      /* of a file or directory; STATE_NO_MODE: not said */
 	uint64_t number;    /* from 1 on, rising; 0: not said */
 	uint64_t usec;      /* since 1970; 0: not said */
-	const json_t *args; /* of STATE_TABLES: the line's */
+	uint32_t exec;      /* of a file: the command at whose end it was seen; 0: from outside */
+	const json_t *args; /* of an event, and of STATE_TABLES: the line's object, borrowed */
 };
 
 /* "fs.write"; "?" for STATE_UNKNOWN. */
 const char *state_op_name(enum state_op_kind kind);
 enum state_about state_op_about(enum state_op_kind kind);
 
+/* The i-th contents that it names by reference, from 0 on; false behind the last. */
+bool state_op_ref(const struct state_op *op, unsigned i, struct str *ret);
+
 /* Whether a log may hold it: bounds, a path without NUL, a name that a command can be given.
  * E_USAGE says what is wrong. */
 _warn_unused_ int state_op_check(const struct state_op *op, struct cloche_err *err);
 
-/* Adds the line with its end to out; not of STATE_TABLES. 0 or a negative errno of buf_add. */
+/* Adds the line with its end to out; not of STATE_TABLES. The object of an event is
+ * its arguments as JSON text, where it has no args. 0 or a negative errno of buf_add. */
 _warn_unused_ int state_op_write(struct buf *out, const struct state_op *op);
 
 /* A line that was read. */

@@ -68,12 +68,15 @@ static int sync_file(struct oplog *l, struct cloche_err *err)
 	return 0;
 }
 
+int oplog_sync(struct oplog *l, struct cloche_err *err)
+{
+	return l->fd >= 0 && l->dirty && l->sync == OPLOG_SYNC_INTERVAL ? sync_file(l, err) : 0;
+}
+
 int oplog_close(struct oplog *l, struct cloche_err *err)
 {
-	int r = 0;
+	int r = oplog_sync(l, err);
 
-	if (l->dirty && l->sync == OPLOG_SYNC_INTERVAL)
-		r = sync_file(l, err);
 	oplog_unlock(l);
 	fd_close(l->fd);
 	free(l->file);
@@ -97,7 +100,7 @@ static bool is_current(const struct oplog *l)
 static void leave(struct oplog *l)
 {
 	l->anew = l->anew || l->size > 0;
-	l->size = l->number = 0;
+	l->size = l->number = l->compact_at = 0;
 	l->fd = fd_close(l->fd);
 }
 
@@ -108,6 +111,18 @@ struct reading {
 	struct state_line line;
 };
 
+/* Entries that we wrote begin so; of others it is not known. */
+static bool is_about_others(struct str line)
+{
+	static const struct str begin[] = {STR("{\"op\":\"fs."), STR("{\"op\":\"exec."),
+		STR("{\"op\":\"sandbox."), STR("{\"op\":\"assets.")};
+
+	for (size_t i = 0; i < ARRAY_SIZE(begin); i++)
+		if (str_starts(line, begin[i]))
+			return true;
+	return false;
+}
+
 static int take_line(struct reading *q, struct str text, struct cloche_err *err)
 {
 	struct oplog *l = q->l;
@@ -117,6 +132,11 @@ static int take_line(struct reading *q, struct str text, struct cloche_err *err)
 	/* Writers of the original leave blank lines out; whoever edits a log may not. */
 	if (text.n == 0) {
 		l->size += 1;
+		return 0;
+	}
+	if (l->tables_only && is_about_others(text)) {
+		l->number = number;
+		l->size += text.n + 1;
 		return 0;
 	}
 	r = state_line_read(&q->line, text, err);
@@ -136,7 +156,7 @@ static int take_line(struct reading *q, struct str text, struct cloche_err *err)
 	if (q->line.op.number == 0)
 		q->line.op.number = number;
 	r = q->fn(&q->line.op, l->size, q->user, err);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	l->number = q->line.op.number;
 	l->size += text.n + 1;
@@ -188,9 +208,17 @@ static int read_from(struct reading *q, struct cloche_err *err)
 		buf_commit(&b, (size_t)n);
 		at += (uint64_t)n;
 		r = take_lines(q, &b, &looked, err);
-		if (r < 0)
+		if (r != 0)
 			return r;
 	}
+}
+
+/* Nothing was appended since. */
+static bool is_read(const struct oplog *l)
+{
+	struct stat st;
+
+	return fstat(l->fd, &st) == 0 && (uint64_t)st.st_size == l->size;
 }
 
 int oplog_read(struct oplog *l, oplog_fn fn, void *user, bool *ret_anew, struct cloche_err *err)
@@ -205,7 +233,7 @@ int oplog_read(struct oplog *l, oplog_fn fn, void *user, bool *ret_anew, struct 
 	if (ret_anew)
 		*ret_anew = l->anew;
 	l->anew = false;
-	if (r == 0 && l->fd >= 0)
+	if (r == 0 && l->fd >= 0 && !is_read(l))
 		r = read_from(&q, err);
 	state_line_done(&q.line);
 	return r;
@@ -240,7 +268,7 @@ static int read_array(struct reading *q, struct cloche_err *err)
 		if (q->line.op.number == 0)
 			q->line.op.number = i + 1;
 		r = q->fn(&q->line.op, 0, q->user, err);
-		if (r < 0)
+		if (r != 0)
 			return r;
 	}
 	return 0;
@@ -289,7 +317,7 @@ int oplog_find(struct oplog *l, struct str begin, struct cloche_err *err)
 {
 	_cleanup_(freep) char *chunk = malloc(CHUNK + begin.n + 1);
 	struct stat st;
-	off_t at;
+	off_t at, end;
 
 	if (l->fd < 0 || l->size > 0)
 		return 0;
@@ -297,7 +325,7 @@ int oplog_find(struct oplog *l, struct str begin, struct cloche_err *err)
 		return err_nomem(err);
 	if (fstat(l->fd, &st) < 0)
 		return err_sys(err, errno, "stat %s", l->file);
-	at = find_end(l->fd, st.st_size);
+	at = end = find_end(l->fd, st.st_size);
 	while (at > 0) {
 		off_t from = at > CHUNK ? at - CHUNK : 0;
 		ssize_t n = pread(l->fd, chunk, (size_t)(at - from) + begin.n + 1, from);
@@ -307,7 +335,8 @@ int oplog_find(struct oplog *l, struct str begin, struct cloche_err *err)
 		for (off_t i = at - from; i-- > 0;) {
 			struct str rest = str_make(chunk + i + 1, (size_t)(n - i - 1));
 
-			if (chunk[i] != '\n' || !str_starts(rest, begin))
+			/* What begins at the end is torn. */
+			if (chunk[i] != '\n' || from + i + 1 == end || !str_starts(rest, begin))
 				continue;
 			l->size = (uint64_t)(from + i + 1);
 			return 0;
@@ -317,17 +346,32 @@ int oplog_find(struct oplog *l, struct str begin, struct cloche_err *err)
 	return 0;
 }
 
-static int cut_torn(struct oplog *l, struct cloche_err *err)
+int oplog_end(const struct oplog *l, uint64_t *ret, struct cloche_err *err)
 {
 	struct stat st;
 	off_t end;
 
 	if (fstat(l->fd, &st) < 0)
 		return err_sys(err, errno, "stat %s", l->file);
+	errno = EIO;
 	end = find_end(l->fd, st.st_size);
 	if (end < 0)
 		return err_sys(err, errno, "read %s", l->file);
-	if (end < st.st_size && ftruncate(l->fd, end) < 0)
+	*ret = (uint64_t)end;
+	return 0;
+}
+
+static int cut_torn(struct oplog *l, struct cloche_err *err)
+{
+	struct stat st;
+	uint64_t end;
+	int r = oplog_end(l, &end, err);
+
+	if (r < 0)
+		return r;
+	if (fstat(l->fd, &st) < 0)
+		return err_sys(err, errno, "stat %s", l->file);
+	if ((off_t)end < st.st_size && ftruncate(l->fd, (off_t)end) < 0)
 		return err_sys(err, errno, "cut off the torn end of %s", l->file);
 	return 0;
 }

@@ -7,6 +7,7 @@
 #include "state/op.h"
 
 #define OPLOG_SUFFIX ".jsonl"
+#define OPLOG_LOCK_SUFFIX ".lock" /* behind it: the lock of compaction (state/background.h) */
 
 enum oplog_sync {
 	OPLOG_SYNC_INTERVAL, /* at most a second after it was appended, and when the log is closed
@@ -26,10 +27,15 @@ struct oplog {
 	enum oplog_sync sync;
 	uint64_t synced_usec; /* clock_mono_usec() of the last sync */
 	bool dirty;
+	bool tables_only;      /* may be set before anything is read: entries about nothing else are
+				* passed over, unread */
+	uint64_t compact_from; /* bytes from which on it is compacted by itself; 0: never */
+	uint64_t compact_at;   /* not before it has so many; 0: not known */
 };
 #define OPLOG_INIT ((struct oplog){.dir = -1, .fd = -1})
 
-/* Told of each entry in order; offset is where its line begins. 0, or negative to end. */
+/* Told of each entry in order; offset is where its line begins. 0; or another answer, to end, which
+ * reading then returns. */
 typedef int (*oplog_fn)(
 	const struct state_op *op, uint64_t offset, void *user, struct cloche_err *err);
 
@@ -37,6 +43,8 @@ typedef int (*oplog_fn)(
  * the first oplog_append() makes it. */
 _warn_unused_ int oplog_open(
 	struct oplog *l, int dir, const char *name, bool writable, struct cloche_err *err);
+/* By OPLOG_SYNC_INTERVAL: syncs what was not synced yet. */
+_warn_unused_ int oplog_sync(struct oplog *l, struct cloche_err *err);
 /* Syncs, if that is due, and closes. */
 int oplog_close(struct oplog *l, struct cloche_err *err);
 
@@ -55,6 +63,9 @@ void oplog_unlock(struct oplog *l);
 /* Before anything was read: goes to the last line that begins so, from which reading then goes on.
  * Nothing happens where there is none. */
 _warn_unused_ int oplog_find(struct oplog *l, struct str begin, struct cloche_err *err);
+
+/* Where the last whole line ends. Without the lock it may grow at any time. */
+_warn_unused_ int oplog_end(const struct oplog *l, uint64_t *ret, struct cloche_err *err);
 
 /* Under the lock, with everything read: gives op its number and, where it has none, its time, and
  * appends it with one write. On failure the log is as it was. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "state/state.h"
+#include "state/background.h"
 
 #include <errno.h>
 
@@ -120,6 +121,9 @@ static int apply(const struct state_op *op, uint64_t offset, void *user, struct 
 	/* The first entry of a log that was replaced. */
 	if (offset == 0)
 		forget(s);
+	r = s->also ? s->also(op, offset, s->also_user, err) : 0;
+	if (r < 0)
+		return r;
 	if (op->kind != STATE_TABLES)
 		return state_apply(s, op, err);
 	r = s->begun ? 0 : tables_read(s, op->args, err);
@@ -181,6 +185,7 @@ int state_record(struct state *s, struct state_op *op, struct cloche_err *err)
 void state_end(struct state *s)
 {
 	oplog_unlock(&s->log);
+	oplog_compact_when_due(&s->log);
 }
 
 int state_change(struct state *s, struct state_op *op, struct cloche_err *err)

@@ -29,6 +29,8 @@ struct state {
 	struct state_table env, storage;
 	bool begun;         /* reading: with what a STATE_TABLES said, or with the first entry */
 	uint64_t tables_at; /* how far into the log STATE_TABLES was written last */
+	oplog_fn also;      /* told of each entry that is read, too; NULL: nobody */
+	void *also_user;
 };
 #define STATE_INIT ((struct state){.log = OPLOG_INIT})
 

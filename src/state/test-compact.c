@@ -60,7 +60,7 @@ static void check_left(const struct row *rows, size_t n, const char *want)
 		add(&l, rows[i].kind, rows[i].subject, rows[i].object,
 			rows[i].mode ? rows[i].mode : STATE_NO_MODE);
 	oplog_unlock(&l);
-	must(oplog_compact(&l, &done, NULL) == 0);
+	must(oplog_compact(&l, true, &done, NULL) == 0);
 	check_int(done.before, n);
 	must(oplog_open(&again, dirfd_, "rows", false, NULL) == 0);
 	must(oplog_read(&again, name_it, &got, NULL, NULL) == 0);
@@ -306,7 +306,7 @@ static void test_generated(void)
 		oplog_unlock(&l);
 		got = replay("any");
 		check_z(got, want);
-		must(oplog_compact(&l, &done, NULL) == 0);
+		must(oplog_compact(&l, true, &done, NULL) == 0);
 		left = replay("any");
 		check_z(left, want);
 		before += done.before;

@@ -140,6 +140,34 @@ static void test_unknown(void)
 	check_int(state_op_about(line.op.kind), STATE_NOTHING);
 }
 
+/* What happened: arguments that nobody takes apart, whose contents are found all the same. */
+static void test_events(void)
+{
+	static const char digits[] =
+		"sha256-0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+	_cleanup_(state_line_donep) struct state_line line = STATE_LINE_INIT;
+	_cleanup_(buf_donep) struct buf args = BUF_INIT(1024), out = BUF_INIT(1024),
+					again = BUF_INIT(1024);
+	struct state_op op = op_of(STATE_EXEC_END, STR_NULL, STR_NULL);
+	struct str ref;
+
+	check_int(
+		buf_printf(&args, "{\"exec\":3,\"stdout\":\"a\",\"stderrRef\":\"%s\"}", digits), 0);
+	op.object = buf_str(&args);
+	check_int(state_op_write(&out, &op), 0);
+	check_int(state_line_read(&line, buf_str(&out), NULL), 0);
+	check_int(line.op.kind, STATE_EXEC_END);
+	check_int(json_count_at(line.op.args, "exec"), 3);
+	check(state_op_ref(&line.op, 0, &ref));
+	check(str_eq(ref, str_from(digits)));
+	check(!state_op_ref(&line.op, 1, &ref));
+	check_int(state_op_write(&again, &line.op), 0);
+	check(str_eq(buf_str(&again), buf_str(&out)));
+	check_int(state_line_read(&line,
+			  STR("{\"op\":\"exec.end\",\"args\":{\"stdoutRef\":\"../x\"}}"), NULL),
+		-E_CORRUPT);
+}
+
 static void test_bounds(void)
 {
 	static char much[STATE_VALUE_MAX + 1];
@@ -165,6 +193,7 @@ int main(void)
 	run_test(test_there_and_back);
 	run_test(test_refused);
 	run_test(test_unknown);
+	run_test(test_events);
 	run_test(test_bounds);
 	return tap_done();
 }

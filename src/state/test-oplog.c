@@ -220,6 +220,7 @@ static void test_limits_of_the_tables(void)
 static void test_long_log(void)
 {
 	_cleanup_(state_closep) struct state s = STATE_INIT, late = STATE_INIT, again = STATE_INIT;
+	_cleanup_(state_closep) struct state torn = STATE_INIT;
 	struct compaction done;
 	char key[8], value[16];
 	struct stat st;
@@ -241,13 +242,18 @@ static void test_long_log(void)
 	check_value(&late, "K3\xff", "2999\xfe");
 	check_value(&late, "K4\xff", "2993\xfe");
 	check(strcmp(late.env.pairs->key, "K0\xff") == 0);
+	/* one that is torn is none */
+	raw_write("long.jsonl", STATE_TABLES_BEGIN, O_APPEND);
+	open_state(&torn, "long");
+	must(state_refresh(&torn, NULL) == 0);
+	check_value(&torn, "K3\xff", "2999\xfe");
 	/* what comes then is seen by all */
 	set(&late, "NEW", "x");
 	set(&s, "NEWER", "y");
 	must(state_refresh(&late, NULL) == 0);
 	check_value(&late, "NEWER", "y");
 	check_int(s.log.number, 3002);
-	must(oplog_compact(&s.log, &done, NULL) == 0);
+	must(oplog_compact(&s.log, true, &done, NULL) == 0);
 	check_int(done.before, 3002);
 	check_int(done.after, 9);
 	open_state(&again, "long");
@@ -308,7 +314,7 @@ static void test_compacted_meanwhile(void)
 	set(&a, "B", "1");
 	set(&b, "A", "2");
 	set(&b, "A", "3");
-	must(oplog_compact(&b.log, &done, NULL) == 0);
+	must(oplog_compact(&b.log, true, &done, NULL) == 0);
 	check_int(done.before, 4);
 	check_int(done.after, 3);
 	must(state_refresh(&a, NULL) == 0);
@@ -369,6 +375,52 @@ static void test_killed(void)
 	}
 }
 
+static int take_two(const struct state_op *op, uint64_t offset, void *user, struct cloche_err *err)
+{
+	unsigned *n = user;
+
+	return ++*n == 2;
+}
+
+/* Of lines and of an array: who has enough is told no more. */
+static void test_enough(void)
+{
+	static const char *const forms[] = {
+		"{\"op\":\"storage.clear\",\"args\":{}}\n{\"op\":\"storage.clear\",\"args\":{}}\n"
+		"{\"op\":\"storage.clear\",\"args\":{}}\n",
+		"[{\"op\":\"storage.clear\",\"args\":{}},{\"op\":\"storage.clear\",\"args\":{}},"
+		"{\"op\":\"storage.clear\",\"args\":{}}]"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(forms); i++) {
+		_cleanup_fd_ int fd = -1;
+		unsigned n = 0;
+
+		raw_write("enough", str_from(forms[i]), O_TRUNC);
+		fd = openat(dirfd_, "enough", O_RDONLY | O_CLOEXEC);
+		check_int(oplog_read_file(fd, take_two, &n, NULL), 1);
+		check_int(n, 2);
+	}
+}
+
+/* Who needs the tables alone passes over the rest, and counts it. */
+static void test_tables_only(void)
+{
+	_cleanup_(state_closep) struct state s = STATE_INIT, reader = STATE_INIT;
+	struct state_op event = {
+		.kind = STATE_EXEC_START, .object = STR("{\"exec\":1}"), .mode = STATE_NO_MODE};
+
+	open_state(&s, "only");
+	set(&s, "A", "1");
+	must(state_change(&s, &event, NULL) == 0);
+	set(&s, "B", "2");
+	open_state(&reader, "only");
+	reader.log.tables_only = true;
+	must(state_refresh(&reader, NULL) == 0);
+	check_value(&reader, "A", "1");
+	check_value(&reader, "B", "2");
+	check_int(reader.log.number, 3);
+}
+
 int main(void)
 {
 	must(mkdtemp(dir) != NULL);
@@ -385,6 +437,8 @@ int main(void)
 	run_test(test_long_log);
 	run_test(test_many_writers);
 	run_test(test_compacted_meanwhile);
+	run_test(test_enough);
+	run_test(test_tables_only);
 	run_test(test_killed);
 	fs_remove_tree(AT_FDCWD, dir);
 	return tap_done();

@@ -401,6 +401,28 @@ void output_open_log(struct task *t, const struct ctl_exec *m)
 	output_write_meta(t);
 }
 
+/* Whoever had it may have gone, which is noticed when something is printed, or here. */
+static bool has_reader(const struct stream *st)
+{
+	struct pollfd p = {.fd = st->to, .events = POLLOUT};
+
+	return st->to >= 0 && !(poll(&p, 1, 0) == 1 && p.revents & POLLERR);
+}
+
+int output_share(struct task *t, int fds[2])
+{
+	if (!t->captured || t->tty || !is_pipe(fds[0]) || !is_pipe(fds[1]))
+		return -EINVAL;
+	if (has_reader(&t->streams[0]) || has_reader(&t->streams[1]))
+		return -EBUSY;
+	for (int i = 0; i < 2; i++) {
+		close_to(&t->streams[i]);
+		go_on(&t->streams[i]);
+		t->streams[i].to = TAKE_FD(fds[i]);
+	}
+	return 0;
+}
+
 int output_started(struct task *t, int master)
 {
 	struct stream *st = &t->streams[0];
@@ -505,7 +527,7 @@ void output_close(struct task *t)
 	execlog_done(&t->log);
 }
 
-static void add_end(struct jsonout *o, const struct task *t)
+void output_describe_end(struct jsonout *o, const struct task *t)
 {
 	const struct ctl_exec_exited *m = &t->result;
 
@@ -535,7 +557,7 @@ void output_write_meta(struct task *t)
 	jsonout_raw(&o, NULL, str_from(t->described));
 	jsonout_number(&o, "pid", t->pid);
 	if (ended)
-		add_end(&o, t);
+		output_describe_end(&o, t);
 	jsonout_bool(&o, "log_closed", closed);
 	jsonout_number(&o, "out_bytes", t->log.end);
 	jsonout_number(&o, "lost_bytes", t->log.lost);
@@ -544,7 +566,7 @@ void output_write_meta(struct task *t)
 	if (o.error == 0 && buf_add_char(&b, '\n') == 0)
 		(void)!fs_write_atomic(t->dir, RUNDIR_META, buf_str(&b), 0600, false, NULL);
 	/* Ended ones are many, descriptors few. */
-	if (closed)
+	if (closed && !t->unrecorded)
 		t->dir = fd_close(t->dir);
 }
 

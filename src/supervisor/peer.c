@@ -9,6 +9,7 @@
 #include "supervisor/supervisor.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <utlist.h>
@@ -29,13 +30,42 @@ static void on_again(struct loop_job *job);
 
 enum { NEW_OWNER = 1, NEW_GUEST = 2, UP = 4 };
 
+static void forget_early(struct peer *p);
+
 static void bury(struct loop_job *job)
 {
 	struct peer *p = container_of(job, struct peer, bury);
 
 	tasks_orphan(p->sup, p);
+	forget_early(p);
 	chan_done(&p->chan);
 	free(p);
+}
+
+/* --- stopping what runs in the room, for as long as a client is there (SIGSTOP to the room) --- */
+
+static void peer_pause(struct peer *p)
+{
+	struct supervisor *s = p->sup;
+
+	if (!s->room || p->paused)
+		return;
+	p->paused = true;
+	s->paused++;
+	(void)s->room->provider->kill(s->room, SIGSTOP, NULL);
+	/* Who comes next is started by init, which that has stopped, too. */
+	(void)kill(room_pid(s->room), SIGCONT);
+}
+
+static void peer_resume(struct peer *p)
+{
+	struct supervisor *s = p->sup;
+
+	if (!p->paused)
+		return;
+	p->paused = false;
+	if (--s->paused == 0 && s->room)
+		(void)s->room->provider->kill(s->room, SIGCONT, NULL);
 }
 
 static void drop(struct peer *p)
@@ -50,12 +80,14 @@ static void drop(struct peer *p)
 	loop_io_remove(&p->io);
 	DL_DELETE(s->peers, p);
 	loop_defer(s->loop, &p->bury, bury);
+	peer_resume(p);
 	if (!owner)
 		return;
 	if (s->state == SUP_NEW)
 		loop_stop(s->loop, 0);
 	/* Of a detached one: nothing will ever run in it. */
-	else if (!s->start.detached || (s->start.one_shot && s->first_number == 0))
+	else if (!s->start.detached || s->start.unfinished ||
+		 (s->start.one_shot && s->first_number == 0))
 		sandbox_kill(s, CTL_REASON_CLIENT_GONE);
 }
 
@@ -83,11 +115,11 @@ void peer_sent(struct peer *p, int r)
 static bool on_start(struct peer *p, struct chan_frame *f)
 {
 	struct ctl_start m;
-	bool ok = ctl_get_start(f->payload, &m) && f->fds_n == (m.gateway ? 1 : 0);
+	bool ok = ctl_get_start(f->payload, &m) && f->fds_n == ctl_start_fds(&m);
 
 	if (ok) {
 		p->up = true;
-		sandbox_start(p->sup, &m, m.gateway ? f->fds[0] : -1);
+		sandbox_start(p->sup, &m, f->fds);
 	}
 	ctl_start_done(&m);
 	return ok;
@@ -141,6 +173,40 @@ static bool on_attach(struct peer *p, struct chan_frame *f)
 	return send_started(p) == 0;
 }
 
+static bool execute(struct peer *p, struct ctl_exec *m, struct chan_frame *f)
+{
+	bool ok = task_exec(p, m, f);
+
+	/* This client alone: another may still stop a room whose init does not read. */
+	p->held = sandbox_init_is_full(p->sup);
+	return ok;
+}
+
+/* Takes m's content. The client may stop the sandbox meanwhile. */
+static bool keep_early(struct peer *p, struct ctl_exec *m, struct chan_frame *f)
+{
+	if (p->has_early) {
+		watcher_refuse(p, m->exec, E_BUSY, 0, "what is there is still put on record");
+		return true;
+	}
+	p->has_early = true;
+	p->early = *m;
+	*m = (struct ctl_exec){0};
+	p->early_frame = (struct chan_frame){.type = f->type, .fds_n = f->fds_n};
+	for (unsigned i = 0; i < f->fds_n; i++)
+		p->early_frame.fds[i] = TAKE_FD(f->fds[i]);
+	return true;
+}
+
+static void forget_early(struct peer *p)
+{
+	if (!p->has_early)
+		return;
+	p->has_early = false;
+	ctl_exec_done(&p->early);
+	chan_frame_done(&p->early_frame);
+}
+
 static bool on_exec(struct peer *p, struct chan_frame *f)
 {
 	struct ctl_exec m;
@@ -149,9 +215,7 @@ static bool on_exec(struct peer *p, struct chan_frame *f)
 
 	if (ok) {
 		p->last_exec = m.exec;
-		ok = task_exec(p, &m, f);
-		/* This client alone: another may still stop a room whose init does not read. */
-		p->held = sandbox_init_is_full(p->sup);
+		ok = recording_is_awaited(p->sup) ? keep_early(p, &m, f) : execute(p, &m, f);
 	}
 	ctl_exec_done(&m);
 	return ok;
@@ -161,10 +225,10 @@ static bool on_join(struct peer *p, struct chan_frame *f)
 {
 	struct ctl_join m;
 
-	if (!ctl_get_join(f->payload, &m) || m.exec <= p->last_exec)
+	if (!ctl_get_join(f->payload, &m) || m.exec <= p->last_exec || f->fds_n == 1)
 		return false;
 	p->last_exec = m.exec;
-	task_join(p, m.exec, m.number);
+	task_join(p, &m, f);
 	return true;
 }
 
@@ -174,7 +238,20 @@ static bool on_signal(struct peer *p, struct chan_frame *f)
 
 	if (!ctl_get_signal(f->payload, &m))
 		return false;
-	task_signal(p, &m);
+	if (m.scope == CTL_SCOPE_ROOM && m.signo == SIGSTOP)
+		peer_pause(p);
+	else if (m.scope == CTL_SCOPE_ROOM && m.signo == SIGCONT && p->paused)
+		peer_resume(p);
+	else
+		task_signal(p, &m);
+	return true;
+}
+
+static bool on_complete(struct peer *p, struct chan_frame *f)
+{
+	if (!p->owner || f->payload.n > 0)
+		return false;
+	p->sup->start.unfinished = false;
 	return true;
 }
 
@@ -217,17 +294,18 @@ static const struct {
 	uint8_t max_fds;
 	bool (*handle)(struct peer *p, struct chan_frame *f);
 } permitted[] = {
-	{CTL_START, NEW_OWNER, 1, on_start},
+	{CTL_START, NEW_OWNER, 3, on_start},
 	{CTL_ATTACH, NEW_GUEST, 0, on_attach},
 	{CTL_EXEC, UP, 3, on_exec},
 	{CTL_SIGNAL, UP, 0, on_signal},
 	{CTL_RESIZE, UP, 0, on_resize},
 	{CTL_STOP, UP, 0, on_stop},
-	{CTL_JOIN, UP, 0, on_join},
+	{CTL_JOIN, UP, 2, on_join},
 	{CTL_STATS, UP, 0, on_stats},
 	{CTL_FORWARD, UP, 1, request_forward},
 	{CTL_LAYERS, UP, 0, on_layers},
 	{CTL_POLICY, UP, 1, request_policy},
+	{CTL_COMPLETE, UP, 0, on_complete},
 };
 
 static bool dispatch(struct peer *p, struct chan_frame *f)
@@ -286,7 +364,8 @@ static void on_again(struct loop_job *job)
 /* What it sent before still counts, but the loop would go round and round. */
 static void gone_while_held(struct peer *p)
 {
-	if (p->owner && !p->sup->start.detached)
+	peer_resume(p);
+	if (p->owner && (!p->sup->start.detached || p->sup->start.unfinished))
 		drop(p);
 	else
 		loop_io_remove(&p->io);
@@ -303,6 +382,17 @@ static void on_io(struct loop_io *io, uint32_t events)
 		gone_while_held(p);
 	else
 		take_frames(p);
+}
+
+void peers_begin(struct supervisor *s)
+{
+	struct peer *p, *next;
+
+	DL_FOREACH_SAFE (s->peers, p, next) {
+		if (p->has_early && !execute(p, &p->early, &p->early_frame))
+			drop(p);
+		forget_early(p);
+	}
 }
 
 void peers_go_on(struct supervisor *s)

@@ -52,7 +52,10 @@ static bool is_socket(int fd)
 
 int supervisor_program(bool detached)
 {
-	static struct supervisor s = {.dir = SANDBOX_DIR_INIT, .gateway_net = -1, .sweeper_fd = -1};
+	static struct supervisor s = {.dir = SANDBOX_DIR_INIT,
+		.gateway_net = -1,
+		.sweeper_fd = -1,
+		.recording.pidfd = -1};
 	int r;
 
 	if (fd_sanitize_stdio() < 0 || !is_socket(CTL_FD)) {

@@ -94,7 +94,7 @@ static const char *state_name(const struct supervisor *s)
 	return "stopped";
 }
 
-static const char *reason_name(const struct supervisor *s)
+const char *record_reason_name(const struct supervisor *s)
 {
 	static const char *const names[CTL_REASON_END_] = {[CTL_REASON_EXITED] = "exited",
 		[CTL_REASON_STOPPED] = "stopped",
@@ -112,7 +112,7 @@ static void add_life(struct jsonout *o, const struct supervisor *s)
 	char created[CLOCK_ISO_MAX];
 
 	clock_format_utc(s->created_real, created);
-	jsonout_text(o, "reason", reason_name(s));
+	jsonout_text(o, "reason", record_reason_name(s));
 	jsonout_text(o, "error", s->failure);
 	jsonout_text(o, "id", s->spec.id);
 	jsonout_text(o, "name", s->start.name && s->start.name[0] ? s->start.name : NULL);

@@ -260,7 +260,7 @@ static void finish(struct loop_job *job)
 	loop_io_remove(&s->listener);
 	if (s->dir.base >= 0 && s->sweeper == 0 && !s->start.kept)
 		sandboxes_sweep(s->dir.base, NULL, NULL);
-	if (s->start.kept && s->started_real)
+	if (s->start.kept && s->started_real && !s->start.unfinished)
 		sandbox_dir_leave(&s->dir);
 	else
 		sandbox_dir_remove(&s->dir);
@@ -286,8 +286,10 @@ static bool wait_for_readers(struct supervisor *s)
 
 void sandbox_check_end(struct supervisor *s)
 {
-	if (s->state != SUP_KILLED || (s->room && !s->room_dead) || !helpers_gone(s) ||
-		wait_for_readers(s))
+	if (s->state != SUP_KILLED || (s->room && !s->room_dead))
+		return;
+	recording_finish(s);
+	if (!recording_is_over(s) || !helpers_gone(s) || wait_for_readers(s))
 		return;
 	s->state = SUP_ENDED;
 	loop_timer_clear(&s->helpers_timer);
@@ -413,13 +415,13 @@ static int move_stderr(struct supervisor *s, struct cloche_err *err)
 	return fd < 0 || dup2(fd, 2) < 0 ? err_sys(err, errno, "open a file for messages") : 0;
 }
 
-/* What a kept sandbox has before its room. */
-static int prepare_kept(struct supervisor *s, struct cloche_err *err)
+/* What a sandbox with logs has before its room. */
+static int prepare_logs(struct supervisor *s, struct cloche_err *err)
 {
 	const char *name = s->start.name;
 	int r = sandbox_dir_make(&s->dir, s->spec.id, err);
 
-	if (r == 0 && name && name[0])
+	if (r == 0 && s->start.kept && name && name[0])
 		r = sandbox_dir_take_name(&s->dir, name, err);
 	if (r == 0 && mkdirat(s->dir.fd, RUNDIR_EXECS, 0700) < 0)
 		r = sandbox_dir_failed(
@@ -438,7 +440,15 @@ static void on_born(void *user, pid_t init)
 	(void)!looks_note(&s->look, &s->dir, s->spec.id, init, &s->look_note);
 }
 
-static int make_room(struct supervisor *s, int config_fd, struct cloche_err *err)
+static int start_programs(
+	struct supervisor *s, const int *fds, int *ret_ca_fd, struct cloche_err *err)
+{
+	int r = s->start.recorded ? recording_start(s, fds + s->start.gateway, err) : 0;
+
+	return r == 0 && s->start.gateway ? helpers_start(s, fds[0], ret_ca_fd, err) : r;
+}
+
+static int make_room(struct supervisor *s, const int *fds, struct cloche_err *err)
 {
 	const char *name = s->start.provider;
 	const struct provider *provider;
@@ -449,14 +459,14 @@ static int make_room(struct supervisor *s, int config_fd, struct cloche_err *err
 		return r;
 	provider = provider_find(str_from(name));
 	r = complete_spec(s, err);
-	if (r == 0 && s->start.kept)
-		r = prepare_kept(s, err);
+	if (r == 0 && (s->start.kept || s->start.recorded))
+		r = prepare_logs(s, err);
 	if (r == 0 && s->start.detached)
 		r = move_stderr(s, err);
 	if (r == 0)
 		r = sandbox_dir_plan(&s->dir, provider, &s->spec, err);
-	if (r == 0 && s->start.gateway)
-		r = helpers_start(s, config_fd, &ca_fd, err);
+	if (r == 0)
+		r = start_programs(s, fds, &ca_fd, err);
 	if (r < 0)
 		return r;
 	s->spec.ca_fd = ca_fd;
@@ -507,7 +517,7 @@ static bool owner_is_gone(const struct supervisor *s)
 	return true;
 }
 
-void sandbox_start(struct supervisor *s, struct ctl_start *m, int config_fd)
+void sandbox_start(struct supervisor *s, struct ctl_start *m, const int *fds)
 {
 	struct cloche_err err = CLOCHE_ERR_INIT;
 	int r;
@@ -518,7 +528,7 @@ void sandbox_start(struct supervisor *s, struct ctl_start *m, int config_fd)
 	r = check_start(s, &err);
 	s->start.room = STR_NULL;
 	if (r == 0)
-		r = make_room(s, config_fd, &err);
+		r = make_room(s, fds, &err);
 	if (r == 0)
 		r = watch_room(s, &err);
 	s->state = SUP_UP;
@@ -528,6 +538,21 @@ void sandbox_start(struct supervisor *s, struct ctl_start *m, int config_fd)
 		sandbox_fail(s, &err);
 		return;
 	}
+	if (!s->start.recorded) {
+		sandbox_go_on(s);
+		return;
+	}
+	if (recording_look(s, &err) < 0)
+		sandbox_fail(s, &err);
+}
+
+void sandbox_go_on(struct supervisor *s)
+{
+	struct cloche_err err = CLOCHE_ERR_INIT;
+	int r;
+
+	if (s->state != SUP_UP)
+		return;
 	s->started_real = clock_real_usec();
 	s->started_at = clock_mono_usec();
 	/* Nobody would ever know of it. */
@@ -545,5 +570,6 @@ void sandbox_start(struct supervisor *s, struct ctl_start *m, int config_fd)
 	for (unsigned i = 0; room_unenforced(s->room, i); i++)
 		peers_warning(s, str_from(room_unenforced(s->room, i)));
 	peers_started(s);
+	peers_begin(s);
 	loop_defer(s->loop, &s->after_start, after_start);
 }

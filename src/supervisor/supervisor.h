@@ -4,8 +4,10 @@
  * One thread, one loop; everything hangs off struct supervisor. */
 
 #include "base/hash.h"
+#include "base/jsonout.h"
 #include "ipc/control.h"
 #include "ipc/helper.h"
+#include "ipc/recording.h"
 #include "ipc/roomctl.h"
 #include "loop/loop.h"
 #include "manager/execlog.h"
@@ -30,11 +32,17 @@ struct peer {
 	struct chan chan;
 	struct loop_io io;
 	bool owner, up, dead;
-	bool spare; /* one too many: it may only stop the sandbox */
-	bool held;  /* init is behind; nothing is read until it has caught up */
-	bool asked; /* STATS waits for the broker; nothing else is read meanwhile */
+	bool spare;  /* one too many: it may only stop the sandbox */
+	bool held;   /* init is behind; nothing is read until it has caught up */
+	bool paused; /* it has stopped what runs in the room; that goes on when it says so or goes
+		      */
+	bool asked;  /* STATS waits for the broker; nothing else is read meanwhile */
 	uint32_t last_exec;
 	struct watcher *handles; /* by exec */
+	/* A command that has to wait until what is there is on record. */
+	bool has_early;
+	struct ctl_exec early;
+	struct chan_frame early_frame; /* its descriptors */
 	struct loop_job bury, again;
 	struct loop_timer patience; /* with one that does not say what it wants */
 };
@@ -85,6 +93,9 @@ struct task {
 	struct stream streams[2];
 	struct execlog log;
 	char *described; /* members of meta.json that do not change */
+
+	bool unrecorded; /* the recorder has it still to do: nobody hears of its end */
+	struct task *unrecorded_next;
 };
 
 /* Gateway or broker. */
@@ -99,6 +110,19 @@ struct helper {
 	bool ready; /* it said so */
 	struct loop_io io, death;
 	struct cloche_err err; /* what it said with FAILED */
+};
+
+/* The recorder (recording.c). */
+struct recording {
+	pid_t pid; /* 0: there is none (any more) */
+	int pidfd;
+	struct chan chan;
+	bool chan_open, ready;
+	bool troubled; /* clients were told that something is not on record */
+	bool told_end;
+	struct loop_io io, death;
+	struct loop_timer patience, flush;
+	struct task *queue; /* ended; the first is with the recorder */
 };
 
 enum { HELPER_BROKER, HELPER_GATEWAY, HELPERS_N };
@@ -167,6 +191,7 @@ struct supervisor {
 	char *policy_sources;
 
 	struct forward *forwards;
+	struct recording recording;
 
 	uint64_t created_real, started_real, started_at, ended_real;
 	struct loop_timer record_due;
@@ -179,7 +204,8 @@ struct supervisor {
 	bool pids_refused_seen;
 	uint64_t kill_at;
 	struct loop_timer grace, deadline;
-	pid_t sweeper; /* child that cleans up after crashes, or 0 */
+	unsigned paused; /* clients that have stopped what runs in the room */
+	pid_t sweeper;   /* child that cleans up after crashes, or 0 */
 	int sweeper_fd;
 	struct loop_io sweeper_io;
 };
@@ -195,6 +221,8 @@ void peer_sent(struct peer *p, int r);
 void peers_warning(struct supervisor *s, struct str text);
 void peers_error(struct supervisor *s, const struct cloche_err *err);
 void peers_started(struct supervisor *s);
+/* What was recorded first is: does what they asked for meanwhile. */
+void peers_begin(struct supervisor *s);
 /* Init has caught up: reads from those who were held up. */
 void peers_go_on(struct supervisor *s);
 /* The broker's figures are there (or will not come): answers those who asked. */
@@ -222,7 +250,7 @@ void watchers_tell_end(struct task *t, bool all);
 /* --- task.c: processes --- */
 /* fds: those that come along, in order (borrowed). False where the client broke the protocol. */
 bool task_exec(struct peer *p, struct ctl_exec *m, struct chan_frame *f);
-void task_join(struct peer *p, uint32_t exec, uint32_t number);
+void task_join(struct peer *p, const struct ctl_join *m, struct chan_frame *f);
 void task_signal(struct peer *p, const struct ctl_signal *m);
 void task_resize(struct peer *p, const struct ctl_resize *m);
 /* A process of our own: input becomes its descriptor 0 (borrowed). False where init takes no more.
@@ -261,6 +289,9 @@ _warn_unused_ int output_prepare(
 void output_open_log(struct task *t, const struct ctl_exec *m);
 /* The process runs; master (taken): its terminal, or -1. 0 or -errno. */
 _warn_unused_ int output_started(struct task *t, int master);
+/* What it prints from now on also goes to these pipes, which are taken. -EBUSY: somebody has it;
+ * -EINVAL: that is not to be had. */
+_warn_unused_ int output_share(struct task *t, int fds[2]);
 /* The process has ended: takes what it left. */
 void output_exited(struct task *t);
 /* True where the client that asked for it has everything that it will get. */
@@ -271,6 +302,8 @@ bool output_is_closed(const struct task *t);
 void output_close(struct task *t);
 /* Writes meta.json. */
 void output_write_meta(struct task *t);
+/* Members of a JSON object: how it ended. */
+void output_describe_end(struct jsonout *o, const struct task *t);
 /* The files go, for good. */
 void output_remove(struct task *t);
 /* Bytes of the host's disk. */
@@ -286,10 +319,31 @@ _warn_unused_ int record_write(struct supervisor *s, struct cloche_err *err);
 void record_update(struct supervisor *s);
 void record_update_soon(struct supervisor *s);
 
+/* Why the sandbox ends; NULL: it does not. */
+const char *record_reason_name(const struct supervisor *s);
+
+/* --- recording.c: of a sandbox with a full record; else nothing is done --- */
+/* dirs: of logs, of contents (borrowed). */
+_warn_unused_ int recording_start(struct supervisor *s, const int dirs[2], struct cloche_err *err);
+/* Has it look at the room's files as they are; sandbox_go_on is called when it has. */
+_warn_unused_ int recording_look(struct supervisor *s, struct cloche_err *err);
+/* note: JSON members, or NULL. */
+void recording_exec_started(struct task *t, const char *note);
+void recording_exec_failed(struct task *t, const char *why);
+/* Sets t->unrecorded until it is on record. */
+void recording_exec_ended(struct task *t);
+/* The room is dead: the last look, as soon as every command is on record. */
+void recording_finish(struct supervisor *s);
+/* What is there is not on record yet. */
+bool recording_is_awaited(const struct supervisor *s);
+bool recording_is_over(const struct supervisor *s);
+
 /* --- sandbox.c: the room's life --- */
-/* START has come. Takes m's content; config_fd (borrowed) is the broker's, or -1. Failure is
- * reported to the owner here. */
-void sandbox_start(struct supervisor *s, struct ctl_start *m, int config_fd);
+/* START has come. Takes m's content; fds (borrowed) are those of START. Failure is reported to the
+ * owner here. */
+void sandbox_start(struct supervisor *s, struct ctl_start *m, const int *fds);
+/* What is recorded was looked at: clients may begin. */
+void sandbox_go_on(struct supervisor *s);
 /* TERM, then KILL after the grace period; the first reason stays, a shorter grace wins. */
 void sandbox_end(struct supervisor *s, enum ctl_reason reason, uint64_t grace_usec);
 /* Everything in the room dies now. */

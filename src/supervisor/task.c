@@ -69,7 +69,7 @@ static void forget_oldest(struct supervisor *s)
 	DL_FOREACH_SAFE (s->past, t, tmp) {
 		if (n <= MAX_PAST && bytes <= most)
 			return;
-		if (!output_is_closed(t) || !output_is_delivered(t))
+		if (!output_is_closed(t) || !output_is_delivered(t) || t->unrecorded)
 			continue;
 		n--;
 		bytes -= output_size(t);
@@ -153,9 +153,10 @@ static struct task *task_new(struct supervisor *s, const struct exec_spec *spec)
 	return t;
 }
 
-/* The sandbox's own environment, directory and time for what the client left out. */
-static int inherit(const struct supervisor *s, struct exec_spec *spec)
+/* The sandbox's own environment, directory, user and time for what the client left out. */
+static int inherit(const struct supervisor *s, struct ctl_exec *m)
 {
+	struct exec_spec *spec = &m->spec;
 	_cleanup_(strv_freep) char **env = NULL;
 	int r = strv_copy(s->start.env, &env);
 
@@ -176,9 +177,19 @@ static int inherit(const struct supervisor *s, struct exec_spec *spec)
 		return r;
 	strv_free(spec->env);
 	spec->env = TAKE_PTR(env);
+	if (!(m->flags & CTL_EXEC_OWN_USER)) {
+		spec->uid = s->start.uid;
+		spec->gid = s->start.gid;
+	}
 	if (spec->timeout_usec == 0)
 		spec->timeout_usec = s->start.exec_timeout_usec;
 	return 0;
+}
+
+/* A value amid its output is nothing for a log, but something for a full record. */
+static bool is_captured(const struct supervisor *s, const struct ctl_exec *m)
+{
+	return s->start.recorded || (s->start.kept && !(m->flags & CTL_EXEC_RAW));
 }
 
 /* Fills fds with what the process shall have (owned by the caller). 0 or -errno. */
@@ -187,7 +198,7 @@ static int arrange_output(
 {
 	unsigned taken = 0;
 
-	if (t->sup->start.kept && !(m->flags & CTL_EXEC_RAW)) {
+	if (is_captured(t->sup, m)) {
 		t->shown = ++t->sup->last_shown;
 		HASH_ADD(hh_shown, t->sup->shown, shown, sizeof(t->shown), t);
 		return output_prepare(t, m, f, fds);
@@ -229,9 +240,9 @@ bool task_exec(struct peer *p, struct ctl_exec *m, struct chan_frame *f)
 	struct supervisor *s = p->sup;
 	struct task *t;
 
-	if (m->flags & CTL_EXEC_INHERIT && inherit(s, &m->spec) < 0)
+	if (m->flags & CTL_EXEC_INHERIT && inherit(s, m) < 0)
 		return false;
-	if (s->start.kept && m->spec.tty && !(m->flags & CTL_EXEC_RAW) &&
+	if (is_captured(s, m) && m->spec.tty &&
 		(m->stdio[0] != CTL_STDIO_NULL || m->stdio[2] != CTL_STDIO_NULL))
 		return false;
 	if (!s->init_open || HASH_COUNT(s->tasks) + s->captured_n >= MAX_TASKS + MAX_PAST) {
@@ -252,6 +263,7 @@ bool task_exec(struct peer *p, struct ctl_exec *m, struct chan_frame *f)
 	sandbox_flush_init(s);
 	if (t->captured)
 		output_open_log(t, m);
+	recording_exec_started(t, m->note);
 	return true;
 }
 
@@ -272,21 +284,31 @@ bool task_internal(struct supervisor *s, const struct exec_spec *spec, int input
 
 /* --- what clients ask about processes --- */
 
-void task_join(struct peer *p, uint32_t exec, uint32_t number)
+void task_join(struct peer *p, const struct ctl_join *m, struct chan_frame *f)
 {
 	struct supervisor *s = p->sup;
+	bool outputs = f->fds_n == 2;
 	struct watcher *w;
 	struct task *t;
+	int r;
 
-	HASH_FIND(hh_shown, s->shown, &number, sizeof(number), t);
+	HASH_FIND(hh_shown, s->shown, &m->number, sizeof(m->number), t);
 	if (!t) {
 		watcher_refuse(
-			p, exec, E_NOT_FOUND, 0, "the sandbox has no such process (any more)");
+			p, m->exec, E_NOT_FOUND, 0, "the sandbox has no such process (any more)");
 		return;
 	}
-	w = watcher_new(t, p, exec, false);
+	w = watcher_new(t, p, m->exec, outputs);
 	if (!w) {
-		watcher_refuse(p, exec, E_BUSY, 0, "the sandbox takes no more clients' handles");
+		watcher_refuse(p, m->exec, E_BUSY, 0, "the sandbox takes no more clients' handles");
+		return;
+	}
+	r = outputs && t->state != TASK_ENDED ? output_share(t, f->fds) : 0;
+	if (r < 0) {
+		watcher_free(w);
+		watcher_refuse(p, m->exec, r == -EBUSY ? E_BUSY : E_USAGE, -r,
+			r == -EBUSY ? "somebody else has its output"
+				    : "output is shared by pipes, and not of a terminal");
 		return;
 	}
 	if (t->state == TASK_ASKED)
@@ -412,6 +434,7 @@ static bool on_failed(struct supervisor *s, struct str payload)
 		snprintf(text, sizeof(text), "%s", describe(m.stage, e));
 	else
 		snprintf(text, sizeof(text), "%s: %s", describe(m.stage, e), strerror(e));
+	recording_exec_failed(t, text);
 	watchers_fail(t, code, e, text);
 	task_free(t);
 	end_if_one_shot(s, m.exec);
@@ -458,6 +481,7 @@ static void ended(struct task *t, int status, bool oom_killed)
 	t->ended_real = clock_real_usec();
 	DL_APPEND(s->past, t);
 	output_exited(t);
+	recording_exec_ended(t);
 	output_write_meta(t);
 	watchers_tell_end(t, false);
 	record_update_soon(s);

@@ -88,6 +88,8 @@ void watchers_tell_end(struct task *t, bool all)
 {
 	struct watcher *w;
 
+	if (t->unrecorded)
+		return;
 	all |= output_is_delivered(t);
 	do {
 		DL_FOREACH (t->watchers, w)

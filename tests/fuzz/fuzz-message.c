@@ -6,12 +6,13 @@
 #include "ipc/control.h"
 #include "ipc/helper.h"
 #include "ipc/netconf.h"
+#include "ipc/recording.h"
 #include "ipc/roomctl.h"
 
 enum { MAX_MESSAGE = 16 << 20, MAX_STRUCT = 32 * 1024 };
 
 static const message_fn *const protocols[] = {roomctl_messages, helper_messages, ctl_messages,
-	netconf_messages, net_messages, files_messages};
+	netconf_messages, net_messages, files_messages, recording_messages};
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

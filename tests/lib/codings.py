@@ -83,3 +83,13 @@ def write_as(data, way):
         data = b"x" * int(way.partition("+")[2] or 0) + data
         return base64.urlsafe_b64encode(data)
     raise ValueError(way)
+
+
+def forms(data):
+    """(way, bytes) of what is left of data wherever it was written in one of these ways."""
+    found = [("plain", data)] + [(way, write_as(data, way)) for way in ("url", "url-all", "json-all")]
+    found[-1] = ("json-all", found[-1][1][10:-2])
+    for before in range(3):
+        for way in ("base64+%d" % before, "urlsafe64+%d" % before):
+            found.append((way, write_as(data, way)[4 if before else 0:-4]))
+    return found

@@ -226,7 +226,8 @@ class World:
             for folder, dirs, files in os.walk(top):
                 # The copy of /etc (docs/design/roots.md).
                 dirs[:] = [d for d in dirs if not d.startswith(".etc-")]
-                found |= {"file " + os.path.join(folder, f) for f in dirs + files}
+                # And how the last cleanup after a crash went, for "cloche status".
+                found |= {"file " + os.path.join(folder, f) for f in dirs + files if f != ".cleanup"}
         for number, name in enumerate(self.sockets()):
             found.add("socket %d of all" % number)
         if self.bystander:

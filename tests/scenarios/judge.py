@@ -4,6 +4,7 @@ import base64
 import json
 import re
 
+import codings
 from language import Bad, size
 
 
@@ -192,6 +193,25 @@ def read_file(path):
             return f.read()
     except OSError:
         return ""
+
+
+def judge_record(scenario, path):
+    """No real value of a secret is in a record of requests: in no head, and in no body, however that
+    was written."""
+    text, bodies = read_file(path), {}
+    for line in text.splitlines():
+        entry = json.loads(line)
+        for key in ("sent", "data"):
+            if key in entry:
+                bodies[entry["e"], key] = bodies.get((entry["e"], key), b"") + \
+                    base64.b64decode(entry[key])
+        for head in ("request", "response"):
+            text += "".join("\n%s: %s" % tuple(h) for h in entry.get(head, {}).get("headers", []))
+    everywhere = [text.encode("latin-1", "replace")] + list(bodies.values())
+    return ["the real value of %s is in the record, %s" % (name, way)
+            for name, real, _ in scenario.secrets
+            for way, coded in codings.forms(real.encode("latin-1"))
+            if any(coded in where for where in everywhere)]
 
 
 def judge(scenario, code, out, err, origins, log, memory, verbose):

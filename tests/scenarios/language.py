@@ -57,6 +57,7 @@ class Scenario:
         self.allowlist, self.secrets, self.options, self.origins = None, [], [], []
         self.config, self.environment = None, []
         self.clients, self.checks, self.title = [], [], ""
+        self.offline = None
         with open(path, encoding="utf-8") as f:
             text = f.read()
         comments = [line[1:].strip() for line in text.split("\n") if line.startswith("#")]
@@ -89,6 +90,8 @@ class Scenario:
             self.clients[-1]["expect"] += [line.strip() for line in body]
         elif word == "check":
             self.checks += [line.strip() for line in body]
+        elif word == "offline":
+            self.offline = [line.strip() for line in body]
         else:
             raise Bad("no such section")
 

@@ -431,7 +431,12 @@ int keep_view_open(const char *path, struct keep_view *ret, struct cloche_err *e
 	r = read_root(dir, named, &root, err);
 	if (r < 0)
 		return r;
-	ret->host = root[0] != '/';
+	ret->host = strcmp(root, "host") == 0;
+	if (!ret->host && root[0] != '/') {
+		err_set(err, E_UNSUPPORTED, "the changes in %s were made to an image", named);
+		err_hint(err, "compare while a sandbox uses them: cloche diff ID");
+		return -E_UNSUPPORTED;
+	}
 	upper = openat(dir, "upper", flags);
 	lower = ret->host ? openat(dir, "lower", flags) : open(root, flags);
 	if (upper < 0 && errno == ENOENT)

@@ -30,11 +30,11 @@ struct keep {
 #define KEEP_INIT ((struct keep){.dir = -1, .lock = -1, .at = {.dir = -1}})
 
 /* Makes (where missing) and locks the directory for a room on that root (root_dir NULL: the host's
- * view), as the parent of the room. It has to be empty or an earlier one of the same root, belong
- * to us, and neither be a link nor lie behind one that a room may have left (hostpath_find with
- * home), nor in what holds credentials; it becomes private (mode 0700), as it may hold set-uid
- * files. Errors: E_BUSY another room uses it; E_EXISTS something else is in it; E_CONFIG it belongs
- * to another root; E_DENIED the others. */
+ * view; an image: any other text than a path, which says what it is), as the parent of the room. It
+ * has to be empty or an earlier one of the same root, belong to us, and neither be a link nor lie
+ * behind one that a room may have left (hostpath_find with home), nor in what holds credentials; it
+ * becomes private (mode 0700), as it may hold set-uid files. Errors: E_BUSY another room uses it;
+ * E_EXISTS something else is in it; E_CONFIG it belongs to another root; E_DENIED the others. */
 _warn_unused_ int keep_open(const char *path, const char *root_dir, const char *home,
 	struct keep *ret, struct cloche_err *err);
 

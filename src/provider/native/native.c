@@ -100,9 +100,15 @@ static int make_cgroup(struct native_room *n, struct native_birth *b, struct clo
 static int open_keep(const struct room_spec *spec, struct native_room *n, struct cloche_err *err)
 {
 	const char *const *dirs = layers_host_dirs();
-	const char *root = spec->root == ROOM_ROOT_DIR ? spec->root_dir : NULL;
+	const char *root = spec->root == ROOM_ROOT_HOST ? NULL : spec->root_dir;
+	char image[IMAGEROOT_NAME];
 	size_t i;
-	int r = keep_open(spec->keep_dir, root, spec->host_home, &n->keep, err);
+	int r;
+
+	if (spec->root == ROOM_ROOT_IMAGE)
+		imageroot_name(spec->layers, image);
+	r = keep_open(spec->keep_dir, spec->root == ROOM_ROOT_IMAGE ? image : root, spec->host_home,
+		&n->keep, err);
 
 	if (r == 0 && root)
 		r = keep_check_apart(&n->keep, root, err);
@@ -121,19 +127,23 @@ static int open_keep(const struct room_spec *spec, struct native_room *n, struct
 static int check_nested(
 	const struct room_spec *spec, const struct idmap *ids, struct cloche_err *err)
 {
-	bool over = spec->root == ROOM_ROOT_DIR || spec->overlay || spec->keep_dir;
+	bool over = spec->root != ROOM_ROOT_HOST || spec->overlay || spec->keep_dir;
 	bool writable = spec->keep_dir != NULL;
-	bool shown = ids->range ? over : geteuid() == 0;
+	/* Those of an image belong to whoever stored it. */
+	bool shown = ids->range ? over : geteuid() == 0 || spec->root == ROOM_ROOT_IMAGE;
 
 	for (size_t i = 0; i < spec->mounts_n; i++)
 		writable = writable || !spec->mounts[i].ro;
 	if (!spec->nested || !shown || !writable)
 		return 0;
 	err_set(err, E_UNSUPPORTED,
-		"--nested by root, %s, with a writable mount: "
+		"--nested %s, with a writable mount: "
 		"set-uid programs could be left there",
-		ids->range ? "over a root that can be changed" : "in a user namespace");
-	err_hint(err, "run cloche as an ordinary user, or %s",
+		geteuid() != 0 ? "over an image"
+		: ids->range   ? "by root, over a root that can be changed"
+			       : "by root, in a user namespace");
+	err_hint(err, "%s%s",
+		geteuid() != 0 ? "run it " : "run cloche as an ordinary user, or run it ",
 		spec->keep_dir ? "without --keep-changes" : "without a workspace (--no-workspace)");
 	return -E_UNSUPPORTED;
 }
@@ -155,7 +165,10 @@ static int prepare(const struct room_spec *spec, struct native_room *n, struct n
 	b->spec = spec;
 	b->outer_uid = geteuid();
 	b->outer_gid = getegid();
-	b->rootfs = (struct rootfs){.dir = spec->root == ROOM_ROOT_DIR ? spec->root_dir : NULL,
+	b->rootfs = (struct rootfs){.dir = spec->root == ROOM_ROOT_HOST ? NULL : spec->root_dir,
+		.image = spec->root == ROOM_ROOT_IMAGE,
+		.layers = spec->layers,
+		.places = spec->places,
 		.init_path = spec->init_path,
 		.ca_fd = spec->ca_fd,
 		.host_home = spec->host_home,
@@ -192,7 +205,9 @@ static int prepare(const struct room_spec *spec, struct native_room *n, struct n
 	r = b->rootfs.own_dir = rundir_open(err);
 	if (r >= 0)
 		r = find_consents(&b->rootfs.consents, err);
-	if (r >= 0 && spec->root != ROOM_ROOT_DIR) {
+	if (r >= 0 && spec->root == ROOM_ROOT_IMAGE)
+		r = imageroot_lock(spec->root_dir, spec->layers, &n->image, err);
+	if (r >= 0 && spec->root == ROOM_ROOT_HOST) {
 		b->rootfs.shipped_dir = rundir_open_usual(NULL);
 		n->shipped =
 			b->rootfs.shipped_dir < 0 ? -1 : rootfs_open_shipped(b->rootfs.shipped_dir);
@@ -334,6 +349,7 @@ static int native_create(const struct room_spec *spec, struct room **ret, struct
 	n->net = (struct netcapture)NETCAPTURE_INIT;
 	n->cgroup = CGROUP_INIT;
 	n->keep = KEEP_INIT;
+	n->image = IMAGEROOT_NULL;
 	n->shipped = -1;
 	room = &n->base;
 	r = prepare(spec, n, &b, err);
@@ -474,6 +490,7 @@ static struct room *native_destroy(struct room *room)
 	}
 	netcapture_close(&n->net);
 	keep_close(&n->keep);
+	imageroot_unlock(&n->image);
 	fd_close(n->shipped);
 	fd_close(n->upper_fd);
 	fd_close(n->lower_fd);

@@ -4,6 +4,7 @@
 
 #include "jail/netcapture.h"
 #include "provider/native/cgroup.h"
+#include "provider/native/imageroot.h"
 #include "provider/native/owner.h"
 #include "provider/native/rootfs.h"
 #include "provider/provider.h"
@@ -22,6 +23,7 @@ struct native_room {
 	unsigned unenforced_n;
 	struct cgroup cgroup;
 	struct keep keep;
+	struct imageroot image;
 	int shipped; /* keeps it from being removed; -1: none */
 	bool reaped;
 	struct room_exit exit;

@@ -19,6 +19,7 @@
 #include "ipc/roomctl.h"
 #include "jail/source.h"
 #include "jail/sys.h"
+#include "provider/native/imageroot.h"
 #include "provider/native/mount.h"
 #include "provider/native/parts.h"
 #include "provider/native/target.h"
@@ -114,7 +115,9 @@ int rootfs_open_sources(struct rootfs *r, struct cloche_err *err)
 	if (r->init_tree < 0)
 		return r->init_tree == -ENOENT ? err_sys(err, ENOENT, "find %s", r->init_path)
 					       : r->init_tree;
-	if (r->dir) {
+	if (r->image) {
+		e = imageroot_open(r->dir, &r->dir_tree, err);
+	} else if (r->dir) {
 		e = open_source(r, r->dir, false, PARTS_QUIET, &is_dir, &r->dir_tree, err);
 		if (e == -ENOENT)
 			e = -E_SYSTEM;
@@ -345,6 +348,8 @@ static void make_places(const struct rootfs *r, int lower)
 		if (r->mounts[i].tree >= 0)
 			fd_close(
 				target_open(&root, r->mounts[i].target, r->mounts[i].is_dir, NULL));
+	for (char *const *place = r->places; place && *place; place++)
+		fd_close(target_open(&root, *place, true, NULL));
 }
 
 /* What lies below the layer of changes: the directory, or what the room has of its own. */
@@ -420,7 +425,10 @@ static int open_result(struct rootfs *r, int base, struct cloche_err *err)
 	if (!r->overlay)
 		return 0;
 	r->upper_fd = openat(base, "upper", flags);
-	r->lower_fd = openat(base, "lower", flags);
+	r->lower_fd = r->image ? imageroot_overlay(base, r->layers, false, err)
+			       : openat(base, "lower", flags);
+	if (r->image && r->lower_fd < 0)
+		return r->lower_fd;
 	if (r->upper_fd < 0 || r->lower_fd < 0)
 		return err_sys(err, errno, "open the room's layers");
 	return 0;
@@ -430,6 +438,8 @@ static int make_root_overlay(const struct rootfs *r, int base, struct cloche_err
 {
 	int tree;
 
+	if (r->image)
+		return imageroot_overlay(base, r->layers, true, err);
 	if (r->dir)
 		return layers_overlay(base, "", true, err);
 	tree = r->shipped_tree >= 0 ? layers_overlay(base, "", true, NULL) : -1;

@@ -25,7 +25,9 @@ struct rootfs_mount {
 
 struct rootfs {
 	const char *dir; /* directory to be the root, under an overlay; NULL: view of the host */
-	const char *init_path, *host_home; /* the last may be NULL */
+	bool image;      /* dir holds the layers of an image: these, the lowest first */
+	char *const *layers, *const *places; /* borrowed; see room_spec */
+	const char *init_path, *host_home;   /* the last may be NULL */
 	int ca_fd; /* borrowed pipe with certificates to trust, see trust_install; -1: none */
 	uint64_t tmpfs_bytes; /* 0: the kernel's default, half of the memory */
 	bool overlay; /* changes of the root lie in a layer of their own; see keep and upper_fd */
