@@ -185,6 +185,19 @@ def descendants(pid):
     return found
 
 
+def session_lives(pid):
+    """Whether anything lives of the session that pid leads or led: what was killed may take a while to die."""
+    for entry in os.listdir("/proc"):
+        try:
+            with open("/proc/%s/stat" % entry) as f:
+                state, _, _, session = f.read().rpartition(")")[2].split()[:4]
+        except (OSError, ValueError):
+            continue
+        if entry.isdigit() and int(session) == pid and state not in "ZX":
+            return True
+    return False
+
+
 def status_kib(pid, field):
     """A line of /proc/PID/status in KiB, or 0 where the process is gone."""
     try:
