@@ -45,7 +45,7 @@ int cloche_diff_kept(const char *dir, cloche_change_fn fn, void *user, cloche_er
 {
 	struct diff d = {fn, user};
 	/* The directory does not say who kept it: only one provider does. */
-	const struct provider *p = provider_find(str_from(provider_name_at(0)));
+	const struct provider *p = provider_find(str_from(provider_name_at(0)), NULL);
 	int r = provider_diff_kept(p, dir, hand_on, &d, err);
 
 	return r > 0 ? 0 : r;
@@ -96,7 +96,7 @@ static int await_end(const cloche_instance *instance, int error, struct cloche_e
 static int diff_layers(const struct client *client, int upper, int lower, cloche_change_fn fn,
 	void *user, struct cloche_err *err)
 {
-	const struct provider *p = provider_find(str_from(client_provider(client)));
+	const struct provider *p = provider_find(str_from(client_provider(client)), NULL);
 	struct diff d = {fn, user};
 	int r;
 

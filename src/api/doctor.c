@@ -30,8 +30,8 @@ int cloche_doctor(void (*fn)(const cloche_check *check, void *user), void *user,
 	const char *name;
 
 	for (size_t i = 0; (name = provider_name_at(i)); i++) {
-		p = provider_find(str_from(name));
-		if (p->doctor)
+		p = provider_find(str_from(name), NULL);
+		if (p && p->doctor)
 			p->doctor(doctor_tell, &d);
 	}
 	return d.broken;

@@ -135,6 +135,9 @@ static int make_room(const cloche_sandbox *sb, struct client_start *start, struc
 	ret->host_home = fs_home();
 	if (sb->root_dir && !ret->root_dir)
 		return err_nomem(err);
+	r = set_string(&ret->image, sb->image_id, err);
+	if (r < 0)
+		return r;
 	if (strv_copy(sb->image_layers, &ret->layers) < 0 ||
 		strv_copy(sb->image_places, &ret->places) < 0)
 		return err_nomem(err);

@@ -15,7 +15,9 @@ void cloche_provider_each(cloche_provider_fn fn, void *user)
 		struct cloche_err err = CLOCHE_ERR_INIT;
 		cloche_provider_status s = {.name = name};
 
-		s.available = provider_find(str_from(name))->probe(&err) == 0;
+		const struct provider *p = provider_find(str_from(name), &err);
+
+		s.available = p && p->probe(p, &err) == 0;
 		s.reason = err.message;
 		s.advice = err.hint;
 		fn(&s, user);

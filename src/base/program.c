@@ -85,9 +85,9 @@ char *program_on_path(const char *name)
 char **program_env(char *const *env)
 {
 	static const char *const names[] = {"HOME", "PATH", "USER", "LOGNAME", "LANG", "TMPDIR",
-		"DBUS_SESSION_BUS_ADDRESS", "SSL_CERT_FILE", "SSL_CERT_DIR"};
-	static const char *const prefixes[] = {
-		"CLOCHE_", "XDG_", "LC_", "ASAN_", "LSAN_", "UBSAN_", "LLVM_PROFILE_"};
+		"DBUS_SESSION_BUS_ADDRESS", "SSL_CERT_FILE", "SSL_CERT_DIR", "REGISTRY_AUTH_FILE"};
+	static const char *const prefixes[] = {"CLOCHE_", "XDG_", "LC_", "DOCKER_", "CONTAINER",
+		"ASAN_", "LSAN_", "UBSAN_", "LLVM_PROFILE_"};
 	_cleanup_(strv_freep) char **kept = calloc(1, sizeof(char *));
 
 	for (size_t i = 0; kept && env && env[i]; i++) {
@@ -163,7 +163,9 @@ static int spawn(const struct program_spawn *p, const int *lifted, int floor, pi
 	if (r == 0) {
 		posix_spawnattr_setsigdefault(&attr, &all);
 		posix_spawnattr_setsigmask(&attr, &none);
-		posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+		posix_spawnattr_setflags(
+			&attr, (short)(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK |
+				       (p->own_group ? POSIX_SPAWN_SETPGROUP : 0)));
 		r = add_actions(&actions, p, lifted, floor);
 		if (r == 0)
 			r = -posix_spawn(ret, p->path, &actions, &attr, p->argv, p->env);

@@ -3,6 +3,7 @@
 /* Helper programs, cloche's own and others: where they are, and how they are started. */
 
 #include "base/err.h"
+#include <stdbool.h>
 #include <sys/types.h>
 
 /* Finds a program that belongs to cloche: in $CLOCHE_LIBEXEC where that is set, else beside the
@@ -23,7 +24,8 @@ struct program_spawn {
 	char *const *argv, *const *env;
 	const struct program_fd *fds;
 	size_t fds_n;
-	int stdio[3]; /* -1: /dev/null */
+	int stdio[3];   /* -1: /dev/null */
+	bool own_group; /* it leads a process group of its own */
 };
 
 /* Starts a program with exactly these descriptors, default signal dispositions and nothing
@@ -32,9 +34,9 @@ struct program_spawn {
 _warn_unused_ int program_start(
 	const struct program_spawn *p, pid_t *ret_pid, int *ret_pidfd, struct cloche_err *err);
 
-/* The part of an environment that a helper program may see: settings of cloche, of the session and
- * of sanitizers, never the rest (it may hold real secrets). Heap array of heap strings (strv_free),
- * NULL on lack of memory. */
+/* The part of an environment that a helper program may see: settings of cloche, of the session, of
+ * container engines and of sanitizers, never the rest (it may hold real secrets). Heap array of
+ * heap strings (strv_free), NULL on lack of memory. */
 char **program_env(char *const *env);
 
 /* When a process was started, in the kernel's ticks since the machine's (field 22 of its

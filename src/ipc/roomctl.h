@@ -16,6 +16,9 @@
 /* Where the program that becomes process 1 is in every room. It is executed again there, for the
  * file worker and for connections to a port. */
 #define ROOMCTL_INIT_PATH "/run/cloche/init"
+/* Where it finds the supervisor's socket in a room that a provider's program has made. */
+#define ROOMCTL_CONTROL_NAME "control"
+#define ROOMCTL_CONTROL_PATH "/run/cloche/" ROOMCTL_CONTROL_NAME
 
 enum {
 	ROOMCTL_MAX_PAYLOAD = EXEC_MAX_BYTES + 512 * 1024, /* towards init */

@@ -22,13 +22,16 @@ int caps_bound(uint64_t keep, struct cloche_err *err)
 {
 	int cap;
 
-	/* Capabilities are numbered without gaps: EINVAL is the first that the kernel lacks. */
-	for (cap = 0; cap < 64; cap++)
-		if (!(keep & (1ULL << cap)) && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0) {
-			if (errno == EINVAL)
-				break;
+	/* Capabilities are numbered without gaps: the first that the kernel lacks cannot be read.
+	 * Who lacks SETPCAP may be bounded already. */
+	for (cap = 0; cap < 64; cap++) {
+		int has = prctl(PR_CAPBSET_READ, cap, 0, 0, 0);
+
+		if (has < 0)
+			break;
+		if (has && !(keep & (1ULL << cap)) && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
 			return err_sys(err, errno, "drop capability %d", cap);
-		}
+	}
 	return caps_clear_ambient(err);
 }
 

@@ -118,10 +118,10 @@ int sandbox_dir_plan(struct sandbox_dir *d, const struct provider *provider,
 	size_t head;
 	int r;
 
-	if (buf_printf(&b, "%s\n", provider->name) < 0)
+	if (buf_printf(&b, "%s\n", provider->path ? provider->path : provider->name) < 0)
 		return err_nomem(err);
 	head = buf_len(&b);
-	r = provider->plan(spec, &b, err);
+	r = provider->plan(provider, spec, &b, err);
 	if (r < 0)
 		return r;
 	if (buf_len(&b) == head)

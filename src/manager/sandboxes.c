@@ -74,8 +74,8 @@ static int reap_owned(int dir, struct cloche_err *err)
 		return 0;
 	text = buf_str(&b);
 	n = str_chr(text, '\n');
-	p = provider_find(str_prefix(text, n));
-	return p ? p->reap(str_from_index(text, n + 1), err) : 0;
+	p = provider_find(str_prefix(text, n), err);
+	return p ? p->reap(p, str_from_index(text, n + 1), err) : -E_NOT_FOUND;
 }
 
 void manager_settle(int dir, struct cloche_err *err)

@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "provider/names.h"
+#include "base/program.h"
+#include "base/str.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+enum { NAME_MAX_BYTES = 32, REGISTERED_MAX = 16 };
 
 #define PROVIDER_NAME(name) #name,
-static const char *const names_here[] = {PROVIDERS(PROVIDER_NAME)};
+static const char *const names_here[] = {PROVIDERS(PROVIDER_NAME) PROVIDER_PROGRAMS(PROVIDER_NAME)};
+static const char *const names_inside[] = {PROVIDERS(PROVIDER_NAME)};
 
 /* Names that other versions have, and aliases. */
 static const struct {
@@ -12,8 +20,6 @@ static const struct {
 } names_elsewhere[] = {
 	{"auto", "auto"},
 	{"srt", "srt"},
-	{"podman", "podman"},
-	{"docker", "docker"},
 	{"e2b", "e2b"},
 	{"cloudflare", "cloudflare"},
 	{"subprocess", "subprocess"},
@@ -21,30 +27,120 @@ static const struct {
 	{"local", "subprocess"},
 };
 
+static struct {
+	char *name, *path;
+} registered[REGISTERED_MAX];
+
 const char *provider_name_at(size_t i)
 {
 	return i < ARRAY_SIZE(names_here) ? names_here[i] : NULL;
 }
 
-static const char *find_here(const char *name)
+static const char *find_in(const char *const *names, size_t n, const char *name)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(names_here); i++)
-		if (strcmp(name, names_here[i]) == 0)
-			return names_here[i];
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(name, names[i]) == 0)
+			return names[i];
+	return NULL;
+}
+
+static bool is_program_name(const char *name)
+{
+	size_t n = strlen(name);
+
+	return n > 0 && n <= NAME_MAX_BYTES && name[0] != '-' &&
+	       strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == n;
+}
+
+static const char *registered_path(const char *name)
+{
+	for (size_t i = 0; i < REGISTERED_MAX && registered[i].name; i++)
+		if (strcmp(registered[i].name, name) == 0)
+			return registered[i].path;
+	return NULL;
+}
+
+int provider_name_register(const char *name, const char *path, struct cloche_err *err)
+{
+	size_t i = 0;
+
+	if (!is_program_name(name) || find_in(names_inside, ARRAY_SIZE(names_inside), name) ||
+		strcmp(name, "auto") == 0)
+		return err_set(err, E_USAGE, "\"%s\" is no name for a provider's program", name);
+	if (path[0] != '/')
+		return err_set(err, E_USAGE, "provider %s: %s is no absolute path", name, path);
+	while (i < REGISTERED_MAX && registered[i].name && strcmp(registered[i].name, name) != 0)
+		i++;
+	if (i == REGISTERED_MAX)
+		return err_set(err, E_LIMIT, "more than %d providers", REGISTERED_MAX);
+	free(registered[i].path);
+	if (!registered[i].name)
+		registered[i].name = strdup(name);
+	registered[i].path = strdup(path);
+	return registered[i].name && registered[i].path ? 0 : err_nomem(err);
+}
+
+static char *find_in_path(const char *name)
+{
+	struct str rest = str_from(getenv("CLOCHE_PROVIDER_PATH"));
+
+	while (rest.n) {
+		struct str dir = str_prefix(rest, str_chr(rest, ':'));
+		_cleanup_(freep) char *path = NULL;
+
+		rest = str_from_index(rest, dir.n + 1);
+		if (dir.n == 0 || dir.p[0] != '/' ||
+			asprintf(&path, "%.*s/" PROVIDER_PROGRAM "%s", STR_FMT(dir), name) < 0)
+			continue;
+		if (access(path, X_OK) == 0)
+			return TAKE_PTR(path);
+	}
+	return NULL;
+}
+
+char *provider_program_find(const char *name, struct cloche_err *err)
+{
+	const char *path = name[0] == '/' ? name : registered_path(name);
+	char program[sizeof(PROVIDER_PROGRAM) + NAME_MAX_BYTES], *found = NULL;
+
+	if (path && access(path, X_OK) == 0)
+		found = strdup(path);
+	if (!path && is_program_name(name)) {
+		snprintf(program, sizeof(program), PROVIDER_PROGRAM "%s", name);
+		found = program_find(program, NULL);
+		if (!found)
+			found = find_in_path(name);
+	}
+	if (found)
+		return found;
+	if (path)
+		err_set(err, E_NOT_FOUND, "the provider %s is no program that can be executed",
+			path);
+	else
+		err_set(err, E_NOT_FOUND,
+			"there is no program " PROVIDER_PROGRAM "%s beside cloche's own, nor in "
+			"CLOCHE_PROVIDER_PATH",
+			name);
 	return NULL;
 }
 
 int provider_name_find(const char *named, const char **ret, struct cloche_err *err)
 {
-	*ret = find_here(named);
+	*ret = find_in(names_here, ARRAY_SIZE(names_here), named);
+	for (size_t i = 0; !*ret && i < ARRAY_SIZE(names_elsewhere); i++)
+		if (strcmp(named, names_elsewhere[i].named) == 0)
+			*ret = names_elsewhere[i].name;
+	if (!*ret && (named[0] == '/' || is_program_name(named))) {
+		_cleanup_(freep) char *path = provider_program_find(named, NULL);
+
+		*ret = path ? named : NULL;
+	}
 	if (*ret)
 		return 0;
-	for (size_t i = 0; i < ARRAY_SIZE(names_elsewhere); i++)
-		if (strcmp(named, names_elsewhere[i].named) == 0) {
-			*ret = names_elsewhere[i].name;
-			return 0;
-		}
-	return err_set(err, E_USAGE, "unknown provider \"%s\": it is " PROVIDERS_TEXT, named);
+	err_set(err, E_USAGE, "unknown provider \"%s\": it is " PROVIDERS_TEXT, named);
+	err_hint(err, "a program " PROVIDER_PROGRAM "NAME of your own is found in the directories "
+		      "of CLOCHE_PROVIDER_PATH");
+	return -E_USAGE;
 }
 
 int provider_name_choose(const char *name, const char **ret, struct cloche_err *err)
@@ -53,12 +149,16 @@ int provider_name_choose(const char *name, const char **ret, struct cloche_err *
 
 	if (r < 0)
 		return r;
-	*ret = strcmp(name, "auto") == 0 ? names_here[0] : find_here(name);
-	if (*ret)
-		return 0;
-	err_set(err, E_UNSUPPORTED, "provider %s is not part of this version", name);
-	err_hint(err,
-		"use --provider %s (the default); \"cloche doctor\" says whether it works here",
-		names_here[0]);
-	return -E_UNSUPPORTED;
+	for (size_t i = 1; i < ARRAY_SIZE(names_elsewhere); i++)
+		if (strcmp(name, names_elsewhere[i].name) == 0 && !registered_path(name)) {
+			err_set(err, E_UNSUPPORTED, "provider %s is not part of this version",
+				name);
+			err_hint(err,
+				"use --provider %s; \"cloche doctor\" says whether it works here",
+				names_here[0]);
+			return -E_UNSUPPORTED;
+		}
+	/* What is registered is known to this process alone. */
+	*ret = registered_path(name) ? registered_path(name) : name;
+	return 0;
 }

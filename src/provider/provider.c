@@ -1,17 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "provider/provider.h"
+#include "provider/programs.h"
+
+#include <string.h>
 
 #define PROVIDER_OPS(name) &name##_provider,
 static const struct provider *const providers[] = {PROVIDERS(PROVIDER_OPS)};
 
-const struct provider *provider_find(struct str name)
+enum { PROGRAMS_MAX = 32 };
+/* As many as one process ever asks for; a place is taken where there is a path. */
+static struct provider programs[PROGRAMS_MAX];
+
+/* "/usr/libexec/cloche/cloche-provider-podman" -> "podman" */
+static const char *name_of(const char *path)
 {
+	const char *base = strrchr(path, '/') + 1;
+	bool usual = str_starts(str_from(base), STR(PROVIDER_PROGRAM));
+
+	return usual ? base + strlen(PROVIDER_PROGRAM) : base;
+}
+
+const struct provider *provider_find(struct str name, struct cloche_err *err)
+{
+	_cleanup_(freep) char *copy = NULL, *path = NULL;
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(providers); i++)
 		if (str_eq(name, str_from(providers[i]->name)))
 			return providers[i];
-	return NULL;
+	copy = str_dup(name);
+	path = copy ? provider_program_find(copy, err) : NULL;
+	if (!path) {
+		if (!copy)
+			err_nomem(err);
+		return NULL;
+	}
+	for (i = 0; i < PROGRAMS_MAX && programs[i].path; i++)
+		if (strcmp(programs[i].path, path) == 0)
+			return &programs[i];
+	if (i == PROGRAMS_MAX) {
+		err_set(err, E_LIMIT, "more than %d providers", PROGRAMS_MAX);
+		return NULL;
+	}
+	programs[i] = program_provider;
+	programs[i].path = TAKE_PTR(path);
+	programs[i].name = name_of(programs[i].path);
+	return &programs[i];
 }
 
 struct room *room_free(struct room *r)

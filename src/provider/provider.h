@@ -87,19 +87,22 @@ typedef void (*provider_check_fn)(void *user, const struct provider_check *check
 
 struct provider {
 	const char *name; /* "native" */
+	const char *path; /* of the program that it is; NULL: it is part of this one */
 
 	/* Says whether a room could be made here: 0, or an error that names the blocker and hints
 	 * at the remedy. */
-	int (*probe)(struct cloche_err *err);
+	int (*probe)(const struct provider *p, struct cloche_err *err);
 
 	/* Appends lines of text that name what of the host create might come to own (a cgroup, a
 	 * container), for a record that is written before create is called. Nothing is written
 	 * where nothing would have to be cleaned up. */
-	int (*plan)(const struct room_spec *spec, struct buf *out, struct cloche_err *err);
+	int (*plan)(const struct provider *p, const struct room_spec *spec, struct buf *out,
+		struct cloche_err *err);
 
 	/* Makes the room and starts init; returns when init has been executed. spec is borrowed for
 	 * the call. An error tells the exact reason, also where it happened inside. */
-	int (*create)(const struct room_spec *spec, struct room **ret, struct cloche_err *err);
+	int (*create)(const struct provider *p, const struct room_spec *spec, struct room **ret,
+		struct cloche_err *err);
 
 	/* Sends sig to every process of the room (SIGKILL: takes the whole room down at once and
 	 * cannot be escaped). A room that has ended already is no error. Does not wait. */
@@ -114,7 +117,7 @@ struct provider {
 
 	/* Removes what such a record names, for a room whose owner died. What is gone already (or
 	 * was never made) is no error. The record is trusted only as far as its file is. */
-	int (*reap)(struct str record, struct cloche_err *err);
+	int (*reap)(const struct provider *p, struct str record, struct cloche_err *err);
 
 	/* Kills what is left, waits for it, removes everything the room owned on the host and frees
 	 * it. NULL is fine. Returns NULL. */
@@ -172,8 +175,9 @@ struct provider {
 #define PROVIDER_EXTERN_(name) extern const struct provider name##_provider;
 PROVIDERS(PROVIDER_EXTERN_)
 
-/* The provider of exactly that name (names.h), or NULL. */
-const struct provider *provider_find(struct str name);
+/* The provider of exactly that name, or whose program is at that absolute path; NULL with err set.
+ * What it returns stays. Not thread-safe. */
+const struct provider *provider_find(struct str name, struct cloche_err *err);
 
 /* Destroys through the room's own provider; returns NULL. */
 struct room *room_free(struct room *r);

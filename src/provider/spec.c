@@ -21,6 +21,7 @@ void room_spec_done(struct room_spec *s)
 	free(s->mounts);
 	free(s->id);
 	free(s->root_dir);
+	free(s->image);
 	strv_free(s->layers);
 	strv_free(s->places);
 	free(s->keep_dir);
@@ -102,6 +103,11 @@ uint64_t room_limits_tmpfs(const struct room_limits *l)
 	return l->tmpfs_bytes ? l->tmpfs_bytes : l->memory_bytes / 2;
 }
 
+static bool is_layer_name(const char *name)
+{
+	return strlen(name) == ROOM_LAYER_NAME && !name[strspn(name, "0123456789abcdef")];
+}
+
 /* Names of the store, which become parts of paths and of options. */
 static int check_layers(const struct room_spec *s, struct cloche_err *err)
 {
@@ -110,9 +116,10 @@ static int check_layers(const struct room_spec *s, struct cloche_err *err)
 	if (n > ROOM_MAX_LAYERS || strv_count(s->places) > ROOM_MAX_PLACES)
 		return err_set(err, E_LIMIT, "the image has too many layers or volumes");
 	for (size_t i = 0; i < n; i++)
-		if (strlen(s->layers[i]) != ROOM_LAYER_NAME ||
-			s->layers[i][strspn(s->layers[i], "0123456789abcdef")])
+		if (!is_layer_name(s->layers[i]))
 			return err_set(err, E_USAGE, "bad name of a layer");
+	if (s->image && !is_layer_name(s->image))
+		return err_set(err, E_USAGE, "bad id of an image");
 	for (char *const *p = s->places; p && *p; p++)
 		if (!is_plain_path(*p))
 			return err_set(err, E_USAGE, "bad path of a volume: %s", *p);

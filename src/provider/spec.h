@@ -61,6 +61,7 @@ struct room_spec {
 	enum room_root root;
 	char *root_dir; /* for ROOM_ROOT_DIR; for ROOM_ROOT_IMAGE the directory of the layers */
 	char **layers; /* of an image, the lowest first: their names there, 64 digits each (strv) */
+	char *image;   /* of an image: its id in the store, 64 digits */
 	char **places; /* of an image: directories that shall be there, absolute (strv) */
 	bool overlay;  /* what changes in the root, /usr of the host's view included, lies in a
 			* layer of its own that can be looked at (room_layers()) */

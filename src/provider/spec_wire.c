@@ -34,6 +34,7 @@ static const struct message *room_limits_message(void)
 	F(ENUM, root, room_root, ROOM_ROOT_END_)                                                   \
 	F(OPTIONAL, root_dir, .max = MAX_PATH)                                                     \
 	F(STRV, layers, .max = ROOM_LAYER_NAME, .max_n = ROOM_MAX_LAYERS)                          \
+	F(OPTIONAL, image, .max = ROOM_LAYER_NAME)                                                 \
 	F(STRV, places, .max = MAX_PATH, .max_n = ROOM_MAX_PLACES)                                 \
 	F(BOOL, overlay)                                                                           \
 	F(OPTIONAL, keep_dir, .max = MAX_PATH)                                                     \

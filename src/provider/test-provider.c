@@ -7,28 +7,34 @@ static struct cloche_err err;
 
 static void every_name_has_its_provider(void)
 {
-	const char *name;
+	static const char *const none[] = {"auto", "", "nativ", "srt", "../native", "/etc/passwd"};
 	size_t i;
 
-	for (i = 0; (name = provider_name_at(i)); i++) {
-		const struct provider *p = provider_find(str_from(name));
+	for (i = 0; provider_name_at(i); i++) {
+		const char *name = provider_name_at(i);
+		const struct provider *p = provider_find(str_from(name), &err);
 
-		check(p != NULL);
-		check_z(p ? p->name : "", name);
+		/* Programs may not be there. */
+		check(p != NULL || (i > 0 && err.code == E_NOT_FOUND));
+		check_z(p ? p->name : name, name);
+		check(!p || (p->path != NULL) == (i > 0));
+		check(p == provider_find(str_from(name), &err));
 	}
-	check(i > 0);
-	check(provider_find(STR("auto")) == NULL);
-	check(provider_find(STR("")) == NULL);
-	check(provider_find(STR("nativ")) == NULL);
+	check(i >= PROVIDERS_AUTO);
+	for (i = 0; i < ARRAY_SIZE(none); i++) {
+		err_clear(&err);
+		check(provider_find(str_from(none[i]), &err) == NULL);
+		check_int(err.code, E_NOT_FOUND);
+	}
 }
 
 static void aliases_are_resolved(void)
 {
 	static const struct {
 		const char *named, *name, *chosen;
-	} rows[] = {{"auto", "auto", "native"}, {"native", "native", "native"},
-		{"podman", "podman", NULL}, {"none", "subprocess", NULL},
-		{"local", "subprocess", NULL}};
+	} rows[] = {{"auto", "auto", "auto"}, {"native", "native", "native"},
+		{"podman", "podman", "podman"}, {"none", "subprocess", NULL},
+		{"local", "subprocess", NULL}, {"srt", "srt", NULL}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		const char *name = "", *chosen = NULL;
@@ -44,7 +50,8 @@ static void aliases_are_resolved(void)
 
 static void unknown_names_get_the_list(void)
 {
-	static const char *const unknown[] = {"", "Native", "native ", "runc"};
+	static const char *const unknown[] = {
+		"", "Native", "native ", "runc", "./x", "/no/such", "-x"};
 	const char *name = NULL;
 
 	for (size_t i = 0; i < ARRAY_SIZE(unknown); i++) {
@@ -53,6 +60,28 @@ static void unknown_names_get_the_list(void)
 		check_int(provider_name_choose(unknown[i], &name, &err), -E_USAGE);
 	}
 	check(name == NULL);
+}
+
+/* Somebody's own program: by its path, in a directory of his, or registered. */
+static void programs_are_found(void)
+{
+	const char *name = NULL;
+
+	check_int(provider_name_choose("/bin/sh", &name, &err), 0);
+	check_z(name, "/bin/sh");
+	check_int(provider_name_register("mine", "bin/sh", &err), -E_USAGE);
+	check_int(provider_name_register("native", "/bin/sh", &err), -E_USAGE);
+	check_int(provider_name_register("auto", "/bin/sh", &err), -E_USAGE);
+	check_int(provider_name_register("Mine", "/bin/sh", &err), -E_USAGE);
+	check_int(provider_name_register("mine", "/bin/sh", &err), 0);
+	check_int(provider_name_choose("mine", &name, &err), 0);
+	check_z(name, "/bin/sh");
+	check_int(provider_name_register("mine", "/no/such", &err), 0);
+	check_int(provider_name_find("mine", &name, &err), -E_USAGE);
+	/* An alias is a name like any other. */
+	check_int(provider_name_register("srt", "/bin/true", &err), 0);
+	check_int(provider_name_choose("srt", &name, &err), 0);
+	check_z(name, "/bin/true");
 }
 
 /* What a provider lacks is refused by its name, or is the answer for "unknown". */
@@ -85,6 +114,7 @@ int main(void)
 	run_test(every_name_has_its_provider);
 	run_test(aliases_are_resolved);
 	run_test(unknown_names_get_the_list);
+	run_test(programs_are_found);
 	run_test(what_is_lacking_is_said);
 	return tap_done();
 }

@@ -167,9 +167,9 @@ static void more_mounts_than_may_be_do_not_go_out(void)
 
 static void providers_are_found_by_name(void)
 {
-	check(provider_find(STR("native")) == &native_provider);
-	check(provider_find(STR("nativ")) == NULL);
-	check(provider_find(STR_NULL) == NULL);
+	check(provider_find(STR("native"), NULL) == &native_provider);
+	check(provider_find(STR("nativ"), NULL) == NULL);
+	check(provider_find(STR_NULL, NULL) == NULL);
 	check(room_free(NULL) == NULL);
 }
 

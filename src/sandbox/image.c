@@ -18,6 +18,7 @@ void sandbox_leave_image(cloche_sandbox *sb)
 	sb->image_layers = sb->image_places = sb->image_env = sb->image_entrypoint = NULL;
 	sb->image_cmd = NULL;
 	(void)!set_string(&sb->image, NULL, NULL);
+	(void)!set_string(&sb->image_id, NULL, NULL);
 	(void)!set_string(&sb->image_workdir, NULL, NULL);
 	sb->image_uid = sb->image_gid = 0;
 }
@@ -79,6 +80,8 @@ int sandbox_use_image(cloche_sandbox *sb, const char *root, struct cloche_err *e
 		r = take_user(sb, &s, &found.config, err);
 	if (r == 0)
 		r = take_config(sb, &found.config, err);
+	if (r == 0)
+		r = set_string(&sb->image_id, found.hex, err);
 	if (r < 0)
 		return err_wrap(err, "--root %s", root);
 	layers = fs_join(s.path, "layers");

@@ -255,9 +255,10 @@ static void finish(struct loop_job *job)
 	tasks_give_up(s);
 	settle_record(s);
 	peers_ended(s, &m);
-	/* Nobody waits from here on. */
-	s->room = room_free(s->room);
+	/* Nobody waits from here on, nor comes in while the room is removed. */
 	loop_io_remove(&s->listener);
+	s->dir.listen = fd_close(s->dir.listen);
+	s->room = room_free(s->room);
 	if (s->dir.base >= 0 && s->sweeper == 0 && !s->start.kept)
 		sandboxes_sweep(s->dir.base, NULL, NULL);
 	if (s->start.kept && s->started_real && !s->start.unfinished)
@@ -448,23 +449,29 @@ static int start_programs(
 	return r == 0 && s->start.gateway ? helpers_start(s, fds[0], ret_ca_fd, err) : r;
 }
 
+/* With this provider. Before anything can come to be that has to be removed it is written down. */
+static int create_with(struct supervisor *s, const struct provider *p, struct cloche_err *err)
+{
+	int r = sandbox_dir_plan(&s->dir, p, &s->spec, err);
+
+	if (r == 0)
+		r = p->create(p, &s->spec, &s->room, err);
+	if (r == 0 && s->look_note.code != 0) {
+		*err = s->look_note;
+		r = -err->code;
+	}
+	return r;
+}
+
 static int make_room(struct supervisor *s, const int *fds, struct cloche_err *err)
 {
-	const char *name = s->start.provider;
-	const struct provider *provider;
 	_cleanup_fd_ int ca_fd = -1;
-	int r = provider_name_choose(name && name[0] ? name : "auto", &name, err);
+	int r = complete_spec(s, err);
 
-	if (r < 0)
-		return r;
-	provider = provider_find(str_from(name));
-	r = complete_spec(s, err);
 	if (r == 0 && (s->start.kept || s->start.recorded))
 		r = prepare_logs(s, err);
 	if (r == 0 && s->start.detached)
 		r = move_stderr(s, err);
-	if (r == 0)
-		r = sandbox_dir_plan(&s->dir, provider, &s->spec, err);
 	if (r == 0)
 		r = start_programs(s, fds, &ca_fd, err);
 	if (r < 0)
@@ -474,12 +481,8 @@ static int make_room(struct supervisor *s, const int *fds, struct cloche_err *er
 	s->spec.born_user = s;
 	r = looks_plan(&s->look, &s->spec, err);
 	if (r == 0)
-		r = provider->create(&s->spec, &s->room, err);
+		r = choose_provider(s, create_with, err);
 	s->spec.ca_fd = -1;
-	if (r == 0 && s->look_note.code != 0) {
-		*err = s->look_note;
-		r = -err->code;
-	}
 	if (r < 0 && s->start.gateway)
 		helpers_explain(s, err);
 	return r < 0 ? -err->code : 0;
@@ -567,6 +570,8 @@ void sandbox_go_on(struct supervisor *s)
 		sandbox_fail(s, &err);
 		return;
 	}
+	if (s->passed_over)
+		peers_warning(s, str_from(s->passed_over));
 	for (unsigned i = 0; room_unenforced(s->room, i); i++)
 		peers_warning(s, str_from(room_unenforced(s->room, i)));
 	peers_started(s);

@@ -162,6 +162,7 @@ struct supervisor {
 	struct sandbox_dir dir;
 	struct look look;            /* what the room may write in */
 	struct cloche_err look_note; /* why it could not be noted; code 0: it was */
+	char *passed_over;           /* by "auto": who does not work, and why; NULL: none */
 	struct room *room;
 	struct chan init; /* open where init_open */
 	bool init_open, ready;
@@ -356,6 +357,11 @@ void sandbox_flush_init(struct supervisor *s);
 bool sandbox_init_is_full(const struct supervisor *s);
 /* A helper has ended: goes on where that was waited for. */
 void sandbox_check_end(struct supervisor *s);
+
+/* --- choose.c: providers --- */
+typedef int (*create_fn)(struct supervisor *s, const struct provider *p, struct cloche_err *err);
+/* Has the one create the room that START names, or the first that works. */
+_warn_unused_ int choose_provider(struct supervisor *s, create_fn create, struct cloche_err *err);
 
 /* --- request.c: what clients ask about the room --- */
 void request_stats(struct peer *p);

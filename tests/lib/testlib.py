@@ -38,6 +38,10 @@ def clean_env(**more):
     for name in ("XDG_RUNTIME_DIR", "TMPDIR"):
         if name in os.environ:
             env[name] = os.environ[name]
+    # Where the tests of rooms are run with another provider (test-providers).
+    if "CLOCHE_TEST_PROVIDER" in os.environ:
+        env["CLOCHE_PROVIDER"] = os.environ["CLOCHE_TEST_PROVIDER"]
+        env.update((n, v) for n, v in os.environ.items() if n.startswith(("CONTAINERS_", "DOCKER_", "CLOCHE_PROVIDER_PATH")))
     env.update(more)
     return env
 

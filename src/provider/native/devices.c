@@ -53,3 +53,22 @@ int devices_make(int root, const struct idmap *ids, struct cloche_err *err)
 		r = parts_mkdir(root, "dev/shm", 01777, err);
 	return r == 0 ? make_pts(root, ids, err) : r;
 }
+
+int devices_cover(int root, struct cloche_err *err)
+{
+	char path[32];
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(nodes) && r == 0; i++) {
+		_cleanup_fd_ int tree = -1;
+
+		snprintf(path, sizeof(path), "dev/%s", nodes[i]);
+		tree = mount_clone(
+			root, path, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, err);
+		if (tree < 0 && tree != -ENOENT)
+			return tree;
+		if (tree >= 0)
+			r = mount_attach(tree, root, path, path, err);
+	}
+	return r;
+}

@@ -93,18 +93,25 @@ static int add_accounts(int root, struct cloche_err *err)
 static int add_names(int root, const struct rootfs *r, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf hosts = BUF_INIT(4096), resolv = BUF_INIT(4096);
-	_cleanup_(buf_donep) struct buf name = BUF_INIT(4096), nsswitch = BUF_INIT(4096);
+	_cleanup_(buf_donep) struct buf name = BUF_INIT(4096);
 	int e;
 
 	if (etc_hosts(r, &hosts) < 0 || etc_resolv_conf(r, &resolv) < 0 ||
-		etc_nsswitch(r, &nsswitch) < 0 || buf_printf(&name, "%s\n", ROOTFS_HOSTNAME) < 0)
+		buf_printf(&name, "%s\n", ROOTFS_HOSTNAME) < 0)
 		return err_nomem(err);
 	e = parts_file(root, "etc/hosts", buf_str(&hosts), err);
 	if (e == 0)
 		e = parts_file(root, "etc/hostname", buf_str(&name), err);
-	if (e == 0)
-		e = parts_file(root, "etc/nsswitch.conf", buf_str(&nsswitch), err);
 	return e < 0 ? e : parts_file(root, "etc/resolv.conf", buf_str(&resolv), err);
+}
+
+static int add_nsswitch(int root, const struct rootfs *r, struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf nsswitch = BUF_INIT(4096);
+
+	return etc_nsswitch(r, &nsswitch) < 0
+		       ? err_nomem(err)
+		       : parts_file(root, "etc/nsswitch.conf", buf_str(&nsswitch), err);
 }
 
 int rootfs_open_shipped(int base)
@@ -140,14 +147,14 @@ static int show_all(struct parts_view *v, const char *const *paths, struct cloch
 	return e;
 }
 
-static int add_links(int root, struct cloche_err *err)
+static int add_links(int host, int root, struct cloche_err *err)
 {
 	char source[64], to[256];
 	ssize_t n;
 
 	for (size_t i = 0; i < ARRAY_SIZE(links); i++) {
 		snprintf(source, sizeof(source), "/etc/%s", links[i]);
-		n = readlink(source, to, sizeof(to) - 1);
+		n = readlinkat(host, host < 0 ? source : source + 1, to, sizeof(to) - 1);
 		if (n <= 0)
 			continue;
 		to[n] = '\0';
@@ -159,17 +166,18 @@ static int add_links(int root, struct cloche_err *err)
 
 /* Debian's script for chromium reads every file of this directory and insists on there being one.
  * The host's may hold somebody's keys. */
-static int add_chromium(int root, struct cloche_err *err)
+static int add_chromium(int host, int root, struct cloche_err *err)
 {
-	int e = access("/etc/chromium.d", F_OK) < 0
+	int e = faccessat(host, host < 0 ? "/etc/chromium.d" : "etc/chromium.d", F_OK, 0) < 0
 			? 1
 			: parts_mkdir(root, "etc/chromium.d", 0755, err);
 
 	return e ? MIN(e, 0) : parts_file(root, "etc/chromium.d/cloche", STR_NULL, err);
 }
 
-/* What the room has of its own in /etc; root is where etc/ lies. */
-static int make_own(int root, const struct rootfs *r, struct cloche_err *err)
+/* What the room has of its own in /etc, but for its names; root is where etc/ lies. host: the
+ * host's root; AT_FDCWD: it is ours. */
+static int make_own(int host, int root, const struct rootfs *r, struct cloche_err *err)
 {
 	static const char *const dirs[] = {
 		"etc", "etc/ssl", "etc/pki", "etc/pki/tls", "etc/apt", "etc/apt/apt.conf.d"};
@@ -179,16 +187,16 @@ static int make_own(int root, const struct rootfs *r, struct cloche_err *err)
 	for (i = 0; i < ARRAY_SIZE(dirs) && e == 0; i++)
 		e = parts_mkdir(root, dirs[i], 0755, err);
 	if (e == 0)
-		e = add_links(root, err);
+		e = add_links(host, root, err);
 	if (e == 0)
 		e = add_accounts(root, err);
 	if (e == 0)
-		e = add_names(root, r, err);
+		e = add_nsswitch(root, r, err);
 	if (e == 0)
 		e = parts_file(root, "etc/profile", str_from(profile_text), err);
 	if (e == 0)
 		e = parts_file(root, "etc/apt/apt.conf.d/90cloche", str_from(apt_text), err);
-	return e < 0 ? e : add_chromium(root, err);
+	return e < 0 ? e : add_chromium(host, root, err);
 }
 
 /* /etc as an overlay: the room's own files over what packages brought. The layers lie in the
@@ -212,7 +220,9 @@ static int make_layered(
 	upper = openat(base, "upper", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (upper < 0)
 		return err_sys(err, errno, "open the layer of /etc");
-	e = make_own(upper, r, err);
+	e = make_own(AT_FDCWD, upper, r, err);
+	if (e == 0)
+		e = add_names(upper, r, err);
 	if (e < 0)
 		return e;
 	tree = layers_overlay(base, "etc", false, NULL);
@@ -246,10 +256,13 @@ int etc_make(struct parts_view *v, const struct rootfs *r, struct cloche_err *er
 	int e;
 
 	/* A view that defers lies below an overlay itself: see rootfs.c. */
-	if (r->shipped_tree >= 0 && !v->defer)
+	if (r->shipped_tree >= 0 && !v->defer) {
 		e = make_layered(v, r, &is_layered, err);
-	else
-		e = make_own(v->root, r, err);
+	} else {
+		e = make_own(AT_FDCWD, v->root, r, err);
+		if (e == 0)
+			e = add_names(v->root, r, err);
+	}
 	if (e == 0)
 		e = make_state(v->root, err);
 	if (e == 0)
@@ -257,4 +270,35 @@ int etc_make(struct parts_view *v, const struct rootfs *r, struct cloche_err *er
 	if (e == 0 && !is_layered)
 		e = show_all(v, named, err);
 	return e < 0 ? e : parts_mkdir(v->root, "root", 0700, err);
+}
+
+int etc_make_plain(int host, int root, const struct rootfs *r, struct cloche_err *err)
+{
+	/* What an engine puts into every root. */
+	static const char *const made[] = {"etc/passwd", "etc/group", "etc/nsswitch.conf",
+		"etc/profile", "etc/localtime", "etc/os-release"};
+	int e;
+
+	for (size_t i = 0; i < ARRAY_SIZE(made); i++)
+		(void)unlinkat(root, made[i], 0);
+	e = make_own(host, root, r, err);
+	return e < 0 ? e : make_state(root, err);
+}
+
+static void each_there(const char *const *paths, hostview_fn fn, void *user)
+{
+	char source[64];
+	struct stat st;
+
+	for (; *paths; paths++) {
+		snprintf(source, sizeof(source), "/%s", *paths);
+		if (stat(source, &st) == 0)
+			fn(user, source, S_ISDIR(st.st_mode));
+	}
+}
+
+void etc_each(hostview_fn fn, void *user)
+{
+	each_there(live, fn, user);
+	each_there(named, fn, user);
 }

@@ -25,10 +25,11 @@
 static const char *const stores[] = {"/nix/store", "/gnu/store"};
 
 /* "/bin" -> "usr/bin"; only links between the system's directories are worth making. */
-static int copy_link(int root, const char *path, bool *ret_is_link, struct cloche_err *err)
+static int copy_link(
+	int host, int root, const char *path, bool *ret_is_link, struct cloche_err *err)
 {
 	char to[256];
-	ssize_t n = readlink(path, to, sizeof(to) - 1);
+	ssize_t n = readlinkat(host, host < 0 ? path : path + 1, to, sizeof(to) - 1);
 
 	*ret_is_link = n > 0;
 	if (n <= 0)
@@ -61,7 +62,7 @@ int hostview_make(struct parts_view *v, const struct rootfs *r, struct cloche_er
 	for (i = 0; dirs[i] && e == 0; i++) {
 		bool is_link;
 
-		e = copy_link(v->root, dirs[i], &is_link, err);
+		e = copy_link(AT_FDCWD, v->root, dirs[i], &is_link, err);
 		if (e < 0 || is_link)
 			continue;
 		if (r->host_trees[i] >= 0)
@@ -73,6 +74,31 @@ int hostview_make(struct parts_view *v, const struct rootfs *r, struct cloche_er
 	for (i = 0; i < ARRAY_SIZE(stores) && e == 0; i++)
 		e = show_store(v, stores[i], err);
 	return e;
+}
+
+int hostview_make_links(int host, int root, struct cloche_err *err)
+{
+	const char *const *dirs = layers_host_dirs();
+	bool is_link;
+	int e = 0;
+
+	for (size_t i = 0; dirs[i] && e == 0; i++)
+		e = copy_link(host, root, dirs[i], &is_link, err);
+	return e;
+}
+
+void hostview_each(hostview_fn fn, void *user)
+{
+	const char *const *dirs = layers_host_dirs();
+	struct stat st;
+
+	for (size_t i = 0; dirs[i]; i++)
+		if (lstat(dirs[i], &st) == 0 && S_ISDIR(st.st_mode))
+			fn(user, dirs[i], true);
+	for (size_t i = 0; i < ARRAY_SIZE(stores); i++)
+		if (stat(stores[i], &st) == 0)
+			fn(user, stores[i], true);
+	etc_each(fn, user);
 }
 
 /* In place: "\\040" and the like become what they stand for. */

@@ -11,15 +11,14 @@
 #include "provider/native/native.h"
 #include "base/fd.h"
 #include "base/fs.h"
-#include "base/parse.h"
 #include "ipc/rundir.h"
 #include "ipc/statedir.h"
 #include "jail/sys.h"
 #include "provider/native/changes.h"
 #include "provider/native/ns.h"
 #include "provider/native/probe.h"
+#include "provider/native/proctree.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -29,7 +28,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-static int native_probe(struct cloche_err *err)
+static int native_probe(const struct provider *provider, struct cloche_err *err)
 {
 	static const enum probe_feature needed[] = {PROBE_NAMESPACES, PROBE_SECCOMP};
 	struct probe_result p;
@@ -332,7 +331,8 @@ static int give_birth(struct native_room *n, struct native_birth *b, struct cloc
 	return r;
 }
 
-static int native_create(const struct room_spec *spec, struct room **ret, struct cloche_err *err)
+static int native_create(const struct provider *p, const struct room_spec *spec, struct room **ret,
+	struct cloche_err *err)
 {
 	_cleanup_(room_freep) struct room *room = NULL;
 	struct native_birth b = {0};
@@ -365,34 +365,6 @@ static int native_create(const struct room_spec *spec, struct room **ret, struct
 	return 0;
 }
 
-/* Signals every process of the room without a control group: those of the host that are in the pid
- * namespace of its process 1. The descriptor is taken before the namespace is looked at, so that a
- * number that is used again meanwhile never leads to a process of somebody else. */
-static void signal_namespace(pid_t init, int sig)
-{
-	char path[64];
-	struct stat room, st;
-	struct dirent *e;
-	DIR *proc;
-
-	snprintf(path, sizeof(path), "/proc/%d/ns/pid", init);
-	proc = stat(path, &room) == 0 ? opendir("/proc") : NULL;
-	while (proc && (e = readdir(proc))) {
-		_cleanup_fd_ int pidfd = -1;
-		uint64_t pid;
-
-		if (parse_u64(str_from(e->d_name), INT32_MAX, &pid) < 0)
-			continue;
-		pidfd = sys_pidfd_open((pid_t)pid);
-		snprintf(path, sizeof(path), "/proc/%d/ns/pid", (int)pid);
-		if (pidfd >= 0 && stat(path, &st) == 0 && st.st_dev == room.st_dev &&
-			st.st_ino == room.st_ino)
-			(void)sys_pidfd_send_signal(pidfd, sig);
-	}
-	if (proc)
-		closedir(proc);
-}
-
 static int native_kill(struct room *room, int sig, struct cloche_err *err)
 {
 	struct native_room *n = native_room(room);
@@ -407,7 +379,7 @@ static int native_kill(struct room *room, int sig, struct cloche_err *err)
 	if (n->cgroup.version)
 		cgroup_kill(&n->cgroup, sig);
 	else
-		signal_namespace(n->pid, sig);
+		proctree_signal_namespace(n->pid, sig);
 	return 0;
 }
 
@@ -443,7 +415,8 @@ static int native_wait(struct room *room, struct room_exit *ret, struct cloche_e
 	return 0;
 }
 
-static int native_plan(const struct room_spec *spec, struct buf *out, struct cloche_err *err)
+static int native_plan(const struct provider *p, const struct room_spec *spec, struct buf *out,
+	struct cloche_err *err)
 {
 	const struct room_limits *l = &spec->limits;
 	const struct cgroup_limits limits = {l->memory_bytes, l->cpus_milli, l->pids};
@@ -459,7 +432,7 @@ static int native_record(const struct room *room, struct buf *out, struct cloche
 	return cgroup_record(&n->cgroup, out) < 0 ? err_nomem(err) : 0;
 }
 
-static int native_reap(struct str record, struct cloche_err *err)
+static int native_reap(const struct provider *p, struct str record, struct cloche_err *err)
 {
 	int r = 0;
 

@@ -117,17 +117,51 @@ pid_t ns_clone(int cgroup_fd, int *ret_pidfd, struct cloche_err *err)
 	return pid;
 }
 
-struct network {
-	int userns, fd;
-	int (*setup)(void *arg, struct cloche_err *err);
+struct run {
+	int (*fn)(void *arg, struct cloche_err *err);
 	void *arg;
 	struct cloche_err *err;
 	int r;
 };
 
-static int make_network(struct network *n)
+static int run_apart(void *arg)
 {
-	struct cloche_err *err = n->err;
+	struct run *run = arg;
+
+	run->r = run->fn(run->arg, run->err);
+	return 0;
+}
+
+int ns_run(int (*fn)(void *arg, struct cloche_err *err), void *arg, struct cloche_err *err)
+{
+	static _Alignas(16) char stack[128 * 1024];
+	struct run run = {fn, arg, err, -E_INTERNAL};
+	sigset_t all, before;
+	int status = 0;
+	pid_t pid;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &before); /* no handler of ours runs there */
+	pid = clone(run_apart, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | CLONE_FILES, &run);
+	if (pid < 0)
+		run.r = err_sys(err, errno, "furnish the room");
+	while (pid > 0 && waitpid(pid, &status, __WALL) < 0 && errno == EINTR)
+		;
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	if (pid > 0 && status != 0) /* whoever kills one part of a room ends it */
+		run.r = err_set(err, E_CANCELLED, "what furnishes the room was killed");
+	return run.r;
+}
+
+struct network {
+	int userns, fd;
+	int (*setup)(void *arg, struct cloche_err *err);
+	void *arg;
+};
+
+static int make_network(void *arg, struct cloche_err *err)
+{
+	struct network *n = arg;
 	int r;
 
 	if (setns(n->userns, CLONE_NEWUSER) < 0)
@@ -141,38 +175,17 @@ static int make_network(struct network *n)
 	return n->fd < 0 ? err_sys(err, errno, "open the room's network namespace") : 0;
 }
 
-static int run_network(void *arg)
-{
-	struct network *n = arg;
-
-	n->r = make_network(n);
-	return 0;
-}
-
 int ns_make_network(int userns, int (*setup)(void *arg, struct cloche_err *err), void *arg,
 	int *ret_fd, struct cloche_err *err)
 {
-	static _Alignas(16) char stack[64 * 1024];
-	struct network n = {userns, -1, setup, arg, err, -E_INTERNAL};
-	sigset_t all, before;
-	int status = 0;
-	pid_t pid;
+	struct network n = {userns, -1, setup, arg};
+	int r = ns_run(make_network, &n, err);
 
-	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, &before); /* no handler of ours runs there */
-	pid = clone(run_network, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | CLONE_FILES, &n);
-	if (pid < 0)
-		n.r = err_sys(err, errno, "make the room's network");
-	while (pid > 0 && waitpid(pid, &status, __WALL) < 0 && errno == EINTR)
-		;
-	sigprocmask(SIG_SETMASK, &before, NULL);
-	if (pid > 0 && status != 0) /* whoever kills one part of a room ends it */
-		n.r = err_set(err, E_CANCELLED, "what makes the room's network was killed");
-	if (n.r < 0)
+	if (r < 0)
 		fd_close(n.fd);
 	else
 		*ret_fd = n.fd;
-	return n.r;
+	return r;
 }
 
 int ns_enter_network(int fd, struct cloche_err *err)

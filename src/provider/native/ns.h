@@ -12,6 +12,12 @@
  * group to be born in, or -1. Negative with err set where it fails; the hint names the blocker. */
 _warn_unused_ pid_t ns_clone(int cgroup_fd, int *ret_pidfd, struct cloche_err *err);
 
+/* By a program of one thread: has fn run by a process that shares the caller's memory and
+ * descriptors, and is alone where it goes: it may enter namespaces. Waits for it, with every signal
+ * blocked, and returns what fn does. */
+_warn_unused_ int ns_run(
+	int (*fn)(void *arg, struct cloche_err *err), void *arg, struct cloche_err *err);
+
 /* In the parent, of one thread: makes a network namespace of this user namespace (a descriptor of
  * it), has setup() run in it, whose descriptors and memory are the caller's, and waits. *ret_fd, to
  * be handed to the child, is close-on-exec. */

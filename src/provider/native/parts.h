@@ -26,6 +26,12 @@ _warn_unused_ int devices_make(int root, const struct idmap *ids, struct cloche_
  * bare), and /sys with nothing but the processors. */
 _warn_unused_ int procfs_make(int root, bool bare, struct cloche_err *err);
 _warn_unused_ int sysfs_make(int root, bool nested, struct cloche_err *err);
+/* The masks alone, of a /proc and a /sys that are there; root also has run/cloche/empty. */
+_warn_unused_ int procfs_cover(int root, struct cloche_err *err);
+/* The same of the nodes of a /dev: they may be the host's, and root of the room may be root there.
+ */
+_warn_unused_ int devices_cover(int root, struct cloche_err *err);
+_warn_unused_ int sysfs_cover(int root, struct cloche_err *err);
 
 enum { PARTS_PENDING = 96 };
 
@@ -54,6 +60,17 @@ void parts_view_done(struct parts_view *v);
  * directories, nothing but the place for it. */
 _warn_unused_ int hostview_make(
 	struct parts_view *v, const struct rootfs *r, struct cloche_err *err);
+
+/* For a room that an engine makes, with an empty root: calls fn with each path of the host that is
+ * to be mounted there read-only, as it is called; then makes the links between the system's
+ * directories, and what the room has of its own of /etc (but its names) and of /var. host: the
+ * host's root, as root already is the caller's. */
+typedef void (*hostview_fn)(void *user, const char *path, bool is_dir);
+void hostview_each(hostview_fn fn, void *user);
+void etc_each(hostview_fn fn, void *user);
+_warn_unused_ int hostview_make_links(int host, int root, struct cloche_err *err);
+_warn_unused_ int etc_make_plain(
+	int host, int root, const struct rootfs *r, struct cloche_err *err);
 
 /* What is mounted on the host below one of those directories, read-only, for a view that defers: an
  * overlay shows what lies beneath instead. As far as there is room for it. */

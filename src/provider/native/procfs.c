@@ -50,7 +50,6 @@ static int cover(int root, const char *name, enum what what, struct cloche_err *
 int procfs_make(int root, bool bare, struct cloche_err *err)
 {
 	_cleanup_fd_ int tree = -1;
-	size_t i;
 	int r = parts_mkdir(root, "proc", 0555, err);
 
 	if (r < 0)
@@ -64,8 +63,14 @@ int procfs_make(int root, bool bare, struct cloche_err *err)
 		return tree;
 	}
 	r = mount_attach(tree, root, "proc", "/proc", err);
-	if (bare)
-		return r;
+	return r < 0 || bare ? r : procfs_cover(root, err);
+}
+
+int procfs_cover(int root, struct cloche_err *err)
+{
+	size_t i;
+	int r = 0;
+
 	for (i = 0; i < ARRAY_SIZE(masked_files) && r == 0; i++)
 		r = cover(root, masked_files[i], MASK_FILE, err);
 	for (i = 0; i < ARRAY_SIZE(masked_dirs) && r == 0; i++)
@@ -76,7 +81,7 @@ int procfs_make(int root, bool bare, struct cloche_err *err)
 }
 
 /* When each processor was throttled, which tells what others make it do. */
-static int cover_throttling(int root, struct cloche_err *err)
+int sysfs_cover(int root, struct cloche_err *err)
 {
 	char path[64];
 	unsigned i;
@@ -115,5 +120,5 @@ int sysfs_make(int root, bool nested, struct cloche_err *err)
 	for (i = 0; i < ARRAY_SIZE(shown) && r == 0; i++)
 		r = parts_bind(root, shown[i], shown[i] + 1, true,
 			MOUNT_ATTR_RDONLY | PARTS_QUIET | MOUNT_ATTR_NOEXEC, err);
-	return r == 0 ? cover_throttling(root, err) : r;
+	return r == 0 ? sysfs_cover(root, err) : r;
 }

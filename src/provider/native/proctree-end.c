@@ -7,11 +7,14 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/fs.h"
+#include "base/parse.h"
 #include "jail/sys.h"
 #include "provider/native/proctree.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { STATUS_MAX_BYTES = 16384, MEMBERS_MAX = 4096, ROUNDS = 8 };
 
@@ -109,4 +112,31 @@ bool proctree_kill(pid_t root, pid_t leader)
 		killed |= dir >= 0 && search_signal(&s, s.members[i], dir, SIGKILL);
 	}
 	return killed;
+}
+
+/* The descriptor is taken before the namespace is looked at, so that a number that is used again
+ * meanwhile never leads to a process of somebody else. */
+void proctree_signal_namespace(pid_t init, int sig)
+{
+	char path[64];
+	struct stat room, st;
+	struct dirent *e;
+	DIR *proc;
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/pid", init);
+	proc = stat(path, &room) == 0 ? opendir("/proc") : NULL;
+	while (proc && (e = readdir(proc))) {
+		_cleanup_fd_ int pidfd = -1;
+		uint64_t pid;
+
+		if (parse_u64(str_from(e->d_name), INT32_MAX, &pid) < 0)
+			continue;
+		pidfd = sys_pidfd_open((pid_t)pid);
+		snprintf(path, sizeof(path), "/proc/%d/ns/pid", (int)pid);
+		if (pidfd >= 0 && stat(path, &st) == 0 && st.st_dev == room.st_dev &&
+			st.st_ino == room.st_ino)
+			(void)sys_pidfd_send_signal(pidfd, sig);
+	}
+	if (proc)
+		closedir(proc);
 }

@@ -27,3 +27,7 @@ void proctree_each(pid_t root, bool (*visit)(void *user, pid_t pid, int dir), vo
  * process 1, as we see it): its session, and whatever descends from that by parents that live.
  * Whoever those have become makes no difference. False where nothing was killed. */
 bool proctree_kill(pid_t root, pid_t leader);
+
+/* Signals every process of the pid namespace whose process 1 this is (as we see it), that one
+ * too, where the kernel lets it have the signal. */
+void proctree_signal_namespace(pid_t init, int sig);

@@ -35,21 +35,31 @@ enum { PIECE_RUN = 0 };
 
 #define INIT_BENEATH (&ROOMCTL_INIT_PATH[1])
 
+int rootfs_judge_source(const struct rootfs *r, const char *path, bool no_link, bool ro,
+	bool *ret_is_dir, struct cloche_err *err)
+{
+	_cleanup_fd_ int fd = source_open(path, r->host_home, no_link, ret_is_dir, err);
+	int e;
+
+	if (fd < 0)
+		return fd;
+	e = apart_check_control(r->own_dir, fd, path, err);
+	if (e == 0)
+		e = apart_check_control(r->shipped_dir, fd, path, err);
+	if (e == 0)
+		e = apart_check(&r->consents, fd, path, ro, err);
+	return e < 0 ? e : TAKE_FD(fd);
+}
+
 static int open_source(const struct rootfs *r, const char *path, bool no_link, uint64_t attrs,
 	bool *ret_is_dir, int *ret_tree, struct cloche_err *err)
 {
-	_cleanup_fd_ int fd = source_open(path, r->host_home, no_link, ret_is_dir, err);
+	_cleanup_fd_ int fd =
+		rootfs_judge_source(r, path, no_link, attrs & MOUNT_ATTR_RDONLY, ret_is_dir, err);
 	int tree;
 
 	if (fd < 0)
 		return fd;
-	tree = apart_check_control(r->own_dir, fd, path, err);
-	if (tree == 0)
-		tree = apart_check_control(r->shipped_dir, fd, path, err);
-	if (tree == 0)
-		tree = apart_check(&r->consents, fd, path, attrs & MOUNT_ATTR_RDONLY, err);
-	if (tree < 0)
-		return tree;
 	tree = mount_clone(fd, "", attrs, err);
 	if (tree < 0)
 		return tree == -ENOENT ? err_sys(err, ENOENT, "mount %s", path) : tree;
@@ -251,46 +261,6 @@ static int attach_beneath(const struct target_root *root, int tree, const char *
 	return at < 0 ? at : mount_attach(tree, at, "", path, err);
 }
 
-static int mount_name(const struct target_root *root, int files, int etc, const char *name,
-	struct str text, struct cloche_err *err)
-{
-	_cleanup_fd_ int tree = -1;
-	char path[32];
-	int e = parts_file(files, name, text, err);
-
-	if (e < 0)
-		return e;
-	tree = mount_clone(files, name, 0, err);
-	if (tree < 0)
-		return tree == -ENOENT ? err_sys(err, ENOENT, "copy %s", name) : tree;
-	snprintf(path, sizeof(path), "/etc/%s", name);
-	/* A link that leads nowhere gives way; it is the overlay's, not the directory's. */
-	if (target_find(root, path, NULL) == -ENOENT)
-		(void)unlinkat(etc, name, 0);
-	return attach_beneath(root, tree, path, false, err);
-}
-
-/* In an overlay /etc is what it was but for the names, which are mounted over it: they are this
- * room's, and the link to some resolver's file that is often there would lead nowhere. */
-static int mount_names(
-	const struct rootfs *r, const struct target_root *root, int files, struct cloche_err *err)
-{
-	_cleanup_(buf_donep) struct buf hosts = BUF_INIT(4096), resolv = BUF_INIT(4096);
-	_cleanup_(buf_donep) struct buf name = BUF_INIT(4096);
-	_cleanup_fd_ int etc = target_open(root, "/etc", true, err);
-	int e;
-
-	if (etc < 0)
-		return etc;
-	if (etc_hosts(r, &hosts) < 0 || etc_resolv_conf(r, &resolv) < 0 ||
-		buf_printf(&name, "%s\n", ROOTFS_HOSTNAME) < 0)
-		return err_nomem(err);
-	e = mount_name(root, files, etc, "hosts", buf_str(&hosts), err);
-	if (e == 0)
-		e = mount_name(root, files, etc, "resolv.conf", buf_str(&resolv), err);
-	return e < 0 ? e : mount_name(root, files, etc, "hostname", buf_str(&name), err);
-}
-
 static int attach_mounts(struct rootfs *r, const struct target_root *root, struct cloche_err *err)
 {
 	size_t i;
@@ -321,7 +291,7 @@ static int attach_pieces(const struct rootfs *r, const struct target_root *root,
 			(void)unlinkat(root->fd, pieces[i], 0);
 		e = attach_beneath(root, trees[i], pieces[i], true, err);
 	}
-	return e < 0 ? e : mount_names(r, root, files, err);
+	return e < 0 ? e : rootfs_mount_names(r, root, files, err);
 }
 
 static dev_t device_of(int fd)

@@ -71,5 +71,16 @@ void rootfs_close_sources(struct rootfs *r);
  * but the mounts can be reached. */
 _warn_unused_ int rootfs_furnish(struct rootfs *r, struct cloche_err *err);
 
+/* Opens (O_PATH) a source that a person has named, if it may be shown; of r only host_home and the
+ * directories that nothing may show are read. -ENOENT, with err set too, where there is none. */
+_warn_unused_ int rootfs_judge_source(const struct rootfs *r, const char *path, bool no_link,
+	bool ro, bool *ret_is_dir, struct cloche_err *err);
+
+/* Mounts the room's own /etc/hosts, resolv.conf and hostname over those of its root; files: a
+ * directory of the room's in which they are made. Of r only gateway is read. */
+struct target_root;
+_warn_unused_ int rootfs_mount_names(
+	const struct rootfs *r, const struct target_root *root, int files, struct cloche_err *err);
+
 /* Whether there is a writable mount: what is made there belongs to somebody of the host. */
 bool rootfs_writes_as_owner(const struct rootfs *r);

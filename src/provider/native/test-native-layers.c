@@ -90,7 +90,7 @@ static void refused(struct room_spec *s, int code)
 	struct room *room = NULL;
 
 	err_clear(&room_err);
-	check_int(native_provider.create(s, &room, &room_err), -code);
+	check_int(native_provider.create(&native_provider, s, &room, &room_err), -code);
 	printf("# %s (%s)\n", room_err.message, room_err.hint);
 	room_free(room);
 	room_spec_done(s);

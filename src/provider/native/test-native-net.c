@@ -147,7 +147,7 @@ static void a_gateway_without_certificate_is_an_error(void)
 	close(fds[1]);
 	spec_for(&s, "trust", "", NULL);
 	s.ca_fd = fds[0];
-	check_int(native_provider.create(&s, &room, &room_err), -E_NETWORK);
+	check_int(native_provider.create(&native_provider, &s, &room, &room_err), -E_NETWORK);
 	room_spec_done(&s);
 	close(fds[0]);
 }

@@ -77,7 +77,7 @@ static void usage_is_known(void)
 static bool refused_for_lack_of_cgroups(struct room_spec *s)
 {
 	struct room *room = NULL;
-	int r = native_provider.create(s, &room, &room_err);
+	int r = native_provider.create(&native_provider, s, &room, &room_err);
 
 	room_free(room);
 	if (r != -E_LIMITS_UNAVAILABLE)
@@ -290,7 +290,7 @@ static void expect_failure(struct room_spec *s, int code, const char *text)
 	int r;
 
 	err_clear(&room_err);
-	r = native_provider.create(s, &room, &room_err);
+	r = native_provider.create(&native_provider, s, &room, &room_err);
 	room_free(room);
 	room_spec_done(s);
 	check_int(r, -code);
@@ -364,18 +364,24 @@ static void credentials_stay_out(void)
 
 static void reaping_touches_only_our_groups(void)
 {
-	check_int(native_provider.reap(STR(""), &room_err), 0);
-	check_int(native_provider.reap(STR("cgroup /etc"), &room_err), -E_CORRUPT);
-	check_int(native_provider.reap(STR("cgroup /tmp/cloche-x/../y\n"), &room_err), -E_CORRUPT);
-	check_int(native_provider.reap(STR("cgroup /tmp/cloche-no-such\n"), &room_err), 0);
-	check_int(native_provider.reap(STR("rm -rf /\n"), &room_err), -E_CORRUPT);
+	check_int(native_provider.reap(&native_provider, STR(""), &room_err), 0);
+	check_int(
+		native_provider.reap(&native_provider, STR("cgroup /etc"), &room_err), -E_CORRUPT);
+	check_int(native_provider.reap(
+			  &native_provider, STR("cgroup /tmp/cloche-x/../y\n"), &room_err),
+		-E_CORRUPT);
+	check_int(native_provider.reap(
+			  &native_provider, STR("cgroup /tmp/cloche-no-such\n"), &room_err),
+		0);
+	check_int(native_provider.reap(&native_provider, STR("rm -rf /\n"), &room_err), -E_CORRUPT);
 	fresh_dir();
 	must(mkdir(in_dir("cloche-x"), 0755) == 0);
 	{
 		char line[PATH_MAX];
 
 		snprintf(line, sizeof(line), "cgroup %s\n", in_dir("cloche-x"));
-		check_int(native_provider.reap(str_from(line), &room_err), -E_CORRUPT);
+		check_int(native_provider.reap(&native_provider, str_from(line), &room_err),
+			-E_CORRUPT);
 	}
 	check_int(access(in_dir("cloche-x"), F_OK), 0);
 }

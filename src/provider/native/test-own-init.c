@@ -61,7 +61,7 @@ struct room *start(struct room_spec *s)
 	struct room *room = NULL;
 
 	err_clear(&room_err);
-	if (native_provider.create(s, &room, &room_err) < 0)
+	if (native_provider.create(&native_provider, s, &room, &room_err) < 0)
 		tap_fail("create: %s (%s)", room_err.message, room_err.hint);
 	else
 		inside_tell(room->control_fd, arguments, arguments_n);
@@ -138,7 +138,7 @@ int test_rooms(int argc, char **argv, void (*all)(void))
 	must(n > 0);
 	self[n] = '\0';
 	signal(SIGPIPE, SIG_IGN);
-	if (native_provider.probe(&room_err) < 0) {
+	if (native_provider.probe(&native_provider, &room_err) < 0) {
 		printf("1..0 # SKIP %s (%s)\n", room_err.message, room_err.hint);
 		return 0;
 	}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: "cloche-init room" is process 1 of a room that a program has made
+ * (docs/design/provider-protocol.md). Nobody has narrowed it, nor given it its socket: it connects
+ * to the supervisor where that is mounted, closes everything else, and narrows itself, for good,
+ * as the native provider does it before it executes init. Only then does it listen. */
+#include "base/fd.h"
+#include "base/parse.h"
+#include "init/init.h"
+#include "init/program.h"
+#include "jail/caps.h"
+#include "jail/narrow.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static bool read_argument(const char *text, struct narrow *n)
+{
+	struct str arg = str_from(text), name = str_prefix(arg, str_chr(arg, '='));
+	struct str value = str_from_index(arg, name.n + 1);
+
+	if (str_eq(arg, STR("staying"))) {
+		n->staying = true;
+		return true;
+	}
+	return (str_eq(name, STR("nofile")) && parse_u64(value, UINT32_MAX, &n->nofile) == 0) ||
+	       (str_eq(name, STR("file-size")) && parse_u64(value, INT64_MAX, &n->file_bytes) == 0);
+}
+
+static int connect_out(struct cloche_err *err)
+{
+	const struct sockaddr_un addr = {.sun_family = AF_UNIX, .sun_path = ROOMCTL_CONTROL_PATH};
+	_cleanup_fd_ int opened = open("/dev/null", O_RDWR | O_CLOEXEC), null = -1, made = -1;
+	_cleanup_fd_ int fd = -1;
+
+	made = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	/* What is moved must not lie where something is moved to. */
+	null = opened < 0 ? -1 : fcntl(opened, F_DUPFD_CLOEXEC, 10);
+	fd = made < 0 ? -1 : fcntl(made, F_DUPFD_CLOEXEC, 10);
+	if (null < 0 || fd < 0)
+		return err_sys(err, errno, "open /dev/null and a socket");
+	if (connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0)
+		return err_sys(err, errno, "connect to %s", ROOMCTL_CONTROL_PATH);
+	opened = opened < 4 ? -1 : opened;
+	made = made < 4 ? -1 : made;
+	for (int i = 0; i < 3; i++)
+		if (dup2(null, i) < 0)
+			return err_sys(err, errno, "open the standard descriptors");
+	if (dup2(fd, 3) < 0 || fd_close_from(4, NULL, 0) < 0)
+		return err_sys(err, errno, "close all other descriptors");
+	fd = null = -1;
+	return 0;
+}
+
+int enter_main(char *const *argv)
+{
+	struct cloche_err err = CLOCHE_ERR_INIT;
+	struct narrow narrow = {0};
+	int r = 0, said;
+
+	for (; *argv; argv++)
+		if (!read_argument(*argv, &narrow))
+			return 2;
+	said = fcntl(2, F_DUPFD_CLOEXEC, 3);
+	r = narrow_limits(&narrow, &err);
+	if (r == 0)
+		r = caps_join_keyring(&err);
+	if (r == 0 && (setsid() < 0 && errno != EPERM))
+		r = err_sys(&err, errno, "leave the terminal's session");
+	if (r == 0 && chdir("/") < 0)
+		r = err_sys(&err, errno, "enter the root");
+	umask(022);
+	/* The keeper of the container may hear of it. */
+	if (r == 0 && (r = connect_out(&err)) == 0)
+		said = -1;
+	if (r == 0)
+		r = narrow_process(&narrow, &err);
+	if (r < 0) {
+		if (said >= 0)
+			dprintf(said, "cloche-init: %s\n", err.message);
+		return 1;
+	}
+	return init_program();
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: whoever made the room, it is a pid namespace of this machine whose process 1
+ * we hold a descriptor of. So it is ended and looked at as every other one is, and the program is
+ * not asked. */
+#include "base/fd.h"
+#include "base/fs.h"
+#include "jail/sys.h"
+#include "provider/native/cgroup-find.h"
+#include "provider/native/proctree.h"
+#include "provider/program/operations.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PROC_MAX = 1 << 20 };
+
+static bool has_ended(const struct room *r)
+{
+	struct pollfd p = {.fd = r->watch_fd, .events = POLLIN};
+
+	return r->watch_fd < 0 || poll(&p, 1, 0) > 0;
+}
+
+/* What is in a group of its own alone is counted there. */
+static bool is_apart(struct str groups)
+{
+	_cleanup_(buf_donep) struct buf ours = BUF_INIT(PROC_MAX);
+
+	return fs_read_file(AT_FDCWD, "/proc/self/cgroup", &ours, NULL) == 0 &&
+	       !str_eq(groups, buf_str(&ours));
+}
+
+void program_find_cgroup(pid_t pid, struct cgroup *ret)
+{
+	_cleanup_(buf_donep) struct buf groups = BUF_INIT(PROC_MAX), mounts = BUF_INIT(PROC_MAX);
+	struct cgroup_place place = {0};
+	char path[32];
+
+	*ret = CGROUP_INIT;
+	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
+	if (fs_read_file(AT_FDCWD, path, &groups, NULL) < 0 || !is_apart(buf_str(&groups)) ||
+		fs_read_file(AT_FDCWD, "/proc/self/mountinfo", &mounts, NULL) < 0 ||
+		cgroup_find_in(buf_str(&groups), buf_str(&mounts), &place) < 0)
+		return;
+	/* Where the kernel has both, the one that has the controllers is not the empty one. */
+	if (place.v1[CGROUP_MEMORY]) {
+		ret->version = 1;
+		for (int i = 0; i < CGROUP_N; i++)
+			ret->path[i] = TAKE_PTR(place.v1[i]);
+	} else if (place.v2) {
+		ret->version = 2;
+		ret->path[0] = TAKE_PTR(place.v2);
+	}
+	cgroup_place_done(&place);
+}
+
+void program_leave_cgroup(struct cgroup *g)
+{
+	for (int i = 0; i < CGROUP_N; i++)
+		free(g->path[i]);
+	*g = CGROUP_INIT;
+}
+
+int program_usage(struct room *room, struct room_usage *ret, struct cloche_err *err)
+{
+	struct program_room *r = program_room(room);
+	struct proctree_usage tree;
+	struct cgroup_usage u;
+
+	/* The group goes with its last process. */
+	if (!has_ended(room)) {
+		cgroup_read_usage(&r->cgroup, &u);
+		if (!u.pids && proctree_read(r->pid, &tree)) {
+			u.cpu_usec = tree.cpu_usec;
+			u.memory_bytes = tree.memory_bytes;
+			u.pids = tree.pids;
+		}
+		r->usage.cpu_usec = MAX(r->usage.cpu_usec, u.cpu_usec);
+		r->usage.memory_bytes = u.memory_bytes;
+		r->usage.memory_peak_bytes = MAX(r->usage.memory_peak_bytes, u.memory_bytes);
+		r->usage.memory_peak_bytes = MAX(r->usage.memory_peak_bytes, u.memory_peak_bytes);
+		r->usage.pids = u.pids;
+		r->usage.pids_peak = MAX(r->usage.pids_peak, u.pids);
+		r->usage.pids_peak = MAX(r->usage.pids_peak, u.pids_peak);
+		r->usage.io_read_bytes = MAX(r->usage.io_read_bytes, u.io_read_bytes);
+		r->usage.io_write_bytes = MAX(r->usage.io_write_bytes, u.io_write_bytes);
+		r->usage.oom_kills = MAX(r->usage.oom_kills, u.oom_kills);
+		r->usage.pids_refused |= u.pids_refused;
+		r->usage.sampled = true;
+	}
+	*ret = r->usage;
+	return 0;
+}
+
+int program_kill(struct room *room, int sig, struct cloche_err *err)
+{
+	struct program_room *r = program_room(room);
+	struct room_usage usage;
+
+	if (has_ended(room))
+		return 0;
+	if (sig != SIGKILL) {
+		proctree_signal_namespace(r->pid, sig);
+		return 0;
+	}
+	(void)program_usage(room, &usage, NULL);
+	if (sys_pidfd_send_signal(room->watch_fd, sig) < 0 && errno != ESRCH)
+		return err_sys(err, errno, "kill the room");
+	return 0;
+}
+
+/* It is not our child: nobody tells us how it ended. */
+int program_wait(struct room *room, struct room_exit *ret, struct cloche_err *err)
+{
+	struct program_room *r = program_room(room);
+	struct pollfd p = {.fd = room->watch_fd, .events = POLLIN};
+
+	while (room->watch_fd >= 0 && poll(&p, 1, -1) < 0 && errno == EINTR)
+		;
+	*ret = (struct room_exit){.exited = true, .oom_killed = r->usage.oom_kills > 0};
+	return 0;
+}
+
+pid_t program_pid(const struct room *room)
+{
+	pid_t pid = program_room_const(room)->pid;
+
+	return pid > 0 ? pid : 0;
+}
+
+const char *program_unenforced(const struct room *room, unsigned i)
+{
+	const struct program_room *r = program_room_const(room);
+
+	return i < r->answer.cannot_n ? r->answer.cannot[i] : NULL;
+}
+
+int program_kill_tree(struct room *room, pid_t pid, struct cloche_err *err)
+{
+	struct program_room *r = program_room(room);
+
+	if (has_ended(room) || pid <= 1 || !proctree_kill(r->pid, pid))
+		return err_set(err, E_NOT_FOUND, "the room has no process %d", (int)pid);
+	return 0;
+}
+
+int program_listeners(struct room *room, int ret[ROOM_LISTENERS], struct cloche_err *err)
+{
+	struct netcapture *n = &program_room(room)->net;
+
+	if (n->tcp4 < 0)
+		return err_set(err, E_INTERNAL, "the room has no listeners (any more)");
+	ret[ROOM_TCP4] = TAKE_FD(n->tcp4);
+	ret[ROOM_TCP6] = TAKE_FD(n->tcp6);
+	ret[ROOM_UDP4] = TAKE_FD(n->udp4);
+	ret[ROOM_UDP6] = TAKE_FD(n->udp6);
+	return 0;
+}
+
+bool program_owner(struct room *room, const struct sockaddr *client, const struct sockaddr *server,
+	struct room_owner *ret)
+{
+	struct program_room *r = program_room(room);
+
+	return r->pid > 0 && r->net.diag >= 0 &&
+	       connection_owner(r->net.diag, r->pid, client, server, &r->looks, ret);
+}
+
+/* What the host calls that id of the room (user_namespaces(7)). */
+static uint32_t map_id(pid_t pid, const char *file, uint32_t id)
+{
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(PROC_MAX);
+	char path[48];
+	struct str rest;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
+	if (fs_read_file(AT_FDCWD, path, &text, NULL) < 0)
+		return UINT32_MAX;
+	for (rest = buf_str(&text); rest.n;) {
+		struct str line = str_next_line(&rest);
+		char one[64];
+		unsigned inside, outside, n;
+
+		str_copy(one, sizeof(one), line);
+		if (sscanf(one, "%u %u %u", &inside, &outside, &n) == 3 && id >= inside &&
+			id - inside < n)
+			return outside + (id - inside);
+	}
+	return UINT32_MAX;
+}
+
+void program_lend(const struct room *room, int fd, uint32_t uid, uint32_t gid)
+{
+	pid_t pid = program_room_const(room)->pid;
+	uint32_t u = map_id(pid, "uid_map", uid), g = map_id(pid, "gid_map", gid);
+
+	if (u != UINT32_MAX && g != UINT32_MAX)
+		(void)!fchown(fd, u, g);
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: the request of "create", a line each thing that the program has to see to,
+ * as docs/design/provider-protocol.md has them. What cannot be told to a program is refused
+ * here: no program has to know that there is more. */
+#include "base/program.h"
+#include "ipc/roomctl.h"
+#include "provider/native/parts.h"
+#include "provider/program/operations.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define LINE(...) (r = r == 0 ? words_add_line(out, __VA_ARGS__, NULL) : r)
+
+static int refuse(const char *what, const char *advice, struct cloche_err *err)
+{
+	err_set(err, E_UNSUPPORTED, "%s needs the native provider", what);
+	err_hint(err, "%s, or use --provider native", advice);
+	return -E_UNSUPPORTED;
+}
+
+static int check(const struct room_spec *s, struct cloche_err *err)
+{
+	if (s->nested)
+		return refuse("--nested", "leave it out", err);
+	if (s->keep_dir)
+		return refuse("--keep-changes", "leave it out", err);
+	if (s->root == ROOM_ROOT_IMAGE && !s->image)
+		return err_set(err, E_USAGE, "the image has no id");
+	if (s->root == ROOM_ROOT_DIR)
+		return refuse("a directory as --root", "use an image (--root image:NAME)", err);
+	return 0;
+}
+
+static int add_number(struct buf *out, const char *key, uint64_t n)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)n);
+	return n ? words_add_line(out, key, text, NULL) : 0;
+}
+
+static int add_limits(struct buf *out, const struct room_limits *l)
+{
+	int r = add_number(out, "memory", l->memory_bytes);
+
+	if (r == 0)
+		r = add_number(out, "cpus-milli", l->cpus_milli);
+	if (r == 0)
+		r = add_number(out, "pids", l->pids);
+	if (r == 0)
+		r = add_number(out, "nofile", l->nofile);
+	return r == 0 && l->best_effort ? words_add_line(out, "best-effort", NULL) : r;
+}
+
+/* In tmpfs of their own: what is in there goes with the room and is bounded. */
+static int add_tmpfs(struct buf *out, const struct room_spec *s)
+{
+	static const struct {
+		const char *path, *mode;
+		bool host_alone; /* an image may have something there */
+	} rows[] = {{"/run", "0755", false}, {"/tmp", "1777", false}, {"/home", "0755", true},
+		{"/root", "0700", true}};
+	uint64_t bytes = room_limits_tmpfs(&s->limits);
+	char size[32] = "";
+	int r = 0;
+
+	if (bytes)
+		snprintf(size, sizeof(size), "%llu", (unsigned long long)bytes);
+	for (size_t i = 0; i < ARRAY_SIZE(rows) && r == 0; i++)
+		if (!rows[i].host_alone || s->root == ROOM_ROOT_HOST)
+			r = words_add_line(out, "tmpfs", rows[i].path, rows[i].mode,
+				bytes ? size : NULL, NULL);
+	return r == 0 && bytes ? words_add_line(out, "shm", size, NULL) : r;
+}
+
+struct shown {
+	struct buf *out;
+	int r;
+};
+
+static void add_shown(void *user, const char *path, bool is_dir)
+{
+	struct shown *s = user;
+
+	if (s->r == 0)
+		s->r = words_add_line(
+			s->out, "mount", "ro", is_dir ? "directory" : "file", path, path, NULL);
+}
+
+static int add_root(struct buf *out, const struct room_spec *s)
+{
+	struct shown shown = {out, 0};
+	int r = 0;
+
+	if (s->root == ROOM_ROOT_IMAGE)
+		return words_add_line(out, "root", "image", s->image, NULL);
+	LINE("root", "empty");
+	hostview_each(add_shown, &shown);
+	return r == 0 ? shown.r : r;
+}
+
+static int add_mounts(
+	struct buf *out, const struct room_spec *s, const struct program_source *sources)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < s->mounts_n && r == 0; i++)
+		if (sources[i].path)
+			r = words_add_line(out, "mount", s->mounts[i].ro ? "ro" : "rw",
+				sources[i].is_dir ? "directory" : "file", sources[i].path,
+				s->mounts[i].target, NULL);
+	return r;
+}
+
+/* Its own limits, which no engine has to know of, are arguments of init. */
+static int add_init(struct buf *out, const struct room_spec *s)
+{
+	char nofile[48], file_size[48];
+	bool writes = false;
+
+	for (size_t i = 0; i < s->mounts_n; i++)
+		writes = writes || !s->mounts[i].ro;
+	snprintf(nofile, sizeof(nofile), "nofile=%llu", (unsigned long long)s->limits.nofile);
+	snprintf(file_size, sizeof(file_size), "file-size=%llu",
+		(unsigned long long)s->limits.file_bytes);
+	return words_add_line(out, "init", ROOMCTL_INIT_PATH, "room", nofile, file_size,
+		writes ? "staying" : NULL, NULL);
+}
+
+int describe_room(const struct room_spec *spec, const struct program_source *sources,
+	const char *dir, struct buf *out, struct cloche_err *err)
+{
+	_cleanup_(freep) char *cloche = program_find("cloche", NULL);
+	char control[PATH_MAX];
+	int r = check(spec, err);
+
+	if (r < 0)
+		return r;
+	snprintf(control, sizeof(control), "%s/" ROOMCTL_CONTROL_NAME, dir);
+	r = describe_id(spec->id, out);
+	LINE("hostname", ROOTFS_HOSTNAME);
+	if (cloche)
+		LINE("cloche", cloche);
+	r = r == 0 ? add_root(out, spec) : r;
+	r = r == 0 ? add_tmpfs(out, spec) : r;
+	LINE("mount", "ro", "file", spec->init_path, ROOMCTL_INIT_PATH);
+	LINE("mount", "rw", "file", control, ROOMCTL_CONTROL_PATH);
+	r = r == 0 ? add_mounts(out, spec, sources) : r;
+	r = r == 0 ? add_limits(out, &spec->limits) : r;
+	r = r == 0 ? add_init(out, spec) : r;
+	LINE("end");
+	return r < 0 ? err_set(err, E_LIMIT, "the description of the room is too long") : 0;
+}
+
+int describe_id(const char *id, struct buf *out)
+{
+	int r = 0;
+
+	LINE("cloche-provider", PROGRAM_PROTOCOL);
+	return LINE("id", id);
+}

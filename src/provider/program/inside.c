@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation
+ *
+ * A program has made a room, whose process 1 is our own init and waits. What every room has is then
+ * added from outside, by a process that enters its namespaces (ns_run): the names in /etc, the
+ * gateway's certificate in every trust store, the captured network. So no engine has to know of
+ * them. Nothing hostile runs in the room yet, but its files may be: every path is resolved beneath
+ * its root.
+ *
+ * The program found the sources of mounts by their paths, after they were judged: what the room
+ * shows has to be what was judged (INV-INSIDE-PATHS), or the room is given up. */
+#include "base/fd.h"
+#include "provider/native/idmap.h"
+#include "provider/native/ns.h"
+#include "provider/native/parts.h"
+#include "provider/native/target.h"
+#include "provider/program/operations.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+struct inside {
+	struct program_room *room;
+	const struct room_spec *spec;
+	const struct program_source *sources;
+	int user, mount, net; /* namespaces; user: -1 where it is ours */
+	int host;             /* its root */
+};
+
+static int open_ns(pid_t pid, const char *name, bool *ret_is_ours, struct cloche_err *err)
+{
+	char path[64], own[64];
+	struct stat st, ours;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)pid, name);
+	snprintf(own, sizeof(own), "/proc/self/ns/%s", name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0 || stat(own, &ours) < 0) {
+		int e = errno;
+
+		fd_close(fd);
+		return err_sys(err, e, "find the %s namespace of the room", name);
+	}
+	*ret_is_ours = st.st_dev == ours.st_dev && st.st_ino == ours.st_ino;
+	return fd;
+}
+
+/* What is no room is not furnished as one. */
+static int open_all(struct inside *in, struct cloche_err *err)
+{
+	static const char *const apart[] = {"mnt", "net", "pid", "ipc", "uts"};
+	bool is_ours;
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(apart); i++) {
+		_cleanup_fd_ int fd = open_ns(in->room->pid, apart[i], &is_ours, err);
+
+		if (fd < 0)
+			return fd;
+		if (is_ours)
+			return err_set(err, E_PROTOCOL,
+				"provider %s made no room: it has no %s namespace of its own",
+				in->room->base.provider->name, apart[i]);
+		if (i == 0)
+			in->mount = TAKE_FD(fd);
+		else if (i == 1)
+			in->net = TAKE_FD(fd);
+	}
+	r = open_ns(in->room->pid, "user", &is_ours, err);
+	if (r < 0)
+		return r;
+	in->user = is_ours ? fd_close(r) : r;
+	return 0;
+}
+
+static int check_mount(const struct target_root *root, const struct room_mount *m,
+	const struct program_source *s, struct cloche_err *err)
+{
+	_cleanup_fd_ int fd = target_find(root, m->target, err);
+	struct statvfs vfs;
+	struct stat st;
+
+	if (fd < 0)
+		return fd == -ENOENT
+			       ? err_set(err, E_PROTOCOL, "the provider has not mounted %s at %s",
+					 s->path, m->target)
+			       : fd;
+	if (fstat(fd, &st) < 0 || fstatvfs(fd, &vfs) < 0)
+		return err_sys(err, errno, "look at %s in the room", m->target);
+	if (st.st_dev != s->dev || st.st_ino != s->ino)
+		return err_set(err, E_DENIED, "%s was replaced while it was mounted", s->path);
+	if (m->ro && !(vfs.f_flag & ST_RDONLY))
+		return err_set(err, E_PROTOCOL,
+			"the provider has mounted %s so that it can be written", s->path);
+	return 0;
+}
+
+static int check_mounts(
+	const struct inside *in, const struct target_root *root, struct cloche_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < in->spec->mounts_n && r == 0; i++)
+		if (in->sources[i].path)
+			r = check_mount(root, &in->spec->mounts[i], &in->sources[i], err);
+	return r;
+}
+
+/* What an engine shows of the machine beyond what a room shall see. */
+static int cover(int root, struct cloche_err *err)
+{
+	int r = parts_mkdir(root, "run/cloche/empty", 0555, err);
+
+	if (r == 0)
+		r = devices_cover(root, err);
+	if (r == 0)
+		r = procfs_cover(root, err);
+	return r == 0 ? sysfs_cover(root, err) : r;
+}
+
+/* An empty root: what the host has for it is mounted already. */
+static int fill_root(int host, int root, const struct rootfs *rootfs, struct cloche_err *err)
+{
+	int r = hostview_make_links(host, root, err);
+
+	return r < 0 ? r : etc_make_plain(host, root, rootfs, err);
+}
+
+static int add_names(
+	const struct target_root *root, const struct rootfs *rootfs, struct cloche_err *err)
+{
+	_cleanup_fd_ int files = -1;
+	int r = parts_mkdir(root->fd, "run/cloche/etc", 0755, err);
+
+	if (r < 0)
+		return r;
+	files = openat(root->fd, "run/cloche/etc", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return files < 0 ? err_sys(err, errno, "open /run/cloche/etc")
+			 : rootfs_mount_names(rootfs, root, files, err);
+}
+
+static int furnish_files(const struct inside *in, struct cloche_err *err)
+{
+	const struct rootfs rootfs = {.gateway = in->spec->net == ROOM_NET_GATEWAY};
+	struct target_root root = {.fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)};
+	_cleanup_fd_ int fd = root.fd;
+	struct stat st;
+	int r;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return err_sys(err, errno, "open the room's root");
+	root.scratch[root.scratch_n++] = st.st_dev;
+	r = cover(fd, err);
+	if (r == 0)
+		r = check_mounts(in, &root, err);
+	if (r == 0 && in->spec->root == ROOM_ROOT_HOST)
+		r = fill_root(in->host, fd, &rootfs, err);
+	if (r == 0)
+		r = parts_mkdir(fd, "run/lock", 01777, err);
+	if (r == 0)
+		r = add_names(&root, &rootfs, err);
+	for (char *const *p = in->spec->places; r == 0 && p && *p; p++)
+		fd_close(target_open(&root, *p, true, NULL));
+	if (r == 0 && rootfs.gateway)
+		r = trust_link_policies(fd, err);
+	return r == 0 && in->spec->ca_fd >= 0 ? trust_install(&root, in->spec->ca_fd, err) : r;
+}
+
+static int furnish(void *arg, struct cloche_err *err)
+{
+	struct inside *in = arg;
+	int r;
+
+	umask(0);
+	if (in->user >= 0 && setns(in->user, CLONE_NEWUSER) < 0)
+		return err_sys(err, errno, "enter the room's user namespace");
+	/* What is made there belongs to its root. */
+	if (in->user >= 0 && (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0))
+		return err_sys(err, errno, "become root of the room");
+	if (setns(in->net, CLONE_NEWNET) < 0)
+		return err_sys(err, errno, "enter the room's network");
+	r = in->spec->net == ROOM_NET_GATEWAY ? netcapture_setup(&in->room->net, err)
+					      : netcapture_loopback_only(err);
+	if (r < 0)
+		return r;
+	if (setns(in->mount, CLONE_NEWNS) < 0)
+		return err_sys(err, errno, "enter the room's mounts");
+	return furnish_files(in, err);
+}
+
+int inside_furnish(struct program_room *room, const struct room_spec *spec,
+	const struct program_source *sources, struct cloche_err *err)
+{
+	struct inside in = {room, spec, sources, -1, -1, -1, -1};
+	int r = open_all(&in, err);
+
+	in.host = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (r == 0 && in.host < 0)
+		r = err_sys(err, errno, "open the root");
+	if (r == 0)
+		r = ns_run(furnish, &in, err);
+	fd_close(in.user);
+	fd_close(in.mount);
+	fd_close(in.net);
+	fd_close(in.host);
+	return r;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What the files of this folder share. */
+
+#include "base/buf.h"
+#include "jail/netcapture.h"
+#include "provider/native/cgroup.h"
+#include "provider/native/owner.h"
+#include "provider/native/rootfs.h"
+#include "provider/program/words.h"
+#include "provider/provider.h"
+
+/* The version of the protocol. */
+#define PROGRAM_PROTOCOL "1"
+
+struct program_room {
+	struct room base; /* first; its watch_fd is a pidfd */
+	char *id;
+	char **env;            /* settings of engines when it was made (strv) */
+	pid_t pid;             /* process 1 as the host sees it; -1: none yet */
+	struct netcapture net; /* the listeners until they are handed over, and diag */
+	struct owner_budget looks;
+	struct cgroup cgroup; /* the container's, not ours to remove */
+	struct words_answer answer;
+	bool made; /* the program was asked to make something */
+	struct room_exit exit;
+	struct room_usage usage; /* as it was seen last */
+};
+
+/* A source as it was judged, to be compared with what the room shows there. */
+struct program_source {
+	dev_t dev;
+	ino_t ino;
+	char *path; /* heap; NULL: it is optional and not there, or hidden by a later one */
+	bool is_dir;
+};
+
+/* --- process.c --- */
+/* Runs the program with that word, and the request as its standard input. env: what it has besides
+ * program_env() (strv, may be NULL). An error that the program says is one of this function. ret's
+ * words_answer_done() is the caller's. */
+_warn_unused_ int process_run(const struct provider *p, const char *verb, struct str request,
+	char *const *env, int patience_sec, struct words_answer *ret, struct cloche_err *err);
+/* The variables of environ by which engines find what they work with (strv, heap). */
+char **process_settings(char *const *env);
+
+/* --- describe.c --- */
+/* What the program shall make, in lines. dir: the room's own directory on the host. */
+_warn_unused_ int describe_room(const struct room_spec *spec, const struct program_source *sources,
+	const char *dir, struct buf *out, struct cloche_err *err);
+/* Of a room that may be there. */
+_warn_unused_ int describe_id(const char *id, struct buf *out);
+
+/* --- inside.c --- */
+/* Furnishes a room whose process 1 waits: names, trust, network; and compares what is mounted there
+ * with what was asked for. */
+_warn_unused_ int inside_furnish(struct program_room *r, const struct room_spec *spec,
+	const struct program_source *sources, struct cloche_err *err);
+
+/* --- ask.c: the operations while it runs --- */
+int program_kill(struct room *r, int sig, struct cloche_err *err);
+int program_wait(struct room *r, struct room_exit *ret, struct cloche_err *err);
+pid_t program_pid(const struct room *r);
+const char *program_unenforced(const struct room *r, unsigned i);
+int program_kill_tree(struct room *r, pid_t pid, struct cloche_err *err);
+int program_usage(struct room *r, struct room_usage *ret, struct cloche_err *err);
+int program_listeners(struct room *r, int ret[ROOM_LISTENERS], struct cloche_err *err);
+bool program_owner(struct room *r, const struct sockaddr *client, const struct sockaddr *server,
+	struct room_owner *ret);
+void program_lend(const struct room *r, int fd, uint32_t uid, uint32_t gid);
+/* The control group of a process, to be read. */
+void program_find_cgroup(pid_t pid, struct cgroup *ret);
+void program_leave_cgroup(struct cgroup *g);
+
+static inline struct program_room *program_room(struct room *r)
+{
+	return container_of(r, struct program_room, base);
+}
+
+static inline const struct program_room *program_room_const(const struct room *r)
+{
+	return (const struct program_room *)r;
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: one run of the program for each request. It reads its request from a pipe
+ * that holds all of it from the beginning, or as it reads; its answer is read until it closes it.
+ * It is hostile: what it answers is bounded, and so is the time it takes, after which it and its
+ * process group are killed. */
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/program.h"
+#include "base/strv.h"
+#include "provider/program/operations.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct run {
+	pid_t pid;
+	int pidfd, to, from; /* its standard input and output; or -1 */
+	struct str request;
+	struct buf answer;
+	uint64_t until;
+};
+
+char **process_settings(char *const *env)
+{
+	static const char *const prefixes[] = {"DOCKER_", "CONTAINER", "REGISTRY_AUTH_FILE="};
+	_cleanup_(strv_freep) char **kept = calloc(1, sizeof(char *));
+
+	for (size_t i = 0; kept && env && env[i]; i++)
+		for (size_t k = 0; k < ARRAY_SIZE(prefixes); k++)
+			if (str_starts(str_from(env[i]), str_from(prefixes[k])) &&
+				strv_add(&kept, str_from(env[i])) < 0)
+				return NULL;
+	return TAKE_PTR(kept);
+}
+
+/* program_env() and these, which win. */
+static char **make_env(char *const *more)
+{
+	_cleanup_(strv_freep) char **env = program_env(environ);
+
+	for (size_t i = 0; env && more && more[i]; i++) {
+		struct str one = str_from(more[i]);
+		_cleanup_(freep) char *name = str_dup(str_prefix(one, str_chr(one, '=')));
+
+		if (!name || strv_env_set(&env, name, more[i] + strlen(name) + 1) < 0)
+			return NULL;
+	}
+	return TAKE_PTR(env);
+}
+
+static int start(struct run *run, const struct provider *p, const char *verb, char *const *more,
+	struct cloche_err *err)
+{
+	_cleanup_(strv_freep) char **env = make_env(more);
+	_cleanup_(freep) char *name = strdup(p->path), *word = strdup(verb);
+	char *argv[] = {name, word, NULL};
+	int in[2], out[2], r;
+	struct program_spawn spawn = {.path = p->path, .argv = argv, .stdio = {-1, -1, 2}};
+
+	if (!env || !name || !word)
+		return err_nomem(err);
+	r = fd_pipe(in);
+	if (r < 0)
+		return err_sys(err, -r, "make a pipe");
+	r = fd_pipe(out);
+	if (r < 0) {
+		fd_close(in[0]);
+		fd_close(in[1]);
+		return err_sys(err, -r, "make a pipe");
+	}
+	spawn.env = env;
+	spawn.stdio[0] = in[0];
+	spawn.stdio[1] = out[1];
+	spawn.own_group = true;
+	r = program_start(&spawn, &run->pid, &run->pidfd, err);
+	fd_close(in[0]);
+	fd_close(out[1]);
+	run->to = in[1];
+	run->from = out[0];
+	if (r == 0 && (fd_set_nonblock(run->to, true) < 0 || fd_set_nonblock(run->from, true) < 0))
+		r = err_sys(err, errno, "speak with %s", p->path);
+	return r;
+}
+
+static void write_some(struct run *run)
+{
+	ssize_t n = write(run->to, run->request.p, run->request.n);
+
+	if (n > 0)
+		run->request = str_from_index(run->request, (size_t)n);
+	/* It may answer without having read all. */
+	if (run->request.n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+		run->to = fd_close(run->to);
+}
+
+static int read_some(struct run *run)
+{
+	char *at;
+	ssize_t n;
+
+	if (buf_reserve(&run->answer, 4096, &at) < 0)
+		return -E2BIG;
+	n = read(run->from, at, 4096);
+	if (n > 0)
+		buf_commit(&run->answer, (size_t)n);
+	else if (n == 0 || (errno != EAGAIN && errno != EINTR))
+		run->from = fd_close(run->from);
+	return 0;
+}
+
+/* Processes that it leaves behind may still hold its output. */
+static bool is_complete(const struct run *run)
+{
+	struct words_answer a;
+	bool complete = words_read_answer(buf_str(&run->answer), &a);
+
+	words_answer_done(&a);
+	return complete && buf_data(&run->answer)[buf_len(&run->answer) - 1] == '\n';
+}
+
+/* Until it has answered, and then until it has ended. */
+static int talk(struct run *run)
+{
+	bool answered = false;
+
+	for (;;) {
+		struct pollfd p[] = {{.fd = answered ? run->pidfd : run->from, .events = POLLIN},
+			{.fd = run->to, .events = POLLOUT}};
+		uint64_t now = clock_mono_usec();
+		int r;
+
+		if (now >= run->until)
+			return -ETIMEDOUT;
+		r = poll(p, 2, (int)((run->until - now) / USEC_PER_MSEC) + 1);
+		if (r < 0 && errno != EINTR)
+			return -errno;
+		if (r > 0 && p[1].revents)
+			write_some(run);
+		if (r <= 0 || !p[0].revents)
+			continue;
+		if (answered)
+			return 0;
+		r = read_some(run);
+		if (r < 0)
+			return r;
+		answered = run->from < 0 || is_complete(run);
+	}
+}
+
+static int judge(const struct provider *p, const char *verb, struct str text, int status,
+	struct words_answer *ret, struct cloche_err *err)
+{
+	bool clear = words_read_answer(text, ret);
+
+	if (clear && ret->ok && WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		return 0;
+	if (clear && ret->error[0]) {
+		err_set(err, E_UNSUPPORTED, "provider %s: %s", p->name, ret->error);
+		if (ret->hint[0])
+			err_hint(err, "%s", ret->hint);
+	} else if (WIFSIGNALED(status)) {
+		err_set(err, E_PROTOCOL, "provider %s was ended by signal %d during %s", p->name,
+			WTERMSIG(status), verb);
+	} else {
+		err_set(err, E_PROTOCOL,
+			"provider %s answered %s neither with \"ok\" nor with an error", p->name,
+			verb);
+	}
+	words_answer_done(ret);
+	return err ? -err->code : -E_PROTOCOL;
+}
+
+int process_run(const struct provider *p, const char *verb, struct str request, char *const *env,
+	int patience_sec, struct words_answer *ret, struct cloche_err *err)
+{
+	struct run run = {.pid = -1,
+		.pidfd = -1,
+		.to = -1,
+		.from = -1,
+		.request = request,
+		.answer = BUF_INIT(WORDS_ANSWER_MAX),
+		.until = clock_mono_usec() + (uint64_t)patience_sec * (uint64_t)USEC_PER_SEC};
+	int r = start(&run, p, verb, env, err), status = 0, talked = r == 0 ? talk(&run) : 0;
+
+	*ret = (struct words_answer){0};
+	fd_close(run.to);
+	fd_close(run.from);
+	fd_close(run.pidfd);
+	if (run.pid > 0 && talked < 0)
+		kill(-run.pid, SIGKILL);
+	while (run.pid > 0 && waitpid(run.pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (talked == -ETIMEDOUT)
+		r = err_set(err, E_PROTOCOL, "provider %s did not answer %s in %d s", p->name, verb,
+			patience_sec);
+	else if (talked < 0)
+		r = err_set(
+			err, E_PROTOCOL, "provider %s answered %s with too much", p->name, verb);
+	if (r == 0)
+		r = judge(p, verb, buf_str(&run.answer), status, ret, err);
+	buf_done(&run.answer);
+	return r;
+}

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation (docs/design/provider-protocol.md)
+ *
+ * The program makes something that is a room (namespaces and a root), with our cloche-init as its
+ * process 1 and a socket of ours mounted into it. Init connects there, and by whoever it is that
+ * connects we know the room's process 1; from then on the room is like every other one, and the
+ * program is needed only once more, to remove what it made. Init ends without that connection, so a
+ * room whose supervisor died does not stay.
+ *
+ * What the room may have made is written down before, by its id and by the settings that lead to
+ * the same engine. */
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/fs.h"
+#include "base/strv.h"
+#include "ipc/roomctl.h"
+#include "ipc/rundir.h"
+#include "ipc/statedir.h"
+#include "jail/sys.h"
+#include "provider/native/apart.h"
+#include "provider/program/operations.h"
+#include "provider/programs.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* An image may have to be brought into the engine's store first. */
+enum { PROBE_SEC = 30, CREATE_SEC = 600, REAP_SEC = 60, CONNECT_SEC = 20 };
+enum { REQUEST_MAX = 1 << 20 };
+
+/* In the sandbox's directory, which the manager has made. */
+#define ROOM_DIR "room"
+
+static int program_probe(const struct provider *p, struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf request = BUF_INIT(REQUEST_MAX);
+	struct words_answer answer;
+	int r = words_add_line(&request, "cloche-provider", PROGRAM_PROTOCOL, NULL);
+
+	if (r == 0)
+		r = words_add_line(&request, "end", NULL);
+	if (r < 0)
+		return err_nomem(err);
+	r = process_run(p, "probe", buf_str(&request), NULL, PROBE_SEC, &answer, err);
+	if (r == 0)
+		words_answer_done(&answer);
+	return r;
+}
+
+/* "ID" and a line for each setting. */
+static int add_record(const char *id, char *const *env, struct buf *out)
+{
+	int r = buf_printf(out, "%s\n", id);
+
+	for (size_t i = 0; r == 0 && env && env[i]; i++)
+		if (!strchr(env[i], '\n'))
+			r = buf_printf(out, "%s\n", env[i]);
+	return r;
+}
+
+static int program_plan(const struct provider *p, const struct room_spec *spec, struct buf *out,
+	struct cloche_err *err)
+{
+	_cleanup_(strv_freep) char **env = process_settings(environ);
+	int r = room_spec_check(spec, err);
+
+	if (r < 0)
+		return r;
+	return !env || add_record(spec->id, env, out) < 0 ? err_nomem(err) : 0;
+}
+
+static int program_record(const struct room *room, struct buf *out, struct cloche_err *err)
+{
+	const struct program_room *r = program_room_const(room);
+
+	return add_record(r->id, r->env, out) < 0 ? err_nomem(err) : 0;
+}
+
+static int remove_made(
+	const struct provider *p, const char *id, char *const *env, struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf request = BUF_INIT(REQUEST_MAX);
+	struct words_answer answer;
+	int r = describe_id(id, &request);
+
+	if (r == 0)
+		r = words_add_line(&request, "end", NULL);
+	if (r < 0)
+		return err_nomem(err);
+	r = process_run(p, "reap", buf_str(&request), env, REAP_SEC, &answer, err);
+	if (r == 0)
+		words_answer_done(&answer);
+	return r;
+}
+
+static int program_reap(const struct provider *p, struct str record, struct cloche_err *err)
+{
+	_cleanup_(strv_freep) char **env = calloc(1, sizeof(char *));
+	_cleanup_(freep) char *id = str_dup(str_next_line(&record));
+
+	if (!env || !id)
+		return err_nomem(err);
+	while (record.n)
+		if (strv_add(&env, str_next_line(&record)) < 0)
+			return err_nomem(err);
+	if (!rundir_is_id(str_from(id)))
+		return 0;
+	return remove_made(p, id, env, err);
+}
+
+/* --- what it shall show --- */
+
+static void free_sources(struct program_source *sources, size_t n)
+{
+	for (size_t i = 0; sources && i < n; i++)
+		free(sources[i].path);
+	free(sources);
+}
+
+static int judge_source(const struct rootfs *rootfs, const struct room_mount *m,
+	struct program_source *ret, struct cloche_err *err)
+{
+	_cleanup_fd_ int fd =
+		rootfs_judge_source(rootfs, m->source, m->no_link, m->ro, &ret->is_dir, err);
+	char link[32], path[PATH_MAX];
+	struct stat st;
+	ssize_t n;
+
+	if (fd == -ENOENT && m->optional) {
+		err_clear(err);
+		return 0;
+	}
+	if (fd < 0)
+		return fd == -ENOENT ? -E_SYSTEM : fd;
+	/* Where it really is: a link on the way that changes leads nobody else. */
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, path, sizeof(path) - 1);
+	if (n <= 0 || fstat(fd, &st) < 0)
+		return err_sys(err, errno, "find %s", m->source);
+	path[n] = '\0';
+	ret->dev = st.st_dev;
+	ret->ino = st.st_ino;
+	ret->path = strdup(path);
+	return ret->path ? 0 : err_nomem(err);
+}
+
+/* Whether the path is that one, or lies below it; slashes may be doubled. */
+static bool is_at_or_below(const char *path, const char *top)
+{
+	while (*top) {
+		size_t n = strcspn(top += strspn(top, "/"), "/");
+
+		path += strspn(path, "/");
+		if (strncmp(path, top, n) != 0 || (n && path[n] && path[n] != '/'))
+			return false;
+		path += n;
+		top += n;
+	}
+	return true;
+}
+
+/* A later mount hides an earlier one at or below its place. Engines have an order of their own: it
+ * is left out. */
+static bool is_hidden(const struct room_spec *spec, size_t i)
+{
+	for (size_t k = i + 1; k < spec->mounts_n; k++)
+		if (is_at_or_below(spec->mounts[i].target, spec->mounts[k].target))
+			return true;
+	return false;
+}
+
+static void leave_out_hidden(const struct room_spec *spec, struct program_source *sources)
+{
+	for (size_t i = 0; i < spec->mounts_n; i++)
+		if (sources[i].path && is_hidden(spec, i)) {
+			free(sources[i].path);
+			sources[i].path = NULL;
+		}
+}
+
+static int judge_sources(
+	const struct room_spec *spec, struct program_source **ret, struct cloche_err *err)
+{
+	struct program_source *sources = calloc(spec->mounts_n + 1, sizeof(*sources));
+	struct rootfs rootfs = {.host_home = spec->host_home, .shipped_dir = -1};
+	_cleanup_fd_ int own = rundir_open(err), consents = -1;
+	bool is_there;
+	int r = own < 0 ? own : 0;
+
+	*ret = sources;
+	if (!sources)
+		return err_nomem(err);
+	rootfs.own_dir = own;
+	consents = statedir_open_consent(&is_there);
+	if (r == 0)
+		r = apart_init(&rootfs.consents, consents, is_there, err);
+	if (r == 0)
+		rootfs.shipped_dir = rundir_open_usual(NULL);
+	for (size_t i = 0; r == 0 && i < spec->mounts_n; i++)
+		r = judge_source(&rootfs, &spec->mounts[i], &sources[i], err);
+	fd_close(rootfs.shipped_dir);
+	leave_out_hidden(spec, sources);
+	return r;
+}
+
+/* --- its socket --- */
+
+/* Makes the room's own directory, and in it the socket. */
+static int listen_for(const char *id, char dir[PATH_MAX], int *ret, struct cloche_err *err)
+{
+	_cleanup_fd_ int base = rundir_open(err), room = -1;
+	_cleanup_fd_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	char name[RUNDIR_ID_BYTES + sizeof("/" ROOM_DIR)], link[32];
+	ssize_t n;
+
+	if (base < 0)
+		return base;
+	snprintf(name, sizeof(name), "%s/" ROOM_DIR, id);
+	if (mkdirat(base, name, 0711) < 0 && errno != EEXIST)
+		return err_sys(err, errno, "make the room's directory");
+	room = openat(base, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", room);
+	n = room < 0 ? -1 : readlink(link, dir, PATH_MAX - 1);
+	if (n <= 0)
+		return err_sys(err, errno, "find the room's directory");
+	dir[n] = '\0';
+	/* By way of the descriptor, so that the length of the path does not matter. */
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/" ROOMCTL_CONTROL_NAME, link);
+	(void)unlinkat(room, ROOMCTL_CONTROL_NAME, 0);
+	if (fd < 0 || bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 || listen(fd, 4) < 0)
+		return err_sys(err, errno, "make the room's socket");
+	/* Its root may be somebody else, whom no directory on the way lets pass but this mount. */
+	if (fchmodat(room, ROOMCTL_CONTROL_NAME, 0666, 0) < 0)
+		return err_sys(err, errno, "make the room's socket");
+	*ret = TAKE_FD(fd);
+	return 0;
+}
+
+/* Whoever connects is process 1 of a pid namespace. */
+static bool is_init(pid_t pid)
+{
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(64 * 1024);
+	const char *at, *end;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	if (pid <= 0 || fs_read_file(AT_FDCWD, path, &text, NULL) < 0 || !buf_cstr(&text))
+		return false;
+	at = strstr(buf_data(&text), "\nNSpid:");
+	end = at ? strchr(at + 1, '\n') : NULL;
+	return end && end - at > 3 && end[-1] == '1' && end[-2] == '\t' && end[-3] != ':';
+}
+
+static int accept_init(struct program_room *r, int listener, struct cloche_err *err)
+{
+	struct pollfd p = {.fd = listener, .events = POLLIN};
+	struct ucred cred;
+	socklen_t n = sizeof(cred);
+	_cleanup_fd_ int fd = -1;
+
+	if (poll(&p, 1, CONNECT_SEC * 1000) <= 0)
+		return err_set(err, E_PROTOCOL, "the room of provider %s did not answer in %d s",
+			r->base.provider->name, CONNECT_SEC);
+	fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	if (fd < 0 || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &n) < 0)
+		return err_sys(err, errno, "hear from the room");
+	r->base.watch_fd = sys_pidfd_open(cred.pid);
+	/* The number is still his as long as he has not hung up. */
+	p = (struct pollfd){.fd = fd, .events = POLLRDHUP};
+	if (r->base.watch_fd < 0 || !is_init(cred.pid) || poll(&p, 1, 0) != 0)
+		return err_set(err, E_PROTOCOL,
+			"provider %s made no room: what answers is not its process 1",
+			r->base.provider->name);
+	r->pid = cred.pid;
+	r->base.control_fd = TAKE_FD(fd);
+	return 0;
+}
+
+/* --- its life --- */
+
+static struct room *program_destroy(struct room *room)
+{
+	struct program_room *r;
+	struct room_exit ending;
+
+	if (!room)
+		return NULL;
+	r = program_room(room);
+	if (r->pid > 0) {
+		(void)program_kill(room, SIGKILL, NULL);
+		(void)program_wait(room, &ending, NULL);
+	}
+	if (r->made) {
+		struct cloche_err err = CLOCHE_ERR_INIT;
+
+		if (remove_made(room->provider, r->id, r->env, &err) < 0)
+			fprintf(stderr, "cloche-supervisor: %s\n", err.message);
+	}
+	netcapture_close(&r->net);
+	program_leave_cgroup(&r->cgroup);
+	words_answer_done(&r->answer);
+	fd_close(room->control_fd);
+	fd_close(room->watch_fd);
+	strv_free(r->env);
+	free(r->id);
+	free(r);
+	return NULL;
+}
+
+static int make(struct program_room *r, const struct room_spec *spec,
+	const struct program_source *sources, struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf request = BUF_INIT(REQUEST_MAX);
+	_cleanup_fd_ int listener = -1;
+	char dir[PATH_MAX];
+	int e = listen_for(spec->id, dir, &listener, err);
+
+	if (e == 0)
+		e = describe_room(spec, sources, dir, &request, err);
+	if (e < 0)
+		return e;
+	r->made = true;
+	e = process_run(
+		r->base.provider, "create", buf_str(&request), NULL, CREATE_SEC, &r->answer, err);
+	if (e == 0)
+		e = accept_init(r, listener, err);
+	if (e < 0)
+		return e;
+	program_find_cgroup(r->pid, &r->cgroup);
+	if (spec->born)
+		spec->born(spec->born_user, r->pid);
+	return inside_furnish(r, spec, sources, err);
+}
+
+static int program_create(const struct provider *p, const struct room_spec *spec, struct room **ret,
+	struct cloche_err *err)
+{
+	struct program_source *sources = NULL;
+	struct program_room *r;
+	struct room *room;
+	int e = room_spec_check(spec, err);
+
+	if (e < 0)
+		return e;
+	r = calloc(1, sizeof(*r));
+	if (!r)
+		return err_nomem(err);
+	room = &r->base;
+	*room = (struct room){.provider = p, .control_fd = -1, .watch_fd = -1};
+	r->pid = -1;
+	r->net = (struct netcapture)NETCAPTURE_INIT;
+	r->cgroup = CGROUP_INIT;
+	r->id = strdup(spec->id);
+	r->env = process_settings(environ);
+	e = r->id && r->env ? judge_sources(spec, &sources, err) : err_nomem(err);
+	if (e == 0)
+		e = make(r, spec, sources, err);
+	free_sources(sources, spec->mounts_n);
+	if (e == 0)
+		*ret = room;
+	else
+		room_free(room);
+	return e;
+}
+
+const struct provider program_provider = {
+	.probe = program_probe,
+	.plan = program_plan,
+	.create = program_create,
+	.kill = program_kill,
+	.wait = program_wait,
+	.record = program_record,
+	.reap = program_reap,
+	.destroy = program_destroy,
+	.pid = program_pid,
+	.unenforced = program_unenforced,
+	.kill_tree = program_kill_tree,
+	.usage = program_usage,
+	.listeners = program_listeners,
+	.owner = program_owner,
+	.lend = program_lend,
+};

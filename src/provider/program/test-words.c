@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "provider/program/words.h"
+#include "tap.h"
+
+static void words_are_quoted(void)
+{
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(4096);
+
+	check_int(words_add_line(&b, "mount", "a b", "", "back\\slash", NULL), 0);
+	check_int(words_add_line(&b, "\n\xff\x7f", NULL), 0);
+	check_int(words_add_line(&b, NULL), 0);
+	check_str(buf_str(&b), "mount a\\0040b \\0000 back\\0134slash\n\\0012\\0377\\0177\n\n");
+}
+
+static void nothing_is_cut(void)
+{
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(8);
+
+	check_int(words_add_line(&b, "1234567", NULL), 0);
+	check(words_add_line(&b, "x", NULL) < 0);
+}
+
+static void answers_are_read(void)
+{
+	static const struct {
+		const char *text, *error, *hint, *version;
+		bool whole, ok;
+		unsigned cannot;
+	} rows[] = {
+		{"ok\n", "", "", "", true, true, 0},
+		{"ok", "", "", "", true, true, 0},
+		{"version 4.3.1\nok\n", "", "", "4.3.1", true, true, 0},
+		{"later and more\nok\n", "", "", "", true, true, 0},
+		{"cannot memory: no\ncannot pids: no\nok\n", "", "", "", true, true, 2},
+		{"hint do this\nerror it is broken\n", "it is broken", "do this", "", true, false,
+			0},
+		{"error a\033[31m\tb\n", "a?[31m?b", "", "", true, false, 0},
+		{"error\n", "", "", "", true, false, 0},
+		{"", "", "", "", false, false, 0},
+		{"okay\n", "", "", "", false, false, 0},
+		{"errors\n", "", "", "", false, false, 0},
+		{"ok\nmore\n", "", "", "", false, false, 0},
+		{"error x\nok\n", "x", "", "", false, false, 0},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct words_answer a;
+
+		check_int(words_read_answer(str_from(rows[i].text), &a), rows[i].whole);
+		check_int(a.ok, rows[i].ok);
+		check_z(a.error, rows[i].error);
+		check_z(a.hint, rows[i].hint);
+		check_z(a.version, rows[i].version);
+		check_int((int)a.cannot_n, (int)rows[i].cannot);
+		words_answer_done(&a);
+	}
+}
+
+static void texts_are_bounded(void)
+{
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(WORDS_ANSWER_MAX);
+	struct words_answer a;
+
+	for (int i = 0; i < 100; i++)
+		check_int(buf_printf(&b, "cannot %0500d\n", i), 0);
+	check_int(buf_printf(&b, "error %0500d\n", 7), 0);
+	check(words_read_answer(buf_str(&b), &a));
+	check_int((int)a.cannot_n, WORDS_CANNOT_MAX);
+	check_int((int)strlen(a.cannot[0]), WORDS_TEXT_MAX);
+	check_int((int)strlen(a.error), WORDS_TEXT_MAX);
+	words_answer_done(&a);
+}
+
+int main(void)
+{
+	run_test(words_are_quoted);
+	run_test(nothing_is_cut);
+	run_test(answers_are_read);
+	run_test(texts_are_bounded);
+	return tap_done();
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "provider/program/words.h"
+
+#include <stdarg.h>
+
+static int add_word(struct buf *out, struct str word)
+{
+	int r = word.n ? 0 : buf_add_str(out, STR("\\0000"));
+
+	for (size_t i = 0; i < word.n && r == 0; i++) {
+		unsigned char c = (unsigned char)word.p[i];
+
+		r = c > ' ' && c < 0x7f && c != '\\' ? buf_add_char(out, (char)c)
+						     : buf_printf(out, "\\0%03o", c);
+	}
+	return r;
+}
+
+int words_add_line(struct buf *out, ...)
+{
+	const char *word;
+	va_list ap;
+	int r = 0;
+
+	va_start(ap, out);
+	for (bool first = true; r == 0 && (word = va_arg(ap, const char *)); first = false) {
+		r = first ? 0 : buf_add_char(out, ' ');
+		if (r == 0)
+			r = add_word(out, str_from(word));
+	}
+	va_end(ap);
+	return r == 0 ? buf_add_char(out, '\n') : r;
+}
+
+/* As text that may be shown to a person. */
+static void take_text(struct str text, char ret[WORDS_TEXT_MAX + 1])
+{
+	text = str_prefix(str_trim(text), WORDS_TEXT_MAX);
+	for (size_t i = 0; i < text.n; i++)
+		ret[i] = (unsigned char)text.p[i] >= ' ' && text.p[i] != 0x7f ? text.p[i] : '?';
+	ret[text.n] = '\0';
+}
+
+static bool take_key(struct str line, struct str key, struct str *ret)
+{
+	if (!str_starts(line, key) || (line.n > key.n && line.p[key.n] != ' '))
+		return false;
+	*ret = str_from_index(line, key.n + 1);
+	return true;
+}
+
+static void take_cannot(struct str text, struct words_answer *a)
+{
+	char one[WORDS_TEXT_MAX + 1];
+
+	if (a->cannot_n == WORDS_CANNOT_MAX)
+		return;
+	take_text(text, one);
+	a->cannot[a->cannot_n] = strdup(one);
+	if (a->cannot[a->cannot_n])
+		a->cannot_n++;
+}
+
+bool words_read_answer(struct str text, struct words_answer *ret)
+{
+	*ret = (struct words_answer){0};
+	while (text.n) {
+		struct str line = str_next_line(&text), rest;
+
+		if (take_key(line, STR("hint"), &rest))
+			take_text(rest, ret->hint);
+		else if (take_key(line, STR("version"), &rest))
+			take_text(rest, ret->version);
+		else if (take_key(line, STR("cannot"), &rest))
+			take_cannot(rest, ret);
+		else if (take_key(line, STR("error"), &rest)) {
+			take_text(rest, ret->error);
+			return text.n == 0;
+		} else if (str_eq(line, STR("ok"))) {
+			ret->ok = text.n == 0;
+			return ret->ok;
+		}
+		/* What a later version says is left out. */
+	}
+	return false;
+}
+
+void words_answer_done(struct words_answer *a)
+{
+	for (unsigned i = 0; i < a->cannot_n; i++)
+		free(a->cannot[i]);
+	a->cannot_n = 0;
+}

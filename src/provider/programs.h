@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* A provider that is a program (provider/program): all but its name and path. */
+
+#include "provider/provider.h"
+
+extern const struct provider program_provider;

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real container engines for the tests, each with a storage of its own: podman, and a docker daemon in a network of
+its own, so that nothing of the machine's is touched."""
+import os
+import shutil
+import signal
+import subprocess
+
+from testlib import Skip, TemporaryDir, need, processes_with_marker, wait_until
+
+STORAGE = '[storage]\ndriver = "vfs"\ngraphroot = "%s/graph"\nrunroot = "%s/run"\n'
+# Without CAP_SYS_RESOURCE podman's own limits cannot be set; runc, as crun takes no hybrid hierarchy.
+CONTAINERS = ('[containers]\ndefault_ulimits = ["nofile=20000:20000", "nproc=32768:32768"]\nlog_driver = "none"\n'
+              '[engine]\nevents_logger = "none"\ncgroup_manager = "cgroupfs"\nruntime = "runc"\n')
+
+
+class Engine:
+    """env: what the engine's command needs."""
+
+    def __enter__(self):
+        self.tmp = TemporaryDir()
+        self.dir = self.tmp.__enter__()
+        try:
+            self.start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def command(self, *argv, check=True):
+        p = subprocess.run([self.name, *argv], env=dict(os.environ, **self.env), stdout=subprocess.PIPE,
+                           stderr=subprocess.STDOUT, text=True, check=False, timeout=60)
+        if check and p.returncode:
+            raise AssertionError("%s %s: %s" % (self.name, argv, p.stdout))
+        return p.stdout
+
+    def names(self):
+        """of all containers"""
+        return self.command("ps", "--all", "--format", "{{.Names}}").split()
+
+
+class Podman(Engine):
+    name = "podman"
+
+    def start(self):
+        need("podman", "runc")
+        if os.geteuid() != 0:
+            raise Skip("podman of an ordinary user needs subordinate ids")
+        for name, text in (("storage.conf", STORAGE % (self.dir, self.dir)), ("containers.conf", CONTAINERS)):
+            with open(os.path.join(self.dir, name), "w") as f:
+                f.write(text)
+        self.env = {"CONTAINERS_STORAGE_CONF": os.path.join(self.dir, "storage.conf"),
+                    "CONTAINERS_CONF": os.path.join(self.dir, "containers.conf")}
+
+    def __exit__(self, *_):
+        if hasattr(self, "env"):
+            for name in self.names():
+                self.command("rm", "--force", "--time", "0", name, check=False)
+        self.tmp.__exit__(None, None, None)
+
+
+class Docker(Engine):
+    name = "docker"
+    daemon = None
+
+    def start(self):
+        need("dockerd", "docker", "containerd", "runc", "unshare")
+        if os.geteuid() != 0:
+            raise Skip("the docker daemon runs as root")
+        self.env = {"DOCKER_HOST": "unix://%s/socket" % self.dir, "DOCKER_CONFIG": self.dir}
+        self.run()
+
+    def run(self):
+        self.daemon = subprocess.Popen(
+            ["unshare", "--mount", "--net", "--propagation", "private", "sh", "-c", 'ip link set lo up; exec "$@"', "sh", "dockerd",
+             "--data-root", self.dir + "/data", "--exec-root", self.dir + "/exec", "-p", self.dir + "/pid", "-H", self.env["DOCKER_HOST"],
+             "--shutdown-timeout", "2", "--iptables=false", "--bridge=none", "--ip-forward=false"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=open(self.dir + "/log", "ab"), start_new_session=True)
+        if not wait_until(lambda: self.daemon.poll() is not None or
+                          "Server" in self.command("version", check=False) and os.path.exists(self.dir + "/socket"), 60, 0.2) or \
+                self.daemon.poll() is not None:
+            with open(self.dir + "/log") as f:
+                raise AssertionError("dockerd does not start: " + f.read()[-2000:])
+
+    def end(self):
+        """The daemon, and with it the containers that it has."""
+        self.daemon.terminate()
+        self.daemon.wait()
+
+    def __exit__(self, *_):
+        if self.daemon and self.daemon.poll() is None:
+            for name in self.names():
+                self.command("rm", "--force", name, check=False)
+            self.end()
+        for pid, _ in processes_with_marker(self.dir.encode()):
+            os.kill(pid, signal.SIGKILL)
+        # What it may have left to the kernel's mercy: overlays that are mounted.
+        with open("/proc/self/mountinfo") as f:
+            for line in reversed(f.readlines()):
+                at = line.split()[4]
+                if at.startswith(self.dir + "/"):
+                    subprocess.run(["umount", "--lazy", at], check=False)
+        shutil.rmtree(self.dir, ignore_errors=True)
+        self.tmp.__exit__(None, None, None)
