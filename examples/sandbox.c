@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Builds a configuration: a workspace, a variable, one host, limits. Nothing is started here. */
+/* Builds a configuration: a workspace, a variable, one host, limits, a provider of one's own.
+ * Nothing is started here. */
 #include <cloche/sandbox.h>
 #include <stdio.h>
 
@@ -22,6 +23,10 @@ int main(void)
 		r = cloche_sandbox_set_limit(sb, "memory", "512m", &err);
 	if (r == 0)
 		r = cloche_sandbox_set_limit(sb, "timeout", "90s", &err);
+	if (r == 0)
+		r = cloche_provider_register("mine", "/bin/true", &err);
+	if (r == 0)
+		r = cloche_sandbox_set_provider(sb, "mine", &err);
 	printf("%s\n", r == 0 ? "configured" : err.message);
 	cloche_allowlist_free(list);
 	cloche_sandbox_free(sb);

@@ -33,13 +33,14 @@ static void on_provider(const cloche_provider_status *p, void *user)
 {
 	struct status *s = user;
 
-	if (p->available && !s->provider)
+	if (p->available && p->automatic && !s->provider)
 		s->provider = p->name;
 	s->docker |= p->available && strcmp(p->name, "docker") == 0;
-	s->failed |= json_array_append_new(s->providers,
-			     json_pack("{s:s, s:b, s:s, s:s, s:s}", "name", p->name, "available",
-				     (int)p->available, "reason", p->reason, "advice", p->advice,
-				     "version", CLOCHE_VERSION)) < 0;
+	s->failed |=
+		json_array_append_new(s->providers,
+			json_pack("{s:s, s:b, s:b, s:s, s:s, s:s}", "name", p->name, "automatic",
+				(int)p->automatic, "available", (int)p->available, "reason",
+				p->reason, "advice", p->advice, "version", CLOCHE_VERSION)) < 0;
 }
 
 static bool on_sandbox(const cloche_instance *i, void *user)

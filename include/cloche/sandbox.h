@@ -51,13 +51,20 @@ CLOCHE_API const cloche_option *cloche_sandbox_option(size_t i);
 CLOCHE_API int cloche_sandbox_set(
 	cloche_sandbox *sb, const char *name, const char *value, cloche_err *err);
 
-/* "auto" or "native". "podman", "docker", "subprocess" (aliases: none, local), "srt", "e2b" and
+/* "auto" (native, and where that does not work podman or docker), "native", "podman", "docker" or
+ * "nerdctl"; or the name of another provider's program, cloche-provider-NAME, in a directory of
+ * $CLOCHE_PROVIDER_PATH, or its absolute path (docs/design/provider-protocol.md). What providers
+ * can do is in docs/design/providers.md. "subprocess" (aliases: none, local), "srt", "e2b" and
  * "cloudflare" are known names, but a run with one fails with CLOCHE_E_UNSUPPORTED in this version.
  */
 CLOCHE_API int cloche_sandbox_set_provider(cloche_sandbox *sb, const char *name, cloche_err *err);
 
-/* The name of the i-th provider of this version; the first is what "auto" means. NULL behind the
- * last. */
+/* Has that name mean the program at an absolute path from here on, in this process alone: name is 1
+ * to 32 of [a-z0-9-] and no provider that is part of cloche. Both are copied. One thread at a time,
+ * and not while sandboxes are started. CLOCHE_E_USAGE, CLOCHE_E_LIMIT (more than 16). */
+CLOCHE_API int cloche_provider_register(const char *name, const char *path, cloche_err *err);
+
+/* The name of the i-th provider of this version. NULL behind the last. */
 CLOCHE_API const char *cloche_provider_name(size_t i);
 
 /* "host", the path of a directory that becomes the root, or "image:NAME", an image that is stored

@@ -13,7 +13,7 @@ void cloche_provider_each(cloche_provider_fn fn, void *user)
 
 	for (size_t i = 0; (name = provider_name_at(i)); i++) {
 		struct cloche_err err = CLOCHE_ERR_INIT;
-		cloche_provider_status s = {.name = name};
+		cloche_provider_status s = {.name = name, .automatic = i < PROVIDERS_AUTO};
 
 		const struct provider *p = provider_find(str_from(name), &err);
 

@@ -445,6 +445,37 @@ int image_saved_read(
 	return 0;
 }
 
+static json_t *blob_path(const char *hex)
+{
+	return json_sprintf("blobs/sha256/%s", hex);
+}
+
+int image_saved_write(const struct image_index *index, const struct image_manifest *manifests,
+	struct buf *ret, struct cloche_err *err)
+{
+	_cleanup_json_ json_t *list = json_array();
+	int r;
+
+	for (size_t i = 0; i < index->n; i++) {
+		const struct image_manifest *m = &manifests[i];
+		const char *name = index->entries[i].name;
+		json_t *layers = json_array();
+
+		for (size_t k = 0; k < m->layers_n; k++)
+			if (json_array_append_new(layers, blob_path(m->layers[k].hex)) < 0) {
+				json_decref(layers);
+				return err_nomem(err);
+			}
+		if (json_array_append_new(
+			    list, json_pack("{s:o, s:o, s:o}", "Config", blob_path(m->config.hex),
+					  "RepoTags", name ? json_pack("[s]", name) : json_null(),
+					  "Layers", layers)) < 0)
+			return err_nomem(err);
+	}
+	r = list ? json_text_write(ret, list, 1) : -ENOMEM;
+	return r < 0 ? err_set(err, E_LIMIT, "the list of images is too long") : 0;
+}
+
 void image_saved_free(struct image_saved *s, size_t n)
 {
 	for (size_t i = 0; s && i < n; i++) {

@@ -96,3 +96,7 @@ struct image_saved {
 _warn_unused_ int image_saved_read(
 	struct str text, struct image_saved **ret, size_t *ret_n, struct cloche_err *err);
 void image_saved_free(struct image_saved *s, size_t n);
+/* The same of images of an OCI layout, for engines that read no other form: the manifests are those
+ * of the index, in its order. */
+_warn_unused_ int image_saved_write(const struct image_index *index,
+	const struct image_manifest *manifests, struct buf *ret, struct cloche_err *err);

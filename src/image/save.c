@@ -23,20 +23,35 @@ static int add_blob(struct buf *list, const char *hex)
 	return buf_add(list, line, strlen(line));
 }
 
-static int add_image(
-	struct image_store *s, const char *hex, struct buf *list, struct cloche_err *err)
+static int add_image(struct image_store *s, const char *hex, struct image_manifest *ret,
+	struct buf *list, struct cloche_err *err)
 {
-	struct image_manifest m;
-	int r = image_store_manifest(s, hex, &m, err);
+	int r = image_store_manifest(s, hex, ret, err);
 
 	if (r < 0)
 		return r;
 	r = add_blob(list, hex);
 	if (r == 0)
-		r = add_blob(list, m.config.hex);
-	for (size_t i = 0; r == 0 && i < m.layers_n; i++)
-		r = add_blob(list, m.layers[i].hex);
+		r = add_blob(list, ret->config.hex);
+	for (size_t i = 0; r == 0 && i < ret->layers_n; i++)
+		r = add_blob(list, ret->layers[i].hex);
 	return r < 0 ? err_nomem(err) : 0;
+}
+
+/* index.json, and manifest.json for engines that know no OCI layout. */
+static int write_lists(int temp, const struct image_index *images,
+	const struct image_manifest *manifests, struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf index = BUF_INIT(IMAGE_MAX_DOCUMENT);
+	_cleanup_(buf_donep) struct buf saved = BUF_INIT(IMAGE_MAX_DOCUMENT);
+	int r = image_index_write(images, &index, err);
+
+	if (r == 0)
+		r = image_saved_write(images, manifests, &saved, err);
+	if (r == 0)
+		r = fs_write_atomic(temp, "index.json", buf_str(&index), 0600, false, err);
+	return r < 0 ? r
+		     : fs_write_atomic(temp, "manifest.json", buf_str(&saved), 0600, false, err);
 }
 
 static int pack(struct image_store *s, const char *temp, const struct buf *list, int out,
@@ -57,25 +72,27 @@ static int pack(struct image_store *s, const char *temp, const struct buf *list,
 int image_save(
 	struct image_store *s, const struct image_index *images, int out, struct cloche_err *err)
 {
-	_cleanup_(buf_donep) struct buf list = BUF_INIT(MAX_LIST),
-					index = BUF_INIT(IMAGE_MAX_DOCUMENT);
+	_cleanup_(buf_donep) struct buf list = BUF_INIT(MAX_LIST);
+	_cleanup_(freep) struct image_manifest *manifests =
+		calloc(images->n + 1, sizeof(*manifests));
 	_cleanup_fd_ int temp = -1;
 	char name[32];
-	int r = image_index_write(images, &index, err);
+	int r = 0;
 
-	if (r < 0)
-		return r;
+	if (!manifests)
+		return err_nomem(err);
 	temp = image_temp_make(s, name, err);
 	if (temp < 0)
 		return temp;
-	r = fs_write_atomic(temp, "index.json", buf_str(&index), 0600, false, err);
-	if (r == 0 && buf_printf(&list,
-			      "oci-layout oci-layout\nindex.json %s/index.json\nblobs/ "
-			      "-\nblobs/sha256/ -\n",
-			      name) < 0)
+	if (buf_printf(&list,
+		    "oci-layout oci-layout\nindex.json %s/index.json\nmanifest.json "
+		    "%s/manifest.json\nblobs/ -\nblobs/sha256/ -\n",
+		    name, name) < 0)
 		r = err_nomem(err);
 	for (size_t i = 0; r == 0 && i < images->n; i++)
-		r = add_image(s, images->entries[i].hex, &list, err);
+		r = add_image(s, images->entries[i].hex, &manifests[i], &list, err);
+	if (r == 0)
+		r = write_lists(temp, images, manifests, err);
 	if (r == 0)
 		r = pack(s, name, &list, out, err);
 	image_temp_remove(s, name);

@@ -62,6 +62,11 @@ int cloche_sandbox_set_provider(cloche_sandbox *sb, const char *name, cloche_err
 	return r < 0 ? r : set_string(&sb->provider, found, err);
 }
 
+int cloche_provider_register(const char *name, const char *path, cloche_err *err)
+{
+	return provider_name_register(name, path, err);
+}
+
 const char *cloche_provider_name(size_t i)
 {
 	return provider_name_at(i);

@@ -25,6 +25,7 @@ static int try_all(struct supervisor *s, create_fn create, struct cloche_err *er
 {
 	_cleanup_(freep) char *reasons = NULL;
 	struct cloche_err first = CLOCHE_ERR_INIT, why;
+	bool others = false;
 
 	for (size_t i = 0; i < PROVIDERS_AUTO; i++) {
 		const char *name = provider_name_at(i);
@@ -54,8 +55,14 @@ static int try_all(struct supervisor *s, create_fn create, struct cloche_err *er
 		}
 		if (i == 0)
 			first = why;
-		if (add_reason(&reasons, name, &why) < 0)
+		/* What is not installed at all is no news. */
+		others = others || (i > 0 && p);
+		if ((i == 0 || p) && add_reason(&reasons, name, &why) < 0)
 			return err_nomem(err);
+	}
+	if (!others) {
+		*err = first;
+		return -first.code;
 	}
 	err_set(err, E_UNSUPPORTED, "no provider works here: %s", reasons);
 	if (first.hint[0])
