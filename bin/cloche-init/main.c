@@ -13,5 +13,7 @@ int main(int argc, char **argv)
 		return connect_main(argv[2]);
 	if (argc > 1 && strcmp(argv[1], "room") == 0)
 		return enter_main(argv + 2);
+	if (argc > 1 && strcmp(argv[1], "plain") == 0)
+		return plain_main(argv + 2);
 	return init_program();
 }

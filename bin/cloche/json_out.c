@@ -134,10 +134,10 @@ int print_run_json(const cloche_run *run, json_t *planted)
 {
 	size_t out_n, err_n;
 	const void *out = cloche_run_stdout(run, &out_n), *err = cloche_run_stderr(run, &err_n);
-	json_t *doc = json_pack("{s:s, s:s, s:i, s:o, s:b, s:b, s:I, s:o, s:o, s:b, s:b, s:o, "
+	json_t *doc = json_pack("{s:s, s:s, s:s, s:i, s:o, s:b, s:b, s:I, s:o, s:o, s:b, s:b, s:o, "
 				"s:{s:I, s:I}, s:O}",
-		"id", cloche_run_id(run), "provider", cloche_run_provider(run), "exit_code",
-		cloche_run_exit_code(run), "signal",
+		"id", cloche_run_id(run), "provider", cloche_run_provider(run), "isolation",
+		cloche_run_isolation(run), "exit_code", cloche_run_exit_code(run), "signal",
 		cloche_run_exit_signal(run) ? json_integer(cloche_run_exit_signal(run))
 					    : json_null(),
 		"timed_out", (int)cloche_run_timed_out(run), "oom_killed",
@@ -156,10 +156,10 @@ int print_exec_json(const cloche_run *run)
 	size_t out_n, err_n;
 	const void *out = cloche_run_stdout(run, &out_n), *err = cloche_run_stderr(run, &err_n);
 	int signal_number = cloche_run_exit_signal(run);
-	json_t *doc = json_pack("{s:s, s:I, s:i, s:o, s:b, s:b, s:I, s:o, s:o, s:b, s:b}", "id",
-		cloche_run_id(run), "number", (json_int_t)cloche_run_number(run), "exit_code",
-		cloche_run_exit_code(run), "signal",
-		signal_number ? json_integer(signal_number) : json_null(), "timed_out",
+	json_t *doc = json_pack("{s:s, s:s, s:I, s:i, s:o, s:b, s:b, s:I, s:o, s:o, s:b, s:b}",
+		"id", cloche_run_id(run), "isolation", cloche_run_isolation(run), "number",
+		(json_int_t)cloche_run_number(run), "exit_code", cloche_run_exit_code(run),
+		"signal", signal_number ? json_integer(signal_number) : json_null(), "timed_out",
 		(int)cloche_run_timed_out(run), "oom_killed", (int)cloche_run_oom_killed(run),
 		"duration_ms", (json_int_t)cloche_run_duration_ms(run), "stdout",
 		json_bytes(out, out_n), "stderr", json_bytes(err, err_n), "stdout_truncated",

@@ -42,7 +42,9 @@ static const struct option options[] = {
 	{"interactive", 'i', NULL, "pass standard input also if it is a terminal, without -t",
 		.at = offsetof(struct sandbox_options, interactive)},
 	{"allow-unsandboxed", 0, NULL,
-		"accepted for scripts; changes nothing: every room is isolated",
+		"let --provider auto end at subprocess, which isolates nothing, where nothing "
+		"else\n"
+		"works",
 		.at = offsetof(struct sandbox_options, allow_unsandboxed)},
 	{"config", 0, "FILE",
 		"obey FILE (default: .cloche/sandbox.yaml, else .airut/sandbox.yaml, if you\n"
@@ -224,6 +226,8 @@ int sandbox_options_finish(struct sandbox_options *o, cloche_err *err)
 		r = apply_given(o, err);
 	if (r == 0)
 		r = workspace_choose(o, err);
+	if (r == 0 && o->allow_unsandboxed)
+		r = cloche_sandbox_allow_unsandboxed(o->sb, err);
 	if (o->network_log_live)
 		cloche_sandbox_set_network_log_fd(o->sb, STDERR_FILENO);
 	if (r == 0)

@@ -104,6 +104,8 @@ typedef struct cloche_usage {
 /* The result. Strings and bytes are borrowed until the run is freed. */
 CLOCHE_API const char *cloche_run_id(const cloche_run *run);
 CLOCHE_API const char *cloche_run_provider(const cloche_run *run);
+/* "sandbox"; "none" with provider "subprocess", or before there is a provider. Static. */
+CLOCHE_API const char *cloche_run_isolation(const cloche_run *run);
 /* The command's number in its sandbox, 0 where it has not started. */
 CLOCHE_API uint32_t cloche_run_number(const cloche_run *run);
 /* It went on without us: see cloche_run_leave(), cloche_run_set_detach_keys(). */

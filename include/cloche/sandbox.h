@@ -25,6 +25,7 @@ enum cloche_net {
 	CLOCHE_NET_AUTO,    /* the gateway when anything is allowed, else none */
 	CLOCHE_NET_NONE,    /* no network but the room's own loopback */
 	CLOCHE_NET_GATEWAY, /* through the gateway; with an empty allowlist all is refused */
+	CLOCHE_NET_HOST,    /* the machine's: by provider "subprocess" alone; nothing is judged */
 };
 
 /* A configuration with nothing granted: host's system read-only, no mounts, no network, no
@@ -51,13 +52,18 @@ CLOCHE_API const cloche_option *cloche_sandbox_option(size_t i);
 CLOCHE_API int cloche_sandbox_set(
 	cloche_sandbox *sb, const char *name, const char *value, cloche_err *err);
 
-/* "auto" (native, and where that does not work podman or docker), "native", "podman", "docker" or
- * "nerdctl"; or the name of another provider's program, cloche-provider-NAME, in a directory of
+/* "auto" (native, and where that does not work podman or docker), "native", "podman", "docker",
+ * "nerdctl" or "subprocess" (aliases: none, local), which is no room: the command runs on this
+ * machine, kept to its files by Landlock alone; "auto+subprocess" is auto, and that where nothing
+ * else works. Or the name of another provider's program, cloche-provider-NAME, in a directory of
  * $CLOCHE_PROVIDER_PATH, or its absolute path (docs/design/provider-protocol.md). What providers
- * can do is in docs/design/providers.md. "subprocess" (aliases: none, local), "srt", "e2b" and
- * "cloudflare" are known names, but a run with one fails with CLOCHE_E_UNSUPPORTED in this version.
+ * can do is in docs/design/providers.md. "srt", "e2b" and "cloudflare" are known names, but a run
+ * with one fails with CLOCHE_E_UNSUPPORTED in this version.
  */
 CLOCHE_API int cloche_sandbox_set_provider(cloche_sandbox *sb, const char *name, cloche_err *err);
+
+/* Where the provider is "auto" it becomes "auto+subprocess". */
+CLOCHE_API int cloche_sandbox_allow_unsandboxed(cloche_sandbox *sb, cloche_err *err);
 
 /* Has that name mean the program at an absolute path from here on, in this process alone: name is 1
  * to 32 of [a-z0-9-] and no provider that is part of cloche. Both are copied. One thread at a time,

@@ -127,7 +127,9 @@ static int make_room(const cloche_sandbox *sb, struct client_start *start, struc
 	ret->root = sb->root;
 	/* Who runs one command and is gone can spare its cost (docs/design/roots.md). */
 	ret->overlay = start->kept || sb->keep_changes || sandbox_is_recorded(sb);
-	ret->net = sandbox_wants_gateway(sb) ? ROOM_NET_GATEWAY : ROOM_NET_NONE;
+	ret->net = sb->net == CLOCHE_NET_HOST  ? ROOM_NET_HOST
+		   : sandbox_wants_gateway(sb) ? ROOM_NET_GATEWAY
+					       : ROOM_NET_NONE;
 	ret->nested = sb->nested;
 	ret->limits = sb->limits;
 	ret->limits.best_effort = sb->best_effort;

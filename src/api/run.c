@@ -7,8 +7,10 @@
 #include "api/instance.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "provider/names.h"
 
 #include <errno.h>
+#include <string.h>
 
 /* Of each stream is kept what was asked for, or as much as a log keeps. */
 enum { EXIT_TIMEOUT = 124, KEEP_MAX = 256 << 20, KEEP_UNASKED = 16 << 20 };
@@ -310,6 +312,13 @@ const char *cloche_run_provider(const cloche_run *run)
 	struct client *client = atomic_load(&run->client);
 
 	return client ? client_provider(client) : "";
+}
+
+const char *cloche_run_isolation(const cloche_run *run)
+{
+	const char *provider = cloche_run_provider(run);
+
+	return provider[0] && strcmp(provider, PROVIDER_UNSANDBOXED) != 0 ? "sandbox" : "none";
 }
 
 uint32_t cloche_run_number(const cloche_run *run)

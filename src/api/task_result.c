@@ -20,10 +20,11 @@ static json_t *sandbox_object(const cloche_run *run)
 {
 	cloche_usage u = cloche_run_usage(run);
 
-	return json_pack("{s:s, s:s, s:{s:I, s:I, s:I}, s:I}", "provider", cloche_run_provider(run),
-		"id", cloche_run_id(run), "usage", "cpu_ms", (json_int_t)u.cpu_ms,
-		"memory_peak_bytes", (json_int_t)u.memory_peak_bytes, "pids_peak",
-		(json_int_t)u.pids_peak, "duration_ms", (json_int_t)cloche_run_duration_ms(run));
+	return json_pack("{s:s, s:s, s:s, s:{s:I, s:I, s:I}, s:I}", "provider",
+		cloche_run_provider(run), "isolation", cloche_run_isolation(run), "id",
+		cloche_run_id(run), "usage", "cpu_ms", (json_int_t)u.cpu_ms, "memory_peak_bytes",
+		(json_int_t)u.memory_peak_bytes, "pids_peak", (json_int_t)u.pids_peak,
+		"duration_ms", (json_int_t)cloche_run_duration_ms(run));
 }
 
 int task_make_result(cloche_task *task, struct cloche_err *err)

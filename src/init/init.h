@@ -47,3 +47,9 @@ void signal_one(pid_t target, int signo);
 void tree_signal(const struct proc *p, int signo);
 /* To those of p's process group that a signal to the group did not reach. */
 void tree_signal_group(const struct proc *p, int signo);
+/* Kills our children and all that descends from them by parents that live. */
+void tree_kill_children(void);
+
+/* Where there is no room (plain.c): makes of what a room is asked for what the host has. 0 or
+ * -ENOMEM. */
+_warn_unused_ int plain_apply(struct exec_spec *s);

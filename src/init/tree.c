@@ -85,6 +85,20 @@ void tree_signal(const struct proc *p, int signo)
 		signal_one(members[sent], signo);
 }
 
+void tree_kill_children(void)
+{
+	static pid_t members[MAX_MEMBERS];
+	size_t n = 1, sent = 1;
+
+	members[0] = getpid();
+	/* As above, by parents alone: nobody is in session -1. */
+	for (int i = 0; i < ROUNDS && collect(-1, members, &n); i++)
+		for (; sent < n; sent++)
+			kill(members[sent], SIGSTOP);
+	for (sent = n; sent-- > 1;)
+		kill(members[sent], SIGKILL);
+}
+
 void tree_signal_group(const struct proc *p, int signo)
 {
 	DIR *dir = opendir("/proc");

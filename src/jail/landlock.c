@@ -17,8 +17,10 @@
 #define ACCESS_REMOVE_FILE (1ULL << 5)
 #define ACCESS_MAKE_CHAR (1ULL << 6)
 #define ACCESS_MAKE_SYM (1ULL << 12)
-#define ACCESS_REFER (1ULL << 13)       /* ABI 2 */
-#define ACCESS_TRUNCATE (1ULL << 14)    /* ABI 3 */
+#define ACCESS_REFER (1ULL << 13)    /* ABI 2 */
+#define ACCESS_TRUNCATE (1ULL << 14) /* ABI 3 */
+#define ACCESS_BIND_TCP (1ULL << 0)  /* ABI 4 */
+#define ACCESS_CONNECT_TCP (1ULL << 1)
 #define SCOPE_ABSTRACT_UNIX (1ULL << 0) /* ABI 6 */
 #define SCOPE_SIGNAL (1ULL << 1)
 #define CREATE_RULESET_VERSION 1u
@@ -32,6 +34,8 @@ struct path_beneath_attr {
 	uint64_t allowed_access;
 	int32_t parent_fd;
 } __attribute__((packed));
+
+enum { LANDLOCK_PATHS_MAX = 64 };
 
 int landlock_abi(void)
 {
@@ -64,34 +68,40 @@ static int allow_beneath(int ruleset, const char *path, uint64_t rights, struct 
 	if (syscall(SYS_landlock_add_rule, ruleset, RULE_PATH_BENEATH, &rule, 0) == 0)
 		return 0;
 	/* A file can only be granted what makes sense for a file. */
-	rule.allowed_access &= ACCESS_WRITE_FILE | ACCESS_TRUNCATE;
+	rule.allowed_access &=
+		ACCESS_EXECUTE | ACCESS_WRITE_FILE | ACCESS_READ_FILE | ACCESS_TRUNCATE;
 	if (errno != EINVAL ||
 		syscall(SYS_landlock_add_rule, ruleset, RULE_PATH_BENEATH, &rule, 0) < 0)
 		return err_sys(err, errno, "Landlock: %s", path);
 	return 0;
 }
 
-/* more: rights beyond those that change something. */
+#define READ_RIGHTS (ACCESS_EXECUTE | ACCESS_READ_FILE | ACCESS_READ_DIR)
+
+/* read: reading is handled, too. */
 static int restrict_to(
-	const char *const *paths, size_t paths_n, uint64_t more, struct cloche_err *err)
+	const struct landlock_grant *grants, size_t n, bool read, bool tcp, struct cloche_err *err)
 {
 	struct ruleset_attr attr = {0};
 	_cleanup_fd_ int ruleset = -1;
 	int abi = landlock_abi(), r;
 	size_t i;
 
-	if (paths_n && abi >= 1)
-		attr.handled_access_fs = write_rights(abi) | more;
+	if (n && abi >= 1)
+		attr.handled_access_fs = write_rights(abi) | (read ? READ_RIGHTS : 0);
+	if (!tcp && abi >= 4)
+		attr.handled_access_net = ACCESS_BIND_TCP | ACCESS_CONNECT_TCP;
 	if (abi >= 6)
 		attr.scoped = SCOPE_ABSTRACT_UNIX | SCOPE_SIGNAL;
-	if (!attr.handled_access_fs && !attr.scoped)
+	if (!attr.handled_access_fs && !attr.handled_access_net && !attr.scoped)
 		return 0;
 	/* A kernel that does not know the last fields takes a longer struct if they are zero. */
 	ruleset = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
 	if (ruleset < 0)
 		return err_sys(err, errno, "make a Landlock rule set");
-	for (i = 0; i < paths_n; i++) {
-		r = allow_beneath(ruleset, paths[i], attr.handled_access_fs, err);
+	for (i = 0; i < n && attr.handled_access_fs; i++) {
+		r = allow_beneath(ruleset, grants[i].path,
+			grants[i].write ? attr.handled_access_fs : READ_RIGHTS, err);
 		if (r < 0)
 			return r;
 	}
@@ -102,10 +112,23 @@ static int restrict_to(
 
 int landlock_restrict(const char *const *paths, size_t paths_n, struct cloche_err *err)
 {
-	return restrict_to(paths, paths_n, 0, err);
+	struct landlock_grant grants[LANDLOCK_PATHS_MAX];
+
+	if (paths_n > LANDLOCK_PATHS_MAX)
+		return err_set(err, E_INTERNAL, "more than %d paths", LANDLOCK_PATHS_MAX);
+	for (size_t i = 0; i < paths_n; i++)
+		grants[i] = (struct landlock_grant){paths[i], true};
+	return restrict_to(grants, paths_n, false, true, err);
 }
 
 int landlock_confine(const char *dir, struct cloche_err *err)
 {
-	return restrict_to(&dir, 1, ACCESS_EXECUTE | ACCESS_READ_FILE | ACCESS_READ_DIR, err);
+	const struct landlock_grant grant = {dir, true};
+
+	return restrict_to(&grant, 1, true, true, err);
+}
+
+int landlock_grants(const struct landlock_grant *grants, size_t n, bool tcp, struct cloche_err *err)
+{
+	return restrict_to(grants, n, true, tcp, err);
 }

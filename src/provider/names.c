@@ -11,7 +11,8 @@
 enum { NAME_MAX_BYTES = 32, REGISTERED_MAX = 16 };
 
 #define PROVIDER_NAME(name) #name,
-static const char *const names_here[] = {PROVIDERS(PROVIDER_NAME) PROVIDER_PROGRAMS(PROVIDER_NAME)};
+static const char *const names_here[] = {
+	"native", PROVIDER_PROGRAMS(PROVIDER_NAME) PROVIDER_UNSANDBOXED};
 static const char *const names_inside[] = {PROVIDERS(PROVIDER_NAME)};
 
 /* Names that other versions have, and aliases. */
@@ -19,12 +20,12 @@ static const struct {
 	const char *named, *name;
 } names_elsewhere[] = {
 	{"auto", "auto"},
+	{PROVIDER_AUTO_OR_NONE, PROVIDER_AUTO_OR_NONE},
+	{"none", PROVIDER_UNSANDBOXED},
+	{"local", PROVIDER_UNSANDBOXED},
 	{"srt", "srt"},
 	{"e2b", "e2b"},
 	{"cloudflare", "cloudflare"},
-	{"subprocess", "subprocess"},
-	{"none", "subprocess"},
-	{"local", "subprocess"},
 };
 
 static struct {
@@ -149,8 +150,9 @@ int provider_name_choose(const char *name, const char **ret, struct cloche_err *
 
 	if (r < 0)
 		return r;
-	for (size_t i = 1; i < ARRAY_SIZE(names_elsewhere); i++)
-		if (strcmp(name, names_elsewhere[i].name) == 0 && !registered_path(name)) {
+	for (size_t i = 0; i < ARRAY_SIZE(names_elsewhere); i++)
+		if (strcmp(name, names_elsewhere[i].name) == 0 && !registered_path(name) &&
+			strncmp(name, "auto", 4) != 0 && strcmp(name, PROVIDER_UNSANDBOXED) != 0) {
 			err_set(err, E_UNSUPPORTED, "provider %s is not part of this version",
 				name);
 			err_hint(err,

@@ -7,14 +7,18 @@
 #include "base/err.h"
 #include <stdbool.h>
 
-#define PROVIDERS(F) F(native)
+#define PROVIDERS(F) F(native) F(subprocess)
 #define PROVIDER_PROGRAMS(F) F(podman) F(docker) F(nerdctl)
 /* "auto" means the first of these that works: so many, in that order. */
 enum { PROVIDERS_AUTO = 3 };
 
+/* "auto", and where none of those works no room at all (--allow-unsandboxed). */
+#define PROVIDER_AUTO_OR_NONE "auto+subprocess"
+/* The one whose sandboxes are no sandboxes. */
+#define PROVIDER_UNSANDBOXED "subprocess"
+
 #define PROVIDERS_OR_(name) " or " #name
-/* "auto or native or podman or ..." */
-#define PROVIDERS_TEXT "auto" PROVIDERS(PROVIDERS_OR_) PROVIDER_PROGRAMS(PROVIDERS_OR_)
+#define PROVIDERS_TEXT "auto or native" PROVIDER_PROGRAMS(PROVIDERS_OR_) " or " PROVIDER_UNSANDBOXED
 
 /* What the name of a provider's program begins with. */
 #define PROVIDER_PROGRAM "cloche-provider-"

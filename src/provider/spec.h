@@ -29,6 +29,7 @@ enum room_net {
 	ROOM_NET_NONE,    /* a loopback device and nothing else */
 	ROOM_NET_GATEWAY, /* every address is captured; its listeners are handed over by
 			     room_listeners() */
+	ROOM_NET_HOST,    /* what the machine has: no room at all */
 	ROOM_NET_END_,
 };
 

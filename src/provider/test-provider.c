@@ -17,7 +17,7 @@ static void every_name_has_its_provider(void)
 		/* Programs may not be there. */
 		check(p != NULL || (i > 0 && err.code == E_NOT_FOUND));
 		check_z(p ? p->name : name, name);
-		check(!p || (p->path != NULL) == (i > 0));
+		check(!p || (p->path != NULL) == (i > 0 && strcmp(name, "subprocess") != 0));
 		check(p == provider_find(str_from(name), &err));
 	}
 	check(i >= PROVIDERS_AUTO);
@@ -33,8 +33,9 @@ static void aliases_are_resolved(void)
 	static const struct {
 		const char *named, *name, *chosen;
 	} rows[] = {{"auto", "auto", "auto"}, {"native", "native", "native"},
-		{"podman", "podman", "podman"}, {"none", "subprocess", NULL},
-		{"local", "subprocess", NULL}, {"srt", "srt", NULL}};
+		{"podman", "podman", "podman"}, {"none", "subprocess", "subprocess"},
+		{"local", "subprocess", "subprocess"},
+		{"auto+subprocess", "auto+subprocess", "auto+subprocess"}, {"srt", "srt", NULL}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		const char *name = "", *chosen = NULL;

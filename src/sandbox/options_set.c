@@ -106,7 +106,9 @@ int option_net(cloche_sandbox *sb, const char *value, cloche_err *err)
 		return cloche_sandbox_set_net(sb, CLOCHE_NET_NONE, err);
 	if (strcmp(value, "gateway") == 0)
 		return cloche_sandbox_set_net(sb, CLOCHE_NET_GATEWAY, err);
-	return err_set(err, E_USAGE, "--net is none or gateway, not \"%s\"", value);
+	if (strcmp(value, "host") == 0)
+		return cloche_sandbox_set_net(sb, CLOCHE_NET_HOST, err);
+	return err_set(err, E_USAGE, "--net is none, gateway or host, not \"%s\"", value);
 }
 
 int option_limits(cloche_sandbox *sb, const char *value, cloche_err *err)

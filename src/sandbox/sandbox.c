@@ -62,6 +62,13 @@ int cloche_sandbox_set_provider(cloche_sandbox *sb, const char *name, cloche_err
 	return r < 0 ? r : set_string(&sb->provider, found, err);
 }
 
+int cloche_sandbox_allow_unsandboxed(cloche_sandbox *sb, cloche_err *err)
+{
+	return strcmp(sb->provider, "auto") == 0
+		       ? set_string(&sb->provider, PROVIDER_AUTO_OR_NONE, err)
+		       : 0;
+}
+
 int cloche_provider_register(const char *name, const char *path, cloche_err *err)
 {
 	return provider_name_register(name, path, err);
@@ -235,7 +242,7 @@ int sandbox_redact(cloche_sandbox *sb, const char *value, struct cloche_err *err
 
 int cloche_sandbox_set_net(cloche_sandbox *sb, enum cloche_net net, cloche_err *err)
 {
-	if ((unsigned)net > CLOCHE_NET_GATEWAY)
+	if ((unsigned)net > CLOCHE_NET_HOST)
 		return err_set(err, E_USAGE, "unknown network mode %d", (int)net);
 	sb->net = net;
 	return 0;

@@ -89,7 +89,10 @@ static int add_network(json_t *object, const cloche_sandbox *sb)
 	for (size_t i = 0; r == 0 && i < n; i++)
 		r = append_text(secrets, cloche_secrets_name(sb->secrets, i));
 	if (r == 0)
-		r = add_text(object, "net", sandbox_wants_gateway(sb) ? "gateway" : "none");
+		r = add_text(object, "net",
+			sb->net == CLOCHE_NET_HOST  ? "host"
+			: sandbox_wants_gateway(sb) ? "gateway"
+						    : "none");
 	if (r == 0)
 		r = add_allowed(object, sb);
 	return r == 0 ? add(object, "secrets", json_incref(secrets)) : r;

@@ -2,11 +2,13 @@
 /* Theory of operation: "auto" is the first provider that works here. Whether one does is seen when
  * it makes the room, so that the usual one costs nothing; the next is asked before it is tried.
  * What was passed over is said, as another provider may be a weaker wall. */
+#include "ipc/roomctl.h"
 #include "provider/names.h"
 #include "supervisor/supervisor.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Adds "NAME: why" to the list. */
 static int add_reason(char **list, const char *name, const struct cloche_err *why)
@@ -52,11 +54,21 @@ static int say_passed_over(
 		       : 0;
 }
 
-static int try_all(struct supervisor *s, create_fn create, struct cloche_err *err)
+/* The last resort of who allows it. */
+static int go_without(
+	struct supervisor *s, create_fn create, const char *reasons, struct cloche_err *err)
+{
+	const struct provider *p = provider_find(STR(PROVIDER_UNSANDBOXED), err);
+	int r = p ? create(s, p, err) : -err->code;
+
+	return r < 0 ? r : say_passed_over(s, PROVIDER_UNSANDBOXED, reasons, err);
+}
+
+static int try_all(struct supervisor *s, create_fn create, bool or_none, struct cloche_err *err)
 {
 	_cleanup_(freep) char *reasons = NULL;
 	struct cloche_err first = CLOCHE_ERR_INIT, why;
-	bool others = false, is_there;
+	bool others = false, is_there, works = false;
 
 	for (size_t i = 0; i < PROVIDERS_AUTO; i++) {
 		const char *name = provider_name_at(i);
@@ -68,13 +80,18 @@ static int try_all(struct supervisor *s, create_fn create, struct cloche_err *er
 			return reasons ? say_passed_over(s, name, reasons, err) : 0;
 		if (i == 0)
 			first = why;
-		if (i == 0 && is_no_fault_of_it(i))
+		/* Inside of a sandbox nobody makes another. */
+		works = works ||
+			(i == 0 && (is_no_fault_of_it(i) || access(ROOMCTL_INIT_PATH, F_OK) == 0));
+		if (works)
 			break;
 		/* What is not installed at all is no news. */
 		others = others || (i > 0 && is_there);
 		if (is_there && add_reason(&reasons, name, &why) < 0)
 			return err_nomem(err);
 	}
+	if (or_none && !works)
+		return go_without(s, create, reasons, err);
 	*err = first;
 	if (!others)
 		return -first.code;
@@ -92,8 +109,8 @@ int choose_provider(struct supervisor *s, create_fn create, struct cloche_err *e
 
 	if (r < 0)
 		return r;
-	if (strcmp(name, "auto") == 0)
-		return try_all(s, create, err);
+	if (strcmp(name, "auto") == 0 || strcmp(name, PROVIDER_AUTO_OR_NONE) == 0)
+		return try_all(s, create, name[strlen("auto")] != '\0', err);
 	p = provider_find(str_from(name), err);
 	return p ? create(s, p, err) : -err->code;
 }

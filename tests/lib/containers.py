@@ -1,17 +1,43 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real container engines for the tests, each with a storage of its own: podman, and a docker daemon in a network of
 its own, so that nothing of the machine's is touched."""
+import glob
 import os
 import shutil
 import signal
 import subprocess
+import sys
 
 from testlib import Skip, TemporaryDir, need, processes_with_marker, wait_until
 
 STORAGE = '[storage]\ndriver = "vfs"\ngraphroot = "%s/graph"\nrunroot = "%s/run"\n'
 # Without CAP_SYS_RESOURCE podman's own limits cannot be set; runc, as crun takes no hybrid hierarchy.
 CONTAINERS = ('[containers]\ndefault_ulimits = ["nofile=20000:20000", "nproc=32768:32768"]\nlog_driver = "none"\n'
-              '[engine]\nevents_logger = "none"\ncgroup_manager = "cgroupfs"\nruntime = "runc"\n')
+              '[engine]\ntmp_dir = "%s/tmp"\nevents_logger = "none"\ncgroup_manager = "cgroupfs"\nruntime = "runc"\n')
+
+
+def own_mounts():
+    """Has this test program run again with mounts of its own: those of engines, and what they keep in /run, are
+    nobody else's, and gone with it."""
+    if os.geteuid() != 0 or os.environ.get("CLOCHE_TEST_OWN_MOUNTS"):
+        return
+    os.environ["CLOCHE_TEST_OWN_MOUNTS"] = "1"
+    os.execvp("unshare", ["unshare", "--mount", "--propagation", "private", "sh", "-c", 'mount -t tmpfs run /run && exec "$@"', "sh",
+                          sys.executable, *sys.argv])
+
+
+def groups():
+    """Control groups that engines make and leave: the highest of each hierarchy."""
+    return {d for name in ("docker", "libpod_parent") for d in glob.glob("/sys/fs/cgroup/*/" + name)}
+
+
+def remove_groups(tops):
+    for top in tops:
+        for folder, _, _ in os.walk(top, topdown=False):
+            try:
+                os.rmdir(folder)
+            except OSError:
+                pass  # another test uses it, and removes it
 
 
 class Engine:
@@ -20,6 +46,7 @@ class Engine:
     def __enter__(self):
         self.tmp = TemporaryDir()
         self.dir = self.tmp.__enter__()
+        self.groups = groups()
         try:
             self.start()
         except BaseException:
@@ -46,7 +73,7 @@ class Podman(Engine):
         need("podman", "runc")
         if os.geteuid() != 0:
             raise Skip("podman of an ordinary user needs subordinate ids")
-        for name, text in (("storage.conf", STORAGE % (self.dir, self.dir)), ("containers.conf", CONTAINERS)):
+        for name, text in (("storage.conf", STORAGE % (self.dir, self.dir)), ("containers.conf", CONTAINERS % self.dir)):
             with open(os.path.join(self.dir, name), "w") as f:
                 f.write(text)
         self.env = {"CONTAINERS_STORAGE_CONF": os.path.join(self.dir, "storage.conf"),
@@ -56,6 +83,7 @@ class Podman(Engine):
         if hasattr(self, "env"):
             for name in self.names():
                 self.command("rm", "--force", "--time", "0", name, check=False)
+        remove_groups(groups() - self.groups)
         self.tmp.__exit__(None, None, None)
 
 
@@ -100,5 +128,6 @@ class Docker(Engine):
                 at = line.split()[4]
                 if at.startswith(self.dir + "/"):
                     subprocess.run(["umount", "--lazy", at], check=False)
+        remove_groups(groups() - self.groups)
         shutil.rmtree(self.dir, ignore_errors=True)
         self.tmp.__exit__(None, None, None)

@@ -339,6 +339,8 @@ static int native_create(const struct provider *p, const struct room_spec *spec,
 	struct native_room *n;
 	int r = room_spec_check(spec, err);
 
+	if (r == 0 && spec->net == ROOM_NET_HOST)
+		r = err_set(err, E_UNSUPPORTED, "--net host needs --provider subprocess");
 	if (r < 0)
 		return r;
 	n = calloc(1, sizeof(*n));

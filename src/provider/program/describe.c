@@ -25,6 +25,8 @@ static int check(const struct room_spec *s, struct cloche_err *err)
 {
 	if (s->nested)
 		return refuse("--nested", "leave it out", err);
+	if (s->net == ROOM_NET_HOST)
+		return err_set(err, E_UNSUPPORTED, "--net host needs --provider subprocess");
 	if (s->keep_dir)
 		return refuse("--keep-changes", "leave it out", err);
 	if (s->root == ROOM_ROOT_IMAGE && !s->image)
@@ -103,7 +105,7 @@ static int add_root(struct buf *out, const struct room_spec *s)
 }
 
 static int add_mounts(
-	struct buf *out, const struct room_spec *s, const struct program_source *sources)
+	struct buf *out, const struct room_spec *s, const struct judged_source *sources)
 {
 	int r = 0;
 
@@ -130,7 +132,7 @@ static int add_init(struct buf *out, const struct room_spec *s)
 		writes ? "staying" : NULL, NULL);
 }
 
-int describe_room(const struct room_spec *spec, const struct program_source *sources,
+int describe_room(const struct room_spec *spec, const struct judged_source *sources,
 	const char *dir, struct buf *out, struct cloche_err *err)
 {
 	_cleanup_(freep) char *cloche = program_find("cloche", NULL);

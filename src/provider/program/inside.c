@@ -28,7 +28,7 @@
 struct inside {
 	struct program_room *room;
 	const struct room_spec *spec;
-	const struct program_source *sources;
+	const struct judged_source *sources;
 	int user, mount, net; /* namespaces; user: -1 where it is ours */
 	int host;             /* its root */
 };
@@ -81,7 +81,7 @@ static int open_all(struct inside *in, struct cloche_err *err)
 }
 
 static int check_mount(const struct target_root *root, const struct room_mount *m,
-	const struct program_source *s, struct cloche_err *err)
+	const struct judged_source *s, struct cloche_err *err)
 {
 	_cleanup_fd_ int fd = target_find(root, m->target, err);
 	struct statvfs vfs;
@@ -196,7 +196,7 @@ static int furnish(void *arg, struct cloche_err *err)
 }
 
 int inside_furnish(struct program_room *room, const struct room_spec *spec,
-	const struct program_source *sources, struct cloche_err *err)
+	const struct judged_source *sources, struct cloche_err *err)
 {
 	struct inside in = {room, spec, sources, -1, -1, -1, -1};
 	int r = open_all(&in, err);

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "jail/netcapture.h"
 #include "provider/native/cgroup.h"
+#include "provider/native/judge.h"
 #include "provider/native/owner.h"
 #include "provider/native/rootfs.h"
 #include "provider/program/words.h"
@@ -27,14 +28,6 @@ struct program_room {
 	struct room_usage usage; /* as it was seen last */
 };
 
-/* A source as it was judged, to be compared with what the room shows there. */
-struct program_source {
-	dev_t dev;
-	ino_t ino;
-	char *path; /* heap; NULL: it is optional and not there, or hidden by a later one */
-	bool is_dir;
-};
-
 /* --- process.c --- */
 /* Runs the program with that word, and the request as its standard input. env: what it has besides
  * program_env() (strv, may be NULL). An error that the program says is one of this function. ret's
@@ -46,7 +39,7 @@ char **process_settings(char *const *env);
 
 /* --- describe.c --- */
 /* What the program shall make, in lines. dir: the room's own directory on the host. */
-_warn_unused_ int describe_room(const struct room_spec *spec, const struct program_source *sources,
+_warn_unused_ int describe_room(const struct room_spec *spec, const struct judged_source *sources,
 	const char *dir, struct buf *out, struct cloche_err *err);
 /* Of a room that may be there. */
 _warn_unused_ int describe_id(const char *id, struct buf *out);
@@ -55,7 +48,7 @@ _warn_unused_ int describe_id(const char *id, struct buf *out);
 /* Furnishes a room whose process 1 waits: names, trust, network; and compares what is mounted there
  * with what was asked for. */
 _warn_unused_ int inside_furnish(struct program_room *r, const struct room_spec *spec,
-	const struct program_source *sources, struct cloche_err *err);
+	const struct judged_source *sources, struct cloche_err *err);
 
 /* --- ask.c: the operations while it runs --- */
 int program_kill(struct room *r, int sig, struct cloche_err *err);

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: "cloche-init plain" is what stands in for process 1 where there is no room
+ * (provider/subprocess): a process of the host like any other, that starts commands and gets their
+ * orphans. It gives up its capabilities, enters a Landlock domain where the kernel has it, takes
+ * the system call filter of rooms, and ends what it has started when nobody listens to it any more.
+ *
+ * A command finds its files where the host has them. So the directory that a room would show
+ * elsewhere is its working directory, and it has a home of its own. */
+#include "base/fd.h"
+#include "base/parse.h"
+#include "base/strv.h"
+#include "init/init.h"
+#include "init/program.h"
+#include "jail/caps.h"
+#include "jail/landlock.h"
+#include "jail/narrow.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { GRANTS_MAX = 640, PLACES_MAX = 512, ROUNDS_MAX = 1000 };
+
+static struct plain {
+	const char *home; /* NULL: this is a room */
+	struct landlock_grant grants[GRANTS_MAX];
+	size_t grants_n;
+	struct {
+		const char *target, *source;
+	} places[PLACES_MAX];
+	size_t places_n;
+	bool tcp;
+	uint64_t memory;
+	struct narrow narrow;
+} plain;
+
+static const char *const read_paths[] = {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64",
+	"/libx32", "/etc", "/opt", "/nix/store", "/gnu/store", "/proc", "/sys/devices/system"};
+static const char *const write_paths[] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random",
+	"/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts", "/dev/shm"};
+
+static bool grant(const char *path, bool write)
+{
+	if (plain.grants_n == GRANTS_MAX)
+		return false;
+	plain.grants[plain.grants_n++] = (struct landlock_grant){path, write};
+	return true;
+}
+
+static bool read_number(const char *text, const char *key, uint64_t *ret)
+{
+	size_t n = strlen(key);
+
+	return strncmp(text, key, n) == 0 && parse_u64(str_from(text + n), INT64_MAX, ret) == 0;
+}
+
+/* *at is the first of one thing; is moved behind it. */
+static bool read_argument(char *const **at)
+{
+	const char *word = *(*at)++, *one, *two;
+
+	if (strcmp(word, "tcp") == 0) {
+		plain.tcp = true;
+		return true;
+	}
+	if (read_number(word, "nofile=", &plain.narrow.nofile) ||
+		read_number(word, "file-size=", &plain.narrow.file_bytes) ||
+		read_number(word, "memory=", &plain.memory))
+		return true;
+	one = **at ? *(*at)++ : NULL;
+	if (!one)
+		return false;
+	if (strcmp(word, "home") == 0) {
+		plain.home = one;
+		return grant(one, true);
+	}
+	if (strcmp(word, "ro") == 0 || strcmp(word, "rw") == 0)
+		return grant(one, word[1] == 'w');
+	two = **at ? *(*at)++ : NULL;
+	if (strcmp(word, "at") != 0 || !two || plain.places_n == PLACES_MAX)
+		return false;
+	plain.places[plain.places_n].target = one;
+	plain.places[plain.places_n++].source = two;
+	return true;
+}
+
+static int narrow(struct cloche_err *err)
+{
+	int r = narrow_limits(&plain.narrow, err);
+
+	for (size_t i = 0; i < ARRAY_SIZE(read_paths); i++)
+		(void)grant(read_paths[i], false);
+	for (size_t i = 0; i < ARRAY_SIZE(write_paths); i++)
+		(void)grant(write_paths[i], true);
+	if (r == 0 && plain.memory)
+		r = caps_rlimit(RLIMIT_AS, plain.memory, err);
+	if (r == 0)
+		r = caps_join_keyring(err);
+	if (r == 0)
+		r = caps_drop(err);
+	if (r == 0)
+		r = caps_no_new_privs(err);
+	if (r == 0)
+		r = landlock_grants(plain.grants, plain.grants_n, plain.tcp, err);
+	return r < 0 ? r : seccomp_install(SECCOMP_ROOM_STAYING, err);
+}
+
+/* Whatever we have started and whoever lost his parent is our child, or descends from one. */
+static void end_all(void)
+{
+	for (int i = 0; i < ROUNDS_MAX; i++) {
+		pid_t pid;
+
+		tree_kill_children();
+		do
+			pid = waitpid(-1, NULL, 0);
+		while (pid < 0 && errno == EINTR);
+		if (pid < 0)
+			return;
+	}
+}
+
+int plain_main(char *const *argv)
+{
+	struct cloche_err err = CLOCHE_ERR_INIT;
+	int r;
+
+	while (*argv)
+		if (!read_argument(&argv))
+			return 2;
+	if (!plain.home)
+		return 2;
+	setsid();
+	umask(022);
+	if (narrow(&err) < 0) {
+		fprintf(stderr, "cloche-init: %s\n", err.message);
+		return 1;
+	}
+	/* Errors have been told; nothing of the host's stays open but the socket. */
+	if (freopen("/dev/null", "r+", stderr) == NULL)
+		return 1;
+	r = init_program();
+	end_all();
+	return r;
+}
+
+/* Where the host has what a room would have there, on the heap; NULL: the same. */
+static char *find_place(const char *path)
+{
+	const char *source = NULL;
+	size_t best = 0;
+	char *found;
+
+	for (size_t i = 0; i < plain.places_n; i++) {
+		size_t n = strlen(plain.places[i].target);
+
+		if (n >= best && strncmp(path, plain.places[i].target, n) == 0 &&
+			(path[n] == '/' || !path[n])) {
+			best = n;
+			source = plain.places[i].source;
+		}
+	}
+	if (!source || asprintf(&found, "%s%s", source, path + best) < 0)
+		return NULL;
+	return found;
+}
+
+int plain_apply(struct exec_spec *s)
+{
+	const char *home = strv_env_get(s->env, "HOME");
+	char *cwd;
+	int r = 0;
+
+	if (!plain.home)
+		return 0;
+	cwd = s->cwd ? find_place(s->cwd) : NULL;
+	if (cwd) {
+		free(s->cwd);
+		s->cwd = cwd;
+	}
+	/* Root of a room is whoever has it. */
+	if (s->uid == 0 && s->gid == 0) {
+		s->uid = getuid();
+		s->gid = getgid();
+	}
+	if (!home || strcmp(home, "/root") == 0)
+		r = strv_env_set(&s->env, "HOME", plain.home);
+	if (r == 0 && !strv_env_get(s->env, "TMPDIR"))
+		r = strv_env_set(&s->env, "TMPDIR", plain.home);
+	return r;
+}

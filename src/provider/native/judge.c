@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "provider/native/judge.h"
+#include "base/fd.h"
+#include "ipc/rundir.h"
+#include "ipc/statedir.h"
+#include "provider/native/rootfs.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+void judged_free(struct judged_source *sources, size_t n)
+{
+	for (size_t i = 0; sources && i < n; i++)
+		free(sources[i].path);
+	free(sources);
+}
+
+static int judge_source(const struct rootfs *rootfs, const struct room_mount *m,
+	struct judged_source *ret, struct cloche_err *err)
+{
+	_cleanup_fd_ int fd =
+		rootfs_judge_source(rootfs, m->source, m->no_link, m->ro, &ret->is_dir, err);
+	char link[32], path[PATH_MAX];
+	struct stat st;
+	ssize_t n;
+
+	if (fd == -ENOENT && m->optional) {
+		err_clear(err);
+		return 0;
+	}
+	if (fd < 0)
+		return fd == -ENOENT ? -E_SYSTEM : fd;
+	/* Where it really is: a link on the way that changes leads nobody else. */
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, path, sizeof(path) - 1);
+	if (n <= 0 || fstat(fd, &st) < 0)
+		return err_sys(err, errno, "find %s", m->source);
+	path[n] = '\0';
+	ret->dev = st.st_dev;
+	ret->ino = st.st_ino;
+	ret->path = strdup(path);
+	return ret->path ? 0 : err_nomem(err);
+}
+
+/* Whether the path is that one, or lies below it; slashes may be doubled. */
+static bool is_at_or_below(const char *path, const char *top)
+{
+	while (*top) {
+		size_t n = strcspn(top += strspn(top, "/"), "/");
+
+		path += strspn(path, "/");
+		if (strncmp(path, top, n) != 0 || (n && path[n] && path[n] != '/'))
+			return false;
+		path += n;
+		top += n;
+	}
+	return true;
+}
+
+/* A later mount hides an earlier one at or below its place. Engines have an order of their own: it
+ * is left out. */
+static bool is_hidden(const struct room_spec *spec, size_t i)
+{
+	for (size_t k = i + 1; k < spec->mounts_n; k++)
+		if (is_at_or_below(spec->mounts[i].target, spec->mounts[k].target))
+			return true;
+	return false;
+}
+
+static void leave_out_hidden(const struct room_spec *spec, struct judged_source *sources)
+{
+	for (size_t i = 0; i < spec->mounts_n; i++)
+		if (sources[i].path && is_hidden(spec, i)) {
+			free(sources[i].path);
+			sources[i].path = NULL;
+		}
+}
+
+int judge_sources(const struct room_spec *spec, struct judged_source **ret, struct cloche_err *err)
+{
+	struct judged_source *sources = calloc(spec->mounts_n + 1, sizeof(*sources));
+	struct rootfs rootfs = {.host_home = spec->host_home, .shipped_dir = -1};
+	_cleanup_fd_ int own = rundir_open(err), consents = -1;
+	bool is_there;
+	int r = own < 0 ? own : 0;
+
+	*ret = sources;
+	if (!sources)
+		return err_nomem(err);
+	rootfs.own_dir = own;
+	consents = statedir_open_consent(&is_there);
+	if (r == 0)
+		r = apart_init(&rootfs.consents, consents, is_there, err);
+	if (r == 0)
+		rootfs.shipped_dir = rundir_open_usual(NULL);
+	for (size_t i = 0; r == 0 && i < spec->mounts_n; i++)
+		r = judge_source(&rootfs, &spec->mounts[i], &sources[i], err);
+	fd_close(rootfs.shipped_dir);
+	leave_out_hidden(spec, sources);
+	return r;
+}

@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: no room. In place of process 1 a process of the host runs (init/plain.c),
+ * with the files and the network of the person, as far as Landlock does not keep it from them; what
+ * it starts are its descendants, which is how they are found and ended. For machines on which
+ * nothing else can be had, and for commands that are trusted: every result says so. */
+#include "base/fd.h"
+#include "base/fs.h"
+#include "base/program.h"
+#include "ipc/rundir.h"
+#include "jail/landlock.h"
+#include "jail/sys.h"
+#include "provider/native/judge.h"
+#include "provider/native/proctree.h"
+#include "provider/provider.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { ARGS_MAX = 6 * ROOM_MAX_MOUNTS + 32, MEMBERS_MAX = 4096, ROUNDS = 8, NOTES_MAX = 6 };
+enum { LANDLOCK_NET = 4 /* the ABI that can deny TCP */ };
+
+#define HOME_DIR "home"
+
+struct subprocess {
+	struct room base; /* first; its watch_fd is a pidfd */
+	char *id;
+	pid_t pid;
+	bool reaped;
+	struct room_exit exit;
+	struct room_usage usage; /* as it was seen last */
+	char *notes[NOTES_MAX];  /* heap */
+	unsigned notes_n;
+};
+
+static struct subprocess *subprocess(struct room *r)
+{
+	return container_of(r, struct subprocess, base);
+}
+
+static int subprocess_probe(const struct provider *p, struct cloche_err *err)
+{
+	return 0;
+}
+
+/* Its home is in the directory of the sandbox, which is made where there is something to write. */
+static int subprocess_plan(const struct provider *p, const struct room_spec *spec, struct buf *out,
+	struct cloche_err *err)
+{
+	int r = room_spec_check(spec, err);
+
+	if (r < 0)
+		return r;
+	return buf_printf(out, "%s\n", spec->id) < 0 ? err_nomem(err) : 0;
+}
+
+static int subprocess_record(const struct room *r, struct buf *out, struct cloche_err *err)
+{
+	const struct subprocess *s = (const struct subprocess *)r;
+
+	return buf_printf(out, "%s\n", s->id) < 0 ? err_nomem(err) : 0;
+}
+
+/* Its init ends all when its supervisor is dead, and the directory is the sandbox's. */
+static int subprocess_reap(const struct provider *p, struct str record, struct cloche_err *err)
+{
+	return 0;
+}
+
+static int note(struct subprocess *s, const char *text, struct cloche_err *err)
+{
+	if (s->notes_n == NOTES_MAX)
+		return 0;
+	s->notes[s->notes_n] = strdup(text);
+	if (!s->notes[s->notes_n])
+		return err_nomem(err);
+	s->notes_n++;
+	return 0;
+}
+
+/* --- what it is asked for --- */
+
+static int refuse(const char *what, const char *advice, struct cloche_err *err)
+{
+	err_set(err, E_UNSUPPORTED, "provider subprocess makes no room: %s", what);
+	err_hint(err, "%s, or use another provider", advice);
+	return -E_UNSUPPORTED;
+}
+
+static int check(const struct room_spec *spec, struct cloche_err *err)
+{
+	if (spec->net == ROOM_NET_GATEWAY)
+		return refuse(
+			"what is allowed and secrets cannot be held to without a network of its "
+			"own",
+			"say --net host to run it with the machine's network and without secrets",
+			err);
+	if (spec->root != ROOM_ROOT_HOST)
+		return refuse("it has no root of its own", "leave --root out", err);
+	if (spec->nested)
+		return refuse("nothing can be nested in it", "leave --nested out", err);
+	if (spec->keep_dir)
+		return refuse("changes are the machine's", "leave --keep-changes out", err);
+	return 0;
+}
+
+static int check_limits(struct subprocess *s, const struct room_limits *l, struct cloche_err *err)
+{
+	const struct {
+		uint64_t value;
+		const char *option, *text;
+	} rows[] = {{l->cpus_milli, "--cpus",
+			    "the cpu limit: provider subprocess has no control group"},
+		{l->pids, "--pids", "the pids limit: provider subprocess has no control group"},
+		{l->tmpfs_bytes, "--tmpfs-size", "the tmpfs limit: provider subprocess has none"}};
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows) && r == 0; i++) {
+		if (!rows[i].value)
+			continue;
+		if (l->best_effort) {
+			r = note(s, rows[i].text, err);
+			continue;
+		}
+		err_set(err, E_LIMITS_UNAVAILABLE, "%s", rows[i].text);
+		err_hint(err, "leave %s out, or say --limits best-effort to run without it",
+			rows[i].option);
+		return -E_LIMITS_UNAVAILABLE;
+	}
+	return r == 0 && l->memory_bytes ? note(s, "the memory limit is that of each process", err)
+					 : r;
+}
+
+static int note_walls(struct subprocess *s, const struct room_spec *spec, struct cloche_err *err)
+{
+	int abi = landlock_abi();
+	int r = note(s,
+		abi > 0 ? "not isolated: provider subprocess runs it on this machine, kept to its "
+			  "files "
+			  "by Landlock alone"
+			: "not isolated: provider subprocess runs it on this machine, with all "
+			  "that you "
+			  "may do",
+		err);
+
+	if (r == 0 && spec->net == ROOM_NET_NONE)
+		r = note(s,
+			abi >= LANDLOCK_NET ? "the network is kept away for TCP alone"
+					    : "the network is not kept away: this kernel's "
+					      "Landlock cannot do it",
+			err);
+	return r;
+}
+
+/* --- its arguments --- */
+
+struct args {
+	char *v[ARGS_MAX];
+	size_t n;
+	bool failed;
+};
+
+static void add(struct args *a, const char *text)
+{
+	if (a->n + 1 >= ARGS_MAX || !(a->v[a->n] = strdup(text)))
+		a->failed = true;
+	else
+		a->n++;
+}
+
+static void add_number(struct args *a, const char *key, uint64_t value)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "%s=%llu", key, (unsigned long long)value);
+	add(a, text);
+}
+
+/* A place other than its own is one for a working directory alone: that of the workspace. */
+static int add_mounts(struct args *a, const struct room_spec *spec,
+	const struct judged_source *sources, struct cloche_err *err)
+{
+	for (size_t i = 0; i < spec->mounts_n; i++) {
+		const struct room_mount *m = &spec->mounts[i];
+
+		if (!sources[i].path)
+			continue;
+		add(a, m->ro ? "ro" : "rw");
+		add(a, sources[i].path);
+		if (strcmp(m->target, sources[i].path) == 0 || strcmp(m->target, m->source) == 0)
+			continue;
+		if (strncmp(m->target, "/workspace", strlen("/workspace")) != 0) {
+			err_set(err, E_UNSUPPORTED,
+				"provider subprocess makes no room: it cannot show %s at %s",
+				m->source, m->target);
+			err_hint(err, "mount it where it is, or use another provider");
+			return -E_UNSUPPORTED;
+		}
+		add(a, "at");
+		add(a, m->target);
+		add(a, sources[i].path);
+	}
+	return 0;
+}
+
+static int make_home(const char *id, struct args *a, struct cloche_err *err)
+{
+	_cleanup_fd_ int base = rundir_open(err), home = -1;
+	char name[ROOM_ID_MAX + sizeof("/" HOME_DIR)], link[32], path[PATH_MAX];
+	ssize_t n;
+
+	if (base < 0)
+		return base;
+	snprintf(name, sizeof(name), "%s/" HOME_DIR, id);
+	if (mkdirat(base, name, 0700) < 0)
+		return err_sys(err, errno, "make a home for the command");
+	home = openat(base, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", home);
+	n = home < 0 ? -1 : readlink(link, path, sizeof(path) - 1);
+	if (n <= 0)
+		return err_sys(err, errno, "find the home of the command");
+	path[n] = '\0';
+	add(a, "home");
+	add(a, path);
+	return 0;
+}
+
+static void remove_home(const char *id)
+{
+	_cleanup_fd_ int base = rundir_open(NULL), dir = -1;
+
+	dir = base < 0 ? -1 : openat(base, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir >= 0)
+		(void)fs_remove_tree(dir, HOME_DIR);
+}
+
+static int start(
+	struct subprocess *s, const struct room_spec *spec, struct args *a, struct cloche_err *err)
+{
+	char *no_environment[] = {NULL};
+	int control[2], r = fd_socketpair(SOCK_STREAM, control);
+	const struct program_fd fds[] = {{r < 0 ? -1 : control[1], ROOM_CONTROL_FD}};
+	struct program_spawn spawn = {.path = spec->init_path,
+		.argv = a->v,
+		.env = no_environment,
+		.fds = fds,
+		.fds_n = 1,
+		.stdio = {-1, -1, 2},
+		.own_group = true};
+
+	if (r < 0)
+		return err_sys(err, -r, "make the control socket");
+	s->base.control_fd = control[0];
+	r = program_start(&spawn, &s->pid, &s->base.watch_fd, err);
+	close(control[1]);
+	return r;
+}
+
+static int make(struct subprocess *s, const struct room_spec *spec, struct cloche_err *err)
+{
+	struct judged_source *sources = NULL;
+	struct args *a = calloc(1, sizeof(*a));
+	int r = a ? judge_sources(spec, &sources, err) : err_nomem(err);
+
+	if (r == 0) {
+		add(a, "cloche-init");
+		add(a, "plain");
+		r = make_home(spec->id, a, err);
+	}
+	if (r == 0) {
+		add(a, "ro");
+		add(a, spec->init_path);
+		if (spec->net == ROOM_NET_HOST)
+			add(a, "tcp");
+		add_number(a, "nofile", spec->limits.nofile);
+		add_number(a, "file-size", spec->limits.file_bytes);
+		add_number(a, "memory", spec->limits.memory_bytes);
+		r = add_mounts(a, spec, sources, err);
+	}
+	if (r == 0)
+		r = a->failed ? err_nomem(err) : start(s, spec, a, err);
+	for (size_t i = 0; a && i < a->n; i++)
+		free(a->v[i]);
+	free(a);
+	judged_free(sources, spec->mounts_n);
+	return r;
+}
+
+/* --- its life --- */
+
+struct members {
+	pid_t pids[MEMBERS_MAX];
+	size_t n;
+};
+
+static bool gather(void *user, pid_t pid, int dir)
+{
+	struct members *m = user;
+
+	for (size_t i = 0; i < m->n; i++)
+		if (m->pids[i] == pid)
+			return true;
+	m->pids[m->n++] = pid;
+	return m->n < MEMBERS_MAX;
+}
+
+/* root and all that descends from it, root first. Who is about to be killed stands still before all
+ * are found. */
+static void signal_tree(pid_t root, int sig, bool with_root)
+{
+	static struct members m;
+	size_t sent = 0;
+
+	m.n = 0;
+	for (int i = 0; i < ROUNDS; i++) {
+		proctree_each(root, gather, &m);
+		if (sig != SIGKILL || sent == m.n)
+			break;
+		for (; sent < m.n; sent++)
+			if (m.pids[sent] != root)
+				kill(m.pids[sent], SIGSTOP);
+	}
+	for (size_t i = m.n; i-- > 0;)
+		if (m.pids[i] != root || with_root)
+			kill(m.pids[i], sig);
+}
+
+static int subprocess_usage(struct room *room, struct room_usage *ret, struct cloche_err *err)
+{
+	struct subprocess *s = subprocess(room);
+	struct room_usage *u = &s->usage;
+	struct proctree_usage now;
+
+	if (!s->reaped && s->pid > 0 && proctree_read(s->pid, &now)) {
+		u->cpu_usec = MAX(u->cpu_usec, now.cpu_usec);
+		u->memory_bytes = now.memory_bytes;
+		u->memory_peak_bytes = MAX(u->memory_peak_bytes, now.memory_bytes);
+		u->pids = now.pids;
+		u->pids_peak = MAX(u->pids_peak, now.pids);
+		u->io_read_bytes = MAX(u->io_read_bytes, now.io_read_bytes);
+		u->io_write_bytes = MAX(u->io_write_bytes, now.io_write_bytes);
+		u->sampled = true;
+	}
+	*ret = *u;
+	return 0;
+}
+
+static int subprocess_kill(struct room *room, int sig, struct cloche_err *err)
+{
+	struct subprocess *s = subprocess(room);
+	struct room_usage usage;
+
+	if (s->reaped || s->pid <= 0)
+		return 0;
+	(void)subprocess_usage(room, &usage, NULL);
+	signal_tree(s->pid, sig, false);
+	/* Last: it is who gets the orphans. */
+	if (sig == SIGKILL)
+		(void)sys_pidfd_send_signal(room->watch_fd, sig);
+	return 0;
+}
+
+static int subprocess_wait(struct room *room, struct room_exit *ret, struct cloche_err *err)
+{
+	struct subprocess *s = subprocess(room);
+	int status = 0;
+
+	while (!s->reaped) {
+		if (waitpid(s->pid, &status, 0) < 0) {
+			if (errno == EINTR)
+				continue;
+			return err_sys(err, errno, "wait for the command's keeper");
+		}
+		s->reaped = true;
+		s->exit.exited = WIFEXITED(status);
+		s->exit.status = WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status);
+	}
+	*ret = s->exit;
+	return 0;
+}
+
+static pid_t subprocess_pid(const struct room *room)
+{
+	const struct subprocess *s = (const struct subprocess *)room;
+
+	return s->pid > 0 ? s->pid : 0;
+}
+
+static const char *subprocess_unenforced(const struct room *room, unsigned i)
+{
+	const struct subprocess *s = (const struct subprocess *)room;
+
+	return i < s->notes_n ? s->notes[i] : NULL;
+}
+
+/* Init is believed nothing: it has to be a process of ours. */
+static bool descends(const struct subprocess *s, pid_t pid)
+{
+	static struct members m;
+
+	m.n = 0;
+	proctree_each(s->pid, gather, &m);
+	for (size_t i = 0; i < m.n; i++)
+		if (m.pids[i] == pid)
+			return pid != s->pid;
+	return false;
+}
+
+static int subprocess_kill_tree(struct room *room, pid_t pid, struct cloche_err *err)
+{
+	struct subprocess *s = subprocess(room);
+
+	if (s->reaped || !descends(s, pid))
+		return err_set(err, E_NOT_FOUND, "there is no process %d", (int)pid);
+	signal_tree(pid, SIGKILL, true);
+	return 0;
+}
+
+static struct room *subprocess_destroy(struct room *room)
+{
+	struct subprocess *s;
+	struct room_exit ending;
+
+	if (!room)
+		return NULL;
+	s = subprocess(room);
+	if (s->pid > 0) {
+		(void)subprocess_kill(room, SIGKILL, NULL);
+		(void)subprocess_wait(room, &ending, NULL);
+	}
+	if (s->id)
+		remove_home(s->id);
+	fd_close(room->control_fd);
+	fd_close(room->watch_fd);
+	for (unsigned i = 0; i < s->notes_n; i++)
+		free(s->notes[i]);
+	free(s->id);
+	free(s);
+	return NULL;
+}
+
+static int subprocess_create(const struct provider *p, const struct room_spec *spec,
+	struct room **ret, struct cloche_err *err)
+{
+	struct subprocess *s;
+	int r = room_spec_check(spec, err);
+
+	if (r == 0)
+		r = check(spec, err);
+	if (r < 0)
+		return r;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return err_nomem(err);
+	s->base = (struct room){.provider = p, .control_fd = -1, .watch_fd = -1};
+	s->pid = -1;
+	s->id = strdup(spec->id);
+	r = s->id ? note_walls(s, spec, err) : err_nomem(err);
+	if (r == 0)
+		r = check_limits(s, &spec->limits, err);
+	if (r == 0)
+		r = make(s, spec, err);
+	if (r < 0) {
+		room_free(&s->base);
+		return r;
+	}
+	if (spec->born)
+		spec->born(spec->born_user, s->pid);
+	*ret = &s->base;
+	return 0;
+}
+
+const struct provider subprocess_provider = {
+	.name = PROVIDER_UNSANDBOXED,
+	.probe = subprocess_probe,
+	.plan = subprocess_plan,
+	.create = subprocess_create,
+	.kill = subprocess_kill,
+	.wait = subprocess_wait,
+	.record = subprocess_record,
+	.reap = subprocess_reap,
+	.destroy = subprocess_destroy,
+	.pid = subprocess_pid,
+	.unenforced = subprocess_unenforced,
+	.kill_tree = subprocess_kill_tree,
+	.usage = subprocess_usage,
+};
