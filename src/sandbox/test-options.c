@@ -28,7 +28,7 @@ static const struct {
 	{"secret", "TEST_OPTION@one.test", "TEST_OPTION", true},
 	{"secret-file", NULL, "NAME=/nonexistent@one.test", true},
 	{"aws-secret", NULL, "one.test", true},
-	{"net", "none", "host", false},
+	{"net", "none", "bridge", false},
 	{"upstream-ca", NULL, "/nonexistent", true},
 	{"dns", "1.1.1.1", "one.test", false},
 	{"connect-to", "one.test:443:127.0.0.1:8443", "one.test:443", true},
