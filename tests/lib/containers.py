@@ -87,6 +87,62 @@ class Podman(Engine):
         self.tmp.__exit__(None, None, None)
 
 
+class RootlessPodman(Podman):
+    """Of an ordinary user, whose subordinate ids are in files that are mounted over those of the machine here alone.
+    wrap: what a command is started with; tree: what of the tree he can read."""
+    UID, FIRST = 64390, 3000000
+
+    def start(self):
+        need("newuidmap", "setpriv", "runc")
+        if os.geteuid() != 0 or not os.environ.get("CLOCHE_TEST_OWN_MOUNTS"):
+            raise Skip("only root can give somebody subordinate ids")
+        if os.path.exists("/sys/fs/cgroup/cgroup.controllers"):
+            raise Skip("its groups would be systemd's")
+        ids = "%d:%d:65536\n" % (self.UID, self.FIRST)
+        with open("/etc/passwd") as f:
+            accounts = f.read() + "cloche-test:x:%d:%d::%s:/bin/sh\n" % (self.UID, self.UID, self.dir)
+        for name, text in (("subuid", ids), ("subgid", ids), ("passwd", accounts)):
+            path = os.path.join(self.dir, name)
+            with open(path, "w") as f:
+                f.write(text)
+            os.chmod(path, 0o644)
+            if not os.path.exists("/etc/" + name):
+                raise Skip("there is no /etc/" + name)
+            subprocess.run(["mount", "--bind", path, "/etc/" + name], check=True)
+        storage = STORAGE + 'rootless_storage_path = "%s/graph"\n'
+        for name, text in (("storage.conf", storage % (self.dir, self.dir, self.dir)), ("containers.conf", CONTAINERS % self.dir)):
+            with open(os.path.join(self.dir, name), "w") as f:
+                f.write(text)
+        for name in ("home", "x", "tmp", "run"):
+            os.makedirs(os.path.join(self.dir, name), exist_ok=True)
+            os.chmod(os.path.join(self.dir, name), 0o700)
+            os.chown(os.path.join(self.dir, name), self.UID, self.UID)
+        os.chown(self.dir, self.UID, self.UID)
+        os.chmod(self.dir, 0o755)
+        self.env = {"CONTAINERS_STORAGE_CONF": os.path.join(self.dir, "storage.conf"),
+                    "CONTAINERS_CONF": os.path.join(self.dir, "containers.conf"), "HOME": self.dir + "/home",
+                    "XDG_RUNTIME_DIR": self.dir + "/x", "TMPDIR": self.dir + "/home"}
+        self.wrap = ["setpriv", "--reuid", str(self.UID), "--regid", str(self.UID), "--clear-groups", "--"]
+
+    def command(self, *argv, check=True):
+        p = subprocess.run(self.wrap + [self.name, *argv], env=dict(os.environ, **self.env), stdout=subprocess.PIPE,
+                           stderr=subprocess.DEVNULL, text=True, check=False, timeout=60, cwd="/")
+        if check and p.returncode:
+            raise AssertionError("%s %s: %s" % (self.name, argv, p.stdout))
+        return p.stdout
+
+    def __exit__(self, *_):
+        if hasattr(self, "wrap"):
+            for name in self.names():
+                self.command("rm", "--force", "--time", "0", name, check=False)
+            # Podman leaves one that keeps its namespaces.
+            for pid, _ in processes_with_marker(self.dir.encode()):
+                os.kill(pid, signal.SIGKILL)
+        for name in ("subuid", "subgid", "passwd"):
+            subprocess.run(["umount", "--lazy", "/etc/" + name], stderr=subprocess.DEVNULL, check=False)
+        self.tmp.__exit__(None, None, None)
+
+
 class Docker(Engine):
     name = "docker"
     daemon = None

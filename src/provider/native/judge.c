@@ -103,3 +103,12 @@ int judge_sources(const struct room_spec *spec, struct judged_source **ret, stru
 	leave_out_hidden(spec, sources);
 	return r;
 }
+
+bool judged_hides(
+	const struct room_spec *spec, const struct judged_source *sources, const char *path)
+{
+	for (size_t i = 0; i < spec->mounts_n; i++)
+		if (sources[i].path && is_at_or_below(path, spec->mounts[i].target))
+			return true;
+	return false;
+}

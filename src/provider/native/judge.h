@@ -16,4 +16,7 @@ struct judged_source {
 /* One for each mount of the spec, in its order; judged_free() also after an error. */
 _warn_unused_ int judge_sources(
 	const struct room_spec *spec, struct judged_source **ret, struct cloche_err *err);
+/* Whether one of the mounts lies over that place of the room. */
+bool judged_hides(
+	const struct room_spec *spec, const struct judged_source *sources, const char *path);
 void judged_free(struct judged_source *sources, size_t n);

@@ -58,7 +58,8 @@ static int add_limits(struct buf *out, const struct room_limits *l)
 }
 
 /* In tmpfs of their own: what is in there goes with the room and is bounded. */
-static int add_tmpfs(struct buf *out, const struct room_spec *s)
+static int add_tmpfs(
+	struct buf *out, const struct room_spec *s, const struct judged_source *sources)
 {
 	static const struct {
 		const char *path, *mode;
@@ -72,7 +73,8 @@ static int add_tmpfs(struct buf *out, const struct room_spec *s)
 	if (bytes)
 		snprintf(size, sizeof(size), "%llu", (unsigned long long)bytes);
 	for (size_t i = 0; i < ARRAY_SIZE(rows) && r == 0; i++)
-		if (!rows[i].host_alone || s->root == ROOM_ROOT_HOST)
+		if ((!rows[i].host_alone || s->root == ROOM_ROOT_HOST) &&
+			!judged_hides(s, sources, rows[i].path))
 			r = words_add_line(out, "tmpfs", rows[i].path, rows[i].mode,
 				bytes ? size : NULL, NULL);
 	return r == 0 && bytes ? words_add_line(out, "shm", size, NULL) : r;
@@ -147,7 +149,7 @@ int describe_room(const struct room_spec *spec, const struct judged_source *sour
 	if (cloche)
 		LINE("cloche", cloche);
 	r = r == 0 ? add_root(out, spec) : r;
-	r = r == 0 ? add_tmpfs(out, spec) : r;
+	r = r == 0 ? add_tmpfs(out, spec, sources) : r;
 	LINE("mount", "ro", "file", spec->init_path, ROOMCTL_INIT_PATH);
 	LINE("mount", "rw", "file", control, ROOMCTL_CONTROL_PATH);
 	r = r == 0 ? add_mounts(out, spec, sources) : r;
