@@ -8,6 +8,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/strv.h"
+#include "manager/own.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -131,6 +132,15 @@ static int has_ended(const struct sandbox_entry *entry, struct cloche_err *err)
 	return -E_NOT_FOUND;
 }
 
+/* It has said so, and is still removing what it had. */
+static bool is_over(const struct sandbox_entry *entry)
+{
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(MAX_JSON);
+
+	return sandbox_read_record(entry, &text, NULL) == 0 &&
+	       str_starts(buf_str(&text), STR(RECORD_ENDED));
+}
+
 int instance_attach(const cloche_instance *instance, struct client **ret, struct cloche_err *err)
 {
 	const struct timespec pause = {.tv_nsec = RETRY_NSEC};
@@ -146,7 +156,7 @@ int instance_attach(const cloche_instance *instance, struct client **ret, struct
 		r = instance_open_entry(instance, &entry, err);
 		if (r < 0)
 			return r;
-		if (entry.life == SANDBOX_ENDED)
+		if (entry.life == SANDBOX_ENDED || is_over(&entry))
 			return has_ended(&entry, err);
 		/* It is locked before it listens, and does not listen any more while it ends. */
 		if (until == 0)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: one run of the program for each request. It reads its request from a pipe
- * that holds all of it from the beginning, or as it reads; its answer is read until it closes it.
- * It is hostile: what it answers is bounded, and so is the time it takes, after which it and its
- * process group are killed. */
+/* Theory of operation: one run of the program for each request. It reads its request from a socket;
+ * its answer is read until it closes it. It is hostile: what it answers is bounded, and so is the
+ * time it takes, after which it and its process group are killed. */
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/program.h"
@@ -13,6 +12,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -63,9 +63,10 @@ static int start(struct run *run, const struct provider *p, const char *verb, ch
 
 	if (!env || !name || !word)
 		return err_nomem(err);
-	r = fd_pipe(in);
+	/* Not a pipe: who reads no more shall not end us by a signal. */
+	r = fd_socketpair(SOCK_STREAM, in);
 	if (r < 0)
-		return err_sys(err, -r, "make a pipe");
+		return err_sys(err, -r, "make a socket");
 	r = fd_pipe(out);
 	if (r < 0) {
 		fd_close(in[0]);
@@ -88,7 +89,7 @@ static int start(struct run *run, const struct provider *p, const char *verb, ch
 
 static void write_some(struct run *run)
 {
-	ssize_t n = write(run->to, run->request.p, run->request.n);
+	ssize_t n = send(run->to, run->request.p, run->request.n, MSG_NOSIGNAL);
 
 	if (n > 0)
 		run->request = str_from_index(run->request, (size_t)n);
