@@ -57,6 +57,11 @@ char *program_find(const char *name, struct cloche_err *err)
 	path = fs_join(CLOCHE_LIBEXECDIR, name);
 	if (is_program(path))
 		return TAKE_PTR(path);
+	/* The one that people call. */
+	free(path);
+	path = fs_join(CLOCHE_BINDIR, name);
+	if (is_program(path))
+		return TAKE_PTR(path);
 	err_set(err, E_NOT_FOUND, "the program %s is neither beside this one nor in %s", name,
 		CLOCHE_LIBEXECDIR);
 	err_hint(err,

@@ -3,6 +3,7 @@
  * provider may lack. */
 #include "base/fd.h"
 #include "provider/native/changes.h"
+#include "provider/native/listeners.h"
 #include "provider/native/native.h"
 #include "provider/native/probe.h"
 #include "provider/native/proctree.h"
@@ -91,15 +92,7 @@ int native_usage(struct room *room, struct room_usage *ret, struct cloche_err *e
 
 int native_listeners(struct room *room, int ret[ROOM_LISTENERS], struct cloche_err *err)
 {
-	struct netcapture *n = &native_room(room)->net;
-
-	if (n->tcp4 < 0)
-		return err_set(err, E_INTERNAL, "the room has no listeners (any more)");
-	ret[ROOM_TCP4] = TAKE_FD(n->tcp4);
-	ret[ROOM_TCP6] = TAKE_FD(n->tcp6);
-	ret[ROOM_UDP4] = TAKE_FD(n->udp4);
-	ret[ROOM_UDP6] = TAKE_FD(n->udp6);
-	return 0;
+	return listeners_take(&native_room(room)->net, ret, err);
 }
 
 bool native_owner(struct room *room, const struct sockaddr *client, const struct sockaddr *server,

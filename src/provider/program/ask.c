@@ -6,6 +6,7 @@
 #include "base/fs.h"
 #include "jail/sys.h"
 #include "provider/native/cgroup-find.h"
+#include "provider/native/listeners.h"
 #include "provider/native/proctree.h"
 #include "provider/program/operations.h"
 
@@ -150,15 +151,7 @@ int program_kill_tree(struct room *room, pid_t pid, struct cloche_err *err)
 
 int program_listeners(struct room *room, int ret[ROOM_LISTENERS], struct cloche_err *err)
 {
-	struct netcapture *n = &program_room(room)->net;
-
-	if (n->tcp4 < 0)
-		return err_set(err, E_INTERNAL, "the room has no listeners (any more)");
-	ret[ROOM_TCP4] = TAKE_FD(n->tcp4);
-	ret[ROOM_TCP6] = TAKE_FD(n->tcp6);
-	ret[ROOM_UDP4] = TAKE_FD(n->udp4);
-	ret[ROOM_UDP6] = TAKE_FD(n->udp6);
-	return 0;
+	return listeners_take(&program_room(room)->net, ret, err);
 }
 
 bool program_owner(struct room *room, const struct sockaddr *client, const struct sockaddr *server,

@@ -295,7 +295,10 @@ static int make(struct subprocess *s, const struct room_spec *spec, struct cloch
 /* --- its life --- */
 
 struct members {
-	pid_t pids[MEMBERS_MAX];
+	struct {
+		pid_t pid;
+		uint64_t start; /* with it the number names one process */
+	} all[MEMBERS_MAX];
 	size_t n;
 };
 
@@ -304,10 +307,21 @@ static bool gather(void *user, pid_t pid, int dir)
 	struct members *m = user;
 
 	for (size_t i = 0; i < m->n; i++)
-		if (m->pids[i] == pid)
+		if (m->all[i].pid == pid)
 			return true;
-	m->pids[m->n++] = pid;
+	m->all[m->n].pid = pid;
+	m->all[m->n++].start = program_start_time(pid);
 	return m->n < MEMBERS_MAX;
+}
+
+/* The descriptor is taken before the process is looked at again, so that a number that is used
+ * again meanwhile never leads to somebody else. */
+static void signal_member(const struct members *m, size_t i, int sig)
+{
+	_cleanup_fd_ int pidfd = sys_pidfd_open(m->all[i].pid);
+
+	if (pidfd >= 0 && m->all[i].start && program_start_time(m->all[i].pid) == m->all[i].start)
+		(void)sys_pidfd_send_signal(pidfd, sig);
 }
 
 /* root and all that descends from it, root first. Who is about to be killed stands still before all
@@ -323,12 +337,12 @@ static void signal_tree(pid_t root, int sig, bool with_root)
 		if (sig != SIGKILL || sent == m.n)
 			break;
 		for (; sent < m.n; sent++)
-			if (m.pids[sent] != root)
-				kill(m.pids[sent], SIGSTOP);
+			if (m.all[sent].pid != root)
+				signal_member(&m, sent, SIGSTOP);
 	}
 	for (size_t i = m.n; i-- > 0;)
-		if (m.pids[i] != root || with_root)
-			kill(m.pids[i], sig);
+		if (m.all[i].pid != root || with_root)
+			signal_member(&m, i, sig);
 }
 
 static int subprocess_usage(struct room *room, struct room_usage *ret, struct cloche_err *err)
@@ -407,7 +421,7 @@ static bool descends(const struct subprocess *s, pid_t pid)
 	m.n = 0;
 	proctree_each(s->pid, gather, &m);
 	for (size_t i = 0; i < m.n; i++)
-		if (m.pids[i] == pid)
+		if (m.all[i].pid == pid)
 			return pid != s->pid;
 	return false;
 }
