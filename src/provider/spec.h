@@ -86,6 +86,9 @@ struct room_spec {
 	 * same time and before it is ready. NULL: nothing. No part of messages. */
 	void (*born)(void *user, pid_t init);
 	void *born_user;
+	/* Whether nobody waits for the room any more, for what takes seconds to make it. NULL: no.
+	 * user: born_user. */
+	bool (*given_up)(void *user);
 };
 
 /* What tmpfs_bytes comes to with these limits; 0: leave it to the kernel. */

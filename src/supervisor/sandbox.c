@@ -449,6 +449,25 @@ static int start_programs(
 	return r == 0 && s->start.gateway ? helpers_start(s, fds[0], ret_ca_fd, err) : r;
 }
 
+static bool owner_is_gone(const struct supervisor *s)
+{
+	const struct peer *p;
+
+	for (p = s->peers; p; p = p->next) {
+		struct pollfd poll_fd = {.fd = p->chan.fd, .events = POLLRDHUP};
+
+		if (p->owner)
+			return poll(&poll_fd, 1, 0) > 0 &&
+			       poll_fd.revents & (POLLRDHUP | POLLHUP | POLLERR);
+	}
+	return true;
+}
+
+static bool is_given_up(void *user)
+{
+	return owner_is_gone(user);
+}
+
 /* With this provider. Before anything can come to be that has to be removed it is written down. */
 static int create_with(struct supervisor *s, const struct provider *p, struct cloche_err *err)
 {
@@ -479,6 +498,7 @@ static int make_room(struct supervisor *s, const int *fds, struct cloche_err *er
 	s->spec.ca_fd = ca_fd;
 	s->spec.born = on_born;
 	s->spec.born_user = s;
+	s->spec.given_up = is_given_up;
 	r = looks_plan(&s->look, &s->spec, err);
 	if (r == 0)
 		r = choose_provider(s, create_with, err);
@@ -504,20 +524,6 @@ static int watch_room(struct supervisor *s, struct cloche_err *err)
 	if (r < 0)
 		return err_sys(err, -r, "watch the room");
 	return 0;
-}
-
-static bool owner_is_gone(const struct supervisor *s)
-{
-	const struct peer *p;
-
-	for (p = s->peers; p; p = p->next) {
-		struct pollfd poll_fd = {.fd = p->chan.fd, .events = POLLRDHUP};
-
-		if (p->owner)
-			return poll(&poll_fd, 1, 0) > 0 &&
-			       poll_fd.revents & (POLLRDHUP | POLLHUP | POLLERR);
-	}
-	return true;
 }
 
 void sandbox_start(struct supervisor *s, struct ctl_start *m, const int *fds)

@@ -29,11 +29,17 @@ struct program_room {
 };
 
 /* --- process.c --- */
-/* Runs the program with that word, and the request as its standard input. env: what it has besides
- * program_env() (strv, may be NULL). An error that the program says is one of this function. ret's
- * words_answer_done() is the caller's. */
-_warn_unused_ int process_run(const struct provider *p, const char *verb, struct str request,
-	char *const *env, int patience_sec, struct words_answer *ret, struct cloche_err *err);
+struct process_ask {
+	const char *verb;
+	struct str request; /* its standard input */
+	char *const *env;   /* besides program_env() (strv); may be NULL */
+	int patience_sec;
+	const struct room_spec *spec; /* whose given_up ends it; NULL: nobody does */
+};
+/* Runs the program. An error that it says is one of this function. ret's words_answer_done() is the
+ * caller's. */
+_warn_unused_ int process_run(const struct provider *p, const struct process_ask *ask,
+	struct words_answer *ret, struct cloche_err *err);
 /* The variables of environ by which engines find what they work with (strv, heap). */
 char **process_settings(char *const *env);
 

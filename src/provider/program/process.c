@@ -22,7 +22,10 @@ struct run {
 	struct str request;
 	struct buf answer;
 	uint64_t until;
+	const struct room_spec *spec;
 };
+
+enum { LOOK_MSEC = 200 /* how often somebody is asked who may have given up */ };
 
 char **process_settings(char *const *env)
 {
@@ -123,6 +126,11 @@ static bool is_complete(const struct run *run)
 	return complete && buf_data(&run->answer)[buf_len(&run->answer) - 1] == '\n';
 }
 
+static bool has_given_up(const struct run *run)
+{
+	return run->spec && run->spec->given_up && run->spec->given_up(run->spec->born_user);
+}
+
 /* Until it has answered, and then until it has ended. */
 static int talk(struct run *run)
 {
@@ -136,7 +144,10 @@ static int talk(struct run *run)
 
 		if (now >= run->until)
 			return -ETIMEDOUT;
-		r = poll(p, 2, (int)((run->until - now) / USEC_PER_MSEC) + 1);
+		if (has_given_up(run))
+			return -ECANCELED;
+		r = poll(p, 2,
+			(int)MIN((run->until - now) / USEC_PER_MSEC + 1, (uint64_t)LOOK_MSEC));
 		if (r < 0 && errno != EINTR)
 			return -errno;
 		if (r > 0 && p[1].revents)
@@ -179,17 +190,19 @@ static int judge(const struct provider *p, const char *verb, struct str text, in
 	return err ? -err->code : -E_PROTOCOL;
 }
 
-int process_run(const struct provider *p, const char *verb, struct str request, char *const *env,
-	int patience_sec, struct words_answer *ret, struct cloche_err *err)
+int process_run(const struct provider *p, const struct process_ask *ask, struct words_answer *ret,
+	struct cloche_err *err)
 {
 	struct run run = {.pid = -1,
 		.pidfd = -1,
 		.to = -1,
 		.from = -1,
-		.request = request,
+		.request = ask->request,
 		.answer = BUF_INIT(WORDS_ANSWER_MAX),
-		.until = clock_mono_usec() + (uint64_t)patience_sec * (uint64_t)USEC_PER_SEC};
-	int r = start(&run, p, verb, env, err), status = 0, talked = r == 0 ? talk(&run) : 0;
+		.until = clock_mono_usec() + (uint64_t)ask->patience_sec * (uint64_t)USEC_PER_SEC,
+		.spec = ask->spec};
+	int r = start(&run, p, ask->verb, ask->env, err), status = 0,
+	    talked = r == 0 ? talk(&run) : 0;
 
 	*ret = (struct words_answer){0};
 	fd_close(run.to);
@@ -200,13 +213,15 @@ int process_run(const struct provider *p, const char *verb, struct str request, 
 	while (run.pid > 0 && waitpid(run.pid, &status, 0) < 0 && errno == EINTR)
 		;
 	if (talked == -ETIMEDOUT)
-		r = err_set(err, E_PROTOCOL, "provider %s did not answer %s in %d s", p->name, verb,
-			patience_sec);
+		r = err_set(err, E_PROTOCOL, "provider %s did not answer %s in %d s", p->name,
+			ask->verb, ask->patience_sec);
+	else if (talked == -ECANCELED)
+		r = err_set(err, E_CANCELLED, "nobody waits for the room any more");
 	else if (talked < 0)
-		r = err_set(
-			err, E_PROTOCOL, "provider %s answered %s with too much", p->name, verb);
+		r = err_set(err, E_PROTOCOL, "provider %s answered %s with too much", p->name,
+			ask->verb);
 	if (r == 0)
-		r = judge(p, verb, buf_str(&run.answer), status, ret, err);
+		r = judge(p, ask->verb, buf_str(&run.answer), status, ret, err);
 	buf_done(&run.answer);
 	return r;
 }

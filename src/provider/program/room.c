@@ -46,7 +46,10 @@ static int program_probe(const struct provider *p, struct cloche_err *err)
 		r = words_add_line(&request, "end", NULL);
 	if (r < 0)
 		return err_nomem(err);
-	r = process_run(p, "probe", buf_str(&request), NULL, PROBE_SEC, &answer, err);
+	r = process_run(p,
+		&(struct process_ask){
+			.verb = "probe", .request = buf_str(&request), .patience_sec = PROBE_SEC},
+		&answer, err);
 	if (r == 0)
 		words_answer_done(&answer);
 	return r;
@@ -92,7 +95,12 @@ static int remove_made(
 		r = words_add_line(&request, "end", NULL);
 	if (r < 0)
 		return err_nomem(err);
-	r = process_run(p, "reap", buf_str(&request), env, REAP_SEC, &answer, err);
+	r = process_run(p,
+		&(struct process_ask){.verb = "reap",
+			.request = buf_str(&request),
+			.env = env,
+			.patience_sec = REAP_SEC},
+		&answer, err);
 	if (r == 0)
 		words_answer_done(&answer);
 	return r;
@@ -231,8 +239,12 @@ static int make(struct program_room *r, const struct room_spec *spec,
 	if (e < 0)
 		return e;
 	r->made = true;
-	e = process_run(
-		r->base.provider, "create", buf_str(&request), NULL, CREATE_SEC, &r->answer, err);
+	e = process_run(r->base.provider,
+		&(struct process_ask){.verb = "create",
+			.request = buf_str(&request),
+			.patience_sec = CREATE_SEC,
+			.spec = spec},
+		&r->answer, err);
 	if (e == 0)
 		e = accept_init(r, listener, err);
 	if (e < 0)
