@@ -133,9 +133,17 @@ bool becomes_zero(int (*count)(void))
 
 void wait_for_word(const struct job *j)
 {
-	for (int i = 0; i < 6000 && !j->taken.spoke; i++)
+	for (int i = 0; i < 6000 && !(j->taken.spoke && j->began); i++)
 		pause_ms(10);
 	check(j->taken.spoke);
+	check(j->began);
+}
+
+static void on_began(void *user, const struct ctl_exec_started *m)
+{
+	struct job *j = user;
+
+	j->began = true;
 }
 
 void run_beside(struct job *j, void *(*other)(void *))
@@ -143,6 +151,7 @@ void run_beside(struct job *j, void *(*other)(void *))
 	pthread_t thread;
 
 	job_start(j);
+	client_on_exec_started(j->client, on_began, j);
 	must(pthread_create(&thread, NULL, other, j) == 0);
 	job_exec(j);
 	pthread_join(thread, NULL);

@@ -48,7 +48,8 @@ struct job {
 	struct cloche_err err;
 	bool long_lived;
 	uint64_t grace_usec;
-	int code; /* of client_exec */
+	int code;          /* of client_exec */
+	atomic_bool began; /* run_beside: the client has heard of the start */
 };
 
 void job_init(struct job *j, const char *script);
