@@ -62,7 +62,7 @@ void run_on_wake(void *user)
 			(void)client_signal(client, signo, CTL_SCOPE_GROUP);
 	if (stops > 0 && run->where != RUN_OWN)
 		stop_there(run, client, stops);
-	else if (stops > 0)
+	else if (stops > 0 && (stops == 1 || client_give_up(client) < 0))
 		(void)client_stop(client, stops > 1 ? 0 : CTL_DEFAULT_GRACE_USEC);
 	terminal_resized(&run->terminal, client);
 }

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -117,6 +118,18 @@ int client_stop(struct client *c, uint64_t grace_usec)
 	return r < 0 ? -E_NOT_FOUND : 0;
 }
 
+int client_give_up(struct client *c)
+{
+	bool given_up;
+
+	pthread_mutex_lock(&c->lock);
+	if (!c->started && !c->over)
+		c->given_up = c->over = shutdown(c->chan.fd, SHUT_WR) == 0;
+	given_up = c->given_up;
+	pthread_mutex_unlock(&c->lock);
+	return given_up ? 0 : -E_NOT_FOUND;
+}
+
 int client_resize(struct client *c, uint16_t rows, uint16_t cols)
 {
 	struct ctl_resize m = {.rows = rows, .cols = cols};
@@ -157,7 +170,9 @@ static int on_started(struct client *c, struct str payload, struct cloche_err *e
 	if (!ctl_get_started(payload, &m))
 		return bad_frame(err);
 	str_copy(c->provider, sizeof(c->provider), m.provider);
+	pthread_mutex_lock(&c->lock);
 	c->started = true;
+	pthread_mutex_unlock(&c->lock);
 	return 0;
 }
 
@@ -288,6 +303,8 @@ static int supervisor_gone(struct client *c, struct cloche_err *err)
 			*err = c->error;
 		return -c->error.code;
 	}
+	if (c->given_up)
+		return err_set(err, E_CANCELLED, "stopped before the sandbox had started");
 	if (!c->detached && c->pid > 0 && waitpid(c->pid, &status, 0) == c->pid) {
 		c->pid = 0;
 		if (WIFSIGNALED(status))

@@ -188,6 +188,9 @@ int client_signal(struct client *c, int signo, enum ctl_scope scope);
 /* Ends the sandbox: TERM to everything, KILL after grace_usec (0: at once). 0, or -E_NOT_FOUND
  * where it has ended already. Does not wait. */
 int client_stop(struct client *c, uint64_t grace_usec);
+/* Ends a sandbox that we start and that is still being made, also where its provider does not
+ * answer: whoever waits has E_CANCELLED soon. 0, or -E_NOT_FOUND where it has started or ended. */
+int client_give_up(struct client *c);
 
 /* Tells the terminal of the process that client_exec waits for its new size. */
 int client_resize(struct client *c, uint16_t rows, uint16_t cols);

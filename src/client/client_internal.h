@@ -44,6 +44,7 @@ struct client {
 	bool detached;
 	bool guest; /* connected to one that somebody else started */
 	char id[CTL_ID_MAX + 1], provider[CTL_ID_MAX + 1];
+	bool given_up; /* client_give_up was called */
 	bool started, ended;
 	struct ctl_ended end;
 	struct cloche_err error; /* what ERROR said */
