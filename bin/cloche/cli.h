@@ -146,7 +146,8 @@ void format_age(uint64_t since_usec, char *ret, size_t size);
 /* "512 B", "1.5 MiB". */
 void format_size(uint64_t bytes, char *ret, size_t size);
 
-extern const struct command command_run, command_agent, command_net, command_doctor;
+extern const struct command command_run, command_agent, command_net, command_doctor,
+	command_srt_settings;
 extern const struct command command_create, command_exec, command_shell, command_eval, command_ps,
 	command_inspect, command_stats, command_stop, command_rm, command_prune, command_logs,
 	command_attach, command_port, command_diff, command_fs, command_cp, command_env, command_kv,

@@ -13,7 +13,7 @@ static const struct command *const commands[] = {&command_run, &command_agent, &
 	&command_logs, &command_attach, &command_port, &command_fs, &command_cp, &command_env,
 	&command_kv, &command_log, &command_replay, &command_fork, &command_snapshot, &command_stop,
 	&command_rm, &command_prune, &command_diff, &command_image, &command_net, &command_trust,
-	&command_status, &command_doctor, &command_completion};
+	&command_status, &command_doctor, &command_srt_settings, &command_completion};
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
 const struct command *command_at(size_t i)
@@ -46,8 +46,8 @@ static void help(void)
 	       "hosts and credentials they were granted.\n\n"
 	       "Commands:\n");
 	for (size_t i = 0; i < COMMANDS; i++)
-		printf("  %-10s %s\n", commands[i]->name, commands[i]->summary);
-	printf("  %-10s %s\n  %-10s %s\n\n", "version", "print the version", "help",
+		printf("  %-12s %s\n", commands[i]->name, commands[i]->summary);
+	printf("  %-12s %s\n  %-12s %s\n\n", "version", "print the version", "help",
 		"this text, or the help of a command");
 	printf("Start here:\n"
 	       "  cloche doctor               does it work on this machine?\n"

@@ -5,6 +5,7 @@
 #include "cli.h"
 #include "project.h"
 
+#include <cloche/srt.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -209,6 +210,20 @@ static int apply_given(struct sandbox_options *o, cloche_err *err)
 	return r;
 }
 
+static void warn_if_weaker(const cloche_srt_rule *rule, void *user)
+{
+	if (rule->weaker)
+		say("warning: %s%s%s: %s", rule->key, rule->value[0] ? " " : "", rule->value,
+			rule->here);
+}
+
+static int tell_weaker(const struct sandbox_options *o, cloche_err *err)
+{
+	const struct given *srt = sandbox_options_given(o, "srt-settings");
+
+	return srt ? cloche_srt_explain(srt->value, warn_if_weaker, NULL, err) : 0;
+}
+
 int sandbox_options_finish(struct sandbox_options *o, cloche_err *err)
 {
 	const struct given *offline = sandbox_options_given(o, "offline");
@@ -224,6 +239,8 @@ int sandbox_options_finish(struct sandbox_options *o, cloche_err *err)
 		r = load_config(o, err);
 	if (r == 0)
 		r = apply_given(o, err);
+	if (r == 0)
+		r = tell_weaker(o, err);
 	if (r == 0)
 		r = workspace_choose(o, err);
 	if (r == 0 && o->allow_unsandboxed)

@@ -39,7 +39,8 @@ int workspace_choose(struct sandbox_options *o, cloche_err *err)
 			"--no-workspace and --workspace: which of them? Not both, with \"%s\"",
 			given->value);
 	o->workspace = given ? given->value : NULL;
-	if (o->no_workspace || given)
+	/* With those the working directory is where it is. */
+	if (o->no_workspace || given || sandbox_options_given(o, "srt-settings"))
 		return 0;
 	if (!getcwd(cwd, sizeof(cwd)))
 		return wrong_usage(err, "use --workspace DIR or --no-workspace",

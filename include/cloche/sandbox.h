@@ -53,13 +53,13 @@ CLOCHE_API int cloche_sandbox_set(
 	cloche_sandbox *sb, const char *name, const char *value, cloche_err *err);
 
 /* "auto" (native, and where that does not work podman or docker), "native", "podman", "docker",
- * "nerdctl" or "subprocess" (aliases: none, local), which is no room: the command runs on this
- * machine, kept to its files by Landlock alone; "auto+subprocess" is auto, and that where nothing
- * else works. Or the name of another provider's program, cloche-provider-NAME, in a directory of
- * $CLOCHE_PROVIDER_PATH, or its absolute path (docs/design/provider-protocol.md). What providers
- * can do is in docs/design/providers.md. "srt", "e2b" and "cloudflare" are known names, but a run
- * with one fails with CLOCHE_E_UNSUPPORTED in this version.
- */
+ * "nerdctl", "srt" (native, for cloche/srt.h) or "subprocess" (aliases: none, local), which is no
+ * room: the command runs on this machine, kept to its files by Landlock alone; "auto+subprocess" is
+ * auto, and that where nothing else works. Or the name of another provider's program,
+ * cloche-provider-NAME, in a directory of $CLOCHE_PROVIDER_PATH, or its absolute path
+ * (docs/design/provider-protocol.md). What providers can do is in docs/design/providers.md. "e2b"
+ * and "cloudflare" are known names, but a run with one fails with CLOCHE_E_UNSUPPORTED in this
+ * version. */
 CLOCHE_API int cloche_sandbox_set_provider(cloche_sandbox *sb, const char *name, cloche_err *err);
 
 /* Where the provider is "auto" it becomes "auto+subprocess". */

@@ -15,18 +15,16 @@ static const char *const names_here[] = {
 	"native", PROVIDER_PROGRAMS(PROVIDER_NAME) PROVIDER_UNSANDBOXED};
 static const char *const names_inside[] = {PROVIDERS(PROVIDER_NAME)};
 
-/* Names that other versions have, and aliases. */
 static const struct {
 	const char *named, *name;
-} names_elsewhere[] = {
-	{"auto", "auto"},
-	{PROVIDER_AUTO_OR_NONE, PROVIDER_AUTO_OR_NONE},
-	{"none", PROVIDER_UNSANDBOXED},
-	{"local", PROVIDER_UNSANDBOXED},
-	{"srt", "srt"},
-	{"e2b", "e2b"},
-	{"cloudflare", "cloudflare"},
+} aliases[] = {
+	{"auto", "auto"}, {PROVIDER_AUTO_OR_NONE, PROVIDER_AUTO_OR_NONE},
+	{"none", PROVIDER_UNSANDBOXED}, {"local", PROVIDER_UNSANDBOXED},
+	{"srt", "native"}, /* with the rules of a settings file: sandbox/srt.c */
 };
+
+/* Which other versions have, or somebody's program. */
+static const char *const names_lacking[] = {"e2b", "cloudflare"};
 
 static struct {
 	char *name, *path;
@@ -128,9 +126,11 @@ char *provider_program_find(const char *name, struct cloche_err *err)
 int provider_name_find(const char *named, const char **ret, struct cloche_err *err)
 {
 	*ret = find_in(names_here, ARRAY_SIZE(names_here), named);
-	for (size_t i = 0; !*ret && i < ARRAY_SIZE(names_elsewhere); i++)
-		if (strcmp(named, names_elsewhere[i].named) == 0)
-			*ret = names_elsewhere[i].name;
+	for (size_t i = 0; !*ret && !registered_path(named) && i < ARRAY_SIZE(aliases); i++)
+		if (strcmp(named, aliases[i].named) == 0)
+			*ret = aliases[i].name;
+	if (!*ret)
+		*ret = find_in(names_lacking, ARRAY_SIZE(names_lacking), named);
 	if (!*ret && (named[0] == '/' || is_program_name(named))) {
 		_cleanup_(freep) char *path = provider_program_find(named, NULL);
 
@@ -146,13 +146,14 @@ int provider_name_find(const char *named, const char **ret, struct cloche_err *e
 
 int provider_name_choose(const char *name, const char **ret, struct cloche_err *err)
 {
+	_cleanup_(freep) char *path = NULL;
 	int r = provider_name_find(name, &name, err);
 
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < ARRAY_SIZE(names_elsewhere); i++)
-		if (strcmp(name, names_elsewhere[i].name) == 0 && !registered_path(name) &&
-			strncmp(name, "auto", 4) != 0 && strcmp(name, PROVIDER_UNSANDBOXED) != 0) {
+	if (find_in(names_lacking, ARRAY_SIZE(names_lacking), name)) {
+		path = provider_program_find(name, NULL);
+		if (!path) {
 			err_set(err, E_UNSUPPORTED, "provider %s is not part of this version",
 				name);
 			err_hint(err,
@@ -160,6 +161,7 @@ int provider_name_choose(const char *name, const char **ret, struct cloche_err *
 				names_here[0]);
 			return -E_UNSUPPORTED;
 		}
+	}
 	/* What is registered is known to this process alone. */
 	*ret = registered_path(name) ? registered_path(name) : name;
 	return 0;

@@ -35,7 +35,8 @@ static void aliases_are_resolved(void)
 	} rows[] = {{"auto", "auto", "auto"}, {"native", "native", "native"},
 		{"podman", "podman", "podman"}, {"none", "subprocess", "subprocess"},
 		{"local", "subprocess", "subprocess"},
-		{"auto+subprocess", "auto+subprocess", "auto+subprocess"}, {"srt", "srt", NULL}};
+		{"auto+subprocess", "auto+subprocess", "auto+subprocess"},
+		{"srt", "native", "native"}, {"e2b", "e2b", NULL}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		const char *name = "", *chosen = NULL;

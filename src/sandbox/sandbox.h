@@ -8,6 +8,7 @@
 #include "sandbox/secrets.h"
 #include <cloche/run.h>
 #include <cloche/sandbox.h>
+#include <cloche/srt.h>
 
 struct sandbox_connect_to {
 	char *host, *address;

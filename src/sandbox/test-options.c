@@ -17,6 +17,7 @@ static const struct {
 	{"workspace", "/tmp", "/nonexistent", false},
 	{"mount", "/usr:/mnt:ro", "/usr:/mnt:rx", true},
 	{"allow-write", ".vscode", "a/../b", true},
+	{"srt-settings", NULL, "/nonexistent", false},
 	{"workdir", "/tmp", "tmp", false},
 	{"root", "/usr", "/nonexistent", false},
 	{"keep-changes", "/tmp/changes", "", false},

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli.h"
+#include "json_out.h"
+#include "names.h"
+
+#include <cloche/srt.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { VALUE_WIDTH = 22 };
+
+struct srt_settings {
+	bool json;
+	json_t *rules;
+};
+
+static const struct option options[] = {
+	{"json", 0, NULL, "print one JSON document", .at = offsetof(struct srt_settings, json)},
+};
+static const struct option_table option_table = {
+	.options = options, .n = sizeof(options) / sizeof(options[0]), .title = "Options"};
+
+/* All are kept until the end: of a file that is refused nothing is said but why. */
+static void take(const cloche_srt_rule *rule, void *user)
+{
+	struct srt_settings *s = user;
+
+	json_array_append_new(s->rules, json_pack("{s:s, s:o, s:s, s:b}", "key", rule->key, "value",
+						json_bytes(rule->value, strlen(rule->value)),
+						"here", rule->here, "weaker", rule->weaker));
+}
+
+static void print_row(const char *key, const char *value, bool weaker, const char *here)
+{
+	int width = (int)strlen(value);
+
+	printf("%-26s ", key);
+	name_print(value, strlen(value));
+	printf("%*s %s%s\n", width < VALUE_WIDTH ? VALUE_WIDTH - width : 0, "",
+		weaker ? "WEAKER: " : "", here);
+}
+
+static void print(const json_t *rules)
+{
+	const json_t *rule;
+	size_t i;
+
+	json_array_foreach (rules, i, rule)
+		print_row(json_string_value(json_object_get(rule, "key")),
+			json_string_value(json_object_get(rule, "value")),
+			json_is_true(json_object_get(rule, "weaker")),
+			json_string_value(json_object_get(rule, "here")));
+	print_row("files", "", false,
+		"the system's, and what is listed above; srt shows the whole disk");
+	print_row("environment", "", false,
+		"nothing of yours is inside but what --env and --pass-env name");
+}
+
+static int main_srt_settings(int argc, char **argv)
+{
+	struct srt_settings s = {.rules = json_array()};
+	struct operands operands = {0};
+	cloche_err err = CLOCHE_ERR_INIT;
+	int r = options_read(&command_srt_settings, &s, argc, argv, &operands, &err);
+
+	if (r == 0 && operands.n > 1)
+		r = wrong_usage(&err, NULL, "one settings file, not \"%s\" too", operands.v[1]);
+	if (r == 0 && !operands.help)
+		r = cloche_srt_explain(operands.n ? operands.v[0] : NULL, take, &s, &err);
+	if (r < 0)
+		r = complain(&err);
+	else if (!operands.help && s.json)
+		json_print(json_pack("{s:O}", "rules", s.rules));
+	else if (!operands.help)
+		print(s.rules);
+	json_decref(s.rules);
+	return r;
+}
+
+const struct command command_srt_settings = {
+	.name = "srt-settings",
+	.summary = "say what a settings file of srt means with --srt-settings",
+	.synopsis = "[--json] [FILE]",
+	.text = "Anthropic's sandbox-runtime (srt) reads a JSON file of domains and paths. "
+		"\"cloche run\n"
+		"--srt-settings FILE\" obeys the same file; this says what becomes of each of its\n"
+		"entries, in the directory that you are in. FILE is ~/.srt-settings.json if none "
+		"is\n"
+		"named. Nothing is run or changed.",
+	.tables = {&option_table},
+	.run = main_srt_settings,
+};

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Inside the translation of srt's settings (cloche/srt.h): srt.c reads the file and knows the
+ * network and credentials, srt_files.c the rules of files. */
+
+#include "sandbox/sandbox.h"
+#include <cloche/srt.h>
+
+/* In the order in which rules of one path are settled. */
+enum srt_rule { SRT_ALLOW_READ, SRT_ALLOW_WRITE, SRT_DENY_WRITE, SRT_DENY_READ, SRT_RULES_END_ };
+
+struct srt_place {
+	char *path, *named; /* as it lies; as the file has it */
+	enum srt_rule rule;
+	bool is_there, is_dir;
+};
+
+struct srt {
+	cloche_sandbox *sb;
+	void (*fn)(const cloche_srt_rule *rule, void *user); /* may be NULL */
+	void *user;
+	char *cwd, *home;         /* home may be NULL */
+	char **allowed, **denied; /* domains (strv) */
+	struct srt_place *places;
+	size_t places_n;
+};
+
+void srt_tell(const struct srt *s, const char *key, const char *value, const char *here);
+/* The same for what holds in part, or not at all. */
+void srt_tell_weaker(const struct srt *s, const char *key, const char *value, const char *here);
+
+/* Another path of a rule. */
+_warn_unused_ int srt_files_add(
+	struct srt *s, enum srt_rule rule, const char *named, struct cloche_err *err);
+/* Mounts what all of them together show. */
+_warn_unused_ int srt_files_settle(struct srt *s, struct cloche_err *err);
+void srt_files_done(struct srt *s);

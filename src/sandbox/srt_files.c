@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: srt shows the whole disk and hides some of it; a room shows the system's
+ * directories and what is mounted. So every rule becomes a mount, parents before what lies in them:
+ * what may be read is shown read-only, what may be written is shown for writing, what may not be
+ * written is mounted over itself read-only, and over what may not be read lies something empty. A
+ * rule that would change nothing where it lies is left out. */
+#include "base/fd.h"
+#include "base/fs.h"
+#include "ipc/statedir.h"
+#include "sandbox/srt.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum effect { NOTHING, SHOWN, WRITABLE, HIDDEN };
+
+enum { PLACES_MAX = 4096 };
+
+static const char *const keys[SRT_RULES_END_] = {"filesystem.allowRead", "filesystem.allowWrite",
+	"filesystem.denyWrite", "filesystem.denyRead"};
+
+void srt_files_done(struct srt *s)
+{
+	for (size_t i = 0; i < s->places_n; i++) {
+		free(s->places[i].path);
+		free(s->places[i].named);
+	}
+	free(s->places);
+}
+
+static bool lies_in(const char *path, const char *dir)
+{
+	return strcmp(dir, "/") == 0 || fs_is_within(path, dir);
+}
+
+static int add_place(struct srt *s, enum srt_rule rule, const char *named, const char *path,
+	struct cloche_err *err)
+{
+	char *real = realpath(path, NULL);
+	struct srt_place *grown = reallocarray(s->places, s->places_n + 1, sizeof(*grown)),
+			 p = {.rule = rule, .is_there = real != NULL};
+	struct stat st;
+
+	if (grown)
+		s->places = grown;
+	p.path = real ? real : fs_absolute(path);
+	p.named = strdup(named);
+	if (!grown || !p.path || !p.named || s->places_n == PLACES_MAX) {
+		free(p.path);
+		free(p.named);
+		return s->places_n == PLACES_MAX ? err_set(err, E_CONFIG, "%s: more than %d paths",
+							   keys[rule], PLACES_MAX)
+						 : err_nomem(err);
+	}
+	p.is_dir = stat(p.path, &st) == 0 && S_ISDIR(st.st_mode);
+	s->places[s->places_n++] = p;
+	return 0;
+}
+
+/* "~" is the home directory, and what is relative lies in the working directory. Heap or NULL. */
+static char *expand(const struct srt *s, const char *named)
+{
+	if (named[0] == '~' && (named[1] == '\0' || named[1] == '/'))
+		return s->home ? fs_join(s->home, named[1] ? named + 2 : "") : NULL;
+	return fs_join(s->cwd, named);
+}
+
+static int add_pattern(struct srt *s, enum srt_rule rule, const char *named, const char *pattern,
+	struct cloche_err *err)
+{
+	glob_t found;
+	int r = 0, e;
+
+	if (strstr(pattern, "**"))
+		return err_set(err, E_CONFIG, "%s \"%s\": ** is not known here: name the paths",
+			keys[rule], named);
+	e = glob(pattern, GLOB_NOSORT | GLOB_PERIOD, NULL, &found);
+	if (e == GLOB_NOMATCH)
+		return add_place(s, rule, named, pattern, err);
+	if (e != 0)
+		return err_set(err, E_CONFIG, "%s \"%s\" cannot be looked for", keys[rule], named);
+	for (size_t i = 0; r == 0 && i < found.gl_pathc; i++)
+		r = add_place(s, rule, named, found.gl_pathv[i], err);
+	globfree(&found);
+	return r;
+}
+
+int srt_files_add(struct srt *s, enum srt_rule rule, const char *named, struct cloche_err *err)
+{
+	_cleanup_(freep) char *path = expand(s, named);
+
+	if (!path || !named[0])
+		return err_set(err, E_CONFIG, "%s \"%s\" names no path", keys[rule], named);
+	return strpbrk(path, "*?[") ? add_pattern(s, rule, named, path, err)
+				    : add_place(s, rule, named, path, err);
+}
+
+/* Parents first; of one path in the order of the rules. */
+static int compare(const void *a, const void *b)
+{
+	const struct srt_place *x = a, *y = b;
+	int r = strcmp(x->path, y->path);
+
+	return r ? r : (int)x->rule - (int)y->rule;
+}
+
+/* The nearest mount before it that holds the place; i where there is none. */
+static size_t find_around(const struct srt *s, const enum effect *effects, size_t i)
+{
+	for (size_t k = i; k-- > 0;)
+		if (effects[k] != NOTHING && lies_in(s->places[i].path, s->places[k].path))
+			return k;
+	return i;
+}
+
+static enum effect around(const struct srt *s, const enum effect *effects, size_t i)
+{
+	size_t k = find_around(s, effects, i);
+
+	return k == i ? NOTHING : effects[k];
+}
+
+static bool allows(const struct srt_place *p)
+{
+	return p->rule == SRT_ALLOW_READ || p->rule == SRT_ALLOW_WRITE;
+}
+
+/* Where all of a mount is hidden but for what is allowed below it, that alone is mounted: in
+ * something empty there would be no place for it. */
+static void leave_out_hidden(const struct srt *s, enum effect *effects, size_t i)
+{
+	const struct srt_place *p = &s->places[i];
+	size_t k = find_around(s, effects, i);
+
+	if (effects[i] != HIDDEN || k == i || strcmp(s->places[k].path, p->path) != 0 ||
+		around(s, effects, k) != NOTHING)
+		return;
+	for (size_t j = i + 1; j < s->places_n && lies_in(s->places[j].path, p->path); j++)
+		if (allows(&s->places[j]) && s->places[j].is_there)
+			effects[i] = effects[k] = NOTHING;
+}
+
+static bool is_denied(const struct srt *s, const struct srt_place *p)
+{
+	for (size_t i = 0; i < s->places_n; i++)
+		if (s->places[i].rule == SRT_DENY_WRITE && lies_in(p->path, s->places[i].path))
+			return true;
+	return false;
+}
+
+/* Nobody has named the working directory. */
+static void tell(const struct srt *s, const struct srt_place *p, const char *here)
+{
+	if (p->named[0])
+		srt_tell(s, keys[p->rule], p->named, here);
+}
+
+/* What a sandbox has of its own, whatever this machine has there. */
+static bool is_own(const char *path)
+{
+	return strcmp(path, "/tmp") == 0 || lies_in(path, "/dev") || lies_in(path, "/proc") ||
+	       lies_in(path, "/sys");
+}
+
+static int hide(struct srt *s, const struct srt_place *p, struct cloche_err *err)
+{
+	_cleanup_(freep) char *dir = NULL, *file = NULL;
+	_cleanup_fd_ int fd = -1;
+	int r = statedir_path("empty/dir", &dir, err);
+
+	if (r == 0)
+		r = statedir_path("empty/file", &file, err);
+	if (r == 0)
+		r = fs_mkdirs(dir, 0700, err);
+	if (r < 0)
+		return r;
+	fd = open(file, O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0400);
+	if (fd < 0)
+		return err_sys(err, errno, "make %s", file);
+	return cloche_sandbox_add_mount(s->sb, p->is_dir ? dir : file, p->path, true, err);
+}
+
+static int mount(
+	struct srt *s, const struct srt_place *p, enum effect effect, struct cloche_err *err)
+{
+	if (effect == NOTHING)
+		return 0;
+	if (effect == HIDDEN)
+		return hide(s, p, err);
+	return cloche_sandbox_add_mount(s->sb, p->path, p->path, effect == SHOWN, err);
+}
+
+static int settle_read(struct srt *s, const struct srt_place *p, enum effect at, enum effect *ret)
+{
+	*ret = at != NOTHING || lies_in(p->path, "/usr") ? NOTHING : SHOWN;
+	tell(s, p, *ret == SHOWN ? "shown read-only" : "shown anyhow");
+	return 0;
+}
+
+static int settle_write(struct srt *s, const struct srt_place *p, enum effect at, enum effect *ret)
+{
+	if (is_denied(s, p)) {
+		*ret = at == NOTHING ? SHOWN : NOTHING;
+		tell(s, p, "shown read-only: denyWrite wins");
+		return 0;
+	}
+	*ret = at == WRITABLE ? NOTHING : WRITABLE;
+	tell(s, p, "written; what this machine would obey there (.git/hooks, .vscode, ...) is not");
+	return 0;
+}
+
+static int settle_deny(struct srt *s, const struct srt_place *p, enum effect at, enum effect *ret)
+{
+	bool read = p->rule == SRT_DENY_READ,
+	     is_shown = at == WRITABLE || at == SHOWN || lies_in(p->path, "/usr");
+
+	*ret = NOTHING;
+	if (read && is_shown)
+		*ret = HIDDEN;
+	else if (!read && at == WRITABLE)
+		*ret = SHOWN;
+	if (*ret != NOTHING && !p->is_there) {
+		*ret = NOTHING;
+		if (at == WRITABLE)
+			srt_tell_weaker(s, keys[p->rule], p->named,
+				"not there yet: what the inside makes there it may write and read");
+		else
+			tell(s, p, "not there");
+		return 0;
+	}
+	if (read)
+		tell(s, p, *ret ? "empty inside" : "not shown anyhow");
+	else
+		tell(s, p, *ret ? "read-only inside" : "not writable anyhow");
+	return 0;
+}
+
+static int settle(struct srt *s, const struct srt_place *p, enum effect at, enum effect *ret,
+	struct cloche_err *err)
+{
+	static int (*const of[SRT_RULES_END_])(struct srt * s, const struct srt_place *p,
+		enum effect at,
+		enum effect *ret) = {settle_read, settle_write, settle_deny, settle_deny};
+	*ret = NOTHING;
+	if (allows(p) && is_own(p->path)) {
+		tell(s, p, "the sandbox has one of its own");
+		return 0;
+	}
+	if (p->rule == SRT_ALLOW_WRITE && strcmp(p->path, "/") == 0)
+		return err_set(err, E_CONFIG, "%s \"/\": name the directories that may be written",
+			keys[p->rule]);
+	if (strcmp(p->path, "/") == 0) {
+		tell(s, p, "the system's directories are shown read-only, whatever else is not");
+		return 0;
+	}
+	if (allows(p) && !p->is_there) {
+		srt_tell_weaker(s, keys[p->rule], p->named, "not there: left out");
+		return 0;
+	}
+	if (allows(p) && at == HIDDEN) {
+		err_set(err, E_CONFIG,
+			"%s \"%s\" lies in a part of a directory that denyRead hides",
+			keys[p->rule], p->named);
+		err_hint(err, "deny the whole directory, and allow what of it shall be there");
+		return -E_CONFIG;
+	}
+	return of[p->rule](s, p, at, ret);
+}
+
+int srt_files_settle(struct srt *s, struct cloche_err *err)
+{
+	_cleanup_(freep) enum effect *effects = NULL;
+	/* Nobody names it: it is where the command is. */
+	int r = add_place(s, SRT_ALLOW_READ, "", s->cwd, err);
+
+	if (r < 0)
+		return r;
+	effects = calloc(s->places_n, sizeof(*effects));
+	if (!effects)
+		return err_nomem(err);
+	qsort(s->places, s->places_n, sizeof(*s->places), compare);
+	for (size_t i = 0; r == 0 && i < s->places_n; i++) {
+		r = settle(s, &s->places[i], around(s, effects, i), &effects[i], err);
+		if (r == 0)
+			leave_out_hidden(s, effects, i);
+	}
+	for (size_t i = 0; r == 0 && i < s->places_n; i++)
+		r = mount(s, &s->places[i], effects[i], err);
+	return r < 0 ? r : cloche_sandbox_set_workdir(s->sb, s->cwd, err);
+}
