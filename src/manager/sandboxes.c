@@ -244,7 +244,14 @@ int sandbox_read_record(const struct sandbox_entry *e, struct buf *ret, struct c
 	return fs_read_file(e->dir, RUNDIR_RECORD, ret, err);
 }
 
-/* Waits for whoever only looks, and for a supervisor that has said that it is done. */
+/* Its supervisor has said that it is done, or somebody removes it: the record goes early. */
+static bool is_going(int dir)
+{
+	return has_ended_in_order(dir) ||
+	       faccessat(dir, RUNDIR_RECORD, F_OK, AT_SYMLINK_NOFOLLOW) < 0;
+}
+
+/* Waits for whoever only looks, and longer for what goes. */
 static int lock_alone(int dir)
 {
 	uint64_t begin = clock_mono_usec();
@@ -256,8 +263,7 @@ static int lock_alone(int dir)
 
 		if (lock >= 0 || errno != EWOULDBLOCK)
 			return lock;
-		if (waited > PATIENCE_END ||
-			(waited > PATIENCE_LOOKERS && !has_ended_in_order(dir))) {
+		if (waited > PATIENCE_END || (waited > PATIENCE_LOOKERS && !is_going(dir))) {
 			errno = EWOULDBLOCK;
 			return -1;
 		}
