@@ -11,6 +11,7 @@ enum srt_rule { SRT_ALLOW_READ, SRT_ALLOW_WRITE, SRT_DENY_WRITE, SRT_DENY_READ, 
 
 struct srt_place {
 	char *path, *named; /* as it lies; as the file has it */
+	char *source;       /* as it is written, absolute */
 	enum srt_rule rule;
 	bool is_there, is_dir;
 };
@@ -23,6 +24,7 @@ struct srt {
 	char **allowed, **denied; /* domains (strv) */
 	struct srt_place *places;
 	size_t places_n;
+	char **pinned; /* directories that are mounted to stay where they are (strv) */
 };
 
 void srt_tell(const struct srt *s, const char *key, const char *value, const char *here);

@@ -6,6 +6,7 @@
  * rule that would change nothing where it lies is left out. */
 #include "base/fd.h"
 #include "base/fs.h"
+#include "base/hostpath.h"
 #include "ipc/statedir.h"
 #include "sandbox/srt.h"
 
@@ -30,8 +31,10 @@ void srt_files_done(struct srt *s)
 	for (size_t i = 0; i < s->places_n; i++) {
 		free(s->places[i].path);
 		free(s->places[i].named);
+		free(s->places[i].source);
 	}
 	free(s->places);
+	strv_free(s->pinned);
 }
 
 static bool lies_in(const char *path, const char *dir)
@@ -39,28 +42,49 @@ static bool lies_in(const char *path, const char *dir)
 	return strcmp(dir, "/") == 0 || fs_is_within(path, dir);
 }
 
+static bool allows(const struct srt_place *p)
+{
+	return p->rule == SRT_ALLOW_READ || p->rule == SRT_ALLOW_WRITE;
+}
+
+/* A room may have made a link where it could write: what it leads to was not meant. */
+static int check_way(const struct srt *s, enum srt_rule rule, const char *path, const char *real,
+	struct cloche_err *err)
+{
+	_cleanup_(hostpath_donep) struct hostpath at = HOSTPATH_NULL;
+	struct stat st;
+
+	if (lstat(path, &st) < 0 || !S_ISLNK(st.st_mode))
+		return hostpath_find(path, s->home, keys[rule], &at, err);
+	err_set(err, E_DENIED, "%s %s is a symbolic link", keys[rule], path);
+	err_hint(err, "name %s itself, if that is meant", real);
+	return -E_DENIED;
+}
+
 static int add_place(struct srt *s, enum srt_rule rule, const char *named, const char *path,
 	struct cloche_err *err)
 {
 	char *real = realpath(path, NULL);
-	struct srt_place *grown = reallocarray(s->places, s->places_n + 1, sizeof(*grown)),
-			 p = {.rule = rule, .is_there = real != NULL};
+	struct srt_place *grown = reallocarray(s->places, s->places_n + 1, sizeof(*grown)), *p;
 	struct stat st;
 
-	if (grown)
-		s->places = grown;
-	p.path = real ? real : fs_absolute(path);
-	p.named = strdup(named);
-	if (!grown || !p.path || !p.named || s->places_n == PLACES_MAX) {
-		free(p.path);
-		free(p.named);
-		return s->places_n == PLACES_MAX ? err_set(err, E_CONFIG, "%s: more than %d paths",
-							   keys[rule], PLACES_MAX)
-						 : err_nomem(err);
+	if (!grown) {
+		free(real);
+		return err_nomem(err);
 	}
-	p.is_dir = stat(p.path, &st) == 0 && S_ISDIR(st.st_mode);
-	s->places[s->places_n++] = p;
-	return 0;
+	s->places = grown;
+	p = &s->places[s->places_n++];
+	*p = (struct srt_place){.rule = rule,
+		.is_there = real != NULL,
+		.path = real ? real : fs_absolute(path),
+		.named = strdup(named),
+		.source = fs_absolute(path)};
+	if (!p->path || !p->named || !p->source)
+		return err_nomem(err);
+	if (s->places_n > PLACES_MAX)
+		return err_set(err, E_CONFIG, "%s: more than %d paths", keys[rule], PLACES_MAX);
+	p->is_dir = stat(p->path, &st) == 0 && S_ISDIR(st.st_mode);
+	return allows(p) && real ? check_way(s, rule, path, real, err) : 0;
 }
 
 /* "~" is the home directory, and what is relative lies in the working directory. Heap or NULL. */
@@ -69,6 +93,15 @@ static char *expand(const struct srt *s, const char *named)
 	if (named[0] == '~' && (named[1] == '\0' || named[1] == '/'))
 		return s->home ? fs_join(s->home, named[1] ? named + 2 : "") : NULL;
 	return fs_join(s->cwd, named);
+}
+
+/* "*" finds what begins with a dot, and these two as well. */
+static bool is_dots(const char *path)
+{
+	const char *name = strrchr(path, '/');
+
+	name = name ? name + 1 : path;
+	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
 static int add_pattern(struct srt *s, enum srt_rule rule, const char *named, const char *pattern,
@@ -86,7 +119,8 @@ static int add_pattern(struct srt *s, enum srt_rule rule, const char *named, con
 	if (e != 0)
 		return err_set(err, E_CONFIG, "%s \"%s\" cannot be looked for", keys[rule], named);
 	for (size_t i = 0; r == 0 && i < found.gl_pathc; i++)
-		r = add_place(s, rule, named, found.gl_pathv[i], err);
+		if (!is_dots(found.gl_pathv[i]))
+			r = add_place(s, rule, named, found.gl_pathv[i], err);
 	globfree(&found);
 	return r;
 }
@@ -124,11 +158,6 @@ static enum effect around(const struct srt *s, const enum effect *effects, size_
 	size_t k = find_around(s, effects, i);
 
 	return k == i ? NOTHING : effects[k];
-}
-
-static bool allows(const struct srt_place *p)
-{
-	return p->rule == SRT_ALLOW_READ || p->rule == SRT_ALLOW_WRITE;
 }
 
 /* Where all of a mount is hidden but for what is allowed below it, that alone is mounted: in
@@ -186,14 +215,56 @@ static int hide(struct srt *s, const struct srt_place *p, struct cloche_err *err
 	return cloche_sandbox_add_mount(s->sb, p->is_dir ? dir : file, p->path, true, err);
 }
 
-static int mount(
-	struct srt *s, const struct srt_place *p, enum effect effect, struct cloche_err *err)
+static bool is_pinned(const struct srt *s, const char *dir)
 {
-	if (effect == NOTHING)
+	for (size_t i = 0; s->pinned && s->pinned[i]; i++)
+		if (strcmp(s->pinned[i], dir) == 0)
+			return true;
+	return false;
+}
+
+/* What is denied in something writable is denied by its path: the directories on the way are
+ * mounted over themselves, as what is mounted cannot be renamed. */
+static int pin_parents(
+	struct srt *s, const struct srt_place *p, const char *around, struct cloche_err *err)
+{
+	const char *slash = p->path + strlen(around);
+	int r = 0;
+
+	while (r == 0 && (slash = strchr(slash + 1, '/'))) {
+		_cleanup_(freep) char *dir = strndup(p->path, (size_t)(slash - p->path));
+
+		if (!dir)
+			return err_nomem(err);
+		if (is_pinned(s, dir))
+			continue;
+		r = cloche_sandbox_add_mount(s->sb, dir, dir, false, err);
+		if (r == 0 && strv_add(&s->pinned, str_from(dir)) < 0)
+			return err_nomem(err);
+	}
+	return r;
+}
+
+static int mount(struct srt *s, const enum effect *effects, size_t i, struct cloche_err *err)
+{
+	const struct srt_place *p = &s->places[i];
+	size_t k = find_around(s, effects, i);
+	int r = 0;
+
+	if (effects[i] == NOTHING)
 		return 0;
-	if (effect == HIDDEN)
+	if (!allows(p) && k != i && effects[k] == WRITABLE)
+		r = pin_parents(s, p, s->places[k].path, err);
+	if (r == 0 && effects[i] == HIDDEN)
 		return hide(s, p, err);
-	return cloche_sandbox_add_mount(s->sb, p->path, p->path, effect == SHOWN, err);
+	if (r < 0)
+		return r;
+	return sandbox_add_mount(s->sb,
+		&(struct room_mount){.source = allows(p) ? p->source : p->path,
+			.target = p->path,
+			.ro = effects[i] == SHOWN,
+			.no_link = true},
+		err);
 }
 
 static int settle_read(struct srt *s, const struct srt_place *p, enum effect at, enum effect *ret)
@@ -291,6 +362,6 @@ int srt_files_settle(struct srt *s, struct cloche_err *err)
 			leave_out_hidden(s, effects, i);
 	}
 	for (size_t i = 0; r == 0 && i < s->places_n; i++)
-		r = mount(s, &s->places[i], effects[i], err);
+		r = mount(s, effects, i, err);
 	return r < 0 ? r : cloche_sandbox_set_workdir(s->sb, s->cwd, err);
 }
