@@ -401,7 +401,8 @@ static void a_provider_that_is_not_there(void)
 	static const struct {
 		const char *name;
 		int code;
-	} rows[] = {{"nonsense", E_USAGE}, {"srt", E_UNSUPPORTED}, {"native", 0}, {"", 0}};
+	} rows[] = {
+		{"nonsense", E_USAGE}, {"e2b", E_UNSUPPORTED}, {"srt", 0}, {"native", 0}, {"", 0}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct client_start start = {.one_shot = true, .provider = rows[i].name};
