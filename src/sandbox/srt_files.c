@@ -361,7 +361,8 @@ int srt_files_settle(struct srt *s, struct cloche_err *err)
 		if (r == 0)
 			leave_out_hidden(s, effects, i);
 	}
-	for (size_t i = 0; r == 0 && i < s->places_n; i++)
+	/* Who only asks changes nothing. */
+	for (size_t i = 0; !s->fn && r == 0 && i < s->places_n; i++)
 		r = mount(s, effects, i, err);
 	return r < 0 ? r : cloche_sandbox_set_workdir(s->sb, s->cwd, err);
 }
