@@ -460,7 +460,8 @@ def linger(client, reader, read_some, got):
     """Collects what still comes: to the end where one is expected, else for a short while."""
     deadline = time.monotonic() + client["linger"]
     while not got["closed"] and time.monotonic() < deadline:
-        if client["wait_closed"] or reader.current is not None or reader.data or reader.is_due():
+        if client["wait_closed"] or reader.current is not None or reader.data or reader.is_due() or \
+                len(reader.responses) < client["due"]:
             wait = deadline
         else:
             wait = min(deadline, time.monotonic() + 0.3)

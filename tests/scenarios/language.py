@@ -218,6 +218,7 @@ def compile_client(c):
         client["alpn"] = client["alpn"] or ["h2"]
     client["each"] = options.get("each") == "yes"
     client["wait_closed"] = "closed" in c["expect"]
+    client["due"] = sum(line.startswith("status ") for line in c["expect"])
     client["linger"] = 17 if client["wait_closed"] else 5
     client["steps"] = steps(client, c["body"])
     return client
