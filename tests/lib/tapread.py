@@ -63,16 +63,21 @@ def parse(output, code):
     return r
 
 
-def end_group(pid):
+def end_group(pid, number=signal.SIGKILL):
     try:
-        os.killpg(pid, signal.SIGKILL)
+        os.killpg(pid, number)
     except ProcessLookupError:
         pass
 
 
 def end_all():
-    for pid in list(UNDER_WAY):
-        end_group(pid)
+    """Who is interrupted takes down what it has made; who does not end is killed."""
+    for number, patience in ((signal.SIGINT, 10), (signal.SIGKILL, 0)):
+        for pid in list(UNDER_WAY):
+            end_group(pid, number)
+        until = time.monotonic() + patience
+        while UNDER_WAY and time.monotonic() < until:
+            time.sleep(.1)
 
 
 def run_tap(argv, timeout, env, cwd):
