@@ -129,12 +129,8 @@ int foreground_run(cloche_run *run, const struct foreground *f, bool *ret_ran)
 	r = cloche_run_execute(run, &err);
 	(void)terminal_filter_close(&filters[0], STDOUT_FILENO);
 	(void)terminal_filter_close(&filters[1], STDERR_FILENO);
-	if (r < 0) {
-		r = complain(&err);
-		return err.code == CLOCHE_E_CANCELLED && interrupt_signal()
-			       ? 128 + interrupt_signal()
-			       : r;
-	}
+	if (r < 0)
+		return complain(&err);
 	if (cloche_run_left(run))
 		return left(run);
 	explain(run);
