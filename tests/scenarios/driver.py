@@ -461,7 +461,7 @@ def linger(client, reader, read_some, got):
     deadline = time.monotonic() + client["linger"]
     while not got["closed"] and time.monotonic() < deadline:
         if client["wait_closed"] or reader.current is not None or reader.data or reader.is_due() or \
-                len(reader.responses) < client["due"]:
+                len(reader.responses) < client.get("due", 0):
             wait = deadline
         else:
             wait = min(deadline, time.monotonic() + 0.3)
