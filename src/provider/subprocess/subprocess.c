@@ -182,6 +182,27 @@ static void add_number(struct args *a, const char *key, uint64_t value)
 	add(a, text);
 }
 
+/* What Landlock lets be written, it lets be written in all that is below. */
+static int check_nested(const struct room_spec *spec, const struct judged_source *sources, size_t i,
+	struct cloche_err *err)
+{
+	const struct room_mount *m = &spec->mounts[i];
+
+	for (size_t k = 0; m->ro && k < spec->mounts_n; k++) {
+		const struct room_mount *above = &spec->mounts[k];
+
+		if (!sources[k].path || above->ro || !fs_is_within(m->target, above->target))
+			continue;
+		err_set(err, E_UNSUPPORTED,
+			"provider subprocess makes no room: %s cannot be read-only in %s, which is "
+			"not",
+			m->target, above->target);
+		err_hint(err, "mount less for writing, or use another provider");
+		return -E_UNSUPPORTED;
+	}
+	return 0;
+}
+
 /* A place other than its own is one for a working directory alone: that of the workspace. */
 static int add_mounts(struct args *a, const struct room_spec *spec,
 	const struct judged_source *sources, struct cloche_err *err)
@@ -191,6 +212,8 @@ static int add_mounts(struct args *a, const struct room_spec *spec,
 
 		if (!sources[i].path)
 			continue;
+		if (check_nested(spec, sources, i, err) < 0)
+			return -err->code;
 		add(a, m->ro ? "ro" : "rw");
 		add(a, sources[i].path);
 		if (strcmp(m->target, sources[i].path) == 0 || strcmp(m->target, m->source) == 0)
