@@ -4,7 +4,7 @@
 /* Settings of Anthropic's sandbox-runtime (srt): the JSON file that it takes with --settings, as a
  * sandbox of cloche obeys it. What cloche cannot do as strictly as srt is told, what would let the
  * inside do more without a word is refused. Source of the format: sandbox-config.ts of
- * github.com/anthropics/sandbox-runtime. */
+ * github.com/anthropics/sandbox-runtime. One thread at a time. */
 
 #include <stdbool.h>
 
@@ -26,7 +26,8 @@ typedef struct cloche_srt_rule {
 /* Grants sb what the file allows and makes the working directory of the caller that of the inside,
  * at the same path. Paths of the file are relative to it; set no workspace besides. The file and
  * what it names are looked at now. CLOCHE_E_CONFIG where the file is wrong, or asks for what cannot
- * be had here; sb is then of no use. */
+ * be had here, CLOCHE_E_DENIED where a symbolic link is on the way to what it allows; sb is then of
+ * no use. A second file is CLOCHE_E_USAGE. */
 CLOCHE_API int cloche_sandbox_load_srt_settings(
 	cloche_sandbox *sb, const char *json_file, cloche_err *err);
 

@@ -293,17 +293,19 @@ static int on_frame(struct client *c, struct chan_frame *f, struct cloche_err *e
 /* The channel has ended without ENDED. */
 static int supervisor_gone(struct client *c, struct cloche_err *err)
 {
+	bool given_up;
 	int status;
 
 	pthread_mutex_lock(&c->lock);
 	c->over = true;
+	given_up = c->given_up;
 	pthread_mutex_unlock(&c->lock);
 	if (c->error.code != 0) {
 		if (err)
 			*err = c->error;
 		return -c->error.code;
 	}
-	if (c->given_up)
+	if (given_up)
 		return err_set(err, E_CANCELLED, "stopped before the sandbox had started");
 	if (!c->detached && c->pid > 0 && waitpid(c->pid, &status, 0) == c->pid) {
 		c->pid = 0;

@@ -39,12 +39,12 @@ struct client {
 	_Atomic bool leave; /* client_leave was called */
 	uint32_t current;   /* process that is waited for, 0: none */
 	bool over;          /* nothing can be sent any more */
+	bool given_up;      /* client_give_up was called; guarded, too */
 
 	pid_t pid; /* the supervisor, until it is reaped */
 	bool detached;
 	bool guest; /* connected to one that somebody else started */
 	char id[CTL_ID_MAX + 1], provider[CTL_ID_MAX + 1];
-	bool given_up; /* client_give_up was called */
 	bool started, ended;
 	struct ctl_ended end;
 	struct cloche_err error; /* what ERROR said */

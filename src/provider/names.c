@@ -151,16 +151,12 @@ int provider_name_choose(const char *name, const char **ret, struct cloche_err *
 
 	if (r < 0)
 		return r;
-	if (find_in(names_lacking, ARRAY_SIZE(names_lacking), name)) {
-		path = provider_program_find(name, NULL);
-		if (!path) {
-			err_set(err, E_UNSUPPORTED, "provider %s is not part of this version",
-				name);
-			err_hint(err,
-				"use --provider %s; \"cloche doctor\" says whether it works here",
-				names_here[0]);
-			return -E_UNSUPPORTED;
-		}
+	if (find_in(names_lacking, ARRAY_SIZE(names_lacking), name) &&
+		!(path = provider_program_find(name, NULL))) {
+		err_set(err, E_UNSUPPORTED, "provider %s is not part of this version", name);
+		err_hint(err, "use --provider %s; \"cloche doctor\" says whether it works here",
+			names_here[0]);
+		return -E_UNSUPPORTED;
 	}
 	/* What is registered is known to this process alone. */
 	*ret = registered_path(name) ? registered_path(name) : name;

@@ -445,7 +445,9 @@ int cloche_sandbox_load_srt_settings(
 	cloche_sandbox *sb, const char *json_file, struct cloche_err *err)
 {
 	struct srt s = {.sb = sb};
-	int r = load(&s, json_file, err);
+	int r = sb->srt_settings ? err_set(err, E_USAGE, "srt settings: %s as well as %s",
+					   json_file, sb->srt_settings)
+				 : load(&s, json_file, err);
 
 	return r < 0 ? r : set_string(&sb->srt_settings, json_file, err);
 }
@@ -459,11 +461,10 @@ int cloche_srt_explain(const char *json_file, void (*fn)(const cloche_srt_rule *
 
 	if (!json_file && home)
 		json_file = usual = fs_join(home, ".srt-settings.json");
-	if (!s.sb || !json_file) {
-		cloche_sandbox_free(s.sb);
+	if (!s.sb)
 		return err_nomem(err);
-	}
-	r = load(&s, json_file, err);
+	r = json_file ? load(&s, json_file, err)
+		      : err_set(err, E_CONFIG, "there is no home with an .srt-settings.json");
 	cloche_sandbox_free(s.sb);
 	return r;
 }

@@ -190,6 +190,23 @@ static void tell(const struct srt *s, const struct srt_place *p, const char *her
 		srt_tell(s, keys[p->rule], p->named, here);
 }
 
+static void tell_weaker(const struct srt *s, const struct srt_place *p, const char *here)
+{
+	srt_tell_weaker(s, keys[p->rule], p->named, here);
+}
+
+/* What every room shows of this machine. */
+static bool is_system(const char *path)
+{
+	static const char *const dirs[] = {
+		"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++)
+		if (fs_is_within(path, dirs[i]))
+			return true;
+	return false;
+}
+
 /* What a sandbox has of its own, whatever this machine has there. */
 static bool is_own(const char *path)
 {
@@ -228,10 +245,10 @@ static bool is_pinned(const struct srt *s, const char *dir)
 static int pin_parents(
 	struct srt *s, const struct srt_place *p, const char *around, struct cloche_err *err)
 {
-	const char *slash = p->path + strlen(around);
+	const char *slash = p->path + strlen(around); /* the end, if that is the place itself */
 	int r = 0;
 
-	while (r == 0 && (slash = strchr(slash + 1, '/'))) {
+	while (r == 0 && *slash && (slash = strchr(slash + 1, '/'))) {
 		_cleanup_(freep) char *dir = strndup(p->path, (size_t)(slash - p->path));
 
 		if (!dir)
@@ -267,81 +284,80 @@ static int mount(struct srt *s, const enum effect *effects, size_t i, struct clo
 		err);
 }
 
-static int settle_read(struct srt *s, const struct srt_place *p, enum effect at, enum effect *ret)
+static enum effect settle_read(const struct srt *s, const struct srt_place *p, enum effect at)
 {
-	*ret = at != NOTHING || lies_in(p->path, "/usr") ? NOTHING : SHOWN;
-	tell(s, p, *ret == SHOWN ? "shown read-only" : "shown anyhow");
-	return 0;
+	enum effect e = at != NOTHING || is_system(p->path) ? NOTHING : SHOWN;
+
+	tell(s, p, e == SHOWN ? "shown read-only" : "shown anyhow");
+	return e;
 }
 
-static int settle_write(struct srt *s, const struct srt_place *p, enum effect at, enum effect *ret)
+static enum effect settle_write(const struct srt *s, const struct srt_place *p, enum effect at)
 {
 	if (is_denied(s, p)) {
-		*ret = at == NOTHING ? SHOWN : NOTHING;
 		tell(s, p, "shown read-only: denyWrite wins");
-		return 0;
+		return at == NOTHING ? SHOWN : NOTHING;
 	}
-	*ret = at == WRITABLE ? NOTHING : WRITABLE;
-	tell(s, p, "written; what this machine would obey there (.git/hooks, .vscode, ...) is not");
-	return 0;
+	tell(s, p,
+		"writable, but for what this machine would obey there (.git/hooks, .vscode, ...)");
+	return at == WRITABLE ? NOTHING : WRITABLE;
 }
 
-static int settle_deny(struct srt *s, const struct srt_place *p, enum effect at, enum effect *ret)
+static enum effect settle_deny(const struct srt *s, const struct srt_place *p, enum effect at)
 {
-	bool read = p->rule == SRT_DENY_READ,
-	     is_shown = at == WRITABLE || at == SHOWN || lies_in(p->path, "/usr");
+	bool read = p->rule == SRT_DENY_READ;
+	enum effect e = NOTHING;
 
-	*ret = NOTHING;
-	if (read && is_shown)
-		*ret = HIDDEN;
+	if (read && lies_in(p->path, "/etc")) {
+		tell_weaker(s, p, "the sandbox has an /etc of its own, which it can read");
+		return NOTHING;
+	}
+	if (read && (at == WRITABLE || at == SHOWN || is_system(p->path)))
+		e = HIDDEN;
 	else if (!read && at == WRITABLE)
-		*ret = SHOWN;
-	if (*ret != NOTHING && !p->is_there) {
-		*ret = NOTHING;
+		e = SHOWN;
+	if (e != NOTHING && !p->is_there) {
 		if (at == WRITABLE)
-			srt_tell_weaker(s, keys[p->rule], p->named,
+			tell_weaker(s, p,
 				"not there yet: what the inside makes there it may write and read");
 		else
 			tell(s, p, "not there");
-		return 0;
+		return NOTHING;
 	}
 	if (read)
-		tell(s, p, *ret ? "empty inside" : "not shown anyhow");
+		tell(s, p, e == HIDDEN ? "empty inside" : "not shown anyhow");
 	else
-		tell(s, p, *ret ? "read-only inside" : "not writable anyhow");
-	return 0;
+		tell(s, p, e == SHOWN ? "read-only inside" : "not writable anyhow");
+	return e;
 }
 
+/* The rules that are the same wherever the place lies come first. */
 static int settle(struct srt *s, const struct srt_place *p, enum effect at, enum effect *ret,
 	struct cloche_err *err)
 {
-	static int (*const of[SRT_RULES_END_])(struct srt * s, const struct srt_place *p,
-		enum effect at,
-		enum effect *ret) = {settle_read, settle_write, settle_deny, settle_deny};
 	*ret = NOTHING;
-	if (allows(p) && is_own(p->path)) {
-		tell(s, p, "the sandbox has one of its own");
-		return 0;
-	}
 	if (p->rule == SRT_ALLOW_WRITE && strcmp(p->path, "/") == 0)
 		return err_set(err, E_CONFIG, "%s \"/\": name the directories that may be written",
 			keys[p->rule]);
-	if (strcmp(p->path, "/") == 0) {
-		tell(s, p, "the system's directories are shown read-only, whatever else is not");
-		return 0;
-	}
-	if (allows(p) && !p->is_there) {
-		srt_tell_weaker(s, keys[p->rule], p->named, "not there: left out");
-		return 0;
-	}
 	if (allows(p) && at == HIDDEN) {
-		err_set(err, E_CONFIG,
-			"%s \"%s\" lies in a part of a directory that denyRead hides",
-			keys[p->rule], p->named);
+		err_set(err, E_CONFIG, "%s lies in a part of a directory that denyRead hides",
+			p->path);
 		err_hint(err, "deny the whole directory, and allow what of it shall be there");
 		return -E_CONFIG;
 	}
-	return of[p->rule](s, p, at, ret);
+	if (allows(p) && is_own(p->path))
+		tell(s, p, "the sandbox has one of its own");
+	else if (strcmp(p->path, "/") == 0)
+		tell(s, p, "the system's directories are shown read-only, whatever else is not");
+	else if (allows(p) && !p->is_there)
+		tell_weaker(s, p, "not there: left out");
+	else if (p->rule == SRT_ALLOW_READ)
+		*ret = settle_read(s, p, at);
+	else if (p->rule == SRT_ALLOW_WRITE)
+		*ret = settle_write(s, p, at);
+	else
+		*ret = settle_deny(s, p, at);
+	return 0;
 }
 
 int srt_files_settle(struct srt *s, struct cloche_err *err)
