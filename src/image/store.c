@@ -48,12 +48,6 @@ int image_store_open(struct image_store *s, struct cloche_err *err)
 	own.layers = make_dir(own.dir, "layers", err);
 	if (own.layers < 0)
 		return own.layers;
-	if (faccessat(own.dir, "oci-layout", F_OK, 0) < 0) {
-		r = fs_write_atomic(own.dir, "oci-layout",
-			STR("{\"imageLayoutVersion\":\"1.0.0\"}\n"), 0600, false, err);
-		if (r < 0)
-			return r;
-	}
 	*s = own;
 	own = IMAGE_STORE_NULL;
 	return 0;
@@ -118,11 +112,14 @@ int image_store_lock(
 		r = flock(fd, LOCK_EX);
 	if (r < 0)
 		return err_sys(err, errno, "lock the images");
-	/* Blobs and layers are made under the lock, so theirs are a crash's. */
+	/* Files, blobs and layers are made under the lock, so what is unfinished is a crash's. */
 	(void)each_name(s->dir, sweep_one, &s->dir);
 	(void)each_name(s->blobs, sweep_one, &s->blobs);
 	(void)each_name(s->layers, sweep_one, &s->layers);
-	return TAKE_FD(fd);
+	if (faccessat(s->dir, "oci-layout", F_OK, 0) < 0)
+		r = fs_write_atomic(s->dir, "oci-layout",
+			STR("{\"imageLayoutVersion\":\"1.0.0\"}\n"), 0600, false, err);
+	return r < 0 ? r : TAKE_FD(fd);
 }
 
 static void new_name(char *ret)
