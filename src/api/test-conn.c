@@ -230,7 +230,7 @@ void stop_it(struct conn *c)
 	struct chan_frame f;
 	int r;
 
-	must(ctl_send_stop(&c->chan, &(struct ctl_stop){USEC_PER_SEC}) == 0);
+	must(ctl_send_stop(&c->chan, &(struct ctl_stop){.grace_usec = USEC_PER_SEC}) == 0);
 	for (;;) {
 		r = chan_recv_wait(&c->chan, &f, PATIENCE_MS);
 		if (r != 1) {

@@ -111,7 +111,7 @@ int client_stop(struct client *c, uint64_t grace_usec)
 
 	pthread_mutex_lock(&c->lock);
 	if (!c->over)
-		r = ctl_send_stop(&c->chan, &(struct ctl_stop){grace_usec});
+		r = ctl_send_stop(&c->chan, &(struct ctl_stop){.grace_usec = grace_usec});
 	if (r == 0)
 		r = client_flush_locked(c);
 	pthread_mutex_unlock(&c->lock);
@@ -483,6 +483,22 @@ int client_stats(struct client *c, struct ctl_stats *ret, struct cloche_err *err
 	if (r == 0)
 		*ret = reply.stats;
 	return r;
+}
+
+int client_stop_idle(struct client *c, struct cloche_err *err)
+{
+	struct client_reply reply = {.type = CTL_STOP};
+	int r;
+
+	pthread_mutex_lock(&c->lock);
+	r = wait_for_reply(c, &reply,
+		c->over ? -EPIPE : ctl_send_stop(&c->chan, &(struct ctl_stop){.if_idle = true}),
+		err);
+	if (!c->ended)
+		return r;
+	/* The end is the answer. */
+	err_clear(err);
+	return 0;
 }
 
 int client_forward(

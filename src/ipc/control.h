@@ -47,7 +47,7 @@
 #include "ipc/recording.h"
 
 enum {
-	CTL_VERSION = 4,
+	CTL_VERSION = 5,
 	CTL_FD = 3, /* the owner's channel in the supervisor */
 	CTL_MAX_PAYLOAD = EXEC_MAX_BYTES + 512 * 1024,
 	CTL_MAX_TEXT = 4096,
@@ -68,7 +68,8 @@ enum ctl_frame {
 	CTL_EXEC,      /* struct ctl_exec; an fd for each stdio that says CTL_STDIO_FD, in order */
 	CTL_SIGNAL,    /* struct ctl_signal */
 	CTL_RESIZE,    /* struct ctl_resize */
-	CTL_STOP,      /* struct ctl_stop. A second STOP (or a shorter one) shortens the first */
+	CTL_STOP,      /* struct ctl_stop. A second STOP (or a shorter one) shortens the first; with
+			* .if_idle it is a request */
 	CTL_JOIN,      /* struct ctl_join: from now on exec, a fresh handle of this connection,
 			* stands for that process: SIGNAL, RESIZE and EXEC_EXITED. Answered as
 			* EXEC; a process that has ended already is answered with both frames.
@@ -195,8 +196,9 @@ MESSAGE(ctl, signal, CTL_SIGNAL, CTL_SIGNAL_FIELDS);
 	F(U16, cols, .max = EXEC_MAX_DIMENSION)
 MESSAGE(ctl, resize, CTL_RESIZE, CTL_RESIZE_FIELDS);
 
-/* In microseconds, between TERM and KILL; 0: KILL at once. */
-#define CTL_STOP_FIELDS(F) F(U64, grace_usec)
+#define CTL_STOP_FIELDS(F)                                                                         \
+	F(U64, grace_usec) /* between TERM and KILL; 0: KILL at once */                            \
+	F(BOOL, if_idle)   /* where a process runs: REFUSED with E_BUSY, and nothing is ended */
 MESSAGE(ctl, stop, CTL_STOP, CTL_STOP_FIELDS);
 
 #define CTL_JOIN_FIELDS(F)                                                                         \

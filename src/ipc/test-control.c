@@ -168,7 +168,7 @@ static void small_ones_round_trip(void)
 	struct cloche_err err = CLOCHE_ERR_INIT, got_err = CLOCHE_ERR_INIT;
 	struct pair p = make_pair();
 	struct ctl_attach attach = {.version = CTL_VERSION};
-	struct ctl_stop stop = {.grace_usec = 42}, got_stop;
+	struct ctl_stop stop = {.grace_usec = 42, .if_idle = true}, got_stop;
 	struct ctl_warning warning = {.text = STR("careful")}, got_warning;
 	struct chan_frame f;
 
@@ -188,6 +188,7 @@ static void small_ones_round_trip(void)
 	check_int(got_size.cols, 132);
 	CARRY(ctl_send_stop(&p.a, &stop), ctl_get_stop(f.payload, &got_stop));
 	check_int(got_stop.grace_usec, 42);
+	check(got_stop.if_idle);
 	CARRY(ctl_send_warning(&p.a, &warning), ctl_get_warning(f.payload, &got_warning));
 	check_str(got_warning.text, "careful");
 	CARRY(ctl_send_started(&p.a, &started), ctl_get_started(f.payload, &got_started));

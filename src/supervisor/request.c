@@ -32,6 +32,14 @@ static void refuse(struct peer *p, uint16_t request, const struct cloche_err *er
 	peer_sent(p, ctl_send_refused(&p->chan, request, err));
 }
 
+void request_refuse_stop(struct peer *p)
+{
+	struct cloche_err err = CLOCHE_ERR_INIT;
+
+	err_set(&err, E_BUSY, "something runs in sandbox %s", p->sup->spec.id);
+	refuse(p, CTL_STOP, &err);
+}
+
 /* --- figures --- */
 
 void request_stats(struct peer *p)
