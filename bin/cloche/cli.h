@@ -118,8 +118,6 @@ int sandbox_options_give(
 	struct sandbox_options *o, const char *name, const char *value, cloche_err *err);
 /* The last one of this name; NULL: it was not given. */
 const struct given *sandbox_options_given(const struct sandbox_options *o, const char *name);
-/* Whether the command line names anything that may be reached. */
-bool sandbox_options_allow(const struct sandbox_options *o);
 int sandbox_options_init(struct sandbox_options *o, cloche_err *err);
 void sandbox_options_done(struct sandbox_options *o);
 /* After all options were read: environment, configuration file, the options that were given and the
@@ -128,8 +126,6 @@ int sandbox_options_finish(struct sandbox_options *o, cloche_err *err);
 /* Then, where there is a command: what it needs of the host is mounted, and argv[0] (borrowed from
  * o->sb) becomes what it is inside. argv NULL: only says what was mounted for tools. */
 int sandbox_options_command(struct sandbox_options *o, char **argv, cloche_err *err);
-/* What the caller's environment has as defaults (environment.c); the first of what finish does. */
-int environment_read(struct sandbox_options *o, cloche_err *err);
 /* The workspace that was named, else the current directory if that is none to be kept out of a
  * sandbox (workspace.c). */
 int workspace_choose(struct sandbox_options *o, cloche_err *err);

@@ -126,7 +126,7 @@ const struct given *sandbox_options_given(const struct sandbox_options *o, const
 	return NULL;
 }
 
-bool sandbox_options_allow(const struct sandbox_options *o)
+static bool allows_hosts(const struct sandbox_options *o)
 {
 	return sandbox_options_given(o, "allow") || sandbox_options_given(o, "allowlist");
 }
@@ -205,8 +205,32 @@ static int apply_given(struct sandbox_options *o, cloche_err *err)
 	for (size_t i = 0; r == 0 && i < o->given_n; i++)
 		if (strcmp(g[i].name, "tool") == 0)
 			r = cloche_sandbox_set(o->sb, g[i].name, g[i].value, err);
-	if (r == 0 && net && strcmp(net->value, "none") == 0 && sandbox_options_allow(o))
+	if (r == 0 && net && strcmp(net->value, "none") == 0 && allows_hosts(o))
 		say("warning: --net none leaves nothing of what --allow and --allowlist list");
+	return r;
+}
+
+static void say_warning(const char *text, void *user)
+{
+	say("warning: %s", text);
+}
+
+/* The defaults that AgentGate's variables give, but those of options that were given. */
+static int load_environment(struct sandbox_options *o, cloche_err *err)
+{
+	const char *provider = getenv("CLOCHE_PROVIDER");
+	const char **given = calloc(o->given_n + 2, sizeof(*given));
+	size_t n = 0;
+	int r;
+
+	if (!given)
+		return wrong_usage(err, NULL, "out of memory");
+	for (; n < o->given_n; n++)
+		given[n] = o->given[n].name;
+	if (provider && provider[0])
+		given[n] = "provider";
+	r = cloche_sandbox_load_environment(o->sb, given, say_warning, NULL, err);
+	free(given);
 	return r;
 }
 
@@ -234,7 +258,7 @@ int sandbox_options_finish(struct sandbox_options *o, cloche_err *err)
 	if (offline)
 		r = cloche_sandbox_set(o->sb, "offline", offline->value, err);
 	if (r == 0)
-		r = environment_read(o, err);
+		r = load_environment(o, err);
 	if (r == 0)
 		r = load_config(o, err);
 	if (r == 0)

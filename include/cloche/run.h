@@ -74,8 +74,6 @@ CLOCHE_API void cloche_run_set_tty(cloche_run *run, int fd);
 typedef void (*cloche_output_fn)(bool is_stderr, const void *data, size_t length, void *user);
 CLOCHE_API void cloche_run_on_output(cloche_run *run, cloche_output_fn fn, void *user);
 
-/* Called with a sentence that a person should know ("cpu limit is not enforced here: ..."). */
-typedef void (*cloche_warning_fn)(const char *text, void *user);
 CLOCHE_API void cloche_run_on_warning(cloche_run *run, cloche_warning_fn fn, void *user);
 
 /* Runs the command to its end. Returns 0 where it ran (see the accessors for how it ended). Call it

@@ -21,6 +21,9 @@ extern "C" {
 
 typedef struct cloche_sandbox cloche_sandbox;
 
+/* Called with a sentence that a person should know ("cpu limit is not enforced here: ..."). */
+typedef void (*cloche_warning_fn)(const char *text, void *user);
+
 enum cloche_net {
 	CLOCHE_NET_AUTO,    /* the gateway when anything is allowed, else none */
 	CLOCHE_NET_NONE,    /* no network but the room's own loopback */
@@ -220,6 +223,13 @@ CLOCHE_API int cloche_sandbox_set_record_sync(
  * secrets are surrogates as ever, and those that are added to sb by name or by a configuration file
  * from now on need no value. NULL (default): there is a network, if anything is allowed. */
 CLOCHE_API int cloche_sandbox_set_offline(cloche_sandbox *sb, const char *record, cloche_err *err);
+
+/* Reads the AGENTGATE_SANDBOX_ variables of the caller's environment (cloche(1)) into sb. given
+ * (may be NULL, ends with NULL): names of options whose variables do not count, as the caller sets
+ * them himself. fn (may be NULL) is told of two spellings that disagree. CLOCHE_E_USAGE: a value
+ * cannot be, or nobody knows such a variable; an empty one is as one that is not set. */
+CLOCHE_API int cloche_sandbox_load_environment(cloche_sandbox *sb, const char *const *given,
+	cloche_warning_fn fn, void *user, cloche_err *err);
 
 /* Reads a configuration file (see cloche-config(5)) into sb: environment, masked secrets, limits.
  * An environment variable that it refers to and that is not set is an error. To name a file is to

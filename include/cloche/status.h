@@ -6,6 +6,7 @@
  * themselves: cloche_instance_list() and cloche_instance_stats(). */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "error.h"
@@ -37,6 +38,31 @@ typedef struct cloche_cleanup_status {
 	char error[512];
 } cloche_cleanup_status;
 CLOCHE_API int cloche_cleanup_read(cloche_cleanup_status *ret, cloche_err *err);
+
+/* All of it at one time, with what the sandboxes that run use. It belongs to one thread; what it
+ * hands out is borrowed until it is freed. */
+typedef struct cloche_status cloche_status;
+
+/* Looks twice at the sandboxes that run, 0.2 seconds apart, to see how much of a CPU they use. */
+CLOCHE_API int cloche_status_read(cloche_status **ret, cloche_err *err);
+/* Frees it; NULL is fine. */
+CLOCHE_API void cloche_status_free(cloche_status *status);
+
+/* In the order in which "auto" takes them; i from 0, NULL at the end. */
+CLOCHE_API const cloche_provider_status *cloche_status_provider(
+	const cloche_status *status, size_t i);
+CLOCHE_API const cloche_cleanup_status *cloche_status_cleanup(const cloche_status *status);
+
+/* Of all sandboxes that run. cpu_percent: of one CPU. */
+typedef struct cloche_status_totals {
+	size_t sandboxes;
+	double cpu_percent;
+	uint64_t memory_bytes, commands_running;
+} cloche_status_totals;
+CLOCHE_API cloche_status_totals cloche_status_totals_now(const cloche_status *status);
+
+/* One JSON document with AgentGate's names, where that has one (cloche-status(1)). */
+CLOCHE_API const char *cloche_status_json(const cloche_status *status);
 
 #ifdef __cplusplus
 }

@@ -4,6 +4,7 @@
  * record and, where it lives, by its supervisor over a connection made for the one question. */
 #include "api/instance.h"
 #include "api/code.h"
+#include "api/manager.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/json.h"
@@ -335,8 +336,24 @@ static int newest_first(const void *a, const void *b)
 	return s == t ? strcmp(x->id, y->id) : s < t ? 1 : -1;
 }
 
-static int gather(int base, char *const *ids, bool all, cloche_instance **found, size_t *ret_n,
-	struct cloche_err *err)
+struct ended {
+	instance_ended_fn fn;
+	void *user;
+};
+
+static bool is_wanted(const cloche_instance *i, bool all, const struct ended *ended)
+{
+	if (i->life != SANDBOX_LIVE)
+		return all;
+	if (!instance_end_orphan(i))
+		return true;
+	if (ended->fn)
+		ended->fn(ended->user, i->id);
+	return false;
+}
+
+static int gather(int base, char *const *ids, bool all, const struct ended *ended,
+	cloche_instance **found, size_t *ret_n, struct cloche_err *err)
 {
 	size_t n = 0;
 
@@ -353,7 +370,7 @@ static int gather(int base, char *const *ids, bool all, cloche_instance **found,
 			return r;
 		}
 		/* One that has gone meanwhile is none. */
-		if (r == 0 && (all || i->life == SANDBOX_LIVE))
+		if (r == 0 && is_wanted(i, all, ended))
 			found[n++] = i;
 		else
 			cloche_instance_free(i);
@@ -365,6 +382,13 @@ static int gather(int base, char *const *ids, bool all, cloche_instance **found,
 
 int cloche_instance_list(bool all, cloche_instance_fn fn, void *user, cloche_err *err)
 {
+	return instance_list(all, fn, NULL, user, err);
+}
+
+int instance_list(bool all, cloche_instance_fn fn, instance_ended_fn ended_fn, void *user,
+	struct cloche_err *err)
+{
+	const struct ended ended = {ended_fn, user};
 	_cleanup_(strv_freep) char **ids = NULL;
 	_cleanup_fd_ int base = rundir_open(err);
 	cloche_instance **found;
@@ -380,7 +404,7 @@ int cloche_instance_list(bool all, cloche_instance_fn fn, void *user, cloche_err
 	found = calloc(strv_count(ids) + 1, sizeof(cloche_instance *));
 	if (!found)
 		return err_nomem(err);
-	r = gather(base, ids, all, found, &n, err);
+	r = gather(base, ids, all, &ended, found, &n, err);
 	qsort(found, n, sizeof(cloche_instance *), newest_first);
 	for (size_t k = 0; k < n; k++) {
 		if (r == 0 && !fn(found[k], user))

@@ -34,6 +34,9 @@ bool instance_is_kept(const cloche_instance *instance);
  * the client then is to free it. */
 void instance_discard(struct client *client);
 
+/* Ends and removes one in which nothing runs; E_BUSY: something does. */
+_warn_unused_ int instance_remove_idle(const cloche_instance *instance, struct cloche_err *err);
+
 /* Opens the directory of the sandbox: it may have ended, but not crashed. */
 _warn_unused_ int instance_open_entry(
 	const cloche_instance *instance, struct sandbox_entry *ret, struct cloche_err *err);

@@ -248,6 +248,19 @@ int cloche_instance_remove(const cloche_instance *instance, bool force, cloche_e
 	return r;
 }
 
+int instance_remove_idle(const cloche_instance *instance, struct cloche_err *err)
+{
+	_cleanup_(client_freep) struct client *client = NULL;
+	int r = client_attach(instance->base, instance->id, &client, err);
+
+	if (r == 0)
+		r = client_stop_idle(client, err);
+	if (r < 0)
+		return r;
+	wait_until_settled(instance);
+	return sandbox_remove(instance->base, instance->id, err);
+}
+
 struct pruning {
 	cloche_prune_fn fn;
 	void *user;

@@ -1,25 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "api/status.h"
+#include "api/instance.h"
+#include "base/clock.h"
 #include "base/fd.h"
+#include "config.h"
 #include "ipc/rundir.h"
 #include "manager/cleanup.h"
 #include "provider/provider.h"
-#include <cloche/status.h>
 
 #include <stdio.h>
+#include <time.h>
+
+enum { BETWEEN_MS = 200, MAX_PROVIDERS = 8 };
+
+struct sandbox_status {
+	cloche_instance *i;
+	cloche_stats before, now;
+	bool answers;
+};
+
+struct cloche_status {
+	cloche_provider_status providers[MAX_PROVIDERS];
+	struct cloche_err reasons[MAX_PROVIDERS];
+	size_t providers_n;
+	struct sandbox_status *sandboxes;
+	size_t n;
+	cloche_cleanup_status cleanup;
+	json_t *document;
+	char *json;
+};
+
+/* --- providers --- */
+
+static void look_at_provider(
+	const char *name, bool automatic, cloche_provider_status *ret, struct cloche_err *why)
+{
+	const struct provider *p = provider_find(str_from(name), why);
+
+	*ret = (cloche_provider_status){.name = name,
+		.automatic = automatic,
+		.available = p && p->probe(p, why) == 0,
+		.reason = why->message,
+		.advice = why->hint};
+}
 
 void cloche_provider_each(cloche_provider_fn fn, void *user)
 {
 	const char *name;
 
 	for (size_t i = 0; (name = provider_name_at(i)); i++) {
-		struct cloche_err err = CLOCHE_ERR_INIT;
-		cloche_provider_status s = {.name = name, .automatic = i < PROVIDERS_AUTO};
+		struct cloche_err why = CLOCHE_ERR_INIT;
+		cloche_provider_status s;
 
-		const struct provider *p = provider_find(str_from(name), &err);
-
-		s.available = p && p->probe(p, &err) == 0;
-		s.reason = err.message;
-		s.advice = err.hint;
+		look_at_provider(name, i < PROVIDERS_AUTO, &s, &why);
 		fn(&s, user);
 	}
 }
@@ -35,4 +68,192 @@ int cloche_cleanup_read(cloche_cleanup_status *ret, cloche_err *err)
 	*ret = (cloche_cleanup_status){.at_us = c.at_usec, .error_us = c.error_at};
 	snprintf(ret->error, sizeof(ret->error), "%s", c.error);
 	return 0;
+}
+
+/* --- sandboxes --- */
+
+static bool on_sandbox(const cloche_instance *i, void *user)
+{
+	cloche_status *s = user;
+	struct sandbox_status *more = reallocarray(s->sandboxes, s->n + 1, sizeof(*more)), *b;
+
+	if (!more)
+		return false;
+	s->sandboxes = more;
+	b = &more[s->n];
+	*b = (struct sandbox_status){.i = instance_copy(i)};
+	/* One that has gone since is none. */
+	if (!b->i || cloche_instance_refresh(b->i, NULL) < 0) {
+		cloche_instance_free(b->i);
+		return true;
+	}
+	b->answers = cloche_instance_stats(b->i, &b->before, NULL) == 0;
+	s->n++;
+	return true;
+}
+
+static void look_again(cloche_status *s)
+{
+	const struct timespec pause = {.tv_nsec = BETWEEN_MS * 1000000L};
+
+	if (s->n > 0)
+		nanosleep(&pause, NULL);
+	for (size_t k = 0; k < s->n; k++) {
+		struct sandbox_status *b = &s->sandboxes[k];
+
+		b->answers = b->answers && cloche_instance_stats(b->i, &b->now, NULL) == 0;
+	}
+}
+
+static double cpu_percent(const struct sandbox_status *b)
+{
+	uint64_t passed = b->now.at_us - b->before.at_us;
+
+	if (!b->answers || passed == 0 || b->now.cpu_us < b->before.cpu_us)
+		return 0;
+	return 100.0 * (double)(b->now.cpu_us - b->before.cpu_us) / (double)passed;
+}
+
+static double in_mb(uint64_t bytes)
+{
+	return (double)bytes / (1 << 20);
+}
+
+cloche_status_totals cloche_status_totals_now(const cloche_status *s)
+{
+	cloche_status_totals t = {.sandboxes = s->n};
+
+	for (size_t k = 0; k < s->n; k++) {
+		const struct sandbox_status *b = &s->sandboxes[k];
+
+		t.cpu_percent += cpu_percent(b);
+		t.memory_bytes += b->answers ? b->now.memory_bytes : 0;
+		t.commands_running += b->answers ? b->now.commands_running : 0;
+	}
+	return t;
+}
+
+/* --- the document --- */
+
+json_t *status_time(uint64_t us)
+{
+	char text[CLOCK_ISO_MAX];
+
+	if (us == 0)
+		return json_null();
+	clock_format_utc(us, text);
+	return json_string(text);
+}
+
+static json_t *describe_provider(const cloche_provider_status *p)
+{
+	return json_pack("{s:s, s:b, s:b, s:s, s:s, s:s}", "name", p->name, "automatic",
+		(int)p->automatic, "available", (int)p->available, "reason", p->reason, "advice",
+		p->advice, "version", CLOCHE_VERSION);
+}
+
+static json_t *describe_sandbox(const struct sandbox_status *b)
+{
+	return json_pack("{s:s, s:s, s:s, s:s, s:o, s:{s:f, s:f}, s:I}", "id",
+		cloche_instance_id(b->i), "name", cloche_instance_name(b->i), "provider",
+		cloche_instance_provider(b->i), "status", cloche_instance_state_name(b->i),
+		"createdAt", status_time(cloche_instance_created(b->i)), "resourceUsage",
+		"cpuPercent", cpu_percent(b), "memoryMB",
+		b->answers ? in_mb(b->now.memory_bytes) : 0.0, "commandsRunning",
+		(json_int_t)(b->answers ? b->now.commands_running : 0));
+}
+
+static json_t *describe(const cloche_status *s)
+{
+	cloche_status_totals t = cloche_status_totals_now(s);
+	json_t *providers = json_array(), *sandboxes = json_array();
+	const cloche_cleanup_status *c = &s->cleanup;
+	const char *chosen = NULL;
+	bool docker = false;
+
+	for (size_t k = 0; k < s->providers_n; k++) {
+		const cloche_provider_status *p = &s->providers[k];
+
+		if (p->available && p->automatic && !chosen)
+			chosen = p->name;
+		docker |= p->available && strcmp(p->name, "docker") == 0;
+		json_array_append_new(providers, describe_provider(p));
+	}
+	for (size_t k = 0; k < s->n; k++)
+		json_array_append_new(sandboxes, describe_sandbox(&s->sandboxes[k]));
+	return json_pack("{s:s?, s:o, s:b, s:i, s:o, s:{s:f, s:f, s:I}, s:o, s:o, s:o}", "provider",
+		chosen, "providers", providers, "dockerAvailable", (int)docker, "activeSandboxes",
+		(int)s->n, "sandboxes", sandboxes, "totals", "cpuPercent", t.cpu_percent,
+		"memoryMB", in_mb(t.memory_bytes), "commandsRunning",
+		(json_int_t)t.commands_running, "lastCleanup", status_time(c->at_us), "lastError",
+		c->error_us ? json_string(c->error) : json_null(), "lastErrorAt",
+		status_time(c->error_us));
+}
+
+static int write_document(cloche_status *s, struct cloche_err *err)
+{
+	free(s->json);
+	s->json = s->document ? json_dumps(s->document, JSON_INDENT(2) | JSON_REAL_PRECISION(15))
+			      : NULL;
+	return s->json ? 0 : err_nomem(err);
+}
+
+int status_add(cloche_status *s, const char *name, json_t *member, struct cloche_err *err)
+{
+	return json_object_set_new(s->document, name, member) < 0 ? err_nomem(err)
+								  : write_document(s, err);
+}
+
+int cloche_status_read(cloche_status **ret, cloche_err *err)
+{
+	cloche_status *s = calloc(1, sizeof(*s));
+	const char *name;
+	int r;
+
+	if (!s)
+		return err_nomem(err);
+	for (size_t i = 0; i < MAX_PROVIDERS && (name = provider_name_at(i)); i++) {
+		look_at_provider(name, i < PROVIDERS_AUTO, &s->providers[i], &s->reasons[i]);
+		s->providers_n++;
+	}
+	r = cloche_instance_list(false, on_sandbox, s, err);
+	if (r == 0)
+		r = cloche_cleanup_read(&s->cleanup, err);
+	if (r == 0) {
+		look_again(s);
+		s->document = describe(s);
+		r = write_document(s, err);
+	}
+	if (r < 0)
+		cloche_status_free(s);
+	else
+		*ret = s;
+	return r;
+}
+
+void cloche_status_free(cloche_status *s)
+{
+	if (!s)
+		return;
+	for (size_t k = 0; k < s->n; k++)
+		cloche_instance_free(s->sandboxes[k].i);
+	free(s->sandboxes);
+	json_decref(s->document);
+	free(s->json);
+	free(s);
+}
+
+const cloche_provider_status *cloche_status_provider(const cloche_status *s, size_t i)
+{
+	return i < s->providers_n ? &s->providers[i] : NULL;
+}
+
+const cloche_cleanup_status *cloche_status_cleanup(const cloche_status *s)
+{
+	return &s->cleanup;
+}
+
+const char *cloche_status_json(const cloche_status *s)
+{
+	return s->json;
 }

@@ -272,9 +272,7 @@ static bool on_stop(struct peer *p, struct chan_frame *f)
 	if (!ctl_get_stop(f->payload, &m))
 		return false;
 	loop_timer_clear(&p->patience);
-	if (m.if_idle && tasks_in_use(p->sup))
-		request_refuse_stop(p);
-	else
+	if (!m.if_idle || !request_refuse_stop(p))
 		sandbox_end(p->sup, CTL_REASON_STOPPED, m.grace_usec);
 	return true;
 }

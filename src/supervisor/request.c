@@ -32,12 +32,19 @@ static void refuse(struct peer *p, uint16_t request, const struct cloche_err *er
 	peer_sent(p, ctl_send_refused(&p->chan, request, err));
 }
 
-void request_refuse_stop(struct peer *p)
+bool request_refuse_stop(struct peer *p)
 {
 	struct cloche_err err = CLOCHE_ERR_INIT;
+	const struct task *t, *tmp;
+	bool in_use = false;
 
+	HASH_ITER (hh, p->sup->tasks, t, tmp)
+		in_use = in_use || t->shown || t->watchers;
+	if (!in_use)
+		return false;
 	err_set(&err, E_BUSY, "something runs in sandbox %s", p->sup->spec.id);
 	refuse(p, CTL_STOP, &err);
+	return true;
 }
 
 /* --- figures --- */

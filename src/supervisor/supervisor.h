@@ -269,8 +269,6 @@ bool tasks_delivered(const struct supervisor *s);
 void tasks_give_up(struct supervisor *s);
 /* Processes that run, and that were ever asked for; in a kept sandbox without helpers of ours. */
 uint64_t tasks_running(const struct supervisor *s);
-/* Whether a command runs, or another process that a client waits for. */
-bool tasks_in_use(const struct supervisor *s);
 uint64_t tasks_total(const struct supervisor *s);
 /* Closes every log. */
 void tasks_close(struct supervisor *s);
@@ -367,8 +365,9 @@ _warn_unused_ int choose_provider(struct supervisor *s, create_fn create, struct
 
 /* --- request.c: what clients ask about the room --- */
 void request_stats(struct peer *p);
-/* Of STOP where something runs. */
-void request_refuse_stop(struct peer *p);
+/* Of STOP for an idle sandbox: true, and refused, where a command runs, or another process that a
+ * client waits for. */
+bool request_refuse_stop(struct peer *p);
 /* Answers with what is known now. */
 void request_answer_stats(struct peer *p);
 /* False where the client broke the protocol. */

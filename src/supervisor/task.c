@@ -541,16 +541,6 @@ uint64_t tasks_running(const struct supervisor *s)
 	return n;
 }
 
-bool tasks_in_use(const struct supervisor *s)
-{
-	const struct task *t, *tmp;
-
-	HASH_ITER (hh, s->tasks, t, tmp)
-		if (t->shown || t->watchers)
-			return true;
-	return false;
-}
-
 uint64_t tasks_total(const struct supervisor *s)
 {
 	return s->start.kept ? s->last_shown : s->execs_total;

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What the files of the manager share. */
+
+#include "api/instance.h"
+#include "manager/owner.h"
+#include "sandbox/sandbox.h"
+#include <cloche/manager.h>
+#include <pthread.h>
+
+#define MANAGER_LABEL "cloche.manager"
+#define MANAGER_LABEL_RUN "cloche.run-id"
+#define MANAGER_LABEL_LIFETIME "cloche.lifetime"
+
+/* A sandbox that was made and not destroyed. */
+struct managed {
+	struct managed *prev, *next;
+	char id[RUNDIR_ID_BYTES + 1];
+	char *name, *run_id;
+	uint64_t memory;     /* its limit */
+	uint64_t created_us; /* since 1970 */
+	bool over;           /* nothing of it runs any more */
+	bool doomed;         /* it was to be destroyed, which failed */
+};
+
+/* Who waits for admission, first come first served. */
+struct waiting {
+	struct waiting *prev, *next;
+};
+
+struct cloche_manager {
+	int base;
+	struct owner owner;
+	cloche_sandbox *defaults;
+	cloche_warning_fn fn;
+	void *user;
+
+	pthread_mutex_t lock; /* for all that follows */
+	pthread_cond_t changed;
+	struct managed *sandboxes;
+	struct waiting *waiting;
+	unsigned entered; /* runs without a sandbox in the list: those being made, and others' */
+	uint64_t entered_memory;
+	unsigned max_runs;
+	uint64_t lifetime_ms, interval_ms;
+	uint64_t collected_at; /* clock_mono_usec() */
+	uint64_t collected_us; /* since 1970; 0: never */
+	char error[1200];      /* the last one; "": none */
+	bool has_thread, closing;
+	pthread_t thread;
+	pid_t pid; /* of whoever opened it */
+	cloche_manager *next_at_exit;
+	bool at_exit;
+};
+
+/* Tells what a person should know; text is printf's. */
+void manager_tell(cloche_manager *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* What a cloche_manager_destroy() has failed to destroy. */
+_warn_unused_ int manager_destroy_doomed(cloche_manager *m, struct cloche_err *err);
+
+/* --- manager_admit.c --- */
+
+/* Waits until one with so much memory may run, and counts it in entered. E_CANCELLED: closing. */
+_warn_unused_ int manager_admit(
+	cloche_manager *m, uint64_t memory, uint64_t wait_ms, struct cloche_err *err);
+/* It did not come to run, or runs no more. */
+void manager_release(cloche_manager *m, uint64_t memory);
+/* Writes down what all that runs is promised, with the lock held: less than before. */
+void manager_settle_promises(cloche_manager *m);
+/* With the lock held: the sum of those promises. */
+uint64_t manager_sum_promises(const cloche_manager *m);
+/* With the lock held: until something changes, or the time (clock_mono_usec()) has come. */
+void manager_wait_until(cloche_manager *m, uint64_t until);
+/* With the lock held: sandboxes that run, after a look at each. */
+unsigned manager_count_running(cloche_manager *m);
+
+/* --- manager_collect.c --- */
+
+/* With the lock held: has a thread where there has to be one. */
+_warn_unused_ int manager_start_thread(cloche_manager *m, struct cloche_err *err);
+
+/* --- instance.c --- */
+
+/* cloche_instance_list(), telling (may be NULL) of those that were ended because nobody needs them
+ * any more. */
+typedef void (*instance_ended_fn)(void *user, const char *id);
+_warn_unused_ int instance_list(bool all, cloche_instance_fn fn, instance_ended_fn ended,
+	void *user, struct cloche_err *err);
+
+/* --- instance_orphan.c --- */
+
+/* Ends and removes a sandbox that runs, after a refresh, if its manager has died, its lifetime is
+ * over and nothing runs in it. False: it is needed, or could not be ended (which is noted). */
+bool instance_end_orphan(const cloche_instance *instance);

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: who wants to begin stands in a queue, and the first in it looks again and
+ * again whether there is a place: nobody tells a manager that a sandbox has ended by itself, or
+ * that another process's manager has given memory back. */
+#include "api/manager.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/fs.h"
+#include "base/macro.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <time.h>
+#include <utlist.h>
+
+#define AGAIN_USEC (50 * USEC_PER_MSEC)
+#define MIB ((uint64_t)1 << 20)
+
+unsigned manager_count_running(cloche_manager *m)
+{
+	struct managed *s;
+	unsigned n = 0;
+
+	DL_FOREACH (m->sandboxes, s) {
+		_cleanup_(sandbox_entry_donep) struct sandbox_entry e = SANDBOX_ENTRY_INIT;
+
+		if (!s->over)
+			s->over = sandbox_open(m->base, s->id, &e, NULL) < 0 ||
+				  e.life != SANDBOX_LIVE;
+		n += !s->over;
+	}
+	return n;
+}
+
+/* --- memory --- */
+
+/* Of a line of /proc/meminfo, in bytes; 0: it is not there. */
+static uint64_t memory_of(struct str text, const char *name)
+{
+	const char *at = memmem(text.p, text.n, name, strlen(name));
+
+	return at ? strtoull(at + strlen(name), NULL, 10) * 1024 : 0;
+}
+
+static void read_memory(uint64_t *ret_total, uint64_t *ret_available)
+{
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(64 * 1024);
+
+	*ret_total = *ret_available = 0;
+	if (fs_read_file(AT_FDCWD, "/proc/meminfo", &b, NULL) == 0) {
+		*ret_total = memory_of(buf_str(&b), "MemTotal:");
+		*ret_available = memory_of(buf_str(&b), "MemAvailable:");
+	}
+	/* A machine that does not say what it has is not judged. */
+	if (*ret_total == 0)
+		*ret_total = *ret_available = UINT64_MAX;
+}
+
+uint64_t manager_sum_promises(const cloche_manager *m)
+{
+	const struct managed *s;
+	uint64_t sum = m->entered_memory;
+
+	DL_FOREACH (m->sandboxes, s)
+		sum += s->over ? 0 : s->memory;
+	return sum;
+}
+
+void manager_settle_promises(cloche_manager *m)
+{
+	uint64_t others;
+
+	(void)!owner_promise(m->base, &m->owner, manager_sum_promises(m), 0, &others, NULL);
+}
+
+static int promise(cloche_manager *m, uint64_t memory, struct cloche_err *err)
+{
+	uint64_t total, available, others, mine = manager_sum_promises(m);
+	int r;
+
+	read_memory(&total, &available);
+	if (memory > total) {
+		err_set(err, E_LIMIT, "a sandbox may have %llu MiB, and this machine has %llu",
+			(unsigned long long)(memory / MIB), (unsigned long long)(total / MIB));
+		err_hint(err, "give it less memory");
+		return -E_LIMIT;
+	}
+	if (memory > available)
+		return err_set(err, E_BUSY,
+			"a sandbox may have %llu MiB, and %llu are available now",
+			(unsigned long long)(memory / MIB), (unsigned long long)(available / MIB));
+	r = owner_promise(m->base, &m->owner, mine + memory, total, &others, err);
+	return r == -E_BUSY
+		       ? err_set(err, E_BUSY,
+				 "sandboxes that run may have %llu MiB, and with %llu more that is "
+				 "more than the %llu of this machine",
+				 (unsigned long long)((mine + others) / MIB),
+				 (unsigned long long)(memory / MIB),
+				 (unsigned long long)(total / MIB))
+		       : r;
+}
+
+/* --- the queue --- */
+
+/* The first in the queue: -E_BUSY says why not yet. */
+static int try_admit(cloche_manager *m, uint64_t memory, struct cloche_err *err)
+{
+	unsigned running = manager_count_running(m) + m->entered;
+	int r = 0;
+
+	if (m->max_runs > 0 && running >= m->max_runs)
+		return err_set(err, E_BUSY, "%u run at a time, and no more may", running);
+	/* Without a limit nothing is promised. */
+	manager_settle_promises(m);
+	if (memory > 0)
+		r = promise(m, memory, err);
+	if (r == 0) {
+		m->entered++;
+		m->entered_memory += memory;
+	}
+	return r;
+}
+
+void manager_wait_until(cloche_manager *m, uint64_t until)
+{
+	const struct timespec at = {
+		.tv_sec = (time_t)MIN(until / USEC_PER_SEC, (uint64_t)INT32_MAX),
+		.tv_nsec = (long)(until % USEC_PER_SEC * 1000)};
+
+	pthread_cond_timedwait(&m->changed, &m->lock, &at);
+}
+
+static int wait_for_place(cloche_manager *m, struct waiting *w, uint64_t memory, uint64_t deadline,
+	struct cloche_err *err)
+{
+	for (;;) {
+		bool first = m->waiting == w;
+		int r = first ? try_admit(m, memory, err)
+			      : err_set(err, E_BUSY, "others have waited longer");
+
+		if (m->closing)
+			return err_set(err, E_CANCELLED, "the manager is being closed");
+		if (r != -E_BUSY || clock_mono_usec() >= deadline)
+			return r;
+		manager_wait_until(
+			m, first ? MIN(deadline, clock_mono_usec() + AGAIN_USEC) : deadline);
+	}
+}
+
+int manager_admit(cloche_manager *m, uint64_t memory, uint64_t wait_ms, struct cloche_err *err)
+{
+	uint64_t now = clock_mono_usec(), most = (UINT64_MAX - now) / USEC_PER_MSEC;
+	uint64_t deadline = wait_ms > most ? UINT64_MAX : now + wait_ms * USEC_PER_MSEC;
+	struct cloche_err why = CLOCHE_ERR_INIT;
+	struct waiting w;
+	int r;
+
+	pthread_mutex_lock(&m->lock);
+	DL_APPEND(m->waiting, &w);
+	r = wait_for_place(m, &w, memory, deadline, &why);
+	DL_DELETE(m->waiting, &w);
+	pthread_cond_broadcast(&m->changed);
+	pthread_mutex_unlock(&m->lock);
+	if (r < 0 && err)
+		*err = why;
+	return r;
+}
+
+void manager_release(cloche_manager *m, uint64_t memory)
+{
+	pthread_mutex_lock(&m->lock);
+	m->entered--;
+	m->entered_memory -= memory;
+	manager_settle_promises(m);
+	pthread_cond_broadcast(&m->changed);
+	pthread_mutex_unlock(&m->lock);
+}

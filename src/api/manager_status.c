@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/manager.h"
+#include "api/status.h"
+#include "base/clock.h"
+#include "provider/provider.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <utlist.h>
+
+#define MIB ((uint64_t)1 << 20)
+
+static const char *provider_of(const cloche_manager *m)
+{
+	return m->defaults->provider && m->defaults->provider[0] ? m->defaults->provider : "auto";
+}
+
+/* With the lock held. */
+static json_t *describe(cloche_manager *m)
+{
+	unsigned running = manager_count_running(m);
+	const struct waiting *w;
+	json_int_t waiting = 0;
+
+	DL_FOREACH (m->waiting, w)
+		waiting++;
+	return json_pack("{s:s, s:s, s:i, s:i, s:I, s:o, s:I, s:I, s:o, s:o}", "id", m->owner.id,
+		"provider", provider_of(m), "activeSandboxes", (int)running, "activeRuns",
+		(int)(running + m->entered), "waiting", waiting, "maxConcurrentRuns",
+		m->max_runs > 0 ? json_integer((json_int_t)m->max_runs) : json_null(),
+		"promisedMemoryMB", (json_int_t)(manager_sum_promises(m) / MIB),
+		"cleanupIntervalMs", (json_int_t)m->interval_ms, "lastCleanup",
+		status_time(m->collected_us), "lastError",
+		m->error[0] ? json_string(m->error) : json_null());
+}
+
+int cloche_manager_status(cloche_manager *m, cloche_status **ret, cloche_err *err)
+{
+	cloche_status *s = NULL;
+	json_t *member;
+	int r = cloche_status_read(&s, err);
+
+	if (r < 0)
+		return r;
+	pthread_mutex_lock(&m->lock);
+	member = describe(m);
+	pthread_mutex_unlock(&m->lock);
+	r = status_add(s, "manager", member, err);
+	if (r < 0)
+		cloche_status_free(s);
+	else
+		*ret = s;
+	return r;
+}
+
+bool cloche_manager_is_live(cloche_manager *m)
+{
+	bool live;
+
+	pthread_mutex_lock(&m->lock);
+	live = !m->closing && (!m->has_thread || pthread_kill(m->thread, 0) == 0);
+	pthread_mutex_unlock(&m->lock);
+	return live;
+}
+
+static int probe(const char *name, struct cloche_err *err)
+{
+	const struct provider *p = provider_find(str_from(name), err);
+
+	return p ? p->probe(p, err) : -err->code;
+}
+
+int cloche_manager_is_ready(cloche_manager *m, cloche_err *err)
+{
+	struct cloche_err why = CLOCHE_ERR_INIT, first = CLOCHE_ERR_INIT;
+	const char *name = provider_of(m);
+	int r = provider_name_choose(name, &name, &why);
+
+	if (r == 0 && strcmp(name, "auto") != 0 && strcmp(name, PROVIDER_AUTO_OR_NONE) != 0)
+		r = probe(name, &why);
+	else if (r == 0) {
+		for (size_t i = 0; i < PROVIDERS_AUTO; i++) {
+			why = (struct cloche_err)CLOCHE_ERR_INIT;
+			r = probe(provider_name_at(i), &why);
+			if (r == 0)
+				break;
+			first = i == 0 ? why : first;
+		}
+		why = first;
+		if (name[strlen("auto")])
+			r = 0;
+	}
+	if (r < 0 && err)
+		*err = why;
+	return r;
+}

@@ -1,0 +1,641 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Managers by the public interface: of threads, of several at a time, and of processes that die. */
+#include "client/test-job.h"
+
+#include <cloche/manager.h>
+#include <jansson.h>
+#include <sys/sysinfo.h>
+
+enum { THREADS = 8, FEW = 2 };
+#define SECONDS(n) ((uint64_t)(n)*1000)
+#define FOR_EVER UINT64_MAX
+
+static cloche_err err;
+
+/* --- helpers --- */
+
+static void print_warning(const char *text, void *user)
+{
+	/* Limits cannot be had by everybody everywhere. */
+	if (!strstr(text, " limit: "))
+		printf("# %s\n", text);
+}
+
+static atomic_int ended_told;
+
+static void count_ended(const char *text, void *user)
+{
+	if (strstr(text, "its manager had died"))
+		ended_told++;
+}
+
+static cloche_manager *open_manager(void)
+{
+	cloche_manager *m = NULL;
+
+	if (cloche_manager_open(print_warning, NULL, &m, &err) < 0)
+		tap_bail(__FILE__, __LINE__, err.message);
+	cloche_manager_set_max_runs(m, 0);
+	must(cloche_manager_set_cleanup_interval(m, 0, &err) == 0);
+	cloche_sandbox_set_memory(cloche_manager_defaults(m), 64 << 20);
+	return m;
+}
+
+/* Its id, in memory of the caller's. */
+static const char *create(cloche_manager *m, const char *run_id, char ret[64])
+{
+	cloche_instance *i = NULL;
+
+	if (cloche_manager_create(m, cloche_manager_defaults(m), run_id, SECONDS(60), &i, &err) <
+		0) {
+		tap_fail("create: %s", err.message);
+		return "";
+	}
+	snprintf(ret, 64, "%s", cloche_instance_id(i));
+	cloche_instance_free(i);
+	return ret;
+}
+
+/* Starts a command that stays. */
+static void occupy(const char *id)
+{
+	const char *const argv[] = {"sleep", "1000", NULL};
+	cloche_instance *i = NULL;
+	cloche_run *run = NULL;
+
+	must(cloche_instance_open(id, &i, &err) == 0 &&
+		cloche_run_new_in(i, argv, &run, &err) == 0);
+	cloche_run_set_detached(run, true);
+	must(cloche_run_execute(run, &err) == 0);
+	cloche_run_free(run);
+	cloche_instance_free(i);
+}
+
+static bool runs(const char *id)
+{
+	cloche_instance *i = NULL;
+	bool running = cloche_instance_open(id, &i, NULL) == 0 &&
+		       cloche_instance_refresh(i, NULL) == 0 &&
+		       cloche_instance_state(i) == CLOCHE_INSTANCE_RUNNING;
+
+	cloche_instance_free(i);
+	return running;
+}
+
+static bool is_gone(const char *id)
+{
+	cloche_instance *i = NULL;
+	int r = cloche_instance_open(id, &i, NULL);
+
+	cloche_instance_free(i);
+	return r == -CLOCHE_E_NOT_FOUND;
+}
+
+static bool becomes_gone(const char *id)
+{
+	for (int k = 0; k < 500 && !is_gone(id); k++)
+		pause_ms(20);
+	return is_gone(id);
+}
+
+static bool count_one(const cloche_managed *sandbox, void *user)
+{
+	++*(size_t *)user;
+	return true;
+}
+
+static size_t count(cloche_manager *m)
+{
+	size_t n = 0;
+
+	must(cloche_manager_each(m, count_one, &n, &err) == 0);
+	return n;
+}
+
+static json_t *status_of(cloche_manager *m, cloche_status **ret)
+{
+	json_t *all;
+
+	must(cloche_manager_status(m, ret, &err) == 0);
+	all = json_loads(cloche_status_json(*ret), 0, NULL);
+	must(all);
+	return all;
+}
+
+/* --- a manager --- */
+
+static bool see_one(const cloche_managed *sandbox, void *user)
+{
+	check_z(sandbox->id, user);
+	check_z(sandbox->run_id, "run 7");
+	check_z(sandbox->name, "by-name");
+	check(sandbox->running);
+	check(sandbox->created_us + 60 * USEC_PER_SEC > clock_real_usec());
+	return true;
+}
+
+static void what_is_made_is_tracked_until_it_is_destroyed(void)
+{
+	cloche_manager *m = open_manager();
+	cloche_sandbox *sb = cloche_manager_configure(m);
+	cloche_instance *i = NULL;
+	char id[64];
+
+	must(sb && cloche_sandbox_set_name(sb, "by-name", &err) == 0);
+	must(cloche_manager_create(m, sb, "run 7", 0, &i, &err) == 0);
+	cloche_sandbox_free(sb);
+	snprintf(id, sizeof(id), "%s", cloche_instance_id(i));
+	must(cloche_instance_refresh(i, &err) == 0);
+	check_z(cloche_instance_provider(i), "native");
+	check_z(cloche_instance_label(i, "cloche.run-id"), "run 7");
+	check_z(cloche_instance_label(i, "cloche.lifetime"), "3600");
+	check(cloche_instance_label(i, "cloche.manager"));
+	check(strstr(cloche_instance_json(i), ": 3600000"));
+	cloche_instance_free(i);
+	must(cloche_manager_each(m, see_one, id, &err) == 0);
+	check_int(count(m), 1);
+	check_int(cloche_manager_destroy(m, id, &err), 0);
+	check_int(count(m), 0);
+	check(is_gone(id));
+	check_int(cloche_manager_destroy(m, id, &err), -CLOCHE_E_NOT_FOUND);
+	cloche_manager_close(m);
+}
+
+static void what_is_wrong_is_refused(void)
+{
+	cloche_manager *m = open_manager();
+	cloche_sandbox *sb = cloche_manager_configure(m);
+	cloche_instance *i = NULL;
+	char run_id[200];
+
+	memset(run_id, 'a', sizeof(run_id));
+	run_id[129] = '\0';
+	check_int(cloche_manager_create(m, sb, run_id, 0, &i, &err), -CLOCHE_E_USAGE);
+	check_int(cloche_manager_create(m, sb, "", 0, &i, &err), -CLOCHE_E_USAGE);
+	check_int(cloche_manager_create(m, sb, "a\nb", 0, &i, &err), -CLOCHE_E_USAGE);
+	must(cloche_sandbox_set_provider(sb, "/bin/false", &err) == 0);
+	check(cloche_manager_create(m, sb, "r", 0, &i, &err) < 0);
+	check(strstr(err.message, "false"));
+	check_int(count(m), 0);
+	check_int(count_dirs(), 0);
+	/* What failed holds no place. */
+	cloche_manager_set_max_runs(m, 1);
+	check_int(cloche_manager_enter(m, sb, 0, &err), 0);
+	cloche_manager_leave(m, sb);
+	cloche_sandbox_free(sb);
+	cloche_manager_close(m);
+}
+
+static void those_of_a_run_are_destroyed_together(void)
+{
+	cloche_manager *m = open_manager();
+	char a[64], b[64], c[64];
+	size_t n = 0;
+
+	create(m, "one", a);
+	create(m, "two", b);
+	create(m, "one", c);
+	occupy(a);
+	check_int(cloche_manager_destroy_run(m, "one", &n, &err), 0);
+	check_int(n, 2);
+	check(is_gone(a) && is_gone(c) && runs(b));
+	check_int(count(m), 1);
+	check_int(cloche_manager_destroy_run(m, "none", &n, &err), 0);
+	check_int(n, 0);
+	create(m, NULL, a);
+	check_int(cloche_manager_cleanup(m, &err), 0);
+	check(is_gone(a) && is_gone(b));
+	check_int(count(m), 0);
+	cloche_manager_close(m);
+}
+
+static void managers_leave_each_others_alone(void)
+{
+	cloche_manager *one = open_manager(), *two = open_manager();
+	char a[64], b[64];
+
+	create(one, "r", a);
+	create(two, "r", b);
+	check_int(cloche_manager_destroy(two, a, &err), -CLOCHE_E_NOT_FOUND);
+	check_int(cloche_manager_destroy_run(two, "r", NULL, &err), 0);
+	check(is_gone(b) && runs(a));
+	check_int(cloche_manager_cleanup(two, &err), 0);
+	check(runs(a));
+	cloche_manager_close(two);
+	check_int(cloche_manager_cleanup(one, &err), 0);
+	cloche_manager_close(one);
+}
+
+static void what_cannot_be_destroyed_is_tried_again(void)
+{
+	cloche_manager *m = open_manager();
+	cloche_status *s = NULL;
+	char id[64], path[300];
+	cloche_instance *i = NULL;
+	json_t *record, *all;
+	FILE *f;
+
+	create(m, "r", id);
+	must(cloche_instance_open(id, &i, &err) == 0 && cloche_instance_refresh(i, &err) == 0);
+	record = json_loads(cloche_instance_json(i), 0, NULL);
+	snprintf(path, sizeof(path), "%s/%s/owned", runtime, id);
+	f = fopen(path, "w");
+	must(f && fputs("native\nno line of a control group\n", f) >= 0 && fclose(f) == 0);
+	must(kill((pid_t)json_integer_value(json_object_get(record, "pid")), SIGKILL) == 0);
+	for (int k = 0; k < 500 && runs(id); k++)
+		pause_ms(20);
+	check(cloche_manager_destroy(m, id, &err) < 0);
+	check(strstr(err.message, "cannot be removed"));
+	check_int(count(m), 1);
+	check(cloche_manager_collect(m, &err) < 0);
+	all = status_of(m, &s);
+	check(json_is_string(json_object_get(json_object_get(all, "manager"), "lastError")));
+	json_decref(all);
+	cloche_status_free(s);
+	f = fopen(path, "w");
+	must(f && fputs("native\n", f) >= 0 && fclose(f) == 0);
+	check_int(cloche_manager_collect(m, &err), 0);
+	check(is_gone(id));
+	check_int(count(m), 0);
+	json_decref(record);
+	cloche_instance_free(i);
+	cloche_manager_close(m);
+}
+
+/* --- how many at a time --- */
+
+static atomic_int running_now, running_most, failures;
+
+static void *make_and_destroy(void *arg)
+{
+	cloche_manager *m = arg;
+
+	for (int k = 0; k < 3; k++) {
+		cloche_instance *i = NULL;
+		cloche_err why = CLOCHE_ERR_INIT;
+		int now;
+
+		if (cloche_manager_create(m, cloche_manager_defaults(m), NULL, FOR_EVER, &i, &why) <
+			0) {
+			failures++;
+			continue;
+		}
+		now = ++running_now;
+		if (now > running_most)
+			running_most = now;
+		pause_ms(5);
+		running_now--;
+		failures += cloche_manager_destroy(m, cloche_instance_id(i), &why) < 0;
+		cloche_instance_free(i);
+	}
+	return NULL;
+}
+
+static void no_more_run_than_may(void)
+{
+	cloche_manager *m = open_manager();
+	pthread_t threads[THREADS];
+
+	running_now = running_most = failures = 0;
+	cloche_manager_set_max_runs(m, FEW);
+	for (int k = 0; k < THREADS; k++)
+		must(pthread_create(&threads[k], NULL, make_and_destroy, m) == 0);
+	for (int k = 0; k < THREADS; k++)
+		pthread_join(threads[k], NULL);
+	check_int(failures, 0);
+	check_int(running_most, FEW);
+	check_int(count(m), 0);
+	cloche_manager_close(m);
+}
+
+static void who_waits_too_long_is_told(void)
+{
+	cloche_manager *m = open_manager();
+	cloche_sandbox *sb = cloche_manager_defaults(m);
+	cloche_instance *i = NULL;
+	uint64_t began;
+	char id[64];
+
+	cloche_manager_set_max_runs(m, FEW);
+	must(cloche_manager_enter(m, sb, 0, &err) == 0);
+	create(m, NULL, id);
+	check_int(cloche_manager_create(m, sb, NULL, 0, &i, &err), -CLOCHE_E_BUSY);
+	check(strstr(err.message, "2 run at a time"));
+	began = clock_mono_usec();
+	check_int(cloche_manager_enter(m, sb, 200, &err), -CLOCHE_E_BUSY);
+	check(clock_mono_usec() - began >= 200 * USEC_PER_MSEC);
+	/* One that ends by itself gives its place back. */
+	must(cloche_instance_open(id, &i, &err) == 0 && cloche_instance_stop(i, 0, &err) == 0);
+	cloche_instance_free(i);
+	check_int(cloche_manager_enter(m, sb, SECONDS(60), &err), 0);
+	cloche_manager_leave(m, sb);
+	cloche_manager_leave(m, sb);
+	check_int(cloche_manager_cleanup(m, &err), 0);
+	cloche_manager_close(m);
+}
+
+struct turn {
+	cloche_manager *m;
+	int number;
+};
+static atomic_int order[THREADS], in_order;
+
+static void *take_a_turn(void *arg)
+{
+	const struct turn *t = arg;
+	cloche_err why = CLOCHE_ERR_INIT;
+
+	if (cloche_manager_enter(t->m, cloche_manager_defaults(t->m), FOR_EVER, &why) == 0)
+		order[in_order++] = t->number;
+	cloche_manager_leave(t->m, cloche_manager_defaults(t->m));
+	return NULL;
+}
+
+static json_int_t waiting_at(cloche_manager *m)
+{
+	cloche_status *s = NULL;
+	json_t *all = status_of(m, &s);
+	json_int_t n =
+		json_integer_value(json_object_get(json_object_get(all, "manager"), "waiting"));
+
+	json_decref(all);
+	cloche_status_free(s);
+	return n;
+}
+
+static void who_comes_first_is_served_first(void)
+{
+	cloche_manager *m = open_manager();
+	pthread_t threads[THREADS];
+	struct turn turns[THREADS];
+
+	cloche_manager_set_max_runs(m, 1);
+	must(cloche_manager_enter(m, cloche_manager_defaults(m), 0, &err) == 0);
+	for (int k = 0; k < THREADS; k++) {
+		turns[k] = (struct turn){m, k};
+		must(pthread_create(&threads[k], NULL, take_a_turn, &turns[k]) == 0);
+		for (int i = 0; i < 500 && waiting_at(m) <= k; i++)
+			pause_ms(5);
+	}
+	check_int(waiting_at(m), THREADS);
+	cloche_manager_leave(m, cloche_manager_defaults(m));
+	for (int k = 0; k < THREADS; k++)
+		pthread_join(threads[k], NULL);
+	for (int k = 0; k < THREADS; k++)
+		check_int(order[k], k);
+	cloche_manager_close(m);
+}
+
+static void memory_is_promised_once(void)
+{
+	cloche_manager *one = open_manager(), *two = open_manager();
+	cloche_sandbox *sb = cloche_manager_configure(one);
+	struct sysinfo machine;
+	uint64_t total;
+
+	must(sysinfo(&machine) == 0);
+	total = (uint64_t)machine.totalram * machine.mem_unit;
+	cloche_sandbox_set_memory(sb, total * 2);
+	check_int(cloche_manager_enter(one, sb, SECONDS(60), &err), -CLOCHE_E_LIMIT);
+	check(err.hint[0]);
+	/* Many small ones fill it as one large one would. */
+	cloche_sandbox_set_memory(sb, total / 16);
+	for (int k = 0; k < 15; k++)
+		check_int(cloche_manager_enter(k % 2 ? one : two, sb, 0, &err), 0);
+	check_int(cloche_manager_enter(one, sb, 0, &err), 0);
+	check_int(cloche_manager_enter(one, sb, 0, &err), -CLOCHE_E_BUSY);
+	check_int(cloche_manager_enter(two, sb, 100, &err), -CLOCHE_E_BUSY);
+	check(strstr(err.message, "more than the"));
+	cloche_manager_leave(one, sb);
+	check_int(cloche_manager_enter(two, sb, 0, &err), 0);
+	/* What a manager has promised goes with it. */
+	cloche_manager_close(one);
+	check_int(cloche_manager_enter(two, sb, 0, &err), 0);
+	cloche_sandbox_free(sb);
+	cloche_manager_close(two);
+}
+
+/* --- those who died --- */
+
+/* A process with a manager and two sandboxes, in the first of which something runs; it is killed,
+ * or it exits in order. */
+static void die_with_two(bool in_order_, char busy[64], char idle[64])
+{
+	int pipes[2], status;
+	pid_t pid;
+
+	must(pipe2(pipes, O_CLOEXEC) == 0);
+	pid = fork();
+	if (pid == 0) {
+		cloche_manager *m = open_manager();
+
+		cloche_manager_set_lifetime(m, SECONDS(2));
+		must(cloche_manager_set_cleanup_at_exit(m, true, &err) == 0);
+		create(m, "r", busy);
+		create(m, "r", idle);
+		occupy(busy);
+		must(write(pipes[1], busy, 64) == 64 && write(pipes[1], idle, 64) == 64);
+		if (in_order_)
+			exit(0);
+		pause();
+	}
+	must(pid > 0);
+	must(read(pipes[0], busy, 64) == 64 && read(pipes[0], idle, 64) == 64);
+	fd_close(pipes[0]);
+	fd_close(pipes[1]);
+	if (!in_order_)
+		must(kill(pid, SIGKILL) == 0);
+	must(waitpid(pid, &status, 0) == pid);
+	check(in_order_ ? status == 0 : WIFSIGNALED(status));
+}
+
+static void at_exit_all_is_ended(void)
+{
+	char busy[64], idle[64];
+
+	die_with_two(true, busy, idle);
+	check(is_gone(busy) && is_gone(idle));
+	check_int(count_dirs(), 0);
+}
+
+static void end_commands_in(const char *id)
+{
+	const char *const argv[] = {"pkill", "sleep", NULL};
+	cloche_instance *i = NULL;
+	cloche_run *run = NULL;
+
+	must(cloche_instance_open(id, &i, &err) == 0 &&
+		cloche_run_new_in(i, argv, &run, &err) == 0);
+	must(cloche_run_execute(run, &err) == 0);
+	cloche_run_free(run);
+	cloche_instance_free(i);
+}
+
+static void what_the_dead_left_is_ended_when_nobody_needs_it(void)
+{
+	cloche_manager *m = open_manager();
+	char busy[64], idle[64];
+
+	die_with_two(false, busy, idle);
+	/* Nothing is left over yet. */
+	check_int(cloche_manager_collect(m, &err), 0);
+	check(runs(busy) && runs(idle));
+	pause_ms(2100);
+	check_int(cloche_manager_collect(m, &err), 0);
+	check(is_gone(idle) && runs(busy));
+	end_commands_in(busy);
+	for (int k = 0; k < 100 && !is_gone(busy); k++) {
+		check_int(cloche_manager_collect(m, &err), 0);
+		pause_ms(20);
+	}
+	check(is_gone(busy));
+	cloche_manager_close(m);
+}
+
+/* With the lifetime over, and a cleanup every few milliseconds. */
+static void a_live_one_keeps_its_own(void)
+{
+	cloche_manager *one = open_manager(), *two = open_manager();
+	char busy[64], idle[64];
+
+	cloche_manager_set_lifetime(one, 1);
+	create(one, "r", idle);
+	create(one, "r", busy);
+	occupy(busy);
+	must(cloche_manager_set_cleanup_interval(one, 5, &err) == 0);
+	must(cloche_manager_set_cleanup_interval(two, 5, &err) == 0);
+	pause_ms(1500);
+	check(runs(busy) && runs(idle));
+	check(cloche_manager_is_live(one));
+	check_int(cloche_manager_cleanup(one, &err), 0);
+	cloche_manager_close(one);
+	cloche_manager_close(two);
+}
+
+static void it_is_done_now_and_then(void)
+{
+	cloche_manager *m = NULL;
+	char busy[64], idle[64];
+
+	ended_told = 0;
+	must(cloche_manager_open(count_ended, NULL, &m, &err) == 0);
+	must(cloche_manager_set_cleanup_interval(m, 50, &err) == 0);
+	die_with_two(false, busy, idle);
+	check(becomes_gone(idle));
+	check(runs(busy));
+	for (int k = 0; k < 500 && ended_told == 0; k++)
+		pause_ms(20);
+	check_int(ended_told, 1);
+	end_commands_in(busy);
+	check(becomes_gone(busy));
+	cloche_manager_close(m);
+}
+
+/* Any command that lists sandboxes does it as well. */
+static bool see_any(const cloche_instance *instance, void *user)
+{
+	++*(int *)user;
+	return true;
+}
+
+static void who_lists_sandboxes_ends_them_too(void)
+{
+	char busy[64], idle[64];
+	cloche_instance *i = NULL;
+	int n = 0;
+
+	die_with_two(false, busy, idle);
+	pause_ms(2100);
+	must(cloche_instance_list(true, see_any, &n, &err) == 0);
+	check_int(n, 1);
+	check(is_gone(idle) && runs(busy));
+	must(cloche_instance_open(busy, &i, &err) == 0 &&
+		cloche_instance_remove(i, true, &err) == 0);
+	cloche_instance_free(i);
+}
+
+/* --- how it is --- */
+
+static void the_status_says_how_it_is(void)
+{
+	cloche_manager *m = open_manager();
+	cloche_status *s = NULL;
+	const json_t *mine;
+	json_t *all;
+	char id[64];
+
+	cloche_manager_set_max_runs(m, 3);
+	create(m, "r", id);
+	occupy(id);
+	all = status_of(m, &s);
+	check_z(json_string_value(json_object_get(all, "provider")), "native");
+	check_int(json_integer_value(json_object_get(all, "activeSandboxes")), 1);
+	check_int(cloche_status_totals_now(s).sandboxes, 1);
+	check_int(cloche_status_totals_now(s).commands_running, 1);
+	check_z(cloche_status_provider(s, 0)->name, "native");
+	check(cloche_status_provider(s, 0)->available);
+	mine = json_object_get(all, "manager");
+	check_z(json_string_value(json_object_get(mine, "provider")), "auto");
+	check_int(json_integer_value(json_object_get(mine, "activeSandboxes")), 1);
+	check_int(json_integer_value(json_object_get(mine, "activeRuns")), 1);
+	check_int(json_integer_value(json_object_get(mine, "maxConcurrentRuns")), 3);
+	check_int(json_integer_value(json_object_get(mine, "promisedMemoryMB")), 64);
+	check(json_is_null(json_object_get(mine, "lastCleanup")));
+	json_decref(all);
+	cloche_status_free(s);
+	check_int(cloche_manager_cleanup(m, &err), 0);
+	all = status_of(m, &s);
+	mine = json_object_get(all, "manager");
+	check_int(json_integer_value(json_object_get(mine, "promisedMemoryMB")), 0);
+	check(json_is_string(json_object_get(mine, "lastCleanup")));
+	json_decref(all);
+	cloche_status_free(s);
+	cloche_manager_close(m);
+}
+
+static void it_says_whether_it_can_take_work(void)
+{
+	cloche_manager *m = open_manager();
+
+	check(cloche_manager_is_live(m));
+	check_int(cloche_manager_is_ready(m, &err), 0);
+	must(cloche_sandbox_set_provider(cloche_manager_defaults(m), "/bin/false", &err) == 0);
+	check(cloche_manager_is_ready(m, &err) < 0);
+	check(err.message[0]);
+	cloche_manager_close(m);
+}
+
+static void there_is_one_for_all(void)
+{
+	cloche_manager *one = NULL, *two = NULL;
+
+	check_int(cloche_manager_shared(&one, &err), 0);
+	check_int(cloche_manager_shared(&two, &err), 0);
+	check(one && one == two);
+}
+
+static void run_list(void)
+{
+	run_test(what_is_made_is_tracked_until_it_is_destroyed);
+	run_test(what_is_wrong_is_refused);
+	run_test(those_of_a_run_are_destroyed_together);
+	run_test(managers_leave_each_others_alone);
+	run_test(what_cannot_be_destroyed_is_tried_again);
+	run_test(no_more_run_than_may);
+	run_test(who_waits_too_long_is_told);
+	run_test(who_comes_first_is_served_first);
+	run_test(memory_is_promised_once);
+	run_test(at_exit_all_is_ended);
+	run_test(what_the_dead_left_is_ended_when_nobody_needs_it);
+	run_test(a_live_one_keeps_its_own);
+	run_test(it_is_done_now_and_then);
+	run_test(who_lists_sandboxes_ends_them_too);
+	run_test(the_status_says_how_it_is);
+	run_test(it_says_whether_it_can_take_work);
+	run_test(there_is_one_for_all);
+}
+
+int main(void)
+{
+	return run_everything(run_list);
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: a file that can be locked has a dead owner, and whoever sees that may remove
+ * it, as names are never used again. What owners have promised together is added up and changed
+ * under a lock on their directory. */
+#include "manager/owner.h"
+#include "base/fd.h"
+#include "ipc/rundir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define OWNERS ".owners"
+
+enum { DIGITS = 20 };
+
+static int open_owners(int base)
+{
+	return openat(base, OWNERS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+static void make_id(char ret[OWNER_ID_BYTES + 1])
+{
+	char id[RUNDIR_ID_BYTES + 1];
+
+	rundir_make_id(id);
+	memcpy(ret, id + RUNDIR_ID_BYTES - OWNER_ID_BYTES, OWNER_ID_BYTES + 1);
+}
+
+/* A locked file under a new name; -1 with errno. Whoever looked at it before it was locked has
+ * taken it for a dead one's and removed it. */
+static int make_file(int dir, char id[OWNER_ID_BYTES + 1])
+{
+	for (;;) {
+		_cleanup_fd_ int fd = -1;
+		struct stat st;
+
+		make_id(id);
+		fd = openat(dir, id, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+		if (fd < 0 || flock(fd, LOCK_EX) < 0 || fstat(fd, &st) < 0)
+			return -1;
+		if (st.st_nlink > 0)
+			return TAKE_FD(fd);
+	}
+}
+
+int owner_make(int base, struct owner *ret, struct cloche_err *err)
+{
+	_cleanup_fd_ int dir = -1;
+
+	if (mkdirat(base, OWNERS, 0700) < 0 && errno != EEXIST)
+		return err_sys(err, errno, "make the directory of managers");
+	dir = open_owners(base);
+	ret->fd = dir < 0 ? -1 : make_file(dir, ret->id);
+	return ret->fd < 0 ? err_sys(err, errno, "make a manager's file") : 0;
+}
+
+void owner_done(int base, struct owner *o)
+{
+	_cleanup_fd_ int dir = o->fd >= 0 ? open_owners(base) : -1;
+
+	if (dir >= 0)
+		unlinkat(dir, o->id, 0);
+	o->fd = fd_close(o->fd);
+}
+
+/* A descriptor of the file of a live one, which is locked; -1: dead, and removed. */
+static int open_live(int dir, const char *id)
+{
+	_cleanup_fd_ int fd = openat(dir, id, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0)
+		return -1;
+	if (flock(fd, LOCK_SH | LOCK_NB) < 0)
+		return TAKE_FD(fd);
+	unlinkat(dir, id, 0);
+	return -1;
+}
+
+static bool is_id(const char *id)
+{
+	return strlen(id) == OWNER_ID_BYTES &&
+	       strspn(id, "abcdefghijklmnopqrstuvwxyz0123456789") == OWNER_ID_BYTES;
+}
+
+bool owner_is_live(int base, const char *id)
+{
+	_cleanup_fd_ int dir = open_owners(base), fd = -1;
+
+	if (!is_id(id) || (dir < 0 && errno == ENOENT))
+		return false;
+	if (dir < 0)
+		return true;
+	fd = open_live(dir, id);
+	return fd >= 0;
+}
+
+static uint64_t read_promise(int fd)
+{
+	char text[DIGITS + 1] = "";
+
+	return pread(fd, text, DIGITS, 0) > 0 ? strtoull(text, NULL, 10) : 0;
+}
+
+/* Of all live ones but o. */
+static uint64_t add_up(int dir, const struct owner *o)
+{
+	int again = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *list = again >= 0 ? fdopendir(again) : NULL;
+	struct dirent *e;
+	uint64_t sum = 0;
+
+	if (!list) {
+		fd_close(again);
+		return 0;
+	}
+	while ((e = readdir(list))) {
+		_cleanup_fd_ int fd = -1;
+		uint64_t promise;
+
+		if (!is_id(e->d_name) || strcmp(e->d_name, o->id) == 0)
+			continue;
+		fd = open_live(dir, e->d_name);
+		promise = fd >= 0 ? read_promise(fd) : 0;
+		sum = sum + promise < sum ? UINT64_MAX : sum + promise;
+	}
+	closedir(list);
+	return sum;
+}
+
+int owner_promise(int base, struct owner *o, uint64_t bytes, uint64_t most, uint64_t *ret_others,
+	struct cloche_err *err)
+{
+	_cleanup_fd_ int dir = open_owners(base);
+	char text[DIGITS + 1];
+	uint64_t others;
+
+	if (dir < 0 || flock(dir, LOCK_EX) < 0)
+		return err_sys(err, errno, "lock the directory of managers");
+	others = add_up(dir, o);
+	*ret_others = others;
+	if (bytes > read_promise(o->fd) && (others > most || bytes > most - others))
+		return err_set(err, E_BUSY, "more memory is promised than there is");
+	snprintf(text, sizeof(text), "%0*" PRIu64, DIGITS, bytes);
+	if (pwrite(o->fd, text, DIGITS, 0) != DIGITS)
+		return err_sys(err, errno, "write a manager's file");
+	return 0;
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/fd.h"
+#include "manager/owner.h"
+#include "tap.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int base;
+static char owners[64];
+
+static size_t count_files(void)
+{
+	size_t n = 0;
+	DIR *list = opendir(owners);
+	const struct dirent *e;
+
+	must(list != NULL);
+	while ((e = readdir(list)))
+		n += e->d_name[0] != '.' || e->d_name[1] > '.';
+	closedir(list);
+	return n;
+}
+
+/* A process that is an owner until it is killed; its id in ret. */
+static pid_t start_owner(uint64_t promise, struct owner *ret)
+{
+	int pipes[2];
+	pid_t pid;
+
+	must(pipe2(pipes, O_CLOEXEC) == 0);
+	pid = fork();
+	if (pid == 0) {
+		uint64_t others;
+
+		if (owner_make(base, ret, NULL) < 0 ||
+			owner_promise(base, ret, promise, UINT64_MAX, &others, NULL) < 0 ||
+			write(pipes[1], ret->id, sizeof(ret->id)) != sizeof(ret->id))
+			_exit(1);
+		pause();
+		_exit(0);
+	}
+	must(pid > 0 && read(pipes[0], ret->id, sizeof(ret->id)) == sizeof(ret->id));
+	fd_close(pipes[0]);
+	fd_close(pipes[1]);
+	return pid;
+}
+
+static void kill_it(pid_t pid)
+{
+	must(kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid);
+}
+
+static void it_lives_until_it_is_dropped(void)
+{
+	struct owner o = OWNER_INIT;
+
+	must(owner_make(base, &o, NULL) == 0);
+	check(owner_is_live(base, o.id));
+	check(owner_is_live(base, o.id));
+	owner_done(base, &o);
+	check(!owner_is_live(base, o.id));
+	check_int(count_files(), 0);
+}
+
+static void a_killed_one_is_dead_and_leaves_nothing(void)
+{
+	struct owner o = OWNER_INIT;
+	pid_t pid = start_owner(0, &o);
+
+	check(owner_is_live(base, o.id));
+	check_int(count_files(), 1);
+	kill_it(pid);
+	check(!owner_is_live(base, o.id));
+	check_int(count_files(), 0);
+}
+
+static void what_is_no_id_is_nobody(void)
+{
+	check(!owner_is_live(base, ""));
+	check(!owner_is_live(base, "../x"));
+	check(!owner_is_live(base, "aaaaaaaaaaaaaaaaaaaaa"));
+}
+
+enum { MAKERS = 4, ROUNDS = 200 };
+
+/* Those who look take what is not locked yet for a dead one's. */
+static void lookers_do_not_take_what_is_made(void)
+{
+	pid_t looker = fork(), makers[MAKERS];
+	int status;
+
+	for (; looker == 0;) {
+		struct owner o = OWNER_INIT;
+		uint64_t others;
+
+		if (owner_make(base, &o, NULL) < 0 ||
+			owner_promise(base, &o, 1, UINT64_MAX, &others, NULL) < 0)
+			_exit(1);
+		owner_done(base, &o);
+	}
+	for (int i = 0; i < MAKERS; i++) {
+		makers[i] = fork();
+		for (int k = 0; makers[i] == 0 && k < ROUNDS; k++) {
+			struct owner o = OWNER_INIT;
+
+			if (owner_make(base, &o, NULL) < 0 || !owner_is_live(base, o.id))
+				_exit(1);
+			owner_done(base, &o);
+		}
+		if (makers[i] == 0)
+			_exit(0);
+	}
+	for (int i = 0; i < MAKERS; i++) {
+		must(waitpid(makers[i], &status, 0) == makers[i]);
+		check_int(status, 0);
+	}
+	kill_it(looker);
+}
+
+static void promises_of_all_who_live_count(void)
+{
+	struct owner one = OWNER_INIT, two = OWNER_INIT, dead = OWNER_INIT;
+	uint64_t others = 7;
+	pid_t pid = start_owner(50, &dead);
+
+	must(owner_make(base, &one, NULL) == 0 && owner_make(base, &two, NULL) == 0);
+	check_int(owner_promise(base, &one, 40, 100, &others, NULL), 0);
+	check_int(others, 50);
+	check_int(owner_promise(base, &two, 11, 100, &others, NULL), -E_BUSY);
+	check_int(others, 90);
+	check_int(owner_promise(base, &two, 10, 100, &others, NULL), 0);
+	kill_it(pid);
+	check_int(owner_promise(base, &two, 60, 100, &others, NULL), 0);
+	check_int(others, 40);
+	check_int(owner_promise(base, &one, 41, 100, &others, NULL), -E_BUSY);
+	/* Less is always taken, whatever there is. */
+	check_int(owner_promise(base, &one, 39, 0, &others, NULL), 0);
+	owner_done(base, &two);
+	check_int(owner_promise(base, &one, 100, 100, &others, NULL), 0);
+	check_int(others, 0);
+	owner_done(base, &one);
+	check_int(count_files(), 0);
+}
+
+static void sums_do_not_wrap(void)
+{
+	struct owner one = OWNER_INIT, two = OWNER_INIT, three = OWNER_INIT;
+	uint64_t others;
+
+	must(owner_make(base, &one, NULL) == 0 && owner_make(base, &two, NULL) == 0 &&
+		owner_make(base, &three, NULL) == 0);
+	check_int(owner_promise(base, &one, UINT64_MAX, UINT64_MAX, &others, NULL), 0);
+	check_int(owner_promise(base, &two, 1, UINT64_MAX, &others, NULL), -E_BUSY);
+	check_int(owner_promise(base, &two, 0, UINT64_MAX, &others, NULL), 0);
+	check_int(owner_promise(base, &three, 1, UINT64_MAX, &others, NULL), -E_BUSY);
+	owner_done(base, &one);
+	owner_done(base, &two);
+	owner_done(base, &three);
+}
+
+int main(void)
+{
+	char path[] = "/tmp/cloche-test-owner-XXXXXX";
+
+	must(mkdtemp(path));
+	base = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	must(base >= 0);
+	snprintf(owners, sizeof(owners), "%s/.owners", path);
+	run_test(it_lives_until_it_is_dropped);
+	run_test(a_killed_one_is_dead_and_leaves_nothing);
+	run_test(what_is_no_id_is_nobody);
+	run_test(lookers_do_not_take_what_is_made);
+	run_test(promises_of_all_who_live_count);
+	run_test(sums_do_not_wrap);
+	must(rmdir(owners) == 0 && rmdir(path) == 0);
+	return tap_done();
+}
