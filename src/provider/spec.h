@@ -82,6 +82,9 @@ struct room_spec {
 	char **opened;   /* paths of the host, writable though they are what the host obeys: the
 			  * person asked for it (strv) */
 
+	/* KEY=VALUE, for those providers whose rooms have labels (strv, borrowed); NULL: none. No
+	 * part of messages. */
+	char *const *labels;
 	/* Called while the room is made, when its process 1 is there: for what shall be done at the
 	 * same time and before it is ready. NULL: nothing. No part of messages. */
 	void (*born)(void *user, pid_t init);

@@ -496,6 +496,7 @@ static int make_room(struct supervisor *s, const int *fds, struct cloche_err *er
 	if (r < 0)
 		return r;
 	s->spec.ca_fd = ca_fd;
+	s->spec.labels = s->start.labels;
 	s->spec.born = on_born;
 	s->spec.born_user = s;
 	s->spec.given_up = is_given_up;

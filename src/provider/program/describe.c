@@ -2,6 +2,7 @@
 /* Theory of operation: the request of "create", a line each thing that the program has to see to,
  * as docs/design/provider-protocol.md has them. What cannot be told to a program is refused
  * here: no program has to know that there is more. */
+#include "base/macro.h"
 #include "base/program.h"
 #include "ipc/roomctl.h"
 #include "provider/native/parts.h"
@@ -134,6 +135,21 @@ static int add_init(struct buf *out, const struct room_spec *s)
 		writes ? "staying" : NULL, NULL);
 }
 
+static int add_labels(struct buf *out, char *const *labels)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && labels && labels[i]; i++) {
+		struct str label = str_from(labels[i]);
+		size_t eq = str_chr(label, '=');
+		_cleanup_(freep) char *key = str_dup(str_prefix(label, eq));
+
+		r = key ? words_add_line(out, "label", key, labels[i] + MIN(eq + 1, label.n), NULL)
+			: -ENOMEM;
+	}
+	return r;
+}
+
 int describe_room(const struct room_spec *spec, const struct judged_source *sources,
 	const char *dir, struct buf *out, struct cloche_err *err)
 {
@@ -148,6 +164,7 @@ int describe_room(const struct room_spec *spec, const struct judged_source *sour
 	LINE("hostname", ROOTFS_HOSTNAME);
 	if (cloche)
 		LINE("cloche", cloche);
+	r = r == 0 ? add_labels(out, spec->labels) : r;
 	r = r == 0 ? add_root(out, spec) : r;
 	r = r == 0 ? add_tmpfs(out, spec, sources) : r;
 	LINE("mount", "ro", "file", spec->init_path, ROOMCTL_INIT_PATH);
