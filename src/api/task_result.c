@@ -2,7 +2,7 @@
 #include "api/planted.h"
 #include "api/task.h"
 
-enum { INDENT = 2 };
+enum { INDENT = 2, MIB = 1 << 20 };
 
 /* Text that came from an agent may be no valid UTF-8: json_stringn would refuse it. */
 static json_t *text(const char *s)
@@ -27,6 +27,22 @@ static json_t *sandbox_object(const cloche_run *run)
 		"duration_ms", (json_int_t)cloche_run_duration_ms(run));
 }
 
+/* The same with AgentGate's names and units. */
+static json_t *sandbox_info(const cloche_run *run)
+{
+	cloche_usage u = cloche_run_usage(run);
+	uint64_t ms = cloche_run_duration_ms(run);
+	json_t *usage = json_null();
+
+	if (u.cpu_ms > 0 || u.memory_peak_bytes > 0)
+		usage = json_pack("{s:f, s:f}", "cpu_percent",
+			ms > 0 ? 100.0 * (double)u.cpu_ms / (double)ms : 0.0, "memory_mb",
+			(double)u.memory_peak_bytes / MIB);
+	return json_pack("{s:s, s:s, s:o, s:I}", "provider", cloche_run_provider(run),
+		"container_id", cloche_run_id(run), "resource_usage", usage, "duration_ms",
+		(json_int_t)ms);
+}
+
 int task_make_result(cloche_task *task, struct cloche_err *err)
 {
 	const struct agent_transcript *t = &task->transcript;
@@ -39,7 +55,7 @@ int task_make_result(cloche_task *task, struct cloche_err *err)
 		return r;
 	doc = json_pack("{s:s, s:s?, s:o, s:o, s:o, s:O, s:I, s:f, s:I, s:o, s:o, s:o, s:b, s:b, "
 			"s:i, s:I, s:I, "
-			"s:o, s:s, s:o, s:o, s:{s:I, s:I}}",
+			"s:o, s:s, s:o, s:o, s:o, s:{s:I, s:I}}",
 		"outcome", agent_outcome_name(task->outcome), "detail",
 		agent_detail_name(task->detail), "session_id",
 		text_or_empty(agent_transcript_session_id(t)), "response_text",
@@ -52,8 +68,9 @@ int task_make_result(cloche_task *task, struct cloche_err *err)
 		"web_search_count", (json_int_t)t->web_search_count, "web_fetch_count",
 		(json_int_t)t->web_fetch_count, "context_dir", text(session_dir(task->session)),
 		"execution_context_id", session_context_id(task->session), "sandbox",
-		sandbox_object(run), "planted", planted_list(cloche_run_id(run)), "network",
-		"allowed", (json_int_t)cloche_run_network_allowed(run), "blocked",
+		sandbox_object(run), "sandbox_info", sandbox_info(run), "planted",
+		planted_list(cloche_run_id(run)), "network", "allowed",
+		(json_int_t)cloche_run_network_allowed(run), "blocked",
 		(json_int_t)cloche_run_network_blocked(run));
 	if (!doc || json_text_write(&task->result_json, doc, INDENT) < 0 ||
 		!buf_cstr(&task->result_json))
