@@ -40,14 +40,16 @@ struct session {
 	char *warning;
 };
 
+static int check_writable(const struct session *s, struct cloche_err *err)
+{
+	return s->writable ? 0 : err_set(err, E_DENIED, "%s was opened for reading only", s->dir);
+}
+
 static int save(struct session *s, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(SESSION_FILE_MAX);
-	int r;
+	int r = document_write(s->doc, &text, err);
 
-	if (!s->writable)
-		return err_set(err, E_DENIED, "%s was opened for reading only", s->dir);
-	r = document_write(s->doc, &text, err);
 	if (r == 0)
 		r = fs_write_atomic(s->fd, SESSION_FILE, buf_str(&text), 0600, true, err);
 	if (r < 0)
@@ -328,6 +330,10 @@ const char *session_last_successful_response(const struct session *s)
 
 int session_set_model(struct session *s, const char *model, struct cloche_err *err)
 {
+	int r = check_writable(s, err);
+
+	if (r < 0)
+		return r;
 	if (!model || !model[0])
 		json_object_del(s->doc, "model");
 	else if (!utf8_is_valid(str_from(model)))
@@ -340,10 +346,10 @@ int session_set_model(struct session *s, const char *model, struct cloche_err *e
 int session_begin_reply(struct session *s, const char *request_text, struct cloche_err *err)
 {
 	_cleanup_json_ json_t *reply = NULL;
-	int r;
+	int r = check_writable(s, err);
 
-	if (!s->writable)
-		return save(s, err);
+	if (r < 0)
+		return r;
 	if (s->pending)
 		return err_set(err, E_BUSY, "a reply is under way in %s", s->dir);
 	r = session_events_begin(&s->events, s->fd, err);
@@ -386,9 +392,11 @@ int session_update_or_add_reply(
 	json_t *last = n ? json_array_get(document_replies(s->doc), n - 1) : NULL;
 	const json_t *asked = json_object_get(last, "request_text");
 	_cleanup_json_ json_t *added = NULL;
+	int r = check_writable(s, err);
 	bool same;
-	int r;
 
+	if (r < 0)
+		return r;
 	if (json_is_string(asked))
 		same = reply->request_text &&
 		       str_eq(json_str(asked), str_from(reply->request_text));

@@ -414,6 +414,9 @@ static void test_unfinished_reply_is_rebuilt(void)
 	check(session_was_interrupted(reader));
 	check_int(json_array_size(json_object_get(session_reply(reader, 1), "events")), 2);
 	check_int(session_set_model(reader, "x", NULL), -E_DENIED);
+	check(session_model(reader) == NULL);
+	check_int(session_update_or_add_reply(reader, &(struct session_reply){0}, NULL), -E_DENIED);
+	check_int(session_replies(reader), 2);
 	check_int(session_begin_reply(reader, "x", NULL), -E_DENIED);
 	session_free(reader);
 	session_freep(&s); /* as a crash would */
