@@ -191,6 +191,16 @@ int agent_event_parse(struct str line, struct agent_event **ret, struct cloche_e
 	return r;
 }
 
+char *agent_text_dup(struct str s)
+{
+	char *copy = str_dup(s);
+
+	for (size_t i = 0; copy && i < s.n; i++)
+		if (copy[i] == '\0')
+			copy[i] = ' ';
+	return copy;
+}
+
 struct agent_event *agent_event_free(struct agent_event *e)
 {
 	if (e) {

@@ -61,6 +61,10 @@ _warn_unused_ int agent_event_parse(
 _warn_unused_ int agent_event_from_json(
 	json_t *object, struct agent_event **ret, struct cloche_err *err);
 
+/* A terminated copy of a text; a NUL, which would cut it short, becomes a blank. NULL on lack of
+ * memory. */
+char *agent_text_dup(struct str s);
+
 /* Frees the event and its reference to raw. NULL is fine. Returns NULL. */
 struct agent_event *agent_event_free(struct agent_event *e);
 DEFINE_CLEANUP(struct agent_event, agent_event_free)

@@ -14,11 +14,6 @@ void agent_markers_scan(struct agent_markers *m, struct str line, bool is_stderr
 		m->api_error_4 = str_find(line, STR("API Error: 4")) < line.n;
 }
 
-static bool is_error(const struct agent_transcript *t)
-{
-	return t->is_error || str_starts(str_from(t->subtype), STR("error"));
-}
-
 /* The text of an error result begins with what failed; a quotation further on means nothing. */
 static bool is_too_long(const struct agent_transcript *t)
 {
@@ -68,11 +63,13 @@ static bool is_session_lost(const struct agent_transcript *t)
 static enum agent_outcome with_result(const struct agent_ending *ending,
 	const struct agent_transcript *t, enum agent_detail *detail)
 {
-	if (is_error(t) && is_too_long(t))
+	bool error = agent_transcript_is_error(t);
+
+	if (error && is_too_long(t))
 		return AGENT_PROMPT_TOO_LONG;
-	if (is_error(t) && (is_about_the_conversation(api_status(t)) || is_session_lost(t)))
+	if (error && (is_about_the_conversation(api_status(t)) || is_session_lost(t)))
 		return AGENT_SESSION_CORRUPTED;
-	if (!is_error(t) && ending->exit_code == 0)
+	if (!error && ending->exit_code == 0)
 		return AGENT_SUCCESS;
 	if (ending->oom_killed && ending->exit_code != 0)
 		*detail = AGENT_DETAIL_OUT_OF_MEMORY;
@@ -96,7 +93,7 @@ enum agent_outcome agent_outcome_classify(const struct agent_ending *ending,
 {
 	enum agent_detail ignored, *detail = ret_detail ? ret_detail : &ignored;
 	bool has_result = t->results > 0;
-	bool completed = has_result && !is_error(t) && ending->exit_code == 0;
+	bool completed = has_result && !agent_transcript_is_error(t) && ending->exit_code == 0;
 
 	*detail = AGENT_DETAIL_NONE;
 	if (ending->timed_out)

@@ -21,8 +21,7 @@
 #define ANSWER_FACTOR 4
 #define SUMMARY_LINES 10
 
-static const char *const usage_keys[] = {
-	"input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"};
+static const char *const usage_keys[] = {AGENT_USAGE(AGENT_USAGE_KEY)};
 
 int agent_transcript_init(struct agent_transcript *t, size_t max, struct cloche_err *err)
 {
@@ -64,20 +63,9 @@ static struct str strip(struct str s)
 	return s;
 }
 
-/* A NUL would cut a terminated string short, and none belongs into a text. */
-static char *dup_text(struct str s)
-{
-	char *copy = str_dup(s);
-
-	for (size_t i = 0; copy && i < s.n; i++)
-		if (copy[i] == '\0')
-			copy[i] = ' ';
-	return copy;
-}
-
 static int replace(char **at, struct str s)
 {
-	char *copy = dup_text(s);
+	char *copy = agent_text_dup(s);
 
 	if (!copy)
 		return -ENOMEM;
@@ -93,7 +81,7 @@ static int replace_unless_empty(char **at, struct str s)
 
 static int texts_add(struct agent_texts *texts, struct str s)
 {
-	char *copy = dup_text(s);
+	char *copy = agent_text_dup(s);
 
 	if (!copy)
 		return -ENOMEM;
@@ -272,6 +260,11 @@ int agent_transcript_add(
 	else if (r == 0 && e->type == AGENT_EVENT_RESULT)
 		r = add_result(t, e);
 	return r < 0 ? err_nomem(err) : 0;
+}
+
+bool agent_transcript_is_error(const struct agent_transcript *t)
+{
+	return t->is_error || str_starts(str_from(t->subtype), STR("error"));
 }
 
 const char *agent_transcript_session_id(const struct agent_transcript *t)

@@ -4,6 +4,14 @@
 
 #include "agent/event.h"
 
+/* What is counted of tokens; a result may count more. */
+#define AGENT_USAGE(F)                                                                             \
+	F(input_tokens)                                                                            \
+	F(output_tokens)                                                                           \
+	F(cache_creation_input_tokens)                                                             \
+	F(cache_read_input_tokens)
+#define AGENT_USAGE_KEY(name) #name,
+
 /* The answer of a run that succeeded without saying anything. */
 #define AGENT_NO_OUTPUT "No output received from Claude."
 /* Bytes of memory for the events of one run; what comes after only counts. */
@@ -68,6 +76,9 @@ static inline void agent_transcript_donep(struct agent_transcript *t)
 /* Takes the next event into account (keeps a reference to its raw). Returns 0 or -E_NO_MEMORY. */
 _warn_unused_ int agent_transcript_add(
 	struct agent_transcript *t, const struct agent_event *e, struct cloche_err *err);
+
+/* Whether the last result is an error: is_error is true, or its subtype begins with "error". */
+bool agent_transcript_is_error(const struct agent_transcript *t);
 
 /* The session to resume: the result's, else that of system/init; NULL where there was neither.
  * Borrowed. */

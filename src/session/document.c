@@ -4,8 +4,7 @@
 
 #include <errno.h>
 
-static const char *const usage_keys[] = {
-	"input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"};
+static const char *const usage_keys[] = {AGENT_USAGE(AGENT_USAGE_KEY)};
 static const char *const required_keys[] = {"session_id", "timestamp", "duration_ms",
 	"total_cost_usd", "num_turns", "is_error", "usage"};
 
@@ -261,7 +260,7 @@ int reply_rebuild(json_t *reply, const json_t *events, struct cloche_err *err)
 
 	if (r == 0)
 		r = gather(events, &t, err);
-	if (r == 0 && t.results > 0 && !t.is_error)
+	if (r == 0 && t.results > 0 && !agent_transcript_is_error(&t))
 		r = agent_transcript_response(&t, &response, err);
 	if (r == 0 && asked.p) {
 		request = str_dup(asked);
@@ -310,7 +309,8 @@ int session_reply_from(const struct agent_transcript *t, enum agent_outcome outc
 		.duration_ms = t->duration_ms || t->results == 0 ? t->duration_ms : wall_ms,
 		.num_turns = t->num_turns,
 		.total_cost_usd = t->total_cost_usd,
-		.is_error = t->results == 0 || t->is_error || outcome != AGENT_SUCCESS,
+		.is_error =
+			t->results == 0 || agent_transcript_is_error(t) || outcome != AGENT_SUCCESS,
 		.usage = *ret_usage,
 		.request_text = request_text,
 		.response_text = response_text,

@@ -450,6 +450,20 @@ static void test_crash_after_the_result(void)
 	check(json_real_value(json_object_get(session_reply(s, 0), "total_cost_usd")) == 0.25);
 }
 
+/* A result may say by its subtype alone that it is an error. */
+static void test_crash_after_an_error(void)
+{
+	fresh();
+	SESSION(s) = open_ok("c");
+	must(session_begin_reply(s, "task", NULL) == 0);
+	add(s, SAY("so far"));
+	add(s, "{\"type\":\"result\",\"subtype\":\"error_max_turns\",\"is_error\":false}");
+	session_freep(&s);
+	s = open_ok(NULL);
+	check(json_is_true(json_object_get(session_reply(s, 0), "is_error")));
+	check(session_last_successful_response(s) == NULL);
+}
+
 static void test_lock(void)
 {
 	struct session *second = NULL;
@@ -530,6 +544,7 @@ int main(void)
 	run_test(test_same_prompt_twice);
 	run_test(test_unfinished_reply_is_rebuilt);
 	run_test(test_crash_after_the_result);
+	run_test(test_crash_after_an_error);
 	run_test(test_lock);
 	run_test(test_leftovers_are_removed);
 	run_test(test_not_found);
