@@ -36,7 +36,7 @@ static const char *const lines[] = {
 	"{\"type\":\"x\",\"n\":[1.5,123456789012345678901234]}",
 	"{\"type\":\"result\",\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"a\"}]},"
 	"\"usage\":{\"service_tier\":\"s\"},\"errors\":[\"e\"],\"session_id\":\"s\"}",
-	"{\"type\":\"result\",\"result\":\"again\",\"subtype\":\"success\"}",
+	"{\"type\":\"result\",\"result\":\"again\",\"subtype\":\"success\",\"usage\":{\"tier\":1}}",
 };
 
 static void transcript(void)
@@ -62,6 +62,7 @@ static void transcript(void)
 		checked(agent_transcript_usage(&t, &usage, &err)) < 0)
 		return;
 	check_z(response, "a\n\nagain");
+	check_int(json_object_size(usage), 5);
 	check_z(agent_transcript_session_id(&t), "s");
 }
 

@@ -355,7 +355,7 @@ int agent_transcript_usage(const struct agent_transcript *t, json_t **ret, struc
 		if (json_object_set_new(usage, usage_keys[i], json_integer((json_int_t)n)) < 0)
 			return err_nomem(err);
 	}
-	if (t->usage && json_object_update_missing(usage, t->usage) < 0)
+	if (t->usage && json_add_missing(usage, t->usage) < 0)
 		return err_nomem(err);
 	*ret = TAKE_PTR(usage);
 	return 0;

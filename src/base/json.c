@@ -191,6 +191,18 @@ size_t json_escape_length(struct str s, bool *ret_half)
 	return 6;
 }
 
+int json_add_missing(json_t *object, const json_t *from)
+{
+	const char *key;
+	json_t *value;
+
+	json_object_foreach ((json_t *)(uintptr_t)from, key, value)
+		if (!json_object_get(object, key) &&
+			json_object_set_nocheck(object, key, value) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
 json_t *json_utf8(struct str s)
 {
 	_cleanup_(buf_donep) struct buf clean = BUF_INIT(SIZE_MAX / 2);

@@ -48,6 +48,10 @@ static inline uint64_t json_count_at(const json_t *object, const char *key)
  * memory. */
 json_t *json_utf8(struct str s);
 
+/* Gives object the members of from that it lacks. 0 or -ENOMEM, which jansson's own function does
+ * not tell. */
+_warn_unused_ int json_add_missing(json_t *object, const json_t *from);
+
 /* s begins with a backslash. Returns the length of the escape, twelve for a whole surrogate pair;
  * *ret_half where it is one half of such a pair without the other (RFC 8259 section 7). */
 size_t json_escape_length(struct str s, bool *ret_half);

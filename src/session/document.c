@@ -150,7 +150,7 @@ static json_t *usage_of(const json_t *from)
 		if (r < 0)
 			return NULL;
 	}
-	if (usage && from && json_object_update_missing(usage, (json_t *)(uintptr_t)from) < 0)
+	if (usage && from && json_add_missing(usage, from) < 0)
 		return NULL;
 	return TAKE_PTR(usage);
 }
