@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/lines.h"
+#include "api/event.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+enum { PIECE = 64 << 10 };
+
+struct cloche_event_stream {
+	struct lines lines;
+	struct agent_transcript said;
+	uint64_t events, skipped;
+	cloche_event_typed_fn on_event;
+	void *on_event_user;
+	char *extra, *response;
+	struct cloche_err *err; /* of the call under way */
+};
+
+cloche_event_stream *cloche_event_stream_new(void)
+{
+	cloche_event_stream *stream = calloc(1, sizeof(*stream));
+
+	if (!stream)
+		return NULL;
+	stream->lines = LINES_INIT(LINES_MAX_DEFAULT);
+	if (agent_transcript_init(&stream->said, 0, NULL) == 0)
+		return stream;
+	cloche_event_stream_free(stream);
+	return NULL;
+}
+
+void cloche_event_stream_free(cloche_event_stream *stream)
+{
+	if (!stream)
+		return;
+	lines_done(&stream->lines);
+	agent_transcript_done(&stream->said);
+	free(stream->extra);
+	free(stream->response);
+	free(stream);
+}
+
+void cloche_event_stream_on_event(cloche_event_stream *stream, cloche_event_typed_fn fn, void *user)
+{
+	stream->on_event = fn;
+	stream->on_event_user = user;
+}
+
+static int event_stream_take(struct str line, void *data)
+{
+	_cleanup_(agent_event_freep) struct agent_event *e = NULL;
+	_cleanup_(cloche_event_freep) cloche_event *event = NULL;
+	cloche_event_stream *stream = data;
+	int r = agent_event_parse(line, &e, stream->err);
+
+	if (r > 0) {
+		stream->skipped += str_trim(line).n > 0;
+		return 0;
+	}
+	if (r == 0)
+		r = agent_transcript_add(&stream->said, e, stream->err);
+	if (r < 0)
+		return r;
+	stream->events++;
+	if (!stream->on_event)
+		return 0;
+	r = event_new(e, &event, stream->err);
+	if (r == 0)
+		stream->on_event(event, stream->on_event_user);
+	return r;
+}
+
+int cloche_event_stream_feed(
+	cloche_event_stream *stream, const void *data, size_t length, cloche_err *err)
+{
+	int r;
+
+	stream->err = err;
+	r = lines_feed(&stream->lines, str_make(data, length), event_stream_take, stream);
+	return r < 0 ? err_nomem(err) : 0;
+}
+
+int cloche_event_stream_end(cloche_event_stream *stream, cloche_err *err)
+{
+	stream->err = err;
+	return lines_end(&stream->lines, event_stream_take, stream) < 0 ? err_nomem(err) : 0;
+}
+
+int cloche_event_stream_feed_file(cloche_event_stream *stream, const char *path, cloche_err *err)
+{
+	_cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	_cleanup_(freep) char *piece = malloc(PIECE);
+	ssize_t n;
+	int r;
+
+	if (fd < 0)
+		return err_sys(err, errno, "events %s", path);
+	if (!piece)
+		return err_nomem(err);
+	while ((n = read(fd, piece, PIECE)) != 0) {
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return err_sys(err, errno, "events %s", path);
+		r = cloche_event_stream_feed(stream, piece, (size_t)n, err);
+		if (r < 0)
+			return r;
+	}
+	return cloche_event_stream_end(stream, err);
+}
+
+uint64_t cloche_event_stream_events(const cloche_event_stream *stream)
+{
+	return stream->events;
+}
+
+uint64_t cloche_event_stream_skipped(const cloche_event_stream *stream)
+{
+	return stream->skipped + stream->lines.dropped;
+}
+
+const char *cloche_event_stream_session_id(const cloche_event_stream *stream)
+{
+	return agent_transcript_session_id(&stream->said);
+}
+
+int cloche_event_stream_result(
+	cloche_event_stream *stream, cloche_event_result *ret, cloche_err *err)
+{
+	cloche_event_usage usage;
+	int r;
+
+	if (stream->said.results == 0)
+		return 0;
+	r = event_usage(&stream->said, &stream->extra, &usage, err);
+	if (r < 0)
+		return r;
+	*ret = event_result(&stream->said, &usage);
+	return 1;
+}
+
+const char *cloche_event_stream_response(cloche_event_stream *stream)
+{
+	free(stream->response);
+	stream->response = NULL;
+	return agent_transcript_response(&stream->said, &stream->response, NULL) < 0
+		       ? NULL
+		       : stream->response;
+}
