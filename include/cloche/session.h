@@ -25,9 +25,11 @@ CLOCHE_API int cloche_session_load(const char *dir, cloche_session **ret, cloche
  * a new one (NULL: generated); of one that is there it has to be the same, or NULL
  * (CLOCHE_E_USAGE). The context is locked until *ret, which the caller frees, is freed:
  * CLOCHE_E_BUSY while a task or another handle has it. A damaged file is kept under another name,
- * and a new one begun. */
+ * and a new one begun: cloche_session_warning() says so. */
 CLOCHE_API int cloche_session_open(
 	const char *dir, const char *context_id, cloche_session **ret, cloche_err *err);
+/* What a person should know of the opening, in a sentence; NULL: nothing. */
+CLOCHE_API const char *cloche_session_warning(const cloche_session *session);
 /* NULL is fine. */
 CLOCHE_API void cloche_session_free(cloche_session *session);
 
@@ -68,8 +70,9 @@ typedef struct cloche_session_reply {
  * timestamp and members that are not in the struct, its events included. Else a reply of now is
  * added. So calling it again and again while an agent works keeps one reply. It cannot tell a
  * prompt that was executed twice in a row from one whose reply has grown, also where a task left
- * the last reply: a task itself, cloche_task_execute(), adds one each time. CLOCHE_E_USAGE:
- * total_cost_usd or usage.extra cannot be. */
+ * the last reply: a task itself, cloche_task_execute(), adds one each time.
+ * events.jsonl, which tasks write, is not touched. CLOCHE_E_USAGE: total_cost_usd or usage.extra
+ * cannot be. */
 CLOCHE_API int cloche_session_update_or_add_reply(
 	cloche_session *session, const cloche_session_reply *reply, cloche_err *err);
 

@@ -54,6 +54,11 @@ void cloche_session_free(cloche_session *session)
 	free(session);
 }
 
+const char *cloche_session_warning(const cloche_session *session)
+{
+	return session_warning(session->store);
+}
+
 const char *cloche_session_context_id(const cloche_session *session)
 {
 	return session_context_id(session->store);

@@ -152,6 +152,21 @@ static void test_what_cannot_be_is_refused(void)
 	cloche_session_free(session);
 }
 
+static void test_a_damaged_file_is_told(void)
+{
+	_cleanup_(freep) char *path = fs_join(dir, "context.json");
+	cloche_session *session = open_ok(NULL);
+
+	check(cloche_session_warning(session) == NULL);
+	cloche_session_free(session);
+	must(fs_write_atomic(AT_FDCWD, path, STR("{"), 0600, false, NULL) == 0);
+	session = open_ok("anew");
+	check(cloche_session_warning(session) &&
+		strstr(cloche_session_warning(session), "damaged"));
+	check_int(cloche_session_reply_count(session), 0);
+	cloche_session_free(session);
+}
+
 int main(void)
 {
 	must(mkdtemp(dir));
@@ -160,6 +175,7 @@ int main(void)
 	run_test(test_a_reply_grows_in_place);
 	run_test(test_another_prompt_is_another_reply);
 	run_test(test_what_cannot_be_is_refused);
+	run_test(test_a_damaged_file_is_told);
 	must(fs_remove_tree(AT_FDCWD, dir) == 0);
 	return tap_done();
 }
