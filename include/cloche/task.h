@@ -12,8 +12,10 @@
 #include <stdint.h>
 
 #include "error.h"
+#include "event.h"
 #include "run.h"
 #include "sandbox.h"
+#include "session.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -54,6 +56,9 @@ CLOCHE_API int cloche_task_set_resume(cloche_task *task, const char *session, cl
 typedef void (*cloche_event_fn)(const char *type, const char *json, void *user);
 CLOCHE_API void cloche_task_on_event(cloche_task *task, cloche_event_fn fn, void *user);
 
+/* The same with the event's types. It is borrowed for the call. */
+CLOCHE_API void cloche_task_on_typed_event(cloche_task *task, cloche_event_typed_fn fn, void *user);
+
 /* Called with one line of progress for a person: what the agent says, which tool it uses. */
 CLOCHE_API void cloche_task_on_progress(cloche_task *task, cloche_warning_fn fn, void *user);
 CLOCHE_API void cloche_task_on_warning(cloche_task *task, cloche_warning_fn fn, void *user);
@@ -83,9 +88,21 @@ CLOCHE_API bool cloche_task_stdout_truncated(const cloche_task *task);
 CLOCHE_API bool cloche_task_stderr_truncated(const cloche_task *task);
 CLOCHE_API const char *cloche_task_context_dir(const cloche_task *task);
 CLOCHE_API const char *cloche_task_context_id(const cloche_task *task);
+/* These three may be called by any thread, also while the task executes.
+ *
+ * Loads the context as it is now, for reading; the caller frees *ret, which stays as it is. */
+CLOCHE_API int cloche_task_session(const cloche_task *task, cloche_session **ret, cloche_err *err);
+/* Paths of the agent's events (events.jsonl, for cloche_event_stream_feed_file()) and of the
+ * network log in its plain form (for cloche_network_log_open()); NULL where there is no such file,
+ * as before the first execution or where there was no network. Borrowed until the task is freed. */
+CLOCHE_API const char *cloche_task_event_log(const cloche_task *task);
+CLOCHE_API const char *cloche_task_network_log(const cloche_task *task);
 CLOCHE_API double cloche_task_cost_usd(const cloche_task *task);
 CLOCHE_API uint64_t cloche_task_turns(const cloche_task *task);
 CLOCHE_API uint64_t cloche_task_duration_ms(const cloche_task *task);
+/* The tokens of the last execution, as its last result has them; borrowed until the next call,
+ * execute or free. CLOCHE_E_NO_MEMORY. */
+CLOCHE_API int cloche_task_token_usage(cloche_task *task, cloche_event_usage *ret, cloche_err *err);
 /* The whole result as one JSON document (cloche-agent(1)); borrowed. */
 CLOCHE_API const char *cloche_task_result_json(const cloche_task *task);
 /* The run beneath: its accessors give exit code, usage, network counts. Borrowed; NULL before the

@@ -35,6 +35,8 @@ int cloche_task_new(const cloche_sandbox *sb, const char *driver, const char *co
 	r = agent_driver_get(driver, &task->driver, err);
 	if (r == 0)
 		r = session_open(context_dir, context_id, &task->session, err);
+	if (r == 0)
+		r = task_name_logs(task, err);
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(task);
@@ -72,6 +74,9 @@ void cloche_task_free(cloche_task *task)
 	reset(task);
 	session_free(task->session);
 	cloche_sandbox_free(task->sb);
+	free(task->event_log);
+	free(task->network_log);
+	free(task->usage_extra);
 	free(task->model);
 	free(task->effort);
 	free(task->system_prompt);
@@ -123,6 +128,12 @@ void cloche_task_on_event(cloche_task *task, cloche_event_fn fn, void *user)
 {
 	task->on_event = fn;
 	task->on_event_user = user;
+}
+
+void cloche_task_on_typed_event(cloche_task *task, cloche_event_typed_fn fn, void *user)
+{
+	task->on_typed_event = fn;
+	task->on_typed_event_user = user;
 }
 
 void cloche_task_on_progress(cloche_task *task, cloche_warning_fn fn, void *user)
@@ -187,6 +198,16 @@ static void show(cloche_task *task, const struct agent_event *e)
 		progress(task, "", STR("the API did not answer, trying again"));
 }
 
+static int tell_typed(cloche_task *task, const struct agent_event *e, struct cloche_err *err)
+{
+	_cleanup_(cloche_event_freep) cloche_event *event = NULL;
+	int r = task->on_typed_event ? event_new(e, &event, err) : 0;
+
+	if (event)
+		task->on_typed_event(event, task->on_typed_event_user);
+	return r;
+}
+
 static int tell(cloche_task *task, const struct agent_event *e, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf json = BUF_INIT(LINES_MAX_DEFAULT * 6ULL);
@@ -194,12 +215,12 @@ static int tell(cloche_task *task, const struct agent_event *e, struct cloche_er
 
 	show(task, e);
 	if (!task->on_event)
-		return 0;
+		return tell_typed(task, e, err);
 	type = str_dup(e->type_name);
 	if (!type || json_text_write(&json, e->raw, 0) < 0 || !buf_cstr(&json))
 		return err_nomem(err);
 	task->on_event(type, buf_data(&json), task->on_event_user);
-	return 0;
+	return tell_typed(task, e, err);
 }
 
 static int on_stdout_line(struct str line, void *data)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* A task's own state, shared by the files that make it up: task.c (life), task_prepare.c (the
- * sandbox that the driver needs), task_result.c (the result as a document). */
+ * sandbox that the driver needs), task_result.c (the result, and where it is). */
 
 #include "agent/driver.h"
 #include "agent/lines.h"
 #include "agent/outcome.h"
 #include "agent/transcript.h"
+#include "api/event.h"
 #include "api/run.h"
 #include "session/store.h"
 #include <cloche/task.h>
@@ -19,9 +20,12 @@ struct cloche_task {
 	struct session *session;
 	char *model, *effort, *system_prompt, *binary, *resume;
 	unsigned max_turns;
+	char *event_log, *network_log; /* paths; whether they are there is another matter */
+	char *usage_extra;             /* of cloche_task_token_usage() */
 	cloche_event_fn on_event;
+	cloche_event_typed_fn on_typed_event;
 	cloche_warning_fn on_progress, on_warning;
-	void *on_event_user, *on_progress_user, *on_warning_user;
+	void *on_event_user, *on_typed_event_user, *on_progress_user, *on_warning_user;
 
 	/* of the execution under way or the last one */
 	_Atomic(cloche_run *) run;
@@ -50,6 +54,9 @@ _warn_unused_ int task_record_end(const cloche_task *task, struct cloche_err *er
 
 /* Fills task->result_json. */
 _warn_unused_ int task_make_result(cloche_task *task, struct cloche_err *err);
+
+/* Finds out where the logs will be. */
+_warn_unused_ int task_name_logs(cloche_task *task, struct cloche_err *err);
 
 static inline void cloche_task_freep(cloche_task **task)
 {

@@ -208,7 +208,7 @@ static int set_logs(cloche_task *task, cloche_sandbox *sb, struct cloche_err *er
 {
 	if (sb->network_log)
 		return 0;
-	sb->network_log = fs_join(session_dir(task->session), "network-sandbox.log");
+	sb->network_log = strdup(task->network_log);
 	sb->network_log_json = fs_join(session_dir(task->session), "network-sandbox.jsonl");
 	return sb->network_log && sb->network_log_json ? 0 : err_nomem(err);
 }

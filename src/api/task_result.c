@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/planted.h"
 #include "api/task.h"
+#include "base/fs.h"
+
+#include <unistd.h>
 
 enum { INDENT = 2, MIB = 1 << 20 };
 
@@ -76,4 +79,38 @@ int task_make_result(cloche_task *task, struct cloche_err *err)
 		!buf_cstr(&task->result_json))
 		return err_nomem(err);
 	return 0;
+}
+
+int task_name_logs(cloche_task *task, struct cloche_err *err)
+{
+	const char *dir = session_dir(task->session), *asked = task->sb->network_log;
+
+	task->event_log = fs_join(dir, SESSION_EVENTS);
+	task->network_log = asked ? strdup(asked) : fs_join(dir, "network-sandbox.log");
+	return task->event_log && task->network_log ? 0 : err_nomem(err);
+}
+
+static const char *if_there(const char *path)
+{
+	return access(path, F_OK) == 0 ? path : NULL;
+}
+
+const char *cloche_task_event_log(const cloche_task *task)
+{
+	return if_there(task->event_log);
+}
+
+const char *cloche_task_network_log(const cloche_task *task)
+{
+	return if_there(task->network_log);
+}
+
+int cloche_task_session(const cloche_task *task, cloche_session **ret, cloche_err *err)
+{
+	return cloche_session_load(session_dir(task->session), ret, err);
+}
+
+int cloche_task_token_usage(cloche_task *task, cloche_event_usage *ret, cloche_err *err)
+{
+	return event_usage(&task->transcript, &task->usage_extra, ret, err);
 }

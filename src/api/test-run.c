@@ -5,6 +5,7 @@
 #include "client/test-job.h"
 
 #include <cloche/code.h>
+#include <cloche/network_log.h>
 #include <cloche/run.h>
 #include <cloche/session.h>
 #include <cloche/task.h>
@@ -201,14 +202,14 @@ static const char agent[] =
 	"%s\"}]}}\\n' "
 	"\"$ANTHROPIC_API_KEY\"\n"
 	"echo '{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"num_turns\":2,"
-	"\"total_cost_usd\":0.25,\"duration_ms\":12,\"result\":\"done\",\"session_id\":\"s-1\"}'\n";
+	"\"total_cost_usd\":0.25,\"duration_ms\":12,\"result\":\"done\","
+	"\"usage\":{\"output_tokens\":5,\"service_tier\":\"standard\"},\"session_id\":\"s-1\"}'\n";
 
 #define REAL_KEY "sk-ant-0123456789abcdefghijklmnop"
 
-static cloche_task *new_task(const char *context)
+static cloche_task *new_task_of(cloche_sandbox *sb, const char *context)
 {
 	_cleanup_(freep) char *path = fs_join(dir, context), *program = fs_join(dir, "claude");
-	cloche_sandbox *sb = cloche_sandbox_new();
 	cloche_task *task = NULL;
 
 	must(path && program && sb);
@@ -219,6 +220,11 @@ static cloche_task *new_task(const char *context)
 	must(task && cloche_task_set_agent_binary(task, program, &err) == 0);
 	cloche_sandbox_free(sb);
 	return task;
+}
+
+static cloche_task *new_task(const char *context)
+{
+	return new_task_of(cloche_sandbox_new(), context);
 }
 
 static void execute(cloche_task *task, const char *prompt)
@@ -234,15 +240,26 @@ static void count_event(const char *type, const char *json, void *user)
 	++*(int *)user;
 }
 
+static void note_typed_event(cloche_event *event, void *user)
+{
+	must(buf_printf(user, "%s:%s ", cloche_event_type_name(event),
+		     cloche_event_text(event)[0] ? "text" : "") == 0);
+}
+
 static void test_a_task_succeeds_and_is_kept(void)
 {
 	_cleanup_(freep) char *path = fs_join(dir, "one");
 	cloche_session *session = NULL;
 	cloche_task *task = new_task("one");
+	_cleanup_(buf_donep) struct buf typed = BUF_INIT(256);
 	int events = 0;
 
+	check(!cloche_task_event_log(task) && !cloche_task_network_log(task));
 	cloche_task_on_event(task, count_event, &events);
+	cloche_task_on_typed_event(task, note_typed_event, &typed);
 	execute(task, "work\n");
+	check_str(buf_str(&typed), "system: assistant:text result:text ");
+	cloche_task_on_typed_event(task, NULL, NULL);
 	check_int(cloche_task_outcome(task), CLOCHE_OUTCOME_SUCCESS);
 	check_int(events, 3);
 	check_z(cloche_task_session_id(task), "s-1");
@@ -259,6 +276,55 @@ static void test_a_task_succeeds_and_is_kept(void)
 	check_int(cloche_session_reply_count(session), 2);
 	check_z(cloche_session_id_for_resume(session), "s-1");
 	cloche_session_free(session);
+}
+
+static void test_what_a_task_left(void)
+{
+	_cleanup_(freep) char *path = fs_join(dir, "five");
+	cloche_task *task = new_task("five");
+	cloche_event_stream *stream = cloche_event_stream_new();
+	cloche_event_usage usage = {.output_tokens = 77};
+	cloche_network_log *log = NULL;
+	cloche_session *session = NULL;
+
+	must(stream && path && cloche_task_token_usage(task, &usage, &err) == 0);
+	check(usage.output_tokens == 0);
+	execute(task, "work\n");
+	must(cloche_task_token_usage(task, &usage, &err) == 0);
+	check_int(usage.input_tokens, 0);
+	check_int(usage.output_tokens, 5);
+	check_z(usage.extra, "{\"service_tier\":\"standard\"}");
+	must(cloche_task_session(task, &session, &err) == 0);
+	check_int(cloche_session_reply_count(session), 1);
+	check_z(cloche_session_id_for_resume(session), "s-1");
+	/* It does not change with the task. */
+	execute(task, "work\n");
+	check_int(cloche_session_reply_count(session), 1);
+	cloche_session_free(session);
+	must(cloche_task_session(task, &session, &err) == 0);
+	check_int(cloche_session_reply_count(session), 2);
+	cloche_session_free(session);
+	must(cloche_task_event_log(task) && cloche_task_network_log(task));
+	check(str_starts(str_from(cloche_task_event_log(task)), str_from(path)));
+	must(cloche_event_stream_feed_file(stream, cloche_task_event_log(task), &err) == 0);
+	check_int(cloche_event_stream_events(stream), 6);
+	must(cloche_network_log_open(cloche_task_network_log(task), &log, &err) == 0);
+	cloche_network_log_close(log);
+	cloche_event_stream_free(stream);
+	cloche_task_free(task);
+}
+
+static void test_a_task_without_a_network(void)
+{
+	cloche_sandbox *sb = cloche_sandbox_new();
+	cloche_task *task;
+
+	must(sb && cloche_sandbox_set_net(sb, CLOCHE_NET_NONE, &err) == 0);
+	task = new_task_of(sb, "six");
+	execute(task, "work\n");
+	check_int(cloche_task_outcome(task), CLOCHE_OUTCOME_SUCCESS);
+	check(cloche_task_event_log(task) && !cloche_task_network_log(task));
+	cloche_task_free(task);
 }
 
 static void *stop_task_soon(void *task)
@@ -329,6 +395,8 @@ int main(void)
 	run_test(test_a_stop_before_the_start_is_not_lost);
 	run_test(test_two_runs_at_once);
 	run_test(test_a_task_succeeds_and_is_kept);
+	run_test(test_what_a_task_left);
+	run_test(test_a_task_without_a_network);
 	run_test(test_a_stopped_task_keeps_what_came);
 	run_test(test_a_context_is_used_by_one_task_at_a_time);
 	run_test(test_a_missing_credential_is_named);
