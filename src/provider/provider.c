@@ -2,6 +2,7 @@
 #include "provider/provider.h"
 #include "provider/programs.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #define PROVIDER_OPS(name) &name##_provider,
@@ -10,6 +11,7 @@ static const struct provider *const providers[] = {PROVIDERS(PROVIDER_OPS)};
 enum { PROGRAMS_MAX = 32 };
 /* As many as one process ever asks for; a place is taken where there is a path. */
 static struct provider programs[PROGRAMS_MAX];
+static pthread_mutex_t programs_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* "/usr/libexec/cloche/cloche-provider-podman" -> "podman" */
 static const char *name_of(const char *path)
@@ -20,12 +22,31 @@ static const char *name_of(const char *path)
 	return usual ? base + strlen(PROVIDER_PROGRAM) : base;
 }
 
+/* Takes path, also on failure. The lock is held. */
+static const struct provider *find_program(char *path, struct cloche_err *err)
+{
+	_cleanup_(freep) char *taken = path;
+	size_t i;
+
+	for (i = 0; i < PROGRAMS_MAX && programs[i].path; i++)
+		if (strcmp(programs[i].path, path) == 0)
+			return &programs[i];
+	if (i == PROGRAMS_MAX) {
+		err_set(err, E_LIMIT, "more than %d providers", PROGRAMS_MAX);
+		return NULL;
+	}
+	programs[i] = program_provider;
+	programs[i].path = TAKE_PTR(taken);
+	programs[i].name = name_of(programs[i].path);
+	return &programs[i];
+}
+
 const struct provider *provider_find(struct str name, struct cloche_err *err)
 {
 	_cleanup_(freep) char *copy = NULL, *path = NULL;
-	size_t i;
+	const struct provider *found;
 
-	for (i = 0; i < ARRAY_SIZE(providers); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(providers); i++)
 		if (str_eq(name, str_from(providers[i]->name)))
 			return providers[i];
 	copy = str_dup(name);
@@ -35,17 +56,10 @@ const struct provider *provider_find(struct str name, struct cloche_err *err)
 			err_nomem(err);
 		return NULL;
 	}
-	for (i = 0; i < PROGRAMS_MAX && programs[i].path; i++)
-		if (strcmp(programs[i].path, path) == 0)
-			return &programs[i];
-	if (i == PROGRAMS_MAX) {
-		err_set(err, E_LIMIT, "more than %d providers", PROGRAMS_MAX);
-		return NULL;
-	}
-	programs[i] = program_provider;
-	programs[i].path = TAKE_PTR(path);
-	programs[i].name = name_of(programs[i].path);
-	return &programs[i];
+	pthread_mutex_lock(&programs_lock);
+	found = find_program(TAKE_PTR(path), err);
+	pthread_mutex_unlock(&programs_lock);
+	return found;
 }
 
 struct room *room_free(struct room *r)

@@ -176,7 +176,7 @@ struct provider {
 PROVIDERS(PROVIDER_EXTERN_)
 
 /* The provider of exactly that name, or whose program is at that absolute path; NULL with err set.
- * What it returns stays. Not thread-safe. */
+ * What it returns stays. Any thread, but not while one registers a name. */
 const struct provider *provider_find(struct str name, struct cloche_err *err);
 
 /* Destroys through the room's own provider; returns NULL. */
