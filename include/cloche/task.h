@@ -41,6 +41,33 @@ CLOCHE_API int cloche_task_new(const cloche_sandbox *sb, const char *driver,
 	const char *context_dir, const char *context_id, cloche_task **ret, cloche_err *err);
 CLOCHE_API void cloche_task_free(cloche_task *task);
 
+/* --- a sandbox as the owner of tasks ---
+ *
+ * cloche_sandbox_create_task(), cloche_sandbox_shutdown() and cloche_sandbox_startup() may be
+ * called for the same sb by any thread at any time, as long as nobody sets something of sb or frees
+ * it; not by a callback of a task, and not in a signal handler. Each task belongs to one thread
+ * again. Tasks may be freed before or after sb.
+ *
+ * Starts it: removes what crashed sandboxes of this user have left, and asks whether a provider
+ * that sb names, or one of those that "auto" stands for, works now. CLOCHE_E_UNSUPPORTED, or what
+ * that provider says, with the reasons of each: none does. A task takes, as any run does, the first
+ * that works, and warns if that is not the usual one. What is started already stays so; waits for
+ * a shutdown that is under way. */
+CLOCHE_API int cloche_sandbox_startup(cloche_sandbox *sb, cloche_err *err);
+/* A new task (cloche_task_new()) of Claude Code with a copy of sb and, where they are not NULL or
+ * 0: an image that is stored as its root (a name of cloche/image.h, such as what
+ * cloche_image_build_tag() gives), a file for the network log, a time limit in milliseconds.
+ * context_id and context_dir as there. Nothing begins to run; the caller frees *ret.
+ * CLOCHE_E_CANCELLED: sb is not started, or was shut down. */
+CLOCHE_API int cloche_sandbox_create_task(const cloche_sandbox *sb, const char *context_id,
+	const char *image, const char *context_dir, const char *network_log, uint64_t timeout_ms,
+	cloche_task **ret, cloche_err *err);
+/* Stops all tasks of cloche_sandbox_create_task() that execute, as cloche_task_stop() does, and
+ * returns when they have ended; their threads see an ordinary end with the detail "cancelled".
+ * From then on executing one fails with CLOCHE_E_CANCELLED, until the next startup. Tasks of
+ * cloche_task_new() are none of its. Cannot fail: returns 0. */
+CLOCHE_API int cloche_sandbox_shutdown(cloche_sandbox *sb, cloche_err *err);
+
 /* All copied; NULL takes the setting back. */
 CLOCHE_API int cloche_task_set_model(cloche_task *task, const char *model, cloche_err *err);
 CLOCHE_API int cloche_task_set_effort(cloche_task *task, const char *effort, cloche_err *err);

@@ -72,6 +72,7 @@ void cloche_task_free(cloche_task *task)
 	if (!task)
 		return;
 	reset(task);
+	sandbox_member_leave(&task->member);
 	session_free(task->session);
 	cloche_sandbox_free(task->sb);
 	free(task->event_log);
@@ -349,17 +350,14 @@ static int prepare_buffers(cloche_task *task, struct cloche_err *err)
 	return 0;
 }
 
-int cloche_task_execute(cloche_task *task, const void *prompt, size_t length, cloche_err *err)
+static int execute(cloche_task *task, const void *prompt, size_t length, struct cloche_err *err)
 {
 	_cleanup_(freep) char *request = str_dup(str_make(prompt, length));
-	struct cloche_err own = CLOCHE_ERR_INIT, later = CLOCHE_ERR_INIT;
+	struct cloche_err later = CLOCHE_ERR_INIT;
 	cloche_run *run = NULL;
 	uint64_t began;
 	int r;
 
-	err = err ? err : &own;
-	reset(task);
-	atomic_store(&task->stops, 0);
 	if (!request)
 		return err_nomem(err);
 	if (str_trim(str_make(prompt, length)).n == 0)
@@ -389,6 +387,22 @@ int cloche_task_execute(cloche_task *task, const void *prompt, size_t length, cl
 	if (task_record_end(task, &later) < 0 && task->on_warning)
 		task->on_warning(later.message, task->on_warning_user);
 	return r < 0 ? r : task_make_result(task, err);
+}
+
+int cloche_task_execute(cloche_task *task, const void *prompt, size_t length, cloche_err *err)
+{
+	struct cloche_err own = CLOCHE_ERR_INIT;
+	int r;
+
+	err = err ? err : &own;
+	reset(task);
+	atomic_store(&task->stops, 0);
+	r = sandbox_member_begin(&task->member, err);
+	if (r < 0)
+		return r;
+	r = execute(task, prompt, length, err);
+	sandbox_member_end(&task->member);
+	return r;
 }
 
 bool cloche_task_stop(cloche_task *task)

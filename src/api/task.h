@@ -16,6 +16,7 @@
 
 struct cloche_task {
 	cloche_sandbox *sb;
+	struct sandbox_member member; /* of a task that cloche_sandbox_create_task() made */
 	const struct agent_driver *driver;
 	struct session *session;
 	char *model, *effort, *system_prompt, *binary, *resume;

@@ -37,8 +37,9 @@ cloche_sandbox *cloche_sandbox_new(void)
 	if (!sb)
 		return NULL;
 	sb->network_log_fd = -1;
+	sb->group = sandbox_group_new();
 	sb->provider = strdup("auto");
-	if (!sb->provider)
+	if (!sb->group || !sb->provider)
 		return NULL;
 	for (size_t i = 0; i < ARRAY_SIZE(default_env); i++)
 		if (strv_env_set(&sb->env, default_env[i].name, default_env[i].value) < 0)

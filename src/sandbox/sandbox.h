@@ -5,6 +5,7 @@
 #include "base/strv.h"
 #include "provider/spec.h"
 #include "sandbox/allowlist.h"
+#include "sandbox/group.h"
 #include "sandbox/secrets.h"
 #include <cloche/run.h>
 #include <cloche/sandbox.h>
@@ -34,8 +35,10 @@ struct sandbox_connect_to {
 	size_t member##_n;
 
 /* workspace, keep_changes, root_dir and the sources of mounts are absolute; a mount's source is as
- * it was named, and judged and opened once, when the room is made. */
+ * it was named, and judged and opened once, when the room is made. The group is that of the handle:
+ * a copy has none. */
 struct cloche_sandbox {
+	struct sandbox_group *group;
 	struct room_limits limits;
 #define OPTION(member, type, ...) MEMBER_##type(member)
 #define LIMIT(member, ...)

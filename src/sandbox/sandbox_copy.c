@@ -108,6 +108,7 @@ void cloche_sandbox_free(cloche_sandbox *sb)
 
 	if (!sb)
 		return;
+	sandbox_group_unref(sb->group);
 	for (size_t i = 0; (o = option_row(i)); i++)
 		free_member(sb, o);
 	for (size_t i = 0; i < sb->mounts_n; i++) {
