@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* The execution context on disk: a directory with
- *
- *   context.json   who it is, the model, and every reply with its events; whole, atomically
- * replaced events.jsonl   the events of the replies as they came, one a line, a blank line between
- * replies claude/        the agent's own state (mounted into the room; we never read it) .lock held
- * while somebody uses the directory
+ *   - context.json: who it is, the model, and every reply with its events; replaced whole;
+ *   - events.jsonl: the events of tasks' replies as they came, one a line, a blank line between
+ *     replies;
+ *   - claude/: the agent's own state (mounted into the room; we never read it).
  *
  * Whoever uses it holds a lock (flock) on the directory.
  *
