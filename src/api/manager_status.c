@@ -63,34 +63,13 @@ bool cloche_manager_is_live(cloche_manager *m)
 	return live;
 }
 
-static int probe(const char *name, struct cloche_err *err)
-{
-	const struct provider *p = provider_find(str_from(name), err);
-
-	return p ? p->probe(p, err) : -err->code;
-}
-
 int cloche_manager_is_ready(cloche_manager *m, cloche_err *err)
 {
-	struct cloche_err why = CLOCHE_ERR_INIT, first = CLOCHE_ERR_INIT;
-	const char *name = provider_of(m);
-	int r = provider_name_choose(name, &name, &why);
+	struct cloche_err why = CLOCHE_ERR_INIT;
 
-	if (r == 0 && strcmp(name, "auto") != 0 && strcmp(name, PROVIDER_AUTO_OR_NONE) != 0)
-		r = probe(name, &why);
-	else if (r == 0) {
-		for (size_t i = 0; i < PROVIDERS_AUTO; i++) {
-			why = (struct cloche_err)CLOCHE_ERR_INIT;
-			r = probe(provider_name_at(i), &why);
-			if (r == 0)
-				break;
-			first = i == 0 ? why : first;
-		}
-		why = first;
-		if (name[strlen("auto")])
-			r = 0;
-	}
-	if (r < 0 && err)
+	if (provider_choose(m->defaults->provider, &why))
+		return 0;
+	if (err)
 		*err = why;
-	return r;
+	return -why.code;
 }

@@ -10,71 +10,20 @@
 #include <errno.h>
 #include <stdio.h>
 
-enum { MAX_REASONS = 8192 };
-
-/* Whether that provider could make a room now. */
-static int tasks_probe(const char *name, struct cloche_err *err)
-{
-	const struct provider *p = provider_find(str_from(name), err);
-
-	return p ? p->probe(p, err) : -err->code;
-}
-
-/* Adds "NAME: why" to what is said if none works; a program that is not there is no news. */
-static int tasks_add_reason(
-	struct buf *reasons, const char *name, int r, const struct cloche_err *why)
-{
-	if (r == -E_NOT_FOUND)
-		return 0;
-	return buf_printf(reasons, "%s%s: %s", buf_len(reasons) ? "; " : "", name, why->message);
-}
-
-/* As the supervisor chooses when a sandbox is made, but without making one. */
-static int tasks_check_provider(const cloche_sandbox *sb, struct cloche_err *err)
-{
-	_cleanup_(buf_donep) struct buf reasons = BUF_INIT(MAX_REASONS);
-	struct cloche_err first = CLOCHE_ERR_INIT;
-	const char *name;
-	int r = provider_name_choose(sb->provider, &name, err);
-
-	if (r < 0)
-		return r;
-	if (strcmp(name, "auto") != 0 && strcmp(name, PROVIDER_AUTO_OR_NONE) != 0)
-		return tasks_probe(name, err);
-	for (size_t i = 0; i < PROVIDERS_AUTO; i++) {
-		struct cloche_err why = CLOCHE_ERR_INIT;
-
-		r = tasks_probe(provider_name_at(i), &why);
-		if (r == 0)
-			return 0;
-		if (i == 0)
-			first = why;
-		if (tasks_add_reason(&reasons, provider_name_at(i), r, &why) == -ENOMEM)
-			return err_nomem(err);
-	}
-	if (strcmp(name, PROVIDER_AUTO_OR_NONE) == 0)
-		return tasks_probe(PROVIDER_UNSANDBOXED, err);
-	(void)err_set(err, E_UNSUPPORTED, "no provider works here: %s", buf_cstr(&reasons));
-	if (first.hint[0])
-		err_hint(err, "%s", first.hint);
-	return -E_UNSUPPORTED;
-}
-
 int cloche_sandbox_startup(cloche_sandbox *sb, cloche_err *err)
 {
 	struct cloche_err own = CLOCHE_ERR_INIT;
 	_cleanup_fd_ int base = -1;
-	int r;
 
 	err = err ? err : &own;
 	base = rundir_open(err);
 	if (base < 0)
 		return base;
 	sandboxes_sweep(base, NULL, NULL);
-	r = tasks_check_provider(sb, err);
-	if (r == 0)
-		sandbox_group_open(sb->group);
-	return r;
+	if (!provider_choose(sb->provider, err))
+		return -err->code;
+	sandbox_group_open(sb->group);
+	return 0;
 }
 
 int cloche_sandbox_shutdown(cloche_sandbox *sb, cloche_err *err)

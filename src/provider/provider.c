@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "provider/provider.h"
+#include "base/buf.h"
 #include "provider/programs.h"
 
 #include <pthread.h>
@@ -8,7 +9,7 @@
 #define PROVIDER_OPS(name) &name##_provider,
 static const struct provider *const providers[] = {PROVIDERS(PROVIDER_OPS)};
 
-enum { PROGRAMS_MAX = 32 };
+enum { PROGRAMS_MAX = 32, REASONS_MAX = 8192 };
 /* As many as one process ever asks for; a place is taken where there is a path. */
 static struct provider programs[PROGRAMS_MAX];
 static pthread_mutex_t programs_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -60,6 +61,50 @@ const struct provider *provider_find(struct str name, struct cloche_err *err)
 	found = find_program(TAKE_PTR(path), err);
 	pthread_mutex_unlock(&programs_lock);
 	return found;
+}
+
+/* What "auto" would take now; NULL: none works, and err says why. */
+static const struct provider *find_automatic(struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf reasons = BUF_INIT(REASONS_MAX);
+	struct cloche_err first = CLOCHE_ERR_INIT;
+
+	for (size_t i = 0; i < PROVIDERS_AUTO; i++) {
+		struct cloche_err why = CLOCHE_ERR_INIT;
+		const struct provider *p = provider_find(str_from(provider_name_at(i)), &why);
+
+		if (p && p->probe(p, &why) == 0)
+			return p;
+		if (i == 0)
+			first = why;
+		/* What is not installed at all is no news. */
+		if (p && buf_printf(&reasons, "%s%s: %s", buf_len(&reasons) ? "; " : "", p->name,
+				 why.message) < 0) {
+			err_nomem(err);
+			return NULL;
+		}
+	}
+	err_set(err, E_UNSUPPORTED, "no provider works here: %s",
+		buf_len(&reasons) ? buf_cstr(&reasons) : first.message);
+	if (first.hint[0])
+		err_hint(err, "%s", first.hint);
+	return NULL;
+}
+
+const struct provider *provider_choose(const char *name, struct cloche_err *err)
+{
+	const struct provider *p;
+	bool or_none;
+
+	if (provider_name_choose(name && name[0] ? name : "auto", &name, err) < 0)
+		return NULL;
+	or_none = strcmp(name, PROVIDER_AUTO_OR_NONE) == 0;
+	if (strcmp(name, "auto") == 0 || or_none) {
+		p = find_automatic(err);
+		return p || !or_none ? p : provider_find(STR(PROVIDER_UNSANDBOXED), NULL);
+	}
+	p = provider_find(str_from(name), err);
+	return p && p->probe(p, err) == 0 ? p : NULL;
 }
 
 struct room *room_free(struct room *r)

@@ -178,6 +178,10 @@ PROVIDERS(PROVIDER_EXTERN_)
 /* The provider of exactly that name, or whose program is at that absolute path; NULL with err set.
  * What it returns stays. Any thread, but not while one registers a name. */
 const struct provider *provider_find(struct str name, struct cloche_err *err);
+/* The one that would make a room now for what a person calls a provider (NULL: "auto"), without
+ * making one; NULL: none, and err says why. Of PROVIDER_AUTO_OR_NONE that is no room at all where
+ * no other works; then err says why they do not. Any thread. */
+const struct provider *provider_choose(const char *name, struct cloche_err *err);
 
 /* Destroys through the room's own provider; returns NULL. */
 struct room *room_free(struct room *r);
