@@ -43,14 +43,19 @@ int cloche_task_new(const cloche_sandbox *sb, const char *driver, const char *co
 	return 0;
 }
 
-/* Forgets the last execution. */
-static void reset(cloche_task *task)
+static void drop_run(cloche_task *task)
 {
 	cloche_run *run = atomic_exchange(&task->run, NULL);
 
 	while (atomic_load(&task->run_users) > 0)
 		sched_yield();
 	cloche_run_free(run);
+}
+
+/* Forgets the last execution. */
+static void reset(cloche_task *task)
+{
+	drop_run(task);
 	if (task->have_transcript)
 		agent_transcript_done(&task->transcript);
 	task->have_transcript = false;
@@ -350,9 +355,43 @@ static int prepare_buffers(cloche_task *task, struct cloche_err *err)
 	return 0;
 }
 
+static int prepare(cloche_task *task, struct str prompt, bool no_room, cloche_run **ret,
+	struct cloche_err *err)
+{
+	cloche_run *run = NULL;
+	int r = task_prepare_run(task, no_room, &run, err);
+
+	if (r < 0)
+		return r;
+	r = cloche_run_set_stdin_data(run, prompt.p, prompt.n, err);
+	if (r == 0)
+		r = task_note_start(task, run, prompt, err);
+	if (r < 0)
+		cloche_run_free(run);
+	else
+		*ret = run;
+	return r;
+}
+
+/* Where no room could be made, nothing has begun, and the person allows it. */
+static int run_without_room(cloche_task *task, struct str prompt, struct cloche_err *err)
+{
+	char text[sizeof(err->message) + 64];
+	cloche_run *run = NULL;
+	int r;
+
+	snprintf(text, sizeof(text), "the agent runs without a sandbox: %s", err->message);
+	if (task->on_warning)
+		task->on_warning(text, task->on_warning_user);
+	drop_run(task);
+	r = prepare(task, prompt, true, &run, err);
+	return r < 0 ? r : run_agent(task, run, err);
+}
+
 static int execute(cloche_task *task, const void *prompt, size_t length, struct cloche_err *err)
 {
-	_cleanup_(freep) char *request = str_dup(str_make(prompt, length));
+	struct str text = str_make(prompt, length);
+	_cleanup_(freep) char *request = str_dup(text);
 	struct cloche_err later = CLOCHE_ERR_INIT;
 	cloche_run *run = NULL;
 	uint64_t began;
@@ -360,24 +399,22 @@ static int execute(cloche_task *task, const void *prompt, size_t length, struct 
 
 	if (!request)
 		return err_nomem(err);
-	if (str_trim(str_make(prompt, length)).n == 0)
+	if (str_trim(text).n == 0)
 		return err_set(err, E_USAGE, "the prompt is empty");
 	r = prepare_buffers(task, err);
 	if (r == 0)
-		r = task_prepare_run(task, &run, err);
+		r = prepare(task, text, false, &run, err);
 	if (r < 0)
 		return r;
-	r = cloche_run_set_stdin_data(run, prompt, length, err);
-	if (r == 0)
-		r = task_note_start(task, run, str_make(prompt, length), err);
-	if (r == 0)
-		r = session_begin_reply(task->session, request, err);
+	r = session_begin_reply(task->session, request, err);
 	if (r < 0) {
 		cloche_run_free(run);
 		return r;
 	}
 	began = clock_mono_usec();
 	r = run_agent(task, run, err);
+	if (r < 0 && task_may_do_without_room(task))
+		r = run_without_room(task, text, err);
 	task->wall_ms = (clock_mono_usec() - began) / USEC_PER_MSEC;
 	if (finish(task, request, r == 0, &later) < 0 && r == 0) {
 		*err = later;

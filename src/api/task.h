@@ -45,8 +45,12 @@ struct cloche_task {
 	struct buf result_json;
 };
 
-/* Makes the run: the caller's sandbox with what the driver needs added, and the command line. */
-_warn_unused_ int task_prepare_run(cloche_task *task, cloche_run **ret, struct cloche_err *err);
+/* Makes the run: the caller's sandbox with what the driver needs added, and the command line.
+ * no_room: by provider subprocess, whatever it says. */
+_warn_unused_ int task_prepare_run(
+	cloche_task *task, bool no_room, cloche_run **ret, struct cloche_err *err);
+/* Whether the run has failed because no room can be made, and the person allows it without one. */
+bool task_may_do_without_room(const cloche_task *task);
 
 /* Where the sandbox has a full record: what the command is, before it begins, and how it ended. */
 _warn_unused_ int task_note_start(

@@ -4,6 +4,7 @@
  * room: it becomes a masked secret. */
 #include "api/task.h"
 #include "base/fs.h"
+#include "provider/provider.h"
 #include "sandbox/tools.h"
 
 #include <errno.h>
@@ -65,6 +66,23 @@ static int task_refuse_covered(const cloche_task *task, const cloche_sandbox *sb
 	return 0;
 }
 
+static bool has_no_room(const cloche_sandbox *sb)
+{
+	return sb->provider && strcmp(sb->provider, PROVIDER_UNSANDBOXED) == 0;
+}
+
+/* Without a room the state is not in its home, and the variables that say so say where it is. */
+static int point_to_state(
+	const cloche_task *task, cloche_sandbox *sb, const char *state, struct cloche_err *err)
+{
+	int r = 0;
+
+	for (const struct agent_env *e = task->driver->env; r == 0 && e->name; e++)
+		if (e->in_home && strcmp(e->value, task->driver->state_home) == 0)
+			r = cloche_sandbox_set_env(sb, e->name, state, err);
+	return r;
+}
+
 /* The agent's own state: a directory of the context, writable in the room's home. */
 static int mount_state(cloche_task *task, cloche_sandbox *sb, struct cloche_err *err)
 {
@@ -72,7 +90,7 @@ static int mount_state(cloche_task *task, cloche_sandbox *sb, struct cloche_err 
 		fs_join(session_dir(task->session), task->driver->state_dir);
 	_cleanup_(freep) char *target = fs_join(ROOM_HOME, task->driver->state_home);
 	_cleanup_(freep) char *named = NULL;
-	int r;
+	int r = 0;
 
 	if (!source || !target)
 		return err_nomem(err);
@@ -81,11 +99,15 @@ static int mount_state(cloche_task *task, cloche_sandbox *sb, struct cloche_err 
 	named = fs_absolute(source);
 	if (!named)
 		return err_sys(err, errno, "find %s", source);
-	r = task_refuse_covered(task, sb, target, "the state", named, err);
+	if (has_no_room(sb))
+		r = point_to_state(task, sb, named, err);
+	else
+		r = task_refuse_covered(task, sb, target, "the state", named, err);
 	return r < 0 ? r
 		     : sandbox_add_mount(sb,
-			       &(struct room_mount){
-				       .source = named, .target = target, .no_link = true},
+			       &(struct room_mount){.source = named,
+				       .target = has_no_room(sb) ? named : target,
+				       .no_link = true},
 			       err);
 }
 
@@ -158,6 +180,12 @@ static int add_credential(cloche_task *task, cloche_sandbox *sb, struct cloche_e
 
 	if (has_secret(sb, s->env) || strv_env_get(sb->env, s->env))
 		return 0;
+	if (has_no_room(sb)) {
+		err_set(err, E_UNSUPPORTED, "without a sandbox nothing keeps %s from the agent",
+			s->env);
+		err_hint(err, "say --net host --pass-env %s to give it the real one", s->env);
+		return -E_UNSUPPORTED;
+	}
 	if ((!value || !*value) && sb->offline) {
 		secrets_stand_in(stand_in);
 		value = stand_in;
@@ -183,7 +211,7 @@ static int add_hosts(cloche_task *task, cloche_sandbox *sb, struct cloche_err *e
 {
 	int r = 0;
 
-	if (sb->net == CLOCHE_NET_NONE)
+	if (sb->net == CLOCHE_NET_NONE || sb->net == CLOCHE_NET_HOST)
 		return 0;
 	if (!sb->allowlist)
 		sb->allowlist = cloche_allowlist_new();
@@ -206,7 +234,7 @@ static int add_hosts(cloche_task *task, cloche_sandbox *sb, struct cloche_err *e
 
 static int set_logs(cloche_task *task, cloche_sandbox *sb, struct cloche_err *err)
 {
-	if (sb->network_log)
+	if (sb->network_log || sb->net == CLOCHE_NET_HOST)
 		return 0;
 	sb->network_log = strdup(task->network_log);
 	sb->network_log_json = fs_join(session_dir(task->session), "network-sandbox.jsonl");
@@ -226,7 +254,40 @@ static int build_argv(const cloche_task *task, const char *program, struct agent
 	return task->driver->build_argv(&request, program, ret, err);
 }
 
-int task_prepare_run(cloche_task *task, cloche_run **ret, struct cloche_err *err)
+/* In a room or in none: what the agent is shown depends on it. */
+static int choose_place(cloche_sandbox *sb, bool no_room, struct cloche_err *err)
+{
+	bool or_none = sb->provider && strcmp(sb->provider, PROVIDER_AUTO_OR_NONE) == 0;
+
+	if (!no_room && !or_none)
+		return 0;
+	return cloche_sandbox_set_provider(sb, no_room ? PROVIDER_UNSANDBOXED : "auto", err);
+}
+
+bool task_may_do_without_room(const cloche_task *task)
+{
+	const cloche_run *run = atomic_load(&task->run);
+	const char *provider = task->sb->provider;
+	struct cloche_err why = CLOCHE_ERR_INIT;
+
+	return provider && strcmp(provider, PROVIDER_AUTO_OR_NONE) == 0 &&
+	       cloche_run_number(run) == 0 && !cloche_run_stopped(run) && task->failure.code == 0 &&
+	       native_provider.probe(&native_provider, &why) < 0;
+}
+
+static int mount_program(cloche_task *task, cloche_sandbox *sb, const struct agent_program *program,
+	struct cloche_err *err)
+{
+	const struct agent_mount *m = &program->mount;
+	int r = 0;
+
+	if (has_no_room(sb))
+		return cloche_sandbox_add_mount(sb, m->source, NULL, true, err);
+	r = task_refuse_covered(task, sb, m->destination, "the program", "--agent-binary", err);
+	return r < 0 ? r : cloche_sandbox_add_mount(sb, m->source, m->destination, true, err);
+}
+
+int task_prepare_run(cloche_task *task, bool no_room, cloche_run **ret, struct cloche_err *err)
 {
 	_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = sandbox_copy(task->sb);
 	_cleanup_(agent_program_donep) struct agent_program program = {0};
@@ -235,13 +296,11 @@ int task_prepare_run(cloche_task *task, cloche_run **ret, struct cloche_err *err
 
 	if (!sb)
 		return err_nomem(err);
-	r = find_program(task, &program, err);
+	r = choose_place(sb, no_room, err);
 	if (r == 0)
-		r = task_refuse_covered(
-			task, sb, program.mount.destination, "the program", "--agent-binary", err);
+		r = find_program(task, &program, err);
 	if (r == 0)
-		r = cloche_sandbox_add_mount(
-			sb, program.mount.source, program.mount.destination, true, err);
+		r = mount_program(task, sb, &program, err);
 	if (r == 0)
 		r = sandbox_add_needs(sb, program.host, err);
 	if (r == 0)
@@ -257,7 +316,7 @@ int task_prepare_run(cloche_task *task, cloche_run **ret, struct cloche_err *err
 	if (r == 0)
 		r = set_logs(task, sb, err);
 	if (r == 0)
-		r = build_argv(task, program.path, &argv, err);
+		r = build_argv(task, has_no_room(sb) ? program.host : program.path, &argv, err);
 	if (r == 0 && task->model)
 		r = session_set_model(task->session, task->model, err);
 	if (r < 0)
