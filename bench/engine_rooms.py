@@ -50,7 +50,7 @@ def measure(work, engine, contest, creates):
     """Adds what this engine's contestants took."""
     with runtime_folder(work) as runtime:
         env = clean_env(CLOCHE_RUNTIME_DIR=runtime, CLOCHE_STATE_DIR=runtime, CLOCHE_PROVIDER=engine.name, **engine.env)
-        folder = os.path.join(work, engine.name)
+        folder = os.path.join(work, "rooms-of-" + engine.name)
         os.makedirs(folder)
         _, plain = compile_programs(os.path.join(folder, "programs"))
         waits = plain + "-waits"
