@@ -6,7 +6,7 @@
 #include <jansson.h>
 #include <sys/sysinfo.h>
 
-enum { THREADS = 8, FEW = 2 };
+enum { THREADS = 8, FEW = 2, LIFETIME_MS = 4000 };
 #define SECONDS(n) ((uint64_t)(n)*1000)
 #define FOR_EVER UINT64_MAX
 
@@ -283,6 +283,9 @@ static void *make_and_destroy(void *arg)
 		now = ++running_now;
 		if (now > running_most)
 			running_most = now;
+		/* Until as many have run at a time as may. */
+		for (int i = 0; i < 2000 && running_most < FEW; i++)
+			pause_ms(5);
 		pause_ms(5);
 		running_now--;
 		failures += cloche_manager_destroy(m, cloche_instance_id(i), &why) < 0;
@@ -429,7 +432,7 @@ static void die_with_two(bool in_order_, char busy[64], char idle[64])
 	if (pid == 0) {
 		cloche_manager *m = open_manager();
 
-		cloche_manager_set_lifetime(m, SECONDS(2));
+		cloche_manager_set_lifetime(m, LIFETIME_MS);
 		must(cloche_manager_set_cleanup_at_exit(m, true, &err) == 0);
 		create(m, "r", busy);
 		create(m, "r", idle);
@@ -480,7 +483,7 @@ static void what_the_dead_left_is_ended_when_nobody_needs_it(void)
 	/* Nothing is left over yet. */
 	check_int(cloche_manager_collect(m, &err), 0);
 	check(runs(busy) && runs(idle));
-	pause_ms(2100);
+	pause_ms(LIFETIME_MS + 100);
 	check_int(cloche_manager_collect(m, &err), 0);
 	check(is_gone(idle) && runs(busy));
 	end_commands_in(busy);
@@ -545,7 +548,7 @@ static void who_lists_sandboxes_ends_them_too(void)
 	int n = 0;
 
 	die_with_two(false, busy, idle);
-	pause_ms(2100);
+	pause_ms(LIFETIME_MS + 100);
 	must(cloche_instance_list(true, see_any, &n, &err) == 0);
 	check_int(n, 1);
 	check(is_gone(idle) && runs(busy));
