@@ -284,7 +284,7 @@ static void *make_and_destroy(void *arg)
 		if (now > running_most)
 			running_most = now;
 		/* Until as many have run at a time as may. */
-		for (int i = 0; i < 2000 && running_most < FEW; i++)
+		for (int n = 0; n < 2000 && running_most < FEW; n++)
 			pause_ms(5);
 		pause_ms(5);
 		running_now--;
