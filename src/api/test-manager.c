@@ -372,6 +372,7 @@ static void who_comes_first_is_served_first(void)
 	pthread_t threads[THREADS];
 	struct turn turns[THREADS];
 
+	in_order = 0;
 	cloche_manager_set_max_runs(m, 1);
 	must(cloche_manager_enter(m, cloche_manager_defaults(m), 0, &err) == 0);
 	for (int k = 0; k < THREADS; k++) {
