@@ -24,9 +24,9 @@ bool instance_end_orphan(const cloche_instance *instance)
 	if (!manager || !is_over(instance) || owner_is_live(instance->base, manager))
 		return false;
 	r = instance_remove_idle(instance, &err);
-	if (r < 0 && r != -E_BUSY && r != -E_NOT_FOUND) {
-		snprintf(text, sizeof(text), "%s: %.400s", instance->id, err.message);
-		cleanup_note(instance->base, text);
-	}
+	snprintf(text, sizeof(text), "%s: %.400s", instance->id, err.message);
+	/* In use, or somebody else was faster. */
+	if (r != -E_BUSY && r != -E_NOT_FOUND)
+		cleanup_note(instance->base, r < 0 ? text : NULL);
 	return r == 0;
 }

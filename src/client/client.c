@@ -3,6 +3,7 @@
  * client_wait_started reads from it; anybody may send, under the lock. The two halves of a channel
  * share nothing but the descriptor, so the reader needs the lock only to change what senders look
  * at. A sender whose bytes do not fit in the socket wakes the reader, who then waits for room. */
+#include "base/clock.h"
 #include "base/fd.h"
 #include "client/client_internal.h"
 
@@ -13,6 +14,8 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#define IDLE_PATIENCE (2 * USEC_PER_SEC) /* for a supervisor that is asked whether it is idle */
 
 const char *client_id(const struct client *c)
 {
@@ -485,15 +488,33 @@ int client_stats(struct client *c, struct ctl_stats *ret, struct cloche_err *err
 	return r;
 }
 
+struct idle_limit {
+	struct loop_timer timer;
+	struct client *client;
+};
+
+/* Unlike client_fail() this ends nothing. */
+static void on_no_answer(struct loop_timer *timer)
+{
+	struct client *c = container_of(timer, struct idle_limit, timer)->client;
+
+	c->failed = err_set(&c->failure, E_BUSY, "its supervisor does not answer");
+}
+
 int client_stop_idle(struct client *c, struct cloche_err *err)
 {
 	struct client_reply reply = {.type = CTL_STOP};
+	struct idle_limit limit = {.client = c};
 	int r;
 
+	if (loop_timer_set(c->loop, &limit.timer, clock_mono_usec() + IDLE_PATIENCE, on_no_answer) <
+		0)
+		return err_nomem(err);
 	pthread_mutex_lock(&c->lock);
 	r = wait_for_reply(c, &reply,
 		c->over ? -EPIPE : ctl_send_stop(&c->chan, &(struct ctl_stop){.if_idle = true}),
 		err);
+	loop_timer_clear(&limit.timer);
 	if (!c->ended)
 		return r;
 	/* The end is the answer. */

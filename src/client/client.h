@@ -188,8 +188,9 @@ int client_signal(struct client *c, int signo, enum ctl_scope scope);
 /* Ends the sandbox: TERM to everything, KILL after grace_usec (0: at once). 0, or -E_NOT_FOUND
  * where it has ended already. Does not wait. */
 int client_stop(struct client *c, uint64_t grace_usec);
-/* Ends a sandbox at once if nothing runs in it, and waits for that; else E_BUSY. All that can be
- * done with the client after a success is to free it. */
+/* Ends a sandbox at once if nothing runs in it, and waits for that; else E_BUSY, as where its
+ * supervisor does not answer in two seconds: then it ends when that goes on, if it is idle. All
+ * that can be done with the client after that is to free it. */
 _warn_unused_ int client_stop_idle(struct client *c, struct cloche_err *err);
 /* Ends a sandbox that we start and that is still being made, also where its provider does not
  * answer: whoever waits has E_CANCELLED soon. 0, or -E_NOT_FOUND where it has started or ended. */
