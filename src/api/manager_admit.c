@@ -136,11 +136,12 @@ static int wait_for_place(cloche_manager *m, struct waiting *w, uint64_t memory,
 {
 	for (;;) {
 		bool first = m->waiting == w;
-		int r = first ? try_admit(m, memory, err)
-			      : err_set(err, E_BUSY, "others have waited longer");
+		int r;
 
 		if (m->closing)
 			return err_set(err, E_CANCELLED, "the manager is being closed");
+		r = first ? try_admit(m, memory, err)
+			  : err_set(err, E_BUSY, "others have waited longer");
 		if (r != -E_BUSY || clock_mono_usec() >= deadline)
 			return r;
 		manager_wait_until(

@@ -2,7 +2,6 @@
 /* Cleanups: now and then by a thread, when the process exits, and when somebody asks. */
 #include "api/manager.h"
 #include "base/clock.h"
-#include "manager/cleanup.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -10,10 +9,9 @@
 #include <unistd.h>
 #include <utlist.h>
 
+/* The list is made for what is done on the way. */
 static bool see(const cloche_instance *instance, void *user)
 {
-	(void)instance;
-	(void)user;
 	return true;
 }
 
@@ -29,8 +27,6 @@ int cloche_manager_collect(cloche_manager *m, cloche_err *err)
 	int also = manager_destroy_doomed(m, r < 0 ? NULL : &why);
 
 	r = r < 0 ? r : also;
-	if (r == 0)
-		cleanup_note(m->base, NULL);
 	pthread_mutex_lock(&m->lock);
 	m->collected_at = clock_mono_usec();
 	m->collected_us = clock_real_usec();
@@ -70,7 +66,7 @@ static void *run_thread(void *arg)
 			continue;
 		}
 		pthread_mutex_unlock(&m->lock);
-		/* What fails is told, and tried again. */
+		/* What fails is in the status, and tried again. */
 		(void)!cloche_manager_collect(m, NULL);
 		pthread_mutex_lock(&m->lock);
 	}
@@ -100,20 +96,34 @@ static pthread_mutex_t exit_lock = PTHREAD_MUTEX_INITIALIZER;
 static cloche_manager *at_exit; /* those with a cleanup then */
 static bool is_registered;
 
+/* Other threads may be there still; they make no more. */
+static void end_all(cloche_manager *m)
+{
+	pthread_mutex_lock(&m->lock);
+	m->closing = true;
+	pthread_cond_broadcast(&m->changed);
+	pthread_mutex_unlock(&m->lock);
+	(void)!cloche_manager_cleanup(m, NULL);
+	pthread_mutex_lock(&m->lock);
+	owner_done(m->base, &m->owner);
+	pthread_mutex_unlock(&m->lock);
+}
+
 static void clean_up_all(void)
 {
-	cloche_manager *list;
+	cloche_manager *list, *m;
 
 	pthread_mutex_lock(&exit_lock);
 	list = at_exit;
 	at_exit = NULL;
+	LL_FOREACH2(list, m, next_at_exit)
+	m->at_exit = false;
 	pthread_mutex_unlock(&exit_lock);
-	for (cloche_manager *m = list; m; m = m->next_at_exit) {
+	LL_FOREACH2(list, m, next_at_exit)
+	{
 		/* A child that was forked has only copies. */
-		if (m->pid != getpid())
-			continue;
-		(void)!cloche_manager_cleanup(m, NULL);
-		owner_done(m->base, &m->owner);
+		if (m->pid == getpid())
+			end_all(m);
 	}
 }
 
