@@ -51,7 +51,8 @@ CLOCHE_API int cloche_instance_open(const char *id_or_name, cloche_instance **re
 CLOCHE_API void cloche_instance_free(cloche_instance *instance);
 
 /* Calls fn with each sandbox, the newest first; all: also those that have ended. The handle is
- * borrowed for the call. fn returns false to end the listing. Removes what crashed ones left. */
+ * borrowed for the call. fn returns false to end the listing. Removes what crashed ones left, and
+ * ends those that are left over of a manager that has died (cloche/manager.h). */
 typedef bool (*cloche_instance_fn)(const cloche_instance *instance, void *user);
 CLOCHE_API int cloche_instance_list(bool all, cloche_instance_fn fn, void *user, cloche_err *err);
 

@@ -25,6 +25,7 @@ struct cloche_status {
 	size_t providers_n;
 	struct sandbox_status *sandboxes;
 	size_t n;
+	bool no_memory;
 	cloche_cleanup_status cleanup;
 	json_t *document;
 	char *json;
@@ -75,15 +76,20 @@ int cloche_cleanup_read(cloche_cleanup_status *ret, cloche_err *err)
 static bool on_sandbox(const cloche_instance *i, void *user)
 {
 	cloche_status *s = user;
-	struct sandbox_status *more = reallocarray(s->sandboxes, s->n + 1, sizeof(*more)), *b;
+	struct sandbox_status *more = reallocarray(s->sandboxes, s->n + 1, sizeof(*more)),
+			      *b = NULL;
 
-	if (!more)
+	if (more) {
+		s->sandboxes = more;
+		b = &more[s->n];
+		*b = (struct sandbox_status){.i = instance_copy(i)};
+	}
+	if (!b || !b->i) {
+		s->no_memory = true;
 		return false;
-	s->sandboxes = more;
-	b = &more[s->n];
-	*b = (struct sandbox_status){.i = instance_copy(i)};
+	}
 	/* One that has gone since is none. */
-	if (!b->i || cloche_instance_refresh(b->i, NULL) < 0) {
+	if (cloche_instance_refresh(b->i, NULL) < 0) {
 		cloche_instance_free(b->i);
 		return true;
 	}
@@ -217,6 +223,8 @@ int cloche_status_read(cloche_status **ret, cloche_err *err)
 		s->providers_n++;
 	}
 	r = cloche_instance_list(false, on_sandbox, s, err);
+	if (r == 0 && s->no_memory)
+		r = err_nomem(err);
 	if (r == 0)
 		r = cloche_cleanup_read(&s->cleanup, err);
 	if (r == 0) {

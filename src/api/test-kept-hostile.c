@@ -135,6 +135,47 @@ static void output_to_something_else_than_a_pipe_is_refused(void)
 	remove_it(&c);
 }
 
+static bool is_refused_to_stop(struct conn *c)
+{
+	struct cloche_err err = CLOCHE_ERR_INIT;
+	struct chan_frame f;
+	uint16_t request = 0;
+	bool refused;
+
+	must(ctl_send_stop(&c->chan, &(struct ctl_stop){.if_idle = true}) == 0);
+	must(chan_recv_wait(&c->chan, &f, PATIENCE_MS) == 1);
+	refused = f.type == CTL_REFUSED && ctl_get_refused(f.payload, &request, &err) == -E_BUSY;
+	check(!refused || request == CTL_STOP);
+	chan_frame_done(&f);
+	return refused;
+}
+
+/* A command, and a process of which no log is kept. */
+static void it_can_be_stopped_where_nothing_runs_alone(void)
+{
+	struct conn c = create(), d;
+	struct running r;
+
+	for (int raw = 0; raw < 2; raw++) {
+		d = attach_to(id);
+		ask(&d, &r, "echo up; exec sleep 1000", 0, raw ? CTL_EXEC_RAW : 0, false, 0);
+		is_started(&d, &r);
+		check(is_refused_to_stop(&c));
+		must(ctl_send_signal(
+			     &d.chan, &(struct ctl_signal){r.exec, SIGKILL, CTL_SCOPE_GROUP}) == 0);
+		check(has_exited(&d, &r).signaled);
+		run_done(&r);
+		drop_conn(&d);
+	}
+	check(!is_refused_to_stop(&c));
+	drop_conn(&c);
+	check(becomes_zero(count_marked));
+	for (int i = 0; i < 500 && life_of(id) == SANDBOX_LIVE; i++)
+		pause_ms(20);
+	check(record_has("{\"state\":\"stopped\",\"reason\":\"stopped\""));
+	check_int(sandbox_remove(sandboxes, id, NULL), 0);
+}
+
 static void run_list(void)
 {
 	signal(SIGPIPE, SIG_IGN);
@@ -143,6 +184,7 @@ static void run_list(void)
 	run_test(what_clients_may_not_send_ends_them_alone);
 	run_test(a_flood_of_requests_harms_its_sender_alone);
 	run_test(output_to_something_else_than_a_pipe_is_refused);
+	run_test(it_can_be_stopped_where_nothing_runs_alone);
 }
 
 int main(void)

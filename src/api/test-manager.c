@@ -1,116 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Managers by the public interface: of threads, of several at a time, and of processes that die. */
+/* Managers by the public interface, of threads and of several at a time. */
+#include "api/test-managers.h"
 #include "client/test-job.h"
 
-#include <cloche/manager.h>
 #include <jansson.h>
 #include <sys/sysinfo.h>
 
 enum { THREADS = 8, FEW = 2, LIFETIME_MS = 4000 };
 #define SECONDS(n) ((uint64_t)(n)*1000)
 #define FOR_EVER UINT64_MAX
-
-static cloche_err err;
-
-/* --- helpers --- */
-
-static void print_warning(const char *text, void *user)
-{
-	/* Limits cannot be had by everybody everywhere. */
-	if (!strstr(text, " limit: "))
-		printf("# %s\n", text);
-}
-
-static atomic_int ended_told;
-
-static void count_ended(const char *text, void *user)
-{
-	if (strstr(text, "its manager had died"))
-		ended_told++;
-}
-
-static cloche_manager *open_manager(void)
-{
-	cloche_manager *m = NULL;
-
-	if (cloche_manager_open(print_warning, NULL, &m, &err) < 0)
-		tap_bail(__FILE__, __LINE__, err.message);
-	cloche_manager_set_max_runs(m, 0);
-	must(cloche_manager_set_cleanup_interval(m, 0, &err) == 0);
-	cloche_sandbox_set_memory(cloche_manager_defaults(m), 64 << 20);
-	return m;
-}
-
-/* Its id, in memory of the caller's. */
-static const char *create(cloche_manager *m, const char *run_id, char ret[64])
-{
-	cloche_instance *i = NULL;
-
-	if (cloche_manager_create(m, cloche_manager_defaults(m), run_id, SECONDS(60), &i, &err) <
-		0) {
-		tap_fail("create: %s", err.message);
-		return "";
-	}
-	snprintf(ret, 64, "%s", cloche_instance_id(i));
-	cloche_instance_free(i);
-	return ret;
-}
-
-/* Starts a command that stays. */
-static void occupy(const char *id)
-{
-	const char *const argv[] = {"sleep", "1000", NULL};
-	cloche_instance *i = NULL;
-	cloche_run *run = NULL;
-
-	must(cloche_instance_open(id, &i, &err) == 0 &&
-		cloche_run_new_in(i, argv, &run, &err) == 0);
-	cloche_run_set_detached(run, true);
-	must(cloche_run_execute(run, &err) == 0);
-	cloche_run_free(run);
-	cloche_instance_free(i);
-}
-
-static bool runs(const char *id)
-{
-	cloche_instance *i = NULL;
-	bool running = cloche_instance_open(id, &i, NULL) == 0 &&
-		       cloche_instance_refresh(i, NULL) == 0 &&
-		       cloche_instance_state(i) == CLOCHE_INSTANCE_RUNNING;
-
-	cloche_instance_free(i);
-	return running;
-}
-
-static bool is_gone(const char *id)
-{
-	cloche_instance *i = NULL;
-	int r = cloche_instance_open(id, &i, NULL);
-
-	cloche_instance_free(i);
-	return r == -CLOCHE_E_NOT_FOUND;
-}
-
-static bool becomes_gone(const char *id)
-{
-	for (int k = 0; k < 500 && !is_gone(id); k++)
-		pause_ms(20);
-	return is_gone(id);
-}
-
-static bool count_one(const cloche_managed *sandbox, void *user)
-{
-	++*(size_t *)user;
-	return true;
-}
-
-static size_t count(cloche_manager *m)
-{
-	size_t n = 0;
-
-	must(cloche_manager_each(m, count_one, &n, &err) == 0);
-	return n;
-}
 
 static json_t *status_of(cloche_manager *m, cloche_status **ret)
 {
@@ -419,145 +317,6 @@ static void memory_is_promised_once(void)
 	cloche_manager_close(two);
 }
 
-/* --- those who died --- */
-
-/* A process with a manager and two sandboxes, in the first of which something runs; it is killed,
- * or it exits in order. */
-static void die_with_two(bool in_order_, char busy[64], char idle[64])
-{
-	int pipes[2], status;
-	pid_t pid;
-
-	must(pipe2(pipes, O_CLOEXEC) == 0);
-	pid = fork();
-	if (pid == 0) {
-		cloche_manager *m = open_manager();
-
-		cloche_manager_set_lifetime(m, LIFETIME_MS);
-		must(cloche_manager_set_cleanup_at_exit(m, true, &err) == 0);
-		create(m, "r", busy);
-		create(m, "r", idle);
-		occupy(busy);
-		must(write(pipes[1], busy, 64) == 64 && write(pipes[1], idle, 64) == 64);
-		if (in_order_)
-			exit(0);
-		pause();
-	}
-	must(pid > 0);
-	must(read(pipes[0], busy, 64) == 64 && read(pipes[0], idle, 64) == 64);
-	fd_close(pipes[0]);
-	fd_close(pipes[1]);
-	if (!in_order_)
-		must(kill(pid, SIGKILL) == 0);
-	must(waitpid(pid, &status, 0) == pid);
-	check(in_order_ ? status == 0 : WIFSIGNALED(status));
-}
-
-static void at_exit_all_is_ended(void)
-{
-	char busy[64], idle[64];
-
-	die_with_two(true, busy, idle);
-	check(is_gone(busy) && is_gone(idle));
-	check_int(count_dirs(), 0);
-}
-
-static void end_commands_in(const char *id)
-{
-	const char *const argv[] = {"pkill", "sleep", NULL};
-	cloche_instance *i = NULL;
-	cloche_run *run = NULL;
-
-	must(cloche_instance_open(id, &i, &err) == 0 &&
-		cloche_run_new_in(i, argv, &run, &err) == 0);
-	must(cloche_run_execute(run, &err) == 0);
-	cloche_run_free(run);
-	cloche_instance_free(i);
-}
-
-static void what_the_dead_left_is_ended_when_nobody_needs_it(void)
-{
-	cloche_manager *m = open_manager();
-	char busy[64], idle[64];
-
-	die_with_two(false, busy, idle);
-	/* Nothing is left over yet. */
-	check_int(cloche_manager_collect(m, &err), 0);
-	check(runs(busy) && runs(idle));
-	pause_ms(LIFETIME_MS + 100);
-	check_int(cloche_manager_collect(m, &err), 0);
-	check(is_gone(idle) && runs(busy));
-	end_commands_in(busy);
-	for (int k = 0; k < 100 && !is_gone(busy); k++) {
-		check_int(cloche_manager_collect(m, &err), 0);
-		pause_ms(20);
-	}
-	check(is_gone(busy));
-	cloche_manager_close(m);
-}
-
-/* With the lifetime over, and a cleanup every few milliseconds. */
-static void a_live_one_keeps_its_own(void)
-{
-	cloche_manager *one = open_manager(), *two = open_manager();
-	char busy[64], idle[64];
-
-	cloche_manager_set_lifetime(one, 1);
-	create(one, "r", idle);
-	create(one, "r", busy);
-	occupy(busy);
-	must(cloche_manager_set_cleanup_interval(one, 5, &err) == 0);
-	must(cloche_manager_set_cleanup_interval(two, 5, &err) == 0);
-	pause_ms(1500);
-	check(runs(busy) && runs(idle));
-	check(cloche_manager_is_live(one));
-	check_int(cloche_manager_cleanup(one, &err), 0);
-	cloche_manager_close(one);
-	cloche_manager_close(two);
-}
-
-static void it_is_done_now_and_then(void)
-{
-	cloche_manager *m = NULL;
-	char busy[64], idle[64];
-
-	ended_told = 0;
-	must(cloche_manager_open(count_ended, NULL, &m, &err) == 0);
-	must(cloche_manager_set_cleanup_interval(m, 50, &err) == 0);
-	die_with_two(false, busy, idle);
-	check(becomes_gone(idle));
-	check(runs(busy));
-	for (int k = 0; k < 500 && ended_told == 0; k++)
-		pause_ms(20);
-	check_int(ended_told, 1);
-	end_commands_in(busy);
-	check(becomes_gone(busy));
-	cloche_manager_close(m);
-}
-
-/* Any command that lists sandboxes does it as well. */
-static bool see_any(const cloche_instance *instance, void *user)
-{
-	++*(int *)user;
-	return true;
-}
-
-static void who_lists_sandboxes_ends_them_too(void)
-{
-	char busy[64], idle[64];
-	cloche_instance *i = NULL;
-	int n = 0;
-
-	die_with_two(false, busy, idle);
-	pause_ms(LIFETIME_MS + 100);
-	must(cloche_instance_list(true, see_any, &n, &err) == 0);
-	check_int(n, 1);
-	check(is_gone(idle) && runs(busy));
-	must(cloche_instance_open(busy, &i, &err) == 0 &&
-		cloche_instance_remove(i, true, &err) == 0);
-	cloche_instance_free(i);
-}
-
 /* --- how it is --- */
 
 static void the_status_says_how_it_is(void)
@@ -616,6 +375,8 @@ static void there_is_one_for_all(void)
 	check_int(cloche_manager_shared(&one, &err), 0);
 	check_int(cloche_manager_shared(&two, &err), 0);
 	check(one && one == two);
+	/* What this process ends with has other directories. */
+	check_int(cloche_manager_set_cleanup_at_exit(one, false, &err), 0);
 }
 
 static void run_list(void)
@@ -629,11 +390,6 @@ static void run_list(void)
 	run_test(who_waits_too_long_is_told);
 	run_test(who_comes_first_is_served_first);
 	run_test(memory_is_promised_once);
-	run_test(at_exit_all_is_ended);
-	run_test(what_the_dead_left_is_ended_when_nobody_needs_it);
-	run_test(a_live_one_keeps_its_own);
-	run_test(it_is_done_now_and_then);
-	run_test(who_lists_sandboxes_ends_them_too);
 	run_test(the_status_says_how_it_is);
 	run_test(it_says_whether_it_can_take_work);
 	run_test(there_is_one_for_all);

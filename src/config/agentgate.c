@@ -77,9 +77,14 @@ static int set_network(const struct reading *r, const struct value *v, struct cl
 		err_hint(err, "unset it, and name the hosts to reach with --allow HOST");
 		return -E_USAGE;
 	}
-	if (is_given(r, "allow") || is_given(r, "allowlist"))
-		tell(r, PREFIX SANDBOX
-			"NETWORK=none leaves nothing of what --allow and --allowlist list");
+	if (is_given(r, "allow") || is_given(r, "allowlist")) {
+		char text[128];
+
+		snprintf(text, sizeof(text),
+			PREFIX "%s=none leaves nothing of what --allow and --allowlist list",
+			v->name);
+		tell(r, text);
+	}
 	return cloche_sandbox_set_net(r->sb, CLOCHE_NET_NONE, err);
 }
 
