@@ -63,7 +63,8 @@ CLOCHE_API void cloche_manager_set_lifetime(cloche_manager *manager, uint64_t mi
  * there is no such thread. */
 CLOCHE_API int cloche_manager_set_cleanup_interval(
 	cloche_manager *manager, uint64_t milliseconds, cloche_err *err);
-/* Whether cloche_manager_cleanup() is called when the process exits in order. Default: false. */
+/* Whether cloche_manager_cleanup() is called when the process exits in order; from then on it makes
+ * no more. Default: false. */
 CLOCHE_API int cloche_manager_set_cleanup_at_exit(
 	cloche_manager *manager, bool at_exit, cloche_err *err);
 
