@@ -40,10 +40,18 @@ static int try_userns(char *detail, struct cloche_err *err)
 	return idmap_write_self(uid, gid, err);
 }
 
+/* A room's is made apart from its other namespaces (ns.h). */
+static int enter_new_network(struct cloche_err *err)
+{
+	return unshare(CLONE_NEWNET) < 0 ? err_sys(err, errno, "make a network namespace") : 0;
+}
+
 static int try_namespaces(char *detail, struct cloche_err *err)
 {
+	int r = enter_new_network(err);
+
 	snprintf(detail, PROBE_TEXT_MAX, "user, mount, pid, network, ipc, uts");
-	return ns_settle("probe", err);
+	return r < 0 ? r : ns_settle("probe", err);
 }
 
 /* A tmpfs to work in, attached where no lookup meets it. */
@@ -134,8 +142,10 @@ static int try_idmap(char *detail, struct cloche_err *err)
 static int try_capture(char *detail, struct cloche_err *err)
 {
 	struct netcapture n = NETCAPTURE_INIT;
-	int r = netcapture_setup(&n, err);
+	int r = enter_new_network(err);
 
+	if (r == 0)
+		r = netcapture_setup(&n, err);
 	snprintf(detail, PROBE_TEXT_MAX, "%s", n.tcp6 >= 0 ? "IPv4 and IPv6" : "IPv4 only");
 	return r;
 }
