@@ -522,6 +522,11 @@ static void print_self(const char *name, enum program program)
 
 int main(void)
 {
+	int r = seccomp_api_set(3);
+
+	/* What filters may say does not depend on the kernel here: none is loaded. */
+	if (r < 0)
+		seccomp_fail("seccomp_api_set", "", r);
 	printf("/* Made by seccomp-gen from seccomp-rules.def, seccomp-programs.def and "
 	       "seccomp-unpack.def. */\n");
 	print_room("filter_room", false, false);

@@ -3,8 +3,9 @@
  * Wall: seccomp: AF_VSOCK is refused */
 #include "attempt.h"
 
-#include <linux/vm_sockets.h>
 #include <sys/socket.h>
+
+#include <linux/vm_sockets.h> /* it takes what is above it for granted */
 
 int main(void)
 {

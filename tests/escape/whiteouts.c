@@ -22,7 +22,11 @@ int main(void)
 
 	REFUSED(mknod("/workspace/a", S_IFCHR | 0666, makedev(0, 0)));
 	REFUSED(mknodat(AT_FDCWD, "/workspace/b", S_IFCHR, 0));
-	REFUSED(syscall(SYS_mknod, "/workspace/c", 0xffff00000000ULL | S_IFCHR | 0600, 0));
+	REFUSED(syscall(
+		SYS_mknodat, AT_FDCWD, "/workspace/c", 0xffff00000000ULL | S_IFCHR | 0600, 0));
+#ifdef SYS_mknod
+	REFUSED(syscall(SYS_mknod, "/workspace/d", 0xffff00000000ULL | S_IFCHR | 0600, 0));
+#endif
 	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
 		try_rename("/workspace/from", "/workspace/to", flags[i]);
 	REFUSED(syscall(SYS_renameat2, AT_FDCWD, "/workspace/from", AT_FDCWD, "/workspace/to",
