@@ -30,7 +30,8 @@ static uint32_t rotate(uint32_t x, unsigned by)
 /* Section 6.2.2. */
 static void add_block(struct sha256 *h)
 {
-	uint32_t w[64], s[8];
+	uint32_t w[64], a = h->state[0], b = h->state[1], c = h->state[2], d = h->state[3],
+			e = h->state[4], f = h->state[5], g = h->state[6], last = h->state[7];
 
 	for (size_t i = 0; i < 16; i++)
 		w[i] = (uint32_t)h->block[4 * i] << 24 | (uint32_t)h->block[4 * i + 1] << 16 |
@@ -39,19 +40,29 @@ static void add_block(struct sha256 *h)
 		w[i] = w[i - 16] + w[i - 7] +
 		       (rotate(w[i - 15], 7) ^ rotate(w[i - 15], 18) ^ w[i - 15] >> 3) +
 		       (rotate(w[i - 2], 17) ^ rotate(w[i - 2], 19) ^ w[i - 2] >> 10);
-	memcpy(s, h->state, sizeof(s));
 	for (size_t i = 0; i < 64; i++) {
-		uint32_t one = s[7] + (rotate(s[4], 6) ^ rotate(s[4], 11) ^ rotate(s[4], 25)) +
-			       ((s[4] & s[5]) ^ (~s[4] & s[6])) + constants[i] + w[i];
-		uint32_t two = (rotate(s[0], 2) ^ rotate(s[0], 13) ^ rotate(s[0], 22)) +
-			       ((s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]));
+		uint32_t one = last + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) +
+			       ((e & f) ^ (~e & g)) + constants[i] + w[i];
+		uint32_t two = (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) +
+			       ((a & b) ^ (a & c) ^ (b & c));
 
-		memmove(s + 1, s, 7 * sizeof(s[0]));
-		s[4] += one;
-		s[0] = one + two;
+		last = g;
+		g = f;
+		f = e;
+		e = d + one;
+		d = c;
+		c = b;
+		b = a;
+		a = one + two;
 	}
-	for (size_t i = 0; i < 8; i++)
-		h->state[i] += s[i];
+	h->state[0] += a;
+	h->state[1] += b;
+	h->state[2] += c;
+	h->state[3] += d;
+	h->state[4] += e;
+	h->state[5] += f;
+	h->state[6] += g;
+	h->state[7] += last;
 }
 
 void sha256_add(struct sha256 *h, struct str data)
