@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs an agent's task: task CONTEXT_DIR PROMPT. Needs Claude Code on this machine and
- * ANTHROPIC_API_KEY in the environment; the sandbox gets only a surrogate of the key. */
+/* Runs an agent's task, in an image that is stored or on the host's root: task CONTEXT_DIR PROMPT
+ * [IMAGE]. Needs Claude Code on this machine and ANTHROPIC_API_KEY in the environment; the sandbox
+ * gets only a surrogate of the key. */
 #include <cloche/task.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,13 +19,14 @@ int main(int argc, char **argv)
 	cloche_task *task = NULL;
 	int status = 125;
 
-	if (argc != 3) {
-		fprintf(stderr, "usage: task CONTEXT_DIR PROMPT\n");
+	if (argc != 3 && argc != 4) {
+		fprintf(stderr, "usage: task CONTEXT_DIR PROMPT [IMAGE]\n");
 		cloche_sandbox_free(sb);
 		return 2;
 	}
 	if (sb && cloche_sandbox_set_workspace(sb, ".", &err) == 0 &&
-		cloche_task_new(sb, "claude-code", argv[1], NULL, &task, &err) == 0) {
+		cloche_sandbox_startup(sb, &err) == 0 &&
+		cloche_sandbox_create_task(sb, NULL, argv[3], argv[1], NULL, 0, &task, &err) == 0) {
 		cloche_task_on_progress(task, on_progress, NULL);
 		if (cloche_task_execute(task, argv[2], strlen(argv[2]), &err) == 0) {
 			enum cloche_outcome outcome = cloche_task_outcome(task);
