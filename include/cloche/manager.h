@@ -74,10 +74,11 @@ CLOCHE_API int cloche_manager_set_cleanup_at_exit(
  * cloche.lifetime (seconds) and, where run_id is not NULL, cloche.run-id.
  *
  * Where as many run as may, or the memory limits of all sandboxes that managers of this user have
- * made exceed the machine's memory, or its own is more than is available now, this waits, first
- * come first served, for wait_ms milliseconds (UINT64_MAX: for ever). CLOCHE_E_BUSY: the time is
- * over; CLOCHE_E_LIMIT: the machine has less memory than the limit of this one; CLOCHE_E_USAGE: the
- * configuration or run_id (1 to 128 printable characters) is wrong. */
+ * made exceed the memory of the machine, or of a control group that this process runs in, or its
+ * own is more than is available now, this waits, first come first served, for wait_ms milliseconds
+ * (UINT64_MAX: for ever). CLOCHE_E_BUSY: the time is over; CLOCHE_E_LIMIT: there is less memory
+ * than the limit of this one; CLOCHE_E_USAGE: the configuration or run_id (1 to 128 printable
+ * characters) is wrong. */
 CLOCHE_API int cloche_manager_create(cloche_manager *manager, const cloche_sandbox *sb,
 	const char *run_id, uint64_t wait_ms, cloche_instance **ret, cloche_err *err);
 

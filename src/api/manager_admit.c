@@ -3,10 +3,9 @@
  * again whether there is a place: nobody tells a manager that a sandbox has ended by itself, or
  * that another process's manager has given memory back. */
 #include "api/manager.h"
-#include "base/buf.h"
 #include "base/clock.h"
-#include "base/fs.h"
 #include "base/macro.h"
+#include "manager/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -35,28 +34,6 @@ unsigned manager_count_running(cloche_manager *m)
 
 /* --- memory --- */
 
-/* Of a line of /proc/meminfo, in bytes; 0: it is not there. */
-static uint64_t memory_of(struct str text, const char *name)
-{
-	const char *at = memmem(text.p, text.n, name, strlen(name));
-
-	return at ? strtoull(at + strlen(name), NULL, 10) * 1024 : 0;
-}
-
-static void read_memory(uint64_t *ret_total, uint64_t *ret_available)
-{
-	_cleanup_(buf_donep) struct buf b = BUF_INIT(64 * 1024);
-
-	*ret_total = *ret_available = 0;
-	if (fs_read_file(AT_FDCWD, "/proc/meminfo", &b, NULL) == 0) {
-		*ret_total = memory_of(buf_str(&b), "MemTotal:");
-		*ret_available = memory_of(buf_str(&b), "MemAvailable:");
-	}
-	/* A machine that does not say what it has is not judged. */
-	if (*ret_total == 0)
-		*ret_total = *ret_available = UINT64_MAX;
-}
-
 uint64_t manager_sum_promises(const cloche_manager *m)
 {
 	const struct managed *s;
@@ -76,28 +53,31 @@ void manager_settle_promises(cloche_manager *m)
 
 static int promise(cloche_manager *m, uint64_t memory, struct cloche_err *err)
 {
-	uint64_t total, available, others, mine = manager_sum_promises(m);
+	uint64_t others, mine = manager_sum_promises(m);
+	struct memory here;
 	int r;
 
-	read_memory(&total, &available);
-	if (memory > total) {
-		err_set(err, E_LIMIT, "a sandbox may have %llu MiB, and this machine has %llu",
-			(unsigned long long)(memory / MIB), (unsigned long long)(total / MIB));
+	memory_read(&here);
+	if (memory > here.total) {
+		err_set(err, E_LIMIT,
+			"a sandbox may have %llu MiB, and all together have %llu here",
+			(unsigned long long)(memory / MIB), (unsigned long long)(here.total / MIB));
 		err_hint(err, "give it less memory");
 		return -E_LIMIT;
 	}
-	if (memory > available)
+	if (memory > here.available)
 		return err_set(err, E_BUSY,
 			"a sandbox may have %llu MiB, and %llu are available now",
-			(unsigned long long)(memory / MIB), (unsigned long long)(available / MIB));
-	r = owner_promise(m->base, &m->owner, mine + memory, total, &others, err);
+			(unsigned long long)(memory / MIB),
+			(unsigned long long)(here.available / MIB));
+	r = owner_promise(m->base, &m->owner, mine + memory, here.total, &others, err);
 	return r == -E_BUSY
 		       ? err_set(err, E_BUSY,
 				 "sandboxes that run may have %llu MiB, and with %llu more that is "
-				 "more than the %llu of this machine",
+				 "more than the %llu that all have here",
 				 (unsigned long long)((mine + others) / MIB),
 				 (unsigned long long)(memory / MIB),
-				 (unsigned long long)(total / MIB))
+				 (unsigned long long)(here.total / MIB))
 		       : r;
 }
 

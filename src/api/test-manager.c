@@ -2,9 +2,9 @@
 /* Managers by the public interface, of threads and of several at a time. */
 #include "api/test-managers.h"
 #include "client/test-job.h"
+#include "manager/memory.h"
 
 #include <jansson.h>
-#include <sys/sysinfo.h>
 
 enum { THREADS = 8, FEW = 2, LIFETIME_MS = 4000 };
 #define SECONDS(n) ((uint64_t)(n)*1000)
@@ -292,11 +292,11 @@ static void memory_is_promised_once(void)
 {
 	cloche_manager *one = open_manager(), *two = open_manager();
 	cloche_sandbox *sb = cloche_manager_configure(one);
-	struct sysinfo machine;
+	struct memory here;
 	uint64_t total;
 
-	must(sysinfo(&machine) == 0);
-	total = (uint64_t)machine.totalram * machine.mem_unit;
+	memory_read(&here);
+	total = here.total;
 	cloche_sandbox_set_memory(sb, total * 2);
 	check_int(cloche_manager_enter(one, sb, SECONDS(60), &err), -CLOCHE_E_LIMIT);
 	check(err.hint[0]);

@@ -5,7 +5,7 @@
 #include "base/fd.h"
 #include "base/fs.h"
 #include "base/parse.h"
-#include "provider/native/cgroup-file.h"
+#include "provider/cgroup-file.h"
 #include "provider/native/cgroup-scope.h"
 #include "provider/native/cgroup.h"
 

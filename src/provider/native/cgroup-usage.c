@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/macro.h"
-#include "provider/native/cgroup-file.h"
+#include "provider/cgroup-file.h"
 #include "provider/native/cgroup.h"
 
 #include <string.h>

@@ -16,7 +16,7 @@
  * attribute "user.delegate" (or "trusted.delegate"). The group of a user's own manager carries one
  * too, but belongs to that manager. */
 #include "provider/native/cgroup-v2.h"
-#include "provider/native/cgroup-file.h"
+#include "provider/cgroup-file.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #pragma once
 /* Where in a version 2 hierarchy the group of a room can be made. For the cgroup*.c files. */
 
-#include "provider/native/cgroup-find.h"
+#include "provider/cgroup-find.h"
 
 /* The better ones first. */
 enum cgroup_way {

@@ -13,7 +13,7 @@
 #include "provider/native/cgroup.h"
 #include "base/fd.h"
 #include "base/fs.h"
-#include "provider/native/cgroup-file.h"
+#include "provider/cgroup-file.h"
 #include "provider/native/cgroup-scope.h"
 #include "provider/native/cgroup-v2.h"
 

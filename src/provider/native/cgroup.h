@@ -6,18 +6,10 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "provider/cgroup-find.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
-
-enum cgroup_controller {
-	CGROUP_MEMORY,
-	CGROUP_PIDS,
-	CGROUP_CPU,
-	CGROUP_CPUACCT,
-	CGROUP_IO,
-	CGROUP_N
-};
 
 struct cgroup_limits {
 	uint64_t memory_bytes, cpus_milli, pids; /* 0: none */

@@ -2,8 +2,9 @@
 /* On trees of plain files that look like control groups. What only a kernel does is tested in
  * tests/vm and tests/integration/test-limits. */
 #include "base/fs.h"
-#include "provider/native/cgroup-file.h"
+#include "provider/cgroup-file.h"
 #include "provider/native/cgroup-v2.h"
+#include "provider/native/cgroup.h"
 #include "tap.h"
 
 #include <fcntl.h>

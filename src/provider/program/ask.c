@@ -5,7 +5,7 @@
 #include "base/fd.h"
 #include "base/fs.h"
 #include "jail/sys.h"
-#include "provider/native/cgroup-find.h"
+#include "provider/cgroup-find.h"
 #include "provider/native/listeners.h"
 #include "provider/native/proctree.h"
 #include "provider/program/operations.h"

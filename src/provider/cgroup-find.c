@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: /proc/self/cgroup tells our group in each hierarchy, /proc/self/mountinfo
  * where hierarchies are mounted and which part of them. */
-#include "provider/native/cgroup-find.h"
+#include "provider/cgroup-find.h"
 #include "base/fs.h"
 
 #include <errno.h>

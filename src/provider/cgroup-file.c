@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "provider/native/cgroup-file.h"
+#include "provider/cgroup-file.h"
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/fs.h"

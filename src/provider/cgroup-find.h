@@ -1,8 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Where this process is in the machine's control group hierarchies. For the cgroup*.c files. */
+/* Where this process is in the machine's control group hierarchies. */
 
-#include "provider/native/cgroup.h"
+#include "base/err.h"
+#include "base/str.h"
+
+enum cgroup_controller {
+	CGROUP_MEMORY,
+	CGROUP_PIDS,
+	CGROUP_CPU,
+	CGROUP_CPUACCT,
+	CGROUP_IO,
+	CGROUP_N
+};
 
 struct cgroup_place {
 	char *v2;           /* our own group in the version 2 hierarchy, or NULL */

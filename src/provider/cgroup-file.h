@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The files of a control group: short texts of numbers and words. For the cgroup*.c files. */
+/* The files of a control group: short texts of numbers and words. */
 
 #include "base/macro.h"
 #include "base/str.h"
