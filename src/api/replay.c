@@ -88,6 +88,9 @@ static int do_contents(struct replaying *p, const struct state_op *op, struct cl
 			p->files, path, op->is_new ? FILES_IS_NEW : 0, next_piece, &c, err);
 	if (op->kind == STATE_FS_APPEND)
 		flags |= CLOCHE_FILES_APPEND;
+	if (!op->is_ref)
+		return cloche_files_write_data(
+			p->files, path, flags, mode, op->object.p, op->object.n, err);
 	return cloche_files_write(p->files, path, flags, mode, next_piece, &c, err);
 }
 

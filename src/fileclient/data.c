@@ -89,8 +89,7 @@ static int send_all(
 	return r < 0 ? r : files_finish(run, err);
 }
 
-int cloche_files_write(cloche_files *f, const char *path, unsigned flags, uint32_t mode,
-	cloche_files_source source, void *user, cloche_err *err)
+static int begin_write(struct files_run *run, unsigned flags, uint32_t mode, struct cloche_err *err)
 {
 	static const struct {
 		unsigned of_ours, of_theirs;
@@ -99,14 +98,20 @@ int cloche_files_write(cloche_files *f, const char *path, unsigned flags, uint32
 	struct files_request q = {.op = FILES_OP_WRITE,
 		.flags = flags & CLOCHE_FILES_NEW ? 0 : FILES_REPLACE,
 		.mode = mode == CLOCHE_FILES_KEEP_MODE ? FILES_KEEP_MODE : mode & 07777,
-		.path = str_from(path)};
-	struct files_run run = {.f = f, .verb = "write", .path = path};
-	int r;
+		.path = str_from(run->path)};
 
 	for (size_t i = 0; i < ARRAY_SIZE(map); i++)
 		if (flags & map[i].of_ours)
 			q.flags |= map[i].of_theirs;
-	r = files_begin(&run, &q, err);
+	return files_begin(run, &q, err);
+}
+
+int cloche_files_write(cloche_files *f, const char *path, unsigned flags, uint32_t mode,
+	cloche_files_source source, void *user, cloche_err *err)
+{
+	struct files_run run = {.f = f, .verb = "write", .path = path};
+	int r = begin_write(&run, flags, mode, err);
+
 	return r < 0 ? r : send_all(&run, source, user, err);
 }
 
@@ -124,9 +129,19 @@ static long from_memory(void *user, void *data, size_t size)
 int cloche_files_write_data(cloche_files *f, const char *path, unsigned flags, uint32_t mode,
 	const void *data, size_t length, cloche_err *err)
 {
+	struct files_run run = {.f = f, .verb = "write", .path = path};
 	struct str rest = str_make(data, length);
+	int r = begin_write(&run, flags, mode, err);
 
-	return cloche_files_write(f, path, flags, mode, from_memory, &rest, err);
+	if (r < 0)
+		return r;
+	if (length > FILES_CHUNK)
+		return send_all(&run, from_memory, &rest, err);
+	/* The worker is woken once, for all of it. */
+	r = length ? files_queue(&run, rest, err) : 0;
+	if (r == 0)
+		r = files_send_end(&run, err);
+	return r < 0 ? r : files_finish(&run, err);
 }
 
 struct cleaning {

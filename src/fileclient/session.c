@@ -425,13 +425,10 @@ static int drain(struct files_run *run, struct cloche_err *err)
 	return 1;
 }
 
-int files_send(struct files_run *run, struct str data, struct cloche_err *err)
+int files_queue(struct files_run *run, struct str data, struct cloche_err *err)
 {
-	int r;
+	int r = record_data(run, data, err);
 
-	if (run->f->cancelled)
-		return 1;
-	r = record_data(run, data, err);
 	if (r < 0) {
 		files_give_up(run);
 		return r;
@@ -440,7 +437,17 @@ int files_send(struct files_run *run, struct str data, struct cloche_err *err)
 	if (r < 0)
 		return lost(run->f, r, err);
 	files_progressed(run->f, data.n);
-	return drain(run, err);
+	return 0;
+}
+
+int files_send(struct files_run *run, struct str data, struct cloche_err *err)
+{
+	int r;
+
+	if (run->f->cancelled)
+		return 1;
+	r = files_queue(run, data, err);
+	return r < 0 ? r : drain(run, err);
 }
 
 int files_send_from(

@@ -64,6 +64,9 @@ _warn_unused_ int files_finish(struct files_run *run, struct cloche_err *err);
 _warn_unused_ int files_do(
 	struct files_run *run, const struct files_request *q, struct cloche_err *err);
 
+/* Puts a piece of data (at most FILES_CHUNK bytes) behind the request; it goes out with what
+ * follows. */
+_warn_unused_ int files_queue(struct files_run *run, struct str data, struct cloche_err *err);
 /* Sends a piece of data, and waits until it has been taken. 0: go on; 1: the operation is over
  * (cancelled, or the worker has failed): files_finish says how; or a negative code. */
 _warn_unused_ int files_send(struct files_run *run, struct str data, struct cloche_err *err);

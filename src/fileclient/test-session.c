@@ -115,6 +115,29 @@ static void contents(void)
 	end_worker(f);
 }
 
+/* What fits into one piece goes out with its request, what is larger behind it. */
+static void sizes(void)
+{
+	static const size_t all[] = {0, 1, FILES_CHUNK - 1, FILES_CHUNK, FILES_CHUNK + 1};
+	static char data[FILES_CHUNK + 1];
+	cloche_files *f = start_worker();
+
+	for (size_t i = 0; i < sizeof(data); i++)
+		data[i] = (char)(i * 7 + i / 251);
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+		void *got = NULL;
+		size_t n = 0;
+
+		check_int(cloche_files_write_data(
+				  f, "sized", 0, CLOCHE_FILES_KEEP_MODE, data, all[i], &err),
+			0);
+		check_int(cloche_files_read_data(f, "sized", sizeof(data), &got, &n, &err), 0);
+		check(n == all[i] && memcmp(got, data, n) == 0);
+		free(got);
+	}
+	end_worker(f);
+}
+
 static void fifos_do_not_block(void)
 {
 	cloche_files *f = start_worker();
@@ -470,6 +493,7 @@ int main(void)
 	root = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	must(root >= 0 && mkdirat(root, "base", 0755) == 0);
 	run_test(contents);
+	run_test(sizes);
 	run_test(fifos_do_not_block);
 	run_test(large_files);
 	run_test(giving_up);
