@@ -2,12 +2,14 @@
 /* What a recorded operation costs as its log grows: oplog ID SIZE... For each size, which rises,
  * prints a line "SIZE append open read": microseconds of an operation among the last tenth that was
  * appended, of a handle that is opened anew and asks for a key, and of an operation when all of
- * the log is read. */
+ * the log is read.
+ * oplog ID --burst N: sets one key N times, and exits at once. */
 #include <cloche/state.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { KEYS = 1000 };
 
@@ -76,16 +78,30 @@ static double read_all(const cloche_instance *instance, long size)
 	return (now() - start) / (double)size;
 }
 
+static void burst(cloche_state *state, long n)
+{
+	char value[32];
+
+	for (long i = 0; i < n; i++) {
+		snprintf(value, sizeof(value), "value %ld", i);
+		must(cloche_state_set(
+			state, CLOCHE_STATE_STORAGE, "k", 1, value, strlen(value), &err));
+	}
+	_exit(0);
+}
+
 int main(int argc, char **argv)
 {
 	cloche_instance *instance;
 	cloche_state *state;
 	long done = 0;
 
-	if (argc < 3)
+	if (argc < 3 || (strcmp(argv[2], "--burst") == 0 && argc != 4))
 		return 2;
 	must(cloche_instance_open(argv[1], &instance, &err));
 	must(cloche_state_open(instance, &state, &err));
+	if (strcmp(argv[2], "--burst") == 0)
+		burst(state, atol(argv[3]));
 	for (int i = 2; i < argc; i++) {
 		long size = atol(argv[i]), from = size - size / 10;
 		double start, took;
