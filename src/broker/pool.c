@@ -111,6 +111,14 @@ struct upstream *pool_take(const struct stream *s)
 	return NULL;
 }
 
+const struct upstream *pool_find_alike(const struct upstream *u)
+{
+	struct pool_bucket *p;
+
+	HASH_FIND_STR(u->broker->pool.buckets, u->key, p);
+	return !p ? NULL : p->shared ? p->shared : p->idle;
+}
+
 static struct pool_bucket *bucket_for(struct broker *b, const char *key)
 {
 	struct pool_bucket *p;

@@ -28,6 +28,8 @@ void pool_made(struct stream *s, struct upstream *u);
 void pool_leave(struct stream *s);
 /* Keeps u, which serves nobody, or closes it if there are enough. */
 void pool_put(struct upstream *u);
+/* Another connection to where u leads, or NULL. */
+const struct upstream *pool_find_alike(const struct upstream *u);
 /* Keeps u, which serves some streams and can serve more. */
 void pool_share(struct upstream *u);
 /* u leaves the pool. */

@@ -73,7 +73,7 @@ struct stream {
 	struct http_fields trailers;
 	bool te_trailers; /* the room reads the answer's */
 	bool keep;        /* what was taken stays, for a second try */
-	bool retried;
+	unsigned char retries;
 	bool secret; /* memory of the request is wiped */
 	struct dial *dial;
 	struct upstream *up;

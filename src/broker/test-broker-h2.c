@@ -255,14 +255,18 @@ static void test_sent_again(void)
 	world_serve(&w);
 	check(world_fetches(&w, "/goaway", "hello"));
 	check_int(test_origin_accepted(w.tls), 2);
-	id = rig_open(&w.g, &(struct ask){HTTPS, .method = "POST", .target = "/refused",
+	id = rig_open(&w.g, &(struct ask){HTTPS, .method = "POST", .target = "/refused/4",
 				    .body = NET_BODY_LENGTH, .length = 5});
 	rig_data(&w.g, id, "12345", 5);
 	rig_end(&w.g, id);
 	rig_collect(&w.g, id, &r, 5000);
 	check(r.status == 200 && r.ended);
 	got_done(&r);
-	check_int(test_origin_accepted(w.tls), 3);
+	/* Not for ever. */
+	rig_ask(&w.g, &(struct ask){HTTPS, .target = "/refused/9"}, &r);
+	check_int(r.status, 502);
+	check(got_has(&r, "REFUSED_STREAM"));
+	got_done(&r);
 	check(world_fetches(&w, "/hello?http1", "hello"));
 	check(world_seen(&w.tls_seen, "GET /hello?http1 HTTP/1.1\r\n"));
 	world_stop(&w);

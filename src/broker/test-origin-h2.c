@@ -88,6 +88,16 @@ static bool seen_before(struct server *s, struct str target)
 	return str_find(str_from_index(all, first + 1), target) + first + 1 < all.n;
 }
 
+static size_t count_seen(struct server *s, struct str target)
+{
+	struct str rest = buf_str(&s->seen->heads);
+	size_t n = 0, at;
+
+	for (; (at = str_find(rest, target)) < rest.n; n++)
+		rest = str_from_index(rest, at + target.n);
+	return n;
+}
+
 static void raw(struct server *s, const char *p, size_t n)
 {
 	test_need(buf_add(&s->raw, p, n) == 0);
@@ -142,7 +152,7 @@ static void start(struct server *s, struct h2_stream *st, struct call *call, str
 		raw(s, frame, sizeof(frame) - 1);
 	} else if (str_starts(t, STR("/goaway")) && !seen_before(s, STR("/goaway"))) {
 		raw(s, "\0\0\x08\7\0\0\0\0\0\0\0\0\0\0\0\0\0", 17);
-	} else if (str_starts(t, STR("/refused")) && !seen_before(s, STR("/refused"))) {
+	} else if (str_starts(t, STR("/refused/")) && count_seen(s, t) <= (size_t)(t.p[9] - '0')) {
 		h2_reset(st, H2_REFUSED_STREAM);
 	} else if (str_eq(t, STR("/hello?http1"))) {
 		h2_reset(st, H2_HTTP_1_1_REQUIRED);

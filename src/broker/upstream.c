@@ -233,7 +233,7 @@ void upstream_attach(struct upstream *u, struct stream *s)
 		dial_start(s);
 		return;
 	}
-	s->keep = s->idempotent && !s->retried;
+	s->keep = s->idempotent && s->retries == 0;
 	begin(u, s);
 }
 

@@ -329,7 +329,7 @@ static void on_eof(struct h1_origin *h, bool clean)
 	struct upstream *u = h->u;
 
 	if (!h->started && u->used && s->keep) {
-		s->retried = true;
+		s->retries++;
 		s->up = NULL;
 		h->stream = NULL;
 		upstream_close(u);

@@ -54,7 +54,7 @@ static void lost(struct h2_origin *o, const char *why)
 		struct stream *s = l->s;
 
 		/* RFC 9112 9.3.1; each by itself, as one of them may be why it ended. */
-		if (leg_take_back(l, s->idempotent && used)) {
+		if (leg_take_back(l, s->idempotent && used ? 1 : 0)) {
 			dial_start(s);
 			continue;
 		}
@@ -237,12 +237,17 @@ static void end(struct upstream *u)
 int upstream_h2_start(struct upstream *u)
 {
 	struct h2_origin *o = calloc(1, sizeof(*o));
+	const struct upstream *other = pool_find_alike(u);
 	struct h2_config config = {.role = H2_CLIENT,
 		.on = &leg_handlers,
 		.arg = o,
 		.stream_window = H2_ORIGIN_STREAM_WINDOW,
 		.window = WINDOW,
 		.wipe = true};
+
+	/* Before it says how many streams it takes, it takes as many as there. */
+	if (other && other->ops == &upstream_h2)
+		config.peer_streams = h2_streams_max(of(other)->h2);
 
 	if (!o)
 		return -ENOMEM;

@@ -7,7 +7,7 @@
  * keep others from going on.
  *
  * A stream that the origin has not looked at (RFC 9113 8.7: GOAWAY, REFUSED_STREAM) is sent once
- * more, on another connection. */
+ * more, on another connection; so a few times, as a busy origin may refuse that, too. */
 #include "broker/broker_internal.h"
 #include "broker/decide.h"
 #include "broker/dial.h"
@@ -26,7 +26,10 @@
 #include <stdio.h>
 #include <utlist.h>
 
-enum { HELD_LOW = H2_ORIGIN_HELD_MAX - H2_ORIGIN_STREAM_WINDOW };
+enum {
+	HELD_LOW = H2_ORIGIN_HELD_MAX - H2_ORIGIN_STREAM_WINDOW,
+	REFUSED_MAX = 5, /* how often a request is sent once more */
+};
 
 /* Less is held: who was held up goes on, though nothing may have happened on its connection. */
 static void held_less(struct broker *b, size_t n)
@@ -64,13 +67,13 @@ void leg_free(struct leg *l)
 	upstream_work_later(o->u);
 }
 
-bool leg_take_back(struct leg *l, bool harmless)
+bool leg_take_back(struct leg *l, unsigned most)
 {
 	struct stream *s = l->s;
 
-	if (l->started || s->retried || !s->keep || !harmless)
+	if (l->started || !s->keep || s->retries >= most)
 		return false;
-	s->retried = true;
+	s->retries++;
 	leg_free(l);
 	request_body_rewind(s);
 	return true;
@@ -183,6 +186,11 @@ static void on_end(void *arg, struct h2_stream *st, struct http_fields *trailers
 		refuse_upstream(l->s, 503, "out_of_memory", "no memory for an answer");
 }
 
+static unsigned most_retries(enum h2_error error)
+{
+	return error == H2_REFUSED_STREAM ? REFUSED_MAX : error == H2_HTTP_1_1_REQUIRED ? 1 : 0;
+}
+
 /* Reset by the origin, or by us for what it sent. */
 static void on_closed(void *arg, struct h2_stream *st, enum h2_error error)
 {
@@ -198,9 +206,9 @@ static void on_closed(void *arg, struct h2_stream *st, enum h2_error error)
 		l->st = NULL;
 		return;
 	}
-	if (error == H2_HTTP_1_1_REQUIRED && !s->retried)
+	if (error == H2_HTTP_1_1_REQUIRED && s->retries == 0)
 		s->http1 = true;
-	if (leg_take_back(l, error == H2_REFUSED_STREAM || error == H2_HTTP_1_1_REQUIRED)) {
+	if (leg_take_back(l, most_retries(error))) {
 		request_go(s, true);
 		return;
 	}
@@ -317,7 +325,7 @@ void leg_begin(struct upstream *u, struct stream *s)
 	if (o->asked == 0)
 		o->asked = loop_now(u->broker->loop);
 	s->leg = l;
-	s->keep = !s->retried; /* until the origin has looked at it */
+	s->keep = s->retries < REFUSED_MAX; /* until the origin has looked at it */
 	pool_share(u);
 	leg_send(u, s);
 	upstream_work_later(u);

@@ -129,6 +129,8 @@ static int make_session(struct h2 *h, nghttp2_session_callbacks *cb, nghttp2_opt
 	nghttp2_option_set_max_send_header_block_length(o, 2 * HTTP_STORE_MAX);
 	nghttp2_option_set_max_outbound_ack(o, OUTBOUND_ACKS_MAX);
 	nghttp2_option_set_max_settings(o, SETTINGS_MAX);
+	if (h->c.peer_streams > 0)
+		nghttp2_option_set_peer_max_concurrent_streams(o, h->c.peer_streams);
 	nghttp2_option_set_stream_reset_rate_limit(o, 2 * H2_RESETS_BURST, 2 * H2_RESETS_RATE);
 	/* It counts each piece of a frame's header that comes by itself. */
 	nghttp2_option_set_max_continuations(o, FRAME_HEADER * (H2_CONTINUATIONS_MAX + 1));
@@ -339,12 +341,16 @@ void h2_goaway(struct h2 *h, enum h2_error error)
 	(void)nghttp2_session_terminate_session(s, error);
 }
 
+unsigned h2_streams_max(const struct h2 *h)
+{
+	return MIN((uint32_t)H2_STREAMS_MAX, nghttp2_session_get_remote_settings(h->session,
+						     NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS));
+}
+
 unsigned h2_streams_free(const struct h2 *h)
 {
-	uint32_t max = nghttp2_session_get_remote_settings(
-		h->session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
+	unsigned max = h2_streams_max(h);
 
-	max = MIN(max, (uint32_t)H2_STREAMS_MAX);
 	if (h->going || *h->error || !nghttp2_session_check_request_allowed(h->session))
 		return 0;
 	return max > h->open ? max - h->open : 0;

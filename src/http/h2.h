@@ -98,6 +98,8 @@ struct h2_config {
 	void *arg;
 	uint32_t stream_window; /* bytes that the peer may have under way: of one stream */
 	uint32_t window;        /* ... and of all (at least 65535) */
+	uint32_t peer_streams;  /* a client's: how many streams the peer is taken to allow until its
+				 * settings have come; 0: 100 (RFC 9113 6.5.2) */
 	bool wipe;              /* memory is overwritten before it is freed: it holds secrets */
 };
 
@@ -159,6 +161,8 @@ void h2_consume_ahead(struct h2_stream *st, size_t n);
 void h2_goaway(struct h2 *h, enum h2_error error);
 /* Client: how many more streams the peer takes now; 0 after goaway. */
 unsigned h2_streams_free(const struct h2 *h);
+/* Client: how many the peer takes at once. */
+unsigned h2_streams_max(const struct h2 *h);
 /* Streams that were not closed yet. */
 unsigned h2_streams_open(const struct h2 *h);
 

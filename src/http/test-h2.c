@@ -299,6 +299,22 @@ static void test_streams_limit(void)
 	done();
 }
 
+static void test_streams_before_settings(void)
+{
+	static const struct h2_handlers none = {0};
+	struct h2_config config = {.role = H2_CLIENT, .on = &none, .window = 65535};
+
+	for (unsigned n = 0; n < 4; n++) {
+		struct h2 *h = NULL;
+
+		config.peer_streams = n;
+		must(h2_new(&config, &h, NULL) == 0);
+		check_int(h2_streams_free(h), n ? n : 100);
+		check_int(h2_streams_max(h), n ? n : 100);
+		h2_free(h);
+	}
+}
+
 /* What the server has not seen is told apart from what it was at. */
 static void test_goaway(void)
 {
@@ -469,6 +485,7 @@ int main(void)
 	run_test(test_stalled_streams);
 	run_test(test_reset);
 	run_test(test_streams_limit);
+	run_test(test_streams_before_settings);
 	run_test(test_goaway);
 	run_test(test_written_from_the_model);
 	run_test(test_large_head);
