@@ -71,10 +71,10 @@ struct stream {
 	struct buf body;  /* what it has not taken, or may have to be sent once more */
 	size_t body_done; /* of that, taken */
 	struct http_fields trailers;
-	bool te_trailers; /* the room reads the answer's */
-	bool keep;        /* what was taken stays, for a second try */
-	unsigned char retries;
-	bool secret; /* memory of the request is wiped */
+	bool te_trailers;      /* the room reads the answer's */
+	bool keep;             /* what was taken stays, for another try */
+	unsigned char retries; /* how often it was sent once more */
+	bool secret;           /* memory of the request is wiped */
 	struct dial *dial;
 	struct upstream *up;
 	void *leg;                     /* of what is spoken there */

@@ -20,7 +20,7 @@ static uint64_t find_line(struct str text, const char *name)
 
 static void bound_by(struct memory *m, const char *dir)
 {
-	/* cgroups(7): memory.txt of version 1, cgroup-v2.rst. */
+	/* Linux: Documentation/admin-guide/cgroup-v1/memory.rst, cgroup-v2.rst. */
 	static const struct {
 		const char *most, *used, *cache;
 	} versions[] = {{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"},

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 struct memory {
-	uint64_t total, available; /* bytes; available: without what can be taken back at once */
+	uint64_t total, available; /* bytes; a cache that can be dropped at once is available */
 };
 
 /* UINT64_MAX in both where the machine does not say what it has. */
