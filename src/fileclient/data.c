@@ -115,17 +115,6 @@ int cloche_files_write(cloche_files *f, const char *path, unsigned flags, uint32
 	return r < 0 ? r : send_all(&run, source, user, err);
 }
 
-static long from_memory(void *user, void *data, size_t size)
-{
-	struct str *rest = user;
-	size_t n = MIN(rest->n, size);
-
-	if (n)
-		memcpy(data, rest->p, n);
-	*rest = str_from_index(*rest, n);
-	return (long)n;
-}
-
 int cloche_files_write_data(cloche_files *f, const char *path, unsigned flags, uint32_t mode,
 	const void *data, size_t length, cloche_err *err)
 {
@@ -133,12 +122,11 @@ int cloche_files_write_data(cloche_files *f, const char *path, unsigned flags, u
 	struct str rest = str_make(data, length);
 	int r = begin_write(&run, flags, mode, err);
 
-	if (r < 0)
-		return r;
-	if (length > FILES_CHUNK)
-		return send_all(&run, from_memory, &rest, err);
-	/* The worker is woken once, for all of it. */
-	r = length ? files_queue(&run, rest, err) : 0;
+	for (; r == 0 && rest.n > FILES_CHUNK; rest = str_from_index(rest, FILES_CHUNK))
+		r = files_send(&run, str_prefix(rest, FILES_CHUNK), err);
+	/* The last piece and the end wake the worker once, with the request where that is all. */
+	if (r == 0 && rest.n > 0)
+		r = files_queue(&run, rest, err);
 	if (r == 0)
 		r = files_send_end(&run, err);
 	return r < 0 ? r : files_finish(&run, err);

@@ -118,8 +118,9 @@ static void contents(void)
 /* What fits into one piece goes out with its request, what is larger behind it. */
 static void sizes(void)
 {
-	static const size_t all[] = {0, 1, FILES_CHUNK - 1, FILES_CHUNK, FILES_CHUNK + 1};
-	static char data[FILES_CHUNK + 1];
+	static const size_t all[] = {
+		0, 1, FILES_CHUNK - 1, FILES_CHUNK, FILES_CHUNK + 1, 3 * FILES_CHUNK + 5};
+	static char data[3 * FILES_CHUNK + 5];
 	cloche_files *f = start_worker();
 
 	for (size_t i = 0; i < sizeof(data); i++)
