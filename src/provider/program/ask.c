@@ -163,18 +163,27 @@ bool program_owner(struct room *room, const struct sockaddr *client, const struc
 	       connection_owner(r->net.diag, r->pid, client, server, &r->looks, ret);
 }
 
-/* What the host calls that id of the room (user_namespaces(7)). */
-static uint32_t map_id(pid_t pid, const char *file, uint32_t id)
+static int read_map(pid_t pid, const char *name, struct buf *ret, struct cloche_err *err)
 {
-	_cleanup_(buf_donep) struct buf text = BUF_INIT(PROC_MAX);
 	char path[48];
-	struct str rest;
 
-	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
-	if (fs_read_file(AT_FDCWD, path, &text, NULL) < 0)
-		return UINT32_MAX;
-	for (rest = buf_str(&text); rest.n;) {
-		struct str line = str_next_line(&rest);
+	*ret = BUF_INIT(PROC_MAX);
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+	return fs_read_file(AT_FDCWD, path, ret, err);
+}
+
+int program_read_ids(struct program_room *r, struct cloche_err *err)
+{
+	int e = read_map(r->pid, "uid_map", &r->uids, err);
+
+	return e < 0 ? e : read_map(r->pid, "gid_map", &r->gids, err);
+}
+
+/* What the host calls that id of the room. */
+static uint32_t map_id(struct str map, uint32_t id)
+{
+	while (map.n) {
+		struct str line = str_next_line(&map);
 		char one[64];
 		unsigned inside, outside, n;
 
@@ -188,8 +197,8 @@ static uint32_t map_id(pid_t pid, const char *file, uint32_t id)
 
 void program_lend(const struct room *room, int fd, uint32_t uid, uint32_t gid)
 {
-	pid_t pid = program_room_const(room)->pid;
-	uint32_t u = map_id(pid, "uid_map", uid), g = map_id(pid, "gid_map", gid);
+	const struct program_room *r = program_room_const(room);
+	uint32_t u = map_id(buf_str(&r->uids), uid), g = map_id(buf_str(&r->gids), gid);
 
 	if (u != UINT32_MAX && g != UINT32_MAX)
 		(void)!fchown(fd, u, g);

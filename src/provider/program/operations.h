@@ -19,6 +19,7 @@ struct program_room {
 	char *id;
 	char **env;            /* settings of engines when it was made (strv) */
 	pid_t pid;             /* process 1 as the host sees it; -1: none yet */
+	struct buf uids, gids; /* its id maps, which never change (user_namespaces(7)) */
 	struct netcapture net; /* the listeners until they are handed over, and diag */
 	struct owner_budget looks;
 	struct cgroup cgroup; /* the container's, not ours to remove */
@@ -67,6 +68,8 @@ int program_listeners(struct room *r, int ret[ROOM_LISTENERS], struct cloche_err
 bool program_owner(struct room *r, const struct sockaddr *client, const struct sockaddr *server,
 	struct room_owner *ret);
 void program_lend(const struct room *r, int fd, uint32_t uid, uint32_t gid);
+/* Reads the id maps of process 1. */
+_warn_unused_ int program_read_ids(struct program_room *r, struct cloche_err *err);
 /* The control group of a process, to be read. */
 void program_find_cgroup(pid_t pid, struct cgroup *ret);
 void program_leave_cgroup(struct cgroup *g);

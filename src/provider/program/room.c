@@ -217,6 +217,8 @@ static struct room *program_destroy(struct room *room)
 	}
 	netcapture_close(&r->net);
 	program_leave_cgroup(&r->cgroup);
+	buf_done(&r->uids);
+	buf_done(&r->gids);
 	words_answer_done(&r->answer);
 	fd_close(room->control_fd);
 	fd_close(room->watch_fd);
@@ -247,6 +249,9 @@ static int make(struct program_room *r, const struct room_spec *spec,
 		&r->answer, err);
 	if (e == 0)
 		e = accept_init(r, listener, err);
+	if (e < 0)
+		return e;
+	e = program_read_ids(r, err);
 	if (e < 0)
 		return e;
 	program_find_cgroup(r->pid, &r->cgroup);
