@@ -82,3 +82,22 @@ void deadline_start(struct task *t)
 				       deadline_on_timeout) < 0)
 		sandbox_kill(s, CTL_REASON_FAILED);
 }
+
+/* Whether init has yet to say of a command whether it has begun. */
+static bool deadline_is_starting(const struct supervisor *s)
+{
+	for (const struct task *t = s->tasks; t; t = t->hh.next)
+		if (t->state == TASK_ASKED)
+			return true;
+	return false;
+}
+
+void deadline_tell_room(struct supervisor *s)
+{
+	if (s->state != SUP_ENDING || !s->term_due || deadline_is_starting(s))
+		return;
+	s->term_due = false;
+	/* Where nothing hears of it there is no use in waiting. */
+	if (s->room->provider->kill(s->room, SIGTERM, NULL) < 0)
+		sandbox_kill(s, s->reason);
+}

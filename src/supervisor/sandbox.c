@@ -168,8 +168,7 @@ void sandbox_end(struct supervisor *s, enum ctl_reason reason, uint64_t grace_us
 		s->reason = reason;
 		s->timed_out = reason == CTL_REASON_TIMEOUT;
 		s->kill_at = UINT64_MAX;
-		if (grace_usec > 0 && s->room->provider->kill(s->room, SIGTERM, NULL) < 0)
-			grace_usec = 0; /* nothing would hear of it: no use in waiting */
+		s->term_due = true;
 		record_update(s);
 	}
 	s->stopped |= reason == CTL_REASON_STOPPED;
@@ -182,6 +181,7 @@ void sandbox_end(struct supervisor *s, enum ctl_reason reason, uint64_t grace_us
 	s->kill_at = at;
 	if (loop_timer_set(s->loop, &s->grace, at, on_grace_over) < 0)
 		sandbox_kill(s, s->reason);
+	deadline_tell_room(s);
 }
 
 void sandbox_kill(struct supervisor *s, enum ctl_reason reason)

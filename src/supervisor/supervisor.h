@@ -204,6 +204,7 @@ struct supervisor {
 	uint64_t oom_kills_seen;
 	bool pids_refused_seen;
 	uint64_t kill_at;
+	bool term_due; /* SUP_ENDING: TERM is still to be sent */
 	struct loop_timer grace, deadline;
 	unsigned paused; /* clients that have stopped what runs in the room */
 	pid_t sweeper;   /* child that cleans up after crashes, or 0 */
@@ -280,6 +281,10 @@ void deadline_signal(struct task *t, uint8_t signo, enum ctl_scope scope);
 void deadline_kill(struct task *t, enum ctl_scope scope);
 /* Ends t when its time is over, if it has a deadline. */
 void deadline_start(struct task *t);
+/* Sends the TERM of sandbox_end() to all in the room, once: when init has said of each command that
+ * it was asked for that it runs, or does not. A command that init is starting might else miss it.
+ */
+void deadline_tell_room(struct supervisor *s);
 
 /* --- output.c: what processes print --- */
 /* Makes pipes and takes the client's ends out of the frame. ret_fds: the process's ends (owned by

@@ -381,9 +381,10 @@ static bool on_started(struct supervisor *s, struct chan_frame *f)
 	DL_FOREACH_SAFE (t->watchers, w, tmp)
 		if (!w->peer->dead)
 			watcher_tell_started(w, t->captured ? t->input : t->tty ? f->fds[0] : -1);
-	/* The end was asked for while init was starting it: that TERM came too early for it. */
-	if (s->state == SUP_ENDING)
+	/* Asked for when everybody else had heard of the end already. */
+	if (s->state == SUP_ENDING && !s->term_due)
 		deadline_signal(t, SIGTERM, CTL_SCOPE_GROUP);
+	deadline_tell_room(s);
 	return true;
 }
 
@@ -438,6 +439,7 @@ static bool on_failed(struct supervisor *s, struct str payload)
 	watchers_fail(t, code, e, text);
 	task_free(t);
 	end_if_one_shot(s, m.exec);
+	deadline_tell_room(s);
 	return true;
 }
 

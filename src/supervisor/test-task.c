@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 enum { NUMBER = 7, PID = 4, ABSENT = -1 };
@@ -19,7 +20,16 @@ static int usage_of_test(struct room *r, struct room_usage *ret, struct cloche_e
 	return 0;
 }
 
-static const struct provider provider_of_test = {.name = "test", .usage = usage_of_test};
+static int terms_sent, kills_sent;
+
+static int kill_of_test(struct room *r, int sig, struct cloche_err *err)
+{
+	*(sig == SIGTERM ? &terms_sent : &kills_sent) += 1;
+	return 0;
+}
+
+static const struct provider provider_of_test = {
+	.name = "test", .usage = usage_of_test, .kill = kill_of_test};
 static struct room room_of_test = {.provider = &provider_of_test};
 
 /* One that has a process in that state, if any. */
@@ -172,10 +182,41 @@ static void limits_are_seen_once(void)
 	}
 }
 
+/* A command that init is starting neither misses it nor has it twice. */
+static void term_is_sent_once(void)
+{
+	static const struct {
+		int state;
+		uint16_t said;
+		int before, after;
+	} rows[] = {{TASK_ASKED, ROOM_STARTED, 0, 1}, {TASK_RUNS, ROOM_EXITED, 1, 1},
+		/* Nothing is left that could hear of it. */
+		{TASK_ASKED, ROOM_FAILED, 0, 0}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		const struct said said = {rows[i].said, NUMBER, rows[i].said == ROOM_FAILED};
+		struct supervisor s;
+
+		world_init(&s, rows[i].state, false);
+		s.state = SUP_ENDING;
+		s.term_due = true;
+		terms_sent = kills_sent = 0;
+		deadline_tell_room(&s);
+		check_int(terms_sent, rows[i].before);
+		check(is_taken(&s, &said));
+		check_int(terms_sent, rows[i].after);
+		check_int(kills_sent, rows[i].said != ROOM_STARTED);
+		deadline_tell_room(&s);
+		check_int(terms_sent, rows[i].after);
+		world_done(&s);
+	}
+}
+
 int main(void)
 {
 	run_test(a_lie_is_noticed);
 	run_test(ready_comes_once);
 	run_test(limits_are_seen_once);
+	run_test(term_is_sent_once);
 	return tap_done();
 }
