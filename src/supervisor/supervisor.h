@@ -281,9 +281,8 @@ void deadline_signal(struct task *t, uint8_t signo, enum ctl_scope scope);
 void deadline_kill(struct task *t, enum ctl_scope scope);
 /* Ends t when its time is over, if it has a deadline. */
 void deadline_start(struct task *t);
-/* Sends the TERM of sandbox_end() to all in the room, once: when init has said of each command that
- * it was asked for that it runs, or does not. A command that init is starting might else miss it.
- */
+/* Sends the TERM of sandbox_end() to all in the room, once: as soon as init is starting no command,
+ * which might miss it. */
 void deadline_tell_room(struct supervisor *s);
 
 /* --- output.c: what processes print --- */
