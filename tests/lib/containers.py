@@ -16,14 +16,17 @@ CONTAINERS = ('[containers]\ndefault_ulimits = ["nofile=20000:20000", "nproc=327
               '[engine]\ntmp_dir = "%s/tmp"\nevents_logger = "none"\ncgroup_manager = "cgroupfs"\nruntime = "runc"\n')
 
 
-def own_mounts():
+def own_mounts(network=False):
     """Has this test program run again with mounts of its own: those of engines, and what they keep in /run, are
-    nobody else's, and gone with it."""
+    nobody else's, and gone with it. network: with a network of its own too, in which an engine may make its own."""
     if os.geteuid() != 0 or os.environ.get("CLOCHE_TEST_OWN_MOUNTS"):
         return
     os.environ["CLOCHE_TEST_OWN_MOUNTS"] = "1"
-    os.execvp("unshare", ["unshare", "--mount", "--propagation", "private", "sh", "-c", 'mount -t tmpfs run /run && exec "$@"', "sh",
-                          sys.executable, *sys.argv])
+    script = "mount -t tmpfs run /run && "
+    if network:
+        script += "ip link set lo up && mkdir -p /var/lib/cni && mount -t tmpfs cni /var/lib/cni && "
+    os.execvp("unshare", ["unshare", "--mount", *(["--net"] if network else []), "--propagation", "private",
+                          "sh", "-c", script + 'exec "$@"', "sh", sys.executable, *sys.argv])
 
 
 def groups():
