@@ -24,7 +24,7 @@ int recording_send_look(struct chan *c)
 
 int recording_send_event(struct chan *c, enum recording_frame type, const struct recording_event *m)
 {
-	return message_send(c, type, recording_event_message(), m, NULL, 0);
+	return message_send(c, (uint16_t)type, recording_event_message(), m, NULL, 0);
 }
 
 bool recording_get_event(struct str payload, struct recording_event *ret)

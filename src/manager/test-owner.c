@@ -95,7 +95,7 @@ static void lookers_do_not_take_what_is_made(void)
 	pid_t looker = fork(), makers[MAKERS];
 	int status;
 
-	for (; looker == 0;) {
+	while (looker == 0) {
 		struct owner o = OWNER_INIT;
 		uint64_t others;
 

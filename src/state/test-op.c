@@ -108,8 +108,7 @@ static void test_refused(void)
 		"{\"op\":\"fs.write\",\"args\":{\"path64\":\"!\",\"data\":\"\"}}",
 		"{\"op\":\"fs.write\",\"args\":{\"path\":\"a\",\"data\":\"\",\"mode\":4096}}",
 		"{\"op\":\"fs.write\",\"args\":{\"path\":\"a\",\"data\":\"\",\"mode\":-1}}",
-		"{\"op\":\"fs.write\",\"op\":\"fs.delete\",\"args\":{\"path\":\"a\",\"data\":\"\"}"
-		"}",
+		"{\"op\":\"fs.write\",\"op\":\"fs.delete\",\"args\":{\"path\":\"a\"}}",
 		"{\"op\":\"fs.chmod\",\"args\":{\"path\":\"a\"}}",
 		"{\"op\":\"env.set\",\"args\":{\"key\":\"A=B\",\"value\":\"\"}}",
 		"{\"op\":\"env.set\",\"args\":{\"key\":\"A\",\"value\":\"a\\u0000\"}}",
