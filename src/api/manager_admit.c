@@ -104,9 +104,9 @@ static int try_admit(cloche_manager *m, uint64_t memory, struct cloche_err *err)
 
 void manager_wait_until(cloche_manager *m, uint64_t until)
 {
+	const uint64_t seconds = MIN(until / USEC_PER_SEC, (uint64_t)INT32_MAX);
 	const struct timespec at = {
-		.tv_sec = (time_t)MIN(until / USEC_PER_SEC, (uint64_t)INT32_MAX),
-		.tv_nsec = (long)(until % USEC_PER_SEC * 1000)};
+		.tv_sec = (time_t)seconds, .tv_nsec = (long)(until % USEC_PER_SEC * 1000)};
 
 	pthread_cond_timedwait(&m->changed, &m->lock, &at);
 }

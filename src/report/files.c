@@ -128,14 +128,13 @@ void files_remove(struct files *t, struct file *f)
 {
 	struct file *child, *next;
 
-	if (f->live)
-		HASH_ITER (hh, f->children, child, next) {
-			if (t->work == 0)
-				break;
-			t->work--;
-			if (child->live || child->type != FILE_NONE)
-				files_remove(t, child);
-		}
+	HASH_ITER (hh, f->children, child, next) {
+		if (!f->live || t->work == 0)
+			break;
+		t->work--;
+		if (child->live || child->type != FILE_NONE)
+			files_remove(t, child);
+	}
 	forget_text(t, f);
 	set_type(f, FILE_NONE);
 }
