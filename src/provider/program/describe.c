@@ -2,6 +2,7 @@
 /* Theory of operation: the request of "create", a line each thing that the program has to see to,
  * as docs/design/provider-protocol.md has them. What cannot be told to a program is refused
  * here: no program has to know that there is more. */
+#include "base/clock.h"
 #include "base/macro.h"
 #include "base/program.h"
 #include "ipc/roomctl.h"
@@ -11,6 +12,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #define LINE(...) (r = r == 0 ? words_add_line(out, __VA_ARGS__, NULL) : r)
@@ -135,18 +137,31 @@ static int add_init(struct buf *out, const struct room_spec *s)
 		writes ? "staying" : NULL, NULL);
 }
 
-static int add_labels(struct buf *out, char *const *labels)
+/* The sandbox's own, and those by which cloche and AgentGate know what a container is. */
+static int add_labels(struct buf *out, const struct room_spec *s)
 {
+	char owner[32], now[CLOCK_ISO_MAX];
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && labels && labels[i]; i++) {
-		struct str label = str_from(labels[i]);
+	for (size_t i = 0; r == 0 && s->labels && s->labels[i]; i++) {
+		struct str label = str_from(s->labels[i]);
 		size_t eq = str_chr(label, '=');
 		_cleanup_(freep) char *key = str_dup(str_prefix(label, eq));
+		const char *value = s->labels[i] + MIN(eq + 1, label.n);
 
-		r = key ? words_add_line(out, "label", key, labels[i] + MIN(eq + 1, label.n), NULL)
-			: -ENOMEM;
+		if (!key)
+			return -ENOMEM;
+		LINE("label", key, value);
+		if (strcmp(key, "cloche.run-id") == 0)
+			LINE("label", "agentgate.run-id", value);
 	}
+	snprintf(owner, sizeof(owner), "%u", (unsigned)geteuid());
+	clock_format_utc(clock_real_usec(), now);
+	LINE("label", "cloche.sandbox", s->id);
+	LINE("label", "cloche.owner", owner);
+	LINE("label", "agentgate.sandbox", "true");
+	LINE("label", "agentgate.sandbox.id", s->id);
+	LINE("label", "agentgate.sandbox.created", now);
 	return r;
 }
 
@@ -164,7 +179,7 @@ int describe_room(const struct room_spec *spec, const struct judged_source *sour
 	LINE("hostname", ROOTFS_HOSTNAME);
 	if (cloche)
 		LINE("cloche", cloche);
-	r = r == 0 ? add_labels(out, spec->labels) : r;
+	r = r == 0 ? add_labels(out, spec) : r;
 	r = r == 0 ? add_root(out, spec) : r;
 	r = r == 0 ? add_tmpfs(out, spec, sources) : r;
 	LINE("mount", "ro", "file", spec->init_path, ROOMCTL_INIT_PATH);
