@@ -25,7 +25,7 @@ def compile_programs(folder):
 
 
 def compile_with_library(folder, name):
-    """A program of this folder that uses the library; None where that is not built."""
+    """A program of this folder that uses the library; None if that is not built."""
     for found in glob.glob(BIN + "/libcloche.so") + glob.glob(
             os.path.join(ROOT, "build", "meson", "**", "libcloche.so"), recursive=True):
         program = os.path.join(folder, name)

@@ -9,7 +9,7 @@ from start import LEAN
 from testlib import BIN, ROOT
 
 PROGRAMS, EACH, AT_ONCE, ROUNDS = 4, 25, 8, 8
-# Waits for all of them, and fails where one did.
+# Waits for all of them, and fails if one did.
 TOGETHER = 'p=; for i in $(seq %d); do "$@" & p="$p $!"; done; for q in $p; do wait $q || exit 1; done' % PROGRAMS
 
 

@@ -319,8 +319,8 @@ def https(kind, at_once, nagle="nodelay"):
 
 
 class Load:
-    """A report of a load generator: requests answered, and times of a request in ms where it tells.
-    requests is 0 where some were not answered with 200."""
+    """A report of a load generator: requests answered, and times of a request in ms if it tells.
+    requests is 0 if some were not answered with 200."""
 
     def __init__(self, out):
         self.requests, self.median, self.p99 = 0, None, None

@@ -76,7 +76,7 @@ struct conn *conn_new(struct forward *f, int host)
 	return c;
 }
 
-/* -1 where the connection is broken; 1 where something moved; 0 where nothing can now. */
+/* -1 if the connection is broken; 1 if something moved; 0 if nothing can now. */
 static int fill(struct way *w, int from)
 {
 	ssize_t n;

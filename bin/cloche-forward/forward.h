@@ -41,7 +41,7 @@ struct forward {
 struct conn *conn_new(struct forward *f, int host);
 /* Takes room: bytes flow from here on. */
 void conn_join(struct conn *c, int room);
-/* Ends it: at once, so that the other end sees a reset, where nothing has flowed. */
+/* Ends it: at once, so that the other end sees a reset, if nothing has flowed. */
 void conn_end(struct conn *c);
 
 /* --- main.c --- */

@@ -3,7 +3,7 @@
  * cloche-scope stop UNIT PID: has it end one (PID is not used).
  *
  * Theory of operation: root asks the system's manager, everybody else his own. Over the message
- * bus, or where there is none over the manager's private socket. Writes "ok", or in one line what
+ * bus, or if there is none over the manager's private socket. Writes "ok", or in one line what
  * is in the way, to standard output. Ends by itself within seconds, whatever the other side does.
  * A scope has no processes of systemd's; it is there as long as one of those that it was made
  * around (or a descendant) is. */
@@ -111,7 +111,7 @@ static int add_properties(sd_bus_message *m, uint32_t pid)
 		r = sd_bus_message_append(m, "(sv)", "PIDs", "au", 1, pid);
 	if (r >= 0)
 		r = sd_bus_message_append(m, "(sv)", "Delegate", "b", 1);
-	/* Gone also where it failed: nobody would ask for it again. */
+	/* Gone also if it failed: nobody would ask for it again. */
 	if (r >= 0)
 		r = sd_bus_message_append(m, "(sv)", "CollectMode", "s", "inactive-or-failed");
 	return r < 0 ? r : sd_bus_message_close_container(m);

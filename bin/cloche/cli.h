@@ -17,7 +17,7 @@ enum { EXIT_CLOCHE = 125 };
 void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* The error with its hint; returns the exit status that belongs to it. */
 int complain(const cloche_err *err);
-/* Fills err with a wrong usage and, where not NULL, what to do instead; returns its negated code.
+/* Fills err with a wrong usage and, if not NULL, what to do instead; returns its negated code.
  */
 int wrong_usage(cloche_err *err, const char *hint, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -26,9 +26,9 @@ void debug_step(const struct sandbox_options *o, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 /* The callback of warnings: says them. */
 void warn(const char *text, void *user);
-/* Writes all to a descriptor; false where that failed. */
+/* Writes all to a descriptor; false if that failed. */
 bool put(int fd, const void *p, size_t n);
-/* A line on standard output; false where that failed. */
+/* A line on standard output; false if that failed. */
 bool put_line(const char *text);
 /* The same with a text of somebody else's, of which a terminal (and only that) sees no controls. */
 bool put_shown(int fd, const char *text);
@@ -123,7 +123,7 @@ void sandbox_options_done(struct sandbox_options *o);
 /* After all options were read: environment, configuration file, the options that were given and the
  * workspace, each over the one before, into o->sb. */
 int sandbox_options_finish(struct sandbox_options *o, cloche_err *err);
-/* Then, where there is a command: what it needs of the host is mounted, and argv[0] (borrowed from
+/* Then, if there is a command: what it needs of the host is mounted, and argv[0] (borrowed from
  * o->sb) becomes what it is inside. argv NULL: only says what was mounted for tools. */
 int sandbox_options_command(struct sandbox_options *o, char **argv, cloche_err *err);
 /* The workspace that was named, else the current directory if that is none to be kept out of a
@@ -135,7 +135,7 @@ int workspace_choose(struct sandbox_options *o, cloche_err *err);
 /* A command whose operands are ids, at least one: reads the options and does fn to each. */
 int main_of_instances(const struct command *command, void *ctx, int argc, char **argv,
 	int (*fn)(const cloche_instance *i, void *user));
-/* Decimal digits alone, at most max. False where it is no such number. */
+/* Decimal digits alone, at most max. False if it is no such number. */
 bool read_number(const char *text, uint64_t max, uint64_t *ret);
 /* "3 s", "5 min", "2 h", "4 d" since a time in microseconds. */
 void format_age(uint64_t since_usec, char *ret, size_t size);

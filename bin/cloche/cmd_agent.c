@@ -62,7 +62,7 @@ struct prompt {
 	size_t n, cap;
 };
 
-/* Makes room for more bytes. False where there is no memory, or the prompt gets too large. */
+/* Makes room for more bytes. False if there is no memory, or the prompt gets too large. */
 static bool prompt_reserve(struct prompt *p, size_t more)
 {
 	size_t cap = p->cap;
@@ -235,7 +235,7 @@ static void summarise(const cloche_task *task)
 		say("%s", cloche_task_error_summary(task));
 }
 
-/* False where it could not be written. */
+/* False if it could not be written. */
 static bool print_result(const struct agent_options *o, const cloche_task *task)
 {
 	const char *json = cloche_task_result_json(task), *text = cloche_task_response(task);

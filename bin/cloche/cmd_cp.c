@@ -102,7 +102,7 @@ static bool ends_with_slash(const char *path)
 	return n > 0 && path[n - 1] == '/';
 }
 
-/* Where the source goes: into the destination where that is a directory, else in its place. Heap;
+/* Where the source goes: into the destination if that is a directory, else in its place. Heap;
  * NULL with err. */
 static char *place(const struct copy *c, bool is_directory)
 {
@@ -137,7 +137,7 @@ static void tell_left_out(const cloche_files_moved *moved)
 		say("%llu sockets and devices were left out", (unsigned long long)moved->left_out);
 }
 
-/* What a path inside is: 1 a directory, 0 something else or (where may_miss) nothing. */
+/* What a path inside is: 1 a directory, 0 something else or (if may_miss) nothing. */
 static int is_inside_directory(const struct copy *c, const char *path, bool may_miss)
 {
 	cloche_file_stat st;

@@ -62,7 +62,7 @@ static bool print_json(const cloche_change *c, void *user)
 	return ok;
 }
 
-/* A name with a slash, or of a directory that is here, is one where changes were kept. */
+/* A name with a slash, or of a directory that is here, is one if changes were kept. */
 static bool is_directory(const char *what)
 {
 	struct stat st;

@@ -233,7 +233,7 @@ static int set_env(cloche_run *run, const char *text, cloche_err *err)
 	return r;
 }
 
-/* What is said of the sandbox holds for this code alone, where it can. */
+/* What is said of the sandbox holds for this code alone, if it can. */
 static int configure(
 	cloche_run *run, const struct eval_options *o, const struct given *g, cloche_err *err)
 {

@@ -90,7 +90,7 @@ static int do_fork(struct fork_options *o, const struct operands *operands, cloc
 		r = cloche_instance_fork(instance, &o->o, on_fork, warn, o, err);
 	progress_end(&o->progress);
 	cloche_instance_free(instance);
-	/* Those that are complete stay also where a later one failed. */
+	/* Those that are complete stay also if a later one failed. */
 	if (o->json && (r == 0 || json_array_size(o->all) > 0)) {
 		if (!json_print(json_incref(o->all)))
 			o->status = EXIT_CLOCHE;

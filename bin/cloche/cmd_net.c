@@ -81,7 +81,7 @@ static int show_log(const struct net_options *o, const char *path, cloche_err *e
 	return 0;
 }
 
-/* The default allowlist of a project, where none was named. */
+/* The default allowlist of a project, if none was named. */
 static int add_default(struct net_options *o, cloche_err *err)
 {
 	static const char *const places[] = {

@@ -61,7 +61,7 @@ static bool on_instance(const cloche_instance *i, void *user)
 	return add(user, cloche_instance_id(i));
 }
 
-/* False where it does not answer (any more); that is said once. */
+/* False if it does not answer (any more); that is said once. */
 static bool look(struct stats_options *o, struct watched *w, cloche_stats *ret)
 {
 	cloche_err err = CLOCHE_ERR_INIT;
@@ -159,7 +159,7 @@ static bool print_head(const struct stats_options *o)
 	return put_line(line);
 }
 
-/* A round over all of them; false where nobody reads or nothing is left to look at. */
+/* A round over all of them; false if nobody reads or nothing is left to look at. */
 static bool show(struct stats_options *o)
 {
 	json_t *all = o->json && !o->watch && o->n != 1 ? json_array() : NULL;

@@ -44,7 +44,7 @@ int files_failed(const cloche_err *err)
 	return signal_number ? 128 + signal_number : complain(err);
 }
 
-/* False where a signal has come. */
+/* False if a signal has come. */
 static bool wait_for(int fd, short events)
 {
 	struct pollfd p[2] = {{.fd = fd, .events = events}, {.fd = interrupted, .events = POLLIN}};

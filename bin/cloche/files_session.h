@@ -23,5 +23,5 @@ int stream_sink(void *user, const void *data, size_t length);
  * end puts it right. */
 int stream_show(void *user, const void *data, size_t length);
 void stream_show_end(void);
-/* The better reason where it was ours. what: name of the stream for the message. */
+/* The better reason if it was ours. what: name of the stream for the message. */
 int stream_error(const struct stream *s, int r, const char *what, cloche_err *err);

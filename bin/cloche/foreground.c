@@ -45,7 +45,7 @@ static void on_output(bool is_stderr, const void *data, size_t length, void *use
 	if (terminal_filter_write(
 		    &filters[is_stderr], is_stderr ? STDERR_FILENO : STDOUT_FILENO, data, length))
 		return;
-	/* Where the reader of a pipe has gone away there is nobody left to work for; a terminal
+	/* If the reader of a pipe has gone away there is nobody left to work for; a terminal
 	 * that vanishes is another matter. */
 	output_errno = errno;
 	if (how->joined || (foreground_leaves() && errno != EPIPE))
@@ -144,7 +144,7 @@ int foreground_run(cloche_run *run, const struct foreground *f, bool *ret_ran)
 	return cloche_run_exit_code(run);
 }
 
-/* One key: "ctrl-x" or a character. 0 where it is neither. */
+/* One key: "ctrl-x" or a character. 0 if it is neither. */
 static char read_key(const char *text, size_t n)
 {
 	if (n == 1 && *text > ' ' && *text <= '~')

@@ -8,7 +8,7 @@
 
 struct foreground {
 	bool tty;          /* the command has a terminal */
-	bool interactive;  /* pass standard input also where it is a terminal */
+	bool interactive;  /* pass standard input also if it is a terminal */
 	bool no_input;     /* pass none at all */
 	bool no_output;    /* it is kept by the run, not printed */
 	bool joined;       /* somebody else's command: Ctrl-C goes to it each time and never more */

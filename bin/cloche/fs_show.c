@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: names are the inside's. For a terminal they are escaped; into a pipe they go
  * as they are, a line each, or with -0 a NUL each, which is the only form that every name survives.
- * JSON has the bytes in hexadecimal where they are no UTF-8. */
+ * JSON has the bytes in hexadecimal if they are no UTF-8. */
 #include "cli.h"
 #include "fs.h"
 #include "json_out.h"
@@ -118,7 +118,7 @@ static void print_mode(const cloche_file_stat *st)
 	fputs(text, stdout);
 }
 
-/* Where a link in the directory leads, "" where that is not known any more. Heap. */
+/* Where a link in the directory leads, "" if that is not known any more. Heap. */
 static char *target_of(cloche_files *f, const char *dir, const char *name)
 {
 	size_t n = strlen(dir) + strlen(name) + 2;

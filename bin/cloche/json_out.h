@@ -5,7 +5,7 @@
 #include <cloche/run.h>
 #include <jansson.h>
 
-/* Prints and frees the value; false where standard output failed. */
+/* Prints and frees the value; false if standard output failed. */
 bool json_print(json_t *value);
 /* A member whose value is JSON text (borrowed). */
 struct json_member {
@@ -22,7 +22,7 @@ json_t *json_bytes(const void *p, size_t n);
  * the line end that closes its last line. NULL on lack of memory. */
 json_t *json_shell_result(const cloche_run *run);
 
-/* The result document of `cloche run --json`; planted (borrowed): what it left. 0, or -1 where
+/* The result document of `cloche run --json`; planted (borrowed): what it left. 0, or -1 if
  * standard output failed. */
 int print_run_json(const cloche_run *run, json_t *planted);
 /* The same of a command in a sandbox that lives on, whose usage is not the command's alone. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The page of a log. A file is there whole or not at all: it has no name before it is finished, so
- * that not even a signal leaves anything, where the file system knows such files. */
+ * that not even a signal leaves anything, if the file system knows such files. */
 #include "cli.h"
 #include "log.h"
 
@@ -57,7 +57,7 @@ static int write_unnamed(cloche_oplog *log, int fd, const char *path, bool force
 	return r < 0 ? failed(err, path, -r) : 0;
 }
 
-/* By its other name. A link does not replace; where there are none, who looked first has to do. */
+/* By its other name. A link does not replace; if there are none, who looked first has to do. */
 static int give_name(const char *other, const char *path, bool force)
 {
 	if (!force && link(other, path) == 0)
@@ -67,7 +67,7 @@ static int give_name(const char *other, const char *path, bool force)
 	return rename(other, path) < 0 ? -errno : 0;
 }
 
-/* Where no file can be without a name. */
+/* If no file can be without a name. */
 static int write_named(cloche_oplog *log, const char *path, bool force, cloche_err *err)
 {
 	char *other = NULL;

@@ -26,7 +26,7 @@ static bool is_hidden(uint32_t c)
 	return false;
 }
 
-/* Length of the character of UTF-8 at p that can be shown, 0 where there is none. */
+/* Length of the character of UTF-8 at p that can be shown, 0 if there is none. */
 static size_t shown(const unsigned char *p, size_t n)
 {
 	static const unsigned char first_bits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};

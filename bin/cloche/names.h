@@ -9,6 +9,6 @@
  * as \xXX, so that one line is one name and can be turned back. */
 void name_print(const char *p, size_t n);
 
-/* Sets member key of an object; where the bytes are no UTF-8 it is an approximation, and the member
+/* Sets member key of an object; if the bytes are no UTF-8 it is an approximation, and the member
  * "KEY_hex" has them. */
 void name_to_json(json_t *object, const char *key, const char *p, size_t n);

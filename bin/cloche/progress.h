@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* How much was copied, for a person who waits: on standard error where that is a terminal, from
+/* How much was copied, for a person who waits: on standard error if that is a terminal, from
  * two seconds on. */
 
 #include <stdbool.h>

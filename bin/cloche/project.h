@@ -4,11 +4,11 @@
 
 #include <cloche/project.h>
 
-/* Obeys what is found in the working directory. On a terminal the person is asked once where that
+/* Obeys what is found in the working directory. On a terminal the person is asked once if that
  * needs consent; elsewhere it is refused. allow as for cloche_project_apply(). */
 int project_load(cloche_sandbox *sb, cloche_allowlist *allow, cloche_err *err);
 
-/* Says on standard error what the files ask for and, where the person consented to something there
+/* Says on standard error what the files ask for and, if the person consented to something there
  * before, what is different. */
 void project_show(const cloche_project *p);
 

@@ -149,7 +149,7 @@ static bool continues(const struct terminal_filter *f, unsigned char c)
 	return c >= low && c <= high;
 }
 
-/* False where c does not belong to the character and has to be looked at anew. */
+/* False if c does not belong to the character and has to be looked at anew. */
 static bool character(struct terminal_filter *f, unsigned char c, struct sink *out)
 {
 	if (!continues(f, c)) {

@@ -62,10 +62,10 @@ size_t terminal_filter_end(struct terminal_filter *f, unsigned char out[TERMINAL
 /* Chooses the kind: whether fd is a terminal, and whether the command inside has one of its own. */
 void terminal_filter_open(struct terminal_filter *f, int fd, bool has_tty);
 
-/* Writes all of it, filtered; false (with errno) where that failed. */
+/* Writes all of it, filtered; false (with errno) if that failed. */
 bool terminal_filter_write(struct terminal_filter *f, int fd, const void *data, size_t n);
 
-/* Puts the terminal right where something was left on. Answers to questions of the last moment are
- * waited for, a little, and thrown away: the shell would read them. False as above. Harmless where
+/* Puts the terminal right if something was left on. Answers to questions of the last moment are
+ * waited for, a little, and thrown away: the shell would read them. False as above. Harmless if
  * nothing was written, and a second time. */
 bool terminal_filter_close(struct terminal_filter *f, int fd);

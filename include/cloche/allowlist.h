@@ -43,7 +43,7 @@ typedef struct cloche_verdict {
 
 /* Decides METHOD on an absolute http or https URL as the gateway would; on a ws or wss URL, whether
  * it may become a WebSocket; of CONNECT and HOST[:PORT], whether TLS may pass undecrypted. What a
- * body asks for is not judged. Returns 0 with *ret filled (allowed or not), or negative where url
+ * body asks for is not judged. Returns 0 with *ret filled (allowed or not), or negative if url
  * is not one. */
 CLOCHE_API int cloche_allowlist_check(const cloche_allowlist *list, const char *method,
 	const char *url, cloche_verdict *ret, cloche_err *err);

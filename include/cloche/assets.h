@@ -6,7 +6,7 @@
  * the operation log (cloche-state(5)), which has an entry "assets.upload" for each, of any size; a
  * replay puts them there again. They are kept as long as a log names them.
  *
- * Errors are those of cloche/files.h, and CLOCHE_E_UNSUPPORTED where the sandbox is not recorded.
+ * Errors are those of cloche/files.h, and CLOCHE_E_UNSUPPORTED if the sandbox is not recorded.
  * Threads: as for the session or the log that is given. */
 
 #include "files.h"
@@ -33,7 +33,7 @@ CLOCHE_API int cloche_assets_keep(
 	cloche_files *f, const char *path, uint64_t max, char *ret, cloche_err *err);
 
 /* Calls fn with each path that a log has as an asset, once, in the order in which they came first,
- * and with the reference that came last; also where the file was changed or deleted since. Both are
+ * and with the reference that came last; also if the file was changed or deleted since. Both are
  * borrowed for the call; fn returns false to end. */
 typedef bool (*cloche_assets_fn)(const char *path, const char *ref, void *user);
 CLOCHE_API int cloche_assets_list(

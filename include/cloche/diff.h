@@ -44,7 +44,7 @@ typedef bool (*cloche_change_fn)(const cloche_change *change, void *user);
 /* Lists the changes, sorted by path, a directory before its entries. A file that was written again
  * as it was is no change. CLOCHE_E_UNSUPPORTED for a sandbox whose changes do not lie apart (a
  * one-shot run without cloche_sandbox_set_keep_changes()); CLOCHE_E_NOT_FOUND for one that has
- * ended and kept nothing; CLOCHE_E_LIMIT or CLOCHE_E_SYSTEM where something could not be looked
+ * ended and kept nothing; CLOCHE_E_LIMIT or CLOCHE_E_SYSTEM if something could not be looked
  * into: then all the rest was listed. */
 CLOCHE_API int cloche_instance_diff(
 	const cloche_instance *instance, cloche_change_fn fn, void *user, cloche_err *err);

@@ -18,8 +18,8 @@ typedef struct cloche_check {
 	const char *advice;            /* what to do, or "" */
 } cloche_check;
 
-/* Makes every check and calls fn with each; strings are borrowed during the call. Returns 0 where a
- * sandbox can be made here, 1 where not, negative on failure. Leaves nothing behind. */
+/* Makes every check and calls fn with each; strings are borrowed during the call. Returns 0 if a
+ * sandbox can be made here, 1 if not, negative on failure. Leaves nothing behind. */
 CLOCHE_API int cloche_doctor(
 	void (*fn)(const cloche_check *check, void *user), void *user, cloche_err *err);
 

@@ -25,7 +25,7 @@ enum cloche_error_code {
  * CLOCHE_ERR_INIT) before the first use. Functions return 0, or the negated code. */
 typedef struct cloche_err {
 	int code;           /* enum cloche_error_code */
-	int sys_errno;      /* errno where a system call failed, else 0 */
+	int sys_errno;      /* errno if a system call failed, else 0 */
 	char message[1024]; /* "create sandbox s-1: mount /workspace: No such file or directory" */
 	char hint[512];     /* what to do next, or "" */
 } cloche_err;

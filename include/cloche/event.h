@@ -53,7 +53,7 @@ CLOCHE_API int cloche_event_parse(
 CLOCHE_API void cloche_event_free(cloche_event *event);
 
 CLOCHE_API enum cloche_event_type cloche_event_type_of(const cloche_event *event);
-/* All borrowed until the event is freed, and "" where there is none. A NUL becomes a blank. */
+/* All borrowed until the event is freed, and "" if there is none. A NUL becomes a blank. */
 CLOCHE_API const char *cloche_event_type_name(const cloche_event *event);
 CLOCHE_API const char *cloche_event_subtype(const cloche_event *event);
 CLOCHE_API const char *cloche_event_session_id(const cloche_event *event);
@@ -79,10 +79,10 @@ enum cloche_event_block_type {
 	CLOCHE_EVENT_BLOCK_TOOL_RESULT,
 };
 
-/* A block of an assistant's or user's message; "" where a member has nothing. */
+/* A block of an assistant's or user's message; "" if a member has nothing. */
 typedef struct cloche_event_block {
 	enum cloche_event_block_type type;
-	const char *text;      /* of a text; of a tool's result where that is one text */
+	const char *text;      /* of a text; of a tool's result if that is one text */
 	const char *id;        /* of the use of a tool; of the one that a result answers */
 	const char *tool_name; /* of the use of a tool */
 	const char *json;      /* input of the tool (an object), or its result, as JSON */
@@ -127,7 +127,7 @@ CLOCHE_API uint64_t cloche_event_stream_skipped(const cloche_event_stream *strea
 CLOCHE_API const char *cloche_event_stream_session_id(const cloche_event_stream *stream);
 /* Returns 1 and fills ret (borrowed until more is fed, or the next call) from the results: of
  * several, the times and the turns together, all else of the last. The session is that of
- * cloche_event_stream_session_id(). Returns 0 where there was no result, and leaves ret alone;
+ * cloche_event_stream_session_id(). Returns 0 if there was no result, and leaves ret alone;
  * CLOCHE_E_NO_MEMORY. */
 CLOCHE_API int cloche_event_stream_result(
 	cloche_event_stream *stream, cloche_event_result *ret, cloche_err *err);

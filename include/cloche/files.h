@@ -39,7 +39,7 @@ CLOCHE_API int cloche_files_open(const cloche_instance *instance, uint32_t uid, 
 /* Ends the worker and frees the session; NULL is fine. */
 CLOCHE_API void cloche_files_close(cloche_files *f);
 
-/* Ends the running operation soon (or the next one, where none runs) with CLOCHE_E_CANCELLED; what
+/* Ends the running operation soon (or the next one, if none runs) with CLOCHE_E_CANCELLED; what
  * was being written is not there then. From any thread or a signal handler. */
 CLOCHE_API void cloche_files_cancel(cloche_files *f);
 
@@ -106,7 +106,7 @@ enum cloche_files_write_flags {
 	CLOCHE_FILES_APPEND = 1,   /* at the end of what is there */
 	CLOCHE_FILES_IN_PLACE = 2, /* into the file itself: for what cannot be replaced */
 	CLOCHE_FILES_PARENTS = 4,  /* missing directories are made */
-	CLOCHE_FILES_NEW = 8,      /* fails with CLOCHE_E_EXISTS where something is there */
+	CLOCHE_FILES_NEW = 8,      /* fails with CLOCHE_E_EXISTS if something is there */
 };
 /* The mode of a file that is there stays; a new one gets 0644. */
 #define CLOCHE_FILES_KEEP_MODE UINT32_MAX
@@ -184,9 +184,9 @@ CLOCHE_API void cloche_files_on_progress(cloche_files *f, cloche_files_progress_
  * through a link, or that holds devices, ends it; set-id bits are dropped, and all is user 0's. */
 CLOCHE_API int cloche_files_tar_get(cloche_files *f, const char *path, bool contents,
 	cloche_files_sink sink, void *user, cloche_err *err);
-/* Unpacks a tar stream (ustar, pax, GNU) beneath a directory, which is made where it is missing.
+/* Unpacks a tar stream (ustar, pax, GNU) beneath a directory, which is made if it is missing.
  * Entries that would lead out, go through a symbolic link, or are devices end it with an error;
- * set-id bits are dropped; owners are kept where that is possible. */
+ * set-id bits are dropped; owners are kept if that is possible. */
 CLOCHE_API int cloche_files_tar_put(
 	cloche_files *f, const char *path, cloche_files_source source, void *user, cloche_err *err);
 

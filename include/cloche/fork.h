@@ -24,7 +24,7 @@ typedef struct cloche_fork_options {
 	 * else a fork has copies of what is in them among its own files. */
 	bool share;
 	/* Masked secrets for those that the sandbox was made with, by the same names: their values
-	 * are kept nowhere. Borrowed; NULL: none. CLOCHE_E_CONFIG where one is missing. */
+	 * are kept nowhere. Borrowed; NULL: none. CLOCHE_E_CONFIG if one is missing. */
 	const cloche_secrets *secrets;
 	cloche_files_progress_fn progress; /* told of bytes copied; NULL: nobody */
 	void *progress_user;
@@ -38,7 +38,7 @@ typedef bool (*cloche_fork_fn)(const cloche_instance *fork, void *user);
  * that is not complete goes with the caller, however that ends; those that fn was told of stay.
  * options (borrowed, as all it names) may be NULL; warning (may be NULL) is told of what is not
  * copied. Not for one that keeps its changes itself: a fork does not keep them. CLOCHE_E_NOT_FOUND
- * where the sandbox has ended, CLOCHE_E_UNSUPPORTED where an older version made it. */
+ * if the sandbox has ended, CLOCHE_E_UNSUPPORTED if an older version made it. */
 CLOCHE_API int cloche_instance_fork(const cloche_instance *instance,
 	const cloche_fork_options *options, cloche_fork_fn fn, cloche_warning_fn warning,
 	void *user, cloche_err *err);
@@ -46,7 +46,7 @@ CLOCHE_API int cloche_instance_fork(const cloche_instance *instance,
 /* Keeps what a sandbox that runs holds at this moment, its files, variables and storage, as an
  * operation log ID@NAME (cloche/state.h): cloche_oplog_open() and cloche_oplog_replay() make it
  * again, cloche_oplog_remove() removes it. It stays when the sandbox is gone. The same holds as for
- * a fork. CLOCHE_E_EXISTS where there is one of that name, CLOCHE_E_LIMIT above
+ * a fork. CLOCHE_E_EXISTS if there is one of that name, CLOCHE_E_LIMIT above
  * CLOCHE_SNAPSHOTS_MAX. */
 CLOCHE_API int cloche_instance_snapshot(const cloche_instance *instance, const char *name,
 	cloche_warning_fn warning, void *user, cloche_err *err);

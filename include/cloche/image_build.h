@@ -49,7 +49,7 @@ CLOCHE_API int cloche_image_build_set_engine(
  * pulled again (default CLOCHE_IMAGE_MAX_AGE_S); 0: always. */
 CLOCHE_API void cloche_image_build_set_max_age(cloche_image_build *build, uint64_t seconds);
 
-/* "uv": at each start "uv sync" brings the packages of /workspace/pyproject.toml, where there is
+/* "uv": at each start "uv sync" brings the packages of /workspace/pyproject.toml, if there is
  * one. That runs what the project says. "none" is the default. */
 CLOCHE_API int cloche_image_build_set_sync(
 	cloche_image_build *build, const char *sync, cloche_err *err);

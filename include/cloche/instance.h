@@ -44,7 +44,7 @@ CLOCHE_API int cloche_instance_create(const cloche_sandbox *sb, cloche_warning_f
 	cloche_instance **ret, cloche_err *err);
 
 /* Finds a sandbox by its id, a name, or the beginning of an id that fits no other.
- * CLOCHE_E_NOT_FOUND where there is none. With a whole id nothing is read yet. */
+ * CLOCHE_E_NOT_FOUND if there is none. With a whole id nothing is read yet. */
 CLOCHE_API int cloche_instance_open(const char *id_or_name, cloche_instance **ret, cloche_err *err);
 
 /* Frees the handle; NULL is fine. */
@@ -66,16 +66,16 @@ CLOCHE_API int cloche_instance_refresh(cloche_instance *instance, cloche_err *er
 CLOCHE_API enum cloche_instance_state cloche_instance_state(const cloche_instance *instance);
 /* "running", "stopped", "crashed". */
 CLOCHE_API const char *cloche_instance_state_name(const cloche_instance *instance);
-/* "" where there is none. */
+/* "" if there is none. */
 CLOCHE_API const char *cloche_instance_name(const cloche_instance *instance);
 CLOCHE_API const char *cloche_instance_provider(const cloche_instance *instance);
 CLOCHE_API const char *cloche_instance_runtime(const cloche_instance *instance);
 /* The first command that was started in it, as one line for people. */
 CLOCHE_API const char *cloche_instance_command(const cloche_instance *instance);
-/* Microseconds since 1970; 0 where it is not known (has not happened). */
+/* Microseconds since 1970; 0 if it is not known (has not happened). */
 CLOCHE_API uint64_t cloche_instance_created(const cloche_instance *instance);
 CLOCHE_API uint64_t cloche_instance_ended(const cloche_instance *instance);
-/* NULL where it has no such label. */
+/* NULL if it has no such label. */
 CLOCHE_API const char *cloche_instance_label(const cloche_instance *instance, const char *key);
 /* The whole record, its configuration (secrets by name alone) and its commands as one JSON
  * document. */
@@ -99,7 +99,7 @@ CLOCHE_API int cloche_instance_prune(cloche_prune_fn fn, void *user, cloche_err 
 
 /* --- what it does --- */
 
-/* All since it was made; 0 where it is not known. */
+/* All since it was made; 0 if it is not known. */
 typedef struct cloche_stats {
 	uint64_t at_us; /* a clock of its own, for rates between two calls */
 	uint64_t uptime_ms;
@@ -142,7 +142,7 @@ CLOCHE_API void cloche_log_free(cloche_log *log);
 
 CLOCHE_API uint32_t cloche_log_number(const cloche_log *log);
 /* Offsets count the bytes that the command has printed on both streams together. Old output is
- * given up where there is too much: what is kept lies from start to end. Both move while the
+ * given up if there is too much: what is kept lies from start to end. Both move while the
  * command runs; ended: they will not any more. */
 typedef struct cloche_log_extent {
 	uint64_t start, end;
@@ -152,7 +152,7 @@ CLOCHE_API int cloche_log_extent_now(cloche_log *log, cloche_log_extent *ret, cl
 
 /* A piece of one stream. */
 typedef struct cloche_log_piece {
-	uint64_t offset; /* of its first byte: later than asked for where that is not kept */
+	uint64_t offset; /* of its first byte: later than asked for if that is not kept */
 	size_t length;   /* 0: there is nothing (yet) */
 	bool is_stderr;
 	bool ended; /* the command has ended, and this was the last there is */

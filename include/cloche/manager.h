@@ -7,7 +7,7 @@
  * user share the machine's memory, see the same sandboxes (cloche_instance_list()), and leave each
  * other's alone.
  *
- * Where a program dies without a cleanup, its sandboxes end when nothing runs in them and their
+ * If a program dies without a cleanup, its sandboxes end when nothing runs in them and their
  * lifetime is over: the next manager's cleanup, or the next command that lists sandboxes, sees to
  * that.
  *
@@ -34,7 +34,7 @@ typedef struct cloche_manager cloche_manager;
 
 /* Opens a manager. Its defaults are two CPUs, 4096 MiB of memory, a lifetime and a timeout of 3600
  * seconds, no network, five runs at a time and a cleanup every five minutes, or what the AGENTGATE_
- * variables of the environment say (cloche(1)); limits that nobody asked for are no error where
+ * variables of the environment say (cloche(1)); limits that nobody asked for are no error if
  * they cannot be enforced. fn (may be NULL) is told of warnings and of what cleanups end, by any
  * thread, until the manager is closed. CLOCHE_E_USAGE: a variable's value is none. */
 CLOCHE_API int cloche_manager_open(
@@ -56,7 +56,7 @@ CLOCHE_API cloche_sandbox *cloche_manager_configure(const cloche_manager *manage
 
 /* How many may run at a time; 0: any number. */
 CLOCHE_API void cloche_manager_set_max_runs(cloche_manager *manager, unsigned runs);
-/* After how many milliseconds a sandbox counts as left over where its program has died. Holds for
+/* After how many milliseconds a sandbox counts as left over if its program has died. Holds for
  * those that are made from now on. */
 CLOCHE_API void cloche_manager_set_lifetime(cloche_manager *manager, uint64_t milliseconds);
 /* How often cloche_manager_collect() is called by a thread of the manager's own; 0: never, and
@@ -71,9 +71,9 @@ CLOCHE_API int cloche_manager_set_cleanup_at_exit(
 /* --- sandboxes --- */
 
 /* Makes a sandbox as cloche_instance_create() does. It has the labels cloche.manager,
- * cloche.lifetime (seconds) and, where run_id is not NULL, cloche.run-id.
+ * cloche.lifetime (seconds) and, if run_id is not NULL, cloche.run-id.
  *
- * Where as many run as may, or the memory limits of all sandboxes that managers of this user have
+ * If as many run as may, or the memory limits of all sandboxes that managers of this user have
  * made exceed the memory of the machine, or of a control group that this process runs in, or its
  * own is more than is available now, this waits, first come first served, for wait_ms milliseconds
  * (UINT64_MAX: for ever). CLOCHE_E_BUSY: the time is over; CLOCHE_E_LIMIT: there is less memory
@@ -122,7 +122,7 @@ CLOCHE_API void cloche_manager_leave(cloche_manager *manager, const cloche_sandb
  * say), activeSandboxes, activeRuns, waiting, maxConcurrentRuns (null: any number),
  * promisedMemoryMB, cleanupIntervalMs, lastCleanup, lastError. */
 CLOCHE_API int cloche_manager_status(cloche_manager *manager, cloche_status **ret, cloche_err *err);
-/* For a server's check of whether it lives: the manager's thread, where there is one, works. */
+/* For a server's check of whether it lives: the manager's thread, if there is one, works. */
 CLOCHE_API bool cloche_manager_is_live(cloche_manager *manager);
 /* For a server's check of whether it can take work: a sandbox of the defaults' provider could be
  * made now. The error says why not. */

@@ -25,9 +25,9 @@ extern "C" {
 typedef struct cloche_project cloche_project;
 
 /* Reads the files of a directory, once: what is shown, consented to and obeyed is what was read
- * here. *ret is NULL where there are none; else the caller frees it. CLOCHE_E_DENIED where a file
+ * here. *ret is NULL if there are none; else the caller frees it. CLOCHE_E_DENIED if a file
  * or directory is a link, belongs to somebody else, or can be written by others; CLOCHE_E_CONFIG
- * where a file is wrong. */
+ * if a file is wrong. */
 CLOCHE_API int cloche_project_open(const char *dir, cloche_project **ret, cloche_err *err);
 /* Frees it; NULL is fine. */
 CLOCHE_API void cloche_project_free(cloche_project *project);
@@ -45,7 +45,7 @@ CLOCHE_API const char *cloche_project_ask(const cloche_project *project, size_t 
 /* Whether they may be obeyed: nothing is asked for, or the person has consented to it. */
 CLOCHE_API bool cloche_project_is_trusted(const cloche_project *project);
 /* What is different from what the person consented to before, a line each: "+ " before what is new,
- * "- " before what is gone; NULL at the end. None where there was no consent, too: see since. */
+ * "- " before what is gone; NULL at the end. None if there was no consent, too: see since. */
 CLOCHE_API const char *cloche_project_change(const cloche_project *project, size_t i);
 /* When the person last consented to something in this directory ("2026-11-22T22:00:00Z"); NULL:
  * never. */
@@ -55,11 +55,11 @@ CLOCHE_API const char *cloche_project_since(const cloche_project *project);
 CLOCHE_API int cloche_project_trust(cloche_project *project, cloche_err *err);
 
 /* Puts the configuration into sandbox and adds the allowlist to allow (NULL: it is left out).
- * CLOCHE_E_DENIED where it is not trusted, with the command that asks the person. */
+ * CLOCHE_E_DENIED if it is not trusted, with the command that asks the person. */
 CLOCHE_API int cloche_project_apply(const cloche_project *project, cloche_sandbox *sandbox,
 	cloche_allowlist *allow, cloche_err *err);
 
-/* Takes back the consent for a directory, which need not exist any more. CLOCHE_E_NOT_FOUND where
+/* Takes back the consent for a directory, which need not exist any more. CLOCHE_E_NOT_FOUND if
  * there is none. */
 CLOCHE_API int cloche_project_revoke(const char *dir, cloche_err *err);
 

@@ -30,7 +30,7 @@ CLOCHE_API int cloche_run_new(
 CLOCHE_API int cloche_run_new_in(const cloche_instance *instance, const char *const *argv,
 	cloche_run **ret, cloche_err *err);
 /* Joins a command that was started by somebody else and may run: executing it hands on its output
- * from its log, and input to it where it keeps that open (a terminal, or
+ * from its log, and input to it if it keeps that open (a terminal, or
  * cloche_run_set_keep_input), until it ends. One that has ended gives its output and result. number
  * 0: the latest that runs, else the latest. */
 CLOCHE_API int cloche_run_new_joining(
@@ -49,7 +49,7 @@ CLOCHE_API void cloche_run_set_timeout(cloche_run *run, uint64_t timeout_ms);
 /* True: execute returns as soon as the command has started; its output goes to its log alone. A
  * sandbox of its own ends with it then, but its record and log stay (cloche_instance_open()). */
 CLOCHE_API void cloche_run_set_detached(cloche_run *run, bool detached);
-/* True: where a detached command has no terminal, its input stays open for whoever joins it,
+/* True: if a detached command has no terminal, its input stays open for whoever joins it,
  * instead of being empty. */
 CLOCHE_API void cloche_run_set_keep_input(cloche_run *run, bool keep);
 /* Of a joined command: where in its log the output that is handed on begins; from_end: that many
@@ -76,27 +76,27 @@ CLOCHE_API void cloche_run_on_output(cloche_run *run, cloche_output_fn fn, void 
 
 CLOCHE_API void cloche_run_on_warning(cloche_run *run, cloche_warning_fn fn, void *user);
 
-/* Runs the command to its end. Returns 0 where it ran (see the accessors for how it ended). Call it
+/* Runs the command to its end. Returns 0 if it ran (see the accessors for how it ended). Call it
  * once. */
 CLOCHE_API int cloche_run_execute(cloche_run *run, cloche_err *err);
 
 /* Ends a running command: TERM to everything inside (in a longer-living sandbox: to its process
- * group), KILL after five seconds. A second call kills at once. Returns true where something was
+ * group), KILL after five seconds. A second call kills at once. Returns true if something was
  * running. */
 CLOCHE_API bool cloche_run_stop(cloche_run *run);
 
 /* Makes execute return soon and leaves a command in a longer-living sandbox running
- * (cloche_run_left is true then). Returns true where something was running. */
+ * (cloche_run_left is true then). Returns true if something was running. */
 CLOCHE_API bool cloche_run_leave(cloche_run *run);
 
 /* Sends a signal to the command's process group; may be called from a signal handler. Returns true
- * where something was running. */
+ * if something was running. */
 CLOCHE_API bool cloche_run_signal(cloche_run *run, int signal_number);
 
 typedef struct cloche_usage {
 	uint64_t cpu_ms;
-	uint64_t memory_peak_bytes; /* 0 where it is not measured */
-	uint64_t pids_peak;         /* 0 where it is not measured */
+	uint64_t memory_peak_bytes; /* 0 if it is not measured */
+	uint64_t pids_peak;         /* 0 if it is not measured */
 } cloche_usage;
 
 /* The result. Strings and bytes are borrowed until the run is freed. */
@@ -104,11 +104,11 @@ CLOCHE_API const char *cloche_run_id(const cloche_run *run);
 CLOCHE_API const char *cloche_run_provider(const cloche_run *run);
 /* "sandbox"; "none" with provider "subprocess", or before there is a provider. Static. */
 CLOCHE_API const char *cloche_run_isolation(const cloche_run *run);
-/* The command's number in its sandbox, 0 where it has not started. */
+/* The command's number in its sandbox, 0 if it has not started. */
 CLOCHE_API uint32_t cloche_run_number(const cloche_run *run);
 /* It went on without us: see cloche_run_leave(), cloche_run_set_detach_keys(). */
 CLOCHE_API bool cloche_run_left(const cloche_run *run);
-/* The command's exit code; 128+n where signal n ended it; 124 after a timeout; 126 or 127 where it
+/* The command's exit code; 128+n if signal n ended it; 124 after a timeout; 126 or 127 if it
  * could not be started. */
 CLOCHE_API int cloche_run_exit_code(const cloche_run *run);
 CLOCHE_API int cloche_run_exit_signal(const cloche_run *run); /* 0: none */

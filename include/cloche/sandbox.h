@@ -55,17 +55,17 @@ CLOCHE_API const cloche_option *cloche_sandbox_option(size_t i);
 CLOCHE_API int cloche_sandbox_set(
 	cloche_sandbox *sb, const char *name, const char *value, cloche_err *err);
 
-/* "auto" (native, and where that does not work podman or docker), "native", "podman", "docker",
+/* "auto" (native, and if that does not work podman or docker), "native", "podman", "docker",
  * "nerdctl", "srt" (native, for cloche/srt.h) or "subprocess" (aliases: none, local), which is no
  * room: the command runs on this machine, kept to its files by Landlock alone; "auto+subprocess" is
- * auto, and that where nothing else works. Or the name of another provider's program,
+ * auto, and that if nothing else works. Or the name of another provider's program,
  * cloche-provider-NAME, in a directory of $CLOCHE_PROVIDER_PATH, or its absolute path
  * (docs/design/provider-protocol.md). What providers can do is in docs/design/providers.md. "e2b"
  * and "cloudflare" are known names, but a run with one fails with CLOCHE_E_UNSUPPORTED in this
  * version. */
 CLOCHE_API int cloche_sandbox_set_provider(cloche_sandbox *sb, const char *name, cloche_err *err);
 
-/* Where the provider is "auto" it becomes "auto+subprocess". */
+/* If the provider is "auto" it becomes "auto+subprocess". */
 CLOCHE_API int cloche_sandbox_allow_unsandboxed(cloche_sandbox *sb, cloche_err *err);
 
 /* Has that name mean the program at an absolute path from here on, in this process alone: name is 1
@@ -79,11 +79,11 @@ CLOCHE_API const char *cloche_provider_name(size_t i);
 /* "host", the path of a directory that becomes the root, or "image:NAME", an image that is stored
  * (cloche/image.h; CLOCHE_E_NOT_FOUND). Of an image its variables, working directory and volumes
  * hold unless others are set, and cloche_run_new() puts its entrypoint before the command and has
- * its command where none is given, run by its user. */
+ * its command if none is given, run by its user. */
 CLOCHE_API int cloche_sandbox_set_root(cloche_sandbox *sb, const char *root, cloche_err *err);
 
 /* Keeps what the inside changes in its root (all but /tmp and what is mounted) in dir, which is
- * made where missing. It has to be empty, or what an earlier sandbox with the same root left: then
+ * made if missing. It has to be empty, or what an earlier sandbox with the same root left: then
  * that is continued. Only one sandbox at a time can use it; nothing that is mounted for writing may
  * lie in it or hold it. cloche_diff_kept() (cloche/diff.h) lists what is in it. NULL: changes are
  * thrown away, as is the default; then a one-shot run's view of the host is read-only below /usr.
@@ -95,11 +95,11 @@ CLOCHE_API int cloche_sandbox_set_keep_changes(
  * its directory before PATH there: for tools that a person has installed outside the system's
  * directories (nvm, pyenv, npm -g, pipx, cargo, ~/.local/bin, /opt, ...). tool: a path, or a name
  * that is looked for on the caller's PATH. Of the home directory no more than the tool's own
- * directory is shown, and never what holds credentials. CLOCHE_E_NOT_FOUND where it or its
+ * directory is shown, and never what holds credentials. CLOCHE_E_NOT_FOUND if it or its
  * interpreter is missing. */
 CLOCHE_API int cloche_sandbox_add_tool(cloche_sandbox *sb, const char *tool, cloche_err *err);
 
-/* The same for a command that is to be run, where it is not inside anyhow. Set root, workspace and
+/* The same for a command that is to be run, if it is not inside anyhow. Set root, workspace and
  * mounts before. *ret_program (borrowed until the next call) is what to run: command itself, or the
  * path inside of what it means to the caller. What is not found stays as it is: it may be there
  * inside. */
@@ -125,7 +125,7 @@ CLOCHE_API int cloche_sandbox_set_workspace(cloche_sandbox *sb, const char *dir,
  * up to 64 times. Whether it lies in something writable is judged when the sandbox is made. */
 CLOCHE_API int cloche_sandbox_allow_write(cloche_sandbox *sb, const char *path, cloche_err *err);
 
-/* Working directory inside; default /workspace where there is one, else "/". */
+/* Working directory inside; default /workspace if there is one, else "/". */
 CLOCHE_API int cloche_sandbox_set_workdir(cloche_sandbox *sb, const char *dir, cloche_err *err);
 
 /* Sets a variable of the inside's environment. Nothing of the caller's environment is passed. */
@@ -151,7 +151,7 @@ CLOCHE_API int cloche_sandbox_add_upstream_ca(
 CLOCHE_API int cloche_sandbox_add_connect_to(cloche_sandbox *sb, const char *rule, cloche_err *err);
 
 /* Which DNS servers are asked for the addresses of allowed hosts, in place of this machine's:
- * "ADDRESS[:PORT],..." with IPv6 in brackets where a port follows; NULL: this machine's again. The
+ * "ADDRESS[:PORT],..." with IPv6 in brackets if a port follows; NULL: this machine's again. The
  * hosts file stays in front of them. What they answer is judged as ever: private addresses are
  * refused unless an entry of the allowlist admits them. */
 CLOCHE_API int cloche_sandbox_set_upstream_dns(
@@ -203,11 +203,11 @@ CLOCHE_API int cloche_sandbox_add_label(cloche_sandbox *sb, const char *label, c
 CLOCHE_API void cloche_sandbox_set_ttl(cloche_sandbox *sb, uint64_t milliseconds);
 CLOCHE_API int cloche_sandbox_set_runtime(cloche_sandbox *sb, const char *runtime, cloche_err *err);
 /* Of a runtime of python: a virtual environment (python3 -m venv) in this directory inside,
- * absolute or below the working directory. cloche_instance_create() makes it where there is none,
+ * absolute or below the working directory. cloche_instance_create() makes it if there is none,
  * and every command has its bin first in the PATH, and VIRTUAL_ENV. NULL: none. */
 CLOCHE_API int cloche_sandbox_set_venv(cloche_sandbox *sb, const char *dir, cloche_err *err);
 /* Of a runtime of node: "npm", "pnpm", "yarn" or "bun", which is shown as a tool of the host
- * (cloche_sandbox_add_tool()); cloche_instance_create() fails where it is not there. NULL: any. */
+ * (cloche_sandbox_add_tool()); cloche_instance_create() fails if it is not there. NULL: any. */
 CLOCHE_API int cloche_sandbox_set_package_manager(
 	cloche_sandbox *sb, const char *name, cloche_err *err);
 /* "ops": an operation log is kept (cloche/state.h); "full": also of commands, their output and the

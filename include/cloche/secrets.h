@@ -34,10 +34,10 @@ CLOCHE_API int cloche_secrets_add(cloche_secrets *secrets, const char *name, con
 	size_t length, const char *const *hosts, const char *const *headers,
 	bool allow_foreign_credentials, cloche_err *err);
 
-/* Adds AWS credentials (session_token: NULL or "" where there is none). The inside holds surrogates
+/* Adds AWS credentials (session_token: NULL or "" if there is none). The inside holds surrogates
  * of all of them in AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN (always 512
  * characters); requests that it signs with those (Signature Version 4 or 4A) are verified, and
- * signed again with the real ones, where they go over verified TLS to one of the hosts. A request
+ * signed again with the real ones, if they go over verified TLS to one of the hosts. A request
  * to these hosts with other AWS credentials loses them, or is refused, unless
  * allow_foreign_credentials. Everything is copied; the caller should wipe its own. */
 CLOCHE_API int cloche_secrets_add_aws(cloche_secrets *secrets, const char *access_key_id,

@@ -18,10 +18,10 @@ extern "C" {
 
 typedef struct cloche_session cloche_session;
 
-/* Loads the context, for reading alone. CLOCHE_E_NOT_FOUND where the directory holds none. The
+/* Loads the context, for reading alone. CLOCHE_E_NOT_FOUND if the directory holds none. The
  * caller frees *ret. */
 CLOCHE_API int cloche_session_load(const char *dir, cloche_session **ret, cloche_err *err);
-/* Opens the context for writing; makes it, and its directory, where there is none. context_id names
+/* Opens the context for writing; makes it, and its directory, if there is none. context_id names
  * a new one (NULL: generated); of one that is there it has to be the same, or NULL
  * (CLOCHE_E_USAGE). The context is locked until *ret, which the caller frees, is freed:
  * CLOCHE_E_BUSY while a task or another handle has it. A damaged file is kept under another name,
@@ -66,10 +66,10 @@ typedef struct cloche_session_reply {
 				    * beyond 64 MiB of memory */
 } cloche_session_reply;
 
-/* Replaces the last reply where its request text is the same (or both have none): all of it but its
+/* Replaces the last reply if its request text is the same (or both have none): all of it but its
  * timestamp and members that are not in the struct, its events included. Else a reply of now is
  * added. So calling it again and again while an agent works keeps one reply. It cannot tell a
- * prompt that was executed twice in a row from one whose reply has grown, also where a task left
+ * prompt that was executed twice in a row from one whose reply has grown, also if a task left
  * the last reply: a task itself, cloche_task_execute(), adds one each time.
  * events.jsonl, which tasks write, is not touched. CLOCHE_E_USAGE: total_cost_usd or usage.extra
  * cannot be. */

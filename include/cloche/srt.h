@@ -25,8 +25,8 @@ typedef struct cloche_srt_rule {
 
 /* Grants sb what the file allows and makes the working directory of the caller that of the inside,
  * at the same path. Paths of the file are relative to it; set no workspace besides. The file and
- * what it names are looked at now. CLOCHE_E_CONFIG where the file is wrong, or asks for what cannot
- * be had here, CLOCHE_E_DENIED where a symbolic link is on the way to what it allows; sb is then of
+ * what it names are looked at now. CLOCHE_E_CONFIG if the file is wrong, or asks for what cannot
+ * be had here, CLOCHE_E_DENIED if a symbolic link is on the way to what it allows; sb is then of
  * no use. A second file is CLOCHE_E_USAGE. */
 CLOCHE_API int cloche_sandbox_load_srt_settings(
 	cloche_sandbox *sb, const char *json_file, cloche_err *err);

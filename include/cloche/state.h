@@ -90,7 +90,7 @@ typedef bool (*cloche_operation_fn)(const cloche_operation *operation, void *use
 CLOCHE_API int cloche_oplog_read(
 	cloche_oplog *log, cloche_operation_fn fn, void *user, cloche_err *err);
 
-/* The requests of the sandbox and their answers, as those inside saw them, where they are on record
+/* The requests of the sandbox and their answers, as those inside saw them, if they are on record
  * (cloche_sandbox_set_record() with "full"; of a file: in one of its name that ends in ".net",
  * beside it). */
 typedef struct cloche_request {
@@ -151,8 +151,8 @@ typedef struct cloche_difference {
 
 /* Calls fn with each difference, files first, sorted by name, borrowed for the call; it returns
  * false to end. 0 as `from`: before the first entry. Nothing is written anywhere; operations that
- * change neither files nor variables nor storage do not count. CLOCHE_E_LIMIT where the log names
- * too much, CLOCHE_E_NOT_FOUND where contents are missing. */
+ * change neither files nor variables nor storage do not count. CLOCHE_E_LIMIT if the log names
+ * too much, CLOCHE_E_NOT_FOUND if contents are missing. */
 typedef bool (*cloche_difference_fn)(const cloche_difference *difference, void *user);
 CLOCHE_API int cloche_oplog_diff(cloche_oplog *log, uint64_t from, uint64_t to,
 	cloche_difference_fn fn, void *user, cloche_err *err);

@@ -17,7 +17,7 @@ extern "C" {
 
 typedef struct cloche_provider_status {
 	const char *name;
-	bool automatic; /* "auto" takes it, where those before it do not work */
+	bool automatic; /* "auto" takes it, if those before it do not work */
 	bool available;
 	const char *reason; /* why it is not; "": it is */
 	const char *advice; /* what to do about that, or "" */
@@ -61,7 +61,7 @@ typedef struct cloche_status_totals {
 } cloche_status_totals;
 CLOCHE_API cloche_status_totals cloche_status_totals_now(const cloche_status *status);
 
-/* One JSON document with AgentGate's names, where that has one (cloche-status(1)). */
+/* One JSON document with AgentGate's names, if that has one (cloche-status(1)). */
 CLOCHE_API const char *cloche_status_json(const cloche_status *status);
 
 #ifdef __cplusplus

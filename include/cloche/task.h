@@ -32,10 +32,10 @@ enum cloche_outcome {
 };
 
 /* Copies the configuration. driver NULL: "claude-code". context_dir: the execution context (made
- * where missing); context_id names a new one (NULL: generated). Adds what the driver needs: the
+ * if missing); context_id names a new one (NULL: generated). Adds what the driver needs: the
  * agent's program (found on the host, mounted read-only), its state directory, its hosts, and its
  * credential as a masked secret from the caller's environment unless sb has one of that name.
- * Executing fails with CLOCHE_E_USAGE where sb mounts something at, or below, the place of the
+ * Executing fails with CLOCHE_E_USAGE if sb mounts something at, or below, the place of the
  * program or of the state (/root/.claude). */
 CLOCHE_API int cloche_task_new(const cloche_sandbox *sb, const char *driver,
 	const char *context_dir, const char *context_id, cloche_task **ret, cloche_err *err);
@@ -54,7 +54,7 @@ CLOCHE_API void cloche_task_free(cloche_task *task);
  * that works, and warns if that is not the usual one. What is started already stays so; waits for
  * a shutdown that is under way. */
 CLOCHE_API int cloche_sandbox_startup(cloche_sandbox *sb, cloche_err *err);
-/* A new task (cloche_task_new()) of Claude Code with a copy of sb and, where they are not NULL or
+/* A new task (cloche_task_new()) of Claude Code with a copy of sb and, if they are not NULL or
  * 0: an image that is stored as its root (a name of cloche/image.h, such as what
  * cloche_image_build_tag() gives), a file for the network log, a time limit in milliseconds.
  * context_id and context_dir as there. Nothing begins to run; the caller frees *ret.
@@ -90,7 +90,7 @@ CLOCHE_API void cloche_task_on_typed_event(cloche_task *task, cloche_event_typed
 CLOCHE_API void cloche_task_on_progress(cloche_task *task, cloche_warning_fn fn, void *user);
 CLOCHE_API void cloche_task_on_warning(cloche_task *task, cloche_warning_fn fn, void *user);
 
-/* Runs the agent with the prompt (length bytes) to its end. Returns 0 where it ran; how it ended is
+/* Runs the agent with the prompt (length bytes) to its end. Returns 0 if it ran; how it ended is
  * in the accessors below, valid until the next execute or free. */
 CLOCHE_API int cloche_task_execute(
 	cloche_task *task, const void *prompt, size_t length, cloche_err *err);
@@ -105,7 +105,7 @@ CLOCHE_API const char *cloche_outcome_name(enum cloche_outcome outcome);
 CLOCHE_API int cloche_outcome_exit_status(enum cloche_outcome outcome);
 /* "cancelled", "out_of_memory", or NULL. */
 CLOCHE_API const char *cloche_task_detail(const cloche_task *task);
-/* NULL where there is none. Borrowed. */
+/* NULL if there is none. Borrowed. */
 CLOCHE_API const char *cloche_task_session_id(const cloche_task *task);
 CLOCHE_API const char *cloche_task_response(const cloche_task *task);
 CLOCHE_API const char *cloche_task_error_summary(const cloche_task *task);
@@ -120,8 +120,8 @@ CLOCHE_API const char *cloche_task_context_id(const cloche_task *task);
  * Loads the context as it is now, for reading; the caller frees *ret, which stays as it is. */
 CLOCHE_API int cloche_task_session(const cloche_task *task, cloche_session **ret, cloche_err *err);
 /* Paths of the agent's events (events.jsonl, for cloche_event_stream_feed_file()) and of the
- * network log in its plain form (for cloche_network_log_open()); NULL where there is no such file,
- * as before the first execution or where there was no network. Borrowed until the task is freed. */
+ * network log in its plain form (for cloche_network_log_open()); NULL if there is no such file,
+ * as before the first execution or if there was no network. Borrowed until the task is freed. */
 CLOCHE_API const char *cloche_task_event_log(const cloche_task *task);
 CLOCHE_API const char *cloche_task_network_log(const cloche_task *task);
 CLOCHE_API double cloche_task_cost_usd(const cloche_task *task);

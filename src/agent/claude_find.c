@@ -18,9 +18,9 @@
  * The program is found on the host and runs in the room, so all that matters is what must be
  * mounted. The npm package and the vendor's installer both end in one native executable, which
  * depends on nothing but libc: that one file is mounted. What is installed may be a chain of links,
- * and where the package's install script did not run (npm's ignore-scripts) a small script that
+ * and if the package's install script did not run (npm's ignore-scripts) a small script that
  * would start the executable from a package beside it; then that is looked for directly. A script
- * without such a package is mounted with its package directory, or alone where it has none.
+ * without such a package is mounted with its package directory, or alone if it has none.
  *
  * Nothing found here is run on the host.
  */
@@ -127,7 +127,7 @@ static int set_script(struct agent_program *ret, const char *real, struct cloche
 	return set_program(ret, real, root, "package", real + strlen(root), err);
 }
 
-/* Returns 0, 1 where there is nothing usable at that path, or an error. */
+/* Returns 0, 1 if there is nothing usable at that path, or an error. */
 static int try_file(const char *path, struct agent_program *ret, struct cloche_err *err)
 {
 	_cleanup_(freep) char *real = realpath(path, NULL);

@@ -37,7 +37,7 @@ struct agent_request {
 	unsigned max_turns;
 };
 
-/* A variable of the agent's environment. Where in_home is set the value is the path value below the
+/* A variable of the agent's environment. If in_home is set the value is the path value below the
  * room's HOME. */
 struct agent_env {
 	const char *name, *value;
@@ -112,5 +112,5 @@ const struct agent_driver *const *agent_drivers(void);
 _warn_unused_ int agent_driver_environ(const struct agent_driver *d, const char *home,
 	struct agent_argv *ret, struct cloche_err *err);
 
-/* True where the driver says that this variable must not reach the room. */
+/* True if the driver says that this variable must not reach the room. */
 bool agent_driver_withholds(const struct agent_driver *d, const char *name);

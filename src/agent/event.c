@@ -64,7 +64,7 @@ static int mend(struct buf *out, struct str s)
 	return r;
 }
 
-/* Returns 0, 1 where the text is no JSON that we take, -ENOMEM. */
+/* Returns 0, 1 if the text is no JSON that we take, -ENOMEM. */
 static int load(struct str s, json_t **ret)
 {
 	int r = json_text_read(s, JSON_ALLOW_NUL, ret, NULL);

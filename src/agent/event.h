@@ -51,7 +51,7 @@ struct agent_event {
 };
 
 /* Parses one line (without its newline; blanks around it are ignored). Returns 0 and a new event in
- * *ret, or 1 where the line is no event (not JSON, not an object, no string "type"), or
+ * *ret, or 1 if the line is no event (not JSON, not an object, no string "type"), or
  * -E_NO_MEMORY. Bytes that are not UTF-8 and lone surrogate escapes become U+FFFD instead of
  * costing the event; integers beyond 64 bits become reals. */
 _warn_unused_ int agent_event_parse(

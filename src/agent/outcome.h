@@ -28,7 +28,7 @@
  * api_error_status, else the number after a leading "API Error: " of the result's text. 401, 402,
  * 403 (the account), 404 (the model), 408 and 429 (the moment) say nothing about the conversation:
  * starting afresh would lose the session and mend nothing, so they are row 7. "No conversation
- * found" stands in the result's list of errors where --resume named a session that is not there. */
+ * found" stands in the result's list of errors if --resume named a session that is not there. */
 
 #include "agent/transcript.h"
 
@@ -46,7 +46,7 @@ enum agent_detail {
 	AGENT_DETAIL_OUT_OF_MEMORY,
 };
 
-/* Marker strings seen in raw lines; only used where no result event came. */
+/* Marker strings seen in raw lines; only used if no result event came. */
 struct agent_markers {
 	bool prompt_too_long; /* "Prompt is too long" on standard output */
 	bool api_error_4;     /* "API Error: 4" on either */

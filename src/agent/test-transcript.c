@@ -223,7 +223,7 @@ static void test_memory_is_bounded(void)
 	check_int(t.num_turns, 9);
 }
 
-/* Transcripts of real runs, where they are at hand. */
+/* Transcripts of real runs, if they are at hand. */
 static void check_recorded(
 	const char *name, const char *session, unsigned turns, double cost, size_t events)
 {

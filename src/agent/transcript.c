@@ -326,7 +326,7 @@ int agent_transcript_error_summary(
 	char *summary = NULL;
 	int r;
 
-	/* What the result says is the reason; what was said before it only where it says nothing.
+	/* What the result says is the reason; what was said before it only if it says nothing.
 	 */
 	reason = t->results > 0 && t->errors ? t->errors : t->result;
 	r = buf_add_str(&out, strip(str_from(reason)));

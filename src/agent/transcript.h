@@ -80,18 +80,18 @@ _warn_unused_ int agent_transcript_add(
 /* Whether the last result is an error: is_error is true, or its subtype begins with "error". */
 bool agent_transcript_is_error(const struct agent_transcript *t);
 
-/* The session to resume: the result's, else that of system/init; NULL where there was neither.
+/* The session to resume: the result's, else that of system/init; NULL if there was neither.
  * Borrowed. */
 const char *agent_transcript_session_id(const struct agent_transcript *t);
 
 /* The answer of a run that succeeded, a new string in *ret, never empty of meaning: it falls back
- * to AGENT_NO_OUTPUT. Where several results have text, all of them; else the last thing said,
+ * to AGENT_NO_OUTPUT. If several results have text, all of them; else the last thing said,
  * together with an earlier, much longer one and all since (an agent often ends with a short
  * remark). */
 _warn_unused_ int agent_transcript_response(
 	const struct agent_transcript *t, char **ret, struct cloche_err *err);
 
-/* Why a run failed in at most ten lines: a new string in *ret, or NULL where nothing was said. */
+/* Why a run failed in at most ten lines: a new string in *ret, or NULL if nothing was said. */
 _warn_unused_ int agent_transcript_error_summary(
 	const struct agent_transcript *t, char **ret, struct cloche_err *err);
 

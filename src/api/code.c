@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: an interpreter runs, with a fixed driver on its command line. The driver
- * reads its standard input to the end: a line (empty, or kind and nonce where there are results)
+ * reads its standard input to the end: a line (empty, or kind and nonce if there are results)
  * and the code. Behind it that input is empty, which is what the code finds. The shell has no such
  * line: it takes all as its code. In a context the input never ends; each call is one line of it
  * (run_context.c).

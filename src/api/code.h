@@ -37,7 +37,7 @@ struct code *code_free(struct code *code);
 _warn_unused_ int code_note(struct cloche_run *run, struct str text);
 /* The same of the interpreter of a context. Owned by the caller; NULL: out of memory. */
 char *code_context_note(const struct code *code);
-/* Puts a call into a context on record that has ended, where the sandbox has a full record. */
+/* Puts a call into a context on record that has ended, if the sandbox has a full record. */
 _warn_unused_ int code_record_call(const struct cloche_run *run, struct cloche_err *err);
 
 /* Whether marks are looked for in its output. */

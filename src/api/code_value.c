@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: one state for each of what a byte can be. Output is handed on in pieces as
  * they come; only what may be the beginning of a mark waits. The first byte of a mark occurs in it
- * once, so where a mark breaks off none can have begun within it. */
+ * once, so if a mark breaks off none can have begun within it. */
 #include "api/code_value.h"
 #include "base/json.h"
 #include "base/parse.h"
@@ -93,7 +93,7 @@ static bool read_part(struct str word, struct code_part *ret)
 	return cut || parse_u64(str_from_index(word, n + 1), UINT64_MAX, &ret->left) == 0;
 }
 
-/* False where it is no such line, or none that fits. */
+/* False if it is no such line, or none that fits. */
 static bool read_parts(struct str line, struct code_part ret[CODE_PARTS_MAX], size_t *ret_n)
 {
 	size_t n = 0;

@@ -160,7 +160,7 @@ int context_set(struct context_file *c, uint32_t only_from, uint32_t number, con
 
 /* --- finding them --- */
 
-/* The directory of all of them; -1 where there is none. */
+/* The directory of all of them; -1 if there is none. */
 static int open_all(const cloche_instance *instance, bool make, int *ret_fd, struct cloche_err *err)
 {
 	_cleanup_(sandbox_entry_donep) struct sandbox_entry entry = SANDBOX_ENTRY_INIT;

@@ -25,7 +25,7 @@ _warn_unused_ int context_open(const cloche_instance *instance, const char *name
 
 /* Takes a place behind all others that wait; it is given up with the file. */
 _warn_unused_ int context_queue(struct context_file *c, struct cloche_err *err);
-/* 1: all that came before have gone; 0: not yet. Reads the file where it is our turn. */
+/* 1: all that came before have gone; 0: not yet. Reads the file if it is our turn. */
 _warn_unused_ int context_is_first(struct context_file *c, struct cloche_err *err);
 /* Somebody calls it, or waits to. */
 bool context_is_busy(const struct context_file *c);
@@ -33,6 +33,6 @@ bool context_is_busy(const struct context_file *c);
 /* Its interpreter is another; 0: none. only_from: if that is still the one. */
 _warn_unused_ int context_set(struct context_file *c, uint32_t only_from, uint32_t number,
 	const char *runtime, struct cloche_err *err);
-/* Whether the interpreter runs; else how it ended, where that is known. */
+/* Whether the interpreter runs; else how it ended, if that is known. */
 _warn_unused_ int context_look(const cloche_instance *instance, const struct context_file *c,
 	bool *ret_runs, struct cloche_context_use *use, struct cloche_err *err);

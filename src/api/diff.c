@@ -51,7 +51,7 @@ int cloche_diff_kept(const char *dir, cloche_change_fn fn, void *user, cloche_er
 	return r > 0 ? 0 : r;
 }
 
-/* One that runs no more: where its record says that it kept changes. */
+/* One that runs no more: if its record says that it kept changes. */
 static int diff_ended(
 	const cloche_instance *instance, cloche_change_fn fn, void *user, struct cloche_err *err)
 {

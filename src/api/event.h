@@ -16,7 +16,7 @@ _warn_unused_ int event_usage(const struct agent_transcript *t, char **extra,
 /* What its results report, with that usage; borrowed from both. */
 cloche_event_result event_result(const struct agent_transcript *t, const cloche_event_usage *usage);
 
-/* The reverse of event_usage: a new object in *ret. -E_USAGE where extra (NULL: nothing) is no JSON
+/* The reverse of event_usage: a new object in *ret. -E_USAGE if extra (NULL: nothing) is no JSON
  * object. */
 _warn_unused_ int event_usage_json(
 	const cloche_event_usage *usage, json_t **ret, struct cloche_err *err);

@@ -18,7 +18,7 @@ static void leave(void *user, const struct ctl_exec_started *m)
 	client_leave(user);
 }
 
-/* Where relative paths begin: the sandbox's working directory. Heap; NULL where it is not known. */
+/* Where relative paths begin: the sandbox's working directory. Heap; NULL if it is not known. */
 static char *find_base(const cloche_instance *instance)
 {
 	struct str dir = json_str_at(json_object_get(instance->record, "config"), "workdir");

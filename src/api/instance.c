@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: a handle is an id and the directory in which sandboxes lie; every question
  * is asked anew. Whether one lives is decided by its lock (manager/sandboxes.h), all else by its
- * record and, where it lives, by its supervisor over a connection made for the one question. */
+ * record and, if it lives, by its supervisor over a connection made for the one question. */
 #include "api/instance.h"
 #include "api/code.h"
 #include "api/manager.h"
@@ -116,7 +116,7 @@ int instance_open_entry(
 		instance->id);
 }
 
-/* Says why, where it was not in order. */
+/* Says why, if it was not in order. */
 static int has_ended(const struct sandbox_entry *entry, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(MAX_RECORD);

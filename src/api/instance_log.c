@@ -206,7 +206,7 @@ static int hand_on(cloche_log *log, uint64_t *offset, char *chunk, cloche_log_fn
 	}
 }
 
-/* The supervisor's connection has ended: 0 where it ended in order or lives all the same (then
+/* The supervisor's connection has ended: 0 if it ended in order or lives all the same (then
  * without being watched). */
 static int look_why(cloche_log *log, bool *ret_lives, struct cloche_err *err)
 {

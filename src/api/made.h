@@ -7,7 +7,7 @@
 
 _warn_unused_ int made_write(
 	const cloche_instance *instance, const cloche_sandbox *sb, struct cloche_err *err);
-/* *ret_secrets (strv_free): the names of masked secrets, which are not in it. E_UNSUPPORTED where
+/* *ret_secrets (strv_free): the names of masked secrets, which are not in it. E_UNSUPPORTED if
  * there is nothing: another version made it. */
 _warn_unused_ int made_read(const cloche_instance *instance, cloche_sandbox **ret,
 	char ***ret_secrets, struct cloche_err *err);

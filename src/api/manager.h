@@ -77,7 +77,7 @@ unsigned manager_count_running(cloche_manager *m);
 
 /* --- manager_collect.c --- */
 
-/* With the lock held: has a thread where there has to be one. */
+/* With the lock held: has a thread if there has to be one. */
 _warn_unused_ int manager_start_thread(cloche_manager *m, struct cloche_err *err);
 
 /* --- instance.c --- */

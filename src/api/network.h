@@ -19,7 +19,7 @@ struct network {
 };
 
 /* Takes config_fd and queues the whole configuration; it goes out while the client waits. */
-/* Puts what is requested on record where all is, and has a record answer where one was named. */
+/* Puts what is requested on record if all is, and has a record answer if one was named. */
 _warn_unused_ int network_start(struct network *n, struct client *client, const cloche_sandbox *sb,
 	int config_fd, struct cloche_err *err);
 

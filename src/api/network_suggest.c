@@ -84,8 +84,8 @@ static bool is_one_of(struct str s, const struct str *v, size_t n)
 	return false;
 }
 
-/* What refused a request, where that was not the rules, or nothing that another entry should go
- * around; the null view where one would help. The plain form does not tell the reason. */
+/* What refused a request, if that was not the rules, or nothing that another entry should go
+ * around; the null view if one would help. The plain form does not tell the reason. */
 static struct str beyond_rules(const struct netlog_event *ev)
 {
 	static const struct str reasons[] = {STR("bad_host"), STR("bad_target"), STR("override"),
@@ -99,7 +99,7 @@ static struct str beyond_rules(const struct netlog_event *ev)
 	return str_starts(ev->note, STR("broken off: ")) ? STR_NULL : ev->note;
 }
 
-/* What the filter of graphql blocks said about the request; the null view where none has. */
+/* What the filter of graphql blocks said about the request; the null view if none has. */
 static struct str graphql_tag(const struct netlog_event *ev)
 {
 	for (size_t i = 0; i < NETLOG_TAGS; i++)

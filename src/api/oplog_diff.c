@@ -3,7 +3,7 @@
  * variables and storage becomes a table in memory: nothing is written anywhere, so no path leads
  * anywhere. Paths count by how they are written (as in compaction). Of contents the beginning is
  * held, up to HELD_MAX, and of all a digest: so differences are found however large they are, and
- * shown where they are small. Then the two tables are compared in the order of names. */
+ * shown if they are small. Then the two tables are compared in the order of names. */
 #include "api/oplog.h"
 #include "base/sha256.h"
 #include "files/tar.h"

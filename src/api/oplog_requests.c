@@ -25,7 +25,7 @@ int oplog_open_cassette(int dir, const char *name)
 	return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? TAKE_FD(fd) : -1;
 }
 
-/* Nothing is there where nothing was recorded. */
+/* Nothing is there if nothing was recorded. */
 static int load(cloche_oplog *log, struct cloche_err *err)
 {
 	int r = 0;

@@ -15,7 +15,7 @@
 /* Room for what a person mounts, and for tools. */
 enum { PROTECT_MAX = ROOM_MAX_MOUNTS - 192 };
 
-/* What of path lies below dir: "" for dir itself, NULL where it does not. */
+/* What of path lies below dir: "" for dir itself, NULL if it does not. */
 static const char *protect_below(const char *path, const char *dir)
 {
 	size_t n = strlen(dir);

@@ -61,7 +61,7 @@ static int set_offline(char ***env)
 	return r;
 }
 
-/* A variable of the image, where the person has set none. */
+/* A variable of the image, if the person has set none. */
 static int add_of_image(char ***env, const char *entry)
 {
 	size_t n = strcspn(entry, "=");

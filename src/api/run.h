@@ -61,9 +61,9 @@ struct cloche_run {
 	bool executed;
 	struct client_result result;
 	struct ctl_ended ended;
-	struct buf kept[2]; /* output where nobody takes it */
+	struct buf kept[2]; /* output if nobody takes it */
 	char start_failure[1024];
-	int start_exit; /* 126 or 127 where the command did not start, else 0 */
+	int start_exit; /* 126 or 127 if the command did not start, else 0 */
 };
 
 /* As cloche_run_new, but takes sb (also on failure) and argv (copied). */

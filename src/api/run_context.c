@@ -5,7 +5,7 @@
  * "begin" and "end" behind the call's nonce belongs to the call (code_value.h), which then leaves.
  * So there is no process of ours outside of the sandbox, nor does a call start one inside.
  *
- * What has to be ended (its time is over, somebody asked) is interrupted; where that does not help
+ * What has to be ended (its time is over, somebody asked) is interrupted; if that does not help
  * soon the interpreter is killed, from outside. */
 #include "api/code.h"
 #include "api/instance.h"
@@ -308,7 +308,7 @@ static void on_visited(void *user, const struct ctl_exec_started *m)
 		client_leave(v->client);
 }
 
-/* Sends it, and where it ends the interpreter waits for that. */
+/* Sends it, and if it ends the interpreter waits for that. */
 static int visit(
 	const cloche_instance *instance, uint32_t number, struct visit *v, struct cloche_err *err)
 {

@@ -219,7 +219,7 @@ static int wait_for_network(cloche_run *run, struct cloche_err *err)
 	return r;
 }
 
-/* Where a terminal is wanted, ours is given over for as long as the command runs. */
+/* If a terminal is wanted, ours is given over for as long as the command runs. */
 static int exec_with_terminal(cloche_run *run, const struct client_exec *what,
 	struct client_result *ret, struct cloche_err *err)
 {

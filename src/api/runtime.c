@@ -158,7 +158,7 @@ static int make_venv(struct client *c, const cloche_sandbox *sb, struct cloche_e
 	why = str_trim(buf_str(&words));
 	err_set(err, E_UNSUPPORTED, "no virtual environment can be made in %s: %.*s", sb->venv,
 		STR_FMT(why));
-	/* Where Debian's Python lacks it, it says so. */
+	/* If Debian's Python lacks it, it says so. */
 	if (str_find(why, STR("python3-venv")) < why.n)
 		err_hint(err, "apt-get install python3-venv");
 	return -E_UNSUPPORTED;

@@ -20,7 +20,7 @@ struct state_home {
 };
 #define STATE_HOME_INIT ((struct state_home){.dir = -1})
 
-/* By the record of the sandbox. E_UNSUPPORTED where it keeps no state. */
+/* By the record of the sandbox. E_UNSUPPORTED if it keeps no state. */
 _warn_unused_ int state_home_find(
 	const cloche_instance *instance, struct state_home *ret, struct cloche_err *err);
 
@@ -35,12 +35,12 @@ void state_home_settle(const struct state_home *h, struct oplog *l);
 _warn_unused_ int state_home_add_event(const struct state_home *h, enum state_op_kind kind,
 	struct str args, struct cloche_err *err);
 
-/* Descriptors of the directories of all logs and of all contents, made where they are missing. */
+/* Descriptors of the directories of all logs and of all contents, made if they are missing. */
 _warn_unused_ int state_logs_open(struct cloche_err *err);
 _warn_unused_ int state_blobs_open(struct cloche_err *err);
 
 /* The variables that commands of the sandbox get beside its own, added to *env (strv_env_set).
- * Where nothing was ever set, two files are looked for. */
+ * If nothing was ever set, two files are looked for. */
 _warn_unused_ int state_add_env(
 	const cloche_instance *instance, char ***env, struct cloche_err *err);
 
@@ -49,7 +49,7 @@ _warn_unused_ int state_add_env(
 _warn_unused_ int state_hold(cloche_state *state, struct cloche_err *err);
 void state_let_go(cloche_state *state);
 
-/* Whoever records what a session does, where the sandbox is recorded, else NULL. */
+/* Whoever records what a session does, if the sandbox is recorded, else NULL. */
 _warn_unused_ int recorder_new(
 	const cloche_instance *instance, struct files_recorder **ret, struct cloche_err *err);
 

@@ -10,5 +10,5 @@
 /* Puts a member (taken) into the document. NULL: lack of memory, as it is without one. */
 _warn_unused_ int status_add(
 	cloche_status *status, const char *name, json_t *member, struct cloche_err *err);
-/* In UTC as RFC 3339 has it; null where it is 0. */
+/* In UTC as RFC 3339 has it; null if it is 0. */
 json_t *status_time(uint64_t us);

@@ -373,7 +373,7 @@ static int prepare(cloche_task *task, struct str prompt, bool no_room, cloche_ru
 	return r;
 }
 
-/* Where no room could be made, nothing has begun, and the person allows it. */
+/* If no room could be made, nothing has begun, and the person allows it. */
 static int run_without_room(cloche_task *task, struct str prompt, struct cloche_err *err)
 {
 	char text[sizeof(err->message) + 64];

@@ -52,7 +52,7 @@ _warn_unused_ int task_prepare_run(
 /* Whether the run has failed because no room can be made, and the person allows it without one. */
 bool task_may_do_without_room(const cloche_task *task);
 
-/* Where the sandbox has a full record: what the command is, before it begins, and how it ended. */
+/* If the sandbox has a full record: what the command is, before it begins, and how it ended. */
 _warn_unused_ int task_note_start(
 	const cloche_task *task, cloche_run *run, struct str prompt, struct cloche_err *err);
 _warn_unused_ int task_record_end(const cloche_task *task, struct cloche_err *err);

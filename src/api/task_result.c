@@ -13,7 +13,7 @@ static json_t *text(const char *s)
 	return s ? json_utf8(str_from(s)) : json_null();
 }
 
-/* An empty text where there is none: who reads them need not tell two kinds of nothing apart. */
+/* An empty text if there is none: who reads them need not tell two kinds of nothing apart. */
 static json_t *text_or_empty(const char *s)
 {
 	return text(s ? s : "");

@@ -436,7 +436,7 @@ static bool is_known(struct str s)
 	return find_algorithm(str_prefix(s, n), &id);
 }
 
-/* Counts Authorization; *ret: the one that we can verify, SIZE_MAX where there is none. */
+/* Counts Authorization; *ret: the one that we can verify, SIZE_MAX if there is none. */
 static size_t find_authorization(const struct aws_request *req, size_t *ret)
 {
 	size_t n = 0;

@@ -49,6 +49,6 @@ bool aws_service_fits(struct str host, struct str service);
 bool aws_is_scheme(struct str authorization);
 /* Whether a query carries AWS credentials in any of their versions, in whatever spelling. */
 bool aws_query_has_credential(struct str query);
-/* The value of the only field called name; STR_NULL where there is none. False where there are
+/* The value of the only field called name; STR_NULL if there is none. False if there are
  * more. */
 bool aws_only_field(const struct aws_request *req, struct str name, struct str *ret);

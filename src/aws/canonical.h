@@ -18,7 +18,7 @@ enum aws_path_form {
 	AWS_PATH_NORMAL,      /* without dot segments and empty ones, then encoded once more */
 	AWS_PATH_AGAIN,       /* encoded once more */
 	AWS_PATH_WIRE,        /* as it is: S3 */
-	AWS_PATH_ONCE,        /* decoded, then encoded: S3 where the client escapes less or more */
+	AWS_PATH_ONCE,        /* decoded, then encoded: S3 if the client escapes less or more */
 	AWS_PATH_NORMAL_WIRE, /* without dot segments and empty ones, then as it is */
 	AWS_PATH_FORMS
 };
@@ -51,7 +51,7 @@ _warn_unused_ int aws_decode(struct buf *out, struct str s);
 
 _warn_unused_ int aws_canonical_path(struct buf *out, struct str path, enum aws_path_form form);
 
-/* X-Amz-Signature is left out where without_signature, X-Amz-Security-Token where without_token. */
+/* X-Amz-Signature is left out if without_signature, X-Amz-Security-Token if without_token. */
 struct aws_query_options {
 	enum aws_query_form form;
 	bool without_signature, without_token;
@@ -61,7 +61,7 @@ _warn_unused_ int aws_canonical_query(
 	struct buf *out, struct str query, const struct aws_query_options *o);
 
 /* The lines of the headers in `list` (lower-case names with ';' between), an empty line and the
- * list. -ENOENT where one of them is not there. */
+ * list. -ENOENT if one of them is not there. */
 _warn_unused_ int aws_canonical_headers(
 	struct buf *out, const struct aws_request *req, struct str list);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* A body in aws-chunked encoding whose chunks are signed, and its trailers where those are:
+/* A body in aws-chunked encoding whose chunks are signed, and its trailers if those are:
  * verified and signed again as a stream. */
 
 #include "aws/auth.h"

@@ -209,7 +209,7 @@ static int try_all(struct trial *t, struct aws_form *ret)
 	return t->needs_body ? AWS_NEEDS_BODY : -EACCES;
 }
 
-/* A token in the header, in the query, or in none of them: the room's where there is one. */
+/* A token in the header, in the query, or in none of them: the room's if there is one. */
 static bool token_fits(const struct aws_request *req, const struct aws_auth *auth, struct str token)
 {
 	struct str header;
@@ -319,7 +319,7 @@ static int swap_param(struct buf *out, struct str name, struct str value,
 	return buf_add_str(out, value);
 }
 
-/* The target with another credential, token and (where there is one) signature; all else stays byte
+/* The target with another credential, token and (if there is one) signature; all else stays byte
  * for byte. */
 static int swap_target(
 	struct buf *out, struct str target, const struct aws_signer *real, struct str signature)

@@ -20,7 +20,7 @@ struct aws_form {
 enum { AWS_NEEDS_BODY = 1 };
 
 /* Finds the form in which `surrogate` gives the request's signature. body_hash: hexadecimal SHA-256
- * of the body, STR_NULL: not known yet. Returns 0; AWS_NEEDS_BODY where only the body's hash may
+ * of the body, STR_NULL: not known yet. Returns 0; AWS_NEEDS_BODY if only the body's hash may
  * tell; -EACCES: it is not the room's signature of this request, or a header that was signed is
  * missing, or the session token is another; *ret_why then says which. -ENOMEM. */
 _warn_unused_ int aws_verify(const struct aws_request *req, const struct aws_auth *auth,
@@ -39,7 +39,7 @@ void aws_signed_done(struct aws_signed *s);
  * signature, are still the old ones; session token headers are the real one already. Signed headers
  * that are not in it any more (hop by hop) leave the list. payload: the value of
  * x-amz-content-sha256 or the body's hash, as form->hash says; else ignored. Returns 0, -EINVAL
- * where it cannot be signed, -ENOMEM. ret is to be given to aws_signed_done in every case. */
+ * if it cannot be signed, -ENOMEM. ret is to be given to aws_signed_done in every case. */
 _warn_unused_ int aws_sign(const struct aws_request *req, const struct aws_auth *auth,
 	const struct aws_form *form, struct aws_signer *real, struct str payload,
 	struct aws_signed *ret);

@@ -153,7 +153,7 @@ static struct str signing_key(struct aws_signer *s, const struct aws_scope *scop
 	return str_make(k->v[i].key, AWS_DIGEST);
 }
 
-/* The candidate of this counter as a private key: itself plus one, where it is at most n - 2. */
+/* The candidate of this counter as a private key: itself plus one, if it is at most n - 2. */
 static bool make_pair(struct aws_signer *s, uint8_t counter)
 {
 	struct str id = secret_reveal(s->key_id), secret = secret_reveal(s->secret);

@@ -23,7 +23,7 @@ struct aws_scope {
 	struct str text, date, region, service;
 };
 
-/* Takes text apart. False where it is malformed or too long. */
+/* Takes text apart. False if it is malformed or too long. */
 bool aws_scope_parse(enum aws_algorithm a, struct str text, struct aws_scope *ret);
 
 struct aws_signer;
@@ -39,7 +39,7 @@ struct str aws_signer_key_id(const struct aws_signer *s);
 struct str aws_signer_token(const struct aws_signer *s);
 
 /* Signs a string-to-sign; the signature in lower-case hexadecimal. Returns its length: 64, or for
- * SigV4A up to AWS_SIGNATURE_MAX; 0 where OpenSSL fails. */
+ * SigV4A up to AWS_SIGNATURE_MAX; 0 if OpenSSL fails. */
 _warn_unused_ size_t aws_signer_sign(struct aws_signer *s, const struct aws_scope *scope,
 	struct str text, char ret[AWS_SIGNATURE_MAX]);
 /* Whether signature (hexadecimal, without padding) is one of text. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The signing test suite of AWS, where it is there: each signed request is verified, signed again
+/* The signing test suite of AWS, if it is there: each signed request is verified, signed again
  * with the same credentials, which has to give the same bytes, and then taken through a room:
  * signed with surrogates, verified, and signed with the real ones. */
 #include "aws/request.h"

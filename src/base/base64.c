@@ -149,7 +149,7 @@ static unsigned value_of(char c)
 	return i < sizeof(values) ? values[i] : NONE;
 }
 
-/* Four characters at a time, which are three bytes: n is a multiple of four. False where one is
+/* Four characters at a time, which are three bytes: n is a multiple of four. False if one is
  * of no alphabet. */
 static bool decode_groups(const char *from, size_t n, char *to)
 {

@@ -49,7 +49,7 @@ static inline void buf_commit(struct buf *b, size_t n)
 	b->tail += n;
 }
 
-/* Of buf_add(): where the memory at hand does not do. */
+/* Of buf_add(): if the memory at hand does not do. */
 _warn_unused_ int buf_add_growing(struct buf *b, const void *p, size_t n);
 
 _warn_unused_ static inline int buf_add(struct buf *b, const void *p, size_t n)

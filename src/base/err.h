@@ -21,7 +21,7 @@ int err_set(struct cloche_err *err, int code, const char *fmt, ...) _printf_(3, 
 /* Sets err to E_SYSTEM (E_NO_MEMORY for ENOMEM) with "message: strerror(errnum)"; returns -code. */
 int err_sys(struct cloche_err *err, int errnum, const char *fmt, ...) _printf_(3, 4);
 
-/* Puts "context: " before the message; returns -err->code (or -E_INTERNAL where none is set). */
+/* Puts "context: " before the message; returns -err->code (or -E_INTERNAL if none is set). */
 int err_wrap(struct cloche_err *err, const char *fmt, ...) _printf_(2, 3);
 
 /* Sets the next step for the person; keeps an earlier, closer hint. */

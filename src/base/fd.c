@@ -104,7 +104,7 @@ int fd_read_to_end(int fd, struct buf *b)
 	enum { FIRST_READ = 256, WORTH_A_READ = 64 };
 
 	for (;;) {
-		/* Most files that are read whole are tiny: no more memory is asked for where there
+		/* Most files that are read whole are tiny: no more memory is asked for if there
 		 * is some left. Large ones are read in ever larger steps. */
 		size_t left = b->cap - b->tail, want;
 		char probe, *at = &probe;

@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-/* Closes fd where it is not negative, keeps errno, returns -1: `fd = fd_close(fd);` */
+/* Closes fd if it is not negative, keeps errno, returns -1: `fd = fd_close(fd);` */
 int fd_close(int fd);
 
 /* The same for one that came from the inside: close() of a socket waits for as long as its maker
@@ -34,7 +34,7 @@ _warn_unused_ int fd_pipe(int ret_fds[2]);
 _warn_unused_ int fd_socketpair(int type, int ret_fds[2]);
 /* Reads to the end of file into b; -E2BIG when b's maximum is passed. */
 _warn_unused_ int fd_read_to_end(int fd, struct buf *b);
-/* Opens the three standard descriptors on /dev/null where they are closed, so that no later
+/* Opens the three standard descriptors on /dev/null if they are closed, so that no later
  * open() lands on them. */
 _warn_unused_ int fd_sanitize_stdio(void);
 /* Makes fd, a standard descriptor, one that only writes: a terminal that came with both rights is

@@ -21,7 +21,7 @@ struct hostpath {
  * nobody else can write to it. In any other it ends the search with E_DENIED and the path that
  * it leads to as the hint. The name at the end is neither followed nor looked at, but with a slash
  * behind it it means a directory and is part of the way; if it is not there, it is the name. verb:
- * for messages ("copy to"); home: the home directory, NULL if it is not known. Where the kernel
+ * for messages ("copy to"); home: the home directory, NULL if it is not known. If the kernel
  * says no, err has its errno. */
 _warn_unused_ int hostpath_find(const char *path, const char *home, const char *verb,
 	struct hostpath *ret, struct cloche_err *err);

@@ -152,7 +152,7 @@ int json_text_read(struct str text, size_t flags, json_t **ret, json_error_t *wh
 		*ret = value;
 		return 0;
 	}
-	/* Where an allocation failed jansson says "invalid token", or nothing. */
+	/* If an allocation failed jansson says "invalid token", or nothing. */
 	if (errno == ENOMEM || json_error_code(why) == json_error_out_of_memory)
 		return -ENOMEM;
 	return json_error_code(why) == json_error_numeric_overflow ? -ERANGE : -EINVAL;

@@ -16,8 +16,8 @@
  * jansson parses. Returns 0 or a negative errno of buf_add; out may then hold a part of it. */
 _warn_unused_ int json_text_write(struct buf *out, const json_t *value, unsigned indent);
 
-/* Parses text (flags are jansson's) into a new reference. Returns 0; -EINVAL where it is no JSON
- * that we take, -ERANGE where a number is too large, both with the reason in *why (which may be
+/* Parses text (flags are jansson's) into a new reference. Returns 0; -EINVAL if it is no JSON
+ * that we take, -ERANGE if a number is too large, both with the reason in *why (which may be
  * NULL); -ENOMEM, which jansson's own functions do not tell apart. */
 _warn_unused_ int json_text_read(struct str text, size_t flags, json_t **ret, json_error_t *why);
 
@@ -30,13 +30,13 @@ static inline struct str json_str(const json_t *value)
 				     : STR_NULL;
 }
 
-/* The member's string, or the null view where it is missing or not a string. */
+/* The member's string, or the null view if it is missing or not a string. */
 static inline struct str json_str_at(const json_t *object, const char *key)
 {
 	return json_str(json_object_get(object, key));
 }
 
-/* The member's number; 0 where it is missing, no integer or negative. */
+/* The member's number; 0 if it is missing, no integer or negative. */
 static inline uint64_t json_count_at(const json_t *object, const char *key)
 {
 	json_int_t n = json_integer_value(json_object_get(object, key));
@@ -53,5 +53,5 @@ json_t *json_utf8(struct str s);
 _warn_unused_ int json_add_missing(json_t *object, const json_t *from);
 
 /* s begins with a backslash. Returns the length of the escape, twelve for a whole surrogate pair;
- * *ret_half where it is one half of such a pair without the other (RFC 8259 section 7). */
+ * *ret_half if it is one half of such a pair without the other (RFC 8259 section 7). */
 size_t json_escape_length(struct str s, bool *ret_half);

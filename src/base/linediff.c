@@ -118,7 +118,7 @@ static size_t step(const struct search *s, size_t d, size_t i, bool *ret_adds)
 	return *ret_adds ? before[i] : (size_t)before[i - 1] + 1;
 }
 
-/* Returns the number of edits, or -1 where there would be too many. */
+/* Returns the number of edits, or -1 if there would be too many. */
 static int search(const struct search *s, uint64_t *work)
 {
 	for (size_t d = 0; d <= s->most; d++) {

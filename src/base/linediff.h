@@ -25,9 +25,9 @@ struct linediff {
 	size_t deleted, added; /* lines */
 };
 
-/* *work: how many lines may be compared; what was used is taken off. Where it is used up, or the
+/* *work: how many lines may be compared; what was used is taken off. If it is used up, or the
  * texts differ too much, what lies between their common ends is one edit. Returns 0, -ENOMEM, or
- * -E2BIG where a text has too many lines; ret is then empty. */
+ * -E2BIG if a text has too many lines; ret is then empty. */
 int linediff_init(struct linediff *ret, struct str before, struct str after, uint64_t *work);
 void linediff_done(struct linediff *d);
 

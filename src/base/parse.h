@@ -7,7 +7,7 @@
 #include "base/str.h"
 #include <stdint.h>
 
-/* 0 to 15; -1 where c is no hexadecimal digit. */
+/* 0 to 15; -1 if c is no hexadecimal digit. */
 static inline int parse_hex_digit(char c)
 {
 	unsigned digit = (unsigned char)c - (unsigned)'0',

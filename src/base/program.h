@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Finds a program that belongs to cloche: in $CLOCHE_LIBEXEC where that is set, else beside the
+/* Finds a program that belongs to cloche: in $CLOCHE_LIBEXEC if that is set, else beside the
  * running executable, else in the installed libexec directory, else in that of cloche itself.
  * Returns a heap string, or NULL with err set. */
 char *program_find(const char *name, struct cloche_err *err);

@@ -48,7 +48,7 @@ static int drop_object(struct dl_phdr_info *info, size_t size, void *arg)
 			continue;
 		from &= ~(*page - 1);
 		to = (to + *page - 1) & ~(*page - 1);
-		/* It fails where there is no file behind, as with the vdso: good so. */
+		/* It fails if there is no file behind, as with the vdso: good so. */
 		(void)madvise((void *)from, to - from, MADV_DONTNEED);
 	}
 	return 0;

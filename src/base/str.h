@@ -69,7 +69,7 @@ static inline bool str_ends(struct str s, struct str suffix)
 	       (suffix.n == 0 || memcmp(s.p + (s.n - suffix.n), suffix.p, suffix.n) == 0);
 }
 
-/* Index of c, or s.n where there is none. */
+/* Index of c, or s.n if there is none. */
 static inline size_t str_chr(struct str s, char c)
 {
 	const char *at = s.n ? memchr(s.p, c, s.n) : NULL;

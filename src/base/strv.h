@@ -26,7 +26,7 @@ _warn_unused_ int strv_copy(char *const *v, char ***ret);
  * *at unchanged. */
 _warn_unused_ int set_string(char **at, const char *text, struct cloche_err *err);
 
-/* For arrays of NAME=VALUE: sets (replacing) or reads one. strv_env_get returns NULL where it is
+/* For arrays of NAME=VALUE: sets (replacing) or reads one. strv_env_get returns NULL if it is
  * not there; the value is borrowed. */
 _warn_unused_ int strv_env_set(char ***v, const char *name, const char *value);
 const char *strv_env_get(char *const *v, const char *name);

@@ -8,10 +8,10 @@
 #define UTF8_REPLACEMENT "\xef\xbf\xbd"
 
 /* Length of the valid sequence that s (not empty) begins with, and its code point in *ret (which
- * may be NULL); 0 where there is none. */
+ * may be NULL); 0 if there is none. */
 size_t utf8_decode(struct str s, uint32_t *ret);
 
-/* True where all of s is valid. */
+/* True if all of s is valid. */
 bool utf8_is_valid(struct str s);
 
 /* Code points in s; each byte of what is not valid counts as one. */

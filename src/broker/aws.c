@@ -242,7 +242,7 @@ static bool aws_has_authorization(const struct http_fields *f)
 	return false;
 }
 
-/* No signature of ours: a foreign one, another kind of Authorization, or nothing. Where there is a
+/* No signature of ours: a foreign one, another kind of Authorization, or nothing. If there is a
  * masked secret for the host, what is not of AWS is its business (decide.c). */
 static int aws_judge_foreign(struct stream *s)
 {

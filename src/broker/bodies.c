@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation (INV-BODY-JUDGED): filters of request bodies are chosen when policy has
- * allowed the request. Where there are any, the body is collected, judged before the request has
+ * allowed the request. If there are any, the body is collected, judged before the request has
  * credentials or anything is dialled, and then goes on as it is or as they have made it. */
 #include "broker/bodies.h"
 #include "broker/broker_internal.h"

@@ -216,7 +216,7 @@ static int open_log(struct broker *b)
 	b->lines.log = netlog_new(&c);
 	if (!b->lines.log)
 		return err_nomem(b->err);
-	/* Several runs may share a file. Only a mark: requests are refused where it cannot be
+	/* Several runs may share a file. Only a mark: requests are refused if it cannot be
 	 * written. */
 	if (netlog_write(b->lines.log, &begin) < 0)
 		b->lines.unlogged++;

@@ -180,7 +180,7 @@ static int attempt_start(struct dial *d, struct attempt *a, union dns_addr *addr
 	return 1;
 }
 
-/* Starts the next address, or ends the dialling where none is left or under way. */
+/* Starts the next address, or ends the dialling if none is left or under way. */
 static void try_next(struct dial *d)
 {
 	struct loop *loop = d->stream->broker->loop;
@@ -215,7 +215,7 @@ static void on_deadline(struct loop_timer *t)
 	dial_fail(d, "upstream_unreachable", "connecting took too long");
 }
 
-/* Leaves out what may not be dialled; the first refusal, where nothing is left. */
+/* Leaves out what may not be dialled; the first refusal, if nothing is left. */
 static const char *judge_addresses(
 	struct dial *d, const struct dns_result *result, char ret_first[])
 {
@@ -374,7 +374,7 @@ static void ask_for_names(struct broker *b)
 	if (b->dialer.names_asked && now - b->dialer.names_asked < NAMES_USEC)
 		return;
 	b->dialer.names_asked = now;
-	/* Where the supervisor has gone, that is seen when it is read. */
+	/* If the supervisor has gone, that is seen when it is read. */
 	if (helper_send_names_changed(&b->supervisor) < 0 || chan_flush(&b->supervisor) < 0)
 		return;
 	loop_io_set(&b->supervisor_io, chan_pending(&b->supervisor) ? EPOLLIN | EPOLLOUT : EPOLLIN);

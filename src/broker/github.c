@@ -239,7 +239,7 @@ static void github_on_page(struct github *g)
 	}
 }
 
-/* A token is used where it is also looked for in what comes back. */
+/* A token is used if it is also looked for in what comes back. */
 static int github_take_token(struct github *g, struct cloche_err *err)
 {
 	_cleanup_(secret_freep) struct secret *token = NULL;
@@ -429,7 +429,7 @@ static bool github_refuse(struct stream *s, const char *detail)
 }
 
 /* A form is no JSON; but what is sent so without a Content-Type of its own is called one by curl,
- * and GitHub reads it as JSON. That has one reading where, as a form, it is one name. */
+ * and GitHub reads it as JSON. That has one reading if, as a form, it is one name. */
 static bool github_has_other_reading(const struct stream *s)
 {
 	const struct http_fields *f = &s->head.fields;

@@ -113,7 +113,7 @@ static void write_later(struct stream *s, const struct netlog_event *ev)
 	broker_flush_later(s->broker);
 }
 
-/* Policy is not asked where a recording answers. */
+/* Policy is not asked if a recording answers. */
 static struct str reason_of(const struct stream *s)
 {
 	return str_from(s->broker->offline ? "recording" : policy_reason_word(s->verdict.reason));
@@ -135,7 +135,7 @@ void log_websocket(struct stream *s)
 	write_later(s, &ev);
 }
 
-/* What a line for s is about, where its kind decides that. */
+/* What a line for s is about, if its kind decides that. */
 static enum netlog_kind kind_of(const struct stream *s, enum netlog_kind kind, bool allowed)
 {
 	if (s->state == STREAM_SWITCHED)

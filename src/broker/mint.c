@@ -4,7 +4,7 @@
  * have a bucket of their own, so that a flood of others never delays them.
  *
  * The answer also says what is spoken with the client: what the origin speaks,
- * so that neither side gets what the other cannot carry. Where that has to be
+ * so that neither side gets what the other cannot carry. If that has to be
  * found out the answer comes later; a client that offers nothing but HTTP/2
  * gets it at once, as does every client that does not offer it. */
 #include "broker/mint.h"
@@ -47,7 +47,7 @@ static bool is_listed(const struct broker *b, const struct host *host)
 	return false;
 }
 
-/* False where it is no canonical host. An IPv6 address may come without its
+/* False if it is no canonical host. An IPv6 address may come without its
  * brackets, as a destination is written. */
 static bool get_host(struct str s, struct host *ret)
 {
@@ -141,7 +141,7 @@ void mints_free(struct broker *b)
 	}
 }
 
-/* Asks the origin. Returns 1 and the mode where it is known already, else 0
+/* Asks the origin. Returns 1 and the mode if it is known already, else 0
  * (on_protocol() answers).
  */
 static int ask(

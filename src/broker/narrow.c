@@ -4,7 +4,7 @@
  * before files are loaded: no dumps, no core, no new privileges. Last, when nothing has to be
  * opened any more: a list of system calls. It keeps sockets, because dialling is its work; it has
  * no open(), no exec(), no fork(), no ptrace(), no executable memory. What is not listed fails with
- * EPERM. Where a recording answers everything there is no dialling: no socket, no connect(). */
+ * EPERM. If a recording answers everything there is no dialling: no socket, no connect(). */
 #include "broker/narrow.h"
 #include "base/fd.h"
 #include "base/secmem.h"

@@ -6,5 +6,5 @@
 
 _warn_unused_ int broker_narrow_first(struct cloche_err *err);
 _warn_unused_ int broker_narrow_last(struct cloche_err *err);
-/* In its place where a recording answers everything: nothing is dialled. */
+/* In its place if a recording answers everything: nothing is dialled. */
 _warn_unused_ int broker_narrow_offline(struct cloche_err *err);

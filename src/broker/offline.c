@@ -165,7 +165,7 @@ static const struct cassette_exchange *choose(
 
 	while (o->entries[i].used || !may_be(&o->cassette.v[i], body)) {
 		if (!o->entries[i].next) {
-			i = unused; /* the last one, where all are used */
+			i = unused; /* the last one, if all are used */
 			break;
 		}
 		i = o->entries[i].next;
@@ -233,7 +233,7 @@ static void set_framing(struct playing *p, const struct stream *s, struct http_h
 		http_head_set_body(h, HTTP_BODY_CHUNKED, 0);
 }
 
-/* False where the stream is over. */
+/* False if the stream is over. */
 static bool send_head(struct upstream *u)
 {
 	_cleanup_(cassette_line_donep) struct cassette_line line = CASSETTE_LINE_INIT;
@@ -294,7 +294,7 @@ static void end_answer(struct upstream *u)
 		finish(u, s);
 }
 
-/* A piece of the body that the gateway takes. False where there is no more to do now. */
+/* A piece of the body that the gateway takes. False if there is no more to do now. */
 static bool send_piece(struct upstream *u)
 {
 	struct playing *p = of(u);

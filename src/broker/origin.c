@@ -2,7 +2,7 @@
 /* Theory of operation: what origins speak is remembered as each TLS connection finds it out, for a
  * bounded number of them. Before the room's side of a connection can agree on HTTP/2 it has to be
  * known (a call that needs trailers gets nowhere over HTTP/1.1), so it may be asked. Then a
- * connection is made (INV-JUDGED-FIRST: only where a rule lists the host for https on that port;
+ * connection is made (INV-JUDGED-FIRST: only if a rule lists the host for https on that port;
  * its addresses are judged by that rule), and goes to the pool, where the request that comes next
  * finds it. What makes it is a stream that has no request and stands in no table. */
 #include "broker/origin.h"
@@ -88,7 +88,7 @@ void origin_learn(struct broker *b, const struct host *host, uint16_t port, bool
 		free(o);
 }
 
-/* The rule that lists the host for https on this port, whatever its paths and methods; NULL where
+/* The rule that lists the host for https on this port, whatever its paths and methods; NULL if
  * there is none. */
 static const struct allow_rule *listed(struct broker *b, const struct host *host, uint16_t port)
 {

@@ -243,7 +243,7 @@ void refuse_offline(struct stream *s, const char *message)
 	refuse(s, 403, o, NETLOG_REQUEST, false);
 }
 
-/* Ends what is under way. The answer to be, or NULL where none can be sent any more. */
+/* Ends what is under way. The answer to be, or NULL if none can be sent any more. */
 static json_t *begin_answer(struct stream *s, const char *error, const char *message)
 {
 	json_t *o;

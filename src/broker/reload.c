@@ -6,7 +6,7 @@
  * reaches a client that is still writing.
  *
  * Requests under way are judged again, as if they came now. Those that would be refused are
- * answered so, or broken off where the answer has begun. The others keep the verdict and the rules
+ * answered so, or broken off if the answer has begun. The others keep the verdict and the rules
  * they were let through with (each has a share in its policy), unless these allowed other addresses
  * or asked less of bodies. Those of which nothing was sent have the new ones. Connections that wait
  * for a request are closed, and the gateway forgets what it was told about names. */
@@ -153,7 +153,7 @@ static void move(struct stream *s, const struct verdict *v)
 		request_go(s, true);
 }
 
-/* The new policy allows it, too: goes on, where what was done under the old one is enough. */
+/* The new policy allows it, too: goes on, if what was done under the old one is enough. */
 static bool go_on(struct stream *s, const struct verdict *v)
 {
 	const struct allow_rule *was = s->verdict.rule;
@@ -170,7 +170,7 @@ static bool go_on(struct stream *s, const struct verdict *v)
 	return true;
 }
 
-/* False where the request may not go on. */
+/* False if the request may not go on. */
 static bool judge_again(struct stream *s)
 {
 	struct policy_request req = decide_what(s);
@@ -207,7 +207,7 @@ static int put_on_record(struct reload *r)
 	return err_set(&r->err, E_SYSTEM, "the network log cannot be written, so the policy stays");
 }
 
-/* For the sandbox's record. Where it has gone, that is seen when it is read. */
+/* For the sandbox's record. If it has gone, that is seen when it is read. */
 static void tell_supervisor(struct reload *r, uint32_t rules)
 {
 	const struct helper_replaced m = {.rules = rules, .sources = str_from(r->names)};

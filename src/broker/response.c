@@ -91,7 +91,7 @@ static void set_framing(const struct http_head *h, struct net_response *m)
 	m->length = m->body == NET_BODY_LENGTH ? h->content_length : 0;
 }
 
-/* A call's status comes in trailers. Where an answer cannot have any the client would only see that
+/* A call's status comes in trailers. If an answer cannot have any the client would only see that
  * it breaks off. */
 static bool lacks_status(const struct stream *s, const struct http_head *h)
 {

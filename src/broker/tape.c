@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: each line is one write to a file that somebody else opened, and nothing is
- * kept here but the line. Where the limit is reached, bodies end with a line that says so, and
- * heads go on for a while; where even these become too many, or the file takes no more, the
+ * kept here but the line. If the limit is reached, bodies end with a line that says so, and
+ * heads go on for a while; if even these become too many, or the file takes no more, the
  * recording ends for good. None of it holds up a request: the network log is what must be written.
  */
 #include "broker/tape.h"

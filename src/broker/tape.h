@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* The recording of what the room sends and gets: lines of a cassette (cassette/cassette.h), written
- * at the room's end of the chain, so that values of secrets are in none. Nothing happens where
+ * at the room's end of the chain, so that values of secrets are in none. Nothing happens if
  * nothing is recorded. */
 
 #include "base/buf.h"
@@ -48,5 +48,5 @@ void tape_response(
 struct cassette_headers tape_headers(const struct http_fields *f);
 void tape_data(struct stream *s, struct str bytes);
 void tape_end(struct stream *s, const struct http_fields *trailers);
-/* It is over: broken off, where its answer has not ended. */
+/* It is over: broken off, if its answer has not ended. */
 void tape_closed(struct stream *s);

@@ -256,7 +256,7 @@ static void test_gone(void)
 		must(send(c.fd, buf_data(&frames), n, MSG_NOSIGNAL) == (ssize_t)n);
 		chan_done(&c);
 	}
-	/* Also where it has said all, and gave up waiting for a broker that did not listen. */
+	/* Also if it has said all, and gave up waiting for a broker that did not listen. */
 	must(kill(w.g.pid, SIGSTOP) == 0);
 	policy_begin(&w, &c);
 	must(send(c.fd, buf_data(&frames), buf_len(&frames), MSG_NOSIGNAL) ==

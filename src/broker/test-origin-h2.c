@@ -13,7 +13,7 @@ struct call {
 	struct server *server;
 	struct buf out;
 	uint64_t zeros, received; /* zeros: still to be sent */
-	enum h2_error then;       /* where not 0: reset when something was sent */
+	enum h2_error then;       /* if not 0: reset when something was sent */
 	bool bidi, sink, hello, bye, token;
 };
 

@@ -22,7 +22,7 @@ struct origin_seen {
  *	/never		does not answer		/split	an echo of the head, cut into single bytes
  *	/raw/N		malformed answer N	/echohead  Authorization comes back in a field */
 void origin_serve(struct test_conn *c, void *arg);
-/* The same over HTTP/2 (HTTP/1.1 where that was agreed on). The heads that it has seen are
+/* The same over HTTP/2 (HTTP/1.1 if that was agreed on). The heads that it has seen are
  * "GET /path HTTP/2\nname: value\n".
  *	/hello	/big/N	/never	as above	/sink	the same, and the request's trailers
  *	/interim	103, then "hello"	/only	a head alone

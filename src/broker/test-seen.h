@@ -24,7 +24,7 @@ extern struct seen {
 	char text[512];  /* its beginning */
 } seen[SEEN_MAX];
 
-/* One frame of a stream, where one comes in time. */
+/* One frame of a stream, if one comes in time. */
 bool take_frame(int ms);
 void wait_over(uint32_t id);
 

@@ -14,7 +14,7 @@ struct rig {
 	bool stalled;  /* give no credit */
 	struct buf pem;
 	char log[64], json[64]; /* paths */
-	const char *json_to;    /* written there instead, where set */
+	const char *json_to;    /* written there instead, if set */
 };
 
 /* Starts a broker; call it before there are threads. Reads the authority's certificate. */

@@ -46,7 +46,7 @@ static void watch(struct tunnel *t)
 		response_lost(t->stream, "no memory to watch a connection");
 }
 
-/* END to the gateway. False where there can be none. */
+/* END to the gateway. False if there can be none. */
 static bool end_down(struct tunnel *t)
 {
 	struct http_fields none = HTTP_FIELDS_INIT;
@@ -133,7 +133,7 @@ static void on_eof(struct tunnel *t, bool clean)
 		watch(t);
 }
 
-/* Returns false where the stream is over. */
+/* Returns false if the stream is over. */
 static bool pass_down(struct tunnel *t, struct str bytes)
 {
 	struct stream *s = t->stream;

@@ -113,7 +113,7 @@ static void write_failed(struct h1_origin *h)
 		request_body_drop(h->stream);
 }
 
-/* Moves what waits of the body into `out` where it has to be framed, or goes with the head. */
+/* Moves what waits of the body into `out` if it has to be framed, or goes with the head. */
 static int frame(struct h1_origin *h)
 {
 	struct stream *s = h->stream;
@@ -186,7 +186,7 @@ static void send_request(struct upstream *u, struct stream *s)
 }
 
 /* RFC 9110 9.3.1, 9.3.5: servers exist that ignore such a body, and would read it as the next
- * request, which nobody has judged. They do not where there is no next one. */
+ * request, which nobody has judged. They do not if there is no next one. */
 static bool is_body_doubtful(const struct http_head *h)
 {
 	struct str method = http_head_method(h);

@@ -64,7 +64,7 @@ static void lost(struct h2_origin *o, const char *why)
 	upstream_close(u);
 }
 
-/* False where it is broken. */
+/* False if it is broken. */
 static bool flush(struct h2_origin *o)
 {
 	for (;;) {
@@ -122,7 +122,7 @@ static void watch(struct h2_origin *o)
 		lost(o, "no memory to watch a connection");
 }
 
-/* Reads and understands some. False where nothing more is there, or o is gone. */
+/* Reads and understands some. False if nothing more is there, or o is gone. */
 static bool read_some(struct h2_origin *o)
 {
 	struct upstream *u = o->u;

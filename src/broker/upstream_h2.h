@@ -45,7 +45,7 @@ void leg_send(struct upstream *u, struct stream *s);
 void leg_detach(struct upstream *u, struct stream *s);
 /* The gateway takes more of what is held. */
 void leg_drain(struct leg *l);
-/* Takes its request off this connection to be sent once more, where that was done fewer than `most`
+/* Takes its request off this connection to be sent once more, if that was done fewer than `most`
  * times; false if it cannot be. */
 _warn_unused_ bool leg_take_back(struct leg *l, unsigned most);
 /* The stream and its leg are parted; what is to become of either is the caller's. */

@@ -96,7 +96,7 @@ static void finish(struct leg *l, struct http_fields *trailers)
 	stream_finish(s);
 }
 
-/* Passes on what the gateway takes. Returns how much that was, or -1 where the exchange is over. */
+/* Passes on what the gateway takes. Returns how much that was, or -1 if the exchange is over. */
 static ssize_t pass_on(struct leg *l, struct str bytes)
 {
 	size_t done = 0, n;

@@ -19,7 +19,7 @@ void engine_done(struct engine *e);
 /* wanted: a name or path; NULL: podman, buildah or docker. E_NOT_FOUND with the next step. */
 _warn_unused_ int engine_find(const char *wanted, struct engine *ret, struct cloche_err *err);
 
-/* When the image of that name was made: 1 and seconds since 1970; 0 where there is none, or it does
+/* When the image of that name was made: 1 and seconds since 1970; 0 if there is none, or it does
  * not say. */
 _warn_unused_ int engine_created(
 	struct engine *e, const char *tag, int64_t *ret, struct cloche_err *err);

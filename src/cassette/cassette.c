@@ -22,7 +22,7 @@ struct sending {
 
 struct loading {
 	struct cassette *c;
-	struct sending **sending; /* one each, NULL where the request's body has ended */
+	struct sending **sending; /* one each, NULL if the request's body has ended */
 	size_t cap;
 	uint64_t lines;
 	struct cassette_line line;
@@ -212,7 +212,7 @@ static int take_line(
 	return e ? take_part(q, e, at, end, err) : bad_order(err, "its exchange has no request");
 }
 
-/* Reads more of the file behind what is there, up to `end`. 1, 0 where there is no more. */
+/* Reads more of the file behind what is there, up to `end`. 1, 0 if there is no more. */
 static int read_more(int fd, struct buf *b, uint64_t behind, uint64_t end, struct cloche_err *err)
 {
 	size_t want = (size_t)MIN(end - behind, (uint64_t)CHUNK);
@@ -292,7 +292,7 @@ void cassette_done(struct cassette *c)
 	*c = CASSETTE_INIT;
 }
 
-/* The line at the front of b, which holds the file from `at` on. 1, 0 where there is none. */
+/* The line at the front of b, which holds the file from `at` on. 1, 0 if there is none. */
 static int next_line(
 	int fd, struct buf *b, uint64_t at, uint64_t end, struct str *ret, struct cloche_err *err)
 {

@@ -5,12 +5,12 @@
  *
  *	{"t":USEC,"e":N,"request":{"method":"POST","url":"https://h/p","headers":[["A","b"]]}}
  *	{"t":USEC,"e":N,"sent":"BASE64"}      a piece of the request's body
- *	{"t":USEC,"e":N,"sent_end":true}      with "trailers", where there were
+ *	{"t":USEC,"e":N,"sent_end":true}      with "trailers", if there were
  *	{"t":USEC,"e":N,"refused":{"status":403,"reason":"no-rule"}}
  *	{"t":USEC,"e":N,"response":{"status":200,"headers":[...]}}
  *	{"t":USEC,"e":N,"upgraded":true}      what follows is no HTTP, and is not kept
  *	{"t":USEC,"e":N,"data":"BASE64"}
- *	{"t":USEC,"e":N,"end":true}           with "trailers", or "error" where it broke off
+ *	{"t":USEC,"e":N,"end":true}           with "trailers", or "error" if it broke off
  *	{"t":USEC,"e":N,"cut":true}           the rest of this exchange's bodies is not kept
  *	{"t":USEC,"cut":true}                 nothing more is kept
  *
@@ -110,13 +110,13 @@ struct cassette {
 #define CASSETTE_INIT ((struct cassette){.fd = -1})
 
 /* Reads what is in the file now. A last line without its end is passed over. E_CORRUPT with the
- * number of the line where one is none, E_LIMIT. */
+ * number of the line if one is none, E_LIMIT. */
 _warn_unused_ int cassette_load(struct cassette *c, int fd, struct cloche_err *err);
 void cassette_done(struct cassette *c);
 
 /* The digest of what is asked, but for headers and body. */
 void cassette_digest_request(struct str method, struct str url, char ret[SHA256_HEX_MAX]);
-/* Index of the first exchange whose number is above `after`; c->n where there is none. */
+/* Index of the first exchange whose number is above `after`; c->n if there is none. */
 size_t cassette_first(const struct cassette *c, uint64_t after);
 /* NULL: there is no exchange of that number. */
 struct cassette_exchange *cassette_find(const struct cassette *c, uint64_t number);
@@ -140,7 +140,7 @@ struct cassette_reading {
 /* Begins; r was initialised and may have been used. The cassette is borrowed. */
 void cassette_reading_begin(struct cassette_reading *r, const struct cassette *c,
 	const struct cassette_exchange *e, enum cassette_kind kind);
-/* 1 and a piece, valid until the next call; 2 where lines of others were passed over for a while
+/* 1 and a piece, valid until the next call; 2 if lines of others were passed over for a while
  * and it is to be called again; 0 at the end; or negative. */
 _warn_unused_ int cassette_reading_next(
 	struct cassette_reading *r, struct str *ret, struct cloche_err *err);

@@ -213,7 +213,7 @@ bool cassette_line_begins(
 	return true;
 }
 
-/* A piece as our writer has it: most lines are, and this is ten times as quick as JSON. False where
+/* A piece as our writer has it: most lines are, and this is ten times as quick as JSON. False if
  * it is anything else. */
 static bool read_quickly(struct cassette_line *l, struct str text)
 {

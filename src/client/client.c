@@ -81,7 +81,7 @@ void client_wake(struct client *c)
 	errno = saved;
 }
 
-/* With the lock held: sends what is queued; the reader waits for room where it does not fit. */
+/* With the lock held: sends what is queued; the reader waits for room if it does not fit. */
 int client_flush_locked(struct client *c)
 {
 	int r = chan_flush(&c->chan);
@@ -419,7 +419,7 @@ int client_never_ran(struct client *c, struct cloche_err *err)
 	return err_set(err, E_CANCELLED, "the sandbox ended before the command was run");
 }
 
-/* Where a START that failed is told with ERROR and ENDED, that is the better reason. */
+/* If a START that failed is told with ERROR and ENDED, that is the better reason. */
 int client_broken(struct client *c, int r, struct cloche_err *err)
 {
 	if (r != -EPIPE)

@@ -8,7 +8,7 @@
  * from any thread at any time between client_new and client_free, also from a callback. Nothing
  * here is safe in a signal handler, except client_wake and client_leave.
  *
- * SIGPIPE is never raised: pipes are written where the process blocks or ignores it, and sockets
+ * SIGPIPE is never raised: pipes are written if the process blocks or ignores it, and sockets
  * with MSG_NOSIGNAL. */
 
 #include "base/err.h"
@@ -45,14 +45,14 @@ struct client_start {
 	const char *supervisor; /* path of the program; NULL: found (base/program.h) */
 };
 
-/* Starts a supervisor and queues START; does not wait for anything. Where room->net is
+/* Starts a supervisor and queues START; does not wait for anything. If room->net is
  * ROOM_NET_GATEWAY, *ret_config_fd is our end of the broker's configuration socket (the caller
  * owns it and speaks ipc/netconf.h on it; it may write at once); otherwise -1. */
 _warn_unused_ int client_new(const struct client_start *start, struct client **ret,
 	int *ret_config_fd, struct cloche_err *err);
 
 /* Connects to the supervisor of a sandbox that is there: base is the directory of all of them
- * (rundir_open), id a whole id; both borrowed. E_NOT_FOUND where nobody listens. */
+ * (rundir_open), id a whole id; both borrowed. E_NOT_FOUND if nobody listens. */
 _warn_unused_ int client_attach(
 	int base, const char *id, struct client **ret, struct cloche_err *err);
 
@@ -100,11 +100,11 @@ struct client_io {
 	void *user;
 	uint64_t output_limit; /* bytes of each stream that are handed on; the rest is read and
 				* thrown away. 0: no limit */
-	/* Where pass_fd[i] is not -1, that descriptor is given to the process as its descriptor i
+	/* If pass_fd[i] is not -1, that descriptor is given to the process as its descriptor i
 	 * and nothing is pumped. Only for pipes and the like that the room may have: never a
 	 * terminal, never a file of the host. */
 	int pass_fd[3];
-	/* Where not NULL, input from .fd passes it: n bytes at p, where there is room for one more
+	/* If not NULL, input from .fd passes it: n bytes at p, if there is room for one more
 	 * than n; returns how many they have become, negative to leave the process to itself. */
 	long (*filter)(void *user, char *p, size_t n);
 };
@@ -112,7 +112,7 @@ struct client_io {
 #define CLIENT_IO_INIT ((struct client_io){.fd = -1, .pass_fd = {-1, -1, -1}})
 
 struct client_result {
-	uint32_t number; /* the process's, in its sandbox; 0 where it was never started */
+	uint32_t number; /* the process's, in its sandbox; 0 if it was never started */
 	bool left;       /* it goes on without us; all below is empty */
 	bool signaled;
 	int status; /* exit code, or the signal */
@@ -123,9 +123,9 @@ struct client_result {
 };
 
 /* Runs one process and waits for its end. io is borrowed for the call. Returns 0 with *ret filled,
- * or an error: E_COMMAND_NOT_FOUND and E_CANNOT_EXEC where it could not be started, E_NETWORK where
- * gateway or broker failed, E_CANCELLED where the sandbox was stopped before the process started,
- * others where the room could not be made. Processes that live on and hold the pipes never delay
+ * or an error: E_COMMAND_NOT_FOUND and E_CANNOT_EXEC if it could not be started, E_NETWORK if
+ * gateway or broker failed, E_CANCELLED if the sandbox was stopped before the process started,
+ * others if the room could not be made. Processes that live on and hold the pipes never delay
  * it. */
 _warn_unused_ int client_exec(struct client *c, const struct exec_spec *spec, struct client_io *io,
 	struct client_result *ret, struct cloche_err *err);
@@ -154,7 +154,7 @@ void client_on_exec_started(
  * before it; holds for one process. */
 void client_leave(struct client *c);
 
-/* Asks and waits for the answer; where the request alone was refused its error is returned and the
+/* Asks and waits for the answer; if the request alone was refused its error is returned and the
  * connection is as good as before. Not while client_exec is in progress. */
 _warn_unused_ int client_stats(struct client *c, struct ctl_stats *ret, struct cloche_err *err);
 /* listener is borrowed. */
@@ -175,25 +175,25 @@ _warn_unused_ int client_wait_for(struct client *c, const bool *flag, struct clo
 /* Waits until the room is there, for a caller that has nothing to run yet. */
 _warn_unused_ int client_wait_started(struct client *c, struct cloche_err *err);
 
-/* Waits until the sandbox has ended (ask with client_stop first where it is not one-shot) and says
- * how. 0, or an error where the supervisor died. No process of the sandbox runs any more then; its
+/* Waits until the sandbox has ended (ask with client_stop first if it is not one-shot) and says
+ * how. 0, or an error if the supervisor died. No process of the sandbox runs any more then; its
  * directories are removed in the next moments. A caller that needs neither usage nor reason of a
  * one-shot sandbox can leave this out: the end comes all the same. */
 _warn_unused_ int client_finish(struct client *c, struct ctl_ended *ret, struct cloche_err *err);
 
-/* Sends a signal to the process that client_exec waits for (or to the room). Where it has not
- * started yet it is delivered when it has. 0, or -E_NOT_FOUND where there is none. */
+/* Sends a signal to the process that client_exec waits for (or to the room). If it has not
+ * started yet it is delivered when it has. 0, or -E_NOT_FOUND if there is none. */
 int client_signal(struct client *c, int signo, enum ctl_scope scope);
 
 /* Ends the sandbox: TERM to everything, KILL after grace_usec (0: at once). 0, or -E_NOT_FOUND
- * where it has ended already. Does not wait. */
+ * if it has ended already. Does not wait. */
 int client_stop(struct client *c, uint64_t grace_usec);
-/* Ends a sandbox at once if nothing runs in it, and waits for that; else E_BUSY, as where its
+/* Ends a sandbox at once if nothing runs in it, and waits for that; else E_BUSY, as if its
  * supervisor does not answer in two seconds: then it ends when that goes on, if it is idle. All
  * that can be done with the client after that is to free it. */
 _warn_unused_ int client_stop_idle(struct client *c, struct cloche_err *err);
-/* Ends a sandbox that we start and that is still being made, also where its provider does not
- * answer: whoever waits has E_CANCELLED soon. 0, or -E_NOT_FOUND where it has started or ended. */
+/* Ends a sandbox that we start and that is still being made, also if its provider does not
+ * answer: whoever waits has E_CANCELLED soon. 0, or -E_NOT_FOUND if it has started or ended. */
 int client_give_up(struct client *c);
 
 /* Tells the terminal of the process that client_exec waits for its new size. */

@@ -152,7 +152,7 @@ static int run_one(struct client *c, const struct client_exec *what, struct pump
 	return r;
 }
 
-/* SIGPIPE of this thread is held back while pipes are written, and forgotten afterwards where it
+/* SIGPIPE of this thread is held back while pipes are written, and forgotten afterwards if it
  * was ours. */
 static void unblock_sigpipe(const sigset_t *pipe_set, const sigset_t *old, bool was_pending)
 {

@@ -81,7 +81,7 @@ struct pump {
 	struct pump_stream streams[PUMP_STREAMS];
 	struct client_io *io;
 	int in_from;         /* borrowed descriptor to read from, -1: none */
-	int in_to;           /* owned; -1 where the input is closed */
+	int in_to;           /* owned; -1 if the input is closed */
 	int out[2];          /* owned; -1 at end-of-file */
 	bool tty;            /* we started it with one: the end of our input is the end of its */
 	bool tty_pipe;       /* its output comes by a pipe, the master is for input alone */
@@ -97,10 +97,10 @@ struct pump {
 };
 
 /* Makes the pipes; child ends and what each stdio is go into ret_* (fds to be closed by the caller
- * when sent; -1 where there is none). tty_pipe: as in struct pump. */
+ * when sent; -1 if there is none). tty_pipe: as in struct pump. */
 _warn_unused_ int pump_init(struct pump *p, struct client_io *io, bool tty, bool tty_pipe,
 	int ret_child[3], enum ctl_stdio ret_stdio[3], struct cloche_err *err);
-/* For a process that is joined: its input may arrive with pump_take_input. child: NULL, or where
+/* For a process that is joined: its input may arrive with pump_take_input. child: NULL, or if
  * the ends of pipes for its output go ([1] and [2]). */
 _warn_unused_ int pump_init_joined(
 	struct pump *p, struct client_io *io, int child[3], struct cloche_err *err);
@@ -119,13 +119,13 @@ void pump_drain(struct pump *p, char *chunk);
 
 /* --- client.c --- */
 
-/* With the lock held: sends what is queued; the reader waits for room where it does not fit. */
+/* With the lock held: sends what is queued; the reader waits for room if it does not fit. */
 int client_flush_locked(struct client *c);
 void client_on_woken(struct loop_io *io, uint32_t events);
 void client_on_chan(struct loop_io *io, uint32_t events);
 /* Waits once for anything and handles it. p: NULL, or the streams to move. */
 _warn_unused_ int client_turn(struct client *c, struct pump *p, struct cloche_err *err);
-/* The error where the sandbox is over and what was asked for was never done. */
+/* The error if the sandbox is over and what was asked for was never done. */
 int client_never_ran(struct client *c, struct cloche_err *err);
-/* The error where sending failed with r; a START that failed is the better reason. */
+/* The error if sending failed with r; a START that failed is the better reason. */
 int client_broken(struct client *c, int r, struct cloche_err *err);

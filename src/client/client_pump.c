@@ -303,7 +303,7 @@ static void hand_on(struct pump *p, int i, const char *chunk, size_t n)
 		drop_output(p, i);
 }
 
-/* Bytes that came; 0 where there are none now; -1 at the end. */
+/* Bytes that came; 0 if there are none now; -1 at the end. */
 static ssize_t read_output(struct pump *p, int i, char *chunk)
 {
 	ssize_t n = read(p->out[i], chunk, CLIENT_CHUNK);

@@ -23,7 +23,7 @@ enum { MAX_OUT = 2 * CTL_MAX_PAYLOAD, MAX_ZOMBIES = 64 };
 static pthread_mutex_t zombies_lock = PTHREAD_MUTEX_INITIALIZER;
 static pid_t zombies[MAX_ZOMBIES];
 
-/* Reaps those that have ended, and remembers pid (or 0). Where the list is full the new one is
+/* Reaps those that have ended, and remembers pid (or 0). If the list is full the new one is
  * waited for: it is on its way out. */
 static void reap_later(pid_t pid)
 {
@@ -129,7 +129,7 @@ static int send_start(struct client *c, const struct client_start *start, int co
 	strv_free(m.env);
 	free(m.cwd);
 	free(m.config);
-	/* It goes out with the first process; or now, where the socket is a new one, at once. */
+	/* It goes out with the first process; or now, if the socket is a new one, at once. */
 	return r < 0 ? r : chan_flush(&c->chan);
 }
 

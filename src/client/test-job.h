@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* Drives the real supervisor and the real init, in rooms of the native provider: as the user who
- * runs this and, where that is root, again as an ordinary user. What is started carries a marker in
+ * runs this and, if that is root, again as an ordinary user. What is started carries a marker in
  * its argv, so that whatever is left behind can be found. */
 
 #include "base/clock.h"

@@ -160,7 +160,7 @@ static bool is_of_sandboxes(const char *name)
 	return strncmp(name, SANDBOX, strlen(SANDBOX)) == 0;
 }
 
-/* NULL where it is not set, or empty. */
+/* NULL if it is not set, or empty. */
 static const char *get(const char *name)
 {
 	char full[64];

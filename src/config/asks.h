@@ -18,7 +18,7 @@ void asks_done(struct asks *a);
 _warn_unused_ int asks_add(struct asks *a, const struct buf *line, struct cloche_err *err);
 #define ASKS_LINE_INIT BUF_INIT((size_t)1 << 20)
 
-/* Adds a word of the file's to a line: as it stands where it is a plain word, else in quotes with
+/* Adds a word of the file's to a line: as it stands if it is a plain word, else in quotes with
  * all but printable ASCII escaped. 0 or negative errno. */
 _warn_unused_ int asks_put_word(struct buf *line, struct str word);
 

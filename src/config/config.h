@@ -45,7 +45,7 @@ _warn_unused_ int config_walk(
 _warn_unused_ int config_strings(struct config *c, yaml_node_t *value, void *into);
 _warn_unused_ int config_bool(struct config *c, yaml_node_t *value, void *into);
 _warn_unused_ int config_text(struct config *c, yaml_node_t *value, void *into);
-/* The sandbox's secrets, made where there are none yet; NULL on lack of memory. */
+/* The sandbox's secrets, made if there are none yet; NULL on lack of memory. */
 cloche_secrets *config_secrets(struct config *c);
 
 bool config_is_tagged(const yaml_node_t *n, const char *tag);

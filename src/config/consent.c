@@ -29,7 +29,7 @@ static void make_name(const char *dir, char ret[NAME_LEN])
 	snprintf(ret, NAME_LEN, "%s.json", hex);
 }
 
-/* Opens the directory of the records: 1, or 0 where it is not there and make is false. */
+/* Opens the directory of the records: 1, or 0 if it is not there and make is false. */
 static int open_records(bool make, int *ret, struct cloche_err *err)
 {
 	_cleanup_(freep) char *path = NULL;

@@ -8,7 +8,7 @@
 #include "base/json.h"
 
 /* The record of a directory, a new reference:
- * {"directory", "sha256", "since", "asks": [lines]}. Returns 1; 0 where there is none that can be
+ * {"directory", "sha256", "since", "asks": [lines]}. Returns 1; 0 if there is none that can be
  * read. */
 _warn_unused_ int consent_load(const char *dir, json_t **ret, struct cloche_err *err);
 
@@ -17,7 +17,7 @@ _warn_unused_ int consent_load(const char *dir, json_t **ret, struct cloche_err 
 _warn_unused_ int consent_save(
 	const char *dir, const char *hash, char *const *asks, struct cloche_err *err);
 
-/* Forgets a directory; 1, or 0 where there was nothing. */
+/* Forgets a directory; 1, or 0 if there was nothing. */
 _warn_unused_ int consent_remove(const char *dir, struct cloche_err *err);
 
 /* Calls fn with every record, sorted by directory. */

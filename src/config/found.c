@@ -8,7 +8,7 @@
  * renames one can put nothing in its place but files of the caller, and consent is for a path and
  * for exact bytes.
  *
- * A group that may write is fine where it is the caller's alone (named like the account, its
+ * A group that may write is fine if it is the caller's alone (named like the account, its
  * primary group, no other members), as many systems set people up: their umask is 002. */
 #include "config/found.h"
 #include "base/fd.h"
@@ -84,7 +84,7 @@ static int judge_owner(
 	return 0;
 }
 
-/* Opens name below dirfd; 1 where it is there. */
+/* Opens name below dirfd; 1 if it is there. */
 static int open_own(int dirfd, const char *name, const char *path, mode_t type, int *ret,
 	struct cloche_err *err)
 {
@@ -99,7 +99,7 @@ static int open_own(int dirfd, const char *name, const char *path, mode_t type, 
 		return refuse(err, path, "it is a link");
 	if (fd < 0 && (errno == ENXIO || errno == ENODEV))
 		return refuse(err, path, "it is a socket or a device");
-	/* Where not even that can be asked nothing can be found. */
+	/* If not even that can be asked nothing can be found. */
 	if (fd < 0 && errno == EACCES && fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return 0;
 	if (fd < 0)
@@ -116,7 +116,7 @@ static int open_own(int dirfd, const char *name, const char *path, mode_t type, 
 	return 1;
 }
 
-/* 1 where it is there. */
+/* 1 if it is there. */
 static int read_own(
 	int dirfd, const char *place, const char *name, struct buf *ret, struct cloche_err *err)
 {

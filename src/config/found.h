@@ -19,8 +19,8 @@ struct found {
 	char hash[SHA256_HEX_MAX]; /* of the place and of the bytes of both */
 };
 
-/* Reads them, each once, by descriptors: what is in ret is what was judged. Returns 1, or 0 where
- * there are none. -E_DENIED where a file or directory is a link, belongs to somebody else than the
+/* Reads them, each once, by descriptors: what is in ret is what was judged. Returns 1, or 0 if
+ * there are none. -E_DENIED if a file or directory is a link, belongs to somebody else than the
  * caller or can be written by others. ret is the caller's to free after 1. */
 _warn_unused_ int found_open(const char *dir, struct found *ret, struct cloche_err *err);
 void found_done(struct found *f);

@@ -172,7 +172,7 @@ static void of_two_that_disagree_the_first_wins(void)
 	check_int(agentgate_read(sb, &a, NULL, keep_told, NULL, &err), 0);
 	check_int(a.cleanup_ms, 300000);
 	check(told[0]);
-	/* One that cannot be is refused, also where it loses. */
+	/* One that cannot be is refused, also if it loses. */
 	set("SANDBOX_CLEANUP_INTERVAL_MS", "soon");
 	check_int(agentgate_read(sb, &a, NULL, NULL, NULL, &err), -E_USAGE);
 	cloche_sandbox_free(sb);

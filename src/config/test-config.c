@@ -76,7 +76,7 @@ static void test_a_whole_file(void)
 	check_int(sb->record_limit, 2 << 20);
 }
 
-/* A variable that is passed wins over what the file says, whichever key comes first, where the
+/* A variable that is passed wins over what the file says, whichever key comes first, if the
  * caller has it. */
 static void test_pass_env_wins(void)
 {

@@ -38,8 +38,8 @@ static inline struct str dns_query_name(const struct dns_query *q)
 	return str_make(q->name, q->name_len);
 }
 
-/* Reads a query. Returns 0; -EBADMSG where it is malformed or not one that we take (answer it with
- * DNS_ANSWER_FORMERR: ret is filled as far as that needs); -ENOMSG where it must not be answered at
+/* Reads a query. Returns 0; -EBADMSG if it is malformed or not one that we take (answer it with
+ * DNS_ANSWER_FORMERR: ret is filled as far as that needs); -ENOMSG if it must not be answered at
  * all (shorter than a header, or itself an answer). */
 _warn_unused_ int dns_query_parse(struct str packet, struct dns_query *ret);
 
@@ -67,5 +67,5 @@ _warn_unused_ int dns_answer_write(
 size_t dns_query_udp_limit(const struct dns_query *q);
 
 /* Cuts the next message off a TCP stream (RFC 1035 4.2.2): returns 1 with *ret (a view into *in)
- * and *in moved behind it, or 0 where more bytes are needed. */
+ * and *in moved behind it, or 0 if more bytes are needed. */
 int dns_tcp_next(struct str *in, struct str *ret);

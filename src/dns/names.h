@@ -31,7 +31,7 @@ bool dns_result_from_text(struct dns_result *r, struct str text);
 _warn_unused_ int dns_hosts_parse(struct dns_names *m, struct str text);
 
 /* The servers of a resolv.conf(5) as "127.0.0.1,[2001:db8::1]": the first three, as the C library
- * has it; where there is none, this machine. Those with a zone ("%eth0") are left out. */
+ * has it; if there is none, this machine. Those with a zone ("%eth0") are left out. */
 _warn_unused_ int dns_servers_parse(struct buf *ret, struct str text);
 
 /* Lower case, without one dot at the end, terminated, into ret[DNS_NAME_MAX + 1]: labels of 1 to

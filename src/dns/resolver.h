@@ -66,12 +66,12 @@ _warn_unused_ int dns_resolver_set_servers(
 	struct dns_resolver *r, const char *servers, struct cloche_err *err);
 
 /* The texts of resolv.conf and the hosts file are others now: what was known is forgotten. Queries
- * under way go on where they were sent. Returns 0 or -ENOMEM. */
+ * under way go on if they were sent. Returns 0 or -ENOMEM. */
 _warn_unused_ int dns_resolver_renew(struct dns_resolver *r, struct str resolv, struct str hosts);
 
 /* Resolves an absolute name (letters, digits, '-', '_', dots; no search list) to v4 and v6
- * addresses, in the order in which the servers gave them. Returns 1 with *ret_now filled where the
- * answer is known already; 0 where handler.done will be called later, never from within this call,
+ * addresses, in the order in which the servers gave them. Returns 1 with *ret_now filled if the
+ * answer is known already; 0 if handler.done will be called later, never from within this call,
  * with *ret_lookup to cancel it; negative with err. An address as text (v6 without brackets) is its
  * own answer. */
 _warn_unused_ int dns_resolver_lookup(struct dns_resolver *r, struct str name,

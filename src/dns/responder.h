@@ -13,8 +13,8 @@ struct dns_event {
 };
 
 /* Appends the answer to one packet to out. tcp: no limit of length (the caller writes the two bytes
- * of length). localhost and names under it are loopback. Returns 1 where there is an answer, 0
- * where the packet is to be dropped, -ENOMEM, -E2BIG. */
+ * of length). localhost and names under it are loopback. Returns 1 if there is an answer, 0
+ * if the packet is to be dropped, -ENOMEM, -E2BIG. */
 _warn_unused_ int dns_respond(struct dns_synthetic *map, struct str packet, bool tcp,
 	struct buf *out, struct dns_event *ret_event);
 

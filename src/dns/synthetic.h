@@ -13,19 +13,19 @@
 
 struct dns_synthetic;
 
-/* max: 1 to DNS_SYNTHETIC_NAMES. NULL where memory is out. */
+/* max: 1 to DNS_SYNTHETIC_NAMES. NULL if memory is out. */
 struct dns_synthetic *dns_synthetic_new(unsigned max);
 /* Takes NULL. */
 void dns_synthetic_free(struct dns_synthetic *m);
 DEFINE_CLEANUP(struct dns_synthetic, dns_synthetic_free)
 
-/* Address of name (case and one dot at the end are ignored), made where there is none yet. Either
+/* Address of name (case and one dot at the end are ignored), made if there is none yet. Either
  * ret may be NULL. Returns 0, -EINVAL for an empty or too long name, -ENOMEM. */
 _warn_unused_ int dns_synthetic_get(
 	struct dns_synthetic *m, struct str name, struct in_addr *ret4, struct in6_addr *ret6);
 
 /* Name behind an address (AF_INET, AF_INET6, v4-mapped), lower case, borrowed until the next
- * dns_synthetic_get(); STR_NULL where it is none of ours or stands for no name (any more). Counts
+ * dns_synthetic_get(); STR_NULL if it is none of ours or stands for no name (any more). Counts
  * as a use of the name. */
 struct str dns_synthetic_name(struct dns_synthetic *m, const struct sockaddr *addr);
 

@@ -189,7 +189,7 @@ static void done(void *arg, int r, const struct dns_result *result, const struct
 		dns_lookup_cancel(TAKE_PTR(w->cancel));
 }
 
-/* Runs both sides until each of n waiters has been called (gives up after 20 s), or, where
+/* Runs both sides until each of n waiters has been called (gives up after 20 s), or, if
  * nobody waits, for a second. */
 static void run(struct waiter *w, unsigned n)
 {

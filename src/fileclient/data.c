@@ -124,7 +124,7 @@ int cloche_files_write_data(cloche_files *f, const char *path, unsigned flags, u
 
 	for (; r == 0 && rest.n > FILES_CHUNK; rest = str_from_index(rest, FILES_CHUNK))
 		r = files_send(&run, str_prefix(rest, FILES_CHUNK), err);
-	/* The last piece and the end wake the worker once, with the request where that is all. */
+	/* The last piece and the end wake the worker once, with the request if that is all. */
 	if (r == 0 && rest.n > 0)
 		r = files_queue(&run, rest, err);
 	if (r == 0)

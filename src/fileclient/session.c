@@ -233,7 +233,7 @@ static int look_for_cancel(cloche_files *f)
 	return files_send_empty(&f->c, FILES_CANCEL);
 }
 
-/* Waits until something can be read, or written where something waits. 0, or -errno. */
+/* Waits until something can be read, or written if something waits. 0, or -errno. */
 static int wait_socket(cloche_files *f)
 {
 	struct pollfd p[2] = {
@@ -266,7 +266,7 @@ static int on_ready(cloche_files *f, struct str payload, struct cloche_err *err)
 	return set_broken(f, &why, err);
 }
 
-/* The next frame that means something: 1; 0 where everything has been sent and until_sent; or a
+/* The next frame that means something: 1; 0 if everything has been sent and until_sent; or a
  * negative code. The frame has no descriptors. */
 static int receive(cloche_files *f, struct chan_frame *ret, bool until_sent, struct cloche_err *err)
 {

@@ -17,7 +17,7 @@ struct files_recorder {
 	int (*data)(struct files_recorder *r, struct str data, struct cloche_err *err);
 	/* All of it was sent but what makes the worker do it. Negative: it is given up. */
 	int (*ready)(struct files_recorder *r, struct cloche_err *err);
-	/* It was done, or not; also where nothing has begun. Negative: it is not on record. */
+	/* It was done, or not; also if nothing has begun. Negative: it is not on record. */
 	int (*end)(struct files_recorder *r, bool done, struct cloche_err *err);
 	void (*free)(struct files_recorder *r);
 };
@@ -55,7 +55,7 @@ _warn_unused_ int files_session_new(int fd, cloche_files **ret, struct cloche_er
 /* From the next operation on; takes it. */
 void files_set_recorder(cloche_files *f, struct files_recorder *recorder);
 
-/* Sends the request; fails where the session is broken already. */
+/* Sends the request; fails if the session is broken already. */
 _warn_unused_ int files_begin(
 	struct files_run *run, const struct files_request *q, struct cloche_err *err);
 /* Waits for the end of the operation. */
@@ -81,7 +81,7 @@ void files_give_up(struct files_run *run);
 
 /* The worker broke the rules. */
 int files_malformed(cloche_files *f, struct cloche_err *err);
-/* Tells of progress where somebody wants to know. */
+/* Tells of progress if somebody wants to know. */
 void files_progressed(cloche_files *f, uint64_t bytes);
 /* "VERB PATH: ENTRY: reason"; returns -err->code. */
 int files_tell(
@@ -95,7 +95,7 @@ _warn_unused_ int files_unpack(cloche_files *f, const char *path, unsigned flags
 
 /* As files_tell, of a path of the host. */
 int files_host_error(struct cloche_err *err, int errnum, const char *verb, const char *path);
-/* Finds a path of the host (hostpath_find); E_DENIED also where it leads into what holds
+/* Finds a path of the host (hostpath_find); E_DENIED also if it leads into what holds
  * credentials, or contains it. */
 _warn_unused_ int files_host_find(
 	const char *path, const char *verb, struct hostpath *ret, struct cloche_err *err);

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* "a/b/c" -> directory "a/b" (heap; "/" or "." where there is none) and name "c" (a view, "" for a
+/* "a/b/c" -> directory "a/b" (heap; "/" or "." if there is none) and name "c" (a view, "" for a
  * path without one). */
 static char *split_path(const char *path, struct str *ret_name)
 {

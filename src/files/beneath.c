@@ -8,7 +8,7 @@
  * directory that was reached from the root by names.
  *
  * ".." is the kernel's, but only back to where we came from: the parent must still be the directory
- * (device and inode) through which we entered. Where it is not, the tree was moved under us, and
+ * (device and inode) through which we entered. If it is not, the tree was moved under us, and
  * the walk begins anew. The directory that we hold keeps its parent's inode alive, so the number
  * cannot be another's unless it was moved. At the root ".." stays. No stack of descriptors is held,
  * so a path may be as deep as a tree can be. */
@@ -56,7 +56,7 @@ bool beneath_next(struct str *rest, struct str *ret)
 			continue;
 		}
 		*rest = str_from_index(*rest, n);
-		/* What remains shall be empty where this was the last. */
+		/* What remains shall be empty if this was the last. */
 		while (rest->n &&
 			(rest->p[0] == '/' || (rest->p[0] == '.' && rest->p[-1] == '/' &&
 						      (rest->n == 1 || rest->p[1] == '/'))))

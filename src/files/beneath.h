@@ -24,9 +24,9 @@ struct beneath {
 #define BENEATH_NULL ((struct beneath){.dir = -1})
 
 /* Finds path beneath root; a relative one begins at base (null: at root). 0 with *ret, which
- * beneath_done closes, or -errno: as path_resolution(7), ESTALE where the tree was moved about
+ * beneath_done closes, or -errno: as path_resolution(7), ESTALE if the tree was moved about
  * again and again meanwhile. What the name at the end is, and whether it is there, is not said,
- * but where the path ends with a slash it is no other than a directory. */
+ * but if the path ends with a slash it is no other than a directory. */
 _warn_unused_ int beneath_find(
 	int root, struct str base, struct str path, unsigned flags, struct beneath *ret);
 void beneath_done(struct beneath *b);
@@ -41,9 +41,9 @@ _warn_unused_ int beneath_open(int root, struct str base, struct str path, int f
 
 /* Opens the directory that the names of path (relative, no "..") lead to from root: through
  * directories alone, no links at all. make: missing ones are made. Returns an O_PATH descriptor or
- * -errno: ELOOP where a link is in the way. */
+ * -errno: ELOOP if a link is in the way. */
 _warn_unused_ int beneath_directory(int root, struct str path, bool make);
 
 /* Takes the next name from the front of *rest: skips slashes and "." in front of it and behind it.
- * False where there is none. */
+ * False if there is none. */
 bool beneath_next(struct str *rest, struct str *ret);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* Failures of file operations: an errno, which thing of many it was about, and a reason of our own
- * where the errno's text would not say it. Plain data, as it goes from the room to the client. */
+ * if the errno's text would not say it. Plain data, as it goes from the room to the client. */
 
 #include "base/str.h"
 
@@ -13,6 +13,6 @@ struct files_error {
 	char why[FILES_WHY_MAX];     /* "": what the errno says */
 };
 
-/* Fills e (which may be NULL): entry (cut where too long) and why (may be NULL) are copied. Returns
+/* Fills e (which may be NULL): entry (cut if too long) and why (may be NULL) are copied. Returns
  * -errnum. */
 int files_fail(struct files_error *e, int errnum, struct str entry, const char *why);

@@ -81,7 +81,7 @@ enum files_flags {
 	FILES_APPEND = 1 << 4,    /* WRITE */
 	FILES_IN_PLACE = 1 << 5,  /* WRITE */
 	FILES_CONTENTS = 1 << 6,  /* TAR_GET: names begin in the directory, not with it */
-	FILES_OWNERS = 1 << 7,    /* TAR_PUT: owners are set where that is possible */
+	FILES_OWNERS = 1 << 7,    /* TAR_PUT: owners are set if that is possible */
 	FILES_IS_NEW = 1 << 8,    /* TAR_PUT: the directory was made for it, and becomes what the
 				   * archive says of "." */
 	FILES_FLAGS_ = (1 << 9) - 1,

@@ -6,7 +6,7 @@
 #include "files/error.h"
 
 /* Removes name in dir with everything below it; links are removed, not followed. beat (may be NULL)
- * is called between two removals; negative ends it. 0 or -errno, with e filled where it was about
+ * is called between two removals; negative ends it. 0 or -errno, with e filled if it was about
  * something below. Stops at the first thing that cannot be removed. */
 _warn_unused_ int remove_tree(
 	int dir, const char *name, int (*beat)(void *user), void *user, struct files_error *e);

@@ -14,7 +14,7 @@ void replace_name(char ret[REPLACE_NAME_MAX]);
 
 struct replace {
 	int dir; /* borrowed */
-	int fd;  /* owned, for writing; -1 where there is no file under way */
+	int fd;  /* owned, for writing; -1 if there is no file under way */
 	char name[REPLACE_NAME_MAX];
 };
 #define REPLACE_NULL ((struct replace){.dir = -1, .fd = -1})

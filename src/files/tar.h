@@ -37,7 +37,7 @@ struct tar_entry {
 
 /* --- writing (tar_write.c): all append to out; 0 or a negative errno of buf_add --- */
 
-/* The header, with an extended one before it where the plain one cannot hold everything. */
+/* The header, with an extended one before it if the plain one cannot hold everything. */
 _warn_unused_ int tar_write_entry(struct buf *out, const struct tar_entry *e);
 /* What fills up the last block of an entry's data. */
 _warn_unused_ int tar_write_padding(struct buf *out, uint64_t size);
@@ -64,9 +64,9 @@ struct tar_reader *tar_reader_free(struct tar_reader *r);
 DEFINE_CLEANUP(struct tar_reader, tar_reader_free)
 
 /* Takes the next bytes of the archive, in pieces of any size. 0 or -errno with e filled; EBADMSG
- * where it is malformed, EOPNOTSUPP for forms that are not taken (sparse files, several volumes).
+ * if it is malformed, EOPNOTSUPP for forms that are not taken (sparse files, several volumes).
  * What comes after the end mark is ignored. Not to be called again after a failure. */
 _warn_unused_ int tar_reader_feed(
 	struct tar_reader *r, const char *p, size_t n, struct files_error *e);
-/* The stream has ended: -EBADMSG where the archive has not. */
+/* The stream has ended: -EBADMSG if the archive has not. */
 _warn_unused_ int tar_reader_finish(struct tar_reader *r, struct files_error *e);

@@ -3,7 +3,7 @@
  * with just those values that ustar cannot hold: long names, sizes from 8 GiB on, ids above
  * 2097151, times with a fraction, before 1970 or after 2242. So plain trees are plain ustar, and
  * any reader that ignores extended headers still sees a sane archive. Numbers in the ustar header
- * are cut off where an extended value replaces them. */
+ * are cut off if an extended value replaces them. */
 #include "base/utf8.h"
 #include "files/tar.h"
 #include "files/tar_format.h"
@@ -63,7 +63,7 @@ static bool split(struct str path, struct str *ret_prefix, struct str *ret_name)
 	return false;
 }
 
-/* "LENGTH KEY=VALUE\n", where LENGTH counts itself. */
+/* "LENGTH KEY=VALUE\n", if LENGTH counts itself. */
 static int put_record(struct buf *b, const char *key, struct str value)
 {
 	size_t rest = strlen(key) + value.n + 3, length = rest + 1;

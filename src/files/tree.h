@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* A tree of files as an archive, and an archive as a tree of files. Used inside rooms and on the
- * host, where the other side is a room that may change the tree, or have made the archive, as it
+ * host, if the other side is a room that may change the tree, or have made the archive, as it
  * likes: neither ever leads out of the directory. */
 
 #include "files/protocol.h"
@@ -32,7 +32,7 @@ struct tree_put_options {
 	int dir;            /* borrowed until tree_put_free; everything lands beneath it */
 	bool dir_is_new;    /* it gets the attributes that the archive has for "." */
 	uint32_t closed;    /* bits that no mode gets, as with a umask */
-	bool owners;        /* users and groups are set where that is allowed */
+	bool owners;        /* users and groups are set if that is allowed */
 	const char *single; /* borrowed; not NULL: the archive holds one thing that is no directory,
 			     * which gets this name whatever it is called there */
 };

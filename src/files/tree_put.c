@@ -42,7 +42,7 @@ struct tree_put {
 	int parent; /* directory of the current entry */
 	struct buf parent_path;
 	char name[BENEATH_NAME_MAX + 1];
-	struct replace file; /* the current entry, where it is a file */
+	struct replace file; /* the current entry, if it is a file */
 	struct attributes file_a;
 	uint64_t file_at, file_size;
 	bool seen; /* something has come, with o.single */
@@ -251,7 +251,7 @@ static int make_hardlink(struct tree_put *t, const struct tar_entry *entry)
 	if (linkat(dir, name, t->parent, temporary, 0) < 0)
 		return -errno;
 	r = replace_rename(t->parent, temporary, t->name, true);
-	/* Where both are names of one file already, the kernel leaves both. */
+	/* If both are names of one file already, the kernel leaves both. */
 	if (r == 0)
 		unlinkat(t->parent, temporary, 0);
 	return r;

@@ -160,7 +160,7 @@ int files_serve_main(int argc, char **argv)
 
 	if (root < 0 || fd < 0 || null < 0 || dup2(null, 0) < 0)
 		return 1;
-	/* Where files may only be so large (RLIMIT_FSIZE) that is an error to report. */
+	/* If files may only be so large (RLIMIT_FSIZE) that is an error to report. */
 	signal(SIGXFSZ, SIG_IGN);
 	return files_serve(TAKE_FD(fd), root, base) < 0;
 }

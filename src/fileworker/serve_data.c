@@ -141,7 +141,7 @@ static int write_directly(struct server *s, const struct files_request *q, const
 	return take_data(s, write_some, &fd, r, e);
 }
 
-/* The new file is as the old one was, where that is possible and nothing else was asked for. */
+/* The new file is as the old one was, if that is possible and nothing else was asked for. */
 static int dress(const struct files_request *q, const struct stat *old, int fd)
 {
 	mode_t mask;
@@ -230,7 +230,7 @@ int serve_tar_get(struct server *s, const struct files_request *q, struct files_
 	return r;
 }
 
-/* Opens the directory, made where it is missing. */
+/* Opens the directory, made if it is missing. */
 static int open_target(struct server *s, struct str path, bool *ret_new)
 {
 	_cleanup_(beneath_donep) struct beneath at = BENEATH_NULL;

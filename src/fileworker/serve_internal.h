@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What the parts of the worker share. An operation returns 0, or -errno with e filled where the
+/* What the parts of the worker share. An operation returns 0, or -errno with e filled if the
  * errno alone does not say it; on BROKEN the connection is of no use any more. */
 
 #include "files/beneath.h"

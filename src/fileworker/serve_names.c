@@ -22,7 +22,7 @@ static int find(struct server *s, struct str path, unsigned flags, struct beneat
 	return beneath_find(s->root, s->base, path, flags, ret);
 }
 
-/* Where something shall be removed or renamed, a slash behind it does not mean what a link leads
+/* If something shall be removed or renamed, a slash behind it does not mean what a link leads
  * to. */
 static int find_itself(struct server *s, struct str path, struct beneath *ret)
 {

@@ -150,7 +150,7 @@ static void forget(struct watcher *w, struct node *top)
 	}
 }
 
-/* Watches a directory; where recursive, it will be looked through. */
+/* Watches a directory; if recursive, it will be looked through. */
 static int add(struct watcher *w, int dir, struct node *parent, const char *name)
 {
 	struct node *n, *known;

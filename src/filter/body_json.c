@@ -50,7 +50,7 @@ static size_t digits_length(struct str s)
 	return n;
 }
 
-/* The exponent that s begins with; its length, or 0. Where it is positive it is added to *size. */
+/* The exponent that s begins with; its length, or 0. If it is positive it is added to *size. */
 static size_t exponent_length(struct str s, size_t *size)
 {
 	size_t at = 1, n, value = 0;

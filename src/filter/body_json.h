@@ -7,7 +7,7 @@
 #include "base/json.h"
 
 /* Reads any value. Half of a surrogate pair in a text reads as U+FFFD, a number beyond what jansson
- * holds as 9e99 or -9e99. Returns 0; -EEXIST where a member is repeated; -EINVAL where the text is
+ * holds as 9e99 or -9e99. Returns 0; -EEXIST if a member is repeated; -EINVAL if the text is
  * no JSON, or could be read in two ways: no UTF-8, NUL or half of a surrogate pair in the name of a
  * member, nested too deep; -ENOMEM. */
 _warn_unused_ int body_json_read(struct str text, json_t **ret);

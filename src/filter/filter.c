@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: a set of filters is chosen by the head, before the body is there. The body
- * is decoded once for all of them. Where it was coded, the decoded one goes on, so that what the
+ * is decoded once for all of them. If it was coded, the decoded one goes on, so that what the
  * origin reads is what was judged, whatever its decoder makes of bytes behind an end. */
 #include "filter/filter.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* For test-graphql-js.py: reads documents, each behind its length as a decimal line, and writes a
- * line for each: "-" where it is refused, else all of its nodes in their order, so that parts stand
+ * line for each: "-" if it is refused, else all of its nodes in their order, so that parts stand
  * in parentheses behind what they are part of. */
 #include "base/buf.h"
 #include "filter/graphql.h"

@@ -139,7 +139,7 @@ static enum gql_kind kind_of_word(struct str word)
 	return str_eq(word, STR("null")) ? GQL_NULL : GQL_ENUM;
 }
 
-/* What the token begins; GQL_OPERATION, which is no value, where none. */
+/* What the token begins; GQL_OPERATION, which is no value, if none. */
 static enum gql_kind kind_of_value(const struct parser *p)
 {
 	switch (p->now.kind) {
@@ -188,7 +188,7 @@ static int value(struct parser *p, uint32_t parent, bool constant)
 	return r < 0 ? r : close_node(p, node, 0);
 }
 
-/* Optional; not empty where it is there. */
+/* Optional; not empty if it is there. */
 static int arguments(struct parser *p, uint32_t parent, bool constant)
 {
 	int r;

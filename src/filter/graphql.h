@@ -60,19 +60,19 @@ struct gql_doc {
 	size_t text_n;
 };
 
-/* Where and why a text is no such document; static text. */
+/* If and why a text is no such document; static text. */
 struct gql_problem {
 	const char *why;
 	size_t at; /* byte of the source */
 };
 
-/* Reads source, which must live as long as ret is used. Returns 0; -EINVAL where it is not a
+/* Reads source, which must live as long as ret is used. Returns 0; -EINVAL if it is not a
  * document that we take, -E2BIG over a limit, both with *why filled; -ENOMEM. ret is empty on
  * failure; give it to gql_doc_done in any case. */
 _warn_unused_ int gql_parse(struct str source, struct gql_doc *ret, struct gql_problem *why);
 void gql_doc_done(struct gql_doc *doc);
 
-/* First part of node i, and the part of the same node behind part j: GQL_NONE where there is none.
+/* First part of node i, and the part of the same node behind part j: GQL_NONE if there is none.
  * gql_first(doc, GQL_NONE) is the first definition. */
 static inline uint32_t gql_first(const struct gql_doc *doc, uint32_t i)
 {

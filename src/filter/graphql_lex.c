@@ -4,7 +4,7 @@
  *
  * Beyond the text of October 2021, \u{...} and pairs of surrogates in escapes are taken, as the
  * next edition has them and servers do already; half a pair is refused. Control bytes are refused
- * everywhere, also where some servers take them. */
+ * everywhere, also if some servers take them. */
 #include "filter/graphql_lex.h"
 
 #include "base/parse.h"
@@ -124,7 +124,7 @@ static void put_code_point(struct gql_lexer *l, uint32_t cp)
 		put(l, (char)(0x80 | (cp >> 6 * (n - 1) & 0x3f)));
 }
 
-/* XXXX, or {X...} where `braces`. */
+/* XXXX, or {X...} if `braces`. */
 static int lex_code(struct gql_lexer *l, bool braces, uint32_t *ret)
 {
 	bool open = braces && peek(l, 0) == '{';

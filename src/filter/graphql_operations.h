@@ -12,8 +12,8 @@
  * deep are root fields, and a named or deeper fragment at the root is refused. Directives do not
  * matter: a field that may be skipped may also not be.
  *
- * Returns 0 where it is allowed, 1 where it is refused, -ENOMEM. tag gets "mutation/createIssue"
- * (the first field, or the first that is refused), detail the same, "mutation:<blocked>" where the
+ * Returns 0 if it is allowed, 1 if it is refused, -ENOMEM. tag gets "mutation/createIssue"
+ * (the first field, or the first that is refused), detail the same, "mutation:<blocked>" if the
  * list is empty, or "<fragment-spread>". */
 _warn_unused_ int graphql_operations_judge(const struct allow_rule *rule,
 	const struct graphql_request *req, struct buf *tag, struct buf *detail);

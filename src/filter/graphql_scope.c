@@ -81,7 +81,7 @@ static struct entry *entry_new(struct str text, uint64_t id)
 	return e;
 }
 
-/* uthash leaves e->hh.tbl NULL where it had no memory. */
+/* uthash leaves e->hh.tbl NULL if it had no memory. */
 static int keep(struct entry *e, bool added)
 {
 	if (added)
@@ -116,7 +116,7 @@ static int add_id(struct entry **table, uint64_t id)
 	return keep(e, e->hh.tbl != NULL);
 }
 
-/* "owner/name" in lower case in the caller's memory; the null view where it is too long. */
+/* "owner/name" in lower case in the caller's memory; the null view if it is too long. */
 static struct str lower(struct str s, char mem[NAME_MAX_BYTES])
 {
 	if (s.n > NAME_MAX_BYTES)
@@ -222,7 +222,7 @@ static int judge_text(struct check *c, enum class class, struct str name, struct
 }
 
 /* What is neither text nor a list: no node id of GitHub's is a number, and the members of an object
- * are judged by their own names. Where a repository's own id or name is wanted, nothing else will
+ * are judged by their own names. If a repository's own id or name is wanted, nothing else will
  * do. */
 static int judge_other(struct check *c, enum class class, struct str name, bool is_null)
 {
@@ -251,7 +251,7 @@ static const json_t *variable_value(const struct check *c, struct str name)
 
 static int judge_node(struct check *c, enum class class, struct str name, uint32_t i);
 
-/* The default values that an operation has for a variable. *found is set where there is one. */
+/* The default values that an operation has for a variable. *found is set if there is one. */
 static int judge_defaults(struct check *c, enum class class, struct str name, struct str variable,
 	uint32_t operation, bool *found)
 {
@@ -333,7 +333,7 @@ static int judge_members(struct check *c, const json_t *value)
 	return r;
 }
 
-/* The value of field i's argument; GQL_NONE where it has none of that name. */
+/* The value of field i's argument; GQL_NONE if it has none of that name. */
 static uint32_t argument(const struct gql_doc *doc, uint32_t i, struct str name)
 {
 	for (uint32_t part = gql_first(doc, i); part != GQL_NONE; part = gql_next(doc, part)) {
@@ -345,7 +345,7 @@ static uint32_t argument(const struct gql_doc *doc, uint32_t i, struct str name)
 	return GQL_NONE;
 }
 
-/* Refuses a field where a name that says whose repository it is stands twice, because servers may
+/* Refuses a field if a name that says whose repository it is stands twice, because servers may
  * take either; and one with so many arguments that looking for them takes long. */
 static int check_arguments(struct check *c, uint32_t field)
 {
@@ -414,7 +414,7 @@ static int judge_repository(struct check *c, uint32_t i, uint32_t name)
 	return refuse(c, STR("repository"), r < 0 ? text : buf_str(&full));
 }
 
-/* Fields that lead to repositories of any owner: these where they have an argument, ... */
+/* Fields that lead to repositories of any owner: these if they have an argument, ... */
 static const struct str lists[] = {STR("repositories"), STR("forks"), STR("pinnedItems"),
 	STR("pinnableItems"), STR("starredRepositories"), STR("watching"),
 	STR("repositoriesContributedTo"), STR("topRepositories")};

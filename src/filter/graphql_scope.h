@@ -28,12 +28,12 @@ struct graphql_scope *graphql_scope_free(struct graphql_scope *scope);
 DEFINE_CLEANUP(struct graphql_scope, graphql_scope_free)
 
 /* Adds a repository: its node id ("R_...") and its full name ("owner/name", case ignored), both
- * copied; either may be empty where it is not known. Returns 0; -EINVAL for a node id of which no
+ * copied; either may be empty if it is not known. Returns 0; -EINVAL for a node id of which no
  * repository can be read, or a name without its '/'; -ENOMEM. */
 _warn_unused_ int graphql_scope_add(
 	struct graphql_scope *scope, struct str node_id, struct str full_name);
 
-/* Judges a request. Returns 0 where it stays within the set; 1 where not, with the offence added to
+/* Judges a request. Returns 0 if it stays within the set; 1 if not, with the offence added to
  * detail ("repository:owner/name", "repositoryId:R_x", "issueId:I_x", "<multi-repo:search>",
  * "<url-addressed:resource>", "<unresolved-variable>"; raw text of the request, at most
  * GRAPHQL_SCOPE_DETAIL_MAX bytes); -ENOMEM. */
@@ -49,6 +49,6 @@ _warn_unused_ int graphql_scope_check(
 bool graphql_scope_covers(struct str path);
 
 /* The database id of the repository that a node id ("PREFIX_base64url(msgpack)") is of or in.
- * Returns 0; 1 for what lives outside of repositories (users, organisations, bots); -EINVAL where
+ * Returns 0; 1 for what lives outside of repositories (users, organisations, bots); -EINVAL if
  * none can be read; -ENOMEM. */
 _warn_unused_ int graphql_node_repository(struct str node_id, uint64_t *ret);

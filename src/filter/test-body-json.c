@@ -97,7 +97,7 @@ static void test_repeated(void)
 }
 
 /* Text with ' for ", read, given the members of `merge` in the object at `tool` (none: the whole)
- * where null means that the member goes. */
+ * if null means that the member goes. */
 static const char *rewritten(const char *text, const char *merge)
 {
 	static char out[512];

@@ -186,7 +186,7 @@ def mutate(rng, text):
 
 
 def dumps(argv, frames):
-    """One line for each document, or None where the program failed."""
+    """One line for each document, or None if the program failed."""
     run = subprocess.run(argv, input=frames, stdout=subprocess.PIPE, timeout=120, check=False)
     return run.stdout.decode().split("\n")[:-1] if run.returncode == 0 else []
 

@@ -11,7 +11,7 @@
 
 static struct graphql_scope *scope;
 
-/* "" where it is in scope, else the offence. */
+/* "" if it is in scope, else the offence. */
 static const char *check_body(const char *body)
 {
 	static char text[512];

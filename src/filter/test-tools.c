@@ -24,7 +24,7 @@ static void replace(char *s, char from, char to)
 }
 
 /* Text with ' for ". What comes of it: "same", the changed body, or "ERROR DETAIL"; then, behind a
- * space, the tag in brackets where there is one. */
+ * space, the tag in brackets if there is one. */
 static const char *trim(const char *text)
 {
 	static char out[4096];

@@ -54,7 +54,7 @@ static bool is_one_of(struct str s, const struct str *list, size_t n)
 /* What is done with a tool that names no domains. */
 enum family {
 	FAMILY_NONE,
-	FAMILY_SEARCH, /* it may: the key is left out, also where nothing is left in it */
+	FAMILY_SEARCH, /* it may: the key is left out, also if nothing is left in it */
 	FAMILY_CLOSED, /* an empty list is put there */
 	FAMILY_PLAIN,  /* it fetches nothing and knows no such key */
 };

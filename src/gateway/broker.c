@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: one table says which frame is handled where. The broker is trusted more than
+/* Theory of operation: one table says which frame is handled if. The broker is trusted more than
  * the room, but a frame that breaks the protocol still ends the gateway: two programs that disagree
  * about the state of a stream must not go on. Frames for a stream that we have reset are ignored,
  * because the broker could not know. */
@@ -16,7 +16,7 @@ enum { FRAMES_A_TURN = 256 };
 
 static const char malformed[] = "the broker sent a malformed frame";
 
-/* The stream, or NULL where the frame is to be ignored. */
+/* The stream, or NULL if the frame is to be ignored. */
 static struct stream *find(struct gateway *g, uint32_t id)
 {
 	struct stream *s = NULL;

@@ -85,7 +85,7 @@ struct conn {
 struct conn *conn_new(struct gateway *g, int fd, const union conn_addr *dest);
 /* Whose connection it is: the address of the room's own socket. */
 void conn_set_peer(struct conn *c, const union conn_addr *peer);
-/* For the end of an iteration, or of the program: ends it where it has not ended, and frees. */
+/* For the end of an iteration, or of the program: ends it if it has not ended, and frees. */
 void conn_free(struct conn *c);
 
 void conn_set_stage(struct conn *c, const struct stage *stage);
@@ -121,7 +121,7 @@ void conn_end(struct conn *c);
 /* The same, but reads on for a while and drops it, so that the peer sees the answer and not a reset
  * because of what it was still sending. */
 void conn_end_linger(struct conn *c);
-/* Where its end says that what was sent is complete: from here on whatever ends c in another way
+/* If its end says that what was sent is complete: from here on whatever ends c in another way
  * than conn_end(), even this program's death, is a reset. */
 void conn_guard_end(struct conn *c);
 /* Closes now. */
@@ -136,6 +136,6 @@ void conn_cut(struct conn *c);
 struct str conn_dest_text(struct conn *c, char buffer[CONN_DEST_MAX]);
 /* The destination as a canonical host: an address literal. */
 void conn_dest_host(const struct conn *c, struct host *ret);
-/* The name that stands for the destination address, where it is a synthetic one, else the address.
+/* The name that stands for the destination address, if it is a synthetic one, else the address.
  */
 void conn_dest_name(struct conn *c, struct host *ret);

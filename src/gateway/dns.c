@@ -128,7 +128,7 @@ union control {
 };
 
 /* Turns the control data of what came into that of the answer: from the address that was asked.
- * False where it is not known. */
+ * False if it is not known. */
 static bool answer_from(struct msghdr *in, struct msghdr *out, union control *control)
 {
 	struct cmsghdr *cm, *made = &control->align;
@@ -165,7 +165,7 @@ static bool answer_from(struct msghdr *in, struct msghdr *out, union control *co
 	return false;
 }
 
-/* One query. Returns false where there is none now. */
+/* One query. Returns false if there is none now. */
 static bool answer_one(struct dns_socket *s)
 {
 	struct gateway *g = s->g;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: what a connection is, is decided by its first bytes and not by its port, so
- * TLS and HTTP work on any port; only where port and protocol contradict each other (TLS on 80,
+ * TLS and HTTP work on any port; only if port and protocol contradict each other (TLS on 80,
  * plain HTTP on 443) the connection is refused, because somebody is confused or probing. A protocol
  * in which the server speaks first (SSH, SMTP, databases) is recognised by silence.
  *
@@ -188,7 +188,7 @@ static void handshake_failed(struct conn *c, const char *why)
 	conn_close(c);
 }
 
-/* Whom the client means: the name that it sent, or the address that it connected to where it sent
+/* Whom the client means: the name that it sent, or the address that it connected to if it sent
  * none: it is told what is wrong by an answer then, not by a broken handshake. */
 static bool find_host(struct conn *c)
 {
@@ -200,7 +200,7 @@ static bool find_host(struct conn *c)
 }
 
 /* A tunnel is judged by the name alone, so the name has to be there, and the one that counts.
- * Returns false where the handshake is to fail. */
+ * Returns false if the handshake is to fail. */
 static bool take_tunnel(struct conn *c)
 {
 	struct str taken = tls_conn_taken(c->tls);

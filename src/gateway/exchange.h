@@ -23,7 +23,7 @@ struct exchange_ops {
 	void (*data)(struct exchange *x, struct str bytes);
 	void (*end)(struct exchange *x, uint16_t fields_n, struct wire_in *fields);
 	void (*credit)(struct exchange *x);
-	/* The broker has ended it; `a` is the answer where none was begun. */
+	/* The broker has ended it; `a` is the answer if none was begun. */
 	void (*broken)(struct exchange *x, const struct answer *a);
 	/* It cannot be finished: the same, for what is wrong with what the broker sent. */
 	void (*fail)(struct exchange *x, const struct answer *a);

@@ -32,7 +32,7 @@ extern const struct exchange_ops h1_exchange_ops;
 
 /* Sets the deadline for what is waited for now. */
 void h1_arm(struct h1 *h);
-/* The exchange cannot be finished: an answer where none was begun, else the connection is cut. */
+/* The exchange cannot be finished: an answer if none was begun, else the connection is cut. */
 void h1_fail(struct h1 *h, const struct answer *a);
 /* The response is complete: the next request, or the end. h may be gone after it. */
 void h1_response_done(struct h1 *h);

@@ -69,7 +69,7 @@ static void set_timer(struct h2_conn *on)
 		conn_set_timeout(c, on->soonest > now ? on->soonest - now : 0);
 }
 
-/* After the engine has run (r: what it said): ends the connection where it has to, else sets its
+/* After the engine has run (r: what it said): ends the connection if it has to, else sets its
  * timer. */
 static void settle(struct h2_conn *on, int r)
 {

@@ -2,7 +2,7 @@
 /* Theory of operation: windows run through. The room may have as many bytes of a request under way
  * as the broker takes of it, and gets what the broker gives back; so nothing of a request is ever
  * kept here. Of a response a window's worth is kept at most, and the broker gets back what has been
- * given to the connection's output, which stops where the room does not read.
+ * given to the connection's output, which stops if the room does not read.
  *
  * The two sides of an exchange end on their own: the room's stream may be over (its answer had no
  * body) before the broker has said so. A response that breaks off is never ended properly: what

@@ -40,7 +40,7 @@ static void leaf_free(struct gateway *g, struct leaf *l)
 	free(l);
 }
 
-/* The oldest that nobody waits for goes. False where the broker owes us all of them. */
+/* The oldest that nobody waits for goes. False if the broker owes us all of them. */
 static bool make_room(struct gateway *g)
 {
 	struct leaf *l, *next;

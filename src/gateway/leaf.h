@@ -37,9 +37,9 @@ struct leaf_cache {
 /* For c->host and c->port. 1: *ret (borrowed, gone with the next call) is known. 0:
  * entry_leaf_ready() will be called for c. Negative: it cannot be had. */
 _warn_unused_ int leaf_get(struct conn *c, unsigned offer, const struct leaf **ret);
-/* c does not wait any more; fine where it does not. */
+/* c does not wait any more; fine if it does not. */
 void leaf_wait_cancel(struct conn *c);
-/* The broker's answer. False where it answers nothing that was asked. */
+/* The broker's answer. False if it answers nothing that was asked. */
 bool leaf_on_cert(struct gateway *g, const struct net_cert *m);
 /* Whoever comes next asks again. */
 void leaf_cache_forget(struct gateway *g);

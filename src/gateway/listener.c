@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: where a limit is reached nothing is accepted any more, so that the room's
+/* Theory of operation: if a limit is reached nothing is accepted any more, so that the room's
  * own connection attempts wait in its own queue; a timer or the end of a connection starts it
  * again. */
 #include "gateway/listener.h"

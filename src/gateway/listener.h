@@ -26,7 +26,7 @@ struct accept_rate {
 /* Takes fd. Returns 0 or -errno. */
 _warn_unused_ int listener_add(struct gateway *g, struct listener *l, int fd);
 void listener_done(struct listener *l);
-/* A connection has gone: accepts again where that was what stopped it. */
+/* A connection has gone: accepts again if that was what stopped it. */
 void listener_resume(struct gateway *g);
 /* Reads "127.0.0.1:15001 [::1]:15001" into g->own. Returns 0 or -EINVAL. */
 _warn_unused_ int listener_set_own(struct gateway *g, struct str own);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation (INV-ONE-HOST): everything that says where a request goes has to say the
  * same: the name of the TLS handshake, the Host field, an absolute target (the parser has compared
- * that with Host), the scheme and the port. Where they disagree somebody is fronting, and the
+ * that with Host), the scheme and the port. If they disagree somebody is fronting, and the
  * request is refused (RFC 9110 7.4) and never repaired. Whether the request is allowed is not asked
  * here. */
 #include "gateway/request.h"

@@ -10,7 +10,7 @@
 struct request_via {
 	bool tls;
 	struct host host; /* TLS: whom the client meant by its handshake */
-	struct host dest; /* whom it connected to: its name where that is known, else the address */
+	struct host dest; /* whom it connected to: its name if that is known, else the address */
 	uint16_t port;
 };
 

@@ -68,5 +68,5 @@ void gateway_fail(struct gateway *g, int code, const char *message);
 void gateway_more_frames(struct gateway *g);
 /* Whether the broker is behind; then c is not read from until it has caught up. */
 bool gateway_hold(struct gateway *g, struct conn *c);
-/* Ends the run where a frame could not be sent to the broker. */
+/* Ends the run if a frame could not be sent to the broker. */
 void gateway_sent(struct gateway *g, int r);

@@ -39,20 +39,20 @@ _warn_unused_ int stream_open(struct gateway *g, struct stream *s, const struct 
 _warn_unused_ int stream_open_end(struct stream *s, struct net_fields_out *fields, bool has_body);
 /* bytes fits send_window and NET_MAX_DATA. */
 void stream_send_data(struct stream *s, struct str bytes);
-/* The same in place: where at most max bytes may be written, or NULL where the run ends. n of them
+/* The same in place: if at most max bytes may be written, or NULL if the run ends. n of them
  * (perhaps none) are sent, within the window. */
 char *stream_begin_data(struct stream *s, size_t max, size_t *ret_mark);
 void stream_commit_data(struct stream *s, size_t mark, size_t n);
 /* The request is complete. trailers may be NULL. */
 struct http_fields;
 void stream_send_end(struct stream *s, const struct http_fields *trailers);
-/* Of what came, all but `held` bytes have been passed on: gives the broker credit where it is
+/* Of what came, all but `held` bytes have been passed on: gives the broker credit if it is
  * worth a frame. */
 void stream_passed_on(struct stream *s, size_t held);
 /* An open stream gets another owner: `to` takes its place, and `from` is closed without a word.
  * Returns 0, or -ENOMEM: it is closed, and the broker was told. */
 _warn_unused_ int stream_move(struct stream *from, struct stream *to, const struct stream_ops *ops);
-/* Closes; where it is not over, the broker is told why. Fine where it is not open. */
+/* Closes; if it is not over, the broker is told why. Fine if it is not open. */
 void stream_close(struct stream *s, enum net_reset why);
 /* Both directions have ended. */
 static inline bool stream_is_over(const struct stream *s)

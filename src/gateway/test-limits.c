@@ -76,7 +76,7 @@ static void test_reader_stalls(bool tls)
 		most = MAX(most, rig_memory(&rig));
 		if (got == 0)
 			check(sent < 32 * MB);
-		/* Where nothing has come the gateway may wait for us. */
+		/* If nothing has come the gateway may wait for us. */
 		for (int i = 0; i < 16 && client_read(&c, 1); i++)
 			;
 		got += buf_len(&c.in);
@@ -106,7 +106,7 @@ static void test_reader_stalls_tls(void)
 	test_reader_stalls(true);
 }
 
-/* An upload stops where the broker gives no window, and goes on when it does. */
+/* An upload stops if the broker gives no window, and goes on when it does. */
 static void test_broker_stalls(void)
 {
 	const size_t total = 32 * MB;
@@ -266,7 +266,7 @@ static void test_accept_rate(void)
 	check(rig_stop(&rig));
 }
 
-/* Where no descriptor can be had, who is connected is served, and the others when there is one. */
+/* If no descriptor can be had, who is connected is served, and the others when there is one. */
 static void test_no_descriptors(void)
 {
 	struct rlimit usual, none;

@@ -250,7 +250,7 @@ static void start_lingering(struct client *c)
 	check(client_expect_end(c, PATIENCE_MS) && !c->cut);
 }
 
-/* One byte more; false where the connection turns out to be gone within that time. */
+/* One byte more; false if the connection turns out to be gone within that time. */
 static bool takes_more(const struct client *c, int ms)
 {
 	struct pollfd p = {.fd = c->fd};

@@ -59,7 +59,7 @@ static int bind_socket(int type, uint16_t port, uint16_t *ret_port)
 	return fd;
 }
 
-/* With limits of the test's own, or where a sanitizer wants to look at the end of the process, the
+/* With limits of the test's own, or if a sanitizer wants to look at the end of the process, the
  * program's parts are called one by one. */
 static _noreturn_ void child(int supervisor, int broker, const struct gateway_limits *limits)
 {

@@ -21,7 +21,7 @@
 #endif
 #endif
 
-/* Moves the test program into a network of its own, where it may bind any port. False where that
+/* Moves the test program into a network of its own, if it may bind any port. False if that
  * is not permitted here. */
 bool rig_own_network(void);
 
@@ -55,7 +55,7 @@ struct rig_config {
 };
 
 void rig_start(struct rig *r, const struct rig_config *config);
-/* Ends the gateway; false where it did not end well. */
+/* Ends the gateway; false if it did not end well. */
 bool rig_stop(struct rig *r);
 /* Resident memory of the gateway in bytes. */
 size_t rig_memory(const struct rig *r);
@@ -96,7 +96,7 @@ struct client {
 };
 
 void client_connect(struct client *c, struct rig *r);
-/* Connects and makes a TLS connection for host; false where the handshake fails. */
+/* Connects and makes a TLS connection for host; false if the handshake fails. */
 bool client_connect_tls(struct client *c, struct rig *r, const char *host);
 void client_close(struct client *c);
 void client_send(struct client *c, const char *text);
@@ -114,6 +114,6 @@ struct response {
 	struct buf body;
 	bool complete;
 };
-/* Reads one response (interim ones count); 0 opt, or H1_TO_HEAD. status is 0 where none came. */
+/* Reads one response (interim ones count); 0 opt, or H1_TO_HEAD. status is 0 if none came. */
 unsigned client_response(struct client *c, struct response *ret, unsigned opt);
 void response_done(struct response *p);

@@ -32,8 +32,8 @@ enum http_body_result http_body_read(struct http_body *b, struct str *in, struct
  * moved together, so the memory of *in is changed. *ret_data may be "", and may be something
  * whatever is returned: the result tells what comes after it. */
 enum http_body_result http_body_read_all(struct http_body *b, struct str *in, struct str *ret_data);
-/* The connection has ended. Returns 0 where that is (or had already come) the end of the body,
- * -EPROTO where it was cut off. */
+/* The connection has ended. Returns 0 if that is (or had already come) the end of the body,
+ * -EPROTO if it was cut off. */
 _warn_unused_ int http_body_eof(struct http_body *b);
 /* Whether the body has ended, known without reading more (true at once for one that is not
  * there). */
@@ -45,7 +45,7 @@ const char *http_body_error(const struct http_body *b);
  * gRPC-Web: that is a request and an answer as any other. */
 bool http_is_grpc(const struct http_fields *f);
 
-/* Where a body is that is made of messages, each behind a byte of flags and four of its length:
+/* If a body is that is made of messages, each behind a byte of flags and four of its length:
  * gRPC, and streams of Connect. */
 struct http_messages {
 	bool there;
@@ -55,6 +55,6 @@ struct http_messages {
 
 /* By its Content-Type. */
 struct http_messages http_messages(const struct http_fields *f);
-/* Takes the next bytes of the body. Whether they end a message. Where flags show that it has none
+/* Takes the next bytes of the body. Whether they end a message. If flags show that it has none
  * there are none from there on. */
 bool http_messages_end(struct http_messages *m, struct str bytes);

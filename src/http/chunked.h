@@ -17,7 +17,7 @@ enum chunked_result {
 
 enum chunked_error {
 	CHUNKED_E_OK,
-	CHUNKED_E_SIZE,      /* not 1 to 8 hexadecimal digits, or an extension where none may be */
+	CHUNKED_E_SIZE,      /* not 1 to 8 hexadecimal digits, or an extension if none may be */
 	CHUNKED_E_EXTENSION, /* malformed, or longer than CHUNKED_EXTENSION_MAX */
 	CHUNKED_E_LINE_END,  /* CR LF missing */
 	CHUNKED_E_TRAILER,   /* malformed or too large trailers: d->trailer_error */

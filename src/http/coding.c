@@ -3,7 +3,7 @@
  * takes from the one before it only what it needs to give something, so between two of them lies
  * one small buffer, and nothing runs ahead of who reads.
  *
- * The libraries' own shortcuts are kept out where they would make the outcome depend on how the
+ * The libraries' own shortcuts are kept out if they would make the outcome depend on how the
  * input is cut: zstd decodes a frame that it sees whole without looking at its window, so a frame's
  * header goes in byte by byte; and its older formats are not for us. */
 #include "http/coding.h"
@@ -31,7 +31,7 @@ struct stage {
 	ZSTD_DStream *zstd;
 	size_t zstd_charged;
 	uint64_t idle;
-	char *mem; /* its input, where that comes from another stage */
+	char *mem; /* its input, if that comes from another stage */
 	struct str pending;
 };
 

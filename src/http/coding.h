@@ -23,12 +23,12 @@ struct coding_list {
 	enum coding v[CODING_STACK_MAX];
 };
 
-/* Reads all Content-Encoding fields. Returns 0, -ENOTSUP where one is not known here, -E2BIG where
+/* Reads all Content-Encoding fields. Returns 0, -ENOTSUP if one is not known here, -E2BIG if
  * there are more than CODING_STACK_MAX. *ret is empty on failure. */
 _warn_unused_ int coding_list_read(const struct http_fields *f, struct coding_list *ret);
 
 /* What a client that sent these fields accepts, of what can be decoded here: fills ret with the
- * value of an Accept-Encoding field ("identity" where nothing is left). Weights stay. */
+ * value of an Accept-Encoding field ("identity" if nothing is left). Weights stay. */
 void coding_accept(const struct http_fields *f, char ret[CODING_ACCEPT_MAX]);
 
 /* Shared by decoders that must not take more than `max` bytes together. */

@@ -147,7 +147,7 @@ static enum h1_error encoding(struct http_head *h, const struct facts *facts)
 	return H1_E_OK;
 }
 
-/* RFC 9110 8.6: a list of one value is that value. Leaves *value as it is where it is no list. */
+/* RFC 9110 8.6: a list of one value is that value. Leaves *value as it is if it is no list. */
 static bool is_one_length(struct str *value)
 {
 	struct str list = *value, element;

@@ -24,8 +24,8 @@ enum {
 _warn_unused_ int h1_write_request(
 	struct buf *out, const struct http_head *h, unsigned flags, struct cloche_err *err);
 /* The status line says HTTP/1.1. "No body" is written as length 0, but for HTTP_TO_HEAD and 304,
- * where only a length that was given is. HTTP_BODY_CLOSE implies H1_W_CLOSE. For an HTTP/1.0 client
- * set the body to HTTP_BODY_CLOSE first where it is chunked. */
+ * if only a length that was given is. HTTP_BODY_CLOSE implies H1_W_CLOSE. For an HTTP/1.0 client
+ * set the body to HTTP_BODY_CLOSE first if it is chunked. */
 _warn_unused_ int h1_write_response(
 	struct buf *out, const struct http_head *h, unsigned flags, struct cloche_err *err);
 

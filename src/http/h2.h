@@ -62,7 +62,7 @@ enum {
 struct h2_handlers {
 	/* A request (server), or a response, interim ones (status below 200) included. The head is
 	 * the connection's own: it may be changed, and is gone after the return. version is HTTP_2;
-	 * cookies are one field; `te` is HTTP_TE_TRAILERS. body: NONE where no data can come (then
+	 * cookies are one field; `te` is HTTP_TE_TRAILERS. body: NONE if no data can come (then
 	 * `end` comes all the same, though perhaps later), LENGTH, or CHUNKED. Requests for CONNECT
 	 * and TRACE are marked as in HTTP/1, and must be refused by the caller. A server gives the
 	 * stream its user here (h2_stream_set_user). */
@@ -72,10 +72,10 @@ struct h2_handlers {
 	void (*data)(void *arg, struct h2_stream *st, struct str bytes);
 	/* The peer's message is complete. Trailers (often none) are the connection's own. */
 	void (*end)(void *arg, struct h2_stream *st, struct http_fields *trailers);
-	/* The stream is gone: st is invalid after the return. H2_NO_ERROR where both messages were
+	/* The stream is gone: st is invalid after the return. H2_NO_ERROR if both messages were
 	 * complete. Not called for streams that h2_reset() was called for. */
 	void (*closed)(void *arg, struct h2_stream *st, enum h2_error error);
-	/* Bytes that wait to be sent on st, borrowed until the next change; "" where none do (then
+	/* Bytes that wait to be sent on st, borrowed until the next change; "" if none do (then
 	 * call h2_wake() when there are). Asked only when they may go. */
 	struct str (*body)(void *arg, struct h2_stream *st);
 	/* The first n bytes of what `body` returned have been copied. */
@@ -137,7 +137,7 @@ enum {
 
 /* Client: opens a stream for a request, written from the model as by http/h1_write.h (fields that
  * frame, Host and hop-by-hop ones are not copied). Returns 0, -EINVAL for what must not be sent,
- * -EAGAIN where the peer takes no new streams, -ENOMEM. */
+ * -EAGAIN if the peer takes no new streams, -ENOMEM. */
 _warn_unused_ int h2_request(struct h2 *h, const struct http_head *head, unsigned flags, void *user,
 	struct h2_stream **ret);
 /* Server: the response, or before it interim ones (status below 200, never 101). Returns 0,

@@ -61,7 +61,7 @@ int h2_calm(struct h2 *h, const char *why);
 int h2_glitch(struct h2 *h);
 struct h2_stream *h2_stream_new(struct h2 *h);
 struct h2_stream *h2_stream_find(const struct h2 *h, int32_t id);
-/* Told to the caller where it does not know. */
+/* Told to the caller if it does not know. */
 void h2_stream_closed(struct h2_stream *st, enum h2_error error);
 
 /* h2_head.c: from the wire to the model. 0, or -EPROTO (*ret_why), -ENOMEM. */
@@ -73,7 +73,7 @@ int h2_trailer_add(struct h2 *h, struct str name, struct str value, const char *
 
 /* h2_recv.c, h2_send.c */
 /* How many of bytes (not empty) belong to the frame that is coming; a new one is paid for. Negative
- * where it cannot be. */
+ * if it cannot be. */
 ssize_t h2_frame_next(struct h2 *h, struct str bytes);
 void h2_recv_callbacks(nghttp2_session_callbacks *cb);
 void h2_send_callbacks(nghttp2_session_callbacks *cb);

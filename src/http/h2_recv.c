@@ -74,7 +74,7 @@ static int frame_refuse(struct h2 *h, const char *why, uint32_t error)
 	return -EPROTO;
 }
 
-/* RFC 9113 section 5.1: a message that comes on a closed stream is an error, but where we may have
+/* RFC 9113 section 5.1: a message that comes on a closed stream is an error, but if we may have
  * reset the stream the peer may not know yet. The library drops both, and PRIORITY of no stream
  * (section 6.3). Streams of even numbers were never open: they are the library's to refuse. */
 static int frame_find_stream(struct h2 *h, unsigned type, int32_t id)

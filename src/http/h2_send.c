@@ -335,7 +335,7 @@ static int on_not_sent(nghttp2_session *session, const nghttp2_frame *frame, int
 				frame->hd.stream_id, NGHTTP2_INTERNAL_ERROR);
 		return 0;
 	}
-	/* Where the stream exists already, on_close comes next. */
+	/* If the stream exists already, on_close comes next. */
 	if (nghttp2_session_get_stream_user_data(session, frame->hd.stream_id))
 		return 0;
 	st = h2_stream_find(h, frame->hd.stream_id);

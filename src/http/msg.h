@@ -70,7 +70,7 @@ static inline struct str http_fields_value(const struct http_fields *f, unsigned
 int http_fields_find(const struct http_fields *f, struct str name, unsigned from);
 /* Index of the first field with this id at or after `from`, or -1. */
 int http_fields_find_id(const struct http_fields *f, enum http_field_id id, unsigned from);
-/* Value of the first field called name, STR_NULL where there is none. */
+/* Value of the first field called name, STR_NULL if there is none. */
 struct str http_fields_get(const struct http_fields *f, struct str name);
 /* How many fields are called name. */
 unsigned http_fields_count(const struct http_fields *f, struct str name);
@@ -81,7 +81,7 @@ unsigned http_fields_count(const struct http_fields *f, struct str name);
 /* Adds a field at the end. */
 _warn_unused_ int http_fields_add(struct http_fields *f, struct str name, struct str value);
 /* Makes `value` the only value of name: the first one is replaced in place, others go; added at
- * the end where there was none. */
+ * the end if there was none. */
 _warn_unused_ int http_fields_set(struct http_fields *f, struct str name, struct str value);
 /* Replaces the value of field i. */
 _warn_unused_ int http_fields_set_at(struct http_fields *f, unsigned i, struct str value);
@@ -142,7 +142,7 @@ struct http_head {
 
 	/* Request. Host as written (case kept), without port, an IPv6 one with its brackets;
 	 * port 0: none was given. Scheme is "" unless the target was absolute (or it was set).
-	 * Target is "/path?query" or "*", also where it came in absolute form. */
+	 * Target is "/path?query" or "*", also if it came in absolute form. */
 	struct http_span s_method, s_scheme, s_host, s_target;
 	uint16_t port;
 
@@ -199,7 +199,7 @@ void http_head_strip(struct http_head *h);
 /* Replaces target or host of a request. */
 _warn_unused_ int http_head_set_target(struct http_head *h, struct str target);
 /* Percent-encodes characters beyond ASCII in the query of the target, as clients should have done:
- * what is judged is then what is sent. 0; -EINVAL where they are no UTF-8; or as of buf_add. */
+ * what is judged is then what is sent. 0; -EINVAL if they are no UTF-8; or as of buf_add. */
 _warn_unused_ int http_head_encode_query(struct http_head *h);
 _warn_unused_ int http_head_set_host(struct http_head *h, struct str host, uint16_t port);
 

@@ -15,5 +15,5 @@ struct http_rate {
 
 /* A full one. */
 struct http_rate http_rate_make(unsigned burst, unsigned per_second);
-/* Takes one; false where it stays empty. */
+/* Takes one; false if it stays empty. */
 _warn_unused_ bool http_rate_take(struct http_rate *r);

@@ -378,7 +378,7 @@ static void test_bomb(void)
 	free(zeros);
 }
 
-/* What gives nothing is not worked on for long, also where it comes out of another coding. */
+/* What gives nothing is not worked on for long, also if it comes out of another coding. */
 static void test_idle(void)
 {
 	_cleanup_(buf_donep) struct buf in = BUF_INIT(SIZE_MAX / 2), out = BUF_INIT(SIZE_MAX / 2);

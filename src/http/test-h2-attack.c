@@ -120,7 +120,7 @@ static void flood(unsigned type, unsigned flags, uint32_t id, struct str payload
 	calmed();
 }
 
-/* On a stream that is closed, where the library has nobody to tell. */
+/* On a stream that is closed, if the library has nobody to tell. */
 static void flood_closed(unsigned type, unsigned flags, struct str payload)
 {
 	begin();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* RFC 9113, one requirement after the other: what a peer sends, and what it gets for it. The RFC
  * lets an error of a stream be one of the connection (5.4.2 and 5.4.1). Rows that say "!" have what
- * the library does where the RFC wants something else: docs/design/architecture.md says why that
+ * the library does if the RFC wants something else: docs/design/architecture.md says why that
  * stays. More of section 8 is in test-h2-malformed.c. */
 #include "tap.h"
 #include "test-h2-frames.h"

@@ -214,7 +214,7 @@ static void keep_ahead(struct leg *l, size_t n)
 	h2_consume_ahead(l->st, n);
 }
 
-/* Streams that stall take nothing from the others where their bytes are kept. */
+/* Streams that stall take nothing from the others if their bytes are kept. */
 static void test_stalled_streams(void)
 {
 	begin_with(100 * 1024, 150 * 1024);

@@ -47,7 +47,7 @@ bool http_is_reason(struct str s);
  * IPv4 address, is judged by policy. */
 bool http_is_host(struct str s);
 /* Splits "host", "host:port", "[v6]:port". Port: 1 to 65535 without leading zeros; 0 is returned
- * where none is given. Views into s. Returns 0 or -EINVAL; ret_* are untouched on failure. */
+ * if none is given. Views into s. Returns 0 or -EINVAL; ret_* are untouched on failure. */
 _warn_unused_ int http_parse_authority(struct str s, struct str *ret_host, uint16_t *ret_port);
 /* A Content-Length: decimal digits, at most INT64_MAX. Returns 0 or -EINVAL. */
 _warn_unused_ int http_parse_length(struct str s, uint64_t *ret);

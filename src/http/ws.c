@@ -165,7 +165,7 @@ static enum ws_result give_head(struct ws_reader *r)
 	return WS_HEAD;
 }
 
-/* WS_MORE where the head is not complete. */
+/* WS_MORE if the head is not complete. */
 static enum ws_result read_head(struct ws_reader *r, struct str *in)
 {
 	enum ws_error e = WS_E_OK;

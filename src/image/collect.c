@@ -68,7 +68,7 @@ static int add_image(struct image_store *s, const char *hex, struct used *blobs,
 	return r < 0 ? err_nomem(err) : 0;
 }
 
-/* False where a room uses it. */
+/* False if a room uses it. */
 static bool remove_layer(int layers, const char *name)
 {
 	_cleanup_fd_ int fd = openat(layers, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

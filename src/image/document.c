@@ -66,7 +66,7 @@ static bool is_elsewhere(const json_t *platform)
 	       (architecture.n && own.n && !str_eq(architecture, own));
 }
 
-/* "name:tag" on the heap; NULL in *ret where it is none. */
+/* "name:tag" on the heap; NULL in *ret if it is none. */
 static int take_name(struct str text, char **ret)
 {
 	struct image_ref ref;
@@ -269,7 +269,7 @@ static int take_texts(const json_t *list, char ***ret, const char *what, struct 
 	return 0;
 }
 
-/* A string, NULL where it is not there or empty. */
+/* A string, NULL if it is not there or empty. */
 static int take_text(const json_t *o, const char *key, char **ret, struct cloche_err *err)
 {
 	struct str s = json_str_at(o, key);

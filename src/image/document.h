@@ -75,7 +75,7 @@ struct image_config {
 	char diff_ids[IMAGE_MAX_LAYERS][IMAGE_HEX + 1]; /* the lowest first */
 	size_t layers_n;
 	char **env, **entrypoint, **cmd, **volumes; /* strv; volumes are absolute paths */
-	char *user, *workdir;                       /* NULL where not set */
+	char *user, *workdir;                       /* NULL if not set */
 	char *architecture, *os, *created;          /* never NULL */
 };
 #define IMAGE_CONFIG_NULL ((struct image_config){0})

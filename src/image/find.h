@@ -17,13 +17,13 @@ static inline void image_found_donep(struct image_found *f)
 	image_found_done(f);
 }
 
-/* E_NOT_FOUND; E_USAGE where it is no name, or the beginning of several ids. */
+/* E_NOT_FOUND; E_USAGE if it is no name, or the beginning of several ids. */
 _warn_unused_ int image_find(struct image_store *s, const struct image_index *index,
 	struct str text, struct image_found *ret, struct cloche_err *err);
 
 struct image_user {
 	uint32_t uid, gid;
-	char *name, *home; /* heap; NULL where the image has no such account */
+	char *name, *home; /* heap; NULL if the image has no such account */
 };
 #define IMAGE_USER_NULL ((struct image_user){0})
 static inline void image_user_donep(struct image_user *u)
@@ -33,6 +33,6 @@ static inline void image_user_donep(struct image_user *u)
 }
 
 /* Who User of the configuration is ("name", "uid", each also with ":group"), by the accounts of the
- * image. E_CONFIG where it is a name that is not among them. */
+ * image. E_CONFIG if it is a name that is not among them. */
 _warn_unused_ int image_find_user(struct image_store *s, const struct image_config *c,
 	struct image_user *ret, struct cloche_err *err);

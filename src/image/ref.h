@@ -19,7 +19,7 @@ enum {
 /* Views of the text that was parsed. */
 struct image_ref {
 	struct str name;   /* empty: an id or a digest alone */
-	struct str tag;    /* "latest" where neither tag nor digest was given; else may be empty */
+	struct str tag;    /* "latest" if neither tag nor digest was given; else may be empty */
 	struct str digest; /* 64 digits, or the beginning of an id; may be empty */
 	bool maybe_id;     /* the name may be meant as the beginning of an id, too */
 };
@@ -31,7 +31,7 @@ _warn_unused_ int image_ref_parse(struct str text, struct image_ref *ret, struct
 void image_ref_name(const struct image_ref *ref, char *ret);
 
 /* Whether a stored "name:tag" is what ref names: the same, or the same behind a registry's name
- * ("docker.io/library/", "localhost/", ...) that ref leaves out. *ret_exact where nothing was left
+ * ("docker.io/library/", "localhost/", ...) that ref leaves out. *ret_exact if nothing was left
  * out. */
 bool image_ref_matches(const struct image_ref *ref, struct str stored, bool *ret_exact);
 

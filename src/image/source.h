@@ -39,6 +39,6 @@ bool image_source_has(const struct image_source *s, const char *path);
 /* A document. E_NOT_FOUND. */
 _warn_unused_ int image_source_read(
 	const struct image_source *s, const char *path, struct buf *ret, struct cloche_err *err);
-/* Into the store; blob->hex and blob->size are checked where they say something, and filled. */
+/* Into the store; blob->hex and blob->size are checked if they say something, and filled. */
 _warn_unused_ int image_source_take(const struct image_source *s, const char *path,
 	struct image_blob *blob, struct cloche_err *err);

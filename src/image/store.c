@@ -213,7 +213,7 @@ static int write_failed(int r, struct cloche_err *err)
 	return err_sys(err, -r, "write a blob");
 }
 
-/* Digests fd from its beginning and, where out is not negative, copies it there. */
+/* Digests fd from its beginning and, if out is not negative, copies it there. */
 static int read_through(
 	int fd, int out, struct sha256 *h, uint64_t *ret_size, struct cloche_err *err)
 {

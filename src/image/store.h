@@ -4,7 +4,7 @@
  *
  *   images/index.json, oci-layout, blobs/sha256/HEX   an OCI layout: other programs can read it
  *   images/layers/HEX/t       a layer, unpacked; HEX is the digest of its tar (the diff id)
- *   images/layers/HEX/owners  "UID:GID MODE PATH", a NUL behind each, where owners could not be
+ *   images/layers/HEX/owners  "UID:GID MODE PATH", a NUL behind each, if owners could not be
  * given images/new-...            what is being made; locked by its maker images/lock held by
  * whoever changes any of this
  *
@@ -22,7 +22,7 @@ struct image_store {
 };
 #define IMAGE_STORE_NULL ((struct image_store){.dir = -1, .blobs = -1, .layers = -1})
 
-/* Opens it, and makes it where it is missing. */
+/* Opens it, and makes it if it is missing. */
 _warn_unused_ int image_store_open(struct image_store *s, struct cloche_err *err);
 void image_store_close(struct image_store *s);
 static inline void image_store_closep(struct image_store *s)
@@ -39,14 +39,14 @@ _warn_unused_ int image_store_lock(
 _warn_unused_ int image_temp_make(struct image_store *s, char *ret_name, struct cloche_err *err);
 void image_temp_remove(struct image_store *s, const char *name);
 
-/* The index; an empty one where there are no images yet. */
+/* The index; an empty one if there are no images yet. */
 _warn_unused_ int image_store_read(
 	struct image_store *s, struct image_index *ret, struct cloche_err *err);
 /* Under the lock. Everything that was made before is on the disk first. */
 _warn_unused_ int image_store_write(
 	struct image_store *s, const struct image_index *index, struct cloche_err *err);
 
-/* A small blob's text. E_NOT_FOUND, E_CORRUPT where it is not what its name says. */
+/* A small blob's text. E_NOT_FOUND, E_CORRUPT if it is not what its name says. */
 _warn_unused_ int image_blob_read(
 	struct image_store *s, const char *hex, struct buf *ret, struct cloche_err *err);
 bool image_blob_has(const struct image_store *s, const char *hex);
@@ -54,7 +54,7 @@ bool image_blob_has(const struct image_store *s, const char *hex);
  * (0: any). */
 _warn_unused_ int image_blob_copy(
 	struct image_store *s, int fd, const struct image_blob *want, struct cloche_err *err);
-/* The same by giving a file of ours its place: NAME of dir. want->hex is filled where it is empty.
+/* The same by giving a file of ours its place: NAME of dir. want->hex is filled if it is empty.
  */
 _warn_unused_ int image_blob_move(struct image_store *s, int dir, const char *name,
 	struct image_blob *want, struct cloche_err *err);

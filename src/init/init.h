@@ -27,7 +27,7 @@ struct start_failure {
 _warn_unused_ int start_process(const struct roomctl_exec *m, const int fds[3], struct proc **ret,
 	struct start_failure *why);
 
-/* p->birth is readable, or p is dead: true where it has executed its command (or died before that),
+/* p->birth is readable, or p is dead: true if it has executed its command (or died before that),
  * else false with *why. Closes p->birth. */
 _warn_unused_ bool start_has_worked(struct proc *p, struct start_failure *why);
 
@@ -38,7 +38,7 @@ void proc_free(struct proc *p);
  * and exec. */
 void lookup_exec(char *const *argv, char *const *env, struct start_failure *why);
 
-/* Sends m->signo as m->scope says; p is the process that it names, NULL where it is gone. */
+/* Sends m->signo as m->scope says; p is the process that it names, NULL if it is gone. */
 void signal_deliver(const struct roomctl_signal *m, const struct proc *p);
 
 /* Sends a signal to one process, whoever it is by now. */
@@ -50,6 +50,6 @@ void tree_signal_group(const struct proc *p, int signo);
 /* Kills our children and all that descends from them by parents that live. */
 void tree_kill_children(void);
 
-/* Where there is no room (plain.c): makes of what a room is asked for what the host has. 0 or
+/* If there is no room (plain.c): makes of what a room is asked for what the host has. 0 or
  * -ENOMEM. */
 _warn_unused_ int plain_apply(struct exec_spec *s);

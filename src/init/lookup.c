@@ -20,7 +20,7 @@ static const char *find_path(char *const *env)
 	return DEFAULT_PATH;
 }
 
-/* True where looking on makes sense; otherwise why is final. */
+/* True if looking on makes sense; otherwise why is final. */
 static bool try_exec(
 	const char *path, char *const *argv, char *const *env, struct start_failure *why)
 {

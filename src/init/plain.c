@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: "cloche-init plain" is what stands in for process 1 where there is no room
+/* Theory of operation: "cloche-init plain" is what stands in for process 1 if there is no room
  * (provider/subprocess): a process of the host like any other, that starts commands and gets their
- * orphans. It gives up its capabilities, enters a Landlock domain where the kernel has it, takes
+ * orphans. It gives up its capabilities, enters a Landlock domain if the kernel has it, takes
  * the system call filter of rooms, and ends what it has started when nobody listens to it any more.
  *
  * A command finds its files where the host has them. So the directory that a room would show
@@ -149,7 +149,7 @@ int plain_main(char *const *argv)
 	return r;
 }
 
-/* Where the host has what a room would have there, on the heap; NULL: the same. */
+/* If the host has what a room would have there, on the heap; NULL: the same. */
 static char *find_place(const char *path)
 {
 	const char *source = NULL;

@@ -8,7 +8,7 @@ int init_program(void);
 /* The same of a room that a provider's program has made: connects to the supervisor and narrows
  * itself first. argv: "nofile=N", "file-size=N" (0: as it is), "staying". */
 int enter_main(char *const *argv);
-/* In place of process 1 where there is no room. argv: "home DIR", "ro PATH", "rw PATH" (also below
+/* In place of process 1 if there is no room. argv: "home DIR", "ro PATH", "rw PATH" (also below
  * it), "at TARGET SOURCE" (for working directories), "nofile=N", "file-size=N", "memory=N", "tcp".
  */
 int plain_main(char *const *argv);

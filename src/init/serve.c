@@ -72,7 +72,7 @@ static int start(struct init *in, const struct roomctl_exec *m, const int fds[3]
 	return 0;
 }
 
-/* The process at *at has executed its command, has failed to, or is dead. Frees it where it failed.
+/* The process at *at has executed its command, has failed to, or is dead. Frees it if it failed.
  */
 static int on_birth(struct init *in, struct proc **at)
 {
@@ -306,7 +306,7 @@ int init_program(void)
 	signals = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (signals < 0)
 		return 1;
-	/* Where a provider has no pid namespace, orphans come here all the same. */
+	/* If a provider has no pid namespace, orphans come here all the same. */
 	if (getpid() != 1)
 		prctl(PR_SET_CHILD_SUBREAPER, 1);
 	if (chan_init(&in.chan, CHANNEL_FD, ROOMCTL_MAX_PAYLOAD, MAX_OUT) < 0 ||

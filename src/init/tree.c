@@ -21,7 +21,7 @@ struct entry {
 	pid_t pid, parent, group, session;
 };
 
-/* "PID (NAME) S PPID PGRP SESSION ...", where NAME may hold anything. */
+/* "PID (NAME) S PPID PGRP SESSION ...", if NAME may hold anything. */
 static bool read_entry(int proc, const char *name, struct entry *ret)
 {
 	char path[32], text[512], *at;
@@ -52,7 +52,7 @@ static bool is_member(const pid_t *members, size_t n, pid_t pid)
 	return false;
 }
 
-/* One reading of /proc; true where something new was found. */
+/* One reading of /proc; true if something new was found. */
 static bool collect(pid_t leader, pid_t *members, size_t *n)
 {
 	DIR *dir = opendir("/proc");

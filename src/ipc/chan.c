@@ -266,7 +266,7 @@ static int read_some(struct chan *c)
 	return r < 0 ? r : 1;
 }
 
-/* 1 where a whole frame is buffered, 0 where not yet, negative where malformed. */
+/* 1 if a whole frame is buffered, 0 if not yet, negative if malformed. */
 static int parse(struct chan *c, struct chan_frame *ret)
 {
 	const char *at = buf_data(&c->in);

@@ -54,7 +54,7 @@ struct chan_frame {
 _warn_unused_ int chan_init(struct chan *c, int fd, size_t max_payload, size_t max_out);
 void chan_done(struct chan *c);
 
-/* Nobody expects descriptors from the other end: the kernel shall refuse to carry them where it can
+/* Nobody expects descriptors from the other end: the kernel shall refuse to carry them if it can
  * (Linux 6.16). What comes all the same is closed as every descriptor that nobody takes. */
 void chan_refuse_fds(struct chan *c);
 

@@ -25,7 +25,7 @@
  * Of too many guests those that come last are answered with ERROR: some of them when they ATTACH,
  * others, which may still STOP, at anything else. A guest that does not ATTACH soon is dropped.
  *
- * Nothing is waited for: START and EXEC can be sent together. Where the room cannot be made, ERROR
+ * Nothing is waited for: START and EXEC can be sent together. If the room cannot be made, ERROR
  * and then ENDED answer both. The supervisor sends, in this order:
  *
  *   WARNING...  STARTED | ERROR
@@ -62,8 +62,8 @@ enum {
 
 enum ctl_frame {
 	/* client -> supervisor */
-	CTL_START = 1, /* struct ctl_start; 1 fd where .gateway: the broker's configuration socket;
-			* 2 fds where .recorded: directories of logs and of contents */
+	CTL_START = 1, /* struct ctl_start; 1 fd if .gateway: the broker's configuration socket;
+			* 2 fds if .recorded: directories of logs and of contents */
 	CTL_ATTACH,    /* struct ctl_attach */
 	CTL_EXEC,      /* struct ctl_exec; an fd for each stdio that says CTL_STDIO_FD, in order */
 	CTL_SIGNAL,    /* struct ctl_signal */
@@ -87,7 +87,7 @@ enum ctl_frame {
 	CTL_STARTED,       /* struct ctl_started */
 	CTL_ERROR,         /* struct ctl_failure */
 	CTL_EXEC_STARTED,  /* struct ctl_exec_started; at most 1 fd. Of a terminal: its master, for
-			    * input and, where nothing else reads it (not kept), output. Of one
+			    * input and, if nothing else reads it (not kept), output. Of one
 			    * whose input the supervisor keeps open: the pipe to write to */
 	CTL_EXEC_FAILED,   /* struct ctl_exec_failed */
 	CTL_EXEC_EXITED,   /* struct ctl_exec_exited */
@@ -158,7 +158,7 @@ MESSAGE(ctl, attach, CTL_ATTACH, CTL_ATTACH_FIELDS);
 
 enum ctl_exec_flags {
 	/* spec.env is laid over the sandbox's own environment; cwd and timeout are the sandbox's
-	 * where spec has none. */
+	 * if spec has none. */
 	CTL_EXEC_INHERIT = 1 << 0,
 	/* The descriptors go straight to the process, nothing is logged: for helpers of ours that
 	 * speak a protocol of their own. */
@@ -198,7 +198,7 @@ MESSAGE(ctl, resize, CTL_RESIZE, CTL_RESIZE_FIELDS);
 
 #define CTL_STOP_FIELDS(F)                                                                         \
 	F(U64, grace_usec) /* between TERM and KILL; 0: KILL at once */                            \
-	F(BOOL, if_idle)   /* where a process runs: REFUSED with E_BUSY, and nothing is ended */
+	F(BOOL, if_idle)   /* if a process runs: REFUSED with E_BUSY, and nothing is ended */
 MESSAGE(ctl, stop, CTL_STOP, CTL_STOP_FIELDS);
 
 #define CTL_JOIN_FIELDS(F)                                                                         \

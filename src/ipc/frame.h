@@ -8,7 +8,7 @@
 struct frame_out {
 	struct chan *c;
 	size_t mark;
-	struct wire_out w; /* w.b is NULL where the channel is full */
+	struct wire_out w; /* w.b is NULL if the channel is full */
 };
 
 static inline struct frame_out frame_begin(struct chan *c, uint16_t type)
@@ -21,5 +21,5 @@ static inline struct frame_out frame_begin(struct chan *c, uint16_t type)
 	return f;
 }
 
-/* 0, -ENOBUFS where the channel is full, or another -errno. fds are borrowed. */
+/* 0, -ENOBUFS if the channel is full, or another -errno. fds are borrowed. */
 _warn_unused_ int frame_end(struct frame_out *f, const int *fds, unsigned fds_n);

@@ -9,10 +9,10 @@
  * (ipc/netconf.h); what is said there, and the answer, the supervisor never sees.
  *
  * The broker may ask which process of the room holds a connection; it is answered in order, also
- * where nobody is found.
+ * if nobody is found.
  *
  * The broker, which can open nothing, may ask whether the host resolves names as it did; it is
- * answered only where that has changed since the last answer.
+ * answered only if that has changed since the last answer.
  *
  * A helper sends READY once, when it has narrowed itself and serves whatever it is given, or FAILED
  * once and ends. LISTENERS may be sent before READY was read. End-of-file towards a helper: end at

@@ -63,7 +63,7 @@ enum net_frame {
 /* What a stream carries. Of a WEBSOCKET the request is an HTTP/1.1 upgrade; after a HEAD with
  * status 101 both directions are DATA of whole WebSocket frames, which each side has judged before
  * it sends them. A TUNNEL has no method, target or fields, and is answered by HEAD with status 200
- * (or another one and an END, where it is refused); then both directions are bytes that nobody
+ * (or another one and an END, if it is refused); then both directions are bytes that nobody
  * looks into. END ends one direction. Both kinds have NET_BODY_STREAM in both directions. */
 enum net_kind { NET_KIND_HTTP, NET_KIND_WEBSOCKET, NET_KIND_TUNNEL, NET_KIND_END };
 /* How to go on with a TLS connection whose ClientHello was seen. */
@@ -212,8 +212,8 @@ struct net_fields_out net_begin_trailers(struct chan *c, uint32_t stream);
 void net_add_field(struct net_fields_out *f, struct str name, struct str value);
 _warn_unused_ int net_end_fields(struct net_fields_out *f);
 
-/* A DATA frame that is filled in place: returns where at most max bytes may be written, or NULL
- * where the channel's buffer is full. Commit with the number written (0 withdraws the frame). */
+/* A DATA frame that is filled in place: returns if at most max bytes may be written, or NULL
+ * if the channel's buffer is full. Commit with the number written (0 withdraws the frame). */
 char *net_begin_data(struct chan *c, uint32_t stream, size_t max, size_t *ret_mark);
 _warn_unused_ int net_commit_data(struct chan *c, size_t mark, size_t n);
 
@@ -226,7 +226,7 @@ bool net_get_end(struct str payload, uint32_t *ret_stream, uint16_t *ret_fields_
 	struct wire_in *ret_fields);
 bool net_get_reset(struct str payload, uint32_t *ret_stream, enum net_reset *ret_why);
 bool net_get_credit(struct str payload, uint32_t *ret_stream, uint32_t *ret_bytes);
-/* False where malformed. After the last field check wire_ok(fields). */
+/* False if malformed. After the last field check wire_ok(fields). */
 bool net_next_field(struct wire_in *fields, struct str *ret_name, struct str *ret_value);
 
 /* Every table, up to NULL. */

@@ -7,7 +7,7 @@
  *
  * A new policy for a broker that runs comes over another socket, which the supervisor hands over
  * (HELPER_POLICY): any number of ALLOWLIST and ALLOW, then DONE. It takes the place of the old one
- * as a whole, or not at all where anything of it is wrong or the client goes away before DONE. The
+ * as a whole, or not at all if anything of it is wrong or the client goes away before DONE. The
  * answer is NETCONF_REPLACED or NETCONF_REFUSED; then the broker closes the socket. */
 
 #include "ipc/message.h"

@@ -24,9 +24,9 @@
 #define RUNDIR_OUT "out"
 #define RUNDIR_INDEX "index"
 
-/* The path: $CLOCHE_RUNTIME_DIR; else /run/cloche for root; else $XDG_RUNTIME_DIR/cloche (where
- * that is not set /run/user/UID/cloche); else (and where that cannot be used) /tmp/cloche-UID.
- * Makes it where missing and returns a descriptor; an error where it is not ours alone. */
+/* The path: $CLOCHE_RUNTIME_DIR; else /run/cloche for root; else $XDG_RUNTIME_DIR/cloche (if
+ * that is not set /run/user/UID/cloche); else (and if that cannot be used) /tmp/cloche-UID.
+ * Makes it if missing and returns a descriptor; an error if it is not ours alone. */
 _warn_unused_ int rundir_open(struct cloche_err *err);
 
 /* The same without $CLOCHE_RUNTIME_DIR: for what is kept for all sandboxes of the person, wherever

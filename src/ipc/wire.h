@@ -84,7 +84,7 @@ static inline uint64_t wire_get_u64(struct wire_in *r)
 
 /* A view into the message; more than max bytes is malformed. */
 struct str wire_get_str(struct wire_in *r, size_t max);
-/* A heap copy as a terminated string: a NUL inside is malformed. NULL where malformed or out of
+/* A heap copy as a terminated string: a NUL inside is malformed. NULL if malformed or out of
  * memory (then bad is set too). */
 char *wire_get_z(struct wire_in *r, size_t max);
 /* A heap array of heap strings, at most max_n, each at most max bytes; free with strv_free. */
@@ -95,7 +95,7 @@ bool wire_get_bool(struct wire_in *r);
 void wire_put_err(struct wire_out *w, const struct cloche_err *err);
 int wire_get_err(struct wire_in *r, struct cloche_err *ret);
 
-/* True where everything was read and nothing was malformed. */
+/* True if everything was read and nothing was malformed. */
 static inline bool wire_ok(const struct wire_in *r)
 {
 	return !r->bad && r->rest.n == 0;

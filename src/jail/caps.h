@@ -30,6 +30,6 @@ _warn_unused_ int caps_join_keyring(struct cloche_err *err);
 /* No program that is executed from now on gains privileges. */
 _warn_unused_ int caps_no_new_privs(struct cloche_err *err);
 
-/* Sets soft and hard limit of a resource; where the hard limit of the caller is lower already, that
+/* Sets soft and hard limit of a resource; if the hard limit of the caller is lower already, that
  * one is kept. */
 _warn_unused_ int caps_rlimit(int resource, uint64_t value, struct cloche_err *err);

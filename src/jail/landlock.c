@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The kernel's interface (linux/landlock.h), also where the installed header is older. */
+/* The kernel's interface (linux/landlock.h), also if the installed header is older. */
 #define ACCESS_EXECUTE (1ULL << 0)
 #define ACCESS_WRITE_FILE (1ULL << 1)
 #define ACCESS_READ_FILE (1ULL << 2)

@@ -6,12 +6,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The ABI version of the running kernel (1 and up), or 0 where there is no Landlock. */
+/* The ABI version of the running kernel (1 and up), or 0 if there is no Landlock. */
 int landlock_abi(void);
 
 /* Allows the calling process and all it starts to write, make and remove files only beneath these
  * directories (borrowed; those that do not exist are skipped), and to reach abstract sockets and
- * signal processes only among themselves where the kernel can tell. A kernel without Landlock is no
+ * signal processes only among themselves if the kernel can tell. A kernel without Landlock is no
  * error. no_new_privs must be set. paths_n 0: no rule about files. */
 _warn_unused_ int landlock_restrict(
 	const char *const *paths, size_t paths_n, struct cloche_err *err);
@@ -25,7 +25,7 @@ struct landlock_grant {
 	bool write;       /* everything; else reading and executing */
 };
 /* For a process of the host: what lies beneath these paths (or is one of them), and nothing else,
- * may be opened; with tcp false, where the kernel can tell (ABI 4), no port may be bound or
+ * may be opened; with tcp false, if the kernel can tell (ABI 4), no port may be bound or
  * connected to. Otherwise as landlock_restrict(). */
 _warn_unused_ int landlock_grants(
 	const struct landlock_grant *grants, size_t n, bool tcp, struct cloche_err *err);

@@ -37,7 +37,7 @@ enum { LO_INDEX = 1, DNS_PORT = 53, BACKLOG = 4096 };
  * inside would compare it with. */
 static const uint8_t own_address[4] = {100, 64, 0, 2};
 
-/* A setting that is not essential: where /proc is read-only or the kernel has no such thing, the
+/* A setting that is not essential: if /proc is read-only or the kernel has no such thing, the
  * room works without. */
 static void try_sysctl(const char *path, const char *value)
 {
@@ -157,7 +157,7 @@ static int bind_listener(int s, bool v6, bool tcp)
 	return v6 ? bind(s, (void *)&a6, sizeof(a6)) : bind(s, (void *)&a4, sizeof(a4));
 }
 
-/* -EADDRNOTAVAIL or -EAFNOSUPPORT (without err) where the machine has no IPv6. */
+/* -EADDRNOTAVAIL or -EAFNOSUPPORT (without err) if the machine has no IPv6. */
 static int make_listener(int family, int type, struct cloche_err *err)
 {
 	bool v6 = family == AF_INET6, tcp = type == SOCK_STREAM;

@@ -7,7 +7,7 @@
 
 enum { NETCAPTURE_PORT = 15001 };
 
-/* Descriptors to accept and answer on from another network namespace; -1 where there is none (no
+/* Descriptors to accept and answer on from another network namespace; -1 if there is none (no
  * IPv6 on this machine). All are non-blocking and close-on-exec.
  *
  * tcp4, tcp6  listen on 127.0.0.1:15001 and [::1]:15001. getsockname() of an accepted connection is

@@ -11,7 +11,7 @@
 #define MSG_HEADER ((size_t)NLMSG_HDRLEN)
 #define ATTR_HEADER sizeof(struct nlattr)
 
-/* Takes n zeroed, aligned bytes; NULL where they do not fit. */
+/* Takes n zeroed, aligned bytes; NULL if they do not fit. */
 static uint8_t *take(struct netlink *nl, size_t n)
 {
 	size_t padded = NLMSG_ALIGN(n);

@@ -41,7 +41,7 @@ void seccomp_fail(const char *what, const char *name, int r)
 	exit(1);
 }
 
-/* The number on this architecture, or -1 where it has no such call. nr: known anyway, or -1. */
+/* The number on this architecture, or -1 if it has no such call. nr: known anyway, or -1. */
 static int number(const char *name, int nr)
 {
 	int known = seccomp_syscall_resolve_name(name);
@@ -104,7 +104,7 @@ static void print_filter(const char *name, const struct filter *f)
 }
 
 /* Nested namespaces never include the one of control groups: in its own the inside could mount
- * their files, and where the room's group belongs to the user himself, lift its limits. */
+ * their files, and if the room's group belongs to the user himself, lift its limits. */
 static void allow_clone(scmp_filter_ctx ctx, bool nested)
 {
 	const uint64_t flags = nested ? CLONE_NEWCGROUP : NS_FLAGS;
@@ -216,7 +216,7 @@ static void refuse_sockets(scmp_filter_ctx ctx)
 }
 
 /* A crash must not reach the host's core handler, which runs as root outside: the kernel leaves it
- * alone only where the limit is 1. That is set already (hard, so it cannot be raised); lowering it
+ * alone only if the limit is 1. That is set already (hard, so it cannot be raised); lowering it
  * is answered with a success that changes nothing. */
 static void keep_core_limit(scmp_filter_ctx ctx)
 {
@@ -260,7 +260,7 @@ static void keep_init(scmp_filter_ctx ctx)
 		}
 }
 
-/* The answers that programs expect where the allowlist alone would say ENOSYS, the terminal
+/* The answers that programs expect if the allowlist alone would say ENOSYS, the terminal
  * requests that put words into the mouth of whoever reads the terminal or bring line disciplines
  * (modems, serial buses) into the kernel, and those by which older kernels show a whole btrfs
  * subvolume to whoever owns one file of it. */

@@ -5,7 +5,7 @@
  *
  * A filter looks at the number of the call, and then perhaps at arguments. For one number all of
  * its comparisons with that can be decided here, and what is left is the code for this call: one
- * answer, mostly, else what looks at arguments. Where one filter allows, the code of the next one
+ * answer, mostly, else what looks at arguments. If one filter allows, the code of the next one
  * goes on. That code can only change at a number that some filter compares with, or behind it. So
  * it is made for each of these places, and what is the same as before is left out; the rest is
  * found by a binary search. */

@@ -19,7 +19,7 @@ enum seccomp_filter {
 	SECCOMP_ROOM_NESTED,
 	/* Of both: instead of devices, no extended attribute can be set. In a namespace of theirs
 	 * they could give a file capabilities, which it would keep, and the name of the attribute
-	 * is in memory, where no filter looks. (Overlays that they mount set attributes of their
+	 * is in memory, if no filter looks. (Overlays that they mount set attributes of their
 	 * own, "user.overlay.", and leave whiteouts: both mean nothing to anybody but overlayfs.)
 	 */
 	SECCOMP_ROOM_NESTED_STAYING,

@@ -11,12 +11,12 @@
  * devices and fifos; sockets, unless by their real path; and what holds credentials of the person
  * or the machine, whether it is that place itself, lies inside it or contains it, unless `path`
  * names exactly that place or something in it (not through a link); with no_link also a link as the
- * last component. home: the person's home directory, NULL where it is not known. -ENOENT, with err
- * set too, where it does not exist. */
+ * last component. home: the person's home directory, NULL if it is not known. -ENOENT, with err
+ * set too, if it does not exist. */
 _warn_unused_ int source_open(
 	const char *path, const char *home, bool no_link, bool *ret_is_dir, struct cloche_err *err);
 
-/* Judges a path without links that nobody named, but a search found: refused (E_DENIED) where it
+/* Judges a path without links that nobody named, but a search found: refused (E_DENIED) if it
  * lies in such a place or contains one. */
 _warn_unused_ int source_judge_found(const char *path, const char *home, struct cloche_err *err);
 

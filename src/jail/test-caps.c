@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Runs in a child. 0 where no set holds anything any more. */
+/* Runs in a child. 0 if no set holds anything any more. */
 static int drops_all(void)
 {
 	static const char *const names[] = {"CapInh", "CapPrm", "CapEff", "CapAmb"};

@@ -59,9 +59,9 @@ uint64_t loop_now(const struct loop *l);
 /* Starts watching fd. Returns 0 or -errno. */
 _warn_unused_ int loop_io_add(struct loop *l, struct loop_io *io, int fd, uint32_t events,
 	void (*cb)(struct loop_io *io, uint32_t events));
-/* Changes what is watched; nothing is done where it is the same. */
+/* Changes what is watched; nothing is done if it is the same. */
 void loop_io_set(struct loop_io *io, uint32_t events);
-/* Stops watching; fine where it was not added. Call it before the descriptor is closed. */
+/* Stops watching; fine if it was not added. Call it before the descriptor is closed. */
 void loop_io_remove(struct loop_io *io);
 
 /* Arms (or moves) a one-shot timer. Returns 0 or -ENOMEM. */

@@ -13,6 +13,6 @@ struct cleanup {
 	char error[CLEANUP_ERROR_MAX];
 };
 
-/* error: NULL where nothing failed; an older one stays. Best effort. */
+/* error: NULL if nothing failed; an older one stays. Best effort. */
 void cleanup_note(int base, const char *error);
 void cleanup_read(int base, struct cleanup *ret);

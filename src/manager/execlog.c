@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: what a process inside writes is hostile in amount and in pattern. So that it
  * cannot fill the host's disk, at most `max` bytes of output are kept, given up in steps of an
- * eighth, and an index of at most an eighth of that again: where the streams alternate so often
+ * eighth, and an index of at most an eighth of that again: if the streams alternate so often
  * that the index is full, its older half goes, and with it the output that it described. Whatever
  * cannot be written (a full disk, a file system without holes once `max` is reached) ends the log,
  * never the process: the rest is counted and thrown away. */
@@ -94,13 +94,13 @@ static bool shorten_index(struct execlog *l)
 		stop(l, EIO);
 		return false;
 	}
-	/* Where that lies within a block, readers find the rest of it without an entry and leave it
+	/* If that lies within a block, readers find the rest of it without an entry and leave it
 	 * out. */
 	return give_up(l, l->out, &l->first, le64toh(entry) >> 1) &&
 	       give_up(l, l->index, &l->index_first, upto);
 }
 
-/* Makes room for n bytes of a stream and notes where the stream changes. False where nothing can be
+/* Makes room for n bytes of a stream and notes if the stream changes. False if nothing can be
  * logged. */
 static bool prepare(struct execlog *l, int stream, uint64_t n)
 {
@@ -215,7 +215,7 @@ void execlog_reader_done(struct execlog_reader *r)
 	r->index = fd_close(r->index);
 }
 
-/* Where data begins in a file of this size (size where there is none), or -errno. */
+/* Where data begins in a file of this size (size if there is none), or -errno. */
 static int64_t first_data(int fd, int64_t size)
 {
 	off_t at;
@@ -317,7 +317,7 @@ static int find_stream(const struct execlog_reader *r, const struct view *v, uin
 int64_t execlog_read(
 	const struct execlog_reader *r, uint64_t *offset, void *p, uint64_t size, int *ret_stream)
 {
-	/* Again where the writer gave up just that, or a part of the index, meanwhile. */
+	/* Again if the writer gave up just that, or a part of the index, meanwhile. */
 	for (int tries = 0; tries < READ_TRIES; tries++) {
 		struct view v, after;
 		uint64_t until, at;

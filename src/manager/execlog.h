@@ -49,7 +49,7 @@ struct execlog_reader {
 };
 #define EXECLOG_READER_INIT ((struct execlog_reader){.out = -1, .index = -1})
 
-/* Opens the log in dir (the process's; borrowed). E_NOT_FOUND where there is none. */
+/* Opens the log in dir (the process's; borrowed). E_NOT_FOUND if there is none. */
 _warn_unused_ int execlog_reader_open(struct execlog_reader *r, int dir, struct cloche_err *err);
 void execlog_reader_done(struct execlog_reader *r);
 
@@ -58,7 +58,7 @@ _warn_unused_ int execlog_extent(
 	const struct execlog_reader *r, uint64_t *ret_start, uint64_t *ret_end);
 
 /* Reads at most size bytes of one stream from *offset on, which is moved to where it begins to be
- * kept. Returns how many (*ret_stream says of which: 1 or 2), 0 where nothing is there (yet), or
+ * kept. Returns how many (*ret_stream says of which: 1 or 2), 0 if nothing is there (yet), or
  * -errno. Does not wait. To be told of changes watch `out` with inotify, but do not count on it:
  * not every kernel tells of what was spliced; look again ten times a second as well. */
 _warn_unused_ int64_t execlog_read(

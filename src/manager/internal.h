@@ -18,7 +18,7 @@ void manager_remove_dir(int base, int dir, const char *name);
 void manager_settle(int dir, struct cloche_err *err);
 
 /* renameat2 with RENAME_NOREPLACE, or what comes closest on file systems without it. -1 with errno:
- * EEXIST or ENOTEMPTY where there is one already. */
+ * EEXIST or ENOTEMPTY if there is one already. */
 int manager_rename_new(int base, const char *from, const char *to);
 
 /* --- names.c --- */

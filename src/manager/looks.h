@@ -11,7 +11,7 @@
 _warn_unused_ int looks_plan(struct look *l, const struct room_spec *spec, struct cloche_err *err);
 
 /* While it is made, and before a command begins in it: writes the plan into the sandbox's
- * directory (which is made where it is not there yet), unless the room can write in nothing. init:
+ * directory (which is made if it is not there yet), unless the room can write in nothing. init:
  * its process 1. */
 _warn_unused_ int looks_note(
 	struct look *l, struct sandbox_dir *d, const char *id, pid_t init, struct cloche_err *err);

@@ -9,7 +9,7 @@ struct memory {
 	uint64_t total, available; /* bytes; a cache that can be dropped at once is available */
 };
 
-/* UINT64_MAX in both where the machine does not say what it has. */
+/* UINT64_MAX in both if the machine does not say what it has. */
 void memory_read(struct memory *ret);
 
 /* Lowers *m to what this group (a directory of version 1 or 2) and those above it give. */

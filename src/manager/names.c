@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: a name is a symbolic link to an id, which is made only where there is none.
+/* Theory of operation: a name is a symbolic link to an id, which is made only if there is none.
  * Who makes, replaces or drops one holds a lock on the directory of all sandboxes, so that of two
  * who find a dead holder only one replaces him. */
 #include "base/fd.h"
@@ -127,7 +127,7 @@ static void drop(int base, const char *id)
 			(id ? strcmp(holder, id) == 0 : is_gone(base, holder)))
 			unlinkat(fd, e->d_name, 0);
 	closedir(dir);
-	/* Gone with the last name; where there are others it stays. */
+	/* Gone with the last name; if there are others it stays. */
 	if (lock >= 0)
 		unlinkat(base, MANAGER_NAMES, AT_REMOVEDIR);
 }

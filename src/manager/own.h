@@ -20,7 +20,7 @@ struct sandbox_dir {
 
 /* Makes and locks the directory of sandbox id. It appears under its name when it is locked. */
 _warn_unused_ int sandbox_dir_make(struct sandbox_dir *d, const char *id, struct cloche_err *err);
-/* To r, the result of writing something in the directory, adds where that is and what a person can
+/* To r, the result of writing something in the directory, adds if that is and what a person can
  * do if the system refused it; returns r. */
 int sandbox_dir_failed(const struct sandbox_dir *d, int r, struct cloche_err *err);
 
@@ -29,8 +29,8 @@ int sandbox_dir_failed(const struct sandbox_dir *d, int r, struct cloche_err *er
 _warn_unused_ int sandbox_dir_take_name(
 	struct sandbox_dir *d, const char *name, struct cloche_err *err);
 
-/* Before the room is made: where it will own something that could outlive us (a control group),
- * makes the directory (where it is not there yet) and writes there what has to be cleaned up. Else
+/* Before the room is made: if it will own something that could outlive us (a control group),
+ * makes the directory (if it is not there yet) and writes there what has to be cleaned up. Else
  * nothing. */
 _warn_unused_ int sandbox_dir_plan(struct sandbox_dir *d, const struct provider *provider,
 	const struct room_spec *spec, struct cloche_err *err);
@@ -44,7 +44,7 @@ _warn_unused_ int sandbox_dir_write_record(
 /* Makes the listening socket (d->listen). */
 _warn_unused_ int sandbox_dir_listen(struct sandbox_dir *d, struct cloche_err *err);
 
-/* Removes the directory and its name and unlocks. Fine where nothing was made. */
+/* Removes the directory and its name and unlocks. Fine if nothing was made. */
 void sandbox_dir_remove(struct sandbox_dir *d);
 
 /* The same, but directory, record, logs and name stay; the record has to say RECORD_ENDED. */

@@ -18,10 +18,10 @@ struct owner {
 #define OWNER_INIT ((struct owner){.fd = -1})
 
 _warn_unused_ int owner_make(int base, struct owner *ret, struct cloche_err *err);
-/* Fine where nothing was made. */
+/* Fine if nothing was made. */
 void owner_done(int base, struct owner *o);
 
-/* Also true where it cannot be told. */
+/* Also true if it cannot be told. */
 bool owner_is_live(int base, const char *id);
 
 /* Writes down that o promises so many bytes in all, unless all live owners would promise more than

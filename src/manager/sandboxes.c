@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: see own.c for what a lock means. Whoever only looks takes it shared and lets
  * go at once; whoever removes takes it alone and holds it. An orderly end is known by the record's
- * first bytes, which its supervisor wrote last. What another user put into the directory (where it
+ * first bytes, which its supervisor wrote last. What another user put into the directory (if it
  * is shared with root) is not ours and is left alone. */
 #include "manager/sandboxes.h"
 #include "base/clock.h"
@@ -62,7 +62,7 @@ void manager_remove_dir(int base, int dir, const char *name)
 }
 
 /* The record is only as good as the directory it lies in, which is ours alone. It is written before
- * anything is made that could outlive its maker, so where there is none nothing is left. */
+ * anything is made that could outlive its maker, so if there is none nothing is left. */
 static int reap_owned(int dir, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf b = BUF_INIT(MAX_OWNED);
@@ -107,7 +107,7 @@ static int open_dir(int base, const char *name)
 	return TAKE_FD(fd);
 }
 
-/* The lock's descriptor where it could be taken in this way; -1 with errno: EWOULDBLOCK where
+/* The lock's descriptor if it could be taken in this way; -1 with errno: EWOULDBLOCK if
  * somebody holds it. */
 static int try_lock(int dir, int how)
 {
@@ -298,7 +298,7 @@ int sandbox_remove(int base, const char *id, struct cloche_err *err)
 	return r;
 }
 
-/* True where it was removed. */
+/* True if it was removed. */
 static bool sweep_one(int base, const char *id, struct cloche_err *err)
 {
 	_cleanup_fd_ int dir = open_dir(base, id), lock = -1;

@@ -27,22 +27,22 @@ void sandbox_entry_done(struct sandbox_entry *e);
 /* The ids of all directories, sorted, as a heap array of heap strings (strv_free; NULL is none). */
 _warn_unused_ int sandboxes_list(int base, char ***ret, struct cloche_err *err);
 
-/* Opens one by its whole id. E_NOT_FOUND where there is none (any more). */
+/* Opens one by its whole id. E_NOT_FOUND if there is none (any more). */
 _warn_unused_ int sandbox_open(
 	int base, const char *id, struct sandbox_entry *ret, struct cloche_err *err);
 
 /* Turns what a person wrote (an id, a name, or the beginning of an id: with or without "sandbox-",
  * at least one character of what follows) into an id. A name wins over a beginning. E_NOT_FOUND; or
- * E_USAGE with the candidates in the message where several fit. Does not say that it lives. */
+ * E_USAGE with the candidates in the message if several fit. Does not say that it lives. */
 _warn_unused_ int sandbox_resolve(
 	int base, const char *text, char ret_id[RUNDIR_ID_BYTES + 1], struct cloche_err *err);
 
 /* The record's text (one JSON object, docs/design/formats.md) into ret, which the caller
- * initialised. E_NOT_FOUND where there is none yet. */
+ * initialised. E_NOT_FOUND if there is none yet. */
 _warn_unused_ int sandbox_read_record(
 	const struct sandbox_entry *e, struct buf *ret, struct cloche_err *err);
 
-/* Removes one that does not run, with its logs and its name. E_BUSY where it runs; a missing one is
+/* Removes one that does not run, with its logs and its name. E_BUSY if it runs; a missing one is
  * fine. */
 _warn_unused_ int sandbox_remove(int base, const char *id, struct cloche_err *err);
 

@@ -357,7 +357,7 @@ static int add_key(struct buf *out, const char *key)
 	return r < 0 ? r : buf_add_str(out, STR("\":"));
 }
 
-/* ,"key":"text" where there is a text. */
+/* ,"key":"text" if there is a text. */
 static int add_field(struct buf *out, const char *key, struct str s, size_t share)
 {
 	int r;

@@ -100,10 +100,10 @@ _warn_unused_ int netlog_write(struct netlog *log, const struct netlog_event *ev
 
 /* As netlog_write, but the event may wait for others: it is written with the next one that does
  * not, or by netlog_flush, which the caller promises to call before anything happens that must be
- * on record, or soon. 0, or negative where it will not be written. */
+ * on record, or soon. 0, or negative if it will not be written. */
 _warn_unused_ int netlog_write_later(struct netlog *log, const struct netlog_event *ev);
 
-/* Writes what waits. 0 where everything since the last call is on record, or -errno when a log
+/* Writes what waits. 0 if everything since the last call is on record, or -errno when a log
  * could not be written whole, be it by this call or by one before it. */
 _warn_unused_ int netlog_flush(struct netlog *log);
 

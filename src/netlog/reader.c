@@ -49,7 +49,7 @@ struct netlog_reader *netlog_reader_free(struct netlog_reader *r)
 	return NULL;
 }
 
-/* Takes `prefix` off *s; false where it is not there. */
+/* Takes `prefix` off *s; false if it is not there. */
 static bool take(struct str *s, struct str prefix)
 {
 	if (!str_starts(*s, prefix))
@@ -302,7 +302,7 @@ static bool parse_policy(struct str s, struct netlog_event *ev)
 	       take_note(&s, &ev->note) && s.n == 0;
 }
 
-/* "2026-01-31T12:00:00Z", or with a fraction and "+00:00". 0 where it is not that. */
+/* "2026-01-31T12:00:00Z", or with a fraction and "+00:00". 0 if it is not that. */
 static uint64_t parse_time(struct str s)
 {
 	char text[CLOCK_ISO_MAX];

@@ -24,7 +24,7 @@ _warn_unused_ int netlog_reader_next(
 bool netlog_event_is_blocked(const struct netlog_event *ev);
 
 /* Adds one line fit for a terminal: local clock not used, "12:00:00.123 " in UTC before the plain
- * form where the time is known. 0 or negative errno. */
+ * form if the time is known. 0 or negative errno. */
 _warn_unused_ int netlog_event_show(const struct netlog_event *ev, struct buf *out);
 
 struct netlog_summary {

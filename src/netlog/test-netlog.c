@@ -170,7 +170,7 @@ static void test_much_later(void)
 	check_int(count_lines(buf_str(&text), STR("ALLOWED")), 5000);
 }
 
-/* An event that could not be written is counted, also where another one was in its way. */
+/* An event that could not be written is counted, also if another one was in its way. */
 static void test_later_lost(void)
 {
 	_cleanup_fd_ int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
@@ -263,7 +263,7 @@ static void test_flood(void)
 	log = netlog_new(&config);
 	for (int i = 0; i < 1000; i++)
 		check_int(netlog_write(log, &blocked), 0);
-	/* what was allowed is always on record, also where it was sent and then failed */
+	/* what was allowed is always on record, also if it was sent and then failed */
 	for (int i = 0; i < 100; i++)
 		check_int(netlog_write(log, &allowed), 0);
 	failed.kind = NETLOG_ERROR;

@@ -81,7 +81,7 @@ struct allow_rule {
 struct allowlist *allowlist_new(void);
 /* Another owner: as many calls of allowlist_free are needed. Not for several threads. */
 struct allowlist *allowlist_ref(struct allowlist *list);
-/* Frees it and all rules, where nobody else owns it; NULL is fine; returns NULL. */
+/* Frees it and all rules, if nobody else owns it; NULL is fine; returns NULL. */
 struct allowlist *allowlist_free(struct allowlist *list);
 DEFINE_CLEANUP(struct allowlist, allowlist_free)
 

@@ -4,7 +4,7 @@
  * first rule that matches in full wins, so a later entry may allow what an earlier one did not.
  * Whatever cannot be decided is refused.
  *
- * Entries with a `graphql` block allow only what a filter of the body will have seen. Where there
+ * Entries with a `graphql` block allow only what a filter of the body will have seen. If there
  * is none (policy_request.body_filtered says that there is), a request that only such an entry
  * matches is refused with a reason of its own. One that names its path without wildcards also
  * stands for every other spelling and method of it: what it does not allow of those, a later entry
@@ -44,7 +44,7 @@ struct policy_request {
 	struct str method;
 	struct str target; /* origin form, as received: path and query */
 	/* Some origins take method or path from a header (X-HTTP-Method-Override, X-Original-URL
-	 * and such) instead. The method asked for in that way, empty where none; and whether a path
+	 * and such) instead. The method asked for in that way, empty if none; and whether a path
 	 * is. What a rule limits may not be changed behind its back. */
 	struct str other_method;
 	bool other_path;
@@ -60,7 +60,7 @@ struct verdict {
 	bool allow;
 	enum policy_reason reason;
 	enum path_problem path_problem; /* PATH_OK unless the reason is about the target */
-	/* The rule that allowed it, or the one that came nearest; NULL where none did. Borrowed
+	/* The rule that allowed it, or the one that came nearest; NULL if none did. Borrowed
 	 * from the allowlist. */
 	const struct allow_rule *rule;
 };
@@ -79,8 +79,8 @@ _warn_unused_ int policy_explain(
 	const struct policy_request *req, const struct verdict *v, struct buf *out);
 
 /* Adds a YAML snippet that, added to the list, would allow exactly the refused request. Adds
- * nothing where no allowlist can allow it (bad host or target), where only an entry for every path
- * could, where it would go around a filter of the body, or where an entry of the list would win
+ * nothing if no allowlist can allow it (bad host or target), if only an entry for every path
+ * could, if it would go around a filter of the body, or if an entry of the list would win
  * over it. 0 or negative errno. */
 _warn_unused_ int policy_suggest(const struct allowlist *list, const struct policy_request *req,
 	const struct verdict *v, struct buf *out);

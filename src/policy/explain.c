@@ -259,7 +259,7 @@ static int suggest_entry(const struct policy_request *req, const struct host *ho
 	return r;
 }
 
-/* Not where only taking a restriction off that somebody has put there would help, nor where a
+/* Not if only taking a restriction off that somebody has put there would help, nor if a
  * tunnel passes the request by anyway. */
 static bool may_suggest(const struct policy_request *req, const struct verdict *v)
 {

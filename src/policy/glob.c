@@ -10,7 +10,7 @@ bool glob_is_pattern(struct str s)
 	return str_chr(s, '*') < s.n || str_chr(s, '?') < s.n;
 }
 
-/* Index behind the ']' of the set that opens at i, or i where it is not closed. */
+/* Index behind the ']' of the set that opens at i, or i if it is not closed. */
 static size_t set_end(struct str p, size_t i)
 {
 	size_t j = i + 1;

@@ -12,7 +12,7 @@
 bool glob_is_pattern(struct str s);
 
 /* Whether all of text matches. Needs no memory and never recurses; the time is bounded by
- * |pattern| * |text|, times the length of a set where there are sets. */
+ * |pattern| * |text|, times the length of a set if there are sets. */
 bool glob_match(struct str pattern, struct str text);
 
 /* glob_match for patterns, equality for the rest. */

@@ -27,7 +27,7 @@ struct host {
 _warn_unused_ int host_parse(struct str s, struct host *ret);
 
 /* The same for "host" or "host:port" (RFC 9110 section 7.2): no userinfo, port 1 to 65535 in plain
- * decimal without leading zeros. *ret_port is 0 where no port is written ("host:" is refused). */
+ * decimal without leading zeros. *ret_port is 0 if no port is written ("host:" is refused). */
 _warn_unused_ int host_parse_authority(struct str s, struct host *ret, uint16_t *ret_port);
 
 /* View of the canonical text. */

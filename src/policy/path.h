@@ -47,16 +47,16 @@ struct path {
 _warn_unused_ int path_parse(struct str target, struct path *ret);
 void path_done(struct path *p);
 
-/* What stands in the way for a rule that constrains the path; PATH_OK where nothing does. */
+/* What stands in the way for a rule that constrains the path; PATH_OK if nothing does. */
 enum path_problem path_problem_for_rule(const struct path *p, bool rule_takes_encoded_slash);
 
 /* "the path contains a dot segment (. or ..)"; never NULL. */
 const char *path_problem_text(enum path_problem problem);
 
-/* How `path:` matches. The decoded path alone is compared first: equality, or a glob where the
+/* How `path:` matches. The decoded path alone is compared first: equality, or a glob if the
  * pattern has `*` or `?`; `*` goes across '/' (so /repos/foo* also matches /repos/foobar;
  * `path_prefix` is the form that minds segments). The query takes no part: /graphql matches
- * /graphql?x=1. For patterns that were written to match a query (/search?q=*): where the path alone
+ * /graphql?x=1. For patterns that were written to match a query (/search?q=*): if the path alone
  * does not match, each of the first eight `?` of the pattern is tried as the border: what is before
  * it must match the path and what is behind it the query (percent-decoded once). A `*` never spans
  * the border. */

@@ -18,7 +18,7 @@ DEFINE_CLEANUP(struct proposal, proposal_free)
 
 /* Adds what would allow the request (copied). allowed: an allowlist has let it through, so what is
  * never proposed for a refused one may be written: an address, a path that only an entry for every
- * path allows. Headers and bodies are not looked at. Returns 1; 0 where no entry is proposed, with
+ * path allows. Headers and bodies are not looked at. Returns 1; 0 if no entry is proposed, with
  * the reason in *ret_why (static text); or -ENOMEM. */
 _warn_unused_ int proposal_add(
 	struct proposal *p, const struct policy_request *req, bool allowed, const char **ret_why);
@@ -48,7 +48,7 @@ struct proposal_entry {
 };
 
 /* Merges what was gathered: paths of one host and method that lie below a common prefix become one
- * entry where they are more than three. Nothing can be added afterwards. *ret_left_out: how many
+ * entry if they are more than three. Nothing can be added afterwards. *ret_left_out: how many
  * entries there are more than one allowlist holds; they are not in it. Returns 0 or -ENOMEM. */
 _warn_unused_ int proposal_merge(struct proposal *p, size_t *ret_left_out);
 size_t proposal_count(const struct proposal *p);

@@ -131,7 +131,7 @@ static const struct decision decisions[] = {
 	{"POST", "api.anthropic.com", "/v1/messages", 8443, POLICY_PORT, 15},
 	{"GET", "ports.com", "/", 8443, POLICY_ALLOWED, 24},
 	{"GET", "ports.com", "/", 443, POLICY_PORT, 24},
-	/* encoded slashes where the rule takes them */
+	/* encoded slashes if the rule takes them */
 	{"GET", "registry.npmjs.org", "/@scope%2fpkg", 443, POLICY_ALLOWED, 18},
 	{"GET", "registry.npmjs.org", "/@scope/pkg", 443, POLICY_ALLOWED, 18},
 	{"GET", "registry.npmjs.org", "/@scopex/pkg", 443, POLICY_PATH, 18},
@@ -170,7 +170,7 @@ static void test_decisions(void)
 	}
 }
 
-/* A header that changes method or path at some origins counts where the rule limits just that. */
+/* A header that changes method or path at some origins counts if the rule limits just that. */
 static void test_override(void)
 {
 	static const struct {

@@ -9,7 +9,7 @@
 static const struct {
 	const char *target;
 	enum path_problem problem;
-	const char *decoded; /* where there is no problem */
+	const char *decoded; /* if there is no problem */
 } cases[] = {
 	{"/", PATH_OK, "/"},
 	{"/a/b", PATH_OK, "/a/b"},

@@ -5,7 +5,7 @@
 
 #include "base/buf.h"
 
-/* Adds s (UTF-8) as a double-quoted scalar (YAML 1.1 section 5.6); -EINVAL where it is no UTF-8. */
+/* Adds s (UTF-8) as a double-quoted scalar (YAML 1.1 section 5.6); -EINVAL if it is no UTF-8. */
 _warn_unused_ int yaml_add_quoted(struct buf *out, struct str s);
 
 /* The same, as a `path` pattern that matches s alone: in a pattern, each special byte becomes a

@@ -20,7 +20,7 @@ enum { CGROUP_DEPTH_MAX = 16 };
 _warn_unused_ int cgroup_write(const char *dir, const char *file, const char *value);
 _warn_unused_ int cgroup_write_number(const char *dir, const char *file, uint64_t v);
 
-/* The number after `key` and a space in dir/file (key NULL: the file is the number); 0 where it is
+/* The number after `key` and a space in dir/file (key NULL: the file is the number); 0 if it is
  * not there. dir may be NULL. */
 uint64_t cgroup_read_number(const char *dir, const char *file, const char *key);
 
@@ -34,7 +34,7 @@ bool cgroup_has_file(const char *dir, const char *file);
 bool cgroup_file_has_word(const char *dir, const char *file, const char *word);
 
 /* Calls fn for every process of the group that we can see (0, a process of another pid namespace,
- * is left out). Returns how many processes there are, the invisible ones too; negative where the
+ * is left out). Returns how many processes there are, the invisible ones too; negative if the
  * file cannot be read. */
 _warn_unused_ int cgroup_each_process(
 	const char *dir, void (*fn)(pid_t pid, void *user), void *user);

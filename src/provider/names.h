@@ -12,7 +12,7 @@
 /* "auto" means the first of these that works: so many, in that order. */
 enum { PROVIDERS_AUTO = 3 };
 
-/* "auto", and where none of those works no room at all (--allow-unsandboxed). */
+/* "auto", and if none of those works no room at all (--allow-unsandboxed). */
 #define PROVIDER_AUTO_OR_NONE "auto+subprocess"
 /* The one whose sandboxes are no sandboxes. */
 #define PROVIDER_UNSANDBOXED "subprocess"

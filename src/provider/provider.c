@@ -10,7 +10,7 @@
 static const struct provider *const providers[] = {PROVIDERS(PROVIDER_OPS)};
 
 enum { PROGRAMS_MAX = 32, REASONS_MAX = 8192 };
-/* As many as one process ever asks for; a place is taken where there is a path. */
+/* As many as one process ever asks for; a place is taken if there is a path. */
 static struct provider programs[PROGRAMS_MAX];
 static pthread_mutex_t programs_lock = PTHREAD_MUTEX_INITIALIZER;
 

@@ -35,9 +35,9 @@ struct room {
 
 struct room_usage {
 	uint64_t cpu_usec;
-	uint64_t memory_bytes, memory_peak_bytes; /* 0 where unknown */
-	uint64_t pids, pids_peak;                 /* 0 where unknown */
-	uint64_t io_read_bytes, io_write_bytes;   /* from and to storage; 0 where unknown */
+	uint64_t memory_bytes, memory_peak_bytes; /* 0 if unknown */
+	uint64_t pids, pids_peak;                 /* 0 if unknown */
+	uint64_t io_read_bytes, io_write_bytes;   /* from and to storage; 0 if unknown */
 	uint64_t oom_kills;                       /* processes that the memory limit killed */
 	bool pids_refused;                        /* the pids limit refused a fork at least once */
 	bool sampled; /* a peak is only the most that was seen so far: who asks more often knows
@@ -50,7 +50,7 @@ struct room_exit {
 	bool oom_killed; /* the memory limit killed something in the room */
 };
 
-/* TCP over IPv4 and IPv6, then UDP (port 53) over both; -1 where the machine has no IPv6. All are
+/* TCP over IPv4 and IPv6, then UDP (port 53) over both; -1 if the machine has no IPv6. All are
  * as jail/netcapture.h has them. */
 enum { ROOM_TCP4, ROOM_TCP6, ROOM_UDP4, ROOM_UDP6, ROOM_LISTENERS };
 
@@ -95,12 +95,12 @@ struct provider {
 
 	/* Appends lines of text that name what of the host create might come to own (a cgroup, a
 	 * container), for a record that is written before create is called. Nothing is written
-	 * where nothing would have to be cleaned up. */
+	 * if nothing would have to be cleaned up. */
 	int (*plan)(const struct provider *p, const struct room_spec *spec, struct buf *out,
 		struct cloche_err *err);
 
 	/* Makes the room and starts init; returns when init has been executed. spec is borrowed for
-	 * the call. An error tells the exact reason, also where it happened inside. */
+	 * the call. An error tells the exact reason, also if it happened inside. */
 	int (*create)(const struct provider *p, const struct room_spec *spec, struct room **ret,
 		struct cloche_err *err);
 
@@ -179,7 +179,7 @@ PROVIDERS(PROVIDER_EXTERN_)
  * What it returns stays. Any thread, but not while one registers a name. */
 const struct provider *provider_find(struct str name, struct cloche_err *err);
 /* The one that would make a room now for what a person calls a provider (NULL: "auto"), without
- * making one; NULL: none, and err says why. Of PROVIDER_AUTO_OR_NONE that is no room at all where
+ * making one; NULL: none, and err says why. Of PROVIDER_AUTO_OR_NONE that is no room at all if
  * no other works; then err says why they do not. Any thread. */
 const struct provider *provider_choose(const char *name, struct cloche_err *err);
 

@@ -110,7 +110,7 @@ static int copy_contents(struct recorder *r, int fd, char *data, size_t n,
 	return e < 0 ? e : contents_finish(r, &w, ret, err);
 }
 
-/* Appends it, or only its mode where the contents are what they were. */
+/* Appends it, or only its mode if the contents are what they were. */
 static int put(struct recorder *r, struct seen *s, const struct stat *st, struct state_op *op,
 	const char *digest, struct cloche_err *err)
 {

@@ -98,7 +98,7 @@ static bool ended(struct program *p, struct chan_frame *f, struct cloche_err *er
 	return recording_send_done(&p->chan, &(struct recording_done){m.number}) == 0;
 }
 
-/* False where the supervisor says what it may not. */
+/* False if the supervisor says what it may not. */
 static bool dispatch(struct program *p, struct chan_frame *f, struct cloche_err *err)
 {
 	if (f->type == RECORDING_BEGIN)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: the trees are walked, and each name is compared with what was seen of it in
- * the turn before. A file is read again where its inode or the time of its last change (ctime,
- * which nobody inside can set) is another, or where that time is so near to our last look that a
+ * the turn before. A file is read again if its inode or the time of its last change (ctime,
+ * which nobody inside can set) is another, or if that time is so near to our last look that a
  * change after it may have the same; whether it is another file is then told by its digest. Inside
  * the log's lock, so that nobody from outside writes meanwhile; the inside may, and what it does is
  * found in this turn or in the next.

@@ -24,11 +24,11 @@
 enum { OPERATIONS = 20000, KILLS = 200, KEYS = 40, EVENT_EACH = 20, DELETE_EACH = 97 };
 #define FROM ((uint64_t)64 << 10)
 
-/* In memory where that is possible: no disk is under test. */
+/* In memory if that is possible: no disk is under test. */
 static char dir[64], libexec[80];
 static int dirfd_ = -1;
 
-/* What the first n operations have left: which one set each key, 0 where it is not there. */
+/* What the first n operations have left: which one set each key, 0 if it is not there. */
 struct model {
 	unsigned n, keys[KEYS], events;
 };

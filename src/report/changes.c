@@ -137,7 +137,7 @@ static void draw_change_row(
 	row_end(r);
 }
 
-/* Where nothing can be compared: how large it is. */
+/* If nothing can be compared: how large it is. */
 static void draw_size_row(
 	struct report *r, const struct state_op *op, const char *verb, const struct side *after)
 {

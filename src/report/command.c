@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Commands. One is drawn where it begins, with its end, which the first reading
- * found; where that is not on record, or is in no file of lines, each stands alone. */
+ * found; if that is not on record, or is in no file of lines, each stands alone. */
 #include "report/internal.h"
 
 enum { MAX_ARGV_SHOWN = 400 };
@@ -106,7 +106,7 @@ static bool is_plain(const json_t *argv)
 	return all <= MAX_ARGV_SHOWN;
 }
 
-/* Every word by itself, where the head does not show them so. */
+/* Every word by itself, if the head does not show them so. */
 static void draw_words(struct report *r, const json_t *args)
 {
 	struct str code = json_str_at(json_object_get(args, "code"), "text");

@@ -20,7 +20,7 @@ _warn_unused_ int content_of(struct content *ret, const struct report_source *so
 /* An argument of an event: its text under key, or contents under ref_key. Neither: it is empty. */
 _warn_unused_ int content_of_args(struct content *ret, const struct report_source *source,
 	const json_t *args, const char *key, const char *ref_key, struct cloche_err *err);
-/* Up to n bytes from `at`; fewer at the end, or where it cannot be read. Valid until the next call.
+/* Up to n bytes from `at`; fewer at the end, or if it cannot be read. Valid until the next call.
  */
 struct str content_read(struct content *c, uint64_t at, size_t n);
 void content_done(struct content *c);

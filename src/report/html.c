@@ -101,7 +101,7 @@ static void hidden(struct writing *w, size_t n, uint32_t c, char byte)
 	html_constant(w->h, text);
 }
 
-/* Length of what sets colours, 0 where s begins with none. */
+/* Length of what sets colours, 0 if s begins with none. */
 static size_t colour(struct str s)
 {
 	size_t n = 2;

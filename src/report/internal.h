@@ -81,7 +81,7 @@ void page_end(struct report *r);
 /* --- row.c --- */
 enum row_kind { ROW_AGENT, ROW_COMMAND, ROW_FILE, ROW_NETWORK, ROW_OTHER };
 /* A row for an entry of that time (0: none is shown): what stands in its head until row_body(), or,
- * where it has none, until row_end(). With is_open its body is seen at once. */
+ * if it has none, until row_end(). With is_open its body is seen at once. */
 void row_begin(struct report *r, enum row_kind kind, bool is_bad, bool is_open, uint64_t usec);
 void row_begin_plain(struct report *r, enum row_kind kind, bool is_bad, uint64_t usec);
 void row_body(struct report *r);

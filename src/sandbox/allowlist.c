@@ -234,7 +234,7 @@ static int decide_request(
 	return r;
 }
 
-/* Where an entry has the name as a tunnel, that is what becomes of every TLS connection to it. */
+/* If an entry has the name as a tunnel, that is what becomes of every TLS connection to it. */
 static int decide(const struct allowlist *rules, struct policy_request *request,
 	const struct host *host, struct verdict *ret)
 {

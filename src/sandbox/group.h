@@ -27,7 +27,7 @@ struct sandbox_group *sandbox_group_unref(struct sandbox_group *g);
 void sandbox_group_open(struct sandbox_group *g);
 /* Closes, asks all that execute to stop, and waits until they have ended. */
 void sandbox_group_close(struct sandbox_group *g);
-/* 0, or -E_CANCELLED where it is closed. g NULL is closed. */
+/* 0, or -E_CANCELLED if it is closed. g NULL is closed. */
 _warn_unused_ int sandbox_group_check(struct sandbox_group *g, struct cloche_err *err);
 
 /* m takes a reference to g. As sandbox_group_check. */

@@ -58,7 +58,7 @@ static int take_config(cloche_sandbox *sb, const struct image_config *c, struct 
 		r = strv_copy(c->cmd, &sb->image_cmd);
 	if (r == 0)
 		r = strv_copy(c->volumes, &sb->image_places);
-	/* Engines make it where the image has not. */
+	/* Engines make it if the image has not. */
 	if (r == 0 && c->workdir && strspn(c->workdir, "/") < strlen(c->workdir))
 		r = strv_add(&sb->image_places, str_from(c->workdir));
 	return r < 0 ? err_nomem(err) : 0;

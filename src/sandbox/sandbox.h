@@ -54,7 +54,7 @@ cloche_sandbox *sandbox_copy(const cloche_sandbox *sb);
 _warn_unused_ int sandbox_add_mount(
 	cloche_sandbox *sb, const struct room_mount *m, struct cloche_err *err);
 
-/* Keeps a value (copied) out of the URLs of the network log: where it has NETCONF_MAX_REDACT bytes
+/* Keeps a value (copied) out of the URLs of the network log: if it has NETCONF_MAX_REDACT bytes
  * at most, and those before it left room for it (netconf.h). */
 _warn_unused_ int sandbox_redact(cloche_sandbox *sb, const char *value, struct cloche_err *err);
 
@@ -72,7 +72,7 @@ const char *sandbox_workdir(const cloche_sandbox *sb);
 char *sandbox_describe(const cloche_sandbox *sb);
 /* Whether all that happens in it is put on record. */
 bool sandbox_is_recorded(const cloche_sandbox *sb);
-/* The same of a sandbox for one command: what it runs, its first arguments, cut where they are
+/* The same of a sandbox for one command: what it runs, its first arguments, cut if they are
  * long. */
 char *sandbox_describe_command(const char *const *argv);
 

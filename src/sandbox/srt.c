@@ -189,7 +189,7 @@ static int bad_entry(const char *key, const char *name, struct cloche_err *err)
 		key, name ? name : "");
 }
 
-/* A file that is masked is hidden: srt itself does so where it cannot do better. */
+/* A file that is masked is hidden: srt itself does so if it cannot do better. */
 static int take_file(struct srt *s, const char *key, json_t *v, struct cloche_err *err)
 {
 	const char *path = json_string_value(json_object_get(v, "path"));

@@ -144,7 +144,7 @@ static int compare(const void *a, const void *b)
 	return r ? r : (int)x->rule - (int)y->rule;
 }
 
-/* The nearest mount before it that holds the place; i where there is none. */
+/* The nearest mount before it that holds the place; i if there is none. */
 static size_t find_around(const struct srt *s, const enum effect *effects, size_t i)
 {
 	for (size_t k = i; k-- > 0;)
@@ -160,7 +160,7 @@ static enum effect around(const struct srt *s, const enum effect *effects, size_
 	return k == i ? NOTHING : effects[k];
 }
 
-/* Where all of a mount is hidden but for what is allowed below it, that alone is mounted: in
+/* If all of a mount is hidden but for what is allowed below it, that alone is mounted: in
  * something empty there would be no place for it. */
 static void leave_out_hidden(const struct srt *s, enum effect *effects, size_t i)
 {

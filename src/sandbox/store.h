@@ -7,7 +7,7 @@
 
 enum { SANDBOX_STORE_MAX = 16 << 20 };
 
-/* Adds the text to out, whose maximum is SANDBOX_STORE_MAX. secrets: their names where sb, as one
+/* Adds the text to out, whose maximum is SANDBOX_STORE_MAX. secrets: their names if sb, as one
  * that was loaded, does not have them itself; else NULL. */
 _warn_unused_ int sandbox_store(
 	const cloche_sandbox *sb, char *const *secrets, struct buf *out, struct cloche_err *err);

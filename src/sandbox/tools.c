@@ -81,7 +81,7 @@ static int apply(cloche_sandbox *sb, const struct toolchain *t, struct cloche_er
 }
 
 /* Adds a program (needs_only: what one that is there needs). *ret_program (may be NULL) is where it
- * is, or NULL. Returns 0, or 1 where there is none. */
+ * is, or NULL. Returns 0, or 1 if there is none. */
 static int add(cloche_sandbox *sb, const char *name, bool needs_only, char **ret_program,
 	struct cloche_err *err)
 {

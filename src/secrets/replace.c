@@ -353,7 +353,7 @@ static int work_on_group(const struct secret_set *set, struct group *g, struct r
 	return add_note(res, note, group_name(g));
 }
 
-/* Starts the group of header i; false where an earlier header has the same name. */
+/* Starts the group of header i; false if an earlier header has the same name. */
 static bool start_group(
 	struct group *g, const struct replace_request *req, struct replace_result *res, size_t i)
 {

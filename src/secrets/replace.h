@@ -2,8 +2,8 @@
 #pragma once
 /* Puts real values into the headers of a request that leaves: the only place where that happens.
  *
- * Only where the request goes over verified TLS to a host in the secret's scope, and only in
- * headers that the secret lists. A surrogate counts where it is a whole token: the bytes around it
+ * Only if the request goes over verified TLS to a host in the secret's scope, and only in
+ * headers that the secret lists. A surrogate counts if it is a whole token: the bytes around it
  * are not letters, digits, '-' or '_'; all such occurrences are replaced, in one pass, so a value
  * put in is never read again. In Authorization and Proxy-Authorization, Basic credentials (RFC
  * 7617; the scheme in any case, standard or URL-safe base64, padding optional, nothing else
@@ -11,7 +11,7 @@
  * first in which something was replaced stays, at the place of the first, and the others go
  * ("collapsed"). A header that a secret in scope lists by its exact name, or by one that some
  * servers take this one for, and in which nothing was replaced carries someone else's credential
- * and goes ("stripped"; also over plaintext, where nothing is ever replaced), unless every such
+ * and goes ("stripped"; also over plaintext, if nothing is ever replaced), unless every such
  * secret has allow_foreign_credentials. Framing headers (host, content-length, ...) are never
  * touched. */
 
@@ -65,7 +65,7 @@ struct replace_result {
 	unsigned dropped;   /* header names removed as foreign credentials */
 	unsigned collapsed; /* header names that had duplicates removed */
 	/* Live secrets (secret_set.h) that were put in: one whose value is not known, so that the
-	 * edits must not be used before it is; and one whose value is. NULL where there is none. */
+	 * edits must not be used before it is; and one whose value is. NULL if there is none. */
 	const struct masked_secret *unknown, *live;
 	bool several_live; /* live is one of them */
 };

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation (INV-NO-SECRET-INSIDE): an automaton over all forms (scrub_build.c) reads the
- * original bytes, once each, as they stand. Where a form ends, its fake is written over it, back
- * from there. Longer forms end later, so where one is part of another the longer one has the last
+ * original bytes, once each, as they stand. If a form ends, its fake is written over it, back
+ * from there. Longer forms end later, so if one is part of another the longer one has the last
  * word.
  *
  * An escape (%2F, \/, \", \\, \u002f) makes one more way to read the text: where it ends, the
  * automaton's state before it goes on with the byte that it stands for, in a lane of its own. A
  * lane knows how many characters its beginning has, and drops out when no escape is left in that:
  * then the first reading says the same. So any mixture of escaped and plain bytes is found, nothing
- * has to be decided about what the text is, and where there are no escapes there are no lanes.
+ * has to be decided about what the text is, and if there are no escapes there are no lanes.
  *
  * The longest beginning that is alive after a chunk is what is held back, and a match can reach
  * back no further than that. After a complete value that no other continues, it is the longest
@@ -80,7 +80,7 @@ static int hex_value(const char *p, size_t n, size_t all)
 	return n < all ? ESCAPE_MORE : value;
 }
 
-/* The byte that p stands for, where it is a whole escape; ESCAPE_MORE where more is needed. p has
+/* The byte that p stands for, if it is a whole escape; ESCAPE_MORE if more is needed. p has
  * at least the first character, and no more than that escape may have. */
 static int escape_value(const char *p, size_t n)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: a value is looked for as it is, and in the forms that are other texts: with
- * '+' for spaces (application/x-www-form-urlencoded), as a JSON string of ASCII where it is not
+ * '+' for spaces (application/x-www-form-urlencoded), as a JSON string of ASCII if it is not
  * ASCII itself, and within base64. There its first byte is the first, second or third of a
  * group, in one of two alphabets. What of that the value alone determines is looked for and becomes
  * the same part of the surrogate's base64; up to four bits at either end stay, in characters that
@@ -109,7 +109,7 @@ static int add_base64(struct scrub_forms *f, struct str value, struct str fake, 
 	return add(f, str_make(from, n), str_make(to, n));
 }
 
-/* The next character of UTF-8 text; 0 where it is none. */
+/* The next character of UTF-8 text; 0 if it is none. */
 static uint32_t next_char(struct str *s)
 {
 	const uint8_t *p = (const uint8_t *)s->p;

@@ -62,7 +62,7 @@ static inline uint32_t scrub_gram(const char *p)
 	return (v * 0x9e3779b1U) >> (32 - SCRUB_GRAM_BITS);
 }
 
-/* The state behind a byte where the trie has it, or 0. */
+/* The state behind a byte if the trie has it, or 0. */
 static inline uint32_t scrub_child(const struct scrubber *s, uint32_t state, uint8_t byte)
 {
 	uint32_t to;

@@ -9,7 +9,7 @@
 #include "secrets/surrogate.h"
 #include <errno.h>
 
-/* Drawing fails only where the values leave hardly any room, such as eight digits many times over.
+/* Drawing fails only if the values leave hardly any room, such as eight digits many times over.
  */
 #define DRAW_TRIES 100
 /* Registries hand out passwords of two or three thousand bytes. */

@@ -39,7 +39,7 @@ void secret_spec_done(struct secret_spec *spec);
 
 /* Parses NAME[=FROM]@HOST[,HOST...][:Header[,Header...]]. FROM defaults to NAME; the header to
  * authorization (a client that sends x-api-key needs ":x-api-key"). FROM may contain '@' and ':'
- * where it is a file path: the last '@' counts. Returns 0, or negative (E_USAGE) with *ret
+ * if it is a file path: the last '@' counts. Returns 0, or negative (E_USAGE) with *ret
  * untouched. */
 _warn_unused_ int secret_spec_parse(
 	struct str text, struct secret_spec *ret, struct cloche_err *err);
@@ -62,7 +62,7 @@ _warn_unused_ int secret_set_add(struct secret_set *set, const struct secret_spe
 _warn_unused_ int secret_set_add_live(struct secret_set *set, const struct secret_spec *spec,
 	struct str example, struct str surrogate, struct cloche_err *err);
 /* Gives such a member (by its index) a value (taken; any length), or none again (NULL). Returns 0,
- * or negative where it collides with a surrogate; the member has no value then. */
+ * or negative if it collides with a surrogate; the member has no value then. */
 _warn_unused_ int secret_set_renew(
 	struct secret_set *set, size_t i, struct secret *value, struct cloche_err *err);
 
@@ -80,7 +80,7 @@ size_t secret_set_count(const struct secret_set *set);
 /* Takes back what was added since there were n. */
 void secret_set_shrink(struct secret_set *set, size_t n);
 const struct masked_secret *secret_set_get(const struct secret_set *set, size_t i);
-/* By name of the variable; NULL where there is none. */
+/* By name of the variable; NULL if there is none. */
 const struct masked_secret *secret_set_find(const struct secret_set *set, struct str name);
 /* Whether the (canonical) host is in scope. */
 bool masked_secret_covers(const struct masked_secret *m, const struct host *host);

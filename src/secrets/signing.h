@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* Credentials that sign requests in place of going along: of AWS an access key id, a secret key
- * and, where they are temporary, a session token. Each value is a member of the set with a
+ * and, if they are temporary, a session token. Each value is a member of the set with a
  * surrogate of its own, so the room holds all of them and what comes back is scrubbed of all of
  * them; the broker signs again with the real ones what the room signed with the surrogates. */
 
@@ -24,8 +24,7 @@ _warn_unused_ int secret_set_add_signing(struct secret_set *set, const struct si
 
 /* Members of a set. */
 struct signing_credential {
-	const struct masked_secret *key_id, *secret_key,
-		*token; /* token: NULL where there is none */
+	const struct masked_secret *key_id, *secret_key, *token; /* token: NULL if there is none */
 };
 
 /* The next credentials at or after *at, which moves behind them; begin with 0. False at the end. */

@@ -18,9 +18,9 @@
 _warn_unused_ int surrogate_check_value(const char *name, struct str value, struct cloche_err *err);
 
 /* Writes a fresh surrogate of value.n bytes into ret (no terminator). A known prefix (ghp_,
- * sk-ant-, ...) is kept where at least eight bytes follow it; every '.' and trailing '=' stay in
+ * sk-ant-, ...) is kept if at least eight bytes follow it; every '.' and trailing '=' stay in
  * place; the rest is drawn from the classes that occur in the value: upper, lower, digits
- * (hexadecimal letters only where no others occur) and those of - _ + / ~ that occur. Other bytes
+ * (hexadecimal letters only if no others occur) and those of - _ + / ~ that occur. Other bytes
  * are drawn from the same set. First and last drawn bytes are letters or digits. Never equal to
  * value. */
 void surrogate_make(struct str value, char *ret);

@@ -60,7 +60,7 @@ static const struct scenario scenarios[] = {
 		"header not listed", false},
 	{"content-length", "a.x.com", {"Content-Length: " FAKE_B}, {"Content-Length: " FAKE_B}, 0,
 		0, 0, "header not listed", false},
-	/* no surrogate goes where the connection is not verified; and nothing else either */
+	/* no surrogate goes if the connection is not verified; and nothing else either */
 	{"plaintext", "api.x.com", {"Accept: x", "Authorization: Bearer " FAKE_A}, {"Accept: x"}, 0,
 		1, 0, "not over verified TLS", true},
 	{"plaintext by pattern", "pattern.com", {"x-d: " FAKE_D}, {"x-d: " FAKE_D}, 0, 0, 0,

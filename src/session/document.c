@@ -109,7 +109,7 @@ int document_parse(struct str text, json_t **ret, struct cloche_err *err)
 	return 0;
 }
 
-/* Empties the events of the oldest reply that has some; false where none has. */
+/* Empties the events of the oldest reply that has some; false if none has. */
 static bool drop_oldest_events(json_t *doc)
 {
 	json_t *reply;

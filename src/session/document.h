@@ -18,7 +18,7 @@ _warn_unused_ int document_new(const char *context_id, json_t **ret, struct cloc
 _warn_unused_ int document_parse(struct str text, json_t **ret, struct cloche_err *err);
 
 /* The file's text into out; events of the oldest replies are left out of it (and of the document)
- * where it would be larger than out may be. */
+ * if it would be larger than out may be. */
 _warn_unused_ int document_write(json_t *doc, struct buf *out, struct cloche_err *err);
 
 json_t *document_replies(const json_t *doc);

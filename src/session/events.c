@@ -99,7 +99,7 @@ void session_events_end(struct session_events *w)
 	*w = SESSION_EVENTS_INIT;
 }
 
-/* Opens for reading. Returns the descriptor, or -1 where there is no file. */
+/* Opens for reading. Returns the descriptor, or -1 if there is no file. */
 static int open_at(int dirfd, uint64_t offset, int *ret, struct cloche_err *err)
 {
 	_cleanup_fd_ int fd = openat(

@@ -18,7 +18,7 @@ struct session_events {
 
 #define SESSION_EVENTS_INIT ((struct session_events){.fd = -1})
 
-/* Opens (makes, where missing) the file in the directory and starts a new reply: a torn last line
+/* Opens (makes, if missing) the file in the directory and starts a new reply: a torn last line
  * is ended, and a blank line separates it from the one before. */
 _warn_unused_ int session_events_begin(struct session_events *w, int dirfd, struct cloche_err *err);
 
@@ -30,7 +30,7 @@ _warn_unused_ int session_events_append(
 /* Closes; NULL-safe on a closed one. */
 void session_events_end(struct session_events *w);
 
-/* Reads the reply that begins at `offset` to its end, and a last line without newline too where it
+/* Reads the reply that begins at `offset` to its end, and a last line without newline too if it
  * is whole JSON. Appends to `events`. */
 _warn_unused_ int session_events_reply_at(
 	int dirfd, uint64_t offset, json_t *events, struct cloche_err *err);

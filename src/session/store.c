@@ -31,7 +31,7 @@
 
 struct session {
 	char *dir;
-	int fd; /* the directory; locked where writable */
+	int fd; /* the directory; locked if writable */
 	bool writable;
 	bool interrupted;
 	json_t *doc;
@@ -76,7 +76,7 @@ static int set_aside(
 	return 0;
 }
 
-/* Returns 0 with the document; 1 where there is no such file; -E_CORRUPT; other errors. */
+/* Returns 0 with the document; 1 if there is no such file; -E_CORRUPT; other errors. */
 static int load_file(struct session *s, const char *file, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT((size_t)2 * SESSION_FILE_MAX);

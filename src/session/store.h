@@ -12,7 +12,7 @@
  * way), session_add_event for each event, session_finish_reply. After a crash in between the next
  * session_open (or session_load) finds the unfinished reply and rebuilds it from events.jsonl.
  *
- * An older session.json with "task_id" is read where there is no context.json, and carried over by
+ * An older session.json with "task_id" is read if there is no context.json, and carried over by
  * the next write. Members that we do not know, at the top and in replies, are kept. */
 
 #include "agent/outcome.h"
@@ -26,7 +26,7 @@
 
 struct session;
 
-/* Opens (makes, where missing) the directory, takes its lock, loads what is there and finishes a
+/* Opens (makes, if missing) the directory, takes its lock, loads what is there and finishes a
  * reply that a crash left. A damaged file is kept as context.json.damaged-TIME and a new one begun;
  * session_warning then says so. context_id names a new context (NULL: a new id is made); for an
  * existing one it may be NULL or must be the same (-E_USAGE). Returns 0, -E_BUSY while another
@@ -35,7 +35,7 @@ _warn_unused_ int session_open(
 	const char *dir, const char *context_id, struct session **ret, struct cloche_err *err);
 
 /* Reads without lock and without changing anything, for looking at a context that may be in use.
- * Returns 0; -E_NOT_FOUND where there is none; -E_CORRUPT. Functions that write fail with
+ * Returns 0; -E_NOT_FOUND if there is none; -E_CORRUPT. Functions that write fail with
  * -E_DENIED on it. */
 _warn_unused_ int session_load(const char *dir, struct session **ret, struct cloche_err *err);
 
@@ -55,7 +55,7 @@ const json_t *session_reply(const struct session *s, size_t index);
 /* The whole document in the form of the file. Borrowed. */
 const json_t *session_document(const struct session *s);
 
-/* True where the opening found a reply that was not finished: a run was cut off, or (session_load)
+/* True if the opening found a reply that was not finished: a run was cut off, or (session_load)
  * is still going on. */
 bool session_was_interrupted(const struct session *s);
 
@@ -102,7 +102,7 @@ _warn_unused_ int session_add_event(
 _warn_unused_ int session_finish_reply(
 	struct session *s, const struct session_reply *reply, struct cloche_err *err);
 
-/* Without begin and finish: replaces the last reply where its request text is the same, else
+/* Without begin and finish: replaces the last reply if its request text is the same, else
  * appends; then writes the file. */
 _warn_unused_ int session_update_or_add_reply(
 	struct session *s, const struct session_reply *reply, struct cloche_err *err);

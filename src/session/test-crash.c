@@ -31,7 +31,7 @@ struct progress {
 	volatile int events;   /* events of the reply under way that were appended */
 };
 
-/* In memory where that is possible: each write is synced, and no disk is under test. */
+/* In memory if that is possible: each write is synced, and no disk is under test. */
 static char dir[64];
 static struct progress *progress;
 

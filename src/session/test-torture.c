@@ -10,7 +10,7 @@
 /* Every allocation of ours and of jansson's fails once. Whatever was done by then, the context on
  * disk can be opened again afterwards. */
 
-/* In memory where that is possible: each write is synced, and no disk is under test. */
+/* In memory if that is possible: each write is synced, and no disk is under test. */
 static char dir[64];
 
 /* jansson 2.14's lexer does not notice when its text buffer, which grows by powers of two, could

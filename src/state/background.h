@@ -8,7 +8,7 @@
  * grown by as much since the last attempt, if that one failed. */
 #define OPLOG_COMPACT_FROM ((uint64_t)64 << 20)
 
-/* Whoever compacts a log holds this lock, on a file beside it, from beginning to end: -E_BUSY where
+/* Whoever compacts a log holds this lock, on a file beside it, from beginning to end: -E_BUSY if
  * another does so and wait is false. Returns a descriptor; closing it unlocks. */
 _warn_unused_ int oplog_lock_compaction(const struct oplog *l, bool wait, struct cloche_err *err);
 

@@ -20,7 +20,7 @@
  * - it writes a file that is written whole later, and loses no mode by it.
  * The rest stays, in its order. Deletions stay unless a later one covers them: what they delete may
  * have been there before the log. A file that was written and deleted leaves the directory in which
- * it was written: a mkdir stands for it, where that is no longer covered. Renames and links make
+ * it was written: a mkdir stands for it, if that is no longer covered. Renames and links make
  * one thing known by two names: nothing before them is judged by what comes after them.
  */
 
@@ -53,7 +53,7 @@ struct pass {
 	struct oplog *l;
 	struct seen *seen;
 	bool cleared;       /* the storage, later */
-	unsigned turn;      /* another one where what is earlier has to be there: for a chmod */
+	unsigned turn;      /* another one if what is earlier has to be there: for a chmod */
 	struct seen *after; /* the variable or key of the entry behind */
 	struct entry *entries;
 	size_t n, size;
@@ -74,7 +74,7 @@ static void forget(struct pass *p, char letter)
 		}
 }
 
-/* NULL on lack of memory, or where it is not there and shall not be made. */
+/* NULL on lack of memory, or if it is not there and shall not be made. */
 static struct seen *look_up(struct pass *p, char letter, struct str what, bool make)
 {
 	char key[1 + STATE_PATH_MAX + STATE_KEY_MAX];

@@ -11,7 +11,7 @@ struct compaction {
 
 /* A whole pass over a log that is open for writing. Others append meanwhile: what they add is taken
  * over as it is, under the log's lock at last. A crash at any instant leaves the old log or the new
- * one. One compacts at a time: -E_BUSY where another does and wait is false. Paths count by how
+ * one. One compacts at a time: -E_BUSY if another does and wait is false. Paths count by how
  * they are written: a link that the log does not know of has names that are not seen to be one. */
 _warn_unused_ int oplog_compact(
 	struct oplog *l, bool wait, struct compaction *ret, struct cloche_err *err);

@@ -55,7 +55,7 @@ bool state_op_ref(const struct state_op *op, unsigned i, struct str *ret);
 _warn_unused_ int state_op_check(const struct state_op *op, struct cloche_err *err);
 
 /* Adds the line with its end to out; not of STATE_TABLES. The object of an event is
- * its arguments as JSON text, where it has no args. 0 or a negative errno of buf_add. */
+ * its arguments as JSON text, if it has no args. 0 or a negative errno of buf_add. */
 _warn_unused_ int state_op_write(struct buf *out, const struct state_op *op);
 
 /* A line that was read. */

@@ -50,24 +50,24 @@ int oplog_close(struct oplog *l, struct cloche_err *err);
 
 /* Hands on every whole line from l->size on. *ret_anew (may be NULL): the log was replaced by its
  * compacted form, and the entries begin from its first one. A torn last line is none yet.
- * E_CORRUPT with the number of the line where one is no operation. */
+ * E_CORRUPT with the number of the line if one is no operation. */
 _warn_unused_ int oplog_read(
 	struct oplog *l, oplog_fn fn, void *user, bool *ret_anew, struct cloche_err *err);
 
-/* Waits for the lock and takes it; makes the file where there is none; a torn last line, which
+/* Waits for the lock and takes it; makes the file if there is none; a torn last line, which
  * nobody was told of as done, is cut off. Read (oplog_read) what others appended before anything is
  * decided. */
 _warn_unused_ int oplog_lock(struct oplog *l, struct cloche_err *err);
 void oplog_unlock(struct oplog *l);
 
 /* Before anything was read: goes to the last line that begins so, from which reading then goes on.
- * Nothing happens where there is none. */
+ * Nothing happens if there is none. */
 _warn_unused_ int oplog_find(struct oplog *l, struct str begin, struct cloche_err *err);
 
 /* Where the last whole line ends. Without the lock it may grow at any time. */
 _warn_unused_ int oplog_end(const struct oplog *l, uint64_t *ret, struct cloche_err *err);
 
-/* Under the lock, with everything read: gives op its number and, where it has none, its time, and
+/* Under the lock, with everything read: gives op its number and, if it has none, its time, and
  * appends it with one write. On failure the log is as it was. */
 _warn_unused_ int oplog_append(struct oplog *l, struct state_op *op, struct cloche_err *err);
 

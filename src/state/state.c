@@ -164,7 +164,7 @@ int state_begin(struct state *s, struct cloche_err *err)
 
 int state_record(struct state *s, struct state_op *op, struct cloche_err *err)
 {
-	/* First where it can be refused: what stands in a log has been done. */
+	/* First if it can be refused: what stands in a log has been done. */
 	int r = state_op_check(op, err);
 
 	if (r == 0)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: a process is ended by way of init, which knows it best: TERM when its time
  * is over, KILL after the grace period. Nothing in the room decides whether it dies of that
- * (INV-LIMITS-OR-REFUSAL): where init does not report its end soon, it is killed from outside, and
- * where that end is not reported either, the room ends.
+ * (INV-LIMITS-OR-REFUSAL): if init does not report its end soon, it is killed from outside, and
+ * if that end is not reported either, the room ends.
  *
- * Where the whole room is to end, TERM goes to everything in it, past init. It waits for init's
+ * If the whole room is to end, TERM goes to everything in it, past init. It waits for init's
  * word on commands that are being started; KILL after the grace period does not. */
 #include "base/clock.h"
 #include "supervisor/supervisor.h"

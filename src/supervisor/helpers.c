@@ -51,7 +51,7 @@ static void close_chan(struct helper *h)
 	h->chan_open = false;
 }
 
-/* Exit status 0. Its channel has ended, so it is about to end where it has not; a moment is waited
+/* Exit status 0. Its channel has ended, so it is about to end if it has not; a moment is waited
  * for that. */
 static bool ended_in_order(const struct helper *h)
 {
@@ -216,7 +216,7 @@ static int send_names(struct helper *h)
 	return changed ? helper_send_names(&h->chan, (int[]){resolv, hosts}) : 0;
 }
 
-/* 1, or negative where the broker says what it may not. */
+/* 1, or negative if the broker says what it may not. */
 static int took_policy(struct helper *h, struct str payload)
 {
 	struct supervisor *s = h->sup;
@@ -232,7 +232,7 @@ static int took_policy(struct helper *h, struct str payload)
 	return 1;
 }
 
-/* 1 where there may be more; 0 at the end. */
+/* 1 if there may be more; 0 at the end. */
 static int read_frame(struct helper *h)
 {
 	struct chan_frame f;

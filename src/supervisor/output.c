@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: in a kept sandbox what a process prints comes to us through pipes of ours
  * (or its terminal) and goes to two places: to the pipe of the client that asked for it, by tee(2),
- * which copies no bytes, and then by splice(2) into the log. Where the client's pipe is full we
- * stop reading, so that the process is held up as if it wrote there itself; where its reader is
+ * which copies no bytes, and then by splice(2) into the log. If the client's pipe is full we
+ * stop reading, so that the process is held up as if it wrote there itself; if its reader is
  * gone, or there never was one, only the log is written. So the log never lags behind what a client
  * got, and a process never waits for anybody but the client that asked for its output.
  *
@@ -83,7 +83,7 @@ static void go_on(struct stream *st)
 		close_in(st);
 }
 
-/* Gives the client what waits in the relay. False where some is left. */
+/* Gives the client what waits in the relay. False if some is left. */
 static bool feed(struct stream *st)
 {
 	while (st->to >= 0 && st->relay[0] >= 0) {
@@ -133,7 +133,7 @@ static enum moved to_log(struct stream *st)
 	return r == 1 ? MOVED : r == 0 ? AT_END : NOTHING_NOW;
 }
 
-/* tee() gives 0 at the end, and also where a process inside took away what was there just now. */
+/* tee() gives 0 at the end, and also if a process inside took away what was there just now. */
 static enum moved nothing_came(const struct stream *st)
 {
 	struct pollfd p = {.fd = st->in, .events = POLLIN};

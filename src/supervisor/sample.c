@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: where the kernel keeps no peaks of a room they are the most that somebody
+/* Theory of operation: if the kernel keeps no peaks of a room they are the most that somebody
  * saw, so we look now and then: soon after the start, when most happens, and then ever less often,
  * so that hundreds of idle sandboxes cost next to nothing. Short runs are over before the first
  * look. */

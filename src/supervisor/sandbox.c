@@ -73,8 +73,8 @@ bool sandbox_init_is_full(const struct supervisor *s)
 
 static void on_init_again(struct loop_job *job);
 
-/* Reads at most max frames; where there may be more it goes on later, as what is left in the buffer
- * does not make the socket readable. False where the channel is at its end (or broken by a lie). */
+/* Reads at most max frames; if there may be more it goes on later, as what is left in the buffer
+ * does not make the socket readable. False if the channel is at its end (or broken by a lie). */
 static bool read_init(struct supervisor *s, int max)
 {
 	for (int i = 0; i < max && s->init_open; i++) {

@@ -72,7 +72,7 @@ enum task_state { TASK_ASKED, TASK_RUNS, TASK_ENDED };
 /* A process of the room that a client (or we) asked for. */
 struct task {
 	UT_hash_handle hh;        /* in sup->tasks, while init knows it */
-	UT_hash_handle hh_shown;  /* in sup->shown, where it has a number for clients */
+	UT_hash_handle hh_shown;  /* in sup->shown, if it has a number for clients */
 	struct task *prev, *next; /* in sup->past, when it has ended */
 	struct supervisor *sup;
 	struct watcher *watchers;
@@ -87,7 +87,7 @@ struct task {
 	struct ctl_exec_exited result; /* TASK_ENDED */
 	uint64_t ended_real;
 
-	/* Where captured: */
+	/* If captured: */
 	int input; /* terminal's master or pipe for whoever joins, or -1 */
 	int dir;   /* of its log, or -1 */
 	struct stream streams[2];
@@ -164,7 +164,7 @@ struct supervisor {
 	struct cloche_err look_note; /* why it could not be noted; code 0: it was */
 	char *passed_over;           /* by "auto": who does not work, and why; NULL: none */
 	struct room *room;
-	struct chan init; /* open where init_open */
+	struct chan init; /* open if init_open */
 	bool init_open, ready;
 	struct loop_io init_io, room_io;
 	bool room_dead;
@@ -186,7 +186,7 @@ struct supervisor {
 	struct loop_timer helpers_timer;
 	struct helper_counted counts; /* what the broker said last */
 	struct loop_timer counts_late;
-	/* The policy, where it is not the one of START any more. */
+	/* The policy, if it is not the one of START any more. */
 	uint64_t policy_real;
 	uint32_t policy_rules;
 	char *policy_sources;
@@ -233,10 +233,10 @@ void peers_answer_stats(struct supervisor *s);
 void peers_ended(struct supervisor *s, const struct ctl_ended *m);
 
 /* --- watch.c: clients' handles of processes --- */
-/* NULL where there are too many, or no memory. own: its client asked for the process. */
+/* NULL if there are too many, or no memory. own: its client asked for the process. */
 struct watcher *watcher_new(struct task *t, struct peer *p, uint32_t exec, bool own);
 void watcher_free(struct watcher *w);
-/* NULL where the client has no such handle (any more). */
+/* NULL if the client has no such handle (any more). */
 struct watcher *watcher_find(struct peer *p, uint32_t exec);
 /* For a handle that never was one. */
 void watcher_refuse(struct peer *p, uint32_t exec, int code, int sys_errno, const char *text);
@@ -250,15 +250,15 @@ void watchers_fail(struct task *t, int code, int sys_errno, const char *text);
 void watchers_tell_end(struct task *t, bool all);
 
 /* --- task.c: processes --- */
-/* fds: those that come along, in order (borrowed). False where the client broke the protocol. */
+/* fds: those that come along, in order (borrowed). False if the client broke the protocol. */
 bool task_exec(struct peer *p, struct ctl_exec *m, struct chan_frame *f);
 void task_join(struct peer *p, const struct ctl_join *m, struct chan_frame *f);
 void task_signal(struct peer *p, const struct ctl_signal *m);
 void task_resize(struct peer *p, const struct ctl_resize *m);
-/* A process of our own: input becomes its descriptor 0 (borrowed). False where init takes no more.
+/* A process of our own: input becomes its descriptor 0 (borrowed). False if init takes no more.
  */
 bool task_internal(struct supervisor *s, const struct exec_spec *spec, int input);
-/* What init says; false where it lies. */
+/* What init says; false if it lies. */
 bool task_on_frame(struct supervisor *s, struct chan_frame *f);
 /* The client is gone: its processes go on, nobody is told. */
 void tasks_orphan(struct supervisor *s, struct peer *p);
@@ -277,7 +277,7 @@ void tasks_close(struct supervisor *s);
 /* --- deadline.c: their ends --- */
 /* By way of init. */
 void deadline_signal(struct task *t, uint8_t signo, enum ctl_scope scope);
-/* KILL, by way of init; where that does not help soon, by other ways to all that belongs to t. */
+/* KILL, by way of init; if that does not help soon, by other ways to all that belongs to t. */
 void deadline_kill(struct task *t, enum ctl_scope scope);
 /* Ends t when its time is over, if it has a deadline. */
 void deadline_start(struct task *t);
@@ -299,9 +299,9 @@ _warn_unused_ int output_started(struct task *t, int master);
 _warn_unused_ int output_share(struct task *t, int fds[2]);
 /* The process has ended: takes what it left. */
 void output_exited(struct task *t);
-/* True where the client that asked for it has everything that it will get. */
+/* True if the client that asked for it has everything that it will get. */
 bool output_is_delivered(const struct task *t);
-/* True where nobody can print into it any more. */
+/* True if nobody can print into it any more. */
 bool output_is_closed(const struct task *t);
 /* Closes all that is open; what is still in pipes is lost. */
 void output_close(struct task *t);
@@ -359,7 +359,7 @@ void sandbox_fail(struct supervisor *s, const struct cloche_err *err);
 void sandbox_flush_init(struct supervisor *s);
 /* So much waits for init that no more should be asked of it. */
 bool sandbox_init_is_full(const struct supervisor *s);
-/* A helper has ended: goes on where that was waited for. */
+/* A helper has ended: goes on if that was waited for. */
 void sandbox_check_end(struct supervisor *s);
 
 /* --- choose.c: providers --- */
@@ -369,15 +369,15 @@ _warn_unused_ int choose_provider(struct supervisor *s, create_fn create, struct
 
 /* --- request.c: what clients ask about the room --- */
 void request_stats(struct peer *p);
-/* Of STOP for an idle sandbox: true, and refused, where a command runs, or another process that a
+/* Of STOP for an idle sandbox: true, and refused, if a command runs, or another process that a
  * client waits for. */
 bool request_refuse_stop(struct peer *p);
 /* Answers with what is known now. */
 void request_answer_stats(struct peer *p);
-/* False where the client broke the protocol. */
+/* False if the client broke the protocol. */
 bool request_forward(struct peer *p, struct chan_frame *f);
 void request_layers(struct peer *p);
-/* False where the client broke the protocol. */
+/* False if the client broke the protocol. */
 bool request_policy(struct peer *p, struct chan_frame *f);
 void forwards_stop(struct supervisor *s);
 
@@ -394,7 +394,7 @@ _warn_unused_ int helpers_start(
  * room's listeners and ours are closed. A failure then ends the sandbox. */
 _warn_unused_ int helpers_watch(struct supervisor *s, struct cloche_err *err);
 /* Asks the broker for its figures: peers_answer_stats is called when they are there, or when it
- * takes too long. False where nobody can be asked. */
+ * takes too long. False if nobody can be asked. */
 bool helpers_ask_counts(struct supervisor *s);
 /* Hands the broker a client's socket (borrowed), over which it will get a new policy. */
 _warn_unused_ int helpers_pass_policy(struct supervisor *s, int client, struct cloche_err *err);

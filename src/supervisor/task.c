@@ -443,8 +443,8 @@ static bool on_failed(struct supervisor *s, struct str payload)
 	return true;
 }
 
-/* Names a limit as the cause where it struck since the last look. Costs a few small files, so only
- * asked where a process failed. */
+/* Names a limit as the cause if it struck since the last look. Costs a few small files, so only
+ * asked if a process failed. */
 static void look_for_limits(struct supervisor *s, struct ctl_exec_exited *m)
 {
 	struct room_usage u = {0};
@@ -457,7 +457,7 @@ static void look_for_limits(struct supervisor *s, struct ctl_exec_exited *m)
 	s->pids_refused_seen = u.pids_refused;
 }
 
-/* The process has ended: its result is told and, where it was captured, kept. Frees t where it is
+/* The process has ended: its result is told and, if it was captured, kept. Frees t if it is
  * not. */
 static void ended(struct task *t, int status, bool oom_killed)
 {

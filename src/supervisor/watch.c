@@ -16,7 +16,7 @@ void watcher_free(struct watcher *w)
 	free(w);
 }
 
-/* NULL where there are too many, or no memory. */
+/* NULL if there are too many, or no memory. */
 struct watcher *watcher_new(struct task *t, struct peer *p, uint32_t exec, bool own)
 {
 	struct watcher *w = t->sup->watchers_n < MAX_WATCHERS ? calloc(1, sizeof(*w)) : NULL;

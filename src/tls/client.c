@@ -2,7 +2,7 @@
 /* Theory of operation: one SSL_CTX, made for the first connection (see tls/server.c), whose
  * verification first asks tls/roots.h for the roots that the presented chain may need. Sessions are
  * kept here by host and port, not in OpenSSL's own cache, so that one is never offered to another
- * host; a session exists only where the certificate was verified for that host, and OpenSSL carries
+ * host; a session exists only if the certificate was verified for that host, and OpenSSL carries
  * that result along on resumption. */
 #include "tls/client.h"
 #include "base/hash.h"

@@ -11,7 +11,7 @@
 /* Whom we trust, and sessions to resume. One a process. */
 struct tls_trust;
 
-/* Opens the host's bundle of roots (SSL_CERT_FILE where it is set, else the usual places) and keeps
+/* Opens the host's bundle of roots (SSL_CERT_FILE if it is set, else the usual places) and keeps
  * the descriptor: it is read when the first certificate has to be verified, and only those roots
  * are parsed that a chain asks for. A missing bundle is an error only when system_roots is wanted
  * and nothing else is added: then every verification fails. */
@@ -19,7 +19,7 @@ _warn_unused_ int tls_trust_new(bool system_roots, struct tls_trust **ret, struc
 struct tls_trust *tls_trust_free(struct tls_trust *t);
 DEFINE_CLEANUP(struct tls_trust, tls_trust_free)
 /* Trusts all certificates of a PEM text besides; `source` (borrowed) names it in messages. Returns
- * 0 or negative (E_CONFIG where there is none or one is malformed). */
+ * 0 or negative (E_CONFIG if there is none or one is malformed). */
 _warn_unused_ int tls_trust_add_pem(
 	struct tls_trust *t, struct str pem, const char *source, struct cloche_err *err);
 
@@ -41,7 +41,7 @@ _warn_unused_ int tls_client_new(struct tls_trust *t, int fd, struct str host, u
 	struct tls_client **ret, struct cloche_err *err);
 /* Before the handshake: offers h2 besides, as what is preferred. Returns 0, or negative. */
 _warn_unused_ int tls_client_offer_h2(struct tls_client *c, struct cloche_err *err);
-/* Keeps the session for later, sends close_notify where the socket takes it, frees. NULL is fine;
+/* Keeps the session for later, sends close_notify if the socket takes it, frees. NULL is fine;
  * returns NULL. */
 struct tls_client *tls_client_free(struct tls_client *c);
 DEFINE_CLEANUP(struct tls_client, tls_client_free)
@@ -53,7 +53,7 @@ enum tls_io tls_client_read(struct tls_client *c, void *p, size_t n, size_t *ret
 enum tls_io tls_client_write(struct tls_client *c, const void *p, size_t n, size_t *ret_n);
 /* Whether bytes that were received wait inside, so that the socket may never become readable. */
 bool tls_client_has_pending(const struct tls_client *c);
-/* Whether h2 was agreed on; else it is HTTP/1.1, also where the other end knows no ALPN. */
+/* Whether h2 was agreed on; else it is HTTP/1.1, also if the other end knows no ALPN. */
 bool tls_client_is_h2(const struct tls_client *c);
 bool tls_client_resumed(const struct tls_client *c);
 

@@ -4,7 +4,7 @@
 
 #include <openssl/err.h>
 
-/* Before each operation on an SSL: SSL_get_error(3) is right only where the queue was empty, which
+/* Before each operation on an SSL: SSL_get_error(3) is right only if the queue was empty, which
  * it nearly always is. Emptying it goes through all its memory, looking does not. */
 static inline void errors_clear(void)
 {

@@ -25,7 +25,7 @@ const char *hello_sni_text(enum hello_sni e);
 bool hello_hides_name(struct str records);
 
 /* Takes the outer length off the body of application_layer_protocol_negotiation; the null view
- * where it does not fit. */
+ * if it does not fit. */
 struct str hello_alpn_list(struct str body);
 /* Whether a list of protocols as in application_layer_protocol_negotiation (RFC 7301 3.1, without
  * its outer length) is well-formed and has this one. */

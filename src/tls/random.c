@@ -11,7 +11,7 @@ static int bytes(unsigned char *p, int n)
 {
 	if (n < 0)
 		return 0;
-	rand_bytes(p, (size_t)n); /* ends the process where the kernel cannot */
+	rand_bytes(p, (size_t)n); /* ends the process if the kernel cannot */
 	return 1;
 }
 

@@ -16,10 +16,10 @@ struct tls_roots *tls_roots_free(struct tls_roots *r);
 DEFINE_CLEANUP(struct tls_roots, tls_roots_free)
 
 /* Adds to the store of ctx those roots that may end the chain that it is to verify: by the exact
- * bytes of the issuers' names, and all of them where an issuer is found nowhere that way (its name
+ * bytes of the issuers' names, and all of them if an issuer is found nowhere that way (its name
  * may be written differently in the root). */
 void tls_roots_provide(struct tls_roots *r, X509_STORE_CTX *ctx);
 
 /* Calls each(arg, der) for the DER of every CERTIFICATE of a PEM text, until it returns nonzero.
- * Returns how many there were, or that value where negative, or -EINVAL for malformed PEM. */
+ * Returns how many there were, or that value if negative, or -EINVAL for malformed PEM. */
 int tls_pem_each(struct str pem, int (*each)(void *arg, struct str der), void *arg);

@@ -42,21 +42,21 @@ enum tls_hs {
 	TLS_HS_DONE,
 	TLS_HS_WANT_READ,
 	TLS_HS_WANT_LEAF,
-	TLS_HS_FAILED, /* tls_conn_error() says why; an alert was sent where one is due */
+	TLS_HS_FAILED, /* tls_conn_error() says why; an alert was sent if one is due */
 };
 
-/* fd is borrowed. NULL where OpenSSL fails, as for lack of memory. */
+/* fd is borrowed. NULL if OpenSSL fails, as for lack of memory. */
 struct tls_conn *tls_conn_new(struct tls_server *s, int fd);
 struct tls_conn *tls_conn_free(struct tls_conn *c);
 DEFINE_CLEANUP(struct tls_conn, tls_conn_free)
 
 enum tls_hs tls_conn_handshake(struct tls_conn *c);
 /* The name that the client asked for, as sent (case kept, dot at the end dropped); the null view
- * where it sent none. Known from TLS_HS_WANT_LEAF on. */
+ * if it sent none. Known from TLS_HS_WANT_LEAF on. */
 struct str tls_conn_sni(const struct tls_conn *c);
 /* Whether a whole, acceptable ClientHello has come. */
 bool tls_conn_has_hello(const struct tls_conn *c);
-/* What its ALPN offers (RFC 7301), known at the same time. Where it sent none it is
+/* What its ALPN offers (RFC 7301), known at the same time. If it sent none it is
  * TLS_OFFER_HTTP1; 0: nothing that we speak, which fails the handshake. */
 enum { TLS_OFFER_HTTP1 = 1 << 0, TLS_OFFER_H2 = 1 << 1 };
 unsigned tls_conn_offer(const struct tls_conn *c);
@@ -78,7 +78,7 @@ _warn_unused_ ssize_t tls_conn_read(struct tls_conn *c, void *p, size_t n);
 /* Whether tls_conn_read() may have more without the descriptor becoming readable. */
 bool tls_conn_has_pending(const struct tls_conn *c);
 /* Bytes taken (all, or a part, encrypted and given to the descriptor or kept); -EAGAIN while what
- * was kept has not been written; -EPIPE; -EPROTO. Where these are the last and all are taken,
+ * was kept has not been written; -EPIPE; -EPROTO. If these are the last and all are taken,
  * close_notify goes with them. */
 _warn_unused_ ssize_t tls_conn_write(struct tls_conn *c, const void *p, size_t n, bool last);
 /* Writes what was kept. Returns 0 (see tls_conn_pending_out()) or -EPIPE. */

@@ -268,7 +268,7 @@ struct tls_conn *tls_conn_new(struct tls_server *s, int fd)
 struct tls_conn *tls_conn_free(struct tls_conn *c)
 {
 	if (c) {
-		/* Else its session would go, too, where the client went without close_notify; RFC
+		/* Else its session would go, too, if the client went without close_notify; RFC
 		 * 8446 6.1 does not ask for that. */
 		if (c->ssl)
 			SSL_set_shutdown(c->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);

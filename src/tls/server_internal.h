@@ -52,7 +52,7 @@ struct tls_conn {
 	char sni[HELLO_NAME_MAX + 1];
 };
 
-/* Makes what connections need where that has not happened yet. False where OpenSSL fails. */
+/* Makes what connections need if that has not happened yet. False if OpenSSL fails. */
 bool tls_server_prepare(struct tls_server *s);
 /* Makes the BIO methods by which connections read and write. NULL on lack of memory. */
 BIO_METHOD *tls_conn_bio_new(void);

@@ -177,7 +177,7 @@ static bool exchange(uint16_t port, const char *host, const char *text, enum tls
 	return resumed;
 }
 
-/* More than HTTP/1.1 only where it is offered, and agreed on. */
+/* More than HTTP/1.1 only if it is offered, and agreed on. */
 static void test_alpn(void)
 {
 	const struct test_cert cert = {.ca = ca, .dns = "good.test"};

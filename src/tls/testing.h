@@ -43,7 +43,7 @@ struct test_origin_config {
 	void *arg;
 	int max_tls; /* protocol version, 0: any */
 	bool v6;     /* on ::1 */
-	bool h2;     /* agrees on HTTP/2 where it is offered */
+	bool h2;     /* agrees on HTTP/2 if it is offered */
 };
 
 struct test_origin *test_origin_start(const struct test_origin_config *config);
@@ -55,7 +55,7 @@ unsigned test_origin_resumed(const struct test_origin *o);
 
 /* Whether HTTP/2 was agreed on. */
 bool test_conn_is_h2(const struct test_conn *c);
-/* Number of bytes, 0 at the end, -1 where it failed. */
+/* Number of bytes, 0 at the end, -1 if it failed. */
 long test_conn_read(struct test_conn *c, void *p, size_t n);
 /* Whether all was written. */
 bool test_conn_write(struct test_conn *c, const void *p, size_t n);

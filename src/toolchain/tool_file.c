@@ -35,7 +35,7 @@ static bool is_in_any(const char *path, char *const *dirs)
 static int link_within(const char *path, char *const *dirs, int depth);
 
 /* The same for one entry, above which there is no link; rest: what of the path comes behind it.
- * Negative where it is no link. */
+ * Negative if it is no link. */
 static int entry_within(const char *entry, const char *rest, char *const *dirs, int depth)
 {
 	_cleanup_(freep) char *above =

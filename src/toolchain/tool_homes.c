@@ -57,7 +57,7 @@ static bool is_dir(const char *path)
 	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* The text of a file; heap, NULL where it cannot be read. */
+/* The text of a file; heap, NULL if it cannot be read. */
 static char *read_text(const char *path)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(MAX_FILE);
@@ -157,7 +157,7 @@ static char *wanted_by(
 	return global ? read_text(global) : NULL;
 }
 
-/* Returns 0, 1 where none of the wanted versions has it. */
+/* Returns 0, 1 if none of the wanted versions has it. */
 static int resolve_env(const struct toolchain_query *q, const struct env_manager *m,
 	const char *root, const char *shims, const char *name, char **ret)
 {

@@ -9,7 +9,7 @@
  * absolute paths. What the file asks for in turn (the interpreter of "#!", the loader of an ELF
  * file, the Python that an environment was made with) goes the same way.
  *
- * Nothing as wide as a home is ever shown: a directory is taken whole only where it is clearly the
+ * Nothing as wide as a home is ever shown: a directory is taken whole only if it is clearly the
  * tool's own, and not the home, nor above it, nor one of the places in it where everything lies. */
 #include "toolchain/toolchain.h"
 #include "base/fs.h"
@@ -262,7 +262,7 @@ static const struct place places[] = {
 	{"PNPM_HOME", ".local/share/pnpm", 0, false},
 };
 
-/* The part of path that is dir and so many components more; heap, NULL where path is not below. */
+/* The part of path that is dir and so many components more; heap, NULL if path is not below. */
 static char *cut_below(const char *path, const char *dir, unsigned levels)
 {
 	size_t n = strlen(dir);
@@ -489,7 +489,7 @@ static bool is_alone(const struct toolchain *t, const char *real)
 	return false;
 }
 
-/* Shows the program, and where its name is no part of what was shown with it, finds one for it:
+/* Shows the program, and if its name is no part of what was shown with it, finds one for it:
  * *ret_inside is name or real (borrowed). */
 static int show_program(struct search *s, const char *name, const char *real, bool by_path,
 	int depth, const char **ret_inside)
@@ -502,7 +502,7 @@ static int show_program(struct search *s, const char *name, const char *real, bo
 		r = add_file(s, real, depth);
 	if (r < 0 || is_there(s, name))
 		return r;
-	/* The file itself at the link's place, where that is asked for, or it has no name of its
+	/* The file itself at the link's place, if that is asked for, or it has no name of its
 	 * own
 	 * (".../versions/1.2.3"). */
 	if (by_path ||

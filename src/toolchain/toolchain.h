@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Whose programs. Everything is borrowed; NULL where there is none. */
+/* Whose programs. Everything is borrowed; NULL if there is none. */
 struct toolchain_query {
 	const char *path; /* the person's PATH */
 	const char *home; /* absolute, no links in it */
@@ -40,9 +40,9 @@ struct toolchain {
 #define TOOLCHAIN_INIT ((struct toolchain){0})
 
 /* Adds what a program needs. name: an absolute path, or a name that is looked for on the PATH.
- * Returns 0 (also where nothing has to be added, because the room shows it: then program is NULL);
- * 1 where there is no such program; E_NOT_FOUND where it needs something that is not there;
- * E_DENIED where it lies among credentials, cannot be shown without a whole home, or is named by a
+ * Returns 0 (also if nothing has to be added, because the room shows it: then program is NULL);
+ * 1 if there is no such program; E_NOT_FOUND if it needs something that is not there;
+ * E_DENIED if it lies among credentials, cannot be shown without a whole home, or is named by a
  * file that a room may have written. */
 _warn_unused_ int toolchain_add(const struct toolchain_query *q, const char *name,
 	struct toolchain *ret, struct cloche_err *err);
@@ -60,7 +60,7 @@ static inline void toolchain_donep(struct toolchain *t)
 /* --- parts, here for each other and for tests --- */
 
 /* The first executable of that name on the PATH; directories within `without` (NULL: none) are left
- * out. Heap; NULL where there is none. */
+ * out. Heap; NULL if there is none. */
 char *toolchain_find(const struct toolchain_query *q, const char *name, const char *without);
 
 /* What a file says that it needs. */
@@ -73,15 +73,15 @@ struct tool_needs {
 _warn_unused_ int tool_read_needs(const char *file, struct tool_needs *ret);
 
 /* Where `path` is the stand-in ("shim") of a version manager (pyenv, nodenv, rbenv, goenv, asdf,
- * mise, volta, rustup): *ret is the program that it would start (heap). Returns 0; 1 where path is
- * no such thing; E_NOT_FOUND where it is and the version that it wants is not installed. */
+ * mise, volta, rustup): *ret is the program that it would start (heap). Returns 0; 1 if path is
+ * no such thing; E_NOT_FOUND if it is and the version that it wants is not installed. */
 _warn_unused_ int tool_home_resolve(
 	const struct toolchain_query *q, const char *path, char **ret, struct cloche_err *err);
 
-/* $VARIABLE, or that place below the home. Heap; NULL where there is neither. */
+/* $VARIABLE, or that place below the home. Heap; NULL if there is neither. */
 char *tool_home_dir(const struct toolchain_query *q, const char *variable, const char *below);
 /* Whether a symbolic link that lies in one of these directories (without links, ending with NULL)
- * is on the way to what the absolute path names, or at its end. True where that cannot be told. */
+ * is on the way to what the absolute path names, or at its end. True if that cannot be told. */
 bool tool_link_within(const char *path, char *const *dirs);
 /* Whether it is a regular file that somebody may execute. */
 bool tool_is_program(const char *path);

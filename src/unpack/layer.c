@@ -68,7 +68,7 @@ static int open_beneath(int dir, const char *path, uint64_t resolve)
 	return (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
 }
 
-/* How deep a directory lies in the tree; UNPACK_DEPTH_MAX + 1 where it is deeper than that. */
+/* How deep a directory lies in the tree; UNPACK_DEPTH_MAX + 1 if it is deeper than that. */
 static unsigned depth_of(int tree, int dir)
 {
 	_cleanup_fd_ int at = openat(dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -201,7 +201,7 @@ static int take_whiteout(const struct place *p, struct cloche_err *err)
 	return 0;
 }
 
-/* Takes away what an entry replaces; *ret_was_hidden where that was a whiteout. A directory stays
+/* Takes away what an entry replaces; *ret_was_hidden if that was a whiteout. A directory stays
  * for a directory. */
 static int make_room_for(
 	const struct place *p, bool for_dir, bool *ret_was_hidden, struct cloche_err *err)
@@ -329,7 +329,7 @@ static int note_owner(
 	return r < 0 ? err_sys(err, -r, "write the list of owners") : 0;
 }
 
-/* Times that the kernel's call takes; the year 1970 where there is none. */
+/* Times that the kernel's call takes; the year 1970 if there is none. */
 static struct timespec time_of(struct archive_entry *entry)
 {
 	return (struct timespec){.tv_sec = archive_entry_mtime(entry),
@@ -468,7 +468,7 @@ static int take_entry(struct layer *l, struct archive_entry *entry, struct cloch
 	return make_entry(l, entry, &p, err);
 }
 
-/* Where a directory was replaced meanwhile, its time is nobody's. */
+/* If a directory was replaced meanwhile, its time is nobody's. */
 static void set_dir_times(struct layer *l)
 {
 	while (l->times_n > 0) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: too many keys name programs (and more do with each version of git) to list
  * those; so the harmless ones are listed. A key is written as section.key in small letters, with
- * ".*." in the middle where it has a subsection, whose name does not matter. */
+ * ".*." in the middle if it has a subsection, whose name does not matter. */
 #include "workspace/gitconfig.h"
 #include "base/macro.h"
 
@@ -159,7 +159,7 @@ static void reader_skip_blanks(struct reader *r)
 		(void)reader_take(r);
 }
 
-/* Letters, digits and what else is in `also`, in small letters. False where there are too many. */
+/* Letters, digits and what else is in `also`, in small letters. False if there are too many. */
 static bool reader_word(struct reader *r, const char *also, char ret[MAX_KEY])
 {
 	size_t n = 0;
@@ -223,7 +223,7 @@ static int reader_escape(struct reader *r)
 	}
 }
 
-/* Behind "=". As git does, blanks in front are left out also where the line goes on, and quotes end
+/* Behind "=". As git does, blanks in front are left out also if the line goes on, and quotes end
  * with the line at the latest. */
 static bool reader_value(struct reader *r)
 {

@@ -29,7 +29,7 @@ static int judge_read(int dir, const char *name, struct buf *ret)
 	return fd_read_to_end(fd, ret);
 }
 
-/* `path`, which is relative to the directory `in`, without "." and ".."; false where it would leave
+/* `path`, which is relative to the directory `in`, without "." and ".."; false if it would leave
  * the root. */
 static bool judge_resolve(const char *in, const char *path, char ret[PATH_MAX])
 {

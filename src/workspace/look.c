@@ -4,7 +4,7 @@
  * through no link, and what is changed is changed by way of the directory or the descriptor that
  * was looked at.
  *
- * A thing of the table counts where its own inode was changed, or where a directory between it and
+ * A thing of the table counts if its own inode was changed, or if a directory between it and
  * the place that makes it something (.git, .vscode) came there: an old file in an old directory
  * that was moved into .git has not changed itself. */
 #include "workspace/look.h"
@@ -346,7 +346,7 @@ static const struct obeyed *look_row(
 	return row;
 }
 
-/* What a look set aside that was killed before it could say so. True where this is such a thing. */
+/* What a look set aside that was killed before it could say so. True if this is such a thing. */
 static bool look_at_aside(struct looker *k, const struct seen *at)
 {
 	size_t n = str_find(str_from(at->entry->name), STR(ASIDE));
@@ -426,7 +426,7 @@ static int look_dir(struct looker *k, struct walk_item *in, int fd)
 	return r;
 }
 
-/* One that cannot be opened counts where the room may have made it so: it is root there. */
+/* One that cannot be opened counts if the room may have made it so: it is root there. */
 static void look_closed(struct looker *k, const struct walk_item *in, int error)
 {
 	_cleanup_fd_ int fd = walk_open(k->walk.root, in->path, O_PATH | O_DIRECTORY);

@@ -31,7 +31,7 @@ struct look_mount {
 	char *source, *target; /* on the host, in the room */
 	dev_t device;
 	ino_t inode;
-	int fd; /* O_PATH; -1 where it was read from a file */
+	int fd; /* O_PATH; -1 if it was read from a file */
 };
 
 /* What has to be known of a room before it begins. Everything is owned. */
@@ -46,7 +46,7 @@ struct look {
 	size_t kept_n;
 	char **opened;  /* paths of the host that the person wanted open */
 	bool again;     /* somebody may have looked before, and have been killed meanwhile */
-	int init;       /* process 1 of the room, 0 where it is not known */
+	int init;       /* process 1 of the room, 0 if it is not known */
 	uint64_t start; /* when that was started, as /proc/PID/stat has it */
 };
 
@@ -71,7 +71,7 @@ _warn_unused_ int look_write(const struct look *l, struct buf *out);
 _warn_unused_ int look_read(struct look *l, struct str text);
 
 /* What was found: lines of JSON, {"path", "quoted", "what", "set_aside", "restore"}, the last two
- * null where nothing was renamed; quoted: the path as one word of a shell. */
+ * null if nothing was renamed; quoted: the path as one word of a shell. */
 struct look_told {
 	struct buf text;
 	unsigned told, more; /* lines; and things beyond LOOK_MAX_TOLD */

@@ -37,7 +37,7 @@ _warn_unused_ int walk_init(struct walk *w, int root, size_t max_dirs, size_t ma
 	unsigned max_depth, const struct walk_item *first);
 void walk_done(struct walk *w);
 
-/* Adds a directory that lies in `in`; where it would pass a bound it is left out and w->cut set.
+/* Adds a directory that lies in `in`; if it would pass a bound it is left out and w->cut set.
  * The rest of what is as in item. 0 or -ENOMEM. */
 _warn_unused_ int walk_push(
 	struct walk *w, const struct walk_item *in, const char *name, const struct walk_item *item);

@@ -3,7 +3,7 @@
 /* What the attempts share. Each is one program that tries to get out of its room, or to harm what
  * is outside, and says by its exit status what came of it; the runner does not take its word and
  * looks at what it tried to reach. The first comment of each names what it tries ("Tries:"), the
- * wall that stops it ("Wall:") and, where there is one behind it that --nested lays open, "Behind
+ * wall that stops it ("Wall:") and, if there is one behind it that --nested lays open, "Behind
  * it:": then the attempt is made a second time in a nested room. */
 
 #include <errno.h>

@@ -82,7 +82,7 @@ int main(void)
 		snprintf(name, sizeof(name), "/queue-%zu", i);
 		refused(name, mq_open(name, O_CREAT | O_RDWR, modes[i], NULL));
 	}
-	/* Landlock knows no queues; where it is off a plain one is had, and shows that the rest
+	/* Landlock knows no queues; if it is off a plain one is had, and shows that the rest
 	 * below works. */
 	if (mq_open("/plain", O_CREAT | O_RDWR, 0600, NULL) < 0 && getenv("NESTED"))
 		return BROKEN;

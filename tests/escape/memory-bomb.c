@@ -7,7 +7,7 @@
 
 #include <sys/mman.h>
 
-/* Ends by the kernel's hand at the limit; 256 MiB are had only where there is none. */
+/* Ends by the kernel's hand at the limit; 256 MiB are had only if there is none. */
 int main(void)
 {
 	size_t i, n = 256UL << 20;

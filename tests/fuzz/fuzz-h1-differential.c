@@ -2,7 +2,7 @@
 /* fuzz-deps: base http llhttp */
 /* Nobody ever sees a request that we did not judge: each message of a connection that we accept is
  * the same to another parser, llhttp in its strict mode, and ends where we say, so that the next
- * one begins there for both. Where we refuse, nothing is claimed. What may differ, and why, is
+ * one begins there for both. If we refuse, nothing is claimed. What may differ, and why, is
  * listed in http/testing-llhttp.h. The first byte of the input says what it is: bit 0 responses,
  * bit 1 to HEAD, bit 2 an upgrade was asked for. Without llhttp's source this target does nothing.
  */

@@ -2,7 +2,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Trims any JSON as the body of a request to the Messages API. What comes out must be left alone
  * when it is trimmed again, must hold no host that is not open, and is what went in byte for byte
- * where nothing was to be changed. What jansson reads, the filters read as well. */
+ * if nothing was to be changed. What jansson reads, the filters read as well. */
 
 #include "filter/body_json.h"
 #include "filter/tools.h"

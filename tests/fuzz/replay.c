@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: the main() of a fuzz target where libFuzzer is not linked. It gives the
+/* Theory of operation: the main() of a fuzz target if libFuzzer is not linked. It gives the
  * target every file of a folder that people wrote, whole and cut off at every length (up to a
  * bound), and every input that a fuzzer found: those are in one file beside the folder, FOLDER.pack
  * (tools/corpus), and were cut by the fuzzer already. Each comes in a heap block of exactly its

@@ -83,7 +83,7 @@ LINES = [
     "GET /no/{n} HTTP/1.1", "POST /no/{n} HTTP/1.1", "DELETE /ok/{n} HTTP/1.1", "GET / HTTP/1.1", "GET /okay/{n} HTTP/1.1",
 ]
 
-# Other fields; Host is one of them where they bring one.
+# Other fields; Host is one of them if they bring one.
 FIELDS = [
     "Host: {h}\r\nHost: {h}", "Host: {h}\r\nHost: other.test", "Host: other.test", "Host:", "X-Y: z",
     "Host: {h}:443", "Host: {h}:80", "Host: {h}:0443", "Host: {h}.", "Host: {h}/x", "Host: u@{h}", "Host: {h},{h}",

@@ -67,7 +67,7 @@ def ours(world):
 
 
 def cycles(world, count, options, progress=lambda n: None):
-    """create, exec, rm, again and again. {step: [seconds]}; raises where anything is left."""
+    """create, exec, rm, again and again. {step: [seconds]}; raises if anything is left."""
     steps = {"create": [], "exec": [], "rm": []}
     before = world.snapshot()
     for i in range(count):
@@ -160,7 +160,7 @@ class Standing:
         return took
 
     def remove(self):
-        """Returns the seconds that it took; raises where anything is left."""
+        """Returns the seconds that it took; raises if anything is left."""
         start = time.monotonic()
         ids = list(self.ids)
         with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:

@@ -59,7 +59,7 @@ def install(stage, specs):
 
 
 def packages(specs):
-    """The node_modules folder that has all of them ("name@version"); skips the test where npm cannot
+    """The node_modules folder that has all of them ("name@version"); skips the test if npm cannot
     install them."""
     need("npm", "node")
     folder = "+".join(specs).replace("/", "_")

@@ -21,7 +21,7 @@ ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nanswer"
 
 
 class Server:
-    """Plain and TLS on loopback. Reads a request and its body, and answers in one piece, or where the
+    """Plain and TLS on loopback. Reads a request and its body, and answers in one piece, or if the
     path says so in three, with Nagle's algorithm or without. /ws answers every second frame."""
 
     def __init__(self, cert=None, key=None):

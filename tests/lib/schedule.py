@@ -2,7 +2,7 @@
 """Runs the programs of all groups of tests beside each other. Theory of operation:
 
 Most tests wait for most of their time. So there are always JOBS programs under way, in the order of the
-groups; and where the processors have nothing to do, more, first those that take long. On a busy machine
+groups; and if the processors have nothing to do, more, first those that take long. On a busy machine
 there are thus no more at once than JOBS. Of one lane (programs that must not meet each other) there is
 never more than one under way. What is alone runs after all the others, and with nothing beside it.
 
@@ -22,7 +22,7 @@ LOOK_AFTER = 0.4   # seconds: what was started last is then felt
 
 class Job:
     """run() returns a Result, or None if there is nothing to be told. expected: about how many seconds it
-    waits for, where that matters. beside: does not count, as it gives way to all others."""
+    waits for, if that matters. beside: does not count, as it gives way to all others."""
 
     def __init__(self, group, name, run, expected=0, lane=None, alone=False, beside=False):
         self.group, self.name, self.run, self.expected = group, name, run, expected

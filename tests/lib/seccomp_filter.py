@@ -23,7 +23,7 @@ def numbers():
 
 
 def filters(pid):
-    """The filters of a process, each a list of (code, jt, jf, k); OSError where that cannot be had."""
+    """The filters of a process, each a list of (code, jt, jf, k); OSError if that cannot be had."""
     def call(request, address=None, data=None):
         r = libc.ptrace(request, pid, address, data)
         if r < 0:

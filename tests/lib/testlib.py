@@ -203,7 +203,7 @@ def session_lives(pid):
 
 
 def status_kib(pid, field):
-    """A line of /proc/PID/status in KiB, or 0 where the process is gone."""
+    """A line of /proc/PID/status in KiB, or 0 if the process is gone."""
     try:
         with open("/proc/%d/status" % pid) as f:
             for line in f:

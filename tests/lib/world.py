@@ -239,7 +239,7 @@ class World:
         return found
 
     def expect_unchanged(self, before, seconds=20.0):
-        """Waits until the world looks as it did; tells the differences where it does not."""
+        """Waits until the world looks as it did; tells the differences if it does not."""
         last = set()
 
         def same():
@@ -315,7 +315,7 @@ class Bystander:
                "its supervisor sweeps for ever")
 
     def ask(self):
-        """Has it make a request; raises where that does not work."""
+        """Has it make a request; raises if that does not work."""
         self.asked += 1
         word = "word%d" % self.asked
         self.p.stdin.write(word.encode() + b"\n")

@@ -35,7 +35,7 @@ def unmask(payload, mask):
 
 
 def parse_frame(data):
-    """(opcode, fin, mask, payload, what follows), or None where it is not whole."""
+    """(opcode, fin, mask, payload, what follows), or None if it is not whole."""
     if len(data) < 2:
         return None
     n, at = data[1] & 127, 2

@@ -247,7 +247,7 @@ class Reader:
         return True
 
     def show_frames(self):
-        """<opcode payload>..., of a close frame its code; "+" where the message goes on."""
+        """<opcode payload>..., of a close frame its code; "+" if the message goes on."""
         return "".join("<%d%s %s>" % (
             op, "" if fin else "+", struct.unpack("!H", data[:2])[0] if op == 8 and data
             else data[:KEEP].decode("latin-1")) for op, fin, data in self.frames or [])
@@ -457,7 +457,7 @@ def play(step, connection, reader, read_some, got, secrets):
 
 
 def linger(client, reader, read_some, got):
-    """Collects what still comes: to the end where one is expected, else for a short while."""
+    """Collects what still comes: to the end if one is expected, else for a short while."""
     deadline = time.monotonic() + client["linger"]
     while not got["closed"] and time.monotonic() < deadline:
         if client["wait_closed"] or reader.current is not None or reader.data or reader.is_due() or \

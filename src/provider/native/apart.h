@@ -29,7 +29,7 @@ _warn_unused_ int apart_check_control(
 /* Looks at the directory of consents (borrowed; -1: there is none), with the rights of now: the
  * child that makes the room may not be able to. */
 _warn_unused_ int apart_init(struct apart *a, int dir, bool is_there, struct cloche_err *err);
-/* Whether a source lies apart from it. Where it is not there yet, what is shown read-only does. 0
+/* Whether a source lies apart from it. If it is not there yet, what is shown read-only does. 0
  * or -E_DENIED. */
 _warn_unused_ int apart_check(
 	const struct apart *a, int source, const char *path, bool ro, struct cloche_err *err);

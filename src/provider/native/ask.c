@@ -47,7 +47,7 @@ int native_kill_tree(struct room *room, pid_t pid, struct cloche_err *err)
 	return 0;
 }
 
-/* Where there is no group the kernel adds nothing up: we do, as long as there are processes. */
+/* If there is no group the kernel adds nothing up: we do, as long as there are processes. */
 static void sample_processes(struct native_room *n, struct room_usage *u)
 {
 	struct proctree_usage p;

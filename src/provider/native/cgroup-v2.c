@@ -4,14 +4,14 @@
  * In version 2 a group that has processes cannot hand controllers to its children, and whoever
  * moves a process needs to write to cgroup.procs of the group that the old and the new one have in
  * common. So the room's group is best made beside ours, below an ancestor that was delegated to us.
- * Where nothing but our own group was, its processes move into a leaf below it first, and the
+ * If nothing but our own group was, its processes move into a leaf below it first, and the
  * room's group is made beside that leaf; later rooms then find the first case. The leaf stays as
  * long as its processes do: taking the controllers back would lift the limits of other rooms.
  *
  * A limit of our own group (or of one between it and the parent) binds us and would not bind a room
  * beside it; so the search never goes above a group that has one.
  *
- * Where a service manager owns the hierarchy it may turn controllers off again wherever it did not
+ * If a service manager owns the hierarchy it may turn controllers off again wherever it did not
  * delegate, and with them our limits; so there only what carries its mark counts: the extended
  * attribute "user.delegate" (or "trusted.delegate"). The group of a user's own manager carries one
  * too, but belongs to that manager. */
@@ -156,7 +156,7 @@ static int bits(unsigned set)
 	return __builtin_popcount(set);
 }
 
-/* Takes dir for the choice where it is better than what is there. */
+/* Takes dir for the choice if it is better than what is there. */
 static int consider(const char *dir, bool own, unsigned wanted, struct cgroup_choice *best)
 {
 	struct cgroup_choice c = CGROUP_CHOICE_INIT;

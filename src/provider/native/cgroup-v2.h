@@ -33,8 +33,8 @@ _warn_unused_ int cgroup_v2_choose_here(
 
 void cgroup_choice_done(struct cgroup_choice *c);
 
-/* Makes the chosen parent hand down what it shall: moves processes where that is the way and turns
- * controllers on (that for io as well, where there is one: it costs nothing and counts). Leaves in
+/* Makes the chosen parent hand down what it shall: moves processes if that is the way and turns
+ * controllers on (that for io as well, if there is one: it costs nothing and counts). Leaves in
  * choice->have what groups below it have now. */
 _warn_unused_ int cgroup_v2_prepare(
 	struct cgroup_choice *choice, unsigned wanted, struct cloche_err *err);

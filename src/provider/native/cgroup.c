@@ -3,7 +3,7 @@
  *
  * Only the controllers whose limit is wanted are used. The ways, the first that can carry all of
  * them wins: a version 2 group that was delegated to us (cgroup-v2.c); a scope of systemd's
- * (cgroup-scope.c); a directory in each version 1 hierarchy. Where none can, the one that can carry
+ * (cgroup-scope.c); a directory in each version 1 hierarchy. If none can, the one that can carry
  * some. A controller that cannot be had leaves its reason behind and the caller decides. The group
  * of a room is named after it, so that what a crash leaves can be recognised and removed.
  *
@@ -53,7 +53,7 @@ static bool swap_is_off(void)
 	return str_chr(s, '\n') + 1 >= s.n;
 }
 
-/* The file is missing where the kernel does not count swap. */
+/* The file is missing if the kernel does not count swap. */
 static int set_swap(const char *dir, const char *file, uint64_t bytes)
 {
 	int r = cgroup_write_number(dir, file, bytes);
@@ -74,7 +74,7 @@ static void set_memory(struct cgroup *g, const char *dir, uint64_t bytes)
 		if (r == 0)
 			r = set_swap(dir, "memory.memsw.limit_in_bytes", bytes);
 		/* Version 1 counts what sockets of the internet protocols (UDP too) hold apart,
-		 * and only where that has a limit; version 2 with everything else. */
+		 * and only if that has a limit; version 2 with everything else. */
 		if (r == 0)
 			r = cgroup_write_number(
 				dir, "memory.kmem.tcp.limit_in_bytes", bytes / SOCKETS_PART);
@@ -101,7 +101,7 @@ static void set_cpu(struct cgroup *g, const char *dir, uint64_t millis)
 		set_reason(g, CGROUP_CPU, "cannot set the limit in", dir, -r);
 }
 
-/* Where the limit of that controller is set; NULL where it cannot be had. */
+/* Where the limit of that controller is set; NULL if it cannot be had. */
 static const char *limit_dir(const struct cgroup *g, enum cgroup_controller c)
 {
 	if (g->reason[c][0])
@@ -369,7 +369,7 @@ int cgroup_plan(const char *parent, const char *name, const struct cgroup_limits
 		unit = cgroup_scope_name(name);
 		r = unit ? buf_printf(out, "scope %s\n", unit) : -ENOMEM;
 	}
-	/* Also where a scope is refused. */
+	/* Also if a scope is refused. */
 	if (r == 0 && d.kind != KIND_V1)
 		r = plan_dir(d.choice.parent, name, out);
 	for (c = 0; c < CGROUP_N && r == 0 && d.kind == KIND_V1; c++)

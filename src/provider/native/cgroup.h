@@ -18,7 +18,7 @@ struct cgroup_limits {
 struct cgroup {
 	int version;                /* 1 or 2; 0: there is none */
 	char *path[CGROUP_N];       /* directory per controller; version 2 uses only the first (the
-				     * processes are in a group below it). NULL where that
+				     * processes are in a group below it). NULL if that
 				     * controller is not used */
 	int dirfd;                  /* version 2: for CLONE_INTO_CGROUP; else -1 */
 	char reason[CGROUP_N][400]; /* why a wanted controller could not be had, or "" */
@@ -28,11 +28,11 @@ struct cgroup {
 
 #define CGROUP_INIT ((struct cgroup){.dirfd = -1})
 
-/* Makes a group named `name` with these limits, in `parent` (a version 2 directory) or, where that
+/* Makes a group named `name` with these limits, in `parent` (a version 2 directory) or, if that
  * is NULL, wherever this process may: beside or below its own group. For that it may move this
- * process (and, where nothing but its own group was delegated to it, those that share the group) to
+ * process (and, if nothing but its own group was delegated to it, those that share the group) to
  * another group of the same delegation. Limits that cannot be had leave a reason; cgroup_lacks
- * tells. Fails only where something is broken (and then leaves nothing). */
+ * tells. Fails only if something is broken (and then leaves nothing). */
 _warn_unused_ int cgroup_make(const char *parent, const char *name,
 	const struct cgroup_limits *limits, struct cgroup *ret, struct cloche_err *err);
 
@@ -41,7 +41,7 @@ _warn_unused_ int cgroup_make(const char *parent, const char *name,
 _warn_unused_ int cgroup_plan(const char *parent, const char *name,
 	const struct cgroup_limits *limits, struct buf *out, struct cloche_err *err);
 
-/* The reason why the limit of that controller is not in force; NULL where it is (or none was
+/* The reason why the limit of that controller is not in force; NULL if it is (or none was
  * wanted). */
 const char *cgroup_lacks(const struct cgroup *g, enum cgroup_controller c);
 
@@ -54,14 +54,14 @@ struct cgroup_usage {
 	bool pids_refused;
 };
 
-/* What is not counted is 0. Where the kernel keeps no peak (cgroup_keeps_peaks), the peak is the
+/* What is not counted is 0. If the kernel keeps no peak (cgroup_keeps_peaks), the peak is the
  * most that calls of this function have seen. */
 void cgroup_read_usage(struct cgroup *g, struct cgroup_usage *ret);
 
 /* Whether the kernel keeps both peaks by itself. */
 bool cgroup_keeps_peaks(const struct cgroup *g);
 
-/* Sends sig to every process in the group. SIGKILL goes through cgroup.kill where there is one. */
+/* Sends sig to every process in the group. SIGKILL goes through cgroup.kill if there is one. */
 void cgroup_kill(const struct cgroup *g, int sig);
 
 /* Removes the directories, waiting up to a second for the last processes to vanish, and frees the

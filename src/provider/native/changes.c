@@ -2,7 +2,7 @@
 /* Theory of operation
  *
  * overlayfs keeps in the upper layer a copy of whatever was made, written or had its attributes
- * changed; a character device 0/0 (whiteout) where something was deleted; and a mark on directories
+ * changed; a character device 0/0 (whiteout) if something was deleted; and a mark on directories
  * that hide what lies below (opaque). Directories on the way to a change are there too, and those
  * that layers_own() made. So only a comparison with the lower layer tells what changed: both trees
  * are walked side by side, by name, relative to descriptors of their directories.
@@ -271,7 +271,7 @@ static int open_dir(int dir, const char *name)
 		dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }
 
-/* The lower directory of that name; where it stands for the host's, that. */
+/* The lower directory of that name; if it stands for the host's, that. */
 static int open_lower(struct walk *w, const struct pair *p, const char *name, const struct stat *st,
 	bool *ret_host)
 {

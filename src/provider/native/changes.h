@@ -12,8 +12,8 @@ enum {
 };
 
 /* Walks the layers (O_PATH directories, borrowed; see provider.h) and calls fn with each change,
- * sorted, a directory before what is in it. A directory is changed where its mode is or something
+ * sorted, a directory before what is in it. A directory is changed if its mode is or something
  * in it was. A file that was written again as it was, or only touched, is no change. Returns 0;
- * E_LIMIT or E_SYSTEM where something could not be looked into (the rest was reported). */
+ * E_LIMIT or E_SYSTEM if something could not be looked into (the rest was reported). */
 _warn_unused_ int changes_walk(
 	int upper, int lower, room_change_fn fn, void *user, struct cloche_err *err);

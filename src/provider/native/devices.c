@@ -21,7 +21,7 @@ static const struct {
 static int make_pts(int root, const struct idmap *ids, struct cloche_err *err)
 {
 	/* The machine has 3072 of them for all but itself, and what they hold is in no count of
-	 * memory. gid 5 is tty everywhere, where it can be mapped. */
+	 * memory. gid 5 is tty everywhere, if it can be mapped. */
 	const struct mount_option options[] = {{"newinstance", NULL}, {"ptmxmode", "0666"},
 		{"mode", "0620"}, {"max", "256"}, {ids->range ? "gid" : NULL, "5"}, {NULL, NULL}};
 	_cleanup_fd_ int tree = -1;

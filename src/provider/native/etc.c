@@ -28,7 +28,7 @@ static const char *const live[] = {"etc/alternatives", "etc/ssl/certs", "etc/pki
 	"etc/pki/tls/certs", "etc/crypto-policies", "etc/apt/sources.list.d",
 	"etc/apt/trusted.gpg.d", "etc/apt/keyrings", "etc/ld.so.cache", "etc/apt/sources.list",
 	NULL};
-/* In the copy of what packages brought, changed or not; mounted where there is no copy. */
+/* In the copy of what packages brought, changed or not; mounted if there is no copy. */
 static const char *const named[] = {"etc/ld.so.conf.d", "etc/fonts", "etc/java-8-openjdk",
 	"etc/java-11-openjdk", "etc/java-17-openjdk", "etc/java-21-openjdk", "etc/java-25-openjdk",
 	"etc/maven", "etc/apt/preferences.d", "etc/ssl/openssl.cnf", "etc/mime.types",
@@ -229,7 +229,7 @@ static int make_layered(
 	/* The overlay keeps it; the list of mounts would tell where the person's copy lies. */
 	(void)layers_detach(base, "lower");
 	*ret_is_layered = tree >= 0;
-	/* Where the kernel makes none for this user. */
+	/* If the kernel makes none for this user. */
 	if (tree < 0)
 		tree = mount_clone(base, "upper/etc", 0, err);
 	if (tree < 0)

@@ -16,7 +16,7 @@ struct idmap {
 
 /* Chooses. Root of the host gets a range that no account uses: the one that /etc/subuid and
  * /etc/subgid grant to root, if they do, else one of 4094 ranges from 0x70000000 up, picked by the
- * room's id (systemd leaves those free). Everybody else, and root where the range does not exist
+ * room's id (systemd leaves those free). Everybody else, and root if the range does not exist
  * (inside another user namespace), gets his own id and no other. */
 struct idmap idmap_choose(const char *room_id);
 

@@ -15,7 +15,7 @@ struct imageroot {
 };
 #define IMAGEROOT_NULL ((struct imageroot){0})
 
-/* dir: the store's directory of layers. E_NOT_FOUND where one is not there. */
+/* dir: the store's directory of layers. E_NOT_FOUND if one is not there. */
 _warn_unused_ int imageroot_lock(
 	const char *dir, char *const *layers, struct imageroot *ret, struct cloche_err *err);
 void imageroot_unlock(struct imageroot *r);

@@ -109,7 +109,7 @@ static int marker_text(const char *root_dir, struct buf *ret)
 	return r < 0 ? r : buf_add_char(ret, '\n');
 }
 
-/* Opens the marker, making it where the directory is empty. */
+/* Opens the marker, making it if the directory is empty. */
 static int open_marker(int dir, const char *path, struct cloche_err *err)
 {
 	_cleanup_fd_ int fd = openat(dir, KEEP_MARKER, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
@@ -201,7 +201,7 @@ static int enter_dir(int dir, const char *name)
 }
 
 /* Left of a room's overlays: directories that nobody may enter, which even their owner could not
- * remove. Where another room could write to the directory there may be links. */
+ * remove. If another room could write to the directory there may be links. */
 static void open_up(int work, const char *name)
 {
 	_cleanup_fd_ int overlay = enter_dir(work, name), inner = -1;
@@ -217,7 +217,7 @@ static void open_up(int work, const char *name)
 }
 
 /* After a room, of this supervisor's or of one that was killed: then work/ is there. A set-uid
- * program of the root that was changed has its bits still where it was changed by a memory mapping.
+ * program of the root that was changed has its bits still if it was changed by a memory mapping.
  * Only its owner reaches it here, but he may hand it on, and another room may copy it. */
 static void clear_up(int dir)
 {
@@ -292,7 +292,7 @@ void keep_close(struct keep *k)
 	}
 	k->dir = fd_close(k->dir);
 	k->lock = fd_close(k->lock);
-	/* Only where it is empty. */
+	/* Only if it is empty. */
 	if (k->made)
 		(void)unlinkat(k->at.dir, k->at.name, AT_REMOVEDIR);
 	hostpath_done(&k->at);

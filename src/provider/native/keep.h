@@ -29,7 +29,7 @@ struct keep {
 
 #define KEEP_INIT ((struct keep){.dir = -1, .lock = -1, .at = {.dir = -1}})
 
-/* Makes (where missing) and locks the directory for a room on that root (root_dir NULL: the host's
+/* Makes (if missing) and locks the directory for a room on that root (root_dir NULL: the host's
  * view; an image: any other text than a path, which says what it is), as the parent of the room. It
  * has to be empty or an earlier one of the same root, belong to us, and neither be a link nor lie
  * behind one that a room may have left (hostpath_find with home), nor in what holds credentials; it
@@ -44,17 +44,17 @@ _warn_unused_ int keep_open(const char *path, const char *root_dir, const char *
 _warn_unused_ int keep_check_apart(
 	const struct keep *k, const char *source, struct cloche_err *err);
 
-/* 1 where neither of the two lies in the other (source may be any file), 0 where one does, or
+/* 1 if neither of the two lies in the other (source may be any file), 0 if one does, or
  * -errno. Judged by where they really are. Both are borrowed. */
 _warn_unused_ int keep_is_apart(int dir, int source);
 
 /* Gives the directory free; what overlayfs needed only while it was mounted is removed, and all of
- * it where no room came to be. */
+ * it if no room came to be. */
 void keep_close(struct keep *k);
 
 /* What an earlier room left, for a look at it: also while another room uses it. */
 struct keep_view {
-	int upper, lower; /* O_PATH; owned. lower is the root itself where that is a directory */
+	int upper, lower; /* O_PATH; owned. lower is the root itself if that is a directory */
 	bool host; /* the view of the host: what lies below /usr and the like is the host's */
 };
 /* E_NOT_FOUND where nothing was kept there. */

@@ -108,7 +108,7 @@ static void make_table(unsigned char table[256])
 	table['\n'] = table['\r'] = table['='] = SKIP;
 }
 
-/* Into out, which is empty. Returns -EINVAL where it is no base64. This is on the way of every
+/* Into out, which is empty. Returns -EINVAL if it is no base64. This is on the way of every
  * start of a room with some 200 KB: four characters at once, as long as none is special. */
 static int decode(struct buf *out, struct str text, const unsigned char table[256])
 {

@@ -2,7 +2,7 @@
 #pragma once
 /* A trust store for Java: PKCS #12 (RFC 7292) without encryption and without an integrity check, as
  * the JDK's own since version 18. Every release since 8u60 reads it by default, whatever password
- * it is given, also where it expects the older format. */
+ * it is given, also if it expects the older format. */
 
 #include "base/buf.h"
 

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The directories of the host's view that get an overlay of their own where they are no links:
+/* The directories of the host's view that get an overlay of their own if they are no links:
  * "/usr", "/bin", ...; ends with NULL. */
 const char *const *layers_host_dirs(void);
 /* At most so many. */
@@ -23,10 +23,10 @@ enum { LAYERS_HOST_DIRS = 7 };
 /* Whether overlays can be made here at all; tries in a directory of its own in the tmpfs. */
 bool layers_work(int scratch);
 
-/* Makes lower, upper and work in base, where they do not exist. */
+/* Makes lower, upper and work in base, if they do not exist. */
 _warn_unused_ int layers_make(int base, struct cloche_err *err);
 
-/* Below lower, where that is somebody's directory: the places in which something is mounted, so
+/* Below lower, if that is somebody's directory: the places in which something is mounted, so
  * that they are no change of the room's. */
 #define LAYERS_PLACES "work/places"
 

@@ -18,7 +18,7 @@ _warn_unused_ int mount_new(const char *fstype, const struct mount_option *optio
 	struct cloche_err *err);
 
 /* A detached copy of the tree at path (relative to dirfd; "" for dirfd itself) with everything
- * mounted below it, with these attributes set on all of it (0: none). -ENOENT (without err) where
+ * mounted below it, with these attributes set on all of it (0: none). -ENOENT (without err) if
  * path does not exist. */
 _warn_unused_ int mount_clone(int dirfd, const char *path, uint64_t attrs, struct cloche_err *err);
 

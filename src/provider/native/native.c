@@ -120,7 +120,7 @@ static int open_keep(const struct room_spec *spec, struct native_room *n, struct
 }
 
 /* Set-uid programs of root must not be shown with their owner: an overlay of the inside could copy
- * them to where it may write. A range of ids takes the owner away where a mount is read-only
+ * them to where it may write. A range of ids takes the owner away if a mount is read-only
  * (rootfs_idmap_sources), but not of a root that can be changed; without one it cannot be taken
  * away. Of other users' programs see nested.h. */
 static int check_nested(
@@ -280,7 +280,7 @@ static int finish_parent(
 		r = give_network(n, b, userns, report, err);
 	if (r == 0)
 		return native_await_report(report, n, err);
-	/* Where the child failed first, ours is only the echo of it. */
+	/* If the child failed first, ours is only the echo of it. */
 	shutdown(report, SHUT_WR);
 	inner = native_await_report(report, n, &inside);
 	if (inner == 0 || inside.code == E_CANCELLED)

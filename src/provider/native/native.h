@@ -27,7 +27,7 @@ struct native_room {
 	int shipped; /* keeps it from being removed; -1: none */
 	bool reaped;
 	struct room_exit exit;
-	/* Where there is no cgroup: of the reaped processes, and the most that was seen. */
+	/* If there is no cgroup: of the reaped processes, and the most that was seen. */
 	uint64_t cpu_usec, memory_peak, pids_peak;
 };
 
@@ -36,7 +36,7 @@ struct native_birth {
 	const struct room_spec *spec; /* borrowed */
 	struct rootfs rootfs;
 	struct rootfs_mount *mounts; /* the array that rootfs borrows */
-	bool limit_pids;             /* by RLIMIT_NPROC, where there is no cgroup for it */
+	bool limit_pids;             /* by RLIMIT_NPROC, if there is no cgroup for it */
 	uid_t outer_uid;             /* who we are on the host: the child cannot see that */
 	gid_t outer_gid;
 	int control, report; /* its ends */

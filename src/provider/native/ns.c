@@ -27,7 +27,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* First line of a small file of /proc or /sys into ret; false where it cannot be read. */
+/* First line of a small file of /proc or /sys into ret; false if it cannot be read. */
 static bool read_line(const char *path, char *ret, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);

@@ -9,7 +9,7 @@
 /* Forks the calling process, which must have one thread, into new user, mount, pid, ipc and
  * uts namespaces. Returns 0 in the child (every signal has its default action, none is
  * blocked), and in the parent the child's pid with *ret_pidfd, close-on-exec. cgroup_fd: version 2
- * group to be born in, or -1. Negative with err set where it fails; the hint names the blocker. */
+ * group to be born in, or -1. Negative with err set if it fails; the hint names the blocker. */
 _warn_unused_ pid_t ns_clone(int cgroup_fd, int *ret_pidfd, struct cloche_err *err);
 
 /* By a program of one thread: has fn run by a process that shares the caller's memory and
@@ -32,7 +32,7 @@ _warn_unused_ int ns_enter_network(int fd, struct cloche_err *err);
 _warn_unused_ int ns_settle(const char *hostname, struct cloche_err *err);
 
 /* In the child: no process of its user namespace makes another one, whatever the filter says (which
- * it says before). Where the kernel's settings cannot be written that wall is not there. */
+ * it says before). If the kernel's settings cannot be written that wall is not there. */
 void ns_make_last(void);
 
 /* Dies together with the parent; peer is a socket whose other end only the parent holds, which

@@ -14,7 +14,7 @@ struct owner_budget {
 
 /* diag: NETLINK_SOCK_DIAG socket of the room's network namespace (jail/netcapture.h), non-blocking;
  * root: process 1 of the room, as we see it. client and server have one family. Bounded work: a
- * few thousand descriptors are looked at, and what that takes is of the budget. False where nobody
+ * few thousand descriptors are looked at, and what that takes is of the budget. False if nobody
  * is found, or the budget is used up. */
 bool connection_owner(int diag, pid_t root, const struct sockaddr *client,
 	const struct sockaddr *server, struct owner_budget *budget, struct room_owner *ret);

@@ -15,7 +15,7 @@ _warn_unused_ int parts_mkdir(int root, const char *path, unsigned mode, struct 
 _warn_unused_ int parts_file(int root, const char *path, struct str text, struct cloche_err *err);
 
 /* Mounts what lies at `source` on the host at `path`, a directory or file that is made for it.
- * Where the source does not exist nothing happens. */
+ * If the source does not exist nothing happens. */
 _warn_unused_ int parts_bind(int root, const char *source, const char *path, bool dir,
 	uint64_t attrs, struct cloche_err *err);
 
@@ -56,7 +56,7 @@ _warn_unused_ int parts_attach(
 	struct parts_view *v, const struct target_root *to, struct cloche_err *err);
 void parts_view_done(struct parts_view *v);
 
-/* The host's programs and libraries, read-only; where r has a tree of its own for one of the
+/* The host's programs and libraries, read-only; if r has a tree of its own for one of the
  * directories, nothing but the place for it. */
 _warn_unused_ int hostview_make(
 	struct parts_view *v, const struct rootfs *r, struct cloche_err *err);
@@ -78,7 +78,7 @@ _warn_unused_ int hostview_submounts(struct parts_view *v, const char *dir, stru
 
 /* /etc: what the host's programs need of the host's, and our own accounts and names. */
 _warn_unused_ int etc_make(struct parts_view *v, const struct rootfs *r, struct cloche_err *err);
-/* A copy of the mount of rootfs.h's `shipped`; -1 where there can be none. */
+/* A copy of the mount of rootfs.h's `shipped`; -1 if there can be none. */
 int etc_clone_shipped(int shipped);
 /* The text of /etc/hosts, /etc/resolv.conf; into ret. */
 struct buf;
@@ -88,6 +88,6 @@ _warn_unused_ int etc_resolv_conf(const struct rootfs *r, struct buf *ret);
 /* Links to the policies of trust.h where browsers look for them. */
 _warn_unused_ int trust_link_policies(int root, struct cloche_err *err);
 /* After pivot_root: the files of trust.h, mounted over the usual paths. The certificates (PEM)
- * are read from ca_fd to its end; E_NETWORK where there is none, or the end does not come within
+ * are read from ca_fd to its end; E_NETWORK if there is none, or the end does not come within
  * ten seconds. */
 _warn_unused_ int trust_install(const struct target_root *root, int ca_fd, struct cloche_err *err);

@@ -195,7 +195,7 @@ static const struct {
 	enum where where;
 	bool required;
 	int (*try)(char *detail, struct cloche_err *err);
-	const char *remedy; /* where the error has no hint of its own */
+	const char *remedy; /* if the error has no hint of its own */
 } probes[PROBE_END_] = {
 	[PROBE_USERNS] = {"user namespace", FORKED, true, try_userns,
 		"cloche needs user namespaces"},

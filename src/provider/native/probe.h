@@ -12,8 +12,8 @@ struct probe_result {
 	const char *name; /* "user namespace" */
 	bool works;
 	bool required;               /* no room at all without it */
-	char detail[PROBE_TEXT_MAX]; /* version or kind where it works, else the exact blocker */
-	char remedy[PROBE_TEXT_MAX]; /* what to do, or what happens without it; "" where it works */
+	char detail[PROBE_TEXT_MAX]; /* version or kind if it works, else the exact blocker */
+	char remedy[PROBE_TEXT_MAX]; /* what to do, or what happens without it; "" if it works */
 };
 
 /* Runs every probe in a fixed order; returns how many of ret (max) were filled. Takes a few

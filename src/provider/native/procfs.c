@@ -7,7 +7,7 @@
  * /sys would show the machine's devices, so it is an empty directory with the processors in it,
  * which run-times count; how hot each was is covered.
  *
- * In a user namespace a fresh /proc can be mounted only where one is in full view already. So where
+ * In a user namespace a fresh /proc can be mounted only if one is in full view already. So if
  * a room may make such (--nested), nothing is covered, and the first wall has to do. */
 #include "base/fd.h"
 #include "jail/sys.h"

@@ -59,7 +59,7 @@ static bool search_has(const struct search *s, pid_t pid)
 	return false;
 }
 
-/* True where dir is that of a process that belongs to what is searched for. */
+/* True if dir is that of a process that belongs to what is searched for. */
 static bool search_is_member(const struct search *s, int dir)
 {
 	struct names names;

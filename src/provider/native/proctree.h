@@ -16,7 +16,7 @@ struct proctree_usage {
 };
 
 /* Adds up process `root` (as we see it) and all its descendants. They come and go meanwhile: the
- * result is a sample. What we may not read counts 0. False where root itself is gone. */
+ * result is a sample. What we may not read counts 0. False if root itself is gone. */
 bool proctree_read(pid_t root, struct proctree_usage *ret);
 
 /* Calls visit() for root and its descendants until it returns false; dir is the process's folder of
@@ -25,9 +25,9 @@ void proctree_each(pid_t root, bool (*visit)(void *user, pid_t pid, int dir), vo
 
 /* Kills what belongs to the process that is called `leader` in the pid namespace of root (its
  * process 1, as we see it): its session, and whatever descends from that by parents that live.
- * Whoever those have become makes no difference. False where nothing was killed. */
+ * Whoever those have become makes no difference. False if nothing was killed. */
 bool proctree_kill(pid_t root, pid_t leader);
 
 /* Signals every process of the pid namespace whose process 1 this is (as we see it), that one
- * too, where the kernel lets it have the signal. */
+ * too, if the kernel lets it have the signal. */
 void proctree_signal_namespace(pid_t init, int sig);

@@ -66,7 +66,7 @@ int native_hand(int sock, enum native_namespace which, int fd, struct cloche_err
 	return r < 0 ? err_sys(err, -r, "hand over a namespace of the room") : 0;
 }
 
-/* Descriptors that came along: true where there are n of them. */
+/* Descriptors that came along: true if there are n of them. */
 static bool take_fds(struct msghdr *msg, int *ret_fds, size_t n)
 {
 	struct cmsghdr *c = CMSG_FIRSTHDR(msg);

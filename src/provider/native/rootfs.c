@@ -3,7 +3,7 @@
  *
  * One tmpfs holds all that is the room's own: /dev, /run, /tmp, the mount points, and either the
  * root itself (view of the host, with read-only mounts in it) or the layers of an overlay: over a
- * directory, or, where changes shall lie apart, over the view of the host (layers.h). Layers that
+ * directory, or, if changes shall lie apart, over the view of the host (layers.h). Layers that
  * are kept lie in a directory of the host instead (keep.h). The tmpfs is attached
  * on top of the old root, where no path lookup of ours meets it, and filled through its descriptor
  * while the host can still be seen. Then it, or the overlay, becomes the root by pivot_root, and

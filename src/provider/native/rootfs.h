@@ -20,7 +20,7 @@ struct rootfs_mount {
 	bool ro, optional, no_link;
 	/* filled by rootfs_open_sources: */
 	bool is_dir;
-	int tree; /* detached copy; -1 where it was left out */
+	int tree; /* detached copy; -1 if it was left out */
 };
 
 struct rootfs {
@@ -43,7 +43,7 @@ struct rootfs {
 	struct apart consents;                       /* nor this */
 	int dir_tree, init_tree, shipped_tree;       /* as in rootfs_mount; start at -1 */
 	int keep_tree, host_trees[LAYERS_HOST_DIRS]; /* likewise */
-	/* Filled by rootfs_furnish where overlay is set (else -1): O_PATH, owned by whoever takes
+	/* Filled by rootfs_furnish if overlay is set (else -1): O_PATH, owned by whoever takes
 	 * them. See struct room. */
 	int upper_fd, lower_fd;
 };
@@ -53,12 +53,12 @@ struct rootfs {
  * room lives, or -1: the room goes without. */
 int rootfs_open_shipped(int base);
 
-/* Opens and judges (source.h) everything of the host that will be shown. Where ids are a range, the
+/* Opens and judges (source.h) everything of the host that will be shown. If ids are a range, the
  * parent does it, because the child could not reach the files; else the child, whose copies could
  * not be made by the parent. */
 _warn_unused_ int rootfs_open_sources(struct rootfs *r, struct cloche_err *err);
 
-/* For a range: shows the sources with their own owners. A file system that cannot is refused where
+/* For a range: shows the sources with their own owners. A file system that cannot is refused if
  * the mount is writable. What is read-only in a nested room stays with nobody: whoever is root in a
  * namespace of his own could copy set-uid programs of root to where he may write, by an overlay,
  * and change them there. */
@@ -72,7 +72,7 @@ void rootfs_close_sources(struct rootfs *r);
 _warn_unused_ int rootfs_furnish(struct rootfs *r, struct cloche_err *err);
 
 /* Opens (O_PATH) a source that a person has named, if it may be shown; of r only host_home and the
- * directories that nothing may show are read. -ENOENT, with err set too, where there is none. */
+ * directories that nothing may show are read. -ENOENT, with err set too, if there is none. */
 _warn_unused_ int rootfs_judge_source(const struct rootfs *r, const char *path, bool no_link,
 	bool ro, bool *ret_is_dir, struct cloche_err *err);
 

@@ -71,7 +71,7 @@ static int setid_chmod(int fd, mode_t mode)
 	return chmod(link, mode) < 0 ? -errno : 0;
 }
 
-/* Where it is ours and may not be searched: opens it up and fills in the mode that it had. */
+/* If it is ours and may not be searched: opens it up and fills in the mode that it had. */
 static int setid_open_up(int dirfd, const char *name, int64_t *ret_mode)
 {
 	_cleanup_fd_ int at = openat(dirfd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -204,7 +204,7 @@ static bool shipped_is_without(const struct copying *c, const char *path)
 }
 
 /* Resolves "." and ".." of a link's text by the letter: "etc/php/x", without the first slash. False
- * where it is too long or leads above the root. */
+ * if it is too long or leads above the root. */
 static bool shipped_resolve(const char *link, const char *to, char ret[PATH_MAX])
 {
 	char all[2 * PATH_MAX], *rest = all, *part;
@@ -307,7 +307,7 @@ static void shipped_name(int root, char ret[sizeof(SHIPPED_PREFIX) + NAME_HEX])
 	snprintf(ret, sizeof(SHIPPED_PREFIX) + NAME_HEX, SHIPPED_PREFIX "%.*s", NAME_HEX, hex);
 }
 
-/* Opened and held; -ENOENT where it is not there or goes away. */
+/* Opened and held; -ENOENT if it is not there or goes away. */
 static int shipped_hold(int base, const char *name)
 {
 	_cleanup_fd_ int fd = openat(base, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -8,7 +8,7 @@
  *  - files that dpkg or ucf list and that are, byte for byte, what the package brought;
  *  - `named`: files and directories, relative to root, as they are (ends with NULL);
  *  - links in /etc into /usr or to what was copied before, but for those below `without`, likewise.
- * Only what everybody may read is copied. Returns 0 or -errno; -ENOENT where dpkg has no
+ * Only what everybody may read is copied. Returns 0 or -errno; -ENOENT if dpkg has no
  * database. */
 _warn_unused_ int shipped_copy(
 	int root, int to, const char *const *named, const char *const *without);

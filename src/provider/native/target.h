@@ -15,11 +15,11 @@ struct target_root {
 };
 
 /* Opens (O_PATH) what `path` leads to; makes it, a directory or an empty file, and the missing
- * directories above it where it does not exist. "a/b" and "/a/b" are the same. Errors: E_DENIED
- * where making it would write to the host, E_SYSTEM else. Returns the descriptor. */
+ * directories above it if it does not exist. "a/b" and "/a/b" are the same. Errors: E_DENIED
+ * if making it would write to the host, E_SYSTEM else. Returns the descriptor. */
 _warn_unused_ int target_open(
 	const struct target_root *root, const char *path, bool dir, struct cloche_err *err);
 
-/* The same without making anything; -ENOENT (without err) where it does not exist. */
+/* The same without making anything; -ENOENT (without err) if it does not exist. */
 _warn_unused_ int target_find(
 	const struct target_root *root, const char *path, struct cloche_err *err);

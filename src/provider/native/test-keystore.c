@@ -5,7 +5,7 @@
 #define MARKED(text) "-----BEGIN CERTIFICATE-----\n" text "\n-----END CERTIFICATE-----\n"
 
 /* Takes one value with this tag off the front of *s, whose length has to be in its shortest form,
- * and returns its content; an empty view where there is none. */
+ * and returns its content; an empty view if there is none. */
 static struct str take(struct str *s, unsigned char tag)
 {
 	const unsigned char *p = (const unsigned char *)s->p;
@@ -89,7 +89,7 @@ static void holds_each_certificate(void)
 	check_int(list.n, 0);
 }
 
-/* Where a length takes one more byte, everything around it moves. */
+/* If a length takes one more byte, everything around it moves. */
 static void lengths_of_all_sizes(void)
 {
 	static const size_t sizes[] = {1, 90, 91, 92, 93, 94, 126, 127, 128, 129, 200, 249, 252,

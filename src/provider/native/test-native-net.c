@@ -98,7 +98,7 @@ static void network_is_captured(void)
 	int fds[ROOM_LISTENERS] = {-1, -1, -1, -1};
 
 	spec_for(&s, "gateway", NULL);
-	/* Left out where the machine has no IPv6. */
+	/* Left out if the machine has no IPv6. */
 	if (access("/proc/net/if_inet6", F_OK) < 0)
 		n--;
 	for (i = 0; i < n; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* For tests that make rooms. The test program is its own init: each room executes it again as
- * process 1, where it runs one of the checks of test-inside.c. What those write is compared here.
+ * process 1, if it runs one of the checks of test-inside.c. What those write is compared here.
  * Started by root, everything is tested twice: as an ordinary user, then as root. */
 
 #include "base/fd.h"
@@ -37,7 +37,7 @@ void add_argument(const char *arg);
 /* The strings are borrowed until the room has been started. */
 void spec_for(struct room_spec *s, const char *check_name, ...);
 
-/* Makes the room; says why where it cannot be made. */
+/* Makes the room; says why if it cannot be made. */
 struct room *start(struct room_spec *s);
 
 /* Everything that the room writes until its end. */

@@ -50,7 +50,7 @@ static void test_finds_a_child(void)
 		_exit(read(gate[0], &c, 1) != 0);
 	}
 	close(ours);
-	/* It has cost something; where nothing is left nobody is looked for. */
+	/* It has cost something; if nothing is left nobody is looked for. */
 	check(budget.left < 100 * (int64_t)USEC_PER_MSEC);
 	budget.left = -1000 * (int64_t)USEC_PER_SEC;
 	check(!connection_owner(diag, getpid(), (void *)&client, (void *)&server, &budget, &o));

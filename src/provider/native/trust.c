@@ -5,7 +5,7 @@
  * run-times that add to their built-in roots, and a bundle of the root's certificates and it, for
  * those that replace them. The bundle is also mounted over each of the usual paths that the root
  * has, so that programs which look at no variable find it; and the same as a trust store of Java's
- * over those of its run-times. Where several paths are links to one file the mount is made once.
+ * over those of its run-times. If several paths are links to one file the mount is made once.
  * Browsers read policies in /etc, which are links made before. */
 #include "jail/trust.h"
 #include "base/buf.h"

@@ -47,7 +47,7 @@ void program_find_cgroup(pid_t pid, struct cgroup *ret)
 		fs_read_file(AT_FDCWD, "/proc/self/mountinfo", &mounts, NULL) < 0 ||
 		cgroup_find_in(buf_str(&groups), buf_str(&mounts), &place) < 0)
 		return;
-	/* Where the kernel has both, the one that has the controllers is not the empty one. */
+	/* If the kernel has both, the one that has the controllers is not the empty one. */
 	if (place.v1[CGROUP_MEMORY]) {
 		ret->version = 1;
 		for (int i = 0; i < CGROUP_N; i++)

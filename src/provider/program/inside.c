@@ -29,7 +29,7 @@ struct inside {
 	struct program_room *room;
 	const struct room_spec *spec;
 	const struct judged_source *sources;
-	int user, mount, net; /* namespaces; user: -1 where it is ours */
+	int user, mount, net; /* namespaces; user: -1 if it is ours */
 	int host;             /* its root */
 };
 

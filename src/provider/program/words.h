@@ -20,6 +20,6 @@ struct words_answer {
 	unsigned cannot_n;
 };
 
-/* Reads an answer: hostile bytes. False where it is none: no "ok" and no "error" at its end. */
+/* Reads an answer: hostile bytes. False if it is none: no "ok" and no "error" at its end. */
 _warn_unused_ bool words_read_answer(struct str text, struct words_answer *ret);
 void words_answer_done(struct words_answer *a);

@@ -49,7 +49,7 @@ static int subprocess_probe(const struct provider *p, struct cloche_err *err)
 	return 0;
 }
 
-/* Its home is in the directory of the sandbox, which is made where there is something to write. */
+/* Its home is in the directory of the sandbox, which is made if there is something to write. */
 static int subprocess_plan(const struct provider *p, const struct room_spec *spec, struct buf *out,
 	struct cloche_err *err)
 {

@@ -10,7 +10,7 @@ class Inventory:
         self.items[name] = self.items.get(name, 0) + count
 
     def remove(self, name, count):
-        """Takes items out. Raises ValueError where there are not enough."""
+        """Takes items out. Raises ValueError if there are not enough."""
         if self.items.get(name, 0) <= count:
             raise ValueError(f"not enough {name}")
         self.items[name] -= count
