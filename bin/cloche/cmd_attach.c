@@ -82,7 +82,7 @@ const struct command command_attach = {
 	.summary = "join a command that runs in a sandbox",
 	.synopsis = "ID [OPTIONS]",
 	.text = "Shows the end of what the command has printed and what it prints from now on; "
-		"what is\ntyped goes to it, where it has a terminal or was started with "
+		"what is\ntyped goes to it if it has a terminal or was started with "
 		"--interactive. Ctrl-P\nCtrl-Q leaves it running, Ctrl-C goes to it. The exit "
 		"status is the command's own.",
 	.tables = {&table},

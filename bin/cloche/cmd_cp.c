@@ -315,7 +315,7 @@ const struct command command_cp = {
 	.text = "One of SRC and DST is ID:PATH, in a sandbox; the other is on the host, or - for\n"
 		"standard input or output. A DST that is a directory gets SRC in it. A stream is "
 		"the\n"
-		"bytes of a file, or a tar archive where the path inside is a directory (or with "
+		"bytes of a file, or a tar archive if the path inside is a directory (or with "
 		"-r).\n"
 		"DIR/. means what is in DIR. A path of the host that has a colon is written "
 		"./a:b.\n"

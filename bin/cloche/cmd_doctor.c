@@ -73,7 +73,7 @@ const struct command command_doctor = {
 	.synopsis = "[--json]",
 	.text = "Tries every feature that a sandbox needs and names the exact blocker of what "
 		"does\n"
-		"not work. The exit status is 0 where a sandbox can be made, else 1.",
+		"not work. The exit status is 0 if a sandbox can be made, else 1.",
 	.tables = {&option_table},
 	.run = main_doctor,
 };

@@ -95,12 +95,12 @@ static int set_keys(void *ctx, const char *value, cloche_err *err)
 
 static const struct option options[] = {
 	{"tty", 't', NULL,
-		"give the command a terminal (default where standard input, output and error\n"
+		"give the command a terminal (default if standard input, output and error\n"
 		"are one)",
 		set_tty},
 	{"no-tty", 'T', NULL, "give it none", set_no_tty},
 	{"interactive", 'i', NULL,
-		"pass standard input also where it is a terminal, without -t; with --detach:\n"
+		"pass standard input also if it is a terminal, without -t; with --detach:\n"
 		"keep its input open for \"cloche attach\"",
 		.at = offsetof(struct exec_options, interactive)},
 	{"detach", 'd', NULL, "return at once and print the command's number",
@@ -213,7 +213,7 @@ const struct command command_exec = {
 	.summary = "run a command in a sandbox that is there",
 	.synopsis = "ID [OPTIONS] -- COMMAND [ARG...]",
 	.text = "Runs COMMAND in the sandbox ID (an id, its unambiguous beginning, or a name).\n"
-		"Environment, directory and timeout are the sandbox's where nothing is said.\n"
+		"Environment, directory and timeout are the sandbox's if nothing is said.\n"
 		"\n"
 		"  cloche exec dev -- make test\n"
 		"  echo hi | cloche exec dev -i -- cat\n"

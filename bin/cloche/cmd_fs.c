@@ -99,7 +99,7 @@ static const struct option fs_options[] = {
 		.at = offsetof(struct fs_options, append)},
 	{"in-place", 0, NULL, "write: into the file itself, which keeps its links",
 		.at = offsetof(struct fs_options, in_place)},
-	{"new", 0, NULL, "write: fail where something is there",
+	{"new", 0, NULL, "write: fail if something is there",
 		.at = offsetof(struct fs_options, is_new)},
 	{"mode", 0, "MODE", "write, mkdir: permissions, octal", set_mode},
 	{"parents", 'p', NULL, "mkdir: make missing directories (always done)", set_parents},
@@ -107,7 +107,7 @@ static const struct option fs_options[] = {
 	{"length", 0, "BYTES", "read: at most so much", set_length},
 	{"no-follow", 'P', NULL, "stat, exists: a symbolic link itself",
 		.at = offsetof(struct fs_options, no_follow)},
-	{"no-replace", 'n', NULL, "rename: fail where something is there",
+	{"no-replace", 'n', NULL, "rename: fail if something is there",
 		.at = offsetof(struct fs_options, no_replace)},
 	{"long", 'l', NULL, "list: mode, links, owner, size, time",
 		.at = offsetof(struct fs_options, long_form)},
@@ -326,7 +326,7 @@ const struct command command_fs = {
 		"  append PATH           the same, at its end\n"
 		"  list [PATH]           names in a directory, a line each\n"
 		"  stat PATH             type, mode, size, owner, time\n"
-		"  exists PATH           exit status 0 where it does, else 1\n"
+		"  exists PATH           exit status 0 if it does, else 1\n"
 		"  delete PATH           a file, a link, an empty directory; -r: all below\n"
 		"  mkdir PATH            with its parents\n"
 		"  rename FROM TO        within one file system; TO is replaced\n"

@@ -19,7 +19,7 @@ static int set_timeout(void *ctx, const char *value, cloche_err *err)
 
 static const struct option options[] = {
 	{"timeout", 0, "TIME", "end it after TIME (default 30s)", set_timeout},
-	{"interactive", 'i', NULL, "pass standard input also where it is a terminal",
+	{"interactive", 'i', NULL, "pass standard input also if it is a terminal",
 		.at = offsetof(struct shell_options, interactive)},
 	{"json", 0, NULL, "print {success, stdout, stderr, exitCode, executionTime}",
 		.at = offsetof(struct shell_options, json)},

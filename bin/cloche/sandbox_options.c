@@ -43,7 +43,7 @@ static const struct option options[] = {
 	{"interactive", 'i', NULL, "pass standard input also if it is a terminal, without -t",
 		.at = offsetof(struct sandbox_options, interactive)},
 	{"allow-unsandboxed", 0, NULL,
-		"let --provider auto end at subprocess, which isolates nothing, where nothing "
+		"let --provider auto end at subprocess, which isolates nothing, if nothing "
 		"else\n"
 		"works",
 		.at = offsetof(struct sandbox_options, allow_unsandboxed)},

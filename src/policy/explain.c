@@ -87,7 +87,7 @@ static int explain_allowed(
 		return buf_add_str(out, STR(" is allowed: its TLS passes undecrypted (tunnel: "
 					    "true), whatever is in it"));
 	return buf_add_str(out, v->rule->has_graphql
-					? STR(" is allowed, where its body asks for what the "
+					? STR(" is allowed if its body asks for what the "
 					      "graphql block of the rule lists")
 					: STR(" is allowed"));
 }

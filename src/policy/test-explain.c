@@ -30,7 +30,7 @@ static const struct {
 	{"GET", "open.com", "/", 443, PLAIN, "", false, "allowed",
 		"open.com is allowed (rule: domains[0] open.com (net.yaml:1))", ""},
 	{"POST", "gql.com", "/g", 443, FILTERED, "", false, "allowed",
-		"gql.com is allowed, where its body asks for what the graphql block of the rule "
+		"gql.com is allowed if its body asks for what the graphql block of the rule "
 		"lists (rule: url_prefixes[6] gql.com /g POST (net.yaml:9))",
 		""},
 	{"GET", "\x1b[31m", "/", 443, PLAIN, "", false, "bad_host",

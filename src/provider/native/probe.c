@@ -214,7 +214,7 @@ static const struct {
 	[PROBE_LANDLOCK] = {"landlock", HERE, false, try_landlock,
 		"rooms do without this second wall; the first ones are enough"},
 	[PROBE_CGROUP] = {"limits (control groups)", FORKED, false, try_cgroup,
-		"--memory, --cpus and, for root, --pids need one. systemd gives one where its bus "
+		"--memory, --cpus and, for root, --pids need one. systemd gives one if its bus "
 		"answers (XDG_RUNTIME_DIR, loginctl enable-linger); or root gives you a group: "
 		"the directory, its cgroup.procs and cgroup.subtree_control"},
 };
