@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: the file of a context has one line of fixed length, the number of the
- * process that is its interpreter, how many callers have come, and the runtime. Its first byte,
+ * process that is its interpreter, how many callers have come, the runtime, and whether code is
+ * executed. Its first byte,
  * locked, guards that line. Each caller takes the next number and locks the byte of that number
  * before the guard goes; it is his turn when all bytes below can be locked, so they come to their
  * turns in the order in which they came, and the kernel gives up the place of one who died.
@@ -19,8 +20,9 @@
 #include <unistd.h>
 
 #define DIRECTORY "contexts"
+#define EXECUTES '+'
 
-enum { MAX_CONTEXTS = 64, LINE = 10 + 1 + 20 + 1 + CONTEXT_RUNTIME_MAX + 1 };
+enum { MAX_CONTEXTS = 64, LINE = 10 + 1 + 20 + 1 + CONTEXT_RUNTIME_MAX + 3 };
 
 void context_done(struct context_file *c)
 {
@@ -69,6 +71,7 @@ static int read_line(struct context_file *c, struct cloche_err *err)
 	c->number = 0;
 	c->tickets = 0;
 	c->runtime[0] = '\0';
+	c->executes = false;
 	if (n == 0)
 		return 0;
 	rest = str_make(line, (size_t)n);
@@ -80,6 +83,7 @@ static int read_line(struct context_file *c, struct cloche_err *err)
 	if (parse_u64(str_prefix(rest, at), INT64_MAX - 1, &tickets) < 0)
 		return err_set(err, E_CORRUPT, "the file of a context is damaged");
 	rest = str_from_index(rest, at + 1);
+	c->executes = line[LINE - 2] == EXECUTES;
 	rest = str_prefix(rest, MIN(str_chr(rest, ' '), (size_t)CONTEXT_RUNTIME_MAX));
 	memcpy(c->runtime, rest.p, rest.n);
 	c->runtime[rest.n] = '\0';
@@ -92,8 +96,9 @@ static int write_line(struct context_file *c, struct cloche_err *err)
 {
 	char line[LINE + 1];
 
-	snprintf(line, sizeof(line), "%010u %020llu %-*s\n", c->number,
-		(unsigned long long)c->tickets, CONTEXT_RUNTIME_MAX, c->runtime);
+	snprintf(line, sizeof(line), "%010u %020llu %-*s %c\n", c->number,
+		(unsigned long long)c->tickets, CONTEXT_RUNTIME_MAX, c->runtime,
+		c->executes ? EXECUTES : ' ');
 	if (pwrite(c->fd, line, LINE, 0) != LINE)
 		return err_sys(err, errno, "write the file of a context");
 	return 0;
@@ -152,6 +157,18 @@ int context_set(struct context_file *c, uint32_t only_from, uint32_t number, con
 	if (r == 0 && c->number == only_from) {
 		c->number = number;
 		snprintf(c->runtime, sizeof(c->runtime), "%s", runtime);
+		r = write_line(c, err);
+	}
+	unguard(c);
+	return r;
+}
+
+int context_set_executes(struct context_file *c, bool executes, struct cloche_err *err)
+{
+	int r = guard(c, err);
+
+	if (r == 0) {
+		c->executes = executes;
 		r = write_line(c, err);
 	}
 	unguard(c);

@@ -6,7 +6,7 @@
 #include "api/instance.h"
 #include <cloche/code.h>
 
-enum { CONTEXT_NAME_MAX = 64, CONTEXT_RUNTIME_MAX = 15 };
+enum { CONTEXT_NAME_MAX = 64, CONTEXT_RUNTIME_MAX = 13 };
 
 struct context_file {
 	int fd;                                /* -1: none */
@@ -14,6 +14,7 @@ struct context_file {
 	uint64_t tickets;                      /* given so far */
 	uint64_t ticket;                       /* ours; 0: none */
 	char runtime[CONTEXT_RUNTIME_MAX + 1]; /* "": it never had one */
+	bool executes;                         /* code was given to it, whose end nobody has seen */
 };
 #define CONTEXT_FILE_INIT ((struct context_file){.fd = -1})
 void context_done(struct context_file *c);
@@ -33,6 +34,9 @@ bool context_is_busy(const struct context_file *c);
 /* Its interpreter is another; 0: none. only_from: if that is still the one. */
 _warn_unused_ int context_set(struct context_file *c, uint32_t only_from, uint32_t number,
 	const char *runtime, struct cloche_err *err);
+/* By whose turn it is: code is given to it, or has ended. */
+_warn_unused_ int context_set_executes(
+	struct context_file *c, bool executes, struct cloche_err *err);
 /* Whether the interpreter runs; else how it ended, if that is known. */
 _warn_unused_ int context_look(const cloche_instance *instance, const struct context_file *c,
 	bool *ret_runs, struct cloche_context_use *use, struct cloche_err *err);

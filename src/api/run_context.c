@@ -220,7 +220,9 @@ static int join_interpreter(cloche_run *run, struct client_result *ret, struct c
 	run->io.write = take_output;
 	run->io.user = run;
 	call->number = call->file.number;
-	r = join_when_free(run, ret, err);
+	r = context_set_executes(&call->file, true, err);
+	if (r == 0)
+		r = join_when_free(run, ret, err);
 	loop_timer_clear(&call->timer);
 	if (r == -E_NOT_FOUND && !call->use.began)
 		return 1;
@@ -231,7 +233,7 @@ static int join_interpreter(cloche_run *run, struct client_result *ret, struct c
 	if (run->code->value.ended) {
 		ret->left = false;
 		ret->status = run->code->value.status;
-		return 0;
+		return context_set_executes(&call->file, false, err);
 	}
 	call->use.ended = !ret->left;
 	return call->use.ended && !call->use.began && !run->code->value.began && !call->interrupted;
@@ -342,9 +344,11 @@ int cloche_instance_interrupt_context(
 	bool runs = false;
 	int r = find_interpreter(instance, name, &file, &runs, err);
 
-	if (r == 0)
-		r = runs ? visit(instance, file.number, &v, err)
-			 : err_set(err, E_NOT_FOUND, "context %s has ended", name);
+	if (r == 0 && !runs)
+		r = err_set(err, E_NOT_FOUND, "context %s has ended", name);
+	/* Init may be slow to send it: then it would hit the call that comes next. */
+	if (r == 0 && file.executes)
+		r = visit(instance, file.number, &v, err);
 	context_done(&file);
 	return r;
 }
