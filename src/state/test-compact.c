@@ -265,7 +265,7 @@ static char *live(struct oplog *l)
 		STATE_FS_APPEND, STATE_FS_DELETE, STATE_FS_DELETE, STATE_FS_MKDIR, STATE_FS_CHMOD,
 		STATE_FS_RENAME};
 	static const uint32_t modes[] = {STATE_NO_MODE, STATE_NO_MODE, 0600, 0755};
-	char data[8], root[128];
+	char data[24], root[128];
 	uint64_t n = 1 + any(30);
 	int fd = open_root(root);
 
