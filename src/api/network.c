@@ -258,7 +258,7 @@ static int send_record(
 	return r < 0 ? err_sys(err, -r, "configure the broker") : 0;
 }
 
-/* What may go if is not asked then, and no value is for anybody. */
+/* What may go where is not asked then, and no value is for anybody. */
 static int send_offline(struct network *n, const char *name, struct cloche_err *err)
 {
 	_cleanup_fd_ int fd = oplog_find_cassette(name, err);

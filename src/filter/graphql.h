@@ -60,7 +60,7 @@ struct gql_doc {
 	size_t text_n;
 };
 
-/* If and why a text is no such document; static text. */
+/* Where and why a text is no such document; static text. */
 struct gql_problem {
 	const char *why;
 	size_t at; /* byte of the source */

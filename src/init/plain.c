@@ -149,7 +149,7 @@ int plain_main(char *const *argv)
 	return r;
 }
 
-/* If the host has what a room would have there, on the heap; NULL: the same. */
+/* Where the host has what a room would have there, on the heap; NULL: the same. */
 static char *find_place(const char *path)
 {
 	const char *source = NULL;

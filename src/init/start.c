@@ -28,7 +28,7 @@ enum { CHILD_STACK = 64 * 1024 };
 struct launch {
 	const struct exec_spec *spec;
 	int fds[3];
-	int birth; /* if the child says what went wrong */
+	int birth; /* where the child says what went wrong */
 	struct start_failure why;
 };
 
