@@ -34,7 +34,7 @@ bool context_is_busy(const struct context_file *c);
 /* Its interpreter is another; 0: none. only_from: if that is still the one. */
 _warn_unused_ int context_set(struct context_file *c, uint32_t only_from, uint32_t number,
 	const char *runtime, struct cloche_err *err);
-/* By whose turn it is: code is given to it, or has ended. */
+/* Called by the caller whose turn it is: from here on code is executed, or that has ended. */
 _warn_unused_ int context_set_executes(
 	struct context_file *c, bool executes, struct cloche_err *err);
 /* Whether the interpreter runs; else how it ended, if that is known. */

@@ -346,7 +346,8 @@ int cloche_instance_interrupt_context(
 
 	if (r == 0 && !runs)
 		r = err_set(err, E_NOT_FOUND, "context %s has ended", name);
-	/* Init may be slow to send it: then it would hit the call that comes next. */
+	/* Nothing is sent if nothing is executed: init may be late, and it would hit the next call.
+	 */
 	if (r == 0 && file.executes)
 		r = visit(instance, file.number, &v, err);
 	context_done(&file);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* If a real value goes and where it never goes (INV-SECRET-SCOPE, INV-NO-SECRET-INSIDE); whom
+/* Where a real value goes and where it never goes (INV-SECRET-SCOPE, INV-NO-SECRET-INSIDE); whom
  * the broker talks to, by which addresses and on which connections (INV-ONE-HOST,
  * INV-ADDRESS-CHECKED). */
 #include "broker/test-world.h"

@@ -15,7 +15,7 @@
 /* Theory of operation: everyone who asks for the same name waits for the same query. c-ares calls
  * back at awkward moments (in the middle of sending another query, or before its own start has
  * returned), so its answer is only noted on the query, and handlers are called from deliver(), at
- * the end of ready() and tick(), if the state is consistent. A query whose time is over is
+ * the end of ready() and tick(), where the state is consistent. A query whose time is over is
  * reported at once, but lives on, without waiters, until c-ares has let go of it.
  *
  * c-ares is told to use DNS alone ("b"), no aliases, no search list, no sorting: each of those

@@ -63,7 +63,7 @@ static bool split(struct str path, struct str *ret_prefix, struct str *ret_name)
 	return false;
 }
 
-/* "LENGTH KEY=VALUE\n", if LENGTH counts itself. */
+/* "LENGTH KEY=VALUE\n", where LENGTH counts itself. */
 static int put_record(struct buf *b, const char *key, struct str value)
 {
 	size_t rest = strlen(key) + value.n + 3, length = rest + 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* A tree of files as an archive, and an archive as a tree of files. Used inside rooms and on the
- * host, if the other side is a room that may change the tree, or have made the archive, as it
+ * host, where the other side is a room that may change the tree, or have made the archive, as it
  * likes: neither ever leads out of the directory. */
 
 #include "files/protocol.h"

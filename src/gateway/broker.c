@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: one table says which frame is handled if. The broker is trusted more than
+/* Theory of operation: one table says which frame is handled where. The broker is trusted more than
  * the room, but a frame that breaks the protocol still ends the gateway: two programs that disagree
  * about the state of a stream must not go on. Frames for a stream that we have reset are ignored,
  * because the broker could not know. */

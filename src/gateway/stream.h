@@ -39,7 +39,7 @@ _warn_unused_ int stream_open(struct gateway *g, struct stream *s, const struct 
 _warn_unused_ int stream_open_end(struct stream *s, struct net_fields_out *fields, bool has_body);
 /* bytes fits send_window and NET_MAX_DATA. */
 void stream_send_data(struct stream *s, struct str bytes);
-/* The same in place: if at most max bytes may be written, or NULL if the run ends. n of them
+/* The same in place: where at most max bytes may be written, or NULL if the run ends. n of them
  * (perhaps none) are sent, within the window. */
 char *stream_begin_data(struct stream *s, size_t max, size_t *ret_mark);
 void stream_commit_data(struct stream *s, size_t mark, size_t n);

@@ -420,7 +420,7 @@ static void test_idle_connections_are_small(void)
 /* What is no HTTP/2, and what is too much of it, is logged and ends the connection. */
 static void test_hostile(void)
 {
-	/* Answers that nobody asked for: what answered them would be too much of it for us, too. */
+	/* Acknowledged already: our own client would take many answers at once for a flood. */
 	static const char ping[] = "\0\0\x08\6\1\0\0\0\0"
 				   "12345678";
 	struct client c;

@@ -45,7 +45,7 @@ const char *http_body_error(const struct http_body *b);
  * gRPC-Web: that is a request and an answer as any other. */
 bool http_is_grpc(const struct http_fields *f);
 
-/* If a body is that is made of messages, each behind a byte of flags and four of its length:
+/* Where a body is that is made of messages, each behind a byte of flags and four of its length:
  * gRPC, and streams of Connect. */
 struct http_messages {
 	bool there;

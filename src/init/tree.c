@@ -21,7 +21,7 @@ struct entry {
 	pid_t pid, parent, group, session;
 };
 
-/* "PID (NAME) S PPID PGRP SESSION ...", if NAME may hold anything. */
+/* "PID (NAME) S PPID PGRP SESSION ...", where NAME may hold anything. */
 static bool read_entry(int proc, const char *name, struct entry *ret)
 {
 	char path[32], text[512], *at;

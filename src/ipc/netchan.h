@@ -212,7 +212,7 @@ struct net_fields_out net_begin_trailers(struct chan *c, uint32_t stream);
 void net_add_field(struct net_fields_out *f, struct str name, struct str value);
 _warn_unused_ int net_end_fields(struct net_fields_out *f);
 
-/* A DATA frame that is filled in place: returns if at most max bytes may be written, or NULL
+/* A DATA frame that is filled in place: returns where at most max bytes may be written, or NULL
  * if the channel's buffer is full. Commit with the number written (0 withdraws the frame). */
 char *net_begin_data(struct chan *c, uint32_t stream, size_t max, size_t *ret_mark);
 _warn_unused_ int net_commit_data(struct chan *c, size_t mark, size_t n);

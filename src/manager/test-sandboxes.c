@@ -234,7 +234,7 @@ static void names_have_rules_and_dead_holders_are_replaced(void)
 
 enum { PROCESSES = 6, ROUNDS = 40 };
 
-/* As if a remover is killed between the directory and its name. */
+/* As when a remover is killed between the directory and its name. */
 static void names_of_nobody_are_swept(void)
 {
 	char id[RUNDIR_ID_BYTES + 1], other[RUNDIR_ID_BYTES + 1];

@@ -17,7 +17,7 @@ static void try_rename(const char *from, const char *to, unsigned flags)
 
 int main(void)
 {
-	/* RENAME_WHITEOUT, alone and with RENAME_NOREPLACE, and if the kernel sees 32 bits. */
+	/* RENAME_WHITEOUT, alone and with RENAME_NOREPLACE, and where the kernel sees 32 bits. */
 	static const unsigned flags[] = {4, 5};
 
 	REFUSED(mknod("/workspace/a", S_IFCHR | 0666, makedev(0, 0)));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* For tests that make rooms. The test program is its own init: each room executes it again as
- * process 1, if it runs one of the checks of test-inside.c. What those write is compared here.
+ * process 1, where it runs one of the checks of test-inside.c. What those write is compared here.
  * Started by root, everything is tested twice: as an ordinary user, then as root. */
 
 #include "base/fd.h"
