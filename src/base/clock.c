@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -47,12 +46,15 @@ void clock_format_utc(uint64_t real_usec, char ret[CLOCK_ISO_MAX])
 {
 	size_t n = format_seconds(real_usec, ret);
 
-	snprintf(ret + n, CLOCK_ISO_MAX - n, "Z");
+	memcpy(ret + n, "Z", 2);
 }
 
 void clock_format_iso(uint64_t real_usec, char ret[CLOCK_ISO_MAX])
 {
 	size_t n = format_seconds(real_usec, ret);
+	unsigned micro = (unsigned)(real_usec % USEC_PER_SEC);
 
-	snprintf(ret + n, CLOCK_ISO_MAX - n, ".%06u+00:00", (unsigned)(real_usec % USEC_PER_SEC));
+	memcpy(ret + n, ".000000+00:00", 14);
+	for (char *digit = ret + n + 6; micro > 0; micro /= 10)
+		*digit-- = (char)('0' + micro % 10);
 }
