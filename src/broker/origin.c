@@ -20,13 +20,13 @@
 #include <stdio.h>
 #include <utlist.h>
 
-enum { ORIGINS_MAX = 256 };
+enum { ORIGINS_MAX = 256, KEY_MAX = 8 + HOST_MAX };
 #define PROBE_USEC (5 * USEC_PER_SEC)
 
 struct origin {
 	UT_hash_handle hh; /* in the order in which they were met */
 	bool h2;
-	char key[POOL_KEY_MAX];
+	char key[KEY_MAX];
 };
 
 struct origin_probe {
@@ -40,14 +40,14 @@ struct origin_probe {
 	uint16_t port;
 };
 
-static void set_key(const struct host *host, uint16_t port, char ret[POOL_KEY_MAX])
+static void set_key(const struct host *host, uint16_t port, char ret[KEY_MAX])
 {
-	snprintf(ret, POOL_KEY_MAX, "%u:%s", port, host->text);
+	snprintf(ret, KEY_MAX, "%u:%s", port, host->text);
 }
 
 static struct origin *find(struct broker *b, const struct host *host, uint16_t port)
 {
-	char key[POOL_KEY_MAX];
+	char key[KEY_MAX];
 	struct origin *o;
 
 	set_key(host, port, key);

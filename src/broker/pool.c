@@ -18,7 +18,7 @@
 #include "ipc/netchan.h"
 #include "loop/loop.h"
 
-#include <stdio.h>
+#include <stddef.h>
 #include <utlist.h>
 
 /* As many to one origin as a busy client has at once: each one less is a handshake again and again.
@@ -28,7 +28,7 @@ enum { IDLE_EACH = 32, IDLE_ALL = 64 };
 
 struct pool_bucket {
 	UT_hash_handle hh; /* in the order in which they were made */
-	char key[POOL_KEY_MAX];
+	struct pool_key key;
 	struct upstream *idle; /* newest first */
 	unsigned n;
 	struct upstream *shared;
@@ -37,16 +37,34 @@ struct pool_bucket {
 };
 
 /* A connection to an address that only one rule opens up is not for requests by other rules. */
-void pool_key(const struct stream *s, char ret[POOL_KEY_MAX])
+struct pool_key pool_key(const struct stream *s)
 {
 	const struct allow_rule *rule = s->verdict.rule;
 	bool special = rule && (rule->allow_private || rule->n_private_ranges > 0);
+	struct pool_key key;
 
-	snprintf(ret, POOL_KEY_MAX, "%c%u:%s/", s->scheme == NET_HTTPS ? 's' : 'p', s->port,
-		s->host.text);
-	if (special)
-		snprintf(ret + strlen(ret), POOL_KEY_MAX - strlen(ret), "%u.%u", rule->number,
-			s->policy_number);
+	key.rule = special ? rule->number : 0;
+	key.policy = special ? s->policy_number : 0;
+	key.port = s->port;
+	key.https = s->scheme == NET_HTTPS;
+	key.host_n = (uint8_t)s->host.n;
+	memcpy(key.host, s->host.text, s->host.n);
+	return key;
+}
+
+/* There is nothing between the members (pool.h), so their bytes can be compared. */
+static size_t key_bytes(const struct pool_key *key)
+{
+	_Static_assert(offsetof(struct pool_key, host) == 2 * sizeof(unsigned) + 4, "no padding");
+	return offsetof(struct pool_key, host) + key->host_n;
+}
+
+static struct pool_bucket *bucket_find(const struct broker *b, const struct pool_key *key)
+{
+	struct pool_bucket *p;
+
+	HASH_FIND(hh, b->pool.buckets, key, key_bytes(key), p);
+	return p;
 }
 
 static void bucket_look(struct broker *b, struct pool_bucket *p)
@@ -77,12 +95,9 @@ void pool_remove(struct upstream *u)
 
 static struct pool_bucket *bucket_of(const struct stream *s)
 {
-	char key[POOL_KEY_MAX];
-	struct pool_bucket *p;
+	struct pool_key key = pool_key(s);
 
-	pool_key(s, key);
-	HASH_FIND_STR(s->broker->pool.buckets, key, p);
-	return p;
+	return bucket_find(s->broker, &key);
 }
 
 /* Whether s can go on u, which is in the pool. */
@@ -113,24 +128,22 @@ struct upstream *pool_take(const struct stream *s)
 
 const struct upstream *pool_find_alike(const struct upstream *u)
 {
-	struct pool_bucket *p;
+	const struct pool_bucket *p = bucket_find(u->broker, &u->key);
 
-	HASH_FIND_STR(u->broker->pool.buckets, u->key, p);
 	return !p ? NULL : p->shared ? p->shared : p->idle;
 }
 
-static struct pool_bucket *bucket_for(struct broker *b, const char *key)
+static struct pool_bucket *bucket_for(struct broker *b, const struct pool_key *key)
 {
-	struct pool_bucket *p;
+	struct pool_bucket *p = bucket_find(b, key);
 
-	HASH_FIND_STR(b->pool.buckets, key, p);
 	if (p)
 		return p;
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return NULL;
-	memcpy(p->key, key, sizeof(p->key));
-	HASH_ADD_STR(b->pool.buckets, key, p);
+	memcpy(&p->key, key, key_bytes(key));
+	HASH_ADD(hh, b->pool.buckets, key, key_bytes(key), p);
 	if (!p->hh.tbl) {
 		free(p);
 		return NULL;
@@ -157,7 +170,7 @@ void pool_put(struct upstream *u)
 	pool_remove(u);
 	if (b->pool.n >= IDLE_ALL)
 		close_oldest(b);
-	p = bucket_for(b, u->key);
+	p = bucket_for(b, &u->key);
 	if (!p) {
 		upstream_close(u);
 		return;
@@ -179,7 +192,7 @@ void pool_share(struct upstream *u)
 	if (u->shared)
 		return;
 	pool_remove(u);
-	p = bucket_for(u->broker, u->key);
+	p = bucket_for(u->broker, &u->key);
 	if (!p)
 		return; /* it serves those that it has */
 	u->bucket = p;
@@ -193,7 +206,7 @@ bool pool_wait(struct stream *s)
 {
 	struct broker *b = s->broker;
 	struct pool_bucket *p = bucket_of(s);
-	char key[POOL_KEY_MAX];
+	struct pool_key key;
 
 	if (s->scheme != NET_HTTPS || s->http1)
 		return false;
@@ -205,8 +218,8 @@ bool pool_wait(struct stream *s)
 	}
 	if (!s->probe && !origin_speaks_h2(b, &s->host, s->port))
 		return false;
-	pool_key(s, key);
-	p = bucket_for(b, key);
+	key = pool_key(s);
+	p = bucket_for(b, &key);
 	if (p) {
 		p->leader = s;
 		s->leads = p;

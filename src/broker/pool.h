@@ -2,21 +2,31 @@
 #pragma once
 /* Connections to origins that can serve a request now, and waiting for one. */
 
+#include "policy/host.h"
+
 #include <stdbool.h>
+#include <stdint.h>
 
 struct broker;
 struct pool_bucket;
 struct stream;
 struct upstream;
 
-enum { POOL_KEY_MAX = 255 + 32 };
+/* Requests with one key may share connections. Looked up by its bytes, as many as host_n says. */
+struct pool_key {
+	unsigned rule, policy; /* of the rule that alone opens up the address; 0: none is needed */
+	uint16_t port;
+	bool https;
+	uint8_t host_n;
+	char host[HOST_MAX];
+};
 
 struct pool {
 	struct pool_bucket *buckets;
 	unsigned n; /* of connections that serve nobody */
 };
 
-void pool_key(const struct stream *s, char ret[POOL_KEY_MAX]);
+struct pool_key pool_key(const struct stream *s);
 /* A connection for the stream, idle or one that several share, or NULL. */
 struct upstream *pool_take(const struct stream *s);
 /* s may wait for a connection that another stream makes (true): upstream_attach() or dial_start()

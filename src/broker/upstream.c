@@ -254,7 +254,7 @@ void upstream_new(struct stream *s, int fd)
 	u->first = s;
 	u->http1 = s->http1;
 	s->up = u;
-	pool_key(s, u->key);
+	u->key = pool_key(s);
 	u->since = s->active = loop_now(b->loop);
 	s->keep = false;
 	if (s->host.kind == HOST_IPV6)

@@ -51,7 +51,7 @@ struct upstream {
 	bool want_out;  /* TLS waits for writability */
 	bool drained;   /* the last read took all that was there */
 	uint64_t since; /* monotonic: when its handshake began, or it became idle */
-	char key[POOL_KEY_MAX];
+	struct pool_key key;
 };
 
 /* A connection for s. Takes fd. */
