@@ -15,7 +15,13 @@
 #include <openssl/x509v3.h>
 #include <stdio.h>
 
-enum { MAX_SESSIONS = 32, KEY_MAX = 255 + 8, ERROR_MAX = 160, READ_BUFFER = 72 * 1024 };
+enum {
+	MAX_SESSIONS = 32,
+	KEY_MAX = 255 + 8,
+	ERROR_MAX = 160,
+	BULK = 8 * 1024,
+	BULK_BUFFER = 72 * 1024
+};
 
 struct session {
 	char key[KEY_MAX];
@@ -34,6 +40,7 @@ struct tls_client {
 	SSL *ssl;
 	char key[KEY_MAX];
 	bool established;
+	bool bulk; /* much was read at once: more of it comes */
 	enum tls_trouble trouble;
 	char error[ERROR_MAX];
 };
@@ -119,9 +126,8 @@ static SSL_CTX *make_context(struct tls_trust *t)
 	SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
 	SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
 				      SSL_MODE_RELEASE_BUFFERS);
-	/* One system call for some records instead of two for each. */
+	/* One system call for what there is instead of two for each record. */
 	SSL_CTX_set_read_ahead(ctx, 1);
-	SSL_CTX_set_default_read_buffer_len(ctx, READ_BUFFER);
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
 	SSL_CTX_sess_set_new_cb(ctx, on_session);
 	if (SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) != 1 ||
@@ -343,7 +349,13 @@ enum tls_io tls_client_read(struct tls_client *c, void *p, size_t n, size_t *ret
 		return fail(c, TLS_TROUBLE_PROTOCOL, "read before the handshake");
 	errors_clear();
 	r = SSL_read_ex(c->ssl, p, n, ret_n);
-	return r == 1 ? TLS_IO_OK : classify(c, r);
+	if (r != 1)
+		return classify(c, r);
+	if (*ret_n >= BULK && !c->bulk) {
+		c->bulk = true;
+		SSL_set_default_read_buffer_len(c->ssl, BULK_BUFFER);
+	}
+	return TLS_IO_OK;
 }
 
 enum tls_io tls_client_write(struct tls_client *c, const void *p, size_t n, size_t *ret_n)
