@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: one loop. At start the authority's certificate goes out first, because the
  * room's trust bundle waits for it; then the configuration is read, files are loaded, the process
- * narrows itself, and only then is the first byte of the gateway looked at. Frames towards the
- * gateway are gathered and written once an iteration. */
+ * narrows itself, and only then is the first byte of the gateway looked at. At the end of an
+ * iteration the lines of the log are written, requests that became ready go, and the frames that
+ * were gathered are written to the gateway (flush). */
 #include "broker/broker.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -77,6 +78,7 @@ static void flush(struct loop_job *job)
 	struct broker *b = container_of(job, struct broker, flush);
 	int r;
 
+	requests_go(b);
 	if (b->lines.log)
 		(void)!netlog_flush(b->lines.log); /* the log counts what is lost */
 	r = chan_flush(&b->net);
@@ -117,7 +119,6 @@ static void read_frames(struct broker *b)
 	}
 	if (r == -EPROTO)
 		requests_drop(b);
-	requests_go(b);
 	if (r > 0 && chan_pending(&b->net) > OUT_HIGH) {
 		b->bounds.full = true;
 	} else if (r > 0) {

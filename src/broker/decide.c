@@ -139,6 +139,7 @@ void request_ready(struct stream *s)
 	s->next_ready = NULL;
 	*(b->streams.ready ? b->streams.ready_tail : &b->streams.ready) = s;
 	b->streams.ready_tail = &s->next_ready;
+	broker_flush_later(b);
 }
 
 void request_prepare(struct stream *s)

@@ -14,7 +14,8 @@ void decide_request(struct stream *s);
 /* The request is allowed, and its body known if it has to be: gives it its credentials and makes
  * it ready, or lets it wait, or refuses it. */
 void request_prepare(struct stream *s);
-/* Goes with the next requests_go(): s is complete, and what it does is to be put on record. */
+/* Goes with the next requests_go(), at the end of this iteration: s is complete, and what it does
+ * is to be put on record. */
 void request_ready(struct stream *s);
 /* Records the intents of all that are ready and lets them go (before streams_reap), or not. */
 void requests_go(struct broker *b);

@@ -291,7 +291,6 @@ static void github_on_fetched(struct fetch *f)
 		github_on_token(g);
 	if (!f->stream)
 		buf_done_wiped(&f->answer);
-	requests_go(g->broker); /* the next request of this file, if there is one */
 }
 
 /* --- what the others call --- */

@@ -381,15 +381,26 @@ static int add_count(struct buf *out, const char *key, uint64_t value)
 	return value ? add_number(out, key, value) : 0;
 }
 
+/* Milliseconds with three digits behind the point. */
+static int add_duration(struct buf *out, uint64_t usec)
+{
+	unsigned part = (unsigned)(usec % USEC_PER_MSEC);
+	char fraction[4] = {'.', (char)('0' + part / 100), (char)('0' + part / 10 % 10),
+		(char)('0' + part % 10)};
+	int r = add_key(out, "duration_ms");
+
+	if (r == 0)
+		r = buf_add_uint(out, usec / USEC_PER_MSEC);
+	return r < 0 ? r : buf_add(out, fraction, sizeof(fraction));
+}
+
 static int add_transfer(struct buf *out, const struct netlog_event *ev)
 {
 	int r;
 
 	if (!ev->has_transfer)
 		return 0;
-	r = buf_printf(out, ",\"duration_ms\":%llu.%03u",
-		(unsigned long long)(ev->duration_usec / USEC_PER_MSEC),
-		(unsigned)(ev->duration_usec % USEC_PER_MSEC));
+	r = add_duration(out, ev->duration_usec);
 	if (r == 0)
 		r = add_number(out, "bytes_in", ev->bytes_in);
 	return r < 0 ? r : add_number(out, "bytes_out", ev->bytes_out);
