@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/fd.h"
 #include "base/fs.h"
+#include "base/rand.h"
 #include "state/compact.h"
 #include "state/state.h"
 #include "tap.h"
@@ -335,44 +336,81 @@ static void test_compacted_meanwhile(void)
 	check_value(&a, "D", NULL);
 }
 
-/* Killed at a random moment: what was acknowledged is there, in order, and nothing else. */
+/* Entry N sets "N" to N - 1. */
+static int is_next(const struct state_op *op, uint64_t offset, void *user, struct cloche_err *err)
+{
+	uint64_t *n = user;
+	char want[24];
+
+	snprintf(want, sizeof(want), "%llu", (unsigned long long)(*n)++);
+	check_int(op->kind, STATE_ENV_SET);
+	check_int(op->number, *n);
+	check(str_eq(op->object, str_from(want)));
+	return 0;
+}
+
+/* Writes one entry after the other, and tells of each that is acknowledged. */
+static void write_for_ever(int fd)
+{
+	struct state s = STATE_INIT;
+	char value[24];
+
+	open_state(&s, "killed");
+	s.log.sync = OPLOG_SYNC_ALWAYS;
+	must(state_refresh(&s, NULL) == 0);
+	for (uint64_t n = s.log.number;; n++) {
+		snprintf(value, sizeof(value), "%llu", (unsigned long long)n);
+		set(&s, "N", value);
+		if (write(fd, &n, sizeof(n)) != sizeof(n))
+			_exit(1);
+	}
+}
+
+/* The number of the last entry that was acknowledged before the writer was killed. */
+static uint64_t killed_after(unsigned acknowledged)
+{
+	uint64_t last = 0;
+	int fds[2];
+	pid_t pid;
+
+	must(pipe(fds) == 0);
+	pid = fork();
+	must(pid >= 0);
+	if (pid == 0)
+		write_for_ever(fds[1]);
+	close(fds[1]);
+	for (unsigned i = 0; i < acknowledged; i++)
+		must(read(fds[0], &last, sizeof(last)) == sizeof(last));
+	must(kill(pid, SIGKILL) == 0);
+	must(waitpid(pid, NULL, 0) == pid);
+	while (read(fds[0], &last, sizeof(last)) == sizeof(last))
+		;
+	close(fds[0]);
+	return last + 1;
+}
+
+/* Killed at random moments, again and again: the log has what was acknowledged, in order, and at
+ * most the entry that was in flight besides. With CLOCHE_TEST_ALL there are some 20,000 entries. */
 static void test_killed(void)
 {
-	for (int round = 0; round < 20; round++) {
-		_cleanup_(state_closep) struct state s = STATE_INIT;
-		int fds[2], last = -1, n;
-		pid_t pid;
-		char want[16];
+	int rounds = getenv("CLOCHE_TEST_ALL") ? 200 : 20;
+	uint64_t all = 0;
 
-		(void)unlinkat(dirfd_, "killed.jsonl", 0);
-		must(pipe(fds) == 0);
-		pid = fork();
-		must(pid >= 0);
-		if (pid == 0) {
-			open_state(&s, "killed");
-			s.log.sync = OPLOG_SYNC_ALWAYS;
-			for (n = 0;; n++) {
-				snprintf(want, sizeof(want), "%d", n);
-				set(&s, "N", want);
-				if (write(fds[1], &n, sizeof(n)) != sizeof(n))
-					_exit(1);
-			}
-		}
-		close(fds[1]);
-		for (int i = 0; i < 1 + round * 7; i++)
-			must(read(fds[0], &last, sizeof(last)) == sizeof(last));
-		must(kill(pid, SIGKILL) == 0);
-		must(waitpid(pid, NULL, 0) == pid);
-		while (read(fds[0], &last, sizeof(last)) == sizeof(last))
-			;
-		close(fds[0]);
+	for (int round = 0; round < rounds; round++) {
+		_cleanup_(state_closep) struct state s = STATE_INIT;
+		_cleanup_fd_ int fd = -1;
+		uint64_t last = killed_after(1 + (unsigned)(rand_u64() % 200));
+
 		open_state(&s, "killed");
 		must(state_refresh(&s, NULL) == 0);
-		/* the one in flight may be there, too */
-		check(s.log.number == (uint64_t)last + 1 || s.log.number == (uint64_t)last + 2);
-		snprintf(want, sizeof(want), "%llu", (unsigned long long)s.log.number - 1);
-		check_value(&s, "N", want);
+		check(s.log.number == last || s.log.number == last + 1);
+		all = 0;
+		fd = openat(dirfd_, "killed.jsonl", O_RDONLY | O_CLOEXEC);
+		must(fd >= 0);
+		must(oplog_read_file(fd, is_next, &all, NULL) == 0);
+		check_int(all, s.log.number);
 	}
+	printf("# %llu entries, killed %d times\n", (unsigned long long)all, rounds);
 }
 
 static int take_two(const struct state_op *op, uint64_t offset, void *user, struct cloche_err *err)

@@ -17,7 +17,7 @@ from tapread import broken
 JOBS = max(2, os.cpu_count() or 2)
 JOBS_MAX = 5 * JOBS
 IDLE_ENOUGH = 0.2  # of all processors
-LOOK_AFTER = 0.4   # seconds: what was started last is then felt
+LOOK_AFTER = 0.1   # seconds: what was started last is then felt
 
 
 class Job:
