@@ -22,8 +22,8 @@ int caps_bound(uint64_t keep, struct cloche_err *err)
 {
 	int cap;
 
-	/* Capabilities are numbered without gaps: the first that the kernel lacks cannot be read.
-	 * Who lacks SETPCAP may be bounded already. */
+	/* Capabilities are numbered without gaps: the first that cannot be read does not exist. A
+	 * caller without SETPCAP may be bounded already. */
 	for (cap = 0; cap < 64; cap++) {
 		int has = prctl(PR_CAPBSET_READ, cap, 0, 0, 0);
 
@@ -51,8 +51,8 @@ int caps_drop(struct cloche_err *err)
 {
 	int r = caps_clear_ambient(err);
 
-	/* It only bounds what an exec could give back; who may not narrow it has nothing to give.
-	 */
+	/* The bounding set only limits what an exec could give back. A caller that may not narrow
+	 * it has nothing to give back. */
 	(void)!caps_bound(0, NULL);
 	return r < 0 ? r : caps_set(0, err);
 }
@@ -61,7 +61,8 @@ int caps_join_keyring(struct cloche_err *err)
 {
 	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL, 0, 0, 0) >= 0)
 		return 0;
-	/* EPERM: the filter of a container around us refuses it, and with it every use of keys. */
+	/* EPERM: the filter of a container around us refuses this call, and with it every use of
+	 * keys. */
 	if (errno == ENOSYS || errno == EDQUOT || errno == EPERM)
 		return 0;
 	return err_sys(err, errno, "leave the session keyring");

@@ -5,31 +5,31 @@
 #include "base/err.h"
 #include <stdint.h>
 
-/* CHOWN, DAC_OVERRIDE, FOWNER, SETGID, SETUID: what root inside keeps, within the room's user
- * namespace only. */
+/* The capabilities that root keeps in a room, within its user namespace only: CHOWN, DAC_OVERRIDE,
+ * FOWNER, SETGID, SETUID. */
 #define CAPS_ROOM ((1ULL << 0) | (1ULL << 1) | (1ULL << 3) | (1ULL << 6) | (1ULL << 7))
 
-/* SETFCAP: whoever lacks it may not make a user namespace in which he is root. */
+/* SETFCAP: without it, a process cannot make a user namespace in which it is root. */
 #define CAPS_ROOM_NESTED (CAPS_ROOM | 1ULL << 31)
 
-/* Narrows the bounding set to `keep` and empties the ambient set, for good; needs SETPCAP. */
+/* Reduce the bounding set to `keep` and empty the ambient set, for good. Needs SETPCAP. */
 _warn_unused_ int caps_bound(uint64_t keep, struct cloche_err *err);
 
-/* Narrows the permitted and effective sets to `keep` and empties the inheritable set. */
+/* Reduce the permitted and effective sets to `keep` and empty the inheritable set. */
 _warn_unused_ int caps_set(uint64_t keep, struct cloche_err *err);
 
-/* Gives up every capability of this thread, for good: effective, permitted, inheritable, ambient,
- * and bounding if that is still allowed. Descriptors that are open stay usable. */
+/* Give up every capability of this thread, for good: effective, permitted, inheritable, ambient,
+ * and bounding if that is still allowed. Open descriptors stay usable. */
 _warn_unused_ int caps_drop(struct cloche_err *err);
 
-/* Leaves the session keyring that was inherited, with all keys of the person's in it, for a new and
- * empty one. A kernel without keyrings is no error, nor are more than a user may have: then no
- * keyring call is possible inside all the same. */
+/* Replace the inherited session keyring, which holds the user's keys, with a new and empty one. It
+ * is no error if the kernel has no keyrings or the user may not have more: no keyring call is
+ * possible in the room anyway. */
 _warn_unused_ int caps_join_keyring(struct cloche_err *err);
 
-/* No program that is executed from now on gains privileges. */
+/* Prevent every program that is executed from now on from gaining privileges. */
 _warn_unused_ int caps_no_new_privs(struct cloche_err *err);
 
-/* Sets soft and hard limit of a resource; if the hard limit of the caller is lower already, that
- * one is kept. */
+/* Set the soft and hard limit of a resource. If the caller's hard limit is already lower, keep that
+ * one. */
 _warn_unused_ int caps_rlimit(int resource, uint64_t value, struct cloche_err *err);

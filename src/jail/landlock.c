@@ -78,7 +78,7 @@ static int allow_beneath(int ruleset, const char *path, uint64_t rights, struct 
 
 #define READ_RIGHTS (ACCESS_EXECUTE | ACCESS_READ_FILE | ACCESS_READ_DIR)
 
-/* read: reading is handled, too. */
+/* read: also restrict reading. */
 static int restrict_to(
 	const struct landlock_grant *grants, size_t n, bool read, bool tcp, struct cloche_err *err)
 {
@@ -95,7 +95,7 @@ static int restrict_to(
 		attr.scoped = SCOPE_ABSTRACT_UNIX | SCOPE_SIGNAL;
 	if (!attr.handled_access_fs && !attr.handled_access_net && !attr.scoped)
 		return 0;
-	/* A kernel that does not know the last fields takes a longer struct if they are zero. */
+	/* A kernel that does not know the last fields accepts a longer struct if they are zero. */
 	ruleset = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
 	if (ruleset < 0)
 		return err_sys(err, errno, "make a Landlock rule set");

@@ -9,8 +9,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Of a caller that runs so itself. (musl has these calls fail.) A lower niceness than 0, which is
- * his wish, stays. */
+/* Leave the real-time scheduling that the caller may have. (The wrappers of musl fail.) A niceness
+ * below 0, which the caller has chosen, is kept. */
 static int narrow_leave_real_time(struct cloche_err *err)
 {
 	const struct sched_param ordinary = {0};
@@ -25,10 +25,10 @@ static int narrow_leave_real_time(struct cloche_err *err)
 
 int narrow_limits(const struct narrow *n, struct cloche_err *err)
 {
-	/* With 0 a core handler of the host would still be started; see seccomp-gen.c. */
+	/* With 0, the kernel would still start a core handler of the host; see seccomp-gen.c. */
 	int r = caps_rlimit(RLIMIT_CORE, 1, err);
 
-	/* A share of the processors does not bind what runs in real time. */
+	/* A cpu limit does not bind real-time processes. */
 	if (r == 0)
 		r = caps_rlimit(RLIMIT_RTPRIO, 0, err);
 	if (r == 0)
@@ -39,7 +39,7 @@ int narrow_limits(const struct narrow *n, struct cloche_err *err)
 		r = caps_rlimit(RLIMIT_NOFILE, n->nofile, err);
 	if (r == 0 && n->file_bytes)
 		r = caps_rlimit(RLIMIT_FSIZE, n->file_bytes, err);
-	/* Counted per user namespace, so only what is in the room. */
+	/* The kernel counts per user namespace, so only the processes of the room. */
 	if (r == 0 && n->pids)
 		r = caps_rlimit(RLIMIT_NPROC, n->pids, err);
 	return r;
@@ -57,7 +57,8 @@ int narrow_process(const struct narrow *n, struct cloche_err *err)
 		r = caps_set(caps, err);
 	if (r == 0)
 		r = caps_no_new_privs(err);
-	/* If Landlock guards files the kernel refuses every mount, of one's own namespace too. */
+	/* If Landlock restricts files, the kernel refuses every mount, even in a namespace of one's
+	 * own. */
 	if (r == 0)
 		r = landlock_restrict(root, n->nested ? 0 : 1, err);
 	return r < 0 ? r : seccomp_install(filters[n->nested][n->staying], err);
@@ -65,7 +66,7 @@ int narrow_process(const struct narrow *n, struct cloche_err *err)
 
 int narrow_program(enum seccomp_filter filter, struct cloche_err *err)
 {
-	/* Started by root, the filter would still leave root's rights over what it allows. */
+	/* If root started the program, what the filter allows could still use root's rights. */
 	int r = caps_drop(err);
 
 	if (r == 0)

@@ -3,17 +3,19 @@
  *
  * A network namespace with only a loopback device has no way out. A route that declares every
  * address local makes the kernel deliver whatever the room sends, to any address, back to the room:
- * the packet leaves through lo and comes in again. On its way in, two tproxy rules hand TCP for any
- * address but the room's own to a transparent listener, whose accepted sockets keep the address
- * that was dialled as their own. The listeners are made here and given away: a socket stays in the
- * namespace where it was made, wherever it is used. UDP needs no rule but a socket on port 53 of
- * every address; other ports answer with "connection refused" at once, so QUIC falls back to TCP.
+ * the packet leaves through lo and comes in again. On its way in, two tproxy rules direct TCP for
+ * any address but the room's own to a transparent listener. The local address of its accepted
+ * sockets is the address that was dialled. The listeners are made here and handed to another
+ * process: a socket stays in the namespace where it was made, wherever it is used. UDP needs no
+ * rule but a socket on port 53 of every address; other ports answer with "connection refused" at
+ * once, so QUIC falls back to TCP.
  *
- * The preferred source address of the route is needed: without it a connection has its destination
- * as its source, and one whose two ports happen to be equal connects to itself. IPv6 takes ::1.
+ * The route needs its preferred source address. Without it, the source of a connection would be its
+ * destination, and if the two ports happened to be equal, it would connect to itself. IPv6 uses
+ * ::1.
  *
- * Nothing here keeps the room in; the missing way out does (INV-NO-ROUTE). Root inside who undoes
- * it all is merely alone. */
+ * Nothing here confines the room; the missing way out does (INV-NO-ROUTE). If root inside the room
+ * undoes all of this, it only loses its network. */
 #include "jail/netcapture.h"
 #include "base/fd.h"
 #include "jail/netlink.h"
@@ -33,12 +35,12 @@
 
 enum { LO_INDEX = 1, DNS_PORT = 53, BACKLOG = 4096 };
 
-/* The room's own address, of the range for carriers (RFC 6598): on no real network that a tool
- * inside would compare it with. */
+/* The room's own address, from the range for carrier-grade NAT (RFC 6598): no real network that a
+ * tool inside might compare it with uses it. */
 static const uint8_t own_address[4] = {100, 64, 0, 2};
 
-/* A setting that is not essential: if /proc is read-only or the kernel has no such thing, the
- * room works without. */
+/* Change a setting that is not essential: if /proc is read-only or the kernel does not have it, the
+ * room works without it. */
 static void try_sysctl(const char *path, const char *value)
 {
 	_cleanup_fd_ int fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -97,7 +99,7 @@ int netcapture_loopback_only(struct cloche_err *err)
 	return 0;
 }
 
-/* Addresses and routes in one request. *ret_v6: whether IPv6 is there. */
+/* Set addresses and routes in one request. *ret_v6: whether IPv6 is there. */
 static int set_routes(bool *ret_v6, struct cloche_err *err)
 {
 	static const char *const steps[] = {"bring up the room's loopback device",
@@ -143,7 +145,8 @@ static int set_options(int s, bool v6, bool tcp, struct cloche_err *err)
 	return r;
 }
 
-/* Without SO_REUSEADDR and SO_REUSEPORT: nobody in the room may join these ports. */
+/* Without SO_REUSEADDR and SO_REUSEPORT, so that no process in the room can bind to these ports as
+ * well. */
 static int bind_listener(int s, bool v6, bool tcp)
 {
 	in_port_t port = htons(tcp ? NETCAPTURE_PORT : DNS_PORT);
@@ -202,8 +205,9 @@ int netcapture_setup(struct netcapture *ret, struct cloche_err *err)
 	bool v6;
 	int r;
 
-	/* The room's link is memory: the host's choice may be one that paces (BBR), at a timer for
-	 * each packet. This one every kernel has. What the sockets are made with counts. */
+	/* The room's link is memory, and the host's default may pace (BBR), with a timer for each
+	 * packet. Every kernel has reno. A socket takes the algorithm that is set when it is made.
+	 */
 	try_sysctl("/proc/sys/net/ipv4/tcp_congestion_control", "reno");
 	r = set_routes(&v6, err);
 	if (r == 0)
@@ -215,7 +219,7 @@ int netcapture_setup(struct netcapture *ret, struct cloche_err *err)
 		return r;
 	}
 	try_sysctl("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
-	/* Every address is ours, so the kernel would answer a ping to any. */
+	/* Every address is local, so the kernel would answer a ping to any of them. */
 	try_sysctl("/proc/sys/net/ipv4/icmp_echo_ignore_all", "1");
 	try_sysctl("/proc/sys/net/ipv6/icmp/echo_ignore_all", "1");
 	if (n.tcp6 < 0)

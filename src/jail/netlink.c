@@ -11,7 +11,7 @@
 #define MSG_HEADER ((size_t)NLMSG_HDRLEN)
 #define ATTR_HEADER sizeof(struct nlattr)
 
-/* Takes n zeroed, aligned bytes; NULL if they do not fit. */
+/* Return n zeroed, aligned bytes of the buffer, or NULL if they do not fit. */
 static uint8_t *take(struct netlink *nl, size_t n)
 {
 	size_t padded = NLMSG_ALIGN(n);
@@ -26,7 +26,7 @@ static uint8_t *take(struct netlink *nl, size_t n)
 	return p;
 }
 
-/* Lengths are set from what was taken, so they are right whatever was added. */
+/* The length is what was taken from the buffer, so it is right whatever was added. */
 static void set_length(struct netlink *nl)
 {
 	struct nlmsghdr *h = (struct nlmsghdr *)(void *)(nl->mem + nl->msg);
@@ -94,7 +94,7 @@ void netlink_nest_end(struct netlink *nl, size_t mark)
 		a->nla_len = (uint16_t)(nl->n - mark);
 }
 
-/* One datagram of answers. Returns how many acknowledgements it held, or -errno. */
+/* Read one datagram of answers. Return how many acknowledgements it held, or -errno. */
 static int read_answers(int s, uint32_t *ret_seq)
 {
 	_Alignas(8) uint8_t answer[8192];
@@ -121,8 +121,8 @@ static int read_answers(int s, uint32_t *ret_seq)
 
 int netlink_run(const struct netlink *nl, int protocol, unsigned acks, uint32_t *ret_seq)
 {
-	/* The kernel works the request off within send(); an answer that does not come would be a
-	 * fault of this program, and must not hang it. */
+	/* The kernel carries out the request within send(). A missing answer would be a fault of
+	 * this program, and must not make it hang. */
 	const struct timeval patience = {.tv_sec = 10};
 	_cleanup_fd_ int s = -1;
 	ssize_t sent;

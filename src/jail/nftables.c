@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation
  *
- * nf_tables takes a batch of messages between "begin" and "end" and makes all of it true or none. A
- * rule is a list of expressions that load, compare and act through registers. The messages are
- * written here as the kernel's header (linux/netfilter/nf_tables.h) names them; numbers are
- * big-endian. */
+ * nf_tables takes a batch of messages between "begin" and "end" and applies all of it or nothing. A
+ * rule is a list of expressions that load, compare and act through registers. The messages use the
+ * names of the kernel's header (linux/netfilter/nf_tables.h); numbers are big-endian. */
 #include "jail/nftables.h"
 #include "jail/netlink.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The packet filter rules that hand a room's TCP to its listeners. */
+/* The packet filter rules that direct a room's TCP to its listeners. */
 
 #include "base/err.h"
 #include <stdint.h>

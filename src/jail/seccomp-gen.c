@@ -2,13 +2,14 @@
 /* Theory of operation (INV-SYSCALLS, INV-NARROW)
  *
  * Runs at build time: compiles the rules with libseccomp and prints the programs as C arrays, so
- * that starting a room costs one system call and no library. A room's filter is joined of two or
- * three (seccomp-join.h). The allowlist says which calls exist; since it is a default of ENOSYS
- * with exceptions, its rules about arguments can only allow. What has to be refused by argument is
- * a second filter whose default is to allow, and which knows the better errno.
+ * that starting a room costs one system call and no library. A room's filter is two or three
+ * filters joined into one (seccomp-join.h). The allowlist says which calls exist. Its default is
+ * ENOSYS, so its rules about arguments can only allow. A second filter, whose default is to allow,
+ * refuses calls by their arguments, with a more fitting errno.
  *
- * Arguments that the kernel reads as 32 bits are compared under a 32-bit mask where a match refuses
- * (else bits above would slip by), and whole where a match allows (else they would be let in). */
+ * Arguments that the kernel reads as 32 bits are compared under a 32-bit mask if a match refuses
+ * (else a call with higher bits set would not be refused), and as a whole if a match allows (else
+ * it would be allowed). */
 #include "jail/seccomp-join.h"
 
 #include <errno.h>
@@ -33,7 +34,7 @@
 	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |             \
 		CLONE_NEWPID | CLONE_NEWNET)
 #define SELF_PLACEHOLDER 0x5e1f5e1fU /* no process has this number */
-#define NEWTIME 0x80                 /* to clone() these bits are the exit signal */
+#define NEWTIME 0x80                 /* in clone(), this bit is part of the exit signal */
 
 void seccomp_fail(const char *what, const char *name, int r)
 {
@@ -41,14 +42,15 @@ void seccomp_fail(const char *what, const char *name, int r)
 	exit(1);
 }
 
-/* The number on this architecture, or -1 if it has no such call. nr: known anyway, or -1. */
+/* Return the call's number on this architecture, or -1 if it has no such call. nr: its number if
+ * the library does not know the call, or -1. */
 static int number(const char *name, int nr)
 {
 	int known = seccomp_syscall_resolve_name(name);
 
 	if (known >= 0)
 		return known;
-	/* Below __NR_SCMP_ERROR are the numbers of calls that other architectures have. */
+	/* Numbers below __NR_SCMP_ERROR stand for calls that only other architectures have. */
 	return known == __NR_SCMP_ERROR ? nr : -1;
 }
 
@@ -72,7 +74,7 @@ static scmp_filter_ctx start(uint32_t action)
 	if (!ctx)
 		seccomp_fail("seccomp_init", "", ENOMEM);
 	r = seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
-	/* A binary tree: a few comparisons a call instead of hundreds. */
+	/* A binary tree: a few comparisons for each call instead of hundreds. */
 	if (r == 0)
 		r = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
 	if (r < 0)
@@ -103,8 +105,8 @@ static void print_filter(const char *name, const struct filter *f)
 	printf("};\n");
 }
 
-/* Nested namespaces never include the one of control groups: in its own the inside could mount
- * their files, and if the room's group belongs to the user himself, lift its limits. */
+/* Nested namespaces never include a cgroup namespace: in one of its own, a process inside could
+ * mount the cgroup files and, if the room's group belongs to the user, lift its limits. */
 static void allow_clone(scmp_filter_ctx ctx, bool nested)
 {
 	const uint64_t flags = nested ? CLONE_NEWCGROUP : NS_FLAGS;
@@ -115,9 +117,9 @@ static void allow_clone(scmp_filter_ctx ctx, bool nested)
 	rule(ctx, SCMP_ACT_ALLOW, "unshare", -1, 1, &unshare);
 }
 
-/* Families that stay inside the room's network namespace, of the internet ones the protocols that
- * tools use: making a socket of any other would load its module into the host's kernel. Netlink
- * only to the routing tables, which getifaddrs() reads. */
+/* Allow the families that stay inside the room's network namespace; of the internet families, only
+ * the protocols that tools use, since a socket of any other would load its module into the host's
+ * kernel. Allow netlink only for the routing tables, which getifaddrs() reads. */
 static void allow_socket(scmp_filter_ctx ctx)
 {
 	static const uint64_t families[] = {AF_INET, AF_INET6};
@@ -144,8 +146,8 @@ static void allow_socket(scmp_filter_ctx ctx)
 	rule(ctx, SCMP_ACT_ALLOW, "socket", -1, 2, netlink);
 }
 
-/* Reading the personality and setting the plain one, with or without a fixed memory layout, which
- * debuggers ask for. */
+/* Allow reading the personality, and setting the plain one, with or without address space
+ * randomization, which debuggers switch off. */
 static void allow_personality(scmp_filter_ctx ctx)
 {
 	static const uint64_t values[] = {0, 0x0040000, LOW32, UINT64_MAX};
@@ -178,8 +180,8 @@ static void compile_allowlist(bool nested, struct filter *ret)
 	compile(ctx, ret);
 }
 
-/* Sockets that the allowlist refuses, in the words of a kernel that does not have them. The type's
- * numbers from 6 on are DCCP's and an old way to ask for packet sockets. */
+/* Refuse the sockets that the allowlist does not allow, with the errors of a kernel that does not
+ * have them. Socket types from 6 on are DCCP and an old way to ask for packet sockets. */
 static void refuse_sockets(scmp_filter_ctx ctx)
 {
 	static const uint64_t families[] = {AF_INET, AF_INET6};
@@ -215,9 +217,9 @@ static void refuse_sockets(scmp_filter_ctx ctx)
 	}
 }
 
-/* A crash must not reach the host's core handler, which runs as root outside: the kernel leaves it
- * alone only if the limit is 1. That is set already (hard, so it cannot be raised); lowering it
- * is answered with a success that changes nothing. */
+/* A crash must not reach the host's core handler, which runs as root outside: the kernel skips the
+ * handler only if the limit is 1. That limit is already set (as the hard limit, so it cannot be
+ * raised). An attempt to lower it succeeds but changes nothing. */
 static void keep_core_limit(scmp_filter_ctx ctx)
 {
 	const struct scmp_arg_cmp set = SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, LOW32, RLIMIT_CORE);
@@ -230,8 +232,9 @@ static void keep_core_limit(scmp_filter_ctx ctx)
 	rule(ctx, SCMP_ACT_ERRNO(0), "prlimit64", -1, 2, change);
 }
 
-/* Process 1 belongs to the user whom the room's processes run as, so the kernel would let them take
- * its limits and its turn. As a kernel that judges that it is somebody else's. */
+/* Process 1 belongs to the user that the room's processes run as, so the kernel would let them
+ * change its limits and its scheduling. Refuse that with EPERM, as the kernel does for another
+ * user's process. */
 static void keep_init(scmp_filter_ctx ctx)
 {
 	static const char *const calls[] = {
@@ -260,10 +263,10 @@ static void keep_init(scmp_filter_ctx ctx)
 		}
 }
 
-/* The answers that programs expect if the allowlist alone would say ENOSYS, the terminal
- * requests that put words into the mouth of whoever reads the terminal or bring line disciplines
- * (modems, serial buses) into the kernel, and those by which older kernels show a whole btrfs
- * subvolume to whoever owns one file of it. */
+/* Return the errors that programs expect where the allowlist alone would say ENOSYS. Refuse
+ * terminal requests that fake input for the reader of the terminal or load line disciplines
+ * (modems, serial buses) into the kernel, and requests by which older kernels show a whole btrfs
+ * subvolume to the owner of one file in it. */
 static void compile_arguments(bool nested, struct filter *ret)
 {
 	static const uint64_t requests[] = {0x5412 /* TIOCSTI */, 0x541C /* TIOCLINUX */,
@@ -294,10 +297,10 @@ static void compile_arguments(bool nested, struct filter *ret)
 	compile(ctx, ret);
 }
 
-/* Every way to give a file a set-uid or set-gid bit. `arg` is the mode. Also that of a message
- * queue, which is a file: an overlay copies its mode to wherever its upper layer lies. mkdir()
- * takes no such bits, nor do shmget() and the options of the file systems that can be mounted
- * inside. */
+/* Refuse every way to give a file a set-uid or set-gid bit. `arg` is the mode. This includes
+ * message queues, which are files: an overlay copies their mode to wherever its upper layer lies.
+ * mkdir() and shmget() do not take such bits, nor do the options of the file systems that can be
+ * mounted inside. */
 static void refuse_setid(scmp_filter_ctx ctx)
 {
 	static const struct {
@@ -336,8 +339,8 @@ static void refuse_setid(scmp_filter_ctx ctx)
 	rule(ctx, SCMP_ACT_ERRNO(ENOSYS), "openat2", -1, 0, NULL);
 }
 
-/* The character device 0:0, by which overlayfs marks what was deleted, takes no capability. Whoever
- * can mount overlays needs it, and could make it by them too. */
+/* Making the character device 0:0, by which overlayfs marks what was deleted, needs no capability.
+ * A process that can mount overlays needs it, and could also make it through them. */
 static void refuse_devices(scmp_filter_ctx ctx)
 {
 	static const uint64_t types[] = {S_IFCHR, S_IFBLK};
@@ -353,11 +356,11 @@ static void refuse_devices(scmp_filter_ctx ctx)
 		rule(ctx, SCMP_ACT_ERRNO(EPERM), "mknod", -1, 1, &mknod);
 		rule(ctx, SCMP_ACT_ERRNO(EPERM), "mknodat", -1, 1, &mknodat);
 	}
-	/* As a file system that knows no such flag. */
+	/* Behave as a file system that does not know this flag. */
 	rule(ctx, SCMP_ACT_ERRNO(EINVAL), "renameat2", -1, 1, &whiteout);
 }
 
-/* As a file system that has none, which every tool takes calmly. */
+/* Behave as a file system without extended attributes, which every tool copes with. */
 static void refuse_xattr(scmp_filter_ctx ctx)
 {
 	rule(ctx, SCMP_ACT_ERRNO(EOPNOTSUPP), "setxattr", -1, 0, NULL);
@@ -377,7 +380,7 @@ static void compile_staying(bool nested, struct filter *ret)
 	compile(ctx, ret);
 }
 
-/* Of two errnos the one of the filter that stands first is told. */
+/* If two filters refuse with an errno, the first one's is used. */
 static void print_room(const char *name, bool nested, bool staying)
 {
 	static struct filter arguments, allowlist, stays, joined;
@@ -393,7 +396,7 @@ static void print_room(const char *name, bool nested, bool staying)
 
 enum program { GATEWAY, BROKER, BROKER_OFFLINE, FORWARD };
 
-/* An argument that the kernel takes as 32 bits, without the bits in `but`. */
+/* Compare an argument that the kernel takes as 32 bits, ignoring the bits in `but`. */
 static struct scmp_arg_cmp equal(unsigned arg, uint32_t but, uint32_t value)
 {
 	return SCMP_CMP64(arg, SCMP_CMP_MASKED_EQ, LOW32 & ~(uint64_t)but, value);
@@ -404,7 +407,7 @@ static void allow(scmp_filter_ctx ctx, const char *name)
 	rule(ctx, SCMP_ACT_ALLOW, name, -1, 0, NULL);
 }
 
-/* It is the filter's default. */
+/* Refusing is the filter's default. */
 static void refuse(scmp_filter_ctx ctx, const char *name)
 {
 	(void)ctx;
@@ -435,7 +438,7 @@ static void allow_flags(scmp_filter_ctx ctx, const char *name)
 	}
 }
 
-/* Other families, types and protocols lead to more of the kernel, some by loading modules. */
+/* Other families, types and protocols reach more of the kernel, and some load modules. */
 static void allow_inet(scmp_filter_ctx ctx, const char *name)
 {
 	static const uint32_t families[] = {AF_INET, AF_INET6};
@@ -468,7 +471,7 @@ static void allow_batch(scmp_filter_ctx ctx, const char *name)
 	}
 }
 
-/* The number of the process is put in when the filter is installed. */
+/* The process id is filled in when the filter is installed. */
 static void allow_self(scmp_filter_ctx ctx, const char *name)
 {
 	const struct scmp_arg_cmp c = equal(0, 0, SELF_PLACEHOLDER);
@@ -476,7 +479,7 @@ static void allow_self(scmp_filter_ctx ctx, const char *name)
 	rule(ctx, SCMP_ACT_ALLOW, name, -1, 1, &c);
 }
 
-/* What a broker that has a recording to answer from does not do (INV-OFFLINE). */
+/* A broker that answers from a recording does not make these calls (INV-OFFLINE). */
 static bool is_dialling(const char *name)
 {
 	return strcmp(name, "socket") == 0 || strcmp(name, "connect") == 0;
@@ -524,7 +527,7 @@ int main(void)
 {
 	int r = seccomp_api_set(3);
 
-	/* What filters may say does not depend on the kernel here: none is loaded. */
+	/* What filters may contain does not depend on this kernel, as none is loaded. */
 	if (r < 0)
 		seccomp_fail("seccomp_api_set", "", r);
 	printf("/* Made by seccomp-gen from seccomp-rules.def, seccomp-programs.def and "

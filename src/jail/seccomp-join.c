@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: what the kernel pays for a filter, at each start, grows with its length, and
- * there is a price for each filter besides. libseccomp writes a comparison for each call; most
- * calls have the answer of their neighbours.
+/* Theory of operation: at each start, the kernel's cost for a filter grows with its length, and
+ * each further filter costs extra. libseccomp writes a comparison for each call, but most calls
+ * have the same answer as their neighbours.
  *
- * A filter looks at the number of the call, and then perhaps at arguments. For one number all of
- * its comparisons with that can be decided here, and what is left is the code for this call: one
- * answer, mostly, else what looks at arguments. If one filter allows, the code of the next one
- * goes on. That code can only change at a number that some filter compares with, or behind it. So
- * it is made for each of these places, and what is the same as before is left out; the rest is
- * found by a binary search. */
+ * A filter looks at the number of the call, and then perhaps at arguments. For a given number, all
+ * comparisons with the number can be decided here. What is left is the code for this call: usually
+ * one answer, otherwise a check of arguments. If one filter allows the call, the code of the next
+ * one follows. That code can only change at a number that some filter compares with, or just after
+ * it. So it is made for each of these places, and dropped if it is the same as before. The parts
+ * that remain are found by a binary search. */
 #include "jail/seccomp-join.h"
 
 #include <errno.h>
@@ -27,12 +27,12 @@
 #define JUMP(op) (BPF_JMP | (op) | BPF_K)
 #define OTHER_ARCH 0U
 
-/* The calls from one number to the next part's. */
+/* The calls from this number up to the next part's. */
 struct part {
 	uint32_t from;
 	unsigned n;
 	struct sock_filter *code;
-	unsigned jump; /* in the whole filter: its one answer, or what leads to the code */
+	unsigned jump; /* in the whole filter: the part's only answer, or the jump to its code */
 };
 
 struct call {
@@ -66,16 +66,17 @@ static bool is_jump(struct sock_filter f)
 	return BPF_CLASS(f.code) == BPF_JMP && f.code != (BPF_JMP | BPF_JA);
 }
 
-/* The code of one call while it is made: from its end on, as every jump leads forward. */
+/* The code of one call under construction. It is made from its end backwards, as every jump leads
+ * forward. */
 struct making {
 	const struct filter *const *filters;
 	struct call call;
 	struct filter *out;
-	unsigned made[JOIN_MAX][BPF_MAXINSNS]; /* 1 and more: the instruction is there, this far
-						* from the end */
+	unsigned made[JOIN_MAX][BPF_MAXINSNS]; /* if not 0: the instruction is there, this far from
+						* the end */
 };
 
-/* How far an instruction before all that is there has to jump. */
+/* Return how far an instruction in front of everything made so far has to jump. */
 static uint8_t distance(const struct making *m, unsigned to)
 {
 	if (m->out->n - to > UINT8_MAX)
@@ -83,13 +84,13 @@ static uint8_t distance(const struct making *m, unsigned to)
 	return (uint8_t)(m->out->n - to);
 }
 
-/* A filter's instruction, and what is loaded there, if that is known. */
+/* An instruction of a filter, and the value that is loaded there if it is known. */
 struct place {
 	unsigned filter, at;
 	const uint32_t *loaded;
 };
 
-/* Goes on to the next instruction if this one is decided for the call. */
+/* Go on to the next instruction if this one is decided for the call. */
 static bool pass(const struct making *m, struct place *p)
 {
 	static const uint32_t zero;
@@ -117,7 +118,7 @@ static bool pass(const struct making *m, struct place *p)
 	return true;
 }
 
-/* Makes what is left of the filters from p on; returns how far from the end it is. */
+/* Make what is left of the filters from p on. Return how far from the end it is. */
 static unsigned make(struct making *m, struct place p)
 {
 	unsigned there, yes, no;
@@ -164,8 +165,8 @@ static void follow(const struct filter *const *filters, const struct call *call,
 	}
 }
 
-/* The code for one call. A filter that ends the process goes before the others; no argument makes
- * it do so. */
+/* Make the code for one call. A filter that ends the process comes before the others; it never
+ * decides that by an argument. */
 static void specialise(
 	const struct filter *const *filters, const struct call *call, struct filter *out)
 {
@@ -190,7 +191,8 @@ static int compare_numbers(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Where the code can change, rising. ret: of 2 * JOIN_MAX * BPF_MAXINSNS numbers. */
+/* Store in ret the numbers where the code can change, in ascending order. ret has room for 2 *
+ * JOIN_MAX * BPF_MAXINSNS numbers. */
 static size_t find_places(const struct filter *const *filters, uint32_t *ret)
 {
 	size_t n = 0, kept = 0;
@@ -242,7 +244,7 @@ static size_t make_parts(const struct filter *const *filters, struct part *ret)
 	return n;
 }
 
-/* Longer code than one answer stands behind the search, once for all parts that have it. */
+/* Code longer than one answer follows after the search, once for all parts that share it. */
 static void search(struct part *parts, size_t n, struct filter *out)
 {
 	unsigned jump, far;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation
  *
- * The path is opened once and everything is judged on that descriptor: what kind of file it is, and
- * through /proc where it really lies. A place that holds credentials may be mounted only by its own
- * name, so that it is never let in by mounting something wide ($HOME, /) or by a link that somebody
- * planted in a shared directory. */
+ * The path is opened once, and everything is judged on that descriptor: the kind of the file, and
+ * (through /proc) where it really lies. A place that holds credentials can be mounted only by its
+ * own name, so that it never gets in with a wider mount ($HOME, /) or through a link that an
+ * attacker planted in a shared directory. */
 #include "jail/source.h"
 #include "base/fd.h"
 #include "base/fs.h"
@@ -31,14 +31,14 @@ static const char *const host_credentials[] = {"/etc/shadow", "/etc/gshadow", "/
 	"/run/cloche", "/var/lib/docker", "/var/lib/containerd", "/var/lib/kubelet",
 	"/var/lib/containers", "/proc", "/sys", "/dev"};
 
-/* Whether `path` is `dir` or lies in it. */
+/* Return whether `path` is `dir` or lies in it. */
 static bool is_within(const char *path, const char *dir)
 {
 	return strcmp(dir, "/") == 0 || fs_is_within(path, dir);
 }
 
-/* asked: what the person wrote; real: where it lies; place: where credentials are, as it lies;
- * alias: the same place as a person may write it. */
+/* asked: the path that the user wrote; real: where it lies; place: the real path of a place with
+ * credentials; alias: the same place as a user may write it. */
 static int judge(const char *asked, const char *real, const char *place, const char *alias,
 	struct cloche_err *err)
 {
@@ -53,7 +53,7 @@ static int judge(const char *asked, const char *real, const char *place, const c
 		err_hint(err, "name %s itself, if that is meant", real);
 		return r;
 	}
-	/* Containing a place that does not exist is harmless. */
+	/* It is harmless to contain a place that does not exist. */
 	if (!is_within(place, real) || lstat(place, &st) < 0)
 		return 0;
 	r = err_set(err, E_DENIED, "%s contains %s, which holds credentials", asked, place);
@@ -131,7 +131,7 @@ int source_open(
 
 int source_judge_found(const char *path, const char *home, struct cloche_err *err)
 {
-	/* An empty name is that of no place. */
+	/* The empty name matches no place. */
 	return judge_all("", path, home, err);
 }
 

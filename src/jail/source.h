@@ -6,21 +6,21 @@
 #include "base/hostpath.h"
 #include <stdbool.h>
 
-/* Opens a directory or regular file of the host for mounting and returns an O_PATH descriptor;
- * *ret_is_dir says which. Symbolic links on the way are followed. Refused (E_DENIED):
- * devices and fifos; sockets, unless by their real path; and what holds credentials of the person
- * or the machine, whether it is that place itself, lies inside it or contains it, unless `path`
- * names exactly that place or something in it (not through a link); with no_link also a link as the
- * last component. home: the person's home directory, NULL if it is not known. -ENOENT, with err
- * set too, if it does not exist. */
+/* Open a directory or regular file of the host for mounting and return an O_PATH descriptor;
+ * *ret_is_dir says which. Symbolic links on the way are followed. Refuse (E_DENIED): devices and
+ * fifos; sockets, except by their real path; and places that hold credentials of the user or the
+ * machine, as well as anything inside of them or containing them, unless `path` names that place or
+ * something in it (not through a link). With no_link, also refuse a link as the last component.
+ * home: the user's home directory, or NULL if it is not known. Return -ENOENT, with err set too, if
+ * the path does not exist. */
 _warn_unused_ int source_open(
 	const char *path, const char *home, bool no_link, bool *ret_is_dir, struct cloche_err *err);
 
-/* Judges a path without links that nobody named, but a search found: refused (E_DENIED) if it
- * lies in such a place or contains one. */
+/* Judge a path without links that a search has found and no user has named: refuse it (E_DENIED) if
+ * it lies in such a place or contains one. */
 _warn_unused_ int source_judge_found(const char *path, const char *home, struct cloche_err *err);
 
-/* Judges where a path that a person named has led (hostpath_find), by the rules of source_open:
- * what is copied or written there needs to be named itself too. */
+/* Judge where a path that the user named has led (hostpath_find), by the rules of source_open: to
+ * copy from or write to such a place, the user has to name it as well. */
 _warn_unused_ int source_judge_path(const struct hostpath *at, const char *path, const char *home,
 	const char *verb, struct cloche_err *err);

@@ -22,7 +22,7 @@ static inline int sys_open_tree(int dirfd, const char *path, unsigned flags)
 	return (int)syscall(SYS_open_tree, dirfd, path, flags);
 }
 
-/* Attaches the mount that from_fd stands for. */
+/* Attach the mount that from_fd refers to. */
 static inline int sys_move_mount(int from_fd, int to_dirfd, const char *to_path, unsigned flags)
 {
 	return (int)syscall(
@@ -62,7 +62,8 @@ static inline int sys_openat2(int dirfd, const char *path, uint64_t flags, uint6
 	return (int)syscall(SYS_openat2, dirfd, path, &how, sizeof(how));
 }
 
-/* Of the caller. By number, as the C libraries give the resource different types. */
+/* For the calling process. Called by number because C libraries declare the resource with different
+ * types. */
 static inline int sys_prlimit(int resource, const struct rlimit *to, struct rlimit *ret_was)
 {
 	return (int)syscall(SYS_prlimit64, 0, resource, to, ret_was);

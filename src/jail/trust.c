@@ -3,10 +3,10 @@
 #include "base/macro.h"
 
 static const struct trust_env env_table[] = {
-	/* These add to what they have. */
+	/* These add to the built-in roots. */
 	{"NODE_EXTRA_CA_CERTS", TRUST_CA_PATH},
 	{"DENO_CERT", TRUST_CA_PATH},
-	/* These replace it. */
+	/* These replace them. */
 	{"SSL_CERT_FILE", TRUST_BUNDLE_PATH},
 	{"SSL_CERT_DIR", TRUST_CERTS_PATH},
 	{"CURL_CA_BUNDLE", TRUST_BUNDLE_PATH},

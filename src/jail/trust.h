@@ -5,9 +5,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* In the room: one file with the gateway's authority alone, and one that joins it to the roots that
- * the room's root filesystem had; the latter also as the only file of a directory, and as a trust
- * store for Java. Then what tells browsers, which have stores of their own, by their policies. */
+/* The files in the room: one with the gateway's CA certificate alone, and one that joins it to the
+ * roots of the room's root filesystem; the latter also as the only file of a directory, and as a
+ * trust store for Java. The last two are policies for browsers, which have trust stores of their
+ * own. */
 #define TRUST_DIR "/run/cloche"
 #define TRUST_CA_PATH TRUST_DIR "/ca.crt"
 #define TRUST_BUNDLE_PATH TRUST_DIR "/ca-bundle.crt"
@@ -18,8 +19,8 @@
 
 struct trust_env {
 	const char *name, *value;
-	bool joined; /* options: what the caller has set follows behind a space, and so wins */
+	bool joined; /* options: the caller's own value follows after a space, and so wins */
 };
 
-/* The environment variables that make runtimes trust the gateway; *ret_n of them, static. */
+/* Return the environment variables that make runtimes trust the gateway: *ret_n of them, static. */
 const struct trust_env *trust_env_table(size_t *ret_n);

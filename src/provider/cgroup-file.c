@@ -38,7 +38,7 @@ static int read_file(const char *dir, const char *file, struct buf *ret)
 	return path ? fs_read_file(AT_FDCWD, path, ret, NULL) : -ENOENT;
 }
 
-/* Takes a word off the front of a line. */
+/* Take a word off the front of a line. */
 static struct str take_word(struct str *rest)
 {
 	struct str word = str_prefix(*rest, str_chr(*rest, ' '));

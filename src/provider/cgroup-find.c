@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: /proc/self/cgroup tells our group in each hierarchy, /proc/self/mountinfo
- * where hierarchies are mounted and which part of them. */
+/* Theory of operation: /proc/self/cgroup gives our group in each hierarchy; /proc/self/mountinfo
+ * says where hierarchies are mounted and which part of them. */
 #include "provider/cgroup-find.h"
 #include "base/fs.h"
 
@@ -31,7 +31,7 @@ static bool list_has(struct str list, char separator, const char *word)
 	return false;
 }
 
-/* The n-th (from 0) field of a line. */
+/* Return the n-th (from 0) field of a line. */
 static struct str field(struct str line, unsigned n)
 {
 	for (; n; n--)
@@ -39,8 +39,8 @@ static struct str field(struct str line, unsigned n)
 	return str_prefix(line, str_chr(line, ' '));
 }
 
-/* The path of our group in the hierarchy with that controller (NULL: version 2), as
- * /proc/self/cgroup tells it: "5:pids,rdma:/a/b", "0::/a/b". */
+/* Return the path of our group in the hierarchy with that controller (NULL: version 2), from
+ * /proc/self/cgroup: "5:pids,rdma:/a/b", "0::/a/b". */
 static struct str own_path(struct str text, const char *controller)
 {
 	while (text.n) {
@@ -54,7 +54,7 @@ static struct str own_path(struct str text, const char *controller)
 	return STR_NULL;
 }
 
-/* Mount point plus our path below what is mounted there. */
+/* Return the mount point plus our path below what is mounted there. */
 static char *join(struct str mount_point, struct str mount_root, struct str path)
 {
 	char *joined = NULL;
@@ -68,7 +68,7 @@ static char *join(struct str mount_point, struct str mount_root, struct str path
 	}
 	if (path.n == 1)
 		path.n = 0;
-	/* Above the root of our cgroup namespace: nowhere that we could write. */
+	/* The group is above the root of our cgroup namespace, so we could not write there. */
 	if (str_starts(path, STR("/..")))
 		return NULL;
 	if (asprintf(&joined, "%.*s%.*s", STR_FMT(mount_point), STR_FMT(path)) < 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Where this process is in the machine's control group hierarchies. */
+/* Finds this process in the machine's control group hierarchies. */
 
 #include "base/err.h"
 #include "base/str.h"
@@ -20,10 +20,10 @@ struct cgroup_place {
 	char *v1[CGROUP_N]; /* our own group in each version 1 hierarchy */
 };
 
-/* Reads /proc/self/{cgroup,mountinfo}; what is not mounted is NULL. */
+/* Read /proc/self/{cgroup,mountinfo}. Hierarchies that are not mounted are NULL. */
 _warn_unused_ int cgroup_find(struct cgroup_place *ret, struct cloche_err *err);
 
-/* The same from the text of those two files. 0 or -ENOMEM. */
+/* The same from the text of those two files. Return 0 or -ENOMEM. */
 _warn_unused_ int cgroup_find_in(struct str groups, struct str mountinfo, struct cgroup_place *ret);
 
 void cgroup_place_done(struct cgroup_place *p);
@@ -33,5 +33,5 @@ static inline void cgroup_place_donep(struct cgroup_place *p)
 	cgroup_place_done(p);
 }
 
-/* "memory", "pids", "cpu", "cpuacct", "io". */
+/* Return "memory", "pids", "cpu", "cpuacct" or "io". */
 const char *cgroup_controller_name(enum cgroup_controller c);

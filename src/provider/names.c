@@ -23,7 +23,7 @@ static const struct {
 	{"srt", "native"}, /* with the rules of a settings file: sandbox/srt.c */
 };
 
-/* Which other versions have, or somebody's program. */
+/* Providers of other versions, or of third-party programs. */
 static const char *const names_lacking[] = {"e2b", "cloudflare"};
 
 static struct {
@@ -158,7 +158,7 @@ int provider_name_choose(const char *name, const char **ret, struct cloche_err *
 			names_here[0]);
 		return -E_UNSUPPORTED;
 	}
-	/* What is registered is known to this process alone. */
+	/* A registered name is known to this process alone. */
 	*ret = registered_path(name) ? registered_path(name) : name;
 	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* A provider that is a program (provider/program): all but its name and path. */
+/* A provider that is a program (provider/program): everything except its name and path. */
 
 #include "provider/provider.h"
 

@@ -10,7 +10,7 @@
 static const struct provider *const providers[] = {PROVIDERS(PROVIDER_OPS)};
 
 enum { PROGRAMS_MAX = 32, REASONS_MAX = 8192 };
-/* As many as one process ever asks for; a place is taken if there is a path. */
+/* As many as one process ever asks for. An entry is used if it has a path. */
 static struct provider programs[PROGRAMS_MAX];
 static pthread_mutex_t programs_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -63,7 +63,7 @@ const struct provider *provider_find(struct str name, struct cloche_err *err)
 	return found;
 }
 
-/* What "auto" would take now; NULL: none works, and err says why. */
+/* Return the provider that "auto" would choose now; NULL if none works, and err says why. */
 static const struct provider *find_automatic(struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf reasons = BUF_INIT(REASONS_MAX);
@@ -77,7 +77,7 @@ static const struct provider *find_automatic(struct cloche_err *err)
 			return p;
 		if (i == 0)
 			first = why;
-		/* What is not installed at all is no news. */
+		/* Do not mention providers that are not installed. */
 		if (p && buf_printf(&reasons, "%s%s: %s", buf_len(&reasons) ? "; " : "", p->name,
 				 why.message) < 0) {
 			err_nomem(err);

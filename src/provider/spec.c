@@ -31,7 +31,7 @@ void room_spec_done(struct room_spec *s)
 	room_spec_init(s);
 }
 
-/* Absolute, and no component is "." or "..". */
+/* Return whether path is absolute and has no component "." or "..". */
 static bool is_plain_path(const char *path)
 {
 	struct str rest = str_from(path);
@@ -108,7 +108,7 @@ static bool is_layer_name(const char *name)
 	return strlen(name) == ROOM_LAYER_NAME && !name[strspn(name, "0123456789abcdef")];
 }
 
-/* Names of the store, which become parts of paths and of options. */
+/* Check the names from the image store, which become parts of paths and of options. */
 static int check_layers(const struct room_spec *s, struct cloche_err *err)
 {
 	size_t n = strv_count(s->layers);

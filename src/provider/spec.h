@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What a room shall be: plain data, filled by whoever asks for one and read by every provider.
- * Every pointer is heap memory that the spec owns; room_spec_done frees it. Nothing in here is
- * secret. */
+/* The specification of a room: plain data, filled by the caller that wants a room and read by every
+ * provider. Every pointer is heap memory that the spec owns; room_spec_done frees it. Nothing in
+ * here is secret. */
 
 #include "base/err.h"
 #include <stdbool.h>
@@ -29,7 +29,7 @@ enum room_net {
 	ROOM_NET_NONE,    /* a loopback device and nothing else */
 	ROOM_NET_GATEWAY, /* every address is captured; its listeners are handed over by
 			     room_listeners() */
-	ROOM_NET_HOST,    /* what the machine has: no room at all */
+	ROOM_NET_HOST,    /* the machine's own network, without isolation */
 	ROOM_NET_END_,
 };
 
@@ -37,78 +37,81 @@ struct room_mount {
 	char *source; /* path on the host, absolute; a directory or a regular file */
 	char *target; /* path in the room, absolute */
 	bool ro;
-	bool optional; /* a missing source is no error, the mount is left out */
-	bool no_link;  /* source lies where a room may write: its last component has to be itself,
-			* not a symbolic link */
+	bool optional; /* a missing source is no error: the mount is left out */
+	bool no_link;  /* source lies where a room may write: its last component must not be a
+			* symbolic link */
 };
 
-/* Every limit of options.def; 0 means: no limit (or the provider's default if there is one).
- * memory_bytes: of everything in the room together; swap is never used. cpus_milli: thousandths of
- * a cpu. pids: processes and threads, init among them. tmpfs_bytes: what /tmp, /run, /dev/shm,
- * /home and the overlay hold together; 0: half of memory_bytes, or of the machine's memory; at most
- * memory_bytes, as what is in there counts as memory. nofile: descriptors of one process; 0: the
- * hard limit of the caller. file_bytes: the largest file that can be written. */
+/* Every limit of options.def; 0 means no limit (or the provider's default if there is one).
+ * memory_bytes: for everything in the room together; swap is never used. cpus_milli: thousandths of
+ * a cpu. pids: processes and threads, including init. tmpfs_bytes: for /tmp, /run, /dev/shm, /home
+ * and the overlay together; 0: half of memory_bytes, or of the machine's memory; at most
+ * memory_bytes, as their contents count as memory. nofile: descriptors of one process; 0: the hard
+ * limit of the caller. file_bytes: the largest file that can be written. */
 struct room_limits {
 #define OPTION(member, type, ...)
 #define LIMIT(member, ...) uint64_t member;
 #define VERB(...)
 #define MEMBER(member, type)
 #include "provider/options.def"
-	bool best_effort; /* go on if a limit cannot be had; room_unenforced says so */
+	bool best_effort; /* go on if a limit cannot be enforced; room_unenforced says which */
 };
 
 struct room_spec {
 	char *id;
 	enum room_root root;
 	char *root_dir; /* for ROOM_ROOT_DIR; for ROOM_ROOT_IMAGE the directory of the layers */
-	char **layers; /* of an image, the lowest first: their names there, 64 digits each (strv) */
-	char *image;   /* of an image: its id in the store, 64 digits */
-	char **places; /* of an image: directories that shall be there, absolute (strv) */
-	bool overlay;  /* what changes in the root, /usr of the host's view included, lies in a
-			* layer of its own that can be looked at (room_layers()) */
-	char *keep_dir; /* where that layer lies and stays (provider/native/keep.h), absolute; NULL:
-			 * it goes with the room. Implies overlay */
+	char **layers;  /* of an image, the lowest first: their names in that directory, 64 digits
+			 * each (strv) */
+	char *image;    /* of an image: its id in the store, 64 digits */
+	char **places;  /* of an image: directories that have to exist, absolute (strv) */
+	bool overlay;   /* changes to the root, including /usr of the host's view, go to a layer of
+			 * their own that can be examined (room_layers()) */
+	char *keep_dir; /* where that layer is kept (provider/native/keep.h), absolute; NULL: it
+			 * vanishes with the room. Implies overlay */
 	struct room_mount *mounts;
 	size_t mounts_n;
 	struct room_limits limits;
 	enum room_net net;
-	bool nested; /* those inside may make namespaces of their own, user namespaces among them */
-	int ca_fd;   /* borrowed, -1: none. A pipe from which the certificates to trust besides
-		      * the root's own are read until its end (PEM), as late as possible while the
-		      * room is made: their maker starts at the same time. An end without any
-		      * certificate, or none in ten seconds, is an E_NETWORK error */
+	bool nested; /* processes inside may make namespaces of their own, including user namespaces
+		      */
+	int ca_fd;   /* borrowed, -1: none. A pipe from which certificates to trust besides the
+		      * root's own (PEM) are read until its end. It is read as late as possible
+		      * while the room is made, since their maker starts at the same time. An end
+		      * without any certificate, or no end within ten seconds, is an E_NETWORK error
+		      */
 	char *init_path; /* host path of the program that becomes process 1 */
-	char *host_home; /* home directory of the person, whose credentials are kept out */
-	char **opened;   /* paths of the host, writable though they are what the host obeys: the
-			  * person asked for it (strv) */
+	char *host_home; /* the user's home directory, whose credentials are kept out */
+	char **opened;   /* paths of the host that stay writable although the host obeys them,
+			  * because the user asked for it (strv) */
 
-	/* KEY=VALUE, for those providers whose rooms have labels (strv, borrowed); NULL: none. No
-	 * part of messages. */
+	/* KEY=VALUE, for providers whose rooms have labels (strv, borrowed); NULL: none. Not part
+	 * of messages. */
 	char *const *labels;
-	/* Called while the room is made, when its process 1 is there: for what shall be done at the
-	 * same time and before it is ready. NULL: nothing. No part of messages. */
+	/* Called while the room is made, as soon as process 1 exists, for work to be done at the
+	 * same time and before the room is ready. NULL: nothing. Not part of messages. */
 	void (*born)(void *user, pid_t init);
 	void *born_user;
-	/* Whether nobody waits for the room any more, for what takes seconds to make it. NULL: no.
-	 * user: born_user. */
+	/* Returns whether the caller no longer waits for the room; asked by providers that take
+	 * seconds to make one. NULL: never. user: born_user. */
 	bool (*given_up)(void *user);
 };
 
-/* What tmpfs_bytes comes to with these limits; 0: leave it to the kernel. */
+/* Return the effective tmpfs_bytes of these limits; 0: leave it to the kernel. */
 uint64_t room_limits_tmpfs(const struct room_limits *l);
 
-/* Everything empty and -1: a room without mounts, network or limits on the host's root. */
+/* Set everything to empty and -1: a room without mounts, network or limits on the host's root. */
 void room_spec_init(struct room_spec *s);
 void room_spec_done(struct room_spec *s);
 
-/* Adds copies. Targets and sources have to be absolute (E_USAGE); ".." and "." in the target are
- * refused. Mounts are made in the order in which they were added, so a later one may lie inside an
- * earlier one. */
+/* Add a mount with copies of source and target. Both have to be absolute (E_USAGE), and the target
+ * must not contain "." or "..". Mounts are made in the order in which they were added, so a later
+ * one may lie inside an earlier one. */
 _warn_unused_ int room_spec_add_mount(struct room_spec *s, const char *source, const char *target,
 	bool ro, struct cloche_err *err);
 
-/* Checks what does not depend on the machine: id, host name, paths, ranges. Every provider calls it
- * first, as the spec may come over a socket. */
+/* Check what does not depend on the machine: id, paths, ranges. Every provider calls this first, as
+ * the spec may come over a socket. */
 _warn_unused_ int room_spec_check(const struct room_spec *s, struct cloche_err *err);
 
 static inline void room_spec_donep(struct room_spec *s)

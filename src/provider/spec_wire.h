@@ -5,9 +5,9 @@
 #include "ipc/wire.h"
 #include "provider/spec.h"
 
-/* Appends the whole spec. */
+/* Append the whole spec. */
 void room_spec_put(struct wire_out *w, const struct room_spec *s);
 
-/* Reads one; ret is initialised in any case: free it with room_spec_done. False if malformed.
- * What the values mean is checked by room_spec_check. */
+/* Read a spec. ret is always initialised: free it with room_spec_done. Return false if it is
+ * malformed. room_spec_check checks what the values mean. */
 bool room_spec_get(struct wire_in *r, struct room_spec *ret);

@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Whoever reaches the control sockets, or writes to what lies beside them, controls every sandbox
- * of the person, and through the supervisors the host. */
+/* A process that reaches the control sockets, or writes to the files beside them, controls every
+ * sandbox of the user, and through the supervisors the host. */
 int apart_check_control(int control, int source, const char *path, struct cloche_err *err)
 {
 	int e = control < 0 ? 1 : keep_is_apart(control, source);
@@ -41,7 +41,7 @@ static int find_path(int fd, char ret[PATH_MAX])
 	return 0;
 }
 
-/* The directory and all above it; how many, or -errno. */
+/* Store the ids of the directory and of all above it. Return how many, or -errno. */
 static int walk_up(int dir, struct apart_id *ids)
 {
 	_cleanup_fd_ int at = openat(dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -94,7 +94,8 @@ static bool is_within(const char *path, const char *dir)
 	return strcmp(dir, "/") == 0 || fs_is_within(path, dir);
 }
 
-/* Whether the source is the directory, or lies in it. What cannot be told counts as that. */
+/* Return whether the source is the directory or lies in it. If that cannot be found out, the answer
+ * is true. */
 static bool lies_in(const struct apart *a, int source, const char *real, bool is_dir)
 {
 	struct apart_id ids[APART_DEEPEST];
@@ -108,7 +109,8 @@ static bool lies_in(const struct apart *a, int source, const char *real, bool is
 	return n < 0 || has_id(ids, (size_t)n, a->ids[0]);
 }
 
-/* Whoever writes there consents in the person's name to what a project asks for (INV-CONSENT). */
+/* A process that writes there could consent, in the user's name, to what a project asks for
+ * (INV-CONSENT). */
 int apart_check(
 	const struct apart *a, int source, const char *path, bool ro, struct cloche_err *err)
 {

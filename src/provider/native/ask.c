@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What can be asked of a native room while it runs, and of this machine: the operations that a
- * provider may lack. */
+/* The operations that a provider may lack: questions about a running native room, and about this
+ * machine. */
 #include "base/fd.h"
 #include "provider/native/changes.h"
 #include "provider/native/listeners.h"
@@ -47,7 +47,7 @@ int native_kill_tree(struct room *room, pid_t pid, struct cloche_err *err)
 	return 0;
 }
 
-/* If there is no group the kernel adds nothing up: we do, as long as there are processes. */
+/* Without a group the kernel adds nothing up. Then we do, while there are processes. */
 static void sample_processes(struct native_room *n, struct room_usage *u)
 {
 	struct proctree_usage p;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The end of a room's group: signals to what is in it, its removal, and the same by way of a record
+/* The end of a room's group: signals to its processes, its removal, and the same from a record
  * after a crash (INV-NOTHING-OUTLIVES). */
 #include "base/clock.h"
 #include "base/fd.h"
@@ -23,7 +23,7 @@
 #define SCOPE_SUFFIX ".scope"
 enum { REMOVE_PATIENCE_USEC = 1000000 };
 
-/* Calls fn for every group below dir, the lowest first. */
+/* Call fn for every group below dir, the lowest first. */
 static void each_below(const char *dir, int depth, void (*fn)(const char *dir, int arg), int arg)
 {
 	DIR *list = depth > 0 ? opendir(dir) : NULL;
@@ -79,7 +79,7 @@ static void remove_group(const char *dir, int unused)
 	(void)rmdir(dir);
 }
 
-/* With what is below it: the inner group, and those that the room made there. */
+/* Remove dir and what is below it: the inner group, and those that the room made there. */
 static int remove_dir(const char *dir, uint64_t patience_usec)
 {
 	const struct timespec pause = {.tv_nsec = 500000};

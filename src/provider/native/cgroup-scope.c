@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation
  *
- * The scope is asked for by a program of its own, because a D-Bus client is a library that this one
- * shall not carry, and only few starts need it. It asks for a scope around *this* process: a member
- * of another session could not move a child into it (the kernel wants write access to what both
- * groups have in common, which is systemd's), but systemd can move us. From then on we are below
- * the scope and so is everything that we move.
+ * A separate program asks for the scope, because that takes a D-Bus library, which this program
+ * must not contain, and only few starts need it. It asks for a scope around *this* process: a
+ * member of another session could not move a child into the scope (the kernel requires write access
+ * to the common ancestor of both groups, which belongs to systemd), but systemd can move us. From
+ * then on we are below the scope, and so is everything that we move.
  *
- * Nothing that the program or the bus says is believed: where we are is read from /proc, and
- * whether that group is a new one, ours and usable is judged as for any other.
+ * Nothing that the program or the bus says is trusted. Our group is read from /proc, and the same
+ * checks as for any other group decide whether it is new, ours and usable.
  *
- * The scope ends by itself when its last process is gone, so also after a kill -9 of this one:
+ * The scope ends by itself when its last process is gone, even after a kill -9 of this one, since
  * the room's first process dies with us. */
 #include "provider/native/cgroup-scope.h"
 #include "base/clock.h"
@@ -43,7 +43,7 @@ char *cgroup_scope_name(const char *name)
 	return asprintf(&unit, "cloche-%s.scope", name) < 0 ? NULL : unit;
 }
 
-/* What the program wrote before it ended, or until the deadline. */
+/* Read what the program wrote before it ended or the deadline passed. */
 static void read_message(int fd, char ret[MESSAGE_MAX])
 {
 	uint64_t end = clock_mono_usec() + DEADLINE_MS * USEC_PER_MSEC, now;
@@ -63,7 +63,7 @@ static void read_message(int fd, char ret[MESSAGE_MAX])
 	ret[strcspn(ret, "\n")] = '\0';
 }
 
-/* Runs cloche-scope WORD UNIT PID. */
+/* Run cloche-scope WORD UNIT PID. */
 static int run_program(const char *word, const char *unit, struct cloche_err *err)
 {
 	_cleanup_(freep) char *path = program_find("cloche-scope", err);
@@ -92,7 +92,7 @@ static int run_program(const char *word, const char *unit, struct cloche_err *er
 		return r;
 	in = fd_close(in);
 	read_message(out, message);
-	/* It has ended, or is late. */
+	/* The program has ended or is late. */
 	(void)kill(pid, SIGKILL);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;

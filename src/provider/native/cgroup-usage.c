@@ -15,7 +15,7 @@ static const char *memory_peak_file(const struct cgroup *g)
 	return g->version == 2 ? "memory.peak" : "memory.max_usage_in_bytes";
 }
 
-/* The kernel's own peak, or the greatest sample. */
+/* Return the kernel's own peak, or the highest sample. */
 static uint64_t peak(const char *dir, const char *file, uint64_t now, uint64_t *seen)
 {
 	uint64_t kept = cgroup_read_number(dir, file, NULL);

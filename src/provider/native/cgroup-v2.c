@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation
  *
- * In version 2 a group that has processes cannot hand controllers to its children, and whoever
- * moves a process needs to write to cgroup.procs of the group that the old and the new one have in
- * common. So the room's group is best made beside ours, below an ancestor that was delegated to us.
- * If nothing but our own group was, its processes move into a leaf below it first, and the
- * room's group is made beside that leaf; later rooms then find the first case. The leaf stays as
+ * In version 2 a group that has processes cannot enable controllers for its children, and moving a
+ * process requires write access to cgroup.procs of the common ancestor of the old and the new
+ * group. So the room's group is best made beside ours, below an ancestor that was delegated to us.
+ * If only our own group was delegated, its processes first move into a leaf below it, and the
+ * room's group is made beside that leaf. Later rooms then find the first case. The leaf stays as
  * long as its processes do: taking the controllers back would lift the limits of other rooms.
  *
- * A limit of our own group (or of one between it and the parent) binds us and would not bind a room
- * beside it; so the search never goes above a group that has one.
+ * A limit of our own group (or of one between it and the parent) applies to us, but would not apply
+ * to a room beside it. So the search never goes above a group that has a limit.
  *
- * If a service manager owns the hierarchy it may turn controllers off again wherever it did not
- * delegate, and with them our limits; so there only what carries its mark counts: the extended
- * attribute "user.delegate" (or "trusted.delegate"). The group of a user's own manager carries one
- * too, but belongs to that manager. */
+ * A service manager that owns the hierarchy may turn controllers off again in groups that it did
+ * not delegate, and our limits with them. So in that case only groups with its mark are used: the
+ * extended attribute "user.delegate" (or "trusted.delegate"). The group of a user's own manager has
+ * the mark too, but belongs to that manager. */
 #include "provider/native/cgroup-v2.h"
 #include "provider/cgroup-file.h"
 
@@ -29,7 +29,7 @@
 #define LEAF CGROUP_PREFIX "outside"
 enum { MOVE_TRIES = 16 };
 
-/* Those controllers of `among` that the list in dir/file has. */
+/* Return the controllers of `among` that the list in dir/file has. */
 static unsigned listed(const char *dir, const char *file, unsigned among)
 {
 	unsigned c, have = 0;
@@ -48,7 +48,7 @@ static bool may_write(const char *dir, const char *file)
 	       access(path, W_OK) == 0;
 }
 
-/* The root of the hierarchy alone has no type, and may have processes beside children. */
+/* Only the root of the hierarchy has no type, and may have processes beside children. */
 static bool is_root(const char *dir)
 {
 	return !cgroup_has_file(dir, "cgroup.type");
@@ -68,7 +68,7 @@ static bool has_processes(const char *dir)
 	return cgroup_each_process(dir, ignore_process, NULL) != 0;
 }
 
-/* What `dir` could be to a room; own: it is the group that we are in. */
+/* Return how a room's group can be made below `dir`; own: it is the group that we are in. */
 static enum cgroup_way judge(const char *dir, bool own, unsigned wanted, unsigned *ret_have)
 {
 	unsigned down = listed(dir, "cgroup.subtree_control", wanted);
@@ -90,7 +90,7 @@ static enum cgroup_way judge(const char *dir, bool own, unsigned wanted, unsigne
 	return down ? CGROUP_WAY_READY : CGROUP_WAY_NONE;
 }
 
-/* Whether the group bounds what is in it. */
+/* Return whether the group has a limit. */
 static bool has_limit(const char *dir)
 {
 	static const char *const files[] = {"memory.max", "memory.high", "pids.max", "cpu.max"};
@@ -114,7 +114,8 @@ static bool is_marked(const char *dir)
 	return false;
 }
 
-/* user@1000.service: marked, but everything below it is run by that user's manager. */
+/* Return whether this is user@1000.service: it has the mark, but everything below it is run by that
+ * user's manager. */
 static bool is_managers_own(const char *dir)
 {
 	const char *name = strrchr(dir, '/');
@@ -122,7 +123,7 @@ static bool is_managers_own(const char *dir)
 	return name && strncmp(name, "/user@", 6) == 0;
 }
 
-/* Cuts the last component off; false at `top`. */
+/* Cut off the last component; return false at `top`. */
 static bool go_up(char *dir, const char *top)
 {
 	char *slash = strrchr(dir, '/');
@@ -133,7 +134,7 @@ static bool go_up(char *dir, const char *top)
 	return true;
 }
 
-/* The highest group that may be used: that with the manager's mark. Heap; NULL: none. */
+/* Return the highest group that may be used: the one with the manager's mark. Heap; NULL: none. */
 static char *find_delegation(const struct cgroup_place *place)
 {
 	char *dir = strdup(place->v2);
@@ -156,7 +157,7 @@ static int bits(unsigned set)
 	return __builtin_popcount(set);
 }
 
-/* Takes dir for the choice if it is better than what is there. */
+/* Choose dir if it is better than the best so far. */
 static int consider(const char *dir, bool own, unsigned wanted, struct cgroup_choice *best)
 {
 	struct cgroup_choice c = CGROUP_CHOICE_INIT;
@@ -214,7 +215,7 @@ void cgroup_choice_done(struct cgroup_choice *c)
 
 static void move_one(pid_t pid, void *user)
 {
-	/* One that ended meanwhile is no loss; one that cannot be moved is noticed by EBUSY. */
+	/* A process that has ended does not matter; one that cannot be moved shows up as EBUSY. */
 	(void)!cgroup_write_number(user, "cgroup.procs", (uint64_t)pid);
 }
 
@@ -231,7 +232,7 @@ static int turn_on(const char *dir, unsigned controllers)
 	return n ? cgroup_write(dir, "cgroup.subtree_control", text) : 0;
 }
 
-/* Somebody may be forking meanwhile: again until nobody is left. */
+/* A process may fork meanwhile, so repeat until none is left. */
 static int move_and_turn_on(const char *dir, unsigned controllers)
 {
 	_cleanup_(freep) char *leaf = NULL;

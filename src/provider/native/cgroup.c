@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation (INV-LIMITS-OR-REFUSAL)
  *
- * Only the controllers whose limit is wanted are used. The ways, the first that can carry all of
- * them wins: a version 2 group that was delegated to us (cgroup-v2.c); a scope of systemd's
- * (cgroup-scope.c); a directory in each version 1 hierarchy. If none can, the one that can carry
- * some. A controller that cannot be had leaves its reason behind and the caller decides. The group
- * of a room is named after it, so that what a crash leaves can be recognised and removed.
+ * Only the controllers whose limit is wanted are used. The first of these ways that can provide all
+ * of them is taken: a version 2 group that was delegated to us (cgroup-v2.c); a scope of systemd
+ * (cgroup-scope.c); a directory in each version 1 hierarchy. If none can provide all, the first
+ * that can provide some is taken. A controller that cannot be had leaves a reason, and the caller
+ * decides. The group of a room is named after it, so that what a crash leaves can be recognised and
+ * removed.
  *
- * When memory runs out the kernel chooses a process of the room, not the whole room
- * (memory.oom.group stays off): a sandbox that is kept shall survive one greedy command, and both
+ * When memory runs out, the kernel kills a process of the room, not the whole room
+ * (memory.oom.group stays off): a sandbox that is kept has to survive one greedy command, and both
  * versions behave alike. */
 #include "provider/native/cgroup.h"
 #include "base/fd.h"
@@ -40,7 +41,7 @@ static unsigned wanted(const struct cgroup_limits *l)
 	       (l->cpus_milli ? 1u << CGROUP_CPU : 0);
 }
 
-/* Whether the machine has no swap that memory could go to. */
+/* Return whether the machine has no swap. */
 static bool swap_is_off(void)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(65536);
@@ -49,7 +50,7 @@ static bool swap_is_off(void)
 	if (fs_read_file(AT_FDCWD, "/proc/swaps", &text, NULL) < 0)
 		return true;
 	s = buf_str(&text);
-	/* A line of headings, then one for each. */
+	/* One line of headings, then one for each swap area. */
 	return str_chr(s, '\n') + 1 >= s.n;
 }
 
@@ -73,8 +74,8 @@ static void set_memory(struct cgroup *g, const char *dir, uint64_t bytes)
 		r = cgroup_write_number(dir, "memory.limit_in_bytes", bytes);
 		if (r == 0)
 			r = set_swap(dir, "memory.memsw.limit_in_bytes", bytes);
-		/* Version 1 counts what sockets of the internet protocols (UDP too) hold apart,
-		 * and only if that has a limit; version 2 with everything else. */
+		/* Version 1 counts the memory of internet sockets (UDP too) separately, and only if
+		 * it has a limit. Version 2 counts it with everything else. */
 		if (r == 0)
 			r = cgroup_write_number(
 				dir, "memory.kmem.tcp.limit_in_bytes", bytes / SOCKETS_PART);
@@ -101,7 +102,7 @@ static void set_cpu(struct cgroup *g, const char *dir, uint64_t millis)
 		set_reason(g, CGROUP_CPU, "cannot set the limit in", dir, -r);
 }
 
-/* Where the limit of that controller is set; NULL if it cannot be had. */
+/* Return the directory where the limit of that controller is set; NULL if it cannot be set. */
 static const char *limit_dir(const struct cgroup *g, enum cgroup_controller c)
 {
 	if (g->reason[c][0])
@@ -125,8 +126,8 @@ static void set_limits(struct cgroup *g, const struct cgroup_limits *l)
 	}
 }
 
-/* Makes parent/cloche-NAME; heap path, or NULL with errno. A leftover of the same name is taken
- * over if it is empty. */
+/* Make parent/cloche-NAME. Return its heap path, or NULL with errno. A leftover of the same name is
+ * reused if it is empty. */
 static char *make_dir(const char *parent, const char *name)
 {
 	char *path = NULL;
@@ -140,9 +141,9 @@ static char *make_dir(const char *parent, const char *name)
 	return NULL;
 }
 
-/* The processes live in a group below the one that has the limits. What may mount this hierarchy
- * inside (--nested) sees the tree from its own group down; were that the one with the limits, it
- * could lift them, as for an ordinary user its files are those of who is root inside. */
+/* The processes live in a group below the one with the limits. A process that may mount this
+ * hierarchy inside (--nested) sees the tree from its own group down. If that were the group with
+ * the limits, it could lift them, since for an ordinary user its files belong to root inside. */
 static bool make_v2(const char *parent, const char *name, struct cgroup *g)
 {
 	_cleanup_(freep) char *inner = NULL, *dir = make_dir(parent, name);
@@ -206,7 +207,7 @@ struct decision {
 	enum kind kind;
 	bool managed;
 	struct cgroup_place place;
-	struct cgroup_choice choice; /* the best of version 2 without asking anybody */
+	struct cgroup_choice choice; /* the best of version 2 without asking systemd */
 };
 
 static void decision_done(struct decision *d)
@@ -253,7 +254,7 @@ static int decide(unsigned controllers, struct decision *ret, struct cloche_err 
 	return 0;
 }
 
-/* Says of every wanted controller that `choice` does not have why that is so. */
+/* Set the reason for every wanted controller that `choice` does not have. */
 static void explain_lacking(struct cgroup *g, const struct decision *d,
 	const struct cgroup_choice *choice, unsigned controllers)
 {
@@ -270,7 +271,7 @@ static void explain_lacking(struct cgroup *g, const struct decision *d,
 	}
 }
 
-/* Below the chosen parent. What goes wrong is a reason, not an error. */
+/* Make the group below the chosen parent. A failure is a reason, not an error. */
 static void make_below(struct cgroup *g, const struct decision *d, struct cgroup_choice *choice,
 	const char *name, unsigned controllers)
 {
@@ -369,7 +370,7 @@ int cgroup_plan(const char *parent, const char *name, const struct cgroup_limits
 		unit = cgroup_scope_name(name);
 		r = unit ? buf_printf(out, "scope %s\n", unit) : -ENOMEM;
 	}
-	/* Also if a scope is refused. */
+	/* Also used if a scope is refused. */
 	if (r == 0 && d.kind != KIND_V1)
 		r = plan_dir(d.choice.parent, name, out);
 	for (c = 0; c < CGROUP_N && r == 0 && d.kind == KIND_V1; c++)

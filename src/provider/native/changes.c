@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation
  *
- * overlayfs keeps in the upper layer a copy of whatever was made, written or had its attributes
- * changed; a character device 0/0 (whiteout) if something was deleted; and a mark on directories
- * that hide what lies below (opaque). Directories on the way to a change are there too, and those
- * that layers_own() made. So only a comparison with the lower layer tells what changed: both trees
- * are walked side by side, by name, relative to descriptors of their directories.
+ * overlayfs keeps in the upper layer a copy of every file that was made, written or had its
+ * attributes changed; a character device 0/0 (whiteout) for a deleted file; and a mark on
+ * directories that hide what lies below (opaque). It also contains the directories above a change,
+ * and those that layers_own() made. So only a comparison with the lower layer shows what changed:
+ * both trees are walked side by side, by name, relative to descriptors of their directories.
  *
- * A directory is reported before its entries, yet whether any of them changed is known later: the
- * names of unreported directories stay on the path and are reported with the first change below.
+ * A directory is reported before its entries, but whether any of them changed is known only later.
+ * So the names of unreported directories stay on the path and are reported with the first change
+ * below.
  *
- * An empty directory of the lower layer with the mode LAYERS_COVERED stands for the host's. The
- * host's owners are those of the room with the room's first id added, which the top of the upper
- * layer has. */
+ * An empty directory of the lower layer with the mode LAYERS_COVERED stands for the host's. An
+ * owner in the room is the host's owner plus the room's first id, which the top of the upper layer
+ * has. */
 #include "provider/native/changes.h"
 #include "base/buf.h"
 #include "base/fd.h"
@@ -29,18 +30,18 @@
 #include <unistd.h>
 
 enum { PATH_MAX_BYTES = CHANGES_MAX_DEPTH * 257, CHUNK = 32 * 1024 };
-#define COMPARE_MAX (1ULL << 30) /* bytes in all; a file beyond counts as changed */
+#define COMPARE_MAX (1ULL << 30) /* total bytes; a file beyond that counts as changed */
 
 struct walk {
 	room_change_fn fn;
 	void *user;
 	struct buf path;
-	size_t reported; /* the part of path up to which directories were reported */
+	size_t reported; /* length of the part of path whose directories were reported */
 	uint32_t depth, modes[CHANGES_MAX_DEPTH + 1]; /* of the directories on the path */
 	uint64_t entries, compared;
 	uid_t uid; /* root of the room, as we see it */
 	gid_t gid;
-	struct cloche_err *err; /* the first that was wrong */
+	struct cloche_err *err; /* the first error */
 	int incomplete;
 };
 
@@ -66,7 +67,7 @@ static int call(struct walk *w, enum room_change_kind kind, size_t path_n, const
 
 	if (S_ISREG(st->st_mode) || S_ISLNK(st->st_mode))
 		c.size = (uint64_t)st->st_size;
-	/* There always is a byte behind: see enter(). */
+	/* There is always a byte after the path: see enter(). */
 	saved = *end;
 	*end = '\0';
 	r = w->fn(w->user, &c);
@@ -74,7 +75,7 @@ static int call(struct walk *w, enum room_change_kind kind, size_t path_n, const
 	return r;
 }
 
-/* Reports the entry at the whole path, after the directories above it. */
+/* Report the entry at the whole path, after the directories above it. */
 static int report(struct walk *w, enum room_change_kind kind, const struct stat *st)
 {
 	struct stat dir = {0};
@@ -93,7 +94,7 @@ static int report(struct walk *w, enum room_change_kind kind, const struct stat 
 	return r != 0 ? r : call(w, kind, buf_len(&w->path), st);
 }
 
-/* Appends "/name" to the path. */
+/* Append "/name" to the path. */
 static int enter(struct walk *w, const char *name)
 {
 	if (buf_add_char(&w->path, '/') < 0 || buf_add(&w->path, name, strlen(name)) < 0 ||
@@ -146,7 +147,7 @@ static int open_file(int dir, const char *name)
 		openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	struct stat st;
 
-	/* It may have become something else meanwhile. */
+	/* It may have been replaced meanwhile. */
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return -1;
 	return TAKE_FD(fd);
@@ -175,7 +176,7 @@ static bool same_bytes(struct walk *w, const struct pair *p, const char *name, u
 	return true;
 }
 
-/* Both are there and neither is a directory. */
+/* Compare two existing entries that are not directories. */
 static bool is_same(struct walk *w, const struct pair *p, const char *name,
 	const struct stat *upper, const struct stat *lower)
 {
@@ -195,7 +196,7 @@ static bool is_same(struct walk *w, const struct pair *p, const char *name,
 static bool same_dir(const struct walk *w, const struct pair *p, const struct stat *upper,
 	const struct stat *lower)
 {
-	/* A group's directory of the host is made by layers_own() as an ordinary one. */
+	/* layers_own() makes a set-gid directory of the host as an ordinary one. */
 	mode_t mask = p->host ? 01777 : 07777;
 
 	if ((lower->st_mode & 07777) == LAYERS_COVERED)
@@ -241,7 +242,7 @@ static int names_add(struct walk *w, struct names *s, const char *name)
 	return s->v[s->n] ? (int)(s->n++, 0) : err_nomem(w->err);
 }
 
-/* Adds the names of a directory (opened for reading). */
+/* Add the names of a directory (opened for reading). */
 static int names_read(struct walk *w, struct names *s, int fd)
 {
 	int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -271,7 +272,7 @@ static int open_dir(int dir, const char *name)
 		dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }
 
-/* The lower directory of that name; if it stands for the host's, that. */
+/* Open the lower directory of that name, or the host's directory if it stands for that. */
 static int open_lower(struct walk *w, const struct pair *p, const char *name, const struct stat *st,
 	bool *ret_host)
 {
@@ -288,7 +289,7 @@ static int open_lower(struct walk *w, const struct pair *p, const char *name, co
 	return open_dir(p->lower, name);
 }
 
-/* lower: of the directory below, or NULL. */
+/* lower: status of the lower entry, or NULL. */
 static int visit_dir(struct walk *w, const struct pair *p, const char *name,
 	const struct stat *upper, const struct stat *lower)
 {
@@ -329,7 +330,7 @@ static int visit(struct walk *w, const struct pair *p, const char *name)
 	bool has_lower = p->lower >= 0 && fstatat(p->lower, name, &lower, AT_SYMLINK_NOFOLLOW) == 0;
 
 	if (!has_upper || is_whiteout(&upper)) {
-		/* In an opaque directory nothing of below is seen. */
+		/* An opaque directory hides everything below. */
 		if (has_lower && (has_upper || p->opaque))
 			return report(w, ROOM_CHANGE_DELETED, &lower);
 		return 0;
@@ -343,7 +344,7 @@ static int visit(struct walk *w, const struct pair *p, const char *name)
 	return report(w, ROOM_CHANGE_CHANGED, &upper);
 }
 
-/* What is always mounted over is never seen by anybody inside. */
+/* Return whether something is always mounted over this path, so that no process inside sees it. */
 static bool is_covered(struct str path)
 {
 	static const char *const covered[] = {"/dev", "/proc", "/run", "/sys", "/tmp", "/etc/hosts",

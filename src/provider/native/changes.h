@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What was changed in a room's root, told from its two layers. Nothing in the upper one is trusted:
- * links are not followed, nothing but regular files is opened, and depth, number of entries and
- * bytes that are compared are bounded. It may change meanwhile. */
+/* Finds what was changed in a room's root by comparing its two layers. Nothing in the upper one is
+ * trusted: links are not followed, only regular files are opened, and depth, number of entries and
+ * compared bytes are limited. It may change meanwhile. */
 
 #include "provider/provider.h"
 
@@ -11,9 +11,10 @@ enum {
 	CHANGES_MAX_ENTRIES = 4 << 20,
 };
 
-/* Walks the layers (O_PATH directories, borrowed; see provider.h) and calls fn with each change,
- * sorted, a directory before what is in it. A directory is changed if its mode is or something
- * in it was. A file that was written again as it was, or only touched, is no change. Returns 0;
- * E_LIMIT or E_SYSTEM if something could not be looked into (the rest was reported). */
+/* Walk the layers (O_PATH directories, borrowed; see provider.h) and call fn with each change,
+ * sorted, a directory before what is in it. A directory counts as changed if its mode or something
+ * in it was changed. A file that was rewritten with the same contents, or only touched, is no
+ * change. Return 0; E_LIMIT or E_SYSTEM if something could not be examined (the rest was reported).
+ */
 _warn_unused_ int changes_walk(
 	int upper, int lower, room_change_fn fn, void *user, struct cloche_err *err);

@@ -3,15 +3,15 @@
  *
  * The first process of the room, from its birth to the execution of init, in named stages:
  *
- *   identity   the maps are there; becomes root of the room
+ *   identity   the id maps are written; it becomes root of the room
  *   furnish    the file system, ending with pivot_root: from here on the host is out of reach
- *   network    the namespace that the parent has had made meanwhile; without it no room comes to be
+ *   network    the namespace that the parent has made meanwhile; without it there is no room
  *   descriptors
  *   narrow     limits, capabilities, no_new_privs, Landlock, filters, all for good (jail/narrow.h)
  *   execute    init, from its read-only mount in the room
  *
- * Everything before "execute" runs our own code on data of the person's; nothing hostile runs in
- * the room yet. A failure is reported to the parent with its message and ends the process. */
+ * Everything before "execute" runs our own code on the user's data; nothing hostile runs in the
+ * room yet. A failure is reported to the parent with its message and ends the process. */
 #include "base/fd.h"
 #include "ipc/roomctl.h"
 #include "jail/caps.h"
@@ -52,7 +52,7 @@ static int stage_identity(const struct native_birth *b, struct cloche_err *err)
 		if (r < 0)
 			return r;
 	}
-	/* Meanwhile the parent is at work. */
+	/* The parent works meanwhile. */
 	if (!b->spec->nested)
 		ns_make_last();
 	do
@@ -87,7 +87,8 @@ static int stage_network(const struct native_birth *b, struct cloche_err *err)
 	return r < 0 ? r : ns_enter_network(fd, err);
 }
 
-/* 0, 1, 2: /dev/null of the room; 3: control; everything else is closed at exec. */
+/* Set up descriptors 0, 1, 2: /dev/null of the room; 3: control. Everything else is closed at exec.
+ */
 static int stage_descriptors(struct native_birth *b, struct cloche_err *err)
 {
 	_cleanup_fd_ int opened = open("/dev/null", O_RDWR | O_CLOEXEC), null = -1;
@@ -95,7 +96,7 @@ static int stage_descriptors(struct native_birth *b, struct cloche_err *err)
 
 	if (opened < 0)
 		return err_sys(err, errno, "open /dev/null of the room");
-	/* What is moved must not lie where something is moved to. */
+	/* The sources must not lie among the targets. */
 	null = fcntl(opened, F_DUPFD_CLOEXEC, 10);
 	b->control = fcntl(b->control, F_DUPFD_CLOEXEC, 10);
 	b->report = fcntl(b->report, F_DUPFD_CLOEXEC, 10);
@@ -123,7 +124,7 @@ static int stage_narrow(const struct native_birth *b, struct cloche_err *err)
 		.pids = b->limit_pids ? l->pids : 0};
 	int r = narrow_limits(&narrow, err);
 
-	/* Late, because a change of identity would undo it. */
+	/* Late, because a change of identity would undo this. */
 	if (r == 0)
 		r = ns_die_with_parent(b->report, err);
 	return r < 0 ? r : narrow_process(&narrow, err);

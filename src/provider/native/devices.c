@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 
 /* Device nodes cannot be made in a user namespace, so single nodes of the host are mounted. None of
- * them is a way to the host: /dev/tty means the terminal of the process that opens it. Read-only,
- * so that times and modes of the host's nodes stay; what is written to a device does not mind. */
+ * them leads to the host: /dev/tty is the terminal of the process that opens it. They are read-only
+ * to protect the times and modes of the host's nodes; devices can still be written to. */
 static const char *const nodes[] = {"null", "zero", "full", "random", "urandom", "tty"};
 
 static const struct {
@@ -20,8 +20,8 @@ static const struct {
 
 static int make_pts(int root, const struct idmap *ids, struct cloche_err *err)
 {
-	/* The machine has 3072 of them for all but itself, and what they hold is in no count of
-	 * memory. gid 5 is tty everywhere, if it can be mapped. */
+	/* The machine has 3072 of them for all but itself, and the memory that they use is not
+	 * counted. gid 5 is tty everywhere, if it can be mapped. */
 	const struct mount_option options[] = {{"newinstance", NULL}, {"ptmxmode", "0666"},
 		{"mode", "0620"}, {"max", "256"}, {ids->range ? "gid" : NULL, "5"}, {NULL, NULL}};
 	_cleanup_fd_ int tree = -1;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation
  *
- * A room that uses the host's programs needs what these read in /etc to work at all. What packages
- * brought and nobody changed is shown as it is (shipped.h), as a layer of the room's /etc below
- * what the room has of its own. Named one by one are the few things that are made on each machine
- * or that people change and nobody keeps a secret in: the linker's cache, certificate authorities,
- * the targets of "alternatives", where package sources are. Everything else of the host's /etc
- * stays out, in particular accounts, keys, machine-id, and settings in which people keep passwords
- * and tokens (npmrc, pip.conf, gitconfig, environment, apt's auth.conf and changed parts of
- * apt.conf.d). Accounts, host names and name resolution are the room's own. */
+ * A room that uses the host's programs needs the files that these read in /etc. Files that packages
+ * brought and that are unchanged are shown (shipped.h), as a layer of the room's /etc below the
+ * room's own files. A few other files are named one by one: they are made on each machine or
+ * changed by its users, but contain no secrets: the linker's cache, certificate authorities, the
+ * targets of "alternatives", package sources. Everything else of the host's /etc stays out, in
+ * particular accounts, keys, machine-id, and settings that may contain passwords and tokens (npmrc,
+ * pip.conf, gitconfig, environment, apt's auth.conf and changed parts of apt.conf.d). Accounts,
+ * host names and name resolution are the room's own. */
 #include "base/buf.h"
 #include "base/fd.h"
 #include "jail/sys.h"
@@ -22,13 +22,13 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-/* Mounted: directories, and files that are large or follow what is done to the machine. They are
- * relative to the root; so are those below. */
+/* Mounted: directories, and files that are large or follow changes of the machine. These and the
+ * following paths are relative to the root. */
 static const char *const live[] = {"etc/alternatives", "etc/ssl/certs", "etc/pki/ca-trust",
 	"etc/pki/tls/certs", "etc/crypto-policies", "etc/apt/sources.list.d",
 	"etc/apt/trusted.gpg.d", "etc/apt/keyrings", "etc/ld.so.cache", "etc/apt/sources.list",
 	NULL};
-/* In the copy of what packages brought, changed or not; mounted if there is no copy. */
+/* Part of the copy of what packages brought, changed or not; mounted if there is no copy. */
 static const char *const named[] = {"etc/ld.so.conf.d", "etc/fonts", "etc/java-8-openjdk",
 	"etc/java-11-openjdk", "etc/java-17-openjdk", "etc/java-21-openjdk", "etc/java-25-openjdk",
 	"etc/maven", "etc/apt/preferences.d", "etc/ssl/openssl.cnf", "etc/mime.types",
@@ -55,7 +55,7 @@ static const char profile_text[] =
 	"PATH=${PATH:-/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin}\n"
 	"export PATH\n[ -z \"$BASH_VERSION\" ] || [ ! -r /etc/bash.bashrc ] || . "
 	"/etc/bash.bashrc\n";
-/* apt would drop to a user that a single mapped id cannot become. */
+/* apt would switch to a user, which is impossible with a single mapped id. */
 static const char apt_text[] = "APT::Sandbox::User \"root\";\n";
 
 int etc_hosts(const struct rootfs *r, struct buf *ret)
@@ -65,8 +65,8 @@ int etc_hosts(const struct rootfs *r, struct buf *ret)
 		r->gateway ? "100.64.0.2" : "127.0.0.1", ROOTFS_HOSTNAME);
 }
 
-/* Without a network every name is unknown, at once: what is asked for a name asks the file of hosts
- * alone, and who asks a server all the same (musl knows no nsswitch.conf) does not wait for one. */
+/* Without a network, every name is unknown at once: nsswitch.conf lists the hosts file alone, and
+ * programs that still ask a server (musl does not know nsswitch.conf) do not wait for one. */
 int etc_resolv_conf(const struct rootfs *r, struct buf *ret)
 {
 	return buf_printf(ret, r->gateway ? "nameserver " ROOTFS_NAMESERVER "\n"
@@ -164,8 +164,8 @@ static int add_links(int host, int root, struct cloche_err *err)
 	return 0;
 }
 
-/* Debian's script for chromium reads every file of this directory and insists on there being one.
- * The host's may hold somebody's keys. */
+/* Debian's script for chromium reads every file of this directory and fails if there is none. The
+ * host's files may contain keys. */
 static int add_chromium(int host, int root, struct cloche_err *err)
 {
 	int e = faccessat(host, host < 0 ? "/etc/chromium.d" : "etc/chromium.d", F_OK, 0) < 0
@@ -175,8 +175,8 @@ static int add_chromium(int host, int root, struct cloche_err *err)
 	return e ? MIN(e, 0) : parts_file(root, "etc/chromium.d/cloche", STR_NULL, err);
 }
 
-/* What the room has of its own in /etc, but for its names; root is where etc/ lies. host: the
- * host's root; AT_FDCWD: it is ours. */
+/* Make the room's own files of /etc, except for its names; root is where etc/ lies. host: the
+ * host's root; AT_FDCWD: it is our own root. */
 static int make_own(int host, int root, const struct rootfs *r, struct cloche_err *err)
 {
 	static const char *const dirs[] = {
@@ -199,8 +199,8 @@ static int make_own(int host, int root, const struct rootfs *r, struct cloche_er
 	return e < 0 ? e : add_chromium(host, root, err);
 }
 
-/* /etc as an overlay: the room's own files over what packages brought. The layers lie in the
- * directory that the overlay then covers, where nothing inside reaches them. */
+/* Make /etc as an overlay: the room's own files over what packages brought. The layers lie in the
+ * directory that the overlay then covers, where no process inside can reach them. */
 static int make_layered(
 	struct parts_view *v, const struct rootfs *r, bool *ret_is_layered, struct cloche_err *err)
 {
@@ -226,10 +226,10 @@ static int make_layered(
 	if (e < 0)
 		return e;
 	tree = layers_overlay(base, "etc", false, NULL);
-	/* The overlay keeps it; the list of mounts would tell where the person's copy lies. */
+	/* The overlay keeps it; the list of mounts would reveal where the user's copy lies. */
 	(void)layers_detach(base, "lower");
 	*ret_is_layered = tree >= 0;
-	/* If the kernel makes none for this user. */
+	/* If the kernel makes no overlay for this user. */
 	if (tree < 0)
 		tree = mount_clone(base, "upper/etc", 0, err);
 	if (tree < 0)
@@ -274,7 +274,7 @@ int etc_make(struct parts_view *v, const struct rootfs *r, struct cloche_err *er
 
 int etc_make_plain(int host, int root, const struct rootfs *r, struct cloche_err *err)
 {
-	/* What an engine puts into every root. */
+	/* Files that an engine puts into every root. */
 	static const char *const made[] = {"etc/passwd", "etc/group", "etc/nsswitch.conf",
 		"etc/profile", "etc/localtime", "etc/os-release"};
 	int e;

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation
  *
- * The host's system directories hold programs and libraries that its package manager installed and
- * everybody may read; they are shown read-only, or below a layer of the room's own. On most systems
- * all but /usr are links into it, which are made anew. Package stores (Nix, Guix) are of the same
- * kind, and always read-only. Everything else, above all
- * /home, /root, /var, /run, /srv, /opt, /mnt and /media, does not exist in the room unless mounted
- * (INV-HOST-HIDDEN).
- */
+ * The host's system directories contain programs and libraries that its package manager installed
+ * and every user may read. They are shown read-only, or below a layer of the room's own. On most
+ * systems all except /usr are links into it, which are made anew. Package stores (Nix, Guix) are of
+ * the same kind, and always read-only. Everything else, above all /home, /root, /var, /run, /srv,
+ * /opt, /mnt and /media, does not exist in the room unless mounted (INV-HOST-HIDDEN). */
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/fs.h"
@@ -24,7 +22,7 @@
 
 static const char *const stores[] = {"/nix/store", "/gnu/store"};
 
-/* "/bin" -> "usr/bin"; only links between the system's directories are worth making. */
+/* "/bin" -> "usr/bin": copy a link between the system's directories. */
 static int copy_link(
 	int host, int root, const char *path, bool *ret_is_link, struct cloche_err *err)
 {
@@ -101,7 +99,7 @@ void hostview_each(hostview_fn fn, void *user)
 	etc_each(fn, user);
 }
 
-/* In place: "\\040" and the like become what they stand for. */
+/* Decode "\\040" and the like, in place. */
 static void unescape(char *text)
 {
 	char *to = text;
@@ -124,7 +122,7 @@ static int show_submount(struct parts_view *v, const char *path, struct cloche_e
 
 	if (v->pending_n == PARTS_PENDING || strlen(path) >= sizeof(v->pending[0].path))
 		return 0;
-	/* What this user cannot reach he is not shown. */
+	/* Do not show what this user cannot reach. */
 	tree = mount_clone(AT_FDCWD, path, MOUNT_ATTR_RDONLY | PARTS_QUIET, NULL);
 	if (tree < 0 || fstat(tree, &st) < 0)
 		return 0;
@@ -154,7 +152,7 @@ int hostview_submounts(struct parts_view *v, const char *dir, struct cloche_err 
 			continue;
 		snprintf(path, sizeof(path), "%.*s", STR_FMT(line));
 		unescape(path);
-		/* What lies in the one before came with that. */
+		/* Skip mounts below the previous one: they came with it. */
 		last_n = strlen(last);
 		if (last_n && strncmp(path, last, last_n) == 0 &&
 			(path[last_n] == '/' || path[last_n] == '\0'))

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation
  *
- * An ordinary user may map one id, his own, and only after giving up setgroups(); the new process
+ * An ordinary user may map one id, his own, and only after giving up setgroups(). The new process
  * does that itself, so no set-uid helper is involved. Root could map itself, but then root inside
- * would be root outside as soon as anything leaks, so root maps a range of ids that no account has;
- * that takes a capability in the parent's namespace and is done by the parent. The ranges are
- * multiples of 65536, so that two rooms share either all of a range or nothing; which ids a room
- * has outside matters little, as everything it can write to is either its own tmpfs or an idmapped
+ * would be root outside as soon as anything leaks. So root maps a range of ids that no account has;
+ * that takes a capability in the parent's namespace, so the parent does it. The ranges are
+ * multiples of 65536, so that two rooms share either a whole range or nothing. Which ids a room has
+ * outside matters little, as everything it can write to is either its own tmpfs or an idmapped
  * mount. */
 #include "provider/native/idmap.h"
 #include "base/buf.h"
@@ -37,7 +37,7 @@ static int write_text(const char *path, const char *text, struct cloche_err *err
 	return 0;
 }
 
-/* Whether all of [first, first + IDMAP_RANGE) exists in the namespace that we are in. */
+/* Return whether all of [first, first + IDMAP_RANGE) exists in the namespace that we are in. */
 static bool map_covers(const char *path, uint32_t first)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(65536);
@@ -57,7 +57,7 @@ static bool map_covers(const char *path, uint32_t first)
 	return false;
 }
 
-/* The first range of at least IDMAP_RANGE ids that a subid file grants to root. */
+/* Find the first range of at least IDMAP_RANGE ids that a subid file grants to root. */
 static bool subid_of_root(const char *path, uint64_t *ret)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(1024 * 1024);
@@ -118,7 +118,7 @@ int idmap_write_self(uid_t outer_uid, gid_t outer_gid, struct cloche_err *err)
 	char text[64];
 	int r;
 
-	/* The files belong to root of the host while we are not dumpable. */
+	/* Those files belong to root of the host while we are not dumpable. */
 	if (prctl(PR_SET_DUMPABLE, 1) < 0)
 		return err_sys(err, errno, "make the process dumpable");
 	r = write_text("/proc/self/setgroups", "deny", err);

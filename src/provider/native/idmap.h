@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Which identities of the host those inside the room are. */
+/* Maps the identities in the room to those of the host. */
 
 #include "base/err.h"
 #include <stdbool.h>
@@ -14,20 +14,21 @@ struct idmap {
 	uint32_t base; /* first uid and gid outside; above 65535 */
 };
 
-/* Chooses. Root of the host gets a range that no account uses: the one that /etc/subuid and
- * /etc/subgid grant to root, if they do, else one of 4094 ranges from 0x70000000 up, picked by the
- * room's id (systemd leaves those free). Everybody else, and root if the range does not exist
- * (inside another user namespace), gets his own id and no other. */
+/* Choose the mapping. Root of the host gets a range that no account uses: the one that /etc/subuid
+ * and /etc/subgid grant to root, if they do, else one of 4094 ranges from 0x70000000 up, picked by
+ * the room's id (systemd leaves those free). Every other user, and root if the range does not exist
+ * (inside another user namespace), gets a single id: its own. */
 struct idmap idmap_choose(const char *room_id);
 
-/* By the process itself, in its new namespace: the single id. outer_*: its ids before. */
+/* Called by the process itself in its new namespace: write the map of the single id. outer_*: its
+ * ids before. */
 _warn_unused_ int idmap_write_self(uid_t outer_uid, gid_t outer_gid, struct cloche_err *err);
 
-/* By the parent: the range. */
+/* Called by the parent: write the map of the range. */
 _warn_unused_ int idmap_write_range(const struct idmap *m, pid_t pid, struct cloche_err *err);
 
-/* After the maps are there: becomes root of the room. */
+/* Become root of the room, after the maps are written. */
 _warn_unused_ int idmap_become_root(const struct idmap *m, struct cloche_err *err);
 
-/* A descriptor of the user namespace of a process, for idmapped mounts. */
+/* Open a descriptor of the user namespace of a process, for idmapped mounts. */
 _warn_unused_ int idmap_open_ns(pid_t pid, int *ret_fd, struct cloche_err *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: the kernel takes the layers one by one ("lowerdir+", Linux 6.7). An older
- * one wants all of their names in one text, which fsconfig() limits to 255 bytes: there each gets a
- * link with a name of two letters, and the links are gone when the overlay has been made. */
+/* Theory of operation: Linux 6.7 takes the layers one by one ("lowerdir+"). Older kernels want all
+ * of their names in one text, which fsconfig() limits to 255 bytes. There, each layer gets a link
+ * with a name of two letters, and the links are removed when the overlay has been made. */
 #include "provider/native/imageroot.h"
 #include "base/fd.h"
 #include "base/strv.h"
@@ -30,7 +30,7 @@ static int missing(const char *layer, struct cloche_err *err)
 	return -E_NOT_FOUND;
 }
 
-/* Shared; whoever removes a layer has it exclusively, and has renamed it first. */
+/* Take a shared lock. The remover of a layer locks it exclusively, and has renamed it first. */
 static int lock_layer(int dir, const char *layer, struct cloche_err *err)
 {
 	_cleanup_fd_ int fd = openat(dir, layer, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -95,7 +95,7 @@ int imageroot_open(const char *dir, int *ret_tree, struct cloche_err *err)
 	return 0;
 }
 
-/* What lies above the layers, at the end of the options. */
+/* Add what lies above the layers to the end of the options. */
 static void add_upper(struct mount_option *options, size_t n, bool upper)
 {
 	if (upper) {

@@ -34,7 +34,7 @@ static int judge_source(const struct rootfs *rootfs, const struct room_mount *m,
 	}
 	if (fd < 0)
 		return fd == -ENOENT ? -E_SYSTEM : fd;
-	/* Where it really is: a link on the way that changes leads nobody else. */
+	/* Use the real path, so that a link on the way that is changed later has no effect. */
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	n = readlink(link, path, sizeof(path) - 1);
 	if (n <= 0 || fstat(fd, &st) < 0)
@@ -46,7 +46,7 @@ static int judge_source(const struct rootfs *rootfs, const struct room_mount *m,
 	return ret->path ? 0 : err_nomem(err);
 }
 
-/* Whether the path is that one, or lies below it; slashes may be doubled. */
+/* Return whether the path is `top` or lies below it; slashes may be doubled. */
 static bool is_at_or_below(const char *path, const char *top)
 {
 	while (*top) {
@@ -61,8 +61,8 @@ static bool is_at_or_below(const char *path, const char *top)
 	return true;
 }
 
-/* A later mount hides an earlier one at or below its place. Engines have an order of their own: it
- * is left out. */
+/* A later mount hides an earlier one at or below its target. Engines use an order of their own, so
+ * the hidden mount is left out. */
 static bool is_hidden(const struct room_spec *spec, size_t i)
 {
 	for (size_t k = i + 1; k < spec->mounts_n; k++)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation
  *
- * The parent of the room opens, judges and locks the directory; the room is given nothing but a
- * mount of it that it cannot reach by any path. The lock is the parent's alone, so it goes when the
- * parent dies, as the room does. What an earlier room wrote into upper/ is hostile and is looked at
+ * The parent of the room opens, judges and locks the directory. The room is only given a mount of
+ * it that it cannot reach by any path. Only the parent has the lock, so it is released when the
+ * parent dies, as the room does then. What an earlier room wrote into upper/ is hostile and is read
  * by overlayfs alone; the marker, lower/ and work/ were never within a room's reach.
  *
- * A tree cannot be its own layer, and what overlayfs keeps for itself must not be written to from
- * inside; so the directory may neither hold nor lie in anything that is mounted for writing, or the
- * root. That is judged by the identity of directories on the way up to "/", which no other name
- * for the same place escapes, and by paths, for single files. */
+ * A tree cannot be its own layer, and a room must not write to what overlayfs keeps for itself. So
+ * the directory may neither contain nor lie in the root or anything that is mounted writable. This
+ * is judged by the identities of the directories on the way up to "/", so that other names for the
+ * same place do not matter, and by paths, for single files. */
 #include "provider/native/keep.h"
 #include "base/buf.h"
 #include "base/clock.h"
@@ -36,7 +36,7 @@ enum { MARKER_MAX = 16384, DEEPEST = 512 };
 
 static const char heading[] = "cloche changes 1\n";
 
-/* Finds the directory, but not through a link, or where it would be. */
+/* Find the directory, but not through a link, or the place where it would be made. */
 static int find_dir(
 	const char *named, const char *home, struct hostpath *ret, struct cloche_err *err)
 {
@@ -96,7 +96,7 @@ static int is_empty(int dir)
 	return empty;
 }
 
-/* What the marker of a directory for that root says. */
+/* Make the text of the marker for a directory with that root. */
 static int marker_text(const char *root_dir, struct buf *ret)
 {
 	int r = buf_add(ret, heading, sizeof(heading) - 1);
@@ -109,7 +109,7 @@ static int marker_text(const char *root_dir, struct buf *ret)
 	return r < 0 ? r : buf_add_char(ret, '\n');
 }
 
-/* Opens the marker, making it if the directory is empty. */
+/* Open the marker; make it if the directory is empty. */
 static int open_marker(int dir, const char *path, struct cloche_err *err)
 {
 	_cleanup_fd_ int fd = openat(dir, KEEP_MARKER, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
@@ -135,8 +135,8 @@ static int open_marker(int dir, const char *path, struct cloche_err *err)
 	return TAKE_FD(fd);
 }
 
-/* The supervisor of a run that has just returned may still hold the lock for a moment, to clean up
- * after it. Returns 0, or -errno. */
+/* The supervisor of a run that has just returned may still hold the lock for a moment, to clean up.
+ * Return 0, or -errno. */
 static int lock_patiently(int fd)
 {
 	const struct timespec pause = {.tv_nsec = 5 * 1000 * 1000};
@@ -150,7 +150,7 @@ static int lock_patiently(int fd)
 	return 0;
 }
 
-/* Returns the marker, locked. */
+/* Return the marker, locked. */
 static int lock_marker(int dir, const char *path, struct cloche_err *err)
 {
 	for (;;) {
@@ -168,7 +168,7 @@ static int lock_marker(int dir, const char *path, struct cloche_err *err)
 		}
 		if (r < 0 || fstat(fd, &st) < 0)
 			return err_sys(err, r < 0 ? -r : errno, "lock %s", path);
-		/* Whoever had it before may have taken the marker away (keep_close). */
+		/* The previous owner may have removed the marker (keep_close). */
 		if (st.st_nlink > 0)
 			return TAKE_FD(fd);
 	}
@@ -200,8 +200,8 @@ static int enter_dir(int dir, const char *name)
 	return openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* Left of a room's overlays: directories that nobody may enter, which even their owner could not
- * remove. If another room could write to the directory there may be links. */
+/* Make a directory that a room's overlay left accessible: without any permissions, even its owner
+ * could not remove it. There may be links if another room could write to the directory. */
 static void open_up(int work, const char *name)
 {
 	_cleanup_fd_ int overlay = enter_dir(work, name), inner = -1;
@@ -216,9 +216,9 @@ static void open_up(int work, const char *name)
 	(void)!chmod(link, 0700);
 }
 
-/* After a room, of this supervisor's or of one that was killed: then work/ is there. A set-uid
- * program of the root that was changed has its bits still if it was changed by a memory mapping.
- * Only its owner reaches it here, but he may hand it on, and another room may copy it. */
+/* Clean up after a room of this supervisor or of one that was killed: then work/ exists. If a
+ * set-uid program of the root was changed through a memory mapping, it still has its bits. Only its
+ * owner can reach it here, but he may hand it on, and another room may copy it. */
 static void clear_up(int dir)
 {
 	_cleanup_fd_ int work = enter_dir(dir, "work"), upper = enter_dir(dir, "upper");
@@ -235,7 +235,8 @@ static void clear_up(int dir)
 	(void)fs_remove_tree(dir, "work");
 }
 
-/* Whether nothing has been kept yet. What is made in there shall not land where a link leads. */
+/* Find out whether nothing has been kept yet. upper/ must not be a link, as files will be made in
+ * it. */
 static int check_upper(struct keep *k, struct cloche_err *err)
 {
 	struct stat st;
@@ -267,7 +268,7 @@ int keep_open(const char *path, const char *root_dir, const char *home, struct k
 	struct keep k = KEEP_INIT;
 	int r;
 
-	k.named = fs_absolute(path); /* without a slash at its end, which would follow a link */
+	k.named = fs_absolute(path); /* without a slash at the end, which would follow a link */
 	if (!k.named)
 		return err_sys(err, errno, "keep changes in %s", path);
 	r = find_dir(k.named, home, &k.at, err);
@@ -302,7 +303,7 @@ void keep_close(struct keep *k)
 
 /* --- in one another --- */
 
-/* Whether that directory (or one above it) is the one with this identity. */
+/* Return whether that directory (or one above it) is the one with this identity. */
 static bool is_below(int dir, const struct stat *top)
 {
 	_cleanup_fd_ int at = openat(dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -321,7 +322,7 @@ static bool is_below(int dir, const struct stat *top)
 		at = fd_close(at);
 		at = up;
 	}
-	/* What cannot be told is refused. */
+	/* Refuse if it cannot be found out. */
 	return true;
 }
 
@@ -365,7 +366,7 @@ int keep_check_apart(const struct keep *k, const char *source, struct cloche_err
 
 /* --- a later look --- */
 
-/* The path that escape_log() wrote. */
+/* Return the path that escape_log() wrote. */
 static char *unescape(struct str s)
 {
 	char *out = str_dup(s), *to = out;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: all is one nest of DER values whose lengths stand in front, so the headers
- * are written from the innermost out, backwards. */
+/* Theory of operation: everything is one nest of DER values, each with its length in front. So the
+ * headers are written backwards, from the innermost outwards. */
 #include "provider/native/keystore.h"
 
 #include <errno.h>
@@ -8,8 +8,8 @@
 
 enum { SEQUENCE = 0x30, OCTETS = 0x04, EXPLICIT_0 = 0xa0 };
 
-/* RFC 7292 sections 4 and 4.2.3, RFC 2315; the last is what makes the JDK take a certificate for
- * one to trust: an attribute of Oracle's with anyExtendedKeyUsage (sun.security.pkcs12). */
+/* RFC 7292 sections 4 and 4.2.3, RFC 2315. The last one makes the JDK trust a certificate: an
+ * attribute of Oracle's with anyExtendedKeyUsage (sun.security.pkcs12). */
 static const char oid_data[] = "\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x07\x01";
 static const char oid_cert_bag[] = "\x06\x0b\x2a\x86\x48\x86\xf7\x0d\x01\x0c\x0a\x01\x03";
 static const char oid_x509[] = "\x06\x0a\x2a\x86\x48\x86\xf7\x0d\x01\x09\x16\x01";
@@ -20,8 +20,8 @@ static const char trusted[] = "\x31\x18\x30\x16"
 
 struct head {
 	char bytes[KEYSTORE_HEAD_MAX];
-	size_t at;    /* of the first byte used: they grow downwards */
-	size_t total; /* of all that is inside so far */
+	size_t at;    /* of the first byte used: bytes are added downwards */
+	size_t total; /* of everything inside so far */
 };
 
 static void put(struct head *h, const void *p, size_t n)
@@ -32,7 +32,7 @@ static void put(struct head *h, const void *p, size_t n)
 }
 #define put_text(h, text) put((h), (text), sizeof(text) - 1)
 
-/* All so far becomes the content of one value (X.690 section 8.1). */
+/* Make everything so far the content of one value (X.690 section 8.1). */
 static void wrap(struct head *h, unsigned char tag)
 {
 	unsigned char b[6], *p = b + sizeof(b);
@@ -63,7 +63,7 @@ static int add_certificate(struct buf *bags, struct str der)
 	wrap(&h, SEQUENCE);
 	wrap(&h, EXPLICIT_0);
 	put_text(&h, oid_cert_bag);
-	h.total += sizeof(trusted) - 1; /* behind the certificate */
+	h.total += sizeof(trusted) - 1; /* after the certificate */
 	wrap(&h, SEQUENCE);
 	r = buf_reserve(bags, h.total, &p);
 	if (r < 0)
@@ -96,7 +96,7 @@ size_t keystore_head(size_t bags_len, char ret[KEYSTORE_HEAD_MAX])
 
 enum { SKIP = 0x40, WRONG = 0x80 };
 
-/* For each character its six bits, or one of those. */
+/* Set the six bits of each character, or one of those. */
 static void make_table(unsigned char table[256])
 {
 	static const char digits[] =
@@ -108,8 +108,8 @@ static void make_table(unsigned char table[256])
 	table['\n'] = table['\r'] = table['='] = SKIP;
 }
 
-/* Into out, which is empty. Returns -EINVAL if it is no base64. This is on the way of every
- * start of a room with some 200 KB: four characters at once, as long as none is special. */
+/* Decode into out, which is empty. Return -EINVAL if text is not base64. Every start of a room
+ * decodes some 200 KB here, so take four characters at once while none is special. */
 static int decode(struct buf *out, struct str text, const unsigned char table[256])
 {
 	const unsigned char *p = (const unsigned char *)text.p, *end = p + text.n;

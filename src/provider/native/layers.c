@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation
  *
- * The root is one overlay over lower/, which holds what the room has of its own. A directory of the
- * host cannot be part of that (overlayfs does not look into what is mounted in a layer, and the
- * host's root as a whole is not a layer that an ordinary user may have), so each gets an overlay of
- * its own, whose upper layer is the directory of the same name in the one upper tree. The overlays
- * inside are made before the one around them: in this order the kernel sees that no upper layer
- * lies in one that is in use already.
+ * The root is one overlay over lower/, which has the room's own files. A directory of the host
+ * cannot be part of that: overlayfs ignores what is mounted inside a layer, and an ordinary user
+ * may not use the host's root as a layer. So each of these directories gets an overlay of its own,
+ * whose upper layer is the directory of the same name in the one upper tree. The inner overlays are
+ * made before the outer one: in this order the kernel sees that no upper layer lies in one that is
+ * already in use.
  *
  * An ordinary user's room maps one id. The host's files belong to nobody there, so overlayfs could
- * neither copy them up nor make anything beside them; but a directory of the upper layer that is
- * there already gives its own owner to what is seen. So the places in which people install are
- * made beforehand. With a range of ids the lower layer is an idmapped mount, and nothing is needed.
- */
+ * neither copy them up nor make anything beside them. But where a directory already exists in the
+ * upper layer, its owner is the one that is shown. So the directories in which software is usually
+ * installed are made beforehand. With a range of ids the lower layer is an idmapped mount, and
+ * nothing is needed. */
 #include "provider/native/layers.h"
 #include "base/fd.h"
 #include "base/fs.h"
@@ -90,7 +90,7 @@ struct owning {
 	int left; /* directories that may still be made */
 };
 
-/* Makes the directory `name` of lower in upper and, down to that depth, those in it. */
+/* Make the directory `name` of lower in upper and, down to that depth, the directories in it. */
 static int own_dir(struct owning *o, int lower, int upper, const char *name, int depth)
 {
 	_cleanup_fd_ int from =
@@ -101,7 +101,7 @@ static int own_dir(struct owning *o, int lower, int upper, const char *name, int
 	DIR *dir;
 	int r = 0;
 
-	/* What nobody may read, and links, stay as they are. */
+	/* Directories that we may not read, and links, stay as they are. */
 	if (from < 0 || fstat(from, &st) < 0)
 		return 0;
 	if (o->left-- == 0)
@@ -116,7 +116,7 @@ static int own_dir(struct owning *o, int lower, int upper, const char *name, int
 	dir = fdopendir(from);
 	if (!dir)
 		return -errno;
-	from = -1; /* dir's */
+	from = -1; /* closed with dir */
 	while (r == 0 && o->left > 0 && (e = readdir(dir)))
 		if (e->d_name[0] != '.' && (e->d_type == DT_DIR || e->d_type == DT_UNKNOWN))
 			r = own_dir(o, dirfd(dir), to, e->d_name, depth - 1);
@@ -124,7 +124,7 @@ static int own_dir(struct owning *o, int lower, int upper, const char *name, int
 	return r;
 }
 
-/* Where npm -g and pip install where they do not know of "local". */
+/* The directories where npm -g and pip install if they do not use "local". */
 static int own_libraries(struct owning *o, int lower, int upper)
 {
 	int fd = openat(lower, "lib", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

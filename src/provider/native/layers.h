@@ -1,45 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The layers of a room whose changes lie apart. `base` is a directory with lower/, upper/ and work/
- * in it, either in the room's tmpfs or a kept one (keep.h). Used by rootfs.c alone. */
+/* The layers of a room whose changes are kept apart from its root. `base` is a directory with
+ * lower/, upper/ and work/ in it, either in the room's tmpfs or a kept one (keep.h). */
 
 #include "base/err.h"
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The directories of the host's view that get an overlay of their own if they are no links:
+/* Return the directories of the host's view that get an overlay of their own if they are not links:
  * "/usr", "/bin", ...; ends with NULL. */
 const char *const *layers_host_dirs(void);
-/* At most so many. */
+/* The most of them. */
 enum { LAYERS_HOST_DIRS = 7 };
 #define LAYERS_NO_TREES                                                                            \
 	{                                                                                          \
 		-1, -1, -1, -1, -1, -1, -1                                                         \
 	}
 
-/* Mode of an empty directory of lower/ that stands for the host's of the same name. */
+/* Mode of an empty directory of lower/ that stands for the host's directory of the same name. */
 #define LAYERS_COVERED 01511
 
-/* Whether overlays can be made here at all; tries in a directory of its own in the tmpfs. */
+/* Return whether overlays can be made here at all. Tries it in a directory of its own in the tmpfs.
+ */
 bool layers_work(int scratch);
 
-/* Makes lower, upper and work in base, if they do not exist. */
+/* Make lower, upper and work in base, if they do not exist. */
 _warn_unused_ int layers_make(int base, struct cloche_err *err);
 
-/* Below lower, if that is somebody's directory: the places in which something is mounted, so
- * that they are no change of the room's. */
+/* A layer below lower, if lower is a directory that the user named: it has the places where
+ * something is mounted, so that they do not count as changes of the room. */
 #define LAYERS_PLACES "work/places"
 
-/* An overlay of base's upper/NAME over lower/NAME (NAME "": of the whole) and, if places, over
- * those; returns the detached mount. */
+/* Make an overlay of base's upper/NAME over lower/NAME (NAME "": the whole tree) and, if places is
+ * set, over LAYERS_PLACES. Return the detached mount. */
 _warn_unused_ int layers_overlay(int base, const char *name, bool places, struct cloche_err *err);
 
-/* Takes a mount of base away again that an overlay was made over: the overlay keeps what it needs.
- * 0 or -errno; the mount then stays. */
+/* Detach a mount in base that an overlay was made over; the overlay keeps what it needs. Return 0,
+ * or -errno if the mount stays. */
 int layers_detach(int base, const char *name);
 
-/* For a room of one single id, to which the host's files belong to nobody: makes the directories of
- * lower/NAME in upper/NAME where they are likely to be written to (the first level, what is below
- * "local", and where packages of Python and Node lie), so that they are the room's own and
- * something can be made in them. Only for a fresh upper. */
+/* For a room with a single id, in which the host's files belong to nobody: make the directories of
+ * lower/NAME in upper/NAME if programs are likely to write there (the first level, what is below
+ * "local", and the package directories of Python and Node), so that they belong to the room and
+ * files can be made in them. Only for a fresh upper. */
 _warn_unused_ int layers_own(int base, const char *name, struct cloche_err *err);

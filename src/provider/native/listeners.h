@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* How a captured network's listeners are handed over (room_listeners). */
+/* Hands over the listeners of a captured network (room_listeners). */
 
 #include "base/fd.h"
 #include "jail/netcapture.h"
 #include "provider/provider.h"
 
-/* Once; n keeps what is left of it. */
+/* Works once; n keeps the rest. */
 static inline int listeners_take(
 	struct netcapture *n, int ret[ROOM_LISTENERS], struct cloche_err *err)
 {

@@ -9,7 +9,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
-/* The kernel says in words what it dislikes; the last message is the one that matters. */
+/* The kernel describes its objection in words; the last message is the one that matters. */
 static int fs_error(int fsfd, int errnum, const char *fstype, struct cloche_err *err)
 {
 	char text[256] = "", line[256];
@@ -59,7 +59,7 @@ int mount_clone_same(const char *path, int fd, uint64_t attrs, struct cloche_err
 	return TAKE_FD(tree);
 }
 
-/* Sets attributes on a whole detached tree; returns 0 or -errno. */
+/* Set attributes on a whole detached tree. Return 0 or -errno. */
 static int mount_set(int tree, uint64_t attrs)
 {
 	struct mount_attr a = {.attr_set = attrs};
@@ -111,9 +111,9 @@ int mount_make_private(struct cloche_err *err)
 	return 0;
 }
 
-/* Takes away what is mounted on top of the root. No name leads there but "/..", which does not
- * leave the root but crosses what is mounted on it; so it is looked at that way (INV-HOST-HIDDEN).
- * More than one mount is there where the new root lay on another one on top of the old root. */
+/* Unmount everything on top of the root. The only name that leads there is "/..", which does not
+ * leave the root but crosses the mounts on it, so it is examined through that (INV-HOST-HIDDEN).
+ * There is more than one mount if the new root lay on another one on top of the old root. */
 static int uncover_root(int dirfd, struct cloche_err *err)
 {
 	enum { MOUNTS_MAX = 8 };
@@ -122,7 +122,7 @@ static int uncover_root(int dirfd, struct cloche_err *err)
 	for (int i = 0; i < MOUNTS_MAX; i++) {
 		if (fstat(dirfd, &root) < 0 || stat("/..", &top) < 0)
 			return err_sys(err, errno, "look at the room's root");
-		/* A file system of its own, which is mounted nowhere else. */
+		/* The root is a file system of its own, which is mounted nowhere else. */
 		if (root.st_dev == top.st_dev && root.st_ino == top.st_ino)
 			return 0;
 		if (umount2("/..", MNT_DETACH) < 0)
@@ -131,8 +131,8 @@ static int uncover_root(int dirfd, struct cloche_err *err)
 	return err_set(err, E_INTERNAL, "the host's root is still there");
 }
 
-/* With "." twice the old root ends up on top of the new one, from where it is taken away; no
- * directory has to be made for it. See pivot_root(2), NOTES. */
+/* With "." twice, the old root ends up on top of the new one and is unmounted there; no directory
+ * has to be made for it. See pivot_root(2), NOTES. */
 int mount_pivot(int dirfd, struct cloche_err *err)
 {
 	int r;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Mounts by the kernel's file-descriptor interface: a tree is made detached, given its attributes,
- * and attached once. A path is never interpreted twice. */
+/* Mounts through the kernel's file descriptor interface: a tree is made detached, given its
+ * attributes, and attached once. A path is never interpreted twice. */
 
 #include "base/err.h"
 #include "base/str.h"
@@ -12,31 +12,32 @@ struct mount_option {
 	const char *key, *value; /* value NULL: a flag */
 };
 
-/* A new file system of that type; options end with a NULL key. attrs: MOUNT_ATTR_*. Returns the
+/* Make a new file system of that type; options end with a NULL key. attrs: MOUNT_ATTR_*. Return the
  * detached mount's descriptor. */
 _warn_unused_ int mount_new(const char *fstype, const struct mount_option *options, unsigned attrs,
 	struct cloche_err *err);
 
-/* A detached copy of the tree at path (relative to dirfd; "" for dirfd itself) with everything
- * mounted below it, with these attributes set on all of it (0: none). -ENOENT (without err) if
- * path does not exist. */
+/* Make a detached copy of the tree at path (relative to dirfd; "" for dirfd itself) with everything
+ * that is mounted below it, and set these attributes on all of it (0: none). Return -ENOENT
+ * (without err) if path does not exist. */
 _warn_unused_ int mount_clone(int dirfd, const char *path, uint64_t attrs, struct cloche_err *err);
 
-/* The same for path, if it still is the directory that fd was opened on (maybe in another mount
- * namespace). */
+/* The same for path, provided that it is still the directory that fd was opened on (maybe in
+ * another mount namespace). */
 _warn_unused_ int mount_clone_same(
 	const char *path, int fd, uint64_t attrs, struct cloche_err *err);
 
-/* Shows the tree with the ids of that user namespace. Returns 0 or -errno. */
+/* Map the owners in the tree by that user namespace. Return 0 or -errno. */
 _warn_unused_ int mount_idmap(int tree, int userns_fd);
 
-/* Attaches a tree at path relative to dirfd ("" for dirfd itself). name is for messages. */
+/* Attach a tree at path relative to dirfd ("" for dirfd itself). name is for messages. */
 _warn_unused_ int mount_attach(
 	int tree, int dirfd, const char *path, const char *name, struct cloche_err *err);
 
-/* Keeps the mounts of this namespace from hearing of the host's, and the other way round. */
+/* Stop mount events between this namespace and the host's, in both directions. */
 _warn_unused_ int mount_make_private(struct cloche_err *err);
 
-/* Makes the mount whose root is dirfd, attached on top of the old root, the root of the namespace;
- * nothing of the old one can be reached any more. The working directory is its root. */
+/* Make the mount whose root is dirfd, and which is attached on top of the old root, the root of the
+ * namespace. Nothing of the old root can be reached any more. The working directory is the new
+ * root. */
 _warn_unused_ int mount_pivot(int dirfd, struct cloche_err *err);

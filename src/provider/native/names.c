@@ -22,15 +22,16 @@ static int mount_name(const struct target_root *root, int files, int etc, const 
 	if (tree < 0)
 		return tree == -ENOENT ? err_sys(err, ENOENT, "copy %s", name) : tree;
 	snprintf(path, sizeof(path), "/etc/%s", name);
-	/* A link that leads nowhere gives way; it is the overlay's, not the directory's. */
+	/* Remove a link that leads nowhere; it belongs to the overlay, not to the directory below.
+	 */
 	if (target_find(root, path, NULL) == -ENOENT)
 		(void)unlinkat(etc, name, 0);
 	at = target_open(root, path, false, err);
 	return at < 0 ? at : mount_attach(tree, at, "", path, err);
 }
 
-/* In an overlay /etc is what it was but for the names, which are mounted over it: they are this
- * room's, and the link to some resolver's file that is often there would lead nowhere. */
+/* In an overlay, /etc stays as it was except for the names, which are mounted over it: they are
+ * this room's own, and the usual link to a resolver's file would lead nowhere. */
 int rootfs_mount_names(
 	const struct rootfs *r, const struct target_root *root, int files, struct cloche_err *err)
 {

@@ -3,11 +3,11 @@
  *
  * The parent's side of a room. Before the birth: choose ids, open what will be mounted (root only),
  * make the control group. The birth is one clone3(). After it: write the id maps (root only), move
- * the child into version 1 groups, say "go on", have the network made while the child furnishes its
- * file system, hand it over, and wait until the child has executed init or says why not.
+ * the child into version 1 groups, say "go on", make the network while the child furnishes its file
+ * system, hand it over, and wait until the child has executed init or reports an error.
  *
- * The room is its pid namespace: process 1 dead means everything in it dead, so killing it through
- * its pidfd is enough and cannot be escaped. */
+ * The room is its pid namespace: when process 1 dies, everything in it dies. So it is enough to
+ * kill process 1 through its pidfd, and nothing can escape that. */
 #include "provider/native/native.h"
 #include "base/fd.h"
 #include "base/fs.h"
@@ -59,7 +59,7 @@ static int note_unenforced(
 	return 0;
 }
 
-/* Makes the group and judges what it lacks. */
+/* Make the group and judge what it lacks. */
 static int make_cgroup(struct native_room *n, struct native_birth *b, struct cloche_err *err)
 {
 	const struct room_limits *l = &b->spec->limits;
@@ -77,7 +77,7 @@ static int make_cgroup(struct native_room *n, struct native_birth *b, struct clo
 
 		if (!why)
 			continue;
-		/* The one limit that the kernel can count per user namespace. */
+		/* The kernel can count only this limit per user namespace. */
 		if (wanted[i].c == CGROUP_PIDS) {
 			b->limit_pids = true;
 			if (!b->rootfs.ids.range)
@@ -95,7 +95,8 @@ static int make_cgroup(struct native_room *n, struct native_birth *b, struct clo
 	return r;
 }
 
-/* Where changes are kept: neither beside the host's own programs nor within reach of the room. */
+/* Open the directory that keeps changes: it must be neither beside the host's own programs nor
+ * within reach of the room. */
 static int open_keep(const struct room_spec *spec, struct native_room *n, struct cloche_err *err)
 {
 	const char *const *dirs = layers_host_dirs();
@@ -119,16 +120,16 @@ static int open_keep(const struct room_spec *spec, struct native_room *n, struct
 	return r;
 }
 
-/* Set-uid programs of root must not be shown with their owner: an overlay of the inside could copy
- * them to where it may write. A range of ids takes the owner away if a mount is read-only
- * (rootfs_idmap_sources), but not of a root that can be changed; without one it cannot be taken
- * away. Of other users' programs see nested.h. */
+/* Set-uid programs of root must not be shown with their owner: with an overlay, the room could copy
+ * them to where it may write. A range of ids hides the owner of read-only mounts
+ * (rootfs_idmap_sources), but not of a root that can be changed; without a range it cannot be
+ * hidden. For other users' programs see nested.h. */
 static int check_nested(
 	const struct room_spec *spec, const struct idmap *ids, struct cloche_err *err)
 {
 	bool over = spec->root != ROOM_ROOT_HOST || spec->overlay || spec->keep_dir;
 	bool writable = spec->keep_dir != NULL;
-	/* Those of an image belong to whoever stored it. */
+	/* Those of an image belong to the user who stored it. */
 	bool shown = ids->range ? over : geteuid() == 0 || spec->root == ROOM_ROOT_IMAGE;
 
 	for (size_t i = 0; i < spec->mounts_n; i++)
@@ -224,8 +225,8 @@ static int prepare(const struct room_spec *spec, struct native_room *n, struct n
 	return r < 0 ? r : make_cgroup(n, b, err);
 }
 
-/* What only the parent may do, ending with "go on". It takes the child's user namespace as late as
- * it can, since the child hands that over only when it first runs. */
+/* Do what only the parent may do, ending with "go on". Take the child's user namespace as late as
+ * possible, since the child hands it over only when it first runs. */
 static int admit(struct native_room *n, struct native_birth *b, int report, int *ret_userns,
 	struct cloche_err *err)
 {
@@ -280,7 +281,7 @@ static int finish_parent(
 		r = give_network(n, b, userns, report, err);
 	if (r == 0)
 		return native_await_report(report, n, err);
-	/* If the child failed first, ours is only the echo of it. */
+	/* If the child failed first, our error is only a consequence of that. */
 	shutdown(report, SHUT_WR);
 	inner = native_await_report(report, n, &inside);
 	if (inner == 0 || inside.code == E_CANCELLED)
@@ -438,7 +439,7 @@ static int native_reap(const struct provider *p, struct str record, struct cloch
 {
 	int r = 0;
 
-	/* One group that cannot be removed does not keep the others. */
+	/* A group that cannot be removed must not stop the removal of the others. */
 	while (record.n) {
 		struct str line = str_next_line(&record);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The native room, shared by the files of this folder alone. */
+/* The native room. Shared by the files of this folder. */
 
 #include "jail/netcapture.h"
 #include "provider/native/cgroup.h"
@@ -13,41 +13,42 @@ enum { NATIVE_MAX_UNENFORCED = 8 };
 
 struct native_room {
 	struct room base;      /* first; its watch_fd is a pidfd */
-	pid_t pid;             /* process 1 as the host sees it; -1: none yet */
+	pid_t pid;             /* pid of process 1 on the host; -1: none yet */
 	struct netcapture net; /* the listeners until they are handed over, and diag */
 	struct owner_budget looks;
 	int upper_fd, lower_fd; /* of the overlay, O_PATH; -1: none */
-	uint32_t id_base;       /* what the host calls user (and group) 0 if a range of ids is
-				 * mapped; else 0 */
+	uint32_t id_base;       /* the host's id of user (and group) 0 if a range of ids is mapped;
+				 * else 0 */
 	char *unenforced[NATIVE_MAX_UNENFORCED]; /* heap */
 	unsigned unenforced_n;
 	struct cgroup cgroup;
 	struct keep keep;
 	struct imageroot image;
-	int shipped; /* keeps it from being removed; -1: none */
+	int shipped; /* holds the copy of /etc, so that it is not removed; -1: none */
 	bool reaped;
 	struct room_exit exit;
-	/* If there is no cgroup: of the reaped processes, and the most that was seen. */
+	/* Without a cgroup: usage of the reaped processes, and the highest values seen. */
 	uint64_t cpu_usec, memory_peak, pids_peak;
 };
 
-/* What the first process needs to become the room's; copied into it by the fork. */
+/* What the child needs to become the room's first process; copied into it by the fork. */
 struct native_birth {
 	const struct room_spec *spec; /* borrowed */
 	struct rootfs rootfs;
 	struct rootfs_mount *mounts; /* the array that rootfs borrows */
 	bool limit_pids;             /* by RLIMIT_NPROC, if there is no cgroup for it */
-	uid_t outer_uid;             /* who we are on the host: the child cannot see that */
+	uid_t outer_uid;             /* our ids on the host: the child cannot see them */
 	gid_t outer_gid;
-	int control, report; /* its ends */
+	int control, report; /* the child's ends */
 };
 
-/* Everything that happens in the first process. Returns only on failure. */
+/* Do everything that happens in the first process. Return only on failure. */
 _warn_unused_ int native_child(struct native_birth *b, struct cloche_err *err);
 
-/* The messages of the report socket. First the child hands out its user namespace, which it alone
- * can open whoever it is; it gets one byte, "go on", and later its network. Both ends are the same
- * program; end-of-file without a failure means that init was executed. */
+/* The messages of the report socket. First the child hands over its user namespace, since under
+ * some identities only the child itself can open it; then it gets one byte, "go on", and later its
+ * network. Both ends run the same program. End of file without a failure means that init was
+ * executed. */
 enum native_namespace { NATIVE_USER = 1, NATIVE_NETWORK };
 _warn_unused_ int native_hand(
 	int sock, enum native_namespace which, int fd, struct cloche_err *err);
@@ -55,7 +56,7 @@ _warn_unused_ int native_take(
 	int sock, enum native_namespace which, int *ret_fd, struct cloche_err *err);
 _warn_unused_ int native_report_layers(int sock, int upper, int lower, struct cloche_err *err);
 void native_report_failure(int sock, const struct cloche_err *why);
-/* Reads to the end of file; layers become those of ret. */
+/* Read to the end of file; store the layers in ret. */
 _warn_unused_ int native_await_report(int sock, struct native_room *ret, struct cloche_err *err);
 
 static inline struct native_room *native_room(struct room *r)

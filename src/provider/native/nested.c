@@ -11,7 +11,7 @@
 
 enum { FOUND = 1 };
 
-/* overlayfs copies what belongs to a user and a group that are both known inside. */
+/* overlayfs can copy files whose user and group are both mapped in the room. */
 static int note_own(void *user, int dirfd, const char *name, const struct stat *st)
 {
 	if (!(st->st_mode & SETID_BITS) || st->st_uid != geteuid() || st->st_gid != getegid())
@@ -47,7 +47,8 @@ static int check_tree(int tree, bool is_dir, const char *source, struct cloche_e
 	return -E_DENIED;
 }
 
-/* Whether it is the host's, whose programs are not an ordinary user's; a search takes seconds. */
+/* Return whether this is a directory of the host, whose programs do not belong to an ordinary user.
+ * A search would take seconds. */
 static bool is_of_host(const char *source)
 {
 	const char *const *dirs = layers_host_dirs();

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation
  *
- * One clone3() makes all namespaces but two at once. The child is a copy of the caller
- * (no CLONE_VM), so it may allocate and format messages; the caller has one thread, so no lock can
- * be held by somebody who does not exist in the copy. The cgroup namespace is entered later by
- * unshare(), because its root is the group of that moment and version 1 groups can only be joined
- * after birth. The network namespace takes the kernel as long as all others together, so the caller
- * has it made while the child furnishes its file system: by a process that shares the caller's
- * memory and descriptors (the caller waits as with vfork()), enters the child's user namespace and
- * leaves the caller's network. The child enters what it is handed. */
+ * One clone3() makes all namespaces but two at once. The child is a copy of the caller (no
+ * CLONE_VM), so it may allocate and format messages. The caller has one thread, so no lock can be
+ * held by a thread that does not exist in the copy. The cgroup namespace is entered later by
+ * unshare(), because its root is the group of that moment, and version 1 groups can only be joined
+ * after birth. Making the network namespace takes the kernel as long as all others together. So the
+ * caller has it made while the child furnishes its file system, by a process that shares the
+ * caller's memory and descriptors (the caller waits as with vfork()), enters the child's user
+ * namespace and leaves the caller's network. The child then enters the network that it is handed.
+ */
 #include "provider/native/ns.h"
 #include "base/fd.h"
 #include "ipc/roomctl.h"
@@ -27,7 +28,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* First line of a small file of /proc or /sys into ret; false if it cannot be read. */
+/* Read the first line of a small file of /proc or /sys into ret. Return false if it cannot be read.
+ */
 static bool read_line(const char *path, char *ret, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -48,7 +50,7 @@ bool ns_explain(struct cloche_err *err)
 {
 	char line[64];
 
-	/* No setting of the machine changes what a room may not. */
+	/* No setting of the machine changes what a room is not allowed to do. */
 	if (access(ROOMCTL_INIT_PATH, F_OK) == 0) {
 		err_hint(err, "this is the inside of a sandbox already, which cannot make another: "
 			      "run the command as it is, or start cloche outside");
@@ -148,7 +150,7 @@ int ns_run(int (*fn)(void *arg, struct cloche_err *err), void *arg, struct cloch
 	while (pid > 0 && waitpid(pid, &status, __WALL) < 0 && errno == EINTR)
 		;
 	sigprocmask(SIG_SETMASK, &before, NULL);
-	if (pid > 0 && status != 0) /* whoever kills one part of a room ends it */
+	if (pid > 0 && status != 0) /* killing one part of a room ends the room */
 		run.r = err_set(err, E_CANCELLED, "what furnishes the room was killed");
 	return run.r;
 }
@@ -204,7 +206,8 @@ int ns_settle(const char *hostname, struct cloche_err *err)
 	return 0;
 }
 
-/* The setting belongs to the user namespace of whoever opens it, and counts what is made below. */
+/* The setting belongs to the user namespace of the process that opens it, and limits the namespaces
+ * that are made below. */
 void ns_make_last(void)
 {
 	int fd = open("/proc/sys/user/max_user_namespaces", O_WRONLY | O_CLOEXEC);

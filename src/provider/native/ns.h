@@ -6,40 +6,41 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Forks the calling process, which must have one thread, into new user, mount, pid, ipc and
- * uts namespaces. Returns 0 in the child (every signal has its default action, none is
- * blocked), and in the parent the child's pid with *ret_pidfd, close-on-exec. cgroup_fd: version 2
- * group to be born in, or -1. Negative with err set if it fails; the hint names the blocker. */
+/* Fork the calling process, which must have one thread, into new user, mount, pid, ipc and uts
+ * namespaces. Return 0 in the child (every signal has its default action, none is blocked), and in
+ * the parent the child's pid with *ret_pidfd, close-on-exec. cgroup_fd: version 2 group to be born
+ * in, or -1. On failure return a negative value with err set; the hint names the blocker. */
 _warn_unused_ pid_t ns_clone(int cgroup_fd, int *ret_pidfd, struct cloche_err *err);
 
-/* By a program of one thread: has fn run by a process that shares the caller's memory and
- * descriptors, and is alone where it goes: it may enter namespaces. Waits for it, with every signal
- * blocked, and returns what fn does. */
+/* For a caller with one thread: run fn in a process that shares the caller's memory and
+ * descriptors, and can enter namespaces without the caller. Wait for it with every signal blocked,
+ * and return what fn returns. */
 _warn_unused_ int ns_run(
 	int (*fn)(void *arg, struct cloche_err *err), void *arg, struct cloche_err *err);
 
-/* In the parent, of one thread: makes a network namespace of this user namespace (a descriptor of
- * it), has setup() run in it, whose descriptors and memory are the caller's, and waits. *ret_fd, to
- * be handed to the child, is close-on-exec. */
+/* In the parent, which has one thread: make a network namespace in this user namespace (a
+ * descriptor of it), run setup() in it with the caller's descriptors and memory, and wait. *ret_fd,
+ * to be handed to the child, is close-on-exec. */
 _warn_unused_ int ns_make_network(int userns, int (*setup)(void *arg, struct cloche_err *err),
 	void *arg, int *ret_fd, struct cloche_err *err);
 
-/* In the child: until then it is in the network of whoever made it. */
+/* In the child: enter its network. Until then it is in its parent's. */
 _warn_unused_ int ns_enter_network(int fd, struct cloche_err *err);
 
-/* In the child, once it is where it shall be accounted: hides the groups above, sets the host name,
- * leaves the session of the terminal that started us. */
+/* In the child, once it is in its control groups: hide the groups above, set the host name, and
+ * leave the session of the terminal that started us. */
 _warn_unused_ int ns_settle(const char *hostname, struct cloche_err *err);
 
-/* In the child: no process of its user namespace makes another one, whatever the filter says (which
- * it says before). If the kernel's settings cannot be written that wall is not there. */
+/* In the child: keep every process of its user namespace from making another one, independently of
+ * the filter, which refuses it first. If the kernel's setting cannot be written, there is no such
+ * second wall. */
 void ns_make_last(void);
 
-/* Dies together with the parent; peer is a socket whose other end only the parent holds, which
- * tells if it is dead already. Has to come after the last change of identity, which would undo it.
- */
+/* Let this process die with its parent. peer is a socket whose other end only the parent holds,
+ * which shows whether the parent is already dead. Has to come after the last change of identity,
+ * which would undo it. */
 _warn_unused_ int ns_die_with_parent(int peer, struct cloche_err *err);
 
-/* Sets the hint of err to what keeps this machine from making user namespaces, if one of the known
- * blockers is there; returns whether it is. */
+/* Set the hint of err to what keeps this machine from making user namespaces, if one of the known
+ * blockers is found. Return whether it is. */
 bool ns_explain(struct cloche_err *err);

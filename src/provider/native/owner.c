@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: the kernel is asked for the one socket with these two ends, and says its
+/* Theory of operation: the kernel is asked for the one socket with these two ends, and returns its
  * inode (linux/inet_diag.h; one look into its hash table, whatever else the room has open). Then
  * the descriptors of the room's processes are searched for that inode, from process 1 down, until
  * it is found or the budget is used up. */
@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 enum { LINKS_MAX = 8192, STATUS_MAX = 16384, ANSWER_MAX = 4096 };
-/* A tenth of a processor, and some looks at once. */
+/* A tenth of a processor, and some searches at once. */
 enum { SHARE = 10, BURST_USEC = 100 * USEC_PER_MSEC };
 
 struct search {
@@ -106,11 +106,11 @@ static bool holds(int dir, struct search *s)
 			memcmp(link, s->link, (size_t)n) == 0;
 	}
 	closedir(d);
-	fds = -1; /* closed with it */
+	fds = -1; /* closed with d */
 	return found;
 }
 
-/* The innermost number of "NSpid:\t4711\t12". */
+/* Return the innermost number of "NSpid:\t4711\t12". */
 static uint32_t pid_inside(int dir, pid_t outside)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(STATUS_MAX);

@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* The parts of a room's tree, each made below `root`, the room's own tmpfs, which holds no link
- * that we did not make. Used by rootfs.c alone. */
+ * that we did not make. */
 
 #include "base/err.h"
 #include "base/str.h"
 #include "provider/native/rootfs.h"
 
-/* Mount attributes of whatever is not the room's own. */
+/* Mount attributes of everything that is not the room's own. */
 #define PARTS_QUIET (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
 
-/* A directory (an existing one is fine) or a whole file. */
+/* Make a directory (an existing one is fine) or a whole file. */
 _warn_unused_ int parts_mkdir(int root, const char *path, unsigned mode, struct cloche_err *err);
 _warn_unused_ int parts_file(int root, const char *path, struct str text, struct cloche_err *err);
 
-/* Mounts what lies at `source` on the host at `path`, a directory or file that is made for it.
- * If the source does not exist nothing happens. */
+/* Mount the host's `source` at `path`, a directory or file that is made for it. Do nothing if the
+ * source does not exist. */
 _warn_unused_ int parts_bind(int root, const char *source, const char *path, bool dir,
 	uint64_t attrs, struct cloche_err *err);
 
-/* /dev: null, zero, full, random, urandom, tty, pts, shm and the usual links. */
+/* Make /dev: null, zero, full, random, urandom, tty, pts, shm and the usual links. */
 _warn_unused_ int devices_make(int root, const struct idmap *ids, struct cloche_err *err);
 
-/* /proc of the room's pid namespace with the paths masked that container engines mask (not those if
+/* Make /proc of the room's pid namespace, with the paths masked that container engines mask (unless
  * bare), and /sys with nothing but the processors. */
 _warn_unused_ int procfs_make(int root, bool bare, struct cloche_err *err);
 _warn_unused_ int sysfs_make(int root, bool nested, struct cloche_err *err);
-/* The masks alone, of a /proc and a /sys that are there; root also has run/cloche/empty. */
+/* Only mask an existing /proc and /sys; root also has run/cloche/empty. */
 _warn_unused_ int procfs_cover(int root, struct cloche_err *err);
-/* The same of the nodes of a /dev: they may be the host's, and root of the room may be root there.
- */
+/* Make the nodes of an existing /dev read-only: they may be the host's, and root of the room may be
+ * root of the host. */
 _warn_unused_ int devices_cover(int root, struct cloche_err *err);
 _warn_unused_ int sysfs_cover(int root, struct cloche_err *err);
 
@@ -37,8 +37,8 @@ enum { PARTS_PENDING = 96 };
 
 /* A view of the host under construction. */
 struct parts_view {
-	int root;   /* directory that gets it: the room's root, or what will lie below it */
-	bool defer; /* nothing is mounted in root, but gathered for parts_attach */
+	int root;   /* directory in which it is made: the room's root, or a layer below it */
+	bool defer; /* mounts are not made in root, but collected for parts_attach */
 	struct {
 		int tree;
 		bool dir;
@@ -50,21 +50,21 @@ struct parts_view {
 /* As parts_bind, in a view. */
 _warn_unused_ int parts_show(struct parts_view *v, const char *source, const char *path, bool dir,
 	uint64_t attrs, struct cloche_err *err);
-/* Mounts what was gathered beneath a root, with every link in its paths resolved there. */
+/* Attach the collected mounts beneath a root, where every link in their paths is resolved. */
 struct target_root;
 _warn_unused_ int parts_attach(
 	struct parts_view *v, const struct target_root *to, struct cloche_err *err);
 void parts_view_done(struct parts_view *v);
 
-/* The host's programs and libraries, read-only; if r has a tree of its own for one of the
- * directories, nothing but the place for it. */
+/* Show the host's programs and libraries, read-only. If r has a tree of its own for one of the
+ * directories, only make the place for it. */
 _warn_unused_ int hostview_make(
 	struct parts_view *v, const struct rootfs *r, struct cloche_err *err);
 
-/* For a room that an engine makes, with an empty root: calls fn with each path of the host that is
- * to be mounted there read-only, as it is called; then makes the links between the system's
- * directories, and what the room has of its own of /etc (but its names) and of /var. host: the
- * host's root, as root already is the caller's. */
+/* For a room that an engine makes, with an empty root. The *_each functions call fn with the name
+ * of each path of the host that is to be mounted there read-only. The others then make the links
+ * between the system's directories, and the room's own files of /etc (except its names) and of
+ * /var. host: the host's root, as the caller's root already is the room's. */
 typedef void (*hostview_fn)(void *user, const char *path, bool is_dir);
 void hostview_each(hostview_fn fn, void *user);
 void etc_each(hostview_fn fn, void *user);
@@ -72,22 +72,22 @@ _warn_unused_ int hostview_make_links(int host, int root, struct cloche_err *err
 _warn_unused_ int etc_make_plain(
 	int host, int root, const struct rootfs *r, struct cloche_err *err);
 
-/* What is mounted on the host below one of those directories, read-only, for a view that defers: an
- * overlay shows what lies beneath instead. As far as there is room for it. */
+/* Show what is mounted on the host below one of those directories, read-only, as far as there is
+ * space; for a view that defers, since an overlay shows what lies beneath such mounts. */
 _warn_unused_ int hostview_submounts(struct parts_view *v, const char *dir, struct cloche_err *err);
 
-/* /etc: what the host's programs need of the host's, and our own accounts and names. */
+/* Make /etc: what the host's programs need of the host's, and our own accounts and names. */
 _warn_unused_ int etc_make(struct parts_view *v, const struct rootfs *r, struct cloche_err *err);
-/* A copy of the mount of rootfs.h's `shipped`; -1 if there can be none. */
+/* Return a copy of the mount of rootfs.h's `shipped`; -1 if there can be none. */
 int etc_clone_shipped(int shipped);
-/* The text of /etc/hosts, /etc/resolv.conf; into ret. */
+/* Store the text of /etc/hosts or /etc/resolv.conf in ret. */
 struct buf;
 _warn_unused_ int etc_hosts(const struct rootfs *r, struct buf *ret);
 _warn_unused_ int etc_resolv_conf(const struct rootfs *r, struct buf *ret);
 
-/* Links to the policies of trust.h where browsers look for them. */
+/* Make links to the policies of trust.h where browsers look for them. */
 _warn_unused_ int trust_link_policies(int root, struct cloche_err *err);
-/* After pivot_root: the files of trust.h, mounted over the usual paths. The certificates (PEM)
- * are read from ca_fd to its end; E_NETWORK if there is none, or the end does not come within
- * ten seconds. */
+/* After pivot_root: mount the files of trust.h over the usual paths. The certificates (PEM) are
+ * read from ca_fd to its end; E_NETWORK if there is none, or the end does not come within ten
+ * seconds. */
 _warn_unused_ int trust_install(const struct target_root *root, int ca_fd, struct cloche_err *err);

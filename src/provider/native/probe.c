@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation
  *
- * A feature is there if using it works: each probe does in a child process what a room would do and
- * sends back the error object or a word about what it found. Namespaces, mounts and rules vanish
- * with the child; the one thing that is made outside, a control group, is removed at once. */
+ * A feature is there if using it works. Each probe does in a child process what a room would do,
+ * and sends back the error object or a word about what it found. Namespaces, mounts and rules
+ * vanish with the child; the only thing that is made outside, a control group, is removed at once.
+ */
 #include "provider/native/probe.h"
 #include "base/fd.h"
 #include "jail/caps.h"
@@ -40,7 +41,7 @@ static int try_userns(char *detail, struct cloche_err *err)
 	return idmap_write_self(uid, gid, err);
 }
 
-/* A room's is made apart from its other namespaces (ns.h). */
+/* The network of a room is made separately from its other namespaces (ns.h). */
 static int enter_new_network(struct cloche_err *err)
 {
 	return unshare(CLONE_NEWNET) < 0 ? err_sys(err, errno, "make a network namespace") : 0;
@@ -54,7 +55,7 @@ static int try_namespaces(char *detail, struct cloche_err *err)
 	return r < 0 ? r : ns_settle("probe", err);
 }
 
-/* A tmpfs to work in, attached where no lookup meets it. */
+/* Make a tmpfs to work in, attached where no path lookup reaches it. */
 static int make_scratch(struct cloche_err *err)
 {
 	int r = mount_make_private(err), tree;
@@ -105,7 +106,7 @@ static int try_overlay(char *detail, struct cloche_err *err)
 	return r < 0 ? r : 0;
 }
 
-/* Waits in namespaces of its own while the parent maps them. */
+/* The child waits in its own namespaces while the parent maps them. */
 static int try_idmap(char *detail, struct cloche_err *err)
 {
 	struct idmap ids = idmap_choose("probe");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What this machine offers, feature by feature, found out by trying it in a child process that
+/* Finds out what this machine offers, feature by feature, by trying it in a child process that
  * leaves nothing behind. For `cloche doctor` and for the provider's own messages. */
 
 #include <stdbool.h>
@@ -11,12 +11,12 @@ enum { PROBE_TEXT_MAX = 256 };
 struct probe_result {
 	const char *name; /* "user namespace" */
 	bool works;
-	bool required;               /* no room at all without it */
+	bool required;               /* no room is possible without it */
 	char detail[PROBE_TEXT_MAX]; /* version or kind if it works, else the exact blocker */
 	char remedy[PROBE_TEXT_MAX]; /* what to do, or what happens without it; "" if it works */
 };
 
-/* Runs every probe in a fixed order; returns how many of ret (max) were filled. Takes a few
+/* Run every probe in a fixed order; return how many entries of ret (max) were filled. Takes a few
  * milliseconds. Not thread-safe (it forks). */
 size_t probe_all(struct probe_result *ret, size_t max);
 
@@ -33,5 +33,5 @@ enum probe_feature {
 	PROBE_END_,
 };
 
-/* One of them. */
+/* Run one probe. */
 void probe_one(enum probe_feature f, struct probe_result *ret);

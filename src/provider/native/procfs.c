@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation
  *
- * A fresh /proc shows the processes of the room's pid namespace only. What it tells and lets change
- * of the machine as a whole is covered: files by /dev/null, directories by an empty one, and the
+ * A fresh /proc shows only the processes of the room's pid namespace. The files that show or change
+ * the machine as a whole are covered: files by /dev/null, directories by an empty one, and the
  * settings become read-only. The user namespace denies most of it anyway; this is the second wall.
- * /sys would show the machine's devices, so it is an empty directory with the processors in it,
- * which run-times count; how hot each was is covered.
+ * /sys would show the machine's devices, so it is an empty directory with only the processors in
+ * it, which run-times count; their temperature records are covered.
  *
- * In a user namespace a fresh /proc can be mounted only if one is in full view already. So if
- * a room may make such (--nested), nothing is covered, and the first wall has to do. */
+ * In a user namespace a fresh /proc can be mounted only if a fully visible one exists already. So
+ * if a room may make user namespaces (--nested), nothing is covered, and the first wall has to do.
+ */
 #include "base/fd.h"
 #include "jail/sys.h"
 #include "provider/native/mount.h"
@@ -33,7 +34,7 @@ static int cover(int root, const char *name, enum what what, struct cloche_err *
 	char path[64];
 
 	snprintf(path, sizeof(path), "proc/%s", name);
-	/* Kernels differ in what they have. */
+	/* Not every kernel has all of them. */
 	if (faccessat(root, path, F_OK, 0) < 0)
 		return 0;
 	if (what == MASK_FILE)
@@ -80,7 +81,7 @@ int procfs_cover(int root, struct cloche_err *err)
 	return r;
 }
 
-/* When each processor was throttled, which tells what others make it do. */
+/* Cover the records of when each processor was throttled, which reveal the load from others. */
 int sysfs_cover(int root, struct cloche_err *err)
 {
 	char path[64];
@@ -107,7 +108,7 @@ int sysfs_cover(int root, struct cloche_err *err)
 int sysfs_make(int root, bool nested, struct cloche_err *err)
 {
 	static const char *const dirs[] = {"sys", "sys/devices", "sys/devices/system"};
-	/* Container engines look for it. */
+	/* Container engines look for these. */
 	static const char *const groups[] = {"sys/fs", "sys/fs/cgroup"};
 	static const char *const shown[] = {"/sys/devices/system/cpu", "/sys/devices/system/node"};
 	size_t i;

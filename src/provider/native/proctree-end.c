@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: what init/tree.c does from inside, done from outside, where no
- * identity that a process of the room has taken on keeps us from ending it: everything in the
- * session of a process, and everything whose line of living parents ends there. A process is known
- * by what it is called in the room (the second number of NSpid: the room's pid namespace lies
- * directly below ours). */
+/* Theory of operation: this does from outside what init/tree.c does from inside. Outside, no
+ * identity that a process of the room has taken on keeps us from ending it. What is ended is
+ * everything in the session of a process, and everything whose line of living parents ends there. A
+ * process is identified by its pid in the room (the second number of NSpid: the room's pid
+ * namespace lies directly below ours). */
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/fs.h"
@@ -19,17 +19,17 @@
 enum { STATUS_MAX_BYTES = 16384, MEMBERS_MAX = 4096, ROUNDS = 8 };
 
 struct search {
-	pid_t leader; /* as the room calls it */
+	pid_t leader; /* its pid in the room */
 	pid_t members[MEMBERS_MAX];
 	size_t n;
 };
 
 struct names {
-	int parent, pid, session; /* the parent as we see it; the others as the room does */
+	int parent, pid, session; /* the parent as we see it; the others as the room sees them */
 };
 
-/* The number at that place (0 or 1) of a line. The name of a process comes first in the file; a
- * line's end in it is written as two characters. */
+/* Read the number at that place (0 or 1) of a line. The name of a process comes first in the file;
+ * a line break in it is written as two characters. */
 static bool search_read_line(const char *text, const char *key, int place, int *ret)
 {
 	const char *at = strstr(text, key);
@@ -59,7 +59,7 @@ static bool search_has(const struct search *s, pid_t pid)
 	return false;
 }
 
-/* True if dir is that of a process that belongs to what is searched for. */
+/* Return whether dir is that of a process that belongs to the search. */
 static bool search_is_member(const struct search *s, int dir)
 {
 	struct names names;
@@ -69,8 +69,8 @@ static bool search_is_member(const struct search *s, int dir)
 		       search_has(s, names.parent));
 }
 
-/* The process's descriptor is taken before it is looked at, so that a number that is used again
- * meanwhile never leads to somebody else. */
+/* The process's descriptor is opened before it is examined, so that a pid that is reused meanwhile
+ * never leads to another process. */
 static bool search_signal(const struct search *s, pid_t pid, int dir, int sig)
 {
 	_cleanup_fd_ int pidfd = sys_pidfd_open(pid);
@@ -94,7 +94,7 @@ bool proctree_kill(pid_t root, pid_t leader)
 	bool killed = false;
 
 	s = (struct search){.leader = leader};
-	/* All stand still first, so that nobody loses a parent, or gets a child, before all are
+	/* All are stopped first, so that none loses its parent or gets a child before all are
 	 * found. */
 	for (int i = 0; i < ROUNDS; i++) {
 		before = s.n;
@@ -114,8 +114,8 @@ bool proctree_kill(pid_t root, pid_t leader)
 	return killed;
 }
 
-/* The descriptor is taken before the namespace is looked at, so that a number that is used again
- * meanwhile never leads to a process of somebody else. */
+/* The descriptor is opened before the namespace is examined, so that a pid that is reused meanwhile
+ * never leads to a process outside of the room. */
 void proctree_signal_namespace(pid_t init, int sig)
 {
 	char path[64];

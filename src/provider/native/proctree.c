@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: everything in a room descends from its process 1 (an orphan becomes its
  * child), so the lists of children that the kernel keeps for each thread lead to all of it, without
- * a look at the other processes of the machine. Only counters are read, nothing that walks the
- * memory of a process or waits for a lock that a hostile one could hold. The number of processes
- * looked at is bounded. */
+ * reading the other processes of the machine. Only counters are read, nothing that walks the memory
+ * of a process or waits for a lock that a hostile process could hold. The number of processes is
+ * limited. */
 #include "provider/native/proctree.h"
 #include "base/fd.h"
 #include "base/fs.h"
@@ -17,7 +17,7 @@
 
 enum { PROCESSES_MAX = 65536, FILE_MAX_BYTES = 16384, CHILDREN_MAX_BYTES = 1 << 20 };
 
-/* Fields of /proc/PID/stat behind the name, counted from 0 = the state (field 3 of proc(5)). */
+/* Fields of /proc/PID/stat after the name, counted from 0 = the state (field 3 of proc(5)). */
 enum { STAT_UTIME = 11, STAT_STIME, STAT_CUTIME, STAT_CSTIME, STAT_THREADS = 17, STAT_N = 18 };
 
 static bool read_stat(int dir, struct proctree_usage *sum)
@@ -54,7 +54,7 @@ static bool read_stat(int dir, struct proctree_usage *sum)
 	return true;
 }
 
-/* "size resident shared ...", in pages; shared are files and shared memory. */
+/* "size resident shared ...", in pages; shared means files and shared memory. */
 static void read_memory(int dir, struct proctree_usage *sum)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(FILE_MAX_BYTES);
@@ -67,7 +67,7 @@ static void read_memory(int dir, struct proctree_usage *sum)
 	sum->memory_bytes += (resident - shared) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* The kernel adds what a process that was waited for had read and written to its parent. */
+/* When a process is waited for, the kernel adds its reads and writes to its parent's. */
 static void read_io(int dir, struct proctree_usage *sum)
 {
 	static const struct str keys[] = {{"read_bytes: ", 12}, {"write_bytes: ", 13}};
@@ -88,7 +88,7 @@ static void read_io(int dir, struct proctree_usage *sum)
 	}
 }
 
-/* Appends the pids in a list "12 13 " to todo. */
+/* Append the pids in a list "12 13 " to todo. */
 static void add_children(int task, const char *thread, struct buf *todo)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(CHILDREN_MAX_BYTES);
@@ -127,7 +127,7 @@ static void find_children(int dir, struct buf *todo)
 		closedir(threads);
 }
 
-/* By way of one descriptor, so that all that is read is of one process. */
+/* Use one descriptor, so that everything that is read belongs to one process. */
 static bool visit_one(
 	pid_t pid, bool (*visit)(void *user, pid_t pid, int dir), void *user, struct buf *todo)
 {

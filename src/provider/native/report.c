@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation
  *
- * A SOCK_SEQPACKET pair between the parent and the room's first process while that is still our own
- * program: no byte of it comes from anything hostile. A message of the child is its two layers, or
- * the error object that ended the attempt; one of the parent the room's network namespace. The
- * child's end is close-on-exec, so the end of file says that init runs. */
+ * A SOCK_SEQPACKET pair connects the parent and the room's first process while that is still our
+ * own program: no byte of it comes from anything hostile. A message of the child is its user
+ * namespace, its two layers, or the error object that ended the attempt; a message of the parent is
+ * the room's network namespace. The child's end is close-on-exec, so end of file means that init
+ * runs. */
 #include "base/fd.h"
 #include "provider/native/native.h"
 
@@ -54,7 +55,7 @@ void native_report_failure(int sock, const struct cloche_err *why)
 {
 	struct report rep = {.kind = REPORT_FAILURE, .err = *why};
 
-	/* If the parent is gone there is nobody to tell. */
+	/* If the parent is gone, the failure cannot be reported. */
 	(void)!send(sock, &rep, sizeof(rep), MSG_NOSIGNAL);
 }
 
@@ -66,7 +67,7 @@ int native_hand(int sock, enum native_namespace which, int fd, struct cloche_err
 	return r < 0 ? err_sys(err, -r, "hand over a namespace of the room") : 0;
 }
 
-/* Descriptors that came along: true if there are n of them. */
+/* Take the descriptors of a message; return whether there are n of them. */
 static bool take_fds(struct msghdr *msg, int *ret_fds, size_t n)
 {
 	struct cmsghdr *c = CMSG_FIRSTHDR(msg);
@@ -127,8 +128,8 @@ int native_await_report(int sock, struct native_room *ret, struct cloche_err *er
 			.msg_controllen = sizeof(control.mem)};
 		ssize_t n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
 
-		/* ECONNRESET says once that the child ended without reading our "go on"; what it
-		 * wrote comes after. */
+		/* ECONNRESET is reported once if the child ended without reading our "go on"; what
+		 * it wrote comes after. */
 		if (n < 0 && (errno == EINTR || errno == ECONNRESET))
 			continue;
 		if (n < 0)

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation
  *
- * One tmpfs holds all that is the room's own: /dev, /run, /tmp, the mount points, and either the
- * root itself (view of the host, with read-only mounts in it) or the layers of an overlay: over a
- * directory, or, if changes shall lie apart, over the view of the host (layers.h). Layers that
- * are kept lie in a directory of the host instead (keep.h). The tmpfs is attached
- * on top of the old root, where no path lookup of ours meets it, and filled through its descriptor
- * while the host can still be seen. Then it, or the overlay, becomes the root by pivot_root, and
- * the host's tree is detached. Only after that are the mounts that a person asked for attached,
- * with every path resolved beneath the new root: from then on nothing in the tree is ours alone.
+ * One tmpfs contains everything that is the room's own: /dev, /run, /tmp, the mount points, and
+ * either the root itself (view of the host, with read-only mounts in it) or the layers of an
+ * overlay: over a directory, or, if changes go to a layer of their own, over the view of the host
+ * (layers.h). Layers that are kept lie in a directory of the host instead (keep.h). The tmpfs is
+ * attached on top of the old root, where no path lookup of ours reaches it, and filled through its
+ * descriptor while the host can still be seen. Then it, or the overlay, becomes the root by
+ * pivot_root, and the host's tree is detached. Only then are the mounts that the user asked for
+ * attached, with every path resolved beneath the new root: from then on nothing in the tree is ours
+ * alone.
  *
  * The sources of those mounts were opened before, each once, and are detached copies until then. So
  * neither a path of the host nor one of the room is looked up twice. */
@@ -29,7 +30,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* What is made in the tmpfs and mounted over an overlay that is the root. */
+/* Made in the tmpfs, and mounted over an overlay if that is the root. */
 static const char *const pieces[] = {"run", "dev", "proc", "sys", "tmp"};
 enum { PIECE_RUN = 0 };
 
@@ -82,7 +83,7 @@ static int open_mount(struct rootfs *r, struct rootfs_mount *m, struct cloche_er
 	return 0;
 }
 
-/* Where changes are kept, and what they are changes of: the host's directories. */
+/* Open the directory that keeps changes, and the host's directories, which are changed. */
 static int open_layers(struct rootfs *r, struct cloche_err *err)
 {
 	const char *const *dirs = layers_host_dirs();
@@ -120,7 +121,7 @@ int rootfs_open_sources(struct rootfs *r, struct cloche_err *err)
 		if (e < 0)
 			return e;
 	}
-	/* Our own helper is no grant of the person's: it is not judged. */
+	/* Our own helper was not named by the user, so it is not judged. */
 	r->init_tree = mount_clone(AT_FDCWD, r->init_path, MOUNT_ATTR_RDONLY | PARTS_QUIET, err);
 	if (r->init_tree < 0)
 		return r->init_tree == -ENOENT ? err_sys(err, ENOENT, "find %s", r->init_path)
@@ -172,7 +173,8 @@ int rootfs_idmap_sources(struct rootfs *r, int userns_fd, struct cloche_err *err
 			return err ? -err->code : -E_SYSTEM;
 		}
 	}
-	/* What cannot be shown with its owners cannot be changed: it stays read-only. */
+	/* A directory that cannot be shown with its owners cannot be changed: it stays read-only.
+	 */
 	for (i = 0; i < LAYERS_HOST_DIRS; i++)
 		if (r->host_trees[i] >= 0 && mount_idmap(r->host_trees[i], userns_fd) < 0)
 			r->host_trees[i] = fd_close(r->host_trees[i]);
@@ -189,7 +191,7 @@ int rootfs_idmap_sources(struct rootfs *r, int userns_fd, struct cloche_err *err
 		if (m->tree < 0 || (m->ro && r->nested))
 			continue;
 		e = mount_idmap(m->tree, userns_fd);
-		/* Readable without it, as far as everybody may read it. */
+		/* Without the map it is still readable, as far as every user may read it. */
 		if (e == 0 || m->ro)
 			continue;
 		err_sys(err, -e, "mount %s: its file system cannot show files with their owners",
@@ -202,7 +204,7 @@ int rootfs_idmap_sources(struct rootfs *r, int userns_fd, struct cloche_err *err
 
 enum { BYTES_A_FILE = 2048, FILES_MIN = 4096 };
 
-/* The tmpfs, attached on top of the old root. */
+/* Make the tmpfs, attached on top of the old root. */
 static int make_scratch(const struct rootfs *r, int *ret_fd, struct cloche_err *err)
 {
 	char size[32], files[32];
@@ -214,7 +216,7 @@ static int make_scratch(const struct rootfs *r, int *ret_fd, struct cloche_err *
 	if (r->tmpfs_bytes) {
 		snprintf(size, sizeof(size), "%llu", (unsigned long long)r->tmpfs_bytes);
 		options[1] = (struct mount_option){"size", size};
-		/* An empty file takes memory too, about a kilobyte that no size counts. */
+		/* An empty file also takes about a kilobyte of memory, which no size counts. */
 		snprintf(files, sizeof(files), "%llu",
 			(unsigned long long)MAX(
 				r->tmpfs_bytes / BYTES_A_FILE, (uint64_t)FILES_MIN));
@@ -278,7 +280,7 @@ static int attach_mounts(struct rootfs *r, const struct target_root *root, struc
 	return 0;
 }
 
-/* After pivot_root, over an overlay: the pieces, each a copy of what is in the tmpfs. */
+/* After pivot_root, over an overlay: attach the pieces, each a copy of what is in the tmpfs. */
 static int attach_pieces(const struct rootfs *r, const struct target_root *root,
 	const int trees[ARRAY_SIZE(pieces)], int files, struct cloche_err *err)
 {
@@ -286,7 +288,7 @@ static int attach_pieces(const struct rootfs *r, const struct target_root *root,
 	int e = 0;
 
 	for (i = 0; i < ARRAY_SIZE(pieces) && e == 0; i++) {
-		/* A link that leads nowhere gives way, in the overlay. */
+		/* Remove a link that leads nowhere, in the overlay. */
 		if (target_find(root, pieces[i], NULL) == -ENOENT)
 			(void)unlinkat(root->fd, pieces[i], 0);
 		e = attach_beneath(root, trees[i], pieces[i], true, err);
@@ -301,8 +303,9 @@ static dev_t device_of(int fd)
 	return fstat(fd, &st) < 0 ? 0 : st.st_dev;
 }
 
-/* Where something will be mounted in the room, so that this is no change of its own. What cannot be
- * made here (below what is mounted later) is made or refused when it is mounted. */
+/* Make the places in the room where something will be mounted, so that they are no change of its
+ * own. Places that cannot be made here (below a later mount) are made or refused when that is
+ * mounted. */
 static void make_places(const struct rootfs *r, int lower)
 {
 	static const char *const names[] = {"/etc/hosts", "/etc/hostname", "/etc/resolv.conf"};
@@ -322,7 +325,7 @@ static void make_places(const struct rootfs *r, int lower)
 		fd_close(target_open(&root, *place, true, NULL));
 }
 
-/* What lies below the layer of changes: the directory, or what the room has of its own. */
+/* Make what lies below the layer of changes: the directory, or the room's own files. */
 static int make_lower(struct rootfs *r, int base, struct parts_view *v, struct cloche_err *err)
 {
 	int e = layers_make(base, err);
@@ -357,7 +360,7 @@ static int make_lower(struct rootfs *r, int base, struct parts_view *v, struct c
 	return e;
 }
 
-/* The overlays over the host's directories, into trees. */
+/* Make the overlays over the host's directories, into trees. */
 static int make_host_overlays(
 	struct rootfs *r, int base, int trees[LAYERS_HOST_DIRS], struct cloche_err *err)
 {
@@ -415,12 +418,12 @@ static int make_root_overlay(const struct rootfs *r, int base, struct cloche_err
 	tree = r->shipped_tree >= 0 ? layers_overlay(base, "", true, NULL) : -1;
 	if (r->shipped_tree >= 0)
 		(void)layers_detach(base, LAYERS_PLACES);
-	/* What packages brought may be on a file system that cannot lie below an overlay. */
+	/* The files of packages may be on a file system that cannot lie below an overlay. */
 	return tree >= 0 ? tree : layers_overlay(base, "", false, err);
 }
 
-/* The overlay that will be the root, attached on top of everything, with the host's directories in
- * it. */
+/* Make the overlay that will be the root, attached on top of everything, with the host's
+ * directories in it. */
 static int make_root(
 	struct rootfs *r, int scratch, struct target_root *root, struct cloche_err *err)
 {
@@ -435,8 +438,8 @@ static int make_root(
 		if (e == 0)
 			e = mount_attach(r->keep_tree, scratch, "kept", r->keep->named, err);
 		base = r->keep_tree;
-		/* What the last room had: without it nobody could tell what was changed, so it goes
-		 * only now. */
+		/* What the last room had. Without it no changes could be determined, so it is
+		 * removed only now. */
 		if (e == 0 && (e = fs_remove_tree(base, "lower")) < 0)
 			e = err_sys(err, -e, "clear %s/lower", r->keep->named);
 	}
@@ -536,7 +539,8 @@ int rootfs_furnish(struct rootfs *r, struct cloche_err *err)
 	if (e < 0)
 		return e;
 	root.scratch[root.scratch_n++] = device_of(scratch);
-	/* A kernel without overlays for ordinary users: as a room that does not ask for one. */
+	/* The kernel has no overlays for ordinary users: continue like a room that does not ask for
+	 * one. */
 	if (r->overlay && !r->dir && !r->keep && !layers_work(scratch))
 		give_up_layers(r);
 	if (r->dir || r->overlay) {
@@ -560,7 +564,7 @@ bool rootfs_writes_as_owner(const struct rootfs *r)
 {
 	size_t i;
 
-	/* What is kept is there for everybody when the room has ended. */
+	/* Kept files are there for every user when the room has ended. */
 	if (r->keep)
 		return true;
 	for (i = 0; i < r->mounts_n; i++)

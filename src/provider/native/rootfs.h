@@ -12,75 +12,79 @@
 #include <stdint.h>
 
 #define ROOTFS_HOSTNAME "cloche"
-/* Nameserver of a room with a gateway: any address would do, this one belongs to nobody. */
+/* Nameserver of a room with a gateway. Any address would do; this one is not in use anywhere. */
 #define ROOTFS_NAMESERVER "100.64.0.1"
 
 struct rootfs_mount {
 	const char *source, *target; /* borrowed */
 	bool ro, optional, no_link;
-	/* filled by rootfs_open_sources: */
+	/* set by rootfs_open_sources: */
 	bool is_dir;
 	int tree; /* detached copy; -1 if it was left out */
 };
 
 struct rootfs {
-	const char *dir; /* directory to be the root, under an overlay; NULL: view of the host */
-	bool image;      /* dir holds the layers of an image: these, the lowest first */
+	const char *dir; /* directory that becomes the root, under an overlay; NULL: view of the
+			  * host */
+	bool image;      /* dir holds the layers of an image, those in `layers`, the lowest first */
 	char *const *layers, *const *places; /* borrowed; see room_spec */
 	const char *init_path, *host_home;   /* the last may be NULL */
 	int ca_fd; /* borrowed pipe with certificates to trust, see trust_install; -1: none */
 	uint64_t tmpfs_bytes; /* 0: the kernel's default, half of the memory */
-	bool overlay; /* changes of the root lie in a layer of their own; see keep and upper_fd */
-	const struct keep *keep; /* borrowed: where that layer stays; NULL: in the room's tmpfs */
-	bool gateway;            /* name resolution leads to it */
-	bool nested; /* those inside may mount a /proc of their own, so nothing covers it */
+	bool overlay; /* changes of the root go to a layer of their own; see keep and upper_fd */
+	const struct keep *keep; /* borrowed: where that layer is kept; NULL: in the room's tmpfs */
+	bool gateway;            /* name resolution leads to the gateway */
+	bool nested; /* processes inside may mount a /proc of their own, so nothing covers it */
 	struct idmap ids;
 	struct rootfs_mount *mounts; /* borrowed array */
 	size_t mounts_n;
 	int shipped; /* borrowed, see rootfs_open_shipped; -1: none */
-	int own_dir; /* borrowed: where sandboxes are controlled; no source may show it. -1: none */
-	int shipped_dir;                             /* the same, of the copies of /etc */
-	struct apart consents;                       /* nor this */
+	int own_dir; /* borrowed: the directory where sandboxes are controlled; no source may show
+		      * it. -1: none */
+	int shipped_dir;                             /* the same for the copies of /etc */
+	struct apart consents;                       /* no source may show this either */
 	int dir_tree, init_tree, shipped_tree;       /* as in rootfs_mount; start at -1 */
 	int keep_tree, host_trees[LAYERS_HOST_DIRS]; /* likewise */
-	/* Filled by rootfs_furnish if overlay is set (else -1): O_PATH, owned by whoever takes
+	/* Set by rootfs_furnish if overlay is set (else -1): O_PATH, owned by the code that takes
 	 * them. See struct room. */
 	int upper_fd, lower_fd;
 };
 
-/* For a view of the host: the configuration that its packages brought (shipped.h), kept in base,
- * a private directory that no source may show. Returns its descriptor, to be held as long as the
- * room lives, or -1: the room goes without. */
+/* For a view of the host: open the configuration that its packages brought (shipped.h), kept in
+ * base, a private directory that no source may show. Return its descriptor, which has to stay open
+ * as long as the room lives, or -1: the room does without it. */
 int rootfs_open_shipped(int base);
 
-/* Opens and judges (source.h) everything of the host that will be shown. If ids are a range, the
- * parent does it, because the child could not reach the files; else the child, whose copies could
- * not be made by the parent. */
+/* Open and judge (source.h) everything of the host that will be shown. If ids are a range, the
+ * parent calls this, because the child could not reach the files; else the child does, because the
+ * parent could not make the copies. */
 _warn_unused_ int rootfs_open_sources(struct rootfs *r, struct cloche_err *err);
 
-/* For a range: shows the sources with their own owners. A file system that cannot is refused if
- * the mount is writable. What is read-only in a nested room stays with nobody: whoever is root in a
- * namespace of his own could copy set-uid programs of root to where he may write, by an overlay,
+/* For a range: show the sources with their own owners. If a file system cannot do that, refuse a
+ * writable mount. Read-only mounts of a nested room are shown as owned by nobody: otherwise root in
+ * a namespace inside could, with an overlay, copy set-uid programs of root to where it may write,
  * and change them there. */
 _warn_unused_ int rootfs_idmap_sources(struct rootfs *r, int userns_fd, struct cloche_err *err);
 
-/* Closes what rootfs_open_sources opened. */
+/* Close what rootfs_open_sources opened. */
 void rootfs_close_sources(struct rootfs *r);
 
-/* In the child, as root of the room: makes the tree and moves into it. After it nothing of the host
- * but the mounts can be reached. */
+/* In the child, as root of the room: make the tree and move into it. Afterwards nothing of the host
+ * except the mounts can be reached. */
 _warn_unused_ int rootfs_furnish(struct rootfs *r, struct cloche_err *err);
 
-/* Opens (O_PATH) a source that a person has named, if it may be shown; of r only host_home and the
- * directories that nothing may show are read. -ENOENT, with err set too, if there is none. */
+/* Open (O_PATH) a source that the user has named, if it may be shown. Of r, only host_home and the
+ * directories that no source may show are read. Return -ENOENT, with err set too, if it does not
+ * exist. */
 _warn_unused_ int rootfs_judge_source(const struct rootfs *r, const char *path, bool no_link,
 	bool ro, bool *ret_is_dir, struct cloche_err *err);
 
-/* Mounts the room's own /etc/hosts, resolv.conf and hostname over those of its root; files: a
- * directory of the room's in which they are made. Of r only gateway is read. */
+/* Mount the room's own /etc/hosts, resolv.conf and hostname over those of its root. files: a
+ * directory of the room in which they are made. Of r, only gateway is read. */
 struct target_root;
 _warn_unused_ int rootfs_mount_names(
 	const struct rootfs *r, const struct target_root *root, int files, struct cloche_err *err);
 
-/* Whether there is a writable mount: what is made there belongs to somebody of the host. */
+/* Return whether there is a writable mount: files that are made there belong to a user of the host.
+ */
 bool rootfs_writes_as_owner(const struct rootfs *r);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation
  *
- * The tree was made by a room, so it may be deeper than paths are long or descriptors are many. The
- * way back up is "..", checked to be the directory that we came from, and the place in it where
- * reading goes on is what telldir() said. */
+ * The tree was made by a room, so it may be deeper than the longest path or the number of
+ * descriptors. The way back up is "..", checked to be the directory that we came from. Reading
+ * continues there at the position that telldir() returned. */
 #include "provider/native/setid.h"
 #include "base/fd.h"
 
@@ -18,11 +18,11 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-/* A directory on the way to the one that is being read. */
+/* A directory above the one that is being read. */
 struct level {
 	struct stat st;
 	long at;
-	int64_t mode; /* to be given back to the directory that was entered from here; -1: none */
+	int64_t mode; /* to be restored on the directory that was entered from here; -1: none */
 };
 
 struct descent {
@@ -71,7 +71,8 @@ static int setid_chmod(int fd, mode_t mode)
 	return chmod(link, mode) < 0 ? -errno : 0;
 }
 
-/* If it is ours and may not be searched: opens it up and fills in the mode that it had. */
+/* Open the directory. If it is ours and may not be searched, make it searchable first and store its
+ * old mode. */
 static int setid_open_up(int dirfd, const char *name, int64_t *ret_mode)
 {
 	_cleanup_fd_ int at = openat(dirfd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -103,7 +104,7 @@ static int setid_enter(struct descent *w, const char *name)
 		fd = setid_open_up(dirfd(w->dir), name, &l->mode);
 	else if ((fd = openat(dirfd(w->dir), name, flags)) < 0)
 		fd = -errno;
-	/* Closed to us, or not there any more. */
+	/* Closed to us, or no longer there. */
 	if (fd == -EACCES || fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP)
 		return 0;
 	if (fd < 0)
@@ -183,7 +184,7 @@ static int setid_clear_one(void *user, int dirfd, const char *name, const struct
 	_cleanup_fd_ int fd = -1;
 	char path[64 + NAME_MAX];
 
-	/* Those that an ordinary user can give are worth nothing outside his namespaces. */
+	/* Capabilities that an ordinary user can set are worth nothing outside his namespaces. */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", dirfd, name);
 	if (geteuid() == 0 && lremovexattr(path, "security.capability") < 0 && errno != ENODATA &&
 		errno != EOPNOTSUPP)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation
  *
- * dpkg writes down the MD5 sum of each configuration file that a package brought (the field
- * Conffiles of its status file), and so does ucf, by which packages install what they make for this
- * machine. A file that still has that sum holds what the package brought to every machine, so it
- * holds no secret of this one, whoever may read it. A file that was changed is not shown, nor one
- * that no package brought. Links say where something lies and nothing else.
+ * dpkg records the MD5 sum of each configuration file that a package brought (the field Conffiles
+ * of its status file). So does ucf, with which packages install files that they generate for this
+ * machine. A file that still has that sum has the same contents as on every machine with that
+ * package, so it contains no secret of this one, whoever may read it. Files that were changed, or
+ * that no package brought, are not shown. Links only say where something lies.
  *
  * The copy is made once for each state of the package database and of /etc itself, in a directory
- * of cloche's own that no room reaches. Its name tells the state. It is made
- * under another name and renamed, so it is whole. Whoever uses a copy holds a shared lock on its
- * directory; who makes a new one removes those that he can lock alone. */
+ * of cloche's own that no room can reach. Its name identifies the state. It is made under another
+ * name and renamed, so it is always complete. A process that uses a copy holds a shared lock on its
+ * directory; a process that makes a new copy removes those that it can lock exclusively. */
 #include "provider/native/shipped.h"
 #include "base/buf.h"
 #include "base/fd.h"
@@ -47,14 +47,14 @@ struct copying {
 	size_t bytes, entries; /* so far */
 };
 
-/* Whether one more entry is within the bounds. */
+/* Return whether one more entry is within the limits. */
 static bool shipped_count(struct copying *c, size_t bytes)
 {
 	c->bytes += bytes;
 	return ++c->entries <= ENTRIES_MAX && c->bytes <= ALL_MAX_BYTES;
 }
 
-/* The directories above path, in the copy. */
+/* Make the directories above path, in the copy. */
 static int shipped_make_parents(const struct copying *c, const char *path)
 {
 	char part[PATH_MAX];
@@ -84,13 +84,14 @@ static int shipped_write(
 	if (fd < 0)
 		return errno == EEXIST ? 0 : -errno;
 	r = text.n ? fd_write_all(fd, text.p, text.n) : 0;
-	/* What is compiled from a file is told to be of it by the time (Python's). */
+	/* Python matches compiled files to their source by its time. */
 	if (r == 0 && (fchmod(fd, mode) < 0 || futimens(fd, times) < 0))
 		r = -errno;
 	return r;
 }
 
-/* sum NULL: whatever is in it. What cannot be read, or is something else, is left out. */
+/* sum NULL: with any contents. A file that cannot be read, or is not a regular file, is left out.
+ */
 static int shipped_copy_file(struct copying *c, const char *path, const struct str *sum)
 {
 	const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
@@ -110,7 +111,7 @@ static int shipped_copy_file(struct copying *c, const char *path, const struct s
 	return shipped_write(c, path, buf_str(&text), &st);
 }
 
-/* A path in /etc that leads nowhere else, without its first slash, into ret. */
+/* Store a path in /etc without its first slash in ret. Return false if it leads elsewhere. */
 static bool shipped_is_path(struct str path, char ret[PATH_MAX])
 {
 	if (!str_starts(path, STR("/etc/")) || path.n >= PATH_MAX || memchr(path.p, '\0', path.n))
@@ -203,8 +204,8 @@ static bool shipped_is_without(const struct copying *c, const char *path)
 	return false;
 }
 
-/* Resolves "." and ".." of a link's text by the letter: "etc/php/x", without the first slash. False
- * if it is too long or leads above the root. */
+/* Resolve "." and ".." of a link's text literally: "etc/php/x", without the first slash. Return
+ * false if it is too long or leads above the root. */
 static bool shipped_resolve(const char *link, const char *to, char ret[PATH_MAX])
 {
 	char all[2 * PATH_MAX], *rest = all, *part;
@@ -283,7 +284,7 @@ int shipped_copy(int root, int to, const char *const *named, const char *const *
 	return r == 0 ? shipped_visit(&c, "etc", DEPTH_MAX, shipped_copy_links) : r;
 }
 
-/* The name of the copy of what /etc and the databases are now. */
+/* Make the name of the copy for the current state of /etc and the databases. */
 static void shipped_name(int root, char ret[sizeof(SHIPPED_PREFIX) + NAME_HEX])
 {
 	static const char *const watched[] = {DPKG_STATUS, UCF_HASHES, "etc"};
@@ -307,7 +308,7 @@ static void shipped_name(int root, char ret[sizeof(SHIPPED_PREFIX) + NAME_HEX])
 	snprintf(ret, sizeof(SHIPPED_PREFIX) + NAME_HEX, SHIPPED_PREFIX "%.*s", NAME_HEX, hex);
 }
 
-/* Opened and held; -ENOENT if it is not there or goes away. */
+/* Open a copy and hold it; return -ENOENT if it does not exist or is being removed. */
 static int shipped_hold(int base, const char *name)
 {
 	_cleanup_fd_ int fd = openat(base, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -320,7 +321,8 @@ static int shipped_hold(int base, const char *name)
 	return TAKE_FD(fd);
 }
 
-/* Those of earlier states that nobody holds, and halves that a crash left. */
+/* Remove the copies of earlier states that no process holds, and partial copies that a crash left.
+ */
 static void shipped_remove_others(int base, const char *name)
 {
 	int at = openat(base, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -364,7 +366,7 @@ static int shipped_make(
 		return TAKE_FD(fd);
 	}
 	fs_remove_tree(base, half);
-	/* Somebody else was quicker. */
+	/* Another process was faster. */
 	return r == -EEXIST || r == -ENOTEMPTY ? shipped_hold(base, name) : r;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation
  *
- * A room's tree holds links that somebody hostile may have put there (in an unpacked image, in a
+ * A room's tree may contain links that an attacker put there (in an unpacked image, in a
  * workspace). openat2() with RESOLVE_IN_ROOT follows them as if the room's root were "/", so none
- * leads to the host (INV-INSIDE-PATHS). What does not exist is made one component at a time, each
+ * leads to the host (INV-INSIDE-PATHS). Missing entries are made one component at a time, each
  * below a directory that was resolved in this way and lies on a file system of the room's own
  * (INV-HOST-UNCHANGED). */
 #include "provider/native/target.h"
@@ -33,7 +33,7 @@ static bool is_scratch(const struct target_root *root, const struct stat *st)
 	return false;
 }
 
-/* Makes the entry `name` in the directory `parent` and opens it. */
+/* Make the entry `name` in the directory `parent` and open it. */
 static int make_entry(const struct target_root *root, int parent, const char *name, bool dir,
 	const char *path, struct cloche_err *err)
 {

@@ -6,20 +6,20 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* The root of a room under construction. Only file systems that vanish with the room may get new
- * entries: never a mount of the host. */
+/* The root of a room under construction. New entries may be made only on file systems that vanish
+ * with the room, never on a mount of the host. */
 struct target_root {
 	int fd;           /* directory; every path is resolved beneath it, links included */
-	dev_t scratch[2]; /* devices of the throw-away file systems */
+	dev_t scratch[2]; /* devices of the temporary file systems */
 	unsigned scratch_n;
 };
 
-/* Opens (O_PATH) what `path` leads to; makes it, a directory or an empty file, and the missing
- * directories above it if it does not exist. "a/b" and "/a/b" are the same. Errors: E_DENIED
- * if making it would write to the host, E_SYSTEM else. Returns the descriptor. */
+/* Open (O_PATH) what `path` leads to. If it does not exist, make it, a directory or an empty file,
+ * and the missing directories above it. "a/b" and "/a/b" are the same. Errors: E_DENIED if making
+ * it would write to the host, otherwise E_SYSTEM. Return the descriptor. */
 _warn_unused_ int target_open(
 	const struct target_root *root, const char *path, bool dir, struct cloche_err *err);
 
-/* The same without making anything; -ENOENT (without err) if it does not exist. */
+/* The same without making anything; return -ENOENT (without err) if it does not exist. */
 _warn_unused_ int target_find(
 	const struct target_root *root, const char *path, struct cloche_err *err);

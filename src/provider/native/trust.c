@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation
  *
- * What trust.h names is written into the room's own tmpfs: the gateway's certificate alone, for
- * run-times that add to their built-in roots, and a bundle of the root's certificates and it, for
- * those that replace them. The bundle is also mounted over each of the usual paths that the root
- * has, so that programs which look at no variable find it; and the same as a trust store of Java's
- * over those of its run-times. If several paths are links to one file the mount is made once.
- * Browsers read policies in /etc, which are links made before. */
+ * The files of trust.h are written into the room's own tmpfs: the gateway's certificate alone, for
+ * run-times that add it to their built-in roots, and a bundle of the root's certificates and it,
+ * for those that replace them. The bundle is also mounted over each of the usual paths that the
+ * root has, so that programs that read no variable find it. A trust store for Java with the same
+ * certificates is mounted over those of its run-times. If several paths are links to one file, the
+ * mount is made once. Browsers read policies in /etc, which are links that were made earlier. */
 #include "jail/trust.h"
 #include "base/buf.h"
 #include "base/clock.h"
@@ -34,17 +34,17 @@ static const char *const bundle_paths[] = {"/etc/ssl/certs/ca-certificates.crt",
 static const char *const store_paths[] = {"/etc/ssl/certs/java/cacerts", "/etc/pki/java/cacerts",
 	"/etc/pki/ca-trust/extracted/java/cacerts", "/etc/java/cacerts",
 	"/opt/java/openjdk/lib/security/cacerts", "/usr/java/default/lib/security/cacerts", NULL};
-/* Directories with a run-time in each entry, and where it keeps its store. */
+/* Directories with a run-time in each entry, and the paths of its store in there. */
 static const char *const java_homes[] = {"/usr/lib/jvm", "/usr/java", "/opt/jdk", NULL};
 static const char *const java_stores[] = {"lib/security/cacerts", "jre/lib/security/cacerts", NULL};
 
-/* Reads the first bundle that the root has. A root without one is fine. */
+/* Read the first bundle that the root has. A root without one is fine. */
 static int read_roots(const struct target_root *root, struct buf *ret, struct cloche_err *err)
 {
 	const char *const *path;
 
 	for (path = bundle_paths; *path; path++) {
-		/* A fifo there must not hold us up. */
+		/* A fifo there must not block us. */
 		_cleanup_fd_ int in =
 			sys_openat2(root->fd, *path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
 				RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
@@ -54,7 +54,7 @@ static int read_roots(const struct target_root *root, struct buf *ret, struct cl
 		if (in < 0 || fstat(in, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > MAX_ROOTS)
 			continue;
 		r = fd_read_to_end(in, ret);
-		/* The last line may lack its end. */
+		/* The last line may lack a line break. */
 		if (r == 0)
 			r = buf_add_char(ret, '\n');
 		return r < 0 ? err_sys(err, -r, "read %s", *path) : 0;
@@ -62,7 +62,7 @@ static int read_roots(const struct target_root *root, struct buf *ret, struct cl
 	return 0;
 }
 
-/* Whoever makes the certificates started together with the room. */
+/* The process that makes the certificates started together with the room. */
 static int read_certificates(int fd, struct buf *ret, struct cloche_err *err)
 {
 	uint64_t end = clock_mono_usec() + PATIENCE_USEC, now;
@@ -91,7 +91,7 @@ static int read_certificates(int fd, struct buf *ret, struct cloche_err *err)
 	return 0;
 }
 
-/* One of the room's files, of two parts: path is TRUST_DIR "/" name. ret_fd may be NULL. */
+/* Write one of the room's files from two parts: path is TRUST_DIR "/" name. ret_fd may be NULL. */
 static int write_new(int dir, const char *path, struct str one, struct str two, int *ret_fd,
 	struct cloche_err *err)
 {
@@ -111,7 +111,7 @@ static int write_new(int dir, const char *path, struct str one, struct str two, 
 	return 0;
 }
 
-/* {"CACertificates": ["base64", ...]}: what is between the marks of PEM, without line ends. */
+/* {"CACertificates": ["base64", ...]}: the text between the PEM marks, without line breaks. */
 static int make_chromium_policy(struct str pem, struct buf *ret)
 {
 	const struct str begin = STR("-----BEGIN CERTIFICATE-----"), dash = STR("-----");
@@ -152,7 +152,8 @@ static int write_policies(int dir, struct str pem, struct cloche_err *err)
 
 int trust_link_policies(int root, struct cloche_err *err)
 {
-	/* One directory a line; chromium's policies and those of its relatives, then Firefox's. */
+	/* Parents before children: the policies of chromium and its relatives, then those of
+	 * Firefox. */
 	static const char *const dirs[] = {"etc", "etc/opt", "etc/chromium",
 		"etc/chromium/policies", "etc/chromium/policies/managed", "etc/opt/chrome",
 		"etc/opt/chrome/policies", "etc/opt/chrome/policies/managed",
@@ -172,13 +173,13 @@ int trust_link_policies(int root, struct cloche_err *err)
 	for (size_t i = 0; i < ARRAY_SIZE(dirs) && r == 0; i++)
 		r = parts_mkdir(root, dirs[i], 0755, err);
 	for (size_t i = 0; i < ARRAY_SIZE(links) && r == 0; i++)
-		/* A layer that is used again has them. */
+		/* A kept layer has them already. */
 		if (symlinkat(links[i].to, root, links[i].path) < 0 && errno != EEXIST)
 			r = err_sys(err, errno, "make the link /%s", links[i].path);
 	return r;
 }
 
-/* Mounts the file over `path` if another file is there. */
+/* Mount the file over `path` if another file is there. */
 static int cover(const struct target_root *root, int file, const char *path, struct cloche_err *err)
 {
 	_cleanup_fd_ int at = target_find(root, path, err), tree = -1;
@@ -204,7 +205,7 @@ static int cover_all(
 	return r;
 }
 
-/* The stores of the run-times in one directory; as many as anybody has. */
+/* Cover the stores of the run-times in one directory, up to a limit. */
 static int cover_javas(
 	const struct target_root *root, int store, const char *homes, struct cloche_err *err)
 {
@@ -261,7 +262,7 @@ int trust_install(const struct target_root *root, int ca_fd, struct cloche_err *
 
 	if (dir < 0)
 		return dir == -ENOENT ? err_sys(err, ENOENT, "find %s", TRUST_DIR) : dir;
-	/* What needs nobody else's work comes first: the broker starts meanwhile. */
+	/* Work that does not need the certificates comes first, while the broker starts. */
 	r = read_roots(root, &roots, err);
 	if (r == 0 && keystore_add_pem(&bags, buf_str(&roots)) < 0)
 		r = err_nomem(err);

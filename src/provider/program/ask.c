@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: whoever made the room, it is a pid namespace of this machine whose process 1
- * we hold a descriptor of. So it is ended and looked at as every other one is, and the program is
- * not asked. */
+/* Theory of operation: however it was made, the room is a pid namespace of this machine, and we
+ * hold a descriptor of its process 1. So it is ended and examined like every other room, without
+ * asking the program. */
 #include "base/fd.h"
 #include "base/fs.h"
 #include "jail/sys.h"
@@ -26,7 +26,8 @@ static bool has_ended(const struct room *r)
 	return r->watch_fd < 0 || poll(&p, 1, 0) > 0;
 }
 
-/* What is in a group of its own alone is counted there. */
+/* Return whether a process is in a group other than ours: only such a group counts the room alone.
+ */
 static bool is_apart(struct str groups)
 {
 	_cleanup_(buf_donep) struct buf ours = BUF_INIT(PROC_MAX);
@@ -47,7 +48,7 @@ void program_find_cgroup(pid_t pid, struct cgroup *ret)
 		fs_read_file(AT_FDCWD, "/proc/self/mountinfo", &mounts, NULL) < 0 ||
 		cgroup_find_in(buf_str(&groups), buf_str(&mounts), &place) < 0)
 		return;
-	/* If the kernel has both, the one that has the controllers is not the empty one. */
+	/* If the kernel has both, the version with the controllers is the one in use. */
 	if (place.v1[CGROUP_MEMORY]) {
 		ret->version = 1;
 		for (int i = 0; i < CGROUP_N; i++)
@@ -72,7 +73,7 @@ int program_usage(struct room *room, struct room_usage *ret, struct cloche_err *
 	struct proctree_usage tree;
 	struct cgroup_usage u;
 
-	/* The group goes with its last process. */
+	/* The group vanishes with its last process. */
 	if (!has_ended(room)) {
 		cgroup_read_usage(&r->cgroup, &u);
 		if (!u.pids && proctree_read(r->pid, &tree)) {
@@ -114,7 +115,7 @@ int program_kill(struct room *room, int sig, struct cloche_err *err)
 	return 0;
 }
 
-/* It is not our child: nobody tells us how it ended. */
+/* Process 1 is not our child, so the kernel does not tell us how it ended. */
 int program_wait(struct room *room, struct room_exit *ret, struct cloche_err *err)
 {
 	struct program_room *r = program_room(room);
@@ -179,7 +180,7 @@ int program_read_ids(struct program_room *r, struct cloche_err *err)
 	return e < 0 ? e : read_map(r->pid, "gid_map", &r->gids, err);
 }
 
-/* What the host calls that id of the room. */
+/* Return the host's id for that id of the room. */
 static uint32_t map_id(struct str map, uint32_t id)
 {
 	while (map.n) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: the request of "create", a line each thing that the program has to see to,
- * as docs/design/provider-protocol.md has them. What cannot be told to a program is refused
- * here: no program has to know that there is more. */
+/* Theory of operation: makes the request of "create", one line for each thing that the program has
+ * to do, as in docs/design/provider-protocol.md. Options that the protocol cannot express are
+ * refused here, so no program has to know about them. */
 #include "base/clock.h"
 #include "base/macro.h"
 #include "base/program.h"
@@ -60,13 +60,13 @@ static int add_limits(struct buf *out, const struct room_limits *l)
 	return r == 0 && l->best_effort ? words_add_line(out, "best-effort", NULL) : r;
 }
 
-/* In tmpfs of their own: what is in there goes with the room and is bounded. */
+/* Each of these is a tmpfs: its contents vanish with the room and are limited in size. */
 static int add_tmpfs(
 	struct buf *out, const struct room_spec *s, const struct judged_source *sources)
 {
 	static const struct {
 		const char *path, *mode;
-		bool host_alone; /* an image may have something there */
+		bool host_alone; /* an image may have files there */
 	} rows[] = {{"/run", "0755", false}, {"/tmp", "1777", false}, {"/home", "0755", true},
 		{"/root", "0700", true}};
 	uint64_t bytes = room_limits_tmpfs(&s->limits);
@@ -122,7 +122,7 @@ static int add_mounts(
 	return r;
 }
 
-/* Its own limits, which no engine has to know of, are arguments of init. */
+/* Engines need not know the limits that are arguments of init. */
 static int add_init(struct buf *out, const struct room_spec *s)
 {
 	char nofile[48], file_size[48];
@@ -137,7 +137,7 @@ static int add_init(struct buf *out, const struct room_spec *s)
 		writes ? "staying" : NULL, NULL);
 }
 
-/* The sandbox's own, and those by which cloche and AgentGate know what a container is. */
+/* Add the labels of the sandbox, and those by which cloche and AgentGate recognise a container. */
 static int add_labels(struct buf *out, const struct room_spec *s)
 {
 	char owner[32], now[CLOCK_ISO_MAX];

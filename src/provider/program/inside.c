@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation
  *
- * A program has made a room, whose process 1 is our own init and waits. What every room has is then
- * added from outside, by a process that enters its namespaces (ns_run): the names in /etc, the
- * gateway's certificate in every trust store, the captured network. So no engine has to know of
- * them. Nothing hostile runs in the room yet, but its files may be: every path is resolved beneath
- * its root.
+ * A program has made a room whose process 1 is our own init, which waits. The parts that every room
+ * has are then added from outside, by a process that enters its namespaces (ns_run): the names in
+ * /etc, the gateway's certificate in every trust store, the captured network. So engines need not
+ * know about them. Nothing hostile runs in the room yet, but its files may be hostile: every path
+ * is resolved beneath its root.
  *
- * The program found the sources of mounts by their paths, after they were judged: what the room
- * shows has to be what was judged (INV-INSIDE-PATHS), or the room is given up. */
+ * The program found the sources of mounts by their paths, after they were judged. So the mounts in
+ * the room are compared with what was judged (INV-INSIDE-PATHS); if they differ, the room is given
+ * up. */
 #include "base/fd.h"
 #include "provider/native/idmap.h"
 #include "provider/native/ns.h"
@@ -30,7 +31,7 @@ struct inside {
 	const struct room_spec *spec;
 	const struct judged_source *sources;
 	int user, mount, net; /* namespaces; user: -1 if it is ours */
-	int host;             /* its root */
+	int host;             /* the host's root */
 };
 
 static int open_ns(pid_t pid, const char *name, bool *ret_is_ours, struct cloche_err *err)
@@ -52,7 +53,7 @@ static int open_ns(pid_t pid, const char *name, bool *ret_is_ours, struct cloche
 	return fd;
 }
 
-/* What is no room is not furnished as one. */
+/* Refuse to furnish anything that is not a room. */
 static int open_all(struct inside *in, struct cloche_err *err)
 {
 	static const char *const apart[] = {"mnt", "net", "pid", "ipc", "uts"};
@@ -113,7 +114,7 @@ static int check_mounts(
 	return r;
 }
 
-/* What an engine shows of the machine beyond what a room shall see. */
+/* Cover what an engine shows of the machine beyond what a room may see. */
 static int cover(int root, struct cloche_err *err)
 {
 	int r = parts_mkdir(root, "run/cloche/empty", 0555, err);
@@ -125,7 +126,7 @@ static int cover(int root, struct cloche_err *err)
 	return r == 0 ? sysfs_cover(root, err) : r;
 }
 
-/* An empty root: what the host has for it is mounted already. */
+/* Complete an empty root, in which the host's files are mounted already. */
 static int fill_root(int host, int root, const struct rootfs *rootfs, struct cloche_err *err)
 {
 	int r = hostview_make_links(host, root, err);
@@ -181,7 +182,7 @@ static int furnish(void *arg, struct cloche_err *err)
 	umask(0);
 	if (in->user >= 0 && setns(in->user, CLONE_NEWUSER) < 0)
 		return err_sys(err, errno, "enter the room's user namespace");
-	/* What is made there belongs to its root. */
+	/* Files that are made there have to belong to root of the room. */
 	if (in->user >= 0 && (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0))
 		return err_sys(err, errno, "become root of the room");
 	if (setns(in->net, CLONE_NEWNET) < 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What the files of this folder share. */
+/* Shared by the files of this folder. */
 
 #include "base/buf.h"
 #include "jail/netcapture.h"
@@ -17,43 +17,44 @@
 struct program_room {
 	struct room base; /* first; its watch_fd is a pidfd */
 	char *id;
-	char **env;            /* settings of engines when it was made (strv) */
-	pid_t pid;             /* process 1 as the host sees it; -1: none yet */
+	char **env;            /* environment variables for engines when the room was made (strv) */
+	pid_t pid;             /* pid of process 1 on the host; -1: none yet */
 	struct buf uids, gids; /* its id maps, which never change (user_namespaces(7)) */
 	struct netcapture net; /* the listeners until they are handed over, and diag */
 	struct owner_budget looks;
 	struct cgroup cgroup; /* the container's, not ours to remove */
 	struct words_answer answer;
-	bool made; /* the program was asked to make something */
+	bool made; /* the program was asked to make the room */
 	struct room_exit exit;
-	struct room_usage usage; /* as it was seen last */
+	struct room_usage usage; /* the last reading */
 };
 
 /* --- process.c --- */
 struct process_ask {
 	const char *verb;
 	struct str request; /* its standard input */
-	char *const *env;   /* besides program_env() (strv); may be NULL */
+	char *const *env;   /* in addition to program_env() (strv); may be NULL */
 	int patience_sec;
-	const struct room_spec *spec; /* whose given_up ends it; NULL: nobody does */
+	const struct room_spec *spec; /* its given_up ends the run; NULL: nothing does */
 };
-/* Runs the program. An error that it says is one of this function. ret's words_answer_done() is the
- * caller's. */
+/* Run the program. If it answers with an error, fail with that error. On success the caller has to
+ * call words_answer_done() on ret. */
 _warn_unused_ int process_run(const struct provider *p, const struct process_ask *ask,
 	struct words_answer *ret, struct cloche_err *err);
-/* The variables of environ by which engines find what they work with (strv, heap). */
+/* Return the variables of env that tell engines what to work with (strv, heap). */
 char **process_settings(char *const *env);
 
 /* --- describe.c --- */
-/* What the program shall make, in lines. dir: the room's own directory on the host. */
+/* Describe the room that the program has to make, in lines. dir: the room's own directory on the
+ * host. */
 _warn_unused_ int describe_room(const struct room_spec *spec, const struct judged_source *sources,
 	const char *dir, struct buf *out, struct cloche_err *err);
-/* Of a room that may be there. */
+/* The same for a room that may or may not exist: only its id. */
 _warn_unused_ int describe_id(const char *id, struct buf *out);
 
 /* --- inside.c --- */
-/* Furnishes a room whose process 1 waits: names, trust, network; and compares what is mounted there
- * with what was asked for. */
+/* Furnish a room whose process 1 waits: names, trust and network. Check that its mounts are what
+ * was asked for. */
 _warn_unused_ int inside_furnish(struct program_room *r, const struct room_spec *spec,
 	const struct judged_source *sources, struct cloche_err *err);
 
@@ -68,9 +69,9 @@ int program_listeners(struct room *r, int ret[ROOM_LISTENERS], struct cloche_err
 bool program_owner(struct room *r, const struct sockaddr *client, const struct sockaddr *server,
 	struct room_owner *ret);
 void program_lend(const struct room *r, int fd, uint32_t uid, uint32_t gid);
-/* Reads the id maps of process 1. */
+/* Read the id maps of process 1. */
 _warn_unused_ int program_read_ids(struct program_room *r, struct cloche_err *err);
-/* The control group of a process, to be read. */
+/* Find the control group of a process, for reading only. */
 void program_find_cgroup(pid_t pid, struct cgroup *ret);
 void program_leave_cgroup(struct cgroup *g);
 

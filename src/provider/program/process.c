@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: one run of the program for each request. It reads its request from a socket;
- * its answer is read until it closes it. It is hostile: what it answers is bounded, and so is the
- * time it takes, after which it and its process group are killed. */
+/* Theory of operation: the program is run once for each request. It reads the request from a
+ * socket, and its answer is read until it closes its output. The program is hostile: both its
+ * answer and its time are limited; after that, it and its process group are killed. */
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/program.h"
@@ -25,7 +25,7 @@ struct run {
 	const struct room_spec *spec;
 };
 
-enum { LOOK_MSEC = 200 /* how often somebody is asked who may have given up */ };
+enum { LOOK_MSEC = 200 /* how often to ask whether the caller has given up */ };
 
 char **process_settings(char *const *env)
 {
@@ -40,7 +40,7 @@ char **process_settings(char *const *env)
 	return TAKE_PTR(kept);
 }
 
-/* program_env() and these, which win. */
+/* Return program_env() with these added; these win. */
 static char **make_env(char *const *more)
 {
 	_cleanup_(strv_freep) char **env = program_env(environ);
@@ -66,7 +66,7 @@ static int start(struct run *run, const struct provider *p, const char *verb, ch
 
 	if (!env || !name || !word)
 		return err_nomem(err);
-	/* Not a pipe: who reads no more shall not end us by a signal. */
+	/* A socket instead of a pipe: if the program stops reading, no signal may end us. */
 	r = fd_socketpair(SOCK_STREAM, in);
 	if (r < 0)
 		return err_sys(err, -r, "make a socket");
@@ -96,7 +96,7 @@ static void write_some(struct run *run)
 
 	if (n > 0)
 		run->request = str_from_index(run->request, (size_t)n);
-	/* It may answer without having read all. */
+	/* The program may answer without reading everything. */
 	if (run->request.n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
 		run->to = fd_close(run->to);
 }
@@ -116,7 +116,7 @@ static int read_some(struct run *run)
 	return 0;
 }
 
-/* Processes that it leaves behind may still hold its output. */
+/* Needed because processes that the program leaves behind may still hold its output. */
 static bool is_complete(const struct run *run)
 {
 	struct words_answer a;
@@ -131,7 +131,7 @@ static bool has_given_up(const struct run *run)
 	return run->spec && run->spec->given_up && run->spec->given_up(run->spec->born_user);
 }
 
-/* Until it has answered, and then until it has ended. */
+/* Run until the program has answered, and then until it has ended. */
 static int talk(struct run *run)
 {
 	bool answered = false;
@@ -171,7 +171,7 @@ static int judge(const struct provider *p, const char *verb, struct str text, in
 	if (clear && ret->ok && WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return 0;
 	if (clear && ret->error[0]) {
-		/* Who probes says whom. */
+		/* The caller of probe names the provider itself. */
 		if (strcmp(verb, "probe") == 0)
 			err_set(err, E_UNSUPPORTED, "%s", ret->error);
 		else

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation (docs/design/provider-protocol.md)
  *
- * The program makes something that is a room (namespaces and a root), with our cloche-init as its
- * process 1 and a socket of ours mounted into it. Init connects there, and by whoever it is that
- * connects we know the room's process 1; from then on the room is like every other one, and the
- * program is needed only once more, to remove what it made. Init ends without that connection, so a
- * room whose supervisor died does not stay.
+ * The program makes a room (namespaces and a root) with our cloche-init as its process 1, and
+ * mounts a socket of ours into it. Init connects there, and the peer of that connection is the
+ * room's process 1. From then on the room is like every other one, and the program is needed only
+ * once more, to remove what it made. Init exits if it cannot connect, so a room does not stay if
+ * its supervisor died.
  *
- * What the room may have made is written down before, by its id and by the settings that lead to
- * the same engine. */
+ * Before the program is asked, the room's id and the settings that lead to the same engine are
+ * recorded, so that what it made can be removed later. */
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/fs.h"
@@ -29,11 +29,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* An image may have to be brought into the engine's store first. */
+/* The engine may have to import an image first. */
 enum { PROBE_SEC = 30, CREATE_SEC = 600, REAP_SEC = 60, CONNECT_SEC = 20 };
 enum { REQUEST_MAX = 1 << 20 };
 
-/* In the sandbox's directory, which the manager has made. */
+/* A name in the sandbox's directory, which the manager has made. */
 #define ROOM_DIR "room"
 
 static int program_probe(const struct provider *p, struct cloche_err *err)
@@ -55,7 +55,7 @@ static int program_probe(const struct provider *p, struct cloche_err *err)
 	return r;
 }
 
-/* "ID" and a line for each setting. */
+/* Add "ID" and a line for each setting. */
 static int add_record(const char *id, char *const *env, struct buf *out)
 {
 	int r = buf_printf(out, "%s\n", id);
@@ -123,7 +123,7 @@ static int program_reap(const struct provider *p, struct str record, struct cloc
 
 /* --- its socket --- */
 
-/* Makes the room's own directory, and in it the socket. */
+/* Make the room's own directory, and the socket in it. */
 static int listen_for(const char *id, char dir[PATH_MAX], int *ret, struct cloche_err *err)
 {
 	_cleanup_fd_ int base = rundir_open(err), room = -1;
@@ -143,19 +143,20 @@ static int listen_for(const char *id, char dir[PATH_MAX], int *ret, struct cloch
 	if (n <= 0)
 		return err_sys(err, errno, "find the room's directory");
 	dir[n] = '\0';
-	/* By way of the descriptor, so that the length of the path does not matter. */
+	/* Use the descriptor, so that the length of the path does not matter. */
 	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/" ROOMCTL_CONTROL_NAME, link);
 	(void)unlinkat(room, ROOMCTL_CONTROL_NAME, 0);
 	if (fd < 0 || bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 || listen(fd, 4) < 0)
 		return err_sys(err, errno, "make the room's socket");
-	/* Its root may be somebody else, whom no directory on the way lets pass but this mount. */
+	/* Root of the room may be another user of the host. The directories above let no other user
+	 * through, so only this mount leads to the socket. */
 	if (fchmodat(room, ROOMCTL_CONTROL_NAME, 0666, 0) < 0)
 		return err_sys(err, errno, "make the room's socket");
 	*ret = TAKE_FD(fd);
 	return 0;
 }
 
-/* Whoever connects is process 1 of a pid namespace. */
+/* Return whether the process is process 1 of a pid namespace. */
 static bool is_init(pid_t pid)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(64 * 1024);
@@ -184,7 +185,7 @@ static int accept_init(struct program_room *r, int listener, struct cloche_err *
 	if (fd < 0 || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &n) < 0)
 		return err_sys(err, errno, "hear from the room");
 	r->base.watch_fd = sys_pidfd_open(cred.pid);
-	/* The number is still his as long as he has not hung up. */
+	/* The pid still belongs to the peer as long as it has not hung up. */
 	p = (struct pollfd){.fd = fd, .events = POLLRDHUP};
 	if (r->base.watch_fd < 0 || !is_init(cred.pid) || poll(&p, 1, 0) != 0)
 		return err_set(err, E_PROTOCOL,

@@ -32,7 +32,7 @@ int words_add_line(struct buf *out, ...)
 	return r == 0 ? buf_add_char(out, '\n') : r;
 }
 
-/* As text that may be shown to a person. */
+/* Store text so that it is safe to show to the user. */
 static void take_text(struct str text, char ret[WORDS_TEXT_MAX + 1])
 {
 	text = str_prefix(str_trim(text), WORDS_TEXT_MAX);
@@ -80,7 +80,7 @@ bool words_read_answer(struct str text, struct words_answer *ret)
 			ret->ok = text.n == 0;
 			return ret->ok;
 		}
-		/* What a later version says is left out. */
+		/* Ignore lines of later versions. */
 	}
 	return false;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: no room. In place of process 1 a process of the host runs (init/plain.c),
- * with the files and the network of the person, as far as Landlock does not keep it from them; what
- * it starts are its descendants, which is how they are found and ended. For machines on which
- * nothing else can be had, and for commands that are trusted: every result says so. */
+/* Theory of operation: there is no room. Instead of process 1, a process of the host runs
+ * (init/plain.c), with the user's files and network as far as Landlock does not restrict them.
+ * Everything that it starts descends from it, which is how these processes are found and ended.
+ * This is for machines where nothing else works, and for trusted commands; every result says so. */
 #include "base/fd.h"
 #include "base/fs.h"
 #include "base/program.h"
@@ -34,7 +34,7 @@ struct subprocess {
 	pid_t pid;
 	bool reaped;
 	struct room_exit exit;
-	struct room_usage usage; /* as it was seen last */
+	struct room_usage usage; /* the last reading */
 	char *notes[NOTES_MAX];  /* heap */
 	unsigned notes_n;
 };
@@ -49,7 +49,8 @@ static int subprocess_probe(const struct provider *p, struct cloche_err *err)
 	return 0;
 }
 
-/* Its home is in the directory of the sandbox, which is made if there is something to write. */
+/* Its home is in the directory of the sandbox, so the record must not be empty: that directory is
+ * made only if there is something to record. */
 static int subprocess_plan(const struct provider *p, const struct room_spec *spec, struct buf *out,
 	struct cloche_err *err)
 {
@@ -67,7 +68,7 @@ static int subprocess_record(const struct room *r, struct buf *out, struct cloch
 	return buf_printf(out, "%s\n", s->id) < 0 ? err_nomem(err) : 0;
 }
 
-/* Its init ends all when its supervisor is dead, and the directory is the sandbox's. */
+/* Its init ends everything if its supervisor dies, and the directory belongs to the sandbox. */
 static int subprocess_reap(const struct provider *p, struct str record, struct cloche_err *err)
 {
 	return 0;
@@ -182,7 +183,7 @@ static void add_number(struct args *a, const char *key, uint64_t value)
 	add(a, text);
 }
 
-/* What Landlock lets be written, it lets be written in all that is below. */
+/* If Landlock allows writing to a directory, it allows that in everything below it. */
 static int check_nested(const struct room_spec *spec, const struct judged_source *sources, size_t i,
 	struct cloche_err *err)
 {
@@ -203,7 +204,8 @@ static int check_nested(const struct room_spec *spec, const struct judged_source
 	return 0;
 }
 
-/* A place other than its own is one for a working directory alone: that of the workspace. */
+/* A target other than the source's own path works only for a working directory: that of the
+ * workspace. */
 static int add_mounts(struct args *a, const struct room_spec *spec,
 	const struct judged_source *sources, struct cloche_err *err)
 {
@@ -320,7 +322,7 @@ static int make(struct subprocess *s, const struct room_spec *spec, struct cloch
 struct members {
 	struct {
 		pid_t pid;
-		uint64_t start; /* with it the number names one process */
+		uint64_t start; /* with it, the pid names one process */
 	} all[MEMBERS_MAX];
 	size_t n;
 };
@@ -337,8 +339,8 @@ static bool gather(void *user, pid_t pid, int dir)
 	return m->n < MEMBERS_MAX;
 }
 
-/* The descriptor is taken before the process is looked at again, so that a number that is used
- * again meanwhile never leads to somebody else. */
+/* The descriptor is opened before the process is checked again, so that a pid that is reused
+ * meanwhile never leads to another process. */
 static void signal_member(const struct members *m, size_t i, int sig)
 {
 	_cleanup_fd_ int pidfd = sys_pidfd_open(m->all[i].pid);
@@ -347,8 +349,8 @@ static void signal_member(const struct members *m, size_t i, int sig)
 		(void)sys_pidfd_send_signal(pidfd, sig);
 }
 
-/* root and all that descends from it, root first. Who is about to be killed stands still before all
- * are found. */
+/* Signal all descendants of root, the last found first, and with with_root also root itself. Before
+ * a kill, all of them are stopped until no new ones are found. */
 static void signal_tree(pid_t root, int sig, bool with_root)
 {
 	static struct members m;
@@ -397,7 +399,7 @@ static int subprocess_kill(struct room *room, int sig, struct cloche_err *err)
 		return 0;
 	(void)subprocess_usage(room, &usage, NULL);
 	signal_tree(s->pid, sig, false);
-	/* Last: it is who gets the orphans. */
+	/* Last, because it adopts the orphans. */
 	if (sig == SIGKILL)
 		(void)sys_pidfd_send_signal(room->watch_fd, sig);
 	return 0;
@@ -436,7 +438,7 @@ static const char *subprocess_unenforced(const struct room *room, unsigned i)
 	return i < s->notes_n ? s->notes[i] : NULL;
 }
 
-/* Init is believed nothing: it has to be a process of ours. */
+/* Do not trust init: the process has to be one of ours. */
 static bool descends(const struct subprocess *s, pid_t pid)
 {
 	static struct members m;
