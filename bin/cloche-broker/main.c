@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The broker of one sandboxed network. Started by cloche-supervisor with its descriptors in place;
- * it takes no arguments and reads no file that is named by anyone. */
+/* The broker of one sandboxed network. cloche-supervisor starts it with its descriptors in place.
+ * It takes no arguments and opens no file whose name it was given. */
 #include "base/fd.h"
 #include "broker/broker.h"
 
@@ -25,11 +25,12 @@ int main(void)
 			return 125;
 		}
 	}
-	/* The channel's end says the same, but not to a process that stands still. */
+	/* End with the supervisor. A stopped process would not notice that the channel is closed.
+	 */
 	if (fd_sanitize_stdio() < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		return 125;
 	status = broker_run(&fds, &err);
-	/* Whoever configured it or started it was told on their own channel. */
+	/* The supervisor and the client were told on their own channels. */
 	if (err.code && secure_getenv("CLOCHE_LOG"))
 		fprintf(stderr, "cloche: broker: %s\n", err.message);
 	return status;

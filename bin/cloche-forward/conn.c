@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: two sockets, a buffer each way. What is read is written as far as it goes;
- * a full buffer stops the reading. The end of one side is passed on as a half-close when its bytes
- * are through; when both ways are shut the connection is over. The room's socket has a twin inside
- * that may change its flags at any moment, so every call says itself that it does not wait. */
+/* Theory of operation: a connection has two sockets and a buffer in each direction. Data is written
+ * as far as the socket accepts it; a full buffer stops the reading. When one side has ended and its
+ * bytes are written, the end is passed on as a half-close. When both directions are shut, the
+ * connection is over. A process in the room can hold the same socket and change its flags at any
+ * moment, so every call passes MSG_DONTWAIT. */
 #include "base/clock.h"
 #include "base/fd.h"
 #include "forward.h"
@@ -11,7 +12,7 @@
 #include <sys/socket.h>
 
 enum { ROUNDS = 4 };
-#define PATIENCE (15 * USEC_PER_SEC) /* with the room's answer */
+#define PATIENCE (15 * USEC_PER_SEC) /* for the room's answer */
 
 static void bury(struct loop_job *job)
 {
@@ -22,7 +23,7 @@ static void bury(struct loop_job *job)
 	free(c);
 }
 
-/* Of the host's side the program there sees whether it is an end or a failure. */
+/* With a reset, the program on the host can tell a failure from an end. */
 static void close_host(int fd, bool reset)
 {
 	if (reset)
@@ -76,7 +77,7 @@ struct conn *conn_new(struct forward *f, int host)
 	return c;
 }
 
-/* -1 if the connection is broken; 1 if something moved; 0 if nothing can now. */
+/* Return -1 if the connection is broken, 1 if something moved, 0 if nothing can move now. */
 static int fill(struct way *w, int from)
 {
 	ssize_t n;
@@ -101,7 +102,7 @@ static int drain(struct way *w, int to)
 	if (w->head == w->tail) {
 		if (!w->ended)
 			return 0;
-		/* A side that has gone altogether needs no half-close. */
+		/* shutdown() may fail if the peer is gone already. */
 		(void)shutdown(to, SHUT_WR);
 		w->shut = true;
 		return 1;
@@ -123,7 +124,8 @@ static uint32_t wanted(const struct conn *c, int side)
 	return (reads ? (uint32_t)EPOLLIN : 0) | (writes ? (uint32_t)EPOLLOUT : 0);
 }
 
-/* A side that wants nothing leaves the loop, which would report its hang-up for ever. */
+/* A side without wanted events leaves the loop, which would otherwise report its hang-up
+ * forever. */
 static int watch(struct conn *c, int side, void (*cb)(struct loop_io *, uint32_t))
 {
 	uint32_t events = wanted(c, side);
@@ -142,7 +144,7 @@ static void on_room(struct loop_io *io, uint32_t events);
 
 static void move(struct conn *c)
 {
-	/* What came from a side is acknowledged by what is sent there afterwards. */
+	/* Data sent to a side acknowledges what was received from it. */
 	bool owes[2] = {false, false};
 	int r = 1;
 
@@ -163,7 +165,7 @@ static void move(struct conn *c)
 		return;
 	}
 	for (int i = 0; i < 2; i++)
-		if (owes[i]) /* it may have more, and what it sent gets no answer now */
+		if (owes[i]) /* it may send more, and nothing goes there now to carry the ACK */
 			fd_acknowledge(c->fds[i]);
 	if (watch(c, 0, on_host) < 0 || watch(c, 1, on_room) < 0)
 		conn_end(c);

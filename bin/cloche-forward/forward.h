@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What the parts of cloche-forward share. */
+/* Shared declarations of cloche-forward. */
 
 #include "base/err.h"
 #include "loop/loop.h"
 
 enum { MAX_CONNS = 256, BUFFER = 32 * 1024 };
 
-/* Bytes on their way in one direction. */
+/* Bytes in transit in one direction. */
 struct way {
 	char *mem; /* BUFFER bytes */
 	size_t head, tail;
 	bool ended; /* the reading side has ended */
-	bool shut;  /* and the writing side was told */
+	bool shut;  /* and the writing side was shut down */
 };
 
 struct conn {
 	struct forward *forward;
-	int fds[2]; /* host, room (-1 until it has answered) */
+	int fds[2]; /* host, room (-1 until the room has answered) */
 	struct loop_io io[2];
 	struct way ways[2]; /* i: from fds[i] to the other */
 	struct loop_timer patience;
@@ -31,17 +31,17 @@ struct forward {
 	struct loop_timer listen_again;
 	uint64_t host_cookie; /* of the host's network namespace; 0: this kernel has none */
 	unsigned conns_n;
-	/* Who waits for an answer, in order; NULL: has given up. */
+	/* Connections that wait for an answer, in order; NULL: the connection has ended. */
 	struct conn *asked[MAX_CONNS];
 	unsigned asked_first, asked_n;
 };
 
 /* --- conn.c --- */
-/* Takes host. NULL on lack of memory. */
+/* Takes ownership of host, also on failure. NULL if out of memory. */
 struct conn *conn_new(struct forward *f, int host);
-/* Takes room: bytes flow from here on. */
+/* Takes ownership of room and starts to copy. */
 void conn_join(struct conn *c, int room);
-/* Ends it: at once, so that the other end sees a reset, if nothing has flowed. */
+/* Ends the connection. If no room socket was joined, the client gets a reset. */
 void conn_end(struct conn *c);
 
 /* --- main.c --- */

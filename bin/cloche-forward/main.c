@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: see ipc/forward.h. For each connection to the host's listener the room is
- * asked for a connected socket, and bytes are copied between the two. The room is hostile: what it
- * sends has to be one connected TCP socket of another network namespace than ours, in answer to a
- * question, or this program ends (INV-NO-ROUTE: it never hands the room anything but bytes). It
- * ends with the socket to the room and with the supervisor. */
+/* Theory of operation: see ipc/forward.h. For each connection to the host's listener this program
+ * asks the room for a connected socket, and copies bytes between the two. The room is hostile: it
+ * may only send one connected TCP socket of a foreign network namespace per question, otherwise
+ * this program exits (INV-NO-ROUTE: it never hands the room anything but bytes). It also exits when
+ * the socket to the room is closed or the supervisor ends. */
 #include "base/clock.h"
 #include "base/fd.h"
 #include "forward.h"
@@ -48,7 +48,7 @@ static uint64_t netns_cookie(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &cookie, &n) == 0 ? cookie : 0;
 }
 
-/* What the room sent: a connected TCP socket that is not the host's own. */
+/* The room must send a connected TCP socket that is not from the host's network namespace. */
 static bool is_acceptable(const struct forward *f, int fd)
 {
 	struct sockaddr_storage peer;
@@ -93,7 +93,7 @@ static void on_listener(struct loop_io *io, uint32_t events)
 
 		if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
 				      errno == ENOMEM)) {
-			/* What waits stays where it is and would wake us at once. */
+			/* Pending connections stay in the queue and would wake us at once. */
 			loop_io_remove(io);
 			if (loop_timer_set(f->loop, &f->listen_again,
 				    clock_mono_usec() + LISTEN_AGAIN, on_listen_again) < 0)
@@ -111,7 +111,7 @@ static void on_listener(struct loop_io *io, uint32_t events)
 	}
 }
 
-/* Closes all but the first of what came along; that one or -1. */
+/* Return the first descriptor in the message, or -1, and close all others. */
 static int take_first(struct msghdr *msg)
 {
 	int first = -1;
@@ -134,7 +134,7 @@ static int take_first(struct msghdr *msg)
 	return first;
 }
 
-/* One answer: 1; 0: none now; -1: the room is gone or lies. */
+/* Return 1 for an answer, 0 for none now, -1 if the room is gone or sent something invalid. */
 static int take_answer(struct forward *f)
 {
 	union {
@@ -196,7 +196,7 @@ static int prepare(struct forward *f, struct cloche_err *err)
 	const int keep[] = {FORWARD_FD_LISTENER, FORWARD_FD_ROOM};
 	int r = fd_close_from(3, keep, ARRAY_SIZE(keep));
 
-	/* Its channel's end says that the supervisor is gone, but not to one that stands still. */
+	/* End with the supervisor. A stopped process would not notice a closed channel. */
 	if (r < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR)
 		return err_sys(err, errno, "tidy up what was inherited");
 	f->host_cookie = netns_cookie(FORWARD_FD_LISTENER);
@@ -222,6 +222,6 @@ int main(void)
 		fprintf(stderr, "cloche-forward: %s\n", err.message);
 		return 125;
 	}
-	/* The process ends here: what is left is not worth freeing. */
+	/* The process ends here, so nothing is freed. */
 	_exit(loop_run(f.loop) < 0 ? 125 : 0);
 }

@@ -6,7 +6,8 @@
 
 int main(void)
 {
-	/* The channel's end says the same, but not to a process that stands still. */
+	/* End with the supervisor. A stopped process would not notice that the channel is closed.
+	 */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		return 125;
 	return gateway_program();

@@ -6,7 +6,7 @@
 
 int main(int argc, char **argv)
 {
-	/* Not process 1, but what it starts to serve files, or to reach a port. */
+	/* In these modes it is not process 1, but a child that serves files or reaches a port. */
 	if (argc > 1 && strcmp(argv[1], "files") == 0)
 		return files_serve_main(argc, argv);
 	if (argc == 3 && strcmp(argv[1], "connect") == 0)

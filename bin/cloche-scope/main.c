@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cloche-scope start UNIT PID: has systemd make a transient scope, delegated, around process PID.
- * cloche-scope stop UNIT PID: has it end one (PID is not used).
+/* cloche-scope start UNIT PID: have systemd make a transient, delegated scope around process PID.
+ * cloche-scope stop UNIT PID: have systemd end the scope (PID is not used).
  *
- * Theory of operation: root asks the system's manager, everybody else his own. Over the message
- * bus, or if there is none over the manager's private socket. Writes "ok", or in one line what
- * is in the way, to standard output. Ends by itself within seconds, whatever the other side does.
- * A scope has no processes of systemd's; it is there as long as one of those that it was made
- * around (or a descendant) is. */
+ * Theory of operation: root asks the system's manager, other users ask their own, over the message
+ * bus or, if there is none, over the manager's private socket. The program prints "ok", or one line
+ * with the reason for a failure, to standard output. It ends within seconds, whatever the other
+ * side does. A scope contains no processes of systemd itself; it exists as long as one of the
+ * processes that it was made around, or a descendant, does. */
 #include "base/parse.h"
 
 #include <errno.h>
@@ -77,7 +77,7 @@ static int open_private(sd_bus **ret)
 	return open_address(address, ret);
 }
 
-/* A user who came by su or cron has no variable that says so, but may have a manager. */
+/* In a session from su or cron the variable is not set, but the user may have a manager. */
 static void assume_runtime_dir(void)
 {
 	char dir[64];
@@ -111,7 +111,7 @@ static int add_properties(sd_bus_message *m, uint32_t pid)
 		r = sd_bus_message_append(m, "(sv)", "PIDs", "au", 1, pid);
 	if (r >= 0)
 		r = sd_bus_message_append(m, "(sv)", "Delegate", "b", 1);
-	/* Gone also if it failed: nobody would ask for it again. */
+	/* Remove failed units too, because nothing would ask systemd for them later. */
 	if (r >= 0)
 		r = sd_bus_message_append(m, "(sv)", "CollectMode", "s", "inactive-or-failed");
 	return r < 0 ? r : sd_bus_message_close_container(m);

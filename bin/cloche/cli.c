@@ -19,7 +19,7 @@ bool put(int fd, const void *p, size_t n)
 
 		if (r < 0 && errno == EINTR)
 			continue;
-		/* Whoever we share it with has made it non-blocking. */
+		/* Another process that shares the descriptor has made it non-blocking. */
 		if (r < 0 && errno == EAGAIN) {
 			struct pollfd room = {.fd = fd, .events = POLLOUT};
 
@@ -55,11 +55,11 @@ void debug_step(const struct sandbox_options *o, const char *fmt, ...)
 		text);
 }
 
-/* In place: what a terminal would obey becomes '?'. Besides the control bytes those are the C1
- * controls, U+0080 to U+009F, as UTF-8 and as bytes of their own. */
+/* Replace terminal control characters by '?', in place. This includes the C1 controls, U+0080 to
+ * U+009F, as UTF-8 and as single bytes. */
 static void tame(char *text, size_t n)
 {
-	bool within = false; /* a character of several bytes */
+	bool within = false; /* in a multibyte character */
 
 	for (size_t i = 0; i < n; i++) {
 		unsigned char c = (unsigned char)text[i];
@@ -105,7 +105,7 @@ void say(const char *fmt, ...)
 	va_end(ap);
 	if (r < 0)
 		return;
-	/* Names in messages may come from anywhere. */
+	/* Names in messages can come from untrusted sources. */
 	n = strlen(line);
 	tame(line, n);
 	line[n] = '\n';

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What the commands share: messages, the table of options, the options that make a sandbox. */
+/* Shared by the commands: messages, the table of options, the options that make a sandbox. */
 
 #include <cloche/instance.h>
 #include <stdbool.h>
@@ -13,27 +13,26 @@ struct sandbox_options;
 
 enum { EXIT_CLOCHE = 125 };
 
-/* "cloche: text" on standard error, nothing a terminal would obey. */
+/* Print "cloche: text" on standard error, without terminal control characters. */
 void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* The error with its hint; returns the exit status that belongs to it. */
+/* Print the error and its hint. Return the exit status for it. */
 int complain(const cloche_err *err);
-/* Fills err with a wrong usage and, if not NULL, what to do instead; returns its negated code.
- */
+/* Fill err with a usage error and, unless it is NULL, a hint. Return the negated code. */
 int wrong_usage(cloche_err *err, const char *hint, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* With --debug: what was done, and how long after the program's start. */
+/* With --debug: print a step and the time since the first such message. */
 void debug_step(const struct sandbox_options *o, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-/* The callback of warnings: says them. */
+/* The callback for warnings: prints them. */
 void warn(const char *text, void *user);
-/* Writes all to a descriptor; false if that failed. */
+/* Write all bytes to a descriptor. Return false on failure. */
 bool put(int fd, const void *p, size_t n);
-/* A line on standard output; false if that failed. */
+/* Print a line on standard output. Return false on failure. */
 bool put_line(const char *text);
-/* The same with a text of somebody else's, of which a terminal (and only that) sees no controls. */
+/* Write foreign text to fd. If fd is a terminal, control characters are replaced. */
 bool put_shown(int fd, const char *text);
 
-/* Writes what stdio still holds. Returns r; if that is 0 and the writing failed, EXIT_CLOCHE. */
+/* Flush stdout. Return r, or EXIT_CLOCHE if r is 0 and the writing failed. */
 int flush_output(int r);
 
 /* --- options (options.c) --- */
@@ -43,11 +42,11 @@ struct option {
 	char letter;      /* 0: none */
 	const char *arg;  /* name of its argument; NULL: takes none */
 	const char *help; /* "\n" starts a line of its own */
-	/* Does what it says; NULL: the bool at this offset of ctx becomes true, or with an argument
-	 * the const char * there becomes that (borrowed). */
+	/* Apply the option. If NULL, set the bool at offset `at` of ctx to true, or, for an option
+	 * with an argument, set the const char * there to the argument (borrowed). */
 	int (*set)(void *ctx, const char *value, cloche_err *err);
 	size_t at;
-	bool of_sandbox; /* one of the library's: ctx begins with a struct sandbox_options */
+	bool of_sandbox; /* an option of the library: ctx begins with a struct sandbox_options */
 };
 
 struct option_table {
@@ -63,34 +62,34 @@ struct command {
 	const char *text;                     /* paragraphs of the help */
 	const struct option_table *tables[5]; /* up to the first NULL */
 	bool command_line;                    /* operands begin a command line of its own, */
-	int leading;                          /* from the first one after so many */
+	int leading;                          /* after this many operands */
 	int (*run)(int argc, char **argv);
 };
 
 struct operands {
 	char **v; /* borrowed from argv, ends with NULL */
 	int n;
-	bool help; /* --help was asked for and printed: there is nothing more to do */
+	bool help; /* --help was requested and printed: there is nothing more to do */
 };
 
-/* Reads the options and gathers the operands, which may stand among them unless
- * command->command_line. Returns 0 or a negative code. */
+/* Read the options and collect the operands, which may be mixed with options unless
+ * command->command_line. Return 0 or a negative code. */
 int options_read(const struct command *command, void *ctx, int argc, char **argv,
 	struct operands *ret, cloche_err *err);
 void options_help(const struct command *command);
-/* The nearest of several names to one (of n bytes) that is unknown: best begins empty. */
+/* The candidate that is most similar to an unknown name of n bytes. Start with best empty. */
 struct near {
-	const char *name; /* NULL: none is near */
+	const char *name; /* NULL: none is similar */
 	unsigned wrong;
 };
 void options_near(const char *name, size_t n, const char *candidate, struct near *best);
-/* Refuses operands of a command that takes none. */
+/* Fail if a command that takes no operands was given one. */
 int options_no_operands(
 	const struct command *command, const struct operands *operands, cloche_err *err);
 
 /* --- the options of a sandbox (sandbox_options.c) --- */
 
-/* An option of the library's that was given; both are borrowed. */
+/* An option of the library that was given; both strings are borrowed. */
 struct given {
 	const char *name, *value;
 };
@@ -102,42 +101,45 @@ struct sandbox_options {
 	const char *workspace, *config;
 	bool no_workspace, no_config, network_log_live, tty, no_tty, interactive, json;
 	bool verbose, debug, allow_unsandboxed, detach;
-	const char *from; /* create: the log that it begins with */
-	const char *to;   /* create: the entry up to which */
+	const char *from; /* create: the log to start from */
+	const char *to;   /* create: the last entry to replay */
 };
 
-/* The library's options: those of every sandbox, and those of some commands alone. */
+/* The library's options: those of every sandbox, and those of some commands only. */
 extern struct option_table sandbox_option_table, lasting_option_table;
-/* What such a command has besides them. */
+/* The additional options of commands that make a sandbox. */
 extern const struct option_table sandbox_command_table;
 
-/* Fills the tables of the library's options for a command; before anything else is done with it. */
+/* Fill the tables of the library's options for a command. Call this before anything else is done
+ * with the command. */
 void sandbox_options_prepare(const char *command);
-/* Keeps an option until sandbox_options_finish(). */
+/* Store an option until sandbox_options_finish(). */
 int sandbox_options_give(
 	struct sandbox_options *o, const char *name, const char *value, cloche_err *err);
-/* The last one of this name; NULL: it was not given. */
+/* Return the last one with this name, or NULL if it was not given. */
 const struct given *sandbox_options_given(const struct sandbox_options *o, const char *name);
 int sandbox_options_init(struct sandbox_options *o, cloche_err *err);
 void sandbox_options_done(struct sandbox_options *o);
-/* After all options were read: environment, configuration file, the options that were given and the
- * workspace, each over the one before, into o->sb. */
+/* After all options were read: apply the environment, the configuration file, the given options and
+ * the workspace to o->sb. Later ones override earlier ones. */
 int sandbox_options_finish(struct sandbox_options *o, cloche_err *err);
-/* Then, if there is a command: what it needs of the host is mounted, and argv[0] (borrowed from
- * o->sb) becomes what it is inside. argv NULL: only says what was mounted for tools. */
+/* Call this next. If argv is not NULL: mount what the command needs from the host, and set argv[0]
+ * to the program's name inside (borrowed from o->sb). Print what was mounted for tools if that was
+ * requested. */
 int sandbox_options_command(struct sandbox_options *o, char **argv, cloche_err *err);
-/* The workspace that was named, else the current directory if that is none to be kept out of a
- * sandbox (workspace.c). */
+/* Use the workspace that was named, or else the current directory, unless that must not be shown to
+ * a sandbox (workspace.c). */
 int workspace_choose(struct sandbox_options *o, cloche_err *err);
 
-/* --- sandboxes that are there (instances.c) --- */
+/* --- existing sandboxes (instances.c) --- */
 
-/* A command whose operands are ids, at least one: reads the options and does fn to each. */
+/* The main function of a command that takes one or more ids: read the options and call fn for each
+ * sandbox. */
 int main_of_instances(const struct command *command, void *ctx, int argc, char **argv,
 	int (*fn)(const cloche_instance *i, void *user));
-/* Decimal digits alone, at most max. False if it is no such number. */
+/* Parse decimal digits, at most max. Return false if text is not such a number. */
 bool read_number(const char *text, uint64_t max, uint64_t *ret);
-/* "3 s", "5 min", "2 h", "4 d" since a time in microseconds. */
+/* Format the time since since_usec: "3 s", "5 min", "2 h", "4 d". */
 void format_age(uint64_t since_usec, char *ret, size_t size);
 /* "512 B", "1.5 MiB". */
 void format_size(uint64_t bytes, char *ret, size_t size);
@@ -149,5 +151,5 @@ extern const struct command command_create, command_exec, command_shell, command
 	command_attach, command_port, command_diff, command_fs, command_cp, command_env, command_kv,
 	command_log, command_replay, command_image, command_fork, command_snapshot, command_trust,
 	command_status, command_completion;
-/* All of them, in the order of the help; NULL behind the last (main.c). */
+/* All commands, in the order of the help; NULL after the last (main.c). */
 const struct command *command_at(size_t i);

@@ -16,7 +16,7 @@
 enum { PROMPT_MAX = 64 << 20 };
 
 struct agent_options {
-	struct sandbox_options sandbox; /* first: the shared table sets it */
+	struct sandbox_options sandbox; /* must be first: the shared option table sets it */
 	const char *driver, *model, *resume, *context, *context_id, *binary, *effort,
 		*system_prompt;
 	unsigned max_turns;
@@ -62,7 +62,7 @@ struct prompt {
 	size_t n, cap;
 };
 
-/* Makes room for more bytes. False if there is no memory, or the prompt gets too large. */
+/* Make room for more bytes. Return false if out of memory, or if the prompt is too large. */
 static bool prompt_reserve(struct prompt *p, size_t more)
 {
 	size_t cap = p->cap;
@@ -82,7 +82,7 @@ static bool prompt_reserve(struct prompt *p, size_t more)
 	return true;
 }
 
-/* The operands, joined by a space. */
+/* Use the operands, joined by spaces. */
 static bool prompt_join(struct prompt *p, int argc, char **argv)
 {
 	for (int i = 0; i < argc; i++) {
@@ -98,7 +98,7 @@ static bool prompt_join(struct prompt *p, int argc, char **argv)
 	return true;
 }
 
-/* Standard input, to its end. */
+/* Read standard input to its end. */
 static bool prompt_read(struct prompt *p)
 {
 	for (;;) {
@@ -122,7 +122,7 @@ static bool is_blank(const char *text, size_t n)
 	return n == 0;
 }
 
-/* The prompt from the operands or standard input. Owned by the caller, also on failure. */
+/* Get the prompt from the operands or standard input. The caller frees *ret, also on failure. */
 static int read_prompt(int argc, char **argv, char **ret, size_t *ret_n, cloche_err *err)
 {
 	bool from_stdin =
@@ -141,7 +141,7 @@ static int read_prompt(int argc, char **argv, char **ret, size_t *ret_n, cloche_
 	return is_blank(p.text, p.n) ? wrong_usage(err, NULL, "agent: the prompt is empty") : 0;
 }
 
-/* A new context below the state directory. */
+/* Choose a new context below the state directory. */
 static int default_context(char *ret, size_t size, cloche_err *err)
 {
 	const char *state = getenv("CLOCHE_STATE_DIR"), *xdg = getenv("XDG_STATE_HOME");
@@ -235,7 +235,7 @@ static void summarise(const cloche_task *task)
 		say("%s", cloche_task_error_summary(task));
 }
 
-/* False if it could not be written. */
+/* Return false if it could not be written. */
 static bool print_result(const struct agent_options *o, const cloche_task *task)
 {
 	const char *json = cloche_task_result_json(task), *text = cloche_task_response(task);

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { SHOWN_FIRST = 16 * 1024 /* bytes of what was printed before */ };
+enum { SHOWN_FIRST = 16 * 1024 /* bytes of earlier output to show */ };
 
 struct attach_options {
 	uint64_t exec;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: the words come from the same tables as the help. If none of them fits, the
- * shell completes names of files by itself. */
+/* Theory of operation: the words come from the same tables as the help. If none of them matches,
+ * the shell completes file names itself. */
 #include "cli.h"
 
 #include <stdio.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: which of the two operands is in a sandbox, and what each of them is, decides
- * what is done: a file's bytes, a tree, or a stream of either on standard input or output. As with
- * cp, a destination that is a directory gets the source in it under its own name. */
+/* Theory of operation: the copy depends on which of the two operands is in a sandbox and on their
+ * types. It copies the bytes of a file, a tree, or a stream of either on standard input or output.
+ * As with cp, if the destination is a directory, the source is copied into it under its own
+ * name. */
 #include "cli.h"
 #include "files_session.h"
 #include "progress.h"
@@ -61,7 +62,7 @@ static int fail_sys(cloche_err *err, const char *path)
 	return fail(err, code, errnum, path, NULL);
 }
 
-/* ID:PATH, unless a slash comes first. */
+/* Parse ID:PATH. A colon after the first slash belongs to a path. */
 static int read_side(const char *text, struct side *ret, cloche_err *err)
 {
 	const char *colon = strchr(text, ':'), *slash = strchr(text, '/');
@@ -81,7 +82,7 @@ static int read_side(const char *text, struct side *ret, cloche_err *err)
 	return 0;
 }
 
-/* The last name of a path; "" for "/", and for "x/.", which means the contents of x. */
+/* Return the last name of a path, or "" for "/" and for "x/.", which means the contents of x. */
 static char *last_name(const char *path)
 {
 	size_t n = strlen(path), at;
@@ -102,8 +103,8 @@ static bool ends_with_slash(const char *path)
 	return n > 0 && path[n - 1] == '/';
 }
 
-/* Where the source goes: into the destination if that is a directory, else in its place. Heap;
- * NULL with err. */
+/* Return the path to copy to: in the destination if that is a directory, else the destination
+ * itself. The caller frees it. NULL with err on failure. */
 static char *place(const struct copy *c, bool is_directory)
 {
 	char *name, *path = NULL;
@@ -137,7 +138,7 @@ static void tell_left_out(const cloche_files_moved *moved)
 		say("%llu sockets and devices were left out", (unsigned long long)moved->left_out);
 }
 
-/* What a path inside is: 1 a directory, 0 something else or (if may_miss) nothing. */
+/* Return 1 if a path inside is a directory, 0 if it is something else or (if may_miss) missing. */
 static int is_inside_directory(const struct copy *c, const char *path, bool may_miss)
 {
 	cloche_file_stat st;

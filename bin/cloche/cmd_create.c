@@ -14,7 +14,7 @@ static const struct option from_options[] = {
 };
 static const struct option_table from_table = {.options = from_options, .n = 2};
 
-/* Makes it; with the log it shall begin with, or not at all. */
+/* Make the sandbox. If its log cannot be replayed, no sandbox is left. */
 static int make(struct sandbox_options *o, cloche_instance **ret, cloche_err *err)
 {
 	cloche_oplog *log = NULL;
@@ -61,7 +61,7 @@ static int create(struct sandbox_options *o)
 	return ok ? 0 : EXIT_CLOCHE;
 }
 
-/* Options of RUN that say something about a command. */
+/* Refuse options of `cloche run` that apply to a command. */
 static int check(const struct sandbox_options *o, const struct operands *operands, cloche_err *err)
 {
 	if (operands->n > 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: paths are the inside's, any bytes. As lines for people what a terminal would
- * obey, a line break and a backslash are written as \xXX, also into a pipe, so that one line is one
- * path and can be turned back. As JSON, what is not UTF-8 makes "path" an approximation, and
- * "path_hex" has the bytes. */
+/* Theory of operation: paths come from inside the sandbox and can have any bytes. In lines,
+ * terminal controls, line breaks and backslashes are written as \xXX, even into a pipe, so that
+ * each line is one path and can be decoded again. In JSON, if a path is not UTF-8, "path" is an
+ * approximation and "path_hex" has the bytes. */
 #include "cli.h"
 #include "json_out.h"
 #include "names.h"
@@ -62,7 +62,7 @@ static bool print_json(const cloche_change *c, void *user)
 	return ok;
 }
 
-/* A name with a slash, or of a directory that is here, is one if changes were kept. */
+/* A name with a slash, or of an existing directory, is a directory in which changes were kept. */
 static bool is_directory(const char *what)
 {
 	struct stat st;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Code of node, python or the shell: in a sandbox that is there, or in one of its own. */
+/* Runs code of node, python or the shell, in an existing sandbox or in one of its own. */
 #include "cli.h"
 #include "eval_show.h"
 #include "foreground.h"
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 struct eval_options {
-	struct sandbox_options sandbox; /* first: the library's options find it */
+	struct sandbox_options sandbox; /* must be first: the library's options set it */
 	const char *runtime, *file, *code, *context, *output;
 	bool expression, cell, contexts, interrupt, restart;
 };
@@ -55,7 +55,7 @@ static const struct option_table table = {
 
 /* --- the code --- */
 
-/* One byte more than there may be is enough for the library to refuse it. */
+/* Read at most one byte more than the limit, which is enough for the library to refuse it. */
 static int read_all(int fd, const char *name, struct text *ret, cloche_err *err)
 {
 	const size_t most = CLOCHE_CODE_MAX + 1;
@@ -180,7 +180,7 @@ static int list_contexts(const cloche_instance *i, bool as_json, cloche_err *err
 	return flush_output(r);
 }
 
-/* What needs no code. */
+/* Operations that need no code. */
 static bool is_about_contexts(const struct eval_options *o)
 {
 	return o->contexts || o->interrupt || o->restart;
@@ -233,7 +233,7 @@ static int set_env(cloche_run *run, const char *text, cloche_err *err)
 	return r;
 }
 
-/* What is said of the sandbox holds for this code alone, if it can. */
+/* Apply options of a sandbox to this code only, if that is possible. */
 static int configure(
 	cloche_run *run, const struct eval_options *o, const struct given *g, cloche_err *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A command in a sandbox that is there. The whole of it costs little more than starting two small
- * programs, so nothing here reads files or frees what the end of the process frees. */
+/* Runs a command in an existing sandbox. This should cost little more than starting two small
+ * programs, so nothing here reads files, or frees what the end of the process frees anyway. */
 #include "cli.h"
 #include "foreground.h"
 #include "json_out.h"
@@ -20,7 +20,7 @@ struct exec_options {
 	const char *workdir;
 	const char *env[MAX_ENV]; /* NAME=VALUE */
 	size_t env_n;
-	char keys[3]; /* to detach */
+	char keys[3]; /* the detach keys */
 };
 
 static int set_tty(void *ctx, const char *value, cloche_err *err)
@@ -62,8 +62,7 @@ static int add_env(void *ctx, const char *value, cloche_err *err)
 	return 0;
 }
 
-/* The room's own list of accounts is not ours to read: numbers, and the one name all systems have.
- */
+/* We must not read the room's list of accounts, so accept only numbers and "root". */
 static int set_user(void *ctx, const char *value, cloche_err *err)
 {
 	struct exec_options *o = ctx;

@@ -90,7 +90,7 @@ static int do_fork(struct fork_options *o, const struct operands *operands, cloc
 		r = cloche_instance_fork(instance, &o->o, on_fork, warn, o, err);
 	progress_end(&o->progress);
 	cloche_instance_free(instance);
-	/* Those that are complete stay also if a later one failed. */
+	/* Forks that are complete stay even if a later one failed. */
 	if (o->json && (r == 0 || json_array_size(o->all) > 0)) {
 		if (!json_print(json_incref(o->all)))
 			o->status = EXIT_CLOCHE;
@@ -142,7 +142,7 @@ static const struct option_table snapshot_table = {
 
 struct listing {
 	const char *id;
-	json_t *all; /* NULL: they are printed */
+	json_t *all; /* NULL: print them */
 };
 
 static bool list_snapshot(const char *log, uint64_t bytes, uint64_t modified_us, void *user)

@@ -84,7 +84,7 @@ static int set_count(void *ctx, const char *value, cloche_err *err)
 
 static int set_parents(void *ctx, const char *value, cloche_err *err)
 {
-	return 0; /* they are made anyway */
+	return 0; /* missing parents are always made */
 }
 
 static const struct option fs_options[] = {
@@ -167,7 +167,7 @@ static int do_append(const struct request *q)
 	return write_with(q, CLOCHE_FILES_APPEND);
 }
 
-/* With --force what is not there is fine. */
+/* With --force it is not an error if the file does not exist. */
 static int forgive(const struct request *q, int r)
 {
 	return r == -CLOCHE_E_NOT_FOUND && q->o->force ? 0 : r;
@@ -183,13 +183,13 @@ static int do_stat(const struct request *q)
 	return fs_stat(q->f, q->o, q->v[0], q->err);
 }
 
-/* 1: it does not exist. */
+/* Return 1 if it does not exist. */
 static int do_exists(const struct request *q)
 {
 	cloche_file_stat st;
 	int r = cloche_files_stat(q->f, q->v[0], !q->o->no_follow, &st, q->err);
 
-	/* A file on the way, where a directory would have to be, is no more than that. */
+	/* It does not exist either if a part of the path is not a directory. */
 	if (r < 0 && q->err->code != CLOCHE_E_NOT_FOUND &&
 		!(q->err->code == CLOCHE_E_SYSTEM && q->err->sys_errno != 0))
 		return r;
@@ -265,7 +265,7 @@ static const struct operation {
 	{"watch", 1, 1, "PATH", do_watch},
 };
 
-/* NULL with err. */
+/* Return NULL and fill err on failure. */
 static const struct operation *find(const struct operands *operands, cloche_err *err)
 {
 	const char *name = operands->n > 1 ? operands->v[1] : "";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `cloche image`: which of its parts is asked for, and those that list and remove. */
+/* `cloche image`: finds the subcommand, and implements those that list and remove. */
 #include "cmd_image.h"
 #include "json_out.h"
 
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* 0 is a time here. */
+/* A plain 0 is allowed. */
 static int set_age(void *ctx, const char *value, cloche_err *err)
 {
 	struct image_options *o = ctx;

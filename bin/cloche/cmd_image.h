@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* `cloche image`: options that its parts share. Each part gets its operands, which end with NULL,
- * and returns the exit status. */
+/* `cloche image`: the options of its subcommands. Each subcommand gets its operands, which end with
+ * NULL, and returns the exit status. */
 
 #include "cli.h"
 #include <cloche/image.h>

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Standard JSON escapes every control character, so a terminal can be shown it. */
+/* Standard JSON escapes all control characters, so it is safe to show on a terminal. */
 static int inspect(const cloche_instance *instance, void *user)
 {
 	cloche_err err = CLOCHE_ERR_INIT;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `cloche log` and `cloche replay`: what was recorded of sandboxes. */
+/* `cloche log` and `cloche replay`: the records of sandboxes. */
 #include "cli.h"
 #include "json_out.h"
 #include "log.h"
@@ -63,13 +63,13 @@ struct showing {
 	const struct log_options *o;
 	struct bound from, to;
 	bool ok;
-	/* The requests, which are shown among the entries by their time. */
+	/* Requests are shown between the entries, sorted by time. */
 	cloche_oplog *log;
 	cloche_err *err;
 	int result;
-	uint64_t shown;  /* number of the last that was */
-	uint64_t next;   /* when the next one came, as far as it was looked for */
-	uint64_t before; /* those that came earlier are to be shown now */
+	uint64_t shown;  /* number of the last one shown or skipped */
+	uint64_t next;   /* time of the next one; 0: not looked up yet; UINT64_MAX: none left */
+	uint64_t before; /* requests before this time are due */
 	bool hidden, begun;
 };
 
@@ -144,7 +144,7 @@ static bool show_request(const cloche_request *q, void *user)
 	return !ferror(stdout);
 }
 
-/* Those that came before that time, or only passes over them. */
+/* Show the requests before that time, or skip them if hidden. */
 static bool show_requests(struct showing *s, uint64_t before, bool hidden)
 {
 	if (s->next >= before)
@@ -208,7 +208,7 @@ static int do_show(const struct log_options *o, char **v, cloche_err *err)
 	return r < 0 ? r : s.ok ? 0 : EXIT_CLOCHE;
 }
 
-/* --- the others --- */
+/* --- other operations --- */
 
 static int do_export(const struct log_options *o, char **v, cloche_err *err)
 {
@@ -364,7 +364,7 @@ static const struct option replay_options[] = {
 static const struct option_table replay_table = {
 	.options = replay_options, .n = 1, .title = "Options"};
 
-/* The number before the first command's. */
+/* Find the last entry before the first command. */
 static bool find_first(const cloche_operation *op, void *user)
 {
 	uint64_t *last = user;

@@ -69,7 +69,7 @@ static bool on_output(bool is_stderr, uint64_t offset, const void *data, size_t 
 	else
 		ok = terminal_filter_write(&o->filters[is_stderr],
 			is_stderr ? STDERR_FILENO : STDOUT_FILENO, data, length);
-	/* A reader who has heard enough is no failure. */
+	/* It is not a failure if the reader stops reading. */
 	o->failed |= !ok && errno != EPIPE;
 	return ok;
 }

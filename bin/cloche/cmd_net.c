@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `cloche net`: check and log, and which of the others is asked for. */
+/* `cloche net`: finds the subcommand, and implements check and log. */
 #include "cmd_net.h"
 #include "json_out.h"
 
@@ -81,7 +81,7 @@ static int show_log(const struct net_options *o, const char *path, cloche_err *e
 	return 0;
 }
 
-/* The default allowlist of a project, if none was named. */
+/* If no allowlist was named, add the default one of the project. */
 static int add_default(struct net_options *o, cloche_err *err)
 {
 	static const char *const places[] = {
@@ -128,7 +128,7 @@ static int do_suggest(struct net_options *o, char *const *operands, cloche_err *
 static const struct part {
 	const char *name, *needs, *example;
 	int operands;
-	bool of_rules; /* asks an allowlist; the others read a log */
+	bool of_rules; /* uses an allowlist; the others read a log */
 	int (*run)(struct net_options *o, char *const *operands, cloche_err *err);
 } parts[] = {
 	{"check", "METHOD and URL", "check GET https://api.github.com/user", 2, true, do_check},

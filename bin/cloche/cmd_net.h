@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* `cloche net`: options that its parts share. Each part returns the exit status. */
+/* `cloche net`: the options of its subcommands. Each returns the exit status. */
 
 #include "cli.h"
 #include <cloche/allowlist.h>
@@ -12,5 +12,5 @@ struct net_options {
 
 /* cmd_net_set.c: replaces the policy of a running sandbox. */
 int net_set(const struct net_options *o, const char *id);
-/* cmd_net_suggest.c: an allowlist for what a log asked for. */
+/* cmd_net_suggest.c: proposes an allowlist from a log. */
 int net_suggest(const struct net_options *o, const char *path);

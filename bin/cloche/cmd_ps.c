@@ -54,7 +54,7 @@ static bool has_labels(const cloche_instance *i, const struct ps_options *o)
 	return true;
 }
 
-/* What it is for, on one line: its runtime, or its first command. */
+/* Describe the sandbox on one line: its first command, or its runtime. */
 static void describe(const cloche_instance *i, char *ret, size_t size)
 {
 	const char *command = cloche_instance_command(i);
@@ -66,7 +66,7 @@ static void describe(const cloche_instance *i, char *ret, size_t size)
 			ret[n] = ' ';
 	if (isatty(STDOUT_FILENO) && n > COMMAND_WIDTH) {
 		n = COMMAND_WIDTH - 3;
-		/* Not within a character. */
+		/* Do not cut within a character. */
 		while (n > 0 && ((unsigned char)ret[n] & 0xc0) == 0x80)
 			n--;
 		snprintf(ret + n, size - n, "...");

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Started, and there is nothing to wait for. */
+/* Start the command without waiting for its end. */
 static int run_detached(struct sandbox_options *o, cloche_run *run)
 {
 	cloche_err err = CLOCHE_ERR_INIT;
@@ -91,7 +91,7 @@ static bool is_in_path(const char *program)
 	return false;
 }
 
-/* "run RUNTIME FILE": node is a program; of the others the program may be called otherwise. */
+/* For "run RUNTIME FILE": if there is no program of that name, run sh or python3 instead. */
 static void name_program(struct operands *operands)
 {
 	static char shell[] = "sh", python[] = "python3";
@@ -106,7 +106,7 @@ static void name_program(struct operands *operands)
 			operands->v[0] = runtimes[i].program;
 }
 
-/* Which may have a command of its own. */
+/* An image may have a command of its own. */
 static bool names_image(const struct sandbox_options *o)
 {
 	const struct given *root = sandbox_options_given(o, "root");

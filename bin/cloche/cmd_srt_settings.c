@@ -20,7 +20,7 @@ static const struct option options[] = {
 static const struct option_table option_table = {
 	.options = options, .n = sizeof(options) / sizeof(options[0]), .title = "Options"};
 
-/* All are kept until the end: of a file that is refused nothing is said but why. */
+/* Collect the rules until the end, because for an invalid file only the error is printed. */
 static void take(const cloche_srt_rule *rule, void *user)
 {
 	struct srt_settings *s = user;

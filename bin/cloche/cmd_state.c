@@ -42,7 +42,7 @@ static int finish(const struct request *q)
 	return q->ok ? 0 : EXIT_CLOCHE;
 }
 
-/* A value for people is a line, of which a terminal sees text alone; -0 gives it as it is. */
+/* Print a value as one line, filtered if it goes to a terminal. With -0, print it unchanged. */
 static bool print_value(const struct request *q, const void *value, size_t n)
 {
 	struct stream out = {.fd = STDOUT_FILENO};
@@ -79,7 +79,7 @@ static int set(struct request *q, const char *key, size_t key_n, const char *val
 	return cloche_state_set(q->state, q->part, key, key_n, value, n, q->err);
 }
 
-/* NAME VALUE, or any number of NAME=VALUE. */
+/* Set NAME VALUE, or any number of NAME=VALUE. */
 static int do_set_env(struct request *q)
 {
 	int r = 0;
@@ -224,7 +224,7 @@ static const struct operation kv_operations[] = {
 	{0},
 };
 
-/* NULL with err. */
+/* Return NULL and fill err on failure. */
 static const struct operation *find(const struct command *command, const struct operation *op,
 	const struct operands *operands, cloche_err *err)
 {

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How much of a cpu was used needs two looks. */
+/* CPU usage needs two measurements. */
 enum { FIRST_MS = 300, INTERVAL_MS = 1000 };
 
 struct watched {
@@ -61,7 +61,7 @@ static bool on_instance(const cloche_instance *i, void *user)
 	return add(user, cloche_instance_id(i));
 }
 
-/* False if it does not answer (any more); that is said once. */
+/* Return false if the sandbox does not answer. Report that once. */
 static bool look(struct stats_options *o, struct watched *w, cloche_stats *ret)
 {
 	cloche_err err = CLOCHE_ERR_INIT;
@@ -159,7 +159,7 @@ static bool print_head(const struct stats_options *o)
 	return put_line(line);
 }
 
-/* A round over all of them; false if nobody reads or nothing is left to look at. */
+/* Show all of them once. Return false if the output failed or no sandbox is left. */
 static bool show(struct stats_options *o)
 {
 	json_t *all = o->json && !o->watch && o->n != 1 ? json_array() : NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `cloche status`: the names in its JSON are those of AgentGate, if that has one. */
+/* `cloche status`: the names in its JSON are those of AgentGate where it has them. */
 #include "cli.h"
 #include "json_out.h"
 

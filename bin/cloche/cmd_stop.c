@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stop, rm and prune: the end of sandboxes. */
+/* stop, rm and prune: end and remove sandboxes. */
 #include "cli.h"
 #include "json_out.h"
 #include "planted.h"
@@ -20,7 +20,7 @@ static int set_grace(void *ctx, const char *value, cloche_err *err)
 	struct stop_options *o = ctx;
 	uint64_t zero;
 
-	/* No time at all is a time here. */
+	/* A plain 0 is allowed. */
 	if (read_number(value, 0, &zero)) {
 		o->grace_ms = 0;
 		return 0;
@@ -84,7 +84,7 @@ static int rm(const cloche_instance *i, void *user)
 
 static int main_rm(int argc, char **argv)
 {
-	/* By the name that SandboX has for it (main.c) also one that runs. */
+	/* As "destroy", the name in SandboX (main.c), it also removes running sandboxes. */
 	bool force = strcmp(argv[0], "destroy") == 0;
 
 	return main_of_instances(&command_rm, &force, argc, argv, rm);

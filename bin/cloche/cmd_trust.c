@@ -32,7 +32,7 @@ static const struct option options[] = {
 static const struct option_table option_table = {
 	.options = options, .n = sizeof(options) / sizeof(options[0]), .title = "Options"};
 
-/* Whether a consent still holds for what is there. */
+/* Say whether the consent still applies to the current files. */
 static const char *state_of(const cloche_consent *c)
 {
 	cloche_err err = CLOCHE_ERR_INIT;

@@ -57,8 +57,7 @@ static bool add(json_t *doc, const char *key, json_t *value)
 	return json_object_set_new(doc, key, value) == 0;
 }
 
-/* Value and results are JSON already, the value with digits that a number of jansson's would not
- * keep. */
+/* Value and results are already JSON. Parsing the value with jansson could lose digits. */
 bool eval_print_json(const cloche_run *run, enum cloche_code_kind kind, const char *context)
 {
 	const char *value = cloche_run_value_json(run), *results = cloche_run_results_json(run);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What came of code: on standard output, as JSON, in a file. */
+/* Shows the results of code: on standard output, as JSON, or in a file. */
 
 #include <cloche/code.h>
 
-/* The result document of `cloche eval --json`. kind: of the code; context: NULL, or its name. False
- * if standard output failed. */
+/* Print the result document of `cloche eval --json`. kind is that of the code; context is NULL or
+ * its name. Return false if standard output failed. */
 bool eval_print_json(const cloche_run *run, enum cloche_code_kind kind, const char *context);
-/* The text of each result. False if standard output failed. */
+/* Print the text of each result. Return false if standard output failed. */
 bool eval_print_values(const cloche_run *run, enum cloche_code_kind kind);
-/* Says on standard error what became of the context. */
+/* Print on standard error what happened to the context. */
 void eval_tell_context(const cloche_run *run, const char *context);
 
-/* The type of result that a file of this name holds ("png"), or NULL. */
+/* Return the type of result for a file of this name ("png"), or NULL. */
 const char *eval_type_of(const char *path);
-/* Writes the first result that has the type, whole or not at all. False if that failed, which
- * has been said. */
+/* Write the first result of the type completely or not at all. On failure print a message and
+ * return false. */
 bool eval_write_file(const cloche_run *run, const char *path);

@@ -11,7 +11,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* Readable once a signal has come, for whoever waits for a stream. */
+/* Readable after a signal, for functions that wait for a stream. */
 static int interrupted = -1;
 
 static void on_interrupt(void *user, int signal_number, unsigned count)
@@ -44,7 +44,7 @@ int files_failed(const cloche_err *err)
 	return signal_number ? 128 + signal_number : complain(err);
 }
 
-/* False if a signal has come. */
+/* Return false if a signal has arrived. */
 static bool wait_for(int fd, short events)
 {
 	struct pollfd p[2] = {{.fd = fd, .events = events}, {.fd = interrupted, .events = POLLIN}};

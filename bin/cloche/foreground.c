@@ -11,20 +11,21 @@
 #include <unistd.h>
 
 static const struct foreground *how;
-static int output_errno; /* why output could not be written; 0 */
+static int output_errno; /* why output could not be written; 0: no failure */
 static struct terminal_filter filters[2];
 
 enum { KEYS_PATIENCE = 3 };
 
-/* Whether it goes on should we go away: nobody could come back to what is in no list. */
+/* Whether the command keeps running without us. Without a command to come back with, it must
+ * end. */
 static bool foreground_leaves(void)
 {
 	return how->stays && how->again;
 }
 
-/* In signal context. The first Ctrl-C is the command's own affair, the next ones are not; who goes
- * on after the one that kills does not want to wait for what comes of it. TERM and HUP are for us:
- * what can go on without us does. */
+/* Called in signal context. The first Ctrl-C goes to the command; the next ones end it, or leave it
+ * if it has survived even the kill. On TERM and HUP, which are meant for us, leave the command if
+ * that is possible, or else end it. */
 static void on_interrupt(void *user, int signal_number, unsigned count)
 {
 	cloche_run *run = user;
@@ -45,8 +46,8 @@ static void on_output(bool is_stderr, const void *data, size_t length, void *use
 	if (terminal_filter_write(
 		    &filters[is_stderr], is_stderr ? STDERR_FILENO : STDOUT_FILENO, data, length))
 		return;
-	/* If the reader of a pipe has gone away there is nobody left to work for; a terminal
-	 * that vanishes is another matter. */
+	/* If the reader of a pipe is gone, the output is not needed any more, so end our command.
+	 * If a terminal is gone, leave the command running if that is possible. */
 	output_errno = errno;
 	if (how->joined || (foreground_leaves() && errno != EPIPE))
 		cloche_run_leave(user);
@@ -59,7 +60,7 @@ static void on_warning(const char *text, void *user)
 	say("warning: %s", text);
 }
 
-/* Nobody says -t who forgot that a command wants a terminal; one in the background may not touch
+/* The default is a terminal, because users forget -t. A job in the background must not touch
  * ours. */
 bool foreground_has_tty(bool asked, bool refused)
 {
@@ -69,7 +70,7 @@ bool foreground_has_tty(bool asked, bool refused)
 	       tcgetpgrp(STDIN_FILENO) == getpgrp();
 }
 
-/* Endings that the exit code alone does not explain. */
+/* Explain endings that the exit code alone does not. */
 static void explain(const cloche_run *run)
 {
 	if (cloche_run_start_failure(run)[0])
@@ -136,7 +137,7 @@ int foreground_run(cloche_run *run, const struct foreground *f, bool *ret_ran)
 	explain(run);
 	if (ret_ran)
 		*ret_ran = true;
-	/* A reader who has heard enough is no failure, as in a pipeline of a shell. */
+	/* As in a shell pipeline, it is not a failure if the reader stops reading. */
 	if (output_errno && output_errno != EPIPE) {
 		say("cannot write the output: %s", strerror(output_errno));
 		return EXIT_CLOCHE;
@@ -144,7 +145,7 @@ int foreground_run(cloche_run *run, const struct foreground *f, bool *ret_ran)
 	return cloche_run_exit_code(run);
 }
 
-/* One key: "ctrl-x" or a character. 0 if it is neither. */
+/* Parse "ctrl-x" or a single character. Return 0 if it is neither. */
 static char read_key(const char *text, size_t n)
 {
 	if (n == 1 && *text > ' ' && *text <= '~')

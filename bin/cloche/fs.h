@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What the parts of `cloche fs` share. */
+/* Shared by the parts of `cloche fs`. */
 
 #include <cloche/files.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: names are the inside's. For a terminal they are escaped; into a pipe they go
- * as they are, a line each, or with -0 a NUL each, which is the only form that every name survives.
- * JSON has the bytes in hexadecimal if they are no UTF-8. */
+/* Theory of operation: names come from inside the sandbox. They are escaped on a terminal. Into a
+ * pipe they are written unchanged, one per line, or with -0 each followed by a NUL, which is the
+ * only unambiguous form. JSON also has the bytes in hexadecimal if they are not UTF-8. */
 #include "cli.h"
 #include "fs.h"
 #include "json_out.h"
@@ -118,7 +118,7 @@ static void print_mode(const cloche_file_stat *st)
 	fputs(text, stdout);
 }
 
-/* Where a link in the directory leads, "" if that is not known any more. Heap. */
+/* Return the target of a link in the directory; the caller frees it. NULL if it cannot be read. */
 static char *target_of(cloche_files *f, const char *dir, const char *name)
 {
 	size_t n = strlen(dir) + strlen(name) + 2;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `cloche image build` and `hash`: a directory with a Dockerfile becomes an image of two layers. */
+/* `cloche image build` and `hash`: build an image of two layers from a directory with a
+ * Dockerfile. */
 #include "cmd_image.h"
 #include "interrupt.h"
 #include "json_out.h"
@@ -47,7 +48,7 @@ static int read_dockerfile(cloche_image_build *b, const char *path, cloche_err *
 	return r;
 }
 
-/* dir: the operand, or where the Dockerfile is. */
+/* dir is the operand; NULL: the directory of the Dockerfile. */
 static int fill(
 	cloche_image_build *b, const struct image_options *o, const char *dir, cloche_err *err)
 {
@@ -63,7 +64,7 @@ static int fill(
 		path = NULL;
 	if (path)
 		r = read_dockerfile(b, path, err);
-	/* It is no file of its own context. */
+	/* The Dockerfile is not part of the build context. */
 	if (r == 0)
 		r = cloche_image_build_add_directory(
 			b, dir, strrchr(path, '/') ? strrchr(path, '/') + 1 : path, err);

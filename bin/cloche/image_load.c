@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `cloche image load` and `pull`: progress on a terminal, and what has come. */
+/* `cloche image load` and `pull`: show progress on a terminal, and list the stored images. */
 #include "cmd_image.h"
 #include "interrupt.h"
 #include "json_out.h"
@@ -12,7 +12,7 @@
 
 struct showing {
 	const struct image_options *o;
-	bool on_terminal, shown; /* a line of progress stands there */
+	bool on_terminal, shown; /* a line of progress is on the screen */
 	double began, last;
 	json_t *documents;
 	bool failed;
@@ -33,7 +33,7 @@ static void clear_progress(struct showing *s)
 	s->shown = false;
 }
 
-/* After a second, ten times a second. */
+/* Show progress after one second, at most ten times a second. */
 static bool on_step(const char *step, uint64_t bytes, void *user)
 {
 	struct showing *s = user;
@@ -74,7 +74,7 @@ static bool on_stored(const cloche_image *image, void *user)
 static void on_signal(void *user, int signal_number, unsigned count)
 {
 	(void)user;
-	/* The first one ends it in order. */
+	/* The first signal makes on_step() abort cleanly. */
 	if (count > 1) {
 		signal(signal_number, SIG_DFL);
 		raise(signal_number);
@@ -92,7 +92,7 @@ static void say_left_out(const struct cloche_image_loading *loading)
 			(unsigned long long)loading->devices_left_out);
 }
 
-/* source: of a load; name: of a pull. */
+/* If name is NULL, load from source (NULL: standard input); otherwise pull name. */
 static int get(const struct image_options *o, const char *source, const char *name)
 {
 	struct showing s = {.o = o, .began = now(), .documents = json_array()};

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the commands about sandboxes that are there have in common. */
+/* Shared by the commands for existing sandboxes. */
 #include "cli.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-/* Says what is wrong and returns the exit status. */
+/* On failure print the error and return the exit status. */
 static int open_instance(const char *id, cloche_instance **ret)
 {
 	cloche_err err = CLOCHE_ERR_INIT;
@@ -14,7 +14,7 @@ static int open_instance(const char *id, cloche_instance **ret)
 	return cloche_instance_open(id, ret, &err) < 0 ? complain(&err) : 0;
 }
 
-/* Whatever became of the others; 0, or the last failure's exit status. */
+/* Continue after a failure. Return 0, or the exit status of the last failure. */
 static int each_instance(
 	const struct operands *ids, int (*fn)(const cloche_instance *i, void *user), void *user)
 {

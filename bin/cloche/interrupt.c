@@ -31,7 +31,7 @@ void interrupt_catch(interrupt_fn fn, void *user)
 	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
 		struct sigaction old;
 
-		/* nohup and the like have said that it shall be ignored. */
+		/* The parent, for example nohup, wants the signal to be ignored. */
 		if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler == SIG_IGN)
 			continue;
 		sigaction(signals[i], &sa, NULL);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Ctrl-C and friends while something runs inside: the first interrupt goes to the command, the next
- * ends it, one more kills it. TERM and HUP end it at once. */
+/* Handles Ctrl-C and other signals while something is running inside. The handler decides what each
+ * one does. */
 
 #include <stdbool.h>
 
-/* Called in signal context with the signal's number and how many came so far; it may use only what
- * is safe there. */
+/* Called in signal context with the signal's number and the count of signals so far. It may only
+ * use async-signal-safe functions. */
 typedef void (*interrupt_fn)(void *user, int signal_number, unsigned count);
 
 void interrupt_catch(interrupt_fn fn, void *user);
-/* The last signal that came, 0: none. */
+/* Return the last signal, or 0 if there was none. */
 int interrupt_signal(void);

@@ -32,7 +32,7 @@ static bool take_text(struct pieces *w, const char *text)
 	return take_piece(text, strlen(text), w) == 0;
 }
 
-/* Piece by piece: the text of what a command printed may be six times as long. */
+/* Write piece by piece, because the JSON of a command's output can be six times as long. */
 static bool take_value(struct pieces *w, json_t *value, size_t flags)
 {
 	flags |= JSON_INDENT(2) | JSON_REAL_PRECISION(15);
@@ -63,7 +63,7 @@ bool json_print_with(json_t *object, const struct json_member *members, size_t n
 	return ok;
 }
 
-/* Length of the valid UTF-8 sequence at p; jansson decides what is valid. */
+/* Return the length of the valid UTF-8 sequence at p, or 0. jansson decides what is valid. */
 static size_t sequence(const char *p, size_t n)
 {
 	for (size_t len = 1; len <= 4 && len <= n; len++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `cloche log ID diff A B`: what differs between two entries. Everything in a log is a stranger's:
- * names and values are shown through the filter of the terminal. */
+/* `cloche log ID diff A B`: the differences between two entries. Nothing in a log can be trusted,
+ * so names and values are escaped before they are shown. */
 #include "cli.h"
 #include "json_out.h"
 #include "log.h"
@@ -82,7 +82,7 @@ static bool print_json(const cloche_difference *d, void *user)
 	return ok;
 }
 
-/* The number of the last entry up to a bound. */
+/* Finds the number of the last entry up to a bound. */
 struct resolving {
 	uint64_t time_us, number;
 };
@@ -91,7 +91,7 @@ static bool resolve_one(const cloche_operation *op, void *user)
 {
 	struct resolving *q = user;
 
-	/* As of "show --to": all of that second. */
+	/* As in "show --to", include the whole second. */
 	if (op->time_us < q->time_us + 1000000)
 		q->number = op->number;
 	return true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What happened, in a line for a person: commands and how they ended. */
+/* Shows commands and how they ended, on one line each. */
 #include "cli.h"
 #include "log.h"
 #include "names.h"
@@ -23,7 +23,7 @@ static void print_text(const json_t *value)
 		printf("...");
 }
 
-/* Of code, what it is instead of how an interpreter was called. */
+/* For code, print the code instead of the interpreter's command line. */
 static void print_command(const json_t *args)
 {
 	const json_t *word, *code = json_object_get(args, "code");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The page of a log. A file is there whole or not at all: it has no name before it is finished, so
- * that not even a signal leaves anything, if the file system knows such files. */
+/* Writes the HTML page of a log. The file appears completely or not at all: where the file system
+ * supports it, the file has no name until it is finished, so that not even a signal leaves a part
+ * of it. */
 #include "cli.h"
 #include "log.h"
 
@@ -18,7 +19,7 @@ static int failed(cloche_err *err, const char *path, int number)
 		number == EEXIST ? "it is there already" : strerror(number));
 }
 
-/* The directory that it is to lie in; to be freed. */
+/* Return the directory of path. The caller frees it. */
 static char *directory_of(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -26,7 +27,7 @@ static char *directory_of(const char *path)
 	return slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
 }
 
-/* Another name first: what is there is replaced at once. */
+/* Link the file under a temporary name, then rename it, which replaces path atomically. */
 static int replace(const char *fd_name, const char *path)
 {
 	char *other = NULL;
@@ -57,7 +58,8 @@ static int write_unnamed(cloche_oplog *log, int fd, const char *path, bool force
 	return r < 0 ? failed(err, path, -r) : 0;
 }
 
-/* By its other name. A link does not replace; if there are none, who looked first has to do. */
+/* Rename `other` to path. link() does not replace an existing file. Where links are not supported,
+ * rely on the earlier check. */
 static int give_name(const char *other, const char *path, bool force)
 {
 	if (!force && link(other, path) == 0)
@@ -67,7 +69,7 @@ static int give_name(const char *other, const char *path, bool force)
 	return rename(other, path) < 0 ? -errno : 0;
 }
 
-/* If no file can be without a name. */
+/* For file systems without unnamed files. */
 static int write_named(cloche_oplog *log, const char *path, bool force, cloche_err *err)
 {
 	char *other = NULL;
@@ -96,7 +98,7 @@ int write_report(cloche_oplog *log, const char *path, bool force, cloche_err *er
 
 	if (strcmp(path, "-") == 0)
 		return cloche_oplog_report(log, STDOUT_FILENO, err);
-	/* Before the work. */
+	/* Check this before the work. */
 	if (!force && access(path, F_OK) == 0)
 		return failed(err, path, EEXIST);
 	dir = directory_of(path);

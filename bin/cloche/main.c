@@ -21,7 +21,8 @@ const struct command *command_at(size_t i)
 	return i < COMMANDS ? commands[i] : NULL;
 }
 
-/* The names that users of SandboX know; "sandbox run node FILE" is "cloche run node FILE" here. */
+/* Map SandboX's names for commands to ours. "sandbox run node FILE" is "cloche run node FILE"
+ * here. */
 static const char *name_here(const char *name)
 {
 	if (strcmp(name, "list") == 0)
@@ -70,7 +71,7 @@ static int unknown(const char *name)
 	return EXIT_CLOCHE;
 }
 
-/* A closed standard descriptor must not become one of ours. */
+/* Open closed standard descriptors, so that no file of ours gets their numbers. */
 static int open_stdio(void)
 {
 	for (;;) {

@@ -7,9 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Characters that a terminal obeys (controls, those that turn the line round) or that nobody sees:
- * names that differ in them alone would look the same. Unicode calls the latter default ignorable.
- */
+/* Terminal controls, characters that change the direction of text, and invisible characters
+ * ("default ignorable" in Unicode): names that differ only in these would look the same. */
 static bool is_hidden(uint32_t c)
 {
 	static const struct {
@@ -26,12 +25,12 @@ static bool is_hidden(uint32_t c)
 	return false;
 }
 
-/* Length of the character of UTF-8 at p that can be shown, 0 if there is none. */
+/* Return the length of the printable UTF-8 character at p, or 0 if there is none. */
 static size_t shown(const unsigned char *p, size_t n)
 {
 	static const unsigned char first_bits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
 	size_t len = p[0] < 0x80 ? 1 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
-	json_t *s = len <= n ? json_stringn((const char *)p, len) : NULL; /* takes UTF-8 alone */
+	json_t *s = len <= n ? json_stringn((const char *)p, len) : NULL; /* accepts only UTF-8 */
 	uint32_t c = p[0] & first_bits[len];
 
 	json_decref(s);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: each command has tables of options; reading them and showing their help come
- * from the same tables, so that neither can lie. Arguments follow as "--name value",
- * "--name=value",
- * "-x value" or "-xvalue"; letters without argument can stand together. */
+/* Theory of operation: each command has tables of options, from which both the parser and the help
+ * are made, so they always agree. Arguments are given as "--name value", "--name=value", "-x value"
+ * or "-xvalue". Letters without an argument can be combined. */
 #include "cli.h"
 
 #include <limits.h>
@@ -35,7 +34,7 @@ static const struct option *find(const struct command *c, const char *name, size
 	return NULL;
 }
 
-/* How many letters are wrong, missing, too many or swapped with the next one. */
+/* The number of letters that are wrong, missing, superfluous or swapped with the next one. */
 static unsigned distance(const char *a, size_t n, const char *b)
 {
 	enum { MOST = 32 };
@@ -71,7 +70,8 @@ void options_near(const char *name, size_t n, const char *candidate, struct near
 
 	while (alike < n && candidate[alike] == name[alike])
 		alike++;
-	/* One that is meant to go on ("--work" for --workdir), or a slip: one letter in four. */
+	/* Accept an incomplete name ("--work" for --workdir) or typing errors in one letter of
+	 * four. */
 	if (wrong > 2 || wrong * 4 > n + 2)
 		wrong = alike > 2 ? 100 - (unsigned)(alike < 90 ? alike : 90) : UINT_MAX;
 	if (!best->name || wrong < best->wrong) {
@@ -125,7 +125,7 @@ static int read_long(
 		if (*at + 1 >= argc)
 			return fail(err, c, "a value is missing after --", o->name);
 		value = argv[++*at];
-		/* Which ends the options, and is no value. */
+		/* "--" ends the options and is not a value. */
 		if (strcmp(value, "--") == 0)
 			return fail(err, c, "a value is missing after --", o->name);
 	}
@@ -160,7 +160,7 @@ static int read_letters(
 int options_read(const struct command *command, void *ctx, int argc, char **argv,
 	struct operands *ret, cloche_err *err)
 {
-	int kept = 1, i; /* operands are gathered at argv[1..kept) */
+	int kept = 1, i; /* operands are collected in argv[1..kept) */
 
 	*ret = (struct operands){.v = argv + 1};
 	for (i = 1; i < argc; i++) {

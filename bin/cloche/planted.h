@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What sandboxes left in granted directories and this machine would run or obey by itself
- * (cloche/planted.h): said once, on standard error. */
+/* Reports files that sandboxes left in granted directories and that this machine would run or obey
+ * by itself (cloche/planted.h): once, on standard error. */
 
 #include <jansson.h>
 
-/* What this one left; the same for a JSON document (new; NULL on lack of memory). */
+/* Print the findings of this sandbox, and return them for a JSON document (new; NULL if out of
+ * memory). */
 json_t *planted_say(const char *sandbox);
 
-/* What others left that nobody has told of. */
+/* Print the findings of other sandboxes that have not been reported. */
 void planted_say_others(void);

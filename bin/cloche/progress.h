@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* How much was copied, for a person who waits: on standard error if that is a terminal, from
- * two seconds on. */
+/* Shows how much was copied, on standard error if that is a terminal, after two seconds. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,5 +13,5 @@ struct progress {
 void progress_begin(struct progress *p);
 /* user is the struct progress (cloche_files_progress_fn). */
 void progress_show(uint64_t bytes, void *user);
-/* Leaves an empty line. */
+/* Clear the line. */
 void progress_end(struct progress *p);

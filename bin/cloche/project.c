@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation (INV-CONSENT): the answer is for the bytes that were shown: the library has
- * read the files once, and obeys and records what it has read, whatever they hold by then. */
+/* Theory of operation (INV-CONSENT): the user consents to the bytes that were shown. The library
+ * reads the files once, and applies and records what it has read, even if the files have changed
+ * meanwhile. */
 #include "project.h"
 #include "cli.h"
 
@@ -11,7 +12,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-/* More than this nobody reads between two commands. */
+/* Users would not read more than this before a command. */
 enum { ASK_BYTES_MAX = 16 << 10 };
 
 static void show_line(const char *line)
@@ -54,12 +55,12 @@ bool project_ask_person(void)
 	char line[256];
 	ssize_t n;
 
-	/* What was typed before the question is no answer to it. */
+	/* Input that was typed before the question is not an answer. */
 	(void)tcflush(STDIN_FILENO, TCIFLUSH);
 	(void)put(STDERR_FILENO, question, sizeof(question) - 1);
 	while ((n = read(STDIN_FILENO, line, sizeof(line) - 1)) < 0 && errno == EINTR)
 		;
-	/* The line's end is shown by the terminal, the end of the input is not. */
+	/* At the end of input the terminal has not shown a newline. */
 	if (n <= 0 || line[n - 1] != '\n') {
 		(void)put(STDERR_FILENO, "\n", 1);
 		return false;

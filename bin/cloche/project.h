@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What a project's own files ask for, and the person's consent to it. */
+/* What a project's own files ask for, and the user's consent to it. */
 
 #include <cloche/project.h>
 
-/* Obeys what is found in the working directory. On a terminal the person is asked once if that
- * needs consent; elsewhere it is refused. allow as for cloche_project_apply(). */
+/* Apply the project files found in the working directory. If they need consent, ask once on a
+ * terminal; refuse without one. allow is as for cloche_project_apply(). */
 int project_load(cloche_sandbox *sb, cloche_allowlist *allow, cloche_err *err);
 
-/* Says on standard error what the files ask for and, if the person consented to something there
- * before, what is different. */
+/* Print on standard error what the files ask for and, if there was an earlier consent for this
+ * directory, what is different. */
 void project_show(const cloche_project *p);
 
-/* Whether there is a person to ask, on standard input and standard error. */
+/* Return whether standard input and standard error are terminals, so that the user can be asked. */
 bool project_can_ask(void);
-/* Asks; whatever is not yes is no. */
+/* Ask the user. Every answer but yes means no. */
 bool project_ask_person(void);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: the library lists the options that make a sandbox, and sets each by its
- * name. Those that the command line has are kept until the environment and the configuration file
- * have been read, so that they win over both. */
+ * name. Options from the command line are applied after the environment and the configuration file,
+ * so that they override both. */
 #include "cli.h"
 #include "project.h"
 
@@ -68,7 +68,7 @@ struct option_table sandbox_option_table = {.title = "Options of the sandbox"};
 struct option_table lasting_option_table = {
 	.title = "Options of a sandbox that is kept, or put on record"};
 
-/* Whether a word is one of those, with blanks between them. */
+/* Return whether word is one of words, which are separated by blanks. */
 static bool sandbox_options_has_word(const char *words, const char *word)
 {
 	size_t n = strlen(word);
@@ -79,7 +79,7 @@ static bool sandbox_options_has_word(const char *words, const char *word)
 	return false;
 }
 
-/* Appends to a table whose options are in memory of its own. */
+/* Append to a table whose options are in allocated memory. */
 static void sandbox_options_add(
 	struct option_table *t, struct option **mem, const cloche_option *from)
 {
@@ -150,7 +150,7 @@ void sandbox_options_done(struct sandbox_options *o)
 	free(o->given);
 }
 
-/* The file that was named, and the allowlist of projects that keep one beside it. */
+/* Load the named file, and the allowlist next to it if there is one. */
 static int load_named(struct sandbox_options *o, cloche_err *err)
 {
 	static char beside[PATH_MAX];
@@ -168,7 +168,7 @@ static int load_named(struct sandbox_options *o, cloche_err *err)
 	return 0;
 }
 
-/* What is found in the working directory is asked about. */
+/* Load the files found in the working directory; they may need consent. */
 static int load_found(struct sandbox_options *o, cloche_err *err)
 {
 	cloche_allowlist *allow = cloche_allowlist_new();
@@ -193,7 +193,7 @@ static int load_config(struct sandbox_options *o, cloche_err *err)
 	return o->config ? load_named(o, err) : load_found(o, err);
 }
 
-/* Tools come last: what is mounted decides what they need. */
+/* Tools come last, because what they need depends on the mounts. */
 static int apply_given(struct sandbox_options *o, cloche_err *err)
 {
 	const struct given *net = sandbox_options_given(o, "net"), *g = o->given;
@@ -215,7 +215,7 @@ static void say_warning(const char *text, void *user)
 	say("warning: %s", text);
 }
 
-/* The defaults that AgentGate's variables give, but those of options that were given. */
+/* Apply the defaults from AgentGate's variables, except for options that were given. */
 static int load_environment(struct sandbox_options *o, cloche_err *err)
 {
 	const char *provider = getenv("CLOCHE_PROVIDER");
@@ -254,7 +254,7 @@ int sandbox_options_finish(struct sandbox_options *o, cloche_err *err)
 	int r = 0;
 
 	debug_step(o, "the options were read");
-	/* First: what is read of secrets depends on it. */
+	/* This comes first, because it decides whether secrets need values. */
 	if (offline)
 		r = cloche_sandbox_set(o->sb, "offline", offline->value, err);
 	if (r == 0)

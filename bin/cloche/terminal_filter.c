@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation (INV-TERMINAL)
  *
- * A state machine reads the stream as a terminal would (ECMA-48 and what xterm made of it): plain
- * bytes, characters of UTF-8, escape sequences, strings. What is begun is held until it is whole,
- * then judged: it passes as it came, or not at all. So the terminal never sees a part, and whatever
- * it and we might read differently is no difference about what a sequence does, since only those of
- * a list pass. Two streams that share a terminal cannot make up a sequence or a character together.
+ * A state machine parses the stream as a terminal would (ECMA-48 with xterm's extensions): plain
+ * bytes, UTF-8 characters, escape sequences, strings. A sequence is held until it is complete and
+ * then passes unchanged or not at all. The terminal never sees part of a sequence, and only listed
+ * sequences pass. So if a terminal parses something differently from us, that does not change what
+ * the sequences do. Two streams that share a terminal cannot form a sequence or a character
+ * together.
  *
- * C1 controls (0x80 to 0x9f as bytes of their own, or U+0080 to U+009F in UTF-8) never pass: a
- * terminal obeys them like the escape sequences they stand for. Other bytes that are no UTF-8
- * become U+FFFD, which is what a terminal shows for them. The terminal is taken to read UTF-8; what
- * would change that does not pass.
+ * C1 controls (bytes 0x80 to 0x9f, or U+0080 to U+009F in UTF-8) never pass, because a terminal
+ * treats them like the escape sequences that they stand for. Other bytes that are not UTF-8 become
+ * U+FFFD, which is what a terminal shows for them. We assume that the terminal uses UTF-8, and
+ * sequences that would change this do not pass.
  *
- * What is judged, and why, is in terminal_sequences.c. */
+ * terminal_sequences.c decides which sequences pass, and says why. */
 #include "terminal_filter.h"
 #include "terminal_sequences.h"
 
@@ -20,11 +21,11 @@
 
 enum state {
 	GROUND,
-	CHARACTER,  /* within a character of UTF-8 */
+	CHARACTER,  /* in a UTF-8 character */
 	ESCAPE,     /* after ESC, and bytes from 0x20 to 0x2f */
 	CONTROL,    /* after ESC [ */
 	STRING,     /* after ESC ] P X ^ _ k, up to its end */
-	STRING_ESC, /* after an ESC in it */
+	STRING_ESC, /* after an ESC in a string */
 };
 
 enum {
@@ -35,8 +36,7 @@ enum {
 	SUB = 0x1a,
 	ESC = 0x1b,
 	DEL = 0x7f,
-	STRING_MAX =
-		1 << 20, /* bytes of a string without end that are swallowed before we give up */
+	STRING_MAX = 1 << 20, /* bytes of an unterminated string to drop before we give up */
 };
 
 struct sink {
@@ -87,7 +87,7 @@ static void forget(struct terminal_filter *f)
 	f->held_n = 0;
 }
 
-/* The sequence is whole. */
+/* The sequence is complete. */
 static void finish(struct terminal_filter *f, struct sink *out)
 {
 	if (!f->drop && terminal_sequence_passes(f))
@@ -124,14 +124,14 @@ static void ground(struct terminal_filter *f, unsigned char c, struct sink *out)
 		f->utf8_left = (unsigned char)(n - 1);
 	} else if ((c >= 0x20 && c != DEL) || (c >= BEL && c <= '\r') || c == SI ||
 		   (c == SO && f->kind == TERMINAL_PROGRAM)) {
-		/* BEL, BS, HT, LF, VT, FF, CR. Not ENQ, which a terminal answers. */
+		/* BEL, BS, HT, LF, VT, FF, CR pass. ENQ does not, because terminals answer it. */
 		if (c == SO)
 			f->modes |= TERMINAL_CHARSET;
 		emit(out, &c, 1);
 	}
 }
 
-/* Whether c may follow what is held; RFC 3629, section 4. */
+/* Return whether c may follow the held bytes; RFC 3629, section 4. */
 static bool continues(const struct terminal_filter *f, unsigned char c)
 {
 	unsigned char low = 0x80, high = 0xbf;
@@ -149,7 +149,7 @@ static bool continues(const struct terminal_filter *f, unsigned char c)
 	return c >= low && c <= high;
 }
 
-/* False if c does not belong to the character and has to be looked at anew. */
+/* Return false if c does not belong to the character and must be processed again. */
 static bool character(struct terminal_filter *f, unsigned char c, struct sink *out)
 {
 	if (!continues(f, c)) {
@@ -166,7 +166,7 @@ static bool character(struct terminal_filter *f, unsigned char c, struct sink *o
 	return true;
 }
 
-/* A control within a sequence: what was begun is given up, the control stands for itself. */
+/* A control in a sequence: the sequence is dropped, and the control is processed on its own. */
 static bool is_control(unsigned char c)
 {
 	return c < 0x20 || c >= DEL;
@@ -179,7 +179,7 @@ static bool escape(struct terminal_filter *f, unsigned char c, struct sink *out)
 		return c == CAN || c == SUB;
 	}
 	hold(f, c);
-	if (c < 0x30) /* more are to come */
+	if (c < 0x30) /* more bytes follow */
 		return true;
 	if (f->held_n == 2 && c == '[')
 		f->state = CONTROL;
@@ -219,7 +219,8 @@ static bool string(struct terminal_filter *f, unsigned char c, struct sink *out)
 		forget(f);
 		return c == CAN || c == SUB;
 	}
-	/* A line's end is in no command's text: that was none. Pictures are written in lines. */
+	/* The text of a command has no line breaks, so this was not a command. Images can have
+	 * them. */
 	if (c < 0x20 && command) {
 		forget(f);
 		return false;
@@ -245,7 +246,7 @@ static bool string_esc(struct terminal_filter *f, unsigned char c, struct sink *
 
 static bool step(struct terminal_filter *f, unsigned char c, struct sink *out)
 {
-	/* Another one begins. */
+	/* Another sequence starts. */
 	if (c == ESC && (f->state == ESCAPE || f->state == CONTROL)) {
 		begin(f, ESCAPE, c);
 		return true;
@@ -268,7 +269,7 @@ static bool step(struct terminal_filter *f, unsigned char c, struct sink *out)
 	return true;
 }
 
-/* How many bytes at p are plain in the ground state. */
+/* Return the number of plain bytes at p, in the ground state. */
 static size_t plain(const unsigned char *p, size_t n)
 {
 	size_t i = 0;

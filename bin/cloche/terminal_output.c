@@ -49,7 +49,7 @@ static void drop_answers(int fd)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
 
-	/* If lines are read whole, nothing is readable before one is: then this only waits. */
+	/* If the terminal reads whole lines, an answer is not readable. Then this only waits. */
 	(void)poll(&p, 1, PATIENCE_MS);
 	(void)tcflush(fd, TCIFLUSH);
 }

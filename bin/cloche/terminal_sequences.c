@@ -1,26 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation (INV-TERMINAL)
  *
- * What passes is listed; everything else does not, whatever terminal it may be meant for.
+ * Only listed sequences pass; everything else is dropped, whatever terminal it is meant for.
  *
- * A command without a terminal of its own has no business with one: colours, movement, erasing,
- * the cursor's visibility. Not the erasing of what has scrolled away, which is the person's.
+ * A command without a terminal of its own may use colours, movement, erasing and the visibility of
+ * the cursor, but not erase the scrollback, which belongs to the user.
  *
- * A program in a terminal of its own (-t) is an editor, a pager, a multiplexer, an agent. It may
- * set modes, ask for the kind, the size, the colours and the state of the terminal, name the
- * window, show links to the web. All of these answers are made of digits and fixed words, so that
- * one which comes when the program is gone already is rubbish in the shell, not a command. What
- * does not pass, since nothing that people use in a room breaks without it:
- *   - the clipboard (OSC 52 and its kin): reading takes secrets in, writing prepares what is
- * pasted;
+ * A program with a terminal of its own (-t) is an editor, a pager, a multiplexer or an agent. It
+ * may set modes, query the type, size, colours and state of the terminal, set the window's title
+ * and show links to the web. The answers to these queries consist of digits and fixed words. If one
+ * arrives after the program has ended, the shell reads rubbish, but not a command. The following do
+ * not pass, because nothing that people use in a room needs them:
+ *   - the clipboard (OSC 52 and similar): reading exposes secrets, writing prepares a paste;
  *   - answers with text that the room chose: the window's title, the answerback, fonts;
- *   - checksums of the screen, by which what the person sees can be read;
- *   - strings that terminals act upon by themselves: pictures (also by file name), files, keys that
- *     type something, status lines, passing on to an outer terminal (tmux, screen), notifications,
+ *   - checksums of the screen, which reveal what the user sees;
+ *   - strings that terminals act upon by themselves: images (also by file name), files, key
+ *     definitions, status lines, passthrough to an outer terminal (tmux, screen), notifications,
  *     the directory and the commands of the shell, links to anything but the web;
- *   - printing, resizing, moving; locking the keyboard; languages that are read otherwise (VT52,
- *     Tektronix, 8-bit controls, other encodings).
- * Modes that were left on when the program ends are switched back. */
+ *   - printing, resizing, moving; locking the keyboard; modes with another syntax (VT52, Tektronix,
+ *     8-bit controls, other encodings).
+ * When the program ends, the modes that it left on are reset. */
 #include "terminal_sequences.h"
 
 #include <stdio.h>
@@ -31,22 +30,23 @@ struct span {
 	size_t n;
 };
 
-/* A control sequence in its parts. */
+/* A control sequence, split into its parts. */
 struct csi {
 	char prefix; /* one of <=>? or 0 */
 	struct span params;
-	char inter; /* the intermediate, or 0 */
+	char inter; /* the intermediate byte, or 0 */
 	char final;
 };
 
 enum { DIGITS_MAX = 5, PARAMS_MAX = 64 };
 
-/* Modes that we know and how to leave them. `usual` is how a shell wants it. */
+/* The modes that we know. `usual` is the state that a shell expects. */
 static const struct {
 	unsigned short number;
 	bool dec, usual;
 } modes[] = {
-	/* Other screens first: what follows is about the one that the person returns to. */
+	/* Alternate screens come first: the other modes apply to the screen that the user returns
+	 * to. */
 	{1049, true, false}, {1047, true, false}, {47, true, false}, {1, true, false},
 	{5, true, false}, {6, true, false}, {7, true, true}, {9, true, false}, {25, true, true},
 	{66, true, false}, {67, true, false}, {69, true, false}, {1000, true, false},
@@ -57,10 +57,10 @@ static const struct {
 enum { MODES = sizeof(modes) / sizeof(modes[0]) };
 _Static_assert(MODES < 40, "the bits above are those below");
 
-/* Other things that stay, with what undoes them. */
+/* Other lasting effects, and the sequences that undo them. */
 enum lasting { REGION, KEYPAD, CURSOR, KEYBOARD, MODIFIERS, PALETTE, COLOURS, LASTING_END };
 static const char *const undo[LASTING_END] = {
-	[REGION] = "\0337\033[r\0338", /* it moves the cursor, which is kept */
+	[REGION] = "\0337\033[r\0338", /* this moves the cursor, so save and restore it */
 	[KEYPAD] = "\033>",
 	[CURSOR] = "\033[0 q",
 	[KEYBOARD] = "\033[<32u\033[=0u",
@@ -84,7 +84,8 @@ static bool is_one_of(char c, const char *set)
 	return c && strchr(set, c);
 }
 
-/* Takes the next parameter off; false at the end. An empty one is `otherwise`. */
+/* Remove the next parameter from params. Return false at the end. An empty one gives
+ * `otherwise`. */
 static bool next_param(struct span *params, unsigned otherwise, unsigned *ret)
 {
 	unsigned value = 0;
@@ -122,8 +123,9 @@ static unsigned second_param(const struct csi *s)
 	return value;
 }
 
-/* Of its parts a well-formed sequence has these, in this order; numbers of a size that no terminal
- * stumbles over, and colons only where colours are. */
+/* Split a sequence. Return false if its parts are not in this order, if there are too many
+ * parameters, if a number is so large that terminals could mishandle it, or if there is a colon in
+ * anything but a colour. */
 static bool split(const unsigned char *held, size_t held_n, struct csi *ret)
 {
 	const char *p = (const char *)held + 2;
@@ -160,10 +162,10 @@ static bool movement_passes(struct terminal_filter *f, const struct csi *s)
 {
 	if (s->final == 'm')
 		note_style(f, s);
-	/* 3 is the lines that have scrolled away. */
+	/* 3 erases the scrollback. */
 	if (s->final == 'J')
 		return first_param(s) < 3;
-	/* With five parameters it is about the mouse; with some, the margins. */
+	/* With five parameters T starts mouse tracking. With parameters s sets the margins. */
 	if (s->final == 'T')
 		return !memchr(s->params.p, ';', s->params.n);
 	if (s->final == 's' || s->final == 'u')
@@ -185,10 +187,10 @@ static bool text_passes(struct terminal_filter *f, const struct csi *s)
 	return !s->prefix && movement_passes(f, s);
 }
 
-/* One mode of a sequence that sets or resets some; false: refused. */
+/* Return whether a sequence may set or reset this mode. */
 static bool mode_passes(struct terminal_filter *f, unsigned number, bool dec, bool on)
 {
-	/* VT52 and Tektronix, which are read otherwise; locked keyboard, local echo. */
+	/* VT52 and Tektronix modes, which change the syntax; locked keyboard; local echo. */
 	if (dec ? number == 2 || number == 38 : number == 2 || number == 12)
 		return false;
 	for (size_t i = 0; i < MODES; i++)
@@ -211,8 +213,8 @@ static bool modes_pass(struct terminal_filter *f, const struct csi *s)
 	return true;
 }
 
-/* With an intermediate: ask for a mode, soft reset, the cursor's shape, protected text, sideways.
- */
+/* With an intermediate byte: query a mode, soft reset, cursor shape, protected text, scroll
+ * sideways. */
 static bool inter_passes(struct terminal_filter *f, const struct csi *s)
 {
 	if (s->inter == ' ' && s->final == 'q')
@@ -225,7 +227,8 @@ static bool inter_passes(struct terminal_filter *f, const struct csi *s)
 	       (s->inter == ' ' && is_one_of(s->final, "q@A"));
 }
 
-/* Sizes of window and screen, the stack of titles. Not resizing, moving, or telling the title. */
+/* Window and screen sizes and the title stack pass. Resizing, moving and reporting the title do
+ * not. */
 static bool window_passes(const struct csi *s)
 {
 	static const unsigned char fine[] = {11, 13, 14, 15, 16, 18, 19, 22, 23};
@@ -279,7 +282,7 @@ static bool program_passes(struct terminal_filter *f, const struct csi *s)
 	}
 }
 
-/* Sequences of ESC and one byte, or of ESC, an intermediate and one. */
+/* Sequences of ESC and a byte, or of ESC, an intermediate byte and a byte. */
 static bool escape_passes(struct terminal_filter *f)
 {
 	char a = (char)f->held[1], b = f->held_n == 3 ? (char)f->held[2] : 0;
@@ -291,7 +294,7 @@ static bool escape_passes(struct terminal_filter *f)
 	if (b) {
 		if (a == '(')
 			note(f, TERMINAL_CHARSET, b != 'B');
-		/* Character sets; sizes of a line, the test picture; UTF-8. */
+		/* Character sets; line sizes and the test pattern; UTF-8. */
 		return is_one_of(a, "()*+-./") || (a == '#' && is_one_of(b, "34568")) ||
 		       (a == '%' && b == 'G');
 	}
@@ -308,7 +311,7 @@ static bool escape_passes(struct terminal_filter *f)
 	return is_one_of(a, "=>cHno|}~");
 }
 
-/* What a string holds, without the two bytes before and the one or two after it. */
+/* The contents of a string, without the two bytes before and the one or two bytes after it. */
 static struct span string_of(const struct terminal_filter *f)
 {
 	size_t tail = f->held[f->held_n - 1] == '\\' && f->held[f->held_n - 2] == 0x1b ? 2 : 1;
@@ -323,7 +326,7 @@ static bool begins(struct span s, const char *with)
 	return s.n >= n && memcmp(s.p, with, n) == 0;
 }
 
-/* Characters of UTF-8 that are no controls. */
+/* Return whether s is UTF-8 without control characters. */
 static bool is_text(struct span s)
 {
 	struct terminal_filter check;
@@ -334,7 +337,7 @@ static bool is_text(struct span s)
 	       check.held_n == 0 && memcmp(shown, s.p, s.n) == 0;
 }
 
-/* "8;params;URI": of the web, or none, which ends a link. */
+/* "8;params;URI": links to the web pass, and an empty URI, which ends a link. */
 static bool link_passes(struct span s)
 {
 	const char *semicolon = memchr(s.p, ';', s.n);
@@ -346,7 +349,7 @@ static bool link_passes(struct span s)
 	return uri.n == 0 || begins(uri, "https://") || begins(uri, "http://");
 }
 
-/* Colours are set by anything but numbers and question marks. */
+/* Anything but numbers and question marks sets a colour. */
 static bool sets(struct span s)
 {
 	for (size_t i = 0; i < s.n; i++)
@@ -360,7 +363,7 @@ static bool command_is_known(unsigned number, struct span rest)
 {
 	if (number == 8)
 		return link_passes(rest);
-	if (number == 9) /* a bar of progress, not a notification */
+	if (number == 9) /* a progress bar, not a notification */
 		return begins(rest, "4;");
 	return number <= 2 || number == 4 || number == 5 || (number >= 10 && number <= 19) ||
 	       number == 104 || number == 105 || (number >= 110 && number <= 119);
@@ -388,7 +391,7 @@ static bool command_passes(struct terminal_filter *f, struct span s)
 	return true;
 }
 
-/* Device control strings: what is the setting, what can it do (hexadecimal names), wait with
+/* Device control strings: query a setting, query capabilities (names in hexadecimal), delay
  * drawing. */
 static bool device_passes(struct span s)
 {
@@ -405,7 +408,7 @@ static bool device_passes(struct span s)
 	return true;
 }
 
-/* Of those that pass: whether a terminal answers. */
+/* Of the sequences that pass: return whether a terminal answers it. */
 static bool is_question(const struct csi *s)
 {
 	if (s->inter)

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Which escape sequences pass, and what puts right what they leave behind; for terminal_filter.c.
- */
+/* Decides which escape sequences pass and how to undo their effects, for terminal_filter.c. */
 
 #include "terminal_filter.h"
 
-/* In terminal_filter.modes, beside the bits of the table of modes. */
+/* A bit in terminal_filter.modes, in addition to those of the table of modes. */
 #define TERMINAL_CHARSET (1ULL << 63)
 
-/* Judges the whole sequence in f->held, and notes in f what stays switched on by it. */
+/* Return whether the complete sequence in f->held passes. Note in f which effects last. */
 bool terminal_sequence_passes(struct terminal_filter *f);
 
-/* Writes what undoes it, at most TERMINAL_FILTER_END bytes; returns how much. */
+/* Write what undoes these effects, at most TERMINAL_FILTER_END bytes. Return the length. */
 size_t terminal_reset(const struct terminal_filter *f, char *out);

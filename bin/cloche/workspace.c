@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Whether a is b or above it. */
+/* Return whether a is b or a parent of it. */
 static bool workspace_is_above(const char *a, const char *b)
 {
 	size_t n = strlen(a);
@@ -15,7 +15,8 @@ static bool workspace_is_above(const char *a, const char *b)
 	return strcmp(a, "/") == 0 || (strncmp(a, b, n) == 0 && (b[n] == '/' || b[n] == '\0'));
 }
 
-/* Whether dir is the person's home or above it, by the variable or by the account. */
+/* Return whether dir is the user's home directory or a parent of it, according to HOME or the
+ * account. */
 static bool workspace_holds_home(const char *dir)
 {
 	const struct passwd *account = getpwuid(getuid());
@@ -39,7 +40,7 @@ int workspace_choose(struct sandbox_options *o, cloche_err *err)
 			"--no-workspace and --workspace: which of them? Not both, with \"%s\"",
 			given->value);
 	o->workspace = given ? given->value : NULL;
-	/* With those the working directory is where it is. */
+	/* With these options the working directory is not mounted at /workspace. */
 	if (o->no_workspace || given || sandbox_options_given(o, "srt-settings"))
 		return 0;
 	if (!getcwd(cwd, sizeof(cwd)))
@@ -47,7 +48,7 @@ int workspace_choose(struct sandbox_options *o, cloche_err *err)
 			"the current directory is gone");
 	if (strcmp(cwd, "/") == 0)
 		return 0;
-	/* Nobody means to hand over everything that is theirs by standing in the wrong place. */
+	/* Starting cloche in the wrong place must not expose everything that the user owns. */
 	if (workspace_holds_home(cwd)) {
 		say("not mounting %s, which holds your home, as the workspace; "
 		    "use --workspace DIR (or --no-workspace, to say so)",

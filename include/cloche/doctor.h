@@ -13,13 +13,13 @@ enum cloche_check_state { CLOCHE_CHECK_OK, CLOCHE_CHECK_DEGRADED, CLOCHE_CHECK_M
 
 typedef struct cloche_check {
 	const char *name;              /* "user namespaces" */
-	enum cloche_check_state state; /* degraded: cloche works, with less */
+	enum cloche_check_state state; /* degraded: cloche works with limitations */
 	const char *detail;            /* what was found, or the exact blocker */
 	const char *advice;            /* what to do, or "" */
 } cloche_check;
 
-/* Makes every check and calls fn with each; strings are borrowed during the call. Returns 0 if a
- * sandbox can be made here, 1 if not, negative on failure. Leaves nothing behind. */
+/* Run every check and call fn with each result. The strings are borrowed for the call. Return 0 if
+ * a sandbox can be made here, 1 if not, negative on failure. Nothing is left behind. */
 CLOCHE_API int cloche_doctor(
 	void (*fn)(const cloche_check *check, void *user), void *user, cloche_err *err);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef CLOCHE_ERROR_H
 #define CLOCHE_ERROR_H
-/* Errors of infrastructure. Expected endings of a run (exit codes, timeouts, out of memory) are
+/* Infrastructure errors. The expected endings of a run (exit codes, timeouts, out of memory) are
  * results, not errors. */
 
 #ifdef __cplusplus
@@ -21,8 +21,8 @@ enum cloche_error_code {
 #undef CLOCHE_ERROR
 };
 
-/* What went wrong. Allocated by the caller, filled by the function that failed; zero it (or use
- * CLOCHE_ERR_INIT) before the first use. Functions return 0, or the negated code. */
+/* Describes a failure. The caller allocates it and sets it to zero (or CLOCHE_ERR_INIT) before the
+ * first use; the function that fails fills it. Functions return 0 or the negated code. */
 typedef struct cloche_err {
 	int code;           /* enum cloche_error_code */
 	int sys_errno;      /* errno if a system call failed, else 0 */
@@ -35,10 +35,10 @@ typedef struct cloche_err {
 		0, 0, "", ""                                                                       \
 	}
 
-/* Returns the fixed English text of a code; never NULL. Thread-safe. */
+/* Return the fixed English text of a code, never NULL. Thread-safe. */
 CLOCHE_API const char *cloche_error_text(int code);
 
-/* Returns the exit status that the command line uses for a code. Thread-safe. */
+/* Return the exit status that the command line uses for a code. Thread-safe. */
 CLOCHE_API int cloche_error_exit_status(int code);
 
 #ifdef __cplusplus

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef CLOCHE_MANAGER_H
 #define CLOCHE_MANAGER_H
-/* For programs that make many sandboxes: gives each the same defaults, lets no more run at a time
- * than was said and than the machine has memory for, knows which sandbox belongs to which run, and
- * ends them when the program ends. There is no daemon: managers of any number of processes of one
- * user share the machine's memory, see the same sandboxes (cloche_instance_list()), and leave each
- * other's alone.
+/* Managers are for programs that make many sandboxes. A manager gives all its sandboxes the same
+ * defaults, limits how many run at a time, waits until the machine has memory for the next one,
+ * knows which sandbox belongs to which run, and ends its sandboxes when the program ends. There is
+ * no daemon: the managers of all processes of a user share the machine's memory, see the same
+ * sandboxes (cloche_instance_list()), and do not touch each other's.
  *
- * If a program dies without a cleanup, its sandboxes end when nothing runs in them and their
- * lifetime is over: the next manager's cleanup, or the next command that lists sandboxes, sees to
- * that.
+ * If a program dies without a cleanup, its sandboxes are ended once their lifetime is over and
+ * nothing runs in them: by the next cleanup of any manager, or the next command that lists
+ * sandboxes.
  *
  * Functions may be called by any number of threads at a time, but not in a child that was forked
  * without exec. Functions that return int return 0 or a negated error code and describe the failure
@@ -32,67 +32,69 @@ typedef struct cloche_manager cloche_manager;
 
 /* --- opening --- */
 
-/* Opens a manager. Its defaults are two CPUs, 4096 MiB of memory, a lifetime and a timeout of 3600
- * seconds, no network, five runs at a time and a cleanup every five minutes, or what the AGENTGATE_
- * variables of the environment say (cloche(1)); limits that nobody asked for are no error if
- * they cannot be enforced. fn (may be NULL) is told of warnings and of what cleanups end, by any
- * thread, until the manager is closed. CLOCHE_E_USAGE: a variable's value is none. */
+/* Open a manager. The defaults are two CPUs, 4096 MiB of memory, a lifetime and a timeout of 3600
+ * seconds, no network, five runs at a time and a cleanup every five minutes, unless the AGENTGATE_
+ * environment variables say otherwise (cloche(1)). A limit that was not requested explicitly is not
+ * an error if it cannot be enforced. fn (may be NULL) is called with warnings and with what
+ * cleanups end, on any thread, until the manager is closed. CLOCHE_E_USAGE: a variable has an
+ * invalid value. */
 CLOCHE_API int cloche_manager_open(
 	cloche_warning_fn fn, void *user, cloche_manager **ret, cloche_err *err);
 
-/* The one of this process, opened at the first call without a function for warnings; it has its
- * cleanup at exit, and is not closed. */
+/* Return the manager shared by the whole process. The first call opens it, without a function for
+ * warnings. It cleans up at exit and must not be closed. */
 CLOCHE_API int cloche_manager_shared(cloche_manager **ret, cloche_err *err);
 
-/* Ends its own thread and frees it; NULL is fine. No other thread may use it. Its sandboxes stay as
- * those of a program that has died. */
+/* End the manager's own thread and free the manager. NULL is allowed. No other thread may be using
+ * it. Its sandboxes stay, and are treated like those of a program that has died. */
 CLOCHE_API void cloche_manager_close(cloche_manager *manager);
 
-/* What sandboxes begin with, borrowed: change it before other threads use the manager. */
+/* Return the configuration that its sandboxes start from, borrowed. Change it before other threads
+ * use the manager. */
 CLOCHE_API cloche_sandbox *cloche_manager_defaults(cloche_manager *manager);
-/* A copy of the defaults to be changed for one sandbox, and freed by the caller. NULL on lack of
+/* Return a copy of the defaults, to be changed for one sandbox. The caller frees it. NULL if out of
  * memory. */
 CLOCHE_API cloche_sandbox *cloche_manager_configure(const cloche_manager *manager);
 
-/* How many may run at a time; 0: any number. */
+/* Set how many may run at a time; 0: no limit. */
 CLOCHE_API void cloche_manager_set_max_runs(cloche_manager *manager, unsigned runs);
-/* After how many milliseconds a sandbox counts as left over if its program has died. Holds for
- * those that are made from now on. */
+/* Set the lifetime: the milliseconds after which a sandbox counts as left over if its program has
+ * died. Applies to sandboxes that are made from now on. */
 CLOCHE_API void cloche_manager_set_lifetime(cloche_manager *manager, uint64_t milliseconds);
-/* How often cloche_manager_collect() is called by a thread of the manager's own; 0: never, and
- * there is no such thread. */
+/* Set how often the manager's own thread calls cloche_manager_collect(). 0: never, and there is no
+ * such thread. */
 CLOCHE_API int cloche_manager_set_cleanup_interval(
 	cloche_manager *manager, uint64_t milliseconds, cloche_err *err);
-/* Whether cloche_manager_cleanup() is called when the process exits in order; from then on it makes
- * no more. Default: false. */
+/* Set whether cloche_manager_cleanup() is called when the process exits normally; after that the
+ * manager makes no more sandboxes. Default: false. */
 CLOCHE_API int cloche_manager_set_cleanup_at_exit(
 	cloche_manager *manager, bool at_exit, cloche_err *err);
 
 /* --- sandboxes --- */
 
-/* Makes a sandbox as cloche_instance_create() does. It has the labels cloche.manager,
- * cloche.lifetime (seconds) and, if run_id is not NULL, cloche.run-id.
+/* Make a sandbox like cloche_instance_create(). It gets the labels cloche.manager, cloche.lifetime
+ * (seconds) and, if run_id is not NULL, cloche.run-id.
  *
- * If as many run as may, or the memory limits of all sandboxes that managers of this user have
- * made exceed the memory of the machine, or of a control group that this process runs in, or its
- * own is more than is available now, this waits, first come first served, for wait_ms milliseconds
- * (UINT64_MAX: for ever). CLOCHE_E_BUSY: the time is over; CLOCHE_E_LIMIT: there is less memory
- * than the limit of this one; CLOCHE_E_USAGE: the configuration or run_id (1 to 128 printable
- * characters) is wrong. */
+ * Wait, first come first served, for at most wait_ms milliseconds (UINT64_MAX: no limit), while the
+ * maximum number is running, while the memory limits of all sandboxes made by managers of this
+ * user, including this one, exceed the memory of the machine or of this process's control group, or
+ * while this one's limit is more than the memory that is available now. CLOCHE_E_BUSY: the time is
+ * over. CLOCHE_E_LIMIT: the limit of this sandbox is more than all of the memory. CLOCHE_E_USAGE:
+ * the configuration or run_id (1 to 128 printable characters) is wrong. */
 CLOCHE_API int cloche_manager_create(cloche_manager *manager, const cloche_sandbox *sb,
 	const char *run_id, uint64_t wait_ms, cloche_instance **ret, cloche_err *err);
 
-/* Ends a sandbox of this manager and removes all of it. What fails is tried again by each
- * cloche_manager_collect(). CLOCHE_E_NOT_FOUND: it has no such sandbox. */
+/* End a sandbox of this manager and remove everything of it. If that fails, each
+ * cloche_manager_collect() tries again. CLOCHE_E_NOT_FOUND: the manager has no such sandbox. */
 CLOCHE_API int cloche_manager_destroy(cloche_manager *manager, const char *id, cloche_err *err);
-/* The same for all of a run; how many there were is in *ret (may be NULL). Goes on after a failure,
- * and returns the first one. */
+/* Do the same for all sandboxes of a run, and store their number in *ret (may be NULL). Continue
+ * after a failure, and return the first one. */
 CLOCHE_API int cloche_manager_destroy_run(
 	cloche_manager *manager, const char *run_id, size_t *ret, cloche_err *err);
-/* The same for all sandboxes of this manager, and then cloche_manager_collect(). */
+/* Do the same for all sandboxes of this manager, then call cloche_manager_collect(). */
 CLOCHE_API int cloche_manager_cleanup(cloche_manager *manager, cloche_err *err);
-/* Removes what crashed sandboxes left, ends those whose program has died, in which nothing runs and
- * whose lifetime is over, and tries again what could not be destroyed. */
+/* Remove what crashed sandboxes left, end sandboxes whose program has died, whose lifetime is over
+ * and in which nothing runs, and try again to remove what could not be destroyed. */
 CLOCHE_API int cloche_manager_collect(cloche_manager *manager, cloche_err *err);
 
 /* A sandbox that this manager has made and not destroyed. Borrowed for the call. */
@@ -103,29 +105,29 @@ typedef struct cloche_managed {
 	uint64_t created_us; /* since 1970 */
 	bool running;
 } cloche_managed;
-/* Calls fn with each, the oldest first, until it returns false. fn may call the manager. */
+/* Call fn for each, the oldest first, until it returns false. fn may call the manager. */
 typedef bool (*cloche_managed_fn)(const cloche_managed *sandbox, void *user);
 CLOCHE_API int cloche_manager_each(
 	cloche_manager *manager, cloche_managed_fn fn, void *user, cloche_err *err);
 
 /* --- runs with a sandbox of their own (cloche/run.h, cloche/task.h) --- */
 
-/* Waits as cloche_manager_create() until a run of this configuration may begin, and counts it as
- * one that runs until cloche_manager_leave() with the same memory limit. */
+/* Wait like cloche_manager_create() until a run with this configuration may start, and count it as
+ * running until cloche_manager_leave() is called with the same memory limit. */
 CLOCHE_API int cloche_manager_enter(
 	cloche_manager *manager, const cloche_sandbox *sb, uint64_t wait_ms, cloche_err *err);
 CLOCHE_API void cloche_manager_leave(cloche_manager *manager, const cloche_sandbox *sb);
 
-/* --- how it is --- */
+/* --- status --- */
 
-/* cloche_status_read(), with a member "manager" in the document: id, provider (what the defaults
- * say), activeSandboxes, activeRuns, waiting, maxConcurrentRuns (null: any number),
+/* Like cloche_status_read(), with an additional member "manager" in the document: id, provider
+ * (that of the defaults), activeSandboxes, activeRuns, waiting, maxConcurrentRuns (null: no limit),
  * promisedMemoryMB, cleanupIntervalMs, lastCleanup, lastError. */
 CLOCHE_API int cloche_manager_status(cloche_manager *manager, cloche_status **ret, cloche_err *err);
-/* For a server's check of whether it lives: the manager's thread, if there is one, works. */
+/* For a server's liveness check: return true if the manager's thread, if there is one, is alive. */
 CLOCHE_API bool cloche_manager_is_live(cloche_manager *manager);
-/* For a server's check of whether it can take work: a sandbox of the defaults' provider could be
- * made now. The error says why not. */
+/* For a server's readiness check: return 0 if the provider of the defaults could make a sandbox
+ * now. The error says why not. */
 CLOCHE_API int cloche_manager_is_ready(cloche_manager *manager, cloche_err *err);
 
 #ifdef __cplusplus

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef CLOCHE_NETWORK_LOG_H
 #define CLOCHE_NETWORK_LOG_H
-/* Reads a network log of either form. What is shown is escaped: the file may hold hostile text. One
- * thread at a time. */
+/* Reads a network log in either format (plain or JSON Lines). What is returned is escaped, because
+ * the file can hold hostile text. One thread at a time. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,11 +21,11 @@ CLOCHE_API void cloche_network_log_close(cloche_network_log *log);
 
 typedef struct cloche_network_entry {
 	bool blocked;
-	const char *line; /* for a person, terminated; valid until the next call */
+	const char *line; /* for display, NUL-terminated; valid until the next call */
 	const char *json; /* the same as one JSON object */
 } cloche_network_entry;
 
-/* 1 with the next entry, 0 at the end, negative on failure. */
+/* Return 1 with the next entry, 0 at the end, negative on failure. */
 CLOCHE_API int cloche_network_log_next(
 	cloche_network_log *log, cloche_network_entry *ret, cloche_err *err);
 
@@ -34,20 +34,21 @@ typedef struct cloche_network_summary {
 	uint64_t bytes_in, bytes_out;
 } cloche_network_summary;
 
-/* Counts of what was read so far. */
+/* Return the counts of what was read so far. */
 CLOCHE_API cloche_network_summary cloche_network_log_summary(const cloche_network_log *log);
 
-/* An allowlist for what a log asked for. */
+/* An allowlist proposed from a log. */
 typedef struct cloche_network_suggestion cloche_network_suggestion;
 
-/* Reads a log and proposes the smallest allowlist that its requests need (blocked_only: those that
- * were refused), with hosts, ports, paths and methods as they were asked for. What no entry can
- * allow, and what was refused by something other than the rules, is told beside it. A file of which
- * no line is one of a log is refused (CLOCHE_E_CONFIG). */
+/* Read a log and propose the smallest allowlist that its requests need (blocked_only: the blocked
+ * requests), with the hosts, ports, paths and methods that were requested. Requests that no entry
+ * can allow, or that were refused for other reasons than the rules, are listed in remarks.
+ * CLOCHE_E_CONFIG if no line of the file is a log line. */
 CLOCHE_API int cloche_network_log_suggest(
 	const char *path, bool blocked_only, cloche_network_suggestion **ret, cloche_err *err);
 CLOCHE_API void cloche_network_suggestion_free(cloche_network_suggestion *s);
-/* A text that cloche_allowlist_add_text() takes, and the same as one JSON document; borrowed. */
+/* Return the allowlist as text for cloche_allowlist_add_text(), or as one JSON document;
+ * borrowed. */
 CLOCHE_API const char *cloche_network_suggestion_yaml(const cloche_network_suggestion *s);
 CLOCHE_API const char *cloche_network_suggestion_json(const cloche_network_suggestion *s);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef CLOCHE_SESSION_H
 #define CLOCHE_SESSION_H
-/* Reads an execution context (the directory that a task leaves): also while a task uses it, and
- * after a crash at any moment. Who drives an agent without cloche/task.h can write one, too. A
- * handle may be used by one thread at a time; strings are borrowed until it changes or is freed. */
+/* Reads an execution context (the directory that a task leaves), even while a task is using it or
+ * after a crash at any moment. Programs that drive an agent without cloche/task.h can write one,
+ * too. A handle may be used by one thread at a time. Strings are borrowed until the handle changes
+ * or is freed. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,17 +19,17 @@ extern "C" {
 
 typedef struct cloche_session cloche_session;
 
-/* Loads the context, for reading alone. CLOCHE_E_NOT_FOUND if the directory holds none. The
- * caller frees *ret. */
+/* Load the context, read-only. CLOCHE_E_NOT_FOUND if the directory holds none. The caller frees
+ * *ret. */
 CLOCHE_API int cloche_session_load(const char *dir, cloche_session **ret, cloche_err *err);
-/* Opens the context for writing; makes it, and its directory, if there is none. context_id names
- * a new one (NULL: generated); of one that is there it has to be the same, or NULL
- * (CLOCHE_E_USAGE). The context is locked until *ret, which the caller frees, is freed:
- * CLOCHE_E_BUSY while a task or another handle has it. A damaged file is kept under another name,
- * and a new one begun: cloche_session_warning() says so. */
+/* Open the context for writing; create it, and its directory, if it does not exist. context_id
+ * names a new context (NULL: generated); for an existing one it must be the same or NULL
+ * (CLOCHE_E_USAGE). The caller frees *ret. Until then the context is locked: CLOCHE_E_BUSY if a
+ * task or another handle has it. A damaged file is kept under another name and a new one is
+ * started; cloche_session_warning() reports this. */
 CLOCHE_API int cloche_session_open(
 	const char *dir, const char *context_id, cloche_session **ret, cloche_err *err);
-/* What a person should know of the opening, in a sentence; NULL: nothing. */
+/* Return what the user should know about the opening, in one sentence, or NULL. */
 CLOCHE_API const char *cloche_session_warning(const cloche_session *session);
 /* NULL is fine. */
 CLOCHE_API void cloche_session_free(cloche_session *session);
@@ -39,40 +40,39 @@ CLOCHE_API const char *cloche_session_model(const cloche_session *session);
 CLOCHE_API const char *cloche_session_id_for_resume(const cloche_session *session);
 CLOCHE_API const char *cloche_session_last_successful_response(const cloche_session *session);
 CLOCHE_API size_t cloche_session_reply_count(const cloche_session *session);
-/* The document in the form of context.json, events included. NULL on lack of memory. */
+/* Return the document in the format of context.json, with events. NULL if out of memory. */
 CLOCHE_API const char *cloche_session_json(cloche_session *session);
 
-/* What writes replaces context.json as a whole and atomically before it returns: a reader, and
- * whoever comes after a crash, finds all of it or nothing. CLOCHE_E_DENIED: the handle is one of
+/* The functions that write replace context.json atomically before they return: readers, also after
+ * a crash, see either the old or the new file. CLOCHE_E_DENIED if the handle comes from
  * cloche_session_load(). */
 
-/* The model that later executions have unless they name one; copied. NULL or "": none. */
+/* Set the model for later executions that do not name one; copied. NULL or "": none. */
 CLOCHE_API int cloche_session_set_model(
 	cloche_session *session, const char *model, cloche_err *err);
 
-/* What a run of an agent left. All borrowed for the call; zero it before it is filled. Bytes that
- * are no UTF-8 become U+FFFD. */
+/* The reply of one agent run. Everything is borrowed for the call; zero it before you fill it.
+ * Bytes that are not UTF-8 become U+FFFD. */
 typedef struct cloche_session_reply {
-	const char *session_id; /* NULL: from events (the last result's, else of system/init) */
+	const char *session_id; /* NULL: from events (the last result, else system/init) */
 	uint64_t duration_ms;
 	double total_cost_usd; /* 0 or more, finite */
 	uint64_t num_turns;
 	bool is_error;
-	cloche_event_usage usage;  /* extra NULL: {} */
-	const char *request_text;  /* NULL: null */
-	const char *response_text; /* NULL: null */
-	const char *events;        /* an event a line, as the agent printed them; NULL: none */
-	size_t events_length;      /* bytes of events. What is no event is left out, and what is
-				    * beyond 64 MiB of memory */
+	cloche_event_usage usage;  /* extra NULL means {} */
+	const char *request_text;  /* NULL is stored as null */
+	const char *response_text; /* NULL is stored as null */
+	const char *events;        /* one per line, as the agent printed them; NULL: none */
+	size_t events_length;      /* in bytes. Lines that are not events are left out, and so is
+				    * everything beyond 64 MiB of memory */
 } cloche_session_reply;
 
-/* Replaces the last reply if its request text is the same (or both have none): all of it but its
- * timestamp and members that are not in the struct, its events included. Else a reply of now is
- * added. So calling it again and again while an agent works keeps one reply. It cannot tell a
- * prompt that was executed twice in a row from one whose reply has grown, also if a task left
- * the last reply: a task itself, cloche_task_execute(), adds one each time.
- * events.jsonl, which tasks write, is not touched. CLOCHE_E_USAGE: total_cost_usd or usage.extra
- * cannot be. */
+/* Replace the last reply if it has the same request text (or neither has one): everything but its
+ * timestamp and the members that are not in the struct, and including its events. Otherwise add a
+ * reply with the current time. Repeated calls while an agent works therefore keep a single reply. A
+ * prompt that was executed twice in a row cannot be distinguished from a reply that has grown, even
+ * if a task left the last reply; cloche_task_execute() itself always adds one. events.jsonl, which
+ * tasks write, is not touched. CLOCHE_E_USAGE: total_cost_usd or usage.extra is invalid. */
 CLOCHE_API int cloche_session_update_or_add_reply(
 	cloche_session *session, const cloche_session_reply *reply, cloche_err *err);
 

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef CLOCHE_STATE_H
 #define CLOCHE_STATE_H
-/* The state of a long-lived sandbox beside its files: variables that commands that start from now
- * on see, and a storage of keys and values; and its operation log, from which files, variables and
- * storage are made anew. The format of a log: cloche-state(5).
+/* The state of a long-lived sandbox besides its files: environment variables for commands that
+ * start from now on, and a key-value storage. Also its operation log, from which files, variables
+ * and storage can be restored. cloche-state(5) describes the log's format.
  *
- * A sandbox that was created with a runtime of node or python, or with cloche_sandbox_set_record(),
- * is recorded: its log also has what is done to its files by cloche_files_*() and stays when the
- * sandbox is gone. Variables and storage of any other last as long as the sandbox. One whose
- * runtime is "shell" has neither, unless cloche_sandbox_set_record() asks for it.
+ * A sandbox that was created with the runtime node or python, or with cloche_sandbox_set_record(),
+ * is recorded: its log also has what cloche_files_*() does to its files, and stays when the sandbox
+ * is gone. In other sandboxes variables and storage last as long as the sandbox. A sandbox with the
+ * runtime "shell" has neither, unless cloche_sandbox_set_record() asks for it.
  *
- * Keys have 1 to 4096 bytes, values of the storage at most 16 MiB, the storage in all 256 MiB; a
- * variable has at most 131071 bytes with its name, all of them 1 MiB (CLOCHE_E_LIMIT). All of them
- * are bytes; only variables hold no NUL, and their names no "=".
+ * Keys have 1 to 4096 bytes, values of the storage at most 16 MiB, and the whole storage 256 MiB. A
+ * variable has at most 131071 bytes including its name, and all variables together 1 MiB
+ * (CLOCHE_E_LIMIT). Keys and values may be any bytes, except that variables have no NUL and their
+ * names no "=".
  *
  * Threads: a handle belongs to one thread at a time. Any number of handles and processes may change
- * one sandbox at the same time; each change is whole, and the log has them in their order.
+ * a sandbox at the same time; each change is atomic, and the log has the changes in order.
  * Functions that return int return 0 or a negated error code and describe the failure in err (which
  * may be NULL). */
 
@@ -35,28 +36,28 @@ typedef struct cloche_state cloche_state;
 
 enum cloche_state_part { CLOCHE_STATE_ENV, CLOCHE_STATE_STORAGE };
 
-/* Also of a sandbox that has ended. The instance is used during the call only.
- * CLOCHE_E_UNSUPPORTED: it keeps no state. */
+/* Open the state of a sandbox, which may have ended. The instance is used during the call only.
+ * CLOCHE_E_UNSUPPORTED: the sandbox keeps no state. */
 CLOCHE_API int cloche_state_open(
 	const cloche_instance *instance, cloche_state **ret, cloche_err *err);
-/* Frees the handle; NULL is fine. */
+/* Free the handle. NULL is allowed. */
 CLOCHE_API void cloche_state_close(cloche_state *state);
 CLOCHE_API bool cloche_state_is_recorded(const cloche_state *state);
 
-/* *ret is borrowed until the next call with this handle, and has a NUL behind its length bytes.
- * CLOCHE_E_NOT_FOUND. */
+/* Look up a value. *ret is borrowed until the next call with this handle, and has a NUL after its
+ * *ret_length bytes. CLOCHE_E_NOT_FOUND. */
 CLOCHE_API int cloche_state_get(cloche_state *state, enum cloche_state_part part, const void *key,
 	size_t key_length, const void **ret, size_t *ret_length, cloche_err *err);
 CLOCHE_API int cloche_state_set(cloche_state *state, enum cloche_state_part part, const void *key,
 	size_t key_length, const void *value, size_t length, cloche_err *err);
-/* One that is not there is fine. */
+/* It is not an error if the key does not exist. */
 CLOCHE_API int cloche_state_remove(cloche_state *state, enum cloche_state_part part,
 	const void *key, size_t key_length, cloche_err *err);
-/* Empties the storage. */
+/* Remove everything from the storage. */
 CLOCHE_API int cloche_state_clear(cloche_state *state, cloche_err *err);
 
-/* Calls fn with each, in the order in which the keys came; what it gets is borrowed for the call.
- * fn returns false to end, and must not use the handle. */
+/* Call fn for each pair, in the order in which the keys were added; the arguments are borrowed for
+ * the call. fn returns false to stop, and must not use the handle. */
 typedef bool (*cloche_state_fn)(
 	const void *key, size_t key_length, const void *value, size_t length, void *user);
 CLOCHE_API int cloche_state_list(cloche_state *state, enum cloche_state_part part,
@@ -66,67 +67,67 @@ CLOCHE_API int cloche_state_list(cloche_state *state, enum cloche_state_part par
 
 typedef struct cloche_oplog cloche_oplog;
 
-/* The log of a recorded sandbox (its id or name; it may be gone), or of a file: one of lines, or
- * the array that SandboX saves. CLOCHE_E_NOT_FOUND. */
+/* Open the log of a recorded sandbox (by its id or name; it may be gone), or of a file: one entry
+ * per line, or the array that SandboX saves. CLOCHE_E_NOT_FOUND. */
 CLOCHE_API int cloche_oplog_open(const char *sandbox, cloche_oplog **ret, cloche_err *err);
 CLOCHE_API int cloche_oplog_open_file(const char *path, cloche_oplog **ret, cloche_err *err);
 CLOCHE_API void cloche_oplog_free(cloche_oplog *log);
 
 typedef struct cloche_operation {
-	uint64_t number;              /* from 1 on, rising */
-	uint64_t time_us;             /* since 1970; 0: not known */
-	const char *name;             /* "fs.write"; "?" for one that this version does not know */
+	uint64_t number;              /* counts up from 1 */
+	uint64_t time_us;             /* since 1970; 0: unknown */
+	const char *name;             /* "fs.write"; "?" if this version does not know it */
 	const void *subject, *object; /* path or key; contents, value, path or reference */
 	size_t subject_length, object_length;
-	bool is_reference; /* object names contents that are kept beside the log */
-	uint32_t mode;     /* UINT32_MAX: not said */
+	bool is_reference; /* object is a reference to contents stored with the log */
+	uint32_t mode;     /* UINT32_MAX: unknown */
 	const char *json;  /* the entry, as this version writes it */
-	uint32_t exec;     /* of a file: the command that changed it; 0: from outside */
+	uint32_t exec;     /* for a file: the command that changed it; 0: changed from outside */
 } cloche_operation;
 
-/* Calls fn with each operation, in order, borrowed for the call; it returns false to end.
- * CLOCHE_E_CORRUPT names the entry that is none. */
+/* Call fn for each operation, in order; the operation is borrowed for the call. fn returns false to
+ * stop. CLOCHE_E_CORRUPT names the invalid entry. */
 typedef bool (*cloche_operation_fn)(const cloche_operation *operation, void *user);
 CLOCHE_API int cloche_oplog_read(
 	cloche_oplog *log, cloche_operation_fn fn, void *user, cloche_err *err);
 
-/* The requests of the sandbox and their answers, as those inside saw them, if they are on record
- * (cloche_sandbox_set_record() with "full"; of a file: in one of its name that ends in ".net",
- * beside it). */
+/* A request of the sandbox and its answer, as seen inside. They are recorded by
+ * cloche_sandbox_set_record() with "full". For a log that is a file, they are in the file next to
+ * it whose name ends in ".net". */
 typedef struct cloche_request {
-	uint64_t number;                        /* rising */
-	uint64_t time_us, ended_us;             /* since 1970; ended_us 0: no end is on record */
+	uint64_t number;                        /* increasing */
+	uint64_t time_us, ended_us;             /* since 1970; ended_us 0: no end recorded */
 	const char *method, *url;               /* ASCII without blanks */
-	unsigned status;                        /* 0: no answer is on record */
-	const char *refused;                    /* why it was; NULL: it was not */
-	bool upgraded;                          /* it became something whose bytes are not kept */
-	uint64_t request_bytes, response_bytes; /* of the bodies, as far as they are kept */
+	unsigned status;                        /* 0: no answer recorded */
+	const char *refused;                    /* the reason for the refusal; NULL: not refused */
+	bool upgraded;                          /* to a protocol whose bytes are not recorded */
+	uint64_t request_bytes, response_bytes; /* of the bodies, as far as they are recorded */
 	bool request_is_whole, response_is_whole;
-	const char *json; /* all of it but the bodies, as one entry of a log: "net.request" */
+	const char *json; /* everything but the bodies, as a log entry: "net.request" */
 } cloche_request;
 
-/* Calls fn with each whose number is above `after`, in the order in which they came, borrowed for
- * the call; it returns false to end, and may use cloche_oplog_read_body(). Fine if there are none.
- * What was recorded since the first call with this handle does not come. CLOCHE_E_CORRUPT,
- * CLOCHE_E_LIMIT. */
+/* Call fn for each request whose number is greater than `after`, in order; the request is borrowed
+ * for the call. fn returns false to stop, and may call cloche_oplog_read_body(). It is not an error
+ * if there are none. Requests recorded after the first call with this handle are not included.
+ * CLOCHE_E_CORRUPT, CLOCHE_E_LIMIT. */
 typedef bool (*cloche_request_fn)(const cloche_request *request, void *user);
 CLOCHE_API int cloche_oplog_requests(
 	cloche_oplog *log, uint64_t after, cloche_request_fn fn, void *user, cloche_err *err);
 
-/* Calls fn with the pieces of one body, in order, as far as it is kept: bytes as they came, with
- * whatever content coding they had. fn returns false to end. CLOCHE_E_NOT_FOUND: there is no
- * request of that number. */
+/* Call fn with the recorded pieces of one body, in order, as they were transferred, including any
+ * content coding. fn returns false to stop. CLOCHE_E_NOT_FOUND: there is no request with that
+ * number. */
 enum cloche_body { CLOCHE_BODY_REQUEST, CLOCHE_BODY_RESPONSE };
 typedef bool (*cloche_body_fn)(const void *bytes, size_t length, void *user);
 CLOCHE_API int cloche_oplog_read_body(cloche_oplog *log, uint64_t number, enum cloche_body which,
 	cloche_body_fn fn, void *user, cloche_err *err);
 
-/* Writes the log to fd (borrowed) as one page of HTML for a person: commands with what they
- * printed, turns of an agent, files as diffs, requests. It needs nothing beside it, and runs
- * nothing that the log brought. On failure what was written is no page. */
+/* Write the log to fd (borrowed) as one HTML page for reading: commands with their output, turns of
+ * an agent, files as diffs, requests. The page needs no other files, and runs nothing that comes
+ * from the log. After a failure the output is not a complete page. */
 CLOCHE_API int cloche_oplog_report(cloche_oplog *log, int fd, cloche_err *err);
 
-/* What differs between what a log says up to entry `from` and up to entry `to`. */
+/* The differences between the states after entry `from` and after entry `to` of a log. */
 enum cloche_difference_part {
 	CLOCHE_DIFFERENCE_FILE,
 	CLOCHE_DIFFERENCE_ENV,
@@ -136,38 +137,38 @@ enum cloche_difference_part {
 typedef struct cloche_difference {
 	enum cloche_change_kind kind;
 	enum cloche_difference_part part;
-	const char *name; /* path, variable or key; ended by a NUL */
+	const char *name; /* path, variable or key; NUL-terminated */
 	size_t name_length;
-	/* Contents, value or target of a link; NULL: there is none, or it is not known whole, or
-	 * has more than 1 MiB. The lengths are those of the whole. */
+	/* The contents, value or link target; NULL if there is none, if it is not fully known, or
+	 * if it is larger than 1 MiB. The lengths are those of the whole. */
 	const void *before, *after;
 	uint64_t before_length, after_length;
-	uint32_t before_mode, after_mode; /* permission bits; UINT32_MAX: not said */
-	/* Of files whose contents are known and text: hunks as of diff -u, ended by a NUL. NULL:
-	 * none. */
+	uint32_t before_mode, after_mode; /* permission bits; UINT32_MAX: unknown */
+	/* For files whose contents are known and are text: hunks as in diff -u, NUL-terminated.
+	 * Otherwise NULL. */
 	const char *unified;
 	size_t unified_length;
 } cloche_difference;
 
-/* Calls fn with each difference, files first, sorted by name, borrowed for the call; it returns
- * false to end. 0 as `from`: before the first entry. Nothing is written anywhere; operations that
- * change neither files nor variables nor storage do not count. CLOCHE_E_LIMIT if the log names
- * too much, CLOCHE_E_NOT_FOUND if contents are missing. */
+/* Call fn for each difference, files first, sorted by name; the difference is borrowed for the
+ * call. fn returns false to stop. `from` 0: start before the first entry. Nothing is written.
+ * Operations that change neither files nor variables nor storage are ignored. CLOCHE_E_LIMIT if the
+ * log is too large for this, CLOCHE_E_NOT_FOUND if contents are missing. */
 typedef bool (*cloche_difference_fn)(const cloche_difference *difference, void *user);
 CLOCHE_API int cloche_oplog_diff(cloche_oplog *log, uint64_t from, uint64_t to,
 	cloche_difference_fn fn, void *user, cloche_err *err);
 
-/* Does again, in a sandbox that runs, what the log says, in its order: what it has besides stays.
- * Nothing outside the sandbox is touched. A recorded one then has the operations on record as if
- * they had been done there. last: the number of the entry to end with; 0: all. An operation
- * that fails there ends it; one that this version does not know is passed over. */
+/* Repeat the operations of a log in a running sandbox, in order. What the sandbox has besides
+ * stays, and nothing outside the sandbox is touched. A recorded sandbox records the operations as
+ * its own. last is the number of the entry to stop after; 0: all. Stop at the first operation that
+ * fails. Skip operations that this version does not know. */
 typedef struct cloche_replayed {
 	uint64_t done, unknown;
 } cloche_replayed;
 CLOCHE_API int cloche_oplog_replay(cloche_oplog *log, const cloche_instance *instance,
 	uint64_t last, cloche_replayed *ret, cloche_err *err);
 
-/* Of a recorded sandbox: leaves out what later operations have made void, and removes contents that
+/* For a recorded sandbox: drop operations that later ones have superseded, and remove contents that
  * no log names any more. ret may be NULL. */
 typedef struct cloche_compacted {
 	uint64_t operations_before, operations_after;
@@ -176,15 +177,16 @@ typedef struct cloche_compacted {
 } cloche_compacted;
 CLOCHE_API int cloche_oplog_compact(const char *sandbox, cloche_compacted *ret, cloche_err *err);
 
-/* Writes the log and the contents it names to a directory that is made: SandboX reads it as its
- * root ("state-logs/ID.jsonl", "blobs/sha256-..."), and cloche_oplog_open_file() the file.
- * Operations that this version does not know are left out. On failure nothing is left. */
+/* Write the log and the contents that it names to a directory, which is made. SandboX can use it as
+ * its root ("state-logs/ID.jsonl", "blobs/sha256-..."), and cloche_oplog_open_file() can open the
+ * file. Operations that this version does not know are left out. On failure nothing is left
+ * behind. */
 CLOCHE_API int cloche_oplog_export(cloche_oplog *log, const char *directory, cloche_err *err);
 
-/* Removes the log of a sandbox that does not run; CLOCHE_E_BUSY. */
+/* Remove the log of a sandbox that is not running, else fail with CLOCHE_E_BUSY. */
 CLOCHE_API int cloche_oplog_remove(const char *sandbox, cloche_err *err);
 
-/* The logs that there are. fn returns false to end; modified: microseconds since 1970. */
+/* List the logs. fn returns false to stop. modified_us: microseconds since 1970. */
 typedef bool (*cloche_oplog_fn)(
 	const char *sandbox, uint64_t bytes, uint64_t modified_us, void *user);
 CLOCHE_API int cloche_oplog_list(cloche_oplog_fn fn, void *user, cloche_err *err);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef CLOCHE_STATUS_H
 #define CLOCHE_STATUS_H
-/* How things stand for the sandboxes of the calling user on this machine, whoever made them: there
- * is no daemon that would have to be asked. Any thread, any number at a time. The sandboxes
- * themselves: cloche_instance_list() and cloche_instance_stats(). */
+/* The status of all sandboxes of the calling user on this machine, including those of other
+ * processes. There is no daemon to ask. May be called by any number of threads at a time. For the
+ * sandboxes themselves see cloche_instance_list() and cloche_instance_stats(). */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,43 +17,43 @@ extern "C" {
 
 typedef struct cloche_provider_status {
 	const char *name;
-	bool automatic; /* "auto" takes it, if those before it do not work */
+	bool automatic; /* "auto" uses it if those before it do not work */
 	bool available;
-	const char *reason; /* why it is not; "": it is */
+	const char *reason; /* why it is not available; "" if it is */
 	const char *advice; /* what to do about that, or "" */
 } cloche_provider_status;
 typedef void (*cloche_provider_fn)(const cloche_provider_status *provider, void *user);
 
-/* Asks each provider whether it could make a room now, and calls fn with the answer (borrowed for
- * the call), in the order in which "auto" takes them. Leaves nothing behind. An engine that is
- * installed takes a tenth of a second. */
+/* Ask each provider whether it could make a room now, and call fn with the answer (borrowed for the
+ * call), in the order in which "auto" tries them. Nothing is left behind. Each installed container
+ * engine takes about a tenth of a second. */
 CLOCHE_API void cloche_provider_each(cloche_provider_fn fn, void *user);
 
-/* When what a crashed sandbox left was last removed, by whoever did it: commands that list
- * sandboxes, and each sandbox when it starts. What could not be removed is tried again each time.
- */
+/* When the remains of a crashed sandbox were last removed. Commands that list sandboxes do this,
+ * and each sandbox when it starts. What could not be removed is tried again each time. */
 typedef struct cloche_cleanup_status {
 	uint64_t at_us;    /* microseconds since 1970; 0: never */
-	uint64_t error_us; /* when something could not be removed for the last time; 0: never */
+	uint64_t error_us; /* last time that something could not be removed; 0: never */
 	char error[512];
 } cloche_cleanup_status;
 CLOCHE_API int cloche_cleanup_read(cloche_cleanup_status *ret, cloche_err *err);
 
-/* All of it at one time, with what the sandboxes that run use. It belongs to one thread; what it
- * hands out is borrowed until it is freed. */
+/* A snapshot of all of this, with the resource usage of the running sandboxes. It belongs to one
+ * thread; what it returns is borrowed until it is freed. */
 typedef struct cloche_status cloche_status;
 
-/* Looks twice at the sandboxes that run, 0.2 seconds apart, to see how much of a CPU they use. */
+/* Read the status. This measures the running sandboxes twice, 0.2 seconds apart, to find their CPU
+ * usage. */
 CLOCHE_API int cloche_status_read(cloche_status **ret, cloche_err *err);
-/* Frees it; NULL is fine. */
+/* Free the status. NULL is allowed. */
 CLOCHE_API void cloche_status_free(cloche_status *status);
 
-/* In the order in which "auto" takes them; i from 0, NULL at the end. */
+/* Return provider i, in the order in which "auto" tries them, or NULL after the last. */
 CLOCHE_API const cloche_provider_status *cloche_status_provider(
 	const cloche_status *status, size_t i);
 CLOCHE_API const cloche_cleanup_status *cloche_status_cleanup(const cloche_status *status);
 
-/* Of all sandboxes that run. cpu_percent: of one CPU. */
+/* Totals of all running sandboxes. cpu_percent: 100 is one CPU. */
 typedef struct cloche_status_totals {
 	size_t sandboxes;
 	double cpu_percent;
@@ -61,7 +61,7 @@ typedef struct cloche_status_totals {
 } cloche_status_totals;
 CLOCHE_API cloche_status_totals cloche_status_totals_now(const cloche_status *status);
 
-/* One JSON document with AgentGate's names, if that has one (cloche-status(1)). */
+/* Return one JSON document, with AgentGate's names where it has them (cloche-status(1)). */
 CLOCHE_API const char *cloche_status_json(const cloche_status *status);
 
 #ifdef __cplusplus
