@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: an upload is a write of which the session's recorder is told that it goes on
- * record by reference (api/record.c). A file that is kept is read in full before the log is locked,
- * so the log waits for no sender; under the lock it is looked at again, so that no write from
- * outside that came in between is on record before what it replaced. */
+/* Theory of operation: an upload is a write that the session's recorder puts on record by reference
+ * (api/record.c). A file to keep is read in full before the log is locked, so the log does not wait
+ * for a slow sender. Under the lock the file is checked again: if it has changed, nothing is
+ * recorded, so that no write from outside is on record before the contents that it replaced. */
 #include "api/oplog.h"
 #include "base/err.h"
 
@@ -62,7 +62,7 @@ int cloche_assets_upload_data(cloche_files *f, const char *path, const void *dat
 struct keeping {
 	struct files_recorder *recorder;
 	uint64_t bytes;
-	struct cloche_err why; /* the recorder took no more */
+	struct cloche_err why; /* why the recorder failed */
 	int r;
 };
 
@@ -86,7 +86,7 @@ static int changed(const char *path, struct cloche_err *err)
 	return err_set(err, E_BUSY, "keep %s: it changed while it was read", path);
 }
 
-/* Up to the lock of the log. */
+/* Do everything up to locking the log. */
 static int gather(cloche_files *f, struct keeping *k, const char *path, const cloche_file_stat *st,
 	struct cloche_err *err)
 {
@@ -96,7 +96,7 @@ static int gather(cloche_files *f, struct keeping *k, const char *path, const cl
 
 	if (r < 0)
 		return r;
-	/* One byte more: a file of /proc has no size, and yet contents. */
+	/* Read one byte more: a file in /proc has size 0, but may have contents. */
 	r = cloche_files_read(f, path, 0, st->size + 1, take, k, err);
 	if (r < 0 && k->r < 0 && err)
 		*err = k->why;
@@ -135,7 +135,7 @@ int cloche_assets_keep(cloche_files *f, const char *path, uint64_t max, char *re
 
 	if (r < 0)
 		return r;
-	/* What the session does meanwhile is nothing of its own. */
+	/* What the session does meanwhile is not recorded on its own. */
 	files_set_recorder(f, NULL);
 	recorder_by_reference(recorder, true);
 	r = keep(f, recorder, path, max, err);

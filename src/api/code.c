@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: an interpreter runs, with a fixed driver on its command line. The driver
- * reads its standard input to the end: a line (empty, or kind and nonce if there are results)
- * and the code. Behind it that input is empty, which is what the code finds. The shell has no such
- * line: it takes all as its code. In a context the input never ends; each call is one line of it
+/* Theory of operation: an interpreter runs with a fixed driver on its command line. The driver
+ * reads its standard input to the end: a line (empty, or kind and nonce if there are results), then
+ * the code. After that the input is empty, so the code finds no input. The shell has no such line:
+ * all of its input is code. In a context the input never ends; each call is one line of it
  * (run_context.c).
  *
- * The nonce comes with the code and not on the command line, which everybody inside can read.
- * Whoever learns it can forge the results of his own code and nothing else. */
+ * The nonce comes with the code and not on the command line, which every process inside can read. A
+ * process that learns it can forge the results of its own code and nothing else. */
 #include "api/code.h"
 #include "api/instance.h"
 #include "api/run.h"
@@ -18,7 +18,8 @@
 
 enum { DRIVER_ARGS = 5 };
 
-/* The code's own PATH is not for cat, without which nothing would be run and all be well. */
+/* cat must not depend on the code's own PATH: without it, nothing would be run and the result would
+ * still be success. */
 #define SHELL_DRIVER "eval \"$(PATH=/usr/bin:/bin:$PATH cat || echo exit 127)\""
 
 struct code_runtime {
@@ -78,8 +79,8 @@ static const char *kind_word(enum cloche_code_kind kind)
 	return kind == CLOCHE_CODE_EXPRESSION ? "expr" : "cell";
 }
 
-/* To the end of the input, or a line of that of a context, before which may be what somebody left
- * who died while he wrote one. */
+/* Write the whole input or, for a context, one line of it. That line begins with a newline because
+ * a caller that died while it wrote may have left an unfinished line. */
 static int put_request(cloche_run *run, const char *nonce, struct str code)
 {
 	struct buf *b = &run->stdin_data;
@@ -99,8 +100,8 @@ static int put_request(cloche_run *run, const char *nonce, struct str code)
 	return r == 0 ? buf_add_str(b, code) : r;
 }
 
-/* What the driver reads: taken by the run, with what is needed to understand its answer. context:
- * NULL, or its name. */
+/* Give the run what the driver reads, and what is needed to parse its answer. context: NULL, or its
+ * name. */
 static int add_code(cloche_run *run, const struct code_runtime *runtime, enum cloche_code_kind kind,
 	const char *context, struct str code, struct cloche_err *err)
 {
@@ -166,7 +167,7 @@ int cloche_run_new_code(const cloche_sandbox *sb, const char *name, enum cloche_
 	return 0;
 }
 
-/* What the sandbox was made with. */
+/* Find the runtime that the sandbox was made with. */
 static int runtime_of(const cloche_instance *instance, enum cloche_code_kind kind,
 	const struct code_runtime **ret, struct cloche_err *err)
 {
@@ -202,7 +203,7 @@ int cloche_run_new_code_in(const cloche_instance *instance, const char *name,
 	return 0;
 }
 
-/* As named; else what the context has; else the sandbox's. */
+/* Use the named runtime, else that of the context, else that of the sandbox. */
 static int runtime_of_context(const cloche_instance *instance, const char *context,
 	const char *name, const struct code_runtime **ret, struct cloche_err *err)
 {

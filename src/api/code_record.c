@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a full record says of code: of a program or an expression with its command; of calls into a
- * context one by one, as its command is there but once. */
+/* What a full record says about code. A program or an expression is noted with its command. Calls
+ * into a context are recorded one by one, because its interpreter is a single command. */
 #include "api/code.h"
 #include "api/run.h"
 #include "api/state.h"
@@ -64,7 +64,7 @@ int code_record_call(const cloche_run *run, struct cloche_err *err)
 	_cleanup_(buf_donep) struct buf args = BUF_INIT(2 * CTL_MAX_NOTE);
 	int r = state_home_find(run->in, &home, NULL);
 
-	/* One that keeps no state has no record either. */
+	/* A sandbox that keeps no state has no record either. */
 	if (r == -E_UNSUPPORTED || (r == 0 && !home.full))
 		return 0;
 	if (r == 0 && describe(run, &args) < 0)

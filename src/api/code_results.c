@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What came of an expression or a cell, for whoever asks. */
+/* The results of an expression or a cell. */
 #include "api/run.h"
 #include "base/base64.h"
 #include "base/jsonout.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: one state for each of what a byte can be. Output is handed on in pieces as
- * they come; only what may be the beginning of a mark waits. The first byte of a mark occurs in it
- * once, so if a mark breaks off none can have begun within it. */
+/* Theory of operation: there is one state for each meaning that a byte can have. Output is passed
+ * on in pieces as it comes; only a possible beginning of a mark is held back. The first byte of a
+ * mark occurs in it only once, so if a match breaks off, no other mark can have begun in it. */
 #include "api/code_value.h"
 #include "base/json.h"
 #include "base/parse.h"
@@ -93,7 +93,7 @@ static bool read_part(struct str word, struct code_part *ret)
 	return cut || parse_u64(str_from_index(word, n + 1), UINT64_MAX, &ret->left) == 0;
 }
 
-/* False if it is no such line, or none that fits. */
+/* Return false if the line is not a list of parts, or has too many of them. */
 static bool read_parts(struct str line, struct code_part ret[CODE_PARTS_MAX], size_t *ret_n)
 {
 	size_t n = 0;
@@ -187,7 +187,7 @@ int code_value_feed(struct code_value *v, const char *p, size_t n, code_value_fn
 		else
 			r = take_body(v, &in);
 	}
-	/* One that ends where the piece does. */
+	/* A body may end where this piece does. */
 	if (r >= 0 && v->state == CODE_BODY)
 		r = take_body(v, &in);
 	return r < 0 ? r : 0;

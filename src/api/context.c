@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: the file of a context has one line of fixed length, the number of the
- * process that is its interpreter, how many callers have come, the runtime, and whether code is
- * executed. Its first byte,
- * locked, guards that line. Each caller takes the next number and locks the byte of that number
- * before the guard goes; it is his turn when all bytes below can be locked, so they come to their
- * turns in the order in which they came, and the kernel gives up the place of one who died.
+/* Theory of operation: the file of a context has one line of fixed length: the number of its
+ * interpreter process, how many callers have come, the runtime, and whether code is being executed.
+ * A lock on the first byte guards that line. Each caller takes the next number and locks the byte
+ * of that number before it releases the guard. It is a caller's turn when it can lock the bytes of
+ * all smaller numbers. So callers get their turns in the order in which they came, and the kernel
+ * releases the place of one that dies.
  *
- * Nobody inside can reach these files. */
+ * No process in the room can reach these files. */
 #include "api/context.h"
 #include "base/fd.h"
 #include "base/json.h"
@@ -177,7 +177,7 @@ int context_set_executes(struct context_file *c, bool executes, struct cloche_er
 
 /* --- finding them --- */
 
-/* The directory of all of them; -1 if there is none. */
+/* Open the directory of all contexts. *ret_fd is -1 if there is none. */
 static int open_all(const cloche_instance *instance, bool make, int *ret_fd, struct cloche_err *err)
 {
 	_cleanup_(sandbox_entry_donep) struct sandbox_entry entry = SANDBOX_ENTRY_INIT;

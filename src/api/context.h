@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The contexts of a sandbox, as its directory knows them: one file each in "contexts", with the
- * number of the process that is its interpreter, and whose locks are the queue of its callers. */
+/* The contexts of a sandbox, as stored in its directory. Each has a file in "contexts" with the
+ * number of its interpreter process; locks on that file are the queue of its callers. */
 
 #include "api/instance.h"
 #include <cloche/code.h>
@@ -10,33 +10,35 @@ enum { CONTEXT_NAME_MAX = 64, CONTEXT_RUNTIME_MAX = 13 };
 
 struct context_file {
 	int fd;                                /* -1: none */
-	uint32_t number;                       /* of the process; 0: none */
+	uint32_t number;                       /* of the interpreter process; 0: none */
 	uint64_t tickets;                      /* given so far */
 	uint64_t ticket;                       /* ours; 0: none */
 	char runtime[CONTEXT_RUNTIME_MAX + 1]; /* "": it never had one */
-	bool executes;                         /* code was given to it, whose end nobody has seen */
+	bool executes; /* code was sent to it and has not been seen to end */
 };
 #define CONTEXT_FILE_INIT ((struct context_file){.fd = -1})
 void context_done(struct context_file *c);
 
 _warn_unused_ int context_check_name(const char *name, struct cloche_err *err);
-/* make: with the first call of that name; else E_NOT_FOUND. Reads it. */
+/* Open the file of a context and read it. If there is none: make creates it, else E_NOT_FOUND. */
 _warn_unused_ int context_open(const cloche_instance *instance, const char *name, bool make,
 	struct context_file *ret, struct cloche_err *err);
 
-/* Takes a place behind all others that wait; it is given up with the file. */
+/* Take a place at the end of the queue. It is released when the file is closed. */
 _warn_unused_ int context_queue(struct context_file *c, struct cloche_err *err);
-/* 1: all that came before have gone; 0: not yet. Reads the file if it is our turn. */
+/* Return 1 if it is our turn (then the file is read again), 0 if not yet, or an error. */
 _warn_unused_ int context_is_first(struct context_file *c, struct cloche_err *err);
-/* Somebody calls it, or waits to. */
+/* Return whether a caller uses the context or waits for it. */
 bool context_is_busy(const struct context_file *c);
 
-/* Its interpreter is another; 0: none. only_from: if that is still the one. */
+/* Set the number of the interpreter (0: none) and its runtime, if the number in the file is
+ * only_from. */
 _warn_unused_ int context_set(struct context_file *c, uint32_t only_from, uint32_t number,
 	const char *runtime, struct cloche_err *err);
-/* Called by the caller whose turn it is: from here on code is executed, or that has ended. */
+/* Note that code is executed from here on, or that it has ended. Only for the caller whose turn it
+ * is. */
 _warn_unused_ int context_set_executes(
 	struct context_file *c, bool executes, struct cloche_err *err);
-/* Whether the interpreter runs; else how it ended, if that is known. */
+/* Find out whether the interpreter runs and, if not, how it ended, if that is known. */
 _warn_unused_ int context_look(const cloche_instance *instance, const struct context_file *c,
 	bool *ret_runs, struct cloche_context_use *use, struct cloche_err *err);

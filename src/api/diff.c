@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a sandbox has changed.
+/* Lists what a sandbox has changed.
  *
- * Theory of operation: a sandbox that runs hands out descriptors of its layers, one that has ended
- * and kept them is looked at where they lie; the comparison is made here, with the rights of
- * whoever asks. */
+ * Theory of operation: a running sandbox hands out descriptors of its layers. If it has ended and
+ * kept its layers, they are read from where they were kept. The comparison is made here, with the
+ * rights of the caller. */
 #include "api/instance.h"
 #include "base/fd.h"
 #include "base/json.h"
@@ -44,14 +44,14 @@ static int hand_on(void *user, const struct room_change *c)
 int cloche_diff_kept(const char *dir, cloche_change_fn fn, void *user, cloche_err *err)
 {
 	struct diff d = {fn, user};
-	/* The directory does not say who kept it: only one provider does. */
+	/* The directory does not tell which provider kept it, but only one provider does that. */
 	const struct provider *p = provider_find(str_from(provider_name_at(0)), NULL);
 	int r = provider_diff_kept(p, dir, hand_on, &d, err);
 
 	return r > 0 ? 0 : r;
 }
 
-/* One that runs no more: if its record says that it kept changes. */
+/* Handle a sandbox that has ended, if its record says that it kept its changes. */
 static int diff_ended(
 	const cloche_instance *instance, cloche_change_fn fn, void *user, struct cloche_err *err)
 {
@@ -74,8 +74,8 @@ static int diff_ended(
 	return r;
 }
 
-/* A supervisor that is about to end answers no more: waits until the sandbox has ended, if it does.
- * Returns 0, or the error that was there. */
+/* A supervisor that is about to end does not answer any more, so wait a moment for the end of the
+ * sandbox. Return 0 if it has ended, else the error that was there. */
 static int await_end(const cloche_instance *instance, int error, struct cloche_err *err)
 {
 	const struct timespec pause = {.tv_nsec = 5 * 1000 * 1000};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: agent/event.h parses a line, and agent/transcript.h gathers what events
- * say. Here both get terminated strings. What one event says is what a transcript of it alone has,
- * so that an event and a sequence read alike. */
+/* Theory of operation: agent/event.h parses a line, and agent/transcript.h collects what events
+ * say. This file provides both as terminated strings. What a single event says comes from a
+ * transcript of that event alone, so that an event and a sequence are read in the same way. */
 #include "api/event.h"
 #include "agent/lines.h"
 
@@ -14,7 +14,7 @@ struct cloche_event {
 	char *extra; /* of usage */
 	char *type_name, *subtype, *session_id, *parent, *tool_name;
 	char *json;
-	char *block[4]; /* of the one that was asked for last */
+	char *block[4]; /* of the block that was asked for last */
 };
 
 /* Replaces *at by a copy of s. */

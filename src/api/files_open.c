@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: the worker is a process like any other of the sandbox, started over its
- * control socket, with one end of a pair of sockets as its standard input; the supervisor sees to
- * nothing but that it starts. It outlives the connection by which it was started and ends with the
- * other socket. */
+/* Theory of operation: the worker is an ordinary process of the sandbox, started over the control
+ * socket, with one end of a socket pair as its standard input. The supervisor only starts it. The
+ * worker outlives the connection that started it and ends when our end of the pair is closed. */
 #include "api/instance.h"
 #include "api/state.h"
 #include "base/fd.h"
@@ -18,7 +17,8 @@ static void leave(void *user, const struct ctl_exec_started *m)
 	client_leave(user);
 }
 
-/* Where relative paths begin: the sandbox's working directory. Heap; NULL if it is not known. */
+/* Return the base of relative paths, the sandbox's working directory, on the heap. NULL if it is
+ * not known. */
 static char *find_base(const cloche_instance *instance)
 {
 	struct str dir = json_str_at(json_object_get(instance->record, "config"), "workdir");
@@ -80,7 +80,7 @@ int cloche_files_open(const cloche_instance *instance, uint32_t uid, uint32_t gi
 	theirs = fds[1];
 	r = start(c, base, uid, gid, theirs, err);
 	if (r == -E_CANNOT_EXEC || r == -E_COMMAND_NOT_FOUND) {
-		/* That it is a command is nobody's business. */
+		/* Do not tell the caller that this was a command. */
 		if (err)
 			err->code = E_UNSUPPORTED;
 	}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: everything in the original stands still as long as our connection lasts
+/* Theory of operation: everything in the original is stopped as long as our connection lasts
  * (CTL_SIGNAL with SIGSTOP to the room). Then each fork is made as its original was (api/made.h),
- * tied to this process until it is complete, gets the files (fork_files.c) and what the original's
- * state says now, by the functions by which anybody changes a sandbox: so a recorded fork has in
- * its own log how it began. */
+ * and tied to this process until it is complete. It gets the files (fork_files.c) and the present
+ * state of the original with the functions that change any sandbox, so that the log of a recorded
+ * fork says how it began. */
 #include "api/fork.h"
 #include "api/made.h"
 #include "api/oplog.h"
@@ -55,7 +55,7 @@ static int add_secrets(struct forking *f, char *const *names, struct cloche_err 
 	return f->o->secrets ? cloche_sandbox_add_secrets(f->becomes, f->o->secrets, err) : 0;
 }
 
-/* Directories of the host that the original may write to are none of the fork's. */
+/* Remove the host directories that the original may write to: the fork must not have them. */
 static int drop_writable(cloche_sandbox *sb, struct cloche_err *err)
 {
 	size_t n = 0;
@@ -165,7 +165,7 @@ static int snapshot_name(const struct forking *f, char ret[OPLOG_NAME_MAX + size
 		f->instance->id, f->snapshot);
 }
 
-/* A recorded fork's log begins with what was copied: that alone is the snapshot. */
+/* Keep the fork's log as the snapshot: it has what was copied and nothing else. */
 static int keep_log(const struct forking *f, const cloche_instance *fork, struct cloche_err *err)
 {
 	char from[OPLOG_NAME_MAX + sizeof(OPLOG_SUFFIX)], to[sizeof(from)];
@@ -175,7 +175,7 @@ static int keep_log(const struct forking *f, const cloche_instance *fork, struct
 		return logs;
 	snprintf(from, sizeof(from), "%s" OPLOG_SUFFIX, fork->id);
 	snapshot_name(f, to);
-	/* It may have nothing of its own. */
+	/* The log is missing if nothing was copied. */
 	fd = openat(logs, from, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0 || fsync(fd) < 0 || linkat(logs, from, logs, to, 0) < 0 ||
 		unlinkat(logs, from, 0) < 0)
@@ -183,7 +183,7 @@ static int keep_log(const struct forking *f, const cloche_instance *fork, struct
 	return fsync(logs) < 0 ? err_sys(err, errno, "sync the directory of logs") : 0;
 }
 
-/* 1: no more are wanted. */
+/* Return 1 if the caller wants no more. */
 static int make_one(struct forking *f, unsigned number, struct cloche_err *err)
 {
 	_cleanup_(cloche_instance_freep) cloche_instance *fork = NULL;
@@ -218,7 +218,7 @@ static int make_one(struct forking *f, unsigned number, struct cloche_err *err)
 	return r;
 }
 
-/* Everything in it stands still until the client is freed. */
+/* Stop everything in the room until the client is freed. */
 static int pause_room(const cloche_instance *instance, struct client **ret, struct cloche_err *err)
 {
 	struct ctl_stats done;
@@ -226,7 +226,7 @@ static int pause_room(const cloche_instance *instance, struct client **ret, stru
 
 	if (r == 0 && client_signal(*ret, SIGSTOP, CTL_SCOPE_ROOM) < 0)
 		r = err_set(err, E_INTERNAL, "its supervisor has gone");
-	/* An answer to what comes after it says that it was done. */
+	/* The answer to a later request shows that it was done. */
 	return r < 0 ? r : client_stats(*ret, &done, err);
 }
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Copying a sandbox's files into another (fork_files.c). */
+/* Copies the files of one sandbox into another (fork_files.c). */
 
 #include "api/instance.h"
 #include "sandbox/sandbox.h"
 #include <cloche/fork.h>
 
 struct fork_copy {
-	const cloche_instance *instance; /* whose files they are */
+	const cloche_instance *instance; /* the original */
 	cloche_files *from, *to;
-	const cloche_sandbox *made;    /* the original's; what is mounted there is not copied, */
-	const cloche_sandbox *becomes; /* unless it is not mounted in this */
+	const cloche_sandbox *made;    /* the original's configuration */
+	const cloche_sandbox *becomes; /* the fork's; what is mounted in both is not copied */
 	uint64_t left_out;             /* sockets and devices */
 };
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: what a room has of its own are the changes of its root, which a comparison
- * lists (cloche_instance_diff), and a few places that are its memory's. All of it goes as tar
- * streams from a file worker in the one room to one in the other, which treats it like any archive
- * of a stranger: nothing is opened on the host, and nothing has to be trusted. The stream is passed
- * on in pieces as it comes. */
+/* Theory of operation: a room's own files are the changes of its root, which cloche_instance_diff
+ * lists, and a few places that are in its memory. All of them go as tar streams from a file worker
+ * in one room to one in the other, which treats them like any untrusted archive: nothing is opened
+ * on the host, and nothing has to be trusted. The streams are passed on in pieces as they come. */
 #include "api/fork.h"
 #include "base/strv.h"
 #include "fileclient/session.h"
@@ -15,7 +14,7 @@
 #define ROOM_OWN "/run/cloche"
 enum { NAMES_MAX = 100000, DEEPEST = 64 };
 
-/* Of the room's memory, so that no comparison knows of them. */
+/* These are in the room's memory, so cloche_instance_diff does not list them. */
 static const char *const places[] = {"/tmp", "/run", "/dev/shm"};
 
 /* --- one tree --- */
@@ -43,7 +42,8 @@ static char *parent_of(const char *path)
 	return slash > path ? str_dup(str_make(path, (size_t)(slash - path))) : strdup("/");
 }
 
-/* What is at the path comes to the same path. contents: of a directory that both have. */
+/* Copy what is at path to the same path. contents: only what is in it, for a directory that both
+ * have. */
 static int copy_tree(struct fork_copy *c, const char *path, bool contents, struct cloche_err *err)
 {
 	_cleanup_(freep) char *into = contents ? strdup(path) : parent_of(path);
@@ -89,7 +89,8 @@ static const char *target_of(const struct room_mount *m)
 	return m->target ? m->target : m->source;
 }
 
-/* below: whether something in it is. What the room is made with counts, too. */
+/* Return whether path is in a mount or, if below, whether a mount is in path. ROOM_OWN counts as a
+ * mount. */
 static bool is_mounted_in(const cloche_sandbox *sb, const char *path, bool below)
 {
 	if (below ? is_below(ROOM_OWN, path)
@@ -191,7 +192,8 @@ static int remove_there(struct fork_copy *c, const char *path, struct cloche_err
 	return r;
 }
 
-/* A directory that both have: what is in it comes by itself. */
+/* Apply the change of a directory. If both have it, only its mode is copied; changes in it are
+ * listed separately. */
 static int change_directory(
 	struct fork_copy *c, const cloche_change *change, bool *ret_new, struct cloche_err *err)
 {
@@ -252,7 +254,7 @@ int fork_copy_files(struct fork_copy *c, struct cloche_err *err)
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(places); i++)
 		if (!is_mounted_in(c->made, places[i], false))
 			r = copy_place(c, places[i], 0, err);
-	/* What was mounted there is the fork's own here. */
+	/* What only the original has mounted becomes the fork's own. */
 	for (size_t i = 0; r == 0 && i < c->made->mounts_n; i++) {
 		const char *target = target_of(&c->made->mounts[i]);
 

@@ -69,7 +69,7 @@ static json_t *digest_of(const char *hex)
 	return json_sprintf("sha256:%s", hex);
 }
 
-/* NULL is null. */
+/* NULL becomes JSON null. */
 static json_t *text_of(const char *text)
 {
 	return text ? json_utf8(str_from(text)) : json_null();
@@ -124,7 +124,7 @@ static int describe(cloche_image *image, struct cloche_err *err)
 	return image->json ? 0 : err_nomem(err);
 }
 
-/* From the first entry of its manifest; the names of all. */
+/* Describe the image with this manifest, with the names of all its entries. */
 static int make_image(struct image_store *s, const struct image_index *index, const char *hex,
 	cloche_image **ret, struct cloche_err *err)
 {
@@ -187,7 +187,7 @@ int cloche_image_list(cloche_image_fn fn, void *user, cloche_err *err)
 		if (was_before(&index, i))
 			continue;
 		r = make_image(&s, &index, index.entries[i].hex, &image, err);
-		/* One that was removed meanwhile. */
+		/* It was removed meanwhile. */
 		if (r == -E_NOT_FOUND) {
 			err_clear(err);
 			r = 0;
@@ -280,7 +280,7 @@ static struct image_load job_of(struct loading *l)
 		.name = l->of->name, .step = on_step, .stored = on_stored, .user = l};
 }
 
-/* After the store's own part has come to r. */
+/* r is the result of the store's own part. */
 static int finish_loading(
 	struct loading *l, const struct image_load *job, int r, struct cloche_err *err)
 {
@@ -292,7 +292,7 @@ static int finish_loading(
 	return r;
 }
 
-/* A name for what is loaded, in full; ret has IMAGE_REF_MAX bytes. */
+/* Expand the name for an image that is loaded. ret has IMAGE_REF_MAX bytes. */
 static int full_name(const char *name, char *ret, struct cloche_err *err)
 {
 	struct image_ref ref;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the engine that has built an image to the store that roots of sandboxes come from. */
+/* Moves an image from the engine that has built it to the store that roots of sandboxes come
+ * from. */
 #include "builder/build.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: a handle is an id and the directory in which sandboxes lie; every question
- * is asked anew. Whether one lives is decided by its lock (manager/sandboxes.h), all else by its
- * record and, if it lives, by its supervisor over a connection made for the one question. */
+/* Theory of operation: a handle is an id and the directory of all sandboxes; each call looks again.
+ * Whether a sandbox lives is decided by its lock (manager/sandboxes.h). All else comes from its
+ * record and, if it lives, from its supervisor, over a connection made for that one question. */
 #include "api/instance.h"
 #include "api/code.h"
 #include "api/manager.h"
@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 enum { MAX_RECORD = 1024 * 1024, MAX_JSON = 16 * 1024 * 1024 };
-#define BEGINNING_USEC (2 * USEC_PER_SEC) /* in which a sandbox that is made begins to listen */
+#define BEGINNING_USEC (2 * USEC_PER_SEC) /* for a new sandbox to begin to listen */
 #define RETRY_NSEC (2L * 1000 * 1000)
 
 static cloche_instance *instance_alloc(int base)
@@ -116,7 +116,7 @@ int instance_open_entry(
 		instance->id);
 }
 
-/* Says why, if it was not in order. */
+/* Set the error, with the reason if the sandbox did not end in order. */
 static int has_ended(const struct sandbox_entry *entry, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(MAX_RECORD);
@@ -133,7 +133,7 @@ static int has_ended(const struct sandbox_entry *entry, struct cloche_err *err)
 	return -E_NOT_FOUND;
 }
 
-/* It has said so, and is still removing what it had. */
+/* Return whether the sandbox has recorded its end. It may still be cleaning up. */
 static bool is_over(const struct sandbox_entry *entry)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(MAX_JSON);
@@ -159,7 +159,7 @@ int instance_attach(const cloche_instance *instance, struct client **ret, struct
 			return r;
 		if (entry.life == SANDBOX_ENDED || is_over(&entry))
 			return has_ended(&entry, err);
-		/* It is locked before it listens, and does not listen any more while it ends. */
+		/* A sandbox is locked before it listens, and stops listening while it ends. */
 		if (until == 0)
 			until = clock_mono_usec() + BEGINNING_USEC;
 		if (clock_mono_usec() >= until)
@@ -176,7 +176,7 @@ static void read_record(cloche_instance *i, const struct sandbox_entry *entry)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(MAX_RECORD);
 
-	/* One that has just been locked has none yet. */
+	/* A sandbox that has just been locked has no record yet. */
 	if (sandbox_read_record(entry, &text, NULL) < 0 ||
 		json_text_read(buf_str(&text), 0, &i->record, NULL) < 0)
 		i->record = NULL;
@@ -206,7 +206,7 @@ static char *describe_command(const json_t *meta)
 	return str_dup(buf_str(&line));
 }
 
-/* All commands into the document, the first for the list. */
+/* Add all commands to the document, and keep the first one for lists. */
 static int read_commands(cloche_instance *i, int dir)
 {
 	_cleanup_(freep) uint32_t *numbers = NULL;
@@ -224,7 +224,7 @@ static int read_commands(cloche_instance *i, int dir)
 		if (meta && json_array_append_new(all, meta) < 0)
 			break;
 	}
-	/* Of a sandbox for one command nothing is kept. */
+	/* A sandbox for one command keeps nothing about it. */
 	if (!i->command)
 		i->command = describe_command(json_object_get(i->record, "config"));
 	return json_object_set_new(i->record, "commands", all) < 0 ? -ENOMEM : 0;
@@ -241,7 +241,7 @@ int cloche_instance_refresh(cloche_instance *instance, cloche_err *err)
 	forget(instance);
 	instance->life = entry.life;
 	read_record(instance, &entry);
-	/* Its maker has just locked it, or whoever removes it is nearly done. */
+	/* It has just been locked by its maker, or has almost been removed. */
 	if (entry.life == SANDBOX_LIVE && !json_object_get(instance->record, "state"))
 		return err_set(
 			err, E_NOT_FOUND, "sandbox %s is just beginning or ending", instance->id);
@@ -369,7 +369,7 @@ static int gather(int base, char *const *ids, bool all, const struct ended *ende
 			cloche_instance_free(i);
 			return r;
 		}
-		/* One that has gone meanwhile is none. */
+		/* Skip a sandbox that has gone meanwhile. */
 		if (r == 0 && is_wanted(i, all, ended))
 			found[n++] = i;
 		else

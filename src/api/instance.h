@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What is behind the handle of a long-lived sandbox, and what runs need of it. */
+/* The handle of a long-lived sandbox, and what runs need from it. */
 
 #include "client/client.h"
 #include "ipc/rundir.h"
@@ -15,37 +15,38 @@ struct cloche_instance {
 	/* from the last refresh */
 	enum sandbox_life life;
 	json_t *record; /* an object; NULL: never refreshed */
-	char *json;     /* text of it and of the commands */
-	char *command;  /* the first one, for people */
+	char *json;     /* the record and the commands as text */
+	char *command;  /* the first one, for display */
 };
 
-/* A handle of the same sandbox, without what a refresh found; NULL on lack of memory. */
+/* Return a new handle of the same sandbox, not yet refreshed, or NULL if out of memory. */
 cloche_instance *instance_copy(const cloche_instance *instance);
 
-/* Connects; an error says whether it has ended, crashed (then what is left is removed) or is about
- * to begin or end. */
+/* Connect to the supervisor. The error tells whether the sandbox has ended, has crashed (then what
+ * it left is removed) or is about to begin or end. */
 _warn_unused_ int instance_attach(
 	const cloche_instance *instance, struct client **ret, struct cloche_err *err);
 
-/* Whether output goes through its supervisor (struct ctl_start's kept). */
+/* Return whether output goes through the supervisor (kept in struct ctl_start). */
 bool instance_is_kept(const cloche_instance *instance);
 
-/* Of a kept sandbox that came to nothing: ends it and removes all traces. All that can be done with
- * the client then is to free it. */
+/* End a kept sandbox that could not be completed, and remove all traces. The client can only be
+ * freed afterwards. */
 void instance_discard(struct client *client);
 
-/* Ends and removes one in which nothing runs; E_BUSY: something does. */
+/* End and remove a sandbox in which nothing runs. E_BUSY if something does. */
 _warn_unused_ int instance_remove_idle(const cloche_instance *instance, struct cloche_err *err);
 
-/* Opens the directory of the sandbox: it may have ended, but not crashed. */
+/* Open the directory of a sandbox that runs or has ended. E_NOT_FOUND if it has crashed. */
 _warn_unused_ int instance_open_entry(
 	const cloche_instance *instance, struct sandbox_entry *ret, struct cloche_err *err);
 
 /* --- logs (instance_log.c) --- */
 
-/* Begins to be told of changes: a descriptor of inotify to poll. 0 or a negative code. */
+/* Start watching for changes: *ret_fd is an inotify descriptor to poll, borrowed. Return 0 or a
+ * negative code. */
 _warn_unused_ int log_watch(cloche_log *log, int *ret_fd, struct cloche_err *err);
-/* The position from which a reader starts that said offset, or as many bytes from the end. */
+/* Find the position at which a reader starts: offset, or that many bytes before the end. */
 _warn_unused_ int log_start(
 	cloche_log *log, uint64_t offset, bool from_end, uint64_t *ret, struct cloche_err *err);
 

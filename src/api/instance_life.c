@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making, ending and removing long-lived sandboxes, and what is asked of one that runs. */
+/* Makes, ends and removes long-lived sandboxes, and asks running ones. */
 #include "api/instance.h"
 #include "api/made.h"
 #include "api/protect.h"
@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 enum { BACKLOG = 128 };
-#define PATIENCE (10 * USEC_PER_SEC) /* beyond the grace period, for a supervisor to be done */
+#define PATIENCE (10 * USEC_PER_SEC) /* for a supervisor to finish, beyond the grace period */
 
 struct listener {
 	cloche_warning_fn fn;
@@ -49,8 +49,8 @@ static void on_too_late(struct loop_timer *timer)
 	client_fail(container_of(timer, struct limit, timer)->client, &why);
 }
 
-/* Ends a sandbox over a connection and waits until nothing of it runs. All that can be done with
- * the client then is to free it. */
+/* End a sandbox over a connection and wait until nothing in it runs. The client can only be freed
+ * afterwards. */
 static int end_it(struct client *client, uint64_t grace_usec, struct cloche_err *err)
 {
 	struct limit limit = {.client = client};
@@ -68,7 +68,7 @@ static int end_it(struct client *client, uint64_t grace_usec, struct cloche_err 
 	return r;
 }
 
-/* Waits for everything that making it takes. */
+/* Wait until the sandbox is complete. */
 static int wait_until_made(struct client *client, struct network *net, const cloche_sandbox *sb,
 	struct cloche_err *err)
 {
@@ -92,7 +92,7 @@ void instance_discard(struct client *client)
 		(void)!sandbox_remove(base, id, NULL);
 }
 
-/* sb with the tools that it needs; made: as the person described it. */
+/* sb has the tools that it needs added; made is as the user described it. */
 static int begin(const cloche_sandbox *sb, const cloche_sandbox *made, bool unfinished,
 	cloche_warning_fn fn, void *user, struct client **ret_client, cloche_instance **ret,
 	struct cloche_err *err)
@@ -136,8 +136,8 @@ static int begin(const cloche_sandbox *sb, const cloche_sandbox *made, bool unfi
 	return 0;
 }
 
-/* A supervisor says that all has ended before it has put its own things in order, and whoever
- * removes what a crash left takes a moment; until then the sandbox counts as one that runs. */
+/* A supervisor reports the end before it has cleaned up, and it takes a moment to remove what a
+ * crash left. Until then the sandbox counts as running. */
 static void wait_until_settled(const cloche_instance *instance)
 {
 	const struct timespec pause = {.tv_nsec = 500 * 1000};
@@ -202,7 +202,8 @@ int cloche_instance_stop(const cloche_instance *instance, uint64_t grace_ms, clo
 	return r < 0 && err ? err_wrap(err, "stop %s", instance->id) : r;
 }
 
-/* A supervisor that does not answer any more: the room dies with it, the rest is swept. */
+/* Kill a supervisor that does not answer any more. The room dies with it, and what is left is
+ * swept. */
 static void kill_supervisor(const cloche_instance *instance)
 {
 	_cleanup_(cloche_instance_freep) cloche_instance *fresh = instance_copy(instance);
@@ -217,7 +218,8 @@ static void kill_supervisor(const cloche_instance *instance)
 	pid = (pid_t)json_integer_value(json_object_get(record, "pid"));
 	start = json_integer_value(json_object_get(record, "pid_start"));
 	fd = pid > 1 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
-	/* The lock does not say that it lives: whoever removes what it left holds it, too. */
+	/* The lock does not prove that it lives: a process that removes what it left holds the
+	 * lock, too. */
 	if (fd >= 0 && start > 0 && program_start_time(pid) == (uint64_t)start)
 		(void)syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0);
 	fd_close(fd);
@@ -237,7 +239,7 @@ int cloche_instance_remove(const cloche_instance *instance, bool force, cloche_e
 	r = sandbox_remove(instance->base, instance->id, err);
 	if (r == -E_BUSY && force) {
 		kill_supervisor(instance);
-		/* Somebody else may be about to remove it. */
+		/* Another process may be about to remove it. */
 		wait_until_settled(instance);
 		r = sandbox_remove(instance->base, instance->id, err);
 	}
@@ -352,7 +354,7 @@ static int listen_on(uint16_t port, uint16_t *ret_port, struct cloche_err *err)
 	return TAKE_FD(fd);
 }
 
-/* A port that leads there already, as far as the record says; 0: none. */
+/* Return a host port that leads to guest_port already, according to the record, or 0. */
 static uint16_t find_forward(const cloche_instance *instance, uint16_t guest_port)
 {
 	_cleanup_(cloche_instance_freep) cloche_instance *fresh = instance_copy(instance);

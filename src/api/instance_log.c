@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: a log is read from the sandbox's directory by whoever likes, without asking
- * its supervisor; that nobody can add to it any more is known from meta.json, which is written
- * after the last byte. A follower sleeps until the kernel tells of a change in the command's
- * directory, or until the supervisor, to which it keeps a silent connection for that, has gone.
+/* Theory of operation: a log is read from the sandbox's directory, without asking its supervisor.
+ * meta.json, which is written after the last byte, tells that nothing will be added any more. A
+ * follower sleeps until the kernel reports a change in the command's directory, or until the
+ * supervisor has gone, for which it keeps an idle connection.
  *
- * Kernels before 6.8 do not tell of what is spliced into a file; there a follower looks ten times a
- * second as well. */
+ * Kernels before 6.8 do not report what is spliced into a file; there a follower also looks ten
+ * times a second. */
 #include "api/instance.h"
 #include "base/fd.h"
 #include "base/json.h"
@@ -145,7 +145,7 @@ int log_start(
 int cloche_log_read(cloche_log *log, uint64_t offset, void *buffer, size_t size,
 	cloche_log_piece *ret, cloche_err *err)
 {
-	/* The end is looked for first: what is written before it is read after it. */
+	/* Look for the end first, so that all that was written before it is read after it. */
 	bool ended = has_ended(log);
 	int stream = 1;
 	int64_t n = execlog_read(&log->reader, &offset, buffer, size, &stream);
@@ -159,7 +159,7 @@ int cloche_log_read(cloche_log *log, uint64_t offset, void *buffer, size_t size,
 	return 0;
 }
 
-/* Kernels that tell of splices. */
+/* Return whether the kernel reports splices. */
 static bool tells_all(void)
 {
 	struct utsname u;
@@ -186,7 +186,7 @@ int log_watch(cloche_log *log, int *ret_fd, struct cloche_err *err)
 	return 0;
 }
 
-/* Hands on what there is. 1: the callback has had enough; 2: the command has ended. */
+/* Pass on what there is. Return 1 if the callback wants no more, 2 if the command has ended. */
 static int hand_on(cloche_log *log, uint64_t *offset, char *chunk, cloche_log_fn fn, void *user,
 	struct cloche_err *err)
 {
@@ -206,8 +206,8 @@ static int hand_on(cloche_log *log, uint64_t *offset, char *chunk, cloche_log_fn
 	}
 }
 
-/* The supervisor's connection has ended: 0 if it ended in order or lives all the same (then
- * without being watched). */
+/* The connection to the supervisor has ended. Return 0 if the sandbox ended in order, or still
+ * lives (then it is not watched). */
 static int look_why(cloche_log *log, bool *ret_lives, struct cloche_err *err)
 {
 	_cleanup_(sandbox_entry_donep) struct sandbox_entry entry = SANDBOX_ENTRY_INIT;
@@ -220,7 +220,7 @@ static int look_why(cloche_log *log, bool *ret_lives, struct cloche_err *err)
 	if (r < 0)
 		return r;
 	*ret_lives = entry.life == SANDBOX_LIVE;
-	/* Ended in order, hence everything in it. */
+	/* The sandbox ended in order, so everything in it has ended. */
 	log->ended = entry.life == SANDBOX_ENDED;
 	return 0;
 }

@@ -25,7 +25,7 @@ bool instance_end_orphan(const cloche_instance *instance)
 		return false;
 	r = instance_remove_idle(instance, &err);
 	snprintf(text, sizeof(text), "%s: %.400s", instance->id, err.message);
-	/* In use, or somebody else was faster. */
+	/* Busy: it is in use. Not found: another process was faster. */
 	if (r != -E_BUSY && r != -E_NOT_FOUND)
 		cleanup_note(instance->base, r < 0 ? text : NULL);
 	return r == 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: the broker of a running sandbox has one channel, to its supervisor. That one
- * hands it our end of a new socket, over which the policy goes as it does at the start: as text,
- * which nobody but the broker reads. It takes the whole of it or nothing. */
+/* Theory of operation: the broker of a running sandbox has one channel, to its supervisor. The
+ * supervisor passes it one end of a new socket, over which we send the policy as at the start: as
+ * text, which only the broker reads. The broker takes all of it or nothing. */
 #include "api/instance.h"
 #include "api/made.h"
 #include "api/network.h"
@@ -78,7 +78,7 @@ int cloche_instance_set_allowlist(const cloche_instance *instance, const cloche_
 
 	if (r < 0)
 		return err_wrap(e, "policy of %s", instance->id);
-	/* For forks. That one of an older version has nothing to change is no harm. */
+	/* This is for forks. It fails for sandboxes of an older version, which is fine. */
 	if (made_set_allowlist(instance, list, &own) < 0)
 		err_clear(&own);
 	return 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: a manager is what this process knows about the sandboxes that it has made: a
- * list under one lock. What others have to know of it is in labels of those sandboxes, and in a
- * file that is locked as long as the manager lives (manager/owner.h). Nothing is done to a sandbox
- * with the lock held. */
+/* Theory of operation: a manager is a list, under one lock, of the sandboxes that this process has
+ * made. What other processes have to know about it is in labels of those sandboxes, and in a file
+ * that is locked as long as the manager lives (manager/owner.h). The lock is not held while
+ * something is done to a sandbox. */
 #include "api/manager.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -42,7 +42,7 @@ static void managed_free(struct managed *s)
 
 /* --- opening --- */
 
-/* The environment's defaults, and ours for what it leaves open. */
+/* Read the environment's defaults, and use ours for what it does not set. */
 static int read_defaults(cloche_manager *m, struct cloche_err *err)
 {
 	struct agentgate settings;
@@ -217,7 +217,7 @@ static int check_run_id(const char *run_id, struct cloche_err *err)
 			    MAX_RUN_ID);
 }
 
-/* From here on it is in the list, and no longer one that is being made. */
+/* Add a sandbox to the list; it no longer counts as one that is being made. */
 static int track(cloche_manager *m, const cloche_sandbox *sb, const cloche_instance *i,
 	const char *run_id, struct cloche_err *err)
 {
@@ -304,8 +304,8 @@ static struct managed *find(cloche_manager *m, const char *id)
 	return NULL;
 }
 
-/* Of one that has ended or crashed. What a crashed one left and cannot be removed stays on record,
- * so that it can be tried again. */
+/* Remove what is left of a sandbox that has ended or crashed. If the rest of a crashed one cannot
+ * be removed, return an error, so that it is tried again. */
 static int remove_rest(int base, const char *id, struct cloche_err *err)
 {
 	_cleanup_(sandbox_entry_donep) struct sandbox_entry e = SANDBOX_ENTRY_INIT;
@@ -328,7 +328,7 @@ static int remove_sandbox(const char *id, struct cloche_err *err)
 	int r = cloche_instance_open(id, &i, NULL);
 
 	if (r < 0)
-		return 0; /* somebody else has removed it */
+		return 0; /* another process has removed it */
 	r = cloche_instance_stop(i, 0, NULL);
 	return r == 0 || r == -E_NOT_FOUND ? remove_rest(i->base, id, err)
 					   : cloche_instance_remove(i, true, err);
@@ -368,9 +368,9 @@ int cloche_manager_destroy(cloche_manager *m, const char *id, cloche_err *err)
 	return r;
 }
 
-/* --- of many --- */
+/* --- several at once --- */
 
-/* Copies of all that are there, so that the lock is not held while something is done to them. */
+/* Copy the list, so that the lock is not held while something is done to the sandboxes. */
 static int copy_list(cloche_manager *m, struct managed **ret, size_t *ret_n, struct cloche_err *err)
 {
 	struct managed *s, *copies;
@@ -427,7 +427,7 @@ int cloche_manager_each(cloche_manager *m, cloche_managed_fn fn, void *user, clo
 	return r;
 }
 
-/* Of a run; NULL: all. */
+/* Destroy the sandboxes of a run (NULL: of all), or only the doomed ones among them. */
 static int destroy_some(
 	cloche_manager *m, const char *run_id, bool doomed, size_t *ret, struct cloche_err *err)
 {

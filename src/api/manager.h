@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What the files of the manager share. */
+/* Shared by the files of the manager. */
 
 #include "api/instance.h"
 #include "manager/owner.h"
@@ -20,10 +20,10 @@ struct managed {
 	uint64_t memory;     /* its limit */
 	uint64_t created_us; /* since 1970 */
 	bool over;           /* nothing of it runs any more */
-	bool doomed;         /* it was to be destroyed, which failed */
+	bool doomed;         /* destroying it has failed, and is tried again */
 };
 
-/* Who waits for admission, first come first served. */
+/* A caller that waits for admission, first come first served. */
 struct waiting {
 	struct waiting *prev, *next;
 };
@@ -39,7 +39,7 @@ struct cloche_manager {
 	pthread_cond_t changed;
 	struct managed *sandboxes;
 	struct waiting *waiting;
-	unsigned entered; /* runs without a sandbox in the list: those being made, and others' */
+	unsigned entered; /* runs not in the list: being made, or cloche_manager_enter() */
 	uint64_t entered_memory;
 	unsigned max_runs;
 	uint64_t lifetime_ms, interval_ms;
@@ -48,48 +48,50 @@ struct cloche_manager {
 	char error[1200];      /* the last one; "": none */
 	bool has_thread, closing;
 	pthread_t thread;
-	pid_t pid; /* of whoever opened it */
+	pid_t pid; /* of the process that opened it */
 	cloche_manager *next_at_exit;
 	bool at_exit;
 };
 
-/* Tells what a person should know; text is printf's. */
+/* Report a warning to the user. The arguments are those of printf. */
 void manager_tell(cloche_manager *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* What a cloche_manager_destroy() has failed to destroy. */
+/* Try again to destroy what cloche_manager_destroy() could not destroy. */
 _warn_unused_ int manager_destroy_doomed(cloche_manager *m, struct cloche_err *err);
 
 /* --- manager_admit.c --- */
 
-/* Waits until one with so much memory may run, and counts it in entered. E_CANCELLED: closing. */
+/* Wait until a sandbox with this much memory may run, and count it in entered. E_CANCELLED if the
+ * manager is being closed. */
 _warn_unused_ int manager_admit(
 	cloche_manager *m, uint64_t memory, uint64_t wait_ms, struct cloche_err *err);
-/* It did not come to run, or runs no more. */
+/* Undo manager_admit(): it has ended, or never ran. */
 void manager_release(cloche_manager *m, uint64_t memory);
-/* Writes down what all that runs is promised, with the lock held: less than before. */
+/* With the lock held: publish how much memory is promised to all that runs. It must not be
+ * more than before. */
 void manager_settle_promises(cloche_manager *m);
-/* With the lock held: the sum of those promises. */
+/* With the lock held: return the sum of those promises. */
 uint64_t manager_sum_promises(const cloche_manager *m);
-/* With the lock held: until something changes, or the time (clock_mono_usec()) has come. */
+/* With the lock held: wait until something changes, or until this time (clock_mono_usec()). */
 void manager_wait_until(cloche_manager *m, uint64_t until);
-/* With the lock held: sandboxes that run, after a look at each. */
+/* With the lock held: check each sandbox and return how many run. */
 unsigned manager_count_running(cloche_manager *m);
 
 /* --- manager_collect.c --- */
 
-/* With the lock held: has a thread if there has to be one. */
+/* With the lock held: start the thread if one is needed. */
 _warn_unused_ int manager_start_thread(cloche_manager *m, struct cloche_err *err);
 
 /* --- instance.c --- */
 
-/* cloche_instance_list(), telling (may be NULL) of those that were ended because nobody needs them
- * any more. */
+/* Like cloche_instance_list(). ended (may be NULL) is called for each sandbox that was ended
+ * because it is not needed any more. */
 typedef void (*instance_ended_fn)(void *user, const char *id);
 _warn_unused_ int instance_list(bool all, cloche_instance_fn fn, instance_ended_fn ended,
 	void *user, struct cloche_err *err);
 
 /* --- instance_orphan.c --- */
 
-/* Ends and removes a sandbox that runs, after a refresh, if its manager has died, its lifetime is
- * over and nothing runs in it. False: it is needed, or could not be ended (which is noted). */
+/* End and remove a running sandbox, after a refresh, if its manager has died, its lifetime is over
+ * and nothing runs in it. Return false if it is needed, or could not be ended (which is noted). */
 bool instance_end_orphan(const cloche_instance *instance);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: who wants to begin stands in a queue, and the first in it looks again and
- * again whether there is a place: nobody tells a manager that a sandbox has ended by itself, or
- * that another process's manager has given memory back. */
+/* Theory of operation: callers that want to start a run wait in a queue. The first one checks again
+ * and again whether there is a place, because a manager is not told that a sandbox has ended by
+ * itself, or that another process's manager has given memory back. */
 #include "api/manager.h"
 #include "base/clock.h"
 #include "base/macro.h"
@@ -83,7 +83,7 @@ static int promise(cloche_manager *m, uint64_t memory, struct cloche_err *err)
 
 /* --- the queue --- */
 
-/* The first in the queue: -E_BUSY says why not yet. */
+/* Try to admit the first in the queue. -E_BUSY if it has to wait; err says why. */
 static int try_admit(cloche_manager *m, uint64_t memory, struct cloche_err *err)
 {
 	unsigned running = manager_count_running(m) + m->entered;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cleanups: now and then by a thread, when the process exits, and when somebody asks. */
+/* Cleanups: regularly in a thread, when the process exits, and on request. */
 #include "api/manager.h"
 #include "base/clock.h"
 
@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include <utlist.h>
 
-/* The list is made for what is done on the way. */
+/* Making the list ends orphans, which is all that is needed. */
 static bool see(const cloche_instance *instance, void *user)
 {
 	return true;
@@ -41,9 +41,9 @@ int cloche_manager_collect(cloche_manager *m, cloche_err *err)
 	return r;
 }
 
-/* --- now and then --- */
+/* --- regularly --- */
 
-/* Of the next one; UINT64_MAX: never. */
+/* Return the time of the next cleanup; UINT64_MAX: never. */
 static uint64_t due_at(const cloche_manager *m)
 {
 	uint64_t most = (UINT64_MAX - m->collected_at) / USEC_PER_MSEC;
@@ -66,7 +66,7 @@ static void *run_thread(void *arg)
 			continue;
 		}
 		pthread_mutex_unlock(&m->lock);
-		/* What fails is in the status, and tried again. */
+		/* A failure is shown in the status, and tried again. */
 		(void)!cloche_manager_collect(m, NULL);
 		pthread_mutex_lock(&m->lock);
 	}
@@ -81,7 +81,7 @@ int manager_start_thread(cloche_manager *m, struct cloche_err *err)
 
 	if (m->has_thread || m->interval_ms == 0)
 		return 0;
-	/* The caller's signals are none of its business. */
+	/* The thread must not get the caller's signals. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &before);
 	r = pthread_create(&m->thread, NULL, run_thread, m);
@@ -93,10 +93,10 @@ int manager_start_thread(cloche_manager *m, struct cloche_err *err)
 /* --- at exit --- */
 
 static pthread_mutex_t exit_lock = PTHREAD_MUTEX_INITIALIZER;
-static cloche_manager *at_exit; /* those with a cleanup then */
+static cloche_manager *at_exit; /* managers that have a cleanup at exit */
 static bool is_registered;
 
-/* Other threads may be there still; they make no more. */
+/* Other threads may still run, but cannot make more sandboxes. */
 static void end_all(cloche_manager *m)
 {
 	pthread_mutex_lock(&m->lock);
@@ -121,7 +121,7 @@ static void clean_up_all(void)
 	pthread_mutex_unlock(&exit_lock);
 	LL_FOREACH2(list, m, next_at_exit)
 	{
-		/* A child that was forked has only copies. */
+		/* A forked child has only copies of the managers. */
 		if (m->pid == getpid())
 			end_all(m);
 	}
@@ -146,7 +146,7 @@ int cloche_manager_set_cleanup_at_exit(cloche_manager *m, bool wanted, cloche_er
 	return r;
 }
 
-/* --- the one of this process --- */
+/* --- the manager that the process shares --- */
 
 static pthread_mutex_t shared_lock = PTHREAD_MUTEX_INITIALIZER;
 static cloche_manager *shared;

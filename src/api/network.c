@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: everything is queued at once and written while the client waits for other
- * things (in the client's loop). A refusal ends that wait with the broker's own message. The real
- * values stand in the channel's buffer until they are written; it is wiped when it is freed. */
+/* Theory of operation: everything is queued at once and written in the client's loop, while the
+ * client waits for other things. If the broker refuses it, that wait ends with the broker's own
+ * message. The real values are in the channel's buffer until they are written; the buffer is wiped
+ * when it is freed. */
 #include "api/network.h"
 #include "api/oplog.h"
 #include "base/fd.h"
@@ -100,7 +101,7 @@ static int send_policy(struct chan *c, const cloche_sandbox *sb)
 	return r;
 }
 
-/* Not what lies further down in /dev: /dev/shm is anybody's. */
+/* Deeper paths in /dev do not count: all users may write to /dev/shm. */
 static bool is_device(const char *path)
 {
 	static const char *const dirs[] = {"/dev/fd/", "/dev/pts/", "/dev/"};
@@ -111,8 +112,8 @@ static bool is_device(const char *path)
 	return false;
 }
 
-/* Opens for writing what a person named, but nothing that a room may have put in its place or on
- * the way to it. */
+/* Open for writing what the user named, but nothing that a room may have put in its place or on the
+ * way to it. */
 static int open_beside_room(const char *path, struct cloche_err *err)
 {
 	_cleanup_(hostpath_donep) struct hostpath at = HOSTPATH_NULL;
@@ -135,7 +136,7 @@ static int open_beside_room(const char *path, struct cloche_err *err)
 	return TAKE_FD(fd);
 }
 
-/* Those of /dev (/dev/stderr) are the machine's own. */
+/* Files in /dev (/dev/stderr) belong to the machine and need no checks. */
 static int open_log(const char *path, const char *suffix, int *ret, struct cloche_err *err)
 {
 	_cleanup_(freep) char *name = NULL;
@@ -185,7 +186,7 @@ static int send_logs(struct chan *c, const cloche_sandbox *sb, struct cloche_err
 	return r < 0 ? err_sys(err, -r, "configure the broker") : 0;
 }
 
-/* Nothing was requested, so there is nothing to be read. */
+/* Remove the cassette: nothing was requested, so it is empty. */
 static void forget_record(struct network *n)
 {
 	_cleanup_fd_ int logs = n->recorded ? state_logs_open(NULL) : -1;
@@ -233,14 +234,14 @@ static void on_ready(struct loop_io *io, uint32_t events)
 			return;
 		}
 	}
-	/* The supervisor says why the broker went away; it is not for us to tell. */
+	/* The supervisor reports why the broker went away, so we do not. */
 	if (r < 0)
 		loop_io_remove(io);
 	else
 		loop_io_set(io, chan_pending(&n->chan) > 0 ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 
-/* The cassette of this sandbox, beside its log. */
+/* Create the cassette of this sandbox, beside its log, and send it. */
 static int send_record(
 	struct network *n, const cloche_sandbox *sb, const char *id, struct cloche_err *err)
 {
@@ -258,7 +259,7 @@ static int send_record(
 	return r < 0 ? err_sys(err, -r, "configure the broker") : 0;
 }
 
-/* What may go where is not asked then, and no value is for anybody. */
+/* Offline, the broker needs neither the policy nor the secrets. */
 static int send_offline(struct network *n, const char *name, struct cloche_err *err)
 {
 	_cleanup_fd_ int fd = oplog_find_cassette(name, err);
@@ -313,7 +314,7 @@ bool network_may_be_refused(const cloche_sandbox *sb)
 
 	for (size_t i = 0; sb->secrets && i < secret_set_count(sb->secrets->set); i++)
 		bytes += secret_reveal(secret_set_get(sb->secrets->set, i)->value).n;
-	/* The longest secret alone can be looked for in answers; with others it may be too much. */
+	/* A single secret is never too long to look for in answers, but several together may be. */
 	return sb->offline || sb->upstream_ca || (sb->secrets && sb->secrets->github_apps) ||
 	       bytes > SURROGATE_MAX;
 }

@@ -49,7 +49,7 @@ void cloche_network_log_close(cloche_network_log *log)
 	free(log);
 }
 
-/* The text without its line end, terminated; NULL on lack of memory. */
+/* Return the text without its line end, terminated, or NULL if out of memory. */
 static const char *finish(struct buf *b)
 {
 	if (str_ends(buf_str(b), STR("\n")))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: every request of a log goes into a proposal (policy/proposal.h) as the
- * gateway would have judged it. What no entry could allow, or what was refused by something other
- * than the rules, is told in comments. The log may have been written by a room: all of it is
- * escaped, what was refused is never taken for more than it is, and the number of comments is
- * bounded. */
+/* Theory of operation: every request of a log is added to a proposal (policy/proposal.h) as the
+ * gateway would have judged it. Requests that no entry could allow, or that were refused by
+ * something other than the rules, are listed in comments. The log may have been written by a room:
+ * so all of it is escaped, a refused request is never taken for more than it is, and the number of
+ * comments is bounded. */
 #include "base/fd.h"
 #include "base/json.h"
 #include "netlog/reader.h"
@@ -25,7 +25,7 @@ struct cloche_network_suggestion {
 	struct proposal *proposal;
 	struct remark *remarks;
 	size_t remarks_n, remarks_more, left_out;
-	uint64_t requests, lines, others; /* others: lines that are of no log */
+	uint64_t requests, lines, others; /* others: lines that are not from a log */
 	struct buf yaml, json;
 };
 
@@ -84,8 +84,8 @@ static bool is_one_of(struct str s, const struct str *v, size_t n)
 	return false;
 }
 
-/* What refused a request, if that was not the rules, or nothing that another entry should go
- * around; the null view if one would help. The plain form does not tell the reason. */
+/* Return what refused a request, if it was not the rules or must not be bypassed by another entry;
+ * the null view if an entry would help. The plain form of the log does not have the reason. */
 static struct str beyond_rules(const struct netlog_event *ev)
 {
 	static const struct str reasons[] = {STR("bad_host"), STR("bad_target"), STR("override"),
@@ -99,7 +99,7 @@ static struct str beyond_rules(const struct netlog_event *ev)
 	return str_starts(ev->note, STR("broken off: ")) ? STR_NULL : ev->note;
 }
 
-/* What the filter of graphql blocks said about the request; the null view if none has. */
+/* Return what the filter of graphql blocks said about the request; the null view if none did. */
 static struct str graphql_tag(const struct netlog_event *ev)
 {
 	for (size_t i = 0; i < NETLOG_TAGS; i++)
@@ -108,7 +108,7 @@ static struct str graphql_tag(const struct netlog_event *ev)
 	return STR_NULL;
 }
 
-/* It was let through for what its body asked for: an entry without that condition would be more. */
+/* The request was allowed because of its body. An entry without that condition would allow more. */
 static int add_filtered(cloche_network_suggestion *s, const struct netlog_event *ev,
 	const struct policy_request *req)
 {
@@ -132,7 +132,7 @@ static int add_request(cloche_network_suggestion *s, const struct netlog_event *
 		return remark(s, ev, STR("this is no address of a web page"));
 	if (graphql_tag(ev).n > 0)
 		return add_filtered(s, ev, &req);
-	/* A long one was cut, perhaps in its path. */
+	/* A long URL was cut, perhaps in its path. */
 	if (ev->url.n >= CUT_MIN && str_ends(ev->url, STR("...")) &&
 		str_chr(ev->url, '?') == ev->url.n)
 		return remark(s, ev, STR("the log does not hold the whole path"));
@@ -142,7 +142,7 @@ static int add_request(cloche_network_suggestion *s, const struct netlog_event *
 	return r == 0 ? remark(s, ev, str_from(why)) : MIN(r, 0);
 }
 
-/* What a graphql block has refused is not for an entry that stands beside it, either. */
+/* What a graphql block has refused must not be allowed by another entry either. */
 static int keep_filtered(cloche_network_suggestion *s, const struct netlog_event *ev)
 {
 	struct policy_request req = {.method = ev->method};
@@ -266,7 +266,7 @@ static json_t *strings(const char *const *v)
 	return list;
 }
 
-/* The members that a rule of the allowlist has. */
+/* Return an entry with the members of an allowlist rule. */
 static json_t *entry_json(const struct proposal_entry *e)
 {
 	json_t *o = json_pack("{s:s}", "host", e->host);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operation logs as a person handles them: read, compacted, exported, removed, listed. */
+/* Operation logs for users: reads, compacts, exports, removes and lists them. */
 #include "api/oplog.h"
 #include "base/clock.h"
 #include "base/fs.h"
@@ -44,7 +44,8 @@ bool oplog_is_name(struct str name)
 		       (rest.p[0] == '@' && oplog_is_snapshot_name(str_from_index(rest, 1))));
 }
 
-/* The whole name: of a sandbox that there is, else as it was written. */
+/* Find the full name of a log. sandbox is that name, or has the sandbox's name in place of its
+ * id. */
 static int find_id(const char *sandbox, char ret[OPLOG_NAME_MAX + 1], struct cloche_err *err)
 {
 	_cleanup_(cloche_instance_freep) cloche_instance *instance = NULL;
@@ -70,7 +71,7 @@ static void log_file(const char *id, char ret[OPLOG_NAME_MAX + sizeof(OPLOG_SUFF
 	snprintf(ret, OPLOG_NAME_MAX + sizeof(OPLOG_SUFFIX), "%s" OPLOG_SUFFIX, id);
 }
 
-/* Whether it will have one as soon as something is done to it. */
+/* Return whether the sandbox will have a log as soon as something is done to it. */
 static bool is_recorded(const char *id)
 {
 	_cleanup_(cloche_instance_freep) cloche_instance *instance = NULL;
@@ -335,7 +336,8 @@ static int keep_refs_of(int logs, const char *id, void *user, struct cloche_err 
 	return r < 0 ? r : oplog_read(&l, keep_ref, user, NULL, err);
 }
 
-/* A log that cannot be read may name anything: then nothing is removed. */
+/* Remove contents that no log names. If a log cannot be read, remove nothing, because it may name
+ * anything. */
 static int collect(int logs, cloche_compacted *ret, struct cloche_err *err)
 {
 	_cleanup_fd_ int blobs = state_blobs_open(err), lock = -1;
@@ -382,7 +384,8 @@ int cloche_oplog_compact(const char *sandbox, cloche_compacted *ret, cloche_err 
 	return r;
 }
 
-/* With what a compaction that was killed has left; one that goes on is waited for. */
+/* Remove a log, and what a killed compaction has left of it. Wait for a compaction that is
+ * running. */
 static int remove_log(int logs, const char *id, struct cloche_err *err)
 {
 	static const char *const suffixes[] = {

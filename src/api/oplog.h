@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What is behind the handle of an operation log. */
+/* The handle of an operation log. */
 
 #include "api/state.h"
 #include "cassette/cassette.h"
 #include "state/blobs.h"
 
-/* A log is named by the id of its sandbox; a snapshot (fork.c) by ID@NAME. */
+/* The name of a log is the id of its sandbox; that of a snapshot (fork.c) is ID@NAME. */
 enum { OPLOG_SNAPSHOT_MAX = 64, OPLOG_NAME_MAX = RUNDIR_ID_BYTES + 1 + OPLOG_SNAPSHOT_MAX };
 
 bool oplog_is_snapshot_name(struct str name);
@@ -14,27 +14,27 @@ bool oplog_is_name(struct str name);
 
 struct cloche_oplog {
 	int fd;
-	int blobs[2];                /* where its contents may be; -1: nowhere */
+	int blobs[2];                /* directories that may have its contents; -1: none */
 	char id[OPLOG_NAME_MAX + 1]; /* of the sandbox, or of a snapshot of it; "": a file */
 	int cassette_fd;             /* -1: there is none */
-	struct cassette cassette;    /* once somebody has asked for requests */
+	struct cassette cassette;    /* loaded when requests are first asked for */
 	bool is_loaded;
 };
 
-/* Opens contents that the log names, and checks them. */
+/* Open contents that the log names, and verify them. Return a descriptor or an error. */
 _warn_unused_ int oplog_open_content(
 	const cloche_oplog *log, struct str ref, struct cloche_err *err);
 
-/* Opens the cassette that lies beside a log, for reading. dir AT_FDCWD: name is a path of the log.
- * -1: there is none. */
+/* Open the cassette beside a log for reading. If dir is AT_FDCWD, name is the path of the log.
+ * Return -1 if there is none. */
 int oplog_open_cassette(int dir, const char *name);
-/* The cassette of a sandbox, to be appended to: a new file. */
+/* Create the cassette of a sandbox, a new file, opened for appending. */
 _warn_unused_ int oplog_create_cassette(const char *id, struct cloche_err *err);
-/* The one that is meant by an id, a name, or the file of a log or of a cassette. */
+/* Open the cassette that is given by an id, a name, or the file of a log or of a cassette. */
 _warn_unused_ int oplog_find_cassette(const char *name, struct cloche_err *err);
-/* Copies it into this directory; fine if there is none. */
+/* Copy the cassette into this directory. Return 0 if there is none. */
 _warn_unused_ int oplog_export_cassette(const cloche_oplog *log, int logs, struct cloche_err *err);
-/* Of a sandbox; fine if there is none. */
+/* Remove the cassette of a sandbox. Return 0 if there is none. */
 _warn_unused_ int oplog_remove_cassette(int logs, const char *id, struct cloche_err *err);
 
 static inline void cloche_oplog_freep(cloche_oplog **log)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: the log is read once for each of the two moments, and what it says of files,
- * variables and storage becomes a table in memory: nothing is written anywhere, so no path leads
- * anywhere. Paths count by how they are written (as in compaction). Of contents the beginning is
- * held, up to HELD_MAX, and of all a digest: so differences are found however large they are, and
- * shown if they are small. Then the two tables are compared in the order of names. */
+/* Theory of operation: the log is read once for each of the two points in time, and what it says
+ * about files, variables and storage becomes a table in memory. Nothing is written to the file
+ * system, and no path is looked up in it. Paths are compared as they are written (as in
+ * compaction). Of contents, the beginning is kept, up to HELD_MAX, and a digest of all: so
+ * differences of any size are found, and small ones are shown. Then the two tables are compared in
+ * the order of names. */
 #include "api/oplog.h"
 #include "base/sha256.h"
 #include "files/tar.h"
@@ -20,9 +21,9 @@ enum node_type { NODE_UNKNOWN, NODE_GONE, NODE_DIRECTORY, NODE_FILE, NODE_LINK, 
 struct node {
 	UT_hash_handle hh;
 	enum node_type type;
-	bool has_below; /* names below it were in the table */
+	bool has_below; /* the table has had names below it */
 	bool partial;   /* what was there before the log is not known */
-	bool cut;       /* held is the beginning alone */
+	bool cut;       /* held has only the beginning */
 	uint32_t mode;
 	uint64_t size;
 	struct sha256 digest;
@@ -60,7 +61,7 @@ static void table_done(struct table *t)
 		node_free(t, n);
 }
 
-/* The key of a path without slashes at its end or doubled. */
+/* Make the key of a name. A path loses doubled slashes and one at its end. */
 static int key_make(char part, struct str name, struct buf *ret)
 {
 	bool slash = false;
@@ -133,7 +134,7 @@ static int fill(struct table *t, struct node *n, struct str data)
 	return 0;
 }
 
-/* The node of a path, which is made with marks above it. */
+/* Return the node of a path, made if it is missing, and mark the directories above it. */
 static struct node *get_path(struct table *t, struct str path)
 {
 	_cleanup_(buf_donep) struct buf key = BUF_INIT(2 * STATE_PATH_MAX + 4);
@@ -214,7 +215,7 @@ static bool has_dots(struct str path)
 	return false;
 }
 
-/* The node of an entry's name, without the "./" at its beginning. */
+/* Return the node of an entry's name, without the "./" at its beginning. */
 static struct node *get_entry(struct table *t, struct str name, struct files_error *e)
 {
 	_cleanup_(buf_donep) struct buf path = BUF_INIT(2 * STATE_PATH_MAX);
@@ -358,7 +359,7 @@ static void move(struct table *t, struct node *from, struct node *to)
 	held = to->held;
 	to->held = from->held;
 	from->held = held;
-	/* What was counted for the one is the other's. */
+	/* from->held is empty now, so t->held stays the same. */
 	empty(t, from, NODE_GONE);
 }
 
@@ -416,7 +417,7 @@ static int do_clear(struct table *t, const struct state_op *op)
 	return 0;
 }
 
-/* Kinds that are not here change nothing that is compared. */
+/* Other kinds change nothing that is compared. */
 static int (*const operations[STATE_UNKNOWN + 1])(struct table *t, const struct state_op *op) = {
 	[STATE_FS_WRITE] = do_write,
 	[STATE_FS_APPEND] = do_write,
@@ -461,7 +462,8 @@ static bool is_there(const struct node *n)
 	return n && n->type >= NODE_DIRECTORY;
 }
 
-/* 'A', 'C', 'D', or 0: nothing. What is only known to be gone was there before the log. */
+/* Return 'A', 'C', 'D', or 0 for no difference. What is only known to be gone was there before the
+ * log. */
 static char judge(const struct node *a, const struct node *b)
 {
 	struct sha256 x, y;
@@ -489,7 +491,7 @@ static const void *held(const struct node *n)
 	return buf_len(&n->held) ? buf_data(&n->held) : "";
 }
 
-/* Whether all of both is known, where they are, and is text. */
+/* Return whether both contents, where they exist, are wholly known and are text. */
 static bool can_show(const cloche_difference *d, bool was_there, bool is_now)
 {
 	return d->part == CLOCHE_DIFFERENCE_FILE && (d->before || !was_there) &&
@@ -505,7 +507,7 @@ static enum cloche_difference_part part_of(const struct node *n)
 	return n->key[0] == 'v' ? CLOCHE_DIFFERENCE_ENV : CLOCHE_DIFFERENCE_STORAGE;
 }
 
-/* b is there, a may be NULL. */
+/* a may be NULL. */
 static int report(struct comparing *c, const struct node *a, const struct node *b, char kind)
 {
 	_cleanup_(buf_donep) struct buf hunks = BUF_INIT(8 * HELD_MAX);
@@ -540,7 +542,7 @@ static int compare(struct comparing *c, struct table *a, struct table *b)
 {
 	int r = 0;
 
-	/* So that each name is in the second one. */
+	/* Make sure that each name is in the second table. */
 	for (const struct node *n = a->nodes; n; n = n->hh.next)
 		if (!get(b, str_make(n->key, n->key_n)))
 			return -c->err->code;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The requests of a sandbox, as the cassette beside its log has them. */
+/* The requests of a sandbox, from the cassette beside its log. */
 #include "api/oplog.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ int oplog_open_cassette(int dir, const char *name)
 	return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? TAKE_FD(fd) : -1;
 }
 
-/* Nothing is there if nothing was recorded. */
+/* Load the cassette once. It has no requests if nothing was recorded. */
 static int load(cloche_oplog *log, struct cloche_err *err)
 {
 	int r = 0;
@@ -90,7 +90,7 @@ static int write_entry(const struct cassette *c, const struct cassette_exchange 
 
 /* --- reading --- */
 
-/* Its texts as C has them; both hold ASCII without NUL (line.c). */
+/* Set method and URL as C strings. Both are ASCII without NUL (line.c). */
 static int set_texts(const struct cassette_line *l, struct buf *out, cloche_request *ret)
 {
 	size_t url = l->method.n + 1;

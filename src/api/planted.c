@@ -41,7 +41,7 @@ static void planted_line(const struct taker *t, const char *id, struct str line)
 		t->fn(&thing, t->user);
 }
 
-/* The first line says how many there are that are not told one by one. */
+/* The first line says how many more there are that are not listed. */
 static void planted_more(const struct taker *t, const char *id, struct str line)
 {
 	_cleanup_json_ json_t *o = NULL;

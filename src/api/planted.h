@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What a sandbox left that the host would obey (cloche/planted.h), for results. */
+/* Lists what a sandbox left that the host would obey (cloche/planted.h), for results. */
 
 #include "base/json.h"
 #include <cloche/planted.h>
 
-/* A new array of what that sandbox left and nobody has taken yet; it stays. NULL on lack of memory.
- */
+/* Return a new array of what this sandbox left and what was not taken yet, without taking it. NULL
+ * if out of memory. */
 json_t *planted_list(const char *sandbox);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation (INV-NOTHING-PLANTED): each thing is mounted over itself, read-only; a
- * directory such as .git over itself as it is, since what is mounted on cannot be renamed. The
- * mounts follow the one in which they lie, so that a later one over all of them is what the person
- * asked for. What vanishes meanwhile is left out, and a link that takes its place is refused. */
+/* Theory of operation (INV-NOTHING-PLANTED): each protected file is mounted over itself, read-only.
+ * A directory such as .git is mounted over itself as it is, because a mount point cannot be
+ * renamed. These mounts follow the one that contains them, so that a later mount of the user over
+ * all of them takes effect. What vanishes meanwhile is left out, and a link that takes its place is
+ * refused. */
 #include "api/protect.h"
 #include "base/fd.h"
 #include "base/fs.h"
@@ -12,10 +13,10 @@
 #include <fcntl.h>
 #include <string.h>
 
-/* Room for what a person mounts, and for tools. */
+/* Leaves some mounts for the user, and for tools. */
 enum { PROTECT_MAX = ROOM_MAX_MOUNTS - 192 };
 
-/* What of path lies below dir: "" for dir itself, NULL if it does not. */
+/* Return the part of path below dir: "" for dir itself, NULL if path is not in dir. */
 static const char *protect_below(const char *path, const char *dir)
 {
 	size_t n = strlen(dir);
@@ -25,7 +26,7 @@ static const char *protect_below(const char *path, const char *dir)
 	return path + n + (path[n] == '/');
 }
 
-/* The path on the host of one that is named as on the host or as inside. */
+/* Find the host path of a path that is given as on the host or as in the room. */
 static int protect_host_path(
 	const cloche_sandbox *sb, const char *path, char **ret, struct cloche_err *err)
 {
@@ -72,7 +73,7 @@ int protect_open(const cloche_sandbox *sb, struct room_spec *ret, struct cloche_
 
 struct protector {
 	struct room_spec *room;
-	size_t mount; /* in which it is searched */
+	size_t mount; /* the mount that is searched */
 	bool *crowded;
 	struct cloche_err *err;
 };

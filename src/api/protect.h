@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What the host runs or obeys without being asked (workspace/obeyed.def) is read-only inside. */
+/* Makes what the host runs or obeys without being asked (workspace/obeyed.def) read-only inside. */
 
 #include "sandbox/sandbox.h"
 
-/* The warning of protect_last_mount. */
+/* The warning to show if protect_last_mount sets *ret_crowded. */
 #define PROTECT_CROWDED                                                                            \
 	"there are more files that this machine obeys (hooks and configurations of git, ...) "     \
 	"than "                                                                                    \
 	"can be made read-only: some can be changed inside; those are looked at when it ends"
 
-/* Puts what the person wants open (cloche_sandbox_allow_write()) into ret->opened, as paths of the
- * host: E_USAGE if one lies in nothing that is writable. */
+/* Add what the user wants writable (cloche_sandbox_allow_write()) to ret->opened, as paths of the
+ * host. E_USAGE if one of them is not in a writable mount. */
 _warn_unused_ int protect_open(
 	const cloche_sandbox *sb, struct room_spec *ret, struct cloche_err *err);
 
-/* Adds what has to be protected in the mount that was added last. *ret_crowded is set if there
- * is more than there can be mounts. */
+/* Add mounts for what has to be protected in the last mount. Set *ret_crowded if that takes more
+ * mounts than a room can have. */
 _warn_unused_ int protect_last_mount(
 	struct room_spec *ret, bool *ret_crowded, struct cloche_err *err);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: a recorder hears of each operation of a file session (struct
- * files_recorder). Data is gathered while it is sent: what is small stands in the log, the rest
- * becomes a file of its own. Just before the worker does it, the log is locked, and it is unlocked
- * when the operation is on record or has failed: so the order of the log is that in which things
- * were done, and nobody waits for a slow sender. */
+/* Theory of operation: a recorder is told of each operation of a file session (struct
+ * files_recorder). Data is collected while it is sent: small data goes into the log, the rest
+ * becomes a file of its own. The log is locked just before the worker does the operation, and
+ * unlocked when the operation is on record or has failed. So the log has the order in which things
+ * were done, and does not stay locked for a slow sender. */
 #include "api/state.h"
 #include "state/blobs.h"
 
@@ -17,14 +17,14 @@ struct recorder {
 
 	bool by_reference; /* the next write is an asset */
 	bool pending;
-	struct state_op op; /* its texts are ours */
+	struct state_op op; /* its strings are owned by us */
 	char *path, *other;
 	struct buf data;
 	struct blob_writer blob;
 	char ref[STATE_REF_BYTES + 1];
 };
 
-/* What the operation becomes in the log; STATE_UNKNOWN: nothing, it changes nothing. */
+/* Return the kind of the operation in the log, or STATE_UNKNOWN if it changes nothing. */
 static enum state_op_kind kind_of(const struct files_request *q)
 {
 	switch ((enum files_op)q->op) {
@@ -54,7 +54,7 @@ static enum state_op_kind kind_of(const struct files_request *q)
 	return STATE_UNKNOWN;
 }
 
-/* Of a file. */
+/* Return whether the operation has the contents of a file. */
 static bool has_contents(enum state_op_kind kind)
 {
 	return kind == STATE_FS_WRITE || kind == STATE_FS_APPEND || kind == STATE_ASSETS_UPLOAD;

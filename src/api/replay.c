@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: each operation is done by the functions by which anybody does it, in a
- * session with the sandbox, so nothing outside of it can be reached, and a recorded sandbox has on
+/* Theory of operation: each operation is repeated with the ordinary functions, in a session with
+ * the sandbox. So nothing outside of the sandbox can be reached, and a recorded sandbox has on
  * record what was done. */
 #include "api/oplog.h"
 
@@ -19,7 +19,7 @@ struct replaying {
 };
 
 struct content {
-	struct str rest; /* what stood in the log */
+	struct str rest; /* contents from the log itself */
 	int fd;          /* or -1 */
 };
 
@@ -41,7 +41,7 @@ static long next_piece(void *user, void *data, size_t size)
 	return got;
 }
 
-/* Paths and targets hold no NUL, which state_op_check() has seen to. */
+/* Paths and targets contain no NUL: state_op_check() has made sure of that. */
 static int do_names(struct replaying *p, const struct state_op *op, struct cloche_err *err)
 {
 	_cleanup_(freep) char *path = str_dup(op->subject), *other = str_dup(op->object);
@@ -100,7 +100,7 @@ static int do_tables(struct replaying *p, const struct state_op *op, struct cloc
 		state_op_about(op->kind) == STATE_ENV ? CLOCHE_STATE_ENV : CLOCHE_STATE_STORAGE;
 	int r;
 
-	/* Others get their turn. */
+	/* Release the lock now and then, so that others get their turn. */
 	if (++p->changes % CHANGES_AT_ONCE == 0)
 		state_let_go(p->state);
 	r = state_hold(p->state, err);
@@ -121,7 +121,7 @@ static int do_one(const struct state_op *op, uint64_t offset, void *user, struct
 
 	if (p->last && op->number > p->last)
 		return 0;
-	/* Files are recorded by the session, in the same log. */
+	/* The session records files in the same log, so release its lock. */
 	if (state_op_about(op->kind) == STATE_FILES)
 		state_let_go(p->state);
 	switch (op->kind) {

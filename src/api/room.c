@@ -46,7 +46,7 @@ static int set_trust(char ***env, const struct trust_env *t)
 	return strv_env_set(env, t->name, both);
 }
 
-/* Programs that would go on trying for minutes, in silence, although no name can be found. */
+/* For programs that would silently retry for minutes, although no name can be resolved. */
 static const struct {
 	const char *name, *value;
 } offline_env[] = {{"npm_config_fetch_retries", "0"}};
@@ -61,7 +61,7 @@ static int set_offline(char ***env)
 	return r;
 }
 
-/* A variable of the image, if the person has set none. */
+/* Set a variable of the image, unless the user has set it. */
 static int add_of_image(char ***env, const char *entry)
 {
 	size_t n = strcspn(entry, "=");
@@ -125,7 +125,7 @@ static int make_room(const cloche_sandbox *sb, struct client_start *start, struc
 	if (r < 0)
 		return r;
 	ret->root = sb->root;
-	/* Who runs one command and is gone can spare its cost (docs/design/roots.md). */
+	/* A run of one command can avoid the cost of an overlay (docs/design/roots.md). */
 	ret->overlay = start->kept || sb->keep_changes || sandbox_is_recorded(sb);
 	ret->net = sb->net == CLOCHE_NET_HOST  ? ROOM_NET_HOST
 		   : sandbox_wants_gateway(sb) ? ROOM_NET_GATEWAY
@@ -193,7 +193,7 @@ int room_start(const cloche_sandbox *sb, struct client_start *start, struct netw
 			return err_nomem(err);
 		start->env = env;
 		start->cwd = sandbox_workdir(sb);
-		/* An ordinary user's sandbox has one user. */
+		/* If the host user is not root, the sandbox has only one user. */
 		if (geteuid() == 0) {
 			start->uid = (uint32_t)sb->image_uid;
 			start->gid = (uint32_t)sb->image_gid;

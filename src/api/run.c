@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: a run is one client, of a one-shot sandbox of its own or of one that is
- * there. Other threads and signal handlers only leave a note in an atomic variable and wake the
- * executing thread, which acts on it (run_execute.c); the client lives as long as the run, so that
- * a late note finds it. */
+/* Theory of operation: a run is one client, of a one-shot sandbox of its own or of an existing one.
+ * Other threads and signal handlers only set an atomic variable and wake the executing thread,
+ * which acts on it (run_execute.c). The client lives as long as the run, so that a late request
+ * still finds it. */
 #include "api/run.h"
 #include "api/instance.h"
 #include "base/clock.h"
@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* Of each stream is kept what was asked for, or as much as a log keeps. */
+/* Each stream is kept up to KEEP_MAX if the caller set a limit, else up to what a log keeps. */
 enum { EXIT_TIMEOUT = 124, KEEP_MAX = 256 << 20, KEEP_UNASKED = 16 << 20 };
 
 static cloche_run *run_alloc(enum run_where where)
@@ -59,7 +59,8 @@ int cloche_run_new(
 {
 	_cleanup_(strv_freep) char **copy = NULL;
 
-	/* As engines do it: the image's entrypoint, then the command, else the image's own. */
+	/* As container engines do: the image's entrypoint, then the command or, if there is none,
+	 * the image's. */
 	if (strv_copy(sb->image_entrypoint, &copy) < 0 ||
 		copy_command(argv[0] || !sb->image_cmd ? argv : (const char *const *)sb->image_cmd,
 			&copy) < 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What is behind a run's handle, and what a task needs of it beyond the public functions. */
+/* The handle of a run, and what a task needs from it beyond the public functions. */
 
 #include "api/code.h"
 #include "api/network.h"
@@ -13,20 +13,19 @@
 
 enum run_where {
 	RUN_OWN,    /* in a sandbox of its own, made from sb */
-	RUN_IN,     /* in one that is there */
-	RUN_JOINED, /* somebody else started it there */
+	RUN_IN,     /* in an existing sandbox */
+	RUN_JOINED, /* joins a command that another client started there */
 };
 
 struct cloche_run {
 	enum run_where where;
 	cloche_sandbox *sb;         /* RUN_OWN */
 	struct cloche_instance *in; /* RUN_IN, RUN_JOINED: a copy of the handle */
-	uint32_t join;              /* RUN_JOINED: number, 0: to be found */
+	uint32_t join;              /* RUN_JOINED: its number; 0: look for it */
 	char **argv;
-	struct code
-		*code; /* argv is an interpreter with its driver; NULL: a command of anybody's */
-	char *note;    /* what a full record says of the command: JSON members; NULL: nothing */
-	char **env;    /* for this command, over the sandbox's */
+	struct code *code; /* argv is an interpreter with its driver; NULL: an ordinary command */
+	char *note;        /* JSON members about the command for a full record; NULL: none */
+	char **env;        /* for this command; overrides the sandbox's */
 	char *cwd;
 	bool has_user; /* uid and gid were set */
 	uint32_t uid, gid;
@@ -49,11 +48,11 @@ struct cloche_run {
 	void *on_warning_user;
 
 	_Atomic(struct client *) client;
-	atomic_uint stops;     /* how often stop was asked for */
+	atomic_uint stops;     /* number of stop requests */
 	atomic_ullong signals; /* bit n: signal n waits to be sent */
 	atomic_bool leave;
 	struct network network;
-	struct loop_timer kill_timer; /* fires if a TERM in an instance has not helped */
+	struct loop_timer kill_timer; /* fires if TERM has not ended the command in an instance */
 	struct loop_io log_io;        /* RUN_JOINED */
 	struct cloche_log *log;
 	uint64_t log_at;
@@ -61,35 +60,36 @@ struct cloche_run {
 	bool executed;
 	struct client_result result;
 	struct ctl_ended ended;
-	struct buf kept[2]; /* output if nobody takes it */
+	struct buf kept[2]; /* output, if there is no callback for it */
 	char start_failure[1024];
 	int start_exit; /* 126 or 127 if the command did not start, else 0 */
 };
 
-/* As cloche_run_new, but takes sb (also on failure) and argv (copied). */
+/* Like cloche_run_new, but takes sb (also on failure). argv is copied. */
 int run_new_take(cloche_sandbox *sb, char *const *argv, cloche_run **ret, struct cloche_err *err);
 
-/* Hands a piece of output of a run (user) on to whoever takes it. 0 or negative. */
+/* Pass on a piece of output of a run (user), after taking results of code out of it. Return 0 or a
+ * negative value. */
 int run_take_output(void *user, int stream, const char *p, size_t n);
-/* The same of what is no part of a value. */
+/* The same for output that has no results of code in it. */
 int run_keep_output(cloche_run *run, int stream, const char *p, size_t n);
-/* There is no more of it. */
+/* End the output. */
 _warn_unused_ int run_end_output(cloche_run *run, struct cloche_err *err);
 
-/* What to start for a run in a sandbox that is there, or its own. */
+/* Fill in the command that a run starts, in its own or in an existing sandbox. */
 _warn_unused_ int run_make_spec(cloche_run *run, struct exec_spec *ret, struct cloche_err *err);
 
-/* A call into a context (run_context.c). */
+/* Execute a call into a context (run_context.c). */
 _warn_unused_ int run_execute_context(
 	cloche_run *run, struct client_result *ret, struct cloche_err *err);
 
-/* The process that a run has joined (run_execute.c has the others). */
+/* Join a process (run_execute.c executes the other runs). */
 _warn_unused_ int run_execute_joined(
 	cloche_run *run, struct client_result *ret, struct cloche_err *err);
 
-/* There is a client, which the run takes: whoever asks for something reaches it from here on. */
+/* Take the client. From here on, requests from other threads reach it. */
 void run_begin(cloche_run *run, struct client *client);
-/* Acts, in the executing thread, on what others asked for. */
+/* Do, in the executing thread, what other threads have asked for. */
 void run_on_wake(void *user);
 static inline void cloche_run_freep(cloche_run **run)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: the interpreter of a context is a command of the sandbox, whose input stays
- * open. A call waits for its turn (context.c), begins the interpreter if there is none, joins it
+/* Theory of operation: the interpreter of a context is a command of the sandbox whose input stays
+ * open. A call waits for its turn (context.c), starts the interpreter if there is none, joins it
  * with pipes for its output, and writes one line to its input. What the interpreter prints between
- * "begin" and "end" behind the call's nonce belongs to the call (code_value.h), which then leaves.
- * So there is no process of ours outside of the sandbox, nor does a call start one inside.
+ * "begin" and "end" with the call's nonce belongs to the call (code_value.h), which then leaves. So
+ * no process of ours stays outside of the sandbox, and a call starts none inside.
  *
- * What has to be ended (its time is over, somebody asked) is interrupted; if that does not help
- * soon the interpreter is killed, from outside. */
+ * A call that has to end (its time is over, or a stop was requested) is interrupted. If that does
+ * not help soon, the interpreter is killed from outside. */
 #include "api/code.h"
 #include "api/instance.h"
 #include "api/run.h"
@@ -15,7 +15,7 @@
 #include <errno.h>
 #include <signal.h>
 
-#define LOOK_AGAIN (5 * USEC_PER_MSEC)     /* the kernel tells nobody that a lock has gone */
+#define LOOK_AGAIN (5 * USEC_PER_MSEC)     /* the kernel does not report that a lock has gone */
 #define GRACE (2 * USEC_PER_SEC)           /* from the interrupt to KILL */
 #define ERRORS_PATIENCE (1 * USEC_PER_SEC) /* from the end of one stream to that of the other */
 #define PATIENCE (5 * USEC_PER_SEC)
@@ -96,7 +96,7 @@ static int keep_errors(void *user, const char *p, size_t n)
 	return run_keep_output(user, 2, p, n);
 }
 
-/* The last words of both streams are there. */
+/* Leave if both streams have ended, or soon after standard output has. */
 static void look_for_end(cloche_run *run)
 {
 	struct code_call *call = run->code->call;
@@ -117,7 +117,8 @@ static int take_output(void *user, int stream, const char *p, size_t n)
 	int r = stream == 1 ? run_take_output(run, 1, p, n)
 			    : code_value_feed(&code->call->errors, p, n, keep_errors, run);
 
-	/* What was interrupted was the code of somebody who had died. */
+	/* The first interrupt hit the code of a caller that had died, so interrupt this code,
+	 * too. */
 	if (!had_begun && code->value.began && code->call->interrupted)
 		(void)client_signal(client_of(run), SIGINT, CTL_SCOPE_GROUP);
 	look_for_end(run);
@@ -177,19 +178,19 @@ static int begin_interpreter(cloche_run *run, struct cloche_err *err)
 	r = note ? run_make_spec(run, &spec, err) : err_nomem(err);
 	if (r < 0)
 		return r;
-	/* The time is that of calls. */
+	/* Timeouts are for calls, not for the interpreter. */
 	spec.timeout_usec = EVER;
 	r = client_exec_as(client_of(run), &what, &none, &started, err);
 	if (r < 0)
 		return r;
 	call->use.began = true;
-	/* Why it does not begin, if it does not. */
+	/* If it does not start, its standard error says why. */
 	call->errors.quiet = false;
 	return context_set(
 		&call->file, call->file.number, started.number, code_runtime_name(run->code), err);
 }
 
-/* Whoever died in his turn may hold its output for a moment longer than his place. */
+/* A caller that died in its turn may hold the output a moment longer than its place. */
 static int join_when_free(cloche_run *run, struct client_result *ret, struct cloche_err *err)
 {
 	const struct client_exec what = {.join = run->code->call->file.number, .outputs = true};
@@ -210,7 +211,7 @@ static int join_when_free(cloche_run *run, struct client_result *ret, struct clo
 	}
 }
 
-/* 1: the interpreter had ended before it took the code. */
+/* Return 1 if the interpreter had ended before it took the code. */
 static int join_interpreter(cloche_run *run, struct client_result *ret, struct cloche_err *err)
 {
 	struct code_call *call = run->code->call;
@@ -292,7 +293,7 @@ int run_execute_context(cloche_run *run, struct client_result *ret, struct cloch
 	return r;
 }
 
-/* --- from beside --- */
+/* --- interrupting and restarting --- */
 
 struct visit {
 	struct client *client;
@@ -310,7 +311,7 @@ static void on_visited(void *user, const struct ctl_exec_started *m)
 		client_leave(v->client);
 }
 
-/* Sends it, and if it ends the interpreter waits for that. */
+/* Send the signal. Unless v->leave, wait for the end of the interpreter. */
 static int visit(
 	const cloche_instance *instance, uint32_t number, struct visit *v, struct cloche_err *err)
 {
@@ -346,8 +347,8 @@ int cloche_instance_interrupt_context(
 
 	if (r == 0 && !runs)
 		r = err_set(err, E_NOT_FOUND, "context %s has ended", name);
-	/* Nothing is sent if nothing is executed: init may be late, and it would hit the next call.
-	 */
+	/* Send nothing if no code is executed: init may be late, and the signal would hit the next
+	 * call. */
 	if (r == 0 && file.executes)
 		r = visit(instance, file.number, &v, err);
 	context_done(&file);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: the executing thread sits in one of the client's waits; everything else
- * reaches it as a wake (run_on_wake) or as a descriptor that the client watches for us: the
- * broker's configuration, a timer, a log.
+/* Theory of operation: the executing thread is always in one of the client's functions that wait.
+ * Everything else reaches it as a wake (run_on_wake) or through the client's loop, which watches
+ * the broker's configuration, a timer and a log for us.
  *
- * In a sandbox of our own a stop ends the sandbox. In one that is there it is the command alone
- * that is ended: TERM to its process group and, by a timer, KILL. */
+ * In a sandbox of our own, a stop ends the sandbox. In an existing sandbox, it ends only the
+ * command: TERM to its process group and, after a time, KILL. */
 #include "api/instance.h"
 #include "api/protect.h"
 #include "api/room.h"
@@ -36,7 +36,7 @@ static void on_kill_due(struct loop_timer *timer)
 	(void)client_signal(atomic_load(&run->client), SIGKILL, CTL_SCOPE_GROUP);
 }
 
-/* Ends the command in a sandbox that goes on. */
+/* End the command, but not its sandbox. */
 static void stop_there(cloche_run *run, struct client *client, unsigned stops)
 {
 	if (stops == 1 && !run->kill_timer.loop &&
@@ -53,7 +53,7 @@ void run_on_wake(void *user)
 	unsigned stops = atomic_load(&run->stops);
 	unsigned long long signals;
 
-	/* Before there is a command, what is for it waits; who asks twice does not. */
+	/* Before the command has started, requests for it wait. A second stop does not wait. */
 	if (run->held && stops < 2)
 		return;
 	signals = atomic_exchange(&run->signals, 0);
@@ -99,14 +99,14 @@ void run_begin(cloche_run *run, struct client *client)
 	run->io.user = run;
 	if (run->tty_fd >= 0 && run->detach_keys[0])
 		run->io.filter = filter_input;
-	/* Whoever asked before there was a client. */
+	/* Handle requests that came before there was a client. */
 	if (atomic_load(&run->stops) > 0 || atomic_load(&run->signals) > 0)
 		client_wake(client);
 	if (atomic_load(&run->leave))
 		client_leave(client);
 }
 
-/* What is set over the sandbox's own environment: for this command alone, and for its terminal. */
+/* Add what overrides the sandbox's own environment: variables for this command alone, and TERM. */
 static int add_env(const cloche_run *run, char ***env)
 {
 	const char *term = getenv("TERM");
@@ -125,7 +125,7 @@ static int add_env(const cloche_run *run, char ***env)
 	return r;
 }
 
-/* An ordinary user's sandbox has one user, root. */
+/* If the host user is not root, the sandbox has only one user, root. */
 static void use_image_user(cloche_run *run, struct exec_spec *ret)
 {
 	if (geteuid() != 0) {
@@ -142,7 +142,7 @@ int run_make_spec(cloche_run *run, struct exec_spec *ret, struct cloche_err *err
 {
 	_cleanup_(strv_freep) char **env = NULL;
 	const char *cwd = run->cwd;
-	/* Of one that is kept the supervisor knows the environment. */
+	/* For a kept sandbox, the supervisor knows the environment. */
 	bool own = run->where == RUN_OWN && !run->detached;
 	int r = own ? room_make_env(run->sb, &env) : 0;
 
@@ -201,9 +201,9 @@ static int start_own(cloche_run *run, struct cloche_err *err)
 	return 0;
 }
 
-/* What the broker alone can judge is judged before the command begins, so that a configuration that
- * is refused has done nothing; of a detached one everything, as nobody will be there to hear of it.
- * The room is made meanwhile. */
+/* If only the broker can judge a part of the configuration, wait for its answer before the command
+ * begins, so that a run whose configuration is refused has done nothing. For a detached run always
+ * wait, because a later refusal could not be reported. The room is made meanwhile. */
 static int wait_for_network(cloche_run *run, struct cloche_err *err)
 {
 	struct client *client = atomic_load(&run->client);
@@ -219,7 +219,7 @@ static int wait_for_network(cloche_run *run, struct cloche_err *err)
 	return r;
 }
 
-/* If a terminal is wanted, ours is given over for as long as the command runs. */
+/* If the command has a terminal, ours is connected to it as long as the command runs. */
 static int exec_with_terminal(cloche_run *run, const struct client_exec *what,
 	struct client_result *ret, struct cloche_err *err)
 {
@@ -242,7 +242,7 @@ static int execute_own(cloche_run *run, struct client_result *ret, struct cloche
 	exec_spec_init(&spec);
 	what.kept = run->tty_fd >= 0 && sandbox_is_recorded(run->sb);
 	what.note = run->note;
-	/* The command is described while the supervisor starts. */
+	/* Prepare the command while the supervisor starts. */
 	r = start_own(run, err);
 	if (r < 0)
 		return r;
@@ -255,7 +255,7 @@ static int execute_own(cloche_run *run, struct client_result *ret, struct cloche
 		r = wait_for_network(run, err);
 	if (r == 0)
 		r = exec_with_terminal(run, &what, ret, err);
-	/* Nobody learns the id of one that came to nothing. */
+	/* The caller does not get the id of a failed sandbox, so remove it here. */
 	if (r < 0 && run->detached && atomic_load(&run->client))
 		instance_discard(atomic_load(&run->client));
 	return r;
@@ -275,11 +275,11 @@ static int execute_in(cloche_run *run, struct client_result *ret, struct cloche_
 	if (r < 0)
 		return r;
 	run_begin(run, client);
-	/* It makes a difference for terminals alone. */
+	/* This matters only for terminals. */
 	what.kept = run->tty_fd >= 0 && instance_is_kept(run->in);
 	what.note = run->note;
 	what.flags = CTL_EXEC_INHERIT | (run->has_user ? CTL_EXEC_OWN_USER : 0);
-	/* A value amid its output is nothing for a log. */
+	/* Output that contains results of code does not belong in a log. */
 	if (run->code && code_has_value(run->code))
 		what.flags |= CTL_EXEC_RAW;
 	if (run->detached && run->keep_input)
@@ -287,7 +287,7 @@ static int execute_in(cloche_run *run, struct client_result *ret, struct cloche_
 	return exec_with_terminal(run, &what, ret, err);
 }
 
-/* A command that cannot be started is a result like any other. */
+/* A command that cannot be started is a result, not an error. */
 static int settle(cloche_run *run, int r, struct cloche_err *err)
 {
 	if (r != -E_COMMAND_NOT_FOUND && r != -E_CANNOT_EXEC)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: a command that somebody else started is joined over the control socket for
- * its input, signals and end; its output comes from its log, of which the client's wait is told by
- * inotify. What the log holds is handed on in pieces, so that a chatty command does not keep input
- * and signals waiting. */
+/* Theory of operation: a command that another client started is joined over the control socket for
+ * its input, signals and end. Its output comes from its log; inotify wakes the client's wait when
+ * the log changes. The log is passed on in pieces, so that a command with much output does not keep
+ * input and signals waiting. */
 #include "api/instance.h"
 #include "api/run.h"
 #include "base/fd.h"
@@ -12,7 +12,7 @@
 
 enum { CHUNK = 64 * 1024, PIECES = 16 };
 
-/* 0: that was all there is; 1: there may be more. */
+/* Return 0 if that was all there is, 1 if there may be more. */
 static int hand_on(cloche_run *run, int pieces, struct cloche_err *err)
 {
 	_cleanup_(freep) char *chunk = malloc(CHUNK);
@@ -33,7 +33,8 @@ static int hand_on(cloche_run *run, int pieces, struct cloche_err *err)
 	return 1;
 }
 
-/* The command has ended: what it printed, and not for ever what others print after it. */
+/* After the command has ended: pass on the log up to here, but not for ever what other processes
+ * print later. */
 static int hand_on_rest(cloche_run *run, struct cloche_err *err)
 {
 	cloche_log_extent e;
@@ -53,7 +54,7 @@ static void on_log(struct loop_io *io, uint32_t events)
 	char told[4096];
 	int r;
 
-	/* Emptied before the log is read, so that nothing that comes after is missed. */
+	/* Empty it before the log is read, so that no later change is missed. */
 	while (read(io->fd, told, sizeof(told)) > 0)
 		;
 	r = hand_on(run, PIECES, &why);
@@ -63,7 +64,7 @@ static void on_log(struct loop_io *io, uint32_t events)
 		client_fail(client, &why);
 }
 
-/* Goes on with a log that was too much for one turn, besides what every run does. */
+/* Do what every run does, and continue with a log that was too long for one turn. */
 static void on_wake(void *user)
 {
 	cloche_run *run = user;
@@ -117,7 +118,7 @@ static void read_result(const json_t *meta, struct client_result *ret)
 		.duration_usec = json_count_at(meta, "duration_usec")};
 }
 
-/* Everything has ended: the log and the last word are all there is. */
+/* The sandbox has ended: only the log and the recorded result are left. */
 static int replay(cloche_run *run, struct client_result *ret, struct cloche_err *err)
 {
 	_cleanup_(sandbox_entry_donep) struct sandbox_entry entry = SANDBOX_ENTRY_INIT;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: what was asked for is judged inside, where it will be used, by a line of
- * shell that ends with 0 if it is there. */
+/* Theory of operation: what was asked for is checked inside, where it will be used, by a line of
+ * shell that exits with 0 if it is there. */
 #include "api/runtime.h"
 #include "base/buf.h"
 #include "base/clock.h"
@@ -11,7 +11,7 @@
 enum { MOST_WORDS = 512 };
 #define LINE_USEC (5 * 60 * USEC_PER_SEC)
 
-/* activate is the last that is made of one. What was there before is left. */
+/* activate is the last file that venv makes. A directory that was there before is not removed. */
 #define MAKE_VENV                                                                                  \
 	"test -x \"$VIRTUAL_ENV/bin/python3\" -a -e \"$VIRTUAL_ENV/bin/activate\" && exit 0; "     \
 	"had=; test -e \"$VIRTUAL_ENV\" && had=1; "                                                \
@@ -28,7 +28,8 @@ static const struct {
 
 /* --- tools --- */
 
-/* That there is none is told by runtime_prepare(), who also knows one that was mounted by hand. */
+/* Ignore a tool that is not found: runtime_prepare() reports it, and also finds one that was
+ * mounted by hand. */
 static int add_tool(cloche_sandbox *sb, const char *tool, struct cloche_err *err)
 {
 	int r = sb->root == ROOM_ROOT_HOST ? cloche_sandbox_add_tool(sb, tool, err) : 0;
@@ -67,7 +68,7 @@ static int keep_words(void *user, int stream, const char *p, size_t n)
 {
 	struct buf *words = user;
 
-	/* The last are those that say why. */
+	/* Keep the end, which says why. */
 	if (n > words->max)
 		p += n - words->max;
 	n = MIN(n, words->max);
@@ -76,7 +77,8 @@ static int keep_words(void *user, int stream, const char *p, size_t n)
 	return stream == 2 && buf_add(words, p, n) < 0 ? -ENOMEM : 0;
 }
 
-/* Whether a line of shell ends with 0; words (may be NULL): what it says on standard error. */
+/* Find out whether a line of shell exits with 0. words (may be NULL) gets what it prints on
+ * standard error. */
 static int try_line(struct client *c, const char *line, struct buf *words, bool *ret_good,
 	struct cloche_err *err)
 {
@@ -158,7 +160,7 @@ static int make_venv(struct client *c, const cloche_sandbox *sb, struct cloche_e
 	why = str_trim(buf_str(&words));
 	err_set(err, E_UNSUPPORTED, "no virtual environment can be made in %s: %.*s", sb->venv,
 		STR_FMT(why));
-	/* If Debian's Python lacks it, it says so. */
+	/* Debian's Python names this package if it is missing. */
 	if (str_find(why, STR("python3-venv")) < why.n)
 		err_hint(err, "apt-get install python3-venv");
 	return -E_UNSUPPORTED;

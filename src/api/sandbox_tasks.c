@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: a sandbox's handle as the owner of tasks. A task of it is one like any other
- * that has joined the group of the handle (sandbox/group.h), which knows those that execute. */
+/* Theory of operation: a sandbox's handle can own tasks. Such a task is an ordinary one that has
+ * joined the group of the handle (sandbox/group.h), which knows those that are executing. */
 #include "api/task.h"
 #include "base/fd.h"
 #include "ipc/rundir.h"
@@ -37,7 +37,7 @@ static void tasks_stop(void *task)
 	(void)cloche_task_stop(task);
 }
 
-/* Gives a copy of the configuration what is this task's. */
+/* Apply this task's settings to its copy of the configuration. */
 static int tasks_configure(cloche_sandbox *sb, const char *image, const char *network_log,
 	uint64_t timeout_ms, struct cloche_err *err)
 {

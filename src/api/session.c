@@ -97,7 +97,7 @@ int cloche_session_set_model(cloche_session *session, const char *model, cloche_
 	return session_set_model(session->store, model, err);
 }
 
-/* data: a transcript, which keeps the events as far as it may. */
+/* data: a transcript, which keeps events up to its limit. */
 static int session_take_event(struct str line, void *data)
 {
 	_cleanup_(agent_event_freep) struct agent_event *e = NULL;

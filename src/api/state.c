@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: variables and storage are what the operation log says (state/state.h). Of a
- * recorded sandbox that lies in the directory of state and outlives the sandbox; of any other in
- * the sandbox's own directory, and goes with it. Nobody has to be asked: a change is appended under
- * the log's lock, and whoever starts a command reads the log. */
+/* Theory of operation: variables and storage are what the operation log says (state/state.h). The
+ * log of a recorded sandbox is in the state directory and outlives the sandbox; that of any other
+ * is in the sandbox's own directory and goes with it. No other process is asked: a change is
+ * appended under the log's lock, and a client that starts a command reads the log. */
 #include "api/state.h"
 #include "base/fs.h"
 #include "base/strv.h"
@@ -40,7 +40,8 @@ int state_blobs_open(struct cloche_err *err)
 	return open_kept(STATE_BLOBS, err);
 }
 
-/* What does not outlive the sandbox does not outlive the machine's going down either. */
+/* A log that does not outlive the sandbox does not have to survive a crash of the machine
+ * either. */
 static enum oplog_sync choose_sync(struct str sync, bool recorded)
 {
 	if (!recorded || str_eq(sync, STR("never")))
@@ -48,7 +49,8 @@ static enum oplog_sync choose_sync(struct str sync, bool recorded)
 	return str_eq(sync, STR("always")) ? OPLOG_SYNC_ALWAYS : OPLOG_SYNC_INTERVAL;
 }
 
-/* What it was created with; what is not said leaves state without record. */
+/* Read what the sandbox was created with. If neither runtime nor record was given, its state is
+ * kept without a record. */
 static int read_kind(
 	const cloche_instance *instance, struct state_home *ret, struct cloche_err *err)
 {

@@ -88,7 +88,7 @@ static bool on_sandbox(const cloche_instance *i, void *user)
 		s->no_memory = true;
 		return false;
 	}
-	/* One that has gone since is none. */
+	/* Skip a sandbox that has gone since. */
 	if (cloche_instance_refresh(b->i, NULL) < 0) {
 		cloche_instance_free(b->i);
 		return true;

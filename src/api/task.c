@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: a task owns an execution context (session/store.h) for as long as it lives.
- * Each execute prepares a sandbox from the caller's and the driver's wants, runs the agent in it
+ * Each execute prepares a sandbox from what the caller and the driver want, runs the agent in it
  * with the prompt on standard input, and turns each line of output into an event that is appended
- * to the context before anybody is told. Then the ending is classified and the reply is finished.
+ * to the context before any callback is called. Then the outcome is classified and the reply is
+ * finished.
  *
- * Stop may come from another thread or a signal handler while the run is made or taken away: users
- * of the pointer are counted, and a run is freed only when nobody uses it. */
+ * A stop may come from another thread or a signal handler while the run is made or freed. So the
+ * users of the pointer are counted, and a run is freed only when it has none. */
 #include "api/task.h"
 #include "agent/lines.h"
 #include "base/clock.h"
@@ -154,7 +155,7 @@ void cloche_task_on_warning(cloche_task *task, cloche_warning_fn fn, void *user)
 	task->on_warning_user = user;
 }
 
-/* One line of progress: its first line, cut, without anything a terminal would obey. */
+/* Report the first line of text as progress, cut, without anything that a terminal would obey. */
 static void progress(cloche_task *task, const char *mark, struct str text)
 {
 	_cleanup_(buf_donep) struct buf line = BUF_INIT(KEEP_PROGRESS * 8);
@@ -170,7 +171,7 @@ static void progress(cloche_task *task, const char *mark, struct str text)
 	task->on_progress(buf_data(&line), task->on_progress_user);
 }
 
-/* What a tool is asked to do, in the words of its first known member. */
+/* Report what a tool is asked to do, by the first known member of its input. */
 static void progress_tool(cloche_task *task, const struct agent_block *b)
 {
 	static const char *const members[] = {
@@ -316,8 +317,8 @@ static void classify(cloche_task *task)
 		agent_outcome_classify(&ending, &task->transcript, &task->markers, &task->detail);
 }
 
-/* Finishes the reply in the context, whatever happened: an infrastructure failure (run NULL) leaves
- * an error reply with what came. */
+/* Finish the reply in the context, whatever happened. After an infrastructure failure (ran is
+ * false) this is an error reply with what came. */
 static int finish(cloche_task *task, const char *prompt, bool ran, struct cloche_err *err)
 {
 	_cleanup_json_ json_t *usage = NULL;
@@ -373,7 +374,8 @@ static int prepare(cloche_task *task, struct str prompt, bool no_room, cloche_ru
 	return r;
 }
 
-/* If no room could be made, nothing has begun, and the person allows it. */
+/* Run the agent without a room. Only if no room could be made, nothing has begun, and the user
+ * allows it. */
 static int run_without_room(cloche_task *task, struct str prompt, struct cloche_err *err)
 {
 	char text[sizeof(err->message) + 64];
@@ -420,7 +422,7 @@ static int execute(cloche_task *task, const void *prompt, size_t length, struct 
 		*err = later;
 		r = -later.code;
 	}
-	/* The record of the sandbox is beside the context, which has it all. */
+	/* A failure here is only a warning: the context has all of it, too. */
 	if (task_record_end(task, &later) < 0 && task->on_warning)
 		task->on_warning(later.message, task->on_warning_user);
 	return r < 0 ? r : task_make_result(task, err);

@@ -21,14 +21,14 @@ struct cloche_task {
 	struct session *session;
 	char *model, *effort, *system_prompt, *binary, *resume;
 	unsigned max_turns;
-	char *event_log, *network_log; /* paths; whether they are there is another matter */
+	char *event_log, *network_log; /* paths; the files may not exist */
 	char *usage_extra;             /* of cloche_task_token_usage() */
 	cloche_event_fn on_event;
 	cloche_event_typed_fn on_typed_event;
 	cloche_warning_fn on_progress, on_warning;
 	void *on_event_user, *on_typed_event_user, *on_progress_user, *on_warning_user;
 
-	/* of the execution under way or the last one */
+	/* of the current execution, or of the last one */
 	_Atomic(cloche_run *) run;
 	atomic_uint run_users, stops;
 	bool have_transcript;
@@ -45,14 +45,16 @@ struct cloche_task {
 	struct buf result_json;
 };
 
-/* Makes the run: the caller's sandbox with what the driver needs added, and the command line.
- * no_room: by provider subprocess, whatever it says. */
+/* Make the run from the caller's sandbox, with what the driver needs added, and the command line.
+ * no_room: use the provider subprocess, whatever the sandbox says. */
 _warn_unused_ int task_prepare_run(
 	cloche_task *task, bool no_room, cloche_run **ret, struct cloche_err *err);
-/* Whether the run has failed because no room can be made, and the person allows it without one. */
+/* Return whether the run has failed because no room can be made, and the user allows it without
+ * one. */
 bool task_may_do_without_room(const cloche_task *task);
 
-/* If the sandbox has a full record: what the command is, before it begins, and how it ended. */
+/* If the sandbox has a full record: note what the command is before it begins, and record how it
+ * ended. */
 _warn_unused_ int task_note_start(
 	const cloche_task *task, cloche_run *run, struct str prompt, struct cloche_err *err);
 _warn_unused_ int task_record_end(const cloche_task *task, struct cloche_err *err);
@@ -60,7 +62,7 @@ _warn_unused_ int task_record_end(const cloche_task *task, struct cloche_err *er
 /* Fills task->result_json. */
 _warn_unused_ int task_make_result(cloche_task *task, struct cloche_err *err);
 
-/* Finds out where the logs will be. */
+/* Set the paths of the logs. */
 _warn_unused_ int task_name_logs(cloche_task *task, struct cloche_err *err);
 
 static inline void cloche_task_freep(cloche_task **task)

@@ -49,7 +49,7 @@ static bool task_is_within(struct str path, struct str dir)
 	}
 }
 
-/* What the driver mounts comes last: it would cover what the caller has there, without a word. */
+/* The driver's mounts come last, so they would silently cover what the caller mounts there. */
 static int task_refuse_covered(const cloche_task *task, const cloche_sandbox *sb,
 	const char *target, const char *what, const char *instead, struct cloche_err *err)
 {
@@ -71,7 +71,8 @@ static bool has_no_room(const cloche_sandbox *sb)
 	return sb->provider && strcmp(sb->provider, PROVIDER_UNSANDBOXED) == 0;
 }
 
-/* Without a room the state is not in its home, and the variables that say so say where it is. */
+/* Without a room the state is not in the room's home, so let the variables that name its place
+ * point to it. */
 static int point_to_state(
 	const cloche_task *task, cloche_sandbox *sb, const char *state, struct cloche_err *err)
 {
@@ -111,8 +112,9 @@ static int mount_state(cloche_task *task, cloche_sandbox *sb, struct cloche_err 
 			       err);
 }
 
-/* A context that lies in what the room may write to is read-only there: the record is not for the
- * agent to change, and the next run would follow what it puts in its place (INV-INSIDE-PATHS). */
+/* Mount a context read-only if it is in a directory that the room may write to: the agent must not
+ * change the record, and the next run would follow what the agent puts in its place
+ * (INV-INSIDE-PATHS). */
 static int protect_context(cloche_task *task, cloche_sandbox *sb, struct cloche_err *err)
 {
 	_cleanup_(freep) char *context = realpath(session_dir(task->session), NULL);
@@ -205,8 +207,8 @@ static int add_credential(cloche_task *task, cloche_sandbox *sb, struct cloche_e
 		sb->secrets, s->env, value, strlen(value), s->hosts, s->headers, false, err);
 }
 
-/* The driver's hosts, unless the caller's list has a word on them already: an allowlist that names
- * the host narrowly stays as narrow as it is. */
+/* Add the driver's hosts, except those that the caller's allowlist has rules for already: narrow
+ * rules for a host stay narrow. */
 static int add_hosts(cloche_task *task, cloche_sandbox *sb, struct cloche_err *err)
 {
 	int r = 0;
@@ -254,7 +256,7 @@ static int build_argv(const cloche_task *task, const char *program, struct agent
 	return task->driver->build_argv(&request, program, ret, err);
 }
 
-/* In a room or in none: what the agent is shown depends on it. */
+/* Choose between a room and none first: what is mounted for the agent depends on it. */
 static int choose_place(cloche_sandbox *sb, bool no_room, struct cloche_err *err)
 {
 	bool or_none = sb->provider && strcmp(sb->provider, PROVIDER_AUTO_OR_NONE) == 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a full record of a sandbox says of an agent beside its command: who it was, what it was
- * asked, and what became of it. */
+/* What a full record of a sandbox says about an agent beside its command: which agent it was, its
+ * prompt, and the outcome. */
 #include "api/state.h"
 #include "api/task.h"
 

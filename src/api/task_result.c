@@ -7,13 +7,13 @@
 
 enum { INDENT = 2, MIB = 1 << 20 };
 
-/* Text that came from an agent may be no valid UTF-8: json_stringn would refuse it. */
+/* Text from an agent may be invalid UTF-8, which json_stringn would refuse. */
 static json_t *text(const char *s)
 {
 	return s ? json_utf8(str_from(s)) : json_null();
 }
 
-/* An empty text if there is none: who reads them need not tell two kinds of nothing apart. */
+/* Return an empty text if there is none, so that readers need not handle null as well. */
 static json_t *text_or_empty(const char *s)
 {
 	return text(s ? s : "");

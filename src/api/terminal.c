@@ -4,7 +4,7 @@
 #include <signal.h>
 #include <sys/ioctl.h>
 
-/* One process has one controlling terminal, hence one of these. */
+/* A process has one controlling terminal, so it needs only one of these. */
 static _Atomic(struct client *) winch_client;
 static struct sigaction winch_saved;
 

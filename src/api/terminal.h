@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The caller's terminal while a command in the room has one of its own. */
+/* Handles the caller's terminal while a command in the room has its own. */
 
 #include "client/client.h"
 #include <stdatomic.h>
@@ -13,11 +13,11 @@ struct terminal {
 	struct termios saved;
 };
 
-/* Puts fd into raw mode and lets SIGWINCH wake the client. What is no terminal is left alone. */
+/* Put fd into raw mode and let SIGWINCH wake the client. Do nothing if fd is not a terminal. */
 void terminal_open(struct terminal *t, int fd, struct client *client);
-/* Restores everything; fine if it was not opened. */
+/* Restore everything. Do nothing if it was not opened. */
 void terminal_close(struct terminal *t);
-/* Passes the present size on. */
+/* Pass on the current size. */
 void terminal_resized(struct terminal *t, struct client *client);
-/* The size of a terminal; 24 by 80 if it is not known. */
+/* Return the size of a terminal, or 24 by 80 if it is not known. */
 void terminal_size(int fd, uint16_t *ret_rows, uint16_t *ret_cols);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: one socket to the supervisor. Whoever calls client_exec, client_finish or
- * client_wait_started reads from it; anybody may send, under the lock. The two halves of a channel
- * share nothing but the descriptor, so the reader needs the lock only to change what senders look
- * at. A sender whose bytes do not fit in the socket wakes the reader, who then waits for room. */
+/* Theory of operation: there is one socket to the supervisor. The thread in client_exec,
+ * client_finish or client_wait_started reads from it; any thread may send, under the lock. The two
+ * halves of a channel share only the descriptor, so the reader needs the lock only to change what
+ * senders look at. A sender whose bytes do not fit into the socket wakes the reader, which then
+ * waits for room. */
 #include "base/clock.h"
 #include "base/fd.h"
 #include "client/client_internal.h"
@@ -81,7 +82,6 @@ void client_wake(struct client *c)
 	errno = saved;
 }
 
-/* With the lock held: sends what is queued; the reader waits for room if it does not fit. */
 int client_flush_locked(struct client *c)
 {
 	int r = chan_flush(&c->chan);
@@ -248,7 +248,7 @@ static int on_refused(struct client *c, struct str payload, struct cloche_err *e
 	return 0;
 }
 
-/* What answers the one request that is under way. */
+/* Take the answer to the pending request. */
 static int on_reply(struct client *c, struct chan_frame *f, struct cloche_err *err)
 {
 	struct client_reply *reply = c->reply;
@@ -355,7 +355,7 @@ void client_on_woken(struct loop_io *io, uint32_t events)
 		container_of(io, struct client, wake_io)->woken = true;
 }
 
-/* Waits once for anything. */
+/* Wait once for any event. */
 static int wait_once(struct client *c, struct pump *p, struct cloche_err *err)
 {
 	int r = p ? pump_watch(p, c->loop) : 0;
@@ -370,7 +370,7 @@ static int wait_once(struct client *c, struct pump *p, struct cloche_err *err)
 	return r < 0 ? err_sys(err, -r, "wait") : 0;
 }
 
-/* What a callback of the caller's said. */
+/* Take the error with which a callback called client_fail(). */
 static int take_failure(struct client *c, struct cloche_err *err)
 {
 	int r = c->failed;
@@ -381,7 +381,6 @@ static int take_failure(struct client *c, struct cloche_err *err)
 	return r;
 }
 
-/* Waits once for anything and handles it. */
 int client_turn(struct client *c, struct pump *p, struct cloche_err *err)
 {
 	int r = wait_once(c, p, err);
@@ -408,7 +407,6 @@ int client_turn(struct client *c, struct pump *p, struct cloche_err *err)
 	return r == 0 && c->chan_came ? read_frames(c, err) : r;
 }
 
-/* The sandbox is over and this process never ran. */
 int client_never_ran(struct client *c, struct cloche_err *err)
 {
 	if (c->error.code != 0) {
@@ -419,7 +417,7 @@ int client_never_ran(struct client *c, struct cloche_err *err)
 	return err_set(err, E_CANCELLED, "the sandbox ended before the command was run");
 }
 
-/* If a START that failed is told with ERROR and ENDED, that is the better reason. */
+/* If START failed (ERROR and ENDED came), that is the better reason. */
 int client_broken(struct client *c, int r, struct cloche_err *err)
 {
 	if (r != -EPIPE)
@@ -455,7 +453,8 @@ int client_finish(struct client *c, struct ctl_ended *ret, struct cloche_err *er
 	return 0;
 }
 
-/* Sends what was queued with the lock held (r is how that went) and waits for the answer. */
+/* Send what was queued (r is the result of queueing) and wait for the answer. Called with the lock
+ * held; releases it. */
 static int wait_for_reply(
 	struct client *c, struct client_reply *reply, int r, struct cloche_err *err)
 {
@@ -493,7 +492,7 @@ struct idle_limit {
 	struct client *client;
 };
 
-/* Unlike client_fail() this ends nothing. */
+/* Unlike client_fail(), this does not stop the sandbox. */
 static void on_no_answer(struct loop_timer *timer)
 {
 	struct client *c = container_of(timer, struct idle_limit, timer)->client;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One process over a connection: sent, waited for while its streams are moved, and how it ended. */
+/* Runs one process over a connection: sends it, moves its streams while it runs, and tells how it
+ * ended. */
 #include "base/clock.h"
 #include "base/fd.h"
 #include "client/client_internal.h"
@@ -10,14 +11,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LEAVE_PATIENCE (1 * USEC_PER_SEC) /* for the number of what is left */
+#define LEAVE_PATIENCE (1 * USEC_PER_SEC) /* to learn the number of a process that we leave */
 
 static void on_leave_due(struct loop_timer *timer)
 {
 	container_of(timer, struct client, leave_timer)->leave_due = true;
 }
 
-/* Who leaves wants to know what; but does not wait for ever for a command that does not begin. */
+/* Return whether to leave now. First the command has to start, so that its number is known, but we
+ * do not wait for that for ever. */
 static bool may_leave(struct client *c, const struct client_run *run)
 {
 	if (!atomic_load(&c->leave))
@@ -83,7 +85,7 @@ static int send_exec(struct client *c, const struct client_exec *what, struct cl
 		r = queue_exec(c, what, run->exec, fds, stdio);
 	if (r == 0) {
 		c->current = run->exec;
-		/* A supervisor that has gone may have left a reason to read. */
+		/* Ignore errors: a supervisor that has gone may have left a reason to read. */
 		(void)client_flush_locked(c);
 	}
 	pthread_mutex_unlock(&c->lock);
@@ -144,7 +146,7 @@ static int run_one(struct client *c, const struct client_exec *what, struct pump
 	if (r == 0 && run.err_code != 0)
 		r = c->error.code != 0 ? client_never_ran(c, err)
 				       : failed_to_start(what->spec, &run, err);
-	/* The room was torn down under it. */
+	/* The room was torn down while it ran. */
 	if (r == 0 && c->error.code != 0)
 		r = client_never_ran(c, err);
 	if (r == 0)
@@ -152,8 +154,8 @@ static int run_one(struct client *c, const struct client_exec *what, struct pump
 	return r;
 }
 
-/* SIGPIPE of this thread is held back while pipes are written, and forgotten afterwards if it
- * was ours. */
+/* SIGPIPE is blocked in this thread while it writes to pipes. Discard the one that this has caused,
+ * then restore the mask. */
 static void unblock_sigpipe(const sigset_t *pipe_set, const sigset_t *old, bool was_pending)
 {
 	const struct timespec now = {0};
@@ -164,7 +166,7 @@ static void unblock_sigpipe(const sigset_t *pipe_set, const sigset_t *old, bool 
 	pthread_sigmask(SIG_SETMASK, old, NULL);
 }
 
-/* The pump of what is asked for, and the descriptors that go along. */
+/* Set up the pump, and the descriptors to send. */
 static int init_pump(struct pump *p, const struct client_exec *what, struct client_io *io,
 	int child[3], enum ctl_stdio stdio[3], struct cloche_err *err)
 {

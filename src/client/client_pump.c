@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: our ends of the pipes are non-blocking, so nothing here ever waits but in
- * the loop. The caller's own descriptor is shared with others and stays as it is: it is read only
- * if the loop says that it is readable, or if it is a file, which always is (epoll takes none).
+/* Theory of operation: our ends of the pipes are non-blocking, so only the loop ever waits. The
+ * caller's own descriptor may be shared with other processes, so its flags are not changed: it is
+ * read only if the loop says that it is readable, or if it is a file, which always is (epoll does
+ * not take files).
  *
  * A process that has ended may leave children that hold its pipes, so end-of-file may never come.
- * What it wrote itself was in the pipe when its end was reported: draining at most what a pipe can
- * hold gets all of it, however much the others go on writing. */
+ * What it wrote itself was in the pipe when its end was reported: reading at most what a pipe can
+ * hold gets all of it, however much the children go on writing. */
 #include "base/clock.h"
 #include "base/fd.h"
 #include "client/client_internal.h"
@@ -24,7 +25,8 @@ static int make_pipe(int mine, int *ret_mine, int *ret_child)
 
 	if (r < 0)
 		return r;
-	/* A host with closed standard descriptors must not find ours there. */
+	/* If the host process has closed its standard descriptors, our pipes must not take their
+	 * place. */
 	fds[0] = fd_lift(fds[0]);
 	fds[1] = fd_lift(fds[1]);
 	r = MIN(fds[0], fds[1]);
@@ -105,7 +107,7 @@ int pump_init_joined(struct pump *p, struct client_io *io, int child[3], struct 
 	return r < 0 ? err_sys(err, -r, "make a pipe") : 0;
 }
 
-/* A terminal has no half-close: the end-of-file character says the same to a program that reads
+/* A terminal has no half-close. The end-of-file character means the same to a program that reads
  * lines. */
 static void end_terminal_input(int fd)
 {
@@ -174,7 +176,7 @@ static void on_stream(struct loop_io *io, uint32_t events)
 	container_of(io, struct pump_stream, io)->came = events;
 }
 
-/* fd -1: not to be waited for now. */
+/* fd -1: do not wait for it now. */
 static int watch_stream(struct pump_stream *s, struct loop *l, int fd, uint32_t events)
 {
 	s->came = 0;
@@ -194,12 +196,12 @@ int pump_watch(struct pump *p, struct loop *l)
 	int r = watch_stream(&p->streams[PUMP_IN_FROM], l, idle ? -1 : p->in_from, EPOLLIN);
 	bool more;
 
-	/* Reading says what is wrong with a descriptor that is none. */
+	/* EPERM is a file. If the descriptor is invalid, read() reports it. */
 	if (r == -EPERM || r == -EBADF) {
 		p->from_always = true;
 		r = 0;
 	}
-	/* Without anything to write still watched for the reader's end. */
+	/* Watch it even with nothing to write, to notice when the reader closes its end. */
 	more = !p->in_asleep && (p->io->input != CLIENT_INPUT_FD || p->from_always);
 	if (r == 0)
 		r = watch_stream(&p->streams[PUMP_IN_TO], l, p->in_to, full || more ? EPOLLOUT : 0);
@@ -240,7 +242,7 @@ static void fill_input(struct pump *p, bool from_ready)
 		n = 0;
 	}
 	if (n <= 0 && p->from_terminal) {
-		/* Our terminal has vanished: nobody has typed an end. */
+		/* Our terminal has vanished; the user has not typed an end-of-file. */
 		p->in_from = -1;
 		return;
 	}
@@ -262,7 +264,7 @@ static void write_input(struct pump *p)
 	if (n < 0) {
 		if (errno == EAGAIN || errno == EINTR)
 			return;
-		/* The process does not read any more: that is its right. */
+		/* The process has closed its input, which is fine. */
 		p->in_bytes = STR_NULL;
 		p->in_head = p->in_tail = 0;
 		drop_input(p);
@@ -303,7 +305,7 @@ static void hand_on(struct pump *p, int i, const char *chunk, size_t n)
 		drop_output(p, i);
 }
 
-/* Bytes that came; 0 if there are none now; -1 at the end. */
+/* Return the number of bytes read, 0 if there are none now, or -1 at the end. */
 static ssize_t read_output(struct pump *p, int i, char *chunk)
 {
 	ssize_t n = read(p->out[i], chunk, CLIENT_CHUNK);
@@ -331,8 +333,8 @@ void pump_wake(struct pump *p)
 	p->in_asleep = false;
 }
 
-/* What a terminal's other side wrote reaches its master a little later, by a kernel thread; its
- * hang-up comes behind everything. */
+/* What is written to a terminal reaches its master a little later, through a kernel thread. The
+ * hang-up comes after all data. */
 static void drain_terminal(struct pump *p, char *chunk)
 {
 	uint64_t until = clock_mono_usec() + TTY_DRAIN_MS * USEC_PER_MSEC;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: a supervisor that we start is a child of this process and has to be reaped.
- * It lives a moment longer than the sandbox, to remove directories nobody waits for; so what has
- * not ended when a client is freed is reaped when the next one is made or freed. */
+ * It lives a little longer than the sandbox, to remove directories, and nothing waits for that. So
+ * a supervisor that still runs when its client is freed is reaped when the next client is made or
+ * freed. */
 #include "base/fd.h"
 #include "base/program.h"
 #include "base/strv.h"
@@ -23,8 +24,8 @@ enum { MAX_OUT = 2 * CTL_MAX_PAYLOAD, MAX_ZOMBIES = 64 };
 static pthread_mutex_t zombies_lock = PTHREAD_MUTEX_INITIALIZER;
 static pid_t zombies[MAX_ZOMBIES];
 
-/* Reaps those that have ended, and remembers pid (or 0). If the list is full the new one is
- * waited for: it is on its way out. */
+/* Reap the supervisors that have ended, and remember pid (0: none). If the list is full, wait for
+ * pid, which is about to end. */
 static void reap_later(pid_t pid)
 {
 	bool kept = pid <= 0 || waitpid(pid, NULL, WNOHANG) != 0;
@@ -129,7 +130,8 @@ static int send_start(struct client *c, const struct client_start *start, int co
 	strv_free(m.env);
 	free(m.cwd);
 	free(m.config);
-	/* It goes out with the first process; or now, if the socket is a new one, at once. */
+	/* The socket is new, so this is normally sent at once; any rest is sent while the client
+	 * waits. */
 	return r < 0 ? r : chan_flush(&c->chan);
 }
 
@@ -193,7 +195,7 @@ int client_new(const struct client_start *start, struct client **ret, int *ret_c
 	return 0;
 }
 
-/* The path by way of the descriptor, so that its length does not matter. */
+/* Use a path through the descriptor, so that the length of the directory's path does not matter. */
 static int connect_to(int base, const char *id)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
