@@ -8,7 +8,7 @@
  *
  * The client keeps its sessions in ~/.claude and more state in ~/.claude.json beside it. With
  * CLAUDE_CONFIG_DIR both are inside the one directory, which is what an execution context keeps as
- * claude/; so nothing of it is lost between two runs.
+ * claude/, so nothing is lost between two runs.
  *
  * CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC leaves the API itself as the only host that the client
  * speaks to. Background tasks are off because print mode ends with the turn and would kill them.
@@ -40,14 +40,13 @@ static const struct agent_env environment[] = {
 	{NULL, NULL, false},
 };
 
-/* The client prefers a token to a key and a base URL to the vendor's: what the other driver uses
- * must not be there. */
+/* The client prefers a token to a key, and a configured base URL to the vendor's, so the variables
+ * of the other driver must not be set. */
 static const char *const withheld_with_key[] = {"CLAUDE_CODE_OAUTH_TOKEN", NULL};
 static const char *const withheld_with_token[] = {"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN",
 	"CLAUDE_API_KEY", "ANTHROPIC_API_BASE", "ANTHROPIC_BASE_URL", NULL};
 
-/* An option whose value the client's own parser would take for another option is a mistake at best.
- */
+/* Refuse a value that the client's own parser would take for an option. */
 static int add_word(
 	struct agent_argv *a, const char *option, const char *value, struct cloche_err *err)
 {
@@ -61,7 +60,7 @@ static int add_word(
 	return r < 0 ? r : agent_argv_add(a, value, err);
 }
 
-/* A text may begin with anything: it is joined to its option. */
+/* A text may begin with anything, so it is joined to its option. */
 static int add_text(
 	struct agent_argv *a, const char *option, const char *text, struct cloche_err *err)
 {
@@ -79,8 +78,8 @@ static int add_text(
 static int build_argv(const struct agent_request *rq, const char *program, struct agent_argv *ret,
 	struct cloche_err *err)
 {
-	/* "-" is taken as the first line of the prompt by clients of today, and as the place of
-	 * standard input by those for which the order was laid down. It does no harm. */
+	/* Current clients take "-" as the first line of the prompt; those for which the order was
+	 * defined take it as standard input. It does no harm. */
 	static const char *const fixed[] = {"-p", "-", "--dangerously-skip-permissions",
 		"--output-format", "stream-json", "--verbose"};
 	char turns[16];

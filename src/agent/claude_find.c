@@ -12,18 +12,16 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-/*
- * Theory of operation
+/* Theory of operation
  *
- * The program is found on the host and runs in the room, so all that matters is what must be
- * mounted. The npm package and the vendor's installer both end in one native executable, which
- * depends on nothing but libc: that one file is mounted. What is installed may be a chain of links,
- * and if the package's install script did not run (npm's ignore-scripts) a small script that
- * would start the executable from a package beside it; then that is looked for directly. A script
+ * The program is found on the host and runs in the room, so the question is what must be mounted.
+ * The npm package and the vendor's installer both lead to one native executable, which depends only
+ * on libc: that one file is mounted. The installed file may be a chain of links. If the package's
+ * install script did not run (npm's ignore-scripts), it is a small script that would start the
+ * executable from a package beside it; then that executable is looked for directly. A script
  * without such a package is mounted with its package directory, or alone if it has none.
  *
- * Nothing found here is run on the host.
- */
+ * Nothing found here is run on the host. */
 
 static const char *const in_home[] = {
 	".local/bin/claude",
@@ -56,8 +54,8 @@ static enum kind kind_of(const char *path)
 	return n >= 2 && memcmp(magic, "#!", 2) == 0 ? KIND_SCRIPT : KIND_UNUSABLE;
 }
 
-/* The directory of the installed package that `path` is in, or NULL. Only below a node_modules: the
- * nearest package.json of any other script may be the person's home. */
+/* Return the directory of the installed package that `path` is in, or NULL. Only below a
+ * node_modules: for any other script, the nearest package.json may be in the user's home. */
 static char *package_root(const char *path)
 {
 	_cleanup_(freep) char *dir = strdup(path);
@@ -74,7 +72,7 @@ static char *package_root(const char *path)
 	return NULL;
 }
 
-/* The executable for this machine in one of the package's own optional dependencies. */
+/* Return the executable for this machine from one of the package's own optional dependencies. */
 static char *native_of(const char *root)
 {
 	static const char *const scopes[] = {"../", "node_modules/@anthropic-ai/"};
@@ -96,7 +94,7 @@ static char *native_of(const char *root)
 	return NULL;
 }
 
-/* Mounts `source` as AGENT_ROOM_DIR/name and runs it, or `below` in it. */
+/* Mount `source` as AGENT_ROOM_DIR/name and run it, or `below` in it. */
 static int set_program(struct agent_program *ret, const char *host, const char *source,
 	const char *name, const char *below, struct cloche_err *err)
 {
@@ -127,7 +125,7 @@ static int set_script(struct agent_program *ret, const char *real, struct cloche
 	return set_program(ret, real, root, "package", real + strlen(root), err);
 }
 
-/* Returns 0, 1 if there is nothing usable at that path, or an error. */
+/* Return 0, 1 if there is nothing usable at that path, or an error. */
 static int try_file(const char *path, struct agent_program *ret, struct cloche_err *err)
 {
 	_cleanup_(freep) char *real = realpath(path, NULL);
@@ -153,7 +151,8 @@ static int try_in(
 	return path ? try_file(path, ret, err) : err_nomem(err);
 }
 
-/* Each directory of $PATH; an empty or relative one would depend on where we happen to be. */
+/* Try each directory of $PATH, except empty or relative ones, which depend on the current
+ * directory. */
 static int try_path(struct str path, struct agent_program *ret, struct cloche_err *err)
 {
 	int r = 1;
@@ -171,7 +170,7 @@ static int try_path(struct str path, struct agent_program *ret, struct cloche_er
 	return r;
 }
 
-/* node_modules/.bin of a directory and those above it, as npm looks for it. */
+/* Try node_modules/.bin in a directory and those above it, as npm does. */
 static int try_upwards(const char *cwd, struct agent_program *ret, struct cloche_err *err)
 {
 	_cleanup_(freep) char *dir = strdup(cwd);

@@ -7,11 +7,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Where a program of the host that is mounted for the agent appears in the room. */
+/* The directory in the room where a program of the host is mounted for the agent. */
 #define AGENT_ROOM_DIR "/opt/claude"
 #define AGENT_MODEL_DEFAULT "sonnet"
 
-/* A task's if nothing else says how long it may take. */
+/* Time limit of a task if nothing else sets one. */
 enum { AGENT_DEFAULT_TIMEOUT_MS = 300 * 1000 };
 
 /* A list of strings, NULL-terminated, growing. */
@@ -24,10 +24,10 @@ static inline void agent_argv_donep(struct agent_argv *a)
 {
 	agent_argv_done(a);
 }
-/* Appends a copy. Returns 0 or -E_NO_MEMORY. */
+/* Append a copy. Return 0 or -E_NO_MEMORY. */
 _warn_unused_ int agent_argv_add(struct agent_argv *a, const char *s, struct cloche_err *err);
 
-/* What a person may ask for. Everything is borrowed; NULL or 0 leaves the choice to the agent. */
+/* Options of the user. Everything is borrowed; NULL or 0 leaves the choice to the agent. */
 struct agent_request {
 	const char *model;  /* NULL: AGENT_MODEL_DEFAULT */
 	const char *resume; /* session to continue */
@@ -75,42 +75,42 @@ static inline void agent_program_donep(struct agent_program *p)
 struct agent_search {
 	const char *binary; /* this file and nothing else; NULL: search */
 	const char *path;   /* $PATH; NULL: none */
-	const char *home;   /* the person's home; NULL: none */
-	const char *cwd;    /* node_modules/.bin is looked for here and above it; NULL: none */
+	const char *home;   /* the user's home; NULL: none */
+	const char *cwd;    /* search node_modules/.bin here and above; NULL: none */
 };
 
 struct agent_driver {
 	const char *name;        /* "claude-code" */
 	const char *description; /* one line */
 	const struct agent_secret *secret;
-	const char *const *allow;    /* hosts the agent cannot do without; ends with NULL */
+	const char *const *allow;    /* hosts that the agent needs; ends with NULL */
 	const struct agent_env *env; /* ends with a NULL name */
 	const char *const
 		*env_withheld;  /* names that must not be set in the room; ends with NULL */
 	const char *state_dir;  /* below the execution context: "claude" */
-	const char *state_home; /* where that is mounted, below the room's HOME: ".claude" */
+	const char *state_home; /* mount point of that, below the room's HOME: ".claude" */
 
 	/* Appends the whole command line. argv[0] is `program`. Returns 0, -E_USAGE for a value
 	 * that the agent would take for an option, or -E_NO_MEMORY. */
 	int (*build_argv)(const struct agent_request *rq, const char *program,
 		struct agent_argv *ret, struct cloche_err *err);
 
-	/* Finds the program on the host. Fills ret, which the caller frees. Returns 0 or
-	 * -E_NOT_FOUND with a hint how to install it. */
+	/* Finds the program on the host. Fills ret, which the caller frees. Returns 0, or
+	 * -E_NOT_FOUND with a hint on how to install it. */
 	int (*find)(
 		const struct agent_search *s, struct agent_program *ret, struct cloche_err *err);
 };
 
-/* The driver of that name (NULL: the first). Returns 0, or -E_USAGE with the names there are. */
+/* Get the driver of that name (NULL: the first). Return 0, or -E_USAGE with a list of names. */
 _warn_unused_ int agent_driver_get(
 	const char *name, const struct agent_driver **ret, struct cloche_err *err);
 
 /* All drivers, NULL-terminated. */
 const struct agent_driver *const *agent_drivers(void);
 
-/* The driver's environment as "NAME=value" strings for a room whose home is `home`. */
+/* Append the driver's environment as "NAME=value" strings, for a room whose home is `home`. */
 _warn_unused_ int agent_driver_environ(const struct agent_driver *d, const char *home,
 	struct agent_argv *ret, struct cloche_err *err);
 
-/* True if the driver says that this variable must not reach the room. */
+/* Return true if this variable must not reach the room. */
 bool agent_driver_withholds(const struct agent_driver *d, const char *name);

@@ -4,16 +4,14 @@
 
 #include <errno.h>
 
-/*
- * Theory of operation
+/* Theory of operation
  *
  * The line comes from inside a room, so it may be anything. A first pass over the bytes counts what
  * the parser would have to allocate (a line of "0,0,0,…" takes twenty times its length as parsed
- * values) and sees whether the text needs mending. Mending matters because real agents cut strings
- * in the middle of a character: JavaScript then writes half of a surrogate pair as an escape, and
- * tools print bytes that are no UTF-8. Neither may cost us the event. The parser bounds depth by
- * itself (2048 levels).
- */
+ * values) and checks whether the text needs mending. Mending matters because real agents cut
+ * strings in the middle of a character: JavaScript then writes half of a surrogate pair as an
+ * escape, and tools print bytes that are not UTF-8. Neither may lose an event. The parser itself
+ * limits depth (2048 levels). */
 
 struct inspection {
 	size_t values; /* about as many as the parser will allocate */
@@ -64,7 +62,7 @@ static int mend(struct buf *out, struct str s)
 	return r;
 }
 
-/* Returns 0, 1 if the text is no JSON that we take, -ENOMEM. */
+/* Return 0, 1 if the text is not JSON that we accept, or -ENOMEM. */
 static int load(struct str s, json_t **ret)
 {
 	int r = json_text_read(s, JSON_ALLOW_NUL, ret, NULL);
@@ -84,7 +82,7 @@ static bool is_true(const json_t *v)
 	return json_is_true(v) || json_array_size(v) > 0 || json_object_size(v) > 0;
 }
 
-/* Returns whether the block is of a kind that has a typed view. */
+/* Return whether the block is of a kind that has a typed view. */
 static bool fill_block(struct agent_block *b, const json_t *v)
 {
 	struct str type = json_str_at(v, "type");

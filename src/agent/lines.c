@@ -21,7 +21,7 @@ static int deliver(struct lines *l, struct str line, lines_fn fn, void *data)
 	return fn(line, data);
 }
 
-/* The rest of a line whose newline was found. A line that lies whole in the chunk is not copied. */
+/* Finish a line whose newline was found. A line that lies whole in the chunk is not copied. */
 static int finish_line(struct lines *l, struct str rest, lines_fn fn, void *data)
 {
 	int r;

@@ -14,7 +14,8 @@ void agent_markers_scan(struct agent_markers *m, struct str line, bool is_stderr
 		m->api_error_4 = str_find(line, STR("API Error: 4")) < line.n;
 }
 
-/* The text of an error result begins with what failed; a quotation further on means nothing. */
+/* Whether the text of an error result begins with TOO_LONG. A quotation further on means
+ * nothing. */
 static bool is_too_long(const struct agent_transcript *t)
 {
 	return str_starts(str_from(t->result), TOO_LONG);
@@ -53,7 +54,7 @@ static bool is_about_the_conversation(int status)
 	}
 }
 
-/* The agent does not have the session that it was to continue. */
+/* Whether the agent does not have the session that it should continue. */
 static bool is_session_lost(const struct agent_transcript *t)
 {
 	return str_starts(str_from(t->errors), STR("No conversation found"));

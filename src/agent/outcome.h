@@ -27,8 +27,8 @@
  * failed API request as subtype "success" with is_error true, and exits with 1. The API status is
  * api_error_status, else the number after a leading "API Error: " of the result's text. 401, 402,
  * 403 (the account), 404 (the model), 408 and 429 (the moment) say nothing about the conversation:
- * starting afresh would lose the session and mend nothing, so they are row 7. "No conversation
- * found" stands in the result's list of errors if --resume named a session that is not there. */
+ * a new start would lose the session and fix nothing, so they are row 7. "No conversation found" at
+ * the beginning of the result's errors, for a --resume of a missing session, counts as row 5. */
 
 #include "agent/transcript.h"
 
@@ -46,24 +46,24 @@ enum agent_detail {
 	AGENT_DETAIL_OUT_OF_MEMORY,
 };
 
-/* Marker strings seen in raw lines; only used if no result event came. */
+/* Marker strings found in raw lines; only used if no result event came. */
 struct agent_markers {
 	bool prompt_too_long; /* "Prompt is too long" on standard output */
-	bool api_error_4;     /* "API Error: 4" on either */
+	bool api_error_4;     /* "API Error: 4" on standard output or error */
 };
 
-/* Looks for the markers in one raw line. */
+/* Search one raw line for the markers. */
 void agent_markers_scan(struct agent_markers *m, struct str line, bool is_stderr);
 
 /* How the process ended. */
 struct agent_ending {
 	int exit_code;   /* 128+n for a signal */
 	bool timed_out;  /* we ended it because its time was over */
-	bool cancelled;  /* we ended it because somebody asked */
+	bool cancelled;  /* we ended it on request */
 	bool oom_killed; /* the room ran out of memory */
 };
 
-/* Decides by the table above. *ret_detail may be NULL. Never fails. */
+/* Classify by the table above. *ret_detail may be NULL. Never fails. */
 enum agent_outcome agent_outcome_classify(const struct agent_ending *ending,
 	const struct agent_transcript *t, const struct agent_markers *m,
 	enum agent_detail *ret_detail);
@@ -72,5 +72,5 @@ enum agent_outcome agent_outcome_classify(const struct agent_ending *ending,
 const char *agent_outcome_name(enum agent_outcome outcome);
 /* "cancelled", "out_of_memory"; NULL for none. */
 const char *agent_detail_name(enum agent_detail detail);
-/* What `cloche agent` exits with: 0, 124, 3, 4, 1. */
+/* Return the exit status of `cloche agent`: 0, 124, 3, 4, 1. */
 int agent_outcome_exit_status(enum agent_outcome outcome);

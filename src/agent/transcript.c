@@ -5,18 +5,16 @@
 #include <errno.h>
 #include <math.h>
 
-/*
- * Theory of operation
+/* Theory of operation
  *
- * Everything comes from inside a room: no member is trusted to be there, to have its type or to be
- * sensible, and memory is bounded. Raw events are kept up to a limit; of the texts only the last
- * few, which is all that the answer and the error summary look at.
- */
+ * Everything comes from inside a room: no member is trusted to exist, to have its type or to be
+ * sensible, and memory is limited. Raw events are kept up to a limit. Of the texts only the last
+ * few are kept, which is all that the response and the error summary use. */
 
 #define RESULTS_TEXT_MAX (16U << 20)
 
-/* The answer looks at this many of the last texts, and takes an earlier one when it is so many
- * times as long as the last. */
+/* The response is taken from this many of the last texts. An earlier one is included if it is so
+ * many times as long as the last. */
 #define ANSWER_WINDOW 5
 #define ANSWER_FACTOR 4
 #define SUMMARY_LINES 10
@@ -102,7 +100,7 @@ static int join(struct buf *out, struct str s, const char *between)
 	return r < 0 ? r : buf_add_str(out, s);
 }
 
-/* A count of anything but a sensible number is 0. */
+/* Anything but a sensible number counts as 0. */
 static uint64_t count_of(const json_t *v)
 {
 	double d = json_number_value(v);
@@ -166,7 +164,7 @@ static int add_system(struct agent_transcript *t, const struct agent_event *e)
 	return r < 0 ? r : replace_unless_empty(&t->model, json_str_at(e->raw, "model"));
 }
 
-/* The text of a result: a string, or an object with text blocks. */
+/* Get the text of a result: a string, or an object with text blocks. */
 static int result_text(const json_t *v, struct buf *out)
 {
 	const json_t *content = json_object_get(v, "content"), *block;
@@ -196,7 +194,7 @@ static int add_result_text(struct agent_transcript *t, const json_t *v)
 	return r == -E2BIG ? 0 : r; /* more than anybody reads: what fits is kept */
 }
 
-/* What a result without a text says instead: {"errors": ["No conversation found with …"]}. */
+/* Get the errors of a result without text: {"errors": ["No conversation found with …"]}. */
 static int add_errors(struct agent_transcript *t, const json_t *errors)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(SIZE_MAX / 2);
@@ -272,7 +270,7 @@ const char *agent_transcript_session_id(const struct agent_transcript *t)
 	return t->result_session_id ? t->result_session_id : t->init_session_id;
 }
 
-/* Where the answer begins among the texts said. */
+/* Return the index of the first text of the response. */
 static size_t answer_start(const struct agent_texts *said)
 {
 	size_t last = said->n - 1;
@@ -326,8 +324,7 @@ int agent_transcript_error_summary(
 	char *summary = NULL;
 	int r;
 
-	/* What the result says is the reason; what was said before it only if it says nothing.
-	 */
+	/* The reason is in the result. The earlier texts are used only if the result has none. */
 	reason = t->results > 0 && t->errors ? t->errors : t->result;
 	r = buf_add_str(&out, strip(str_from(reason)));
 	for (size_t i = 0; !reason && r == 0 && i < t->said.n; i++)

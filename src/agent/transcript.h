@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What one run of an agent said and reported, gathered event by event. */
+/* Everything that one run of an agent said and reported, gathered event by event. */
 
 #include "agent/event.h"
 
-/* What is counted of tokens; a result may count more. */
+/* The token counts that are always there; a result may have more. */
 #define AGENT_USAGE(F)                                                                             \
 	F(input_tokens)                                                                            \
 	F(output_tokens)                                                                           \
@@ -12,9 +12,9 @@
 	F(cache_read_input_tokens)
 #define AGENT_USAGE_KEY(name) #name,
 
-/* The answer of a run that succeeded without saying anything. */
+/* The response of a successful run without output. */
 #define AGENT_NO_OUTPUT "No output received from Claude."
-/* Bytes of memory for the events of one run; what comes after only counts. */
+/* Bytes of memory for the events of one run; further events are only counted. */
 #define AGENT_TRANSCRIPT_MAX (64U << 20)
 
 /* One text that the agent said: the text blocks of one event. */
@@ -24,7 +24,7 @@ struct agent_text {
 	size_t chars; /* Unicode characters */
 };
 
-/* The last texts of a run: enough for the answer (five) and for ten lines of an error. */
+/* The last texts of a run: enough for the response (five) and for ten lines of an error. */
 #define AGENT_TEXTS_KEPT 10
 
 struct agent_texts {
@@ -33,19 +33,19 @@ struct agent_texts {
 	uint64_t total;                        /* texts seen */
 };
 
-/* Read its members, change them only by the functions below. */
+/* Read the members, but change them only with the functions below. */
 struct agent_transcript {
 	json_t *events;       /* array of raw events in order, owned */
-	size_t max, kept;     /* bytes of memory for events: allowed, taken */
+	size_t max, kept;     /* bytes of memory for events: allowed, used */
 	uint64_t events_lost; /* events beyond max: counted, not kept */
 
 	char *result_session_id; /* of the last result event that had one; NULL: none */
 	char *init_session_id;   /* of the last system/init event; NULL: none */
-	char *model;             /* as system/init says; NULL: none */
+	char *model;             /* from system/init; NULL: none */
 
 	unsigned results; /* result events seen */
-	/* Of the result events: duration and turns are sums, the rest is the last one's. Members of
-	 * a wrong type or sign count as zero. */
+	/* Of the result events: duration and turns are sums, everything else is from the last one.
+	 * Members of a wrong type or sign count as zero. */
 	uint64_t duration_ms;
 	uint64_t num_turns;
 	double total_cost_usd;
@@ -54,9 +54,9 @@ struct agent_transcript {
 	int api_error_status; /* HTTP status of the failed API request; 0: none given */
 	char *subtype;        /* "success", "error_max_turns", …; NULL: none */
 	char *result;         /* text of the last result that had one; NULL: none */
-	char *errors;         /* the last one's list "errors", a line each; NULL: none */
+	char *errors;         /* the list "errors" of the last one, one per line; NULL: none */
 	unsigned results_with_text;
-	struct buf results_text; /* all of them, a blank line between */
+	struct buf results_text; /* all of them, separated by a blank line */
 
 	struct agent_texts said; /* by assistant events */
 	uint64_t tool_uses, tool_errors;
@@ -73,29 +73,30 @@ static inline void agent_transcript_donep(struct agent_transcript *t)
 	agent_transcript_done(t);
 }
 
-/* Takes the next event into account (keeps a reference to its raw). Returns 0 or -E_NO_MEMORY. */
+/* Add the next event (keeps a reference to its raw). Return 0 or -E_NO_MEMORY. */
 _warn_unused_ int agent_transcript_add(
 	struct agent_transcript *t, const struct agent_event *e, struct cloche_err *err);
 
 /* Whether the last result is an error: is_error is true, or its subtype begins with "error". */
 bool agent_transcript_is_error(const struct agent_transcript *t);
 
-/* The session to resume: the result's, else that of system/init; NULL if there was neither.
- * Borrowed. */
+/* Return the session to resume: the result's, else that of system/init, else NULL. Borrowed. */
 const char *agent_transcript_session_id(const struct agent_transcript *t);
 
-/* The answer of a run that succeeded, a new string in *ret, never empty of meaning: it falls back
- * to AGENT_NO_OUTPUT. If several results have text, all of them; else the last thing said,
+/* Get the response of a successful run, a new string in *ret. It is never blank: the last resort is
+ * AGENT_NO_OUTPUT. If several results have text, it is all of them; else the last text said,
  * together with an earlier, much longer one and all since (an agent often ends with a short
  * remark). */
 _warn_unused_ int agent_transcript_response(
 	const struct agent_transcript *t, char **ret, struct cloche_err *err);
 
-/* Why a run failed in at most ten lines: a new string in *ret, or NULL if nothing was said. */
+/* Explain why a run failed, in at most ten lines: a new string in *ret, or NULL if there is no
+ * text. */
 _warn_unused_ int agent_transcript_error_summary(
 	const struct agent_transcript *t, char **ret, struct cloche_err *err);
 
-/* An object {input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens, and
- * what else the result had}, a new reference in *ret; counts of a wrong type are 0. */
+/* Get an object {input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens,
+ * and everything else in the result's usage}, a new reference in *ret; counts of a wrong type are
+ * 0. */
 _warn_unused_ int agent_transcript_usage(
 	const struct agent_transcript *t, json_t **ret, struct cloche_err *err);

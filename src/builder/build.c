@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: an image is there or not by its name, which is a digest of what it is made
- * of, so nothing has to be remembered. Whoever builds one holds a lock of that name in the state
- * directory, and has what the engine reads in a directory beside it; the next one that holds the
- * lock, or finds it free, removes what a crash has left. */
+/* Theory of operation: the name of an image is a digest of its parts, so whether it exists can be
+ * seen from the name, and nothing has to be remembered. A builder holds a lock of that name in the
+ * state directory, and keeps the engine's input in a directory beside it. If a crash leaves such a
+ * directory, the next build removes it when its lock is free. */
 #include "builder/build.h"
 #include "base/fd.h"
 #include "base/fs.h"
@@ -135,7 +135,7 @@ struct place {
 	int dir;  /* of all builds */
 	int lock; /* held */
 	char *path;
-	char *mine; /* path of ours in it; NULL: not made */
+	char *mine; /* our directory in it; NULL: not made */
 	char name[SHA256_HEX_MAX];
 };
 
@@ -149,7 +149,7 @@ static void place_done(struct place *p)
 	fd_close(p->dir);
 }
 
-/* What those left who were killed: nobody has the lock. */
+/* Remove what killed builds have left: their locks are free. */
 static void sweep(int dir)
 {
 	int copy = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -264,7 +264,7 @@ static int build_layer(struct place *p, struct engine *e, const struct recipe *r
 	return engine_build(e, &what, err);
 }
 
-/* made: when the one that is there was made; 0: none was. */
+/* *ret_made: when the existing image was made; 0: there was none. */
 static int ensure_repo(cloche_image_build *b, struct place *p, struct engine *e, const char *tag,
 	bool *ret_built, int64_t *ret_made, struct cloche_err *err)
 {
@@ -292,7 +292,7 @@ static int ensure_overlay(cloche_image_build *b, struct place *p, struct engine 
 
 	what.tag = cloche_image_build_tag(b);
 	r = engine_created(e, b->tag, &made, err);
-	/* One that is older than what it stands on stands on what that was before. */
+	/* An overlay older than its base was built on the previous base. */
 	if (r < 0 || (r == 1 && !repo_built && made >= repo_made))
 		return r < 0 ? r : 0;
 	snprintf(text, sizeof(text),

@@ -55,14 +55,14 @@ struct call {
 	int pidfd, out;
 	char line[MAX_LINE];
 	size_t line_n;
-	char last[MAX_LINE]; /* the last line with something in it */
-	struct buf *answer;  /* NULL: it is told line by line */
+	char last[MAX_LINE]; /* the last line that is not blank */
+	struct buf *answer;  /* NULL: lines are reported */
 	bool stopped;
 };
 
 static void end_line(struct call *c)
 {
-	/* What rewrites its line shows the last state. */
+	/* For a line that rewrites itself, only its end is kept. */
 	c->line[c->line_n] = '\0';
 	if (c->line_n > 0 && strspn(c->line, " \t") < c->line_n)
 		memcpy(c->last, c->line, c->line_n + 1);
@@ -95,7 +95,7 @@ static void stop(struct call *c)
 		(void)syscall(SYS_pidfd_send_signal, c->pidfd, SIGKILL, NULL, 0);
 }
 
-/* Until it has ended: what it started may hold its output open for longer. */
+/* Read until the program has ended; its children may keep its output open for longer. */
 static void watch(struct call *c)
 {
 	char chunk[4096];

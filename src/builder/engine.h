@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The engines' own programs, as a person would call them: with all of the caller's environment. */
+/* The engines' own programs, called as a user would, with all of the caller's environment. */
 
 #include "base/err.h"
 #include "base/sha256.h"
@@ -10,30 +10,31 @@
 struct engine {
 	char *path;      /* heap */
 	bool is_buildah; /* else it takes docker's arguments */
-	int stop_fd;     /* borrowed: what runs is ended when it becomes readable; -1: never */
-	void (*on_line)(const char *line, void *user); /* NULL: nobody is told */
+	int stop_fd;     /* borrowed: stops the program when it becomes readable; -1: never */
+	void (*on_line)(const char *line, void *user); /* NULL: none */
 	void *user;
 };
 void engine_done(struct engine *e);
 
-/* wanted: a name or path; NULL: podman, buildah or docker. E_NOT_FOUND with the next step. */
+/* Find an engine. wanted: a name or path; NULL: podman, buildah or docker. E_NOT_FOUND with a
+ * hint. */
 _warn_unused_ int engine_find(const char *wanted, struct engine *ret, struct cloche_err *err);
 
-/* When the image of that name was made: 1 and seconds since 1970; 0 if there is none, or it does
- * not say. */
+/* Get the time when the image of that name was made, in seconds since 1970. Return 1, or 0 if there
+ * is no such image or its time is not known. */
 _warn_unused_ int engine_created(
 	struct engine *e, const char *tag, int64_t *ret, struct cloche_err *err);
 
-/* The image's id: 64 hexadecimal digits. E_IMAGE. */
+/* Get the image's id: 64 hexadecimal digits. E_IMAGE. */
 _warn_unused_ int engine_id(
 	struct engine *e, const char *tag, char ret[SHA256_HEX_MAX], struct cloche_err *err);
 
-/* Writes an archive of the image to a file that is not there yet. E_IMAGE. */
+/* Write an archive of the image to a new file. E_IMAGE. */
 _warn_unused_ int engine_save(
 	struct engine *e, const char *tag, const char *path, struct cloche_err *err);
 
-/* Builds it. fresh: from the beginning, with base images that are new. local: the base image is
- * only here, and not asked for elsewhere. E_IMAGE with the engine's last words. */
+/* Build an image. fresh: from the beginning, with new base images. local: the base image exists
+ * only locally, so do not pull it. E_IMAGE with the engine's last line. */
 struct engine_build {
 	const char *tag, *dockerfile, *context; /* names and paths */
 	bool fresh, local;

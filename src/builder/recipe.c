@@ -43,8 +43,7 @@ int recipe_set_dockerfile(struct recipe *r, struct str text, struct cloche_err *
 	return 0;
 }
 
-/* Relative and of plain parts, so that it cannot lead out of the directory that it is written to.
- */
+/* Accept only relative names of plain parts, which cannot lead out of the target directory. */
 static bool is_name(struct str name)
 {
 	if (name.n == 0 || name.n > MAX_NAME || str_chr(name, '\0') < name.n ||
@@ -63,7 +62,7 @@ static bool is_name(struct str name)
 	}
 }
 
-/* Where the name is, or belongs. */
+/* Find the position of the name, or the one where it belongs. */
 static size_t find_place(const struct recipe *r, const char *name, bool *ret_is_there)
 {
 	size_t low = 0, high = r->n;
@@ -138,7 +137,7 @@ static int add_entry(struct recipe *r, int dir, const char *entry, const char *n
 	struct stat st;
 	int e;
 
-	/* A link, or a socket. */
+	/* Skip links and sockets. */
 	if (fd < 0 && (errno == ELOOP || errno == ENXIO))
 		return 0;
 	if (fd < 0 || fstat(fd, &st) < 0)
@@ -155,7 +154,7 @@ static int add_entry(struct recipe *r, int dir, const char *entry, const char *n
 	return recipe_add_file(r, name, buf_str(&data), st.st_mode & 0100, err);
 }
 
-/* dir is taken. */
+/* Takes dir. */
 static int add_below(struct recipe *r, int dir, const char *prefix, const char *skip, int depth,
 	struct cloche_err *err)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What an image is made of: the Dockerfile of the user, the files beside it, and what goes on top.
- */
+/* The parts of an image: the Dockerfile of the user, the files with it, and the layer on top. */
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -29,14 +28,15 @@ _warn_unused_ int recipe_add_file(struct recipe *r, const char *name, struct str
 _warn_unused_ int recipe_add_directory(
 	struct recipe *r, const char *directory, const char *skip, struct cloche_err *err);
 
-/* The digest that names the first layer. */
+/* Compute the digest that names the first layer. */
 void recipe_hash(const struct recipe *r, char ret[SHA256_HEX_MAX]);
 
-/* The script that is the entrypoint, static. */
+/* Return the script of the entrypoint (static). */
 const char *recipe_entrypoint(bool sync_uv);
-/* The digest that names the second layer: of the first one's name and the script. */
+/* Compute the digest that names the second layer, from the first layer's name and the script. */
 void recipe_hash_overlay(const char *repo_tag, const char *entrypoint, char ret[SHA256_HEX_MAX]);
 
-/* When an image was made, in seconds since 1970: "2026-11-23T16:45:00.123Z" (also with a zone as
- * "+01:00") or, as Go prints it, "2026-11-23 16:45:00.123 +0100 CET". False: it says neither. */
+/* Parse the time of an image, to seconds since 1970: "2026-11-23T16:45:00.123Z" (or with a zone
+ * such as "+01:00") or, as Go prints it, "2026-11-23 16:45:00.123 +0100 CET". Return false for any
+ * other text. */
 bool recipe_parse_created(struct str text, int64_t *ret);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: the file is read once, from front to back, and each line is judged by what
- * its exchange has had so far; the index keeps where heads and bodies lie. Exchanges are found by
- * their number, which rises. A body's lines lie among those of others: who reads it again goes from
- * its first to its last line, and passes over the others by their number alone, which is looked for
- * where our writer puts it. The file may have been changed meanwhile, so every line that is used is
- * judged again. */
+/* Theory of operation: the file is read once, from front to back, and each line is checked against
+ * what came before in its exchange. The index keeps the places of heads and bodies. Exchanges are
+ * found by their number, which rises. A body's lines lie among those of other exchanges: to read it
+ * again, go from its first to its last line and skip the others by their number alone, which our
+ * writer puts at the front. The file may have been changed meanwhile, so every line that is used is
+ * checked again. */
 #include "cassette/cassette.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 enum { CHUNK = 128 << 10, PASSED_AT_ONCE = 1 << 20 };
 
-/* What is known of an exchange while its request's body comes. */
+/* The state of an exchange while its request's body is read. */
 struct sending {
 	struct sha256 digest;
 	bool ended, cut;
@@ -22,7 +22,7 @@ struct sending {
 
 struct loading {
 	struct cassette *c;
-	struct sending **sending; /* one each, NULL if the request's body has ended */
+	struct sending **sending; /* one for each exchange, NULL if its request has ended */
 	size_t cap;
 	uint64_t lines;
 	struct cassette_line line;
@@ -133,7 +133,7 @@ static void end_sending(struct loading *q, struct cassette_exchange *e)
 	*s = NULL;
 }
 
-/* One line of an exchange that has begun; it lies from at to end. */
+/* Take one line of an exchange that has begun; it lies from at to end. */
 static int take_part(struct loading *q, struct cassette_exchange *e, uint64_t at, uint64_t end,
 	struct cloche_err *err)
 {
@@ -212,7 +212,7 @@ static int take_line(
 	return e ? take_part(q, e, at, end, err) : bad_order(err, "its exchange has no request");
 }
 
-/* Reads more of the file behind what is there, up to `end`. 1, 0 if there is no more. */
+/* Read more of the file, from offset behind up to end, into b. Return 1, or 0 at the end. */
 static int read_more(int fd, struct buf *b, uint64_t behind, uint64_t end, struct cloche_err *err)
 {
 	size_t want = (size_t)MIN(end - behind, (uint64_t)CHUNK);
@@ -292,7 +292,8 @@ void cassette_done(struct cassette *c)
 	*c = CASSETTE_INIT;
 }
 
-/* The line at the front of b, which holds the file from `at` on. 1, 0 if there is none. */
+/* Get the line at the front of b, which holds the file from `at` on. Return 1, or 0 if there is
+ * none. */
 static int next_line(
 	int fd, struct buf *b, uint64_t at, uint64_t end, struct str *ret, struct cloche_err *err)
 {
@@ -336,7 +337,7 @@ void cassette_reading_begin(struct cassette_reading *r, const struct cassette *c
 	r->end = b->end;
 }
 
-/* Whether the line is of another exchange, as far as can be said without reading all of it. */
+/* Whether the beginning of the line shows that it belongs to another exchange. */
 static bool is_of_another(struct str text, uint64_t number)
 {
 	struct str rest;

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* A cassette: the requests of one sandbox and their answers, as the room saw them, in a file of
- * lines that only grows. cloche-state(5) has the format:
+/* A cassette: the requests of one sandbox and their responses, as the room saw them, in a file of
+ * lines that only grows. cloche-state(5) describes the format:
  *
  *	{"t":USEC,"e":N,"request":{"method":"POST","url":"https://h/p","headers":[["A","b"]]}}
  *	{"t":USEC,"e":N,"sent":"BASE64"}      a piece of the request's body
- *	{"t":USEC,"e":N,"sent_end":true}      with "trailers", if there were
+ *	{"t":USEC,"e":N,"sent_end":true}      with "trailers", if there are any
  *	{"t":USEC,"e":N,"refused":{"status":403,"reason":"no-rule"}}
  *	{"t":USEC,"e":N,"response":{"status":200,"headers":[...]}}
- *	{"t":USEC,"e":N,"upgraded":true}      what follows is no HTTP, and is not kept
+ *	{"t":USEC,"e":N,"upgraded":true}      what follows is not HTTP, and is not kept
  *	{"t":USEC,"e":N,"data":"BASE64"}
  *	{"t":USEC,"e":N,"end":true}           with "trailers", or "error" if it broke off
  *	{"t":USEC,"e":N,"cut":true}           the rest of this exchange's bodies is not kept
  *	{"t":USEC,"cut":true}                 nothing more is kept
  *
- * Values of headers are bytes: a character from U+0000 to U+00FF stands for each.
+ * Values of headers are bytes, each written as a character from U+0000 to U+00FF.
  *
- * This file reads one that anybody may have written; write.h writes them. Loading goes through the
- * whole file once and keeps an index, heads and bodies are then read from the file. Nothing of what
- * is read has been checked for HTTP: whoever sends it does that. */
+ * The functions here read cassettes, which are not trusted; write.h writes them. Loading reads the
+ * whole file once and keeps an index; heads and bodies are then read from the file. Nothing is
+ * checked for validity as HTTP: the sender has to do that. */
 
 #include "base/err.h"
 #include "base/json.h"
@@ -47,7 +47,7 @@ enum cassette_kind {
 	CASSETTE_CUT,
 };
 
-/* One line, read. Everything is borrowed from doc and bytes. */
+/* One line that was read. Everything is borrowed from doc and bytes. */
 struct cassette_line {
 	enum cassette_kind kind;
 	uint64_t usec, number;  /* number 0: a cut of everything */
@@ -58,90 +58,90 @@ struct cassette_line {
 	const json_t *headers;  /* request, response, trailers; NULL: none */
 	struct str piece;       /* sent, data: decoded */
 	json_t *doc;
-	struct buf bytes, value; /* value: of the header read last */
+	struct buf bytes, value; /* value: of the last header that was read */
 };
 #define CASSETTE_LINE_INIT                                                                         \
 	((struct cassette_line){.bytes = BUF_INIT((size_t)CASSETTE_PIECE_MAX + 3),                 \
 		.value = BUF_INIT((size_t)CASSETTE_LINE_MAX)})
 void cassette_line_done(struct cassette_line *l);
 
-/* Reads a line without its end into ret, which was initialised and may have been used. E_CORRUPT
- * says what is wrong. */
+/* Read a line without its newline into ret, which is initialised and may have been used. E_CORRUPT
+ * with the reason. */
 _warn_unused_ int cassette_line_read(
 	struct cassette_line *ret, struct str text, struct cloche_err *err);
-/* Whether it begins as our writer has it; *ret_rest is then what follows, from the next member on.
- */
+/* Whether the line begins as in our writer's form; *ret_rest is then the rest, from the next member
+ * on. */
 bool cassette_line_begins(
 	struct str text, struct str *ret_rest, uint64_t *ret_usec, uint64_t *ret_number);
-/* The i-th header, from 0 on: name and value as bytes, valid until the next call for this line.
- * False behind the last, and without memory. */
+/* Get the i-th header, from 0: name and value as bytes, valid until the next call for this line.
+ * Return false after the last, or if memory runs out. */
 bool cassette_header(
 	struct cassette_line *l, size_t i, struct str *ret_name, struct str *ret_value);
 
 /* A body in the file. */
 struct cassette_body {
-	uint64_t at, end; /* the lines that hold it lie between these, among others */
+	uint64_t at, end; /* range of its lines, which lie among those of others */
 	uint64_t bytes;   /* that are kept */
-	bool whole;       /* all of it is */
+	bool whole;       /* nothing is missing */
 };
 
 struct cassette_exchange {
 	uint64_t number; /* rising */
 	uint64_t usec;
-	uint64_t ended_usec;                      /* 0: its answer has no end */
-	uint64_t request_at;                      /* where the line begins */
+	uint64_t ended_usec;                      /* 0: the response did not end */
+	uint64_t request_at;                      /* start of the line */
 	uint64_t refused_at, response_at, end_at; /* CASSETTE_NONE: there is none */
 	struct cassette_body sent, received;
-	uint16_t status; /* 0: no answer */
+	uint16_t status; /* 0: no response */
 	bool refused, upgraded, cut;
-	bool broken;                      /* the answer ended with an error */
-	bool early;                       /* it was answered before all was sent */
+	bool broken;                      /* the response ended with an error */
+	bool early;                       /* the response came before the whole request was sent */
 	char asked[SHA256_HEX_MAX];       /* cassette_digest_request() */
-	char sent_digest[SHA256_HEX_MAX]; /* of a body that is whole */
+	char sent_digest[SHA256_HEX_MAX]; /* of a whole body */
 };
 #define CASSETTE_NONE UINT64_MAX
 
 struct cassette {
 	int fd;                      /* borrowed */
-	struct cassette_exchange *v; /* by number */
+	struct cassette_exchange *v; /* ordered by number */
 	size_t n;
-	bool cut; /* what came after the last one was not kept */
+	bool cut; /* everything after the last one was not kept */
 };
 #define CASSETTE_INIT ((struct cassette){.fd = -1})
 
-/* Reads what is in the file now. A last line without its end is passed over. E_CORRUPT with the
- * number of the line if one is none, E_LIMIT. */
+/* Read the current contents of the file. A last line without a newline is ignored. E_CORRUPT with
+ * the number of the bad line; E_LIMIT. */
 _warn_unused_ int cassette_load(struct cassette *c, int fd, struct cloche_err *err);
 void cassette_done(struct cassette *c);
 
-/* The digest of what is asked, but for headers and body. */
+/* Compute the digest of the method and URL of a request. */
 void cassette_digest_request(struct str method, struct str url, char ret[SHA256_HEX_MAX]);
-/* Index of the first exchange whose number is above `after`; c->n if there is none. */
+/* Return the index of the first exchange with a number above `after`, or c->n. */
 size_t cassette_first(const struct cassette *c, uint64_t after);
-/* NULL: there is no exchange of that number. */
+/* Return the exchange of that number, or NULL. */
 struct cassette_exchange *cassette_find(const struct cassette *c, uint64_t number);
 
-/* Reads the line at this place into *ret, which was initialised. */
+/* Read the line at this offset into *ret, which is initialised. */
 _warn_unused_ int cassette_read_at(
 	const struct cassette *c, uint64_t at, struct cassette_line *ret, struct cloche_err *err);
 
-/* The pieces of one body, one after the other. */
+/* The pieces of one body in order. */
 struct cassette_reading {
 	const struct cassette *cassette;
 	uint64_t number;
 	enum cassette_kind kind; /* CASSETTE_SENT or CASSETTE_DATA */
 	uint64_t at, end;
-	struct buf ahead; /* what was read of the file from `at` on */
+	struct buf ahead; /* read from the file, from `at` on */
 	struct cassette_line line;
 };
 #define CASSETTE_READING_INIT                                                                      \
 	((struct cassette_reading){.ahead = BUF_INIT((size_t)CASSETTE_LINE_MAX + (256 << 10)),     \
 		.line = CASSETTE_LINE_INIT})
-/* Begins; r was initialised and may have been used. The cassette is borrowed. */
+/* Begin; r is initialised and may have been used. The cassette is borrowed. */
 void cassette_reading_begin(struct cassette_reading *r, const struct cassette *c,
 	const struct cassette_exchange *e, enum cassette_kind kind);
-/* 1 and a piece, valid until the next call; 2 if lines of others were passed over for a while
- * and it is to be called again; 0 at the end; or negative. */
+/* Return 1 and a piece, valid until the next call; 2 if only lines of other exchanges were found so
+ * far, then call again; 0 at the end; or a negative code. */
 _warn_unused_ int cassette_reading_next(
 	struct cassette_reading *r, struct str *ret, struct cloche_err *err);
 void cassette_reading_done(struct cassette_reading *r);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: a line is one JSON object; which of its members is there says what it is,
- * and exactly one of them may be. Members that are not known are passed over, so that a later
- * version can say more. */
+/* Theory of operation: a line is one JSON object. Exactly one of the known members is there and
+ * gives its kind. Unknown members are ignored, so that a later version can add some. */
 #include "base/base64.h"
 #include "base/utf8.h"
 #include "cassette/cassette.h"
@@ -38,7 +37,7 @@ static bool is_headers(const json_t *headers)
 	return true;
 }
 
-/* As bytes. A character that stands for none becomes NUL, which no header may hold. */
+/* Convert to bytes. A character above U+00FF becomes NUL, which no header may hold. */
 static int add_bytes(struct buf *out, struct str s)
 {
 	int r = 0;
@@ -188,7 +187,7 @@ static int read_value(struct cassette_line *l, struct cloche_err *err)
 	return kinds[l->kind].read(l, value, err);
 }
 
-/* A number behind the text that *s begins with, which it then stands behind. */
+/* Take the text begin and a number after it from the front of *s. */
 static bool take_number(struct str *s, struct str begin, uint64_t *ret)
 {
 	uint64_t n = 0;
@@ -213,8 +212,8 @@ bool cassette_line_begins(
 	return true;
 }
 
-/* A piece as our writer has it: most lines are, and this is ten times as quick as JSON. False if
- * it is anything else. */
+/* Read a piece in our writer's form: most lines have it, and this is ten times as fast as JSON.
+ * Return false for anything else. */
 static bool read_quickly(struct cassette_line *l, struct str text)
 {
 	static const struct str keys[] = {STR("\"sent\":\""), STR("\"data\":\"")};

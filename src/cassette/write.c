@@ -17,7 +17,7 @@ static int finish(struct jsonout *o)
 	return o->error < 0 ? o->error : buf_add_char(o->b, '\n');
 }
 
-/* A character for each byte. */
+/* Write each byte as one character. */
 static int add_bytes(struct buf *b, struct str s)
 {
 	int r = buf_add_char(b, '"');
@@ -37,7 +37,7 @@ static int add_bytes(struct buf *b, struct str s)
 
 static void add_value(struct jsonout *o, struct str s)
 {
-	jsonout_raw(o, NULL, STR("")); /* the comma */
+	jsonout_raw(o, NULL, STR("")); /* adds the comma */
 	if (o->error == 0)
 		o->error = add_bytes(o->b, s);
 }

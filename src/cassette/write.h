@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Writes the lines of a cassette (cassette.h). Each adds one with its end to out, and returns 0 or
- * a negative errno of buf_add; out may then hold a part of it. */
+/* Write the lines of a cassette (cassette.h). Each function appends one line with its newline to
+ * out, and returns 0 or buf_add's negative errno; out may then hold a part of the line. */
 
 #include "base/buf.h"
 
-/* The headers of a head, or trailers, wherever they are. */
+/* The headers of a head, or trailers, in any form. */
 struct cassette_headers {
 	unsigned n;
 	void (*get)(const void *of, unsigned i, struct str *ret_name, struct str *ret_value);
@@ -21,9 +21,9 @@ _warn_unused_ int cassette_write_response(struct buf *out, uint64_t usec, uint64
 /* key: "sent" or "data"; at most CASSETTE_PIECE_MAX bytes. */
 _warn_unused_ int cassette_write_piece(
 	struct buf *out, uint64_t usec, uint64_t number, const char *key, struct str bytes);
-/* key: "sent_end" or "end". trailers, error: NULL, there are none. */
+/* key: "sent_end" or "end". trailers, error: NULL for none. */
 _warn_unused_ int cassette_write_end(struct buf *out, uint64_t usec, uint64_t number,
 	const char *key, const struct cassette_headers *trailers, const char *error);
-/* key: "upgraded" or "cut"; number 0: nothing more comes in this file. */
+/* key: "upgraded" or "cut"; number 0: nothing more is kept in this file. */
 _warn_unused_ int cassette_write_word(
 	struct buf *out, uint64_t usec, uint64_t number, const char *key);

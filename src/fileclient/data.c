@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contents of files and tar streams, as they are. */
+/* Contents of files and tar streams, without conversion. */
 #include "fileclient/session.h"
 #include "files/beneath.h"
 #include "files/tar_clean.h"
@@ -10,7 +10,7 @@
 struct reader {
 	cloche_files_sink sink;
 	void *user;
-	uint64_t left; /* more than that was not asked for */
+	uint64_t left; /* remaining bytes of the request */
 };
 
 static int on_data(struct files_run *run, const struct chan_frame *frame, struct cloche_err *err)
@@ -124,7 +124,8 @@ int cloche_files_write_data(cloche_files *f, const char *path, unsigned flags, u
 
 	for (; r == 0 && rest.n > FILES_CHUNK; rest = str_from_index(rest, FILES_CHUNK))
 		r = files_send(&run, str_prefix(rest, FILES_CHUNK), err);
-	/* The last piece and the end wake the worker once, with the request if that is all. */
+	/* Send the last piece and the end together, and with the request if that is all, so that
+	 * the worker wakes once. */
 	if (r == 0 && rest.n > 0)
 		r = files_queue(&run, rest, err);
 	if (r == 0)
@@ -161,7 +162,7 @@ static int on_archive(struct files_run *run, const struct chan_frame *frame, str
 	return 0;
 }
 
-/* The name that the archive begins with. */
+/* Return the name at the beginning of the archive. */
 static struct str archive_root(const char *path, bool contents)
 {
 	struct str rest = str_from(path), name, last = STR(".");

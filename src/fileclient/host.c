@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host's side of copies: where a path leads, and single files. */
+/* The host's side of copies: finding paths, and single files. */
 #include "base/fd.h"
 #include "base/fs.h"
 #include "base/hostpath.h"
@@ -73,7 +73,7 @@ int cloche_files_upload_file(
 		return files_host_error(err, errno, "read", host_from);
 	if (S_ISDIR(st.st_mode))
 		return files_host_error(err, EISDIR, "read", host_from);
-	/* A FIFO that a room left would be waited for without end. */
+	/* A FIFO left by a room could make us wait without end. */
 	if (!S_ISREG(st.st_mode))
 		return files_tell(err, "read", host_from, &no_file);
 	file.fd = fd;
@@ -90,7 +90,7 @@ static int host_file_write(void *user, const void *data, size_t length)
 	return r;
 }
 
-/* Devices and directories are not replaced. */
+/* Refuse to replace devices and directories. */
 static int host_file_check_replaced(
 	const struct hostpath *at, const char *path, struct cloche_err *err)
 {

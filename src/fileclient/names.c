@@ -21,7 +21,7 @@ const char *cloche_files_change_name(enum cloche_files_change change)
 	return (unsigned)change < ARRAY_SIZE(names) ? names[change] : "unknown";
 }
 
-/* False if it is of a type that there is not. */
+/* Return false if the type is unknown. */
 static bool fill_stat(cloche_file_stat *ret, const struct files_stat *m)
 {
 	static const struct {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: one socket to a worker in the room. A request goes out, answers come, DONE
- * or ERROR ends it. Whoever wants to cancel writes to an event descriptor, which wakes the wait;
- * CANCEL is sent then, and everything up to the operation's end thrown away, so that the session
- * can be used again. A worker that breaks the rules, dies or falls silent makes the session useless
- * for good: nobody tries to understand it. */
+/* Theory of operation: one socket to a worker in the room. A request is sent, answers come, and
+ * DONE or ERROR ends it. To cancel, a caller writes to an event descriptor, which wakes the wait.
+ * Then CANCEL is sent, and everything up to the operation's end is discarded, so that the session
+ * can be used again. If a worker breaks the rules, dies or falls silent, the session stays
+ * unusable. */
 #include "fileclient/session.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -17,7 +17,7 @@
 
 enum {
 	DEFAULT_TIMEOUT_MS = 60000,
-	GIVE_UP_MS = 5000, /* how long the end of a cancelled operation is waited for */
+	GIVE_UP_MS = 5000, /* how long to wait for the end of a cancelled operation */
 	PATH_SHOWN = 300,
 	PROGRESS_USEC = 100000,
 };
@@ -162,7 +162,7 @@ static int code_of(int errnum)
 	}
 }
 
-/* The end of a long path says more than its beginning. */
+/* Show the end of a long path, which is more useful than its beginning. */
 static const char *shown(const char *path)
 {
 	size_t n = strlen(path);
@@ -219,21 +219,21 @@ static int lost(cloche_files *f, int r, struct cloche_err *err)
 
 /* --- waiting --- */
 
-/* Whether somebody has called cloche_files_cancel. 0, or -errno. */
+/* Send CANCEL if cloche_files_cancel() was called. Return 0 or -errno. */
 static int look_for_cancel(cloche_files *f)
 {
 	uint64_t count;
 
 	if (read(f->wake_fd, &count, sizeof(count)) != sizeof(count))
 		return 0;
-	/* Who asks twice does not want to wait. */
+	/* A second request means: do not wait any longer. */
 	if (f->cancelled)
 		return -ETIMEDOUT;
 	f->cancelled = true;
 	return files_send_empty(&f->c, FILES_CANCEL);
 }
 
-/* Waits until something can be read, or written if something waits. 0, or -errno. */
+/* Wait until the socket is readable, or writable if data is queued. Return 0 or -errno. */
 static int wait_socket(cloche_files *f)
 {
 	struct pollfd p[2] = {
@@ -266,11 +266,11 @@ static int on_ready(cloche_files *f, struct str payload, struct cloche_err *err)
 	return set_broken(f, &why, err);
 }
 
-/* The next frame that means something: 1; 0 if everything has been sent and until_sent; or a
- * negative code. The frame has no descriptors. */
+/* Receive the next relevant frame, which has no descriptors. Return 1, 0 if until_sent and
+ * everything was sent, or a negative code. */
 static int receive(cloche_files *f, struct chan_frame *ret, bool until_sent, struct cloche_err *err)
 {
-	/* Data that never makes us wait must not make us deaf. */
+	/* Check here too, as a stream of data may never make us wait. */
 	int looked = look_for_cancel(f);
 
 	if (looked < 0)
@@ -332,7 +332,7 @@ int files_begin(struct files_run *run, const struct files_request *q, struct clo
 	return r < 0 ? record_end(f, lost(f, r, err), err) : 0;
 }
 
-/* ERROR or DONE. 1: one of them, with *ret; 0: another frame. */
+/* Return 1 if the frame is DONE or ERROR, with its result in *ret; 0 for any other frame. */
 static int take_end(
 	struct files_run *run, const struct chan_frame *frame, int *ret, struct cloche_err *err)
 {
@@ -406,7 +406,8 @@ static int record_data(struct files_run *run, struct str data, struct cloche_err
 	return recorder ? recorder->data(recorder, data, err) : 0;
 }
 
-/* Everything that is queued has gone out: 0; 1: the operation is over. */
+/* Wait until everything queued was sent. Return 0, 1 if the operation is over, or a negative
+ * code. */
 static int drain(struct files_run *run, struct cloche_err *err)
 {
 	cloche_files *f = run->f;
@@ -417,8 +418,8 @@ static int drain(struct files_run *run, struct cloche_err *err)
 		return r < 0 ? r : f->cancelled;
 	if (frame.type != FILES_ERROR)
 		return files_malformed(f, err);
-	/* It waits for the end of our data, and so that files_finish meets the error once more,
-	 * what was received stays where it is. */
+	/* The worker waits for the end of our data. The frame stays in the buffer, so that
+	 * files_finish() receives the error again. */
 	f->c.taken = 0;
 	if (!f->cancelled && files_send_empty(&f->c, FILES_END) < 0)
 		return lost(f, -ENOBUFS, err);

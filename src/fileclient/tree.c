@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: a tree travels as a tar stream, made and taken apart on our side by the same
- * code as on the other (files/tree.h). On the way out of a room the stream is whatever the room
- * likes; tree_put sees to it that nothing lands outside the directory. */
+/* Theory of operation: a tree travels as a tar stream, which both sides make and unpack with the
+ * same code (files/tree.h). A stream from a room may hold anything; tree_put makes sure that
+ * nothing lands outside the directory. */
 #include "files/tree.h"
 #include "base/fd.h"
 #include "base/fs.h"
@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* "a/b/c" -> directory "a/b" (heap; "/" or "." if there is none) and name "c" (a view, "" for a
- * path without one). */
+/* Split "a/b/c" into the directory "a/b" (heap; "/" or "." if there is none) and the name "c" (a
+ * view, "" for a path without one). */
 static char *split_path(const char *path, struct str *ret_name)
 {
 	struct str s = str_from(path);
@@ -32,7 +32,7 @@ static char *split_path(const char *path, struct str *ret_name)
 	return str_dup(at == 1 ? STR("/") : str_prefix(s, at - 1));
 }
 
-/* What is at a path of the host. A link is one, here as below. */
+/* Find a path of the host. A link at the end is not followed, as in the tree below. */
 static int find_source(
 	const char *path, struct hostpath *ret, bool *ret_is_directory, struct cloche_err *err)
 {
@@ -85,7 +85,7 @@ static int upload(struct upload *u, struct tree_get *t, const char *host_from)
 	return r < 0 ? r : files_finish(&u->run, u->err);
 }
 
-/* Makes the directory that a tree becomes, and says which it is: it may lie in the tree itself. */
+/* Make the target directory of a tree and get its identity, as it may lie inside the tree. */
 static int prepare_target(cloche_files *f, const char *to, struct tree_get *t,
 	struct files_request *q, struct cloche_err *err)
 {
@@ -159,7 +159,7 @@ static int on_piece(struct files_run *run, const struct chan_frame *frame, struc
 	return 0;
 }
 
-/* Opens where it shall go; what is there is merged with or replaced. */
+/* Open the target. An existing directory is merged with, a file is replaced. */
 static int open_target(const char *path, bool is_directory, struct tree_put_options *ret,
 	struct hostpath *at, struct cloche_err *err)
 {
@@ -184,7 +184,7 @@ static int open_target(const char *path, bool is_directory, struct tree_put_opti
 		ret->single = at->name;
 		name = ".";
 	}
-	/* A link that a room has left there would lead anywhere. */
+	/* Do not follow a link that a room may have left there. */
 	ret->dir = openat(at->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (ret->dir >= 0)
 		return 0;
@@ -223,7 +223,7 @@ int cloche_files_download(cloche_files *f, const char *from, const char *host_to
 	struct stat into;
 	int r = cloche_files_stat(f, from, false, &st, err);
 
-	/* As on the way in: a link to a directory stands for it. */
+	/* A link to a directory stands for the directory. */
 	if (r == 0 && st.type == CLOCHE_NODE_SYMLINK) {
 		cloche_file_stat target;
 

@@ -2,16 +2,16 @@
 /* Theory of operation (INV-INSIDE-PATHS)
  *
  * openat2() would do this in the kernel, but the filter of most rooms has to refuse it (see
- * jail/seccomp.h), and it knows no path longer than 4096 bytes. So there is one way for all: each
- * name is opened by itself, as a directory and never through a link. Where it is a link its text
- * is put in front of the rest of the path. Whatever happens to the tree meanwhile, we stand in a
- * directory that was reached from the root by names.
+ * jail/seccomp.h), and it accepts no path longer than 4096 bytes. So there is one way for all
+ * rooms: each name is opened by itself, as a directory and never through a link. If a name is a
+ * link, its text is put in front of the rest of the path. Whatever happens to the tree meanwhile,
+ * we stand in a directory that was reached from the root by names.
  *
- * ".." is the kernel's, but only back to where we came from: the parent must still be the directory
- * (device and inode) through which we entered. If it is not, the tree was moved under us, and
- * the walk begins anew. The directory that we hold keeps its parent's inode alive, so the number
- * cannot be another's unless it was moved. At the root ".." stays. No stack of descriptors is held,
- * so a path may be as deep as a tree can be. */
+ * The kernel resolves "..", but only back to where we came from: the parent must still be the
+ * directory (device and inode) through which we entered. If it is not, the tree was moved under us,
+ * and the walk starts again. The directory that we hold keeps its parent's inode alive, so the
+ * number cannot be reused unless the directory was moved. At the root ".." stays. There is no stack
+ * of descriptors, so a path may be as deep as a tree can be. */
 #include "files/beneath.h"
 #include "base/fd.h"
 
@@ -21,8 +21,8 @@
 #include <unistd.h>
 
 enum {
-	MAX_LINKS = 40,           /* as the kernel */
-	MAX_LENGTH = 1024 * 1024, /* path with all links put in */
+	MAX_LINKS = 40,           /* as in the kernel */
+	MAX_LENGTH = 1024 * 1024, /* path with the text of all links */
 	MAX_TRIES = 5,
 	MAX_TARGET = 4096,
 	DIRECTORY = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
@@ -36,7 +36,7 @@ struct id {
 struct walk {
 	int root; /* borrowed */
 	int dir;
-	struct buf rest; /* what is still to be walked */
+	struct buf rest; /* the rest of the path */
 	struct id *parents;
 	size_t depth, cap;
 	unsigned links;
@@ -56,7 +56,7 @@ bool beneath_next(struct str *rest, struct str *ret)
 			continue;
 		}
 		*rest = str_from_index(*rest, n);
-		/* What remains shall be empty if this was the last. */
+		/* Make *rest empty if this was the last name. */
 		while (rest->n &&
 			(rest->p[0] == '/' || (rest->p[0] == '.' && rest->p[-1] == '/' &&
 						      (rest->n == 1 || rest->p[1] == '/'))))
@@ -75,7 +75,7 @@ static int identify(int fd, struct id *ret)
 	return 0;
 }
 
-/* Enters dir (taken). */
+/* Enter dir, which is taken. */
 static int enter(struct walk *w, int dir)
 {
 	_cleanup_fd_ int next = dir;
@@ -129,8 +129,8 @@ static int to_root(struct walk *w)
 	return w->dir < 0 ? -errno : 0;
 }
 
-/* Puts the text of the link `name` in front of rest (a view into w->rest). 1: done, 0: it is no
- * link, or -errno. */
+/* Put the text of the link `name` in front of rest (a view into w->rest). Return 1 if done, 0 if it
+ * is not a link, or -errno. */
 static int expand(struct walk *w, const char *name, struct str rest)
 {
 	struct buf joined = BUF_INIT(MAX_LENGTH);
@@ -159,7 +159,7 @@ static int expand(struct walk *w, const char *name, struct str rest)
 	return r < 0 ? r : 1;
 }
 
-/* A name on the way. rest begins with the slash behind it. */
+/* Walk one name that is not the last. rest begins with the slash after it. */
 static int step(struct walk *w, const char *name, struct str rest, bool make)
 {
 	int fd = openat(w->dir, name, DIRECTORY), r;
@@ -181,7 +181,7 @@ static int step(struct walk *w, const char *name, struct str rest, bool make)
 	return r == 0 ? -ENOTDIR : r < 0 ? r : 0;
 }
 
-/* The path said that its end is a directory. */
+/* Check a name that ends with a slash: it is a directory, or it does not exist. */
 static int check_slash(const struct walk *w, const char *name)
 {
 	struct stat st;
@@ -191,7 +191,7 @@ static int check_slash(const struct walk *w, const char *name)
 	return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
 }
 
-/* 1: name is the end, 0: go on, or -errno. */
+/* Return 1 if name is the last one, 0 to go on, or -errno. */
 static int next(struct walk *w, unsigned flags, char name[BENEATH_NAME_MAX + 1], bool *slash)
 {
 	struct str whole = buf_str(&w->rest), rest = whole, component;
@@ -202,7 +202,7 @@ static int next(struct walk *w, unsigned flags, char name[BENEATH_NAME_MAX + 1],
 	if (!beneath_next(&rest, &component))
 		return 1;
 	last = rest.n == 0;
-	/* Behind the last name only slashes and "." were skipped. */
+	/* Only slashes and "." can follow the last name. */
 	more = component.p + component.n < whole.p + whole.n;
 	if (component.n > BENEATH_NAME_MAX)
 		return -ENAMETOOLONG;
@@ -296,7 +296,7 @@ int beneath_open(int root, struct str base, struct str path, int flags)
 		if (fd >= 0)
 			return fd;
 		r = -errno;
-		/* A link has taken its place just now. */
+		/* ELOOP: a link has just taken its place, so try again. */
 		if (r != -ELOOP)
 			return r;
 	}

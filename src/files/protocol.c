@@ -17,7 +17,7 @@ static bool entry_allows(const void *m)
 	       str_chr(e->name, '/') == e->name.n;
 }
 
-/* The struct is that of files/error.h. */
+/* The struct is declared in files/error.h. */
 #define FILES_ERROR_FIELDS(F)                                                                      \
 	F(I32, sys_errno, .min = 1, .max = 4095)                                                   \
 	F(TEXT, entry, FILES_ENTRY_MAX)                                                            \

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The whole protocol between a client and the file worker in a room. Neither gives the other a
- * descriptor. The worker is inside and not trusted: the client bounds and checks everything.
+/* The whole protocol between a client and the file worker in a room. No descriptors are passed.
+ * The worker is inside the room and not trusted: the client bounds and checks everything.
  *
  *   worker -> client:  READY once, first
  *   client -> worker:  REQUEST, one at a time; more than one at a time ends the worker
- *   worker -> client:  answers of the operation, then DONE or ERROR, after which the next may come
+ *   worker -> client:  answers of the operation, then DONE or ERROR; then the next may come
  *
  *   operation                 client sends after REQUEST      worker sends before DONE or ERROR
  *   READ, TAR_GET             -                               DATA...
@@ -18,8 +18,8 @@
  *   MKDIR, REMOVE, RENAME,    -                               -
  *   CHMOD, SYMLINK
  *
- * CANCEL ends any operation with ERROR (ECANCELED), or whatever it ended with just before; without
- * one under way it means nothing. ALIVE may come at any time during an operation. Data flows as
+ * CANCEL ends an operation with ERROR (ECANCELED), unless it has just ended by itself. Without an
+ * operation CANCEL is ignored. ALIVE may come at any time during an operation. Data flows as
  * fast as the reader takes it: the socket is the only buffer. */
 
 #include "files/error.h"
@@ -30,7 +30,7 @@
 enum {
 	FILES_VERSION = 1,
 	FILES_CHUNK = 128 * 1024,    /* largest piece of data */
-	FILES_MAX_PATH = 256 * 1024, /* longer than the kernel's: paths are walked */
+	FILES_MAX_PATH = 256 * 1024, /* longer than the kernel's limit, as paths are walked */
 	FILES_MAX_PAYLOAD = 2 * FILES_MAX_PATH + 1024,
 	FILES_MAX_OUT = 2 * FILES_MAX_PAYLOAD,
 	FILES_MAX_NAME = 255,
@@ -76,14 +76,14 @@ enum files_op {
 enum files_flags {
 	FILES_FOLLOW = 1 << 0,    /* STAT: the target of a link */
 	FILES_RECURSIVE = 1 << 1, /* REMOVE, WATCH */
-	FILES_PARENTS = 1 << 2,   /* WRITE, MKDIR: missing directories are made */
-	FILES_REPLACE = 1 << 3,   /* RENAME, WRITE: what is there is replaced */
+	FILES_PARENTS = 1 << 2,   /* WRITE, MKDIR: make missing directories */
+	FILES_REPLACE = 1 << 3,   /* RENAME, WRITE: replace an existing target */
 	FILES_APPEND = 1 << 4,    /* WRITE */
 	FILES_IN_PLACE = 1 << 5,  /* WRITE */
-	FILES_CONTENTS = 1 << 6,  /* TAR_GET: names begin in the directory, not with it */
-	FILES_OWNERS = 1 << 7,    /* TAR_PUT: owners are set if that is possible */
-	FILES_IS_NEW = 1 << 8,    /* TAR_PUT: the directory was made for it, and becomes what the
-				   * archive says of "." */
+	FILES_CONTENTS = 1 << 6,  /* TAR_GET: names are relative to the directory */
+	FILES_OWNERS = 1 << 7,    /* TAR_PUT: set owners if possible */
+	FILES_IS_NEW = 1 << 8,    /* TAR_PUT: the directory was made for this, and gets the
+				   * attributes that the archive has for "." */
 	FILES_FLAGS_ = (1 << 9) - 1,
 };
 
@@ -93,8 +93,8 @@ enum files_flags {
 	F(ENUM, op, files_op, FILES_OP_END_)                                                       \
 	F(U32, flags, .max = FILES_FLAGS_)                                                         \
 	F(U32, mode) /* 07777, or FILES_KEEP_MODE */                                               \
-	/* READ. TAR_GET: device and inode of the directory into which it is unpacked, 0 and 0 if  \
-	 * that is not known */                                                                    \
+	/* READ. TAR_GET: device and inode of the directory into which the archive is unpacked, or \
+	 * 0 and 0 if they are not known */                                                        \
 	F(U64, offset)                                                                             \
 	F(U64, length)                                                                             \
 	F(STR, path, .max = FILES_MAX_PATH, .flags = FIELD_NO_NUL | FIELD_NOT_EMPTY)               \
@@ -111,9 +111,9 @@ MESSAGE(files, ready, FILES_READY, FILES_READY_FIELDS);
 	F(U64, left_out)
 MESSAGE(files, moved, FILES_DONE, FILES_MOVED_FIELDS);
 
-/* As stat(2) has it. */
+/* As in stat(2). */
 #define FILES_STAT_FIELDS(F)                                                                       \
-	F(U32, mode, .max = S_IFMT | 07777) /* with the type's bits */                             \
+	F(U32, mode, .max = S_IFMT | 07777) /* with the type */                                    \
 	F(U32, uid)                                                                                \
 	F(U32, gid)                                                                                \
 	F(U32, mtime_nsec, .max = 999999999)                                                       \
@@ -124,7 +124,7 @@ MESSAGE(files, moved, FILES_DONE, FILES_MOVED_FIELDS);
 	F(I64, mtime_sec)
 MESSAGE(files, stat, FILES_STAT_IS, FILES_STAT_FIELDS);
 
-/* No '/' is in the name, and it is neither "." nor "..". */
+/* The name has no '/', and is neither "." nor "..". */
 #define FILES_ENTRY_FIELDS(F)                                                                      \
 	F(STR, name, .max = FILES_MAX_NAME, .flags = FIELD_NO_NUL | FIELD_NOT_EMPTY)               \
 	F(PART, stat, files_stat)
@@ -153,12 +153,12 @@ enum files_change {
 	F(STR, path, .max = FILES_MAX_PATH, .flags = FIELD_NO_NUL)
 MESSAGE_STRUCT(files_event, FILES_EVENT_FIELDS);
 
-/* --- of the others: 0 or -errno; false if malformed --- */
+/* --- other frames: return 0 or -errno; false if malformed --- */
 _warn_unused_ int files_send_empty(struct chan *c, enum files_frame type);
 _warn_unused_ int files_send_error(struct chan *c, const struct files_error *e);
 bool files_get_error(struct str payload, struct files_error *ret);
 
 void files_stat_from(struct files_stat *ret, const struct stat *st);
 
-/* Every table, up to NULL. */
+/* All message tables, ended by NULL. */
 extern const message_fn files_messages[];

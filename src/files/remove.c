@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: one directory is open at a time. The first subdirectory found is entered;
- * when a directory is empty we go back by "..", which must be the one that we came from, remove it
- * there, and look at what is left. What was removed is not met again, so looking again costs
- * little. */
+/* Theory of operation: one directory is open at a time. The first subdirectory found is entered.
+ * When a directory is empty we go back by "..", which must be the directory that we came from,
+ * remove the empty one there, and read the rest. Removed entries are not seen again, so reading
+ * again costs little. */
 #include "files/remove.h"
 #include "base/buf.h"
 #include "base/fd.h"
@@ -19,12 +19,12 @@ enum { MAX_PATH = 1 << 20 };
 struct above {
 	dev_t device;
 	ino_t inode;
-	size_t name; /* where in path the name of the directory below begins */
+	size_t name; /* start of the name of the directory below, in path */
 };
 
 struct remover {
 	int dir;
-	struct buf path; /* names from the top, each with a NUL */
+	struct buf path; /* names from the top, each ended by a NUL */
 	struct above *above;
 	size_t depth, cap;
 	int (*beat)(void *user);
@@ -32,7 +32,7 @@ struct remover {
 	struct files_error *e;
 };
 
-/* Where we are, with slashes. */
+/* Report the current path, with slashes. */
 static int fail(struct remover *r, int errnum, const char *name)
 {
 	char *p = buf_data(&r->path);
@@ -103,7 +103,8 @@ static bool is_dots(const char *name)
 	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-/* Removes what is no directory in this one. 1: entered a directory, 0: empty, or -errno. */
+/* Remove everything here that is not a directory. Return 1 if a directory was entered, 0 if this
+ * one is empty, or -errno. */
 static int sweep(struct remover *r)
 {
 	int own = openat(r->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), ret = 0;
@@ -123,7 +124,7 @@ static int sweep(struct remover *r)
 		if (ret < 0)
 			break;
 		if (unlinkat(r->dir, d->d_name, 0) < 0 && errno != ENOENT) {
-			/* POSIX says EPERM for a directory, Linux EISDIR. */
+			/* unlink() of a directory: EPERM in POSIX, EISDIR on Linux. */
 			if (errno != EISDIR && errno != EPERM)
 				ret = fail(r, errno, d->d_name);
 			else

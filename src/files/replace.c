@@ -26,7 +26,7 @@ int replace_begin(struct replace *r, int dir, mode_t mode)
 	return r->fd < 0 ? -errno : 0;
 }
 
-/* Not every file system has the flag; a link fails just as well if the name is taken. */
+/* Not every file system supports RENAME_NOREPLACE. link() also fails if the name is taken. */
 static int rename_new(int dir, const char *from, const char *to)
 {
 	if (syscall(SYS_renameat2, dir, from, dir, to, RENAME_NOREPLACE) == 0)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation (INV-INSIDE-PATHS): an archive is read and written anew, entry by entry, and
- * only what tree_get() would have written passes. It goes through a tree in the order of names, so
- * each entry comes behind the one before, and lies in a directory that was the last to be entered
- * or is above it. Nothing can then come twice, nor lie behind a link: a link is never entered.
- * Paths are names without "..", devices are refused, modes lose their set-id bits, and all is said
- * to be user 0's. A hard link leads to what came before, through no link that came. */
+ * only what tree_get() could have written passes. tree_get() walks a tree in the order of names, so
+ * each entry sorts after the one before, and lies in the directory that was entered last or in one
+ * above it. So nothing can come twice or lie behind a link, as a link is never entered. Paths are
+ * names without "..", devices are refused, modes lose their set-id bits, and everything belongs to
+ * user 0. A hard link leads to an earlier entry, and through no link in the archive. */
 #include "files/tar_clean.h"
 #include "base/hash.h"
 #include "files/beneath.h"
@@ -49,7 +49,7 @@ static int tar_clean_pass(struct tar_clean *c, struct files_error *e)
 	return r;
 }
 
-/* The names of path, with single slashes between; "" for the directory whose contents come. */
+/* Join the names of path by single slashes. The result is "" for the directory itself. */
 static int tar_clean_path(struct str path, struct buf *ret)
 {
 	struct str name;
@@ -77,7 +77,7 @@ static int tar_clean_compare(struct str a, struct str b)
 	return r ? r : (a.n > b.n) - (a.n < b.n);
 }
 
-/* Whether path may come behind the last one. */
+/* Whether path may come after the last one. */
 static bool tar_clean_is_next(const struct tar_clean *c, struct str path)
 {
 	struct str last = buf_str(&c->last), was, is, root = str_from(c->root);
@@ -118,7 +118,8 @@ static int tar_clean_remember(struct tar_clean *c)
 	return l->hh.tbl ? 0 : -ENOMEM;
 }
 
-/* The other name of a hard link: none of its directories, nor itself, is a link that came. */
+/* Whether a hard link's target is allowed: neither it nor a directory on the way is a link that
+ * came before. */
 static bool tar_clean_is_there(const struct tar_clean *c)
 {
 	struct str path = buf_str(&c->link), root = str_from(c->root);
@@ -138,7 +139,7 @@ static bool tar_clean_is_there(const struct tar_clean *c)
 	return true;
 }
 
-/* As tree_get() writes it: "a", "./a", ".". */
+/* Write the path as tree_get() does: "a", "./a", ".". */
 static int tar_clean_spell(const struct tar_clean *c, struct buf *path)
 {
 	_cleanup_(buf_donep) struct buf whole = BUF_INIT(TAR_MAX_NAME + 8);

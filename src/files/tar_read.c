@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: a state machine over blocks of 512 bytes. What an entry needs of memory is a
- * block, and its extended headers (at most TAR_MAX_EXTENDED each); data is passed on as it comes.
+/* Theory of operation: a state machine over blocks of 512 bytes. An entry needs memory for one
+ * block and its extended headers (at most TAR_MAX_EXTENDED each); data is passed on as it comes.
  *
- * Taken: ustar, pax, GNU's long names and its numbers in base 256, and the form before all of them
- * (no magic). Refused: sparse files and archives in several volumes, as their data would be read as
- * something else; types that nobody knows. Every length is checked before it is believed. */
+ * Accepted: ustar, pax, GNU's long names and its numbers in base 256, and the form before all of
+ * them (no magic). Refused: sparse files and archives in several volumes, because their data would
+ * be misread, and unknown types. Every length is checked before it is used. */
 #include "base/parse.h"
 #include "files/tar.h"
 #include "files/tar_format.h"
@@ -12,17 +12,17 @@
 #include <errno.h>
 
 enum { NSEC_PER_SEC = 1000000000 };
-#define MAX_TIME (INT64_C(1) << 60) /* seconds: far beyond what file systems know */
+#define MAX_TIME (INT64_C(1) << 60) /* seconds, far beyond what file systems support */
 
 enum state {
 	HEADER,
-	META, /* an extended header's text */
+	META, /* text of an extended header */
 	DATA,
 	PADDING, /* the rest of the last block */
 	OVER,
 };
 
-/* What extended headers said of the next entry. */
+/* Values from extended headers for the next entry. */
 struct extended {
 	struct buf path, link;
 	bool has_path, has_link, has_size, has_uid, has_gid, has_mtime;
@@ -39,7 +39,7 @@ struct tar_reader {
 	size_t block_n;
 	char meta_type;
 	struct buf meta;
-	uint64_t left; /* bytes in META, DATA, PADDING */
+	uint64_t left; /* bytes left in META, DATA or PADDING */
 	size_t padding;
 	bool in_entry;
 	struct extended x;
@@ -80,13 +80,13 @@ struct tar_reader *tar_reader_free(struct tar_reader *r)
 	return NULL;
 }
 
-/* GNU: a first byte of 0x80 (or 0xff for negative) and a big-endian two's complement. */
+/* GNU: a first byte of 0x80 (0xff if negative), then big-endian two's complement. */
 static bool get_base256(const unsigned char *at, size_t size, int64_t *ret)
 {
 	uint64_t value = at[0] == 0xff ? UINT64_MAX : 0;
 
 	for (size_t i = 1; i < size; i++) {
-		/* Nothing but the sign may be shifted out. */
+		/* Only copies of the sign may be shifted out. */
 		if (value >> 55 != (at[0] == 0xff ? UINT64_MAX >> 55 : 0))
 			return false;
 		value = value << 8 | at[i];
@@ -95,7 +95,7 @@ static bool get_base256(const unsigned char *at, size_t size, int64_t *ret)
 	return (at[0] == 0xff) == (*ret < 0);
 }
 
-/* Spaces, octal digits, then nothing but spaces and NULs. */
+/* Spaces, octal digits, then only spaces and NULs. */
 static bool get_octal(const char *at, size_t size, int64_t *ret)
 {
 	uint64_t value = 0;
@@ -126,7 +126,7 @@ static struct str field(const char *at, size_t size)
 	return str_prefix(str_make(at, size), str_chr(str_make(at, size), '\0'));
 }
 
-/* Some old writers summed signed bytes. */
+/* Accept sums of signed bytes too, as some old writers made them. */
 static bool checksum_is_right(const struct tar_header *h)
 {
 	const unsigned char *at = (const unsigned char *)h;
@@ -165,7 +165,7 @@ static int keep(struct buf *b, struct str value, bool *has, struct files_error *
 	return 0;
 }
 
-/* "[-]SECONDS[.FRACTION]"; digits beyond nanoseconds are cut off. */
+/* "[-]SECONDS[.FRACTION]"; digits beyond nanoseconds are dropped. */
 static bool get_time(struct str s, int64_t *ret_sec, uint32_t *ret_nsec)
 {
 	bool negative = s.n && s.p[0] == '-';
@@ -201,7 +201,7 @@ static int take_record(
 	if (str_starts(key, STR("GNU.sparse.")))
 		return files_fail(
 			e, EOPNOTSUPP, STR_NULL, "sparse files in archives are not taken");
-	/* A record without a value takes an earlier one back: what the plain header says holds. */
+	/* A record without a value, which POSIX lets withdraw an earlier one, is refused. */
 	if (str_eq(key, STR("path")))
 		return keep(&x->path, value, &x->has_path, e);
 	if (str_eq(key, STR("linkpath")))
@@ -238,7 +238,7 @@ static int take_records(struct tar_reader *r, bool global, struct files_error *e
 		if (equals == 0 || equals == record.n)
 			return malformed(e, "an extended header has a broken record");
 		key = str_prefix(record, equals);
-		/* Of all entries alike nothing is said that matters here. */
+		/* Global records are ignored, except those for sparse files. */
 		if (global && !str_starts(key, STR("GNU.sparse.")))
 			continue;
 		ret = take_record(r, key, str_from_index(record, equals + 1), e);
@@ -248,7 +248,7 @@ static int take_records(struct tar_reader *r, bool global, struct files_error *e
 	return 0;
 }
 
-/* A whole extended header is in r->meta. */
+/* Parse the whole extended header in r->meta. */
 static int take_meta(struct tar_reader *r, struct files_error *e)
 {
 	struct str text = buf_str(&r->meta);
@@ -323,13 +323,13 @@ static int fill_numbers(
 	return 0;
 }
 
-/* The path of the plain header; joined is memory for it. */
+/* Return the path of the plain header; joined is memory for it. */
 static struct str plain_path(const struct tar_header *h, char joined[sizeof(h->prefix) + 101])
 {
 	struct str prefix = field(h->prefix, sizeof(h->prefix));
 	struct str name = field(h->name, sizeof(h->name));
 
-	/* GNU's older form keeps other things where the prefix is. */
+	/* GNU's older form uses the prefix field for other data. */
 	if (memcmp(h->magic, "ustar", 6) != 0 || prefix.n == 0)
 		return name;
 	memcpy(joined, prefix.p, prefix.n);
@@ -354,13 +354,13 @@ static int begin_entry(struct tar_reader *r, const struct tar_header *h, struct 
 		return malformed(e, "a header has a broken number");
 	if (entry.path.n == 0)
 		return malformed(e, "an entry has no name");
-	/* Before there was a type for directories. */
+	/* Old archives have no type for directories. */
 	if (entry.type == TAR_FILE && entry.path.p[entry.path.n - 1] == '/')
 		entry.type = TAR_DIRECTORY;
 	if ((entry.type == TAR_SYMLINK || entry.type == TAR_HARDLINK) && entry.link.n == 0)
 		return malformed(e, "a link has no target");
-	/* Some writers give a directory, or a link, the size of what it is or was. POSIX lets data
-	 * follow a hard link; then it would come twice. */
+	/* Some writers set the size of a directory or a link. POSIX allows data after a hard link,
+	 * but it would come twice. */
 	if (entry.type != TAR_FILE)
 		entry.size = 0;
 	r->left = entry.size;
@@ -422,7 +422,7 @@ static int take_header(struct tar_reader *r, struct files_error *e)
 	}
 }
 
-/* What a state without bytes left leads to. */
+/* Go on to the next state if no bytes are left in this one. */
 static int advance(struct tar_reader *r, struct files_error *e)
 {
 	int ret = 0;

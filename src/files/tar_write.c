@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: a ustar header for every entry, and before it a pax extended header ('x')
- * with just those values that ustar cannot hold: long names, sizes from 8 GiB on, ids above
- * 2097151, times with a fraction, before 1970 or after 2242. So plain trees are plain ustar, and
- * any reader that ignores extended headers still sees a sane archive. Numbers in the ustar header
+/* Theory of operation: each entry has a ustar header, and before it, if needed, a pax extended
+ * header ('x') with only those values that ustar cannot hold: long names, sizes from 8 GiB on, ids
+ * above 2097151, times with a fraction, before 1970 or after 2242. So plain trees are plain ustar,
+ * and a reader that ignores extended headers still sees a sane archive. Numbers in the ustar header
  * are cut off if an extended value replaces them. */
 #include "base/utf8.h"
 #include "files/tar.h"
@@ -32,7 +32,7 @@ static void put_text(char *at, size_t size, struct str s)
 		memcpy(at, s.p, s.n);
 }
 
-/* The sum of all bytes, the checksum's own as spaces. */
+/* The sum of all bytes, with the checksum itself as spaces. */
 static void put_checksum(struct tar_header *h)
 {
 	const unsigned char *at = (const unsigned char *)h;
@@ -91,8 +91,8 @@ static int put_number(struct buf *b, const char *key, uint64_t value)
 	return put_record(b, key, str_from(text));
 }
 
-/* Seconds with a fraction. Before 1970 both count downwards: 1.25 s before is "-1.25", which here
- * is second -2 and 0.75 s. */
+/* Seconds with a fraction. In the text both parts count down before 1970: "-1.25" is second -2 plus
+ * 0.75 s here. */
 static int put_time(struct buf *b, int64_t sec, uint32_t nsec)
 {
 	bool negative = sec < 0;
@@ -118,7 +118,7 @@ static int put_records(struct buf *b, const struct tar_entry *e, bool name_fits)
 	bool long_link = e->link.n > sizeof(((struct tar_header *)0)->linkname);
 	int r = 0;
 
-	/* Such values are UTF-8 unless it is said that they are not. */
+	/* Values are UTF-8 unless hdrcharset says otherwise. */
 	if ((!name_fits && !utf8_is_valid(e->path)) || (long_link && !utf8_is_valid(e->link)))
 		r = put_record(b, "hdrcharset", STR("BINARY"));
 	if (r == 0 && !name_fits)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: one directory is open at a time, so that a tree may be of any depth. The way
- * back is "..", but only to the directory (device and inode) from which we came: if that is not
- * what it leads to, somebody moved the tree, and the walk ends. Links are never followed. A file is
- * judged by what was opened, not by what the name meant a moment before.
+ * back is "..", but only to the directory (device and inode) from which we came. If ".." leads
+ * elsewhere, the tree was moved, and the walk ends. Links are never followed. The type of a file is
+ * that of the opened file, not of what the name meant a moment before.
  *
- * Of memory there are the names in each directory on the way from the top, and the first name of
- * each file that has several. */
+ * Memory holds the names in each directory on the way from the top, and the first name of each file
+ * that has several. */
 #include "base/fd.h"
 #include "base/hash.h"
 #include "files/tree.h"
@@ -97,7 +97,7 @@ static int put_entry(struct getter *g, enum tar_type type, const struct stat *st
 	return put(g, buf_str(&b));
 }
 
-/* Exactly size bytes, whatever becomes of the file meanwhile. */
+/* Write exactly size bytes, even if the file changes meanwhile. */
 static int put_data(struct getter *g, int fd, uint64_t size)
 {
 	static const char zero[TAR_BLOCK];
@@ -129,7 +129,8 @@ static int put_data(struct getter *g, int fd, uint64_t size)
 	return put(g, str_make(zero, padding));
 }
 
-/* Files with more than one name: *ret is the path under which this one came already, or NULL. */
+/* For a file with more than one name, set *ret to the path under which it was written before, or
+ * NULL. */
 static int find_first(struct getter *g, const struct stat *st, const char **ret)
 {
 	struct first_name *f, *found;
@@ -252,7 +253,7 @@ static int read_names(int fd, struct strs *ret)
 	return r;
 }
 
-/* Enters the directory; its names come next. */
+/* Enter the directory; its names come next. */
 static int get_directory(struct getter *g, const char *name)
 {
 	_cleanup_fd_ int fd = openat(g->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -310,7 +311,7 @@ static int get_one(struct getter *g, const char *name)
 	}
 }
 
-/* Back to the directory above. */
+/* Go back to the directory above. */
 static int ascend(struct getter *g)
 {
 	const struct level *l;

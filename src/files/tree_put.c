@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation (INV-INSIDE-PATHS): every entry's directory is reached from ours by names,
- * through directories alone; a name ".." or a link in the way ends it. What is not a directory is
- * made under a temporary name and renamed, so nothing that exists is ever written into, and a link
- * that somebody plants under the final name is replaced, not followed.
+ * through directories only; a name ".." or a link in the way is an error. Everything except
+ * directories is made under a temporary name and renamed, so nothing that exists is ever written
+ * into, and a link planted under the final name is replaced, not followed.
  *
- * A directory that was made here is closed to others until everything is there; then it gets its
- * mode and time. Archives have a directory's entries behind it, some anywhere behind it, so all are
- * remembered up to a limit; then those that the current entry is not in are finished early. One
- * that was there before keeps its own. */
+ * A directory made here is closed to others until everything is in it; then it gets its mode and
+ * time. In archives, a directory's entries come after it, sometimes much later, so all directories
+ * are remembered up to a limit. At the limit, those that do not contain the current entry are
+ * finished early. A directory that existed before keeps its attributes. */
 #include "base/fd.h"
 #include "files/beneath.h"
 #include "files/replace.h"
@@ -45,7 +45,7 @@ struct tree_put {
 	struct replace file; /* the current entry, if it is a file */
 	struct attributes file_a;
 	uint64_t file_at, file_size;
-	bool seen; /* something has come, with o.single */
+	bool seen; /* the one entry of o.single has come */
 };
 
 static int fail(const struct tree_put *t, struct files_error *e, int r)
@@ -59,7 +59,7 @@ static int fail(const struct tree_put *t, struct files_error *e, int r)
 	return files_fail(e, -r, buf_str(&t->path), why);
 }
 
-/* The names of path, joined by single slashes. */
+/* Join the names of path by single slashes. */
 static int clean_path(struct str path, struct buf *ret)
 {
 	struct str component;
@@ -91,7 +91,7 @@ static struct str split_last(struct str path, char name[BENEATH_NAME_MAX + 1])
 	return str_prefix(path, at ? at - 1 : 0);
 }
 
-/* Owner first: changing it takes set-id bits, and may be refused without harm. */
+/* Set the owner first: this clears set-id bits. It may fail for lack of permission. */
 static int set_attributes(const struct tree_put *t, int fd, const struct attributes *a, mode_t mask)
 {
 	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, a->mtime};
@@ -105,7 +105,7 @@ static int set_attributes(const struct tree_put *t, int fd, const struct attribu
 	return futimens(fd, times) < 0 && errno != EPERM ? -errno : 0;
 }
 
-/* The directory is complete. Whoever has taken it away meanwhile need not be told. */
+/* Set the attributes of a complete directory. If it was removed meanwhile, that is no error. */
 static int settle(struct tree_put *t, const struct pending *p)
 {
 	_cleanup_fd_ int dir = beneath_directory(t->o.dir, str_from(p->path), false);
@@ -125,7 +125,7 @@ static bool is_below(struct str path, struct str directory)
 	       (str_starts(path, directory) && path.p[directory.n] == '/');
 }
 
-/* All that path (null: none) is not in; children before their parents. */
+/* Settle all directories that do not contain path (null: all), children before their parents. */
 static int settle_all(struct tree_put *t, struct str path)
 {
 	size_t kept = 0;
@@ -176,7 +176,7 @@ static int remember(struct tree_put *t, const struct attributes *a)
 	return 0;
 }
 
-/* Opens the directory in which the current entry shall be. */
+/* Open the directory of the current entry. */
 static int enter_parent(struct tree_put *t)
 {
 	struct str parent = split_last(buf_str(&t->path), t->name), last = buf_str(&t->parent_path);
@@ -184,7 +184,7 @@ static int enter_parent(struct tree_put *t)
 
 	if (t->parent >= 0 && str_eq(parent, last))
 		return 0;
-	/* Mostly it goes on from where we are. */
+	/* The next entry is usually in the same directory or below it. */
 	if (t->parent >= 0 && is_below(parent, last))
 		dir = beneath_directory(t->parent, str_from_index(parent, last.n), true);
 	else
@@ -227,7 +227,7 @@ static int make_symlink(struct tree_put *t, const struct tar_entry *entry)
 	replace_name(temporary);
 	if (symlinkat(target, t->parent, temporary) < 0)
 		return -errno;
-	/* Niceties that a file system may not have. */
+	/* Ignore failures, as not every file system supports these. */
 	(void)!utimensat(t->parent, temporary, times, AT_SYMLINK_NOFOLLOW);
 	if (t->o.owners && entry->uid < UINT32_MAX && entry->gid < UINT32_MAX)
 		(void)!fchownat(t->parent, temporary, (uid_t)entry->uid, (gid_t)entry->gid,
@@ -235,7 +235,8 @@ static int make_symlink(struct tree_put *t, const struct tar_entry *entry)
 	return replace_rename(t->parent, temporary, t->name, true);
 }
 
-/* The other name of something that is there already: in this directory too, and itself. */
+/* Make another name for something that exists. No link is followed, neither on the way nor at the
+ * end. */
 static int make_hardlink(struct tree_put *t, const struct tar_entry *entry)
 {
 	char temporary[REPLACE_NAME_MAX], name[BENEATH_NAME_MAX + 1];
@@ -251,7 +252,7 @@ static int make_hardlink(struct tree_put *t, const struct tar_entry *entry)
 	if (linkat(dir, name, t->parent, temporary, 0) < 0)
 		return -errno;
 	r = replace_rename(t->parent, temporary, t->name, true);
-	/* If both are names of one file already, the kernel leaves both. */
+	/* rename() does nothing if both names already belong to the same file. */
 	if (r == 0)
 		unlinkat(t->parent, temporary, 0);
 	return r;
@@ -346,7 +347,7 @@ static int on_data(void *user, const char *p, size_t n, struct files_error *e)
 	struct tree_put *t = user;
 
 	t->moved.bytes += n;
-	/* What is nothing but zeroes becomes a hole. */
+	/* A piece of only zeroes becomes a hole. */
 	if (n >= HOLE && is_zero(p, n)) {
 		t->file_at += n;
 		return 0;

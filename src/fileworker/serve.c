@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: one connection, one operation at a time, everything blocking. The worker has
- * the rights of a process of the room and holds nothing but its end of the socket, so there is
- * nothing to gain by taking it over; whoever kills it harms his own room. It ends with its client.
- */
+ * the rights of a process of the room and holds only its end of the socket, so an attacker gains
+ * nothing by taking it over, and a room that kills it harms only itself. It ends with its
+ * client. */
 #include "fileworker/serve.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -97,7 +97,7 @@ static int run(struct server *s, const struct files_request *q)
 	return s->answered ? 0 : answer(s, r, &e);
 }
 
-/* What the request points to would be gone with the next frame. */
+/* Copy the strings of the request, as the next frame overwrites them. */
 static int on_request(struct server *s, struct str payload)
 {
 	_cleanup_(freep) char *path = NULL, *other = NULL;
@@ -141,7 +141,7 @@ int files_serve(int fd, int root, const char *base)
 	struct server s = {.root = root, .base = str_from(base)};
 	int r;
 
-	fd_raise_limit(); /* a deep tree may want many */
+	fd_raise_limit(); /* a deep tree may need many */
 	r = chan_init(&s.c, fd, FILES_MAX_PAYLOAD, FILES_MAX_OUT);
 	if (r == 0)
 		r = serve(&s);
@@ -154,13 +154,13 @@ int files_serve_main(int argc, char **argv)
 	const char *base = argc > 2 && argv[2][0] == '/' ? argv[2] : "";
 	_cleanup_fd_ int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-	/* 0 itself stays, as /dev/null: nothing may land on a standard descriptor. */
+	/* Descriptor 0 becomes /dev/null, so that no new file lands on a standard descriptor. */
 	_cleanup_fd_ int fd = fcntl(0, F_DUPFD_CLOEXEC, 3);
 	_cleanup_fd_ int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	if (root < 0 || fd < 0 || null < 0 || dup2(null, 0) < 0)
 		return 1;
-	/* If files may only be so large (RLIMIT_FSIZE) that is an error to report. */
+	/* Exceeding RLIMIT_FSIZE is an error to report, not a reason to die. */
 	signal(SIGXFSZ, SIG_IGN);
 	return files_serve(TAKE_FD(fd), root, base) < 0;
 }

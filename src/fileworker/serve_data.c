@@ -16,7 +16,8 @@ static int not_regular(const struct stat *st, struct files_error *e)
 	return files_fail(e, EINVAL, STR_NULL, "it is not a regular file");
 }
 
-/* One frame of data, read right into the channel's buffer. How much, 0 at the end, or -errno. */
+/* Read one frame of data right into the channel's buffer. Return its length, 0 at the end, or
+ * -errno. */
 static ssize_t send_some(struct server *s, int fd, size_t n, uint64_t offset)
 {
 	size_t mark;
@@ -78,8 +79,8 @@ int serve_read(struct server *s, const struct files_request *q, struct files_err
 
 typedef int (*data_fn)(void *user, const char *p, size_t n, struct files_error *e);
 
-/* Hands the client's data to fn until its END: 0; or an error, -ECANCELED for one. An error of fn's
- * is told at once, and the rest of the data thrown away. */
+/* Pass the client's data to fn until END. Return 0, or an error, such as -ECANCELED. An error of fn
+ * is reported at once, and the rest of the data is thrown away. */
 static int take_data(struct server *s, data_fn fn, void *user, int r, struct files_error *e)
 {
 	for (;;) {
@@ -114,7 +115,7 @@ static int write_some(void *user, const char *p, size_t n, struct files_error *e
 	return fd_write_all(*(const int *)user, p, n);
 }
 
-/* Into the file itself. */
+/* Write into the file itself. */
 static int write_directly(struct server *s, const struct files_request *q, const struct beneath *at,
 	struct files_error *e)
 {
@@ -127,7 +128,7 @@ static int write_directly(struct server *s, const struct files_request *q, const
 	flags |= q->flags & FILES_REPLACE ? 0 : O_EXCL;
 	fd = openat(at->dir, at->name, flags, 0666);
 	if (fd < 0)
-		/* Nobody reads the FIFO, or it is a socket. */
+		/* A FIFO without a reader, or a socket. */
 		r = errno == ENXIO ? files_fail(e, EINVAL, STR_NULL, "it is not a regular file")
 				   : -errno;
 	else if (fstat(fd, &st) < 0)
@@ -141,7 +142,8 @@ static int write_directly(struct server *s, const struct files_request *q, const
 	return take_data(s, write_some, &fd, r, e);
 }
 
-/* The new file is as the old one was, if that is possible and nothing else was asked for. */
+/* Give the new file the owner of the old one, if permitted, and its mode unless the request sets
+ * one. */
 static int dress(const struct files_request *q, const struct stat *old, int fd)
 {
 	mode_t mask;
@@ -157,7 +159,7 @@ static int dress(const struct files_request *q, const struct stat *old, int fd)
 	return fchmod(fd, 0666 & ~mask) < 0 ? -errno : 0;
 }
 
-/* Beside it, to take its place at the end. */
+/* Write a temporary file next to the old one, which it replaces at the end. */
 static int write_atomically(struct server *s, const struct files_request *q,
 	const struct beneath *at, struct files_error *e)
 {
@@ -230,7 +232,7 @@ int serve_tar_get(struct server *s, const struct files_request *q, struct files_
 	return r;
 }
 
-/* Opens the directory, made if it is missing. */
+/* Open the directory, and make it if it is missing. */
 static int open_target(struct server *s, struct str path, bool *ret_new)
 {
 	_cleanup_(beneath_donep) struct beneath at = BENEATH_NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What the parts of the worker share. An operation returns 0, or -errno with e filled if the
- * errno alone does not say it; on BROKEN the connection is of no use any more. */
+/* Shared by the parts of the worker. An operation returns 0, or -errno with e filled if the errno
+ * alone is not enough. If `broken` is set, the connection cannot be used any more. */
 
 #include "files/beneath.h"
 #include "files/protocol.h"
@@ -12,20 +12,21 @@ struct server {
 	struct str base;          /* borrowed */
 	bool broken;              /* the client is gone, or broke the rules */
 	int broken_r;             /* why */
-	bool answered;            /* ERROR was sent already */
+	bool answered;            /* ERROR was already sent */
 	struct files_moved moved; /* for DONE */
-	uint64_t beat_usec;       /* when something was last sent */
+	uint64_t beat_usec;       /* when ALIVE was last sent */
 };
 
 typedef int (*server_op)(struct server *s, const struct files_request *q, struct files_error *e);
 
-/* The connection is over: returns r. */
+/* Mark the connection as broken. Return r. */
 int server_break(struct server *s, int r);
-/* Sends everything that is queued, waiting for the client to take it. */
+/* Send everything that is queued, waiting for the client to read it. */
 _warn_unused_ int server_flush(struct server *s);
-/* Whether the client has asked to end: 0, -ECANCELED, or the connection is broken. */
+/* Check whether the client wants to end the operation. Return 0, -ECANCELED, or another error if
+ * the connection is broken. */
 _warn_unused_ int server_check(struct server *s);
-/* The same, and tells the client now and then that we are alive. */
+/* The same, and send ALIVE at most once a second. */
 _warn_unused_ int server_beat(struct server *s);
 
 /* --- serve_names.c --- */

@@ -22,8 +22,7 @@ static int find(struct server *s, struct str path, unsigned flags, struct beneat
 	return beneath_find(s->root, s->base, path, flags, ret);
 }
 
-/* If something shall be removed or renamed, a slash behind it does not mean what a link leads
- * to. */
+/* To remove or rename a link itself, ignore slashes at the end, which would lead to its target. */
 static int find_itself(struct server *s, struct str path, struct beneath *ret)
 {
 	while (path.n > 1 && path.p[path.n - 1] == '/')
@@ -79,13 +78,13 @@ static int put_entry(struct frame_out *f, int dir, const char *name)
 	struct stat st;
 
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? 0 : -errno; /* gone meanwhile */
+		return errno == ENOENT ? 0 : -errno; /* vanished meanwhile */
 	files_stat_from(&m.stat, &st);
 	message_put(&f->w, files_entry_message(), &m);
 	return 0;
 }
 
-/* As many entries as make a frame. 1: there may be more, 0: that was all, or -errno. */
+/* Send a frame of entries. Return 1 if there may be more, 0 if that was all, or -errno. */
 static int list_some(struct server *s, DIR *dir)
 {
 	struct frame_out f = frame_begin(&s->c, FILES_ENTRIES);
@@ -139,7 +138,7 @@ int serve_list(struct server *s, const struct files_request *q, struct files_err
 	return r;
 }
 
-/* An explicit mode is meant exactly. */
+/* An explicit mode is not subject to the umask. */
 static int make_directory(const struct beneath *at, uint32_t mode)
 {
 	mode_t old;
@@ -231,7 +230,7 @@ int serve_chmod(struct server *s, const struct files_request *q, struct files_er
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -errno;
 	if (S_ISLNK(st.st_mode))
-		return -ELOOP; /* put there just now */
+		return -ELOOP; /* a link has just taken its place */
 	if (syscall(NR_FCHMODAT2, fd, "", q->mode, AT_EMPTY_PATH) == 0)
 		return 0;
 	if (errno != ENOSYS && errno != EINVAL)
@@ -249,6 +248,6 @@ int serve_symlink(struct server *s, const struct files_request *q, struct files_
 		return r;
 	if (!at.name[0])
 		return -EEXIST;
-	/* The request's copies are terminated. */
+	/* on_request() has copied and terminated the string. */
 	return symlinkat(q->other.p, at.dir, at.name) < 0 ? -errno : 0;
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: inotify. It watches directories, not trees, so in a recursive watch each
- * directory has a watch and a node that knows its parent, and directories that appear are added
- * when their event comes. What was made in them before that is reported as created when they are
- * looked through, so an entry may be told twice, never not at all. One that is renamed within the
- * tree keeps its watches: the kernel tells of both names one after the other, with one cookie.
+ * directory has a watch and a node that knows its parent, and new directories are added when their
+ * event comes. Everything made in them before that is reported as created when they are searched,
+ * so an entry may be reported twice, but is never missed. A directory that is renamed within the
+ * tree keeps its watches: the kernel reports both names one after the other, with the same cookie.
  *
- * What is watched is not kept open while nothing happens: the kernel tells that it was removed only
- * when nobody holds it any more.
+ * The watched directory is not kept open between events, because the kernel reports its removal
+ * only when it is no longer open.
  *
- * A file is watched through its directory, so that its replacement by a rename is seen as well.
- * Slow readers are not waited for by the kernel: what it then drops is told as an overflow. */
+ * A file is watched through its directory, so that its replacement by a rename is seen as well. The
+ * kernel does not wait for slow readers: the events that it drops are reported as an overflow. */
 #include "base/fd.h"
 #include "base/hash.h"
 #include "fileworker/serve_internal.h"
@@ -30,9 +30,9 @@ enum {
 
 struct node {
 	int wd;
-	struct node *parent; /* NULL: what is watched */
+	struct node *parent; /* NULL: the top */
 	char *name;
-	struct node *next; /* waiting to be looked through */
+	struct node *next; /* waiting to be searched */
 	UT_hash_handle hh;
 };
 
@@ -40,7 +40,7 @@ struct watcher {
 	struct server *s;
 	struct files_error *e;
 	int fd;
-	int top;         /* directory that is watched, or that holds the file; -1: not open now */
+	int top;         /* watched directory, or the one that holds the file; -1: not open now */
 	struct str path; /* of what is watched */
 	dev_t device;    /* of the directory */
 	ino_t inode;
@@ -48,7 +48,7 @@ struct watcher {
 	bool recursive, over;
 	struct node *nodes, *top_node;
 	struct node *todo;
-	struct node *moving; /* told to have left, by the last event; NULL: none */
+	struct node *moving; /* moved away by the last event; NULL: none */
 	uint32_t moving_cookie;
 	struct frame_out frame;
 	bool in_frame;
@@ -65,7 +65,7 @@ static int limit(struct watcher *w, int errnum)
 	return -errnum;
 }
 
-/* Path of a node below what is watched, with name (may be NULL) behind it. */
+/* Get the path of a node, relative to the top, followed by name (may be NULL). */
 static int node_path(const struct node *n, const char *name, struct buf *ret)
 {
 	const struct node *chain[1024], *at = n;
@@ -122,7 +122,7 @@ static void node_free(struct node *n)
 	free(n);
 }
 
-/* The directory is not there any more: neither it nor what was below is watched. */
+/* Stop watching a directory that is gone, and everything below it. */
 static void forget(struct watcher *w, struct node *top)
 {
 	struct node *n, *tmp, **at, *gone = NULL;
@@ -134,7 +134,7 @@ static void forget(struct watcher *w, struct node *top)
 		else
 			at = &n->next;
 	}
-	/* All are found before the first is freed: they point to each other. */
+	/* Find all nodes before freeing any, because they point to each other. */
 	HASH_ITER (hh, w->nodes, n, tmp) {
 		if (!is_below(n, top))
 			continue;
@@ -150,13 +150,13 @@ static void forget(struct watcher *w, struct node *top)
 	}
 }
 
-/* Watches a directory; if recursive, it will be looked through. */
+/* Watch a directory. If the watch is recursive, it will be searched. */
 static int add(struct watcher *w, int dir, struct node *parent, const char *name)
 {
 	struct node *n, *known;
 	int wd;
 
-	/* The only way to name a descriptor to inotify without a file system for it. */
+	/* inotify takes only paths, and there may be no /proc to name a descriptor by. */
 	if (fchdir(dir) < 0)
 		return -errno;
 	wd = inotify_add_watch(w->fd, ".", MASK);
@@ -164,7 +164,7 @@ static int add(struct watcher *w, int dir, struct node *parent, const char *name
 		return limit(w, errno);
 	HASH_FIND_INT(w->nodes, &wd, known);
 	if (known)
-		return 0; /* it has been found twice, or is mounted in two places */
+		return 0; /* found twice, or mounted in two places */
 	n = calloc(1, sizeof(*n));
 	if (!n)
 		return -ENOMEM;
@@ -186,11 +186,11 @@ static int add_below(struct watcher *w, struct node *parent, int dir, const char
 {
 	_cleanup_fd_ int fd = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-	/* It vanished, or is none any more: its own events tell. */
+	/* It vanished, or is not a directory any more: its own events report that. */
 	return fd < 0 ? 0 : add(w, fd, parent, name);
 }
 
-/* A directory of ours, O_PATH, or -errno. */
+/* Open a watched directory. Return an O_PATH descriptor or -errno. */
 static int open_node(struct watcher *w, const struct node *n)
 {
 	_cleanup_(buf_donep) struct buf path = BUF_INIT(FILES_MAX_PATH);
@@ -238,7 +238,7 @@ static int look_at(struct watcher *w, struct node *n, DIR *dir, bool tell, struc
 	return r;
 }
 
-/* Looks through directories that were added; tell: what is in them is reported. */
+/* Search the directories that were added. tell: report what is in them. */
 static int look_through(struct watcher *w, bool tell)
 {
 	_cleanup_(buf_donep) struct buf path = BUF_INIT(FILES_MAX_PATH);
@@ -258,7 +258,7 @@ static int look_through(struct watcher *w, bool tell)
 		d = fd < 0 ? NULL : fdopendir(fd);
 		fd_close(dir);
 		if (!d) {
-			/* Gone, or closed to us. */
+			/* Gone, or not permitted. */
 			fd_close(fd);
 			continue;
 		}
@@ -296,7 +296,8 @@ static struct node *find_child(const struct watcher *w, const struct node *paren
 	return NULL;
 }
 
-/* The event after that of a directory which has left: it has another name now, or is elsewhere. */
+/* Handle the event after a directory has moved away: it has a new name in the tree, or has left
+ * it. */
 static int settle_moving(struct watcher *w, const struct inotify_event *ev)
 {
 	struct node *parent, *n = TAKE_PTR(w->moving);
@@ -318,7 +319,7 @@ static int settle_moving(struct watcher *w, const struct inotify_event *ev)
 	return 0;
 }
 
-/* A directory came or went: the nodes follow. */
+/* Update the nodes after a directory came or went. */
 static int follow(struct watcher *w, struct node *n, const struct inotify_event *ev)
 {
 	struct node *child;
@@ -344,14 +345,14 @@ static int follow(struct watcher *w, struct node *n, const struct inotify_event 
 	return r < 0 ? r : look_through(w, true);
 }
 
-/* Something happened to a watched directory itself. */
+/* Handle an event of a watched directory itself. */
 static int on_self(struct watcher *w, struct node *n, uint32_t mask)
 {
 	const struct files_event gone = {.change = FILES_GONE};
 	const struct files_event changed = {.change = FILES_CHANGED, .is_directory = true};
 
 	if (n != w->top_node) {
-		/* Its parent has told, if it was not replaced by a rename. */
+		/* Its parent reports a removal, unless a rename replaced the directory. */
 		if (mask & IN_IGNORED)
 			forget(w, n);
 		return 0;
@@ -428,7 +429,7 @@ static int watch(struct watcher *w)
 		struct pollfd p[2] = {
 			{.fd = w->s->c.fd, .events = POLLIN}, {.fd = w->fd, .events = POLLIN}};
 
-		/* First: it may have been received with the request. */
+		/* Check first: a CANCEL may have been received with the request. */
 		r = server_check(w->s);
 		if (r == 0 && poll(p, 2, -1) < 0 && errno != EINTR)
 			return -errno;
@@ -454,7 +455,7 @@ static void done(struct watcher *w)
 	let_go(w);
 }
 
-/* What is watched: a directory, or the one that holds the file. */
+/* Open the directory to watch, or the one that holds the file. */
 static int open_top(struct watcher *w, struct str path)
 {
 	_cleanup_(beneath_donep) struct beneath at = BENEATH_NULL;

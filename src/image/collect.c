@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: what the images of the index have is gathered by name, sorted, and what is
- * not among it goes. A layer is renamed before it is removed, so that a crash leaves no half one
- * under its name. */
+/* Theory of operation: the names of all blobs and layers of the index are gathered and sorted, and
+ * everything else is removed. A layer is renamed before it is removed, so that a crash leaves no
+ * incomplete layer under its name. */
 #include "base/fd.h"
 #include "base/fs.h"
 #include "base/rand.h"
@@ -68,7 +68,7 @@ static int add_image(struct image_store *s, const char *hex, struct used *blobs,
 	return r < 0 ? err_nomem(err) : 0;
 }
 
-/* False if a room uses it. */
+/* Return false if a room uses the layer. */
 static bool remove_layer(int layers, const char *name)
 {
 	_cleanup_fd_ int fd = openat(layers, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -42,7 +42,7 @@ static bool read_descriptor(const json_t *o, char hex[IMAGE_HEX + 1], uint64_t *
 	return true;
 }
 
-/* What this machine is called in images (Go's GOARCH). */
+/* The name of this machine in images (Go's GOARCH). */
 static struct str own_architecture(void)
 {
 	static const struct {
@@ -66,7 +66,7 @@ static bool is_elsewhere(const json_t *platform)
 	       (architecture.n && own.n && !str_eq(architecture, own));
 }
 
-/* "name:tag" on the heap; NULL in *ret if it is none. */
+/* Set *ret to "name:tag" on the heap, or NULL if text is not a valid name. */
 static int take_name(struct str text, char **ret)
 {
 	struct image_ref ref;
@@ -138,7 +138,7 @@ int image_index_add(
 			free(e->name);
 			e->name = NULL;
 		}
-		/* It is there, and has a name again. */
+		/* The same image gets a name again: replace its entry. */
 		if (same && !e->name)
 			image_index_drop(index, i);
 	}
@@ -251,7 +251,7 @@ int image_manifest_write(const struct image_manifest *m, struct buf *ret, struct
 	return !layers || json_text_write(ret, o, JSON_TEXT_COMPACT) < 0 ? err_nomem(err) : 0;
 }
 
-/* An array of strings without NUL; null and nothing are the empty one. */
+/* Append an array of strings without NUL. null or no array count as empty. */
 static int take_texts(const json_t *list, char ***ret, const char *what, struct cloche_err *err)
 {
 	if (!list || json_is_null(list))
@@ -269,7 +269,7 @@ static int take_texts(const json_t *list, char ***ret, const char *what, struct 
 	return 0;
 }
 
-/* A string, NULL if it is not there or empty. */
+/* Copy a string. *ret stays NULL if it is missing, empty or holds a NUL. */
 static int take_text(const json_t *o, const char *key, char **ret, struct cloche_err *err)
 {
 	struct str s = json_str_at(o, key);
@@ -280,7 +280,7 @@ static int take_text(const json_t *o, const char *key, char **ret, struct cloche
 	return *ret ? 0 : err_nomem(err);
 }
 
-/* An absolute path below "/" that never goes up. */
+/* Whether path is absolute, below "/", and has no "..". */
 static bool is_place(struct str path)
 {
 	bool below = false;

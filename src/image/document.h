@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* The JSON documents of images (OCI image format 1.0, Docker's manifest version 2 schema 2, and the
- * manifest.json of `docker save`), which strangers wrote: everything in them is bounded and
- * checked, and what is unknown is ignored. Pure. */
+ * manifest.json of `docker save`). They are not trusted: everything in them is bounded and checked,
+ * and unknown fields are ignored. Pure. */
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -25,8 +25,8 @@ struct image_entry {
 	char hex[IMAGE_HEX + 1];
 	uint64_t size;
 	enum image_kind kind;
-	char *name;     /* "name:tag", heap; NULL: none, or one that is no name */
-	bool elsewhere; /* for another system or processor than this one */
+	char *name;     /* "name:tag", heap; NULL: none, or not valid */
+	bool elsewhere; /* for another system or processor */
 };
 
 struct image_index {
@@ -35,10 +35,10 @@ struct image_index {
 };
 #define IMAGE_INDEX_NULL ((struct image_index){0})
 
-/* E_CORRUPT. A name of a tag alone ("v1", as buildah writes it) is taken as a name. */
+/* Fails with E_CORRUPT. A tag alone ("v1", as buildah writes it) is taken as a name. */
 _warn_unused_ int image_index_read(
 	struct str text, struct image_index *ret, struct cloche_err *err);
-/* The index as text, in OCI's form. */
+/* Write the index as text in OCI's form. */
 _warn_unused_ int image_index_write(
 	const struct image_index *index, struct buf *ret, struct cloche_err *err);
 void image_index_done(struct image_index *index);
@@ -47,11 +47,11 @@ static inline void image_index_donep(struct image_index *index)
 	image_index_done(index);
 }
 
-/* Adds one (name is copied). A name that another has is taken from it. */
+/* Add an entry (name is copied). If another entry has the same name, it loses it. */
 _warn_unused_ int image_index_add(
 	struct image_index *index, const struct image_entry *entry, struct cloche_err *err);
 
-/* Takes the i-th out. */
+/* Remove the i-th entry. */
 void image_index_drop(struct image_index *index, size_t i);
 
 struct image_blob {
@@ -67,7 +67,8 @@ struct image_manifest {
 
 _warn_unused_ int image_manifest_read(
 	struct str text, struct image_manifest *ret, struct cloche_err *err);
-/* One that has no other form, for an archive of `docker save`, whose layers are plain tar. */
+/* Write a manifest for an image from an archive of `docker save`, which has none. Its layers are
+ * plain tar. */
 _warn_unused_ int image_manifest_write(
 	const struct image_manifest *m, struct buf *ret, struct cloche_err *err);
 
@@ -88,7 +89,7 @@ static inline void image_config_donep(struct image_config *c)
 	image_config_done(c);
 }
 
-/* manifest.json of `docker save`: one of these for each image. */
+/* An image in the manifest.json of `docker save`. */
 struct image_saved {
 	char *config, **layers, **tags; /* paths in the archive; names */
 };
@@ -96,7 +97,7 @@ struct image_saved {
 _warn_unused_ int image_saved_read(
 	struct str text, struct image_saved **ret, size_t *ret_n, struct cloche_err *err);
 void image_saved_free(struct image_saved *s, size_t n);
-/* The same of images of an OCI layout, for engines that read no other form: the manifests are those
- * of the index, in its order. */
+/* Write manifest.json for the images of an OCI layout, for engines that read no other form. The
+ * manifests are those of the index, in its order. */
 _warn_unused_ int image_saved_write(const struct image_index *index,
 	const struct image_manifest *manifests, struct buf *ret, struct cloche_err *err);

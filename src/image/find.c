@@ -21,7 +21,7 @@ void image_found_done(struct image_found *f)
 	*f = IMAGE_FOUND_NULL;
 }
 
-/* The entry of that name; index->n if there is none. */
+/* Return the entry of that name, or index->n if there is none. */
 static size_t find_name(
 	const struct image_index *index, const struct image_ref *ref, bool *ret_many)
 {
@@ -47,7 +47,8 @@ static size_t find_name(
 	return found;
 }
 
-/* By the beginning of the manifest's digest or of the id, which is the configuration's. */
+/* Find an image by the beginning of the manifest's digest, or of the id, which is the digest of the
+ * configuration. */
 static size_t find_id(
 	struct image_store *s, const struct image_index *index, struct str digits, bool *ret_many)
 {
@@ -108,7 +109,7 @@ int image_find(struct image_store *s, const struct image_index *index, struct st
 	return 0;
 }
 
-/* A file of the image, from the highest layer that has it. -1 if none has. */
+/* Open a file of the image in the highest layer that has it, or return -1. */
 static int open_in_layers(struct image_store *s, const struct image_config *c, const char *path)
 {
 	struct open_how how = {.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
@@ -133,8 +134,8 @@ static int open_in_layers(struct image_store *s, const struct image_config *c, c
 
 enum { FIELD_NAME = 0, FIELD_ID = 2, FIELD_GROUP = 3, FIELD_HOME = 5, FIELDS = 6 };
 
-/* The fields of the account of that name or, if it is a number, with that id (passwd(5),
- * group(5)). */
+/* Find the account with that name or, if name is a number, with that id (passwd(5), group(5)), and
+ * return its fields. */
 static bool find_account(struct str text, struct str name, struct str ret[FIELDS])
 {
 	uint64_t want, id;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* An image of the store by the name that a person gives it. */
+/* Find an image of the store by the name that the user gives. */
 
 #include "image/store.h"
 
 struct image_found {
-	char hex[IMAGE_HEX + 1]; /* of the manifest */
-	char *name;              /* heap; the name that led here, NULL: an id did */
+	char hex[IMAGE_HEX + 1]; /* digest of the manifest */
+	char *name;              /* heap; the matching name; NULL: found by id */
 	struct image_manifest manifest;
 	struct image_config config;
 };
@@ -17,7 +17,8 @@ static inline void image_found_donep(struct image_found *f)
 	image_found_done(f);
 }
 
-/* E_NOT_FOUND; E_USAGE if it is no name, or the beginning of several ids. */
+/* E_NOT_FOUND if there is no such image; E_USAGE if text is not valid, or matches several
+ * images. */
 _warn_unused_ int image_find(struct image_store *s, const struct image_index *index,
 	struct str text, struct image_found *ret, struct cloche_err *err);
 
@@ -32,7 +33,7 @@ static inline void image_user_donep(struct image_user *u)
 	free(u->home);
 }
 
-/* Who User of the configuration is ("name", "uid", each also with ":group"), by the accounts of the
- * image. E_CONFIG if it is a name that is not among them. */
+/* Find the User of the configuration ("name" or "uid", each also with ":group") among the accounts
+ * of the image. E_CONFIG if it is a name that the image does not have. */
 _warn_unused_ int image_find_user(struct image_store *s, const struct image_config *c,
 	struct image_user *ret, struct cloche_err *err);

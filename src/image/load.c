@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: under the one lock of the store, blobs are taken by their digest, layers are
- * unpacked beside their place and renamed into it, and the index is written last. Whatever ends it
- * before that leaves things that no image has, which the next who holds the lock removes. */
+ * unpacked beside their place and renamed into it, and the index is written last. If loading ends
+ * before that, the blobs and layers that no image uses are removed, at the latest by the next
+ * holder of the lock. */
 #include "image/load.h"
 #include "base/fd.h"
 #include "base/fs.h"
@@ -20,7 +21,7 @@ struct loading {
 	struct image_store *store;
 	const struct image_source *source;
 	struct image_load *job;
-	struct image_index index; /* as it will be */
+	struct image_index index; /* the future index */
 	struct image_index added;
 	char step[64];
 };
@@ -35,7 +36,7 @@ static bool on_progress(void *user, uint64_t bytes)
 	return tell(user, bytes);
 }
 
-/* A layer begins: what is done with it, and which one it is. */
+/* Report the start of a layer. Fails if the user cancels. */
 static int begin(struct loading *l, const char *verb, size_t i, size_t n, struct cloche_err *err)
 {
 	snprintf(l->step, sizeof(l->step), "%s layer %zu of %zu", verb, i + 1, n);
@@ -77,7 +78,7 @@ static int take_result(void *user, struct str line, struct cloche_err *err)
 	return 0;
 }
 
-/* Into the directory `dir`, which is empty. */
+/* Unpack into the empty directory dir. */
 static int unpack_into(
 	struct loading *l, const char *blob, const char *diff_id, int dir, struct cloche_err *err)
 {
@@ -114,7 +115,7 @@ static int unpack(struct loading *l, const char *blob, const char *diff_id, stru
 		return err_sys(err, errno, "create a layer");
 	dir = openat(layers, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	r = dir < 0 ? err_sys(err, errno, "open a layer") : unpack_into(l, blob, diff_id, dir, err);
-	/* Once it has its name, nobody looks into it again. */
+	/* Sync first: a layer that has its name is not checked again. */
 	if (r == 0 && syncfs(dir) < 0)
 		r = err_sys(err, errno, "write the layer to the disk");
 	if (r == 0 && renameat(layers, name, layers, diff_id) < 0)
@@ -145,7 +146,7 @@ static int add_image(struct loading *l, const struct image_entry *e, struct cloc
 {
 	int r;
 
-	/* An image without a name is there once. */
+	/* Add an image without a name only once. */
 	for (size_t i = 0; !e->name && i < l->index.n; i++)
 		if (strcmp(l->index.entries[i].hex, e->hex) == 0)
 			return image_index_add(&l->added, e, err);
@@ -153,7 +154,7 @@ static int add_image(struct loading *l, const struct image_entry *e, struct cloc
 	return r < 0 ? r : image_index_add(&l->added, e, err);
 }
 
-/* A blob of an OCI layout. */
+/* Load a blob of an OCI layout. */
 static int take_blob(struct loading *l, struct image_blob *b, struct cloche_err *err)
 {
 	char path[IMAGE_HEX + 16];
@@ -209,7 +210,7 @@ static int load_manifest(struct loading *l, const struct image_entry *e, struct 
 	return r < 0 ? r : add_image(l, &stored, err);
 }
 
-/* What is for this machine, of an index in an index the first one alone. */
+/* Load all images for this machine; of a nested index, only the first. */
 static int load_index(struct loading *l, const struct image_index *index, const char *name,
 	int depth, struct cloche_err *err)
 {
@@ -255,7 +256,7 @@ static int load_layout(struct loading *l, struct cloche_err *err)
 	return r < 0 ? r : load_index(l, &index, l->job->name, 0, err);
 }
 
-/* An image of `docker save`, which has no manifest of its own: one is made. */
+/* Load an image of `docker save`. It has no manifest, so one is made. */
 static int load_one_saved(struct loading *l, const struct image_saved *s, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(IMAGE_MAX_DOCUMENT);
@@ -329,7 +330,7 @@ static int load_any(struct loading *l, struct cloche_err *err)
 	return r < 0 ? r : image_store_write(l->store, &l->index, err);
 }
 
-/* What was taken for nothing. */
+/* Remove the blobs and layers of a failed load. */
 static void give_back(struct loading *l)
 {
 	_cleanup_(image_index_donep) struct image_index index = IMAGE_INDEX_NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: registries, their certificates and their passwords are skopeo's: whoever has
- * logged in with it (or with podman) pulls as himself. It writes an OCI layout into a directory of
- * the store, which is loaded like any other. Without skopeo, or for an image that no registry has
- * ("localhost/..."), an engine that has it writes it out. */
+/* Theory of operation: skopeo handles registries, certificates and passwords, so a login with it
+ * (or with podman) is used here too. It writes an OCI layout into a directory of the store, which
+ * is loaded like any other. Without skopeo, or for an image that no registry has ("localhost/..."),
+ * an engine that has the image saves it as an archive. */
 #include "image/pull.h"
 #include "base/fd.h"
 #include "base/fs.h"
@@ -17,7 +17,7 @@
 
 enum { MAX_TROUBLE = 8192 };
 
-/* Its last line that says something. */
+/* Get the last line that is not empty. */
 static void last_line(struct str text, char *ret, size_t size)
 {
 	snprintf(ret, size, "it failed without a word");
@@ -36,7 +36,7 @@ static int finish(pid_t pid, int trouble, const char *path, struct cloche_err *e
 	int status;
 
 	if (fd_read_to_end(trouble, &text) == -E2BIG) {
-		/* Nobody reads the rest, and it must not wait for us. */
+		/* Do not leave it blocked on a pipe that is no longer read. */
 		kill(pid, SIGTERM);
 	}
 	while (waitpid(pid, &status, 0) < 0)
@@ -123,7 +123,7 @@ static int pull_by_engine(struct image_store *s, char *path, const char *name,
 		read = image_source_read_archive(&source, s, out[0], NULL, NULL, &own);
 		out[0] = fd_close(out[0]);
 		r = finish(pid, trouble[0], path, err);
-		/* What the engine says is why the archive is none. */
+		/* If the engine failed, its message explains the broken archive. */
 		if (r == 0 && read < 0 && (r = read) < 0 && err)
 			*err = own;
 	}

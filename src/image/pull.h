@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Gets images by the programs that a person has for it. */
+/* Get images with the programs that the user has for that. */
 
 #include "image/load.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The grammar is that of the OCI distribution specification ("Pulling manifests"), and of Docker's
- * names in front of it (host[:port]/path). */
+/* The grammar of the OCI distribution specification ("Pulling manifests"), with Docker's
+ * host[:port]/ in front. */
 #include "image/ref.h"
 
 #include <stdio.h>
@@ -38,8 +38,8 @@ bool image_digest_parse(struct str s, struct str *ret)
 	return true;
 }
 
-/* One part of a name between slashes: letters, digits and single separators within. The first may
- * be a host with a port; hosts alone may have capitals. */
+/* One part of a name between slashes: letters, digits and single separators between them. The first
+ * part may be a host with a port; only hosts may have capitals. */
 static bool is_name_part(struct str part, bool host)
 {
 	bool between = false;
@@ -88,7 +88,7 @@ static bool is_tag(struct str tag)
 	return true;
 }
 
-/* The colon of the tag: the last one, if no slash is behind it. */
+/* Return the position of the tag's colon: the last one, if no slash follows it. */
 static size_t find_tag(struct str s)
 {
 	for (size_t i = s.n; i-- > 0 && s.p[i] != '/';)
@@ -155,7 +155,7 @@ bool image_ref_matches(const struct image_ref *ref, struct str stored, bool *ret
 	if (ref->tag.n && !str_eq(tag, ref->tag))
 		return false;
 	*ret_exact = str_eq(name, ref->name);
-	/* With the slash before it, so that "pine" is not "alpine". */
+	/* Require the slash, so that "pine" does not match "alpine". */
 	return *ret_exact || (str_ends(name, ref->name) && name.n > ref->name.n &&
 				     name.p[name.n - ref->name.n - 1] == '/');
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* How people name an image: name[:tag][@sha256:DIGEST], the digest alone, or the beginning of an
- * id. Pure. */
+/* Names of images: name[:tag][@sha256:DIGEST], the digest alone, or the beginning of an id.
+ * Pure. */
 
 #include "base/err.h"
 #include "base/sha256.h"
@@ -12,31 +12,30 @@ enum {
 	IMAGE_NAME_MAX = 255,
 	IMAGE_TAG_MAX = 128,
 	IMAGE_HEX = 2 * SHA256_BYTES,
-	IMAGE_ID_MIN = 4, /* digits of an id that are enough to name it */
+	IMAGE_ID_MIN = 4, /* minimal number of digits of an id */
 	IMAGE_REF_MAX = IMAGE_NAME_MAX + 1 + IMAGE_TAG_MAX + sizeof("@sha256:") + IMAGE_HEX,
 };
 
 /* Views of the text that was parsed. */
 struct image_ref {
 	struct str name;   /* empty: an id or a digest alone */
-	struct str tag;    /* "latest" if neither tag nor digest was given; else may be empty */
+	struct str tag;    /* "latest" if neither tag nor digest was given; else it may be empty */
 	struct str digest; /* 64 digits, or the beginning of an id; may be empty */
-	bool maybe_id;     /* the name may be meant as the beginning of an id, too */
+	bool maybe_id;     /* the name may also be the beginning of an id */
 };
 
-/* E_USAGE, with what is wrong. */
+/* Fails with E_USAGE and the reason. */
 _warn_unused_ int image_ref_parse(struct str text, struct image_ref *ret, struct cloche_err *err);
 
-/* Writes "name:tag" to ret (IMAGE_REF_MAX bytes). */
+/* Write "name:tag" to ret (IMAGE_REF_MAX bytes). */
 void image_ref_name(const struct image_ref *ref, char *ret);
 
-/* Whether a stored "name:tag" is what ref names: the same, or the same behind a registry's name
- * ("docker.io/library/", "localhost/", ...) that ref leaves out. *ret_exact if nothing was left
- * out. */
+/* Whether ref names the stored "name:tag": either exactly, or without a prefix such as a registry
+ * ("docker.io/library/", "localhost/"). *ret_exact is set if no prefix was left out. */
 bool image_ref_matches(const struct image_ref *ref, struct str stored, bool *ret_exact);
 
 /* 64 lower-case hexadecimal digits. */
 bool image_is_hex(struct str s);
 
-/* "sha256:" and 64 digits; the digits in *ret. */
+/* Parse "sha256:" and 64 digits; *ret is the digits. */
 bool image_digest_parse(struct str s, struct str *ret);

@@ -17,7 +17,7 @@ static int add_blob(struct buf *list, const char *hex)
 	char line[2 * IMAGE_HEX + 64];
 
 	snprintf(line, sizeof(line), "blobs/sha256/%s blobs/sha256/%s\n", hex, hex);
-	/* Images may have layers in common. */
+	/* Images may share layers. */
 	if (buf_len(list) && memmem(buf_data(list), buf_len(list), line, strlen(line)))
 		return 0;
 	return buf_add(list, line, strlen(line));
@@ -38,7 +38,7 @@ static int add_image(struct image_store *s, const char *hex, struct image_manife
 	return r < 0 ? err_nomem(err) : 0;
 }
 
-/* index.json, and manifest.json for engines that know no OCI layout. */
+/* Write index.json, and manifest.json for engines that do not know the OCI layout. */
 static int write_lists(int temp, const struct image_index *images,
 	const struct image_manifest *manifests, struct cloche_err *err)
 {

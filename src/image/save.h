@@ -2,7 +2,6 @@
 #pragma once
 #include "image/store.h"
 
-/* Writes these images as an archive with an OCI layout to out (borrowed): its blobs as they came.
- */
+/* Write these images to out (borrowed) as an archive with an OCI layout. Blobs are not changed. */
 _warn_unused_ int image_save(
 	struct image_store *s, const struct image_index *images, int out, struct cloche_err *err);

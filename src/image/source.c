@@ -103,15 +103,14 @@ void image_source_done(struct image_source *s)
 
 static const struct source_file *find_file(const struct image_source *s, const char *path)
 {
-	/* The last one of a name is the one that counts in tar. */
+	/* In tar, the last entry of a name counts. */
 	for (size_t i = s->n; i-- > 0;)
 		if (strcmp(s->files[i].path, path) == 0)
 			return &s->files[i];
 	return NULL;
 }
 
-/* Where a link leads, in ret (IMAGE_PATH_MAX bytes): relative to its own directory, without "..".
- */
+/* Resolve a link into ret (IMAGE_PATH_MAX bytes): relative to its own directory, without "..". */
 static bool follow(const struct source_file *f, char *ret)
 {
 	const char *target = f->target, *slash = f->hard ? NULL : strrchr(f->path, '/');
@@ -127,7 +126,7 @@ static bool follow(const struct source_file *f, char *ret)
 	       IMAGE_PATH_MAX;
 }
 
-/* The name of the file in dir. */
+/* Get the file's name in s->dir, following links. */
 static bool find_name(const struct image_source *s, const char *path, char *ret)
 {
 	const struct source_file *f = find_file(s, path);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Where an image is loaded from: a directory with an OCI layout, or an archive whose files lie
- * numbered in a temporary directory. */
+/* The source of an image: a directory with an OCI layout, or an archive whose files are stored
+ * under numbers in a temporary directory. */
 
 #include "base/buf.h"
 #include "image/store.h"
@@ -10,7 +10,7 @@
 struct source_file {
 	char *path;   /* heap */
 	char *target; /* of a link, heap; NULL: a file */
-	bool hard;    /* target is a path of the archive, else relative to where path lies */
+	bool hard;    /* target is a path in the archive, else relative to path's directory */
 	unsigned number;
 };
 
@@ -26,7 +26,7 @@ struct image_source {
 
 /* Takes dir. */
 void image_source_init_dir(struct image_source *s, struct image_store *store, int dir);
-/* Reads an archive from fd (borrowed) to its end. */
+/* Read an archive from fd (borrowed) to its end. */
 _warn_unused_ int image_source_read_archive(struct image_source *s, struct image_store *store,
 	int fd, unpack_progress_fn progress, void *user, struct cloche_err *err);
 void image_source_done(struct image_source *s);
@@ -36,9 +36,9 @@ static inline void image_source_donep(struct image_source *s)
 }
 
 bool image_source_has(const struct image_source *s, const char *path);
-/* A document. E_NOT_FOUND. */
+/* Read a document. E_NOT_FOUND. */
 _warn_unused_ int image_source_read(
 	const struct image_source *s, const char *path, struct buf *ret, struct cloche_err *err);
-/* Into the store; blob->hex and blob->size are checked if they say something, and filled. */
+/* Store the file as a blob. blob->hex and blob->size are checked if they are set, and filled. */
 _warn_unused_ int image_source_take(const struct image_source *s, const char *path,
 	struct image_blob *blob, struct cloche_err *err);

@@ -62,7 +62,7 @@ void image_store_close(struct image_store *s)
 	*s = IMAGE_STORE_NULL;
 }
 
-/* Calls fn with each name; fn may remove it. */
+/* Call fn with each name; fn may remove it. */
 static int each_name(int at, int (*fn)(void *user, const char *name), void *user)
 {
 	int fd = openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -81,7 +81,7 @@ static int each_name(int at, int (*fn)(void *user, const char *name), void *user
 	return r;
 }
 
-/* One whose maker is gone can be locked. */
+/* Remove a temporary file if it can be locked: then its maker is gone. */
 static int sweep_one(void *user, const char *name)
 {
 	int at = *(int *)user;
@@ -112,7 +112,7 @@ int image_store_lock(
 		r = flock(fd, LOCK_EX);
 	if (r < 0)
 		return err_sys(err, errno, "lock the images");
-	/* Files, blobs and layers are made under the lock, so what is unfinished is a crash's. */
+	/* Blobs and layers are only made under the lock, so unfinished ones are from a crash. */
 	(void)each_name(s->dir, sweep_one, &s->dir);
 	(void)each_name(s->blobs, sweep_one, &s->blobs);
 	(void)each_name(s->layers, sweep_one, &s->layers);
@@ -129,7 +129,7 @@ static void new_name(char *ret)
 
 int image_temp_make(struct image_store *s, char *ret_name, struct cloche_err *err)
 {
-	/* Made and not yet locked, it may be swept: then once more. */
+	/* It may be swept before it is locked: then try again. */
 	for (int tries = 0; tries < 8; tries++) {
 		_cleanup_fd_ int fd = -1;
 		struct stat st;
@@ -213,7 +213,7 @@ static int write_failed(int r, struct cloche_err *err)
 	return err_sys(err, -r, "write a blob");
 }
 
-/* Digests fd from its beginning and, if out is not negative, copies it there. */
+/* Digest fd from its beginning and, unless out is negative, copy it there. */
 static int read_through(
 	int fd, int out, struct sha256 *h, uint64_t *ret_size, struct cloche_err *err)
 {
@@ -285,7 +285,7 @@ int image_blob_move(struct image_store *s, int dir, const char *name, struct ima
 	uint64_t size;
 	int r;
 
-	/* It may have been moved for another image of the archive. */
+	/* It may already have been moved for another image of the archive. */
 	if (fd < 0 && errno == ENOENT && want->hex[0] && image_blob_has(s, want->hex))
 		return 0;
 	if (fd < 0)
@@ -300,7 +300,7 @@ int image_blob_move(struct image_store *s, int dir, const char *name, struct ima
 	want->size = size;
 	if (r < 0)
 		return r;
-	/* A link: archives may name one file for several layers. */
+	/* Link it, as one file of the archive may be several layers. */
 	if (linkat(dir, name, s->blobs, want->hex, 0) < 0 && errno != EEXIST)
 		return err_sys(err, errno, "store sha256:%s", want->hex);
 	return 0;

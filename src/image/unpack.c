@@ -81,7 +81,7 @@ static int read_lines(const struct unpack_job *job, int fd, struct cloche_err *e
 	return err_set(err, E_LIMIT, "cloche-unpack wrote too many lines");
 }
 
-/* What it said on standard error. */
+/* Read the error from its standard error. */
 static int take_trouble(int fd, int status, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf b = BUF_INIT(MAX_TEXT);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Starts cloche-unpack, which reads what strangers packed. It gets the archive and one directory,
- * the only place to which it can write, and answers in lines:
+/* Start cloche-unpack, which reads untrusted archives. It gets the archive and one directory, the
+ * only place to which it can write, and answers in lines:
  *
  *   progress BYTES                              decompressed so far
  *   layer DIGEST ENTRIES BYTES OWNERS SKIPPED   the layer is unpacked (UNPACK_LAYER)
  *   file NUMBER BYTES PATH                      the file NUMBER is PATH (UNPACK_FILES)
  *   hard TARGET PATH, soft TARGET PATH          a link
  *
- * On failure it says "CODE MESSAGE" and a line with the hint on standard error. What it says is not
- * trusted beyond what it could do itself: it is checked like the archive. */
+ * On failure it writes "CODE MESSAGE" and a line with the hint to standard error. Its answers are
+ * trusted no more than the archive, and are checked like it. */
 
 #include "base/err.h"
 #include "base/macro.h"
@@ -24,9 +24,9 @@ enum { UNPACK_FD_IN = 3, UNPACK_FD_DIR = 4 };
 
 enum unpack_what { UNPACK_LAYER, UNPACK_FILES };
 
-/* Takes a line that is not about progress; another answer than 0 ends the unpacking. */
+/* Takes a line other than progress. A negative result ends the unpacking. */
 typedef int (*unpack_line_fn)(void *user, struct str line, struct cloche_err *err);
-/* Called with how many bytes came out so far; false ends the unpacking (E_CANCELLED). */
+/* Called with the number of bytes decompressed so far. Return false to cancel (E_CANCELLED). */
 typedef bool (*unpack_progress_fn)(void *user, uint64_t bytes);
 
 struct unpack_job {
@@ -38,8 +38,8 @@ struct unpack_job {
 	void *user;                  /* of progress */
 };
 
-/* Blocks until it is done. */
+/* Unpack. Blocks until it is done. */
 _warn_unused_ int unpack_run(const struct unpack_job *job, struct cloche_err *err);
 
-/* Writes an archive of files of dir to out; list: a descriptor with lines "PATH NAME". */
+/* Write an archive of files in dir to out. list: a descriptor with lines "PATH NAME". */
 _warn_unused_ int unpack_pack_to(int out, int dir, int list, struct cloche_err *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: whoever wrote the log has started us and waits for our first process, which
- * leaves at once; the second does the work, and belongs to nobody. It may write nothing but beneath
- * the directory of logs. */
+/* Theory of operation: the writer of the log has started us and waits for our first process, which
+ * exits at once. The second one does the work, detached. It can write only beneath the directory of
+ * logs. */
 #include "base/fd.h"
 #include "jail/landlock.h"
 #include "recorder/program.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Putting one thing on record. */
+/* Recording single entries. */
 #include "base/fd.h"
 #include "recorder/recorder.h"
 
@@ -48,7 +48,7 @@ int contents_finish(struct recorder *r, struct blob_writer *w, char ret[STATE_RE
 	return blob_finish(w, r->always, ret, err);
 }
 
-/* What a person would want to know: that it is there, and why it is not on record. */
+/* Record that a file exists, and why its contents are not recorded. */
 static int skip(struct recorder *r, const char *path, uint64_t size, const char *why,
 	struct cloche_err *err)
 {
@@ -67,7 +67,7 @@ static int skip(struct recorder *r, const char *path, uint64_t size, const char 
 	return o.error < 0 ? err_nomem(err) : entry_of_event(r, STATE_FS_SKIP, buf_str(&b), err);
 }
 
-/* At most n bytes from where fd stands; fewer at its end. */
+/* Read at most n bytes from fd; fewer at the end. */
 static ssize_t read_some(int fd, char *p, size_t n)
 {
 	size_t have = 0;
@@ -86,7 +86,8 @@ static ssize_t read_some(int fd, char *p, size_t n)
 	return (ssize_t)have;
 }
 
-/* The first of it is in data. 1: it is too large after all. */
+/* Copy the contents to a blob. Their first n bytes are in data. Return 1 if they turn out to be too
+ * large. */
 static int copy_contents(struct recorder *r, int fd, char *data, size_t n,
 	char ret[STATE_REF_BYTES + 1], struct cloche_err *err)
 {
@@ -99,7 +100,7 @@ static int copy_contents(struct recorder *r, int fd, char *data, size_t n,
 		e = blob_add(&w, str_make(data, n), err);
 		if (e < 0 || n < CHUNK)
 			break;
-		/* It may grow for as long as it is read. */
+		/* The file may grow while it is read. */
 		if (w.size > RECORDER_MAX_FILE)
 			return 1;
 		got = read_some(fd, data, CHUNK);
@@ -110,7 +111,7 @@ static int copy_contents(struct recorder *r, int fd, char *data, size_t n,
 	return e < 0 ? e : contents_finish(r, &w, ret, err);
 }
 
-/* Appends it, or only its mode if the contents are what they were. */
+/* Append the entry, or only the mode if the contents have not changed. */
 static int put(struct recorder *r, struct seen *s, const struct stat *st, struct state_op *op,
 	const char *digest, struct cloche_err *err)
 {

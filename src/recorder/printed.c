@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a command printed: its log is copied stream by stream, as text if it is little, else as
- * contents, with the lengths by which the two streams took turns. */
+/* The output of a command: its log is copied, each stream as text if it is short, else as a blob,
+ * with the lengths of the pieces in which the two streams alternated. */
 #include "manager/execlog.h"
 #include "recorder/recorder.h"
 
@@ -9,7 +9,7 @@
 enum { CHUNK = 64 << 10, MAX_TURNS = 4096 };
 
 struct printed {
-	struct buf text; /* of what stands in the entry itself */
+	struct buf text; /* text for the entry itself */
 	struct blob_writer blob;
 	char ref[STATE_REF_BYTES + 1];
 	bool cut; /* the limit of the record was reached */
@@ -48,7 +48,7 @@ static void take_turn(struct turns *t, int stream, uint64_t n)
 		t->n[t->count - 1] += n;
 		return;
 	}
-	/* The first is the standard output's, if it is of no length. */
+	/* The first length is for standard output, so it may be 0. */
 	if (t->count == 0 && parity == 1)
 		t->n[t->count++] = 0;
 	if (t->count < MAX_TURNS)

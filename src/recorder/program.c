@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: one frame after the other from the supervisor, who waits for the answer to
- * some of them (ipc/recording.h). What fails is said, and the next is tried all the same: a record
- * with a gap is better than none, and the run is worth more than either. */
+/* Theory of operation: frames from the supervisor are handled one after the other; for some it
+ * waits for the answer (ipc/recording.h). A failure is reported, and the next frame is tried all
+ * the same: a record with a gap is better than none, and the run matters more than both. */
 #include "recorder/program.h"
 #include "base/fd.h"
 #include "ipc/recording.h"
@@ -26,7 +26,7 @@ static const enum state_op_kind kinds[] = {[RECORDING_SANDBOX_START] = STATE_SAN
 	[RECORDING_SANDBOX_END] = STATE_SANDBOX_END,
 	[RECORDING_EXEC_START] = STATE_EXEC_START};
 
-/* It reads the room's files, and may write nothing but the record (INV-NARROW). */
+/* Allow reading the room's files, but writing only the record (INV-NARROW). */
 static int narrow(struct cloche_err *err)
 {
 	static const char *const writable[] = {"/proc/self/fd/4", "/proc/self/fd/5"};
@@ -98,7 +98,7 @@ static bool ended(struct program *p, struct chan_frame *f, struct cloche_err *er
 	return recording_send_done(&p->chan, &(struct recording_done){m.number}) == 0;
 }
 
-/* False if the supervisor says what it may not. */
+/* Return false if the supervisor breaks the protocol. */
 static bool dispatch(struct program *p, struct chan_frame *f, struct cloche_err *err)
 {
 	if (f->type == RECORDING_BEGIN)
@@ -130,8 +130,8 @@ static int serve(struct program *p)
 		bool due = log->dirty && log->sync == OPLOG_SYNC_INTERVAL;
 		int r = chan_recv_wait(&p->chan, &f, due ? SYNC_MS : -1);
 
-		/* Nothing more comes that would sync it on the way. One that fails is tried again
-		 * with the next entry. */
+		/* No further entry comes that would sync it. If this fails, the next entry tries
+		 * again. */
 		if (r == -ETIMEDOUT) {
 			(void)!oplog_sync(log, NULL);
 			log->dirty = false;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: the trees are walked, and each name is compared with what was seen of it in
- * the turn before. A file is read again if its inode or the time of its last change (ctime,
- * which nobody inside can set) is another, or if that time is so near to our last look that a
- * change after it may have the same; whether it is another file is then told by its digest. Inside
- * the log's lock, so that nobody from outside writes meanwhile; the inside may, and what it does is
- * found in this turn or in the next.
+/* Theory of operation: the trees are walked, and each name is compared with what was seen in the
+ * turn before. A file is read again if its inode or change time (ctime, which cannot be set in the
+ * room) differs, or if that time is so close to our last look that a later change may have the
+ * same; then its digest shows whether it has changed. This happens under the log's lock, so that
+ * nothing is written from outside meanwhile. The room may write; its changes are found in this turn
+ * or the next.
  *
- * Nothing is followed or opened but directories and regular files, by their names in an open
- * directory; another file system that is mounted in a tree is not entered. */
+ * Only directories and regular files are opened, by their names in an open directory, and no link
+ * is followed. Other file systems mounted in a tree are not entered. */
 #include "base/clock.h"
 #include "base/fd.h"
 #include "recorder/recorder.h"
@@ -18,7 +18,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* A time of change says at best in which tick of the kernel it was. */
+/* Change times are only as exact as the kernel's tick. */
 #define UNSURE_NSEC ((uint64_t)40 * 1000 * 1000)
 
 struct walk {
@@ -41,7 +41,7 @@ static bool is_hidden(const struct walk *w, const struct stat *st)
 	return w->tree->layer && S_ISCHR(st->st_mode) && st->st_rdev == 0;
 }
 
-/* Whether it is as it was in the turn before; notes how it is now. */
+/* Whether the file is unchanged since the turn before. Notes its current state. */
 static bool is_as_before(const struct recorder *r, struct seen *s, const struct stat *st)
 {
 	uint64_t changed = nsec_of(st->st_ctim);
@@ -63,7 +63,7 @@ static int look_at_file(
 	struct stat st;
 	int e;
 
-	/* Gone again, or another thing by now: the next turn will tell. */
+	/* It is gone, or something else by now: left to the next turn. */
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
 		s->unsure = true;
 		return 0;
@@ -88,7 +88,7 @@ static int look_at_link(
 	s->mode = S_IFLNK;
 	if (strcmp(now.digest, s->digest) == 0)
 		return 0;
-	/* Whatever has the name gives way to it. */
+	/* The link replaces anything with that name. */
 	e = entry_of_name(w->r, STATE_FS_DELETE, s->path, STR_NULL, STATE_NO_MODE, err);
 	if (e == 0)
 		e = entry_of_name(w->r, STATE_FS_SYMLINK, s->path, str_make(target, (size_t)n),
@@ -174,7 +174,7 @@ static int look_at_name(struct walk *w, int dir, const char *name, struct cloche
 	return e;
 }
 
-/* Takes fd. s: what it is known as; NULL: the tree's own. */
+/* Takes fd. s: the directory's entry; NULL: the top of the tree. */
 static int walk_directory(struct walk *w, int fd, struct seen *s, struct cloche_err *err)
 {
 	DIR *d = fdopendir(fd);
@@ -213,7 +213,7 @@ static int scan_tree(struct recorder *r, uint32_t index, struct cloche_err *err)
 	return 0;
 }
 
-/* Whether a directory above it could not be looked into. */
+/* Whether a directory above the path could not be opened in this turn. */
 static bool is_out_of_sight(const struct recorder *r, const char *path)
 {
 	char up[STATE_PATH_MAX + 1];
@@ -231,7 +231,7 @@ static bool is_out_of_sight(const struct recorder *r, const char *path)
 	return false;
 }
 
-/* Whether what was said of the directory above it says it. */
+/* Whether the entry of the directory above the path covers its removal. */
 static bool is_covered(const struct recorder *r, const char *path)
 {
 	char up[STATE_PATH_MAX + 1];
@@ -282,6 +282,6 @@ int scan_trees(struct recorder *r, struct cloche_err *err)
 		e = scan_tree(r, i, err);
 	}
 	r->quiet = false;
-	/* An incomplete walk says nothing of what it did not come to. */
+	/* After an incomplete walk, missing files may still exist. */
 	return e < 0 ? e : put_gone(r, err);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files were when they were last looked at, or what the log says that somebody outside
- * made of them since. */
+/* The files as they were last looked at, or as the log says that they were changed from outside
+ * since. */
 #include "recorder/recorder.h"
 
 #include <sys/stat.h>
@@ -49,7 +49,8 @@ void seen_set_digest(struct seen *s, struct str data)
 	sha256_hex(&h, s->digest);
 }
 
-/* The mount that a path lies in. What else the root has of a path cannot be known by its name. */
+/* Find the mount that contains the path. Paths elsewhere in the root cannot be told by their
+ * name. */
 static uint32_t tree_of(const struct recorder *r, const char *path)
 {
 	uint32_t best = RECORDER_MAX_TREES;
@@ -83,8 +84,7 @@ int seen_take_entry(const struct state_op *op, uint64_t offset, void *user, stru
 	struct seen *s;
 	uint32_t type;
 
-	/* The compacted log took the place of the one that was read: it says again what is known.
-	 */
+	/* A compacted log has replaced the one that was read, so known entries come again. */
 	if (op->number <= r->told)
 		return 0;
 	if (op->exec || state_op_about(op->kind) != STATE_FILES || op->subject.n > STATE_PATH_MAX)

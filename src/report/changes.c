@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files: what was there from the start as one row, each change as a diff from what the log itself
- * says that the file was. */
+/* Files: those there from the start as one row, and each change as a diff against the earlier
+ * contents in the log. */
 #include "base/linediff.h"
 #include "report/internal.h"
 
@@ -13,7 +13,7 @@ enum { CONTEXT = 3, LOOK_FOR_NUL = 8000 };
 struct side {
 	struct content content;
 	struct str text;
-	bool is_text; /* it can be compared */
+	bool is_text; /* can be compared */
 };
 #define SIDE_INIT ((struct side){.content = CONTENT_INIT})
 
@@ -40,7 +40,7 @@ static int side_load(
 
 struct drawing {
 	struct report *r;
-	enum linediff_mark mark; /* of the element that is open */
+	enum linediff_mark mark; /* of the open element */
 	bool is_open;
 	size_t left; /* bytes that may be shown */
 	uint64_t left_out;
@@ -137,7 +137,7 @@ static void draw_change_row(
 	row_end(r);
 }
 
-/* If nothing can be compared: how large it is. */
+/* Show the size if the contents cannot be compared. */
 static void draw_size_row(
 	struct report *r, const struct state_op *op, const char *verb, const struct side *after)
 {
@@ -234,7 +234,7 @@ static int draw_append(struct report *r, const struct state_op *op, struct cloch
 	if (f && buf_len(&joined))
 		files_set(&r->files, f, FILE_REGULAR, false, buf_str(&joined));
 	else if (f)
-		/* What it is as a whole is not known any more. */
+		/* Its full contents are no longer known. */
 		files_set(&r->files, f, FILE_REGULAR, false, STR_NULL);
 	return e;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Commands. One is drawn where it begins, with its end, which the first reading
- * found; if that is not on record, or is in no file of lines, each stands alone. */
+/* Commands. A command is drawn at its start, together with its end, which the first reading found.
+ * If the end is not recorded, or not in a file of lines, start and end are drawn separately. */
 #include "report/internal.h"
 
 enum { MAX_ARGV_SHOWN = 400 };
@@ -26,7 +26,7 @@ static void draw_argv(struct report *r, const json_t *args)
 	HTML(&r->html, "</code>");
 }
 
-/* Of code, what it is instead of how an interpreter was called. */
+/* For code, draw the code instead of the interpreter's command line. */
 static void draw_what(struct report *r, const json_t *args)
 {
 	const json_t *code = json_object_get(args, "code");
@@ -90,7 +90,7 @@ static void draw_detail(struct report *r, const char *name, struct str value)
 	HTML(&r->html, "</p>");
 }
 
-/* Whether one line says where a word begins and ends, and has them all. */
+/* Whether all words fit on one line with visible boundaries. */
 static bool is_plain(const json_t *argv)
 {
 	const json_t *word;
@@ -106,7 +106,7 @@ static bool is_plain(const json_t *argv)
 	return all <= MAX_ARGV_SHOWN;
 }
 
-/* Every word by itself, if the head does not show them so. */
+/* Draw each word by itself, if the head does not show them like that. */
 static void draw_words(struct report *r, const json_t *args)
 {
 	struct str code = json_str_at(json_object_get(args, "code"), "text");
@@ -136,12 +136,12 @@ static void draw_words(struct report *r, const json_t *args)
 
 /* --- what it printed --- */
 
-/* Bytes [from, to) of both streams in the order in which they came. */
+/* Bytes [from, to) of both streams in their original order. */
 struct printing {
 	struct report *r;
 	struct content *streams[2];
-	uint64_t at[2];  /* what was passed of each */
-	uint64_t passed; /* of both */
+	uint64_t at[2];  /* bytes passed in each stream */
+	uint64_t passed; /* bytes passed in both */
 	uint64_t from, to;
 };
 
@@ -232,8 +232,8 @@ static void draw_prompt(struct report *r, const json_t *agent)
 	row_end(r);
 }
 
-/* The row of a command, as far as it is known. Of an agent the output is drawn behind it, as turns.
- */
+/* Draw the row of a command, as far as it is known. An agent's output is drawn after it, as
+ * turns. */
 static int draw_row(struct report *r, const struct state_op *start, const json_t *end,
 	const struct command *c, uint64_t usec, struct cloche_err *err)
 {
@@ -271,7 +271,7 @@ static int draw_row(struct report *r, const struct state_op *start, const json_t
 	return is_agent ? draw_turns(r, &out, err) : 0;
 }
 
-/* What an interpreter that lives on was given; what it printed is with its command. */
+/* Draw the code for an interpreter that keeps running; its output is with its command. */
 int draw_call(struct report *r, const struct state_op *op, struct cloche_err *err)
 {
 	struct str value = json_str_at(op->args, "value");
@@ -305,7 +305,7 @@ int draw_command(struct report *r, const struct state_op *op, struct cloche_err 
 	}
 	if (c && (!is_start || e == 0))
 		c->is_drawn = true;
-	/* The log of another time lies there now. */
+	/* The file has changed, and something else is at this place. */
 	if (e == 0 && line.op.kind != STATE_EXEC_END)
 		e = 1;
 	return draw_row(r, is_start ? op : NULL,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: the log is read two times (internal.h). Rows come in the order of the log,
- * with requests among them by their time, and are written as they are made: memory holds what
- * internal.h has of files and commands, one entry and one piece of output. */
+/* Theory of operation: the log is read twice (internal.h). Rows come in the order of the log, with
+ * requests among them by their time, and are written at once. Memory holds only the files and
+ * commands of internal.h, one entry and one piece of output. */
 #include "report/internal.h"
 #include "state/oplog.h"
 

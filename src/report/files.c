@@ -43,7 +43,7 @@ static struct file *make_node(struct files *t, struct file *parent, struct str n
 	return f;
 }
 
-/* The next name of a path that leads somewhere; false at its end. */
+/* Take the next name of a path, without empty ones and "."; false at its end. */
 static bool next_name(struct str *path, struct str *ret)
 {
 	do {
@@ -163,7 +163,7 @@ void files_move(struct files *t, struct file *from, struct file *to)
 {
 	if (from == to)
 		return;
-	/* Nothing moves into itself; the log that says so is wrong. */
+	/* Nothing can move into itself; such a log is wrong. */
 	for (const struct file *up = to; up; up = up->parent)
 		if (up == from)
 			return;

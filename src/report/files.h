@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What the log says that the files were, so that a change can be shown as one. Paths are hostile:
- * depth, number and the work of moving and removing are bounded, and what is beyond is not known.
- */
+/* The files as the log describes them, so that a change can be shown as a diff. Paths are hostile:
+ * depth, number and the work of moving and removing are limited, and anything beyond is unknown. */
 
 #include "base/hash.h"
 #include "base/str.h"
@@ -20,11 +19,11 @@ struct file {
 	UT_hash_handle hh;
 	struct file *parent, *children;
 	enum file_type type;
-	bool is_wanted; /* it changes later: its contents are kept */
-	uint32_t live;  /* of those below it that are there */
+	bool is_wanted; /* it changes later, so its contents are kept */
+	uint32_t live;  /* number of existing files below it */
 	char *data;     /* NULL: its contents are not known */
 	size_t size;    /* bytes of data */
-	bool is_ref;    /* data names contents beside the log */
+	bool is_ref;    /* data is the name of contents beside the log */
 	size_t name_n;
 	char name[];
 };
@@ -32,22 +31,23 @@ struct file {
 struct files {
 	struct file *root;
 	size_t n, kept;
-	uint64_t work; /* steps that moving and removing may still take */
+	uint64_t work; /* remaining steps for moving and removing */
 };
 
 void files_done(struct files *t);
-/* NULL: nothing is known of it. It may be FILE_NONE. */
+/* Return NULL if nothing is known of the path. The file may be FILE_NONE. */
 struct file *files_find(struct files *t, struct str path);
-/* Makes it and what is above it. NULL: there are too many, it is too deep, or no memory. */
+/* Add the path and everything above it. Return NULL if there are too many, it is too deep, or
+ * memory runs out. */
 struct file *files_add(struct files *t, struct str path);
-/* What it is now. text is copied, if the file is wanted and there is room, else not known; of what
- * is no regular file it is nothing, and with text.p NULL neither. */
+/* Set the current type and text. text is copied if the file is regular and wanted, and there is
+ * room. Otherwise, or if text.p is NULL, the contents are not known. */
 void files_set(struct files *t, struct file *f, enum file_type type, bool is_ref, struct str text);
 static inline struct str file_text(const struct file *f)
 {
 	return str_make(f->data, f->size);
 }
-/* With everything below it. */
+/* Remove f with everything below it. */
 void files_remove(struct files *t, struct file *f);
-/* What is at `from` is at `to`, which is replaced. */
+/* Move everything at `from` to `to`, which is replaced. */
 void files_move(struct files *t, struct file *from, struct file *to);

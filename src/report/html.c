@@ -7,7 +7,7 @@
 
 enum {
 	FLUSH_AT = 64 << 10,
-	MAX_MARKS = 500, /* elements for hidden characters in one text; beyond they are text */
+	MAX_MARKS = 500, /* elements for hidden characters in one text; the rest is unmarked */
 };
 
 static void flush(struct html *h)
@@ -54,7 +54,7 @@ int html_finish(struct html *h)
 struct writing {
 	struct html *h;
 	enum html_form form;
-	bool is_marked; /* inside the element of what is hidden */
+	bool is_marked; /* inside the element for hidden characters */
 	unsigned marks;
 };
 
@@ -101,7 +101,7 @@ static void hidden(struct writing *w, size_t n, uint32_t c, char byte)
 	html_constant(w->h, text);
 }
 
-/* Length of what sets colours, 0 if s begins with none. */
+/* Return the length of a colour sequence at the beginning of s, or 0. */
 static size_t colour(struct str s)
 {
 	size_t n = 2;
@@ -113,13 +113,13 @@ static size_t colour(struct str s)
 	return n < s.n && s.p[n] == 'm' ? n + 1 : 0;
 }
 
-/* Signs that are common in texts and only shape what is beside them: an emoji's form and joints. */
+/* Common characters that only shape their neighbours: variation selectors and joiners of emoji. */
 static bool shapes(uint32_t c)
 {
 	return c == 0x200d || (c >= 0xfe00 && c <= 0xfe0f);
 }
 
-/* How many bytes at the beginning of s stand for themselves. */
+/* Return how many bytes at the beginning of s can be written unchanged. */
 static size_t plain(struct str s, enum html_form form)
 {
 	size_t at = 0;
@@ -139,7 +139,7 @@ static size_t plain(struct str s, enum html_form form)
 	return at;
 }
 
-/* The first of s, which is not plain. Returns its length. */
+/* Write the first character of s, which is not plain. Return its length. */
 static size_t special(struct writing *w, struct str s)
 {
 	struct str as = entity(s.p[0]);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What the parts of a report share. The log is read two times: first it is summed up (survey.c),
- * then each entry is drawn (the other files), so that nothing of it has to be kept in memory but
- * numbers, names, and the texts of files that change. */
+/* Shared by the parts of a report. The log is read twice: first it is summed up (survey.c), then
+ * each entry is drawn (the other files), so that memory holds only numbers, names, and the texts of
+ * files that change. */
 
 #include "agent/transcript.h"
 #include "report/content.h"
@@ -10,11 +10,10 @@
 #include "report/html.h"
 
 enum {
-	REPORT_PIECE =
-		16 << 10, /* bytes of a text that are shown of its beginning and of its end */
+	REPORT_PIECE = 16 << 10, /* bytes of a text that are shown from its beginning and its end */
 	REPORT_TEXTS = 24 << 20, /* of all texts together */
 	REPORT_MAX_COMMANDS = 1000 * 1000,
-	REPORT_MAX_DIFF = 1 << 20, /* bytes of a file that is compared */
+	REPORT_MAX_DIFF = 1 << 20, /* bytes of a file that can be compared */
 	REPORT_ROWS = 100,         /* of one section of the page */
 	REPORT_NAMES = 1000,       /* of files that were there from the start */
 };
@@ -23,17 +22,18 @@ enum {
 struct command {
 	UT_hash_handle hh;
 	uint64_t number;
-	uint64_t end_at; /* where the line of its end begins */
+	uint64_t end_at; /* start of the line of its end */
 	bool has_end, is_agent;
-	bool is_drawn; /* its end, with its beginning */
+	bool is_drawn; /* its end was drawn together with its start */
 };
 
 struct survey {
-	uint64_t start_usec, end_usec; /* of what is on record; 0: not known */
+	uint64_t start_usec, end_usec; /* of the recorded time; 0: not known */
 	uint64_t operations, commands, failed, changed_files;
-	bool has_there; /* there are commands; files before the first were there from the start */
+	bool has_there; /* there are commands, so files before the first one were there from the
+			 * start */
 	uint64_t requests, refused;
-	char *command;                  /* the first, cut */
+	char *command;                  /* the first, shortened */
 	char *name, *provider, *reason; /* of the sandbox */
 	/* of agents: sums over their commands */
 	char *driver, *model, *outcome;
@@ -50,12 +50,11 @@ struct report {
 	struct files files;
 	uint64_t work;  /* lines that may still be compared */
 	uint64_t texts; /* bytes that may still be shown */
-	unsigned rows;  /* in the section that is open */
+	unsigned rows;  /* in the open section */
 	bool in_section;
-	uint64_t request_after,
-		request_usec; /* the last request that was drawn; the next one's time */
-	bool has_begun;       /* the first command was drawn */
-	uint64_t there;       /* files that were there from the start */
+	uint64_t request_after, request_usec; /* last drawn request; time of the next */
+	bool has_begun;                       /* the first command was drawn */
+	uint64_t there;                       /* files that were there from the start */
 	struct buf there_names;
 };
 
@@ -63,25 +62,25 @@ struct report {
 _warn_unused_ int survey_make(struct report *r, struct cloche_err *err);
 void survey_done(struct report *r);
 struct command *command_find(struct report *r, uint64_t number, bool make);
-/* Reads one line of the log again. 1: there is none. */
+/* Read one line of the log again. Return 1 if it is not there. */
 _warn_unused_ int report_read_line(
 	const struct report *r, uint64_t at, struct state_line *ret, struct cloche_err *err);
-/* Whether a command ended as one wishes. */
+/* Whether a command ended successfully. */
 bool command_is_well(const json_t *end);
-/* Whether the output begins as an agent's does. */
+/* Whether the output begins like an agent's. */
 bool content_is_stream(struct content *stdout_text);
-/* Calls fn with each line of it. */
+/* Call fn with each line of c. */
 _warn_unused_ int content_each_line(
 	struct content *c, int (*fn)(struct str line, void *user), void *user);
 
-/* --- page.c: what is around the rows --- */
+/* --- page.c: everything around the rows --- */
 void page_begin(struct report *r);
 void page_end(struct report *r);
 
 /* --- row.c --- */
 enum row_kind { ROW_AGENT, ROW_COMMAND, ROW_FILE, ROW_NETWORK, ROW_OTHER };
-/* A row for an entry of that time (0: none is shown): what stands in its head until row_body(), or,
- * if it has none, until row_end(). With is_open its body is seen at once. */
+/* Begin a row for an entry of that time (0: not shown). Its head follows until row_body(), or, for
+ * a plain row, until row_end_plain(). is_open: the body is visible at once. */
 void row_begin(struct report *r, enum row_kind kind, bool is_bad, bool is_open, uint64_t usec);
 void row_begin_plain(struct report *r, enum row_kind kind, bool is_bad, uint64_t usec);
 void row_body(struct report *r);
@@ -91,14 +90,14 @@ void rows_end(struct report *r);
 void draw_duration(struct html *h, uint64_t usec);
 void draw_size(struct html *h, uint64_t bytes);
 void draw_money(struct html *h, double usd);
-/* How much of a text of n bytes may be shown; it counts as shown. */
+/* Return how much of a text of n bytes may be shown, and count it as shown. */
 size_t report_take(struct report *r, size_t n);
-/* At most n bytes of it, and no half of a character. */
+/* Return at most n bytes of s, without cutting a character. */
 struct str text_prefix(struct str s, size_t n);
-/* In a <pre>: the beginning and the end, and how much is between. */
+/* Draw in a <pre>: the beginning and the end, and how much is left out between them. */
 void draw_text(struct report *r, struct str text);
 void draw_content(struct report *r, struct content *c);
-/* A JSON value as text of several lines. */
+/* Draw a JSON value as text of several lines. */
 void draw_json(struct report *r, const json_t *value);
 
 /* --- the rows of entries --- */
@@ -107,5 +106,5 @@ void draw_there(struct report *r);
 int draw_command(struct report *r, const struct state_op *op, struct cloche_err *err);
 int draw_call(struct report *r, const struct state_op *op, struct cloche_err *err);
 int draw_turns(struct report *r, struct content *stdout_text, struct cloche_err *err);
-/* Requests that came before this time. */
+/* Draw the requests before this time. */
 int draw_requests(struct report *r, uint64_t until_usec, struct cloche_err *err);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is around the rows. The policy lets this page's one script and its one style run, by their
- * digests, and nothing else: no other script, no image, no connection, whatever stands in the rows.
- */
+/* Everything around the rows. The policy allows only this page's one script and one style, by their
+ * digests. No other script, image or connection is possible, whatever the rows contain. */
 #include "base/base64.h"
 #include "base/clock.h"
 #include "base/sha256.h"
@@ -111,7 +110,7 @@ static void draw_facts(struct report *r)
 	draw_agent_facts(r);
 	if (v->start_usec) {
 		clock_format_utc(v->start_usec, began);
-		/* A line may be broken there. */
+		/* A blank, so that the line may be broken there. */
 		began[str_chr(str_from(began), 'T')] = ' ';
 		text_fact(r, "Began", began);
 		fact(r, "Took");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* An operation log as a page of HTML for a person: see docs/design/state.md. Pure: it reads a log
- * and writes to a descriptor; contents and requests it gets from whoever calls. */
+/* Writes an operation log as an HTML page for people to read: see docs/design/state.md. Pure: it
+ * reads a log and writes to a descriptor; the caller provides contents and requests. */
 
 #include "base/err.h"
 #include "base/str.h"
@@ -11,7 +11,7 @@ struct report_source {
 	int log;        /* of the log, borrowed */
 	const char *id; /* of the sandbox; "": a file */
 	void *user;     /* of the functions */
-	/* A descriptor of contents, which were checked; to be closed. */
+	/* Returns a descriptor of contents that were checked; the caller closes it. */
 	int (*open)(void *user, struct str ref, struct cloche_err *err);
 	/* As cloche_oplog_requests() and cloche_oplog_read_body(). */
 	int (*requests)(void *user, uint64_t after, cloche_request_fn fn, void *fn_user,
@@ -20,6 +20,6 @@ struct report_source {
 		void *fn_user, struct cloche_err *err);
 };
 
-/* Writes the page to fd. The log may grow meanwhile. E_CORRUPT names the entry that is none; what
- * was written by then is no page. */
+/* Write the page to fd. The log may grow meanwhile. E_CORRUPT names the bad entry; the output is
+ * then incomplete. */
 _warn_unused_ int report_write(const struct report_source *source, int fd, struct cloche_err *err);

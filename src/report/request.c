@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests and their answers, among the entries by their time. */
+/* Requests and their responses, among the entries by their time. */
 #include "base/utf8.h"
 #include "report/internal.h"
 #include <errno.h>
@@ -21,7 +21,7 @@ static bool take_piece(const void *bytes, size_t length, void *user)
 	return n && buf_add(b, bytes, n) == 0 && buf_room(b) > 0;
 }
 
-/* What was cut may end within a character. */
+/* Text that was cut may end within a character. */
 static bool is_text(struct str s, bool is_cut)
 {
 	bool is_valid = utf8_is_valid(s);

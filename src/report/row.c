@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of the page. Sections of some rows let a browser leave out what is not in sight. */
+/* Rows of the page. They are grouped in sections, so that a browser can skip those out of sight. */
 #include "base/utf8.h"
 #include "report/internal.h"
 
@@ -147,7 +147,7 @@ size_t report_take(struct report *r, size_t n)
 	return n;
 }
 
-/* A character that was cut in two is no mistake of the text's. */
+/* Remove the rest of a character that was cut at either end. */
 static struct str without_halves(struct str s, bool at_begin, bool at_end)
 {
 	for (int i = 0; at_begin && i < 3 && s.n && (s.p[0] & 0xc0) == 0x80; i++)

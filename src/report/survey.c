@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The first reading: how each command ended and where its line is, which files change, and what
- * stands at the head of the page. */
+/* The first reading: the end of each command and the place of its line, the files that change, and
+ * the facts for the head of the page. */
 #include "agent/lines.h"
 #include "report/internal.h"
 #include "state/oplog.h"
@@ -93,7 +93,7 @@ static int replace_text(char **text, struct str value, struct cloche_err *err)
 	return 0;
 }
 
-/* What an agent's output says that it cost. */
+/* Add the costs from an agent's output. */
 static int count_agent(struct report *r, struct content *stdout_text, struct cloche_err *err)
 {
 	_cleanup_(agent_transcript_donep) struct agent_transcript t;
@@ -108,7 +108,7 @@ static int count_agent(struct report *r, struct content *stdout_text, struct clo
 	r->survey.turns += t.num_turns;
 	r->survey.has_cost |= t.results > 0;
 	r->survey.cost_usd += t.total_cost_usd;
-	/* A request that failed is reported so. */
+	/* A failed request is reported as a success with is_error. */
 	outcome = t.is_error && str_eq(str_from(t.subtype), STR("success")) ? "error" : t.subtype;
 	e = replace_text(&r->survey.model, str_from(t.model), err);
 	return e < 0 ? e : replace_text(&r->survey.outcome, str_from(outcome), err);
@@ -159,7 +159,7 @@ static int take_sandbox_end(
 	return replace_text(&s->r->survey.reason, json_str_at(op->args, "reason"), err);
 }
 
-/* Its words, for the head of the page. */
+/* Keep the command's words for the head of the page. */
 static int keep_command(struct survey *v, const json_t *args)
 {
 	_cleanup_(buf_donep) struct buf b = BUF_INIT(200);
@@ -233,7 +233,7 @@ static void want(struct report *r, struct str path)
 	r->survey.changed_files++;
 }
 
-/* What there was from the start is no change. */
+/* A file that was there from the start is not a change. */
 static void take_file(struct surveying *s, const struct state_op *op)
 {
 	if (s->has_sandbox && !s->has_command)

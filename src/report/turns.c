@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an agent said and did, by its own account: its output in the stream-json form, a row for
- * each block. Nothing of it is believed but as a text to show. */
+/* What an agent said and did, as it reports itself: its output in the stream-json form, a row for
+ * each block. It is not trusted, and only shown as text. */
 #include "agent/lines.h"
 #include "report/internal.h"
 
@@ -8,8 +8,8 @@ struct turns {
 	struct report *r;
 	struct cloche_err *err;
 	uint64_t number;
-	uint64_t others;    /* lines that are no events */
-	struct buf message; /* the id of the last */
+	uint64_t others;    /* lines that are not events */
+	struct buf message; /* id of the last message */
 };
 
 static void draw_label(struct turns *t, const struct agent_event *e)
@@ -25,7 +25,7 @@ static void draw_label(struct turns *t, const struct agent_event *e)
 	HTML(h, "</small> ");
 }
 
-/* The messages of one turn have one id. */
+/* All messages of one turn have the same id. */
 static void count_turn(struct turns *t, const struct agent_event *e)
 {
 	struct str id = json_str_at(json_object_get(e->raw, "message"), "id");
@@ -108,7 +108,7 @@ static void draw_answer(struct turns *t, const struct agent_event *e, const stru
 	row_end(r);
 }
 
-/* How the agent itself says that it went. */
+/* Draw the result that the agent itself reports. */
 static void draw_end(struct turns *t, const struct agent_event *e)
 {
 	struct report *r = t->r;

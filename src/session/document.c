@@ -8,13 +8,13 @@ static const char *const usage_keys[] = {AGENT_USAGE(AGENT_USAGE_KEY)};
 static const char *const required_keys[] = {"session_id", "timestamp", "duration_ms",
 	"total_cost_usd", "num_turns", "is_error", "usage"};
 
-/* Sets a member to a new reference. Returns 0 or -ENOMEM. */
+/* Set a member to a new reference. Return 0 or -ENOMEM. */
 static int set(json_t *object, const char *key, json_t *value)
 {
 	return json_object_set_new(object, key, value) < 0 ? -ENOMEM : 0;
 }
 
-/* Texts that the agent or the person gave may hold bytes that are no UTF-8; JSON may not. */
+/* Texts from the agent or the user may hold bytes that are not UTF-8, which JSON does not allow. */
 static json_t *text_or_null(const char *text)
 {
 	return text ? json_utf8(str_from(text)) : json_null();
@@ -36,7 +36,7 @@ json_t *document_replies(const json_t *doc)
 	return json_object_get(doc, "replies");
 }
 
-/* Events that are no objects are dropped; a reply without a list of events gets an empty one. */
+/* Drop events that are not objects. A reply without a list of events gets an empty one. */
 static int check_events(json_t *reply)
 {
 	json_t *events = json_object_get(reply, "events");
@@ -60,7 +60,7 @@ static int check_reply(json_t *reply, size_t index, struct cloche_err *err)
 	return check_events(reply) < 0 ? err_nomem(err) : 0;
 }
 
-/* The older file says task_id; the id goes to the front, where it has always been. */
+/* Rename task_id of the older file; the id goes to the front, where it has always been. */
 static int carry_over(json_t **doc, struct cloche_err *err)
 {
 	struct str id = json_str_at(*doc, "task_id");
@@ -109,7 +109,7 @@ int document_parse(struct str text, json_t **ret, struct cloche_err *err)
 	return 0;
 }
 
-/* Empties the events of the oldest reply that has some; false if none has. */
+/* Remove the events of the oldest reply that has any. Return false if none has. */
 static bool drop_oldest_events(json_t *doc)
 {
 	json_t *reply;
@@ -231,7 +231,7 @@ bool reply_is_pending(const json_t *reply)
 	return json_is_integer(json_object_get(reply, REPLY_PENDING));
 }
 
-/* Gathers stored events as if they came from the agent now. */
+/* Gather stored events as if they came from the agent now. */
 static int gather(const json_t *events, struct agent_transcript *t, struct cloche_err *err)
 {
 	json_t *object;
@@ -270,7 +270,7 @@ int reply_rebuild(json_t *reply, const json_t *events, struct cloche_err *err)
 		r = session_reply_from(&t, AGENT_SUCCESS, 0, request, response, &from, &usage, err);
 	if (r < 0)
 		return r;
-	from.events = events; /* all of them, also what is no agent event */
+	from.events = events; /* all of them, including those that are not agent events */
 	return reply_set(reply, &from, err);
 }
 

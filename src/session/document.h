@@ -1,43 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The document of context.json: its members, its replies. No files here. Only store.c includes
- * this.
+/* The document of context.json: its members and replies. No files here. Included only by store.c.
  *
- * A reply under way has one member more, "events_offset": where its events begin in events.jsonl.
- */
+ * An unfinished reply has one more member, "events_offset": the start of its events in
+ * events.jsonl. */
 
 #include "session/store.h"
 
 #define REPLY_PENDING "events_offset"
 
-/* A new document without replies in *ret. */
+/* Make a new document without replies in *ret. */
 _warn_unused_ int document_new(const char *context_id, json_t **ret, struct cloche_err *err);
 
-/* Parses a file's text and checks it; a "task_id" becomes "execution_context_id". Returns 0,
- * -E_CORRUPT with the reason, -E_NO_MEMORY. */
+/* Parse a file's text and check it; a "task_id" becomes "execution_context_id". Return 0,
+ * -E_CORRUPT with the reason, or -E_NO_MEMORY. */
 _warn_unused_ int document_parse(struct str text, json_t **ret, struct cloche_err *err);
 
-/* The file's text into out; events of the oldest replies are left out of it (and of the document)
- * if it would be larger than out may be. */
+/* Write the file's text to out. If it would be larger than out allows, events of the oldest replies
+ * are removed from it (and from the document). */
 _warn_unused_ int document_write(json_t *doc, struct buf *out, struct cloche_err *err);
 
 json_t *document_replies(const json_t *doc);
 
-/* Sets the members of a reply, keeps others that it has. */
+/* Set the members of a reply and keep its other members. */
 _warn_unused_ int reply_set(
 	json_t *reply, const struct session_reply *from, struct cloche_err *err);
 
-/* A new reply of now that is under way and has its events from offset on. */
+/* Make an unfinished reply with the current time, whose events begin at offset. */
 _warn_unused_ int reply_pending_new(
 	const char *request_text, uint64_t offset, json_t **ret, struct cloche_err *err);
 
-/* A new finished reply of now. */
+/* Make a finished reply with the current time. */
 _warn_unused_ int reply_new(const struct session_reply *from, json_t **ret, struct cloche_err *err);
 
 bool reply_is_pending(const json_t *reply);
 
-/* Completes a pending reply from the events that came before the crash. */
+/* Complete a pending reply from the events before the crash. */
 _warn_unused_ int reply_rebuild(json_t *reply, const json_t *events, struct cloche_err *err);
 
-/* The agent's session: the reply's own, else from its events; the null view: none. */
+/* Return the agent's session: the reply's own, else from its events, else a null view. */
 struct str reply_session_id(const json_t *reply);

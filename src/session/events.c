@@ -8,15 +8,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/*
- * Theory of operation
+/* Theory of operation
  *
- * One process at a time appends (the directory's lock sees to that), each event with one write that
- * ends in a newline. Whatever instant a crash picks, the file is whole lines and at most one torn
- * one at its end. The next writer ends a torn line, so it stays alone on its line, and readers pass
- * over lines that are no JSON object. A reader that follows a file never moves beyond the last
- * newline it saw.
- */
+ * One process at a time appends (under the directory's lock), each event with one write that ends
+ * in a newline. At any instant the file is whole lines and at most one torn line at its end. The
+ * next writer ends a torn line, so it stays alone on its line, and readers ignore lines that are
+ * not JSON objects. A reader that follows a file never moves beyond the last newline it saw. */
 
 /* A line is at most as long as an event of AGENT_EVENT size with every byte escaped. */
 #define LINE_MAX_BYTES ((size_t)512 << 20)
@@ -99,7 +96,7 @@ void session_events_end(struct session_events *w)
 	*w = SESSION_EVENTS_INIT;
 }
 
-/* Opens for reading. Returns the descriptor, or -1 if there is no file. */
+/* Open for reading at offset. *ret is -1 if there is no file. */
 static int open_at(int dirfd, uint64_t offset, int *ret, struct cloche_err *err)
 {
 	_cleanup_fd_ int fd = openat(

@@ -15,17 +15,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/*
- * Theory of operation (INV-CRASH-SAFE)
+/* Theory of operation (INV-CRASH-SAFE)
  *
- * context.json is replaced whole and atomically, twice a run: when a reply begins (with the request
- * and where its events will be in events.jsonl) and when it is finished. In between only
+ * context.json is replaced atomically as a whole, twice a run: when a reply begins (with the
+ * request and the place of its events in events.jsonl) and when it is finished. In between only
  * events.jsonl grows, so a run costs the same however long it is. After a crash the reply still
- * says where its events are; they tell what the agent had reported until then.
+ * points to its events, which show what the agent had reported until then.
  *
- * A file that was read may be twice as large as one that is written: limits may shrink between
- * versions, and nobody should lose a session to that.
- */
+ * A file may be read if it is twice as large as the limit for writing: limits may shrink between
+ * versions, and no session should be lost to that. */
 
 #define ID_MAX 256
 
@@ -35,7 +33,7 @@ struct session {
 	bool writable;
 	bool interrupted;
 	json_t *doc;
-	json_t *pending; /* the reply under way, borrowed from doc; NULL: none */
+	json_t *pending; /* the unfinished reply, borrowed from doc; NULL: none */
 	struct session_events events;
 	char *warning;
 };
@@ -57,7 +55,7 @@ static int save(struct session *s, struct cloche_err *err)
 	return r;
 }
 
-/* Keeps what cannot be read out of the way, under a name that says when. */
+/* Keep a damaged file under another name with the current time. */
 static int set_aside(
 	struct session *s, const char *file, const struct cloche_err *why, struct cloche_err *err)
 {
@@ -76,7 +74,7 @@ static int set_aside(
 	return 0;
 }
 
-/* Returns 0 with the document; 1 if there is no such file; -E_CORRUPT; other errors. */
+/* Return 0 with the document, 1 if there is no such file, -E_CORRUPT, or another error. */
 static int load_file(struct session *s, const char *file, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT((size_t)2 * SESSION_FILE_MAX);
@@ -96,7 +94,7 @@ static int load_file(struct session *s, const char *file, struct cloche_err *err
 	return 0;
 }
 
-/* Completes what a crash left under way. */
+/* Complete the unfinished replies that a crash left. */
 static int recover(struct session *s, struct cloche_err *err)
 {
 	json_t *reply;
@@ -147,7 +145,7 @@ struct session *session_free(struct session *s)
 	return NULL;
 }
 
-/* Half-written files of a crash. Nobody else writes here while we hold the lock. */
+/* Remove half-written files of a crash. While we hold the lock, no other process writes here. */
 static void remove_leftovers(struct session *s)
 {
 	int fd = openat(s->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -188,7 +186,7 @@ static int check_id(const char *id, struct cloche_err *err)
 	return 0;
 }
 
-/* A context that is not there yet is written at once, so that its id is known from the start. */
+/* Write a new context at once, so that its id is known from the start. */
 static int begin_new(struct session *s, const char *context_id, struct cloche_err *err)
 {
 	char made[] = "ctx-0123456789abcdef";
@@ -222,7 +220,7 @@ int session_open(
 		return err_nomem(err);
 	s->fd = fs_open_private_dir(dir, err);
 	if (s->fd < 0)
-		return s->fd; /* freeing closes nothing then */
+		return s->fd; /* it is negative, so freeing does not close it */
 	s->writable = true;
 	r = lock(s, err);
 	if (r == 0) {

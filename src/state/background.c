@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: nobody runs all the time who could look after logs, so the writer that finds
- * its log too long starts cloche-recorder to compact it. That one forks and lets its parent go, so
- * the writer waits for no more than its start. How large the log was then, and what
- * was left of it, stands in the file that is the lock of compaction: an attempt that fails is not
- * repeated with each entry. */
+/* Theory of operation: no process runs all the time to look after logs, so a writer that finds its
+ * log too long starts cloche-recorder to compact it. The recorder forks and its parent exits at
+ * once, so the writer waits only for the start. The size of the log at that time, and what was left
+ * of it, are kept in the file of the compaction lock, so that a failed attempt is not repeated with
+ * each entry. */
 #include "state/background.h"
 #include "base/fd.h"
 #include "base/program.h"
@@ -54,7 +54,7 @@ int oplog_lock_compaction(const struct oplog *l, bool wait, struct cloche_err *e
 	return fd < 0 ? err_sys(err, -fd, "lock %s", name) : fd;
 }
 
-/* What an attempt left at last, and how large the log was at one that has left nothing yet. */
+/* What the last compaction left, and the log's size at an attempt that has not finished. */
 struct note {
 	uint64_t left, tried;
 };
@@ -77,7 +77,7 @@ static void write_note(int fd, struct note note)
 	int n = snprintf(text, sizeof(text), "%020llu %020llu\n", (unsigned long long)note.left,
 		(unsigned long long)note.tried);
 
-	/* Always as long, so that one write puts it in the place of the last. */
+	/* The length is fixed, so that one write replaces the whole note. */
 	if (pwrite(fd, text, (size_t)n, 0) != n)
 		(void)errno;
 }
@@ -92,7 +92,7 @@ void oplog_note_left(int lock, uint64_t bytes)
 	write_note(lock, (struct note){.left = bytes});
 }
 
-/* The size from which on it is due. */
+/* Return the size from which on compaction is due. */
 static uint64_t find_due(const struct oplog *l)
 {
 	_cleanup_(freep) char *name = NULL;
@@ -119,7 +119,7 @@ static void start(const struct oplog *l)
 		[OPLOG_SYNC_NEVER] = "never"};
 	_cleanup_(freep) char *path = program_find("cloche-recorder", NULL), *name = NULL;
 	_cleanup_(strv_freep) char **env = program_env(environ);
-	/* For reading: a writer that may write only the record may not open it otherwise. */
+	/* Read-only: landlock may forbid the writer to open it for writing. */
 	_cleanup_fd_ int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	char self[] = "cloche-recorder", what[] = "compact", sync[16];
 	char *argv[] = {self, what, NULL, sync, NULL};
@@ -146,7 +146,7 @@ void oplog_compact_when_due(struct oplog *l)
 	l->compact_at = find_due(l);
 	if (l->size < l->compact_at)
 		return;
-	/* One that is under way is not asked for again with each entry. */
+	/* Do not start it again with each entry while it runs. */
 	l->compact_at = l->size + l->compact_from;
 	start(l);
 }

@@ -112,7 +112,7 @@ int blob_check(int fd, struct str ref, struct cloche_err *err)
 
 int blobs_lock(int dir, bool exclusive, struct cloche_err *err)
 {
-	/* A lock belongs to what was opened: a descriptor of its own for each. */
+	/* A lock belongs to the open file, so use a new descriptor for each. */
 	_cleanup_fd_ int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int r;
 

@@ -9,26 +9,24 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/*
- * Theory of operation
+/* Theory of operation
  *
- * The log is gone through from its end. What has been seen is what happens later, so an operation
- * is left out if
+ * The log is read from its end. Everything seen happens later, so an operation is left out if
  * - its variable or key is set, deleted or cleared later (the value that was set last takes the
  * place of the first, so that keys keep their order);
- * - it is about a path that, or a directory above which, is deleted later;
- * - it writes a file that is written whole later, and loses no mode by it.
- * The rest stays, in its order. Deletions stay unless a later one covers them: what they delete may
- * have been there before the log. A file that was written and deleted leaves the directory in which
- * it was written: a mkdir stands for it, if that is no longer covered. Renames and links make
- * one thing known by two names: nothing before them is judged by what comes after them.
- */
+ * - its path, or a directory above it, is deleted later;
+ * - it writes a file that is written whole later, and no mode is lost by leaving it out.
+ * All other operations stay, in their order. Deletions stay unless a later one covers them, as the
+ * deleted thing may be older than the log. A file that was written and deleted leaves behind the
+ * directory in which it was written, so a mkdir takes its place unless a later deletion covers that
+ * directory. Renames and links give one thing two names, so operations before them are not judged
+ * by operations after them. */
 
 enum {
-	SEEN_DELETED = 1, /* with all below */
+	SEEN_DELETED = 1, /* with everything below */
 	SEEN_WRITTEN = 2, /* whole */
-	SEEN_MODE = 4,    /* and its mode set with that */
-	SEEN_CLOSED = 8,  /* a variable or key: deleted, so that what is earlier is void */
+	SEEN_MODE = 4,    /* and its mode is set too */
+	SEEN_CLOSED = 8,  /* a variable or key is deleted; earlier operations are void */
 };
 
 struct entry;
@@ -36,30 +34,30 @@ struct entry;
 struct seen {
 	UT_hash_handle hh;
 	unsigned flags;
-	unsigned written, made; /* in which turn: SEEN_WRITTEN, a mkdir was left; 0: none */
-	struct entry *last;     /* of a variable or key: which entry sets it */
+	unsigned written, made; /* turn of SEEN_WRITTEN, and of a mkdir left behind; 0: none */
+	struct entry *last;     /* of a variable or key: the entry that sets it */
 	size_t n;
-	char key[]; /* a letter for what it is about, and then the path, or the key */
+	char key[]; /* a letter for its kind, then the path or key */
 };
 
 struct entry {
 	uint64_t offset;
 	bool kept;
-	size_t parent_n; /* so much of its path becomes a mkdir in its place; 0: nothing does */
-	struct entry *source; /* whose value it sets; NULL: its own */
+	size_t parent_n;      /* length of its path that becomes a mkdir in its place; 0: none */
+	struct entry *source; /* sets the value of this entry; NULL: its own */
 };
 
 struct pass {
 	struct oplog *l;
 	struct seen *seen;
-	bool cleared;       /* the storage, later */
-	unsigned turn;      /* another one if what is earlier has to be there: for a chmod */
-	struct seen *after; /* the variable or key of the entry behind */
+	bool cleared;       /* the storage is cleared later */
+	unsigned turn;      /* a new turn begins where earlier writes must stay, as for a chmod */
+	struct seen *after; /* the variable or key of the next entry */
 	struct entry *entries;
 	size_t n, size;
-	struct entry *end; /* the last operation, whose number the next one follows */
-	size_t tables;     /* entries that are no operation */
-	uint64_t taken;    /* bytes of the log that are in the new one, or left out of it */
+	struct entry *end; /* the last operation; the next number follows its number */
+	size_t tables;     /* entries that are no operations */
+	uint64_t taken;    /* bytes of the log that are copied or left out */
 	struct buf text;   /* a line, with its end */
 };
 
@@ -74,7 +72,7 @@ static void forget(struct pass *p, char letter)
 		}
 }
 
-/* NULL on lack of memory, or if it is not there and shall not be made. */
+/* Return NULL if memory runs out, or if it is not found and make is false. */
 static struct seen *look_up(struct pass *p, char letter, struct str what, bool make)
 {
 	char key[1 + STATE_PATH_MAX + STATE_KEY_MAX];
@@ -99,7 +97,8 @@ static struct seen *look_up(struct pass *p, char letter, struct str what, bool m
 	return s;
 }
 
-/* Without "." and doubled slashes; ".." may lead anywhere, so such a path is none that we judge. */
+/* Clean a path of "." and doubled slashes. A path with ".." may lead anywhere, so it cannot be
+ * judged. */
 static bool plain_path(struct str path, char ret[STATE_PATH_MAX + 1], size_t *ret_n)
 {
 	size_t n = 0;
@@ -133,8 +132,8 @@ static size_t parent_length(struct str path)
 	return n > 1 ? n - 1 : n;
 }
 
-/* How much of the path is the highest directory, or the path itself, that is deleted later; 0: none
- * is. */
+/* Return the length of the highest part of the path, at most the path itself, that is deleted
+ * later; 0: none. */
 static size_t find_deleted(struct pass *p, struct str path)
 {
 	size_t n = path.p[0] == '/';
@@ -151,7 +150,7 @@ static size_t find_deleted(struct pass *p, struct str path)
 	return 0;
 }
 
-/* For what is void as this path is deleted later: whether a mkdir has to stand for it. */
+/* Leave a mkdir of the parent for an entry that is void because of a later deletion, if needed. */
 static int leave_parent(struct pass *p, struct entry *e, struct str deleted)
 {
 	size_t n = parent_length(deleted);
@@ -223,7 +222,7 @@ static bool sets(const struct state_op *op)
 	return op->kind == STATE_ENV_SET || op->kind == STATE_STORAGE_SET;
 }
 
-/* A variable or a key. */
+/* Judge an operation on a variable or key. */
 static int judge_key(struct pass *p, struct entry *e, const struct state_op *op)
 {
 	char letter = state_op_about(op->kind) == STATE_ENV ? 'e' : 's';
@@ -238,7 +237,7 @@ static int judge_key(struct pass *p, struct entry *e, const struct state_op *op)
 		e->kept = true;
 		s->last = e;
 	} else if (sets(op) && s != after) {
-		/* Others came between: this is its place. The end of the log stays the end. */
+		/* Others came between, so its place is here. The log's last entry stays. */
 		e->kept = true;
 		e->source = s->last->source ? s->last->source : s->last;
 		s->last->kept = s->last == p->end;
@@ -307,7 +306,7 @@ static int read_line(struct pass *p, size_t i, struct cloche_err *err)
 	n = pread(p->l->fd, at, to - from, (off_t)from);
 	if (n != (ssize_t)(to - from))
 		return err_sys(err, n < 0 ? errno : EIO, "read %s", p->l->file);
-	/* Blank lines behind it. */
+	/* Without blank lines after it. */
 	n -= 1;
 	while (n > 0 && at[n - 1] == '\n')
 		n--;
@@ -330,7 +329,7 @@ static int judge_all(struct pass *p, struct cloche_err *err)
 	return r;
 }
 
-/* A mkdir in the place of what was read. */
+/* Write a mkdir in the place of the entry that was read. */
 static int write_parent(struct pass *p, size_t parent_n, struct buf *out)
 {
 	_cleanup_(state_line_donep) struct state_line line = STATE_LINE_INIT;
@@ -347,7 +346,7 @@ static int write_parent(struct pass *p, size_t parent_n, struct buf *out)
 	return state_op_write(out, &op);
 }
 
-/* The value of a later entry, with the number and the time of what was read. */
+/* Write the value of a later entry, with the number and time of the entry that was read. */
 static int write_source(
 	struct pass *p, const struct entry *source, struct buf *out, struct cloche_err *err)
 {
@@ -408,7 +407,7 @@ static int write_kept(struct pass *p, int fd, struct compaction *ret, struct clo
 
 /* --- the new file --- */
 
-/* What has come since, up to the end of its last whole line. */
+/* Copy what was appended since, up to the end of the last whole line. */
 static int carry_over(struct pass *p, int fd, struct compaction *ret, struct cloche_err *err)
 {
 	char chunk[16 << 10];
@@ -440,7 +439,7 @@ static int sync_new(const struct pass *p, int fd, struct cloche_err *err)
 	return err_sys(err, errno, "sync the compacted log");
 }
 
-/* Under the log's lock: only little has come since it was read. */
+/* Replace the log, under its lock. Little was appended since it was read. */
 static int put_in_place(
 	struct pass *p, int fd, const char *name, struct compaction *ret, struct cloche_err *err)
 {
@@ -459,7 +458,7 @@ static int write_new(
 {
 	int r = write_kept(p, fd, ret, err);
 
-	/* Most of it, and of the time that a disk takes, without the lock. */
+	/* Copy and sync most of it without the lock. */
 	if (r == 0)
 		r = carry_over(p, fd, ret, err);
 	if (r == 0)
@@ -496,10 +495,11 @@ static int compact(struct pass *p, int lock, struct compaction *ret, struct cloc
 {
 	int r;
 
-	/* From the beginning, whatever was read before. */
+	/* Start from the beginning, whatever was read before. */
 	p->l->size = p->l->number = 0;
 	r = oplog_read(p->l, gather, p, NULL, err);
-	/* Now already: should this be killed, it is not tried again with the next entry. */
+	/* Note it now, so that it is not tried again with the next entry if this process is
+	 * killed. */
 	oplog_note_attempt(lock, p->l->size);
 	if (r == 0)
 		r = judge_all(p, err);

@@ -10,16 +10,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/*
- * Theory of operation (INV-CRASH-SAFE)
+/* Theory of operation (INV-CRASH-SAFE)
  *
- * A file, one line an operation, only ever appended to under a lock, each line with one write that
- * ends in a newline. So at any instant the file is whole lines and at most one torn one at its end,
- * of an operation that nobody was told is done; the next writer cuts it off. Compaction writes a
- * file beside it and renames it: who holds the old one finds that it has no name any more.
+ * A file with one line for each operation. Lines are only appended, under a lock, each with one
+ * write that ends in a newline. So at any instant the file is whole lines and at most one torn line
+ * at its end, whose operation was never confirmed; the next writer cuts it off. Compaction writes a
+ * file beside the log and renames it, so a process with the old file open finds that it has no name
+ * any more.
  *
- * Locks belong to the open file, so that two handles of one process exclude each other, too.
- */
+ * Locks belong to the open file, so two handles of one process exclude each other, too. */
 
 enum { CHUNK = 64 << 10, ARRAY_MAX = 256 << 20 };
 
@@ -86,7 +85,7 @@ int oplog_close(struct oplog *l, struct cloche_err *err)
 
 /* --- reading --- */
 
-/* Whether the file that is open is still the one that has the name. */
+/* Whether the open file still has the log's name. */
 static bool is_current(const struct oplog *l)
 {
 	struct stat ours, named;
@@ -96,7 +95,7 @@ static bool is_current(const struct oplog *l)
 	       ours.st_ino == named.st_ino && ours.st_dev == named.st_dev;
 }
 
-/* Leaves a file that was replaced. */
+/* Close a file that was replaced. */
 static void leave(struct oplog *l)
 {
 	l->anew = l->anew || l->size > 0;
@@ -111,7 +110,8 @@ struct reading {
 	struct state_line line;
 };
 
-/* Entries that we wrote begin so; of others it is not known. */
+/* Whether our own writer made this line for something other than the tables. Other lines must be
+ * parsed. */
 static bool is_about_others(struct str line)
 {
 	static const struct str begin[] = {STR("{\"op\":\"fs."), STR("{\"op\":\"exec."),
@@ -129,7 +129,7 @@ static int take_line(struct reading *q, struct str text, struct cloche_err *err)
 	uint64_t number = l->number + 1;
 	int r;
 
-	/* Writers of the original leave blank lines out; whoever edits a log may not. */
+	/* Skip blank lines, which an edited log may have. */
 	if (text.n == 0) {
 		l->size += 1;
 		return 0;
@@ -140,13 +140,13 @@ static int take_line(struct reading *q, struct str text, struct cloche_err *err)
 		return 0;
 	}
 	r = state_line_read(&q->line, text, err);
-	/* It stands for all that is before it, and has the number of the last. */
+	/* It stands for all entries before it, and has the number of the last of them. */
 	if (r == 0 && q->line.op.kind == STATE_TABLES)
 		number = MAX(l->number, (uint64_t)1);
 	if (r == 0 && q->line.op.number != 0 && q->line.op.number < number)
 		r = err_set(err, E_CORRUPT, "its number %llu is not above the one before",
 			(unsigned long long)q->line.op.number);
-	/* JSON has no larger one. */
+	/* The largest number in JSON. */
 	else if (r == 0 && number > INT64_MAX)
 		r = err_set(err, E_CORRUPT, "there is no number above the one before");
 	if (r < 0) {
@@ -163,7 +163,7 @@ static int take_line(struct reading *q, struct str text, struct cloche_err *err)
 	return 0;
 }
 
-/* The whole lines of what was read; looked is how much of it is known to hold no end of line. */
+/* Take the whole lines of b. *looked: length of the part that is known to have no newline. */
 static int take_lines(struct reading *q, struct buf *b, size_t *looked, struct cloche_err *err)
 {
 	int r = 0;
@@ -213,7 +213,7 @@ static int read_from(struct reading *q, struct cloche_err *err)
 	}
 }
 
-/* Nothing was appended since. */
+/* Whether nothing was appended since the last read. */
 static bool is_read(const struct oplog *l)
 {
 	struct stat st;
@@ -239,7 +239,7 @@ int oplog_read(struct oplog *l, oplog_fn fn, void *user, bool *ret_anew, struct 
 	return r;
 }
 
-/* The array that the original saves: all at once, as JSON has it. */
+/* Read the array that the original saves, all at once. */
 static int read_array(struct reading *q, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(ARRAY_MAX);
@@ -293,7 +293,7 @@ int oplog_read_file(int fd, oplog_fn fn, void *user, struct cloche_err *err)
 
 /* --- writing --- */
 
-/* Where the last whole line of a file of this size ends. Negative with errno. */
+/* Return the end of the last whole line in the first size bytes, or -1 with errno. */
 static off_t find_end(int fd, off_t size)
 {
 	char chunk[4096];
@@ -312,7 +312,7 @@ static off_t find_end(int fd, off_t size)
 	return 0;
 }
 
-/* Goes back through whole chunks of the file, each with the beginning of the one behind it. */
+/* Read backwards in chunks, each with the beginning of the chunk after it. */
 int oplog_find(struct oplog *l, struct str begin, struct cloche_err *err)
 {
 	_cleanup_(freep) char *chunk = malloc(CHUNK + begin.n + 1);
@@ -335,7 +335,7 @@ int oplog_find(struct oplog *l, struct str begin, struct cloche_err *err)
 		for (off_t i = at - from; i-- > 0;) {
 			struct str rest = str_make(chunk + i + 1, (size_t)(n - i - 1));
 
-			/* What begins at the end is torn. */
+			/* A line that starts at the end is torn. */
 			if (chunk[i] != '\n' || from + i + 1 == end || !str_starts(rest, begin))
 				continue;
 			l->size = (uint64_t)(from + i + 1);
@@ -422,7 +422,7 @@ int oplog_append_line(struct oplog *l, struct str line, struct cloche_err *err)
 		return err_set(err, E_LIMIT, "the operation is too large for a log");
 	r = fd_write_all(l->fd, line.p, line.n);
 	if (r < 0) {
-		/* Best effort: the next writer cuts a torn line off. */
+		/* Best effort: the next writer cuts off a torn line. */
 		if (ftruncate(l->fd, (off_t)l->size) < 0)
 			(void)errno;
 		err_sys(err, -r, "append to %s", l->file);

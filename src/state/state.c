@@ -53,7 +53,6 @@ static struct state_pair *add_pair(struct state_table *t, struct str key)
 	return p;
 }
 
-/* A key that is there keeps its place. */
 int state_table_set(struct state_table *t, struct str key, struct str value, struct cloche_err *err)
 {
 	struct state_pair *p = find(t, key);
@@ -140,12 +139,12 @@ int state_refresh(struct state *s, struct cloche_err *err)
 	if (s->log.size == 0) {
 		s->begun = false;
 		r = oplog_find(&s->log, STATE_TABLES_BEGIN, err);
-		/* Else there is nothing to begin with, and all of it is read. */
+		/* Without one, the whole log is read. */
 		s->begun = s->log.size == 0;
 	}
 	if (r == 0)
 		r = oplog_read(&s->log, apply, s, &anew, err);
-	/* One that is empty now, or gone. */
+	/* The log is empty now, or gone. */
 	if (r == 0 && anew && s->log.number == 0)
 		forget(s);
 	return r;
@@ -164,7 +163,7 @@ int state_begin(struct state *s, struct cloche_err *err)
 
 int state_record(struct state *s, struct state_op *op, struct cloche_err *err)
 {
-	/* First if it can be refused: what stands in a log has been done. */
+	/* Apply it first, as it can be refused: an entry in the log counts as done. */
 	int r = state_op_check(op, err);
 
 	if (r == 0)
@@ -175,7 +174,7 @@ int state_record(struct state *s, struct state_op *op, struct cloche_err *err)
 	if (r == 0) {
 		tables_write(s);
 	} else {
-		/* The tables are ahead of the log: the next look reads it again. */
+		/* The tables are ahead of the log, so read it again. */
 		forget(s);
 		s->log.size = s->log.number = 0;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The variables and the storage of one sandbox, as its operation log says, for one thread. The log
- * is all there is on disk: what is held here is what was read of it. */
+/* The variables and the storage of one sandbox, as in its operation log, for one thread. The log is
+ * all there is on disk; the tables here are only what was read from it. */
 
 #include "base/hash.h"
 #include "state/oplog.h"
@@ -13,12 +13,12 @@ enum {
 
 struct state_pair {
 	UT_hash_handle hh;
-	char *value; /* both are terminated, and may hold NUL */
+	char *value; /* key and value are terminated, and may hold NUL */
 	size_t value_n, key_n;
 	char key[];
 };
 
-/* In the order in which the keys came. */
+/* In the order in which the keys were added. */
 struct state_table {
 	struct state_pair *pairs;
 	size_t bytes, max;
@@ -27,9 +27,9 @@ struct state_table {
 struct state {
 	struct oplog log;
 	struct state_table env, storage;
-	bool begun;         /* reading: with what a STATE_TABLES said, or with the first entry */
-	uint64_t tables_at; /* how far into the log STATE_TABLES was written last */
-	oplog_fn also;      /* told of each entry that is read, too; NULL: nobody */
+	bool begun;         /* reading has begun, at a STATE_TABLES or the first entry */
+	uint64_t tables_at; /* offset in the log of the last STATE_TABLES */
+	oplog_fn also;      /* also called with each entry that is read; NULL: none */
 	void *also_user;
 };
 #define STATE_INIT ((struct state){.log = OPLOG_INIT})
@@ -39,37 +39,36 @@ _warn_unused_ int state_open(
 	struct state *s, int dir, const char *name, bool writable, struct cloche_err *err);
 int state_close(struct state *s, struct cloche_err *err);
 
-/* Reads what has come since the last time. */
+/* Read what was appended since the last time. */
 _warn_unused_ int state_refresh(struct state *s, struct cloche_err *err);
 
-/* For an operation on more than the tables: locks the log, reads what has come, and stays locked
+/* For operations on more than the tables: lock the log and read what was appended. It stays locked
  * until state_end(). state_record() appends in between. */
 _warn_unused_ int state_begin(struct state *s, struct cloche_err *err);
 _warn_unused_ int state_record(struct state *s, struct state_op *op, struct cloche_err *err);
 void state_end(struct state *s);
 
-/* All three. */
+/* Do all three. */
 _warn_unused_ int state_change(struct state *s, struct state_op *op, struct cloche_err *err);
 
-/* Borrowed until the next function; NULL: there is none. Pairs follow by pair->hh.next. */
+/* Borrowed until the next function; NULL: not found. Pairs are linked by pair->hh.next. */
 const struct state_pair *state_find(const struct state_table *t, struct str key);
 
-/* What an entry does to the tables. E_LIMIT: they hold too much. */
+/* Apply an entry to the tables. E_LIMIT: they would be too large. */
 _warn_unused_ int state_apply(struct state *s, const struct state_op *op, struct cloche_err *err);
 
-/* A key that is there keeps its place. */
+/* Set a value. An existing key keeps its place. */
 _warn_unused_ int state_table_set(
 	struct state_table *t, struct str key, struct str value, struct cloche_err *err);
 void state_table_clear(struct state_table *t);
 
 /* --- both tables as an entry of the log (tables.c) --- */
 
-/* How such a line begins. */
+/* The beginning of such a line. */
 #define STATE_TABLES_BEGIN STR("{\"op\":\"state.tables\"")
-/* Under the lock: appends one, if it is long enough since the last. That it cannot be is no harm.
- */
+/* Append one, if the last is far enough back. Under the lock. A failure does no harm. */
 void tables_write(struct state *s);
-/* Puts what the arguments of one say in the place of what is there. */
+/* Replace the tables with those in the arguments of such an entry. */
 _warn_unused_ int tables_read(struct state *s, const json_t *args, struct cloche_err *err);
 
 static inline void state_closep(struct state *s)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: from time to time whoever changes the state writes down in the log what its
- * tables hold. Whoever reads the log begins with the last of these entries, so that a long log
- * takes no longer than a short one. They are written when what would have to be read has become
- * four times as long as they are, so they cost a fixed share of what is written. Tables that are
- * large are not written down: then all of the log is read. */
+/* Theory of operation: from time to time a writer puts the contents of the tables into the log.
+ * Reading begins at the last of these entries, so a long log takes no longer than a short one. They
+ * are written when the part of the log after the last one is four times as long as the tables, so
+ * they cost a fixed share of what is written. Large tables are not written; then the whole log is
+ * read. */
 #include "base/clock.h"
 #include "state/state.h"
 

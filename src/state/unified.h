@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What differs between two texts, as diff -u writes it, without the two lines of names. */
+/* The difference between two texts in the form of diff -u, without the two lines of names. */
 
 #include "base/buf.h"
 
-/* Adds the hunks, with three lines of context, to out; nothing if they are the same. If there
- * is too much to compare what differs is taken as one whole. 0 or a negative errno of buf_add. */
+/* Append the hunks, with three lines of context, to out; nothing if the texts are equal. If there
+ * is too much to compare, the differing part becomes one hunk. Return 0 or buf_add's negative
+ * errno. */
 _warn_unused_ int unified_write(struct buf *out, struct str before, struct str after);
-/* Whether it is text: UTF-8 without NUL. */
+/* Whether s is text: UTF-8 without NUL. */
 bool unified_is_text(struct str s);

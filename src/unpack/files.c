@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The archive around an image: an OCI layout, or what `docker save` and `podman save` write. Its
- * names become no paths here: files are numbered, and whoever asked looks names up in the list. */
+/* The archive around an image: an OCI layout, or the output of `docker save` and `podman save`. Its
+ * names are not used as paths here: files are numbered, and the caller finds the names in the
+ * list. */
 #include "base/fd.h"
 #include "image/document.h"
 #include "unpack/unpack.h"
@@ -13,7 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What such archives have as names; no blank, which separates them in the list. */
+/* Whether name has only characters that such archives use. No blank: it separates the list's
+ * fields. */
 static bool is_plain(const char *name)
 {
 	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -43,7 +45,7 @@ static int write_file(const struct stream *s, struct archive *tar, int dir, unsi
 			break;
 		if (r < ARCHIVE_WARN)
 			return stream_error(s, tar, path, err);
-		/* No such archive has holes. */
+		/* Such archives have no sparse files. */
 		if (offset != (int64_t)size)
 			return err_set(err, E_CORRUPT, "%s: it is a sparse file", path);
 		r = fd_write_all(fd, p, n);

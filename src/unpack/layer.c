@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: entry by entry into the tree of the layer, each by a descriptor of its
- * directory, which is found beneath the tree whatever links the layer has made (openat2). Nothing
- * that is there is opened for writing: what an entry replaces is removed first.
+/* Theory of operation: each entry goes into the tree of the layer, by a descriptor of its
+ * directory, which is opened beneath the tree whatever links the layer has made (openat2). Existing
+ * files are never opened for writing: an entry first removes what it replaces.
  *
- * Whiteouts (OCI image format, "Layers") become overlayfs' own: a device 0:0 hides a name, and the
- * attribute user.overlay.opaque what is below a directory. Attributes of that kind that a layer
- * brings itself are left out, since overlayfs would obey them.
+ * Whiteouts (OCI image format, "Layers") are converted to overlayfs' form: a device 0:0 hides a
+ * name, and the attribute user.overlay.opaque hides everything below a directory. Attributes of
+ * that kind in a layer are left out, since overlayfs would obey them.
  *
- * Without root's rights owners cannot be given. They are written down, and the directories stay
- * open to who unpacks, so that the tree can be removed again. */
+ * Without root's rights, owners cannot be set. They are written down, and directories stay writable
+ * for the unpacking user, so that the tree can be removed again. */
 #include "base/fd.h"
 #include "base/fs.h"
 #include "jail/sys.h"
@@ -33,7 +33,7 @@
 
 enum { DIR_TIMES_MAX = 1 << 20 };
 
-/* Times of directories are set last, as everything that is made in one changes them. */
+/* Times of directories are set last, because every entry made in a directory changes its time. */
 struct dir_time {
 	char *path; /* heap */
 	struct timespec when;
@@ -43,17 +43,17 @@ struct layer {
 	struct stream stream;
 	struct archive *tar;
 	int tree, owners;
-	bool root; /* owners can be given */
+	bool root; /* owners can be set */
 	struct unpack_counts counts;
 	struct dir_time *times; /* heap */
 	size_t times_n, times_room;
 };
 
-/* Where an entry goes. */
+/* The place of an entry. */
 struct place {
 	int dir;          /* owned */
 	const char *name; /* in it; borrowed; "": the tree itself */
-	const char *path; /* the whole */
+	const char *path; /* the whole path */
 };
 
 static void place_donep(struct place *p)
@@ -68,7 +68,7 @@ static int open_beneath(int dir, const char *path, uint64_t resolve)
 	return (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
 }
 
-/* How deep a directory lies in the tree; UNPACK_DEPTH_MAX + 1 if it is deeper than that. */
+/* Return the depth of a directory in the tree, at most UNPACK_DEPTH_MAX + 1. */
 static unsigned depth_of(int tree, int dir)
 {
 	_cleanup_fd_ int at = openat(dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -88,7 +88,7 @@ static unsigned depth_of(int tree, int dir)
 	return depth;
 }
 
-/* Opens a directory of the tree, with links in its path resolved there. -1 with errno. */
+/* Open a directory of the tree, resolving links inside the tree. Return -1 with errno. */
 static int open_dir(const struct layer *l, const char *path)
 {
 	int fd = open_beneath(l->tree, *path ? path : ".",
@@ -97,7 +97,7 @@ static int open_dir(const struct layer *l, const char *path)
 	if (fd >= 0 || errno != ELOOP)
 		return fd;
 	fd = open_beneath(l->tree, path, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV);
-	/* By links a tree could become deeper than any path: too deep to be removed. */
+	/* Through links a tree could become deeper than any path, too deep to be removed. */
 	if (fd >= 0 && depth_of(l->tree, fd) > UNPACK_DEPTH_MAX) {
 		fd_close(fd);
 		errno = ENAMETOOLONG;
@@ -106,7 +106,7 @@ static int open_dir(const struct layer *l, const char *path)
 	return fd;
 }
 
-/* The same; directories that are missing are made, as a layer may leave them out. */
+/* The same, but make missing directories, as a layer may leave them out. */
 static int need_dir(const struct layer *l, const char *path)
 {
 	int fd = open_dir(l, path);
@@ -149,7 +149,7 @@ static int find_place(
 		path, err_errno_text(errno));
 }
 
-/* The error of a system call about an entry. */
+/* Set the error of a system call about an entry. */
 static int failed(const char *path, const char *what, struct cloche_err *err)
 {
 	int e = errno;
@@ -181,7 +181,7 @@ static bool is_whiteout(const struct stat *st)
 	return S_ISCHR(st->st_mode) && st->st_rdev == makedev(0, 0);
 }
 
-/* What a ".wh." entry says. */
+/* Handle a ".wh." entry. */
 static int take_whiteout(const struct place *p, struct cloche_err *err)
 {
 	const char *hidden = p->name + sizeof(WHITEOUT) - 1;
@@ -189,7 +189,7 @@ static int take_whiteout(const struct place *p, struct cloche_err *err)
 
 	if (strcmp(p->name, OPAQUE) == 0)
 		return set_opaque(p->dir, "", p->path, err);
-	/* Others of aufs. */
+	/* Ignore other special names of aufs. */
 	if (strncmp(hidden, WHITEOUT, sizeof(WHITEOUT) - 1) == 0)
 		return 0;
 	if (*hidden == '\0' || strcmp(hidden, ".") == 0 || strcmp(hidden, "..") == 0)
@@ -201,8 +201,8 @@ static int take_whiteout(const struct place *p, struct cloche_err *err)
 	return 0;
 }
 
-/* Takes away what an entry replaces; *ret_was_hidden if that was a whiteout. A directory stays
- * for a directory. */
+/* Remove what an entry replaces; *ret_was_hidden if that was a whiteout. A directory is kept if the
+ * new entry is one too. */
 static int make_room_for(
 	const struct place *p, bool for_dir, bool *ret_was_hidden, struct cloche_err *err)
 {
@@ -282,7 +282,7 @@ static int make_hard_link(const struct layer *l, struct archive_entry *entry, co
 	return r < 0 ? err_wrap(err, "hard link %.200s", p->path) : 0;
 }
 
-/* The attributes that a room could make use of. */
+/* Set the attributes that a room could use. */
 static int set_attributes(const struct layer *l, struct archive_entry *entry, const struct place *p,
 	struct cloche_err *err)
 {
@@ -304,15 +304,15 @@ static int set_attributes(const struct layer *l, struct archive_entry *entry, co
 			at = openat(
 				p->dir, *p->name ? p->name : ".", O_PATH | O_NOFOLLOW | O_CLOEXEC);
 		snprintf(path, sizeof(path), "/proc/self/fd/%d", at);
-		/* What the file system or the kernel does not take is no reason to do without the
-		 * image. */
+		/* The image can be used without attributes that the file system or the kernel
+		 * refuses. */
 		if (setxattr(path, name, value, n, 0) < 0 && errno == ENOSPC)
 			return failed(p->path, "set the attributes of", err);
 	}
 	return 0;
 }
 
-/* A line of the list of owners, as fields that are easy to read: ids, mode, path. */
+/* Add the ids, mode and path of an entry to the list of owners. */
 static int note_owner(
 	struct layer *l, struct archive_entry *entry, const struct place *p, struct cloche_err *err)
 {
@@ -329,7 +329,7 @@ static int note_owner(
 	return r < 0 ? err_sys(err, -r, "write the list of owners") : 0;
 }
 
-/* Times that the kernel's call takes; the year 1970 if there is none. */
+/* Return the entry's time, or the start of 1970 if it has none. */
 static struct timespec time_of(struct archive_entry *entry)
 {
 	return (struct timespec){.tv_sec = archive_entry_mtime(entry),
@@ -356,7 +356,7 @@ static int keep_time(
 	return l->times[l->times_n].path ? (l->times_n++, 0) : err_nomem(err);
 }
 
-/* Owner, mode, attributes and time, in the order in which none takes another away. */
+/* Set owner, mode, attributes and time, in an order in which no step undoes another. */
 static int set_meta(
 	struct layer *l, struct archive_entry *entry, const struct place *p, struct cloche_err *err)
 {
@@ -389,7 +389,7 @@ static int set_meta(
 	return r;
 }
 
-/* Devices of /dev are the room's own; others no image needs. */
+/* Skip devices below /dev, as a room has its own. Refuse others, which no image needs. */
 static int take_device(struct layer *l, const struct place *p, struct cloche_err *err)
 {
 	if (strncmp(p->path, "dev/", 4) != 0)
@@ -468,7 +468,7 @@ static int take_entry(struct layer *l, struct archive_entry *entry, struct cloch
 	return make_entry(l, entry, &p, err);
 }
 
-/* If a directory was replaced meanwhile, its time is nobody's. */
+/* If a directory was replaced meanwhile, its time does not matter. */
 static void set_dir_times(struct layer *l)
 {
 	while (l->times_n > 0) {

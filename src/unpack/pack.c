@@ -54,7 +54,7 @@ static int add_file(
 	return r;
 }
 
-/* Some readers want the directories of a path, and their owner to be who unpacks. */
+/* Some readers need an entry for each directory of a path, owned by the unpacking user. */
 static int add_dir(struct archive *tar, const char *path, struct cloche_err *err)
 {
 	struct archive_entry *entry = archive_entry_new();

@@ -24,11 +24,10 @@
 #define SANITIZED 0
 #endif
 
-/* CHOWN, DAC_OVERRIDE, FOWNER, FSETID, MKNOD, SETFCAP: what root needs to make files as they were.
- */
+/* CHOWN, DAC_OVERRIDE, FOWNER, FSETID, MKNOD, SETFCAP: root needs these to restore files. */
 #define CAPS_UNPACK (1ULL << 0 | 1ULL << 1 | 1ULL << 3 | 1ULL << 4 | 1ULL << 27 | 1ULL << 31)
 
-/* It reaches what lies beneath its directory and nothing else (INV-NARROW). */
+/* Limit access to the directory and what is beneath it (INV-NARROW). */
 static int narrow(struct cloche_err *err)
 {
 	int r;
@@ -75,7 +74,7 @@ int unpack_program(int argc, char **argv)
 	const char *what = argc == 2 ? argv[1] : "";
 	int r;
 
-	/* Names in archives are UTF-8, or bytes; a locale without it would change them. */
+	/* Names in archives are UTF-8 or plain bytes; a locale without UTF-8 would change them. */
 	if (!setlocale(LC_CTYPE, "C.UTF-8"))
 		setlocale(LC_CTYPE, "");
 	umask(0);

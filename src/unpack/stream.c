@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: two readers of libarchive, one behind the other. The first only takes the
- * compression away, so that what it yields can be digested and counted before the second reads it
- * as tar. What grows far more than files do is a bomb. */
+/* Theory of operation: two readers of libarchive, one behind the other. The first only
+ * decompresses, so that its output can be digested and counted before the second reads it as tar. A
+ * stream that expands far more than normal files do is treated as a bomb. */
 #include "unpack/unpack.h"
 
 #include <stdio.h>
 #include <unistd.h>
 
 enum { BLOCK = 256 << 10 };
-/* Beyond so many bytes, no stream may be so many times as long as it was. */
+/* A stream longer than BOMB_BYTES may expand at most BOMB_RATIO times. */
 #define BOMB_BYTES (256ULL << 20)
 #define BOMB_RATIO 100
 #define TELL_BYTES (16ULL << 20)
@@ -34,7 +34,8 @@ static int take(struct stream *s, const void *p, size_t n)
 	return 0;
 }
 
-/* The next block that is not empty; 0 at the end, negative on failure with s->err set. */
+/* Read the next block that is not empty. Return 0 at the end, or a negative value with s->err
+ * set. */
 static ssize_t next_block(struct stream *s, const void **ret)
 {
 	int64_t offset;
@@ -111,7 +112,7 @@ void stream_close(struct stream *s, struct archive *tar)
 int stream_error(
 	const struct stream *s, struct archive *tar, const char *what, struct cloche_err *err)
 {
-	/* What the first reader found is the reason. */
+	/* An error of the first reader is the real reason. */
 	if (s->err->code == 0)
 		err_set(err, E_CORRUPT, "%s", archive_error_string(tar));
 	return *what ? err_wrap(err, "%s", what) : -err->code;
