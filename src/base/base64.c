@@ -7,7 +7,7 @@ static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuv
 static const char url_alphabet[] =
 	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/* Of the characters of both alphabets; NONE of any other. */
+/* Values of the characters of both alphabets; NONE for all others. */
 enum { NONE = 0x80 };
 #define X NONE
 static const uint8_t values[128] = {
@@ -149,8 +149,8 @@ static unsigned value_of(char c)
 	return i < sizeof(values) ? values[i] : NONE;
 }
 
-/* Four characters at a time, which are three bytes: n is a multiple of four. False if one is
- * of no alphabet. */
+/* Decode four characters at a time into three bytes; n is a multiple of four. Return false if a
+ * character is in neither alphabet. */
 static bool decode_groups(const char *from, size_t n, char *to)
 {
 	unsigned wrong = 0;
@@ -270,7 +270,7 @@ void base64_inner(struct str s, unsigned at, char *ret)
 
 	for (size_t i = 0; i < n; i++, bit += 6) {
 		const unsigned char *p = (const unsigned char *)s.p + bit / 8;
-		/* A character that ends with a byte does not reach into the next one. */
+		/* A character that ends at a byte boundary needs no bits of the next byte. */
 		unsigned two = (unsigned)p[0] << 8 | (bit % 8 > 2 ? p[1] : 0U);
 
 		ret[i] = alphabet[two >> (10 - bit % 8) & 63];

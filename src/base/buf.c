@@ -35,8 +35,8 @@ int buf_reserve(struct buf *b, size_t n, char **ret)
 		cap = b->cap ? b->cap : 256;
 		while (cap < need)
 			cap = cap > b->max / 2 ? b->max : cap * 2;
-		/* A fresh block instead of realloc: the consumed front is not copied, and a
-		 * caller that wipes does not leave an old copy behind in a moved block. */
+		/* Use a fresh block instead of realloc: it does not copy the consumed front, and
+		 * leaves no old copy of a secret behind if the block moves. */
 		mem = malloc(cap);
 		if (!mem)
 			return -ENOMEM;
@@ -86,7 +86,7 @@ int buf_vprintf(struct buf *b, const char *fmt, va_list ap)
 	char *at;
 	int n, r;
 
-	/* It fits most of the time: then this was all. */
+	/* The text fits most of the time; then this is all. */
 	va_copy(again, ap);
 	n = vsnprintf(room ? b->mem + b->tail : NULL, room, fmt, again);
 	va_end(again);
@@ -96,7 +96,7 @@ int buf_vprintf(struct buf *b, const char *fmt, va_list ap)
 		buf_commit(b, (size_t)n);
 		return 0;
 	}
-	/* One more for the terminator, which is then not counted. */
+	/* Reserve one more byte for the terminator, which is not counted. */
 	b->max = b->max < SIZE_MAX ? b->max + 1 : b->max;
 	r = buf_reserve(b, (size_t)n + 1, &at);
 	b->max--;

@@ -22,7 +22,7 @@ uint64_t clock_real_usec(void)
 	return now(CLOCK_REALTIME);
 }
 
-/* A log asks for the same second many times. */
+/* Cached, because a log formats the same second many times. */
 static size_t format_seconds(uint64_t real_usec, char *ret)
 {
 	static _Thread_local struct {

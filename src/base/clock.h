@@ -11,7 +11,8 @@
 
 uint64_t clock_mono_usec(void);
 uint64_t clock_real_usec(void);
-/* "2026-11-21T21:30:34Z" (or with ".123456" and "+00:00" as Python's isoformat) into ret. */
+/* Write "2026-11-21T21:30:34Z" (utc), or with ".123456+00:00" at the end as Python's isoformat
+ * (iso). */
 #define CLOCK_ISO_MAX 40
 void clock_format_utc(uint64_t real_usec, char ret[CLOCK_ISO_MAX]);
 void clock_format_iso(uint64_t real_usec, char ret[CLOCK_ISO_MAX]);

@@ -12,8 +12,8 @@
 #include <cloche/errors.def>
 #undef CLOCHE_ERROR
 
-/* The build chooses the call: glibc's strerrordesc_np neither allocates nor depends on the locale,
- * as strerror of other C libraries. */
+/* The build chooses the call. glibc's strerrordesc_np neither allocates nor depends on the locale,
+ * and nor does strerror of the other C libraries. */
 const char *err_errno_text(int errnum)
 {
 	const char *text = CLOCHE_ERRNO_TEXT(errnum);

@@ -15,26 +15,27 @@ enum {
 #undef CLOCHE_ERROR
 };
 
-/* Sets err to code with a message; returns -code. */
+/* Set err to code with a message; return -code. */
 int err_set(struct cloche_err *err, int code, const char *fmt, ...) _printf_(3, 4);
 
-/* Sets err to E_SYSTEM (E_NO_MEMORY for ENOMEM) with "message: strerror(errnum)"; returns -code. */
+/* Set err to E_SYSTEM (E_NO_MEMORY for ENOMEM) with "message: strerror(errnum)"; return -code. */
 int err_sys(struct cloche_err *err, int errnum, const char *fmt, ...) _printf_(3, 4);
 
-/* Puts "context: " before the message; returns -err->code (or -E_INTERNAL if none is set). */
+/* Put "context: " before the message; return -err->code (or -E_INTERNAL if none is set). */
 int err_wrap(struct cloche_err *err, const char *fmt, ...) _printf_(2, 3);
 
-/* Sets the next step for the person; keeps an earlier, closer hint. */
+/* Set a hint that tells the user what to do next. An earlier hint is kept, as it is closer to the
+ * cause. */
 void err_hint(struct cloche_err *err, const char *fmt, ...) _printf_(2, 3);
 
-/* Sets E_NO_MEMORY; returns -E_NO_MEMORY. */
+/* Set E_NO_MEMORY; return -E_NO_MEMORY. */
 int err_nomem(struct cloche_err *err);
 
-/* Whether a number from elsewhere is one of errors.def. */
+/* Return whether a number from another process is a code of errors.def. */
 bool err_is_code(uint32_t code);
 
-/* What errnum means, in English, whatever the locale is. */
+/* Return the meaning of errnum in English, whatever the locale. */
 const char *err_errno_text(int errnum);
 
-/* Forgets a consumed error. */
+/* Clear an error that was handled. */
 void err_clear(struct cloche_err *err);

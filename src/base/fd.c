@@ -104,8 +104,8 @@ int fd_read_to_end(int fd, struct buf *b)
 	enum { FIRST_READ = 256, WORTH_A_READ = 64 };
 
 	for (;;) {
-		/* Most files that are read whole are tiny: no more memory is asked for if there
-		 * is some left. Large ones are read in ever larger steps. */
+		/* Most files that are read whole are tiny: use the memory that is left before
+		 * asking for more. Large files are read in ever larger steps. */
 		size_t left = b->cap - b->tail, want;
 		char probe, *at = &probe;
 		ssize_t n;
@@ -119,7 +119,7 @@ int fd_read_to_end(int fd, struct buf *b)
 			if (r < 0)
 				return r;
 		} else {
-			want = 1; /* to tell "just full" from "too much" */
+			want = 1; /* to tell "exactly full" from "too large" */
 		}
 		n = read(fd, at, want);
 		if (n < 0) {

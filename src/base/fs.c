@@ -177,7 +177,7 @@ char *fs_absolute(const char *path)
 	whole = fs_join(cwd ? cwd : "/", path);
 	if (!whole)
 		return NULL;
-	/* In place: what is written never overtakes what is read. */
+	/* In place: the write position never overtakes the read position. */
 	to = whole;
 	for (rest = str_from(whole); rest.n;) {
 		struct str part = str_prefix(rest, str_chr(rest, '/'));

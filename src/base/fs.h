@@ -1,44 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Files of cloche's own: whole reads, atomic writes, private directories. */
+/* Cloche's own files: complete reads, atomic writes, private directories. */
 
 #include "base/buf.h"
 #include "base/err.h"
 
-/* Reads a whole regular file (at most max bytes) below dirfd (or AT_FDCWD) into ret, which the
- * caller initialised. Symbolic links are followed. */
+/* Read a whole regular file (at most max bytes of ret) below dirfd (or AT_FDCWD) into ret, which
+ * the caller initialised. Symbolic links are followed. */
 _warn_unused_ int fs_read_file(
 	int dirfd, const char *path, struct buf *ret, struct cloche_err *err);
 
-/* Writes a file whole or not at all: temporary name beside it, fsync if durable, rename. */
+/* Write a file completely or not at all: write a temporary file next to it, fsync if durable,
+ * rename. */
 _warn_unused_ int fs_write_atomic(int dirfd, const char *path, struct str data, unsigned mode,
 	bool durable, struct cloche_err *err);
 
-/* Makes path and its missing parents with this mode; an existing directory is fine. */
+/* Make path and its missing parents with this mode. A directory that exists is fine. */
 _warn_unused_ int fs_mkdirs(const char *path, unsigned mode, struct cloche_err *err);
 
-/* Makes (if missing) and opens a directory that must belong to us and be closed to others;
- * returns the descriptor. */
+/* Make (if missing) and open a directory that must belong to us and not be writable by others.
+ * Return the descriptor. */
 _warn_unused_ int fs_open_private_dir(const char *path, struct cloche_err *err);
 
-/* Removes a tree below dirfd without following links; a missing one is fine. Returns 0 or -errno.
- */
+/* Remove a tree below dirfd without following links. A missing tree is fine. Return 0 or -errno. */
 int fs_remove_tree(int dirfd, const char *name);
 
-/* The person's home directory: $HOME, or the account's if that says nothing (unset, relative or
- * "/"). Heap; NULL if there is none. Privileged programs do not believe the variable. */
+/* Return the user's home directory: $HOME, or the account's if $HOME is unset, relative or "/".
+ * Heap; NULL if there is none. Privileged programs ignore the variable. */
 char *fs_home(void);
 
-/* The umask of this process, 077 if it cannot be told. Asking umask() would change it under
- * other threads. */
+/* Return the umask of this process, or 077 if it cannot be read. (Calling umask() would change it
+ * for other threads for a moment.) */
 unsigned fs_umask(void);
 
-/* The absolute form of path as it was meant: the working directory before it if it is relative,
- * "." and doubled slashes gone; ".." and symbolic links stay. Heap; NULL with errno. */
+/* Return the absolute form of path: a relative path is put behind the working directory, "." and
+ * doubled slashes are removed; ".." and symbolic links stay. Heap; NULL with errno. */
 char *fs_absolute(const char *path);
 
-/* Whether path is dir or lies in it, as both are written; dir is not "/". */
+/* Return whether path is dir or lies in it, comparing the texts only; dir is not "/". */
 bool fs_is_within(const char *path, const char *dir);
 
-/* "a/b" from parts, heap allocated; NULL on lack of memory. Absolute `b` replaces `a`. */
+/* Return "a/b"; an absolute b replaces a. Heap; NULL on lack of memory. */
 char *fs_join(const char *a, const char *b);

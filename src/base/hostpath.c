@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: a room can leave a link in whatever it may write, and change it at any time,
- * so none is followed there, whoever owns it: a room's files belong to the person who started it.
- * Where rooms write is not recorded anywhere. What is certain is where they cannot: in what belongs
- * to root while we are somebody else. The home directory, and for root the system's own, are the
- * others: whoever gives a room all of that has given it the shell's start-up files, or the machine.
- * Each directory is judged by the descriptor from which the link is then read. */
+/* Theory of operation: a room can leave a link in any directory that it may write to, and change it
+ * at any time, so no link is followed there. The owner of the link says nothing: a room's files
+ * belong to the user who started it. There is no record of where rooms have written, but we know
+ * where they cannot write: in directories of root if we are another user. Links are followed in the
+ * home directory too, and for root in the system's own directories: a room with write access to
+ * those already controls the shell's start-up files, or the machine. Each directory is judged by
+ * the descriptor from which the link is then read. */
 #include "base/hostpath.h"
 #include "base/buf.h"
 #include "base/fd.h"
@@ -19,16 +20,16 @@
 #include <unistd.h>
 
 enum {
-	MAX_LINKS = 40, /* as the kernel */
+	MAX_LINKS = 40, /* as in the kernel */
 	MAX_LENGTH = 4 * PATH_MAX,
 	DIRECTORY = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
 };
 
 struct walk {
-	const char *path, *verb; /* as it was asked for */
+	const char *path, *verb; /* of the caller */
 	const char *home;
 	int dir;
-	struct buf rest; /* what is still to be walked */
+	struct buf rest; /* the part of the path that is not resolved yet */
 	unsigned links;
 	bool refused; /* with err set */
 	struct cloche_err *err;
@@ -55,7 +56,7 @@ char *hostpath_real(const struct hostpath *p)
 	return p->name[0] ? fs_join(dir, p->name) : strdup(dir);
 }
 
-/* Whether that directory is the system's own. */
+/* Return whether dir is one of the system's own directories. */
 static bool hostpath_is_system(int dir)
 {
 	const struct hostpath at = {.dir = dir};
@@ -66,7 +67,7 @@ static bool hostpath_is_system(int dir)
 		       (fs_is_within(real, "/usr") && !fs_is_within(real, "/usr/local")));
 }
 
-/* Whether no room of ours can have written in that directory. */
+/* Return whether no room of ours can have written to the current directory. */
 static bool hostpath_is_out_of_reach(const struct walk *w)
 {
 	struct stat st;
@@ -110,7 +111,7 @@ static int hostpath_begin(struct walk *w, const char *from)
 	return 0;
 }
 
-/* Puts the text of the link `name` in front of rest (a view into w->rest). */
+/* Put the target of the link `name` in front of rest (a view into w->rest). */
 static int hostpath_expand(struct walk *w, const char *name, struct str rest)
 {
 	struct buf joined = BUF_INIT(MAX_LENGTH);
@@ -135,7 +136,7 @@ static int hostpath_expand(struct walk *w, const char *name, struct str rest)
 	return target[0] == '/' ? hostpath_begin(w, "/") : 0;
 }
 
-/* A directory on the way. rest begins with the slash behind its name. */
+/* Enter the directory `name`. rest begins with the slash behind its name. */
 static int hostpath_step(struct walk *w, const char *name, struct str rest)
 {
 	int fd = openat(w->dir, name, DIRECTORY);
@@ -155,7 +156,7 @@ static struct str hostpath_skip(struct str s)
 	return s;
 }
 
-/* 1: name is the end, 0: go on, or an error. */
+/* Return 1 if name is the last component, 0 to go on, or an error. */
 static int hostpath_next(struct walk *w, char name[HOSTPATH_NAME_MAX + 1])
 {
 	struct str s = hostpath_skip(buf_str(&w->rest)), one = str_prefix(s, str_chr(s, '/'));

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Deeper than jansson's parser goes; only a value built by hand could pass it. */
+/* Deeper than jansson's parser goes; only a value built by hand can exceed it. */
 #define DEPTH_MAX 2100
 
 struct writer {
@@ -20,7 +20,7 @@ struct writer {
 
 static int write_value(struct writer *w, const json_t *v, unsigned depth);
 
-/* The fewest of 15 to 17 digits that read back as the same double; 17 always do (IEEE 754). */
+/* Write the fewest digits (15 to 17) that read back as the same double; 17 always do (IEEE 754). */
 static int write_real(struct buf *out, double v)
 {
 	char text[40];
@@ -38,7 +38,7 @@ static int write_real(struct buf *out, double v)
 		bool digit = (text[i] >= '0' && text[i] <= '9') || text[i] == '-' || text[i] == '+';
 
 		if (!digit && text[i] != 'e')
-			text[i] = '.'; /* whatever the locale has there */
+			text[i] = '.'; /* the locale's decimal point */
 		marked = marked || text[i] == '.' || text[i] == 'e';
 	}
 	if (!marked) {
@@ -48,7 +48,8 @@ static int write_real(struct buf *out, double v)
 	return buf_add(out, text, (size_t)n);
 }
 
-/* What stands before a member (first or not) and, with `last`, before the closing bracket. */
+/* Write the separator before a member (first or not) or, with `last`, before the closing
+ * bracket. */
 static int write_break(struct writer *w, unsigned depth, bool first, bool last)
 {
 	int r = 0;
@@ -65,7 +66,7 @@ static int write_break(struct writer *w, unsigned depth, bool first, bool last)
 
 static int write_object(struct writer *w, const json_t *v, unsigned depth)
 {
-	/* Iteration changes nothing, though jansson's signatures do not say so. */
+	/* Iteration changes nothing, although jansson's functions take a non-const pointer. */
 	json_t *object = (json_t *)(uintptr_t)v;
 	bool first = true;
 	int r;
@@ -152,7 +153,7 @@ int json_text_read(struct str text, size_t flags, json_t **ret, json_error_t *wh
 		*ret = value;
 		return 0;
 	}
-	/* If an allocation failed jansson says "invalid token", or nothing. */
+	/* If an allocation failed, jansson reports "invalid token" or nothing. */
 	if (errno == ENOMEM || json_error_code(why) == json_error_out_of_memory)
 		return -ENOMEM;
 	return json_error_code(why) == json_error_numeric_overflow ? -ERANGE : -EINVAL;

@@ -8,35 +8,36 @@
 #include <jansson.h>
 #include <limits.h>
 
-/* For indent: one line without blanks, characters outside ASCII as they are. */
+/* Value of indent: one line without blanks, characters outside ASCII unescaped. */
 #define JSON_TEXT_COMPACT UINT_MAX
 
-/* Adds value to out. indent 0 puts everything on one line (", " and ": " between), else each member
- * stands on its own line, indented by that many spaces a level. Values nest at most as deep as
- * jansson parses. Returns 0 or a negative errno of buf_add; out may then hold a part of it. */
+/* Add value to out. With indent 0 everything is on one line (with ", " and ": "), else each member
+ * has a line of its own, indented by that many spaces per level. Values may nest as deep as jansson
+ * parses. Return 0 or a negative errno of buf_add; out may then hold a part of the value. */
 _warn_unused_ int json_text_write(struct buf *out, const json_t *value, unsigned indent);
 
-/* Parses text (flags are jansson's) into a new reference. Returns 0; -EINVAL if it is no JSON
- * that we take, -ERANGE if a number is too large, both with the reason in *why (which may be
- * NULL); -ENOMEM, which jansson's own functions do not tell apart. */
+/* Parse text (flags are jansson's) into a new reference. Return 0, -EINVAL if the text is not JSON
+ * that we accept, -ERANGE if a number is too large, both with the reason in *why (which may be
+ * NULL), or -ENOMEM, which jansson's own functions do not tell apart. */
 _warn_unused_ int json_text_read(struct str text, size_t flags, json_t **ret, json_error_t *why);
 
 #define _cleanup_json_ _cleanup_(json_decrefp)
 
-/* View of a string value's bytes (a NUL inside is kept); the null view for any other type. */
+/* Return a view of a string value's bytes (which may contain a NUL); the null view for other
+ * types. */
 static inline struct str json_str(const json_t *value)
 {
 	return json_is_string(value) ? str_make(json_string_value(value), json_string_length(value))
 				     : STR_NULL;
 }
 
-/* The member's string, or the null view if it is missing or not a string. */
+/* Return the member's string, or the null view if it is missing or not a string. */
 static inline struct str json_str_at(const json_t *object, const char *key)
 {
 	return json_str(json_object_get(object, key));
 }
 
-/* The member's number; 0 if it is missing, no integer or negative. */
+/* Return the member's number, or 0 if it is missing, not an integer or negative. */
 static inline uint64_t json_count_at(const json_t *object, const char *key)
 {
 	json_int_t n = json_integer_value(json_object_get(object, key));
@@ -44,14 +45,13 @@ static inline uint64_t json_count_at(const json_t *object, const char *key)
 	return n > 0 ? (uint64_t)n : 0;
 }
 
-/* A string value of bytes that may be no UTF-8: what is not valid becomes U+FFFD. NULL on lack of
- * memory. */
+/* Make a string value from bytes, with invalid UTF-8 replaced by U+FFFD. NULL on lack of memory. */
 json_t *json_utf8(struct str s);
 
-/* Gives object the members of from that it lacks. 0 or -ENOMEM, which jansson's own function does
- * not tell. */
+/* Add to object those members of from that it lacks. Return 0 or -ENOMEM, which jansson's own
+ * function does not report. */
 _warn_unused_ int json_add_missing(json_t *object, const json_t *from);
 
-/* s begins with a backslash. Returns the length of the escape, twelve for a whole surrogate pair;
- * *ret_half if it is one half of such a pair without the other (RFC 8259 section 7). */
+/* s begins with a backslash. Return the length of the escape, which is twelve for a surrogate pair.
+ * *ret_half is set if the escape is one half of a pair without the other (RFC 8259 section 7). */
 size_t json_escape_length(struct str s, bool *ret_half);

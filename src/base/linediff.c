@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: lines are numbered so that equal ones have one number, common ends are taken
- * off, and the greedy algorithm finds the shortest way through the rest. For each number of edits d
- * it keeps how far each diagonal k came (x = old lines used, y = x - k), which is d + 1 numbers;
- * the way back through them gives the edits, the last first. */
+/* Theory of operation: lines are numbered so that equal lines have the same number, common ends are
+ * removed, and the greedy algorithm finds the shortest path through the rest. For each number of
+ * edits d it keeps how far each diagonal k got (x = old lines used, y = x - k), which is d + 1
+ * numbers. Following the path backwards gives the edits, the last one first. */
 #include "base/linediff.h"
 #include "base/hash.h"
 #include "base/macro.h"
@@ -18,9 +18,9 @@ struct name {
 struct search {
 	uint32_t *id[2]; /* numbers of the lines between the common ends */
 	size_t n[2];
-	size_t skipped;  /* lines before them */
-	size_t most;     /* edits that are looked for */
-	uint32_t *trace; /* of d edits: d + 1 numbers from d * (d + 1) / 2 on */
+	size_t skipped;  /* lines before those */
+	size_t most;     /* limit of edits */
+	uint32_t *trace; /* for d edits: d + 1 numbers from d * (d + 1) / 2 on */
 };
 
 /* --- lines and their numbers --- */
@@ -99,15 +99,15 @@ static void skip_common(const struct linediff *d, struct search *s)
 	s->n[1] = d->n[1] - s->skipped - end;
 }
 
-/* --- the shortest way --- */
+/* --- the shortest path --- */
 
 static uint32_t *row_of(const struct search *s, size_t d)
 {
 	return s->trace + d * (d + 1) / 2;
 }
 
-/* Diagonals of d edits are -d, -d + 2, ... d; i is their index. How far the i-th comes by one edit
- * from those of d - 1, and whether that edit adds a line. */
+/* Diagonals of d edits are -d, -d + 2, ... d; i is their index. Return how far the i-th one gets by
+ * one edit from those of d - 1, and whether that edit adds a line. */
 static size_t step(const struct search *s, size_t d, size_t i, bool *ret_adds)
 {
 	const uint32_t *before = d ? row_of(s, d - 1) : NULL;
@@ -118,7 +118,7 @@ static size_t step(const struct search *s, size_t d, size_t i, bool *ret_adds)
 	return *ret_adds ? before[i] : (size_t)before[i - 1] + 1;
 }
 
-/* Returns the number of edits, or -1 if there would be too many. */
+/* Return the number of edits, or -1 if there would be too many. */
 static int search(const struct search *s, uint64_t *work)
 {
 	for (size_t d = 0; d <= s->most; d++) {
@@ -128,7 +128,7 @@ static int search(const struct search *s, uint64_t *work)
 			bool adds;
 			size_t x = step(s, d, i, &adds), y = x + d - 2 * i, from = x;
 
-			/* Beyond the edge: no way leads from there to the end. */
+			/* If x or y is beyond the edge, no path leads to the end from there. */
 			while (x < s->n[0] && y < s->n[1] && s->id[0][x] == s->id[1][y])
 				x++, y++;
 			row[i] = (uint32_t)x;
@@ -142,7 +142,7 @@ static int search(const struct search *s, uint64_t *work)
 	return -1;
 }
 
-/* Goes back from the end. Edits come last first, and single. */
+/* Follow the path backwards. Single edits arrive last first and are merged. */
 static int trace_back(struct linediff *ret, const struct search *s, size_t d)
 {
 	size_t i = 0;
@@ -154,7 +154,7 @@ static int trace_back(struct linediff *ret, const struct search *s, size_t d)
 		size_t x = step(s, d, i, &adds), y = x + d - 2 * i;
 		struct linediff_edit *last = ret->edits_n ? &ret->edits[ret->edits_n - 1] : NULL;
 
-		/* Where the edit begins. */
+		/* The position before the edit. */
 		x -= !adds;
 		y -= adds;
 		if (!last || last->old_at != s->skipped + x + !adds ||
@@ -257,7 +257,7 @@ static int put(const struct writing *w, enum linediff_mark mark, int side, size_
 	return r;
 }
 
-/* As diff -u has it: a length of 1 is not said, of an empty range its place is that before it. */
+/* As in diff -u: a length of 1 is omitted, and an empty range gives the line before it. */
 static int range(char *p, size_t size, size_t at, size_t n)
 {
 	return n == 1 ? snprintf(p, size, "%zu", at + 1)

@@ -29,7 +29,7 @@
 
 #define container_of(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
-/* Hands a pointer over: yields it and leaves NULL behind. */
+/* Hand a pointer over: yield it and leave NULL behind. */
 #define TAKE_PTR(p)                                                                                \
 	({                                                                                         \
 		__typeof__(p) *take_ = &(p);                                                       \
@@ -38,7 +38,7 @@
 		taken_;                                                                            \
 	})
 
-/* Hands a descriptor over: yields it and leaves -1 behind. */
+/* Hand a descriptor over: yield it and leave -1 behind. */
 #define TAKE_FD(fd)                                                                                \
 	({                                                                                         \
 		int *take_ = &(fd);                                                                \
@@ -47,7 +47,7 @@
 		taken_;                                                                            \
 	})
 
-/* Defines NAME##p, the cleanup function for a variable of type TYPE * whose destructor is NAME. */
+/* Define NAME##p, the cleanup function for a variable of type TYPE * whose destructor is NAME. */
 #define DEFINE_CLEANUP(type, name)                                                                 \
 	_unused_ static inline void name##p(type **p)                                              \
 	{                                                                                          \

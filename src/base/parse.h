@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Strict parsing of what people write: the whole text must be consumed. All return 0 or -EINVAL
+/* Strict parsing of user input: the whole text must be consumed. Functions return 0, -EINVAL
  * (malformed) or -ERANGE; ret is untouched on failure. */
 
 #include "base/macro.h"
 #include "base/str.h"
 #include <stdint.h>
 
-/* 0 to 15; -1 if c is no hexadecimal digit. */
+/* Return 0 to 15, or -1 if c is not a hexadecimal digit. */
 static inline int parse_hex_digit(char c)
 {
 	unsigned digit = (unsigned char)c - (unsigned)'0',
@@ -16,7 +16,7 @@ static inline int parse_hex_digit(char c)
 	return digit < 10 ? (int)digit : letter < 6 ? (int)letter + 10 : -1;
 }
 
-/* The byte that "%XX" at the front of s stands for (RFC 3986 2.1), or -1. */
+/* Return the byte that "%XX" at the front of s stands for (RFC 3986 2.1), or -1. */
 static inline int parse_percent(struct str s)
 {
 	int high = s.n >= 3 && s.p[0] == '%' ? parse_hex_digit(s.p[1]) : -1;
@@ -33,5 +33,5 @@ _warn_unused_ int parse_hex_u64(struct str s, uint64_t *ret);
 _warn_unused_ int parse_size(struct str s, uint64_t *ret_bytes);
 /* "30" (seconds), "500ms", "1.5s", "5m", "2h", "1d" in microseconds; above 0. */
 _warn_unused_ int parse_duration(struct str s, uint64_t *ret_usec);
-/* "0.5", "2": thousandths of a cpu, from 10 (0.01) on. */
+/* "0.5", "2" in thousandths of a CPU; at least 10 (0.01). */
 _warn_unused_ int parse_cpus(struct str s, uint64_t *ret_millicpus);

@@ -41,7 +41,8 @@ char *program_find(const char *name, struct cloche_err *err)
 	const char *dir = getenv("CLOCHE_LIBEXEC");
 	_cleanup_(freep) char *path = NULL;
 
-	/* Named explicitly: nothing else is tried, so that two builds are never mixed. */
+	/* If the directory is set explicitly, try nothing else, so that two builds are never
+	 * mixed. */
 	if (dir && dir[0] == '/') {
 		path = fs_join(dir, name);
 		if (is_program(path))
@@ -57,7 +58,7 @@ char *program_find(const char *name, struct cloche_err *err)
 	path = fs_join(CLOCHE_LIBEXECDIR, name);
 	if (is_program(path))
 		return TAKE_PTR(path);
-	/* The one that people call. */
+	/* The program that users call. */
 	free(path);
 	path = fs_join(CLOCHE_BINDIR, name);
 	if (is_program(path))
@@ -110,8 +111,8 @@ char **program_env(char *const *env)
 	return TAKE_PTR(kept);
 }
 
-/* Copies of the descriptors above every target number, so that one dup2 never overwrites the source
- * of another. */
+/* Copy the descriptors above every target number, so that one dup2 never overwrites the source of
+ * another. */
 static int lift_fds(const struct program_spawn *p, int *lifted)
 {
 	int floor = 3;
@@ -144,8 +145,9 @@ static int add_actions(posix_spawn_file_actions_t *actions, const struct program
 	for (size_t i = 0; i < p->fds_n && r == 0; i++)
 		r = posix_spawn_file_actions_adddup2(actions, lifted[i + 3], p->fds[i].to);
 #if CLOCHE_SPAWN_CLOSEFROM
-	/* Other threads of the host may open descriptors without close-on-exec at any moment. A C
-	 * library without this call is linked only with programs of one thread, which never do. */
+	/* Other threads of the host program may open descriptors without close-on-exec at any
+	 * moment. Where the C library lacks this call, only single-threaded programs are linked
+	 * with it, and they never do that. */
 	if (r == 0)
 		r = posix_spawn_file_actions_addclosefrom_np(actions, floor);
 #endif

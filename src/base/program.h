@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Helper programs, cloche's own and others: where they are, and how they are started. */
+/* Helper programs, cloche's own and others: how to find and start them. */
 
 #include "base/err.h"
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Finds a program that belongs to cloche: in $CLOCHE_LIBEXEC if that is set, else beside the
- * running executable, else in the installed libexec directory, else in that of cloche itself.
- * Returns a heap string, or NULL with err set. */
+/* Find a program of cloche: in $CLOCHE_LIBEXEC if that is set, else next to the running executable,
+ * else in the installed libexec directory, else in the installed bin directory. Return a heap
+ * string, or NULL with err set. */
 char *program_find(const char *name, struct cloche_err *err);
 
-/* Finds a program on the person's PATH, in its absolute directories. A heap string, or NULL. */
+/* Find a program on the user's PATH, in absolute directories only. Return a heap string, or
+ * NULL. */
 char *program_on_path(const char *name);
 
 struct program_fd {
 	int from; /* borrowed */
-	int to;   /* number in the program; ascending, above 2, without gaps better */
+	int to;   /* number in the program; ascending, above 2, preferably without gaps */
 };
 
 struct program_spawn {
@@ -25,21 +26,21 @@ struct program_spawn {
 	const struct program_fd *fds;
 	size_t fds_n;
 	int stdio[3];   /* -1: /dev/null */
-	bool own_group; /* it leads a process group of its own */
+	bool own_group; /* it becomes the leader of a new process group */
 };
 
-/* Starts a program with exactly these descriptors, default signal dispositions and nothing
- * blocked; uses vfork's way, so its cost does not grow with the caller. The process is a child of
- * the caller, who has to reap it. *ret_pidfd may be NULL. */
+/* Start a program with exactly these descriptors, default signal dispositions and no blocked
+ * signals. It is started as with vfork, so the cost does not grow with the caller's memory. The
+ * process is a child of the caller, who has to reap it. ret_pidfd may be NULL. */
 _warn_unused_ int program_start(
 	const struct program_spawn *p, pid_t *ret_pid, int *ret_pidfd, struct cloche_err *err);
 
-/* The part of an environment that a helper program may see: settings of cloche, of the session, of
- * container engines and of sanitizers, never the rest (it may hold real secrets). Heap array of
- * heap strings (strv_free), NULL on lack of memory. */
+/* Return the part of an environment that a helper program may see: settings of cloche, of the
+ * session, of container engines and of sanitizers, never the rest (it may hold real secrets). Heap
+ * array of heap strings (strv_free), NULL on lack of memory. */
 char **program_env(char *const *env);
 
-/* When a process was started, in the kernel's ticks since the machine's (field 22 of its
- * /proc/PID/stat): with the pid that names one process of one boot. 0 if there is none, or if it is
- * dead and only waited for. */
+/* Return when a process was started, in clock ticks since boot (field 22 of /proc/PID/stat).
+ * Together with the pid this identifies a process within one boot. Return 0 if there is no such
+ * process, or if it is a zombie. */
 uint64_t program_start_time(pid_t pid);

@@ -15,7 +15,7 @@ void rand_bytes(void *p, size_t n)
 		if (r < 0) {
 			if (errno == EINTR)
 				continue;
-			abort(); /* no safe way on without random numbers */
+			abort(); /* nothing is safe without random numbers */
 		}
 		at += r;
 		n -= (size_t)r;
@@ -44,7 +44,7 @@ void rand_id(char *ret, size_t n)
 {
 	static const char alphabet[] = "abcdefghijklmnopqrstuvwxyz0123456789";
 	enum { LETTERS = sizeof(alphabet) - 1, EVEN = 256 / LETTERS * LETTERS };
-	unsigned char pool[32]; /* one system call for an id, not one a letter */
+	unsigned char pool[32]; /* one system call per id, not per letter */
 	size_t left = 0;
 
 	for (size_t i = 0; i < n;) {

@@ -5,10 +5,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Fills p; ends the process when the kernel cannot (it always can after boot). */
+/* Fill p. Abort the process if the kernel cannot (it always can after boot). */
 void rand_bytes(void *p, size_t n);
 uint64_t rand_u64(void);
-/* Uniform in [0, bound), bound > 0, without modulo bias. */
+/* Return a number uniform in [0, bound), bound > 0, without modulo bias. */
 uint32_t rand_below(uint32_t bound);
-/* n letters and digits (lower case) and a terminator into ret[n + 1]. */
+/* Write n lower-case letters and digits and a terminator into ret[n + 1]. */
 void rand_id(char *ret, size_t n);

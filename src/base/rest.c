@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: linking a program to OpenSSL touches two megabytes of symbol tables and
- * code, once. A page of a file that was never written can be dropped from an address space and
- * be found in the page cache again; the parts of a program that the linker has written to (and
- * later made read-only) are all in segments that are writable by their header, which stay. An
- * object with relocations in its code, against all custom, is left alone. */
+/* Theory of operation: loading OpenSSL touches two megabytes of symbol tables and code, once. A
+ * page of a file that was never written to can be dropped from an address space and read from the
+ * page cache again. The parts of a program that the dynamic linker has written to (and later made
+ * read-only) all lie in segments that the program header marks as writable; these stay. An object
+ * with relocations in its code, which is unusual, is left alone. */
 #include "base/rest.h"
 #include "base/macro.h"
 
@@ -24,7 +24,8 @@ static bool code_was_written(const struct dl_phdr_info *info)
 
 		if (info->dlpi_phdr[i].p_type != PT_DYNAMIC)
 			continue;
-		/* The header gives it as a number: there is no other way to it. */
+		/* The header gives the address as a number, so there is no way without this
+		 * cast. */
 		d = (const ElfW(Dyn) *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
 		for (; d->d_tag != DT_NULL; d++)
 			if (d->d_tag == DT_TEXTREL ||
@@ -48,7 +49,7 @@ static int drop_object(struct dl_phdr_info *info, size_t size, void *arg)
 			continue;
 		from &= ~(*page - 1);
 		to = (to + *page - 1) & ~(*page - 1);
-		/* It fails if there is no file behind, as with the vdso: good so. */
+		/* This fails for mappings without a file, such as the vdso, which is fine. */
 		(void)madvise((void *)from, to - from, MADV_DONTNEED);
 	}
 	return 0;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* For programs that are many on a machine and idle most of the time. */
+/* For programs of which many run on a machine, idle most of the time. */
 
-/* At the start. What is freed at the end of the heap then stays for what comes next: a buffer that
- * grows and is freed again for each portion of a large body would else have every page of it
- * faulted in again, portion by portion. */
+/* Call this at the start. Keep freed memory at the end of the heap for later use: otherwise a
+ * buffer that grows and is freed for each portion of a large body would fault in all its pages
+ * again each time. */
 void rest_set_up(void);
 
-/* Gives memory back that is not needed while nothing happens: what malloc keeps for later, and the
- * mappings of code and tables that only the start, or what happened before, has touched. They come
- * back from the page cache when they are touched again. Takes tens of microseconds; makes only
- * brk(), madvise() and munmap() calls. */
+/* Give memory back that an idle program does not need: free memory that malloc keeps, and mappings
+ * of code and tables that only the start or earlier work used. Those come back from the page cache
+ * when they are used again. This takes tens of microseconds and makes only brk(), madvise() and
+ * munmap() calls. */
 void rest_memory(void);

@@ -16,7 +16,8 @@ struct sha256 {
 
 void sha256_init(struct sha256 *h);
 void sha256_add(struct sha256 *h, struct str data);
-/* Adds the length of data (8 bytes) and then data, so that what follows cannot be taken for it. */
+/* Add the length of data (8 bytes) and then data, so that the boundary to the next data is
+ * unambiguous. */
 void sha256_add_framed(struct sha256 *h, struct str data);
-/* Writes the digest in lower-case hexadecimal; h can be used for nothing afterwards. */
+/* Write the digest in lower-case hexadecimal; h cannot be used afterwards. */
 void sha256_hex(struct sha256 *h, char ret[SHA256_HEX_MAX]);

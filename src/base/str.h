@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* String views by value: pointer and length, borrowed, not terminated. The only form in which
- * bytes from a room or a network are handled; no str* function is used on those. */
+/* String views by value: pointer and length, borrowed, not terminated. Bytes from a room or a
+ * network are handled only in this form; no str* function is used on them. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ static inline struct str str_make(const void *p, size_t n)
 	return (struct str){p, n};
 }
 
-/* View of a terminated string; NULL gives the null view. */
+/* Return a view of a terminated string; NULL gives the null view. */
 static inline struct str str_from(const char *z)
 {
 	return (struct str){z, z ? strlen(z) : 0};
@@ -38,7 +38,8 @@ static inline char str_lower_char(char c)
 	return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
 }
 
-/* ASCII case is ignored. Unlike strncasecmp() it neither stops at a NUL nor heeds the locale. */
+/* Compare, ignoring ASCII case. Unlike strncasecmp() this neither stops at a NUL nor depends on the
+ * locale. */
 static inline bool str_ieq(struct str a, struct str b)
 {
 	if (a.n != b.n)
@@ -49,7 +50,7 @@ static inline bool str_ieq(struct str a, struct str b)
 	return true;
 }
 
-/* As bytes: below, at or above 0. What is the beginning of another is below it. */
+/* Compare as bytes: return below, equal to or above 0. A prefix of a string sorts before it. */
 static inline int str_compare(struct str a, struct str b)
 {
 	size_t n = a.n < b.n ? a.n : b.n;
@@ -69,14 +70,14 @@ static inline bool str_ends(struct str s, struct str suffix)
 	       (suffix.n == 0 || memcmp(s.p + (s.n - suffix.n), suffix.p, suffix.n) == 0);
 }
 
-/* Index of c, or s.n if there is none. */
+/* Return the index of c, or s.n if there is none. */
 static inline size_t str_chr(struct str s, char c)
 {
 	const char *at = s.n ? memchr(s.p, c, s.n) : NULL;
 	return at ? (size_t)(at - s.p) : s.n;
 }
 
-/* From index `from` (at most s.n) to the end. */
+/* Return the part from index `from` (at most s.n) to the end. */
 static inline struct str str_from_index(struct str s, size_t from)
 {
 	return from >= s.n ? str_make(s.p ? s.p + s.n : NULL, 0) : str_make(s.p + from, s.n - from);
@@ -87,7 +88,7 @@ static inline struct str str_prefix(struct str s, size_t n)
 	return str_make(s.p, n < s.n ? n : s.n);
 }
 
-/* Takes a line off the front, without its end. */
+/* Take a line off the front; return it without its line end. */
 static inline struct str str_next_line(struct str *rest)
 {
 	struct str line = str_prefix(*rest, str_chr(*rest, '\n'));
@@ -96,7 +97,7 @@ static inline struct str str_next_line(struct str *rest)
 	return line;
 }
 
-/* Removes spaces and tabs at both ends. */
+/* Remove spaces and tabs at both ends. */
 static inline struct str str_trim(struct str s)
 {
 	while (s.n && (s.p[0] == ' ' || s.p[0] == '\t'))
@@ -106,7 +107,7 @@ static inline struct str str_trim(struct str s)
 	return s;
 }
 
-/* Index of the first occurrence of needle, or s.n. An empty needle is found at 0. */
+/* Return the index of the first occurrence of needle, or s.n. An empty needle is found at 0. */
 static inline size_t str_find(struct str s, struct str needle)
 {
 	const char *at;
@@ -117,7 +118,7 @@ static inline size_t str_find(struct str s, struct str needle)
 	return at ? (size_t)(at - s.p) : s.n;
 }
 
-/* Into ret, terminated; what is longer is cut. */
+/* Copy s into ret, terminated, and cut it if it is too long. */
 static inline void str_copy(char *ret, size_t size, struct str s)
 {
 	s = str_prefix(s, size - 1);
@@ -126,7 +127,7 @@ static inline void str_copy(char *ret, size_t size, struct str s)
 	ret[s.n] = '\0';
 }
 
-/* Terminated heap copy, NULL on lack of memory. A NUL inside is copied as it is. */
+/* Return a terminated heap copy, NULL on lack of memory. A NUL inside is copied as it is. */
 static inline char *str_dup(struct str s)
 {
 	char *copy = __builtin_malloc(s.n + 1);

@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* UTF-8 as RFC 3629 section 4 has it: no overlong forms, no surrogates, nothing above U+10FFFF. */
+/* UTF-8 as defined in RFC 3629 section 4: no overlong forms, no surrogates, nothing above
+ * U+10FFFF. */
 
 #include "base/str.h"
 #include <stdint.h>
 
 #define UTF8_REPLACEMENT "\xef\xbf\xbd"
 
-/* Length of the valid sequence that s (not empty) begins with, and its code point in *ret (which
- * may be NULL); 0 if there is none. */
+/* Return the length of the valid sequence at the beginning of s (which is not empty) and its code
+ * point in *ret (which may be NULL), or 0 if there is none. */
 size_t utf8_decode(struct str s, uint32_t *ret);
 
-/* True if all of s is valid. */
+/* Return true if all of s is valid. */
 bool utf8_is_valid(struct str s);
 
-/* Code points in s; each byte of what is not valid counts as one. */
+/* Return the number of code points in s; each byte that is not part of a valid one counts as
+ * one. */
 size_t utf8_count(struct str s);
 
-/* True of characters that are obeyed (controls, those that turn a line round) or that nobody sees;
- * Unicode calls the latter default ignorable. */
+/* Return true for characters that control the display (controls, direction changes) or are
+ * invisible, which Unicode calls default ignorable. */
 bool utf8_is_hidden(uint32_t c);

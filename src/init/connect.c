@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: "cloche-init connect PORT" is a process of the room like any other, without
- * any right of its own. For each byte on descriptor 0 it makes a connection to that port of the
- * room's own loopback and hands it out (ipc/forward.h). It ends with its socket. */
+ * rights of its own. For each byte on descriptor 0 it connects to that port of the room's loopback
+ * and sends the connection out (ipc/forward.h). It ends with its socket. */
 #include "base/fd.h"
 #include "base/parse.h"
 #include "init/program.h"
@@ -17,7 +17,8 @@
 
 enum { PATIENCE_MS = 5000 };
 
-/* A connected socket, or -1. It stays non-blocking: whoever gets it counts on nothing. */
+/* Return a connected socket, or -1. It stays non-blocking; the receiver assumes nothing about
+ * it. */
 static int dial_one(const void *address, socklen_t n, int domain)
 {
 	_cleanup_fd_ int fd = socket(domain, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -29,7 +30,7 @@ static int dial_one(const void *address, socklen_t n, int domain)
 		return -1;
 	if (connect(fd, address, n) == 0)
 		return TAKE_FD(fd);
-	/* A listener whose queue is full does not answer. */
+	/* A listener with a full queue does not answer. */
 	if (errno != EINPROGRESS || poll(&p, 1, PATIENCE_MS) <= 0 ||
 		getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &error_n) < 0 || error != 0)
 		return -1;
@@ -81,7 +82,7 @@ int connect_main(const char *port_text)
 	uint64_t port;
 	char byte;
 
-	/* Its socket leads out of the room, if only to cloche-forward. */
+	/* The socket leads out of the room, though only to cloche-forward. */
 	if (prctl(PR_SET_DUMPABLE, 0) < 0)
 		return 1;
 	if (parse_u64(str_from(port_text), UINT16_MAX, &port) < 0 || port == 0)

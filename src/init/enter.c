@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: "cloche-init room" is process 1 of a room that a program has made
- * (docs/design/provider-protocol.md). Nobody has narrowed it, nor given it its socket: it connects
- * to the supervisor where that is mounted, closes everything else, and narrows itself, for good,
- * as the native provider does it before it executes init. Only then does it listen. */
+ * (docs/design/provider-protocol.md). That program has neither dropped its rights nor given it a
+ * socket: it connects to the supervisor at the path where the socket is mounted, closes everything
+ * else, and drops its rights for good, as the native provider does before it executes init. Only
+ * then does it read messages. */
 #include "base/fd.h"
 #include "base/parse.h"
 #include "init/init.h"
@@ -39,7 +40,7 @@ static int connect_out(struct cloche_err *err)
 	_cleanup_fd_ int fd = -1;
 
 	made = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	/* What is moved must not lie where something is moved to. */
+	/* The sources must not have the numbers of the targets. */
 	null = opened < 0 ? -1 : fcntl(opened, F_DUPFD_CLOEXEC, 10);
 	fd = made < 0 ? -1 : fcntl(made, F_DUPFD_CLOEXEC, 10);
 	if (null < 0 || fd < 0)
@@ -75,7 +76,8 @@ int enter_main(char *const *argv)
 	if (r == 0 && chdir("/") < 0)
 		r = err_sys(&err, errno, "enter the root");
 	umask(022);
-	/* The keeper of the container may hear of it. */
+	/* Until the connection is made, errors go to stderr, where the container's manager may see
+	 * them. */
 	if (r == 0 && (r = connect_out(&err)) == 0)
 		said = -1;
 	if (r == 0)

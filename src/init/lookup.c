@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: as execvp, but it tells "not found" from "found and cannot be executed" (a
- * shell's 127 and 126), searches the PATH of the new process's environment, and never hands a file
- * without an interpreter line to a shell. A missing file and a missing interpreter are both ENOENT
- * to execve; whether the file itself is there tells them apart. */
+/* Theory of operation: as execvp, but it tells "not found" from "found but cannot be executed" (127
+ * and 126 in a shell), searches the PATH of the new process's environment, and never hands a file
+ * without an interpreter line to a shell. execve reports ENOENT for both a missing file and a
+ * missing interpreter; whether the file itself exists tells them apart. */
 #include "init/init.h"
 #include "ipc/roomctl.h"
 
@@ -20,7 +20,7 @@ static const char *find_path(char *const *env)
 	return DEFAULT_PATH;
 }
 
-/* True if looking on makes sense; otherwise why is final. */
+/* Return true if the search should go on; otherwise why is final. */
 static bool try_exec(
 	const char *path, char *const *argv, char *const *env, struct start_failure *why)
 {
@@ -32,12 +32,12 @@ static bool try_exec(
 		return false;
 	}
 	*why = (struct start_failure){ROOM_STAGE_EXEC, errno};
-	/* A directory on the way that cannot be entered, or a file that is no program, does not
-	 * hide a program of that name further on. */
+	/* A directory that cannot be entered, or a file that is not a program, does not hide a
+	 * program of the same name later in the PATH. */
 	return errno == EACCES;
 }
 
-/* Returns only on failure. */
+/* Return only on failure. */
 static struct start_failure search(char *const *argv, char *const *env)
 {
 	struct start_failure why = {ROOM_STAGE_LOOKUP, ENOENT};
@@ -45,7 +45,7 @@ static struct start_failure search(char *const *argv, char *const *env)
 	size_t name_n = strlen(name);
 	char full[EXEC_MAX_PATH + 1];
 
-	/* This program is what is running, whatever root of the room has put at that path. */
+	/* Execute this program itself, whatever root of the room has put at that path. */
 	if (strcmp(name, ROOMCTL_INIT_PATH) == 0) {
 		(void)try_exec("/proc/self/exe", argv, env, &why);
 		return why;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: "cloche-init plain" is what stands in for process 1 if there is no room
- * (provider/subprocess): a process of the host like any other, that starts commands and gets their
- * orphans. It gives up its capabilities, enters a Landlock domain if the kernel has it, takes
- * the system call filter of rooms, and ends what it has started when nobody listens to it any more.
+/* Theory of operation: "cloche-init plain" takes the place of process 1 if there is no room
+ * (provider/subprocess). It is a process of the host like any other, which starts commands and
+ * adopts their orphans. It gives up its capabilities, enters a Landlock domain if the kernel has
+ * that, takes the system call filter of rooms, and ends all that it has started when its channel is
+ * closed.
  *
- * A command finds its files where the host has them. So the directory that a room would show
- * elsewhere is its working directory, and it has a home of its own. */
+ * A command finds its files where the host has them. So a working directory that a room would show
+ * at another path is replaced by the host's, and there is a home directory for the commands. */
 #include "base/fd.h"
 #include "base/parse.h"
 #include "base/strv.h"
@@ -59,7 +60,7 @@ static bool read_number(const char *text, const char *key, uint64_t *ret)
 	return strncmp(text, key, n) == 0 && parse_u64(str_from(text + n), INT64_MAX, ret) == 0;
 }
 
-/* *at is the first of one thing; is moved behind it. */
+/* Read one argument with its values; *at is moved behind it. */
 static bool read_argument(char *const **at)
 {
 	const char *word = *(*at)++, *one, *two;
@@ -110,7 +111,7 @@ static int narrow(struct cloche_err *err)
 	return r < 0 ? r : seccomp_install(SECCOMP_ROOM_STAYING, err);
 }
 
-/* Whatever we have started and whoever lost his parent is our child, or descends from one. */
+/* End everything: all that we have started, and every orphan, is our child or descends from one. */
 static void end_all(void)
 {
 	for (int i = 0; i < ROUNDS_MAX; i++) {
@@ -141,7 +142,7 @@ int plain_main(char *const *argv)
 		fprintf(stderr, "cloche-init: %s\n", err.message);
 		return 1;
 	}
-	/* Errors have been told; nothing of the host's stays open but the socket. */
+	/* Errors have been reported; only the socket stays open of the host's descriptors. */
 	if (freopen("/dev/null", "r+", stderr) == NULL)
 		return 1;
 	r = init_program();
@@ -149,7 +150,7 @@ int plain_main(char *const *argv)
 	return r;
 }
 
-/* Where the host has what a room would have there, on the heap; NULL: the same. */
+/* Return the host's path for a path of the room, on the heap; NULL: the same. */
 static char *find_place(const char *path)
 {
 	const char *source = NULL;
@@ -183,7 +184,7 @@ int plain_apply(struct exec_spec *s)
 		free(s->cwd);
 		s->cwd = cwd;
 	}
-	/* Root of a room is whoever has it. */
+	/* Root of a room is our own user. */
 	if (s->uid == 0 && s->gid == 0) {
 		s->uid = getuid();
 		s->gid = getgid();

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: process 1 of a room. It waits for messages on descriptor 3, for processes
- * that execute their command, and for dead children. It never waits for one of them alone: whoever
- * is inside may stop any of them. Its provider has narrowed it already (see provider/provider.h);
- * it holds nothing but the channel. Whatever goes wrong with the channel ends it, and with it, as
- * process 1 of a pid namespace, everything in the room.
+/* Theory of operation: this is process 1 of a room. It waits for messages on descriptor 3, for
+ * processes that execute their command, and for dead children. It never waits for a single process,
+ * as any process of the room may be stopped by another. Its provider has dropped its rights already
+ * (see provider/provider.h); it holds nothing but the channel. Any failure of the channel ends it
+ * and, as it is process 1 of a pid namespace, everything in the room.
  *
- * Every signal is blocked: those from inside cannot reach process 1 anyway, and the only one it
- * wants, SIGCHLD, is read from a descriptor. */
+ * Every signal is blocked: signals from the room cannot reach process 1 anyway, and SIGCHLD, the
+ * only one that it needs, is read from a descriptor. */
 #include "base/fd.h"
 #include "init/init.h"
 #include "init/program.h"
@@ -26,12 +26,11 @@ enum { CHANNEL_FD = 3, MAX_OUT = 64 * 1024 };
 
 struct init {
 	struct chan chan;
-	bool stuck; /* what was sent last did not fit in the socket: nothing more is done meanwhile
-		     */
+	bool stuck; /* the last frame did not fit into the socket: do nothing else */
 	bool dead;  /* there may be children to reap */
-	bool over;  /* the process that the room was for has ended */
+	bool over;  /* the process that the room was made for has ended */
 	struct proc *procs;
-	unsigned births; /* of these, how many have not executed their command yet */
+	unsigned births; /* how many of these have not executed their command yet */
 };
 
 static struct proc *find(struct init *in, uint32_t exec)
@@ -42,7 +41,7 @@ static struct proc *find(struct init *in, uint32_t exec)
 	return NULL;
 }
 
-/* After an attempt to queue a frame: r is its result. */
+/* Call this after queueing a frame; r is the result. */
 static int flush(struct init *in, int r)
 {
 	if (r == 0)
@@ -72,8 +71,8 @@ static int start(struct init *in, const struct roomctl_exec *m, const int fds[3]
 	return 0;
 }
 
-/* The process at *at has executed its command, has failed to, or is dead. Frees it if it failed.
- */
+/* The process at *at has executed its command, has failed to do so, or is dead. Free it if it
+ * failed. */
 static int on_birth(struct init *in, struct proc **at)
 {
 	struct proc *p = *at;
@@ -153,7 +152,7 @@ static int on_frame(struct init *in, struct chan_frame *f)
 	}
 }
 
-/* One process that has ended; those that init did not start itself were orphans. */
+/* Handle the end of one process; processes that init did not start itself were orphans. */
 static int on_dead(struct init *in, pid_t pid, int status)
 {
 	for (struct proc **at = &in->procs; *at; at = &(*at)->next) {
@@ -192,8 +191,8 @@ static int reap(struct init *in)
 	return 0;
 }
 
-/* Handles what has come. Answers that do not fit in the socket, terminals above all, hold back more
- * work. */
+/* Handle the frames that have arrived. If an answer does not fit into the socket (above all one
+ * with a terminal), no further work is taken. */
 static int take_work(struct init *in)
 {
 	while (!in->stuck) {
@@ -210,7 +209,8 @@ static int take_work(struct init *in)
 	return 0;
 }
 
-/* Those that are being born, behind the two that are always watched. */
+/* Wait for the channel and for signals, which are polled first, and for processes that have not
+ * executed their command yet. */
 static int wait_for_all(struct init *in, int signals, struct pollfd **polls)
 {
 	size_t n = 1;
@@ -232,7 +232,7 @@ static int wait_for_all(struct init *in, int signals, struct pollfd **polls)
 	return r < 0 ? -errno : 0;
 }
 
-/* polls: one for each, in the order of the list. */
+/* polls: one for each process that is being started, in the order of the list. */
 static int look_at_births(struct init *in, const struct pollfd *polls)
 {
 	struct proc **at = &in->procs;
@@ -259,7 +259,8 @@ static int serve(struct init *in, int signals)
 
 		if (r == 0)
 			r = reap(in);
-		/* The supervisor would kill us for it, and the room would be there for longer. */
+		/* Otherwise the supervisor would have to kill us, and the room would live
+		 * longer. */
 		if (r == 0 && in->over && !in->stuck)
 			return -EPIPE;
 		if (r == 0)
@@ -278,9 +279,9 @@ static int serve(struct init *in, int signals)
 	}
 }
 
-/* What our maker ignores must not be ignored in the room. Past the C library, which hides two
- * signals of its own that posix_spawn leaves ignored; all zeroes are SIG_DFL, no flags, an empty
- * mask. */
+/* Signals that our parent ignores must not be ignored in the room. This bypasses the C library,
+ * which hides two signals of its own that posix_spawn leaves ignored. All zeroes mean SIG_DFL, no
+ * flags, an empty mask. */
 static void reset_dispositions(void)
 {
 	const unsigned long zero[4] = {0};
@@ -306,7 +307,7 @@ int init_program(void)
 	signals = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (signals < 0)
 		return 1;
-	/* If a provider has no pid namespace, orphans come here all the same. */
+	/* Adopt orphans even if the provider has no pid namespace. */
 	if (getpid() != 1)
 		prctl(PR_SET_CHILD_SUBREAPER, 1);
 	if (chan_init(&in.chan, CHANNEL_FD, ROOMCTL_MAX_PAYLOAD, MAX_OUT) < 0 ||

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: root in a room has no CAP_KILL, so init may not signal what has become
- * another user. It then forks a child that becomes that user and sends the signal; the reaper takes
- * the child like any other. */
+/* Theory of operation: root in a room has no CAP_KILL, so init may not signal a process that has
+ * changed its user. In that case it forks a child that becomes that user and sends the signal; the
+ * reaper takes the child like any other. */
 #include "init/init.h"
 #include "ipc/control.h"
 
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The user that a process is now, which need not be the one that it was started as. */
+/* Get the present user of a process, which may differ from the user that it was started as. */
 static bool signal_find_user(pid_t pid, uid_t *ret)
 {
 	char path[32], text[1024], *at;
@@ -27,7 +27,7 @@ static bool signal_find_user(pid_t pid, uid_t *ret)
 	if (n <= 0)
 		return false;
 	text[n] = '\0';
-	/* Its name comes first, in which a line's end is written as two characters. */
+	/* The name comes first; a newline in it is written as two characters. */
 	at = strstr(text, "\nUid:");
 	return at && sscanf(at + 5, "%u", ret) == 1;
 }
@@ -47,7 +47,7 @@ void signal_one(pid_t target, int signo)
 
 void signal_deliver(const struct roomctl_signal *m, const struct proc *p)
 {
-	/* Outside a pid namespace -1 would be every process of the user. */
+	/* Outside a pid namespace -1 would mean every process of the user. */
 	if (m->scope == CTL_SCOPE_ROOM) {
 		if (getpid() == 1)
 			kill(-1, m->signo);
@@ -55,8 +55,8 @@ void signal_deliver(const struct roomctl_signal *m, const struct proc *p)
 	}
 	if (!p)
 		return;
-	/* A process leads a session and a group of its own as soon as it has executed its command;
-	 * its number stays its own until it is reaped, which happens between two messages only. */
+	/* Once a process has executed its command it leads a session and a group of its own. Its
+	 * pid stays its own until it is reaped, which happens only between two messages. */
 	if (m->scope == CTL_SCOPE_PROCESS || p->birth >= 0) {
 		signal_one(p->pid, m->signo);
 	} else if (m->scope == CTL_SCOPE_TREE) {

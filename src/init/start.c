@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: until it executes its command, a new process is one of the room like any
- * other, which others of its user may stop or kill: so init never stands still for it. The end of a
- * pipe that exec closes says that it has worked; what the pipe says instead is why it has not.
- * Every signal is blocked on the way there, so one that is sent meanwhile waits for the command.
+/* Theory of operation: until it executes its command, a new process is like any other process of
+ * the room, and other processes of its user may stop or kill it. So init never blocks on it. It
+ * holds one end of a pipe, which exec closes: end-of-file means that exec has worked, and data on
+ * the pipe is the reason why it has not. All signals are blocked until then, so that a signal which
+ * is sent meanwhile waits for the command.
  *
- * While nobody else is in the room, nobody can stop it: it is then made the way vfork does it, on
- * init's memory, with a stack of its own, which is quicker by a tenth of a millisecond. (Not by
- * vfork itself: not every C library's shares memory.) Between birth and exec only system calls are
- * made. */
+ * While there is no other process in the room, nothing can stop the child: it is then made as vfork
+ * does it, on init's memory, with a stack of its own, which saves a tenth of a millisecond. (vfork
+ * itself is not used: it does not share memory in every C library.) Between clone and exec only
+ * system calls are made. */
 #include "base/fd.h"
 #include "init/init.h"
 
@@ -28,7 +29,7 @@ enum { CHILD_STACK = 64 * 1024 };
 struct launch {
 	const struct exec_spec *spec;
 	int fds[3];
-	int birth; /* where the child says what went wrong */
+	int birth; /* the child reports a failure here */
 	struct start_failure why;
 };
 
@@ -52,7 +53,7 @@ static bool take_stdio(struct launch *l)
 		if (fd < 0 || dup2(fd, i) < 0)
 			return fail(l, ROOM_STAGE_SETUP);
 	}
-	/* Nothing else of init's stays open, should the child be kept from its exec. */
+	/* Close all other descriptors of init, in case the child is kept from its exec. */
 	if (fd_close_from(3, &l->birth, 1) < 0)
 		return fail(l, ROOM_STAGE_SETUP);
 	return true;
@@ -63,7 +64,8 @@ static bool become_user(struct launch *l)
 	const struct exec_spec *s = l->spec;
 
 	if (s->gid != getgid() || s->uid != getuid()) {
-		/* A user namespace of one user denies setgroups; then there are none to drop. */
+		/* A user namespace with one user denies setgroups; then there are no groups to
+		 * drop. */
 		if (setgroups(0, NULL) < 0 && errno != EPERM)
 			return fail(l, ROOM_STAGE_USER);
 		if (setresgid(s->gid, s->gid, s->gid) < 0 || setresuid(s->uid, s->uid, s->uid) < 0)
@@ -88,7 +90,7 @@ static void enter(struct launch *l)
 	}
 	if (!become_user(l))
 		return;
-	/* As the user, so that what he may not enter stays closed. */
+	/* As the user, so that directories that are closed to the user stay closed. */
 	if (chdir(s->cwd ? s->cwd : "/") < 0) {
 		fail(l, ROOM_STAGE_CWD);
 		return;
@@ -97,7 +99,7 @@ static void enter(struct launch *l)
 	lookup_exec(s->argv, s->env, &l->why);
 }
 
-/* Runs in the child. What is written is of this size, which a pipe takes whole. */
+/* Runs in the child. The report is small enough for a pipe to take it whole. */
 static int child(void *arg)
 {
 	struct launch *l = arg;
@@ -107,7 +109,7 @@ static int child(void *arg)
 	_exit(1);
 }
 
-/* The descriptor of the slave comes from the master itself: no path of the room is trusted. */
+/* Get the slave from the master's descriptor: no path of the room is trusted. */
 static int open_terminal(const struct exec_spec *s, int *ret_master, int *ret_slave)
 {
 	struct winsize size = {.ws_row = s->rows, .ws_col = s->cols};
@@ -127,7 +129,7 @@ static int open_terminal(const struct exec_spec *s, int *ret_master, int *ret_sl
 	return 0;
 }
 
-/* All that is in a room descends from its process 1, which gets the orphans. */
+/* Return whether there is no other process: all descend from process 1, which adopts orphans. */
 static bool is_alone(void)
 {
 	siginfo_t info;
@@ -148,8 +150,8 @@ static int launch(struct launch *l, struct proc *p)
 		SIGCHLD | (is_alone() ? CLONE_VM | CLONE_VFORK : 0), l);
 	if (p->pid < 0)
 		r = -errno;
-	/* A child that became another user may have made the memory that it shares with us
-	 * dumpable (fs.suid_dumpable). */
+	/* A child that changed its user may have made the shared memory dumpable
+	 * (fs.suid_dumpable). */
 	(void)prctl(PR_SET_DUMPABLE, 0);
 	fd_close(birth[1]);
 	if (r < 0) {

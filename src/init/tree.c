@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: what belongs to a process is found in /proc: everything in its session
- * (which it leads), and everything whose line of living parents ends there. The list is read again
- * until nothing new is found, as processes are born while it is read. What has left the session
- * and lost its parent as well (a daemon) belongs to nobody any more, and is only ended with the
- * room. */
+/* Theory of operation: the processes that belong to a process are found in /proc: everything in its
+ * session (which it leads), and everything that descends from it through living parents. The list
+ * is read again until nothing new is found, as processes are created while it is read. A process
+ * that has left the session and lost its parent as well (a daemon) does not belong to it any more,
+ * and ends only with the room. */
 #include "base/parse.h"
 #include "init/init.h"
 
@@ -21,7 +21,7 @@ struct entry {
 	pid_t pid, parent, group, session;
 };
 
-/* "PID (NAME) S PPID PGRP SESSION ...", where NAME may hold anything. */
+/* "PID (NAME) S PPID PGRP SESSION ...", where NAME may contain anything. */
 static bool read_entry(int proc, const char *name, struct entry *ret)
 {
 	char path[32], text[512], *at;
@@ -52,7 +52,7 @@ static bool is_member(const pid_t *members, size_t n, pid_t pid)
 	return false;
 }
 
-/* One reading of /proc; true if something new was found. */
+/* Read /proc once; return true if something new was found. */
 static bool collect(pid_t leader, pid_t *members, size_t *n)
 {
 	DIR *dir = opendir("/proc");
@@ -76,8 +76,8 @@ void tree_signal(const struct proc *p, int signo)
 	size_t n = 1, sent = 0;
 
 	members[0] = p->pid;
-	/* Who is about to be killed stands still first, so that nobody loses a parent, or gets a
-	 * child, before all are found. */
+	/* For KILL, stop all of them first, so that none loses its parent or gets a child before
+	 * all are found. */
 	for (int i = 0; i < ROUNDS && collect(p->pid, members, &n); i++)
 		for (; signo == SIGKILL && sent < n; sent++)
 			signal_one(members[sent], SIGSTOP);
@@ -91,7 +91,7 @@ void tree_kill_children(void)
 	size_t n = 1, sent = 1;
 
 	members[0] = getpid();
-	/* As above, by parents alone: nobody is in session -1. */
+	/* As above, but only by parents: no process is in session -1. */
 	for (int i = 0; i < ROUNDS && collect(-1, members, &n); i++)
 		for (; sent < n; sent++)
 			kill(members[sent], SIGSTOP);

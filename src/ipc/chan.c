@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: outgoing frames are appended to one buffer. Descriptors of a frame are sent
- * with that frame's first byte: a write stops before the next frame that has some, so the kernel
- * delivers them no later than the header that announces them. The receiver queues descriptors as
- * they come and gives each frame as many as its header says; a frame that announces more than have
- * arrived is malformed. */
+ * with that frame's first byte: a write stops before the next frame that has descriptors, so the
+ * kernel delivers them no later than the header that announces them. The receiver queues
+ * descriptors as they arrive and gives each frame as many as its header says; a frame that
+ * announces more than have arrived is malformed. */
 #include "ipc/chan.h"
 #include "base/fd.h"
 
@@ -18,7 +18,7 @@
 #define SO_PASSRIGHTS 83
 #endif
 
-enum { READ_CHUNK = 80 * 1024 }; /* four frames of a TLS record each, and small ones */
+enum { READ_CHUNK = 80 * 1024 }; /* room for four frames of one TLS record each, and small ones */
 
 int chan_init(struct chan *c, int fd, size_t max_payload, size_t max_out)
 {
@@ -47,9 +47,9 @@ void chan_done(struct chan *c)
 		for (unsigned k = 0; k < c->out_fds[i].n; k++)
 			fd_close(c->out_fds[i].fds[k]);
 	c->in_fds_n = c->out_fds_n = 0;
-	/* Frames may have carried secrets. Of the input only what was ever received: most channels
-	 * see a few bytes, and the rest of READ_CHUNK would be touched for the first time by this.
-	 */
+	/* Frames may have carried secrets. Wipe only the part of the input that ever held data:
+	 * most channels receive a few bytes, and wiping would touch the rest of READ_CHUNK for the
+	 * first time. */
 	if (c->in.mem)
 		explicit_bzero(c->in.mem, MIN(c->in_high, c->in.cap));
 	buf_done(&c->in);
@@ -145,8 +145,7 @@ int chan_send(struct chan *c, uint16_t type, struct str payload, const int *fds,
 	return chan_end(c, mark, fds, fds_n);
 }
 
-/* Writes up to the next frame that carries descriptors; those of the frame at the front go along.
- */
+/* Write up to the next frame that carries descriptors; those of the first frame are sent along. */
 static ssize_t write_some(struct chan *c)
 {
 	union {
@@ -228,7 +227,7 @@ static int take_control(struct chan *c, struct msghdr *msg)
 	return msg->msg_flags & MSG_CTRUNC ? -EPROTO : r;
 }
 
-/* 1: some bytes came; 0: none now; negative: ended. */
+/* Return 1 if some bytes arrived, 0 if there are none now, negative at the end or on failure. */
 static int read_some(struct chan *c)
 {
 	union {
@@ -266,7 +265,7 @@ static int read_some(struct chan *c)
 	return r < 0 ? r : 1;
 }
 
-/* 1 if a whole frame is buffered, 0 if not yet, negative if malformed. */
+/* Return 1 if a whole frame is buffered, 0 if not yet, negative if it is malformed. */
 static int parse(struct chan *c, struct chan_frame *ret)
 {
 	const char *at = buf_data(&c->in);
@@ -352,7 +351,7 @@ int chan_recv_wait(struct chan *c, struct chan_frame *ret, int timeout_ms)
 {
 	int r = chan_flush_wait(c, timeout_ms);
 
-	/* A peer that refuses and goes has said why before it went. */
+	/* A peer that refuses and closes has sent the reason before that. */
 	if (r == -EPIPE || r == -ECONNRESET) {
 		int said = chan_recv(c, ret);
 

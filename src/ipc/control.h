@@ -3,30 +3,30 @@
 /* The whole protocol between a sandbox's supervisor and its clients.
  *
  * The first client (the owner) is the program that started the supervisor; its channel is
- * descriptor 3. Others connect to control.sock in the sandbox's directory and speak the same, save
- * that they begin with ATTACH where the owner begins with START. One process may be started over
- * each connection at a time or many; handles of processes are the client's own, per connection,
- * rise, and are never used twice. A process also has a number, the sandbox's own from 1 on, by
- * which other clients can JOIN it and its log is found.
+ * descriptor 3. Other clients (guests) connect to control.sock in the sandbox's directory and use
+ * the same protocol, but begin with ATTACH where the owner begins with START. A connection may
+ * start any number of processes. The client chooses a handle for each; handles belong to the
+ * connection, rise, and are never used twice. A process also has a number of the sandbox, from 1
+ * on, which other clients use to JOIN it and to find its log.
  *
- * What a client may send, by the state of its connection (anything else ends the connection, and
- * with the owner's connection an attached sandbox):
+ * What a client may send depends on the state of its connection. Any other frame ends the
+ * connection and, if it is the owner's, an attached sandbox:
  *
  *   state       START  ATTACH  EXEC  JOIN  SIGNAL  RESIZE  STOP  STATS  FORWARD  LAYERS  POLICY
  *   new owner   ->up   -       -     -     -       -       -     -      -        -       -
  *   new guest   -      ->up    -     -     -       -       -     -      -        -       -
  *   up          -      -       yes   yes   yes     yes     yes   yes    yes      yes     yes
- *   (COMPLETE: the owner alone, when it is up)
+ *   (COMPLETE: only the owner, when it is up)
  *   ended       -      -       (all ignored: the client could not know)
  *
- * SIGNAL with SIGSTOP to the room stops what runs in it, but init, until the same connection sends
- * SIGCONT or ends; of several such clients the last one lets it go on.
+ * SIGNAL with SIGSTOP to the room stops all its processes except init, until the same connection
+ * sends SIGCONT or ends. If several clients have stopped them, the last one continues them.
  *
- * Of too many guests those that come last are answered with ERROR: some of them when they ATTACH,
- * others, which may still STOP, at anything else. A guest that does not ATTACH soon is dropped.
+ * If there are too many guests, the last ones get ERROR: some of them when they ATTACH; others,
+ * which may still STOP, when they send anything else. A guest that does not ATTACH soon is dropped.
  *
- * Nothing is waited for: START and EXEC can be sent together. If the room cannot be made, ERROR
- * and then ENDED answer both. The supervisor sends, in this order:
+ * A client need not wait for answers: START and EXEC can be sent together. If the room cannot be
+ * made, ERROR and then ENDED answer both. The supervisor sends, in this order:
  *
  *   WARNING...  STARTED | ERROR
  *   per process: EXEC_STARTED, EXEC_EXITED  |  EXEC_FAILED
@@ -36,12 +36,12 @@
  *   ENDED, then it closes.
  *
  * In a kept sandbox the output of processes goes through the supervisor, which copies it to the
- * descriptors that the client gave and into a log (see RUNDIR_EXECS in ipc/rundir.h), unless
- * EXEC says CTL_EXEC_RAW; in any other the client's descriptors go straight to the process.
+ * client's descriptors and into a log (see RUNDIR_EXECS in ipc/rundir.h), unless EXEC has
+ * CTL_EXEC_RAW. In other sandboxes the client's descriptors go directly to the process.
  *
  * A process that runs when the room ends is reported with EXEC_EXITED before ENDED. In a one-shot
- * sandbox the room ends with its first process (or with its failure to start), at once, whoever
- * else is in it. */
+ * sandbox the room ends at once with its first process (or if that fails to start), even if other
+ * processes run in it. */
 
 #include "ipc/exec.h"
 #include "ipc/recording.h"
@@ -68,34 +68,32 @@ enum ctl_frame {
 	CTL_EXEC,      /* struct ctl_exec; an fd for each stdio that says CTL_STDIO_FD, in order */
 	CTL_SIGNAL,    /* struct ctl_signal */
 	CTL_RESIZE,    /* struct ctl_resize */
-	CTL_STOP,      /* struct ctl_stop. A second STOP (or a shorter one) shortens the first; with
-			* .if_idle it is a request */
-	CTL_JOIN,      /* struct ctl_join: from now on exec, a fresh handle of this connection,
-			* stands for that process: SIGNAL, RESIZE and EXEC_EXITED. Answered as
-			* EXEC; a process that has ended already is answered with both frames.
-			* 2 fds, pipes, or none: what a process without a terminal prints from now
-			* on goes there, too, as if EXEC had given them; E_BUSY while there are
-			* others that somebody reads */
+	CTL_STOP,      /* struct ctl_stop; a later one may shorten the grace; .if_idle: request */
+	CTL_JOIN,      /* struct ctl_join: from now on exec, a new handle of this connection, means
+			* that process in SIGNAL, RESIZE and EXEC_EXITED. Answered as EXEC; for a
+			* process that has ended both frames are sent. 2 fds, pipes, or none: if
+			* the process has no terminal, its further output goes there too, as if
+			* EXEC had given them; E_BUSY while another client reads it */
 	CTL_STATS,     /* nothing */
-	CTL_FORWARD,   /* struct ctl_forward; 1 fd: a socket that listens on the host */
+	CTL_FORWARD,   /* struct ctl_forward; 1 fd: a listening socket of the host */
 	CTL_LAYERS,    /* nothing */
-	CTL_POLICY,   /* 1 fd: a connected unix stream socket, for the broker alone: over it comes a
-		       * new policy, and goes the answer (ipc/netconf.h) */
+	CTL_POLICY,   /* 1 fd: a connected unix stream socket, only for the broker: it carries a new
+		       * policy and the answer (ipc/netconf.h) */
 	CTL_COMPLETE, /* nothing; from the owner of a sandbox that was started with .unfinished */
 	/* supervisor -> client */
-	CTL_WARNING = 32,  /* struct ctl_warning: a limit that best effort let pass, ... */
-	CTL_STARTED,       /* struct ctl_started */
-	CTL_ERROR,         /* struct ctl_failure */
-	CTL_EXEC_STARTED,  /* struct ctl_exec_started; at most 1 fd. Of a terminal: its master, for
-			    * input and, if nothing else reads it (not kept), output. Of one
-			    * whose input the supervisor keeps open: the pipe to write to */
-	CTL_EXEC_FAILED,   /* struct ctl_exec_failed */
-	CTL_EXEC_EXITED,   /* struct ctl_exec_exited */
-	CTL_ENDED,         /* struct ctl_ended */
-	CTL_STATS_NOW,     /* struct ctl_stats */
-	CTL_FORWARDED,     /* nothing: connections are served */
-	CTL_LAYERS_ARE,    /* 2 fds, O_PATH: what was changed (upper), what lies below (lower) */
-	CTL_REFUSED,       /* struct ctl_refusal: the request alone has failed */
+	CTL_WARNING = 32, /* struct ctl_warning: a limit that best effort did not enforce, ... */
+	CTL_STARTED,      /* struct ctl_started */
+	CTL_ERROR,        /* struct ctl_failure */
+	CTL_EXEC_STARTED, /* struct ctl_exec_started; at most 1 fd. With a terminal: its master, for
+			   * input and, if the sandbox is not kept, output. If the supervisor
+			   * keeps the input open: the pipe to write to */
+	CTL_EXEC_FAILED,  /* struct ctl_exec_failed */
+	CTL_EXEC_EXITED,  /* struct ctl_exec_exited */
+	CTL_ENDED,        /* struct ctl_ended */
+	CTL_STATS_NOW,    /* struct ctl_stats */
+	CTL_FORWARDED,    /* nothing: connections are accepted now */
+	CTL_LAYERS_ARE,   /* 2 fds, O_PATH: the changes (upper), and the layer below (lower) */
+	CTL_REFUSED,      /* struct ctl_refusal: only the request has failed */
 	CTL_POLICY_PASSED, /* nothing: the broker has the socket */
 };
 
@@ -105,7 +103,7 @@ enum ctl_scope {
 	CTL_SCOPE_PROCESS, /* the process that was started */
 	CTL_SCOPE_GROUP,   /* its process group (it leads one of its own) */
 	CTL_SCOPE_ROOM,    /* everything but init */
-	CTL_SCOPE_TREE,    /* its session, and whatever descends from that by parents that live */
+	CTL_SCOPE_TREE,    /* its session, and all descendants whose parents are alive */
 	CTL_SCOPE_END_
 };
 
@@ -114,17 +112,17 @@ enum ctl_reason {
 	CTL_REASON_STOPPED,     /* by STOP, or a signal to the supervisor */
 	CTL_REASON_TIMEOUT,     /* the sandbox's own deadline */
 	CTL_REASON_CLIENT_GONE, /* attached, and its owner went away */
-	CTL_REASON_FAILED,      /* ERROR says why */
+	CTL_REASON_FAILED,      /* the reason was sent with ERROR */
 	CTL_REASON_INIT_DIED,   /* killed from inside, or by the memory limit */
 	CTL_REASON_END_
 };
 
-/* Everything is heap memory or plain, save room; ctl_start_done frees it. */
+/* All members are heap memory or plain, except room; ctl_start_done frees them. */
 #define CTL_START_FIELDS(F)                                                                        \
 	F(U32, version)                                                                            \
 	F(BOOL, one_shot) /* the room ends with its first process */                               \
 	F(BOOL, detached) /* the sandbox outlives the owner's connection */                        \
-	/* detached only after COMPLETE; whose owner goes before is removed whole */               \
+	/* detached only after COMPLETE; if the owner leaves earlier, all is removed */            \
 	F(BOOL, unfinished)                                                                        \
 	F(BOOL, kept) /* outputs are logged; directory and logs stay after an orderly end */       \
 	F(BOOL, gateway)                                                                           \
@@ -140,14 +138,14 @@ enum ctl_reason {
 	F(U64, grace_usec) /* between TERM and KILL when a deadline has passed */                  \
 	/* for processes that inherit: "NAME=VALUE"; NULL is none */                               \
 	F(STRV, env, .max_n = EXEC_MAX_ARGS, .max = EXEC_MAX_ARG)                                  \
-	/* for processes that inherit and name none; NULL or empty: / */                           \
+	/* for processes that inherit and have none; NULL or empty: / */                           \
 	F(Z, cwd, .max = EXEC_MAX_PATH)                                                            \
-	/* for processes that inherit and do not say who they are */                               \
+	/* for processes that inherit and have no user of their own */                             \
 	F(U32, uid)                                                                                \
 	F(U32, gid)                                                                                \
 	F(U64, exec_timeout_usec) /* for processes that inherit and have none; 0: none */          \
-	F(U64, log_bytes) /* of each process's log that are kept, the last; 0: a default */        \
-	/* a JSON object for the record, taken as it is; NULL or empty: {} */                      \
+	F(U64, log_bytes)         /* kept of each process's log, the last; 0: a default */         \
+	/* a JSON object for the record, not parsed; NULL or empty: {} */                          \
 	F(Z, config, .max = CTL_MAX_CONFIG)                                                        \
 	/* encoded by room_spec_put (provider/spec_wire.h); borrowed */                            \
 	F(STR, room, .max = CTL_MAX_ROOM)
@@ -157,24 +155,24 @@ MESSAGE_WITH_FDS(ctl, start, CTL_START_FIELDS);
 MESSAGE(ctl, attach, CTL_ATTACH, CTL_ATTACH_FIELDS);
 
 enum ctl_exec_flags {
-	/* spec.env is laid over the sandbox's own environment; cwd and timeout are the sandbox's
-	 * if spec has none. */
+	/* spec.env is added to the sandbox's own environment; cwd and timeout are the sandbox's if
+	 * spec has none. */
 	CTL_EXEC_INHERIT = 1 << 0,
-	/* The descriptors go straight to the process, nothing is logged: for helpers of ours that
-	 * speak a protocol of their own. */
+	/* The descriptors go directly to the process and nothing is logged: for our own helpers,
+	 * which speak protocols of their own. */
 	CTL_EXEC_RAW = 1 << 1,
-	/* Without a client's input the process gets a pipe that stays open for whoever joins, and
-	 * not /dev/null. */
+	/* Without input from the client the process gets a pipe that stays open for clients that
+	 * join, instead of /dev/null. */
 	CTL_EXEC_KEEP_INPUT = 1 << 2,
-	/* The ids of spec hold for who inherits, too. */
+	/* The ids of spec hold even with CTL_EXEC_INHERIT. */
 	CTL_EXEC_OWN_USER = 1 << 3,
 	CTL_EXEC_FLAGS_ = (1 << 4) - 1,
 };
 
-/* In a kept sandbox (without CTL_EXEC_RAW) output goes to pipes alone. If spec.tty, the terminal is
- * all three; in a kept sandbox stdio[1] may then be a pipe that gets a copy of its output, and
- * stdio[0] and [2] are CTL_STDIO_NULL. In one that is not kept all are ignored. Free it with
- * ctl_exec_done. */
+/* In a kept sandbox (without CTL_EXEC_RAW) output goes to pipes only. If spec.tty is set, the
+ * terminal is used for all three; in a kept sandbox stdio[1] may then be a pipe that gets a copy of
+ * the output, and stdio[0] and [2] are CTL_STDIO_NULL. In other sandboxes stdio is then ignored.
+ * Free it with ctl_exec_done. */
 #define CTL_EXEC_FIELDS(F)                                                                         \
 	F(U32, exec, .min = 1)                                                                     \
 	F(U8, flags, .max = CTL_EXEC_FLAGS_) /* enum ctl_exec_flags, or'ed */                      \
@@ -208,7 +206,7 @@ MESSAGE(ctl, join, CTL_JOIN, CTL_JOIN_FIELDS);
 
 #define CTL_FORWARD_FIELDS(F)                                                                      \
 	F(U16, guest_port, .min = 1)                                                               \
-	F(U16, host_port)               /* what the socket is bound to, for the record */          \
+	F(U16, host_port)               /* the port of the socket, for the record */               \
 	F(STR, host_address, .max = 64) /* "127.0.0.1" */
 MESSAGE_WITH_FDS(ctl, forward, CTL_FORWARD_FIELDS);
 
@@ -218,7 +216,7 @@ MESSAGE(ctl, warning, CTL_WARNING, CTL_WARNING_FIELDS);
 #define CTL_STARTED_FIELDS(F)                                                                      \
 	F(STR, id, .max = CTL_ID_MAX)                                                              \
 	F(STR, provider, .max = CTL_ID_MAX)                                                        \
-	F(U32, pid) /* of init, as the host sees it; 0 if it cannot be told */
+	F(U32, pid) /* of init, as the host sees it; 0 if it is not known */
 MESSAGE(ctl, started, CTL_STARTED, CTL_STARTED_FIELDS);
 
 #define CTL_FAILURE_FIELDS(F) F(ERROR, err)
@@ -227,7 +225,7 @@ MESSAGE_STRUCT(ctl_failure, CTL_FAILURE_FIELDS);
 #define CTL_EXEC_STARTED_FIELDS(F)                                                                 \
 	F(U32, exec)                                                                               \
 	F(U32, pid)    /* in the room */                                                           \
-	F(U32, number) /* the sandbox's own; 0: CTL_EXEC_RAW in a kept one, nobody can join it */  \
+	F(U32, number) /* number to JOIN; 0: CTL_EXEC_RAW in a kept sandbox, nothing to join */    \
 	F(BOOL, tty)
 MESSAGE_WITH_FDS(ctl, exec_started, CTL_EXEC_STARTED_FIELDS);
 
@@ -244,9 +242,9 @@ MESSAGE(ctl, exec_failed, CTL_EXEC_FAILED, CTL_EXEC_FAILED_FIELDS);
 	F(BOOL, signaled)                                                                          \
 	F(U8, status)         /* exit code, or the signal */                                       \
 	F(BOOL, timed_out)    /* its own deadline or the sandbox's */                              \
-	F(BOOL, oom_killed)   /* the memory limit killed something of the room while it ran */     \
+	F(BOOL, oom_killed)   /* the memory limit killed a process of the room while it ran */     \
 	F(BOOL, pids_refused) /* the process limit refused a fork while it ran */                  \
-	F(BOOL, stopped)      /* STOP had been asked for */                                        \
+	F(BOOL, stopped)      /* after a STOP */                                                   \
 	F(U64, duration_usec)
 MESSAGE(ctl, exec_exited, CTL_EXEC_EXITED, CTL_EXEC_EXITED_FIELDS);
 
@@ -278,14 +276,14 @@ MESSAGE(ctl, ended, CTL_ENDED, CTL_ENDED_FIELDS);
 	F(U64, io_write_bytes)                                                                     \
 	F(U64, execs_running)                                                                      \
 	F(U64, execs_total)                                                                        \
-	F(U64, net_allowed) /* requests, by the broker */                                          \
+	F(U64, net_allowed) /* requests, counted by the broker */                                  \
 	F(U64, net_blocked)                                                                        \
 	F(U64, net_sent) /* bytes of their bodies, from and to the room */                         \
 	F(U64, net_received)
 MESSAGE_STRUCT(ctl_stats, CTL_STATS_FIELDS);
 
 #define CTL_REFUSAL_FIELDS(F)                                                                      \
-	F(U16, request) /* its type */                                                             \
+	F(U16, request) /* type of the request */                                                  \
 	F(ERROR, err)
 MESSAGE_STRUCT(ctl_refusal, CTL_REFUSAL_FIELDS);
 
@@ -296,11 +294,11 @@ static inline void ctl_exec_done(struct ctl_exec *m)
 	free(m->note);
 }
 
-/* --- encoding of the others: each appends one whole frame to c->out; 0 or -errno. fds are
- * borrowed, -1 if there is none --- */
+/* --- other encoders: each appends one whole frame to c->out; 0 or -errno. fds are borrowed, -1 if
+ * there is none --- */
 _warn_unused_ int ctl_send_start(struct chan *c, const struct ctl_start *m, const int *fds);
 _warn_unused_ int ctl_send_exec(struct chan *c, const struct ctl_exec *m, const int fds[3]);
-/* With two pipes for what the process prints. */
+/* With two pipes for the process's output. */
 _warn_unused_ int ctl_send_join_outputs(
 	struct chan *c, const struct ctl_join *m, const int outputs[2]);
 _warn_unused_ int ctl_send_error(struct chan *c, const struct cloche_err *err);
@@ -316,15 +314,15 @@ _warn_unused_ int ctl_send_policy_passed(struct chan *c);
 _warn_unused_ int ctl_send_complete(struct chan *c);
 _warn_unused_ int ctl_send_refused(struct chan *c, uint16_t request, const struct cloche_err *err);
 
-/* --- decoding of the others: false if malformed --- */
-/* Fills err; returns -err->code, or -E_PROTOCOL (set too) if malformed. */
+/* --- other decoders: false if malformed --- */
+/* Fill err; return -err->code, or -E_PROTOCOL (also set) if malformed. */
 int ctl_get_error(struct str payload, struct cloche_err *err);
 bool ctl_get_stats_now(struct str payload, struct ctl_stats *ret);
-/* Fills err; returns -err->code, or -E_PROTOCOL (set too) if malformed. */
+/* Fill err; return -err->code, or -E_PROTOCOL (also set) if malformed. */
 int ctl_get_refused(struct str payload, uint16_t *ret_request, struct cloche_err *err);
-/* How many descriptors a START, and an EXEC, carries. */
+/* Return how many descriptors the frame carries. */
 unsigned ctl_start_fds(const struct ctl_start *m);
 unsigned ctl_exec_fds(const struct ctl_exec *m);
 
-/* Every table, up to NULL. */
+/* All tables, terminated by NULL. */
 extern const message_fn ctl_messages[];

@@ -31,7 +31,7 @@ int exec_spec_set(struct exec_spec *s, char *const *argv, char *const *env, cons
 	return 0;
 }
 
-/* Adds the bytes that the kernel will count for one string (its NUL and its pointer too). */
+/* Add the bytes that the kernel counts for one string (with its NUL and its pointer). */
 static int add_bytes(const char *z, size_t *total, struct cloche_err *err)
 {
 	size_t n = strlen(z);
@@ -81,7 +81,7 @@ int exec_spec_check(const struct exec_spec *s, struct cloche_err *err)
 	if (s->rows > EXEC_MAX_DIMENSION || s->cols > EXEC_MAX_DIMENSION)
 		return err_set(
 			err, E_USAGE, "a terminal of %u by %u is too large", s->rows, s->cols);
-	/* -1 means "leave as it is" to the kernel. */
+	/* The kernel takes -1 as "do not change". */
 	if (s->uid == UINT32_MAX || s->gid == UINT32_MAX)
 		return err_set(err, E_USAGE, "user or group is out of range");
 	return check_strings(s, err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What shall be started in a room: plain data, the same in the client's request and in the one
- * that reaches init. Every pointer is heap memory that the spec owns; exec_spec_done frees it. */
+/* A process that is to be started in a room: plain data, the same in the client's request and in
+ * the one to init. Every pointer is heap memory that the spec owns; exec_spec_done frees it. */
 
 #include "base/err.h"
 #include "ipc/message.h"
@@ -24,21 +24,21 @@ enum {
 	F(U32, uid, .max = UINT32_MAX - 1)     /* inside the room */                               \
 	F(U32, gid, .max = UINT32_MAX - 1)                                                         \
 	F(U16, umask, .max = 0777)                                                                 \
-	F(BOOL, tty) /* a terminal of the room's own on 0, 1 and 2 */                              \
+	F(BOOL, tty) /* a new terminal of the room on 0, 1 and 2 */                                \
 	F(U16, rows, .max = EXEC_MAX_DIMENSION)                                                    \
 	F(U16, cols, .max = EXEC_MAX_DIMENSION)                                                    \
 	F(U64, timeout_usec) /* from its start; 0: none */
 MESSAGE_STRUCT(exec_spec, EXEC_SPEC_FIELDS);
 
-/* Everything empty: umask 022, 24 rows, 80 columns. */
+/* Set all members to empty, umask 022, 24 rows, 80 columns. */
 void exec_spec_init(struct exec_spec *s);
 void exec_spec_done(struct exec_spec *s);
 
-/* Copies argv and env (NULL-terminated, borrowed; env may be NULL) into s. */
+/* Copy argv and env (NULL-terminated, borrowed; env may be NULL) into s. */
 _warn_unused_ int exec_spec_set(struct exec_spec *s, char *const *argv, char *const *env,
 	const char *cwd, struct cloche_err *err);
 
-/* Checks ranges and that every variable has a name: an error tells which is wrong. */
+/* Check ranges, and that every variable has a name; the error says which one is wrong. */
 _warn_unused_ int exec_spec_check(const struct exec_spec *s, struct cloche_err *err);
 
 static inline void exec_spec_donep(struct exec_spec *s)

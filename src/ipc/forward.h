@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* How a port of a room is reached from the host: cloche-forward, on the host, writes one byte for
- * each connection it needs to a socket that leads into the room; there "cloche-init connect PORT"
- * answers each with one byte, 'y' with a connected socket attached, or 'n'. Answers come in the
- * order of the requests. The inside is not trusted: see bin/cloche-forward. A socket of the host
- * never goes in: whoever has one could connect it anew, to anywhere. */
+/* How the host reaches a port of a room: for each connection it needs, cloche-forward, on the host,
+ * writes one byte to a socket that leads into the room. There "cloche-init connect PORT" answers
+ * with one byte, 'y' with a connected socket attached, or 'n'. Answers come in the order of the
+ * requests. The room is not trusted: see bin/cloche-forward. A socket of the host is never sent
+ * into the room, as a program there could connect it again, to any address. */
 
 enum {
 	/* of cloche-forward */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Writing one frame of typed values into a channel. A frame that does not fit is withdrawn. */
+/* Write one frame of typed values into a channel. A frame that does not fit is withdrawn. */
 
 #include "ipc/chan.h"
 #include "ipc/wire.h"
@@ -21,5 +21,5 @@ static inline struct frame_out frame_begin(struct chan *c, uint16_t type)
 	return f;
 }
 
-/* 0, -ENOBUFS if the channel is full, or another -errno. fds are borrowed. */
+/* Return 0, -ENOBUFS if the channel is full, or another -errno. fds are borrowed. */
 _warn_unused_ int frame_end(struct frame_out *f, const int *fds, unsigned fds_n);

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What a supervisor and its network programs (gateway, broker) say to each other. Each of them is
+/* The protocol between a supervisor and its network programs (gateway, broker). Each of them is
  * started with this channel as descriptor HELPER_FD_SUPERVISOR and the channel between the two of
  * them (ipc/netchan.h) as HELPER_FD_PEER.
  *
- * The supervisor may ask the broker for its figures at any time after READY; it answers in order.
- * At any time it may hand the broker the socket of a client that has a new policy for it
- * (ipc/netconf.h); what is said there, and the answer, the supervisor never sees.
+ * After READY the supervisor may ask the broker for its figures at any time; answers come in order.
+ * At any time it may hand the broker the socket of a client that has a new policy (ipc/netconf.h);
+ * the supervisor never sees the data on it, nor the answer.
  *
- * The broker may ask which process of the room holds a connection; it is answered in order, also
- * if nobody is found.
+ * The broker may ask which process of the room holds a connection. The supervisor answers in order,
+ * even if it finds none.
  *
- * The broker, which can open nothing, may ask whether the host resolves names as it did; it is
- * answered only if that has changed since the last answer.
+ * The broker, which cannot open files, may ask whether the host's name resolution has changed. The
+ * supervisor answers only if it has changed since the last answer.
  *
- * A helper sends READY once, when it has narrowed itself and serves whatever it is given, or FAILED
- * once and ends. LISTENERS may be sent before READY was read. End-of-file towards a helper: end at
- * once. End-of-file from a helper that did not send FAILED: it died. */
+ * A helper sends READY once, when it has dropped its rights and is ready to serve, or FAILED once,
+ * and then ends. The supervisor may send LISTENERS before it has read READY. End-of-file towards a
+ * helper means: end at once. End-of-file from a helper that did not send FAILED means that it
+ * died. */
 
 #include "ipc/netchan.h"
 
@@ -33,17 +34,17 @@ enum helper_frame {
 	HELPER_COUNT,         /* supervisor -> broker: nothing */
 	HELPER_POLICY,        /* supervisor -> broker: 1 fd, a client's socket */
 	HELPER_OWNER,         /* supervisor -> broker: struct helper_owner */
-	HELPER_NAMES,         /* supervisor -> broker: 2 fds, resolv.conf and hosts, to be read */
+	HELPER_NAMES,         /* supervisor -> broker: 2 read-only fds, resolv.conf and hosts */
 	HELPER_READY = 16,    /* helper -> supervisor: nothing */
 	HELPER_FAILED,        /* helper -> supervisor: struct helper_failure */
 	HELPER_COUNTED,       /* broker -> supervisor: struct helper_counted */
 	HELPER_WHO,           /* broker -> supervisor: struct helper_who */
-	HELPER_NAMES_CHANGED, /* broker -> supervisor: nothing; have they? */
-	HELPER_REPLACED,      /* broker -> supervisor: struct helper_replaced, which holds now */
+	HELPER_NAMES_CHANGED, /* broker -> supervisor: nothing; asks whether they have changed */
+	HELPER_REPLACED,      /* broker -> supervisor: struct helper_replaced, the new policy */
 };
 
-/* Listening sockets made inside the room's network. One of each at most; the descriptors come in
- * this order. */
+/* Listening sockets of the room's network, at most one of each; the descriptors come in this
+ * order. */
 enum helper_socket {
 	HELPER_TCP4,
 	HELPER_TCP6,
@@ -53,9 +54,9 @@ enum helper_socket {
 };
 
 #define HELPER_LISTENERS_FIELDS(F)                                                                 \
-	/* bit 1 << enum helper_socket: this one is there */                                       \
+	/* bit 1 << enum helper_socket: this one is present */                                     \
 	F(U8, present, .max = (1 << HELPER_SOCKETS) - 1)                                           \
-	/* the listeners' own addresses, "127.0.0.1:15001 [::1]:15001": what was connected to      \
+	/* the listeners' own addresses, "127.0.0.1:15001 [::1]:15001": a connection made to       \
 	 * them directly was not captured and is closed */                                         \
 	F(STR, own, .max = HELPER_MAX_OWN)
 MESSAGE_STRUCT(helper_listeners, HELPER_LISTENERS_FIELDS);
@@ -63,7 +64,7 @@ MESSAGE_STRUCT(helper_listeners, HELPER_LISTENERS_FIELDS);
 #define HELPER_FAILURE_FIELDS(F) F(ERROR, err)
 MESSAGE_STRUCT(helper_failure, HELPER_FAILURE_FIELDS);
 
-/* What the broker did so far: requests, and bytes of their bodies from and to the room. */
+/* The broker's figures so far: requests, and bytes of their bodies from and to the room. */
 #define HELPER_COUNTED_FIELDS(F)                                                                   \
 	F(U64, allowed)                                                                            \
 	F(U64, blocked)                                                                            \
@@ -71,7 +72,7 @@ MESSAGE_STRUCT(helper_failure, HELPER_FAILURE_FIELDS);
 	F(U64, received)
 MESSAGE(helper, counted, HELPER_COUNTED, HELPER_COUNTED_FIELDS);
 
-/* A policy that took another's place. sources: names of files and "--allow", for people; any
+/* A new policy is in force. sources: names of files and "--allow", to be shown to users; any
  * bytes. */
 #define HELPER_REPLACED_FIELDS(F)                                                                  \
 	F(U32, rules)                                                                              \
@@ -83,24 +84,24 @@ MESSAGE(helper, replaced, HELPER_REPLACED, HELPER_REPLACED_FIELDS);
 	F(PART, client, net_client)
 MESSAGE(helper, who, HELPER_WHO, HELPER_WHO_FIELDS);
 
-/* What the process called number by the question is. The texts may be any bytes. */
+/* The process that the question with this number asked for. The texts may be any bytes. */
 #define HELPER_OWNER_FIELDS(F)                                                                     \
 	F(U32, number)                                                                             \
-	F(U32, pid) /* as the room sees it; 0: nobody was found */                                 \
+	F(U32, pid) /* as the room sees it; 0: not found */                                        \
 	F(STR, name, .max = 64)                                                                    \
 	F(STR, program, .max = 1024)
 MESSAGE(helper, owner, HELPER_OWNER, HELPER_OWNER_FIELDS);
 
-/* fds[i] is used (borrowed) if bit i of present is set. Returns 0 or -errno. */
+/* fds[i] is used (borrowed) if bit i of present is set. Return 0 or -errno. */
 _warn_unused_ int helper_send_listeners(
 	struct chan *c, const struct helper_listeners *m, const int fds[HELPER_SOCKETS]);
-/* Takes the descriptors out of the frame; those that are not there are -1. False if it is
- * malformed: then nothing is taken. ret->own points into the payload. */
+/* Take the descriptors out of the frame; those that are not present are -1. Return false if it is
+ * malformed; then nothing is taken. ret->own points into the payload. */
 bool helper_get_listeners(
 	struct chan_frame *f, struct helper_listeners *ret, int ret_fds[HELPER_SOCKETS]);
 _warn_unused_ int helper_send_ready(struct chan *c);
 _warn_unused_ int helper_send_failed(struct chan *c, const struct cloche_err *err);
-/* Fills err from the message; returns -err->code, or -E_PROTOCOL if it is malformed. */
+/* Fill err from the message; return -err->code, or -E_PROTOCOL if it is malformed. */
 int helper_get_failed(struct str payload, struct cloche_err *err);
 _warn_unused_ int helper_send_count(struct chan *c);
 /* client is borrowed. */
@@ -109,5 +110,5 @@ _warn_unused_ int helper_send_names_changed(struct chan *c);
 /* fds: resolv.conf and hosts, borrowed. */
 _warn_unused_ int helper_send_names(struct chan *c, const int fds[2]);
 
-/* Every table, up to NULL. */
+/* All tables, terminated by NULL. */
 extern const message_fn helper_messages[];

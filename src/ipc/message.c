@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How it works: the encoder and the decoder walk the same table. An integer's width in the message
- * and in memory are in its row; everything else goes through ipc/wire. The bounds of one value are
- * in field_allows, which both directions ask. */
+/* Theory of operation: the encoder and the decoder walk the same table. Its rows have an integer's
+ * width in the message and in memory; everything else goes through ipc/wire. Both directions check
+ * the bounds of a value with the *_allows functions. */
 #include "ipc/message.h"
 #include "base/strv.h"
 
@@ -135,7 +135,7 @@ static void parts_put(struct wire_out *w, const struct field *f, const void *m)
 		message_put(w, t, parts + i * t->size);
 }
 
-/* Each is counted when it is whole: one that is not has nothing to be freed. */
+/* Count each part only when it is complete: an incomplete one has nothing to free. */
 static void parts_take(struct wire_in *r, const struct field *f, void *m)
 {
 	const struct message *t = f->part();

@@ -12,9 +12,9 @@
  *
  *   MESSAGE_TABLE(roomctl_signal, ROOMCTL_SIGNAL_FIELDS, NULL);
  *
- * A field is one line: its kind, its name, what bounds it. The kinds are:
+ * A field is one line: its kind, its name, its bounds. The kinds are:
  *
- *   U8 U16 U32 U64 I32 I64   an integer from .min to .max (.max 0: as large as the type)
+ *   U8 U16 U32 U64 I32 I64   an integer from .min to .max (.max 0: the type's maximum)
  *   BOOL
  *   ENUM, name, TAG, END     enum TAG name, below END
  *   ENUMS, name, TAG, END, N enum TAG name[N], each below END
@@ -29,11 +29,11 @@
  *   PARTS, name, TAG, N      struct TAG *name and size_t name_n: a heap array of at most N
  *
  * U32 with .flags FIELD_CODE is the code of an error.
- * Of STR also: .flags FIELD_CUT (the encoder sends the first .max bytes of a longer one),
+ * STR also has .flags FIELD_CUT (the encoder sends the first .max bytes of a longer one),
  * FIELD_NO_NUL, FIELD_NOT_EMPTY.
  *
- * Both directions check all bounds and then the message's own check, if it has one, for what no
- * field alone can say. */
+ * Both directions check all bounds and then run the message's own check, if it has one, for
+ * conditions on several fields. */
 
 #include "ipc/frame.h"
 #include <stddef.h>
@@ -56,21 +56,21 @@ enum field_flags {
 	FIELD_NO_NUL = 1 << 1,
 	FIELD_NOT_EMPTY = 1 << 2,
 	FIELD_CODE = 1 << 3,
-	FIELD_BOUNDED = 1 << 4, /* FIELD_INT: max holds, also if it is 0 */
+	FIELD_BOUNDED = 1 << 4, /* FIELD_INT: max is a limit even if it is 0 */
 };
 
 struct message;
-typedef const struct message *(*message_fn)(void); /* of one struct */
+typedef const struct message *(*message_fn)(void); /* returns the table of one struct */
 
 struct field {
 	const char *name;
 	uint8_t kind;
 	uint8_t wire;  /* FIELD_INT: bytes in the message */
-	uint8_t count; /* FIELD_INT: how many, one after the other; 0: one */
+	uint8_t count; /* FIELD_INT: length of the array; 0: no array */
 	uint8_t flags;
-	uint16_t size; /* in memory, of one */
-	uint16_t at;   /* in the struct */
-	uint16_t n_at; /* FIELD_PARTS: of their number */
+	uint16_t size; /* of one value in memory */
+	uint16_t at;   /* offset in the struct */
+	uint16_t n_at; /* FIELD_PARTS: offset of their number */
 	uint32_t min, max, max_n;
 	message_fn part;
 };
@@ -82,18 +82,18 @@ struct message {
 	bool (*check)(const void *m); /* may be NULL */
 };
 
-/* Appends the fields of m. A bound that is exceeded is -EINVAL in w->error. */
+/* Append the fields of m. If a bound is exceeded, w->error becomes -EINVAL. */
 void message_put(struct wire_out *w, const struct message *t, const void *m);
-/* Reads the fields into ret, all of which is overwritten. If they are malformed, r->bad is set, the
- * answer is false and nothing in ret has to be freed. */
+/* Read the fields into ret, all of which is overwritten. If they are malformed, set r->bad and
+ * return false; then nothing in ret has to be freed. */
 bool message_take(struct wire_in *r, const struct message *t, void *ret);
-/* Frees what is heap memory in m and makes it NULL. */
+/* Free the heap memory in m and make its pointers NULL. */
 void message_done(const struct message *t, void *m);
 
-/* A whole frame: 0 or -errno (-EINVAL: a bound is exceeded). fds are borrowed. */
+/* Send a whole frame. Return 0 or -errno (-EINVAL: a bound is exceeded). fds are borrowed. */
 _warn_unused_ int message_send(struct chan *c, uint16_t type, const struct message *t,
 	const void *m, const int *fds, unsigned fds_n);
-/* A whole payload, as message_take; bytes left over are malformed too. */
+/* Decode a whole payload, as message_take; leftover bytes are malformed too. */
 bool message_get(struct str payload, const struct message *t, void *ret);
 
 /* --- a struct from a list of fields --- */
@@ -119,7 +119,7 @@ bool message_get(struct str payload, const struct message *t, void *ret);
 	struct tag *m;                                                                             \
 	size_t m##_n;
 
-/* A struct with a table: a part of messages, or a message whose sender is written by hand. */
+/* A struct with a table: a part of messages, or a message whose encoder is written by hand. */
 #define MESSAGE_STRUCT(tag, LIST)                                                                  \
 	struct tag {                                                                               \
 		LIST(MESSAGE_MEMBER)                                                               \
@@ -184,7 +184,7 @@ bool message_get(struct str payload, const struct message *t, void *ret);
 	MESSAGE_ROW_(m, FIELD_PARTS, .part = tag##_message, .max_n = (n),                          \
 		.n_at = offsetof(self, m##_n))
 
-/* may: bool (*)(const void *), or NULL. */
+/* may: the message's own check, bool (*)(const void *), or NULL. */
 #define MESSAGE_TABLE(tag, LIST, may)                                                              \
 	const struct message *tag##_message(void)                                                  \
 	{                                                                                          \

@@ -78,7 +78,7 @@ int net_send_end(struct chan *c, uint32_t stream)
 	return net_end_fields(&f);
 }
 
-/* The count of fields is the last value before them and is filled in at the end. */
+/* The count of fields is the last value before the fields; it is filled in at the end. */
 static struct net_fields_out begin_fields(
 	struct chan *c, enum net_frame type, const struct message *t, const void *m)
 {
@@ -155,7 +155,7 @@ int net_commit_data(struct chan *c, size_t mark, size_t n)
 	return chan_end(c, mark, NULL, 0);
 }
 
-/* What comes before fields; they are what is left. */
+/* Read the struct before the fields; ret_fields is the rest. */
 static bool get_before(
 	struct str payload, const struct message *t, void *ret, struct wire_in *ret_fields)
 {

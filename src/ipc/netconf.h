@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The configuration that a client of cloche sends to its broker, over a socket of their own that
- * passes through no other program's memory: policy, secrets, where to log. Sent once, before any
- * request is served; the broker answers with NETCONF_OK or NETCONF_REFUSED and then reads only for
- * end-of-file.
+/* The configuration that a client of cloche sends to its broker: policy, secrets, log files. It
+ * goes over a socket of its own and passes through no other program's memory. It is sent once,
+ * before any request is served; the broker answers with NETCONF_OK or NETCONF_REFUSED and then only
+ * waits for end-of-file.
  *
- * A new policy for a broker that runs comes over another socket, which the supervisor hands over
- * (HELPER_POLICY): any number of ALLOWLIST and ALLOW, then DONE. It takes the place of the old one
- * as a whole, or not at all if anything of it is wrong or the client goes away before DONE. The
- * answer is NETCONF_REPLACED or NETCONF_REFUSED; then the broker closes the socket. */
+ * A new policy for a running broker comes over another socket, which the supervisor hands over
+ * (HELPER_POLICY): any number of ALLOWLIST and ALLOW, then DONE. It replaces the old policy as a
+ * whole, or not at all if any part is wrong or the client disconnects before DONE. The answer is
+ * NETCONF_REPLACED or NETCONF_REFUSED; then the broker closes the socket. */
 
 #include "ipc/message.h"
 
@@ -20,7 +20,8 @@ enum {
 	NETCONF_MAX_PATTERNS = 256,
 	NETCONF_MAX_REPOSITORIES = 500,
 	NETCONF_MAX_PATTERN = 512,
-	/* Longer texts fit into no line of the log, and more would take too much memory. */
+	/* Longer texts do not fit into a line of the log, and more of them would take too much
+	 * memory. */
 	NETCONF_MAX_REDACT = 4096,
 	NETCONF_MAX_REDACT_ALL = 16 * 1024,
 };
@@ -32,12 +33,11 @@ enum netconf_frame {
 	NETCONF_GITHUB_APP,    /* struct netconf_github_app */
 	NETCONF_CONNECT_TO,    /* struct netconf_connect_to */
 	NETCONF_UPSTREAM_CA,   /* str: PEM certificates to trust besides the host's */
-	NETCONF_DNS,           /* str: "ADDRESS:PORT,...": servers to ask in place of the host's */
-	NETCONF_REDACT,        /* str: a text that the log's URLs shall not show */
+	NETCONF_DNS,           /* str: "ADDRESS:PORT,...": DNS servers instead of the host's */
+	NETCONF_REDACT,        /* str: a text that must not appear in the log's URLs */
 	NETCONF_LOG,     /* u8 has_plain, u8 has_jsonl, u8 has_live; one fd each in this order */
-	NETCONF_RECORD,  /* struct netconf_record; 1 fd: the file that requests are put on record in
-			  */
-	NETCONF_OFFLINE, /* nothing; 1 fd: a cassette, which alone answers requests */
+	NETCONF_RECORD,  /* struct netconf_record; 1 fd: the file that records requests */
+	NETCONF_OFFLINE, /* nothing; 1 fd: a cassette that answers all requests */
 	NETCONF_DONE,
 	NETCONF_OK = 16,  /* broker -> client */
 	NETCONF_COUNTS,   /* broker -> client: struct netconf_counts, once, when the broker ends */
@@ -48,8 +48,8 @@ enum netconf_frame {
 /* The arrays are heap copies: free with strv_free. */
 #define NETCONF_SECRET_FIELDS(F)                                                                   \
 	F(STR, name, .max = NETCONF_MAX_NAME)       /* environment variable in the room */         \
-	F(STR, value, .max = NETCONF_MAX_VALUE)     /* the real one */                             \
-	F(STR, surrogate, .max = NETCONF_MAX_VALUE) /* what the room holds */                      \
+	F(STR, value, .max = NETCONF_MAX_VALUE)     /* the real value */                           \
+	F(STR, surrogate, .max = NETCONF_MAX_VALUE) /* the value in the room */                    \
 	/* host patterns */                                                                        \
 	F(STRV, scopes, .max_n = NETCONF_MAX_PATTERNS, .max = NETCONF_MAX_PATTERN)                 \
 	/* header name patterns */                                                                 \
@@ -58,7 +58,7 @@ enum netconf_frame {
 	F(U8, role) /* enum secret_role */
 MESSAGE(netconf, secret, NETCONF_SECRET, NETCONF_SECRET_FIELDS);
 
-/* A live secret: what it takes to get its value. The arrays are heap copies: free with
+/* A live secret: what the broker needs to obtain its value. The arrays are heap copies: free with
  * strv_free. */
 #define NETCONF_GITHUB_APP_FIELDS(F)                                                               \
 	F(STR, name, .max = NETCONF_MAX_NAME)                                                      \
@@ -80,19 +80,19 @@ MESSAGE(netconf, github_app, NETCONF_GITHUB_APP, NETCONF_GITHUB_APP_FIELDS);
 	F(U16, to_port)
 MESSAGE(netconf, connect_to, NETCONF_CONNECT_TO, NETCONF_CONNECT_TO_FIELDS);
 
-#define NETCONF_RECORD_FIELDS(F) F(U64, limit) /* bytes; 0: as many as usual */
+#define NETCONF_RECORD_FIELDS(F) F(U64, limit) /* bytes; 0: a default */
 MESSAGE_WITH_FDS(netconf, record, NETCONF_RECORD_FIELDS);
 
-/* What the broker decided during its life. */
+/* The broker's decisions during its life. */
 #define NETCONF_COUNTS_FIELDS(F)                                                                   \
 	F(U64, allowed)                                                                            \
 	F(U64, blocked)
 MESSAGE(netconf, counts, NETCONF_COUNTS, NETCONF_COUNTS_FIELDS);
 
-/* What came of a new policy. */
+/* The result of a new policy. */
 #define NETCONF_REPLACED_FIELDS(F)                                                                 \
-	F(U32, rules)  /* it has */                                                                \
-	F(U32, closed) /* requests under way that it forbids */
+	F(U32, rules)  /* number of rules */                                                       \
+	F(U32, closed) /* open requests that it forbids */
 MESSAGE(netconf, replaced, NETCONF_REPLACED, NETCONF_REPLACED_FIELDS);
 
 #define NETCONF_TWO_FIELDS(F)                                                                      \
@@ -109,8 +109,8 @@ bool netconf_get_two(struct str payload, struct str *ret_a, struct str *ret_b);
 _warn_unused_ int netconf_send_refused(struct chan *c, const struct cloche_err *err);
 /* fd is borrowed. */
 _warn_unused_ int netconf_send_record(struct chan *c, const struct netconf_record *m, int fd);
-/* Fills err from the message; returns -err->code, or -E_PROTOCOL if it is malformed. */
+/* Fill err from the message; return -err->code, or -E_PROTOCOL if it is malformed. */
 int netconf_get_refused(struct str payload, struct cloche_err *err);
 
-/* Every table, up to NULL. */
+/* All tables, terminated by NULL. */
 extern const message_fn netconf_messages[];

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What a supervisor and the program that keeps the record of its sandbox (cloche-recorder) say to
- * each other. It is started with this channel, the directory of logs and that of contents
- * (state/oplog.h, state/blobs.h).
+/* The protocol between a supervisor and the program that keeps the record of its sandbox
+ * (cloche-recorder). The recorder is started with this channel, the directory of logs and the
+ * directory of contents (state/oplog.h, state/blobs.h).
  *
- * BEGIN comes first, then a TREE for each that is looked at, then LOOK. What lies in a tree then is
- * put on record, or only noted, and READY is the answer. An EVENT is put on record as it is. After
- * ENDED the trees are looked at again, what was changed is put on record, then what the command
- * printed and the event, and DONE says that. END does the same once more, without an answer but
- * the end of the channel.
+ * BEGIN comes first, then a TREE for each tree that is scanned, then LOOK. The recorder puts the
+ * files of the trees on record, or only notes them, and answers with READY. It records an EVENT as
+ * it is. After ENDED it scans the trees again, records the changes, then the output of the command
+ * and the event, and answers with DONE. END does the same a last time; the only answer is the end
+ * of the channel.
  *
- * TROUBLE may come at any time: something is not on record, and why. */
+ * TROUBLE may come at any time: something could not be recorded, and why. */
 
 #include "ipc/frame.h"
 #include "ipc/message.h"
@@ -27,13 +27,12 @@ enum {
 };
 
 enum recording_frame {
-	RECORDING_BEGIN = 1,  /* struct recording_begin */
-	RECORDING_TREE,       /* struct recording_tree; 1 fd, O_PATH: a directory or a file */
-	RECORDING_LOOK,       /* nothing */
-	RECORDING_EVENT,      /* struct recording_event */
-	RECORDING_ENDED,      /* struct recording_ended; 0 or 1 fd: the directory of its log, if it
-			       * printed      something */
-	RECORDING_END,        /* struct recording_event */
+	RECORDING_BEGIN = 1, /* struct recording_begin */
+	RECORDING_TREE,      /* struct recording_tree; 1 fd, O_PATH: a directory or a file */
+	RECORDING_LOOK,      /* nothing */
+	RECORDING_EVENT,     /* struct recording_event */
+	RECORDING_ENDED, /* struct recording_ended; 1 fd if there was output: the log's directory */
+	RECORDING_END,   /* struct recording_event */
 	RECORDING_READY = 16, /* nothing */
 	RECORDING_DONE,       /* struct recording_done */
 	RECORDING_TROUBLE,    /* struct recording_trouble */
@@ -50,14 +49,14 @@ enum recording_sync { RECORDING_INTERVAL, RECORDING_ALWAYS, RECORDING_NEVER, REC
 
 #define RECORDING_BEGIN_FIELDS(F)                                                                  \
 	F(STR, id, .max = RUNDIR_ID_BYTES)                                                         \
-	F(U64, limit) /* bytes of contents in all; 0: a default */                                 \
+	F(U64, limit) /* bytes of all contents; 0: a default */                                    \
 	F(ENUM, sync, recording_sync, RECORDING_SYNC_END_)
 MESSAGE(recording, begin, RECORDING_BEGIN, RECORDING_BEGIN_FIELDS);
 
 #define RECORDING_TREE_FIELDS(F)                                                                   \
-	F(STR, path, .max = RECORDING_MAX_PATH) /* inside */                                       \
-	F(BOOL, layer) /* the upper one of an overlay: a device 0/0 hides what is below */         \
-	F(BOOL, noted) /* what is there from the start is not put on record */
+	F(STR, path, .max = RECORDING_MAX_PATH) /* path in the room */                             \
+	F(BOOL, layer) /* upper layer of an overlay: a device 0/0 hides the file below */          \
+	F(BOOL, noted) /* files that exist at the start are not recorded */
 MESSAGE_WITH_FDS(recording, tree, RECORDING_TREE_FIELDS);
 
 /* args: a JSON object. */
@@ -66,9 +65,10 @@ MESSAGE_WITH_FDS(recording, tree, RECORDING_TREE_FIELDS);
 	F(STR, args, .max = RECORDING_MAX_EVENT)
 MESSAGE_STRUCT(recording_event, RECORDING_EVENT_FIELDS);
 
-/* members: of the event's JSON object, without its braces; what the command printed is added. */
+/* members: of the event's JSON object, without its braces; the recorder adds the command's
+ * output. */
 #define RECORDING_ENDED_FIELDS(F)                                                                  \
-	F(U32, number) /* of the supervisor's */                                                   \
+	F(U32, number) /* the supervisor's number */                                               \
 	F(U32, exec)                                                                               \
 	F(STR, members, .max = RECORDING_MAX_EVENT)
 MESSAGE_WITH_FDS(recording, ended, RECORDING_ENDED_FIELDS);
@@ -82,7 +82,7 @@ MESSAGE(recording, trouble, RECORDING_TROUBLE, RECORDING_TROUBLE_FIELDS);
 /* fd is borrowed. */
 _warn_unused_ int recording_send_tree(struct chan *c, const struct recording_tree *m, int fd);
 _warn_unused_ int recording_send_look(struct chan *c);
-/* RECORDING_EVENT or RECORDING_END. */
+/* type: RECORDING_EVENT or RECORDING_END. */
 _warn_unused_ int recording_send_event(
 	struct chan *c, enum recording_frame type, const struct recording_event *m);
 bool recording_get_event(struct str payload, struct recording_event *ret);
@@ -90,5 +90,5 @@ bool recording_get_event(struct str payload, struct recording_event *ret);
 _warn_unused_ int recording_send_ended(struct chan *c, const struct recording_ended *m, int dir);
 _warn_unused_ int recording_send_ready(struct chan *c);
 
-/* Every table, up to NULL. */
+/* All tables, terminated by NULL. */
 extern const message_fn recording_messages[];

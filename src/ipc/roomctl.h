@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The whole protocol between a supervisor and the init of its room. Init is inside and not
- * trusted: the supervisor takes what it says as hostile, bounds it, and gives it nothing but the
- * descriptors that the room's own processes shall have. Init on its side takes the supervisor as
- * trusted and still ends at anything malformed.
+/* The whole protocol between a supervisor and the init of its room. Init is in the room and not
+ * trusted: the supervisor treats its frames as hostile, bounds them, and gives it only the
+ * descriptors that the room's processes are to have. Init trusts the supervisor, but still ends if
+ * a frame is malformed.
  *
  *   supervisor -> init:  EXEC, SIGNAL, RESIZE         at any time
  *   init -> supervisor:  READY once, first; then per EXEC either FAILED, or STARTED and then EXITED
  *
- * The numbers are the supervisor's own, rise, and are never used twice. A frame of init's for a
- * number that is not in the matching state ends the room. */
+ * The supervisor chooses the numbers of processes; they rise and are never used twice. A frame from
+ * init for a number that is not in the matching state ends the room. */
 
 #include "ipc/exec.h"
 
-/* Where the program that becomes process 1 is in every room. It is executed again there, for the
- * file worker and for connections to a port. */
+/* Path of the program of process 1 in every room. It is executed again there for the file worker
+ * and for connections to a port. */
 #define ROOMCTL_INIT_PATH "/run/cloche/init"
-/* Where it finds the supervisor's socket in a room that a provider's program has made. */
+/* Path of the supervisor's socket in a room that a provider's program has made. */
 #define ROOMCTL_CONTROL_NAME "control"
 #define ROOMCTL_CONTROL_PATH "/run/cloche/" ROOMCTL_CONTROL_NAME
 
@@ -27,7 +27,7 @@ enum {
 };
 
 enum roomctl_frame {
-	ROOM_EXEC = 1, /* struct roomctl_exec (bit i of fds_mask: descriptor i comes along) */
+	ROOM_EXEC = 1, /* struct roomctl_exec (bit i of fds_mask: descriptor i is attached) */
 	ROOM_SIGNAL,   /* struct roomctl_signal (scope: enum ctl_scope) */
 	ROOM_RESIZE,   /* struct roomctl_resize */
 	ROOM_READY = 32,
@@ -36,22 +36,21 @@ enum roomctl_frame {
 	ROOM_EXITED,  /* struct roomctl_exited */
 };
 
-/* What init was doing when it could not start a process. */
+/* The step at which init failed to start a process. */
 enum roomctl_stage {
 	ROOM_STAGE_SETUP, /* memory, descriptors, fork */
 	ROOM_STAGE_TTY,
 	ROOM_STAGE_CWD,
 	ROOM_STAGE_USER,   /* uid, gid */
 	ROOM_STAGE_LOOKUP, /* the command is not in PATH or does not exist */
-	ROOM_STAGE_EXEC, /* it exists and cannot be executed; with ENOENT its interpreter is missing
-			  */
+	ROOM_STAGE_EXEC,   /* it cannot be executed; ENOENT: no interpreter */
 	ROOM_STAGE_END_
 };
 
 #define ROOMCTL_EXEC_FIELDS(F)                                                                     \
 	F(U32, exec)                                                                               \
 	F(U8, fds_mask, .max = 7)                                                                  \
-	F(BOOL, last) /* the room is for this process alone: init ends after its EXITED */         \
+	F(BOOL, last) /* the room is only for this process: init ends after its EXITED */          \
 	F(PART, spec, exec_spec)
 /* Free ret->spec with exec_spec_done. */
 MESSAGE_WITH_FDS(roomctl, exec, ROOMCTL_EXEC_FIELDS);
@@ -81,14 +80,14 @@ MESSAGE(roomctl, failed, ROOM_FAILED, ROOMCTL_FAILED_FIELDS);
 
 #define ROOMCTL_EXITED_FIELDS(F)                                                                   \
 	F(U32, exec)                                                                               \
-	F(U32, status, .max = 0xffff) /* as wait(2) has it */
+	F(U32, status, .max = 0xffff) /* as in wait(2) */
 MESSAGE(roomctl, exited, ROOM_EXITED, ROOMCTL_EXITED_FIELDS);
 
-/* Encoders of frames with descriptors, which are borrowed. master: -1 if there is none. */
+/* Encoders of frames with descriptors, which are borrowed. master: -1 for none. */
 _warn_unused_ int roomctl_send_exec(
 	struct chan *c, const struct roomctl_exec *m, const int *fds, unsigned fds_n);
 _warn_unused_ int roomctl_send_ready(struct chan *c);
 _warn_unused_ int roomctl_send_started(struct chan *c, const struct roomctl_started *m, int master);
 
-/* Every table, up to NULL. */
+/* All tables, terminated by NULL. */
 extern const message_fn roomctl_messages[];

@@ -32,7 +32,7 @@ int rundir_open_usual(struct cloche_err *err)
 	char usual[64];
 	int fd;
 
-	/* So that a shell without the variable (cron, sudo) sees the same sandboxes. */
+	/* A shell without the variable (cron, sudo) must see the same sandboxes. */
 	snprintf(usual, sizeof(usual), "/run/user/%u", (unsigned)geteuid());
 	if (!xdg || xdg[0] != '/')
 		xdg = usual;

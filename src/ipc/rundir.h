@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Where sandboxes that run can be found: one private directory of the user, in it one directory a
+/* Where running sandboxes can be found: one private directory of the user, with one directory per
  * sandbox, named by its id. */
 
 #include "base/err.h"
@@ -8,34 +8,34 @@
 
 /* Names in a sandbox's directory. */
 #define RUNDIR_LOCK "lock"           /* flock'ed by the supervisor as long as it lives */
-#define RUNDIR_RECORD "record.json"  /* for people and programs that list sandboxes */
-#define RUNDIR_MADE "made.json"      /* of a kept sandbox that runs: sandbox/store.h */
+#define RUNDIR_RECORD "record.json"  /* for users and programs that list sandboxes */
+#define RUNDIR_MADE "made.json"      /* of a running kept sandbox: sandbox/store.h */
 #define RUNDIR_OWNED "owned"         /* provider's name, then its record: what to clean up */
-#define RUNDIR_LOOK "look"           /* for the look after a crash */
+#define RUNDIR_LOOK "look"           /* what to inspect after a crash */
 #define RUNDIR_SOCKET "control.sock" /* ipc/control.h */
-/* Of a kept sandbox: one directory a process, named by its number, with
- *   meta.json   what was started and, once it has ended, how; written whole
- *   out         its output, both streams in the order in which they came, byte N at offset N. Old
- *               output is given up by punching holes; what is kept begins at the first data
+/* In a kept sandbox: one directory per process, named by its number, with
+ *   meta.json   the command and, once it has ended, its result; always written as a whole
+ *   out         its output, both streams in their order of arrival, byte N at offset N. Old output
+ *               is dropped by punching holes; the kept part begins at the first data
  *   index       which stream: 8 bytes little-endian for each change, offset << 1 | (1: stderr) */
 #define RUNDIR_EXECS "exec"
-#define RUNDIR_MESSAGES "messages" /* what supervisor, gateway and broker write to stderr */
+#define RUNDIR_MESSAGES "messages" /* stderr of supervisor, gateway and broker */
 #define RUNDIR_META "meta.json"
 #define RUNDIR_OUT "out"
 #define RUNDIR_INDEX "index"
 
-/* The path: $CLOCHE_RUNTIME_DIR; else /run/cloche for root; else $XDG_RUNTIME_DIR/cloche (if
- * that is not set /run/user/UID/cloche); else (and if that cannot be used) /tmp/cloche-UID.
- * Makes it if missing and returns a descriptor; an error if it is not ours alone. */
+/* Open the directory, and make it if it is missing. The path is $CLOCHE_RUNTIME_DIR; else
+ * /run/cloche for root; else $XDG_RUNTIME_DIR/cloche (or /run/user/UID/cloche if the variable is
+ * not set); else, also if that one cannot be used, /tmp/cloche-UID. Return a descriptor, or an
+ * error if the directory is not ours or others can write to it. */
 _warn_unused_ int rundir_open(struct cloche_err *err);
 
-/* The same without $CLOCHE_RUNTIME_DIR: for what is kept for all sandboxes of the person, wherever
- * they are controlled. */
+/* The same without $CLOCHE_RUNTIME_DIR: for files that all sandboxes of the user share. */
 _warn_unused_ int rundir_open_usual(struct cloche_err *err);
 
 enum { RUNDIR_ID_BYTES = 29 }; /* "sandbox-" and 21 of [a-z0-9] */
 
-/* A fresh id into ret[RUNDIR_ID_BYTES + 1]. */
+/* Write a new id into ret[RUNDIR_ID_BYTES + 1]. */
 void rundir_make_id(char *ret);
-/* Whether a name has the form of an id. */
+/* Return whether a name has the form of an id. */
 bool rundir_is_id(struct str name);

@@ -32,7 +32,7 @@ int statedir_path(const char *name, char **ret, struct cloche_err *err)
 	return r < 0 ? err_nomem(err) : 0;
 }
 
-/* One that cannot be searched is as good as not there: nothing can be kept below it. */
+/* A directory that we cannot search is treated as missing: nothing can be kept below it. */
 static int open_searchable(const char *path)
 {
 	_cleanup_fd_ int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);

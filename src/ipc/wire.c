@@ -4,7 +4,7 @@
 #include <endian.h>
 #include <errno.h>
 
-/* Where n bytes may be written, most of the time without a call; NULL sets w->error. */
+/* Return where n bytes may be written, usually without a call; NULL sets w->error. */
 static inline char *reserve(struct wire_out *w, size_t n)
 {
 	struct buf *b = w->b;
@@ -28,7 +28,7 @@ void wire_put_int(struct wire_out *w, uint64_t v, size_t size)
 		w->error = buf_add(b, &v, size);
 		return;
 	}
-	memcpy(b->mem + b->tail, &v, sizeof(v)); /* of a known size, and then cut */
+	memcpy(b->mem + b->tail, &v, sizeof(v)); /* copy a constant size, then commit less */
 	buf_commit(b, size);
 }
 
@@ -119,7 +119,7 @@ char **wire_get_strv(struct wire_in *r, size_t max_n, size_t max)
 	_cleanup_(strv_freep) char **v = NULL;
 	uint32_t n = wire_get_u32(r);
 
-	/* Each string takes at least its length field: a count beyond that is a lie. */
+	/* Each string takes at least its length field, so a larger count is malformed. */
 	if (r->bad || n > max_n || n > r->rest.n / sizeof(uint32_t)) {
 		r->bad = true;
 		return NULL;

@@ -12,7 +12,7 @@
 
 struct wire_out {
 	struct buf *b; /* borrowed */
-	int error;     /* first failure of the buffer, 0 so far */
+	int error;     /* first failure, 0 so far */
 };
 
 static inline struct wire_out wire_out(struct buf *b)
@@ -20,7 +20,7 @@ static inline struct wire_out wire_out(struct buf *b)
 	return (struct wire_out){.b = b};
 }
 
-/* The low bytes of v, 1 to 8 of them. */
+/* Put the low `size` bytes (1 to 8) of v. */
 void wire_put_int(struct wire_out *w, uint64_t v, size_t size);
 
 static inline void wire_put_u8(struct wire_out *w, uint8_t v)
@@ -44,9 +44,9 @@ static inline void wire_put_u64(struct wire_out *w, uint64_t v)
 }
 
 void wire_put_str(struct wire_out *w, struct str s);
-/* A terminated string; NULL goes as empty. */
+/* Put a terminated string; NULL as an empty one. */
 void wire_put_z(struct wire_out *w, const char *z);
-/* A NULL-terminated array of terminated strings (NULL goes as none). */
+/* Put a NULL-terminated array of terminated strings; NULL as an empty one. */
 void wire_put_strv(struct wire_out *w, char *const *v);
 
 struct wire_in {
@@ -59,7 +59,7 @@ static inline struct wire_in wire_in(struct str message)
 	return (struct wire_in){.rest = message};
 }
 
-/* Of 1 to 8 bytes. */
+/* Get an integer of 1 to 8 bytes. */
 uint64_t wire_get_int(struct wire_in *r, size_t size);
 
 static inline uint8_t wire_get_u8(struct wire_in *r)
@@ -82,20 +82,21 @@ static inline uint64_t wire_get_u64(struct wire_in *r)
 	return wire_get_int(r, 8);
 }
 
-/* A view into the message; more than max bytes is malformed. */
+/* Return a view into the message; more than max bytes are malformed. */
 struct str wire_get_str(struct wire_in *r, size_t max);
-/* A heap copy as a terminated string: a NUL inside is malformed. NULL if malformed or out of
- * memory (then bad is set too). */
+/* Return a heap copy as a terminated string; a NUL inside is malformed. NULL if malformed or out of
+ * memory (which also sets bad). */
 char *wire_get_z(struct wire_in *r, size_t max);
-/* A heap array of heap strings, at most max_n, each at most max bytes; free with strv_free. */
+/* Return a heap array of heap strings, at most max_n, each at most max bytes; free it with
+ * strv_free. */
 char **wire_get_strv(struct wire_in *r, size_t max_n, size_t max);
 bool wire_get_bool(struct wire_in *r);
 
-/* An error object: code, errno, message, hint. Getting it returns the negated code. */
+/* An error object: code, errno, message, hint. wire_get_err returns the negated code. */
 void wire_put_err(struct wire_out *w, const struct cloche_err *err);
 int wire_get_err(struct wire_in *r, struct cloche_err *ret);
 
-/* True if everything was read and nothing was malformed. */
+/* Return true if everything was read and nothing was malformed. */
 static inline bool wire_ok(const struct wire_in *r)
 {
 	return !r->bad && r->rest.n == 0;

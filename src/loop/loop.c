@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 enum { BATCH = 64, HEAP_START = 16 };
-/* So much under way at once is worth batches; they end when it was less for so long. */
+/* Batches begin with this much in progress at once, and end when it was less for this long. */
 enum { BATCHES_FROM = 8 };
 #define BATCHES_USEC (20 * USEC_PER_MSEC)
 
@@ -22,7 +22,7 @@ struct loop {
 	int epfd;
 	bool stopped;
 	bool may_batch, batches;
-	unsigned peak; /* of what was under way since the timer was set */
+	unsigned peak; /* of the work in progress since the timer was set */
 	struct loop_timer calm;
 	int result;
 	uint64_t now;
@@ -85,7 +85,7 @@ void loop_io_set(struct loop_io *io, uint32_t events)
 
 	if (!io->loop || io->events == events)
 		return;
-	/* Cannot fail for a descriptor that is in the set: no memory is taken. */
+	/* This cannot fail for a descriptor in the set: it allocates no memory. */
 	(void)epoll_ctl(io->loop->epfd, EPOLL_CTL_MOD, io->fd, &ev);
 	io->events = events;
 }
@@ -236,7 +236,7 @@ static void run_jobs(struct loop *l)
 
 void loop_allow_batches(struct loop *l)
 {
-	/* By number: musl has these calls fail. */
+	/* Use the system call numbers, as musl's functions always fail. */
 	l->may_batch = syscall(SYS_sched_getscheduler, 0) == SCHED_OTHER;
 }
 

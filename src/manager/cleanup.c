@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-/* Its time is that of the last cleanup; it holds the time of the last failure and what failed. */
+/* The file's time is that of the last cleanup; it contains the time and text of the last
+ * failure. */
 #define CLEANUP_FILE ".cleanup"
 
 void cleanup_note(int base, const char *error)

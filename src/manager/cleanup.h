@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* When what crashed sandboxes left was last removed, and what could not be: in a file of the
- * directory of all sandboxes, for whoever asks for their status. */
+/* The time of the last cleanup after crashed sandboxes, and the last failure of one. Both are in a
+ * file in the directory of all sandboxes, for status output. */
 
 #include <stdint.h>
 
@@ -13,6 +13,6 @@ struct cleanup {
 	char error[CLEANUP_ERROR_MAX];
 };
 
-/* error: NULL if nothing failed; an older one stays. Best effort. */
+/* Note a cleanup. error: NULL if nothing failed; an older error stays. Best effort. */
 void cleanup_note(int base, const char *error);
 void cleanup_read(int base, struct cleanup *ret);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: what a process inside writes is hostile in amount and in pattern. So that it
- * cannot fill the host's disk, at most `max` bytes of output are kept, given up in steps of an
- * eighth, and an index of at most an eighth of that again: if the streams alternate so often
- * that the index is full, its older half goes, and with it the output that it described. Whatever
- * cannot be written (a full disk, a file system without holes once `max` is reached) ends the log,
- * never the process: the rest is counted and thrown away. */
+/* Theory of operation: a process of the room may print any amount in any pattern. So that it cannot
+ * fill the host's disk, at most `max` bytes of output are kept, dropped in steps of an eighth, and
+ * an index of at most an eighth of that (but at least 256 KiB). If the streams alternate so often
+ * that the index is full, its older half is dropped together with the output that it described. A
+ * write error (a full disk, a file system without holes once `max` is reached) ends the log, never
+ * the process: the rest is counted and thrown away. */
 #include "manager/execlog.h"
 #include "base/fd.h"
 #include "base/macro.h"
@@ -20,9 +20,9 @@
 
 _Static_assert(EXECLOG_MIN_BYTES / 8 >= 64 * 1024, "a part is no less than a block");
 enum {
-	BLOCK = 64 * 1024, /* holes begin and end at multiples: of any file system's block */
+	BLOCK = 64 * 1024, /* holes begin and end at its multiples */
 	SPARE = 4 * BLOCK,
-	PART = 8, /* of max: given up at once (no less than a block); the index's share */
+	PART = 8, /* 1/PART of max: dropped at once (at least a block); the index's share */
 	READ_TRIES = 512,
 };
 
@@ -33,7 +33,7 @@ static uint64_t round_down(uint64_t n)
 
 static void stop(struct execlog *l, int e)
 {
-	/* A full disk is left with some room for whoever has to say how the process ended. */
+	/* Free some space on a full disk, so that the end of the process can be recorded. */
 	if ((e == ENOSPC || e == EDQUOT) && l->out >= 0) {
 		uint64_t upto = MIN(l->first + SPARE, l->end) / BLOCK * BLOCK;
 
@@ -55,7 +55,7 @@ int execlog_make(struct execlog *l, int dir, uint64_t max)
 	*l = EXECLOG_INIT;
 	l->max = MAX(max ? max : (uint64_t)EXECLOG_DEFAULT_BYTES, (uint64_t)EXECLOG_MIN_BYTES);
 	l->index = openat(dir, RUNDIR_INDEX, flags, 0600);
-	/* The second, so that a log that can be seen has both. */
+	/* Made last, so that a visible log has both files. */
 	if (l->index >= 0)
 		l->out = openat(dir, RUNDIR_OUT, flags, 0600);
 	if (l->out < 0)
@@ -69,7 +69,7 @@ void execlog_done(struct execlog *l)
 	l->index = fd_close(l->index);
 }
 
-/* A hole from *first to upto. */
+/* Punch a hole from *first to upto. */
 static bool give_up(struct execlog *l, int fd, uint64_t *first, uint64_t upto)
 {
 	upto = round_down(upto);
@@ -84,7 +84,7 @@ static bool give_up(struct execlog *l, int fd, uint64_t *first, uint64_t upto)
 	return true;
 }
 
-/* The older half of the index, and the output that only it described. */
+/* Drop the older half of the index, and the output that only it described. */
 static bool shorten_index(struct execlog *l)
 {
 	uint64_t upto = round_down(l->index_first + (l->index_end - l->index_first) / 2);
@@ -94,14 +94,14 @@ static bool shorten_index(struct execlog *l)
 		stop(l, EIO);
 		return false;
 	}
-	/* If that lies within a block, readers find the rest of it without an entry and leave it
-	 * out. */
+	/* If the offset is within a block, the output before it in that block stays without an
+	 * entry, and readers skip it. */
 	return give_up(l, l->out, &l->first, le64toh(entry) >> 1) &&
 	       give_up(l, l->index, &l->index_first, upto);
 }
 
-/* Makes room for n bytes of a stream and notes if the stream changes. False if nothing can be
- * logged. */
+/* Make space for n bytes of a stream, and add an index entry if the stream changes. Return false if
+ * nothing can be logged. */
 static bool prepare(struct execlog *l, int stream, uint64_t n)
 {
 	uint64_t entry = htole64(l->end << 1 | (stream == 2));
@@ -126,7 +126,7 @@ static bool prepare(struct execlog *l, int stream, uint64_t n)
 	return true;
 }
 
-/* Takes n bytes out of a pipe. Returns how many were there. */
+/* Discard n bytes from a pipe. Return how many were there. */
 static uint64_t throw_away(int pipe, uint64_t n)
 {
 	char chunk[16 * 1024];
@@ -153,7 +153,7 @@ uint64_t execlog_splice(struct execlog *l, int stream, int pipe, uint64_t n)
 
 			if (r < 0 && errno == EINTR)
 				continue;
-			/* A process inside may have read its own output. */
+			/* A process of the room may have read its own output. */
 			if (r == 0 || (r < 0 && errno == EAGAIN))
 				return moved;
 			if (r < 0) {
@@ -215,7 +215,7 @@ void execlog_reader_done(struct execlog_reader *r)
 	r->index = fd_close(r->index);
 }
 
-/* Where data begins in a file of this size (size if there is none), or -errno. */
+/* Return where data begins in a file of this size (size if there is none), or -errno. */
 static int64_t first_data(int fd, int64_t size)
 {
 	off_t at;
@@ -228,11 +228,11 @@ static int64_t first_data(int fd, int64_t size)
 	return MIN((int64_t)at, size);
 }
 
-/* The output as it was at one moment, and the index as it was a moment later: the writer notes a
- * change of the stream before it writes what comes, so the index knows all of that output. */
+/* The output at one moment, and the index a moment later: the writer adds an entry for a new stream
+ * before it writes the data, so the index covers all of that output. */
 struct view {
 	uint64_t start, end;
-	uint64_t index_start, index_end; /* in bytes, whole entries */
+	uint64_t index_start, index_end; /* offsets in bytes, whole entries */
 };
 
 static int read_entry(const struct execlog_reader *r, uint64_t at, uint64_t *ret)
@@ -285,7 +285,8 @@ int execlog_extent(const struct execlog_reader *r, uint64_t *ret_start, uint64_t
 	return 0;
 }
 
-/* The stream of the byte at offset and where the other begins (UINT64_MAX: not yet). */
+/* Find the stream of the byte at offset and where the other stream begins next (UINT64_MAX: not
+ * yet). */
 static int find_stream(const struct execlog_reader *r, const struct view *v, uint64_t offset,
 	int *ret_stream, uint64_t *ret_until)
 {
@@ -317,7 +318,7 @@ static int find_stream(const struct execlog_reader *r, const struct view *v, uin
 int64_t execlog_read(
 	const struct execlog_reader *r, uint64_t *offset, void *p, uint64_t size, int *ret_stream)
 {
-	/* Again if the writer gave up just that, or a part of the index, meanwhile. */
+	/* Try again if the writer has dropped this part, or a part of the index, meanwhile. */
 	for (int tries = 0; tries < READ_TRIES; tries++) {
 		struct view v, after;
 		uint64_t until, at;

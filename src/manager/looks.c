@@ -18,9 +18,9 @@
 #include <unistd.h>
 
 enum { MAX_PLAN = 4 * 1024 * 1024, MAX_TOLD = 48 * 1024 * 1024, PATIENCE_MS = 3000 };
-#define LOOKS_DIR ".planted" /* of all sandboxes: a file each, named by its id */
+#define LOOKS_DIR ".planted" /* for all sandboxes: one file each, named by the id */
 
-/* Whether path lies below one of those that are looked through. */
+/* Return whether path lies below a mount that is inspected. */
 static bool looks_covers(const struct look *l, const char *path)
 {
 	for (size_t i = 0; i < l->mounts_n; i++) {
@@ -77,7 +77,7 @@ static int looks_open(int base, bool make)
 	return openat(base, LOOKS_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* What was found is kept for whoever shows it. */
+/* Keep the findings for the process that will show them. */
 static void looks_keep(int base, const char *id, const struct look_told *told, pid_t owner)
 {
 	_cleanup_(buf_donep) struct buf b = BUF_INIT(MAX_TOLD);
@@ -88,7 +88,7 @@ static void looks_keep(int base, const char *id, const struct look_told *told, p
 	if (told->told == 0)
 		return;
 	dir = looks_open(base, true);
-	/* Of whoever looked before, and was killed before it could say that it had. */
+	/* Keep the findings of an earlier inspection that was killed before it finished. */
 	if (dir >= 0 && fs_read_file(dir, id, &before, NULL) < 0)
 		buf_clear(&before);
 	old = str_from_index(buf_str(&before), str_chr(buf_str(&before), '\n') + 1);
@@ -118,7 +118,7 @@ void looks_through(const struct look *l, struct sandbox_dir *d, pid_t owner)
 	unlinkat(d->fd, RUNDIR_LOOK, 0);
 }
 
-/* The room dies with its supervisor, but not in the same moment. */
+/* The room dies with its supervisor, but not at the same moment. */
 static void looks_await_death(const struct look *l)
 {
 	_cleanup_fd_ int fd =
@@ -143,11 +143,11 @@ void looks_after_crash(int base, int dir, const char *id)
 	(void)!look_through(&l, &told);
 	looks_keep(base, id, &told, 0);
 	buf_done(&told.text);
-	/* Once, should whoever removes the directory be stopped half-way. */
+	/* Inspect only once, even if the removal of the directory is interrupted. */
 	unlinkat(dir, RUNDIR_LOOK, 0);
 }
 
-/* The first line. */
+/* Return whether the owner in the first line lives. */
 static bool looks_owner_lives(struct str text)
 {
 	_cleanup_(freep) char *line = str_dup(str_prefix(text, str_chr(text, '\n')));
@@ -165,7 +165,7 @@ static void looks_take_one(
 	_cleanup_fd_ int fd = openat(dir, id, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	struct stat st;
 
-	/* Of two who come at the same time one shows it. */
+	/* If two processes come at the same time, only one shows it. */
 	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &st) < 0 || st.st_nlink == 0 ||
 		!S_ISREG(st.st_mode) || fd_read_to_end(fd, &b) < 0)
 		return;

@@ -1,31 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The look through what a room could write in (workspace/look.h): planned before the room, done at
- * the sandbox's end or, after a crash, by whoever removes what is left. What it finds is kept until
- * somebody has shown it to a person (docs/design/formats.md). INV-NOTHING-PLANTED. */
+/* The inspection of directories that a room could write to (workspace/look.h). It is planned before
+ * the room is made, and done at the sandbox's end or, after a crash, by the process that removes
+ * the remains. The findings are kept until they were shown to a user (docs/design/formats.md).
+ * INV-NOTHING-PLANTED. */
 
 #include "manager/own.h"
 #include "workspace/look.h"
 
-/* Before the room is made. 0 or -E_NO_MEMORY. */
+/* Make the plan, before the room is made. Return 0 or -E_NO_MEMORY. */
 _warn_unused_ int looks_plan(struct look *l, const struct room_spec *spec, struct cloche_err *err);
 
-/* While it is made, and before a command begins in it: writes the plan into the sandbox's
- * directory (which is made if it is not there yet), unless the room can write in nothing. init:
+/* Write the plan into the sandbox's directory (which is made if it does not exist yet), unless the
+ * room can write nowhere. Call this while the room is made, before a command can begin in it. init:
  * its process 1. */
 _warn_unused_ int looks_note(
 	struct look *l, struct sandbox_dir *d, const char *id, pid_t init, struct cloche_err *err);
 
-/* When nothing of the room runs any more. owner: the process that waits for the end and will show
- * what was found, 0 for none; nobody else shows it while that lives. */
+/* Inspect the directories, when nothing of the room runs any more. owner: the process that waits
+ * for the end and will show the findings, 0 for none; while it lives, no other process shows
+ * them. */
 void looks_through(const struct look *l, struct sandbox_dir *d, pid_t owner);
 
-/* The same from the plan in the directory of a sandbox that crashed, if it is there. The lock is
- * held by the caller, who then removes the directory. */
+/* The same with the plan in the directory of a crashed sandbox, if there is one. The caller holds
+ * the lock, and removes the directory afterwards. */
 void looks_after_crash(int base, int dir, const char *id);
 
-/* Hands on what was found and not shown yet, of one sandbox or (id NULL) of all whose owner is not
- * there any more: the text of each, first a line {"owner", "owner_start", "more"}, then those of
- * struct look_told. forget: it has been shown then. */
+/* Pass on findings that were not shown yet, of one sandbox or (id NULL) of all whose owner is gone.
+ * fn gets the text of each: first a line {"owner", "owner_start", "more"}, then those of struct
+ * look_told. forget: delete the findings, as fn has shown them. */
 typedef void (*looks_fn)(void *user, const char *id, struct str text);
 void looks_take(int base, const char *id, bool forget, looks_fn fn, void *user);

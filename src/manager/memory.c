@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of a line of /proc/meminfo, in bytes; 0: it is not there. */
+/* Return the value of a line of /proc/meminfo, in bytes, or 0 if it is missing. */
 static uint64_t find_line(struct str text, const char *name)
 {
 	const char *at = memmem(text.p, text.n, name, strlen(name));
@@ -31,7 +31,7 @@ static void bound_by(struct memory *m, const char *dir)
 		uint64_t used = cgroup_read_number(dir, versions[i].used, NULL);
 		uint64_t cache = cgroup_read_number(dir, "memory.stat", versions[i].cache);
 
-		/* "max", or not a group of that version. */
+		/* The limit is "max", or the group has another version. */
 		if (most == 0)
 			continue;
 		used -= MIN(used, cache);

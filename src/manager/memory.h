@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* How much memory sandboxes of this process can have: what the machine has, and no more than the
- * control groups give in which it runs (a container's, a job's of CI). */
+/* How much memory the sandboxes of this process can have: the machine's memory, limited by the
+ * control groups in which the process runs (of a container or a CI job). */
 
 #include <stdint.h>
 
 struct memory {
-	uint64_t total, available; /* bytes; a cache that can be dropped at once is available */
+	uint64_t total,
+		available; /* bytes; cache that can be dropped at once counts as available */
 };
 
-/* UINT64_MAX in both if the machine does not say what it has. */
+/* Both are UINT64_MAX if the machine's memory is not known. */
 void memory_read(struct memory *ret);
 
-/* Lowers *m to what this group (a directory of version 1 or 2) and those above it give. */
+/* Lower *m to the limits of this group (a directory of version 1 or 2) and of its parents. */
 void memory_bound(struct memory *m, const char *group);

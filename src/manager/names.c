@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: a name is a symbolic link to an id, which is made only if there is none.
- * Who makes, replaces or drops one holds a lock on the directory of all sandboxes, so that of two
- * who find a dead holder only one replaces him. */
+/* Theory of operation: a name is a symbolic link to an id, and is made only if it does not exist. A
+ * process that makes, replaces or drops one holds a lock on the directory of all sandboxes, so that
+ * if two find a dead holder, only one replaces it. */
 #include "base/fd.h"
 #include "base/fs.h"
 #include "manager/internal.h"
@@ -39,7 +39,7 @@ static int check_name(const char *name, struct cloche_err *err)
 	return 0;
 }
 
-/* A lock on the directory of all sandboxes: released when it is closed. */
+/* Lock the directory of all sandboxes; closing the descriptor releases the lock. */
 static int lock_base(int base)
 {
 	int fd = openat(base, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -105,7 +105,7 @@ static bool is_gone(int base, const char *id)
 	return faccessat(base, id, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
 }
 
-/* Those of id; NULL: those of nobody. */
+/* Drop the names of id; NULL: the names of sandboxes that do not exist. */
 static void drop(int base, const char *id)
 {
 	_cleanup_fd_ int lock = -1;
@@ -127,7 +127,7 @@ static void drop(int base, const char *id)
 			(id ? strcmp(holder, id) == 0 : is_gone(base, holder)))
 			unlinkat(fd, e->d_name, 0);
 	closedir(dir);
-	/* Gone with the last name; if there are others it stays. */
+	/* This fails, as it should, while there are other names. */
 	if (lock >= 0)
 		unlinkat(base, MANAGER_NAMES, AT_REMOVEDIR);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: a directory belongs to whoever holds the lock of the file in it. A crash
- * releases the lock, so whoever gets it without waiting knows that the owner is dead, whatever the
- * records say, and may clean up. While it does so it holds the lock itself.
+/* Theory of operation: a directory belongs to the process that holds the lock of the file in it. A
+ * crash releases the lock, so a process that gets it without waiting knows that the owner is dead,
+ * whatever the records say, and may clean up. It holds the lock while it does so.
  *
  * A directory is made under a name that no list shows, locked, and only then renamed to the
  * sandbox's id: a directory with an id is never unlocked while its maker lives. A sweep that finds
- * one in the making may take it away; the maker notices (the lock is taken, or what it locked has
- * no name any more) and begins again. */
+ * an unfinished directory may remove it; the maker notices this (the lock is taken, or the locked
+ * file has no name any more) and starts again. */
 #include "manager/own.h"
 #include "base/fd.h"
 #include "base/fs.h"
@@ -26,7 +26,7 @@
 
 enum { TRIES = 8, MAX_OWNED = 64 * 1024, BACKLOG = 128, NEW_RANDOM = 12 };
 
-/* 1: ours; 0: a sweep was faster, try again; negative: -errno. */
+/* Return 1 if the directory is ours, 0 if a sweep was faster (try again), or -errno. */
 static int try_make(struct sandbox_dir *d, const char *id)
 {
 	char made[sizeof(MANAGER_NEW) + NEW_RANDOM] = MANAGER_NEW;
@@ -145,7 +145,7 @@ int sandbox_dir_listen(struct sandbox_dir *d, struct cloche_err *err)
 	_cleanup_fd_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 
-	/* By way of the descriptor, so that the length of the directory's path does not matter. */
+	/* Use the descriptor's path, so that the length of the directory's path does not matter. */
 	snprintf(addr.sun_path, sizeof(addr.sun_path), "/proc/self/fd/%d/" RUNDIR_SOCKET, d->fd);
 	if (fd < 0 || bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 ||
 		listen(fd, BACKLOG) < 0)

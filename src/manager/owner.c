@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: a file that can be locked has a dead owner, and whoever sees that may remove
- * it, as names are never used again. What owners have promised together is added up and changed
+/* Theory of operation: a file that can be locked has a dead owner, and any process that finds one
+ * may remove it, as names are never used again. The promises of all owners are added up and changed
  * under a lock on their directory. */
 #include "manager/owner.h"
 #include "base/fd.h"
@@ -34,8 +34,8 @@ static void make_id(char ret[OWNER_ID_BYTES + 1])
 	memcpy(ret, id + RUNDIR_ID_BYTES - OWNER_ID_BYTES, OWNER_ID_BYTES + 1);
 }
 
-/* A locked file under a new name; -1 with errno. Whoever looked at it before it was locked has
- * taken it for a dead one's and removed it. */
+/* Make a locked file under a new name; return -1 with errno on failure. A process that sees the
+ * file before it is locked takes its owner for dead and removes it; then try again. */
 static int make_file(int dir, char id[OWNER_ID_BYTES + 1])
 {
 	for (;;) {
@@ -71,7 +71,8 @@ void owner_done(int base, struct owner *o)
 	o->fd = fd_close(o->fd);
 }
 
-/* A descriptor of the file of a live one, which is locked; -1: dead, and removed. */
+/* Return a descriptor of the locked file of a live owner. If the owner is dead, remove the file and
+ * return -1. */
 static int open_live(int dir, const char *id)
 {
 	_cleanup_fd_ int fd = openat(dir, id, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -109,7 +110,7 @@ static uint64_t read_promise(int fd)
 	return pread(fd, text, DIGITS, 0) > 0 ? strtoull(text, NULL, 10) : 0;
 }
 
-/* Of all live ones but o. */
+/* Add up the promises of all live owners except o. */
 static uint64_t add_up(int dir, const struct owner *o)
 {
 	int again = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

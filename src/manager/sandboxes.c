@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: see own.c for what a lock means. Whoever only looks takes it shared and lets
- * go at once; whoever removes takes it alone and holds it. An orderly end is known by the record's
- * first bytes, which its supervisor wrote last. What another user put into the directory (if it
- * is shared with root) is not ours and is left alone. */
+/* Theory of operation: see own.c for the meaning of a lock. A process that only looks takes it
+ * shared and releases it at once; a process that removes takes it exclusively and keeps it. An
+ * orderly end is recognised by the record's first bytes, which the supervisor wrote last. Files of
+ * other users in the directory (if it is shared with root) are left alone. */
 #include "manager/sandboxes.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -26,8 +26,8 @@
 #include <unistd.h>
 
 enum { MAX_RECORD = 1024 * 1024, MAX_OWNED = 64 * 1024, LOCK_TRY_MS = 5, MAX_CANDIDATES = 8 };
-#define PATIENCE_LOOKERS (100 * USEC_PER_MSEC) /* for whoever only looks */
-#define PATIENCE_END (3 * USEC_PER_SEC)        /* for a supervisor on its way out */
+#define PATIENCE_LOOKERS (100 * USEC_PER_MSEC) /* for processes that only look */
+#define PATIENCE_END (3 * USEC_PER_SEC)        /* for a supervisor that is ending */
 
 void sandbox_entry_done(struct sandbox_entry *e)
 {
@@ -38,7 +38,7 @@ int manager_rename_new(int base, const char *from, const char *to)
 {
 	if (syscall(SYS_renameat2, base, from, base, to, RENAME_NOREPLACE) == 0)
 		return 0;
-	/* A directory replaces an empty one alone, and one with an id is never empty for long. */
+	/* rename replaces only an empty directory, and one with an id is never empty for long. */
 	if (errno == EINVAL || errno == ENOSYS)
 		return renameat(base, from, base, to);
 	return -1;
@@ -61,8 +61,8 @@ void manager_remove_dir(int base, int dir, const char *name)
 	fs_remove_tree(base, name);
 }
 
-/* The record is only as good as the directory it lies in, which is ours alone. It is written before
- * anything is made that could outlive its maker, so if there is none nothing is left. */
+/* The file `owned` is trusted because only we can write to its directory. It is written before
+ * anything is made that could outlive its maker, so if it is missing, nothing is left. */
 static int reap_owned(int dir, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf b = BUF_INIT(MAX_OWNED);
@@ -96,7 +96,7 @@ static bool has_ended_in_order(int dir)
 	       memcmp(text, RECORD_ENDED, sizeof(text)) == 0;
 }
 
-/* A directory that is ours, or -1. */
+/* Open a directory that is ours, or return -1. */
 static int open_dir(int base, const char *name)
 {
 	_cleanup_fd_ int fd = openat(base, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -107,8 +107,8 @@ static int open_dir(int base, const char *name)
 	return TAKE_FD(fd);
 }
 
-/* The lock's descriptor if it could be taken in this way; -1 with errno: EWOULDBLOCK if
- * somebody holds it. */
+/* Return the lock's descriptor if it could be taken this way; else -1 with errno: EWOULDBLOCK if
+ * another process holds it. */
 static int try_lock(int dir, int how)
 {
 	_cleanup_fd_ int lock = openat(dir, RUNDIR_LOCK, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
@@ -141,8 +141,7 @@ static int compare_ids(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Names of the directory for which wanted() is true. 0 or -errno. */
-/* NULL with errno. */
+/* Return NULL with errno on failure. */
 static DIR *open_list(int base)
 {
 	int fd = openat(base, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -153,6 +152,7 @@ static DIR *open_list(int base)
 	return dir;
 }
 
+/* Add the names in the directory for which wanted() is true. Return 0 or -errno. */
 static int list_names(int base, bool (*wanted)(struct str name), char ***ret)
 {
 	DIR *dir = open_list(base);
@@ -244,14 +244,15 @@ int sandbox_read_record(const struct sandbox_entry *e, struct buf *ret, struct c
 	return fs_read_file(e->dir, RUNDIR_RECORD, ret, err);
 }
 
-/* Its supervisor has said that it is done, or somebody removes it: the record goes early. */
+/* Return whether the supervisor has recorded its end, or the sandbox is being removed, as the
+ * record is removed early. */
 static bool is_going(int dir)
 {
 	return has_ended_in_order(dir) ||
 	       faccessat(dir, RUNDIR_RECORD, F_OK, AT_SYMLINK_NOFOLLOW) < 0;
 }
 
-/* Waits for whoever only looks, and longer for what goes. */
+/* Wait for processes that only look, and longer for a sandbox that is ending. */
 static int lock_alone(int dir)
 {
 	uint64_t begin = clock_mono_usec();
@@ -289,16 +290,16 @@ int sandbox_remove(int base, const char *id, struct cloche_err *err)
 	lock = lock_alone(dir);
 	if (lock < 0 && errno == EWOULDBLOCK)
 		return err_set(err, E_BUSY, "sandbox %s runs", id);
-	/* Without a lock file it is what another who removed it did not finish. */
+	/* Without a lock file, another process has begun to remove it and did not finish. */
 	if (lock < 0 && errno != ENOENT)
 		return err_sys(err, errno, "lock sandbox %s", id);
-	/* A person wants it gone, and is told what of it is not. */
+	/* The user wants it removed, and is told what could not be. */
 	r = reap_owned(dir, err);
 	remove_locked(base, dir, id);
 	return r;
 }
 
-/* True if it was removed. */
+/* Return true if it was removed. */
 static bool sweep_one(int base, const char *id, struct cloche_err *err)
 {
 	_cleanup_fd_ int dir = open_dir(base, id), lock = -1;
@@ -308,19 +309,19 @@ static bool sweep_one(int base, const char *id, struct cloche_err *err)
 		return false;
 	lock = try_lock(dir, LOCK_EX);
 	if (lock < 0) {
-		/* Only an empty one goes: its maker may be about to put the lock there. */
+		/* Remove it only if it is empty: its maker may be about to make the lock file. */
 		if (errno == ENOENT)
 			unlinkat(base, id, AT_REMOVEDIR);
 		return false;
 	}
-	/* Who held it before may have removed it. */
+	/* The previous holder may have removed it. */
 	if (fstat(lock, &st) < 0 || st.st_nlink == 0)
 		return false;
 	if (has_ended_in_order(dir)) {
 		manager_settle(dir, err);
 		return false;
 	}
-	/* What could not be taken down stays on record, for the next one to try. */
+	/* What could not be removed stays on record, for the next sweep. */
 	if (reap_owned(dir, err) < 0)
 		return false;
 	remove_locked(base, dir, id);
@@ -360,7 +361,7 @@ static void look_one(int base, const char *id)
 	_cleanup_fd_ int dir = -1, lock = -1;
 	char plan[RUNDIR_ID_BYTES + sizeof("/" RUNDIR_LOOK)];
 
-	/* Every command pays for this one call, for each sandbox that there is. */
+	/* Every command makes this call for each sandbox, so check first if there is a plan. */
 	snprintf(plan, sizeof(plan), "%s/" RUNDIR_LOOK, id);
 	if (faccessat(base, plan, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
 		return;

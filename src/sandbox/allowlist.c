@@ -34,7 +34,7 @@ void cloche_allowlist_free(cloche_allowlist *list)
 	free(list);
 }
 
-/* Remembers what was added. name NULL: a shorthand. */
+/* Remember the text. name NULL: a shorthand. */
 static int remember(cloche_allowlist *list, const char *name, struct str text)
 {
 	struct allow_source *grown =
@@ -77,7 +77,7 @@ int cloche_allowlist_add_file(cloche_allowlist *list, const char *path, cloche_e
 	return cloche_allowlist_add_text(list, path, buf_data(&text), buf_len(&text), err);
 }
 
-/* Names and addresses by which a room means itself: nothing of that kind reaches the gateway. */
+/* Return whether a host means the room itself: such connections never reach the gateway. */
 static bool is_loopback(const char *host)
 {
 	struct str s = str_from(host);
@@ -143,7 +143,7 @@ cloche_allowlist *allowlist_copy(const cloche_allowlist *list)
 	return TAKE_PTR(copy);
 }
 
-/* Takes the scheme off *url. */
+/* Take the scheme off *url. */
 static bool take_scheme(struct str *url, struct policy_request *ret)
 {
 	static const struct {
@@ -215,7 +215,7 @@ static int read_tunnel(
 	return 0;
 }
 
-/* Of what a graphql block lets through, the filter needs no body to refuse this. */
+/* Return whether the GraphQL filter refuses this request without looking at its body. */
 static bool is_refused_unread(const struct policy_request *req, const struct verdict *v)
 {
 	return v->allow && v->rule->has_graphql &&
@@ -234,7 +234,7 @@ static int decide_request(
 	return r;
 }
 
-/* If an entry has the name as a tunnel, that is what becomes of every TLS connection to it. */
+/* If an entry allows the name as a tunnel, every TLS connection to it becomes a tunnel. */
 static int decide(const struct allowlist *rules, struct policy_request *request,
 	const struct host *host, struct verdict *ret)
 {
@@ -297,7 +297,7 @@ int cloche_allowlist_check(const cloche_allowlist *list, const char *method, con
 			&request, &host, err);
 	if (r < 0)
 		return r;
-	/* What has an empty path is sent with "/" (RFC 9112 section 3.2.1). */
+	/* An empty path is sent as "/" (RFC 9112 section 3.2.1). */
 	if (request.target.n == 0 || request.target.p[0] == '?') {
 		if (buf_add_char(&target, '/') < 0 || buf_add_str(&target, request.target) < 0)
 			return err_nomem(err);
@@ -312,7 +312,7 @@ int cloche_allowlist_check(const cloche_allowlist *list, const char *method, con
 	snprintf(ret->reason, sizeof(ret->reason), "%s", policy_reason_word(verdict.reason));
 	snprintf(ret->rule, sizeof(ret->rule), "%s", verdict.rule ? verdict.rule->label : "");
 	to_text(ret->explanation, sizeof(ret->explanation), &explanation);
-	/* Half of one would be another. */
+	/* Never cut a suggestion: a part would mean something else. */
 	if (buf_len(&suggestion) < sizeof(ret->suggestion))
 		to_text(ret->suggestion, sizeof(ret->suggestion), &suggestion);
 	return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The public allowlist with the texts that it was built from: the broker gets those and builds its
- * own, as it trusts no other program's reading of them. */
+/* The public allowlist with the texts that it was built from. The broker gets the texts and builds
+ * its own list, as it does not trust another program's parsing. */
 
 #include "policy/decide.h"
 #include <cloche/allowlist.h>
@@ -17,12 +17,12 @@ struct cloche_allowlist {
 	size_t sources_n;
 };
 
-/* Splits an absolute URL (http, https, ws, wss) into what the gateway would see: ret borrows from
- * it and from ret_host. */
+/* Split an absolute URL (http, https, ws, wss) into the values that the gateway would see; ret
+ * borrows from it and from ret_host. */
 _warn_unused_ int allowlist_split_url(
 	struct str url, struct policy_request *ret, struct host *ret_host, struct cloche_err *err);
 
-/* A copy, NULL on lack of memory; NULL gives NULL. */
+/* Return a copy, NULL on lack of memory; NULL gives NULL. */
 cloche_allowlist *allowlist_copy(const cloche_allowlist *list);
 
 static inline void cloche_allowlist_freep(cloche_allowlist **list)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A GitHub App in a set of secrets: a live member, whose surrogate the inside holds, and beside it
- * what the broker needs to get a token. */
+/* A GitHub App in a set of secrets: a live member, whose surrogate the room has, and with it the
+ * data that the broker needs to get a token. */
 #include "base/strv.h"
 #include "sandbox/secrets.h"
 
 #include <utlist.h>
 
-/* What an installation's token looks like. */
+/* The format of an installation's token. */
 #define EXAMPLE "ghs_16C7e42F292c6912E7710c838347Ae178B4a"
 #define BASE_URL "https://api.github.com"
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: whoever closes a group asks each member under the lock, so that none of them
- * can end, and be freed, meanwhile; and waits without the lock until the list is empty. A member
- * that begins looks under the lock whether the group is open: so either it is on the list when the
- * group is closed, or it does not begin. */
+/* Theory of operation: closing a group asks each member to stop under the lock, so that none of
+ * them can end, and be freed, meanwhile; then it waits without the lock until the list is empty. A
+ * member that begins checks under the lock whether the group is open. So either it is on the list
+ * when the group is closed, or it does not begin. */
 #include "sandbox/group.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
 struct sandbox_group {
-	pthread_mutex_t lock; /* of all below, and of next and previous of members */
+	pthread_mutex_t lock; /* protects all below, and next and previous of members */
 	pthread_cond_t changed;
 	unsigned references;
-	unsigned closing; /* threads that wait for the end of members */
+	unsigned closing; /* threads that wait for members to end */
 	bool open;
 	struct sandbox_member *executing;
 };
@@ -59,7 +59,8 @@ void sandbox_group_close(struct sandbox_group *g)
 {
 	pthread_mutex_lock(&g->lock);
 	g->open = false;
-	/* Who stops twice kills: the first closing has asked them all. */
+	/* A second request to stop would kill, and the first closing thread has asked all
+	 * members. */
 	if (g->closing++ == 0)
 		for (struct sandbox_member *m = g->executing; m; m = m->next)
 			m->stop(m->user);

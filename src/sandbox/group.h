@@ -1,42 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What executes on behalf of a sandbox's handle, so that all of it can be stopped at once. A group
- * is open or closed, and closed at first; only in an open one something can begin. It lives as long
- * as the handle or a member does. Any thread, none of it in a signal handler. */
+/* Everything that executes on behalf of a sandbox's handle, so that all of it can be stopped at
+ * once. A group is open or closed, and closed at first; only in an open group something can begin.
+ * It lives as long as the handle or a member does. Any thread may call these functions, but not a
+ * signal handler. */
 
 #include "base/err.h"
 #include <stdbool.h>
 
 struct sandbox_group;
 
-/* One that may execute again and again; zero before it joins. Its owner's, who keeps it where it
- * is until it has left. */
+/* A member may execute any number of times. All members are zero before it joins. The caller owns
+ * it and must not move it until it has left. */
 struct sandbox_member {
-	struct sandbox_group *group;            /* NULL: none, and nothing below does anything */
-	struct sandbox_member *next, *previous; /* of those that execute */
+	struct sandbox_group *group;            /* NULL: no group; begin and end then do nothing */
+	struct sandbox_member *next, *previous; /* in the list of executing members */
 	void (*stop)(void *user); /* called by another thread, under the group's lock */
 	void *user;
 };
 
-/* NULL on lack of memory. */
+/* Return NULL on lack of memory. */
 struct sandbox_group *sandbox_group_new(void);
-/* Gives a reference back; what executes goes on. NULL is fine. Returns NULL. */
+/* Release a reference; executing members go on. NULL is fine. Return NULL. */
 struct sandbox_group *sandbox_group_unref(struct sandbox_group *g);
 
-/* Waits until a closing that is under way is over, then opens. */
+/* Wait until a close that is in progress is over, then open the group. */
 void sandbox_group_open(struct sandbox_group *g);
-/* Closes, asks all that execute to stop, and waits until they have ended. */
+/* Close the group, ask all executing members to stop, and wait until they have ended. */
 void sandbox_group_close(struct sandbox_group *g);
-/* 0, or -E_CANCELLED if it is closed. g NULL is closed. */
+/* Return 0, or -E_CANCELLED if the group is closed. NULL counts as closed. */
 _warn_unused_ int sandbox_group_check(struct sandbox_group *g, struct cloche_err *err);
 
-/* m takes a reference to g. As sandbox_group_check. */
+/* Add m, which takes a reference to g. Return as sandbox_group_check. */
 _warn_unused_ int sandbox_group_join(struct sandbox_group *g, struct sandbox_member *m,
 	void (*stop)(void *user), void *user, struct cloche_err *err);
-/* It does not execute. */
+/* Remove m, which must not be executing. */
 void sandbox_member_leave(struct sandbox_member *m);
 
-/* It executes from here on: stop may be called at once. As sandbox_group_check. */
+/* m executes from here on, and stop may be called at once. Return as sandbox_group_check. */
 _warn_unused_ int sandbox_member_begin(struct sandbox_member *m, struct cloche_err *err);
-/* Stop is called no more when this returns. */
+/* m does not execute any more. After the return, stop is not called any more. */
 void sandbox_member_end(struct sandbox_member *m);

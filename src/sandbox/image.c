@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: what the image says is copied beside what the person says, and whoever
- * starts something joins the two: the person's word holds over the image's, the image's over the
- * defaults. */
+/* Theory of operation: the image's settings are kept next to the user's settings, and are joined
+ * with them when something is started: the user's settings override the image's, and these override
+ * the defaults. */
 #include "sandbox/image.h"
 #include "base/fs.h"
 #include "image/find.h"
@@ -23,7 +23,7 @@ void sandbox_leave_image(cloche_sandbox *sb)
 	sb->image_uid = sb->image_gid = 0;
 }
 
-/* Who it runs as, and where such a user is at home. */
+/* Take the user that the image runs as, and that user's home directory. */
 static int take_user(cloche_sandbox *sb, struct image_store *s, const struct image_config *c,
 	struct cloche_err *err)
 {
@@ -58,7 +58,7 @@ static int take_config(cloche_sandbox *sb, const struct image_config *c, struct 
 		r = strv_copy(c->cmd, &sb->image_cmd);
 	if (r == 0)
 		r = strv_copy(c->volumes, &sb->image_places);
-	/* Engines make it if the image has not. */
+	/* Engines make the working directory if the image lacks it. */
 	if (r == 0 && c->workdir && strspn(c->workdir, "/") < strlen(c->workdir))
 		r = strv_add(&sb->image_places, str_from(c->workdir));
 	return r < 0 ? err_nomem(err) : 0;

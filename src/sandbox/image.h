@@ -4,7 +4,7 @@
 
 #include "sandbox/sandbox.h"
 
-/* root: "image:NAME". E_NOT_FOUND. */
+/* root: "image:NAME". Return E_NOT_FOUND if there is no such image. */
 _warn_unused_ int sandbox_use_image(cloche_sandbox *sb, const char *root, struct cloche_err *err);
-/* Forgets what was taken from an image. */
+/* Forget all settings of an image. */
 void sandbox_leave_image(cloche_sandbox *sb);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: a row has all that is said about an option; what is done with it here needs
- * the row's type alone. */
+/* Theory of operation: a row has everything about an option; the code here needs only the row's
+ * type. */
 #include "sandbox/options.h"
 #include "base/parse.h"
 #include "provider/names.h"
@@ -36,7 +36,7 @@ const struct sandbox_option *option_find(const char *name)
 
 const cloche_option *cloche_sandbox_option(size_t i)
 {
-	/* Members that are no options are the last rows. */
+	/* The last rows are members that are not options. */
 	return i < ARRAY_SIZE(rows) && rows[i].name ? &rows[i].shown : NULL;
 }
 

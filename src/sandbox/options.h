@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The table behind provider/options.def: what each option and each member of a configuration is. */
+/* The table behind provider/options.def: a description of each option and of each member of a
+ * configuration. */
 
 #include "sandbox/sandbox.h"
 
-/* How a member lies in memory, and what a plain option does with its value. */
+/* How a member is stored, and what a plain option does with its value. */
 enum option_type {
 	OPTION_NONE,  /* no member */
 	OPTION_SIZE,  /* uint64_t, bytes */
-	OPTION_CPUS,  /* uint64_t, thousandths of a cpu */
+	OPTION_CPUS,  /* uint64_t, thousandths of a CPU */
 	OPTION_COUNT, /* uint64_t */
 	OPTION_TIME,  /* uint64_t, milliseconds */
 	OPTION_FLAG,  /* bool */
@@ -23,12 +24,13 @@ enum option_type {
 	OPTION_SECRETS,
 };
 
-/* What of a key in a configuration file that was only found needs the person's consent. */
+/* Which part of a key in a configuration file that was found, not named, needs the user's
+ * consent. */
 enum option_ask {
 	OPTION_ASK_WHOLE, /* all of it */
 	OPTION_ASK_NOTHING,
-	OPTION_ASK_TIMEOUT, /* more than an agent gets without it */
-	OPTION_ASK_NOFILE,  /* more than the person has */
+	OPTION_ASK_TIMEOUT, /* a higher value than the default for agents */
+	OPTION_ASK_NOFILE,  /* a higher value than the user's own limit */
 };
 
 struct sandbox_option {
@@ -42,26 +44,26 @@ struct sandbox_option {
 	const char *key; /* the member's name in cloche_sandbox; NULL: none */
 	enum option_type type;
 	size_t offset; /* in cloche_sandbox */
-	/* Does what the option says; NULL: the value is parsed by the type. */
+	/* Applies the option; NULL: the value is parsed by the type. */
 	int (*set)(cloche_sandbox *sb, const char *value, cloche_err *err);
-	uint64_t least, most; /* of what is parsed; most is for OPTION_COUNT alone */
-	const char *config;   /* key among the resource_limits of a configuration file */
+	uint64_t least, most; /* limits of the value; most is only for OPTION_COUNT */
+	const char *config;   /* key under resource_limits in a configuration file */
 	enum option_ask ask;
 	const char
 		*record; /* key in the record; NULL: it is left out, or sandbox_describe knows it */
 };
 
-/* All rows, also those without a name; i from 0, NULL at the end. */
+/* Return row i, also those without a name; NULL at the end. */
 const struct sandbox_option *option_row(size_t i);
-/* The option with this name, or NULL. */
+/* Return the option with this name, or NULL. */
 const struct sandbox_option *option_find(const char *name);
-/* Where its member lies. */
+/* Return a pointer to its member. */
 void *option_at(const cloche_sandbox *sb, const struct sandbox_option *o);
-/* Sets it from text. */
+/* Set it from text. */
 _warn_unused_ int option_set(cloche_sandbox *sb, const struct sandbox_option *o, const char *value,
 	struct cloche_err *err);
 
-/* Those that need more than a value (options_set.c). */
+/* Options that need more than a value (options_set.c). */
 int option_mount(cloche_sandbox *sb, const char *value, cloche_err *err);
 int option_env(cloche_sandbox *sb, const char *value, cloche_err *err);
 int option_pass_env(cloche_sandbox *sb, const char *value, cloche_err *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options whose value has parts, or that read something of the caller. */
+/* Options whose value has several parts, or that read the caller's environment or files. */
 #include "sandbox/options.h"
 
 #include <stdlib.h>
@@ -19,7 +19,7 @@ int option_mount(cloche_sandbox *sb, const char *value, cloche_err *err)
 	}
 	if (mode)
 		*mode++ = '\0';
-	/* SRC:ro without a destination is a natural slip with one meaning. */
+	/* SRC:ro without a destination is a common mistake with only one meaning. */
 	if (target && !mode && (strcmp(target, "ro") == 0 || strcmp(target, "rw") == 0)) {
 		mode = target;
 		target = NULL;
@@ -69,7 +69,8 @@ int option_allowlist(cloche_sandbox *sb, const char *value, cloche_err *err)
 	return r < 0 ? r : cloche_allowlist_add_file(sb->allowlist, value, err);
 }
 
-/* Those of a configuration file are replaced, but two options that name one secret are a slip. */
+/* Secrets of a configuration file are replaced, but two options for the same secret are a
+ * mistake. */
 static int option_add_secret(cloche_sandbox *sb, const char *value,
 	int (*add)(cloche_secrets *secrets, const char *specification, cloche_err *err),
 	struct cloche_err *err)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: setters check what can be checked without making anything (names, paths,
- * numbers) and copy it. What depends on the machine is judged when a room is made. */
+ * numbers) and copy it. Conditions that depend on the machine are checked when a room is made. */
 #include "sandbox/sandbox.h"
 #include "base/fs.h"
 #include "base/parse.h"
@@ -23,7 +23,7 @@
 enum { MAX_PEM = 4 << 20, MAX_NAME = 63, MAX_CONNECT_TO = 4096 };
 
 #define WORKSPACE "/workspace"
-/* What an image has its own of, unless the person sets it. */
+/* Variables that an image overrides, unless the user sets them. */
 static const struct {
 	const char *name, *value;
 } default_env[] = {{"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
@@ -80,7 +80,7 @@ const char *cloche_provider_name(size_t i)
 	return provider_name_at(i);
 }
 
-/* Resolves a path of the host; the error names it and what it was for. */
+/* Resolve a path of the host; an error names the path and its purpose. */
 static int resolve(const char *path, const char *what, char **ret, struct cloche_err *err)
 {
 	char *resolved = realpath(path, NULL);
@@ -145,14 +145,14 @@ int cloche_sandbox_add_mount(cloche_sandbox *sb, const char *source, const char 
 		return err_set(err, E_USAGE,
 			"mount %s: the destination \"%s\" has to be an absolute path below /",
 			source, destination);
-	/* Not the resolved path: where a link leads is judged by what was named. */
+	/* Use the path as named, not the resolved one: links on it are checked later. */
 	return sandbox_add_mount(sb,
 		&(struct room_mount){
 			.source = named, .target = (char *)(uintptr_t)destination, .ro = read_only},
 		err);
 }
 
-/* Moves the mounts from `from` on before all others: those that somebody names lie over them. */
+/* Move the mounts from `from` on to the front: mounts that the user names must lie over them. */
 static void mounts_to_front(cloche_sandbox *sb, size_t from)
 {
 	for (size_t to = 0; from < sb->mounts_n; to++, from++) {
@@ -176,7 +176,7 @@ int cloche_sandbox_set_workspace(cloche_sandbox *sb, const char *dir, cloche_err
 		return err_set(err, E_USAGE, "the workspace cannot be /: choose a directory");
 	if (stat(resolved, &st) == 0 && !S_ISDIR(st.st_mode))
 		return err_set(err, E_USAGE, "workspace %s: it is no directory", dir);
-	/* The workspace that was set before is the first mount. */
+	/* If a workspace was set before, it is the first mount. */
 	if (sb->workspace)
 		r = set_string(&sb->mounts[0].source, resolved, err);
 	else
@@ -260,7 +260,7 @@ int cloche_sandbox_set_allowlist(cloche_sandbox *sb, const cloche_allowlist *lis
 	return 0;
 }
 
-/* Credentials of several values are one thing. */
+/* Credentials with several values are replaced as a whole. */
 static bool is_replaced(const cloche_secrets *by, const cloche_secrets *old, size_t from, size_t n)
 {
 	for (size_t i = from; i < from + n; i++)
@@ -321,7 +321,7 @@ int cloche_sandbox_add_upstream_ca(cloche_sandbox *sb, const char *pem_file, clo
 	return 0;
 }
 
-/* Takes "HOST:" off the front of *s; an IPv6 literal stands in brackets. */
+/* Take "HOST:" off the front of *s; an IPv6 literal is in brackets. */
 static bool take_host(struct str *s, struct host *ret)
 {
 	size_t n = s->n && s->p[0] == '[' ? str_chr(*s, ']') + 1 : str_chr(*s, ':');
@@ -427,7 +427,7 @@ void cloche_sandbox_set_nested(cloche_sandbox *sb, bool nested)
 	sb->nested = nested;
 }
 
-/* Names of sandboxes and keys of labels. */
+/* For names of sandboxes and keys of labels. */
 static bool is_name(struct str s)
 {
 	static const char allowed[] =
@@ -480,7 +480,7 @@ int cloche_sandbox_set_runtime(cloche_sandbox *sb, const char *runtime, cloche_e
 
 int cloche_sandbox_set_venv(cloche_sandbox *sb, const char *dir, cloche_err *err)
 {
-	/* It stands in the PATH. */
+	/* It becomes a part of the PATH. */
 	if (dir && (!dir[0] || strchr(dir, ':')))
 		return err_set(
 			err, E_USAGE, "--venv is a directory without \":\", not \"%s\"", dir);

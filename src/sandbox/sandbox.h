@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The configuration behind the public handle. Plain data; setters in sandbox.c check it. */
+/* The configuration behind the public handle. Plain data, checked by the setters in sandbox.c. */
 
 #include "base/strv.h"
 #include "provider/spec.h"
@@ -34,9 +34,9 @@ struct sandbox_connect_to {
 	struct sandbox_connect_to *member;                                                         \
 	size_t member##_n;
 
-/* workspace, keep_changes, root_dir and the sources of mounts are absolute; a mount's source is as
- * it was named, and judged and opened once, when the room is made. The group is that of the handle:
- * a copy has none. */
+/* workspace, keep_changes, root_dir and the sources of mounts are absolute. A mount's source is
+ * kept as the user named it; it is checked and opened once, when the room is made. The group
+ * belongs to the handle: a copy has none. */
 struct cloche_sandbox {
 	struct sandbox_group *group;
 	struct room_limits limits;
@@ -47,37 +47,37 @@ struct cloche_sandbox {
 #include "provider/options.def"
 };
 
-/* A copy, NULL on lack of memory. */
+/* Return a copy, NULL on lack of memory. */
 cloche_sandbox *sandbox_copy(const cloche_sandbox *sb);
 
-/* Adds a mount; m's strings are copied. */
+/* Add a mount; m's strings are copied. */
 _warn_unused_ int sandbox_add_mount(
 	cloche_sandbox *sb, const struct room_mount *m, struct cloche_err *err);
 
-/* Keeps a value (copied) out of the URLs of the network log: if it has NETCONF_MAX_REDACT bytes
- * at most, and those before it left room for it (netconf.h). */
+/* Keep a value (copied) out of the URLs of the network log, if it has at most NETCONF_MAX_REDACT
+ * bytes and earlier values have left enough space (netconf.h). */
 _warn_unused_ int sandbox_redact(cloche_sandbox *sb, const char *value, struct cloche_err *err);
 
-/* Whether the gateway is to be there. */
+/* Return whether the sandbox needs the gateway. */
 bool sandbox_wants_gateway(const cloche_sandbox *sb);
 
-/* Whether a variable has the value that every sandbox begins with. */
+/* Return whether a variable has the default value of every sandbox. */
 bool sandbox_env_is_default(const char *name, const char *value);
 
-/* Where commands start that say nothing else; borrowed from sb. */
+/* Return the default working directory of commands; borrowed from sb. */
 const char *sandbox_workdir(const cloche_sandbox *sb);
 
-/* The configuration as a JSON object for the record: what was granted, secrets by their names
- * alone, variables by theirs. Heap; NULL on lack of memory. */
+/* Return the configuration as a JSON object for the record: what was granted, secrets and variables
+ * by name only. Heap; NULL on lack of memory. */
 char *sandbox_describe(const cloche_sandbox *sb);
-/* Whether all that happens in it is put on record. */
+/* Return whether the sandbox has a full record. */
 bool sandbox_is_recorded(const cloche_sandbox *sb);
-/* The same of a sandbox for one command: what it runs, its first arguments, cut if they are
- * long. */
+/* Return the same for a sandbox that runs one command: the command and its first arguments, cut if
+ * they are long. */
 char *sandbox_describe_command(const char *const *argv);
 
-/* Calls fn (may be NULL) with a sentence for each secret that no rule lets go anywhere, and for a
- * log of no network. */
+/* Call fn (may be NULL) with a sentence for each secret that no rule lets out, and for a network
+ * log without a network. */
 void sandbox_tell_unused(const cloche_sandbox *sb, cloche_warning_fn fn, void *user);
 
 static inline void cloche_sandbox_freep(cloche_sandbox **sb)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copying and freeing, member by member, as the table says. */
+/* Copy and free, member by member, as the table says. */
 #include "sandbox/options.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ static int copy_redirects(const cloche_sandbox *sb, cloche_sandbox *copy)
 	return 0;
 }
 
-/* 0 or -ENOMEM. */
+/* Return 0 or -ENOMEM. */
 static int copy_member(
 	const cloche_sandbox *sb, cloche_sandbox *copy, const struct sandbox_option *o)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the record of a sandbox says about its configuration. It is shown to people and kept on
- * disk, so values of variables are left out as well as secrets: people do put tokens there. */
+/* The configuration in the record of a sandbox. Users see it and it is kept on disk, so it has
+ * neither secrets nor the values of variables, which often contain tokens. */
 #include "base/json.h"
 #include "ipc/control.h"
 #include "sandbox/options.h"
@@ -98,7 +98,7 @@ static int add_network(json_t *object, const cloche_sandbox *sb)
 	return r == 0 ? add(object, "secrets", json_incref(secrets)) : r;
 }
 
-/* Limits are those that are numbers, and how strict they are. */
+/* Limits are the options with numbers, and --limits itself. */
 static bool is_limit(const struct sandbox_option *o)
 {
 	return (o->type >= OPTION_SIZE && o->type <= OPTION_TIME) || strcmp(o->name, "limits") == 0;
@@ -159,7 +159,7 @@ char *sandbox_describe(const cloche_sandbox *sb)
 		r = add_limits(o, sb);
 	if (r == 0)
 		r = json_text_write(&text, o, 0);
-	/* It is for people: no reason to fail. */
+	/* The record is only for users, so this is no reason to fail. */
 	if (r == -E2BIG)
 		return str_dup(STR("{\"too_large\": true}"));
 	return r == 0 ? str_dup(buf_str(&text)) : NULL;

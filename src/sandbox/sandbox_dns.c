@@ -8,7 +8,7 @@
 
 enum { MAX_DNS = 8 };
 
-/* ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT, appended with its port. */
+/* Append ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT, always with a port. */
 static int dns_server_add(struct buf *out, struct str text)
 {
 	uint8_t address[sizeof(struct in6_addr)];

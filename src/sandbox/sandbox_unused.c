@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Secrets that can go nowhere: the inside would hold a surrogate, and programs would try for
- * minutes what nobody has allowed. */
+/* Warnings about secrets that may be sent to no host: the room would have a surrogate, and programs
+ * in it would retry for minutes what no rule allows. */
 #include "policy/allowlist.h"
 #include "policy/host.h"
 #include "sandbox/sandbox.h"
 
 #include <stdio.h>
 
-/* Whether both patterns can mean one host. Of two with wildcards that is not told. */
+/* Return whether both patterns can match the same host; true if both have wildcards. */
 static bool scope_meets(const char *rule, const char *scope)
 {
 	struct host h;
@@ -46,11 +46,11 @@ void sandbox_tell_unused(const cloche_sandbox *sb, cloche_warning_fn fn, void *u
 
 	if (fn && !network && (sb->network_log || sb->network_log_fd >= 0))
 		fn("there is no network, so there is nothing for the network log", user);
-	/* Nothing goes anywhere then. */
+	/* Offline, nothing is sent at all. */
 	for (size_t i = 0; fn && !sb->offline && i < n; i++) {
 		const struct secret_spec *spec = &secret_set_get(sb->secrets->set, i)->spec;
 
-		/* Credentials of AWS are told of once. */
+		/* Report AWS credentials once, not for each of their values. */
 		if ((spec->role != SECRET_MASKED && spec->role != SECRET_AWS_KEY_ID) ||
 			(network && secret_is_of_use(sb, spec)))
 			continue;

@@ -157,7 +157,7 @@ int cloche_secrets_add_aws(cloche_secrets *secrets, const char *access_key_id,
 	return secrets_add_signing(secrets, NULL, values, hosts, allow_foreign_credentials, err);
 }
 
-/* HOST[,HOST...] as an array. */
+/* Split HOST[,HOST...] into an array. */
 static int split_hosts(const char *text, char ***ret)
 {
 	struct str rest = str_from(text);

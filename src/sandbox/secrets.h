@@ -3,10 +3,10 @@
 #include "secrets/signing.h"
 #include <cloche/secrets.h>
 
-/* What a live member of the set needs to be got. */
+/* The data that the broker needs to obtain the value of a live member of the set. */
 struct sandbox_github_app {
 	struct sandbox_github_app *next;
-	char *name; /* of the member */
+	char *name; /* the member's name */
 	char *app_id, *installation_id, *base_url;
 	char *permissions; /* JSON, or NULL */
 	char **repositories;
@@ -16,37 +16,37 @@ struct sandbox_github_app {
 struct cloche_secrets {
 	struct secret_set *set;
 	struct sandbox_github_app *github_apps;
-	bool offline; /* what is added by name needs no value */
+	bool offline; /* secrets that are added by name need no value */
 };
 
 enum { SECRETS_STAND_IN = 40 };
-/* What stands for a value that nobody will need. */
+/* Make a placeholder for a value that is never used. */
 void secrets_stand_in(char ret[SECRETS_STAND_IN + 1]);
 
-/* As cloche_secrets_add_aws(), with the names of the variables in the room: NULL, or each of key
- * id, secret key and token, NULL meaning the usual one. values likewise; a token may be NULL or
- * empty. */
+/* As cloche_secrets_add_aws(), with the names of the variables in the room: NULL, or one each for
+ * key id, secret key and token, where NULL means the usual name. values has the same order; the
+ * token may be NULL or empty. */
 _warn_unused_ int secrets_add_signing(cloche_secrets *secrets,
 	const char *const names[SIGNING_VALUES], const char *const values[SIGNING_VALUES],
 	const char *const *hosts, bool allow_foreign_credentials, struct cloche_err *err);
 
-/* Copies a NULL-terminated array into the counted form of a spec, in lower case: neither hosts nor
- * header names heed it. 0 or -ENOMEM. */
+/* Copy a NULL-terminated array into the counted form of a spec, in lower case, as neither hosts nor
+ * header names are case-sensitive. Return 0 or -ENOMEM. */
 _warn_unused_ int secrets_copy_patterns(const char *const *from, char ***ret, size_t *ret_n);
 
-/* Adds a copy of member m of `from`, with the same surrogate. */
+/* Add a copy of member m of `from`, with the same surrogate. */
 _warn_unused_ int secrets_copy_member(cloche_secrets *to, const cloche_secrets *from,
 	const struct masked_secret *m, struct cloche_err *err);
 
 /* github_app.c */
-/* What belongs to a live member. */
+/* Return the data of a live member. */
 const struct sandbox_github_app *secrets_github_app(
 	const cloche_secrets *secrets, const char *name);
 _warn_unused_ int secrets_copy_live(cloche_secrets *to, const cloche_secrets *from,
 	const struct masked_secret *m, struct cloche_err *err);
 void github_apps_free(struct sandbox_github_app **list);
 
-/* A copy with the same surrogates, NULL on lack of memory; NULL gives NULL. */
+/* Return a copy with the same surrogates, NULL on lack of memory; NULL gives NULL. */
 cloche_secrets *secrets_copy(const cloche_secrets *secrets);
 
 static inline void cloche_secrets_freep(cloche_secrets **secrets)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: the table says what becomes of each key. Domains and paths are collected
- * first, as what one list allows another takes back, and settled at the end. */
+/* Theory of operation: the table has the translation of each key. Domains and paths are collected
+ * first, because one list may exclude entries of another, and are settled at the end. */
 #include "sandbox/srt.h"
 #include "base/fs.h"
 #include "base/json.h"
@@ -35,13 +35,13 @@ void srt_tell_weaker(const struct srt *s, const char *key, const char *value, co
 
 /* --- network --- */
 
-/* Without ":PORT". */
+/* Return the domain without ":PORT". */
 static struct str host_of(const char *domain)
 {
 	return str_prefix(str_from(domain), str_chr(str_from(domain), ':'));
 }
 
-/* Whether all that `inner` names is named by `outer` too: hosts, or "*.example.com". */
+/* Return whether `outer` includes all hosts of `inner`; both are hosts, or "*.example.com". */
 static bool names_all(struct str outer, struct str inner)
 {
 	struct str below = str_from_index(outer, 1);
@@ -54,7 +54,7 @@ static bool names_all(struct str outer, struct str inner)
 
 enum part { NONE_OF_IT, SOME_OF_IT, ALL_OF_IT };
 
-/* Here a host without a port is allowed on the usual ones, and denied on every one. */
+/* An allowed host without a port means the usual ports, a denied one means every port. */
 static enum part ports_denied(const char *allowed, const char *denied)
 {
 	const char *of_allowed = strchr(allowed, ':'), *of_denied = strchr(denied, ':');
@@ -73,7 +73,7 @@ static enum part hosts_denied(const char *allowed, const char *denied)
 	return names_all(host_of(allowed), host_of(denied)) ? SOME_OF_IT : NONE_OF_IT;
 }
 
-/* A denied domain may take back an allowed one whole; there is no way to take back a part. */
+/* A denied domain may exclude the whole of an allowed one; excluding a part is not possible. */
 static int is_taken_back(
 	const struct srt *s, const char *allowed, bool *ret, struct cloche_err *err)
 {
@@ -95,7 +95,7 @@ static int is_taken_back(
 	return 0;
 }
 
-/* As srt has it: a name with a dot, or "*." before one; no scheme, no path. */
+/* As in srt: a name with a dot, or "*." before one; no scheme, no path. */
 static bool is_domain(const char *domain)
 {
 	struct str host = host_of(domain);
@@ -189,7 +189,7 @@ static int bad_entry(const char *key, const char *name, struct cloche_err *err)
 		key, name ? name : "");
 }
 
-/* A file that is masked is hidden: srt itself does so if it cannot do better. */
+/* A masked file is hidden; srt itself does so if it cannot do better. */
 static int take_file(struct srt *s, const char *key, json_t *v, struct cloche_err *err)
 {
 	const char *path = json_string_value(json_object_get(v, "path"));
@@ -273,11 +273,11 @@ static int refuse_true(struct srt *s, const char *key, json_t *v, struct cloche_
 
 enum shape { LIST, OBJECTS, VALUE };
 
-/* In the order in which they are read: a masked variable goes to what is allowed. */
+/* In the order in which they are read: masked variables may go to the domains that are allowed. */
 static const struct {
 	const char *group, *name, *key;
 	enum shape shape;
-	/* Of each entry of a list, or of the value. NULL: it is only told of. */
+	/* Called for each entry of a list, or for the value. NULL: the key is only reported. */
 	int (*take)(struct srt *s, const char *key, json_t *v, struct cloche_err *err);
 	const char *here;
 	bool weaker;
@@ -310,7 +310,7 @@ static const struct {
 #undef ROW
 };
 
-/* Keys of the top that say how srt works, not what is granted. */
+/* Top-level keys that say how srt works, not what is granted. */
 static const char *const unneeded[] = {"ignoreViolations", "enableWeakerNestedSandbox",
 	"enableWeakerNetworkIsolation", "mandatoryDenySearchDepth", "ripgrep", "seccomp",
 	"bwrapPath", "socatPath", "allowPty", "allowAppleEvents", "windows", "$schema"};
@@ -356,7 +356,7 @@ static bool is_known(const char *group, const char *name)
 	return false;
 }
 
-/* Keys that this version does not know: newer ones, and slips. */
+/* Report keys that this version does not know: newer ones, and mistakes. */
 static void tell_unknown(const struct srt *s, json_t *settings)
 {
 	const char *group, *name;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: srt shows the whole disk and hides some of it; a room shows the system's
- * directories and what is mounted. So every rule becomes a mount, parents before what lies in them:
- * what may be read is shown read-only, what may be written is shown for writing, what may not be
- * written is mounted over itself read-only, and over what may not be read lies something empty. A
- * rule that would change nothing where it lies is left out. */
+/* Theory of operation: srt shows the whole disk and hides parts of it; a room shows the system's
+ * directories and the mounts. So every rule becomes a mount, parents first: readable paths are
+ * mounted read-only, writable paths for writing, paths that must not be written are mounted over
+ * themselves read-only, and paths that must not be read are covered by something empty. A rule that
+ * would change nothing at its place is left out. */
 #include "base/fd.h"
 #include "base/fs.h"
 #include "base/hostpath.h"
@@ -47,7 +47,7 @@ static bool allows(const struct srt_place *p)
 	return p->rule == SRT_ALLOW_READ || p->rule == SRT_ALLOW_WRITE;
 }
 
-/* A room may have made a link where it could write: what it leads to was not meant. */
+/* A room may have made a link where it could write; the user did not mean the link's target. */
 static int check_way(const struct srt *s, enum srt_rule rule, const char *path, const char *real,
 	struct cloche_err *err)
 {
@@ -87,7 +87,8 @@ static int add_place(struct srt *s, enum srt_rule rule, const char *named, const
 	return allows(p) && real ? check_way(s, rule, path, real, err) : 0;
 }
 
-/* "~" is the home directory, and what is relative lies in the working directory. Heap or NULL. */
+/* Expand "~" to the home directory, and put relative paths into the working directory. Heap or
+ * NULL. */
 static char *expand(const struct srt *s, const char *named)
 {
 	if (named[0] == '~' && (named[1] == '\0' || named[1] == '/'))
@@ -95,7 +96,7 @@ static char *expand(const struct srt *s, const char *named)
 	return fs_join(s->cwd, named);
 }
 
-/* "*" finds what begins with a dot, and these two as well. */
+/* "*" also matches names that begin with a dot, and therefore these two. */
 static bool is_dots(const char *path)
 {
 	const char *name = strrchr(path, '/');
@@ -135,7 +136,7 @@ int srt_files_add(struct srt *s, enum srt_rule rule, const char *named, struct c
 				    : add_place(s, rule, named, path, err);
 }
 
-/* Parents first; of one path in the order of the rules. */
+/* Parents first; rules of one path in the order of enum srt_rule. */
 static int compare(const void *a, const void *b)
 {
 	const struct srt_place *x = a, *y = b;
@@ -144,7 +145,7 @@ static int compare(const void *a, const void *b)
 	return r ? r : (int)x->rule - (int)y->rule;
 }
 
-/* The nearest mount before it that holds the place; i if there is none. */
+/* Return the nearest earlier mount that contains the place; i if there is none. */
 static size_t find_around(const struct srt *s, const enum effect *effects, size_t i)
 {
 	for (size_t k = i; k-- > 0;)
@@ -160,8 +161,8 @@ static enum effect around(const struct srt *s, const enum effect *effects, size_
 	return k == i ? NOTHING : effects[k];
 }
 
-/* If all of a mount is hidden but for what is allowed below it, that alone is mounted: in
- * something empty there would be no place for it. */
+/* If a mount is hidden as a whole and something below it is allowed, mount only that: the empty
+ * cover has no mount point for it. */
 static void leave_out_hidden(const struct srt *s, enum effect *effects, size_t i)
 {
 	const struct srt_place *p = &s->places[i];
@@ -183,7 +184,7 @@ static bool is_denied(const struct srt *s, const struct srt_place *p)
 	return false;
 }
 
-/* Nobody has named the working directory. */
+/* The working directory was not named in the settings. */
 static void tell(const struct srt *s, const struct srt_place *p, const char *here)
 {
 	if (p->named[0])
@@ -195,7 +196,7 @@ static void tell_weaker(const struct srt *s, const struct srt_place *p, const ch
 	srt_tell_weaker(s, keys[p->rule], p->named, here);
 }
 
-/* What every room shows of this machine. */
+/* Directories of this machine that every room shows. */
 static bool is_system(const char *path)
 {
 	static const char *const dirs[] = {
@@ -207,7 +208,7 @@ static bool is_system(const char *path)
 	return false;
 }
 
-/* What a sandbox has of its own, whatever this machine has there. */
+/* Paths that a sandbox has of its own, whatever is there on this machine. */
 static bool is_own(const char *path)
 {
 	return strcmp(path, "/tmp") == 0 || lies_in(path, "/dev") || lies_in(path, "/proc") ||
@@ -240,12 +241,12 @@ static bool is_pinned(const struct srt *s, const char *dir)
 	return false;
 }
 
-/* What is denied in something writable is denied by its path: the directories on the way are
- * mounted over themselves, as what is mounted cannot be renamed. */
+/* A path that is denied in a writable mount is covered by path only. So mount the directories on
+ * the way over themselves, as a mount point cannot be renamed. */
 static int pin_parents(
 	struct srt *s, const struct srt_place *p, const char *around, struct cloche_err *err)
 {
-	const char *slash = p->path + strlen(around); /* the end, if that is the place itself */
+	const char *slash = p->path + strlen(around); /* at the end, if that is the place itself */
 	int r = 0;
 
 	while (r == 0 && *slash && (slash = strchr(slash + 1, '/'))) {
@@ -331,7 +332,7 @@ static enum effect settle_deny(const struct srt *s, const struct srt_place *p, e
 	return e;
 }
 
-/* The rules that are the same wherever the place lies come first. */
+/* Rules that do not depend on the surrounding mount come first. */
 static int settle(struct srt *s, const struct srt_place *p, enum effect at, enum effect *ret,
 	struct cloche_err *err)
 {
@@ -363,7 +364,7 @@ static int settle(struct srt *s, const struct srt_place *p, enum effect at, enum
 int srt_files_settle(struct srt *s, struct cloche_err *err)
 {
 	_cleanup_(freep) enum effect *effects = NULL;
-	/* Nobody names it: it is where the command is. */
+	/* The command's working directory, which the settings do not name. */
 	int r = add_place(s, SRT_ALLOW_READ, "", s->cwd, err);
 
 	if (r < 0)
@@ -377,7 +378,7 @@ int srt_files_settle(struct srt *s, struct cloche_err *err)
 		if (r == 0)
 			leave_out_hidden(s, effects, i);
 	}
-	/* Who only asks changes nothing. */
+	/* cloche_srt_explain() changes nothing. */
 	for (size_t i = 0; !s->fn && r == 0 && i < s->places_n; i++)
 		r = mount(s, effects, i, err);
 	return r < 0 ? r : cloche_sandbox_set_workdir(s->sb, s->cwd, err);

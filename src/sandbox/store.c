@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: an object with a member for each row of the table, by its type. Texts are
- * bytes (paths, values of variables), so they stand there in base64. */
+/* Theory of operation: the text is a JSON object with a member for each row of the table, by its
+ * type. Strings are bytes (paths, values of variables), so they are stored in base64. */
 #include "sandbox/store.h"
 #include "base/base64.h"
 #include "base/json.h"
@@ -108,7 +108,7 @@ static json_t *member_out(const cloche_sandbox *sb, const struct sandbox_option 
 	case OPTION_ALLOWLIST:
 		return allowlist_out(*(cloche_allowlist *const *)at);
 	case OPTION_SECRETS:
-		/* The others are parts of these. */
+		/* Other members of this type are a part of "secrets". */
 		return names_out(
 			strcmp(o->key, "secrets") == 0 ? *(cloche_secrets *const *)at : NULL);
 	case OPTION_NONE:
@@ -136,7 +136,7 @@ int sandbox_store(
 	return r < 0 ? err_nomem(err) : 0;
 }
 
-/* --- and back: each returns 0, -EINVAL or -ENOMEM --- */
+/* --- reading; each function returns 0, -EINVAL or -ENOMEM --- */
 
 static int text_in(const json_t *value, char **ret)
 {
@@ -292,7 +292,7 @@ int sandbox_load(struct str text, cloche_sandbox **ret, char ***ret_secrets, str
 	const struct sandbox_option *o;
 	int r = sb ? json_text_read(text, 0, &all, NULL) : -ENOMEM;
 
-	/* What another version knew and this one does not, or the reverse, is left as it is. */
+	/* Members that only another version or only this one knows are left as they are. */
 	for (size_t i = 0; r == 0 && (o = option_row(i)); i++) {
 		const json_t *value = o->key ? json_object_get(all, o->key) : NULL;
 

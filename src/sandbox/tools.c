@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: what a search found (toolchain.h) becomes read-only mounts of the sandbox
- * and directories before its PATH. A link in the place of what was found is not followed later. */
+/* Theory of operation: the results of a search (toolchain.h) become read-only mounts of the sandbox
+ * and directories at the front of its PATH. If a link later replaces a file that was found, it is
+ * not followed. */
 #include "sandbox/tools.h"
 #include "base/fs.h"
 #include "toolchain/toolchain.h"
@@ -10,7 +11,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* A query and what it borrows. */
+/* A query and the data that it borrows. */
 struct asking {
 	struct toolchain_query q;
 	char *home, *cwd, **shown, **writable;
@@ -80,8 +81,8 @@ static int apply(cloche_sandbox *sb, const struct toolchain *t, struct cloche_er
 	return r;
 }
 
-/* Adds a program (needs_only: what one that is there needs). *ret_program (may be NULL) is where it
- * is, or NULL. Returns 0, or 1 if there is none. */
+/* Add a program, or with needs_only only what an existing program needs. *ret_program (may be NULL)
+ * is its path, or NULL. Return 0, or 1 if there is no such program. */
 static int add(cloche_sandbox *sb, const char *name, bool needs_only, char **ret_program,
 	struct cloche_err *err)
 {
@@ -125,7 +126,7 @@ int cloche_sandbox_add_tool(cloche_sandbox *sb, const char *tool, cloche_err *er
 	return r;
 }
 
-/* Whether a path is inside by a mount, whatever the host has there. */
+/* Return whether a mount provides the path in the room, whatever the host has there. */
 static bool is_target(const cloche_sandbox *sb, const char *path)
 {
 	for (size_t i = 0; i < sb->mounts_n; i++)
@@ -134,8 +135,8 @@ static bool is_target(const cloche_sandbox *sb, const char *path)
 	return false;
 }
 
-/* "./x" and the like: the working directory inside is the workspace, where it is the one here too.
- * What it needs is shown; and where a link leads. */
+/* For "./x" and the like: if the current directory is the workspace, the command is found in the
+ * workspace inside. Show what it needs, and the target if it is a link out of the workspace. */
 static int add_relative(cloche_sandbox *sb, const char *command, struct cloche_err *err)
 {
 	_cleanup_(freep) char *cwd = getcwd(NULL, 0), *real = NULL, *named = NULL;
@@ -148,14 +149,14 @@ static int add_relative(cloche_sandbox *sb, const char *command, struct cloche_e
 	named = fs_absolute(command);
 	if (!real || !named)
 		return 0;
-	/* By its own name, so that it is known who made the link. */
+	/* Use its own name, so that the link's directory shows who may have made the link. */
 	leaves = !fs_is_within(real, sb->workspace);
 	r = add(sb, leaves ? named : real, !leaves, NULL, err);
 	return r > 0 ? 0 : r;
 }
 
-/* Nearly every command: a program of the system's, and not a link that may lead elsewhere. Asked
- * first, because it is all that a start has to pay for this. */
+/* Return whether this is a program of the system and no link, as nearly every command is. This is
+ * checked first, as it is then the only cost for the start of a command. */
 static bool is_systems(const char *command)
 {
 	const struct toolchain_query q = {.path = secure_getenv("PATH")};
@@ -177,7 +178,7 @@ int cloche_sandbox_add_command(
 	int r;
 
 	*ret_program = command;
-	/* The host's programs are no use to another root. */
+	/* Another root cannot use the host's programs. */
 	if (sb->root != ROOM_ROOT_HOST || !command[0])
 		return 0;
 	if (command[0] != '/' && strchr(command, '/'))

@@ -2,5 +2,5 @@
 #pragma once
 #include "sandbox/sandbox.h"
 
-/* Mounts what a program that is shown inside already needs to run (its interpreter). */
+/* Mount what a program that is already shown in the room needs to run (its interpreter). */
 _warn_unused_ int sandbox_add_needs(cloche_sandbox *sb, const char *file, struct cloche_err *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: "auto" is the first provider that works here. Whether one does is seen when
- * it makes the room, so that the usual one costs nothing; the next is asked before it is tried.
- * What was passed over is said, as another provider may be a weaker wall. */
+/* Theory of operation: "auto" is the first provider that works here. The usual provider is simply
+ * tried, so that it costs nothing extra; the others are probed first. Skipped providers are
+ * reported, as the one that is used may isolate less. */
 #include "ipc/roomctl.h"
 #include "provider/names.h"
 #include "supervisor/supervisor.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Adds "NAME: why" to the list. */
+/* Add "NAME: why" to the list. */
 static int add_reason(char **list, const char *name, const struct cloche_err *why)
 {
 	_cleanup_(freep) char *before = *list;
@@ -23,7 +23,7 @@ static int add_reason(char **list, const char *name, const struct cloche_err *wh
 	return 0;
 }
 
-/* The i-th in the order of "auto". *ret_there: it is installed at all. */
+/* Try the i-th provider in the order of "auto". *ret_there: it is installed at all. */
 static int try_one(
 	struct supervisor *s, size_t i, create_fn create, bool *ret_there, struct cloche_err *why)
 {
@@ -31,13 +31,13 @@ static int try_one(
 	int r = p ? 0 : -why->code;
 
 	*ret_there = p != NULL;
-	/* The first is not asked before. */
+	/* The first is not probed. */
 	if (r == 0 && i > 0)
 		r = p->probe(p, why);
 	return r == 0 ? create(s, p, why) : r;
 }
 
-/* Whether it is what was asked for that is at fault, not this machine. */
+/* Return whether the request is at fault, not this machine. */
 static bool is_no_fault_of_it(size_t i)
 {
 	const struct provider *p = provider_find(str_from(provider_name_at(i)), NULL);
@@ -54,7 +54,7 @@ static int say_passed_over(
 		       : 0;
 }
 
-/* The last resort of who allows it. */
+/* The last resort, if the user allows it. */
 static int go_without(
 	struct supervisor *s, create_fn create, const char *reasons, struct cloche_err *err)
 {
@@ -80,12 +80,12 @@ static int try_all(struct supervisor *s, create_fn create, bool or_none, struct 
 			return reasons ? say_passed_over(s, name, reasons, err) : 0;
 		if (i == 0)
 			first = why;
-		/* Inside of a sandbox nobody makes another. */
+		/* Inside a sandbox no other can be made. */
 		works = works ||
 			(i == 0 && (is_no_fault_of_it(i) || access(ROOMCTL_INIT_PATH, F_OK) == 0));
 		if (works)
 			break;
-		/* What is not installed at all is no news. */
+		/* Providers that are not installed need no report. */
 		others = others || (i > 0 && is_there);
 		if (is_there && add_reason(&reasons, name, &why) < 0)
 			return err_nomem(err);

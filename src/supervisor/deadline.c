@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: a process is ended by way of init, which knows it best: TERM when its time
- * is over, KILL after the grace period. Nothing in the room decides whether it dies of that
- * (INV-LIMITS-OR-REFUSAL): if init does not report its end soon, it is killed from outside, and
- * if that end is not reported either, the room ends.
+/* Theory of operation: a process is ended through init, which knows it best: TERM at its deadline,
+ * KILL after the grace period. Nothing in the room can prevent that (INV-LIMITS-OR-REFUSAL): if
+ * init does not report the end soon, the process is killed from outside, and if that end is not
+ * reported either, the room ends.
  *
- * If the whole room is to end, TERM goes to everything in it, past init. It waits for init's
- * word on commands that are being started; KILL after the grace period does not. */
+ * If the whole room is to end, TERM goes to everything in it, without init. It is delayed while
+ * init is starting commands; KILL after the grace period is not. */
 #include "base/clock.h"
 #include "supervisor/supervisor.h"
 
 #include <signal.h>
 
-#define INIT_PATIENCE (2 * USEC_PER_SEC) /* from KILL to EXITED by way of init */
-#define END_PATIENCE (8 * USEC_PER_SEC)  /* and from our own KILL: large memory takes its time */
+#define INIT_PATIENCE (2 * USEC_PER_SEC) /* from KILL through init to EXITED */
+#define END_PATIENCE (8 * USEC_PER_SEC)  /* from our own KILL; freeing large memory takes time */
 
 void deadline_signal(struct task *t, uint8_t signo, enum ctl_scope scope)
 {
@@ -31,8 +31,8 @@ static void deadline_on_undead(struct loop_timer *timer)
 	sandbox_fail(t->sup, &err);
 }
 
-/* Init is kept from saying so, or from killing: by a process that becomes another user all the
- * time, say, or by one that stops whatever init starts. */
+/* Something keeps init from killing the process or from reporting its end: for example a process
+ * that changes its user all the time, or one that stops every process that init starts. */
 static void deadline_on_survived(struct loop_timer *timer)
 {
 	struct task *t = container_of(timer, struct task, timer);
@@ -86,7 +86,7 @@ void deadline_start(struct task *t)
 		sandbox_kill(s, CTL_REASON_FAILED);
 }
 
-/* Whether init has yet to say of a command whether it has begun. */
+/* Return whether init has not reported yet for some command whether it has started. */
 static bool deadline_is_starting(const struct supervisor *s)
 {
 	for (const struct task *t = s->tasks; t; t = t->hh.next)
@@ -100,7 +100,7 @@ void deadline_tell_room(struct supervisor *s)
 	if (s->state != SUP_ENDING || !s->term_due || deadline_is_starting(s))
 		return;
 	s->term_due = false;
-	/* Where nothing hears of it there is no use in waiting. */
+	/* If nothing can receive the signal, there is no point in waiting. */
 	if (s->room->provider->kill(s->room, SIGTERM, NULL) < 0)
 		sandbox_kill(s, s->reason);
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: the broker is started before the room is made, because the room's last step
- * needs its certificate; the gateway when the room first uses its network (its listeners are
- * watched here until then and never read), or when the room has lived for a moment, so that a
- * room's first connection seldom has to wait for it. They are joined by a socket of their own. The
- * supervisor never sees what passes there, nor the secrets that the client sends the broker: it
- * only hands descriptors over. Should one of them end while the room lives, the room ends too:
- * there is no state in which a room runs with half a network. (The room could reach nothing anyway,
- * but it would wait for ever.)
+/* Theory of operation: the broker is started before the room is made, because the last step of
+ * making the room needs its certificate. The gateway is started when the room first uses its
+ * network (until then its listeners are watched here but never read), or when the room has lived
+ * for a moment, so that a first connection seldom has to wait for it. The two are joined by a
+ * socket of their own. The supervisor never sees the data on it, nor the secrets that the client
+ * sends to the broker: it only hands descriptors over. If one of them ends while the room lives,
+ * the room ends too: a room never runs with half a network. (It could reach nothing anyway, but it
+ * would wait for ever.)
  *
- * At the end the gateway goes first; the broker then reads what the gateway still said to it, logs
- * it, and goes when its own channel closes. Each may take HELPERS_GRACE before it is killed. A
- * gateway that is not ready yet has served nobody and is killed at once. */
+ * At the end the gateway is stopped first. The broker then reads and logs the gateway's last
+ * messages, and ends when its own channel closes. Each has HELPERS_GRACE before it is killed. A
+ * gateway that is not ready yet has served no connection and is killed at once. */
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/program.h"
@@ -31,13 +31,14 @@
 
 enum {
 	FD_CONFIG = 5, /* broker: the client's configuration */
-	FD_CA = 6,     /* broker: where the certificates go */
+	FD_CA = 6,     /* broker: pipe for the certificates */
 	MAX_OUT = 16 * 1024,
 	EXPLAIN_MS = 300,
 };
 #define HELPERS_GRACE (2 * USEC_PER_SEC)
 #define COUNTS_PATIENCE (500 * USEC_PER_MSEC)
-/* Longer than a trivial command takes, and shorter than what loads a TLS library. */
+/* Longer than a trivial command takes, and shorter than the start of a program with a TLS
+ * library. */
 #define GATEWAY_AFTER (2 * USEC_PER_MSEC)
 
 static int read_frame(struct helper *h);
@@ -51,8 +52,8 @@ static void close_chan(struct helper *h)
 	h->chan_open = false;
 }
 
-/* Exit status 0. Its channel has ended, so it is about to end if it has not; a moment is waited
- * for that. */
+/* Return whether the helper ended with status 0. Its channel is closed, so it is about to end if it
+ * has not yet; wait a moment for that. */
 static bool ended_in_order(const struct helper *h)
 {
 	struct pollfd p = {.fd = h->pidfd, .events = POLLIN};
@@ -65,7 +66,8 @@ static bool ended_in_order(const struct helper *h)
 	       how.si_pid > 0 && how.si_code == CLD_EXITED && how.si_status == 0;
 }
 
-/* When one ends the other does, too, in order, and may be noticed first: the one that has begun. */
+/* If one helper ends, the other ends too, in order, and may be noticed first. Return the one that
+ * ended first. */
 static struct helper *culprit(struct helper *h)
 {
 	struct helper *gateway = &h->sup->helpers[HELPER_GATEWAY];
@@ -160,7 +162,7 @@ static bool find_owner(struct supervisor *s, const struct net_client *m, struct 
 	return room_find_owner(s->room, (void *)&client, (void *)&server, ret);
 }
 
-/* As read_frame. */
+/* Returns as read_frame. */
 static int tell_owner(struct helper *h, struct str payload)
 {
 	struct supervisor *s = h->sup;
@@ -183,7 +185,7 @@ static int tell_owner(struct helper *h, struct str payload)
 	return r < 0 ? r : 1;
 }
 
-/* Whether the file is another than when it was last looked at; fills in how it looks now. */
+/* Return whether the file has changed since `seen`, and update `seen`. */
 static bool has_changed(int fd, struct stat *seen)
 {
 	struct stat st;
@@ -200,7 +202,7 @@ static bool has_changed(int fd, struct stat *seen)
 
 static const char *const names_paths[] = {"/etc/resolv.conf", "/etc/hosts"};
 
-/* A file that is not there, or not now, leaves all as it was. */
+/* If a file is missing, perhaps for a moment, nothing is sent. */
 static int send_names(struct helper *h)
 {
 	_cleanup_fd_ int resolv = -1, hosts = -1;
@@ -216,7 +218,7 @@ static int send_names(struct helper *h)
 	return changed ? helper_send_names(&h->chan, (int[]){resolv, hosts}) : 0;
 }
 
-/* 1, or negative if the broker says what it may not. */
+/* Return 1, or negative if the frame is malformed. */
 static int took_policy(struct helper *h, struct str payload)
 {
 	struct supervisor *s = h->sup;
@@ -232,7 +234,7 @@ static int took_policy(struct helper *h, struct str payload)
 	return 1;
 }
 
-/* 1 if there may be more; 0 at the end. */
+/* Return 1 if there may be more frames, 0 if there are none now, or negative at the end. */
 static int read_frame(struct helper *h)
 {
 	struct chan_frame f;
@@ -283,7 +285,7 @@ static void on_death(struct loop_io *io, uint32_t events)
 	struct helper *h = container_of(io, struct helper, death);
 	struct supervisor *s = h->sup;
 
-	/* What it said before it died. */
+	/* Read what it sent before it died. */
 	while (h->chan_open && read_frame(h) == 1)
 		;
 	close_chan(h);
@@ -298,7 +300,7 @@ static void on_death(struct loop_io *io, uint32_t events)
 	sandbox_check_end(s);
 }
 
-/* Takes channel. */
+/* Takes channel_fd. */
 static int start_one(struct supervisor *s, int which, const struct program_fd *fds, size_t fds_n,
 	int channel_fd, struct cloche_err *err)
 {
@@ -340,7 +342,7 @@ static int start_one(struct supervisor *s, int which, const struct program_fd *f
 int helpers_start(struct supervisor *s, int config_fd, int *ret_ca_fd, struct cloche_err *err)
 {
 	_cleanup_fd_ int ca_read = -1, ca_write = -1, net = -1, theirs = -1;
-	/* What cannot work at all fails before the room's first process is there. */
+	/* Fail before the room's first process exists if the gateway's program is missing. */
 	_cleanup_(freep) char *gateway = program_find("cloche-gateway", err);
 	int pair[2], ours, r;
 
@@ -460,7 +462,7 @@ int helpers_watch(struct supervisor *s, struct cloche_err *err)
 
 static void allow_grace(struct supervisor *s);
 
-/* A gateway that does not go is no reason to cut the broker short, which still has to log. */
+/* A late gateway is no reason to cut the broker short, which still has to log. */
 static void on_helpers_late(struct loop_timer *t)
 {
 	struct supervisor *s = container_of(t, struct supervisor, helpers_timer);

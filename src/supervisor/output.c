@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: in a kept sandbox what a process prints comes to us through pipes of ours
- * (or its terminal) and goes to two places: to the pipe of the client that asked for it, by tee(2),
- * which copies no bytes, and then by splice(2) into the log. If the client's pipe is full we
- * stop reading, so that the process is held up as if it wrote there itself; if its reader is
- * gone, or there never was one, only the log is written. So the log never lags behind what a client
- * got, and a process never waits for anybody but the client that asked for its output.
+/* Theory of operation: in a kept sandbox the output of a process reaches us through our own pipes
+ * (or its terminal) and goes to two places: to the pipe of the client that started it, by tee(2),
+ * which copies no bytes, and then by splice(2) into the log. If the client's pipe is full we stop
+ * reading, so that the process blocks as if it wrote there itself. If the pipe has no reader, or
+ * there is no pipe, only the log is written. So the log never lags behind what a client got, and a
+ * process waits only for the client that started it.
  *
- * When a process has ended, what it left in its pipes (bounded by their size) is taken at once,
- * so that its end can be told; what the client cannot take then waits for it in a relay pipe. A
- * grandchild that holds the pipe goes on being logged, and is not waited for.
+ * When a process has ended, the rest of the output in its pipes (bounded by their size) is taken at
+ * once, so that its end can be reported; data that the client cannot take yet waits in a relay
+ * pipe. If a grandchild holds the pipe, its output is still logged, but the end does not wait for
+ * it.
  *
- * The inside may do to its ends what it likes (their size, O_NONBLOCK, even read from them): every
- * move here is non-blocking and bounded for a turn of the loop, and what it takes away is missing
- * in its own log alone. */
+ * The room may do anything to its ends (change their size or O_NONBLOCK, even read from them). So
+ * every step here is non-blocking and bounded per iteration of the loop, and data that the room
+ * takes away is missing only in its own log. */
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/fs.h"
@@ -34,10 +35,10 @@
 enum {
 	CHUNK = 64 * 1024,
 	CHUNKS_PER_TURN = 4,
-	MAX_ROUNDS = 1024, /* of taking what an ended process left in one stream */
+	MAX_ROUNDS = 1024, /* limit of reads when draining a stream of an ended process */
 	MAX_META = 128 * 1024,
 	MAX_ARGS_TEXT = 64 * 1024,
-	TERMINAL_USEC = 100 * 1000, /* that a read may wait at most */
+	TERMINAL_USEC = 100 * 1000, /* the longest that a read may block */
 };
 
 static void on_readable(struct loop_io *io, uint32_t events);
@@ -64,8 +65,8 @@ static unsigned waiting_bytes(int fd)
 	return ioctl(fd, FIONREAD, &n) == 0 && n > 0 ? (unsigned)n : 0;
 }
 
-/* The client's pipe is full: nothing is read until it is not. Removed from the loop altogether, as
- * a pipe that was hung up is always reported. */
+/* The client's pipe is full: stop reading until it is not. `in` is removed from the loop
+ * altogether, as a pipe that was hung up is always reported. */
 static void hold(struct stream *st)
 {
 	struct loop *loop = st->task->sup->loop;
@@ -83,7 +84,7 @@ static void go_on(struct stream *st)
 		close_in(st);
 }
 
-/* Gives the client what waits in the relay. False if some is left. */
+/* Give the client the data in the relay. Return false if some is left. */
 static bool feed(struct stream *st)
 {
 	while (st->to >= 0 && st->relay[0] >= 0) {
@@ -93,7 +94,7 @@ static bool feed(struct stream *st)
 			continue;
 		if (n < 0 && errno == EAGAIN && waiting_bytes(st->relay[0]) > 0)
 			return false;
-		/* Empty; or the client is gone. */
+		/* The relay is empty, or the client is gone. */
 		if (n < 0 && errno != EAGAIN)
 			close_to(st);
 		return true;
@@ -112,10 +113,10 @@ static bool make_relay(struct stream *st, int size)
 	return fd_set_nonblock(st->relay[0], true) == 0 && fd_set_nonblock(st->relay[1], true) == 0;
 }
 
-/* What one move came to. */
+/* The result of one step. */
 enum moved { MOVED, NOTHING_NOW, FULL, AT_END };
 
-/* From a pipe that nobody but the log wants: at most CHUNK. */
+/* Move at most CHUNK from a pipe into the log alone. */
 static enum moved to_log(struct stream *st)
 {
 	unsigned n = waiting_bytes(st->in);
@@ -133,7 +134,7 @@ static enum moved to_log(struct stream *st)
 	return r == 1 ? MOVED : r == 0 ? AT_END : NOTHING_NOW;
 }
 
-/* tee() gives 0 at the end, and also if a process inside took away what was there just now. */
+/* tee() returns 0 at the end of file, and also if a process of the room has taken the data away. */
 static enum moved nothing_came(const struct stream *st)
 {
 	struct pollfd p = {.fd = st->in, .events = POLLIN};
@@ -171,8 +172,8 @@ static void on_alarm(int signo)
 	(void)signo;
 }
 
-/* The master is one description with whatever init kept of it, which may make it block at any
- * moment: a read that waits is interrupted, and is then the end. */
+/* Init may have kept a descriptor of the same open file and can make it blocking at any moment. So
+ * a read that blocks is interrupted, and then counts as the end. */
 static ssize_t read_terminal(int fd, char *p, size_t n)
 {
 	static const struct itimerval soon = {{0, TERMINAL_USEC}, {0, TERMINAL_USEC}}, never = {0};
@@ -196,8 +197,8 @@ static ssize_t read_terminal(int fd, char *p, size_t n)
 	return r;
 }
 
-/* A terminal's output has to be read. The relay takes the client's copy, so that no write to the
- * client can block. */
+/* A terminal's output has to be read; tee() does not work on it. The relay takes the client's copy,
+ * so that no write to the client can block. */
 static enum moved from_terminal(struct stream *st)
 {
 	char chunk[16 * 1024];
@@ -214,7 +215,7 @@ static enum moved from_terminal(struct stream *st)
 		return AT_END;
 	execlog_write(&st->task->log, st->which, chunk, (uint64_t)n);
 	if (st->to >= 0)
-		(void)!write(st->relay[1], chunk, (size_t)n); /* it was empty: there is room */
+		(void)!write(st->relay[1], chunk, (size_t)n); /* the relay was empty, so it fits */
 	return feed(st) ? MOVED : FULL;
 }
 
@@ -232,7 +233,7 @@ static enum moved terminal_to_log(struct stream *st)
 
 static enum moved move(struct stream *st)
 {
-	/* Its client has been told the end: what others print now is for the log. */
+	/* The client has been told the end; other processes now print only into the log. */
 	bool ended = st->task->state == TASK_ENDED;
 
 	if (st->task->tty)
@@ -245,7 +246,7 @@ static void at_end(struct stream *st)
 	struct task *t = st->task;
 
 	close_in(st);
-	/* What it has not taken yet still waits in the relay. */
+	/* Data that the client has not taken yet waits in the relay. */
 	if (feed(st))
 		close_to(st);
 	else
@@ -372,7 +373,7 @@ static int describe(struct task *t, const struct ctl_exec *m)
 	for (size_t i = 0; m->spec.argv[i] && !cut; i++) {
 		struct str arg = str_from(m->spec.argv[i]);
 
-		/* One escaped byte is six at most. */
+		/* An escaped byte takes at most six bytes. */
 		cut = buf_len(&b) + arg.n > MAX_ARGS_TEXT || buf_room(&b) / 6 < arg.n + 16;
 		if (!cut)
 			jsonout_str(&o, NULL, arg);
@@ -401,7 +402,8 @@ void output_open_log(struct task *t, const struct ctl_exec *m)
 	output_write_meta(t);
 }
 
-/* Whoever had it may have gone, which is noticed when something is printed, or here. */
+/* Return whether the client's pipe has a reader. A reader that is gone is noticed only when
+ * something is printed, or here. */
 static bool has_reader(const struct stream *st)
 {
 	struct pollfd p = {.fd = st->to, .events = POLLOUT};
@@ -438,8 +440,8 @@ int output_started(struct task *t, int master)
 
 /* --- the end --- */
 
-/* Takes everything that is there now. What the client cannot take goes into the relay. The rounds
- * are bounded, as a process inside may print, and read that itself, for ever. */
+/* Drain the pipe; data that the client cannot take goes into the relay. The rounds are bounded, as
+ * a process of the room may write to the pipe and read from it for ever. */
 static void take_left(struct stream *st)
 {
 	int to = st->to, size = st->in >= 0 ? fcntl(st->in, F_GETPIPE_SZ) : 0;
@@ -454,7 +456,7 @@ static void take_left(struct stream *st)
 			close_in(st);
 			return;
 		case FULL:
-			/* The client is gone; or full; or the relay is too. */
+			/* The client is gone, or its pipe is full, or the relay is full too. */
 			to = st->to >= 0 && to == st->to && make_relay(st, size) ? st->relay[1]
 										 : -1;
 			break;
@@ -498,7 +500,7 @@ void output_exited(struct task *t)
 			close_to(st);
 		else
 			hold(st);
-		/* Others may still print; from now on for the log alone. */
+		/* Other processes may still print, from now on only into the log. */
 		if (st->in >= 0 && !st->in_io.loop)
 			if (loop_io_add(t->sup->loop, &st->in_io, st->in, EPOLLIN, on_readable) < 0)
 				close_in(st);
@@ -565,7 +567,7 @@ void output_write_meta(struct task *t)
 	jsonout_close(&o, '}');
 	if (o.error == 0 && buf_add_char(&b, '\n') == 0)
 		(void)!fs_write_atomic(t->dir, RUNDIR_META, buf_str(&b), 0600, false, NULL);
-	/* Ended ones are many, descriptors few. */
+	/* There may be many ended processes, but only few descriptors. */
 	if (closed && !t->unrecorded)
 		t->dir = fd_close(t->dir);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: every connection has the same table of permitted frames (ipc/control.h);
- * what is not permitted ends the connection. The number of clients is bounded, and so is that of
- * connections that say nothing: of those the oldest goes. A few more clients than may do anything
- * may still stop the sandbox. A connection that ends while one of its own frames is
- * handled is only marked, and freed with its handles at the end of the loop's iteration. */
+/* Theory of operation: every connection has the same table of permitted frames (ipc/control.h); any
+ * other frame ends the connection. The number of clients is limited, and so is the number of
+ * connections that have not said anything: if there are too many, the oldest is dropped. Above the
+ * limit of clients, a few more may connect, but only to stop the sandbox. A connection that ends
+ * while one of its own frames is handled is only marked; it is freed with its handles at the end of
+ * the loop's iteration. */
 #include "base/clock.h"
 #include "base/fd.h"
 #include "supervisor/supervisor.h"
@@ -16,15 +17,15 @@
 
 enum {
 	MAX_PEERS = 256,       /* that are up */
-	MAX_SPARE = 16,        /* besides them: those that may only stop */
-	MAX_SILENT = 256,      /* that have not said what they are */
-	MAX_OUT = 1024 * 1024, /* a client that lets this much wait does not read */
+	MAX_SPARE = 16,        /* more clients, which may only stop */
+	MAX_SILENT = 256,      /* connections before ATTACH */
+	MAX_OUT = 1024 * 1024, /* more than this queued: the client does not read */
 	FRAMES_PER_TURN = 64,
 	LAST_WORDS_MS = 200,
 };
 #define LISTEN_AGAIN (100 * USEC_PER_MSEC)
 #define SILENCE                                                                                    \
-	(10 * USEC_PER_SEC) /* that a guest may keep before ATTACH, a spare one before STOP */
+	(10 * USEC_PER_SEC) /* how long a guest may take to ATTACH, and a spare one to STOP */
 
 static void on_again(struct loop_job *job);
 
@@ -42,7 +43,7 @@ static void bury(struct loop_job *job)
 	free(p);
 }
 
-/* --- stopping what runs in the room, for as long as a client is there (SIGSTOP to the room) --- */
+/* --- stopping the room's processes while a client is connected (SIGSTOP to the room) --- */
 
 static void peer_pause(struct peer *p)
 {
@@ -53,7 +54,7 @@ static void peer_pause(struct peer *p)
 	p->paused = true;
 	s->paused++;
 	(void)s->room->provider->kill(s->room, SIGSTOP, NULL);
-	/* Who comes next is started by init, which that has stopped, too. */
+	/* Init, which the signal has stopped too, must go on, as it starts the next processes. */
 	(void)kill(room_pid(s->room), SIGCONT);
 }
 
@@ -85,13 +86,13 @@ static void drop(struct peer *p)
 		return;
 	if (s->state == SUP_NEW)
 		loop_stop(s->loop, 0);
-	/* Of a detached one: nothing will ever run in it. */
+	/* In a detached sandbox: nothing will ever run in it. */
 	else if (!s->start.detached || s->start.unfinished ||
 		 (s->start.one_shot && s->first_number == 0))
 		sandbox_kill(s, CTL_REASON_CLIENT_GONE);
 }
 
-/* Writes what is queued; a client that does not read or is gone is dropped. */
+/* Write the queued frames. Drop the client if it does not read or is gone. */
 static void peer_flush(struct peer *p)
 {
 	if (p->dead)
@@ -135,7 +136,7 @@ static int send_started(struct peer *p)
 	return ctl_send_started(&p->chan, &m);
 }
 
-/* Says why the connection ends; false, for whoever has it ended by that. */
+/* Tell the client why its connection ends. Return false, for callers that end it. */
 static bool refuse(struct peer *p)
 {
 	struct cloche_err err = CLOCHE_ERR_INIT;
@@ -177,12 +178,13 @@ static bool execute(struct peer *p, struct ctl_exec *m, struct chan_frame *f)
 {
 	bool ok = task_exec(p, m, f);
 
-	/* This client alone: another may still stop a room whose init does not read. */
+	/* Hold this client only: another one must be able to stop a room whose init does not
+	 * read. */
 	p->held = sandbox_init_is_full(p->sup);
 	return ok;
 }
 
-/* Takes m's content. The client may stop the sandbox meanwhile. */
+/* Takes m's content. Meanwhile the client may stop the sandbox. */
 static bool keep_early(struct peer *p, struct ctl_exec *m, struct chan_frame *f)
 {
 	if (p->has_early) {
@@ -320,13 +322,13 @@ static bool dispatch(struct peer *p, struct chan_frame *f)
 			return false;
 		if (p->spare && f->type != CTL_STOP)
 			return refuse(p);
-		/* It could not know that the sandbox has ended meanwhile. */
+		/* The client could not know that the sandbox has ended. */
 		return p->sup->state >= SUP_KILLED || permitted[i].handle(p, f);
 	}
 	return false;
 }
 
-/* Takes frames until there are none, or until one has to be answered before the next. */
+/* Handle frames until there are none, or until one has to be answered before the next. */
 static void take_frames(struct peer *p)
 {
 	struct chan_frame f;
@@ -348,7 +350,7 @@ static void take_frames(struct peer *p)
 		drop(p);
 		return;
 	}
-	/* What is left in the buffer does not make the socket readable. */
+	/* Frames that are left in the buffer do not make the socket readable. */
 	if (r == 1 && !p->asked && !p->held)
 		loop_defer(p->sup->loop, &p->again, on_again);
 	peer_flush(p);
@@ -362,7 +364,7 @@ static void on_again(struct loop_job *job)
 		take_frames(p);
 }
 
-/* What it sent before still counts, but the loop would go round and round. */
+/* The client is gone. Its earlier frames still count, but the loop must not spin on its socket. */
 static void gone_while_held(struct peer *p)
 {
 	peer_resume(p);
@@ -376,7 +378,7 @@ static void on_io(struct loop_io *io, uint32_t events)
 {
 	struct peer *p = container_of(io, struct peer, io);
 
-	/* Nobody waits for that answer any more, and the loop would go round and round. */
+	/* No client waits for that answer any more, and the loop must not spin on the socket. */
 	if (p->asked && events & (EPOLLHUP | EPOLLERR))
 		drop(p);
 	else if (p->held && events & (EPOLLHUP | EPOLLERR))
@@ -448,7 +450,7 @@ int peer_add(struct supervisor *s, int fd, bool owner)
 	return 0;
 }
 
-/* Our own user and root may connect; the directory's mode says the same. */
+/* Only our own user and root may connect; the directory's mode says the same. */
 static bool may_connect(int fd)
 {
 	struct ucred cred;
@@ -477,7 +479,7 @@ static void on_silence(struct loop_timer *t)
 	drop(p);
 }
 
-/* The latest of the list, which has just been added. */
+/* Set the time limit for the last peer of the list, which was just added. */
 static void expect_attach(struct supervisor *s)
 {
 	struct peer *last = s->peers->prev, *p;
@@ -499,7 +501,7 @@ void peer_accept(struct loop_io *io, uint32_t events)
 	struct supervisor *s = container_of(io, struct supervisor, listener);
 	_cleanup_fd_ int fd = accept4(io->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-	/* Without descriptors the connection stays where it is and would wake us at once. */
+	/* Without free descriptors the connection stays in the queue and would wake us at once. */
 	if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)) {
 		loop_io_remove(io);
 		(void)!loop_timer_set(s->loop, &s->listen_again, clock_mono_usec() + LISTEN_AGAIN,
@@ -546,6 +548,6 @@ void peers_ended(struct supervisor *s, const struct ctl_ended *m)
 
 		if (r == 0)
 			r = chan_flush_wait(&p->chan, LAST_WORDS_MS);
-		drop(p); /* whether it heard it or not */
+		drop(p); /* whether it got the frame or not */
 	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One process a sandbox: makes the room, speaks to its init, its helpers and its clients, and takes
- * everything down again. The client that started it is on descriptor 3 (ipc/control.h). It has no
- * arguments but --detached, which makes it nobody's child. */
+/* There is one supervisor per sandbox. It makes the room, speaks to its init, its helpers and its
+ * clients, and takes everything down again. The client that started it is on descriptor 3
+ * (ipc/control.h). The only argument is --detached, which detaches it from its parent. */
 #include "supervisor/program.h"
 #include "base/fd.h"
 #include "supervisor/supervisor.h"
@@ -20,7 +20,7 @@ static void on_signal(struct loop_io *io, uint32_t events)
 
 	if (read(io->fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
 		return;
-	/* A second one: at once. */
+	/* A second signal ends the sandbox at once. */
 	if (s->state == SUP_NEW)
 		loop_stop(s->loop, 0);
 	else
@@ -38,7 +38,7 @@ static int watch_signals(struct supervisor *s)
 	sigaddset(&mask, SIGINT);
 	sigaddset(&mask, SIGHUP);
 	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN); /* a log that may not grow is an error of the write */
+	signal(SIGXFSZ, SIG_IGN); /* a log at the file size limit is a write error */
 	fd = loop_signalfd(&mask);
 	return fd < 0 ? fd : loop_io_add(s->loop, &s->signals, fd, EPOLLIN, on_signal);
 }
@@ -68,7 +68,7 @@ int supervisor_program(bool detached)
 		if (pid != 0)
 			_exit(pid < 0 ? 125 : 0);
 	}
-	/* The terminal's signals are the client's to translate. */
+	/* The client translates the terminal's signals. */
 	setsid();
 	umask(077);
 	if (chdir("/") < 0 || fd_close_from(CTL_FD + 1, NULL, 0) < 0)
@@ -84,6 +84,6 @@ int supervisor_program(bool detached)
 		return 125;
 	}
 	r = loop_run(s.loop);
-	/* The process ends here: what is left is not worth freeing. */
+	/* The process ends here, so nothing needs to be freed. */
 	_exit(r < 0 ? 125 : 0);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: the record is for whoever lists sandboxes; we never read it back. Its first
- * member is the state, so that an orderly end is known by the first bytes. Written whole each time
- * (docs/design/formats.md has the fields). */
+/* Theory of operation: the record is for programs that list sandboxes; the supervisor never reads
+ * it. Its first member is the state, so that the first bytes show whether the sandbox ended in
+ * order. It is written as a whole each time (docs/design/formats.md has the fields). */
 #include "base/clock.h"
 #include "base/jsonout.h"
 #include "base/program.h"
@@ -13,7 +13,7 @@
 #include <utlist.h>
 
 enum { MAX_RECORD = 512 * 1024 };
-/* So that nobody waits for it, and commands one after another share it. */
+/* So that no command waits for it, and commands that follow each other share one write. */
 #define SOON (20 * USEC_PER_MSEC)
 
 static void add_labels(struct jsonout *o, char *const *labels)
@@ -52,7 +52,7 @@ static void add_forwards(struct jsonout *o, const struct supervisor *s)
 	jsonout_close(o, ']');
 }
 
-/* What holds in place of what `config` says. */
+/* The policy that replaces the one of `config`. */
 static void add_policy(struct jsonout *o, const struct supervisor *s)
 {
 	if (s->policy_real == 0)
@@ -167,7 +167,7 @@ void record_update(struct supervisor *s)
 	loop_timer_clear(&s->record_due);
 	if (!s->start.kept || s->dir.lock < 0)
 		return;
-	/* Whoever reads it then sees what was before; the lock still says what lives. */
+	/* Readers then see the previous record; the lock still shows that the sandbox is alive. */
 	if (record_write(s, &err) < 0)
 		fprintf(stderr, "cloche-supervisor: %s\n", err.message);
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: of a sandbox with a full record a program of its own (cloche-recorder) keeps
- * the log, so that reading the room's files holds up nobody but whoever waits for it. No command
- * begins before it has looked at what is there; and nobody hears of a command's end before what the
- * command has changed is on record. Commands that end meanwhile wait in a queue: one is recorded
- * after the other.
+/* Theory of operation: a sandbox with a full record has a program of its own (cloche-recorder) that
+ * keeps the log, so that reading the room's files delays only the clients that wait for it. No
+ * command starts before the recorder has scanned the existing files, and no client is told that a
+ * command has ended before the command's changes are on record. Commands that end meanwhile wait in
+ * a queue and are recorded one after the other.
  *
- * The room's own end comes first, so that the last look is at files that nothing changes any more;
- * then the recorder is told, and its end waited for. Should it end before, the sandbox ends too. */
+ * The room is ended first, so that nothing changes the files during the last scan. Then the
+ * recorder is told, and the supervisor waits for it to end. If it ends earlier, the sandbox ends
+ * too. */
 #include "ipc/recording.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -27,7 +28,7 @@
 enum { MAX_OUT = 16 << 20 };
 #define SLOW_USEC (1 * USEC_PER_SEC)
 #define SOON (5 * USEC_PER_MSEC)
-#define PATIENCE (120 * USEC_PER_SEC) /* with the last look */
+#define PATIENCE (120 * USEC_PER_SEC) /* for the last scan */
 
 static void trouble(struct supervisor *s, const char *what)
 {
@@ -113,8 +114,8 @@ void recording_exec_started(struct task *t, const char *note)
 	m.args = buf_str(&b);
 	if (o.error < 0 || recording_send_event(&s->recording.chan, RECORDING_EVENT, &m) < 0)
 		sent(s, -1);
-	/* A moment later: the recorder shall not take the command's turn on the processor, and
-	 * of what ends at once the beginning and the end are said together. */
+	/* Send this a moment later: the recorder should not take the processor from the command,
+	 * and the start and end of a short command then go out together. */
 	else if (!s->recording.flush.loop && loop_timer_set(s->loop, &s->recording.flush,
 						     clock_mono_usec() + SOON, on_flush) < 0)
 		flush(s);
@@ -204,7 +205,7 @@ static void close_chan(struct supervisor *s)
 	s->recording.chan_open = false;
 }
 
-/* It has said its last: whoever waits for it does so no more. */
+/* The recorder will say no more: stop waiting for it. */
 static void gone(struct supervisor *s)
 {
 	struct task *t;
@@ -318,13 +319,13 @@ static int add_tree(struct supervisor *s, const char *path, int fd, bool layer, 
 	struct recording_tree m = {.path = str_from(path), .layer = layer, .noted = noted};
 	int r = recording_send_tree(&s->recording.chan, &m, fd);
 
-	/* Few descriptors may wait in a channel. */
+	/* Only few descriptors may be queued in a channel. */
 	if (r == 0)
 		r = chan_flush_wait(&s->recording.chan, -1);
 	return r < 0 ? err_sys(err, -r, "tell the recorder of %s", path) : 0;
 }
 
-/* The layer of what is changed in the root, and what is mounted for writing. */
+/* Add the layer with the changes of the root, and the writable mounts. */
 static int add_trees(struct supervisor *s, struct cloche_err *err)
 {
 	int upper, lower, r = 0;
@@ -398,7 +399,7 @@ void recording_finish(struct supervisor *s)
 	if (s->recording.told_end || !s->recording.chan_open || s->recording.queue)
 		return;
 	s->recording.told_end = true;
-	/* Nothing was done: what is on record so far is all there is. */
+	/* No command was run: nothing is to be added to the record. */
 	if (!s->recording.ready) {
 		kill(s->recording.pid, SIGKILL);
 		return;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: what clients ask about the room as a whole. Figures of the network are the
- * broker's, who is asked and answers at once; the asking client's other frames wait for that, so
+/* Theory of operation: requests of clients about the room as a whole. The broker has the figures of
+ * the network and is asked for them. Further frames of the asking client wait for its answer, so
  * that answers keep their order.
  *
  * A port is forwarded by a program of its own (cloche-forward), which gets the client's listening
- * socket and a socket to a process of the room that connects on demand. Both are ours to end.
+ * socket and a socket to a process of the room that connects on demand. The supervisor ends both.
  *
- * A new policy is said by the client to the broker alone: only the socket passes here. */
+ * A client sends a new policy to the broker directly; only the socket passes through here. */
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/program.h"
@@ -147,7 +147,7 @@ static void on_forward_death(struct loop_io *io, uint32_t events)
 		record_update(s);
 }
 
-/* The socket has to listen, for TCP, on loopback alone; *ret_port is its port. */
+/* Return whether fd is a TCP socket that listens on loopback only; *ret_port is its port. */
 static bool is_loopback_listener(int fd, uint16_t *ret_port)
 {
 	union {
@@ -169,7 +169,7 @@ static bool is_loopback_listener(int fd, uint16_t *ret_port)
 	return a.any.sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&a.v6.sin6_addr);
 }
 
-/* The program inside, with one end of a socket as its descriptor 0. */
+/* Start the program in the room, with one end of a socket as its descriptor 0. */
 static int start_inside(struct supervisor *s, uint16_t port, int *ret_ours, struct cloche_err *err)
 {
 	char init[] = ROOMCTL_INIT_PATH, mode[] = "connect", text[8];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: if the kernel keeps no peaks of a room they are the most that somebody
- * saw, so we look now and then: soon after the start, when most happens, and then ever less often,
- * so that hundreds of idle sandboxes cost next to nothing. Short runs are over before the first
- * look. */
+/* Theory of operation: if the kernel records no peaks for a room, they are the highest values that
+ * we have seen. So we read the usage from time to time: soon after the start, when most happens,
+ * then less and less often, so that hundreds of idle sandboxes cost next to nothing. Short runs are
+ * over before the first sample. */
 #include "base/clock.h"
 #include "supervisor/supervisor.h"
 
@@ -17,7 +17,7 @@ static void on_sample(struct loop_timer *t)
 	if (!s->room || s->room_dead || room_read_usage(s->room, &u, NULL) < 0 || !u.sampled)
 		return;
 	s->sample_pause = MIN(s->sample_pause * 2, LONGEST_PAUSE);
-	/* Without memory for a timer there are coarser peaks, no more. */
+	/* Without memory for a timer the peaks only get coarser. */
 	(void)!loop_timer_set(s->loop, t, clock_mono_usec() + s->sample_pause, on_sample);
 }
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation (INV-NOTHING-OUTLIVES): START makes everything in one go; the order is chosen
- * so that what takes long runs beside something else: the broker first, then the room (which waits
- * for the broker's certificate only at its last step), then the first process, and only after that
- * the gateway, whose listeners exist already, the records and the control socket that nobody waits
- * for. Before the room is made only that is written down which could outlive us.
+/* Theory of operation (INV-NOTHING-OUTLIVES): START makes everything in one go, in an order that
+ * lets slow steps run in parallel: first the broker, then the room (which needs the broker's
+ * certificate only in its last step), then the first process, and only after that the gateway,
+ * whose listeners already exist, the records and the control socket, which nothing waits for.
+ * Before the room is made, only those things are recorded that could outlive us.
  *
- * The end always takes the same path, whatever began it: sandbox_end (TERM, a grace period),
- * sandbox_kill (KILL to process 1, which takes the whole pid namespace along), process 1 is reaped,
- * the helpers go, usage is read, clients hear ENDED, and then directories and cgroups are removed.
- * A process 1 that is reaped has outlived every other process of its room, so at ENDED nothing of
- * it runs any more. */
+ * The end always takes the same path, whatever the cause: sandbox_end (TERM, a grace period),
+ * sandbox_kill (KILL to process 1, which kills the whole pid namespace), process 1 is reaped, the
+ * helpers end, usage is read, clients get ENDED, and then directories and cgroups are removed.
+ * Process 1 can be reaped only after every other process of its room, so at ENDED nothing of the
+ * room runs any more. */
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/program.h"
@@ -57,7 +57,7 @@ void sandbox_flush_init(struct supervisor *s)
 {
 	if (!s->init_open)
 		return;
-	/* A dead init is noticed at its pidfd; its last words may still be unread. */
+	/* A dead init is noticed by its pidfd; its last frames may still be unread. */
 	if (chan_flush(&s->init) < 0)
 		return;
 	loop_io_set(&s->init_io, chan_pending(&s->init) ? EPOLLIN | EPOLLOUT : EPOLLIN);
@@ -73,8 +73,9 @@ bool sandbox_init_is_full(const struct supervisor *s)
 
 static void on_init_again(struct loop_job *job);
 
-/* Reads at most max frames; if there may be more it goes on later, as what is left in the buffer
- * does not make the socket readable. False if the channel is at its end (or broken by a lie). */
+/* Read at most max frames. If there may be more, continue later, as frames that are left in the
+ * buffer do not make the socket readable. Return false if the channel is at its end or init broke
+ * the protocol. */
 static bool read_init(struct supervisor *s, int max)
 {
 	for (int i = 0; i < max && s->init_open; i++) {
@@ -108,7 +109,7 @@ static void take_init(struct supervisor *s)
 		return;
 	}
 	close_init(s);
-	/* An init that closes its end has died, or does not do its work any more. */
+	/* An init that closes its end is dead or has stopped working. */
 	if (s->state == SUP_UP || s->state == SUP_ENDING)
 		sandbox_kill(s, CTL_REASON_INIT_DIED);
 }
@@ -132,7 +133,7 @@ static void on_room_dead(struct loop_io *io, uint32_t events)
 	struct room_exit how = {0};
 
 	loop_io_remove(io);
-	/* What init said before it died: above all how processes ended. */
+	/* Read what init sent before it died, above all how processes ended. */
 	read_init(s, INT32_MAX);
 	close_init(s);
 	(void)s->room->provider->wait(s->room, &how, NULL);
@@ -214,7 +215,7 @@ void sandbox_fail(struct supervisor *s, const struct cloche_err *err)
 	sandbox_kill(s, CTL_REASON_FAILED);
 }
 
-/* The client that waits for the end, 0 for none. */
+/* Return the pid of the client that waits for the end, or 0 if there is none. */
 static pid_t owner_pid(const struct supervisor *s)
 {
 	const struct peer *p = s->peers;
@@ -228,7 +229,7 @@ static pid_t owner_pid(const struct supervisor *s)
 	return cred.pid;
 }
 
-/* The end as the record has it; nothing that was counted changes any more. */
+/* Write the final record; no counter changes any more. */
 static void settle_record(struct supervisor *s)
 {
 	struct cloche_err err = CLOCHE_ERR_INIT;
@@ -237,7 +238,7 @@ static void settle_record(struct supervisor *s)
 	loop_timer_clear(&s->record_due);
 	s->ended_real = clock_real_usec();
 	looks_through(&s->look, &s->dir, s->start.kept ? 0 : owner_pid(s));
-	/* Without it the sandbox counts as crashed, and is removed by the next command. */
+	/* Without this record the sandbox counts as crashed, and the next command removes it. */
 	if (s->start.kept && s->dir.lock >= 0 && record_write(s, &err) < 0)
 		fprintf(stderr, "cloche-supervisor: %s\n", err.message);
 }
@@ -255,7 +256,7 @@ static void finish(struct loop_job *job)
 	tasks_give_up(s);
 	settle_record(s);
 	peers_ended(s, &m);
-	/* Nobody waits from here on, nor comes in while the room is removed. */
+	/* From here on no client waits, and none can connect while the room is removed. */
 	loop_io_remove(&s->listener);
 	s->dir.listen = fd_close(s->dir.listen);
 	s->room = room_free(s->room);
@@ -276,7 +277,7 @@ static void on_tails_over(struct loop_timer *t)
 	sandbox_check_end(s);
 }
 
-/* Clients that asked for processes may still have to read what those printed last. */
+/* Clients that started processes may still have to read their last output. */
 static bool wait_for_readers(struct supervisor *s)
 {
 	if (s->tails_over || tasks_delivered(s))
@@ -307,14 +308,15 @@ static void on_sweeper_done(struct loop_io *io, uint32_t events)
 	waitpid(s->sweeper, NULL, 0);
 }
 
-/* In a child of its own: killing what a crash left may take a second, and the sandbox goes on. */
+/* Use a child process: killing what a crashed sandbox left may take a second, and this sandbox must
+ * go on. */
 static void on_late(struct loop_timer *t)
 {
 	struct supervisor *s = container_of(t, struct supervisor, late);
 
 	s->sweeper = fork();
 	if (s->sweeper == 0) {
-		/* Our lock is not the child's to hold, should we die meanwhile. */
+		/* The child must not hold our lock if we die meanwhile. */
 		fd_close(s->dir.lock);
 		sandboxes_sweep(s->dir.base, NULL, NULL);
 		_exit(0);
@@ -327,13 +329,13 @@ static void on_late(struct loop_timer *t)
 		waitpid(s->sweeper, NULL, 0);
 }
 
-/* Others can come from here on. */
+/* From here on other clients can connect. */
 static int open_doors(struct supervisor *s, struct cloche_err *err)
 {
 	const char *name = s->start.name;
 	int r = sandbox_dir_make(&s->dir, s->spec.id, err);
 
-	/* One that does not stay may share its name; it is then found by its id alone. */
+	/* A sandbox that is not kept may share its name; it is then found by its id alone. */
 	if (r == 0 && !s->start.kept && name && name[0])
 		(void)!sandbox_dir_take_name(&s->dir, name, NULL);
 	if (r == 0)
@@ -405,7 +407,7 @@ static int complete_spec(struct supervisor *s, struct cloche_err *err)
 	return s->spec.id ? 0 : err_nomem(err);
 }
 
-/* A detached supervisor outlives the terminal (or the pipe) of whoever started it. */
+/* A detached supervisor outlives the terminal (or the pipe) of the program that started it. */
 static int move_stderr(struct supervisor *s, struct cloche_err *err)
 {
 	_cleanup_fd_ int fd = s->start.kept
@@ -416,7 +418,7 @@ static int move_stderr(struct supervisor *s, struct cloche_err *err)
 	return fd < 0 || dup2(fd, 2) < 0 ? err_sys(err, errno, "open a file for messages") : 0;
 }
 
-/* What a sandbox with logs has before its room. */
+/* Prepare what a sandbox with logs needs before its room. */
 static int prepare_logs(struct supervisor *s, struct cloche_err *err)
 {
 	const char *name = s->start.name;
@@ -429,11 +431,11 @@ static int prepare_logs(struct supervisor *s, struct cloche_err *err)
 			&s->dir, err_sys(err, errno, "make the directory of logs"), err);
 	if (r == 0)
 		r = record_write(s, err);
-	fd_raise_limit(); /* each process takes a few */
+	fd_raise_limit(); /* each process needs a few descriptors */
 	return r;
 }
 
-/* While the room is made, before a command can begin in it. */
+/* Called while the room is made, before a command can start in it. */
 static void on_born(void *user, pid_t init)
 {
 	struct supervisor *s = user;
@@ -468,7 +470,8 @@ static bool is_given_up(void *user)
 	return owner_is_gone(user);
 }
 
-/* With this provider. Before anything can come to be that has to be removed it is written down. */
+/* Create the room with provider p. Record everything that would have to be removed, before it is
+ * made. */
 static int create_with(struct supervisor *s, const struct provider *p, struct cloche_err *err)
 {
 	int r = sandbox_dir_plan(&s->dir, p, &s->spec, err);
@@ -513,7 +516,7 @@ static int watch_room(struct supervisor *s, struct cloche_err *err)
 {
 	int r = chan_init(&s->init, TAKE_FD(s->room->control_fd), ROOMCTL_MAX_REPLY, INIT_MAX_OUT);
 
-	s->init.max_send = ROOMCTL_MAX_PAYLOAD; /* init may say little and is told much */
+	s->init.max_send = ROOMCTL_MAX_PAYLOAD; /* init may send little, but receives much */
 	s->init_open = true;
 	if (r == 0)
 		r = loop_io_add(s->loop, &s->init_io, s->init.fd, EPOLLIN, on_init);
@@ -565,13 +568,13 @@ void sandbox_go_on(struct supervisor *s)
 		return;
 	s->started_real = clock_real_usec();
 	s->started_at = clock_mono_usec();
-	/* Nobody would ever know of it. */
+	/* No client would ever know of this sandbox. */
 	if (s->start.kept && owner_is_gone(s)) {
 		s->started_real = 0;
 		sandbox_kill(s, CTL_REASON_CLIENT_GONE);
 		return;
 	}
-	/* Whoever hears that it runs may tell others, who come at once. */
+	/* A client that is told that the sandbox runs may tell others, which connect at once. */
 	r = s->start.kept ? open_doors(s, &err) : 0;
 	if (r < 0) {
 		sandbox_fail(s, &err);

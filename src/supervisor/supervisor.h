@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What the parts of the supervisor share: one sandbox, its clients, its processes, its helpers.
- * One thread, one loop; everything hangs off struct supervisor. */
+/* Shared by the parts of the supervisor: one sandbox, its clients, its processes, its helpers.
+ * There is one thread and one loop; everything hangs off struct supervisor. */
 
 #include "base/hash.h"
 #include "base/jsonout.h"
@@ -18,8 +18,8 @@
 #include <sys/types.h>
 
 enum sup_state {
-	SUP_NEW,    /* START has not come */
-	SUP_UP,     /* the room is there */
+	SUP_NEW,    /* START has not arrived */
+	SUP_UP,     /* the room exists */
 	SUP_ENDING, /* TERM was sent, the grace period runs */
 	SUP_KILLED, /* KILL was sent; waiting for process 1 and the helpers */
 	SUP_ENDED   /* ENDED was sent */
@@ -32,19 +32,18 @@ struct peer {
 	struct chan chan;
 	struct loop_io io;
 	bool owner, up, dead;
-	bool spare;  /* one too many: it may only stop the sandbox */
-	bool held;   /* init is behind; nothing is read until it has caught up */
-	bool paused; /* it has stopped what runs in the room; that goes on when it says so or goes
-		      */
-	bool asked;  /* STATS waits for the broker; nothing else is read meanwhile */
+	bool spare;  /* above the limit of clients: it may only stop the sandbox */
+	bool held;   /* init is behind: nothing is read from this client until init has caught up */
+	bool paused; /* it has stopped the room's processes, until it continues them or ends */
+	bool asked;  /* STATS waits for the broker; nothing else is read until then */
 	uint32_t last_exec;
 	struct watcher *handles; /* by exec */
-	/* A command that has to wait until what is there is on record. */
+	/* A command that has to wait until the existing files are on record. */
 	bool has_early;
 	struct ctl_exec early;
-	struct chan_frame early_frame; /* its descriptors */
+	struct chan_frame early_frame; /* the command's descriptors */
 	struct loop_job bury, again;
-	struct loop_timer patience; /* with one that does not say what it wants */
+	struct loop_timer patience; /* time limit for a client to say what it wants */
 };
 
 /* One client's handle of one process. */
@@ -54,47 +53,47 @@ struct watcher {
 	struct peer *peer;
 	struct task *task;
 	uint32_t exec; /* the client's number */
-	bool own;      /* it asked for the process, and its descriptors get the output */
+	bool own;      /* the client started the process, and its descriptors get the output */
 };
 
-/* One stream of a process whose output goes through us. */
+/* One output stream of a process whose output goes through the supervisor. */
 struct stream {
 	struct task *task;
 	int which;    /* 1 or 2 */
 	int in;       /* owned; -1 at end-of-file */
 	int to;       /* the client's pipe, owned; -1: none or gone */
-	int relay[2]; /* what the client has not taken and we could not leave in `in`, or -1 */
+	int relay[2]; /* a pipe with output that the client has not read yet, or -1 */
 	struct loop_io in_io, to_io;
 };
 
 enum task_state { TASK_ASKED, TASK_RUNS, TASK_ENDED };
 
-/* A process of the room that a client (or we) asked for. */
+/* A process of the room that a client (or the supervisor) asked for. */
 struct task {
-	UT_hash_handle hh;        /* in sup->tasks, while init knows it */
+	UT_hash_handle hh;        /* in sup->tasks, as long as init knows it */
 	UT_hash_handle hh_shown;  /* in sup->shown, if it has a number for clients */
-	struct task *prev, *next; /* in sup->past, when it has ended */
+	struct task *prev, *next; /* in sup->past, once it has ended */
 	struct supervisor *sup;
 	struct watcher *watchers;
-	uint32_t number; /* ours, towards init; never shown */
-	uint32_t shown;  /* the sandbox's own; 0: none */
+	uint32_t number; /* the number that init knows; never shown */
+	uint32_t shown;  /* the number that clients see; 0: none */
 	uint32_t pid;    /* in the room */
 	enum task_state state;
 	bool tty, timed_out, captured;
-	bool killed; /* KILL was sent by way of init */
+	bool killed; /* KILL was sent through init */
 	uint64_t timeout_usec, started_at, started_real;
-	struct loop_timer timer;       /* its deadline, then its KILL, then how that is enforced */
+	struct loop_timer timer;       /* the deadline, then KILL, then what enforces KILL */
 	struct ctl_exec_exited result; /* TASK_ENDED */
 	uint64_t ended_real;
 
 	/* If captured: */
-	int input; /* terminal's master or pipe for whoever joins, or -1 */
-	int dir;   /* of its log, or -1 */
+	int input; /* terminal's master or a pipe, for clients that join; or -1 */
+	int dir;   /* directory of its log, or -1 */
 	struct stream streams[2];
 	struct execlog log;
-	char *described; /* members of meta.json that do not change */
+	char *described; /* the members of meta.json that never change */
 
-	bool unrecorded; /* the recorder has it still to do: nobody hears of its end */
+	bool unrecorded; /* not on record yet: clients do not hear of its end */
 	struct task *unrecorded_next;
 };
 
@@ -107,33 +106,33 @@ struct helper {
 	int status; /* of waitpid(), once it has ended */
 	struct chan chan;
 	bool chan_open;
-	bool ready; /* it said so */
+	bool ready; /* it sent READY */
 	struct loop_io io, death;
-	struct cloche_err err; /* what it said with FAILED */
+	struct cloche_err err; /* from FAILED */
 };
 
 /* The recorder (recording.c). */
 struct recording {
-	pid_t pid; /* 0: there is none (any more) */
+	pid_t pid; /* 0 if it is not running */
 	int pidfd;
 	struct chan chan;
 	bool chan_open, ready;
-	bool troubled; /* clients were told that something is not on record */
+	bool troubled; /* clients were told that the record has gaps */
 	bool told_end;
 	struct loop_io io, death;
 	struct loop_timer patience, flush;
-	struct task *queue; /* ended; the first is with the recorder */
+	struct task *queue; /* tasks that have ended; the recorder works on the first */
 };
 
 enum { HELPER_BROKER, HELPER_GATEWAY, HELPERS_N };
 
-/* A listener of the room, watched until the gateway has it. */
+/* A listener of the room, watched until it is handed to the gateway. */
 struct knock {
 	struct supervisor *sup;
 	struct loop_io io;
 };
 
-/* A port of the host that leads into the room. */
+/* A forwarded port: connections to this port of the host go into the room. */
 struct forward {
 	struct forward *prev, *next;
 	struct supervisor *sup;
@@ -149,8 +148,8 @@ struct supervisor {
 	enum sup_state state;
 	struct peer *peers;
 	struct loop_io listener, signals;
-	struct loop_timer listen_again; /* after a lack of descriptors */
-	struct loop_timer late;         /* work that no start shall wait for */
+	struct loop_timer listen_again; /* after running out of descriptors */
+	struct loop_timer late;         /* work that must not delay the start */
 	struct loop_timer sample;       /* sample.c */
 	uint64_t sample_pause;
 	struct loop_job after_start, finish, init_again;
@@ -160,9 +159,9 @@ struct supervisor {
 	struct room_spec spec;
 
 	struct sandbox_dir dir;
-	struct look look;            /* what the room may write in */
-	struct cloche_err look_note; /* why it could not be noted; code 0: it was */
-	char *passed_over;           /* by "auto": who does not work, and why; NULL: none */
+	struct look look;            /* the directories that the room may write to */
+	struct cloche_err look_note; /* why those could not be recorded; code 0: they were */
+	char *passed_over;           /* what "auto" skipped, and why; NULL: nothing */
 	struct room *room;
 	struct chan init; /* open if init_open */
 	bool init_open, ready;
@@ -172,21 +171,21 @@ struct supervisor {
 	uint32_t last_number, first_number, last_shown;
 	unsigned watchers_n, captured_n;
 	uint64_t execs_total;
-	struct loop_timer forget; /* removes the oldest logs */
-	struct loop_timer tails;  /* how long the end waits for clients that read slowly */
+	struct loop_timer forget; /* to remove the oldest logs */
+	struct loop_timer tails;  /* limits how long the end waits for slow clients */
 	bool tails_over;
 
 	struct helper helpers[HELPERS_N];
-	struct stat names[2]; /* resolv.conf and hosts, as the broker knows them */
-	/* Until the gateway starts: its end of the socket to the broker, or -1; what starts it. */
+	struct stat names[2]; /* resolv.conf and hosts, as the broker last read them */
+	/* The gateway's end of the socket to the broker until the gateway starts, else -1. */
 	int gateway_net;
-	int listeners[ROOM_LISTENERS]; /* of the room, until the gateway has them; or -1 */
+	int listeners[ROOM_LISTENERS]; /* of the room, until the gateway has them, else -1 */
 	struct knock knocks[ROOM_LISTENERS];
 	struct loop_timer gateway_due;
 	struct loop_timer helpers_timer;
-	struct helper_counted counts; /* what the broker said last */
+	struct helper_counted counts; /* the broker's last answer */
 	struct loop_timer counts_late;
-	/* The policy, if it is not the one of START any more. */
+	/* The policy, if it has replaced that of START. */
 	uint64_t policy_real;
 	uint32_t policy_rules;
 	char *policy_sources;
@@ -204,202 +203,205 @@ struct supervisor {
 	uint64_t oom_kills_seen;
 	bool pids_refused_seen;
 	uint64_t kill_at;
-	bool term_due; /* SUP_ENDING: TERM is still to be sent */
+	bool term_due; /* SUP_ENDING: TERM has not been sent yet */
 	struct loop_timer grace, deadline;
-	unsigned paused; /* clients that have stopped what runs in the room */
-	pid_t sweeper;   /* child that cleans up after crashes, or 0 */
+	unsigned paused; /* number of clients that have stopped the room's processes */
+	pid_t sweeper;   /* child that cleans up after crashed sandboxes, or 0 */
 	int sweeper_fd;
 	struct loop_io sweeper_io;
 };
 
 /* --- peer.c: clients --- */
-/* Takes fd. */
+/* Add a client; takes fd. */
 _warn_unused_ int peer_add(struct supervisor *s, int fd, bool owner);
-/* Callback of s->listener: another client. */
+/* Callback of s->listener: accept a client. */
 void peer_accept(struct loop_io *io, uint32_t events);
-/* After an attempt to queue a frame: r is its result. */
+/* Call this after queueing a frame for p; r is the result. */
 void peer_sent(struct peer *p, int r);
-/* To every client that is up. */
+/* Send to every client that is up. */
 void peers_warning(struct supervisor *s, struct str text);
 void peers_error(struct supervisor *s, const struct cloche_err *err);
 void peers_started(struct supervisor *s);
-/* What was recorded first is: does what they asked for meanwhile. */
+/* The existing files are on record: start the commands that waited for this. */
 void peers_begin(struct supervisor *s);
-/* Init has caught up: reads from those who were held up. */
+/* Init has caught up: read from the clients that were held up. */
 void peers_go_on(struct supervisor *s);
-/* The broker's figures are there (or will not come): answers those who asked. */
+/* The broker's figures have arrived, or will not: answer the clients that asked. */
 void peers_answer_stats(struct supervisor *s);
-/* Tells all that it is over, waits a moment for slow readers, closes all. */
+/* Tell all clients that the sandbox has ended, wait a moment for slow readers, close all
+ * connections. */
 void peers_ended(struct supervisor *s, const struct ctl_ended *m);
 
 /* --- watch.c: clients' handles of processes --- */
-/* NULL if there are too many, or no memory. own: its client asked for the process. */
+/* Return NULL if there are too many, or on lack of memory. own: the client started the process. */
 struct watcher *watcher_new(struct task *t, struct peer *p, uint32_t exec, bool own);
 void watcher_free(struct watcher *w);
-/* NULL if the client has no such handle (any more). */
+/* Return NULL if the client has no such handle (any more). */
 struct watcher *watcher_find(struct peer *p, uint32_t exec);
-/* For a handle that never was one. */
+/* Tell p that exec failed, for a handle that was never made. */
 void watcher_refuse(struct peer *p, uint32_t exec, int code, int sys_errno, const char *text);
-/* fd: what goes along (borrowed), or -1. */
+/* fd: sent along (borrowed), or -1. */
 void watcher_tell_started(struct watcher *w, int fd);
-/* Tells the end and frees the handle. */
+/* Tell the client that the process has ended, and free the handle. */
 void watcher_tell_exited(struct watcher *w);
-/* Tells all that the process could not be started, and frees them. */
+/* Tell all watchers that the process could not be started, and free them. */
 void watchers_fail(struct task *t, int code, int sys_errno, const char *text);
-/* Tells the end to those who wait for nothing else, or to all. */
+/* Tell watchers that wait for nothing else, or all of them, that the process has ended. */
 void watchers_tell_end(struct task *t, bool all);
 
 /* --- task.c: processes --- */
-/* fds: those that come along, in order (borrowed). False if the client broke the protocol. */
+/* Start a process; f has its descriptors. Return false if the client broke the protocol. */
 bool task_exec(struct peer *p, struct ctl_exec *m, struct chan_frame *f);
 void task_join(struct peer *p, const struct ctl_join *m, struct chan_frame *f);
 void task_signal(struct peer *p, const struct ctl_signal *m);
 void task_resize(struct peer *p, const struct ctl_resize *m);
-/* A process of our own: input becomes its descriptor 0 (borrowed). False if init takes no more.
- */
+/* Start a process for the supervisor itself; input becomes its descriptor 0 (borrowed). Return
+ * false if init takes no more. */
 bool task_internal(struct supervisor *s, const struct exec_spec *spec, int input);
-/* What init says; false if it lies. */
+/* Handle a frame from init; return false if it is invalid. */
 bool task_on_frame(struct supervisor *s, struct chan_frame *f);
-/* The client is gone: its processes go on, nobody is told. */
+/* The client is gone: free its handles. Its processes go on, and it is not told. */
 void tasks_orphan(struct supervisor *s, struct peer *p);
-/* The room is dead: reports every process that is left as killed. */
+/* The room is dead: report every remaining process as killed. */
 void tasks_end(struct supervisor *s, bool oom_killed);
-/* Nobody who asked for a process waits for its last output any more. */
+/* Return true if no client that started a process still waits for its last output. */
 bool tasks_delivered(const struct supervisor *s);
-/* Tells them without it. */
+/* Tell those clients that their processes have ended, without waiting for the output to be read. */
 void tasks_give_up(struct supervisor *s);
-/* Processes that run, and that were ever asked for; in a kept sandbox without helpers of ours. */
+/* Number of running processes, and of all that were ever started. In a kept sandbox, processes of
+ * the supervisor itself do not count. */
 uint64_t tasks_running(const struct supervisor *s);
 uint64_t tasks_total(const struct supervisor *s);
-/* Closes every log. */
+/* Close every log. */
 void tasks_close(struct supervisor *s);
 
-/* --- deadline.c: their ends --- */
-/* By way of init. */
+/* --- deadline.c: how processes are ended --- */
+/* Send a signal through init. */
 void deadline_signal(struct task *t, uint8_t signo, enum ctl_scope scope);
-/* KILL, by way of init; if that does not help soon, by other ways to all that belongs to t. */
+/* Send KILL through init. If that has no effect soon, kill everything that belongs to t by other
+ * means. */
 void deadline_kill(struct task *t, enum ctl_scope scope);
-/* Ends t when its time is over, if it has a deadline. */
+/* End t when its time is over, if it has a deadline. */
 void deadline_start(struct task *t);
-/* Sends the TERM of sandbox_end() to all in the room, once: as soon as init is starting no command,
- * which might miss it. */
+/* Send the TERM of sandbox_end() to everything in the room, once, as soon as init is not starting a
+ * command any more, which might miss it. */
 void deadline_tell_room(struct supervisor *s);
 
-/* --- output.c: what processes print --- */
-/* Makes pipes and takes the client's ends out of the frame. ret_fds: the process's ends (owned by
- * the caller), -1 for what it has not. 0 or -errno. */
+/* --- output.c: output of processes --- */
+/* Make pipes and take the client's ends out of the frame. ret_fds: the process's ends (owned by the
+ * caller), -1 where it has none. Return 0 or -errno. */
 _warn_unused_ int output_prepare(
 	struct task *t, const struct ctl_exec *m, struct chan_frame *f, int ret_fds[3]);
-/* Makes the log: after init was asked, so that both work at the same time. */
+/* Make the log. Call this after init was asked, so that both work at the same time. */
 void output_open_log(struct task *t, const struct ctl_exec *m);
-/* The process runs; master (taken): its terminal, or -1. 0 or -errno. */
+/* The process runs; master (taken): its terminal, or -1. Return 0 or -errno. */
 _warn_unused_ int output_started(struct task *t, int master);
-/* What it prints from now on also goes to these pipes, which are taken. -EBUSY: somebody has it;
- * -EINVAL: that is not to be had. */
+/* Send the process's output from now on to these pipes (taken) as well. Return -EBUSY if another
+ * client reads it, -EINVAL if this output cannot be shared. */
 _warn_unused_ int output_share(struct task *t, int fds[2]);
-/* The process has ended: takes what it left. */
+/* The process has ended: read what is left in its pipes. */
 void output_exited(struct task *t);
-/* True if the client that asked for it has everything that it will get. */
+/* Return true if the client that started it has all the output that it will get. */
 bool output_is_delivered(const struct task *t);
-/* True if nobody can print into it any more. */
+/* Return true if no process can write to it any more. */
 bool output_is_closed(const struct task *t);
-/* Closes all that is open; what is still in pipes is lost. */
+/* Close everything; data that is still in pipes is lost. */
 void output_close(struct task *t);
-/* Writes meta.json. */
+/* Write meta.json. */
 void output_write_meta(struct task *t);
-/* Members of a JSON object: how it ended. */
+/* Write JSON members that say how the process ended. */
 void output_describe_end(struct jsonout *o, const struct task *t);
-/* The files go, for good. */
+/* Remove the files. */
 void output_remove(struct task *t);
-/* Bytes of the host's disk. */
+/* Return how many bytes of the host's disk the log uses. */
 uint64_t output_size(const struct task *t);
 
-/* Called by output.c: the client has got all, or a log was closed. */
+/* Called by output.c when the client has everything, or when a log was closed. */
 void task_on_output(struct task *t);
 
 /* --- record.c --- */
-/* Writes the record as things are now. */
+/* Write the record of the present state. */
 _warn_unused_ int record_write(struct supervisor *s, struct cloche_err *err);
-/* Of a kept sandbox: the same without a caller to tell, now or soon. */
+/* The same for a kept sandbox, now or soon, without reporting errors to the caller. */
 void record_update(struct supervisor *s);
 void record_update_soon(struct supervisor *s);
 
-/* Why the sandbox ends; NULL: it does not. */
+/* Return why the sandbox ends, or NULL if it does not. */
 const char *record_reason_name(const struct supervisor *s);
 
-/* --- recording.c: of a sandbox with a full record; else nothing is done --- */
-/* dirs: of logs, of contents (borrowed). */
+/* --- recording.c: for a sandbox with a full record; otherwise these do nothing --- */
+/* dirs: the directories of logs and of contents (borrowed). */
 _warn_unused_ int recording_start(struct supervisor *s, const int dirs[2], struct cloche_err *err);
-/* Has it look at the room's files as they are; sandbox_go_on is called when it has. */
+/* Have the recorder scan the room's files; sandbox_go_on is called when it is done. */
 _warn_unused_ int recording_look(struct supervisor *s, struct cloche_err *err);
 /* note: JSON members, or NULL. */
 void recording_exec_started(struct task *t, const char *note);
 void recording_exec_failed(struct task *t, const char *why);
-/* Sets t->unrecorded until it is on record. */
+/* Set t->unrecorded until the end is on record. */
 void recording_exec_ended(struct task *t);
-/* The room is dead: the last look, as soon as every command is on record. */
+/* The room is dead: start the last scan as soon as every command is on record. */
 void recording_finish(struct supervisor *s);
-/* What is there is not on record yet. */
+/* Return true while the existing files are not on record yet. */
 bool recording_is_awaited(const struct supervisor *s);
 bool recording_is_over(const struct supervisor *s);
 
 /* --- sandbox.c: the room's life --- */
-/* START has come. Takes m's content; fds (borrowed) are those of START. Failure is reported to the
- * owner here. */
+/* START has arrived. Takes m's content; fds (borrowed) are those of START. Failures are reported to
+ * the owner here. */
 void sandbox_start(struct supervisor *s, struct ctl_start *m, const int *fds);
-/* What is recorded was looked at: clients may begin. */
+/* The existing files were scanned: clients may begin. */
 void sandbox_go_on(struct supervisor *s);
-/* TERM, then KILL after the grace period; the first reason stays, a shorter grace wins. */
+/* Send TERM, then KILL after the grace period. The first reason stays, the shortest grace wins. */
 void sandbox_end(struct supervisor *s, enum ctl_reason reason, uint64_t grace_usec);
-/* Everything in the room dies now. */
+/* Kill everything in the room now. */
 void sandbox_kill(struct supervisor *s, enum ctl_reason reason);
-/* The same, and clients are told why. */
+/* The same, and tell clients why. */
 void sandbox_fail(struct supervisor *s, const struct cloche_err *err);
-/* Writes what is queued towards init. */
+/* Write the frames that are queued for init. */
 void sandbox_flush_init(struct supervisor *s);
-/* So much waits for init that no more should be asked of it. */
+/* Return true if so much is queued for init that nothing more should be asked of it. */
 bool sandbox_init_is_full(const struct supervisor *s);
-/* A helper has ended: goes on if that was waited for. */
+/* A helper has ended: continue the end of the sandbox if it waited for that. */
 void sandbox_check_end(struct supervisor *s);
 
 /* --- choose.c: providers --- */
 typedef int (*create_fn)(struct supervisor *s, const struct provider *p, struct cloche_err *err);
-/* Has the one create the room that START names, or the first that works. */
+/* Create the room with the provider that START names, or with the first that works. */
 _warn_unused_ int choose_provider(struct supervisor *s, create_fn create, struct cloche_err *err);
 
-/* --- request.c: what clients ask about the room --- */
+/* --- request.c: requests of clients about the room --- */
 void request_stats(struct peer *p);
-/* Of STOP for an idle sandbox: true, and refused, if a command runs, or another process that a
- * client waits for. */
+/* For STOP with if_idle: return true, and refuse the request, if a command runs, or another process
+ * that a client waits for. */
 bool request_refuse_stop(struct peer *p);
-/* Answers with what is known now. */
+/* Answer with the present figures. */
 void request_answer_stats(struct peer *p);
-/* False if the client broke the protocol. */
+/* Return false if the client broke the protocol. */
 bool request_forward(struct peer *p, struct chan_frame *f);
 void request_layers(struct peer *p);
-/* False if the client broke the protocol. */
+/* Return false if the client broke the protocol. */
 bool request_policy(struct peer *p, struct chan_frame *f);
 void forwards_stop(struct supervisor *s);
 
-/* --- sample.c: peaks that the kernel does not keep --- */
-/* Looks now and then at what the room uses, as long as it lives. */
+/* --- sample.c: peaks that the kernel does not record --- */
+/* Read the room's usage from time to time as long as the room lives. */
 void sample_start(struct supervisor *s);
 
 /* --- helpers.c: gateway and broker --- */
-/* Starts the broker; *ret_ca_fd is the pipe with the certificates (owned by the caller). config_fd
+/* Start the broker. *ret_ca_fd is the pipe with the certificates (owned by the caller). config_fd
  * is borrowed. */
 _warn_unused_ int helpers_start(
 	struct supervisor *s, int config_fd, int *ret_ca_fd, struct cloche_err *err);
-/* Has the gateway started when the room first uses its network, or a moment from now. It gets the
- * room's listeners and ours are closed. A failure then ends the sandbox. */
+/* Start the gateway when the room first uses its network, or a moment from now. It gets the room's
+ * listeners, and ours are closed. A failure then ends the sandbox. */
 _warn_unused_ int helpers_watch(struct supervisor *s, struct cloche_err *err);
-/* Asks the broker for its figures: peers_answer_stats is called when they are there, or when it
- * takes too long. False if nobody can be asked. */
+/* Ask the broker for its figures. peers_answer_stats is called when they arrive or when that takes
+ * too long. Return false if the broker cannot be asked. */
 bool helpers_ask_counts(struct supervisor *s);
-/* Hands the broker a client's socket (borrowed), over which it will get a new policy. */
+/* Hand the broker a client's socket (borrowed), over which it will get a new policy. */
 _warn_unused_ int helpers_pass_policy(struct supervisor *s, int client, struct cloche_err *err);
-/* Ends them: the gateway first, so that the broker can still log what the gateway saw. */
+/* End both, the gateway first, so that the broker can still log what the gateway reported. */
 void helpers_stop(struct supervisor *s);
 bool helpers_gone(const struct supervisor *s);
-/* Waits a moment for a helper's own account of a failure and puts it into err. */
+/* Wait a moment for a helper's own report of a failure and put it into err. */
 void helpers_explain(struct supervisor *s, struct cloche_err *err);

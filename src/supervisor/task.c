@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: a task is a process of the room; watchers are clients' handles of it. Init
- * knows it by a number that no client sees; those that clients may join have one more, in the order
- * in which they were asked for. Init answers each EXEC once with FAILED, or with STARTED and later
- * EXITED; anything else is a lie, and the caller ends the room. What init says is never believed
- * beyond that: numbers, a wait status, one descriptor that is checked to be a terminal.
+ * knows it by a number that no client sees; tasks that clients may join have another number, in the
+ * order in which they were started. Init answers each EXEC once with FAILED, or with STARTED and
+ * later EXITED; for anything else the caller ends the room. Nothing from init is trusted beyond
+ * that: numbers, a wait status, one descriptor that is checked to be a terminal.
  *
  * In a kept sandbox a task that has ended stays, with its result and its log, until there are too
  * many of them. */
@@ -27,7 +27,7 @@
 enum {
 	MAX_TASKS = 4096,
 	MAX_PAST = 64,  /* logs of ended processes */
-	PAST_BYTES = 4, /* times what one log may have: of all of them */
+	PAST_BYTES = 4, /* limit of all logs together, in multiples of one log's limit */
 	PTMX_MAJOR = 5,
 	PTMX_MINOR = 2
 };
@@ -52,8 +52,8 @@ static void task_free(struct task *t)
 	free(t);
 }
 
-/* The oldest logs go. Those into which somebody still prints are not counted: without a reader
- * their writers would die. */
+/* Remove the oldest logs. Logs that processes still write to are not counted: without a reader
+ * those processes would die. */
 static void forget_oldest(struct supervisor *s)
 {
 	uint64_t bytes = 0, most = PAST_BYTES * (s->start.log_bytes ? s->start.log_bytes
@@ -82,7 +82,7 @@ static void on_forget(struct loop_timer *t)
 	forget_oldest(container_of(t, struct supervisor, forget));
 }
 
-/* A moment later: nobody shall wait for files that are removed. */
+/* Do it a moment later, so that no client waits for the removal of files. */
 static void forget_later(struct supervisor *s)
 {
 	if (!s->forget.loop && loop_timer_set(s->loop, &s->forget, clock_mono_usec() + FORGET_AFTER,
@@ -106,8 +106,9 @@ void task_on_output(struct task *t)
 
 /* --- starting --- */
 
-/* A pipe belongs to whoever made it, so a user of the room that is nobody outside could use it but
- * not open it by name (/dev/stdout). Anonymous pipes alone: a named one is a file of the host. */
+/* A pipe belongs to the user who made it, so a user of the room that does not exist outside could
+ * use it but not open it by name (/dev/stdout). This is for anonymous pipes only: a named one is a
+ * file of the host. */
 static void lend_pipes(const struct room *room, const struct exec_spec *spec, const int fds[3])
 {
 	for (unsigned i = 0; i < 3; i++) {
@@ -153,7 +154,7 @@ static struct task *task_new(struct supervisor *s, const struct exec_spec *spec)
 	return t;
 }
 
-/* The sandbox's own environment, directory, user and time for what the client left out. */
+/* Fill in the sandbox's environment, directory, user and timeout where the client gave none. */
 static int inherit(const struct supervisor *s, struct ctl_exec *m)
 {
 	struct exec_spec *spec = &m->spec;
@@ -186,13 +187,14 @@ static int inherit(const struct supervisor *s, struct ctl_exec *m)
 	return 0;
 }
 
-/* A value amid its output is nothing for a log, but something for a full record. */
+/* Return whether the output is captured. The output of a raw process is not logged, but a full
+ * record includes it. */
 static bool is_captured(const struct supervisor *s, const struct ctl_exec *m)
 {
 	return s->start.recorded || (s->start.kept && !(m->flags & CTL_EXEC_RAW));
 }
 
-/* Fills fds with what the process shall have (owned by the caller). 0 or -errno. */
+/* Fill fds with the process's descriptors (owned by the caller). Return 0 or -errno. */
 static int arrange_output(
 	struct task *t, const struct ctl_exec *m, struct chan_frame *f, int fds[3])
 {
@@ -282,7 +284,7 @@ bool task_internal(struct supervisor *s, const struct exec_spec *spec, int input
 	return true;
 }
 
-/* --- what clients ask about processes --- */
+/* --- requests of clients about processes --- */
 
 void task_join(struct peer *p, const struct ctl_join *m, struct chan_frame *f)
 {
@@ -344,9 +346,10 @@ void task_resize(struct peer *p, const struct ctl_resize *m)
 	}
 }
 
-/* --- what init says --- */
+/* --- frames from init --- */
 
-/* A room cannot make device nodes, so that number says that it really is a terminal's master. */
+/* A room cannot make device nodes, so the device number proves that fd is the master of a
+ * terminal. */
 static bool is_terminal_master(int fd)
 {
 	struct stat st;
@@ -372,16 +375,16 @@ static bool on_started(struct supervisor *s, struct chan_frame *f)
 	t->pid = m.pid;
 	if (t->captured && t->tty && output_started(t, TAKE_FD(f->fds[0])) < 0)
 		deadline_signal(t, SIGKILL, CTL_SCOPE_PROCESS);
-	/* Whoever started it and does not read along looks at the record next. */
+	/* A client that does not read the output will probably look at the record next. */
 	if (t->captured && output_is_delivered(t))
 		record_update(s);
 	else if (t->captured)
 		record_update_soon(s);
-	/* (A peer that is dropped takes its handles away at the end of this turn.) */
+	/* (The handles of a dropped peer are freed at the end of this iteration.) */
 	DL_FOREACH_SAFE (t->watchers, w, tmp)
 		if (!w->peer->dead)
 			watcher_tell_started(w, t->captured ? t->input : t->tty ? f->fds[0] : -1);
-	/* Asked for when everybody else had heard of the end already. */
+	/* The command was started after all others had got TERM. */
 	if (s->state == SUP_ENDING && !s->term_due)
 		deadline_signal(t, SIGTERM, CTL_SCOPE_GROUP);
 	deadline_tell_room(s);
@@ -443,8 +446,8 @@ static bool on_failed(struct supervisor *s, struct str payload)
 	return true;
 }
 
-/* Names a limit as the cause if it struck since the last look. Costs a few small files, so only
- * asked if a process failed. */
+/* Report a limit as the cause if it was hit since the last check. This reads a few small files, so
+ * do it only if a process failed. */
 static void look_for_limits(struct supervisor *s, struct ctl_exec_exited *m)
 {
 	struct room_usage u = {0};
@@ -457,8 +460,7 @@ static void look_for_limits(struct supervisor *s, struct ctl_exec_exited *m)
 	s->pids_refused_seen = u.pids_refused;
 }
 
-/* The process has ended: its result is told and, if it was captured, kept. Frees t if it is
- * not. */
+/* The process has ended: report its result and, if it was captured, keep it, else free t. */
 static void ended(struct task *t, int status, bool oom_killed)
 {
 	struct supervisor *s = t->sup;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: a watcher is one client's handle of one process. Who asked for the process
- * has one, whoever joined it has one more each; all hear of its start and of its end. Those of a
- * client that is dropped go at the end of the loop's turn, so that lists of them can be walked. */
+/* Theory of operation: a watcher is one client's handle of one process. The client that started the
+ * process has one, and so has each client that joined it; all are told when it starts and ends. The
+ * watchers of a dropped client are freed at the end of the loop's iteration, so that lists of them
+ * can be walked. */
 #include "supervisor/supervisor.h"
 
 #include <utlist.h>
@@ -16,7 +17,6 @@ void watcher_free(struct watcher *w)
 	free(w);
 }
 
-/* NULL if there are too many, or no memory. */
 struct watcher *watcher_new(struct task *t, struct peer *p, uint32_t exec, bool own)
 {
 	struct watcher *w = t->sup->watchers_n < MAX_WATCHERS ? calloc(1, sizeof(*w)) : NULL;
@@ -59,7 +59,6 @@ void watcher_tell_started(struct watcher *w, int fd)
 	peer_sent(w->peer, ctl_send_exec_started(&w->peer->chan, &m, fd));
 }
 
-/* Tells the end and forgets the handle. */
 void watcher_tell_exited(struct watcher *w)
 {
 	struct ctl_exec_exited m = w->task->result;
@@ -82,8 +81,8 @@ void watchers_fail(struct task *t, int code, int sys_errno, const char *text)
 	}
 }
 
-/* Those who asked for the process hear of its end when they have its output. A client that is
- * dropped on the way takes all its handles along, so the list is looked at anew each time. */
+/* A client that started the process is told that it ended once it has the output. A client that is
+ * dropped on the way takes all its handles along, so search the list from the start each time. */
 void watchers_tell_end(struct task *t, bool all)
 {
 	struct watcher *w;
