@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: what is refused is told with the process that asked for it. Only what is
- * refused: finding out costs a look through the room's processes. The supervisor looks; a refused
- * request, or an event of the gateway, waits for its answer, but not long, and only so many a
- * second do: the others, and those for whom nobody is found, are told without. */
+/* Theory of operation: the log says which process made a request that is refused. This is done for
+ * refusals only, because it takes a search through the room's processes. The supervisor does the
+ * search. A refused request, or an event of the gateway, waits a short time for its answer. Only so
+ * many a second are looked up; the others, and those for which no process is found, are logged
+ * without one. */
 #include "broker/attribute.h"
 #include "base/clock.h"
 #include "broker/broker_internal.h"
@@ -24,7 +25,7 @@ struct question {
 	struct question *prev, *next;
 	struct broker *broker;
 	uint32_t number;
-	uint32_t stream; /* that waits; 0: the event does */
+	uint32_t stream; /* number of the one that waits; 0: the event waits */
 	struct loop_timer late;
 	size_t event_n;
 	char event[]; /* payload of a NET_EVENT */
@@ -100,7 +101,7 @@ bool attribute_answer(struct broker *b, struct str payload)
 	DL_FOREACH (b->attribution.waiting, q)
 		if (q->number == m.number)
 			break;
-	if (!q) /* it was late */
+	if (!q) /* the answer came too late */
 		return true;
 	owner = (struct log_owner){.pid = m.pid, .name = m.name, .program = m.program};
 	go_on(q, m.pid ? &owner : NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Which process of the room asked for what is refused. */
+/* Find out which process of the room made a refused request. */
 
 #include "base/macro.h"
 #include "base/str.h"
@@ -18,19 +18,20 @@ struct log_owner {
 	struct str name, program;
 };
 
-/* What the supervisor has been asked and has not answered. */
+/* Questions that the supervisor has not answered yet. */
 struct attribution {
 	struct question *waiting;
 	unsigned n;
-	unsigned asked;  /* in this second */
+	unsigned asked;  /* questions sent in this second */
 	uint64_t second; /* monotonic */
 	uint32_t next;   /* number of a question */
 };
 
-/* Whether s, which is refused, waits until it is known whose it is; refuse_policy() comes then. */
+/* Ask which process made the refused request s. Return true if s waits for the answer;
+ * refuse_policy() is then called later. */
 _warn_unused_ bool attribute_request(struct stream *s);
-/* The same for what the gateway has refused; it is logged later then. */
+/* The same for a refusal by the gateway. If true is returned, the event is logged later. */
 _warn_unused_ bool attribute_event(struct broker *b, const struct net_event *e, struct str payload);
-/* The supervisor's answer. False if it is malformed. */
+/* Take the supervisor's answer. Return false if it is malformed. */
 _warn_unused_ bool attribute_answer(struct broker *b, struct str payload);
 void attribute_free(struct broker *b);

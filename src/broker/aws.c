@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation (INV-SECRET-SCOPE): the room signs its requests to AWS with surrogates. What
- * it signed is verified first, on the request as it came, so that a signature serves no other
- * request than that which it was made for; if only the body's hash can tell, the body is
- * collected. Then the session token takes its real value, and when everything else about the head
- * is final, it is signed with the real credentials, in the form that the room's client used. Chunks
- * that carry signatures of their own pass through a rewriter. Whatever cannot be signed is refused:
- * a request never goes on with the room's signature to a host in scope.
+/* Theory of operation (INV-SECRET-SCOPE): the room signs its requests to AWS with surrogates. The
+ * signature is verified first, on the request as it came, so that it cannot serve another request
+ * than the one it was made for. If this needs the body's hash, the body is collected. Then the
+ * session token gets its real value. When everything else in the head is final, the request is
+ * signed with the real credentials, in the form that the room's client used. Chunks with signatures
+ * of their own pass through a rewriter. A request that cannot be signed is refused: none goes to a
+ * host in scope with the room's signature.
  *
- * Other people's credentials would let the room carry data to where they have a say: they are taken
- * out, and a presigned URL, which would be nothing without them, is refused. */
+ * Foreign credentials would let the room send data to somebody else's account, so they are removed.
+ * A presigned URL is useless without them, so it is refused. */
 #include "broker/aws.h"
 #include "aws/chunks.h"
 #include "aws/request.h"
@@ -26,8 +26,8 @@
 #include <time.h>
 
 enum {
-	WHOLE_MAX = 64 * 1024 * 1024, /* of a body that is signed by a hash which nothing says */
-	EXTRA_FIELDS = 4,             /* of the model, which are no fields there */
+	WHOLE_MAX = 64 * 1024 * 1024, /* of a body whose signed hash the request does not state */
+	EXTRA_FIELDS = 4,             /* signed fields that the model keeps elsewhere */
 	SKEW_MINUTES = 5,
 };
 
@@ -43,13 +43,13 @@ struct aws_accounts {
 
 /* A request to a host in the scope of some account. */
 struct aws_stream {
-	struct aws_account *account; /* with whose surrogates it is signed; NULL: it is not */
+	struct aws_account *account; /* whose surrogates signed it; NULL: none */
 	struct aws_auth auth;
 	struct aws_form form;
 	bool verified;
-	unsigned foreign;          /* credentials that were taken out */
-	struct aws_chunks *chunks; /* of a body that is streamed; NULL: it has no signed ones */
-	size_t held;               /* of those, as it is accounted for */
+	unsigned foreign;          /* credentials that were removed */
+	struct aws_chunks *chunks; /* rewriter of a streamed body; NULL: no signed chunks */
+	size_t held;               /* bytes that it holds, as they are accounted for */
 };
 
 static struct aws_stream *aws_of(const struct stream *s)
@@ -126,8 +126,8 @@ static void aws_add_field(struct view *v, struct str name, struct str value)
 	v->fields[v->req.n_fields++] = (struct aws_field){name, value};
 }
 
-/* As it goes out: what is written depends on how, so nothing of the framing but a length that is
- * written in any case. */
+/* View the request as it goes out. Its framing depends on the protocol and is left out, except for
+ * a length that is written in any case. */
 static void aws_view_outgoing(const struct stream *s, struct view *v)
 {
 	const struct http_head *h = &s->head;
@@ -145,13 +145,13 @@ static void aws_view_outgoing(const struct stream *s, struct view *v)
 	aws_add_field(v, STR("content-length"), str_make(v->length, (size_t)n));
 }
 
-/* What follows a WebSocket's handshake is no body. */
+/* Bytes after a WebSocket's handshake are not a body. */
 static bool aws_has_body(const struct stream *s)
 {
 	return s->framing != NET_BODY_NONE && s->kind == NET_KIND_HTTP;
 }
 
-/* As the room sent it: with what the gateway took out of the fields. */
+/* View the request as the room sent it, with the fields that the gateway took out. */
 static void aws_view_room(const struct stream *s, struct view *v)
 {
 	aws_view_outgoing(s, v);
@@ -182,7 +182,8 @@ static bool aws_covers(const struct stream *s, const struct aws_account *a)
 	return masked_secret_covers(a->credential.key_id, &s->host);
 }
 
-/* Whether the host is in the scope of any; whether all of those let others' credentials pass. */
+/* Return whether the host is in the scope of an account, and whether all such accounts let foreign
+ * credentials pass. */
 static bool aws_in_scope(const struct stream *s, bool *ret_allow_foreign)
 {
 	const struct aws_accounts *a = s->broker->aws;
@@ -198,7 +199,7 @@ static bool aws_in_scope(const struct stream *s, bool *ret_allow_foreign)
 	return found;
 }
 
-/* Only over verified TLS there is any. */
+/* Accounts are used over verified TLS only. */
 static struct aws_account *aws_find_account(const struct stream *s, struct str key_id)
 {
 	const struct aws_accounts *a = s->broker->aws;
@@ -209,7 +210,7 @@ static struct aws_account *aws_find_account(const struct stream *s, struct str k
 	return NULL;
 }
 
-/* Somebody else's. Returns 0, or -1 if the log cannot be written. */
+/* Remove a foreign credential. Return 0, or -1 if the log cannot be written. */
 static int aws_strip(struct stream *s, struct str name)
 {
 	if (http_fields_remove(&s->head.fields, name) == 0)
@@ -242,8 +243,9 @@ static bool aws_has_authorization(const struct http_fields *f)
 	return false;
 }
 
-/* No signature of ours: a foreign one, another kind of Authorization, or nothing. If there is a
- * masked secret for the host, what is not of AWS is its business (decide.c). */
+/* Handle a request without a signature of this sandbox: it has a foreign one, another kind of
+ * Authorization, or none. If there is a masked secret for the host, an Authorization that is not
+ * for AWS is left to the filter of secrets (secrets.c). */
 static int aws_judge_foreign(struct stream *s)
 {
 	if (aws_query_has_credential(aws_query_of(http_head_target(&s->head))))
@@ -258,7 +260,7 @@ static int aws_judge_foreign(struct stream *s)
 	return aws_strip(s, STR("x-amz-s3session-token"));
 }
 
-/* Said, not changed: the origin will refuse it. */
+/* Only log it: the origin will refuse the request. */
 static void aws_warn_of_skew(struct stream *s)
 {
 	static const char form[] = "%Y%m%dT%H%M%SZ";
@@ -284,8 +286,8 @@ static void aws_warn_of_skew(struct stream *s)
 		s->broker->lines.unlogged++;
 }
 
-/* The token takes its real value. The signature's field comes back with the real one: until then
- * nobody shall take it for a secret that is not where it belongs. */
+/* Set the real session token. The Authorization field is removed until it is made again, so that no
+ * other filter takes it for a secret in the wrong place. */
 static int aws_verified(struct stream *s)
 {
 	struct http_fields *f = &s->head.fields;
@@ -302,7 +304,7 @@ static int aws_verified(struct stream *s)
 	return 0;
 }
 
-/* 0: verified; 1: the body is needed; -1: refused. */
+/* Return 0 if verified, 1 if the body is needed, -1 if refused. */
 static int aws_check(struct stream *s, struct str body_hash)
 {
 	struct aws_stream *a = aws_of(s);
@@ -324,7 +326,7 @@ static bool aws_is_chunked(const struct aws_auth *auth)
 	return auth->kind == AWS_PAYLOAD_CHUNKS || auth->kind == AWS_PAYLOAD_CHUNKS_TRAILER;
 }
 
-/* What no signature, however good, is made for. NULL: it is fine. */
+/* Return why even a valid signature does not fit the request, or NULL. */
 static const char *aws_why_unfit(const struct stream *s, const struct aws_auth *auth)
 {
 	if (aws_is_chunked(auth) && !aws_has_body(s))
@@ -344,7 +346,7 @@ static int aws_begin(struct stream *s)
 	return aws_check(s, aws_has_body(s) ? STR_NULL : STR(AWS_EMPTY_HASH));
 }
 
-/* Finds what s is signed with, if anything. As aws_check(). */
+/* Find the signature of s, if any, and check it. Return as aws_check(). */
 static int aws_open(struct stream *s, bool allow_foreign)
 {
 	struct aws_stream *a = aws_of(s);
@@ -389,7 +391,7 @@ static struct str aws_body_hash(const struct stream *s, char hash[AWS_HEX])
 	return str_make(hash, AWS_HEX);
 }
 
-/* Before anything changes it. */
+/* Called before any filter changes the body. */
 static int aws_judge_body(struct stream *s)
 {
 	const struct aws_stream *a = aws_of(s);
@@ -399,7 +401,7 @@ static int aws_judge_body(struct stream *s)
 		return 0;
 	if (!a->verified)
 		return MIN(aws_check(s, aws_body_hash(s, hash)), 0);
-	/* It will be signed again for what the filters make of it. */
+	/* The body will be signed again as the filters leave it. */
 	if (a->auth.kind == AWS_PAYLOAD_HASH && !str_eq(a->auth.payload, aws_body_hash(s, hash)))
 		return aws_refuse(s, "The request's body is not the one that was signed.",
 			"x-amz-content-sha256 is not the body's hash");
@@ -408,7 +410,7 @@ static int aws_judge_body(struct stream *s)
 
 /* --- chunks --- */
 
-/* What is held counts among the bodies that are collected. */
+/* Bytes that the rewriter holds count as collected bodies. */
 static int aws_account_for(struct stream *s, struct cloche_err *err)
 {
 	struct aws_stream *a = aws_of(s);
@@ -441,7 +443,7 @@ static int aws_request_end(struct stream *s, struct cloche_err *err)
 			 : chain_request_end(s, CHAIN_AWS + 1, err);
 }
 
-/* A body that was collected passes through at once. */
+/* Pass a collected body through the rewriter at once. */
 static int aws_rewrite_whole(struct stream *s, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf body = BUF_INIT(s->body.max + AWS_CHUNK_MAX);
@@ -487,7 +489,8 @@ static int aws_start_chunks(struct stream *s, struct str seed, struct cloche_err
 
 /* --- signing --- */
 
-/* What stands for the body in the signature. A filter may have changed it. */
+/* Set *ret to the value that stands for the body in the signature. A filter may have changed the
+ * body. */
 static int aws_payload(struct stream *s, char hash[AWS_HEX], struct str *ret)
 {
 	struct aws_stream *a = aws_of(s);
@@ -519,7 +522,7 @@ static int aws_make(struct stream *s, struct cloche_err *err)
 	struct view v;
 	int r;
 
-	/* A length that was signed is written, also if there is no body. */
+	/* Write a length that was signed even if there is no body. */
 	if (s->head.body == HTTP_BODY_NONE && aws_auth_signs(&a->auth, STR("content-length")))
 		http_head_set_body(&s->head, HTTP_BODY_LENGTH, 0);
 	r = aws_payload(s, hash, &text);

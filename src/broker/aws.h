@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The filter that verifies what the room signed for AWS, and signs it with the real credentials. */
+/* The filter that verifies the room's AWS signatures and signs with the real credentials. */
 
 #include "broker/chain.h"
 
@@ -8,6 +8,6 @@ struct broker;
 
 extern const struct filter filter_aws;
 
-/* After the last secret. */
+/* Call this after the last secret was added. */
 _warn_unused_ int aws_setup(struct broker *b, struct cloche_err *err);
 void aws_teardown(struct broker *b);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation (INV-BODY-JUDGED): filters of request bodies are chosen when policy has
- * allowed the request. If there are any, the body is collected, judged before the request has
- * credentials or anything is dialled, and then goes on as it is or as they have made it. */
+/* Theory of operation (INV-BODY-JUDGED): filters of request bodies are chosen after policy has
+ * allowed the request. If there are any, the body is collected, and it is judged before
+ * credentials are added or anything is dialled. Then it goes on unchanged, or as the filters
+ * have changed it. */
 #include "broker/bodies.h"
 #include "broker/broker_internal.h"
 #include "broker/decide.h"
@@ -17,7 +18,7 @@ _Static_assert(
 	(int)FILTERS == (int)NETLOG_TAGS, "each filter has its place in an event of the log");
 
 struct bodies {
-	unsigned set; /* those that judge the body, see filter/filter.h */
+	unsigned set; /* filters that judge the body, see filter/filter.h */
 	struct buf tags[FILTERS];
 };
 
@@ -53,7 +54,7 @@ static int bodies_judge_head(struct stream *s, size_t *whole)
 	return 0;
 }
 
-/* Of the body that was. */
+/* Fields that describe the old body. */
 static const struct str checksums[] = {STR("Content-MD5"), STR("Digest"), STR("Content-Digest"),
 	STR("Repr-Digest"), STR("Content-Encoding")};
 
@@ -78,7 +79,7 @@ static void bodies_keep_tags(struct bodies *c, struct filter_result *result)
 	}
 }
 
-/* Takes what they say. 0, or -1: s was refused. */
+/* Apply the result of the filters. Return 0, or -1 if s was refused. */
 static int bodies_finish(struct stream *s, struct filter_result *result)
 {
 	bodies_keep_tags(bodies_of(s), result);

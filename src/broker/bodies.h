@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The filter that asks those of request bodies (filter/filter.h). */
+/* The filter that runs the filters of request bodies (filter/filter.h). */
 
 #include "broker/chain.h"
 

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: what bodies may take up in both programs together, however many streams
- * there are. The windows of netchan.h bound one stream; here is the bound of all.
+/* Theory of operation: limits on what bodies may take up in the broker and the gateway together,
+ * however many streams there are. The windows of netchan.h limit one stream; this file limits all
+ * of them.
  *
- * Answers: what was sent to the gateway and not credited lies with it, or with the room's
- * connection. Up to UNDER_WAY_MAX each stream may use its window; beyond that a stream gets no more
- * than SHARE, a piece that is worth a credit to the gateway, so each goes on as its client reads
- * and none waits for another. All together cannot pass UNDER_WAY_MAX + NET_MAX_STREAMS * SHARE.
+ * Answers: bytes that were sent to the gateway and not credited are held by it, or by the room's
+ * connection. Up to a total of UNDER_WAY_MAX each stream may use its window. Beyond that a stream
+ * gets no more than SHARE, which is enough for the gateway to give credit, so each stream goes on
+ * as its client reads and none waits for another. The total cannot pass UNDER_WAY_MAX +
+ * NET_MAX_STREAMS * SHARE.
  *
  * Requests: the memory of what waits here for origins that do not take it. There is no fair way to
- * go on with what has arrived already, so at WAITING_MAX whoever sends more is refused. Memory that
- * is empty again is kept for what comes next while there is little of it. */
+ * handle bytes that have already arrived, so beyond WAITING_MAX a request that sends more is
+ * refused. Empty buffers are kept for reuse while the total is small. */
 #include "broker/bounds.h"
 #include "broker/broker_internal.h"
 #include "broker/stream.h"
@@ -33,7 +35,7 @@ void bounds_answer(struct stream *s)
 	s->under_way = now;
 	if (b->bounds.tight && b->bounds.under_way < UNDER_WAY_LOW) {
 		b->bounds.tight = false;
-		b->bounds.full = true; /* and no longer when it is looked at: all go on */
+		b->bounds.full = true; /* flush() then resumes all streams */
 		broker_flush_later(b);
 	}
 }
@@ -56,7 +58,7 @@ bool bounds_request(struct stream *s)
 
 	if (b->bounds.waiting > WAITING_HIGH && buf_len(&s->body) == 0)
 		buf_done_wiped(&s->body);
-	/* What is looked into as a whole has a bound of its own. */
+	/* A body that is collected as a whole has a limit of its own. */
 	now = s->state == STREAM_CLOSED || s->whole ? 0 : s->body.cap;
 	b->bounds.waiting = b->bounds.waiting - s->waiting + now;
 	s->waiting = now;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What bodies may take up, of all streams together. */
+/* Limits on what the bodies of all streams together may take up. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -8,17 +8,18 @@
 struct stream;
 
 struct bounds {
-	size_t under_way, waiting; /* of all streams */
-	size_t collected;          /* bytes of bodies that are looked into as a whole */
+	size_t under_way, waiting; /* uncredited answers; unsent request bodies */
+	size_t collected;          /* bytes of bodies that are collected as a whole */
 	size_t held;               /* bytes of HTTP/2 answers that the gateway does not take yet */
-	bool held_up;              /* a connection is not read until there are less */
+	bool held_up;              /* a connection is not read until `held` is smaller */
 	bool full;                 /* more than OUT_HIGH waited for the gateway */
-	bool tight;                /* a stream waits until others are credited */
+	bool tight;                /* a stream waits until others get credit */
 };
 
-/* After window_out has changed, or s is closed. */
+/* Update the counts after window_out has changed or s was closed. */
 void bounds_answer(struct stream *s);
-/* Bytes of the answer that may go to the gateway now, as far as its windows are concerned. */
+/* Return how many bytes of the answer the windows let go to the gateway now. */
 size_t bounds_answer_room(const struct stream *s);
-/* After `body` has changed, or s is closed; false: more waits than may. */
+/* Update the counts after `body` has changed or s was closed. Return false if more waits than is
+ * allowed. */
 bool bounds_request(struct stream *s);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: one loop. At start the authority's certificate goes out first, because the
- * room's trust bundle waits for it; then the configuration is read, files are loaded, the process
- * narrows itself, and only then is the first byte of the gateway looked at. At the end of an
- * iteration the lines of the log are written, requests that became ready go, and the frames that
- * were gathered are written to the gateway (flush). */
+/* Theory of operation: one loop. At start the authority's certificate is written first, because the
+ * room's trust bundle waits for it. Then the configuration is read, files are loaded, and the
+ * process narrows itself; only then is the first byte of the gateway read. At the end of an
+ * iteration, flush() writes the lines of the log, sends the requests that became ready, and writes
+ * the queued frames to the gateway. */
 #include "broker/broker.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -53,7 +53,7 @@ void broker_fail(struct broker *b)
 	loop_stop(b->loop, 1);
 }
 
-/* Nothing is left of the gateway: the network of this room is gone. */
+/* The gateway has gone, and with it the network of the room. */
 static void gateway_gone(struct broker *b)
 {
 	loop_io_remove(&b->net_io);
@@ -62,7 +62,7 @@ static void gateway_gone(struct broker *b)
 
 static void on_frames(struct loop_job *job);
 
-/* The gateway has taken what waited: its frames and the origins are read again. */
+/* The gateway has taken what waited: read from it and from the origins again. */
 static void resume(struct broker *b)
 {
 	struct stream *s, *tmp;
@@ -102,8 +102,8 @@ void broker_flush_later(struct broker *b)
 	loop_defer(b->loop, &b->flush, flush);
 }
 
-/* A gateway that breaks the protocol is taken over or wrong: either way it is not served. Requests
- * are answered with more bytes than they have, so no more are taken while too much waits. */
+/* A gateway that breaks the protocol is compromised or faulty, so it is not served. Answers have
+ * more bytes than requests, so no more requests are taken while too much waits. */
 static void read_frames(struct broker *b)
 {
 	struct chan_frame f;
@@ -122,7 +122,7 @@ static void read_frames(struct broker *b)
 	if (r > 0 && chan_pending(&b->net) > OUT_HIGH) {
 		b->bounds.full = true;
 	} else if (r > 0) {
-		/* What is left in the buffer does not make the socket readable. */
+		/* Frames left in the buffer do not make the socket readable. */
 		loop_defer(b->loop, &b->frames, on_frames);
 	} else if (r == -EPROTO) {
 		err_set(b->err, E_PROTOCOL, "the gateway broke the protocol");
@@ -161,7 +161,7 @@ int broker_renew_scrubber(struct broker *b, struct cloche_err *err)
 
 	if (r < 0)
 		return r;
-	scrubber_free(b->scrubber); /* streams that use it keep it */
+	scrubber_free(b->scrubber); /* streams that use it keep a reference */
 	b->scrubber = fresh;
 	return 0;
 }
@@ -188,14 +188,14 @@ static int send_counts(struct broker *b)
 	return helper_send_counted(&b->supervisor, &m);
 }
 
-/* The host resolves names in another way now. */
+/* Take the host's resolver files after they have changed. */
 static int take_names(struct broker *b, const struct chan_frame *f)
 {
 	_cleanup_(buf_donep) struct buf resolv = BUF_INIT(64 * 1024), hosts = BUF_INIT(1 << 20);
 
 	if (f->fds_n != 2 || f->payload.n > 0)
 		return -EPROTO;
-	/* What is too large, or cannot be read, is left as it was. */
+	/* If one is too large or cannot be read, nothing changes. */
 	if (b->dialer.resolver && fd_read_to_end(f->fds[0], &resolv) == 0 &&
 		fd_read_to_end(f->fds[1], &hosts) == 0 &&
 		dns_resolver_renew(b->dialer.resolver, buf_str(&resolv), buf_str(&hosts)) < 0)
@@ -203,7 +203,7 @@ static int take_names(struct broker *b, const struct chan_frame *f)
 	return 0;
 }
 
-/* It has nothing else to say to us. */
+/* The supervisor sends no other frames. */
 static int take_order(struct broker *b, struct chan_frame *f)
 {
 	if (f->type == HELPER_COUNT && f->payload.n == 0 && f->fds_n == 0)
@@ -261,12 +261,13 @@ static void on_sweep(struct loop_timer *t)
 		broker_fail(b);
 }
 
-/* Everything that needs files, then the narrowing, then the gateway. */
+/* Do everything that needs files, then narrow, then serve the gateway. */
 static int serve(struct broker *b)
 {
 	int r = broker_narrow_first(b->err);
 
-	/* jansson would open a file for it; what stands in bodies must not be made to collide. */
+	/* Without a seed jansson would open a file for one. It is random, so that bodies cannot be
+	 * made to collide. */
 	json_object_seed((size_t)rand_u64() | 1);
 	if (r == 0)
 		r = b->offline ? 0 : dial_setup(b, b->err);
@@ -301,11 +302,11 @@ void broker_configured(struct broker *b)
 		r = helper_send_ready(&b->supervisor);
 	if (r == 0)
 		r = chan_flush(&b->supervisor);
-	if (r < 0) /* nobody is there any more */
+	if (r < 0) /* the client or the supervisor has gone */
 		loop_stop(b->loop, 0);
 }
 
-/* The start-up critical path: as little as possible before it. */
+/* This is on the critical path of the start-up: do as little as possible before it. */
 static int publish_cert(struct broker *b, int fd)
 {
 	_cleanup_(buf_donep) struct buf pem = BUF_INIT(2 * TLS_CERT_MAX);
@@ -316,7 +317,7 @@ static int publish_cert(struct broker *b, int fd)
 	r = tls_ca_add_pem(b->ca, &pem);
 	if (r == 0)
 		r = fd_write_all(fd, buf_data(&pem), buf_len(&pem));
-	/* A supervisor that does not want it will not wait for it either. */
+	/* A supervisor that has closed the pipe does not wait for it either. */
 	return r < 0 && r != -EPIPE ? err_sys(b->err, -r, "write the authority's certificate") : 0;
 }
 
@@ -333,7 +334,7 @@ static int start(struct broker *b, const struct broker_fds *fds)
 		return err_sys(b->err, -r, "set up channels");
 	b->net.watched = true;
 	chan_refuse_fds(&b->net);
-	fd_raise_limit(); /* each connection of the room may become one here */
+	fd_raise_limit(); /* each connection of the room may need one here */
 	b->loop = loop_new();
 	if (!b->loop)
 		return err_sys(b->err, errno, "make the event loop");
@@ -389,7 +390,7 @@ static void tear_down(struct broker *b)
 	free(b);
 }
 
-/* As far as it can still be said. */
+/* Tell the supervisor why, if that is still possible. */
 static void say_why(struct broker *b)
 {
 	int r = b->supervisor.fd >= 0 ? helper_send_failed(&b->supervisor, b->err) : -EPIPE;

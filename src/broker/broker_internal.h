@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The broker of one network, as the files of this folder see it; who calls whom:
+/* The broker of one network, as the files of this folder see it. The path of a request:
  *
  *	gateway -> stream.c (frames, credit) -> decide.c (policy, secrets) -> dial.c (addresses)
- *		-> upstream.c (one connection), upstream_h1.c or upstream_h2.c (what is spoken)
+ *		-> upstream.c (one connection), upstream_h1.c or upstream_h2.c (its protocol)
  *		-> response.c (frames back) -> stream.c
  *	refuse.c answers in place of an origin; pool.c keeps connections; log.c writes lines. */
 
@@ -37,15 +37,15 @@ struct upstream;
 
 struct broker {
 	struct loop *loop;
-	struct cloche_err *err; /* why it ends, if that is a failure */
+	struct cloche_err *err; /* why the broker ends, if that is a failure */
 
 	struct chan supervisor, net, conf;
 	struct loop_io supervisor_io, net_io, conf_io;
 	struct loop_job flush, frames;
 	struct config *config; /* until it is complete */
 	bool serving;          /* configured and narrowed */
-	bool hello;            /* the gateway has said it */
-	bool rest_due;         /* something happened since memory was given back */
+	bool hello;            /* the gateway has sent HELLO */
+	bool rest_due;         /* something happened since memory was last given back */
 	struct loop_timer sweep;
 
 	struct tls_ca *ca;
@@ -62,25 +62,25 @@ struct broker {
 	struct bounds bounds;
 	struct dialer dialer;
 	struct pool pool;
-	struct origin *origins; /* what they speak, oldest first */
+	struct origin *origins; /* the protocols that they speak, oldest first */
 	struct origin_probe *probes;
 	struct upstream *dead_upstreams;
 	struct minting minting;
 	struct attribution attribution;
 	struct log_lines lines;
 	struct tape tape;
-	struct offline *offline; /* NULL: there are origins */
+	struct offline *offline; /* NULL: requests go to real origins */
 
 	uint64_t bytes_in, bytes_out; /* of bodies: from origins to the room, and back */
 	struct coding_budget coding;
-	char scratch[SCRATCH], plain[SCRATCH]; /* as it came, decoded */
+	char scratch[SCRATCH], plain[SCRATCH]; /* bytes as received; decoded bytes */
 };
 
-/* Ends the program with this failure. */
+/* End the program with a failure. */
 void broker_fail(struct broker *b);
-/* The values of secrets are others now. */
+/* Make a new scrubber after the value of a secret has changed. */
 _warn_unused_ int broker_renew_scrubber(struct broker *b, struct cloche_err *err);
-/* Writes what waits for the supervisor. 0 or -errno. */
+/* Write what is queued for the supervisor. Return 0 or -errno. */
 _warn_unused_ int broker_flush_supervisor(struct broker *b);
-/* Something waits in the channel: it is written at the end of the iteration. */
+/* Write the channel to the gateway at the end of this loop iteration. */
 void broker_flush_later(struct broker *b);

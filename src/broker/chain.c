@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: the table of filters, and nothing that knows what one of them does. */
+/* Theory of operation: the table of filters. Nothing here knows what a filter does. */
 #include "broker/chain.h"
 #include "broker/aws.h"
 #include "broker/bodies.h"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation (INV-NO-SECRET-INSIDE): a secret can be looked for only in what is not
- * compressed, so if there are secrets an answer's content coding ends here, and the room gets
- * the plain content. It is decoded no further than the gateway takes it: what came and waits is at
- * most what is read at once, since nothing more is read until it is gone; and the end of an answer
- * waits with it, when its connection serves others already.
+/* Theory of operation (INV-NO-SECRET-INSIDE): a secret can be found only in plain content. So if
+ * there are secrets, an answer's content coding is removed here, and the room gets the plain
+ * content. No more is decoded than the gateway takes. What waits is at most one read, because
+ * nothing more is read until it has been passed on. The end of an answer waits as well; by then the
+ * connection may already serve other streams.
  *
- * An origin that could send a secret back is asked for no coding that cannot be decoded here. What
- * it sends so all the same is refused if the request carried a secret, and else passed on as it is:
- * a coding that nobody asked for, and a part of a coded whole (206). */
+ * An origin that could send a secret back is offered only codings that can be decoded here. It may
+ * still use another one, or send a part of a coded whole (206). Such an answer is refused if the
+ * request carried a secret, and otherwise passed on as it is. */
 #include "broker/codings.h"
 #include "broker/broker_internal.h"
 #include "broker/refuse.h"
@@ -25,7 +25,7 @@ enum { REST_MAX = 2 * SCRATCH };
 
 struct codings {
 	struct coding_decoder *decoder;
-	struct buf rest; /* came, and waits */
+	struct buf rest; /* received bytes that wait */
 	bool waits, ended;
 	struct http_fields trailers;
 };
@@ -57,8 +57,9 @@ static bool codings_is_in_scope(const struct stream *s)
 	return false;
 }
 
-/* Of what the room accepts, an origin that could send a secret back is offered what can be decoded.
- * A part of something coded cannot, nor messages that are compressed one by one. */
+/* An origin that could send a secret back is offered those codings that the room accepts and that
+ * can be decoded here. A part of coded content cannot be decoded, nor can messages that are
+ * compressed one by one. */
 static int codings_prepare(struct stream *s)
 {
 	static const struct str of_messages[] = {
@@ -81,7 +82,7 @@ static int codings_prepare(struct stream *s)
 
 /* --- what comes --- */
 
-/* RFC 9110 8.8.1: what is sent on is not byte for byte what this names. */
+/* RFC 9110 8.8.1: a strong ETag names the coded bytes, which are not what is sent on. */
 static int codings_weaken_etag(struct http_fields *f)
 {
 	char weak[2 + 1024] = "W/";
@@ -98,7 +99,7 @@ static int codings_weaken_etag(struct http_fields *f)
 	return http_fields_set(f, STR("ETag"), str_make(weak, tag.n + 2));
 }
 
-/* The head of the plain content: without what describes the coded bytes. */
+/* Make the head describe the plain content: remove what describes the coded bytes. */
 static int codings_describe_plain(struct http_head *h)
 {
 	static const struct str coded[] = {STR("Content-Encoding"), STR("Content-Length"),
@@ -125,7 +126,8 @@ static bool codings_refuse(struct stream *s, const char *what)
 	return false;
 }
 
-/* One by one, within a body that is not coded as a whole: gRPC and Connect. */
+/* Return whether messages are compressed one by one, within a body that is not coded as a whole:
+ * gRPC and Connect. */
 static bool codings_in_messages(const struct http_fields *f)
 {
 	static const struct str names[] = {STR("Grpc-Encoding"), STR("Connect-Content-Encoding")};
@@ -168,7 +170,7 @@ static bool codings_response_head(struct stream *s, struct http_head *h)
 	return true;
 }
 
-/* 1: all that came is through; 0: some may wait; -1: the exchange is over. */
+/* Return 1 if all of it was passed on, 0 if some may wait, -1 if the exchange is over. */
 static int codings_decode(struct stream *s, struct str *in, bool last)
 {
 	struct broker *b = s->broker;
@@ -197,7 +199,7 @@ static int codings_decode(struct stream *s, struct str *in, bool last)
 	}
 }
 
-/* Nothing more is read until it is through (response_room()). */
+/* Nothing more is read until this is passed on (response_room()). */
 static bool codings_keep(struct stream *s, struct str in)
 {
 	codings_of(s)->waits = true;

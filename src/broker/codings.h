@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The filter that takes content codings off answers that are looked into. */
+/* The filter that removes the content codings of answers that are scrubbed. */
 
 #include "broker/chain.h"
 

@@ -160,7 +160,7 @@ static int take_override(struct broker *b, struct str payload)
 	}
 	o.port = m.port;
 	o.to_port = m.to_port;
-	/* The brackets of an IPv6 address are the option's, not the resolver's. */
+	/* The option has brackets around an IPv6 address; the resolver takes none. */
 	if (m.address.n > 2 && m.address.p[0] == '[' && m.address.p[m.address.n - 1] == ']')
 		m.address = str_make(m.address.p + 1, m.address.n - 2);
 	o.address = str_dup(m.address);
@@ -216,8 +216,8 @@ static int open_log(struct broker *b)
 	b->lines.log = netlog_new(&c);
 	if (!b->lines.log)
 		return err_nomem(b->err);
-	/* Several runs may share a file. Only a mark: requests are refused if it cannot be
-	 * written. */
+	/* Several runs may share a file, so mark the start. Its loss is only counted; requests are
+	 * refused if the log cannot be written. */
 	if (netlog_write(b->lines.log, &begin) < 0)
 		b->lines.unlogged++;
 	return 0;
@@ -236,7 +236,7 @@ static int complete(struct broker *b)
 	return r < 0 ? r : 1;
 }
 
-/* 1: the configuration is complete. */
+/* Return 1 if the configuration is complete. */
 static int take(struct broker *b, struct chan_frame *f)
 {
 	if (f->fds_n > 0 && f->type != NETCONF_LOG && f->type != NETCONF_RECORD &&
@@ -284,7 +284,7 @@ void config_refuse(struct broker *b)
 	(void)r; /* a client that is gone needs no answer */
 }
 
-/* Later there is nothing to read but the end. */
+/* After the configuration, only the end of the channel is left to read. */
 static void on_idle(struct broker *b)
 {
 	struct chan_frame f;
@@ -326,7 +326,7 @@ static void on_conf(struct loop_io *io, uint32_t events)
 	}
 	config_free(b->config);
 	b->config = NULL;
-	/* It held the secrets; from here on they are in memory of their own alone. */
+	/* The buffer held the secrets; from here on they are only in memory of their own. */
 	buf_done_wiped(&b->conf.in);
 	b->conf.taken = 0;
 	broker_configured(b);

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What the broker takes up and waits for, see docs/design/limits.md. */
+/* Limits on memory and time in the broker, see docs/design/limits.md. */
 
 #include "base/clock.h"
 #include "ipc/netchan.h"
 
 enum {
-	SCRATCH = 32 * 1024,       /* read from an origin at once */
+	SCRATCH = 32 * 1024,       /* most that is read from an origin at once */
 	DECODE_MAX = 128 << 20,    /* memory of all decoders together */
 	OUT_HIGH = 256 * 1024,     /* waiting for the gateway: stop reading from it and origins */
 	OUT_LOW = 64 * 1024,       /* ... and go on */
 	OUT_MAX = 8 * 1024 * 1024, /* a gateway that sends and never reads is cut off */
-	REPLAY_MAX = 64 * 1024,    /* of a request that may have to be sent once more */
-	DISCARD_MAX = 256 * 1024,  /* of a body that nobody wants */
-	REQUEST_COLLECTED_MAX = 256 * 1024 * 1024, /* of all bodies that are looked into */
-	REQUEST_HIGH = 2 * NET_WINDOW,             /* of a request, waiting for the origin */
+	REPLAY_MAX = 64 * 1024,    /* kept of a request that may have to be sent again */
+	DISCARD_MAX = 256 * 1024,  /* of an unwanted body: more ends the stream */
+	REQUEST_COLLECTED_MAX = 256 * 1024 * 1024, /* of all collected bodies together */
+	REQUEST_HIGH = 2 * NET_WINDOW,             /* of a request that waits for the origin */
 	REQUEST_LOW = 32 * 1024, /* unsent bytes below which the room may send more */
 	NOTE_MAX = 512,
 	RESOLVER_FDS = 32,

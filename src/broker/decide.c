@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation (INV-JUDGED-FIRST): the order in which a request is judged. Policy first, on
- * what was asked for and before any name is resolved; then the filters (chain.h); then the log.
- * Requests that came together are ready together: their lines are written, because what is not on
- * record must not happen, and only then is anything dialled (requests_go). A request whose body is
- * looked into waits for the whole of it in between (request_whole).
+/* Theory of operation (INV-JUDGED-FIRST): the order in which a request is judged. Policy comes
+ * first, on what was asked for and before any name is resolved; then the filters (chain.h); then
+ * the log. Requests that came together become ready together. Their lines are written first,
+ * because nothing may happen that is not on record; only then is anything dialled (requests_go). If
+ * a filter needs the body, the request waits for all of it in between (request_whole).
  *
- * The head may hold real secrets before there is a connection. It is written to an upstream of
- * the stream's own scheme alone (upstream.c), and one for https exists only after its certificate
- * was verified, so "over verified TLS" is true whenever they leave. */
+ * The head may hold real secrets before there is a connection. It is written only to an upstream of
+ * the stream's own scheme (upstream.c), and one for https exists only after its certificate was
+ * verified, so secrets always leave over verified TLS. */
 #include "broker/decide.h"
 #include "broker/attribute.h"
 #include "broker/broker_internal.h"
@@ -26,7 +26,8 @@
 
 #include <errno.h>
 
-/* One request in this state has no owner yet for what goes wrong: says so to the room. */
+/* No filter or connection is responsible for this request yet, so report the error to the room
+ * here. */
 static void fail(struct stream *s, const struct cloche_err *err)
 {
 	refuse_upstream(s, 502, "request_not_sent", err->message);
@@ -45,7 +46,7 @@ void request_go(struct stream *s, bool fresh)
 		dial_start(s);
 }
 
-/* RFC 9110 10.1.1: the room's side waits, and what it sends will be taken. */
+/* RFC 9110 10.1.1: tell the client, which waits, that its body will be taken. */
 static int say_continue(struct stream *s)
 {
 	struct net_response m = {.stream = s->id, .status = 100};
@@ -54,7 +55,7 @@ static int say_continue(struct stream *s)
 	return net_end_fields(&f);
 }
 
-/* As it is read by those who map field names to variables: '-' and '_' are the same. */
+/* Compare names as servers do that map field names to variables: '-' and '_' are the same. */
 static bool is_named(struct str name, struct str want)
 {
 	if (name.n != want.n)
@@ -68,8 +69,8 @@ static bool is_named(struct str name, struct str want)
 	return true;
 }
 
-/* A field that such a one may take for what frames, routes or says who asks, though nobody else
- * does (INV-UNDECIDABLE). Null if there is none. */
+/* Return the name of a field that such a server could read as a framing, routing or credential
+ * field, or a null view (INV-UNDECIDABLE). */
 static struct str find_lookalike(const struct http_fields *f)
 {
 	char plain[HTTP_NAME_MAX];
@@ -112,7 +113,7 @@ static void find_overrides(const struct http_fields *f, struct policy_request *r
 		if ((name.p[0] | 0x20) != 'x')
 			continue;
 		for (size_t k = 0; k < ARRAY_SIZE(methods); k++)
-			if (is_named(name, methods[k]) && value.n > 0) /* of two, nobody knows */
+			if (is_named(name, methods[k]) && value.n > 0) /* two are ambiguous */
 				req->other_method = req->other_method.n ? STR("*") : value;
 		for (size_t k = 0; k < ARRAY_SIZE(paths); k++)
 			req->other_path |= is_named(name, paths[k]);
@@ -165,7 +166,7 @@ struct policy_request decide_what(const struct stream *s)
 	return req;
 }
 
-/* The body is looked into before anything is sent. */
+/* Collect the body, which is judged before anything is sent. */
 static void collect(struct stream *s, size_t max)
 {
 	stream_go(s, STREAM_COLLECTING);
@@ -206,7 +207,7 @@ void decide_request(struct stream *s)
 	}
 	if (!is_unmistakable(s) || chain_judge_head(s, &whole) < 0)
 		return;
-	/* What follows a WebSocket's handshake is no body. */
+	/* Bytes after a WebSocket's handshake are not a body. */
 	if (whole < SIZE_MAX && s->request == REQUEST_OPEN && s->kind == NET_KIND_HTTP)
 		collect(s, whole);
 	else if (chain_judge_body(s) == 0)
@@ -240,7 +241,7 @@ void requests_go(struct broker *b)
 	recorded = netlog_flush(b->lines.log) == 0;
 	for (; s; s = s->next_ready) {
 		if (s->state != STREAM_READY)
-			continue; /* what came behind it has ended it */
+			continue; /* a later frame has ended it */
 		if (!recorded) {
 			refuse_unlogged(s);
 			continue;

@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The order in which a request is judged, and how it gets going. */
+/* The order in which a request is judged, and how it is sent. */
 
 #include "policy/decide.h"
 
 struct broker;
 struct stream;
 
-/* The question to policy that the request is; borrows from the stream. */
+/* Return the question to policy for the request of s. It borrows from s. */
 struct policy_request decide_what(const struct stream *s);
-/* Refuses the request, or makes it ready to go. */
+/* Judge the request: refuse it, make it ready, or let it wait. */
 void decide_request(struct stream *s);
-/* The request is allowed, and its body known if it has to be: gives it its credentials and makes
- * it ready, or lets it wait, or refuses it. */
+/* Add credentials to a request that is allowed, and whose body is known if a filter needs it. The
+ * request becomes ready, waits, or is refused. */
 void request_prepare(struct stream *s);
-/* Goes with the next requests_go(), at the end of this iteration: s is complete, and what it does
- * is to be put on record. */
+/* Sign s, which is otherwise complete, write its intent to the log, and queue it for requests_go()
+ * at the end of this iteration. */
 void request_ready(struct stream *s);
-/* Records the intents of all that are ready and lets them go (before streams_reap), or not. */
+/* Put the intents of all ready requests on record and send them (before streams_reap()), or refuse
+ * them if the log cannot be written. requests_drop() forgets them instead. */
 void requests_go(struct broker *b);
 void requests_drop(struct broker *b);
-/* The body that was waited for is complete. */
+/* Go on with s after its collected body is complete. */
 void request_whole(struct stream *s);
-/* The request stands in s->head: goes for a connection (fresh: one that is not made yet). */
+/* Get a connection for the request in s->head and send it. fresh: do not use one that exists
+ * already. */
 void request_go(struct stream *s, bool fresh);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation (INV-ADDRESS-CHECKED): a name is resolved only for a request that policy
  * allows. Every address of the answer is judged, those that may not be dialled are left out, and
- * the exact addresses that were judged are dialled: there is no second look-up that could answer
- * something else. Addresses are tried in order, the next one joining in when the one before has not
- * answered for a moment (the idea of RFC 8305 5); the first connection wins.
+ * exactly the judged addresses are dialled: there is no second look-up that could answer something
+ * else. Addresses are tried in order. If one has not answered for a moment, the next one is tried
+ * as well (the idea of RFC 8305 5); the first connection wins.
  *
- * Addresses given by --connect-to are the user's own word and are not judged. */
+ * Addresses given by --connect-to are the user's own choice and are not judged. */
 #include "broker/dial.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -97,8 +97,8 @@ static bool same_address(const union dns_addr *a, const union dns_addr *b)
 	return a->v4.sin_addr.s_addr == b->v4.sin_addr.s_addr;
 }
 
-/* An address that this machine got after the broker had started: the kernel then talks to itself.
- * Nothing has been sent yet. */
+/* Return whether fd leads to an address of this machine, which it may have got after the broker had
+ * started. Nothing has been sent yet. */
 static bool reached_itself(int fd)
 {
 	union dns_addr local = {0}, peer = {0};
@@ -158,7 +158,7 @@ static void on_next(struct loop_timer *t)
 	try_next(container_of(t, struct dial, next));
 }
 
-/* 1: under way; 0: it failed at once. */
+/* Return 1 if it is under way, 0 if it failed at once. */
 static int attempt_start(struct dial *d, struct attempt *a, union dns_addr *addr)
 {
 	if (addr->sa.sa_family == AF_INET6)
@@ -180,7 +180,7 @@ static int attempt_start(struct dial *d, struct attempt *a, union dns_addr *addr
 	return 1;
 }
 
-/* Starts the next address, or ends the dialling if none is left or under way. */
+/* Try the next address, or end the dialling if none is left or under way. */
 static void try_next(struct dial *d)
 {
 	struct loop *loop = d->stream->broker->loop;
@@ -199,7 +199,7 @@ static void try_next(struct dial *d)
 			continue;
 		if (d->at < d->n && loop_timer_set(loop, &d->next,
 					    clock_mono_usec() + NEXT_TRY_USEC, on_next) < 0)
-			d->n = d->at; /* without a timer the others have to be done without */
+			d->n = d->at; /* without a timer, the remaining addresses are not tried */
 		return;
 	}
 	if (busy > 0)
@@ -215,7 +215,7 @@ static void on_deadline(struct loop_timer *t)
 	dial_fail(d, "upstream_unreachable", "connecting took too long");
 }
 
-/* Leaves out what may not be dialled; the first refusal, if nothing is left. */
+/* Leave out addresses that may not be dialled. Return the first refusal if none is left. */
 static const char *judge_addresses(
 	struct dial *d, const struct dns_result *result, char ret_first[])
 {
@@ -240,8 +240,8 @@ static const char *judge_addresses(
 	return d->n > 0 ? NULL : first ? first : "no address";
 }
 
-/* What `allow_private: true` would not open (metadata services, for one) nobody shall be advised to
- * name. */
+/* Do not suggest an address that `allow_private: true` would not open, such as a metadata
+ * service. */
 static bool may_be_advised(const struct dns_result *result)
 {
 	const struct address_policy soft = {.allow_private = true};
@@ -306,7 +306,7 @@ static void on_resolver_fd(struct loop_io *io, uint32_t events)
 	resolver_rearm(b);
 }
 
-/* The resolver's word on what to wait for. */
+/* Called by the resolver to say what to wait for. */
 static void watch(void *arg, int fd, bool readable, bool writable)
 {
 	struct broker *b = arg;
@@ -327,7 +327,7 @@ static void watch(void *arg, int fd, bool readable, bool writable)
 		}
 	}
 	if (!events || !spare)
-		return; /* without being watched, a query ends by its time */
+		return; /* a query that is not watched ends by its timeout */
 	spare->broker = b;
 	spare->fd = fd;
 	if (loop_io_add(b->loop, &spare->io, fd, events, on_resolver_fd) < 0)
@@ -365,8 +365,8 @@ static struct str name_to_resolve(const struct stream *s, const struct override 
 	return !o && s->host.kind == HOST_IPV6 ? str_make(name.p + 1, name.n - 2) : name;
 }
 
-/* What the host's files say may have changed; nothing can be opened here. What comes of it is good
- * for the next one who asks. */
+/* The host's files may have changed, and no file can be opened here: ask the supervisor. The result
+ * is used for later look-ups. */
 static void ask_for_names(struct broker *b)
 {
 	uint64_t now = loop_now(b->loop);
@@ -374,7 +374,7 @@ static void ask_for_names(struct broker *b)
 	if (b->dialer.names_asked && now - b->dialer.names_asked < NAMES_USEC)
 		return;
 	b->dialer.names_asked = now;
-	/* If the supervisor has gone, that is seen when it is read. */
+	/* If the supervisor has gone, reading from it will show that. */
 	if (helper_send_names_changed(&b->supervisor) < 0 || chan_flush(&b->supervisor) < 0)
 		return;
 	loop_io_set(&b->supervisor_io, chan_pending(&b->supervisor) ? EPOLLIN | EPOLLOUT : EPOLLIN);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* From a host and port to a connection. */
+/* Connect to a host and port. */
 
 #include "base/err.h"
 #include "broker/constants.h"
@@ -19,7 +19,7 @@ struct dialer {
 	struct override *overrides;
 	struct cidr *own; /* addresses of this machine */
 	size_t overrides_n, own_n;
-	char *servers; /* to ask for names; NULL: the host's */
+	char *servers; /* name servers to ask; NULL: those of the host */
 	struct dns_resolver *resolver;
 	struct loop_timer timer;
 	uint64_t names_asked; /* when the supervisor was asked whether the host's files changed */
@@ -30,10 +30,11 @@ struct dialer {
 	} fds[RESOLVER_FDS];
 };
 
-/* Resolves, judges addresses, connects; then upstream_new, or refuse_upstream. */
+/* Resolve the name, judge the addresses and connect. This ends with upstream_new() or a refusal. */
 void dial_start(struct stream *s);
 void dial_cancel(struct stream *s);
-/* Whether the connection of s, if it has one, leads to an address that the rule allows. */
+/* Return whether the connection of s leads to an address that the rule allows. Also true if s has
+ * no connection, or if --connect-to gave the address. */
 bool dial_may_stay(const struct stream *s, const struct allow_rule *rule);
 _warn_unused_ int dial_setup(struct broker *b, struct cloche_err *err);
 void dial_teardown(struct broker *b);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: a request of the broker's own goes the way of any other (addresses are
+/* Theory of operation: a request of the broker itself is handled like any other (addresses are
  * judged, TLS is verified, the log has its line), but its stream is not in the gateway's table, and
- * what comes back is gathered here. However it ends, its stream is closed; what came of it is told
- * in the loop's next iteration, when nothing of it is on the stack any more. */
+ * its answer is collected here. However it ends, its stream is closed. The result is reported in
+ * the loop's next iteration, when nothing of the stream is on the stack any more. */
 #include "broker/fetch.h"
 #include "base/clock.h"
 #include "broker/broker_internal.h"
@@ -37,7 +37,7 @@ static int set_head(struct stream *s, const struct fetch_request *m)
 	return r;
 }
 
-/* None is needed; but one that allows it may open other addresses to its host. */
+/* No rule is needed, but a rule may allow further addresses for the host. */
 static void find_rule(struct stream *s)
 {
 	const struct policy_request what = decide_what(s);
@@ -66,20 +66,20 @@ int fetch_start(struct fetch *f, struct broker *b, const struct fetch_request *m
 
 	if (!s)
 		return -ENOMEM;
-	buf_done_wiped(&f->answer); /* of the request before */
+	buf_done_wiped(&f->answer); /* of the previous request */
 	f->answer = BUF_INIT(ANSWER_MAX);
 	f->complete = false;
 	f->status = 0;
 	f->error[0] = '\0';
 	s->secret = true;     /* the authorization */
-	s->idempotent = true; /* what a token costs */
+	s->idempotent = true; /* sending it twice only makes another token */
 	f->stream = s;
 	s->fetch = f;
 	if (set_head(s, m) < 0 ||
 		loop_timer_set(b->loop, &f->late, clock_mono_usec() + FETCH_USEC, on_late) < 0) {
 		stream_note(s, "no memory for a request");
 		stream_close(s);
-		return 0; /* it is told */
+		return 0; /* done() reports it */
 	}
 	find_rule(s);
 	request_ready(s);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Requests of the broker's own. */
+/* Requests that the broker itself makes. */
 
 #include "base/buf.h"
 #include "broker/constants.h"
@@ -10,9 +10,10 @@
 struct broker;
 struct stream;
 
-/* A request of the broker's own over verified TLS, and its answer. At first zeroed but for done. */
+/* A request of the broker itself over verified TLS, and its answer. Zero it first, except for
+ * `done`. */
 struct fetch {
-	void (*done)(struct fetch *f); /* what came of it; may start the next one */
+	void (*done)(struct fetch *f); /* takes the result; may start the next request */
 	struct stream *stream;         /* while it is under way */
 	struct loop_timer late;
 	struct loop_job job;
@@ -31,10 +32,12 @@ struct fetch_request {
 	size_t n_headers;
 };
 
-/* Starts it. 0, and f->done() is called later; or -ENOMEM. */
+/* Start the request. Return 0, and f->done() is called later; or -ENOMEM. */
 _warn_unused_ int fetch_start(struct fetch *f, struct broker *b, const struct fetch_request *m);
-/* Ends it (done() is not called, but for one that is queued already) and frees what it holds. */
+/* End the request and free what it holds. done() is not called, unless that call is queued
+ * already. */
 void fetch_done(struct fetch *f);
-/* For the way of its stream: a piece of the answer; its stream closes. */
+/* Called for its stream: take a piece of the answer (false: the stream is closed); the stream
+ * closes. */
 _warn_unused_ bool fetch_data(struct fetch *f, struct str bytes);
 void fetch_closed(struct fetch *f);

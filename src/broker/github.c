@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: what a room holds for a GitHub App is a surrogate of a token that does not
- * exist yet. The first request that carries it waits while a token is asked for; others that come
- * meanwhile wait with it. Then all of them are prepared again, and the token is put in as any
- * secret is. It is asked for anew a while before it expires. After it the list of repositories that
- * it reaches is asked for, and GraphQL requests wait for the first one of these, too. What failed
- * is asked for again when a request needs it, but not at once.
+/* Theory of operation: for a GitHub App the room holds a surrogate of a token that does not exist
+ * yet. The first request that carries it waits while a token is requested; others that come
+ * meanwhile wait with it. Then all of them are prepared again, and the token is put in like any
+ * other secret. A new token is requested a while before the old one expires. After the token, the
+ * list of repositories that it reaches is requested, and GraphQL requests wait for the first such
+ * list, too. What failed is requested again when a request needs it, but not at once.
  *
- * A token reaches what the installation does, which may be more than the repositories that the room
- * was meant for. REST addresses are judged by the allowlist; what a GraphQL request addresses
- * stands in its body, so there each repository is looked for in the list. While the list cannot be
- * had it is empty. */
+ * A token reaches what the installation reaches, which may be more than the repositories that the
+ * room was meant for. The allowlist judges REST addresses. What a GraphQL request addresses is in
+ * its body, so each repository in it is looked up in the list. While no list can be had, it is
+ * empty. */
 #include "broker/github.h"
 #include "base/clock.h"
 #include "broker/broker_internal.h"
@@ -27,7 +27,7 @@
 #include <stdio.h>
 #include <utlist.h>
 
-#define EARLY_SEC 300 /* a token is not used so shortly before its end */
+#define EARLY_SEC 300 /* a token is not used this shortly before its end */
 #define RETRY_USEC (5 * USEC_PER_SEC)
 enum { BODY_LIMIT = 1024 * 1024, TARGET_MAX = 1024 };
 
@@ -42,15 +42,15 @@ struct github {
 	uint64_t failed_at, list_failed_at;
 	char error[NOTE_MAX];
 	struct graphql_scope *scope, *growing;
-	unsigned page; /* of the list, that is asked for; 0: the token is */
+	unsigned page; /* page of the list that is requested; 0: the token is requested */
 	struct fetch fetch;
 };
 
 /* A stream whose request is given a token, or waits for one. */
 struct github_stream {
 	struct github *waits_for;
-	const struct masked_secret *live; /* that was put in */
-	bool several;                     /* live is one of them */
+	const struct masked_secret *live; /* the secret that was put in */
+	bool several;                     /* more than one was put in */
 };
 
 static struct github_stream *github_of(const struct stream *s)
@@ -78,7 +78,7 @@ static struct github *github_find(const struct broker *b, const struct masked_se
 	return g;
 }
 
-/* Or will, too soon. */
+/* Return whether the token has expired or soon will. */
 static bool github_has_expired(const struct github *g)
 {
 	return github_now_sec() + EARLY_SEC >= g->expires;
@@ -91,7 +91,7 @@ static void github_refuse_waiting(struct stream *s, const struct github *g)
 	refuse_upstream(s, 502, "github_app_token_refresh_failed", g->error);
 }
 
-/* Those that wait go on: the token is there, or will not come. */
+/* Let waiting streams go on (have: there is a token), or refuse them. */
 static void github_wake(struct github *g, bool have)
 {
 	struct broker *b = g->broker;
@@ -181,7 +181,7 @@ static int github_ask_list(struct github *g)
 	return g->growing ? github_ask_page(g, 1) : -ENOMEM;
 }
 
-/* The list is as complete as it gets. */
+/* Use the list, which is as complete as it will be. */
 static void github_use_list(struct github *g)
 {
 	graphql_scope_free(g->scope);
@@ -239,7 +239,7 @@ static void github_on_page(struct github *g)
 	}
 }
 
-/* A token is used if it is also looked for in what comes back. */
+/* Use the token only if the scrubber can look for it in answers. */
 static int github_take_token(struct github *g, struct cloche_err *err)
 {
 	_cleanup_(secret_freep) struct secret *token = NULL;
@@ -332,7 +332,7 @@ void github_expire(struct broker *b)
 			(void)!secret_set_renew(b->secrets, g->member, NULL, NULL);
 }
 
-/* Whether something failed, and not long ago. */
+/* Return whether something failed a short time ago. */
 static bool github_is_fresh(uint64_t failed_at)
 {
 	return failed_at && clock_mono_usec() - failed_at < RETRY_USEC;
@@ -356,7 +356,7 @@ static void github_wait(struct stream *s, const struct masked_secret *secret)
 		github_fail(g, "the request for it could not be made");
 }
 
-/* The credential that may be in a GraphQL request. */
+/* Return whether s may be a GraphQL request. */
 static bool github_is_graphql(const struct stream *s)
 {
 	struct path path;
@@ -369,15 +369,15 @@ static bool github_is_graphql(const struct stream *s)
 	return covered;
 }
 
-/* And is on its way, or may be asked for. */
+/* Return whether there is no valid list, but one is being requested or may be requested. */
 static bool github_lacks_list(const struct github *g)
 {
 	return g->busy ? !g->scope || g->list_failed_at
 		       : g->list_failed_at && !github_is_fresh(g->list_failed_at);
 }
 
-/* Whether s cannot go on yet with a live secret: its value is not known; or s is for GraphQL, and
- * what it may address is not. */
+/* Return whether s has to wait: the secret's value is not known, or s is for GraphQL and the list
+ * of repositories is not known. */
 static bool github_must_wait(const struct stream *s, const struct masked_secret *secret)
 {
 	const struct github *g = github_find(s->broker, secret);
@@ -427,8 +427,9 @@ static bool github_refuse(struct stream *s, const char *detail)
 	return false;
 }
 
-/* A form is no JSON; but what is sent so without a Content-Type of its own is called one by curl,
- * and GitHub reads it as JSON. That has one reading if, as a form, it is one name. */
+/* Return whether the body could be read in another way. curl labels JSON as a form if no
+ * Content-Type is given, and GitHub reads that as JSON. It has only one reading if it is a single
+ * name when read as a form. */
 static bool github_has_other_reading(const struct stream *s)
 {
 	const struct http_fields *f = &s->head.fields;
@@ -462,7 +463,7 @@ static bool github_check_body(struct stream *s, const struct github *g)
 	return github_refuse(s, r > 0 && buf_cstr(&detail) ? buf_data(&detail) : "<unreadable>");
 }
 
-/* Whether what s, which has its credentials, addresses is within their reach. */
+/* Check that what s addresses is within the reach of its credentials. */
 static int github_prepare(struct stream *s)
 {
 	const struct github_stream *c = github_of(s);
@@ -470,7 +471,7 @@ static int github_prepare(struct stream *s)
 
 	if (!g || !github_is_graphql(s))
 		return 0;
-	/* Nobody knows which of them counts. */
+	/* With several tokens it is unclear which one counts. */
 	return (c->several ? github_refuse(s, "<several-tokens>") : github_check_body(s, g)) ? 0
 											     : -1;
 }

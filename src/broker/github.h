@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The filter that keeps requests with tokens of GitHub Apps to what these are for; and the tokens.
- */
+/* The filter that keeps requests with a GitHub App's token within that token's repositories, and
+ * the tokens themselves. */
 
 #include "broker/chain.h"
 
@@ -11,13 +11,15 @@ struct masked_secret;
 
 extern const struct filter filter_github;
 
-/* Takes a credential whose secret is member `member` of the set. */
+/* Add a credential whose secret is number `member` of the set. Takes app on success. Return 0 or
+ * -ENOMEM. */
 _warn_unused_ int github_add(struct broker *b, struct github_app *app, size_t member);
 void github_free(struct broker *b);
-/* Tokens that are about to expire are forgotten. */
+/* Forget tokens that are about to expire. */
 void github_expire(struct broker *b);
-/* For the filter of secrets, before it puts live ones into s: one whose value is not known yet, and
- * one whose value is (NULL: there is none; several: of more). 1: s waits for what is missing, and
- * goes on with request_prepare(), or was refused. 0; -ENOMEM. */
+/* Called by the secrets filter before it puts live secrets into s. `unknown` is one whose value is
+ * not known yet, `live` one whose value is known; both may be NULL. several: there are more live
+ * ones. Return 0; 1 if s waits for what is missing and goes on with request_prepare(), or was
+ * refused; -ENOMEM. */
 _warn_unused_ int github_take(struct stream *s, const struct masked_secret *unknown,
 	const struct masked_secret *live, bool several);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: an allowed request is written twice: what was decided, before anything is
- * dialled (JSON Lines only; those that came together are written together, and then all of them
- * go), and the line that people read when it has ended, with status, bytes
- * and time; that one is written at the end of the loop's iteration, with the others of it and
- * before the gateway hears that the request has ended. A log that cannot be written stops new
- * requests: what is under way ends as it would, the next one finds its decision line refused. */
+/* Theory of operation: an allowed request is logged twice. The decision is written before anything
+ * is dialled (JSON Lines only); the decisions of requests that came together are written together,
+ * and then all of these requests go. The line that people read is written when the request has
+ * ended, with status, bytes and time. It is written at the end of the loop's iteration, together
+ * with the other lines of that iteration and before the gateway hears that the request has ended. A
+ * log that cannot be written stops new requests: those under way end as usual, but the next one is
+ * refused because its decision cannot be written. */
 #include "broker/log.h"
 #include "base/clock.h"
 #include "broker/attribute.h"
@@ -42,8 +43,7 @@ static struct str log_url(
 		r = buf_add_str(&b->lines.url, target);
 	if (r < 0)
 		return STR("-");
-	/* Where a request went is what a log is for: only what stands behind that is looked into.
-	 */
+	/* The log must show the host, so only the target after it is scrubbed. */
 	if (b->lines.scrubber)
 		(void)scrub_whole(b->lines.scrubber, buf_data(&b->lines.url) + at,
 			buf_len(&b->lines.url) - at);
@@ -107,7 +107,8 @@ int log_intent(struct stream *s)
 
 static void write_later(struct stream *s, const struct netlog_event *ev)
 {
-	/* It has happened: the next request finds the log unwritable before it starts. */
+	/* It has already happened, so only count a failure. The next request finds the log
+	 * unwritable before it starts. */
 	if (netlog_write_later(s->broker->lines.log, ev) < 0)
 		s->broker->lines.unlogged++;
 	broker_flush_later(s->broker);
@@ -131,11 +132,11 @@ void log_websocket(struct stream *s)
 	ev.collapsed = s->collapsed;
 	ev.scrubbed = s->scrubbed;
 	chain_log(s, &ev);
-	s->masked = s->dropped = s->collapsed = s->scrubbed = 0; /* told */
+	s->masked = s->dropped = s->collapsed = s->scrubbed = 0; /* already logged */
 	write_later(s, &ev);
 }
 
-/* What a line for s is about, if its kind decides that. */
+/* Return the kind of line for s, if the kind of stream decides that. */
 static enum netlog_kind kind_of(const struct stream *s, enum netlog_kind kind, bool allowed)
 {
 	if (s->state == STREAM_SWITCHED)
@@ -205,7 +206,7 @@ static int write_text(struct broker *b, struct netlog_event *ev, const char *bef
 	return netlog_write(b->lines.log, ev);
 }
 
-/* A destination is told as "name (address:port)" or "address:port"; the line adds the port. */
+/* The destination is "name (address:port)" or "address:port"; the line adds the port. */
 static struct str destination_host(const struct net_event *e)
 {
 	struct str host = str_prefix(e->a, str_chr(e->a, ' '));

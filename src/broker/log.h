@@ -17,16 +17,16 @@ struct log_lines {
 	int fds[3];                    /* plain, JSON, live */
 	struct scrubber *scrubber;     /* NULL: nothing is to be hidden */
 	struct buf url;                /* of the line that is being written */
-	const struct log_owner *owner; /* of what is being logged; NULL: not known */
+	const struct log_owner *owner; /* process behind what is being logged; NULL: not known */
 	unsigned unlogged;             /* events that could not be written */
 };
 
-/* The ints: 0, or negative if it is not on record. What is lost elsewhere is counted, and said
- * before the next request. */
-/* It is on record only after netlog_flush. */
+/* The ints are 0, or negative if the line was not written. The other functions count lost lines,
+ * and the next request logs that count first. */
+/* The intent is on record only after netlog_flush(). */
 _warn_unused_ int log_intent(struct stream *s);
 void log_gateway_event(struct broker *b, const struct net_event *e);
-/* The line for a request that has become a WebSocket; log_result() then tells of its end. */
+/* Log that a request has become a WebSocket. log_result() later logs its end. */
 void log_websocket(struct stream *s);
 void log_result(struct stream *s, enum netlog_kind kind, bool allowed);
 _warn_unused_ int log_stripped(struct stream *s, struct str header);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: a leaf costs one signature, so a room that asks for
- * names without end could keep a processor busy. Names that some rule lists
- * have a bucket of their own, so that a flood of others never delays them.
+/* Theory of operation: a leaf costs one signature, so a room that asks for names without end could
+ * keep a processor busy; the rate is limited. Names that some rule lists have a bucket of their
+ * own, so that a flood of others never delays them.
  *
- * The answer also says what is spoken with the client: what the origin speaks,
- * so that neither side gets what the other cannot carry. If that has to be
- * found out the answer comes later; a client that offers nothing but HTTP/2
- * gets it at once, as does every client that does not offer it. */
+ * The answer also says which protocol to speak with the client: the one that the origin speaks, so
+ * that neither side gets what the other cannot carry. If the origin has to be asked, the answer
+ * comes later. A client that offers only HTTP/2, or does not offer it, gets the answer at once. */
 #include "broker/mint.h"
 #include "base/clock.h"
 #include "broker/broker_internal.h"
@@ -23,11 +22,11 @@
 #include <stdio.h>
 #include <utlist.h>
 
-/* More are not asked for at once: they get HTTP/1.1. */
+/* Questions that may wait at once; further ones get HTTP/1.1. */
 enum { WAITING_MAX = 64 };
 enum { UNLISTED_BURST = 50, UNLISTED_RATE = 10, LISTED_BURST = 2000, LISTED_RATE = 500 };
 
-/* Takes a token of a bucket that starts full. */
+/* Take a token from a bucket that starts full. */
 static bool rate_take(struct rate *r, uint64_t now, double per_sec, double burst)
 {
 	r->tokens = r->at ? r->tokens + (double)(now - r->at) / USEC_PER_SEC * per_sec : burst;
@@ -47,8 +46,8 @@ static bool is_listed(const struct broker *b, const struct host *host)
 	return false;
 }
 
-/* False if it is no canonical host. An IPv6 address may come without its
- * brackets, as a destination is written. */
+/* Return false if s is not a canonical host. An IPv6 address may come without brackets, as
+ * destinations are written. */
 static bool get_host(struct str s, struct host *ret)
 {
 	char bracketed[64];
@@ -63,7 +62,6 @@ static bool get_host(struct str s, struct host *ret)
 	return host_parse(text, ret) == 0 && str_eq(host_str(ret), text);
 }
 
-/* What the leaf is for. */
 static bool get_subject(const struct host *host, struct tls_subject *ret)
 {
 	char address[HOST_MAX + 1];
@@ -141,9 +139,8 @@ void mints_free(struct broker *b)
 	}
 }
 
-/* Asks the origin. Returns 1 and the mode if it is known already, else 0
- * (on_protocol() answers).
- */
+/* Ask the origin. Return 1 and the mode if it is known already, else 0; on_protocol() then
+ * answers. */
 static int ask(
 	struct broker *b, const struct net_mint *m, const struct host *host, enum net_mode *ret)
 {
@@ -173,8 +170,8 @@ static bool may_mint(struct broker *b, const struct host *host)
 	return rate_take(&b->minting.unlisted, loop_now(b->loop), UNLISTED_RATE, UNLISTED_BURST);
 }
 
-/* Whether policy lets TLS to this host pass undecrypted. It is asked again when the tunnel opens.
- */
+/* Return whether policy lets TLS to this host pass undecrypted. Policy is asked again when the
+ * tunnel opens. */
 static bool is_tunnel(const struct broker *b, const struct host *host, uint16_t port)
 {
 	struct policy_request req = {
@@ -193,7 +190,7 @@ int mint_request(struct broker *b, const struct net_mint *m)
 		return answer(b, m->request, NULL, mode);
 	if (is_tunnel(b, &host, m->port))
 		return answer(b, m->request, &host, NET_MODE_TUNNEL);
-	if (b->offline) /* whoever speaks it reads whatever was recorded */
+	if (b->offline) /* a client that offers HTTP/2 can read any recording */
 		mode = m->h2 ? NET_MODE_H2 : NET_MODE_HTTP1;
 	else if (m->h2 && m->http1 && ask(b, m, &host, &mode) == 0)
 		return 0;

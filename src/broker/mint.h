@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Leaves of the certificate authority, and what is spoken with whom they are for. */
+/* Leaf certificates, and the protocol to speak with the clients that they are for. */
 
 #include "base/macro.h"
 #include "tls/ca.h"
@@ -24,8 +24,8 @@ struct minting {
 };
 
 _warn_unused_ int mint_request(struct broker *b, const struct net_mint *m);
-/* Another policy holds: what is being found out is answered as far as it is known. Then NET_FORGET.
- */
+/* Call this when the policy is replaced, before NET_FORGET: answer all waiting questions with
+ * HTTP/1.1. */
 void mints_settle(struct broker *b);
-/* Those that wait are not answered any more. */
+/* Drop the waiting questions without an answer. */
 void mints_free(struct broker *b);

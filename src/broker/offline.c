@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation (INV-OFFLINE): a recorded exchange stands in the place of an origin: it is a
- * connection (upstream.h) without a socket. The request's body is taken and only its digest kept;
- * when it has ended an exchange is chosen by method and URL: the first with the same body that was
- * not used, else the first that was not used, else the last one. What was answered before its
- * request had ended is chosen at once, as its client may wait for it. Surrogates are others in each
- * run, so headers say nothing.
+/* Theory of operation (INV-OFFLINE): a recorded exchange takes the place of an origin. It is a
+ * connection (upstream.h) without a socket. Of the request's body only the digest is kept. When the
+ * body has ended, an exchange is chosen by method and URL: the first unused one with the same body,
+ * else the first unused one, else the last one. If the next exchange was answered before its
+ * request had ended, it is chosen at once, as its client may wait for the answer. Surrogates differ
+ * in each run, so headers are not compared.
  *
- * The cassette may be a stranger's. Its heads become answers by the message model alone, which
- * checks each field; its bodies are framed anew by what is there; and it is read in pieces, one
- * iteration of the loop each, no more than the gateway takes. */
+ * The cassette may come from a stranger. Its heads become answers only through the message model,
+ * which checks each field. Its bodies are framed anew by their real length. It is read in pieces,
+ * spread over iterations of the loop, and no faster than the gateway takes them. */
 #include "broker/offline.h"
 #include "base/fd.h"
 #include "base/hash.h"
@@ -51,7 +51,7 @@ struct playing {
 	struct sha256 digest;                     /* of the request's body */
 	const struct cassette_exchange *exchange; /* NULL: none is chosen yet */
 	struct cassette_reading reading;
-	struct str piece; /* what of it is still to be sent */
+	struct str piece; /* the bytes of it that are still to be sent */
 	uint64_t left;    /* with has_length: bytes of the body that are still to be sent */
 	bool has_head, bodiless, has_length, paused;
 };
@@ -80,7 +80,7 @@ static int add_exchange(struct offline *o, uint32_t i)
 	const struct cassette_exchange *e = &o->cassette.v[i];
 	struct offline_group *g = NULL;
 
-	/* What is left of it is no answer to a request. */
+	/* The recording of an upgraded connection cannot answer a request. */
 	if (e->upgraded)
 		return 0;
 	HASH_FIND(hh, o->groups, e->asked, sizeof(g->asked), g);
@@ -139,14 +139,14 @@ static struct offline_group *find_group(const struct stream *s)
 
 /* --- which one --- */
 
-/* Whether a request with this body may be the one that was recorded. Of what was refused or broke
- * off early the body is not known. */
+/* Return whether the request with this body may be the recorded one. The body is not known if the
+ * recorded request was refused or broke off early. */
 static bool may_be(const struct cassette_exchange *e, const char *body)
 {
 	return !e->sent.whole || strcmp(e->sent_digest, body) == 0;
 }
 
-/* The first that was not used. */
+/* Return the first unused exchange, or the last one if all are used. */
 static uint32_t first_unused(struct offline *o, struct offline_group *g)
 {
 	uint32_t i = g->first;
@@ -157,7 +157,7 @@ static uint32_t first_unused(struct offline *o, struct offline_group *g)
 	return i;
 }
 
-/* There always is one. */
+/* Choose an exchange; there always is one. */
 static const struct cassette_exchange *choose(
 	struct offline *o, struct offline_group *g, const char *body)
 {
@@ -174,7 +174,7 @@ static const struct cassette_exchange *choose(
 	return &o->cassette.v[i];
 }
 
-/* The one that is next, if it was answered before its request had ended. */
+/* Return the next exchange if it was answered before its request had ended, else NULL. */
 static const struct cassette_exchange *choose_early(struct offline *o, struct offline_group *g)
 {
 	uint32_t i = first_unused(o, g);
@@ -192,7 +192,7 @@ static struct playing *of(const struct upstream *u)
 	return u->protocol;
 }
 
-/* The answer is there; the stream is over. */
+/* The answer is complete: finish the stream. */
 static void finish(struct upstream *u, struct stream *s)
 {
 	of(u)->stream = NULL;
@@ -212,7 +212,7 @@ static int add_headers(struct cassette_line *l, struct http_fields *to)
 	return r;
 }
 
-/* RFC 9110 6.4.1; the length is that of what is there. */
+/* RFC 9110 6.4.1. The length is that of the recorded body. */
 static void set_framing(struct playing *p, const struct stream *s, struct http_head *h)
 {
 	const struct cassette_exchange *e = p->exchange;
@@ -233,7 +233,7 @@ static void set_framing(struct playing *p, const struct stream *s, struct http_h
 		http_head_set_body(h, HTTP_BODY_CHUNKED, 0);
 }
 
-/* False if the stream is over. */
+/* Return false if the stream is over. */
 static bool send_head(struct upstream *u)
 {
 	_cleanup_(cassette_line_donep) struct cassette_line line = CASSETTE_LINE_INIT;
@@ -263,7 +263,7 @@ static bool send_head(struct upstream *u)
 	return response_head(s, &head);
 }
 
-/* Trailers that could change what the message is (RFC 9110 6.5.1). */
+/* Drop trailers that could change what the message is (RFC 9110 6.5.1). */
 static void drop_framing(struct http_fields *f)
 {
 	for (unsigned i = f->n; i-- > 0;)
@@ -294,7 +294,8 @@ static void end_answer(struct upstream *u)
 		finish(u, s);
 }
 
-/* A piece of the body that the gateway takes. False if there is no more to do now. */
+/* Send a piece of the body, as far as the gateway takes it. Return false if there is no more to do
+ * now. */
 static bool send_piece(struct upstream *u)
 {
 	struct playing *p = of(u);
@@ -324,7 +325,8 @@ static bool send_piece(struct upstream *u)
 	p->left -= MIN(p->left, (uint64_t)bytes.n);
 	if (bytes.n > 0 && !response_data(s, bytes))
 		return false;
-	/* Its client knows the length, and may leave with the last byte: the end goes with that. */
+	/* The client knows the length and may leave after the last byte, so send the end with
+	 * it. */
 	if (!p->has_length || p->left > 0)
 		return true;
 	end_answer(u);
@@ -351,7 +353,7 @@ static void answer(struct upstream *u, const struct cassette_exchange *e)
 
 	p->exchange = e;
 	if (e->refused) {
-		s->verdict.allow = false; /* so the log says */
+		s->verdict.allow = false; /* for the log */
 		stream_note(s, "refused, as it was recorded");
 		tape_refused(s, e->status);
 	}
@@ -401,7 +403,7 @@ static void detach(struct upstream *u, struct stream *s)
 	upstream_close(u);
 }
 
-/* It has no socket. */
+/* There is no socket. */
 static void on_event(struct upstream *u, uint32_t events)
 {
 }

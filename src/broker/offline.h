@@ -10,13 +10,14 @@ struct broker;
 struct offline;
 struct stream;
 
-/* Takes fd and reads what is in it; b->offline is set then. */
+/* Read the cassette from fd, which is taken, and set b->offline. */
 _warn_unused_ int offline_start(struct broker *b, int fd, struct cloche_err *err);
 struct offline *offline_free(struct offline *o);
 
-/* In place of policy and of what comes behind it: s goes on, or is refused. */
+/* Decide in place of policy and the filters: s goes on, or is refused. */
 void offline_decide(struct stream *s);
-/* Whether the answer does not wait for the request's body: nobody is to ask for it. */
+/* Return whether the answer does not wait for the request's body, so that the client is not asked
+ * for it. */
 bool offline_is_early(const struct stream *s);
-/* In place of an origin: the answer is found and sent. */
+/* Find the answer and send it in place of an origin. */
 void offline_go(struct stream *s);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: what origins speak is remembered as each TLS connection finds it out, for a
- * bounded number of them. Before the room's side of a connection can agree on HTTP/2 it has to be
- * known (a call that needs trailers gets nowhere over HTTP/1.1), so it may be asked. Then a
- * connection is made (INV-JUDGED-FIRST: only if a rule lists the host for https on that port;
- * its addresses are judged by that rule), and goes to the pool, where the request that comes next
- * finds it. What makes it is a stream that has no request and stands in no table. */
+/* Theory of operation: when a TLS connection shows which protocol an origin speaks, this is
+ * remembered, for a limited number of origins. It has to be known before the room's side of a
+ * connection can agree on HTTP/2 (a call that needs trailers gets nowhere over HTTP/1.1), so
+ * callers may ask for it. Then a connection is made (INV-JUDGED-FIRST: only if a rule lists the
+ * host for https on that port; its addresses are judged by that rule). It goes to the pool, where
+ * the next request finds it. The stream that makes it has no request and is in no table. */
 #include "broker/origin.h"
 #include "base/clock.h"
 #include "broker/broker_internal.h"
@@ -32,7 +32,7 @@ struct origin {
 struct origin_probe {
 	struct origin_probe *next, *prev;
 	struct broker *broker;
-	struct stream *stream; /* NULL: it has ended, and is about to be told */
+	struct stream *stream; /* NULL: it has ended, and on_job() is about to run */
 	struct origin_query *queries;
 	struct loop_timer late;
 	struct loop_job job;
@@ -80,7 +80,7 @@ void origin_learn(struct broker *b, const struct host *host, uint16_t port, bool
 		forget(b, b->origins);
 	o = calloc(1, sizeof(*o));
 	if (!o)
-		return; /* it is found out again */
+		return; /* it will be found out again */
 	o->h2 = h2;
 	set_key(host, port, o->key);
 	HASH_ADD_STR(b->origins, key, o);
@@ -88,8 +88,8 @@ void origin_learn(struct broker *b, const struct host *host, uint16_t port, bool
 		free(o);
 }
 
-/* The rule that lists the host for https on this port, whatever its paths and methods; NULL if
- * there is none. */
+/* Return the rule that lists the host for https on this port, whatever its paths and methods, or
+ * NULL. */
 static const struct allow_rule *listed(struct broker *b, const struct host *host, uint16_t port)
 {
 	struct verdict v;
@@ -167,7 +167,7 @@ static struct origin_probe *probe_new(
 	struct stream *s = p ? stream_internal(b, host, port) : NULL;
 
 	if (s)
-		s->logged = true; /* nothing is asked */
+		s->logged = true; /* no request is sent */
 	if (!s || loop_timer_set(b->loop, &p->late, clock_mono_usec() + PROBE_USEC, on_late) < 0) {
 		if (s)
 			stream_close(s);

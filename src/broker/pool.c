@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: connections that have answered completely and cleanly wait here for the next
- * request to the same scheme, host and port, newest first. An idle origin has nothing to say: one
- * that speaks or closes is dropped (upstream_h1.c). A connection that serves several streams at
- * once (HTTP/2) stays here while it has streams, too, and further ones join in.
+/* Theory of operation: connections whose last answer was complete and clean wait here for the next
+ * request to the same scheme, host and port, newest first. An idle origin has nothing to send, so a
+ * connection on which it sends something or closes is dropped (upstream_h1.c). A connection that
+ * can serve several streams at once (HTTP/2) stays here while it has streams, too, and further
+ * streams join it.
  *
  * While such a connection is made, requests to the same place wait for it instead of making one
- * each: the stream that makes it is the bucket's leader. When it turns out otherwise, each of them
- * goes its own way. */
+ * each. The stream that makes it is the bucket's leader. If the connection turns out to be of
+ * another kind, each of them goes its own way. */
 #include "broker/pool.h"
 #include "base/clock.h"
 #include "broker/broker_internal.h"
@@ -21,8 +22,8 @@
 #include <stddef.h>
 #include <utlist.h>
 
-/* As many to one origin as a busy client has at once: each one less is a handshake again and again.
- */
+/* A busy client has about this many to one origin at once. If fewer were kept, it would make
+ * handshakes again and again. */
 enum { IDLE_EACH = 32, IDLE_ALL = 64 };
 #define IDLE_USEC (60 * USEC_PER_SEC)
 
@@ -33,10 +34,11 @@ struct pool_bucket {
 	unsigned n;
 	struct upstream *shared;
 	struct stream *leader, *waiters; /* the latter by ahead, behind */
-	unsigned waiting, held;          /* held: somebody looks at it */
+	unsigned waiting, held;          /* held: a caller still uses it */
 };
 
-/* A connection to an address that only one rule opens up is not for requests by other rules. */
+/* A connection to an address that only one rule allows must not serve requests under other
+ * rules. */
 struct pool_key pool_key(const struct stream *s)
 {
 	const struct allow_rule *rule = s->verdict.rule;
@@ -52,7 +54,7 @@ struct pool_key pool_key(const struct stream *s)
 	return key;
 }
 
-/* There is nothing between the members (pool.h), so their bytes can be compared. */
+/* There is no padding between the members (pool.h), so their bytes can be compared. */
 static size_t key_bytes(const struct pool_key *key)
 {
 	_Static_assert(offsetof(struct pool_key, host) == 2 * sizeof(unsigned) + 4, "no padding");
@@ -100,7 +102,7 @@ static struct pool_bucket *bucket_of(const struct stream *s)
 	return bucket_find(s->broker, &key);
 }
 
-/* Whether s can go on u, which is in the pool. */
+/* Return whether u, which is in the pool, can serve s. */
 static bool has_room(const struct upstream *u, const struct stream *s)
 {
 	if (u->ops->room)
@@ -151,7 +153,7 @@ static struct pool_bucket *bucket_for(struct broker *b, const struct pool_key *k
 	return p;
 }
 
-/* The first bucket is the one that was made longest ago. */
+/* The first bucket is the oldest one. */
 static void close_oldest(struct broker *b)
 {
 	struct pool_bucket *p = b->pool.buckets;
@@ -178,7 +180,7 @@ void pool_put(struct upstream *u)
 	if (p->n >= IDLE_EACH)
 		upstream_close(p->idle->prev);
 	u->since = loop_now(b->loop);
-	u->used = true; /* by the next request it may have been closed */
+	u->used = true; /* the origin may close it before the next request */
 	u->bucket = p;
 	DL_PREPEND(p->idle, u);
 	p->n++;
@@ -194,7 +196,7 @@ void pool_share(struct upstream *u)
 	pool_remove(u);
 	p = bucket_for(u->broker, &u->key);
 	if (!p)
-		return; /* it serves those that it has */
+		return; /* u serves only the streams that it has */
 	u->bucket = p;
 	u->shared = true;
 	DL_APPEND(p->shared, u);
@@ -246,7 +248,7 @@ void pool_made(struct stream *s, struct upstream *u)
 	s->leads = NULL;
 	p->leader = NULL;
 	p->held++;
-	/* Those for whom there is no room lead, or wait anew. */
+	/* Streams that u has no room for become the leader, or wait again. */
 	for (unsigned n = p->waiting; n > 0 && (w = p->waiters); n--) {
 		wait_no_more(w);
 		if (!u)
@@ -275,7 +277,8 @@ void pool_sweep(struct broker *b)
 	HASH_ITER (hh, b->pool.buckets, p, tmp) {
 		unsigned n = p->n;
 
-		/* The oldest are at the end; with the last one the bucket may go, too. */
+		/* The oldest are at the end. If the last one is closed, the bucket may be freed,
+		 * too. */
 		while (n-- > 0 && now - p->idle->prev->since > IDLE_USEC)
 			upstream_close(p->idle->prev);
 	}

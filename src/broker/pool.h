@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Connections to origins that can serve a request now, and waiting for one. */
+/* Connections to origins that can serve a request now, and streams that wait for one. */
 
 #include "policy/host.h"
 
@@ -12,9 +12,10 @@ struct pool_bucket;
 struct stream;
 struct upstream;
 
-/* Requests with one key may share connections. Looked up by its bytes, as many as host_n says. */
+/* Requests with the same key may share connections. A key is looked up by its bytes, up to host_n
+ * bytes of host. */
 struct pool_key {
-	unsigned rule, policy; /* of the rule that alone opens up the address; 0: none is needed */
+	unsigned rule, policy; /* of the only rule that allows the address; 0: no rule is needed */
 	uint16_t port;
 	bool https;
 	uint8_t host_n;
@@ -23,28 +24,28 @@ struct pool_key {
 
 struct pool {
 	struct pool_bucket *buckets;
-	unsigned n; /* of connections that serve nobody */
+	unsigned n; /* idle connections */
 };
 
 struct pool_key pool_key(const struct stream *s);
-/* A connection for the stream, idle or one that several share, or NULL. */
+/* Return an idle or shared connection for the stream, or NULL. */
 struct upstream *pool_take(const struct stream *s);
-/* s may wait for a connection that another stream makes (true): upstream_attach() or dial_start()
- * follows. Else it makes one itself, and others may wait for that. */
+/* Return true if s waits for a connection that another stream makes; upstream_attach(),
+ * dial_start() or request_go() follows. Otherwise s has to make one itself, and other streams may
+ * wait for that. */
 bool pool_wait(struct stream *s);
-/* s has made it (u), or has not (NULL): whoever waits goes on. */
+/* s has made its connection u, or has failed (NULL). The streams that wait for it go on. */
 void pool_made(struct stream *s, struct upstream *u);
-/* s waits no more, and nobody waits for it. */
+/* Stop s from waiting, and let the streams that wait for s go on without it. */
 void pool_leave(struct stream *s);
-/* Keeps u, which serves nobody, or closes it if there are enough. */
+/* Keep u, which is idle. If there are too many, an older one is closed. */
 void pool_put(struct upstream *u);
-/* Another connection to where u leads, or NULL. */
+/* Return another connection with the same key as u, or NULL. */
 const struct upstream *pool_find_alike(const struct upstream *u);
-/* Keeps u, which serves some streams and can serve more. */
+/* Keep u, which serves some streams and can serve more. */
 void pool_share(struct upstream *u);
-/* u leaves the pool. */
 void pool_remove(struct upstream *u);
 void pool_sweep(struct broker *b);
-/* Closes those that serve nobody. */
+/* Close all idle connections. */
 void pool_drop_idle(struct broker *b);
 void pool_free(struct broker *b);

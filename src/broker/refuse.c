@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: answers that an agent can act on. The first five members of a refusal by
- * policy are what existing tools look for; the others say which rule came nearest and what a person
- * would add to the allowlist. Everything in it is ASCII: hosts, methods and targets are checked
- * before, the rest is text of ours.
+ * policy are those that existing tools look for; the others say which rule came nearest and what a
+ * person would add to the allowlist. Everything in it is ASCII: hosts, methods and targets were
+ * checked before, and the rest is our own text.
  *
- * Who makes a gRPC call reads no body. It gets a status alone (its "Trailers-Only"), with the same
- * text as its message.
+ * A gRPC client reads no body. It gets only a status (its "Trailers-Only"), with the same text as
+ * its message.
  *
  * As many answers at once as there can be streams (a policy is replaced, a host does not resolve)
- * might not fit the channel: beyond half of that the gateway is told to give a short one of its
- * own. */
+ * might not fit into the channel. If it is more than half full, the gateway is told to send a short
+ * answer of its own. */
 #include "broker/refuse.h"
 #include "base/json.h"
 #include "broker/broker_internal.h"
@@ -27,7 +27,7 @@
 #include <stdio.h>
 
 enum { BODY_MAX = 64 * 1024, SMALL_BODY = 64 * 1024, ANSWERS_MAX = OUT_MAX / 2 };
-/* Clients take some 8 KiB of trailers. */
+/* Clients accept about 8 KiB of trailers. */
 enum { GRPC_MESSAGE_MAX = 4096 };
 enum { GRPC_PERMISSION_DENIED = 7, GRPC_RESOURCE_EXHAUSTED = 8, GRPC_UNAVAILABLE = 14 };
 
@@ -38,15 +38,15 @@ static json_t *text(struct str s)
 	return v ? v : json_string("");
 }
 
-/* Whether the rest of the request is short enough to be waited for; else the room's connection is
- * closed after the answer. */
+/* Return whether the room's connection has to be closed after the answer, because the rest of the
+ * request is too long to wait for. */
 static bool must_close(const struct stream *s)
 {
 	return s->request != REQUEST_ENDED && s->kind == NET_KIND_HTTP &&
 	       (s->expects || s->framing != NET_BODY_LENGTH || s->length > SMALL_BODY);
 }
 
-/* Every one of its clients says that it reads trailers. */
+/* Every gRPC client says that it reads trailers. */
 static bool is_grpc_call(const struct stream *s)
 {
 	return s->te_trailers && http_is_grpc(&s->head.fields);
@@ -59,7 +59,7 @@ static unsigned grpc_status(unsigned status)
 			       : GRPC_UNAVAILABLE;
 }
 
-/* Percent-encoded, as the protocol wants it; what does not fit is left out. */
+/* Add text percent-encoded, as gRPC requires. What does not fit is left out. */
 static void add_grpc_message(struct buf *b, const char *text)
 {
 	int r = 0;
@@ -153,7 +153,7 @@ static int send_object(struct stream *s, unsigned status, const json_t *object)
 		buf_clear(&body);
 	if (!s->is_head) {
 		s->bytes_in = buf_len(&body);
-		s->window_out -= (uint32_t)buf_len(&body); /* untouched so far */
+		s->window_out -= (uint32_t)buf_len(&body); /* nothing was sent before */
 	}
 	return send_answer(s, status, buf_str(&body));
 }
@@ -243,7 +243,7 @@ void refuse_offline(struct stream *s, const char *message)
 	refuse(s, 403, o, NETLOG_REQUEST, false);
 }
 
-/* Ends what is under way. The answer to be, or NULL if none can be sent any more. */
+/* End what is under way. Return the object of the answer, or NULL if none can be sent any more. */
 static json_t *begin_answer(struct stream *s, const char *error, const char *message)
 {
 	json_t *o;
@@ -274,7 +274,7 @@ void refuse_upstream(struct stream *s, unsigned status, const char *error, const
 		refuse(s, status, o, NETLOG_ERROR, s->verdict.allow);
 }
 
-/* The entry that allows the request, with that address. */
+/* Write the entry that allows the request, with that address added. */
 static int suggest_address(const struct allow_rule *rule, const char *address, struct buf *out)
 {
 	int r = buf_printf(out,

@@ -8,9 +8,10 @@ struct policy_request;
 struct stream;
 
 void refuse_policy(struct stream *s, const struct policy_request *req);
-/* 403: what the body holds is not allowed. detail may be any bytes. */
+/* 403: the content of the request is not allowed. detail may be any bytes. */
 void refuse_body(struct stream *s, const char *error, const char *message, struct str detail);
-/* 502 and the like (or 403, with an address to advise, or NULL), or RESET. Texts are printable. */
+/* 502 and the like, or RESET if the answer has begun. refuse_address() is a 403, with an address
+ * that the user may allow, or NULL. Texts are printable. */
 void refuse_upstream(struct stream *s, unsigned status, const char *error, const char *message);
 /* 403: the recording that answers everything has no answer to this. */
 void refuse_offline(struct stream *s, const char *message);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation (INV-WHOLE-POLICY): a client of a sandbox that runs has sent a socket, over
- * which a new policy comes. It is gathered beside the one that holds. The last frame puts it on
- * record and in force, between two requests, as a whole; whatever goes wrong before leaves
- * everything as it was. Once something was wrong, the rest is read and dropped, so that the answer
- * reaches a client that is still writing.
+/* Theory of operation (INV-WHOLE-POLICY): a client of a running sandbox sends a socket, over which
+ * a new policy comes. It is built beside the policy in force. The last frame puts it on record and
+ * in force, between two requests, as a whole; if anything goes wrong before that, nothing changes.
+ * After an error the remaining frames are read and dropped, so that the answer reaches a client
+ * that is still writing.
  *
  * Requests under way are judged again, as if they came now. Those that would be refused are
- * answered so, or broken off if the answer has begun. The others keep the verdict and the rules
- * they were let through with (each has a share in its policy), unless these allowed other addresses
- * or asked less of bodies. Those of which nothing was sent have the new ones. Connections that wait
- * for a request are closed, and the gateway forgets what it was told about names. */
+ * refused, or broken off if the answer has begun. The others keep the verdict and the rules that
+ * let them through (each holds a reference to its policy), unless these allowed other addresses or
+ * asked less of bodies. Those of which nothing was sent get the new rules. Idle connections are
+ * closed, and the gateway forgets what it was told about names. */
 #include "broker/reload.h"
 #include "base/clock.h"
 #include "broker/broker_internal.h"
@@ -47,7 +47,7 @@ struct reload {
 	struct allowlist *policy;
 	unsigned sources;
 	char names[NAMES_MAX]; /* of the sources, for the log */
-	struct cloche_err err; /* what was wrong first */
+	struct cloche_err err; /* the first error */
 };
 
 static void reload_free(struct reload *r)
@@ -98,7 +98,7 @@ static bool same_strings(const struct allow_strings *a, const struct allow_strin
 	return true;
 }
 
-/* Whether what b asks of bodies was done under a. */
+/* Return whether everything that b asks of bodies was done under a. */
 static bool same_bodies(const struct allow_rule *a, const struct allow_rule *b)
 {
 	return (a->scrub || !b->scrub) && a->has_graphql == b->has_graphql &&
@@ -141,7 +141,7 @@ static void break_off(struct stream *s, const struct policy_request *req, const 
 	refuse_policy(s, req);
 }
 
-/* Other addresses are for it from here on: what it goes for now is begun anew. */
+/* The rule allows other addresses now: if s has no connection yet, start again. */
 static void move(struct stream *s, const struct verdict *v)
 {
 	if (!s->up) {
@@ -153,15 +153,15 @@ static void move(struct stream *s, const struct verdict *v)
 		request_go(s, true);
 }
 
-/* The new policy allows it, too: goes on, if what was done under the old one is enough. */
+/* The new policy allows s, too: let it go on if what was done under the old one is enough. */
 static bool go_on(struct stream *s, const struct verdict *v)
 {
 	const struct allow_rule *was = s->verdict.rule;
 
-	/* What its body was judged by is not looked at twice. */
+	/* A body is not judged twice. */
 	if (!same_bodies(was, v->rule))
 		return false;
-	if (!s->dial && !s->waits && !s->up) /* its body, or a token, is still waited for */
+	if (!s->dial && !s->waits && !s->up) /* it still waits for its body or a token */
 		adopt(s, v);
 	else if (!same_addresses(was, v->rule) && !dial_may_stay(s, v->rule))
 		return false;
@@ -170,7 +170,7 @@ static bool go_on(struct stream *s, const struct verdict *v)
 	return true;
 }
 
-/* False if the request may not go on. */
+/* Return false if the request may not go on. */
 static bool judge_again(struct stream *s)
 {
 	struct policy_request req = decide_what(s);
@@ -207,7 +207,7 @@ static int put_on_record(struct reload *r)
 	return err_set(&r->err, E_SYSTEM, "the network log cannot be written, so the policy stays");
 }
 
-/* For the sandbox's record. If it has gone, that is seen when it is read. */
+/* For the sandbox's record. If the supervisor has gone, reading from it will show that. */
 static void tell_supervisor(struct reload *r, uint32_t rules)
 {
 	const struct helper_replaced m = {.rules = rules, .sources = str_from(r->names)};
@@ -237,8 +237,8 @@ static int replace(struct reload *r)
 	return netconf_send_replaced(&r->chan, &m);
 }
 
-/* DONE has come: answers, whatever became of it. Nothing is done for a client that has given up
- * before it was read. */
+/* DONE has come: apply the policy, and answer in any case. If the client has gone before DONE was
+ * read, nothing is done. */
 static void finish(struct reload *r)
 {
 	struct chan_frame f;
@@ -275,7 +275,7 @@ static void on_reload(struct loop_io *io, uint32_t events)
 		bool done = f.type == NETCONF_DONE;
 
 		if (r->err.code != 0)
-			; /* nothing of it counts any more */
+			; /* it has failed: drop the frame */
 		else if (f.fds_n > 0)
 			err_set(&r->err, E_PROTOCOL, "a policy comes without descriptors");
 		else if (!done)
@@ -315,7 +315,7 @@ void reload_begin(struct broker *b, int fd)
 	r->policy = allowlist_new();
 	n = chan_init(&r->chan, fd, NETCONF_MAX_PAYLOAD, NETCONF_MAX_PAYLOAD);
 	DL_APPEND(b->reloads, r);
-	/* One that comes before the first policy waits for it. */
+	/* A reload that comes before the first policy waits for that. */
 	if (n < 0 || !r->policy ||
 		loop_timer_set(b->loop, &r->late, clock_mono_usec() + RELOAD_USEC, on_late) < 0 ||
 		(b->serving && !watch(r)))

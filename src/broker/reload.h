@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Another policy takes the place of the one that holds. */
+/* Replace the policy while the sandbox runs. */
 
 struct broker;
 
-/* A client has sent a socket (taken), over which a new policy comes. */
+/* Read a new policy from fd, a socket that a client has sent. Takes fd. */
 void reload_begin(struct broker *b, int fd);
-/* The first policy is there: others may take its place. */
+/* The first policy is in force: read the ones that replace it. */
 void reloads_start(struct broker *b);
 void reloads_free(struct broker *b);

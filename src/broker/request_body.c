@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: a request's body on its way to the origin, as plain bytes; how they are
- * framed is the business of what is spoken there. Usually little waits here: the gateway has a
- * window, and credit is given as the origin takes bytes. A body that has to be known as a whole
- * (whole) is collected first, with credit at once, and all such bodies together are bounded.
+/* Theory of operation: a request's body on its way to the origin, as plain bytes; the code for each
+ * protocol frames them. Usually little waits here: the gateway has a window, and gets credit as the
+ * origin takes bytes. A body that has to be known as a whole (whole) is collected first, with
+ * credit at once; the total of all such bodies is limited.
  *
- * Bytes that go out on a connection that was used before stay until the first byte of the answer,
- * so that the request can be sent once more (RFC 9112 9.3.1: only for idempotent methods). */
+ * Bytes that go out on a connection that was used before are kept until the first byte of the
+ * answer, so that the request can be sent again (RFC 9112 9.3.1: only for idempotent methods). */
 #include "broker/request_body.h"
 #include "broker/bounds.h"
 #include "broker/broker_internal.h"
@@ -73,7 +73,7 @@ int request_body_replace(struct stream *s, struct buf *body)
 	return 0;
 }
 
-/* Without a word there was no memory. */
+/* An error without a code means that there was no memory. */
 static void broken(struct stream *s, const struct cloche_err *err)
 {
 	if (err->code == 0 || err->code == E_NO_MEMORY)
@@ -96,7 +96,7 @@ void request_body_add(struct stream *s, struct str bytes)
 		broken(s, &err);
 		return;
 	}
-	if (buf_len(&s->body) == s->body_done) /* it was taken in whole, and nothing came of it */
+	if (buf_len(&s->body) == s->body_done) /* all of it was taken, and nothing came of it */
 		stream_drained(s);
 	upstream_send(s);
 	if (bounds_request(s) || s->request == REQUEST_DROPPED)

@@ -8,23 +8,23 @@
 
 struct stream;
 
-/* What comes from the gateway. Refuses, or resets, if it cannot be taken. */
+/* Take bytes, or the end, from the gateway. s is refused or reset if they cannot be taken. */
 void request_body_add(struct stream *s, struct str bytes);
 void request_body_end(struct stream *s);
-/* What waits for the origin now; valid until the next call. */
+/* Return the bytes that wait for the origin; valid until the next call. */
 struct str request_body(const struct stream *s);
-/* Whether nothing comes behind that. */
+/* Return whether nothing follows these bytes. */
 bool request_body_complete(const struct stream *s);
-/* n bytes of it were taken. */
+/* The origin has taken n of these bytes. */
 void request_body_taken(struct stream *s, size_t n);
-/* An answer has begun: the request is never sent again, so nothing of it is kept. */
+/* The request is not sent again, as its answer has begun: drop the bytes that were taken. */
 void request_body_commit(struct stream *s);
-/* A second try: from the start. */
+/* Start again at the first byte, for another try. */
 void request_body_rewind(struct stream *s);
-/* The rest of it is nobody's. */
+/* Drop the body and what still comes of it. */
 void request_body_drop(struct stream *s);
-/* From before the first byte on: collects at most max bytes, see stream.whole. */
+/* Collect the body, at most max bytes, see stream.whole. Call this before the first byte comes. */
 void request_body_collect(struct stream *s, size_t max);
-/* All of a collected body becomes another one, which is taken. 0; -ENOMEM if there is too much
- * of such bodies, with everything as it was. */
+/* Replace a collected body by another one, which is taken. Return 0, or -ENOMEM with nothing
+ * changed if all collected bodies together would get too large. */
 _warn_unused_ int request_body_replace(struct stream *s, struct buf *body);

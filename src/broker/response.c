@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: the parts of a response, whatever protocol they came in, go through the
- * filters (chain.h) and leave as frames; nothing is kept here. What its parser does not accept ends
- * the exchange: before the head with a 502, after it with a reset, so that a cut or broken body
- * never looks complete to the room. */
+/* Theory of operation: the parts of a response, whatever its protocol, go through the filters
+ * (chain.h) and leave as frames; nothing is kept here. A response that its parser does not accept
+ * ends the exchange: before the head with a 502, after it with a reset, so that a cut or broken
+ * body never looks complete to the room. */
 #include "broker/response.h"
 #include "broker/bounds.h"
 #include "broker/broker_internal.h"
@@ -25,8 +25,8 @@ static int send_fields(struct net_fields_out *out, const struct http_fields *f)
 	return net_end_fields(out);
 }
 
-/* Ends here what is not for the room: what frames, and the offer of a protocol (HTTP/3) that cannot
- * get through. */
+/* Remove what is not for the room: framing, and the offer of a protocol (HTTP/3) that cannot get
+ * through. */
 static void clean_head(struct stream *s, struct http_head *h)
 {
 	http_head_strip(h);
@@ -57,7 +57,7 @@ size_t response_room(const struct stream *s)
 	return takes > 0 && chain_may_wait(s) ? SCRATCH : MIN((size_t)SCRATCH, takes);
 }
 
-/* A frame to the gateway. False if there can be none. */
+/* Check the result r of sending a frame to the gateway. Return false if it failed. */
 static bool sent(struct stream *s, int r)
 {
 	if (r < 0)
@@ -71,17 +71,17 @@ bool response_interim(struct stream *s, struct http_head *h)
 	struct net_response m = {.stream = s->id, .status = h->status};
 	struct net_fields_out f;
 
-	if (h->status == 100 || s->fetch) /* ours was sent when it was asked for */
+	if (h->status == 100 || s->fetch) /* we send our own 100 when the client asks for it */
 		return true;
 	clean_head(s, h);
 	f = net_begin_response(&s->broker->net, NET_INTERIM, &m);
 	return sent(s, send_fields(&f, &h->fields));
 }
 
-/* RFC 9112 6.3, as the room's side is told. */
+/* RFC 9112 6.3, as the gateway is told. */
 static void set_framing(const struct http_head *h, struct net_response *m)
 {
-	bool has_length = h->flags & HTTP_HAS_LENGTH; /* 0 as well: a HEAD is told */
+	bool has_length = h->flags & HTTP_HAS_LENGTH; /* also 0, for HEAD */
 
 	m->body = NET_BODY_NONE;
 	if (h->body == HTTP_BODY_CHUNKED || h->body == HTTP_BODY_CLOSE)
@@ -91,8 +91,8 @@ static void set_framing(const struct http_head *h, struct net_response *m)
 	m->length = m->body == NET_BODY_LENGTH ? h->content_length : 0;
 }
 
-/* A call's status comes in trailers. If an answer cannot have any the client would only see that
- * it breaks off. */
+/* The status of a gRPC call comes in trailers. If an answer cannot have any, the client would only
+ * see that it breaks off. */
 static bool lacks_status(const struct stream *s, const struct http_head *h)
 {
 	return h->version != HTTP_2 && h->body != HTTP_BODY_CHUNKED &&

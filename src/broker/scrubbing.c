@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation (INV-NO-SECRET-INSIDE): values of secrets are turned back into their
- * surrogates in every header and in every body, also in one that says that it is encoded: saying so
- * costs an origin nothing. Bodies of origins that policy exempts (scrub: false) stay as they are.
+/* Theory of operation (INV-NO-SECRET-INSIDE): values of secrets are replaced by their surrogates in
+ * every header and in every body, even in a body that says that it is encoded, because any origin
+ * can say so. Answers that policy exempts (scrub: false) stay as they are.
  *
- * Only bytes that may be the beginning of a value are held back. At the end of a message nothing
- * is: who waits for it may have to answer before the next one comes, and no value goes on over its
- * first byte. */
+ * Only bytes that may be the beginning of a value are held back, and nothing at the end of a
+ * message: the client may have to answer it before the next one comes, and no value continues into
+ * the next message. */
 #include "broker/scrubbing.h"
 #include "broker/broker_internal.h"
 #include "broker/response.h"
@@ -48,13 +48,13 @@ static bool scrubbing_response_head(struct stream *s, struct http_head *h)
 	return true;
 }
 
-/* In the fields' own memory, which may be changed. */
+/* Scrub in the fields' own memory, which may be changed. */
 static size_t scrubbing_part(struct stream *s, struct http_fields *f, uint32_t at, size_t n)
 {
 	return scrub_whole(s->broker->scrubber, f->text.mem + at, n);
 }
 
-/* A name, too, is whatever the origin likes. */
+/* Scrub names as well, because the origin chooses them freely. */
 static void scrubbing_response_fields(struct stream *s, struct http_fields *f)
 {
 	if (!scrubbing_applies(s))

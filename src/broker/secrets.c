@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation (INV-SECRET-SCOPE): surrogates in the headers of a request become the values
- * that they stand for, if the request is in their scope and goes over verified TLS, and other
- * people's credentials are taken out. A token of a GitHub App may not be there yet: the request
- * waits for it, and is prepared again. */
+/* Theory of operation (INV-SECRET-SCOPE): surrogates in the headers of a request are replaced by
+ * the values that they stand for, if the request is in their scope and goes over verified TLS.
+ * Foreign credentials are removed. If the token of a GitHub App is not there yet, the request waits
+ * for it and is prepared again. */
 #include "broker/secrets.h"
 #include "broker/broker_internal.h"
 #include "broker/github.h"
@@ -11,7 +11,7 @@
 #include "broker/stream.h"
 #include "secrets/replace.h"
 
-/* Notes are views into the result: written before the edits are applied. */
+/* Notes are views into the result, so write them before the edits are applied. */
 static int secrets_log_notes(struct stream *s, const struct replace_result *result)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(4096);
@@ -57,7 +57,7 @@ static int secrets_apply_edits(struct stream *s, const struct replace_result *re
 	return 0;
 }
 
-/* 0; 1: s waits, and is judged again then; negative with err set. */
+/* Return 0; 1 if s waits and is prepared again later, or was refused; negative with err set. */
 static int secrets_use(
 	struct stream *s, const struct replace_result *result, struct cloche_err *err)
 {
@@ -67,7 +67,7 @@ static int secrets_use(
 		return r < 0 ? err_nomem(err) : r;
 	if (secrets_log_notes(s, result) < 0)
 		return err_set(err, E_SYSTEM, "the network log cannot be written");
-	s->secret |= result->masked > 0; /* or signed for AWS */
+	s->secret |= result->masked > 0; /* may be set already for AWS */
 	s->masked = result->masked;
 	s->dropped = result->dropped;
 	s->collapsed = result->collapsed;
@@ -76,7 +76,7 @@ static int secrets_use(
 	return 0;
 }
 
-/* As secrets_use(). */
+/* Return as secrets_use(). */
 static int secrets_put(struct stream *s, struct cloche_err *err)
 {
 	const struct http_fields *f = &s->head.fields;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation (INV-NO-RAW-BYTES): this file is the protocol with the gateway and nothing
- * else. One table says which frame is permitted in which state; whatever is not ends the channel,
- * because a gateway that is whole never sends it. Frames for a number that was used before and is
- * gone are ignored, as the gateway may not have known.
+ * else. A table says which frames are permitted in which state. Any other frame ends the channel,
+ * because a correct gateway never sends it. Frames for a number that was used before and is gone
+ * are ignored, as the gateway may not have known.
  *
- * A stream lives until both directions have ended. When the answer ends first (a refusal, an origin
- * that answers early), the rest of the request is taken and dropped up to a limit, so that the
+ * A stream lives until both directions have ended. If the answer ends first (a refusal, an origin
+ * that answers early), the rest of the request is read and dropped up to a limit, so that the
  * answer is not lost to a reset. */
 #include "broker/stream.h"
 #include "broker/attribute.h"
@@ -45,7 +45,7 @@ static const bool permitted[REQUEST_STATES][4] = {
 	[REQUEST_ENDED] = {false, false, true, true},
 };
 
-/* A cleared one, with the memory of one that was used before if there is any. */
+/* Return a cleared stream, with the memory of one that was used before if there is any. */
 static struct stream *take_spare(struct broker *b)
 {
 	struct stream *s = b->streams.spare;
@@ -224,7 +224,7 @@ void stream_reset(struct stream *s, enum net_reset why)
 	stream_close(s);
 }
 
-/* From here on the request's body is nobody's. */
+/* Drop the rest of the request's body from here on. */
 static void discard_rest(struct stream *s)
 {
 	if (s->request == REQUEST_OPEN)
@@ -263,7 +263,7 @@ void stream_drained(struct stream *s)
 
 /* --- what the gateway sends --- */
 
-/* Fields that travel end to end are all that may come; the rest is written from the model. */
+/* Only end-to-end fields may come; the others are written from the model. */
 static bool take_fields(struct http_fields *to, struct wire_in *fields, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
@@ -286,8 +286,8 @@ static uint16_t written_port(const struct net_open *m)
 	return m->port == (m->scheme == NET_HTTPS ? 443 : 80) ? 0 : m->port;
 }
 
-/* What a whole gateway can be brought to send by the room must pass here, or the room could end its
- * own network by one odd request. */
+/* Whatever the room can make a correct gateway send must pass here. Otherwise the room could end
+ * its own network with one odd request. */
 static bool valid_open(struct broker *b, const struct net_open *m, struct host *ret_host)
 {
 	if (m->stream <= b->streams.last || m->port == 0 || host_parse(m->host, ret_host) < 0 ||
@@ -312,14 +312,14 @@ static bool is_idempotent(struct str method)
 	       str_eq(method, STR("OPTIONS"));
 }
 
-/* RFC 9110 8.6: with these a missing length would be asked for (411). */
+/* RFC 9110 8.6: servers may refuse these methods if there is no length (411). */
 static bool means_content(struct str method)
 {
 	return str_eq(method, STR("PUT")) || str_eq(method, STR("POST")) ||
 	       str_eq(method, STR("PATCH"));
 }
 
-/* Fills s->head. Fields of a request alone come. */
+/* Fill s->head. */
 static int take_head(struct stream *s, const struct net_open *m, struct wire_in *fields)
 {
 	static const enum http_framing framing[NET_BODY_END] = {
@@ -337,9 +337,9 @@ static int take_head(struct stream *s, const struct net_open *m, struct wire_in 
 	return 0;
 }
 
-/* Announced trailers (RFC 9110 6.6.2) are understood, or skipped, by every server of HTTP/1.1. By
- * HTTP/2 there are those (nginx) that end the connection for them, and what else goes on it. A call
- * is for HTTP/2 alone. */
+/* Every HTTP/1.1 server understands or skips announced trailers (RFC 9110 6.6.2). Over HTTP/2 some
+ * servers (nginx) end the connection because of them, with all its other streams. A gRPC call needs
+ * HTTP/2 in any case. */
 static bool needs_http1(const struct stream *s)
 {
 	if (s->kind != NET_KIND_HTTP)
@@ -358,7 +358,8 @@ static int on_open(struct broker *b, struct str payload)
 	if (!net_get_open(payload, &m, &fields) || !valid_open(b, &m, &host))
 		return -EPROTO;
 	b->streams.last = m.stream;
-	/* It may have more of them than the gateway: those whose last bytes wait for an origin. */
+	/* The broker may have more streams than the gateway: those whose last bytes wait for an
+	 * origin. */
 	s = HASH_COUNT(b->streams.open) < NET_MAX_STREAMS ? stream_new(b, &m) : NULL;
 	if (!s)
 		return net_send_reset(&b->net, m.stream, NET_RESET_LIMIT) < 0 ? -EPROTO : 0;
@@ -374,7 +375,7 @@ static int on_open(struct broker *b, struct str payload)
 	s->is_head = str_eq(m.method, STR("HEAD"));
 	s->idempotent = is_idempotent(m.method);
 	if (take_head(s, &m, &fields) < 0) {
-		s->logged = true; /* the network ends */
+		s->logged = true; /* no log line: the network ends */
 		stream_close(s);
 		return -EPROTO;
 	}
@@ -419,7 +420,7 @@ static int on_data(struct stream *s, struct str payload)
 	return 0;
 }
 
-/* A credential is not for trailers: servers exist that put them to the headers. */
+/* Credentials are removed from trailers, because some servers add trailers to the headers. */
 static bool take_trailers(struct stream *s, struct wire_in *fields, unsigned n)
 {
 	struct http_fields *f = &s->trailers;

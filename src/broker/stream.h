@@ -2,8 +2,9 @@
 #pragma once
 /* One request (or tunnel) of the room, from its OPEN to the end of both directions.
  *
- * Streams and upstreams die in two steps: they are marked and taken out of everything at once, and
- * freed at the end of the loop's iteration, so a caller further up may still look at them. */
+ * Streams and upstreams end in two steps: they are marked and removed from all lists at once, and
+ * freed at the end of the loop's iteration, so that callers further up the stack may still look at
+ * them. */
 
 #include "base/hash.h"
 #include "broker/chain.h"
@@ -21,25 +22,25 @@ struct origin_probe;
 struct pool_bucket;
 struct upstream;
 
-/* How far a stream has come; stream_state.c has the table of how it may go on. */
+/* The state of a stream; stream_state.c has the table of permitted changes. */
 enum stream_state {
 	STREAM_JUDGED,     /* its head is being judged */
-	STREAM_ASKING,     /* refused; it is being found out whose it is */
-	STREAM_COLLECTING, /* its body has to be known first */
+	STREAM_ASKING,     /* refused; the supervisor is asked which process made it */
+	STREAM_COLLECTING, /* its body is being collected */
 	STREAM_WAITING,    /* for a token */
-	STREAM_READY,      /* goes when its line is written */
-	STREAM_GOING,      /* to an origin; nothing of an answer was sent to the room */
+	STREAM_READY,      /* is sent when its log line is written */
+	STREAM_GOING,      /* being sent to an origin; no part of an answer was sent to the room */
 	STREAM_ANSWERING,  /* the head of the answer was sent */
 	STREAM_SWITCHED,   /* it has become a WebSocket, and that is on record */
-	STREAM_ANSWERED,   /* END was sent: only the rest of the request is of interest */
-	STREAM_CLOSED,     /* out of the table; freed soon */
+	STREAM_ANSWERED,   /* END was sent; the rest of the request may still come */
+	STREAM_CLOSED,     /* removed from the table; freed soon */
 	STREAM_STATES
 };
 
 /* What the gateway may still send on a stream. */
 enum stream_request {
 	REQUEST_OPEN,
-	REQUEST_DROPPED, /* the rest of the body goes nowhere */
+	REQUEST_DROPPED, /* the rest of the body is dropped */
 	REQUEST_ENDED,
 	REQUEST_STATES
 };
@@ -59,44 +60,44 @@ struct stream {
 	struct host host;
 	uint16_t port;
 	struct http_head head;
-	char *shown; /* the target as the room wrote it, if the head has another */
+	char *shown; /* the target as the room wrote it, if that in the head is different */
 	enum net_body framing;
 	uint64_t length; /* NET_BODY_LENGTH: still to come */
 	bool is_head, idempotent, expects;
 	struct verdict verdict;
-	struct allowlist *policy; /* that the verdict's rule is of: a share in it */
+	struct allowlist *policy; /* of the verdict's rule; a reference */
 	unsigned policy_number;
 
 	/* Towards the origin. */
-	struct buf body;  /* what it has not taken, or may have to be sent once more */
-	size_t body_done; /* of that, taken */
+	struct buf body;  /* bytes that it has not taken, or that may have to be sent again */
+	size_t body_done; /* bytes of `body` that were taken */
 	struct http_fields trailers;
-	bool te_trailers;      /* the room reads the answer's */
-	bool keep;             /* what was taken stays, for another try */
-	unsigned char retries; /* how often it was sent once more */
-	bool secret;           /* memory of the request is wiped */
+	bool te_trailers;      /* the room reads the trailers of the answer */
+	bool keep;             /* keep the bytes that were taken, for another try */
+	unsigned char retries; /* how often it was sent again */
+	bool secret;           /* the memory of the request must be wiped */
 	struct dial *dial;
 	struct upstream *up;
-	void *leg;                     /* of what is spoken there */
+	void *leg;                     /* state of the protocol for this stream */
 	bool http1;                    /* it needs HTTP/1.1 */
-	struct pool_bucket *leads;     /* others wait for the connection that it makes */
-	struct pool_bucket *waits;     /* for such a one */
-	struct stream *ahead, *behind; /* in that line */
+	struct pool_bucket *leads;     /* other streams wait for the connection that it makes */
+	struct pool_bucket *waits;     /* it waits for such a connection */
+	struct stream *ahead, *behind; /* in that queue */
 
 	/* If a filter or a signature needs the whole body first: it is collected in `body` up
 	 * to whole_max, and the request goes on when it is complete. */
 	bool whole;
 	size_t whole_max, collected;
-	void *filter[CHAIN_FILTERS]; /* states of the filters that have something to do with it */
-	struct origin_probe *probe;  /* it asks nothing, and only makes a connection */
-	struct fetch *fetch; /* it is the broker's own: the answer goes there, not to the gateway */
+	void *filter[CHAIN_FILTERS]; /* states of the filters that are active for it */
+	struct origin_probe *probe;  /* it sends no request, it only makes a connection */
+	struct fetch *fetch;         /* the broker's own request, which takes the answer */
 
-	/* Flow. */
-	uint32_t window_in;  /* what the gateway may still send */
-	uint32_t uncredited; /* what it has sent and not got back */
-	uint32_t window_out; /* what it still takes */
+	/* Flow control. */
+	uint32_t window_in;  /* bytes that the gateway may still send */
+	uint32_t uncredited; /* bytes that it has sent and got no credit for */
+	uint32_t window_out; /* bytes that it still takes */
 	uint64_t discarded;
-	size_t under_way, waiting; /* as counted in the broker's: bounds.c */
+	size_t under_way, waiting; /* its part of the counts in struct bounds */
 
 	struct tape_track track;
 
@@ -113,41 +114,43 @@ struct streams {
 	struct stream *open;         /* by number, in the order of their opening */
 	struct stream *dead, *spare; /* lists by `next` */
 	unsigned spare_n;
-	uint32_t last;                      /* number that was given */
-	struct stream *ready, **ready_tail; /* by `next_ready`: go when their intents are written */
+	uint32_t last;                      /* last number that was used */
+	struct stream *ready, **ready_tail; /* by `next_ready`, until their intents are written */
 };
 
-/* 0, or -EPROTO if the gateway has broken the protocol. */
+/* Handle a frame. Return 0, or -EPROTO if the gateway has broken the protocol. */
 _warn_unused_ int stream_frame(struct broker *b, const struct chan_frame *f);
-/* The answer is complete (or was refused): logs, and closes or discards what still comes. */
+/* The answer is complete (or was refused): log it, then close s or discard the rest of its
+ * request. */
 void stream_finish(struct stream *s);
-/* One that is in no table: a request of our own to an https origin. NULL on lack of memory. */
+/* Return a stream for a request of the broker itself to an https origin. It is not in the table.
+ * NULL on lack of memory. */
 struct stream *stream_internal(struct broker *b, const struct host *host, uint16_t port);
-/* RESET to the gateway, and closed. */
+/* Send RESET to the gateway and close s. */
 void stream_reset(struct stream *s, enum net_reset why);
-/* Takes it out of everything. */
+/* Log the result and remove s from everything. streams_reap() frees it. */
 void stream_close(struct stream *s);
 void streams_reap(struct broker *b);
 void streams_free(struct broker *b);
-/* Body bytes went on their way, or nobody wants them: gives credit. */
+/* Give credit to the gateway after body bytes were passed on or dropped. */
 void stream_drained(struct stream *s);
 
 /* --- stream_state.c --- */
-/* The only way to another state. One that is not in the table ends the network. */
+/* Change the state; nothing else may do so. A change that is not in the table ends the network. */
 void stream_go(struct stream *s, enum stream_state to);
 bool stream_may_go(enum stream_state from, enum stream_state to);
-/* Whether nothing more is to be done for the answer. */
+/* Return whether nothing more has to be done for the answer. */
 static inline bool stream_is_over(const struct stream *s)
 {
 	return s->state >= STREAM_ANSWERED;
 }
-/* Whether the gateway has the head of the answer. */
+/* Return whether the gateway has the head of the answer. */
 static inline bool stream_has_answer(const struct stream *s)
 {
 	return s->state >= STREAM_ANSWERING;
 }
 
-/* The target as the room wrote it: what goes out may hold credentials. */
+/* Return the target as the room wrote it. The target that is sent may hold credentials. */
 struct str stream_target(const struct stream *s);
-/* Fills s->note, printable; a later note does not replace an earlier one. */
+/* Set s->note, which must be printable. A later note does not replace an earlier one. */
 void stream_note(struct stream *s, const char *fmt, ...) _printf_(2, 3);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: the one table of how a stream may go on. What is not in it is a fault of
- * this program: a request that is answered twice, or goes out before it is on record. Then the
- * network ends, as it does if the gateway breaks the protocol. */
+/* Theory of operation: the table of permitted state changes of a stream. Any other change is a bug
+ * in this program, such as a request that is answered twice or sent before it is on record. Then
+ * the network ends, as it does if the gateway breaks the protocol. */
 #include "broker/broker_internal.h"
 #include "broker/stream.h"
 
 #define TO(state) (1U << STREAM_##state)
-/* Refused or broken off, which may happen to whatever has no answer yet. */
+/* Refused or broken off, which may happen to any stream that has no answer yet. */
 #define TO_REFUSAL (TO(ANSWERING) | TO(CLOSED))
 
 static const unsigned allowed[STREAM_STATES] = {
@@ -15,7 +15,8 @@ static const unsigned allowed[STREAM_STATES] = {
 	[STREAM_COLLECTING] = TO(WAITING) | TO(READY) | TO_REFUSAL,
 	[STREAM_WAITING] = TO(WAITING) | TO(READY) | TO_REFUSAL,
 	[STREAM_READY] = TO(GOING) | TO_REFUSAL,
-	/* It may be sent once more; the answer to a request of our own goes to no gateway. */
+	/* It may be sent again. The answer to a request of the broker itself does not go to the
+	 * gateway. */
 	[STREAM_GOING] = TO(GOING) | TO(ANSWERED) | TO_REFUSAL,
 	[STREAM_ANSWERING] = TO(SWITCHED) | TO(ANSWERED) | TO(CLOSED),
 	[STREAM_SWITCHED] = TO(ANSWERED) | TO(CLOSED),

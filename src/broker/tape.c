@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: each line is one write to a file that somebody else opened, and nothing is
- * kept here but the line. If the limit is reached, bodies end with a line that says so, and
- * heads go on for a while; if even these become too many, or the file takes no more, the
- * recording ends for good. None of it holds up a request: the network log is what must be written.
- */
+/* Theory of operation: each line is one write to a file that another process opened, and nothing
+ * but the current line is kept here. If the limit is reached, bodies end with a line that says so,
+ * while heads are still recorded for a while. If even these become too many, or the file cannot be
+ * written, the recording ends for good. None of this holds up a request: only the network log must
+ * be written. */
 #include "broker/tape.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -19,7 +19,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* What heads may take up beyond the limit. */
+/* Bytes that heads may take up beyond the limit. */
 #define HEADS_MORE ((uint64_t)64 << 20)
 #define LIMIT_USUAL ((uint64_t)1 << 30)
 
@@ -40,7 +40,7 @@ void tape_done(struct tape *t)
 	buf_done(&t->line);
 }
 
-/* Nothing more comes. */
+/* End the recording for good. */
 static void end_tape(struct broker *b, const char *why)
 {
 	char text[160];
@@ -51,7 +51,7 @@ static void end_tape(struct broker *b, const char *why)
 		b->lines.unlogged++;
 }
 
-/* Writes the line at hand; r is what became of making it. */
+/* Write the current line; r is the result of making it. */
 static void write_line(struct broker *b, int r)
 {
 	struct tape *t = &b->tape;
@@ -64,7 +64,7 @@ static void write_line(struct broker *b, int r)
 		end_tape(b, err_errno_text(-r));
 }
 
-/* The same of a head, or of an end: all but bodies. */
+/* The same for a head or an end, that is, for everything but bodies. */
 static void write_head(struct broker *b, int r)
 {
 	struct tape *t = &b->tape;
@@ -79,14 +79,15 @@ static void write_head(struct broker *b, int r)
 		end_tape(b, "there is more than --record-limit allows");
 }
 
-/* Policy says so of an answer (scrub: false): what may hold a value goes inside as it is, and must
- * not be kept so (INV-NO-SECRET-INSIDE). */
+/* Return whether policy exempts the answer from scrubbing (scrub: false). It goes to the room as it
+ * is, but it may hold a secret's value, so it must not be recorded like that
+ * (INV-NO-SECRET-INSIDE). */
 static bool is_unsearched(const struct stream *s)
 {
 	return s->broker->scrubber && s->verdict.allow && !scrubbing_applies(s);
 }
 
-/* A head, or an end, of an answer. */
+/* Write a head or an end of an answer. */
 static void write_answer(struct stream *s, int r)
 {
 	struct buf *line = &s->broker->tape.line;
@@ -210,7 +211,7 @@ void tape_refused(struct stream *s, unsigned status)
 					   s->track.number, status, str_from(why)));
 }
 
-/* The headers of an answer, and its length, which is no field of the model. */
+/* The headers of an answer, and its length, which the model keeps elsewhere. */
 struct answer_headers {
 	const struct cassette_headers *given;
 	char length[24];

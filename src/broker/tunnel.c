@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: what is spoken on a connection to an origin that is no HTTP any more: the
- * frames of a WebSocket, after its handshake (upstream_h1.c), and the bytes of a tunnel, which are
- * the client's own TLS. Each direction is read no faster than the other end takes it. Such a
- * connection serves one stream and is closed with it.
+/* Theory of operation: connections to an origin that do not carry HTTP any more: the frames of a
+ * WebSocket, after its handshake (upstream_h1.c), and the bytes of a tunnel, which are the client's
+ * own TLS. Each direction is read no faster than the other end takes it. Such a connection serves
+ * one stream and is closed with it.
  *
- * A tunnel ends each direction by itself, as TCP does; whatever else ends it, even the death of
- * this program, is a reset, as an end may say that what was sent is complete. A WebSocket ends when
- * both sides have sent a close frame, or the origin closes behind one; without any it was cut off.
- */
+ * Each direction of a tunnel ends by itself, as with TCP. If anything else ends the tunnel, even
+ * the death of this program, the origin gets a reset, because a normal end could mean that the data
+ * is complete. A WebSocket ends when both sides have sent a close frame, or when the origin closes
+ * after one was sent. Without any close frame it was cut off. */
 #include "base/fd.h"
 #include "broker/broker_internal.h"
 #include "broker/log.h"
@@ -46,7 +46,7 @@ static void watch(struct tunnel *t)
 		response_lost(t->stream, "no memory to watch a connection");
 }
 
-/* END to the gateway. False if there can be none. */
+/* Send END to the gateway. Return false if the exchange is over. */
 static bool end_down(struct tunnel *t)
 {
 	struct http_fields none = HTTP_FIELDS_INIT;
@@ -71,7 +71,7 @@ static void finish(struct tunnel *t)
 	stream_finish(s);
 }
 
-/* Everything went up that will. */
+/* Return whether both directions have ended. */
 static bool is_over(const struct tunnel *t)
 {
 	const struct stream *s = t->stream;
@@ -133,7 +133,7 @@ static void on_eof(struct tunnel *t, bool clean)
 		watch(t);
 }
 
-/* Returns false if the stream is over. */
+/* Return false if the stream is over. */
 static bool pass_down(struct tunnel *t, struct str bytes)
 {
 	struct stream *s = t->stream;
@@ -193,7 +193,7 @@ static void resume(struct upstream *u, struct stream *s)
 	if (!t->paused || response_room(s) == 0)
 		return;
 	t->paused = false;
-	/* What TLS has read already makes no event. */
+	/* Bytes that TLS has already read cause no event. */
 	upstream_work_later(u);
 }
 
@@ -223,7 +223,7 @@ static void end(struct upstream *u)
 	free(u->protocol);
 }
 
-/* A tunnel: it is there. */
+/* The connection of a tunnel is there: say so to the gateway. */
 static void begin(struct upstream *u, struct stream *s)
 {
 	struct net_response m = {.stream = s->id, .status = 200, .body = NET_BODY_STREAM};
@@ -297,7 +297,7 @@ void upstream_to_websocket(
 	of(u)->stream = s;
 	if (rest.n > 0 && !pass_down(of(u), rest))
 		return;
-	/* What TLS has read already makes no event. */
+	/* Bytes that TLS has already read cause no event. */
 	upstream_work_later(u);
 	send_up(u, s);
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: one connection to an origin, from the handshake to its end. When TLS has
- * verified whom it talks to, what is spoken is known, and a table of functions takes over
- * (upstream_h1.c, upstream_h2.c). A connection that closes is freed when nobody further up can
- * still look at it.
- */
+/* Theory of operation: one connection to an origin, from the handshake to its end. After TLS has
+ * verified the origin, the protocol is known, and a table of functions takes over (upstream_h1.c,
+ * upstream_h2.c). A closed connection is freed when no caller further up the stack can still look
+ * at it. */
 #include "broker/upstream.h"
 #include "base/fd.h"
 #include "broker/broker_internal.h"
@@ -164,7 +163,7 @@ static void begin(struct upstream *u, struct stream *s)
 	u->ops->begin(u, s);
 }
 
-/* What is spoken is known. */
+/* The protocol is known: start it. */
 static void established(struct upstream *u)
 {
 	struct stream *s = u->first;
@@ -220,7 +219,7 @@ static void on_io(struct loop_io *io, uint32_t events)
 		handshake(u);
 }
 
-/* A secret goes out on nothing but verified TLS: what has another scheme is not ours. */
+/* Secrets go out over verified TLS only, so u must have the scheme of s. */
 static bool fits(const struct upstream *u, const struct stream *s)
 {
 	return (u->tls != NULL) == (s->scheme == NET_HTTPS);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: HTTP/1.1 on a connection to an origin: one request and its response after
- * the other. The request is written from the model; a body of known length goes out of the stream's
- * own memory, small ones together with the head. The response goes through the strict parser, no
- * more of it than the gateway takes (pump), so nothing of it is ever kept here. */
+ * the other. The request is written from the model. A body of known length is sent from the
+ * stream's own memory, a small one together with the head. The response goes through the strict
+ * parser. No more of it is read than the gateway takes (pump), so nothing of it is ever kept
+ * here. */
 #include "base/fd.h"
 #include "broker/broker_internal.h"
 #include "broker/decide.h"
@@ -27,7 +28,7 @@ enum {
 	READS_AT_ONCE = 4,    /* of a TLS record each: half a window, which the gateway passes on
 			       * while the other half is read */
 	JOIN_MAX = 16 * 1024, /* bytes of a body that are copied to go out with the head */
-	OUT_FULL = 16 * 1024, /* framed bytes that wait: no more are framed */
+	OUT_FULL = 16 * 1024, /* if this many framed bytes wait, no more are framed */
 	OUT_ROOM = HTTP_HEAD_MAX * 4 + NET_WINDOW,
 };
 
@@ -35,12 +36,12 @@ struct h1_origin {
 	struct upstream *u;
 	struct stream *stream; /* NULL while idle */
 	struct buf out;        /* of the request: head, framing, small bodies */
-	bool request_ended;    /* its last byte stands in out, or went out */
+	bool request_ended;    /* its last byte is in out, or was sent */
 	bool started;          /* bytes of the response have come */
 	bool in_body;          /* the head is complete */
 	bool paused;           /* not reading: the gateway takes no more */
 	bool write_lost;       /* the origin takes no more of the request */
-	bool last;             /* it was told that no other request comes */
+	bool last;             /* the origin was told that no other request comes */
 	struct h1_parser parser;
 	struct http_head head;
 	struct http_body body;
@@ -80,7 +81,7 @@ static void end(struct upstream *u)
 
 /* --- the request --- */
 
-/* What follows the handshake of a WebSocket is no body, and waits for its answer. */
+/* Bytes after the handshake of a WebSocket are not a body, and wait for its answer. */
 static struct str body_to_send(const struct h1_origin *h)
 {
 	return h->stream->kind == NET_KIND_HTTP ? request_body(h->stream) : STR_NULL;
@@ -91,8 +92,9 @@ static bool has_output(const struct h1_origin *h)
 	return h->stream && !h->write_lost && (buf_len(&h->out) > 0 || body_to_send(h).n > 0);
 }
 
-/* While nothing is read, a connection that the origin has broken would be reported for ever: it is
- * not watched at all then, and found broken when it is read again. */
+/* If the connection were watched while there is nothing to read or write, epoll would report again
+ * and again that the origin has broken it. So it is not watched then; the next read finds that it
+ * is broken. */
 static void watch(struct h1_origin *h)
 {
 	struct upstream *u = h->u;
@@ -113,7 +115,7 @@ static void write_failed(struct h1_origin *h)
 		request_body_drop(h->stream);
 }
 
-/* Moves what waits of the body into `out` if it has to be framed, or goes with the head. */
+/* Move waiting bytes of the body into `out` if they have to be framed, or go with the head. */
 static int frame(struct h1_origin *h)
 {
 	struct stream *s = h->stream;
@@ -124,7 +126,7 @@ static int frame(struct h1_origin *h)
 	if (h->request_ended || buf_len(&h->out) >= OUT_FULL)
 		return 0;
 	if (chunked && body.n > 0) {
-		/* What waits shall wait where it is counted. */
+		/* The rest waits in s->body, where it is counted. */
 		body = str_prefix(body, OUT_FULL);
 		r = h1_write_chunk(&h->out, body);
 	} else if (buf_len(&h->out) > 0 && body.n > 0 && body.n <= JOIN_MAX)
@@ -141,7 +143,7 @@ static int frame(struct h1_origin *h)
 	return r;
 }
 
-/* Writes some. Returns what came of it. */
+/* Write some bytes. Return the result. */
 static enum tls_io write_out(struct h1_origin *h)
 {
 	bool framed = buf_len(&h->out) > 0;
@@ -185,8 +187,8 @@ static void send_request(struct upstream *u, struct stream *s)
 	watch(h);
 }
 
-/* RFC 9110 9.3.1, 9.3.5: servers exist that ignore such a body, and would read it as the next
- * request, which nobody has judged. They do not if there is no next one. */
+/* RFC 9110 9.3.1, 9.3.5: some servers ignore such a body and would read it as the next request,
+ * which was not judged. They do not if they are told that there is no next one. */
 static bool is_body_doubtful(const struct http_head *h)
 {
 	struct str method = http_head_method(h);
@@ -219,7 +221,7 @@ static void begin(struct upstream *u, struct stream *s)
 
 /* --- the response --- */
 
-/* The connection goes to the pool, or closes. */
+/* Put the connection into the pool, or close it. */
 static void let_go(struct h1_origin *h, bool reusable)
 {
 	struct upstream *u = h->u;
@@ -232,7 +234,8 @@ static void let_go(struct h1_origin *h, bool reusable)
 	}
 	h->paused = u->want_out = false;
 	watch(h);
-	/* Whatever TLS has read beyond the response would become the next one's beginning. */
+	/* Bytes that TLS has read beyond the response would become the beginning of the next
+	 * one. */
 	if (!u->dead && u->tls && tls_client_has_pending(u->tls))
 		u->ops->event(u, EPOLLIN);
 	if (!u->dead)
@@ -252,7 +255,7 @@ static void complete(struct h1_origin *h, size_t left_over)
 	stream_finish(s);
 }
 
-/* 1: the head is complete; 0: more is needed, or the exchange has ended. */
+/* Return 1 if the head is complete, 0 if more is needed or the exchange has ended. */
 static int feed_head(struct h1_origin *h, struct str *bytes)
 {
 	for (;;) {
@@ -314,7 +317,7 @@ static void feed(struct h1_origin *h, struct str bytes)
 			upstream_to_websocket(h->u, s, &h->head, bytes);
 			return;
 		}
-		/* The framing is the parser's word on what comes; the head is then changed. */
+		/* Take the framing from the head as it was parsed, before it is changed. */
 		http_body_init(&h->body, &h->head, &h->trailers);
 		h->in_body = true;
 		if (!response_head(s, &h->head))
@@ -390,7 +393,7 @@ static void resume(struct upstream *u, struct stream *s)
 	if (!h->paused || response_room(s) == 0)
 		return;
 	h->paused = false;
-	/* What TLS has read already makes no event. */
+	/* Bytes that TLS has already read cause no event. */
 	upstream_work_later(u);
 }
 
@@ -400,7 +403,7 @@ static void detach(struct upstream *u, struct stream *s)
 	upstream_close(u);
 }
 
-/* An idle connection: session tickets may come; anything else, the end included, ends it. */
+/* On an idle connection only session tickets may come. Anything else, or its end, closes it. */
 static void idle_event(struct upstream *u)
 {
 	char c;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: HTTP/2 on a connection to an origin. Each of the room's streams is one of it
- * (upstream_h2_leg.c). All that is held of answers together is bounded: above that, a connection
- * that has a part in it is not read, and new requests go by another.
+/* Theory of operation: HTTP/2 on a connection to an origin. Each of the room's streams is one
+ * stream of the connection (upstream_h2_leg.c). The total of held answer bytes is limited. Above
+ * the limit, a connection that holds some of them is not read, and new requests use another one.
  *
- * What is to be written, and what can be read, is done in work(), once for everything that happened
- * in an iteration of the loop: so small frames of many streams share records. */
+ * All writing and reading is done in work(), once for everything that happened in an iteration of
+ * the loop, so that small frames of many streams share TLS records. */
 #include "broker/upstream_h2.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -35,13 +35,13 @@ static struct h2_origin *of(const struct upstream *u)
 	return u->protocol;
 }
 
-/* By what the room does not read: nothing comes on it until that changes. */
+/* Return whether o has to stop reading because the room does not read its answers. */
 static bool is_held_up(const struct h2_origin *o)
 {
 	return o->held > 0 && o->u->broker->bounds.held > H2_ORIGIN_HELD_MAX;
 }
 
-/* The connection ended. */
+/* The connection ended: its requests are sent again or fail. */
 static void lost(struct h2_origin *o, const char *why)
 {
 	struct upstream *u = o->u;
@@ -53,7 +53,8 @@ static void lost(struct h2_origin *o, const char *why)
 	while ((l = o->legs)) {
 		struct stream *s = l->s;
 
-		/* RFC 9112 9.3.1; each by itself, as one of them may be why it ended. */
+		/* RFC 9112 9.3.1. Each gets a connection of its own, as one of them may be the
+		 * reason for the end. */
 		if (leg_take_back(l, s->idempotent && used ? 1 : 0)) {
 			dial_start(s);
 			continue;
@@ -64,7 +65,7 @@ static void lost(struct h2_origin *o, const char *why)
 	upstream_close(u);
 }
 
-/* False if it is broken. */
+/* Return false if the connection is broken. */
 static bool flush(struct h2_origin *o)
 {
 	for (;;) {
@@ -89,7 +90,7 @@ static bool flush(struct h2_origin *o)
 	return true;
 }
 
-/* What the broker asks for itself does not wait for the gateway, nor does it tell when to go on. */
+/* Requests of the broker itself do not wait for the gateway, which would not resume them. */
 static bool serves_room(const struct h2_origin *o)
 {
 	const struct leg *l;
@@ -122,7 +123,7 @@ static void watch(struct h2_origin *o)
 		lost(o, "no memory to watch a connection");
 }
 
-/* Reads and understands some. False if nothing more is there, or o is gone. */
+/* Read and process some bytes. Return false if there are no more, or o is gone. */
 static bool read_some(struct h2_origin *o)
 {
 	struct upstream *u = o->u;
@@ -153,7 +154,7 @@ static bool read_some(struct h2_origin *o)
 	return true;
 }
 
-/* Where it belongs in the pool, by what it can do. */
+/* Put the connection where it belongs in the pool, or close it. */
 static void place(struct h2_origin *o)
 {
 	struct upstream *u = o->u;
@@ -206,13 +207,13 @@ static void resume(struct upstream *u, struct stream *s)
 
 	if (buf_len(&l->held) > 0) {
 		leg_drain(l);
-		upstream_work_later(u); /* the origin is to know */
+		upstream_work_later(u); /* sends the window updates */
 	} else if (of(u)->paused && may_read(of(u))) {
 		upstream_work_later(u);
 	}
 }
 
-/* One that owes an answer and says nothing may be dead: no more requests are bound to it. */
+/* An origin that owes an answer and sends nothing may be dead, so it gets no more requests. */
 static bool is_silent(const struct h2_origin *o)
 {
 	return o->legs && o->asked != 0 && loop_now(o->u->broker->loop) - o->asked > SILENT_USEC;
@@ -245,7 +246,8 @@ int upstream_h2_start(struct upstream *u)
 		.window = WINDOW,
 		.wipe = true};
 
-	/* Before it says how many streams it takes, it takes as many as there. */
+	/* Until the origin says how many streams it takes, assume as many as on the other
+	 * connection. */
 	if (other && other->ops == &upstream_h2)
 		config.peer_streams = h2_streams_max(of(other)->h2);
 

@@ -17,9 +17,9 @@ struct leg {
 	struct h2_origin *o;
 	struct stream *s;
 	struct h2_stream *st;
-	struct buf held;     /* of the answer */
+	struct buf held;     /* bytes of the answer that the gateway has not taken */
 	bool started;        /* something of the answer has come */
-	bool request_ended;  /* that was said */
+	bool request_ended;  /* the origin was told so */
 	bool response_ended; /* the answer is complete, but for what is held */
 	struct http_fields trailers;
 };
@@ -31,7 +31,7 @@ struct h2_origin {
 	struct leg *legs;
 	size_t held;
 	uint64_t asked;        /* monotonic: the first request since something was read; 0: none */
-	bool secret;           /* has sent one: memory is wiped */
+	bool secret;           /* has sent a secret: memory is wiped */
 	bool going;            /* no new streams */
 	bool paused;           /* not reading */
 	const char *malformed; /* why the last answer was refused */
@@ -39,14 +39,14 @@ struct h2_origin {
 
 /* --- upstream_h2_leg.c --- */
 extern const struct h2_handlers leg_handlers;
-/* Of struct upstream_ops. */
+/* Operations of struct upstream_ops. */
 void leg_begin(struct upstream *u, struct stream *s);
 void leg_send(struct upstream *u, struct stream *s);
 void leg_detach(struct upstream *u, struct stream *s);
-/* The gateway takes more of what is held. */
+/* Pass on held bytes, as far as the gateway takes them. */
 void leg_drain(struct leg *l);
-/* Takes its request off this connection to be sent once more, if that was done fewer than `most`
- * times; false if it cannot be. */
+/* Take the request off this connection so that it can be sent again, if that was done fewer than
+ * `most` times. Return false if it cannot be. */
 _warn_unused_ bool leg_take_back(struct leg *l, unsigned most);
-/* The stream and its leg are parted; what is to become of either is the caller's. */
+/* Free the leg and detach its stream. The caller decides what becomes of the stream. */
 void leg_free(struct leg *l);

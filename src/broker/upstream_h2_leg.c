@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: one of the room's streams on an HTTP/2 connection to an origin. Request
- * bodies are pulled out of the streams' own memory as the origin's windows let them go. What an
- * answer brings goes on at once as far as the gateway takes it, and only then may the origin send
- * as much again; what the gateway does not take yet is held, at most a window of each stream. While
- * little is held in all it does not count for the connection, so that streams that stall do not
- * keep others from going on.
+ * bodies are pulled out of the streams' own memory as the origin's windows allow. Answer bytes are
+ * passed on at once as far as the gateway takes them, and only then may the origin send as much
+ * again. What the gateway does not take yet is held, at most one window per stream. While the total
+ * of held bytes is small, they do not count against the connection's window, so that stalled
+ * streams do not stop the others.
  *
- * A stream that the origin has not looked at (RFC 9113 8.7: GOAWAY, REFUSED_STREAM) is sent once
- * more, on another connection; so a few times, as a busy origin may refuse that, too. */
+ * A stream that the origin has not processed (RFC 9113 8.7: GOAWAY, REFUSED_STREAM) is sent again
+ * on another connection. This may happen a few times, as a busy origin may refuse that one, too. */
 #include "broker/broker_internal.h"
 #include "broker/decide.h"
 #include "broker/dial.h"
@@ -28,17 +28,17 @@
 
 enum {
 	HELD_LOW = H2_ORIGIN_HELD_MAX - H2_ORIGIN_STREAM_WINDOW,
-	REFUSED_MAX = 5, /* how often a request is sent once more */
+	REFUSED_MAX = 5, /* how often a request is sent again */
 };
 
-/* Less is held: who was held up goes on, though nothing may have happened on its connection. */
+/* Fewer bytes are held: connections that were held up go on, even if nothing happens on them. */
 static void held_less(struct broker *b, size_t n)
 {
 	b->bounds.held -= n;
 	if (!b->bounds.held_up || b->bounds.held > HELD_LOW)
 		return;
 	b->bounds.held_up = false;
-	b->bounds.full = true; /* and no longer when it is looked at: all go on */
+	b->bounds.full = true; /* flush() then resumes all streams */
 	broker_flush_later(b);
 }
 
@@ -96,7 +96,7 @@ static void finish(struct leg *l, struct http_fields *trailers)
 	stream_finish(s);
 }
 
-/* Passes on what the gateway takes. Returns how much that was, or -1 if the exchange is over. */
+/* Pass on what the gateway takes. Return how much that was, or -1 if the exchange is over. */
 static ssize_t pass_on(struct leg *l, struct str bytes)
 {
 	size_t done = 0, n;
@@ -191,7 +191,7 @@ static unsigned most_retries(enum h2_error error)
 	return error == H2_REFUSED_STREAM ? REFUSED_MAX : error == H2_HTTP_1_1_REQUIRED ? 1 : 0;
 }
 
-/* Reset by the origin, or by us for what it sent. */
+/* The stream was reset by the origin, or by us because of what it sent. */
 static void on_closed(void *arg, struct h2_stream *st, enum h2_error error)
 {
 	struct h2_origin *o = arg;
@@ -202,7 +202,7 @@ static void on_closed(void *arg, struct h2_stream *st, enum h2_error error)
 	if (!l)
 		return;
 	s = l->s;
-	if (l->response_ended) { /* what is held goes on nevertheless */
+	if (l->response_ended) { /* held bytes are still passed on */
 		l->st = NULL;
 		return;
 	}
@@ -311,7 +311,7 @@ void leg_begin(struct upstream *u, struct stream *s)
 	if (r < 0) {
 		free(l);
 		s->up = NULL;
-		if (r == -EAGAIN) /* it is about to close */
+		if (r == -EAGAIN) /* the connection is about to close */
 			dial_start(s);
 		else if (r == -EINVAL)
 			refuse_upstream(s, 502, "request_not_sent",

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation (INV-NO-RAW-BYTES): the handshake with an origin is our own (RFC 6455 4.1):
- * with a key of ours, and without extensions, so that frames stay readable. After its 101 the
- * frames of both sides are read, judged and written anew.
+/* Theory of operation (INV-NO-RAW-BYTES): the broker does its own handshake with an origin (RFC
+ * 6455 4.1), with its own key and without extensions, so that frames stay readable. After the 101
+ * the frames of both sides are read, judged and written anew.
  *
- * Those of the room are a request's body. They get another mask, which the
- * room cannot know, so that it cannot choose the bytes that some box on the way reads (RFC 6455
- * 10.3). Those of the origin are searched for secrets, payload by payload: what the scrubber holds
- * back goes out with the end of its frame, so that nothing is delayed, and a value that is spread
- * over frames is not seen. Lengths stay, so heads do not change. */
+ * Frames of the room are handled as a request's body. They get a new mask, which the room cannot
+ * know, so that it cannot choose the bytes that a middlebox reads (RFC 6455 10.3). Frames of the
+ * origin are searched for secrets, payload by payload. What the scrubber holds back goes out with
+ * the end of its frame, so nothing is delayed, but a value that is split over frames is not found.
+ * Lengths stay the same, so heads do not change. */
 #include "broker/websocket.h"
 #include "base/rand.h"
 #include "broker/broker_internal.h"
@@ -23,7 +23,7 @@
 #include <errno.h>
 
 enum {
-	/* What a reader may have held back of earlier bytes. */
+	/* Earlier bytes that a reader may have held back. */
 	HELD_MAX = WS_HEAD_MAX + WS_CONTROL_MAX,
 	OUT_ROOM = 4 * SCRATCH,
 	WS_MASK = 4,
@@ -31,11 +31,11 @@ enum {
 
 struct websocket {
 	struct ws_reader up, down;
-	unsigned char mask[4]; /* from the room's to ours */
-	/* Masks that come next: a small frame shall not cost a system call. */
+	unsigned char mask[4]; /* turns the room's mask into ours */
+	/* The next masks, made in advance: a small frame should not cost a system call. */
 	unsigned char masks[64][WS_MASK];
 	size_t masks_left;
-	uint64_t at;         /* bytes of the payload under way that went up */
+	uint64_t at;         /* bytes of the current payload that were sent */
 	struct buf out;      /* of the origin's frames, towards the gateway */
 	uint16_t close_code; /* of the close frame that came first */
 	char accept[TLS_WEBSOCKET_ACCEPT];
@@ -156,7 +156,7 @@ static int websocket_judge_head(struct stream *s, size_t *whole)
 	return -1;
 }
 
-/* RFC 6455 4.1: none, or one of those that were asked for. */
+/* RFC 6455 4.1: the answer has no protocol, or one that was asked for. */
 static bool websocket_is_protocol_asked_for(
 	const struct http_fields *asked, const struct http_fields *f)
 {
@@ -191,7 +191,7 @@ const char *websocket_judge_answer(const struct stream *s, const struct http_hea
 
 /* --- from the origin --- */
 
-/* A control frame is here as a whole. */
+/* A control frame always comes as a whole. */
 static int websocket_pass_control(struct stream *s, struct str piece)
 {
 	char text[WS_CONTROL_MAX];
@@ -244,7 +244,7 @@ static int websocket_read_down(struct stream *s, struct str bytes)
 	return r;
 }
 
-/* An answer that does not accept the handshake is one as any other. */
+/* An answer that does not accept the handshake is handled like any other. */
 static bool websocket_response_data(struct stream *s, struct str bytes)
 {
 	struct websocket *w = websocket_of(s);

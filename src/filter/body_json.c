@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: jansson reads a copy of the text, of the same length, in which all that it
- * has no value for is replaced in its place; so jansson is still the one that says what JSON is. To
- * write a changed value the text is walked beside two trees, as it was and as it shall be, and
- * copied up to where they differ. An object's members have the text's order in jansson's trees, and
- * none is there twice. */
+/* Theory of operation: jansson reads a copy of the text, of the same length, in which everything
+ * that it cannot represent is replaced. So jansson still decides what is JSON. To write a changed
+ * value, the text is walked in parallel with two trees, the old value and the new one, and copied
+ * up to each difference. In jansson's trees the members of an object are in the order of the text,
+ * and none is repeated. */
 #include "filter/body_json.h"
 
 #include <errno.h>
@@ -11,12 +11,12 @@
 
 /* ------------------------------------------- reading ----------------------------------------- */
 
-/* What jansson surely holds: 64 bits, and a double. */
+/* What jansson certainly holds: an integer of 64 bits, and a double. */
 enum { DIGITS_MAX = 18, EXPONENT_MAX = 308 };
 
 struct copy {
 	struct str text;
-	char *bytes; /* NULL as long as nothing was replaced */
+	char *bytes; /* NULL until something is replaced */
 };
 
 static int copy_replace(struct copy *c, size_t at, struct str with)
@@ -50,7 +50,8 @@ static size_t digits_length(struct str s)
 	return n;
 }
 
-/* The exponent that s begins with; its length, or 0. If it is positive it is added to *size. */
+/* Return the length of the exponent that s begins with, or 0. A positive exponent is added to
+ * *size. */
 static size_t exponent_length(struct str s, size_t *size)
 {
 	size_t at = 1, n, value = 0;
@@ -66,8 +67,8 @@ static size_t exponent_length(struct str s, size_t *size)
 	return n > 0 ? at + n : 0;
 }
 
-/* The number (RFC 8259 section 6) that s begins with, without a sign. What follows it and does not
- * belong there, and a zero that should not lead it, are jansson's to find. */
+/* Return the length of the number (RFC 8259 section 6) that s begins with, without a sign. jansson
+ * finds invalid bytes after it and a leading zero that should not be there. */
 static size_t number_length(struct str s, bool *ret_wide)
 {
 	size_t size = digits_length(s), at = size, n;
@@ -83,7 +84,8 @@ static size_t number_length(struct str s, bool *ret_wide)
 	return at + n;
 }
 
-/* Goes behind the number at *at. One that is too large has five characters or more. */
+/* Move *at past the number there, and replace one that is too large. Such a number has at least
+ * five characters. */
 static int number_take(struct copy *c, size_t *at)
 {
 	bool wide;
@@ -96,7 +98,8 @@ static int number_take(struct copy *c, size_t *at)
 	return r;
 }
 
-/* Goes behind the string at *at, and replaces halves in it, or tells only whether there are any. */
+/* Move *at past the string there. Replace halves of surrogate pairs in it, or only report whether
+ * there are any. */
 static int string_walk(struct copy *c, size_t *at, bool replace, bool *ret_halves)
 {
 	size_t i = *at + 1, n = 1;
@@ -116,7 +119,8 @@ static int string_walk(struct copy *c, size_t *at, bool replace, bool *ret_halve
 	return r;
 }
 
-/* A half in a name stays, so that jansson refuses it: servers that drop it would read another. */
+/* A half in a member's name is not replaced, so that jansson refuses it: a server that drops it
+ * would read another name. */
 static int string_take(struct copy *c, size_t *at)
 {
 	size_t start = *at, next;
@@ -136,7 +140,7 @@ int body_json_read(struct str text, json_t **ret)
 	json_error_t why;
 	int r = 0;
 
-	/* jansson loses one behind a number. */
+	/* jansson does not notice a NUL after a number. */
 	if (str_chr(text, '\0') < text.n)
 		return -EINVAL;
 	for (size_t i = 0; r == 0 && i < text.n;) {
@@ -162,7 +166,7 @@ struct rewrite {
 	struct buf *out;
 	struct str text;
 	size_t at;   /* where the walk is */
-	size_t done; /* what stands before it is written, or left out */
+	size_t done; /* everything before it was written, or left out */
 };
 
 static int rewrite_flush(struct rewrite *w, size_t to)
@@ -184,7 +188,7 @@ static void blanks_skip(struct rewrite *w)
 		w->at++;
 }
 
-/* Goes behind the string, number, word or sign here. */
+/* Skip the string, number, word or punctuation here. */
 static void token_skip(struct rewrite *w)
 {
 	bool quoted = rewrite_is_at(w, '"');
@@ -234,7 +238,7 @@ static int array_rewrite(struct rewrite *w, const json_t *before, const json_t *
 	return r;
 }
 
-/* A member that is behind the brace or the member before, its comma included. */
+/* Rewrite one member, including the comma before it. */
 static int member_rewrite(struct rewrite *w, const json_t *before, const json_t *after, bool *first)
 {
 	size_t start = w->at;
@@ -244,7 +248,7 @@ static int member_rewrite(struct rewrite *w, const json_t *before, const json_t 
 	if (rewrite_is_at(w, ',')) {
 		if (*first && after) {
 			r = rewrite_flush(w, w->at);
-			w->done++; /* all those before it went */
+			w->done++; /* all members before it were removed */
 		}
 		token_skip(w);
 		blanks_skip(w);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: a set of filters is chosen by the head, before the body is there. The body
- * is decoded once for all of them. If it was coded, the decoded one goes on, so that what the
- * origin reads is what was judged, whatever its decoder makes of bytes behind an end. */
+/* Theory of operation: a set of filters is chosen by the head, before the body has come. The body
+ * is decoded once for all of them. If it was coded, the decoded body goes on, so that the origin
+ * reads what was judged, whatever its decoder makes of bytes after the end of the coded data. */
 #include "filter/filter.h"
 
 #include "filter/filter_internal.h"
@@ -93,7 +93,7 @@ static unsigned first_of(unsigned set)
 	return i;
 }
 
-/* A filter could not do its work. */
+/* Refuse the request because a filter failed. */
 static void fail(struct filter_result *res, unsigned place)
 {
 	char detail[64];
@@ -106,7 +106,7 @@ static void fail(struct filter_result *res, unsigned place)
 	(void)n;
 }
 
-/* Tells the filter that comes first that there is nothing to read. */
+/* Let the first filter refuse a body that cannot be read. */
 static void refuse_unread(struct filter_result *res, unsigned set, struct str detail)
 {
 	unsigned place = first_of(set);
@@ -120,7 +120,7 @@ void filter_too_large(unsigned set, struct filter_result *ret)
 	refuse_unread(ret, set, STR("<too-large>"));
 }
 
-/* Takes the codings off. 0; 1 if it is refused, with *detail set; -ENOMEM. */
+/* Decode the body. Return 0; 1 if it is refused, with *detail set; -ENOMEM. */
 static int decode(const struct coding_list *list, struct str in, size_t max, struct buf *out,
 	struct str *detail)
 {
@@ -133,7 +133,7 @@ static int decode(const struct coding_list *list, struct str in, size_t max, str
 		enum coding_result got;
 		char spare, *at = &spare;
 
-		/* One byte more than there is room for says that it is too large. */
+		/* A byte that comes when there is no room means that the body is too large. */
 		if (size > 0 && buf_reserve(out, size, &at) < 0)
 			return -ENOMEM;
 		got = coding_read(d, &in, true, at, MAX(size, (size_t)1), &n);

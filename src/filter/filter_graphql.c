@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: only what is surely executed as it was judged may pass: POST, one JSON
- * object in the body, nothing in the URL, no header that changes the method or the path. */
+/* Theory of operation: a request may pass only if it will certainly be executed as it was judged:
+ * POST, one JSON object in the body, nothing in the URL, no header that changes the method or the
+ * path. */
 #include "filter/filter_internal.h"
 #include "filter/graphql.h"
 #include "filter/graphql_operations.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tools filter towards the chain: text in, text out. */
+/* The interface of the tools filter to the chain: text in, text out. */
 #include "filter/body_json.h"
 #include "filter/filter_internal.h"
 #include "filter/tools.h"
@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-/* Anthropic's Messages API, in whatever spelling of its path. */
+/* Anthropic's Messages API, in any spelling of its path. */
 static int tools_selects(const struct filter_request *req)
 {
 	_cleanup_(path_done) struct path path = {0};
@@ -34,7 +34,7 @@ static int tools_unreadable(struct filter_result *res, struct str detail)
 		detail);
 }
 
-/* Of a charset other than UTF-8 the origin might read another text than we do. */
+/* With a charset other than UTF-8, the origin might read another text than we do. */
 static bool is_other_charset(const struct http_fields *f)
 {
 	struct str value = http_fields_get(f, STR("content-type"));
@@ -61,7 +61,7 @@ static int write_back(struct str body, const json_t *value, struct filter_result
 		buf_done(&text);
 		return r;
 	}
-	buf_done(&res->body); /* what was decoded, if it was */
+	buf_done(&res->body); /* the decoded body, if there is one */
 	res->body = text;
 	res->changed = true;
 	return 0;
@@ -87,7 +87,7 @@ static int tools_run(const struct filter_request *req, struct str body, struct f
 	if (req->asked->websocket)
 		return tools_unreadable(res, STR("<websocket>"));
 	if (body.n == 0)
-		return 0; /* a GET of a batch, say: nothing is asked for */
+		return 0; /* such as a GET of a batch: nothing is asked for */
 	if (is_other_charset(&req->head->fields))
 		return tools_unreadable(res, STR("<content-type>"));
 	if (tools_is_too_complex(body))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For test-graphql-js.py: reads documents, each behind its length as a decimal line, and writes a
- * line for each: "-" if it is refused, else all of its nodes in their order, so that parts stand
- * in parentheses behind what they are part of. */
+/* For test-graphql-js.py: read documents, each after a line with its decimal length, and write a
+ * line for each: "-" if it is refused, else all of its nodes in order, each followed by its parts
+ * in parentheses. */
 #include "base/buf.h"
 #include "filter/graphql.h"
 

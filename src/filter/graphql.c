@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: recursive descent over one token of lookahead; the functions read like
- * appendix B.2 and B.3. A node is appended when its first token is seen and closed (its `end` set)
- * when its last was. Depth is counted where the grammar recurses: selection sets, values, types. */
+/* Theory of operation: recursive descent with one token of lookahead; the functions follow appendix
+ * B.2 and B.3. A node is appended at its first token and closed (its `end` is set) after its last
+ * one. Depth is counted where the grammar recurses: selection sets, values, types. */
 #include "filter/graphql.h"
 #include "filter/graphql_lex.h"
 
@@ -85,7 +85,7 @@ static int close_node(struct parser *p, uint32_t node, int r)
 	return r;
 }
 
-/* Fills name or text of a node with what the token says, and goes on. */
+/* Set the name or text of a node from the token, and advance. */
 static int take_text(struct parser *p, struct str *at)
 {
 	*at = p->now.text;
@@ -139,7 +139,7 @@ static enum gql_kind kind_of_word(struct str word)
 	return str_eq(word, STR("null")) ? GQL_NULL : GQL_ENUM;
 }
 
-/* What the token begins; GQL_OPERATION, which is no value, if none. */
+/* Return the kind of value that the token begins, or GQL_OPERATION, which is not a value. */
 static enum gql_kind kind_of_value(const struct parser *p)
 {
 	switch (p->now.kind) {
@@ -223,7 +223,7 @@ static int directives(struct parser *p, uint32_t parent, bool constant)
 	return r;
 }
 
-/* 2.11; nobody here asks what it is. */
+/* 2.11; the type itself is not used. */
 static int type(struct parser *p)
 {
 	struct str ignored;
@@ -299,7 +299,7 @@ static int field(struct parser *p, uint32_t node)
 	return r == 0 && is_at(p, '{') ? selection_set(p, node) : r;
 }
 
-/* 2.8, behind the dots: a fragment's name, or [on Type] [@directives] {selections} */
+/* 2.8, after the dots: a fragment's name, or [on Type] [@directives] {selections} */
 static int spread(struct parser *p, uint32_t node)
 {
 	int r = 0;
@@ -351,7 +351,7 @@ static int selection_set(struct parser *p, uint32_t parent)
 	return r < 0 ? r : advance(p);
 }
 
-/* 2.3, behind its keyword, if it has one. */
+/* 2.3, after its keyword, if it has one. */
 static int operation(struct parser *p, uint32_t node)
 {
 	int r = 0;
@@ -408,7 +408,7 @@ static int definition(struct parser *p)
 	return close_node(p, node, r < 0 ? r : fragment(p, node));
 }
 
-/* 2.1.1; what is not UTF-8 is in no document either. */
+/* 2.1.1; bytes that are not UTF-8 are refused, too. */
 static int check_characters(struct parser *p)
 {
 	struct str s = p->lexer.source;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* GraphQL documents that can be executed (specification of October 2021, section 2 and appendix B):
- * operations and fragments. Type definitions are refused, and so is whatever two servers could read
- * differently.
+ * operations and fragments. Type definitions are refused, and so is anything that two servers could
+ * read differently.
  *
- * A document is one array of nodes in the order of the source, each followed by all that belongs to
- * it: the parts of node i are the nodes from i + 1 up to node[i].end. Walking over everything is a
- * loop, and over the direct parts too (gql_first, gql_next). */
+ * A document is one array of nodes in the order of the source, and each node is followed by its
+ * parts: the parts of node i are the nodes from i + 1 up to node[i].end. A simple loop visits all
+ * nodes; gql_first and gql_next visit the direct parts of one. */
 
 #include "base/macro.h"
 #include "base/str.h"
@@ -33,7 +33,7 @@ enum gql_kind {
 	GQL_VARIABLE, /* name without '$' */
 	GQL_INT,      /* text: as written */
 	GQL_FLOAT,
-	GQL_STRING, /* text: what it means, escapes decoded, a block string's indentation removed */
+	GQL_STRING,  /* text: its value, escapes decoded, a block string's indentation removed */
 	GQL_BOOLEAN, /* text: true, false */
 	GQL_NULL,
 	GQL_ENUM,   /* text: as written */
@@ -48,7 +48,7 @@ enum gql_operation { GQL_QUERY, GQL_MUTATION, GQL_SUBSCRIPTION };
 struct gql_node {
 	enum gql_kind kind;
 	enum gql_operation op;
-	uint32_t parent; /* GQL_NONE: stands in the document itself */
+	uint32_t parent; /* GQL_NONE: the document itself */
 	uint32_t end;
 	struct str name, text; /* borrowed from the source, or from the document */
 };
@@ -60,20 +60,20 @@ struct gql_doc {
 	size_t text_n;
 };
 
-/* Where and why a text is no such document; static text. */
+/* Where and why a text is not such a document; the text is static. */
 struct gql_problem {
 	const char *why;
 	size_t at; /* byte of the source */
 };
 
-/* Reads source, which must live as long as ret is used. Returns 0; -EINVAL if it is not a
- * document that we take, -E2BIG over a limit, both with *why filled; -ENOMEM. ret is empty on
- * failure; give it to gql_doc_done in any case. */
+/* Read source, which must live as long as ret is used. Return 0; -EINVAL if it is not a document
+ * that we accept, -E2BIG over a limit, both with *why filled; -ENOMEM. ret is empty on failure;
+ * give it to gql_doc_done in any case. */
 _warn_unused_ int gql_parse(struct str source, struct gql_doc *ret, struct gql_problem *why);
 void gql_doc_done(struct gql_doc *doc);
 
-/* First part of node i, and the part of the same node behind part j: GQL_NONE if there is none.
- * gql_first(doc, GQL_NONE) is the first definition. */
+/* Return the first part of node i, and the next part of the same node after part j, or GQL_NONE if
+ * there is none. gql_first(doc, GQL_NONE) is the first definition. */
 static inline uint32_t gql_first(const struct gql_doc *doc, uint32_t i)
 {
 	uint32_t first = i == GQL_NONE ? 0 : i + 1;

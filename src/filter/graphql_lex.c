@@ -2,9 +2,9 @@
 /* Theory of operation: blanks, commas, comments and byte order marks are skipped, then the longest
  * token is taken. Strings are decoded as they are met, into memory that is as large as the source.
  *
- * Beyond the text of October 2021, \u{...} and pairs of surrogates in escapes are taken, as the
- * next edition has them and servers do already; half a pair is refused. Control bytes are refused
- * everywhere, also if some servers take them. */
+ * In addition to the edition of October 2021, \u{...} and surrogate pairs in escapes are accepted,
+ * as in the next edition and in servers already; half a pair is refused. Control bytes are refused
+ * everywhere, even if some servers accept them. */
 #include "filter/graphql_lex.h"
 
 #include "base/parse.h"
@@ -26,7 +26,8 @@ static int invalid(struct gql_lexer *l, size_t at, const char *why)
 	return gql_fail(l, -EINVAL, at, why);
 }
 
-/* The byte that stands `ahead` of the place; NUL, which no source holds, behind the end. */
+/* Return the byte that is `ahead` bytes further on, or NUL, which no source holds, after the
+ * end. */
 static char peek(const struct gql_lexer *l, size_t ahead)
 {
 	return ahead < l->source.n - l->at ? l->source.p[l->at + ahead] : '\0';
@@ -183,7 +184,7 @@ static int lex_escape(struct gql_lexer *l)
 	return 0;
 }
 
-/* 2.9.4; behind the opening quote. */
+/* 2.9.4; after the opening quote. */
 static int lex_string(struct gql_lexer *l, struct gql_token *t)
 {
 	size_t start = l->text_n;
@@ -209,7 +210,7 @@ static int lex_string(struct gql_lexer *l, struct gql_token *t)
 	return 0;
 }
 
-/* Takes the next line of s off it; false at the end. The line's end is no part of it. */
+/* Take the next line off s, without its line end. Return false at the end. */
 static bool next_line(struct str *s, bool *more, struct str *ret)
 {
 	size_t n = str_chr(*s, '\n');
@@ -231,7 +232,7 @@ static size_t indent_of(struct str line)
 	return n;
 }
 
-/* What all lines but the first, of those that are not blank, begin with. */
+/* Return the smallest indentation of the lines that are not blank, except for the first line. */
 static size_t common_indent(struct str raw)
 {
 	size_t common = SIZE_MAX;
@@ -246,8 +247,8 @@ static size_t common_indent(struct str raw)
 	return common;
 }
 
-/* BlockStringValue() of 2.9.4, in place: raw lies at l->text + start, its line ends are '\n' and it
- * gets shorter. */
+/* BlockStringValue() of 2.9.4, in place: raw lies at l->text + start, its line ends are '\n', and
+ * the result is not longer. */
 static struct str dedent(struct gql_lexer *l, size_t start)
 {
 	struct str raw = str_make(l->text + start, l->text_n - start), line;
@@ -267,13 +268,13 @@ static struct str dedent(struct gql_lexer *l, size_t start)
 		memmove(l->text + at, line.p, line.n);
 		at += line.n;
 		if (!blank)
-			end = at; /* blank lines behind the last such one go */
+			end = at; /* blank lines after the last such one are dropped */
 	}
 	l->text_n = end;
 	return str_make(l->text + start, end - start);
 }
 
-/* Behind the opening quotes. */
+/* Called after the opening quotes. */
 static int lex_block_string(struct gql_lexer *l, struct gql_token *t)
 {
 	size_t start = l->text_n;

@@ -25,15 +25,15 @@ struct gql_lexer {
 	struct str source;
 	size_t at;
 	unsigned tokens;
-	/* Decoded strings: made when the first is met, as large as the source, because no string
-	 * grows by decoding. */
+	/* Decoded strings. Allocated for the first one, as large as the source, because decoding
+	 * never makes a string longer. */
 	char *text;
 	size_t text_n;
 	struct gql_problem *problem; /* borrowed; filled on failure */
 };
 
-/* The next token. Returns 0, -EINVAL, -E2BIG, -ENOMEM. */
+/* Read the next token. Return 0, -EINVAL, -E2BIG or -ENOMEM. */
 _warn_unused_ int gql_lex(struct gql_lexer *l, struct gql_token *ret);
 
-/* Fills l->problem; returns code. */
+/* Fill l->problem; return code. */
 int gql_fail(struct gql_lexer *l, int code, size_t at, const char *why);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GitHub's global node ids: PREFIX_ and, in base64, a msgpack array whose second element is the
- * database id of the repository that the object is (in). Whatever is not written in the one way in
- * which GitHub writes it is refused, so that nobody reads another number in it than we do. */
+ * database id of the repository that the object is (in). An id in another form than GitHub writes
+ * is refused, so that no server reads another number in it than we do. */
 #include "filter/graphql_scope.h"
 
 #include "base/base64.h"
@@ -38,7 +38,8 @@ static int skip(struct pack *in, uint64_t n)
 	return 0;
 }
 
-/* One element: an integer that is not negative (0), or a short string (1), which is skipped. */
+/* Take one element. Return 0 for an integer that is not negative, 1 for a short string, which is
+ * skipped, or -EINVAL. */
 static int take_element(struct pack *in, uint64_t *ret)
 {
 	uint64_t type, n = 0;
@@ -106,8 +107,8 @@ int graphql_node_repository(struct str node_id, uint64_t *ret)
 	for (size_t i = 0; i < ARRAY_SIZE(outside); i++)
 		if (str_eq(prefix, outside[i]))
 			return 1;
-	/* Of a project the second element is its owner's id, which may be some repository's number
-	 * as well. */
+	/* In the id of a project the second element is its owner's id, which may also be the number
+	 * of some repository. */
 	if (str_starts(prefix, STR("PVT")))
 		return -EINVAL;
 	return read_pack(

@@ -14,7 +14,7 @@ static unsigned inline_level(const struct gql_doc *doc, uint32_t i)
 	return level;
 }
 
-/* The root field at or behind i; GQL_NONE at the operation's end. */
+/* Return the root field at or after i, or GQL_NONE at the operation's end. */
 static uint32_t next_root(const struct gql_doc *doc, uint32_t operation, uint32_t i)
 {
 	while (i < doc->node[operation].end) {

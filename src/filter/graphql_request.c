@@ -23,7 +23,7 @@ static const char *check_extensions(const json_t *extensions)
 	return NULL;
 }
 
-/* A server may know more members than these, and may not mind their case. */
+/* A server may know more members than these, and may ignore their case. */
 static const char *check_members(const json_t *body)
 {
 	static const char *const known[] = {"query", "variables", "operationName", "extensions"};
@@ -41,8 +41,8 @@ static const char *check_members(const json_t *body)
 	return check_extensions(json_object_get(body, "extensions"));
 }
 
-/* GetOperation() of section 6.1. A single operation is the one whatever the name says: a server
- * either runs it or nothing. */
+/* GetOperation() of section 6.1. If there is only one operation, it is selected whatever the name
+ * says: a server runs either that one or nothing. */
 static const char *select_operation(struct graphql_request *req)
 {
 	const json_t *given = json_object_get(req->body, "operationName");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: the whole document is looked at, node by node in the order of the array, and
- * then the whole of the variables. What a node or member is called says what its value must be; a
- * value that is a variable is looked up, in the variables first, then among the defaults of every
+/* Theory of operation: the whole document is checked, node by node in the order of the array, and
+ * then all of the variables. The name of a node or member decides what its value must be. A value
+ * that is a variable is looked up, in the variables first, then among the defaults of every
  * operation. */
 #include "filter/graphql_scope.h"
 
@@ -116,7 +116,7 @@ static int add_id(struct entry **table, uint64_t id)
 	return keep(e, e->hh.tbl != NULL);
 }
 
-/* "owner/name" in lower case in the caller's memory; the null view if it is too long. */
+/* Return "owner/name" in lower case in the caller's memory, or the null view if it is too long. */
 static struct str lower(struct str s, char mem[NAME_MAX_BYTES])
 {
 	if (s.n > NAME_MAX_BYTES)
@@ -151,7 +151,7 @@ int graphql_scope_add(struct graphql_scope *scope, struct str node_id, struct st
 	return r < 0 ? r : add_id(&scope->ids, id);
 }
 
-/* What a value must be, by what its argument, field or member is called. */
+/* What a value must be, by the name of its argument, field or member. */
 enum class { CLASS_ANY, CLASS_REPOSITORY_ID, CLASS_FULL_NAME, CLASS_NODE_ID };
 
 static enum class class_of(struct str name) {
@@ -172,7 +172,7 @@ struct check {
 	unsigned steps;
 };
 
-/* 1, with the offence in detail. */
+/* Return 1, with the offence added to detail. */
 static int refuse(struct check *c, struct str what, struct str value)
 {
 	int r = buf_add_str(c->detail, str_prefix(what, 64));
@@ -196,7 +196,7 @@ static bool has_name(const struct graphql_scope *scope, struct str full_name)
 	return has_text(scope->names, lower(full_name, mem));
 }
 
-/* 1, 0, or -ENOMEM. */
+/* Return 1, 0 or -ENOMEM. */
 static int is_ours(const struct graphql_scope *scope, struct str node_id)
 {
 	uint64_t id;
@@ -221,9 +221,9 @@ static int judge_text(struct check *c, enum class class, struct str name, struct
 	return ok < 0 ? ok : ok ? 0 : refuse(c, name, value);
 }
 
-/* What is neither text nor a list: no node id of GitHub's is a number, and the members of an object
- * are judged by their own names. If a repository's own id or name is wanted, nothing else will
- * do. */
+/* Judge a value that is neither text nor a list. No node id of GitHub is a number, and the members
+ * of an object are judged by their own names. But where a repository's own id or name is expected,
+ * nothing else is accepted. */
 static int judge_other(struct check *c, enum class class, struct str name, bool is_null)
 {
 	return class == CLASS_NODE_ID || is_null ? 0 : refuse(c, name, STR("<not-a-string>"));
@@ -251,7 +251,7 @@ static const json_t *variable_value(const struct check *c, struct str name)
 
 static int judge_node(struct check *c, enum class class, struct str name, uint32_t i);
 
-/* The default values that an operation has for a variable. *found is set if there is one. */
+/* Judge the default values that an operation has for a variable. *found is set if there is one. */
 static int judge_defaults(struct check *c, enum class class, struct str name, struct str variable,
 	uint32_t operation, bool *found)
 {
@@ -291,7 +291,7 @@ static int judge_variable(struct check *c, enum class class, struct str name, st
 	return r == 0 && !found ? refuse_unknown(c) : r;
 }
 
-/* Value node i. */
+/* Judge value node i. */
 static int judge_node(struct check *c, enum class class, struct str name, uint32_t i)
 {
 	const struct gql_node *node = &c->doc->node[i];
@@ -311,7 +311,7 @@ static int judge_node(struct check *c, enum class class, struct str name, uint32
 	return r;
 }
 
-/* All members of the variables, however deep (jansson bounds that), by their keys. */
+/* Judge all members of the variables by their keys, at any depth (jansson limits it). */
 static int judge_members(struct check *c, const json_t *value)
 {
 	const char *key;
@@ -333,7 +333,7 @@ static int judge_members(struct check *c, const json_t *value)
 	return r;
 }
 
-/* The value of field i's argument; GQL_NONE if it has none of that name. */
+/* Return the value of field i's argument of that name, or GQL_NONE. */
 static uint32_t argument(const struct gql_doc *doc, uint32_t i, struct str name)
 {
 	for (uint32_t part = gql_first(doc, i); part != GQL_NONE; part = gql_next(doc, part)) {
@@ -345,8 +345,8 @@ static uint32_t argument(const struct gql_doc *doc, uint32_t i, struct str name)
 	return GQL_NONE;
 }
 
-/* Refuses a field if a name that says whose repository it is stands twice, because servers may
- * take either; and one with so many arguments that looking for them takes long. */
+/* Refuse a field if an argument that selects the repository or its owner is repeated, because
+ * servers may take either one; or if it has so many arguments that looking for them takes long. */
 static int check_arguments(struct check *c, uint32_t field)
 {
 	static const struct str names[] = {STR("owner"), STR("name"), STR("login")};
@@ -372,7 +372,7 @@ static bool has_arguments(const struct gql_doc *doc, uint32_t i)
 	return first != GQL_NONE && doc->node[first].kind == GQL_ARGUMENT;
 }
 
-/* A string as it stands, or a variable that is bound to one; the null view for the rest. */
+/* Return a string's text, or that of a variable that is bound to one; else the null view. */
 static struct str text_of(const struct check *c, uint32_t i)
 {
 	const struct gql_node *node = i == GQL_NONE ? NULL : &c->doc->node[i];
@@ -384,8 +384,8 @@ static struct str text_of(const struct check *c, uint32_t i)
 	return node->kind == GQL_STRING ? node->text : STR_NULL;
 }
 
-/* Field i, repository(name:): its owner stands beside the name, or is the login of the field that
- * it is selected from. */
+/* Judge field i, repository(name:). Its owner is an argument next to the name, or the login of the
+ * field that it is selected from. */
 static int judge_repository(struct check *c, uint32_t i, uint32_t name)
 {
 	_cleanup_(buf_donep) struct buf full = BUF_INIT(NAME_MAX_BYTES + 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: the whole of the body is walked (jansson bounds its depth), and every object
- * is looked at in each of its roles. Nothing depends on where in the body it stands, because
- * batches nest requests and content nests content. */
+/* Theory of operation: the whole body is walked (jansson limits its depth), and every object is
+ * judged in each of its roles. Its place in the body does not matter, because batches nest requests
+ * and content nests content. */
 #include "filter/tools.h"
 
 #include "base/utf8.h"
@@ -17,7 +17,7 @@ struct walk {
 	uint64_t steps;
 };
 
-/* 1: the request is refused, nothing more has to be looked at. */
+/* Refuse the request. Return 1, so that nothing more is judged, or a negative errno. */
 static int refuse(struct walk *w, const char *error, const char *message, struct str detail)
 {
 	int r = buf_add_str(&w->res->detail, str_prefix(detail, URL_SHOWN));
@@ -27,7 +27,7 @@ static int refuse(struct walk *w, const char *error, const char *message, struct
 	return r < 0 ? r : 1;
 }
 
-/* Each question looks at every rule: bounds them all together. */
+/* Each question looks at every rule, so limit all of them together. */
 static int count_question(struct walk *w)
 {
 	w->steps += 1 + allowlist_count(w->policy);
@@ -54,8 +54,8 @@ static bool is_one_of(struct str s, const struct str *list, size_t n)
 /* What is done with a tool that names no domains. */
 enum family {
 	FAMILY_NONE,
-	FAMILY_SEARCH, /* it may: the key is left out, also if nothing is left in it */
-	FAMILY_CLOSED, /* an empty list is put there */
+	FAMILY_SEARCH, /* it passes; the key is removed if no domain is left in it */
+	FAMILY_CLOSED, /* it gets an empty list */
 	FAMILY_PLAIN,  /* it fetches nothing and knows no such key */
 };
 
@@ -63,8 +63,8 @@ static enum family family_of(struct str type)
 {
 	static const struct str closed[] = {
 		STR("web_fetch_"), STR("computer_"), STR("bash_"), STR("code_execution_")};
-	/* They run at the client, or without a network, and refuse keys that they do not know. A
-	 * version that is not known here may be another thing. */
+	/* These run at the client, or without a network, and refuse unknown keys. An unknown
+	 * version may be something else. */
 	static const struct str plain[] = {STR("computer_20241022"), STR("computer_20250124"),
 		STR("computer_20251124"), STR("bash_20241022"), STR("bash_20250124"),
 		STR("code_execution_20250522"), STR("code_execution_20250825")};
@@ -79,7 +79,7 @@ static enum family family_of(struct str type)
 	return FAMILY_NONE;
 }
 
-/* "; type: text", text being printf's. */
+/* Add "; type: text" to the tag. */
 static int note(struct walk *w, struct str type, const char *text)
 {
 	struct buf *tag = &w->res->tag;
@@ -102,7 +102,7 @@ static bool is_plain_domain(struct str s)
 	return true;
 }
 
-/* 1: open; 0: not; else refused (2), or negative. */
+/* Return 1 if it is open, 0 if not, 2 if the request is refused, or negative. */
 static int judge_domain(struct walk *w, struct str domain)
 {
 	int r;
@@ -119,7 +119,8 @@ static int judge_domain(struct walk *w, struct str domain)
 	return tools_host_is_open(w->policy, domain);
 }
 
-/* Adds to `kept` what of a list is open, and to names the first of the others. 1: refused. */
+/* Add the open domains of a list to `kept`, and the first of the others to names. Return 1 if the
+ * request is refused. */
 static int sort_domains(struct walk *w, json_t *list, json_t *kept, struct buf *names)
 {
 	size_t dropped = 0;
@@ -145,7 +146,7 @@ static int sort_domains(struct walk *w, json_t *list, json_t *kept, struct buf *
 	return 0;
 }
 
-/* What became of a list of `had` domains, of which those in `names` went. */
+/* Note what became of a list of `had` domains, of which `dropped` were removed. */
 static int note_dropped(
 	struct walk *w, struct str type, size_t dropped, size_t had, const struct buf *names)
 {
@@ -174,7 +175,7 @@ static int trim_domains(
 
 	if (r == 0 && n < had)
 		r = note_dropped(w, type, had - n, had, &names);
-	/* An empty list is no valid one there. */
+	/* A search tool may not have an empty list. */
 	else if (r == 0 && n == 0 && family == FAMILY_SEARCH)
 		r = note(w, type, "removed empty allowed_domains");
 	else
@@ -226,7 +227,7 @@ static int trim_tools(struct walk *w, json_t *tools)
 	return r;
 }
 
-/* A URL that Anthropic's servers would open: each of the methods must be allowed. */
+/* Judge a URL that Anthropic's servers would open: each of the methods must be allowed. */
 static int judge_url(struct walk *w, const json_t *url, bool post)
 {
 	int r;
@@ -250,7 +251,7 @@ static int judge_url(struct walk *w, const json_t *url, bool post)
 		json_is_string(url) ? json_str(url) : STR("<not-a-string>"));
 }
 
-/* One server, or a list of them. */
+/* Judge one server, or a list of them. */
 static int judge_servers(struct walk *w, const json_t *servers)
 {
 	int r = judge_url(w, json_object_get(servers, "url"), true);
@@ -267,7 +268,7 @@ static int walk_object(struct walk *w, json_t *object)
 	struct str type = json_str_at(object, "type");
 	int r = 0;
 
-	/* Of a reader that drops half of a surrogate pair this could be any type. */
+	/* A reader that drops half of a surrogate pair could take this for any type. */
 	if (str_find(type, STR(UTF8_REPLACEMENT)) < type.n)
 		return refuse(w, "tool_config_invalid",
 			"A type in this request holds half of a character, so it cannot be judged.",

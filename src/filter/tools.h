@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What Anthropic's servers may fetch for a request to the Messages API: no more than the room might
- * itself. Works on the parsed body and changes it in place.
+/* What Anthropic's servers may fetch for a request to the Messages API: no more than the room
+ * itself may. This works on the parsed body and changes it in place.
  *
- *	tools[], anywhere (batches nest them): of entries whose type begins with web_fetch_,
- *		web_search_, computer_, bash_ or code_execution_, allowed_domains is cut down to
- * hosts that are open for GET with every path; a web_fetch_ entry without it, or of an unknown
- *		version of the last three, gets an empty one. Blocklists and wildcards are refused.
+ *	tools[], anywhere (batches nest them): in entries whose type begins with web_fetch_,
+ *		web_search_, computer_, bash_ or code_execution_, allowed_domains is cut down
+ *		to hosts that are open for GET with every path. If a web_fetch_ entry, or
+ *		one of an unknown version of the last three, has no such list, it gets
+ *		an empty one. Blocklists and wildcards are refused.
  *	objects {type: "url", url}: GET of that URL must be allowed
  *	mcp_servers[].url: GET and POST of that URL must be allowed
  *
- * A tool_use block's input, which no server reads, is not looked at. Known limit: what web_search_
- * finds without allowed_domains comes from Anthropic's index, not from the room's hosts. */
+ * The input of a tool_use block is not checked, because no server reads it. Known limit: what
+ * web_search_ finds without allowed_domains comes from Anthropic's index, not from the room's
+ * hosts. */
 
 #include "base/json.h"
 #include "policy/decide.h"
 
 #define TOOLS_BODY_MAX (32U << 20)
 #define TOOLS_VALUES_MAX 250000  /* in a body; a value takes up to 250 bytes of memory */
-#define TOOLS_STEPS_MAX 10000000 /* hosts and URLs that are asked for, times rules */
+#define TOOLS_STEPS_MAX 10000000 /* hosts and URLs that are judged, times rules */
 
 struct tools_result {
 	const char *error, *message; /* static; NULL: nothing is refused */
@@ -26,18 +28,19 @@ struct tools_result {
 	bool changed;
 };
 
-/* Returns 0 or a negative errno. */
+/* Return 0 or a negative errno. */
 _warn_unused_ int tools_trim(
 	json_t *body, const struct allowlist *policy, struct tools_result *res);
 
-/* Whether text has more values than TOOLS_VALUES_MAX; a look at its bytes, whether JSON or not. */
+/* Return whether text has more values than TOOLS_VALUES_MAX. This only counts in its bytes, whether
+ * they are JSON or not. */
 bool tools_is_too_complex(struct str text);
 
-/* Whether a host (as a tool's configuration has it: a name, perhaps with a path behind it) is open
- * for GET by https with every path. Returns 0 or 1, or -ENOMEM. */
+/* Return 1 if a host (as in a tool's configuration: a name, perhaps followed by a path) is open for
+ * GET by https with every path, else 0, or -ENOMEM. */
 _warn_unused_ int tools_host_is_open(const struct allowlist *policy, struct str host);
 
-/* Whether a method is allowed on a URL. http and https alone, without user information, in ASCII.
- * Returns 0 or 1, or -ENOMEM. */
+/* Return 1 if a method is allowed on a URL, else 0, or -ENOMEM. Only http and https URLs in ASCII
+ * without user information can be allowed. */
 _warn_unused_ int tools_url_is_open(
 	const struct allowlist *policy, struct str method, struct str url);

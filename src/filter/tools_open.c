@@ -35,7 +35,7 @@ static bool take_prefix(struct str *s, struct str prefix)
 	return true;
 }
 
-/* RFC 3986 3.2: up to the first of these. */
+/* RFC 3986 3.2: the authority ends at the first of these. */
 static size_t authority_length(struct str s)
 {
 	size_t n = 0;
