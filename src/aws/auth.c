@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: strict, as whatever could be read in two ways must not be signed: each part
- * once, no second place, nothing unknown. All values are copied, those of a query decoded, into one
- * buffer that is reserved beforehand, so that views of it stay. */
+/* Theory of operation: parsing is strict, because a request that could be read in two ways must not
+ * be signed: each part occurs once and in one place, and nothing is unknown. All values are copied,
+ * those of a query decoded, into one buffer that is reserved beforehand, so that views of it stay
+ * valid. */
 #include "aws/auth.h"
 
 #include <errno.h>
@@ -46,7 +47,7 @@ static struct str text_from(struct buf *b, size_t from)
 	return str_make(b->mem + from, b->tail - from);
 }
 
-/* a->text has room. */
+/* Copies s to a->text, which has room. */
 static struct str keep(struct aws_auth *a, struct str s)
 {
 	size_t from = a->text.tail;
@@ -56,7 +57,7 @@ static struct str keep(struct aws_auth *a, struct str s)
 	return text_from(&a->text, from);
 }
 
-/* The only field called name, kept. */
+/* Copies the only field called name. */
 static bool keep_field(
 	struct aws_auth *a, const struct aws_request *req, struct str name, struct str *ret)
 {
@@ -111,7 +112,7 @@ static bool is_name(struct str s)
 	return s.n > 0;
 }
 
-/* Host has to be among them, and none twice. */
+/* Whether the list contains host and no name twice. */
 static bool is_header_list(struct str list)
 {
 	struct str rest = list, name, seen[AWS_SIGNED_HEADERS_MAX];
@@ -355,7 +356,8 @@ static struct str decoded(struct aws_auth *a, struct str s)
 	return text_from(&a->text, from);
 }
 
-/* Names are compared without case: an origin that does so must not see two where we see one. */
+/* Names are compared without case: an origin that does the same must not see two where we see
+ * one. */
 static const char *collect(struct aws_auth *a, struct str query, struct str found[PARAMS])
 {
 	struct str name, value;
@@ -400,13 +402,13 @@ static const char *find_query(struct aws_auth *a, struct str query)
 	return NULL;
 }
 
-/* Whether text is the lower-case name, in whatever case and with whatever of it escaped. */
+/* Whether text is the lower-case name, in any case and with any of its characters escaped. */
 static bool is_spelled(struct str text, struct str name)
 {
 	char plain[64];
 	struct buf out = {.mem = plain, .cap = sizeof(plain), .max = sizeof(plain)};
 
-	/* What is longer cannot be it; the rest has room. */
+	/* A longer text cannot be the name; any other has room. */
 	return text.n <= 3 * name.n && text.n <= sizeof(plain) && aws_decode(&out, text) == 0 &&
 	       str_ieq(buf_str(&out), name);
 }
@@ -436,7 +438,7 @@ static bool is_known(struct str s)
 	return find_algorithm(str_prefix(s, n), &id);
 }
 
-/* Counts Authorization; *ret: the one that we can verify, SIZE_MAX if there is none. */
+/* Counts Authorization headers. *ret is the index of one that we can verify, or SIZE_MAX. */
 static size_t find_authorization(const struct aws_request *req, size_t *ret)
 {
 	size_t n = 0;
@@ -452,7 +454,7 @@ static size_t find_authorization(const struct aws_request *req, size_t *ret)
 	return n;
 }
 
-/* Of all that may be kept. */
+/* The most bytes that may be copied to a->text. */
 static size_t size_of(const struct aws_request *req)
 {
 	size_t n = 64 + req->target.n;
@@ -487,7 +489,7 @@ int aws_auth_find(const struct aws_request *req, struct aws_auth *ret, const cha
 	if (n + in_query > 1)
 		return -EINVAL;
 	a.place = in_query ? AWS_IN_QUERY : AWS_IN_HEADER;
-	/* At once, so that views stay. */
+	/* Reserve it all at once, so that views stay valid. */
 	if (buf_reserve(&a.text, size_of(req), &reserved) < 0)
 		return -ENOMEM;
 	*ret_why = find(req, &a);

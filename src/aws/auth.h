@@ -18,36 +18,36 @@ enum aws_payload {
 	AWS_PAYLOAD_UNKNOWN,
 };
 
-/* Views point into text: the request may change. */
+/* Views point into `text`, so the request may change. */
 struct aws_auth {
 	enum aws_place place;
 	struct aws_scope scope;
 	struct str key_id, signed_headers, signature;
 	struct str time;       /* 20150830T123600Z */
 	struct str token;      /* of the query; STR_NULL: none */
-	struct str payload;    /* STR_NULL: nothing is said */
+	struct str payload;    /* STR_NULL: not stated */
 	enum aws_payload kind; /* of payload */
-	struct str region;     /* or SigV4A's set of them */
+	struct str region;     /* or SigV4A's region set */
 	size_t field;          /* index of Authorization */
 	struct buf text;
 };
 
 void aws_auth_done(struct aws_auth *a);
 
-/* 1: found (a is to be given to aws_auth_done). 0: there is none. -EINVAL: it is malformed, or
- * there are two; *ret_why says what is wrong. -ENOMEM. */
+/* Returns 1 if there is a signature (ret has to be given to aws_auth_done then), 0 if there is
+ * none, -EINVAL if it is malformed or there are two (*ret_why says what is wrong), or -ENOMEM. */
 _warn_unused_ int aws_auth_find(
 	const struct aws_request *req, struct aws_auth *ret, const char **ret_why);
 
 /* Whether a header of this (lower-case) name is signed. */
 bool aws_auth_signs(const struct aws_auth *a, struct str name);
-/* Whether a signature for this service may go to this host. Not where whoever has an account of AWS
- * runs code of his own, if it is for another service than that: the code sees the signature, and
- * could use it there while it is fresh. */
+/* Whether a signature for this service may go to this host. At some hosts any AWS customer can run
+ * code. That code sees the signature and could use it elsewhere while it is fresh, so such a host
+ * gets only signatures for its own service. */
 bool aws_service_fits(struct str host, struct str service);
-/* Whether an Authorization is of AWS in any of its versions. */
+/* Whether an Authorization value is one of AWS, in any version. */
 bool aws_is_scheme(struct str authorization);
-/* Whether a query carries AWS credentials in any of their versions, in whatever spelling. */
+/* Whether a query carries AWS credentials, in any version and any spelling. */
 bool aws_query_has_credential(struct str query);
 /* The value of the only field called name; STR_NULL if there is none. False if there are
  * more. */

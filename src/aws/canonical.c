@@ -60,7 +60,7 @@ int aws_decode(struct buf *out, struct str s)
 	return decode(out, s, false);
 }
 
-/* Without the last segment. */
+/* Removes the last segment. */
 static void drop_segment(struct buf *b)
 {
 	while (buf_len(b) > 0) {
@@ -70,7 +70,7 @@ static void drop_segment(struct buf *b)
 	}
 }
 
-/* Empty segments and "." go, ".." takes the one before it along; a slash at the end stays. */
+/* Drops empty segments and ".", resolves "..", and keeps a slash at the end. */
 static int normalise(struct buf *out, struct str path)
 {
 	bool slash_ends = str_ends(path, STR("/"));
@@ -157,7 +157,7 @@ static int add_text(struct buf *work, struct str s, enum aws_query_form form)
 	return aws_encode(work, buf_str(&plain), false);
 }
 
-/* 1: added. */
+/* Returns 1 if the parameter was added, 0 if it is left out, or an error. */
 static int add_param(struct buf *work, struct param *p, struct str name, struct str value,
 	const struct aws_query_options *o)
 {
@@ -232,7 +232,7 @@ static bool is_blank(char c)
 	return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* Blanks at the ends go; runs of them become one space. */
+/* Drops blanks at the ends and turns runs of blanks into one space. */
 static int add_value(struct buf *out, struct str s)
 {
 	char *to;

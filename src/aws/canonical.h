@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The canonical request: what a signature is computed over. Clients do not agree on its form, and
- * AWS does not in all services want the same, so each part comes in forms; which one a client used
- * is found by verifying its signature (aws/request.h). */
+/* The canonical request, over which a signature is computed. Clients disagree on its form, and AWS
+ * services differ in what they expect, so each part comes in several forms. Verifying the client's
+ * signature shows which one it used (aws/request.h). */
 
 #include "aws/digest.h"
 #include "base/buf.h"
@@ -13,7 +13,7 @@ enum {
 	AWS_PARAMS_MAX = 1024,
 };
 
-/* The path as it is on the wire (never decoded), ... */
+/* Forms of the path, which is taken from the wire and not decoded before. */
 enum aws_path_form {
 	AWS_PATH_NORMAL,      /* without dot segments and empty ones, then encoded once more */
 	AWS_PATH_AGAIN,       /* encoded once more */
@@ -23,7 +23,7 @@ enum aws_path_form {
 	AWS_PATH_FORMS
 };
 
-/* Each parameter's name and value, ... */
+/* Forms of each parameter's name and value. */
 enum aws_query_form {
 	AWS_QUERY_ENCODED, /* decoded, then encoded */
 	AWS_QUERY_WIRE,    /* as they are, empty ones included */
@@ -35,18 +35,18 @@ struct aws_field {
 	struct str name, value;
 };
 
-/* A request as its headers say it. The fields include Host, Content-Length and what else of the
- * framing was or may have been signed; in any case, in order. All borrowed. */
+/* A request as its headers describe it. The fields include Host, Content-Length and any other
+ * framing fields that may have been signed, in any case, in order. All borrowed. */
 struct aws_request {
 	struct str method, target;
 	const struct aws_field *fields;
 	size_t n_fields;
 };
 
-/* Percent-encodes (RFC 3986: all but unreserved bytes, and '/' where slashes stays). These return 0
- * or the buf's failure. */
+/* Percent-encodes all but unreserved bytes (RFC 3986) and, with keep_slash, '/'. These return 0 or
+ * the buf's failure. */
 _warn_unused_ int aws_encode(struct buf *out, struct str s, bool keep_slash);
-/* Decodes %XX; a '%' that begins no such thing stays. */
+/* Decodes %XX; a '%' that does not begin an escape stays. */
 _warn_unused_ int aws_decode(struct buf *out, struct str s);
 
 _warn_unused_ int aws_canonical_path(struct buf *out, struct str path, enum aws_path_form form);
@@ -60,8 +60,8 @@ struct aws_query_options {
 _warn_unused_ int aws_canonical_query(
 	struct buf *out, struct str query, const struct aws_query_options *o);
 
-/* The lines of the headers in `list` (lower-case names with ';' between), an empty line and the
- * list. -ENOENT if one of them is not there. */
+/* Adds the lines of the headers in `list` (lower-case names with ';' between), an empty line and
+ * the list. -ENOENT if a header is missing. */
 _warn_unused_ int aws_canonical_headers(
 	struct buf *out, const struct aws_request *req, struct str list);
 

@@ -4,12 +4,12 @@
  *
  *	size-in-hex ";chunk-signature=" signature CRLF data CRLF
  *
- * the last one has size 0, and there trailers may follow in place of the data, the last of them
- * x-amz-trailer-signature; then an empty line. A signature is made over the one before it, the
- * first over the request's. So there are two chains: the room's, which is verified, and the one
- * that goes out. SigV4A's signatures differ in length and are padded with '*'; in the chain they
- * stand without. The grammar is taken literally: one spelling, nothing before, between or behind.
- */
+ * The last one has size 0. Trailers may follow there in place of the data, the last of them
+ * x-amz-trailer-signature; then an empty line. Each signature covers the one before it, and the
+ * first covers the request's. So there are two chains: the room's, which is verified, and the
+ * outgoing one. SigV4A's signatures differ in length and are padded with '*'; the chain uses them
+ * without the padding. The grammar is taken literally: one spelling, and nothing before, between or
+ * after. */
 #include "aws/chunks.h"
 
 #include "base/parse.h"
@@ -44,7 +44,7 @@ struct aws_chunks {
 	size_t left; /* of the data */
 	struct buf line, data, text;
 	struct buf trailer_lines; /* name:value LF */
-	struct signature claimed; /* of the chunk at hand */
+	struct signature claimed; /* of the current chunk */
 	char size[SIZE_DIGITS];
 	size_t size_n, width;
 	bool trailers_signed; /* only the empty line is left */
@@ -57,7 +57,7 @@ static int malformed(struct cloche_err *err, const char *what)
 	return err_set(err, E_PROTOCOL, "the body's aws-chunked encoding is malformed: %s", what);
 }
 
-/* A buf did not take it. */
+/* The error of a buf that could not take something. */
 static int not_added(int r, struct cloche_err *err, const char *what)
 {
 	return r == -E2BIG ? malformed(err, what) : err_nomem(err);
@@ -124,7 +124,7 @@ size_t aws_chunks_held(const struct aws_chunks *c)
 
 /* --- signatures --- */
 
-/* What is signed of a chunk (data) or of the trailers (their lines), after `last`. */
+/* Makes the text to sign for a chunk (its data) or for the trailers (their lines), after `last`. */
 static int string_to_sign(
 	struct aws_chunks *c, bool trailer, const struct signature *last, const char hash[AWS_HEX])
 {
@@ -136,7 +136,7 @@ static int string_to_sign(
 		STR_FMT(signature_str(last)), trailer ? "" : AWS_EMPTY_HASH "\n", AWS_HEX, hash);
 }
 
-/* Verifies what the room claims, and makes ret, the one that goes out. */
+/* Verifies the signature that the room claims, and makes the outgoing one in ret. */
 static int sign(struct aws_chunks *c, bool trailer, struct str content, struct signature *ret,
 	struct cloche_err *err)
 {
@@ -257,7 +257,7 @@ static int compare_lines(const void *a, const void *b)
 	return str_compare(*(const struct str *)a, *(const struct str *)b);
 }
 
-/* The lines that came, sorted: what is signed. */
+/* The received lines, sorted, as they are signed. */
 static int sorted_trailers(struct aws_chunks *c, struct buf *ret, struct cloche_err *err)
 {
 	struct str rest = buf_str(&c->trailer_lines), v[TRAILERS_N];
@@ -296,7 +296,7 @@ static int trailers_done(
 	return 0;
 }
 
-/* They go on as they are, behind the signature that covers them. */
+/* A trailer goes on as it is, before the signature that covers it. */
 static int add_trailer(
 	struct aws_chunks *c, struct str line, struct buf *out, struct cloche_err *err)
 {
@@ -336,7 +336,7 @@ static int parse_trailer(
 
 /* --- bytes --- */
 
-/* Takes bytes up to a line end. 1: a line is whole, without its end. */
+/* Takes bytes up to a line end. Returns 1 if c->line is whole then, without its end. */
 static int take_line(struct aws_chunks *c, struct str *in, struct cloche_err *err)
 {
 	struct str part = str_prefix(*in, str_chr(*in, '\n'));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* A body in aws-chunked encoding whose chunks are signed, and its trailers if those are:
- * verified and signed again as a stream. */
+/* Verify a body in aws-chunked encoding whose chunks, and perhaps trailers, are signed, and sign it
+ * again, as a stream. */
 
 #include "aws/auth.h"
 #include "base/err.h"
@@ -13,10 +13,10 @@ enum { AWS_CHUNK_MAX = 8 * 1024 * 1024 };
 struct aws_chunks;
 
 struct aws_chunks_config {
-	const struct aws_auth *auth;          /* the request's, copied; kind is one of the two */
+	const struct aws_auth *auth; /* the request's, copied; kind is AWS_PAYLOAD_CHUNKS* */
 	struct aws_signer *surrogate, *real;  /* borrowed, must outlive it */
 	struct str surrogate_seed, real_seed; /* the request's signatures, copied */
-	bool same_length; /* a Content-Length was said: what comes out has to be as long */
+	bool same_length; /* there is a Content-Length: the output must be as long as the input */
 	bool has_decoded_length;
 	uint64_t decoded_length; /* x-amz-decoded-content-length */
 };
@@ -27,11 +27,12 @@ struct aws_chunks *aws_chunks_new(const struct aws_chunks_config *config);
 struct aws_chunks *aws_chunks_free(struct aws_chunks *c);
 DEFINE_CLEANUP(struct aws_chunks, aws_chunks_free)
 
-/* Takes the next bytes and appends to out what can go on. Returns 0; or negative, and the request
- * has to be broken off: E_PROTOCOL (malformed, or not signed by the room), E_LIMIT, E_NO_MEMORY. */
+/* Takes the next bytes and appends to out those that can go on. Returns 0, or negative, and the
+ * request has to be aborted: E_PROTOCOL (malformed, or not signed by the room), E_LIMIT,
+ * E_NO_MEMORY. */
 _warn_unused_ int aws_chunks_feed(
 	struct aws_chunks *c, struct str in, struct buf *out, struct cloche_err *err);
-/* The body has ended. */
+/* Tells that the body has ended. Returns the same as aws_chunks_feed. */
 _warn_unused_ int aws_chunks_end(struct aws_chunks *c, struct cloche_err *err);
-/* Memory that chunks take up now. */
+/* Returns how much memory is held for chunks now. */
 size_t aws_chunks_held(const struct aws_chunks *c);

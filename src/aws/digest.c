@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The interface of old, marked deprecated, does the arithmetic at once; the new one first asks
- * providers, which takes longer than hashing a line. */
+/* The old interface, marked deprecated, computes at once. The new one asks providers first, which
+ * takes longer than hashing a line. */
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "aws/digest.h"
 

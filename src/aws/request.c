@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: AWS says how a canonical request looks, and clients differ all the same: in
- * whether a path is normalised or encoded once more, in how a query that was not fully escaped is
- * read, in whether the session token of a presigned URL is signed. As the room's signature can be
- * verified, the form is not guessed: those that may be meant are tried, most likely first, and the
- * one that verifies is signed again. For most requests all forms are the same text, and that is
- * tried once. */
+/* Theory of operation: AWS defines the canonical request, but clients differ: in whether they
+ * normalise a path or encode it once more, in how they read a query that was not fully escaped, in
+ * whether they sign the session token of a presigned URL. The room's signature can be verified, so
+ * the form is not guessed: the possible forms are tried, most likely first, and the one that
+ * verifies is signed again. For most requests all forms are the same text, which is tried once. */
 #include "aws/request.h"
 
 #include <errno.h>
@@ -57,7 +56,7 @@ static int canonical_request(struct buf *out, struct str method, struct str path
 
 enum { PATHS = AWS_PATH_FORMS, QUERIES = 2 * AWS_QUERY_FORMS, HASHES = 3 };
 
-/* One thing in several forms, each text once. */
+/* One part of the request in several forms, without duplicate texts. */
 struct variants {
 	struct {
 		int form;
@@ -157,7 +156,7 @@ static void add_payload(struct trial *t, enum aws_hash hash, struct str text)
 	t->payloads[t->payloads_n++].text = text;
 }
 
-/* What the last line of the canonical request may be. */
+/* Adds the possible last lines of the canonical request. */
 static void add_payloads(struct trial *t, struct str body_hash)
 {
 	if (t->auth->payload.p) {
@@ -172,7 +171,7 @@ static void add_payloads(struct trial *t, struct str body_hash)
 	t->needs_body = !body_hash.p;
 }
 
-/* 1: it verifies. */
+/* Returns 1 if the signature verifies, 0 if not, or an error. */
 static int try_one(struct trial *t, size_t path, size_t query, size_t payload)
 {
 	int r = canonical_request(&t->canonical, t->req->method, buf_str(&t->paths.v[path].text),
@@ -209,7 +208,7 @@ static int try_all(struct trial *t, struct aws_form *ret)
 	return t->needs_body ? AWS_NEEDS_BODY : -EACCES;
 }
 
-/* A token in the header, in the query, or in none of them: the room's if there is one. */
+/* Whether the tokens in the header and in the query, if there are any, are the room's. */
 static bool token_fits(const struct aws_request *req, const struct aws_auth *auth, struct str token)
 {
 	struct str header;
@@ -265,7 +264,7 @@ static bool has_field(const struct aws_request *req, struct str name)
 	return false;
 }
 
-/* The list for what goes out. */
+/* Writes the list of signed headers of the outgoing request. */
 static int header_list(struct buf *out, const struct aws_request *req, const struct aws_auth *auth)
 {
 	struct str rest = auth->signed_headers, name, v[AWS_SIGNED_HEADERS_MAX];
@@ -291,7 +290,8 @@ static int header_list(struct buf *out, const struct aws_request *req, const str
 	return r;
 }
 
-/* The value of X-Amz-Credential with another key: what is before its first '/', however written. */
+/* Writes the value of X-Amz-Credential with another key id, the part before the first '/', plain or
+ * encoded. */
 static int swap_credential(struct buf *out, struct str value, struct str key_id)
 {
 	static const struct str slashes[] = {STR("/"), STR("%2F"), STR("%2f")};
@@ -319,8 +319,8 @@ static int swap_param(struct buf *out, struct str name, struct str value,
 	return buf_add_str(out, value);
 }
 
-/* The target with another credential, token and (if there is one) signature; all else stays byte
- * for byte. */
+/* Writes the target with another credential, token and (if there is one) signature; all else stays
+ * byte for byte. */
 static int swap_target(
 	struct buf *out, struct str target, const struct aws_signer *real, struct str signature)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: a signing key of SigV4 is a chain of HMACs over date, region and service
  * (AWS General Reference, "Create a signed AWS API request"). It is the same for a day, so the last
- * few are kept, in the locked memory that the credentials are in. SigV4A's key pair depends on the
- * credentials alone: the key derivation of NIST SP 800-108 in counter mode, whose output is a
- * candidate for a private key until one is in range. */
+ * few are kept in locked memory, like the credentials. SigV4A's key pair depends on the credentials
+ * alone: the key derivation of NIST SP 800-108 in counter mode gives candidates for the private key
+ * until one is in range. */
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "aws/signer.h"
 
@@ -21,7 +21,7 @@ struct keys {
 		char scope[AWS_SCOPE_MAX];
 		uint8_t key[AWS_DIGEST];
 	} v[KEYS];
-	size_t next; /* to be replaced */
+	size_t next; /* the next one to be replaced */
 };
 
 struct aws_signer {
@@ -52,7 +52,7 @@ static bool is_date(struct str s)
 	return s.n == 8;
 }
 
-/* Names of regions and services, and what separates them. */
+/* Whether s has only characters of the names of regions and services, and separators. */
 static bool is_plain(struct str s)
 {
 	for (size_t i = 0; i < s.n; i++) {
@@ -153,7 +153,8 @@ static struct str signing_key(struct aws_signer *s, const struct aws_scope *scop
 	return str_make(k->v[i].key, AWS_DIGEST);
 }
 
-/* The candidate of this counter as a private key: itself plus one, if it is at most n - 2. */
+/* Makes the key pair from the candidate of this counter: the private key is the candidate plus one,
+ * if the candidate is at most n - 2. */
 static bool make_pair(struct aws_signer *s, uint8_t counter)
 {
 	struct str id = secret_reveal(s->key_id), secret = secret_reveal(s->secret);

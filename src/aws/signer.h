@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* One set of AWS credentials and what is derived from it: signing keys of SigV4 by date, region and
- * service, and the key pair of SigV4A. Real credentials and their surrogates alike. */
+ * service, and the key pair of SigV4A. It serves for real credentials and for their surrogates. */
 
 #include "aws/digest.h"
 #include "base/macro.h"
@@ -17,18 +17,19 @@ enum {
 /* "AWS4-HMAC-SHA256", "AWS4-ECDSA-P256-SHA256". */
 struct str aws_algorithm_name(enum aws_algorithm a);
 
-/* What a key is for. Views of one text, date/region/service/aws4_request; SigV4A has no region. */
+/* The scope of a key. Views of one text, date/region/service/aws4_request; SigV4A has no region. */
 struct aws_scope {
 	enum aws_algorithm algorithm;
 	struct str text, date, region, service;
 };
 
-/* Takes text apart. False if it is malformed or too long. */
+/* Parses text. False if it is malformed or too long. */
 bool aws_scope_parse(enum aws_algorithm a, struct str text, struct aws_scope *ret);
 
 struct aws_signer;
 
-/* Copies into locked memory. NULL on lack of memory. An empty token: there is none. */
+/* Copies into locked memory. NULL on lack of memory, or if a value is too long. An empty token:
+ * there is none. */
 struct aws_signer *aws_signer_new(struct str key_id, struct str secret, struct str token);
 /* Wipes and frees; NULL is fine; returns NULL. */
 struct aws_signer *aws_signer_free(struct aws_signer *s);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Somebody who set one of these variables counts on it: what cannot be done is refused, and so is a
- * name that is not known. */
+/* A user who sets one of these variables relies on it, so a setting that cannot be honoured is
+ * refused, and so is an unknown name. */
 #include "config/agentgate.h"
 #include "base/str.h"
 #include "provider/names.h"
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define PREFIX "AGENTGATE_"
-#define SANDBOX "SANDBOX_" /* behind it: what concerns sandboxes, all of which is ours */
+#define SANDBOX "SANDBOX_" /* all names that begin like this are ours */
 
 enum { DEFAULT_CLEANUP_MS = 300000, DEFAULT_MAX_RUNS = 5, LONGEST_NUMBER = 16 };
 
@@ -24,19 +24,19 @@ struct reading {
 };
 
 struct value {
-	const char *name; /* behind the prefix */
+	const char *name; /* without the prefix */
 	const char *text;
 	double number; /* in the setting's unit */
 };
 
 struct spelling {
-	const char *name;          /* behind the prefix */
-	double unit, lowest, most; /* of a number: its unit in that of the setting, its range */
+	const char *name;          /* without the prefix */
+	double unit, lowest, most; /* for a number: its unit in that of the setting, its range */
 };
 
 struct variable {
 	struct spelling spellings[2]; /* the first one wins */
-	const char *option;           /* which takes its place */
+	const char *option;           /* the option that overrides it */
 	int (*set)(const struct reading *r, const struct value *v, struct cloche_err *err);
 };
 
@@ -171,7 +171,8 @@ static const char *get(const char *name)
 	return value && value[0] ? value : NULL;
 }
 
-/* Digits, and a fraction: the unit is the variable's. */
+/* Whether text is digits, perhaps with a fraction. It has no unit, since the variable's name gives
+ * it. */
 static bool is_number(const char *text)
 {
 	static const char digits[] = "0123456789";

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The AGENTGATE_ variables of the environment: defaults of sandboxes, and of those who make many.
- * One table has their names, units and ranges. */
+/* The AGENTGATE_ environment variables: defaults for sandboxes, and for programs that make many of
+ * them. One table has their names, units and ranges. */
 
 #include "base/err.h"
 #include "base/macro.h"
 #include <cloche/sandbox.h>
 
 struct agentgate {
-	uint64_t cleanup_ms; /* between two cleanups; 0: there is none */
+	uint64_t cleanup_ms; /* between two cleanups; 0: no cleanups */
 	unsigned max_runs;   /* at a time */
 	bool sandboxed;      /* drivers use sandboxes */
 };
 
-/* Reads them into sb and ret (each may be NULL: then what is its alone is not read); what is not
- * set there stays as it is in sb, and is AgentGate's default in ret. given (may be NULL, ends with
- * NULL): names of options whose variables do not count. fn (may be NULL) is told of two spellings
- * that disagree. E_USAGE: a value that cannot be, or a name of a sandbox's variable that nobody
- * knows. */
+/* Reads the variables into sb and ret. Each may be NULL: then the variables for it alone are not
+ * read. If a variable is not set, sb stays as it is, and ret gets AgentGate's default. given (may
+ * be NULL, NULL-terminated): names of options whose variables are ignored. fn (may be NULL) is
+ * called if two spellings of a variable disagree. E_USAGE: an invalid value, or an unknown variable
+ * for sandboxes. */
 _warn_unused_ int agentgate_read(cloche_sandbox *sb, struct agentgate *ret,
 	const char *const *given, cloche_warning_fn fn, void *user, struct cloche_err *err);

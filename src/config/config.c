@@ -32,7 +32,7 @@ bool config_is_tagged(const yaml_node_t *n, const char *tag)
 	return n->tag && strcmp((const char *)n->tag, tag) == 0;
 }
 
-/* "!secret" and "!secret?" are what configurations of repositories have for it. */
+/* Configurations of repositories write "!secret" and "!secret?" for it. */
 bool config_is_from_caller(const yaml_node_t *n)
 {
 	return config_is_tagged(n, "!env") || config_is_tagged(n, "!secret") ||
@@ -143,7 +143,7 @@ int config_bool(struct config *c, yaml_node_t *value, void *into)
 	return config_bad(c, value, "expected true or false");
 }
 
-/* Whether the name stands before p, too. Variables are few. */
+/* Whether p's name also occurs before p. There are few variables. */
 static bool is_repeated(struct config *c, const yaml_node_t *map, const yaml_node_pair_t *p)
 {
 	struct str name = config_scalar(config_node(c, p->key));
@@ -154,7 +154,7 @@ static bool is_repeated(struct config *c, const yaml_node_t *map, const yaml_nod
 	return false;
 }
 
-/* One that may be missing, and is. */
+/* Whether the value is a variable that may be missing, and is. */
 static bool is_left_out(const yaml_node_t *n)
 {
 	_cleanup_(freep) char *name =
@@ -163,8 +163,8 @@ static bool is_left_out(const yaml_node_t *n)
 	return name && !secure_getenv(name);
 }
 
-/* Whether pass_env, wherever in the file it stands, names a variable that the caller has: it wins.
- */
+/* Whether pass_env, anywhere in the file, names this variable and the caller has it. Then pass_env
+ * wins. */
 static bool config_passes(struct config *c, const char *name)
 {
 	yaml_node_t *root = yaml_document_get_root_node(&c->doc);
@@ -251,7 +251,7 @@ static int read_network(struct config *c, yaml_node_t *value, void *into)
 	return 0;
 }
 
-/* A text, as the option has it, or a list. */
+/* Reads a text, as the option takes it, or a list. */
 static int read_dns(struct config *c, yaml_node_t *value, void *into)
 {
 	_cleanup_(strv_freep) char **servers = NULL;
@@ -276,7 +276,7 @@ static int read_dns(struct config *c, yaml_node_t *value, void *into)
 		       : 0;
 }
 
-/* As the option does. */
+/* Reads a value as the option does. */
 static int read_option(struct config *c, yaml_node_t *value, const struct sandbox_option *o)
 {
 	_cleanup_(freep) char *text = str_dup(config_scalar(value));
@@ -289,7 +289,8 @@ static int read_option(struct config *c, yaml_node_t *value, const struct sandbo
 	return option_set(c->sb, o, text, &why) < 0 ? config_bad(c, value, why.message) : 0;
 }
 
-/* The keys of limits, from the table of options; what they need consent for is said there, too. */
+/* Makes the keys of resource_limits from the table of options, which also says what needs
+ * consent. */
 static size_t limit_keys(struct config_key ret[static CONFIG_MAX_KEYS])
 {
 	static int (*const asks[])(struct config *, const struct config_key *, yaml_node_t *) = {

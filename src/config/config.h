@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Reading the configuration file: what config.c and config_*.c share. Each function returns 0 or
- * negative with the place in the file in its message. */
+/* Reading the configuration file: shared by config.c and config_*.c. Each function returns 0, or
+ * negative with a message that names the place in the file. */
 
 #include "config/asks.h"
 #include "sandbox/options.h"
@@ -15,26 +15,26 @@ struct config {
 	struct asks *asks;
 };
 
-/* What a mapping may have; read() gets the value and whatever config_walk() was given.
+/* A key that a mapping may have. read() gets the value and the `into` of config_walk().
  *
- * ask() says in words, a line for each thing, what a file that was only found needs the person's
- * consent for (INV-CONSENT). NULL: all that stands behind the key needs it, so that a key that says
- * nothing here is never granted in silence. config_ask_nothing: none of it does. Keys within one
- * that asks as a whole have no say of their own. */
+ * ask() adds a line for each thing that needs the user's consent in a file that was only found
+ * (INV-CONSENT). NULL: the whole value needs consent, so that a key without an ask() is never
+ * granted silently. config_ask_nothing: nothing needs consent. If a key asks for its whole value,
+ * the ask() of the keys below it are not called. */
 struct config_key {
 	const char *name;
 	int (*read)(struct config *c, yaml_node_t *value, void *into);
 	int (*ask)(struct config *c, const struct config_key *key, yaml_node_t *value);
-	const struct sandbox_option *option; /* which does what read() would, or NULL */
+	const struct sandbox_option *option; /* replaces read(), or NULL */
 };
 
-/* The most that a mapping has: config_walk() remembers those that it saw in bits. */
+/* The most keys of a mapping: config_walk() keeps one bit for each. */
 enum { CONFIG_MAX_KEYS = 32 };
 
 /* Sets an error about this place. */
 int config_bad(struct config *c, const yaml_node_t *at, const char *what);
 yaml_node_t *config_node(struct config *c, int index);
-/* The text of a scalar, else the null view; borrowed. */
+/* The text of a scalar, or the null view for any other node; borrowed. */
 struct str config_scalar(const yaml_node_t *n);
 /* The text of a scalar as a heap string: as it stands, or with !env the variable that it names. */
 _warn_unused_ int config_value(struct config *c, const yaml_node_t *n, char **ret);
@@ -49,9 +49,9 @@ _warn_unused_ int config_text(struct config *c, yaml_node_t *value, void *into);
 cloche_secrets *config_secrets(struct config *c);
 
 bool config_is_tagged(const yaml_node_t *n, const char *tag);
-/* Whether the value is a variable of the caller's. */
+/* Whether the value names a variable of the caller. */
 bool config_is_from_caller(const yaml_node_t *n);
-/* Reads the text of a file (name is for messages) into sb, or asks what it asks for. */
+/* Read the text of a file into sb, or list in ret what it asks for. name is for messages. */
 _warn_unused_ int config_read(
 	cloche_sandbox *sb, const char *name, struct str text, struct cloche_err *err);
 _warn_unused_ int config_ask(
@@ -64,7 +64,7 @@ int config_ask_pass_env(struct config *c, const struct config_key *key, yaml_nod
 int config_ask_network(struct config *c, const struct config_key *key, yaml_node_t *value);
 int config_ask_timeout(struct config *c, const struct config_key *key, yaml_node_t *value);
 int config_ask_nofile(struct config *c, const struct config_key *key, yaml_node_t *value);
-/* Asks by the rows of the table for what a mapping has. */
+/* Asks, as the table says, for what a mapping has. */
 _warn_unused_ int config_ask_walk(
 	struct config *c, yaml_node_t *map, const struct config_key *keys, size_t n);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation (INV-CONSENT): a configuration file that was only found is asked, key by key,
- * what of it needs the person's consent, before anything of it is obeyed. It is the same table of
- * keys that reads it, and what the table says nothing about is shown as it stands. Values of
- * variables are neither read nor shown here, nor are secrets that a file holds itself. */
+/* Theory of operation (INV-CONSENT): before a configuration file that was only found is obeyed,
+ * each of its keys is searched for what needs the user's consent. This uses the table of keys that
+ * also reads the file; the value of a key without an ask() is shown in full. Values of variables
+ * are neither read nor shown here, and secrets in the file itself are not shown. */
 #include "agent/driver.h"
 #include "base/parse.h"
 #include "config/config.h"
@@ -17,10 +17,10 @@ int config_ask_nothing(struct config *c, const struct config_key *key, yaml_node
 	return 0;
 }
 
-/* How keys read in a sentence; a key that is not here reads as itself. */
+/* The words for keys in a sentence; any other key stands for itself. */
 static const struct phrase {
 	const char *key, *words;
-	bool secret; /* a value that stands in the file is not shown */
+	bool secret; /* do not show a value that is in the file itself */
 } phrases[] = {
 	{"masked_secrets", "use a masked secret", false},
 	{"signing_credentials", "sign with credentials", false},
@@ -102,7 +102,7 @@ static int put_items(struct config *c, struct buf *line, yaml_node_t *list, bool
 	return r;
 }
 
-/* Aliases can make a document that holds itself. */
+/* The depth is limited because aliases can make a document contain itself. */
 static int put_node(struct config *c, struct buf *line, yaml_node_t *n, bool secret, int depth)
 {
 	if (depth == 0)
@@ -114,7 +114,7 @@ static int put_node(struct config *c, struct buf *line, yaml_node_t *n, bool sec
 	return put_scalar(line, n, secret);
 }
 
-/* Adds the line, or sets the error of the errno that kept it from being made. */
+/* Adds the line, or sets an error if r says that making it failed. */
 static int add_line(struct config *c, int r, const struct buf *line)
 {
 	if (r == -ENOMEM)
@@ -161,7 +161,7 @@ int config_ask_walk(struct config *c, yaml_node_t *map, const struct config_key 
 {
 	int r = 0;
 
-	/* What is no such mapping is refused when it is read. */
+	/* Anything but a mapping is refused when it is read. */
 	if (map->type != YAML_MAPPING_NODE)
 		return 0;
 	for (yaml_node_pair_t *p = map->data.mapping.pairs.start;
@@ -176,7 +176,8 @@ int config_ask_walk(struct config *c, yaml_node_t *map, const struct config_key 
 	return r;
 }
 
-/* An agent whose variable is set gets no masked credential, and nothing keeps others out then. */
+/* Whether this is an agent's credential. If it is set, the agent gets no masked credential, and
+ * nothing keeps other credentials out. */
 static bool is_credential_of_agent(struct str name)
 {
 	for (size_t i = 0; agent_drivers()[i]; i++)
@@ -239,7 +240,7 @@ int config_ask_network(struct config *c, const struct config_key *key, yaml_node
 	struct cloche_err *err = c->err;
 	bool on = true;
 
-	/* What is neither is refused when it is read. */
+	/* Other values are refused when they are read. */
 	c->err = NULL;
 	if (config_bool(c, value, &on) < 0)
 		on = true;
@@ -249,7 +250,7 @@ int config_ask_network(struct config *c, const struct config_key *key, yaml_node
 	return add_line(c, buf_add_str(&line, STR("have a network, behind the gateway")), &line);
 }
 
-/* A limit that is above what holds without the file. */
+/* Asks for a limit if it is above the one that holds without the file. */
 static int ask_limit(struct config *c, const char *words, yaml_node_t *value, bool above)
 {
 	return above ? ask_entry(c, words, NULL, value) : 0;

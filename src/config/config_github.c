@@ -76,7 +76,7 @@ static bool is_word(struct str s)
 	return s.n > 0;
 }
 
-/* Becomes the JSON that GitHub is sent. */
+/* Makes the JSON that is sent to GitHub. */
 static int read_permissions(struct config *c, yaml_node_t *value, void *into)
 {
 	struct buf *out = &((struct entry *)into)->permissions;

@@ -39,7 +39,8 @@ static int add_secret(struct config *c, yaml_node_t *at, const char *name, struc
 {
 	if (!e->value || !e->scopes || !e->headers)
 		return config_bad(c, at, "a masked secret needs value, scopes and headers");
-	/* An unset credential masks nothing, but its variable is there, as programs may look. */
+	/* An empty credential masks nothing, but its variable is set, since programs may look for
+	 * it. */
 	if (e->value[0] == '\0')
 		return cloche_sandbox_set_env(c->sb, name, "", c->err);
 	if (!config_secrets(c))
@@ -104,7 +105,7 @@ static int read_signing_type(struct config *c, yaml_node_t *value, void *into)
 	return r;
 }
 
-/* With !env the variable is called the same inside. */
+/* With !env the variable has the same name in the room. */
 static int read_signing_value(struct config *c, yaml_node_t *value, struct signing_entry *e, int i)
 {
 	int r = config_text(c, value, &e->values[i]);
@@ -126,7 +127,7 @@ static int read_secret_key(struct config *c, yaml_node_t *value, void *into)
 	return read_signing_value(c, value, into, 1);
 }
 
-/* Credentials that do not expire have none: the value may be empty. */
+/* Credentials that do not expire have no token, so the value may be empty. */
 static int read_token(struct config *c, yaml_node_t *value, void *into)
 {
 	if (value->type == YAML_SCALAR_NODE && !config_is_tagged(value, "!env") &&

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Of one: more than all that two files of 1 MiB can ask for in words. */
+/* RECORD_MAX is more than two files of 1 MiB can ask for in words. */
 enum { RECORD_MAX = 32 << 20, NAME_LEN = SHA256_HEX_MAX + 8 };
 
 static void make_name(const char *dir, char ret[NAME_LEN])
@@ -29,7 +29,7 @@ static void make_name(const char *dir, char ret[NAME_LEN])
 	snprintf(ret, NAME_LEN, "%s.json", hex);
 }
 
-/* Opens the directory of the records: 1, or 0 if it is not there and make is false. */
+/* Opens the directory of the records. Returns 1, or 0 if it is not there and make is false. */
 static int open_records(bool make, int *ret, struct cloche_err *err)
 {
 	_cleanup_(freep) char *path = NULL;
@@ -50,7 +50,7 @@ static int open_records(bool make, int *ret, struct cloche_err *err)
 	return 1;
 }
 
-/* 1 with a record that has the form of one. */
+/* Returns 1 with a well-formed record, or 0 if there is none. */
 static int read_record(int fd, const char *name, json_t **ret, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(RECORD_MAX);

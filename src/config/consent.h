@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What the person has consented to: one file a directory of a project, in a private directory below
- * the state directory (ipc/statedir.h), which is never shown to a room. Directories are absolute
- * and without links. */
+/* What the user has consented to: one file per project directory, in a private directory below the
+ * state directory (ipc/statedir.h), which is never shown to a room. Directories are absolute and
+ * without links. */
 
 #include "base/err.h"
 #include "base/json.h"
 
-/* The record of a directory, a new reference:
- * {"directory", "sha256", "since", "asks": [lines]}. Returns 1; 0 if there is none that can be
- * read. */
+/* Loads the record of a directory, a new reference: {"directory", "sha256", "since", "asks":
+ * [lines]}. Returns 1, or 0 if there is none that can be read. */
 _warn_unused_ int consent_load(const char *dir, json_t **ret, struct cloche_err *err);
 
-/* Records, atomically, that files with this hash, which ask for this (ends with NULL), may have it
- * in this directory. */
+/* Records atomically that files with this hash in this directory may have what they ask for (asks,
+ * NULL-terminated). */
 _warn_unused_ int consent_save(
 	const char *dir, const char *hash, char *const *asks, struct cloche_err *err);
 
-/* Forgets a directory; 1, or 0 if there was nothing. */
+/* Forgets a directory. Returns 1, or 0 if there was no record. */
 _warn_unused_ int consent_remove(const char *dir, struct cloche_err *err);
 
 /* Calls fn with every record, sorted by directory. */

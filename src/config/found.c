@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation (INV-CONSENT)
  *
- * Directory, folder and files are opened one below the other without following a link, and judged
- * by their descriptors. They have to be the caller's own: what somebody else has put into a shared
- * directory is not obeyed, whatever it says. Root's files are fine for root alone, and what belongs
- * to a person is not fine for that person's sudo. The directories above are of no interest: who
- * renames one can put nothing in its place but files of the caller, and consent is for a path and
- * for exact bytes.
+ * The directory, its folder and the files are opened one below the other without following a link,
+ * and checked by their descriptors. They must belong to the caller: a file that another user has
+ * put into a shared directory is never obeyed. Root's files are accepted for root only, and a
+ * user's files are refused under that user's sudo. The directories above do not matter: somebody
+ * who renames one can only put other files of the caller in its place, and consent is for a path
+ * and for exact bytes.
  *
- * A group that may write is fine if it is the caller's alone (named like the account, its
- * primary group, no other members), as many systems set people up: their umask is 002. */
+ * A group may have write access if it is the caller's alone (named like the account, its primary
+ * group, no other members). Many systems set up accounts like this, with umask 002. */
 #include "config/found.h"
 #include "base/fd.h"
 
@@ -34,7 +34,7 @@ static int refuse(struct cloche_err *err, const char *path, const char *why)
 	return -E_DENIED;
 }
 
-/* Whether nobody but the caller is in the group. */
+/* Whether the caller is the only member of the group. */
 static bool is_own_group(gid_t gid)
 {
 	_cleanup_(freep) char *text = malloc(2 * (size_t)ACCOUNT_MAX);
@@ -52,17 +52,18 @@ static bool is_own_group(gid_t gid)
 	return true;
 }
 
-/* With an access list the group's bits are those of everybody whom it names. */
+/* With an access list, the group bits apply to everybody whom it names. */
 static bool has_access_list(int fd)
 {
 	char link[64];
 
-	/* By this name it can be asked of what was opened with O_PATH, too. */
+	/* This path works for O_PATH descriptors, too. */
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	return getxattr(link, "system.posix_acl_access", NULL, 0) >= 0;
 }
 
-/* root_too: nobody can forge what lies in a directory of root's. */
+/* root_too: root may be the owner as well, since no other user can forge files in root's
+ * directory. */
 static int judge_owner(
 	int fd, const struct stat *st, const char *path, bool root_too, struct cloche_err *err)
 {
@@ -84,7 +85,7 @@ static int judge_owner(
 	return 0;
 }
 
-/* Opens name below dirfd; 1 if it is there. */
+/* Opens name below dirfd. Returns 1 if it is there. */
 static int open_own(int dirfd, const char *name, const char *path, mode_t type, int *ret,
 	struct cloche_err *err)
 {
@@ -99,7 +100,7 @@ static int open_own(int dirfd, const char *name, const char *path, mode_t type, 
 		return refuse(err, path, "it is a link");
 	if (fd < 0 && (errno == ENXIO || errno == ENODEV))
 		return refuse(err, path, "it is a socket or a device");
-	/* If not even that can be asked nothing can be found. */
+	/* If not even fstatat() is allowed, nothing can be found. */
 	if (fd < 0 && errno == EACCES && fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return 0;
 	if (fd < 0)

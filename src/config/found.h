@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* The files of a project that cloche looks for by itself: sandbox.yaml and, beside it,
- * network-allowlist.yaml, in .cloche, else in .airut, of one directory. They are proposals of
- * whoever wrote them. */
+ * network-allowlist.yaml, in .cloche or else in .airut of one directory. They are only proposals of
+ * their author. */
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -12,15 +12,15 @@
 #define FOUND_ALLOWLIST "network-allowlist.yaml"
 
 struct found {
-	char *dir;         /* where it really lies */
+	char *dir;         /* its real path */
 	const char *place; /* ".cloche" or ".airut" */
 	bool has_allowlist;
 	struct buf config, allowlist;
 	char hash[SHA256_HEX_MAX]; /* of the place and of the bytes of both */
 };
 
-/* Reads them, each once, by descriptors: what is in ret is what was judged. Returns 1, or 0 if
- * there are none. -E_DENIED if a file or directory is a link, belongs to somebody else than the
- * caller or can be written by others. ret is the caller's to free after 1. */
+/* Reads the files, each once and by descriptor, so that the text in ret is that of the files that
+ * were checked. Returns 1, or 0 if there are none. -E_DENIED if a file or directory is a link, does
+ * not belong to the caller or can be written by others. The caller has to free ret after 1. */
 _warn_unused_ int found_open(const char *dir, struct found *ret, struct cloche_err *err);
 void found_done(struct found *f);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation (INV-CONSENT): the files are read once (config/found.h). Their bytes are
- * asked what they want (config_ask.c, asks.c), hashed, compared with the consent that is kept for
- * the directory (config/consent.h), and then, if that fits, obeyed; no file is opened again. */
+/* Theory of operation (INV-CONSENT): the files are read once (config/found.h). What they ask for is
+ * found from their bytes (config_ask.c, asks.c). Their hash is compared with the consent that is
+ * kept for the directory (config/consent.h), and if it matches, they are obeyed. No file is opened
+ * again. */
 #include "base/fs.h"
 #include "config/asks.h"
 #include "config/config.h"
@@ -61,7 +62,7 @@ static int read_asks(cloche_project *p, struct cloche_err *err)
 	return r < 0 ? r : asks_add_rules(&p->asks, p->allow->rules, err);
 }
 
-/* Order and repetition mean nothing. */
+/* Order and repetition do not matter. */
 static bool has_line(const json_t *lines, const char *line)
 {
 	const json_t *one;
@@ -112,7 +113,7 @@ static int judge(cloche_project *p, struct cloche_err *err)
 
 	p->trusted = p->asks.n == 0;
 	r = consent_load(p->found.dir, &record, err);
-	/* What only narrows needs no place where consents are kept. */
+	/* Files that ask for nothing are fine even if the consents cannot be read. */
 	if (r <= 0)
 		return p->trusted ? 0 : r;
 	p->trusted |= str_eq(json_str_at(record, "sha256"), str_from(p->found.hash));
@@ -182,7 +183,7 @@ int cloche_project_trust(cloche_project *p, cloche_err *err)
 	return r;
 }
 
-/* The command that asks the person, as a shell takes it. */
+/* Writes the command that asks for consent, quoted for a shell. */
 static int put_command(const cloche_project *p, struct buf *out)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"

@@ -59,7 +59,7 @@ static bool is_word(struct str s, size_t max)
 	return s.n > 0 && s.n <= max && s.p[0] != '.';
 }
 
-/* Nobody is asked for a passphrase. */
+/* Never ask for a passphrase. */
 static int no_passphrase(char *text, int size, int writing, void *user)
 {
 	return -1;

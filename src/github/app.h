@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* A GitHub App installation as a credential: the requests that get a short-lived token for it, and
- * what their answers say. Nothing here is sent or received. Source: GitHub's REST documentation,
- * "Generating an installation access token for a GitHub App", API version 2022-11-28. */
+/* A GitHub App installation as a credential: make the requests for a short-lived token, and read
+ * the answers. This code does not send or receive anything itself. Source: GitHub's REST
+ * documentation, "Generating an installation access token for a GitHub App", API version
+ * 2022-11-28. */
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -11,7 +12,7 @@
 
 struct github_app;
 
-/* What describes one; all of it is borrowed. */
+/* The description of an App; all of it is borrowed. */
 struct github_app_spec {
 	struct str app_id, installation_id; /* digits; the app's may be its client id */
 	struct str key;                     /* PEM of an RSA key, PKCS#1 or PKCS#8 */
@@ -27,7 +28,7 @@ _warn_unused_ int github_app_new(
 struct github_app *github_app_free(struct github_app *app);
 DEFINE_CLEANUP(struct github_app, github_app_free)
 
-/* Where its API is; borrowed. */
+/* Host and port of its API; borrowed. */
 const struct host *github_app_host(const struct github_app *app);
 uint16_t github_app_port(const struct github_app *app);
 
@@ -46,14 +47,14 @@ _warn_unused_ int github_repositories_target(
 #define GITHUB_PAGE 100 /* repositories a page */
 
 /* Reads the answer to the request for a token; ret_expires: seconds since 1970. Returns 0, or
- * negative (E_PROTOCOL, without a word of the answer). */
+ * negative (E_PROTOCOL; the message has no text of the answer). */
 _warn_unused_ int github_token_read(
 	struct str body, struct secret **ret, uint64_t *ret_expires, struct cloche_err *err);
 
 #define GITHUB_REPOSITORIES_MAX 10000
 
-/* Gives add() the repositories of a page that the app's own list does not leave out; ret_n is how
- * many the page had. add() returns 0 or a negative errno, which ends it. Returns 0 or negative. */
+/* Calls add() for each repository of a page that the App's own list includes; ret_n is how many the
+ * page had. add() returns 0, or a negative errno to stop. Returns 0 or negative. */
 _warn_unused_ int github_repositories_read(const struct github_app *app, struct str body,
 	int (*add)(void *user, struct str node_id, struct str full_name), void *user,
 	unsigned *ret_n, struct cloche_err *err);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation (INV-ONE-LINE): both forms are written from one event into a small buffer.
- * Each text has a share of the line, counted after escaping, so that the line keeps its maximum and
- * its structure whatever the texts hold: in the plain form only printable ASCII without '%', '['
- * and ']' of theirs is left, in the JSON form only ASCII. No values of jansson are made for the
- * JSON form: there is a line for each request, and jansson would not count the shares. */
+ * Each text has a share of the line, counted after escaping, so that the line keeps its maximum
+ * length and its structure whatever the texts hold. Unescaped, a text contributes only printable
+ * ASCII without '%', '[' and ']' to the plain form, and only ASCII to the JSON form. The JSON form
+ * is written without jansson: there is a line for each request, and jansson would not count the
+ * shares. */
 #include "netlog/netlog.h"
 
 #include "base/clock.h"
@@ -13,7 +14,7 @@
 #define SHARE_URL 1000
 #define SHARE_NOTE 300
 #define SHARE_NAME 120
-#define SHARE_TAG 1020 /* of FILTER_TAG_MAX and what says that it was cut */
+#define SHARE_TAG 1020 /* FILTER_TAG_MAX and the mark that the text was cut */
 #define SHARE_WORD 40
 #define SHARE_JSON_URL 760
 #define SHARE_JSON_NOTE 200

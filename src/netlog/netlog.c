@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: events are formatted into a buffer a form, and go out in whole lines with
- * one write() a form, so that lines of several writers with O_APPEND do not mix. A write that did
- * not take all of them is an error for the caller: a request that cannot be recorded must not
- * happen. What has happened already may wait for other lines (netlog_write_later): a busy gateway
- * then makes a few system calls an iteration of its loop and not two a request.
+/* Theory of operation: events are formatted into one buffer per form and written as whole lines
+ * with one write() per form, so that lines of several writers with O_APPEND do not mix. A partial
+ * write is an error for the caller: a request that cannot be recorded must not happen. Events that
+ * have happened already may wait for other lines (netlog_write_later): a busy gateway then makes a
+ * few system calls per iteration of its loop instead of two per request.
  *
- * A room can make events much faster than anyone reads them. Except for requests that were allowed
- * (they cost a round trip and are what the log is for), events pass a token bucket; what does not
- * fit is only counted, and the count is written once a second. */
+ * A room can make events much faster than anyone reads them. Except for allowed requests (they cost
+ * a round trip and are what the log is for), events pass a token bucket. Events that do not fit are
+ * only counted, and the count is written once a second. */
 #include "netlog/netlog.h"
 
 #include "base/clock.h"
@@ -25,8 +25,7 @@ struct sink {
 struct netlog {
 	struct sink plain, json, live;
 	unsigned per_sec, burst;
-	uint64_t
-		tokens_usec; /* filled up to here; one event is a token of USEC_PER_SEC / per_sec */
+	uint64_t tokens_usec; /* fill level of the bucket; an event costs USEC_PER_SEC / per_sec */
 	uint64_t refilled_usec; /* monotonic */
 	uint64_t reported_usec; /* monotonic; when suppressed events were last reported */
 	uint64_t pending;       /* suppressed and not yet reported */
@@ -56,8 +55,8 @@ struct netlog *netlog_new(const struct netlog_config *config)
 	return log;
 }
 
-/* All lines that wait with one write; what follows a torn one begins on a line of its own. Whatever
- * comes of it, nothing waits any more. */
+/* Writes all waiting lines with one write(). After a torn write, starts on a new line. Whether it
+ * succeeds or not, no line waits afterwards. */
 static int sink_flush(struct sink *sink)
 {
 	struct str s = buf_str(&sink->out);
@@ -81,7 +80,7 @@ static int sink_flush(struct sink *sink)
 	return n < 0 ? -errno : -ENOSPC;
 }
 
-/* The first failure of a file is reported, the live view may fail. */
+/* Returns the first failure of a file. The live view may fail. */
 static int flush_all(struct netlog *log)
 {
 	int r = sink_flush(&log->plain), json_r = sink_flush(&log->json);
@@ -117,7 +116,7 @@ static int sink_add(struct sink *sink, const struct buf *line, size_t offset)
 	return sink->fd < 0 ? 0 : buf_add_str(&sink->out, str_from_index(buf_str(line), offset));
 }
 
-/* Adds one event to what waits, in all forms. */
+/* Adds one event to the waiting lines, in all forms. */
 static int add(struct netlog *log, const struct netlog_event *ev)
 {
 	static const char live_mark[] = "[net] ";
@@ -141,7 +140,7 @@ static int add(struct netlog *log, const struct netlog_event *ev)
 	return r < 0 ? r : sink_add(&log->json, &log->line, 0);
 }
 
-/* Puts one event out, behind those that wait. */
+/* Writes one event, after those that wait. */
 static int put(struct netlog *log, const struct netlog_event *ev)
 {
 	int r = add(log, ev), e = write_waiting(log);
@@ -206,7 +205,7 @@ int netlog_tick(struct netlog *log)
 	return report_suppressed(log);
 }
 
-/* Counts an event. 1: it is to be written; 0: it was only counted; or a failure. */
+/* Counts an event. Returns 1 if it is to be written, 0 if it was only counted, or a failure. */
 static int admit(struct netlog *log, const struct netlog_event *ev)
 {
 	bool over = is_limited(ev) && !take_token(log);
@@ -250,7 +249,7 @@ int netlog_write_later(struct netlog *log, const struct netlog_event *ev)
 		return r;
 	log->waiting += ev->kind != NETLOG_INTENT;
 	if (buf_len(&log->plain.out) > WAITING_MAX || buf_len(&log->json.out) > WAITING_MAX)
-		(void)!write_waiting(log); /* netlog_flush tells */
+		(void)!write_waiting(log); /* netlog_flush reports it */
 	return 0;
 }
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The network log: one line an event, in the plain form that people and older tools read, and as
- * JSON Lines. Whatever comes from the room or a network is escaped in both (base/escape.h in the
- * plain form, pure ASCII JSON in the other), so no event can look like another or reach a terminal.
- */
+/* The network log: one line per event, in the plain form that people and older tools read, and as
+ * JSON Lines. Text from the room or a network is escaped in both (base/escape.h in the plain form,
+ * pure ASCII JSON in the other), so no event can look like another or control a terminal. */
 
 #include "base/buf.h"
 #include "base/macro.h"
@@ -24,15 +23,15 @@ enum netlog_kind {
 	NETLOG_TASK_START, /* === TASK START 2026-01-31T12:00:00Z === */
 	NETLOG_TASK_END,   /* === TASK END 2026-01-31T12:00:00Z === */
 	NETLOG_SUPPRESSED, /* WARNING: N events suppressed (flood) */
-	NETLOG_POLICY,     /* POLICY COUNT rules[ (note)]: another policy holds from here on */
-	NETLOG_WEBSOCKET,  /* the end of one: CLOSED METHOD URL -> 101[ (note)] [websocket: ...] */
-	NETLOG_INTENT,     /* an allowed request begins: JSON Lines only, not counted */
-	NETLOG_OTHER,      /* reader only: a line that is none of these */
+	NETLOG_POLICY,    /* POLICY COUNT rules[ (note)]: another policy is in force from here on */
+	NETLOG_WEBSOCKET, /* WebSocket end: CLOSED METHOD URL -> 101[ (note)] [websocket: ...] */
+	NETLOG_INTENT,    /* an allowed request begins: JSON Lines only, not counted */
+	NETLOG_OTHER,     /* reader only: a line that is none of these */
 };
 
-/* Something that a filter of requests says: " [name: text]" behind the status. */
+/* A remark of a request filter: " [name: text]" after the status. */
 struct netlog_tag {
-	struct str name; /* a word of ours, another one for each */
+	struct str name; /* a word of ours, different for each tag */
 	struct str text;
 };
 enum { NETLOG_TAGS = 2 };
@@ -52,17 +51,17 @@ struct netlog_event {
 	struct str name; /* header (stripped, collapsed), DNS name */
 	struct str type; /* DNS type */
 	struct str answer; /* DNS answer */
-	/* Which process of the room asked, where it was looked for: number, name, path; any bytes.
-	 */
+	/* The process of the room that asked, if it was looked up: number, name, path; any
+	 * bytes. */
 	uint32_t pid;
 	struct str process, program;
-	struct str region; /* of an AWS signature that was made anew */
+	struct str region; /* of an AWS signature that was made again */
 	uint64_t count;    /* collapsed, suppressed, rules of a policy */
 	bool has_transfer; /* the next three are known */
 	uint64_t duration_usec, bytes_in,
 		bytes_out; /* in: towards the room; out: to the upstream */
 	unsigned masked, dropped, collapsed, scrubbed;
-	struct netlog_tag tags[NETLOG_TAGS]; /* request: those with a text */
+	struct netlog_tag tags[NETLOG_TAGS]; /* for a request; those without a text are skipped */
 	/* websocket: frames of the room and of the origin, bytes of their payloads, and the code of
 	 * the close frame that came first, 0: none */
 	uint64_t frames_out, frames_in, payload_out, payload_in;
@@ -70,10 +69,11 @@ struct netlog_event {
 };
 
 struct netlog_config {
-	int plain_fd, json_fd; /* opened with O_APPEND by someone else; -1: not wanted; borrowed */
-	int live_fd; /* plain lines behind "[net] ", best effort; -1: not wanted; borrowed */
-	/* Events other than allowed requests and task marks: at most so many a second on average
-	 * with that burst; 0: no limit. What is over is counted and said once a second at most. */
+	int plain_fd, json_fd; /* opened with O_APPEND by the caller; -1: not wanted; borrowed */
+	int live_fd; /* plain lines after "[net] ", best effort; -1: not wanted; borrowed */
+	/* The average limit per second, and the burst, for events other than allowed traffic,
+	 * policies and task marks; 0: no limit. Further events are only counted, and the count is
+	 * reported at most once a second. */
 	unsigned flood_per_sec, flood_burst;
 };
 
@@ -88,30 +88,31 @@ struct netlog;
 
 /* NULL on lack of memory. Copies config. */
 struct netlog *netlog_new(const struct netlog_config *config);
-/* Writes what waits, says what is still suppressed, frees. Does not close the descriptors. Returns
+/* Writes waiting events, reports suppressed ones and frees. Does not close the descriptors. Returns
  * NULL. */
 struct netlog *netlog_free(struct netlog *log);
 DEFINE_CLEANUP(struct netlog, netlog_free)
 
-/* Writes an event: one write() a form. Returns 0 (also when the flood limit swallowed it), or
- * -errno when a log could not be written whole (disk full): then the event is not on record and a
- * request must not go on. After a torn write the next one starts on a new line. */
+/* Writes an event, with one write() per form. Returns 0 (also if the flood limit swallowed it), or
+ * -errno if a log could not be written completely (disk full): then the event is not on record and
+ * a request must not go on. After a torn write the next one starts on a new line. */
 _warn_unused_ int netlog_write(struct netlog *log, const struct netlog_event *ev);
 
-/* As netlog_write, but the event may wait for others: it is written with the next one that does
- * not, or by netlog_flush, which the caller promises to call before anything happens that must be
- * on record, or soon. 0, or negative if it will not be written. */
+/* As netlog_write, but the event may wait: it is written with the next one that does not wait, or
+ * by netlog_flush. The caller has to call netlog_flush soon, and before anything happens that must
+ * be on record. Returns 0, or negative if the event will not be written. */
 _warn_unused_ int netlog_write_later(struct netlog *log, const struct netlog_event *ev);
 
-/* Writes what waits. 0 if everything since the last call is on record, or -errno when a log
- * could not be written whole, be it by this call or by one before it. */
+/* Writes waiting events. Returns 0 if everything since the last call is on record, or -errno if a
+ * log could not be written completely, by this call or an earlier one. */
 _warn_unused_ int netlog_flush(struct netlog *log);
 
-/* How many events that waited could not be written, since the last call; intents do not count. */
+/* Returns how many waiting events could not be written since the last call; intents do not
+ * count. */
 unsigned netlog_take_lost(struct netlog *log);
 
-/* Writes what is due about suppressed events; call it about once a second while idle. As
- * netlog_write. */
+/* Reports suppressed events if that is due; call it about once a second while idle. Returns the
+ * same as netlog_write. */
 _warn_unused_ int netlog_tick(struct netlog *log);
 
 /* Counts of everything that was passed to netlog_write, suppressed or not. */
@@ -120,7 +121,7 @@ struct netlog_counts {
 };
 struct netlog_counts netlog_counts(const struct netlog *log);
 
-/* The forms themselves, newline included; 0 or negative errno. */
+/* Append the event in one form, newline included. Return 0 or negative errno. */
 _warn_unused_ int netlog_format_plain(const struct netlog_event *ev, struct buf *out);
 _warn_unused_ int netlog_format_json(const struct netlog_event *ev, struct buf *out);
 /* "request", "dns", ...; never NULL. */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: lines are cut from a buffer that is filled by read(). A line that begins
- * with
- * '{' is parsed as JSON, the rest by the grammar of the plain form. The file is not trusted: what
- * does not parse becomes NETLOG_OTHER, and everything is escaped again when it is shown. Texts of
- * the plain form are unescaped in place, so that an event is the same from either form. */
+/* Theory of operation: lines are cut from a buffer that read() fills. A line that begins with '{'
+ * is parsed as JSON, any other by the grammar of the plain form. The file is not trusted: a line
+ * that does not parse becomes NETLOG_OTHER, and everything is escaped again when it is shown. Texts
+ * of the plain form are unescaped in place, so that an event is the same from either form. */
 #include "netlog/reader.h"
 
 #include "base/clock.h"
@@ -113,7 +112,7 @@ static bool take_note(struct str *s, struct str *ret)
 	return true;
 }
 
-/* A word that is no annotation of another kind. */
+/* Whether s is a word that does not begin an annotation of another kind. */
 static bool is_tag_name(struct str s)
 {
 	static const struct str others[] = {STR("masked"), STR("dropped"), STR("region"),
@@ -144,7 +143,7 @@ static bool take_method_url(struct str *s, struct netlog_event *ev)
 	return take_until(s, STR(" "), &ev->method) && take_until(s, STR(" "), &ev->url);
 }
 
-/* " [by: NAME PID PROGRAM]", the last of them not always. */
+/* " [by: NAME PID PROGRAM]", where PROGRAM may be missing. */
 static void take_owner(struct str *s, struct netlog_event *ev)
 {
 	struct str rest = *s, text, name, number;
@@ -163,7 +162,7 @@ static void take_owner(struct str *s, struct netlog_event *ev)
 	*s = rest;
 }
 
-/* Behind "ALLOWED CONNECT " or "BLOCKED CONNECT ". */
+/* Parses the text after "ALLOWED CONNECT " or "BLOCKED CONNECT ". */
 static bool parse_connect(struct str s, struct netlog_event *ev)
 {
 	uint64_t port, status;
@@ -187,7 +186,7 @@ static bool parse_connect(struct str s, struct netlog_event *ev)
 	return s.n == 0;
 }
 
-/* May be left out, as the others. */
+/* The region may be missing, like the other annotations. */
 static bool take_region(struct str *s, struct str *ret)
 {
 	struct str before = *s;
@@ -228,7 +227,7 @@ static bool parse_request(struct str s, struct netlog_event *ev)
 	ev->status = (int)status;
 	take_owner(&s, ev);
 	take_tags(&s, ev);
-	/* Annotations of other writers of this format are left alone. */
+	/* Annotations by other writers of this format are ignored. */
 	(void)(take_annotation(&s, STR(" [masked: "), &ev->masked) &&
 		take_annotation(&s, STR(" [dropped: "), &ev->dropped) &&
 		take_region(&s, &ev->region) &&
@@ -381,7 +380,7 @@ static int hex_value(char c)
 	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* Undoes escape_log() where s lies, in the reader's own line. */
+/* Undoes escape_log() in place, in the reader's own line. */
 static void unescape(struct str *s)
 {
 	char *p = (char *)(uintptr_t)s->p;
@@ -521,7 +520,7 @@ static int fill(struct netlog_reader *r, struct cloche_err *err)
 	return 0;
 }
 
-/* Cuts the next line into r->line. Returns 1, 0 at the end, negative. */
+/* Cuts the next line into r->line. Returns 1, 0 at the end, or negative. */
 static int next_line(struct netlog_reader *r, struct cloche_err *err)
 {
 	for (;;) {
@@ -538,7 +537,7 @@ static int next_line(struct netlog_reader *r, struct cloche_err *err)
 		}
 		if (in.n == 0)
 			return 0;
-		/* Of a line that is too long, the front is kept and the rest passed over. */
+		/* Keep the front of a line that is too long and skip the rest. */
 		r->skipping = end == in.n && !r->at_end;
 		buf_clear(&r->line);
 		if (!was_skipping && buf_add_str(&r->line, str_prefix(in, end)) < 0)
@@ -557,7 +556,8 @@ int netlog_reader_next(struct netlog_reader *r, struct netlog_event *ret, struct
 		result = next_line(r, err);
 		if (result > 0)
 			parse_line(r, ret);
-		/* Its line at the end says all of it again; only a crash leaves it alone. */
+		/* The event at the end of the request repeats all of this; it is missing only after
+		 * a crash. */
 	} while (result > 0 && ret->kind == NETLOG_INTENT);
 	return result;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Reads a network log of either form back. The file may have been written by anyone: nothing of it
- * is shown without escaping. */
+/* Read back a network log of either form. The file is not trusted: nothing in it is shown without
+ * escaping. */
 
 #include "base/err.h"
 #include "netlog/netlog.h"
@@ -13,18 +13,18 @@ struct netlog_reader *netlog_reader_new(int fd);
 struct netlog_reader *netlog_reader_free(struct netlog_reader *r);
 DEFINE_CLEANUP(struct netlog_reader, netlog_reader_free)
 
-/* The next event into *ret, its views valid until the next call. Blank lines and beginnings of
- * requests (NETLOG_INTENT) are passed over; a line that cannot be understood (or is longer than 64
- * KiB) comes as NETLOG_OTHER with the text in note. Returns 1, 0 at the end of the file, negative
- * on errors. */
+/* Reads the next event into *ret; its views are valid until the next call. Blank lines and
+ * beginnings of requests (NETLOG_INTENT) are skipped. A line that cannot be parsed (or is longer
+ * than 64 KiB) becomes NETLOG_OTHER with the text in note. Returns 1, 0 at the end of the file, or
+ * negative on errors. */
 _warn_unused_ int netlog_reader_next(
 	struct netlog_reader *r, struct netlog_event *ret, struct cloche_err *err);
 
 /* Whether the event says that something was refused. */
 bool netlog_event_is_blocked(const struct netlog_event *ev);
 
-/* Adds one line fit for a terminal: local clock not used, "12:00:00.123 " in UTC before the plain
- * form if the time is known. 0 or negative errno. */
+/* Adds one line that is safe for a terminal: the plain form, after "12:00:00.123 " in UTC if the
+ * time is known. Returns 0 or negative errno. */
 _warn_unused_ int netlog_event_show(const struct netlog_event *ev, struct buf *out);
 
 struct netlog_summary {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: every address becomes 16 bytes (IPv4 as ::ffff:a.b.c.d). What hides an IPv4
- * address (mapped, NAT64) is unwrapped first. Then a table says which ranges are special and how
- * strongly: SOFT ones are opened by `allow_private: true`, FIRM ones only by a range that names
- * them, NEVER ones by nothing. IPv6 outside 2000::/3 is not globally reachable, so what the table
- * does not know there is refused as well. Registries: IANA's IPv4 and IPv6 special-purpose address
- * registries (RFC 6890 and updates). */
+/* Theory of operation: every address becomes 16 bytes (IPv4 as ::ffff:a.b.c.d). An IPv4 address
+ * embedded in IPv6 (mapped, NAT64) is unwrapped first. A table then says which ranges are special
+ * and how strongly: `allow_private: true` opens SOFT ranges, only a range that names them opens
+ * FIRM ones, and nothing opens NEVER ones. IPv6 outside 2000::/3 is not globally reachable, so
+ * addresses there that the table does not list are refused as well. Registries: IANA's IPv4 and
+ * IPv6 special-purpose address registries (RFC 6890 and updates). */
 #include "policy/address.h"
 
 #include "base/parse.h"
@@ -177,8 +177,8 @@ static bool is_own(const struct address_policy *p, const uint8_t addr[16])
 
 static const struct special *find_special(const uint8_t addr[16])
 {
-	/* What the table does not list: "::" and "::1", IPv4-compatible and anything not yet
-	 * assigned. */
+	/* Addresses that the table does not list: "::" and "::1", IPv4-compatible and anything not
+	 * yet assigned. */
 	static const struct special unspecified = {{{0}, 128}, NEVER, "unspecified address"};
 	static const struct special loopback = {{{0}, 128}, SOFT, "loopback address"};
 	static const struct special not_global = {{{0}, 0}, FIRM, "not a global unicast address"};

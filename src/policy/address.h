@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Which resolved addresses may be dialled: only globally reachable unicast, unless a rule names the
- * range. Guards against names that point at the host, its network or a metadata service. */
+/* Decide which resolved addresses may be dialled: only globally reachable unicast, unless a rule
+ * names the range. This guards against names that point at the host, its network or a metadata
+ * service. */
 
 #include "base/macro.h"
 #include "base/str.h"
@@ -32,7 +33,7 @@ struct address_policy {
 	size_t n_own;
 };
 
-/* Returns NULL when sa may be dialled, else why not ("loopback address"), a static text. Embedded
- * IPv4 (mapped, NAT64) is judged as that IPv4 address. Unspecified, multicast and broadcast
- * addresses are refused whatever the rule says. */
+/* Returns NULL if sa may be dialled, or the reason why not, such as "loopback address" (static
+ * text). Embedded IPv4 (mapped, NAT64) is judged as that IPv4 address. Unspecified, multicast and
+ * broadcast addresses are refused whatever the rule says. */
 const char *address_refusal(const struct sockaddr *sa, const struct address_policy *p);

@@ -96,7 +96,7 @@ static int label_scope(struct buf *b, const struct allow_rule *rule)
 	return r;
 }
 
-/* What a person recognises the rule by. NULL on lack of memory. */
+/* Make the text by which a person recognises the rule. NULL on lack of memory. */
 static char *make_label(const struct allow_rule *rule, const char *source)
 {
 	_cleanup_(buf_donep) struct buf b = BUF_INIT(16384);

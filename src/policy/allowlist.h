@@ -24,11 +24,11 @@
  *	    scrub: false                # real values of secrets in answers stay (default true)
  *	    tunnel: true                # pass TLS undecrypted, judged by name and port only
  *
- * Strict: unknown or repeated keys, wrong types, aliases, tags, a second document, over 1 MiB, over
- * 10,000 rules and hosts that cannot exist are errors that name line, column and what was expected.
- * An empty document is an empty allowlist, which blocks everything; `domains:` without a value is
- * an empty list. A host that is an address literal also names that address for address_refusal().
- */
+ * The reader is strict: unknown or repeated keys, wrong types, aliases, tags, a second document,
+ * over 1 MiB, over 10,000 rules and hosts that cannot exist are errors, whose messages name line,
+ * column and what was expected. An empty document is an empty allowlist, which blocks everything;
+ * `domains:` without a value is an empty list. An address literal as a host also opens that address
+ * for address_refusal(). */
 
 #include "base/err.h"
 #include "base/str.h"
@@ -56,11 +56,11 @@ struct allow_strings {
 struct allow_rule {
 	bool is_domain;     /* from `domains` */
 	unsigned index;     /* position in its list of that source, from 0 */
-	unsigned number;    /* another one for each rule of the allowlist */
-	unsigned line;      /* where it is written; 0: not in a file */
+	unsigned number;    /* unique within the allowlist */
+	unsigned line;      /* line in the file; 0: not from a file */
 	const char *source; /* "allowlist.yaml", "--allow" */
 	char *label; /* printable: `url_prefixes[2] api.github.com /graphql (/a/net.yaml:9)` */
-	char *label_inside; /* the same for the room: of the file its name alone */
+	char *label_inside; /* the same for the room, with only the file's name */
 	char *host;         /* canonical host pattern */
 	char *path;         /* pattern, or NULL: any path */
 	char *path_prefix;  /* without trailing '/', or NULL */
@@ -79,14 +79,14 @@ struct allow_rule {
 
 /* An empty allowlist; NULL on lack of memory. */
 struct allowlist *allowlist_new(void);
-/* Another owner: as many calls of allowlist_free are needed. Not for several threads. */
+/* Adds an owner, which has to call allowlist_free() as well. Not thread-safe. */
 struct allowlist *allowlist_ref(struct allowlist *list);
-/* Frees it and all rules, if nobody else owns it; NULL is fine; returns NULL. */
+/* Drops an owner; the last one frees the list and all rules. NULL is fine. Returns NULL. */
 struct allowlist *allowlist_free(struct allowlist *list);
 DEFINE_CLEANUP(struct allowlist, allowlist_free)
 
-/* Adds the rules of a YAML text behind those already there. `source` (copied) names it in messages.
- * Returns 0, or negative (E_CONFIG, "SOURCE:LINE:COLUMN: ...") with the list unchanged. */
+/* Appends the rules of a YAML text. `source` (copied) names it in messages. Returns 0, or negative
+ * (E_CONFIG, "SOURCE:LINE:COLUMN: ...") with the list unchanged. */
 _warn_unused_ int allowlist_add_yaml(
 	struct allowlist *list, struct str text, const char *source, struct cloche_err *err);
 

@@ -35,7 +35,7 @@ static bool is_overridden(const struct allow_rule *rule, const struct policy_req
 	return req->other_method.n > 0 && !methods_have(rule, req->other_method);
 }
 
-/* How far the request gets with this rule's path; POLICY_ALLOWED when all the way. */
+/* Return how far the request gets with this rule's path; POLICY_ALLOWED if all the way. */
 static enum policy_reason judge_path(const struct allow_rule *rule, const struct path *path)
 {
 	if (rule->path || rule->path_prefix) {
@@ -78,7 +78,7 @@ static enum policy_reason judge(const struct allow_rule *rule, const struct poli
 	return POLICY_ALLOWED;
 }
 
-/* Whether a rule that has not allowed the request keeps it from those behind it. */
+/* Whether a rule that has not allowed the request keeps later rules from allowing it. */
 static bool is_guard(const struct allow_rule *rule, enum policy_reason reason,
 	const struct policy_request *req, const struct path *path)
 {

@@ -4,11 +4,10 @@
  * first rule that matches in full wins, so a later entry may allow what an earlier one did not.
  * Whatever cannot be decided is refused.
  *
- * Entries with a `graphql` block allow only what a filter of the body will have seen. If there
- * is none (policy_request.body_filtered says that there is), a request that only such an entry
- * matches is refused with a reason of its own. One that names its path without wildcards also
- * stands for every other spelling and method of it: what it does not allow of those, a later entry
- * without a `graphql` block does not either. */
+ * An entry with a `graphql` block needs a body filter. Without one (policy_request.body_filtered is
+ * false), a request that only such an entry matches is refused with POLICY_BODY. If the entry names
+ * its path without wildcards, it also covers every other spelling and method of that path: a later
+ * entry without a `graphql` block cannot allow what this one refuses. */
 
 #include "base/buf.h"
 #include "policy/allowlist.h"
@@ -16,21 +15,22 @@
 
 enum policy_reason {
 	POLICY_ALLOWED,
-	/* From here on refused; the later, the nearer a rule came to allowing it. */
+	/* All of these refuse. The later in the list, the nearer a rule came to allowing the
+	 * request. */
 	POLICY_BAD_HOST,     /* not a host at all */
-	POLICY_BAD_TARGET,   /* the target is refused for every rule: verdict.path_problem */
+	POLICY_BAD_TARGET,   /* no rule can allow the target: verdict.path_problem */
 	POLICY_HOST,         /* no rule names the host */
 	POLICY_HOST_ADDRESS, /* an address literal that no rule writes out */
-	POLICY_SCHEME,       /* the host is listed, not for this scheme */
-	POLICY_PORT,         /* the host is listed, not for this port */
-	POLICY_TUNNEL, /* the rule is only for a tunnel, or a tunnel was asked for and no rule has
-			  it */
-	POLICY_PATH,   /* the host is listed, not this path */
+	POLICY_SCHEME,       /* the host is listed, but not for this scheme */
+	POLICY_PORT,         /* the host is listed, but not for this port */
+	POLICY_TUNNEL, /* the rule is only for a tunnel, or the request is for a tunnel and no rule
+			  allows one */
+	POLICY_PATH,   /* the host is listed, but not this path */
 	POLICY_PATH_UNDECIDABLE, /* the host is listed, and the path is ambiguous:
 				    verdict.path_problem */
 	POLICY_QUERY,            /* path listed, but `query: none` */
-	POLICY_METHOD,           /* path listed, not for this method */
-	POLICY_WEBSOCKET,        /* path and method listed, not for a WebSocket */
+	POLICY_METHOD,           /* path listed, but not for this method */
+	POLICY_WEBSOCKET,        /* path and method listed, but not for a WebSocket */
 	POLICY_OVERRIDE,         /* a header asks for another method or path: see below */
 	POLICY_GRAPHQL,          /* another spelling or method of a path with a graphql block */
 	POLICY_BODY,             /* the rule has a body filter that has not passed the request */
@@ -43,14 +43,15 @@ struct policy_request {
 	uint16_t port;
 	struct str method;
 	struct str target; /* origin form, as received: path and query */
-	/* Some origins take method or path from a header (X-HTTP-Method-Override, X-Original-URL
-	 * and such) instead. The method asked for in that way, empty if none; and whether a path
-	 * is. What a rule limits may not be changed behind its back. */
+	/* Some origins take the method or the path from a header instead (X-HTTP-Method-Override,
+	 * X-Original-URL and such). other_method: the method in such a header, or empty.
+	 * other_path: whether there is a path in one. A header must not get around what a rule
+	 * limits. */
 	struct str other_method;
 	bool other_path;
-	bool tunnel; /* asks whether TLS may pass undecrypted; method and target are ignored */
-	/* Asks to become a WebSocket (RFC 6455, RFC 8441). method is GET in either form. What a
-	 * body filter would have to see, passes in it unseen: a graphql entry never allows one. */
+	bool tunnel; /* ask whether TLS may pass undecrypted; method and target are ignored */
+	/* The request asks for a WebSocket (RFC 6455, RFC 8441); method is GET in either form. A
+	 * body filter cannot see what passes in it, so a graphql entry never allows one. */
 	bool websocket;
 	bool body_filtered; /* the body filter of a graphql entry is in place and will judge the
 			       body */

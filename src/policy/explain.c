@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: what a refused client and the person behind it are told. Requests are
- * hostile text, so all of it is escaped: for sentences by base/escape.h, for the YAML suggestion as
- * a double-quoted scalar of printable ASCII, which cannot end early or carry a second rule. */
+/* Theory of operation: this file writes the messages for a refused client and its user. Requests
+ * are hostile text, so everything is escaped: for sentences by base/escape.h, for the YAML
+ * suggestion as a double-quoted scalar of printable ASCII, which cannot end early or carry a second
+ * rule. */
 #include "policy/decide.h"
 
 #include "base/escape.h"
@@ -9,7 +10,7 @@
 #include "policy/yaml-text.h"
 #include <errno.h>
 
-/* Enough to recognise a path by; suggestions are left out for longer ones. */
+/* Enough to recognise a path. No entry is suggested for a longer one. */
 #define SHOWN_MAX 512
 
 const char *policy_reason_word(enum policy_reason reason)
@@ -61,7 +62,7 @@ static struct str request_path(const struct policy_request *req)
 	return str_prefix(req->target, str_chr(req->target, '?'));
 }
 
-/* Of a target that policy took: printable ASCII, and percent-encoded by whoever asks. */
+/* The path needs no escaping: path_parse() has accepted it, so it is printable ASCII. */
 static int explain_path(struct str path, struct buf *out)
 {
 	int r = buf_add_str(out, STR(" is listed, but not the path "));
@@ -259,8 +260,8 @@ static int suggest_entry(const struct policy_request *req, const struct host *ho
 	return r;
 }
 
-/* Not if only taking a restriction off that somebody has put there would help, nor if a
- * tunnel passes the request by anyway. */
+/* Suggest nothing if only removing a restriction that a person wrote would help, or if a tunnel
+ * lets the request pass anyway. */
 static bool may_suggest(const struct policy_request *req, const struct verdict *v)
 {
 	if (v->allow || v->reason == POLICY_BODY || v->reason == POLICY_GRAPHQL)
@@ -272,8 +273,8 @@ static bool may_suggest(const struct policy_request *req, const struct verdict *
 		       (req->other_method.n == 0 || method_is_writable(req->other_method)));
 }
 
-/* Whether the rule's body filter is for the request: another entry would go around it, or be of no
- * use. */
+/* Whether the rule's body filter covers the request. Another entry would bypass the filter or be of
+ * no use. */
 static bool is_filtered(
 	const struct allow_rule *rule, const struct policy_request *req, const struct path *path)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: one pass over both, remembering only the last `*`: when something behind it
- * does not fit, that `*` takes one byte more. An earlier `*` never has to be tried again, because
- * whatever it could reach, the last one reaches too. So there is no recursion and no exponential
- * case. */
+/* Theory of operation: one pass over pattern and text remembers only the last `*`. If something
+ * after it does not fit, that `*` takes one more byte. An earlier `*` never has to be tried again,
+ * because the last one reaches everything that it could reach. So there is no recursion and no
+ * exponential case. */
 #include "policy/glob.h"
 
 bool glob_is_pattern(struct str s)
@@ -24,7 +24,7 @@ static size_t set_end(struct str p, size_t i)
 	return j < p.n ? j + 1 : i;
 }
 
-/* Whether c is in the set [from, to) of p, given without its brackets. */
+/* Whether c is in the set, which is given without its brackets. */
 static bool set_has(struct str set, unsigned char c)
 {
 	bool negated = set.n > 0 && set.p[0] == '!', found = false;
@@ -67,7 +67,7 @@ bool glob_match(struct str pattern, struct str text)
 {
 	size_t i = 0, t = 0;
 	size_t star = pattern.n,
-	       star_text = 0; /* behind the last `*`, and what it has taken so far */
+	       star_text = 0; /* index after the last `*`, and end of the text it has taken */
 	bool have_star = false;
 
 	while (t < text.n) {

@@ -75,7 +75,8 @@ static int check_name(struct str s)
 	}
 }
 
-/* Inside of the brackets. No zone: it would name an interface of the host. */
+/* inner is the text between the brackets. A zone is refused, since it would name an interface of
+ * the host. */
 static int parse_ipv6(struct str inner, struct host *ret)
 {
 	char text[INET6_ADDRSTRLEN], canonical[INET6_ADDRSTRLEN];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: one table, of "host\0path" with the path folded, and of "host" for each host
- * that has one. */
+/* Theory of operation: one hash table has a key "host\0path", with the path folded, for each path,
+ * and a key "host" for each host that has one. */
 #include "policy/path-set.h"
 
 #include "base/hash.h"

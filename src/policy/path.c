@@ -82,7 +82,7 @@ static bool is_lookalike(uint32_t c)
 	return false;
 }
 
-/* White_Space of Unicode beyond ASCII, and two that show nothing. */
+/* A space, Unicode's other White_Space beyond ASCII, and two invisible characters. */
 static bool is_blank(uint32_t c)
 {
 	return c == ' ' || c == 0xa0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200b) ||
@@ -223,7 +223,7 @@ const char *path_problem_text(enum path_problem problem)
 	return "the path is ambiguous";
 }
 
-/* Whether the query, decoded as far as it goes, matches. Lack of memory means no. */
+/* Whether the query matches, decoded where it can be. False on lack of memory. */
 static bool query_matches(struct str pattern, struct str query)
 {
 	_cleanup_(freep) char *mem = malloc(query.n + 1);

@@ -20,21 +20,21 @@ enum path_problem {
 	PATH_BAD_PERCENT, /* '%' without two hexadecimal digits in the path */
 	PATH_CONTROL,     /* encoded NUL or control byte other than a tab */
 	PATH_DOT_SEGMENT, /* a segment "." or "..", also encoded, also with ";parameters" */
-	/* Refused for rules that constrain the path; a rule that allows every path of a host has
-	 * nothing to decide about them, so these pass there. */
+	/* Refused only by rules that constrain the path. A rule that allows every path of a host
+	 * has nothing to decide, so it lets these pass. */
 	PATH_TAB,       /* encoded tab */
 	PATH_BACKSLASH, /* encoded '\' */
-	PATH_DOTS,      /* a segment of dots and blanks: some servers strip what is at its end */
-	PATH_NOT_UTF8,  /* the decoded path is not UTF-8 (RFC 3629; overlong forms too) */
-	PATH_LOOKALIKE, /* what compatibility folding turns into . / \ or % (U+FF0E...) */
+	PATH_DOTS, /* a segment of dots and blanks; some servers strip these at the end of a name */
+	PATH_NOT_UTF8,       /* the decoded path is not UTF-8 (RFC 3629; overlong forms too) */
+	PATH_LOOKALIKE,      /* compatibility folding turns it into . / \ or % (U+FF0E...) */
 	PATH_EMPTY_SEGMENT,  /* "//" */
 	PATH_DOUBLE_ENCODED, /* the decoded path holds another %XX */
 	PATH_ENCODED_SLASH,  /* %2F; a rule with `encoded_slash: true` takes it as '/' */
 };
 
 struct path {
-	enum path_problem problem; /* the first of the first group, PATH_OK else */
-	enum path_problem unsure;  /* the first of the second group but %2F, PATH_OK else */
+	enum path_problem problem; /* one of the first group, or PATH_OK */
+	enum path_problem unsure;  /* one of the second group other than %2F, or PATH_OK */
 	bool encoded_slash;        /* holds %2F */
 	char *mem;                 /* owned */
 	struct str decoded;        /* path, percent-decoded once (into mem) */
@@ -47,7 +47,7 @@ struct path {
 _warn_unused_ int path_parse(struct str target, struct path *ret);
 void path_done(struct path *p);
 
-/* What stands in the way for a rule that constrains the path; PATH_OK if nothing does. */
+/* Return the problem that a rule which constrains the path has with it, or PATH_OK. */
 enum path_problem path_problem_for_rule(const struct path *p, bool rule_takes_encoded_slash);
 
 /* "the path contains a dot segment (. or ..)"; never NULL. */
@@ -66,11 +66,11 @@ bool path_pattern_matches(struct str pattern, const struct path *p);
  * parameters of segments, empty segments and a slash at the end. 0 or -ENOMEM. */
 _warn_unused_ int path_fold(struct str decoded, struct buf *ret);
 
-/* Whether a decoded path may be that of an endpoint (a path, too), or with `below` lie below it, to
- * the loosest of servers: case, empty segments and parameters of segments do not matter, nor what
- * follows a segment's name behind a character that no name goes on with (a format, a blank, what
- * would be decoded once more). Everything that asks which path a request is for, to judge more of
- * it than its path, asks here. */
+/* Whether some lenient server may take a decoded path for the path `endpoint`, or with `below` for
+ * one below it. Case, empty segments and parameters of segments are ignored, and so is the rest of
+ * a segment after a character that cannot be part of a name (as in ".json"). A segment that may be
+ * decoded once more matches any name, and a path with a backslash matches any endpoint. Code that
+ * judges more of a request than its path has to ask this function which path the request is for. */
 bool path_may_be(struct str path, struct str endpoint, bool below);
 
 /* How `path_prefix:` matches: the path is prefix, or continues it after a '/'. */

@@ -3,9 +3,11 @@
  * merge, items are sorted, so that those of one host, port and method stand together with their
  * paths in the order of a walk through the tree of segments. The walk goes down to the leaves; on
  * the way up, a node with more than BELOW_MAX results of its own becomes one prefix (never the
- * root: that would be the whole host). Then what differs by its method alone becomes one entry.
+ * root: that would be the whole host). Results that differ only in their method then become one
+ * entry.
  *
- * Hosts are written out, never as patterns: what was seen says nothing about their neighbours. */
+ * Hosts are written out, never as patterns: a request to one host says nothing about its
+ * neighbours. */
 #include "policy/proposal.h"
 
 #include "base/hash.h"
@@ -16,7 +18,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* As a pattern, a path may become three times as long. TEXT_MAX leaves room for comments. */
+/* A path may become three times as long when it is written as a pattern. TEXT_MAX leaves room for
+ * comments. */
 enum {
 	BELOW_MAX = 3,
 	PATH_LEN_MAX = RULE_TEXT_MAX / 3,
@@ -30,7 +33,7 @@ struct item {
 	uint16_t port;
 	unsigned schemes;
 	bool encoded_slash;
-	bool alone; /* no prefix may take it in: one might take in what is filtered */
+	bool alone; /* must not become part of a prefix, which might cover a filtered path */
 	unsigned paths;
 	struct str host, method, path; /* into key */
 	size_t key_n;
@@ -46,7 +49,7 @@ struct entry {
 	size_t n_methods;
 };
 
-/* What the walk makes: one item for each path or prefix that is left. */
+/* A result of the walk: one path or prefix that is left. */
 struct cut {
 	const struct item *item;
 	enum proposal_kind kind;
@@ -56,11 +59,11 @@ struct cut {
 
 struct proposal {
 	struct item *items;       /* hash */
-	struct path_set filtered; /* what a body filter judges */
+	struct path_set filtered; /* paths whose requests a body filter judges */
 	struct cut *cuts;
 	size_t n_cuts;
 	struct entry *entries;
-	size_t n_entries, shown; /* those that are not shown do not fit */
+	size_t n_entries, shown; /* entries from `shown` on do not fit */
 };
 
 struct proposal *proposal_new(void)
@@ -237,7 +240,8 @@ int proposal_keep_filtered(struct proposal *p, const struct policy_request *req)
 
 /* --- merging --- */
 
-/* As strings, but '/' before any other byte: then each node's descendants stand together. */
+/* Compare as strings, but with '/' before any other byte, which keeps the descendants of a node
+ * together. */
 static int compare_path(struct str a, struct str b)
 {
 	size_t n = MIN(a.n, b.n);
@@ -252,7 +256,7 @@ static int compare_path(struct str a, struct str b)
 	return a.n < b.n ? -1 : a.n > b.n;
 }
 
-/* Of one host and port? */
+/* Compare host, port and encoded_slash. */
 static int compare_place(const struct item *a, const struct item *b)
 {
 	int r = str_compare(a->host, b->host);
@@ -299,7 +303,7 @@ static bool may_be_prefix(struct str s)
 	return s.n > 1 && s.n <= RULE_TEXT_MAX && s.p[s.n - 1] != '/' && !glob_is_pattern(s);
 }
 
-/* The results from `first` on become one prefix. */
+/* Merge the results from `first` on into one prefix. */
 static void join(struct proposal *p, size_t first, struct str prefix)
 {
 	struct cut *to = &p->cuts[first];
@@ -313,7 +317,7 @@ static void join(struct proposal *p, size_t first, struct str prefix)
 	p->n_cuts = first + 1;
 }
 
-/* Walks the node whose path are the first `at` bytes of all n items. */
+/* Walk the node whose path is the first `at` bytes of all n items. */
 static void walk(struct proposal *p, struct item *const *items, size_t n, size_t at)
 {
 	size_t first = p->n_cuts;
@@ -348,7 +352,7 @@ static bool same_walk(const struct item *a, const struct item *b)
 	return compare_place(a, b) == 0 && a->kind == b->kind && str_eq(a->method, b->method);
 }
 
-/* Fills p->cuts, of which there are at most as many as items. */
+/* Fill p->cuts. There are at most as many cuts as items. */
 static void cut_all(struct proposal *p, struct item *const *items, size_t n)
 {
 	while (n > 0) {
@@ -412,7 +416,7 @@ static int make_entries(struct proposal *p)
 
 static int write_entry(const struct proposal_entry *e, struct buf *out);
 
-/* Keeps what fits into one allowlist. */
+/* Keep the entries that fit into one allowlist. */
 static int limit(struct proposal *p, size_t *ret_left_out)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(TEXT_MAX);
@@ -433,7 +437,7 @@ static int limit(struct proposal *p, size_t *ret_left_out)
 	return 0;
 }
 
-/* 1: an entry may be made of it; 0: it might go around a filter; -ENOMEM. */
+/* Return 1 if an entry may be made of the item, 0 if it might bypass a body filter, or -ENOMEM. */
 static int may_stand(const struct proposal *p, struct item *item)
 {
 	int r = path_set_has_host(&p->filtered, item->host);

@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "policy/decide.h"
 
-/* Different requests that are gathered; later ones are turned away. */
+/* At most this many different requests are gathered; later ones are refused. */
 #define PROPOSAL_MAX_REQUESTS 100000
 
 struct proposal;
@@ -16,16 +16,16 @@ struct proposal *proposal_new(void);
 struct proposal *proposal_free(struct proposal *p);
 DEFINE_CLEANUP(struct proposal, proposal_free)
 
-/* Adds what would allow the request (copied). allowed: an allowlist has let it through, so what is
- * never proposed for a refused one may be written: an address, a path that only an entry for every
- * path allows. Headers and bodies are not looked at. Returns 1; 0 if no entry is proposed, with
- * the reason in *ret_why (static text); or -ENOMEM. */
+/* Adds an entry that would allow the request (copied). allowed: an allowlist has let the request
+ * through, so entries may be proposed that a refused request never gets: for an address, or for
+ * every path. Headers and bodies are not looked at. Returns 1; 0 if no entry is proposed, with the
+ * reason in *ret_why (static text); or -ENOMEM. */
 _warn_unused_ int proposal_add(
 	struct proposal *p, const struct policy_request *req, bool allowed, const char **ret_why);
 
-/* No entry is to be made for this path of the host, by whatever method, as a body filter judges
- * what is asked for there; nor one that would take it in: every path of the host, a prefix of it.
- * Another host or a path that is none is passed over. 0 or -ENOMEM. */
+/* Proposes no entry for this path of the host, whatever the method, because a body filter judges
+ * the requests there, and no entry that would include it: every path of the host, or a prefix. An
+ * invalid host or path is ignored. Returns 0 or -ENOMEM. */
 _warn_unused_ int proposal_keep_filtered(struct proposal *p, const struct policy_request *req);
 
 enum proposal_kind {
@@ -40,19 +40,19 @@ struct proposal_entry {
 	const char *host;
 	enum proposal_kind kind;
 	struct str path;            /* decoded UTF-8 */
-	const char *const *methods; /* upper case, ends with NULL; empty: a tunnel */
+	const char *const *methods; /* upper case, NULL-terminated; empty for a tunnel */
 	unsigned schemes;           /* POLICY_HTTPS | POLICY_HTTP */
 	uint16_t port;              /* 0: the default of the scheme */
 	bool encoded_slash;
-	unsigned paths; /* of each method, that it stands for: their sum */
+	unsigned paths; /* how many paths it stands for, summed over its methods */
 };
 
 /* Merges what was gathered: paths of one host and method that lie below a common prefix become one
- * entry if they are more than three. Nothing can be added afterwards. *ret_left_out: how many
- * entries there are more than one allowlist holds; they are not in it. Returns 0 or -ENOMEM. */
+ * entry if there are more than three. Nothing can be added afterwards. *ret_left_out: how many
+ * entries were left out because they do not fit into one allowlist. Returns 0 or -ENOMEM. */
 _warn_unused_ int proposal_merge(struct proposal *p, size_t *ret_left_out);
 size_t proposal_count(const struct proposal *p);
 struct proposal_entry proposal_entry(const struct proposal *p, size_t i);
 
-/* Adds it as YAML for allowlist_add_yaml(). 0 or negative errno. */
+/* Adds the entries as YAML for allowlist_add_yaml(). Returns 0 or negative errno. */
 _warn_unused_ int proposal_write(const struct proposal *p, struct buf *out);

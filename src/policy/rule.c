@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: one rule, however it is written, is filled by these setters, so that the
- * YAML text and the shorthand of the command line cannot differ in what they accept. What could
- * never match is refused here: a rule that does nothing is a mistake that someone should hear
- * about. */
+/* Theory of operation: these setters fill every rule, however it is written, so the YAML text and
+ * the shorthand of the command line cannot differ in what they accept. A rule that could never
+ * match is refused here: it does nothing, which is a mistake that its author should hear about. */
 #include "policy/rule.h"
 
 #include "base/parse.h"
@@ -66,7 +65,7 @@ static int want(const char **ret_want, const char *what)
 	return -EINVAL;
 }
 
-/* Writing an address literal out is what names it: otherwise such a rule could never work. */
+/* An address literal as a host also opens that address; otherwise such a rule could never work. */
 static int name_literal(struct allow_rule *rule)
 {
 	struct str s = str_from(rule->host);

@@ -25,12 +25,12 @@ _warn_unused_ int rule_add_range(struct allow_rule *rule, struct str s, const ch
 /* Adds to one of the graphql lists. */
 _warn_unused_ int rule_add_field(struct allow_strings *list, struct str s, const char **ret_want);
 
-/* Whether an entry with `graphql` is for this very path of its host, in whatever spelling: one that
- * names it without wildcards. A path that cannot be decided, or that a header may change
- * (other_path), counts as it. The host has been compared. */
+/* Whether a rule with `graphql` names this path of its host without wildcards, in any spelling. A
+ * path that cannot be decided, or that a header may change (other_path), counts as that path. The
+ * caller has compared the host. */
 bool rule_guards(const struct allow_rule *rule, const struct path *path, bool other_path);
 
-/* Checks the whole and fills in defaults. */
+/* Checks the whole rule and fills in defaults. */
 _warn_unused_ int rule_finish(struct allow_rule *rule, const char **ret_want);
 
 /* A bunch of rules that is added to an allowlist in one go or not at all. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: libyaml's events are read by a descent that knows the schema, so nothing is
- * built that the schema does not have: no document tree, no aliases to expand, no depth to exhaust.
- * The first thing that does not fit ends it with its place and with what was expected there. */
+/* Theory of operation: a recursive descent that knows the schema reads libyaml's events, so nothing
+ * is built that the schema does not have: no document tree, no aliases to expand, no depth to
+ * exhaust. It stops at the first error and reports the place and what was expected there. */
 #include "policy/rule.h"
 
 #include "base/buf.h"
@@ -30,7 +30,7 @@ static int fail_at(struct reader *r, const yaml_mark_t *mark, const char *wanted
 	_cleanup_(buf_donep) struct buf shown = BUF_INIT(1024);
 	const char *text = "";
 
-	/* Line breaks stay out of the message; the rest is as it was written. */
+	/* Keep line breaks out of the message. */
 	if (got.n > 0 && escape_terminal(&shown, str_prefix(got, first_line(got))) == 0 &&
 		buf_cstr(&shown))
 		text = buf_cstr(&shown);
@@ -50,8 +50,8 @@ static int fail(struct reader *r, const char *wanted)
 	return fail_at(r, &r->ev.start_mark, wanted, event_text(r));
 }
 
-/* Anchors and tags have no use in this format; an alias is an event of its own that nothing
- * expects. */
+/* Anchors and tags have no use in this format. next() refuses aliases, which are events of their
+ * own. */
 static bool is_decorated(const yaml_event_t *ev)
 {
 	if (ev->type == YAML_SCALAR_EVENT)
@@ -98,8 +98,8 @@ static bool is_null(const struct reader *r)
 	return is_plain(r) && (s.n == 0 || str_eq(s, STR("~")) || str_ieq(s, STR("null")));
 }
 
-/* A string. Unquoted words that YAML reads as another type are errors: who wrote them meant a name.
- */
+/* Read a string. Unquoted words that YAML reads as another type are errors, because their author
+ * meant a name. */
 static int need_string(struct reader *r, const char *wanted, struct str *ret)
 {
 	struct str s = event_text(r);
@@ -122,7 +122,7 @@ static int need_bool(struct reader *r, bool *ret)
 	return next(r);
 }
 
-/* Turns what a setter said into an error at the current event. */
+/* Turn the result of a setter into an error at the current event. */
 static int set_result(struct reader *r, int result, const char *const *wanted)
 {
 	if (result == -EINVAL)
@@ -189,7 +189,7 @@ static int add_field(struct list_target *to, struct str s, const char **ret_want
 	return rule_add_field(to->strings, s, ret_want);
 }
 
-/* The keys of a mapping, in a table: each at most once. */
+/* A table of the keys of a mapping. Each may occur at most once. */
 struct key {
 	const char *name;
 	int (*read)(struct reader *r, struct allow_rule *rule);

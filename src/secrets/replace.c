@@ -2,9 +2,9 @@
 /* Theory of operation (INV-SECRET-SCOPE): headers are taken name by name. For each name, the
  * secrets that list it and whose scope has the host are the candidates; the values are tried in
  * order, and the first one in which a candidate's surrogate is found is the one that goes out. Real
- * values are written into buffers that have their full size from the start (a surrogate is as long
- * as its value, but for a live one, whose length counts as often as it may be there), so growing
- * never leaves a copy in freed memory, and that are wiped in the end. */
+ * values are written into buffers that have their full size from the start, so growing never leaves
+ * a copy in freed memory, and that are wiped in the end. A surrogate is as long as its value,
+ * except for a live secret: growth() counts the difference for each time that it may occur. */
 #include "secrets/replace.h"
 
 #include "base/base64.h"
@@ -26,7 +26,7 @@ struct group {
 	size_t count; /* how many there are */
 	const struct masked_secret *candidates[SECRET_SET_MAX];
 	size_t n_candidates;
-	bool strips; /* what is not replaced is somebody else's credential */
+	bool strips; /* headers in which nothing is replaced are removed */
 };
 
 static struct str group_name(const struct group *g)
@@ -124,7 +124,8 @@ static int reserve(struct buf *b, size_t n)
 	return buf_reserve(b, n + 1, &unused);
 }
 
-/* Puts values into the user and the password of Basic credentials. As put_values. */
+/* Puts values into the user and the password of Basic credentials. Returns the same as
+ * put_values. */
 static int put_basic(const struct group *g, struct str value, struct buf *out)
 {
 	_cleanup_(buf_done_wiped) struct buf plain = {0}, real = {0};
@@ -152,7 +153,7 @@ static int put_basic(const struct group *g, struct str value, struct buf *out)
 	return r < 0 ? r : count;
 }
 
-/* Tries one value; *out is filled when the result is positive. As put_values. */
+/* Tries one value; *out is filled if the result is positive. Returns the same as put_values. */
 static int try_value(const struct group *g, struct str value, struct buf *out)
 {
 	struct buf b = {0};
@@ -171,7 +172,7 @@ static int try_value(const struct group *g, struct str value, struct buf *out)
 	return count;
 }
 
-/* Adds a note; what is over NOTES_MAX is left out, the counts are still right. */
+/* Adds a note. Notes beyond NOTES_MAX are left out; the counts are still right. */
 static int add_note(struct replace_result *res, struct replace_note note, struct str header)
 {
 	struct replace_note *v;
@@ -211,7 +212,7 @@ static bool lists_header(const struct masked_secret *m, struct str name)
 	return false;
 }
 
-/* As those read it who map field names to variables. */
+/* The character as servers read it that map field names to variables. */
 static char plain(char c)
 {
 	return c == '_' ? '-' : str_lower_char(c);
@@ -227,7 +228,7 @@ static bool reads_as(struct str name, struct str listed)
 	return true;
 }
 
-/* Whether it lists a header by name, and some read this one as that. */
+/* Whether the secret lists a header by its exact name, and some servers read this name as that. */
 static bool lists_reading(const struct masked_secret *m, struct str name)
 {
 	for (size_t i = 0; i < m->spec.n_headers; i++) {
@@ -263,7 +264,7 @@ static const char *why_withheld(
 	return "part of a longer token";
 }
 
-/* Says which surrogates go out (or are dropped) unreplaced in header i. */
+/* Notes which surrogates in header i are not replaced, whether it goes out or is dropped. */
 static int note_withheld(const struct secret_set *set, const struct replace_request *req, size_t i,
 	struct str name, struct replace_result *res)
 {

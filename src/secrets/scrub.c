@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation (INV-NO-SECRET-INSIDE): an automaton over all forms (scrub_build.c) reads the
- * original bytes, once each, as they stand. If a form ends, its fake is written over it, back
- * from there. Longer forms end later, so if one is part of another the longer one has the last
- * word.
+/* Theory of operation (INV-NO-SECRET-INSIDE): an automaton over all forms (scrub_build.c) reads
+ * each byte of the input once, as it stands. Where a form ends, its fake is written over it. If one
+ * form is part of another, the longer one is written last.
  *
- * An escape (%2F, \/, \", \\, \u002f) makes one more way to read the text: where it ends, the
- * automaton's state before it goes on with the byte that it stands for, in a lane of its own. A
- * lane knows how many characters its beginning has, and drops out when no escape is left in that:
- * then the first reading says the same. So any mixture of escaped and plain bytes is found, nothing
- * has to be decided about what the text is, and if there are no escapes there are no lanes.
+ * An escape (%2F, \/, \", \\, \u002f) adds another way to read the text. Where the escape ends, the
+ * automaton's state from before the escape goes on with the byte that the escape stands for, in a
+ * lane of its own. Each lane counts the characters since its match began. When none of them came
+ * from an escape any more, the lane is dropped, because the plain reading finds the same match. So
+ * any mixture of escaped and plain bytes is found without deciding what kind of text it is, and a
+ * text without escapes has no lanes.
  *
- * The longest beginning that is alive after a chunk is what is held back, and a match can reach
- * back no further than that. After a complete value that no other continues, it is the longest
- * beginning that is left.
+ * The longest prefix of a form that is alive after a chunk is held back, and no match can begin
+ * before it. After a complete form that no other form continues, the longest prefix that is left is
+ * held back.
  *
- * In the root state, most input is skipped without looking at it byte by byte: every form has at
- * least `window` bytes, so four bytes that are in the first `window` of none rule out as many
- * starting places but three. Escapes are looked for ahead, by vectors. A step either skips or
- * advances the automaton, so time stays linear for any input. */
+ * In the root state, most input is skipped without looking at each byte: every form has at least
+ * `window` bytes, so four bytes that are in the first `window` bytes of no form rule out all but
+ * three of as many starting places. Escapes are searched for ahead, with vector instructions. Each
+ * step either skips or advances the automaton, so the time is linear for any input. */
 #include "secrets/scrub.h"
 
 #include "base/parse.h"
@@ -30,30 +30,30 @@
 #define ESCAPE_MAX 6
 
 struct lane {
-	uint32_t state, len; /* characters of the text that led there */
+	uint32_t state, len; /* len: characters of the text since the match began */
 	enum scrub_escape kind;
 };
 
-/* Where the reading is. */
+/* How far the text has been read. */
 struct machine {
-	uint32_t raw; /* as the text stands */
+	uint32_t raw; /* state of the plain reading */
 	unsigned n_lanes, n_from;
-	struct lane lanes[LANES], from[LANES + 1]; /* from: to go on behind the escape */
-	enum scrub_escape kind;                    /* of an escape that has begun */
-	unsigned esc_n;                            /* its characters so far; 0: none has */
+	struct lane lanes[LANES], from[LANES + 1]; /* from: those that go on after the escape */
+	enum scrub_escape kind;                    /* of the current escape */
+	unsigned esc_n; /* its characters so far; 0: there is no escape */
 	char esc[ESCAPE_MAX];
-	size_t alive; /* see alive(), before the character that is read now */
+	size_t alive; /* result of alive() before the current character */
 	uint64_t hits;
 };
 
 struct scrub {
 	struct scrubber *scrubber;
-	char *hold[2]; /* what is held, and what was released last */
+	char *hold[2]; /* held bytes, and those released last */
 	size_t current, n;
 	struct machine machine;
 };
 
-/* What is held, and what came. Index 0 is the first byte that came. */
+/* The held bytes, followed by the new chunk. Index 0 is the first byte of the chunk. */
 struct text {
 	char *data, *hold_end;
 };
@@ -65,7 +65,7 @@ static char *at(const struct text *t, ptrdiff_t i)
 
 enum { ESCAPE_NONE = -1, ESCAPE_MORE = 256 };
 
-/* Of hexadecimal digits, two at the end of `all`, and '0' before. */
+/* Return the value of n of `all` hexadecimal digits; those before the last two have to be '0'. */
 static int hex_value(const char *p, size_t n, size_t all)
 {
 	int value = 0;
@@ -80,8 +80,8 @@ static int hex_value(const char *p, size_t n, size_t all)
 	return n < all ? ESCAPE_MORE : value;
 }
 
-/* The byte that p stands for, if it is a whole escape; ESCAPE_MORE if more is needed. p has
- * at least the first character, and no more than that escape may have. */
+/* Return the byte that p stands for, if it is a whole escape, or ESCAPE_MORE if more is needed. p
+ * has at least the first character, and no more than that escape may have. */
 static int escape_value(const char *p, size_t n)
 {
 	int value;
@@ -108,7 +108,7 @@ static unsigned unit_len(const struct text *t, enum scrub_escape kind, ptrdiff_t
 	return *at(t, i + 1) == 'u' ? (unsigned)MIN(left, (size_t)6) : 2;
 }
 
-/* Shortens a lane that ends before `end` by n bytes of its beginning. */
+/* Drops the first n bytes, plain or escaped, from the match of a lane that ends before `end`. */
 static void lane_drop(const struct text *t, struct lane *l, ptrdiff_t end, uint32_t n)
 {
 	for (; n > 0 && l->len > 0; n--)
@@ -122,7 +122,8 @@ static void lane_to(const struct scrubber *s, const struct text *t, struct lane 
 	l->state = state;
 }
 
-/* How many characters at i are one escape, whoever reads it; 0: it is a plain byte. */
+/* Return the length of the escape at i in any reading, or 1 if a '%' or '\' stands for itself, or 0
+ * for a plain byte. */
 static unsigned escape_len(const struct text *t, bool percent, ptrdiff_t i, size_t left)
 {
 	char c = *at(t, i);
@@ -134,10 +135,9 @@ static unsigned escape_len(const struct text *t, bool percent, ptrdiff_t i, size
 	return left >= 6 && *at(t, i + 1) == 'u' ? 6 : (unsigned)MIN(left, (size_t)2);
 }
 
-/* Writes a fake over the bytes from i to end; those before `seen` are gone. What says how long
- * escapes are stays, since lanes over the same bytes go by it: '%', and '\' with the byte behind
- * it.
- */
+/* Writes a fake over the bytes from i to end; those before `seen` are gone. The characters that
+ * give the length of an escape are kept, since lanes over the same bytes rely on them: '%', and '\'
+ * with the byte after it. */
 static void write_fake(const struct text *t, bool percent, ptrdiff_t seen, ptrdiff_t i,
 	ptrdiff_t end, struct str fake)
 {
@@ -179,7 +179,8 @@ static void lane_match(const struct scrubber *s, struct machine *m, const struct
 	m->hits++;
 }
 
-/* Reads a byte, written as the n characters from `end` on. Returns whether the lane is left. */
+/* Reads a byte that is written as n characters from `end` on. Returns whether the lane is still
+ * needed. */
 static bool lane_read(const struct scrubber *s, struct machine *m, const struct text *t,
 	struct lane *l, ptrdiff_t end, uint8_t byte, unsigned n)
 {
@@ -204,7 +205,8 @@ static void add_lane(const struct scrubber *s, struct machine *m, const struct l
 
 	for (unsigned i = 0; i < m->n_lanes; i++) {
 		if (m->lanes[i].state == l->state && m->lanes[i].kind == l->kind) {
-			/* The end of %34 may be a 4, too: that is within the longer one. */
+			/* The last character of %34 may also be read as a plain 4; the longer
+			 * reading covers it. */
 			m->lanes[i].len = MAX(m->lanes[i].len, l->len);
 			return;
 		}
@@ -217,7 +219,7 @@ static void add_lane(const struct scrubber *s, struct machine *m, const struct l
 		m->lanes[least] = *l;
 }
 
-/* From here on the text may be read in one more way. */
+/* An escape begins: keep the states that may go on after it. */
 static void escape_begin(const struct scrubber *s, struct machine *m, char c)
 {
 	uint32_t plain;
@@ -243,7 +245,8 @@ static void escape_end(const struct scrubber *s, struct machine *m, const struct
 	m->esc_n = 0;
 }
 
-/* The first character of an escape as it is ends lanes of that kind: nobody writes it so. */
+/* A lane ends at a plain first character of its own kind of escape: no encoder writes it like
+ * that. */
 static void read_in_lanes(
 	const struct scrubber *s, struct machine *m, const struct text *t, ptrdiff_t i, char c)
 {
@@ -283,7 +286,7 @@ static void read_raw(
 	m->raw = s->nodes[to].rest;
 }
 
-/* How many of the last characters may be the beginning of a form. */
+/* Return how many of the last characters may begin a form. */
 static size_t alive(const struct scrubber *s, const struct machine *m)
 {
 	size_t n = s->nodes[m->raw].depth;
@@ -309,8 +312,8 @@ static void read_char(
 	}
 	if (m->esc_n == 0 && (c == '%' || c == '\\'))
 		escape_begin(s, m, c);
-	/* Lanes come later, so theirs is the last word: where a match begins in the middle of an
-	 * escape, that shall be one afterwards. */
+	/* Lanes come last, so their fakes win: if a match begins in the middle of an escape, the
+	 * escape must still be one afterwards. */
 	read_raw(s, m, t, i, c);
 	if (m->n_lanes > 0)
 		read_in_lanes(s, m, t, i, c);
@@ -318,7 +321,7 @@ static void read_char(
 		escape_end(s, m, t, i + 1, (uint8_t)value);
 }
 
-/* Whether an escape begins at p that stands for a byte that forms have. */
+/* Whether an escape of a byte that occurs in forms begins, or may begin, at p. */
 static bool matters(const struct scrubber *s, const char *p, size_t n)
 {
 	int value = ESCAPE_MORE;
@@ -337,7 +340,7 @@ static __m128i escape_bytes(const char *p)
 		_mm_cmpeq_epi8(c, _mm_set1_epi8('%')), _mm_cmpeq_epi8(c, _mm_set1_epi8('\\')));
 }
 
-/* Whether there is any among 64 bytes. */
+/* Whether any of 64 bytes may begin an escape. */
 static bool any_escape(const char *p)
 {
 	__m128i a = _mm_or_si128(escape_bytes(p), escape_bytes(p + 16));
@@ -346,8 +349,9 @@ static bool any_escape(const char *p)
 	return _mm_movemask_epi8(_mm_or_si128(a, b)) != 0;
 }
 
-/* Of 16 bytes, those that may begin an escape that matters, judged also by what follows each (so 17
- * are read). In random bytes one of 128 does, which a branch for each would make slow. */
+/* Return a mask of the bytes among 16 that may begin an escape that matters. The byte after each is
+ * checked as well, so 17 are read. In random data one byte in 128 is '%' or '\', and a branch for
+ * each would be slow. */
 static unsigned escapes_at(const struct scrubber *s, const char *p)
 {
 	const __m128i c = _mm_loadu_si128((const __m128i *)(const void *)p);
@@ -374,7 +378,7 @@ static unsigned escapes_at(const struct scrubber *s, const char *p)
 }
 #endif
 
-/* The first such place, or n. */
+/* Return the index of the first escape that matters, or n. */
 static size_t find_mattering(const struct scrubber *s, const char *data, size_t i, size_t n)
 {
 #if defined(__SSE2__)
@@ -397,8 +401,8 @@ static size_t find_mattering(const struct scrubber *s, const char *data, size_t 
 	return n;
 }
 
-/* From where on the text has to be read for its sake: of several backslashes, two are one, so all
- * of them are. */
+/* Return where reading has to begin for the next escape that matters: at the first of several
+ * backslashes, because two of them stand for one. */
 static size_t find_escape(const struct scrubber *s, const char *data, size_t i, size_t n)
 {
 	size_t k = find_mattering(s, data, i, n);
@@ -415,8 +419,8 @@ static bool has_gram(const uint8_t *set, const char *p)
 	return set[gram / 8] & (1U << (gram % 8));
 }
 
-/* Skips what cannot begin a form, from the root state at i. *escape: see find_escape(), kept from
- * call to call. */
+/* Skips bytes from i on that cannot begin a form; the state has to be the root. *escape keeps the
+ * result of find_escape() from call to call. */
 static size_t skip(const struct scrubber *s, const char *data, size_t i, size_t n, size_t *escape)
 {
 	size_t window = s->window, step = window - 3;
@@ -433,14 +437,14 @@ static size_t skip(const struct scrubber *s, const char *data, size_t i, size_t 
 	return i;
 }
 
-/* Within several backslashes nothing is skipped: it is known that they have to be read, or they do
- * not matter. */
+/* Nothing is skipped inside a run of backslashes: either it has to be read, or it does not
+ * matter. */
 static bool is_among(const char *data, size_t i)
 {
 	return data[i] == '\\' && i > 0 && data[i - 1] == '\\';
 }
 
-/* whole: nothing follows, so what is shorter than every form needs no reading. */
+/* whole: nothing follows, so a rest that is shorter than every form is not read. */
 static void run(
 	const struct scrubber *s, struct machine *m, const struct text *t, size_t n, bool whole)
 {

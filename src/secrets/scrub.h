@@ -1,45 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Turns real values back into surrogates in what comes back, as a stream: lengths stay the same,
- * time is linear in the input whatever it holds, nothing is copied, and only bytes that may be the
- * beginning of a secret wait for the next chunk. All secrets of the set are looked for, whatever
- * their scope, in these forms:
+/* Turns real values back into surrogates in a stream of incoming data. Lengths stay the same, the
+ * time is linear in the input whatever it holds, nothing is copied, and only bytes that may begin a
+ * secret wait for the next chunk. All secrets of the set are looked for, whatever their scope, in
+ * these forms:
  *
  * - as they are;
- * - within base64, standard or URL-safe, of a text that holds them anywhere (RFC 4648);
- * - percent-encoded, whichever bytes, in either case, '+' for all spaces: encodeURIComponent(),
- *   Python's quote() and quote_plus(), curl --data-urlencode, Java's URLEncoder;
+ * - inside base64, standard or URL-safe, of a text that contains them at any place (RFC 4648);
+ * - percent-encoded, with any bytes encoded, in either case, '+' for all spaces:
+ *   encodeURIComponent(), Python's quote() and quote_plus(), curl --data-urlencode, Java's
+ *   URLEncoder;
  * - as JSON strings, any ASCII as \u00XX or as it is, slashes also as \/;
  * - base64 in the last two.
  *
- * What is written has the form of what was there, and means the surrogate; but a '%' that stands
- * for itself, and a backslash with what stands behind it, stay where they are. */
+ * The text written has the same form and means the surrogate, except that a '%' that stands for
+ * itself, and a backslash with the character after it, stay where they are. */
 
 #include "secrets/secret_set.h"
 
 /* The compiled forms of a set; immutable, shared by all streams. */
 struct scrubber;
 
-/* Compiles a set; keeps no pointer to it. Of a live member also the last value counts. Returns 0
- * or negative. An empty set gives a scrubber that changes nothing and holds nothing back. */
+/* Compiles a set and keeps no pointer to it. A live member's previous value is looked for as well.
+ * Returns 0 or negative. An empty set gives a scrubber that changes nothing and holds nothing
+ * back. */
 _warn_unused_ int scrubber_new(
 	const struct secret_set *set, struct scrubber **ret, struct cloche_err *err);
-/* Of values that nothing stands in for: stars are written over them. Those of fewer bytes than a
- * secret may have (secrets/surrogate.h) are left out. */
+/* The same for values without surrogates; stars are written over them. Values shorter than
+ * SURROGATE_MIN (secrets/surrogate.h) are left out. */
 _warn_unused_ int scrubber_new_of_values(
 	char *const *values, struct scrubber **ret, struct cloche_err *err);
-/* One more owner; returns s. */
+/* Adds an owner. Returns s. */
 struct scrubber *scrubber_ref(struct scrubber *s);
-/* One owner less; the last one wipes and frees. NULL is fine; returns NULL. */
+/* Drops an owner; the last one wipes and frees. NULL is fine. Returns NULL. */
 struct scrubber *scrubber_free(struct scrubber *s);
 DEFINE_CLEANUP(struct scrubber, scrubber_free)
 
-/* Number of bytes that a stream may hold back at most. */
+/* The most bytes that a stream may hold back. */
 size_t scrubber_max_held(const struct scrubber *s);
 
 /* One stream. */
 struct scrub;
-/* Owns the scrubber together with others. NULL on lack of memory. */
+/* The stream becomes an owner of the scrubber. NULL on lack of memory. */
 struct scrub *scrub_new(struct scrubber *s);
 struct scrub *scrub_free(struct scrub *s);
 DEFINE_CLEANUP(struct scrub, scrub_free)
@@ -49,7 +51,7 @@ DEFINE_CLEANUP(struct scrub, scrub_free)
  * both are valid until the next call. */
 void scrub_feed(
 	struct scrub *s, char *data, size_t n, struct str *ret_first, struct str *ret_second);
-/* End of stream: what was still held back. */
+/* Ends the stream. Returns the bytes that were still held back. */
 struct str scrub_end(struct scrub *s);
 /* How many secrets were found so far. */
 uint64_t scrub_hits(const struct scrub *s);

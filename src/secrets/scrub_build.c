@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: Aho and Corasick's automaton (1975) with failure links, not tabulated: most
- * states have one way on, so they are small, and the many forms of a value stay so. */
+/* Theory of operation: the automaton of Aho and Corasick (1975), with failure links instead of a
+ * transition table. Most states have only one successor, so this keeps states small, and with them
+ * the many forms of a value. */
 #include "secrets/scrub_internal.h"
 
 #include "secrets/surrogate.h"
 #include <errno.h>
 
-#define STATES_MAX (480 * 1024) /* 15 MiB: what a secret may have */
+#define STATES_MAX (480 * 1024) /* 15 MiB: the longest that a struct secret may be */
 #define WINDOW_MAX 32
 #define GRAMS_MAX 4096 /* more make too many false hits */
 #define GRAM_BYTES ((1U << SCRUB_GRAM_BITS) / 8)
 #define SETS_BYTES (2 * GRAM_BYTES)
 #define ROOT_BYTES (256 * sizeof(uint32_t))
 
-/* While it is being built. */
+/* A scrubber while it is being built. */
 struct builder {
 	struct scrubber *s;
 	uint8_t *tables;
@@ -101,7 +102,7 @@ static uint32_t find_fail(const struct builder *b, uint32_t parent, uint8_t byte
 	return to;
 }
 
-/* Makes a state whole. All that are less deep are so already. */
+/* Sets the links of a state. Those of all less deep states are set already. */
 static void link_state(struct builder *b, uint32_t parent, uint32_t state)
 {
 	static const unsigned char first[SCRUB_ESCAPES] = {'%', '\\'};
@@ -163,7 +164,8 @@ static int take_fakes(struct scrub_forms *f, struct scrubber *s)
 	return 0;
 }
 
-/* As long as can be, so that much is skipped at once, without filling the set of grams. */
+/* Chooses the longest window, to skip as much as possible at once, that does not fill the set of
+ * grams. */
 static void choose_window(const struct scrub_forms *f, struct scrubber *s)
 {
 	s->window = WINDOW_MAX;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: a value is looked for as it is, and in the forms that are other texts: with
- * '+' for spaces (application/x-www-form-urlencoded), as a JSON string of ASCII if it is not
- * ASCII itself, and within base64. There its first byte is the first, second or third of a
- * group, in one of two alphabets. What of that the value alone determines is looked for and becomes
- * the same part of the surrogate's base64; up to four bits at either end stay, in characters that
- * hold bits of what stands beside the value.
+/* Theory of operation: a value is looked for as it is, and in the forms that differ from it: with
+ * '+' for spaces (application/x-www-form-urlencoded), as an ASCII JSON string if it is not ASCII
+ * itself, and inside base64. In base64 its first byte is the first, second or third of a group, in
+ * one of two alphabets. Only the characters that the value alone determines are looked for, and
+ * they become the same part of the surrogate's base64. Up to four bits at either end stay as they
+ * are, in characters that also hold bits of the neighbouring bytes.
  *
- * Percent-encoding and \/, \", \\ and \u00XX are no forms: the automaton reads them as the bytes
- * that they stand for, in any of these. */
+ * Percent-encoding and \/, \", \\ and \u00XX are not forms: the automaton reads them as the bytes
+ * that they stand for, inside any form. */
 #include "secrets/scrub_internal.h"
 
 #include "base/base64.h"
@@ -24,7 +24,7 @@ void scrub_forms_done(struct scrub_forms *f)
 	*f = (struct scrub_forms){0};
 }
 
-/* What begins an escape must not come out of a fake: it would be read as one. */
+/* A fake must not contain a character that begins an escape: it would be read as one. */
 static void fit(struct str fake, char *ret, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -34,7 +34,7 @@ static void fit(struct str fake, char *ret, size_t n)
 	}
 }
 
-/* Copies text; of fake as much as text is long. */
+/* Copies text, and as much of fake as text is long. */
 static int add(struct scrub_forms *f, struct str text, struct str fake)
 {
 	char *from, *to;
@@ -127,7 +127,7 @@ static uint32_t next_char(struct str *s)
 	return c;
 }
 
-/* As json.dumps() of Python and JSON.stringify() write it, ASCII alone; slashes: as PHP does. */
+/* Writes a JSON string in ASCII, as Python's json.dumps() does. slashes: as PHP does. */
 static int write_json(struct buf *out, struct str value, bool slashes)
 {
 	while (value.n > 0) {
@@ -171,7 +171,7 @@ static int add_json(struct scrub_forms *f, struct str value, struct str fake)
 		if (r == 0)
 			r = write_json(&text, value, i == 1);
 		if (r == -EINVAL)
-			return 0; /* no text, so no JSON holds it */
+			return 0; /* not UTF-8, so no JSON string holds it */
 		if (r == 0)
 			r = add(f, buf_str(&text), fake);
 		if (r < 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: a short array. What makes the rest simple is held here: no surrogate
+/* Theory of operation: a short array, with one invariant that makes the rest simple: no surrogate
  * contains, is contained in, or equals another surrogate or any real value of the set. So a
  * surrogate that is found means one secret, and replacing one never makes or breaks another. */
 #include "secrets/secret_set.h"

@@ -13,8 +13,8 @@
 
 struct secret_set;
 
-/* What a value is. Those of signing credentials are put into no header (secrets/signing.h); they
- * follow each other in this order. */
+/* The role of a value. Values of signing credentials are put into no header (secrets/signing.h);
+ * the members of one credential follow each other in this order. */
 enum secret_role {
 	SECRET_MASKED,
 	SECRET_AWS_KEY_ID,
@@ -29,7 +29,7 @@ struct secret_spec {
 	char *from;    /* the host's variable, or the file */
 	char **scopes; /* canonical host patterns, at least one */
 	size_t n_scopes;
-	char **headers; /* lower-case header patterns, at least one; of other roles none */
+	char **headers; /* lower-case header patterns: at least one if masked, else none */
 	size_t n_headers;
 	bool allow_foreign_credentials;
 	enum secret_role role;
@@ -57,27 +57,28 @@ DEFINE_CLEANUP(struct secret_set, secret_set_free)
 _warn_unused_ int secret_set_add(struct secret_set *set, const struct secret_spec *spec,
 	struct str value, struct str surrogate, struct cloche_err *err);
 
-/* Adds a secret whose value is got when it is needed, and again when it has expired. It looks like
- * `example`, which is not kept. `surrogate` as above. */
+/* Adds a secret whose value is fetched when it is needed, and again when it has expired. Its values
+ * look like `example`, which is not kept. `surrogate` as above. */
 _warn_unused_ int secret_set_add_live(struct secret_set *set, const struct secret_spec *spec,
 	struct str example, struct str surrogate, struct cloche_err *err);
-/* Gives such a member (by its index) a value (taken; any length), or none again (NULL). Returns 0,
- * or negative if it collides with a surrogate; the member has no value then. */
+/* Gives the live member at index i a value (taken; it may have another length than the surrogate),
+ * or none again (NULL). Returns 0, or negative if the value cannot be masked or collides with a
+ * surrogate; the member's value is unknown then. */
 _warn_unused_ int secret_set_renew(
 	struct secret_set *set, size_t i, struct secret *value, struct cloche_err *err);
 
 /* One member; all of it borrowed from the set. */
 struct masked_secret {
 	struct secret_spec spec;
-	struct secret *value; /* live and not known: something like it that means nothing */
-	struct secret *last;  /* live: the one before, which may be good for a while yet; or NULL */
+	struct secret *value; /* live and not known: a stand-in that means nothing */
+	struct secret *last;  /* live: the value before, which may still be valid; or NULL */
 	struct str surrogate;
 	bool live;  /* see secret_set_add_live() */
 	bool known; /* the value is real */
 };
 
 size_t secret_set_count(const struct secret_set *set);
-/* Takes back what was added since there were n. */
+/* Removes the members from index n on. */
 void secret_set_shrink(struct secret_set *set, size_t n);
 const struct masked_secret *secret_set_get(const struct secret_set *set, size_t i);
 /* By name of the variable; NULL if there is none. */
@@ -85,5 +86,5 @@ const struct masked_secret *secret_set_find(const struct secret_set *set, struct
 /* Whether the (canonical) host is in scope. */
 bool masked_secret_covers(const struct masked_secret *m, const struct host *host);
 /* Whether it may be put into Basic credentials: it is for a header that can hold them, and short
- * enough for its base64 forms to be looked for in what comes back. */
+ * enough for responses to be searched for its base64 forms. */
 bool masked_secret_fits_basic(const struct masked_secret *m);

@@ -3,7 +3,7 @@
 
 #include <ctype.h>
 
-/* It stands in headers and URLs between '=', '/' and ','. */
+/* A key id stands between '=', '/' and ',' in headers and URLs, so it must not hold these. */
 static bool is_key_id(struct str s)
 {
 	for (size_t i = 0; i < s.n; i++)

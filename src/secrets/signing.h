@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Credentials that sign requests in place of going along: of AWS an access key id, a secret key
- * and, if they are temporary, a session token. Each value is a member of the set with a
- * surrogate of its own, so the room holds all of them and what comes back is scrubbed of all of
- * them; the broker signs again with the real ones what the room signed with the surrogates. */
+/* Credentials that sign requests instead of being sent: for AWS an access key id, a secret key and,
+ * if they are temporary, a session token. Each value is a member of the set with a surrogate of its
+ * own, so the room holds surrogates for all of them and responses are scrubbed of all of them. The
+ * room signs with the surrogates, and the broker signs again with the real values. */
 
 #include "secrets/secret_set.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What the files of this folder share about specs. */
+/* Checks of specs that the files of this folder share. */
 
 #include "secrets/secret_set.h"
 

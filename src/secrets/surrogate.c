@@ -9,7 +9,8 @@
 #include "base/rand.h"
 #include <stdint.h>
 
-/* Fewer drawn bytes than this could be guessed or met by chance; then the shape is not kept. */
+/* Fewer drawn bytes than this could be guessed or could occur by chance; then the shape is not
+ * kept. */
 #define DRAWN_MIN 8
 
 static const char *const prefixes[] = {"github_pat_", "ghp_", "gho_", "ghs_", "ghr_", "ghu_",
@@ -118,7 +119,7 @@ static bool same_at(struct str value, const char *surrogate, size_t i)
 	return i < value.n && value.p[i] != '.' && surrogate[i] == value.p[i];
 }
 
-/* The first byte of body that is in none of what scrubbing leaves where it is. */
+/* The index of the first byte that scrubbing never leaves where it is, or end. */
 static size_t plain_from(struct str value, size_t at, size_t end)
 {
 	while (at < end && strchr("./%\"\\", value.p[at]))
@@ -142,9 +143,9 @@ void surrogate_make(struct str value, char *ret)
 	alphabet_of(body, &alphabet);
 	memcpy(ret, value.p, value.n);
 	plain = plain_from(value, prefix, end);
-	/* The first byte differs, too: occurrences of a value that repeats itself overlap, and of
-	 * each only the first bytes of its surrogate may be left after scrubbing. And the first
-	 * that is in none of what scrubbing leaves where it is. */
+	/* The first byte has to differ, too: occurrences of a value that repeats itself overlap,
+	 * and scrubbing may leave only the first bytes of the surrogate of each. So does the first
+	 * byte that scrubbing never leaves where it is. */
 	do
 		draw(body, &alphabet, keep_dots, ret + prefix);
 	while (memcmp(ret, value.p, value.n) == 0 || same_at(value, ret, prefix) ||

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Stand-ins for real secrets: same length, same look, no information. Session tokens of AWS, which
- * no program looks into, have one length and one look. */
+/* Stand-ins for real secrets: same length, same look, no information. Surrogates of AWS session
+ * tokens all have the same length and look, because no program looks into such a token. */
 
 #include "base/err.h"
 #include "base/str.h"
@@ -9,7 +9,7 @@
 /* Shorter values cannot be told from ordinary text, so they are not masked. */
 #define SURROGATE_MIN 8
 #define SURROGATE_MAX 16384
-/* Of every session token of AWS, whose real lengths differ and say who issued it. */
+/* The length for every AWS session token. Real lengths differ and tell who issued the token. */
 #define SURROGATE_TOKEN_LEN 512
 
 /* Whether value can be masked: SURROGATE_MIN to SURROGATE_MAX bytes, no control byte (so no CR, LF,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a program's file itself says: the line "#!" of a script, as the kernel and env(1) read it,
- * and the loader that an ELF file names (PT_INTERP). */
+/* What a program's file itself asks for: the line "#!" of a script, as the kernel and env(1) read
+ * it, and the loader that an ELF file names (PT_INTERP). */
 #include "base/fd.h"
 #include "base/fs.h"
 #include "base/macro.h"
@@ -34,8 +34,8 @@ static bool is_in_any(const char *path, char *const *dirs)
 
 static int link_within(const char *path, char *const *dirs, int depth);
 
-/* The same for one entry, above which there is no link; rest: what of the path comes behind it.
- * Negative if it is no link. */
+/* The same for one entry of a path, with no link above it. rest is the part of the path after it.
+ * Returns negative if the entry is not a link. */
 static int entry_within(const char *entry, const char *rest, char *const *dirs, int depth)
 {
 	_cleanup_(freep) char *above =
@@ -98,7 +98,7 @@ static struct str env_program(struct str rest)
 	struct str word;
 
 	while ((word = next_word(&rest)).n) {
-		/* -S takes the rest apart, which we do anyhow; -u takes a name. */
+		/* -S splits the rest, which we do anyway; -u takes a name. */
 		if (str_eq(word, STR("-u")) || str_eq(word, STR("--unset")) ||
 			str_eq(word, STR("-C")) || str_eq(word, STR("--chdir"))) {
 			next_word(&rest);
@@ -119,7 +119,7 @@ static int read_script(struct str head, struct tool_needs *ret)
 
 	line = str_from_index(line, 2);
 	if (line.n && line.p[line.n - 1] == '\r')
-		line.n--; /* the kernel would not find it; say so by the name without */
+		line.n--; /* the kernel would not find it; report the name without it */
 	program = next_word(&line);
 	ret->script = true;
 	if (program.n == 0 || memchr(program.p, '\0', program.n))
@@ -137,7 +137,7 @@ static int read_script(struct str head, struct tool_needs *ret)
 	return ret->interpreter ? 0 : -ENOMEM;
 }
 
-/* 64 bits, our own byte order: whatever else there is runs without a loader of ours anyhow. */
+/* Only 64 bits, in our own byte order: other programs run without a loader of ours anyway. */
 static int read_elf(int fd, const char *head, size_t n, struct tool_needs *ret)
 {
 	char loader[MAX_LOADER + 1];

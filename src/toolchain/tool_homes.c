@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation
  *
- * Version managers put small programs on the PATH that find out which version of the real one is
- * wanted and start that. They need the manager, its settings and a home, which a room does not
- * have; so the choice is made here, by the same files, and the room gets the version itself. A
- * manager is known by where its stand-ins lie. Only what says the version plainly is read: a
- * variable, the file of the project or of one of the directories above it, the person's default. */
+ * Version managers put small programs on the PATH that find out which version of the real program
+ * is wanted, and start it. They need the manager, its settings and a home, which a room does not
+ * have. So the version is chosen here, from the same files, and the room gets that version itself.
+ * A manager is recognised by where its stand-ins lie. Only plain statements of a version are read:
+ * a variable, the file of the project or of one of the directories above it, the user's default. */
 #include "base/fs.h"
 #include "base/json.h"
 #include "toolchain/toolchain.h"
@@ -20,7 +20,7 @@
 
 enum { MAX_FILE = 256 * 1024 };
 
-/* A variable of the person's; NULL if it is not set or empty. */
+/* A variable of the user; NULL if it is not set or empty. */
 static const char *tool_env(const struct toolchain_query *q, const char *name)
 {
 	size_t n = strlen(name);
@@ -67,7 +67,7 @@ static char *read_text(const char *path)
 	return str_dup(buf_str(&text));
 }
 
-/* Calls fn with the text of each file of that name in cwd and above; fn returns true to end. */
+/* Calls fn with the text of each file of that name in cwd and above; fn returns true to stop. */
 static bool each_above(const struct toolchain_query *q, const char *name,
 	bool (*fn)(const char *text, void *user), void *user)
 {
@@ -87,7 +87,7 @@ static bool each_above(const struct toolchain_query *q, const char *name,
 	return false;
 }
 
-/* --- one version file a tool: pyenv and those made after it --- */
+/* --- one version file per tool: pyenv and those made after it --- */
 
 struct env_manager {
 	const char *variable, *below, *version_variable, *version_file;
@@ -135,7 +135,7 @@ static bool take_text(const char *text, void *user)
 	return *(char **)user != NULL;
 }
 
-/* The text that says the versions, from the first place that has one. Heap. */
+/* The text with the wanted versions, from the first place that has one. Heap. */
 static char *wanted_by(
 	const struct toolchain_query *q, const struct env_manager *m, const char *root)
 {
@@ -144,7 +144,7 @@ static char *wanted_by(
 	char *text = NULL;
 
 	if (variable) {
-		/* Several are divided by colons there, by white space in files. */
+		/* The variable separates versions by colons, files by white space. */
 		text = strdup(variable);
 		for (char *c = text; c && *c; c++)
 			if (*c == ':')
@@ -157,7 +157,7 @@ static char *wanted_by(
 	return global ? read_text(global) : NULL;
 }
 
-/* Returns 0, 1 if none of the wanted versions has it. */
+/* Returns 0, or 1 if none of the wanted versions has the program. */
 static int resolve_env(const struct toolchain_query *q, const struct env_manager *m,
 	const char *root, const char *shims, const char *name, char **ret)
 {
@@ -190,7 +190,7 @@ struct wish {
 	char version[128];
 };
 
-/* "plugin version..." a line; also "plugin = "version"" of mise.toml. */
+/* "plugin version..." on a line, or "plugin = "version"" of mise.toml. */
 static bool take_wish(const char *text, void *user)
 {
 	struct wish *w = user;
@@ -230,7 +230,7 @@ static bool find_wish(const struct toolchain_query *q, struct wish *w)
 	return false;
 }
 
-/* installs/PLUGIN/VERSION/bin/NAME for the version that is wished, else the latest. */
+/* installs/PLUGIN/VERSION/bin/NAME for the wanted version, or the latest. */
 static char *program_of_plugin(
 	const struct toolchain_query *q, const char *installs, const char *plugin, const char *name)
 {
@@ -264,7 +264,7 @@ static char *program_of_plugin(
 	return NULL;
 }
 
-/* Whatever plugin has the program. */
+/* The program of the first plugin that has it. */
 static char *program_of_installs(
 	const struct toolchain_query *q, const char *installs, const char *name)
 {

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation
  *
- * A program is named by a path, or found on the person's PATH. If that is the stand-in of a version
- * manager, the version takes its place (tool_homes.c). Links are followed to the file itself, and
- * from where that lies it is told what it belongs to: a virtual environment, a package of npm, a
- * version of a runtime, a package below /opt; failing all, it is a program in one file. That is
- * shown, at the same path as on the host, because scripts and environments name each other by
- * absolute paths. What the file asks for in turn (the interpreter of "#!", the loader of an ELF
- * file, the Python that an environment was made with) goes the same way.
+ * A program is named by a path, or found on the user's PATH. If that is the stand-in of a version
+ * manager, the chosen version takes its place (tool_homes.c). Links are followed to the file
+ * itself, and its place shows what it belongs to: a virtual environment, an npm package, a version
+ * of a run-time, a package below /opt; if none of these, it is a program in one file. All of this
+ * is shown at the same path as on the host, because scripts and environments name each other by
+ * absolute paths. What the file needs in turn (the interpreter of "#!", the loader of an ELF file,
+ * the Python that an environment was made with) is found in the same way.
  *
- * Nothing as wide as a home is ever shown: a directory is taken whole only if it is clearly the
- * tool's own, and not the home, nor above it, nor one of the places in it where everything lies. */
+ * Nothing as wide as a home is ever shown: a directory is shown whole only if it is clearly the
+ * tool's own, and is not the home, a directory above it, or one of the directories in it that many
+ * programs share. */
 #include "toolchain/toolchain.h"
 #include "base/fs.h"
 #include "base/strv.h"
@@ -30,14 +31,14 @@ struct search {
 	const struct toolchain_query *q;
 	struct toolchain *t;
 	const char *asked; /* for messages */
-	bool wary;         /* what comes now was named by a file that a room may have written */
+	bool wary;         /* what is added now was named by a file that a room may have written */
 	struct cloche_err *err;
 };
 
 static const char *const system_dirs[] = {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64",
 	"/libx32", "/nix/store", "/gnu/store", "/etc/alternatives"};
 
-/* Whether a path of the host is at the same place inside. */
+/* Whether a path of the host is the same inside. */
 static bool toolchain_is_shown(const struct toolchain_query *q, const char *path)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(system_dirs); i++)
@@ -59,7 +60,7 @@ char *toolchain_find(const struct toolchain_query *q, const char *name, const ch
 		char *path;
 
 		rest = str_from_index(rest, n + 1);
-		/* A relative one would depend on where we happen to be. */
+		/* A relative directory would depend on our working directory. */
 		if (!dir || dir[0] != '/' || (without && fs_is_within(dir, without)))
 			continue;
 		path = fs_join(dir, name);
@@ -167,7 +168,7 @@ static int add_mount(struct search *s, const char *source, const char *target)
 	return r < 0 ? r : err_nomem(s->err);
 }
 
-/* A directory or file at its own path, unless it is there already. */
+/* Shows a directory or file at its own path, unless it is there already. */
 static int show(struct search *s, const char *path)
 {
 	return is_there(s, path) ? 0 : add_mount(s, path, path);
@@ -232,11 +233,11 @@ static bool is_runtime(const char *dir)
 	       (exists_in(dir, "bin/rustc") && exists_in(dir, "lib/rustlib"));
 }
 
-/* Places that hold one tool in each entry, so many levels further down. */
+/* Directories that hold one tool per entry, so many levels further down. */
 struct place {
 	const char *variable, *below;
 	unsigned levels;
-	bool runtime; /* nothing but what its maker publishes, and packages beside it */
+	bool runtime; /* only what its maker publishes, and packages beside it */
 };
 static const struct place places[] = {
 	{"NVM_DIR", ".nvm/versions/node", 1, true},
@@ -262,7 +263,8 @@ static const struct place places[] = {
 	{"PNPM_HOME", ".local/share/pnpm", 0, false},
 };
 
-/* The part of path that is dir and so many components more; heap, NULL if path is not below. */
+/* The part of path that is dir and `levels` more components. Heap; NULL if path is not below
+ * that. */
 static char *cut_below(const char *path, const char *dir, unsigned levels)
 {
 	size_t n = strlen(dir);
@@ -308,7 +310,7 @@ static char *known_place(const struct search *s, const char *path, bool runtimes
 	return found;
 }
 
-/* Whether a directory may be shown to whoever asks: a run-time as everybody has it. */
+/* Whether a directory is a common run-time, which may be shown whatever file asks for it. */
 static bool is_harmless(const struct search *s, const char *dir)
 {
 	_cleanup_(freep) char *below = join(dir, "x"), *root = NULL;
@@ -338,7 +340,7 @@ static char *runtime_above(const struct search *s, const char *path)
 	return NULL;
 }
 
-/* A file below a node_modules: that, and what npm -g puts beside it. */
+/* Shows the node_modules that a file is below, and what npm -g puts beside it. */
 static int show_node_modules(struct search *s, const char *path)
 {
 	_cleanup_(freep) char *modules = NULL, *bin = NULL, *prefix = NULL;
@@ -359,7 +361,7 @@ static int show_node_modules(struct search *s, const char *path)
 static int add_file(struct search *s, const char *path, int depth);
 static int add_named(struct search *s, const char *path, bool on_path, int depth);
 
-/* The Python that a virtual environment was made with: where its bin/python leads. */
+/* Adds the Python that a virtual environment was made with, to which its bin/python leads. */
 static int add_venv_home(struct search *s, const char *venv, int depth)
 {
 	_cleanup_(freep) char *python = join(venv, "bin/python");
@@ -420,7 +422,7 @@ static int add_needs(struct search *s, const char *file, int depth)
 
 	interpreter = needs.interpreter;
 	s->wary |= is_writable(s->q, file);
-	/* What cannot be read or understood will say so itself. */
+	/* A file that cannot be read or understood fails by itself when it is run. */
 	if (r == -ENOMEM)
 		return err_nomem(s->err);
 	if (r < 0 || !interpreter)
@@ -432,8 +434,8 @@ static int add_needs(struct search *s, const char *file, int depth)
 		return r;
 	}
 	found = needs.by_name ? toolchain_find(s->q, interpreter, NULL) : strdup(interpreter);
-	/* No kernel would start another: whoever wrote the file may only want to see what lies
-	 * there. */
+	/* The kernel starts nothing but programs. The author of the file may only want to see what
+	 * lies there. */
 	if (!found || !tool_is_program(found)) {
 		/* The system's, which a person's own PATH may lack. */
 		if (needs.by_name && !found)
@@ -446,7 +448,7 @@ static int add_needs(struct search *s, const char *file, int depth)
 	return is_there(s, found) ? 0 : show_owner(s, found, depth + 1);
 }
 
-/* A file without links: what it belongs to, and what it needs. */
+/* Adds a file (a path without links), what it belongs to, and what it needs. */
 static int add_file(struct search *s, const char *path, int depth)
 {
 	int r = is_there(s, path) ? 0 : show_owner(s, path, depth);
@@ -462,8 +464,8 @@ static char *settle_dir(const char *path)
 	return real ? fs_join(real, strrchr(path, '/') + 1) : NULL;
 }
 
-/* The environment or run-time in which the link itself lies: a Python that is told by its own place
- * where its modules are. */
+/* Shows the environment or run-time in which the link itself lies: a Python finds its modules by
+ * its own path. */
 static int show_owner_of_link(struct search *s, const char *name, const char *real, int depth)
 {
 	_cleanup_(freep) char *root = NULL;
@@ -489,8 +491,8 @@ static bool is_alone(const struct toolchain *t, const char *real)
 	return false;
 }
 
-/* Shows the program, and if its name is no part of what was shown with it, finds one for it:
- * *ret_inside is name or real (borrowed). */
+/* Shows the program. *ret_inside (borrowed) is its path inside: name, or real if name is not
+ * shown. */
 static int show_program(struct search *s, const char *name, const char *real, bool by_path,
 	int depth, const char **ret_inside)
 {
@@ -502,9 +504,8 @@ static int show_program(struct search *s, const char *name, const char *real, bo
 		r = add_file(s, real, depth);
 	if (r < 0 || is_there(s, name))
 		return r;
-	/* The file itself at the link's place, if that is asked for, or it has no name of its
-	 * own
-	 * (".../versions/1.2.3"). */
+	/* Mount the file at the link's path if that path is asked for, or if the file has no name
+	 * of its own (".../versions/1.2.3"). */
 	if (by_path ||
 		(is_alone(s->t, real) && strcmp(strrchr(real, '/'), strrchr(name, '/')) != 0))
 		return add_mount(s, real, name);
@@ -512,8 +513,8 @@ static int show_program(struct search *s, const char *name, const char *real, bo
 	return 0;
 }
 
-/* Shows one program under the name by which it was found (after its version was chosen), and puts
- * that into PATH where it will be looked for there. */
+/* Shows one program under the name by which it was found (after its version was chosen), and adds
+ * its directory to PATH if it will be looked for there. */
 static int add_settled(struct search *s, const char *name, bool on_path, int depth)
 {
 	_cleanup_(freep) char *real = realpath(name, NULL), *dir = NULL;
@@ -532,7 +533,7 @@ static int add_settled(struct search *s, const char *name, bool on_path, int dep
 	dir = on_path ? parent_of(inside) : NULL;
 	if (on_path && !dir)
 		return err_nomem(s->err);
-	/* What is in the system's directories is found there anyhow. */
+	/* Programs in the system's directories are found anyway. */
 	return !dir || fs_is_within(dir, "/usr") ? 0 : add_dir(s, dir);
 }
 
@@ -547,7 +548,7 @@ static int add_named(struct search *s, const char *path, bool on_path, int depth
 	if (toolchain_is_shown(s->q, name) && toolchain_is_shown(s->q, path)) {
 		char link[8];
 
-		/* Nearly always: nothing more to ask. */
+		/* Nearly always there is nothing more to do. */
 		if (fs_is_within(name, "/usr") && readlink(path, link, sizeof(link)) < 0)
 			return 0;
 	}

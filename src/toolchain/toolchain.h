@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Programs that a person has installed outside the system's directories: what of the host a room
- * needs to run one. Only looks: nothing that is found is executed, nothing is changed. */
+/* Programs that the user has installed outside the system's directories: find what a room needs of
+ * the host to run one. This only looks: it executes nothing that it finds, and changes nothing. */
 
 #include "base/err.h"
 #include "base/str.h"
@@ -12,20 +12,19 @@
 struct toolchain_query {
 	const char *path; /* the person's PATH */
 	const char *home; /* absolute, no links in it */
-	const char *cwd;  /* where projects say which version they want */
+	const char *cwd;  /* where projects choose their versions */
 	char *const *env; /* NAME=VALUE: PYENV_ROOT and the like */
 	const char *opt;  /* NULL: "/opt" */
-	/* Paths of the host that are at the same place inside, besides the system's; ends with
-	 * NULL. */
+	/* Host paths that have the same path inside, besides the system's; NULL-terminated. */
 	char *const *shown;
-	/* Directories of the host, without links, that a room may write to (or has); ends with
-	 * NULL. What a file there names is its maker's wish, not the person's: only run-times in
-	 * well-known places are shown for it. */
+	/* Directories of the host, without links, that a room may write to (or has);
+	 * NULL-terminated. A file there names what its author wants, not what the user wants, so
+	 * only run-times in well-known places are shown for it. */
 	char *const *writable;
 };
 
 struct toolchain_mount {
-	char *source, *target; /* of the host and inside; mostly the same */
+	char *source, *target; /* on the host and inside; mostly the same */
 };
 
 /* What is needed for some programs. */
@@ -33,7 +32,7 @@ struct toolchain {
 	struct toolchain_mount *mounts;
 	size_t mounts_n;
 	char **dirs;   /* for PATH inside, in this order */
-	char *program; /* where the last program that was asked for is inside */
+	char *program; /* path inside of the last program that was asked for */
 	char **notes;  /* a line for each mount */
 };
 
@@ -72,16 +71,16 @@ struct tool_needs {
 /* Reads the beginning of a program. 0, or -errno. */
 _warn_unused_ int tool_read_needs(const char *file, struct tool_needs *ret);
 
-/* Where `path` is the stand-in ("shim") of a version manager (pyenv, nodenv, rbenv, goenv, asdf,
- * mise, volta, rustup): *ret is the program that it would start (heap). Returns 0; 1 if path is
- * no such thing; E_NOT_FOUND if it is and the version that it wants is not installed. */
+/* If `path` is the stand-in ("shim") of a version manager (pyenv, nodenv, rbenv, goenv, asdf, mise,
+ * volta, rustup), *ret is the program that it would start (heap). Returns 0; 1 if path is not a
+ * stand-in; E_NOT_FOUND if it is, and the version that it wants is not installed. */
 _warn_unused_ int tool_home_resolve(
 	const struct toolchain_query *q, const char *path, char **ret, struct cloche_err *err);
 
 /* $VARIABLE, or that place below the home. Heap; NULL if there is neither. */
 char *tool_home_dir(const struct toolchain_query *q, const char *variable, const char *below);
-/* Whether a symbolic link that lies in one of these directories (without links, ending with NULL)
- * is on the way to what the absolute path names, or at its end. True if that cannot be told. */
+/* Whether the absolute path leads through, or to, a symbolic link that lies in one of these
+ * directories (without links, NULL-terminated). True if that cannot be found out. */
 bool tool_link_within(const char *path, char *const *dirs);
-/* Whether it is a regular file that somebody may execute. */
+/* Whether it is a regular file that anybody may execute. */
 bool tool_is_program(const char *path);

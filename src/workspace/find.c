@@ -26,7 +26,7 @@ static int finder_found(
 		       : f->found(f->user, path, read_only);
 }
 
-/* Git keeps nothing that is obeyed in its other directories, and often thousands of those. */
+/* Git's other directories, often thousands, hold nothing that is obeyed. */
 static bool finder_enters(enum obeyed_place place, const char *name)
 {
 	if (place == OBEYED_GIT)
@@ -34,7 +34,7 @@ static bool finder_enters(enum obeyed_place place, const char *name)
 	return place == OBEYED_ANY && strcmp(name, "node_modules") != 0;
 }
 
-/* A directory of the project in which git looks for hooks. */
+/* Reports the directory of the project in which git looks for hooks. */
 static int finder_hooks(struct finder *f, const struct walk_item *in, int fd, const char *name)
 {
 	const struct judge j = {
@@ -44,7 +44,7 @@ static int finder_hooks(struct finder *f, const struct walk_item *in, int fd, co
 	return judge_hooks(&j, path, sizeof(path)) ? f->found(f->user, path, true) : 0;
 }
 
-/* In a directory that counts as `place`. */
+/* Handles an entry of a directory that counts as `place`. */
 static int finder_entry(struct finder *f, const struct walk_item *in, int fd,
 	enum obeyed_place place, const struct walk_entry *e)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: too many keys name programs (and more do with each version of git) to list
- * those; so the harmless ones are listed. A key is written as section.key in small letters, with
- * ".*." in the middle if it has a subsection, whose name does not matter. */
+/* Theory of operation: too many keys name programs, and each version of git adds more, so the
+ * harmless keys are listed instead. A key is written as section.key in lower case, with ".*." in
+ * the middle if it has a subsection, whose name does not matter. */
 #include "workspace/gitconfig.h"
 #include "base/macro.h"
 
@@ -70,7 +70,7 @@ static const struct {
 	{"extensions.preciousobjects", PLAIN},
 	{"extensions.refstorage", PLAIN},
 	{"extensions.relativeworktrees", PLAIN},
-	/* The file that is then read as well is judged like this one. */
+	/* The other file that git then reads is judged like this one. */
 	{"extensions.worktreeconfig", PLAIN},
 	{"fetch.prune", PLAIN},
 	{"fetch.prunetags", PLAIN},
@@ -130,8 +130,8 @@ struct reader {
 	bool subsection;
 };
 
-/* The next character, as git has it: a carriage return before a line feed is none. -1 at the end;
- * a NUL ends nothing and is no part of any name. */
+/* Returns the next character as git reads it, without a carriage return before a line feed, or -1
+ * at the end. A NUL ends nothing and is not part of any name. */
 static int reader_peek(struct reader *r)
 {
 	if (r->rest.n >= 2 && r->rest.p[0] == '\r' && r->rest.p[1] == '\n')
@@ -159,7 +159,8 @@ static void reader_skip_blanks(struct reader *r)
 		(void)reader_take(r);
 }
 
-/* Letters, digits and what else is in `also`, in small letters. False if there are too many. */
+/* Reads letters, digits and the characters of `also`, in lower case. False if there are none or too
+ * many. */
 static bool reader_word(struct reader *r, const char *also, char ret[MAX_KEY])
 {
 	size_t n = 0;
@@ -174,7 +175,7 @@ static bool reader_word(struct reader *r, const char *also, char ret[MAX_KEY])
 	return n > 0;
 }
 
-/* Behind "[". */
+/* Reads a section after "[". */
 static bool reader_section(struct reader *r)
 {
 	int c;
@@ -201,7 +202,8 @@ static bool reader_section(struct reader *r)
 	return reader_take(r) == ']';
 }
 
-/* Behind a backslash of a value: the character, 0 for a line that goes on, -1 for a mistake. */
+/* Reads what follows a backslash in a value. Returns the character, 0 if the line is continued, or
+ * -1 on an error. */
 static int reader_escape(struct reader *r)
 {
 	int c = reader_take(r);
@@ -223,8 +225,8 @@ static int reader_escape(struct reader *r)
 	}
 }
 
-/* Behind "=". As git does, blanks in front are left out also if the line goes on, and quotes end
- * with the line at the latest. */
+/* Reads a value after "=". As in git, leading blanks are skipped even if the line is continued, and
+ * a quoted part has to end on its line. */
 static bool reader_value(struct reader *r)
 {
 	bool quoted = false;
@@ -260,7 +262,7 @@ static bool reader_value(struct reader *r)
 	return !quoted;
 }
 
-/* A key and its value, at the first letter of the key. */
+/* Reads a key and its value, from the first letter of the key. */
 static bool reader_variable(struct reader *r)
 {
 	char name[MAX_KEY];
@@ -314,7 +316,7 @@ static bool variable_is_harmless(const struct reader *r, const struct worktree_j
 	return false;
 }
 
-/* 1: a variable was read, 0: the end, -1: a mistake. */
+/* Returns 1 if a variable was read, 0 at the end, or -1 on an error. */
 static int reader_next(struct reader *r)
 {
 	int c;

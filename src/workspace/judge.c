@@ -16,7 +16,7 @@
 enum { MAX_CONFIG = 1024 * 1024 };
 #define CAPABILITIES "security.capability"
 
-/* The whole of a regular file; -errno for whatever else. */
+/* Reads a whole regular file; -errno for anything else. */
 static int judge_read(int dir, const char *name, struct buf *ret)
 {
 	_cleanup_fd_ int fd = walk_open(dir, name, O_RDONLY);
@@ -29,7 +29,7 @@ static int judge_read(int dir, const char *name, struct buf *ret)
 	return fd_read_to_end(fd, ret);
 }
 
-/* `path`, which is relative to the directory `in`, without "." and ".."; false if it would leave
+/* Resolves "." and ".." in `path`, which is relative to the directory `in`. False if it would leave
  * the root. */
 static bool judge_resolve(const char *in, const char *path, char ret[PATH_MAX])
 {
@@ -65,7 +65,7 @@ static bool judge_resolve(const char *in, const char *path, char ret[PATH_MAX])
 	return true;
 }
 
-/* A directory of the mount that is reached through no link. */
+/* Whether path is a directory of the mount that is reached through no link. */
 static bool judge_is_directory(int root, const char *path)
 {
 	_cleanup_fd_ int fd = walk_open(root, path, O_PATH | O_DIRECTORY);
@@ -91,7 +91,7 @@ bool judge_has_commands(const struct judge *j)
 	       !gitconfig_is_harmless(buf_str(&text), judge_worktree, &copy);
 }
 
-/* What of an absolute path lies below dir, or NULL. */
+/* The part of an absolute path below dir, or NULL. */
 static const char *judge_below(const char *path, const char *dir)
 {
 	size_t n = strlen(dir);
@@ -99,8 +99,8 @@ static const char *judge_below(const char *path, const char *dir)
 	return strncmp(path, dir, n) == 0 && path[n] == '/' ? path + n + 1 : NULL;
 }
 
-/* ".git/worktrees/..." or ".git/modules/...", at the root or further down. No repository can bring
- * such a path along when it is cloned. */
+/* ".git/worktrees/..." or ".git/modules/...", at the root or further down. A cloned repository
+ * cannot contain such a path. */
 static bool judge_is_gits_own(const char *path)
 {
 	static const char *const places[] = {".git/worktrees/", ".git/modules/"};
@@ -114,7 +114,8 @@ static bool judge_is_gits_own(const char *path)
 	return false;
 }
 
-/* The file .git of a worktree or submodule: "gitdir: PATH". */
+/* Whether the file .git of a worktree or submodule ("gitdir: PATH") leads to a place in the
+ * mount. */
 static bool judge_link_is_inside(const struct judge *j, char *text)
 {
 	static const char key[] = "gitdir: ";
@@ -183,7 +184,8 @@ bool judge_has_capabilities(int dir, const char *name)
 {
 	char path[64 + NAME_MAX];
 
-	/* Those that an ordinary user can give are worth nothing outside his namespaces. */
+	/* Capabilities that an ordinary user can give are worth nothing outside that user's
+	 * namespaces. */
 	if (geteuid() != 0)
 		return false;
 	if (!name[0]) {
@@ -205,7 +207,7 @@ int judge_strip(int dir, const char *name)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return 0;
-	/* A descriptor that needs no permission to read; the way leads to the file itself. */
+	/* This descriptor needs no permission to read, and the path leads to the file itself. */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (geteuid() == 0 && removexattr(path, CAPABILITIES) < 0 && errno != ENODATA &&
 		errno != EOPNOTSUPP)

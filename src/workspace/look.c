@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: see look.h and walk.h. Nothing of the room runs any more, so what is seen
- * stays as it is but for the host's own doings; still every name is resolved beneath the mount and
- * through no link, and what is changed is changed by way of the directory or the descriptor that
- * was looked at.
+/* Theory of operation: see look.h and walk.h. No process of the room runs any more, so only the
+ * host itself can still change what is seen. Even so, every name is resolved beneath the mount and
+ * through no link, and changes are made through the directory or the descriptor that was looked at.
  *
- * A thing of the table counts if its own inode was changed, or if a directory between it and
- * the place that makes it something (.git, .vscode) came there: an old file in an old directory
+ * A thing of the table counts if its own inode was changed, or if a directory between it and the
+ * place that gives it a meaning (.git, .vscode) was moved there: an old file in an old directory
  * that was moved into .git has not changed itself. */
 #include "workspace/look.h"
 #include "base/fd.h"
@@ -28,13 +27,13 @@ enum {
 	CHANGED =
 		2, /* it lies in a directory of git that was changed, known by its content alone */
 	GUARDED = 4, /* it was read-only inside */
-	MODULES = 8, /* below node_modules: nothing but git obeys what is there */
+	MODULES = 8, /* below node_modules, where only git obeys anything */
 	MAX_TEXT = 32 * 1024 * 1024,
 	MAX_NAMES = 1000,
 };
 #define ASIDE ".cloche-set-aside"
 
-/* A directory that is one thing with all that lies in it. */
+/* A directory that counts as one thing with all that lies in it. */
 struct unit {
 	const struct obeyed *row;
 	char *path;
@@ -46,7 +45,7 @@ struct looker {
 	const struct look_mount *mount;
 	struct look_told *told;
 	struct walk walk;
-	struct unit *units; /* the first is none */
+	struct unit *units; /* the first one is not used */
 	size_t units_n;
 	int error;
 };
@@ -75,7 +74,7 @@ static const struct look_id *look_kept(const struct look *l, const struct stat *
 	return NULL;
 }
 
-/* The path of the host; what is too long is cut, for people. */
+/* Makes the path on the host; a path that is too long is cut, since it is for people. */
 static void look_path(const struct looker *k, const struct walk_item *in, const char *name,
 	char ret[2 * PATH_MAX])
 {
@@ -117,7 +116,8 @@ static int look_rename(int dir, const char *name, char ret[NAME_MAX + 1])
 			snprintf(ret, NAME_MAX + 1, "%.*s" ASIDE "-%d", keep, name, i);
 		if (syscall(SYS_renameat2, dir, name, dir, ret, RENAME_NOREPLACE) == 0)
 			return 0;
-		/* A file system without that: nobody else is there who could be overwritten. */
+		/* The file system has no RENAME_NOREPLACE. Nobody else is active here, so nothing
+		 * can be overwritten. */
 		if (errno == EINVAL && faccessat(dir, ret, F_OK, AT_SYMLINK_NOFOLLOW) < 0 &&
 			errno == ENOENT && renameat(dir, name, dir, ret) == 0)
 			return 0;
@@ -140,7 +140,7 @@ static int look_restore(struct buf *out, const char *aside, const char *path)
 	return r < 0 || !buf_cstr(out) ? -ENOMEM : 0;
 }
 
-/* It has been renamed: `name` is what it is called now. */
+/* Reports a thing that has been renamed to `name`. */
 static void look_tell_aside(
 	struct looker *k, const struct seen *s, const char *path, const char *name)
 {
@@ -154,7 +154,7 @@ static void look_tell_aside(
 		look_tell(k, path, s->row->what, aside, buf_cstr(&restore));
 }
 
-/* Renames it beside itself and says so. */
+/* Renames it in its directory and reports that. */
 static void look_set_aside(struct looker *k, const struct seen *s, const char *path)
 {
 	char name[NAME_MAX + 1], what[256];
@@ -187,8 +187,8 @@ static bool look_know(struct seen *s)
 	return s->known;
 }
 
-/* Whether it is the room's doing. What was read-only inside can be changed from there by another
- * name of the same file alone. */
+/* Whether it is the room's doing. The room can change a file that was read-only inside only by
+ * another name of the same file. */
 static bool look_is_rooms(const struct looker *k, const struct seen *s)
 {
 	bool changed = look_is_after(k->look, &s->st);
@@ -199,7 +199,7 @@ static bool look_is_rooms(const struct looker *k, const struct seen *s)
 	return changed || s->in->flags & (MOVED | CHANGED);
 }
 
-/* A directory of the table, or any: what holds for what lies in it. */
+/* Enters a directory, of the table or not, and sets what applies to its contents. */
 static int look_enter(struct looker *k, struct seen *s)
 {
 	struct walk_item below = {.place = OBEYED_ANY, .flags = s->in->flags, .unit = s->in->unit};
@@ -232,7 +232,7 @@ static int look_enter(struct looker *k, struct seen *s)
 	return walk_push(&k->walk, s->in, s->entry->name, &below);
 }
 
-/* Takes from a program the rights that it gives to whoever executes it. */
+/* Removes the rights that a program gives when it is executed. */
 static void look_strip(
 	struct looker *k, const struct stat *st, int dir, const char *name, const char *path)
 {
@@ -252,8 +252,8 @@ static void look_strip(
 	look_tell(k, path, what, NULL, NULL);
 }
 
-/* A program loses set-id bits and capabilities, a device goes (INV-NO-PRIVILEGE). False if it is no
- * more. */
+/* Removes set-id bits and capabilities from a program, and removes a device (INV-NO-PRIVILEGE).
+ * Returns false if the entry is gone. */
 static bool look_mend(struct looker *k, struct seen *s)
 {
 	bool device = s->entry->type == DT_CHR || s->entry->type == DT_BLK;
@@ -262,8 +262,9 @@ static bool look_mend(struct looker *k, struct seen *s)
 
 	if (!device && s->entry->type != DT_REG)
 		return true;
-	/* Most files, and looking at one costs more than all else: it came here while the room ran,
-	 * or its mode was changed, which system calls alone do that no room has. */
+	/* This is so for most files, and looking at one costs more than all else. A file can only
+	 * be bad if it came here while the room ran, or if its mode was changed, for which no room
+	 * has the system calls. */
 	if (!device && !s->dir_changed && !k->look->every)
 		return true;
 	if (!look_know(s) || !look_is_after(k->look, &s->st))
@@ -307,14 +308,14 @@ static bool look_is_so(struct looker *k, const struct seen *s)
 	case OBEYED_COMMANDS:
 		return link || judge_has_commands(&j);
 	case OBEYED_REDIRECT:
-		/* Only git takes a file for one. */
+		/* Only git accepts a file in place of the directory. */
 		return link || ((s->row->below == OBEYED_GIT || s->row->below == OBEYED_NONE) &&
 				       judge_leads_away(&j));
 	}
 	return true;
 }
 
-/* A configuration that stays as it is, the person's own as a rule: where its hooks lie. */
+/* Enters the hooks directory of a configuration that is left as it is, usually the user's own. */
 static int look_hooks(struct looker *k, const struct seen *s)
 {
 	const struct walk_item top = {.path = (char[]){""}};
@@ -346,7 +347,8 @@ static const struct obeyed *look_row(
 	return row;
 }
 
-/* What a look set aside that was killed before it could say so. True if this is such a thing. */
+/* Reports a thing that was set aside by a look that was killed before it could report it. True if
+ * this is one. */
 static bool look_at_aside(struct looker *k, const struct seen *at)
 {
 	size_t n = str_find(str_from(at->entry->name), STR(ASIDE));
@@ -364,7 +366,7 @@ static bool look_at_aside(struct looker *k, const struct seen *at)
 	return true;
 }
 
-/* Something that is no directory. */
+/* Handles an entry that is not a directory. */
 static int look_at_file(struct looker *k, struct seen *s)
 {
 	struct unit *u = s->in->unit ? &k->units[s->in->unit] : NULL;
@@ -393,7 +395,7 @@ static int look_entry(struct looker *k, const struct walk_item *in, int fd, bool
 
 	if (e->type == DT_DIR)
 		return look_enter(k, &s);
-	/* Most of what there is. */
+	/* This is so for most entries. */
 	if (!s.row && !in->unit && !changed && !k->look->every && !k->look->again &&
 		e->type != DT_CHR && e->type != DT_BLK)
 		return 0;
@@ -417,7 +419,7 @@ static int look_dir(struct looker *k, struct walk_item *in, int fd)
 	if (r < 0 || in->place != OBEYED_ANY || !obeyed_is_git(&signs) ||
 		lseek(fd, 0, SEEK_SET) < 0)
 		return r;
-	/* Git's by its content: what makes it so may be all that is new. */
+	/* A git directory by its content: the entries that make it one may be all that is new. */
 	if (changed)
 		in->flags |= CHANGED;
 	while (r == 0 && walk_read(&k->walk, fd, &e))
@@ -426,7 +428,8 @@ static int look_dir(struct looker *k, struct walk_item *in, int fd)
 	return r;
 }
 
-/* One that cannot be opened counts if the room may have made it so: it is root there. */
+/* Reports a directory that cannot be opened if the room, which is root there, may have made it
+ * so. */
 static void look_closed(struct looker *k, const struct walk_item *in, int error)
 {
 	_cleanup_fd_ int fd = walk_open(k->walk.root, in->path, O_PATH | O_DIRECTORY);
@@ -469,7 +472,7 @@ static int look_tree(struct looker *k, int root)
 	return r < 0 ? r : k->error;
 }
 
-/* A file that is mounted by itself. */
+/* Handles a file that is mounted by itself. */
 static void look_single(struct looker *k, const struct stat *st)
 {
 	if (S_ISREG(st->st_mode) && look_is_after(k->look, st))

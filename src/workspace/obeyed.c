@@ -21,10 +21,10 @@ static bool row_fits(const struct obeyed *row, struct str name)
 
 const struct obeyed *obeyed_find(enum obeyed_place place, struct str name)
 {
-	/* Every row for any directory begins so, and most names do not. */
+	/* Every row for OBEYED_ANY begins with a dot, and most names do not. */
 	if (name.n == 0 || (place == OBEYED_ANY && name.p[0] != '.'))
 		return NULL;
-	/* Git brings examples with this ending, and does not run them. */
+	/* Git installs examples with this ending, and does not run them. */
 	if (place == OBEYED_HOOKS && str_ends(name, STR(".sample")))
 		return NULL;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)

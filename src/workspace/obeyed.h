@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What of a granted directory the host would run or obey without asking: the table (obeyed.def),
- * and the places in which its rows hold. */
+/* What the host would run or obey in a granted directory without asking: the table (obeyed.def),
+ * and the places in which its rows apply. */
 
 #include "base/str.h"
 #include <stdbool.h>
@@ -29,12 +29,12 @@ struct obeyed {
 	const char *what;
 };
 
-/* The row for a name in a place; NULL: it is nothing that is obeyed. Rows of OBEYED_ANY hold in
- * that place alone: for what is in a git directory too, ask twice. */
+/* Returns the row for a name in a place, or NULL if it is not obeyed. Rows of OBEYED_ANY apply in
+ * that place only: for an entry of a git directory, ask for both places. */
 const struct obeyed *obeyed_find(enum obeyed_place place, struct str name);
 
-/* Which names that make a git directory have been seen in one. Git finds a bare repository by
- * itself wherever it is started, so a directory is one by its content. */
+/* Which of the names that make a git directory have been seen in a directory. Git recognises a bare
+ * repository by its content wherever it is started, so this does as well. */
 struct obeyed_signs {
 	bool head, objects, refs, commondir;
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plan of a look: made before the room, kept in a file for whoever comes after a crash. In the
- * file each field ends with a NUL, as paths may hold anything else: a letter, then its fields. */
+/* The plan of a look: made before the room, and kept in a file for the process that takes over
+ * after a crash. Each record in the file is a letter and its fields. Each field ends with a NUL,
+ * since paths may hold any other byte. */
 #include "base/fd.h"
 #include "base/parse.h"
 #include "base/strv.h"
@@ -26,7 +27,7 @@ void look_done(struct look *l)
 
 void look_begin(struct look *l)
 {
-	/* The clock from which the kernel stamps inodes: never ahead of one. */
+	/* The kernel takes the times of inodes from this clock, so it is never ahead of them. */
 	clock_gettime(CLOCK_REALTIME_COARSE, &l->since);
 }
 
@@ -142,7 +143,7 @@ int look_write(const struct look *l, struct buf *out)
 	return e;
 }
 
-/* The next field, which is followed by its NUL. */
+/* Takes the next field, which ends with its NUL. */
 static const char *plan_take(struct str *rest)
 {
 	size_t n = str_chr(*rest, '\0');

@@ -5,7 +5,8 @@
 
 #include <errno.h>
 
-/* Controls, marks that turn the direction of text or show nothing, and what is for private use. */
+/* False for control characters, marks that change the direction of text or are invisible, and
+ * characters for private use. */
 static bool told_is_shown(uint32_t c)
 {
 	static const struct {
@@ -35,7 +36,7 @@ static bool told_is_plain(struct str path)
 	return true;
 }
 
-/* '...', where a quote inside stands outside of them. */
+/* Adds '...'; a quote in the path is put outside of the quotes. */
 static int told_quote_plain(struct buf *out, struct str path)
 {
 	int r = buf_add_char(out, '\'');
@@ -59,7 +60,8 @@ int told_quote(struct buf *out, struct str path)
 
 		if (n == 0 || !told_is_shown(c)) {
 			n = 1;
-			/* In octal: three digits, whatever follows. */
+			/* Always three octal digits, so the next character cannot be taken for
+			 * one. */
 			r = buf_printf(out, "\\%03o", (unsigned)(unsigned char)path.p[0]);
 		} else if (c == '\'' || c == '\\') {
 			r = buf_printf(out, "\\%c", (char)c);

@@ -14,7 +14,7 @@
 
 enum { DENTS = 32 * 1024 };
 
-/* As the kernel writes it; there is no header that both C libraries have. */
+/* An entry as the kernel writes it; there is no header for it that both C libraries have. */
 struct dent {
 	uint64_t inode;
 	int64_t offset;
@@ -86,7 +86,7 @@ int walk_push(
 	char path[PATH_MAX];
 
 	below.depth = in->depth + 1;
-	/* However many others there are: a place of its own is entered. */
+	/* A special place is entered however many other directories there are. */
 	if (w->n >= (item->place == OBEYED_ANY ? w->max_dirs : 2 * w->max_dirs) ||
 		below.depth > w->max_depth || walk_join(path, sizeof(path), in->path, name) < 0) {
 		w->cut = true;
@@ -101,7 +101,8 @@ bool walk_next(struct walk *w, struct walk_item *ret, int *ret_fd)
 		return false;
 	*ret = w->items[w->next++];
 	w->at = w->len = 0;
-	/* However full the first one is, and others before it: what matters most is met. */
+	/* The first directory and special places may be larger, so that what matters most is
+	 * met. */
 	w->ample = ret->depth == 0 || ret->place != OBEYED_ANY;
 	*ret_fd = walk_open(w->root, ret->path, O_RDONLY | O_DIRECTORY);
 	return true;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* A bounded walk through a directory that a room may have filled: breadth first, so that what lies
- * near the top is met whatever lies below. Each directory is opened from the root by its path,
- * beneath it and through no link; nothing else is opened. */
+/* A bounded walk through a directory that a room may have filled. It is breadth first, so that
+ * entries near the top are met whatever lies below. Each directory is opened by its path from the
+ * root, beneath the root and through no link; nothing else is opened. */
 
 #include "base/buf.h"
 #include "workspace/obeyed.h"
@@ -21,9 +21,9 @@ struct walk {
 	size_t n, cap, next;
 	size_t max_dirs, max_entries, entries;
 	unsigned max_depth;
-	bool ample;  /* the directory that is open may have ten times as many entries */
+	bool ample;  /* the open directory may have ten times as many entries */
 	bool cut;    /* a bound was reached */
-	char *dents; /* what was read of the one that is open */
+	char *dents; /* what was read of the open directory */
 	size_t at, len;
 };
 
@@ -37,22 +37,22 @@ _warn_unused_ int walk_init(struct walk *w, int root, size_t max_dirs, size_t ma
 	unsigned max_depth, const struct walk_item *first);
 void walk_done(struct walk *w);
 
-/* Adds a directory that lies in `in`; if it would pass a bound it is left out and w->cut set.
- * The rest of what is as in item. 0 or -ENOMEM. */
+/* Adds the directory `name` in `in`, with all else as in item. If it would pass a bound, it is left
+ * out and w->cut is set. Returns 0 or -ENOMEM. */
 _warn_unused_ int walk_push(
 	struct walk *w, const struct walk_item *in, const char *name, const struct walk_item *item);
 
-/* Opens the next directory: *ret, which walk_leave frees, and its descriptor, which the caller
- * closes, or -errno. False at the end. */
+/* Opens the next directory. *ret has to be given to walk_leave; *ret_fd is its descriptor, which
+ * the caller closes, or -errno. False at the end. */
 bool walk_next(struct walk *w, struct walk_item *ret, int *ret_fd);
 void walk_leave(struct walk_item *item);
 
-/* The next entry of the directory that is open, without "." and "..". Entries count against the
+/* Reads the next entry of the open directory, without "." and "..". Entries count towards the
  * bound; false at the end. */
 bool walk_read(struct walk *w, int fd, struct walk_entry *ret);
 
-/* Opens what path (from the root) names, beneath the root and through no link at all: O_NOFOLLOW,
- * O_NONBLOCK, O_NOCTTY and O_CLOEXEC besides flags. A descriptor or -errno. */
+/* Opens path (from the root), beneath the root and through no link at all, with O_NOFOLLOW,
+ * O_NONBLOCK, O_NOCTTY and O_CLOEXEC besides flags. Returns a descriptor or -errno. */
 int walk_open(int root, const char *path, int flags);
 
 /* in/name, or -ENAMETOOLONG. */
