@@ -123,6 +123,8 @@ static void end_all(void)
 		while (pid < 0 && errno == EINTR);
 		if (pid < 0)
 			return;
+		while (waitpid(-1, NULL, WNOHANG) > 0)
+			;
 	}
 }
 

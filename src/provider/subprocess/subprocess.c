@@ -23,7 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { ARGS_MAX = 6 * ROOM_MAX_MOUNTS + 32, MEMBERS_MAX = 4096, ROUNDS = 8, NOTES_MAX = 6 };
+enum { ARGS_MAX = 6 * ROOM_MAX_MOUNTS + 32, ROUNDS = 8, NOTES_MAX = 6 };
 enum { LANDLOCK_NET = 4 /* the ABI that can deny TCP */ };
 
 #define HOME_DIR "home"
@@ -319,24 +319,48 @@ static int make(struct subprocess *s, const struct room_spec *spec, struct cloch
 
 /* --- its life --- */
 
+struct member {
+	pid_t pid;
+	uint64_t start; /* with it, the pid names one process */
+};
+
 struct members {
-	struct {
-		pid_t pid;
-		uint64_t start; /* with it, the pid names one process */
-	} all[MEMBERS_MAX];
-	size_t n;
+	struct member *all;
+	size_t n, room;
 };
 
 static bool gather(void *user, pid_t pid, int dir)
 {
 	struct members *m = user;
 
-	for (size_t i = 0; i < m->n; i++)
-		if (m->all[i].pid == pid)
-			return true;
-	m->all[m->n].pid = pid;
-	m->all[m->n++].start = program_start_time(pid);
-	return m->n < MEMBERS_MAX;
+	if (m->n == m->room) {
+		size_t more = m->room ? 2 * m->room : 256;
+		struct member *all = reallocarray(m->all, more, sizeof(*all));
+
+		if (!all)
+			return false;
+		m->all = all;
+		m->room = more;
+	}
+	m->all[m->n++] = (struct member){.pid = pid, .start = program_start_time(pid)};
+	return true;
+}
+
+/* Find root and all its descendants, parents before their children. */
+static void members_find(struct members *m, pid_t root)
+{
+	m->n = 0;
+	proctree_each(root, gather, m);
+}
+
+static bool members_equal(const struct members *a, const struct members *b)
+{
+	if (a->n != b->n)
+		return false;
+	for (size_t i = 0; i < a->n; i++)
+		if (a->all[i].pid != b->all[i].pid || a->all[i].start != b->all[i].start)
+			return false;
+	return true;
 }
 
 /* The descriptor is opened before the process is checked again, so that a pid that is reused
@@ -349,25 +373,27 @@ static void signal_member(const struct members *m, size_t i, int sig)
 		(void)sys_pidfd_send_signal(pidfd, sig);
 }
 
-/* Signal all descendants of root, the last found first, and with with_root also root itself. Before
- * a kill, all of them are stopped until no new ones are found. */
+/* Signal all descendants of root, children before their parents, and with with_root also root
+ * itself. Before a kill, all of them are stopped until no new ones are found. */
 static void signal_tree(pid_t root, int sig, bool with_root)
 {
-	static struct members m;
-	size_t sent = 0;
+	struct members m = {0}, before = {0}, spare;
 
-	m.n = 0;
-	for (int i = 0; i < ROUNDS; i++) {
-		proctree_each(root, gather, &m);
-		if (sig != SIGKILL || sent == m.n)
-			break;
-		for (; sent < m.n; sent++)
-			if (m.all[sent].pid != root)
-				signal_member(&m, sent, SIGSTOP);
+	members_find(&m, root);
+	for (int i = 0; sig == SIGKILL && i < ROUNDS && !members_equal(&m, &before); i++) {
+		for (size_t k = 0; k < m.n; k++)
+			if (m.all[k].pid != root)
+				signal_member(&m, k, SIGSTOP);
+		spare = before;
+		before = m;
+		m = spare;
+		members_find(&m, root);
 	}
 	for (size_t i = m.n; i-- > 0;)
 		if (m.all[i].pid != root || with_root)
 			signal_member(&m, i, sig);
+	free(m.all);
+	free(before.all);
 }
 
 static int subprocess_usage(struct room *room, struct room_usage *ret, struct cloche_err *err)
@@ -441,14 +467,14 @@ static const char *subprocess_unenforced(const struct room *room, unsigned i)
 /* Do not trust init: the process has to be one of ours. */
 static bool descends(const struct subprocess *s, pid_t pid)
 {
-	static struct members m;
+	struct members m = {0};
+	bool found = false;
 
-	m.n = 0;
-	proctree_each(s->pid, gather, &m);
-	for (size_t i = 0; i < m.n; i++)
-		if (m.all[i].pid == pid)
-			return pid != s->pid;
-	return false;
+	members_find(&m, s->pid);
+	for (size_t i = 0; i < m.n && !found; i++)
+		found = m.all[i].pid == pid && pid != s->pid;
+	free(m.all);
+	return found;
 }
 
 static int subprocess_kill_tree(struct room *room, pid_t pid, struct cloche_err *err)
