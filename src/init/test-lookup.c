@@ -163,11 +163,53 @@ static void a_tree_is_its_session_and_descent(void)
 	close(fds[1]);
 }
 
+#ifdef __SANITIZE_ADDRESS__
+enum { MANY = 300 }; /* each costs memory for the sanitizer */
+#else
+enum { MANY = 4300 };
+#endif
+
+/* However many there are. */
+static void a_large_tree_ends(void)
+{
+	static pid_t found[MANY];
+	struct proc p = {0};
+	int fds[2], alive = 0;
+
+	must(pipe(fds) == 0);
+	fflush(stdout);
+	p.pid = fork();
+	if (p.pid == 0) {
+		setsid();
+		for (int i = 0; i < MANY; i++)
+			if (sleeper(fds[1]) < 0)
+				_exit(1);
+		for (;;)
+			pause();
+	}
+	close(fds[1]);
+	for (int i = 0; i < MANY; i++)
+		must(read(fds[0], &found[i], sizeof(pid_t)) == sizeof(pid_t));
+	close(fds[0]);
+	tree_signal(&p, SIGKILL);
+	must(waitpid(p.pid, NULL, 0) == p.pid);
+	for (int i = 0; i < MANY; i++) {
+		for (int turn = 0; alive == 0 && is_alive(found[i]) && turn < 5000; turn++)
+			usleep(1000);
+		if (is_alive(found[i])) {
+			kill(found[i], SIGKILL);
+			alive++;
+		}
+	}
+	check_int(alive, 0);
+}
+
 int main(void)
 {
 	must(mkdtemp(top) != NULL);
 	run_test(commands_are_found);
 	run_test(a_tree_is_its_session_and_descent);
+	run_test(a_large_tree_ends);
 	must(chdir("/") == 0);
 	fs_remove_tree(AT_FDCWD, top);
 	return tap_done();

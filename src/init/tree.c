@@ -5,6 +5,7 @@
  * that has left the session and lost its parent as well (a daemon) does not belong to it any more,
  * and ends only with the room. */
 #include "base/parse.h"
+#include "base/pids.h"
 #include "init/init.h"
 
 #include <dirent.h>
@@ -15,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_MEMBERS = 4096, ROUNDS = 8 };
+enum { ROUNDS = 8 };
 
 struct entry {
 	pid_t pid, parent, group, session;
@@ -44,59 +45,55 @@ static bool read_entry(int proc, const char *name, struct entry *ret)
 	return at && sscanf(at + 1, " %*c %d %d %d", &ret->parent, &ret->group, &ret->session) == 3;
 }
 
-static bool is_member(const pid_t *members, size_t n, pid_t pid)
-{
-	for (size_t i = 0; i < n; i++)
-		if (members[i] == pid)
-			return true;
-	return false;
-}
-
 /* Read /proc once; return true if something new was found. */
-static bool collect(pid_t leader, pid_t *members, size_t *n)
+static bool collect(pid_t leader, struct pids *members)
 {
 	DIR *dir = opendir("/proc");
-	size_t before = *n;
+	size_t before = members->n;
 	struct dirent *d;
 	struct entry e;
+	bool full = false;
 
-	while (dir && (d = readdir(dir)) && *n < MAX_MEMBERS)
+	while (dir && !full && (d = readdir(dir)))
 		if (read_entry(dirfd(dir), d->d_name, &e) && e.pid != 1 &&
-			(e.session == leader || is_member(members, *n, e.parent)) &&
-			!is_member(members, *n, e.pid))
-			members[(*n)++] = e.pid;
+			(e.session == leader || pids_has(members, e.parent)) &&
+			!pids_has(members, e.pid))
+			full = !pids_add(members, e.pid);
 	if (dir)
 		closedir(dir);
-	return *n > before;
+	return members->n > before;
 }
 
 void tree_signal(const struct proc *p, int signo)
 {
-	static pid_t members[MAX_MEMBERS];
-	size_t n = 1, sent = 0;
+	struct pids members = {0};
+	size_t sent = 0;
 
-	members[0] = p->pid;
 	/* For KILL, stop all of them first, so that none loses its parent or gets a child before
 	 * all are found. */
-	for (int i = 0; i < ROUNDS && collect(p->pid, members, &n); i++)
-		for (; signo == SIGKILL && sent < n; sent++)
-			signal_one(members[sent], SIGSTOP);
-	for (sent = 0; sent < n; sent++)
-		signal_one(members[sent], signo);
+	if (!pids_add(&members, p->pid))
+		signal_one(p->pid, signo); /* no memory: at least the command itself */
+	for (int i = 0; i < ROUNDS && collect(p->pid, &members); i++)
+		for (; signo == SIGKILL && sent < members.n; sent++)
+			signal_one(members.all[sent], SIGSTOP);
+	for (sent = 0; sent < members.n; sent++)
+		signal_one(members.all[sent], signo);
+	pids_done(&members);
 }
 
 void tree_kill_children(void)
 {
-	static pid_t members[MAX_MEMBERS];
-	size_t n = 1, sent = 1;
+	struct pids members = {0};
+	bool found = pids_add(&members, getpid());
+	size_t sent = 1;
 
-	members[0] = getpid();
 	/* As above, but only by parents: no process is in session -1. */
-	for (int i = 0; i < ROUNDS && collect(-1, members, &n); i++)
-		for (; sent < n; sent++)
-			kill(members[sent], SIGSTOP);
-	for (sent = n; sent-- > 1;)
-		kill(members[sent], SIGKILL);
+	for (int i = 0; i < ROUNDS && found && collect(-1, &members); i++)
+		for (; sent < members.n; sent++)
+			kill(members.all[sent], SIGSTOP);
+	for (sent = members.n; sent-- > 1;)
+		kill(members.all[sent], SIGKILL);
+	pids_done(&members);
 }
 
 void tree_signal_group(const struct proc *p, int signo)

@@ -8,6 +8,7 @@
 #include "base/fd.h"
 #include "base/fs.h"
 #include "base/parse.h"
+#include "base/pids.h"
 #include "jail/sys.h"
 #include "provider/native/proctree.h"
 
@@ -16,12 +17,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { STATUS_MAX_BYTES = 16384, MEMBERS_MAX = 4096, ROUNDS = 8 };
+enum { STATUS_MAX_BYTES = 16384, ROUNDS = 8 };
 
 struct search {
 	pid_t leader; /* its pid in the room */
-	pid_t members[MEMBERS_MAX];
-	size_t n;
+	struct pids members;
 };
 
 struct names {
@@ -51,14 +51,6 @@ static bool search_read_names(int dir, struct names *ret)
 	       search_read_line(buf_data(&text), "\nNSsid:", 1, &ret->session);
 }
 
-static bool search_has(const struct search *s, pid_t pid)
-{
-	for (size_t i = 0; i < s->n; i++)
-		if (s->members[i] == pid)
-			return true;
-	return false;
-}
-
 /* Return whether dir is that of a process that belongs to the search. */
 static bool search_is_member(const struct search *s, int dir)
 {
@@ -66,7 +58,7 @@ static bool search_is_member(const struct search *s, int dir)
 
 	return search_read_names(dir, &names) && names.pid != 1 &&
 	       (names.pid == s->leader || names.session == s->leader ||
-		       search_has(s, names.parent));
+		       pids_has(&s->members, names.parent));
 }
 
 /* The process's descriptor is opened before it is examined, so that a pid that is reused meanwhile
@@ -82,35 +74,34 @@ static bool search_visit(void *user, pid_t pid, int dir)
 {
 	struct search *s = user;
 
-	if (!search_has(s, pid) && search_signal(s, pid, dir, SIGSTOP))
-		s->members[s->n++] = pid;
-	return s->n < MEMBERS_MAX;
+	return pids_has(&s->members, pid) || !search_signal(s, pid, dir, SIGSTOP) ||
+	       pids_add(&s->members, pid);
 }
 
 bool proctree_kill(pid_t root, pid_t leader)
 {
-	static struct search s;
+	struct search s = {.leader = leader};
 	size_t before;
 	bool killed = false;
 
-	s = (struct search){.leader = leader};
 	/* All are stopped first, so that none loses its parent or gets a child before all are
 	 * found. */
 	for (int i = 0; i < ROUNDS; i++) {
-		before = s.n;
+		before = s.members.n;
 		proctree_each(root, search_visit, &s);
-		if (s.n == before)
+		if (s.members.n == before)
 			break;
 	}
 	/* Children before their parents, for the same reason. */
-	for (size_t i = s.n; i-- > 0;) {
+	for (size_t i = s.members.n; i-- > 0;) {
 		_cleanup_fd_ int dir = -1;
 		char path[32];
 
-		snprintf(path, sizeof(path), "/proc/%d", s.members[i]);
+		snprintf(path, sizeof(path), "/proc/%d", s.members.all[i]);
 		dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-		killed |= dir >= 0 && search_signal(&s, s.members[i], dir, SIGKILL);
+		killed |= dir >= 0 && search_signal(&s, s.members.all[i], dir, SIGKILL);
 	}
+	pids_done(&s.members);
 	return killed;
 }
 
