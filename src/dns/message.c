@@ -3,10 +3,11 @@
 
 #include <errno.h>
 
-/* Theory of operation: a query is read front to back with a cursor that cannot pass the end; what
- * is not the one form that resolvers send (one question, perhaps an OPT record, nothing behind) is
- * malformed. An answer is the echoed question and at most one record and an OPT; the record's name
- * is a pointer to the question, so its letters' case comes back as sent, which resolvers check. */
+/* Theory of operation: a query is read front to back with a cursor that cannot pass the end.
+ * Anything but the one form that resolvers send (one question, perhaps an OPT record, nothing after
+ * it) is malformed. An answer is the echoed question and at most one record and an OPT. The
+ * record's name is a pointer to the question, so its case comes back as sent, which resolvers
+ * check. */
 
 #define FLAG_QR 0x8000
 #define FLAG_OPCODE 0x7800
@@ -18,8 +19,8 @@
 #define RCODE_SERVFAIL 2
 #define RCODE_BADVERS 16 /* lower four bits in the header, the others in OPT */
 
-#define NAME_POINTER 0xc00c /* to the question, behind the header */
-#define ANSWER_MAX 512      /* more than the longest that is written here */
+#define NAME_POINTER 0xc00c /* points to the question, after the header */
+#define ANSWER_MAX 512      /* more than the longest answer that is written here */
 
 struct cursor {
 	const uint8_t *p;
@@ -42,7 +43,8 @@ static bool is_name_char(uint8_t c)
 	       c == '-' || c == '_';
 }
 
-/* RFC 1035 4.1.2 QNAME, without compression: into q->name. *ret_plain: only lawful characters. */
+/* Take a QNAME (RFC 1035 4.1.2), without compression, into q->name. *ret_plain: it has only allowed
+ * characters. */
 static int take_name(struct cursor *c, struct dns_query *q, bool *ret_plain)
 {
 	size_t wire = 0;
@@ -166,7 +168,7 @@ static void put_address(struct answer_buf *b, unsigned type, const void *addr, s
 	put_bytes(b, addr, n);
 }
 
-/* RFC 2308 2.2: the SOA of the root says for how long "nothing" may be remembered. */
+/* RFC 2308 2.2: the SOA of the root says for how long a negative answer may be cached. */
 static void put_soa(struct answer_buf *b)
 {
 	b->bytes[b->n++] = 0;
@@ -208,7 +210,7 @@ static unsigned rcode_of(const struct dns_answer *a)
 	return RCODE_SERVFAIL;
 }
 
-/* whole: with the record that answers, otherwise cut (TC) to question and OPT. */
+/* whole: with the record that answers, otherwise truncated (TC) to question and OPT. */
 static void build(
 	struct answer_buf *b, const struct dns_query *q, const struct dns_answer *a, bool whole)
 {

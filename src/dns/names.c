@@ -81,7 +81,7 @@ void dns_result_add(struct dns_result *r, const struct sockaddr *addr)
 {
 	union dns_addr a;
 
-	/* Whole, also beyond its first member: it is compared so. */
+	/* Clear the whole union, not only its first member: addresses are compared as a whole. */
 	memset(&a, 0, sizeof(a));
 	if (r->n >= DNS_ADDRS_MAX)
 		return;
@@ -157,7 +157,7 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* Takes the next word off a line; empty at its end. */
+/* Take the next word off a line; it is empty at the end of the line. */
 static struct str next_word(struct str *line)
 {
 	size_t n = 0;

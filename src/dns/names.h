@@ -16,24 +16,26 @@ struct dns_names {
 void dns_names_done(struct dns_names *m);
 /* The addresses of name if they are good at `now`, or NULL; borrowed until the next change. */
 const struct dns_result *dns_names_get(struct dns_names *m, struct str name, uint64_t now);
-/* Replaces what is known of name; the least recently used one leaves a full map. Returns 0 or
+/* Set the result for name. If the map is full, the least recently used name is dropped. Return 0 or
  * -ENOMEM. */
 _warn_unused_ int dns_names_put(
 	struct dns_names *m, struct str name, const struct dns_result *result);
 
-/* Appends an address (AF_INET, AF_INET6; others are left out), once, without port. */
+/* Append an address (AF_INET, AF_INET6; others are left out) without its port, unless r has it
+ * already or is full. */
 void dns_result_add(struct dns_result *r, const struct sockaddr *addr);
-/* Reads an address from text (v6 without brackets and zone) as the only one of r. */
+/* Make the address in text (v6 without brackets and zone) the only one of r. Return false if text
+ * is not an address. */
 bool dns_result_from_text(struct dns_result *r, struct str text);
 
-/* Adds the lines of a hosts file (hosts(5)); lines that make no sense are skipped. Returns 0 or
- * -ENOMEM. */
+/* Add the lines of a hosts file (hosts(5)); malformed lines are skipped. Return 0 or -ENOMEM. */
 _warn_unused_ int dns_hosts_parse(struct dns_names *m, struct str text);
 
-/* The servers of a resolv.conf(5) as "127.0.0.1,[2001:db8::1]": the first three, as the C library
- * has it; if there is none, this machine. Those with a zone ("%eth0") are left out. */
+/* Append the servers of a resolv.conf(5) to ret, like "127.0.0.1,[2001:db8::1]": the first three,
+ * as in the C library, or 127.0.0.1 if there are none. Servers with a zone ("%eth0") are left
+ * out. */
 _warn_unused_ int dns_servers_parse(struct buf *ret, struct str text);
 
-/* Lower case, without one dot at the end, terminated, into ret[DNS_NAME_MAX + 1]: labels of 1 to
- * 63 letters, digits, '-' and '_'. Returns 0 or -EINVAL. */
+/* Write name to ret[DNS_NAME_MAX + 1] in lower case, without one dot at the end, terminated. It
+ * must consist of labels of 1 to 63 letters, digits, '-' and '_'. Return 0 or -EINVAL. */
 _warn_unused_ int dns_name_canonical(struct str name, char *ret, struct str *ret_name);

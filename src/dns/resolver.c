@@ -12,11 +12,11 @@
 #include <sys/time.h>
 #include <utlist.h>
 
-/* Theory of operation: everyone who asks for the same name waits for the same query. c-ares calls
- * back at awkward moments (in the middle of sending another query, or before its own start has
- * returned), so its answer is only noted on the query, and handlers are called from deliver(), at
- * the end of ready() and tick(), where the state is consistent. A query whose time is over is
- * reported at once, but lives on, without waiters, until c-ares has let go of it.
+/* Theory of operation: all lookups of one name wait for the same query. c-ares calls back at
+ * awkward moments (in the middle of sending another query, or before its own start has returned),
+ * so its answer is only noted on the query, and handlers are called from deliver(), at the end of
+ * ready() and tick(), where the state is consistent. A query that has timed out is reported at
+ * once, but stays, without waiters, until c-ares has released it.
  *
  * c-ares is told to use DNS alone ("b"), no aliases, no search list, no sorting: each of those
  * would open files or sockets later on. */
@@ -53,13 +53,13 @@ struct dns_resolver {
 	struct dns_resolver_config config;
 	ares_channel channel;
 	bool library, closing;
-	bool own_servers;                      /* resolv.conf has no say */
+	bool own_servers;                      /* resolv.conf is ignored */
 	struct dns_names hosts, cache, absent; /* the last: names that have no address */
-	struct query *by_name;                 /* those under way */
+	struct query *by_name;                 /* queries under way */
 	struct query *running, *answered;      /* lists; answered: handlers to be called */
 	struct query *orphans;                 /* reported, still in c-ares */
 	unsigned count;
-	char *servers; /* to be asked from the next moment on in which no query is under way */
+	char *servers; /* to be used as soon as no query is under way */
 };
 
 static void on_socket(void *data, ares_socket_t fd, int readable, int writable)
@@ -107,7 +107,7 @@ static int read_hosts(struct dns_resolver *r, struct cloche_err *err)
 
 	if (!path[0])
 		return 0;
-	/* No hosts file is no error: then DNS alone decides. */
+	/* A missing hosts file is not an error: then only DNS is used. */
 	if (fs_read_file(AT_FDCWD, path, &text, NULL) < 0)
 		return 0;
 	if (dns_hosts_parse(&r->hosts, buf_str(&text)) < 0)
@@ -136,7 +136,7 @@ int dns_resolver_new(
 	return 0;
 }
 
-/* c-ares does not take others while it waits for answers. */
+/* c-ares does not take new servers while it waits for answers. */
 static void set_servers(struct dns_resolver *r)
 {
 	if (!r->servers || ares_set_servers_csv(r->channel, r->servers) != ARES_SUCCESS)
@@ -237,9 +237,9 @@ static bool is_absent(int status)
 	return status == ARES_ENODATA || status == ARES_ENOTFOUND || status == ARES_ENONAME;
 }
 
-/* That there is nothing is remembered too, apart from the rest, which names that somebody makes up
- * shall not push out, and no longer than somebody waits for a name that was just made. If the
- * memory for an entry is missing, the answer is not kept. */
+/* Remember also that a name has no address: in a map of its own, so that made-up names do not push
+ * out the others, and for a short time only, so that a new name is found soon. If there is no
+ * memory for an entry, the answer is not kept. */
 static void remember(struct dns_resolver *r, struct query *q, int status)
 {
 	const struct dns_result none = {.expires_usec = clock_mono_usec() + DNS_ABSENT_USEC};
@@ -251,7 +251,7 @@ static void remember(struct dns_resolver *r, struct query *q, int status)
 		(void)!dns_names_put(&r->absent, name, &none);
 }
 
-/* No more waiters can join: takes q off the running ones. */
+/* Move q from the running queries to the answered ones; no more lookups can join it. */
 static void settle(struct dns_resolver *r, struct query *q, int status)
 {
 	q->known = true;
@@ -302,7 +302,7 @@ static int status_error(const struct query *q, struct cloche_err *err)
 	return err_set(err, E_NETWORK, "resolve %s: %s", q->name, ares_strerror(q->status));
 }
 
-/* Calls the handlers of one answered query, which is in no list any more. */
+/* Call the handlers of one answered query, which is not in any list any more. */
 static void report(struct query *q)
 {
 	struct cloche_err err = CLOCHE_ERR_INIT;
@@ -326,7 +326,7 @@ static void deliver(struct dns_resolver *r)
 
 		DL_DELETE(r->answered, q);
 		report(q);
-		/* A handler may have started c-ares again, and that may have let go of q. */
+		/* A handler may have called c-ares again, which may have released q. */
 		q->orphan = q->in_ares;
 		if (q->orphan) {
 			DL_APPEND(r->orphans, q);
@@ -371,8 +371,8 @@ static void query_start(struct dns_resolver *r, struct query *q)
 	ares_getaddrinfo(r->channel, q->name, NULL, &hints, on_answer, q);
 }
 
-/* What is known without asking: 1 with *ret filled, 0, or that there is no such host. name is
- * terminated. */
+/* Look up what is known without a query. Return 1 with *ret filled, 0 if nothing is known, or
+ * negative if there is no such host. name is terminated. */
 static int known(
 	struct dns_resolver *r, struct str name, struct dns_result *ret, struct cloche_err *err)
 {
@@ -414,8 +414,8 @@ int dns_resolver_lookup(struct dns_resolver *r, struct str name, struct dns_look
 			return err_nomem(err);
 		query_start(r, q);
 	}
-	/* Answered in passing, or not: the handler is called by tick(), which is then due at once.
-	 */
+	/* Even if the query was answered at once, the handler is called later, by tick(), which is
+	 * then due at once. */
 	l->query = q;
 	l->handler = handler;
 	DL_APPEND(q->lookups, l);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Answers one query out of the map. No query ever goes further, so nothing can be carried out in
- * one; whether policy would allow the name is not asked here. Pure. */
+/* Answers one query from the map. No query is ever forwarded, so no data can leave the room in one.
+ * Whether the policy would allow the name is not checked here. Pure. */
 
 #include "dns/message.h"
 #include "dns/synthetic.h"
@@ -12,9 +12,9 @@ struct dns_event {
 	struct dns_answer answer; /* what was answered */
 };
 
-/* Appends the answer to one packet to out. tcp: no limit of length (the caller writes the two bytes
- * of length). localhost and names under it are loopback. Returns 1 if there is an answer, 0
- * if the packet is to be dropped, -ENOMEM, -E2BIG. */
+/* Append the answer to one packet to out. tcp: the length is not limited (the caller writes the two
+ * bytes of length). localhost and names under it are loopback. Return 1 if there is an answer, 0 if
+ * the packet is to be dropped, -ENOMEM or -E2BIG. */
 _warn_unused_ int dns_respond(struct dns_synthetic *map, struct str packet, bool tcp,
 	struct buf *out, struct dns_event *ret_event);
 

@@ -8,9 +8,9 @@
 
 /* Theory of operation: each name has a number from 1 to INDEX_MAX, which is the low part of both of
  * its addresses. Two hash tables find an entry by name and by number, a list keeps the order of
- * use. Numbers are given out in a circle twice as long as the map is large, so that a number rests
- * for at least as many new names again before it means another one: whoever still holds an address
- * of a forgotten name reaches nothing rather than somebody else. */
+ * use. Numbers are given out in a circle that is twice as long as the largest map. So the number of
+ * a dropped name rests for as many new names as that map holds before it is used again: a program
+ * that still has the address of a dropped name reaches nothing rather than another host. */
 
 #define V4_BASE 0xc6120000U /* 198.18.0.0 */
 #define V4_MASK 0xfffe0000U /* /15 */
@@ -75,8 +75,8 @@ static void touch(struct dns_synthetic *m, struct entry *e)
 	DL_APPEND(m->order, e);
 }
 
-/* At most half of the numbers are taken, so over a full circle each new name skips one on average.
- */
+/* At most half of the numbers are in use, so over a full circle each new name skips one on
+ * average. */
 static uint32_t next_index(struct dns_synthetic *m)
 {
 	do
@@ -155,7 +155,8 @@ int dns_synthetic_get(
 	return 0;
 }
 
-/* Number in an address of ours; 0 may be returned as a number that no name has. */
+/* Get the number in a synthetic address; it may be one that no name has, such as 0. Return false
+ * for any other address. */
 static bool index_of(const struct sockaddr *addr, uint32_t *ret)
 {
 	const struct in6_addr *v6;

@@ -128,7 +128,7 @@ static bool on_reset(struct gateway *g, struct str payload)
 	s = find(g, id);
 	if (!s)
 		return true;
-	s->sent_end = s->got_end = true; /* nothing is to be said any more */
+	s->sent_end = s->got_end = true; /* so that stream_close() sends no reset */
 	stream_close(s, why);
 	s->ops->reset(s, why);
 	return true;
@@ -182,7 +182,7 @@ void broker_read(struct gateway *g)
 	struct chan_frame f;
 	int r = 1;
 
-	/* A bound, so that the output for the room is written in between. */
+	/* A limit, so that the output for the room is written in between. */
 	for (int i = 0; r > 0 && i < FRAMES_A_TURN; i++) {
 		r = chan_recv(&g->broker, &f);
 		if (r > 0) {
@@ -196,7 +196,7 @@ void broker_read(struct gateway *g)
 	if (r == -EPROTO)
 		gateway_fail(g, E_PROTOCOL, malformed);
 	else if (r < 0)
-		loop_stop(g->loop, 0); /* it has gone; why, the supervisor knows */
+		loop_stop(g->loop, 0); /* the broker is gone; the supervisor knows why */
 }
 
 static void on_broker(struct loop_io *io, uint32_t events)
@@ -237,7 +237,7 @@ void broker_flush(struct gateway *g)
 
 		DL_DELETE2(g->held, c, held_prev, held_next);
 		c->held = false;
-		/* Off and on: reading goes on where it was. */
+		/* Switch reading off and on again, so that it continues where it was. */
 		if (c->want_read) {
 			c->want_read = false;
 			conn_want_read(c, true);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The channel to the broker: its frames go to the streams and handshakes that they are for. */
+/* The channel to the broker. Its frames are given to the streams and handshakes that they belong
+ * to. */
 
 #include "base/err.h"
 
@@ -8,8 +9,8 @@ struct gateway;
 
 /* Watches g->broker and queues the greeting. Returns 0 or sets err. */
 _warn_unused_ int broker_start(struct gateway *g, struct cloche_err *err);
-/* Writes what waits, at the end of an iteration, and lets held connections go on if that is
- * possible again. */
+/* Write pending output at the end of an iteration, and resume held connections if the broker has
+ * caught up. */
 void broker_flush(struct gateway *g);
-/* Handles the frames that are there. */
+/* Handle the frames that have arrived. */
 void broker_read(struct gateway *g);

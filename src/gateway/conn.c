@@ -22,7 +22,8 @@
 enum {
 	READS_A_TURN = 4,
 	IN_MAX = 2 * GATEWAY_SCRATCH,
-	/* The broker sends at most a window before it waits; in the worst case a byte a chunk. */
+	/* The broker sends at most one window before it waits; in the worst case each byte is a
+	 * chunk. */
 	OUT_MAX = 8 * NET_WINDOW + 2 * HTTP_HEAD_MAX,
 };
 
@@ -80,7 +81,7 @@ static void count_unread(struct conn *c)
 	c->unread = now;
 }
 
-/* Takes c out of everything; its memory stays until the iteration ends. */
+/* Remove c from all lists and free what it holds. Its memory stays until the iteration ends. */
 static void bury(struct conn *c)
 {
 	struct gateway *g = c->g;
@@ -208,7 +209,8 @@ void conn_mark(struct conn *c)
 	gateway_touch(c->g);
 }
 
-/* Bytes written; 0: the peer takes no more now; negative: broken. */
+/* Return the bytes written, 0 if the peer takes no more now, or a negative value if the connection
+ * is broken. */
 static ssize_t write_some(struct conn *c)
 {
 	ssize_t n;
@@ -274,8 +276,8 @@ void conn_flush(struct conn *c)
 	count_unread(c);
 }
 
-/* The peer has ended its side while nobody reads. Over TLS it is gone: nobody ends one side of a
- * TLS connection and waits. A plain client may have sent all that it wants to say. */
+/* The peer has ended its side while reading is not wanted. With TLS it is gone: no client ends one
+ * side of a TLS connection and waits. A plain client may have sent all that it wants to say. */
 static void on_half_close(struct conn *c)
 {
 	if (c->tls) {
@@ -325,7 +327,7 @@ void conn_guard_end(struct conn *c)
 	c->guarded = true;
 }
 
-/* All was written: what the kernel still has of it is not to be thrown away. */
+/* All output was written: closing must not discard what the kernel still has of it. */
 static void release_end(struct conn *c)
 {
 	if (c->guarded)
@@ -354,7 +356,7 @@ static void say_end(struct conn *c)
 		tls_conn_shutdown(c->tls);
 }
 
-/* While the peer still takes output it has as long as within an exchange. */
+/* While output is pending, the peer has as much time as within an exchange. */
 static bool still_writing(struct conn *c)
 {
 	bool writing = conn_pending_out(c) > 0;
@@ -395,7 +397,7 @@ static void lingering_drained(struct conn *c)
 	(void)shutdown(c->fd, SHUT_WR);
 }
 
-/* What comes now is not even decrypted. */
+/* Input is dropped here and not even decrypted. */
 static void lingering_readable(struct conn *c)
 {
 	ssize_t n;
@@ -428,8 +430,8 @@ static bool is_under_way(const struct conn *c)
 	       info[SK_MEMINFO_WMEM_QUEUED] > 0;
 }
 
-/* A reset throws away what is still under way: look again in a moment, for as long as a peer may
- * linger that takes none of it. */
+/* A reset discards output that is still under way. So check again in a moment, for up to
+ * linger_usec if the peer takes none of it. */
 static void cutting_drained(struct conn *c)
 {
 	const uint64_t step = 10 * USEC_PER_MSEC;

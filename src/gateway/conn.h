@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* One connection of the room, and how bytes get in and out of it: plain or TLS, with output that is
- * gathered and written once an iteration, one deadline, and five ways to end. What the bytes mean
- * is decided by its stage (identify, handshake, HTTP/1, DNS), a table of functions.
+/* One connection from the room, and how bytes get in and out of it: plain or TLS, with output that
+ * is gathered and written once per iteration, one deadline, and five ways to end. What the bytes
+ * mean is decided by the connection's stage (identify, handshake, HTTP/1, DNS), a table of
+ * functions.
  *
- * A connection that has ended stays valid until the iteration ends; callers check c->dead after
- * whatever may have ended it. */
+ * A connection that has ended stays valid until the iteration ends. Callers check c->dead after any
+ * call that may have ended it. */
 
 #include "base/buf.h"
 #include "http/rate.h"
@@ -22,18 +23,18 @@ struct conn;
 
 struct stage {
 	const char *name;
-	bool opens;    /* the connection is work under way although it has no stream */
-	bool says_end; /* c->out is the last that the peer gets: close_notify follows it */
-	/* Bytes or the end may be there, and reading is wanted. */
+	bool opens;    /* counts as work under way, although it has no stream */
+	bool says_end; /* c->out is the last output for the peer; close_notify follows it */
+	/* Reading is wanted, and bytes or the end of the input may be there. */
 	void (*readable)(struct conn *c);
-	/* c->out is about to be written: adds what there is to it, as much as is worth one write.
-	 * May be NULL. */
+	/* c->out is about to be written: append pending output, as much as is worth one write. May
+	 * be NULL. */
 	void (*fill)(struct conn *c);
-	/* Some output has been taken by the peer. May be NULL. */
+	/* The peer has taken some output. May be NULL. */
 	void (*drained)(struct conn *c);
 	/* The deadline has passed. */
 	void (*expired)(struct conn *c);
-	/* The connection ends, for whatever reason: free c->state. May be NULL. */
+	/* The connection ends, for any reason: free c->state. May be NULL. */
 	void (*end)(struct conn *c);
 };
 
@@ -50,92 +51,96 @@ struct conn {
 	struct conn *held_prev, *held_next;   /* g->held */
 	struct conn *wait_prev, *wait_next;   /* leaf->waiting */
 	const struct stage *stage;
-	void *state; /* of the stage */
+	void *state; /* belongs to the stage */
 
 	struct loop_io io;
 	struct loop_timer timer;
 	uint64_t deadline;
-	uint64_t marked; /* in which turn: see gateway.c */
+	uint64_t marked; /* turn in which c was marked: see gateway.c */
 	uint32_t number;
 	int fd;
-	uint16_t port; /* that the room connected to */
+	uint16_t port; /* port that the room connected to */
 	bool want_read, dirty, again, held, dead, half_closed;
 	unsigned cut_waits;      /* times that conn_cut() has waited for the kernel */
-	bool blocked;            /* the peer did not take all output: wait until it does */
+	bool blocked;            /* the peer has not taken all output: wait until it does */
 	bool tls_done;           /* the handshake is complete */
 	bool h2;                 /* ALPN has chosen HTTP/2 */
 	bool guarded;            /* see conn_guard_end() */
-	bool owes_more;          /* bytes came, and more are wanted before an answer */
-	struct http_rate pieces; /* small ones of bodies; made with the first */
+	bool owes_more;          /* bytes came, but more are needed for an answer */
+	struct http_rate pieces; /* rate of small pieces of bodies; set up with the first */
 
 	union conn_addr dest;
 	struct net_client client; /* both ends */
 	struct tls_conn *tls;
-	struct leaf *leaf; /* that the handshake waits for */
-	struct host host;  /* TLS: whom the client meant; n is 0 for plain connections */
+	struct leaf *leaf; /* leaf that the handshake waits for */
+	struct host host;  /* TLS: host that the client meant; n is 0 for plain connections */
 
-	struct buf in; /* read, not used yet: usually nothing */
+	struct buf in; /* read but not used yet; usually empty */
 	struct buf out;
-	size_t kept;    /* bytes for the room that wait elsewhere, by the stage's word */
-	size_t unread;  /* both, as counted in the gateway's */
+	size_t kept;    /* bytes for the room that the stage keeps elsewhere */
+	size_t unread;  /* pending output and kept, as counted in g->unread */
 	size_t dropped; /* bytes read and thrown away while closing */
 };
 
-/* Takes fd. Returns NULL when memory is out (fd is closed). */
+/* Take fd. Return NULL on failure; fd is closed then. */
 struct conn *conn_new(struct gateway *g, int fd, const union conn_addr *dest);
-/* Whose connection it is: the address of the room's own socket. */
+/* Record the client: the address of the socket in the room. */
 void conn_set_peer(struct conn *c, const union conn_addr *peer);
-/* For the end of an iteration, or of the program: ends it if it has not ended, and frees. */
+/* Free c at the end of an iteration or of the program; end it first if it has not ended. */
 void conn_free(struct conn *c);
 
 void conn_set_stage(struct conn *c, const struct stage *stage);
-/* Fires stage->expired after so long; USEC_INFINITY: never. Cheap: timers are moved lazily. */
+/* Call stage->expired after usec; USEC_INFINITY means never. Cheap: timers are moved lazily. */
 void conn_set_timeout(struct conn *c, uint64_t usec);
 
-/* Bytes read; 0: the peer has ended its side; -EAGAIN; other negative: the connection is broken. */
+/* Return the bytes read, 0 if the peer has ended its side, -EAGAIN, or another negative value if
+ * the connection is broken. */
 _warn_unused_ ssize_t conn_read(struct conn *c, void *p, size_t n);
-/* Whether reading is wanted. What waits inside already comes with the next iteration. */
+/* Say whether reading is wanted. Bytes that are already buffered are delivered in a later turn, not
+ * from within this call. */
 void conn_want_read(struct conn *c, bool want);
 /* Whether c may be read from now. */
 static inline bool conn_may_read(const struct conn *c)
 {
 	return c->want_read && !c->held && !c->dead;
 }
-/* Reads a portion with each call of read_once(), for as long as that says that there may be more,
- * but not for ever: then others are first. */
+/* Call read_once() for as long as it says that there may be more, but only a few times: then other
+ * connections get their turn. */
 void conn_read_turn(struct conn *c, bool (*read_once)(struct conn *c));
 /* Whether there may be more to read without the descriptor becoming readable. */
 bool conn_has_buffered(const struct conn *c);
-/* Puts bytes that were read, and are not used yet, back in front. Returns 0 or -ENOMEM. */
+/* Keep bytes that were read but not used, for the stage to use before it reads more. Return 0 or
+ * -errno. */
 _warn_unused_ int conn_unread(struct conn *c, struct str rest);
 
-/* Has c flushed when the iteration ends. Call it after adding to c->out. */
+/* Flush c when the iteration ends. Call this after adding to c->out. */
 void conn_mark(struct conn *c);
-/* Writes now what the peer takes. */
+/* Write as much as the peer takes now. */
 void conn_flush(struct conn *c);
-/* Bytes that the peer has not taken. */
+/* Return the number of bytes that the peer has not taken. */
 size_t conn_pending_out(const struct conn *c);
 
-/* Writes what is left, then closes. */
+/* Write pending output, then close. */
 void conn_end(struct conn *c);
-/* The same, but reads on for a while and drops it, so that the peer sees the answer and not a reset
- * because of what it was still sending. */
+/* Like conn_end(), but read and drop input for a while, so that the peer sees the answer and not a
+ * reset because of what it was still sending. */
 void conn_end_linger(struct conn *c);
-/* If its end says that what was sent is complete: from here on whatever ends c in another way
- * than conn_end(), even this program's death, is a reset. */
+/* For a connection whose end tells the peer that the data is complete: from here on every end other
+ * than conn_end() or conn_end_linger(), even this program's death, is a reset. */
 void conn_guard_end(struct conn *c);
-/* Closes now. */
+/* Close now. */
 void conn_close(struct conn *c);
-/* Closes now so that the peer knows that it was cut off: no close_notify, and a reset. */
+/* Close now with a reset and without close_notify, so that the peer knows that it was cut off. */
 void conn_abort(struct conn *c);
-/* The same, but what is already to be written reaches the peer before it. */
+/* Like conn_abort(), but pending output reaches the peer first. */
 void conn_cut(struct conn *c);
 
-/* "example.com (198.18.0.3:22)", "203.0.113.9:22", "[2001:db8::1]:22" into buffer. */
+/* Write the destination into buffer, like "example.com (198.18.0.3:22)", "203.0.113.9:22" or
+ * "[2001:db8::1]:22". */
 #define CONN_DEST_MAX 352
 struct str conn_dest_text(struct conn *c, char buffer[CONN_DEST_MAX]);
-/* The destination as a canonical host: an address literal. */
+/* Set ret to the destination as a canonical host: an address literal. */
 void conn_dest_host(const struct conn *c, struct host *ret);
-/* The name that stands for the destination address, if it is a synthetic one, else the address.
- */
+/* Set ret to the name that the destination address stands for if it is a synthetic one, else to the
+ * address. */
 void conn_dest_name(struct conn *c, struct host *ret);

@@ -36,7 +36,7 @@ static void forget(struct gateway *g, struct dns_logged *l)
 	free(l);
 }
 
-/* Whether the name is to be logged now; remembers it then. */
+/* Return whether the name is to be logged now, and remember it if so. */
 static bool is_news(struct gateway *g, struct str name)
 {
 	uint64_t now = loop_now(g->loop);
@@ -109,7 +109,8 @@ static void log_event(struct gateway *g, const struct dns_event *e)
 		      });
 }
 
-/* Adds the answer to one packet to out. Returns 1, 0: there is none, or negative. */
+/* Append the answer to one packet to out. Return 1, 0 if there is no answer, or a negative
+ * value. */
 static int respond(struct gateway *g, struct str packet, bool tcp, struct buf *out)
 {
 	struct dns_event e;
@@ -127,8 +128,8 @@ union control {
 	char bytes[CMSG_SPACE(sizeof(struct in6_pktinfo)) + CMSG_SPACE(sizeof(struct in_pktinfo))];
 };
 
-/* Turns the control data of what came into that of the answer: from the address that was asked.
- * False if it is not known. */
+/* Build the control data of the answer from that of the query, so that the answer is sent from the
+ * address that was asked. Return false if that address is not known. */
 static bool answer_from(struct msghdr *in, struct msghdr *out, union control *control)
 {
 	struct cmsghdr *cm, *made = &control->align;
@@ -165,7 +166,7 @@ static bool answer_from(struct msghdr *in, struct msghdr *out, union control *co
 	return false;
 }
 
-/* One query. Returns false if there is none now. */
+/* Answer one query. Return false if there is none now. */
 static bool answer_one(struct dns_socket *s)
 {
 	struct gateway *g = s->g;
@@ -196,7 +197,7 @@ static bool answer_one(struct dns_socket *s)
 		.msg_iov = &iov,
 		.msg_iovlen = 1,
 	};
-	/* One that cannot be sent is lost, as any datagram may be. */
+	/* An answer that cannot be sent is lost, like any datagram. */
 	if (answer_from(&in, &out, &made))
 		(void)sendmsg(s->fd, &out, MSG_DONTWAIT | MSG_NOSIGNAL);
 	return true;
@@ -209,7 +210,7 @@ static void on_next_second(struct loop_timer *timer)
 	loop_io_set(&s->io, EPOLLIN);
 }
 
-/* What comes beyond the rate stays in the socket's queue, and is lost when that is full. */
+/* Queries beyond the rate stay in the socket's queue, and are lost when that is full. */
 static bool within_rate(struct dns_socket *s)
 {
 	uint64_t now = loop_now(s->g->loop);
@@ -244,7 +245,7 @@ int dns_udp_add(struct gateway *g, struct dns_socket *s, int fd)
 	int one = 1, r = fd_set_nonblock(fd, true);
 
 	if (r >= 0) {
-		/* One of them fails: a socket has one family. */
+		/* One of these fails, because a socket has one family. */
 		(void)setsockopt(fd, IPPROTO_IP, IP_PKTINFO, &one, sizeof(one));
 		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, &one, sizeof(one));
 		r = loop_io_add(g->loop, &s->io, fd, EPOLLIN, on_udp);
@@ -270,7 +271,7 @@ void dns_udp_done(struct dns_socket *s)
 
 /* --- TCP (RFC 7766) --- */
 
-/* Answers one message with its two bytes of length in front. */
+/* Answer one message; the answer has its length in two bytes in front. */
 static int answer_tcp(struct conn *c, struct str packet)
 {
 	size_t before = buf_len(&c->out);
@@ -281,7 +282,7 @@ static int answer_tcp(struct conn *c, struct str packet)
 	if (r >= 0)
 		r = respond(c->g, packet, true, &c->out);
 	if (r <= 0)
-		return -EPROTO; /* what is no query at all ends the connection */
+		return -EPROTO; /* input that is not a query ends the connection */
 	at = buf_data(&c->out) + before;
 	n = buf_len(&c->out) - before - 2;
 	at[0] = (char)(n >> 8);
@@ -302,7 +303,7 @@ static void dns_tcp_feed(struct conn *c)
 		return;
 	}
 	buf_consume(&c->in, before - in.n);
-	/* Full: dns_tcp_drained() goes on. */
+	/* If the output is full, dns_tcp_drained() continues. */
 	conn_want_read(c, conn_pending_out(c) < TCP_OUT_HIGH);
 	if (conn_pending_out(c) > 0)
 		conn_mark(c);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Answers the room's DNS queries over UDP and TCP. Nothing is ever asked of anybody else. */
+/* Answers the room's DNS queries over UDP and TCP. No other server is ever asked. */
 
 #include "base/str.h"
 #include "loop/loop.h"
@@ -10,7 +10,7 @@ struct conn;
 struct dns_logged;
 
 struct dns_socket {
-	struct gateway *g; /* NULL: not there */
+	struct gateway *g; /* NULL: not in use */
 	int fd;
 	struct loop_io io;
 	struct loop_timer timer;
@@ -18,7 +18,7 @@ struct dns_socket {
 	unsigned n;
 };
 
-/* Which names were logged lately. */
+/* The names that were logged lately. */
 struct dns_log {
 	struct dns_logged *by_name; /* hash, the oldest first */
 	unsigned n;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: what a connection is, is decided by its first bytes and not by its port, so
- * TLS and HTTP work on any port; only if port and protocol contradict each other (TLS on 80,
- * plain HTTP on 443) the connection is refused, because somebody is confused or probing. A protocol
- * in which the server speaks first (SSH, SMTP, databases) is recognised by silence.
+/* Theory of operation: the first bytes of a connection decide what it is, not its port, so TLS and
+ * HTTP work on any port. Only if port and protocol contradict each other (TLS on 80, plain HTTP on
+ * 443) is the connection refused, because the client is confused or probing. A protocol in which
+ * the server speaks first (SSH, SMTP, databases) is recognised by the client's silence.
  *
- * The first byte is looked at without taking it, so that TLS gets all its bytes from the socket.
+ * The first byte is peeked at and not taken, so that TLS gets all its bytes from the socket.
  *
  * The ports of DNS are an exception: 53 is answered here, 853 is closed, so that no resolver
  * outside is ever reached. */
@@ -54,8 +54,8 @@ static void identify_expired(struct conn *c)
 				  : "client waits for the server to speak first");
 }
 
-/* Whoever waits for a server that speaks first may give up before we do. Web clients open
- * connections ahead of need and close them unused: that is not worth a line. */
+/* A client that waits for the server to speak first may give up before we do. Web clients open
+ * connections ahead of need and close them unused: that is not worth a line in the log. */
 static void gone(struct conn *c)
 {
 	if (c->port == 80 || c->port == 443)
@@ -164,8 +164,8 @@ static const struct stage identify_stage = {
 
 /* --- handshake --- */
 
-/* The name that the client sent. False if it sent none, or what is no name: an address there would
- * say in the log where the room claims to go. */
+/* Get the name that the client sent. Return false if it sent none or something that is not a name:
+ * with an address there, the log would show where the room claims to go. */
 static bool entry_sni_name(const struct conn *c, struct host *ret)
 {
 	return host_parse(tls_conn_sni(c->tls), ret) == 0 && ret->kind == HOST_NAME;
@@ -188,8 +188,9 @@ static void handshake_failed(struct conn *c, const char *why)
 	conn_close(c);
 }
 
-/* Whom the client means: the name that it sent, or the address that it connected to if it sent
- * none: it is told what is wrong by an answer then, not by a broken handshake. */
+/* Find the host that the client means: the name that it sent, or the address that it connected to
+ * if it sent none. Without a name, the client learns what is wrong from an answer, not from a
+ * broken handshake. */
 static bool find_host(struct conn *c)
 {
 	if (tls_conn_sni(c->tls).n == 0) {
@@ -199,8 +200,8 @@ static bool find_host(struct conn *c)
 	return entry_sni_name(c, &c->host);
 }
 
-/* A tunnel is judged by the name alone, so the name has to be there, and the one that counts.
- * Returns false if the handshake is to fail. */
+/* A tunnel is judged by its name alone, so the ClientHello must have a name, and it must be the
+ * real one. Return false if the handshake is to fail. */
 static bool take_tunnel(struct conn *c)
 {
 	struct str taken = tls_conn_taken(c->tls);
@@ -217,7 +218,7 @@ static bool take_tunnel(struct conn *c)
 	return true;
 }
 
-/* Goes on as the broker has said. Returns whether the handshake does. */
+/* Do what the broker has decided. Return whether the handshake goes on. */
 static bool take_leaf(struct conn *c, const struct leaf *leaf)
 {
 	enum net_mode mode = leaf ? leaf->mode : NET_MODE_END;
@@ -238,7 +239,7 @@ static bool take_leaf(struct conn *c, const struct leaf *leaf)
 	return true;
 }
 
-/* Asks how to go on. Returns whether the handshake can do so now. */
+/* Ask the broker how to go on. Return whether the handshake can go on now. */
 static bool want_leaf(struct conn *c)
 {
 	const struct leaf *leaf = NULL;

@@ -22,7 +22,7 @@ static void put(struct gateway *g, const struct net_event *e)
 	gateway_touch(g);
 }
 
-/* A new second: says how many of the last one were not logged. */
+/* If a second is over, begin a new one and log how many events were dropped. */
 static void roll(struct gateway *g, uint64_t now)
 {
 	struct event_log *log = &g->events;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Tells the broker what is to be logged. A room cannot fill a log with it: beyond a rate, events
- * are counted instead, and the count is logged. */
+/* Sends events to the broker, to be logged. A room cannot fill the log with them: events beyond a
+ * rate are only counted, and the count is logged. */
 
 #include "ipc/netchan.h"
 
@@ -14,16 +14,17 @@ struct event_log {
 	uint64_t dropped;
 };
 
-/* Long texts are cut. */
+/* Send e. Long texts are truncated. */
 void event_send(struct gateway *g, const struct net_event *e);
-/* An event of a connection: a is its destination as text ("name (198.18.0.3:22)"), b is why. */
+/* Send an event about a connection: its a is the destination as text ("name (198.18.0.3:22)"), its
+ * b is why. */
 void event_send_conn(struct conn *c, enum net_event_kind kind, uint16_t status, const char *why);
 
-/* NET_EVENT_MALFORMED with what is known of the request; status: what it is answered, 0: nothing.
- */
+/* Send NET_EVENT_MALFORMED with what is known of the request. status is that of the answer, or 0 if
+ * there is no answer. */
 struct http_head;
 void event_malformed(
 	struct conn *c, const struct http_head *head, unsigned status, const char *why);
-/* The event that request_judge() has asked for. */
+/* Send the event that request_judge() has put into r. */
 struct request;
 void event_refused(struct conn *c, const struct http_head *head, const struct request *r);

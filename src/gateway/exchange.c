@@ -122,8 +122,8 @@ static void exchange_on_interim(
 	conn_mark(x->c);
 }
 
-/* How the body goes to the room (RFC 9112 6.3). A HEAD is told the length all the same: it is that
- * of the answer to a GET. */
+/* Choose how the body is framed for the room (RFC 9112 6.3). The answer to a HEAD has a length all
+ * the same: that of the answer to a GET. */
 static void exchange_frame_body(
 	struct exchange *x, const struct net_response *m, struct http_head *head)
 {

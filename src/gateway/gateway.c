@@ -19,9 +19,9 @@
 #include <utlist.h>
 
 enum {
-	/* Everything that can wait for the broker: what connections may still add after reading has
-	 * stopped (a head each is read at most, and that is bounded by broker_high), and the small
-	 * frames of all streams. */
+	/* All that can be pending for the broker: what connections may still add after reading has
+	 * stopped (at most one head each, and that is bounded by broker_high), and the small frames
+	 * of all streams. */
 	BROKER_OUT_MAX = 4 * 1024 * 1024,
 	SUPERVISOR_OUT_MAX = 64 * 1024,
 };
@@ -60,7 +60,7 @@ void gateway_more_frames(struct gateway *g)
 	loop_defer(g->loop, &g->frames, run_frames);
 }
 
-/* Answers that are complete lie here alone, and the broker no longer counts them. */
+/* Complete answers are kept only here, and the broker no longer counts them, so limit them here. */
 static void bound_unread(struct gateway *g)
 {
 	while (g->unread > g->limits->unread) {
@@ -88,7 +88,7 @@ static void run_turn(struct loop_job *job)
 	uint64_t turn = ++g->turn_n;
 
 	g->turning = true;
-	/* What gets marked from here on comes with the next iteration. */
+	/* Connections that are marked from here on are handled in the next iteration. */
 	while (g->dirty && g->dirty->marked < turn) {
 		struct conn *c = g->dirty;
 		bool again = c->again;
@@ -125,7 +125,7 @@ static int take_listeners(struct gateway *g, struct chan_frame *f)
 	if (g->tcp[0].g || g->tcp[1].g || !helper_get_listeners(f, &m, fds))
 		return -EPROTO;
 	r = listener_set_own(g, m.own);
-	/* Each takes its descriptor; after a failure the rest is closed. */
+	/* Each call takes its descriptor. After a failure the remaining descriptors are closed. */
 	for (unsigned i = 0; i < HELPER_SOCKETS; i++) {
 		if (fds[i] < 0)
 			continue;
@@ -170,7 +170,7 @@ static void on_rest(struct loop_timer *t)
 
 void gateway_rest(struct gateway *g)
 {
-	/* Without it everything works as well. */
+	/* If this fails, everything works as well. */
 	if (!g->rest.loop)
 		(void)!loop_timer_set(g->loop, &g->rest, loop_now(g->loop) + REST_USEC, on_rest);
 }
@@ -234,7 +234,7 @@ int gateway_run(struct gateway *g, struct cloche_err *err)
 	if (r >= 0)
 		r = chan_flush_wait(&g->supervisor, -1);
 	if (r == -EPIPE)
-		return 0; /* it is gone already */
+		return 0; /* the supervisor is gone already */
 	if (r < 0)
 		return err_sys(err, -r, "write to the supervisor");
 	rest_memory(); /* most of what the start has touched is not needed again */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The face of a sandboxed network towards its room: accepts captured connections, answers DNS, ends
- * the room's TLS, parses what the room sends, and asks the broker for everything. Holds no secret
- * and no policy, and makes no connection of its own. */
+/* The side of a sandboxed network that faces its room. The gateway accepts captured connections,
+ * answers DNS, terminates the room's TLS, parses what the room sends, and asks the broker for
+ * everything. It holds no secret and no policy, and makes no connection of its own. */
 
 #include "base/err.h"
 #include "gateway/limits.h"
@@ -18,7 +18,8 @@ struct gateway_config {
  * Returns 0 or sets err. */
 _warn_unused_ int gateway_new(
 	const struct gateway_config *config, struct gateway **ret, struct cloche_err *err);
-/* Tells the supervisor that we serve, and runs until it or the broker goes away: 0; or sets err. */
+/* Tell the supervisor that the gateway is ready, and run until the supervisor or the broker goes
+ * away. Return 0 or set err. */
 _warn_unused_ int gateway_run(struct gateway *g, struct cloche_err *err);
 struct gateway *gateway_free(struct gateway *g);
 DEFINE_CLEANUP(struct gateway, gateway_free)

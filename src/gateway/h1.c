@@ -8,9 +8,9 @@
  *	idle --first byte--> HEAD --parsed, judged--> BODY --complete--> DONE
  *
  * Reading stops while the request is DONE (so pipelining is one request deep), while the broker
- * gives no window, and while the broker is behind as a whole. So what stands behind the request for
- * a WebSocket is not looked at before the answer is known: frames it is only after a 101, else the
- * next request. */
+ * gives no window, and while the broker is behind as a whole. So bytes that follow a request for a
+ * WebSocket are not looked at before the answer is known: after a 101 they are frames, otherwise
+ * they are the next request. */
 #include "gateway/h1.h"
 #include "base/clock.h"
 #include "gateway/event.h"
@@ -22,7 +22,8 @@
 #include <errno.h>
 
 enum {
-	/* No next request of a pipeline is begun while so much of earlier answers is not taken. */
+	/* The next request of a pipeline is not begun while the client has not taken this much of
+	 * earlier answers. */
 	OUT_HIGH = 64 * 1024,
 	OUT_LOW = 16 * 1024,
 };
@@ -97,7 +98,7 @@ void h1_pool_done(struct gateway *g)
 
 /* --- deadlines --- */
 
-/* Whether the client has to send something before anything goes on. */
+/* Whether the exchange waits for the client to send more of the body. */
 static bool waits_for_body(const struct h1 *h)
 {
 	return h->request == H1_REQUEST_BODY && !h->x.answered && !h->x.wait_continue &&
@@ -110,7 +111,7 @@ void h1_arm(struct h1 *h)
 	uint64_t now = loop_now(c->g->loop), end;
 
 	if (h->request == H1_REQUEST_HEAD)
-		return; /* absolute, set with the first byte */
+		return; /* set with the first byte, does not move */
 	end = exchange_deadline(&h->x, waits_for_body(h), c->g->limits->stream_idle_usec);
 	conn_set_timeout(c, end > now ? end - now : 0);
 }
@@ -148,7 +149,7 @@ void h1_response_done(struct h1 *h)
 	bool complete = h->request == H1_REQUEST_DONE;
 
 	h->x.answered = true;
-	if (!complete) { /* it was answered before it was read: the rest is dropped */
+	if (!complete) { /* answered before it was read: the rest is dropped */
 		conn_end_linger(c);
 		return;
 	}
@@ -171,7 +172,7 @@ static void h1_refuse(struct h1 *h, const struct answer *a)
 	struct answer full = *a;
 
 	/* An answer to a request whose body is still to come ends the connection: the body is not
-	 * read, so nobody can know where the next request starts. */
+	 * read, so the start of the next request is not known. */
 	full.close = a->close || !h->keep || h->request != H1_REQUEST_DONE;
 	full.http10 = h->http10;
 	full.to_head = h->x.to_head;
@@ -270,7 +271,7 @@ static void body_broken(struct h1 *h, uint16_t status, const char *code, const c
 		   });
 }
 
-/* Whether the client may send a piece of n bytes of a body that goes on. */
+/* Whether the client may send n bytes as one piece of a body that is not complete yet. */
 static bool piece_take(struct conn *c, size_t n)
 {
 	if (n >= HTTP_PIECE_MIN)
@@ -295,7 +296,7 @@ static void feed_body(struct h1 *h, struct str *in)
 	size_t before = piece.n;
 	enum http_body_result r;
 
-	if (most == 0) { /* h1_credit() goes on */
+	if (most == 0) { /* h1_on_credit() resumes reading */
 		conn_want_read(h->x.c, false);
 		h1_arm(h);
 		return;
@@ -313,7 +314,7 @@ static void feed_body(struct h1 *h, struct str *in)
 		return;
 	}
 	if (data.n > 0) {
-		h->x.wait_continue = false; /* it does not wait */
+		h->x.wait_continue = false; /* the client does not wait for it */
 		stream_send_data(&h->x.stream, data);
 	}
 	if (http_body_is_done(&h->body))
@@ -364,7 +365,7 @@ static void on_eof(struct conn *c)
 		conn_close(c);
 }
 
-/* One portion of input. Returns whether there may be more. */
+/* Read and use one portion of input. Return whether there may be more. */
 static bool h1_read_once(struct conn *c)
 {
 	struct gateway *g = c->g;

@@ -25,18 +25,18 @@ struct h1 {
 
 	bool keep; /* the connection may be used again after this exchange */
 	bool http10;
-	bool websocket; /* is asked for */
+	bool websocket; /* the request asks for one */
 };
 
 extern const struct exchange_ops h1_exchange_ops;
 
-/* Sets the deadline for what is waited for now. */
+/* Set the deadline for what the exchange waits for now. */
 void h1_arm(struct h1 *h);
-/* The exchange cannot be finished: an answer if none was begun, else the connection is cut. */
+/* The exchange cannot be finished: send `a` if no answer was begun, else abort the connection. */
 void h1_fail(struct h1 *h, const struct answer *a);
-/* The response is complete: the next request, or the end. h may be gone after it. */
+/* The response is complete: go on with the next request, or end the connection. May free h. */
 void h1_response_done(struct h1 *h);
-/* The connection has become something else, which has the stream: sets h free. */
+/* Free h: the connection has become something else, which now owns the stream. */
 void h1_leave(struct h1 *h);
-/* What the response of this exchange has left in the output has shrunk. */
+/* Some output of this response was taken or dropped: give the broker credit. */
 void h1_response_drained(struct h1 *h);

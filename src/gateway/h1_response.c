@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: the broker's frames become an HTTP/1.1 message. Every byte is in the
- * connection's output within the iteration in which it came, and on its way at the iteration's end.
- * How much can wait there is bounded by the window that the broker has: it gets credit for what the
- * client has taken. A response that breaks off is never ended properly: the client gets what came
- * of it, and must see that it is incomplete. */
+/* Theory of operation: the broker's frames become an HTTP/1.1 message. Every byte is added to the
+ * connection's output in the iteration in which it came, and is sent at the end of it. The broker's
+ * window bounds how much output can be pending: the broker gets credit for what the client has
+ * taken. A response that breaks off is never ended properly: the client gets what came of it, and
+ * must see that it is incomplete. */
 #include "base/clock.h"
 #include "gateway/h1_exchange.h"
 #include "gateway/state.h"
@@ -24,7 +24,7 @@ static struct h1 *h1_of(struct exchange *x)
 	return container_of(x, struct h1, x);
 }
 
-/* An HTTP/1.0 client does not know what they are (RFC 9110 15.2). */
+/* HTTP/1.0 clients do not know interim responses (RFC 9110 15.2). */
 static bool h1_write_interim(struct exchange *x, struct http_head *head)
 {
 	if (h1_of(x)->http10 || h1_write_response(&x->c->out, head, 0, NULL) >= 0)
@@ -74,7 +74,7 @@ static bool h1_upgrade(struct exchange *x, const struct net_response *m, struct 
 		h1_become_websocket(h, m, fields);
 		return true;
 	}
-	/* Nothing is to come of it, and what follows is another request. */
+	/* There will be no WebSocket, and what follows is another request. */
 	stream_send_end(&x->stream, NULL);
 	return false;
 }
@@ -91,7 +91,8 @@ static bool h1_write_head(struct exchange *x, const struct net_response *m, stru
 		h->keep = false;
 		conn_guard_end(x->c);
 	}
-	/* With a body still to come the connection may have to be closed in the middle of it. */
+	/* If the request's body is still to come, the connection may have to be closed in the
+	 * middle of it. */
 	if (m->close || h->request != H1_REQUEST_DONE)
 		h->keep = false;
 	flags = !h->keep ? H1_W_CLOSE : h->http10 ? H1_W_KEEP_ALIVE : 0;
@@ -106,7 +107,7 @@ static void h1_on_data(struct exchange *x, struct str bytes)
 	char *room;
 	int r = 0;
 
-	/* Of a large body more comes at once: growing step by step would copy it each time. */
+	/* More of a large body comes at once: growing step by step would copy it each time. */
 	if (bytes.n >= BULK && buf_len(&c->out) == 0 && buf_reserve(&c->out, BULK_OUT, &room) < 0) {
 		conn_abort(c);
 		return;
@@ -117,7 +118,7 @@ static void h1_on_data(struct exchange *x, struct str bytes)
 	}
 	if (x->framing == HTTP_BODY_CHUNKED)
 		r = h1_write_chunk(&c->out, bytes);
-	else if (x->framing != HTTP_BODY_NONE) /* the answer to a HEAD: nothing of it goes out */
+	else if (x->framing != HTTP_BODY_NONE) /* NONE: the answer to a HEAD, for example */
 		r = buf_add_str(&c->out, bytes);
 	if (r < 0) {
 		conn_abort(c);
@@ -130,7 +131,7 @@ static void h1_on_data(struct exchange *x, struct str bytes)
 		conn_mark(c);
 }
 
-/* Only for a client that has said that it reads them (RFC 9110 6.5.1). */
+/* Write trailers only for a client that has said that it reads them (RFC 9110 6.5.1). */
 static int h1_write_trailers(struct h1 *h, uint16_t n, struct wire_in *fields)
 {
 	struct http_fields *trailers = &h->x.c->g->answer.fields;

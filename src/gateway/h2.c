@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: bytes that were read go into the protocol's engine (http/h2.h) at once,
- * which tells the exchanges (h2_stream.c); what is to be sent is taken out of it once an iteration,
- * right before the connection is written. Nothing ends the connection while the engine runs: that
- * is looked at afterwards (settle).
+/* Theory of operation: bytes that were read go into the protocol's engine (http/h2.h) at once, and
+ * it calls the exchanges (h2_stream.c). Output is taken from the engine once per iteration, right
+ * before the connection is written. Nothing ends the connection while the engine runs: settle()
+ * checks for that afterwards.
  *
- * Each exchange has a deadline of its own. The connection's timer stands at or before the soonest
- * of them; when it fires all are looked at. Without exchanges it is the idle timer. */
+ * Each exchange has a deadline of its own. The connection's timer fires at or before the earliest
+ * of them; then all exchanges are checked. Without exchanges it is the idle timer. */
 #include "gateway/h2.h"
 #include "base/clock.h"
 #include "gateway/event.h"
@@ -21,7 +21,7 @@ enum {
 
 static const struct stage h2_stage;
 
-/* Why it ended, for the log. */
+/* Log why the connection ended. */
 static void event_ended(struct h2_conn *on)
 {
 	struct conn *c = on->c;
@@ -42,7 +42,7 @@ static void event_ended(struct h2_conn *on)
 	event_send(c->g, &e);
 }
 
-/* Without exchanges: idle, or the first of them is on its way. */
+/* There are no exchanges: the connection is idle, or the head of the first is on its way. */
 static void set_idle_timer(struct h2_conn *on)
 {
 	struct conn *c = on->c;
@@ -69,8 +69,8 @@ static void set_timer(struct h2_conn *on)
 		conn_set_timeout(c, on->soonest > now ? on->soonest - now : 0);
 }
 
-/* After the engine has run (r: what it said): ends the connection if it has to, else sets its
- * timer. */
+/* Call this after the engine has run and has returned r: end the connection if necessary, else set
+ * its timer. */
 static void settle(struct h2_conn *on, int r)
 {
 	struct conn *c = on->c;
@@ -90,7 +90,8 @@ static void settle(struct h2_conn *on, int r)
 
 /* --- output --- */
 
-/* Resets the streams whose last bytes have gone. */
+/* Reset the streams that are to be cut and whose last bytes were sent. Return whether there were
+ * any. */
 static bool reset_cuts(struct h2_conn *on)
 {
 	struct h2_exchange *x, *next;
@@ -120,7 +121,7 @@ static void h2_fill(struct conn *c)
 
 /* --- input --- */
 
-/* One portion. Returns whether there may be more. */
+/* Read and handle one portion. Return whether there may be more. */
 static bool h2_read_once(struct conn *c)
 {
 	struct h2_conn *on = c->state;
@@ -174,7 +175,7 @@ static void h2_expired(struct conn *c)
 	set_timer(on);
 }
 
-/* Says goodbye, as far as there is something to say. */
+/* Send GOAWAY, if that can still be sent. */
 static void h2_stage_end(struct conn *c)
 {
 	struct h2_conn *on = c->state;
@@ -213,7 +214,7 @@ static struct h2_conn *conn_state_new(struct conn *c)
 		.on = &handlers,
 		.arg = on,
 		.stream_window = NET_WINDOW,
-		/* One upload that stands still stops no other. */
+		/* A stalled upload must not stop the others. */
 		.window = H2_STREAMS_MAX * NET_WINDOW,
 	};
 

@@ -5,5 +5,5 @@
 
 #include "gateway/conn.h"
 
-/* After a handshake that has chosen it. */
+/* Call this after a handshake that has chosen HTTP/2. */
 void h2_start(struct conn *c);

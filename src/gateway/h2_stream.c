@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: windows run through. The room may have as many bytes of a request under way
- * as the broker takes of it, and gets what the broker gives back; so nothing of a request is ever
- * kept here. Of a response a window's worth is kept at most, and the broker gets back what has been
- * given to the connection's output, which stops if the room does not read.
+/* Theory of operation: flow control is passed through. The room may have as many bytes of a request
+ * under way as the broker's window allows, and gets credit when the broker gives credit, so no part
+ * of a request is ever kept here. At most a window's worth of a response is kept. The broker gets
+ * credit for what was moved to the connection's output, which stops if the room does not read.
  *
- * The two sides of an exchange end on their own: the room's stream may be over (its answer had no
+ * The two sides of an exchange end independently: the room's stream may be over (its answer had no
  * body) before the broker has said so. A response that breaks off is never ended properly: what
- * came of it goes out, then the stream is reset. */
+ * came of it is sent, then the stream is reset. */
 #include "base/clock.h"
 #include "gateway/event.h"
 #include "gateway/h2_exchange.h"
@@ -18,12 +18,12 @@
 #include <utlist.h>
 
 enum {
-	/* Heads are small on the wire and large for the broker: a room that sends many at once
-	 * does not fill the channel with them. */
+	/* Heads are small on the wire and large for the broker. A room that sends many at once must
+	 * not fill the channel with them. */
 	BROKER_FULL = 1024 * 1024,
-	/* Those included that only the broker has to end. */
+	/* Including those that only the broker still has to end. */
 	EXCHANGES_MAX = 2 * H2_STREAMS_MAX,
-	/* Of a request that was answered before its end, see h2_exchange_end_response(). */
+	/* Bytes of a request that was answered before its end: see h2_exchange_end_response(). */
 	DROPPED_MAX = 16 * 1024 * 1024,
 };
 
@@ -48,7 +48,7 @@ static struct h2_exchange *h2_exchange_new(struct h2_conn *on, struct h2_stream 
 	return x;
 }
 
-/* Nothing more of the answer's body goes out. */
+/* Drop the rest of the answer's body. */
 static void h2_exchange_drop_out(struct h2_exchange *x)
 {
 	x->common.c->kept -= buf_len(&x->out);
@@ -74,7 +74,6 @@ void h2_exchange_reset(struct h2_exchange *x, enum h2_error error)
 	h2_exchange_free(x);
 }
 
-/* Nobody has anything to say on it any more. */
 static void h2_exchange_free_if_over(struct h2_exchange *x)
 {
 	if (!x->st && !x->common.stream.g)
@@ -83,8 +82,8 @@ static void h2_exchange_free_if_over(struct h2_exchange *x)
 
 /* --- deadlines --- */
 
-/* Whether the client has to send something before anything goes on. Who makes a gRPC call may have
- * nothing to say for as long as it likes. */
+/* Whether the exchange waits for the client to send more of the body. In a gRPC call the client may
+ * be silent for as long as it likes. */
 static bool h2_exchange_waits(const struct h2_exchange *x)
 {
 	return x->st && !x->complete && !x->common.answered && !x->common.wait_continue &&
@@ -111,20 +110,20 @@ static int h2_exchange_release_end(struct h2_exchange *x, const struct http_fiel
 	return h2_end(x->st, trailers);
 }
 
-/* A gRPC call is over when its status has come, whatever the client still says. */
+/* A gRPC call is over when its status has come, whatever the client is still sending. */
 static int h2_exchange_end_response(struct h2_exchange *x, const struct http_fields *trailers)
 {
 	if (x->complete || x->is_grpc || (trailers && trailers->n > 0))
 		return h2_exchange_release_end(x, trailers);
 	x->holds = true;
 	stream_close(&x->common.stream, NET_RESET_CANCELLED);
-	/* The broker gives nothing back of it any more. */
+	/* The broker gives no more credit for the request. */
 	h2_consume(x->st, x->held);
 	x->held = 0;
 	return 0;
 }
 
-/* What nobody wants. */
+/* Drop n bytes of the request that are not needed any more. */
 static void h2_exchange_drop(struct h2_exchange *x, size_t n)
 {
 	h2_consume(x->st, n);
@@ -139,7 +138,7 @@ static void h2_exchange_drop(struct h2_exchange *x, size_t n)
 
 /* --- answers of our own --- */
 
-/* x may be gone after it. */
+/* May free x. */
 static void h2_exchange_refuse(struct h2_exchange *x, const struct answer *a)
 {
 	struct http_head *head = &x->common.c->g->answer;
@@ -163,7 +162,7 @@ static void h2_exchange_refuse(struct h2_exchange *x, const struct answer *a)
 		h2_exchange_arm(x);
 }
 
-/* The exchange cannot be finished. x may be gone after it. */
+/* The exchange cannot be finished. May free x. */
 static void h2_exchange_fail(struct h2_exchange *x, const struct answer *a)
 {
 	if (!x->st) {
@@ -257,15 +256,15 @@ void h2_exchange_data(void *arg, struct h2_stream *st, struct str bytes)
 	struct h2_exchange *x = h2_stream_user(st);
 
 	(void)arg;
-	if (!x->common.stream.g || x->common.stream.sent_end) { /* nobody wants it */
+	if (!x->common.stream.g || x->common.stream.sent_end) {
 		h2_exchange_drop(x, bytes.n);
 		return;
 	}
-	if (bytes.n > x->common.stream.send_window) { /* the windows are the same: it cannot be */
+	if (bytes.n > x->common.stream.send_window) { /* cannot happen: the windows are the same */
 		h2_exchange_reset(x, H2_FLOW_CONTROL_ERROR);
 		return;
 	}
-	x->common.wait_continue = false; /* it does not wait */
+	x->common.wait_continue = false; /* the client does not wait for it */
 	x->common.window_bytes += bytes.n;
 	x->held += (uint32_t)bytes.n;
 	while (bytes.n > 0) {
@@ -284,7 +283,7 @@ void h2_exchange_end(void *arg, struct h2_stream *st, struct http_fields *traile
 	(void)arg;
 	x->complete = true;
 	x->common.wait_continue = false;
-	/* A body of known length goes on without: nobody was told that they come. */
+	/* If the body's length is known, drop trailers: the broker was not told that they come. */
 	if (x->common.stream.g && !x->common.stream.sent_end)
 		stream_send_end(&x->common.stream, x->body == NET_BODY_STREAM ? trailers : NULL);
 	if (x->holds && h2_exchange_release_end(x, NULL) < 0)
@@ -357,7 +356,7 @@ static void h2_exchange_answer_data(struct exchange *shared, struct str bytes)
 {
 	struct h2_exchange *x = h2_exchange_of(shared);
 
-	if (!x->st || x->common.framing == HTTP_BODY_NONE) { /* nothing of it goes out */
+	if (!x->st || x->common.framing == HTTP_BODY_NONE) { /* the body is dropped */
 		stream_passed_on(&shared->stream, 0);
 		return;
 	}

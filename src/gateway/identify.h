@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Tells from the first bytes of a connection what it speaks. Pure. */
+/* Finds out from the first bytes of a connection which protocol it speaks. Pure. */
 
 #include "base/str.h"
 

@@ -8,8 +8,8 @@
 #include <errno.h>
 #include <utlist.h>
 
-/* Leaves live for days; but what an origin speaks may change. That it does not speak HTTP/2, or
- * could not be asked, is looked at again sooner. */
+/* Certificates are valid for days, but what an origin speaks may change. If it did not speak
+ * HTTP/2, or could not be asked, ask again sooner. */
 #define AGE_MAX (10 * 60 * USEC_PER_SEC)
 #define AGE_MAX_LESS (60 * USEC_PER_SEC)
 
@@ -40,7 +40,8 @@ static void leaf_free(struct gateway *g, struct leaf *l)
 	free(l);
 }
 
-/* The oldest that nobody waits for goes. False if the broker owes us all of them. */
+/* Drop the least recently used leaf that the broker has answered. Return false if the cache is
+ * still full, because the broker has answered none. */
 static bool make_room(struct gateway *g)
 {
 	struct leaf *l, *next;

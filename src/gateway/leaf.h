@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* How TLS connections go on: a certificate and a mode, which the broker gives on demand by host,
- * port and what the client's ALPN offers; the least recently used go first. A connection whose
- * answer is on its way waits here. */
+/* A cache of leaves. A leaf says how TLS connections go on: a certificate and a mode, which the
+ * broker provides on demand by host, port and what the client's ALPN offers. The least recently
+ * used leaves are dropped first. Connections wait here until the broker has answered. */
 
 #include "base/hash.h"
 #include "ipc/netchan.h"
@@ -17,7 +17,7 @@ struct leaf {
 	struct leaf *prev, *next;             /* recent */
 	struct leaf *asked_prev, *asked_next; /* asked */
 	struct conn *waiting;
-	struct tls_leaf *cert; /* NULL for a tunnel, and while it is asked for */
+	struct tls_leaf *cert; /* NULL for a tunnel, and until the broker has answered */
 	enum net_mode mode;
 	bool known; /* the broker has answered */
 	uint32_t request;
@@ -29,18 +29,18 @@ struct leaf {
 struct leaf_cache {
 	struct leaf *by_key; /* hash */
 	struct leaf *recent; /* list, the most recently used last */
-	struct leaf *asked;  /* list: those that the broker owes us */
+	struct leaf *asked;  /* list: leaves that the broker has not answered yet */
 	unsigned n;
 	uint32_t next_request;
 };
 
-/* For c->host and c->port. 1: *ret (borrowed, gone with the next call) is known. 0:
- * entry_leaf_ready() will be called for c. Negative: it cannot be had. */
+/* Get the leaf for c->host and c->port. Return 1 with *ret set (borrowed, valid until the next
+ * call), 0 if entry_leaf_ready() will be called for c, or a negative value if there can be none. */
 _warn_unused_ int leaf_get(struct conn *c, unsigned offer, const struct leaf **ret);
-/* c does not wait any more; fine if it does not. */
+/* Stop c from waiting for a leaf. Does nothing if c does not wait. */
 void leaf_wait_cancel(struct conn *c);
-/* The broker's answer. False if it answers nothing that was asked. */
+/* Handle the broker's answer. Return false if it does not match a request. */
 bool leaf_on_cert(struct gateway *g, const struct net_cert *m);
-/* Whoever comes next asks again. */
+/* Drop all answers, so that the next connection asks the broker again. */
 void leaf_cache_forget(struct gateway *g);
 void leaf_cache_done(struct gateway *g);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Every bound that the gateway sets to a room, in one table. Bounds of one message are in
+/* Every limit that the gateway sets for a room, in one table. Limits of one message are in
  * http/limits.h, those of the channel to the broker in ipc/netchan.h. */
 
 #include <stddef.h>
@@ -9,12 +9,12 @@
 struct gateway_limits {
 	/* Connections from the room. */
 	unsigned connections;     /* at once */
-	unsigned accepts_per_sec; /* against floods only: more than a handshake each allows */
+	unsigned accepts_per_sec; /* against floods only: more than handshakes allow */
 
 	/* How long the room may take; microseconds. */
 	uint64_t first_byte_usec; /* until a connection says anything */
 	uint64_t hello_usec;      /* until its ClientHello is complete */
-	uint64_t handshake_usec;  /* until its handshake is, from the first byte on */
+	uint64_t handshake_usec;  /* from then until its handshake is complete */
 	uint64_t head_usec;       /* a request head, from its first byte on */
 	uint64_t idle_usec;       /* between requests */
 	uint64_t linger_usec;     /* to take the last answer, without progress */
@@ -26,12 +26,12 @@ struct gateway_limits {
 	uint64_t stream_idle_usec; /* neither side of an exchange sends anything */
 	size_t linger_bytes;       /* read and dropped before a connection is closed */
 
-	/* Reading from the room stops while more than this waits for the broker, and starts again
-	 * below the second. */
+	/* Reading from the room stops while more than broker_high bytes wait for the broker, and
+	 * resumes at broker_low. */
 	size_t broker_high, broker_low;
 
-	/* Bytes for the room that it does not take, of all connections together: above, the one
-	 * with the most of them is cut off. What the broker may have under way fits (bounds.c). */
+	/* Bytes of all connections that the room has not taken. Above this, the connection with the
+	 * most of them is aborted. What the broker may have under way fits in (broker/bounds.c). */
 	size_t unread;
 
 	unsigned leaves; /* certificates kept */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: if a limit is reached nothing is accepted any more, so that the room's
- * own connection attempts wait in its own queue; a timer or the end of a connection starts it
- * again. */
+/* Theory of operation: accepting stops when a limit is reached, so that the room's connection
+ * attempts wait in the room's own queue. A timer or the end of a connection resumes it. */
 #include "gateway/listener.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -115,7 +114,7 @@ static void take(struct gateway *g, int fd, const union conn_addr *peer)
 			return;
 		}
 	}
-	/* Nothing that we write waits for more: an event stream must not be delayed. */
+	/* Send output at once and do not wait for more: an event stream must not be delayed. */
 	fd_send_at_once(fd);
 	c = conn_new(g, fd, &dest);
 	if (!c)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Accepts captured connections on listeners that were made inside the room's network: the address
- * of the accepted socket is the one that the room meant. */
+/* Accepts captured connections on listeners that were made inside the room's network: the local
+ * address of the accepted socket is the destination that the room meant. */
 
 #include "base/str.h"
 #include "loop/loop.h"
@@ -9,7 +9,7 @@
 struct gateway;
 
 struct listener {
-	struct gateway *g; /* NULL: not there */
+	struct gateway *g; /* NULL: not in use */
 	int fd;
 	struct loop_io io;
 };
@@ -26,7 +26,7 @@ struct accept_rate {
 /* Takes fd. Returns 0 or -errno. */
 _warn_unused_ int listener_add(struct gateway *g, struct listener *l, int fd);
 void listener_done(struct listener *l);
-/* A connection has gone: accepts again if that was what stopped it. */
+/* A connection has ended: accept again if the limit of connections had stopped it. */
 void listener_resume(struct gateway *g);
 /* Reads "127.0.0.1:15001 [::1]:15001" into g->own. Returns 0 or -EINVAL. */
 _warn_unused_ int listener_set_own(struct gateway *g, struct str own);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation (INV-ONE-HOST): everything that says where a request goes has to say the
- * same: the name of the TLS handshake, the Host field, an absolute target (the parser has compared
- * that with Host), the scheme and the port. If they disagree somebody is fronting, and the
- * request is refused (RFC 9110 7.4) and never repaired. Whether the request is allowed is not asked
- * here. */
+/* Theory of operation (INV-ONE-HOST): everything that says where a request goes must agree: the
+ * name in the TLS handshake, the Host field, an absolute target (the parser has compared that with
+ * Host), the scheme and the port. If they disagree, the client is fronting, and the request is
+ * refused (RFC 9110 7.4) and never repaired. Whether the request is allowed is not decided here. */
 #include "gateway/request.h"
 #include "http/ws.h"
 
-/* In this order; the first that fits counts. */
+/* They are checked in this order; the first that applies counts. */
 static const struct request_refusal refuse_connect = {
 	.status = 403,
 	.event = NET_EVENT_CONNECT,
@@ -79,13 +78,13 @@ static const struct request_refusal refuse_handshake = {
 };
 
 /* "Upgrade: h2c" alone is an offer that a server may ignore (RFC 9110 7.8); clients send it
- * unasked. Any other is one that the client depends on. */
+ * unasked. Clients depend on any other upgrade. */
 static bool is_mere_offer(const struct http_head *h)
 {
 	return str_ieq(str_trim(http_fields_get(&h->fields, STR("Upgrade"))), STR("h2c"));
 }
 
-/* RFC 6455 4.1, as far as it is not the parser's business. */
+/* RFC 6455 4.1, as far as the parser has not checked it. */
 static bool is_handshake(const struct http_head *h)
 {
 	static const struct str key = {"sec-websocket-key", 17},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The one object that everything in this folder hangs on. */
+/* The central object of the gateway, which holds all its state. */
 
 #include "base/hash.h"
 #include "dns/synthetic.h"
@@ -38,35 +38,35 @@ struct gateway {
 	unsigned own_n;
 	struct accept_rate accepts;
 
-	struct conn *conns;        /* all of them */
-	unsigned conns_n, opening; /* of them, in a handshake */
+	struct conn *conns;        /* list */
+	unsigned conns_n, opening; /* connections in all, and in a handshake */
 	uint32_t next_conn;
 	uint64_t turn_n;
-	bool turning;       /* the turn runs: what it begins it also ends */
-	struct conn *dirty; /* to be looked at when the iteration ends */
+	bool turning;       /* run_turn() runs: gateway_touch() need not schedule it */
+	struct conn *dirty; /* to be flushed when the iteration ends */
 	struct conn *held;  /* not read from while the broker is behind */
 	struct conn *dead;  /* to be freed when the iteration ends */
-	size_t unread;      /* bytes that wait for the room to take them, of all connections */
+	size_t unread;      /* bytes of all connections that the room has not taken */
 
 	struct stream *streams; /* by number */
 	uint32_t next_stream;
 	struct h1 *pool; /* exchanges to use again */
 	unsigned pool_n;
 
-	struct http_head answer;       /* of the response that is being written */
+	struct http_head answer;       /* head of the response that is being written */
 	char scratch[GATEWAY_SCRATCH]; /* what was just read */
 };
 
-/* Asks for the work at the end of this iteration: connections that were marked are flushed, the
- * broker's channel is written, dead connections are freed. */
+/* Schedule the work at the end of this iteration: flush the marked connections, write the broker's
+ * channel, and free dead connections. */
 void gateway_touch(struct gateway *g);
-/* There is no connection: memory is given back if it stays so for a moment. */
+/* There is no connection: give memory back to the system if that lasts for a moment. */
 void gateway_rest(struct gateway *g);
 /* Ends gateway_run() with code and message (fixed text). */
 void gateway_fail(struct gateway *g, int code, const char *message);
-/* Whole frames of the broker are buffered: they are looked at in the next iteration. */
+/* Whole frames of the broker are buffered: handle them in the next iteration. */
 void gateway_more_frames(struct gateway *g);
-/* Whether the broker is behind; then c is not read from until it has caught up. */
+/* Return whether the broker is behind. If so, c is not read from until it has caught up. */
 bool gateway_hold(struct gateway *g, struct conn *c);
-/* Ends the run if a frame could not be sent to the broker. */
+/* End the run if r says that a frame could not be sent to the broker. */
 void gateway_sent(struct gateway *g, int r);

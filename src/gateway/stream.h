@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* One exchange with the broker: a request and its response, with a window each way. What speaks to
- * the room (HTTP/1 now) owns it and gets its frames. */
+/* One exchange with the broker: a request and its response, with a window each way. Its owner
+ * speaks to the room (HTTP/1, HTTP/2, a tunnel) and gets its frames. */
 
 #include "base/hash.h"
 #include "ipc/netchan.h"
@@ -28,31 +28,31 @@ struct stream {
 	uint32_t id;
 	uint32_t send_window;     /* bytes of DATA that we may send */
 	uint32_t recv_window;     /* bytes of DATA that may still come */
-	uint32_t recv_uncredited; /* came and have not been given back */
+	uint32_t recv_uncredited; /* bytes that came and were not credited */
 	bool sent_end, got_head, got_end;
 };
 
-/* Gives s its number and windows and sends OPEN up to its fields: add them, then call
- * stream_open_end(). m->stream is filled in. Returns 0 or -errno; nothing was begun then. */
+/* Give s its number and windows and send OPEN up to its fields: add them, then call
+ * stream_open_end(). m->stream is filled in. Return 0, or -errno with nothing begun. */
 _warn_unused_ int stream_open(struct gateway *g, struct stream *s, const struct stream_ops *ops,
 	struct net_open *m, struct net_fields_out *ret_fields);
 _warn_unused_ int stream_open_end(struct stream *s, struct net_fields_out *fields, bool has_body);
-/* bytes fits send_window and NET_MAX_DATA. */
+/* bytes must fit send_window and NET_MAX_DATA. */
 void stream_send_data(struct stream *s, struct str bytes);
-/* The same in place: where at most max bytes may be written, or NULL if the run ends. n of them
- * (perhaps none) are sent, within the window. */
+/* Like stream_send_data(), but in place: return where at most max bytes may be written, or NULL if
+ * the run ends. stream_commit_data() sends n of them (perhaps none), within the window. */
 char *stream_begin_data(struct stream *s, size_t max, size_t *ret_mark);
 void stream_commit_data(struct stream *s, size_t mark, size_t n);
 /* The request is complete. trailers may be NULL. */
 struct http_fields;
 void stream_send_end(struct stream *s, const struct http_fields *trailers);
-/* Of what came, all but `held` bytes have been passed on: gives the broker credit if it is
- * worth a frame. */
+/* All bytes that came but the last `held` were passed on: give the broker credit if it is worth a
+ * frame. */
 void stream_passed_on(struct stream *s, size_t held);
-/* An open stream gets another owner: `to` takes its place, and `from` is closed without a word.
- * Returns 0, or -ENOMEM: it is closed, and the broker was told. */
+/* Give an open stream another owner: `to` takes the place of `from`, which is closed without
+ * telling the broker. Return 0, or -ENOMEM with the stream closed and the broker told. */
 _warn_unused_ int stream_move(struct stream *from, struct stream *to, const struct stream_ops *ops);
-/* Closes; if it is not over, the broker is told why. Fine if it is not open. */
+/* Close the stream. If it is not over, tell the broker why. Does nothing if it is not open. */
 void stream_close(struct stream *s, enum net_reset why);
 /* Both directions have ended. */
 static inline bool stream_is_over(const struct stream *s)

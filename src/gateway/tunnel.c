@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: what the client sends is read only as far as the broker gives window, so
- * nothing waits here; what the broker sends stands in the connection's output, and the broker gets
- * credit for what the client has taken.
+/* Theory of operation: input from the client is read only as far as the broker's window allows, so
+ * it is never kept here. Data from the broker goes into the connection's output, and the broker
+ * gets credit for what the client has taken.
  *
- * The frames of a WebSocket are read in both directions and written anew (http/ws.h). Those of the
- * client because they come from the room; those of the broker, which has judged them, because a
- * close frame of ours may only stand between two of them. A close frame is the last that a side
- * sends: its direction ends with it.
+ * The frames of a WebSocket are parsed in both directions (http/ws.h). Those of the client are
+ * written anew, because they come from the room. Those of the broker, which has judged them, are
+ * passed on as they are, but followed, because a close frame of ours may only stand between two of
+ * them. A close frame is the last that a side sends: its direction ends with it.
  *
- * A tunnel begins with the client's ClientHello, which was read to know whom it means. It ends each
- * direction by itself, as TCP does. */
+ * A tunnel begins with the client's ClientHello, which was read to learn the host. Each direction
+ * ends by itself, as in TCP. */
 #include "gateway/tunnel.h"
 #include "gateway/event.h"
 #include "gateway/state.h"
@@ -18,7 +18,7 @@
 #include <errno.h>
 
 enum {
-	/* What a reader may have held back of earlier input, and gives with the next. */
+	/* What a reader may have kept of earlier input, and returns with the next. */
 	HELD_MAX = WS_HEAD_MAX + WS_CONTROL_MAX,
 	GOING_AWAY = 1001,
 };
@@ -47,7 +47,7 @@ static void rearm(struct conn *c)
 
 /* --- the end --- */
 
-/* Says why to the client of a WebSocket, where a frame of ours may stand now. */
+/* End the connection. Tell a WebSocket client why, if a close frame may be sent here. */
 static void say_close(struct tunnel *t, uint16_t code)
 {
 	struct conn *c = t->c;
@@ -112,7 +112,7 @@ static void on_eof(struct tunnel *t, bool clean)
 
 /* --- from the client --- */
 
-/* Bytes that may be read now without more coming of them than the broker takes. */
+/* Return how many bytes may be read now so that all that comes of them fits the broker's window. */
 static size_t may_read(const struct tunnel *t)
 {
 	size_t max = MIN((size_t)t->stream.send_window, (size_t)NET_MAX_DATA);
@@ -140,7 +140,7 @@ static bool pass_frames(struct tunnel *t, struct str in)
 	}
 	stream_commit_data(&t->stream, mark, (size_t)(to - first));
 	if (r == WS_CLOSED)
-		end_up(t); /* what stands behind it is nobody's */
+		end_up(t); /* what follows the close frame is dropped */
 	else if (r == WS_ERROR)
 		broken_frame(t);
 	return r == WS_MORE;
@@ -163,7 +163,7 @@ static bool tunnel_read_once(struct conn *c)
 	struct str waiting = str_prefix(buf_str(&c->in), max);
 	ssize_t n;
 
-	if (max == 0) { /* on_credit() goes on */
+	if (max == 0) { /* on_credit() resumes reading */
 		conn_want_read(c, false);
 		return false;
 	}
@@ -209,7 +209,8 @@ static void on_interim(struct stream *s, const struct net_response *m, struct wi
 {
 }
 
-/* An alert in plain, which a client takes before the handshake has begun (RFC 8446 6). */
+/* Send an alert in plain text, which a client accepts before the handshake has begun (RFC 8446
+ * 6). */
 static void refuse_tunnel(struct tunnel *t)
 {
 	static const char access_denied[] = {21, 3, 3, 0, 2, 2, 49};
@@ -231,7 +232,7 @@ static void on_head(struct stream *s, const struct net_response *m, struct wire_
 		return;
 	}
 	t->accepted = true;
-	conn_guard_end(t->c); /* nobody knows what its end means */
+	conn_guard_end(t->c); /* we cannot know what its end means */
 	rearm(t->c);
 	conn_want_read(t->c, true);
 }
@@ -260,7 +261,7 @@ static void on_data(struct stream *s, struct str bytes)
 	conn_mark(t->c);
 }
 
-/* The end of one direction, when all that came before it is out. */
+/* Also end the direction to the client when all that came before its end was written. */
 static void tunnel_drained(struct conn *c)
 {
 	struct tunnel *t = c->state;

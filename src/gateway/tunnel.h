@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The stages of a connection that is HTTP no more: bytes go both ways, at the pace of whoever takes
- * them. Of a WebSocket they are frames that are judged; of a tunnel they are the client's own TLS,
- * into which nobody looks. */
+/* The stages of a connection that no longer speaks HTTP: bytes go both ways, at the receiver's
+ * pace. In a WebSocket they are frames, which are judged. In a tunnel they are the client's own
+ * TLS, which is not looked into. */
 
 #include "gateway/conn.h"
 #include "gateway/stream.h"
 
-/* The broker has answered 101 on s, and the answer stands in c->out: from now on c is a WebSocket.
- * s is taken over (its owner may go); the state that c had is left to the caller, who sets it free
- * first. Returns 0, or -ENOMEM with nothing changed. */
+/* The broker has answered 101 on s, and the answer is in c->out: make c a WebSocket. Takes s over
+ * (its owner may go) and replaces c->state, which the caller frees afterwards. Return 0, or -ENOMEM
+ * with c unchanged; s may be closed then. */
 _warn_unused_ int tunnel_websocket(struct conn *c, struct stream *s);
 
-/* Asks the broker for a tunnel to c->host and c->port. taken: what the client has sent so far; it
- * is copied, and TLS of our own, if any, goes. The connection may be gone after it. */
+/* Ask the broker for a tunnel to c->host and c->port. taken is what the client has sent so far; it
+ * is copied, and c->tls is freed. May end the connection. */
 void tunnel_start(struct conn *c, struct str taken);

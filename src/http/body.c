@@ -63,7 +63,7 @@ enum http_body_result http_body_read(struct http_body *b, struct str *in, struct
 
 enum http_body_result http_body_read_all(struct http_body *b, struct str *in, struct str *ret_data)
 {
-	/* So much is worth being passed on by itself: a large chunk is hardly ever moved. */
+	/* This much is worth passing on by itself, so a large chunk is hardly ever moved. */
 	enum { ENOUGH = 16 * 1024 };
 
 	*ret_data = STR_NULL;
@@ -123,7 +123,7 @@ struct http_messages http_messages(const struct http_fields *f)
 					       str_ieq(str_prefix(type, connect.n), connect)};
 }
 
-/* Compressed (gRPC), the last one (Connect), trailers (gRPC-Web). */
+/* The known flags: compressed (gRPC), last message (Connect), trailers (gRPC-Web). */
 static bool are_flags(char c)
 {
 	return ((unsigned char)c & ~0x83U) == 0;

@@ -20,41 +20,42 @@ struct http_body {
 	struct chunked_decoder chunked;
 };
 
-/* Reads framing and length of head (not kept). trailers: see chunked_init(); chunk extensions are
+/* Take framing and length from head (not kept). trailers: see chunked_init(). Chunk extensions are
  * tolerated in responses, refused in requests. */
 void http_body_init(
 	struct http_body *b, const struct http_head *head, struct http_fields *trailers);
 /* Frees; may be called on a zeroed struct, and twice. */
 void http_body_done(struct http_body *b);
-/* Takes bytes off the front of *in. A body that has ended takes none and says so again. */
+/* Take bytes off the front of *in. After the end of the body, take none and return HTTP_BODY_DONE
+ * again. */
 enum http_body_result http_body_read(struct http_body *b, struct str *in, struct str *ret_data);
-/* As http_body_read(), but for all that stands in *in, up to a bound: chunks that came together are
- * moved together, so the memory of *in is changed. *ret_data may be "", and may be something
- * whatever is returned: the result tells what comes after it. */
+/* Like http_body_read(), but for all of *in, up to a bound. Chunks that came together are joined in
+ * place, so the memory of *in is changed. With every result *ret_data may be "" or a piece of the
+ * body; the result says what comes after it. */
 enum http_body_result http_body_read_all(struct http_body *b, struct str *in, struct str *ret_data);
-/* The connection has ended. Returns 0 if that is (or had already come) the end of the body,
- * -EPROTO if it was cut off. */
+/* The connection has ended. Return 0 if the body ends with that or had already ended, -EPROTO if it
+ * was cut off. */
 _warn_unused_ int http_body_eof(struct http_body *b);
-/* Whether the body has ended, known without reading more (true at once for one that is not
- * there). */
+/* Whether the body has ended, as far as is known without reading more. True at once if there is no
+ * body. */
 bool http_body_is_done(const struct http_body *b);
 /* Fixed English text for the log. */
 const char *http_body_error(const struct http_body *b);
 
-/* Whether Content-Type is that of a gRPC call, in which either side may speak when it likes. Not
- * gRPC-Web: that is a request and an answer as any other. */
+/* Whether Content-Type is that of a gRPC call, in which either side may send at any time. False for
+ * gRPC-Web, which is an ordinary request and response. */
 bool http_is_grpc(const struct http_fields *f);
 
-/* Where a body is that is made of messages, each behind a byte of flags and four of its length:
- * gRPC, and streams of Connect. */
+/* The position in a body that is made of messages, each with a byte of flags and four bytes of
+ * length in front: gRPC, and streams of Connect. */
 struct http_messages {
 	bool there;
-	uint8_t have;  /* bytes of the head */
-	uint32_t left; /* of the message behind it */
+	uint8_t have;  /* bytes read of the message's head */
+	uint32_t left; /* bytes left of the message after it */
 };
 
-/* By its Content-Type. */
+/* Tell by Content-Type whether a body is made of messages. */
 struct http_messages http_messages(const struct http_fields *f);
-/* Takes the next bytes of the body. Whether they end a message. If flags show that it has none
- * there are none from there on. */
+/* Take the next bytes of the body. Return whether they end a message. If flags show that the body
+ * is not made of messages, return false from then on. */
 bool http_messages_end(struct http_messages *m, struct str bytes);

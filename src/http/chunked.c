@@ -6,12 +6,11 @@
 
 #include <errno.h>
 
-/* Theory of operation: a byte-at-a-time machine for the framing, whose only long state is
- * CHUNK_DATA, which hands out as much of the input as belongs to the chunk. RFC 9112 7.1 without
- * what nobody needs and smugglers like: sizes over 8 digits, a lone LF, and, unless the caller
- * tolerates them, extensions and blanks. Tolerated are ";name", ";name=token" and ";name="quoted""
- * in printable ASCII, and blanks behind the size; they are checked and dropped byte by byte, never
- * kept. */
+/* Theory of operation: a state machine takes the framing byte by byte, and hands out the data of a
+ * chunk as views of the input. It accepts RFC 9112 7.1 without what is not needed but helps request
+ * smuggling: sizes over 8 digits, a lone LF, and, unless the caller tolerates them, extensions and
+ * blanks. Tolerated are ";name", ";name=token" and ";name="quoted"" in printable ASCII, and blanks
+ * after the size; they are checked and dropped byte by byte, never kept. */
 
 enum {
 	SIZE,        /* a digit, or CR or ";" after at least one */
@@ -22,7 +21,7 @@ enum {
 	EXT_QUOTED,  /* within quotes */
 	EXT_ESCAPED, /* after a backslash there */
 	EXT_AFTER,   /* ";" or CR after the closing quote */
-	SIZE_BLANK,  /* more blanks behind the size, or CR */
+	SIZE_BLANK,  /* more blanks after the size, or CR */
 	SIZE_LF,     /* LF after the size and its extensions */
 	CHUNK_DATA,
 	DATA_CR, /* CR LF after the data */
@@ -37,7 +36,7 @@ enum {
 static bool may_be_in_trailers(struct str name)
 {
 	/* RFC 9110 6.5.1: framing, routing, request modifiers, authentication, response control,
-	 * and how to read the content. What http_field_id() knows is judged by that. */
+	 * and how to read the content. Names that http_field_id() knows are judged by their id. */
 	static const struct str refused[] = {
 		{"age", 3},
 		{"cache-control", 13},
@@ -68,7 +67,7 @@ static bool may_be_in_trailers(struct str name)
 	       !str_ieq(str_prefix(name, 6), STR("proxy-"));
 }
 
-/* Also as it is read by those who map field names to variables: '-' and '_' are the same. */
+/* '-' and '_' count as the same here, because some servers map field names to variables. */
 bool http_is_trailer_name(struct str name)
 {
 	char plain[HTTP_NAME_MAX];
@@ -143,7 +142,7 @@ static enum chunked_result extension_byte(struct chunked_decoder *d, char c)
 	return CHUNKED_MORE;
 }
 
-/* One byte of framing; CHUNKED_MORE to go on. */
+/* Take one byte of framing. Return CHUNKED_MORE to go on. */
 static enum chunked_result framing_byte(struct chunked_decoder *d, char c)
 {
 	if (d->state > SIZE && d->state < SIZE_LF)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: one stage for each coding, the one that was applied last first. A stage
- * takes from the one before it only what it needs to give something, so between two of them lies
- * one small buffer, and nothing runs ahead of who reads.
+/* Theory of operation: there is one stage for each coding; the coding that was applied last comes
+ * first. A stage takes from the stage before it only what it needs to give some output, so there is
+ * one small buffer between two stages, and no stage runs ahead of its reader.
  *
- * The libraries' own shortcuts are kept out if they would make the outcome depend on how the
- * input is cut: zstd decodes a frame that it sees whole without looking at its window, so a frame's
- * header goes in byte by byte; and its older formats are not for us. */
+ * Shortcuts of the libraries are avoided if they would make the result depend on how the input is
+ * cut: zstd decodes a frame that it sees whole without checking its window, so a frame's header is
+ * given to it byte by byte. Its older formats are refused. */
 #include "http/coding.h"
 
 #include <brotli/decode.h>
@@ -17,7 +17,7 @@
 #define BETWEEN (16 * 1024)
 #define WINDOW_LOG_MAX 23 /* RFC 9659 */
 #define FRAME_HEADER_MAX 18
-#define GIVING 64 /* input for one byte of output that is not idle */
+#define GIVING 64 /* bytes of input per byte of output that are not idle */
 
 struct stage {
 	enum coding coding;
@@ -42,7 +42,7 @@ struct coding_decoder {
 	const char *error;
 };
 
-/* What stands before each block, to know its size when it is given back. */
+/* A header of each block, to know its size when it is given back. */
 union block {
 	size_t n;
 	max_align_t align;
@@ -79,7 +79,7 @@ static void *take_items(void *opaque, unsigned items, unsigned size)
 	return take(opaque, (size_t)items * size);
 }
 
-/* zstd takes its memory where it likes, so it is counted afterwards. */
+/* zstd allocates its memory itself, so it is counted afterwards. */
 static bool charge_zstd(struct stage *st, struct coding_budget *b)
 {
 	size_t now = st->zstd ? ZSTD_sizeof_DStream(st->zstd) : 0;
@@ -161,8 +161,8 @@ static int fail(struct coding_decoder *d, const char *why)
 	return -EPROTO;
 }
 
-/* The head of a zlib stream is not that of a deflate block that anyone makes: it would say "stored"
- * and have bits set where padding is. */
+/* The head of a zlib stream cannot be that of bare deflate: there it would mean a stored block with
+ * bits set in the padding, which no encoder makes. */
 static bool is_zlib(const uint8_t head[2])
 {
 	return (head[0] & 0x0f) == 8 && (head[0] << 8 | head[1]) % 31 == 0;
@@ -195,7 +195,7 @@ static int gzip_step(struct coding_decoder *d, struct stage *st, struct str *in,
 	return inflate_step(d, st, in, out, size, ret_n);
 }
 
-/* Some send zlib's format, as they should, and some bare deflate. */
+/* Some servers send zlib's format, as they should, and some send bare deflate. */
 static int deflate_step(struct coding_decoder *d, struct stage *st, struct str *in, char *out,
 	size_t size, size_t *ret_n)
 {
@@ -236,7 +236,7 @@ static int br_step(struct coding_decoder *d, struct stage *st, struct str *in, c
 			       : "broken brotli data");
 }
 
-/* Of a frame, or of one to skip (RFC 8878 3.1). */
+/* Whether c continues the magic number of a frame, or of a skippable frame (RFC 8878 3.1). */
 static bool is_magic(struct stage *st, uint8_t c)
 {
 	static const uint8_t frame[] = {0x28, 0xb5, 0x2f, 0xfd}, skip[] = {0x50, 0x2a, 0x4d, 0x18};
@@ -296,7 +296,7 @@ static bool holds_head(const struct stage *st)
 	return st->coding == CODING_DEFLATE && st->head_n == 2 && st->head_used < 2;
 }
 
-/* Takes some of *in, or gives something, or both. */
+/* Take some of *in, or give some output, or both. */
 static int step(struct coding_decoder *d, struct stage *st, struct str *in, char *out, size_t size,
 	size_t *ret_n)
 {

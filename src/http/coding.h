@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Takes content codings off a body (RFC 9110 8.4): gzip and deflate (RFC 1950, 1951, 1952), br (RFC
- * 7932), zstd (RFC 8878), as a stream: bytes in, bytes out into memory of the caller's.
+/* Decodes the content codings of a body (RFC 9110 8.4): gzip and deflate (RFC 1950, 1951, 1952), br
+ * (RFC 7932), zstd (RFC 8878), as a stream: bytes in, bytes out into the caller's memory.
  *
  * Strict: a body ends where its coding ends. Members of gzip and frames of zstd may follow one
- * another; anything else behind the end, or no end, is an error. Memory is bounded by the codings
- * themselves: 48 KiB of gzip and deflate, 17 MiB of br (its large window is refused), 9 MiB of
- * zstd (RFC 9659: a window of 8 MiB); and by a budget over many decoders. Work is bounded by what
- * comes out: input that gives nothing is taken up to CODING_IDLE_MAX bytes, then it is an error. */
+ * another; anything else after the end, or a missing end, is an error. Memory is bounded by the
+ * codings themselves: 48 KiB for gzip and deflate, 17 MiB for br (its large window is refused), 9
+ * MiB for zstd (RFC 9659: a window of 8 MiB); and by a budget shared by many decoders. Work is
+ * bounded by the output: more than CODING_IDLE_MAX bytes of input that give no output are an
+ * error. */
 
 #include "http/msg.h"
 
@@ -23,12 +24,12 @@ struct coding_list {
 	enum coding v[CODING_STACK_MAX];
 };
 
-/* Reads all Content-Encoding fields. Returns 0, -ENOTSUP if one is not known here, -E2BIG if
+/* Read all Content-Encoding fields. Return 0, -ENOTSUP if a coding is not known here, -E2BIG if
  * there are more than CODING_STACK_MAX. *ret is empty on failure. */
 _warn_unused_ int coding_list_read(const struct http_fields *f, struct coding_list *ret);
 
-/* What a client that sent these fields accepts, of what can be decoded here: fills ret with the
- * value of an Accept-Encoding field ("identity" if nothing is left). Weights stay. */
+/* Set ret to the value of an Accept-Encoding field with the codings that the client that sent these
+ * fields accepts and that can be decoded here ("identity" if there are none). Weights are kept. */
 void coding_accept(const struct http_fields *f, char ret[CODING_ACCEPT_MAX]);
 
 /* Shared by decoders that must not take more than `max` bytes together. */
@@ -45,16 +46,16 @@ struct coding_decoder *coding_decoder_free(struct coding_decoder *d);
 DEFINE_CLEANUP(struct coding_decoder, coding_decoder_free)
 
 enum coding_result {
-	CODING_MORE, /* the input is used up, and all that it gives was given */
+	CODING_MORE, /* the input is used up, and all its output was returned */
 	CODING_DATA, /* *ret_n bytes (not 0) are in out; call again, also with empty input */
-	CODING_DONE, /* with `last` only: everything is used up, and complete */
-	CODING_BAD,  /* coding_error() says why; it stays so */
+	CODING_DONE, /* only with `last`: everything is used up, and complete */
+	CODING_BAD,  /* coding_error() says why; all later calls return this too */
 };
 
-/* Takes bytes off the front of *in and puts at most `size` (not 0) bytes into out. last: no input
- * follows *in. What comes out does not depend on how input and output are cut, and nothing that is
- * decodable waits. A body of no bytes at all is complete. One call takes at most CODING_IDLE_MAX +
- * 64 * size bytes through each coding. */
+/* Take bytes off the front of *in and put at most `size` (not 0) bytes into out. last: no input
+ * follows *in. The output does not depend on how input and output are cut, and nothing that can be
+ * decoded is held back. An empty body is complete. One call passes at most CODING_IDLE_MAX + 64 *
+ * size bytes through each coding. */
 enum coding_result coding_read(
 	struct coding_decoder *d, struct str *in, bool last, char *out, size_t size, size_t *ret_n);
 /* Fixed English text for the log. */

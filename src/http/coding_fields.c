@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: the two fields that speak of content codings. */
+/* Theory of operation: reads the two fields about content codings, Content-Encoding and
+ * Accept-Encoding. */
 #include "http/coding.h"
 #include "http/valid.h"
 
@@ -15,7 +16,7 @@ static const char *const names[CODING_N] = {
 };
 #define IDENTITY CODING_N
 
-/* CODING_N for identity; -ENOTSUP. */
+/* Return CODING_N for identity, -ENOTSUP for an unknown name. */
 static int find(struct str name)
 {
 	for (int i = 0; i < CODING_N; i++)
@@ -78,7 +79,7 @@ static bool is_zero(struct str weight)
 	return weight.n > 0;
 }
 
-/* name [ ; q=weight ]; a weight that is not one is false. */
+/* Split "name [ ; q=weight ]". Return false if the weight is malformed. */
 static bool split_weight(struct str element, struct str *ret_name, struct str *ret_weight)
 {
 	size_t at = str_chr(element, ';');

@@ -8,15 +8,16 @@
 /* Theory of operation (INV-UNDECIDABLE): input is copied once, line by line, to the end of the
  * head's storage. A line is parsed where it lies as soon as its LF is there, so each byte is looked
  * at a fixed number of times however the input is cut. What is checked before the LF has come (the
- * method's characters, lengths) depends on the bytes so far alone, never on how they were grouped;
+ * method's characters, lengths) depends only on the bytes so far, never on how they were grouped;
  * so the first error found is the same for every way to cut the input.
  *
  * h1_line.c has the first line, h1_fields.c the fields and what follows from them.
  *
  * Refused: everything that RFC 9112 lets a recipient refuse. Tolerated in requests: one empty line
- * in front (RFC 9112 2.2). Tolerated in responses: folded lines, unfolded to spaces (5.2); the same
- * Content-Length twice (RFC 9110 8.6); Content-Length beside Transfer-Encoding, which then wins and
- * ends the connection (6.3); a status line without the space before an empty reason. */
+ * in front (RFC 9112 2.2). Tolerated in responses: lines that end in a lone LF (2.2); folded lines,
+ * unfolded to spaces (5.2); the same Content-Length twice (RFC 9110 8.6); Content-Length beside
+ * Transfer-Encoding, which then wins and ends the connection (6.3); a status line without the space
+ * before an empty reason. */
 
 enum { STATE_FIRST, STATE_FIELDS, STATE_DONE, STATE_ERROR };
 
@@ -91,8 +92,8 @@ static size_t line_limit(const struct h1_parser *p, enum h1_error *ret)
 	return line + 2;
 }
 
-/* Looks at the beginning of a first line that may not be complete, so that what is no HTTP at all
- * (TLS, SOCKS, ssh) is refused without waiting for a line end. */
+/* Check the beginning of a first line that may not be complete, so that input that is not HTTP at
+ * all (TLS, SOCKS, ssh) is refused without waiting for a line end. */
 static enum h1_error check_start(const struct h1_parser *p, struct str s)
 {
 	static const struct str http = {"HTTP/1.", 7};
@@ -167,7 +168,7 @@ static enum h1_error field_line(struct h1_parser *p, struct str line)
 	return H1_E_OK;
 }
 
-/* The line without its line end is complete. */
+/* A line is complete; it is given without its line end. */
 static enum h1_error whole_line(struct h1_parser *p, struct str line)
 {
 	enum h1_error e;
@@ -216,8 +217,9 @@ static enum h1_error take_line(struct h1_parser *p, struct str in, size_t *ret_u
 		return too_long;
 	if (!complete)
 		return H1_E_OK;
-	/* RFC 9112 2.2: alone, too, LF ends a line of an answer. It can be nothing else there, as
-	 * no value may hold it; of requests nobody knows who reads them next. */
+	/* RFC 9112 2.2: in a response, a lone LF ends a line, too. It can mean nothing else there,
+	 * because no value may contain it. In a request it is refused, because the next reader of
+	 * the request is not known. */
 	n--;
 	if (n > 0 && text->mem[text->tail - 2] == '\r')
 		n--;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* Strict, incremental HTTP/1.0 and 1.1 head parser (RFC 9112). Bytes go in as they arrive, cut
- * anywhere; the outcome never depends on where they were cut. It refuses and never repairs; the
- * few things that it tolerates, of servers only, are listed in h1.c.
+ * anywhere; the outcome never depends on where they were cut. It refuses and never repairs; the few
+ * things that it tolerates, most of them only from servers, are listed in h1.c.
  *
  *	struct http_head head = HTTP_HEAD_INIT;
  *	struct h1_parser p;
@@ -25,8 +25,8 @@ enum h1_error {
 #undef H1_ERROR_DEF
 };
 
-/* Status to answer a request with (400, 414, 431, 501, 503, 505). A response that does not parse
- * is always a 502 for whoever waits for it. */
+/* Status to answer a request with (400, 414, 431, 501, 503, 505). If a response does not parse, the
+ * client always gets a 502. */
 unsigned h1_error_status(enum h1_error e);
 /* Fixed English text for the log: "two Host fields". */
 const char *h1_error_text(enum h1_error e);
@@ -51,12 +51,12 @@ struct h1_parser {
 void h1_parser_request(struct h1_parser *p, struct http_head *head);
 /* The same for the response to a request, opt: H1_TO_HEAD, H1_UPGRADE_ASKED. */
 void h1_parser_response(struct h1_parser *p, struct http_head *head, unsigned opt);
-/* After H1_DONE with a status of 1xx but 101: clears head and makes p ready for the next head. Too
- * many of them are an error of the next h1_parse(). */
+/* After H1_DONE with a status of 1xx other than 101: clear head and make p ready for the next head.
+ * If there were too many, the next h1_parse() fails. */
 void h1_parser_next(struct h1_parser *p);
 
-/* Takes bytes up to the end of the head. *ret_used: bytes taken, all of in at H1_MORE. After
- * H1_DONE or H1_ERROR the parser must be made ready again. On H1_ERROR the head holds what was
- * understood so far (method, target, perhaps host): for a log line, escaped, and for nothing
+/* Take bytes up to the end of the head. *ret_used: bytes taken, all of in with H1_MORE. After
+ * H1_DONE or H1_ERROR the parser must be made ready again. After H1_ERROR the head holds what was
+ * understood so far (method, target, perhaps host): use it for a log line, escaped, and for nothing
  * else. */
 enum h1_result h1_parse(struct h1_parser *p, struct str in, size_t *ret_used);

@@ -4,7 +4,7 @@
 
 /* Theory of operation: when the empty line has come, one pass over the fields collects what frames
  * or routes the message (struct facts), and the rules are applied to that. Framing is decided by
- * RFC 9112 6.3, with every doubt refused. */
+ * RFC 9112 6.3; if there is any doubt, the message is refused. */
 
 #define NONE (-1)
 
@@ -147,7 +147,8 @@ static enum h1_error encoding(struct http_head *h, const struct facts *facts)
 	return H1_E_OK;
 }
 
-/* RFC 9110 8.6: a list of one value is that value. Leaves *value as it is if it is no list. */
+/* RFC 9110 8.6: a list that repeats one value means that value. *value is not changed if it is not
+ * a list. */
 static bool is_one_length(struct str *value)
 {
 	struct str list = *value, element;
@@ -209,7 +210,7 @@ static enum h1_error finish_request(struct http_head *h, const struct facts *fac
 		e = length(h, facts);
 	if (e != H1_E_OK)
 		return e;
-	/* RFC 9110 10.1.1: no waiting for a body that is not there, nor by HTTP/1.0. */
+	/* RFC 9110 10.1.1: ignore 100-continue if there is no body, or from HTTP/1.0. */
 	if (facts->expects == 1 && str_ieq(http_fields_value(&h->fields, (unsigned)facts->expect),
 					   STR("100-continue"))) {
 		if (h->version == HTTP_11 && h->body != HTTP_BODY_NONE)
@@ -227,8 +228,8 @@ static void drop_body(struct http_head *h, const struct facts *facts)
 	h->body = HTTP_BODY_NONE;
 	if (h->status >= 200 && h->status != 204)
 		return;
-	/* RFC 9110 8.6: a length beside 1xx or 204 means nothing; but who sends one may send the
-	 * bytes too, and they are not to be taken for the next response. */
+	/* RFC 9110 8.6: a length with 1xx or 204 means nothing. But a server that sends one may
+	 * send the bytes too, and they must not be taken for the next response. */
 	if (facts->encodings || h->content_length)
 		h->flags &= ~(unsigned)HTTP_KEEP_ALIVE;
 	h->flags &= ~(unsigned)HTTP_HAS_LENGTH;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Between the files of the HTTP/1 parser. */
+/* Shared by the files of the HTTP/1 parser. */
 
 #include "http/h1.h"
 
@@ -12,5 +12,5 @@ enum h1_error h1_split_field(struct str line, struct str *ret_name, struct str *
 enum h1_error h1_request_line(struct h1_parser *p, struct str line);
 enum h1_error h1_status_line(struct h1_parser *p, struct str line);
 
-/* All fields are there: judges them together and derives framing and flags. */
+/* All fields are there: judge them together, and derive framing and flags. */
 enum h1_error h1_finish(struct h1_parser *p);

@@ -13,7 +13,7 @@ static struct http_span span_of(const struct http_head *h, struct str s)
 	return (struct http_span){.at = (uint32_t)(s.p - h->fields.text.mem), .len = (uint32_t)s.n};
 }
 
-/* Stores an absolute-form target's path behind the line: "/" has to be put before it. */
+/* Store an absolute-form target's path after the line, with slash in front of it. */
 static enum h1_error add_target(struct http_head *h, struct str slash, struct str query)
 {
 	struct buf *text = &h->fields.text;

@@ -42,7 +42,7 @@ static void add_number(struct writer *w, uint64_t n)
 	add(w, str_make(digits + at, sizeof(digits) - at));
 }
 
-/* Most of the work of a head: one reservation for the whole line. */
+/* This is most of the work of a head: make one reservation for the whole line. */
 static void add_field(struct writer *w, struct str name, struct str value)
 {
 	char *at;
@@ -176,7 +176,7 @@ int h1_write_request(
 	return finish(&w, before, err);
 }
 
-/* RFC 9112 6.3. Where a body would be allowed, its absence has to be said. */
+/* RFC 9112 6.3. Where a body would be allowed, its absence must be stated. */
 static void response_framing(struct writer *w, const struct http_head *h)
 {
 	bool bodiless = (h->flags & HTTP_TO_HEAD) || h->status == 304;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: nghttp2 keeps the state of frames, streams, windows and compression; here is
- * what it is allowed to do on a peer's word. Each stream of the library has a struct h2_stream from
+/* Theory of operation: nghttp2 keeps the state of frames, streams, windows and compression; this
+ * code decides what a peer may make it do. Each stream of the library has a struct h2_stream from
  * its first head (h2_request() for a client) until the library closes it.
  *
  * What a peer can make us do without giving anything (resets, frames that break a rule, frames that
- * carry nothing) is paid from buckets; when one is empty the connection ends. The library's own
- * limits stand behind ours; it has none for resets that a peer provokes (CVE-2025-8671). */
+ * carry nothing) is paid from token buckets; when one is empty, the connection ends. The library's
+ * own limits stand behind ours; it has none for resets that a peer provokes (CVE-2025-8671). */
 #include "http/h2_internal.h"
 #include "http/limits.h"
 
@@ -16,7 +16,7 @@
 enum {
 	OUTBOUND_ACKS_MAX = 1000,
 	SETTINGS_MAX = 32, /* entries of one frame */
-	TABLE_SIZE = 4096, /* of compression, either way */
+	TABLE_SIZE = 4096, /* of the compression tables, both ways */
 	FRAME_HEADER = 9,
 	PREFACE = 24, /* of a client, before its first frame */
 };
@@ -132,7 +132,7 @@ static int make_session(struct h2 *h, nghttp2_session_callbacks *cb, nghttp2_opt
 	if (h->c.peer_streams > 0)
 		nghttp2_option_set_peer_max_concurrent_streams(o, h->c.peer_streams);
 	nghttp2_option_set_stream_reset_rate_limit(o, 2 * H2_RESETS_BURST, 2 * H2_RESETS_RATE);
-	/* It counts each piece of a frame's header that comes by itself. */
+	/* The library counts each piece of a frame's header that comes separately. */
 	nghttp2_option_set_max_continuations(o, FRAME_HEADER * (H2_CONTINUATIONS_MAX + 1));
 	return h->c.role == H2_SERVER ? nghttp2_session_server_new3(&h->session, cb, h, o, mem)
 				      : nghttp2_session_client_new3(&h->session, cb, h, o, mem);
@@ -217,7 +217,7 @@ struct h2 *h2_free(struct h2 *h)
 	return NULL;
 }
 
-/* What a fatal error of the library means. */
+/* Handle a fatal error of the library. Return -ENOMEM or -EPROTO. */
 static int fatal(struct h2 *h, int r)
 {
 	if (r == NGHTTP2_ERR_NOMEM) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: a head as it is decoded becomes one of the message model, by the rules of
- * RFC 9113 8.2 and 8.3. The library has checked most of them (pseudo-fields, their order, lower
- * case, fields that belong to a connection); what decides where a message goes, where it ends, or
+/* Theory of operation: the decoded fields become a head of the message model, by the rules of RFC
+ * 9113 8.2 and 8.3. The library has checked most of these rules (pseudo-fields, their order, lower
+ * case, fields that belong to a connection). What decides where a message goes, where it ends, or
  * what bytes it may hold is checked here again, by the same functions as for HTTP/1. */
 #include "http/chunked.h"
 #include "http/h2_internal.h"
@@ -41,7 +41,7 @@ static int count(struct h2 *h, struct str name, struct str value, size_t max, co
 	return h->head_bytes > max ? bad("the head is too large", ret_why) : 0;
 }
 
-/* Where it lies in the head's storage. */
+/* Copy s to the head's storage, and set ret to its place there. */
 static int keep(struct http_head *h, struct str s, struct http_span *ret, const char **ret_why)
 {
 	size_t at = h->fields.text.tail;
@@ -112,7 +112,7 @@ static int pseudo(
 	return bad("unknown pseudo-field", ret_why);
 }
 
-/* RFC 9113 8.2.3: they are one field. */
+/* RFC 9113 8.2.3: join the cookie fields into one. */
 static int crumb(struct h2 *h, struct str value, const char **ret_why)
 {
 	int r = 0;
@@ -159,7 +159,7 @@ int h2_trailer_add(struct h2 *h, struct str name, struct str value, const char *
 	return add(&h->trailers, name, value, ret_why);
 }
 
-/* The port as it counts. */
+/* The port, or the default port of the scheme if there is none. */
 static uint16_t real_port(const struct http_head *h, uint16_t port)
 {
 	if (port)
@@ -178,7 +178,7 @@ static int set_host(struct http_head *h, struct str authority, const char **ret_
 	return 0;
 }
 
-/* RFC 9113 8.3.1: whoever looks at Host sees the same host as who looks at :authority. */
+/* RFC 9113 8.3.1: Host and :authority must name the same host. */
 static int host(struct h2 *h, const char **ret_why)
 {
 	struct http_head *head = &h->head;
@@ -219,7 +219,7 @@ static int length(struct http_head *h, bool end, const char **ret_why)
 	return 0;
 }
 
-/* Fields between neighbours; there is none but "te: trailers" (RFC 9113 8.2.2). */
+/* Check the fields for one hop only; none but "te: trailers" is allowed (RFC 9113 8.2.2). */
 static int connection(struct http_head *h, const char **ret_why)
 {
 	for (unsigned i = 0; i < h->fields.n; i++) {

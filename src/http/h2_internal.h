@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Between the files of HTTP/2. */
+/* Shared by the files of HTTP/2. */
 
 #include "http/h2.h"
 #include "http/rate.h"
@@ -12,18 +12,18 @@ struct h2_stream {
 	struct h2_stream *prev, *next;
 	void *user;
 	int32_t id;
-	bool told;                   /* the caller knows it */
-	bool detached;               /* the caller has reset it */
-	bool answered;               /* client: the final head has come; server: the head has */
-	bool remote_end;             /* the peer's message is complete */
-	bool local_end;              /* ours is, but for what handlers.body returns */
-	bool overrun;                /* more came than the window allowed: it is being reset */
-	bool to_head;                /* client: the request was HEAD */
-	bool expected;               /* a reset that we send is no glitch of the peer's */
-	uint8_t interim;             /* heads seen */
-	size_t held;                 /* bytes of data not given back */
-	size_t ahead;                /* of these, given back to the connection */
-	struct http_fields trailers; /* ours */
+	bool told;       /* the caller knows the stream */
+	bool detached;   /* the caller has reset it */
+	bool answered;   /* client: the final head has come; server: the head has */
+	bool remote_end; /* the peer's message is complete */
+	bool local_end;  /* our message is, except for what handlers.body returns */
+	bool overrun;    /* more came than the window allowed: it is being reset */
+	bool to_head;    /* client: the request was HEAD */
+	bool expected;   /* a reset that we send does not count as a glitch of the peer */
+	uint8_t interim; /* interim heads seen */
+	size_t held;     /* bytes of data not given back */
+	size_t ahead;    /* of these, given back to the connection */
+	struct http_fields trailers; /* trailers to send */
 };
 
 struct h2 {
@@ -31,18 +31,18 @@ struct h2 {
 	struct h2_config c;
 	struct h2_stream *streams;
 	unsigned open;
-	int32_t newest, newest_reset; /* streams: that the peer opened last, that we reset last */
+	int32_t newest, newest_reset; /* stream that the peer opened last, that we reset last */
 	bool going;                   /* no new streams, by either side */
 	bool calm;                    /* ended with ENHANCE_YOUR_CALM */
 	bool within_head;
 	const char *error; /* "" while nothing is wrong */
 	struct http_rate resets, glitches, control, pieces;
-	uint8_t frame_head[9]; /* what has come of the next one */
+	uint8_t frame_head[9]; /* as much of the next header as has come */
 	unsigned frame_have;
-	size_t frame_left; /* of the payload of the one that is coming */
+	size_t frame_left; /* bytes left of the current frame's payload */
 	struct buf *out;   /* while h2_output() runs */
 	size_t enough;
-	struct buf text; /* names of a head that is sent */
+	struct buf text; /* field names of a head that is sent */
 
 	/* What is being received; heads never interleave (RFC 9113 4.3). */
 	struct http_head head;
@@ -51,17 +51,17 @@ struct h2 {
 	struct http_span authority;
 	size_t head_bytes;
 	unsigned crumbs, continuations;
-	bool refused; /* this head: it was told */
+	bool refused; /* this head was refused, and reported */
 };
 
 /* h2.c */
 /* Ends the connection with ENHANCE_YOUR_CALM; returns what a callback of the library returns. */
 int h2_calm(struct h2 *h, const char *why);
-/* A rule was broken by the peer. */
+/* The peer has broken a rule. Returns 0, or as h2_calm() if that was once too often. */
 int h2_glitch(struct h2 *h);
 struct h2_stream *h2_stream_new(struct h2 *h);
 struct h2_stream *h2_stream_find(const struct h2 *h, int32_t id);
-/* Told to the caller if it does not know. */
+/* Free st. Tell the caller, unless it does not know the stream or has reset it. */
 void h2_stream_closed(struct h2_stream *st, enum h2_error error);
 
 /* h2_head.c: from the wire to the model. 0, or -EPROTO (*ret_why), -ENOMEM. */
@@ -72,8 +72,8 @@ int h2_head_finish(struct h2 *h, struct h2_stream *st, bool end, const char **re
 int h2_trailer_add(struct h2 *h, struct str name, struct str value, const char **ret_why);
 
 /* h2_recv.c, h2_send.c */
-/* How many of bytes (not empty) belong to the frame that is coming; a new one is paid for. Negative
- * if it cannot be. */
+/* Return how many of bytes (not empty) belong to the frame that is coming. A new frame is charged
+ * to its limit. Return a negative value if the connection has to end. */
 ssize_t h2_frame_next(struct h2 *h, struct str bytes);
 void h2_recv_callbacks(nghttp2_session_callbacks *cb);
 void h2_send_callbacks(nghttp2_session_callbacks *cb);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: what the library has decoded goes to the caller's handlers, and what a peer
- * does is counted (h2.c). A head that h2_head.c refuses resets its stream before the caller has
+ * does is counted (h2.c). If h2_head.c refuses a head, the stream is reset before the caller has
  * heard of it. */
 #include "http/h2_internal.h"
 
@@ -22,7 +22,7 @@ static void tell_malformed(struct h2 *h, const char *why)
 	h->refused = true;
 }
 
-/* Resets the stream of a head that is no good. */
+/* Reset the stream of a bad head. */
 static int refuse(struct h2 *h, int32_t id, int r, const char *why)
 {
 	bool memory = r == -ENOMEM;
@@ -39,8 +39,8 @@ static void earn(struct http_rate *rate, unsigned n)
 	rate->left = MIN(rate->left + n, rate->burst);
 }
 
-/* Frames that bring something to a stream that is there get back what they paid; a head, and DATA
- * that is no small piece, pay for two that bring nothing, too. */
+/* Frames that bring something to an existing stream get back what they paid. A head, and DATA that
+ * is not a small piece, also pay for two frames that carry nothing. */
 static void pay_back(struct h2 *h, const nghttp2_frame_hd *hd)
 {
 	bool end = hd->flags & NGHTTP2_FLAG_END_STREAM;
@@ -53,8 +53,8 @@ static void pay_back(struct h2 *h, const nghttp2_frame_hd *hd)
 	earn(&h->control, 2);
 }
 
-/* The library says nothing of frames that it drops, on streams that are closed. So each pays
- * before the library has it. */
+/* The library does not report frames that it drops because their stream is closed. So each frame
+ * pays before the library gets it. */
 static int frame_pay(struct h2 *h, unsigned type, size_t length)
 {
 	if (type == NGHTTP2_DATA && length > 0)
@@ -74,9 +74,9 @@ static int frame_refuse(struct h2 *h, const char *why, uint32_t error)
 	return -EPROTO;
 }
 
-/* RFC 9113 section 5.1: a message that comes on a closed stream is an error, but if we may have
- * reset the stream the peer may not know yet. The library drops both, and PRIORITY of no stream
- * (section 6.3). Streams of even numbers were never open: they are the library's to refuse. */
+/* RFC 9113 section 5.1: a message on a closed stream is an error, unless we may have reset the
+ * stream: then the peer may not know yet. The library drops both, and PRIORITY of no stream
+ * (section 6.3). Streams with even numbers were never open: the library refuses them. */
 static int frame_find_stream(struct h2 *h, unsigned type, int32_t id)
 {
 	if (type == NGHTTP2_PRIORITY && id == 0)
@@ -161,7 +161,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 	return r < 0 ? refuse(h, st->id, r, why) : 0;
 }
 
-/* What the library would leave out silently. */
+/* Refuse a field that the library would leave out silently. */
 static int on_invalid_header(nghttp2_session *session, const nghttp2_frame *frame,
 	const uint8_t *name, size_t name_n, const uint8_t *value, size_t value_n, uint8_t flags,
 	void *arg)
@@ -246,7 +246,8 @@ static int on_data(
 	struct h2_stream *st = stream_of(h, id);
 
 	(void)flags;
-	/* The library resets a stream that has sent too much, and delivers it nevertheless. */
+	/* The library resets a stream that has sent too much, but delivers the data
+	 * nevertheless. */
 	if (st && st->held + n > MAX(h->c.stream_window, (uint32_t)FIRST_WINDOW))
 		st->overrun = true;
 	if (!st || st->detached || st->overrun || !st->told) {

@@ -27,7 +27,7 @@ static void put(struct block *b, struct str name, struct str value)
 		.flags = b->flags};
 }
 
-/* A copy that stays in place: there is room (reserve). */
+/* Copy s in lower case into h->text, which does not move: reserve() has made room. */
 static struct str lower(struct h2 *h, struct str s)
 {
 	char *at = h->text.mem + h->text.tail;
@@ -48,7 +48,7 @@ static int reserve(struct h2 *h, const struct http_fields *f, size_t more)
 	return buf_reserve(&h->text, more, &at);
 }
 
-/* What is written from the model, or means nothing here. */
+/* Fields that are written from the model, or mean nothing here. */
 static bool is_left_out(const struct http_field *f, struct str value)
 {
 	return f->hop || f->id == HTTP_F_HOST || f->id == HTTP_F_CONTENT_LENGTH ||
@@ -171,7 +171,8 @@ static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *to, size
 	return (ssize_t)MIN(bytes.n, max);
 }
 
-/* Header and bytes of one DATA frame. The library goes on by itself as long as there is room. */
+/* Write the header and bytes of one DATA frame. The library calls this again as long as there is
+ * room. */
 static int send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *header,
 	size_t n, nghttp2_data_source *source, void *arg)
 {
@@ -185,7 +186,7 @@ static int send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8
 		return NGHTTP2_ERR_WOULDBLOCK;
 	bytes = waiting(st);
 	if (frame->data.padlen > 0 || bytes.n < n)
-		return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE; /* it was reset meanwhile */
+		return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE; /* the stream was reset meanwhile */
 	if (buf_add(h->out, header, HEADER) < 0 || buf_add(h->out, bytes.p, n) < 0)
 		return NGHTTP2_ERR_CALLBACK_FAILURE;
 	h->c.on->sent(h->c.arg, st, n);
@@ -288,7 +289,7 @@ int h2_end(struct h2_stream *st, const struct http_fields *trailers)
 	return 0;
 }
 
-/* --- what has gone out, or could not --- */
+/* --- frames that were sent, or could not be sent --- */
 
 static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
 {
@@ -321,7 +322,8 @@ static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *a
 	}
 }
 
-/* A request that never went; anything else that cannot go leaves the peer waiting. */
+/* A frame could not be sent. Close the stream of a request; reset the stream of another head if the
+ * peer would wait for it. */
 static int on_not_sent(nghttp2_session *session, const nghttp2_frame *frame, int error, void *arg)
 {
 	struct h2 *h = arg;

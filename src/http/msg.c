@@ -53,7 +53,7 @@ enum http_field_id http_field_id(struct str name)
 	return HTTP_F_OTHER;
 }
 
-/* RFC 9110 7.6.1, and what is spoken between neighbours alone. */
+/* RFC 9110 7.6.1, and other fields that are for one hop only. */
 static bool is_hop_id(unsigned id)
 {
 	return id == HTTP_F_CONNECTION || id == HTTP_F_KEEP_ALIVE ||
@@ -201,7 +201,7 @@ int http_fields_set(struct http_fields *f, struct str name, struct str value)
 
 	if (first < 0)
 		return http_fields_add(f, name, value);
-	/* The name may be a view into the storage; the field's own place outlives its growth. */
+	/* name may be a view into the storage, which may move: use the field's own name below. */
 	r = http_fields_set_at(f, (unsigned)first, value);
 	if (r < 0)
 		return r;
@@ -249,7 +249,7 @@ void http_fields_remove_at(struct http_fields *f, unsigned i)
 	memmove(f->v + i, f->v + i + 1, (f->n - i) * sizeof(*f->v));
 }
 
-/* Everything but the fields' memory goes back to its beginning. */
+/* Reset everything but the fields and their memory. */
 static void reset(struct http_head *h)
 {
 	struct http_fields fields = h->fields;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* One HTTP message, whatever version it came in or goes out by. A head owns all its bytes in one
- * buffer; views returned by the functions here are borrowed from it and valid until the next change
- * of the same head (add, set, remove, clear, parse). Arguments are copied, and may be views into
- * the same head.
+/* One HTTP message, in any version of HTTP. A head owns all its bytes in one buffer; views returned
+ * by the functions here are borrowed from it and valid until the next change of the same head (add,
+ * set, remove, clear, parse). Arguments are copied, and may be views into the same head.
  *
  * A head is made once per connection and used again for each message: clear keeps the memory, so
  * keep-alive allocates nothing. */
@@ -80,8 +79,8 @@ unsigned http_fields_count(const struct http_fields *f, struct str name);
 
 /* Adds a field at the end. */
 _warn_unused_ int http_fields_add(struct http_fields *f, struct str name, struct str value);
-/* Makes `value` the only value of name: the first one is replaced in place, others go; added at
- * the end if there was none. */
+/* Make `value` the only value of name: replace the first one in place and remove the others, or add
+ * a field at the end if there was none. */
 _warn_unused_ int http_fields_set(struct http_fields *f, struct str name, struct str value);
 /* Replaces the value of field i. */
 _warn_unused_ int http_fields_set_at(struct http_fields *f, unsigned i, struct str value);
@@ -90,10 +89,10 @@ _warn_unused_ int http_fields_copy(struct http_fields *f, const struct http_fiel
 
 /* Removes all fields called name; returns how many. */
 unsigned http_fields_remove(struct http_fields *f, struct str name);
-/* Removes field i; those behind it move up. */
+/* Remove field i; the fields after it move up. */
 void http_fields_remove_at(struct http_fields *f, unsigned i);
 
-/* What a field name means to us. */
+/* Return the id of a field name, HTTP_F_OTHER if it is not known. */
 enum http_field_id http_field_id(struct str name);
 /* Whether Connection may nominate a field of this name: never one that routes, frames or
  * authenticates. */
@@ -189,7 +188,7 @@ static inline struct str http_head_reason(const struct http_head *h)
  * Returns 0, -EINVAL, -E2BIG, -ENOMEM. */
 _warn_unused_ int http_head_set_request(struct http_head *h, struct str method, struct str scheme,
 	struct str host, uint16_t port, struct str target);
-/* Begins a response (clearing h) likewise. An empty reason gets the standard text. */
+/* Begin a response (clearing h) in the same way. An empty reason gets the standard text. */
 _warn_unused_ int http_head_set_response(struct http_head *h, unsigned status, struct str reason);
 /* Sets the framing; length counts for HTTP_BODY_LENGTH only (0 makes it "no body, length 0"). */
 void http_head_set_body(struct http_head *h, enum http_framing body, uint64_t length);
@@ -198,8 +197,8 @@ void http_head_set_body(struct http_head *h, enum http_framing body, uint64_t le
 void http_head_strip(struct http_head *h);
 /* Replaces target or host of a request. */
 _warn_unused_ int http_head_set_target(struct http_head *h, struct str target);
-/* Percent-encodes characters beyond ASCII in the query of the target, as clients should have done:
- * what is judged is then what is sent. 0; -EINVAL if they are no UTF-8; or as of buf_add. */
+/* Percent-encode non-ASCII characters in the query of the target, as clients should have done, so
+ * that what is judged is what is sent. Return 0, -EINVAL if they are not UTF-8, or as buf_add(). */
 _warn_unused_ int http_head_encode_query(struct http_head *h);
 _warn_unused_ int http_head_set_host(struct http_head *h, struct str host, uint16_t port);
 

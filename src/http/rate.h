@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* A bucket of so many, filled again by time, which is looked at only when it is empty. What a peer
- * can make us do without giving anything is paid from one. */
+/* A token bucket that is refilled over time; the clock is read only when it is empty. It limits
+ * what a peer can make us do without giving anything. */
 
 #include "base/macro.h"
 
@@ -13,7 +13,7 @@ struct http_rate {
 	uint64_t at;
 };
 
-/* A full one. */
+/* Return a full bucket. */
 struct http_rate http_rate_make(unsigned burst, unsigned per_second);
-/* Takes one; false if it stays empty. */
+/* Take one token. Return false if there is none. */
 _warn_unused_ bool http_rate_take(struct http_rate *r);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "http/msg.h"
 
-/* RFC 9110 15 and the IANA registry, what is likely to be seen. */
+/* From RFC 9110 15 and the IANA registry, those that are likely to be seen. */
 const char *http_status_text(unsigned status)
 {
 	static const struct {

@@ -6,8 +6,8 @@
 #include <arpa/inet.h>
 #include <errno.h>
 
-/* Theory of operation: one table says for each byte what it may be part of. Every question here is
- * "is all of it of this class, and is it of a lawful length". Nothing is repaired or converted. */
+/* Theory of operation: one table says for each byte what it may be part of. Every check here asks
+ * if all bytes are of one class, and if the length is allowed. Nothing is repaired or converted. */
 
 #define T HTTP_C_TOKEN
 #define V HTTP_C_VALUE

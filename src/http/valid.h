@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What may stand in a message (RFC 9110 5, RFC 9112 3). Used by the parser, by the writer, and by
- * whoever takes typed parts from a peer that it does not trust. */
+/* What may be in a message (RFC 9110 5, RFC 9112 3). Used by the parser, by the writer, and by code
+ * that takes typed parts from a peer that it does not trust. */
 
 #include "base/macro.h"
 #include "base/str.h"

@@ -26,7 +26,7 @@ static bool is_control(enum ws_opcode opcode)
 	return opcode >= WS_CLOSE;
 }
 
-/* Bytes of the head, as far as its first two tell. */
+/* Length of the head, which its first two bytes determine. */
 static unsigned head_length(const unsigned char *head)
 {
 	unsigned n = head[1] & MASKED ? 6 : 2, length = head[1] & LENGTH;
@@ -34,7 +34,7 @@ static unsigned head_length(const unsigned char *head)
 	return length == 127 ? n + 8 : length == 126 ? n + 2 : n;
 }
 
-/* What the first byte says must fit what came before. */
+/* Check that the first byte fits what came before. */
 static enum ws_error judge_first(const struct ws_reader *r)
 {
 	unsigned opcode = r->head[0] & OPCODE;
@@ -115,7 +115,7 @@ static enum ws_error begin_frame(struct ws_reader *r)
 	return WS_E_OK;
 }
 
-/* RFC 6455 7.4: codes that may stand in a frame. 1012 to 1014 were registered later. */
+/* RFC 6455 7.4: codes that may be in a frame. 1012 to 1014 were registered later. */
 static bool is_close_code(unsigned code)
 {
 	return (code >= 1000 && code <= 1003) || (code >= 1007 && code <= 1014) ||
@@ -144,7 +144,7 @@ static enum ws_error judge_close(struct ws_reader *r)
 	return WS_E_OK;
 }
 
-/* The frame comes out: a data frame with its head, a control frame when it is whole. */
+/* Report the frame: a data frame after its head, a control frame when it is complete. */
 static enum ws_result give_head(struct ws_reader *r)
 {
 	struct ws_frame *f = &r->frame;
@@ -239,7 +239,7 @@ enum ws_result ws_read(struct ws_reader *r, struct str *in, struct str *ret_piec
 		return result;
 	if (!is_control(r->frame.opcode))
 		return give_head(r);
-	/* With nothing to wait for it is whole now. */
+	/* A control frame without payload is complete now. */
 	return r->left > 0 && in->n == 0 ? WS_MORE : read_control(r, in);
 }
 
@@ -348,6 +348,6 @@ bool ws_is_key(struct str key)
 	for (size_t i = 0; i < WS_KEY_LEN - 2; i++)
 		if (!is_base64(key.p[i]))
 			return false;
-	/* Of the last digit only two bits belong to the 16 bytes. */
+	/* Only two bits of the last digit belong to the 16 bytes. */
 	return strchr("AQgw", key.p[WS_KEY_LEN - 3]) != NULL;
 }

@@ -52,7 +52,7 @@ enum ws_error {
 	WS_E_OPCODE,       /* a reserved opcode */
 	WS_E_UNMASKED,     /* by a client */
 	WS_E_MASKED,       /* by a server */
-	WS_E_LENGTH,       /* not in its shortest form, or above 2^63 */
+	WS_E_LENGTH,       /* not in its shortest form, or 2^63 and more */
 	WS_E_CONTROL,      /* a control frame above 125 bytes, or fragmented */
 	WS_E_CONTINUATION, /* without a message to continue, or a new message within another */
 	WS_E_CLOSE,        /* a code or reason that may not be sent */
@@ -87,22 +87,22 @@ struct ws_reader {
 };
 
 struct ws_reader ws_reader(enum ws_side side);
-/* Takes bytes off the front of *in. *ret_piece is set with WS_DATA alone and valid until the next
+/* Take bytes off the front of *in. *ret_piece is set only with WS_DATA, and valid until the next
  * call or change of in. */
 enum ws_result ws_read(struct ws_reader *r, struct str *in, struct str *ret_piece);
 /* Whether the next byte begins a frame. */
 bool ws_reader_is_between(const struct ws_reader *r);
 /* Fixed English text. */
 const char *ws_error_text(enum ws_error e);
-/* The code of the close frame that answers it: 1002 or 1009. */
+/* The code of the close frame that answers the error: 1002 or 1009. */
 uint16_t ws_error_code(enum ws_error e);
 
 /* Writes the head of a frame in its shortest form; returns its length. */
 size_t ws_write_head(char to[WS_HEAD_MAX], const struct ws_frame *f);
 /* Writes a whole close frame of a server; code 0: without one. Returns its length, at most 4. */
 size_t ws_write_close(char to[4], uint16_t code);
-/* Masks, or takes a mask away (RFC 6455 5.3), in place. at: offset of p in the payload. */
+/* Mask or unmask p in place (RFC 6455 5.3). at: offset of p in the payload. */
 void ws_mask(char *p, size_t n, const unsigned char mask[4], uint64_t at);
 
-/* Whether it is the base64 of 16 bytes, as RFC 6455 4.1 wants. */
+/* Whether key is the base64 of 16 bytes, as RFC 6455 4.1 requires. */
 bool ws_is_key(struct str key);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: certificates are written as DER by hand, from the last byte to the first, so
- * that every length is known when it has to be written. Only the key and the signature are
- * OpenSSL's (tls/p256.h): building a certificate through its X509 objects takes ten times as long
- * as signing it, most of it in decoding a public key that is copied here as it is.
+ * that every length is known when it has to be written. Only the key and the signature come from
+ * OpenSSL (tls/p256.h): building a certificate through its X509 objects takes ten times as long as
+ * signing it, most of it to decode a public key that is copied here as it is.
  *
  * Profile: RFC 5280, ECDSA with SHA-256 (RFC 5758 3.2). */
 #include "tls/ca.h"
@@ -84,7 +84,7 @@ static void der_byte(struct der *d, unsigned v)
 	der_bytes(d, &b, 1);
 }
 
-/* Tag and length in front of everything written since `end` (X.690 8.1.3). */
+/* Write tag and length in front of everything written since `end` (X.690 8.1.3). */
 static void der_wrap(struct der *d, unsigned tag, size_t end)
 {
 	size_t n = end - d->at;
@@ -220,7 +220,7 @@ static void extensions_leaf(struct der *d, const struct tls_ca *ca, const uint8_
 	else
 		der_value(d, T_SAN_DNS, subject->name.p, subject->name.n);
 	der_wrap(d, T_SEQ, inner);
-	/* With an empty subject this one identifies it alone (RFC 5280 4.2.1.6). */
+	/* With an empty subject only this extension identifies the host (RFC 5280 4.2.1.6). */
 	der_extension(d, inner, no_name, OID_SAN);
 	inner = d->at;
 	/* id-kp-serverAuth */
@@ -369,7 +369,7 @@ int tls_ca_add_pem(const struct tls_ca *ca, struct buf *out)
 int tls_ca_mint(const struct tls_ca *ca, struct str spki, const struct tls_subject *subject,
 	uint64_t now_real_usec, struct buf *out, struct cloche_err *err)
 {
-	/* A leaf is never valid outside its issuer's time, whatever the clock says now. */
+	/* A leaf has the validity of its issuer, whatever the clock says now. */
 	enum { MAX_CN = 64 }; /* ub-common-name, RFC 5280 appendix A */
 	const uint8_t *key = (const uint8_t *)spki.p;
 	struct str cn = subject->address_len || subject->name.n > MAX_CN ? STR_NULL : subject->name;

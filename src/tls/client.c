@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: one SSL_CTX, made for the first connection (see tls/server.c), whose
+/* Theory of operation: there is one SSL_CTX, made for the first connection (see tls/server.c). Its
  * verification first asks tls/roots.h for the roots that the presented chain may need. Sessions are
- * kept here by host and port, not in OpenSSL's own cache, so that one is never offered to another
- * host; a session exists only if the certificate was verified for that host, and OpenSSL carries
- * that result along on resumption. */
+ * kept here by host and port, not in OpenSSL's own cache, so that a session is never offered to
+ * another host. A session exists only if the certificate was verified for that host, and OpenSSL
+ * keeps that result on resumption. */
 #include "tls/client.h"
 #include "base/hash.h"
 #include "tls/errors.h"
@@ -40,7 +40,7 @@ struct tls_client {
 	SSL *ssl;
 	char key[KEY_MAX];
 	bool established;
-	bool bulk; /* much was read at once: more of it comes */
+	bool bulk; /* much was read at once, so more is expected */
 	enum tls_trouble trouble;
 	char error[ERROR_MAX];
 };
@@ -86,7 +86,7 @@ static void session_keep(struct tls_trust *t, const char *key, SSL_SESSION *s)
 	}
 }
 
-/* Nonzero: we keep the reference. */
+/* Return nonzero if the reference is kept. */
 static int on_session(SSL *ssl, SSL_SESSION *s)
 {
 	struct tls_client *c = SSL_get_app_data(ssl);
@@ -117,7 +117,7 @@ static SSL_CTX *make_context(struct tls_trust *t)
 		return NULL;
 	param = SSL_CTX_get0_param(ctx);
 	X509_VERIFY_PARAM_set_flags(param, X509_V_FLAG_PARTIAL_CHAIN);
-	/* Names stand in subjectAltName alone, a wildcard is a whole label (RFC 6125 6.4.3). */
+	/* Only names in subjectAltName count, and a wildcard is a whole label (RFC 6125 6.4.3). */
 	X509_VERIFY_PARAM_set_hostflags(
 		param, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
 	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
@@ -126,7 +126,7 @@ static SSL_CTX *make_context(struct tls_trust *t)
 	SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
 	SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
 				      SSL_MODE_RELEASE_BUFFERS);
-	/* One system call for what there is instead of two for each record. */
+	/* One system call reads all that is there, instead of two for each record. */
 	SSL_CTX_set_read_ahead(ctx, 1);
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
 	SSL_CTX_sess_set_new_cb(ctx, on_session);
@@ -299,7 +299,7 @@ static enum tls_io fail_ssl(struct tls_client *c)
 	return fail(c, TLS_TROUBLE_PROTOCOL, text ? text : "TLS failed");
 }
 
-/* What r, which was not success, means. */
+/* Find out what r means, which was not success. */
 static enum tls_io classify(struct tls_client *c, int r)
 {
 	unsigned long e;
@@ -334,7 +334,7 @@ enum tls_io tls_client_handshake(struct tls_client *c)
 	r = SSL_do_handshake(c->ssl);
 	if (r != 1)
 		return classify(c, r);
-	/* Also for a resumed session, and should the library ever be set up differently. */
+	/* Check a resumed session too, and in case the library is ever set up differently. */
 	if (SSL_get_verify_result(c->ssl) != X509_V_OK || !SSL_get0_peer_certificate(c->ssl))
 		return fail(c, TLS_TROUBLE_CERTIFICATE, "the certificate was not verified");
 	c->established = true;

@@ -119,7 +119,7 @@ static bool extensions_are_plain(struct str list)
 	return true;
 }
 
-/* The message, without type. */
+/* message is given without its type. */
 static bool hello_is_plain(struct str message)
 {
 	enum { VERSION_AND_RANDOM = 2 + 32 };

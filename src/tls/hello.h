@@ -13,20 +13,20 @@ enum hello_sni {
 	HELLO_SNI_NAME,      /* not labels of letters, digits, '-', '_'; or too long */
 };
 
-/* Reads the body of server_name (without type and length). One dot at the end is dropped. ret_name
- * is a view into body, set for HELLO_SNI_OK only; whether it is a name and not an address is judged
- * by policy. */
+/* Read the body of server_name (without type and length). One dot at the end is dropped. ret_name
+ * is a view into body, set only for HELLO_SNI_OK. The policy judges whether it is a name and not an
+ * address. */
 enum hello_sni hello_sni_parse(struct str body, struct str *ret_name);
 /* Fixed English text for the log. */
 const char *hello_sni_text(enum hello_sni e);
 
-/* Whether the ClientHello that these records hold (RFC 8446 4.1.2, 5.1) may mean another name than
- * its server_name: it has encrypted_client_hello (RFC 9849 5), or its draft, or cannot be read. */
+/* Whether the ClientHello in these records (RFC 8446 4.1.2, 5.1) may mean another name than its
+ * server_name: it has encrypted_client_hello (RFC 9849 5) or its draft, or cannot be read. */
 bool hello_hides_name(struct str records);
 
-/* Takes the outer length off the body of application_layer_protocol_negotiation; the null view
- * if it does not fit. */
+/* Return the body of application_layer_protocol_negotiation without its outer length, or the null
+ * view if that length is wrong. */
 struct str hello_alpn_list(struct str body);
 /* Whether a list of protocols as in application_layer_protocol_negotiation (RFC 7301 3.1, without
- * its outer length) is well-formed and has this one. */
+ * its outer length) is well-formed and has this protocol. */
 bool hello_alpn_has(struct str list, struct str protocol);

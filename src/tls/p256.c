@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: OpenSSL 3 finds algorithms through providers, whose tables take half a
- * millisecond to set up when the first key is made. The interface of old, marked deprecated, does
- * the same arithmetic at once. The room waits for the certificate that is signed here. */
+ * millisecond to set up when the first key is made. The old interface, which is marked deprecated,
+ * does the same arithmetic at once. This matters because the room waits for the certificate that is
+ * signed here. */
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "tls/p256.h"
 #include "tls/random.h"
@@ -28,7 +29,8 @@ struct p256 *p256_new(uint8_t ret_spki[TLS_SPKI_MAX])
 
 	if (!key)
 		return NULL;
-	/* OpenSSL's configuration file belongs to the host and may load anything: not read. */
+	/* Do not read OpenSSL's configuration file: it belongs to the host and may load
+	 * anything. */
 	OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, NULL);
 	tls_use_kernel_random();
 	key->ec = EC_KEY_new_by_curve_name(NID_X9_62_prime256v1);

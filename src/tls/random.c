@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The method table is the old way in OpenSSL 3; a provider, the new one, would cost what this is to
- * save. */
+/* The method table is the deprecated way in OpenSSL 3; a provider, the new way, would cost the time
+ * that this is to save. */
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "tls/random.h"
 #include "base/rand.h"

@@ -31,10 +31,10 @@ struct root {
 };
 
 struct tls_roots {
-	int fd; /* until it was read */
+	int fd; /* open until the bundle was read */
 	struct root *v;
 	size_t n, cap;
-	bool all; /* every one was provided */
+	bool all; /* all roots were provided */
 };
 
 int tls_roots_open(struct tls_roots **ret, struct cloche_err *err)
@@ -68,7 +68,8 @@ struct tls_roots *tls_roots_free(struct tls_roots *r)
 	return NULL;
 }
 
-/* Enters the element at *p, whose tag must be `tag`, or (content NULL) steps over it. */
+/* Move *p past its first element, whose tag must be `tag`, and set *content to the contents of that
+ * element (unless content is NULL). */
 static bool element(struct str *p, int tag, struct str *content)
 {
 	const unsigned char *at = (const unsigned char *)p->p, *start = at;
@@ -139,7 +140,7 @@ int tls_pem_each(struct str pem, int (*each)(void *arg, struct str der), void *a
 		long n = 0;
 
 		if (PEM_read_bio(bio, &name, &header, &data, &n) != 1) {
-			/* No further block is the proper end. */
+			/* No further block is the normal end. */
 			unsigned long why = ERR_peek_last_error();
 
 			if (ERR_GET_REASON(why) != PEM_R_NO_START_LINE)
@@ -165,7 +166,7 @@ static void read_bundle(struct tls_roots *r)
 
 	if (r->fd < 0)
 		return;
-	/* What cannot be read is not trusted: verification then fails and says so. */
+	/* A bundle that cannot be read is not trusted: verification fails then, and says so. */
 	if (fd_read_to_end(r->fd, &text) == 0)
 		(void)tls_pem_each(buf_str(&text), keep, r);
 	buf_done(&text);
@@ -194,7 +195,7 @@ static struct str name_der(const X509_NAME *name)
 	return X509_NAME_get0_der(name, &p, &n) == 1 ? str_make(p, n) : STR_NULL;
 }
 
-/* Whether one of the certificates that came along is the issuer. */
+/* Whether the issuer is one of the certificates that the peer sent along. */
 static bool came_along(X509 *x, struct str issuer, const STACK_OF(X509) * untrusted)
 {
 	for (int i = 0; i < sk_X509_num(untrusted); i++) {
@@ -206,7 +207,7 @@ static bool came_along(X509 *x, struct str issuer, const STACK_OF(X509) * untrus
 	return false;
 }
 
-/* Whether the store has it already: one provided before, or given by the user. */
+/* Whether the store has the issuer already: provided before, or given by the user. */
 static bool is_stored(X509_STORE_CTX *ctx, const X509_NAME *issuer)
 {
 	X509_OBJECT *o = X509_STORE_CTX_get_obj_by_subject(ctx, X509_LU_X509, issuer);
@@ -216,7 +217,7 @@ static bool is_stored(X509_STORE_CTX *ctx, const X509_NAME *issuer)
 	return stored;
 }
 
-/* Provides the roots that may have issued x; whether its issuer was found at all. */
+/* Provide the roots that may have issued x. Return whether its issuer was found at all. */
 static bool provide_issuer(
 	struct tls_roots *r, X509_STORE_CTX *ctx, X509 *x, const STACK_OF(X509) * untrusted)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The host's bundle of trusted roots, parsed as late and as little as can be: a bundle of 150 takes
- * 20 ms and a megabyte as certificate objects, and a sandbox asks for two or three. */
+/* The host's bundle of trusted roots, parsed as late and as little as possible: as certificate
+ * objects, a bundle of 150 takes 20 ms and a megabyte, and a sandbox needs two or three. */
 
 #include "base/err.h"
 #include "base/str.h"
@@ -9,15 +9,15 @@
 
 struct tls_roots;
 
-/* Opens the first bundle that is there (nothing is read yet): SSL_CERT_FILE, or the usual places. A
- * host without one gives an empty set. Only the bundle that SSL_CERT_FILE names must be there. */
+/* Open the first bundle that exists (nothing is read yet): SSL_CERT_FILE, or the usual places. On a
+ * host without one the set is empty. Only the bundle that SSL_CERT_FILE names must exist. */
 _warn_unused_ int tls_roots_open(struct tls_roots **ret, struct cloche_err *err);
 struct tls_roots *tls_roots_free(struct tls_roots *r);
 DEFINE_CLEANUP(struct tls_roots, tls_roots_free)
 
-/* Adds to the store of ctx those roots that may end the chain that it is to verify: by the exact
- * bytes of the issuers' names, and all of them if an issuer is found nowhere that way (its name
- * may be written differently in the root). */
+/* Add to the store of ctx the roots that may end the chain to be verified. They are found by the
+ * exact bytes of the issuers' names. If an issuer is found nowhere that way, add all roots (its
+ * name may be written differently in the root). */
 void tls_roots_provide(struct tls_roots *r, X509_STORE_CTX *ctx);
 
 /* Calls each(arg, der) for the DER of every CERTIFICATE of a PEM text, until it returns nonzero.

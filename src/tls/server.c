@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: one SSL_CTX, one P-256 key. A certificate is put into each connection that
- * needs one, which costs a few microseconds; a context per name would cost a hundred times that.
- * The last sessions are kept, so that who comes again need not verify our certificate again.
+/* Theory of operation: there is one SSL_CTX and one P-256 key. A certificate is put into each
+ * connection that needs one, which costs a few microseconds; a context per name would cost a
+ * hundred times that. The last sessions are kept, so that a client that comes again need not verify
+ * our certificate again.
  *
- * Setting OpenSSL up takes longer than everything else that a room's network needs to start, and
- * many a command in a room never speaks TLS. So at start only the key is made, whose public half
- * the minting of certificates needs, and the rest when the first connection comes. OpenSSL then
- * opens no file: its configuration is not read and its algorithms are built in. */
+ * Setting up OpenSSL takes longer than everything else that a room's network needs to start, and
+ * many commands in a room never use TLS. So only the key is made at start, because its public half
+ * is needed to mint certificates; the rest is made when the first connection comes. OpenSSL opens
+ * no file then: its configuration is not read and its algorithms are built in. */
 #include "tls/server_internal.h"
 
 #include <openssl/err.h>
@@ -33,13 +34,14 @@ static SSL_CTX *make_context(EVP_PKEY *key)
 
 	if (!ctx)
 		return NULL;
-	/* Tickets name a session that is kept here. OpenSSL would seal it, and read it back to make
-	 * the next one: a tenth of what a new connection costs. */
+	/* A ticket only names a session that is kept here. Otherwise OpenSSL would encrypt the
+	 * session into the ticket, and decrypt it to make the next one: a tenth of what a new
+	 * connection costs. */
 	SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
 					 SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_NO_TICKET);
 	/* Not ENABLE_PARTIAL_WRITE: it would end each write after one record. */
 	SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-	/* One read takes what there is, not a record's header first. */
+	/* One read takes all that is there, not a record's header first. */
 	SSL_CTX_set_read_ahead(ctx, 1);
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_SERVER);
 	SSL_CTX_sess_set_cache_size(ctx, TLS_SESSIONS_MAX);

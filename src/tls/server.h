@@ -18,14 +18,14 @@
 #include <sys/types.h>
 
 #define TLS_HELLO_MAX (16 * 1024) /* bytes read before a ClientHello must be complete */
-#define TLS_SESSIONS_MAX 512      /* kept to be resumed, of a kilobyte or two */
+#define TLS_SESSIONS_MAX 512      /* kept for resumption, one or two kilobytes each */
 
 struct tls_server;
 struct tls_leaf;
 struct tls_conn;
 
-/* Makes the key. What else OpenSSL needs is made for the first connection; it comes from within the
- * library, so a process that has closed itself off can do it. Returns 0 or sets err. */
+/* Make the key. The rest that OpenSSL needs is made for the first connection. It comes from within
+ * the library, so a process that has restricted itself can make it. Return 0 or set err. */
 _warn_unused_ int tls_server_new(struct tls_server **ret, struct cloche_err *err);
 struct tls_server *tls_server_free(struct tls_server *s);
 DEFINE_CLEANUP(struct tls_server, tls_server_free)
@@ -35,7 +35,7 @@ struct str tls_server_spki(const struct tls_server *s);
 /* Parses a certificate; refuses one that is not for the server's key. Returns 0 or sets err. */
 _warn_unused_ int tls_leaf_new(
 	struct tls_server *s, struct str der, struct tls_leaf **ret, struct cloche_err *err);
-/* Connections that use it keep it alive by themselves. */
+/* Connections that use the certificate keep it alive by themselves. */
 struct tls_leaf *tls_leaf_free(struct tls_leaf *leaf);
 
 enum tls_hs {
@@ -45,7 +45,7 @@ enum tls_hs {
 	TLS_HS_FAILED, /* tls_conn_error() says why; an alert was sent if one is due */
 };
 
-/* fd is borrowed. NULL if OpenSSL fails, as for lack of memory. */
+/* fd is borrowed. Return NULL if OpenSSL fails, for example without memory. */
 struct tls_conn *tls_conn_new(struct tls_server *s, int fd);
 struct tls_conn *tls_conn_free(struct tls_conn *c);
 DEFINE_CLEANUP(struct tls_conn, tls_conn_free)
@@ -56,33 +56,33 @@ enum tls_hs tls_conn_handshake(struct tls_conn *c);
 struct str tls_conn_sni(const struct tls_conn *c);
 /* Whether a whole, acceptable ClientHello has come. */
 bool tls_conn_has_hello(const struct tls_conn *c);
-/* What its ALPN offers (RFC 7301), known at the same time. If it sent none it is
- * TLS_OFFER_HTTP1; 0: nothing that we speak, which fails the handshake. */
+/* What the client's ALPN offers (RFC 7301), known from TLS_HS_WANT_LEAF on. Without ALPN it is
+ * TLS_OFFER_HTTP1. 0 means nothing that we speak, which fails the handshake. */
 enum { TLS_OFFER_HTTP1 = 1 << 0, TLS_OFFER_H2 = 1 << 1 };
 unsigned tls_conn_offer(const struct tls_conn *c);
 /* Every byte taken from the descriptor until TLS_HS_WANT_LEAF: the ClientHello, and what came with
- * it. Borrowed, gone with tls_conn_set_leaf(). */
+ * it. Borrowed, invalid after tls_conn_set_leaf(). */
 struct str tls_conn_taken(const struct tls_conn *c);
-/* At TLS_HS_WANT_LEAF: goes on with this certificate, and with HTTP/2 or HTTP/1.1, which the client
- * has to have offered. Returns 0 or -ENOMEM. */
+/* At TLS_HS_WANT_LEAF: go on with this certificate, and with HTTP/2 or HTTP/1.1, which the client
+ * must have offered. Return 0 or -ENOMEM. */
 _warn_unused_ int tls_conn_set_leaf(struct tls_conn *c, const struct tls_leaf *leaf, bool h2);
-/* At TLS_HS_WANT_LEAF instead: the next tls_conn_handshake() sends access_denied and fails. why is
- * a constant. */
+/* At TLS_HS_WANT_LEAF, instead of tls_conn_set_leaf(): make the next tls_conn_handshake() send
+ * access_denied and fail. why is a constant. */
 void tls_conn_refuse(struct tls_conn *c, const char *why);
 /* Why the handshake or the connection failed: fixed text, for the log. */
 const char *tls_conn_error(const struct tls_conn *c);
 
-/* Bytes read; 0: the peer ended the TLS stream properly; -EAGAIN; -EPIPE: it went away without;
- * -EPROTO: broken. */
+/* Return the bytes read, 0 if the peer ended the TLS stream properly, -EAGAIN, -EPIPE if the
+ * connection ended without that, or -EPROTO if it is broken. */
 _warn_unused_ ssize_t tls_conn_read(struct tls_conn *c, void *p, size_t n);
 /* Whether tls_conn_read() may have more without the descriptor becoming readable. */
 bool tls_conn_has_pending(const struct tls_conn *c);
-/* Bytes taken (all, or a part, encrypted and given to the descriptor or kept); -EAGAIN while what
- * was kept has not been written; -EPIPE; -EPROTO. If these are the last and all are taken,
- * close_notify goes with them. */
+/* Return the bytes taken (all or a part: encrypted, and written to the descriptor or kept), -EAGAIN
+ * while kept output is not written yet, -EPIPE or -EPROTO. If last is set and all bytes are taken,
+ * close_notify is sent with them. */
 _warn_unused_ ssize_t tls_conn_write(struct tls_conn *c, const void *p, size_t n, bool last);
-/* Writes what was kept. Returns 0 (see tls_conn_pending_out()) or -EPIPE. */
+/* Write kept output. Return 0 (see tls_conn_pending_out()) or -EPIPE. */
 _warn_unused_ int tls_conn_flush(struct tls_conn *c);
 size_t tls_conn_pending_out(const struct tls_conn *c);
-/* Sends close_notify, unless it has gone with the last bytes. */
+/* Send close_notify, unless it was sent with the last bytes. */
 void tls_conn_shutdown(struct tls_conn *c);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: OpenSSL reads and writes through a BIO of ours. Reading goes straight to the
- * socket, with a bound on what may come before the ClientHello is complete. Writing only gathers:
- * all records of one operation land in one scratch area that is sent with one call at its end. What
- * the socket does not take is copied into the connection and blocks further writes until it is
- * gone. So a write is never half done inside OpenSSL, and an idle connection has no buffer of ours
- * but, until the first bytes go out, its session ticket.
+ * socket, with a limit on what may come before the ClientHello is complete. Writing only gathers:
+ * all records of one operation go into one scratch area, which is sent with one call at the end.
+ * What the socket does not take is copied into the connection and blocks further writes until it is
+ * sent. So a write is never half done inside OpenSSL, and an idle connection has no buffer of ours
+ * except its session ticket, until the first bytes are sent.
  *
- * The ClientHello callback runs first with no certificate: it reads the name and asks to be called
- * again (SSL_CLIENT_HELLO_RETRY). The caller gets a certificate in its own time and calls the
- * handshake again. */
+ * The ClientHello callback runs first without a certificate: it reads the name and asks to be
+ * called again (SSL_CLIENT_HELLO_RETRY). The caller gets a certificate in its own time and calls
+ * the handshake again. */
 #include "tls/errors.h"
 #include "tls/server_internal.h"
 
@@ -30,7 +30,7 @@ static int bio_read(BIO *b, char *p, int n)
 	ssize_t got;
 
 	BIO_clear_retry_flags(b);
-	if (c->drained) { /* were there more by now, the descriptor would still be readable */
+	if (c->drained) { /* if more has come, the descriptor is still readable */
 		c->drained = false;
 		BIO_set_retry_read(b);
 		return -1;
@@ -113,10 +113,10 @@ static int bio_write(BIO *b, const char *p, int n)
 	return gather(c, p, (size_t)n) < 0 ? -1 : n;
 }
 
-/* What ends a handshake of TLS 1.3 is the session ticket alone. By itself it would cost both sides
- * a packet and a wake-up: it goes with the first record that follows. So nothing of ours carries
- * the acknowledgement that the client may wait for before it sends its request: the owner of the
- * socket gives it (fd_acknowledge). */
+/* A TLS 1.3 handshake ends with nothing but the session ticket. Alone it would cost both sides a
+ * packet and a wake-up, so it is sent with the first record that follows. Then no packet of ours
+ * carries the acknowledgement that the client may wait for before it sends its request: the owner
+ * of the socket sends it (fd_acknowledge). */
 static int hold_ticket(struct tls_conn *c)
 {
 	struct tls_server *s = c->server;
@@ -205,7 +205,7 @@ int tls_conn_on_hello(SSL *ssl, int *alert, void *arg)
 		if (read_name(c, alert) < 0)
 			return SSL_CLIENT_HELLO_ERROR;
 		read_offer(c);
-		/* A session is resumed under the name that it was made for only. */
+		/* A session is only resumed under the name that it was made for. */
 		SHA256((const unsigned char *)c->sni, c->sni_n, context);
 		if (!SSL_set_session_id_context(ssl, context, sizeof(context)))
 			return SSL_CLIENT_HELLO_ERROR;
@@ -268,8 +268,8 @@ struct tls_conn *tls_conn_new(struct tls_server *s, int fd)
 struct tls_conn *tls_conn_free(struct tls_conn *c)
 {
 	if (c) {
-		/* Else its session would go, too, if the client went without close_notify; RFC
-		 * 8446 6.1 does not ask for that. */
+		/* Otherwise the session would be dropped if the client ended without close_notify;
+		 * RFC 8446 6.1 does not ask for that. */
 		if (c->ssl)
 			SSL_set_shutdown(c->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
 		SSL_free(c->ssl);
@@ -404,7 +404,7 @@ ssize_t tls_conn_write(struct tls_conn *c, const void *p, size_t n, bool last)
 	if (buf_len(&c->kept) > 0)
 		return -EAGAIN;
 	errors_clear();
-	/* Whole records into the scratch area: it holds what the caller gives at once. */
+	/* Take only as much as fits into the scratch area as records. */
 	some = MIN(n, (size_t)TLS_OUT_SCRATCH - 8192);
 	if (SSL_write_ex(c->ssl, p, some, &done) != 1) {
 		note_failure(c);

@@ -11,7 +11,7 @@
 enum {
 	TLS_OUT_SCRATCH = 96 * 1024, /* records of one operation, written together */
 	TLS_OUT_KEPT_MAX = 256 * 1024,
-	TLS_BULK = 8 * 1024,         /* read at once: more of it comes */
+	TLS_BULK = 8 * 1024,         /* bytes read at once from which on more is expected */
 	TLS_BULK_BUFFER = 72 * 1024, /* four records */
 };
 
@@ -39,20 +39,20 @@ struct tls_conn {
 	int fd;
 	enum tls_stage stage;
 	bool refused, eof, broken;
-	bool drained; /* the descriptor gave less than was asked for: has no more for now */
+	bool drained; /* the descriptor gave less than was asked for: it has no more for now */
 	bool bulk;    /* reads into the larger buffer */
-	bool h2;      /* chosen */
+	bool h2;      /* HTTP/2 was chosen */
 	uint8_t offer;
 	X509 *cert;        /* NULL until a leaf is there */
-	struct buf taken;  /* from the descriptor, until a leaf is there */
-	const char *error; /* the first that was found */
-	struct buf ticket; /* a record that goes out in front of the next */
+	struct buf taken;  /* bytes from the descriptor, until a leaf is there */
+	const char *error; /* the first error */
+	struct buf ticket; /* a record that is sent in front of the next one */
 	struct buf kept;   /* records that the peer has not taken yet */
 	unsigned char sni_n;
 	char sni[HELLO_NAME_MAX + 1];
 };
 
-/* Makes what connections need if that has not happened yet. False if OpenSSL fails. */
+/* Make what connections need, if that has not happened yet. Return false if OpenSSL fails. */
 bool tls_server_prepare(struct tls_server *s);
 /* Makes the BIO methods by which connections read and write. NULL on lack of memory. */
 BIO_METHOD *tls_conn_bio_new(void);
