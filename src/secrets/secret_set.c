@@ -310,26 +310,22 @@ int secret_set_add_live(struct secret_set *set, const struct secret_spec *spec, 
 
 int secret_set_renew(struct secret_set *set, size_t i, struct secret *value, struct cloche_err *err)
 {
+	_cleanup_(secret_freep) struct secret *taken = value;
 	struct masked_secret *m = set->v[i];
 	int r = value ? surrogate_check_value(m->spec.name, secret_reveal(value), err) : 0;
-	bool real = value, was_real = m->known;
+	bool real;
 
-	m->known = false;
 	if (r == 0 && value && value_collides(set, secret_reveal(value)))
 		r = err_set(err, E_CONFIG, "secret %s: the value holds a surrogate", m->spec.name);
-	if (r == 0 && !value) {
-		value = make_unknown(m->surrogate);
-		if (!value)
-			r = err_nomem(err);
-	}
-	if (r < 0) {
-		secret_free(value);
-		return r;
-	}
-	m->known = real;
-	secret_free(was_real ? m->last : m->value);
-	if (was_real)
+	real = r == 0 && value;
+	value = real ? TAKE_PTR(taken) : make_unknown(m->surrogate);
+	if (!value)
+		return r < 0 ? r : err_nomem(err);
+	/* The value before is looked for in answers as long as it may be good. */
+	secret_free(m->known ? m->last : m->value);
+	if (m->known)
 		m->last = m->value;
 	m->value = value;
-	return 0;
+	m->known = real;
+	return r;
 }

@@ -265,6 +265,13 @@ static void test_live_values(void)
 		must(secret_set_renew(set, 0, NULL, NULL) == 0);
 		check_int(hits_in(values[i]), 1);
 	}
+	/* What cannot be masked takes the place of a token, too, which is still good. */
+	must(secret_set_renew(set, 0, secret_new(values[0], strlen(values[0])), NULL) == 0);
+	check(secret_set_renew(set, 0, secret_new("short", 5), NULL) < 0);
+	check(!secret_set_get(set, 0)->known);
+	check_int(hits_in(values[0]), 1);
+	must(secret_set_renew(set, 0, secret_new(values[2], strlen(values[2])), NULL) == 0);
+	check_int(hits_in(values[0]), 1);
 	check_int(hits_in(values[1]), 0);
 	set = secret_set_free(set);
 }
