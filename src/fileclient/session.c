@@ -188,6 +188,8 @@ static int set_broken(cloche_files *f, const struct cloche_err *why, struct cloc
 	if (!f->broken) {
 		f->broken = true;
 		f->why = *why;
+		/* The operation under way does not go on, wherever it was. */
+		(void)record_end(f, -why->code, NULL);
 	}
 	if (err)
 		*err = f->why;

@@ -162,13 +162,61 @@ static void lie_done_only(struct chan *c)
 	must(files_send_moved(c, &(struct files_moved){0}) == 0);
 }
 
+/* As the one that puts operations on record, which locks the log from ready() to end(). */
+struct locking {
+	struct files_recorder base;
+	bool begun, locked;
+};
+
+static int lock_begin(struct files_recorder *r, const struct files_request *q, struct cloche_err *e)
+{
+	container_of(r, struct locking, base)->begun = q->op == FILES_OP_WRITE;
+	return 0;
+}
+
+static int lock_data(struct files_recorder *r, struct str data, struct cloche_err *e)
+{
+	return 0;
+}
+
+static int lock_ready(struct files_recorder *r, struct cloche_err *e)
+{
+	container_of(r, struct locking, base)->locked = true;
+	return 0;
+}
+
+static int lock_end(struct files_recorder *r, bool done, struct cloche_err *e)
+{
+	struct locking *l = container_of(r, struct locking, base);
+
+	l->begun = l->locked = false;
+	return 0;
+}
+
+static void lock_free(struct files_recorder *r)
+{
+}
+
+static long short_source(void *user, void *data, size_t size)
+{
+	bool *told = user;
+
+	data = memset(data, 'x', *told ? 0 : 10);
+	if (*told)
+		return 0;
+	*told = true;
+	return 10;
+}
+
 /* What the client thinks of it, with an operation of each kind. */
 static int meet(void (*tell)(struct chan *c), bool wait, int op)
 {
 	struct lie l = {.tell = tell, .wait = wait};
 	cloche_files *f = start_session(&l.fd);
 	cloche_file_stat st;
+	struct locking lock = {.base = {lock_begin, lock_data, lock_ready, lock_end, lock_free}};
 	unsigned n = 0;
+	bool told = false;
 	char *target, to[80];
 	void *data;
 	size_t length;
@@ -177,6 +225,7 @@ static int meet(void (*tell)(struct chan *c), bool wait, int op)
 
 	snprintf(to, sizeof(to), "%s/lied-to", top);
 	cloche_files_set_timeout(f, 500);
+	files_set_recorder(f, &lock.base);
 	must(pthread_create(&thread, NULL, liar, &l) == 0);
 	switch (op) {
 	case 0:
@@ -194,10 +243,14 @@ static int meet(void (*tell)(struct chan *c), bool wait, int op)
 	case 4:
 		r = cloche_files_readlink(f, "x", &target, &err);
 		break;
+	case 5:
+		r = cloche_files_write(f, "x", 0, 0600, short_source, &told, &err);
+		break;
 	default:
 		r = cloche_files_download(f, "x", to, NULL, &err);
 		break;
 	}
+	check(!lock.locked && !lock.begun);
 	/* Once broken, always broken, and for the same reason. */
 	again = cloche_files_stat(f, "y", true, &st, &err);
 	if (again != r)
@@ -218,7 +271,7 @@ static void lies_end_the_session(void)
 		{"data", lie_data}, {"empty data", lie_empty_data}, {"names", lie_names}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
-		for (int op = 0; op < 6; op++) {
+		for (int op = 0; op < 7; op++) {
 			int r = meet(table[i].tell, true, op);
 
 			if (r != -E_PROTOCOL && r != -E_BROKEN && r != -E_UNSUPPORTED)
