@@ -40,8 +40,9 @@ static size_t find_name(
 			*ret_many = false;
 			return i;
 		}
-		*ret_many = found < index->n &&
-			    strcmp(index->entries[found].hex, index->entries[i].hex) != 0;
+		if (found < index->n &&
+			strcmp(index->entries[found].hex, index->entries[i].hex) != 0)
+			*ret_many = true;
 		found = i;
 	}
 	return found;

@@ -28,8 +28,12 @@ int execs_list(int dir, uint32_t **ret, size_t *ret_n)
 	size_t n = 0, cap = 0;
 	struct dirent *e;
 
-	if (!list)
-		return fd_close(fd);
+	if (!list) {
+		int r = -errno;
+
+		fd_close(fd);
+		return r;
+	}
 	while ((e = readdir(list))) {
 		uint64_t number;
 

@@ -110,8 +110,8 @@ static uint64_t read_promise(int fd)
 	return pread(fd, text, DIGITS, 0) > 0 ? strtoull(text, NULL, 10) : 0;
 }
 
-/* Add up the promises of all live owners except o. */
-static uint64_t add_up(int dir, const struct owner *o)
+/* Add up the promises of all live owners except o. Return 0 or -errno. */
+static int add_up(int dir, const struct owner *o, uint64_t *ret)
 {
 	int again = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *list = again >= 0 ? fdopendir(again) : NULL;
@@ -119,8 +119,10 @@ static uint64_t add_up(int dir, const struct owner *o)
 	uint64_t sum = 0;
 
 	if (!list) {
+		int r = -errno;
+
 		fd_close(again);
-		return 0;
+		return r;
 	}
 	while ((e = readdir(list))) {
 		_cleanup_fd_ int fd = -1;
@@ -133,7 +135,8 @@ static uint64_t add_up(int dir, const struct owner *o)
 		sum = sum + promise < sum ? UINT64_MAX : sum + promise;
 	}
 	closedir(list);
-	return sum;
+	*ret = sum;
+	return 0;
 }
 
 int owner_promise(int base, struct owner *o, uint64_t bytes, uint64_t most, uint64_t *ret_others,
@@ -142,10 +145,13 @@ int owner_promise(int base, struct owner *o, uint64_t bytes, uint64_t most, uint
 	_cleanup_fd_ int dir = open_owners(base);
 	char text[DIGITS + 1];
 	uint64_t others;
+	int r;
 
 	if (dir < 0 || flock(dir, LOCK_EX) < 0)
 		return err_sys(err, errno, "lock the directory of managers");
-	others = add_up(dir, o);
+	r = add_up(dir, o, &others);
+	if (r < 0)
+		return err_sys(err, -r, "list managers");
 	*ret_others = others;
 	if (bytes > read_promise(o->fd) && (others > most || bytes > most - others))
 		return err_set(err, E_BUSY, "more memory is promised than there is");

@@ -539,10 +539,11 @@ bool sandbox_is_recorded(const cloche_sandbox *sb)
 
 int cloche_sandbox_set_name(cloche_sandbox *sb, const char *name, cloche_err *err)
 {
-	if (!is_name(str_from(name)))
+	if (!is_name(str_from(name)) || name[0] == '_')
 		return err_set(err, E_USAGE,
-			"name \"%s\": use up to %d letters, digits, '-', '_' and '.'", name,
-			MAX_NAME);
+			"name \"%s\": use up to %d letters, digits, '-', '_' and '.', a letter or "
+			"digit first",
+			name, MAX_NAME);
 	if (str_starts(str_from(name), STR("sandbox-")))
 		return err_set(err, E_USAGE, "name \"%s\": it cannot begin as ids do", name);
 	return set_string(&sb->name, name, err);

@@ -45,7 +45,7 @@ static const struct {
 	{"nested", NULL, NULL, false},
 	{"network-log", "/tmp/log", NULL, false},
 	{"provider", "native", "wasm", false},
-	{"name", "dev", "-dev", false},
+	{"name", "d_v", "_dev", false},
 	{"ttl", "1h", "1x", false},
 	{"label", "team=core", "team", true},
 	{"runtime", "node", "perl", false},
