@@ -98,8 +98,8 @@ static bool prompt_join(struct prompt *p, int argc, char **argv)
 	return true;
 }
 
-/* Read standard input to its end. */
-static bool prompt_read(struct prompt *p)
+/* Read standard input to its end. Set *ret_errno if that fails. */
+static bool prompt_read(struct prompt *p, int *ret_errno)
 {
 	for (;;) {
 		ssize_t r;
@@ -109,8 +109,10 @@ static bool prompt_read(struct prompt *p)
 		r = read(STDIN_FILENO, p->text + p->n, 16384);
 		if (r < 0 && errno == EINTR)
 			continue;
+		if (r < 0)
+			*ret_errno = errno;
 		if (r <= 0)
-			return true;
+			return r == 0;
 		p->n += (size_t)r;
 	}
 }
@@ -128,14 +130,18 @@ static int read_prompt(int argc, char **argv, char **ret, size_t *ret_n, cloche_
 	bool from_stdin =
 		argc == 0 ? !isatty(STDIN_FILENO) : argc == 1 && strcmp(argv[0], "-") == 0;
 	struct prompt p = {0};
+	int failure = 0;
 	bool whole;
 
 	if (argc == 0 && !from_stdin)
 		return wrong_usage(err, NULL,
 			"agent: no prompt: give it as an argument, or - and on standard input");
-	whole = from_stdin ? prompt_read(&p) : prompt_join(&p, argc, argv);
+	whole = from_stdin ? prompt_read(&p, &failure) : prompt_join(&p, argc, argv);
 	*ret = p.text;
 	*ret_n = p.n;
+	if (failure)
+		return wrong_usage(
+			err, NULL, "agent: the prompt cannot be read: %s", strerror(failure));
 	if (!whole)
 		return wrong_usage(err, NULL, "agent: the prompt is too large");
 	return is_blank(p.text, p.n) ? wrong_usage(err, NULL, "agent: the prompt is empty") : 0;

@@ -4,6 +4,7 @@
 #include "files_session.h"
 #include "fs.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,7 @@ static struct fs_options *options_of(void *ctx)
 	return ctx;
 }
 
-/* Up to four octal digits. */
+/* Octal digits, at most 07777. */
 static bool read_mode(const char *text, uint32_t *ret)
 {
 	size_t n = strspn(text, "01234567");
@@ -183,17 +184,22 @@ static int do_stat(const struct request *q)
 	return fs_stat(q->f, q->o, q->v[0], q->err);
 }
 
+/* Whether nothing can have that path. */
+static bool is_absent(const cloche_err *err)
+{
+	return err->code == CLOCHE_E_NOT_FOUND ||
+	       (err->code == CLOCHE_E_SYSTEM &&
+		       (err->sys_errno == ENOTDIR || err->sys_errno == ELOOP ||
+			       err->sys_errno == ENAMETOOLONG));
+}
+
 /* Return 1 if it does not exist. */
 static int do_exists(const struct request *q)
 {
 	cloche_file_stat st;
 	int r = cloche_files_stat(q->f, q->v[0], !q->o->no_follow, &st, q->err);
 
-	/* It does not exist either if a part of the path is not a directory. */
-	if (r < 0 && q->err->code != CLOCHE_E_NOT_FOUND &&
-		!(q->err->code == CLOCHE_E_SYSTEM && q->err->sys_errno != 0))
-		return r;
-	return r < 0;
+	return r < 0 && !is_absent(q->err) ? r : r < 0;
 }
 
 static int do_delete(const struct request *q)

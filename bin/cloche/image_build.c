@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { MAX_DOCKERFILE = 1 << 20 };
@@ -48,6 +49,22 @@ static int read_dockerfile(cloche_image_build *b, const char *path, cloche_err *
 	return r;
 }
 
+/* Return the name in dir of the file at path, or NULL if it is not in dir. */
+static const char *name_within(const char *dir, const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	struct stat here, there;
+	char *same;
+	bool is_same;
+
+	if (asprintf(&same, "%s/%s", dir, name) < 0)
+		return name;
+	is_same = stat(path, &here) == 0 && stat(same, &there) == 0 &&
+		  here.st_dev == there.st_dev && here.st_ino == there.st_ino;
+	free(same);
+	return is_same ? name : NULL;
+}
+
 /* dir is the operand; NULL: the directory of the Dockerfile. */
 static int fill(
 	cloche_image_build *b, const struct image_options *o, const char *dir, cloche_err *err)
@@ -66,8 +83,7 @@ static int fill(
 		r = read_dockerfile(b, path, err);
 	/* The Dockerfile is not part of the build context. */
 	if (r == 0)
-		r = cloche_image_build_add_directory(
-			b, dir, strrchr(path, '/') ? strrchr(path, '/') + 1 : path, err);
+		r = cloche_image_build_add_directory(b, dir, name_within(dir, path), err);
 	if (r == 0 && o->engine)
 		r = cloche_image_build_set_engine(b, o->engine, err);
 	if (r == 0 && o->sync)
