@@ -72,6 +72,7 @@ static void broken_frame(struct tunnel *t)
 	event_send(c->g, &(struct net_event){
 				 .kind = NET_EVENT_MALFORMED,
 				 .connection = c->number,
+				 .client = c->client,
 				 .port = c->port,
 				 .a = host_str(&host),
 				 .b = str_from(ws_error_text(e)),
@@ -358,6 +359,7 @@ static int open_stream(struct tunnel *t)
 {
 	struct conn *c = t->c;
 	struct net_open m = {.connection = c->number,
+		.client = c->client,
 		.kind = NET_KIND_TUNNEL,
 		.scheme = NET_HTTPS,
 		.host = host_str(&c->host),

@@ -492,6 +492,10 @@ static void parse_line(struct netlog_reader *r, struct netlog_event *ret)
 
 	json_decref(r->json);
 	r->json = NULL;
+	if (r->skipping) { /* only the front of a line */
+		*ret = (struct netlog_event){.kind = NETLOG_OTHER, .note = line};
+		return;
+	}
 	if (line.p[0] == '{')
 		r->json = json_loadb(line.p, line.n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
 	if (r->json && parse_json(r->json, ret))
