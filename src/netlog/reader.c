@@ -489,18 +489,15 @@ static bool parse_json(json_t *o, struct netlog_event *ev)
 static void parse_line(struct netlog_reader *r, struct netlog_event *ret)
 {
 	struct str line = buf_str(&r->line);
+	bool whole = !r->skipping; /* else it is only the front of a line */
 
 	json_decref(r->json);
 	r->json = NULL;
-	if (r->skipping) { /* only the front of a line */
-		*ret = (struct netlog_event){.kind = NETLOG_OTHER, .note = line};
-		return;
-	}
-	if (line.p[0] == '{')
+	if (whole && line.p[0] == '{')
 		r->json = json_loadb(line.p, line.n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
 	if (r->json && parse_json(r->json, ret))
 		return;
-	if (!r->json && parse_plain(line, ret))
+	if (whole && !r->json && parse_plain(line, ret))
 		unescape_event(ret);
 	else
 		*ret = (struct netlog_event){.kind = NETLOG_OTHER, .note = line};
