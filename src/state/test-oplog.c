@@ -336,12 +336,14 @@ static void test_compacted_meanwhile(void)
 	check_value(&a, "D", NULL);
 }
 
-/* Entry N sets "N" to N - 1. */
+/* Entry N sets "N" to N - 1. Tables, which are written now and then, have no number. */
 static int is_next(const struct state_op *op, uint64_t offset, void *user, struct cloche_err *err)
 {
 	uint64_t *n = user;
 	char want[24];
 
+	if (op->kind == STATE_TABLES)
+		return 0;
 	snprintf(want, sizeof(want), "%llu", (unsigned long long)(*n)++);
 	check_int(op->kind, STATE_ENV_SET);
 	check_int(op->number, *n);
