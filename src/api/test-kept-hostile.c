@@ -18,7 +18,7 @@ static void a_killed_supervisor_leaves_nothing_after_a_sweep(void)
 	at = strstr(buf_cstr(&b), "\"pid\":");
 	must(at && kill((pid_t)strtol(at + 6, NULL, 10), SIGKILL) == 0);
 	check(becomes_zero(count_marked));
-	for (int i = 0; i < 200 && life_of(id) == SANDBOX_LIVE; i++)
+	for (int i = 0; i < 2000 && life_of(id) == SANDBOX_LIVE; i++)
 		pause_ms(10);
 	check_int(life_of(id), SANDBOX_CRASHED);
 	sandboxes_sweep(sandboxes, NULL, NULL);

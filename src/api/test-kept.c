@@ -481,7 +481,7 @@ static void old_logs_go_and_their_processes_cannot_be_joined(void)
 
 	for (int i = 0; i < 70; i++)
 		run(&c, "echo x");
-	for (int i = 0; i < 200 && (first = open_exec_dir(1)) >= 0; i++) {
+	for (int i = 0; i < 2000 && (first = open_exec_dir(1)) >= 0; i++) {
 		first = fd_close(first);
 		pause_ms(10);
 	}

@@ -279,7 +279,7 @@ static void wait_for_credit(struct rig *g, uint32_t stream)
 	while (!credit) {
 		struct wire_in in;
 
-		must(chan_recv_wait(&g->net, &f, 20000) > 0);
+		must(chan_recv_wait(&g->net, &f, 30000) > 0);
 		in = wire_in(f.payload);
 		credit = wire_get_u32(&in) == stream && f.type == NET_CREDIT;
 		chan_frame_done(&f);

@@ -21,7 +21,7 @@ static void await_bytes(struct world *w, uint32_t id, struct got *r, uint64_t n)
 		struct str data;
 		uint32_t of;
 
-		must(chan_recv_wait(&w->g.net, &f, 5000) == 1);
+		must(chan_recv_wait(&w->g.net, &f, 30000) == 1);
 		if (f.type == NET_DATA && net_get_data(f.payload, &of, &data)) {
 			r->bytes += data.n;
 			must(buf_add_str(&r->text, data) == 0);

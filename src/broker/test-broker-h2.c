@@ -82,7 +82,7 @@ static void collect_all(struct rig *g, unsigned n, unsigned *ret_resets, uint64_
 		struct str data;
 		uint32_t id;
 
-		must(chan_recv_wait(&g->net, &f, 10000) == 1);
+		must(chan_recv_wait(&g->net, &f, 30000) == 1);
 		if (f.type == NET_DATA && net_get_data(f.payload, &id, &data)) {
 			bytes += data.n;
 			must(net_send_credit(&g->net, id, (uint32_t)data.n) == 0);

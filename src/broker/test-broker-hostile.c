@@ -329,7 +329,7 @@ static void mint(struct rig *g, uint32_t request, const char *host, struct net_c
 
 	must(net_send_mint(
 		     &g->net, &(struct net_mint){.request = request, .host = str_from(host)}) == 0);
-	must(chan_recv_wait(&g->net, &f, 10000) == 1);
+	must(chan_recv_wait(&g->net, &f, 30000) == 1);
 	must(f.type == NET_CERT && net_get_cert(f.payload, ret));
 	must(ret->request == request);
 }
@@ -524,7 +524,7 @@ static void test_counts(void)
 	}
 	chan_done(&g.supervisor);
 	g.supervisor = (struct chan){.fd = -1};
-	must(chan_recv_wait(&g.conf, &f, 5000) == 1 && f.type == NETCONF_COUNTS);
+	must(chan_recv_wait(&g.conf, &f, 30000) == 1 && f.type == NETCONF_COUNTS);
 	must(netconf_get_counts(f.payload, &n));
 	check_int(n.allowed, 0);
 	check_int(n.blocked, 3);

@@ -23,7 +23,7 @@ static enum net_mode asks(struct world *w, const char *host, uint16_t port)
 					      .h2 = true,
 					      .http1 = true}) == 0);
 	rig_flush(&w->g);
-	must(chan_recv_wait(&w->g.net, &f, 10000) == 1 && f.type == NET_CERT);
+	must(chan_recv_wait(&w->g.net, &f, 30000) == 1 && f.type == NET_CERT);
 	must(net_get_cert(f.payload, &c) && c.request == 7);
 	check(c.ok && c.leaf.n > 0);
 	chan_frame_done(&f);
@@ -66,7 +66,7 @@ static void test_protocol_asked_by_many(void)
 		struct chan_frame f;
 		struct net_cert c;
 
-		must(chan_recv_wait(&w.g.net, &f, 10000) == 1 && f.type != NET_RESET);
+		must(chan_recv_wait(&w.g.net, &f, 30000) == 1 && f.type != NET_RESET);
 		ended += f.type == NET_END;
 		if (f.type == NET_CERT) {
 			must(net_get_cert(f.payload, &c));
@@ -212,7 +212,7 @@ static uint32_t answered(struct world *w)
 	struct chan_frame f;
 	struct net_cert c;
 
-	must(chan_recv_wait(&w->g.net, &f, 10000) == 1 && f.type == NET_CERT);
+	must(chan_recv_wait(&w->g.net, &f, 30000) == 1 && f.type == NET_CERT);
 	must(net_get_cert(f.payload, &c));
 	check_int(c.mode, NET_MODE_HTTP1);
 	chan_frame_done(&f);

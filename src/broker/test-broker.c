@@ -257,7 +257,7 @@ static void test_slow_gateway(void)
 		uint32_t id;
 		struct str data;
 
-		must(chan_recv_wait(&w.g.net, &f, 5000) == 1);
+		must(chan_recv_wait(&w.g.net, &f, 30000) == 1);
 		if (f.type == NET_DATA && net_get_data(f.payload, &id, &data)) {
 			bytes += data.n;
 			must(net_send_credit(&w.g.net, id, (uint32_t)data.n) == 0);

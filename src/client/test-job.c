@@ -121,14 +121,19 @@ void pause_ms(long ms)
 	nanosleep(&t, NULL);
 }
 
-bool becomes_zero(int (*count)(void))
+bool becomes(int (*count)(void), int n)
 {
-	for (int i = 0; i < 400; i++) {
-		if (count() == 0)
+	for (int i = 0; i < 2000; i++) {
+		if (count() == n)
 			return true;
 		pause_ms(10);
 	}
 	return false;
+}
+
+bool becomes_zero(int (*count)(void))
+{
+	return becomes(count, 0);
 }
 
 void wait_for_word(const struct job *j)

@@ -68,6 +68,8 @@ bool ended_by(const struct job *j, int signo);
 int count_marked(void);
 int count_dirs(void);
 void pause_ms(long ms);
+/* Whether the count is n within 20 seconds. */
+bool becomes(int (*count)(void), int n);
 bool becomes_zero(int (*count)(void));
 
 /* Until the command has written something: what it set up before is there then. */

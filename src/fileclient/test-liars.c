@@ -58,7 +58,7 @@ static void *liar(void *user)
 	struct chan_frame frame;
 
 	must(chan_init(&c, l->fd, FILES_MAX_PAYLOAD, FILES_MAX_OUT) == 0);
-	if (l->wait && chan_recv_wait(&c, &frame, 5000) == 1)
+	if (l->wait && chan_recv_wait(&c, &frame, 30000) == 1)
 		chan_frame_done(&frame);
 	l->tell(&c);
 	(void)!chan_flush_wait(&c, 2000);

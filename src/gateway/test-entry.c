@@ -67,7 +67,7 @@ static void test_forget(void)
 		if (i < 1)
 			continue;
 		must(net_send_forget(&rig.broker) == 0);
-		must(chan_flush_wait(&rig.broker, 1000) == 0);
+		must(chan_flush_wait(&rig.broker, 30000) == 0);
 	}
 }
 

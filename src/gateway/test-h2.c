@@ -329,7 +329,7 @@ static void test_flow(void)
 	}
 	check(taken == NET_WINDOW);
 	must(net_send_credit(&rig.broker, o.m.stream, NET_WINDOW / 2) == 0);
-	must(chan_flush_wait(&rig.broker, 1000) == 0);
+	must(chan_flush_wait(&rig.broker, 30000) == 0);
 	for (int i = 0; i < 40 && sent < NET_WINDOW / 2; i++) {
 		room_turn(&r, 10);
 		while ((f = rig_recv(&rig, 10))) {

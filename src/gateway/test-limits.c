@@ -151,7 +151,7 @@ static void test_broker_stalls(void)
 			taken += bytes.n;
 			/* The window without credit is all that may come. */
 			must(net_send_credit(&rig.broker, id, (uint32_t)bytes.n) == 0);
-			must(chan_flush_wait(&rig.broker, 1000) == 0);
+			must(chan_flush_wait(&rig.broker, 30000) == 0);
 		}
 		free(f);
 	}

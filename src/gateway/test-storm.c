@@ -321,7 +321,7 @@ static void storm(uint64_t seed)
 			step_broker();
 		if (roll(100) == 0)
 			must(net_send_forget(&rig.broker) == 0);
-		must(chan_flush_wait(&rig.broker, 10000) == 0);
+		must(chan_flush_wait(&rig.broker, 30000) == 0);
 	}
 	if (seed % 2) /* else they are still there when it ends */
 		for (int i = 0; i < CONNS; i++)

@@ -168,9 +168,9 @@ static void test_the_end_is_told(void)
 	check_int(chan_send(&a, 9, STR("last"), NULL, 0), 0);
 	check_int(chan_flush(&a), 0);
 	chan_done(&a);
-	check_int(chan_recv_wait(&b, &f, 1000), 1);
+	check_int(chan_recv_wait(&b, &f, 30000), 1);
 	check_str(f.payload, "last");
-	check_int(chan_recv_wait(&b, &f, 1000), -EPIPE);
+	check_int(chan_recv_wait(&b, &f, 30000), -EPIPE);
 	check(b.eof);
 	check_int(chan_send(&b, 9, STR("x"), NULL, 0), 0);
 	check_int(chan_flush(&b), -EPIPE);

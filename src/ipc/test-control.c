@@ -35,7 +35,7 @@ static struct chan_frame carry(struct pair *p)
 	struct chan_frame f;
 
 	must(chan_flush(&p->a) == 0);
-	must(chan_recv_wait(&p->b, &f, 1000) == 1);
+	must(chan_recv_wait(&p->b, &f, 30000) == 1);
 	return f;
 }
 

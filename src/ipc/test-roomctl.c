@@ -23,7 +23,7 @@ static struct chan_frame carry(void)
 	struct chan_frame f;
 
 	must(chan_flush(&a) == 0);
-	must(chan_recv_wait(&b, &f, 1000) == 1);
+	must(chan_recv_wait(&b, &f, 30000) == 1);
 	return f;
 }
 
