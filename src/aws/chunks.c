@@ -43,6 +43,7 @@ struct aws_chunks {
 	enum state state;
 	size_t left; /* of the data */
 	struct buf line, data, text;
+	struct buf trailers_raw;  /* the lines as they came; they go on when they are verified */
 	struct buf trailer_lines; /* name:value LF */
 	struct signature claimed; /* of the current chunk */
 	char size[SIZE_DIGITS];
@@ -101,6 +102,7 @@ struct aws_chunks *aws_chunks_new(const struct aws_chunks_config *config)
 	c->line = BUF_INIT(LINE_MAX_N);
 	c->data = BUF_INIT(AWS_CHUNK_MAX);
 	c->text = BUF_INIT(TEXT_MAX);
+	c->trailers_raw = BUF_INIT(TRAILERS_MAX);
 	c->trailer_lines = BUF_INIT(TRAILERS_MAX);
 	return c;
 }
@@ -112,6 +114,7 @@ struct aws_chunks *aws_chunks_free(struct aws_chunks *c)
 	buf_done(&c->line);
 	buf_done(&c->data);
 	buf_done(&c->text);
+	buf_done(&c->trailers_raw);
 	buf_done(&c->trailer_lines);
 	free(c);
 	return NULL;
@@ -289,16 +292,16 @@ static int trailers_done(
 		r = sign(c, true, buf_str(&sorted), &s, err);
 	if (r < 0)
 		return r;
-	if (buf_add_str(out, STR("x-amz-trailer-signature:")) < 0 ||
+	if (buf_add_str(out, buf_str(&c->trailers_raw)) < 0 ||
+		buf_add_str(out, STR("x-amz-trailer-signature:")) < 0 ||
 		add_signature(c, &s, out) < 0 || buf_add_str(out, STR("\r\n")) < 0)
 		return err_nomem(err);
 	c->trailers_signed = true;
 	return 0;
 }
 
-/* A trailer goes on as it is, before the signature that covers it. */
-static int add_trailer(
-	struct aws_chunks *c, struct str line, struct buf *out, struct cloche_err *err)
+/* A trailer waits for the signature that covers it, and goes on as it came. */
+static int add_trailer(struct aws_chunks *c, struct str line, struct cloche_err *err)
 {
 	size_t colon = str_chr(line, ':');
 	struct str name = str_prefix(line, colon),
@@ -311,11 +314,9 @@ static int add_trailer(
 		if ((unsigned char)value.p[i] < 0x20 || value.p[i] == 0x7f)
 			return malformed(err, "a trailer's value");
 	r = buf_printf(&c->trailer_lines, "%.*s:%.*s\n", STR_FMT(name), STR_FMT(value));
-	if (r < 0)
-		return not_added(r, err, "too many trailers");
-	if (buf_add_str(out, line) < 0 || buf_add_str(out, STR("\r\n")) < 0)
-		return err_nomem(err);
-	return 0;
+	if (r == 0)
+		r = buf_printf(&c->trailers_raw, "%.*s\r\n", STR_FMT(line));
+	return r < 0 ? not_added(r, err, "too many trailers") : 0;
 }
 
 static int parse_trailer(
@@ -331,7 +332,7 @@ static int parse_trailer(
 	}
 	if (str_starts(line, name))
 		return trailers_done(c, str_from_index(line, name.n), out, err);
-	return add_trailer(c, line, out, err);
+	return add_trailer(c, line, err);
 }
 
 /* --- bytes --- */
