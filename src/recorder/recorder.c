@@ -47,6 +47,12 @@ int recorder_take(struct recorder *r, enum state_op_kind kind, struct str args, 
 	r->told = MAX(r->told, r->state.log.number);
 	r->lock = fd_close(r->lock);
 	state_end(&r->state);
+	if (e == 0 && r->overfull && !r->overfull_told) {
+		r->overfull_told = true;
+		e = err_set(err, E_LIMIT,
+			"there are more than %d files: changes of the others are not recorded",
+			RECORDER_MAX_SEEN);
+	}
 	return e;
 }
 

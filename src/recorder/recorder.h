@@ -54,6 +54,7 @@ struct recorder {
 	uint32_t exec;        /* the command whose changes are found; 0: there from the start */
 	bool quiet;           /* the tree's first state is only noted, not recorded */
 	bool overfull;        /* there are too many files to know them all */
+	bool overfull_told;
 };
 
 /* --- seen.c --- */
@@ -93,7 +94,8 @@ _warn_unused_ int printed_add(
 /* --- recorder.c --- */
 _warn_unused_ int recorder_open(struct recorder *r, const char *id, struct cloche_err *err);
 /* Scan the trees, if look is set, and add the event (kind STATE_UNKNOWN: none). args: a JSON
- * object; for STATE_EXEC_END only its members, to which the output in dir is added (-1: none). */
+ * object; for STATE_EXEC_END only its members, to which the output in dir is added (-1: none).
+ * If there are too many files, E_LIMIT says so once; the event is recorded all the same. */
 _warn_unused_ int recorder_take(struct recorder *r, enum state_op_kind kind, struct str args,
 	int dir, bool look, struct cloche_err *err);
 void recorder_done(struct recorder *r);

@@ -235,6 +235,30 @@ static void test_too_large(void)
 	teardown(&f);
 }
 
+static void test_too_many(void)
+{
+	struct cloche_err err = CLOCHE_ERR_INIT;
+	struct fixture f;
+
+	setup(&f);
+	look(&f, 0);
+	for (unsigned i = 0; i < RECORDER_MAX_SEEN; i++) {
+		char path[32];
+		struct seen *s;
+
+		snprintf(path, sizeof(path), "/elsewhere/%u", i);
+		s = seen_add(&f.r, path);
+		must(s);
+		s->tree = RECORDER_MAX_TREES;
+	}
+	put(f.ws, "a", "one more");
+	f.r.exec = 1;
+	check_int(recorder_take(&f.r, STATE_UNKNOWN, STR_NULL, -1, true, &err), -E_LIMIT);
+	check(strstr(err.message, "more than 200000 files"));
+	look(&f, 2);
+	teardown(&f);
+}
+
 static void test_events(void)
 {
 	struct fixture f;
@@ -257,6 +281,7 @@ int main(void)
 	run_test(test_from_outside);
 	run_test(test_compacted);
 	run_test(test_too_large);
+	run_test(test_too_many);
 	run_test(test_events);
 	fs_remove_tree(AT_FDCWD, dir);
 	return tap_done();
