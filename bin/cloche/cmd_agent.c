@@ -29,7 +29,8 @@ static int set_max_turns(void *ctx, const char *value, cloche_err *err)
 	unsigned long n = strtoul(value, &end, 10);
 
 	if (value[0] < '0' || value[0] > '9' || *end || n == 0 || n > 1000000)
-		return wrong_usage(err, NULL, "--max-turns \"%s\": use a number from 1 on", value);
+		return wrong_usage(
+			err, NULL, "--max-turns \"%s\": use a number from 1 to 1000000", value);
 	((struct agent_options *)ctx)->max_turns = (unsigned)n;
 	return 0;
 }
@@ -38,17 +39,17 @@ static const struct option agent_options[] = {
 	{"driver", 0, "NAME", "claude-code (default; API key) or claude-subscription",
 		.at = offsetof(struct agent_options, driver)},
 	{"model", 0, "MODEL", "the agent's model", .at = offsetof(struct agent_options, model)},
-	{"resume", 0, "ID|last", "continue a session; last: the latest of the context",
+	{"resume", 0, "ID|last", "continue a session; last: the latest one of the context",
 		.at = offsetof(struct agent_options, resume)},
 	{"context", 0, "DIR",
 		"the execution context: sessions, events, network log\n"
 		"(default: a new one under the state directory)",
 		.at = offsetof(struct agent_options, context)},
-	{"context-id", 0, "ID", "name of a new context",
+	{"context-id", 0, "ID", "the name of a new context",
 		.at = offsetof(struct agent_options, context_id)},
 	{"agent-binary", 0, "PATH", "the agent's program (default: found on this machine)",
 		.at = offsetof(struct agent_options, binary)},
-	{"effort", 0, "LEVEL", "how hard the agent shall think",
+	{"effort", 0, "LEVEL", "how hard the agent should think",
 		.at = offsetof(struct agent_options, effort)},
 	{"max-turns", 0, "N", "end after N turns", set_max_turns},
 	{"system-prompt", 0, "TEXT", "replace the agent's system prompt",
@@ -135,7 +136,7 @@ static int read_prompt(int argc, char **argv, char **ret, size_t *ret_n, cloche_
 
 	if (argc == 0 && !from_stdin)
 		return wrong_usage(err, NULL,
-			"agent: no prompt: give it as an argument, or - and on standard input");
+			"agent: no prompt: give it as an argument or on standard input (-)");
 	whole = from_stdin ? prompt_read(&p, &failure) : prompt_join(&p, argc, argv);
 	*ret = p.text;
 	*ret_n = p.n;
@@ -333,11 +334,9 @@ const struct command command_agent = {
 		"  cloche agent 'make the failing test pass'\n"
 		"  cloche agent --context ./ctx --resume last 'now document it'\n"
 		"\n"
-		"The exit status is 0 only for success; 124 after a timeout (default 5m), 3 when "
-		"the\n"
-		"prompt was too long, 4 when the session is corrupted, 1 for other failures of "
-		"the\n"
-		"agent, 125 when cloche itself failed.",
+		"The exit status is 0 only for success; 124 after a timeout (default 5m), 3 if\n"
+		"the prompt was too long, 4 if the session is corrupted, 1 for other failures of\n"
+		"the agent, 125 if cloche itself failed.",
 	.tables = {&agent_option_table, &sandbox_option_table, &lasting_option_table,
 		&sandbox_command_table},
 	.run = main_agent,

@@ -19,7 +19,7 @@ static int set_exec(void *ctx, const char *value, cloche_err *err)
 
 	if (read_number(value, UINT32_MAX, at) && *at > 0)
 		return 0;
-	return wrong_usage(err, "\"cloche inspect ID\" lists them",
+	return wrong_usage(err, "\"cloche inspect ID\" lists the commands",
 		"--exec is the number of a command, not \"%s\"", value);
 }
 
@@ -29,8 +29,8 @@ static int set_keys(void *ctx, const char *value, cloche_err *err)
 }
 
 static const struct option options[] = {
-	{"exec", 0, "N", "command N (default: the latest that runs)", set_exec},
-	{"no-stdin", 0, NULL, "watch alone: pass no input",
+	{"exec", 0, "N", "join command N (default: the latest that runs)", set_exec},
+	{"no-stdin", 0, NULL, "only watch: pass no input",
 		.at = offsetof(struct attach_options, no_stdin)},
 	{"detach-keys", 0, "KEYS", DETACH_KEYS_HELP, set_keys},
 };
@@ -81,9 +81,9 @@ const struct command command_attach = {
 	.name = "attach",
 	.summary = "join a command that runs in a sandbox",
 	.synopsis = "ID [OPTIONS]",
-	.text = "Shows the end of what the command has printed and what it prints from now on; "
-		"what is\ntyped goes to it if it has a terminal or was started with "
-		"--interactive. Ctrl-P\nCtrl-Q leaves it running, Ctrl-C goes to it. The exit "
+	.text = "Shows the end of what the command has printed, and what it prints from now on.\n"
+		"Input goes to the command if it has a terminal or was started with\n"
+		"--interactive. Ctrl-P Ctrl-Q leaves it running, Ctrl-C goes to it. The exit\n"
 		"status is the command's own.",
 	.tables = {&table},
 	.run = main_attach,

@@ -46,13 +46,14 @@ static int main_completion(int argc, char **argv)
 
 const struct command command_completion = {
 	.name = "completion",
-	.summary = "print what completes these commands and options in bash",
+	.summary = "print the completion of commands and options for bash",
 	.synopsis = "",
 	.text = "For bash, in ~/.bashrc:\n"
 		"\n"
 		"  source <(cloche completion)\n"
 		"\n"
-		"For zsh, in ~/.zshrc, after \"autoload -U bashcompinit && bashcompinit\", the "
-		"same.",
+		"For zsh, put the same line into ~/.zshrc, after this one:\n"
+		"\n"
+		"  autoload -U bashcompinit && bashcompinit",
 	.run = main_completion,
 };

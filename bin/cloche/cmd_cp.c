@@ -20,7 +20,7 @@ struct cp_options {
 };
 
 static const struct option cp_options[] = {
-	{"recursive", 'r', NULL, "directories with everything in them",
+	{"recursive", 'r', NULL, "copy directories with everything in them",
 		.at = offsetof(struct cp_options, recursive)},
 };
 static const struct option_table cp_table = {
@@ -77,7 +77,7 @@ static int read_side(const char *text, struct side *ret, cloche_err *err)
 			return fail(err, CLOCHE_E_NO_MEMORY, ENOMEM, text, NULL);
 	}
 	if (!ret->stream && !*ret->path)
-		return wrong_usage(err, "for one: cloche cp web:src/main.c .",
+		return wrong_usage(err, "for example: cloche cp web:src/main.c .",
 			"cp: %s: the path is missing", text);
 	return 0;
 }
@@ -128,8 +128,8 @@ static char *place(const struct copy *c, bool is_directory)
 
 static int needs_recursive(const struct copy *c)
 {
-	return wrong_usage(c->err, "-r copies it with everything in it", "cp: %s is a directory",
-		c->from.path);
+	return wrong_usage(c->err, "-r copies the directory with everything in it",
+		"cp: %s is a directory", c->from.path);
 }
 
 static void tell_left_out(const cloche_files_moved *moved)
@@ -261,10 +261,10 @@ static int check_sides(const struct copy *c)
 {
 	if (!c->from.id == !c->to.id)
 		return wrong_usage(c->err,
-			"for one: cloche cp web:src/main.c . (a path of the host with a colon: "
+			"for example: cloche cp web:src/main.c . (a path of the host with a colon: "
 			"./a:b)",
-			c->from.id ? "cp: both are in sandboxes; one has to be on the host or -"
-				   : "cp: neither is in a sandbox, which is ID:PATH");
+			c->from.id ? "cp: both are in sandboxes; one has to be on the host, or -"
+				   : "cp: neither is in a sandbox; write that one as ID:PATH");
 	return 0;
 }
 
@@ -314,12 +314,10 @@ const struct command command_cp = {
 	.summary = "copy files into a sandbox and out of it",
 	.synopsis = "[-r] SRC DST",
 	.text = "One of SRC and DST is ID:PATH, in a sandbox; the other is on the host, or - for\n"
-		"standard input or output. A DST that is a directory gets SRC in it. A stream is "
-		"the\n"
-		"bytes of a file, or a tar archive if the path inside is a directory (or with "
-		"-r).\n"
-		"DIR/. means what is in DIR. A path of the host that has a colon is written "
-		"./a:b.\n"
+		"standard input or output. If DST is a directory, SRC is copied into it. A stream\n"
+		"is the bytes of a file, or a tar archive if the path inside is a directory (or\n"
+		"with -r). DIR/. means the contents of DIR. A path of the host that has a colon\n"
+		"is written ./a:b.\n"
 		"\n"
 		"  cloche cp report.md web:/workspace/\n"
 		"  cloche cp -r web:dist ./dist\n"

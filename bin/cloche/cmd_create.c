@@ -7,7 +7,7 @@
 
 static const struct option from_options[] = {
 	{"from", 0, "LOG|ID",
-		"begin with what a log says: a file, or the sandbox that was recorded",
+		"begin with what a log says: a file, or the log of a sandbox that was recorded",
 		.at = offsetof(struct sandbox_options, from)},
 	{"to", 0, "N|start", "with --from: end with entry N; start: before the first command",
 		.at = offsetof(struct sandbox_options, to)},
@@ -22,7 +22,7 @@ static int make(struct sandbox_options *o, cloche_instance **ret, cloche_err *er
 	int r = o->from ? open_log(o->from, &log, err) : 0;
 
 	if (r == 0 && o->to && !log)
-		r = wrong_usage(err, NULL, "--to is for --from");
+		r = wrong_usage(err, NULL, "--to needs --from");
 	if (r == 0 && log)
 		r = read_last(log, o->to, &last, err);
 	if (r == 0)
@@ -105,14 +105,14 @@ const struct command command_create = {
 	.synopsis = "[OPTIONS]",
 	.text = "Makes a sandbox that lives until \"cloche stop\" or its --ttl, and prints its "
 		"id.\n"
-		"Id, name, or an unambiguous beginning of the id stand for it everywhere.\n"
+		"All commands take the id, an unambiguous beginning of the id, or the name.\n"
 		"\n"
 		"  ID=$(cloche create --name dev --memory 2g)\n"
 		"  cloche exec dev -- make test\n"
 		"  cloche exec dev -t -- bash\n"
 		"  cloche stop dev && cloche rm dev\n"
 		"\n"
-		"--timeout is for each command in it, --output-limit what is kept of each log.",
+		"--timeout is for each command in it, --output-limit for the log of each command.",
 	.tables = {&sandbox_option_table, &lasting_option_table, &from_table,
 		&sandbox_command_table},
 	.run = main_create,

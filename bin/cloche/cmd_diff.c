@@ -21,7 +21,7 @@ struct diff_options {
 };
 
 static const struct option diff_options[] = {
-	{"json", 0, NULL, "one JSON document a line: kind, path, type, mode, size",
+	{"json", 0, NULL, "print one JSON document a line: kind, path, type, mode, size",
 		.at = offsetof(struct diff_options, json)},
 };
 static const struct option_table diff_table = {.options = diff_options,
@@ -107,10 +107,8 @@ const struct command command_diff = {
 	.name = "diff",
 	.summary = "list what a sandbox changed in its root",
 	.synopsis = "[--json] ID|DIR",
-	.text = "Lists what was added (A), changed (C) and deleted (D) in the root of a sandbox "
-		"that\n"
-		"runs, or in a directory of --keep-changes. What is mounted, the workspace above "
-		"all,\n"
+	.text = "Lists what was added (A), changed (C) and deleted (D) in the root of a sandbox\n"
+		"that runs, or in a directory of --keep-changes. Mounts, above all the workspace,\n"
 		"and /tmp do not belong to the root.\n"
 		"\n"
 		"  cloche diff web\n"

@@ -71,9 +71,8 @@ const struct command command_doctor = {
 	.name = "doctor",
 	.summary = "say what works on this machine, what does not, and what to do",
 	.synopsis = "[--json]",
-	.text = "Tries every feature that a sandbox needs and names the exact blocker of what "
-		"does\n"
-		"not work. The exit status is 0 if a sandbox can be made, else 1.",
+	.text = "Tries every feature that a sandbox needs. If one does not work, says exactly\n"
+		"what is in the way. The exit status is 0 if a sandbox can be made, else 1.",
 	.tables = {&option_table},
 	.run = main_doctor,
 };

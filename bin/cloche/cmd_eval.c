@@ -26,10 +26,10 @@ struct text {
 
 static const struct option options[] = {
 	{"runtime", 0, "shell|node|python",
-		"which interpreter (default: that of the sandbox; without an ID it is needed)",
+		"the interpreter (default: that of the sandbox; required without an ID)",
 		.at = offsetof(struct eval_options, runtime)},
 	{"code", 'c', "CODE", "the code itself", .at = offsetof(struct eval_options, code)},
-	{"file", 0, "FILE", "the code is in FILE of this machine; -: standard input (default)",
+	{"file", 0, "FILE", "read the code from FILE of this machine; -: standard input (default)",
 		.at = offsetof(struct eval_options, file)},
 	{"expr", 0, NULL, "the code is an expression: print its value (node, python)",
 		.at = offsetof(struct eval_options, expression)},
@@ -37,15 +37,16 @@ static const struct option options[] = {
 		"the code is a cell of a notebook: print the value of the last expression",
 		.at = offsetof(struct eval_options, cell)},
 	{"output", 'o', "FILE",
-		"write what the value is as .png, .svg, .html, ... to FILE; the code is a cell",
+		"write the first result of FILE's type (.png, .svg, .html, ...); the code is a\n"
+		"cell",
 		.at = offsetof(struct eval_options, output)},
 	{"context", 0, "NAME",
-		"in an interpreter that lives on in the sandbox: variables stay; the code is a\n"
+		"use an interpreter that lives on in the sandbox: variables stay; the code is a\n"
 		"cell",
 		.at = offsetof(struct eval_options, context)},
-	{"interrupt", 0, NULL, "with --context: interrupt what it executes",
+	{"interrupt", 0, NULL, "with --context: interrupt the code that it runs",
 		.at = offsetof(struct eval_options, interrupt)},
-	{"restart", 0, NULL, "with --context: end it, so that the next call begins it anew",
+	{"restart", 0, NULL, "with --context: end it; the next call begins it anew",
 		.at = offsetof(struct eval_options, restart)},
 	{"contexts", 0, NULL, "list the sandbox's contexts",
 		.at = offsetof(struct eval_options, contexts)},
@@ -92,8 +93,8 @@ static int read_code(const struct eval_options *o, struct text *ret, cloche_err 
 	int fd, r;
 
 	if (o->file && o->code)
-		return wrong_usage(err, "leave one of them out",
-			"eval: -c has code, --file names a file of it");
+		return wrong_usage(
+			err, "leave out one of them", "eval: both -c and --file give code");
 	if (o->code) {
 		ret->p = strdup(o->code);
 		ret->n = strlen(o->code);
@@ -242,15 +243,15 @@ static int configure(
 
 	if (o->context && strcmp(g->name, "timeout") != 0)
 		return wrong_usage(err,
-			"the code can set it itself; \"cloche env\" holds for contexts "
-			"that begin later",
+			"the code can set it itself; \"cloche env\" sets variables of "
+			"contexts that begin later",
 			"eval: --%s cannot be given to a context", g->name);
 	if (strcmp(g->name, "env") == 0)
 		return set_env(run, g->value, err);
 	if (strcmp(g->name, "workdir") == 0)
 		return cloche_run_set_workdir(run, g->value, err);
 	if (strcmp(g->name, "timeout") != 0)
-		return wrong_usage(err, "leave out the ID, or give it to \"cloche create\"",
+		return wrong_usage(err, "leave out the ID, or give the option to \"cloche create\"",
 			"eval: --%s is for a sandbox that is made for the code", g->name);
 	r = cloche_parse_duration(g->value, &ms, err);
 	if (r == 0)
@@ -282,13 +283,13 @@ static int check_contexts(
 {
 	if (operands->n == 0)
 		return wrong_usage(err, "for example: cloche eval dev --context lab -c 'x = 41'",
-			"eval: a context is one of a sandbox that is there: which?");
+			"eval: a context belongs to a sandbox: which one?");
 	if (o->contexts + o->interrupt + o->restart > 1)
 		return wrong_usage(
-			err, NULL, "eval: --contexts, --interrupt and --restart: one of them");
+			err, NULL, "eval: use only one of --contexts, --interrupt and --restart");
 	if (o->contexts ? o->context != NULL : !o->context)
 		return wrong_usage(err, NULL,
-			o->contexts ? "eval: --contexts lists all"
+			o->contexts ? "eval: --contexts lists all contexts: leave out --context"
 				    : "eval: which context? (--context NAME)");
 	if (is_about_contexts(o) && (o->code || o->file || o->output || o->expression || o->cell ||
 					    o->runtime || o->sandbox.given_n > 0))
@@ -302,7 +303,7 @@ static int check(const struct eval_options *o, const struct operands *operands, 
 {
 	if (operands->n > 1)
 		return wrong_usage(err, "code is given by -c or --file",
-			"eval: takes one id, and so not %s", operands->v[1]);
+			"eval: takes one id, but was also given %s", operands->v[1]);
 	if (operands->n == 0 && !o->runtime && !o->context && !is_about_contexts(o))
 		return wrong_usage(err, "for example: cloche eval --runtime python -c 'print(1)'",
 			"eval: which sandbox, or which runtime?");
@@ -310,11 +311,11 @@ static int check(const struct eval_options *o, const struct operands *operands, 
 		return wrong_usage(err, "cloche exec ID -t -- node",
 			"eval: code has no terminal and no input");
 	if (o->expression && o->cell)
-		return wrong_usage(err, NULL, "eval: --expr or --cell");
+		return wrong_usage(err, NULL, "eval: use --expr or --cell, not both");
 	if (o->output && !eval_type_of(o->output))
 		return wrong_usage(err,
-			"it ends in .png, .jpeg, .svg, .html, .md, .tex, .json or .txt",
-			"eval: what shall be written to %s?", o->output);
+			"the name has to end in .png, .jpeg, .svg, .html, .md, .tex, .json or .txt",
+			"eval: %s: its suffix names no type of result", o->output);
 	if (o->context || is_about_contexts(o))
 		return check_contexts(o, operands, err);
 	return 0;
@@ -357,29 +358,26 @@ const struct command command_eval = {
 	.name = "eval",
 	.summary = "run code of node, python or the shell",
 	.synopsis = "ID|--runtime RUNTIME [OPTIONS] [-c CODE | --file FILE]",
-	.text = "Runs code in the sandbox ID, or without one in a sandbox of its own, for at most "
-		"30 s.\n"
+	.text = "Runs code in the sandbox ID or, without an ID, in a sandbox of its own, for at\n"
+		"most 30 s.\n"
 		"\n"
 		"  cloche eval --runtime node --expr -c '[1, 2, 3].map(x => x * 2)'\n"
 		"  cloche eval dev --file build.py\n"
 		"  generate-code | cloche eval dev --runtime python --json\n"
 		"\n"
-		"Without --expr the code is a program: what it prints is the output. With --expr "
-		"the "
-		"value is\n"
-		"printed as \"node -p\" and Python's print() show it; --json has it as JSON, too.\n"
+		"Without --expr, the code is a program: what it prints is the output. With\n"
+		"--expr, its value is printed as \"node -p\" and Python's print() show it; --json\n"
+		"has the value as JSON, too.\n"
 		"\n"
-		"With --context the code goes to an interpreter that lives on in the sandbox:\n"
+		"With --context, the code goes to an interpreter that lives on in the sandbox:\n"
 		"\n"
 		"  cloche eval dev --context lab -c 'x = 41'\n"
 		"  cloche eval dev --context lab -c 'x + 1'\n"
 		"\n"
-		"In a sandbox that is there, of the options of a sandbox --timeout, --env and "
-		"--workdir\n"
-		"are for the code. The exit status is the code's; 1 after an uncaught exception, "
-		"124 "
-		"after\n"
-		"a timeout, 127 if the interpreter is not there.",
+		"With an ID, only these options of a sandbox can be given, for the code:\n"
+		"--timeout, --env and --workdir (with --context, --timeout alone). The exit\n"
+		"status is the code's; 1 after an uncaught exception, 124 after a timeout, 127 if\n"
+		"the interpreter is not there.",
 	.tables = {&table, &sandbox_option_table, &sandbox_command_table},
 	.run = main_eval,
 };

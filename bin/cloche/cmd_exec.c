@@ -95,12 +95,12 @@ static int set_keys(void *ctx, const char *value, cloche_err *err)
 static const struct option options[] = {
 	{"tty", 't', NULL,
 		"give the command a terminal (default if standard input, output and error\n"
-		"are one)",
+		"are all a terminal)",
 		set_tty},
-	{"no-tty", 'T', NULL, "give it none", set_no_tty},
+	{"no-tty", 'T', NULL, "give the command no terminal", set_no_tty},
 	{"interactive", 'i', NULL,
-		"pass standard input also if it is a terminal, without -t; with --detach:\n"
-		"keep its input open for \"cloche attach\"",
+		"pass standard input even if it is a terminal; without -t, the command has no\n"
+		"terminal of its own; with --detach: keep its input open for \"cloche attach\"",
 		.at = offsetof(struct exec_options, interactive)},
 	{"detach", 'd', NULL, "return at once and print the command's number",
 		.at = offsetof(struct exec_options, detach)},
@@ -108,7 +108,7 @@ static const struct option options[] = {
 	{"workdir", 'w', "DIR", "working directory inside (default: the sandbox's)",
 		.at = offsetof(struct exec_options, workdir)},
 	{"env", 'e', "NAME=VALUE", "set a variable for this command", add_env},
-	{"timeout", 0, "TIME", "end it after TIME (500ms, 30s, 5m): TERM, KILL 5 s later",
+	{"timeout", 0, "TIME", "end the command after TIME (500ms, 30s, 5m): TERM, KILL 5 s later",
 		set_timeout},
 	{"detach-keys", 0, "KEYS", DETACH_KEYS_HELP, set_keys},
 	{"json", 0, NULL, "print the result as one JSON document",
@@ -209,21 +209,21 @@ static int main_exec(int argc, char **argv)
 
 const struct command command_exec = {
 	.name = "exec",
-	.summary = "run a command in a sandbox that is there",
+	.summary = "run a command in a running sandbox",
 	.synopsis = "ID [OPTIONS] -- COMMAND [ARG...]",
 	.text = "Runs COMMAND in the sandbox ID (an id, its unambiguous beginning, or a name).\n"
-		"Environment, directory and timeout are the sandbox's if nothing is said.\n"
+		"Its environment, directory and timeout are the sandbox's unless options say\n"
+		"otherwise.\n"
 		"\n"
 		"  cloche exec dev -- make test\n"
 		"  echo hi | cloche exec dev -i -- cat\n"
 		"  cloche exec dev -- bash               Ctrl-P Ctrl-Q leaves it running\n"
 		"  cloche exec dev -d -- npm run dev     then: cloche logs dev --follow\n"
 		"\n"
-		"Standard input is passed unless it is a terminal. The exit status is the "
-		"command's own;\n"
-		"124 after a timeout, 125 when cloche itself failed, 126 or 127 when COMMAND "
-		"could not be\n"
-		"run or found, 128+N after signal N. A command whose client goes away runs on.",
+		"Standard input is passed unless it is a terminal. The exit status is the\n"
+		"command's own; 124 after a timeout, 125 if cloche itself failed, 126 or 127 if\n"
+		"COMMAND could not be run or found, 128+N after signal N. If the client goes\n"
+		"away, the command goes on.",
 	.tables = {&table},
 	.command_line = true,
 	.leading = 1,

@@ -34,13 +34,14 @@ static int set_aws_secret(void *ctx, const char *value, cloche_err *err)
 }
 
 static const struct option options[] = {
-	{"name", 0, "NAME", "a name; several forks get NAME-1, NAME-2, ...",
+	{"name", 0, "NAME", "the name of the fork; several forks get NAME-1, NAME-2, ...",
 		.at = offsetof(struct fork_options, o.name)},
 	{"share", 0, NULL,
 		"mount the directories of this machine that ID may write to, instead of copying\n"
-		"what is in them",
+		"their contents",
 		.at = offsetof(struct fork_options, o.share)},
-	{"secret", 0, "SPEC", "a masked secret of ID again, as for \"cloche create\"", set_secret},
+	{"secret", 0, "SPEC", "give a masked secret of ID again, as for \"cloche create\"",
+		set_secret},
 	{"secret-file", 0, "SPEC", "the same, with the value from a file", set_secret_file},
 	{"aws-secret", 0, "SPEC", "the same for AWS credentials", set_aws_secret},
 	{"json", 0, NULL, "print a list of objects instead of the ids",
@@ -75,7 +76,7 @@ static int do_fork(struct fork_options *o, const struct operands *operands, cloc
 	int r;
 
 	if (operands->n < 1 || operands->n > 2)
-		return wrong_usage(err, NULL, "fork: it is: cloche fork ID [N]");
+		return wrong_usage(err, NULL, "fork: usage: cloche fork ID [N]");
 	if (operands->n == 2 && (!read_number(operands->v[1], CLOCHE_FORKS_MAX, &n) || n == 0))
 		return wrong_usage(err, NULL, "fork: N is a number from 1 to %d, not \"%s\"",
 			CLOCHE_FORKS_MAX, operands->v[1]);
@@ -115,12 +116,12 @@ static int main_fork(int argc, char **argv)
 
 const struct command command_fork = {
 	.name = "fork",
-	.summary = "copies of a sandbox: files, variables, storage",
+	.summary = "make copies of a sandbox: files, variables, storage",
 	.synopsis = "[OPTIONS] ID [N]",
 	.text = "Makes N (default 1) sandboxes like ID, with its files, variables and storage\n"
-		"as they are now, and prints their ids. What runs in ID stands still meanwhile,\n"
-		"and is not copied. Directories of this machine that ID may write to are copied\n"
-		"into the fork.\n"
+		"as they are now, and prints their ids. Processes in ID are paused meanwhile, and\n"
+		"not copied. Directories of this machine that ID may write to are copied into\n"
+		"the fork.\n"
 		"\n"
 		"  cloche fork dev 3 --name try\n"
 		"  cloche exec try-1 -- make test",
@@ -135,7 +136,8 @@ struct snapshot_options {
 };
 
 static const struct option snapshot_options[] = {
-	{"json", 0, NULL, "list: one JSON document", .at = offsetof(struct snapshot_options, json)},
+	{"json", 0, NULL, "list: print one JSON document",
+		.at = offsetof(struct snapshot_options, json)},
 };
 static const struct option_table snapshot_table = {
 	.options = snapshot_options, .n = 1, .title = "Options"};
@@ -170,7 +172,7 @@ static int do_snapshot(
 	int r;
 
 	if (operands->n < 1 || operands->n > 2)
-		return wrong_usage(err, NULL, "snapshot: it is: cloche snapshot ID [NAME]");
+		return wrong_usage(err, NULL, "snapshot: usage: cloche snapshot ID [NAME]");
 	r = cloche_instance_open(operands->v[0], &instance, err);
 	if (r == 0 && operands->n == 2) {
 		r = cloche_instance_snapshot(instance, operands->v[1], warn, NULL, err);
@@ -202,10 +204,10 @@ static int main_snapshot(int argc, char **argv)
 
 const struct command command_snapshot = {
 	.name = "snapshot",
-	.summary = "keep what a sandbox holds now under a name",
+	.summary = "keep the present contents of a sandbox under a name",
 	.synopsis = "[OPTIONS] ID [NAME]",
 	.text = "Keeps the files, variables and storage of ID as they are now, as the operation\n"
-		"log ID@NAME. What runs in ID stands still meanwhile. Without NAME: lists the\n"
+		"log ID@NAME. Processes in ID are paused meanwhile. Without NAME, lists the\n"
 		"snapshots of ID.\n"
 		"\n"
 		"  cloche snapshot dev before\n"

@@ -89,35 +89,33 @@ static int set_parents(void *ctx, const char *value, cloche_err *err)
 }
 
 static const struct option fs_options[] = {
-	{"recursive", 'r', NULL, "delete, watch: everything below too",
+	{"recursive", 'r', NULL, "delete, watch: include everything below",
 		.at = offsetof(struct fs_options, recursive)},
-	{"force", 'f', NULL,
-		"delete: what is not there is fine; list: a missing directory is empty",
+	{"force", 'f', NULL, "delete: PATH may be missing; list: a missing directory is empty",
 		.at = offsetof(struct fs_options, force)},
-	{"data", 0, "TEXT", "write: this instead of standard input",
+	{"data", 0, "TEXT", "write: TEXT instead of standard input",
 		.at = offsetof(struct fs_options, data)},
-	{"append", 'a', NULL, "write: at the end of what is there",
+	{"append", 'a', NULL, "write: append to the file",
 		.at = offsetof(struct fs_options, append)},
-	{"in-place", 0, NULL, "write: into the file itself, which keeps its links",
+	{"in-place", 0, NULL, "write: into the file itself, which keeps its hard links",
 		.at = offsetof(struct fs_options, in_place)},
-	{"new", 0, NULL, "write: fail if something is there",
-		.at = offsetof(struct fs_options, is_new)},
+	{"new", 0, NULL, "write: fail if PATH exists", .at = offsetof(struct fs_options, is_new)},
 	{"mode", 0, "MODE", "write, mkdir: permissions, octal", set_mode},
 	{"parents", 'p', NULL, "mkdir: make missing directories (always done)", set_parents},
-	{"offset", 0, "BYTES", "read: begin there", set_offset},
-	{"length", 0, "BYTES", "read: at most so much", set_length},
-	{"no-follow", 'P', NULL, "stat, exists: a symbolic link itself",
+	{"offset", 0, "BYTES", "read: begin at this offset", set_offset},
+	{"length", 0, "BYTES", "read: at most this many bytes", set_length},
+	{"no-follow", 'P', NULL, "stat, exists: do not follow a symbolic link",
 		.at = offsetof(struct fs_options, no_follow)},
-	{"no-replace", 'n', NULL, "rename: fail if something is there",
+	{"no-replace", 'n', NULL, "rename: fail if TO exists",
 		.at = offsetof(struct fs_options, no_replace)},
 	{"long", 'l', NULL, "list: mode, links, owner, size, time",
 		.at = offsetof(struct fs_options, long_form)},
 	{"null", '0', NULL, "list, watch: end names with NUL",
 		.at = offsetof(struct fs_options, null_ends)},
-	{"json", 0, NULL, "list, stat, watch: JSON, a line each",
+	{"json", 0, NULL, "list, stat, watch: print JSON, one object a line",
 		.at = offsetof(struct fs_options, json)},
 	{"count", 0, "N", "watch: end after N events", set_count},
-	{"user", 0, "UID[:GID]", "do it as that user of the inside (default 0)", set_user},
+	{"user", 0, "UID[:GID]", "work as this user of the inside (default 0)", set_user},
 };
 static const struct option_table fs_table = {
 	.options = fs_options, .n = sizeof(fs_options) / sizeof(fs_options[0]), .title = "Options"};
@@ -224,7 +222,7 @@ static int do_chmod(const struct request *q)
 	uint32_t mode;
 
 	if (!read_mode(q->v[0], &mode))
-		return wrong_usage(q->err, "for one: cloche fs ID chmod 755 PATH",
+		return wrong_usage(q->err, "for example: cloche fs ID chmod 755 PATH",
 			"fs: a mode is up to four octal digits, not %s", q->v[0]);
 	return cloche_files_chmod(q->f, q->v[1], mode, q->err);
 }
@@ -283,7 +281,7 @@ static const struct operation *find(const struct operands *operands, cloche_err 
 			continue;
 		if (operands->n - 2 >= op->least && operands->n - 2 <= op->most)
 			return op;
-		wrong_usage(err, NULL, "fs: it is: cloche fs ID %s %s", op->name, op->operands);
+		wrong_usage(err, NULL, "fs: usage: cloche fs ID %s %s", op->name, op->operands);
 		return NULL;
 	}
 	wrong_usage(err, "\"cloche fs --help\" lists the operations",
@@ -332,7 +330,7 @@ const struct command command_fs = {
 		"  append PATH           the same, at its end\n"
 		"  list [PATH]           names in a directory, a line each\n"
 		"  stat PATH             type, mode, size, owner, time\n"
-		"  exists PATH           exit status 0 if it does, else 1\n"
+		"  exists PATH           exit status 0 if PATH exists, else 1\n"
 		"  delete PATH           a file, a link, an empty directory; -r: all below\n"
 		"  mkdir PATH            with its parents\n"
 		"  rename FROM TO        within one file system; TO is replaced\n"

@@ -22,19 +22,22 @@ static int set_age(void *ctx, const char *value, cloche_err *err)
 static const struct option options[] = {
 	{"file", 'f', "FILE", "build, hash: the Dockerfile (default: DIR/Dockerfile)",
 		.at = offsetof(struct image_options, file)},
-	{"engine", 0, "NAME", "build: podman, buildah, docker, or a path (default: what is there)",
+	{"engine", 0, "NAME",
+		"build: podman, buildah, docker, or a path (default: the first of these that is\n"
+		"installed)",
 		.at = offsetof(struct image_options, engine)},
 	{"max-image-age", 0, "TIME",
-		"build: if it is older, build it anew, with fresh base images (default 24h; 0: "
-		"always)",
+		"build: build an image that is older anew, with fresh base images (default 24h;\n"
+		"0: always)",
 		set_age},
-	{"sync", 0, "uv", "build, hash: at each start \"uv sync\" for /workspace/pyproject.toml",
+	{"sync", 0, "uv",
+		"build, hash: run \"uv sync\" at each start, for /workspace/pyproject.toml",
 		.at = offsetof(struct image_options, sync)},
-	{"name", 0, "NAME", "load, pull: call it NAME[:TAG], whatever its own name is",
+	{"name", 0, "NAME", "load, pull: call the image NAME[:TAG], whatever its own name is",
 		.at = offsetof(struct image_options, name)},
-	{"output", 'o', "FILE", "save: the archive (default: standard output)",
+	{"output", 'o', "FILE", "save: write the archive to FILE (default: standard output)",
 		.at = offsetof(struct image_options, output)},
-	{"all", 'a', NULL, "prune: also the images that have a name",
+	{"all", 'a', NULL, "prune: also remove images that have a name",
 		.at = offsetof(struct image_options, all)},
 	{"quiet", 'q', NULL, "ls: ids alone; load, pull: no progress",
 		.at = offsetof(struct image_options, quiet)},
@@ -191,8 +194,8 @@ static int save(const struct image_options *o, char **names)
 
 	if (!o->output && isatty(fd)) {
 		wrong_usage(&err,
-			"name a file with --output, or send it on: cloche image save NAME | ...",
-			"image save: an archive is nothing for a terminal");
+			"name a file with --output, or use a pipe: cloche image save NAME | ...",
+			"image save: an archive cannot be written to a terminal");
 		return complain(&err);
 	}
 	if (o->output)
@@ -222,11 +225,11 @@ static const struct part {
 	{"hash", 0, 1, image_hash, "one directory at most", "hash ."},
 	{"load", 1, 1, image_load_archive, "FILE, DIR or -", "load app.tar"},
 	{"pull", 1, 1, image_pull_name, "the name of an image", "pull docker.io/library/debian"},
-	{"ls", 0, 0, list, "nothing more", "ls"},
-	{"inspect", 1, -1, inspect, "images", "inspect debian"},
-	{"rm", 1, -1, remove_images, "images", "rm debian"},
-	{"prune", 0, 0, prune, "nothing more", "prune"},
-	{"save", 1, -1, save, "images", "save -o debian.tar debian"},
+	{"ls", 0, 0, list, "no operand", "ls"},
+	{"inspect", 1, -1, inspect, "the names of images", "inspect debian"},
+	{"rm", 1, -1, remove_images, "the names of images", "rm debian"},
+	{"prune", 0, 0, prune, "no operand", "prune"},
+	{"save", 1, -1, save, "the names of images", "save -o debian.tar debian"},
 };
 enum { PARTS = sizeof(parts) / sizeof(parts[0]) };
 
@@ -237,7 +240,7 @@ static const struct part *find_part(const struct operands *operands, cloche_err 
 
 	if (operands->n == 0) {
 		wrong_usage(err, "for example: cloche image load app.tar",
-			"image: say build, hash, load, pull, ls, inspect, rm, prune or save");
+			"image: use build, hash, load, pull, ls, inspect, rm, prune or save");
 		return NULL;
 	}
 	for (size_t i = 0; i < PARTS; i++)
@@ -247,7 +250,7 @@ static const struct part *find_part(const struct operands *operands, cloche_err 
 		options_near(operands->v[0], strlen(operands->v[0]), parts[i].name, &best);
 	snprintf(hint, sizeof(hint), "did you mean \"cloche image %s\"?",
 		best.name ? best.name : "ls");
-	wrong_usage(err, hint, "image: there is no \"%s\"", operands->v[0]);
+	wrong_usage(err, hint, "image: unknown operation \"%s\"", operands->v[0]);
 	return NULL;
 }
 
@@ -269,7 +272,7 @@ static int main_image(int argc, char **argv)
 		return complain(&err);
 	if (operands.n - 1 < p->least || (p->most >= 0 && operands.n - 1 > p->most)) {
 		snprintf(example, sizeof(example), "for example: cloche image %s", p->example);
-		wrong_usage(&err, example, "image %s: needs %s", p->name, p->needs);
+		wrong_usage(&err, example, "image %s: takes %s", p->name, p->needs);
 		return complain(&err);
 	}
 	return p->run(&o, operands.v + 1);
@@ -288,21 +291,17 @@ const struct command command_image = {
 		"       cloche image save [-o FILE] NAME...\n"
 		"       cloche image rm NAME...\n"
 		"       cloche image prune [--all]",
-	.text = "build makes an image of DIR/Dockerfile and what is in DIR (default: here) by "
-		"podman,\n"
-		"buildah or docker, with a layer of ours on top, unless there is one of the same\n"
-		"contents; it prints its name. hash prints the digests that name its layers.\n"
-		"load takes an OCI layout (a directory or an archive), or what \"docker save\" "
-		"and\n"
-		"\"podman save\" write. pull gets one from its registry by skopeo, if that is "
-		"there, "
-		"else\nfrom what podman or docker have here. Each layer is checked by its digest "
-		"and "
-		"unpacked\nonce; then it is the root of as many sandboxes as you like, at once.\n"
-		"rm takes a name away and, with the last one, the image. prune removes what has no "
-		"name\nand what a crash left. An image is name[:tag], a digest, or the beginning "
-		"of "
-		"its id.\n"
+	.text = "build makes an image from DIR/Dockerfile and the files in DIR (default: that\n"
+		"of FILE, else here) by podman, buildah or docker, adds a layer with an\n"
+		"entrypoint, and prints the image's name. If there is an image of the same\n"
+		"contents, nothing is built. hash prints the digests that name the layers. load\n"
+		"takes an OCI layout (a directory or an archive), or what \"docker save\" and\n"
+		"\"podman save\" write. pull gets an image from its registry by skopeo if that is\n"
+		"installed, else from the images that podman or docker have here. Each layer is\n"
+		"checked by its digest and unpacked once; then any number of sandboxes can use\n"
+		"it at once. rm removes a name and, with the last one, the image. prune removes\n"
+		"images without a name and what a crash left. An image is name[:tag], a digest,\n"
+		"or the beginning of its id.\n"
 		"\n"
 		"  cloche run --root image:$(cloche image build -q .) -- make test\n"
 		"  podman save app | cloche image load -\n"

@@ -30,7 +30,7 @@ static int set_json(void *ctx, const char *value, cloche_err *err)
 }
 
 static const struct option options[] = {
-	{"json", 0, NULL, "accepted; it is always JSON", set_json},
+	{"json", 0, NULL, "accepted; the output is always JSON", set_json},
 };
 static const struct option_table table = {
 	.options = options, .n = sizeof(options) / sizeof(options[0]), .title = "Options"};

@@ -21,10 +21,11 @@ static const struct option options[] = {
 		.at = offsetof(struct log_options, json)},
 	{"from", 0, "N|TIME", "show: begin with entry N, or at TIME (2026-01-31T12:00:00Z)",
 		.at = offsetof(struct log_options, from)},
-	{"to", 0, "N|TIME", "show: end with it", .at = offsetof(struct log_options, to)},
+	{"to", 0, "N|TIME", "show: end with entry N, or at TIME",
+		.at = offsetof(struct log_options, to)},
 	{"output", 'o', "FILE.html", "report: the file to write; -: standard output",
 		.at = offsetof(struct log_options, output)},
-	{"force", 0, NULL, "report: replace a file that is there",
+	{"force", 0, NULL, "report: replace an existing file",
 		.at = offsetof(struct log_options, force)},
 };
 static const struct option_table option_table = {
@@ -52,7 +53,7 @@ int log_read_bound(const char *text, struct bound *ret, cloche_err *err)
 	end = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
 	if (!end || (*end && strcmp(end, "Z") != 0))
 		return wrong_usage(err, NULL,
-			"log: a bound is an entry's number or a time such as "
+			"log: use an entry's number or a time such as "
 			"2026-01-31T12:00:00Z, not \"%s\"",
 			text);
 	ret->time_us = (uint64_t)timegm(&tm) * 1000000;
@@ -216,7 +217,7 @@ static int do_export(const struct log_options *o, char **v, cloche_err *err)
 	int r;
 
 	if (!v[2])
-		return wrong_usage(err, NULL, "log: it is: cloche log ID export DIR");
+		return wrong_usage(err, NULL, "log: usage: cloche log ID export DIR");
 	r = open_log(v[0], &log, err);
 	if (r == 0)
 		r = cloche_oplog_export(log, v[2], err);
@@ -230,7 +231,7 @@ static int do_report(const struct log_options *o, char **v, cloche_err *err)
 	int r;
 
 	if (!o->output)
-		return wrong_usage(err, NULL, "log: it is: cloche log ID report -o FILE.html");
+		return wrong_usage(err, NULL, "log: usage: cloche log ID report -o FILE.html");
 	r = open_log(v[0], &log, err);
 	if (r == 0)
 		r = write_report(log, o->output, o->force, err);
@@ -267,7 +268,7 @@ static int do_compact(const struct log_options *o, char **v, cloche_err *err)
 static int do_diff(const struct log_options *o, char **v, cloche_err *err)
 {
 	if (!v[2] || !v[3])
-		return wrong_usage(err, NULL, "log: it is: cloche log ID diff A B");
+		return wrong_usage(err, NULL, "log: usage: cloche log ID diff A B");
 	return log_diff(v[0], v[2], v[3], o->json, err);
 }
 
@@ -320,7 +321,7 @@ static int run(const struct log_options *o, const struct operands *operands, clo
 		if (strcmp(operations[i].name, name) == 0 && operands->n <= operations[i].most)
 			return operations[i].fn(o, operands->v, err);
 	return wrong_usage(err, "\"cloche log --help\" lists the operations",
-		"log: it is: cloche log ID [show|diff A B|report|export DIR|compact|rm]");
+		"log: usage: cloche log ID [show|diff A B|report|export DIR|compact|rm]");
 }
 
 static int main_log(int argc, char **argv)
@@ -346,8 +347,7 @@ int replay_log(cloche_oplog *log, const cloche_instance *instance, uint64_t last
 	int r = cloche_oplog_replay(log, instance, last, &done, err);
 
 	if (r == 0 && done.unknown)
-		say("%llu operations of the log are not known to this version, and were passed "
-		    "over",
+		say("%llu operations of the log are not known to this version and were skipped",
 			(unsigned long long)done.unknown);
 	return r;
 }
@@ -357,8 +357,7 @@ struct replay_options {
 };
 
 static const struct option replay_options[] = {
-	{"to", 0, "N|start",
-		"end with entry N; start: with what was there before the first command",
+	{"to", 0, "N|start", "end with entry N; start: just before the first command",
 		.at = offsetof(struct replay_options, to)},
 };
 static const struct option_table replay_table = {
@@ -399,7 +398,7 @@ static int main_replay(int argc, char **argv)
 		return 0;
 	if (r == 0 && operands.n != 2)
 		r = wrong_usage(&err, "a new sandbox from a log: cloche create --from LOG",
-			"replay: it is: cloche replay LOG ID");
+			"replay: usage: cloche replay LOG ID");
 	if (r == 0)
 		r = open_log(operands.v[0], &log, &err);
 	if (r == 0)
@@ -417,14 +416,13 @@ const struct command command_log = {
 	.name = "log",
 	.summary = "what was recorded of sandboxes: list, show, report, export, compact",
 	.synopsis = "[ID|FILE [OPERATION]] [OPTIONS]",
-	.text = "Without ID: lists the operation logs. A sandbox has one if it was made with\n"
-		"--record ops or full, or with --runtime node or python; it stays when the sandbox "
-		"is "
-		"gone.\n"
+	.text = "Without ID, lists the operation logs. A sandbox has one if it was made with\n"
+		"--record ops or full, or with --runtime node or python; the log stays when the\n"
+		"sandbox is gone.\n"
 		"\n"
 		"Operations:\n"
-		"  show                  the entries (default); also of a FILE, or of SandboX\n"
-		"  diff A B              what differs between entry (or time) A and B; 0: the "
+		"  show                  the entries (default); FILE may also be a log of SandboX\n"
+		"  diff A B              what differs between entries (or times) A and B; 0: the "
 		"beginning\n"
 		"  report -o FILE.html   a page to look at: turns, commands, diffs, requests\n"
 		"  export DIR            the log and the contents it names, to take elsewhere\n"
@@ -440,11 +438,11 @@ const struct command command_log = {
 
 const struct command command_replay = {
 	.name = "replay",
-	.summary = "do again in a sandbox what a log says",
+	.summary = "repeat in a sandbox what a log says",
 	.synopsis = "LOG ID [--to N|start]",
-	.text = "LOG is a file, or the sandbox that was recorded. What it says about files,\n"
-		"variables and storage is done again in the sandbox ID, in its order; nothing\n"
-		"outside of that sandbox is touched.\n"
+	.text = "LOG is a file, or the sandbox that was recorded. What the log says about files,\n"
+		"variables and storage is done again in the sandbox ID, in the order of the log.\n"
+		"Nothing outside of that sandbox is touched.\n"
 		"\n"
 		"  cloche replay saved/state-logs/*.jsonl dev",
 	.tables = {&replay_table},

@@ -25,7 +25,7 @@ static int set_exec(void *ctx, const char *value, cloche_err *err)
 
 	if (read_number(value, UINT32_MAX, at) && *at > 0)
 		return 0;
-	return wrong_usage(err, "\"cloche inspect ID\" lists them",
+	return wrong_usage(err, "\"cloche inspect ID\" lists the commands",
 		"--exec is the number of a command, not \"%s\"", value);
 }
 
@@ -37,11 +37,11 @@ static int set_offset(void *ctx, const char *value, cloche_err *err)
 }
 
 static const struct option options[] = {
-	{"follow", 'f', NULL, "go on until the command ends",
+	{"follow", 'f', NULL, "go on until nothing more can be added to the log",
 		.at = offsetof(struct logs_options, follow)},
-	{"exec", 0, "N", "of command N (default: the latest)", set_exec},
-	{"offset", 0, "BYTES", "from this offset in the log on", set_offset},
-	{"json", 0, NULL, "one object a line: {offset, stream, data}; the last has the end",
+	{"exec", 0, "N", "print the log of command N (default: the latest)", set_exec},
+	{"offset", 0, "BYTES", "begin at this offset in the log", set_offset},
+	{"json", 0, NULL, "print one object a line: {offset, stream, data}; the last has the end",
 		.at = offsetof(struct logs_options, json)},
 };
 static const struct option_table table = {
@@ -164,8 +164,9 @@ const struct command command_logs = {
 	.name = "logs",
 	.summary = "what a command in a sandbox has printed",
 	.synopsis = "ID [OPTIONS]",
-	.text = "Prints the log of the latest command, or of command N: its standard output to "
-		"ours,\nits standard error to ours. Also after it, or the sandbox, has ended.\n"
+	.text = "Prints the log of the latest command, or of command N: its standard output to\n"
+		"standard output, its standard error to standard error. The command, or the\n"
+		"sandbox, may have ended.\n"
 		"\n"
 		"  cloche logs dev --follow\n"
 		"  cloche logs dev --exec 3 --offset 4096",

@@ -143,7 +143,7 @@ static const struct part *find_part(const struct operands *operands, cloche_err 
 		if (strcmp(operands->v[0], parts[i].name) == 0)
 			return &parts[i];
 	wrong_usage(err, "\"cloche net --help\" tells what each does",
-		"net: it is check, set, log or suggest%s%s%s", operands->n ? ", not \"" : "",
+		"net: use check, set, log or suggest%s%s%s", operands->n ? ", not \"" : "",
 		operands->n ? operands->v[0] : "", operands->n ? "\"" : "");
 	return NULL;
 }
@@ -159,7 +159,7 @@ static int dispatch(struct net_options *o, const struct operands *operands, cloc
 	if (operands->n - 1 != p->operands)
 		wrong_usage(err, example, "net %s: needs %s", p->name, p->needs);
 	else if (!p->of_rules && o->any_list)
-		wrong_usage(err, example, "net %s: an allowlist has no part in it", p->name);
+		wrong_usage(err, example, "net %s: takes no allowlist", p->name);
 	else if (p->of_rules && o->blocked)
 		wrong_usage(err, example, "net %s: --blocked is for logs", p->name);
 	if (err->code)
@@ -189,20 +189,19 @@ static int main_net(int argc, char **argv)
 
 const struct command command_net = {
 	.name = "net",
-	.summary = "ask what an allowlist decides, change a sandbox's, read a network log",
+	.summary = "ask what an allowlist decides, change that of a sandbox, read a network log",
 	.synopsis = "check [--allowlist FILE] METHOD URL\n"
 		    "       cloche net set [--allowlist FILE] [--allow HOST] ID\n"
 		    "       cloche net log [--blocked] FILE\n"
 		    "       cloche net suggest [--blocked-only] FILE",
 	.text = "check says what the gateway would decide about a request, which rule decides, "
 		"and\n"
-		"what would allow it; the exit status is 0 for allowed, 1 for blocked.\n"
-		"set replaces what a running sandbox may reach: as a whole, or not at all. "
-		"Requests under\n"
-		"way that the new rules forbid are broken off; secrets stay.\n"
+		"what would allow the request; the exit status is 0 if it is allowed, 1 if not.\n"
+		"set replaces what a running sandbox may reach: as a whole, or not at all.\n"
+		"Requests under way that the new rules forbid are broken off; secrets stay.\n"
 		"log shows a network log of either form, safe for a terminal.\n"
-		"suggest prints the smallest allowlist that the requests of a log need: read it "
-		"before you\nuse it, the log is the inside's wish list.\n"
+		"suggest prints the smallest allowlist that the requests of a log need. Read it\n"
+		"before you use it: the log says what the inside wanted.\n"
 		"\n"
 		"  cloche net check --allowlist allow.yaml GET https://api.github.com/repos/x/y\n"
 		"  cloche net set --allowlist allow.yaml --allow pypi.org dev\n"

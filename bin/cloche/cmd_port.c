@@ -68,7 +68,7 @@ static int forward(cloche_instance *i, const char *text, const struct port_optio
 
 	if (!read_ports(text, &guest, &host)) {
 		wrong_usage(&err, "for example: cloche port ID 3000, cloche port ID 3000:8080",
-			"port: \"%s\" is no GUEST_PORT[:HOST_PORT]", text);
+			"port: \"%s\" is not GUEST_PORT[:HOST_PORT]", text);
 		return complain(&err);
 	}
 	if (cloche_instance_forward(i, guest, host, &host, &err) < 0)
@@ -108,10 +108,10 @@ const struct command command_port = {
 	.name = "port",
 	.summary = "open a loopback port that leads into a sandbox",
 	.synopsis = "ID [GUEST_PORT[:HOST_PORT]]",
-	.text = "Opens a port of this machine's loopback that leads to GUEST_PORT inside, prints "
-		"it and\nreturns; it is there as long as the sandbox. Without HOST_PORT one that "
-		"leads\nthere already or a free one is taken,\nwithout GUEST_PORT those that are "
-		"open are listed.\n"
+	.text = "Opens a port of this machine's loopback that leads to GUEST_PORT inside, prints\n"
+		"it and returns. The port stays open as long as the sandbox lives. Without\n"
+		"HOST_PORT, a port that leads there already is used, else a free one. Without\n"
+		"GUEST_PORT, the open ports are listed.\n"
 		"\n"
 		"  curl http://$(cloche port dev 3000)/",
 	.tables = {&table},

@@ -30,9 +30,11 @@ static int add_label(void *ctx, const char *value, cloche_err *err)
 }
 
 static const struct option options[] = {
-	{"all", 'a', NULL, "also those that have ended", .at = offsetof(struct ps_options, all)},
-	{"label", 0, "KEY[=VALUE]", "those with this label; may be repeated", add_label},
-	{"quiet", 'q', NULL, "ids alone", .at = offsetof(struct ps_options, quiet)},
+	{"all", 'a', NULL, "also list sandboxes that have ended",
+		.at = offsetof(struct ps_options, all)},
+	{"label", 0, "KEY[=VALUE]", "list only sandboxes with this label; may be repeated",
+		add_label},
+	{"quiet", 'q', NULL, "print ids alone", .at = offsetof(struct ps_options, quiet)},
 	{"json", 0, NULL, "print everything that is known as one JSON array",
 		.at = offsetof(struct ps_options, json)},
 };

@@ -155,13 +155,13 @@ static int main_run(int argc, char **argv)
 
 static const struct option options[] = {
 	{"detach", 0, NULL,
-		"return at once and print the id; the output goes to its log, which stays\n"
-		"until \"cloche rm\"",
+		"return at once and print the id; the output goes to a log, which stays until\n"
+		"\"cloche rm\"",
 		.at = offsetof(struct sandbox_options, detach)},
 };
 static const struct option_table detach_table = {.options = options,
 	.n = sizeof(options) / sizeof(options[0]),
-	.title = "To leave it running"};
+	.title = "To leave the command running"};
 
 const struct command command_run = {
 	.name = "run",
@@ -177,9 +177,8 @@ const struct command command_run = {
 		"      sh -c 'curl -H \"Authorization: Bearer $GITHUB_TOKEN\" "
 		"https://api.github.com/user'\n"
 		"\n"
-		"The exit status is the command's own; 124 after a timeout, 125 when cloche "
-		"itself\n"
-		"failed, 126 or 127 when COMMAND could not be run or found, 128+N after signal N.",
+		"The exit status is the command's own; 124 after a timeout, 125 if cloche itself\n"
+		"failed, 126 or 127 if COMMAND could not be run or found, 128+N after signal N.",
 	.tables = {&sandbox_option_table, &sandbox_command_table, &detach_table,
 		&lasting_option_table},
 	.command_line = true,

@@ -18,8 +18,8 @@ static int set_timeout(void *ctx, const char *value, cloche_err *err)
 }
 
 static const struct option options[] = {
-	{"timeout", 0, "TIME", "end it after TIME (default 30s)", set_timeout},
-	{"interactive", 'i', NULL, "pass standard input also if it is a terminal",
+	{"timeout", 0, "TIME", "end the command after TIME (default 30s)", set_timeout},
+	{"interactive", 'i', NULL, "pass standard input even if it is a terminal",
 		.at = offsetof(struct shell_options, interactive)},
 	{"json", 0, NULL, "print {success, stdout, stderr, exitCode, executionTime}",
 		.at = offsetof(struct shell_options, json)},
@@ -74,7 +74,7 @@ static int main_shell(int argc, char **argv)
 
 const struct command command_shell = {
 	.name = "shell",
-	.summary = "run a line of shell in a sandbox that is there",
+	.summary = "run a line of shell in a running sandbox",
 	.synopsis = "ID [OPTIONS] STRING",
 	.text = "Runs STRING with /bin/sh -c in the sandbox ID, for at most 30 s.\n"
 		"\n"

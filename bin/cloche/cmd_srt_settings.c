@@ -64,7 +64,8 @@ static int main_srt_settings(int argc, char **argv)
 	int r = options_read(&command_srt_settings, &s, argc, argv, &operands, &err);
 
 	if (r == 0 && operands.n > 1)
-		r = wrong_usage(&err, NULL, "one settings file, not \"%s\" too", operands.v[1]);
+		r = wrong_usage(&err, NULL,
+			"srt-settings: takes one file, but was also given \"%s\"", operands.v[1]);
 	if (r == 0 && !operands.help)
 		r = cloche_srt_explain(operands.n ? operands.v[0] : NULL, take, &s, &err);
 	if (r < 0)
@@ -81,12 +82,10 @@ const struct command command_srt_settings = {
 	.name = "srt-settings",
 	.summary = "say what a settings file of srt means with --srt-settings",
 	.synopsis = "[--json] [FILE]",
-	.text = "Anthropic's sandbox-runtime (srt) reads a JSON file of domains and paths. "
-		"\"cloche run\n"
-		"--srt-settings FILE\" obeys the same file; this says what becomes of each of its\n"
-		"entries, in the directory that you are in. FILE is ~/.srt-settings.json if none "
-		"is\n"
-		"named. Nothing is run or changed.",
+	.text = "Anthropic's sandbox-runtime (srt) reads a JSON file of domains and paths.\n"
+		"\"cloche run --srt-settings FILE\" obeys the same file; this command says what\n"
+		"each of its entries means there, in the current directory. The default FILE is\n"
+		"~/.srt-settings.json. Nothing is run or changed.",
 	.tables = {&option_table},
 	.run = main_srt_settings,
 };

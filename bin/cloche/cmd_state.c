@@ -236,7 +236,7 @@ static const struct operation *find(const struct command *command, const struct 
 	if (op->name && n >= op->least && (op->most < 0 || n <= op->most))
 		return op;
 	if (op->name)
-		wrong_usage(err, NULL, "%s: it is: cloche %s ID %s %s", command->name,
+		wrong_usage(err, NULL, "%s: usage: cloche %s ID %s %s", command->name,
 			command->name, op->name, op->operands);
 	else if (*name)
 		wrong_usage(err, NULL,
@@ -304,11 +304,10 @@ const struct command command_env = {
 	.text = "Operations:\n"
 		"  get NAME              its value; exit status 1 if it is not set\n"
 		"  set NAME=VALUE...     also: set NAME VALUE\n"
-		"  unset NAME...         those that are not set are fine\n"
+		"  unset NAME...         no error if one is not set\n"
 		"  list                  all that were set here, NAME=VALUE\n"
-		"Every command that starts afterwards has them, over those of \"cloche create "
-		"-e\";\n"
-		"what is given to a command itself (exec -e) is over both.\n"
+		"Every command that starts afterwards has these variables. They override those of\n"
+		"\"cloche create -e\"; variables of a command itself (exec -e) override both.\n"
 		"\n"
 		"  cloche env dev set NODE_ENV=test\n"
 		"  cloche exec dev -- sh -c 'echo $NODE_ENV'",
@@ -323,14 +322,12 @@ const struct command command_kv = {
 	.text = "Operations:\n"
 		"  get KEY               its value; exit status 1 if there is none\n"
 		"  set KEY [VALUE|-]     without VALUE, or with -, from standard input\n"
-		"  rm KEY...             those that are not there are fine\n"
+		"  rm KEY...             no error if one is not there\n"
 		"  keys                  in the order in which they came\n"
 		"  list                  all, KEY=VALUE\n"
 		"  clear                 removes all\n"
-		"A key has at most 4096 bytes, a value 16 MiB, all of them 256 MiB. The inside "
-		"does "
-		"not\n"
-		"see them.\n"
+		"A key has at most 4096 bytes, a value 16 MiB, all of them 256 MiB. The inside of\n"
+		"the sandbox does not see them.\n"
 		"\n"
 		"  cloche kv dev set step 3\n"
 		"  cloche kv dev set result - <result.json",

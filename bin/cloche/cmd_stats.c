@@ -235,8 +235,8 @@ const struct command command_stats = {
 	.name = "stats",
 	.summary = "what sandboxes use: cpu, memory, processes, disk, network",
 	.synopsis = "[OPTIONS] [ID...]",
-	.text = "Without an id all sandboxes that run. CPU is in percent of one processor; network "
-		"in\nbytes of the bodies of requests and responses, and in requests.",
+	.text = "Without an ID, shows all sandboxes that run. CPU is in percent of one processor;\n"
+		"network is in bytes of the bodies of requests and responses, and in requests.",
 	.tables = {&table},
 	.run = main_stats,
 };

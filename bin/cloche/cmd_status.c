@@ -75,8 +75,8 @@ const struct command command_status = {
 	.name = "status",
 	.summary = "how things stand: providers, sandboxes that run, the last cleanup",
 	.synopsis = "[--json]",
-	.text = "Says which providers work here and why others do not, what the sandboxes that run "
-		"use,\nand when what crashed ones left was removed for the last time.",
+	.text = "Says which providers work here and why others do not, what running sandboxes\n"
+		"use, and when the remains of crashed sandboxes were last removed.",
 	.tables = {&option_table},
 	.run = main_status,
 };

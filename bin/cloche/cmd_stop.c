@@ -47,7 +47,8 @@ static int main_stop(int argc, char **argv)
 }
 
 static const struct option stop_options[] = {
-	{"grace", 't', "TIME", "between TERM and KILL (default 5s; 0: KILL at once)", set_grace},
+	{"grace", 't', "TIME", "the time between TERM and KILL (default 5s; 0: KILL at once)",
+		set_grace},
 };
 static const struct option_table stop_table = {.options = stop_options,
 	.n = sizeof(stop_options) / sizeof(stop_options[0]),
@@ -57,8 +58,8 @@ const struct command command_stop = {
 	.name = "stop",
 	.summary = "end sandboxes; their logs stay",
 	.synopsis = "[OPTIONS] ID...",
-	.text = "Sends TERM to everything inside, KILL after a while, and returns when nothing of "
-		"it\nruns any more. Record and logs stay until \"cloche rm\".",
+	.text = "Sends TERM to everything inside, KILL after a while (--grace), and returns when\n"
+		"nothing in the sandbox runs any more. Record and logs stay until \"cloche rm\".",
 	.tables = {&stop_table},
 	.run = main_stop,
 };
@@ -91,7 +92,7 @@ static int main_rm(int argc, char **argv)
 }
 
 static const struct option rm_options[] = {
-	{"force", 'f', NULL, "also one that runs: it is killed", set_force},
+	{"force", 'f', NULL, "also remove a sandbox that runs: it is killed", set_force},
 };
 static const struct option_table rm_table = {
 	.options = rm_options, .n = sizeof(rm_options) / sizeof(rm_options[0]), .title = "Options"};
@@ -144,7 +145,8 @@ static int main_prune(int argc, char **argv)
 }
 
 static const struct option prune_options[] = {
-	{"json", 0, NULL, "one JSON object a line", .at = offsetof(struct prune_options, json)},
+	{"json", 0, NULL, "print one JSON object a line",
+		.at = offsetof(struct prune_options, json)},
 };
 static const struct option_table prune_table = {.options = prune_options,
 	.n = sizeof(prune_options) / sizeof(prune_options[0]),
@@ -154,8 +156,9 @@ const struct command command_prune = {
 	.name = "prune",
 	.summary = "remove all sandboxes that have ended or crashed",
 	.synopsis = "[OPTIONS]",
-	.text = "Removes record and logs of all sandboxes that have ended, and everything that a "
-		"crash\nleft, and says what it was. What runs is never touched.",
+	.text = "Removes record and logs of all sandboxes that have ended, and everything that\n"
+		"crashed sandboxes left. Prints the id of each, and whether it was stopped or had\n"
+		"crashed. Sandboxes that run are never touched.",
 	.tables = {&prune_table},
 	.run = main_prune,
 };

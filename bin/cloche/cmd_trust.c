@@ -27,7 +27,7 @@ static const struct option options[] = {
 	{"list", 0, NULL, "list what you have consented to", set_list},
 	{"revoke", 0, NULL, "take back the consent for DIR", set_revoke},
 	{"yes", 0, NULL, "record the consent without asking", set_yes},
-	{"json", 0, NULL, "print one JSON document; asks nothing", set_json},
+	{"json", 0, NULL, "print one JSON document, and ask nothing", set_json},
 };
 static const struct option_table option_table = {
 	.options = options, .n = sizeof(options) / sizeof(options[0]), .title = "Options"};
@@ -118,7 +118,7 @@ static int consent_to(cloche_project *p, const struct trust_options *o, cloche_e
 		return wrong_usage(err, "--yes records your consent without asking",
 			"trust: there is no terminal to ask on");
 	if (asked && !project_ask_person())
-		return wrong_usage(err, "nothing of it is obeyed; --no-config goes on without",
+		return wrong_usage(err, "nothing of it is obeyed; --no-config goes on without it",
 			"trust: you did not consent");
 	if ((asked || o->yes) && cloche_project_ask(p, 0)) {
 		int r = cloche_project_trust(p, err);
@@ -138,7 +138,7 @@ static int trust_dir(const char *dir, const struct trust_options *o)
 	int r = cloche_project_open(dir, &p, &err);
 
 	if (r == 0 && !p)
-		r = wrong_usage(&err, "it is the directory that holds .cloche/sandbox.yaml",
+		r = wrong_usage(&err, "name the directory that holds .cloche/sandbox.yaml",
 			"trust: there is no configuration of a project in %s", dir);
 	if (r == 0)
 		r = consent_to(p, o, &err);
@@ -164,11 +164,11 @@ static int check(const struct trust_options *o, const struct operands *operands,
 {
 	if (o->list + o->revoke + o->yes > 1)
 		return wrong_usage(err, "use one of them",
-			"trust: --list, --revoke and --yes are three different things");
+			"trust: --list, --revoke and --yes cannot be combined");
 	if (operands->n > (o->list ? 0 : 1))
 		return wrong_usage(err, "for example: cloche trust .",
 			o->list ? "trust: --list takes no directory"
-				: "trust: it is one directory at a time");
+				: "trust: takes one directory at a time");
 	if (o->revoke && o->json)
 		return wrong_usage(err, "leave out --json", "trust: --revoke prints nothing");
 	return 0;
@@ -200,19 +200,16 @@ const struct command command_trust = {
 	.synopsis = "[--yes] [DIR]\n"
 		    "       cloche trust --revoke [DIR]\n"
 		    "       cloche trust --list",
-	.text = "What lies in a project's .cloche (else .airut) is a proposal: others have written "
-		"it, or a\n"
-		"sandbox has. What only narrows (limits) is obeyed. What names your variables, "
-		"secrets or\n"
-		"files, or opens hosts, is obeyed when you have consented to exactly these files "
-		"in this\n"
-		"directory; a change asks again.\n"
+	.text = "The files in a project's .cloche (else .airut) are proposals: others have\n"
+		"written them, or a sandbox has. Files that only narrow (limits) are obeyed.\n"
+		"Files that name your variables, secrets or files, or open hosts, are obeyed if\n"
+		"you have consented to exactly these files in this directory. After a change you\n"
+		"are asked again.\n"
 		"\n"
-		"trust shows in words what DIR's files (default: of this directory) ask for, and "
-		"what has\n"
-		"changed, then asks you. run, create and agent ask the same on a terminal, and "
-		"refuse\n"
-		"elsewhere. --config FILE obeys a file for once, --no-config goes on without.",
+		"trust shows in words what DIR's files (default: those of this directory) ask\n"
+		"for, and what has changed, then asks you. run, create and agent ask the same on\n"
+		"a terminal, and refuse elsewhere. --config FILE obeys a file for once,\n"
+		"--no-config goes on without the files.",
 	.tables = {&option_table},
 	.run = main_trust,
 };

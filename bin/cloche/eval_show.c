@@ -108,10 +108,10 @@ void eval_tell_context(const cloche_run *run, const char *context)
 	const cloche_context_use *use = cloche_run_context(run);
 
 	if (use->lost && use->lost_signal)
-		say("context %s had been ended by signal %d: it was begun anew", context,
+		say("context %s had been ended by signal %d, and was begun anew", context,
 			use->lost_signal);
 	else if (use->lost)
-		say("context %s had ended with exit code %d: it was begun anew", context,
+		say("context %s had ended with exit code %d, and was begun anew", context,
 			use->lost_exit_code);
 	if (cloche_run_timed_out(run) && !use->ended)
 		say("timed out: the code was interrupted; context %s lives on", context);
@@ -172,10 +172,10 @@ bool eval_write_file(const cloche_run *run, const char *path)
 		if (p)
 			return write_whole(path, p, n);
 		if (cloche_run_result_cut(run, i, type)) {
-			say("there is no %s: it was too large", type);
+			say("the result of type %s was left out: it was too large", type);
 			return false;
 		}
 	}
-	say("no result of the code has %s: %s was not written", type, path);
+	say("no result of the code has the type %s: %s was not written", type, path);
 	return false;
 }

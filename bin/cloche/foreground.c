@@ -106,7 +106,7 @@ static int left(const cloche_run *run)
 	int signal_number = interrupt_signal();
 
 	if (how->again && cloche_run_number(run) == 0)
-		say("left before the command had begun, which it may still do; to look: cloche "
+		say("left before the command had begun; it may still begin; to look: cloche "
 		    "inspect %s",
 			cloche_run_id(run));
 	else if (how->again)

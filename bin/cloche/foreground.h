@@ -29,6 +29,7 @@ int foreground_run(cloche_run *run, const struct foreground *f, bool *ret_ran);
 
 /* The keys that detach from a command with a terminal. */
 #define DETACH_KEYS "\x10\x11"
-#define DETACH_KEYS_HELP "two keys that leave it running (default ctrl-p,ctrl-q; \"none\")"
+#define DETACH_KEYS_HELP                                                                           \
+	"two keys that leave the command running (default ctrl-p,ctrl-q; or \"none\")"
 /* Parse "ctrl-p,ctrl-q", "a,b" or "none". */
 int read_detach_keys(const char *text, char ret[3], cloche_err *err);

@@ -38,7 +38,7 @@ static int read_dockerfile(cloche_image_build *b, const char *path, cloche_err *
 		err->code = CLOCHE_E_NOT_FOUND;
 		snprintf(err->message, sizeof(err->message), "open %.600s: %s", path,
 			strerror(errno));
-		snprintf(err->hint, sizeof(err->hint), "name another one: --file FILE");
+		snprintf(err->hint, sizeof(err->hint), "name another Dockerfile: --file FILE");
 		r = -CLOCHE_E_NOT_FOUND;
 	} else {
 		r = cloche_image_build_set_dockerfile(b, text, n, err);

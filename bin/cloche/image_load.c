@@ -84,7 +84,7 @@ static void on_signal(void *user, int signal_number, unsigned count)
 static void say_left_out(const struct cloche_image_loading *loading)
 {
 	if (loading->owners_noted)
-		say("%llu files have other owners in the image than you can give them: inside they "
+		say("%llu files have owners in the image that you cannot give them: inside they "
 		    "belong to root",
 			(unsigned long long)loading->owners_noted);
 	if (loading->devices_left_out)
@@ -129,7 +129,7 @@ int image_load_archive(const struct image_options *o, char **operands)
 		return get(o, operands[0], NULL);
 	if (isatty(STDIN_FILENO)) {
 		wrong_usage(&err, "for example: podman save app | cloche image load -",
-			"image load: a terminal sends no archive");
+			"image load: an archive cannot be read from a terminal");
 		return complain(&err);
 	}
 	return get(o, NULL, NULL);

@@ -14,9 +14,9 @@
 
 static int failed(cloche_err *err, const char *path, int number)
 {
-	return wrong_usage(err, number == EEXIST ? "--force replaces it" : NULL,
+	return wrong_usage(err, number == EEXIST ? "--force replaces the file" : NULL,
 		"log: cannot write %s: %s", path,
-		number == EEXIST ? "it is there already" : strerror(number));
+		number == EEXIST ? "it exists already" : strerror(number));
 }
 
 /* Return the directory of path. The caller frees it. */

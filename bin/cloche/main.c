@@ -98,7 +98,7 @@ int main(int argc, char **argv)
 	if (strcmp(name, "version") == 0 || strcmp(name, "--version") == 0 ||
 		strcmp(name, "-V") == 0) {
 		if (argc > 2) {
-			say("version: takes no operand, and so not %s", argv[2]);
+			say("version: takes no operand, but was given %s", argv[2]);
 			return EXIT_CLOCHE;
 		}
 		printf("cloche %s\n", CLOCHE_VERSION);

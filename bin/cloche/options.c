@@ -16,7 +16,7 @@ static int fail(cloche_err *err, const struct command *c, const char *what, cons
 {
 	char hint[64];
 
-	snprintf(hint, sizeof(hint), "\"cloche %s --help\" lists what there is", c->name);
+	snprintf(hint, sizeof(hint), "\"cloche %s --help\" lists the options", c->name);
 	return wrong_usage(err, hint, "%s: %s%s", c->name, what, which);
 }
 
@@ -231,5 +231,5 @@ int options_no_operands(
 {
 	return operands->n == 0
 		       ? 0
-		       : fail(err, command, "takes no operand, and so not ", operands->v[0]);
+		       : fail(err, command, "takes no operand, but was given ", operands->v[0]);
 }

@@ -29,7 +29,7 @@ void project_show(const cloche_project *p)
 	say("%s%s%s of %s:", cloche_project_file(p, 0), second ? " and " : "", second ? second : "",
 		cloche_project_dir(p));
 	if (!cloche_project_ask(p, 0))
-		say("they only narrow what a sandbox gets, which needs no consent");
+		say("they only narrow what a sandbox gets, and need no consent");
 	else
 		say("whatever is run there in a sandbox would");
 	for (size_t i = 0; (line = cloche_project_ask(p, i)); i++)

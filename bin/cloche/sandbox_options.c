@@ -33,23 +33,25 @@ static int sandbox_options_set_no_tty(void *ctx, const char *value, cloche_err *
 static const struct option options[] = {
 	{"no-workspace", 0, NULL, "mount no workspace",
 		.at = offsetof(struct sandbox_options, no_workspace)},
-	{"network-log-live", 0, NULL, "show the network log on standard error, behind [net]",
+	{"network-log-live", 0, NULL,
+		"show the network log on standard error, each line after [net]",
 		.at = offsetof(struct sandbox_options, network_log_live)},
 	{"tty", 't', NULL,
 		"give the command a terminal (default if standard input, output and error are\n"
-		"one)",
+		"all a terminal)",
 		sandbox_options_set_tty},
-	{"no-tty", 'T', NULL, "give it none", sandbox_options_set_no_tty},
-	{"interactive", 'i', NULL, "pass standard input also if it is a terminal, without -t",
+	{"no-tty", 'T', NULL, "give the command no terminal", sandbox_options_set_no_tty},
+	{"interactive", 'i', NULL,
+		"pass standard input even if it is a terminal; without -t, the command has no\n"
+		"terminal of its own",
 		.at = offsetof(struct sandbox_options, interactive)},
 	{"allow-unsandboxed", 0, NULL,
-		"let --provider auto end at subprocess, which isolates nothing, if nothing "
-		"else\n"
-		"works",
+		"if --provider is auto and nothing else works, use subprocess, which isolates\n"
+		"nothing",
 		.at = offsetof(struct sandbox_options, allow_unsandboxed)},
 	{"config", 0, "FILE",
-		"obey FILE (default: .cloche/sandbox.yaml, else .airut/sandbox.yaml, if you\n"
-		"consented to what it asks for: see \"cloche help trust\")",
+		"obey FILE (default: .cloche/sandbox.yaml, else .airut/sandbox.yaml, if it only\n"
+		"narrows or you consented to what it asks for: see \"cloche help trust\")",
 		.at = offsetof(struct sandbox_options, config)},
 	{"no-config", 0, NULL, "obey no configuration file that is found here",
 		.at = offsetof(struct sandbox_options, no_config)},
@@ -186,7 +188,7 @@ static int load_found(struct sandbox_options *o, cloche_err *err)
 static int load_config(struct sandbox_options *o, cloche_err *err)
 {
 	if (o->config && o->no_config)
-		return wrong_usage(err, "leave one of them out",
+		return wrong_usage(err, "leave out one of them",
 			"--config names a configuration file, --no-config wants none");
 	if (o->no_config)
 		return 0;
@@ -206,7 +208,7 @@ static int apply_given(struct sandbox_options *o, cloche_err *err)
 		if (strcmp(g[i].name, "tool") == 0)
 			r = cloche_sandbox_set(o->sb, g[i].name, g[i].value, err);
 	if (r == 0 && net && strcmp(net->value, "none") == 0 && allows_hosts(o))
-		say("warning: --net none leaves nothing of what --allow and --allowlist list");
+		say("warning: with --net none, --allow and --allowlist have no effect");
 	return r;
 }
 

@@ -37,7 +37,7 @@ int workspace_choose(struct sandbox_options *o, cloche_err *err)
 
 	if (o->no_workspace && given)
 		return wrong_usage(err, NULL,
-			"--no-workspace and --workspace: which of them? Not both, with \"%s\"",
+			"--no-workspace and --workspace \"%s\": use one of them, not both",
 			given->value);
 	o->workspace = given ? given->value : NULL;
 	/* With these options the working directory is not mounted at /workspace. */
@@ -51,7 +51,7 @@ int workspace_choose(struct sandbox_options *o, cloche_err *err)
 	/* Starting cloche in the wrong place must not expose everything that the user owns. */
 	if (workspace_holds_home(cwd)) {
 		say("not mounting %s, which holds your home, as the workspace; "
-		    "use --workspace DIR (or --no-workspace, to say so)",
+		    "use --workspace DIR (or --no-workspace, to hide this message)",
 			cwd);
 		return 0;
 	}
