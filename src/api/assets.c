@@ -115,7 +115,7 @@ static int keep(cloche_files *f, struct files_recorder *recorder, const char *pa
 	if (r < 0)
 		return r;
 	if (before.type != CLOCHE_NODE_FILE)
-		return err_set(err, E_USAGE, "keep %s: it is no regular file", path);
+		return err_set(err, E_USAGE, "keep %s: it is not a regular file", path);
 	if (before.size > max)
 		return err_set(err, E_LIMIT, "keep %s: it is larger than %llu bytes", path,
 			(unsigned long long)max);

@@ -44,10 +44,10 @@ static int find_runtime(const char *name, enum cloche_code_kind kind,
 		i++;
 	if (i == ARRAY_SIZE(runtimes))
 		return err_set(
-			err, E_USAGE, "unknown runtime \"%s\": it is shell, node or python", name);
+			err, E_USAGE, "unknown runtime \"%s\": use shell, node or python", name);
 	if (kind != CLOCHE_CODE_PROGRAM && !runtimes[i].expressions) {
 		err_set(err, E_USAGE, "the runtime %s has no expressions", name);
-		err_hint(err, "name one that has: --runtime node, --runtime python");
+		err_hint(err, "name one that has them: --runtime node, --runtime python");
 		return -E_USAGE;
 	}
 	*ret = &runtimes[i];
@@ -108,7 +108,7 @@ static int add_code(cloche_run *run, const struct code_runtime *runtime, enum cl
 	char nonce[CODE_NONCE_BYTES + 1] = "";
 
 	if (code.n > CLOCHE_CODE_MAX)
-		return err_set(err, E_LIMIT, "%zu MiB of code are too much: at most %zu",
+		return err_set(err, E_LIMIT, "%zu MiB of code are too much: at most %zu MiB",
 			code.n >> 20, CLOCHE_CODE_MAX >> 20);
 	run->code = calloc(1, sizeof(*run->code));
 	if (run->code && context)
@@ -215,8 +215,8 @@ static int runtime_of_context(const cloche_instance *instance, const char *conte
 		snprintf(has, sizeof(has), "%s", file.number ? file.runtime : "");
 	context_done(&file);
 	if (name && has[0] && strcmp(name, has) != 0) {
-		err_set(err, E_USAGE, "context %s is one of %s", context, has);
-		err_hint(err, "take another name, or end it first (--restart)");
+		err_set(err, E_USAGE, "context %s has the runtime %s", context, has);
+		err_hint(err, "use another name, or end the context first (--restart)");
 		return -E_USAGE;
 	}
 	if (!name && !has[0])

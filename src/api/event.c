@@ -71,7 +71,8 @@ int event_usage_json(const cloche_event_usage *usage, json_t **ret, struct cloch
 	if (r == -ENOMEM)
 		return err_nomem(err);
 	if (r < 0 || !json_is_object(object))
-		return err_set(err, E_USAGE, "what else is in the usage is no JSON object");
+		return err_set(
+			err, E_USAGE, "the extra members of the usage are not a JSON object");
 #define EVENT_PUT_USAGE(name)                                                                      \
 	r |= json_object_set_new(                                                                  \
 		object, #name, json_integer((json_int_t)MIN(usage->name, (uint64_t)INT64_MAX)));
@@ -140,7 +141,7 @@ int cloche_event_parse(const char *line, size_t length, cloche_event **ret, cloc
 	r = agent_event_parse(str_make(line, length), &e, err);
 	if (r > 0)
 		return err_set(err, E_PROTOCOL,
-			"no event: it is not a JSON object with a text as \"type\"");
+			"not an event: it is not a JSON object with a string as \"type\"");
 	return r < 0 ? r : event_take(e, ret, err);
 }
 

@@ -46,9 +46,10 @@ static int add_secrets(struct forking *f, char *const *names, struct cloche_err 
 	for (size_t i = 0; names && names[i]; i++) {
 		if (has_secret(f->o->secrets, names[i]))
 			continue;
-		err_set(err, E_CONFIG, "the masked secret %s is kept nowhere to be copied",
+		err_set(err, E_CONFIG,
+			"the value of the masked secret %s is not kept, so it cannot be copied",
 			names[i]);
-		err_hint(err, "give it again: --secret %s@HOST, as for the sandbox itself",
+		err_hint(err, "give the secret again: --secret %s@HOST, as for the sandbox itself",
 			names[i]);
 		return -E_CONFIG;
 	}
@@ -87,7 +88,8 @@ static int describe(struct forking *f, struct cloche_err *err)
 	if (!f->becomes)
 		return err_nomem(err);
 	if (f->becomes->keep_changes) {
-		tell(f, "what the forks change is not kept in a directory: each has its own copy");
+		tell(f, "changes of the forks are not kept in a directory: each fork has its own "
+			"copy");
 		r = cloche_sandbox_set_keep_changes(f->becomes, NULL, err);
 	}
 	if (r == 0)
@@ -265,7 +267,7 @@ static int check_snapshot(const struct forking *f, struct cloche_err *err)
 	snapshot_name(f, file);
 	if (faccessat(logs, file, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
 		return 0;
-	err_set(err, E_EXISTS, "there is a snapshot %s of it already", f->snapshot);
+	err_set(err, E_EXISTS, "there is already a snapshot %s of it", f->snapshot);
 	err_hint(err, "remove it first: cloche log %s@%s rm", s.id, f->snapshot);
 	return -E_EXISTS;
 }

@@ -299,7 +299,8 @@ static int full_name(const char *name, char *ret, struct cloche_err *err)
 	int r = image_ref_parse(str_from(name), &ref, err);
 
 	if (r == 0 && (ref.name.n == 0 || ref.digest.n))
-		r = err_set(err, E_USAGE, "\"%s\" is no name and tag to give to an image", name);
+		r = err_set(err, E_USAGE, "\"%s\" cannot be the name of an image: use NAME[:TAG]",
+			name);
 	if (r == 0)
 		image_ref_name(&ref, ret);
 	return r;

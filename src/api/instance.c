@@ -63,7 +63,7 @@ void cloche_instance_free(cloche_instance *instance)
 static int not_there(const char *text, struct cloche_err *err)
 {
 	err_set(err, E_NOT_FOUND, "there is no sandbox \"%s\"", text);
-	err_hint(err, "\"cloche ps -a\" lists those that there are");
+	err_hint(err, "\"cloche ps -a\" lists all sandboxes");
 	return -E_NOT_FOUND;
 }
 
@@ -128,7 +128,7 @@ static int has_ended(const struct sandbox_entry *entry, struct cloche_err *err)
 		why = json_str(json_object_get(record, "error"));
 	err_set(err, E_NOT_FOUND, "sandbox %s has ended%s%.*s", entry->id, why.n ? ": " : "",
 		STR_FMT(why));
-	err_hint(err, "its logs are there until it is removed: cloche logs %s", entry->id);
+	err_hint(err, "its logs stay until it is removed: cloche logs %s", entry->id);
 	json_decref(record);
 	return -E_NOT_FOUND;
 }

@@ -345,7 +345,7 @@ static int listen_on(uint16_t port, uint16_t *ret_port, struct cloche_err *err)
 
 		err_sys(err, e, "port %u of this machine", port);
 		if (e == EADDRINUSE)
-			err_hint(err, "leave it out to get any free one");
+			err_hint(err, "leave out the port to get any free one");
 		return -E_SYSTEM;
 	}
 	if (getsockname(fd, (struct sockaddr *)&addr, &size) < 0)

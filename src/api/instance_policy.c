@@ -20,7 +20,7 @@ static int take_answer(
 	if (f->type == NETCONF_REFUSED)
 		return netconf_get_refused(f->payload, err);
 	if (f->type != NETCONF_REPLACED || !netconf_get_replaced(f->payload, &m))
-		return err_set(err, E_PROTOCOL, "the broker sent what it may not");
+		return err_set(err, E_PROTOCOL, "the broker sent an invalid message");
 	if (ret)
 		*ret = (cloche_policy_change){.rules = m.rules, .closed = m.closed};
 	return 0;

@@ -50,7 +50,8 @@ static int read_defaults(cloche_manager *m, struct cloche_err *err)
 	int r = sb ? agentgate_read(sb, &settings, NULL, m->fn, m->user, err) : err_nomem(err);
 
 	if (r == 0 && !settings.sandboxed) {
-		manager_tell(m, "AGENTGATE_SDK_ENABLE_SANDBOX is off: sandboxes are none");
+		manager_tell(m, "AGENTGATE_SDK_ENABLE_SANDBOX is off: the provider is subprocess, "
+				"which isolates nothing");
 		r = cloche_sandbox_set_provider(sb, PROVIDER_UNSANDBOXED, err);
 	}
 	if (r < 0)
@@ -360,7 +361,7 @@ int cloche_manager_destroy(cloche_manager *m, const char *id, cloche_err *err)
 	pthread_cond_broadcast(&m->changed);
 	pthread_mutex_unlock(&m->lock);
 	if (r < 0) {
-		manager_tell(m, "sandbox %s could not be removed, which is tried again: %s", id,
+		manager_tell(m, "sandbox %s could not be removed; this will be tried again: %s", id,
 			why.message);
 		if (err)
 			*err = why;

@@ -60,21 +60,21 @@ static int promise(cloche_manager *m, uint64_t memory, struct cloche_err *err)
 	memory_read(&here);
 	if (memory > here.total) {
 		err_set(err, E_LIMIT,
-			"a sandbox may have %llu MiB, and all together have %llu here",
+			"a sandbox may have %llu MiB, and all together may have %llu MiB here",
 			(unsigned long long)(memory / MIB), (unsigned long long)(here.total / MIB));
-		err_hint(err, "give it less memory");
+		err_hint(err, "give the sandbox less memory");
 		return -E_LIMIT;
 	}
 	if (memory > here.available)
 		return err_set(err, E_BUSY,
-			"a sandbox may have %llu MiB, and %llu are available now",
+			"a sandbox may have %llu MiB, and %llu MiB are available now",
 			(unsigned long long)(memory / MIB),
 			(unsigned long long)(here.available / MIB));
 	r = owner_promise(m->base, &m->owner, mine + memory, here.total, &others, err);
 	return r == -E_BUSY
 		       ? err_set(err, E_BUSY,
-				 "sandboxes that run may have %llu MiB, and with %llu more that is "
-				 "more than the %llu that all have here",
+				 "running sandboxes may have %llu MiB; %llu MiB more would exceed "
+				 "the %llu MiB that all together may have here",
 				 (unsigned long long)((mine + others) / MIB),
 				 (unsigned long long)(memory / MIB),
 				 (unsigned long long)(here.total / MIB))
@@ -90,7 +90,8 @@ static int try_admit(cloche_manager *m, uint64_t memory, struct cloche_err *err)
 	int r = 0;
 
 	if (m->max_runs > 0 && running >= m->max_runs)
-		return err_set(err, E_BUSY, "%u run at a time, and no more may", running);
+		return err_set(
+			err, E_BUSY, "%u sandboxes run, and no more may run at a time", running);
 	/* Without a limit nothing is promised. */
 	manager_settle_promises(m);
 	if (memory > 0)

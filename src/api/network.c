@@ -213,7 +213,7 @@ static int take_frame(struct network *n, const struct chan_frame *f, struct cloc
 	default:
 		break;
 	}
-	return err_set(err, E_PROTOCOL, "the broker sent what it may not");
+	return err_set(err, E_PROTOCOL, "the broker sent an invalid message");
 }
 
 static void on_ready(struct loop_io *io, uint32_t events)

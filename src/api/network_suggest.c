@@ -129,7 +129,7 @@ static int add_request(cloche_network_suggestion *s, const struct netlog_event *
 	int r;
 
 	if (allowlist_split_url(ev->url, &req, &host, NULL) < 0)
-		return remark(s, ev, STR("this is no address of a web page"));
+		return remark(s, ev, STR("this is not a valid URL of http or https"));
 	if (graphql_tag(ev).n > 0)
 		return add_filtered(s, ev, &req);
 	/* A long URL was cut, perhaps in its path. */
@@ -227,7 +227,7 @@ static int read_log(
 		return r;
 	if (s->lines > 0 && s->others == s->lines)
 		return err_set(err, E_CONFIG,
-			"%s is no network log: nothing in it is a line of one", path);
+			"%s is not a network log: no line of it is one of a network log", path);
 	return proposal_merge(s->proposal, &s->left_out) < 0 ? err_nomem(err) : 0;
 }
 
@@ -243,10 +243,10 @@ static int write_yaml(cloche_network_suggestion *s)
 	if (r == 0)
 		r = proposal_write(s->proposal, out);
 	if (r == 0 && s->left_out > 0)
-		r = buf_printf(out, "# %zu entries more are more than one allowlist holds.\n",
-			s->left_out);
+		r = buf_printf(
+			out, "# %zu more entries are too many for one allowlist.\n", s->left_out);
 	if (r == 0 && s->remarks_n > 0)
-		r = buf_add_str(out, STR("# Not of the rules, or never proposed:\n"));
+		r = buf_add_str(out, STR("# Not a matter of rules, or never proposed:\n"));
 	for (size_t i = 0; r == 0 && i < s->remarks_n; i++)
 		r = buf_printf(out, "#   %s: %s\n", s->remarks[i].request, s->remarks[i].why);
 	if (r == 0 && s->remarks_more > 0)

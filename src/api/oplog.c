@@ -19,8 +19,8 @@
 static int no_log(const char *sandbox, struct cloche_err *err)
 {
 	err_set(err, E_NOT_FOUND, "there is no log of \"%s\"", sandbox);
-	err_hint(err, "\"cloche log\" lists those that there are; a sandbox has one if it was "
-		      "created with --record ops, or with --runtime node or python");
+	err_hint(err, "\"cloche log\" lists all logs; a sandbox has one if it was "
+		      "created with --record ops or full, or with --runtime node or python");
 	return -E_NOT_FOUND;
 }
 
@@ -162,7 +162,7 @@ int cloche_oplog_open_file(const char *path, cloche_oplog **ret, cloche_err *err
 	if (log->fd < 0)
 		return err_sys(err, errno, "open %s", path);
 	if (fstat(log->fd, &st) < 0 || !S_ISREG(st.st_mode))
-		return err_set(err, E_USAGE, "%s is no regular file", path);
+		return err_set(err, E_USAGE, "%s is not a regular file", path);
 	open_blobs_of(log, path);
 	log->cassette_fd = oplog_open_cassette(AT_FDCWD, path);
 	*ret = TAKE_PTR(log);

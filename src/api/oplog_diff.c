@@ -195,11 +195,12 @@ static int fill_from(struct table *t, struct str ref, struct tar_reader *tar, st
 		else
 			r = fill(t, n, str_make(chunk, (size_t)got));
 		if (r < 0)
-			return tar ? err_set(t->err, E_CORRUPT, "%.*s is no archive", STR_FMT(ref))
+			return tar ? err_set(t->err, E_CORRUPT, "%.*s is not an archive",
+					     STR_FMT(ref))
 				   : r;
 	}
 	return tar && tar_reader_finish(tar, &e) < 0
-		       ? err_set(t->err, E_CORRUPT, "%.*s is no archive", STR_FMT(ref))
+		       ? err_set(t->err, E_CORRUPT, "%.*s is not an archive", STR_FMT(ref))
 		       : 0;
 }
 

@@ -75,7 +75,7 @@ int cloche_planted_take(const char *sandbox, cloche_planted_fn fn, void *user, c
 	_cleanup_fd_ int base = -1;
 
 	if (sandbox && !rundir_is_id(str_from(sandbox)))
-		return err_set(err, E_USAGE, "\"%.100s\" is no sandbox id", sandbox);
+		return err_set(err, E_USAGE, "\"%.100s\" is not the id of a sandbox", sandbox);
 	base = rundir_open(err);
 	if (base < 0)
 		return base;

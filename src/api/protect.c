@@ -41,8 +41,8 @@ static int protect_host_path(
 		*ret = rest[0] ? fs_join(m->source, rest) : strdup(m->source);
 		return *ret ? 0 : err_nomem(err);
 	}
-	err_set(err, E_USAGE, "--allow-write %s: that is in nothing that the sandbox may write in",
-		path);
+	err_set(err, E_USAGE,
+		"--allow-write %s: this is in no directory that the sandbox may write to", path);
 	err_hint(err, "name a path in the workspace, or in a directory that is mounted");
 	return -E_USAGE;
 }
@@ -56,7 +56,8 @@ int protect_open(const cloche_sandbox *sb, struct room_spec *ret, struct cloche_
 
 		if (path[0] != '/' && !sb->workspace)
 			return err_set(err, E_USAGE,
-				"--allow-write %s: there is no workspace to which it is relative",
+				"--allow-write %s: this path is relative to the workspace, and "
+				"there is none",
 				path);
 		joined = fs_join(sb->workspace ? sb->workspace : "/", path);
 		named = joined ? fs_absolute(joined) : NULL;

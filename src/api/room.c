@@ -177,8 +177,8 @@ int room_start(const cloche_sandbox *sb, struct client_start *start, struct netw
 	room_spec_init(&room);
 	if (sb->offline && sb->net == CLOCHE_NET_NONE)
 		return err_set(err, E_USAGE,
-			"--offline answers what is requested, and --net none "
-			"leaves nobody to ask: leave one of them out");
+			"--offline answers requests, and --net none leaves nobody to ask: "
+			"leave out one of them");
 	start->record_limit = sb->record_limit;
 	start->record_sync = record_sync(sb);
 	r = provider_name_choose(sb->provider, &start->provider, err);

@@ -131,7 +131,7 @@ void cloche_run_free(cloche_run *run)
 int cloche_run_set_env(cloche_run *run, const char *name, const char *value, cloche_err *err)
 {
 	if (name[0] == '\0' || strchr(name, '='))
-		return err_set(err, E_USAGE, "\"%s\" is not a name of a variable", name);
+		return err_set(err, E_USAGE, "\"%s\" is not the name of a variable", name);
 	return strv_env_set(&run->env, name, value) < 0 ? err_nomem(err) : 0;
 }
 
@@ -176,7 +176,7 @@ int cloche_run_set_detach_keys(cloche_run *run, const char *keys, cloche_err *er
 	size_t n = strlen(keys);
 
 	if (n != 0 && n != sizeof(run->detach_keys))
-		return err_set(err, E_USAGE, "%zu are given, two keys are needed to detach", n);
+		return err_set(err, E_USAGE, "%zu keys are given, and two are needed to detach", n);
 	memset(run->detach_keys, 0, sizeof(run->detach_keys));
 	memcpy(run->detach_keys, keys, n);
 	return 0;
@@ -193,7 +193,8 @@ void cloche_run_set_stdin_fd(cloche_run *run, int fd)
 int cloche_run_set_stdin_data(cloche_run *run, const void *data, size_t length, cloche_err *err)
 {
 	if (run->code)
-		return err_set(err, E_USAGE, "the input of code is the code");
+		return err_set(
+			err, E_USAGE, "code takes no input: its standard input carries the code");
 	buf_clear(&run->stdin_data);
 	if (buf_add(&run->stdin_data, data, length) < 0)
 		return err_nomem(err);

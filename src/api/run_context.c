@@ -272,11 +272,11 @@ int run_execute_context(cloche_run *run, struct client_result *ret, struct cloch
 
 	if (run->env || run->cwd)
 		return err_set(err, E_USAGE,
-			"a context has the environment and the directory of its beginning");
+			"a context keeps the environment and the directory that it began with");
 	if (!instance_is_kept(run->in)) {
 		err_set(err, E_UNSUPPORTED, "sandbox %s has no contexts",
 			cloche_instance_id(run->in));
-		err_hint(err, "those of \"cloche create\" have");
+		err_hint(err, "sandboxes of \"cloche create\" have contexts");
 		return -E_UNSUPPORTED;
 	}
 	r = context_open(run->in, call->name, true, &call->file, err);

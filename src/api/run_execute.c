@@ -130,8 +130,8 @@ static void use_image_user(cloche_run *run, struct exec_spec *ret)
 {
 	if (geteuid() != 0) {
 		take_warning(run,
-			"the image wants to run as another user than root, which needs root "
-			"here: it runs as root of the sandbox");
+			"the image wants to run as a user other than root, and only root can "
+			"do that here: the command runs as root of the sandbox");
 		return;
 	}
 	ret->uid = (uint32_t)run->sb->image_uid;
@@ -309,10 +309,11 @@ int cloche_run_execute(cloche_run *run, cloche_err *err)
 
 	err = err ? err : &own;
 	if (run->executed)
-		return err_set(err, E_USAGE, "a run can be executed once");
+		return err_set(err, E_USAGE, "a run can be executed only once");
 	run->executed = true;
 	if (run->code && run->detached)
-		return err_set(err, E_USAGE, "code runs while somebody waits for it");
+		return err_set(
+			err, E_USAGE, "code cannot run detached: somebody has to wait for it");
 	if (run->where == RUN_OWN)
 		r = execute_own(run, &result, err);
 	else if (run->code && run->code->call)

@@ -307,7 +307,7 @@ static void memory_is_promised_once(void)
 	check_int(cloche_manager_enter(one, sb, 0, &err), 0);
 	check_int(cloche_manager_enter(one, sb, 0, &err), -CLOCHE_E_BUSY);
 	check_int(cloche_manager_enter(two, sb, 100, &err), -CLOCHE_E_BUSY);
-	check(strstr(err.message, "more than the"));
+	check(strstr(err.message, "would exceed the"));
 	cloche_manager_leave(one, sb);
 	check_int(cloche_manager_enter(two, sb, 0, &err), 0);
 	/* What a manager has promised goes with it. */

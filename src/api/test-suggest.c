@@ -302,7 +302,7 @@ static void test_no_file(void)
 	check(cloche_network_log_suggest("/nowhere/log", false, &s, &err) < 0);
 	check(strstr(err.message, "network log /nowhere/log"));
 	check_int(cloche_network_log_suggest("/etc/passwd", false, &s, &err), -CLOCHE_E_CONFIG);
-	check(strstr(err.message, "/etc/passwd is no network log"));
+	check(strstr(err.message, "/etc/passwd is not a network log"));
 	cloche_network_suggestion_free(NULL);
 }
 

@@ -50,7 +50,7 @@ static void suggest(const char *path, bool has_requests, bool blocked_only)
 	const char *yaml;
 
 	if (cloche_network_log_suggest(path, blocked_only, &s, &err) < 0) {
-		if (has_requests || !strstr(err.message, "is no network log"))
+		if (has_requests || !strstr(err.message, "is not a network log"))
 			abort();
 		cloche_allowlist_free(list);
 		return;
