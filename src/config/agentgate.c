@@ -81,8 +81,7 @@ static int set_network(const struct reading *r, const struct value *v, struct cl
 		char text[128];
 
 		snprintf(text, sizeof(text),
-			PREFIX "%s=none leaves nothing of what --allow and --allowlist list",
-			v->name);
+			PREFIX "%s=none: --allow and --allowlist have no effect", v->name);
 		tell(r, text);
 	}
 	return cloche_sandbox_set_net(r->sb, CLOCHE_NET_NONE, err);
@@ -191,7 +190,7 @@ static int read_number(const struct spelling *s, struct value *v, struct cloche_
 		v->number = number * s->unit;
 		return 0;
 	}
-	err_set(err, E_USAGE, PREFIX "%s=%.40s is no number from %g to %.7g", s->name, v->text,
+	err_set(err, E_USAGE, PREFIX "%s=%.40s is not a number from %g to %.7g", s->name, v->text,
 		s->lowest, s->most);
 	err_hint(err, "use such a number, or unset it and use the option");
 	return -E_USAGE;
@@ -251,8 +250,8 @@ static int check_names(struct cloche_err *err)
 		if (strncmp(*v, PREFIX SANDBOX, strlen(PREFIX SANDBOX)) != 0 || (*v)[n] == '\0' ||
 			(*v)[n + 1] == '\0' || is_known(str_make(*v + prefix, n - prefix)))
 			continue;
-		err_set(err, E_USAGE, "%.*s is set, which nothing here reads", (int)n, *v);
-		err_hint(err, "unset it; cloche(1) lists those that are read");
+		err_set(err, E_USAGE, "%.*s is set, but cloche does not read it", (int)n, *v);
+		err_hint(err, "unset it; cloche(1) lists the variables that are read");
 		return -E_USAGE;
 	}
 	return 0;

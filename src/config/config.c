@@ -67,7 +67,7 @@ int config_value(struct config *c, const yaml_node_t *n, char **ret)
 		if (!text)
 			return err_nomem(c->err);
 	} else if (n->tag && n->tag[0] == '!') {
-		return config_bad(c, n, "unknown tag: it is !env, !secret or !secret?");
+		return config_bad(c, n, "unknown tag: use !env, !secret or !secret?");
 	}
 	*ret = TAKE_PTR(text);
 	return 0;
@@ -95,7 +95,7 @@ int config_walk(
 				c->file, key->start_mark.line + 1, key->start_mark.column + 1,
 				STR_FMT(str_prefix(config_scalar(key), 64)));
 		if (seen & (1U << i))
-			return config_bad(c, key, "this key is there twice");
+			return config_bad(c, key, "this key is given twice");
 		seen |= 1U << i;
 		r = keys[i].option ? read_option(c, config_node(c, p->value), keys[i].option)
 				   : keys[i].read(c, config_node(c, p->value), into);
@@ -196,7 +196,7 @@ static int read_env(struct config *c, yaml_node_t *value, void *into)
 		int r = config_value(c, config_node(c, p->key), &name);
 
 		if (r == 0 && is_repeated(c, value, p))
-			r = config_bad(c, config_node(c, p->key), "this variable is there twice");
+			r = config_bad(c, config_node(c, p->key), "this variable is given twice");
 		if (r == 0 && is_left_out(config_node(c, p->value)))
 			continue;
 		if (r == 0)

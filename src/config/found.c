@@ -30,7 +30,7 @@ static const char *const places[] = {".cloche", ".airut"};
 static int refuse(struct cloche_err *err, const char *path, const char *why)
 {
 	err_set(err, E_DENIED, "%s is not obeyed: %s", path, why);
-	err_hint(err, "--config FILE obeys a file that you name, --no-config goes on without");
+	err_hint(err, "--config FILE obeys a file that you name, --no-config goes on without it");
 	return -E_DENIED;
 }
 

@@ -214,7 +214,7 @@ static int refuse_project(const cloche_project *p, struct cloche_err *err)
 		p->since ? ", and is not what you consented to before" : "");
 	err_hint(err,
 		"see it and consent by: %s (or --config FILE obeys a file for once, --no-config "
-		"goes on without)",
+		"goes on without it)",
 		buf_cstr(&command));
 	return -E_DENIED;
 }

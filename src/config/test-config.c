@@ -129,11 +129,11 @@ static void test_what_is_wrong_is_named_with_its_line(void)
 		 "secret_access_key: abcdefghijkl, scopes: [a.b]}\n",
 			"signing credentials AWS: secret AWS_ACCESS_KEY_ID: not the form"},
 		{"env: {A: b\n", "sandbox.yaml:2:1"},
-		{"env: {A: b}\nenv: {}\n", "sandbox.yaml:2:1: this key is there twice"},
-		{"env: {A: b, B: c, A: d}\n", "sandbox.yaml:1:19: this variable is there twice"},
+		{"env: {A: b}\nenv: {}\n", "sandbox.yaml:2:1: this key is given twice"},
+		{"env: {A: b, B: c, A: d}\n", "sandbox.yaml:1:19: this variable is given twice"},
 		{"masked_secrets:\n  X: {value: abcdefghijkl, scopes: [a.b], headers: [h], "
 		 "scopes: [c.d]}\n",
-			"this key is there twice"},
+			"this key is given twice"},
 	};
 
 	unsetenv("TEST_UNSET");
