@@ -168,7 +168,7 @@ static int bad_host(struct str authority, struct cloche_err *err)
 {
 	err_set(err, E_USAGE, "\"%.*s\" is not a valid host", STR_FMT(authority));
 	if (str_chr(authority, '@') < authority.n)
-		err_hint(err, "leave out what stands before the @");
+		err_hint(err, "leave out the part before the @");
 	for (size_t i = 0; i < authority.n; i++)
 		if ((unsigned char)authority.p[i] >= 0x80) {
 			err_hint(err, "write an international name in its xn-- form");

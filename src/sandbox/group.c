@@ -74,7 +74,8 @@ void sandbox_group_close(struct sandbox_group *g)
 /* The lock is held. */
 static int group_check_open(const struct sandbox_group *g, struct cloche_err *err)
 {
-	return g->open ? 0 : err_set(err, E_CANCELLED, "the sandbox is not started, or shut down");
+	return g->open ? 0
+		       : err_set(err, E_CANCELLED, "the sandbox was not started, or was shut down");
 }
 
 int sandbox_group_check(struct sandbox_group *g, struct cloche_err *err)
@@ -82,7 +83,7 @@ int sandbox_group_check(struct sandbox_group *g, struct cloche_err *err)
 	int r;
 
 	if (!g)
-		return err_set(err, E_CANCELLED, "the sandbox is not started");
+		return err_set(err, E_CANCELLED, "the sandbox was not started");
 	pthread_mutex_lock(&g->lock);
 	r = group_check_open(g, err);
 	pthread_mutex_unlock(&g->lock);

@@ -130,7 +130,8 @@ int cloche_parse_duration(const char *text, uint64_t *ret_milliseconds, cloche_e
 	uint64_t v;
 
 	if (parse_duration(str_from(text), &v) < 0)
-		return err_set(err, E_USAGE, "\"%s\" is no time: use 500ms, 30s, 5m or 2h", text);
+		return err_set(
+			err, E_USAGE, "\"%s\" is not a time: use 500ms, 30s, 5m or 2h", text);
 	*ret_milliseconds = MAX(v / 1000, (uint64_t)1);
 	return 0;
 }

@@ -175,7 +175,7 @@ int cloche_sandbox_set_workspace(cloche_sandbox *sb, const char *dir, cloche_err
 	if (strcmp(resolved, "/") == 0)
 		return err_set(err, E_USAGE, "the workspace cannot be /: choose a directory");
 	if (stat(resolved, &st) == 0 && !S_ISDIR(st.st_mode))
-		return err_set(err, E_USAGE, "workspace %s: it is no directory", dir);
+		return err_set(err, E_USAGE, "workspace %s: it is not a directory", dir);
 	/* If a workspace was set before, it is the first mount. */
 	if (sb->workspace)
 		r = set_string(&sb->mounts[0].source, resolved, err);
@@ -226,7 +226,7 @@ const char *sandbox_workdir(const cloche_sandbox *sb)
 int cloche_sandbox_set_env(cloche_sandbox *sb, const char *name, const char *value, cloche_err *err)
 {
 	if (name[0] == '\0' || strchr(name, '='))
-		return err_set(err, E_USAGE, "\"%s\" is not a name of a variable", name);
+		return err_set(err, E_USAGE, "\"%s\" is not the name of a variable", name);
 	return strv_env_set(&sb->env, name, value) < 0 ? err_nomem(err) : 0;
 }
 
@@ -474,8 +474,7 @@ int cloche_sandbox_set_runtime(cloche_sandbox *sb, const char *runtime, cloche_e
 			return set_string(&sb->runtime, runtime, err);
 	if (!runtime)
 		return set_string(&sb->runtime, NULL, err);
-	return err_set(
-		err, E_USAGE, "unknown runtime \"%s\": it is shell, node or python", runtime);
+	return err_set(err, E_USAGE, "unknown runtime \"%s\": use shell, node or python", runtime);
 }
 
 int cloche_sandbox_set_venv(cloche_sandbox *sb, const char *dir, cloche_err *err)
@@ -496,7 +495,7 @@ int cloche_sandbox_set_package_manager(cloche_sandbox *sb, const char *name, clo
 		i++;
 	if (i == ARRAY_SIZE(known))
 		return err_set(err, E_USAGE,
-			"unknown package manager \"%s\": it is npm, pnpm, yarn or bun", name);
+			"unknown package manager \"%s\": use npm, pnpm, yarn or bun", name);
 	return set_string(&sb->package_manager, name, err);
 }
 

@@ -118,7 +118,8 @@ static int settle_network(struct srt *s, struct cloche_err *err)
 			continue;
 		}
 		if (!is_domain(domain))
-			return err_set(err, E_CONFIG, SRT_ALLOWED ": \"%s\" is no domain", domain);
+			return err_set(
+				err, E_CONFIG, SRT_ALLOWED ": \"%s\" is not a domain", domain);
 		r = is_taken_back(s, domain, &taken_back, err);
 		if (r == 0 && !taken_back)
 			r = option_allow(s->sb, domain, err);
@@ -130,7 +131,7 @@ static int settle_network(struct srt *s, struct cloche_err *err)
 	}
 	for (size_t i = 0; r == 0 && s->denied && s->denied[i]; i++)
 		srt_tell(s, "network.deniedDomains", s->denied[i],
-			"refused, as all that is not allowed");
+			"refused, like everything that is not allowed");
 	return r;
 }
 
@@ -185,8 +186,9 @@ static int take_git_config(struct srt *s, const char *key, json_t *v, struct clo
 
 static int bad_entry(const char *key, const char *name, struct cloche_err *err)
 {
-	return err_set(err, E_CONFIG, "%s: \"%s\" is no entry with a mode of \"deny\" or \"mask\"",
-		key, name ? name : "");
+	return err_set(err, E_CONFIG,
+		"%s: \"%s\" is not an entry with a mode of \"deny\" or \"mask\"", key,
+		name ? name : "");
 }
 
 /* A masked file is hidden; srt itself does so if it cannot do better. */
@@ -197,7 +199,7 @@ static int take_file(struct srt *s, const char *key, json_t *v, struct cloche_er
 
 	if (!path || !(str_eq(mode, STR("deny")) || str_eq(mode, STR("mask"))))
 		return bad_entry(key, path, err);
-	srt_tell(s, key, path, "not readable; --secret-file has a value used without showing it");
+	srt_tell(s, key, path, "not readable; --secret-file uses a value without showing it");
 	return srt_files_add(s, SRT_DENY_READ, path, err);
 }
 
@@ -243,7 +245,7 @@ static int take_variable(struct srt *s, const char *key, json_t *v, struct cloch
 		(hosts && !json_is_array(hosts)))
 		return bad_entry(key, name, err);
 	if (str_eq(mode, STR("deny"))) {
-		srt_tell(s, key, name, "not inside: no variable is that --env does not name");
+		srt_tell(s, key, name, "not inside: no variable is, unless --env names it");
 		return 0;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
@@ -266,8 +268,8 @@ static int refuse_true(struct srt *s, const char *key, json_t *v, struct cloche_
 {
 	if (!json_is_true(v))
 		return 0;
-	err_set(err, E_CONFIG, "%s: what is reached and written has to be listed here", key);
-	err_hint(err, "leave it out, and list it");
+	err_set(err, E_CONFIG, "%s: hosts and paths have to be listed here", key);
+	err_hint(err, "leave the key out, and list what is needed");
 	return -E_CONFIG;
 }
 
@@ -289,7 +291,8 @@ static const struct {
 	{ROW(network, strictAllowlist), VALUE, NULL, "always so"},
 	{ROW(network, allowAllDomains), VALUE, refuse_true},
 	{ROW(network, allowUnixSockets), VALUE, NULL, "a socket is shown with --mount"},
-	{ROW(network, allowAllUnixSockets), VALUE, NULL, "only sockets that are shown are there"},
+	{ROW(network, allowAllUnixSockets), VALUE, NULL,
+		"only sockets that are shown exist inside"},
 	{ROW(network, allowLocalBinding), VALUE, NULL, "always: the loopback is the sandbox's own"},
 	{ROW(network, httpProxyPort), VALUE, NULL, "cloche's gateway is used instead", true},
 	{ROW(network, socksProxyPort), VALUE, NULL, "cloche's gateway is used instead", true},
@@ -332,14 +335,14 @@ static int take_row(struct srt *s, size_t row, json_t *v, struct cloche_err *err
 	if (rows[row].shape == VALUE)
 		return rows[row].take(s, key, v, err);
 	if (!json_is_array(v))
-		return err_set(err, E_CONFIG, "%s is no list", key);
+		return err_set(err, E_CONFIG, "%s is not a list", key);
 	json_array_foreach (v, i, entry) {
 		if (rows[row].shape == LIST
 				? !json_is_string(entry) || strlen(json_string_value(entry)) !=
 								    json_string_length(entry)
 				: !json_is_object(entry))
-			r = err_set(err, E_CONFIG, "%s: entry %zu is no %s", key, i + 1,
-				rows[row].shape == LIST ? "text" : "object");
+			r = err_set(err, E_CONFIG, "%s: entry %zu is not %s", key, i + 1,
+				rows[row].shape == LIST ? "a string" : "an object");
 		else
 			r = rows[row].take(s, key, entry, err);
 		if (r < 0)
@@ -386,12 +389,12 @@ static int translate(struct srt *s, json_t *settings, struct cloche_err *err)
 	int r = 0;
 
 	if (!json_is_object(settings))
-		return err_set(err, E_CONFIG, "the settings are no JSON object");
+		return err_set(err, E_CONFIG, "the settings are not a JSON object");
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(rows); i++) {
 		json_t *group = json_object_get(settings, rows[i].group), *v;
 
 		if (group && !json_is_object(group))
-			return err_set(err, E_CONFIG, "%s is no object", rows[i].group);
+			return err_set(err, E_CONFIG, "%s is not an object", rows[i].group);
 		v = json_object_get(group, rows[i].name);
 		if (v && !json_is_null(v))
 			r = take_row(s, i, v, err);
@@ -445,9 +448,10 @@ int cloche_sandbox_load_srt_settings(
 	cloche_sandbox *sb, const char *json_file, struct cloche_err *err)
 {
 	struct srt s = {.sb = sb};
-	int r = sb->srt_settings ? err_set(err, E_USAGE, "srt settings: %s as well as %s",
-					   json_file, sb->srt_settings)
-				 : load(&s, json_file, err);
+	int r = sb->srt_settings
+			? err_set(err, E_USAGE, "srt settings: use one file, not both %s and %s",
+				  json_file, sb->srt_settings)
+			: load(&s, json_file, err);
 
 	return r < 0 ? r : set_string(&sb->srt_settings, json_file, err);
 }

@@ -112,7 +112,7 @@ static int add_pattern(struct srt *s, enum srt_rule rule, const char *named, con
 	int r = 0, e;
 
 	if (strstr(pattern, "**"))
-		return err_set(err, E_CONFIG, "%s \"%s\": ** is not known here: name the paths",
+		return err_set(err, E_CONFIG, "%s \"%s\": ** is not supported here: name the paths",
 			keys[rule], named);
 	e = glob(pattern, GLOB_NOSORT | GLOB_PERIOD, NULL, &found);
 	if (e == GLOB_NOMATCH)
@@ -320,7 +320,7 @@ static enum effect settle_deny(const struct srt *s, const struct srt_place *p, e
 	if (e != NOTHING && !p->is_there) {
 		if (at == WRITABLE)
 			tell_weaker(s, p,
-				"not there yet: what the inside makes there it may write and read");
+				"not there yet: if the inside makes it, it may read and write it");
 		else
 			tell(s, p, "not there");
 		return NOTHING;
@@ -343,13 +343,13 @@ static int settle(struct srt *s, const struct srt_place *p, enum effect at, enum
 	if (allows(p) && at == HIDDEN) {
 		err_set(err, E_CONFIG, "%s lies in a part of a directory that denyRead hides",
 			p->path);
-		err_hint(err, "deny the whole directory, and allow what of it shall be there");
+		err_hint(err, "deny the whole directory, and allow the parts that are needed");
 		return -E_CONFIG;
 	}
 	if (allows(p) && is_own(p->path))
 		tell(s, p, "the sandbox has one of its own");
 	else if (strcmp(p->path, "/") == 0)
-		tell(s, p, "the system's directories are shown read-only, whatever else is not");
+		tell(s, p, "the system's directories are shown read-only, and nothing else of it");
 	else if (allows(p) && !p->is_there)
 		tell_weaker(s, p, "not there: left out");
 	else if (p->rule == SRT_ALLOW_READ)

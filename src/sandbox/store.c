@@ -302,7 +302,8 @@ int sandbox_load(struct str text, cloche_sandbox **ret, char ***ret_secrets, str
 	if (r == -ENOMEM)
 		return err_nomem(err);
 	if (r < 0)
-		return err_set(err, E_CORRUPT, "what the sandbox was made with cannot be read");
+		return err_set(err, E_CORRUPT,
+			"the options that the sandbox was made with cannot be read");
 	*ret = TAKE_PTR(sb);
 	*ret_secrets = TAKE_PTR(secrets);
 	return 0;
