@@ -463,8 +463,8 @@ static int look_tree(struct looker *k, int root)
 	}
 	if (k->walk.cut)
 		k->error = MIN(k->error, told_always(k->told, k->mount->source,
-						 "more than is looked through: look at the rest "
-						 "before you use it"));
+						 "too large to be looked through as a whole: look "
+						 "at the rest before you use it"));
 	walk_done(&k->walk);
 	for (size_t i = 1; k->units && i < k->units_n; i++)
 		free(k->units[i].path);
