@@ -257,12 +257,12 @@ static int take_texts(const json_t *list, char ***ret, const char *what, struct 
 	if (!list || json_is_null(list))
 		return 0;
 	if (!json_is_array(list) || json_array_size(list) > IMAGE_MAX_TEXTS)
-		return corrupt(what, "it is no list of strings, or too long", err);
+		return corrupt(what, "it is not a list of strings, or is too long", err);
 	for (size_t i = 0; i < json_array_size(list); i++) {
 		struct str s = json_str(json_array_get(list, i));
 
 		if (!s.p || memchr(s.p, '\0', s.n))
-			return corrupt(what, "it is no list of strings", err);
+			return corrupt(what, "it is not a list of strings", err);
 		if (strv_add(ret, s) < 0)
 			return err_nomem(err);
 	}
@@ -328,7 +328,7 @@ static int take_layers(const json_t *o, struct image_config *c, struct cloche_er
 		struct str hex;
 
 		if (!image_digest_parse(json_str(json_array_get(ids, i)), &hex))
-			return corrupt("configuration", "a diff id is no sha256 digest", err);
+			return corrupt("configuration", "a diff id is not a sha256 digest", err);
 		snprintf(c->diff_ids[c->layers_n++], IMAGE_HEX + 1, "%.*s", STR_FMT(hex));
 	}
 	return 0;
@@ -340,7 +340,7 @@ static int take_env(const json_t *list, char ***ret, struct cloche_err *err)
 
 	for (size_t i = 0; r == 0 && *ret && (*ret)[i]; i++)
 		if (!strchr((*ret)[i], '=') || (*ret)[i][0] == '=')
-			return corrupt("Env", "it holds something else than NAME=VALUE", err);
+			return corrupt("Env", "it holds something other than NAME=VALUE", err);
 	return r;
 }
 

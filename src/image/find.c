@@ -94,8 +94,8 @@ int image_find(struct image_store *s, const struct image_index *index, struct st
 	if (at == index->n) {
 		err_set(err, E_NOT_FOUND, "there is no image %.*s", STR_FMT(text));
 		err_hint(err,
-			"\"cloche image pull %.*s\" gets it, \"cloche image ls\" lists what is "
-			"there",
+			"\"cloche image pull %.*s\" gets it, \"cloche image ls\" lists the images "
+			"that are here",
 			STR_FMT(text));
 		return -E_NOT_FOUND;
 	}

@@ -47,7 +47,7 @@ static void on_waiting(void *user)
 {
 	struct loading *l = user;
 
-	snprintf(l->step, sizeof(l->step), "waiting for another who changes the images");
+	snprintf(l->step, sizeof(l->step), "waiting for another process that changes the images");
 	(void)tell(l, 0);
 }
 
@@ -73,7 +73,7 @@ static int take_result(void *user, struct str line, struct cloche_err *err)
 		rest = str_from_index(rest, number.n + 1);
 	}
 	if (!ok)
-		return err_set(err, E_CORRUPT, "cloche-unpack wrote a line that is none");
+		return err_set(err, E_CORRUPT, "cloche-unpack wrote an invalid line");
 	snprintf(u->digest, sizeof(u->digest), "%.*s", STR_FMT(hex));
 	return 0;
 }
@@ -95,8 +95,8 @@ static int unpack_into(
 
 	if (r == 0 && strcmp(u.digest, diff_id) != 0)
 		r = err_set(err, E_CORRUPT,
-			"what it unpacks to is not what the configuration says (sha256:%s, not %s)",
-			u.digest, diff_id);
+			"it unpacks to sha256:%s, and the configuration says sha256:%s", u.digest,
+			diff_id);
 	l->job->owners += u.numbers[2];
 	l->job->skipped += u.numbers[3];
 	return r;
@@ -233,7 +233,7 @@ static int load_index(struct loading *l, const struct image_index *index, const 
 			continue;
 		}
 		if (depth == MAX_NESTED)
-			return err_set(err, E_LIMIT, "an index in an index in an index");
+			return err_set(err, E_LIMIT, "indexes are nested too deep");
 		r = take_document(l, &b, &text, err);
 		if (r == 0)
 			r = image_index_read(buf_str(&text), &inner, err);
@@ -325,8 +325,8 @@ static int load_any(struct loading *l, struct cloche_err *err)
 			"it is neither an OCI layout nor what \"docker save\" or \"podman save\" "
 			"write");
 	if (r == 0 && l->job->name && l->added.n > 1)
-		r = err_set(
-			err, E_USAGE, "it has %zu images, which cannot have one name", l->added.n);
+		r = err_set(err, E_USAGE, "it has %zu images, which cannot all have one name",
+			l->added.n);
 	return r < 0 ? r : image_store_write(l->store, &l->index, err);
 }
 

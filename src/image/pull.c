@@ -20,7 +20,7 @@ enum { MAX_TROUBLE = 8192 };
 /* Get the last line that is not empty. */
 static void last_line(struct str text, char *ret, size_t size)
 {
-	snprintf(ret, size, "it failed without a word");
+	snprintf(ret, size, "it failed without a message");
 	while (text.n) {
 		struct str line = str_next_line(&text);
 
@@ -94,7 +94,7 @@ static int pull_by_skopeo(struct image_store *s, char *path, const char *name,
 	if (dir < 0)
 		return dir;
 	image_source_init_dir(&source, s, dir);
-	r = tell(job, "skopeo gets it from its registry")
+	r = tell(job, "skopeo gets the image from its registry")
 		    ? run_skopeo(path, name, dir, err)
 		    : err_set(err, E_CANCELLED, "it was given up");
 	if (r == 0)
@@ -152,7 +152,7 @@ static int pull_by_engines(
 	}
 	if (any)
 		return r;
-	err_set(err, E_UNSUPPORTED, "no program is here that gets images");
+	err_set(err, E_UNSUPPORTED, "there is no program here that gets images");
 	err_hint(err,
 		"install skopeo (or podman, or docker), or load an archive: cloche image load "
 		"FILE");

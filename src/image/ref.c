@@ -99,7 +99,8 @@ static size_t find_tag(struct str s)
 
 static int refuse(struct str text, const char *why, struct cloche_err *err)
 {
-	int r = err_set(err, E_USAGE, "\"%.*s\" is no name of an image: %s", STR_FMT(text), why);
+	int r = err_set(
+		err, E_USAGE, "\"%.*s\" is not the name of an image: %s", STR_FMT(text), why);
 
 	err_hint(err, "an image is name[:tag], name@sha256:DIGEST, or the beginning of its id");
 	return r;
@@ -120,7 +121,7 @@ int image_ref_parse(struct str text, struct image_ref *ret, struct cloche_err *e
 	}
 	if (at < text.n) {
 		if (!image_digest_parse(str_from_index(text, at + 1), &ref.digest))
-			return refuse(text, "behind @ stands sha256: and 64 digits", err);
+			return refuse(text, "after @ there have to be sha256: and 64 digits", err);
 		ref.name = str_prefix(text, at);
 	}
 	colon = find_tag(ref.name);
@@ -136,7 +137,9 @@ int image_ref_parse(struct str text, struct image_ref *ret, struct cloche_err *e
 	}
 	if (!is_name(ref.name))
 		return refuse(text,
-			"a name has small letters, digits, and '/', '.', '_' or '-' between", err);
+			"a name has lower-case letters and digits, with '/', '.', '_' or '-' "
+			"between them",
+			err);
 	*ret = ref;
 	return 0;
 }

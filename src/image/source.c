@@ -56,7 +56,7 @@ static int take_line(void *user, struct str line, struct cloche_err *err)
 
 	if (str_eq(kind, STR("file"))) {
 		if (parse_u64(first, MAX_FILES, &number) < 0)
-			return err_set(err, E_CORRUPT, "cloche-unpack wrote a line that is none");
+			return err_set(err, E_CORRUPT, "cloche-unpack wrote an invalid line");
 		(void)next_word(&line);
 		f.number = (unsigned)number;
 		f.path = str_dup(line);
@@ -155,7 +155,7 @@ static int open_file(const struct image_source *s, const char *path, struct cloc
 	if (fd < 0)
 		return err_sys(err, errno, "open %s", path);
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-		return err_set(err, E_CORRUPT, "%s is no regular file", path);
+		return err_set(err, E_CORRUPT, "%s is not a regular file", path);
 	return TAKE_FD(fd);
 }
 

@@ -187,8 +187,8 @@ static int check_digest(struct sha256 *h, const char *want, struct cloche_err *e
 	sha256_hex(h, hex);
 	if (strcmp(hex, want) == 0)
 		return 0;
-	return err_set(err, E_CORRUPT,
-		"the bytes that should be sha256:%s are another's (sha256:%s)", want, hex);
+	return err_set(
+		err, E_CORRUPT, "the bytes that should be sha256:%s are sha256:%s", want, hex);
 }
 
 int image_blob_read(struct image_store *s, const char *hex, struct buf *ret, struct cloche_err *err)
