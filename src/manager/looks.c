@@ -100,7 +100,7 @@ static void looks_keep(int base, const char *id, const struct look_told *told, p
 		fs_write_atomic(dir, id, buf_str(&b), 0600, false, NULL) < 0)
 		fprintf(stderr,
 			"cloche-supervisor: %u things that sandbox %s left in granted directories "
-			"cannot be told: the runtime directory cannot be written\n",
+			"cannot be reported: the runtime directory cannot be written\n",
 			told->told, id);
 }
 
