@@ -214,9 +214,9 @@ int proposal_add(
 	struct host host;
 
 	if (host_parse(req->host, &host) < 0 || req->port == 0)
-		return no(ret_why, "this is no host");
+		return no(ret_why, "this is not a host");
 	if (host.kind != HOST_NAME && !allowed)
-		return no(ret_why, "an address: it would have to be written out, if it is meant");
+		return no(ret_why, "an address: write it out in a rule if you mean it");
 	if (req->tunnel && host.kind != HOST_NAME)
 		return no(ret_why, "an address is never a tunnel");
 	if (!req->tunnel)

@@ -109,7 +109,7 @@ static const char *check_path_text(struct str s)
 		return "a path in UTF-8";
 	for (size_t i = 0; i < s.n; i++) {
 		if ((unsigned char)s.p[i] < 0x20 || s.p[i] == 0x7f || s.p[i] == '\\')
-			return "a path without control characters and backslashes";
+			return "a path without control characters or backslashes";
 		if (parse_percent(str_from_index(s, i)) >= 0)
 			return "a path with the characters themselves, not percent-encoded";
 	}
@@ -194,7 +194,7 @@ int rule_add_range(struct allow_rule *rule, struct str s, const char **ret_want)
 
 	if (cidr_parse(s, &range) < 0)
 		return want(ret_want,
-			"an address range such as 10.0.0.0/8 (no bits behind the prefix)");
+			"an address range such as 10.0.0.0/8 (no bits set after the prefix)");
 	v = reallocarray(rule->private_ranges, rule->n_private_ranges + 1, sizeof(*v));
 	if (!v)
 		return -ENOMEM;
@@ -233,7 +233,7 @@ int rule_finish(struct allow_rule *rule, const char **ret_want)
 		struct host host;
 
 		if (host_parse(str_from(rule->host), &host) == 0 && host.kind != HOST_NAME)
-			return want(ret_want, "a tunnel to a host name: an address is never one");
+			return want(ret_want, "a tunnel to a host name, not to an address");
 		if (rule->path || rule->path_prefix || rule->methods.n || rule->has_graphql ||
 			rule->no_query || rule->encoded_slash || (rule->schemes & POLICY_HTTP))
 			return want(ret_want, "a tunnel without path, methods, query, graphql or "
