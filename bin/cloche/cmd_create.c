@@ -12,7 +12,9 @@ static const struct option from_options[] = {
 	{"to", 0, "N|start", "with --from: end with entry N; start: before the first command",
 		.at = offsetof(struct sandbox_options, to)},
 };
-static const struct option_table from_table = {.options = from_options, .n = 2};
+static const struct option_table from_table = {.options = from_options,
+	.n = sizeof(from_options) / sizeof(from_options[0]),
+	.title = "To begin with a log"};
 
 /* Make the sandbox. If its log cannot be replayed, no sandbox is left. */
 static int make(struct sandbox_options *o, cloche_instance **ret, cloche_err *err)
