@@ -6,6 +6,7 @@
 #include "json_out.h"
 #include "planted.h"
 
+#include <cloche/host_file.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -106,9 +107,9 @@ static int read_code(const struct eval_options *o, struct text *ret, cloche_err 
 			"eval: no code was given (-c CODE, --file FILE, or on standard input)");
 	if (from_stdin)
 		return read_all(STDIN_FILENO, "standard input", ret, err);
-	fd = open(o->file, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return wrong_usage(err, NULL, "eval: cannot read %s: %s", o->file, strerror(errno));
+	r = cloche_host_open(o->file, &fd, err);
+	if (r < 0)
+		return r;
 	r = read_all(fd, o->file, ret, err);
 	close(fd);
 	return r;

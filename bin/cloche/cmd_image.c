@@ -3,6 +3,7 @@
 #include "cmd_image.h"
 #include "json_out.h"
 
+#include <cloche/host_file.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -190,6 +191,7 @@ static int prune(const struct image_options *o, char **names)
 static int save(const struct image_options *o, char **names)
 {
 	cloche_err err = CLOCHE_ERR_INIT;
+	cloche_host_file *file = NULL;
 	int fd = STDOUT_FILENO, r;
 
 	if (!o->output && isatty(fd)) {
@@ -198,19 +200,13 @@ static int save(const struct image_options *o, char **names)
 			"image save: an archive cannot be written to a terminal");
 		return complain(&err);
 	}
-	if (o->output)
-		fd = open(o->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
-	if (fd < 0) {
-		say("open %s: %m", o->output);
-		return EXIT_CLOCHE;
-	}
+	if (o->output && cloche_host_file_begin(o->output, 0666, &file, &fd, &err) < 0)
+		return complain(&err);
 	r = cloche_image_save((const char *const *)names, fd, &err);
-	if (o->output && close(fd) < 0 && r == 0) {
-		say("write %s: %m", o->output);
-		return EXIT_CLOCHE;
-	}
-	if (r < 0 && o->output)
-		(void)unlink(o->output);
+	if (r == 0 && file)
+		r = cloche_host_file_commit(file, true, &err);
+	else
+		cloche_host_file_abort(file);
 	return r < 0 ? complain(&err) : 0;
 }
 

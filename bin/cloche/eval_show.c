@@ -4,6 +4,7 @@
 #include "json_out.h"
 #include "terminal_filter.h"
 
+#include <cloche/host_file.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -140,25 +141,24 @@ const char *eval_type_of(const char *path)
 
 static bool write_whole(const char *path, const void *p, size_t n)
 {
-	size_t size = strlen(path) + 32;
-	char *temporary = malloc(size);
-	bool ok;
+	cloche_err err = CLOCHE_ERR_INIT;
+	cloche_host_file *f;
 	int fd;
 
-	if (!temporary)
+	if (cloche_host_file_begin(path, 0666, &f, &fd, &err) < 0) {
+		complain(&err);
 		return false;
-	snprintf(temporary, size, "%s.%ld.tmp", path, (long)getpid());
-	fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-	ok = fd >= 0 && put(fd, p, n);
-	if (fd >= 0 && close(fd) < 0)
-		ok = false;
-	ok = ok && rename(temporary, path) == 0;
-	if (!ok)
+	}
+	if (!put(fd, p, n)) {
 		say("cannot write %s: %s", path, strerror(errno));
-	if (!ok && fd >= 0)
-		(void)unlink(temporary);
-	free(temporary);
-	return ok;
+		cloche_host_file_abort(f);
+		return false;
+	}
+	if (cloche_host_file_commit(f, true, &err) < 0) {
+		complain(&err);
+		return false;
+	}
+	return true;
 }
 
 bool eval_write_file(const cloche_run *run, const char *path)

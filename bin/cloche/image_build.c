@@ -5,6 +5,7 @@
 #include "interrupt.h"
 #include "json_out.h"
 
+#include <cloche/host_file.h>
 #include <cloche/image_build.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -29,22 +30,30 @@ static void on_signal(void *user, int signal_number, unsigned count)
 
 static int read_dockerfile(cloche_image_build *b, const char *path, cloche_err *err)
 {
-	char *text = malloc(MAX_DOCKERFILE + 1);
-	FILE *file = fopen(path, "re");
-	size_t n = text && file ? fread(text, 1, MAX_DOCKERFILE + 1, file) : 0;
-	int r;
+	char *text = NULL;
+	FILE *file = NULL;
+	int fd, r = cloche_host_open(path, &fd, err);
 
-	if (!text || !file || ferror(file)) {
-		err->code = CLOCHE_E_NOT_FOUND;
-		snprintf(err->message, sizeof(err->message), "open %.600s: %s", path,
-			strerror(errno));
-		snprintf(err->hint, sizeof(err->hint), "name another Dockerfile: --file FILE");
-		r = -CLOCHE_E_NOT_FOUND;
+	if (r < 0) {
+		if (!err->hint[0])
+			snprintf(err->hint, sizeof(err->hint),
+				"name another Dockerfile: --file FILE");
+		return r;
+	}
+	file = fdopen(fd, "r");
+	text = file ? malloc(MAX_DOCKERFILE + 1) : NULL;
+	if (text) {
+		size_t n = fread(text, 1, MAX_DOCKERFILE + 1, file);
+
+		r = ferror(file) ? wrong_usage(err, NULL, "read %s: %s", path, strerror(errno))
+				 : cloche_image_build_set_dockerfile(b, text, n, err);
 	} else {
-		r = cloche_image_build_set_dockerfile(b, text, n, err);
+		r = wrong_usage(err, NULL, "out of memory");
 	}
 	if (file)
 		fclose(file);
+	else
+		close(fd);
 	free(text);
 	return r;
 }

@@ -101,17 +101,6 @@ static int send_policy(struct chan *c, const cloche_sandbox *sb)
 	return r;
 }
 
-/* Deeper paths in /dev do not count: all users may write to /dev/shm. */
-static bool is_device(const char *path)
-{
-	static const char *const dirs[] = {"/dev/fd/", "/dev/pts/", "/dev/"};
-
-	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++)
-		if (str_starts(str_from(path), str_from(dirs[i])))
-			return !strchr(path + strlen(dirs[i]), '/');
-	return false;
-}
-
 /* Open for writing what the user named, but nothing that a room may have put in its place or on the
  * way to it. */
 static int open_beside_room(const char *path, struct cloche_err *err)
@@ -146,7 +135,7 @@ static int open_log(const char *path, const char *suffix, int *ret, struct cloch
 		name = NULL;
 		return err_nomem(err);
 	}
-	if (!is_device(name)) {
+	if (!hostpath_is_device(name)) {
 		fd = open_beside_room(name, err);
 		if (fd < 0)
 			return fd;
@@ -171,7 +160,7 @@ static int send_logs(struct chan *c, const cloche_sandbox *sb, struct cloche_err
 		r = open_log(sb->network_log, "", &plain, err);
 		if (r == 0 && sb->network_log_json)
 			r = open_log(sb->network_log_json, "", &json, err);
-		else if (r == 0 && !is_device(sb->network_log))
+		else if (r == 0 && !hostpath_is_device(sb->network_log))
 			r = open_log(sb->network_log, ".jsonl", &json, err);
 		if (r < 0)
 			return r;

@@ -3,7 +3,9 @@
 #include "api/oplog.h"
 #include "base/clock.h"
 #include "base/fs.h"
+#include "base/hostpath.h"
 #include "base/strv.h"
+#include "fileclient/session.h"
 #include "state/background.h"
 #include "state/compact.h"
 
@@ -523,13 +525,18 @@ static int export_to(struct exporting *x, int dir, struct cloche_err *err)
 int cloche_oplog_export(cloche_oplog *log, const char *directory, cloche_err *err)
 {
 	struct exporting x = {.log = log, .line = BUF_INIT((size_t)STATE_LINE_MAX)};
-	_cleanup_fd_ int dir = make_dir_at(AT_FDCWD, directory, err);
-	int r = dir < 0 ? dir : export_to(&x, dir, err);
+	_cleanup_(hostpath_donep) struct hostpath at = HOSTPATH_NULL;
+	_cleanup_fd_ int dir = -1;
+	int r = files_host_find(directory, "export to", &at, err);
 
+	if (r == 0)
+		r = dir = make_dir_at(at.dir, at.name[0] ? at.name : ".", err);
+	if (r >= 0)
+		r = export_to(&x, dir, err);
 	buf_done(&x.line);
 	/* All of it, or nothing. */
 	if (dir >= 0 && r < 0)
-		(void)fs_remove_tree(AT_FDCWD, directory);
+		(void)fs_remove_tree(at.dir, at.name);
 	return r;
 }
 

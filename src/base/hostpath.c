@@ -206,3 +206,13 @@ void hostpath_done(struct hostpath *p)
 {
 	p->dir = fd_close(p->dir);
 }
+
+bool hostpath_is_device(const char *path)
+{
+	static const char *const dirs[] = {"/dev/fd/", "/dev/pts/", "/dev/"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++)
+		if (str_starts(str_from(path), str_from(dirs[i])))
+			return !strchr(path + strlen(dirs[i]), '/');
+	return false;
+}

@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "base/macro.h"
+#include <stdbool.h>
 
 enum { HOSTPATH_NAME_MAX = 255 };
 
@@ -30,6 +31,10 @@ static inline void hostpath_donep(struct hostpath *p)
 {
 	hostpath_done(p);
 }
+
+/* Whether the path names a file directly in /dev, /dev/fd or /dev/pts. Deeper paths do not count:
+ * all users may write to /dev/shm. */
+bool hostpath_is_device(const char *path);
 
 /* Return the real path of that place, without any link. Heap; NULL with errno. */
 char *hostpath_real(const struct hostpath *p);

@@ -54,29 +54,42 @@ static long host_file_read(void *user, void *data, size_t size)
 	return n;
 }
 
-int cloche_files_upload_file(
-	cloche_files *f, const char *host_from, const char *to, cloche_err *err)
+int files_host_open(const char *path, const char *verb, struct stat *ret, struct cloche_err *err)
 {
 	static const struct files_error no_file = {
 		.sys_errno = EINVAL, .why = "it is no regular file"};
+	static const struct files_error is_link = {
+		.sys_errno = ELOOP, .why = "it is a symbolic link"};
 	_cleanup_(hostpath_donep) struct hostpath at = HOSTPATH_NULL;
 	_cleanup_fd_ int fd = -1;
-	struct host_file file = {.fd = -1};
-	struct stat st;
-	int r = files_host_find(host_from, "copy", &at, err);
+	int r = files_host_find(path, verb, &at, err);
 
 	if (r < 0)
 		return r;
 	fd = openat(at.dir, at.name[0] ? at.name : ".",
 		O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return files_host_error(err, errno, "read", host_from);
-	if (S_ISDIR(st.st_mode))
-		return files_host_error(err, EISDIR, "read", host_from);
+	if (fd < 0 && errno == ELOOP)
+		return files_tell(err, "read", path, &is_link);
+	if (fd < 0 || fstat(fd, ret) < 0)
+		return files_host_error(err, errno, "read", path);
+	if (S_ISDIR(ret->st_mode))
+		return files_host_error(err, EISDIR, "read", path);
 	/* A FIFO left by a room could make us wait without end. */
-	if (!S_ISREG(st.st_mode))
-		return files_tell(err, "read", host_from, &no_file);
-	file.fd = fd;
+	if (!S_ISREG(ret->st_mode))
+		return files_tell(err, "read", path, &no_file);
+	return TAKE_FD(fd);
+}
+
+int cloche_files_upload_file(
+	cloche_files *f, const char *host_from, const char *to, cloche_err *err)
+{
+	struct stat st;
+	_cleanup_fd_ int fd = files_host_open(host_from, "copy", &st, err);
+	struct host_file file = {.fd = fd};
+	int r;
+
+	if (fd < 0)
+		return fd;
 	r = cloche_files_write(f, to, 0, st.st_mode & 0777, host_file_read, &file, err);
 	return file.error ? files_host_error(err, file.error, "read", host_from) : r;
 }
@@ -90,9 +103,7 @@ static int host_file_write(void *user, const void *data, size_t length)
 	return r;
 }
 
-/* Refuse to replace devices and directories. */
-static int host_file_check_replaced(
-	const struct hostpath *at, const char *path, struct cloche_err *err)
+int files_host_check_replaced(const struct hostpath *at, const char *path, struct cloche_err *err)
 {
 	static const struct files_error no_file = {
 		.sys_errno = EINVAL, .why = "something that is no file is there"};
@@ -118,7 +129,7 @@ int cloche_files_download_file(
 	if (r == 0)
 		r = files_host_find(host_to, "write", &at, err);
 	if (r == 0)
-		r = host_file_check_replaced(&at, host_to, err);
+		r = files_host_check_replaced(&at, host_to, err);
 	if (r < 0)
 		return r;
 	r = replace_begin(&new, at.dir, 0600);

@@ -102,3 +102,9 @@ int files_host_error(struct cloche_err *err, int errnum, const char *verb, const
  * that holds credentials. */
 _warn_unused_ int files_host_find(
 	const char *path, const char *verb, struct hostpath *ret, struct cloche_err *err);
+/* Open a regular file at such a path for reading. Return the descriptor, and its state in ret. */
+_warn_unused_ int files_host_open(
+	const char *path, const char *verb, struct stat *ret, struct cloche_err *err);
+/* Refuse to replace devices and directories. */
+_warn_unused_ int files_host_check_replaced(
+	const struct hostpath *at, const char *path, struct cloche_err *err);

@@ -318,6 +318,27 @@ static void nothing_leads_out(void)
 	}
 }
 
+/* A name of a file that was there before could be written to by a room that may only read it. */
+static void hard_links_stay_among_what_came(void)
+{
+	static const struct item items[] = {{TAR_FILE, "a", NULL, "x"},
+		{TAR_HARDLINK, "b", "a", NULL}, {TAR_HARDLINK, "c", "kept/config", NULL}};
+	_cleanup_(buf_donep) struct buf out = BUF_INIT(OUT_MAX);
+	struct files_error e;
+	struct stat st;
+
+	archive(items, 3, &out);
+	fresh("to");
+	must(mkdirat(dir, "to/kept", 0700) == 0);
+	must(fs_write_atomic(dir, "to/kept/config", STR("as it was"), 0600, false, NULL) == 0);
+	check_int(unpack("to", buf_str(&out), NULL, &e), -EPERM);
+	must(fstatat(dir, "to/b", &st, 0) == 0);
+	check_int((int)st.st_nlink, 2);
+	must(fstatat(dir, "to/kept/config", &st, 0) == 0);
+	check_int((int)st.st_nlink, 1);
+	check_int(fstatat(dir, "to/c", &st, 0), -1);
+}
+
 static void setid_bits_are_dropped(void)
 {
 	static const struct item items[] = {
@@ -393,6 +414,7 @@ int main(void)
 	run_test(round_trip);
 	run_test(deep_trees);
 	run_test(nothing_leads_out);
+	run_test(hard_links_stay_among_what_came);
 	run_test(setid_bits_are_dropped);
 	run_test(cut_off_archives);
 	run_test(one_file_alone);

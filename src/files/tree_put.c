@@ -7,18 +7,28 @@
  * A directory made here is closed to others until everything is in it; then it gets its mode and
  * time. In archives, a directory's entries come after it, sometimes much later, so all directories
  * are remembered up to a limit. At the limit, those that do not contain the current entry are
- * finished early. A directory that existed before keeps its attributes. */
+ * finished early. A directory that existed before keeps its attributes.
+ *
+ * A hard link is made only to a file that was made here too: another name of a file that existed
+ * before could be a way to write to what a room may only read. */
 #include "base/fd.h"
+#include "base/hash.h"
 #include "files/beneath.h"
 #include "files/replace.h"
 #include "files/tree.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { HOLE = 4096, MAX_PENDING = 65536, MAX_PENDING_BYTES = 16 * 1024 * 1024 };
+enum {
+	HOLE = 4096,
+	MAX_PENDING = 65536,
+	MAX_PENDING_BYTES = 16 * 1024 * 1024,
+	MAX_MADE = 1000 * 1000
+};
 
 struct attributes {
 	uint32_t mode;
@@ -29,6 +39,14 @@ struct attributes {
 struct pending {
 	char *path;
 	struct attributes a;
+};
+
+/* A file that was made here. */
+struct made {
+	UT_hash_handle hh;
+	struct made_key {
+		uint64_t device, inode;
+	} key;
 };
 
 struct tree_put {
@@ -45,7 +63,8 @@ struct tree_put {
 	struct replace file; /* the current entry, if it is a file */
 	struct attributes file_a;
 	uint64_t file_at, file_size;
-	bool seen; /* the one entry of o.single has come */
+	bool seen;         /* the one entry of o.single has come */
+	struct made *made; /* at most MAX_MADE; those beyond get no further names */
 };
 
 static int fail(const struct tree_put *t, struct files_error *e, int r)
@@ -215,12 +234,38 @@ static int make_directory(struct tree_put *t, const struct attributes *a)
 	return S_ISDIR(st.st_mode) ? 0 : S_ISLNK(st.st_mode) ? -ELOOP : -ENOTDIR;
 }
 
+static struct made_key key_of(const struct stat *st)
+{
+	return (struct made_key){.device = st->st_dev, .inode = st->st_ino};
+}
+
+static int note_made(struct tree_put *t, const struct stat *st)
+{
+	struct made_key key = key_of(st);
+	struct made *m;
+
+	HASH_FIND(hh, t->made, &key, sizeof(key), m);
+	if (m || HASH_COUNT(t->made) >= MAX_MADE)
+		return 0;
+	m = calloc(1, sizeof(*m));
+	if (!m)
+		return -ENOMEM;
+	m->key = key;
+	HASH_ADD(hh, t->made, key, sizeof(m->key), m);
+	if (m->hh.tbl)
+		return 0;
+	free(m);
+	return -ENOMEM;
+}
+
 static int make_symlink(struct tree_put *t, const struct tar_entry *entry)
 {
 	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT},
 		{.tv_sec = entry->mtime_sec, .tv_nsec = entry->mtime_nsec}};
 	char temporary[REPLACE_NAME_MAX];
 	_cleanup_(freep) char *target = str_dup(entry->link);
+	struct stat st;
+	int r = 0;
 
 	if (!target)
 		return -ENOMEM;
@@ -232,15 +277,20 @@ static int make_symlink(struct tree_put *t, const struct tar_entry *entry)
 	if (t->o.owners && entry->uid < UINT32_MAX && entry->gid < UINT32_MAX)
 		(void)!fchownat(t->parent, temporary, (uid_t)entry->uid, (gid_t)entry->gid,
 			AT_SYMLINK_NOFOLLOW);
-	return replace_rename(t->parent, temporary, t->name, true);
+	if (fstatat(t->parent, temporary, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode))
+		r = note_made(t, &st);
+	return r < 0 ? r : replace_rename(t->parent, temporary, t->name, true);
 }
 
-/* Make another name for something that exists. No link is followed, neither on the way nor at the
- * end. */
-static int make_hardlink(struct tree_put *t, const struct tar_entry *entry)
+/* Make another name for a file that was made here. No link is followed, neither on the way nor at
+ * the end; and the file that gets the name is the one that was looked at. */
+static int make_hardlink(struct tree_put *t, const struct tar_entry *entry, struct files_error *e)
 {
-	char temporary[REPLACE_NAME_MAX], name[BENEATH_NAME_MAX + 1];
-	_cleanup_fd_ int dir = -1;
+	char temporary[REPLACE_NAME_MAX], name[BENEATH_NAME_MAX + 1], file[64];
+	_cleanup_fd_ int dir = -1, fd = -1;
+	struct made_key key;
+	struct made *m;
+	struct stat st;
 	int r = clean_path(entry->link, &t->other);
 
 	if (r < 0)
@@ -248,8 +298,17 @@ static int make_hardlink(struct tree_put *t, const struct tar_entry *entry)
 	dir = beneath_directory(t->o.dir, split_last(buf_str(&t->other), name), false);
 	if (dir < 0)
 		return dir;
+	fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	key = key_of(&st);
+	HASH_FIND(hh, t->made, &key, sizeof(key), m);
+	if (!m)
+		return files_fail(e, EPERM, entry->path,
+			"it would be another name of a file that is not of this copy");
 	replace_name(temporary);
-	if (linkat(dir, name, t->parent, temporary, 0) < 0)
+	snprintf(file, sizeof(file), "/proc/self/fd/%d", fd);
+	if (linkat(AT_FDCWD, file, t->parent, temporary, AT_SYMLINK_FOLLOW) < 0)
 		return -errno;
 	r = replace_rename(t->parent, temporary, t->name, true);
 	/* rename() does nothing if both names already belong to the same file. */
@@ -296,7 +355,7 @@ static int make(struct tree_put *t, const struct tar_entry *entry, struct files_
 	case TAR_SYMLINK:
 		return make_symlink(t, entry);
 	case TAR_HARDLINK:
-		return make_hardlink(t, entry);
+		return make_hardlink(t, entry, e);
 	case TAR_FIFO:
 		return make_fifo(t, entry);
 	case TAR_CHAR_DEVICE:
@@ -369,12 +428,15 @@ static int on_data(void *user, const char *p, size_t n, struct files_error *e)
 static int on_entry_end(void *user, struct files_error *e)
 {
 	struct tree_put *t = user;
+	struct stat st;
 	int r = 0;
 
 	if (t->file.fd < 0)
 		return 0;
 	if (t->file_size && ftruncate(t->file.fd, (off_t)t->file_size) < 0)
 		r = -errno;
+	if (r == 0)
+		r = fstat(t->file.fd, &st) < 0 ? -errno : note_made(t, &st);
 	if (r == 0)
 		r = set_attributes(t, t->file.fd, &t->file_a, 0777);
 	if (r == 0)
@@ -400,8 +462,14 @@ struct tree_put *tree_put_new(const struct tree_put_options *o)
 
 struct tree_put *tree_put_free(struct tree_put *t)
 {
+	struct made *m, *next;
+
 	if (!t)
 		return NULL;
+	HASH_ITER (hh, t->made, m, next) {
+		HASH_DEL(t->made, m);
+		free(m);
+	}
 	replace_abort(&t->file);
 	fd_close(t->parent);
 	tar_reader_free(t->reader);

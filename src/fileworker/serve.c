@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 static const server_op ops[FILES_OP_END_] = {
@@ -158,6 +159,9 @@ int files_serve_main(int argc, char **argv)
 	_cleanup_fd_ int fd = fcntl(0, F_DUPFD_CLOEXEC, 3);
 	_cleanup_fd_ int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
+	/* Commands of the same user must not take the socket, or act through this process. */
+	if (prctl(PR_SET_DUMPABLE, 0) < 0)
+		return 1;
 	if (root < 0 || fd < 0 || null < 0 || dup2(null, 0) < 0)
 		return 1;
 	/* Exceeding RLIMIT_FSIZE is an error to report, not a reason to die. */
