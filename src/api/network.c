@@ -102,8 +102,8 @@ static int send_policy(struct chan *c, const cloche_sandbox *sb)
 }
 
 /* Open for writing what the user named, but nothing that a room may have put in its place or on the
- * way to it. */
-static int open_beside_room(const char *path, struct cloche_err *err)
+ * way to it. Its real path goes to ret_real, unless that is NULL. */
+static int open_beside_room(const char *path, char **ret_real, struct cloche_err *err)
 {
 	_cleanup_(hostpath_donep) struct hostpath at = HOSTPATH_NULL;
 	_cleanup_(freep) char *home = fs_home();
@@ -122,6 +122,11 @@ static int open_beside_room(const char *path, struct cloche_err *err)
 		return err_sys(err, errno, "network log %s", path);
 	if (!S_ISREG(st.st_mode))
 		return err_set(err, E_DENIED, "network log %s: it is no regular file", path);
+	if (ret_real) {
+		*ret_real = hostpath_real(&at);
+		if (!*ret_real)
+			return err_sys(err, errno, "network log %s", path);
+	}
 	return TAKE_FD(fd);
 }
 
@@ -136,7 +141,7 @@ static int open_log(const char *path, const char *suffix, int *ret, struct cloch
 		return err_nomem(err);
 	}
 	if (!hostpath_is_device(name)) {
-		fd = open_beside_room(name, err);
+		fd = open_beside_room(name, NULL, err);
 		if (fd < 0)
 			return fd;
 	} else {
@@ -146,6 +151,38 @@ static int open_log(const char *path, const char *suffix, int *ret, struct cloch
 	}
 	*ret = TAKE_FD(fd);
 	return 0;
+}
+
+static int add_log_file(const char *path, const char *suffix, char ***ret, struct cloche_err *err)
+{
+	_cleanup_(freep) char *name = NULL, *real = NULL;
+	int fd;
+
+	if (asprintf(&name, "%s%s", path, suffix) < 0) {
+		name = NULL;
+		return err_nomem(err);
+	}
+	if (hostpath_is_device(name))
+		return 0;
+	fd = open_beside_room(name, &real, err);
+	if (fd < 0)
+		return fd;
+	fd_close(fd);
+	return strv_add(ret, str_from(real)) < 0 ? err_nomem(err) : 0;
+}
+
+int network_log_files(const cloche_sandbox *sb, char ***ret, struct cloche_err *err)
+{
+	int r;
+
+	if (!sb->network_log)
+		return 0;
+	r = add_log_file(sb->network_log, "", ret, err);
+	if (r == 0 && sb->network_log_json)
+		r = add_log_file(sb->network_log_json, "", ret, err);
+	else if (r == 0 && !hostpath_is_device(sb->network_log))
+		r = add_log_file(sb->network_log, ".jsonl", ret, err);
+	return r;
 }
 
 static int send_logs(struct chan *c, const cloche_sandbox *sb, struct cloche_err *err)

@@ -28,6 +28,10 @@ _warn_unused_ int network_start(struct network *n, struct client *client, const 
  * key, a record that answers, or whether the secrets are too long together. */
 bool network_may_be_refused(const cloche_sandbox *sb);
 
+/* Make the files of the network log, unless they exist, and add their real paths to *ret (a list of
+ * strv.h). Devices are left out. */
+_warn_unused_ int network_log_files(const cloche_sandbox *sb, char ***ret, struct cloche_err *err);
+
 /* Queue an allowlist as the texts that it was built from. NULL is an empty one. Return 0 or
  * -errno. */
 _warn_unused_ int network_send_allowlist(struct chan *c, const cloche_allowlist *list);

@@ -112,10 +112,61 @@ static int protect_found(void *user, const char *path, bool read_only)
 	return 0;
 }
 
-int protect_last_mount(struct room_spec *ret, bool *ret_crowded, struct cloche_err *err)
+/* A second mount over a directory would hide what is mounted in it. */
+static bool protect_is_mounted(const struct protector *p, const char *path)
 {
-	struct protector p = {ret, ret->mounts_n - 1, ret_crowded, err};
-	const struct room_mount *m = &ret->mounts[p.mount];
+	for (size_t i = p->mount + 1; i < p->room->mounts_n; i++) {
+		const char *rest =
+			protect_below(p->room->mounts[i].target, p->room->mounts[p->mount].target);
+
+		if (rest && strcmp(rest, path) == 0)
+			return true;
+	}
+	return false;
+}
+
+static int protect_own_file(struct protector *p, const char *rest)
+{
+	for (const char *slash = strchr(rest, '/'); slash; slash = strchr(slash + 1, '/')) {
+		_cleanup_(freep) char *dir = strndup(rest, (size_t)(slash - rest));
+		int r = 0;
+
+		if (!dir)
+			return err_nomem(p->err);
+		if (!protect_is_mounted(p, dir))
+			r = protect_found(p, dir, false);
+		if (r < 0)
+			return r;
+	}
+	return protect_found(p, rest, true);
+}
+
+int protect_own_files(
+	struct room_spec *ret, size_t mount, char *const *paths, struct cloche_err *err)
+{
+	bool crowded = false;
+	struct protector p = {ret, mount, &crowded, err};
+	_cleanup_(freep) char *real = realpath(ret->mounts[mount].source, NULL);
+	int r = 0;
+
+	/* If the source does not exist, making the room says so. */
+	if (!real || ret->mounts[mount].ro)
+		return 0;
+	for (size_t i = 0; r == 0 && paths && paths[i]; i++) {
+		const char *rest = protect_below(paths[i], real);
+
+		if (rest && rest[0])
+			r = protect_own_file(&p, rest);
+	}
+	if (r == 0 && crowded)
+		return err_set(err, E_LIMIT, "there are too many mounts to keep the network log");
+	return r;
+}
+
+int protect_mount(struct room_spec *ret, size_t mount, bool *ret_crowded, struct cloche_err *err)
+{
+	struct protector p = {ret, mount, ret_crowded, err};
+	const struct room_mount *m = &ret->mounts[mount];
 	_cleanup_fd_ int fd = m->ro ? -1 : open(m->source, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_(freep) char *source = strdup(m->source);
 	int r;

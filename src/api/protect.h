@@ -4,7 +4,7 @@
 
 #include "sandbox/sandbox.h"
 
-/* The warning to show if protect_last_mount sets *ret_crowded. */
+/* The warning to show if protect_mount sets *ret_crowded. */
 #define PROTECT_CROWDED                                                                            \
 	"there are more files that this machine obeys (hooks and configurations of git, ...) "     \
 	"than "                                                                                    \
@@ -15,7 +15,12 @@
 _warn_unused_ int protect_open(
 	const cloche_sandbox *sb, struct room_spec *ret, struct cloche_err *err);
 
-/* Add mounts for what has to be protected in the last mount. Set *ret_crowded if that takes more
- * mounts than a room can have. */
-_warn_unused_ int protect_last_mount(
-	struct room_spec *ret, bool *ret_crowded, struct cloche_err *err);
+/* Make files of ours (real paths) that lie in the given mount of ret read-only inside, and keep the
+ * directories around them in their places. Call it before protect_mount(). */
+_warn_unused_ int protect_own_files(
+	struct room_spec *ret, size_t mount, char *const *paths, struct cloche_err *err);
+
+/* Add mounts for what has to be protected in the given mount of ret. Set *ret_crowded if that takes
+ * more mounts than a room can have. */
+_warn_unused_ int protect_mount(
+	struct room_spec *ret, size_t mount, bool *ret_crowded, struct cloche_err *err);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/room.h"
+#include "api/network.h"
 #include "api/protect.h"
 #include "api/state.h"
 #include "base/clock.h"
 #include "base/fs.h"
+#include "base/strv.h"
 #include "jail/trust.h"
 #include "provider/names.h"
 
@@ -104,15 +106,22 @@ int room_make_env(const cloche_sandbox *sb, char ***ret)
 static int add_mounts(
 	const cloche_sandbox *sb, struct room_spec *ret, bool *ret_crowded, struct cloche_err *err)
 {
+	_cleanup_(strv_freep) char **logs = NULL;
 	int r = protect_open(sb, ret, err);
 
+	if (r == 0 && sandbox_wants_gateway(sb))
+		r = network_log_files(sb, &logs, err);
 	for (size_t i = 0; r == 0 && i < sb->mounts_n; i++) {
+		size_t mount = ret->mounts_n;
+
 		r = room_spec_add_mount(
 			ret, sb->mounts[i].source, sb->mounts[i].target, sb->mounts[i].ro, err);
 		if (r < 0)
 			break;
-		ret->mounts[ret->mounts_n - 1].no_link = sb->mounts[i].no_link;
-		r = protect_last_mount(ret, ret_crowded, err);
+		ret->mounts[mount].no_link = sb->mounts[i].no_link;
+		r = protect_own_files(ret, mount, logs, err);
+		if (r == 0)
+			r = protect_mount(ret, mount, ret_crowded, err);
 	}
 	return r;
 }
