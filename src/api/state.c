@@ -115,7 +115,8 @@ int state_home_find(const cloche_instance *instance, struct state_home *ret, str
 void state_home_settle(const struct state_home *h, struct oplog *l)
 {
 	l->sync = h->sync;
-	l->compact_from = h->recorded ? OPLOG_COMPACT_FROM : 0;
+	/* A room with a full record could make work for a compaction that removes what it did. */
+	l->compact_from = h->recorded && !h->full ? OPLOG_COMPACT_FROM : 0;
 }
 
 int state_home_add_event(const struct state_home *h, enum state_op_kind kind, struct str args,

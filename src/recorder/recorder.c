@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "recorder/recorder.h"
 #include "base/fd.h"
-#include "state/background.h"
 
 int recorder_open(struct recorder *r, const char *id, struct cloche_err *err)
 {
@@ -10,7 +9,6 @@ int recorder_open(struct recorder *r, const char *id, struct cloche_err *err)
 		r->limit = RECORDER_DEFAULT_LIMIT;
 	if (state_open(&r->state, r->logs, id, true, err) < 0)
 		return -err->code;
-	r->state.log.compact_from = OPLOG_COMPACT_FROM;
 	r->state.also = seen_take_entry;
 	r->state.also_user = r;
 	return 0;
