@@ -37,7 +37,7 @@ static int make(struct sandbox_options *o, cloche_instance **ret, cloche_err *er
 			*ret = NULL;
 		}
 	}
-	cloche_oplog_free(log);
+	close_log(log);
 	return r;
 }
 

@@ -41,6 +41,17 @@ int open_log(const char *name, cloche_oplog **ret, cloche_err *err)
 	return cloche_oplog_open(name, ret, err);
 }
 
+void close_log(cloche_oplog *log)
+{
+	uint64_t torn = log ? cloche_oplog_torn(log) : 0;
+	char size[32];
+
+	format_size(torn, size, sizeof(size));
+	if (torn)
+		say("warning: the log ends in a part of an entry (%s), which was ignored", size);
+	cloche_oplog_free(log);
+}
+
 /* --- showing --- */
 
 int log_read_bound(const char *text, struct bound *ret, cloche_err *err)
@@ -205,7 +216,7 @@ static int do_show(const struct log_options *o, char **v, cloche_err *err)
 		(void)show_requests(&s, UINT64_MAX, s.to.number > 0);
 	if (r == 0)
 		r = s.result;
-	cloche_oplog_free(log);
+	close_log(log);
 	return r < 0 ? r : s.ok ? 0 : EXIT_CLOCHE;
 }
 
@@ -221,7 +232,7 @@ static int do_export(const struct log_options *o, char **v, cloche_err *err)
 	r = open_log(v[0], &log, err);
 	if (r == 0)
 		r = cloche_oplog_export(log, v[2], err);
-	cloche_oplog_free(log);
+	close_log(log);
 	return r;
 }
 
@@ -235,7 +246,7 @@ static int do_report(const struct log_options *o, char **v, cloche_err *err)
 	r = open_log(v[0], &log, err);
 	if (r == 0)
 		r = write_report(log, o->output, o->force, err);
-	cloche_oplog_free(log);
+	close_log(log);
 	return r;
 }
 
@@ -408,7 +419,7 @@ static int main_replay(int argc, char **argv)
 	if (r == 0)
 		r = replay_log(log, instance, last, &err);
 	cloche_instance_free(instance);
-	cloche_oplog_free(log);
+	close_log(log);
 	return r < 0 ? complain(&err) : 0;
 }
 

@@ -124,6 +124,6 @@ int log_diff(const char *name, const char *from, const char *to, bool json, cloc
 		r = resolve(log, to, &b, err);
 	if (r == 0)
 		r = cloche_oplog_diff(log, a, b, json ? print_json : print_one, NULL, err);
-	cloche_oplog_free(log);
+	close_log(log);
 	return r;
 }

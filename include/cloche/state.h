@@ -68,10 +68,14 @@ CLOCHE_API int cloche_state_list(cloche_state *state, enum cloche_state_part par
 typedef struct cloche_oplog cloche_oplog;
 
 /* Open the log of a recorded sandbox (by its id or name; it may be gone), or of a file: one entry
- * per line, or the array that SandboX saves. CLOCHE_E_NOT_FOUND. */
+ * per line, or the array that SandboX saves. CLOCHE_E_NOT_FOUND. Whatever reads a file that has
+ * something, but no entry, fails with CLOCHE_E_CORRUPT. */
 CLOCHE_API int cloche_oplog_open(const char *sandbox, cloche_oplog **ret, cloche_err *err);
 CLOCHE_API int cloche_oplog_open_file(const char *path, cloche_oplog **ret, cloche_err *err);
 CLOCHE_API void cloche_oplog_free(cloche_oplog *log);
+/* The number of bytes that the last reading ignored at the end of a file, because they are part of
+ * an entry. 0: none, or the log is that of a sandbox, whose writer may not have finished it. */
+CLOCHE_API uint64_t cloche_oplog_torn(const cloche_oplog *log);
 
 typedef struct cloche_operation {
 	uint64_t number;              /* counts up from 1 */

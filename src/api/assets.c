@@ -154,7 +154,7 @@ static int note(const struct state_op *op, uint64_t offset, void *user, struct c
 int cloche_assets_list(cloche_oplog *log, cloche_assets_fn fn, void *user, cloche_err *err)
 {
 	struct state_table assets = {.max = STATE_STORAGE_TOTAL};
-	int r = oplog_read_file(log->fd, note, &assets, err);
+	int r = oplog_read_all(log, note, &assets, err);
 
 	for (const struct state_pair *p = assets.pairs; r == 0 && p; p = p->hh.next)
 		if (!fn(p->key, p->value, user))

@@ -236,10 +236,20 @@ static int pass_on(const struct state_op *op, uint64_t offset, void *user, struc
 	return q->fn(&o, q->user) ? 0 : 1;
 }
 
+int oplog_read_all(cloche_oplog *log, oplog_fn fn, void *user, struct cloche_err *err)
+{
+	return oplog_read_file(log->fd, log->id[0] ? NULL : &log->torn, fn, user, err);
+}
+
+uint64_t cloche_oplog_torn(const cloche_oplog *log)
+{
+	return log->torn;
+}
+
 int cloche_oplog_read(cloche_oplog *log, cloche_operation_fn fn, void *user, cloche_err *err)
 {
 	struct reading q = {fn, user, BUF_INIT((size_t)2 * STATE_LINE_MAX)};
-	int r = oplog_read_file(log->fd, pass_on, &q, err);
+	int r = oplog_read_all(log, pass_on, &q, err);
 
 	buf_done(&q.line);
 	return r < 0 ? r : 0;
@@ -441,7 +451,7 @@ int cloche_oplog_remove(const char *sandbox, cloche_err *err)
 /* --- exporting --- */
 
 struct exporting {
-	const cloche_oplog *log;
+	cloche_oplog *log;
 	int blobs, out;
 	struct buf line;
 };
@@ -518,7 +528,7 @@ static int export_to(struct exporting *x, int dir, struct cloche_err *err)
 		return err_sys(err, errno, "create %s", file);
 	x->blobs = blobs;
 	x->out = out;
-	r = oplog_read_file(x->log->fd, export_one, x, err);
+	r = oplog_read_all(x->log, export_one, x, err);
 	return r < 0 ? r : oplog_export_cassette(x->log, logs, err);
 }
 

@@ -19,7 +19,13 @@ struct cloche_oplog {
 	int cassette_fd;             /* -1: there is none */
 	struct cassette cassette;    /* loaded when requests are first asked for */
 	bool is_loaded;
+	uint64_t torn; /* bytes that the last reading ignored at the end of a file */
 };
+
+/* Read each operation of the log. A torn last line of a sandbox's log is one that a writer has not
+ * finished; that of a file is counted in log->torn. */
+_warn_unused_ int oplog_read_all(
+	cloche_oplog *log, oplog_fn fn, void *user, struct cloche_err *err);
 
 /* Open contents that the log names, and verify them. Return a descriptor or an error. */
 _warn_unused_ int oplog_open_content(

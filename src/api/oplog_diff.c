@@ -570,9 +570,9 @@ int cloche_oplog_diff(cloche_oplog *log, uint64_t from, uint64_t to, cloche_diff
 			  : 0;
 
 	if (r == 0)
-		r = oplog_read_file(log->fd, apply, &a, e);
+		r = oplog_read_all(log, apply, &a, e);
 	if (r >= 0)
-		r = oplog_read_file(log->fd, apply, &b, e);
+		r = oplog_read_all(log, apply, &b, e);
 	if (r >= 0)
 		r = compare(&c, &a, &b);
 	table_done(&a);

@@ -22,6 +22,7 @@ static int read_body(void *user, uint64_t number, enum cloche_body which, cloche
 int cloche_oplog_report(cloche_oplog *log, int fd, cloche_err *err)
 {
 	const struct report_source source = {.log = log->fd,
+		.torn = log->id[0] ? NULL : &log->torn,
 		.id = log->id,
 		.user = log,
 		.open = open_content,

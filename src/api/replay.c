@@ -179,7 +179,7 @@ int cloche_oplog_replay(cloche_oplog *log, const cloche_instance *instance, uint
 	if (r == 0)
 		r = cloche_state_open(instance, &p.state, err);
 	if (r == 0)
-		r = oplog_read_file(log->fd, do_one, &p, err);
+		r = oplog_read_all(log, do_one, &p, err);
 	if (p.state)
 		state_let_go(p.state);
 	cloche_state_close(p.state);

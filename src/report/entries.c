@@ -137,7 +137,7 @@ static int write_page(struct report *r, struct cloche_err *err)
 	int e;
 
 	page_begin(r);
-	e = oplog_read_file(r->source->log, draw, r, err);
+	e = oplog_read_file(r->source->log, r->source->torn, draw, r, err);
 	if (e >= 0)
 		draw_there(r);
 	if (e >= 0)

@@ -9,6 +9,7 @@
 
 struct report_source {
 	int log;        /* of the log, borrowed */
+	uint64_t *torn; /* as ret_torn of oplog_read_file() */
 	const char *id; /* of the sandbox; "": a file */
 	void *user;     /* of the functions */
 	/* Returns a descriptor of contents that were checked; the caller closes it. */

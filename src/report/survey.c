@@ -278,7 +278,7 @@ static bool count_request(const cloche_request *request, void *user)
 int survey_make(struct report *r, struct cloche_err *err)
 {
 	struct surveying s = {.r = r};
-	int e = oplog_read_file(r->source->log, take, &s, err);
+	int e = oplog_read_file(r->source->log, r->source->torn, take, &s, err);
 
 	if (e >= 0)
 		e = r->source->requests(r->source->user, 0, count_request, &r->survey, err);
@@ -319,11 +319,12 @@ int report_read_line(
 		got = pread(r->source->log, p, 64 << 10, (off_t)(at + buf_len(&line)));
 		if (got < 0 && errno == EINTR)
 			continue;
-		if (got <= 0)
+		if (got < 0 || (got == 0 && buf_len(&line) == 0))
 			return 1;
 		buf_commit(&line, (size_t)got);
 		n = str_chr(buf_str(&line), '\n');
-		if (n < buf_len(&line))
+		/* The last line of a file may have no newline. */
+		if (n < buf_len(&line) || got == 0)
 			return state_line_read(ret, str_prefix(buf_str(&line), n), err);
 	}
 }

@@ -107,6 +107,7 @@ struct reading {
 	struct oplog *l;
 	oplog_fn fn;
 	void *user;
+	uint64_t *torn; /* of a file of somebody else's: see oplog_read_file(); NULL: our own log */
 	struct state_line line;
 };
 
@@ -182,6 +183,33 @@ static int take_lines(struct reading *q, struct buf *b, size_t *looked, struct c
 	return r;
 }
 
+static int no_log(struct cloche_err *err)
+{
+	return err_set(err, E_CORRUPT,
+		"the file is no log: it has neither entries, one on each line, nor an array of "
+		"them");
+}
+
+/* Take what follows the last newline of a file of somebody else's: an entry, or what a writer left
+ * that was killed. */
+static int take_tail(struct reading *q, struct str text, struct cloche_err *err)
+{
+	int r;
+
+	if (str_trim(text).n == 0)
+		return 0;
+	r = state_line_read(&q->line, text, NULL);
+	if (r == -E_NO_MEMORY)
+		return err_nomem(err);
+	/* A part of an entry is never JSON, so what is JSON is whole. */
+	if (r == 0 || q->line.doc)
+		return take_line(q, text, err);
+	if (q->l->number == 0)
+		return no_log(err);
+	*q->torn = text.n;
+	return 0;
+}
+
 static int read_from(struct reading *q, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf b = BUF_INIT((size_t)STATE_LINE_MAX + CHUNK + 1);
@@ -204,7 +232,7 @@ static int read_from(struct reading *q, struct cloche_err *err)
 		if (n < 0)
 			return err_sys(err, errno, "read %s", q->l->file);
 		if (n == 0)
-			return 0;
+			return q->torn ? take_tail(q, buf_str(&b), err) : 0;
 		buf_commit(&b, (size_t)n);
 		at += (uint64_t)n;
 		r = take_lines(q, &b, &looked, err);
@@ -239,11 +267,13 @@ int oplog_read(struct oplog *l, oplog_fn fn, void *user, bool *ret_anew, struct 
 	return r;
 }
 
-/* Read the array that the original saves, all at once. */
+/* Read the array that the original saves, all at once. JSON.stringify() makes a string of a log of
+ * its version 0.4. */
 static int read_array(struct reading *q, struct cloche_err *err)
 {
+	const size_t flags = JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DECODE_ANY;
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(ARRAY_MAX);
-	_cleanup_json_ json_t *array = NULL;
+	_cleanup_json_ json_t *array = NULL, *string = NULL;
 	json_t *one;
 	size_t i;
 	int r = lseek(q->l->fd, 0, SEEK_SET) < 0 ? -errno : fd_read_to_end(q->l->fd, &text);
@@ -253,12 +283,15 @@ static int read_array(struct reading *q, struct cloche_err *err)
 			ARRAY_MAX >> 20);
 	if (r < 0)
 		return r == -ENOMEM ? err_nomem(err) : err_sys(err, -r, "read %s", q->l->file);
-	r = json_text_read(buf_str(&text), JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &array, NULL);
+	r = json_text_read(buf_str(&text), flags, &array, NULL);
+	if (r == 0 && json_is_string(array)) {
+		string = TAKE_PTR(array);
+		r = json_text_read(json_str(string), flags, &array, NULL);
+	}
 	if (r == -ENOMEM)
 		return err_nomem(err);
 	if (r < 0 || !json_is_array(array))
-		return err_set(err, E_CORRUPT, "%s is no log: neither lines nor an array of JSON",
-			q->l->file);
+		return no_log(err);
 	json_array_foreach (array, i, one) {
 		r = state_line_read_value(&q->line, one, err);
 		if (r < 0) {
@@ -274,19 +307,23 @@ static int read_array(struct reading *q, struct cloche_err *err)
 	return 0;
 }
 
-int oplog_read_file(int fd, oplog_fn fn, void *user, struct cloche_err *err)
+int oplog_read_file(int fd, uint64_t *ret_torn, oplog_fn fn, void *user, struct cloche_err *err)
 {
 	char name[] = "the log", first[64];
 	struct oplog l = {.dir = -1, .file = name, .fd = fd};
-	struct reading q = {.l = &l, .fn = fn, .user = user, .line = STATE_LINE_INIT};
+	struct reading q = {
+		.l = &l, .fn = fn, .user = user, .torn = ret_torn, .line = STATE_LINE_INIT};
 	ssize_t n = pread(fd, first, sizeof(first), 0), i = 0;
 	int r;
 
+	if (ret_torn)
+		*ret_torn = 0;
 	if (n < 0)
 		return err_sys(err, errno, "read the log");
 	while (i < n && strchr(" \t\r\n", first[i]))
 		i++;
-	r = i < n && first[i] == '[' ? read_array(&q, err) : read_from(&q, err);
+	r = i < n && (first[i] == '[' || first[i] == '"') ? read_array(&q, err)
+							  : read_from(&q, err);
 	state_line_done(&q.line);
 	return r;
 }

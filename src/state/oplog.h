@@ -71,8 +71,12 @@ _warn_unused_ int oplog_end(const struct oplog *l, uint64_t *ret, struct cloche_
 _warn_unused_ int oplog_append(struct oplog *l, struct state_op *op, struct cloche_err *err);
 
 /* Read each operation of a file in any form: lines, or the one JSON array that the original saves.
- * The file is not trusted: what is read is limited. */
-_warn_unused_ int oplog_read_file(int fd, oplog_fn fn, void *user, struct cloche_err *err);
+ * The file is not trusted: what is read is limited. ret_torn NULL: the file is a log of ours, whose
+ * torn last line is ignored. Otherwise it may come from elsewhere: a last line without its newline
+ * counts if it is JSON, else *ret_torn gets the number of its bytes (0: there is none), and a file
+ * that has something, but no entry, is E_CORRUPT. */
+_warn_unused_ int oplog_read_file(
+	int fd, uint64_t *ret_torn, oplog_fn fn, void *user, struct cloche_err *err);
 
 /* Append a line that is already written, with its newline. l->number is not changed. */
 _warn_unused_ int oplog_append_line(struct oplog *l, struct str line, struct cloche_err *err);

@@ -48,12 +48,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct state s;
 	int fd = memfd_create("log", MFD_CLOEXEC);
 	struct cloche_err err = CLOCHE_ERR_INIT;
+	uint64_t torn = 0;
 	int r;
 
 	require(fd >= 0 && fd_write_all(fd, data, size) == 0);
 	require(state_open(&s, fd, "none", false, NULL) < 0 || s.log.fd < 0);
-	r = oplog_read_file(fd, take, &s, &err);
+	/* As a log of ours, or as a file from elsewhere. */
+	r = oplog_read_file(fd, size % 2 ? &torn : NULL, take, &s, &err);
 	require(r == 0 || err.message[0]);
+	require(torn < size || torn == 0);
 	require(s.env.bytes <= STATE_ENV_TOTAL && s.storage.bytes <= STATE_STORAGE_TOTAL);
 	(void)state_close(&s, NULL);
 	fd_close(fd);
