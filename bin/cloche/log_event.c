@@ -96,7 +96,9 @@ void event_print(const cloche_operation *op)
 
 	if (op->exec)
 		printf(" #%u", op->exec);
-	if (strcmp(op->name, "exec.start") == 0)
+	if (strcmp(op->name, "?") == 0)
+		print_text(json_object_get(line, "op"));
+	else if (strcmp(op->name, "exec.start") == 0)
 		print_command(args);
 	else if (strcmp(op->name, "exec.end") == 0)
 		print_end(args);

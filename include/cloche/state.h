@@ -78,9 +78,9 @@ CLOCHE_API void cloche_oplog_free(cloche_oplog *log);
 CLOCHE_API uint64_t cloche_oplog_torn(const cloche_oplog *log);
 
 typedef struct cloche_operation {
-	uint64_t number;              /* counts up from 1 */
-	uint64_t time_us;             /* since 1970; 0: unknown */
-	const char *name;             /* "fs.write"; "?" if this version does not know it */
+	uint64_t number;  /* counts up from 1 */
+	uint64_t time_us; /* since 1970; 0: unknown */
+	const char *name; /* "fs.write"; "?" if this version does not know it: see json */
 	const void *subject, *object; /* path or key; contents, value, path or reference */
 	size_t subject_length, object_length;
 	bool is_reference; /* object is a reference to contents stored with the log */
@@ -183,8 +183,8 @@ CLOCHE_API int cloche_oplog_compact(const char *sandbox, cloche_compacted *ret, 
 
 /* Write the log and the contents that it names to a directory, which is made. SandboX can use it as
  * its root ("state-logs/ID.jsonl", "blobs/sha256-..."), and cloche_oplog_open_file() can open the
- * file. Operations that this version does not know are left out. On failure nothing is left
- * behind. */
+ * file. Operations that this version does not know are exported as they are. On failure nothing is
+ * left behind. */
 CLOCHE_API int cloche_oplog_export(cloche_oplog *log, const char *directory, cloche_err *err);
 
 /* Remove the log of a sandbox that is not running, else fail with CLOCHE_E_BUSY. */

@@ -492,7 +492,7 @@ static int export_one(
 	for (unsigned i = 0; r == 0 && state_op_ref(op, i, &ref); i++)
 		r = copy_content(x, ref, err);
 
-	if (r < 0 || state_op_about(op->kind) == STATE_NOTHING)
+	if (r < 0 || op->kind == STATE_TABLES)
 		return r;
 	buf_clear(&x->line);
 	if (state_op_write(&x->line, op) < 0)

@@ -99,13 +99,13 @@ static int check_refs(const struct state_op *op, struct cloche_err *err)
 
 bool state_op_ref(const struct state_op *op, unsigned i, struct str *ret)
 {
-	if (state_op_about(op->kind) != STATE_EVENTS) {
+	if (state_op_about(op->kind) != STATE_EVENTS && op->kind != STATE_UNKNOWN) {
 		*ret = op->object;
 		return op->is_ref && i == 0;
 	}
 	for (size_t at = 0; at < ARRAY_SIZE(event_refs); at++) {
 		*ret = json_str_at(op->args, event_refs[at]);
-		if (ret->p && i-- == 0)
+		if (state_is_ref(*ret) && i-- == 0)
 			return true;
 	}
 	return false;
@@ -180,10 +180,10 @@ int state_op_write(struct buf *out, const struct state_op *op)
 	struct jsonout o = {.b = out};
 
 	jsonout_open(&o, NULL, '{');
-	jsonout_text(&o, "op", rows[op->kind].name);
-	if (state_op_about(op->kind) == STATE_EVENTS)
+	jsonout_str(&o, "op", op->kind == STATE_UNKNOWN ? op->name : str_from(rows[op->kind].name));
+	if (state_op_about(op->kind) == STATE_EVENTS || (op->kind == STATE_UNKNOWN && op->args))
 		write_event(&o, op);
-	else
+	else if (op->kind != STATE_UNKNOWN)
 		write_arguments(&o, op);
 	if (op->number)
 		jsonout_number(&o, "n", op->number);
@@ -281,11 +281,13 @@ int state_line_read_value(struct state_line *ret, json_t *value, struct cloche_e
 	if (!name.p)
 		return no_operation(err, "no object with a string \"op\"");
 	ret->op.kind = find_kind(name);
-	if (ret->op.kind == STATE_UNKNOWN)
+	ret->op.args = args;
+	if (ret->op.kind == STATE_UNKNOWN) {
+		ret->op.name = name;
 		return 0;
+	}
 	if (!json_is_object(args))
 		return no_operation(err, "\"args\" is no object");
-	ret->op.args = args;
 	if (ret->op.kind == STATE_TABLES)
 		return 0;
 	r = state_op_about(ret->op.kind) == STATE_EVENTS ? 0 : read_arguments(ret, args, err);

@@ -12,7 +12,7 @@ enum state_op_kind {
 #define STATE_OP(name, text, first, second, about) STATE_##name,
 #include "state/ops.def"
 #undef STATE_OP
-	STATE_UNKNOWN, /* of another version: kept, but ignored */
+	STATE_UNKNOWN, /* of another version: kept as it is, but ignored */
 };
 
 enum state_about { STATE_FILES, STATE_ENV, STATE_STORAGE, STATE_EVENTS, STATE_NOTHING };
@@ -40,7 +40,9 @@ struct state_op {
 	uint64_t number;    /* from 1, rising; 0: not given */
 	uint64_t usec;      /* since 1970; 0: not given */
 	uint32_t exec;      /* of a file: the command after which it was found; 0: from outside */
-	const json_t *args; /* of an event, or of STATE_TABLES: the line's object, borrowed */
+	const json_t *args; /* of an event, or of STATE_TABLES: the line's object, borrowed; of
+			     * STATE_UNKNOWN any value, or NULL */
+	struct str name;    /* of STATE_UNKNOWN: as the line has it */
 };
 
 /* Return the name, such as "fs.write"; "?" for STATE_UNKNOWN. */

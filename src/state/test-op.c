@@ -127,16 +127,41 @@ static void test_refused(void)
 	}
 }
 
-/* Another version's operations are passed over, whatever they say. */
+/* Another version's operations are passed over, whatever they say, and written as they were. */
 static void test_unknown(void)
 {
+	static const char ref[] =
+		"sha256-0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+	static const char *const lines[] = {
+		"{\"op\":\"fs.fly\",\"n\":7}\n",
+		"{\"op\":\"?\",\"args\":[1,\"\u20ac\"],\"n\":7,\"t\":8}\n",
+		"{\"op\":\"a \\\"b\\\"\",\"args\":{\"ref\":\"x\",\"in\":{\"a\":0.5}},\"n\":7}\n",
+		"{\"op\":\"\",\"args\":null,\"n\":7}\n",
+	};
 	_cleanup_(state_line_donep) struct state_line line = STATE_LINE_INIT;
+	char text[256];
+	struct str found;
 
 	check_int(state_line_read(&line, STR("{\"op\":\"fs.fly\",\"n\":7}"), NULL), 0);
 	check_int(line.op.kind, STATE_UNKNOWN);
 	check_int(line.op.number, 7);
 	check_z(state_op_name(line.op.kind), "?");
 	check_int(state_op_about(line.op.kind), STATE_NOTHING);
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+		_cleanup_(buf_donep) struct buf out = BUF_INIT(1024);
+
+		must(state_line_read(&line, str_from(lines[i]), NULL) == 0);
+		check_int(line.op.kind, STATE_UNKNOWN);
+		check(!state_op_ref(&line.op, 0, &found));
+		check_int(state_op_write(&out, &line.op), 0);
+		check_str(buf_str(&out), lines[i]);
+	}
+	/* A newer version may name contents in the way that this one does. */
+	snprintf(text, sizeof(text), "{\"op\":\"fs.fly\",\"args\":{\"ref\":\"%s\"}}", ref);
+	must(state_line_read(&line, str_from(text), NULL) == 0);
+	check(state_op_ref(&line.op, 0, &found));
+	check_str(found, ref);
+	check(!state_op_ref(&line.op, 1, &found));
 }
 
 /* What happened: arguments that nobody takes apart, whose contents are found all the same. */

@@ -31,14 +31,27 @@ static void check_again(const struct state_op *op)
 	require(line.op.number == op->number && line.op.usec == op->usec);
 }
 
+static void check_unknown(const struct state_op *op)
+{
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(SIZE_MAX / 2);
+	_cleanup_(state_line_donep) struct state_line line = STATE_LINE_INIT;
+
+	require(state_op_write(&text, op) == 0);
+	require(state_line_read(&line, str_prefix(buf_str(&text), buf_len(&text) - 1), NULL) == 0);
+	require(line.op.kind == STATE_UNKNOWN && str_eq(line.op.name, op->name));
+	require(op->args ? json_equal(line.op.args, op->args) : !line.op.args);
+}
+
 static int take(const struct state_op *op, uint64_t offset, void *user, struct cloche_err *err)
 {
 	struct state *s = user;
 
 	if (op->kind == STATE_TABLES)
 		return tables_read(s, op->args, err);
-	if (op->kind == STATE_UNKNOWN)
+	if (op->kind == STATE_UNKNOWN) {
+		check_unknown(op);
 		return 0;
+	}
 	check_again(op);
 	return state_apply(s, op, err);
 }
