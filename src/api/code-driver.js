@@ -33,7 +33,9 @@
         return v;
       });
     } catch (e) {}
-    if (json !== undefined) parts.push(['json', Buffer.from(json)]);
+    // Half a surrogate pair is escaped, which no UTF-8 can hold.
+    if (json !== undefined)
+      parts.push(['json', Buffer.from(json.replace(/\\(\\|ud[89a-f]..)/g, (all, x) => x === '\\' ? all : '\\ufffd'))]);
     try {
       if (value && typeof value[DISPLAY] === 'function') shown = await value[DISPLAY]();
     } catch (e) {}

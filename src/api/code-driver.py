@@ -57,7 +57,13 @@ def describe(value):
     try:
         doc = encode(json.dumps(value, allow_nan=False))
     except Exception:
+        pass
+    # Always, because whoever reads the JSON may refuse it (api/code_value.h).
+    try:
         rep = encode(repr(value))
+    except Exception:
+        if not doc:
+            raise
     return [("text", text), ("json", doc), ("repr", rep)] + list(rich(value))
 
 def figures(value):

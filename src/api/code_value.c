@@ -223,15 +223,23 @@ static int settle_json(struct code_part *part)
 
 int code_value_settle(struct code_value *v)
 {
+	bool has_json = false;
 	int r = 0;
 
 	for (size_t i = 0; i < v->parts_n && r == 0; i++) {
 		struct code_part *part = &v->parts[i];
 
-		if (part->type == CODE_JSON)
+		if (part->type == CODE_TEXT)
+			has_json = false;
+		if (part->type == CODE_JSON) {
 			r = settle_json(part);
-		else if (part->cut && part->type != CODE_TEXT && part->type != CODE_REPR)
+			has_json = buf_len(&part->data) > 0;
+		} else if (part->type == CODE_REPR && has_json) {
 			buf_clear(&part->data);
+			part->cut = false;
+		} else if (part->cut && part->type != CODE_TEXT && part->type != CODE_REPR) {
+			buf_clear(&part->data);
+		}
 	}
 	return r;
 }

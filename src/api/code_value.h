@@ -69,7 +69,8 @@ _warn_unused_ int code_value_feed(
 _warn_unused_ int code_value_end(struct code_value *v, code_value_fn write, void *user);
 
 /* Rewrite JSON results so that they fit into our JSON: ASCII on one line. Empty those that are
- * invalid, and parts that were cut, except text and repr. Return 0 or -ENOMEM. */
+ * invalid, and parts that were cut, except text and repr. Empty a repr that follows JSON which is
+ * valid. Return 0 or -ENOMEM. */
 _warn_unused_ int code_value_settle(struct code_value *v);
 
 /* Return the number of results, and a result's part of this type or NULL. */

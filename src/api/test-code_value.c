@@ -93,6 +93,9 @@ static const struct {
 	{STR(MARK "text=1 json=8 repr=0\n.\"\\u0000\""), STR(""), STR("."), STR("\"\\u0000\""),
 		STR("")},
 	{STR(MARK "text=1 json=4 repr=0\n.null"), STR(""), STR("."), STR("null"), STR("")},
+	/* a repr stands in for JSON only */
+	{STR(MARK "text=1 json=4 repr=4\n.nullNone"), STR(""), STR("."), STR("null"), STR("")},
+	{STR(MARK "text=1 json=3 repr=3\n.NaNnan"), STR(""), STR("."), STR(""), STR("nan")},
 };
 
 static struct str part_of(struct code_value *v, size_t result, enum code_type type)
@@ -206,8 +209,11 @@ static void test_each_result_has_its_parts(void)
 	_cleanup_(buf_donep) struct buf out = BUF_INIT(4096);
 	struct code_value v;
 
-	feed(&v, &out, STR(MARK "text=1 png=2 text=1 html! text=0 png=1\nappbq."), 3);
+	feed(&v, &out, STR(MARK "text=1 png=2 json=1 text=1 repr=1 html! text=0 png=1\napp1brq."),
+		3);
 	check_int(code_value_results(&v), 3);
+	check_str(part_of(&v, 0, CODE_JSON), "1");
+	check_str(part_of(&v, 1, CODE_REPR), "r");
 	check_str(part_of(&v, 0, CODE_TEXT), "a");
 	check_str(part_of(&v, 0, CODE_PNG), "pp");
 	check_str(part_of(&v, 1, CODE_TEXT), "b");
