@@ -86,6 +86,8 @@ int stream_open(
 		r = archive_read_next_header(s->raw, &entry);
 	if (r < ARCHIVE_WARN)
 		return err_set(err, E_CORRUPT, "%s", archive_error_string(s->raw));
+	if (r == ARCHIVE_EOF)
+		return err_set(err, E_CORRUPT, "it is empty");
 	if (archive_read_open(tar, s, NULL, read_block, NULL) < ARCHIVE_WARN)
 		return stream_error(s, tar, "", err);
 	return 0;
