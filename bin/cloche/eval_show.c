@@ -69,7 +69,6 @@ bool eval_print_json(const cloche_run *run, enum cloche_code_kind kind, const ch
 	size_t n, repr_n;
 
 	if (!doc || !add(doc, "signal", json_signal(cloche_run_exit_signal(run))) ||
-		!add(doc, "timedOut", json_boolean(cloche_run_timed_out(run))) ||
 		(context && !add(doc, "context", json_context(run, context))))
 		return false;
 	if (kind == CLOCHE_CODE_PROGRAM)

@@ -83,7 +83,8 @@ static void explain(const cloche_run *run)
 	if (cloche_run_pids_refused(run))
 		say("out of processes: the limit (--pids) was reached and a fork inside failed");
 	if (cloche_run_stdout_truncated(run) || cloche_run_stderr_truncated(run))
-		say("output was cut at the limit (--output-limit)");
+		say(how->stays ? "output was cut at 16 MiB; without --json all of it is printed"
+			       : "output was cut at the limit (--output-limit)");
 }
 
 static void configure(cloche_run *run)
