@@ -31,8 +31,8 @@ struct request {
 	cloche_state *state;
 	enum cloche_state_part part;
 	const struct state_options *o;
-	char **v; /* operands after the operation, ends with NULL */
-	json_t *doc;
+	char **v;             /* operands after the operation, ends with NULL */
+	json_t *doc, *others; /* others: an array of the pairs whose key is not UTF-8 */
 	bool ok;
 	cloche_err *err;
 };
@@ -42,6 +42,18 @@ static int finish(const struct request *q)
 	return q->ok ? 0 : EXIT_CLOCHE;
 }
 
+/* Return a string or, for bytes that are not UTF-8, an object that has them in hexadecimal, too. */
+static json_t *text_or_bytes(const char *name, const void *p, size_t n)
+{
+	json_t *text = json_stringn(n ? p : "", n), *object;
+
+	if (text)
+		return text;
+	object = json_object();
+	name_to_json(object, name, p, n);
+	return object;
+}
+
 /* Print a value as one line, filtered if it goes to a terminal. With -0, print it unchanged. */
 static bool print_value(const struct request *q, const void *value, size_t n)
 {
@@ -49,7 +61,7 @@ static bool print_value(const struct request *q, const void *value, size_t n)
 	bool ok;
 
 	if (q->o->json)
-		return json_print(json_bytes(value, n));
+		return json_print(text_or_bytes("value", value, n));
 	if (q->o->null_ends)
 		return put(STDOUT_FILENO, value, n) && put(STDOUT_FILENO, "", 1);
 	ok = stream_show(&out, value, n) == 0 && stream_show(&out, "\n", 1) == 0;
@@ -145,6 +157,21 @@ static int do_clear(struct request *q)
 	return cloche_state_clear(q->state, q->err);
 }
 
+/* A pair whose key is not UTF-8 cannot be a member of its own. */
+static bool add_pair(struct request *q, const void *key, size_t key_n, json_t *value)
+{
+	json_t *name = json_stringn(key, key_n), *other = value;
+
+	if (name) {
+		json_decref(name);
+		return json_object_setn_new_nocheck(q->doc, key, key_n, value) == 0;
+	}
+	if (json_is_string(value))
+		other = json_pack("{s:o}", "value", value);
+	name_to_json(other, "key", key, key_n);
+	return json_array_append_new(q->others, other) == 0;
+}
+
 static bool list_pair(const void *key, size_t key_n, const void *value, size_t n, void *user)
 {
 	struct request *q = user;
@@ -153,7 +180,7 @@ static bool list_pair(const void *key, size_t key_n, const void *value, size_t n
 		q->ok = put(STDOUT_FILENO, key, key_n) && put(STDOUT_FILENO, "=", 1) &&
 			put(STDOUT_FILENO, value, n) && put(STDOUT_FILENO, "", 1);
 	else if (q->o->json)
-		q->ok = json_object_setn_new_nocheck(q->doc, key, key_n, json_bytes(value, n)) == 0;
+		q->ok = add_pair(q, key, key_n, text_or_bytes("value", value, n));
 	else {
 		name_print(key, key_n);
 		putchar('=');
@@ -170,7 +197,7 @@ static bool list_key(const void *key, size_t key_n, const void *value, size_t n,
 	if (q->o->null_ends)
 		q->ok = put(STDOUT_FILENO, key, key_n) && put(STDOUT_FILENO, "", 1);
 	else if (q->o->json)
-		q->ok = json_array_append_new(q->doc, json_bytes(key, key_n)) == 0;
+		q->ok = json_array_append_new(q->doc, text_or_bytes("key", key, key_n)) == 0;
 	else {
 		name_print(key, key_n);
 		putchar('\n');
@@ -183,9 +210,14 @@ static int list(struct request *q, cloche_state_fn fn, json_t *doc)
 	int r;
 
 	q->doc = doc;
+	q->others = json_array();
 	r = cloche_state_list(q->state, q->part, fn, q, q->err);
+	/* No key is empty. */
+	if (json_array_size(q->others) > 0)
+		q->ok = json_object_set(doc, "", q->others) == 0 && q->ok;
 	if (r == 0 && q->ok && q->o->json)
 		q->ok = json_print(json_incref(doc));
+	json_decref(q->others);
 	json_decref(doc);
 	return r < 0 ? r : finish(q);
 }
