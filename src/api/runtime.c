@@ -106,6 +106,14 @@ static int try_line(struct client *c, const char *line, struct buf *words, bool 
 	return 0;
 }
 
+/* What helps if a program is not in the sandbox. */
+static const char *remedy(const cloche_sandbox *sb)
+{
+	return sb->root == ROOM_ROOT_IMAGE ? "use an image that has it"
+	       : sb->root == ROOM_ROOT_DIR ? "install it in the root"
+					   : "install it on this machine";
+}
+
 static int check_runtime(struct client *c, const cloche_sandbox *sb, struct cloche_err *err)
 {
 	bool good;
@@ -119,8 +127,10 @@ static int check_runtime(struct client *c, const cloche_sandbox *sb, struct cloc
 		return r;
 	err_set(err, E_UNSUPPORTED, "runtime %s: there is no %s in the sandbox", sb->runtime,
 		runtimes[i].what);
-	err_hint(err, "install it on this machine, or mount the directory it lies in (--mount) "
-		      "and name it in the PATH (--env PATH=...)");
+	err_hint(err,
+		"%s, or mount the directory it lies in (--mount) and name it in the PATH "
+		"(--env PATH=...)",
+		remedy(sb));
 	return -E_UNSUPPORTED;
 }
 
@@ -141,7 +151,7 @@ static int check_package_manager(struct client *c, const cloche_sandbox *sb, str
 	err_set(err, E_UNSUPPORTED, "there is no %s in the sandbox", sb->package_manager);
 	for (size_t i = 0; i < ARRAY_SIZE(hints); i++)
 		if (strcmp(hints[i].name, sb->package_manager) == 0)
-			err_hint(err, "install it on this machine (%s)", hints[i].how);
+			err_hint(err, "%s (%s)", remedy(sb), hints[i].how);
 	return -E_UNSUPPORTED;
 }
 
