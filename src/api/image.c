@@ -404,6 +404,10 @@ int cloche_image_remove(const char *name, struct cloche_image_freed *ret, cloche
 	r = image_store_read(&s, &index, err);
 	if (r == 0)
 		r = image_find(&s, &index, str_from(name), &found, err);
+	if (r == -E_NOT_FOUND && err) {
+		err->hint[0] = '\0';
+		err_hint(err, "\"cloche image ls\" lists the images that are here");
+	}
 	if (r < 0)
 		return r;
 	for (size_t i = index.n; i-- > 0;) {
