@@ -358,8 +358,9 @@ int replay_log(cloche_oplog *log, const cloche_instance *instance, uint64_t last
 	int r = cloche_oplog_replay(log, instance, last, &done, err);
 
 	if (r == 0 && done.unknown)
-		say("%llu operations of the log are not known to this version and were skipped",
-			(unsigned long long)done.unknown);
+		say("%llu operation%s of the log %s not known to this version and %s skipped",
+			(unsigned long long)done.unknown, done.unknown == 1 ? "" : "s",
+			done.unknown == 1 ? "is" : "are", done.unknown == 1 ? "was" : "were");
 	return r;
 }
 

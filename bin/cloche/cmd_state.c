@@ -268,8 +268,8 @@ static const struct operation *find(const struct command *command, const struct 
 	if (op->name && n >= op->least && (op->most < 0 || n <= op->most))
 		return op;
 	if (op->name)
-		wrong_usage(err, NULL, "%s: usage: cloche %s ID %s %s", command->name,
-			command->name, op->name, op->operands);
+		wrong_usage(err, NULL, "%s: usage: cloche %s ID %s%s%s", command->name,
+			command->name, op->name, *op->operands ? " " : "", op->operands);
 	else if (*name)
 		wrong_usage(err, NULL,
 			"%s: unknown operation \"%s\"; \"cloche %s --help\" lists them",
