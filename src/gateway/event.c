@@ -104,6 +104,8 @@ void event_refused(struct conn *c, const struct http_head *head, const struct re
 	if (e.kind == NET_EVENT_CONNECT) {
 		e.a = e.method;
 		e.b = host;
+		if (head->port)
+			e.port = head->port; /* that of the target, as the host is */
 	} else if (e.kind == NET_EVENT_MISMATCH) {
 		e.a = c->tls ? host_str(&c->host) : conn_dest_text(c, text);
 		e.b = host;

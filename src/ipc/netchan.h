@@ -179,7 +179,7 @@ enum net_event_kind {
 	F(U32, connection)                                                                         \
 	F(PART, client, net_client)                                                                \
 	F(U16, status) /* status of the answer to the room, 0 if none */                           \
-	F(U16, port)   /* destination */                                                           \
+	F(U16, port)   /* destination; of a CONNECT, the port in its target */                     \
 	F(STR, a, .max = NET_MAX_VALUE, .flags = FIELD_CUT)                                        \
 	F(STR, b, .max = NET_MAX_VALUE, .flags = FIELD_CUT)                                        \
 	F(STR, c, .max = NET_MAX_VALUE, .flags = FIELD_CUT)                                        \
