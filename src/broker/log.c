@@ -221,8 +221,10 @@ static struct str destination_host(const struct net_event *e)
 /* A connection that never became a request. */
 static int connection_event(struct broker *b, const struct net_event *e, const char *what)
 {
-	struct netlog_event ev = {
-		.kind = NETLOG_CONNECT, .host = destination_host(e), .port = e->port};
+	struct netlog_event ev = {.kind = NETLOG_CONNECT,
+		.host = destination_host(e),
+		.port = e->port,
+		.status = e->status};
 
 	return write_text(b, &ev, what, e->b, "", STR_NULL);
 }
@@ -254,11 +256,14 @@ static int write_event(struct broker *b, const struct net_event *e)
 		return refused_event(b, e, e->a, "malformed: ", e->b, "", STR_NULL);
 	case NET_EVENT_MISMATCH:
 		return refused_event(b, e, e->a, "host mismatch: header=", e->b, ", url=", e->a);
+	case NET_EVENT_METHOD:
+		return refused_event(b, e, e->a, "method not allowed: ", e->b, "", STR_NULL);
 	case NET_EVENT_UPGRADE:
 		return refused_event(
 			b, e, e->a, "upgrade to ", e->b, " is not supported", STR_NULL);
 	case NET_EVENT_CONNECT:
-		ev = (struct netlog_event){.kind = NETLOG_CONNECT, .host = e->b, .port = e->port};
+		ev = (struct netlog_event){
+			.kind = NETLOG_CONNECT, .host = e->b, .port = e->port, .status = e->status};
 		return write_text(b, &ev, "tunneling not allowed: ", e->a, "", STR_NULL);
 	case NET_EVENT_NOT_HTTP:
 		return connection_event(b, e, "not HTTP: ");

@@ -395,6 +395,7 @@ static void test_events(void)
 		" -> 403 (host mismatch: header=b.test, url=a.test)\n",
 		"\nBLOCKED CONNECT evil:443 -> 403 (tunneling not allowed: CONNECT)\n",
 		"\nBLOCKED CONNECT a.test:443 -> 403 (not HTTP: ssh)\n",
+		" -> 403 (method not allowed: TRACE)\n",
 		"\nBLOCKED CONNECT 192.0.2.1:443 -> 403 (direct address: no name)\n",
 		"\nWARNING: limit reached: connections 1024\n",
 	};
@@ -408,6 +409,7 @@ static void test_events(void)
 	event(&g, NET_EVENT_MISMATCH, "a.test", "b.test", "");
 	event(&g, NET_EVENT_CONNECT, "CONNECT", "evil", "");
 	event(&g, NET_EVENT_NOT_HTTP, "a.test (198.18.0.1:443)", "ssh", "");
+	event(&g, NET_EVENT_METHOD, "a.test", "TRACE", "");
 	event(&g, NET_EVENT_DIRECT_IP, "192.0.2.1:443", "no name", "");
 	event(&g, NET_EVENT_TLS, "a.test", "no SNI", "");
 	event(&g, NET_EVENT_UPGRADE, "a.test", "websocket", "");

@@ -17,7 +17,7 @@ static const struct request_refusal refuse_connect = {
 };
 static const struct request_refusal refuse_trace = {
 	.status = 405,
-	.event = NET_EVENT_CONNECT,
+	.event = NET_EVENT_METHOD,
 	.code = "method_refused",
 	.message = "TRACE is refused.",
 	.why = "TRACE",

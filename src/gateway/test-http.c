@@ -299,7 +299,7 @@ static void test_refused(void)
 		check_refused(malformed[i].text, malformed[i].status, NET_EVENT_MALFORMED);
 	check_refused(
 		"CONNECT a.test:443 HTTP/1.1\r\nHost: a.test:443\r\n\r\n", 403, NET_EVENT_CONNECT);
-	check_refused("TRACE / HTTP/1.1\r\nHost: a.test\r\n\r\n", 405, NET_EVENT_CONNECT);
+	check_refused("TRACE / HTTP/1.1\r\nHost: a.test\r\n\r\n", 405, NET_EVENT_METHOD);
 	check_refused("GET / HTTP/1.1\r\nHost: a.test:9\r\n\r\n", 421, NET_EVENT_MISMATCH);
 	check_refused(
 		"GET https://a.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n", 421, NET_EVENT_MISMATCH);

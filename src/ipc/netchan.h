@@ -165,6 +165,7 @@ enum net_event_kind {
 	NET_EVENT_MALFORMED, /* a: host or "", b: reason, status: the answer */
 	NET_EVENT_MISMATCH,  /* a: SNI, b: Host or authority */
 	NET_EVENT_CONNECT,   /* a: method or protocol ("CONNECT", "SOCKS5"), b: its target */
+	NET_EVENT_METHOD,    /* a: host, b: a method that is refused everywhere ("TRACE") */
 	NET_EVENT_UPGRADE,   /* a: host, b: protocol asked for */
 	NET_EVENT_NOT_HTTP,  /* a: destination "ip:port" or name, b: what the bytes looked like */
 	NET_EVENT_TLS,       /* a: the SNI if it is a name, else the destination; b: why */

@@ -196,12 +196,13 @@ static int plain_request(const struct netlog_event *ev, struct buf *out)
 static int plain_connect(const struct netlog_event *ev, struct buf *out)
 {
 	bool tunnel = ev->kind == NETLOG_TUNNEL;
+	int status = tunnel ? 200 : ev->status > 0 ? ev->status : 403;
 	int r = buf_add_str(out, tunnel ? STR("ALLOWED CONNECT ") : STR("BLOCKED CONNECT "));
 
 	if (r == 0)
 		r = add_word(out, ev->host, SHARE_URL);
 	if (r == 0)
-		r = buf_printf(out, ":%u -> %d", ev->port, tunnel ? 200 : 403);
+		r = buf_printf(out, ":%u -> %d", ev->port, status);
 	if (r == 0)
 		r = add_note(out, ev->note);
 	if (r == 0)

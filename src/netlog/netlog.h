@@ -13,7 +13,7 @@
 
 enum netlog_kind {
 	NETLOG_REQUEST,    /* ALLOWED|BLOCKED METHOD URL -> STATUS[ (note)][ annotations] */
-	NETLOG_CONNECT,    /* refused connection: BLOCKED CONNECT HOST:PORT -> 403 (note) */
+	NETLOG_CONNECT,    /* refused connection: BLOCKED CONNECT HOST:PORT -> STATUS (note) */
 	NETLOG_TUNNEL,     /* ALLOWED CONNECT HOST:PORT -> 200 [tunnel] */
 	NETLOG_DNS,        /* DNS TYPE NAME -> ANSWER */
 	NETLOG_STRIPPED,   /* STRIPPED header 'NAME' from METHOD URL (foreign credential blocked) */

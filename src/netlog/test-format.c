@@ -98,6 +98,13 @@ static const struct {
 		"\"event\":\"connect\",\"decision\":\"blocked\",\"host\":\"10.0.0.1\",\"note\":"
 		"\"tunneling not "
 		"allowed\",\"port\":22}\n"},
+	{{.kind = NETLOG_CONNECT,
+		 .time_usec = NOON,
+		 .host = STR("a.com"),
+		 .port = 443,
+		 .note = STR("not HTTP"),
+		 .status = 400},
+		"BLOCKED CONNECT a.com:443 -> 400 (not HTTP)\n", "\"port\":443,\"status\":400}\n"},
 	{{.kind = NETLOG_TUNNEL, .time_usec = NOON, .host = STR("p.com"), .port = 443},
 		"ALLOWED CONNECT p.com:443 -> 200 [tunnel]\n",
 		"\"event\":\"tunnel\",\"decision\":\"allowed\",\"host\":\"p.com\",\"port\":443}\n"},
