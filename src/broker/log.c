@@ -233,16 +233,34 @@ static int connection_event(struct broker *b, const struct net_event *e, const c
 static int refused_event(struct broker *b, const struct net_event *e, struct str host,
 	const char *before, struct str a, const char *between, struct str c)
 {
-	bool plain = e->port == 80;
 	struct netlog_event ev = {.kind = NETLOG_REQUEST,
 		.method = e->method.n ? e->method : STR("-"),
-		.url = log_url(b, plain ? NET_HTTP : NET_HTTPS, host.n ? host : STR("-"), e->port,
-			e->target),
+		.url = log_url(b, e->scheme, host.n ? host : STR("-"), e->port, e->target),
 		.host = host,
 		.port = e->port,
 		.status = e->status};
 
 	return write_text(b, &ev, before, a, between, c);
+}
+
+/* A request for another host, port or scheme than those of its connection. */
+static int mismatch_event(struct broker *b, const struct net_event *e)
+{
+	const char *before = "host mismatch: header=";
+	struct str url = e->a;
+	char text[NET_MAX_HOST + 8];
+	int n;
+
+	if (str_eq(e->c, STR("scheme"))) {
+		before = "scheme mismatch: target=";
+		url = e->scheme == NET_HTTPS ? STR("https") : STR("http");
+	} else if (str_eq(e->c, STR("port"))) {
+		before = "port mismatch: header=";
+		n = snprintf(text, sizeof(text), "%.*s:%u", STR_FMT(str_prefix(url, NET_MAX_HOST)),
+			e->port);
+		url = str_make(text, (size_t)n);
+	}
+	return refused_event(b, e, e->a, before, e->b, ", url=", url);
 }
 
 static int write_event(struct broker *b, const struct net_event *e)
@@ -255,7 +273,7 @@ static int write_event(struct broker *b, const struct net_event *e)
 	case NET_EVENT_MALFORMED:
 		return refused_event(b, e, e->a, "malformed: ", e->b, "", STR_NULL);
 	case NET_EVENT_MISMATCH:
-		return refused_event(b, e, e->a, "host mismatch: header=", e->b, ", url=", e->a);
+		return mismatch_event(b, e);
 	case NET_EVENT_METHOD:
 		return refused_event(b, e, e->a, "method not allowed: ", e->b, "", STR_NULL);
 	case NET_EVENT_UPGRADE:

@@ -378,6 +378,7 @@ static void event(
 		.connection = 1,
 		.status = 403,
 		.port = 443,
+		.scheme = NET_HTTPS,
 		.a = str_from(a),
 		.b = str_from(b),
 		.c = str_from(c),
@@ -393,6 +394,8 @@ static void test_events(void)
 		"\nDNS A x%0AALLOWED.test -> 198.18.0.1\n",
 		"\nBLOCKED GET https://a.test/x%0AALLOWED -> 403 (malformed: two Host fields)\n",
 		" -> 403 (host mismatch: header=b.test, url=a.test)\n",
+		" -> 403 (port mismatch: header=a.test:8, url=a.test:443)\n",
+		" -> 403 (scheme mismatch: target=http, url=https)\n",
 		"\nBLOCKED CONNECT evil:443 -> 403 (tunneling not allowed: CONNECT)\n",
 		"\nBLOCKED CONNECT a.test:443 -> 403 (not HTTP: ssh)\n",
 		" -> 403 (method not allowed: TRACE)\n",
@@ -406,7 +409,9 @@ static void test_events(void)
 	event(&g, NET_EVENT_LIMIT, "connections", "1024", "");
 	event(&g, NET_EVENT_DNS, "x\nALLOWED.test", "A", "198.18.0.1");
 	event(&g, NET_EVENT_MALFORMED, "a.test", "two Host fields", "");
-	event(&g, NET_EVENT_MISMATCH, "a.test", "b.test", "");
+	event(&g, NET_EVENT_MISMATCH, "a.test", "b.test", "host");
+	event(&g, NET_EVENT_MISMATCH, "a.test", "a.test:8", "port");
+	event(&g, NET_EVENT_MISMATCH, "a.test", "http", "scheme");
 	event(&g, NET_EVENT_CONNECT, "CONNECT", "evil", "");
 	event(&g, NET_EVENT_NOT_HTTP, "a.test (198.18.0.1:443)", "ssh", "");
 	event(&g, NET_EVENT_METHOD, "a.test", "TRACE", "");

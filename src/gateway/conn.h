@@ -82,6 +82,11 @@ struct conn {
 	size_t dropped; /* bytes read and thrown away while closing */
 };
 
+static inline enum net_scheme conn_scheme(const struct conn *c)
+{
+	return c->tls ? NET_HTTPS : NET_HTTP;
+}
+
 /* Take fd. Return NULL on failure; fd is closed then. */
 struct conn *conn_new(struct gateway *g, int fd, const union conn_addr *dest);
 /* Record the client: the address of the socket in the room. */

@@ -100,6 +100,7 @@ static void start_http(struct conn *c)
 static void decide(struct conn *c)
 {
 	enum identity id = identify(str_prefix(buf_str(&c->in), IDENTIFY_MAX));
+	struct host dest;
 
 	switch (id) {
 	case IDENTITY_MORE:
@@ -109,13 +110,14 @@ static void decide(struct conn *c)
 		return;
 	case IDENTITY_SOCKS4:
 	case IDENTITY_SOCKS5:
+		conn_dest_name(c, &dest);
 		event_send(c->g, &(struct net_event){
 					 .kind = NET_EVENT_CONNECT,
 					 .connection = c->number,
 					 .client = c->client,
 					 .port = c->port,
 					 .a = str_from(identity_text(id)),
-					 .b = conn_dest_text(c, (char[CONN_DEST_MAX]){0}),
+					 .b = host_str(&dest),
 				 });
 		conn_close(c);
 		return;

@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { TEXT_MAX = 1024 };
 
@@ -74,6 +75,7 @@ void event_malformed(struct conn *c, const struct http_head *head, unsigned stat
 
 	event_send(c->g, &(struct net_event){
 				 .kind = NET_EVENT_MALFORMED,
+				 .scheme = conn_scheme(c),
 				 .connection = c->number,
 				 .client = c->client,
 				 .status = (uint16_t)status,
@@ -85,12 +87,30 @@ void event_malformed(struct conn *c, const struct http_head *head, unsigned stat
 			 });
 }
 
+/* Return what the request says about `why`, a part of where its connection goes. */
+static struct str said_instead(
+	const struct http_head *head, const char *why, char buffer[CONN_DEST_MAX])
+{
+	struct str host = http_head_host(head);
+	int n;
+
+	if (strcmp(why, "scheme") == 0)
+		return http_head_scheme(head);
+	if (strcmp(why, "port") != 0)
+		return host;
+	n = snprintf(
+		buffer, CONN_DEST_MAX, "%.*s:%u", STR_FMT(str_prefix(host, HOST_MAX)), head->port);
+	return str_make(buffer, (size_t)n);
+}
+
 void event_refused(struct conn *c, const struct http_head *head, const struct request *r)
 {
 	struct str host = http_head_host(head);
 	char text[CONN_DEST_MAX];
+	struct host dest;
 	struct net_event e = {
 		.kind = r->refusal.event,
+		.scheme = conn_scheme(c),
 		.connection = c->number,
 		.client = c->client,
 		.status = r->refusal.status,
@@ -107,8 +127,9 @@ void event_refused(struct conn *c, const struct http_head *head, const struct re
 		if (head->port)
 			e.port = head->port; /* that of the target, as the host is */
 	} else if (e.kind == NET_EVENT_MISMATCH) {
-		e.a = c->tls ? host_str(&c->host) : conn_dest_text(c, text);
-		e.b = host;
+		conn_dest_name(c, &dest);
+		e.a = host_str(c->tls ? &c->host : &dest);
+		e.b = said_instead(head, r->refusal.why, text);
 		e.c = str_from(r->refusal.why);
 	} else if (e.kind == NET_EVENT_UPGRADE) {
 		e.b = http_fields_get(&head->fields, STR("Upgrade"));

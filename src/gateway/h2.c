@@ -27,6 +27,7 @@ static void event_ended(struct h2_conn *on)
 	struct conn *c = on->c;
 	struct net_event e = {
 		.kind = NET_EVENT_MALFORMED,
+		.scheme = conn_scheme(c),
 		.connection = c->number,
 		.client = c->client,
 		.port = c->port,

@@ -204,6 +204,7 @@ void h2_exchange_expired(struct h2_exchange *x)
 	}
 	event_send(c->g, &(struct net_event){
 				 .kind = NET_EVENT_MALFORMED,
+				 .scheme = conn_scheme(c),
 				 .connection = c->number,
 				 .client = c->client,
 				 .status = answer_too_slow.status,

@@ -71,6 +71,7 @@ static void broken_frame(struct tunnel *t)
 		conn_dest_name(c, &host);
 	event_send(c->g, &(struct net_event){
 				 .kind = NET_EVENT_MALFORMED,
+				 .scheme = conn_scheme(c),
 				 .connection = c->number,
 				 .client = c->client,
 				 .port = c->port,

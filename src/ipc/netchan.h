@@ -163,7 +163,9 @@ MESSAGE_STRUCT(net_credit, NET_CREDIT_FIELDS);
 enum net_event_kind {
 	NET_EVENT_DNS,       /* a: name, b: type as text, c: answer as text */
 	NET_EVENT_MALFORMED, /* a: host or "", b: reason, status: the answer */
-	NET_EVENT_MISMATCH,  /* a: SNI, b: Host or authority */
+	/* a: the host that was connected to (the SNI, if there is one), c: "host", "port" or
+	 * "scheme"; b: what the request says instead: its host, host:port or scheme */
+	NET_EVENT_MISMATCH,
 	NET_EVENT_CONNECT,   /* a: method or protocol ("CONNECT", "SOCKS5"), b: its target */
 	NET_EVENT_METHOD,    /* a: host, b: a method that is refused everywhere ("TRACE") */
 	NET_EVENT_UPGRADE,   /* a: host, b: protocol asked for */
@@ -177,6 +179,7 @@ enum net_event_kind {
 /* Texts are raw bytes, cut to their maximum. */
 #define NET_EVENT_FIELDS(F)                                                                        \
 	F(ENUM, kind, net_event_kind, NET_EVENT_KIND_END)                                          \
+	F(ENUM, scheme, net_scheme, NET_SCHEME_END) /* of the room's connection */                 \
 	F(U32, connection)                                                                         \
 	F(PART, client, net_client)                                                                \
 	F(U16, status) /* status of the answer to the room, 0 if none */                           \
