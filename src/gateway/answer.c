@@ -44,9 +44,9 @@ const struct answer answer_limit = {
 };
 
 /* The bytes come from the room: shown as printable ASCII, anything else as \u00XX. */
-static int add_text(struct buf *b, struct str s)
+static int add_escaped(struct buf *b, struct str s)
 {
-	int r = buf_add_char(b, '"');
+	int r = 0;
 
 	for (size_t i = 0; i < s.n && r >= 0; i++) {
 		unsigned char ch = (unsigned char)s.p[i];
@@ -56,7 +56,30 @@ static int add_text(struct buf *b, struct str s)
 		else
 			r = buf_add_char(b, (char)ch);
 	}
+	return r;
+}
+
+static int add_text(struct buf *b, struct str s)
+{
+	int r = buf_add_char(b, '"');
+
+	if (r >= 0)
+		r = add_escaped(b, s);
 	return r < 0 ? r : buf_add_char(b, '"');
+}
+
+/* Existing tools look for these members in a refusal by the allowlist. */
+static int add_connect(struct buf *b, struct str host, uint16_t port)
+{
+	int r = buf_add_str(b, STR(", \"host\": \""));
+
+	if (r >= 0)
+		r = add_escaped(b, str_prefix(host, DETAIL_MAX));
+	if (r >= 0 && port)
+		r = buf_printf(b, ":%u", port);
+	return r < 0 ? r
+		     : buf_add_str(b, STR("\", \"path\": \"\", \"method\": \"CONNECT\", "
+					  "\"reason\": \"connect\""));
 }
 
 static int add_body(struct buf *b, const struct answer *a)
@@ -66,6 +89,8 @@ static int add_body(struct buf *b, const struct answer *a)
 
 	if (r >= 0)
 		r = add_text(b, str_from(a->message));
+	if (r >= 0 && a->connect.n > 0)
+		r = add_connect(b, a->connect, a->port);
 	if (r >= 0 && a->detail.n > 0)
 		r = buf_add_str(b, STR(", \"detail\": "));
 	if (r >= 0 && a->detail.n > 0)

@@ -15,6 +15,8 @@ struct answer {
 	const char *code;    /* "error" in the object, constant */
 	const char *message; /* constant: what went wrong, and what to do */
 	struct str detail;   /* raw bytes, shown escaped; may be empty */
+	struct str connect;  /* CONNECT: the host that was asked for, raw bytes; else empty */
+	uint16_t port;       /* CONNECT: its port, 0 if it named none */
 	bool close;          /* Connection: close */
 	bool http10;         /* an HTTP/1.0 client: say so if the connection is kept */
 	bool to_head;        /* the request was HEAD: no body */

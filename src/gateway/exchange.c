@@ -33,12 +33,17 @@ int exchange_open(struct exchange *x, const struct http_head *head, struct reque
 struct answer exchange_refusal(
 	struct exchange *x, const struct http_head *head, const struct request *r)
 {
+	bool connect = r->refusal.event == NET_EVENT_CONNECT;
+	struct str host = http_head_host(head);
+
 	event_refused(x->c, head, r);
 	return (struct answer){
 		.status = r->refusal.status,
 		.code = r->refusal.code,
 		.message = r->refusal.message,
-		.detail = http_head_host(head),
+		.detail = connect ? STR_NULL : host,
+		.connect = connect ? host : STR_NULL,
+		.port = head->port,
 	};
 }
 

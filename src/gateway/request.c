@@ -10,7 +10,7 @@
 static const struct request_refusal refuse_connect = {
 	.status = 403,
 	.event = NET_EVENT_CONNECT,
-	.code = "connect_refused",
+	.code = "blocked_by_network_allowlist",
 	.message = "CONNECT is refused: there is no proxy here, and none is needed. Connect to the "
 		   "host directly (unset http_proxy and https_proxy).",
 	.why = "CONNECT",
