@@ -39,6 +39,19 @@ bool config_is_from_caller(const yaml_node_t *n)
 	       config_is_tagged(n, "!secret?");
 }
 
+bool config_is_null(const yaml_node_t *n)
+{
+	static const char *const words[] = {"", "~", "null", "Null", "NULL"};
+
+	if (n->type != YAML_SCALAR_NODE || n->data.scalar.style != YAML_PLAIN_SCALAR_STYLE ||
+		(n->tag && n->tag[0] == '!'))
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (str_eq(config_scalar(n), str_from(words[i])))
+			return true;
+	return false;
+}
+
 int config_value(struct config *c, const yaml_node_t *n, char **ret)
 {
 	_cleanup_(freep) char *text = NULL;
@@ -47,6 +60,8 @@ int config_value(struct config *c, const yaml_node_t *n, char **ret)
 
 	if (n->type != YAML_SCALAR_NODE)
 		return config_bad(c, n, "expected a plain value");
+	if (config_is_null(n))
+		return config_bad(c, n, "the value is missing (\"\" is an empty one)");
 	text = str_dup(config_scalar(n));
 	if (!text)
 		return err_nomem(c->err);
@@ -84,7 +99,7 @@ int config_walk(
 		return config_bad(c, map, "expected a mapping (name: value)");
 	for (yaml_node_pair_t *p = map->data.mapping.pairs.start; p < map->data.mapping.pairs.top;
 		p++) {
-		yaml_node_t *key = config_node(c, p->key);
+		yaml_node_t *key = config_node(c, p->key), *value = config_node(c, p->value);
 		size_t i = 0;
 		int r;
 
@@ -97,8 +112,10 @@ int config_walk(
 		if (seen & (1U << i))
 			return config_bad(c, key, "this key is given twice");
 		seen |= 1U << i;
-		r = keys[i].option ? read_option(c, config_node(c, p->value), keys[i].option)
-				   : keys[i].read(c, config_node(c, p->value), into);
+		if (config_is_left_out(&keys[i], value))
+			continue;
+		r = keys[i].option ? read_option(c, value, keys[i].option)
+				   : keys[i].read(c, value, into);
 		if (r < 0)
 			return r;
 	}

@@ -26,6 +26,8 @@ struct config_key {
 	int (*read)(struct config *c, yaml_node_t *value, void *into);
 	int (*ask)(struct config *c, const struct config_key *key, yaml_node_t *value);
 	const struct sandbox_option *option; /* replaces read(), or NULL */
+	/* null is an error. By default a key with null is one that is not there. */
+	bool needs_value;
 };
 
 /* The most keys of a mapping: config_walk() keeps one bit for each. */
@@ -48,6 +50,12 @@ _warn_unused_ int config_text(struct config *c, yaml_node_t *value, void *into);
 /* The sandbox's secrets, made if there are none yet; NULL on lack of memory. */
 cloche_secrets *config_secrets(struct config *c);
 
+/* Whether it is null: no text, ~ or null, not quoted. */
+bool config_is_null(const yaml_node_t *n);
+static inline bool config_is_left_out(const struct config_key *key, const yaml_node_t *value)
+{
+	return !key->needs_value && config_is_null(value);
+}
 bool config_is_tagged(const yaml_node_t *n, const char *tag);
 /* Whether the value names a variable of the caller. */
 bool config_is_from_caller(const yaml_node_t *n);

@@ -167,11 +167,13 @@ int config_ask_walk(struct config *c, yaml_node_t *map, const struct config_key 
 	for (yaml_node_pair_t *p = map->data.mapping.pairs.start;
 		r == 0 && p < map->data.mapping.pairs.top; p++) {
 		struct str name = config_scalar(config_node(c, p->key));
+		yaml_node_t *value = config_node(c, p->value);
 
 		for (size_t i = 0; r == 0 && i < n; i++)
-			if (str_eq(name, str_from(keys[i].name)))
+			if (str_eq(name, str_from(keys[i].name)) &&
+				!config_is_left_out(&keys[i], value))
 				r = (keys[i].ask ? keys[i].ask : config_ask_whole)(
-					c, &keys[i], config_node(c, p->value));
+					c, &keys[i], value);
 	}
 	return r;
 }

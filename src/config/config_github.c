@@ -150,8 +150,10 @@ static int read_app(struct config *c, yaml_node_t *key, yaml_node_t *value)
 		{"private_key_file", read_key_file},
 		{"base_url", read_base_url},
 		{"scopes", read_scopes},
-		{"permissions", read_permissions},
-		{"repositories", read_repositories},
+		/* Without these the token can do all that the installation can, so nobody is to get
+		 * that by a value that was forgotten. */
+		{"permissions", read_permissions, .needs_value = true},
+		{"repositories", read_repositories, .needs_value = true},
 		{"allow_foreign_credentials", read_foreign},
 	};
 	_cleanup_(freep) char *name = NULL;

@@ -131,8 +131,7 @@ static int read_secret_key(struct config *c, yaml_node_t *value, void *into)
 static int read_token(struct config *c, yaml_node_t *value, void *into)
 {
 	if (value->type == YAML_SCALAR_NODE && !config_is_tagged(value, "!env") &&
-		(config_scalar(value).n == 0 || str_eq(config_scalar(value), STR("null")) ||
-			str_eq(config_scalar(value), STR("~"))))
+		config_scalar(value).n == 0)
 		return 0;
 	return read_signing_value(c, value, into, 2);
 }

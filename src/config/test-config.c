@@ -111,6 +111,12 @@ static void test_what_is_wrong_is_named_with_its_line(void)
 		{"env: [A]\n", "sandbox.yaml:1:6: expected a mapping of variables"},
 		{"env:\n  A: !env TEST_UNSET\n", "TEST_UNSET is not set"},
 		{"env:\n  A: !file x\n", "sandbox.yaml:2:6: unknown tag"},
+		{"env:\n  A: null\n", "sandbox.yaml:2:6: the value is missing"},
+		{"env: {A: ~}\n", "sandbox.yaml:1:10: the value is missing"},
+		{"env:\n  A:\n", "the value is missing"},
+		{"pass_env: [~]\n", "sandbox.yaml:1:12: the value is missing"},
+		{"resource_limits: {memory: \"null\"}\n", "memory \"null\": use a size"},
+		{"resource_limits: {memory: !env }\n", "memory \"\": use a size"},
 		{"resource_limits: {memory: lots}\n", "1:27: memory \"lots\": use a size"},
 		{"resource_limits: {timeout: -1}\n", "1:28: timeout \"-1\": use a time"},
 		{"resource_limits: {nofile: 3}\n", "use a number from 64"},
@@ -119,6 +125,17 @@ static void test_what_is_wrong_is_named_with_its_line(void)
 		{"masked_secrets:\n  X: {value: abcdefghijkl}\n",
 			"needs value, scopes and headers"},
 		{"masked_secrets:\n  X: {value: short, scopes: [a.b], headers: [h]}\n", "X"},
+		{"masked_secrets:\n  X: {value: , scopes: [a.b], headers: [h]}\n",
+			"needs value, scopes and headers"},
+		{"masked_secrets:\n  X: {value: abcdefghijkl, scopes: , headers: [h]}\n",
+			"needs value, scopes and headers"},
+		{"masked_secrets:\n  X: {value: abcdefghijkl, scopes: [~], headers: [h]}\n",
+			"the value is missing"},
+		{"masked_secrets:\n  X:\n", "expected a mapping (name: value)"},
+		{"github_app_credentials:\n  X: {app_id: 1, permissions: }\n",
+			"2:31: expected a mapping (permission"},
+		{"github_app_credentials:\n  X: {app_id: 1, repositories: ~}\n",
+			"2:32: expected a list"},
 		{"signing_credentials:\n  AWS: {type: aws-sigv4}\n",
 			"sandbox.yaml:2:8: signing credentials need"},
 		{"signing_credentials:\n  AWS: {type: gcp}\n", "2:15: the only type"},
@@ -154,6 +171,29 @@ static void test_an_empty_file_changes_nothing(void)
 	check_int(load(sb, ""), 0);
 	check_int(load(sb, "# nothing\n"), 0);
 	check(!sandbox_wants_gateway(sb));
+}
+
+/* A key without a value, as if everything below it is commented out, is a key that is not there. */
+static void test_a_key_without_a_value_changes_nothing(void)
+{
+	static const char *const files[] = {
+		"env:\ncontainer_env: ~\npass_env:\nmasked_secrets:\nsigning_credentials:\n"
+		"github_app_credentials:\nnetwork_sandbox:\nupstream_dns: null\n"
+		"resource_limits:\n",
+		"env:\n  # A: b\nresource_limits: {memory: , cpus: ~, timeout: NULL}\n",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = cloche_sandbox_new();
+
+		check_int(load(sb, files[i]), 0);
+		check_z(err.message, "");
+		check(!sandbox_wants_gateway(sb));
+		check_int(sb->net, CLOCHE_NET_AUTO);
+		check(sb->limits.memory_bytes == 0 && sb->limits.cpus_milli == 0);
+		check_int(sb->timeout_ms, 0);
+		check(!sb->secrets && !sb->upstream_dns);
+	}
 }
 
 /* As a repository's configuration has it. */
@@ -276,6 +316,7 @@ int main(void)
 	run_test(test_pass_env_wins);
 	run_test(test_what_is_wrong_is_named_with_its_line);
 	run_test(test_an_empty_file_changes_nothing);
+	run_test(test_a_key_without_a_value_changes_nothing);
 	run_test(test_container_env);
 	run_test(test_network_off_means_off);
 	run_test(test_connect_to);

@@ -151,6 +151,8 @@ static const struct {
 	{"url_prefixes:\n  - host: x.com\n    path: x\n", "f:3:11: expected a path that begins"},
 	{"url_prefixes:\n  - host: x.com\n    path: [/x]\n", "f:3:11: expected a path"},
 	{"url_prefixes:\n  - host: x.com\n    path: ~\n", "f:3:11: expected a path"},
+	{"url_prefixes:\n  - host: x.com\n    path:\n", "f:3:10: expected a path"},
+	{"url_prefixes:\n  - host: x.com\n    methods:\n", "f:3:13: expected a list of methods"},
 	{"url_prefixes:\n  - host: x.com\n    path: /a%2fb\n", "f:3:11: expected a path with the"},
 	{"url_prefixes:\n  - host: x.com\n    path: \"/a\\\\b\"\n",
 		"f:3:11: expected a path without"},
