@@ -494,18 +494,28 @@ static int json_numbers(const struct netlog_event *ev, struct buf *out)
 	return r;
 }
 
-int netlog_format_json(const struct netlog_event *ev, struct buf *out)
+/* {"time":"...", or { if the time is not known: most lines of the plain form have none. */
+static int json_time(uint64_t usec, struct buf *out)
 {
-	const char *decision = decision_word(ev);
 	char when[CLOCK_ISO_MAX];
 	int r;
 
-	clock_format_iso(ev->time_usec, when);
+	if (usec == 0)
+		return buf_add_char(out, '{');
+	clock_format_iso(usec, when);
 	r = buf_add_str(out, STR("{\"time\":\""));
 	if (r == 0)
 		r = buf_add_str(out, str_from(when));
+	return r < 0 ? r : buf_add_str(out, STR("\","));
+}
+
+int netlog_format_json(const struct netlog_event *ev, struct buf *out)
+{
+	const char *decision = decision_word(ev);
+	int r = json_time(ev->time_usec, out);
+
 	if (r == 0)
-		r = buf_add_str(out, STR("\",\"event\":\""));
+		r = buf_add_str(out, STR("\"event\":\""));
 	if (r == 0)
 		r = buf_add_str(out, str_from(netlog_kind_word(ev->kind)));
 	if (r == 0)

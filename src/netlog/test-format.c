@@ -171,6 +171,16 @@ static void test_forms(void)
 	}
 }
 
+/* Lines of the plain form have no time, so an event that was read from one has none to show. */
+static void test_no_time_is_made_up(void)
+{
+	_cleanup_(buf_donep) struct buf json = BUF_INIT(4096);
+	const struct netlog_event ev = {.kind = NETLOG_WARNING, .note = STR("x")};
+
+	must(netlog_format_json(&ev, &json) == 0);
+	check_str(buf_str(&json), "{\"event\":\"warning\",\"note\":\"x\"}\n");
+}
+
 /* What a room would like to have in the log. */
 static const struct str forgeries[] = {
 	STR("x\nALLOWED GET https://evil.com/ -> 200"),
@@ -280,6 +290,7 @@ int main(void)
 {
 	seeded_begin();
 	run_test(test_forms);
+	run_test(test_no_time_is_made_up);
 	run_test(test_injection);
 	run_test(test_cap);
 	run_test(test_random);
