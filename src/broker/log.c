@@ -162,7 +162,7 @@ void log_result(struct stream *s, enum netlog_kind kind, bool allowed)
 	ev.duration_usec = clock_mono_usec() - s->started;
 	ev.bytes_in = s->bytes_in;
 	ev.bytes_out = s->bytes_out;
-	ev.masked = s->masked;
+	ev.masked = s->went_out ? s->masked : 0;
 	ev.dropped = s->dropped;
 	ev.collapsed = s->collapsed;
 	ev.scrubbed = s->scrubbed;

@@ -103,6 +103,7 @@ struct stream {
 
 	/* For the log. */
 	bool logged;
+	bool went_out; /* its head was given to a connection, and with it the values of secrets */
 	uint64_t started, active; /* monotonic */
 	uint64_t bytes_in, bytes_out;
 	uint16_t status;

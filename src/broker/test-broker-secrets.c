@@ -193,6 +193,7 @@ static void test_certificates(void)
 		check(!got_has(&r, REAL));
 		check_int(w.tls_seen.requests, 0);
 		check(world_log_has(&w, false, "ERROR GET https://a.site.test/hello -> "));
+		check(!world_log_has(&w, true, "\"masked\":")); /* no value went out */
 		got_done(&r);
 		world_stop(&w);
 	}

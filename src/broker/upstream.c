@@ -159,6 +159,7 @@ static void begin(struct upstream *u, struct stream *s)
 		return;
 	}
 	s->up = u;
+	s->went_out = true;
 	request_body_rewind(s);
 	u->ops->begin(u, s);
 }
