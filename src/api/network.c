@@ -111,6 +111,8 @@ static int open_beside_room(const char *path, char **ret_real, struct cloche_err
 	struct stat st;
 	int r = hostpath_find(path, home, "network log", &at, err);
 
+	if (r < 0 && err && err->sys_errno == ENOENT)
+		err_hint(err, "make the directory of this file first (mkdir -p)");
 	if (r == 0)
 		r = source_judge_path(&at, path, home, "network log", err);
 	if (r < 0)
