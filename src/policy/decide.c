@@ -42,7 +42,8 @@ static enum policy_reason judge_path(const struct allow_rule *rule, const struct
 		if (path_problem_for_rule(path, rule->encoded_slash) != PATH_OK)
 			return POLICY_PATH_UNDECIDABLE;
 		if (rule->path && !path_pattern_matches(str_from(rule->path), path))
-			return POLICY_PATH;
+			return path_pattern_has_query(str_from(rule->path), path) ? POLICY_QUERY
+										  : POLICY_PATH;
 		if (rule->path_prefix && !path_prefix_matches(str_from(rule->path_prefix), path))
 			return POLICY_PATH;
 	}

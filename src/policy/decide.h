@@ -28,7 +28,7 @@ enum policy_reason {
 	POLICY_PATH,   /* the host is listed, but not this path */
 	POLICY_PATH_UNDECIDABLE, /* the host is listed, and the path is ambiguous:
 				    verdict.path_problem */
-	POLICY_QUERY,            /* path listed, but `query: none` */
+	POLICY_QUERY,            /* path listed, but not with this query */
 	POLICY_METHOD,           /* path listed, but not for this method */
 	POLICY_WEBSOCKET,        /* path and method listed, but not for a WebSocket */
 	POLICY_OVERRIDE,         /* a header asks for another method or path: see below */

@@ -154,7 +154,10 @@ static int explain_reason(
 		return explain_path(request_path(req), out);
 	case POLICY_QUERY:
 		return buf_add_str(
-			out, STR(" is listed, but this path only without a query (query: none)"));
+			out, v->rule->no_query
+				     ? STR(" is listed, but this path only without a query (query: "
+					   "none)")
+				     : STR(" is listed, but this path only with certain queries"));
 	case POLICY_METHOD:
 		r = buf_add_str(out, STR(" is listed, but this path not for the method "));
 		if (r == 0)
@@ -196,13 +199,19 @@ int policy_explain(const struct policy_request *req, const struct verdict *v, st
 	return r;
 }
 
-static int add_path_line(struct buf *out, struct str decoded)
+/* narrow: with the query of the request, and no other. */
+static int add_path_lines(struct buf *out, const struct path *path, bool narrow)
 {
 	int r = buf_add_str(out, STR("    path: "));
 
+	if (r == 0 && narrow && path->has_query)
+		r = yaml_add_path_query(out, path->decoded, path->query);
+	else if (r == 0)
+		r = yaml_add_path(out, path->decoded);
 	if (r == 0)
-		r = yaml_add_path(out, decoded);
-	return r < 0 ? r : buf_add_char(out, '\n');
+		r = buf_add_char(out, '\n');
+	return r == 0 && narrow && !path->has_query ? buf_add_str(out, STR("    query: none\n"))
+						    : r;
 }
 
 static bool method_is_writable(struct str method)
@@ -227,6 +236,16 @@ static bool path_is_writable(const struct path *path)
 	return path->unsure == PATH_OK && path->decoded.n <= SHOWN_MAX;
 }
 
+/* Whether yaml_add_path_query() can write a pattern that is for this query alone. */
+static bool query_is_writable(const struct path *path)
+{
+	for (size_t i = 0; i < path->query.n; i++)
+		if (path->query.p[i] == '%' || path->query.p[i] == '\\')
+			return false;
+	return path->query.n > 0 && path->decoded.n + path->query.n <= SHOWN_MAX &&
+	       str_chr(path->decoded, '?') == path->decoded.n;
+}
+
 static int add_methods_line(struct buf *out, const struct policy_request *req)
 {
 	int r = buf_printf(out, "    methods: [\"%.*s\"", STR_FMT(req->method));
@@ -237,7 +256,7 @@ static int add_methods_line(struct buf *out, const struct policy_request *req)
 }
 
 static int suggest_entry(const struct policy_request *req, const struct host *host,
-	const struct path *path, struct buf *out)
+	const struct path *path, bool narrow, struct buf *out)
 {
 	int r = buf_add_str(out, STR("url_prefixes:\n  - host: "));
 
@@ -248,7 +267,7 @@ static int suggest_entry(const struct policy_request *req, const struct host *ho
 	if (r == 0 && req->tunnel)
 		r = buf_add_str(out, STR("    tunnel: true\n"));
 	else if (r == 0)
-		r = add_path_line(out, path->decoded);
+		r = add_path_lines(out, path, narrow);
 	if (r == 0 && !req->tunnel)
 		r = add_methods_line(out, req);
 	if (r == 0 && path->encoded_slash)
@@ -300,11 +319,27 @@ static bool is_filtered_by_any(const struct allowlist *list, const struct policy
 	return false;
 }
 
+/* Whether somebody has listed this path with certain queries only. An entry that takes every query
+ * would undo that. */
+static bool is_query_limited(
+	const struct allowlist *list, const struct host *host, const struct path *path)
+{
+	for (size_t i = 0; i < allowlist_count(list); i++) {
+		const struct allow_rule *rule = allowlist_rule(list, i);
+
+		if (rule->path && host_pattern_matches(str_from(rule->host), host) &&
+			path_pattern_has_query(str_from(rule->path), path))
+			return true;
+	}
+	return false;
+}
+
 int policy_suggest(const struct allowlist *list, const struct policy_request *req,
 	const struct verdict *v, struct buf *out)
 {
 	_cleanup_(path_done) struct path path = {0};
 	struct host host;
+	bool narrow;
 	int r = 0;
 
 	if (!may_suggest(req, v) || host_parse(req->host, &host) < 0 ||
@@ -318,5 +353,8 @@ int policy_suggest(const struct allowlist *list, const struct policy_request *re
 		return 0;
 	if (is_filtered_by_any(list, req, &host, &path))
 		return 0;
-	return suggest_entry(req, &host, &path, out);
+	narrow = !req->tunnel && is_query_limited(list, &host, &path);
+	if (narrow && path.has_query && !query_is_writable(&path))
+		return 0;
+	return suggest_entry(req, &host, &path, narrow, out);
 }

@@ -232,22 +232,31 @@ static bool query_matches(struct str pattern, struct str query)
 	return mem && glob_match(pattern, decode(query, mem, &bad, &slash));
 }
 
-bool path_pattern_matches(struct str pattern, const struct path *p)
+static bool border_matches(struct str pattern, const struct path *p, bool any_query)
 {
 	size_t at = 0;
 
-	if (glob_match_or_equal(pattern, p->decoded))
-		return true;
-	for (int i = 0; p->has_query && i < BORDERS_MAX; i++) {
+	for (int i = 0; i < BORDERS_MAX; i++) {
 		at += str_chr(str_from_index(pattern, at), '?');
 		if (at >= pattern.n)
 			return false;
 		if (glob_match(str_prefix(pattern, at), p->decoded) &&
-			query_matches(str_from_index(pattern, at + 1), p->query))
+			(any_query || query_matches(str_from_index(pattern, at + 1), p->query)))
 			return true;
 		at++;
 	}
 	return false;
+}
+
+bool path_pattern_matches(struct str pattern, const struct path *p)
+{
+	return glob_match_or_equal(pattern, p->decoded) ||
+	       (p->has_query && border_matches(pattern, p, false));
+}
+
+bool path_pattern_has_query(struct str pattern, const struct path *p)
+{
+	return border_matches(pattern, p, true);
 }
 
 int path_fold(struct str decoded, struct buf *ret)

@@ -62,6 +62,10 @@ const char *path_problem_text(enum path_problem problem);
  * the border. */
 bool path_pattern_matches(struct str pattern, const struct path *p);
 
+/* Whether the pattern was written for p with some queries: what is before one of its `?`, as above,
+ * matches the path, whatever the query of p is. */
+bool path_pattern_has_query(struct str pattern, const struct path *p);
+
 /* Adds a decoded path so that most spellings of one path are the same: lower case, without
  * parameters of segments, empty segments and a slash at the end. 0 or -ENOMEM. */
 _warn_unused_ int path_fold(struct str decoded, struct buf *ret);

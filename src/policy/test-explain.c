@@ -15,7 +15,10 @@ static const char rules[] = "domains: [open.com]\n"                             
 			    "  - {host: gql.com, path: /g, methods: [POST],\n"     /* 9 */
 			    "     graphql: {queries: [me]}}\n"                     /* 10 */
 			    "  - {host: gql.com, path: /open/*}\n"                 /* 11 */
-			    "  - {host: gql.com, methods: [PUT]}\n";               /* 12 */
+			    "  - {host: gql.com, methods: [PUT]}\n"                /* 12 */
+			    "  - {host: git.com, path: '/refs?s=up*'}\n"           /* 13 */
+			    "  - {host: git.com, path: '/*', methods: [PUT]}\n"    /* 14 */
+			    "  - {host: git2.com, path: '/refs?s=up*'}\n";         /* 15 */
 
 enum asked { PLAIN, TUNNEL, WEBSOCKET, FILTERED };
 
@@ -97,6 +100,30 @@ static const struct {
 		"url_prefixes[1] q.com /x (net.yaml:4))",
 		"url_prefixes:\n  - host: \"q.com\"\n    path: \"/x\"\n    methods: [\"GET\"]\n"
 		"    schemes: [https]\n"},
+	{"GET", "git.com", "/refs?s=re[v]", 443, PLAIN, "", false, "method",
+		"git.com is listed, but this path not for the method GET (nearest rule: "
+		"url_prefixes[10] git.com /* PUT (net.yaml:14))",
+		"url_prefixes:\n  - host: \"git.com\"\n    path: \"/refs?s=re[[]v]\"\n"
+		"    methods: [\"GET\"]\n    schemes: [https]\n"},
+	{"GET", "git2.com", "/refs?s=re", 443, PLAIN, "", false, "query",
+		"git2.com is listed, but this path only with certain queries (nearest rule: "
+		"url_prefixes[11] git2.com /refs?s=up* (net.yaml:15))",
+		"url_prefixes:\n  - host: \"git2.com\"\n    path: \"/refs?s=re\"\n"
+		"    methods: [\"GET\"]\n    schemes: [https]\n"},
+	{"GET", "git2.com", "/refs", 443, PLAIN, "", false, "query",
+		"git2.com is listed, but this path only with certain queries (nearest rule: "
+		"url_prefixes[11] git2.com /refs?s=up* (net.yaml:15))",
+		"url_prefixes:\n  - host: \"git2.com\"\n    path: \"/refs\"\n    query: none\n"
+		"    methods: [\"GET\"]\n    schemes: [https]\n"},
+	{"GET", "git2.com", "/refs?s=%75", 443, PLAIN, "", false, "query",
+		"git2.com is listed, but this path only with certain queries (nearest rule: "
+		"url_prefixes[11] git2.com /refs?s=up* (net.yaml:15))",
+		""},
+	{"GET", "git2.com", "/other?s=re", 443, PLAIN, "", false, "path",
+		"git2.com is listed, but not the path /other (nearest rule: "
+		"url_prefixes[11] git2.com /refs?s=up* (net.yaml:15))",
+		"url_prefixes:\n  - host: \"git2.com\"\n    path: \"/other\"\n"
+		"    methods: [\"GET\"]\n    schemes: [https]\n"},
 	{"PO\nST", "a.com", "/x", 443, PLAIN, "", false, "method",
 		"a.com is listed, but this path not for the method PO%0AST (nearest rule: "
 		"url_prefixes[0] a.com /x* GET,HEAD (net.yaml:3))",
@@ -203,8 +230,36 @@ static void test_each_reason(void)
 	check_int(reasons, (2U << POLICY_BODY) - 1); /* none was left out */
 }
 
+/* What is suggested beside an entry for some queries does not open all of them. */
+static void test_no_wider_than_the_query(void)
+{
+	static const char *const targets[] = {"/refs?s=re", "/refs"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(targets); i++) {
+		_cleanup_(allowlist_freep) struct allowlist *list = allowlist_new();
+		_cleanup_(buf_donep) struct buf yaml = BUF_INIT(4096);
+		struct policy_request req = {.scheme = POLICY_HTTPS,
+			.host = STR("git2.com"),
+			.port = 443,
+			.method = STR("GET"),
+			.target = str_from(targets[i])};
+		struct verdict v;
+
+		must(allowlist_add_yaml(list, str_from(rules), "net.yaml", NULL) == 0);
+		must(policy_decide(list, &req, &v) == 0 && !v.allow);
+		must(policy_suggest(list, &req, &v, &yaml) == 0);
+		must(allowlist_add_yaml(list, buf_str(&yaml), "more", NULL) == 0);
+		must(policy_decide(list, &req, &v) == 0);
+		check(v.allow);
+		req.target = STR("/refs?s=evil");
+		must(policy_decide(list, &req, &v) == 0);
+		check(!v.allow);
+	}
+}
+
 int main(void)
 {
 	run_test(test_each_reason);
+	run_test(test_no_wider_than_the_query);
 	return tap_done();
 }

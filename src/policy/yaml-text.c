@@ -26,20 +26,42 @@ int yaml_add_quoted(struct buf *out, struct str s)
 	return r < 0 ? r : buf_add_char(out, '"');
 }
 
-int yaml_add_path(struct buf *out, struct str s)
+/* Add s as a pattern that matches nothing else. */
+static int add_literal(struct buf *pattern, struct str s)
 {
-	_cleanup_(buf_donep) struct buf pattern = BUF_INIT(3 * s.n + 1);
-	bool special = glob_is_pattern(s);
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < s.n; i++) {
 		char c = s.p[i];
 
-		if (special && (c == '*' || c == '?' || c == '['))
-			r = buf_printf(&pattern, "[%c]", c);
+		if (c == '*' || c == '?' || c == '[')
+			r = buf_printf(pattern, "[%c]", c);
 		else
-			r = buf_add_char(&pattern, c);
+			r = buf_add_char(pattern, c);
 	}
+	return r;
+}
+
+int yaml_add_path(struct buf *out, struct str s)
+{
+	_cleanup_(buf_donep) struct buf pattern = BUF_INIT(3 * s.n + 1);
+	int r;
+
+	if (!glob_is_pattern(s))
+		return yaml_add_quoted(out, s);
+	r = add_literal(&pattern, s);
+	return r < 0 ? r : yaml_add_quoted(out, buf_str(&pattern));
+}
+
+int yaml_add_path_query(struct buf *out, struct str path, struct str query)
+{
+	_cleanup_(buf_donep) struct buf pattern = BUF_INIT(3 * (path.n + query.n) + 2);
+	int r = add_literal(&pattern, path);
+
+	if (r == 0)
+		r = buf_add_char(&pattern, '?');
+	if (r == 0)
+		r = add_literal(&pattern, query);
 	return r < 0 ? r : yaml_add_quoted(out, buf_str(&pattern));
 }
 
