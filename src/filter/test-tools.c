@@ -74,6 +74,15 @@ static void test_fetch(void)
 	check_z(trim("{'tools':[{'type':'web_fetch_1','allowed_domains':[]}]}"), "same");
 }
 
+/* What is no host is not open, but nothing that could stand for many hosts. */
+static void test_no_hosts(void)
+{
+	check_z(trim("{'tools':[{'type':'web_fetch_1','allowed_domains':['open.test/simple',"
+		     "'https://open.test','[o]pen.test']}]}"),
+		"{'tools':[{'type':'web_fetch_1','allowed_domains':['open.test/simple']}]} "
+		"[web_fetch_1: dropped 2 of 3 domains: https://open.test,[o]pen.test]");
+}
+
 static void test_search(void)
 {
 	check_z(trim("{'tools':[{'type':'web_search_1'}]}"), "same");
@@ -295,6 +304,7 @@ int main(void)
 	policy = allowlist_new();
 	must(policy && allowlist_add_yaml(policy, str_from(yaml), "t", NULL) == 0);
 	run_test(test_fetch);
+	run_test(test_no_hosts);
 	run_test(test_search);
 	run_test(test_tools_without_the_key);
 	run_test(test_blocklists);
