@@ -2,7 +2,7 @@
 #ifndef CLOCHE_ALLOWLIST_H
 #define CLOCHE_ALLOWLIST_H
 /* Allowlists: what a sandbox may reach. Rules come from YAML files, texts and shorthands, and a
- * request can be checked against them. See cloche-run(1), ALLOWLIST, for the format. An allowlist
+ * request can be checked against them. See cloche(1), ALLOWLIST, for the format. An allowlist
  * may be used by one thread at a time. */
 
 #include <stdbool.h>
