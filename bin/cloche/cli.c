@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+static int output_errno; /* why standard output could not be written; 0: unknown, or no failure */
+
 bool put(int fd, const void *p, size_t n)
 {
 	const char *at = p;
@@ -26,8 +28,11 @@ bool put(int fd, const void *p, size_t n)
 			(void)poll(&room, 1, -1);
 			continue;
 		}
-		if (r < 0)
+		if (r < 0) {
+			if (fd == STDOUT_FILENO)
+				output_errno = errno;
 			return false;
+		}
 		at += r;
 		n -= (size_t)r;
 	}
@@ -135,16 +140,26 @@ bool put_line(const char *text)
 	return put_shown(STDOUT_FILENO, text) && put(STDOUT_FILENO, "\n", 1);
 }
 
-int flush_output(int r)
+static void flush_output(void)
 {
-	if (fflush(stdout) == 0 || r != 0)
+	if (fflush(stdout) != 0)
+		output_errno = errno;
+}
+
+int finish_output(int r)
+{
+	flush_output();
+	/* A command that lets the reader of a pipe go away has not failed. */
+	if (!ferror(stdout) && (!output_errno || (output_errno == EPIPE && r != EXIT_CLOCHE)))
 		return r;
-	say("standard output cannot be written");
-	return EXIT_CLOCHE;
+	say("cannot write to standard output%s%s", output_errno ? ": " : "",
+		output_errno ? strerror(output_errno) : "");
+	return r ? r : EXIT_CLOCHE;
 }
 
 int complain(const cloche_err *err)
 {
+	flush_output();
 	say("%s", err->message[0] ? err->message : cloche_error_text(err->code));
 	if (err->hint[0])
 		say("%s", err->hint);

@@ -32,8 +32,9 @@ bool put_line(const char *text);
 /* Write foreign text to fd. If fd is a terminal, control characters are replaced. */
 bool put_shown(int fd, const char *text);
 
-/* Flush stdout. Return r, or EXIT_CLOCHE if r is 0 and the writing failed. */
-int flush_output(int r);
+/* At the end of every command: flush stdout, and say if anything could not be written to it. Return
+ * r, or EXIT_CLOCHE if r is 0 and output was lost. */
+int finish_output(int r);
 
 /* --- options (options.c) --- */
 

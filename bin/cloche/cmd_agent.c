@@ -277,12 +277,10 @@ static int run_agent(struct agent_options *o, const char *prompt, size_t prompt_
 		cloche_task_free(task);
 		return complain(&err);
 	}
-	r = print_result(o, task) ? 0 : errno;
+	r = print_result(o, task) ? 0 : EXIT_CLOCHE;
 	summarise(task);
 	json_decref(planted_say(cloche_run_id(cloche_task_run(task))));
-	if (r)
-		say("cannot write the answer: %s", strerror(r));
-	r = r ? EXIT_CLOCHE : cloche_outcome_exit_status(cloche_task_outcome(task));
+	r = r ? r : cloche_outcome_exit_status(cloche_task_outcome(task));
 	cloche_task_free(task);
 	return r;
 }

@@ -59,6 +59,8 @@ static int create(struct sandbox_options *o)
 			"state", cloche_instance_state_name(i)));
 	else
 		ok = put_line(cloche_instance_id(i));
+	if (!ok)
+		say("made sandbox %s", cloche_instance_id(i));
 	cloche_instance_free(i);
 	return ok ? 0 : EXIT_CLOCHE;
 }

@@ -145,10 +145,8 @@ static int eval_run(cloche_run *run, const struct eval_options *o, bool own)
 		ok = eval_print_json(run, kind, o->context);
 	else if (kind != CLOCHE_CODE_PROGRAM)
 		ok = eval_print_values(run, kind);
-	if (!ok) {
-		say("cannot write the result");
+	if (!ok)
 		return EXIT_CLOCHE;
-	}
 	if (o->output && r == 0 && !eval_write_file(run, o->output))
 		return EXIT_CLOCHE;
 	return r;
@@ -179,7 +177,7 @@ static int list_contexts(const cloche_instance *i, bool as_json, cloche_err *err
 	if (r == 0 && as_json)
 		return json_print(all) ? 0 : EXIT_CLOCHE;
 	json_decref(all);
-	return flush_output(r);
+	return r;
 }
 
 /* Operations that need no code. */

@@ -161,6 +161,8 @@ static int run_detached(cloche_run *run, const struct exec_options *o)
 	ok = o->json ? json_print(json_pack("{s:s, s:I}", "id", cloche_run_id(run), "number",
 			       (json_int_t)cloche_run_number(run)))
 		     : put_line(number);
+	if (!ok)
+		say("started command %u in %s", cloche_run_number(run), cloche_run_id(run));
 	return ok ? 0 : EXIT_CLOCHE;
 }
 

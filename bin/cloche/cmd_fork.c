@@ -64,9 +64,20 @@ static bool on_fork(const cloche_instance *i, void *user)
 					     cloche_instance_state_name(i))) == 0;
 	else
 		ok = put_line(cloche_instance_id(i));
-	if (!ok)
+	if (!ok) {
+		say("made sandbox %s", cloche_instance_id(i));
 		o->status = EXIT_CLOCHE;
+	}
 	return ok;
+}
+
+static void say_made(const json_t *all)
+{
+	size_t i;
+	json_t *one;
+
+	json_array_foreach (all, i, one)
+		say("made sandbox %s", json_string_value(json_object_get(one, "id")));
 }
 
 static int do_fork(struct fork_options *o, const struct operands *operands, cloche_err *err)
@@ -93,8 +104,10 @@ static int do_fork(struct fork_options *o, const struct operands *operands, cloc
 	cloche_instance_free(instance);
 	/* Forks that are complete stay even if a later one failed. */
 	if (o->json && (r == 0 || json_array_size(o->all) > 0)) {
-		if (!json_print(json_incref(o->all)))
+		if (!json_print(json_incref(o->all))) {
 			o->status = EXIT_CLOCHE;
+			say_made(o->all);
+		}
 	}
 	json_decref(o->all);
 	return r;
@@ -110,7 +123,6 @@ static int main_fork(int argc, char **argv)
 	if (r == 0 && !operands.help)
 		r = do_fork(&o, &operands, &err);
 	cloche_secrets_free(o.secrets);
-	r = flush_output(r);
 	return r < 0 ? complain(&err) : r ? r : o.status;
 }
 
@@ -198,7 +210,6 @@ static int main_snapshot(int argc, char **argv)
 
 	if (r == 0 && !operands.help)
 		r = do_snapshot(&o, &operands, &err);
-	r = flush_output(r);
 	return r < 0 ? complain(&err) : r;
 }
 

@@ -316,7 +316,6 @@ static int main_fs(int argc, char **argv)
 		return 0;
 	if (r == 0)
 		r = run(&o, &operands, &err);
-	r = flush_output(r);
 	return r < 0 ? files_failed(&err) : r;
 }
 

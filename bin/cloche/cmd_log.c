@@ -346,7 +346,6 @@ static int main_log(int argc, char **argv)
 		return 0;
 	if (r == 0)
 		r = run(&o, &operands, &err);
-	r = flush_output(r);
 	return r < 0 ? complain(&err) : r;
 }
 

@@ -33,6 +33,8 @@ static int run_detached(struct sandbox_options *o, cloche_run *run)
 			(json_int_t)cloche_run_number(run)));
 	else
 		ok = put_line(cloche_run_id(run));
+	if (!ok)
+		say("made sandbox %s", cloche_run_id(run));
 	return ok ? 0 : EXIT_CLOCHE;
 }
 

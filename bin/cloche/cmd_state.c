@@ -4,6 +4,7 @@
 #include "files_session.h"
 #include "json_out.h"
 #include "names.h"
+#include "terminal_filter.h"
 
 #include <cloche/state.h>
 #include <errno.h>
@@ -57,16 +58,17 @@ static json_t *text_or_bytes(const char *name, const void *p, size_t n)
 /* Print a value as one line, filtered if it goes to a terminal. With -0, print it unchanged. */
 static bool print_value(const struct request *q, const void *value, size_t n)
 {
-	struct stream out = {.fd = STDOUT_FILENO};
+	struct terminal_filter f;
 	bool ok;
 
 	if (q->o->json)
 		return json_print(text_or_bytes("value", value, n));
 	if (q->o->null_ends)
 		return put(STDOUT_FILENO, value, n) && put(STDOUT_FILENO, "", 1);
-	ok = stream_show(&out, value, n) == 0 && stream_show(&out, "\n", 1) == 0;
-	stream_show_end();
-	return ok;
+	terminal_filter_open(&f, STDOUT_FILENO, false);
+	ok = terminal_filter_write(&f, STDOUT_FILENO, value, n) &&
+	     terminal_filter_write(&f, STDOUT_FILENO, "\n", 1);
+	return terminal_filter_close(&f, STDOUT_FILENO) && ok;
 }
 
 static int do_get(struct request *q)
@@ -315,7 +317,6 @@ static int main_of(const struct command *command, const struct operation *all,
 		return 0;
 	if (r == 0)
 		r = run(command, all, &q, &operands);
-	r = flush_output(r);
 	return r < 0 ? complain(&err) : r;
 }
 

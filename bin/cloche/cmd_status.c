@@ -61,7 +61,6 @@ static int main_status(int argc, char **argv)
 	else if (s)
 		print_text(s);
 	cloche_status_free(s);
-	r = flush_output(r);
 	return r < 0 ? complain(&err) : r;
 }
 

@@ -139,11 +139,7 @@ int foreground_run(cloche_run *run, const struct foreground *f, bool *ret_ran)
 	if (ret_ran)
 		*ret_ran = true;
 	/* As in a shell pipeline, it is not a failure if the reader stops reading. */
-	if (output_errno && output_errno != EPIPE) {
-		say("cannot write the output: %s", strerror(output_errno));
-		return EXIT_CLOCHE;
-	}
-	return cloche_run_exit_code(run);
+	return output_errno && output_errno != EPIPE ? EXIT_CLOCHE : cloche_run_exit_code(run);
 }
 
 /* Parse "ctrl-x" or a single character. Return 0 if it is neither. */

@@ -88,13 +88,11 @@ static int open_stdio(void)
 	}
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
 	const struct command *command;
 	const char *name = argc > 1 ? argv[1] : "";
 
-	if (open_stdio() < 0)
-		return EXIT_CLOCHE;
 	if (strcmp(name, "version") == 0 || strcmp(name, "--version") == 0 ||
 		strcmp(name, "-V") == 0) {
 		if (argc > 2) {
@@ -126,4 +124,16 @@ int main(int argc, char **argv)
 	sandbox_options_prepare(command->name);
 	planted_say_others();
 	return command->run(argc - 1, argv + 1);
+}
+
+int main(int argc, char **argv)
+{
+	static char buffer[64 << 10];
+
+	if (open_stdio() < 0)
+		return EXIT_CLOCHE;
+	/* stdio does not keep the errno of a write; of the last one we know it. */
+	if (!isatty(STDOUT_FILENO))
+		(void)setvbuf(stdout, buffer, _IOFBF, sizeof(buffer));
+	return finish_output(run(argc, argv));
 }
