@@ -4,6 +4,7 @@
 #include "cli.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static void completion_options(const struct command *c)
 {
@@ -11,6 +12,14 @@ static void completion_options(const struct command *c)
 	for (size_t t = 0; c->tables[t]; t++)
 		for (size_t i = 0; i < c->tables[t]->n; i++)
 			printf(" --%s", c->tables[t]->options[i].name);
+}
+
+static void completion_commands(void)
+{
+	const struct command *c;
+
+	for (size_t i = 0; (c = command_at(i)); i++)
+		printf(" %s", c->name);
 }
 
 static int main_completion(int argc, char **argv)
@@ -27,16 +36,14 @@ static int main_completion(int argc, char **argv)
 	if (operands.help)
 		return 0;
 	printf("_cloche() {\n\tlocal now=${COMP_WORDS[COMP_CWORD]} words=\n"
-	       "\tif [ \"$COMP_CWORD\" = 1 ]; then\n\t\twords='help version");
-	for (size_t i = 0; (c = command_at(i)); i++)
-		printf(" %s", c->name);
-	printf("'\n\telse\n\t\tcase ${COMP_WORDS[1]} in\n\t\thelp) words='");
-	for (size_t i = 0; (c = command_at(i)); i++)
-		printf(" %s", c->name);
-	printf("' ;;\n");
+	       "\tif [ \"$COMP_CWORD\" = 1 ]; then\n\t\twords='");
+	completion_commands();
+	printf("'\n\telse\n\t\tcase ${COMP_WORDS[1]} in\n");
 	for (size_t i = 0; (c = command_at(i)); i++) {
 		printf("\t\t%s) words='--help", c->name);
 		completion_options(c);
+		if (strcmp(c->name, "help") == 0)
+			completion_commands();
 		printf("' ;;\n");
 	}
 	printf("\t\tesac\n\tfi\n\tCOMPREPLY=($(compgen -W \"$words\" -- \"$now\"))\n}\n"

@@ -8,12 +8,15 @@
 #include <string.h>
 #include <unistd.h>
 
+static const struct command command_version, command_help;
+
 static const struct command *const commands[] = {&command_run, &command_agent, &command_create,
 	&command_exec, &command_shell, &command_eval, &command_ps, &command_inspect, &command_stats,
 	&command_logs, &command_attach, &command_port, &command_fs, &command_cp, &command_env,
 	&command_kv, &command_log, &command_replay, &command_fork, &command_snapshot, &command_stop,
 	&command_rm, &command_prune, &command_diff, &command_image, &command_net, &command_trust,
-	&command_status, &command_doctor, &command_srt_settings, &command_completion};
+	&command_status, &command_doctor, &command_srt_settings, &command_completion,
+	&command_version, &command_help};
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
 const struct command *command_at(size_t i)
@@ -27,6 +30,10 @@ static const char *name_here(const char *name)
 {
 	if (strcmp(name, "list") == 0)
 		return "ps";
+	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
+		return "version";
+	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+		return "help";
 	return strcmp(name, "destroy") == 0 ? "rm" : name;
 }
 
@@ -48,9 +55,7 @@ static void help(void)
 	       "Commands:\n");
 	for (size_t i = 0; i < COMMANDS; i++)
 		printf("  %-12s %s\n", commands[i]->name, commands[i]->summary);
-	printf("  %-12s %s\n  %-12s %s\n\n", "version", "print the version", "help",
-		"this text, or the help of a command");
-	printf("Start here:\n"
+	printf("\nStart here:\n"
 	       "  cloche doctor               does it work on this machine?\n"
 	       "  cloche run -- ls -la        a command with this directory and nothing else\n"
 	       "  cloche help run             what can be granted, and how\n");
@@ -88,32 +93,56 @@ static int open_stdio(void)
 	}
 }
 
+static int main_version(int argc, char **argv)
+{
+	struct operands operands = {0};
+	cloche_err err = CLOCHE_ERR_INIT;
+	int r = options_read(&command_version, NULL, argc, argv, &operands, &err);
+
+	if (r == 0 && !operands.help)
+		r = options_no_operands(&command_version, &operands, &err);
+	if (r == 0 && !operands.help)
+		printf("cloche %s\n", CLOCHE_VERSION);
+	return r < 0 ? complain(&err) : 0;
+}
+
+static const struct command command_version = {
+	.name = "version",
+	.summary = "print the version",
+	.synopsis = "",
+	.text = "Prints the version of cloche.",
+	.run = main_version,
+};
+
+static int main_help(int argc, char **argv)
+{
+	const struct command *command;
+
+	if (argc < 2) {
+		help();
+		return 0;
+	}
+	command = find(argv[1]);
+	if (!command)
+		return unknown(argv[1]);
+	sandbox_options_prepare(command->name);
+	options_help(command);
+	return 0;
+}
+
+static const struct command command_help = {
+	.name = "help",
+	.summary = "this text, or the help of a command",
+	.synopsis = "[COMMAND]",
+	.text = "Lists the commands, or explains COMMAND and its options.",
+	.run = main_help,
+};
+
 static int run(int argc, char **argv)
 {
 	const struct command *command;
 	const char *name = argc > 1 ? argv[1] : "";
 
-	if (strcmp(name, "version") == 0 || strcmp(name, "--version") == 0 ||
-		strcmp(name, "-V") == 0) {
-		if (argc > 2) {
-			say("version: takes no operand, but was given %s", argv[2]);
-			return EXIT_CLOCHE;
-		}
-		printf("cloche %s\n", CLOCHE_VERSION);
-		return 0;
-	}
-	if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
-		if (argc < 3) {
-			help();
-			return 0;
-		}
-		command = find(argv[2]);
-		if (!command)
-			return unknown(argv[2]);
-		sandbox_options_prepare(command->name);
-		options_help(command);
-		return 0;
-	}
 	if (!*name) {
 		help();
 		return EXIT_CLOCHE;
@@ -122,7 +151,8 @@ static int run(int argc, char **argv)
 	if (!command)
 		return unknown(name);
 	sandbox_options_prepare(command->name);
-	planted_say_others();
+	if (command != &command_version && command != &command_help)
+		planted_say_others();
 	return command->run(argc - 1, argv + 1);
 }
 
