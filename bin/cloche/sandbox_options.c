@@ -135,15 +135,9 @@ static bool allows_hosts(const struct sandbox_options *o)
 
 int sandbox_options_init(struct sandbox_options *o, cloche_err *err)
 {
-	const char *provider = getenv("CLOCHE_PROVIDER");
-
 	memset(o, 0, sizeof(*o));
 	o->sb = cloche_sandbox_new();
-	if (!o->sb)
-		return wrong_usage(err, NULL, "out of memory");
-	if (provider && provider[0])
-		return cloche_sandbox_set(o->sb, "provider", provider, err);
-	return 0;
+	return o->sb ? 0 : wrong_usage(err, NULL, "out of memory");
 }
 
 void sandbox_options_done(struct sandbox_options *o)
@@ -217,21 +211,37 @@ static void say_warning(const char *text, void *user)
 	say("warning: %s", text);
 }
 
-/* Apply the defaults from AgentGate's variables, except for options that were given. */
+static int load_provider(struct sandbox_options *o, const char *name, cloche_err *err)
+{
+	int r = cloche_sandbox_set(o->sb, "provider", name, err);
+	cloche_err plain = *err;
+
+	if (r < 0)
+		snprintf(err->message, sizeof(err->message), "CLOCHE_PROVIDER: %.1000s",
+			plain.message);
+	return r;
+}
+
+/* Apply the defaults from CLOCHE_PROVIDER and AgentGate's variables, except for options that were
+ * given. */
 static int load_environment(struct sandbox_options *o, cloche_err *err)
 {
-	const char *provider = getenv("CLOCHE_PROVIDER");
+	const char *provider =
+		sandbox_options_given(o, "provider") ? NULL : getenv("CLOCHE_PROVIDER");
 	const char **given = calloc(o->given_n + 2, sizeof(*given));
 	size_t n = 0;
-	int r;
+	int r = 0;
 
 	if (!given)
 		return wrong_usage(err, NULL, "out of memory");
 	for (; n < o->given_n; n++)
 		given[n] = o->given[n].name;
-	if (provider && provider[0])
+	if (provider && provider[0]) {
 		given[n] = "provider";
-	r = cloche_sandbox_load_environment(o->sb, given, say_warning, NULL, err);
+		r = load_provider(o, provider, err);
+	}
+	if (r == 0)
+		r = cloche_sandbox_load_environment(o->sb, given, say_warning, NULL, err);
 	free(given);
 	return r;
 }
