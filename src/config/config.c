@@ -90,6 +90,23 @@ int config_value(struct config *c, const yaml_node_t *n, char **ret)
 
 static int read_option(struct config *c, yaml_node_t *value, const struct sandbox_option *o);
 
+int config_find_key(struct config *c, const yaml_node_t *name, const struct config_key *keys,
+	size_t n, uint32_t *seen)
+{
+	size_t i = 0;
+
+	while (i < n && !str_eq(config_scalar(name), str_from(keys[i].name)))
+		i++;
+	if (i == n)
+		return err_set(c->err, E_CONFIG, "%s:%zu:%zu: unknown key \"%.*s\"", c->file,
+			name->start_mark.line + 1, name->start_mark.column + 1,
+			STR_FMT(str_prefix(config_scalar(name), 64)));
+	if (*seen & (1U << i))
+		return config_bad(c, name, "this key is given twice");
+	*seen |= 1U << i;
+	return (int)i;
+}
+
 int config_walk(
 	struct config *c, yaml_node_t *map, const struct config_key *keys, size_t n, void *into)
 {
@@ -99,19 +116,11 @@ int config_walk(
 		return config_bad(c, map, "expected a mapping (name: value)");
 	for (yaml_node_pair_t *p = map->data.mapping.pairs.start; p < map->data.mapping.pairs.top;
 		p++) {
-		yaml_node_t *key = config_node(c, p->key), *value = config_node(c, p->value);
-		size_t i = 0;
-		int r;
+		yaml_node_t *value = config_node(c, p->value);
+		int i = config_find_key(c, config_node(c, p->key), keys, n, &seen), r;
 
-		while (i < n && !str_eq(config_scalar(key), str_from(keys[i].name)))
-			i++;
-		if (i == n)
-			return err_set(c->err, E_CONFIG, "%s:%zu:%zu: unknown key \"%.*s\"",
-				c->file, key->start_mark.line + 1, key->start_mark.column + 1,
-				STR_FMT(str_prefix(config_scalar(key), 64)));
-		if (seen & (1U << i))
-			return config_bad(c, key, "this key is given twice");
-		seen |= 1U << i;
+		if (i < 0)
+			return i;
 		if (config_is_left_out(&keys[i], value))
 			continue;
 		r = keys[i].option ? read_option(c, value, keys[i].option)

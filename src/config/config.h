@@ -43,6 +43,9 @@ _warn_unused_ int config_value(struct config *c, const yaml_node_t *n, char **re
 /* Reads a mapping, which may have these keys and no others. */
 _warn_unused_ int config_walk(
 	struct config *c, yaml_node_t *map, const struct config_key *keys, size_t n, void *into);
+/* Return the index of a mapping's key, whose bit must not be set in *seen yet; then it is. */
+_warn_unused_ int config_find_key(struct config *c, const yaml_node_t *name,
+	const struct config_key *keys, size_t n, uint32_t *seen);
 /* Readers: a list of texts (into: char ***), a flag (bool *), a text (char **). */
 _warn_unused_ int config_strings(struct config *c, yaml_node_t *value, void *into);
 _warn_unused_ int config_bool(struct config *c, yaml_node_t *value, void *into);

@@ -159,6 +159,7 @@ static int config_ask_whole(struct config *c, const struct config_key *key, yaml
 
 int config_ask_walk(struct config *c, yaml_node_t *map, const struct config_key *keys, size_t n)
 {
+	uint32_t seen = 0;
 	int r = 0;
 
 	/* Anything but a mapping is refused when it is read. */
@@ -166,14 +167,14 @@ int config_ask_walk(struct config *c, yaml_node_t *map, const struct config_key 
 		return 0;
 	for (yaml_node_pair_t *p = map->data.mapping.pairs.start;
 		r == 0 && p < map->data.mapping.pairs.top; p++) {
-		struct str name = config_scalar(config_node(c, p->key));
 		yaml_node_t *value = config_node(c, p->value);
+		/* Nobody is asked about a file that would then be refused. */
+		int i = config_find_key(c, config_node(c, p->key), keys, n, &seen);
 
-		for (size_t i = 0; r == 0 && i < n; i++)
-			if (str_eq(name, str_from(keys[i].name)) &&
-				!config_is_left_out(&keys[i], value))
-				r = (keys[i].ask ? keys[i].ask : config_ask_whole)(
-					c, &keys[i], value);
+		if (i < 0)
+			return i;
+		if (!config_is_left_out(&keys[i], value))
+			r = (keys[i].ask ? keys[i].ask : config_ask_whole)(c, &keys[i], value);
 	}
 	return r;
 }

@@ -177,10 +177,16 @@ const char *cloche_project_since(const cloche_project *p)
 
 int cloche_project_trust(cloche_project *p, cloche_err *err)
 {
+	_cleanup_json_ json_t *record = NULL;
 	int r = consent_save(p->found.dir, p->found.hash, p->asks.lines, err);
 
 	p->trusted |= r == 0;
-	return r;
+	if (r < 0)
+		return r;
+	free(TAKE_PTR(p->since));
+	if (consent_load(p->found.dir, &record, NULL) > 0)
+		p->since = str_dup(json_str_at(record, "since"));
+	return 0;
 }
 
 /* Writes the command that asks for consent, quoted for a shell. */

@@ -47,7 +47,9 @@ static void test_nothing_is_obeyed_before_consent(void)
 	check(strstr(err.hint, "cloche trust "));
 	/* What was read counts, not what is there by now. */
 	put_file("sandbox.yaml", "env: {PERSONS: planted}\npass_env: [HOME]\n");
+	check(!cloche_project_since(p));
 	check_int(cloche_project_trust(p, &err), 0);
+	check(cloche_project_since(p));
 	check_int(cloche_project_apply(p, sb, allow, &err), 0);
 	check_z(strv_env_get(sb->env, "PERSONS"), "value");
 	check_int(cloche_allowlist_count(allow), 1);
@@ -58,6 +60,21 @@ static void test_nothing_is_obeyed_before_consent(void)
 	check(!cloche_project_change(again, 2));
 	check_int(cloche_project_revoke(dir, &err), 0);
 	check_int(cloche_project_revoke(dir, &err), -CLOCHE_E_NOT_FOUND);
+}
+
+/* Nobody consents to what would then be refused. */
+static void test_a_key_that_is_unknown(void)
+{
+	static const char *const files[] = {"foo: 1\npass_env: [X]\n",
+		"pass_env: [X]\nresource_limits: {memroy: 1g}\n", "pass_env: [X]\npass_env: [Y]\n"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		_cleanup_(project_freep) cloche_project *p = NULL;
+
+		put_file("sandbox.yaml", files[i]);
+		check_int(cloche_project_open(dir, &p, &err), -CLOCHE_E_CONFIG);
+		check(strstr(err.message, i < 2 ? "unknown key" : "given twice"));
+	}
 }
 
 static int read_nothing(struct config *c, yaml_node_t *value, void *into)
@@ -171,6 +188,7 @@ int main(void)
 	must(state && setenv("CLOCHE_STATE_DIR", state, 1) == 0);
 	run_test(test_records);
 	run_test(test_nothing_is_obeyed_before_consent);
+	run_test(test_a_key_that_is_unknown);
 	run_test(test_a_new_key_asks);
 	run_test(test_words_cannot_pass_for_others);
 	run_test(test_without_memory);
