@@ -54,9 +54,10 @@ static int create(struct sandbox_options *o)
 		return complain(&err);
 	}
 	if (o->json)
-		ok = json_print(json_pack("{s:s, s:s, s:s, s:s}", "id", cloche_instance_id(i),
+		ok = json_print(json_pack("{s:s, s:s, s:s, s:s, s:s}", "id", cloche_instance_id(i),
 			"name", cloche_instance_name(i), "provider", cloche_instance_provider(i),
-			"state", cloche_instance_state_name(i)));
+			"isolation", cloche_instance_isolation(i), "state",
+			cloche_instance_state_name(i)));
 	else
 		ok = put_line(cloche_instance_id(i));
 	if (!ok)

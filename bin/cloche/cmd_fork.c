@@ -58,9 +58,10 @@ static bool on_fork(const cloche_instance *i, void *user)
 	progress_end(&o->progress);
 	if (o->json)
 		ok = json_array_append_new(
-			     o->all, json_pack("{s:s, s:s, s:s, s:s}", "id", cloche_instance_id(i),
-					     "name", cloche_instance_name(i), "provider",
-					     cloche_instance_provider(i), "state",
+			     o->all, json_pack("{s:s, s:s, s:s, s:s, s:s}", "id",
+					     cloche_instance_id(i), "name", cloche_instance_name(i),
+					     "provider", cloche_instance_provider(i), "isolation",
+					     cloche_instance_isolation(i), "state",
 					     cloche_instance_state_name(i))) == 0;
 	else
 		ok = put_line(cloche_instance_id(i));

@@ -5,6 +5,7 @@
 
 #include <cloche/status.h>
 #include <stdio.h>
+#include <string.h>
 
 struct settings {
 	bool json;
@@ -22,6 +23,23 @@ static void print_time(const char *what, uint64_t us)
 	printf("%s: %s ago\n", what, age);
 }
 
+/* Name the sandboxes that are none. */
+static void print_unisolated(const cloche_status *s)
+{
+	json_t *document = json_loads(cloche_status_json(s), 0, NULL), *one;
+	size_t i;
+
+	json_array_foreach (json_object_get(document, "sandboxes"), i, one) {
+		const char *isolation = "", *id = "", *provider = "";
+
+		if (json_unpack(one, "{s:s, s:s, s:s}", "isolation", &isolation, "id", &id,
+			    "provider", &provider) == 0 &&
+			strcmp(isolation, "none") == 0)
+			printf("  %s is not isolated (provider %s)\n", id, provider);
+	}
+	json_decref(document);
+}
+
 static void print_text(const cloche_status *s)
 {
 	cloche_status_totals t = cloche_status_totals_now(s);
@@ -37,6 +55,7 @@ static void print_text(const cloche_status *s)
 	format_size(t.memory_bytes, size, sizeof(size));
 	printf("sandboxes that run: %zu, with %.0f %% of a cpu and %s of memory\n", t.sandboxes,
 		t.cpu_percent, size);
+	print_unisolated(s);
 	print_time("last cleanup", c->at_us);
 	if (c->error_us) {
 		print_time("last error", c->error_us);

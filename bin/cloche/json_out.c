@@ -117,7 +117,8 @@ json_t *json_shell_result(const cloche_run *run)
 	const void *out = cloche_run_stdout(run, &out_n), *err = cloche_run_stderr(run, &err_n);
 	int code = cloche_run_exit_code(run);
 
-	return json_pack("{s:b, s:o, s:o, s:i, s:I, s:b, s:b, s:b}", "success", code == 0, "stdout",
+	return json_pack("{s:s, s:b, s:o, s:o, s:i, s:I, s:b, s:b, s:b}", "isolation",
+		cloche_run_isolation(run), "success", code == 0, "stdout",
 		without_last_end(out, out_n), "stderr", without_last_end(err, err_n), "exitCode",
 		code, "executionTime", (json_int_t)cloche_run_duration_ms(run), "timedOut",
 		(int)cloche_run_timed_out(run), "stdoutTruncated",

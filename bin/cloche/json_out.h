@@ -20,7 +20,7 @@ char *json_line(const json_t *o);
 /* A string of bytes. */
 json_t *json_bytes(const void *p, size_t n);
 
-/* Return {success, stdout, stderr, exitCode, executionTime, timedOut, stdoutTruncated,
+/* Return {isolation, success, stdout, stderr, exitCode, executionTime, timedOut, stdoutTruncated,
  * stderrTruncated}, as callers of shells expect: without the newline that ends the output's last
  * line. NULL if out of memory. */
 json_t *json_shell_result(const cloche_run *run);

@@ -68,6 +68,8 @@ CLOCHE_API const char *cloche_instance_state_name(const cloche_instance *instanc
 /* "" if there is none. */
 CLOCHE_API const char *cloche_instance_name(const cloche_instance *instance);
 CLOCHE_API const char *cloche_instance_provider(const cloche_instance *instance);
+/* "sandbox", or "none" for provider subprocess. */
+CLOCHE_API const char *cloche_instance_isolation(const cloche_instance *instance);
 CLOCHE_API const char *cloche_instance_runtime(const cloche_instance *instance);
 /* The first command that was started in it, as one line for display. */
 CLOCHE_API const char *cloche_instance_command(const cloche_instance *instance);

@@ -296,6 +296,11 @@ const char *cloche_instance_provider(const cloche_instance *instance)
 	return text_at(instance->record, "provider");
 }
 
+const char *cloche_instance_isolation(const cloche_instance *instance)
+{
+	return text_at(instance->record, "isolation");
+}
+
 const char *cloche_instance_runtime(const cloche_instance *instance)
 {
 	return text_at(json_object_get(instance->record, "config"), "runtime");

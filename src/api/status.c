@@ -160,13 +160,13 @@ static json_t *describe_provider(const cloche_provider_status *p)
 
 static json_t *describe_sandbox(const struct sandbox_status *b)
 {
-	return json_pack("{s:s, s:s, s:s, s:s, s:o, s:{s:f, s:f}, s:I}", "id",
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:{s:f, s:f}, s:I}", "id",
 		cloche_instance_id(b->i), "name", cloche_instance_name(b->i), "provider",
-		cloche_instance_provider(b->i), "status", cloche_instance_state_name(b->i),
-		"createdAt", status_time(cloche_instance_created(b->i)), "resourceUsage",
-		"cpuPercent", cpu_percent(b), "memoryMB",
-		b->answers ? in_mb(b->now.memory_bytes) : 0.0, "commandsRunning",
-		(json_int_t)(b->answers ? b->now.commands_running : 0));
+		cloche_instance_provider(b->i), "isolation", cloche_instance_isolation(b->i),
+		"status", cloche_instance_state_name(b->i), "createdAt",
+		status_time(cloche_instance_created(b->i)), "resourceUsage", "cpuPercent",
+		cpu_percent(b), "memoryMB", b->answers ? in_mb(b->now.memory_bytes) : 0.0,
+		"commandsRunning", (json_int_t)(b->answers ? b->now.commands_running : 0));
 }
 
 static json_t *describe(const cloche_status *s)
