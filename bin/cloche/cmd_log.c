@@ -395,6 +395,18 @@ int read_last(cloche_oplog *log, const char *text, uint64_t *ret, cloche_err *er
 	return wrong_usage(err, NULL, "--to is an entry's number or \"start\", not \"%s\"", text);
 }
 
+/* Do what `cloche create --from` does. */
+static int replay_in_new(char *log, const struct replay_options *o)
+{
+	static char create[] = "create", from[] = "--from", to[] = "--to";
+	char *argv[] = {create, from, log, to, (char *)(uintptr_t)o->to, NULL};
+	int argc = o->to ? 5 : 3;
+
+	argv[argc] = NULL;
+	sandbox_options_prepare(create);
+	return command_create.run(argc, argv);
+}
+
 static int main_replay(int argc, char **argv)
 {
 	struct replay_options o = {0};
@@ -407,9 +419,10 @@ static int main_replay(int argc, char **argv)
 
 	if (r == 0 && operands.help)
 		return 0;
+	if (r == 0 && operands.n == 1)
+		return replay_in_new(operands.v[0], &o);
 	if (r == 0 && operands.n != 2)
-		r = wrong_usage(&err, "a new sandbox from a log: cloche create --from LOG",
-			"replay: usage: cloche replay LOG ID");
+		r = wrong_usage(&err, NULL, "replay: usage: cloche replay LOG [ID]");
 	if (r == 0)
 		r = open_log(operands.v[0], &log, &err);
 	if (r == 0)
@@ -450,10 +463,11 @@ const struct command command_log = {
 const struct command command_replay = {
 	.name = "replay",
 	.summary = "repeat in a sandbox what a log says",
-	.synopsis = "LOG ID [--to N|start]",
+	.synopsis = "LOG [ID] [--to N|start]",
 	.text = "LOG is a file, or the sandbox that was recorded. What the log says about files,\n"
 		"variables and storage is done again in the sandbox ID, in the order of the log.\n"
-		"Nothing outside of that sandbox is touched.\n"
+		"Nothing outside of that sandbox is touched. Without ID, a sandbox is made as by\n"
+		"\"cloche create --from LOG\", and its id is printed.\n"
 		"\n"
 		"  cloche replay saved/state-logs/*.jsonl dev",
 	.tables = {&replay_table},
