@@ -320,6 +320,18 @@ static int check(const struct eval_options *o, const struct operands *operands, 
 	return 0;
 }
 
+/* A last operand "-" is code from standard input. */
+static int take_dash(struct eval_options *o, struct operands *operands, cloche_err *err)
+{
+	if (operands->n == 0 || strcmp(operands->v[operands->n - 1], "-") != 0)
+		return 0;
+	if (o->file || o->code)
+		return wrong_usage(err, "leave out one of them",
+			"eval: \"-\" is code from standard input; -c or --file gives code, too");
+	o->file = operands->v[--operands->n];
+	return 0;
+}
+
 static int main_eval(int argc, char **argv)
 {
 	struct eval_options o = {0};
@@ -331,6 +343,8 @@ static int main_eval(int argc, char **argv)
 
 	if (r == 0)
 		r = options_read(&command_eval, &o, argc, argv, &operands, &err);
+	if (r == 0 && !operands.help)
+		r = take_dash(&o, &operands, &err);
 	if (r == 0 && !operands.help)
 		r = check(&o, &operands, &err);
 	if (r == 0 && !operands.help && is_about_contexts(&o)) {
@@ -356,7 +370,7 @@ static int main_eval(int argc, char **argv)
 const struct command command_eval = {
 	.name = "eval",
 	.summary = "run code of node, python or the shell",
-	.synopsis = "ID|--runtime RUNTIME [OPTIONS] [-c CODE | --file FILE]",
+	.synopsis = "ID|--runtime RUNTIME [OPTIONS] [-c CODE | --file FILE | -]",
 	.text = "Runs code in the sandbox ID or, without an ID, in a sandbox of its own, for at\n"
 		"most 30 s.\n"
 		"\n"
