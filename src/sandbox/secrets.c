@@ -83,6 +83,11 @@ int cloche_secrets_add_from_file(
 	r = secret_spec_parse(str_from(specification), &spec, err);
 	if (r < 0)
 		return r;
+	if (!spec.has_from) {
+		err_set(err, E_USAGE, "secret %s: no file is named", spec.name);
+		err_hint(err, "%s=PATH@...; for the value of a variable use --secret", spec.name);
+		return -E_USAGE;
+	}
 	if (secrets->offline && access(spec.from, F_OK) < 0)
 		return secrets_add_stand_in(secrets, &spec, err);
 	r = fs_read_file(AT_FDCWD, spec.from, &value, err);

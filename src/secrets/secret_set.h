@@ -27,6 +27,7 @@ enum secret_role {
 struct secret_spec {
 	char *name;    /* environment variable in the room */
 	char *from;    /* the host's variable, or the file */
+	bool has_from; /* it was given */
 	char **scopes; /* canonical host patterns, at least one */
 	size_t n_scopes;
 	char **headers; /* lower-case header patterns: at least one if masked, else none */

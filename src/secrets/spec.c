@@ -45,9 +45,20 @@ bool spec_header_is_framing(struct str name)
 	return false;
 }
 
+/* "host:443" must not make a header of the port. */
+static bool is_number(struct str s)
+{
+	size_t i = 0;
+
+	while (i < s.n && isdigit((unsigned char)s.p[i]))
+		i++;
+	return i == s.n;
+}
+
 bool spec_header_is_valid(struct str pattern)
 {
-	if (pattern.n == 0 || pattern.n > SPEC_HEADER_MAX || spec_header_is_framing(pattern))
+	if (is_number(pattern) || pattern.n == 0 || pattern.n > SPEC_HEADER_MAX ||
+		spec_header_is_framing(pattern))
 		return false;
 	for (size_t i = 0; i < pattern.n; i++) {
 		char c = pattern.p[i];
@@ -153,27 +164,31 @@ static int parse(struct str text, struct secret_spec *spec, const char **ret_wha
 	struct str source = str_prefix(text, at), target = str_from_index(text, at + 1), name;
 	int r;
 
-	*ret_what = "no @HOST: a secret has to name the hosts that it may go to";
-	if (at == text.n)
-		return -EINVAL;
 	equals = str_chr(source, '=');
 	name = str_prefix(source, equals);
 	*ret_what = "the name has to be letters, digits and '_', as for an environment variable";
 	if (!spec_name_is_valid(name))
 		return -EINVAL;
+	spec->name = str_dup(name);
+	if (!spec->name)
+		return -ENOMEM;
+	*ret_what = "no @HOST: a secret has to name the hosts that it may go to";
+	if (at == text.n)
+		return -EINVAL;
 	*ret_what = "nothing behind '='";
 	if (equals + 1 == source.n || memchr(source.p, '\0', source.n))
 		return -EINVAL;
-	spec->name = str_dup(name);
-	spec->from = str_dup(equals < source.n ? str_from_index(source, equals + 1) : name);
-	if (!spec->name || !spec->from)
+	spec->has_from = equals < source.n;
+	spec->from = str_dup(spec->has_from ? str_from_index(source, equals + 1) : name);
+	if (!spec->from)
 		return -ENOMEM;
 	colon = find_colon(target);
 	*ret_what = "a scope is not a host name or host pattern";
 	r = add_scopes(spec, str_prefix(target, colon));
 	if (r < 0)
 		return r;
-	*ret_what = "a header is not a name or pattern that a secret may be put in";
+	*ret_what = "what is behind ':' is no header that a secret may be put in; a host has "
+		    "neither scheme nor port here";
 	return add_headers(
 		spec, colon < target.n ? str_from_index(target, colon + 1) : STR("authorization"));
 }
@@ -187,8 +202,8 @@ int secret_spec_parse(struct str text, struct secret_spec *ret, struct cloche_er
 	if (r == -ENOMEM)
 		return err_nomem(err);
 	if (r < 0) {
-		(void)err_set(err, E_USAGE, "secret %s: %s",
-			spec.name ? spec.name : "without a name", what);
+		(void)err_set(err, E_USAGE, "secret%s%s: %s", spec.name ? " " : "",
+			spec.name ? spec.name : "", what);
 		err_hint(err, "NAME[=FROM]@HOST[,HOST...][:Header[,Header...]]");
 		return -E_USAGE;
 	}

@@ -32,9 +32,13 @@ static void test_spec(void)
 	static const char *const bad[] = {"", "@", "KEY", "KEY@", "@a.com", "1KEY@a.com",
 		"KE Y@a.com", "KEY-X@a.com", "KEY=@a.com", "KEY@a.com,", "KEY@,a.com",
 		"KEY@a.com:", "KEY@a.com:x,", "KEY@a.com:,x", "KEY@a.com:x y", "KEY@a.com:x:y",
-		"KEY@http://a.com", "KEY@a.com/x", "KEY@127.1", "KEY@a.com:host", "KEY@a.com:Host",
-		"KEY@a.com:content-length", "KEY@a.com:transfer-encoding", "KEY@a..com",
-		"KEY@a.com:x\r\n"};
+		"KEY@http://a.com", "KEY@a.com:443", "KEY@a.com:x,1", "KEY@a.com/x", "KEY@127.1",
+		"KEY@a.com:host", "KEY@a.com:Host", "KEY@a.com:content-length",
+		"KEY@a.com:transfer-encoding", "KEY@a..com", "KEY@a.com:x\r\n"};
+	static const char *const words[][2] = {{"KEY", "secret KEY: no @HOST"},
+		{"KEY-X=K@a.com", "secret: the name"}, {"KEY=@a.com", "secret KEY: nothing behind"},
+		{"KEY@a.com:443", "neither scheme nor port"},
+		{"KEY@https://a.com", "neither scheme nor port"}};
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		_cleanup_(secret_spec_done) struct secret_spec spec = {0};
@@ -60,6 +64,13 @@ static void test_spec(void)
 		if (secret_spec_parse(str_from(bad[i]), &spec, &err) != -E_USAGE)
 			tap_fail("accepted %s", bad[i]);
 		check(spec.name == NULL && err.message[0] && err.hint[0]);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+		struct cloche_err err = CLOCHE_ERR_INIT;
+
+		check(secret_spec_parse(str_from(words[i][0]), &(struct secret_spec){0}, &err) < 0);
+		if (!strstr(err.message, words[i][1]) || strstr(err.message, "without a name"))
+			tap_fail("%s: %s", words[i][0], err.message);
 	}
 	check(secret_spec_parse(STR("KEY=a\0b@a.com"), &(struct secret_spec){0}, NULL) < 0);
 }
