@@ -90,7 +90,8 @@ int rule_set_host(struct allow_rule *rule, struct str s, const char **ret_want)
 	struct host host;
 	size_t n;
 
-	if (host_pattern_parse(s, text, &n) < 0)
+	/* No label begins with '-', but an option whose value was forgotten does. */
+	if ((s.n > 0 && s.p[0] == '-') || host_pattern_parse(s, text, &n) < 0)
 		return want(ret_want, host_wanted(s));
 	rule->host = str_dup(str_make(text, n));
 	if (!rule->host)

@@ -285,7 +285,8 @@ static void test_shorthand(void)
 	static const char *const bad[] = {"", "example.com:", "example.com:x", "example.com:0",
 		"ftp://example.com", "https://", "https:///x", "https://u@example.com", "a b",
 		"[::1", "example.com/path", "https://example.com/a%2fb", "2130706433",
-		"https://a.com\\b", "HTTPS://x.com", "a.com,b.com", "::1", "http://http://x"};
+		"https://a.com\\b", "HTTPS://x.com", "a.com,b.com", "--json", "-a.com",
+		"https://-a.com/x", "::1", "http://http://x"};
 	_cleanup_(allowlist_freep) struct allowlist *list = allowlist_new();
 	size_t n = sizeof(good) / sizeof(good[0]);
 
