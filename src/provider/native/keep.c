@@ -303,27 +303,31 @@ void keep_close(struct keep *k)
 
 /* --- in one another --- */
 
-/* Return whether that directory (or one above it) is the one with this identity. */
-static bool is_below(int dir, const struct stat *top)
+/* Return 1 if that directory (or one above it) is the one with this identity, 0 if not, or -errno
+ * if that cannot be found out. */
+static int is_below(int dir, const struct stat *top)
 {
 	_cleanup_fd_ int at = openat(dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	struct stat st, last = {0};
 	int i;
 
-	for (i = 0; i < DEEPEST && at >= 0 && fstat(at, &st) == 0; i++) {
+	for (i = 0; i < DEEPEST; i++) {
 		int up;
 
+		if (at < 0 || fstat(at, &st) < 0)
+			return -errno;
 		if (st.st_dev == top->st_dev && st.st_ino == top->st_ino)
-			return true;
+			return 1;
 		if (i > 0 && st.st_dev == last.st_dev && st.st_ino == last.st_ino)
-			return false; /* "/" is above itself */
+			return 0; /* "/" is above itself */
 		last = st;
 		up = openat(at, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (up < 0)
+			return -errno;
 		at = fd_close(at);
 		at = up;
 	}
-	/* Refuse if it cannot be found out. */
-	return true;
+	return -ELOOP;
 }
 
 int keep_is_apart(int dir, int source)
@@ -331,6 +335,7 @@ int keep_is_apart(int dir, int source)
 	char link[64], real[PATH_MAX], own[PATH_MAX];
 	struct stat keep, st;
 	ssize_t n, m;
+	int r;
 
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", source);
 	n = readlink(link, real, sizeof(real) - 1);
@@ -341,7 +346,12 @@ int keep_is_apart(int dir, int source)
 	real[n] = own[m] = '\0';
 	if (fs_is_within(real, own) || fs_is_within(own, real))
 		return 0;
-	return !(S_ISDIR(st.st_mode) && (is_below(dir, &st) || is_below(source, &keep)));
+	if (!S_ISDIR(st.st_mode))
+		return 1;
+	r = is_below(dir, &st);
+	if (r == 0)
+		r = is_below(source, &keep);
+	return r < 0 ? r : !r;
 }
 
 int keep_check_apart(const struct keep *k, const char *source, struct cloche_err *err)

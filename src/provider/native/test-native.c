@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
+#include "provider/native/keep.h"
 #include "provider/native/test-own-init.h"
 
+#include <errno.h>
 #include <poll.h>
 
 static void identity_is_narrow(void)
@@ -386,11 +388,32 @@ static void reaping_touches_only_our_groups(void)
 	check_int(access(in_dir("cloche-x"), F_OK), 0);
 }
 
+/* A directory that cannot be searched is compared with nothing, and is not said to show anything.
+ */
+static void a_directory_that_cannot_be_searched(void)
+{
+	char one[] = "/tmp/cloche-test-apart-XXXXXX", two[] = "/tmp/cloche-test-apart-XXXXXX";
+	_cleanup_fd_ int control = -1, source = -1;
+	bool root = geteuid() == 0;
+
+	must(mkdtemp(one) && mkdtemp(two) && chmod(one, root ? 0755 : 0700) == 0);
+	control = open(one, O_PATH | O_CLOEXEC);
+	source = open(two, O_PATH | O_CLOEXEC);
+	must(control >= 0 && source >= 0);
+	check_int(keep_is_apart(control, source), 1);
+	must(chmod(two, 0) == 0 && (!root || seteuid(65534) == 0));
+	check_int(keep_is_apart(control, source), -EACCES);
+	must(!root || seteuid(0) == 0);
+	(void)rmdir(one);
+	(void)rmdir(two);
+}
+
 static void all(void)
 {
 	run_test(identity_is_narrow);
 	run_test(host_files_are_out_of_sight);
 	run_test(mounts_keep_owners);
+	run_test(a_directory_that_cannot_be_searched);
 	run_test(system_calls_are_filtered);
 	run_test(usage_is_known);
 	run_test(memory_hog_is_named);
