@@ -140,6 +140,8 @@ int main_of_instances(const struct command *command, void *ctx, int argc, char *
 	int (*fn)(const cloche_instance *i, void *user));
 /* Parse decimal digits, at most max. Return false if text is not such a number. */
 bool read_number(const char *text, uint64_t max, uint64_t *ret);
+/* Read the TIME that an option was given. */
+int read_duration(const char *option, const char *value, uint64_t *ret_ms, cloche_err *err);
 /* Format the time since since_usec: "3 s", "5 min", "2 h", "4 d". */
 void format_age(uint64_t since_usec, char *ret, size_t size);
 /* "512 B", "1.5 MiB". */

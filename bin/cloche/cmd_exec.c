@@ -46,7 +46,7 @@ static int set_timeout(void *ctx, const char *value, cloche_err *err)
 	struct exec_options *o = ctx;
 
 	o->has_timeout = true;
-	return cloche_parse_duration(value, &o->timeout_ms, err);
+	return read_duration("timeout", value, &o->timeout_ms, err);
 }
 
 static int add_env(void *ctx, const char *value, cloche_err *err)

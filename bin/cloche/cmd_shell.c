@@ -14,7 +14,7 @@ struct shell_options {
 
 static int set_timeout(void *ctx, const char *value, cloche_err *err)
 {
-	return cloche_parse_duration(value, &((struct shell_options *)ctx)->timeout_ms, err);
+	return read_duration("timeout", value, &((struct shell_options *)ctx)->timeout_ms, err);
 }
 
 static const struct option options[] = {

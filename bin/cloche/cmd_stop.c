@@ -25,7 +25,7 @@ static int set_grace(void *ctx, const char *value, cloche_err *err)
 		o->grace_ms = 0;
 		return 0;
 	}
-	return cloche_parse_duration(value, &o->grace_ms, err);
+	return read_duration("grace", value, &o->grace_ms, err);
 }
 
 static int stop(const cloche_instance *i, void *user)

@@ -65,6 +65,14 @@ bool read_number(const char *text, uint64_t max, uint64_t *ret)
 	return true;
 }
 
+int read_duration(const char *option, const char *value, uint64_t *ret_ms, cloche_err *err)
+{
+	if (cloche_parse_duration(value, ret_ms, NULL) == 0)
+		return 0;
+	return wrong_usage(
+		err, NULL, "--%s: \"%s\" is not a time: use 500ms, 30s, 5m or 2h", option, value);
+}
+
 void format_age(uint64_t since_usec, char *ret, size_t size)
 {
 	struct timespec now;
