@@ -233,6 +233,12 @@ static int set_env(cloche_run *run, const char *text, cloche_err *err)
 	return r;
 }
 
+static int not_for_existing(const char *option, cloche_err *err)
+{
+	return wrong_usage(err, "leave out the ID, or give the option to \"cloche create\"",
+		"eval: --%s is for a sandbox that is made for the code", option);
+}
+
 /* Apply options of a sandbox to this code only, if that is possible. */
 static int configure(
 	cloche_run *run, const struct eval_options *o, const struct given *g, cloche_err *err)
@@ -250,20 +256,34 @@ static int configure(
 	if (strcmp(g->name, "workdir") == 0)
 		return cloche_run_set_workdir(run, g->value, err);
 	if (strcmp(g->name, "timeout") != 0)
-		return wrong_usage(err, "leave out the ID, or give the option to \"cloche create\"",
-			"eval: --%s is for a sandbox that is made for the code", g->name);
-	r = cloche_parse_duration(g->value, &ms, err);
+		return not_for_existing(g->name, err);
+	r = read_duration(g->name, g->value, &ms, err);
 	if (r == 0)
 		cloche_run_set_timeout(run, ms);
 	return r;
+}
+
+/* Refuse the command's own options that only make a sandbox, as configure() does the library's. */
+static int check_existing(const struct sandbox_options *o, cloche_err *err)
+{
+	const char *name = o->config              ? "config"
+			   : o->no_config         ? "no-config"
+			   : o->no_workspace      ? "no-workspace"
+			   : o->network_log_live  ? "network-log-live"
+			   : o->allow_unsandboxed ? "allow-unsandboxed"
+						  : NULL;
+
+	return name ? not_for_existing(name, err) : 0;
 }
 
 static int new_in(const struct eval_options *o, const char *id, const struct text *code,
 	cloche_run **ret, cloche_err *err)
 {
 	cloche_instance *i = NULL;
-	int r = cloche_instance_open(id, &i, err);
+	int r = check_existing(&o->sandbox, err);
 
+	if (r == 0)
+		r = cloche_instance_open(id, &i, err);
 	if (r < 0)
 		return r;
 	if (o->context)
