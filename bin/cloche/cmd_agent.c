@@ -158,6 +158,9 @@ static int default_context(char *ret, size_t size, cloche_err *err)
 	struct tm tm;
 	int n;
 
+	if (state && *state && *state != '/')
+		return wrong_usage(
+			err, NULL, "CLOCHE_STATE_DIR is \"%s\": use an absolute path", state);
 	strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", gmtime_r(&now, &tm));
 	if (state && *state)
 		n = snprintf(ret, size, "%s/contexts/%s-%d", state, stamp, (int)getpid());
