@@ -245,11 +245,42 @@ static void summarise(const cloche_task *task)
 		say("%s", cloche_task_error_summary(task));
 }
 
+/* Put a document on one line. Its line ends are between its parts, as no string has one. Return a
+ * heap string, or NULL. */
+static char *to_one_line(const char *json)
+{
+	char *line = strdup(json), *to = line;
+
+	while (line && *json) {
+		size_t n = strcspn(json, "\n");
+
+		memcpy(to, json, n);
+		to += n;
+		json += n;
+		json += strspn(json, "\n ");
+	}
+	if (line)
+		*to = '\0';
+	return line;
+}
+
+/* End the lines of events with one that has the result. Return false if it could not be written. */
+static bool print_last_line(const char *json)
+{
+	char *line = to_one_line(json);
+	bool ok = line && put_line(line);
+
+	free(line);
+	return ok;
+}
+
 /* Return false if it could not be written. */
 static bool print_result(const struct agent_options *o, const cloche_task *task)
 {
 	const char *json = cloche_task_result_json(task), *text = cloche_task_response(task);
 
+	if (o->sandbox.json && json && o->events)
+		return print_last_line(json);
 	if (o->sandbox.json && json)
 		text = json;
 	else if (o->events)
