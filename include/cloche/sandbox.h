@@ -198,10 +198,10 @@ CLOCHE_API void cloche_sandbox_set_nested(cloche_sandbox *sb, bool nested);
 CLOCHE_API int cloche_sandbox_set_name(cloche_sandbox *sb, const char *name, cloche_err *err);
 
 /* Further settings of long-lived sandboxes (cloche/instance.h); one-shot runs ignore them. A label
- * is KEY=VALUE; key has the form of a name above, value is any UTF-8 text. A label replaces an
- * earlier one with the same key. The time to live is in milliseconds; 0 (default): none. runtime is
- * "shell", "node" or "python": making the sandbox fails if that interpreter is missing. NULL: no
- * check. */
+ * is KEY=VALUE of at most 512 bytes; key has the form of a name above, value is any UTF-8 text. A
+ * label replaces an earlier one with the same key. The time to live is in milliseconds; 0
+ * (default): none. runtime is "shell", "node" or "python": making the sandbox fails if that
+ * interpreter is missing. NULL: no check. */
 CLOCHE_API int cloche_sandbox_add_label(cloche_sandbox *sb, const char *label, cloche_err *err);
 CLOCHE_API void cloche_sandbox_set_ttl(cloche_sandbox *sb, uint64_t milliseconds);
 CLOCHE_API int cloche_sandbox_set_runtime(cloche_sandbox *sb, const char *runtime, cloche_err *err);

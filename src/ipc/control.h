@@ -53,6 +53,7 @@ enum {
 	CTL_MAX_TEXT = 4096,
 	CTL_MAX_ROOM = 512 * 1024, /* encoded room */
 	CTL_MAX_LABELS = 64,
+	CTL_MAX_LABEL = 512, /* "key=value" */
 	CTL_MAX_CONFIG = 64 * 1024,
 	CTL_MAX_NOTE = 448 * 1024,
 	CTL_ID_MAX = 64,
@@ -133,9 +134,9 @@ enum ctl_reason {
 	F(Z, id, .max = CTL_ID_MAX)                                                                \
 	F(Z, name, .max = CTL_MAX_NAME)     /* NULL or empty: none */                              \
 	F(Z, provider, .max = CTL_MAX_NAME) /* provider/names.h; empty: the first */               \
-	F(STRV, labels, .max_n = CTL_MAX_LABELS, .max = 512) /* "key=value" */                     \
-	F(U64, timeout_usec)                                 /* of the sandbox; 0: none */         \
-	F(U64, grace_usec) /* between TERM and KILL when a deadline has passed */                  \
+	F(STRV, labels, .max_n = CTL_MAX_LABELS, .max = CTL_MAX_LABEL)                             \
+	F(U64, timeout_usec) /* of the sandbox; 0: none */                                         \
+	F(U64, grace_usec)   /* between TERM and KILL when a deadline has passed */                \
 	/* for processes that inherit: "NAME=VALUE"; NULL is none */                               \
 	F(STRV, env, .max_n = EXEC_MAX_ARGS, .max = EXEC_MAX_ARG)                                  \
 	/* for processes that inherit and have none; NULL or empty: / */                           \

@@ -455,6 +455,9 @@ int cloche_sandbox_add_label(cloche_sandbox *sb, const char *label, cloche_err *
 			label);
 	if (!utf8_is_valid(text))
 		return err_set(err, E_USAGE, "label %s: its value is not valid UTF-8", name);
+	if (text.n > CTL_MAX_LABEL)
+		return err_set(err, E_USAGE, "label %s: it may have %d bytes with its value", name,
+			CTL_MAX_LABEL);
 	if (!strv_env_get(sb->labels, name) && strv_count(sb->labels) >= CTL_MAX_LABELS)
 		return err_set(err, E_LIMIT, "more than %d labels", CTL_MAX_LABELS);
 	return strv_env_set(&sb->labels, name, label + key.n + 1) < 0 ? err_nomem(err) : 0;
