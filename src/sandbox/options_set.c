@@ -45,6 +45,10 @@ int option_pass_env(cloche_sandbox *sb, const char *value, cloche_err *err)
 {
 	const char *here = secure_getenv(value);
 
+	if (value[0] == '\0' || strchr(value, '='))
+		return err_set(err, E_USAGE,
+			"--pass-env \"%s\": use the name of a variable; --env sets NAME=VALUE",
+			value);
 	return here ? cloche_sandbox_set_env(sb, value, here, err) : 0;
 }
 
