@@ -261,8 +261,8 @@ static void test_connect_to(void)
 static void test_limits_from_text(void)
 {
 	static const char *const bad[][2] = {{"memory", "0"}, {"memory", "12q"}, {"memory", ""},
-		{"cpus", "0.001"}, {"cpus", "-1"}, {"pids", "0"}, {"pids", "1e3"}, {"timeout", "0"},
-		{"timeout", "5 m"}, {"output-limit", "x"}, {"nonsense", "1"}};
+		{"cpus", "0.001"}, {"cpus", "-1"}, {"pids", "0"}, {"pids", "1"}, {"pids", "1e3"},
+		{"timeout", "0"}, {"timeout", "5 m"}, {"output-limit", "x"}, {"nonsense", "1"}};
 	_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = cloche_sandbox_new();
 
 	check_int(cloche_sandbox_set_limit(sb, "timeout", "500ms", &err), 0);
