@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Warnings about secrets that may be sent to no host: the room would have a surrogate, and programs
- * in it would retry for minutes what no rule allows. */
+/* Warnings about options without an effect, above all secrets that may be sent to no host: the room
+ * would have a surrogate, and programs in it would retry for minutes what no rule allows. */
 #include "policy/allowlist.h"
 #include "policy/host.h"
 #include "sandbox/sandbox.h"
@@ -46,6 +46,8 @@ void sandbox_tell_unused(const cloche_sandbox *sb, cloche_warning_fn fn, void *u
 
 	if (fn && !network && (sb->network_log || sb->network_log_fd >= 0))
 		fn("there is no network, so there is nothing for the network log", user);
+	if (fn && !network && sb->connect_to_n > 0)
+		fn("there is no network, so --connect-to has no effect", user);
 	/* Offline, nothing is sent at all. */
 	for (size_t i = 0; fn && !sb->offline && i < n; i++) {
 		const struct secret_spec *spec = &secret_set_get(sb->secrets->set, i)->spec;
