@@ -48,9 +48,13 @@ static bool read_ports(const char *text, uint16_t *ret_guest, uint16_t *ret_host
 {
 	const char *colon = strchr(text, ':');
 	char guest_text[16];
+	size_t n = colon ? (size_t)(colon - text) : strlen(text);
 	uint64_t guest, host = 0;
 
-	snprintf(guest_text, sizeof(guest_text), "%.*s", colon ? (int)(colon - text) : 15, text);
+	if (n >= sizeof(guest_text))
+		return false;
+	memcpy(guest_text, text, n);
+	guest_text[n] = '\0';
 	if (!read_number(guest_text, UINT16_MAX, &guest) || guest == 0)
 		return false;
 	if (colon && !read_number(colon + 1, UINT16_MAX, &host))
