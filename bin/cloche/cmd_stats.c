@@ -163,7 +163,7 @@ static bool print_head(const struct stats_options *o)
 static bool show(struct stats_options *o)
 {
 	json_t *all = o->json && !o->watch && o->n != 1 ? json_array() : NULL;
-	bool ok = print_head(o), any = false;
+	bool ok = o->n > 0 || print_head(o), any = false;
 
 	for (size_t k = 0; ok && k < o->n; k++) {
 		struct watched *w = &o->watched[k];
@@ -171,10 +171,12 @@ static bool show(struct stats_options *o)
 
 		if (!look(o, w, &s))
 			continue;
+		if (!any)
+			ok = print_head(o);
 		any = true;
 		if (all)
 			ok = json_array_append_new(all, document(w, &s)) == 0;
-		else
+		else if (ok)
 			ok = o->json ? print_document(o, document(w, &s)) : print_row(w, &s);
 		w->before = s;
 	}
