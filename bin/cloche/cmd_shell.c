@@ -21,7 +21,8 @@ static const struct option options[] = {
 	{"timeout", 0, "TIME", "end the command after TIME (default 30s)", set_timeout},
 	{"interactive", 'i', NULL, "pass standard input even if it is a terminal",
 		.at = offsetof(struct shell_options, interactive)},
-	{"json", 0, NULL, "print {isolation, success, stdout, stderr, exitCode, executionTime, ...}",
+	{"json", 0, NULL,
+		"print {isolation, success, stdout, stderr, exitCode, executionTime, ...}",
 		.at = offsetof(struct shell_options, json)},
 };
 static const struct option_table table = {
