@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <time.h>
 
 int parse_u64(struct str s, uint64_t max, uint64_t *ret)
 {
@@ -149,5 +150,99 @@ int parse_cpus(struct str s, uint64_t *ret_millicpus)
 	if (v < 10 || v > 1024 * 1000)
 		return -ERANGE;
 	*ret_millicpus = v;
+	return 0;
+}
+
+static bool take_char(struct str *s, char c)
+{
+	if (s->n == 0 || s->p[0] != c)
+		return false;
+	*s = str_from_index(*s, 1);
+	return true;
+}
+
+/* Take a number that has exactly this many digits. */
+static bool take_number(struct str *s, size_t digits, uint64_t max, int *ret)
+{
+	uint64_t v;
+
+	if (s->n < digits || parse_u64(str_prefix(*s, digits), max, &v) < 0)
+		return false;
+	*s = str_from_index(*s, digits);
+	*ret = (int)v;
+	return true;
+}
+
+/* Take "2026-11-23T16:45:00". */
+static bool take_seconds(struct str *s, int64_t *ret)
+{
+	struct tm tm = {0};
+	bool ok = take_number(s, 4, 9999, &tm.tm_year) && take_char(s, '-') &&
+		  take_number(s, 2, 12, &tm.tm_mon) && take_char(s, '-') &&
+		  take_number(s, 2, 31, &tm.tm_mday) && (take_char(s, 'T') || take_char(s, ' ')) &&
+		  take_number(s, 2, 23, &tm.tm_hour) && take_char(s, ':') &&
+		  take_number(s, 2, 59, &tm.tm_min) && take_char(s, ':') &&
+		  take_number(s, 2, 60, &tm.tm_sec);
+
+	if (!ok || tm.tm_mon == 0 || tm.tm_mday == 0)
+		return false;
+	tm.tm_year -= 1900;
+	tm.tm_mon--;
+	*ret = timegm(&tm);
+	return true;
+}
+
+/* Take ".123" if it is there. */
+static bool take_fraction(struct str *s, int64_t *ret_usec)
+{
+	int64_t scale = USEC_PER_SEC;
+	int digit;
+
+	*ret_usec = 0;
+	if (!take_char(s, '.'))
+		return true;
+	if (!take_number(s, 1, 9, &digit))
+		return false;
+	do {
+		scale /= 10;
+		*ret_usec += digit * scale;
+	} while (take_number(s, 1, 9, &digit));
+	return true;
+}
+
+/* Take "Z", "+01:00", "+0100" or "+0100 CET": the zone, in seconds east. */
+static bool take_zone(struct str *s, int64_t *ret)
+{
+	int sign = 1, hours, minutes;
+
+	*ret = 0;
+	if (take_char(s, 'Z'))
+		return true;
+	if (!take_char(s, '+')) {
+		sign = -1;
+		if (!take_char(s, '-'))
+			return false;
+	}
+	if (!take_number(s, 2, 23, &hours))
+		return false;
+	(void)take_char(s, ':');
+	if (!take_number(s, 2, 59, &minutes))
+		return false;
+	*ret = (int64_t)sign * (hours * 60 + minutes) * 60;
+	if (take_char(s, ' '))
+		*s = str_from_index(*s, str_chr(*s, ' '));
+	return true;
+}
+
+int parse_time(struct str s, int64_t *ret_usec)
+{
+	int64_t seconds, usec, zone;
+
+	if (!take_seconds(&s, &seconds) || !take_fraction(&s, &usec))
+		return -EINVAL;
+	(void)take_char(&s, ' ');
+	if (!take_zone(&s, &zone) || s.n > 0)
+		return -EINVAL;
+	*ret_usec = (seconds - zone) * (int64_t)USEC_PER_SEC + usec;
 	return 0;
 }

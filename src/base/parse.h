@@ -35,3 +35,6 @@ _warn_unused_ int parse_size(struct str s, uint64_t *ret_bytes);
 _warn_unused_ int parse_duration(struct str s, uint64_t *ret_usec);
 /* "0.5", "2" in thousandths of a CPU; at least 10 (0.01). */
 _warn_unused_ int parse_cpus(struct str s, uint64_t *ret_millicpus);
+/* "2026-11-23T16:45:00Z" in microseconds since 1970, which may be negative; also with a fraction or
+ * a zone ("16:45:00.5+01:00"), or as Go prints it ("2026-11-23 16:45:00.5 +0100 CET"). */
+_warn_unused_ int parse_time(struct str s, int64_t *ret_usec);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "builder/engine.h"
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/fd.h"
+#include "base/parse.h"
 #include "base/program.h"
 #include "builder/recipe.h"
 
@@ -171,10 +173,16 @@ int engine_created(struct engine *e, const char *tag, int64_t *ret, struct cloch
 		"inspect", "--type", "image", "--format", "{{.OCIv1.Created}}", tag, NULL};
 	struct call c = {.answer = &answer};
 	int status, r = call(e, e->is_buildah ? buildah : docker, &c, &status, err);
+	struct str rest;
+	int64_t usec;
 
 	if (r < 0)
 		return r;
-	return status == 0 && recipe_parse_created(buf_str(&answer), ret);
+	rest = buf_str(&answer);
+	if (status != 0 || parse_time(str_trim(str_next_line(&rest)), &usec) < 0)
+		return 0;
+	*ret = usec / (int64_t)USEC_PER_SEC;
+	return 1;
 }
 
 static int failed(const struct engine *e, const char *verb, const struct call *c, int status,

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #define MAX_DOCKERFILE ((size_t)1 << 20)
@@ -231,36 +230,4 @@ void recipe_hash_overlay(const char *repo_tag, const char *entrypoint, char ret[
 	sha256_add(&h, str_from(repo_tag));
 	sha256_add(&h, str_from(entrypoint));
 	sha256_hex(&h, ret);
-}
-
-/* --- time --- */
-
-bool recipe_parse_created(struct str text, int64_t *ret)
-{
-	_cleanup_(freep) char *z = str_dup(str_prefix(str_trim(text), 100));
-	struct tm tm = {0};
-	char *at, sign;
-	int hours, minutes;
-
-	if (!z || text.n > 100)
-		return false;
-	at = strptime(z, "%Y-%m-%d", &tm);
-	if (!at || (*at != 'T' && *at != ' '))
-		return false;
-	at = strptime(at + 1, "%H:%M:%S", &tm);
-	if (!at)
-		return false;
-	if (*at == '.')
-		at += 1 + strspn(at + 1, "0123456789");
-	*ret = timegm(&tm);
-	at += *at == ' ';
-	if (*at == 'Z')
-		return true;
-	if (sscanf(at, "%c%2d:%2d", &sign, &hours, &minutes) != 3 &&
-		sscanf(at, "%c%2d%2d", &sign, &hours, &minutes) != 3)
-		return false;
-	if (sign != '+' && sign != '-')
-		return false;
-	*ret -= (sign == '-' ? -1 : 1) * (hours * 60 + minutes) * 60;
-	return true;
 }

@@ -35,8 +35,3 @@ void recipe_hash(const struct recipe *r, char ret[SHA256_HEX_MAX]);
 const char *recipe_entrypoint(bool sync_uv);
 /* Compute the digest that names the second layer, from the first layer's name and the script. */
 void recipe_hash_overlay(const char *repo_tag, const char *entrypoint, char ret[SHA256_HEX_MAX]);
-
-/* Parse the time of an image, to seconds since 1970: "2026-11-23T16:45:00.123Z" (or with a zone
- * such as "+01:00") or, as Go prints it, "2026-11-23 16:45:00.123 +0100 CET". Return false for any
- * other text. */
-bool recipe_parse_created(struct str text, int64_t *ret);

@@ -108,30 +108,6 @@ static void test_overlay(void)
 	check(!strstr(recipe_entrypoint(false), "uv"));
 }
 
-static void test_created(void)
-{
-	static const struct {
-		const char *text;
-		int64_t want; /* 0: it is none */
-	} rows[] = {{"2026-11-23T16:45:00Z", 1795452300},
-		{"2026-11-23T16:45:00.123456789Z\n", 1795452300},
-		{"2026-11-23T17:45:00+01:00", 1795452300},
-		{"2026-11-23T15:15:00.5-01:30", 1795452300},
-		{"2026-11-23 16:45:00.123456 +0000 UTC", 1795452300},
-		{"2026-11-23 18:45:00 +0200 EET", 1795452300}, {"", 0}, {"yesterday", 0},
-		{"2026-11-23", 0}, {"2026-11-23T16:45", 0}, {"2026-11-23T16:45:00", 0},
-		{"2026-11-23T16:45:00 west", 0}};
-
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		int64_t got = 0;
-
-		if (!recipe_parse_created(str_from(rows[i].text), &got))
-			got = 0;
-		if (got != rows[i].want)
-			tap_fail("%s: %lld", rows[i].text, (long long)got);
-	}
-}
-
 int main(void)
 {
 	run_test(test_hash);
@@ -139,6 +115,5 @@ int main(void)
 	run_test(test_directory);
 	run_test(test_limits);
 	run_test(test_overlay);
-	run_test(test_created);
 	return tap_done();
 }

@@ -11,7 +11,6 @@
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
-#include <time.h>
 
 enum { ID_MAX = 64, PATH_ROOM = 256, NAMES_MAX = 500, RSA_BITS_MIN = 2048, SIGNATURE_MAX = 2048 };
 
@@ -254,24 +253,6 @@ static int bad_answer(struct cloche_err *err)
 	return err_set(err, E_PROTOCOL, "GitHub's answer is not what it documents");
 }
 
-/* "2016-07-11T22:14:10Z" */
-static bool read_time(struct str s, uint64_t *ret)
-{
-	struct tm tm = {0};
-	char text[32];
-	const char *end;
-	time_t t;
-
-	if (s.n == 0 || s.n >= sizeof(text))
-		return false;
-	memcpy(text, s.p, s.n);
-	text[s.n] = '\0';
-	end = strptime(text, "%Y-%m-%dT%H:%M:%SZ", &tm);
-	t = end && *end == '\0' ? timegm(&tm) : -1;
-	*ret = t > 0 ? (uint64_t)t : 0;
-	return t > 0;
-}
-
 static bool is_token(struct str s)
 {
 	for (size_t i = 0; i < s.n; i++)
@@ -285,12 +266,14 @@ int github_token_read(
 {
 	_cleanup_json_ json_t *o = NULL;
 	struct str token;
+	int64_t usec;
 
 	if (json_text_read(body, JSON_REJECT_DUPLICATES, &o, NULL) < 0)
 		return bad_answer(err);
 	token = json_str_at(o, "token");
-	if (!is_token(token) || !read_time(json_str_at(o, "expires_at"), ret_expires))
+	if (!is_token(token) || parse_time(json_str_at(o, "expires_at"), &usec) < 0 || usec < 0)
 		return bad_answer(err);
+	*ret_expires = (uint64_t)usec / USEC_PER_SEC;
 	*ret = secret_new(token.p, token.n);
 	return *ret ? 0 : err_nomem(err);
 }

@@ -193,6 +193,13 @@ static void test_answers(void)
 	check_int(expires, 1468275250);
 	secret_free(token);
 	token = NULL;
+	check_int(github_token_read(STR("{\"token\":\"ghs_16C7e42F292c6912E7710c838347Ae178B4a\","
+					"\"expires_at\":\"2016-07-12T00:14:10.9+02:00\"}"),
+			  &token, &expires, NULL),
+		0);
+	check_int(expires, 1468275250);
+	secret_free(token);
+	token = NULL;
 	check(github_token_read(STR("{\"token\":\"ghs_16C7e42F292c6912E7710c8383\"}"), &token,
 		      &expires, NULL) < 0);
 	check(github_token_read(STR("{\"token\":\"a\\r\\nX: y12345\","

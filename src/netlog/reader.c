@@ -11,7 +11,6 @@
 #include "base/parse.h"
 #include <errno.h>
 #include <limits.h>
-#include <time.h>
 #include <unistd.h>
 
 #define LINE_MAX_READ 65536
@@ -301,31 +300,12 @@ static bool parse_policy(struct str s, struct netlog_event *ev)
 	       take_note(&s, &ev->note) && s.n == 0;
 }
 
-/* "2026-01-31T12:00:00Z", or with a fraction and "+00:00". 0 if it is not that. */
-static uint64_t parse_time(struct str s)
+/* 0 if it is no time. */
+static uint64_t time_of(struct str s)
 {
-	char text[CLOCK_ISO_MAX];
-	struct tm tm = {0};
-	uint64_t fraction = 0, scale = USEC_PER_SEC;
-	const char *rest;
-	time_t t;
+	int64_t usec = 0;
 
-	if (s.n == 0 || s.n >= sizeof(text) || memchr(s.p, '\0', s.n))
-		return 0;
-	memcpy(text, s.p, s.n);
-	text[s.n] = '\0';
-	rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
-	if (!rest)
-		return 0;
-	if (*rest == '.')
-		for (rest++; *rest >= '0' && *rest <= '9' && scale > 1; rest++) {
-			scale /= 10;
-			fraction += (uint64_t)(*rest - '0') * scale;
-		}
-	t = timegm(&tm);
-	if (t < 0 || (strcmp(rest, "Z") != 0 && strcmp(rest, "+00:00") != 0))
-		return 0;
-	return (uint64_t)t * USEC_PER_SEC + fraction;
+	return parse_time(s, &usec) == 0 && usec > 0 ? (uint64_t)usec : 0;
 }
 
 static bool parse_mark(struct str s, struct netlog_event *ev)
@@ -340,7 +320,7 @@ static bool parse_mark(struct str s, struct netlog_event *ev)
 	}
 	if (!take_until(&s, STR(" ==="), &when))
 		return false;
-	ev->time_usec = parse_time(when);
+	ev->time_usec = time_of(when);
 	return s.n == 0 && ev->time_usec;
 }
 
@@ -450,7 +430,7 @@ static bool parse_json(json_t *o, struct netlog_event *ev)
 	double ms = json_is_number(duration) ? json_number_value(duration) : 0;
 
 	*ev = (struct netlog_event){
-		.time_usec = parse_time(json_str_at(o, "time")),
+		.time_usec = time_of(json_str_at(o, "time")),
 		.allowed = str_eq(json_str_at(o, "decision"), STR("allowed")),
 		.method = json_str_at(o, "method"),
 		.url = json_str_at(o, "url"),
