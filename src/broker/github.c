@@ -207,11 +207,11 @@ static void github_no_list(struct github *g, const char *why)
 	github_use_list(g);
 }
 
-static int github_add_repository(void *user, struct str node_id, struct str full_name)
+static int github_add_repository(void *user, const struct github_repository *one)
 {
 	struct github *g = user;
 
-	return graphql_scope_add(g->growing, node_id, full_name);
+	return graphql_scope_add(g->growing, one->node_id, one->full_name, one->id);
 }
 
 static void github_on_page(struct github *g)

@@ -126,29 +126,38 @@ static struct str lower(struct str s, char mem[NAME_MAX_BYTES])
 	return str_make(mem, s.n);
 }
 
-int graphql_scope_add(struct graphql_scope *scope, struct str node_id, struct str full_name)
+/* Set *id to the database id of the repository, or to 0 if it is not certain. */
+static int agree_on_id(struct str node_id, uint64_t *id)
+{
+	uint64_t inside = 0;
+	int r = graphql_node_repository(node_id, &inside);
+
+	if (r == -ENOMEM)
+		return r;
+	if (r >= 0 && !str_starts(node_id, STR("R_")))
+		return -EINVAL;
+	if (r == 0)
+		*id = *id == 0 || *id == inside ? inside : 0;
+	return 0;
+}
+
+int graphql_scope_add(
+	struct graphql_scope *scope, struct str node_id, struct str full_name, uint64_t database_id)
 {
 	char mem[NAME_MAX_BYTES];
-	uint64_t id = 0;
+	struct str name = lower(full_name, mem);
+	size_t slash = str_chr(name, '/');
 	int r = 0;
 
-	if (full_name.n > 0) {
-		struct str name = lower(full_name, mem);
-		size_t slash = str_chr(name, '/');
-
-		if (slash == 0 || slash + 1 >= name.n)
-			return -EINVAL;
-		r = add_text(&scope->names, name);
-	}
-	if (r < 0 || node_id.n == 0)
-		return r;
-	if (!str_starts(node_id, STR("R_")))
+	if (full_name.n > 0 && (slash == 0 || slash + 1 >= name.n))
 		return -EINVAL;
-	r = graphql_node_repository(node_id, &id);
-	if (r != 0)
-		return r < 0 ? r : -EINVAL;
-	r = add_text(&scope->nodes, node_id);
-	return r < 0 ? r : add_id(&scope->ids, id);
+	if (node_id.n > 0)
+		r = agree_on_id(node_id, &database_id);
+	if (r == 0 && name.n > 0)
+		r = add_text(&scope->names, name);
+	if (r == 0 && node_id.n > 0)
+		r = add_text(&scope->nodes, node_id);
+	return r < 0 || database_id == 0 ? r : add_id(&scope->ids, database_id);
 }
 
 /* What a value must be, by the name of its argument, field or member. */
@@ -196,11 +205,12 @@ static bool has_name(const struct graphql_scope *scope, struct str full_name)
 	return has_text(scope->names, lower(full_name, mem));
 }
 
-/* Return 1, 0 or -ENOMEM. */
+/* Return 1, 0 or -ENOMEM. From an id in the older form nothing can be read, so only the
+ * repositories' own are known. */
 static int is_ours(const struct graphql_scope *scope, struct str node_id)
 {
 	uint64_t id;
-	int r = graphql_node_repository(node_id, &id);
+	int r = has_text(scope->nodes, node_id) ? 1 : graphql_node_repository(node_id, &id);
 
 	if (r == -ENOMEM)
 		return r;

@@ -27,11 +27,13 @@ struct graphql_scope *graphql_scope_new(void);
 struct graphql_scope *graphql_scope_free(struct graphql_scope *scope);
 DEFINE_CLEANUP(struct graphql_scope, graphql_scope_free)
 
-/* Add a repository: its node id ("R_...") and its full name ("owner/name", case ignored), both
- * copied; either may be empty if it is not known. Return 0; -EINVAL for a node id from which no
- * repository can be read, or a name without its '/'; -ENOMEM. */
-_warn_unused_ int graphql_scope_add(
-	struct graphql_scope *scope, struct str node_id, struct str full_name);
+/* Add a repository: its node id ("R_...", or of the older form, which is only compared), its full
+ * name ("owner/name", case ignored) and its database id, by which ids of things inside it are
+ * known. The texts are copied; what is not known is empty, or 0. If the node id has another
+ * database id in it, neither counts. Return 0; -EINVAL, with nothing added, for the node id of
+ * something else or a name without its '/'; -ENOMEM. */
+_warn_unused_ int graphql_scope_add(struct graphql_scope *scope, struct str node_id,
+	struct str full_name, uint64_t database_id);
 
 /* Judge a request. Return 0 if it stays within the set; 1 if not, with the offence added to detail
  * ("repository:owner/name", "repositoryId:R_x", "issueId:I_x", "<multi-repo:search>",

@@ -214,14 +214,57 @@ static void test_adding(void)
 	_cleanup_(graphql_scope_freep) struct graphql_scope *s = graphql_scope_new();
 
 	must(s);
-	check_int(graphql_scope_add(s, STR(OURS), STR_NULL), 0);
-	check_int(graphql_scope_add(s, STR(OURS), STR("a/b")), 0);
-	check_int(graphql_scope_add(s, STR_NULL, STR("a/b")), 0);
-	check_int(graphql_scope_add(s, STR(OURS_ISSUE), STR_NULL), -EINVAL);
-	check_int(graphql_scope_add(s, STR("U_kgDOAAjmPw"), STR_NULL), -EINVAL);
-	check_int(graphql_scope_add(s, STR_NULL, STR("ab")), -EINVAL);
-	check_int(graphql_scope_add(s, STR_NULL, STR("/b")), -EINVAL);
-	check_int(graphql_scope_add(s, STR_NULL, STR("a/")), -EINVAL);
+	check_int(graphql_scope_add(s, STR(OURS), STR_NULL, 0), 0);
+	check_int(graphql_scope_add(s, STR(OURS), STR("a/b"), 1149106347), 0);
+	check_int(graphql_scope_add(s, STR_NULL, STR("a/b"), 0), 0);
+	check_int(graphql_scope_add(s, STR(OURS_ISSUE), STR_NULL, 0), -EINVAL);
+	check_int(graphql_scope_add(s, STR("U_kgDOAAjmPw"), STR_NULL, 5), -EINVAL);
+	check_int(graphql_scope_add(s, STR_NULL, STR("ab"), 0), -EINVAL);
+	check_int(graphql_scope_add(s, STR_NULL, STR("/b"), 0), -EINVAL);
+	check_int(graphql_scope_add(s, STR_NULL, STR("a/"), 0), -EINVAL);
+}
+
+/* What GitHub's REST documentation has as an example, and an issue of that repository. */
+#define OLD "MDEwOlJlcG9zaXRvcnkxMjk2MjY5"
+#define OLD_ISSUE "I_kwDOABPHjQc"
+
+static void use(struct graphql_scope *s)
+{
+	graphql_scope_free(scope);
+	scope = s;
+	must(scope);
+}
+
+static void test_older_ids(void)
+{
+	struct graphql_scope *before = scope;
+
+	scope = NULL;
+	use(graphql_scope_new());
+	must(graphql_scope_add(scope, STR(OLD), STR("me/old"), 1296269) == 0);
+	check_z(ask("{repository(owner:'me',name:'old'){id}}"), "");
+	check_z(ask("{node(id:'" OLD "'){id}}"), "");
+	check_z(ask("{x(repositoryId:'" OLD "'){id}}"), "");
+	check_z(ask("{node(id:'" OLD_ISSUE "'){id}}"), "");
+	check_z(ask("{node(id:'" THEIRS_ISSUE "'){id}}"), "id:" THEIRS_ISSUE);
+	/* Another repository, the same one in another spelling, and an issue. */
+	check_z(ask("{node(id:'MDEwOlJlcG9zaXRvcnkxMjk2Mjcw'){id}}"),
+		"id:MDEwOlJlcG9zaXRvcnkxMjk2Mjcw");
+	check_z(ask("{node(id:'" OLD "='){id}}"), "id:" OLD "=");
+	check_z(ask("{node(id:'MDU6SXNzdWUx'){id}}"), "id:MDU6SXNzdWUx");
+	/* Without the number, nothing inside it is known. */
+	use(graphql_scope_new());
+	must(graphql_scope_add(scope, STR(OLD), STR("me/old"), 0) == 0);
+	check_z(ask("{node(id:'" OLD "'){id}}"), "");
+	check_z(ask("{node(id:'" OLD_ISSUE "'){id}}"), "id:" OLD_ISSUE);
+	/* Of two numbers neither counts. */
+	use(graphql_scope_new());
+	must(graphql_scope_add(scope, STR(OURS), STR("me/mine"), 1296269) == 0);
+	check_z(ask("{repository(owner:'me',name:'mine'){id}}"), "");
+	check_z(ask("{node(id:'" OURS "'){id}}"), "");
+	check_z(ask("{node(id:'" OURS_ISSUE "'){id}}"), "id:" OURS_ISSUE);
+	check_z(ask("{node(id:'" OLD_ISSUE "'){id}}"), "id:" OLD_ISSUE);
+	use(before);
 }
 
 static void test_paths(void)
@@ -276,7 +319,7 @@ static void test_work_is_bounded(void)
 int main(void)
 {
 	scope = graphql_scope_new();
-	must(scope && graphql_scope_add(scope, STR(OURS), STR("Me/Mine")) == 0);
+	must(scope && graphql_scope_add(scope, STR(OURS), STR("Me/Mine"), 0) == 0);
 	run_test(test_node_ids);
 	run_test(test_repository_by_name);
 	run_test(test_repository_by_variables);
@@ -285,6 +328,7 @@ int main(void)
 	run_test(test_ids_by_variables);
 	run_test(test_enumeration);
 	run_test(test_adding);
+	run_test(test_older_ids);
 	run_test(test_paths);
 	run_test(test_work_is_bounded);
 	graphql_scope_free(scope);

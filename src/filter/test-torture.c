@@ -74,7 +74,7 @@ static void scope(void)
 	_cleanup_(buf_donep) struct buf detail = BUF_INIT(4096);
 	struct graphql_request req;
 	const char *problem = NULL;
-	int r = s ? graphql_scope_add(s, STR("R_kgDORH34qw"), STR("Me/Mine")) : -ENOMEM;
+	int r = s ? graphql_scope_add(s, STR("R_kgDORH34qw"), STR("Me/Mine"), 1149106347) : -ENOMEM;
 
 	if (r == 0)
 		r = graphql_request_read(

@@ -288,8 +288,17 @@ static bool is_wanted(const struct github_app *app, struct str full_name)
 	return strv_count(app->repositories) == 0;
 }
 
+static struct github_repository repository_of(const json_t *item)
+{
+	json_int_t id = json_integer_value(json_object_get(item, "id"));
+
+	return (struct github_repository){.full_name = json_str_at(item, "full_name"),
+		.node_id = json_str_at(item, "node_id"),
+		.id = id > 0 ? (uint64_t)id : 0};
+}
+
 int github_repositories_read(const struct github_app *app, struct str body,
-	int (*add)(void *user, struct str node_id, struct str full_name), void *user,
+	int (*add)(void *user, const struct github_repository *repository), void *user,
 	unsigned *ret_n, struct cloche_err *err)
 {
 	_cleanup_json_ json_t *o = NULL;
@@ -302,17 +311,12 @@ int github_repositories_read(const struct github_app *app, struct str body,
 	if (!json_is_array(list))
 		return bad_answer(err);
 	json_array_foreach (list, i, item) {
-		struct str name = json_str_at(item, "full_name");
-		struct str node_id = json_str_at(item, "node_id");
-		int r;
+		struct github_repository one = repository_of(item);
+		struct str name = one.full_name;
 
-		if (str_chr(name, '/') >= name.n || node_id.n == 0)
-			return bad_answer(err);
-		r = is_wanted(app, name) ? add(user, node_id, name) : 0;
-		if (r == -ENOMEM)
+		if (str_chr(name, '/') < name.n && is_wanted(app, name) &&
+			add(user, &one) == -ENOMEM)
 			return err_nomem(err);
-		if (r < 0)
-			return bad_answer(err);
 	}
 	*ret_n = (unsigned)json_array_size(list);
 	return 0;

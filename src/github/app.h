@@ -53,8 +53,17 @@ _warn_unused_ int github_token_read(
 
 #define GITHUB_REPOSITORIES_MAX 10000
 
-/* Calls add() for each repository of a page that the App's own list includes; ret_n is how many the
- * page had. add() returns 0, or a negative errno to stop. Returns 0 or negative. */
+/* A repository of the list; the texts are borrowed. */
+struct github_repository {
+	struct str full_name; /* "owner/name" */
+	struct str node_id;   /* in the older or the newer form; empty: none */
+	uint64_t id;          /* the database id; 0: none */
+};
+
+/* Calls add() for each repository of a page that the App's own list includes; ret_n is how many
+ * entries the page had. Leaves out an entry without a full name, and one for which add() returns
+ * -EINVAL, so that GraphQL requests reach less, never more. add() returns 0, -EINVAL or -ENOMEM.
+ * Returns 0 or negative. */
 _warn_unused_ int github_repositories_read(const struct github_app *app, struct str body,
-	int (*add)(void *user, struct str node_id, struct str full_name), void *user,
+	int (*add)(void *user, const struct github_repository *repository), void *user,
 	unsigned *ret_n, struct cloche_err *err);

@@ -3,6 +3,7 @@
 #include "github/app.h"
 #include "tap.h"
 
+#include <errno.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/rsa.h>
@@ -208,10 +209,10 @@ static void test_answers(void)
 	check(github_token_read(STR("[]"), &token, &expires, NULL) < 0 && !token);
 }
 
-static int count(void *user, struct str node_id, struct str full_name)
+static int count(void *user, const struct github_repository *one)
 {
-	*(unsigned *)user += node_id.n > 0 && full_name.n > 0;
-	return 0;
+	*(unsigned *)user += one->full_name.n > 0 && one->id > 0;
+	return one->id > 0 ? 0 : -EINVAL;
 }
 
 static void test_repositories(void)
@@ -233,8 +234,22 @@ static void test_repositories(void)
 	check_int(github_repositories_read(app, str_from(page), count, &seen, &n, NULL), 0);
 	check(n == 2 && seen == 1);
 	check(github_repositories_read(app, STR("{}"), count, &seen, &n, NULL) < 0);
-	check(github_repositories_read(
-		      app, STR("{\"repositories\":[{\"id\":1}]}"), count, &seen, &n, NULL) < 0);
+	github_app_free(app);
+}
+
+/* What cannot be read costs only itself. */
+static void test_entries_that_cannot_be_read(void)
+{
+	static const char page[] =
+		"{\"repositories\":[{\"id\":1},{\"id\":2,\"full_name\":\"bare\"},null,5,"
+		"{\"id\":\"3\",\"full_name\":\"o/text\"},{\"id\":-4,\"full_name\":\"o/less\"},"
+		"{\"id\":5,\"node_id\":6,\"full_name\":\"o/fine\"}]}";
+	struct github_app_spec spec = good();
+	struct github_app *app = make(&spec);
+	unsigned seen = 0, n = 0;
+
+	check_int(github_repositories_read(app, str_from(page), count, &seen, &n, NULL), 0);
+	check(n == 7 && seen == 1);
 	github_app_free(app);
 }
 
@@ -247,6 +262,7 @@ int main(void)
 	run_test(test_requests);
 	run_test(test_answers);
 	run_test(test_repositories);
+	run_test(test_entries_that_cannot_be_read);
 	EVP_PKEY_free(key);
 	free(pem8);
 	free(pem1);

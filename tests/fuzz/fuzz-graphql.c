@@ -89,7 +89,7 @@ static void check_request(struct str body)
 		expect(allowlist_add_yaml(list,
 			       STR("url_prefixes:\n- {host: a.b, graphql: {queries: ['a*']}}\n"),
 			       "f", NULL) == 0);
-		expect(graphql_scope_add(scope, STR("R_kgDORH34qw"), STR("a/b")) == 0);
+		expect(graphql_scope_add(scope, STR("R_kgDORH34qw"), STR("a/b"), 0) == 0);
 	}
 	expect(graphql_request_read(body, &req, &problem) == 0);
 	expect(problem || req.operation < req.doc.n);
