@@ -93,7 +93,7 @@ enum agent_outcome agent_outcome_classify(const struct agent_ending *ending,
 	enum agent_detail *ret_detail)
 {
 	enum agent_detail ignored, *detail = ret_detail ? ret_detail : &ignored;
-	bool has_result = t->results > 0;
+	bool has_result = t->results > 0 && (t->has_verdict || ending->exit_code == 0);
 	bool completed = has_result && !agent_transcript_is_error(t) && ending->exit_code == 0;
 
 	*detail = AGENT_DETAIL_NONE;

@@ -23,6 +23,9 @@
  * 12 exit != 0           | none; marker "API Error: 4"        | session_corrupted  -
  * 13 exit != 0           | none                               | container_failed   -
  *
+ * If the process did not exit with 0, a result that has neither is_error nor a subtype counts as
+ * none: it says nothing about how the run went, so the markers count.
+ *
  * A result is an error when is_error is true or its subtype begins with "error": the CLI reports a
  * failed API request as subtype "success" with is_error true, and exits with 1. The API status is
  * api_error_status, else the number after a leading "API Error: " of the result's text. 401, 402,
@@ -46,7 +49,7 @@ enum agent_detail {
 	AGENT_DETAIL_OUT_OF_MEMORY,
 };
 
-/* Marker strings found in raw lines; only used if no result event came. */
+/* Marker strings found in raw lines; only used if no result event came that counts. */
 struct agent_markers {
 	bool prompt_too_long; /* "Prompt is too long" on standard output */
 	bool api_error_4;     /* "API Error: 4" on standard output or error */

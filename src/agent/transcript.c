@@ -214,6 +214,7 @@ static int add_errors(struct agent_transcript *t, const json_t *errors)
 static int add_result(struct agent_transcript *t, const struct agent_event *e)
 {
 	const json_t *status = json_object_get(e->raw, "api_error_status");
+	const json_t *error = json_object_get(e->raw, "is_error");
 	json_t *usage = json_object_get(e->raw, "usage");
 	uint64_t code = json_is_integer(status) ? count_of(status) : 0;
 	int r;
@@ -222,7 +223,8 @@ static int add_result(struct agent_transcript *t, const struct agent_event *e)
 	t->duration_ms = sum(t->duration_ms, count_of(json_object_get(e->raw, "duration_ms")));
 	t->num_turns = sum(t->num_turns, count_of(json_object_get(e->raw, "num_turns")));
 	t->total_cost_usd = cost_of(json_object_get(e->raw, "total_cost_usd"));
-	t->is_error = json_is_true(json_object_get(e->raw, "is_error"));
+	t->is_error = json_is_true(error);
+	t->has_verdict = json_is_boolean(error) || e->subtype.n > 0;
 	t->api_error_status = code >= 100 && code <= 599 ? (int)code : 0;
 	json_decref(t->usage);
 	t->usage = json_is_object(usage) ? json_incref(usage) : NULL;

@@ -51,6 +51,7 @@ struct agent_transcript {
 	double total_cost_usd;
 	json_t *usage; /* object, owned; NULL: none */
 	bool is_error;
+	bool has_verdict;     /* it says whether it is an error: by is_error or a subtype */
 	int api_error_status; /* HTTP status of the failed API request; 0: none given */
 	char *subtype;        /* "success", "error_max_turns", …; NULL: none */
 	char *result;         /* text of the last result that had one; NULL: none */
