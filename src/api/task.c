@@ -336,9 +336,10 @@ static int finish(cloche_task *task, const char *prompt, bool ran, struct cloche
 	if (r == 0)
 		r = session_reply_from(&task->transcript, task->outcome, task->wall_ms, prompt,
 			task->response, &reply, &usage, err);
-	if (r == 0)
-		r = session_finish_reply(task->session, &reply, err);
-	return r;
+	if (r < 0)
+		return r;
+	task->is_error = reply.is_error;
+	return session_finish_reply(task->session, &reply, err);
 }
 
 static int prepare_buffers(cloche_task *task, struct cloche_err *err)

@@ -41,6 +41,7 @@ struct cloche_task {
 	uint64_t wall_ms;
 	enum agent_outcome outcome;
 	enum agent_detail detail;
+	bool is_error; /* as in the reply */
 	char *response, *error_summary;
 	struct buf result_json;
 };

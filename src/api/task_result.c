@@ -56,11 +56,12 @@ int task_make_result(cloche_task *task, struct cloche_err *err)
 
 	if (r < 0)
 		return r;
-	doc = json_pack("{s:s, s:s?, s:o, s:o, s:o, s:O, s:I, s:f, s:I, s:o, s:o, s:o, s:b, s:b, "
+	doc = json_pack("{s:s, s:s?, s:b, s:o, s:o, s:o, s:O, s:I, s:f, s:I, s:o, s:o, s:o, s:b, "
+			"s:b, "
 			"s:i, s:I, s:I, "
 			"s:o, s:s, s:o, s:o, s:o, s:{s:I, s:I}}",
 		"outcome", agent_outcome_name(task->outcome), "detail",
-		agent_detail_name(task->detail), "session_id",
+		agent_detail_name(task->detail), "is_error", (int)task->is_error, "session_id",
 		text_or_empty(agent_transcript_session_id(t)), "response_text",
 		text_or_empty(task->response), "error_summary", text(task->error_summary), "events",
 		t->events, "duration_ms", (json_int_t)cloche_task_duration_ms(task),
