@@ -32,8 +32,9 @@ enum cloche_outcome {
 };
 
 /* Create a task. The configuration is copied. driver NULL: "claude-code". context_dir is the
- * execution context (made if missing); context_id names a new context (NULL: generated). The task
- * adds what the driver needs: the agent's program (found on the host, mounted read-only), its state
+ * execution context (made if missing); context_id names a new context (NULL: generated). A new
+ * context is written, and a damaged one set aside, only when the task executes. The task adds what
+ * the driver needs: the agent's program (found on the host, mounted read-only), its state
  * directory, its hosts, and its credential from the caller's environment as a masked secret, unless
  * sb has a secret of that name. Executing fails with CLOCHE_E_USAGE if sb mounts something at or
  * below the path of the program or of the state (/root/.claude). */
@@ -75,7 +76,8 @@ CLOCHE_API int cloche_task_set_system_prompt(cloche_task *task, const char *text
 /* Use this program of the host as the agent instead of searching for it. */
 CLOCHE_API int cloche_task_set_agent_binary(cloche_task *task, const char *path, cloche_err *err);
 CLOCHE_API void cloche_task_set_max_turns(cloche_task *task, unsigned turns);
-/* Continue a session: an id, or "last" for the latest of the context. */
+/* Continue a session: an id, or "last" for the latest of the context (CLOCHE_E_NOT_FOUND if it has
+ * none; if that is because the context is damaged, the message says so). */
 CLOCHE_API int cloche_task_set_resume(cloche_task *task, const char *session, cloche_err *err);
 
 /* Call fn on the executing thread with each event as one line of JSON (NUL-terminated, without a
@@ -119,7 +121,8 @@ CLOCHE_API const char *cloche_task_context_dir(const cloche_task *task);
 CLOCHE_API const char *cloche_task_context_id(const cloche_task *task);
 /* The next three functions may be called by any thread, even while the task executes.
  *
- * Load the context as it is now, read-only. The caller frees *ret, which does not change later. */
+ * Load the context as it is now, read-only. The caller frees *ret, which does not change later.
+ * CLOCHE_E_NOT_FOUND before the first execution in a new context. */
 CLOCHE_API int cloche_task_session(const cloche_task *task, cloche_session **ret, cloche_err *err);
 /* Return the path of the agent's events (events.jsonl, for cloche_event_stream_feed_file()) or of
  * the plain network log (for cloche_network_log_open()). NULL if there is no such file, as before

@@ -35,7 +35,7 @@ int cloche_task_new(const cloche_sandbox *sb, const char *driver, const char *co
 		return err_nomem(err);
 	r = agent_driver_get(driver, &task->driver, err);
 	if (r == 0)
-		r = session_open(context_dir, context_id, &task->session, err);
+		r = session_open_unwritten(context_dir, context_id, &task->session, err);
 	if (r == 0)
 		r = task_name_logs(task, err);
 	if (r < 0)
@@ -117,16 +117,23 @@ void cloche_task_set_max_turns(cloche_task *task, unsigned turns)
 	task->max_turns = turns;
 }
 
+static int no_session(const cloche_task *task, struct cloche_err *err)
+{
+	const char *damage = session_damage(task->session);
+
+	(void)err_set(err, E_NOT_FOUND, "there is no session to resume in %s%s%s",
+		session_dir(task->session), damage ? ": " : "", damage ? damage : "");
+	err_hint(err, "run without --resume to start one%s",
+		damage ? "; the damaged file is kept under another name" : "");
+	return -E_NOT_FOUND;
+}
+
 int cloche_task_set_resume(cloche_task *task, const char *session, cloche_err *err)
 {
 	if (session && strcmp(session, "last") == 0) {
 		session = session_id_for_resume(task->session);
-		if (!session) {
-			err_set(err, E_NOT_FOUND, "there is no session to resume in %s",
-				session_dir(task->session));
-			err_hint(err, "run without --resume to start one");
-			return -E_NOT_FOUND;
-		}
+		if (!session)
+			return no_session(task, err);
 	}
 	return set_string(&task->resume, session, err);
 }

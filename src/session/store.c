@@ -27,20 +27,41 @@
 
 #define ID_MAX 256
 
+/* A file that cannot be read, and the name under which it will be kept. */
+struct damage {
+	const char *file;
+	char kept[64];
+};
+
 struct session {
 	char *dir;
 	int fd; /* the directory; locked if writable */
 	bool writable;
+	bool unwritten; /* it is new, and not on disk yet */
 	bool interrupted;
 	json_t *doc;
 	json_t *pending; /* the unfinished reply, borrowed from doc; NULL: none */
 	struct session_events events;
-	char *warning;
+	struct damage damaged[2]; /* not set aside yet */
+	unsigned damaged_n;
+	char *damage, *warning; /* about the last of them */
 };
 
 static int check_writable(const struct session *s, struct cloche_err *err)
 {
 	return s->writable ? 0 : err_set(err, E_DENIED, "%s was opened for reading only", s->dir);
+}
+
+/* Keep damaged files under other names, before they are replaced. */
+static int set_aside(struct session *s, struct cloche_err *err)
+{
+	for (; s->damaged_n > 0; s->damaged_n--) {
+		const struct damage *d = &s->damaged[s->damaged_n - 1];
+
+		if (renameat(s->fd, d->file, s->fd, d->kept) < 0)
+			return err_sys(err, errno, "rename %s", d->file);
+	}
+	return 0;
 }
 
 static int save(struct session *s, struct cloche_err *err)
@@ -49,25 +70,34 @@ static int save(struct session *s, struct cloche_err *err)
 	int r = document_write(s->doc, &text, err);
 
 	if (r == 0)
+		r = set_aside(s, err);
+	if (r == 0)
 		r = fs_write_atomic(s->fd, SESSION_FILE, buf_str(&text), 0600, true, err);
 	if (r < 0)
 		err_wrap(err, "session %s", s->dir);
+	else
+		s->unwritten = false;
 	return r;
 }
 
-/* Keep a damaged file under another name with the current time. */
-static int set_aside(
+/* Remember that a file is damaged; its new name has the current time. */
+static int note_damage(
 	struct session *s, const char *file, const struct cloche_err *why, struct cloche_err *err)
 {
-	char now[CLOCK_ISO_MAX], name[128];
+	struct damage *d = &s->damaged[s->damaged_n++];
+	char now[CLOCK_ISO_MAX];
 
 	clock_format_utc(clock_real_usec(), now);
-	snprintf(name, sizeof(name), "%s.damaged-%s", file, now);
-	if (renameat(s->fd, file, s->fd, name) < 0)
-		return err_sys(err, errno, "rename %s", file);
-	free(s->warning);
-	if (asprintf(&s->warning, "%s/%s is damaged (%s); it was kept as %s and a new one begun",
-		    s->dir, file, why->message, name) < 0) {
+	d->file = file;
+	snprintf(d->kept, sizeof(d->kept), "%s.damaged-%s", file, now);
+	free(TAKE_PTR(s->damage));
+	free(TAKE_PTR(s->warning));
+	if (asprintf(&s->damage, "%s/%s is damaged (%s)", s->dir, file, why->message) < 0) {
+		s->damage = NULL;
+		return err_nomem(err);
+	}
+	if (asprintf(&s->warning, "%s; it was kept as %s and a new one begun", s->damage, d->kept) <
+		0) {
 		s->warning = NULL;
 		return err_nomem(err);
 	}
@@ -86,7 +116,7 @@ static int load_file(struct session *s, const char *file, struct cloche_err *err
 	if (r == 0)
 		r = document_parse(buf_str(&text), &s->doc, &why);
 	if (r == -E_CORRUPT && s->writable) {
-		r = set_aside(s, file, &why, err);
+		r = note_damage(s, file, &why, err);
 		return r < 0 ? r : 1;
 	}
 	if (r < 0)
@@ -138,6 +168,7 @@ struct session *session_free(struct session *s)
 		session_events_end(&s->events);
 		json_decref(s->doc);
 		fd_close(s->fd);
+		free(s->damage);
 		free(s->warning);
 		free(s->dir);
 		free(s);
@@ -186,15 +217,13 @@ static int check_id(const char *id, struct cloche_err *err)
 	return 0;
 }
 
-/* Write a new context at once, so that its id is known from the start. */
 static int begin_new(struct session *s, const char *context_id, struct cloche_err *err)
 {
 	char made[] = "ctx-0123456789abcdef";
-	int r;
 
+	s->unwritten = true;
 	rand_id(made + 4, sizeof(made) - 5);
-	r = document_new(context_id ? context_id : made, &s->doc, err);
-	return r < 0 ? r : save(s, err);
+	return document_new(context_id ? context_id : made, &s->doc, err);
 }
 
 static int lock(struct session *s, struct cloche_err *err)
@@ -208,7 +237,7 @@ static int lock(struct session *s, struct cloche_err *err)
 	return -E_BUSY;
 }
 
-int session_open(
+int session_open_unwritten(
 	const char *dir, const char *context_id, struct session **ret, struct cloche_err *err)
 {
 	_cleanup_(session_freep) struct session *s = session_new(dir);
@@ -236,6 +265,19 @@ int session_open(
 			session_context_id(s), context_id);
 	*ret = TAKE_PTR(s);
 	return 0;
+}
+
+int session_open(
+	const char *dir, const char *context_id, struct session **ret, struct cloche_err *err)
+{
+	_cleanup_(session_freep) struct session *s = NULL;
+	int r = session_open_unwritten(dir, context_id, &s, err);
+
+	if (r == 0 && (s->unwritten || s->damaged_n > 0))
+		r = save(s, err);
+	if (r == 0)
+		*ret = TAKE_PTR(s);
+	return r;
 }
 
 int session_load(const char *dir, struct session **ret, struct cloche_err *err)
@@ -301,6 +343,11 @@ bool session_was_interrupted(const struct session *s)
 const char *session_warning(const struct session *s)
 {
 	return s->warning;
+}
+
+const char *session_damage(const struct session *s)
+{
+	return s->damage;
 }
 
 const char *session_id_for_resume(const struct session *s)

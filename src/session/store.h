@@ -33,6 +33,10 @@ struct session;
  * uses the directory, or another error. */
 _warn_unused_ int session_open(
 	const char *dir, const char *context_id, struct session **ret, struct cloche_err *err);
+/* The same, but a new context gets its file, and a damaged file its other name, when the session is
+ * first written. Until then everything is as it was, in case that nothing comes of it. */
+_warn_unused_ int session_open_unwritten(
+	const char *dir, const char *context_id, struct session **ret, struct cloche_err *err);
 
 /* Read a context that may be in use, without a lock and without changing anything. Return 0,
  * -E_NOT_FOUND if there is none, or -E_CORRUPT. Functions that write fail with -E_DENIED on it. */
@@ -57,8 +61,11 @@ const json_t *session_document(const struct session *s);
 /* Whether an unfinished reply was found: a run was cut off, or (session_load) is still going on. */
 bool session_was_interrupted(const struct session *s);
 
-/* Return a one-sentence warning for the user about the opening; NULL: none. Borrowed. */
+/* Return a one-sentence warning for the user about the opening; NULL: none. Borrowed. It is true
+ * once the session was written; session_damage() has only the part that is true before: which file
+ * is damaged, and why. */
 const char *session_warning(const struct session *s);
+const char *session_damage(const struct session *s);
 
 /* Return the latest session id of the agent: a reply's own, else that in its events, from the last
  * reply backwards. NULL: none. Borrowed. */

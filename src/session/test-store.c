@@ -3,7 +3,6 @@
 #include "session/store.h"
 #include "tap.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -231,43 +230,6 @@ static void test_older_file_is_carried_over(void)
 	session_freep(&s);
 	s = open_ok(NULL);
 	check_z(session_context_id(s), "t-9");
-}
-
-static bool any_damaged(void)
-{
-	DIR *d = opendir(dir);
-	struct dirent *e;
-	bool found = false;
-
-	must(d);
-	while ((e = readdir(d)))
-		found |= strstr(e->d_name, ".damaged-") != NULL;
-	closedir(d);
-	return found;
-}
-
-static void test_damaged_file_is_set_aside(void)
-{
-	static const char *const bad[] = {"", "{", "[]", "null", "{\"replies\":[]}",
-		"{\"execution_context_id\":5,\"replies\":[]}",
-		"{\"execution_context_id\":\"c\",\"replies\":{}}",
-		"{\"execution_context_id\":\"c\",\"replies\":[1]}",
-		"{\"execution_context_id\":\"c\",\"replies\":[{\"session_id\":\"x\"}]}",
-		"{\"execution_context_id\":\"c\",\"replies\":[]}x",
-		"{\"execution_context_id\":\"\xff\",\"replies\":[]}"};
-
-	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
-		struct session *reader = NULL;
-
-		fresh();
-		put(SESSION_FILE, bad[i]);
-		check_int(session_load(dir, &reader, NULL), -E_CORRUPT);
-		check(!any_damaged()); /* looking changes nothing */
-		SESSION(s) = open_ok("n");
-		check(session_warning(s) != NULL);
-		check_z(session_context_id(s), "n");
-		check(any_damaged());
-	}
 }
 
 static void test_load_is_tolerant(void)
@@ -535,7 +497,6 @@ int main(void)
 	run_test(test_model);
 	run_test(test_unknown_members_are_kept);
 	run_test(test_older_file_is_carried_over);
-	run_test(test_damaged_file_is_set_aside);
 	run_test(test_load_is_tolerant);
 	run_test(test_resume_id);
 	run_test(test_last_successful_response);

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files of a context that are damaged, or not there yet. */
+#include "base/fs.h"
+#include "session/store.h"
+#include "tap.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char top[] = "/tmp/test-session-damage-XXXXXX";
+static char dir[256], file[512];
+
+/* Each test has a directory of its own. */
+static void fresh(void)
+{
+	static int n;
+
+	snprintf(dir, sizeof(dir), "%s/%d", top, n++);
+	snprintf(file, sizeof(file), "%s/" SESSION_FILE, dir);
+	must(mkdir(dir, 0700) == 0);
+}
+
+static void put(const char *text)
+{
+	must(fs_write_atomic(AT_FDCWD, file, str_from(text), 0600, false, NULL) == 0);
+}
+
+static struct session *open_ok(const char *id)
+{
+	struct cloche_err err = CLOCHE_ERR_INIT;
+	struct session *s = NULL;
+
+	if (session_open(dir, id, &s, &err) < 0)
+		printf("# %s\n", err.message);
+	must(s);
+	return s;
+}
+
+#define SESSION(name) _cleanup_(session_freep) struct session *name
+
+static bool any_damaged(void)
+{
+	DIR *d = opendir(dir);
+	struct dirent *e;
+	bool found = false;
+
+	must(d);
+	while ((e = readdir(d)))
+		found |= strstr(e->d_name, ".damaged-") != NULL;
+	closedir(d);
+	return found;
+}
+
+static void test_damaged_file_is_set_aside(void)
+{
+	static const char *const bad[] = {"", "{", "[]", "null",
+		"{\"execution_context_id\":5,\"replies\":[]}",
+		"{\"execution_context_id\":\"c\",\"replies\":{}}",
+		"{\"execution_context_id\":\"c\",\"replies\":[1]}",
+		"{\"execution_context_id\":\"c\",\"replies\":[{\"session_id\":\"x\"}]}",
+		"{\"replies\":[{\"usage\":{}}]}",
+		"{\"execution_context_id\":\"c\",\"replies\":[]}x",
+		"{\"execution_context_id\":\"\xff\",\"replies\":[]}"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		struct session *reader = NULL;
+
+		fresh();
+		put(bad[i]);
+		check_int(session_load(dir, &reader, NULL), -E_CORRUPT);
+		check(!any_damaged()); /* looking changes nothing */
+		SESSION(s) = open_ok("n");
+		check(session_warning(s) != NULL);
+		check_z(session_context_id(s), "n");
+		check(any_damaged());
+	}
+}
+
+/* A session that is opened only to look for something changes nothing. */
+static void test_damaged_file_stays_until_the_first_write(void)
+{
+	_cleanup_(buf_donep) struct buf before = BUF_INIT(4096);
+	struct session *s = NULL;
+
+	fresh();
+	put("{");
+	must(session_open_unwritten(dir, "n", &s, NULL) == 0);
+	check(session_damage(s) && strstr(session_damage(s), "context.json is damaged (line 1"));
+	check(session_id_for_resume(s) == NULL);
+	s = session_free(s);
+	must(fs_read_file(AT_FDCWD, file, &before, NULL) == 0);
+	check_str(buf_str(&before), "{");
+	check(!any_damaged());
+	must(session_open_unwritten(dir, "n", &s, NULL) == 0);
+	must(session_set_model(s, "opus", NULL) == 0);
+	check(any_damaged());
+	s = session_free(s);
+	s = open_ok("n");
+	check(session_warning(s) == NULL && session_damage(s) == NULL);
+	check_z(session_model(s), "opus");
+	session_free(s);
+}
+
+static void test_new_context_is_not_there_until_the_first_write(void)
+{
+	struct session *s = NULL;
+
+	fresh();
+	must(session_open_unwritten(dir, "n", &s, NULL) == 0);
+	check_z(session_context_id(s), "n");
+	check(session_warning(s) == NULL && access(file, F_OK) < 0);
+	must(session_begin_reply(s, "task", NULL) == 0);
+	check(access(file, F_OK) == 0);
+	session_free(s);
+}
+
+int main(void)
+{
+	must(mkdtemp(top));
+	run_test(test_damaged_file_is_set_aside);
+	run_test(test_damaged_file_stays_until_the_first_write);
+	run_test(test_new_context_is_not_there_until_the_first_write);
+	must(fs_remove_tree(AT_FDCWD, top) == 0);
+	return tap_done();
+}
