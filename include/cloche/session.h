@@ -23,9 +23,9 @@ typedef struct cloche_session cloche_session;
  * *ret. */
 CLOCHE_API int cloche_session_load(const char *dir, cloche_session **ret, cloche_err *err);
 /* Open the context for writing; create it, and its directory, if it does not exist. context_id
- * names a new context (NULL: generated); for an existing one it must be the same or NULL
- * (CLOCHE_E_USAGE). The caller frees *ret. Until then the context is locked: CLOCHE_E_BUSY if a
- * task or another handle has it. A damaged file is kept under another name and a new one is
+ * names a new context (NULL: generated), or one without a name; for any other it must be the same
+ * or NULL (CLOCHE_E_USAGE). The caller frees *ret. Until then the context is locked: CLOCHE_E_BUSY
+ * if a task or another handle has it. A damaged file is kept under another name and a new one is
  * started; cloche_session_warning() reports this. */
 CLOCHE_API int cloche_session_open(
 	const char *dir, const char *context_id, cloche_session **ret, cloche_err *err);
@@ -34,6 +34,7 @@ CLOCHE_API const char *cloche_session_warning(const cloche_session *session);
 /* NULL is fine. */
 CLOCHE_API void cloche_session_free(cloche_session *session);
 
+/* "" for a context that somebody else has written without a name. */
 CLOCHE_API const char *cloche_session_context_id(const cloche_session *session);
 /* NULL: none. */
 CLOCHE_API const char *cloche_session_model(const cloche_session *session);

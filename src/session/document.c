@@ -5,8 +5,8 @@
 #include <errno.h>
 
 static const char *const usage_keys[] = {AGENT_USAGE(AGENT_USAGE_KEY)};
-static const char *const required_keys[] = {"session_id", "timestamp", "duration_ms",
-	"total_cost_usd", "num_turns", "is_error", "usage"};
+static const char *const required_keys[] = {
+	"session_id", "timestamp", "duration_ms", "total_cost_usd", "num_turns", "is_error"};
 
 /* Set a member to a new reference. Return 0 or -ENOMEM. */
 static int set(json_t *object, const char *key, json_t *value)
@@ -18,6 +18,26 @@ static int set(json_t *object, const char *key, json_t *value)
 static json_t *text_or_null(const char *text)
 {
 	return text ? json_utf8(str_from(text)) : json_null();
+}
+
+/* Return the counts, 0 for each that from does not have, and whatever else is in from (may be
+ * NULL). */
+static json_t *usage_of(const json_t *from)
+{
+	_cleanup_json_ json_t *usage = json_object();
+
+	for (size_t i = 0; usage && i < ARRAY_SIZE(usage_keys); i++) {
+		json_t *count = json_object_get(from, usage_keys[i]);
+		int r = json_is_integer(count)
+				? json_object_set(usage, usage_keys[i], count)
+				: json_object_set_new(usage, usage_keys[i], json_integer(0));
+
+		if (r < 0)
+			return NULL;
+	}
+	if (usage && from && json_add_missing(usage, from) < 0)
+		return NULL;
+	return TAKE_PTR(usage);
 }
 
 int document_new(const char *context_id, json_t **ret, struct cloche_err *err)
@@ -57,20 +77,26 @@ static int check_reply(json_t *reply, size_t index, struct cloche_err *err)
 		if (!json_object_get(reply, required_keys[i]))
 			return err_set(
 				err, E_CORRUPT, "reply %zu has no \"%s\"", index, required_keys[i]);
+	if (!json_object_get(reply, "usage") && set(reply, "usage", usage_of(NULL)) < 0)
+		return err_nomem(err);
 	return check_events(reply) < 0 ? err_nomem(err) : 0;
 }
 
-/* Rename task_id of the older file; the id goes to the front, where it has always been. */
+/* Name a document that has no id: by task_id of the older file, else by "". The id goes to the
+ * front, where it has always been. */
 static int carry_over(json_t **doc, struct cloche_err *err)
 {
 	struct str id = json_str_at(*doc, "task_id");
 	_cleanup_json_ json_t *newer = json_object();
 
-	if (json_object_get(*doc, "execution_context_id") || id.n == 0)
+	if (json_object_get(*doc, "execution_context_id"))
 		return 0;
-	if (!newer || set(newer, "execution_context_id", json_stringn(id.p, id.n)) < 0 ||
-		json_object_del(*doc, "task_id") < 0 || json_object_update(newer, *doc) < 0)
+	if (!newer ||
+		set(newer, "execution_context_id", json_stringn(id.n ? id.p : "", id.n)) < 0 ||
+		json_object_update(newer, *doc) < 0)
 		return err_nomem(err);
+	if (id.p)
+		json_object_del(newer, "task_id");
 	json_decref(*doc);
 	*doc = TAKE_PTR(newer);
 	return 0;
@@ -94,8 +120,8 @@ int document_parse(struct str text, json_t **ret, struct cloche_err *err)
 	r = carry_over(&doc, err);
 	if (r < 0)
 		return r;
-	if (json_str_at(doc, "execution_context_id").n == 0)
-		return err_set(err, E_CORRUPT, "no \"execution_context_id\"");
+	if (!json_is_string(json_object_get(doc, "execution_context_id")))
+		return err_set(err, E_CORRUPT, "\"execution_context_id\" is not a text");
 	if (!document_replies(doc) && set(doc, "replies", json_array()) < 0)
 		return err_nomem(err);
 	if (!json_is_array(document_replies(doc)))
@@ -135,24 +161,6 @@ int document_write(json_t *doc, struct buf *out, struct cloche_err *err)
 	if (r == -E2BIG)
 		return err_set(err, E_LIMIT, "larger than %zu bytes", out->max);
 	return r < 0 ? err_nomem(err) : 0;
-}
-
-static json_t *usage_of(const json_t *from)
-{
-	_cleanup_json_ json_t *usage = json_object();
-
-	for (size_t i = 0; usage && i < ARRAY_SIZE(usage_keys); i++) {
-		json_t *count = json_object_get(from, usage_keys[i]);
-		int r = json_is_integer(count)
-				? json_object_set(usage, usage_keys[i], count)
-				: json_object_set_new(usage, usage_keys[i], json_integer(0));
-
-		if (r < 0)
-			return NULL;
-	}
-	if (usage && from && json_add_missing(usage, from) < 0)
-		return NULL;
-	return TAKE_PTR(usage);
 }
 
 static json_t *events_of(const json_t *from)

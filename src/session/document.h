@@ -12,8 +12,9 @@
 /* Make a new document without replies in *ret. */
 _warn_unused_ int document_new(const char *context_id, json_t **ret, struct cloche_err *err);
 
-/* Parse a file's text and check it; a "task_id" becomes "execution_context_id". Return 0,
- * -E_CORRUPT with the reason, or -E_NO_MEMORY. */
+/* Parse a file's text and check it. A "task_id" becomes "execution_context_id", which is "" if
+ * there is neither; a reply without usage gets counts of 0. Return 0, -E_CORRUPT with the reason,
+ * or -E_NO_MEMORY. */
 _warn_unused_ int document_parse(struct str text, json_t **ret, struct cloche_err *err);
 
 /* Write the file's text to out. If it would be larger than out allows, events of the oldest replies

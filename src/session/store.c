@@ -226,6 +226,21 @@ static int begin_new(struct session *s, const char *context_id, struct cloche_er
 	return document_new(context_id ? context_id : made, &s->doc, err);
 }
 
+/* Check that the context has this name, or give it to one that has none. */
+static int check_name(struct session *s, const char *context_id, struct cloche_err *err)
+{
+	const char *own = session_context_id(s);
+
+	if (strcmp(context_id, own) == 0)
+		return 0;
+	if (own[0])
+		return err_set(err, E_USAGE, "%s is the context \"%s\", not \"%s\"", s->dir, own,
+			context_id);
+	return json_object_set_new(s->doc, "execution_context_id", json_string(context_id)) < 0
+		       ? err_nomem(err)
+		       : 0;
+}
+
 static int lock(struct session *s, struct cloche_err *err)
 {
 	if (flock(s->fd, LOCK_EX | LOCK_NB) == 0)
@@ -258,13 +273,11 @@ int session_open_unwritten(
 	}
 	if (r > 0)
 		r = begin_new(s, context_id, err);
-	if (r < 0)
-		return r;
-	if (context_id && strcmp(context_id, session_context_id(s)) != 0)
-		return err_set(err, E_USAGE, "%s is the context \"%s\", not \"%s\"", dir,
-			session_context_id(s), context_id);
-	*ret = TAKE_PTR(s);
-	return 0;
+	if (r == 0 && context_id)
+		r = check_name(s, context_id, err);
+	if (r == 0)
+		*ret = TAKE_PTR(s);
+	return r;
 }
 
 int session_open(

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of a context that are damaged, or not there yet. */
+/* Files of a context that are damaged, or not there yet, or lack something. */
 #include "base/fs.h"
 #include "session/store.h"
 #include "tap.h"
@@ -116,12 +116,41 @@ static void test_new_context_is_not_there_until_the_first_write(void)
 	session_free(s);
 }
 
+/* Whoever else writes contexts leaves out what has a default. */
+static void test_usage_and_id_may_be_missing(void)
+{
+	static const char reply[] =
+		"{\"replies\":[{\"session_id\":\"s1\",\"timestamp\":\"2026-01-15T12:00:00+00:00\","
+		"\"duration_ms\":5000,\"total_cost_usd\":0.05,\"num_turns\":3,"
+		"\"is_error\":false}],\"mood\":\"fine\"}";
+	const json_t *usage;
+
+	fresh();
+	put(reply);
+	SESSION(s) = open_ok(NULL);
+	check(session_warning(s) == NULL && !any_damaged());
+	check_z(session_context_id(s), "");
+	check_z(session_id_for_resume(s), "s1");
+	usage = json_object_get(session_reply(s, 0), "usage");
+	check_int(json_object_size(usage), 4);
+	check(json_integer_value(json_object_get(usage, "input_tokens")) == 0);
+	session_freep(&s);
+	s = open_ok("named"); /* a name can still be given to it */
+	must(session_set_model(s, "opus", NULL) == 0);
+	check_z(session_context_id(s), "named");
+	session_freep(&s);
+	s = open_ok("named");
+	check_str(json_str_at(session_document(s), "mood"), "fine");
+	check_int(session_replies(s), 1);
+}
+
 int main(void)
 {
 	must(mkdtemp(top));
 	run_test(test_damaged_file_is_set_aside);
 	run_test(test_damaged_file_stays_until_the_first_write);
 	run_test(test_new_context_is_not_there_until_the_first_write);
+	run_test(test_usage_and_id_may_be_missing);
 	must(fs_remove_tree(AT_FDCWD, top) == 0);
 	return tap_done();
 }
