@@ -6,8 +6,9 @@
 
 #include <utlist.h>
 
-/* The format of an installation's token. */
-#define EXAMPLE "ghs_16C7e42F292c6912E7710c838347Ae178B4a"
+/* The format of an installation's token. Only a digit, and letters of both cases beyond f, let its
+ * surrogate have any digit and letter. */
+#define EXAMPLE "ghs_0aBcDeFgHiJkLmNoPqRsTuVwXyZ123456789"
 #define BASE_URL "https://api.github.com"
 
 static void app_free(struct sandbox_github_app *app)
