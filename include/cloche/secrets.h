@@ -31,7 +31,9 @@ CLOCHE_API int cloche_secrets_add_from_file(
 	cloche_secrets *secrets, const char *specification, cloche_err *err);
 
 /* Add a secret with the given value. hosts and headers are arrays of patterns that end with NULL.
- * Everything is copied; the caller should wipe value. */
+ * Everything is copied; the caller should wipe value. A value has 8 to 16384 bytes (else
+ * CLOCHE_E_CONFIG). If it is empty (also that of the two functions above), nothing is masked: the
+ * variable inside is set, and empty, and the secret is not counted. */
 CLOCHE_API int cloche_secrets_add(cloche_secrets *secrets, const char *name, const void *value,
 	size_t length, const char *const *hosts, const char *const *headers,
 	bool allow_foreign_credentials, cloche_err *err);

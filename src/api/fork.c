@@ -33,18 +33,10 @@ static void tell(const struct forking *f, const char *text)
 
 /* --- what it is made with --- */
 
-static bool has_secret(const cloche_secrets *secrets, const char *name)
-{
-	for (size_t i = 0; secrets && i < cloche_secrets_count(secrets); i++)
-		if (strcmp(cloche_secrets_name(secrets, i), name) == 0)
-			return true;
-	return false;
-}
-
 static int add_secrets(struct forking *f, char *const *names, struct cloche_err *err)
 {
 	for (size_t i = 0; names && names[i]; i++) {
-		if (has_secret(f->o->secrets, names[i]))
+		if (f->o->secrets && secrets_has(f->o->secrets, names[i]))
 			continue;
 		err_set(err, E_CONFIG,
 			"the value of the masked secret %s is not kept, so it cannot be copied",

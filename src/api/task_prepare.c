@@ -169,18 +169,13 @@ static int set_environ(cloche_task *task, cloche_sandbox *sb, struct cloche_err 
 	return r;
 }
 
-static bool has_secret(const cloche_sandbox *sb, const char *name)
-{
-	return sb->secrets && secret_set_find(sb->secrets->set, str_from(name));
-}
-
 static int add_credential(cloche_task *task, cloche_sandbox *sb, struct cloche_err *err)
 {
 	const struct agent_secret *s = task->driver->secret;
 	const char *value = secure_getenv(s->env);
 	char stand_in[SECRETS_STAND_IN + 1];
 
-	if (has_secret(sb, s->env) || strv_env_get(sb->env, s->env))
+	if ((sb->secrets && secrets_has(sb->secrets, s->env)) || strv_env_get(sb->env, s->env))
 		return 0;
 	if (has_no_room(sb)) {
 		err_set(err, E_UNSUPPORTED, "without a sandbox nothing keeps %s from the agent",

@@ -264,7 +264,7 @@ int cloche_sandbox_set_allowlist(cloche_sandbox *sb, const cloche_allowlist *lis
 static bool is_replaced(const cloche_secrets *by, const cloche_secrets *old, size_t from, size_t n)
 {
 	for (size_t i = from; i < from + n; i++)
-		if (secret_set_find(by->set, str_from(secret_set_get(old->set, i)->spec.name)))
+		if (secrets_has(by, secret_set_get(old->set, i)->spec.name))
 			return true;
 	return false;
 }
@@ -276,6 +276,20 @@ static int copy_members(cloche_secrets *to, const cloche_secrets *old, size_t fr
 
 	for (size_t i = from; r == 0 && i < from + n; i++)
 		r = secrets_copy_member(to, old, secret_set_get(old->set, i), err);
+	return r;
+}
+
+/* In a sandbox an empty secret is a variable like any other. */
+static int set_empty(cloche_sandbox *sb, const cloche_secrets *secrets, struct cloche_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < strv_count(secrets->empty); i++) {
+		struct str entry = str_from(secrets->empty[i]);
+		_cleanup_(freep) char *name = str_dup(str_prefix(entry, str_chr(entry, '=')));
+
+		r = name ? cloche_sandbox_set_env(sb, name, "", err) : err_nomem(err);
+	}
 	return r;
 }
 
@@ -297,7 +311,7 @@ int cloche_sandbox_add_secrets(cloche_sandbox *sb, const cloche_secrets *secrets
 	}
 	cloche_secrets_free(sb->secrets);
 	sb->secrets = TAKE_PTR(merged);
-	return 0;
+	return set_empty(sb, secrets, err);
 }
 
 int cloche_sandbox_add_upstream_ca(cloche_sandbox *sb, const char *pem_file, cloche_err *err)

@@ -27,7 +27,29 @@ void cloche_secrets_free(cloche_secrets *secrets)
 		return;
 	secret_set_free(secrets->set);
 	github_apps_free(&secrets->github_apps);
+	strv_free(secrets->empty);
 	free(secrets);
+}
+
+bool secrets_has(const cloche_secrets *secrets, const char *name)
+{
+	return secret_set_find(secrets->set, str_from(name)) || strv_env_get(secrets->empty, name);
+}
+
+/* An empty value masks nothing, but its variable is set, since programs may look for it. */
+static int add_value(cloche_secrets *secrets, const struct secret_spec *spec, struct str value,
+	struct cloche_err *err)
+{
+	int r;
+
+	if (strv_env_get(secrets->empty, spec->name))
+		return err_set(err, E_CONFIG, "secret %s is there twice", spec->name);
+	if (value.n > 0)
+		return secret_set_add(secrets->set, spec, value, STR_NULL, err);
+	r = secret_set_check(secrets->set, spec, err);
+	if (r == 0 && strv_env_set(&secrets->empty, spec->name, "") < 0)
+		r = err_nomem(err);
+	return r;
 }
 
 void secrets_stand_in(char ret[SECRETS_STAND_IN + 1])
@@ -45,7 +67,7 @@ static int secrets_add_stand_in(
 	char value[SECRETS_STAND_IN + 1];
 
 	secrets_stand_in(value);
-	return secret_set_add(secrets->set, spec, str_from(value), STR_NULL, err);
+	return add_value(secrets, spec, str_from(value), err);
 }
 
 int cloche_secrets_add_from_env(cloche_secrets *secrets, const char *specification, cloche_err *err)
@@ -69,7 +91,7 @@ int cloche_secrets_add_from_env(cloche_secrets *secrets, const char *specificati
 			spec.from, spec.name);
 		return -E_CONFIG;
 	}
-	return secret_set_add(secrets->set, &spec, str_from(value), STR_NULL, err);
+	return add_value(secrets, &spec, str_from(value), err);
 }
 
 int cloche_secrets_add_from_file(
@@ -100,7 +122,7 @@ int cloche_secrets_add_from_file(
 		s.n--;
 	if (str_ends(s, STR("\r")))
 		s.n--;
-	return secret_set_add(secrets->set, &spec, s, STR_NULL, err);
+	return add_value(secrets, &spec, s, err);
 }
 
 int secrets_copy_patterns(const char *const *from, char ***ret, size_t *ret_n)
@@ -128,7 +150,7 @@ int cloche_secrets_add(cloche_secrets *secrets, const char *name, const void *va
 		secrets_copy_patterns(hosts, &spec.scopes, &spec.n_scopes) < 0 ||
 		secrets_copy_patterns(headers, &spec.headers, &spec.n_headers) < 0)
 		return err_nomem(err);
-	return secret_set_add(secrets->set, &spec, str_make(value, length), STR_NULL, err);
+	return add_value(secrets, &spec, str_make(value, length), err);
 }
 
 static const char *const aws_names[SIGNING_VALUES] = {
@@ -238,6 +260,8 @@ cloche_secrets *secrets_copy(const cloche_secrets *secrets)
 	if (!secrets)
 		return NULL;
 	copy = cloche_secrets_new();
+	if (copy && strv_copy(secrets->empty, &copy->empty) < 0)
+		return NULL;
 	for (size_t i = 0; copy && i < secret_set_count(secrets->set); i++) {
 		const struct masked_secret *m = secret_set_get(secrets->set, i);
 

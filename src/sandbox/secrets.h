@@ -16,6 +16,7 @@ struct sandbox_github_app {
 struct cloche_secrets {
 	struct secret_set *set;
 	struct sandbox_github_app *github_apps;
+	char **empty; /* NAME= of each secret without a value: set, but not masked */
 	bool offline; /* secrets that are added by name need no value */
 };
 
@@ -33,6 +34,9 @@ _warn_unused_ int secrets_add_signing(cloche_secrets *secrets,
 /* Copy a NULL-terminated array into the counted form of a spec, in lower case, as neither hosts nor
  * header names are case-sensitive. Return 0 or -ENOMEM. */
 _warn_unused_ int secrets_copy_patterns(const char *const *from, char ***ret, size_t *ret_n);
+
+/* Whether there is a secret of this name, even an empty one. */
+bool secrets_has(const cloche_secrets *secrets, const char *name);
 
 /* Add a copy of member m of `from`, with the same surrogate. */
 _warn_unused_ int secrets_copy_member(cloche_secrets *to, const cloche_secrets *from,

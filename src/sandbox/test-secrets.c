@@ -3,8 +3,74 @@
 #include "sandbox/sandbox.h"
 #include "tap.h"
 
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
 static cloche_err err;
-static const char *const hosts[] = {"api.test", NULL};
+static const char *const hosts[] = {"api.test", NULL}, *const headers[] = {"Authorization", NULL};
+
+static int add(cloche_secrets *secrets, const char *name, const char *value)
+{
+	return cloche_secrets_add(secrets, name, value, strlen(value), hosts, headers, false, &err);
+}
+
+static void must_add_to(cloche_sandbox *sb, const cloche_secrets *secrets)
+{
+	must(cloche_sandbox_add_secrets(sb, secrets, &err) == 0);
+}
+
+static void test_an_empty_value_masks_nothing(void)
+{
+	_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = cloche_sandbox_new();
+	cloche_secrets *masked = cloche_secrets_new(), *empty = cloche_secrets_new();
+
+	must(sb && masked && empty);
+	must(add(masked, "A", "value-of-a") == 0 && add(masked, "B", "value-of-b") == 0);
+	must_add_to(sb, masked);
+	check_int(add(empty, "A", ""), 0);
+	check_int(cloche_secrets_count(empty), 0);
+	must_add_to(sb, empty);
+	/* It replaces the earlier one of its name, and no other. */
+	check_int(cloche_secrets_count(sb->secrets), 1);
+	check_z(cloche_secrets_name(sb->secrets, 0), "B");
+	check_z(strv_env_get(sb->env, "A"), "");
+	/* What is wrong with any other is wrong with an empty one. */
+	check_int(add(empty, "A", ""), -CLOCHE_E_CONFIG);
+	check_int(add(empty, "A", "value-of-a"), -CLOCHE_E_CONFIG);
+	check_int(add(masked, "B", ""), -CLOCHE_E_CONFIG);
+	check_int(add(empty, "no name", ""), -CLOCHE_E_CONFIG);
+	check_int(cloche_secrets_add(empty, "C", "", 0, (const char *const[]){"a b", NULL}, headers,
+			  false, &err),
+		-CLOCHE_E_CONFIG);
+	check_int(add(empty, "C", "short"), -CLOCHE_E_CONFIG);
+	cloche_secrets_free(masked);
+	cloche_secrets_free(empty);
+}
+
+static void test_an_empty_value_by_name(void)
+{
+	_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = cloche_sandbox_new(), *copy = NULL;
+	char path[] = "/tmp/test-secrets-XXXXXX", spec[64];
+	int fd = mkostemp(path, O_CLOEXEC);
+
+	must(sb && fd >= 0 && write(fd, "\n", 1) == 1);
+	close(fd);
+	setenv("TEST_EMPTY", "", 1);
+	snprintf(spec, sizeof(spec), "FROM_FILE=%s@api.test", path);
+	check_int(cloche_sandbox_set(sb, "secret", "TEST_EMPTY@api.test", &err), 0);
+	check_int(cloche_sandbox_set(sb, "secret", "OTHER=TEST_EMPTY@api.test", &err), 0);
+	check_int(cloche_sandbox_set(sb, "secret-file", spec, &err), 0);
+	check_int(cloche_sandbox_set(sb, "secret", "OTHER=TEST_EMPTY@api.test", &err),
+		-CLOCHE_E_CONFIG);
+	copy = sandbox_copy(sb);
+	must(copy);
+	check_z(strv_env_get(copy->env, "TEST_EMPTY"), "");
+	check_z(strv_env_get(copy->env, "OTHER"), "");
+	check_z(strv_env_get(copy->env, "FROM_FILE"), "");
+	check_int(cloche_secrets_count(copy->secrets), 0);
+	unlink(path);
+}
 
 /* A token of GitHub has letters and digits of every kind. */
 static void test_surrogate_of_a_github_app(void)
@@ -32,6 +98,8 @@ static void test_surrogate_of_a_github_app(void)
 
 int main(void)
 {
+	run_test(test_an_empty_value_masks_nothing);
+	run_test(test_an_empty_value_by_name);
 	run_test(test_surrogate_of_a_github_app);
 	return tap_done();
 }

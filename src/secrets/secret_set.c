@@ -153,7 +153,7 @@ static bool role_follows(const struct secret_set *set, enum secret_role role)
 	return set->n > 0 && set->v[set->n - 1]->spec.role == role - 1;
 }
 
-static int check_spec(
+int secret_set_check(
 	const struct secret_set *set, const struct secret_spec *spec, struct cloche_err *err)
 {
 	char text[HOST_MAX + 1];
@@ -245,7 +245,7 @@ static int add(struct secret_set *set, const struct secret_spec *spec, struct st
 	struct str surrogate, struct masked_secret **ret, struct cloche_err *err)
 {
 	_cleanup_(member_freep) struct masked_secret *m = NULL;
-	int r = check_spec(set, spec, err);
+	int r = secret_set_check(set, spec, err);
 
 	if (r == 0)
 		r = surrogate_check_value(spec->name, value, err);

@@ -51,6 +51,11 @@ struct secret_set *secret_set_new(void);
 struct secret_set *secret_set_free(struct secret_set *set);
 DEFINE_CLEANUP(struct secret_set, secret_set_free)
 
+/* Checks what secret_set_add() checks of a spec, as if it were added now. Returns 0 or negative
+ * (E_CONFIG). */
+_warn_unused_ int secret_set_check(
+	const struct secret_set *set, const struct secret_spec *spec, struct cloche_err *err);
+
 /* Adds a secret. Copies spec and value. Checks names, scopes, headers (framing headers such as host
  * are refused) and the value. `surrogate` is one that was made before (copied), or STR_NULL: then
  * one is made that neither contains nor is contained in any surrogate or real value of the set.
