@@ -279,7 +279,11 @@ static int make_symlink(struct tree_put *t, const struct tar_entry *entry)
 			AT_SYMLINK_NOFOLLOW);
 	if (fstatat(t->parent, temporary, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode))
 		r = note_made(t, &st);
-	return r < 0 ? r : replace_rename(t->parent, temporary, t->name, true);
+	if (r < 0) {
+		unlinkat(t->parent, temporary, 0);
+		return r;
+	}
+	return replace_rename(t->parent, temporary, t->name, true);
 }
 
 /* Make another name for a file that was made here. No link is followed, neither on the way nor at
