@@ -65,12 +65,124 @@ static bool judge_resolve(const char *in, const char *path, char ret[PATH_MAX])
 	return true;
 }
 
+/* Whether ".." follows a name in path. If that name is a link, the system goes elsewhere than
+ * judge_resolve(). Git writes no such path. */
+static bool judge_turns_back(const char *path)
+{
+	struct str rest = str_from(path);
+	bool named = false;
+
+	while (rest.n) {
+		struct str part = str_prefix(rest, str_chr(rest, '/'));
+
+		rest = str_from_index(rest, part.n + 1);
+		if (str_eq(part, STR("..")) && named)
+			return true;
+		named |= part.n && !str_eq(part, STR(".")) && !str_eq(part, STR(".."));
+	}
+	return false;
+}
+
 /* Whether path is a directory of the mount that is reached through no link. */
 static bool judge_is_directory(int root, const char *path)
 {
 	_cleanup_fd_ int fd = walk_open(root, path, O_PATH | O_DIRECTORY);
 
 	return fd >= 0;
+}
+
+/* The part of an absolute path below dir, or NULL. */
+static const char *judge_below(const char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	return strncmp(path, dir, n) == 0 && path[n] == '/' ? path + n + 1 : NULL;
+}
+
+/* What follows the last component .git of path, or NULL. */
+static const char *judge_below_git(const char *path)
+{
+	const char *ret = NULL;
+
+	for (const char *at = path; (at = strstr(at, ".git/")); at++)
+		if (at == path || at[-1] == '/')
+			ret = at + 5;
+	return ret;
+}
+
+/* Whether path is a submodule's place: ".git/modules/..." or ".git/worktrees/NAME/modules/...", at
+ * the root or further down. A cloned repository cannot contain such a path. */
+static bool judge_is_module(const char *path)
+{
+	static const char worktrees[] = "worktrees/", modules[] = "modules/";
+	const char *below = judge_below_git(path);
+
+	if (below && strncmp(below, worktrees, sizeof(worktrees) - 1) == 0) {
+		below = strchr(below + sizeof(worktrees) - 1, '/');
+		below += below != NULL;
+	}
+	return below && strncmp(below, modules, sizeof(modules) - 1) == 0 &&
+	       below[sizeof(modules) - 1];
+}
+
+/* Whether path is a worktree's place: worktrees/NAME directly in .git or in a submodule's place. */
+static bool judge_is_worktree(const char *path)
+{
+	static const char worktrees[] = "/worktrees/";
+	char above[PATH_MAX];
+	size_t n;
+
+	if (!judge_resolve(path, "../..", above))
+		return false;
+	n = strlen(above);
+	return (judge_is_module(above) || strcmp(above, ".git") == 0 ||
+		       str_ends(str_from(above), STR("/.git"))) &&
+	       strncmp(path + n, worktrees, sizeof(worktrees) - 1) == 0;
+}
+
+/* Finds where the file .git in `in` ("gitdir: PATH") leads to. True if that is a place of a
+ * worktree or submodule in the mount. */
+static bool judge_link(const struct judge *j, const char *in, char *text, char ret[PATH_MAX])
+{
+	static const char key[] = "gitdir: ";
+	const char *path = text + sizeof(key) - 1, *below;
+	size_t n = strlen(text);
+
+	if (strncmp(text, key, sizeof(key) - 1) != 0)
+		return false;
+	while (text[n - 1] == '\n' || text[n - 1] == '\r')
+		text[--n] = '\0';
+	/* Git takes all that is left for the path, even lines. */
+	if (strpbrk(text, "\r\n") || judge_turns_back(path))
+		return false;
+	if (path[0] == '/') {
+		below = judge_below(path, j->target);
+		path = below ? below : judge_below(path, j->source);
+		in = "";
+	}
+	return path && judge_resolve(in, path, ret) &&
+	       (judge_is_worktree(ret) || judge_is_module(ret)) && judge_is_directory(j->root, ret);
+}
+
+/* Reads a file without a NUL in it. NULL if it is none; the text is b's. */
+static char *judge_text(int dir, const char *name, struct buf *b)
+{
+	char *text = judge_read(dir, name, b) == 0 ? buf_cstr(b) : NULL;
+
+	return text && strlen(text) == buf_len(b) ? text : NULL;
+}
+
+bool judge_leads_away(const struct judge *j)
+{
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(2 * PATH_MAX);
+	char *text = judge_text(j->dir, j->name, &b), path[PATH_MAX];
+
+	if (!text)
+		return true;
+	if (strcmp(j->name, ".git") == 0)
+		return !judge_link(j, j->in, text, path);
+	/* As git writes it for a worktree. */
+	return !(strcmp(text, "../..\n") == 0 && judge_is_worktree(j->in));
 }
 
 static bool judge_worktree(void *user, const char *value)
@@ -89,63 +201,6 @@ bool judge_has_commands(const struct judge *j)
 
 	return judge_read(j->dir, j->name, &text) < 0 ||
 	       !gitconfig_is_harmless(buf_str(&text), judge_worktree, &copy);
-}
-
-/* The part of an absolute path below dir, or NULL. */
-static const char *judge_below(const char *path, const char *dir)
-{
-	size_t n = strlen(dir);
-
-	return strncmp(path, dir, n) == 0 && path[n] == '/' ? path + n + 1 : NULL;
-}
-
-/* ".git/worktrees/..." or ".git/modules/...", at the root or further down. A cloned repository
- * cannot contain such a path. */
-static bool judge_is_gits_own(const char *path)
-{
-	static const char *const places[] = {".git/worktrees/", ".git/modules/"};
-
-	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-		const char *at = strstr(path, places[i]);
-
-		if (at && (at == path || at[-1] == '/'))
-			return true;
-	}
-	return false;
-}
-
-/* Whether the file .git of a worktree or submodule ("gitdir: PATH") leads to a place in the
- * mount. */
-static bool judge_link_is_inside(const struct judge *j, char *text)
-{
-	static const char key[] = "gitdir: ";
-	char *path = text + sizeof(key) - 1, rest[PATH_MAX];
-	const char *below;
-
-	if (strncmp(text, key, sizeof(key) - 1) != 0)
-		return false;
-	path[strcspn(path, "\r\n")] = '\0';
-	if (path[0] != '/')
-		return judge_resolve(j->in, path, rest) && judge_is_gits_own(rest) &&
-		       judge_is_directory(j->root, rest);
-	below = judge_below(path, j->target);
-	if (!below)
-		below = judge_below(path, j->source);
-	return below && judge_resolve("", below, rest) && judge_is_gits_own(rest) &&
-	       judge_is_directory(j->root, rest);
-}
-
-bool judge_leads_away(const struct judge *j)
-{
-	_cleanup_(buf_donep) struct buf b = BUF_INIT(2 * PATH_MAX);
-	char *text = judge_read(j->dir, j->name, &b) == 0 ? buf_cstr(&b) : NULL;
-
-	if (!text || strlen(text) != buf_len(&b))
-		return true;
-	if (strcmp(j->name, ".git") == 0)
-		return !judge_link_is_inside(j, text);
-	/* As git writes it for a worktree. */
-	return !(strcmp(text, "../..\n") == 0 && judge_is_gits_own(j->in));
 }
 
 /* The directory in which git runs hooks of the git directory `in`: its worktree, or itself. */

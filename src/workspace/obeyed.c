@@ -43,5 +43,5 @@ void obeyed_see(struct obeyed_signs *s, struct str name)
 
 bool obeyed_is_git(const struct obeyed_signs *s)
 {
-	return s->head && ((s->objects && s->refs) || s->commondir);
+	return (s->refs && (s->objects || s->head)) || (s->head && s->commondir);
 }

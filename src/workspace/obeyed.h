@@ -34,7 +34,10 @@ struct obeyed {
 const struct obeyed *obeyed_find(enum obeyed_place place, struct str name);
 
 /* Which of the names that make a git directory have been seen in a directory. Git recognises a bare
- * repository by its content wherever it is started, so this does as well. */
+ * repository by its content wherever it is started, so this does as well. Git asks for HEAD and
+ * refs, and for objects unless a variable (GIT_OBJECT_DIRECTORY) says where they are. If there is
+ * commondir, git asks the directory that it names for all but HEAD, and reads that one's
+ * configuration and hooks. */
 struct obeyed_signs {
 	bool head, objects, refs, commondir;
 };
