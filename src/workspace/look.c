@@ -339,7 +339,7 @@ static const struct obeyed *look_row(
 {
 	const struct obeyed *row = obeyed_find(place, str_from(name));
 
-	if (!row && place == OBEYED_GIT)
+	if (!row && place != OBEYED_ANY)
 		row = obeyed_find(OBEYED_ANY, str_from(name));
 	if (row && in->flags & MODULES && row->place != OBEYED_GIT && row->place != OBEYED_HOOKS &&
 		row->below != OBEYED_GIT)
@@ -370,18 +370,22 @@ static bool look_at_aside(struct looker *k, const struct seen *at)
 static int look_at_file(struct looker *k, struct seen *s)
 {
 	struct unit *u = s->in->unit ? &k->units[s->in->unit] : NULL;
+	/* What runs by itself does so in a directory that counts as one thing, too. */
+	bool single = s->row && (!u || s->row->end == OBEYED_ASIDE);
+	bool rooms;
 
 	if (!look_mend(k, s) || !(s->row || u) || !look_know(s))
 		return k->error;
-	if (!look_is_rooms(k, s) || (!u && !look_is_so(k, s)))
-		return !u && s->row->judge == OBEYED_COMMANDS ? look_hooks(k, s) : 0;
-	if (!u)
+	rooms = look_is_rooms(k, s);
+	if (rooms && single && look_is_so(k, s)) {
 		look_found(k, s);
-	else if (!u->told)
+		return k->error;
+	}
+	if (rooms && u && !u->told) {
 		look_tell(k, u->path, u->row->what, NULL, NULL);
-	if (u)
 		u->told = true;
-	return k->error;
+	}
+	return single && s->row->judge == OBEYED_COMMANDS ? look_hooks(k, s) : k->error;
 }
 
 static int look_entry(struct looker *k, const struct walk_item *in, int fd, bool changed,
@@ -416,7 +420,7 @@ static int look_dir(struct looker *k, struct walk_item *in, int fd)
 		obeyed_see(&signs, str_from(e.name));
 		r = look_entry(k, in, fd, changed, in->place, &e);
 	}
-	if (r < 0 || in->place != OBEYED_ANY || !obeyed_is_git(&signs) ||
+	if (r < 0 || in->place == OBEYED_GIT || !obeyed_is_git(&signs) ||
 		lseek(fd, 0, SEEK_SET) < 0)
 		return r;
 	/* A git directory by its content: the entries that make it one may be all that is new. */

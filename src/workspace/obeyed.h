@@ -30,7 +30,7 @@ struct obeyed {
 };
 
 /* Returns the row for a name in a place, or NULL if it is not obeyed. Rows of OBEYED_ANY apply in
- * that place only: for an entry of a git directory, ask for both places. */
+ * that place only: for an entry of another place, ask for both. */
 const struct obeyed *obeyed_find(enum obeyed_place place, struct str name);
 
 /* Which of the names that make a git directory have been seen in a directory. Git recognises a bare
