@@ -28,6 +28,7 @@ enum {
 		2, /* it lies in a directory of git that was changed, known by its content alone */
 	GUARDED = 4, /* it was read-only inside */
 	MODULES = 8, /* below node_modules, where only git obeys anything */
+	LINKED = 16, /* and GUARDED: some file there had another name when the room began */
 	MAX_TEXT = 32 * 1024 * 1024,
 	MAX_NAMES = 1000,
 };
@@ -187,15 +188,23 @@ static bool look_know(struct seen *s)
 	return s->known;
 }
 
+/* What applies to the contents of a directory that was protected, or not (kept: NULL). */
+static unsigned look_guard(const struct look_id *kept)
+{
+	if (!kept || !kept->read_only)
+		return 0;
+	return kept->linked ? GUARDED | LINKED : GUARDED;
+}
+
 /* Whether it is the room's doing. The room can change a file that was read-only inside only by
- * another name of the same file. */
+ * another name of the same file, which it can remove afterwards. */
 static bool look_is_rooms(const struct looker *k, const struct seen *s)
 {
 	bool changed = look_is_after(k->look, &s->st);
-	const struct look_id *kept = look_kept(k->look, &s->st);
+	unsigned guard = s->in->flags | look_guard(look_kept(k->look, &s->st));
 
-	if (((kept && kept->read_only) || s->in->flags & GUARDED) && !(s->in->flags & MOVED))
-		return changed && !S_ISDIR(s->st.st_mode) && s->st.st_nlink > 1;
+	if (guard & GUARDED && !(guard & MOVED))
+		return changed && !S_ISDIR(s->st.st_mode) && (guard & LINKED || s->st.st_nlink > 1);
 	return changed || s->in->flags & (MOVED | CHANGED);
 }
 
@@ -214,8 +223,7 @@ static int look_enter(struct looker *k, struct seen *s)
 		below.place = s->row->below;
 	if (!kept && s->dir_changed && look_is_after(k->look, &s->st))
 		below.flags |= MOVED;
-	if (kept && kept->read_only)
-		below.flags |= GUARDED;
+	below.flags |= look_guard(kept);
 	if (!s->row->below && s->row->judge == OBEYED_ALWAYS && !below.unit) {
 		struct unit *more = reallocarray(k->units, k->units_n + 1, sizeof(*more));
 		char path[2 * PATH_MAX];

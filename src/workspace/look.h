@@ -26,6 +26,7 @@ struct look_id {
 	dev_t device;
 	ino_t inode;
 	bool read_only; /* else it only had to stay in its place */
+	bool linked; /* it, or a file in it, may have had another name, which leads around that */
 };
 
 struct look_mount {
@@ -62,7 +63,8 @@ void look_begin(struct look *l);
 /* Adds a directory or file that the room may write to. One that cannot be opened is left out, since
  * it cannot be mounted either. Returns 0 or -ENOMEM. */
 _warn_unused_ int look_add_mount(struct look *l, const char *source, const char *target);
-/* Adds a protected thing below one of the mounts. Returns 0 or -ENOMEM. */
+/* Adds a protected thing below one of the mounts. A directory that was read-only is searched for
+ * files with other names. Returns 0 or -ENOMEM. */
 _warn_unused_ int look_add_kept(struct look *l, const char *path, bool read_only);
 _warn_unused_ int look_add_opened(struct look *l, const char *path);
 

@@ -6,11 +6,20 @@
 #include "base/parse.h"
 #include "base/strv.h"
 #include "workspace/look.h"
+#include "workspace/walk.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+enum {
+	READ_ONLY = 1, /* as written in a file */
+	LINKED = 2,
+	MAX_DIRS = 1000, /* that are searched for files with other names */
+	MAX_ENTRIES = 20 * 1000,
+};
 
 void look_done(struct look *l)
 {
@@ -79,13 +88,55 @@ static int plan_add_kept(struct look *l, const struct look_id *id)
 	return 0;
 }
 
-int look_add_kept(struct look *l, const char *path, bool read_only)
+static bool plan_is_linked(int dir, const struct walk_entry *e)
 {
 	struct stat st;
 
-	if (lstat(path, &st) < 0)
+	return e->type != DT_DIR && (fstatat(dir, e->name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+					    (S_ISREG(st.st_mode) && st.st_nlink > 1));
+}
+
+/* Finds out whether a file in a directory has another name. So it is if that cannot be known.
+ * Returns 0 or -ENOMEM. */
+static int plan_search(int dir, bool *ret)
+{
+	const struct walk_item any = {.place = OBEYED_ANY};
+	struct walk_item item;
+	struct walk_entry e;
+	struct walk w;
+	int fd, r = walk_init(&w, dir, MAX_DIRS, MAX_ENTRIES, LOOK_MAX_DEPTH, &any);
+	bool linked = false;
+
+	while (r == 0 && !linked && walk_next(&w, &item, &fd)) {
+		linked = fd < 0;
+		while (r == 0 && !linked && walk_read(&w, fd, &e)) {
+			linked = plan_is_linked(fd, &e);
+			if (e.type == DT_DIR)
+				r = walk_push(&w, &item, e.name, &any);
+		}
+		fd_close(fd);
+		walk_leave(&item);
+	}
+	*ret = linked || w.cut;
+	walk_done(&w);
+	return r;
+}
+
+int look_add_kept(struct look *l, const char *path, bool read_only)
+{
+	_cleanup_fd_ int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	struct look_id id = {.read_only = read_only};
+	struct stat st;
+	int r = 0;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
 		return 0;
-	return plan_add_kept(l, &(struct look_id){st.st_dev, st.st_ino, read_only});
+	id.device = st.st_dev;
+	id.inode = st.st_ino;
+	id.linked = S_ISREG(st.st_mode) && st.st_nlink > 1;
+	if (read_only && S_ISDIR(st.st_mode))
+		r = plan_search(fd, &id.linked);
+	return r < 0 ? r : plan_add_kept(l, &id);
 }
 
 int look_add_opened(struct look *l, const char *path)
@@ -134,7 +185,8 @@ int look_write(const struct look *l, struct buf *out)
 		plan_put(out, &e, STR("k"));
 		plan_put_number(out, &e, l->kept[i].device);
 		plan_put_number(out, &e, l->kept[i].inode);
-		plan_put_number(out, &e, l->kept[i].read_only);
+		plan_put_number(out, &e,
+			(l->kept[i].read_only ? READ_ONLY : 0) | (l->kept[i].linked ? LINKED : 0));
 	}
 	for (size_t i = 0; l->opened && l->opened[i]; i++) {
 		plan_put(out, &e, STR("o"));
@@ -204,7 +256,7 @@ static int plan_read_one(struct look *l, const char *kind, struct str *rest)
 	if (!plan_take_number(rest, &c))
 		return -EINVAL;
 	if (strcmp(kind, "k") == 0)
-		return plan_add_kept(l, &(struct look_id){a, b, c != 0});
+		return plan_add_kept(l, &(struct look_id){a, b, c & READ_ONLY, c & LINKED});
 	l->since = (struct timespec){.tv_sec = (time_t)a, .tv_nsec = (long)b};
 	l->every = c != 0;
 	return strcmp(kind, "t") == 0 ? 0 : -EINVAL;

@@ -39,6 +39,7 @@ static void test_plan(void)
 	check(strcmp(back.mounts[0].source, odd) == 0 && back.mounts[0].fd >= 0);
 	check(strcmp(back.mounts[0].target, "/work space") == 0);
 	check(back.kept[0].inode == l.kept[0].inode && back.kept[0].read_only);
+	check(!back.kept[0].linked);
 	check(back.opened && strcmp(back.opened[0], "/a\nb") == 0);
 	/* Cut anywhere it is no plan; but an empty one, and one of whole parts. */
 	for (size_t n = 1; n < buf_len(&b); n++) {
@@ -56,6 +57,32 @@ static void test_plan(void)
 	must(rename(odd, other) == 0 && mkdir(odd, 0700) == 0);
 	check_int(look_read(&back, buf_str(&b)), 0);
 	check(back.mounts_n == 1 && back.mounts[0].fd == -1);
+}
+
+/* Whether a file has another name is known before the room begins. */
+static void test_other_names(void)
+{
+	_cleanup_(look_donep) struct look l = {0}, back = {0};
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(1 << 20);
+	char top[96], below[128], file[160], other[128];
+
+	snprintf(top, sizeof(top), "%s/hooks", dir);
+	snprintf(below, sizeof(below), "%s/below", top);
+	snprintf(file, sizeof(file), "%s/hook", below);
+	snprintf(other, sizeof(other), "%s/copy", dir);
+	must(mkdir(top, 0700) == 0 && mkdir(below, 0700) == 0);
+	must(fs_write_atomic(AT_FDCWD, file, STR("x"), 0600, false, NULL) == 0);
+	must(look_add_kept(&l, top, true) == 0 && look_add_kept(&l, file, true) == 0);
+	check(!l.kept[0].linked && !l.kept[1].linked);
+	must(link(file, other) == 0);
+	must(look_add_kept(&l, top, true) == 0 && look_add_kept(&l, file, true) == 0);
+	must(look_add_kept(&l, top, false) == 0);
+	check(l.kept_n == 5 && l.kept[2].linked && l.kept[3].linked && !l.kept[4].linked);
+	must(look_write(&l, &b) == 0);
+	check_int(look_read(&back, buf_str(&b)), 0);
+	for (size_t i = 0; i < l.kept_n; i++)
+		check(back.kept[i].linked == l.kept[i].linked &&
+			back.kept[i].read_only == l.kept[i].read_only);
 }
 
 static void test_quoting(void)
@@ -100,6 +127,7 @@ int main(void)
 	snprintf(dir, sizeof(dir), "/tmp/cloche-test-XXXXXX");
 	must(mkdtemp(dir) != NULL);
 	run_test(test_plan);
+	run_test(test_other_names);
 	run_test(test_quoting);
 	run_test(test_told);
 	fs_remove_tree(AT_FDCWD, dir);
