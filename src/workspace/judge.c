@@ -185,13 +185,70 @@ bool judge_leads_away(const struct judge *j)
 	return !(strcmp(text, "../..\n") == 0 && judge_is_worktree(j->in));
 }
 
+/* Whether the directory `path` is git's by its content. */
+static bool judge_is_git(int root, const char *path)
+{
+	static const char *const names[] = {"HEAD", "objects", "refs", "commondir"};
+	_cleanup_fd_ int fd = walk_open(root, path, O_PATH | O_DIRECTORY);
+	struct obeyed_signs signs = {0};
+	struct stat st;
+
+	for (size_t i = 0; fd >= 0 && i < ARRAY_SIZE(names); i++)
+		if (fstatat(fd, names[i], &st, AT_SYMLINK_NOFOLLOW) == 0)
+			obeyed_see(&signs, str_from(names[i]));
+	return fd < 0 || obeyed_is_git(&signs);
+}
+
+/* Whether the table says something about files directly in the directory `path`, or about all that
+ * lies in a directory on the way to it. */
+static bool judge_is_obeyed(int root, const char *path)
+{
+	enum obeyed_place place = OBEYED_ANY;
+	struct str rest = str_from(path);
+	char at[PATH_MAX];
+
+	if (judge_is_git(root, ""))
+		return true;
+	while (rest.n) {
+		struct str part = str_prefix(rest, str_chr(rest, '/'));
+		const struct obeyed *row = obeyed_find(place, part);
+
+		if (!row)
+			row = obeyed_find(OBEYED_ANY, part);
+		rest = str_from_index(rest, part.n + 1);
+		snprintf(at, sizeof(at), "%.*s", (int)(part.p + part.n - path), path);
+		if ((row && (row->below == OBEYED_NONE || row->below == OBEYED_GIT)) ||
+			judge_is_git(root, at))
+			return true;
+		place = row ? row->below : OBEYED_ANY;
+	}
+	return place != OBEYED_ANY;
+}
+
+/* Whether the directory `path` is the worktree of the git directory j->in, as git sees it when it
+ * is started there. */
+static bool judge_leads_back(const struct judge *j, const char *path)
+{
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(2 * PATH_MAX);
+	char name[PATH_MAX], to[PATH_MAX], *text;
+
+	if (walk_join(name, sizeof(name), path, ".git") < 0)
+		return false;
+	if (strcmp(name, j->in) == 0)
+		return true;
+	text = judge_text(j->root, name, &b);
+	return text && judge_link(j, path, text, to) && strcmp(to, j->in) == 0;
+}
+
+/* Git writes files into this directory as soon as somebody checks something out. */
 static bool judge_worktree(void *user, const char *value)
 {
 	const struct judge *j = user;
 	char path[PATH_MAX];
 
-	return value[0] && value[0] != '/' && judge_resolve(j->in, value, path) &&
-	       judge_is_directory(j->root, path);
+	return value[0] && value[0] != '/' && !judge_turns_back(value) &&
+	       judge_resolve(j->in, value, path) && judge_is_directory(j->root, path) &&
+	       judge_leads_back(j, path) && !judge_is_obeyed(j->root, path);
 }
 
 bool judge_has_commands(const struct judge *j)
