@@ -304,21 +304,22 @@ static struct judge look_judge(const struct looker *k, const struct seen *s)
 static bool look_is_so(struct looker *k, const struct seen *s)
 {
 	const struct judge j = look_judge(k, s);
-	bool link = S_ISLNK(s->st.st_mode);
+	/* A link, or a pipe, at which whoever reads it waits. */
+	bool odd = !S_ISREG(s->st.st_mode);
 
-	if (!link && !S_ISREG(s->st.st_mode))
+	if (S_ISDIR(s->st.st_mode))
 		return false;
 	switch (s->row->judge) {
 	case OBEYED_ALWAYS:
 		return true;
 	case OBEYED_EXECUTABLE:
-		return link || s->st.st_mode & 0111;
+		return odd || s->st.st_mode & 0111;
 	case OBEYED_COMMANDS:
-		return link || judge_has_commands(&j);
+		return odd || judge_has_commands(&j);
 	case OBEYED_REDIRECT:
 		/* Only git accepts a file in place of the directory. */
-		return link || ((s->row->below == OBEYED_GIT || s->row->below == OBEYED_NONE) &&
-				       judge_leads_away(&j));
+		return odd || ((s->row->below == OBEYED_GIT || s->row->below == OBEYED_NONE) &&
+				      judge_leads_away(&j));
 	}
 	return true;
 }
