@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: too many keys name programs, and each version of git adds more, so the
  * harmless keys are listed instead. A key is written as section.key in lower case, with ".*." in
- * the middle if it has a subsection, whose name does not matter. */
+ * the middle if it has a subsection. The subsection's name does not matter, except that of a
+ * remote: git passes it to its own commands, and takes it for the URL if there is none. */
 #include "workspace/gitconfig.h"
 #include "base/macro.h"
 
@@ -12,7 +13,8 @@ enum { MAX_KEY = 96, MAX_VALUE = 8192 };
 
 enum value_kind {
 	PLAIN,
-	URL,     /* of a repository: "helper::address" runs a program */
+	URL,     /* of a repository, or a remote's name, for which git takes a URL as well:
+		  * "helper::address" runs a program, and so may an option, "-..." */
 	UPDATE,  /* of a submodule: "!command" runs one */
 	WORKTREE /* where files are written */
 };
@@ -24,9 +26,9 @@ static const struct {
 	{"advice.detachedhead", PLAIN},
 	{"branch.*.description", PLAIN},
 	{"branch.*.merge", PLAIN},
-	{"branch.*.pushremote", PLAIN},
+	{"branch.*.pushremote", URL},
 	{"branch.*.rebase", PLAIN},
-	{"branch.*.remote", PLAIN},
+	{"branch.*.remote", URL},
 	{"branch.*.vscode-merge-base", PLAIN},
 	{"branch.*.gh-merge-base", PLAIN},
 	{"branch.autosetupmerge", PLAIN},
@@ -66,7 +68,7 @@ static const struct {
 	{"extensions.compatobjectformat", PLAIN},
 	{"extensions.noop", PLAIN},
 	{"extensions.objectformat", PLAIN},
-	{"extensions.partialclone", PLAIN},
+	{"extensions.partialclone", URL},
 	{"extensions.preciousobjects", PLAIN},
 	{"extensions.refstorage", PLAIN},
 	{"extensions.relativeworktrees", PLAIN},
@@ -105,7 +107,7 @@ static const struct {
 	{"remote.*.pushurl", URL},
 	{"remote.*.tagopt", PLAIN},
 	{"remote.*.url", URL},
-	{"remote.pushdefault", PLAIN},
+	{"remote.pushdefault", URL},
 	{"rerere.autoupdate", PLAIN},
 	{"rerere.enabled", PLAIN},
 	{"status.showuntrackedfiles", PLAIN},
@@ -125,6 +127,7 @@ static const struct {
 struct reader {
 	struct str rest;
 	char section[MAX_KEY];
+	char name[MAX_VALUE]; /* of the subsection */
 	char key[2 * MAX_KEY + 4];
 	char value[MAX_VALUE];
 	bool subsection;
@@ -178,27 +181,35 @@ static bool reader_word(struct reader *r, const char *also, char ret[MAX_KEY])
 /* Reads a section after "[". */
 static bool reader_section(struct reader *r)
 {
+	size_t n = 0;
+	char *dot;
 	int c;
 
 	if (!reader_word(r, "-.", r->section))
 		return false;
 	/* The old form [section.subsection]. */
-	r->subsection = strchr(r->section, '.') != NULL;
-	r->section[strcspn(r->section, ".")] = '\0';
+	dot = strchr(r->section, '.');
+	r->subsection = dot != NULL;
+	snprintf(r->name, sizeof(r->name), "%s", dot ? dot + 1 : "");
+	if (dot)
+		*dot = '\0';
 	if (reader_peek(r) == ']') {
 		(void)reader_take(r);
 		return true;
 	}
 	reader_skip_blanks(r);
 	r->subsection = true;
-	if (reader_take(r) != '"')
+	/* In this form the name goes on after the one of the old form, if both are there. */
+	if (dot || reader_take(r) != '"')
 		return false;
 	while ((c = reader_take(r)) != '"') {
 		if (c == '\\')
 			c = reader_take(r);
-		if (c <= 0 || c == '\n')
+		if (c <= 0 || c == '\n' || n == sizeof(r->name) - 1)
 			return false;
+		r->name[n++] = (char)c;
 	}
+	r->name[n] = '\0';
 	return reader_take(r) == ']';
 }
 
@@ -245,7 +256,8 @@ static bool reader_value(struct reader *r)
 		}
 		if (!quoted && n == 0 && (c == ' ' || c == '\t'))
 			continue;
-		if (c == '\n')
+		/* Git skips a carriage return as it does blanks. */
+		if (strchr("\n\r", c))
 			return false;
 		if (c == '\\') {
 			c = reader_escape(r);
@@ -301,7 +313,8 @@ static bool variable_is_harmless(const struct reader *r, const struct worktree_j
 
 	while (i < ARRAY_SIZE(harmless) && strcmp(harmless[i].key, r->key) != 0)
 		i++;
-	if (i == ARRAY_SIZE(harmless))
+	if (i == ARRAY_SIZE(harmless) ||
+		(strcmp(r->section, "remote") == 0 && !url_is_harmless(r->name)))
 		return false;
 	switch (harmless[i].kind) {
 	case PLAIN:
