@@ -10,13 +10,14 @@ static const struct obeyed rows[] = {
 #undef OBEYED
 };
 
+/* On a file system that ignores case, another spelling is the same name. */
 static bool row_fits(const struct obeyed *row, struct str name)
 {
 	struct str p = row->pattern;
 
 	if (p.n && p.p[p.n - 1] == '*')
-		return str_starts(name, str_prefix(p, p.n - 1));
-	return str_eq(name, p);
+		return str_ieq(str_prefix(name, p.n - 1), str_prefix(p, p.n - 1));
+	return str_ieq(name, p);
 }
 
 const struct obeyed *obeyed_find(enum obeyed_place place, struct str name)
@@ -35,10 +36,10 @@ const struct obeyed *obeyed_find(enum obeyed_place place, struct str name)
 
 void obeyed_see(struct obeyed_signs *s, struct str name)
 {
-	s->head |= str_eq(name, STR("HEAD"));
-	s->objects |= str_eq(name, STR("objects"));
-	s->refs |= str_eq(name, STR("refs"));
-	s->commondir |= str_eq(name, STR("commondir"));
+	s->head |= str_ieq(name, STR("HEAD"));
+	s->objects |= str_ieq(name, STR("objects"));
+	s->refs |= str_ieq(name, STR("refs"));
+	s->commondir |= str_ieq(name, STR("commondir"));
 }
 
 bool obeyed_is_git(const struct obeyed_signs *s)

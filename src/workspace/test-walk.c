@@ -14,7 +14,9 @@ static void test_git_directories(void)
 		/* A directory that commondir names. */
 		{{"objects", "refs"}, true},
 		/* GIT_OBJECT_DIRECTORY is set. */
-		{{"HEAD", "refs"}, true}, {{"HEAD"}, false}, {{"refs"}, false},
+		{{"HEAD", "refs"}, true},
+		/* The file system may ignore case. */
+		{{"head", "Objects", "REFS"}, true}, {{"HEAD"}, false}, {{"refs"}, false},
 		{{"objects", "HEAD"}, false}, {{"commondir", "objects"}, false},
 		{{"HEADER", "object", "refs"}, false}};
 
@@ -29,8 +31,18 @@ static void test_git_directories(void)
 	check(true);
 }
 
+static void test_names(void)
+{
+	check(obeyed_find(OBEYED_ANY, STR(".git")) == obeyed_find(OBEYED_ANY, STR(".GIT")));
+	check(obeyed_find(OBEYED_GIT, STR("Config")) == obeyed_find(OBEYED_GIT, STR("config")));
+	check(obeyed_find(OBEYED_CLAUDE, STR("Settings.json")) != NULL);
+	check(!obeyed_find(OBEYED_ANY, STR("git")) && !obeyed_find(OBEYED_ANY, STR(".gitx")));
+	check(!obeyed_find(OBEYED_GIT, STR("")) && !obeyed_find(OBEYED_CLAUDE, STR("setting")));
+}
+
 int main(void)
 {
 	run_test(test_git_directories);
+	run_test(test_names);
 	return tap_done();
 }
