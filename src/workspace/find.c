@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <unistd.h>
 
@@ -39,9 +40,13 @@ static int finder_hooks(struct finder *f, const struct walk_item *in, int fd, co
 {
 	const struct judge j = {
 		.root = f->walk.root, .dir = fd, .in = in->path, .name = name, .source = f->source};
+	_cleanup_fd_ int hooks = -1;
 	char path[PATH_MAX];
 
-	return judge_hooks(&j, path, sizeof(path)) ? f->found(f->user, path, true) : 0;
+	if (!judge_hooks(&j, path, sizeof(path)))
+		return 0;
+	hooks = walk_open(f->walk.root, path, O_PATH | O_DIRECTORY);
+	return hooks >= 0 ? f->found(f->user, path, true) : 0;
 }
 
 /* Handles an entry of a directory that counts as `place`. */

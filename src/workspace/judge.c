@@ -286,8 +286,7 @@ bool judge_hooks(const struct judge *j, char *ret, size_t size)
 		above[0] = '\0';
 		below = judge_below(value, j->source);
 	}
-	if (!below || !judge_resolve(above, below, path) || !path[0] ||
-		!judge_is_directory(j->root, path))
+	if (!below || !judge_resolve(above, below, path) || !path[0])
 		return false;
 	return (size_t)snprintf(ret, size, "%s", path) < size;
 }

@@ -19,7 +19,7 @@ bool judge_has_commands(const struct judge *j);
 bool judge_leads_away(const struct judge *j);
 
 /* Finds the hooks directory that this configuration names. Returns true with the path from the
- * root, if it is a directory beneath the root that is reached through no link. */
+ * root, if it is beneath the root by its name. There may be nothing, or a link on the way. */
 bool judge_hooks(const struct judge *j, char *ret, size_t size);
 
 /* Whether a regular file gives capabilities when it is executed. name "": the file is dir

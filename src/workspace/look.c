@@ -324,22 +324,53 @@ static bool look_is_so(struct looker *k, const struct seen *s)
 	return true;
 }
 
-/* Enters the hooks directory of a configuration that is left as it is, usually the user's own. */
+/* Sets a link aside that leads to other hooks. path: its own, from the root. */
+static int look_hooks_elsewhere(struct looker *k, char *path)
+{
+	const struct walk_entry e = {.name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path};
+	struct walk_item in = {.path = path};
+	struct seen s = {.in = &in, .entry = &e, .row = obeyed_find(OBEYED_GIT, STR("hooks"))};
+
+	if (e.name == path)
+		in.path = (char[]){""};
+	else
+		path[e.name - path - 1] = '\0';
+	s.dir = walk_open(k->walk.root, in.path, O_PATH | O_DIRECTORY);
+	if (s.dir >= 0)
+		look_found(k, &s);
+	fd_close(s.dir);
+	return k->error;
+}
+
+/* Enters the hooks directory of a configuration that is left as it is, usually the user's own. The
+ * room may have put another directory or a link in the place of it, or of one around it. */
 static int look_hooks(struct looker *k, const struct seen *s)
 {
 	const struct walk_item top = {.path = (char[]){""}};
 	struct walk_item item = {.place = OBEYED_HOOKS};
 	const struct judge j = look_judge(k, s);
+	bool around, after, moved = false;
 	const struct look_id *kept;
-	char path[PATH_MAX];
+	char path[PATH_MAX], part[PATH_MAX];
 	struct stat st;
 
-	if (!judge_hooks(&j, path, sizeof(path)) ||
-		fstatat(k->walk.root, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (!judge_hooks(&j, path, sizeof(path)) || fstat(k->walk.root, &st) < 0)
 		return 0;
+	for (size_t n = 0; n == 0 || path[n - 1]; n++) {
+		n += strcspn(path + n, "/");
+		snprintf(part, sizeof(part), "%.*s", (int)n, path);
+		around = look_is_after(k->look, &st);
+		if (fstatat(k->walk.root, part, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			return 0;
+		after = look_is_after(k->look, &st);
+		if (S_ISLNK(st.st_mode) && (after || moved))
+			return look_hooks_elsewhere(k, part);
+		if (!S_ISDIR(st.st_mode))
+			return 0;
+		moved |= around && after;
+	}
 	kept = look_kept(k->look, &st);
-	if (kept && kept->read_only)
-		item.flags = GUARDED;
+	item.flags = kept ? look_guard(kept) : moved ? MOVED : 0;
 	return walk_push(&k->walk, &top, path, &item);
 }
 
