@@ -57,6 +57,7 @@ static int walk_add(struct walk *w, const struct walk_item *item, const char *pa
 	}
 	w->items[w->n] = *item;
 	w->items[w->n].path = strdup(path);
+	w->paths += strlen(path) + 1;
 	return w->items[w->n++].path ? 0 : -ENOMEM;
 }
 
@@ -82,12 +83,13 @@ void walk_done(struct walk *w)
 int walk_push(
 	struct walk *w, const struct walk_item *in, const char *name, const struct walk_item *item)
 {
+	/* A special place is entered however many other directories there are. */
+	size_t times = item->place == OBEYED_ANY ? 1 : 2;
 	struct walk_item below = *item;
 	char path[PATH_MAX];
 
 	below.depth = in->depth + 1;
-	/* A special place is entered however many other directories there are. */
-	if (w->n >= (item->place == OBEYED_ANY ? w->max_dirs : 2 * w->max_dirs) ||
+	if (w->n >= times * w->max_dirs || w->paths >= times * WALK_MAX_PATHS ||
 		below.depth > w->max_depth || walk_join(path, sizeof(path), in->path, name) < 0) {
 		w->cut = true;
 		return 0;
@@ -100,6 +102,7 @@ bool walk_next(struct walk *w, struct walk_item *ret, int *ret_fd)
 	if (w->next == w->n)
 		return false;
 	*ret = w->items[w->next++];
+	w->paths -= strlen(ret->path) + 1;
 	w->at = w->len = 0;
 	/* The first directory and special places may be larger, so that what matters most is
 	 * met. */

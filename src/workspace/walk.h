@@ -7,6 +7,10 @@
 #include "base/buf.h"
 #include "workspace/obeyed.h"
 
+/* For the paths of directories that were met and not opened yet. A path may be as long as PATH_MAX
+ * and costs the room nothing, but is held outside of the room's limit. */
+enum { WALK_MAX_PATHS = 32 * 1024 * 1024 };
+
 struct walk_item {
 	char *path; /* from the root, "" is the root itself; owned by the walk */
 	unsigned depth;
@@ -20,6 +24,7 @@ struct walk {
 	struct walk_item *items;
 	size_t n, cap, next;
 	size_t max_dirs, max_entries, entries;
+	size_t paths; /* bytes */
 	unsigned max_depth;
 	bool ample;  /* the open directory may have ten times as many entries */
 	bool cut;    /* a bound was reached */
