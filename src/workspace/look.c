@@ -523,26 +523,37 @@ static void look_single(struct looker *k, const struct stat *st)
 		look_strip(k, st, k->mount->fd, "", k->mount->source);
 }
 
+static int look_mount(const struct look *l, const struct look_mount *m, struct look_told *told)
+{
+	struct looker k = {.look = l, .mount = m, .told = told};
+	struct stat st;
+	int r = 0;
+
+	if (m->fd < 0 || fstat(m->fd, &st) < 0)
+		look_tell(&k, m->source,
+			"it is not where it was: what the sandbox left in it was not looked "
+			"through",
+			NULL, NULL);
+	else if (S_ISDIR(st.st_mode))
+		r = look_tree(&k, m->fd);
+	else
+		look_single(&k, &st);
+	return r < 0 ? r : k.error;
+}
+
 int look_through(const struct look *l, struct look_told *ret)
 {
 	int r = 0;
 
 	*ret = (struct look_told){.text = BUF_INIT(MAX_TEXT)};
-	for (size_t i = 0; r == 0 && i < l->mounts_n; i++) {
-		struct looker k = {.look = l, .mount = &l->mounts[i], .told = ret};
-		struct stat st;
+	for (size_t i = 0; i < l->mounts_n; i++) {
+		int e = look_mount(l, &l->mounts[i], ret);
 
-		if (k.mount->fd < 0 || fstat(k.mount->fd, &st) < 0)
-			look_tell(&k, k.mount->source,
-				"it is not where it was: what the sandbox left in it was not "
-				"looked "
-				"through",
-				NULL, NULL);
-		else if (S_ISDIR(st.st_mode))
-			r = look_tree(&k, k.mount->fd);
-		else
-			look_single(&k, &st);
-		r = r < 0 ? r : k.error;
+		if (e < 0)
+			(void)!told_always(ret, l->mounts[i].source,
+				"there was not enough memory to look through it as a whole: look "
+				"at the rest before you use it");
+		r = MIN(r, e);
 	}
 	return r;
 }

@@ -80,6 +80,6 @@ struct look_told {
 	unsigned told, more; /* lines; and things beyond LOOK_MAX_TOLD */
 };
 
-/* Searches everything, mends it and reports. Returns 0, or -ENOMEM: then the result is
- * incomplete. */
+/* Searches everything, mends it and reports. Returns 0, or -ENOMEM: then the result is incomplete,
+ * which is reported as well if there is memory for that. */
 _warn_unused_ int look_through(const struct look *l, struct look_told *ret);

@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "base/fs.h"
 #include "tap.h"
+#include "torture.h"
 #include "workspace/look.h"
 #include "workspace/told.h"
 
@@ -85,6 +86,61 @@ static void test_other_names(void)
 			back.kept[i].read_only == l.kept[i].read_only);
 }
 
+/* The number of lines, if each is whole. */
+static int lines(struct str text)
+{
+	int n = 0;
+
+	for (; text.n; n++) {
+		struct str line = str_prefix(text, str_chr(text, '\n'));
+
+		check(str_starts(line, STR("{\"path\":")) && str_ends(line, STR("}")));
+		text = str_from_index(text, line.n + 1);
+	}
+	return n;
+}
+
+/* An allocation fails; the other mount is looked through even so. */
+static void look_without_memory(void)
+{
+	_cleanup_(look_donep) struct look l = {0};
+	struct look_told told;
+	char first[96], second[96];
+	int r;
+
+	snprintf(first, sizeof(first), "%s/first", dir);
+	snprintf(second, sizeof(second), "%s/second", dir);
+	r = look_add_mount(&l, first, "/a");
+	if (r == 0)
+		r = look_add_mount(&l, second, "/b");
+	if (r == 0)
+		r = look_add_kept(&l, first, true);
+	if (r < 0) {
+		check(torture_failed && r == -ENOMEM);
+		return;
+	}
+	r = look_through(&l, &told);
+	check(r == 0 || (torture_failed && r == -ENOMEM));
+	check_int((int)told.told, lines(buf_str(&told.text)));
+	check(r == 0 ? told.told == 2
+		     : str_find(buf_str(&told.text), STR("not enough memory")) <
+				buf_len(&told.text));
+	buf_done(&told.text);
+}
+
+static void test_no_memory(void)
+{
+	char path[128];
+
+	for (int i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, i ? "second" : "first");
+		must(mkdir(path, 0700) == 0);
+		snprintf(path, sizeof(path), "%s/%s/.bashrc", dir, i ? "second" : "first");
+		must(fs_write_atomic(AT_FDCWD, path, STR("x"), 0600, false, NULL) == 0);
+	}
+	torture(look_without_memory);
+}
+
 static void test_quoting(void)
 {
 	static const struct {
@@ -128,6 +184,7 @@ int main(void)
 	must(mkdtemp(dir) != NULL);
 	run_test(test_plan);
 	run_test(test_other_names);
+	run_test(test_no_memory);
 	run_test(test_quoting);
 	run_test(test_told);
 	fs_remove_tree(AT_FDCWD, dir);

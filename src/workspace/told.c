@@ -73,13 +73,15 @@ int told_quote(struct buf *out, struct str path)
 	return r < 0 ? r : buf_add_char(out, '\'');
 }
 
+/* Adds a whole line or, if there is no memory, nothing. */
 static int told_line(struct look_told *t, const char *path, const char *what, const char *aside,
 	const char *restore)
 {
 	_cleanup_(buf_donep) struct buf quoted = BUF_INIT(64 * 1024);
-	struct jsonout o = {.b = &t->text, .error = told_quote(&quoted, str_from(path))};
+	_cleanup_(buf_donep) struct buf line = BUF_INIT(1024 * 1024);
+	struct jsonout o = {.b = &line, .error = told_quote(&quoted, str_from(path))};
+	int r;
 
-	t->told++;
 	jsonout_open(&o, NULL, '{');
 	jsonout_text(&o, "path", path);
 	jsonout_str(&o, "quoted", buf_str(&quoted));
@@ -87,7 +89,11 @@ static int told_line(struct look_told *t, const char *path, const char *what, co
 	jsonout_text(&o, "set_aside", aside);
 	jsonout_text(&o, "restore", restore);
 	jsonout_close(&o, '}');
-	return o.error < 0 ? o.error : buf_add_char(&t->text, '\n');
+	r = o.error < 0 ? o.error : buf_add_char(&line, '\n');
+	if (r == 0)
+		r = buf_add_str(&t->text, buf_str(&line));
+	t->told += r == 0;
+	return r;
 }
 
 int told_add(struct look_told *t, const char *path, const char *what, const char *aside,
