@@ -42,7 +42,7 @@ static cloche_files *start_worker(void)
 	if (worker == 0) {
 		/* The other ends are the parent's. */
 		fd_close(f->c.fd);
-		_exit(files_serve(other, root, "/base") < 0 ? 1 : 0);
+		_exit(files_serve(other, root, "/base", NULL, 0) < 0 ? 1 : 0);
 	}
 	close(other);
 	return f;

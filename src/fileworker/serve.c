@@ -98,20 +98,36 @@ static int run(struct server *s, const struct files_request *q)
 	return s->answered ? 0 : answer(s, r, &e);
 }
 
+/* Copy a path of the request, as it is called here. */
+static int take_path(const struct server *s, struct str path, char **ret)
+{
+	int r = places_find(s->places, s->places_n, path, ret);
+
+	if (r == 0) {
+		*ret = str_dup(path);
+		r = *ret ? 0 : -ENOMEM;
+	}
+	return r < 0 ? r : 0;
+}
+
 /* Copy the strings of the request, as the next frame overwrites them. */
 static int on_request(struct server *s, struct str payload)
 {
 	_cleanup_(freep) char *path = NULL, *other = NULL;
 	struct files_request q;
+	int r;
 
 	if (!files_get_request(payload, &q))
 		return -EPROTO;
-	path = str_dup(q.path);
-	other = str_dup(q.other);
-	if (!path || !other)
-		return -ENOMEM;
-	q.path.p = path;
-	q.other.p = other;
+	r = take_path(s, q.path, &path);
+	if (r == 0 && q.op == FILES_OP_RENAME)
+		r = take_path(s, q.other, &other);
+	else if (r == 0 && !(other = str_dup(q.other)))
+		r = -ENOMEM;
+	if (r < 0)
+		return r;
+	q.path = str_from(path);
+	q.other = str_from(other);
 	return run(s, &q);
 }
 
@@ -137,13 +153,17 @@ static int serve(struct server *s)
 	return r == -EPIPE ? 0 : r;
 }
 
-int files_serve(int fd, int root, const char *base)
+int files_serve(int fd, int root, const char *base, const struct place *places, size_t n)
 {
-	struct server s = {.root = root, .base = str_from(base)};
+	struct server s = {.root = root, .places = places, .places_n = n};
+	_cleanup_(freep) char *here = NULL;
 	int r;
 
 	fd_raise_limit(); /* a deep tree may need many */
 	r = chan_init(&s.c, fd, FILES_MAX_PAYLOAD, FILES_MAX_OUT);
+	if (r == 0)
+		r = take_path(&s, str_from(base), &here);
+	s.base = str_from(here);
 	if (r == 0)
 		r = serve(&s);
 	chan_done(&s.c);
@@ -152,7 +172,10 @@ int files_serve(int fd, int root, const char *base)
 
 int files_serve_main(int argc, char **argv)
 {
-	const char *base = argc > 2 && argv[2][0] == '/' ? argv[2] : "";
+	int at = 2;
+	const char *base = argc > at && argv[at][0] == '/' ? argv[at++] : "";
+	_cleanup_(freep) struct place *places = calloc((size_t)argc, sizeof(*places));
+	size_t n = 0;
 	_cleanup_fd_ int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	/* Descriptor 0 becomes /dev/null, so that no new file lands on a standard descriptor. */
@@ -162,9 +185,11 @@ int files_serve_main(int argc, char **argv)
 	/* Commands of the same user must not take the socket, or act through this process. */
 	if (prctl(PR_SET_DUMPABLE, 0) < 0)
 		return 1;
-	if (root < 0 || fd < 0 || null < 0 || dup2(null, 0) < 0)
+	if (!places || root < 0 || fd < 0 || null < 0 || dup2(null, 0) < 0)
 		return 1;
+	for (; at + 2 < argc && strcmp(argv[at], "at") == 0; at += 3)
+		places[n++] = (struct place){argv[at + 1], argv[at + 2]};
 	/* Exceeding RLIMIT_FSIZE is an error to report, not a reason to die. */
 	signal(SIGXFSZ, SIG_IGN);
-	return files_serve(TAKE_FD(fd), root, base) < 0;
+	return files_serve(TAKE_FD(fd), root, base, places, n) < 0;
 }

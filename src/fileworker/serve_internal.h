@@ -3,13 +3,16 @@
 /* Shared by the parts of the worker. An operation returns 0, or -errno with e filled if the errno
  * alone is not enough. If `broken` is set, the connection cannot be used any more. */
 
+#include "base/place.h"
 #include "files/beneath.h"
 #include "files/protocol.h"
 
 struct server {
 	struct chan c;
-	int root;                 /* borrowed */
-	struct str base;          /* borrowed */
+	int root;                   /* borrowed */
+	struct str base;            /* borrowed */
+	const struct place *places; /* borrowed */
+	size_t places_n;
 	bool broken;              /* the client is gone, or broke the rules */
 	int broken_r;             /* why */
 	bool answered;            /* ERROR was already sent */

@@ -6,9 +6,11 @@
  * closed.
  *
  * A command finds its files where the host has them. So a working directory that a room would show
- * at another path is replaced by the host's, and there is a home directory for the commands. */
+ * at another path is replaced by the host's, a file worker is told which paths differ, and there is
+ * a home directory for the commands. */
 #include "base/fd.h"
 #include "base/parse.h"
+#include "base/place.h"
 #include "base/strv.h"
 #include "init/init.h"
 #include "init/program.h"
@@ -31,9 +33,7 @@ static struct plain {
 	const char *home; /* NULL: this is a room */
 	struct landlock_grant grants[GRANTS_MAX];
 	size_t grants_n;
-	struct {
-		const char *target, *source;
-	} places[PLACES_MAX];
+	struct place places[PLACES_MAX];
 	size_t places_n;
 	bool tcp;
 	uint64_t memory;
@@ -152,46 +152,52 @@ int plain_main(char *const *argv)
 	return r;
 }
 
-/* Return the host's path for a path of the room, on the heap; NULL: the same. */
-static char *find_place(const char *path)
+static int change_cwd(struct exec_spec *s)
 {
-	const char *source = NULL;
-	size_t best = 0;
-	char *found;
+	char *cwd;
+	int r = s->cwd ? places_find(plain.places, plain.places_n, str_from(s->cwd), &cwd) : 0;
 
-	for (size_t i = 0; i < plain.places_n; i++) {
-		size_t n = strlen(plain.places[i].target);
+	if (r <= 0)
+		return r;
+	free(s->cwd);
+	s->cwd = cwd;
+	return 0;
+}
 
-		if (n >= best && strncmp(path, plain.places[i].target, n) == 0 &&
-			(path[n] == '/' || !path[n])) {
-			best = n;
-			source = plain.places[i].source;
-		}
+/* Tell a file worker, which gets paths of the room from its client. */
+static int add_places(struct exec_spec *s)
+{
+	int r = 0;
+
+	if (strv_count(s->argv) < 2 || strcmp(s->argv[0], ROOMCTL_INIT_PATH) != 0 ||
+		strcmp(s->argv[1], "files") != 0)
+		return 0;
+	for (size_t i = 0; r == 0 && i < plain.places_n; i++) {
+		r = strv_add(&s->argv, STR("at"));
+		if (r == 0)
+			r = strv_add(&s->argv, str_from(plain.places[i].target));
+		if (r == 0)
+			r = strv_add(&s->argv, str_from(plain.places[i].source));
 	}
-	if (!source || asprintf(&found, "%s%s", source, path + best) < 0)
-		return NULL;
-	return found;
+	return r;
 }
 
 int plain_apply(struct exec_spec *s)
 {
 	const char *home = strv_env_get(s->env, "HOME");
-	char *cwd;
-	int r = 0;
+	int r;
 
 	if (!plain.home)
 		return 0;
-	cwd = s->cwd ? find_place(s->cwd) : NULL;
-	if (cwd) {
-		free(s->cwd);
-		s->cwd = cwd;
-	}
+	r = change_cwd(s);
+	if (r == 0)
+		r = add_places(s);
 	/* Root of a room is our own user. */
 	if (s->uid == 0 && s->gid == 0) {
 		s->uid = getuid();
 		s->gid = getgid();
 	}
-	if (!home || strcmp(home, "/root") == 0)
+	if (r == 0 && (!home || strcmp(home, "/root") == 0))
 		r = strv_env_set(&s->env, "HOME", plain.home);
 	if (r == 0 && !strv_env_get(s->env, "TMPDIR"))
 		r = strv_env_set(&s->env, "TMPDIR", plain.home);

@@ -9,8 +9,8 @@ int init_program(void);
  * rights. argv: "nofile=N", "file-size=N" (0: unchanged), "staying". */
 int enter_main(char *const *argv);
 /* The same in place of process 1 if there is no room. argv: "home DIR", "ro PATH", "rw PATH" (and
- * everything below), "at TARGET SOURCE" (for working directories), "nofile=N", "file-size=N",
- * "memory=N", "tcp". */
+ * everything below), "at TARGET SOURCE" (for working directories and file workers), "nofile=N",
+ * "file-size=N", "memory=N", "tcp". */
 int plain_main(char *const *argv);
 /* Connects standard input and output with a port of the room's loopback. Returns the exit status.
  */
