@@ -26,26 +26,6 @@ static int no_log(const char *sandbox, struct cloche_err *err)
 	return -E_NOT_FOUND;
 }
 
-bool oplog_is_snapshot_name(struct str name)
-{
-	bool ok = name.n > 0 && name.n <= OPLOG_SNAPSHOT_MAX;
-
-	for (size_t i = 0; ok && i < name.n; i++)
-		ok = (name.p[i] >= 'a' && name.p[i] <= 'z') ||
-		     (name.p[i] >= 'A' && name.p[i] <= 'Z') ||
-		     (name.p[i] >= '0' && name.p[i] <= '9') || strchr("-_.", name.p[i]);
-	return ok;
-}
-
-bool oplog_is_name(struct str name)
-{
-	struct str rest = str_from_index(name, RUNDIR_ID_BYTES);
-
-	return rundir_is_id(str_prefix(name, RUNDIR_ID_BYTES)) &&
-	       (rest.n == 0 ||
-		       (rest.p[0] == '@' && oplog_is_snapshot_name(str_from_index(rest, 1))));
-}
-
 /* Find the full name of a log. sandbox is that name, or has the sandbox's name in place of its
  * id. */
 static int find_id(const char *sandbox, char ret[OPLOG_NAME_MAX + 1], struct cloche_err *err)
@@ -255,126 +235,11 @@ int cloche_oplog_read(cloche_oplog *log, cloche_operation_fn fn, void *user, clo
 	return r < 0 ? r : 0;
 }
 
-/* --- contents that logs name --- */
-
-struct ref {
-	UT_hash_handle hh;
-	char text[STATE_REF_BYTES];
-};
-
-static int keep_one(struct ref **refs, struct str ref, struct cloche_err *err)
-{
-	struct ref *one = NULL;
-
-	HASH_FIND(hh, *refs, ref.p, STATE_REF_BYTES, one);
-	if (one)
-		return 0;
-	one = calloc(1, sizeof(*one));
-	if (!one)
-		return err_nomem(err);
-	memcpy(one->text, ref.p, STATE_REF_BYTES);
-	HASH_ADD(hh, *refs, text, STATE_REF_BYTES, one);
-	if (!one->hh.tbl) {
-		free(one);
-		return err_nomem(err);
-	}
-	return 0;
-}
-
-static int keep_ref(const struct state_op *op, uint64_t offset, void *user, struct cloche_err *err)
-{
-	struct str ref;
-	int r = 0;
-
-	for (unsigned i = 0; r == 0 && state_op_ref(op, i, &ref); i++)
-		r = keep_one(user, ref, err);
-	return r;
-}
-
-static void free_refs(struct ref **refs)
-{
-	struct ref *one, *next;
-
-	HASH_ITER (hh, *refs, one, next) {
-		HASH_DEL(*refs, one);
-		free(one);
-	}
-}
-
-static bool is_kept(struct str ref, void *user)
-{
-	struct ref **refs = user, *one = NULL;
-
-	HASH_FIND(hh, *refs, ref.p, STATE_REF_BYTES, one);
-	return one != NULL;
-}
-
-/* Calls fn with each log's id. */
-static int each_log(int logs,
-	int (*fn)(int logs, const char *id, void *user, struct cloche_err *err), void *user,
-	struct cloche_err *err)
-{
-	int fd = openat(logs, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	const struct dirent *e;
-
-	if (!d) {
-		int e_no = errno;
-
-		fd_close(fd);
-		return err_sys(err, e_no, "list the logs");
-	}
-	while (r == 0 && (e = readdir(d))) {
-		struct str name = str_from(e->d_name);
-		char id[OPLOG_NAME_MAX + 1];
-
-		if (!str_ends(name, STR(OPLOG_SUFFIX)))
-			continue;
-		name.n -= sizeof(OPLOG_SUFFIX) - 1;
-		if (!oplog_is_name(name))
-			continue;
-		snprintf(id, sizeof(id), "%.*s", STR_FMT(name));
-		r = fn(logs, id, user, err);
-	}
-	closedir(d);
-	return r < 0 ? r : 0;
-}
-
-static int keep_refs_of(int logs, const char *id, void *user, struct cloche_err *err)
-{
-	_cleanup_(oplog_closep) struct oplog l = OPLOG_INIT;
-	int r = oplog_open(&l, logs, id, false, err);
-
-	return r < 0 ? r : oplog_read(&l, keep_ref, user, NULL, err);
-}
-
-/* Remove contents that no log names. If a log cannot be read, remove nothing, because it may name
- * anything. */
-static int collect(int logs, cloche_compacted *ret, struct cloche_err *err)
-{
-	_cleanup_fd_ int blobs = state_blobs_open(err), lock = -1;
-	_cleanup_(free_refs) struct ref *refs = NULL;
-	int r;
-
-	if (blobs < 0)
-		return blobs;
-	lock = blobs_lock(blobs, true, err);
-	if (lock < 0)
-		return lock;
-	r = each_log(logs, keep_refs_of, &refs, err);
-	if (r == 0)
-		r = blobs_collect(blobs, is_kept, &refs, &ret->contents_bytes, err);
-	if (r < 0)
-		return r;
-	ret->contents_removed = (uint64_t)r;
-	return 0;
-}
-
 int cloche_oplog_compact(const char *sandbox, cloche_compacted *ret, cloche_err *err)
 {
 	_cleanup_(cloche_oplog_freep) cloche_oplog *log = NULL;
 	_cleanup_(oplog_closep) struct oplog l = OPLOG_INIT;
-	_cleanup_fd_ int logs = -1;
+	_cleanup_fd_ int logs = -1, blobs = -1;
 	struct compaction c;
 	cloche_compacted own;
 	int r = cloche_oplog_open(sandbox, &log, err);
@@ -390,42 +255,21 @@ int cloche_oplog_compact(const char *sandbox, cloche_compacted *ret, cloche_err 
 	if (r < 0)
 		return r;
 	own = (cloche_compacted){c.before, c.after, c.bytes_before, c.bytes_after};
-	r = collect(logs, &own, err);
+	blobs = state_blobs_open(err);
+	if (blobs < 0)
+		return blobs;
+	r = oplogs_collect(logs, blobs, &own.contents_removed, &own.contents_bytes, err);
 	if (r == 0 && ret)
 		*ret = own;
 	return r;
-}
-
-/* Remove a log, and what a killed compaction has left of it. Wait for a compaction that is
- * running. */
-static int remove_log(int logs, const char *id, struct cloche_err *err)
-{
-	static const char *const suffixes[] = {
-		OPLOG_SUFFIX ".new", OPLOG_SUFFIX, OPLOG_SUFFIX OPLOG_LOCK_SUFFIX};
-	_cleanup_(oplog_closep) struct oplog l = OPLOG_INIT;
-	_cleanup_fd_ int lock = -1;
-	char file[OPLOG_NAME_MAX + 32];
-	int r = oplog_open(&l, logs, id, true, err);
-
-	if (r < 0)
-		return r;
-	lock = oplog_lock_compaction(&l, true, err);
-	if (lock < 0)
-		return lock;
-	for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
-		snprintf(file, sizeof(file), "%s%s", id, suffixes[i]);
-		if (unlinkat(logs, file, 0) < 0 && errno != ENOENT)
-			return err_sys(err, errno, "remove %s", file);
-	}
-	return 0;
 }
 
 int cloche_oplog_remove(const char *sandbox, cloche_err *err)
 {
 	_cleanup_(cloche_oplog_freep) cloche_oplog *log = NULL;
 	_cleanup_(cloche_instance_freep) cloche_instance *instance = NULL;
-	_cleanup_fd_ int logs = -1;
-	cloche_compacted collected = {0};
+	_cleanup_fd_ int logs = -1, blobs = -1;
+	uint64_t removed, bytes;
 	int r = cloche_oplog_open(sandbox, &log, err);
 
 	if (r < 0)
@@ -439,13 +283,11 @@ int cloche_oplog_remove(const char *sandbox, cloche_err *err)
 	logs = state_logs_open(err);
 	if (logs < 0)
 		return logs;
-	r = remove_log(logs, log->id, err);
-	if (r < 0)
-		return r;
-	r = oplog_remove_cassette(logs, log->id, err);
-	if (r < 0)
-		return r;
-	return collect(logs, &collected, err);
+	blobs = state_blobs_open(err);
+	if (blobs < 0)
+		return blobs;
+	r = oplog_remove(logs, log->id, err);
+	return r < 0 ? r : oplogs_collect(logs, blobs, &removed, &bytes, err);
 }
 
 /* --- exporting --- */
@@ -513,13 +355,13 @@ static int make_dir_at(int dir, const char *name, struct cloche_err *err)
 
 static int export_to(struct exporting *x, int dir, struct cloche_err *err)
 {
-	_cleanup_fd_ int logs = make_dir_at(dir, STATE_LOGS, err), blobs = -1, out = -1;
+	_cleanup_fd_ int logs = make_dir_at(dir, STATEDIR_LOGS, err), blobs = -1, out = -1;
 	char file[OPLOG_NAME_MAX + sizeof(OPLOG_SUFFIX)];
 	int r;
 
 	if (logs < 0)
 		return logs;
-	blobs = make_dir_at(dir, STATE_BLOBS, err);
+	blobs = make_dir_at(dir, STATEDIR_BLOBS, err);
 	if (blobs < 0)
 		return blobs;
 	log_file(x->log->id[0] ? x->log->id : "log", file);
@@ -579,5 +421,5 @@ int cloche_oplog_list(cloche_oplog_fn fn, void *user, cloche_err *err)
 	struct listing l = {fn, user};
 	_cleanup_fd_ int logs = state_logs_open(err);
 
-	return logs < 0 ? logs : each_log(logs, list_one, &l, err);
+	return logs < 0 ? logs : oplogs_each(logs, list_one, &l, err);
 }

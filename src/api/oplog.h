@@ -5,12 +5,7 @@
 #include "api/state.h"
 #include "cassette/cassette.h"
 #include "state/blobs.h"
-
-/* The name of a log is the id of its sandbox; that of a snapshot (fork.c) is ID@NAME. */
-enum { OPLOG_SNAPSHOT_MAX = 64, OPLOG_NAME_MAX = RUNDIR_ID_BYTES + 1 + OPLOG_SNAPSHOT_MAX };
-
-bool oplog_is_snapshot_name(struct str name);
-bool oplog_is_name(struct str name);
+#include "state/logs.h"
 
 struct cloche_oplog {
 	int fd;

@@ -6,7 +6,6 @@
 #include "api/state.h"
 #include "base/fs.h"
 #include "base/strv.h"
-#include "ipc/statedir.h"
 #include "state/background.h"
 
 #include <errno.h>
@@ -32,12 +31,12 @@ static int open_kept(const char *name, struct cloche_err *err)
 
 int state_logs_open(struct cloche_err *err)
 {
-	return open_kept(STATE_LOGS, err);
+	return open_kept(STATEDIR_LOGS, err);
 }
 
 int state_blobs_open(struct cloche_err *err)
 {
-	return open_kept(STATE_BLOBS, err);
+	return open_kept(STATEDIR_BLOBS, err);
 }
 
 /* A log that does not outlive the sandbox does not have to survive a crash of the machine
@@ -274,7 +273,7 @@ int state_add_env(const cloche_instance *instance, char ***env, struct cloche_er
 
 	if (own >= 0 && faccessat(own, OWN_LOG OPLOG_SUFFIX, F_OK, 0) == 0)
 		return add_env_of(own, OWN_LOG, env, err);
-	if (statedir_path(STATE_LOGS, &kept, NULL) < 0)
+	if (statedir_path(STATEDIR_LOGS, &kept, NULL) < 0)
 		return 0;
 	logs = open(kept, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return logs < 0 ? 0 : add_env_of(logs, instance->id, env, err);

@@ -5,12 +5,9 @@
 #include "api/instance.h"
 #include "base/fd.h"
 #include "fileclient/session.h"
+#include "ipc/statedir.h"
 #include "state/state.h"
 #include <cloche/state.h>
-
-/* Names in the state directory (ipc/statedir.h), the same as those of SandboX. */
-#define STATE_LOGS "state-logs"
-#define STATE_BLOBS "blobs"
 
 struct state_home {
 	int dir; /* owned: the directory of all logs, or the sandbox's own */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Where cloche keeps data that outlives sandboxes: contexts of agents, and the consents of the
- * user. $CLOCHE_STATE_DIR; else $XDG_STATE_HOME/cloche; else ~/.local/state/cloche. */
+/* Where cloche keeps data that outlives sandboxes: contexts of agents, logs, and the consents of
+ * the user. $CLOCHE_STATE_DIR; else $XDG_STATE_HOME/cloche; else ~/.local/state/cloche. */
 
 #include "base/err.h"
 #include <stdbool.h>
@@ -11,8 +11,11 @@
  * directory. */
 _warn_unused_ int statedir_path(const char *name, char **ret, struct cloche_err *err);
 
-/* Name in that directory: the consents (config/consent.h). */
+/* Names in that directory: the consents (config/consent.h); all logs and their contents, as SandboX
+ * calls them. */
 #define STATEDIR_CONSENT "trust"
+#define STATEDIR_LOGS "state-logs"
+#define STATEDIR_BLOBS "blobs"
 
 /* Open (O_PATH) the directory of the consents or, if it does not exist yet, its nearest parent that
  * exists and that we may search. Return -1 if there is none. */

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "state/logs.h"
+#include "base/fd.h"
+#include "base/hash.h"
+#include "cassette/cassette.h"
+#include "state/background.h"
+#include "state/blobs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+bool oplog_is_snapshot_name(struct str name)
+{
+	bool ok = name.n > 0 && name.n <= OPLOG_SNAPSHOT_MAX;
+
+	for (size_t i = 0; ok && i < name.n; i++)
+		ok = (name.p[i] >= 'a' && name.p[i] <= 'z') ||
+		     (name.p[i] >= 'A' && name.p[i] <= 'Z') ||
+		     (name.p[i] >= '0' && name.p[i] <= '9') || strchr("-_.", name.p[i]);
+	return ok;
+}
+
+bool oplog_is_name(struct str name)
+{
+	struct str rest = str_from_index(name, RUNDIR_ID_BYTES);
+
+	return rundir_is_id(str_prefix(name, RUNDIR_ID_BYTES)) &&
+	       (rest.n == 0 ||
+		       (rest.p[0] == '@' && oplog_is_snapshot_name(str_from_index(rest, 1))));
+}
+
+int oplogs_each(int logs, oplogs_fn fn, void *user, struct cloche_err *err)
+{
+	int fd = openat(logs, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *e;
+
+	if (!d) {
+		int e_no = errno;
+
+		fd_close(fd);
+		return err_sys(err, e_no, "list the logs");
+	}
+	while (r == 0 && (e = readdir(d))) {
+		struct str name = str_from(e->d_name);
+		char id[OPLOG_NAME_MAX + 1];
+
+		if (!str_ends(name, STR(OPLOG_SUFFIX)))
+			continue;
+		name.n -= sizeof(OPLOG_SUFFIX) - 1;
+		if (!oplog_is_name(name))
+			continue;
+		snprintf(id, sizeof(id), "%.*s", STR_FMT(name));
+		r = fn(logs, id, user, err);
+	}
+	closedir(d);
+	return r < 0 ? r : 0;
+}
+
+/* --- contents that logs name --- */
+
+struct ref {
+	UT_hash_handle hh;
+	char text[STATE_REF_BYTES];
+};
+
+static int keep_one(struct ref **refs, struct str ref, struct cloche_err *err)
+{
+	struct ref *one = NULL;
+
+	HASH_FIND(hh, *refs, ref.p, STATE_REF_BYTES, one);
+	if (one)
+		return 0;
+	one = calloc(1, sizeof(*one));
+	if (!one)
+		return err_nomem(err);
+	memcpy(one->text, ref.p, STATE_REF_BYTES);
+	HASH_ADD(hh, *refs, text, STATE_REF_BYTES, one);
+	if (!one->hh.tbl) {
+		free(one);
+		return err_nomem(err);
+	}
+	return 0;
+}
+
+static int keep_ref(const struct state_op *op, uint64_t offset, void *user, struct cloche_err *err)
+{
+	struct str ref;
+	int r = 0;
+
+	for (unsigned i = 0; r == 0 && state_op_ref(op, i, &ref); i++)
+		r = keep_one(user, ref, err);
+	return r;
+}
+
+static void free_refs(struct ref **refs)
+{
+	struct ref *one, *next;
+
+	HASH_ITER (hh, *refs, one, next) {
+		HASH_DEL(*refs, one);
+		free(one);
+	}
+}
+
+static bool is_kept(struct str ref, void *user)
+{
+	struct ref **refs = user, *one = NULL;
+
+	HASH_FIND(hh, *refs, ref.p, STATE_REF_BYTES, one);
+	return one != NULL;
+}
+
+static int keep_refs_of(int logs, const char *id, void *user, struct cloche_err *err)
+{
+	_cleanup_(oplog_closep) struct oplog l = OPLOG_INIT;
+	int r = oplog_open(&l, logs, id, false, err);
+
+	return r < 0 ? r : oplog_read(&l, keep_ref, user, NULL, err);
+}
+
+int oplogs_collect(
+	int logs, int blobs, uint64_t *ret_removed, uint64_t *ret_bytes, struct cloche_err *err)
+{
+	_cleanup_fd_ int lock = blobs_lock(blobs, true, err);
+	_cleanup_(free_refs) struct ref *refs = NULL;
+	int r;
+
+	if (lock < 0)
+		return lock;
+	r = oplogs_each(logs, keep_refs_of, &refs, err);
+	if (r == 0)
+		r = blobs_collect(blobs, is_kept, &refs, ret_bytes, err);
+	if (r < 0)
+		return r;
+	*ret_removed = (uint64_t)r;
+	return 0;
+}
+
+int oplog_remove(int logs, const char *name, struct cloche_err *err)
+{
+	static const char *const suffixes[] = {
+		CASSETTE_SUFFIX, OPLOG_SUFFIX ".new", OPLOG_SUFFIX, OPLOG_SUFFIX OPLOG_LOCK_SUFFIX};
+	_cleanup_(oplog_closep) struct oplog l = OPLOG_INIT;
+	_cleanup_fd_ int lock = -1;
+	char file[OPLOG_NAME_MAX + 32];
+	int r = oplog_open(&l, logs, name, true, err);
+
+	if (r < 0)
+		return r;
+	lock = oplog_lock_compaction(&l, true, err);
+	if (lock < 0)
+		return lock;
+	for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
+		snprintf(file, sizeof(file), "%s%s", name, suffixes[i]);
+		if (unlinkat(logs, file, 0) < 0 && errno != ENOENT)
+			return err_sys(err, errno, "remove %s", file);
+	}
+	return 0;
+}
