@@ -34,11 +34,12 @@ typedef struct cloche_fork_options {
 typedef bool (*cloche_fork_fn)(const cloche_instance *fork, void *user);
 
 /* Fork a running sandbox. Its processes are stopped meanwhile (SIGSTOP), so that the copies show a
- * single moment; processes are not copied. A process that starts during the call does run. When the
- * caller exits, however that happens, incomplete forks are removed; those that fn has received
- * stay. options (may be NULL) and everything in it is borrowed; warning (may be NULL) is told what
- * is not copied. If the sandbox keeps its changes in a directory, the forks do not.
- * CLOCHE_E_NOT_FOUND if the sandbox has ended, CLOCHE_E_UNSUPPORTED if an older version made it. */
+ * single moment; processes are not copied. A process that starts during the call does run. When
+ * the caller exits, however that happens, incomplete forks are removed with their logs; those that
+ * fn has received stay. options (may be NULL) and everything in it is borrowed; warning (may be
+ * NULL) is told what is not copied. If the sandbox keeps its changes in a directory, the forks do
+ * not. CLOCHE_E_NOT_FOUND if the sandbox has ended, CLOCHE_E_UNSUPPORTED if an older version made
+ * it. */
 CLOCHE_API int cloche_instance_fork(const cloche_instance *instance,
 	const cloche_fork_options *options, cloche_fork_fn fn, cloche_warning_fn warning,
 	void *user, cloche_err *err);

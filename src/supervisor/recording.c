@@ -422,6 +422,21 @@ void recording_finish(struct supervisor *s)
 		on_late(&s->recording.patience);
 }
 
+void recording_forget(const struct supervisor *s)
+{
+	_cleanup_(freep) char *path = program_find("cloche-recorder", NULL);
+	_cleanup_(strv_freep) char **env = program_env(environ);
+	char name[] = "cloche-recorder", what[] = "remove";
+	char *argv[] = {name, what, s->spec.id, NULL};
+	struct program_spawn spawn = {.path = path, .argv = argv, .env = env, .stdio = {-1, -1, 2}};
+	pid_t pid;
+
+	if (!path || !env || program_start(&spawn, &pid, NULL, NULL) < 0)
+		return;
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
 bool recording_is_awaited(const struct supervisor *s)
 {
 	return s->start.recorded && !s->recording.ready;

@@ -262,6 +262,9 @@ static void finish(struct loop_job *job)
 	s->room = room_free(s->room);
 	if (s->dir.base >= 0 && s->sweeper == 0 && !s->start.kept)
 		sandboxes_sweep(s->dir.base, NULL, NULL);
+	/* If its maker is still there, the maker does that. */
+	if (s->start.unfinished && s->reason == CTL_REASON_CLIENT_GONE)
+		recording_forget(s);
 	if (s->start.kept && s->started_real && !s->start.unfinished)
 		sandbox_dir_leave(&s->dir);
 	else

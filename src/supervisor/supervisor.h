@@ -341,6 +341,8 @@ void recording_exec_failed(struct task *t, const char *why);
 void recording_exec_ended(struct task *t);
 /* The room is dead: start the last scan as soon as every command is on record. */
 void recording_finish(struct supervisor *s);
+/* For any sandbox: remove the log that it may have, whoever wrote it, and wait for that. */
+void recording_forget(const struct supervisor *s);
 /* Return true while the existing files are not on record yet. */
 bool recording_is_awaited(const struct supervisor *s);
 bool recording_is_over(const struct supervisor *s);
