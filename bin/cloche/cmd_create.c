@@ -16,27 +16,30 @@ static const struct option_table from_table = {.options = from_options,
 	.n = sizeof(from_options) / sizeof(from_options[0]),
 	.title = "To begin with a log"};
 
-/* Make the sandbox. If its log cannot be replayed, no sandbox is left. */
+static int make_from(
+	const struct sandbox_options *o, cloche_oplog *log, cloche_instance **ret, cloche_err *err)
+{
+	cloche_replayed done;
+	uint64_t last = 0;
+	int r = read_last(log, o->to, &last, err);
+
+	if (r == 0)
+		r = cloche_instance_create_from(o->sb, log, last, warn, NULL, &done, ret, err);
+	if (r == 0)
+		tell_unknown(&done);
+	return r;
+}
+
 static int make(struct sandbox_options *o, cloche_instance **ret, cloche_err *err)
 {
 	cloche_oplog *log = NULL;
-	uint64_t last = 0;
 	int r = o->from ? open_log(o->from, &log, err) : 0;
 
 	if (r == 0 && o->to && !log)
 		r = wrong_usage(err, NULL, "--to needs --from");
-	if (r == 0 && log)
-		r = read_last(log, o->to, &last, err);
 	if (r == 0)
-		r = cloche_instance_create(o->sb, warn, NULL, ret, err);
-	if (r == 0 && log) {
-		r = replay_log(log, *ret, last, err);
-		if (r < 0) {
-			(void)cloche_instance_remove(*ret, true, NULL);
-			cloche_instance_free(*ret);
-			*ret = NULL;
-		}
-	}
+		r = log ? make_from(o, log, ret, err)
+			: cloche_instance_create(o->sb, warn, NULL, ret, err);
 	close_log(log);
 	return r;
 }

@@ -351,16 +351,12 @@ static int main_log(int argc, char **argv)
 
 /* --- replaying --- */
 
-int replay_log(cloche_oplog *log, const cloche_instance *instance, uint64_t last, cloche_err *err)
+void tell_unknown(const cloche_replayed *done)
 {
-	cloche_replayed done;
-	int r = cloche_oplog_replay(log, instance, last, &done, err);
-
-	if (r == 0 && done.unknown)
+	if (done->unknown)
 		say("%llu operation%s of the log %s not known to this version and %s skipped",
-			(unsigned long long)done.unknown, done.unknown == 1 ? "" : "s",
-			done.unknown == 1 ? "is" : "are", done.unknown == 1 ? "was" : "were");
-	return r;
+			(unsigned long long)done->unknown, done->unknown == 1 ? "" : "s",
+			done->unknown == 1 ? "is" : "are", done->unknown == 1 ? "was" : "were");
 }
 
 struct replay_options {
@@ -415,6 +411,7 @@ static int main_replay(int argc, char **argv)
 	cloche_err err = CLOCHE_ERR_INIT;
 	cloche_instance *instance = NULL;
 	cloche_oplog *log = NULL;
+	cloche_replayed done;
 	int r = options_read(&command_replay, &o, argc, argv, &operands, &err);
 
 	if (r == 0 && operands.help)
@@ -430,7 +427,9 @@ static int main_replay(int argc, char **argv)
 	if (r == 0)
 		r = cloche_instance_open(operands.v[1], &instance, &err);
 	if (r == 0)
-		r = replay_log(log, instance, last, &err);
+		r = cloche_oplog_replay(log, instance, last, &done, &err);
+	if (r == 0)
+		tell_unknown(&done);
 	cloche_instance_free(instance);
 	close_log(log);
 	return r < 0 ? complain(&err) : 0;

@@ -14,8 +14,8 @@ int read_last(cloche_oplog *log, const char *text, uint64_t *ret, cloche_err *er
 int write_report(cloche_oplog *log, const char *path, bool force, cloche_err *err);
 /* The rest of an event's line. */
 void event_print(const cloche_operation *op);
-/* Replay the log up to an entry (0: all), and report skipped operations. */
-int replay_log(cloche_oplog *log, const cloche_instance *instance, uint64_t last, cloche_err *err);
+/* Tell the user of operations that were skipped. */
+void tell_unknown(const cloche_replayed *done);
 
 /* A bound for --from and --to: the number of an entry, or a time. */
 struct bound {

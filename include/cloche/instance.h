@@ -37,8 +37,9 @@ enum cloche_instance_state {
 
 /* Create a sandbox that lives until it is stopped, its time to live has passed (see
  * cloche_sandbox_set_ttl()) or the machine shuts down. Return when the room and its network are
- * ready. sb is copied; its timeout becomes the default of each command. fn (may be NULL) receives
- * warnings during the call. */
+ * ready. If that fails, or if the caller exits meanwhile, nothing is left. sb is copied; its
+ * timeout becomes the default of each command. fn (may be NULL) receives warnings during the call.
+ */
 CLOCHE_API int cloche_instance_create(const cloche_sandbox *sb, cloche_warning_fn fn, void *user,
 	cloche_instance **ret, cloche_err *err);
 

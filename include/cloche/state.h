@@ -172,6 +172,13 @@ typedef struct cloche_replayed {
 CLOCHE_API int cloche_oplog_replay(cloche_oplog *log, const cloche_instance *instance,
 	uint64_t last, cloche_replayed *ret, cloche_err *err);
 
+/* Create a sandbox like cloche_instance_create(), and repeat the operations of a log in it before
+ * anything else: log and last are as for cloche_oplog_replay(), replayed may be NULL. If that
+ * fails, or if the caller exits meanwhile, neither the sandbox nor its log is left. */
+CLOCHE_API int cloche_instance_create_from(const cloche_sandbox *sb, cloche_oplog *log,
+	uint64_t last, cloche_warning_fn fn, void *user, cloche_replayed *replayed,
+	cloche_instance **ret, cloche_err *err);
+
 /* For a recorded sandbox: drop operations that later ones have superseded, and remove contents that
  * no log names any more. ret may be NULL. */
 typedef struct cloche_compacted {

@@ -200,13 +200,12 @@ static int make_one(struct forking *f, unsigned number, struct cloche_err *err)
 		r = keep_log(f, fork, err);
 	else if (r == 0)
 		r = cloche_instance_refresh(fork, err);
-	if (r == 0 && !f->snapshot)
-		r = client_complete(client, err);
-	if (r < 0 || f->snapshot)
+	if (r == 0 && f->snapshot) {
 		instance_discard(client);
-	if (r < 0)
-		(void)!cloche_oplog_remove(fork->id, NULL);
-	client_free(client);
+		client_free(client);
+	} else {
+		r = instance_complete(client, r, err);
+	}
 	if (r == 0 && f->fn && !f->fn(fork, f->user))
 		r = 1;
 	return r;

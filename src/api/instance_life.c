@@ -2,6 +2,7 @@
 /* Makes, ends and removes long-lived sandboxes, and asks running ones. */
 #include "api/instance.h"
 #include "api/made.h"
+#include "api/oplog.h"
 #include "api/protect.h"
 #include "api/room.h"
 #include "api/runtime.h"
@@ -93,9 +94,8 @@ void instance_discard(struct client *client)
 }
 
 /* sb has the tools that it needs added; made is as the user described it. */
-static int begin(const cloche_sandbox *sb, const cloche_sandbox *made, bool unfinished,
-	cloche_warning_fn fn, void *user, struct client **ret_client, cloche_instance **ret,
-	struct cloche_err *err)
+static int begin(const cloche_sandbox *sb, const cloche_sandbox *made, cloche_warning_fn fn,
+	void *user, struct client **ret_client, cloche_instance **ret, struct cloche_err *err)
 {
 	struct listener listener = {fn, user};
 	_cleanup_(cloche_instance_freep) cloche_instance *instance = NULL;
@@ -103,7 +103,7 @@ static int begin(const cloche_sandbox *sb, const cloche_sandbox *made, bool unfi
 	struct client *client = NULL;
 	_cleanup_(freep) char *config = sandbox_describe(sb);
 	struct client_start start = {
-		.detached = true, .kept = true, .unfinished = unfinished, .config = config};
+		.detached = true, .kept = true, .unfinished = true, .config = config};
 	int r;
 
 	if (!config)
@@ -123,10 +123,9 @@ static int begin(const cloche_sandbox *sb, const cloche_sandbox *made, bool unfi
 		if (r == 0)
 			r = made_write(instance, made, err);
 		client_on_warning(client, NULL, NULL);
-		if (r < 0) {
-			instance_discard(client);
-			client_free(client);
-		}
+		loop_io_remove(&net.io); /* the client outlives it */
+		if (r < 0)
+			(void)!instance_complete(client, r, NULL);
 	}
 	network_done(&net);
 	if (r < 0)
@@ -153,30 +152,42 @@ static void wait_until_settled(const cloche_instance *instance)
 	}
 }
 
-static int create(const cloche_sandbox *sb, bool unfinished, cloche_warning_fn fn, void *user,
+int instance_begin(const cloche_sandbox *sb, cloche_warning_fn fn, void *user,
 	struct client **ret_client, cloche_instance **ret, struct cloche_err *err)
 {
 	_cleanup_(cloche_sandbox_freep) cloche_sandbox *copy = sandbox_copy(sb);
 	int r = copy ? runtime_add_tools(copy, err) : err_nomem(err);
 
-	return r < 0 ? r : begin(copy, sb, unfinished, fn, user, ret_client, ret, err);
+	return r < 0 ? r : begin(copy, sb, fn, user, ret_client, ret, err);
+}
+
+int instance_complete(struct client *client, int r, struct cloche_err *err)
+{
+	char id[CTL_ID_MAX + 1];
+
+	if (r == 0)
+		r = client_complete(client, err);
+	if (r < 0) {
+		snprintf(id, sizeof(id), "%s", client_id(client));
+		instance_discard(client);
+		oplog_forget(id);
+	}
+	client_free(client);
+	return r;
 }
 
 int cloche_instance_create(const cloche_sandbox *sb, cloche_warning_fn fn, void *user,
 	cloche_instance **ret, cloche_err *err)
 {
+	_cleanup_(cloche_instance_freep) cloche_instance *instance = NULL;
 	struct client *client;
-	int r = create(sb, false, fn, user, &client, ret, err);
+	int r = instance_begin(sb, fn, user, &client, &instance, err);
 
 	if (r == 0)
-		client_free(client);
+		r = instance_complete(client, 0, err);
+	if (r == 0)
+		*ret = TAKE_PTR(instance);
 	return r;
-}
-
-int instance_begin(const cloche_sandbox *sb, cloche_warning_fn fn, void *user,
-	struct client **ret_client, cloche_instance **ret, struct cloche_err *err)
-{
-	return create(sb, true, fn, user, ret_client, ret, err);
 }
 
 int cloche_instance_stop(const cloche_instance *instance, uint64_t grace_ms, cloche_err *err)

@@ -18,7 +18,11 @@ _warn_unused_ int made_set_allowlist(
 
 /* --- instance_life.c --- */
 
-/* Like cloche_instance_create(), but the sandbox ends with the client until client_complete() is
- * called. */
+/* Like cloche_instance_create(), but the sandbox is incomplete: it ends with the client, and
+ * nothing of it stays. */
 _warn_unused_ int instance_begin(const cloche_sandbox *sb, cloche_warning_fn fn, void *user,
 	struct client **ret_client, cloche_instance **ret, struct cloche_err *err);
+/* r is the result of what had to be done to complete it. If that is 0, keep the sandbox from now
+ * on; otherwise, or if it has ended, remove it with its log. Free the client. Return r, or why it
+ * could not be kept. */
+_warn_unused_ int instance_complete(struct client *client, int r, struct cloche_err *err);

@@ -290,6 +290,15 @@ int cloche_oplog_remove(const char *sandbox, cloche_err *err)
 	return r < 0 ? r : oplogs_collect(logs, blobs, &removed, &bytes, err);
 }
 
+void oplog_forget(const char *id)
+{
+	_cleanup_(freep) char *logs = NULL;
+
+	/* Do not make the directory of logs for this. */
+	if (statedir_path(STATEDIR_LOGS, &logs, NULL) == 0 && access(logs, F_OK) == 0)
+		(void)!cloche_oplog_remove(id, NULL);
+}
+
 /* --- exporting --- */
 
 struct exporting {

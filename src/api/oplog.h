@@ -7,6 +7,9 @@
 #include "state/blobs.h"
 #include "state/logs.h"
 
+/* Remove the log that a sandbox may have which could not be completed. */
+void oplog_forget(const char *id);
+
 struct cloche_oplog {
 	int fd;
 	int blobs[2];                /* directories that may have its contents; -1: none */

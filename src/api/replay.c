@@ -2,6 +2,7 @@
 /* Theory of operation: each operation is repeated with the ordinary functions, in a session with
  * the sandbox. So nothing outside of the sandbox can be reached, and a recorded sandbox has on
  * record what was done. */
+#include "api/made.h"
 #include "api/oplog.h"
 
 #include <errno.h>
@@ -186,5 +187,22 @@ int cloche_oplog_replay(cloche_oplog *log, const cloche_instance *instance, uint
 	cloche_files_close(p.files);
 	if (ret)
 		*ret = p.done;
+	return r;
+}
+
+int cloche_instance_create_from(const cloche_sandbox *sb, cloche_oplog *log, uint64_t last,
+	cloche_warning_fn fn, void *user, cloche_replayed *replayed, cloche_instance **ret,
+	cloche_err *err)
+{
+	_cleanup_(cloche_instance_freep) cloche_instance *instance = NULL;
+	struct client *client;
+	int r = instance_begin(sb, fn, user, &client, &instance, err);
+
+	if (r < 0)
+		return r;
+	r = cloche_oplog_replay(log, instance, last, replayed, err);
+	r = instance_complete(client, r, err);
+	if (r == 0)
+		*ret = TAKE_PTR(instance);
 	return r;
 }

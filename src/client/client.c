@@ -285,6 +285,7 @@ static int on_frame(struct client *c, struct chan_frame *f, struct cloche_err *e
 	case CTL_FORWARDED:
 	case CTL_LAYERS_ARE:
 	case CTL_POLICY_PASSED:
+	case CTL_COMPLETED:
 		return on_reply(c, f, err);
 	case CTL_REFUSED:
 		return on_refused(c, f->payload, err);
@@ -541,15 +542,14 @@ int client_policy(struct client *c, int socket, struct cloche_err *err)
 
 int client_complete(struct client *c, struct cloche_err *err)
 {
-	int r = -1;
+	struct client_reply reply = {.type = CTL_COMPLETED};
+	int r;
 
 	pthread_mutex_lock(&c->lock);
-	if (!c->over)
-		r = ctl_send_complete(&c->chan);
-	if (r == 0)
-		r = client_flush_locked(c);
-	pthread_mutex_unlock(&c->lock);
-	return r < 0 ? err_set(err, E_INTERNAL, "its supervisor has gone") : 0;
+	r = wait_for_reply(c, &reply, c->over ? -EPIPE : ctl_send_complete(&c->chan), err);
+	if (r == -E_CANCELLED)
+		err_set(err, E_CANCELLED, "the sandbox ended before it was complete");
+	return r;
 }
 
 int client_layers(struct client *c, int *ret_upper, int *ret_lower, struct cloche_err *err)

@@ -165,7 +165,8 @@ _warn_unused_ int client_policy(struct client *c, int socket, struct cloche_err 
 _warn_unused_ int client_layers(
 	struct client *c, int *ret_upper, int *ret_lower, struct cloche_err *err);
 
-/* Keep a sandbox that was started with .unfinished from now on, even if this client goes. */
+/* Keep a sandbox that was started with .unfinished from now on, even if this client goes. Fails if
+ * it has ended. */
 _warn_unused_ int client_complete(struct client *c, struct cloche_err *err);
 
 /* Waits until *flag, which a callback of the loop sets, is true. */

@@ -140,6 +140,11 @@ int ctl_send_complete(struct chan *c)
 	return chan_send(c, CTL_COMPLETE, STR_NULL, NULL, 0);
 }
 
+int ctl_send_completed(struct chan *c)
+{
+	return chan_send(c, CTL_COMPLETED, STR_NULL, NULL, 0);
+}
+
 int ctl_send_refused(struct chan *c, uint16_t request, const struct cloche_err *err)
 {
 	const struct ctl_refusal m = {.request = request, .err = *err};

@@ -30,8 +30,8 @@
  *
  *   WARNING...  STARTED | ERROR
  *   per process: EXEC_STARTED, EXEC_EXITED  |  EXEC_FAILED
- *   per request: STATS_NOW | FORWARDED | LAYERS_ARE | POLICY_PASSED | REFUSED, in the order of
- *   the requests
+ *   per request: STATS_NOW | FORWARDED | LAYERS_ARE | POLICY_PASSED | COMPLETED | REFUSED, in the
+ *   order of the requests
  *   ERROR (the network or the room broke; everything in it is dead)
  *   ENDED, then it closes.
  *
@@ -96,6 +96,7 @@ enum ctl_frame {
 	CTL_LAYERS_ARE,   /* 2 fds, O_PATH: the changes (upper), and the layer below (lower) */
 	CTL_REFUSED,      /* struct ctl_refusal: only the request has failed */
 	CTL_POLICY_PASSED, /* nothing: the broker has the socket */
+	CTL_COMPLETED,     /* nothing: the sandbox stays if its owner leaves */
 };
 
 enum ctl_stdio { CTL_STDIO_NULL, CTL_STDIO_FD, CTL_STDIO_END_ };
@@ -313,6 +314,7 @@ _warn_unused_ int ctl_send_layers_are(struct chan *c, int upper, int lower);
 _warn_unused_ int ctl_send_policy(struct chan *c, int socket);
 _warn_unused_ int ctl_send_policy_passed(struct chan *c);
 _warn_unused_ int ctl_send_complete(struct chan *c);
+_warn_unused_ int ctl_send_completed(struct chan *c);
 _warn_unused_ int ctl_send_refused(struct chan *c, uint16_t request, const struct cloche_err *err);
 
 /* --- other decoders: false if malformed --- */

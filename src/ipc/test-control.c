@@ -214,6 +214,7 @@ static void small_ones_round_trip(void)
 	CARRY(ctl_send_policy(&p.a, STDOUT_FILENO), f.type == CTL_POLICY && f.fds_n == 1);
 	chan_frame_done(&f);
 	CARRY(ctl_send_complete(&p.a), f.type == CTL_COMPLETE && f.payload.n == 0);
+	CARRY(ctl_send_completed(&p.a), f.type == CTL_COMPLETED && f.payload.n == 0);
 	CARRY(ctl_send_policy_passed(&p.a), f.type == CTL_POLICY_PASSED && f.payload.n == 0);
 	err_set(&err, E_NETWORK, "gone");
 	err_hint(&err, "look");

@@ -254,6 +254,7 @@ static bool on_complete(struct peer *p, struct chan_frame *f)
 	if (!p->owner || f->payload.n > 0)
 		return false;
 	p->sup->start.unfinished = false;
+	peer_sent(p, ctl_send_completed(&p->chan));
 	return true;
 }
 
