@@ -91,7 +91,7 @@ static int try_admit(cloche_manager *m, uint64_t memory, struct cloche_err *err)
 
 	if (m->max_runs > 0 && running >= m->max_runs)
 		return err_set(
-			err, E_BUSY, "%u sandboxes run, and no more may run at a time", running);
+			err, E_BUSY, "no place is free: at most %u may run at a time", m->max_runs);
 	/* Without a limit nothing is promised. */
 	manager_settle_promises(m);
 	if (memory > 0)

@@ -221,7 +221,7 @@ static void who_waits_too_long_is_told(void)
 	must(cloche_manager_enter(m, sb, 0, &err) == 0);
 	create(m, NULL, id);
 	check_int(cloche_manager_create(m, sb, NULL, 0, &i, &err), -CLOCHE_E_BUSY);
-	check(strstr(err.message, "2 run at a time"));
+	check(strstr(err.message, "at most 2 may run at a time"));
 	began = clock_mono_usec();
 	check_int(cloche_manager_enter(m, sb, 200, &err), -CLOCHE_E_BUSY);
 	check(clock_mono_usec() - began >= 200 * USEC_PER_MSEC);
