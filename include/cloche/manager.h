@@ -34,10 +34,10 @@ typedef struct cloche_manager cloche_manager;
 
 /* Open a manager. The defaults are two CPUs, 4096 MiB of memory, a lifetime and a timeout of 3600
  * seconds, no network, five runs at a time and a cleanup every five minutes, unless the AGENTGATE_
- * environment variables say otherwise (cloche(1)). A limit that was not requested explicitly is not
- * an error if it cannot be enforced. fn (may be NULL) is called with warnings and with what
- * cleanups end, on any thread, until the manager is closed. CLOCHE_E_USAGE: a variable has an
- * invalid value. */
+ * environment variables say otherwise (cloche(1)). If the default limit of CPUs or memory cannot be
+ * enforced, that is only a warning; a limit that is set afterwards or by a variable is enforced, or
+ * no sandbox is made. fn (may be NULL) is called with warnings and with what cleanups end, on any
+ * thread, until the manager is closed. CLOCHE_E_USAGE: a variable has an invalid value. */
 CLOCHE_API int cloche_manager_open(
 	cloche_warning_fn fn, void *user, cloche_manager **ret, cloche_err *err);
 

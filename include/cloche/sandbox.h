@@ -186,7 +186,8 @@ CLOCHE_API int cloche_sandbox_set_limit(
 /* Parse a duration ("500ms", "30s", "1.5m", "2h", "30": seconds) into milliseconds. */
 CLOCHE_API int cloche_parse_duration(const char *text, uint64_t *ret_milliseconds, cloche_err *err);
 
-/* If true, a limit that cannot be enforced here is a warning instead of an error. */
+/* Set whether a limit that cannot be enforced here is a warning (true) or an error (false). Without
+ * this, it is an error, except for the default limits of a manager. */
 CLOCHE_API void cloche_sandbox_set_limits_best_effort(cloche_sandbox *sb, bool best_effort);
 
 /* If true, processes inside may make namespaces of their own, including user namespaces, and mounts

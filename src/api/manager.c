@@ -56,12 +56,14 @@ static int read_defaults(cloche_manager *m, struct cloche_err *err)
 	}
 	if (r < 0)
 		return r;
-	if (sb->limits.memory_bytes == 0 && sb->limits.cpus_milli == 0)
-		cloche_sandbox_set_limits_best_effort(sb, true);
-	if (sb->limits.memory_bytes == 0)
+	if (sb->limits.memory_bytes == 0) {
 		cloche_sandbox_set_memory(sb, DEFAULT_MEMORY);
-	if (sb->limits.cpus_milli == 0)
+		sb->memory_optional = true;
+	}
+	if (sb->limits.cpus_milli == 0) {
 		cloche_sandbox_set_cpus(sb, DEFAULT_MILLICPUS);
+		sb->cpus_optional = true;
+	}
 	m->max_runs = settings.max_runs;
 	m->interval_ms = settings.cleanup_ms;
 	if (sb->timeout_ms == 0)

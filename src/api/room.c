@@ -142,6 +142,8 @@ static int make_room(const cloche_sandbox *sb, struct client_start *start, struc
 	ret->nested = sb->nested;
 	ret->limits = sb->limits;
 	ret->limits.best_effort = sb->best_effort;
+	ret->limits.memory_optional = sb->memory_optional;
+	ret->limits.cpus_optional = sb->cpus_optional;
 	ret->root_dir = sb->root_dir ? strdup(sb->root_dir) : NULL;
 	ret->host_home = fs_home();
 	if (sb->root_dir && !ret->root_dir)

@@ -84,6 +84,34 @@ static void what_is_wrong_is_refused(void)
 	cloche_manager_close(m);
 }
 
+/* INV-LIMITS-OR-REFUSAL, with a provider that never limits cpus. */
+static void only_a_default_limit_may_be_missing(void)
+{
+	cloche_manager *m = NULL;
+
+	must(cloche_manager_open(NULL, NULL, &m, &err) == 0);
+	for (int asked = 0; asked < 4; asked++) {
+		cloche_sandbox *sb = cloche_manager_configure(m);
+		cloche_instance *i = NULL;
+		int r;
+
+		must(sb && cloche_sandbox_set_provider(sb, "subprocess", &err) == 0);
+		cloche_sandbox_set_memory(sb, 64 << 20);
+		if (asked == 1)
+			cloche_sandbox_set_cpus(sb, 2000);
+		else if (asked == 2)
+			must(cloche_sandbox_set_limit(sb, "cpus", "2", &err) == 0);
+		else if (asked == 3)
+			cloche_sandbox_set_limits_best_effort(sb, false);
+		r = cloche_manager_create(m, sb, NULL, 0, &i, &err);
+		check_int(r, asked ? -CLOCHE_E_LIMITS_UNAVAILABLE : 0);
+		cloche_instance_free(i);
+		cloche_sandbox_free(sb);
+	}
+	check_int(cloche_manager_cleanup(m, &err), 0);
+	cloche_manager_close(m);
+}
+
 static void those_of_a_run_are_destroyed_together(void)
 {
 	cloche_manager *m = open_manager();
@@ -383,6 +411,7 @@ static void run_list(void)
 {
 	run_test(what_is_made_is_tracked_until_it_is_destroyed);
 	run_test(what_is_wrong_is_refused);
+	run_test(only_a_default_limit_may_be_missing);
 	run_test(those_of_a_run_are_destroyed_together);
 	run_test(managers_leave_each_others_alone);
 	run_test(what_cannot_be_destroyed_is_tried_again);

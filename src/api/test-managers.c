@@ -21,6 +21,7 @@ cloche_manager *open_manager(void)
 	cloche_manager_set_max_runs(m, 0);
 	must(cloche_manager_set_cleanup_interval(m, 0, &err) == 0);
 	cloche_sandbox_set_memory(cloche_manager_defaults(m), 64 << 20);
+	cloche_sandbox_set_limits_best_effort(cloche_manager_defaults(m), true);
 	return m;
 }
 

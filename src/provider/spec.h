@@ -55,6 +55,7 @@ struct room_limits {
 #define MEMBER(member, type)
 #include "provider/options.def"
 	bool best_effort; /* go on if a limit cannot be enforced; room_unenforced says which */
+	bool memory_optional, cpus_optional; /* the same for one limit, which nobody asked for */
 };
 
 struct room_spec {

@@ -22,7 +22,8 @@ static const struct message *room_limits_message(void)
 #define VERB(...)
 #define MEMBER(member, type)
 #include "provider/options.def"
-		MESSAGE_ROW_BOOL(best_effort)};
+		MESSAGE_ROW_BOOL(best_effort) MESSAGE_ROW_BOOL(memory_optional)
+			MESSAGE_ROW_BOOL(cpus_optional)};
 	static const struct message table = {
 		"room_limits", fields, ARRAY_SIZE(fields), sizeof(self), NULL};
 

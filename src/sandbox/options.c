@@ -86,6 +86,18 @@ static int option_parse(
 	return 0;
 }
 
+static void take_number(cloche_sandbox *sb, const struct sandbox_option *o, uint64_t number)
+{
+	uint64_t *at = option_at(sb, o);
+
+	*at = number;
+	/* Somebody asks for it now. */
+	if (at == &sb->limits.memory_bytes)
+		sb->memory_optional = false;
+	else if (at == &sb->limits.cpus_milli)
+		sb->cpus_optional = false;
+}
+
 int option_set(cloche_sandbox *sb, const struct sandbox_option *o, const char *value,
 	struct cloche_err *err)
 {
@@ -100,7 +112,7 @@ int option_set(cloche_sandbox *sb, const struct sandbox_option *o, const char *v
 	}
 	r = option_parse(o, value, &parsed, err);
 	if (r == 0)
-		*(uint64_t *)option_at(sb, o) = parsed;
+		take_number(sb, o, parsed);
 	return r;
 }
 

@@ -118,10 +118,13 @@ int option_net(cloche_sandbox *sb, const char *value, cloche_err *err)
 
 int option_limits(cloche_sandbox *sb, const char *value, cloche_err *err)
 {
-	sb->best_effort = strcmp(value, "best-effort") == 0;
-	if (sb->best_effort || strcmp(value, "strict") == 0)
-		return 0;
-	return err_set(err, E_USAGE, "--limits is strict or best-effort, not \"%s\"", value);
+	bool best_effort = strcmp(value, "best-effort") == 0;
+
+	if (!best_effort && strcmp(value, "strict") != 0)
+		return err_set(
+			err, E_USAGE, "--limits is strict or best-effort, not \"%s\"", value);
+	cloche_sandbox_set_limits_best_effort(sb, best_effort);
+	return 0;
 }
 
 int option_no_record(cloche_sandbox *sb, const char *value, cloche_err *err)

@@ -409,11 +409,13 @@ void cloche_sandbox_set_network_log_fd(cloche_sandbox *sb, int fd)
 void cloche_sandbox_set_memory(cloche_sandbox *sb, uint64_t bytes)
 {
 	sb->limits.memory_bytes = bytes;
+	sb->memory_optional = false;
 }
 
 void cloche_sandbox_set_cpus(cloche_sandbox *sb, uint64_t millicpus)
 {
 	sb->limits.cpus_milli = millicpus;
+	sb->cpus_optional = false;
 }
 
 void cloche_sandbox_set_pids(cloche_sandbox *sb, uint64_t count)
@@ -434,6 +436,8 @@ void cloche_sandbox_set_output_limit(cloche_sandbox *sb, uint64_t bytes)
 void cloche_sandbox_set_limits_best_effort(cloche_sandbox *sb, bool best_effort)
 {
 	sb->best_effort = best_effort;
+	if (!best_effort)
+		sb->memory_optional = sb->cpus_optional = false;
 }
 
 void cloche_sandbox_set_nested(cloche_sandbox *sb, bool nested)

@@ -120,6 +120,32 @@ static void test_set_by_name(void)
 	check_z(sb->package_manager, "pnpm");
 }
 
+/* A default limit that is set has been asked for. */
+static void test_optional_limits(void)
+{
+	for (int how = 0; how < 3; how++) {
+		_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = cloche_sandbox_new(),
+							       *copy = NULL;
+
+		must(sb);
+		sb->memory_optional = sb->cpus_optional = true;
+		if (how == 0)
+			cloche_sandbox_set_memory(sb, 1 << 30);
+		else if (how == 1)
+			must(cloche_sandbox_set_limit(sb, "memory", "1g", &err) == 0);
+		else
+			must(cloche_sandbox_set(sb, "memory", "1g", &err) == 0);
+		check(!sb->memory_optional && sb->cpus_optional);
+		must(cloche_sandbox_set(sb, "limits", "best-effort", &err) == 0);
+		copy = sandbox_copy(sb);
+		check(copy && !copy->memory_optional && copy->cpus_optional);
+		must(cloche_sandbox_set_limit(sb, "cpus", "2", &err) == 0);
+		check(!sb->cpus_optional);
+		must(cloche_sandbox_set(copy, "limits", "strict", &err) == 0);
+		check(!copy->cpus_optional);
+	}
+}
+
 static void test_bad_values(void)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -224,6 +250,7 @@ int main(void)
 {
 	run_test(test_all_have_a_case);
 	run_test(test_set_by_name);
+	run_test(test_optional_limits);
 	run_test(test_bad_values);
 	run_test(test_unknown_and_missing);
 	run_test(test_repeated);

@@ -69,6 +69,7 @@ static int make_cgroup(struct native_room *n, struct native_birth *b, struct clo
 		const char *name, *option;
 	} wanted[] = {{CGROUP_MEMORY, "the memory limit", "--memory"},
 		{CGROUP_CPU, "the cpu limit", "--cpus"}, {CGROUP_PIDS, "the pids limit", "--pids"}};
+	const bool optional[] = {l->memory_optional, l->cpus_optional, false};
 	size_t i;
 	int r = cgroup_make(NULL, b->spec->id, &limits, &n->cgroup, err);
 
@@ -83,7 +84,7 @@ static int make_cgroup(struct native_room *n, struct native_birth *b, struct clo
 			if (!b->rootfs.ids.range)
 				continue;
 		}
-		if (l->best_effort) {
+		if (l->best_effort || optional[i]) {
 			r = note_unenforced(n, wanted[i].name, why, err);
 			continue;
 		}

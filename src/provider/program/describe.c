@@ -57,6 +57,10 @@ static int add_limits(struct buf *out, const struct room_limits *l)
 		r = add_number(out, "pids", l->pids);
 	if (r == 0)
 		r = add_number(out, "nofile", l->nofile);
+	if (r == 0 && l->memory_bytes && l->memory_optional)
+		r = words_add_line(out, "optional", "memory", NULL);
+	if (r == 0 && l->cpus_milli && l->cpus_optional)
+		r = words_add_line(out, "optional", "cpus-milli", NULL);
 	return r == 0 && l->best_effort ? words_add_line(out, "best-effort", NULL) : r;
 }
 

@@ -115,17 +115,20 @@ static int check_limits(struct subprocess *s, const struct room_limits *l, struc
 {
 	const struct {
 		uint64_t value;
+		bool optional;
 		const char *option, *text;
-	} rows[] = {{l->cpus_milli, "--cpus",
+	} rows[] = {{l->cpus_milli, l->cpus_optional, "--cpus",
 			    "the cpu limit: provider subprocess has no control group"},
-		{l->pids, "--pids", "the pids limit: provider subprocess has no control group"},
-		{l->tmpfs_bytes, "--tmpfs-size", "the tmpfs limit: provider subprocess has none"}};
+		{l->pids, false, "--pids",
+			"the pids limit: provider subprocess has no control group"},
+		{l->tmpfs_bytes, false, "--tmpfs-size",
+			"the tmpfs limit: provider subprocess has none"}};
 	int r = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows) && r == 0; i++) {
 		if (!rows[i].value)
 			continue;
-		if (l->best_effort) {
+		if (l->best_effort || rows[i].optional) {
 			r = note(s, rows[i].text, err);
 			continue;
 		}
