@@ -122,7 +122,8 @@ CLOCHE_API void cloche_manager_leave(cloche_manager *manager, const cloche_sandb
 
 /* Like cloche_status_read(), with an additional member "manager" in the document: id, provider
  * (that of the defaults), activeSandboxes, activeRuns, waiting, maxConcurrentRuns (null: no limit),
- * promisedMemoryMB, cleanupIntervalMs, lastCleanup, lastError. */
+ * promisedMemoryMB, cleanupIntervalMs, lastCleanup, lastError (why a sandbox could not be made or
+ * removed; null: that never happened). */
 CLOCHE_API int cloche_manager_status(cloche_manager *manager, cloche_status **ret, cloche_err *err);
 /* For a server's liveness check: return true if the manager's thread, if there is one, is alive. */
 CLOCHE_API bool cloche_manager_is_live(cloche_manager *manager);

@@ -269,6 +269,7 @@ int cloche_manager_create(cloche_manager *m, const cloche_sandbox *sb, const cha
 {
 	_cleanup_(cloche_sandbox_freep) cloche_sandbox *copy = sandbox_copy(sb);
 	uint64_t memory = sb->limits.memory_bytes;
+	struct cloche_err why = CLOCHE_ERR_INIT;
 	int r = check_run_id(run_id, err);
 
 	if (r == 0 && !copy)
@@ -279,9 +280,15 @@ int cloche_manager_create(cloche_manager *m, const cloche_sandbox *sb, const cha
 		r = manager_admit(m, memory, wait_ms, err);
 	if (r < 0)
 		return r;
-	r = make(m, copy, run_id, ret, err);
-	if (r < 0)
-		manager_release(m, memory);
+	r = make(m, copy, run_id, ret, &why);
+	if (r == 0)
+		return 0;
+	pthread_mutex_lock(&m->lock);
+	snprintf(m->error, sizeof(m->error), "a sandbox could not be made: %s", why.message);
+	pthread_mutex_unlock(&m->lock);
+	manager_release(m, memory);
+	if (err)
+		*err = why;
 	return r;
 }
 

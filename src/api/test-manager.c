@@ -112,6 +112,24 @@ static void only_a_default_limit_may_be_missing(void)
 	cloche_manager_close(m);
 }
 
+static void why_none_could_be_made_stays_known(void)
+{
+	cloche_manager *m = open_manager();
+	cloche_status *s = NULL;
+	cloche_instance *i = NULL;
+	const char *last;
+	json_t *all;
+
+	must(cloche_sandbox_set_provider(cloche_manager_defaults(m), "/bin/false", &err) == 0);
+	check(cloche_manager_create(m, cloche_manager_defaults(m), "r", 0, &i, &err) < 0);
+	all = status_of(m, &s);
+	last = json_string_value(json_object_get(json_object_get(all, "manager"), "lastError"));
+	check(last && strstr(last, err.message));
+	json_decref(all);
+	cloche_status_free(s);
+	cloche_manager_close(m);
+}
+
 static void those_of_a_run_are_destroyed_together(void)
 {
 	cloche_manager *m = open_manager();
@@ -412,6 +430,7 @@ static void run_list(void)
 	run_test(what_is_made_is_tracked_until_it_is_destroyed);
 	run_test(what_is_wrong_is_refused);
 	run_test(only_a_default_limit_may_be_missing);
+	run_test(why_none_could_be_made_stays_known);
 	run_test(those_of_a_run_are_destroyed_together);
 	run_test(managers_leave_each_others_alone);
 	run_test(what_cannot_be_destroyed_is_tried_again);
