@@ -198,14 +198,12 @@ static int accept_init(struct program_room *r, int listener, struct cloche_err *
 
 /* --- its life --- */
 
-static struct room *program_destroy(struct room *room)
+/* said: the user is told of this error anyway; NULL: of none. */
+static void program_free(struct room *room, const struct cloche_err *said)
 {
-	struct program_room *r;
+	struct program_room *r = program_room(room);
 	struct room_exit ending;
 
-	if (!room)
-		return NULL;
-	r = program_room(room);
 	if (r->pid > 0) {
 		(void)program_kill(room, SIGKILL, NULL);
 		(void)program_wait(room, &ending, NULL);
@@ -213,7 +211,8 @@ static struct room *program_destroy(struct room *room)
 	if (r->made) {
 		struct cloche_err err = CLOCHE_ERR_INIT;
 
-		if (remove_made(room->provider, r->id, r->env, &err) < 0)
+		if (remove_made(room->provider, r->id, r->env, &err) < 0 &&
+			!(said && strcmp(said->message, err.message) == 0))
 			fprintf(stderr, "cloche-supervisor: %s\n", err.message);
 	}
 	netcapture_close(&r->net);
@@ -226,6 +225,12 @@ static struct room *program_destroy(struct room *room)
 	strv_free(r->env);
 	free(r->id);
 	free(r);
+}
+
+static struct room *program_destroy(struct room *room)
+{
+	if (room)
+		program_free(room, NULL);
 	return NULL;
 }
 
@@ -288,7 +293,7 @@ static int program_create(const struct provider *p, const struct room_spec *spec
 	if (e == 0)
 		*ret = room;
 	else
-		room_free(room);
+		program_free(room, err);
 	return e;
 }
 
