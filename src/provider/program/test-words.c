@@ -71,11 +71,29 @@ static void texts_are_bounded(void)
 	words_answer_done(&a);
 }
 
+static void texts_are_cut_between_words(void)
+{
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(WORDS_ANSWER_MAX);
+	struct words_answer a;
+
+	check_int(buf_printf(&b, "error %0390d sentence ends\n", 7), 0);
+	check(words_read_answer(buf_str(&b), &a));
+	check_int((int)strlen(a.error), 390 + (int)strlen(" ..."));
+	check_z(a.error + 390, " ...");
+	words_answer_done(&a);
+	buf_clear(&b);
+	check_int(buf_printf(&b, "error %0391d sentence\n", 7), 0);
+	check(words_read_answer(buf_str(&b), &a));
+	check_z(a.error + 391, " sentence");
+	words_answer_done(&a);
+}
+
 int main(void)
 {
 	run_test(words_are_quoted);
 	run_test(nothing_is_cut);
 	run_test(answers_are_read);
 	run_test(texts_are_bounded);
+	run_test(texts_are_cut_between_words);
 	return tap_done();
 }

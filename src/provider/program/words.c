@@ -3,6 +3,9 @@
 
 #include <stdarg.h>
 
+/* At the end of a text that is not whole. */
+#define CUT " ..."
+
 static int add_word(struct buf *out, struct str word)
 {
 	int r = word.n ? 0 : buf_add_str(out, STR("\\0000"));
@@ -32,13 +35,30 @@ int words_add_line(struct buf *out, ...)
 	return r == 0 ? buf_add_char(out, '\n') : r;
 }
 
+/* Cut the text where a word ends, if one does. */
+static struct str cut(struct str text)
+{
+	size_t n = WORDS_TEXT_MAX - strlen(CUT);
+
+	while (n > 0 && text.p[n] != ' ')
+		n--;
+	return str_prefix(text, n ? n : WORDS_TEXT_MAX - strlen(CUT));
+}
+
 /* Store text so that it is safe to show to the user. */
 static void take_text(struct str text, char ret[WORDS_TEXT_MAX + 1])
 {
-	text = str_prefix(str_trim(text), WORDS_TEXT_MAX);
+	bool whole;
+
+	text = str_trim(text);
+	whole = text.n <= WORDS_TEXT_MAX;
+	if (!whole)
+		text = cut(text);
 	for (size_t i = 0; i < text.n; i++)
 		ret[i] = (unsigned char)text.p[i] >= ' ' && text.p[i] != 0x7f ? text.p[i] : '?';
 	ret[text.n] = '\0';
+	if (!whole)
+		memcpy(ret + text.n, CUT, sizeof(CUT));
 }
 
 static bool take_key(struct str line, struct str key, struct str *ret)
