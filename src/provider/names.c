@@ -138,7 +138,7 @@ int provider_name_find(const char *named, const char **ret, struct cloche_err *e
 	}
 	if (*ret)
 		return 0;
-	err_set(err, E_USAGE, "unknown provider \"%s\": it is " PROVIDERS_TEXT, named);
+	err_set(err, E_USAGE, "unknown provider \"%s\": it is " PROVIDERS_TEXT " or srt", named);
 	err_hint(err, "a program " PROVIDER_PROGRAM "NAME of your own is found in the directories "
 		      "of CLOCHE_PROVIDER_PATH");
 	return -E_USAGE;

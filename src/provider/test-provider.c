@@ -59,6 +59,7 @@ static void unknown_names_get_the_list(void)
 	for (size_t i = 0; i < ARRAY_SIZE(unknown); i++) {
 		check_int(provider_name_find(unknown[i], &name, &err), -E_USAGE);
 		check(strstr(err.message, "it is auto or native") != NULL);
+		check(strstr(err.message, " or srt") != NULL);
 		check_int(provider_name_choose(unknown[i], &name, &err), -E_USAGE);
 	}
 	check(name == NULL);
