@@ -80,7 +80,7 @@ static void print_row(const char *id, const char *name, const char *state, const
 {
 	char line[4096];
 
-	snprintf(line, sizeof(line), "%-29s  %-16s  %-8s  %-8s  %-8s  %s", id, name, state, age,
+	snprintf(line, sizeof(line), "%-29s  %-16s  %-8s  %-8s  %-10s  %s", id, name, state, age,
 		provider, command);
 	for (size_t n = strlen(line); n > 0 && line[n - 1] == ' '; n--)
 		line[n - 1] = '\0';
