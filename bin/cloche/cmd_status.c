@@ -48,7 +48,10 @@ static void print_text(const cloche_status *s)
 	char size[32];
 
 	for (size_t i = 0; (p = cloche_status_provider(s, i)); i++) {
-		printf("provider %s: %s\n", p->name, p->available ? "works" : p->reason);
+		printf("provider %s: %s\n", p->name,
+			!p->available  ? p->reason
+			: p->advice[0] ? "may work"
+				       : "works");
 		if (p->advice[0])
 			printf("  %s\n", p->advice);
 	}

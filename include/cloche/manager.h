@@ -128,7 +128,7 @@ CLOCHE_API int cloche_manager_status(cloche_manager *manager, cloche_status **re
 /* For a server's liveness check: return true if the manager's thread, if there is one, is alive. */
 CLOCHE_API bool cloche_manager_is_live(cloche_manager *manager);
 /* For a server's readiness check: return 0 if the provider of the defaults could make a sandbox
- * now. The error says why not. */
+ * now, as far as cloche_provider_each() can tell. The error says why not. */
 CLOCHE_API int cloche_manager_is_ready(cloche_manager *manager, cloche_err *err);
 
 #ifdef __cplusplus

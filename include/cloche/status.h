@@ -20,13 +20,17 @@ typedef struct cloche_provider_status {
 	bool automatic; /* "auto" uses it if those before it do not work */
 	bool available;
 	const char *reason; /* why it is not available; "" if it is */
-	const char *advice; /* what to do about that, or "" */
+	/* What to do about that. If it is available: what could not be tried, and how to find out.
+	 * "" if there is nothing to say. */
+	const char *advice;
+	const char *version; /* of the software that makes the rooms; "" if unknown */
 } cloche_provider_status;
 typedef void (*cloche_provider_fn)(const cloche_provider_status *provider, void *user);
 
 /* Ask each provider whether it could make a room now, and call fn with the answer (borrowed for the
- * call), in the order in which "auto" tries them. Nothing is left behind. Each installed container
- * engine takes about a tenth of a second. */
+ * call), in the order in which "auto" tries them. Nothing is left behind: that is why podman, for a
+ * user other than root, is available as soon as it is installed. Each installed container engine
+ * takes about a tenth of a second. */
 CLOCHE_API void cloche_provider_each(cloche_provider_fn fn, void *user);
 
 /* When the remains of a crashed sandbox were last removed. Commands that list sandboxes do this,

@@ -21,6 +21,7 @@ struct sandbox_status {
 
 struct cloche_status {
 	cloche_provider_status providers[MAX_PROVIDERS];
+	struct provider_about about[MAX_PROVIDERS];
 	struct cloche_err reasons[MAX_PROVIDERS];
 	size_t providers_n;
 	struct sandbox_status *sandboxes;
@@ -33,16 +34,19 @@ struct cloche_status {
 
 /* --- providers --- */
 
-static void look_at_provider(
-	const char *name, bool automatic, cloche_provider_status *ret, struct cloche_err *why)
+/* ret has parts of about and why. */
+static void look_at_provider(const char *name, bool automatic, cloche_provider_status *ret,
+	struct provider_about *about, struct cloche_err *why)
 {
 	const struct provider *p = provider_find(str_from(name), why);
+	bool works = p && provider_about(p, about, why) == 0;
 
 	*ret = (cloche_provider_status){.name = name,
 		.automatic = automatic,
-		.available = p && p->probe(p, why) == 0,
+		.available = works,
 		.reason = why->message,
-		.advice = why->hint};
+		.advice = works ? about->doubt : why->hint,
+		.version = p && !p->path ? CLOCHE_VERSION : about->version};
 }
 
 void cloche_provider_each(cloche_provider_fn fn, void *user)
@@ -51,9 +55,10 @@ void cloche_provider_each(cloche_provider_fn fn, void *user)
 
 	for (size_t i = 0; (name = provider_name_at(i)); i++) {
 		struct cloche_err why = CLOCHE_ERR_INIT;
+		struct provider_about about = {0};
 		cloche_provider_status s;
 
-		look_at_provider(name, i < PROVIDERS_AUTO, &s, &why);
+		look_at_provider(name, i < PROVIDERS_AUTO, &s, &about, &why);
 		fn(&s, user);
 	}
 }
@@ -153,9 +158,11 @@ json_t *status_time(uint64_t us)
 
 static json_t *describe_provider(const cloche_provider_status *p)
 {
-	return json_pack("{s:s, s:b, s:b, s:s, s:s, s:s}", "name", p->name, "automatic",
-		(int)p->automatic, "available", (int)p->available, "reason", p->reason, "advice",
-		p->advice, "version", CLOCHE_VERSION);
+	/* Programs of others may say any bytes. */
+	return json_pack("{s:s, s:b, s:b, s:o, s:o, s:o}", "name", p->name, "automatic",
+		(int)p->automatic, "available", (int)p->available, "reason",
+		json_utf8(str_from(p->reason)), "advice", json_utf8(str_from(p->advice)), "version",
+		p->version[0] ? json_utf8(str_from(p->version)) : json_null());
 }
 
 static json_t *describe_sandbox(const struct sandbox_status *b)
@@ -219,7 +226,8 @@ int cloche_status_read(cloche_status **ret, cloche_err *err)
 	if (!s)
 		return err_nomem(err);
 	for (size_t i = 0; i < MAX_PROVIDERS && (name = provider_name_at(i)); i++) {
-		look_at_provider(name, i < PROVIDERS_AUTO, &s->providers[i], &s->reasons[i]);
+		look_at_provider(
+			name, i < PROVIDERS_AUTO, &s->providers[i], &s->about[i], &s->reasons[i]);
 		s->providers_n++;
 	}
 	r = cloche_instance_list(false, on_sandbox, s, err);

@@ -107,6 +107,12 @@ const struct provider *provider_choose(const char *name, struct cloche_err *err)
 	return p && p->probe(p, err) == 0 ? p : NULL;
 }
 
+int provider_about(const struct provider *p, struct provider_about *ret, struct cloche_err *err)
+{
+	*ret = (struct provider_about){0};
+	return p->about ? p->about(p, ret, err) : p->probe(p, err);
+}
+
 struct room *room_free(struct room *r)
 {
 	return r ? r->provider->destroy(r) : NULL;

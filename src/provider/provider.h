@@ -85,6 +85,12 @@ struct provider_check {
 };
 typedef void (*provider_check_fn)(void *user, const struct provider_check *check);
 
+/* What probe learns besides; "" if nothing. */
+struct provider_about {
+	char version[512]; /* of the software that makes the rooms */
+	char doubt[512];   /* what could not be tried, and how to find out */
+};
+
 struct provider {
 	const char *name; /* "native" */
 	const char *path; /* of the provider's program; NULL: it is part of this one */
@@ -126,6 +132,9 @@ struct provider {
 
 	/* The following are optional: NULL if the provider lacks them. The functions below call
 	 * them, or answer with E_UNSUPPORTED or the value for "unknown". */
+
+	/* Do the same as probe, and store what it learns. */
+	int (*about)(const struct provider *p, struct provider_about *ret, struct cloche_err *err);
 
 	/* Call fn for each feature that the provider needs. Takes a few milliseconds. Not
 	 * thread-safe. */
@@ -189,6 +198,10 @@ const struct provider *provider_choose(const char *name, struct cloche_err *err)
 /* Destroy the room through its own provider; return NULL. */
 struct room *room_free(struct room *r);
 DEFINE_CLEANUP(struct room, room_free)
+
+/* Probe it, and store in *ret what that tells. */
+_warn_unused_ int provider_about(
+	const struct provider *p, struct provider_about *ret, struct cloche_err *err);
 
 /* The optional functions. Return 0 if the process is not known or the provider lacks this function.
  */

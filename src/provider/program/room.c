@@ -36,7 +36,8 @@ enum { REQUEST_MAX = 1 << 20 };
 /* A name in the sandbox's directory, which the manager has made. */
 #define ROOM_DIR "room"
 
-static int program_probe(const struct provider *p, struct cloche_err *err)
+static int program_about(
+	const struct provider *p, struct provider_about *ret, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf request = BUF_INIT(REQUEST_MAX);
 	struct words_answer answer;
@@ -50,9 +51,19 @@ static int program_probe(const struct provider *p, struct cloche_err *err)
 		&(struct process_ask){
 			.verb = "probe", .request = buf_str(&request), .patience_sec = PROBE_SEC},
 		&answer, err);
-	if (r == 0)
-		words_answer_done(&answer);
-	return r;
+	if (r < 0)
+		return r;
+	snprintf(ret->version, sizeof(ret->version), "%s", answer.version);
+	snprintf(ret->doubt, sizeof(ret->doubt), "%s", answer.hint);
+	words_answer_done(&answer);
+	return 0;
+}
+
+static int program_probe(const struct provider *p, struct cloche_err *err)
+{
+	struct provider_about about = {0};
+
+	return program_about(p, &about, err);
 }
 
 /* Add "ID" and a line for each setting. */
@@ -299,6 +310,7 @@ static int program_create(const struct provider *p, const struct room_spec *spec
 
 const struct provider program_provider = {
 	.probe = program_probe,
+	.about = program_about,
 	.plan = program_plan,
 	.create = program_create,
 	.kill = program_kill,
