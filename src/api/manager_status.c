@@ -67,7 +67,7 @@ int cloche_manager_is_ready(cloche_manager *m, cloche_err *err)
 {
 	struct cloche_err why = CLOCHE_ERR_INIT;
 
-	if (provider_choose(m->defaults->provider, &why))
+	if (status_has_supervisor(&why) && provider_choose(m->defaults->provider, &why))
 		return 0;
 	if (err)
 		*err = why;

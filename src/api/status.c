@@ -3,6 +3,7 @@
 #include "api/instance.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/program.h"
 #include "config.h"
 #include "ipc/rundir.h"
 #include "manager/cleanup.h"
@@ -34,12 +35,19 @@ struct cloche_status {
 
 /* --- providers --- */
 
+bool status_has_supervisor(struct cloche_err *err)
+{
+	_cleanup_(freep) char *path = program_find("cloche-supervisor", err);
+
+	return path;
+}
+
 /* ret has parts of about and why. */
 static void look_at_provider(const char *name, bool automatic, cloche_provider_status *ret,
 	struct provider_about *about, struct cloche_err *why)
 {
 	const struct provider *p = provider_find(str_from(name), why);
-	bool works = p && provider_about(p, about, why) == 0;
+	bool works = p && provider_about(p, about, why) == 0 && status_has_supervisor(why);
 
 	*ret = (cloche_provider_status){.name = name,
 		.automatic = automatic,

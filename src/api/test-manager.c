@@ -414,6 +414,29 @@ static void it_says_whether_it_can_take_work(void)
 	cloche_manager_close(m);
 }
 
+static void look_at_native(const cloche_provider_status *provider, void *user)
+{
+	if (strcmp(provider->name, "native") == 0)
+		*(bool *)user = provider->available;
+}
+
+static void without_a_supervisor_nothing_works(void)
+{
+	_cleanup_(freep) char *before =
+		getenv("CLOCHE_LIBEXEC") ? strdup(getenv("CLOCHE_LIBEXEC")) : NULL;
+	cloche_manager *m = open_manager();
+	bool works = true;
+
+	must(setenv("CLOCHE_LIBEXEC", "/nowhere", 1) == 0);
+	check_int(cloche_manager_is_ready(m, &err), -CLOCHE_E_NOT_FOUND);
+	check(strstr(err.message, "cloche-supervisor"));
+	cloche_provider_each(look_at_native, &works);
+	check(!works);
+	must((before ? setenv("CLOCHE_LIBEXEC", before, 1) : unsetenv("CLOCHE_LIBEXEC")) == 0);
+	check_int(cloche_manager_is_ready(m, &err), 0);
+	cloche_manager_close(m);
+}
+
 static void there_is_one_for_all(void)
 {
 	cloche_manager *one = NULL, *two = NULL;
@@ -440,6 +463,7 @@ static void run_list(void)
 	run_test(memory_is_promised_once);
 	run_test(the_status_says_how_it_is);
 	run_test(it_says_whether_it_can_take_work);
+	run_test(without_a_supervisor_nothing_works);
 	run_test(there_is_one_for_all);
 }
 
