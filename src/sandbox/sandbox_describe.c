@@ -136,12 +136,22 @@ static int add_limits(json_t *object, const cloche_sandbox *sb)
 	return r == 0 ? add(object, "limits", json_incref(limits)) : r;
 }
 
+/* With the runtime node or python a sandbox is recorded by default, as api/state.c reads it. */
+static const char *find_record(const cloche_sandbox *sb)
+{
+	bool runs_code = sb->runtime && strcmp(sb->runtime, "shell") != 0;
+
+	return sb->kept_record ? sb->kept_record : runs_code ? "ops" : "none";
+}
+
 char *sandbox_describe(const cloche_sandbox *sb)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(MAX_TEXT);
 	_cleanup_json_ json_t *o = json_object();
 	int r = o ? add_options(o, sb, false) : -ENOMEM;
 
+	if (r == 0)
+		r = add_text(o, "record", find_record(sb));
 	if (r == 0)
 		r = add_text(o, "root",
 			sb->root == ROOM_ROOT_HOST ? "host"

@@ -229,6 +229,27 @@ static void test_record(void)
 }
 
 /* A configuration that was written and read back says the same when it is written again. */
+static void test_record_says_whether_it_is_recorded(void)
+{
+	static const struct {
+		const char *runtime, *record, *said;
+	} rows[] = {{NULL, NULL, "none"}, {"shell", NULL, "none"}, {"node", NULL, "ops"},
+		{"python", NULL, "ops"}, {"python", "none", "none"}, {"shell", "ops", "ops"},
+		{NULL, "full", "full"}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = cloche_sandbox_new();
+		_cleanup_(freep) char *text = NULL;
+		char said[32];
+
+		must(sb && cloche_sandbox_set_runtime(sb, rows[i].runtime, &err) == 0);
+		must(cloche_sandbox_set_record(sb, rows[i].record, &err) == 0);
+		text = sandbox_describe(sb);
+		snprintf(said, sizeof(said), "\"record\": \"%s\"", rows[i].said);
+		check(text && strstr(text, said));
+	}
+}
+
 static void test_store(void)
 {
 	_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = full(), *back = NULL;
@@ -256,6 +277,7 @@ int main(void)
 	run_test(test_repeated);
 	run_test(test_copy);
 	run_test(test_record);
+	run_test(test_record_says_whether_it_is_recorded);
 	run_test(test_store);
 	return tap_done();
 }
