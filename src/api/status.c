@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/status.h"
-#include "api/instance.h"
+#include "api/manager.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/program.h"
@@ -13,6 +13,7 @@
 #include <time.h>
 
 enum { BETWEEN_MS = 200, MAX_PROVIDERS = 8 };
+#define PROVIDER_NAME(name) #name,
 
 struct sandbox_status {
 	cloche_instance *i;
@@ -173,12 +174,26 @@ static json_t *describe_provider(const cloche_provider_status *p)
 		p->version[0] ? json_utf8(str_from(p->version)) : json_null());
 }
 
+/* As the program of an engine names it. */
+static json_t *container_of_sandbox(const cloche_instance *i)
+{
+	static const char *const engines[] = {PROVIDER_PROGRAMS(PROVIDER_NAME)};
+	const char *name = cloche_instance_provider(i);
+
+	for (size_t k = 0; k < ARRAY_SIZE(engines); k++)
+		if (strcmp(engines[k], name) == 0)
+			return json_sprintf("agentgate-%s", cloche_instance_id(i));
+	return json_null();
+}
+
 static json_t *describe_sandbox(const struct sandbox_status *b)
 {
-	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:{s:f, s:f}, s:I}", "id",
-		cloche_instance_id(b->i), "name", cloche_instance_name(b->i), "provider",
+	return json_pack("{s:s, s:s, s:s?, s:s, s:s, s:o, s:s, s:o, s:{s:f, s:f}, s:I}", "id",
+		cloche_instance_id(b->i), "name", cloche_instance_name(b->i), "runId",
+		cloche_instance_label(b->i, MANAGER_LABEL_RUN), "provider",
 		cloche_instance_provider(b->i), "isolation", cloche_instance_isolation(b->i),
-		"status", cloche_instance_state_name(b->i), "createdAt",
+		"containerId", container_of_sandbox(b->i), "status",
+		cloche_instance_state_name(b->i), "createdAt",
 		status_time(cloche_instance_created(b->i)), "resourceUsage", "cpuPercent",
 		cpu_percent(b), "memoryMB", b->answers ? in_mb(b->now.memory_bytes) : 0.0,
 		"commandsRunning", (json_int_t)(b->answers ? b->now.commands_running : 0));

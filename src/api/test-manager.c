@@ -369,7 +369,7 @@ static void the_status_says_how_it_is(void)
 {
 	cloche_manager *m = open_manager();
 	cloche_status *s = NULL;
-	const json_t *mine;
+	const json_t *mine, *one;
 	json_t *all;
 	char id[64];
 
@@ -379,6 +379,9 @@ static void the_status_says_how_it_is(void)
 	all = status_of(m, &s);
 	check_z(json_string_value(json_object_get(all, "provider")), "native");
 	check_int(json_integer_value(json_object_get(all, "activeSandboxes")), 1);
+	one = json_array_get(json_object_get(all, "sandboxes"), 0);
+	check_z(json_string_value(json_object_get(one, "runId")), "r");
+	check(json_is_null(json_object_get(one, "containerId")));
 	check_int(cloche_status_totals_now(s).sandboxes, 1);
 	check_int(cloche_status_totals_now(s).commands_running, 1);
 	check_z(cloche_status_provider(s, 0)->name, "native");
