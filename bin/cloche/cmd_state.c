@@ -80,7 +80,12 @@ static int do_get(struct request *q)
 	if (r == -CLOCHE_E_NOT_FOUND) {
 		if (q->o->json)
 			return put_line("null") ? NOT_SET : EXIT_CLOCHE;
-		say("%s is not set", q->v[0]);
+		if (q->part == CLOCHE_STATE_ENV)
+			say("%s was not set by \"cloche env\", which does not show what \"cloche "
+			    "create\" set",
+				q->v[0]);
+		else
+			say("%s is not set", q->v[0]);
 		return NOT_SET;
 	}
 	if (r == 0)
@@ -337,7 +342,7 @@ const struct command command_env = {
 	.text = "Operations:\n"
 		"  get NAME              its value; exit status 1 if it is not set\n"
 		"  set NAME=VALUE...     also: set NAME VALUE\n"
-		"  unset NAME...         no error if one is not set\n"
+		"  unset NAME...         also what \"cloche create\" set; no error if not set\n"
 		"  list                  all that were set here, NAME=VALUE\n"
 		"Every command that starts afterwards has these variables. They override those of\n"
 		"\"cloche create -e\"; variables of a command itself (exec -e) override both.\n"

@@ -44,13 +44,16 @@ CLOCHE_API int cloche_state_open(
 CLOCHE_API void cloche_state_close(cloche_state *state);
 CLOCHE_API bool cloche_state_is_recorded(const cloche_state *state);
 
-/* Look up a value. *ret is borrowed until the next call with this handle, and has a NUL after its
- * *ret_length bytes. CLOCHE_E_NOT_FOUND. */
+/* Look up a value. A variable that the sandbox was made with is found only if it was set here. *ret
+ * is borrowed until the next call with this handle, and has a NUL after its *ret_length bytes.
+ * CLOCHE_E_NOT_FOUND. */
 CLOCHE_API int cloche_state_get(cloche_state *state, enum cloche_state_part part, const void *key,
 	size_t key_length, const void **ret, size_t *ret_length, cloche_err *err);
 CLOCHE_API int cloche_state_set(cloche_state *state, enum cloche_state_part part, const void *key,
 	size_t key_length, const void *value, size_t length, cloche_err *err);
-/* It is not an error if the key does not exist. */
+/* It is not an error if the key does not exist. Commands that start later do not have the variable,
+ * even if the sandbox was made with it. CLOCHE_E_LIMIT: the names of all variables that were
+ * removed and not set again have more than 65536 bytes. */
 CLOCHE_API int cloche_state_remove(cloche_state *state, enum cloche_state_part part,
 	const void *key, size_t key_length, cloche_err *err);
 /* Remove everything from the storage. */

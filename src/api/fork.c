@@ -129,6 +129,8 @@ static int copy_state(
 		r = cloche_state_list(from, c.part, copy_pair, &c, err);
 		r = r < 0 ? r : c.r;
 	}
+	if (r == 0)
+		r = state_copy_unset(from, c.to, err);
 	cloche_state_close(c.to);
 	cloche_state_close(from);
 	return r;

@@ -140,14 +140,14 @@ static void use_image_user(cloche_run *run, struct exec_spec *ret)
 
 int run_make_spec(cloche_run *run, struct exec_spec *ret, struct cloche_err *err)
 {
-	_cleanup_(strv_freep) char **env = NULL;
+	_cleanup_(strv_freep) char **env = NULL, **unset = NULL;
 	const char *cwd = run->cwd;
 	/* For a kept sandbox, the supervisor knows the environment. */
 	bool own = run->where == RUN_OWN && !run->detached;
 	int r = own ? room_make_env(run->sb, &env) : 0;
 
 	if (r == 0 && run->where == RUN_IN) {
-		r = state_add_env(run->in, &env, err);
+		r = state_add_env(run->in, &env, &unset, err);
 		if (r < 0)
 			return r;
 	}
@@ -160,6 +160,7 @@ int run_make_spec(cloche_run *run, struct exec_spec *ret, struct cloche_err *err
 	r = exec_spec_set(ret, run->argv, env, cwd, err);
 	if (r < 0)
 		return r;
+	ret->unset = TAKE_PTR(unset);
 	if (run->has_timeout)
 		ret->timeout_usec = run->timeout_ms * USEC_PER_MSEC;
 	else if (run->sb)

@@ -248,9 +248,18 @@ int cloche_state_list(cloche_state *state, enum cloche_state_part part, cloche_s
 	return 0;
 }
 
+int state_copy_unset(cloche_state *from, cloche_state *to, struct cloche_err *err)
+{
+	int r = state_refresh(&from->s, err);
+
+	for (const struct state_pair *p = from->s.unset.pairs; r == 0 && p; p = p->hh.next)
+		r = cloche_state_remove(to, CLOCHE_STATE_ENV, p->key, p->key_n, err);
+	return r;
+}
+
 /* --- what commands see --- */
 
-static int add_env_of(int dir, const char *name, char ***env, struct cloche_err *err)
+static int add_env_of(int dir, const char *name, char ***env, char ***unset, struct cloche_err *err)
 {
 	_cleanup_(state_closep) struct state s = STATE_INIT;
 	int r = state_open(&s, dir, name, false, err);
@@ -261,10 +270,14 @@ static int add_env_of(int dir, const char *name, char ***env, struct cloche_err 
 	for (const struct state_pair *p = s.env.pairs; r == 0 && p; p = p->hh.next)
 		if (strv_env_set(env, p->key, p->value) < 0)
 			r = err_nomem(err);
+	for (const struct state_pair *p = s.unset.pairs; r == 0 && p; p = p->hh.next)
+		if (strv_add(unset, str_make(p->key, p->key_n)) < 0)
+			r = err_nomem(err);
 	return r;
 }
 
-int state_add_env(const cloche_instance *instance, char ***env, struct cloche_err *err)
+int state_add_env(
+	const cloche_instance *instance, char ***env, char ***unset, struct cloche_err *err)
 {
 	_cleanup_(freep) char *kept = NULL;
 	_cleanup_fd_ int own = openat(
@@ -272,9 +285,9 @@ int state_add_env(const cloche_instance *instance, char ***env, struct cloche_er
 	_cleanup_fd_ int logs = -1;
 
 	if (own >= 0 && faccessat(own, OWN_LOG OPLOG_SUFFIX, F_OK, 0) == 0)
-		return add_env_of(own, OWN_LOG, env, err);
+		return add_env_of(own, OWN_LOG, env, unset, err);
 	if (statedir_path(STATEDIR_LOGS, &kept, NULL) < 0)
 		return 0;
 	logs = open(kept, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return logs < 0 ? 0 : add_env_of(logs, instance->id, env, err);
+	return logs < 0 ? 0 : add_env_of(logs, instance->id, env, unset, err);
 }

@@ -37,10 +37,13 @@ _warn_unused_ int state_home_add_event(const struct state_home *h, enum state_op
 _warn_unused_ int state_logs_open(struct cloche_err *err);
 _warn_unused_ int state_blobs_open(struct cloche_err *err);
 
-/* Add to *env (strv_env_set) the variables that commands get in addition to the sandbox's own. If
- * none was ever set, this only looks for two files. */
+/* Add to *env (strv_env_set) the variables that commands get in addition to the sandbox's own, and
+ * to *unset (strv) the names of those that they do not get. If none was ever changed, this only
+ * looks for two files. */
 _warn_unused_ int state_add_env(
-	const cloche_instance *instance, char ***env, struct cloche_err *err);
+	const cloche_instance *instance, char ***env, char ***unset, struct cloche_err *err);
+/* Unset in one sandbox what is unset in another. */
+_warn_unused_ int state_copy_unset(cloche_state *from, cloche_state *to, struct cloche_err *err);
 
 /* Between these two the log stays locked, so that many changes need only one lock. Nothing else may
  * write to it meanwhile, through any handle. */

@@ -96,3 +96,18 @@ const char *strv_env_get(char *const *v, const char *name)
 			return v[i] + strlen(name) + 1;
 	return NULL;
 }
+
+void strv_env_unset(char **v, const char *name)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; v && v[i]; i++) {
+		char *entry = v[i];
+
+		v[i] = NULL;
+		if (is_named(entry, str_from(name)))
+			free(entry);
+		else
+			v[n++] = entry;
+	}
+}

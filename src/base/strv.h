@@ -30,3 +30,5 @@ _warn_unused_ int set_string(char **at, const char *text, struct cloche_err *err
  * value, or NULL if there is none. */
 _warn_unused_ int strv_env_set(char ***v, const char *name, const char *value);
 const char *strv_env_get(char *const *v, const char *name);
+/* Remove an entry, if there is one. */
+void strv_env_unset(char **v, const char *name);

@@ -39,6 +39,14 @@ static void test_variables_are_set_once(void)
 	check_z(strv_env_get(env, "AB"), "2");
 	check_z(strv_env_get(env, "B"), NULL);
 	check_z(strv_env_get(NULL, "A"), NULL);
+	strv_env_unset(env, "B");
+	check_int(strv_count(env), 2);
+	strv_env_unset(env, "A");
+	check_int(strv_count(env), 1);
+	check_z(strv_env_get(env, "AB"), "2");
+	strv_env_unset(env, "AB");
+	check_int(strv_count(env), 0);
+	strv_env_unset(NULL, "A");
 }
 
 static void test_a_string_is_replaced(void)

@@ -47,7 +47,7 @@
 #include "ipc/recording.h"
 
 enum {
-	CTL_VERSION = 5,
+	CTL_VERSION = 6,
 	CTL_FD = 3, /* the owner's channel in the supervisor */
 	CTL_MAX_PAYLOAD = EXEC_MAX_BYTES + 512 * 1024,
 	CTL_MAX_TEXT = 4096,

@@ -64,6 +64,11 @@ static int check_strings(const struct exec_spec *s, struct cloche_err *err)
 		if (r < 0)
 			return r;
 	}
+	for (size_t i = 0; s->unset && s->unset[i]; i++, n++) {
+		r = add_bytes(s->unset[i], &total, err);
+		if (r < 0)
+			return r;
+	}
 	if (n > EXEC_MAX_ARGS)
 		return err_set(err, E_USAGE, "more than %d arguments and variables", EXEC_MAX_ARGS);
 	return 0;

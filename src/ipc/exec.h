@@ -20,6 +20,8 @@ enum {
 	F(STRV, argv, .max_n = EXEC_MAX_ARGS, .max = EXEC_MAX_ARG - 1)                             \
 	/* the whole environment, "NAME=VALUE"; NULL is none */                                    \
 	F(STRV, env, .max_n = EXEC_MAX_ARGS, .max = EXEC_MAX_ARG - 1)                              \
+	/* of a client, with CTL_EXEC_INHERIT: names of the sandbox's variables to leave out */    \
+	F(STRV, unset, .max_n = EXEC_MAX_ARGS, .max = EXEC_MAX_ARG - 1)                            \
 	F(OPTIONAL, cwd, .max = EXEC_MAX_PATH) /* absolute path in the room; NULL is "/" */        \
 	F(U32, uid, .max = UINT32_MAX - 1)     /* inside the room */                               \
 	F(U32, gid, .max = UINT32_MAX - 1)                                                         \

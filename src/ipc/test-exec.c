@@ -37,6 +37,13 @@ static void checks_what_it_is_given(void)
 	check_int(exec_spec_check(&s, &err), -E_USAGE);
 	check(strstr(err.message, "relative"));
 	exec_spec_done(&s);
+	set(&s, NULL, NULL);
+	must(strv_add(&s.unset, STR("A")) == 0);
+	check_int(exec_spec_check(&s, &err), 0);
+	for (int i = 0; i < EXEC_MAX_ARGS; i++)
+		must(strv_add(&s.unset, STR("AB")) == 0);
+	check_int(exec_spec_check(&s, &err), -E_USAGE);
+	exec_spec_done(&s);
 	exec_spec_init(&s);
 	check_int(exec_spec_check(&s, &err), -E_USAGE);
 	set(&s, NULL, NULL);

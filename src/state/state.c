@@ -76,15 +76,38 @@ int state_table_set(struct state_table *t, struct str key, struct str value, str
 	return 0;
 }
 
+static int set_variable(struct state *s, const struct state_op *op, struct cloche_err *err)
+{
+	int r = state_table_set(&s->env, op->subject, op->object, err);
+
+	if (r == 0)
+		remove_pair(&s->unset, find(&s->unset, op->subject));
+	return r;
+}
+
+static bool has_room_for_unset(const struct state *s, struct str name)
+{
+	return find(&s->unset, name) || s->unset.bytes + name.n <= s->unset.max;
+}
+
+static int unset_variable(struct state *s, struct str name, struct cloche_err *err)
+{
+	remove_pair(&s->env, find(&s->env, name));
+	/* Logs of earlier versions may have more. */
+	while (s->unset.pairs && !has_room_for_unset(s, name))
+		remove_pair(&s->unset, s->unset.pairs);
+	return state_table_set(&s->unset, name, STR(""), err);
+}
+
 int state_apply(struct state *s, const struct state_op *op, struct cloche_err *err)
 {
 	if (op->kind == STATE_ENV_SET)
-		return state_table_set(&s->env, op->subject, op->object, err);
+		return set_variable(s, op, err);
 	if (op->kind == STATE_STORAGE_SET)
 		return state_table_set(&s->storage, op->subject, op->object, err);
 	if (op->kind == STATE_ENV_DELETE)
-		remove_pair(&s->env, find(&s->env, op->subject));
-	else if (op->kind == STATE_STORAGE_DELETE)
+		return unset_variable(s, op->subject, err);
+	if (op->kind == STATE_STORAGE_DELETE)
 		remove_pair(&s->storage, find(&s->storage, op->subject));
 	else if (op->kind == STATE_STORAGE_CLEAR)
 		state_table_clear(&s->storage);
@@ -94,6 +117,7 @@ int state_apply(struct state *s, const struct state_op *op, struct cloche_err *e
 static void forget(struct state *s)
 {
 	state_table_clear(&s->env);
+	state_table_clear(&s->unset);
 	state_table_clear(&s->storage);
 	s->tables_at = 0;
 }
@@ -102,6 +126,7 @@ int state_open(struct state *s, int dir, const char *name, bool writable, struct
 {
 	*s = STATE_INIT;
 	s->env.max = STATE_ENV_TOTAL;
+	s->unset.max = STATE_UNSET_TOTAL;
 	s->storage.max = STATE_STORAGE_TOTAL;
 	return oplog_open(&s->log, dir, name, writable, err);
 }
@@ -166,6 +191,9 @@ int state_record(struct state *s, struct state_op *op, struct cloche_err *err)
 	/* Apply it first, as it can be refused: an entry in the log counts as done. */
 	int r = state_op_check(op, err);
 
+	if (r == 0 && op->kind == STATE_ENV_DELETE && !has_room_for_unset(s, op->subject))
+		r = err_set(err, E_LIMIT, "the names of all that are unset have at most %d bytes",
+			STATE_UNSET_TOTAL);
 	if (r == 0)
 		r = state_apply(s, op, err);
 	if (r < 0)

@@ -8,6 +8,7 @@
 
 enum {
 	STATE_ENV_TOTAL = 1 << 20,       /* bytes of all variables */
+	STATE_UNSET_TOTAL = 64 << 10,    /* bytes of the names of variables that are unset */
 	STATE_STORAGE_TOTAL = 256 << 20, /* bytes of the storage */
 };
 
@@ -27,6 +28,9 @@ struct state_table {
 struct state {
 	struct oplog log;
 	struct state_table env, storage;
+	/* Variables that were deleted and not set since: the sandbox may have been made with them.
+	 * Their values are empty. */
+	struct state_table unset;
 	bool begun;         /* reading has begun, at a STATE_TABLES or the first entry */
 	uint64_t tables_at; /* offset in the log of the last STATE_TABLES */
 	oplog_fn also;      /* also called with each entry that is read; NULL: none */

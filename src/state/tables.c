@@ -25,7 +25,7 @@ void tables_write(struct state *s)
 {
 	_cleanup_(buf_donep) struct buf line = BUF_INIT((size_t)STATE_LINE_MAX);
 	struct jsonout o = {.b = &line};
-	size_t bytes = s->env.bytes + s->storage.bytes;
+	size_t bytes = s->env.bytes + s->unset.bytes + s->storage.bytes;
 	uint64_t at = s->log.size;
 
 	if (bytes > TABLES_MAX || at - s->tables_at < MAX((size_t)DISTANCE, 4 * bytes))
@@ -34,6 +34,7 @@ void tables_write(struct state *s)
 	jsonout_text(&o, "op", state_op_name(STATE_TABLES));
 	jsonout_open(&o, "args", '{');
 	write_table(&o, "env", &s->env);
+	write_table(&o, "unset", &s->unset);
 	write_table(&o, "storage", &s->storage);
 	jsonout_close(&o, '}');
 	jsonout_number(&o, "n", s->log.number);
@@ -70,5 +71,7 @@ int tables_read(struct state *s, const json_t *args, struct cloche_err *err)
 {
 	int r = read_table(&s->env, json_object_get(args, "env"), err);
 
+	if (r == 0)
+		r = read_table(&s->unset, json_object_get(args, "unset"), err);
 	return r < 0 ? r : read_table(&s->storage, json_object_get(args, "storage"), err);
 }

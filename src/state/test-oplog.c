@@ -217,6 +217,42 @@ static void test_limits_of_the_tables(void)
 	must(state_refresh(&s, NULL) == 0);
 }
 
+static int unset(struct state *s, const char *key)
+{
+	struct state_op op = {
+		.kind = STATE_ENV_DELETE, .subject = str_from(key), .mode = STATE_NO_MODE};
+
+	return state_change(s, &op, NULL);
+}
+
+/* Whatever is unset is known, also to who begins in the middle of a log, until it is set again. */
+static void test_unset(void)
+{
+	_cleanup_(state_closep) struct state s = STATE_INIT, late = STATE_INIT;
+	char key[STATE_KEY_MAX];
+	int r = 0;
+
+	open_state(&s, "unset");
+	must(unset(&s, "OF CREATE") == 0 && unset(&s, "A") == 0 && unset(&s, "A") == 0);
+	set(&s, "A", "1");
+	for (int i = 0; i < 3000; i++)
+		set(&s, "B", "much that puts the tables into the log");
+	open_state(&late, "unset");
+	must(state_refresh(&late, NULL) == 0);
+	check(late.log.number == s.log.number && late.tables_at > 0);
+	check(state_find(&late.unset, STR("OF CREATE")) && !state_find(&late.unset, STR("A")));
+	check_value(&late, "A", "1");
+	memset(key, 'x', sizeof(key));
+	key[sizeof(key) - 1] = '\0';
+	for (int i = 0; i < 26 && r == 0; i++) {
+		key[0] = (char)('a' + i);
+		r = unset(&s, key);
+	}
+	check_int(r, -E_LIMIT);
+	check(s.unset.bytes <= STATE_UNSET_TOTAL);
+	check_int(unset(&s, "OF CREATE"), 0);
+}
+
 /* Whoever comes late reads the end alone, and finds the same. */
 static void test_long_log(void)
 {
@@ -532,6 +568,7 @@ int main(void)
 	run_test(test_largest_value);
 	run_test(test_last_number);
 	run_test(test_limits_of_the_tables);
+	run_test(test_unset);
 	run_test(test_long_log);
 	run_test(test_many_writers);
 	run_test(test_compacted_meanwhile);

@@ -161,13 +161,11 @@ static int inherit(const struct supervisor *s, struct ctl_exec *m)
 	_cleanup_(strv_freep) char **env = NULL;
 	int r = strv_copy(s->start.env, &env);
 
-	for (size_t i = 0; spec->env && spec->env[i] && r == 0; i++) {
-		char *eq = strchr(spec->env[i], '=');
-
-		if (!eq)
-			continue;
+	for (size_t i = 0; spec->unset && spec->unset[i]; i++)
+		strv_env_unset(env, spec->unset[i]);
+	for (char **v = spec->env, *eq; v && *v && (eq = strchr(*v, '=')) && r == 0; v++) {
 		*eq = '\0';
-		r = strv_env_set(&env, spec->env[i], eq + 1);
+		r = strv_env_set(&env, *v, eq + 1);
 		*eq = '=';
 	}
 	if (r == 0 && !spec->cwd && s->start.cwd && s->start.cwd[0]) {
@@ -178,6 +176,7 @@ static int inherit(const struct supervisor *s, struct ctl_exec *m)
 		return r;
 	strv_free(spec->env);
 	spec->env = TAKE_PTR(env);
+	spec->unset = strv_free(spec->unset);
 	if (!(m->flags & CTL_EXEC_OWN_USER)) {
 		spec->uid = s->start.uid;
 		spec->gid = s->start.gid;
