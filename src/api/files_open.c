@@ -34,7 +34,7 @@ static int start(struct client *c, const char *base, uint32_t uid, uint32_t gid,
 	char *argv[] = {path, files, copy, NULL};
 	struct client_io io = CLIENT_IO_INIT;
 	_cleanup_(exec_spec_donep) struct exec_spec spec;
-	const struct client_exec what = {.spec = &spec, .flags = CTL_EXEC_RAW, .kept = true};
+	const struct client_exec what = {.spec = &spec, .flags = CTL_EXEC_WORKER, .kept = true};
 	struct client_result result;
 	int r;
 

@@ -86,7 +86,7 @@ static int try_line(struct client *c, const char *line, struct buf *words, bool 
 	_cleanup_(freep) char *text = strdup(line);
 	char sh[] = "/bin/sh", flag[] = "-c", *argv[] = {sh, flag, text, NULL};
 	const struct client_exec what = {
-		.spec = &spec, .flags = CTL_EXEC_INHERIT | CTL_EXEC_RAW, .kept = true};
+		.spec = &spec, .flags = CTL_EXEC_INHERIT | CTL_EXEC_WORKER, .kept = true};
 	struct client_io io = CLIENT_IO_INIT;
 	struct client_result result = {0};
 	int r;

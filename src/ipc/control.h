@@ -37,7 +37,8 @@
  *
  * In a kept sandbox the output of processes goes through the supervisor, which copies it to the
  * client's descriptors and into a log (see RUNDIR_EXECS in ipc/rundir.h), unless EXEC has
- * CTL_EXEC_RAW. In other sandboxes the client's descriptors go directly to the process.
+ * CTL_EXEC_RAW or CTL_EXEC_WORKER. In other sandboxes the client's descriptors go directly to the
+ * process.
  *
  * A process that runs when the room ends is reported with EXEC_EXITED before ENDED. In a one-shot
  * sandbox the room ends at once with its first process (or if that fails to start), even if other
@@ -160,21 +161,24 @@ enum ctl_exec_flags {
 	/* spec.env is added to the sandbox's own environment; cwd and timeout are the sandbox's if
 	 * spec has none. */
 	CTL_EXEC_INHERIT = 1 << 0,
-	/* The descriptors go directly to the process and nothing is logged: for our own helpers,
-	 * which speak protocols of their own. */
+	/* The descriptors go directly to the process and its output is in no log: it has results of
+	 * code in it. */
 	CTL_EXEC_RAW = 1 << 1,
 	/* Without input from the client the process gets a pipe that stays open for clients that
 	 * join, instead of /dev/null. */
 	CTL_EXEC_KEEP_INPUT = 1 << 2,
 	/* The ids of spec hold even with CTL_EXEC_INHERIT. */
 	CTL_EXEC_OWN_USER = 1 << 3,
-	CTL_EXEC_FLAGS_ = (1 << 4) - 1,
+	/* A worker of ours (for files, or to check something), and no command: as CTL_EXEC_RAW, and
+	 * it is not on record and has no number. */
+	CTL_EXEC_WORKER = 1 << 4,
+	CTL_EXEC_FLAGS_ = (1 << 5) - 1,
 };
 
-/* In a kept sandbox (without CTL_EXEC_RAW) output goes to pipes only. If spec.tty is set, the
- * terminal is used for all three; in a kept sandbox stdio[1] may then be a pipe that gets a copy of
- * the output, and stdio[0] and [2] are CTL_STDIO_NULL. In other sandboxes stdio is then ignored.
- * Free it with ctl_exec_done. */
+/* In a kept sandbox (without CTL_EXEC_RAW and CTL_EXEC_WORKER) output goes to pipes only. If
+ * spec.tty is set, the terminal is used for all three; in a kept sandbox stdio[1] may then be a
+ * pipe that gets a copy of the output, and stdio[0] and [2] are CTL_STDIO_NULL. In other sandboxes
+ * stdio is then ignored. Free it with ctl_exec_done. */
 #define CTL_EXEC_FIELDS(F)                                                                         \
 	F(U32, exec, .min = 1)                                                                     \
 	F(U8, flags, .max = CTL_EXEC_FLAGS_) /* enum ctl_exec_flags, or'ed */                      \
@@ -227,7 +231,7 @@ MESSAGE_STRUCT(ctl_failure, CTL_FAILURE_FIELDS);
 #define CTL_EXEC_STARTED_FIELDS(F)                                                                 \
 	F(U32, exec)                                                                               \
 	F(U32, pid)    /* in the room */                                                           \
-	F(U32, number) /* number to JOIN; 0: CTL_EXEC_RAW in a kept sandbox, nothing to join */    \
+	F(U32, number) /* number to JOIN; 0: it has none in a kept sandbox, nothing to join */     \
 	F(BOOL, tty)
 MESSAGE_WITH_FDS(ctl, exec_started, CTL_EXEC_STARTED_FIELDS);
 

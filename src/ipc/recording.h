@@ -5,8 +5,9 @@
  * directory of contents (state/oplog.h, state/blobs.h).
  *
  * BEGIN comes first, then a TREE for each tree that is scanned, then LOOK. The recorder puts the
- * files of the trees on record, or only notes them, and answers with READY. It records an EVENT as
- * it is. After ENDED it scans the trees again, records the changes, then the output of the command
+ * files of the trees on record, or only notes them, and answers with READY. A later LOOK scans them
+ * again, if others have put changes of files on record since. The recorder records an EVENT as it
+ * is. After ENDED it scans the trees again, records the changes, then the output of the command
  * and the event, and answers with DONE. END does the same a last time; the only answer is the end
  * of the channel.
  *

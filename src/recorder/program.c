@@ -82,7 +82,8 @@ static bool event(struct program *p, struct chan_frame *f, struct cloche_err *er
 		return false;
 	p->ended = last;
 	p->r.exec = last ? p->r.exec : 0;
-	(void)!recorder_take(&p->r, kinds[m.kind], m.args, -1, last, err);
+	(void)!recorder_take(
+		&p->r, kinds[m.kind], m.args, -1, last ? RECORDER_LOOK : RECORDER_NO_LOOK, err);
 	return true;
 }
 
@@ -94,7 +95,7 @@ static bool ended(struct program *p, struct chan_frame *f, struct cloche_err *er
 		return false;
 	p->r.exec = m.exec;
 	(void)!recorder_take(
-		&p->r, STATE_EXEC_END, m.members, f->fds_n ? f->fds[0] : -1, true, err);
+		&p->r, STATE_EXEC_END, m.members, f->fds_n ? f->fds[0] : -1, RECORDER_LOOK, err);
 	return recording_send_done(&p->chan, &(struct recording_done){m.number}) == 0;
 }
 
@@ -109,7 +110,9 @@ static bool dispatch(struct program *p, struct chan_frame *f, struct cloche_err 
 	case RECORDING_TREE:
 		return add_tree(p, f, err);
 	case RECORDING_LOOK:
-		(void)!recorder_take(&p->r, STATE_UNKNOWN, STR_NULL, -1, true, err);
+		p->r.exec = 0;
+		(void)!recorder_take(
+			&p->r, STATE_UNKNOWN, STR_NULL, -1, RECORDER_LOOK_IF_TOLD, err);
 		return recording_send_ready(&p->chan) == 0;
 	case RECORDING_EVENT:
 	case RECORDING_END:

@@ -15,12 +15,14 @@ int recorder_open(struct recorder *r, const char *id, struct cloche_err *err)
 }
 
 /* Under the log's lock. */
-static int take(struct recorder *r, enum state_op_kind kind, struct str args, int dir, bool look,
-	struct cloche_err *err)
+static int take(struct recorder *r, enum state_op_kind kind, struct str args, int dir,
+	enum recorder_look look, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT((size_t)STATE_LINE_MAX);
 	struct jsonout o = {.b = &text};
-	int e = look ? scan_trees(r, err) : 0;
+	bool scans = look == RECORDER_LOOK_IF_TOLD ? r->turn == 0 || r->told_files
+						   : look == RECORDER_LOOK;
+	int e = scans ? scan_trees(r, err) : 0;
 
 	if (e < 0 || kind == STATE_UNKNOWN)
 		return e;
@@ -35,8 +37,8 @@ static int take(struct recorder *r, enum state_op_kind kind, struct str args, in
 	return e < 0 ? e : entry_of_event(r, kind, buf_str(&text), err);
 }
 
-int recorder_take(struct recorder *r, enum state_op_kind kind, struct str args, int dir, bool look,
-	struct cloche_err *err)
+int recorder_take(struct recorder *r, enum state_op_kind kind, struct str args, int dir,
+	enum recorder_look look, struct cloche_err *err)
 {
 	int e = state_begin(&r->state, err);
 

@@ -51,6 +51,7 @@ struct recorder {
 	unsigned visited;     /* files in this turn */
 	uint64_t looked_nsec; /* real time at the start of this turn */
 	uint64_t told;        /* number of the last entry that seen_take_entry() can ignore */
+	bool told_files;      /* others have recorded changes of files since the last turn */
 	uint32_t exec;        /* the command whose changes are found; 0: there from the start */
 	bool quiet;           /* the tree's first state is only noted, not recorded */
 	bool overfull;        /* there are too many files to know them all */
@@ -93,9 +94,14 @@ _warn_unused_ int printed_add(
 
 /* --- recorder.c --- */
 _warn_unused_ int recorder_open(struct recorder *r, const char *id, struct cloche_err *err);
-/* Scan the trees, if look is set, and add the event (kind STATE_UNKNOWN: none). args: a JSON
+/* Scan the trees, if look says so, and add the event (kind STATE_UNKNOWN: none). args: a JSON
  * object; for STATE_EXEC_END only its members, to which the output in dir is added (-1: none).
  * If there are too many files, E_LIMIT says so once; the event is recorded all the same. */
+enum recorder_look {
+	RECORDER_NO_LOOK,
+	RECORDER_LOOK,
+	RECORDER_LOOK_IF_TOLD, /* the first time, or if others have recorded changes of files */
+};
 _warn_unused_ int recorder_take(struct recorder *r, enum state_op_kind kind, struct str args,
-	int dir, bool look, struct cloche_err *err);
+	int dir, enum recorder_look look, struct cloche_err *err);
 void recorder_done(struct recorder *r);

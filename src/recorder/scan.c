@@ -276,6 +276,7 @@ int scan_trees(struct recorder *r, struct cloche_err *err)
 
 	r->turn++;
 	r->visited = 0;
+	r->told_files = false;
 	r->looked_nsec = clock_real_usec() * 1000;
 	for (uint32_t i = 0; e == 0 && i < r->trees_n; i++) {
 		r->quiet = first && r->trees[i].noted;

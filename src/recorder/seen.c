@@ -89,6 +89,7 @@ int seen_take_entry(const struct state_op *op, uint64_t offset, void *user, stru
 		return 0;
 	if (op->exec || state_op_about(op->kind) != STATE_FILES || op->subject.n > STATE_PATH_MAX)
 		return 0;
+	r->told_files = true;
 	snprintf(path, sizeof(path), "%.*s", STR_FMT(op->subject));
 	s = seen_find(r, path);
 	type = type_of(op->kind);

@@ -67,7 +67,7 @@ static void put(int at, const char *name, const char *text)
 static void look(struct fixture *f, uint32_t exec)
 {
 	f->r.exec = exec;
-	check_int(recorder_take(&f->r, STATE_UNKNOWN, STR_NULL, -1, true, NULL), 0);
+	check_int(recorder_take(&f->r, STATE_UNKNOWN, STR_NULL, -1, RECORDER_LOOK, NULL), 0);
 }
 
 struct listing {
@@ -253,7 +253,7 @@ static void test_too_many(void)
 	}
 	put(f.ws, "a", "one more");
 	f.r.exec = 1;
-	check_int(recorder_take(&f.r, STATE_UNKNOWN, STR_NULL, -1, true, &err), -E_LIMIT);
+	check_int(recorder_take(&f.r, STATE_UNKNOWN, STR_NULL, -1, RECORDER_LOOK, &err), -E_LIMIT);
 	check(strstr(err.message, "more than 200000 files"));
 	look(&f, 2);
 	teardown(&f);
@@ -264,9 +264,12 @@ static void test_events(void)
 	struct fixture f;
 
 	setup(&f);
-	check_int(recorder_take(&f.r, STATE_EXEC_START, STR("{\"exec\":1}"), -1, false, NULL), 0);
+	check_int(recorder_take(
+			  &f.r, STATE_EXEC_START, STR("{\"exec\":1}"), -1, RECORDER_NO_LOOK, NULL),
+		0);
 	f.r.exec = 1;
-	check_int(recorder_take(&f.r, STATE_EXEC_END, STR("\"exec\":1"), -1, true, NULL), 0);
+	check_int(
+		recorder_take(&f.r, STATE_EXEC_END, STR("\"exec\":1"), -1, RECORDER_LOOK, NULL), 0);
 	check_entries(&f, 0, "exec.start \nexec.end \n");
 	teardown(&f);
 }

@@ -192,6 +192,7 @@ static bool keep_early(struct peer *p, struct ctl_exec *m, struct chan_frame *f)
 		return true;
 	}
 	p->has_early = true;
+	p->early_look = p->sup->recording.looks_asked;
 	p->early = *m;
 	*m = (struct ctl_exec){0};
 	p->early_frame = (struct chan_frame){.type = f->type, .fds_n = f->fds_n};
@@ -217,7 +218,13 @@ static bool on_exec(struct peer *p, struct chan_frame *f)
 
 	if (ok) {
 		p->last_exec = m.exec;
-		ok = recording_is_awaited(p->sup) ? keep_early(p, &m, f) : execute(p, &m, f);
+		if (recording_is_awaited(p->sup))
+			ok = keep_early(p, &m, f);
+		else if (recording_look_again(p->sup, &m))
+			/* That takes a moment: the client's other frames wait. */
+			ok = p->held = keep_early(p, &m, f);
+		else
+			ok = execute(p, &m, f);
 	}
 	ctl_exec_done(&m);
 	return ok;
@@ -388,13 +395,26 @@ static void on_io(struct loop_io *io, uint32_t events)
 		take_frames(p);
 }
 
+static void go_on(struct peer *p)
+{
+	p->held = false;
+	if (!p->io.loop && loop_io_add(p->sup->loop, &p->io, p->chan.fd, EPOLLIN, on_io) < 0)
+		drop(p);
+	else
+		loop_defer(p->sup->loop, &p->again, on_again);
+}
+
 void peers_begin(struct supervisor *s)
 {
 	struct peer *p, *next;
 
 	DL_FOREACH_SAFE (s->peers, p, next) {
-		if (p->has_early && !execute(p, &p->early, &p->early_frame))
+		if (!p->has_early || p->early_look > s->recording.looks_done)
+			continue;
+		if (!execute(p, &p->early, &p->early_frame))
 			drop(p);
+		else if (!p->held)
+			go_on(p);
 		forget_early(p);
 	}
 }
@@ -403,15 +423,9 @@ void peers_go_on(struct supervisor *s)
 {
 	struct peer *p, *next;
 
-	DL_FOREACH_SAFE (s->peers, p, next) {
-		if (!p->held)
-			continue;
-		p->held = false;
-		if (!p->io.loop && loop_io_add(s->loop, &p->io, p->chan.fd, EPOLLIN, on_io) < 0)
-			drop(p);
-		else
-			loop_defer(s->loop, &p->again, on_again);
-	}
+	DL_FOREACH_SAFE (s->peers, p, next)
+		if (p->held && !p->has_early)
+			go_on(p);
 }
 
 void peers_answer_stats(struct supervisor *s)

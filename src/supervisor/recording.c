@@ -3,7 +3,8 @@
  * keeps the log, so that reading the room's files delays only the clients that wait for it. No
  * command starts before the recorder has scanned the existing files, and no client is told that a
  * command has ended before the command's changes are on record. Commands that end meanwhile wait in
- * a queue and are recorded one after the other.
+ * a queue and are recorded one after the other. If a worker for files has run since the last scan,
+ * a command also waits for another one, which tells the worker's changes from its own.
  *
  * The room is ended first, so that nothing changes the files during the last scan. Then the
  * recorder is told, and the supervisor waits for it to end. If it ends earlier, the sandbox ends
@@ -102,7 +103,7 @@ void recording_exec_started(struct task *t, const char *note)
 	struct supervisor *s = t->sup;
 	struct recording_event m = {.kind = RECORDING_EXEC_START};
 
-	if (!s->recording.chan_open)
+	if (!s->recording.chan_open || t->is_worker)
 		return;
 	jsonout_open(&o, NULL, '{');
 	jsonout_number(&o, "exec", t->shown);
@@ -127,7 +128,7 @@ void recording_exec_failed(struct task *t, const char *why)
 	struct jsonout o = {.b = &b};
 	struct supervisor *s = t->sup;
 
-	if (!s->recording.chan_open)
+	if (!s->recording.chan_open || t->is_worker)
 		return;
 	jsonout_number(&o, "exec", t->shown);
 	jsonout_text(&o, "failed", why);
@@ -167,6 +168,54 @@ static bool done(struct supervisor *s, struct str payload)
 	return true;
 }
 
+/* --- looks before a command --- */
+
+void recording_task_begins(struct task *t, const struct ctl_exec *m)
+{
+	struct recording *r = &t->sup->recording;
+
+	t->is_worker = m->flags & CTL_EXEC_WORKER;
+	r->workers += t->is_worker;
+	r->had_worker |= t->is_worker;
+}
+
+void recording_task_gone(const struct task *t)
+{
+	t->sup->recording.workers -= t->is_worker;
+}
+
+bool recording_look_again(struct supervisor *s, const struct ctl_exec *m)
+{
+	struct recording *r = &s->recording;
+
+	if (!r->had_worker || !r->chan_open || m->flags & CTL_EXEC_WORKER)
+		return false;
+	if (recording_send_look(&r->chan) < 0) {
+		sent(s, -1);
+		return false;
+	}
+	r->looks_asked++;
+	r->had_worker = r->workers > 0;
+	flush(s);
+	return true;
+}
+
+static bool looked(struct supervisor *s)
+{
+	struct recording *r = &s->recording;
+
+	if (r->looks_done == r->looks_asked)
+		return false;
+	r->looks_done++;
+	if (r->looks_done == 1) {
+		loop_timer_clear(&r->patience);
+		sandbox_go_on(s);
+	} else if (s->state < SUP_KILLED) {
+		peers_begin(s);
+	}
+	return true;
+}
+
 /* --- the channel --- */
 
 static bool took(struct supervisor *s, struct chan_frame *f)
@@ -176,12 +225,7 @@ static bool took(struct supervisor *s, struct chan_frame *f)
 
 	switch (f->type) {
 	case RECORDING_READY:
-		if (s->recording.ready)
-			return false;
-		s->recording.ready = true;
-		loop_timer_clear(&s->recording.patience);
-		sandbox_go_on(s);
-		return true;
+		return looked(s);
 	case RECORDING_DONE:
 		return done(s, f->payload);
 	case RECORDING_TROUBLE:
@@ -372,6 +416,7 @@ int recording_look(struct supervisor *s, struct cloche_err *err)
 		r = add_trees(s, err);
 	if (r == 0)
 		r = recording_send_look(c);
+	s->recording.looks_asked++;
 	if (r == 0)
 		r = loop_timer_set(
 			s->loop, &s->recording.patience, clock_mono_usec() + SLOW_USEC, on_slow);
@@ -400,7 +445,7 @@ void recording_finish(struct supervisor *s)
 		return;
 	s->recording.told_end = true;
 	/* No command was run: nothing is to be added to the record. */
-	if (!s->recording.ready) {
+	if (s->recording.looks_done == 0) {
 		kill(s->recording.pid, SIGKILL);
 		return;
 	}
@@ -439,7 +484,7 @@ void recording_forget(const struct supervisor *s)
 
 bool recording_is_awaited(const struct supervisor *s)
 {
-	return s->start.recorded && !s->recording.ready;
+	return s->start.recorded && s->recording.looks_done == 0;
 }
 
 bool recording_is_over(const struct supervisor *s)

@@ -38,8 +38,9 @@ struct peer {
 	bool asked;  /* STATS waits for the broker; nothing else is read until then */
 	uint32_t last_exec;
 	struct watcher *handles; /* by exec */
-	/* A command that has to wait until the existing files are on record. */
+	/* A command that has to wait until the recorder has looked so often. */
 	bool has_early;
+	uint64_t early_look;
 	struct ctl_exec early;
 	struct chan_frame early_frame; /* the command's descriptors */
 	struct loop_job bury, again;
@@ -80,7 +81,8 @@ struct task {
 	uint32_t pid;    /* in the room */
 	enum task_state state;
 	bool tty, timed_out, captured;
-	bool killed; /* KILL was sent through init */
+	bool is_worker; /* CTL_EXEC_WORKER */
+	bool killed;    /* KILL was sent through init */
 	uint64_t timeout_usec, started_at, started_real;
 	struct loop_timer timer;       /* the deadline, then KILL, then what enforces KILL */
 	struct ctl_exec_exited result; /* TASK_ENDED */
@@ -116,8 +118,11 @@ struct recording {
 	pid_t pid; /* 0 if it is not running */
 	int pidfd;
 	struct chan chan;
-	bool chan_open, ready;
-	bool troubled; /* clients were told that the record has gaps */
+	bool chan_open;
+	uint64_t looks_asked, looks_done; /* how often; READY is the answer to LOOK */
+	unsigned workers;                 /* that run */
+	bool had_worker; /* since the last LOOK, so files may have been changed from outside */
+	bool troubled;   /* clients were told that the record has gaps */
 	bool told_end;
 	struct loop_io io, death;
 	struct loop_timer patience, flush;
@@ -222,7 +227,7 @@ void peer_sent(struct peer *p, int r);
 void peers_warning(struct supervisor *s, struct str text);
 void peers_error(struct supervisor *s, const struct cloche_err *err);
 void peers_started(struct supervisor *s);
-/* The existing files are on record: start the commands that waited for this. */
+/* The recorder has looked: start the commands that waited for this. */
 void peers_begin(struct supervisor *s);
 /* Init has caught up: read from the clients that were held up. */
 void peers_go_on(struct supervisor *s);
@@ -334,7 +339,11 @@ const char *record_reason_name(const struct supervisor *s);
 _warn_unused_ int recording_start(struct supervisor *s, const int dirs[2], struct cloche_err *err);
 /* Have the recorder scan the room's files; sandbox_go_on is called when it is done. */
 _warn_unused_ int recording_look(struct supervisor *s, struct cloche_err *err);
-/* note: JSON members, or NULL. */
+/* A client has asked for t. */
+void recording_task_begins(struct task *t, const struct ctl_exec *m);
+/* t is freed. */
+void recording_task_gone(const struct task *t);
+/* note: JSON members, or NULL. These ignore workers. */
 void recording_exec_started(struct task *t, const char *note);
 void recording_exec_failed(struct task *t, const char *why);
 /* Set t->unrecorded until the end is on record. */
@@ -345,6 +354,9 @@ void recording_finish(struct supervisor *s);
 void recording_forget(const struct supervisor *s);
 /* Return true while the existing files are not on record yet. */
 bool recording_is_awaited(const struct supervisor *s);
+/* If workers may have changed files since the recorder looked, have it look again, so that this is
+ * not taken for what the command does. Return true if the command has to wait for that. */
+bool recording_look_again(struct supervisor *s, const struct ctl_exec *m);
 bool recording_is_over(const struct supervisor *s);
 
 /* --- sandbox.c: the room's life --- */

@@ -46,6 +46,7 @@ static void task_free(struct task *t)
 		HASH_DEL(s->tasks, t);
 	else if (t->captured)
 		DL_DELETE(s->past, t);
+	recording_task_gone(t);
 	if (t->shown)
 		HASH_DELETE(hh_shown, s->shown, t);
 	output_remove(t);
@@ -186,11 +187,11 @@ static int inherit(const struct supervisor *s, struct ctl_exec *m)
 	return 0;
 }
 
-/* Return whether the output is captured. The output of a raw process is not logged, but a full
- * record includes it. */
+/* Return whether the output is captured. That of a raw process is only on record. */
 static bool is_captured(const struct supervisor *s, const struct ctl_exec *m)
 {
-	return s->start.recorded || (s->start.kept && !(m->flags & CTL_EXEC_RAW));
+	return !(m->flags & CTL_EXEC_WORKER) &&
+	       (s->start.recorded || (s->start.kept && !(m->flags & CTL_EXEC_RAW)));
 }
 
 /* Fill fds with the process's descriptors (owned by the caller). Return 0 or -errno. */
@@ -253,6 +254,7 @@ bool task_exec(struct peer *p, struct ctl_exec *m, struct chan_frame *f)
 	t = task_new(s, &m->spec);
 	if (!t)
 		return false;
+	recording_task_begins(t, m);
 	if (!watcher_new(t, p, m->exec, true)) {
 		task_free(t);
 		watcher_refuse(p, m->exec, E_BUSY, 0, "the sandbox takes no more clients' handles");
