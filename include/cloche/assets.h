@@ -34,8 +34,9 @@ CLOCHE_API int cloche_assets_keep(
 	cloche_files *f, const char *path, uint64_t max, char *ret, cloche_err *err);
 
 /* Call fn once for each path that the log has as an asset, in the order in which the paths first
- * appeared, with the latest reference of each. Files that were changed or deleted since are
- * included. Both strings are borrowed for the call. fn returns false to stop. */
+ * appeared, with the latest reference of each. (A full record has all paths as absolute ones.)
+ * Files that were changed or deleted since are included. Both strings are borrowed for the call. fn
+ * returns false to stop. */
 typedef bool (*cloche_assets_fn)(const char *path, const char *ref, void *user);
 CLOCHE_API int cloche_assets_list(
 	cloche_oplog *log, cloche_assets_fn fn, void *user, cloche_err *err);

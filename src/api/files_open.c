@@ -86,7 +86,7 @@ int cloche_files_open(const cloche_instance *instance, uint32_t uid, uint32_t gi
 	}
 	if (r < 0)
 		return err_wrap(err, "start the file worker");
-	r = recorder_new(instance, &recorder, err);
+	r = recorder_new(instance, base ? base : "/", &recorder, err);
 	if (r < 0)
 		return r;
 	r = files_session_new(TAKE_FD(ours), ret, err);

@@ -3,8 +3,10 @@
  * files_recorder). Data is collected while it is sent: small data goes into the log, the rest
  * becomes a file of its own. The log is locked just before the worker does the operation, and
  * unlocked when the operation is on record or has failed. So the log has the order in which things
- * were done, and does not stay locked for a slow sender. */
+ * were done, and does not stay locked for a slow sender. In a full record all paths are absolute,
+ * like those of what commands do: one file has one name. */
 #include "api/state.h"
+#include "base/fs.h"
 #include "state/blobs.h"
 
 #include <errno.h>
@@ -13,6 +15,7 @@ struct recorder {
 	struct files_recorder base;
 	struct state_home home;
 	struct state state;
+	char *workdir; /* where relative paths begin; NULL: they are recorded as they are */
 	int blobs, blobs_lock;
 
 	bool by_reference; /* the next write is an asset */
@@ -72,6 +75,14 @@ static void drop(struct recorder *r)
 	r->path = r->other = NULL;
 }
 
+/* Return the path as it is recorded, on the heap; NULL if memory runs out. */
+static char *recorded_path(const struct recorder *r, struct str path)
+{
+	_cleanup_(freep) char *copy = str_dup(path);
+
+	return copy && copy[0] && r->workdir ? fs_join(r->workdir, copy) : TAKE_PTR(copy);
+}
+
 static int begin(struct files_recorder *base, const struct files_request *q, struct cloche_err *err)
 {
 	struct recorder *r = container_of(base, struct recorder, base);
@@ -82,14 +93,14 @@ static int begin(struct files_recorder *base, const struct files_request *q, str
 		return 0;
 	if (kind == STATE_FS_WRITE && r->by_reference)
 		kind = STATE_ASSETS_UPLOAD;
-	r->path = str_dup(q->path);
-	r->other = str_dup(q->other);
+	r->path = recorded_path(r, q->path);
+	r->other = kind == STATE_FS_RENAME ? recorded_path(r, q->other) : str_dup(q->other);
 	if (!r->path || !r->other)
 		return err_nomem(err);
 	r->pending = true;
 	r->op = (struct state_op){.kind = kind,
-		.subject = str_make(r->path, q->path.n),
-		.object = str_make(r->other, q->other.n),
+		.subject = str_from(r->path),
+		.object = str_from(r->other),
 		.is_new = q->flags & FILES_IS_NEW,
 		.mode = q->mode == FILES_KEEP_MODE ? STATE_NO_MODE : q->mode};
 	if (!has_contents(kind) && kind != STATE_FS_MKDIR && kind != STATE_FS_CHMOD)
@@ -196,11 +207,12 @@ static void free_recorder(struct files_recorder *base)
 	(void)state_close(&r->state, NULL);
 	fd_close(r->blobs);
 	state_home_done(&r->home);
+	free(r->workdir);
 	free(r);
 }
 
-int recorder_new(
-	const cloche_instance *instance, struct files_recorder **ret, struct cloche_err *err)
+int recorder_new(const cloche_instance *instance, const char *workdir, struct files_recorder **ret,
+	struct cloche_err *err)
 {
 	struct recorder *r;
 	struct state_home home = STATE_HOME_INIT;
@@ -225,7 +237,9 @@ int recorder_new(
 		.blobs_lock = -1,
 		.data = BUF_INIT(STATE_DATA_MAX),
 		.blob = BLOB_WRITER_INIT};
-	e = state_open(&r->state, home.dir, home.name, true, err);
+	r->workdir = home.full ? strdup(workdir) : NULL;
+	e = home.full && !r->workdir ? err_nomem(err)
+				     : state_open(&r->state, home.dir, home.name, true, err);
 	if (e < 0) {
 		free_recorder(&r->base);
 		return e;

@@ -50,9 +50,10 @@ _warn_unused_ int state_copy_unset(cloche_state *from, cloche_state *to, struct 
 _warn_unused_ int state_hold(cloche_state *state, struct cloche_err *err);
 void state_let_go(cloche_state *state);
 
-/* Make a recorder for what a session does, or NULL if the sandbox is not recorded. */
-_warn_unused_ int recorder_new(
-	const cloche_instance *instance, struct files_recorder **ret, struct cloche_err *err);
+/* Make a recorder for what a session does, or NULL if the sandbox is not recorded. workdir: where
+ * relative paths begin inside. */
+_warn_unused_ int recorder_new(const cloche_instance *instance, const char *workdir,
+	struct files_recorder **ret, struct cloche_err *err);
 
 /* For recorders from recorder_new(). Set whether files that are written whole from now on are
  * assets, whose contents are stored beside the log whatever their size. Return the reference of the

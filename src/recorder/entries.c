@@ -26,6 +26,14 @@ int entry_of_name(struct recorder *r, enum state_op_kind kind, const char *path,
 	return append(r, &op, err);
 }
 
+int entry_of_mode(struct recorder *r, struct seen *s, uint32_t mode, struct cloche_err *err)
+{
+	bool same = s->any_mode || (s->mode & 07777) == (mode & 07777);
+
+	s->any_mode = false;
+	return same ? 0 : entry_of_name(r, STATE_FS_CHMOD, s->path, STR_NULL, mode & 07777, err);
+}
+
 int entry_of_event(
 	struct recorder *r, enum state_op_kind kind, struct str args, struct cloche_err *err)
 {
@@ -116,13 +124,8 @@ static int put(struct recorder *r, struct seen *s, const struct stat *st, struct
 	const char *digest, struct cloche_err *err)
 {
 	bool same = strcmp(s->digest, digest) == 0;
-	uint32_t mode = st->st_mode & 07777;
-	int e = 0;
+	int e = same ? entry_of_mode(r, s, st->st_mode, err) : append(r, op, err);
 
-	if (!same)
-		e = append(r, op, err);
-	else if ((s->mode & 07777) != mode && !s->any_mode)
-		e = entry_of_name(r, STATE_FS_CHMOD, s->path, STR_NULL, mode, err);
 	s->any_mode = false;
 	snprintf(s->digest, sizeof(s->digest), "%s", e == 0 ? digest : "");
 	return e;

@@ -23,11 +23,12 @@ struct seen {
 	uint32_t tree;  /* RECORDER_MAX_TREES: in no tree that is scanned */
 	uint32_t turn;  /* last turn in which it was there */
 	uint32_t blind; /* last turn in which it was a directory that could not be opened */
-	uint32_t mode;  /* st_mode; 0: not known */
+	uint32_t mode;  /* st_mode; without a type: that is not known */
 	bool any_mode;  /* written from outside without a mode: only the type counts */
 	uint64_t inode, size, changed_nsec;
 	bool unsure;                 /* it may have changed since without a new time */
 	char digest[SHA256_HEX_MAX]; /* of the contents, or of a link's target; "": not known */
+	struct appended *appended;   /* owned: what was appended from outside since, or NULL */
 	char path[];
 };
 
@@ -50,7 +51,7 @@ struct recorder {
 	uint32_t turn;
 	unsigned visited;     /* files in this turn */
 	uint64_t looked_nsec; /* real time at the start of this turn */
-	uint64_t told;        /* number of the last entry that seen_take_entry() can ignore */
+	uint64_t told;        /* number of the last entry that outside_take_entry() can ignore */
 	bool told_files;      /* others have recorded changes of files since the last turn */
 	uint32_t exec;        /* the command whose changes are found; 0: there from the start */
 	bool quiet;           /* the tree's first state is only noted, not recorded */
@@ -64,13 +65,23 @@ struct seen *seen_find(const struct recorder *r, const char *path);
 struct seen *seen_add(struct recorder *r, const char *path);
 void seen_remove(struct recorder *r, struct seen *s);
 void seen_set_digest(struct seen *s, struct str data);
+
+/* --- outside.c --- */
 /* Note what others have recorded since the last look, so that it is not recorded again. An
  * oplog_fn, with the recorder as user. */
-int seen_take_entry(const struct state_op *op, uint64_t offset, void *user, struct cloche_err *err);
+int outside_take_entry(
+	const struct state_op *op, uint64_t offset, void *user, struct cloche_err *err);
+/* Whether the file (size: its bytes) was appended to from outside and has just these contents.
+ * Updates the digest. */
+bool outside_is_appended(struct seen *s, int fd, uint64_t size);
+void outside_forget_appended(struct seen *s);
 
 /* --- entries.c: under the log's lock; nothing is written if quiet --- */
 _warn_unused_ int entry_of_name(struct recorder *r, enum state_op_kind kind, const char *path,
 	struct str target, uint32_t mode, struct cloche_err *err);
+/* Record the mode of a file or directory, unless s has it already. */
+_warn_unused_ int entry_of_mode(
+	struct recorder *r, struct seen *s, uint32_t mode, struct cloche_err *err);
 /* Record the contents of a regular file, from fd, unless s has their digest already. Updates the
  * digest. */
 _warn_unused_ int entry_of_file(

@@ -68,7 +68,10 @@ static int look_at_file(
 		s->unsure = true;
 		return 0;
 	}
-	e = entry_of_file(w->r, s, fd, &st, err);
+	if (outside_is_appended(s, fd, (uint64_t)st.st_size))
+		e = entry_of_mode(w->r, s, st.st_mode, err);
+	else
+		e = entry_of_file(w->r, s, fd, &st, err);
 	s->mode = st.st_mode;
 	s->unsure = s->unsure || e < 0;
 	return e;
@@ -102,15 +105,14 @@ static int walk_directory(struct walk *w, int fd, struct seen *s, struct cloche_
 static int look_at_directory(struct walk *w, struct seen *s, int dir, const char *name,
 	const struct stat *st, bool is_new, struct cloche_err *err)
 {
-	uint32_t mode = st->st_mode & 07777, before = s->mode & 07777;
-	int fd, e = 0;
+	int fd, e;
 
 	if (is_new)
-		e = entry_of_name(w->r, STATE_FS_MKDIR, s->path, STR_NULL, mode, err);
-	else if (before != mode && !s->any_mode)
-		e = entry_of_name(w->r, STATE_FS_CHMOD, s->path, STR_NULL, mode, err);
+		e = entry_of_name(
+			w->r, STATE_FS_MKDIR, s->path, STR_NULL, st->st_mode & 07777, err);
+	else
+		e = entry_of_mode(w->r, s, st->st_mode, err);
 	s->mode = st->st_mode;
-	s->any_mode = false;
 	if (e < 0 || st->st_dev != w->device || w->depth >= RECORDER_MAX_DEPTH)
 		return e;
 	fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -128,7 +130,7 @@ static int look_at(
 	bool is_new, same;
 	int e = 0;
 
-	if (s && s->mode && (s->mode & S_IFMT) != (st->st_mode & S_IFMT)) {
+	if (s && s->mode & S_IFMT && (s->mode & S_IFMT) != (st->st_mode & S_IFMT)) {
 		e = entry_of_name(r, STATE_FS_DELETE, w->path, STR_NULL, STATE_NO_MODE, err);
 		seen_remove(r, s);
 		s = NULL;
@@ -145,6 +147,7 @@ static int look_at(
 		return look_at_directory(w, s, dir, name, st, is_new, err);
 	same = is_as_before(r, s, st);
 	if (is_hidden(w, st)) {
+		is_new = !S_ISCHR(s->mode);
 		s->mode = st->st_mode;
 		return is_new ? entry_of_name(
 					r, STATE_FS_DELETE, w->path, STR_NULL, STATE_NO_MODE, err)

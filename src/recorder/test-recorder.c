@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/fd.h"
 #include "base/fs.h"
+#include "files/tar.h"
 #include "recorder/recorder.h"
 #include "state/compact.h"
 #include "tap.h"
@@ -140,17 +141,23 @@ static void test_at_once(void)
 
 #define REF_OF_SAME "sha256-0967115f2813a3541eaef77de9d9d5773f1c0c04314b0bbfe4ff3b3b1c55b5d5"
 
-static void record(struct fixture *f, enum state_op_kind kind, const char *path, const char *object)
+static void record_mode(struct fixture *f, enum state_op_kind kind, const char *path,
+	const char *object, uint32_t mode)
 {
 	_cleanup_(state_closep) struct state s = STATE_INIT;
 	struct state_op op = {.kind = kind,
 		.subject = str_from(path),
 		.object = str_from(object),
-		.is_ref = kind == STATE_ASSETS_UPLOAD,
-		.mode = STATE_NO_MODE};
+		.is_ref = state_is_ref(str_from(object)),
+		.mode = mode};
 
 	must(state_open(&s, f->r.logs, f->id, true, NULL) == 0);
 	must(state_change(&s, &op, NULL) == 0);
+}
+
+static void record(struct fixture *f, enum state_op_kind kind, const char *path, const char *object)
+{
+	record_mode(f, kind, path, object, STATE_NO_MODE);
 }
 
 /* What somebody outside did and put on record is not found again; what came after is. */
@@ -176,6 +183,155 @@ static void test_from_outside(void)
 	record(&f, STATE_FS_DELETE, "/w/a", "");
 	look(&f, 3);
 	check_entries(&f, 3, "");
+	teardown(&f);
+}
+
+/* The same of what changes only a part. */
+static void test_parts_from_outside(void)
+{
+	struct fixture f;
+
+	setup(&f);
+	put(f.ws, "a", "one");
+	put(f.ws, "b", "one");
+	look(&f, 0);
+	put(f.ws, "a", "onetwothree");
+	record(&f, STATE_FS_APPEND, "/w/a", "two");
+	record(&f, STATE_FS_APPEND, "/w/a", "three");
+	put(f.ws, "b", "twotwo");
+	record(&f, STATE_FS_APPEND, "/w/b", "two");
+	put(f.ws, "c", "new");
+	record(&f, STATE_FS_APPEND, "/w//./c", "new");
+	look(&f, 1);
+	check_entries(&f, 1, "fs.write /w/b\n");
+	must(fchmodat(f.ws, "a", 0600, 0) == 0 && fchmodat(f.ws, "c", 0700, 0) == 0);
+	record_mode(&f, STATE_FS_CHMOD, "/w/a", "", 0600);
+	look(&f, 2);
+	check_entries(&f, 2, "fs.chmod /w/c\n");
+	/* Twice without a mode, with the directories on the way. */
+	must(mkdirat(f.ws, "d", 0700) == 0 && mkdirat(f.ws, "d/e", 0755) == 0);
+	put(f.ws, "d/e/f", "two");
+	record(&f, STATE_FS_WRITE, "/w/d/e/f", "one");
+	record(&f, STATE_FS_WRITE, "/w/d/e/f", "two");
+	record_mode(&f, STATE_FS_MKDIR, "/w/d", "", 0711);
+	record(&f, STATE_FS_MKDIR, "/w", "");
+	look(&f, 3);
+	check_entries(&f, 3, "");
+	teardown(&f);
+}
+
+static void test_moves_from_outside(void)
+{
+	struct fixture f;
+
+	setup(&f);
+	must(mkdirat(f.ws, "d", 0755) == 0);
+	put(f.ws, "d/a", "one");
+	put(f.ws, "d/b", "one");
+	put(f.ws, "x", "x");
+	look(&f, 0);
+	must(renameat(f.ws, "d", f.ws, "e") == 0 && renameat(f.ws, "x", f.ws, "e/a") == 0);
+	record(&f, STATE_FS_RENAME, "/w/d", "/w/e");
+	record(&f, STATE_FS_RENAME, "/w/x", "/w/e/a");
+	put(f.ws, "e/b", "two");
+	look(&f, 1);
+	check_entries(&f, 1, "fs.write /w/e/b\n");
+	must(unlinkat(f.ws, "e/a", 0) == 0 && unlinkat(f.ws, "e/b", 0) == 0);
+	must(unlinkat(f.ws, "e", AT_REMOVEDIR) == 0);
+	record(&f, STATE_FS_DELETE, "/w/e", "");
+	look(&f, 2);
+	check_entries(&f, 2, "");
+	/* It leads elsewhere, and stays a link. */
+	put(f.ws, "y", "one");
+	must(symlinkat("y", f.ws, "l") == 0);
+	look(&f, 3);
+	put(f.ws, "y", "two");
+	record(&f, STATE_FS_WRITE, "/w/l", "two");
+	look(&f, 4);
+	check_entries(&f, 4, "fs.write /w/y\n");
+	teardown(&f);
+}
+
+static void add_to_tar(struct buf *tar, enum tar_type type, const char *path, const char *link,
+	uint32_t mode, const char *text)
+{
+	const struct tar_entry e = {.type = type,
+		.path = str_from(path),
+		.link = str_from(link),
+		.mode = mode,
+		.size = strlen(text)};
+
+	must(tar_write_entry(tar, &e) == 0 && buf_add_str(tar, str_from(text)) == 0 &&
+		tar_write_padding(tar, e.size) == 0);
+}
+
+static void test_unpacked_from_outside(void)
+{
+	_cleanup_(buf_donep) struct buf tar = BUF_INIT(1 << 20);
+	struct blob_writer w = BLOB_WRITER_INIT;
+	char ref[STATE_REF_BYTES + 1];
+	struct fixture f;
+
+	setup(&f);
+	must(mkdirat(f.ws, "old", 0755) == 0);
+	look(&f, 0);
+	add_to_tar(&tar, TAR_DIRECTORY, ".", "", 0700, "");
+	add_to_tar(&tar, TAR_DIRECTORY, "./old", "", 0711, "");
+	add_to_tar(&tar, TAR_FILE, "./old/a", "", 0640, "one");
+	add_to_tar(&tar, TAR_FILE, "b", "", 0600, "one");
+	add_to_tar(&tar, TAR_HARDLINK, "new/c", "b", 0600, "");
+	add_to_tar(&tar, TAR_SYMLINK, "l", "b", 0777, "");
+	add_to_tar(&tar, TAR_FILE, "../out", "", 0600, "one");
+	must(tar_write_end(&tar) == 0);
+	must(blob_begin(&w, f.r.contents, NULL) == 0 && blob_add(&w, buf_str(&tar), NULL) == 0 &&
+		blob_finish(&w, false, ref, NULL) == 0);
+	record(&f, STATE_FS_UNPACK, "/w", ref);
+	put(f.ws, "old/a", "one");
+	put(f.ws, "b", "one");
+	must(fchmodat(f.ws, "old/a", 0640, 0) == 0 && fchmodat(f.ws, "b", 0600, 0) == 0);
+	must(mkdirat(f.ws, "new", 0755) == 0 && linkat(f.ws, "b", f.ws, "new/c", 0) == 0);
+	must(symlinkat("b", f.ws, "l") == 0);
+	put(f.ws, "d", "by the command");
+	look(&f, 1);
+	check_entries(&f, 1, "fs.write /w/d\n");
+	/* What is cut off is found. */
+	must(blob_begin(&w, f.r.contents, NULL) == 0);
+	must(blob_add(&w, str_prefix(buf_str(&tar), 2000), NULL) == 0);
+	must(blob_finish(&w, false, ref, NULL) == 0);
+	record(&f, STATE_FS_UNPACK, "/w", ref);
+	put(f.ws, "e", "by the command");
+	look(&f, 2);
+	check_entries(&f, 2, "fs.write /w/e\n");
+	teardown(&f);
+}
+
+/* The root's own layer has what hides something below. */
+static void test_layer_from_outside(void)
+{
+	struct fixture f;
+
+	setup(&f);
+	free(f.r.trees[0].path);
+	f.r.trees[0].path = strdup("");
+	f.r.trees[0].layer = true;
+	look(&f, 0);
+	must(mkdirat(f.ws, "opt", 0755) == 0 && mkdirat(f.ws, "usr", 0755) == 0);
+	put(f.ws, "opt/a", "one");
+	put(f.ws, "opt/b", "below");
+	put(f.ws, "opt/c", "all");
+	record(&f, STATE_FS_WRITE, "/opt/a", "one");
+	record(&f, STATE_FS_APPEND, "/opt/b", "low");
+	record(&f, STATE_FS_APPEND, "/opt/c", "all");
+	record(&f, STATE_FS_DELETE, "/usr/d", "");
+	record(&f, STATE_FS_WRITE, "/tmp/a", "one");
+	record(&f, STATE_FS_MKDIR, "/usr/share", "");
+	/* If this is not permitted, nothing is there. */
+	(void)!mknodat(f.ws, "usr/d", S_IFCHR, 0);
+	look(&f, 1);
+	check_entries(&f, 1, "fs.write /opt/b\n");
+	must(unlinkat(f.ws, "opt/a", 0) == 0);
+	look(&f, 2);
+	check_entries(&f, 2, "fs.delete /opt/a\n");
 	teardown(&f);
 }
 
@@ -282,6 +438,10 @@ int main(void)
 	run_test(test_changes);
 	run_test(test_at_once);
 	run_test(test_from_outside);
+	run_test(test_parts_from_outside);
+	run_test(test_moves_from_outside);
+	run_test(test_unpacked_from_outside);
+	run_test(test_layer_from_outside);
 	run_test(test_compacted);
 	run_test(test_too_large);
 	run_test(test_too_many);
