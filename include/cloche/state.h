@@ -89,7 +89,7 @@ typedef struct cloche_operation {
 	bool is_reference; /* object is a reference to contents stored with the log */
 	uint32_t mode;     /* UINT32_MAX: unknown */
 	const char *json;  /* the entry, as this version writes it */
-	uint32_t exec;     /* for a file: the command that changed it; 0: changed from outside */
+	uint32_t exec; /* for a file: the command that changed it; 0: from outside, or not known */
 } cloche_operation;
 
 /* Call fn for each operation, in order; the operation is borrowed for the call. fn returns false to

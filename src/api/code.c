@@ -59,6 +59,8 @@ struct code *code_free(struct code *code)
 	if (!code)
 		return NULL;
 	code_value_done(&code->value);
+	buf_done(&code->printed[0]);
+	buf_done(&code->printed[1]);
 	buf_done(&code->json);
 	if (code->call) {
 		code_value_done(&code->call->errors);
@@ -118,6 +120,7 @@ static int add_code(cloche_run *run, const struct code_runtime *runtime, enum cl
 	run->code->runtime = runtime;
 	run->code->kind = kind;
 	run->code->json = BUF_INIT((size_t)8 * CODE_ALL_MAX);
+	run->code->printed[0] = run->code->printed[1] = BUF_INIT(CODE_PRINTED_MAX);
 	rand_id(nonce, CODE_NONCE_BYTES);
 	code_value_init(&run->code->value, nonce);
 	if (context) {
@@ -248,10 +251,19 @@ int cloche_run_new_code_context(const cloche_instance *instance, const char *con
 	return 0;
 }
 
-bool code_is_driver(struct str arg)
+static bool is_driver(const char *arg)
 {
-	return str_eq(arg, str_from(code_driver_js)) || str_eq(arg, str_from(code_driver_py)) ||
-	       str_eq(arg, STR(SHELL_DRIVER));
+	return strcmp(arg, code_driver_js) == 0 || strcmp(arg, code_driver_py) == 0 ||
+	       strcmp(arg, SHELL_DRIVER) == 0;
+}
+
+uint8_t code_driver_arg(const cloche_run *run)
+{
+	uint8_t i = 1;
+
+	while (run->code && i < DRIVER_ARGS && run->argv[i] && !is_driver(run->argv[i]))
+		i++;
+	return run->code && i < DRIVER_ARGS && run->argv[i] ? i : 0;
 }
 
 const char *code_runtime_name(const struct code *code)

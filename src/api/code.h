@@ -6,6 +6,8 @@
 #include "api/context.h"
 #include <cloche/code.h>
 
+enum { CODE_PRINTED_MAX = 64 << 10 }; /* of each stream on record */
+
 struct code_runtime;
 
 /* A call into a context (run_context.c). */
@@ -27,6 +29,8 @@ struct code {
 	enum cloche_code_kind kind;
 	struct code_value value; /* unused for a program outside of a context */
 	bool finished;
+	struct buf printed[2]; /* for a full record, what came beside the value; not in a context */
+	bool printed_cut;
 	struct buf json;        /* the results as a document, made on demand */
 	struct code_call *call; /* NULL: not in a context */
 };
@@ -38,14 +42,18 @@ _warn_unused_ int code_note(struct cloche_run *run, struct str text);
 /* Return the same for the interpreter of a context, owned by the caller, or NULL if out of
  * memory. */
 char *code_context_note(const struct code *code);
-/* Record a call into a context that has ended, if the sandbox has a full record. */
+/* Keep output of an expression or a cell for its record. Return 0 or -ENOMEM. */
+_warn_unused_ int code_keep_printed(struct code *code, int stream, const char *p, size_t n);
+/* If the sandbox has a full record, record the end of a call into a context, of an expression or of
+ * a cell. */
 _warn_unused_ int code_record_call(const struct cloche_run *run, struct cloche_err *err);
 
 /* Return whether its output is searched for marks (code_value.h). */
 bool code_has_value(const struct code *code);
 
-/* Return whether an argument of a command is one of our drivers, which users need not see. */
-bool code_is_driver(struct str arg);
+/* Return the index of our driver among the arguments of the run, which users need not see; 0: there
+ * is none. */
+uint8_t code_driver_arg(const struct cloche_run *run);
 
 const char *code_runtime_name(const struct code *code);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a full record says about code. A program or an expression is noted with its command. Calls
- * into a context are recorded one by one, because its interpreter is a single command. */
+/* What a full record says about code. The code is noted with its command. If it has a value, that
+ * is recorded by us, with what was printed beside it, because the supervisor does not take the
+ * output apart. Calls into a context are recorded one by one, because its interpreter is a single
+ * command. */
 #include "api/code.h"
 #include "api/run.h"
 #include "api/state.h"
@@ -38,15 +40,36 @@ char *code_context_note(const struct code *code)
 		       : note;
 }
 
+int code_keep_printed(struct code *code, int stream, const char *p, size_t n)
+{
+	struct buf *printed = &code->printed[stream - 1];
+	size_t fits = MIN(n, buf_room(printed));
+
+	code->printed_cut |= fits < n;
+	return buf_add(printed, p, fits) < 0 ? -ENOMEM : 0;
+}
+
+static void describe_printed(const struct code *code, struct jsonout *o)
+{
+	static const char *const names[] = {"stdout", "stderr"};
+
+	for (int i = 0; i < 2; i++)
+		if (buf_len(&code->printed[i]) > 0)
+			state_argument_write(o, names[i], buf_str(&code->printed[i]));
+	if (code->printed_cut)
+		jsonout_bool(o, "cut", true);
+}
+
 static int describe(const cloche_run *run, struct buf *b)
 {
 	const struct client_result *result = &run->result;
+	const struct code_call *call = run->code->call;
 	struct jsonout o = {.b = b};
 	size_t n;
 	const char *value = cloche_run_value_text(run, &n);
 
 	jsonout_open(&o, NULL, '{');
-	jsonout_number(&o, "exec", run->code->call->number);
+	jsonout_number(&o, "exec", call ? call->number : result->number);
 	jsonout_raw(&o, NULL, str_from(run->note));
 	jsonout_number(&o, "status", (uint64_t)result->status);
 	jsonout_bool(&o, "signaled", result->signaled);
@@ -54,20 +77,37 @@ static int describe(const cloche_run *run, struct buf *b)
 	jsonout_number(&o, "duration_usec", result->duration_usec);
 	if (value)
 		jsonout_str(&o, "value", str_make(value, MIN(n, (size_t)MAX_NOTED)));
+	describe_printed(run->code, &o);
 	jsonout_close(&o, '}');
 	return o.error;
+}
+
+static int find_home(const cloche_run *run, struct state_home *ret, struct cloche_err *err)
+{
+	int r;
+
+	if (!run->in)
+		return cloche_run_is_recorded(run) ? state_home_of_run(cloche_run_id(run),
+							     run->sb->record_sync, ret, err)
+						   : 0;
+	r = state_home_find(run->in, ret, err);
+	/* A sandbox that keeps no state, or that is gone, has no record either. */
+	if (r != -E_UNSUPPORTED && r != -E_NOT_FOUND)
+		return r;
+	err_clear(err);
+	return 0;
 }
 
 int code_record_call(const cloche_run *run, struct cloche_err *err)
 {
 	_cleanup_(state_home_done) struct state_home home = STATE_HOME_INIT;
-	_cleanup_(buf_donep) struct buf args = BUF_INIT(2 * CTL_MAX_NOTE);
-	int r = state_home_find(run->in, &home, NULL);
+	_cleanup_(buf_donep) struct buf args = BUF_INIT(4 * CTL_MAX_NOTE);
+	bool has_run = run->code->call || (!run->start_exit && !run->result.left);
+	int r = code_has_value(run->code) && has_run ? find_home(run, &home, err) : 0;
 
-	/* A sandbox that keeps no state has no record either. */
-	if (r == -E_UNSUPPORTED || (r == 0 && !home.full))
-		return 0;
-	if (r == 0 && describe(run, &args) < 0)
+	if (r < 0 || !home.full)
+		return r;
+	if (describe(run, &args) < 0)
 		return err_nomem(err);
-	return r < 0 ? r : state_home_add_event(&home, STATE_CODE_CALL, buf_str(&args), err);
+	return state_home_add_event(&home, STATE_CODE_CALL, buf_str(&args), err);
 }

@@ -3,7 +3,6 @@
  * Whether a sandbox lives is decided by its lock (manager/sandboxes.h). All else comes from its
  * record and, if it lives, from its supervisor, over a connection made for that one question. */
 #include "api/instance.h"
-#include "api/code.h"
 #include "api/manager.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -199,8 +198,7 @@ static char *describe_command(const json_t *meta)
 	for (size_t k = 0; k < json_array_size(argv); k++) {
 		struct str arg = json_str(json_array_get(argv, k));
 
-		if ((k && buf_add_char(&line, ' ') < 0) ||
-			buf_add_str(&line, code_is_driver(arg) ? STR("(code)") : arg) < 0)
+		if ((k && buf_add_char(&line, ' ') < 0) || buf_add_str(&line, arg) < 0)
 			break;
 	}
 	return str_dup(buf_str(&line));

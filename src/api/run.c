@@ -226,6 +226,9 @@ int run_keep_output(cloche_run *run, int stream, const char *p, size_t n)
 	struct buf *kept = &run->kept[stream - 1];
 	size_t fits;
 
+	if (run->code && code_has_value(run->code) && !run->code->call &&
+		code_keep_printed(run->code, stream, p, n) < 0)
+		return -ENOMEM;
 	if (run->on_output) {
 		run->on_output(stream == 2, p, n, run->on_output_user);
 		return 0;

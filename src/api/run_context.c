@@ -167,6 +167,7 @@ static int begin_interpreter(cloche_run *run, struct cloche_err *err)
 	_cleanup_(freep) char *note = code_context_note(run->code);
 	const struct client_exec what = {.spec = &spec,
 		.note = note,
+		.code_arg = code_driver_arg(run),
 		.detached = true,
 		.flags = CTL_EXEC_INHERIT | CTL_EXEC_KEEP_INPUT};
 	struct code_call *call = run->code->call;

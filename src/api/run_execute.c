@@ -183,7 +183,8 @@ static int start_own(cloche_run *run, struct cloche_err *err)
 	_cleanup_(freep) char *config =
 		run->detached || sandbox_is_recorded(run->sb)
 			? sandbox_describe(run->sb)
-			: sandbox_describe_command((const char *const *)run->argv);
+			: sandbox_describe_command(
+				  (const char *const *)run->argv, code_driver_arg(run));
 	struct client_start start = {.one_shot = true,
 		.detached = run->detached,
 		.kept = run->detached,
@@ -234,6 +235,12 @@ static int exec_with_terminal(cloche_run *run, const struct client_exec *what,
 	return r;
 }
 
+/* Output that contains results of code belongs neither in a log nor on record. */
+static uint8_t raw_flag(const cloche_run *run)
+{
+	return run->code && code_has_value(run->code) ? CTL_EXEC_RAW : 0;
+}
+
 static int execute_own(cloche_run *run, struct client_result *ret, struct cloche_err *err)
 {
 	_cleanup_(exec_spec_donep) struct exec_spec spec;
@@ -243,6 +250,7 @@ static int execute_own(cloche_run *run, struct client_result *ret, struct cloche
 	exec_spec_init(&spec);
 	what.kept = run->tty_fd >= 0 && sandbox_is_recorded(run->sb);
 	what.note = run->note;
+	what.code_arg = code_driver_arg(run);
 	/* Prepare the command while the supervisor starts. */
 	r = start_own(run, err);
 	if (r < 0)
@@ -251,6 +259,7 @@ static int execute_own(cloche_run *run, struct client_result *ret, struct cloche
 	if (run->detached)
 		what.flags = CTL_EXEC_INHERIT | CTL_EXEC_OWN_USER |
 			     (run->keep_input ? CTL_EXEC_KEEP_INPUT : 0);
+	what.flags |= raw_flag(run);
 	r = run_make_spec(run, &spec, err);
 	if (r == 0)
 		r = wait_for_network(run, err);
@@ -279,10 +288,8 @@ static int execute_in(cloche_run *run, struct client_result *ret, struct cloche_
 	/* This matters only for terminals. */
 	what.kept = run->tty_fd >= 0 && instance_is_kept(run->in);
 	what.note = run->note;
-	what.flags = CTL_EXEC_INHERIT | (run->has_user ? CTL_EXEC_OWN_USER : 0);
-	/* Output that contains results of code does not belong in a log. */
-	if (run->code && code_has_value(run->code))
-		what.flags |= CTL_EXEC_RAW;
+	what.code_arg = code_driver_arg(run);
+	what.flags = CTL_EXEC_INHERIT | (run->has_user ? CTL_EXEC_OWN_USER : 0) | raw_flag(run);
 	if (run->detached && run->keep_input)
 		what.flags |= CTL_EXEC_KEEP_INPUT;
 	return exec_with_terminal(run, &what, ret, err);
@@ -329,7 +336,7 @@ int cloche_run_execute(cloche_run *run, cloche_err *err)
 	r = settle(run, r, err);
 	if (r == 0)
 		r = run_end_output(run, err);
-	if (r == 0 && run->code && run->code->call && code_record_call(run, &own) < 0)
+	if (r == 0 && run->code && code_record_call(run, &own) < 0)
 		take_warning(run, own.message);
 	if (r < 0 || run->where != RUN_OWN || run->detached)
 		return r;

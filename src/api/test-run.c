@@ -8,6 +8,7 @@
 #include <cloche/network_log.h>
 #include <cloche/run.h>
 #include <cloche/session.h>
+#include <cloche/state.h>
 #include <cloche/task.h>
 
 #include <fcntl.h>
@@ -116,6 +117,44 @@ static void test_an_expression_has_a_value(void)
 	check_z(cloche_run_value_json(run), "[{\"a\": [1, 0.1]}, \"\\u0000\"]");
 	check(!cloche_run_value_repr(run, &n) && !cloche_run_value_cut(run));
 	cloche_run_free(run);
+}
+
+/* The names of the events, and the arguments of some, without what differs each time. */
+static bool note_event(const cloche_operation *op, void *user)
+{
+	struct buf *b = user;
+
+	if (strncmp(op->name, "fs.", 3) == 0)
+		return true;
+	must(buf_printf(b, "%s%s%s%s\n", op->name, strstr(op->json, "(code)") ? " (code)" : "",
+		     strstr(op->json, "\"value\":\"42\",\"stdout\":\"out\\n\"") ? " 42" : "",
+		     strstr(op->json, "linecache") || strstr(op->json, "\\u0000") ? " frame"
+										  : "") == 0);
+	return true;
+}
+
+static void test_a_value_is_on_record(void)
+{
+	static const char code[] = "print('out') or 42";
+	_cleanup_(buf_donep) struct buf events = BUF_INIT(4096);
+	cloche_sandbox *sb = cloche_sandbox_new();
+	cloche_oplog *log = NULL;
+	cloche_run *run = NULL;
+
+	setenv("CLOCHE_STATE_DIR", dir, 1);
+	must(sb && cloche_sandbox_set_record(sb, "full", &err) == 0);
+	must(cloche_run_new_code(
+		     sb, "python", CLOCHE_CODE_EXPRESSION, code, strlen(code), &run, &err) == 0);
+	check_int(cloche_run_execute(run, &err), 0);
+	check_str(output(run), "out\n");
+	must(cloche_oplog_open(cloche_run_id(run), &log, &err) == 0);
+	must(cloche_oplog_read(log, note_event, &events, &err) == 0);
+	check(strstr(buf_cstr(&events), "exec.start (code)\nexec.end\n"));
+	check(strstr(buf_cstr(&events), "code.call 42\n"));
+	cloche_oplog_free(log);
+	cloche_run_free(run);
+	cloche_sandbox_free(sb);
+	unsetenv("CLOCHE_STATE_DIR");
 }
 
 static void test_code_that_cannot_run(void)
@@ -390,6 +429,7 @@ int main(void)
 	run_test(test_what_cannot_start_is_a_result);
 	run_test(test_code_is_a_run);
 	run_test(test_an_expression_has_a_value);
+	run_test(test_a_value_is_on_record);
 	run_test(test_code_that_cannot_run);
 	run_test(test_stop_comes_from_another_thread);
 	run_test(test_a_stop_before_the_start_is_not_lost);

@@ -134,11 +134,12 @@ _warn_unused_ int client_exec(struct client *c, const struct exec_spec *spec, st
 struct client_exec {
 	const struct exec_spec *spec; /* borrowed; NULL: join process .join */
 	uint32_t join;
-	bool outputs;  /* of a joined process: io gets what it prints from now on */
-	uint8_t flags; /* enum ctl_exec_flags */
-	char *note;    /* borrowed: JSON members for a full record; NULL: none */
-	bool kept;     /* the sandbox is kept: a terminal's output comes through a pipe */
-	bool detached; /* return when it has started; io is not used */
+	bool outputs;     /* of a joined process: io gets what it prints from now on */
+	uint8_t flags;    /* enum ctl_exec_flags */
+	uint8_t code_arg; /* see struct ctl_exec */
+	char *note;       /* borrowed: JSON members for a full record; NULL: none */
+	bool kept;        /* the sandbox is kept: a terminal's output comes through a pipe */
+	bool detached;    /* return when it has started; io is not used */
 };
 /* Like client_exec, but also returns early, with ret->left set, after client_leave. A joined
  * process has no output here unless what->outputs is set: read its log instead. */

@@ -62,8 +62,10 @@ static int wait_for_run(
 static int queue_exec(struct client *c, const struct client_exec *what, uint32_t exec,
 	const int fds[3], const enum ctl_stdio stdio[3])
 {
-	struct ctl_exec m = {
-		.exec = exec, .flags = what->flags, .stdio = {stdio[0], stdio[1], stdio[2]}};
+	struct ctl_exec m = {.exec = exec,
+		.flags = what->flags,
+		.stdio = {stdio[0], stdio[1], stdio[2]},
+		.code_arg = what->code_arg};
 
 	if (!what->spec && what->outputs)
 		return ctl_send_join_outputs(

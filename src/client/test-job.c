@@ -198,6 +198,7 @@ void set_up(void)
 	copy_program(self, "cloche-forward");
 	copy_program(self, "cloche-gateway");
 	copy_program(self, "cloche-broker");
+	copy_program(self, "cloche-recorder");
 	setenv("CLOCHE_LIBEXEC", base, 1);
 }
 

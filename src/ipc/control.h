@@ -100,6 +100,9 @@ enum ctl_frame {
 	CTL_COMPLETED,     /* nothing: the sandbox stays if its owner leaves */
 };
 
+/* Stands for the program of ours by which an interpreter runs code. */
+#define CTL_CODE "(code)"
+
 enum ctl_stdio { CTL_STDIO_NULL, CTL_STDIO_FD, CTL_STDIO_END_ };
 
 enum ctl_scope {
@@ -161,8 +164,8 @@ enum ctl_exec_flags {
 	/* spec.env is added to the sandbox's own environment; cwd and timeout are the sandbox's if
 	 * spec has none. */
 	CTL_EXEC_INHERIT = 1 << 0,
-	/* The descriptors go directly to the process and its output is in no log: it has results of
-	 * code in it. */
+	/* The descriptors go directly to the process, so its output is in no log and not on record:
+	 * it has results of code in it. */
 	CTL_EXEC_RAW = 1 << 1,
 	/* Without input from the client the process gets a pipe that stays open for clients that
 	 * join, instead of /dev/null. */
@@ -183,6 +186,7 @@ enum ctl_exec_flags {
 	F(U32, exec, .min = 1)                                                                     \
 	F(U8, flags, .max = CTL_EXEC_FLAGS_) /* enum ctl_exec_flags, or'ed */                      \
 	F(ENUMS, stdio, ctl_stdio, CTL_STDIO_END_, 3)                                              \
+	F(U8, code_arg) /* index of the argument that is shown as CTL_CODE; 0: none */             \
 	/* JSON members for a full record; NULL: none */                                           \
 	F(OPTIONAL, note, .max = CTL_MAX_NOTE)                                                     \
 	F(PART, spec, exec_spec)

@@ -271,10 +271,11 @@ static int draw_row(struct report *r, const struct state_op *start, const json_t
 	return is_agent ? draw_turns(r, &out, err) : 0;
 }
 
-/* Draw the code for an interpreter that keeps running; its output is with its command. */
+/* Draw code that has a value. What an interpreter that keeps running has printed is with its
+ * command. */
 int draw_call(struct report *r, const struct state_op *op, struct cloche_err *err)
 {
-	struct str value = json_str_at(op->args, "value");
+	static const char *const keys[] = {"stdout", "stderr", "value"};
 
 	row_begin(r, ROW_COMMAND, !command_is_well(op->args), false, op->usec);
 	draw_what(r, op->args);
@@ -282,8 +283,12 @@ int draw_call(struct report *r, const struct state_op *op, struct cloche_err *er
 	draw_result(r, op->args);
 	row_body(r);
 	draw_words(r, op->args);
-	if (value.n)
-		draw_text(r, value);
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		struct str text = json_str_at(op->args, keys[i]);
+
+		if (text.n)
+			draw_text(r, text);
+	}
 	row_end(r);
 	return 0;
 }

@@ -73,8 +73,8 @@ char *sandbox_describe(const cloche_sandbox *sb);
 /* Return whether the sandbox has a full record. */
 bool sandbox_is_recorded(const cloche_sandbox *sb);
 /* Return the same for a sandbox that runs one command: the command and its first arguments, cut if
- * they are long. */
-char *sandbox_describe_command(const char *const *argv);
+ * they are long. code_arg: index of the argument in whose place CTL_CODE is shown; 0: none. */
+char *sandbox_describe_command(const char *const *argv, size_t code_arg);
 
 /* Call fn (may be NULL) with a sentence for each secret that no rule lets out, and for a network
  * log without a network. */

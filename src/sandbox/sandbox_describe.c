@@ -175,7 +175,7 @@ char *sandbox_describe(const cloche_sandbox *sb)
 	return r == 0 ? str_dup(buf_str(&text)) : NULL;
 }
 
-char *sandbox_describe_command(const char *const *argv)
+char *sandbox_describe_command(const char *const *argv, size_t code_arg)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(MAX_TEXT);
 	_cleanup_json_ json_t *o = json_object();
@@ -183,7 +183,8 @@ char *sandbox_describe_command(const char *const *argv)
 	int r = o && args ? 0 : -ENOMEM;
 
 	for (size_t i = 0; r == 0 && argv[i] && i < MAX_ARGS; i++) {
-		json_t *arg = json_utf8(str_prefix(str_from(argv[i]), MAX_ARG));
+		struct str shown = i > 0 && i == code_arg ? STR(CTL_CODE) : str_from(argv[i]);
+		json_t *arg = json_utf8(str_prefix(shown, MAX_ARG));
 
 		r = json_array_append_new(args, arg) < 0 ? -ENOMEM : 0;
 	}

@@ -329,6 +329,7 @@ static int make_input(struct task *t, int *ret_end)
 
 int output_prepare(struct task *t, const struct ctl_exec *m, struct chan_frame *f, int ret_fds[3])
 {
+	bool raw = m->flags & CTL_EXEC_RAW;
 	unsigned taken = 0;
 	int r = 0;
 
@@ -342,14 +343,14 @@ int output_prepare(struct task *t, const struct ctl_exec *m, struct chan_frame *
 	for (int i = 0; i < 3; i++) {
 		int *fd = m->stdio[i] == CTL_STDIO_FD ? &f->fds[taken++] : NULL;
 
-		if (fd && i > 0 && !is_pipe(*fd))
+		if (fd && i > 0 && !raw && !is_pipe(*fd))
 			r = -EINVAL;
-		else if (fd && i > 0)
+		else if (fd && i > 0 && !raw)
 			t->streams[i - 1].to = TAKE_FD(*fd);
 		else if (fd)
-			ret_fds[0] = TAKE_FD(*fd);
+			ret_fds[i] = TAKE_FD(*fd);
 	}
-	if (t->tty || r < 0)
+	if (t->tty || raw || r < 0)
 		return r;
 	if (m->stdio[0] != CTL_STDIO_FD && m->flags & CTL_EXEC_KEEP_INPUT)
 		r = make_input(t, &ret_fds[0]);
@@ -371,7 +372,8 @@ static int describe(struct task *t, const struct ctl_exec *m)
 	jsonout_text(&o, "cwd", m->spec.cwd ? m->spec.cwd : "/");
 	jsonout_open(&o, "argv", '[');
 	for (size_t i = 0; m->spec.argv[i] && !cut; i++) {
-		struct str arg = str_from(m->spec.argv[i]);
+		struct str arg =
+			i > 0 && i == m->code_arg ? STR(CTL_CODE) : str_from(m->spec.argv[i]);
 
 		/* An escaped byte takes at most six bytes. */
 		cut = buf_len(&b) + arg.n > MAX_ARGS_TEXT || buf_room(&b) / 6 < arg.n + 16;

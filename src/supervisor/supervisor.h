@@ -293,8 +293,8 @@ void deadline_start(struct task *t);
 void deadline_tell_room(struct supervisor *s);
 
 /* --- output.c: output of processes --- */
-/* Make pipes and take the client's ends out of the frame. ret_fds: the process's ends (owned by the
- * caller), -1 where it has none. Return 0 or -errno. */
+/* Make pipes and take the client's ends out of the frame; a raw process gets these instead.
+ * ret_fds: the process's ends (owned by the caller), -1 where it has none. Return 0 or -errno. */
 _warn_unused_ int output_prepare(
 	struct task *t, const struct ctl_exec *m, struct chan_frame *f, int ret_fds[3]);
 /* Make the log. Call this after init was asked, so that both work at the same time. */

@@ -187,7 +187,7 @@ static int inherit(const struct supervisor *s, struct ctl_exec *m)
 	return 0;
 }
 
-/* Return whether the output is captured. That of a raw process is only on record. */
+/* Return whether the process has a number and a log. That of a raw process stays empty. */
 static bool is_captured(const struct supervisor *s, const struct ctl_exec *m)
 {
 	return !(m->flags & CTL_EXEC_WORKER) &&
