@@ -11,10 +11,16 @@ enum { CHUNK = 64 << 10 };
 
 static int append(struct recorder *r, struct state_op *op, struct cloche_err *err)
 {
+	uint64_t before = r->state.log.size;
+	int e;
+
 	if (r->quiet)
 		return 0;
 	op->exec = r->exec;
-	return state_record(&r->state, op, err);
+	e = state_record(&r->state, op, err);
+	if (r->state.log.size > before)
+		r->used += r->state.log.size - before;
+	return e;
 }
 
 int entry_of_name(struct recorder *r, enum state_op_kind kind, const char *path, struct str target,
@@ -148,7 +154,7 @@ int entry_of_file(
 		return err_nomem(err);
 	if (st->st_size > RECORDER_MAX_FILE)
 		return skip(r, s->path, (uint64_t)st->st_size, "it is too large", err);
-	if (st->st_size >= CHUNK && r->used + (uint64_t)st->st_size > r->limit)
+	if (r->used + (uint64_t)st->st_size > r->limit && !r->quiet)
 		return skip(r, s->path, (uint64_t)st->st_size, "the limit of the record is reached",
 			err);
 	n = read_some(fd, data, CHUNK);

@@ -391,6 +391,25 @@ static void test_too_large(void)
 	teardown(&f);
 }
 
+/* What small files take in the log itself counts, too: a zero byte takes six there. */
+static void test_small_files_count(void)
+{
+	struct fixture f;
+	_cleanup_fd_ int fd = -1;
+
+	setup(&f);
+	f.r.limit = 100000;
+	look(&f, 0);
+	fd = openat(f.ws, "a", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	must(fd >= 0 && ftruncate(fd, 30000) == 0);
+	look(&f, 1);
+	check_entries(&f, 1, "fs.write /w/a\n");
+	put(f.ws, "b", "beyond the limit");
+	look(&f, 2);
+	check_entries(&f, 2, "");
+	teardown(&f);
+}
+
 static void test_too_many(void)
 {
 	struct cloche_err err = CLOCHE_ERR_INIT;
@@ -444,6 +463,7 @@ int main(void)
 	run_test(test_layer_from_outside);
 	run_test(test_compacted);
 	run_test(test_too_large);
+	run_test(test_small_files_count);
 	run_test(test_too_many);
 	run_test(test_events);
 	fs_remove_tree(AT_FDCWD, dir);
