@@ -3,6 +3,7 @@
  * (init/plain.c), with the user's files and network as far as Landlock does not restrict them.
  * Everything that it starts descends from it, which is how these processes are found and ended.
  * This is for machines where nothing else works, and for trusted commands; every result says so. */
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/fs.h"
 #include "base/program.h"
@@ -21,9 +22,10 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { ARGS_MAX = 6 * ROOM_MAX_MOUNTS + 32, ROUNDS = 8, NOTES_MAX = 6 };
+enum { ARGS_MAX = 6 * ROOM_MAX_MOUNTS + 32, ROUNDS = 8, KILL_ROUNDS = 200, NOTES_MAX = 6 };
 enum { LANDLOCK_NET = 4 /* the ABI that can deny TCP */ };
 
 #define HOME_DIR "home"
@@ -399,6 +401,23 @@ static void signal_tree(pid_t root, int sig, bool with_root)
 	free(before.all);
 }
 
+/* Kill all descendants of root until none is found twice: an orphan moves to root when its parent
+ * ends, and a list of root's children that is read at that moment may lack it. */
+static void kill_tree(pid_t root)
+{
+	const struct timespec moment = {.tv_nsec = USEC_PER_MSEC * 1000};
+	struct members m = {0};
+
+	for (int i = 0, clean = 0; i < KILL_ROUNDS && clean < 2; i++) {
+		signal_tree(root, SIGKILL, false);
+		members_find(&m, root);
+		clean = m.n > 1 ? 0 : clean + 1;
+		if (clean == 0)
+			(void)nanosleep(&moment, NULL);
+	}
+	free(m.all);
+}
+
 static int subprocess_usage(struct room *room, struct room_usage *ret, struct cloche_err *err)
 {
 	struct subprocess *s = subprocess(room);
@@ -427,10 +446,13 @@ static int subprocess_kill(struct room *room, int sig, struct cloche_err *err)
 	if (s->reaped || s->pid <= 0)
 		return 0;
 	(void)subprocess_usage(room, &usage, NULL);
-	signal_tree(s->pid, sig, false);
+	if (sig != SIGKILL) {
+		signal_tree(s->pid, sig, false);
+		return 0;
+	}
+	kill_tree(s->pid);
 	/* Last, because it adopts the orphans. */
-	if (sig == SIGKILL)
-		(void)sys_pidfd_send_signal(room->watch_fd, sig);
+	(void)sys_pidfd_send_signal(room->watch_fd, sig);
 	return 0;
 }
 
