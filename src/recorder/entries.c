@@ -143,6 +143,8 @@ int entry_of_file(
 	struct state_op op = {
 		.kind = STATE_FS_WRITE, .subject = str_from(s->path), .mode = st->st_mode & 07777};
 	_cleanup_(freep) char *data = malloc(CHUNK);
+	static const char beyond[] = "the limit of the record is reached";
+	bool over = !r->quiet && r->used + (uint64_t)st->st_size > r->limit;
 	char ref[STATE_REF_BYTES + 1];
 	struct seen small = {0};
 	ssize_t n;
@@ -154,17 +156,21 @@ int entry_of_file(
 		return err_nomem(err);
 	if (st->st_size > RECORDER_MAX_FILE)
 		return skip(r, s->path, (uint64_t)st->st_size, "it is too large", err);
-	if (r->used + (uint64_t)st->st_size > r->limit && !r->quiet)
-		return skip(r, s->path, (uint64_t)st->st_size, "the limit of the record is reached",
-			err);
+	if (over && st->st_size >= CHUNK)
+		return skip(r, s->path, (uint64_t)st->st_size, beyond, err);
 	n = read_some(fd, data, CHUNK);
 	if (n < 0)
 		return skip(r, s->path, (uint64_t)st->st_size, err_errno_text((int)-n), err);
 	if (n < CHUNK) {
 		op.object = str_make(data, (size_t)n);
 		seen_set_digest(&small, op.object);
+		/* A new mode is recorded all the same. */
+		if (over && strcmp(s->digest, small.digest) != 0)
+			return skip(r, s->path, (uint64_t)st->st_size, beyond, err);
 		return put(r, s, st, &op, small.digest, err);
 	}
+	if (over) /* it has grown */
+		return skip(r, s->path, (uint64_t)st->st_size, beyond, err);
 	e = r->quiet ? 0 : copy_contents(r, fd, data, (size_t)n, ref, err);
 	if (r->quiet || e < 0)
 		return e;

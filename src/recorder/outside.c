@@ -78,6 +78,12 @@ static bool has_type(const struct seen *s)
 	return s->mode & S_IFMT;
 }
 
+/* What is done at the path of a link is done elsewhere. */
+static bool is_link(const struct seen *s)
+{
+	return s && S_ISLNK(s->mode);
+}
+
 /* Note that something of this type is at the path. s: what was there, or NULL. */
 static struct seen *set(
 	struct recorder *r, struct seen *s, const char *path, uint32_t type, uint32_t mode)
@@ -146,7 +152,7 @@ static void note_directory(struct recorder *r, const char *path, uint32_t mode, 
 {
 	struct seen *s = seen_find(r, path);
 
-	if (s && S_ISDIR(s->mode) && !is_new)
+	if (is_link(s) || (s && S_ISDIR(s->mode) && !is_new))
 		return;
 	s = note(r, path, S_IFDIR, mode);
 	/* It may have been in the layer below. */
@@ -161,6 +167,8 @@ static void note_gone(struct recorder *r, const char *path)
 	struct seen *s = seen_find(r, path), *one, *next;
 	size_t n = strlen(path);
 
+	if (is_top(r, path))
+		return;
 	if (s && !S_ISREG(s->mode))
 		HASH_ITER (hh, r->seen, one, next)
 			if (strncmp(one->path, path, n) == 0 && one->path[n] == '/')
@@ -177,12 +185,6 @@ static void note_gone(struct recorder *r, const char *path)
 }
 
 /* --- single files --- */
-
-/* What is written at the path of a link is written elsewhere. */
-static bool is_link(const struct seen *s)
-{
-	return s && S_ISLNK(s->mode);
-}
 
 static void take_write(struct recorder *r, const struct state_op *op, const char *path)
 {
@@ -218,6 +220,9 @@ static void take_chmod(struct recorder *r, const struct state_op *op, const char
 	struct seen *s = seen_find(r, path);
 
 	if (is_link(s) || is_top(r, path) || !set_parents(r, path))
+		return;
+	/* In a mount, a command has made it since the last look; the next one finds it whole. */
+	if (!s && tree_of(r, path) != RECORDER_MAX_TREES)
 		return;
 	if (!s) {
 		s = seen_add(r, path);
@@ -301,13 +306,16 @@ static void move(struct recorder *r, struct seen *s, const char *path)
 
 static void take_rename(struct recorder *r, const struct state_op *op, const char *from)
 {
-	struct seen *s = seen_find(r, from), *hidden, *one, *next;
+	struct seen *s, *hidden, *one, *next;
 	char to[STATE_PATH_MAX + 1], path[STATE_PATH_MAX + 1];
 	size_t n = strlen(from);
 
-	if (join(to, 0, op->object) < 0 || strcmp(from, to) == 0)
+	/* A directory moves into itself only through a link: the next look finds what happened. */
+	if (join(to, 0, op->object) < 0 || strcmp(from, to) == 0 ||
+		(strncmp(to, from, n) == 0 && to[n] == '/'))
 		return;
 	note_gone(r, to);
+	s = seen_find(r, from); /* not before: it may have been below */
 	hidden = seen_find(r, to);
 	if (hidden)
 		seen_remove(r, hidden);
@@ -485,17 +493,20 @@ bool outside_is_appended(struct seen *s, int fd, uint64_t size)
 {
 	char before[SHA256_HEX_MAX], after[SHA256_HEX_MAX], told[SHA256_HEX_MAX];
 	struct sha256 all;
-	uint64_t border;
+	uint64_t n, border;
 
-	if (!s->appended || size < s->appended->n || size > RECORDER_MAX_FILE)
+	if (!s->appended)
 		return false;
-	border = size - s->appended->n;
+	n = s->appended->n;
+	sha256_hex(&s->appended->digest, told);
+	outside_forget_appended(s); /* whatever comes of it, it counts once */
+	if (size < n || size > RECORDER_MAX_FILE)
+		return false;
+	border = size - n;
 	sha256_init(&all);
 	if (!digest_part(fd, 0, border, &all, before) ||
 		!digest_part(fd, border, size, &all, after))
 		return false;
-	sha256_hex(&s->appended->digest, told);
-	outside_forget_appended(s);
 	if (strcmp(before, s->digest) != 0 || strcmp(after, told) != 0)
 		return false;
 	sha256_hex(&all, s->digest);

@@ -42,7 +42,7 @@ struct recorder {
 	int logs, contents;
 	struct state state;
 	int lock;             /* of the contents, or -1 */
-	uint64_t limit, used; /* bytes of contents */
+	uint64_t limit, used; /* bytes of contents, and of the entries of files */
 	bool always;          /* sync entries and contents before they are confirmed */
 
 	struct tree trees[RECORDER_MAX_TREES];
@@ -105,14 +105,14 @@ _warn_unused_ int printed_add(
 
 /* --- recorder.c --- */
 _warn_unused_ int recorder_open(struct recorder *r, const char *id, struct cloche_err *err);
-/* Scan the trees, if look says so, and add the event (kind STATE_UNKNOWN: none). args: a JSON
- * object; for STATE_EXEC_END only its members, to which the output in dir is added (-1: none).
- * If there are too many files, E_LIMIT says so once; the event is recorded all the same. */
 enum recorder_look {
 	RECORDER_NO_LOOK,
 	RECORDER_LOOK,
 	RECORDER_LOOK_IF_TOLD, /* the first time, or if others have recorded changes of files */
 };
+/* Scan the trees, if look says so, and add the event (kind STATE_UNKNOWN: none). args: a JSON
+ * object; for STATE_EXEC_END only its members, to which the output in dir is added (-1: none).
+ * If there are too many files, E_LIMIT says so once; the event is recorded all the same. */
 _warn_unused_ int recorder_take(struct recorder *r, enum state_op_kind kind, struct str args,
 	int dir, enum recorder_look look, struct cloche_err *err);
 void recorder_done(struct recorder *r);

@@ -265,6 +265,41 @@ static void add_to_tar(struct buf *tar, enum tar_type type, const char *path, co
 		tar_write_padding(tar, e.size) == 0);
 }
 
+/* What a worker that lies, or a link made meanwhile, can have put on record. */
+static void test_lies_from_outside(void)
+{
+	struct fixture f;
+
+	setup(&f);
+	must(mkdirat(f.ws, "d", 0755) == 0 && mkdirat(f.ws, "d/x", 0755) == 0);
+	put(f.ws, "d/x/a", "one");
+	must(symlinkat("d", f.ws, "l") == 0);
+	look(&f, 0);
+	record(&f, STATE_FS_RENAME, "/w/d", "/w/d/x/y");
+	record(&f, STATE_FS_RENAME, "/w/d/x", "/w/d");
+	record(&f, STATE_FS_RENAME, "/w/d", "/");
+	record(&f, STATE_FS_DELETE, "/", "");
+	record(&f, STATE_FS_DELETE, "/w", "");
+	look(&f, 1);
+	/* A link stays one, and what a command has made is found although its mode was set. */
+	record(&f, STATE_FS_MKDIR, "/w/l", "");
+	must(mkdirat(f.ws, "new", 0700) == 0);
+	record_mode(&f, STATE_FS_CHMOD, "/w/new", "", 0700);
+	look(&f, 2);
+	check_entries(&f, 2, "fs.mkdir /w/new\n");
+	/* What was appended counts once. */
+	put(f.ws, "b", "one");
+	look(&f, 3);
+	record(&f, STATE_FS_APPEND, "/w/b", "three");
+	put(f.ws, "b", "two");
+	look(&f, 4);
+	check_entries(&f, 4, "fs.write /w/b\n");
+	put(f.ws, "b", "twothree");
+	look(&f, 5);
+	check_entries(&f, 5, "fs.write /w/b\n");
+	teardown(&f);
+}
+
 static void test_unpacked_from_outside(void)
 {
 	_cleanup_(buf_donep) struct buf tar = BUF_INIT(1 << 20);
@@ -405,8 +440,10 @@ static void test_small_files_count(void)
 	look(&f, 1);
 	check_entries(&f, 1, "fs.write /w/a\n");
 	put(f.ws, "b", "beyond the limit");
+	must(fchmodat(f.ws, "a", 0600, 0) == 0);
 	look(&f, 2);
-	check_entries(&f, 2, "");
+	check_entries(&f, 2, "fs.chmod /w/a\n");
+	check_entries(&f, 0, "state.tables \nfs.skip \n"); /* of b alone */
 	teardown(&f);
 }
 
@@ -459,6 +496,7 @@ int main(void)
 	run_test(test_from_outside);
 	run_test(test_parts_from_outside);
 	run_test(test_moves_from_outside);
+	run_test(test_lies_from_outside);
 	run_test(test_unpacked_from_outside);
 	run_test(test_layer_from_outside);
 	run_test(test_compacted);
