@@ -184,7 +184,7 @@ static bool execute(struct peer *p, struct ctl_exec *m, struct chan_frame *f)
 	return ok;
 }
 
-/* Takes m's content. Meanwhile the client may stop the sandbox. */
+/* Takes m's content. Before the first look the client may stop the sandbox meanwhile. */
 static bool keep_early(struct peer *p, struct ctl_exec *m, struct chan_frame *f)
 {
 	if (p->has_early) {
@@ -413,7 +413,7 @@ void peers_begin(struct supervisor *s)
 			continue;
 		if (!execute(p, &p->early, &p->early_frame))
 			drop(p);
-		else if (!p->held)
+		else if (!p->held && !p->dead)
 			go_on(p);
 		forget_early(p);
 	}

@@ -229,6 +229,20 @@ static pid_t owner_pid(const struct supervisor *s)
 	return cred.pid;
 }
 
+static bool owner_is_gone(const struct supervisor *s)
+{
+	const struct peer *p;
+
+	for (p = s->peers; p; p = p->next) {
+		struct pollfd poll_fd = {.fd = p->chan.fd, .events = POLLRDHUP};
+
+		if (p->owner)
+			return poll(&poll_fd, 1, 0) > 0 &&
+			       poll_fd.revents & (POLLRDHUP | POLLHUP | POLLERR);
+	}
+	return true;
+}
+
 /* Write the final record; no counter changes any more. */
 static void settle_record(struct supervisor *s)
 {
@@ -247,6 +261,8 @@ static void finish(struct loop_job *job)
 {
 	struct supervisor *s = container_of(job, struct supervisor, finish);
 	struct ctl_ended m = {.reason = s->reason};
+	/* If its maker is still there, the maker removes the log. */
+	bool forget = s->start.unfinished && owner_is_gone(s);
 
 	if (s->room && room_read_usage(s->room, &s->usage, NULL) == 0) {
 		m.usage.cpu_usec = s->usage.cpu_usec;
@@ -262,8 +278,7 @@ static void finish(struct loop_job *job)
 	s->room = room_free(s->room);
 	if (s->dir.base >= 0 && s->sweeper == 0 && !s->start.kept)
 		sandboxes_sweep(s->dir.base, NULL, NULL);
-	/* If its maker is still there, the maker does that. */
-	if (s->start.unfinished && s->reason == CTL_REASON_CLIENT_GONE)
+	if (forget)
 		recording_forget(s);
 	if (s->start.kept && s->started_real && !s->start.unfinished)
 		sandbox_dir_leave(&s->dir);
@@ -452,20 +467,6 @@ static int start_programs(
 	int r = s->start.recorded ? recording_start(s, fds + s->start.gateway, err) : 0;
 
 	return r == 0 && s->start.gateway ? helpers_start(s, fds[0], ret_ca_fd, err) : r;
-}
-
-static bool owner_is_gone(const struct supervisor *s)
-{
-	const struct peer *p;
-
-	for (p = s->peers; p; p = p->next) {
-		struct pollfd poll_fd = {.fd = p->chan.fd, .events = POLLRDHUP};
-
-		if (p->owner)
-			return poll(&poll_fd, 1, 0) > 0 &&
-			       poll_fd.revents & (POLLRDHUP | POLLHUP | POLLERR);
-	}
-	return true;
 }
 
 static bool is_given_up(void *user)
