@@ -87,9 +87,20 @@ static bool protect_is_opened(const struct room_spec *room, const char *source)
 	return false;
 }
 
-static int protect_found(void *user, const char *path, bool read_only)
+static bool protect_is_mounted(const struct protector *p, const char *path)
 {
-	struct protector *p = user;
+	for (size_t i = p->mount + 1; i < p->room->mounts_n; i++) {
+		const char *rest =
+			protect_below(p->room->mounts[i].target, p->room->mounts[p->mount].target);
+
+		if (rest && strcmp(rest, path) == 0)
+			return true;
+	}
+	return false;
+}
+
+static int protect_add(struct protector *p, const char *path, bool read_only)
+{
 	const struct room_mount *in = &p->room->mounts[p->mount];
 	_cleanup_(freep) char *source = fs_join(in->source, path);
 	_cleanup_(freep) char *target = fs_join(in->target, path);
@@ -98,7 +109,8 @@ static int protect_found(void *user, const char *path, bool read_only)
 
 	if (!source || !target)
 		return err_nomem(p->err);
-	if (protect_is_opened(p->room, source))
+	/* A second mount over a directory would hide what is mounted in it. */
+	if (!read_only && protect_is_mounted(p, path))
 		return 0;
 	if (p->room->mounts_n >= PROTECT_MAX) {
 		*p->crowded = true;
@@ -112,33 +124,26 @@ static int protect_found(void *user, const char *path, bool read_only)
 	return 0;
 }
 
-/* A second mount over a directory would hide what is mounted in it. */
-static bool protect_is_mounted(const struct protector *p, const char *path)
+static int protect_found(void *user, const char *path, bool read_only)
 {
-	for (size_t i = p->mount + 1; i < p->room->mounts_n; i++) {
-		const char *rest =
-			protect_below(p->room->mounts[i].target, p->room->mounts[p->mount].target);
+	struct protector *p = user;
+	_cleanup_(freep) char *source = fs_join(p->room->mounts[p->mount].source, path);
 
-		if (rest && strcmp(rest, path) == 0)
-			return true;
-	}
-	return false;
+	if (!source)
+		return err_nomem(p->err);
+	return protect_is_opened(p->room, source) ? 0 : protect_add(p, path, read_only);
 }
 
 static int protect_own_file(struct protector *p, const char *rest)
 {
 	for (const char *slash = strchr(rest, '/'); slash; slash = strchr(slash + 1, '/')) {
 		_cleanup_(freep) char *dir = strndup(rest, (size_t)(slash - rest));
-		int r = 0;
+		int r = dir ? protect_add(p, dir, false) : err_nomem(p->err);
 
-		if (!dir)
-			return err_nomem(p->err);
-		if (!protect_is_mounted(p, dir))
-			r = protect_found(p, dir, false);
 		if (r < 0)
 			return r;
 	}
-	return protect_found(p, rest, true);
+	return protect_add(p, rest, true);
 }
 
 int protect_own_files(
