@@ -114,8 +114,10 @@ static int give_name(struct cloche_host_file *f, bool over)
 {
 	char name[REPLACE_NAME_MAX], unnamed[64];
 
-	if (f->named.fd >= 0)
+	if (f->named.fd >= 0) {
+		f->fd = -1; /* the same descriptor, which is closed here */
 		return replace_commit(&f->named, f->at.name, over);
+	}
 	snprintf(unnamed, sizeof(unnamed), "/proc/self/fd/%d", f->fd);
 	replace_name(name);
 	if (linkat(AT_FDCWD, unnamed, f->at.dir, over ? name : f->at.name, AT_SYMLINK_FOLLOW) < 0)
@@ -129,7 +131,7 @@ int cloche_host_file_commit(cloche_host_file *f, bool over, cloche_err *err)
 
 	if (r < 0)
 		r = files_host_error(err, -r, "write", f->path);
-	else if (f->named.fd < 0 && close(TAKE_FD(f->fd)) < 0)
+	else if (f->fd >= 0 && close(TAKE_FD(f->fd)) < 0)
 		r = files_host_error(err, errno, "write", f->path);
 	cloche_host_file_abort(f);
 	return r;
