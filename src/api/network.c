@@ -102,7 +102,7 @@ static int send_policy(struct chan *c, const cloche_sandbox *sb)
 }
 
 /* Open for writing what the user named, but nothing that a room may have put in its place or on the
- * way to it. Its real path goes to ret_real, unless that is NULL. */
+ * way to it. *ret_real gets its real path. */
 static int open_beside_room(const char *path, char **ret_real, struct cloche_err *err)
 {
 	_cleanup_(hostpath_donep) struct hostpath at = HOSTPATH_NULL;
@@ -124,16 +124,13 @@ static int open_beside_room(const char *path, char **ret_real, struct cloche_err
 		return err_sys(err, errno, "network log %s", path);
 	if (!S_ISREG(st.st_mode))
 		return err_set(err, E_DENIED, "network log %s: it is no regular file", path);
-	if (ret_real) {
-		*ret_real = hostpath_real(&at);
-		if (!*ret_real)
-			return err_sys(err, errno, "network log %s", path);
-	}
-	return TAKE_FD(fd);
+	*ret_real = hostpath_real(&at);
+	return *ret_real ? TAKE_FD(fd) : err_sys(err, errno, "network log %s", path);
 }
 
-/* Files in /dev (/dev/stderr) belong to the machine and need no checks. */
-static int open_log(const char *path, const char *suffix, int *ret, struct cloche_err *err)
+/* Files in /dev (/dev/stderr) belong to the machine and need no checks; they have no *ret_real. */
+static int open_log(
+	const char *path, const char *suffix, int *ret, char **ret_real, struct cloche_err *err)
 {
 	_cleanup_(freep) char *name = NULL;
 	_cleanup_fd_ int fd = -1;
@@ -143,7 +140,7 @@ static int open_log(const char *path, const char *suffix, int *ret, struct cloch
 		return err_nomem(err);
 	}
 	if (!hostpath_is_device(name)) {
-		fd = open_beside_room(name, NULL, err);
+		fd = open_beside_room(name, ret_real, err);
 		if (fd < 0)
 			return fd;
 	} else {
@@ -155,61 +152,61 @@ static int open_log(const char *path, const char *suffix, int *ret, struct cloch
 	return 0;
 }
 
-static int add_log_file(const char *path, const char *suffix, char ***ret, struct cloche_err *err)
-{
-	_cleanup_(freep) char *name = NULL, *real = NULL;
-	int fd;
+struct logs {
+	int plain, json; /* owned; -1: there is none */
+	char *plain_real, *json_real;
+};
+#define LOGS_NULL ((struct logs){.plain = -1, .json = -1})
 
-	if (asprintf(&name, "%s%s", path, suffix) < 0) {
-		name = NULL;
-		return err_nomem(err);
-	}
-	if (hostpath_is_device(name))
+static void logs_done(struct logs *l)
+{
+	fd_close(l->plain);
+	fd_close(l->json);
+	free(l->plain_real);
+	free(l->json_real);
+}
+
+static int open_logs(const cloche_sandbox *sb, struct logs *l, struct cloche_err *err)
+{
+	int r = 0;
+
+	if (!sb->network_log)
 		return 0;
-	fd = open_beside_room(name, &real, err);
-	if (fd < 0)
-		return fd;
-	fd_close(fd);
-	return strv_add(ret, str_from(real)) < 0 ? err_nomem(err) : 0;
+	r = open_log(sb->network_log, "", &l->plain, &l->plain_real, err);
+	if (r == 0 && sb->network_log_json)
+		r = open_log(sb->network_log_json, "", &l->json, &l->json_real, err);
+	else if (r == 0 && !hostpath_is_device(sb->network_log))
+		r = open_log(sb->network_log, ".jsonl", &l->json, &l->json_real, err);
+	return r;
 }
 
 int network_log_files(const cloche_sandbox *sb, char ***ret, struct cloche_err *err)
 {
-	int r;
+	_cleanup_(logs_done) struct logs logs = LOGS_NULL;
+	int r = open_logs(sb, &logs, err);
 
-	if (!sb->network_log)
-		return 0;
-	r = add_log_file(sb->network_log, "", ret, err);
-	if (r == 0 && sb->network_log_json)
-		r = add_log_file(sb->network_log_json, "", ret, err);
-	else if (r == 0 && !hostpath_is_device(sb->network_log))
-		r = add_log_file(sb->network_log, ".jsonl", ret, err);
-	return r;
+	if (r < 0)
+		return r;
+	if ((logs.plain_real && strv_add(ret, str_from(logs.plain_real)) < 0) ||
+		(logs.json_real && strv_add(ret, str_from(logs.json_real)) < 0))
+		return err_nomem(err);
+	return 0;
 }
 
 static int send_logs(struct chan *c, const cloche_sandbox *sb, struct cloche_err *err)
 {
-	_cleanup_fd_ int plain = -1;
-	_cleanup_fd_ int json = -1;
-	char has[3] = {sb->network_log != NULL, false, sb->network_log_fd >= 0};
-	int fds[3], r;
+	_cleanup_(logs_done) struct logs logs = LOGS_NULL;
+	int r = open_logs(sb, &logs, err);
+	char has[3] = {logs.plain >= 0, logs.json >= 0, sb->network_log_fd >= 0};
+	const int all[3] = {logs.plain, logs.json, sb->network_log_fd};
+	int fds[3];
 	unsigned n = 0;
 
-	if (sb->network_log) {
-		r = open_log(sb->network_log, "", &plain, err);
-		if (r == 0 && sb->network_log_json)
-			r = open_log(sb->network_log_json, "", &json, err);
-		else if (r == 0 && !hostpath_is_device(sb->network_log))
-			r = open_log(sb->network_log, ".jsonl", &json, err);
-		if (r < 0)
-			return r;
-		fds[n++] = plain;
-		has[1] = json >= 0;
-		if (json >= 0)
-			fds[n++] = json;
-	}
-	if (has[2])
-		fds[n++] = sb->network_log_fd;
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+		if (has[i])
+			fds[n++] = all[i];
 	r = chan_send(c, NETCONF_LOG, str_make(has, sizeof(has)), fds, n);
 	return r < 0 ? err_sys(err, -r, "configure the broker") : 0;
 }
