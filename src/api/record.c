@@ -78,9 +78,12 @@ static void drop(struct recorder *r)
 /* Return the path as it is recorded, on the heap; NULL if memory runs out. */
 static char *recorded_path(const struct recorder *r, struct str path)
 {
-	_cleanup_(freep) char *copy = str_dup(path);
+	_cleanup_(freep) char *copy = str_dup(path), *joined = NULL;
 
-	return copy && copy[0] && r->workdir ? fs_join(r->workdir, copy) : TAKE_PTR(copy);
+	if (!copy || !copy[0] || !r->workdir)
+		return TAKE_PTR(copy);
+	joined = fs_join(r->workdir, copy);
+	return joined ? fs_absolute(joined) : NULL;
 }
 
 static int begin(struct files_recorder *base, const struct files_request *q, struct cloche_err *err)
