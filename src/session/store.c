@@ -37,7 +37,7 @@ struct session {
 	char *dir;
 	int fd; /* the directory; locked if writable */
 	bool writable;
-	bool unwritten; /* it is new, and not on disk yet */
+	bool unwritten; /* it is new, or its name is, and not on disk yet */
 	bool interrupted;
 	json_t *doc;
 	json_t *pending; /* the unfinished reply, borrowed from doc; NULL: none */
@@ -236,9 +236,10 @@ static int check_name(struct session *s, const char *context_id, struct cloche_e
 	if (own[0])
 		return err_set(err, E_USAGE, "%s is the context \"%s\", not \"%s\"", s->dir, own,
 			context_id);
-	return json_object_set_new(s->doc, "execution_context_id", json_string(context_id)) < 0
-		       ? err_nomem(err)
-		       : 0;
+	if (json_object_set_new(s->doc, "execution_context_id", json_string(context_id)) < 0)
+		return err_nomem(err);
+	s->unwritten = true;
+	return 0;
 }
 
 static int lock(struct session *s, struct cloche_err *err)

@@ -8,9 +8,10 @@
  *
  * A user of the context holds a lock (flock) on the directory.
  *
- * The order in a run is: session_open, session_begin_reply (context.json then has an unfinished
- * reply), session_add_event for each event, session_finish_reply. After a crash in between, the
- * next session_open (or session_load) finds the unfinished reply and rebuilds it from events.jsonl.
+ * The order in a run is: session_open or session_open_unwritten, session_begin_reply (context.json
+ * then has an unfinished reply), session_add_event for each event, session_finish_reply. After a
+ * crash in between, the next session_open (or session_load) finds the unfinished reply and rebuilds
+ * it from events.jsonl.
  *
  * An older session.json with "task_id" is read if there is no context.json; the next write converts
  * it. Unknown members, at the top and in replies, are kept. */
