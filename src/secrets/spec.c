@@ -45,7 +45,7 @@ bool spec_header_is_framing(struct str name)
 	return false;
 }
 
-/* "host:443" must not make a header of the port. */
+/* "host:443" must not make a header of the port. Nothing is a number, too. */
 static bool is_number(struct str s)
 {
 	size_t i = 0;
@@ -57,8 +57,7 @@ static bool is_number(struct str s)
 
 bool spec_header_is_valid(struct str pattern)
 {
-	if (is_number(pattern) || pattern.n == 0 || pattern.n > SPEC_HEADER_MAX ||
-		spec_header_is_framing(pattern))
+	if (is_number(pattern) || pattern.n > SPEC_HEADER_MAX || spec_header_is_framing(pattern))
 		return false;
 	for (size_t i = 0; i < pattern.n; i++) {
 		char c = pattern.p[i];
@@ -169,12 +168,13 @@ static int parse(struct str text, struct secret_spec *spec, const char **ret_wha
 	*ret_what = "the name has to be letters, digits and '_', as for an environment variable";
 	if (!spec_name_is_valid(name))
 		return -EINVAL;
-	spec->name = str_dup(name);
-	if (!spec->name)
-		return -ENOMEM;
+	/* Without a host it may be a value that was pasted, which is not to be shown. */
 	*ret_what = "no @HOST: a secret has to name the hosts that it may go to";
 	if (at == text.n)
 		return -EINVAL;
+	spec->name = str_dup(name);
+	if (!spec->name)
+		return -ENOMEM;
 	*ret_what = "nothing behind '='";
 	if (equals + 1 == source.n || memchr(source.p, '\0', source.n))
 		return -EINVAL;

@@ -35,7 +35,7 @@ static void test_spec(void)
 		"KEY@http://a.com", "KEY@a.com:443", "KEY@a.com:x,1", "KEY@a.com/x", "KEY@127.1",
 		"KEY@a.com:host", "KEY@a.com:Host", "KEY@a.com:content-length",
 		"KEY@a.com:transfer-encoding", "KEY@a..com", "KEY@a.com:x\r\n"};
-	static const char *const words[][2] = {{"KEY", "secret KEY: no @HOST"},
+	static const char *const words[][2] = {{"KEY", "secret: no @HOST"},
 		{"KEY-X=K@a.com", "secret: the name"}, {"KEY=@a.com", "secret KEY: nothing behind"},
 		{"KEY@a.com:443", "neither scheme nor port"},
 		{"KEY@https://a.com", "neither scheme nor port"}};
