@@ -371,69 +371,6 @@ static void test_mint(void)
 	rig_stop(&g);
 }
 
-static void event(
-	struct rig *g, enum net_event_kind kind, const char *a, const char *b, const char *c)
-{
-	const struct net_event e = {.kind = kind,
-		.connection = 1,
-		.status = 403,
-		.port = 443,
-		.scheme = NET_HTTPS,
-		.a = str_from(a),
-		.b = str_from(b),
-		.c = str_from(c),
-		.method = STR("GET"),
-		.target = STR("/x\nALLOWED")};
-
-	must(net_send_event(&g->net, &e) == 0);
-}
-
-static void test_events(void)
-{
-	static const char *const lines[] = {
-		"\nDNS A x%0AALLOWED.test -> 198.18.0.1\n",
-		"\nBLOCKED GET https://a.test/x%0AALLOWED -> 403 (malformed: two Host fields)\n",
-		" -> 403 (host mismatch: header=b.test, url=a.test)\n",
-		" -> 403 (port mismatch: header=a.test:8, url=a.test:443)\n",
-		" -> 403 (scheme mismatch: target=http, url=https)\n",
-		"\nBLOCKED CONNECT evil:443 -> 403 (tunneling not allowed: CONNECT)\n",
-		"\nBLOCKED CONNECT a.test:443 -> 403 (not HTTP: ssh)\n",
-		" -> 403 (method not allowed: TRACE)\n",
-		"\nBLOCKED CONNECT 192.0.2.1:443 -> 403 (direct address: no name)\n",
-		"\nWARNING: limit reached: connections 1024\n",
-	};
-	struct rig g;
-	char *log;
-
-	serve(&g);
-	event(&g, NET_EVENT_LIMIT, "connections", "1024", "");
-	event(&g, NET_EVENT_DNS, "x\nALLOWED.test", "A", "198.18.0.1");
-	event(&g, NET_EVENT_MALFORMED, "a.test", "two Host fields", "");
-	event(&g, NET_EVENT_MISMATCH, "a.test", "b.test", "host");
-	event(&g, NET_EVENT_MISMATCH, "a.test", "a.test:8", "port");
-	event(&g, NET_EVENT_MISMATCH, "a.test", "http", "scheme");
-	event(&g, NET_EVENT_CONNECT, "CONNECT", "evil", "");
-	event(&g, NET_EVENT_NOT_HTTP, "a.test (198.18.0.1:443)", "ssh", "");
-	event(&g, NET_EVENT_METHOD, "a.test", "TRACE", "");
-	event(&g, NET_EVENT_DIRECT_IP, "192.0.2.1:443", "no name", "");
-	event(&g, NET_EVENT_TLS, "a.test", "no SNI", "");
-	event(&g, NET_EVENT_UPGRADE, "a.test", "websocket", "");
-	event(&g, NET_EVENT_LIMIT, "connections", "1024", "");
-	rig_flush(&g);
-	for (int i = 0; i < 100; i++) {
-		log = rig_log(&g, false);
-		if (strstr(log, "websocket"))
-			break;
-		free(log);
-		usleep(10000);
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
-		if (!strstr(log, lines[i]))
-			tap_fail("missing: %s in %s", lines[i], log);
-	free(log);
-	rig_stop(&g);
-}
-
 static void refused(const char *yaml, const char *text)
 {
 	struct rig g;
@@ -597,7 +534,6 @@ int main(void)
 	run_test(test_descriptor);
 	run_test(test_no_hello);
 	run_test(test_mint);
-	run_test(test_events);
 	run_test(test_configuration);
 	run_test(test_narrow);
 	run_test(test_ends);

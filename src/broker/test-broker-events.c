@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The lines of what a gateway reports, which may have been taken over (INV-NO-RAW-BYTES). */
+#include "broker/testing.h"
+
+#include <tap.h>
+#include <unistd.h>
+
+static void test_events(void)
+{
+	static const struct {
+		enum net_event_kind kind;
+		const char *a, *b, *c, *line;
+	} table[] = {
+		{NET_EVENT_LIMIT, "connections", "1024", "",
+			"\nWARNING: limit reached: connections 1024\n"},
+		{NET_EVENT_DNS, "x\nALLOWED.test", "A", "198.18.0.1",
+			"\nDNS A x%0AALLOWED.test -> 198.18.0.1\n"},
+		{NET_EVENT_MALFORMED, "a.test", "two Host fields", "",
+			"\nBLOCKED GET https://a.test/x%0AALLOWED -> 403 (malformed: two Host "
+			"fields)\n"},
+		{NET_EVENT_MISMATCH, "a.test", "b.test", "host",
+			" -> 403 (host mismatch: header=b.test, url=a.test)\n"},
+		{NET_EVENT_MISMATCH, "a.test", "a.test:8", "port",
+			" -> 403 (port mismatch: header=a.test:8, url=a.test:443)\n"},
+		{NET_EVENT_MISMATCH, "a.test", "http", "scheme",
+			" -> 403 (scheme mismatch: target=http, url=https)\n"},
+		{NET_EVENT_CONNECT, "CONNECT", "evil", "",
+			"\nBLOCKED CONNECT evil:443 -> 403 (tunneling not allowed: CONNECT)\n"},
+		{NET_EVENT_NOT_HTTP, "a.test (198.18.0.1:443)", "ssh", "",
+			"\nBLOCKED CONNECT a.test:443 -> 403 (not HTTP: ssh)\n"},
+		{NET_EVENT_METHOD, "a.test", "TRACE", "", " -> 403 (method not allowed: TRACE)\n"},
+		{NET_EVENT_DIRECT_IP, "192.0.2.1:443", "no name", "",
+			"\nBLOCKED CONNECT 192.0.2.1:443 -> 403 (direct address: no name)\n"},
+		{NET_EVENT_TLS, "a.test", "no SNI", "", "no SNI"},
+		/* The last: the log has all when it has this. */
+		{NET_EVENT_UPGRADE, "a.test", "websocket", "", "websocket"},
+	};
+	struct rig g;
+	char *log;
+
+	rig_start(&g);
+	rig_allow(&g, "domains:\n  - \"*.test\"\n");
+	rig_serve(&g);
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		const struct net_event e = {.kind = table[i].kind,
+			.connection = 1,
+			.status = 403,
+			.port = 443,
+			.scheme = NET_HTTPS,
+			.a = str_from(table[i].a),
+			.b = str_from(table[i].b),
+			.c = str_from(table[i].c),
+			.method = STR("GET"),
+			.target = STR("/x\nALLOWED")};
+
+		must(net_send_event(&g.net, &e) == 0);
+	}
+	rig_flush(&g);
+	log = rig_log(&g, false);
+	for (int i = 0; i < 2000 && !strstr(log, "websocket"); i++) {
+		usleep(10000);
+		free(log);
+		log = rig_log(&g, false);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++)
+		if (!strstr(log, table[i].line))
+			tap_fail("missing: %s in %s", table[i].line, log);
+	free(log);
+	rig_stop(&g);
+}
+
+int main(void)
+{
+	run_test(test_events);
+	return tap_done();
+}
