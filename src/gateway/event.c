@@ -60,6 +60,7 @@ void event_send_conn(struct conn *c, enum net_event_kind kind, uint16_t status, 
 
 	event_send(c->g, &(struct net_event){
 				 .kind = kind,
+				 .scheme = conn_scheme(c),
 				 .connection = c->number,
 				 .client = c->client,
 				 .status = status,

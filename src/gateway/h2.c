@@ -22,7 +22,7 @@ enum {
 static const struct stage h2_stage;
 
 /* Log why the connection ended. */
-static void event_ended(struct h2_conn *on)
+static void event_ended(struct h2_conn *on, const char *why)
 {
 	struct conn *c = on->c;
 	struct net_event e = {
@@ -32,7 +32,7 @@ static void event_ended(struct h2_conn *on)
 		.client = c->client,
 		.port = c->port,
 		.a = host_str(&c->host),
-		.b = str_from(h2_error_text(on->h2)),
+		.b = str_from(why),
 	};
 
 	if (h2_is_calmed(on->h2)) {
@@ -85,7 +85,7 @@ static void settle(struct h2_conn *on, int r)
 		return;
 	}
 	if (*h2_error_text(on->h2))
-		event_ended(on);
+		event_ended(on, h2_error_text(on->h2));
 	conn_end_linger(c);
 }
 
@@ -162,7 +162,7 @@ static void h2_expired(struct conn *c)
 
 	if (on->n == 0) {
 		if (on->in_head)
-			event_send_conn(c, NET_EVENT_MALFORMED, 0, "request head took too long");
+			event_ended(on, "request head took too long");
 		conn_end_linger(c);
 		return;
 	}
