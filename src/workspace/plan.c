@@ -17,8 +17,8 @@
 enum {
 	READ_ONLY = 1, /* as written in a file */
 	LINKED = 2,
-	MAX_DIRS = 1000, /* that are searched for files with other names */
-	MAX_ENTRIES = 20 * 1000,
+	MAX_DIRS = 1000,         /* that are searched for files with other names */
+	MAX_ENTRIES = 20 * 1000, /* of all directories together */
 };
 
 void look_done(struct look *l)
@@ -98,15 +98,20 @@ static bool plan_is_linked(int dir, const struct walk_entry *e)
 
 /* Finds out whether a file in a directory has another name. So it is if that cannot be known.
  * Returns 0 or -ENOMEM. */
-static int plan_search(int dir, bool *ret)
+static int plan_search(struct look *l, int dir, bool *ret)
 {
-	const struct walk_item any = {.place = OBEYED_ANY};
+	/* Not the top of a mount, which may have ten times as many entries. */
+	const struct walk_item any = {.place = OBEYED_ANY, .depth = 1};
 	struct walk_item item;
 	struct walk_entry e;
 	struct walk w;
-	int fd, r = walk_init(&w, dir, MAX_DIRS, MAX_ENTRIES, LOOK_MAX_DEPTH, &any);
 	bool linked = false;
+	int fd, r;
 
+	*ret = true;
+	if (l->searched >= MAX_ENTRIES)
+		return 0;
+	r = walk_init(&w, dir, MAX_DIRS, MAX_ENTRIES - l->searched, LOOK_MAX_DEPTH, &any);
 	while (r == 0 && !linked && walk_next(&w, &item, &fd)) {
 		linked = fd < 0;
 		while (r == 0 && !linked && walk_read(&w, fd, &e)) {
@@ -117,6 +122,7 @@ static int plan_search(int dir, bool *ret)
 		fd_close(fd);
 		walk_leave(&item);
 	}
+	l->searched += w.entries;
 	*ret = linked || w.cut;
 	walk_done(&w);
 	return r;
@@ -135,7 +141,7 @@ int look_add_kept(struct look *l, const char *path, bool read_only)
 	id.inode = st.st_ino;
 	id.linked = S_ISREG(st.st_mode) && st.st_nlink > 1;
 	if (read_only && S_ISDIR(st.st_mode))
-		r = plan_search(fd, &id.linked);
+		r = plan_search(l, fd, &id.linked);
 	return r < 0 ? r : plan_add_kept(l, &id);
 }
 
