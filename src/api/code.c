@@ -27,12 +27,13 @@ struct code_runtime {
 	const char *argv[DRIVER_ARGS + 1];
 	const char *package;
 	bool expressions;
+	uint8_t driver; /* the argument that is ours */
 };
 
 static const struct code_runtime runtimes[] = {
-	{"shell", {"/bin/sh", "-c", SHELL_DRIVER, "sh"}, "dash", false},
-	{"node", {"node", "-e", code_driver_js}, "nodejs", true},
-	{"python", {"python3", "-u", "-c", code_driver_py}, "python3", true},
+	{"shell", {"/bin/sh", "-c", SHELL_DRIVER, "sh"}, "dash", false, 2},
+	{"node", {"node", "-e", code_driver_js}, "nodejs", true, 2},
+	{"python", {"python3", "-u", "-c", code_driver_py}, "python3", true, 3},
 };
 
 static int find_runtime(const char *name, enum cloche_code_kind kind,
@@ -251,19 +252,9 @@ int cloche_run_new_code_context(const cloche_instance *instance, const char *con
 	return 0;
 }
 
-static bool is_driver(const char *arg)
-{
-	return strcmp(arg, code_driver_js) == 0 || strcmp(arg, code_driver_py) == 0 ||
-	       strcmp(arg, SHELL_DRIVER) == 0;
-}
-
 uint8_t code_driver_arg(const cloche_run *run)
 {
-	uint8_t i = 1;
-
-	while (run->code && i < DRIVER_ARGS && run->argv[i] && !is_driver(run->argv[i]))
-		i++;
-	return run->code && i < DRIVER_ARGS && run->argv[i] ? i : 0;
+	return run->code ? run->code->runtime->driver : 0;
 }
 
 const char *code_runtime_name(const struct code *code)
