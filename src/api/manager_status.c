@@ -31,7 +31,7 @@ static json_t *describe(cloche_manager *m)
 		"promisedMemoryMB", (json_int_t)(manager_sum_promises(m) / MIB),
 		"cleanupIntervalMs", (json_int_t)m->interval_ms, "lastCleanup",
 		status_time(m->collected_us), "lastError",
-		m->error[0] ? json_string(m->error) : json_null());
+		m->error[0] ? json_utf8(str_from(m->error)) : json_null());
 }
 
 int cloche_manager_status(cloche_manager *m, cloche_status **ret, cloche_err *err)

@@ -222,7 +222,7 @@ static json_t *describe(const cloche_status *s)
 		(int)s->n, "sandboxes", sandboxes, "totals", "cpuPercent", t.cpu_percent,
 		"memoryMB", in_mb(t.memory_bytes), "commandsRunning",
 		(json_int_t)t.commands_running, "lastCleanup", status_time(c->at_us), "lastError",
-		c->error_us ? json_string(c->error) : json_null(), "lastErrorAt",
+		c->error_us ? json_utf8(str_from(c->error)) : json_null(), "lastErrorAt",
 		status_time(c->error_us));
 }
 
