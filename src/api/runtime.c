@@ -151,7 +151,8 @@ static int check_package_manager(struct client *c, const cloche_sandbox *sb, str
 	err_set(err, E_UNSUPPORTED, "there is no %s in the sandbox", sb->package_manager);
 	for (size_t i = 0; i < ARRAY_SIZE(hints); i++)
 		if (strcmp(hints[i].name, sb->package_manager) == 0)
-			err_hint(err, "%s (%s)", remedy(sb), hints[i].how);
+			err_hint(err, sb->root == ROOM_ROOT_IMAGE ? "%s" : "%s (%s)", remedy(sb),
+				hints[i].how);
 	return -E_UNSUPPORTED;
 }
 
