@@ -309,7 +309,7 @@ static int make_hardlink(struct tree_put *t, const struct tar_entry *entry, stru
 	HASH_FIND(hh, t->made, &key, sizeof(key), m);
 	if (!m)
 		return files_fail(e, EPERM, entry->path,
-			"it would be another name of a file that is not of this copy");
+			"it would be another name of a file that is not known to be of this copy");
 	replace_name(temporary);
 	snprintf(file, sizeof(file), "/proc/self/fd/%d", fd);
 	if (linkat(AT_FDCWD, file, t->parent, temporary, AT_SYMLINK_FOLLOW) < 0)
