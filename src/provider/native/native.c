@@ -64,12 +64,13 @@ static int make_cgroup(struct native_room *n, struct native_birth *b, struct clo
 {
 	const struct room_limits *l = &b->spec->limits;
 	const struct cgroup_limits limits = {l->memory_bytes, l->cpus_milli, l->pids};
-	static const struct {
+	const struct {
 		enum cgroup_controller c;
 		const char *name, *option;
-	} wanted[] = {{CGROUP_MEMORY, "the memory limit", "--memory"},
-		{CGROUP_CPU, "the cpu limit", "--cpus"}, {CGROUP_PIDS, "the pids limit", "--pids"}};
-	const bool optional[] = {l->memory_optional, l->cpus_optional, false};
+		bool optional;
+	} wanted[] = {{CGROUP_MEMORY, "the memory limit", "--memory", l->memory_optional},
+		{CGROUP_CPU, "the cpu limit", "--cpus", l->cpus_optional},
+		{CGROUP_PIDS, "the pids limit", "--pids", false}};
 	size_t i;
 	int r = cgroup_make(NULL, b->spec->id, &limits, &n->cgroup, err);
 
@@ -84,7 +85,7 @@ static int make_cgroup(struct native_room *n, struct native_birth *b, struct clo
 			if (!b->rootfs.ids.range)
 				continue;
 		}
-		if (l->best_effort || optional[i]) {
+		if (l->best_effort || wanted[i].optional) {
 			r = note_unenforced(n, wanted[i].name, why, err);
 			continue;
 		}
