@@ -120,12 +120,14 @@ static int on_request(struct server *s, struct str payload)
 	if (!files_get_request(payload, &q))
 		return -EPROTO;
 	r = take_path(s, q.path, &path);
-	if (r == 0 && q.op == FILES_OP_RENAME)
-		r = take_path(s, q.other, &other);
-	else if (r == 0 && !(other = str_dup(q.other)))
-		r = -ENOMEM;
 	if (r < 0)
 		return r;
+	if (q.op == FILES_OP_RENAME)
+		r = take_path(s, q.other, &other);
+	else
+		other = str_dup(q.other);
+	if (r < 0 || !other)
+		return r < 0 ? r : -ENOMEM;
 	q.path = str_from(path);
 	q.other = str_from(other);
 	return run(s, &q);

@@ -228,7 +228,6 @@ static void test_record(void)
 	check(!strstr(text, "a-value-of-an-option"));
 }
 
-/* A configuration that was written and read back says the same when it is written again. */
 static void test_record_says_whether_it_is_recorded(void)
 {
 	static const struct {
@@ -250,6 +249,7 @@ static void test_record_says_whether_it_is_recorded(void)
 	}
 }
 
+/* A configuration that was written and read back says the same when it is written again. */
 static void test_store(void)
 {
 	_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = full(), *back = NULL;
