@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli.h"
 #include "interrupt.h"
+#include "json_out.h"
 #include "planted.h"
 
 #include <cloche/task.h>
@@ -245,31 +246,14 @@ static void summarise(const cloche_task *task)
 		say("%s", cloche_task_error_summary(task));
 }
 
-/* Put a document on one line. Its line ends are between its parts, as no string has one. Return a
- * heap string, or NULL. */
-static char *to_one_line(const char *json)
-{
-	char *line = strdup(json), *to = line;
-
-	while (line && *json) {
-		size_t n = strcspn(json, "\n");
-
-		memcpy(to, json, n);
-		to += n;
-		json += n;
-		json += strspn(json, "\n ");
-	}
-	if (line)
-		*to = '\0';
-	return line;
-}
-
 /* End the lines of events with one that has the result. Return false if it could not be written. */
 static bool print_last_line(const char *json)
 {
-	char *line = to_one_line(json);
+	json_t *document = json_loads(json, JSON_ALLOW_NUL, NULL);
+	char *line = document ? json_line(document) : NULL;
 	bool ok = line && put_line(line);
 
+	json_decref(document);
 	free(line);
 	return ok;
 }
