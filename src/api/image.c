@@ -15,6 +15,7 @@ enum { MAX_JSON = 8 << 20 };
 
 struct cloche_image {
 	struct image_found found;
+	struct image_manifest manifest;
 	char **names;
 	uint64_t size;
 	char *json;
@@ -36,7 +37,7 @@ static inline void cloche_image_freep(cloche_image **image)
 
 const char *cloche_image_id(const cloche_image *image)
 {
-	return image->found.manifest.config.hex;
+	return image->found.id;
 }
 
 const char *cloche_image_name(const cloche_image *image, size_t i)
@@ -56,7 +57,7 @@ uint64_t cloche_image_size(const cloche_image *image)
 
 size_t cloche_image_layers(const cloche_image *image)
 {
-	return image->found.manifest.layers_n;
+	return image->manifest.layers_n;
 }
 
 const char *cloche_image_json(const cloche_image *image)
@@ -89,7 +90,7 @@ static json_t *texts_of(char *const *v)
 
 static json_t *layers_of(const cloche_image *image)
 {
-	const struct image_manifest *m = &image->found.manifest;
+	const struct image_manifest *m = &image->manifest;
 	json_t *list = json_array();
 
 	for (size_t i = 0; list && i < m->layers_n; i++) {
@@ -138,10 +139,14 @@ static int make_image(struct image_store *s, const struct image_index *index, co
 			strv_add(&image->names, str_from(index->entries[i].name)) < 0)
 			return err_nomem(err);
 	r = image_find(s, index, str_from(hex), &image->found, err);
+	if (r == 0)
+		r = image_store_manifest(s, hex, &image->manifest, err);
+	if (r == 0 && image->manifest.layers_n != image->found.config.layers_n)
+		r = err_set(err, E_CORRUPT, "manifest and configuration have different layers");
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < image->found.manifest.layers_n; i++)
-		image->size += image->found.manifest.layers[i].size;
+	for (size_t i = 0; i < image->manifest.layers_n; i++)
+		image->size += image->manifest.layers[i].size;
 	r = describe(image, err);
 	if (r < 0)
 		return r;

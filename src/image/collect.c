@@ -54,7 +54,7 @@ static int add_image(struct image_store *s, const char *hex, struct used *blobs,
 	int r = image_store_manifest(s, hex, &m, err);
 
 	if (r == 0)
-		r = image_store_config(s, &m, &c, err);
+		r = image_store_config_of(s, &m, &c, err);
 	if (r < 0)
 		return err_wrap(err, "image sha256:%s", hex);
 	r = used_add(blobs, hex);

@@ -11,6 +11,7 @@
 #define OCI_INDEX "application/vnd.oci.image.index.v1+json"
 #define NOTE_NAME "org.opencontainers.image.ref.name"
 #define NOTE_FULL_NAME "io.containerd.image.name"
+#define NOTE_CONFIG "cloche.config"
 
 static int corrupt(const char *what, const char *why, struct cloche_err *err)
 {
@@ -86,13 +87,15 @@ static int add_entry(struct image_index *index, const json_t *o, struct cloche_e
 	struct str type = json_str_at(o, "mediaType");
 	const json_t *notes = json_object_get(o, "annotations");
 	_cleanup_(freep) char *name = NULL;
-	struct str text = json_str_at(notes, NOTE_FULL_NAME);
+	struct str text = json_str_at(notes, NOTE_FULL_NAME), config;
 
 	if (!read_descriptor(o, e.hex, &e.size))
 		return corrupt("index", "an entry has no sha256 digest", err);
 	if (str_ends(type, STR(".index.v1+json")) || str_ends(type, STR(".list.v2+json")))
 		e.kind = IMAGE_KIND_INDEX;
 	e.elsewhere = is_elsewhere(json_object_get(o, "platform"));
+	if (image_digest_parse(json_str_at(notes, NOTE_CONFIG), &config))
+		snprintf(e.config, sizeof(e.config), "%.*s", STR_FMT(config));
 	if (take_name(text.n ? text : json_str_at(notes, NOTE_NAME), &name) < 0)
 		return err_nomem(err);
 	e.name = name;
@@ -167,21 +170,16 @@ int image_index_write(const struct image_index *index, struct buf *ret, struct c
 	_cleanup_json_ json_t *o = json_pack(
 		"{s:i, s:s, s:[]}", "schemaVersion", 2, "mediaType", OCI_INDEX, "manifests");
 	json_t *list = json_object_get(o, "manifests");
-	char digest[IMAGE_HEX + 8];
 	int r;
 
 	for (size_t i = 0; i < index->n; i++) {
 		const struct image_entry *e = &index->entries[i];
-		json_t *one;
+		json_t *config = e->config[0] ? json_sprintf("sha256:%s", e->config) : NULL;
+		json_t *one = json_pack("{s:s, s:o, s:I, s:{s:s*, s:o*}}", "mediaType",
+			OCI_MANIFEST, "digest", json_sprintf("sha256:%s", e->hex), "size",
+			(json_int_t)e->size, "annotations", NOTE_NAME, e->name, NOTE_CONFIG,
+			config);
 
-		snprintf(digest, sizeof(digest), "sha256:%s", e->hex);
-		one = json_pack("{s:s, s:s, s:I}", "mediaType", OCI_MANIFEST, "digest", digest,
-			"size", (json_int_t)e->size);
-		if (e->name && json_object_set_new(one, "annotations",
-				       json_pack("{s:s}", NOTE_NAME, e->name)) < 0) {
-			json_decref(one);
-			return err_nomem(err);
-		}
 		if (json_array_append_new(list, one) < 0)
 			return err_nomem(err);
 	}

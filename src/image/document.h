@@ -23,6 +23,7 @@ enum image_kind { IMAGE_KIND_MANIFEST, IMAGE_KIND_INDEX };
 
 struct image_entry {
 	char hex[IMAGE_HEX + 1];
+	char config[IMAGE_HEX + 1]; /* digest of the configuration; empty: not known */
 	uint64_t size;
 	enum image_kind kind;
 	char *name;     /* "name:tag", heap; NULL: none, or not valid */
@@ -35,7 +36,8 @@ struct image_index {
 };
 #define IMAGE_INDEX_NULL ((struct image_index){0})
 
-/* Fails with E_CORRUPT. A tag alone ("v1", as buildah writes it) is taken as a name. */
+/* Fails with E_CORRUPT. A tag alone ("v1", as buildah writes it) is taken as a name. The
+ * configurations are what the index says; only those of the store's own are known to be right. */
 _warn_unused_ int image_index_read(
 	struct str text, struct image_index *ret, struct cloche_err *err);
 /* Write the index as text in OCI's form. */

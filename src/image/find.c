@@ -48,6 +48,18 @@ static size_t find_name(
 	return found;
 }
 
+/* A manifest is as long as an image has layers. An index of an older build does not say the id. */
+static int find_config(struct image_store *s, const struct image_entry *e, char ret[IMAGE_HEX + 1],
+	struct cloche_err *err)
+{
+	struct image_manifest m;
+	int r = e->config[0] ? 0 : image_store_manifest(s, e->hex, &m, err);
+
+	if (r == 0)
+		snprintf(ret, IMAGE_HEX + 1, "%s", e->config[0] ? e->config : m.config.hex);
+	return r;
+}
+
 /* Find an image by the beginning of the manifest's digest, or of the id, which is the digest of the
  * configuration. */
 static size_t find_id(
@@ -58,10 +70,10 @@ static size_t find_id(
 	for (size_t i = 0; i < index->n; i++) {
 		struct str hex = str_from(index->entries[i].hex);
 		bool match = str_starts(hex, digits);
-		struct image_manifest m;
+		char id[IMAGE_HEX + 1];
 
-		if (!match && image_store_manifest(s, index->entries[i].hex, &m, NULL) == 0)
-			match = str_starts(str_from(m.config.hex), digits);
+		if (!match && find_config(s, &index->entries[i], id, NULL) == 0)
+			match = str_starts(str_from(id), digits);
 		if (!match)
 			continue;
 		if (found < index->n && !str_eq(hex, str_from(index->entries[found].hex)))
@@ -100,9 +112,9 @@ int image_find(struct image_store *s, const struct image_index *index, struct st
 		return -E_NOT_FOUND;
 	}
 	snprintf(found.hex, sizeof(found.hex), "%s", index->entries[at].hex);
-	r = image_store_manifest(s, found.hex, &found.manifest, err);
+	r = find_config(s, &index->entries[at], found.id, err);
 	if (r == 0)
-		r = image_store_config(s, &found.manifest, &found.config, err);
+		r = image_store_config(s, found.id, &found.config, err);
 	if (r < 0)
 		return err_wrap(err, "image %.*s", STR_FMT(text));
 	*ret = found;

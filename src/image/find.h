@@ -6,8 +6,8 @@
 
 struct image_found {
 	char hex[IMAGE_HEX + 1]; /* digest of the manifest */
+	char id[IMAGE_HEX + 1];  /* digest of the configuration */
 	char *name;              /* heap; the matching name; NULL: found by id */
-	struct image_manifest manifest;
 	struct image_config config;
 };
 #define IMAGE_FOUND_NULL ((struct image_found){0})

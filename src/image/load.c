@@ -128,7 +128,7 @@ static int unpack(struct loading *l, const char *blob, const char *diff_id, stru
 static int unpack_layers(struct loading *l, const struct image_manifest *m, struct cloche_err *err)
 {
 	_cleanup_(image_config_donep) struct image_config c = IMAGE_CONFIG_NULL;
-	int r = image_store_config(l->store, m, &c, err);
+	int r = image_store_config_of(l->store, m, &c, err);
 
 	for (size_t i = 0; r == 0 && i < m->layers_n; i++) {
 		r = begin(l, "unpacking", i, m->layers_n, err);
@@ -142,16 +142,19 @@ static int unpack_layers(struct loading *l, const struct image_manifest *m, stru
 
 /* --- images --- */
 
-static int add_image(struct loading *l, const struct image_entry *e, struct cloche_err *err)
+static int add_image(struct loading *l, struct image_entry e, const struct image_manifest *m,
+	struct cloche_err *err)
 {
 	int r;
 
+	/* Not what the index that came with the image may say. */
+	snprintf(e.config, sizeof(e.config), "%s", m->config.hex);
 	/* Add an image without a name only once. */
-	for (size_t i = 0; !e->name && i < l->index.n; i++)
-		if (strcmp(l->index.entries[i].hex, e->hex) == 0)
-			return image_index_add(&l->added, e, err);
-	r = image_index_add(&l->index, e, err);
-	return r < 0 ? r : image_index_add(&l->added, e, err);
+	for (size_t i = 0; !e.name && i < l->index.n; i++)
+		if (strcmp(l->index.entries[i].hex, e.hex) == 0)
+			return image_index_add(&l->added, &e, err);
+	r = image_index_add(&l->index, &e, err);
+	return r < 0 ? r : image_index_add(&l->added, &e, err);
 }
 
 /* Load a blob of an OCI layout. */
@@ -207,7 +210,7 @@ static int load_manifest(struct loading *l, const struct image_entry *e, struct 
 	}
 	if (r == 0)
 		r = unpack_layers(l, &m, err);
-	return r < 0 ? r : add_image(l, &stored, err);
+	return r < 0 ? r : add_image(l, stored, &m, err);
 }
 
 /* Load all images for this machine; of a nested index, only the first. */
@@ -279,7 +282,7 @@ static int load_one_saved(struct loading *l, const struct image_saved *s, struct
 	e.size = b.size;
 	if (!s->tags || l->job->name) {
 		e.name = (char *)(uintptr_t)l->job->name;
-		return add_image(l, &e, err);
+		return add_image(l, e, &m, err);
 	}
 	for (char *const *tag = s->tags; r == 0 && *tag; tag++) {
 		struct image_ref ref;
@@ -290,7 +293,7 @@ static int load_one_saved(struct loading *l, const struct image_saved *s, struct
 			break;
 		image_ref_name(&ref, name);
 		e.name = name;
-		r = add_image(l, &e, err);
+		r = add_image(l, e, &m, err);
 	}
 	return r;
 }

@@ -329,18 +329,22 @@ int image_store_manifest(
 	return r < 0 ? r : image_manifest_read(buf_str(&text), ret, err);
 }
 
-int image_store_config(struct image_store *s, const struct image_manifest *m,
-	struct image_config *ret, struct cloche_err *err)
+int image_store_config(
+	struct image_store *s, const char *hex, struct image_config *ret, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(IMAGE_MAX_DOCUMENT);
-	int r = image_blob_read(s, m->config.hex, &text, err);
+	int r = image_blob_read(s, hex, &text, err);
 
-	if (r == 0)
-		r = image_config_read(buf_str(&text), ret, err);
-	if (r < 0)
+	return r < 0 ? r : image_config_read(buf_str(&text), ret, err);
+}
+
+int image_store_config_of(struct image_store *s, const struct image_manifest *m,
+	struct image_config *ret, struct cloche_err *err)
+{
+	int r = image_store_config(s, m->config.hex, ret, err);
+
+	if (r < 0 || ret->layers_n == m->layers_n)
 		return r;
-	if (ret->layers_n == m->layers_n)
-		return 0;
 	image_config_done(ret);
 	return err_set(err, E_CORRUPT, "manifest and configuration have different layers");
 }

@@ -63,7 +63,10 @@ _warn_unused_ int image_blob_put(
 /* Manifest and configuration of a stored image. */
 _warn_unused_ int image_store_manifest(
 	struct image_store *s, const char *hex, struct image_manifest *ret, struct cloche_err *err);
-_warn_unused_ int image_store_config(struct image_store *s, const struct image_manifest *m,
+_warn_unused_ int image_store_config(
+	struct image_store *s, const char *hex, struct image_config *ret, struct cloche_err *err);
+/* The configuration of a manifest. E_CORRUPT if the two have different layers. */
+_warn_unused_ int image_store_config_of(struct image_store *s, const struct image_manifest *m,
 	struct image_config *ret, struct cloche_err *err);
 
 struct image_freed {

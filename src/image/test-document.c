@@ -22,6 +22,8 @@ static void test_index(void)
 	check_int(index.n, 2);
 	must(index.n == 2);
 	check_z(index.entries[0].name, "v1:latest");
+	check_z(index.entries[0].config, "");
+	snprintf(index.entries[0].config, sizeof(index.entries[0].config), "%s", HEX2);
 	check_int(index.entries[0].size, 7);
 	check(index.entries[0].kind == IMAGE_KIND_MANIFEST && !index.entries[0].elsewhere);
 	check_z(index.entries[1].name, NULL);
@@ -30,6 +32,8 @@ static void test_index(void)
 	check_int(image_index_read(buf_str(&out), &again, NULL), 0);
 	check_int(again.n, 2);
 	check_z(again.entries[0].name, "v1:latest");
+	check_z(again.entries[0].config, HEX2);
+	check_z(again.entries[1].config, "");
 	image_index_done(&index);
 	image_index_done(&again);
 }
