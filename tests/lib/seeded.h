@@ -50,4 +50,5 @@ static inline void seeded_begin(void)
 	else
 		(void)!syscall(SYS_getrandom, &seeded_state, sizeof(seeded_state), 0);
 	printf("# CLOCHE_TEST_SEED=%llu\n", (unsigned long long)seeded_state);
+	fflush(stdout); /* a sanitizer ends the program without that */
 }

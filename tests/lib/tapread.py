@@ -10,6 +10,8 @@ import time
 
 UNDER_WAY = set()  # process groups
 LINE = re.compile(r"^(not )?ok\b\s*(\d*)\s*(?:- )?(.*?)(?:\s*#\s*(SKIP|TODO)\b\s*(.*))?$", re.I)
+# What a program that tries things by chance says once, at its start or in one test.
+SEED = re.compile(r"^# (CLOCHE_TEST_SEED=|seed )\d")
 
 
 class Result:
@@ -63,6 +65,17 @@ def parse(output, code):
     return r
 
 
+def read(output, code, hung_after=None):
+    """hung_after: so many seconds it was given, if it did not end by itself. Whatever failed, its notes
+    end with the seeds: there nobody cuts them off."""
+    r = parse(output, code)
+    if hung_after is not None:
+        r.failures = [("did not end within %d seconds" % hung_after, output.splitlines()[-20:])]
+    seeds = [line for line in output.splitlines() if SEED.match(line)]
+    r.failures = [(what, [n for n in notes if n not in seeds] + seeds) for what, notes in r.failures]
+    return r
+
+
 def end_group(pid, number=signal.SIGKILL):
     try:
         os.killpg(pid, number)
@@ -102,9 +115,7 @@ def run_tap(argv, timeout, env, cwd):
         p.returncode = os.waitstatus_to_exitcode(status)
         out.seek(0)
         text = out.read().decode("utf-8", "replace")
-    r = parse(text, p.returncode)
-    if hung.is_set():
-        r.failures = [("did not end within %d seconds" % timeout, text.splitlines()[-20:])]
+    r = read(text, p.returncode, timeout if hung.is_set() else None)
     r.seconds = time.monotonic() - start
     r.cpu = usage.ru_utime + usage.ru_stime
     return r
