@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a room does with surrogates: node aws_client.js sdk|modes|refused, with packages in /npm.
+// What a room does with surrogates: node aws_client.js sdk|modes|refused, or many COUNT SEED, with packages in /npm.
 "use strict";
 const crypto = require("crypto");
 const fs = require("fs");
@@ -199,6 +199,34 @@ async function modes() {
   console.log("modes done");
 }
 
+// --- many requests ---
+
+// Those of the batch that can be sent: now, with the body that was signed, by a client that signs as AWS has it, and
+// without dot segments, which the gateway refuses.
+async function send(crt, r) {
+  const s3 = r.config.service.startsWith("s3"), host = s3 && r.method !== "POST" ? "s3.test" : "api.test";
+  const streaming = r.config.signed_body_value.startsWith("STREAMING-"), hasBody = r.method === "PUT" || r.method === "POST";
+  if (streaming || (!hasBody && r.body && r.config.signed_body_value !== "UNSIGNED-PAYLOAD")) r.config.signed_body_value = streaming ? "UNSIGNED-PAYLOAD" : EMPTY;
+  r.headers[0][1] = host;
+  r.target = r.target.replace(/\/\.\.?(?=[/?]|$)/g, "/dots");
+  const provider = crt.auth.AwsCredentialsProvider.newStatic(id, secret, token || undefined);
+  const config = { ...r.config, provider, date: new Date(), use_double_uri_encode: !s3, should_normalize_uri_path: !s3 };
+  const signed = await crt.auth.aws_sign_request(new crt.http.HttpRequest(r.method, r.target, new crt.http.HttpHeaders(r.headers)), config);
+  const body = hasBody ? r.body : "";
+  const headers = [...signed.headers, ...(hasBody ? [["content-length", String(body.length)]] : [])];
+  const a = await request(r.method, "https://" + host + signed.path, headers.flat(), body, 0);
+  if (a.status >= 300 && a.status !== 404) throw new Error(`${a.status} ${a.body} ${JSON.stringify({ r, signed: [...signed.headers], path: signed.path })}`);
+}
+
+async function many(count, seed) {
+  const crt = require(npm + "aws-crt"), { make } = require("/lib-of-tests/aws_requests.js")(crt, seed);
+  let left = Number(count);
+  await Promise.all(Array.from({ length: 8 }, async () => {
+    while (left-- > 0) await send(crt, make());
+  }));
+  console.log("many done");
+}
+
 // --- what is refused ---
 
 async function refused() {
@@ -239,7 +267,7 @@ async function refused() {
   console.log("refused done");
 }
 
-({ sdk, modes, refused })[process.argv[2]]().catch((e) => {
+({ sdk, modes, refused, many })[process.argv[2]](...process.argv.slice(3)).catch((e) => {
   console.error(e);
   process.exit(1);
 });
