@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which provider makes the room: each way that the usual one and the others can fail. The providers
+ * are the test's own; what is done with them is written down, in its order. */
+#include "ipc/roomctl.h"
+#include "provider/names.h"
+#include "supervisor/supervisor.h"
+#include "tap.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+/* How a provider fails, if it does. */
+enum fault {
+	WORKS,
+	NO_PROGRAM, /* it is not installed */
+	NO_PROBE,   /* it cannot work here */
+	NO_ROOM     /* it could work here, and makes no room all the same */
+};
+
+static const char *const names[] = {"native", "podman", "docker", PROVIDER_UNSANDBOXED};
+static const enum fault *faults; /* of each of them */
+static bool inside;              /* a sandbox, where the programs of one are */
+static char done[256];
+
+static void note(const struct provider *p, const char *what)
+{
+	size_t n = strlen(done);
+
+	snprintf(done + n, sizeof(done) - n, "%s%s%s", n ? " " : "", p->name, what);
+}
+
+static enum fault fault_of(const struct provider *p)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (strcmp(p->name, names[i]) == 0)
+			return faults[i];
+	return NO_PROGRAM;
+}
+
+static int probe(const struct provider *p, struct cloche_err *err)
+{
+	note(p, "?");
+	if (fault_of(p) != NO_PROBE)
+		return 0;
+	err_set(err, E_UNSUPPORTED, "no %s here", p->name);
+	err_hint(err, "get %s", p->name);
+	return -E_UNSUPPORTED;
+}
+
+static int create(struct supervisor *s, const struct provider *p, struct cloche_err *err)
+{
+	note(p, "!");
+	if (fault_of(p) == WORKS)
+		return 0;
+	if (fault_of(p) == NO_ROOM)
+		return err_set(err, E_DENIED, "no room of %s", p->name);
+	return err_set(err, E_SYSTEM, "%s fails", p->name);
+}
+
+static const struct provider providers[] = {{.name = "native", .probe = probe},
+	{.name = "podman", .probe = probe}, {.name = "docker", .probe = probe},
+	{.name = PROVIDER_UNSANDBOXED, .probe = probe}};
+
+/* Instead of the real ones (meson.build). */
+const struct provider *__wrap_provider_find(struct str name, struct cloche_err *err);
+int __wrap_access(const char *path, int mode);
+
+const struct provider *__wrap_provider_find(struct str name, struct cloche_err *err)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(providers); i++)
+		if (str_eq(name, str_from(providers[i].name)) && faults[i] != NO_PROGRAM)
+			return &providers[i];
+	err_set(err, E_NOT_FOUND, "not installed");
+	return NULL;
+}
+
+int __wrap_access(const char *path, int mode)
+{
+	if (inside && strcmp(path, ROOMCTL_INIT_PATH) == 0)
+		return 0;
+	errno = ENOENT;
+	return -1;
+}
+
+/* code 0: said is what the person is told of those that were passed over. */
+static void check_choice(
+	const char *name, const enum fault *how, const char *want, int code, const char *said)
+{
+	_cleanup_(freep) char *copy = strdup(name);
+	struct supervisor s = {.start.provider = copy};
+	struct cloche_err err = CLOCHE_ERR_INIT;
+
+	must(copy != NULL);
+	faults = how;
+	done[0] = '\0';
+	check_int(choose_provider(&s, create, &err), -code);
+	check_z(done, want);
+	check_z(code ? err.message : s.passed_over, said);
+	check(code == 0 || s.passed_over == NULL);
+	free(s.passed_over);
+}
+
+static void the_usual_one_is_just_tried(void)
+{
+	static const enum fault none[] = {WORKS, WORKS, WORKS, WORKS};
+
+	check_choice("", none, "native!", 0, NULL);
+	check_choice("auto", none, "native!", 0, NULL);
+	check_choice(PROVIDER_AUTO_OR_NONE, none, "native!", 0, NULL);
+}
+
+static void others_come_in_their_order(void)
+{
+	static const enum fault one[] = {NO_PROBE, WORKS, WORKS, WORKS},
+				two[] = {NO_PROBE, NO_PROBE, WORKS, WORKS},
+				no_room[] = {NO_PROBE, NO_ROOM, WORKS, WORKS},
+				missing[] = {NO_PROBE, NO_PROGRAM, WORKS, WORKS};
+
+	check_choice("auto", one, "native! native? podman? podman!", 0,
+		"provider podman makes the sandbox, as others do not work: native: native fails");
+	check_choice("auto", two, "native! native? podman? docker? docker!", 0,
+		"provider docker makes the sandbox, as others do not work: native: native fails; "
+		"podman: no podman here");
+	check_choice("auto", no_room, "native! native? podman? podman! docker? docker!", 0,
+		"provider docker makes the sandbox, as others do not work: native: native fails; "
+		"podman: no room of podman");
+	check_choice("auto", missing, "native! native? docker? docker!", 0,
+		"provider docker makes the sandbox, as others do not work: native: native fails");
+}
+
+/* What was asked for is at fault: whoever isolates less is not asked for the same. */
+static void a_wish_is_not_passed_on(void)
+{
+	static const enum fault how[] = {NO_ROOM, WORKS, WORKS, WORKS},
+				here[] = {NO_PROBE, WORKS, WORKS, WORKS};
+
+	check_choice("auto", how, "native! native?", E_DENIED, "no room of native");
+	check_choice(PROVIDER_AUTO_OR_NONE, how, "native! native?", E_DENIED, "no room of native");
+	inside = true;
+	check_choice("auto", here, "native! native?", E_SYSTEM, "native fails");
+	check_choice(PROVIDER_AUTO_OR_NONE, here, "native! native?", E_SYSTEM, "native fails");
+	inside = false;
+}
+
+static void none_works(void)
+{
+	static const enum fault all[] = {NO_PROBE, NO_PROBE, NO_ROOM, WORKS},
+				alone[] = {NO_PROBE, NO_PROGRAM, NO_PROGRAM, WORKS};
+
+	check_choice("auto", all, "native! native? podman? docker? docker!", E_UNSUPPORTED,
+		"no provider works here: native: native fails; podman: no podman here; docker: no "
+		"room of docker");
+	check_choice("auto", alone, "native! native?", E_SYSTEM, "native fails");
+}
+
+/* Only if the person allows it, and only if nothing else works. */
+static void without_isolation(void)
+{
+	static const enum fault all[] = {NO_PROBE, NO_PROBE, NO_PROGRAM, WORKS},
+				even_that[] = {NO_PROBE, NO_PROGRAM, NO_PROGRAM, NO_ROOM};
+
+	check_choice(PROVIDER_AUTO_OR_NONE, all, "native! native? podman? subprocess!", 0,
+		"provider subprocess makes the sandbox, as others do not work: native: native "
+		"fails; podman: no podman here");
+	check_choice(PROVIDER_AUTO_OR_NONE, even_that, "native! native? subprocess!", E_DENIED,
+		"no room of subprocess");
+}
+
+static void a_named_one_is_the_only_one(void)
+{
+	static const enum fault none[] = {WORKS, WORKS, WORKS, WORKS},
+				how[] = {WORKS, WORKS, NO_ROOM, WORKS},
+				missing[] = {WORKS, NO_PROGRAM, WORKS, WORKS};
+
+	check_choice("podman", none, "podman!", 0, NULL);
+	check_choice("none", none, "subprocess!", 0, NULL);
+	check_choice("docker", how, "docker!", E_DENIED, "no room of docker");
+	check_choice("podman", missing, "", E_NOT_FOUND, "not installed");
+	check_choice("e2b", none, "", E_UNSUPPORTED, "provider e2b is not part of this version");
+}
+
+int main(void)
+{
+	run_test(the_usual_one_is_just_tried);
+	run_test(others_come_in_their_order);
+	run_test(a_wish_is_not_passed_on);
+	run_test(none_works);
+	run_test(without_isolation);
+	run_test(a_named_one_is_the_only_one);
+	return tap_done();
+}
