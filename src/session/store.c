@@ -38,7 +38,6 @@ struct session {
 	int fd; /* the directory; locked if writable */
 	bool writable;
 	bool unwritten; /* it is new, or its name is, and not on disk yet */
-	bool interrupted;
 	json_t *doc;
 	json_t *pending; /* the unfinished reply, borrowed from doc; NULL: none */
 	struct session_events events;
@@ -127,6 +126,7 @@ static int load_file(struct session *s, const char *file, struct cloche_err *err
 /* Complete the unfinished replies that a crash left. */
 static int recover(struct session *s, struct cloche_err *err)
 {
+	bool found = false;
 	json_t *reply;
 	size_t i;
 	int r = 0;
@@ -145,9 +145,9 @@ static int recover(struct session *s, struct cloche_err *err)
 			r = reply_rebuild(reply, events, err);
 		if (r < 0)
 			return r;
-		s->interrupted = true;
+		found = true;
 	}
-	return s->interrupted && s->writable ? save(s, err) : 0;
+	return found && s->writable ? save(s, err) : 0;
 }
 
 static struct session *session_new(const char *dir)
@@ -317,11 +317,6 @@ const char *session_dir(const struct session *s)
 	return s->dir;
 }
 
-int session_dir_fd(const struct session *s)
-{
-	return s->fd;
-}
-
 const char *session_context_id(const struct session *s)
 {
 	return json_string_value(json_object_get(s->doc, "execution_context_id"));
@@ -347,11 +342,6 @@ const json_t *session_reply(const struct session *s, size_t index)
 const json_t *session_document(const struct session *s)
 {
 	return s->doc;
-}
-
-bool session_was_interrupted(const struct session *s)
-{
-	return s->interrupted;
 }
 
 const char *session_warning(const struct session *s)

@@ -50,7 +50,6 @@ DEFINE_CLEANUP(struct session, session_free)
 
 /* All are borrowed, and valid until the session changes. NULL: none. */
 const char *session_dir(const struct session *s);
-int session_dir_fd(const struct session *s);
 const char *session_context_id(const struct session *s);
 const char *session_model(const struct session *s);
 size_t session_replies(const struct session *s);
@@ -58,9 +57,6 @@ size_t session_replies(const struct session *s);
 const json_t *session_reply(const struct session *s, size_t index);
 /* The whole document in the form of the file. Borrowed. */
 const json_t *session_document(const struct session *s);
-
-/* Whether an unfinished reply was found: a run was cut off, or (session_load) is still going on. */
-bool session_was_interrupted(const struct session *s);
 
 /* Return a one-sentence warning for the user about the opening; NULL: none. Borrowed. It is true
  * once the session was written; session_damage() has only the part that is true before: which file
