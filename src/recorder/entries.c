@@ -62,8 +62,7 @@ int contents_finish(struct recorder *r, struct blob_writer *w, char ret[STATE_RE
 	return blob_finish(w, r->always, ret, err);
 }
 
-/* Record that a file exists, and why its contents are not recorded. */
-static int skip(struct recorder *r, const char *path, uint64_t size, const char *why,
+int entry_of_skip(struct recorder *r, const char *path, uint64_t size, const char *why,
 	struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf b = BUF_INIT((size_t)8 * STATE_PATH_MAX);
@@ -155,27 +154,29 @@ int entry_of_file(
 	if (!data)
 		return err_nomem(err);
 	if (st->st_size > RECORDER_MAX_FILE)
-		return skip(r, s->path, (uint64_t)st->st_size, "it is too large", err);
+		return entry_of_skip(r, s->path, (uint64_t)st->st_size, "it is too large", err);
 	if (over && st->st_size >= CHUNK)
-		return skip(r, s->path, (uint64_t)st->st_size, beyond, err);
+		return entry_of_skip(r, s->path, (uint64_t)st->st_size, beyond, err);
 	n = read_some(fd, data, CHUNK);
 	if (n < 0)
-		return skip(r, s->path, (uint64_t)st->st_size, err_errno_text((int)-n), err);
+		return entry_of_skip(
+			r, s->path, (uint64_t)st->st_size, err_errno_text((int)-n), err);
 	if (n < CHUNK) {
 		op.object = str_make(data, (size_t)n);
 		seen_set_digest(&small, op.object);
 		/* A new mode is recorded all the same. */
 		if (over && strcmp(s->digest, small.digest) != 0)
-			return skip(r, s->path, (uint64_t)st->st_size, beyond, err);
+			return entry_of_skip(r, s->path, (uint64_t)st->st_size, beyond, err);
 		return put(r, s, st, &op, small.digest, err);
 	}
 	if (over) /* it has grown */
-		return skip(r, s->path, (uint64_t)st->st_size, beyond, err);
+		return entry_of_skip(r, s->path, (uint64_t)st->st_size, beyond, err);
 	e = r->quiet ? 0 : copy_contents(r, fd, data, (size_t)n, ref, err);
 	if (r->quiet || e < 0)
 		return e;
 	if (e > 0)
-		return skip(r, s->path, (uint64_t)st->st_size, "it grows while it is read", err);
+		return entry_of_skip(
+			r, s->path, (uint64_t)st->st_size, "it grows while it is read", err);
 	op.is_ref = true;
 	op.object = str_from(ref);
 	return put(r, s, st, &op, ref + 7, err);

@@ -100,6 +100,7 @@ static struct seen *set(
 	}
 	outside_forget_appended(s);
 	s->unsure = true;
+	s->sight.told = false;
 	if (mode != STATE_NO_MODE || !has_type(s)) {
 		s->any_mode = mode == STATE_NO_MODE;
 		s->mode = type | (s->any_mode ? 0 : mode);

@@ -37,6 +37,23 @@ static int take(struct recorder *r, enum state_op_kind kind, struct str args, in
 	return e < 0 ? e : entry_of_event(r, kind, buf_str(&text), err);
 }
 
+/* Each kind once. */
+static int tell_of_gaps(struct recorder *r, struct cloche_err *err)
+{
+	if (r->overfull && !r->overfull_told) {
+		r->overfull_told = true;
+		return err_set(err, E_LIMIT,
+			"there are more than %d files: changes of the others are not recorded",
+			RECORDER_MAX_SEEN);
+	}
+	if (r->missed && !r->missed_told) {
+		r->missed_told = true;
+		return err_set(err, E_LIMIT,
+			"some files could not be looked at: the log says which (fs.skip)");
+	}
+	return 0;
+}
+
 int recorder_take(struct recorder *r, enum state_op_kind kind, struct str args, int dir,
 	enum recorder_look look, struct cloche_err *err)
 {
@@ -47,13 +64,7 @@ int recorder_take(struct recorder *r, enum state_op_kind kind, struct str args, 
 	r->told = MAX(r->told, r->state.log.number);
 	r->lock = fd_close(r->lock);
 	state_end(&r->state);
-	if (e == 0 && r->overfull && !r->overfull_told) {
-		r->overfull_told = true;
-		e = err_set(err, E_LIMIT,
-			"there are more than %d files: changes of the others are not recorded",
-			RECORDER_MAX_SEEN);
-	}
-	return e;
+	return e == 0 ? tell_of_gaps(r, err) : e;
 }
 
 void recorder_done(struct recorder *r)

@@ -17,14 +17,21 @@ enum {
 };
 #define RECORDER_DEFAULT_LIMIT ((uint64_t)1 << 30)
 
+/* What was missed of a file, or among the names in a directory. */
+struct sight {
+	uint32_t missed; /* last turn in which something was */
+	uint32_t blind;  /* the same of names that may have been seen before */
+	bool told;       /* that is on record */
+};
+
 /* A path in the room, as it was last looked at. */
 struct seen {
 	UT_hash_handle hh;
-	uint32_t tree;  /* RECORDER_MAX_TREES: in no tree that is scanned */
-	uint32_t turn;  /* last turn in which it was there */
-	uint32_t blind; /* last turn in which it was a directory that could not be opened */
-	uint32_t mode;  /* st_mode; without a type: that is not known */
-	bool any_mode;  /* written from outside without a mode: only the type counts */
+	uint32_t tree; /* RECORDER_MAX_TREES: in no tree that is scanned */
+	uint32_t turn; /* last turn in which it was there */
+	struct sight sight;
+	uint32_t mode; /* st_mode; without a type: that is not known */
+	bool any_mode; /* written from outside without a mode: only the type counts */
 	uint64_t inode, size, changed_nsec;
 	bool unsure;                 /* it may have changed since without a new time */
 	char digest[SHA256_HEX_MAX]; /* of the contents, or of a link's target; "": not known */
@@ -36,6 +43,7 @@ struct tree {
 	int fd; /* owned, O_PATH */
 	bool layer, noted;
 	char *path; /* in the room; "" for the root */
+	struct sight sight;
 };
 
 struct recorder {
@@ -57,6 +65,8 @@ struct recorder {
 	bool quiet;           /* the tree's first state is only noted, not recorded */
 	bool overfull;        /* there are too many files to know them all */
 	bool overfull_told;
+	bool missed; /* something could not be looked at, and an entry says so */
+	bool missed_told;
 };
 
 /* --- seen.c --- */
@@ -86,6 +96,9 @@ _warn_unused_ int entry_of_mode(
  * digest. */
 _warn_unused_ int entry_of_file(
 	struct recorder *r, struct seen *s, int fd, const struct stat *st, struct cloche_err *err);
+/* Record that something exists, and why its contents are not recorded. size: of a file, else 0. */
+_warn_unused_ int entry_of_skip(struct recorder *r, const char *path, uint64_t size,
+	const char *why, struct cloche_err *err);
 /* args: a JSON object. */
 _warn_unused_ int entry_of_event(
 	struct recorder *r, enum state_op_kind kind, struct str args, struct cloche_err *err);
@@ -112,7 +125,8 @@ enum recorder_look {
 };
 /* Scan the trees, if look says so, and add the event (kind STATE_UNKNOWN: none). args: a JSON
  * object; for STATE_EXEC_END only its members, to which the output in dir is added (-1: none).
- * If there are too many files, E_LIMIT says so once; the event is recorded all the same. */
+ * If there are too many files, or something could not be looked at, E_LIMIT says so once; the event
+ * is recorded all the same. */
 _warn_unused_ int recorder_take(struct recorder *r, enum state_op_kind kind, struct str args,
 	int dir, enum recorder_look look, struct cloche_err *err);
 void recorder_done(struct recorder *r);

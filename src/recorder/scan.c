@@ -7,7 +7,11 @@
  * or the next.
  *
  * Only directories and regular files are opened, by their names in an open directory, and no link
- * is followed. Other file systems mounted in a tree are not entered. */
+ * is followed. Other file systems mounted in a tree are not entered.
+ *
+ * Root in the room of an ordinary user can open files that this user, and so the recorder, cannot.
+ * These, and whatever else could be a hiding place, get one entry, until they could be looked at
+ * again. What was seen before in a directory that cannot be looked at counts as unchanged. */
 #include "base/clock.h"
 #include "base/fd.h"
 #include "recorder/recorder.h"
@@ -20,6 +24,8 @@
 
 /* Change times are only as exact as the kernel's tick. */
 #define UNSURE_NSEC ((uint64_t)40 * 1000 * 1000)
+
+static const char UNREADABLE[] = "it cannot be read";
 
 struct walk {
 	struct recorder *r;
@@ -34,6 +40,36 @@ struct walk {
 static uint64_t nsec_of(struct timespec t)
 {
 	return (uint64_t)t.tv_sec * 1000000000U + (uint64_t)t.tv_nsec;
+}
+
+/* Note that something cannot be looked at, and put it on record if it is not. */
+static int note_missed(struct recorder *r, struct sight *s, const char *path, uint64_t size,
+	const char *why, struct cloche_err *err)
+{
+	int e;
+
+	s->missed = r->turn;
+	if (s->told)
+		return 0;
+	e = entry_of_skip(r, *path ? path : "/", size, why, err);
+	s->told = e == 0;
+	r->missed = r->missed || !r->quiet;
+	return e;
+}
+
+/* The same of all names in a directory. */
+static int note_blind(struct recorder *r, struct sight *s, const char *path, const char *why,
+	struct cloche_err *err)
+{
+	s->blind = r->turn;
+	return note_missed(r, s, path, 0, why, err);
+}
+
+/* Whether the name has meanwhile gone, or become something else. */
+static bool is_gone(int sys_errno)
+{
+	return sys_errno == ENOENT || sys_errno == ELOOP || sys_errno == ENOTDIR ||
+	       sys_errno == ENXIO;
 }
 
 static bool is_hidden(const struct walk *w, const struct stat *st)
@@ -55,14 +91,29 @@ static bool is_as_before(const struct recorder *r, struct seen *s, const struct 
 	return same;
 }
 
-static int look_at_file(
-	struct walk *w, struct seen *s, int dir, const char *name, struct cloche_err *err)
+static int cannot_read(
+	struct recorder *r, struct seen *s, const struct stat *st, struct cloche_err *err)
+{
+	/* If it is on record, so is a new mode. */
+	int e = *s->digest ? entry_of_mode(r, s, st->st_mode, err) : 0;
+
+	s->mode = st->st_mode;
+	s->unsure = true;
+	return e < 0 ? e
+		     : note_missed(r, &s->sight, s->path, (uint64_t)st->st_size, UNREADABLE, err);
+}
+
+/* before: what the name was before it was opened. */
+static int look_at_file(struct walk *w, struct seen *s, int dir, const char *name,
+	const struct stat *before, struct cloche_err *err)
 {
 	_cleanup_fd_ int fd =
 		openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	struct stat st;
 	int e;
 
+	if (fd < 0 && !is_gone(errno))
+		return cannot_read(w->r, s, before, err);
 	/* It is gone, or something else by now: left to the next turn. */
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
 		s->unsure = true;
@@ -74,6 +125,7 @@ static int look_at_file(
 		e = entry_of_file(w->r, s, fd, &st, err);
 	s->mode = st.st_mode;
 	s->unsure = s->unsure || e < 0;
+	s->sight.told = false;
 	return e;
 }
 
@@ -100,7 +152,7 @@ static int look_at_link(
 	return e;
 }
 
-static int walk_directory(struct walk *w, int fd, struct seen *s, struct cloche_err *err);
+static int walk_directory(struct walk *w, int fd, struct sight *s, struct cloche_err *err);
 
 static int look_at_directory(struct walk *w, struct seen *s, int dir, const char *name,
 	const struct stat *st, bool is_new, struct cloche_err *err)
@@ -113,12 +165,18 @@ static int look_at_directory(struct walk *w, struct seen *s, int dir, const char
 	else
 		e = entry_of_mode(w->r, s, st->st_mode, err);
 	s->mode = st->st_mode;
-	if (e < 0 || st->st_dev != w->device || w->depth >= RECORDER_MAX_DEPTH)
+	if (e < 0)
 		return e;
+	if (st->st_dev != w->device)
+		return note_blind(w->r, &s->sight, s->path, "it is on another file system", err);
+	if (w->depth >= RECORDER_MAX_DEPTH)
+		return note_blind(w->r, &s->sight, s->path, "it is too deep", err);
 	fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd >= 0)
-		return walk_directory(w, fd, s, err);
-	s->blind = w->r->turn;
+		return walk_directory(w, fd, &s->sight, err);
+	if (!is_gone(errno))
+		return note_blind(w->r, &s->sight, s->path, UNREADABLE, err);
+	s->sight.blind = w->r->turn;
 	return 0;
 }
 
@@ -156,18 +214,22 @@ static int look_at(
 	if (same)
 		return 0;
 	if (S_ISREG(st->st_mode))
-		return look_at_file(w, s, dir, name, err);
+		return look_at_file(w, s, dir, name, st, err);
 	return S_ISLNK(st->st_mode) ? look_at_link(w, s, dir, name, err) : 0;
 }
 
-static int look_at_name(struct walk *w, int dir, const char *name, struct cloche_err *err)
+/* up: of the directory. */
+static int look_at_name(
+	struct walk *w, struct sight *up, int dir, const char *name, struct cloche_err *err)
 {
 	size_t before = w->path_n, n = strlen(name);
 	struct stat st;
 	int e;
 
-	if (before + 1 + n > STATE_PATH_MAX || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return 0;
+	if (before + 1 + n > STATE_PATH_MAX)
+		return note_missed(w->r, up, w->path, 0, "a path in it is too long", err);
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return is_gone(errno) ? 0 : note_blind(w->r, up, w->path, UNREADABLE, err);
 	w->path[before] = '/';
 	memcpy(w->path + before + 1, name, n + 1);
 	w->path_n = before + 1 + n;
@@ -177,8 +239,8 @@ static int look_at_name(struct walk *w, int dir, const char *name, struct cloche
 	return e;
 }
 
-/* Takes fd. s: the directory's entry; NULL: the top of the tree. */
-static int walk_directory(struct walk *w, int fd, struct seen *s, struct cloche_err *err)
+/* Takes fd. s: of the directory. */
+static int walk_directory(struct walk *w, int fd, struct sight *s, struct cloche_err *err)
 {
 	DIR *d = fdopendir(fd);
 	const struct dirent *e;
@@ -191,15 +253,17 @@ static int walk_directory(struct walk *w, int fd, struct seen *s, struct cloche_
 	w->depth++;
 	while (r == 0 && (e = readdir(d)))
 		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-			r = look_at_name(w, dirfd(d), e->d_name, err);
+			r = look_at_name(w, s, dirfd(d), e->d_name, err);
 	w->depth--;
+	if (s->missed != w->r->turn)
+		s->told = false;
 	closedir(d);
 	return r;
 }
 
 static int scan_tree(struct recorder *r, uint32_t index, struct cloche_err *err)
 {
-	const struct tree *t = &r->trees[index];
+	struct tree *t = &r->trees[index];
 	struct walk w = {.r = r, .tree = t, .index = index};
 	struct stat st;
 	int fd;
@@ -209,26 +273,28 @@ static int scan_tree(struct recorder *r, uint32_t index, struct cloche_err *err)
 	w.device = st.st_dev;
 	w.path_n = strlen(t->path);
 	memcpy(w.path, t->path, w.path_n + 1);
-	if (S_ISDIR(st.st_mode)) {
-		fd = openat(t->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		return fd < 0 ? 0 : walk_directory(&w, fd, NULL, err);
-	}
-	return 0;
+	if (!S_ISDIR(st.st_mode))
+		return 0;
+	fd = openat(t->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd >= 0 ? walk_directory(&w, fd, &t->sight, err)
+		       : note_blind(r, &t->sight, t->path, UNREADABLE, err);
 }
 
-/* Whether a directory above the path could not be opened in this turn. */
-static bool is_out_of_sight(const struct recorder *r, const char *path)
+/* Whether the names in a directory above could not be looked at in this turn. */
+static bool is_out_of_sight(const struct recorder *r, const struct seen *of)
 {
 	char up[STATE_PATH_MAX + 1];
 	char *slash;
 
-	snprintf(up, sizeof(up), "%s", path);
+	if (r->trees[of->tree].sight.blind == r->turn)
+		return true;
+	snprintf(up, sizeof(up), "%s", of->path);
 	while ((slash = strrchr(up, '/')) && slash > up) {
 		const struct seen *s;
 
 		*slash = '\0';
 		s = seen_find(r, up);
-		if (s && s->blind == r->turn)
+		if (s && s->sight.blind == r->turn)
 			return true;
 	}
 	return false;
@@ -260,7 +326,7 @@ static int put_gone(struct recorder *r, struct cloche_err *err)
 	for (s = r->seen; s && e == 0; s = s->hh.next) {
 		if (s->turn == r->turn || s->tree == RECORDER_MAX_TREES)
 			continue;
-		if (is_out_of_sight(r, s->path))
+		if (is_out_of_sight(r, s))
 			s->turn = r->turn;
 		else if (!is_covered(r, s->path))
 			e = entry_of_name(

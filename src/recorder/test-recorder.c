@@ -1,101 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "recorder/test-recorder.h"
 #include "base/fd.h"
-#include "base/fs.h"
 #include "files/tar.h"
-#include "recorder/recorder.h"
 #include "state/compact.h"
-#include "tap.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
-
-static char dir[] = "/tmp/test-recorder-XXXXXX";
-static int top = -1;
-static unsigned made;
-
-struct fixture {
-	struct recorder r;
-	int ws;
-	char id[16];
-};
-
-static int make_dir(const char *name)
-{
-	int fd;
-
-	must(mkdirat(top, name, 0755) == 0);
-	fd = openat(top, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	must(fd >= 0);
-	return fd;
-}
-
-/* A recorder of one directory, /w inside. */
-static void setup(struct fixture *f)
-{
-	char name[32];
-
-	*f = (struct fixture){.r = {.lock = -1}};
-	snprintf(f->id, sizeof(f->id), "%u", ++made);
-	snprintf(name, sizeof(name), "logs-%u", made);
-	f->r.logs = make_dir(name);
-	snprintf(name, sizeof(name), "contents-%u", made);
-	f->r.contents = make_dir(name);
-	snprintf(name, sizeof(name), "ws-%u", made);
-	f->ws = make_dir(name);
-	must(recorder_open(&f->r, f->id, NULL) == 0);
-	f->r.trees[0] = (struct tree){.fd = fcntl(f->ws, F_DUPFD_CLOEXEC, 3), .path = strdup("/w")};
-	f->r.trees_n = 1;
-}
-
-static void teardown(struct fixture *f)
-{
-	recorder_done(&f->r);
-	fd_close(f->r.logs);
-	fd_close(f->r.contents);
-	fd_close(f->ws);
-}
-
-static void put(int at, const char *name, const char *text)
-{
-	_cleanup_fd_ int fd = openat(at, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-
-	must(fd >= 0 && fd_write_all(fd, text, strlen(text)) == 0);
-}
-
-static void look(struct fixture *f, uint32_t exec)
-{
-	f->r.exec = exec;
-	check_int(recorder_take(&f->r, STATE_UNKNOWN, STR_NULL, -1, RECORDER_LOOK, NULL), 0);
-}
-
-struct listing {
-	struct buf text;
-	uint32_t exec;
-};
-
-static int list_one(const struct state_op *op, uint64_t offset, void *user, struct cloche_err *err)
-{
-	struct listing *l = user;
-
-	if (op->exec != l->exec)
-		return 0;
-	return buf_printf(&l->text, "%s %.*s\n", state_op_name(op->kind), STR_FMT(op->subject));
-}
-
-/* The entries of one command, a line each. */
-static void check_entries(struct fixture *f, uint32_t exec, const char *want)
-{
-	struct listing l = {.text = BUF_INIT(1 << 20), .exec = exec};
-	_cleanup_(oplog_closep) struct oplog log = OPLOG_INIT;
-
-	must(oplog_open(&log, f->r.logs, f->id, false, NULL) == 0);
-	must(oplog_read(&log, list_one, &l, NULL, NULL) == 0);
-	check_z(buf_len(&l.text) ? buf_cstr(&l.text) : "", want);
-	buf_done(&l.text);
-}
 
 static void test_changes(void)
 {
@@ -140,25 +53,6 @@ static void test_at_once(void)
 }
 
 #define REF_OF_SAME "sha256-0967115f2813a3541eaef77de9d9d5773f1c0c04314b0bbfe4ff3b3b1c55b5d5"
-
-static void record_mode(struct fixture *f, enum state_op_kind kind, const char *path,
-	const char *object, uint32_t mode)
-{
-	_cleanup_(state_closep) struct state s = STATE_INIT;
-	struct state_op op = {.kind = kind,
-		.subject = str_from(path),
-		.object = str_from(object),
-		.is_ref = state_is_ref(str_from(object)),
-		.mode = mode};
-
-	must(state_open(&s, f->r.logs, f->id, true, NULL) == 0);
-	must(state_change(&s, &op, NULL) == 0);
-}
-
-static void record(struct fixture *f, enum state_op_kind kind, const char *path, const char *object)
-{
-	record_mode(f, kind, path, object, STATE_NO_MODE);
-}
 
 /* What somebody outside did and put on record is not found again; what came after is. */
 static void test_from_outside(void)
@@ -404,73 +298,6 @@ static void test_compacted(void)
 	teardown(&f);
 }
 
-static void test_too_large(void)
-{
-	struct fixture f;
-	_cleanup_fd_ int fd = -1;
-
-	setup(&f);
-	f.r.limit = 100000;
-	look(&f, 0);
-	fd = openat(f.ws, "sparse", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-	must(fd >= 0 && ftruncate(fd, (off_t)1 << 40) == 0);
-	look(&f, 1);
-	check_entries(&f, 0, "fs.skip \n");
-	must(ftruncate(fd, 90000) == 0);
-	look(&f, 2);
-	check_entries(&f, 2, "fs.write /w/sparse\n");
-	put(f.ws, "small", "is still on record");
-	must(ftruncate(fd, 95000) == 0);
-	look(&f, 3);
-	check_entries(&f, 3, "fs.write /w/small\n");
-	teardown(&f);
-}
-
-/* What small files take in the log itself counts, too: a zero byte takes six there. */
-static void test_small_files_count(void)
-{
-	struct fixture f;
-	_cleanup_fd_ int fd = -1;
-
-	setup(&f);
-	f.r.limit = 100000;
-	look(&f, 0);
-	fd = openat(f.ws, "a", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-	must(fd >= 0 && ftruncate(fd, 30000) == 0);
-	look(&f, 1);
-	check_entries(&f, 1, "fs.write /w/a\n");
-	put(f.ws, "b", "beyond the limit");
-	must(fchmodat(f.ws, "a", 0600, 0) == 0);
-	look(&f, 2);
-	check_entries(&f, 2, "fs.chmod /w/a\n");
-	check_entries(&f, 0, "state.tables \nfs.skip \n"); /* of b alone */
-	teardown(&f);
-}
-
-static void test_too_many(void)
-{
-	struct cloche_err err = CLOCHE_ERR_INIT;
-	struct fixture f;
-
-	setup(&f);
-	look(&f, 0);
-	for (unsigned i = 0; i < RECORDER_MAX_SEEN; i++) {
-		char path[32];
-		struct seen *s;
-
-		snprintf(path, sizeof(path), "/elsewhere/%u", i);
-		s = seen_add(&f.r, path);
-		must(s);
-		s->tree = RECORDER_MAX_TREES;
-	}
-	put(f.ws, "a", "one more");
-	f.r.exec = 1;
-	check_int(recorder_take(&f.r, STATE_UNKNOWN, STR_NULL, -1, RECORDER_LOOK, &err), -E_LIMIT);
-	check(strstr(err.message, "more than 200000 files"));
-	look(&f, 2);
-	teardown(&f);
-}
-
 static void test_events(void)
 {
 	struct fixture f;
@@ -488,9 +315,7 @@ static void test_events(void)
 
 int main(void)
 {
-	must(mkdtemp(dir) != NULL);
-	top = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	must(top >= 0);
+	testing_begin();
 	run_test(test_changes);
 	run_test(test_at_once);
 	run_test(test_from_outside);
@@ -500,10 +325,6 @@ int main(void)
 	run_test(test_unpacked_from_outside);
 	run_test(test_layer_from_outside);
 	run_test(test_compacted);
-	run_test(test_too_large);
-	run_test(test_small_files_count);
-	run_test(test_too_many);
 	run_test(test_events);
-	fs_remove_tree(AT_FDCWD, dir);
-	return tap_done();
+	return testing_end();
 }
