@@ -42,11 +42,17 @@ static long next_piece(void *user, void *data, size_t size)
 	return got;
 }
 
+/* Set-id bits are left out, as by cp and fork: on a mount the room may not set them. */
+static uint32_t mode_of(const struct state_op *op)
+{
+	return op->mode == STATE_NO_MODE ? CLOCHE_FILES_KEEP_MODE : op->mode & 01777;
+}
+
 /* Paths and targets contain no NUL: state_op_check() has made sure of that. */
 static int do_names(struct replaying *p, const struct state_op *op, struct cloche_err *err)
 {
 	_cleanup_(freep) char *path = str_dup(op->subject), *other = str_dup(op->object);
-	uint32_t mode = op->mode == STATE_NO_MODE ? CLOCHE_FILES_KEEP_MODE : op->mode;
+	uint32_t mode = mode_of(op);
 	int r;
 
 	if (!path || !other)
@@ -73,7 +79,7 @@ static int do_contents(struct replaying *p, const struct state_op *op, struct cl
 	_cleanup_(freep) char *path = str_dup(op->subject);
 	_cleanup_fd_ int fd = -1;
 	struct content c = {.rest = op->object, .fd = -1};
-	uint32_t mode = op->mode == STATE_NO_MODE ? CLOCHE_FILES_KEEP_MODE : op->mode;
+	uint32_t mode = mode_of(op);
 	unsigned flags = CLOCHE_FILES_PARENTS;
 
 	if (!path)
