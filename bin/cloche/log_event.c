@@ -43,15 +43,29 @@ static void print_command(const json_t *args)
 		printf(" ...");
 }
 
-static void print_printed(const json_t *args, const char *stream, const char *ref)
+/* The length of what is there as base64. */
+static size_t decoded_length(const json_t *value)
 {
-	const json_t *text = json_object_get(args, stream), *contents = json_object_get(args, ref);
+	const char *p = json_string_value(value);
+	size_t n = json_string_length(value), missing = 0;
+
+	while (missing < n && p[n - 1 - missing] == '=')
+		missing++;
+	return (n - missing) * 3 / 4;
+}
+
+static void print_printed(
+	const json_t *args, const char *stream, const char *base64, const char *ref)
+{
+	const json_t *exact = json_object_get(args, base64), *contents = json_object_get(args, ref);
+	size_t n =
+		exact ? decoded_length(exact) : json_string_length(json_object_get(args, stream));
 	char size[32];
 
 	if (contents) {
 		printf(", %s %s", stream, json_string_value(contents));
-	} else if (json_string_length(text) > 0) {
-		format_size(json_string_length(text), size, sizeof(size));
+	} else if (n > 0) {
+		format_size(n, size, sizeof(size));
 		printf(", %s %s", stream, size);
 	}
 }
@@ -74,8 +88,10 @@ static void print_end(const json_t *args)
 		printf(" (out of memory)");
 	printf(", %.3f s",
 		(double)json_integer_value(json_object_get(args, "duration_usec")) / 1e6);
-	print_printed(args, "stdout", "stdoutRef");
-	print_printed(args, "stderr", "stderrRef");
+	print_printed(args, "stdout", "stdout64", "stdoutRef");
+	print_printed(args, "stderr", "stderr64", "stderrRef");
+	if (json_is_true(json_object_get(args, "cut")))
+		printf(", output cut off");
 }
 
 static void print_call(const json_t *args)

@@ -23,6 +23,7 @@ static int take(struct recorder *r, enum state_op_kind kind, struct str args, in
 	bool scans = look == RECORDER_LOOK_IF_TOLD ? r->turn == 0 || r->told_files
 						   : look == RECORDER_LOOK;
 	int e = scans ? scan_trees(r, err) : 0;
+	size_t before;
 
 	if (e < 0 || kind == STATE_UNKNOWN)
 		return e;
@@ -30,7 +31,9 @@ static int take(struct recorder *r, enum state_op_kind kind, struct str args, in
 		return entry_of_event(r, kind, args, err);
 	jsonout_open(&o, NULL, '{');
 	jsonout_raw(&o, NULL, args);
+	before = buf_len(&text);
 	e = dir < 0 ? 0 : printed_add(r, dir, &o, err);
+	r->used += buf_len(&text) - before;
 	jsonout_close(&o, '}');
 	if (e == 0 && o.error < 0)
 		e = err_nomem(err);

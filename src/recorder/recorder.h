@@ -50,7 +50,7 @@ struct recorder {
 	int logs, contents;
 	struct state state;
 	int lock;             /* of the contents, or -1 */
-	uint64_t limit, used; /* bytes of contents, and of the entries of files */
+	uint64_t limit, used; /* bytes of contents, and of the entries of files and output */
 	bool always;          /* sync entries and contents before they are confirmed */
 
 	struct tree trees[RECORDER_MAX_TREES];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is too much for a record, or cannot be looked at. */
 #include "jail/caps.h"
+#include "manager/execlog.h"
 #include "recorder/test-recorder.h"
 
 static void test_too_large(void)
@@ -202,6 +203,63 @@ static void test_too_deep(void)
 	}
 }
 
+static void print(struct execlog *l, int stream, char c, size_t n)
+{
+	char text[1000];
+
+	must(n <= sizeof(text));
+	memset(text, c, n);
+	execlog_write(l, stream, text, n);
+}
+
+static int get_last(const struct state_op *op, uint64_t offset, void *user, struct cloche_err *err)
+{
+	struct buf *text = user;
+
+	buf_clear(text);
+	return op->kind == STATE_EXEC_END ? json_text_write(text, op->args, JSON_TEXT_COMPACT) : 0;
+}
+
+/* Record the output as that of a command; get the entry's arguments. */
+static void end_command(struct fixture *f, int exec, struct buf *ret)
+{
+	_cleanup_(oplog_closep) struct oplog log = OPLOG_INIT;
+
+	check_int(recorder_take(
+			  &f->r, STATE_EXEC_END, STR("\"exec\":1"), exec, RECORDER_NO_LOOK, NULL),
+		0);
+	must(oplog_open(&log, f->r.logs, f->id, false, NULL) == 0);
+	must(oplog_read(&log, get_last, ret, NULL, NULL) == 0);
+}
+
+/* Output counts like files, and what fits is kept. */
+static void test_too_much_output(void)
+{
+	_cleanup_(buf_donep) struct buf args = BUF_INIT(1 << 20);
+	struct execlog l = EXECLOG_INIT;
+	struct fixture f;
+	int exec;
+
+	setup(&f);
+	f.r.limit = 1000;
+	exec = make_dir("exec");
+	must(execlog_make(&l, exec, EXECLOG_MIN_BYTES) == 0);
+	print(&l, 1, 'a', 300);
+	print(&l, 2, 'b', 400);
+	print(&l, 1, 'c', 400);
+	print(&l, 2, 'd', 400);
+	end_command(&f, exec, &args);
+	check(strstr(buf_cstr(&args), "\"order\":[300,400,300],\"cut\":true"));
+	check(strstr(buf_cstr(&args), "aaccc") && strstr(buf_cstr(&args), "ccc\""));
+	check(strstr(buf_cstr(&args), "bbb\"") && !strstr(buf_cstr(&args), "dd"));
+	check_int(f.r.used > 1000, 1);
+	end_command(&f, exec, &args);
+	check_z(buf_cstr(&args), "{\"exec\":1,\"stdout\":\"\",\"stderr\":\"\",\"cut\":true}");
+	execlog_done(&l);
+	fd_close(exec);
+	teardown(&f);
+}
+
 static void test_too_many(void)
 {
 	struct cloche_err err = CLOCHE_ERR_INIT;
@@ -233,6 +291,7 @@ int main(void)
 	testing_begin();
 	run_test(test_too_large);
 	run_test(test_small_files_count);
+	run_test(test_too_much_output);
 	run_test(test_unreadable_file);
 	run_test(test_unreadable_directory);
 	run_test(test_unreadable_top);

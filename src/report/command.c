@@ -184,21 +184,13 @@ static void print_range(struct report *r, struct content *out, struct content *e
 	print_turn(&p, 1, UINT64_MAX);
 }
 
-static void draw_printed(
-	struct report *r, struct content *out, struct content *error, const json_t *end)
+static void draw_streams(
+	struct report *r, struct content *out, struct content *error, const json_t *order)
 {
-	const json_t *order = json_object_get(end, "order");
-	uint64_t size = out->size + error->size, lost = json_count_at(end, "lost");
+	uint64_t size = out->size + error->size;
 	uint64_t n = report_take(r, (size_t)MIN(size, (uint64_t)2 * REPORT_PIECE));
 	uint64_t head = n < size ? n / 2 : n;
 
-	if (out->is_missing || error->is_missing)
-		HTML(&r->html, "<p><i>What it printed is not beside the log.</i></p>");
-	if (lost) {
-		HTML(&r->html, "<p><i>The first ");
-		draw_size(&r->html, lost);
-		HTML(&r->html, " of its output were not kept.</i></p>");
-	}
 	if (size == 0)
 		return;
 	HTML(&r->html, "<pre>\n");
@@ -210,6 +202,21 @@ static void draw_printed(
 		print_range(r, out, error, order, size - (n - head), size);
 	}
 	HTML(&r->html, "</pre>");
+}
+
+static void draw_printed(
+	struct report *r, struct content *out, struct content *error, const json_t *end)
+{
+	uint64_t lost = json_count_at(end, "lost");
+
+	if (out->is_missing || error->is_missing)
+		HTML(&r->html, "<p><i>What it printed is not beside the log.</i></p>");
+	if (lost) {
+		HTML(&r->html, "<p><i>The first ");
+		draw_size(&r->html, lost);
+		HTML(&r->html, " of its output were not kept.</i></p>");
+	}
+	draw_streams(r, out, error, json_object_get(end, "order"));
 	if (json_is_true(json_object_get(end, "cut")))
 		HTML(&r->html, "<p><i>The rest of its output was not kept: the limit of the record "
 			       "was reached.</i></p>");
