@@ -62,7 +62,8 @@ void manager_remove_dir(int base, int dir, const char *name)
 }
 
 /* The file `owned` is trusted because only we can write to its directory. It is written before
- * anything is made that could outlive its maker, so if it is missing, nothing is left. */
+ * anything is made that could outlive its maker, so if it is missing, nothing is left. A power cut
+ * may have emptied it: then nothing can be named, and processes have not outlived that. */
 static int reap_owned(int dir, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf b = BUF_INIT(MAX_OWNED);
@@ -74,6 +75,8 @@ static int reap_owned(int dir, struct cloche_err *err)
 		return 0;
 	text = buf_str(&b);
 	n = str_chr(text, '\n');
+	if (n == text.n)
+		return 0;
 	p = provider_find(str_prefix(text, n), err);
 	return p ? p->reap(p, str_from_index(text, n + 1), err) : -E_NOT_FOUND;
 }

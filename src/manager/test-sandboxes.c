@@ -138,6 +138,19 @@ static void half_made_and_foreign_things_are_left_or_swept(void)
 	unlinkat(base, "sandbox-aaaaaaaaaaaaaaaaaaaaa", 0);
 }
 
+/* A power cut may leave files empty. */
+static void what_a_power_cut_emptied_is_swept(void)
+{
+	char id[RUNDIR_ID_BYTES + 1];
+	struct sandbox_dir d = make(id);
+
+	must(fs_write_atomic(d.fd, RUNDIR_OWNED, STR(""), 0600, false, NULL) == 0);
+	crash(&d);
+	check_int(life(id), SANDBOX_CRASHED);
+	sandboxes_sweep(base, NULL, NULL);
+	check_int(life(id), -1);
+}
+
 static void another_users_directory_is_not_touched(void)
 {
 	char a[RUNDIR_ID_BYTES + 1], b[RUNDIR_ID_BYTES + 1];
@@ -377,6 +390,7 @@ int main(void)
 	run_test(the_lock_alone_says_who_lives);
 	run_test(what_runs_is_not_removed);
 	run_test(half_made_and_foreign_things_are_left_or_swept);
+	run_test(what_a_power_cut_emptied_is_swept);
 	run_test(another_users_directory_is_not_touched);
 	run_test(a_squatted_or_open_directory_is_refused);
 	run_test(what_a_person_writes_finds_one);
