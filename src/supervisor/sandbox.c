@@ -480,6 +480,9 @@ static int create_with(struct supervisor *s, const struct provider *p, struct cl
 {
 	int r = sandbox_dir_plan(&s->dir, p, &s->spec, err);
 
+	/* Without a room nothing is protected, so every change counts. */
+	if (strcmp(p->name, PROVIDER_UNSANDBOXED) == 0)
+		s->look.kept_n = 0;
 	if (r == 0)
 		r = p->create(p, &s->spec, &s->room, err);
 	if (r == 0 && s->look_note.code != 0) {

@@ -209,6 +209,14 @@ static int check_nested(const struct room_spec *spec, const struct judged_source
 	return 0;
 }
 
+/* Whether the mount would keep what the host obeys as it is (api/protect.h). Landlock cannot, so it
+ * is left out; the supervisor looks for changes at the end. (There is no network log to protect,
+ * because there is no gateway.) */
+static bool is_protection(const struct room_mount *m)
+{
+	return m->optional && m->no_link;
+}
+
 /* A target other than the source's own path works only for a working directory: that of the
  * workspace. */
 static int add_mounts(struct args *a, const struct room_spec *spec,
@@ -217,7 +225,7 @@ static int add_mounts(struct args *a, const struct room_spec *spec,
 	for (size_t i = 0; i < spec->mounts_n; i++) {
 		const struct room_mount *m = &spec->mounts[i];
 
-		if (!sources[i].path)
+		if (!sources[i].path || is_protection(m))
 			continue;
 		if (check_nested(spec, sources, i, err) < 0)
 			return -err->code;
