@@ -111,7 +111,8 @@ CLOCHE_API int cloche_sandbox_add_command(
  * the last. */
 CLOCHE_API const char *cloche_sandbox_tool_note(const cloche_sandbox *sb, size_t i);
 
-/* Mount a file or directory of the host. destination NULL: at the same path as source. */
+/* Mount a file or directory of the host. destination NULL: at the same path as source, as it is
+ * written: absolute, each ".." removed with the name before it, links on it not followed. */
 CLOCHE_API int cloche_sandbox_add_mount(cloche_sandbox *sb, const char *source,
 	const char *destination, bool read_only, cloche_err *err);
 

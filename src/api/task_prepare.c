@@ -90,7 +90,7 @@ static int mount_state(cloche_task *task, cloche_sandbox *sb, struct cloche_err 
 	_cleanup_(freep) char *source =
 		fs_join(session_dir(task->session), task->driver->state_dir);
 	_cleanup_(freep) char *target = fs_join(ROOM_HOME, task->driver->state_home);
-	_cleanup_(freep) char *named = NULL;
+	_cleanup_(freep) char *named = NULL, *same = NULL;
 	int r = 0;
 
 	if (!source || !target)
@@ -98,16 +98,17 @@ static int mount_state(cloche_task *task, cloche_sandbox *sb, struct cloche_err 
 	if (mkdir(source, 0700) < 0 && errno != EEXIST)
 		return err_sys(err, errno, "create %s", source);
 	named = fs_absolute(source);
-	if (!named)
+	same = fs_lexical(source);
+	if (!named || !same)
 		return err_sys(err, errno, "find %s", source);
 	if (has_no_room(sb))
-		r = point_to_state(task, sb, named, err);
+		r = point_to_state(task, sb, same, err);
 	else
 		r = task_refuse_covered(task, sb, target, "the state", named, err);
 	return r < 0 ? r
 		     : sandbox_add_mount(sb,
 			       &(struct room_mount){.source = named,
-				       .target = has_no_room(sb) ? named : target,
+				       .target = has_no_room(sb) ? same : target,
 				       .no_link = true},
 			       err);
 }

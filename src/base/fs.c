@@ -195,6 +195,33 @@ char *fs_absolute(const char *path)
 	return TAKE_PTR(whole);
 }
 
+char *fs_lexical(const char *path)
+{
+	char *whole = fs_absolute(path), *to = whole;
+
+	if (!whole)
+		return NULL;
+	for (struct str rest = str_from(whole); rest.n;) {
+		struct str part = str_prefix(rest, str_chr(rest, '/'));
+
+		rest = str_from_index(rest, part.n + 1);
+		if (part.n == 0)
+			continue;
+		if (str_eq(part, STR(".."))) {
+			while (to > whole && *--to != '/')
+				;
+			continue;
+		}
+		*to++ = '/';
+		memmove(to, part.p, part.n);
+		to += part.n;
+	}
+	if (to == whole)
+		*to++ = '/';
+	*to = '\0';
+	return whole;
+}
+
 char *fs_home(void)
 {
 	const char *home = secure_getenv("HOME");

@@ -37,6 +37,11 @@ unsigned fs_umask(void);
  * doubled slashes are removed; ".." and symbolic links stay. Heap; NULL with errno. */
 char *fs_absolute(const char *path);
 
+/* Return the same without "..": each one is removed with the name before it, by the text alone. So
+ * if that name is a link, the result is another place: use it for places in a room, not to find a
+ * file. Heap; NULL with errno. */
+char *fs_lexical(const char *path);
+
 /* Return whether path is dir or lies in it, comparing the texts only; dir is not "/". */
 bool fs_is_within(const char *path, const char *dir);
 

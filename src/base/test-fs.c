@@ -214,6 +214,24 @@ static void absolutes(void)
 	check_str(str_from(below), want);
 }
 
+static void lexical_paths(void)
+{
+	static const struct {
+		const char *path, *want;
+	} table[] = {{"/", "/"}, {"/..", "/"}, {"/a/..", "/"}, {"/a/../..//../b", "/b"},
+		{"/a/b/../c/.", "/a/c"}, {"/a//../b", "/b"}, {"/a/b/c/../../d/..e", "/a/d/..e"},
+		{"/a/.../b", "/a/.../b"}};
+	_cleanup_(freep) char *cwd = getcwd(NULL, 0), *got = fs_lexical("x/../y"),
+			      *want = fs_join(cwd, "y");
+
+	check_str(str_from(got), want);
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		_cleanup_(freep) char *one = fs_lexical(table[i].path);
+
+		check_str(str_from(one), table[i].want);
+	}
+}
+
 static void survives_lack_of_memory(void)
 {
 	torture(write_read_and_make);
@@ -231,6 +249,7 @@ int main(void)
 	run_test(removal_follows_no_link);
 	run_test(joins);
 	run_test(absolutes);
+	run_test(lexical_paths);
 	run_test(survives_lack_of_memory);
 	tear_down();
 	return tap_done();

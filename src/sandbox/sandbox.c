@@ -133,14 +133,15 @@ int cloche_sandbox_add_mount(cloche_sandbox *sb, const char *source, const char 
 	bool read_only, cloche_err *err)
 {
 	_cleanup_(freep) char *resolved = NULL, *named = fs_absolute(source);
+	_cleanup_(freep) char *same = fs_lexical(source);
 	int r = resolve(source, "mount", &resolved, err);
 
 	if (r < 0)
 		return r;
-	if (!named)
+	if (!named || !same)
 		return err_sys(err, errno, "mount %s", source);
 	if (!destination)
-		destination = source[0] == '/' ? source : resolved;
+		destination = same;
 	if (destination[0] != '/' || strcmp(destination, "/") == 0)
 		return err_set(err, E_USAGE,
 			"mount %s: the destination \"%s\" has to be an absolute path below /",

@@ -18,6 +18,7 @@
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -217,6 +218,14 @@ static bool is_protection(const struct room_mount *m)
 	return m->optional && m->no_link;
 }
 
+/* Whether the target leads to the source on this machine, too. */
+static bool is_in_place(const struct room_mount *m, const struct judged_source *source)
+{
+	_cleanup_(freep) char *there = realpath(m->target, NULL);
+
+	return there && strcmp(there, source->path) == 0;
+}
+
 /* A target other than the source's own path works only for a working directory: that of the
  * workspace. */
 static int add_mounts(struct args *a, const struct room_spec *spec,
@@ -231,7 +240,7 @@ static int add_mounts(struct args *a, const struct room_spec *spec,
 			return -err->code;
 		add(a, m->ro ? "ro" : "rw");
 		add(a, sources[i].path);
-		if (strcmp(m->target, sources[i].path) == 0 || strcmp(m->target, m->source) == 0)
+		if (is_in_place(m, &sources[i]))
 			continue;
 		if (strncmp(m->target, "/workspace", strlen("/workspace")) != 0) {
 			err_set(err, E_UNSUPPORTED,
