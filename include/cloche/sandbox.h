@@ -170,7 +170,8 @@ CLOCHE_API int cloche_sandbox_set_network_log(
 CLOCHE_API void cloche_sandbox_set_network_log_fd(cloche_sandbox *sb, int fd);
 
 /* Set limits; 0 removes a limit. Memory is in bytes (swap is never used), cpus in thousandths of
- * one, pids is a count, time is in milliseconds, output in bytes for each of stdout and stderr. */
+ * one, pids is a count, time is in milliseconds, output in bytes for each of stdout and stderr; in
+ * a sandbox that stays, output is the end of both in the log of each command, at least 512 KiB. */
 CLOCHE_API void cloche_sandbox_set_memory(cloche_sandbox *sb, uint64_t bytes);
 CLOCHE_API void cloche_sandbox_set_cpus(cloche_sandbox *sb, uint64_t millicpus);
 CLOCHE_API void cloche_sandbox_set_pids(cloche_sandbox *sb, uint64_t count);

@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "base/program.h"
 #include "base/strv.h"
+#include "manager/execlog.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -158,6 +159,9 @@ int instance_begin(const cloche_sandbox *sb, cloche_warning_fn fn, void *user,
 	_cleanup_(cloche_sandbox_freep) cloche_sandbox *copy = sandbox_copy(sb);
 	int r = copy ? runtime_add_tools(copy, err) : err_nomem(err);
 
+	/* So much is kept of each log at least, and the record has to say so. */
+	if (copy && copy->output_limit)
+		copy->output_limit = MAX(copy->output_limit, (uint64_t)EXECLOG_MIN_BYTES);
 	return r < 0 ? r : begin(copy, sb, fn, user, ret_client, ret, err);
 }
 
