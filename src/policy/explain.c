@@ -186,7 +186,10 @@ static int explain_reason(
 
 int policy_explain(const struct policy_request *req, const struct verdict *v, struct buf *out)
 {
-	int r = escape_log(out, req->host, HOST_MAX + 2);
+	struct host host;
+	/* The brackets of an address do no harm here, and "host" of the answer has them, too. */
+	int r = host_parse(req->host, &host) == 0 ? buf_add_str(out, req->host)
+						  : escape_log(out, req->host, HOST_MAX + 2);
 
 	if (r == 0)
 		r = explain_reason(req, v, out);

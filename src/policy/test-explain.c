@@ -51,6 +51,12 @@ static const struct {
 		"10.0.0.1 is an address, and no rule of the network allowlist writes it out",
 		"url_prefixes:\n  - host: \"10.0.0.1\"\n    path: \"/\"\n    methods: [\"GET\"]\n"
 		"    schemes: [http]\n"},
+	{"GET", "[2001:DB8::1]", "/", 80, PLAIN, "", false, "host_address",
+		"[2001:DB8::1] is an address, and no rule of the network allowlist writes it out",
+		"url_prefixes:\n  - host: \"[2001:db8::1]\"\n    path: \"/\"\n    methods: "
+		"[\"GET\"]\n    schemes: [http]\n"},
+	{"GET", "[fe80::1%eth0]", "/", 80, PLAIN, "", false, "bad_host",
+		"%5Bfe80::1%25eth0%5D is not a host name, so no rule can allow it", ""},
 	{"GET", "s.com", "/", 80, PLAIN, "", false, "scheme",
 		"s.com is listed, but not for http (nearest rule: url_prefixes[3] s.com "
 		"(net.yaml:6))",
