@@ -56,7 +56,7 @@ help:
 	@echo 'make                      build; programs are then in build/bin/'
 	@echo 'make run                  the demonstration: a real agent in a room (REAL=1: real API)'
 	@echo 'make check                what one runs while working: checks, units, some scenarios, a room'
-	@echo 'make test [TEST=NAME...]  all tests, or groups: checks unit asan integration scenarios escape crash vm'
+	@echo 'make test [TEST=NAME...]  all tests, or groups: checks unit asan integration scenarios escape scale crash vm'
 	@echo 'make bench                measure against other tools; writes bench/RESULTS.md'
 	@echo 'make install PREFIX=DIR   install (DESTDIR is honoured)'
 	@echo 'make fuzz [SECONDS=60] [TARGET=NAME]   run the fuzz targets, keep their corpora'
