@@ -418,32 +418,37 @@ static int do_clear(struct table *t, const struct state_op *op)
 	return 0;
 }
 
-/* Other kinds change nothing that is compared. */
-static int (*const operations[STATE_UNKNOWN + 1])(struct table *t, const struct state_op *op) = {
-	[STATE_FS_WRITE] = do_write,
-	[STATE_FS_APPEND] = do_write,
-	[STATE_ASSETS_UPLOAD] = do_write,
-	[STATE_FS_UNPACK] = do_unpack,
-	[STATE_FS_DELETE] = do_delete,
-	[STATE_FS_MKDIR] = do_mkdir,
-	[STATE_FS_RENAME] = do_rename,
-	[STATE_FS_SYMLINK] = do_symlink,
-	[STATE_FS_CHMOD] = do_chmod,
-	[STATE_ENV_SET] = do_value,
-	[STATE_ENV_DELETE] = do_value,
-	[STATE_STORAGE_SET] = do_value,
-	[STATE_STORAGE_DELETE] = do_value,
-	[STATE_STORAGE_CLEAR] = do_clear,
+static const struct {
+	enum state_op_kind kind;
+	int (*fn)(struct table *t, const struct state_op *op);
+} operations[] = {
+	{STATE_FS_WRITE, do_write},
+	{STATE_FS_APPEND, do_write},
+	{STATE_ASSETS_UPLOAD, do_write},
+	{STATE_FS_UNPACK, do_unpack},
+	{STATE_FS_DELETE, do_delete},
+	{STATE_FS_MKDIR, do_mkdir},
+	{STATE_FS_RENAME, do_rename},
+	{STATE_FS_SYMLINK, do_symlink},
+	{STATE_FS_CHMOD, do_chmod},
+	{STATE_ENV_SET, do_value},
+	{STATE_ENV_DELETE, do_value},
+	{STATE_STORAGE_SET, do_value},
+	{STATE_STORAGE_DELETE, do_value},
+	{STATE_STORAGE_CLEAR, do_clear},
 };
+_Static_assert(ARRAY_SIZE(operations) == STATE_CHANGING_OPS, "an operation has no row");
 
 static int apply(const struct state_op *op, uint64_t offset, void *user, struct cloche_err *err)
 {
 	struct table *t = user;
-	int r;
+	int r = 0;
 
 	if (op->number > t->last)
 		return 1;
-	r = operations[op->kind] ? operations[op->kind](t, op) : 0;
+	for (size_t i = 0; i < ARRAY_SIZE(operations); i++)
+		if (operations[i].kind == op->kind)
+			r = operations[i].fn(t, op);
 	if (r < 0 && err)
 		err_wrap(err, "entry %llu, %s", (unsigned long long)op->number,
 			state_op_name(op->kind));

@@ -444,6 +444,7 @@ static const struct {
 	{STATE_FS_UNPACK, take_unpack},
 	{STATE_ASSETS_UPLOAD, take_write},
 };
+_Static_assert(ARRAY_SIZE(takers) == STATE_FILES_OPS, "an operation on files has no row");
 
 int outside_take_entry(
 	const struct state_op *op, uint64_t offset, void *user, struct cloche_err *err)

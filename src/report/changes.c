@@ -387,6 +387,7 @@ static const struct {
 	{STATE_FS_SYMLINK, draw_link},
 	{STATE_FS_CHMOD, draw_mode},
 };
+_Static_assert(ARRAY_SIZE(drawers) == STATE_FILES_OPS, "an operation on files has no row");
 
 int draw_change(struct report *r, const struct state_op *op, struct cloche_err *err)
 {

@@ -17,6 +17,20 @@ enum state_op_kind {
 
 enum state_about { STATE_FILES, STATE_ENV, STATE_STORAGE, STATE_EVENTS, STATE_NOTHING };
 
+/* How many operations change files, and how many change anything. A table with what to do for each
+ * asserts that it lacks none. */
+enum {
+	STATE_FILES_OPS = 0
+#define STATE_OP(name, text, first, second, about) +(STATE_##about == STATE_FILES)
+#include "state/ops.def"
+#undef STATE_OP
+	,
+	STATE_CHANGING_OPS = 0
+#define STATE_OP(name, text, first, second, about) +(STATE_##about < STATE_EVENTS)
+#include "state/ops.def"
+#undef STATE_OP
+};
+
 enum {
 	STATE_LINE_MAX =
 		128 << 20,     /* bytes of a line: a value of the largest, all escaped, twice */
