@@ -114,6 +114,21 @@ def need(*programs):
             raise Skip(p + " is not installed")
 
 
+def expect_in_formats(heading, names):
+    """Each name stands in backquotes in that section of docs/design/formats.md."""
+    with open(os.path.join(ROOT, "docs/design/formats.md")) as f:
+        section = f.read().split("\n## %s\n" % heading)[1].split("\n## ")[0]
+    missing = [n for n in names if "`%s`" % n not in section]
+    expect(not missing, "formats.md does not have these in \"%s\"" % heading, missing)
+
+
+def members(document):
+    """The names of all members of a JSON document, at any depth."""
+    if isinstance(document, dict):
+        return set(document).union(*map(members, document.values()))
+    return set().union(*map(members, document)) if isinstance(document, list) else set()
+
+
 class TemporaryDir:
     """A directory of this test's own, removed at its end."""
 
