@@ -17,7 +17,7 @@ extern "C" {
  * host; bytes that are not UTF-8 are replaced, except in `quoted` and `restore`. */
 typedef struct cloche_planted {
 	const char *sandbox;   /* the id of the sandbox that left it */
-	const char *path;      /* where it is, or was */
+	const char *path;      /* where it is, or was; "": `what` says what is not listed */
 	const char *quoted;    /* path as one shell word, safe to print on a terminal */
 	const char *what;      /* a description, such as "a hook of git" */
 	const char *set_aside; /* its new path; NULL: it was only reported */

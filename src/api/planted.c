@@ -69,6 +69,13 @@ static void planted_text(void *user, const char *id, struct str text)
 	planted_more(t, id, first);
 }
 
+static void planted_failed(void *user, const char *id, const char *why)
+{
+	const struct taker *t = user;
+
+	t->fn(&(cloche_planted){.sandbox = id, .path = "", .quoted = "", .what = why}, t->user);
+}
+
 int cloche_planted_take(const char *sandbox, cloche_planted_fn fn, void *user, cloche_err *err)
 {
 	struct taker t = {fn, user};
@@ -80,7 +87,7 @@ int cloche_planted_take(const char *sandbox, cloche_planted_fn fn, void *user, c
 	if (base < 0)
 		return base;
 	if (!sandbox)
-		sandboxes_look(base);
+		sandboxes_look(base, planted_failed, &t);
 	looks_take(base, sandbox, true, planted_text, &t);
 	return 0;
 }

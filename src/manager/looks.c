@@ -78,7 +78,8 @@ static int looks_open(int base, bool make)
 }
 
 /* Keep the findings for the process that will show them. */
-static void looks_keep(int base, const char *id, const struct look_told *told, pid_t owner)
+static int looks_keep(
+	int base, const char *id, const struct look_told *told, pid_t owner, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf b = BUF_INIT(MAX_TOLD);
 	_cleanup_(buf_donep) struct buf before = BUF_INIT(MAX_TOLD / 2);
@@ -86,7 +87,7 @@ static void looks_keep(int base, const char *id, const struct look_told *told, p
 	struct str old;
 
 	if (told->told == 0)
-		return;
+		return 0;
 	dir = looks_open(base, true);
 	/* Keep the findings of an earlier inspection that was killed before it finished. */
 	if (dir >= 0 && fs_read_file(dir, id, &before, NULL) < 0)
@@ -98,24 +99,36 @@ static void looks_keep(int base, const char *id, const struct look_told *told, p
 			told->more) < 0 ||
 		buf_add_str(&b, old) < 0 || buf_add_str(&b, buf_str(&told->text)) < 0 ||
 		fs_write_atomic(dir, id, buf_str(&b), 0600, false, NULL) < 0)
-		fprintf(stderr,
-			"cloche-supervisor: %u things that sandbox %s left in granted directories "
-			"cannot be reported: the runtime directory cannot be written\n",
+		return err_set(err, E_SYSTEM,
+			"%u things that sandbox %s left in granted directories cannot be reported: "
+			"the runtime directory cannot be written",
 			told->told, id);
+	return 0;
 }
 
-void looks_through(const struct look *l, struct sandbox_dir *d, pid_t owner)
+/* Look, and keep what is found. Once only, even if the removal of the directory is interrupted. */
+static int looks_do(const struct look *l, int base, int dir, const char *id, pid_t owner,
+	struct cloche_err *err)
 {
 	struct look_told told = {.text = BUF_INIT(0)};
+	int r = look_through(l, &told), kept;
 
-	if (l->mounts_n == 0 || d->fd < 0)
-		return;
-	if (look_through(l, &told) < 0)
-		fprintf(stderr, "cloche-supervisor: out of memory while looking through what was "
-				"left in granted directories\n");
-	looks_keep(d->base, d->id, &told, owner);
+	if (r < 0)
+		r = err_set(err, E_NO_MEMORY,
+			"out of memory while looking through what sandbox %s left in granted "
+			"directories",
+			id);
+	kept = looks_keep(base, id, &told, owner, err);
 	buf_done(&told.text);
-	unlinkat(d->fd, RUNDIR_LOOK, 0);
+	unlinkat(dir, RUNDIR_LOOK, 0);
+	return r < 0 ? r : kept;
+}
+
+int looks_through(const struct look *l, struct sandbox_dir *d, pid_t owner, struct cloche_err *err)
+{
+	if (l->mounts_n == 0 || d->fd < 0)
+		return 0;
+	return looks_do(l, d->base, d->fd, d->id, owner, err);
 }
 
 /* The room dies with its supervisor, but not at the same moment. */
@@ -131,20 +144,15 @@ static void looks_await_death(const struct look *l)
 	(void)!poll(&p, 1, PATIENCE_MS);
 }
 
-void looks_after_crash(int base, int dir, const char *id)
+int looks_after_crash(int base, int dir, const char *id, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf b = BUF_INIT(MAX_PLAN);
 	_cleanup_(look_donep) struct look l = {0};
-	struct look_told told = {.text = BUF_INIT(0)};
 
 	if (fs_read_file(dir, RUNDIR_LOOK, &b, NULL) < 0 || look_read(&l, buf_str(&b)) < 0)
-		return;
+		return 0;
 	looks_await_death(&l);
-	(void)!look_through(&l, &told);
-	looks_keep(base, id, &told, 0);
-	buf_done(&told.text);
-	/* Inspect only once, even if the removal of the directory is interrupted. */
-	unlinkat(dir, RUNDIR_LOOK, 0);
+	return looks_do(&l, base, dir, id, 0, err);
 }
 
 /* Return whether the owner in the first line lives. */

@@ -19,12 +19,13 @@ _warn_unused_ int looks_note(
 
 /* Inspect the directories, when nothing of the room runs any more. owner: the process that waits
  * for the end and will show the findings, 0 for none; while it lives, no other process shows
- * them. */
-void looks_through(const struct look *l, struct sandbox_dir *d, pid_t owner);
+ * them. Return 0, or a failure if findings are missing or cannot be kept: the rest was done. */
+_warn_unused_ int looks_through(
+	const struct look *l, struct sandbox_dir *d, pid_t owner, struct cloche_err *err);
 
 /* The same with the plan in the directory of a crashed sandbox, if there is one. The caller holds
  * the lock, and removes the directory afterwards. */
-void looks_after_crash(int base, int dir, const char *id);
+_warn_unused_ int looks_after_crash(int base, int dir, const char *id, struct cloche_err *err);
 
 /* Pass on findings that were not shown yet, of one sandbox or (id NULL) of all whose owner is gone.
  * fn gets the text of each: first a line {"owner", "owner_start", "more"}, then those of struct

@@ -275,18 +275,20 @@ static int lock_alone(int dir)
 	}
 }
 
-static void remove_locked(int base, int dir, const char *id)
+/* Return looks_after_crash()'s failure; it is removed in any case. */
+static int remove_locked(int base, int dir, const char *id, struct cloche_err *err)
 {
-	if (rundir_is_id(str_from(id)))
-		looks_after_crash(base, dir, id);
+	int r = rundir_is_id(str_from(id)) ? looks_after_crash(base, dir, id, err) : 0;
+
 	manager_remove_dir(base, dir, id);
 	names_drop(base, id);
+	return r;
 }
 
 int sandbox_remove(int base, const char *id, struct cloche_err *err)
 {
 	_cleanup_fd_ int dir = rundir_is_id(str_from(id)) ? open_dir(base, id) : -1, lock = -1;
-	int r;
+	int r, looked;
 
 	if (dir < 0)
 		return 0;
@@ -298,8 +300,8 @@ int sandbox_remove(int base, const char *id, struct cloche_err *err)
 		return err_sys(err, errno, "lock sandbox %s", id);
 	/* The user wants it removed, and is told what could not be. */
 	r = reap_owned(dir, err);
-	remove_locked(base, dir, id);
-	return r;
+	looked = remove_locked(base, dir, id, r < 0 ? NULL : err);
+	return r < 0 ? r : looked;
 }
 
 /* Return true if it was removed. */
@@ -327,7 +329,7 @@ static bool sweep_one(int base, const char *id, struct cloche_err *err)
 	/* What could not be removed stays on record, for the next sweep. */
 	if (reap_owned(dir, err) < 0)
 		return false;
-	remove_locked(base, dir, id);
+	(void)!remove_locked(base, dir, id, err);
 	return true;
 }
 
@@ -359,8 +361,9 @@ void sandboxes_sweep(int base, void (*removed)(void *user, const char *id), void
 		cleanup_note(base, failed.code ? failed.message : NULL);
 }
 
-static void look_one(int base, const char *id)
+static void look_one(int base, const char *id, sandboxes_failed_fn failed, void *user)
 {
+	struct cloche_err err = CLOCHE_ERR_INIT;
 	_cleanup_fd_ int dir = -1, lock = -1;
 	char plan[RUNDIR_ID_BYTES + sizeof("/" RUNDIR_LOOK)];
 
@@ -370,18 +373,18 @@ static void look_one(int base, const char *id)
 		return;
 	dir = open_dir(base, id);
 	lock = dir < 0 ? -1 : try_lock(dir, LOCK_EX);
-	if (lock >= 0 && !has_ended_in_order(dir))
-		looks_after_crash(base, dir, id);
+	if (lock >= 0 && !has_ended_in_order(dir) && looks_after_crash(base, dir, id, &err) < 0)
+		failed(user, id, err.message);
 }
 
-void sandboxes_look(int base)
+void sandboxes_look(int base, sandboxes_failed_fn failed, void *user)
 {
 	DIR *dir = open_list(base);
 	const struct dirent *e;
 
 	while (dir && (e = readdir(dir)))
 		if (rundir_is_id(str_from(e->d_name)))
-			look_one(base, e->d_name);
+			look_one(base, e->d_name, failed, user);
 	if (dir)
 		closedir(dir);
 }

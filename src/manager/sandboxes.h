@@ -49,10 +49,12 @@ _warn_unused_ int sandbox_read_record(
 _warn_unused_ int sandbox_remove(int base, const char *id, struct cloche_err *err);
 
 /* Inspect the directories that crashed sandboxes could write to (manager/looks.h). Their removal is
- * left to sandboxes_sweep. */
-void sandboxes_look(int base);
+ * left to sandboxes_sweep. failed is called for each sandbox whose findings are not all kept, with
+ * the reason. */
+typedef void (*sandboxes_failed_fn)(void *user, const char *id, const char *why);
+void sandboxes_look(int base, sandboxes_failed_fn failed, void *user);
 
 /* Remove everything that crashed supervisors left: kill what runs, remove what they owned.
  * Sandboxes that ended in order stay; one whose lock is held is never touched. removed (may be
- * NULL) is called for each. */
+ * NULL) is called for each. The last failure is noted for cloche status (manager/cleanup.h). */
 void sandboxes_sweep(int base, void (*removed)(void *user, const char *id), void *user);

@@ -4,6 +4,8 @@
 #include "base/fd.h"
 #include "base/fs.h"
 #include "base/strv.h"
+#include "manager/cleanup.h"
+#include "manager/looks.h"
 #include "manager/own.h"
 #include "manager/sandboxes.h"
 #include "tap.h"
@@ -270,6 +272,62 @@ static void names_of_nobody_are_swept(void)
 	clear();
 }
 
+/* A crashed sandbox that left something in a granted directory, which cannot be kept. */
+static void crash_with_a_finding(char id[RUNDIR_ID_BYTES + 1], const char *granted)
+{
+	_cleanup_(look_donep) struct look l = {0};
+	struct sandbox_dir d = make(id);
+	int fd = open(granted, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	look_begin(&l);
+	must(look_add_mount(&l, granted, "/workspace") == 0);
+	must(looks_note(&l, &d, id, 0, NULL) == 0);
+	unlinkat(fd, ".envrc", 0);
+	close(openat(fd, ".envrc", O_CREAT | O_WRONLY, 0600));
+	fd_close(fd);
+	crash(&d);
+}
+
+static void on_failed(void *user, const char *id, const char *why)
+{
+	struct buf *b = user;
+
+	must(buf_printf(b, "%s: %s", id, why) == 0);
+}
+
+/* The caller is told; the library itself says nothing. */
+static void findings_that_cannot_be_kept(void)
+{
+	_cleanup_(buf_donep) struct buf told = BUF_INIT(4096);
+	char granted[] = "/tmp/cloche-test-XXXXXX", id[RUNDIR_ID_BYTES + 1];
+	struct cloche_err err = CLOCHE_ERR_INIT;
+	struct cleanup c;
+	int output[2], saved = dup(STDERR_FILENO);
+	char byte;
+
+	must(mkdtemp(granted) != NULL && pipe2(output, O_CLOEXEC | O_NONBLOCK) == 0);
+	close(openat(base, ".planted", O_CREAT | O_WRONLY, 0600));
+	must(dup2(output[1], STDERR_FILENO) >= 0);
+	crash_with_a_finding(id, granted);
+	sandboxes_look(base, on_failed, &told);
+	check(strstr(buf_cstr(&told), id) && strstr(buf_cstr(&told), "1 things that"));
+	crash_with_a_finding(id, granted);
+	sandboxes_sweep(base, NULL, NULL);
+	cleanup_read(base, &c);
+	check(strstr(c.error, id) && strstr(c.error, "cannot be reported"));
+	crash_with_a_finding(id, granted);
+	check_int(sandbox_remove(base, id, &err), -E_SYSTEM);
+	check(strstr(err.message, "cannot be reported") != NULL);
+	check_int(life(id), -1);
+	must(dup2(saved, STDERR_FILENO) >= 0);
+	check(read(output[0], &byte, 1) < 0 && errno == EAGAIN);
+	fd_close(saved);
+	fd_close(output[0]);
+	fd_close(output[1]);
+	unlinkat(base, ".planted", 0);
+	fs_remove_tree(AT_FDCWD, granted);
+}
+
 static void in_many_processes(int (*work)(int which), int ret[PROCESSES])
 {
 	pid_t pids[PROCESSES];
@@ -395,6 +453,7 @@ int main(void)
 	run_test(a_squatted_or_open_directory_is_refused);
 	run_test(what_a_person_writes_finds_one);
 	run_test(names_have_rules_and_dead_holders_are_replaced);
+	run_test(findings_that_cannot_be_kept);
 	run_test(sweeps_never_take_what_lives);
 	run_test(one_of_many_takes_a_name);
 	run_test(many_may_remove_the_same);

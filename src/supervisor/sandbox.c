@@ -251,7 +251,8 @@ static void settle_record(struct supervisor *s)
 	tasks_close(s);
 	loop_timer_clear(&s->record_due);
 	s->ended_real = clock_real_usec();
-	looks_through(&s->look, &s->dir, s->start.kept ? 0 : owner_pid(s));
+	if (looks_through(&s->look, &s->dir, s->start.kept ? 0 : owner_pid(s), &err) < 0)
+		fprintf(stderr, "cloche-supervisor: %s\n", err.message);
 	/* Without this record the sandbox counts as crashed, and the next command removes it. */
 	if (s->start.kept && s->dir.lock >= 0 && record_write(s, &err) < 0)
 		fprintf(stderr, "cloche-supervisor: %s\n", err.message);
