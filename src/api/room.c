@@ -140,6 +140,7 @@ static int make_room(const cloche_sandbox *sb, struct client_start *start, struc
 		   : sandbox_wants_gateway(sb) ? ROOM_NET_GATEWAY
 					       : ROOM_NET_NONE;
 	ret->nested = sb->nested;
+	ret->masked = sb->secrets && cloche_secrets_count(sb->secrets) > 0;
 	ret->limits = sb->limits;
 	ret->limits.best_effort = sb->best_effort;
 	ret->limits.memory_optional = sb->memory_optional;

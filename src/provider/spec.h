@@ -76,6 +76,7 @@ struct room_spec {
 	enum room_net net;
 	bool nested; /* processes inside may make namespaces of their own, including user namespaces
 		      */
+	bool masked; /* it has masked secrets, which are of use only behind a gateway */
 	int ca_fd;   /* borrowed, -1: none. A pipe from which certificates to trust besides the
 		      * root's own (PEM) are read until its end. It is read as late as possible
 		      * while the room is made, since their maker starts at the same time. An end

@@ -43,6 +43,7 @@ static const struct message *room_limits_message(void)
 	F(PART, limits, room_limits)                                                               \
 	F(ENUM, net, room_net, ROOM_NET_END_)                                                      \
 	F(BOOL, nested)                                                                            \
+	F(BOOL, masked)                                                                            \
 	F(OPTIONAL, init_path, .max = MAX_PATH)                                                    \
 	F(OPTIONAL, host_home, .max = MAX_PATH)                                                    \
 	F(STRV, opened, .max = MAX_PATH, .max_n = ROOM_MAX_OPENED)

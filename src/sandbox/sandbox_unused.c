@@ -3,9 +3,11 @@
  * would have a surrogate, and programs in it would retry for minutes what no rule allows. */
 #include "policy/allowlist.h"
 #include "policy/host.h"
+#include "provider/names.h"
 #include "sandbox/sandbox.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* Return whether both patterns can match the same host; true if both have wildcards. */
 static bool scope_meets(const char *rule, const char *scope)
@@ -38,6 +40,16 @@ static bool secret_is_of_use(const cloche_sandbox *sb, const struct secret_spec 
 	return false;
 }
 
+/* Return whether secrets are to be sent. Offline, nothing is sent at all. Without a room they are
+ * refused, unless the network is the host's. */
+static bool secrets_are_for_requests(const cloche_sandbox *sb)
+{
+	bool refused = sb->provider && strcmp(sb->provider, PROVIDER_UNSANDBOXED) == 0 &&
+		       sb->net != CLOCHE_NET_HOST;
+
+	return !sb->offline && !refused;
+}
+
 void sandbox_tell_unused(const cloche_sandbox *sb, cloche_warning_fn fn, void *user)
 {
 	size_t n = sb->secrets ? secret_set_count(sb->secrets->set) : 0;
@@ -48,19 +60,24 @@ void sandbox_tell_unused(const cloche_sandbox *sb, cloche_warning_fn fn, void *u
 		fn("there is no network, so there is nothing for the network log", user);
 	if (fn && !network && sb->connect_to_n > 0)
 		fn("there is no network, so --connect-to has no effect", user);
-	/* Offline, nothing is sent at all. */
-	for (size_t i = 0; fn && !sb->offline && i < n; i++) {
+	for (size_t i = 0; fn && secrets_are_for_requests(sb) && i < n; i++) {
 		const struct secret_spec *spec = &secret_set_get(sb->secrets->set, i)->spec;
 
 		/* Report AWS credentials once, not for each of their values. */
 		if ((spec->role != SECRET_MASKED && spec->role != SECRET_AWS_KEY_ID) ||
 			(network && secret_is_of_use(sb, spec)))
 			continue;
-		snprintf(text, sizeof(text),
-			"the secret %s is for %s, %s: \"--allow %s\" allows it", spec->name,
-			spec->scopes[0],
-			network ? "which is not allowed" : "and there is no network",
-			spec->scopes[0]);
+		if (sb->net == CLOCHE_NET_HOST)
+			snprintf(text, sizeof(text),
+				"the secret %s is of no use: with --net host nothing puts it into "
+				"requests",
+				spec->name);
+		else
+			snprintf(text, sizeof(text),
+				"the secret %s is for %s, %s: \"--allow %s\" allows it", spec->name,
+				spec->scopes[0],
+				network ? "which is not allowed" : "and there is no network",
+				spec->scopes[0]);
 		fn(text, user);
 	}
 }

@@ -99,7 +99,7 @@ static int refuse(const char *what, const char *advice, struct cloche_err *err)
 
 static int check(const struct room_spec *spec, struct cloche_err *err)
 {
-	if (spec->net == ROOM_NET_GATEWAY)
+	if (spec->net == ROOM_NET_GATEWAY || (spec->masked && spec->net != ROOM_NET_HOST))
 		return refuse(
 			"what is allowed and secrets cannot be held to without a network of its "
 			"own",
