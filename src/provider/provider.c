@@ -107,6 +107,27 @@ const struct provider *provider_choose(const char *name, struct cloche_err *err)
 	return p && p->probe(p, err) == 0 ? p : NULL;
 }
 
+int provider_works(const struct provider *p, bool *ret_surely, struct cloche_err *err)
+{
+	struct provider_about about;
+	int r = provider_about(p, &about, err);
+
+	*ret_surely = r == 0 && !about.doubt[0];
+	return r;
+}
+
+bool provider_any_works(void)
+{
+	bool surely = false;
+
+	for (size_t i = 0; i < PROVIDERS_AUTO && !surely; i++) {
+		const struct provider *p = provider_find(str_from(provider_name_at(i)), NULL);
+
+		surely = p && provider_works(p, &surely, NULL) == 0 && surely;
+	}
+	return surely;
+}
+
 int provider_about(const struct provider *p, struct provider_about *ret, struct cloche_err *err)
 {
 	*ret = (struct provider_about){0};

@@ -203,6 +203,13 @@ DEFINE_CLEANUP(struct room, room_free)
 _warn_unused_ int provider_about(
 	const struct provider *p, struct provider_about *ret, struct cloche_err *err);
 
+/* Probe it. *ret_surely: it could make a room, and nothing is left that the probe could not try. */
+_warn_unused_ int provider_works(
+	const struct provider *p, bool *ret_surely, struct cloche_err *err);
+/* Return whether that is so for any provider that "auto" may choose: if a room could not be made,
+ * it is not because this machine has none. */
+bool provider_any_works(void);
+
 /* The optional functions. Return 0 if the process is not known or the provider lacks this function.
  */
 pid_t room_pid(const struct room *r);

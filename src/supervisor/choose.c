@@ -23,26 +23,28 @@ static int add_reason(char **list, const char *name, const struct cloche_err *wh
 	return 0;
 }
 
-/* Try the i-th provider in the order of "auto". *ret_there: it is installed at all. */
-static int try_one(
-	struct supervisor *s, size_t i, create_fn create, bool *ret_there, struct cloche_err *why)
+struct attempt {
+	bool is_there; /* it is installed at all */
+	bool works;    /* known after a failure: this machine is not at fault */
+};
+
+/* Try the i-th provider in the order of "auto". */
+static int try_one(struct supervisor *s, size_t i, create_fn create, struct attempt *ret,
+	struct cloche_err *why)
 {
 	const struct provider *p = provider_find(str_from(provider_name_at(i)), why);
 	int r = p ? 0 : -why->code;
 
-	*ret_there = p != NULL;
+	*ret = (struct attempt){.is_there = p != NULL};
 	/* The first is not probed. */
 	if (r == 0 && i > 0)
-		r = p->probe(p, why);
-	return r == 0 ? create(s, p, why) : r;
-}
-
-/* Return whether the request is at fault, not this machine. */
-static bool is_no_fault_of_it(size_t i)
-{
-	const struct provider *p = provider_find(str_from(provider_name_at(i)), NULL);
-
-	return p && p->probe(p, NULL) == 0;
+		r = provider_works(p, &ret->works, why);
+	if (r == 0)
+		r = create(s, p, why);
+	/* Inside a sandbox no other can be made. */
+	if (r < 0 && p && i == 0)
+		ret->works = p->probe(p, NULL) == 0 || access(ROOMCTL_INIT_PATH, F_OK) == 0;
+	return r;
 }
 
 static int say_passed_over(
@@ -68,26 +70,25 @@ static int try_all(struct supervisor *s, create_fn create, bool or_none, struct 
 {
 	_cleanup_(freep) char *reasons = NULL;
 	struct cloche_err first = CLOCHE_ERR_INIT, why;
-	bool others = false, is_there, works = false;
+	bool others = false, works = false;
+	struct attempt a;
 
 	for (size_t i = 0; i < PROVIDERS_AUTO; i++) {
 		const char *name = provider_name_at(i);
 		int r;
 
 		why = (struct cloche_err)CLOCHE_ERR_INIT;
-		r = try_one(s, i, create, &is_there, &why);
+		r = try_one(s, i, create, &a, &why);
 		if (r == 0)
 			return reasons ? say_passed_over(s, name, reasons, err) : 0;
 		if (i == 0)
 			first = why;
-		/* Inside a sandbox no other can be made. */
-		works = works ||
-			(i == 0 && (is_no_fault_of_it(i) || access(ROOMCTL_INIT_PATH, F_OK) == 0));
-		if (works)
+		works = works || a.works;
+		if (i == 0 && works)
 			break;
 		/* Providers that are not installed need no report. */
-		others = others || (i > 0 && is_there);
-		if (is_there && add_reason(&reasons, name, &why) < 0)
+		others = others || (i > 0 && a.is_there);
+		if (a.is_there && add_reason(&reasons, name, &why) < 0)
 			return err_nomem(err);
 	}
 	if (or_none && !works)
@@ -95,8 +96,12 @@ static int try_all(struct supervisor *s, create_fn create, bool or_none, struct 
 	*err = first;
 	if (!others)
 		return -first.code;
-	err_set(err, E_UNSUPPORTED, "no provider works here: %s", reasons);
-	if (first.hint[0])
+	err_set(err, E_UNSUPPORTED, "no provider %s: %s",
+		works ? "makes this sandbox" : "works here", reasons);
+	if (or_none)
+		err_hint(err, "an engine works here, so nothing runs without isolation; "
+			      "--provider subprocess does that");
+	else if (first.hint[0])
 		err_hint(err, "%s", first.hint);
 	return -E_UNSUPPORTED;
 }
