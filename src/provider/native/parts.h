@@ -26,12 +26,13 @@ _warn_unused_ int devices_make(int root, const struct idmap *ids, struct cloche_
  * bare), and /sys with nothing but the processors. */
 _warn_unused_ int procfs_make(int root, bool bare, struct cloche_err *err);
 _warn_unused_ int sysfs_make(int root, bool nested, struct cloche_err *err);
-/* Only mask an existing /proc and /sys; root also has run/cloche/empty. */
+/* Mask an existing /proc and, if there is one, lay the /sys of a room over an existing one; root
+ * also has run/cloche/empty. */
 _warn_unused_ int procfs_cover(int root, struct cloche_err *err);
+_warn_unused_ int sysfs_cover(int root, struct cloche_err *err);
 /* Make the nodes of an existing /dev read-only: they may be the host's, and root of the room may be
  * root of the host. */
 _warn_unused_ int devices_cover(int root, struct cloche_err *err);
-_warn_unused_ int sysfs_cover(int root, struct cloche_err *err);
 
 enum { PARTS_PENDING = 96 };
 

@@ -5,7 +5,8 @@
  * the machine as a whole are covered: files by /dev/null, directories by an empty one, and the
  * settings become read-only. The user namespace denies most of it anyway; this is the second wall.
  * /sys would show the machine's devices, so it is an empty directory with only the processors in
- * it, which run-times count; their temperature records are covered.
+ * it, which run-times count; their temperature records are covered. In a room that an engine made,
+ * such a directory is laid over its /sys.
  *
  * In a user namespace a fresh /proc can be mounted only if a fully visible one exists already. So
  * if a room may make user namespaces (--nested), nothing is covered, and the first wall has to do.
@@ -24,6 +25,10 @@ static const char *const masked_files[] = {
 	"interrupts", "kcore", "keys", "latency_stats", "sched_debug", "timer_list", "timer_stats"};
 static const char *const masked_dirs[] = {"acpi", "asound", "scsi"};
 static const char *const read_only[] = {"bus", "fs", "irq", "pressure", "sys", "sysrq-trigger"};
+
+/* All that is seen of /sys. */
+static const char *const shown[] = {"/sys/devices/system/cpu", "/sys/devices/system/node"};
+#define SYS_ATTRS (MOUNT_ATTR_RDONLY | PARTS_QUIET | MOUNT_ATTR_NOEXEC)
 
 enum what { MASK_FILE, MASK_DIR, MAKE_READ_ONLY };
 
@@ -82,7 +87,7 @@ int procfs_cover(int root, struct cloche_err *err)
 }
 
 /* Cover the records of when each processor was throttled, which reveal the load from others. */
-int sysfs_cover(int root, struct cloche_err *err)
+static int cover_throttling(int root, struct cloche_err *err)
 {
 	char path[64];
 	unsigned i;
@@ -105,21 +110,66 @@ int sysfs_cover(int root, struct cloche_err *err)
 	return r;
 }
 
-int sysfs_make(int root, bool nested, struct cloche_err *err)
+static int make_sys_dirs(int root, struct cloche_err *err)
 {
 	static const char *const dirs[] = {"sys", "sys/devices", "sys/devices/system"};
-	/* Container engines look for these. */
-	static const char *const groups[] = {"sys/fs", "sys/fs/cgroup"};
-	static const char *const shown[] = {"/sys/devices/system/cpu", "/sys/devices/system/node"};
-	size_t i;
 	int r = 0;
 
-	for (i = 0; i < ARRAY_SIZE(dirs) && r == 0; i++)
+	for (size_t i = 0; i < ARRAY_SIZE(dirs) && r == 0; i++)
 		r = parts_mkdir(root, dirs[i], 0555, err);
-	for (i = 0; i < ARRAY_SIZE(groups) && r == 0 && nested; i++)
+	return r;
+}
+
+int sysfs_make(int root, bool nested, struct cloche_err *err)
+{
+	/* Container engines look for these. */
+	static const char *const groups[] = {"sys/fs", "sys/fs/cgroup"};
+	int r = make_sys_dirs(root, err);
+
+	for (size_t i = 0; i < ARRAY_SIZE(groups) && r == 0 && nested; i++)
 		r = parts_mkdir(root, groups[i], 0555, err);
-	for (i = 0; i < ARRAY_SIZE(shown) && r == 0; i++)
-		r = parts_bind(root, shown[i], shown[i] + 1, true,
-			MOUNT_ATTR_RDONLY | PARTS_QUIET | MOUNT_ATTR_NOEXEC, err);
-	return r == 0 ? sysfs_cover(root, err) : r;
+	for (size_t i = 0; i < ARRAY_SIZE(shown) && r == 0; i++)
+		r = parts_bind(root, shown[i], shown[i] + 1, true, SYS_ATTRS, err);
+	return r == 0 ? cover_throttling(root, err) : r;
+}
+
+/* Lay a tmpfs over /sys, which has only copies of what is shown. */
+static int replace_sys(int root, int copies[static ARRAY_SIZE(shown)], struct cloche_err *err)
+{
+	static const struct mount_option options[] = {{"mode", "0555"}, {"size", "64k"}, {0}};
+	struct mount_attr read_only_too = {.attr_set = MOUNT_ATTR_RDONLY};
+	_cleanup_fd_ int over = mount_new("tmpfs", options, PARTS_QUIET | MOUNT_ATTR_NOEXEC, err);
+	int r = over < 0 ? over : mount_attach(over, root, "sys", "/sys", err);
+
+	if (r == 0)
+		r = make_sys_dirs(root, err);
+	for (size_t i = 0; i < ARRAY_SIZE(shown) && r == 0; i++) {
+		if (copies[i] < 0)
+			continue;
+		r = parts_mkdir(root, shown[i] + 1, 0555, err);
+		if (r == 0)
+			r = mount_attach(copies[i], root, shown[i] + 1, shown[i], err);
+	}
+	if (r == 0 && sys_mount_setattr(over, "", AT_EMPTY_PATH, &read_only_too) < 0)
+		r = err_sys(err, errno, "make /sys read-only");
+	return r == 0 ? cover_throttling(root, err) : r;
+}
+
+int sysfs_cover(int root, struct cloche_err *err)
+{
+	int copies[ARRAY_SIZE(shown)], r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(shown); i++)
+		copies[i] = -1;
+	if (faccessat(root, "sys", F_OK, 0) < 0)
+		return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(shown) && r == 0; i++) {
+		copies[i] = mount_clone(root, shown[i] + 1, SYS_ATTRS, err);
+		r = copies[i] == -ENOENT ? 0 : MIN(copies[i], 0);
+	}
+	if (r == 0)
+		r = replace_sys(root, copies, err);
+	for (size_t i = 0; i < ARRAY_SIZE(shown); i++)
+		fd_close(copies[i]);
+	return r;
 }
