@@ -28,9 +28,10 @@ typedef struct cloche_provider_status {
 typedef void (*cloche_provider_fn)(const cloche_provider_status *provider, void *user);
 
 /* Ask each provider whether it could make a room now, and call fn with the answer (borrowed for the
- * call), in the order in which "auto" tries them. Nothing is left behind: that is why podman, for a
- * user other than root, is available as soon as it is installed. Each installed container engine
- * takes about a tenth of a second. */
+ * call): first cloche's own, in the order in which "auto" tries them, then those of
+ * cloche_provider_register() and the programs in $CLOCHE_PROVIDER_PATH, up to 24. Nothing is left
+ * behind: that is why podman, for a user other than root, is available as soon as it is installed.
+ * Each installed container engine takes about a tenth of a second. */
 CLOCHE_API void cloche_provider_each(cloche_provider_fn fn, void *user);
 
 /* When the remains of a crashed sandbox were last removed. Commands that list sandboxes do this,
@@ -52,7 +53,7 @@ CLOCHE_API int cloche_status_read(cloche_status **ret, cloche_err *err);
 /* Free the status. NULL is allowed. */
 CLOCHE_API void cloche_status_free(cloche_status *status);
 
-/* Return provider i, in the order in which "auto" tries them, or NULL after the last. */
+/* Return provider i, in the order of cloche_provider_each(), or NULL after the last. */
 CLOCHE_API const cloche_provider_status *cloche_status_provider(
 	const cloche_status *status, size_t i);
 CLOCHE_API const cloche_cleanup_status *cloche_status_cleanup(const cloche_status *status);

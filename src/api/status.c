@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/program.h"
+#include "base/strv.h"
 #include "config.h"
 #include "ipc/rundir.h"
 #include "manager/cleanup.h"
@@ -12,7 +13,7 @@
 #include <stdio.h>
 #include <time.h>
 
-enum { BETWEEN_MS = 200, MAX_PROVIDERS = 8 };
+enum { BETWEEN_MS = 200 };
 #define PROVIDER_NAME(name) #name,
 
 struct sandbox_status {
@@ -21,10 +22,15 @@ struct sandbox_status {
 	bool answers;
 };
 
+struct provider_look {
+	cloche_provider_status status; /* with parts of the others, and of names */
+	struct provider_about about;
+	struct cloche_err why;
+};
+
 struct cloche_status {
-	cloche_provider_status providers[MAX_PROVIDERS];
-	struct provider_about about[MAX_PROVIDERS];
-	struct cloche_err reasons[MAX_PROVIDERS];
+	char **names; /* of providers */
+	struct provider_look *providers;
 	size_t providers_n;
 	struct sandbox_status *sandboxes;
 	size_t n;
@@ -43,33 +49,67 @@ bool status_has_supervisor(struct cloche_err *err)
 	return path;
 }
 
-/* ret has parts of about and why. */
-static void look_at_provider(const char *name, bool automatic, cloche_provider_status *ret,
-	struct provider_about *about, struct cloche_err *why)
+/* Those of cloche in the order of "auto", then all others that are known by name. */
+static int list_providers(char ***ret)
 {
-	const struct provider *p = provider_find(str_from(name), why);
-	bool works = p && provider_about(p, about, why) == 0 && status_has_supervisor(why);
+	_cleanup_(strv_freep) char **names = NULL, **others = NULL;
+	const char *name;
+	int r = provider_names_add_others(&others);
 
-	*ret = (cloche_provider_status){.name = name,
+	for (size_t i = 0; r == 0 && (name = provider_name_at(i)); i++)
+		r = strv_add(&names, str_from(name));
+	for (size_t i = 0; r == 0 && others && others[i]; i++)
+		r = strv_add(&names, str_from(others[i]));
+	if (r == 0)
+		*ret = TAKE_PTR(names);
+	return r;
+}
+
+static void look_at_provider(const char *name, bool automatic, struct provider_look *ret)
+{
+	const struct provider *p;
+	bool works;
+
+	*ret = (struct provider_look){.why = CLOCHE_ERR_INIT};
+	p = provider_find(str_from(name), &ret->why);
+	works = p && provider_about(p, &ret->about, &ret->why) == 0 &&
+		status_has_supervisor(&ret->why);
+	ret->status = (cloche_provider_status){.name = name,
 		.automatic = automatic,
 		.available = works,
-		.reason = why->message,
-		.advice = works ? about->doubt : why->hint,
-		.version = p && !p->path ? CLOCHE_VERSION : about->version};
+		.reason = ret->why.message,
+		.advice = works ? ret->about.doubt : ret->why.hint,
+		.version = p && !p->path ? CLOCHE_VERSION : ret->about.version};
 }
 
 void cloche_provider_each(cloche_provider_fn fn, void *user)
 {
-	const char *name;
+	_cleanup_(strv_freep) char **names = NULL;
 
-	for (size_t i = 0; (name = provider_name_at(i)); i++) {
-		struct cloche_err why = CLOCHE_ERR_INIT;
-		struct provider_about about = {0};
-		cloche_provider_status s;
+	if (list_providers(&names) < 0)
+		return;
+	for (size_t i = 0; names[i]; i++) {
+		struct provider_look look;
 
-		look_at_provider(name, i < PROVIDERS_AUTO, &s, &about, &why);
-		fn(&s, user);
+		look_at_provider(names[i], i < PROVIDERS_AUTO, &look);
+		fn(&look.status, user);
 	}
+}
+
+static int look_at_providers(cloche_status *s, struct cloche_err *err)
+{
+	size_t n;
+
+	if (list_providers(&s->names) < 0)
+		return err_nomem(err);
+	n = strv_count(s->names);
+	s->providers = calloc(n, sizeof(*s->providers));
+	if (!s->providers)
+		return err_nomem(err);
+	for (; s->providers_n < n; s->providers_n++)
+		look_at_provider(s->names[s->providers_n], s->providers_n < PROVIDERS_AUTO,
+			&s->providers[s->providers_n]);
+	return 0;
 }
 
 int cloche_cleanup_read(cloche_cleanup_status *ret, cloche_err *err)
@@ -208,7 +248,7 @@ static json_t *describe(const cloche_status *s)
 	bool docker = false;
 
 	for (size_t k = 0; k < s->providers_n; k++) {
-		const cloche_provider_status *p = &s->providers[k];
+		const cloche_provider_status *p = &s->providers[k].status;
 
 		if (p->available && p->automatic && !chosen)
 			chosen = p->name;
@@ -243,17 +283,13 @@ int status_add(cloche_status *s, const char *name, json_t *member, struct cloche
 int cloche_status_read(cloche_status **ret, cloche_err *err)
 {
 	cloche_status *s = calloc(1, sizeof(*s));
-	const char *name;
 	int r;
 
 	if (!s)
 		return err_nomem(err);
-	for (size_t i = 0; i < MAX_PROVIDERS && (name = provider_name_at(i)); i++) {
-		look_at_provider(
-			name, i < PROVIDERS_AUTO, &s->providers[i], &s->about[i], &s->reasons[i]);
-		s->providers_n++;
-	}
-	r = cloche_instance_list(false, on_sandbox, s, err);
+	r = look_at_providers(s, err);
+	if (r == 0)
+		r = cloche_instance_list(false, on_sandbox, s, err);
 	if (r == 0 && s->no_memory)
 		r = err_nomem(err);
 	if (r == 0)
@@ -277,6 +313,8 @@ void cloche_status_free(cloche_status *s)
 	for (size_t k = 0; k < s->n; k++)
 		cloche_instance_free(s->sandboxes[k].i);
 	free(s->sandboxes);
+	free(s->providers);
+	strv_free(s->names);
 	json_decref(s->document);
 	free(s->json);
 	free(s);
@@ -284,7 +322,7 @@ void cloche_status_free(cloche_status *s)
 
 const cloche_provider_status *cloche_status_provider(const cloche_status *s, size_t i)
 {
-	return i < s->providers_n ? &s->providers[i] : NULL;
+	return i < s->providers_n ? &s->providers[i].status : NULL;
 }
 
 const cloche_cleanup_status *cloche_status_cleanup(const cloche_status *s)

@@ -2,13 +2,16 @@
 #include "provider/names.h"
 #include "base/program.h"
 #include "base/str.h"
+#include "base/strv.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { NAME_MAX_BYTES = 32, REGISTERED_MAX = 16 };
+enum { NAME_MAX_BYTES = 32, REGISTERED_MAX = 16, OTHERS_MAX = 24 };
 
 #define PROVIDER_NAME(name) #name,
 static const char *const names_here[] = {
@@ -79,17 +82,26 @@ int provider_name_register(const char *name, const char *path, struct cloche_err
 	return registered[i].name && registered[i].path ? 0 : err_nomem(err);
 }
 
+/* Take the next directory of $CLOCHE_PROVIDER_PATH; return false after the last. */
+static bool next_dir(struct str *rest, struct str *ret)
+{
+	while (rest->n) {
+		*ret = str_prefix(*rest, str_chr(*rest, ':'));
+		*rest = str_from_index(*rest, ret->n + 1);
+		if (ret->n && ret->p[0] == '/')
+			return true;
+	}
+	return false;
+}
+
 static char *find_in_path(const char *name)
 {
-	struct str rest = str_from(getenv("CLOCHE_PROVIDER_PATH"));
+	struct str rest = str_from(getenv("CLOCHE_PROVIDER_PATH")), dir;
 
-	while (rest.n) {
-		struct str dir = str_prefix(rest, str_chr(rest, ':'));
+	while (next_dir(&rest, &dir)) {
 		_cleanup_(freep) char *path = NULL;
 
-		rest = str_from_index(rest, dir.n + 1);
-		if (dir.n == 0 || dir.p[0] != '/' ||
-			asprintf(&path, "%.*s/" PROVIDER_PROGRAM "%s", STR_FMT(dir), name) < 0)
+		if (asprintf(&path, "%.*s/" PROVIDER_PROGRAM "%s", STR_FMT(dir), name) < 0)
 			continue;
 		if (access(path, X_OK) == 0)
 			return TAKE_PTR(path);
@@ -121,6 +133,60 @@ char *provider_program_find(const char *name, struct cloche_err *err)
 			"CLOCHE_PROVIDER_PATH",
 			name);
 	return NULL;
+}
+
+static bool is_alias(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(aliases); i++)
+		if (strcmp(aliases[i].named, name) == 0)
+			return !registered_path(name);
+	return false;
+}
+
+static int add_other(char ***names, const char *name)
+{
+	bool known = is_alias(name) || find_in(names_here, ARRAY_SIZE(names_here), name) ||
+		     (*names && find_in((const char *const *)*names, strv_count(*names), name));
+
+	return known || strv_count(*names) >= OTHERS_MAX ? 0 : strv_add(names, str_from(name));
+}
+
+static int is_program_file(const struct dirent *e)
+{
+	return strncmp(e->d_name, PROVIDER_PROGRAM, strlen(PROVIDER_PROGRAM)) == 0 &&
+	       is_program_name(e->d_name + strlen(PROVIDER_PROGRAM));
+}
+
+static int add_those_in(const char *dir, char ***names)
+{
+	struct dirent **all = NULL;
+	int n = scandir(dir, &all, is_program_file, alphasort), r = 0;
+
+	for (int i = 0; i < n; i++) {
+		const char *name = all[i]->d_name + strlen(PROVIDER_PROGRAM);
+		_cleanup_(freep) char *path = r == 0 ? provider_program_find(name, NULL) : NULL;
+
+		if (path)
+			r = add_other(names, name);
+		free(all[i]);
+	}
+	free(all);
+	return r;
+}
+
+int provider_names_add_others(char ***names)
+{
+	struct str rest = str_from(getenv("CLOCHE_PROVIDER_PATH")), dir;
+	int r = 0;
+
+	for (size_t i = 0; i < REGISTERED_MAX && registered[i].name && r == 0; i++)
+		r = add_other(names, registered[i].name);
+	while (r == 0 && next_dir(&rest, &dir)) {
+		_cleanup_(freep) char *path = str_dup(dir);
+
+		r = path ? add_those_in(path, names) : -ENOMEM;
+	}
+	return r;
 }
 
 int provider_name_find(const char *named, const char **ret, struct cloche_err *err)

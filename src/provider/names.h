@@ -27,6 +27,11 @@ enum { PROVIDERS_AUTO = 3 };
 /* Return the i-th provider's name, or NULL after the last. */
 const char *provider_name_at(size_t i);
 
+/* Add the names of programs that do not come with cloche to a strv: those that are registered, then
+ * those in the directories of $CLOCHE_PROVIDER_PATH, each once, and two dozen at most.
+ * Return 0 or -ENOMEM. Any thread, but not while another one registers a name. */
+_warn_unused_ int provider_names_add_others(char ***names);
+
 /* Resolve a provider's name as the user gives it: "auto" stays, and an alias becomes the name that
  * it stands for. The name or absolute path of another program is returned as it is. *ret is static,
  * or `named` itself. Fail with E_USAGE and the list if the name is unknown; a name that only other

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/strv.h"
 #include "provider/names.h"
 #include "provider/provider.h"
 #include "tap.h"
+
+#include <stdlib.h>
 
 static struct cloche_err err;
 
@@ -87,6 +90,20 @@ static void programs_are_found(void)
 	check_z(name, "/bin/true");
 }
 
+static void others_are_listed(void)
+{
+	_cleanup_(strv_freep) char **names = NULL;
+
+	/* Registered above, the second one over an alias. */
+	unsetenv("CLOCHE_PROVIDER_PATH");
+	check_int(provider_names_add_others(&names), 0);
+	check_int((int)strv_count(names), 2);
+	check_z(names[0], "mine");
+	check_z(names[1], "srt");
+	check_int(provider_names_add_others(&names), 0);
+	check_int((int)strv_count(names), 2);
+}
+
 /* What a provider lacks is refused by its name, or is the answer for "unknown". */
 static void what_is_lacking_is_said(void)
 {
@@ -118,6 +135,7 @@ int main(void)
 	run_test(aliases_are_resolved);
 	run_test(unknown_names_get_the_list);
 	run_test(programs_are_found);
+	run_test(others_are_listed);
 	run_test(what_is_lacking_is_said);
 	return tap_done();
 }
