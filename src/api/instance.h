@@ -58,7 +58,3 @@ static inline void cloche_log_freep(cloche_log **log)
 {
 	cloche_log_free(*log);
 }
-static inline void sandbox_entry_donep(struct sandbox_entry *e)
-{
-	sandbox_entry_done(e);
-}

@@ -16,7 +16,7 @@ static bool is_over(const cloche_instance *instance)
 
 bool instance_end_orphan(const cloche_instance *instance)
 {
-	const char *manager = cloche_instance_label(instance, MANAGER_LABEL);
+	const char *manager = cloche_instance_label(instance, OWNER_LABEL);
 	struct cloche_err err = CLOCHE_ERR_INIT;
 	char text[CLEANUP_ERROR_MAX];
 	int r;

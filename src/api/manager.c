@@ -194,7 +194,7 @@ static int add_labels(
 	char text[MAX_RUN_ID + 64];
 	int r;
 
-	snprintf(text, sizeof(text), MANAGER_LABEL "=%s", m->owner.id);
+	snprintf(text, sizeof(text), OWNER_LABEL "=%s", m->owner.id);
 	r = cloche_sandbox_add_label(sb, text, err);
 	pthread_mutex_lock(&m->lock);
 	snprintf(text, sizeof(text), MANAGER_LABEL_LIFETIME "=%llu",

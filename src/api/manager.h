@@ -8,7 +8,6 @@
 #include <cloche/manager.h>
 #include <pthread.h>
 
-#define MANAGER_LABEL "cloche.manager"
 #define MANAGER_LABEL_RUN "cloche.run-id"
 #define MANAGER_LABEL_LIFETIME "cloche.lifetime"
 

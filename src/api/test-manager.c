@@ -356,9 +356,33 @@ static void memory_is_promised_once(void)
 	check(strstr(err.message, "would exceed the"));
 	cloche_manager_leave(one, sb);
 	check_int(cloche_manager_enter(two, sb, 0, &err), 0);
-	/* What a manager has promised goes with it. */
+	/* What a manager has promised to the process's own runs goes with it. */
 	cloche_manager_close(one);
 	check_int(cloche_manager_enter(two, sb, 0, &err), 0);
+	cloche_sandbox_free(sb);
+	cloche_manager_close(two);
+}
+
+static void memory_of_what_outlives_its_manager_stays_promised(void)
+{
+	cloche_manager *one = open_manager(), *two = open_manager();
+	cloche_sandbox *sb = cloche_manager_configure(one);
+	cloche_instance *i = NULL;
+	struct memory here;
+
+	memory_read(&here);
+	cloche_sandbox_set_memory(sb, here.total / 16);
+	must(cloche_manager_create(one, sb, NULL, 0, &i, &err) == 0);
+	for (int k = 0; k < 15; k++)
+		check_int(cloche_manager_enter(two, sb, 0, &err), 0);
+	check_int(cloche_manager_enter(two, sb, 0, &err), -CLOCHE_E_BUSY);
+	cloche_manager_close(one);
+	check(runs(cloche_instance_id(i)));
+	check_int(cloche_manager_enter(two, sb, 0, &err), -CLOCHE_E_BUSY);
+	check(strstr(err.message, "would exceed the"));
+	check_int(cloche_instance_remove(i, true, &err), 0);
+	check_int(cloche_manager_enter(two, sb, 0, &err), 0);
+	cloche_instance_free(i);
 	cloche_sandbox_free(sb);
 	cloche_manager_close(two);
 }
@@ -464,6 +488,7 @@ static void run_list(void)
 	run_test(who_waits_too_long_is_told);
 	run_test(who_comes_first_is_served_first);
 	run_test(memory_is_promised_once);
+	run_test(memory_of_what_outlives_its_manager_stays_promised);
 	run_test(the_status_says_how_it_is);
 	run_test(it_says_whether_it_can_take_work);
 	run_test(without_a_supervisor_nothing_works);

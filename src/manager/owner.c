@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: a file that can be locked has a dead owner, and any process that finds one
  * may remove it, as names are never used again. The promises of all owners are added up and changed
- * under a lock on their directory. */
+ * under a lock on their directory. Sandboxes that run on without their owner are looked for after
+ * that: one whose owner dies meanwhile counts twice, and not never. */
 #include "manager/owner.h"
 #include "base/fd.h"
-#include "ipc/rundir.h"
+#include "base/json.h"
+#include "base/strv.h"
+#include "manager/sandboxes.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -19,7 +22,7 @@
 
 #define OWNERS ".owners"
 
-enum { DIGITS = 20 };
+enum { DIGITS = 20, MAX_RECORD = 1024 * 1024 };
 
 static int open_owners(int base)
 {
@@ -110,6 +113,11 @@ static uint64_t read_promise(int fd)
 	return pread(fd, text, DIGITS, 0) > 0 ? strtoull(text, NULL, 10) : 0;
 }
 
+static uint64_t add(uint64_t sum, uint64_t n)
+{
+	return sum + n < sum ? UINT64_MAX : sum + n;
+}
+
 /* Add up the promises of all live owners except o. Return 0 or -errno. */
 static int add_up(int dir, const struct owner *o, uint64_t *ret)
 {
@@ -132,11 +140,40 @@ static int add_up(int dir, const struct owner *o, uint64_t *ret)
 			continue;
 		fd = open_live(dir, e->d_name);
 		promise = fd >= 0 ? read_promise(fd) : 0;
-		sum = sum + promise < sum ? UINT64_MAX : sum + promise;
+		sum = add(sum, promise);
 	}
 	closedir(list);
 	*ret = sum;
 	return 0;
+}
+
+/* Return the memory limit of a live sandbox if its owner is dead, else 0. */
+static uint64_t orphan_limit(int base, const char *id)
+{
+	_cleanup_(sandbox_entry_donep) struct sandbox_entry e = SANDBOX_ENTRY_INIT;
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(MAX_RECORD);
+	_cleanup_json_ json_t *record = NULL;
+	const char *owner;
+
+	if (sandbox_open(base, id, &e, NULL) < 0 || e.life != SANDBOX_LIVE ||
+		sandbox_read_record(&e, &text, NULL) < 0 ||
+		json_text_read(buf_str(&text), 0, &record, NULL) < 0)
+		return 0;
+	owner = json_string_value(json_object_get(json_object_get(record, "labels"), OWNER_LABEL));
+	return owner && !owner_is_live(base, owner)
+		       ? json_count_at(json_object_get(json_object_get(record, "config"), "limits"),
+				 "memory_bytes")
+		       : 0;
+}
+
+static int add_orphans(int base, uint64_t *sum, struct cloche_err *err)
+{
+	_cleanup_(strv_freep) char **ids = NULL;
+	int r = sandboxes_list(base, &ids, err);
+
+	for (size_t i = 0; ids && ids[i]; i++)
+		*sum = add(*sum, orphan_limit(base, ids[i]));
+	return r;
 }
 
 int owner_promise(int base, struct owner *o, uint64_t bytes, uint64_t most, uint64_t *ret_others,
@@ -144,7 +181,8 @@ int owner_promise(int base, struct owner *o, uint64_t bytes, uint64_t most, uint
 {
 	_cleanup_fd_ int dir = open_owners(base);
 	char text[DIGITS + 1];
-	uint64_t others;
+	uint64_t others = 0;
+	bool more;
 	int r;
 
 	if (dir < 0 || flock(dir, LOCK_EX) < 0)
@@ -152,8 +190,12 @@ int owner_promise(int base, struct owner *o, uint64_t bytes, uint64_t most, uint
 	r = add_up(dir, o, &others);
 	if (r < 0)
 		return err_sys(err, -r, "list managers");
+	more = bytes > read_promise(o->fd);
+	r = more ? add_orphans(base, &others, err) : 0;
+	if (r < 0)
+		return r;
 	*ret_others = others;
-	if (bytes > read_promise(o->fd) && (others > most || bytes > most - others))
+	if (more && (others > most || bytes > most - others))
 		return err_set(err, E_BUSY, "more memory is promised than there is");
 	snprintf(text, sizeof(text), "%0*" PRIu64, DIGITS, bytes);
 	if (pwrite(o->fd, text, DIGITS, 0) != DIGITS)

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 enum { OWNER_ID_BYTES = 21 };
+#define OWNER_LABEL "cloche.manager" /* of a sandbox: the id of the manager that has made it */
 
 struct owner {
 	int fd;                      /* its file, locked; -1: none */
@@ -25,8 +26,9 @@ void owner_done(int base, struct owner *o);
 /* Return whether the owner is live; true also if that cannot be found out. */
 bool owner_is_live(int base, const char *id);
 
-/* Record that o promises this many bytes in total, unless all live owners together would then
- * promise more than `most`: in that case return -E_BUSY and change nothing. *ret_others is what the
- * others promise. A promise that is not larger than the last one is always accepted. */
+/* Record that o promises this many bytes in total. A promise that is not larger than the last one
+ * is always accepted. If a larger one, those of all other live owners, and the memory limits of
+ * running sandboxes whose owner is dead (*ret_others is the sum of both) are together more than
+ * `most`, return -E_BUSY and change nothing. */
 _warn_unused_ int owner_promise(int base, struct owner *o, uint64_t bytes, uint64_t most,
 	uint64_t *ret_others, struct cloche_err *err);

@@ -23,6 +23,10 @@ struct sandbox_entry {
 };
 #define SANDBOX_ENTRY_INIT ((struct sandbox_entry){.dir = -1})
 void sandbox_entry_done(struct sandbox_entry *e);
+static inline void sandbox_entry_donep(struct sandbox_entry *e)
+{
+	sandbox_entry_done(e);
+}
 
 /* Store the ids of all directories, sorted, as a heap array of heap strings (strv_free; NULL is
  * none). */

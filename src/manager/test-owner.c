@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/fd.h"
+#include "manager/own.h"
 #include "manager/owner.h"
+#include "manager/sandboxes.h"
 #include "tap.h"
 
 #include <dirent.h>
@@ -148,6 +150,50 @@ static void promises_of_all_who_live_count(void)
 	check_int(count_files(), 0);
 }
 
+/* A sandbox that runs as long as *ret is open. */
+static void make_sandbox(struct sandbox_dir *ret, const char *owner, const char *limit)
+{
+	char id[RUNDIR_ID_BYTES + 1], record[256];
+
+	rundir_make_id(id);
+	*ret = SANDBOX_DIR_INIT;
+	snprintf(record, sizeof(record),
+		"{\"state\":\"running\",\"labels\":{\"" OWNER_LABEL "\":\"%s\"},"
+		"\"config\":{\"limits\":{\"memory_bytes\":%s}}}\n",
+		owner, limit);
+	must(sandbox_dir_make(ret, id, NULL) == 0 &&
+		sandbox_dir_write_record(ret, str_from(record), NULL) == 0);
+}
+
+static void sandboxes_that_outlive_their_owner_count(void)
+{
+	struct owner one = OWNER_INIT, two = OWNER_INIT, dead = OWNER_INIT;
+	pid_t pid = start_owner(50, &dead);
+	struct sandbox_dir left, own, bad;
+	uint64_t others = 7;
+
+	must(owner_make(base, &one, NULL) == 0 && owner_make(base, &two, NULL) == 0);
+	make_sandbox(&left, dead.id, "50");
+	make_sandbox(&own, two.id, "40");
+	/* No memory, and no record at all. */
+	make_sandbox(&bad, dead.id, "\"all\"");
+	check_int(owner_promise(base, &two, 40, 100, &others, NULL), 0);
+	check_int(others, 50);
+	kill_it(pid);
+	check_int(owner_promise(base, &one, 11, 100, &others, NULL), -E_BUSY);
+	check_int(others, 90);
+	must(sandbox_dir_write_record(&bad, STR("{\"state\""), NULL) == 0);
+	check_int(owner_promise(base, &one, 10, 100, &others, NULL), 0);
+	owner_done(base, &two);
+	check_int(owner_promise(base, &one, 11, 100, &others, NULL), -E_BUSY);
+	sandbox_dir_remove(&left);
+	check_int(owner_promise(base, &one, 60, 100, &others, NULL), 0);
+	check_int(others, 40);
+	sandbox_dir_remove(&own);
+	sandbox_dir_remove(&bad);
+	owner_done(base, &one);
+}
+
 static void sums_do_not_wrap(void)
 {
 	struct owner one = OWNER_INIT, two = OWNER_INIT, three = OWNER_INIT;
@@ -169,7 +215,8 @@ int main(void)
 	char path[] = "/tmp/cloche-test-owner-XXXXXX";
 
 	must(mkdtemp(path));
-	base = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	must(setenv("CLOCHE_RUNTIME_DIR", path, 1) == 0);
+	base = rundir_open(NULL);
 	must(base >= 0);
 	snprintf(owners, sizeof(owners), "%s/.owners", path);
 	run_test(it_lives_until_it_is_dropped);
@@ -177,6 +224,7 @@ int main(void)
 	run_test(what_is_no_id_is_nobody);
 	run_test(lookers_do_not_take_what_is_made);
 	run_test(promises_of_all_who_live_count);
+	run_test(sandboxes_that_outlive_their_owner_count);
 	run_test(sums_do_not_wrap);
 	must(rmdir(owners) == 0 && rmdir(path) == 0);
 	return tap_done();
