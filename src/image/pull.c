@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: skopeo handles registries, certificates and passwords, so a login with it
  * (or with podman) is used here too. It writes an OCI layout into a directory of the store, which
- * is loaded like any other. Without skopeo, or for an image that no registry has ("localhost/..."),
- * an engine that has the image saves it as an archive. */
+ * is loaded like any other. The stored blobs are linked into that directory first, and skopeo gets
+ * only what is missing. Pulls from one registry take turns, so they get no blob twice, and a
+ * registry that hangs holds up no other one. Without skopeo, or for an image that no registry has
+ * ("localhost/..."), an engine that has the image saves it as an archive. */
 #include "image/pull.h"
 #include "base/fd.h"
 #include "base/fs.h"
@@ -12,6 +14,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -84,16 +87,56 @@ static int run_skopeo(char *path, const char *name, int dir, struct cloche_err *
 	return r;
 }
 
+/* Return the byte of the file of locks that stands for the registry of an image. */
+static off_t registry_byte(struct str name)
+{
+	struct str host = str_prefix(name, str_chr(name, '/'));
+	char hex[SHA256_HEX_MAX];
+	struct sha256 h;
+
+	if (host.n == name.n || (!str_eq(host, STR("localhost")) && str_chr(host, '.') == host.n &&
+					str_chr(host, ':') == host.n))
+		host = STR("docker.io");
+	sha256_init(&h);
+	sha256_add(&h, host);
+	sha256_hex(&h, hex);
+	hex[12] = '\0';
+	return (off_t)strtoull(hex, NULL, 16);
+}
+
+/* Wait until no other pull from this registry runs; closing the returned descriptor lets the next
+ * one go on. */
+static int take_turn(
+	struct image_store *s, struct str name, struct image_load *job, struct cloche_err *err)
+{
+	_cleanup_fd_ int fd =
+		openat(s->dir, "pulls", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	struct flock lock = {.l_type = F_WRLCK, .l_start = registry_byte(name), .l_len = 1};
+	int r;
+
+	if (fd < 0)
+		return err_sys(err, errno, "open the locks of pulls");
+	r = fcntl(fd, F_OFD_SETLK, &lock);
+	if (r < 0 && (errno == EAGAIN || errno == EACCES) &&
+		!tell(job, "waiting for another pull from the same registry"))
+		return err_set(err, E_CANCELLED, "it was given up");
+	while (r < 0 && (errno == EAGAIN || errno == EACCES || errno == EINTR))
+		r = fcntl(fd, F_OFD_SETLKW, &lock);
+	return r < 0 ? err_sys(err, errno, "wait for another pull") : TAKE_FD(fd);
+}
+
 static int pull_by_skopeo(struct image_store *s, char *path, const char *name,
 	struct image_load *job, struct cloche_err *err)
 {
 	_cleanup_(image_source_donep) struct image_source source = IMAGE_SOURCE_NULL;
+	_cleanup_fd_ int turn = take_turn(s, str_from(name), job, err);
 	char temp[32];
-	int dir = image_temp_make(s, temp, err), r;
+	int dir = turn < 0 ? turn : image_temp_make(s, temp, err), r;
 
 	if (dir < 0)
 		return dir;
 	image_source_init_dir(&source, s, dir);
+	image_blobs_link(s, dir);
 	r = tell(job, "skopeo gets the image from its registry")
 		    ? run_skopeo(path, name, dir, err)
 		    : err_set(err, E_CANCELLED, "it was given up");

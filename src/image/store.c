@@ -306,6 +306,30 @@ int image_blob_move(struct image_store *s, int dir, const char *name, struct ima
 	return 0;
 }
 
+struct linking {
+	const struct image_store *s;
+	int to;
+};
+
+static int link_one(void *user, const char *name)
+{
+	const struct linking *l = user;
+
+	if (image_is_hex(str_from(name)))
+		(void)!linkat(l->s->blobs, name, l->to, name, 0);
+	return 0;
+}
+
+void image_blobs_link(const struct image_store *s, int dir)
+{
+	_cleanup_fd_ int outer = make_dir(dir, "blobs", NULL);
+	_cleanup_fd_ int to = outer < 0 ? -1 : make_dir(outer, "sha256", NULL);
+	struct linking l = {s, to};
+
+	if (to >= 0)
+		(void)each_name(s->blobs, link_one, &l);
+}
+
 int image_blob_put(
 	struct image_store *s, struct str text, struct image_blob *ret, struct cloche_err *err)
 {

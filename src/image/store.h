@@ -7,6 +7,7 @@
  *   images/layers/HEX/owners  owners that could not be set: "UID:GID MODE PATH", each with a NUL
  *   images/new-...            temporary; locked by its maker
  *   images/lock               held during any change
+ *   images/pulls              a byte of it is locked while skopeo is used: image/pull.c
  *
  * A blob, a layer and the index are renamed into place when they are complete and checked. Readers
  * need no lock. A room holds a shared lock on the layers that it uses; they are not removed. */
@@ -57,6 +58,8 @@ _warn_unused_ int image_blob_copy(
 /* The same for a file of ours, NAME in dir, by linking it. want->hex is filled if it is empty. */
 _warn_unused_ int image_blob_move(struct image_store *s, int dir, const char *name,
 	struct image_blob *want, struct cloche_err *err);
+/* Link all blobs into the directory of an OCI layout. What cannot be linked is left out. */
+void image_blobs_link(const struct image_store *s, int dir);
 _warn_unused_ int image_blob_put(
 	struct image_store *s, struct str text, struct image_blob *ret, struct cloche_err *err);
 
