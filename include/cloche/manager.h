@@ -125,7 +125,8 @@ CLOCHE_API void cloche_manager_leave(cloche_manager *manager, const cloche_sandb
  * promisedMemoryMB, cleanupIntervalMs, lastCleanup, lastError (why a sandbox could not be made or
  * removed; null: that never happened). */
 CLOCHE_API int cloche_manager_status(cloche_manager *manager, cloche_status **ret, cloche_err *err);
-/* For a server's liveness check: return true if the manager's thread, if there is one, is alive. */
+/* For a server's liveness check: return true if the manager's thread, if there is one, is alive.
+ * False once the cleanup at exit has begun: the manager makes no more sandboxes. */
 CLOCHE_API bool cloche_manager_is_live(cloche_manager *manager);
 /* For a server's readiness check: return 0 if the provider of the defaults could make a sandbox
  * now, as far as cloche_provider_each() can tell. The error says why not. */

@@ -199,10 +199,13 @@ static cloche_manager *of_the_child;
 
 static void close_it(void)
 {
+	/* The cleanup at exit came first. */
+	if (cloche_manager_is_live(of_the_child))
+		_exit(1);
 	cloche_manager_close(of_the_child);
 }
 
-/* Whoever closes it at exit as well does so before or after. */
+/* Whoever closes it at exit as well does so before or after. After the cleanup it is not live. */
 static void it_may_be_closed_at_exit_too(void)
 {
 	int status;
@@ -215,6 +218,8 @@ static void it_may_be_closed_at_exit_too(void)
 		of_the_child = open_manager();
 		must(cloche_manager_set_cleanup_at_exit(of_the_child, true, &err) == 0);
 		create(of_the_child, "r", id);
+		if (!cloche_manager_is_live(of_the_child))
+			_exit(2);
 		exit(0);
 	}
 	must(pid > 0 && waitpid(pid, &status, 0) == pid);
