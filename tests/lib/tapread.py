@@ -19,6 +19,7 @@ class Result:
 
     def __init__(self):
         self.passed, self.failures, self.skips = 0, [], []
+        self.names = []  # of those that passed
         self.plan = None
         self.seconds = self.cpu = 0.0
 
@@ -53,6 +54,7 @@ def parse(output, code):
             r.failures.append((name, notes))
         else:
             r.passed += 1
+            r.names.append(name)
         notes = []
     ran = r.passed + len(r.failures) + len(r.skips)
     if r.plan is None:
