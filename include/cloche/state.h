@@ -191,10 +191,13 @@ typedef struct cloche_compacted {
 } cloche_compacted;
 CLOCHE_API int cloche_oplog_compact(const char *sandbox, cloche_compacted *ret, cloche_err *err);
 
-/* Write the log and the contents that it names to a directory, which is made. SandboX can use it as
- * its root ("state-logs/ID.jsonl", "blobs/sha256-..."), and cloche_oplog_open_file() can open the
- * file. Operations that this version does not know are exported as they are. On failure nothing is
- * left behind. */
+/* Write the log and the contents that it names to a directory, which is made, as
+ * "state-logs/ID.jsonl" and "blobs/sha256-...". cloche_oplog_open_file() can open the file. In it,
+ * a file's contents are in the entry itself if they are text and fit (in a line, and all together
+ * in 256 MiB). SandboX can replay such entries of "fs.write", "fs.delete", "env.*" and "storage.*".
+ * It ignores all other operations, and does not know references and bytes that are no text:
+ * cloche-state(5). Operations that this version does not know are exported as they are. On failure
+ * nothing is left behind. */
 CLOCHE_API int cloche_oplog_export(cloche_oplog *log, const char *directory, cloche_err *err);
 
 /* Remove the log of a sandbox that is not running, else fail with CLOCHE_E_BUSY. */

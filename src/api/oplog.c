@@ -5,6 +5,7 @@
 #include "base/fs.h"
 #include "base/hostpath.h"
 #include "base/strv.h"
+#include "base/utf8.h"
 #include "fileclient/session.h"
 #include "state/background.h"
 #include "state/compact.h"
@@ -301,24 +302,31 @@ void oplog_forget(const char *id)
 
 /* --- exporting --- */
 
+/* SandboX knows no references to files' contents, so a text takes the place of its reference. The
+ * bound is for logs that name the same large file very often. */
+enum { TEXTS_MAX = 256 << 20 };
+
 struct exporting {
 	cloche_oplog *log;
 	int blobs, out;
-	struct buf line;
+	struct buf line, text;
+	size_t texts; /* bytes of the lines that have a text in place of a reference; TEXTS_MAX:
+		       * no more of them */
 };
 
 static int copy_content(struct exporting *x, struct str ref, struct cloche_err *err)
 {
 	_cleanup_(blob_donep) struct blob_writer w = BLOB_WRITER_INIT;
-	_cleanup_fd_ int fd = oplog_open_content(x->log, ref, err);
+	_cleanup_fd_ int fd = -1;
 	char chunk[16384], name[STATE_REF_BYTES + 1];
 	int r;
 
-	if (fd < 0)
-		return fd;
 	snprintf(name, sizeof(name), "%.*s", STR_FMT(ref));
 	if (faccessat(x->blobs, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 		return 0;
+	fd = oplog_open_content(x->log, ref, err);
+	if (fd < 0)
+		return fd;
 	r = blob_begin(&w, x->blobs, err);
 	while (r == 0) {
 		ssize_t n = read(fd, chunk, sizeof(chunk));
@@ -333,21 +341,68 @@ static int copy_content(struct exporting *x, struct str ref, struct cloche_err *
 	return r;
 }
 
-static int export_one(
-	const struct state_op *op, uint64_t offset, void *user, struct cloche_err *err)
+/* Write the line with the contents in place of their reference. Return 1, or 0 if they are no text,
+ * or if the texts become too long. */
+static int line_with_text(struct exporting *x, const struct state_op *op, struct cloche_err *err)
 {
-	struct exporting *x = user;
+	_cleanup_fd_ int fd = -1;
+	struct state_op own = *op;
+	int r;
+
+	if (x->texts == TEXTS_MAX || !op->is_ref ||
+		(op->kind != STATE_FS_WRITE && op->kind != STATE_FS_APPEND))
+		return 0;
+	fd = oplog_open_content(x->log, op->object, err);
+	if (fd < 0)
+		return fd;
+	buf_clear(&x->text);
+	r = fd_read_to_end(fd, &x->text);
+	own.is_ref = false;
+	own.object = buf_str(&x->text);
+	if (r == 0 && !utf8_is_valid(own.object))
+		return 0;
+	if (r == 0)
+		r = state_op_write(&x->line, &own);
+	if (r == -E2BIG)
+		return 0;
+	if (r < 0)
+		return err_sys(err, -r, "read %.*s", STR_FMT(op->object));
+	/* The first that does not fit is the end, so the rest is not read in vain. */
+	if (buf_len(&x->line) > TEXTS_MAX - x->texts) {
+		x->texts = TEXTS_MAX;
+		return 0;
+	}
+	x->texts += buf_len(&x->line);
+	return 1;
+}
+
+static int line_as_it_is(struct exporting *x, const struct state_op *op, struct cloche_err *err)
+{
 	struct str ref;
 	int r = 0;
 
 	for (unsigned i = 0; r == 0 && state_op_ref(op, i, &ref); i++)
 		r = copy_content(x, ref, err);
-
-	if (r < 0 || op->kind == STATE_TABLES)
-		return r;
 	buf_clear(&x->line);
-	if (state_op_write(&x->line, op) < 0)
+	if (r == 0 && state_op_write(&x->line, op) < 0)
 		return err_nomem(err);
+	return r;
+}
+
+static int export_one(
+	const struct state_op *op, uint64_t offset, void *user, struct cloche_err *err)
+{
+	struct exporting *x = user;
+	int r;
+
+	if (op->kind == STATE_TABLES)
+		return 0;
+	buf_clear(&x->line);
+	r = line_with_text(x, op, err);
+	if (r == 0)
+		r = line_as_it_is(x, op, err);
+	if (r < 0)
+		return r;
 	r = fd_write_all(x->out, buf_data(&x->line), buf_len(&x->line));
 	return r < 0 ? err_sys(err, -r, "write the log") : 0;
 }
@@ -385,7 +440,9 @@ static int export_to(struct exporting *x, int dir, struct cloche_err *err)
 
 int cloche_oplog_export(cloche_oplog *log, const char *directory, cloche_err *err)
 {
-	struct exporting x = {.log = log, .line = BUF_INIT((size_t)STATE_LINE_MAX)};
+	struct exporting x = {.log = log,
+		.line = BUF_INIT((size_t)STATE_LINE_MAX),
+		.text = BUF_INIT((size_t)STATE_LINE_MAX)};
 	_cleanup_(hostpath_donep) struct hostpath at = HOSTPATH_NULL;
 	_cleanup_fd_ int dir = -1;
 	int r = files_host_find(directory, "export to", &at, err);
@@ -397,6 +454,7 @@ int cloche_oplog_export(cloche_oplog *log, const char *directory, cloche_err *er
 	if (r >= 0)
 		r = export_to(&x, dir, err);
 	buf_done(&x.line);
+	buf_done(&x.text);
 	/* All of it, or nothing. */
 	if (dir >= 0 && r < 0)
 		(void)fs_remove_tree(at.dir, at.name);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* One operation as a line of a log, and back. The form is SandboX's ({"op": ..., "args": {...}}),
- * whose loader ignores our additions: "n", "t", and in the arguments "mode", "ref" and names that
- * end in "64" (base64 of what a JSON string cannot hold). */
+ * whose loader ignores our additions: "n", "t", and in the arguments "mode", "ref" (so an export
+ * has texts in place of references) and names that end in "64" (base64 of what a JSON string cannot
+ * hold). */
 
 #include "base/err.h"
 #include "base/json.h"
