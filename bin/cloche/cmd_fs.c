@@ -166,15 +166,9 @@ static int do_append(const struct request *q)
 	return write_with(q, CLOCHE_FILES_APPEND);
 }
 
-/* With --force it is not an error if the file does not exist. */
-static int forgive(const struct request *q, int r)
-{
-	return r == -CLOCHE_E_NOT_FOUND && q->o->force ? 0 : r;
-}
-
 static int do_list(const struct request *q)
 {
-	return forgive(q, fs_list(q->f, q->o, q->v[0] ? q->v[0] : ".", q->err));
+	return fs_list(q->f, q->o, q->v[0] ? q->v[0] : ".", q->err);
 }
 
 static int do_stat(const struct request *q)
@@ -202,7 +196,7 @@ static int do_exists(const struct request *q)
 
 static int do_delete(const struct request *q)
 {
-	return forgive(q, cloche_files_remove(q->f, q->v[0], q->o->recursive, q->err));
+	return cloche_files_remove(q->f, q->v[0], q->o->recursive, q->err);
 }
 
 static int do_mkdir(const struct request *q)
@@ -299,8 +293,10 @@ static int run(const struct fs_options *o, const struct operands *operands, cloc
 	if (!op)
 		return -CLOCHE_E_USAGE;
 	r = files_open(operands->v[0], o->uid, o->gid, &q.f, err);
-	if (r == 0)
+	if (r == 0) {
+		cloche_files_set_lenient(q.f, o->force);
 		r = op->fn(&q);
+	}
 	cloche_files_close(q.f);
 	return r;
 }

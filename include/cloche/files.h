@@ -48,6 +48,11 @@ CLOCHE_API void cloche_files_cancel(cloche_files *f);
  * 60000. Does not apply to watching. */
 CLOCHE_API void cloche_files_set_timeout(cloche_files *f, uint64_t milliseconds);
 
+/* From now on: cloche_files_remove() succeeds if there is nothing of that name, and a directory
+ * that does not exist is listed as an empty one. Otherwise, and by default, both fail with
+ * CLOCHE_E_NOT_FOUND. */
+CLOCHE_API void cloche_files_set_lenient(cloche_files *f, bool lenient);
+
 /* --- queries --- */
 
 enum cloche_node_type {

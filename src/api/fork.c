@@ -147,8 +147,10 @@ static int copy_files(struct forking *f, const cloche_instance *fork, struct clo
 		cloche_files_on_progress(c.from, f->o->progress, f->o->progress_user);
 	if (r == 0)
 		r = cloche_files_open(fork, 0, 0, &c.to, err);
-	if (r == 0)
+	if (r == 0) {
+		cloche_files_set_lenient(c.to, true);
 		r = fork_copy_files(&c, err);
+	}
 	cloche_files_close(c.from);
 	cloche_files_close(c.to);
 	f->left_out = c.left_out;

@@ -53,7 +53,6 @@ static int do_names(struct replaying *p, const struct state_op *op, struct cloch
 {
 	_cleanup_(freep) char *path = str_dup(op->subject), *other = str_dup(op->object);
 	uint32_t mode = mode_of(op);
-	int r;
 
 	if (!path || !other)
 		return err_nomem(err);
@@ -65,13 +64,7 @@ static int do_names(struct replaying *p, const struct state_op *op, struct cloch
 		return cloche_files_symlink(p->files, other, path, err);
 	if (op->kind == STATE_FS_CHMOD)
 		return cloche_files_chmod(p->files, path, mode, err);
-	r = cloche_files_remove(p->files, path, true, err);
-	/* What is not there need not be removed. */
-	if (r == -E_NOT_FOUND) {
-		err_clear(err);
-		r = 0;
-	}
-	return r;
+	return cloche_files_remove(p->files, path, true, err);
 }
 
 static int do_contents(struct replaying *p, const struct state_op *op, struct cloche_err *err)
@@ -183,8 +176,11 @@ int cloche_oplog_replay(cloche_oplog *log, const cloche_instance *instance, uint
 	if (log->id[0] && strcmp(log->id, instance->id) == 0)
 		return err_set(err, E_USAGE, "that is the sandbox's own log");
 	r = cloche_files_open(instance, 0, 0, &p.files, err);
-	if (r == 0)
+	if (r == 0) {
+		/* What is not there need not be removed. */
+		cloche_files_set_lenient(p.files, true);
 		r = cloche_state_open(instance, &p.state, err);
+	}
 	if (r == 0)
 		r = oplog_read_all(log, do_one, &p, err);
 	if (p.state)

@@ -112,6 +112,17 @@ static int on_entries(struct files_run *run, const struct chan_frame *frame, str
 	return 0;
 }
 
+/* Do a request about a name that, in a lenient session, need not exist. */
+static int do_lenient(struct files_run *run, const struct files_request *q, struct cloche_err *err)
+{
+	int r = files_do(run, q, err);
+
+	if (r != -E_NOT_FOUND || !run->f->lenient)
+		return r;
+	err_clear(err);
+	return 0;
+}
+
 int cloche_files_list(
 	cloche_files *f, const char *path, cloche_files_list_fn fn, void *user, cloche_err *err)
 {
@@ -120,7 +131,7 @@ int cloche_files_list(
 	struct files_run run = {
 		.f = f, .verb = "list", .path = path, .answer = on_entries, .user = &l};
 
-	return files_do(&run, &q, err);
+	return do_lenient(&run, &q, err);
 }
 
 static int on_target(struct files_run *run, const struct chan_frame *frame, struct cloche_err *err)
@@ -173,7 +184,7 @@ int cloche_files_remove(cloche_files *f, const char *path, bool recursive, cloch
 		.path = str_from(path)};
 	struct files_run run = {.f = f, .verb = "remove", .path = path};
 
-	return files_do(&run, &q, err);
+	return do_lenient(&run, &q, err);
 }
 
 int cloche_files_rename(

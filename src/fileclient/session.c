@@ -106,6 +106,11 @@ void cloche_files_set_timeout(cloche_files *f, uint64_t milliseconds)
 	f->timeout_ms = milliseconds;
 }
 
+void cloche_files_set_lenient(cloche_files *f, bool lenient)
+{
+	f->lenient = lenient;
+}
+
 void cloche_files_on_progress(cloche_files *f, cloche_files_progress_fn fn, void *user)
 {
 	f->progress = fn;

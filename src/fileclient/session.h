@@ -31,6 +31,7 @@ struct cloche_files {
 	bool ready;          /* READY has come */
 	bool cancelled;      /* CANCEL was sent for the current operation */
 	bool watching;       /* no timeout */
+	bool lenient;        /* see cloche_files_set_lenient() */
 	bool broken;
 	struct cloche_err why; /* why it is broken */
 	cloche_files_progress_fn progress;
