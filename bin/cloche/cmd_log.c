@@ -206,6 +206,9 @@ static int do_show(const struct log_options *o, char **v, cloche_err *err)
 
 	if (r == 0)
 		r = log_read_bound(o->to, &s.to, err);
+	if (r == 0 && ((s.to.number && s.from.number > s.to.number) ||
+			      (s.to.time_us && s.from.time_us > s.to.time_us)))
+		r = wrong_usage(err, NULL, "log: --from %s comes after --to %s", o->from, o->to);
 	if (r == 0)
 		r = open_log(v[0], &log, err);
 	s.log = log;
@@ -381,11 +384,32 @@ static bool find_first(const cloche_operation *op, void *user)
 	return true;
 }
 
+static bool find_end(const cloche_operation *op, void *user)
+{
+	uint64_t *last = user;
+
+	*last = op->number;
+	return true;
+}
+
+int log_check_entry(cloche_oplog *log, uint64_t number, cloche_err *err)
+{
+	uint64_t last = 0;
+	int r = cloche_oplog_read(log, find_end, &last, err);
+
+	if (r == 0 && number > last)
+		return wrong_usage(err, NULL, "the log has no entry %llu: the last one is %llu",
+			(unsigned long long)number, (unsigned long long)last);
+	return r;
+}
+
 int read_last(cloche_oplog *log, const char *text, uint64_t *ret, cloche_err *err)
 {
 	*ret = 0;
-	if (!text || (read_number(text, INT64_MAX, ret) && *ret > 0))
+	if (!text)
 		return 0;
+	if (read_number(text, INT64_MAX, ret) && *ret > 0)
+		return log_check_entry(log, *ret, err);
 	if (strcmp(text, "start") == 0)
 		return cloche_oplog_read(log, find_first, ret, err);
 	return wrong_usage(err, NULL, "--to is an entry's number or \"start\", not \"%s\"", text);

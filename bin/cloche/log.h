@@ -8,6 +8,8 @@
 int open_log(const char *name, cloche_oplog **ret, cloche_err *err);
 /* Close the log (NULL is allowed), and warn if a part of it was ignored. */
 void close_log(cloche_oplog *log);
+/* Fail if the log ends before the entry with that number. */
+int log_check_entry(cloche_oplog *log, uint64_t number, cloche_err *err);
 /* Parse --to: the number of the last entry to replay, or "start". NULL gives 0: all. */
 int read_last(cloche_oplog *log, const char *text, uint64_t *ret, cloche_err *err);
 /* Write the log as an HTML page to a file, or "-" for standard output. */

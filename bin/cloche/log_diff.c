@@ -104,6 +104,8 @@ static int resolve(cloche_oplog *log, const char *text, uint64_t *ret, cloche_er
 	int r = strcmp(text, "0") == 0 ? 0 : log_read_bound(text, &b, err);
 
 	*ret = b.number;
+	if (r == 0 && b.number)
+		return log_check_entry(log, b.number, err);
 	if (r < 0 || b.time_us == 0)
 		return r;
 	q.time_us = b.time_us;

@@ -189,6 +189,23 @@ static int load_config(struct sandbox_options *o, cloche_err *err)
 	return o->config ? load_named(o, err) : load_found(o, err);
 }
 
+/* Tell the user of options for a record that is not kept. */
+static void check_record(const struct sandbox_options *o)
+{
+	const struct given *runtime = sandbox_options_given(o, "runtime");
+	const char *record = runtime && strcmp(runtime->value, "shell") != 0 ? "ops" : "none";
+
+	for (size_t i = 0; i < o->given_n; i++)
+		if (strcmp(o->given[i].name, "record") == 0)
+			record = o->given[i].value;
+		else if (strcmp(o->given[i].name, "no-record") == 0)
+			record = "none";
+	if (sandbox_options_given(o, "record-limit") && strcmp(record, "full") != 0)
+		say("warning: without --record full, --record-limit has no effect");
+	if (sandbox_options_given(o, "record-sync") && strcmp(record, "none") == 0)
+		say("warning: without --record ops or full, --record-sync has no effect");
+}
+
 /* Tools come last, because what they need depends on the mounts. */
 static int apply_given(struct sandbox_options *o, cloche_err *err)
 {
@@ -201,6 +218,8 @@ static int apply_given(struct sandbox_options *o, cloche_err *err)
 	for (size_t i = 0; r == 0 && i < o->given_n; i++)
 		if (strcmp(g[i].name, "tool") == 0)
 			r = cloche_sandbox_set(o->sb, g[i].name, g[i].value, err);
+	if (r == 0)
+		check_record(o);
 	if (r == 0 && net && strcmp(net->value, "none") == 0 && allows_hosts(o))
 		say("warning: with --net none, --allow and --allowlist have no effect");
 	return r;
