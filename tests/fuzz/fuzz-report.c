@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz-deps: base agent state report */
-/* A page of anybody's log has no markup but the program's own, and no character that is obeyed. */
+/* A page of anybody's log has no markup but the program's own, and no character that is obeyed. An
+ * input is a log and, after a line REQUESTS, requests: one entry a line, as `cloche log` prints
+ * them. The bodies of a request are the bytes of its line. */
 #include "base/fd.h"
+#include "base/json.h"
 #include "base/utf8.h"
 #include "report/report.h"
 
@@ -29,15 +32,59 @@ static int open_content(void *user, struct str ref, struct cloche_err *err)
 	return fd;
 }
 
+#define REQUESTS STR("--- requests\n")
+
+static bool give_request(const char *line, uint64_t number, cloche_request_fn fn, void *fn_user)
+{
+	_cleanup_json_ json_t *all = NULL;
+	const json_t *args, *response;
+	cloche_request q = {.number = number, .json = line};
+
+	if (json_text_read(str_from(line), JSON_ALLOW_NUL, &all, NULL) < 0)
+		return true;
+	args = json_object_get(all, "args");
+	response = json_object_get(args, "response");
+	q.time_us = json_count_at(all, "t");
+	q.ended_us = json_count_at(args, "ended");
+	q.method = json_string_value(json_object_get(args, "method"));
+	q.url = json_string_value(json_object_get(args, "url"));
+	q.refused = json_string_value(json_object_get(args, "refused"));
+	q.status = (unsigned)json_count_at(response, "status");
+	q.upgraded = json_is_true(json_object_get(args, "upgraded"));
+	q.request_bytes = json_count_at(args, "bytes");
+	q.response_bytes = json_count_at(response, "bytes");
+	q.request_is_whole = json_is_true(json_object_get(args, "whole"));
+	q.response_is_whole = json_is_true(json_object_get(response, "whole"));
+	return !q.method || !q.url || fn(&q, fn_user);
+}
+
 static int read_requests(
 	void *user, uint64_t after, cloche_request_fn fn, void *fn_user, struct cloche_err *err)
 {
+	struct str rest = *(const struct str *)user;
+	bool more = true;
+
+	for (uint64_t number = 1; more && rest.n; number++) {
+		_cleanup_(freep) char *line = str_dup(str_next_line(&rest));
+
+		require(line);
+		if (number > after)
+			more = give_request(line, number, fn, fn_user);
+	}
 	return 0;
 }
 
 static int read_body(void *user, uint64_t number, enum cloche_body which, cloche_body_fn fn,
 	void *fn_user, struct cloche_err *err)
 {
+	enum { PIECE = 500 };
+	struct str rest = *(const struct str *)user, line = STR_NULL;
+	bool more = true;
+
+	for (uint64_t at = 0; at < number; at++)
+		line = str_next_line(&rest);
+	for (; more && line.n; line = str_from_index(line, MIN(line.n, (size_t)PIECE)))
+		more = fn(line.p, MIN(line.n, (size_t)PIECE), fn_user);
 	return 0;
 }
 
@@ -76,8 +123,12 @@ static void check_rows(struct str page)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	int log = memfd_create("log", MFD_CLOEXEC), out = memfd_create("page", MFD_CLOEXEC);
+	struct str input = str_make((const char *)data, size);
+	size_t at = str_find(input, REQUESTS);
+	struct str requests = str_from_index(input, MIN(at + REQUESTS.n, size));
 	struct report_source source = {.log = log,
 		.id = "",
+		.user = &requests,
 		.open = open_content,
 		.requests = read_requests,
 		.body = read_body};
@@ -85,7 +136,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct stat st;
 	int r;
 
-	require(log >= 0 && out >= 0 && fd_write_all(log, data, size) == 0);
+	require(log >= 0 && out >= 0 && fd_write_all(log, data, at) == 0);
 	r = report_write(&source, out, &err);
 	require(r == 0 || err.message[0]);
 	require(fstat(out, &st) == 0);
