@@ -135,6 +135,12 @@ int source_judge_found(const char *path, const char *home, struct cloche_err *er
 	return judge_all("", path, home, err);
 }
 
+int source_judge_named(
+	const char *named, const char *real, const char *home, struct cloche_err *err)
+{
+	return judge_all(named, real, home, err);
+}
+
 int source_judge_path(const struct hostpath *at, const char *path, const char *home,
 	const char *verb, struct cloche_err *err)
 {

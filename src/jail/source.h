@@ -20,6 +20,11 @@ _warn_unused_ int source_open(
  * it lies in such a place or contains one. */
 _warn_unused_ int source_judge_found(const char *path, const char *home, struct cloche_err *err);
 
+/* Judge an absolute path that the user named and that leads to `real`, by the rules of source_open:
+ * for a path that is resolved before it is opened. */
+_warn_unused_ int source_judge_named(
+	const char *named, const char *real, const char *home, struct cloche_err *err);
+
 /* Judge where a path that the user named has led (hostpath_find), by the rules of source_open: to
  * copy from or write to such a place, the user has to name it as well. */
 _warn_unused_ int source_judge_path(const struct hostpath *at, const char *path, const char *home,

@@ -7,6 +7,7 @@
 #include "base/utf8.h"
 #include "ipc/control.h"
 #include "ipc/netconf.h"
+#include "jail/source.h"
 #include "provider/names.h"
 #include "sandbox/image.h"
 #include "secrets/signing.h"
@@ -91,6 +92,22 @@ static int resolve(const char *path, const char *what, char **ret, struct cloche
 	return 0;
 }
 
+/* Resolve a path that is kept without links. Later nobody knows what the user named, so whether a
+ * link led from there into credentials (INV-INSIDE-PATHS) is judged here. */
+static int resolve_judged(const char *path, const char *what, char **ret, struct cloche_err *err)
+{
+	_cleanup_(freep) char *resolved = NULL, *named = fs_absolute(path), *home = fs_home();
+	int r = resolve(path, what, &resolved, err);
+
+	if (r == 0 && !named)
+		r = err_sys(err, errno, "%s %s", what, path);
+	if (r == 0)
+		r = source_judge_named(named, resolved, home, err);
+	if (r == 0)
+		*ret = TAKE_PTR(resolved);
+	return r;
+}
+
 int cloche_sandbox_set_root(cloche_sandbox *sb, const char *root, cloche_err *err)
 {
 	_cleanup_(freep) char *dir = NULL;
@@ -103,7 +120,7 @@ int cloche_sandbox_set_root(cloche_sandbox *sb, const char *root, cloche_err *er
 	}
 	if (str_starts(str_from(root), STR("image:")))
 		return sandbox_use_image(sb, root, err);
-	r = resolve(root, "root", &dir, err);
+	r = resolve_judged(root, "root", &dir, err);
 	if (r < 0)
 		return r;
 	sb->root = ROOM_ROOT_DIR;
@@ -169,7 +186,7 @@ int cloche_sandbox_set_workspace(cloche_sandbox *sb, const char *dir, cloche_err
 	_cleanup_(freep) char *resolved = NULL;
 	size_t before = sb->mounts_n;
 	struct stat st;
-	int r = resolve(dir, "workspace", &resolved, err);
+	int r = resolve_judged(dir, "workspace", &resolved, err);
 
 	if (r < 0)
 		return r;
