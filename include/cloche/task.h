@@ -32,9 +32,10 @@ enum cloche_outcome {
 };
 
 /* Create a task. The configuration is copied. driver NULL: "claude-code". context_dir is the
- * execution context (made if missing); context_id names a new context (NULL: generated). A new
- * context is written, and a damaged one set aside, only when the task executes. The task adds what
- * the driver needs: the agent's program (found on the host, mounted read-only), its state
+ * execution context (made if missing); context_id names a new context (NULL: generated). Links that
+ * a sandbox may have left on the way to it end in CLOCHE_E_DENIED (cloche-cp(1) has the rules). A
+ * new context is written, and a damaged one set aside, only when the task executes. The task adds
+ * what the driver needs: the agent's program (found on the host, mounted read-only), its state
  * directory, its hosts, and its credential from the caller's environment as a masked secret, unless
  * sb has a secret of that name. Executing fails with CLOCHE_E_USAGE if sb mounts something at or
  * below the path of the program or of the state (/root/.claude). */

@@ -78,10 +78,23 @@ int fs_mkdirs(const char *path, unsigned mode, struct cloche_err *err)
 	return 0;
 }
 
+int fs_check_private(int fd, const char *path, struct cloche_err *err)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return err_sys(err, errno, "stat %s", path);
+	if (st.st_uid != geteuid())
+		return err_set(err, E_DENIED, "%s belongs to uid %u, not to us", path, st.st_uid);
+	if (st.st_mode & 0022)
+		return err_set(err, E_DENIED, "%s is writable by others (mode %04o)", path,
+			st.st_mode & 07777);
+	return 0;
+}
+
 int fs_open_private_dir(const char *path, struct cloche_err *err)
 {
 	_cleanup_fd_ int fd = -1;
-	struct stat st;
 	int r;
 
 	r = fs_mkdirs(path, 0700, err);
@@ -90,14 +103,8 @@ int fs_open_private_dir(const char *path, struct cloche_err *err)
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return err_sys(err, errno, "open %s", path);
-	if (fstat(fd, &st) < 0)
-		return err_sys(err, errno, "stat %s", path);
-	if (st.st_uid != geteuid())
-		return err_set(err, E_DENIED, "%s belongs to uid %u, not to us", path, st.st_uid);
-	if (st.st_mode & 0022)
-		return err_set(err, E_DENIED, "%s is writable by others (mode %04o)", path,
-			st.st_mode & 07777);
-	return TAKE_FD(fd);
+	r = fs_check_private(fd, path, err);
+	return r < 0 ? r : TAKE_FD(fd);
 }
 
 int fs_remove_tree(int dirfd, const char *name)

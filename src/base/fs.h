@@ -22,6 +22,9 @@ _warn_unused_ int fs_mkdirs(const char *path, unsigned mode, struct cloche_err *
  * Return the descriptor. */
 _warn_unused_ int fs_open_private_dir(const char *path, struct cloche_err *err);
 
+/* Check that an open directory belongs to us and is not writable by others. path: for messages. */
+_warn_unused_ int fs_check_private(int fd, const char *path, struct cloche_err *err);
+
 /* Remove a tree below dirfd without following links. A missing tree is fine. Return 0 or -errno. */
 int fs_remove_tree(int dirfd, const char *name);
 

@@ -175,8 +175,9 @@ static int hostpath_next(struct walk *w, char name[HOSTPATH_NAME_MAX + 1])
 	return r == -ENOENT && hostpath_skip(rest).n == 0 ? 1 : r;
 }
 
-int hostpath_find(const char *path, const char *home, const char *verb, struct hostpath *ret,
-	struct cloche_err *err)
+/* Find a place. With ret_rest (may be NULL) it may lie in directories that are missing. */
+static int hostpath_walk(const char *path, const char *home, const char *verb, struct hostpath *ret,
+	struct buf *ret_rest, struct cloche_err *err)
 {
 	struct walk w = {.path = path,
 		.verb = verb,
@@ -192,14 +193,80 @@ int hostpath_find(const char *path, const char *home, const char *verb, struct h
 	r = r == -E2BIG ? -ENAMETOOLONG : r;
 	while (r == 0)
 		r = hostpath_next(&w, found.name);
-	buf_done(&w.rest);
+	if (ret_rest && r == -ENOENT && found.name[0])
+		r = 1;
 	if (r == 1) {
 		found.dir = TAKE_FD(w.dir);
 		*ret = found;
+		if (ret_rest)
+			*ret_rest = w.rest;
+		else
+			buf_done(&w.rest);
 		return 0;
 	}
+	buf_done(&w.rest);
 	fd_close(w.dir);
 	return w.refused ? -E_DENIED : err_sys(err, -r, "%s %s", verb, path);
+}
+
+int hostpath_find(const char *path, const char *home, const char *verb, struct hostpath *ret,
+	struct cloche_err *err)
+{
+	return hostpath_walk(path, home, verb, ret, NULL, err);
+}
+
+int hostpath_find_missing(const char *path, const char *home, const char *verb,
+	struct hostpath *ret, char **ret_rest, struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf left = BUF_INIT(MAX_LENGTH);
+	int r = hostpath_walk(path, home, verb, ret, &left, err);
+	struct str rest;
+
+	if (r < 0)
+		return r;
+	rest = hostpath_skip(buf_str(&left));
+	rest = hostpath_skip(str_from_index(rest, str_chr(rest, '/')));
+	*ret_rest = str_dup(rest);
+	if (*ret_rest)
+		return 0;
+	hostpath_done(ret);
+	return err_nomem(err);
+}
+
+/* Enter the directory name in dir, which is closed. */
+static int hostpath_make_one(int dir, const char *name, unsigned mode)
+{
+	int fd = -1;
+
+	if (mkdirat(dir, name, mode) == 0 || errno == EEXIST)
+		fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	fd = fd < 0 ? -errno : fd;
+	fd_close(dir);
+	return fd;
+}
+
+int hostpath_make(const struct hostpath *at, const char *rest, unsigned mode)
+{
+	struct str s = hostpath_skip(str_from(rest));
+	int fd = at->name[0] ? fcntl(at->dir, F_DUPFD_CLOEXEC, 0)
+			     : openat(at->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	if (at->name[0])
+		fd = hostpath_make_one(fd, at->name, mode);
+	while (fd >= 0 && s.n) {
+		struct str one = str_prefix(s, str_chr(s, '/'));
+		_cleanup_(freep) char *name = str_dup(one);
+
+		if (!name) {
+			fd_close(fd);
+			return -ENOMEM;
+		}
+		fd = hostpath_make_one(fd, name, mode);
+		s = hostpath_skip(str_from_index(s, one.n));
+	}
+	return fd;
 }
 
 void hostpath_done(struct hostpath *p)

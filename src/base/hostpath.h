@@ -26,6 +26,14 @@ struct hostpath {
  * not known. If the kernel reports an error, err has its errno. */
 _warn_unused_ int hostpath_find(const char *path, const char *home, const char *verb,
 	struct hostpath *ret, struct cloche_err *err);
+/* Find a directory that is to be made together with those around it: ret is the place of the first
+ * one that is missing, or the same as above if at most the last one is. *ret_rest (heap) is what
+ * follows on that: "", or a relative path. */
+_warn_unused_ int hostpath_find_missing(const char *path, const char *home, const char *verb,
+	struct hostpath *ret, char **ret_rest, struct cloche_err *err);
+/* Make what hostpath_find_missing has found missing, and open the directory for reading. No link is
+ * followed. Return a descriptor or -errno. */
+_warn_unused_ int hostpath_make(const struct hostpath *at, const char *rest, unsigned mode);
 void hostpath_done(struct hostpath *p);
 static inline void hostpath_donep(struct hostpath *p)
 {

@@ -140,6 +140,48 @@ static void links_of_root(void)
 	must(seteuid(0) == 0 && chown(home, 0, 0) == 0);
 }
 
+/* What is made where a directory is missing, below top, or "" with err. */
+static const char *made(const char *path)
+{
+	static char ret[600];
+	_cleanup_(hostpath_donep) struct hostpath at = HOSTPATH_NULL;
+	_cleanup_(freep) char *rest = NULL, *real = NULL;
+	_cleanup_fd_ int fd = -1;
+
+	err_clear(&err);
+	if (hostpath_find_missing(path, home, "make", &at, &rest, &err) < 0)
+		return "";
+	fd = hostpath_make(&at, rest, 0700);
+	if (fd < 0) {
+		err_sys(&err, -fd, "make");
+		return "";
+	}
+	real = hostpath_real(&(struct hostpath){.dir = fd});
+	must(real && str_starts(str_from(real), str_from(top)));
+	snprintf(ret, sizeof(ret), "%s", real + strlen(top));
+	return ret;
+}
+
+static void missing_directories_are_made(void)
+{
+	struct stat st;
+
+	check_z(made("a/b//./c/"), "/ws/a/b/c");
+	check_int(stat("a/b", &st), 0);
+	check_int(st.st_mode & 0777, 0700);
+	check_z(made("a/b"), "/ws/a/b");
+	check_z(made("one"), "/ws/one");
+	check_z(made("."), "/ws");
+	check_z(made(below("home/link/new/x")), "/home/real/new/x");
+	check_z(made("keys/new/x"), "");
+	check_int(err.code, E_DENIED);
+	check_int(access(below("home/real/x"), F_OK), -1);
+	check_z(made("keys"), "");
+	check_int(err.sys_errno, ENOTDIR);
+	check_z(made(""), "");
+	check_int(err.sys_errno, ENOENT);
+}
+
 static void attempt(void)
 {
 	_cleanup_(hostpath_donep) struct hostpath at = HOSTPATH_NULL;
@@ -150,9 +192,24 @@ static void attempt(void)
 	check_int(r, torture_failed ? -E_NO_MEMORY : 0);
 }
 
+static void attempt_missing(void)
+{
+	_cleanup_(hostpath_donep) struct hostpath at = HOSTPATH_NULL;
+	_cleanup_(freep) char *rest = NULL;
+	_cleanup_fd_ int fd = -1;
+	int r;
+
+	err_clear(&err);
+	r = hostpath_find_missing(below("home/far/made/x/y"), home, "make", &at, &rest, &err);
+	if (r == 0)
+		fd = r = hostpath_make(&at, rest, 0700);
+	check(torture_failed ? r == -E_NO_MEMORY || r == -ENOMEM : r >= 0);
+}
+
 static void survives_lack_of_memory(void)
 {
 	torture(attempt);
+	torture(attempt_missing);
 }
 
 int main(void)
@@ -163,6 +220,7 @@ int main(void)
 	run_test(own_links_are_followed);
 	run_test(links_of_the_system);
 	run_test(links_of_root);
+	run_test(missing_directories_are_made);
 	run_test(survives_lack_of_memory);
 	tear_down();
 	return tap_done();

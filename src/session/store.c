@@ -3,8 +3,10 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/fs.h"
+#include "base/hostpath.h"
 #include "base/rand.h"
 #include "base/utf8.h"
+#include "jail/source.h"
 #include "session/document.h"
 
 #include <dirent.h>
@@ -253,6 +255,40 @@ static int lock(struct session *s, struct cloche_err *err)
 	return -E_BUSY;
 }
 
+/* Judge the context by a file in it: it may be a directory around a place of credentials. */
+static int judge_dir(const struct hostpath *at, const char *rest, const char *dir, const char *home,
+	struct cloche_err *err)
+{
+	_cleanup_(freep) char *asked = fs_absolute(dir), *real = hostpath_real(at);
+	_cleanup_(freep) char *whole = real ? fs_join(real, rest) : NULL;
+	_cleanup_(freep) char *file = whole ? fs_join(whole, SESSION_FILE) : NULL;
+	_cleanup_(freep) char *named = asked ? fs_join(asked, SESSION_FILE) : NULL;
+
+	if (!file || !named)
+		return err_sys(err, errno, "context %s", dir);
+	return source_judge_named(named, file, home, err) < 0 ? err_wrap(err, "context") : 0;
+}
+
+/* Make the directory if it is missing, and open it, through nothing that a room may have put in its
+ * place or on the way to it (INV-INSIDE-PATHS). */
+static int open_dir(const char *dir, struct cloche_err *err)
+{
+	_cleanup_(hostpath_donep) struct hostpath at = HOSTPATH_NULL;
+	_cleanup_(freep) char *home = fs_home(), *rest = NULL;
+	_cleanup_fd_ int fd = -1;
+	int r = hostpath_find_missing(dir, home, "context", &at, &rest, err);
+
+	if (r == 0)
+		r = judge_dir(&at, rest, dir, home, err);
+	if (r < 0)
+		return r;
+	fd = hostpath_make(&at, rest, 0700);
+	if (fd < 0)
+		return err_sys(err, -fd, "open %s", dir);
+	r = fs_check_private(fd, dir, err);
+	return r < 0 ? r : TAKE_FD(fd);
+}
+
 int session_open_unwritten(
 	const char *dir, const char *context_id, struct session **ret, struct cloche_err *err)
 {
@@ -263,7 +299,7 @@ int session_open_unwritten(
 		return r;
 	if (!s)
 		return err_nomem(err);
-	s->fd = fs_open_private_dir(dir, err);
+	s->fd = open_dir(dir, err);
 	if (s->fd < 0)
 		return s->fd; /* it is negative, so freeing does not close it */
 	s->writable = true;

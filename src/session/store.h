@@ -27,11 +27,12 @@
 
 struct session;
 
-/* Open the directory (make it if missing), take its lock, load its contents and finish a reply that
- * a crash left. A damaged file is kept as context.json.damaged-TIME and a new one is begun;
- * session_warning() then reports that. context_id names a new context (NULL: make a new id), or one
- * that has no name; for any other it must be NULL or the same (else -E_USAGE). Return 0, -E_BUSY
- * while another process uses the directory, or another error. */
+/* Open the directory (make it if missing; a link that a room may have left on the way to it, or one
+ * that leads into credentials, is refused with -E_DENIED), take its lock, load its contents and
+ * finish a reply that a crash left. A damaged file is kept as context.json.damaged-TIME and a new
+ * one is begun; session_warning() then reports that. context_id names a new context (NULL: make a
+ * new id), or one that has no name; for any other it must be NULL or the same (else -E_USAGE).
+ * Return 0, -E_BUSY while another process uses the directory, or another error. */
 _warn_unused_ int session_open(
 	const char *dir, const char *context_id, struct session **ret, struct cloche_err *err);
 /* The same, but a new context gets its file, and a damaged file its other name, when the session is
