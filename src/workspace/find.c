@@ -94,8 +94,8 @@ static int finder_dir(struct finder *f, const struct walk_item *in, int fd)
 int workspace_find(int dir, const char *source,
 	int (*found)(void *user, const char *path, bool read_only), void *user, bool *ret_cut)
 {
-	const char *name = strrchr(source, '/');
-	const struct obeyed *row = obeyed_find(OBEYED_ANY, str_from(name ? name + 1 : ""));
+	char path[PATH_MAX];
+	const struct obeyed *row = judge_mount(dir, path);
 	struct finder f = {.source = source, .found = found, .user = user};
 	struct walk_item item = {.place = row && row->below ? row->below : OBEYED_ANY};
 	int r = walk_init(&f.walk, dir, FIND_MAX_DIRS, FIND_MAX_ENTRIES, FIND_MAX_DEPTH, &item);

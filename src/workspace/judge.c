@@ -291,6 +291,52 @@ bool judge_hooks(const struct judge *j, char *ret, size_t size)
 	return (size_t)snprintf(ret, size, "%s", path) < size;
 }
 
+static bool judge_is_git_dir(const char *path)
+{
+	static const char *const names[] = {"HEAD", "objects", "refs", "commondir"};
+	_cleanup_fd_ int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct obeyed_signs signs = {0};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (dir >= 0 && faccessat(dir, names[i], F_OK, 0) == 0)
+			obeyed_see(&signs, str_from(names[i]));
+	return obeyed_is_git(&signs);
+}
+
+/* The row for an absolute path, by its last names: one and as many before it as `around` says. */
+static const struct obeyed *judge_row(const char *path, unsigned around)
+{
+	const char *slash = strrchr(path, '/');
+	const struct obeyed *outer = NULL, *row = NULL;
+	struct str name = str_from(slash ? slash + 1 : "");
+	char above[PATH_MAX];
+
+	if (!name.n)
+		return NULL;
+	snprintf(above, sizeof(above), "%.*s", (int)(slash - path), path);
+	if (around)
+		outer = judge_row(above, around - 1);
+	if (outer && outer->below)
+		row = obeyed_find(outer->below, name);
+	if (!row)
+		row = obeyed_find(OBEYED_ANY, name);
+	if (!row && judge_is_git_dir(above))
+		row = obeyed_find(OBEYED_GIT, name);
+	/* A directory that counts as one thing with all that lies in it. */
+	return !row && outer && !outer->below ? outer : row;
+}
+
+const struct obeyed *judge_mount(int fd, char path[PATH_MAX])
+{
+	char link[64];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, path, PATH_MAX - 1);
+	path[MAX(n, 0)] = '\0';
+	return judge_row(path, 2);
+}
+
 bool judge_has_capabilities(int dir, const char *name)
 {
 	char path[64 + NAME_MAX];

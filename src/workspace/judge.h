@@ -2,7 +2,8 @@
 #pragma once
 /* Judge single files that a room has left by their content, and mend them. */
 
-#include <stdbool.h>
+#include "workspace/obeyed.h"
+#include <limits.h>
 #include <stddef.h>
 
 struct judge {
@@ -21,6 +22,11 @@ bool judge_leads_away(const struct judge *j);
 /* Finds the hooks directory that this configuration names. Returns true with the path from the
  * root, if it is beneath the root by its name. There may be nothing, or a link on the way. */
 bool judge_hooks(const struct judge *j, char *ret, size_t size);
+
+/* Returns the row of the table for the file or directory fd, which is mounted by itself, as if its
+ * place had been searched: by the last three names of its real path, and by the content of the
+ * directories around it, which may be git's. NULL: it is not obeyed. path gets the real path. */
+const struct obeyed *judge_mount(int fd, char path[PATH_MAX]);
 
 /* Whether a regular file gives capabilities when it is executed. name "": the file is dir
  * itself. */

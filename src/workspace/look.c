@@ -8,6 +8,7 @@
  * that was moved into .git has not changed itself. */
 #include "workspace/look.h"
 #include "base/fd.h"
+#include "workspace/aside.h"
 #include "workspace/judge.h"
 #include "workspace/told.h"
 #include "workspace/walk.h"
@@ -16,10 +17,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/fs.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 enum {
@@ -30,9 +29,7 @@ enum {
 	MODULES = 8, /* below node_modules, where only git obeys anything */
 	LINKED = 16, /* and GUARDED: some file there had another name when the room began */
 	MAX_TEXT = 32 * 1024 * 1024,
-	MAX_NAMES = 1000,
 };
-#define ASIDE ".cloche-set-aside"
 
 /* A directory that counts as one thing with all that lies in it. */
 struct unit {
@@ -105,42 +102,6 @@ static bool look_is_opened(const struct look *l, const char *path)
 	return false;
 }
 
-static int look_rename(int dir, const char *name, char ret[NAME_MAX + 1])
-{
-	size_t room = NAME_MAX - sizeof(ASIDE) - 4;
-	int keep = (int)MIN(strlen(name), room);
-
-	for (int i = 0; i < MAX_NAMES; i++) {
-		if (i == 0)
-			snprintf(ret, NAME_MAX + 1, "%.*s" ASIDE, keep, name);
-		else
-			snprintf(ret, NAME_MAX + 1, "%.*s" ASIDE "-%d", keep, name, i);
-		if (syscall(SYS_renameat2, dir, name, dir, ret, RENAME_NOREPLACE) == 0)
-			return 0;
-		/* The file system has no RENAME_NOREPLACE. Nobody else is active here, so nothing
-		 * can be overwritten. */
-		if (errno == EINVAL && faccessat(dir, ret, F_OK, AT_SYMLINK_NOFOLLOW) < 0 &&
-			errno == ENOENT && renameat(dir, name, dir, ret) == 0)
-			return 0;
-		if (errno != EEXIST)
-			return -errno;
-	}
-	return -EEXIST;
-}
-
-static int look_restore(struct buf *out, const char *aside, const char *path)
-{
-	int r = buf_add_str(out, STR("mv -nT -- "));
-
-	if (r == 0)
-		r = told_quote(out, str_from(aside));
-	if (r == 0)
-		r = buf_add_char(out, ' ');
-	if (r == 0)
-		r = told_quote(out, str_from(path));
-	return r < 0 || !buf_cstr(out) ? -ENOMEM : 0;
-}
-
 /* Reports a thing that has been renamed to `name`. */
 static void look_tell_aside(
 	struct looker *k, const struct seen *s, const char *path, const char *name)
@@ -149,7 +110,7 @@ static void look_tell_aside(
 	char aside[2 * PATH_MAX];
 
 	look_path(k, s->in, name, aside);
-	if (look_restore(&restore, aside, path) < 0)
+	if (aside_restore(&restore, aside, path) < 0)
 		k->error = -ENOMEM;
 	else
 		look_tell(k, path, s->row->what, aside, buf_cstr(&restore));
@@ -159,7 +120,7 @@ static void look_tell_aside(
 static void look_set_aside(struct looker *k, const struct seen *s, const char *path)
 {
 	char name[NAME_MAX + 1], what[256];
-	int r = look_rename(s->dir, s->entry->name, name);
+	int r = aside_rename(s->dir, s->entry->name, name);
 
 	if (r < 0) {
 		snprintf(what, sizeof(what), "%s; it could not be set aside: %s", s->row->what,
@@ -208,11 +169,33 @@ static bool look_is_rooms(const struct looker *k, const struct seen *s)
 	return changed || s->in->flags & (MOVED | CHANGED);
 }
 
+/* Begins a directory that counts as one thing, if the row says so and it lies in no such one.
+ * Returns 0 or -ENOMEM. */
+static int look_unit(
+	struct looker *k, const struct obeyed *row, const char *path, struct walk_item *below)
+{
+	struct unit *more;
+
+	if (row->below || row->judge != OBEYED_ALWAYS || below->unit)
+		return 0;
+	more = reallocarray(k->units, k->units_n + 1, sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	k->units = more;
+	k->units[k->units_n] = (struct unit){.row = row, .path = strdup(path)};
+	if (!k->units[k->units_n].path)
+		return -ENOMEM;
+	below->unit = k->units_n++;
+	return 0;
+}
+
 /* Enters a directory, of the table or not, and sets what applies to its contents. */
 static int look_enter(struct looker *k, struct seen *s)
 {
 	struct walk_item below = {.place = OBEYED_ANY, .flags = s->in->flags, .unit = s->in->unit};
 	const struct look_id *kept;
+	char path[2 * PATH_MAX];
+	int r;
 
 	if (strcmp(s->entry->name, "node_modules") == 0)
 		below.flags |= MODULES;
@@ -224,19 +207,10 @@ static int look_enter(struct looker *k, struct seen *s)
 	if (!kept && s->dir_changed && look_is_after(k->look, &s->st))
 		below.flags |= MOVED;
 	below.flags |= look_guard(kept);
-	if (!s->row->below && s->row->judge == OBEYED_ALWAYS && !below.unit) {
-		struct unit *more = reallocarray(k->units, k->units_n + 1, sizeof(*more));
-		char path[2 * PATH_MAX];
-
-		if (!more)
-			return -ENOMEM;
-		k->units = more;
-		look_path(k, s->in, s->entry->name, path);
-		k->units[k->units_n] = (struct unit){.row = s->row, .path = strdup(path)};
-		if (!k->units[k->units_n].path)
-			return -ENOMEM;
-		below.unit = k->units_n++;
-	}
+	look_path(k, s->in, s->entry->name, path);
+	r = look_unit(k, s->row, path, &below);
+	if (r < 0)
+		return r;
 	return walk_push(&k->walk, s->in, s->entry->name, &below);
 }
 
@@ -505,13 +479,16 @@ static void look_closed(struct looker *k, const struct walk_item *in, int error)
 
 static int look_tree(struct looker *k, int root)
 {
-	const char *name = strrchr(k->mount->source, '/');
-	const struct obeyed *row = obeyed_find(OBEYED_ANY, str_from(name ? name + 1 : ""));
+	char path[PATH_MAX];
+	const struct obeyed *row = judge_mount(root, path);
 	struct walk_item item = {.place = row && row->below ? row->below : OBEYED_ANY};
-	int fd, r = walk_init(
-			&k->walk, root, LOOK_MAX_DIRS, LOOK_MAX_ENTRIES, LOOK_MAX_DEPTH, &item);
+	int fd, r;
 
 	k->units_n = 1;
+	r = row ? look_unit(k, row, k->mount->source, &item) : 0;
+	if (r < 0)
+		return r;
+	r = walk_init(&k->walk, root, LOOK_MAX_DIRS, LOOK_MAX_ENTRIES, LOOK_MAX_DEPTH, &item);
 	while (r == 0 && walk_next(&k->walk, &item, &fd)) {
 		if (fd >= 0)
 			r = look_dir(k, &item, fd);
@@ -531,11 +508,27 @@ static int look_tree(struct looker *k, int root)
 	return r < 0 ? r : k->error;
 }
 
-/* Handles a file that is mounted by itself. */
+/* Handles a file that is mounted by itself. The room could not rename it, and nothing was granted
+ * of the directory in which it lies, so it is named only. */
 static void look_single(struct looker *k, const struct stat *st)
 {
-	if (S_ISREG(st->st_mode) && look_is_after(k->look, st))
-		look_strip(k, st, k->mount->fd, "", k->mount->source);
+	char path[PATH_MAX];
+	const struct obeyed *row = judge_mount(k->mount->fd, path);
+	char *slash = row ? strrchr(path, '/') : NULL;
+	const struct walk_item in = {.path = (char[]){""}};
+	const struct walk_entry e = {.name = slash ? slash + 1 : ""};
+	struct seen s = {.in = &in, .entry = &e, .row = row, .st = *st, .known = true};
+
+	if (!S_ISREG(st->st_mode) || !look_is_after(k->look, st))
+		return;
+	look_strip(k, st, k->mount->fd, "", k->mount->source);
+	if (!slash)
+		return;
+	*slash = '\0';
+	s.dir = k->walk.root = open(path[0] ? path : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (s.dir < 0 || look_is_so(k, &s))
+		look_tell(k, k->mount->source, row->what, NULL, NULL);
+	fd_close(s.dir);
 }
 
 static int look_mount(const struct look *l, const struct look_mount *m, struct look_told *told)

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Things that are set aside: their new name, and the command that puts them back. */
+
+#include "base/buf.h"
+#include <limits.h>
+
+#define ASIDE ".cloche-set-aside"
+
+/* Renames name in dir, overwriting nothing. Returns 0 with the new name, or -errno. */
+int aside_rename(int dir, const char *name, char ret[NAME_MAX + 1]);
+
+/* Writes the command of a shell that renames `aside` to path, with a NUL behind it. Returns 0 or
+ * -ENOMEM. */
+_warn_unused_ int aside_restore(struct buf *out, const char *aside, const char *path);
