@@ -22,8 +22,9 @@ static bool row_fits(const struct obeyed *row, struct str name)
 
 const struct obeyed *obeyed_find(enum obeyed_place place, struct str name)
 {
-	/* Every row for OBEYED_ANY begins with a dot, and most names do not. */
-	if (name.n == 0 || (place == OBEYED_ANY && name.p[0] != '.'))
+	/* Rows for OBEYED_ANY begin like this (the test of names is red if one does not), and most
+	 * names do not. */
+	if (name.n == 0 || (place == OBEYED_ANY && !memchr(".MmOo", name.p[0], 5)))
 		return NULL;
 	/* Git installs examples with this ending, and does not run them. */
 	if (place == OBEYED_HOOKS && str_ends(name, STR(".sample")))

@@ -13,6 +13,11 @@ enum obeyed_place {
 	OBEYED_HOOKS,
 	OBEYED_VSCODE,
 	OBEYED_CLAUDE,
+	OBEYED_HG,
+	OBEYED_JJ, /* .jj, and repo in it */
+	OBEYED_OPENCODE,
+	OBEYED_PLUGINS, /* directories in .opencode from which it loads code */
+	OBEYED_CARGO,
 };
 
 enum obeyed_judge { OBEYED_ALWAYS, OBEYED_EXECUTABLE, OBEYED_COMMANDS, OBEYED_REDIRECT };

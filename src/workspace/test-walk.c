@@ -74,10 +74,28 @@ static void test_names(void)
 	check(!obeyed_find(OBEYED_GIT, STR("")) && !obeyed_find(OBEYED_CLAUDE, STR("setting")));
 }
 
+static void test_rows(void)
+{
+	static const struct {
+		enum obeyed_place place;
+		struct str name;
+	} rows[] = {
+#define OBEYED(place, pattern, ...) {OBEYED_##place, STR(pattern)},
+#include "workspace/obeyed.def"
+#undef OBEYED
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		if (!obeyed_find(rows[i].place, rows[i].name))
+			tap_fail("%.*s is never found", STR_FMT(rows[i].name));
+	check(!obeyed_find(OBEYED_ANY, STR("m")) && obeyed_find(OBEYED_ANY, STR("OpenCode.json")));
+}
+
 int main(void)
 {
 	run_test(test_paths_are_bounded);
 	run_test(test_git_directories);
 	run_test(test_names);
+	run_test(test_rows);
 	return tap_done();
 }
