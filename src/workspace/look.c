@@ -9,6 +9,7 @@
 #include "workspace/look.h"
 #include "base/fd.h"
 #include "workspace/aside.h"
+#include "workspace/closed.h"
 #include "workspace/judge.h"
 #include "workspace/told.h"
 #include "workspace/walk.h"
@@ -43,7 +44,8 @@ struct looker {
 	const struct look_mount *mount;
 	struct look_told *told;
 	struct walk walk;
-	struct unit *units; /* the first one is not used */
+	struct closed closed; /* directories that were opened up */
+	struct unit *units;   /* the first one is not used */
 	size_t units_n;
 	int error;
 };
@@ -437,12 +439,10 @@ static int look_entry(struct looker *k, const struct walk_item *in, int fd, bool
 	return look_at_file(k, &s);
 }
 
-static int look_dir(struct looker *k, struct walk_item *in, int fd)
+static int look_dir(struct looker *k, struct walk_item *in, int fd, bool changed)
 {
 	struct obeyed_signs signs = {0};
 	struct walk_entry e;
-	struct stat st;
-	bool changed = fstat(fd, &st) < 0 || look_is_after(k->look, &st);
 	int r = 0;
 
 	while (r == 0 && walk_read(&k->walk, fd, &e)) {
@@ -461,8 +461,8 @@ static int look_dir(struct looker *k, struct walk_item *in, int fd)
 	return r;
 }
 
-/* Reports a directory that cannot be opened if the room, which is root there, may have made it
- * so. */
+/* Reports a directory that can be opened by no means if the room, which is root there, may have
+ * made it so. */
 static void look_closed(struct looker *k, const struct walk_item *in, int error)
 {
 	_cleanup_fd_ int fd = walk_open(k->walk.root, in->path, O_PATH | O_DIRECTORY);
@@ -482,6 +482,7 @@ static int look_tree(struct looker *k, int root)
 	char path[PATH_MAX];
 	const struct obeyed *row = judge_mount(root, path);
 	struct walk_item item = {.place = row && row->below ? row->below : OBEYED_ANY};
+	struct stat st;
 	int fd, r;
 
 	k->units_n = 1;
@@ -490,13 +491,15 @@ static int look_tree(struct looker *k, int root)
 		return r;
 	r = walk_init(&k->walk, root, LOOK_MAX_DIRS, LOOK_MAX_ENTRIES, LOOK_MAX_DEPTH, &item);
 	while (r == 0 && walk_next(&k->walk, &item, &fd)) {
+		fd = closed_open(&k->closed, root, item.path, fd, &st);
 		if (fd >= 0)
-			r = look_dir(k, &item, fd);
+			r = look_dir(k, &item, fd, look_is_after(k->look, &st));
 		else
 			look_closed(k, &item, -fd);
 		fd_close(fd);
 		walk_leave(&item);
 	}
+	closed_restore(&k->closed, root);
 	if (k->walk.cut)
 		k->error = MIN(k->error, told_always(k->told, k->mount->source,
 						 "too large to be looked through as a whole: look "

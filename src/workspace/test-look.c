@@ -141,6 +141,65 @@ static void test_no_memory(void)
 	torture(look_without_memory);
 }
 
+static mode_t mode_of(const char *name)
+{
+	char path[256];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/shut/%s", dir, name);
+	must(lstat(path, &st) == 0);
+	return st.st_mode & 07777;
+}
+
+static void make(const char *name, mode_t mode, bool is_dir)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/shut/%s", dir, name);
+	must(is_dir ? mkdir(path, 0700) == 0
+		    : fs_write_atomic(AT_FDCWD, path, STR("x"), 0600, false, NULL) == 0);
+	must(chmod(path, mode) == 0);
+}
+
+/* What a room has closed to its owner is looked at even so, and is as closed afterwards. */
+static void test_closed(void)
+{
+	static const char *const dirs[] = {"none", "none/none", "list", "enter"};
+	static const mode_t modes[] = {0, 0077, 0477, 0177};
+	_cleanup_(look_donep) struct look l = {.every = true};
+	struct look_told told;
+	uid_t own = geteuid();
+	char path[160];
+
+	snprintf(path, sizeof(path), "%s/shut", dir);
+	must(mkdir(path, 0777) == 0 && chmod(path, 0777) == 0 && chmod(dir, 0755) == 0);
+	/* Root is shut out of nothing. */
+	must(own != 0 || seteuid(1) == 0);
+	look_begin(&l);
+	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++) {
+		make(dirs[i], 0700, true);
+		snprintf(path, sizeof(path), "%s/suid", dirs[i]);
+		make(path, 04755, false);
+	}
+	for (size_t i = ARRAY_SIZE(dirs); i-- > 0;) {
+		snprintf(path, sizeof(path), "%s/shut/%s", dir, dirs[i]);
+		must(chmod(path, modes[i]) == 0);
+	}
+	snprintf(path, sizeof(path), "%s/shut", dir);
+	must(look_add_mount(&l, path, "/x") == 0);
+	check_int(look_through(&l, &told), 0);
+	check_int((int)told.told, ARRAY_SIZE(dirs));
+	buf_done(&told.text);
+	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++) {
+		check_int(mode_of(dirs[i]), modes[i]);
+		snprintf(path, sizeof(path), "%s/shut/%s", dir, dirs[i]);
+		must(chmod(path, 0700) == 0);
+		snprintf(path, sizeof(path), "%s/suid", dirs[i]);
+		check_int(mode_of(path), 0755);
+	}
+	must(own != 0 || seteuid(own) == 0);
+}
+
 static void test_quoting(void)
 {
 	static const struct {
@@ -185,6 +244,7 @@ int main(void)
 	run_test(test_plan);
 	run_test(test_other_names);
 	run_test(test_no_memory);
+	run_test(test_closed);
 	run_test(test_quoting);
 	run_test(test_told);
 	fs_remove_tree(AT_FDCWD, dir);
