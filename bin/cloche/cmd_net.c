@@ -2,6 +2,7 @@
 /* `cloche net`: finds the subcommand, and implements check and log. */
 #include "cmd_net.h"
 #include "json_out.h"
+#include "project.h"
 
 #include <cloche/network_log.h>
 #include <stdio.h>
@@ -16,8 +17,17 @@ static int add_file(void *ctx, const char *value, cloche_err *err)
 
 static int add_host(void *ctx, const char *value, cloche_err *err)
 {
-	((struct net_options *)ctx)->any_list = true;
-	return cloche_allowlist_add_host(((struct net_options *)ctx)->list, value, err);
+	struct net_options *o = ctx;
+	int r = cloche_allowlist_add_host(o->list, value, err);
+
+	o->any_list = true;
+	/* The library's advice is for those who run something. */
+	if (r < 0 && strstr(err->hint, "--connect-to"))
+		snprintf(err->hint, sizeof(err->hint),
+			"name this machine's service as the sandbox does: --allow "
+			"http://host.test:PORT, if cloche run or create had --connect-to "
+			"host.test:PORT:127.0.0.1:PORT");
+	return r;
 }
 
 static const struct option options[] = {
@@ -81,26 +91,21 @@ static int show_log(const struct net_options *o, const char *path, cloche_err *e
 	return 0;
 }
 
-/* If no allowlist was named, add the default one of the project. */
+/* If no allowlist was named, add the one of the project. */
 static int add_default(struct net_options *o, cloche_err *err)
 {
-	static const char *const places[] = {
-		".cloche/network-allowlist.yaml", ".airut/network-allowlist.yaml"};
+	bool obeyed;
+	const char *path = o->any_list ? NULL : project_allowlist(".", &obeyed);
 
-	for (size_t i = 0; !o->any_list && i < 2; i++) {
-		int r;
-
-		if (access(places[i], F_OK) < 0)
-			continue;
-		r = cloche_allowlist_add_file(o->list, places[i], err);
-		if (r < 0)
-			return r;
-		o->any_list = true;
-	}
 	if (o->any_list)
 		return 0;
-	return wrong_usage(err, "use --allowlist FILE or --allow HOST",
-		"net check: which allowlist? there is no %s here", places[0]);
+	if (!path)
+		return wrong_usage(err, "use --allowlist FILE or --allow HOST",
+			"net check: which allowlist? the project here has none, as in "
+			".cloche/network-allowlist.yaml");
+	if (!obeyed)
+		say("%s is not obeyed by cloche run: " PROJECT_LONE, path);
+	return cloche_allowlist_add_file(o->list, path, err);
 }
 
 static int do_check(struct net_options *o, char *const *operands, cloche_err *err)

@@ -136,8 +136,14 @@ static int trust_dir(const char *dir, const struct trust_options *o)
 	cloche_err err = CLOCHE_ERR_INIT;
 	cloche_project *p = NULL;
 	int r = cloche_project_open(dir, &p, &err);
+	bool obeyed;
+	const char *lone = r == 0 && !p ? project_allowlist(dir, &obeyed) : NULL;
 
-	if (r == 0 && !p)
+	if (lone)
+		r = wrong_usage(&err, "make that file as well, or use --allowlist FILE",
+			"trust: there is nothing to consent to: %s is not obeyed: " PROJECT_LONE,
+			lone);
+	else if (r == 0 && !p)
 		r = wrong_usage(&err, "name the directory that holds .cloche/sandbox.yaml",
 			"trust: there is no configuration of a project in %s", dir);
 	if (r == 0)

@@ -6,6 +6,7 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -97,13 +98,42 @@ static int obey(cloche_project *p, cloche_sandbox *sb, cloche_allowlist *allow, 
 	return r;
 }
 
+/* Make the path of a file in the place of a project's files; return NULL if it does not exist. */
+static const char *find(const char *dir, const char *place, const char *file)
+{
+	static char path[PATH_MAX];
+	bool here = strcmp(dir, ".") == 0;
+
+	snprintf(path, sizeof(path), "%s%s%s/%s", here ? "" : dir, here ? "" : "/", place, file);
+	return access(path, F_OK) == 0 ? path : NULL;
+}
+
+const char *project_allowlist(const char *dir, bool *ret_obeyed)
+{
+	static const char *const places[] = {".cloche", ".airut"};
+	const char *path = NULL;
+
+	*ret_obeyed = true;
+	for (size_t i = 0; i < 2; i++)
+		if (find(dir, places[i], "sandbox.yaml"))
+			return find(dir, places[i], "network-allowlist.yaml");
+	*ret_obeyed = false;
+	for (size_t i = 0; !path && i < 2; i++)
+		path = find(dir, places[i], "network-allowlist.yaml");
+	return path;
+}
+
 int project_load(cloche_sandbox *sb, cloche_allowlist *allow, cloche_err *err)
 {
 	cloche_project *p = NULL;
 	int r = cloche_project_open(".", &p, err);
+	bool obeyed;
+	const char *lone = r == 0 && !p && allow ? project_allowlist(".", &obeyed) : NULL;
 
 	if (r == 0 && p)
 		r = obey(p, sb, allow, err);
+	if (lone)
+		say("%s is not obeyed: " PROJECT_LONE, lone);
 	cloche_project_free(p);
 	return r;
 }

@@ -8,6 +8,11 @@
  * terminal; refuse without one. allow is as for cloche_project_apply(). */
 int project_load(cloche_sandbox *sb, cloche_allowlist *allow, cloche_err *err);
 
+/* Return the allowlist of the project in dir, or NULL. *ret_obeyed: whether it counts, which it
+ * does beside a sandbox.yaml alone. The path is kept until the next call. */
+const char *project_allowlist(const char *dir, bool *ret_obeyed);
+#define PROJECT_LONE "it counts beside a sandbox.yaml, which may be empty, and there is none"
+
 /* Print on standard error what the files ask for and, if there was an earlier consent for this
  * directory, what is different. */
 void project_show(const cloche_project *p);
