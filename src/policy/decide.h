@@ -32,7 +32,7 @@ enum policy_reason {
 	POLICY_METHOD,           /* path listed, but not for this method */
 	POLICY_WEBSOCKET,        /* path and method listed, but not for a WebSocket */
 	POLICY_OVERRIDE,         /* a header asks for another method or path: see below */
-	POLICY_GRAPHQL,          /* another spelling or method of a path with a graphql block */
+	POLICY_GRAPHQL,          /* a path with a graphql block, or below it, in other ways */
 	POLICY_BODY,             /* the rule has a body filter that has not passed the request */
 };
 

@@ -176,8 +176,9 @@ static int explain_reason(
 	case POLICY_GRAPHQL:
 		return buf_add_str(
 			out, STR(" is listed, but this may be another spelling or method of a path "
-				 "whose requests a graphql block judges, and no other entry goes "
-				 "around that: ask for the path as it is written there"));
+				 "whose requests a graphql block judges, or lie below it, and no "
+				 "other entry goes around that: ask for the path as it is written "
+				 "there"));
 	case POLICY_BODY:
 		return explain_body(req, out);
 	}

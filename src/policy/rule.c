@@ -217,11 +217,13 @@ int rule_add_field(struct allow_strings *list, struct str s, const char **ret_wa
 bool rule_guards(const struct allow_rule *rule, const struct path *path, bool other_path)
 {
 	struct str own = str_from(rule->path ? rule->path : rule->path_prefix);
+	/* Below "/" is the whole host. */
+	bool below = own.n > 1;
 
 	if (!rule->has_graphql || !own.p || glob_is_pattern(own))
 		return false;
 	return path->problem != PATH_OK || path->unsure != PATH_OK || path->encoded_slash ||
-	       other_path || path_may_be(path->decoded, own, false);
+	       other_path || path_may_be(path->decoded, own, below);
 }
 
 int rule_finish(struct allow_rule *rule, const char **ret_want)

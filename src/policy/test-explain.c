@@ -162,8 +162,9 @@ static const struct {
 		""},
 	{"PUT", "gql.com", "/G/", 443, FILTERED, "", false, "graphql",
 		"gql.com is listed, but this may be another spelling or method of a path whose "
-		"requests a graphql block judges, and no other entry goes around that: ask for the "
-		"path as it is written there (nearest rule: url_prefixes[6] gql.com /g POST "
+		"requests a graphql block judges, or lie below it, and no other entry goes around "
+		"that: ask for the path as it is written there (nearest rule: url_prefixes[6] "
+		"gql.com /g POST "
 		"(net.yaml:9))",
 		""},
 	/* No entry beside it is of use. */
