@@ -101,7 +101,7 @@ static int resolve_judged(const char *path, const char *what, char **ret, struct
 
 	if (r == 0 && !named)
 		r = err_sys(err, errno, "%s %s", what, path);
-	if (r == 0)
+	if (r == 0 && strcmp(named, resolved) != 0)
 		r = source_judge_named(named, resolved, home, err);
 	if (r == 0)
 		*ret = TAKE_PTR(resolved);
