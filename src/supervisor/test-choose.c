@@ -144,13 +144,25 @@ static void a_wish_is_not_passed_on(void)
 
 static void none_works(void)
 {
-	static const enum fault all[] = {NO_PROBE, NO_PROBE, NO_ROOM, WORKS},
+	static const enum fault all[] = {NO_PROBE, NO_PROBE, NO_PROBE, WORKS},
 				alone[] = {NO_PROBE, NO_PROGRAM, NO_PROGRAM, WORKS};
 
-	check_choice("auto", all, "native! native? podman? docker? docker!", E_UNSUPPORTED,
+	check_choice("auto", all, "native! native? podman? docker?", E_UNSUPPORTED,
 		"no provider works here: native: native fails; podman: no podman here; docker: no "
-		"room of docker");
+		"docker here");
 	check_choice("auto", alone, "native! native?", E_SYSTEM, "native fails");
+}
+
+/* An engine that works is no reason to go without it. */
+static void none_makes_it(void)
+{
+	static const enum fault how[] = {NO_PROBE, NO_PROBE, NO_ROOM, WORKS};
+	static const char said[] = "no provider makes this sandbox: native: native fails; podman: "
+				   "no podman here; docker: no room of docker";
+
+	check_choice("auto", how, "native! native? podman? docker? docker!", E_UNSUPPORTED, said);
+	check_choice(PROVIDER_AUTO_OR_NONE, how, "native! native? podman? docker? docker!",
+		E_UNSUPPORTED, said);
 }
 
 /* Only if the person allows it, and only if nothing else works. */
@@ -185,6 +197,7 @@ int main(void)
 	run_test(others_come_in_their_order);
 	run_test(a_wish_is_not_passed_on);
 	run_test(none_works);
+	run_test(none_makes_it);
 	run_test(without_isolation);
 	run_test(a_named_one_is_the_only_one);
 	return tap_done();
