@@ -18,16 +18,9 @@ static int add_file(void *ctx, const char *value, cloche_err *err)
 static int add_host(void *ctx, const char *value, cloche_err *err)
 {
 	struct net_options *o = ctx;
-	int r = cloche_allowlist_add_host(o->list, value, err);
 
 	o->any_list = true;
-	/* The library's advice is for those who run something. */
-	if (r < 0 && strstr(err->hint, "--connect-to"))
-		snprintf(err->hint, sizeof(err->hint),
-			"name this machine's service as the sandbox does: --allow "
-			"http://host.test:PORT, if cloche run or create had --connect-to "
-			"host.test:PORT:127.0.0.1:PORT");
-	return r;
+	return cloche_allowlist_add_host(o->list, value, err);
 }
 
 static const struct option options[] = {

@@ -98,8 +98,8 @@ static int refuse_loopback(
 		"--allow %s: inside, %s is the sandbox itself, so nothing would go out", shorthand,
 		rule->host);
 	err_hint(err,
-		"give this machine's service a name of its own: --allow http://host.test:%u "
-		"--connect-to host.test:%u:127.0.0.1:%u",
+		"cloche run and create give this machine's service a name of its own: --allow "
+		"http://host.test:%u --connect-to host.test:%u:127.0.0.1:%u",
 		port, port, port);
 	return -E_USAGE;
 }
