@@ -120,7 +120,7 @@ static int protect_add(struct protector *p, const char *path, bool read_only)
 	if (r < 0)
 		return r;
 	m = &p->room->mounts[p->room->mounts_n - 1];
-	m->no_link = m->optional = true;
+	m->no_link = m->optional = m->guard = true;
 	return 0;
 }
 

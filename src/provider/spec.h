@@ -39,7 +39,8 @@ struct room_mount {
 	bool ro;
 	bool optional; /* a missing source is no error: the mount is left out */
 	bool no_link;  /* source lies where a room may write: its last component must not be a
-			* symbolic link. With optional: it protects what lies in another mount */
+			* symbolic link */
+	bool guard;    /* it is part of another mount, and keeps it as it is (api/protect.h) */
 };
 
 /* Every limit of options.def; 0 means no limit (or the provider's default if there is one).

@@ -9,7 +9,8 @@ enum { MAX_PATH = 4095 };
 	F(Z, target, .max = MAX_PATH)                                                              \
 	F(BOOL, ro)                                                                                \
 	F(BOOL, optional)                                                                          \
-	F(BOOL, no_link)
+	F(BOOL, no_link)                                                                           \
+	F(BOOL, guard)
 
 static MESSAGE_TABLE(room_mount, MOUNT_FIELDS, NULL);
 

@@ -210,14 +210,6 @@ static int check_nested(const struct room_spec *spec, const struct judged_source
 	return 0;
 }
 
-/* Whether the mount would keep what the host obeys as it is (api/protect.h). Landlock cannot, so it
- * is left out; the supervisor looks for changes at the end. (There is no network log to protect,
- * because there is no gateway.) */
-static bool is_protection(const struct room_mount *m)
-{
-	return m->optional && m->no_link;
-}
-
 /* Whether the target leads to the source on this machine, too. */
 static bool is_in_place(const struct room_mount *m, const struct judged_source *source)
 {
@@ -234,7 +226,9 @@ static int add_mounts(struct args *a, const struct room_spec *spec,
 	for (size_t i = 0; i < spec->mounts_n; i++) {
 		const struct room_mount *m = &spec->mounts[i];
 
-		if (!sources[i].path || is_protection(m))
+		/* Landlock cannot guard a part of what it opens: the supervisor looks for changes
+		 * at the end. (Without a gateway there is no network log to guard.) */
+		if (!sources[i].path || m->guard)
 			continue;
 		if (check_nested(spec, sources, i, err) < 0)
 			return -err->code;
