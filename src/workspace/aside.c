@@ -34,6 +34,17 @@ int aside_rename(int dir, const char *name, char ret[NAME_MAX + 1])
 	return -EEXIST;
 }
 
+bool aside_is(struct str name)
+{
+	size_t n = name.n;
+
+	while (n && name.p[n - 1] >= '0' && name.p[n - 1] <= '9')
+		n--;
+	if (n < name.n && n && name.p[n - 1] == '-')
+		name = str_prefix(name, n - 1);
+	return str_ends(name, STR(ASIDE));
+}
+
 int aside_restore(struct buf *out, const char *aside, const char *path)
 {
 	int r = buf_add_str(out, STR("mv -nT -- "));

@@ -350,25 +350,13 @@ static int look_hooks(struct looker *k, const struct seen *s)
 	return walk_push(&k->walk, &top, path, &item);
 }
 
-/* Whether look_rename() gives such a name. */
-static bool look_is_aside(struct str name)
-{
-	size_t n = name.n;
-
-	while (n && name.p[n - 1] >= '0' && name.p[n - 1] <= '9')
-		n--;
-	if (n < name.n && n && name.p[n - 1] == '-')
-		name = str_prefix(name, n - 1);
-	return str_ends(name, STR(ASIDE));
-}
-
 static const struct obeyed *look_row(
 	const struct walk_item *in, enum obeyed_place place, const char *name)
 {
 	const struct obeyed *row = obeyed_find(place, str_from(name));
 
 	/* Another look has set it aside, and nothing is obeyed by such a name. */
-	if (row && str_ends(row->pattern, STR("*")) && look_is_aside(str_from(name)))
+	if (row && str_ends(row->pattern, STR("*")) && aside_is(str_from(name)))
 		return NULL;
 	if (!row && place != OBEYED_ANY)
 		row = obeyed_find(OBEYED_ANY, str_from(name));
