@@ -19,16 +19,8 @@ static bool no_unnamed;
 
 /* All calls come here by the linker's --wrap; which name they have depends on the C library. */
 int __wrap_openat(int at, const char *path, int flags, ...);
-int __wrap_openat64(int at, const char *path, int flags, ...);
-
-static int open_it(int at, const char *path, int flags, mode_t mode)
-{
-	if (no_unnamed && (flags & O_TMPFILE) == O_TMPFILE) {
-		errno = EOPNOTSUPP;
-		return -1;
-	}
-	return (int)syscall(SYS_openat, at, path, flags, mode);
-}
+int __wrap_openat64(int at, const char *path, int flags, ...)
+	__attribute__((alias("__wrap_openat")));
 
 int __wrap_openat(int at, const char *path, int flags, ...)
 {
@@ -38,18 +30,11 @@ int __wrap_openat(int at, const char *path, int flags, ...)
 	va_start(v, flags);
 	mode = va_arg(v, mode_t);
 	va_end(v);
-	return open_it(at, path, flags, mode);
-}
-
-int __wrap_openat64(int at, const char *path, int flags, ...)
-{
-	va_list v;
-	mode_t mode;
-
-	va_start(v, flags);
-	mode = va_arg(v, mode_t);
-	va_end(v);
-	return open_it(at, path, flags, mode);
+	if (no_unnamed && (flags & O_TMPFILE) == O_TMPFILE) {
+		errno = EOPNOTSUPP;
+		return -1;
+	}
+	return (int)syscall(SYS_openat, at, path, flags, mode);
 }
 
 static const char *at(const char *name)
