@@ -223,6 +223,8 @@ static void kill_supervisor(const cloche_instance *instance)
 {
 	_cleanup_(cloche_instance_freep) cloche_instance *fresh = instance_copy(instance);
 	const json_t *record;
+	const char *boot;
+	char this_boot[PROGRAM_BOOT_ID_MAX];
 	json_int_t start;
 	pid_t pid;
 	int fd;
@@ -232,10 +234,13 @@ static void kill_supervisor(const cloche_instance *instance)
 	record = fresh->record;
 	pid = (pid_t)json_integer_value(json_object_get(record, "pid"));
 	start = json_integer_value(json_object_get(record, "pid_start"));
+	boot = json_string_value(json_object_get(record, "boot_id"));
+	program_boot_id(this_boot);
 	fd = pid > 1 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
 	/* The lock does not prove that it lives: a process that removes what it left holds the
 	 * lock, too. */
-	if (fd >= 0 && start > 0 && program_start_time(pid) == (uint64_t)start)
+	if (fd >= 0 && start > 0 && program_start_time(pid) == (uint64_t)start && boot &&
+		strcmp(boot, this_boot) == 0)
 		(void)syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0);
 	fd_close(fd);
 }

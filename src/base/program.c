@@ -236,3 +236,13 @@ uint64_t program_start_time(pid_t pid)
 		return 0;
 	return start;
 }
+
+void program_boot_id(char ret[PROGRAM_BOOT_ID_MAX])
+{
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(4096);
+
+	ret[0] = '\0';
+	if (fs_read_file(AT_FDCWD, "/proc/sys/kernel/random/boot_id", &b, NULL) == 0)
+		snprintf(ret, PROGRAM_BOOT_ID_MAX, "%.*s",
+			STR_FMT(str_prefix(buf_str(&b), str_chr(buf_str(&b), '\n'))));
+}

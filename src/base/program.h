@@ -44,3 +44,7 @@ char **program_env(char *const *env);
  * Together with the pid this identifies a process within one boot. Return 0 if there is no such
  * process, or if it is a zombie. */
 uint64_t program_start_time(pid_t pid);
+
+enum { PROGRAM_BOOT_ID_MAX = 40 };
+/* Get the kernel's id of this boot (random(4)); "" if it cannot be read. */
+void program_boot_id(char ret[PROGRAM_BOOT_ID_MAX]);

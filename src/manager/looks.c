@@ -61,6 +61,7 @@ int looks_note(
 		return 0;
 	l->init = init;
 	l->start = program_start_time(init);
+	program_boot_id(l->boot);
 	if (look_write(l, &b) < 0)
 		return err_nomem(err);
 	r = sandbox_dir_make(d, id, err);
@@ -137,8 +138,10 @@ static void looks_await_death(const struct look *l)
 	_cleanup_fd_ int fd =
 		l->init > 1 && l->start ? (int)syscall(SYS_pidfd_open, l->init, 0) : -1;
 	struct pollfd p = {.fd = fd, .events = POLLIN};
+	char boot[PROGRAM_BOOT_ID_MAX];
 
-	if (fd < 0 || program_start_time(l->init) != l->start)
+	program_boot_id(boot);
+	if (fd < 0 || program_start_time(l->init) != l->start || strcmp(boot, l->boot) != 0)
 		return;
 	(void)syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0);
 	(void)!poll(&p, 1, PATIENCE_MS);

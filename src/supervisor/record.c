@@ -109,9 +109,10 @@ const char *record_reason_name(const struct supervisor *s)
 static void add_life(struct jsonout *o, const struct supervisor *s)
 {
 	uint64_t ttl = s->start.timeout_usec;
-	char created[CLOCK_ISO_MAX];
+	char created[CLOCK_ISO_MAX], boot[PROGRAM_BOOT_ID_MAX];
 
 	clock_format_utc(s->created_real, created);
+	program_boot_id(boot);
 	jsonout_text(o, "reason", record_reason_name(s));
 	jsonout_text(o, "error", s->failure);
 	jsonout_text(o, "id", s->spec.id);
@@ -123,6 +124,7 @@ static void add_life(struct jsonout *o, const struct supervisor *s)
 										      : "sandbox");
 	jsonout_number(o, "pid", (uint64_t)getpid());
 	jsonout_number(o, "pid_start", program_start_time(getpid()));
+	jsonout_text(o, "boot_id", boot);
 	jsonout_number(o, "init_pid", s->room ? (uint64_t)room_pid(s->room) : 0);
 	jsonout_text(o, "created", created);
 	jsonout_number(o, "created_usec", s->created_real);

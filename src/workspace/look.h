@@ -10,6 +10,7 @@
  * were read-only inside. */
 
 #include "base/buf.h"
+#include "base/program.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -46,11 +47,12 @@ struct look {
 	size_t mounts_n;
 	struct look_id *kept; /* what was protected */
 	size_t kept_n;
-	size_t searched; /* entries, for files with other names */
-	char **opened;   /* paths of the host that the person wanted open */
-	bool again;      /* an earlier look may have been killed halfway */
-	int init;        /* process 1 of the room, 0 if it is not known */
-	uint64_t start;  /* when it was started, as in /proc/PID/stat */
+	size_t searched;                /* entries, for files with other names */
+	char **opened;                  /* paths of the host that the person wanted open */
+	bool again;                     /* an earlier look may have been killed halfway */
+	int init;                       /* process 1 of the room, 0 if it is not known */
+	uint64_t start;                 /* when it was started, as in /proc/PID/stat */
+	char boot[PROGRAM_BOOT_ID_MAX]; /* in which boot */
 };
 
 void look_done(struct look *l);

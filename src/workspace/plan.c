@@ -11,6 +11,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -178,6 +179,8 @@ int look_write(const struct look *l, struct buf *out)
 	plan_put(out, &e, STR("i"));
 	plan_put_number(out, &e, (uint64_t)l->init);
 	plan_put_number(out, &e, l->start);
+	plan_put(out, &e, STR("b"));
+	plan_put(out, &e, str_from(l->boot));
 	for (size_t i = 0; i < l->mounts_n; i++) {
 		const struct look_mount *m = &l->mounts[i];
 
@@ -247,6 +250,12 @@ static int plan_read_one(struct look *l, const char *kind, struct str *rest)
 
 	if (strcmp(kind, "m") == 0)
 		return plan_read_mount(l, rest);
+	if (strcmp(kind, "b") == 0) {
+		const char *boot = plan_take(rest);
+
+		snprintf(l->boot, sizeof(l->boot), "%s", boot ? boot : "");
+		return boot ? 0 : -EINVAL;
+	}
 	if (strcmp(kind, "o") == 0) {
 		const char *path = plan_take(rest);
 
