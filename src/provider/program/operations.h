@@ -37,8 +37,27 @@ struct process_ask {
 	int patience_sec;
 	const struct room_spec *spec; /* its given_up ends the run; NULL: nothing does */
 };
-/* Run the program. If it answers with an error, fail with that error. On success the caller has to
- * call words_answer_done() on ret. */
+/* One run of the program. The caller only keeps it. */
+struct process {
+	const struct provider *provider;
+	struct process_ask ask; /* its request: what is not sent yet */
+	pid_t pid;
+	int pidfd, to, from; /* its standard input and output; or -1 */
+	struct buf answer;
+	bool answered;
+	int trouble; /* -errno; or 0 */
+	uint64_t until;
+};
+/* Start the program. p and what ask points to have to stay until process_end(). */
+_warn_unused_ int process_begin(struct process *ret, const struct provider *p,
+	const struct process_ask *ask, struct cloche_err *err);
+/* Wait until other is readable (return true), or the program has ended or made trouble. */
+bool process_wait(struct process *run, int other);
+/* Wait until the program has ended. If it answered with an error, fail with that error. On success
+ * the caller has to call words_answer_done() on ret. */
+_warn_unused_ int process_end(
+	struct process *run, struct words_answer *ret, struct cloche_err *err);
+/* All of that at once. */
 _warn_unused_ int process_run(const struct provider *p, const struct process_ask *ask,
 	struct words_answer *ret, struct cloche_err *err);
 /* Return the variables of env that tell engines what to work with (strv, heap). */

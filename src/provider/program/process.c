@@ -16,15 +16,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-struct run {
-	pid_t pid;
-	int pidfd, to, from; /* its standard input and output; or -1 */
-	struct str request;
-	struct buf answer;
-	uint64_t until;
-	const struct room_spec *spec;
-};
-
 enum { LOOK_MSEC = 200 /* how often to ask whether the caller has given up */ };
 
 char **process_settings(char *const *env)
@@ -55,14 +46,15 @@ static char **make_env(char *const *more)
 	return TAKE_PTR(env);
 }
 
-static int start(struct run *run, const struct provider *p, const char *verb, char *const *more,
+int process_begin(struct process *ret, const struct provider *p, const struct process_ask *ask,
 	struct cloche_err *err)
 {
-	_cleanup_(strv_freep) char **env = make_env(more);
-	_cleanup_(freep) char *name = strdup(p->path), *word = strdup(verb);
+	_cleanup_(strv_freep) char **env = make_env(ask->env);
+	_cleanup_(freep) char *name = strdup(p->path), *word = strdup(ask->verb);
+	_cleanup_fd_ int their_in = -1, their_out = -1, to = -1, from = -1;
 	char *argv[] = {name, word, NULL};
 	int in[2], out[2], r;
-	struct program_spawn spawn = {.path = p->path, .argv = argv, .stdio = {-1, -1, 2}};
+	struct program_spawn spawn = {.path = p->path, .argv = argv, .env = env, .own_group = true};
 
 	if (!env || !name || !word)
 		return err_nomem(err);
@@ -70,38 +62,42 @@ static int start(struct run *run, const struct provider *p, const char *verb, ch
 	r = fd_socketpair(SOCK_STREAM, in);
 	if (r < 0)
 		return err_sys(err, -r, "make a socket");
+	their_in = in[0];
+	to = in[1];
 	r = fd_pipe(out);
-	if (r < 0) {
-		fd_close(in[0]);
-		fd_close(in[1]);
+	if (r < 0)
 		return err_sys(err, -r, "make a pipe");
-	}
-	spawn.env = env;
-	spawn.stdio[0] = in[0];
-	spawn.stdio[1] = out[1];
-	spawn.own_group = true;
-	r = program_start(&spawn, &run->pid, &run->pidfd, err);
-	fd_close(in[0]);
-	fd_close(out[1]);
-	run->to = in[1];
-	run->from = out[0];
-	if (r == 0 && (fd_set_nonblock(run->to, true) < 0 || fd_set_nonblock(run->from, true) < 0))
-		r = err_sys(err, errno, "speak with %s", p->path);
-	return r;
+	from = out[0];
+	their_out = out[1];
+	if (fd_set_nonblock(to, true) < 0 || fd_set_nonblock(from, true) < 0)
+		return err_sys(err, errno, "speak with %s", p->path);
+	*ret = (struct process){.provider = p,
+		.ask = *ask,
+		.answer = BUF_INIT(WORDS_ANSWER_MAX),
+		.until = clock_mono_usec() + (uint64_t)ask->patience_sec * (uint64_t)USEC_PER_SEC};
+	spawn.stdio[0] = their_in;
+	spawn.stdio[1] = their_out;
+	spawn.stdio[2] = 2;
+	r = program_start(&spawn, &ret->pid, &ret->pidfd, err);
+	if (r < 0)
+		return r;
+	ret->to = TAKE_FD(to);
+	ret->from = TAKE_FD(from);
+	return 0;
 }
 
-static void write_some(struct run *run)
+static void write_some(struct process *run)
 {
-	ssize_t n = send(run->to, run->request.p, run->request.n, MSG_NOSIGNAL);
+	ssize_t n = send(run->to, run->ask.request.p, run->ask.request.n, MSG_NOSIGNAL);
 
 	if (n > 0)
-		run->request = str_from_index(run->request, (size_t)n);
+		run->ask.request = str_from_index(run->ask.request, (size_t)n);
 	/* The program may answer without reading everything. */
-	if (run->request.n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+	if (run->ask.request.n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
 		run->to = fd_close(run->to);
 }
 
-static int read_some(struct run *run)
+static int read_some(struct process *run)
 {
 	char *at;
 	ssize_t n;
@@ -117,7 +113,7 @@ static int read_some(struct run *run)
 }
 
 /* Needed because processes that the program leaves behind may still hold its output. */
-static bool is_complete(const struct run *run)
+static bool is_complete(const struct process *run)
 {
 	struct words_answer a;
 	bool complete = words_read_answer(buf_str(&run->answer), &a);
@@ -126,41 +122,50 @@ static bool is_complete(const struct run *run)
 	return complete && buf_data(&run->answer)[buf_len(&run->answer) - 1] == '\n';
 }
 
-static bool has_given_up(const struct run *run)
+static bool has_given_up(const struct process *run)
 {
-	return run->spec && run->spec->given_up && run->spec->given_up(run->spec->born_user);
+	const struct room_spec *spec = run->ask.spec;
+
+	return spec && spec->given_up && spec->given_up(spec->born_user);
 }
 
-/* Run until the program has answered, and then until it has ended. */
-static int talk(struct run *run)
+/* Return 1 if the program has ended after its answer, 2 if other is readable, 0 if neither, or
+ * -errno. */
+static int talk(struct process *run, int other)
 {
-	bool answered = false;
+	struct pollfd p[] = {{.fd = run->answered ? run->pidfd : run->from, .events = POLLIN},
+		{.fd = run->to, .events = POLLOUT}, {.fd = other, .events = POLLIN}};
+	uint64_t now = clock_mono_usec();
+	int r;
 
-	for (;;) {
-		struct pollfd p[] = {{.fd = answered ? run->pidfd : run->from, .events = POLLIN},
-			{.fd = run->to, .events = POLLOUT}};
-		uint64_t now = clock_mono_usec();
-		int r;
+	if (now >= run->until)
+		return -ETIMEDOUT;
+	if (has_given_up(run))
+		return -ECANCELED;
+	r = poll(p, ARRAY_SIZE(p),
+		(int)MIN((run->until - now) / USEC_PER_MSEC + 1, (uint64_t)LOOK_MSEC));
+	if (r <= 0)
+		return r == 0 || errno == EINTR ? 0 : -errno;
+	if (p[1].revents)
+		write_some(run);
+	if (p[2].revents)
+		return 2;
+	if (!p[0].revents || run->answered)
+		return p[0].revents != 0;
+	r = read_some(run);
+	run->answered = run->from < 0 || is_complete(run);
+	return r;
+}
 
-		if (now >= run->until)
-			return -ETIMEDOUT;
-		if (has_given_up(run))
-			return -ECANCELED;
-		r = poll(p, 2,
-			(int)MIN((run->until - now) / USEC_PER_MSEC + 1, (uint64_t)LOOK_MSEC));
-		if (r < 0 && errno != EINTR)
-			return -errno;
-		if (r > 0 && p[1].revents)
-			write_some(run);
-		if (r <= 0 || !p[0].revents)
-			continue;
-		if (answered)
-			return 0;
-		r = read_some(run);
-		if (r < 0)
-			return r;
-		answered = run->from < 0 || is_complete(run);
-	}
+bool process_wait(struct process *run, int other)
+{
+	int r;
+
+	do
+		r = talk(run, other);
+	while (r == 0);
+	run->trouble = r < 0 ? r : 0;
+	return r == 2;
 }
 
 static int judge(const struct provider *p, const char *verb, struct str text, int status,
@@ -190,38 +195,40 @@ static int judge(const struct provider *p, const char *verb, struct str text, in
 	return err ? -err->code : -E_PROTOCOL;
 }
 
+int process_end(struct process *run, struct words_answer *ret, struct cloche_err *err)
+{
+	const char *name = run->provider->name, *verb = run->ask.verb;
+	int r, status = 0;
+
+	*ret = (struct words_answer){0};
+	if (run->trouble == 0)
+		(void)process_wait(run, -1);
+	fd_close(run->to);
+	fd_close(run->from);
+	fd_close(run->pidfd);
+	if (run->trouble < 0)
+		kill(-run->pid, SIGKILL);
+	while (waitpid(run->pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (run->trouble == -ETIMEDOUT)
+		r = err_set(err, E_PROTOCOL, "provider %s did not answer %s in %d s", name, verb,
+			run->ask.patience_sec);
+	else if (run->trouble == -ECANCELED)
+		r = err_set(err, E_CANCELLED, "nobody waits for the room any more");
+	else if (run->trouble < 0)
+		r = err_set(err, E_PROTOCOL, "provider %s answered %s with too much", name, verb);
+	else
+		r = judge(run->provider, verb, buf_str(&run->answer), status, ret, err);
+	buf_done(&run->answer);
+	return r;
+}
+
 int process_run(const struct provider *p, const struct process_ask *ask, struct words_answer *ret,
 	struct cloche_err *err)
 {
-	struct run run = {.pid = -1,
-		.pidfd = -1,
-		.to = -1,
-		.from = -1,
-		.request = ask->request,
-		.answer = BUF_INIT(WORDS_ANSWER_MAX),
-		.until = clock_mono_usec() + (uint64_t)ask->patience_sec * (uint64_t)USEC_PER_SEC,
-		.spec = ask->spec};
-	int r = start(&run, p, ask->verb, ask->env, err), status = 0,
-	    talked = r == 0 ? talk(&run) : 0;
+	struct process run;
+	int r = process_begin(&run, p, ask, err);
 
 	*ret = (struct words_answer){0};
-	fd_close(run.to);
-	fd_close(run.from);
-	fd_close(run.pidfd);
-	if (run.pid > 0 && talked < 0)
-		kill(-run.pid, SIGKILL);
-	while (run.pid > 0 && waitpid(run.pid, &status, 0) < 0 && errno == EINTR)
-		;
-	if (talked == -ETIMEDOUT)
-		r = err_set(err, E_PROTOCOL, "provider %s did not answer %s in %d s", p->name,
-			ask->verb, ask->patience_sec);
-	else if (talked == -ECANCELED)
-		r = err_set(err, E_CANCELLED, "nobody waits for the room any more");
-	else if (talked < 0)
-		r = err_set(err, E_PROTOCOL, "provider %s answered %s with too much", p->name,
-			ask->verb);
-	if (r == 0)
-		r = judge(p, ask->verb, buf_str(&run.answer), status, ret, err);
-	buf_done(&run.answer);
-	return r;
+	return r < 0 ? r : process_end(&run, ret, err);
 }

@@ -245,36 +245,57 @@ static struct room *program_destroy(struct room *room)
 	return NULL;
 }
 
+/* Furnish the room of the process that connected. */
+static int take_room(struct program_room *r, const struct room_spec *spec,
+	const struct judged_source *sources, int listener, struct cloche_err *err)
+{
+	int e = accept_init(r, listener, err);
+
+	if (e == 0)
+		e = program_read_ids(r, err);
+	if (e < 0)
+		return e;
+	if (spec->born)
+		spec->born(spec->born_user, r->pid);
+	return inside_furnish(r, spec, sources, err);
+}
+
 static int make(struct program_room *r, const struct room_spec *spec,
 	const struct judged_source *sources, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf request = BUF_INIT(REQUEST_MAX);
 	_cleanup_fd_ int listener = -1;
+	struct process run;
 	char dir[PATH_MAX];
-	int e = listen_for(spec->id, dir, &listener, err);
+	bool began;
+	int ended, e = listen_for(spec->id, dir, &listener, err);
 
 	if (e == 0)
 		e = describe_room(spec, sources, dir, &request, err);
 	if (e < 0)
 		return e;
 	r->made = true;
-	e = process_run(r->base.provider,
+	e = process_begin(&run, r->base.provider,
 		&(struct process_ask){.verb = "create",
 			.request = buf_str(&request),
 			.patience_sec = CREATE_SEC,
 			.spec = spec},
-		&r->answer, err);
+		err);
+	if (e < 0)
+		return e;
+	/* Engines have more to do when process 1 runs already. */
+	began = process_wait(&run, listener);
+	if (began)
+		e = take_room(r, spec, sources, listener, err);
+	/* What the program says explains more, so this may replace the error. */
+	ended = process_end(&run, &r->answer, err);
+	if (ended < 0)
+		return ended;
+	if (!began)
+		e = take_room(r, spec, sources, listener, err);
 	if (e == 0)
-		e = accept_init(r, listener, err);
-	if (e < 0)
-		return e;
-	e = program_read_ids(r, err);
-	if (e < 0)
-		return e;
-	program_find_cgroup(r->pid, &r->cgroup);
-	if (spec->born)
-		spec->born(spec->born_user, r->pid);
-	return inside_furnish(r, spec, sources, err);
+		program_find_cgroup(r->pid, &r->cgroup);
+	return e;
 }
 
 static int program_create(const struct provider *p, const struct room_spec *spec, struct room **ret,
