@@ -72,7 +72,7 @@ static int add_tmpfs(
 		const char *path, *mode;
 		bool host_alone; /* an image may have files there */
 	} rows[] = {{"/run", "0755", false}, {"/tmp", "1777", false}, {"/home", "0755", true},
-		{"/root", "0700", true}};
+		{"/root", "0700", true}, {"/etc", "0755", true}, {"/var", "0755", true}};
 	uint64_t bytes = room_limits_tmpfs(&s->limits);
 	char size[32] = "";
 	int r = 0;

@@ -147,6 +147,18 @@ static int add_names(
 			 : rootfs_mount_names(rootfs, root, files, err);
 }
 
+/* Add the temporary file systems in which files are made (describe.c). */
+static void find_scratch(const struct inside *in, struct target_root *root)
+{
+	static const char *const paths[] = {"/etc", "/var"};
+	struct stat st;
+
+	for (size_t i = 0; i < ARRAY_SIZE(paths) && in->spec->root == ROOM_ROOT_HOST; i++)
+		if (!judged_hides(in->spec, in->sources, paths[i]) &&
+			fstatat(root->fd, paths[i] + 1, &st, AT_SYMLINK_NOFOLLOW) == 0)
+			root->scratch[root->scratch_n++] = st.st_dev;
+}
+
 static int furnish_files(const struct inside *in, struct cloche_err *err)
 {
 	const struct rootfs rootfs = {.gateway = in->spec->net == ROOM_NET_GATEWAY};
@@ -158,6 +170,7 @@ static int furnish_files(const struct inside *in, struct cloche_err *err)
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return err_sys(err, errno, "open the room's root");
 	root.scratch[root.scratch_n++] = st.st_dev;
+	find_scratch(in, &root);
 	r = cover(fd, err);
 	if (r == 0)
 		r = check_mounts(in, &root, err);
