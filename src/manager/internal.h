@@ -12,9 +12,12 @@
  * belong to no process. dir is the same directory, borrowed. */
 void manager_remove_dir(int base, int dir, const char *name);
 
-/* In the directory of a sandbox that has ended, kill and remove what `owned` names, then remove the
- * files that only a running sandbox has. err reports what could not be removed. The caller holds
- * the lock. */
+/* Kill and remove what `owned` names, in the directory of a sandbox that has ended. The caller
+ * holds the lock. */
+_warn_unused_ int manager_reap(int dir, struct cloche_err *err);
+
+/* The same, then remove the files that only a running sandbox has. err reports what could not be
+ * removed. */
 void manager_settle(int dir, struct cloche_err *err);
 
 /* renameat2 with RENAME_NOREPLACE, or the closest equivalent on file systems without it. Return -1

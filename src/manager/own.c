@@ -164,6 +164,11 @@ static void unlock(struct sandbox_dir *d)
 	d->id = d->name = NULL;
 }
 
+int sandbox_dir_reap(struct sandbox_dir *d, struct cloche_err *err)
+{
+	return d->fd >= 0 ? manager_reap(d->fd, err) : 0;
+}
+
 void sandbox_dir_remove(struct sandbox_dir *d)
 {
 	d->listen = fd_close(d->listen);

@@ -45,6 +45,10 @@ _warn_unused_ int sandbox_dir_write_record(
 /* Make the listening socket (d->listen). */
 _warn_unused_ int sandbox_dir_listen(struct sandbox_dir *d, struct cloche_err *err);
 
+/* Remove what the room owned. If that fails, sandboxes_sweep can do it later, unless
+ * sandbox_dir_remove is called. */
+_warn_unused_ int sandbox_dir_reap(struct sandbox_dir *d, struct cloche_err *err);
+
 /* Remove the directory and its name, and unlock. Fine if nothing was made. */
 void sandbox_dir_remove(struct sandbox_dir *d);
 

@@ -64,12 +64,13 @@ void manager_remove_dir(int base, int dir, const char *name)
 /* The file `owned` is trusted because only we can write to its directory. It is written before
  * anything is made that could outlive its maker, so if it is missing, nothing is left. A power cut
  * may have emptied it: then nothing can be named, and processes have not outlived that. */
-static int reap_owned(int dir, struct cloche_err *err)
+int manager_reap(int dir, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf b = BUF_INIT(MAX_OWNED);
 	const struct provider *p;
 	struct str text;
 	size_t n;
+	int r;
 
 	if (fs_read_file(dir, RUNDIR_OWNED, &b, NULL) < 0)
 		return 0;
@@ -78,13 +79,15 @@ static int reap_owned(int dir, struct cloche_err *err)
 	if (n == text.n)
 		return 0;
 	p = provider_find(str_prefix(text, n), err);
-	return p ? p->reap(p, str_from_index(text, n + 1), err) : -E_NOT_FOUND;
+	r = p ? p->reap(p, str_from_index(text, n + 1), err) : -E_NOT_FOUND;
+	if (r == 0)
+		unlinkat(dir, RUNDIR_OWNED, 0);
+	return r;
 }
 
 void manager_settle(int dir, struct cloche_err *err)
 {
-	if (reap_owned(dir, err) == 0)
-		unlinkat(dir, RUNDIR_OWNED, 0);
+	(void)!manager_reap(dir, err);
 	unlinkat(dir, RUNDIR_SOCKET, 0);
 	unlinkat(dir, RUNDIR_MADE, 0);
 }
@@ -299,7 +302,7 @@ int sandbox_remove(int base, const char *id, struct cloche_err *err)
 	if (lock < 0 && errno != ENOENT)
 		return err_sys(err, errno, "lock sandbox %s", id);
 	/* The user wants it removed, and is told what could not be. */
-	r = reap_owned(dir, err);
+	r = manager_reap(dir, err);
 	looked = remove_locked(base, dir, id, r < 0 ? NULL : err);
 	return r < 0 ? r : looked;
 }
@@ -327,7 +330,7 @@ static bool sweep_one(int base, const char *id, struct cloche_err *err)
 		return false;
 	}
 	/* What could not be removed stays on record, for the next sweep. */
-	if (reap_owned(dir, err) < 0)
+	if (manager_reap(dir, err) < 0)
 		return false;
 	(void)!remove_locked(base, dir, id, err);
 	return true;

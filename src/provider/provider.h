@@ -126,8 +126,8 @@ struct provider {
 	 */
 	int (*reap)(const struct provider *p, struct str record, struct cloche_err *err);
 
-	/* Kill what is left, wait for it, remove everything that the room owned on the host and
-	 * free the room. NULL is fine. Return NULL. */
+	/* Kill what is left, wait for it, and free the room. What it owned on the host may be left
+	 * to reap, which is asked after the end of every room. NULL is fine. Return NULL. */
 	struct room *(*destroy)(struct room *r);
 
 	/* The following are optional: NULL if the provider lacks them. The functions below call

@@ -262,8 +262,9 @@ static void finish(struct loop_job *job)
 {
 	struct supervisor *s = container_of(job, struct supervisor, finish);
 	struct ctl_ended m = {.reason = s->reason};
+	struct cloche_err err = CLOCHE_ERR_INIT;
 	/* If its maker is still there, the maker removes the log. */
-	bool forget = s->start.unfinished && owner_is_gone(s);
+	bool forget = s->start.unfinished && owner_is_gone(s), made = s->room, left;
 
 	if (s->room && room_read_usage(s->room, &s->usage, NULL) == 0) {
 		m.usage.cpu_usec = s->usage.cpu_usec;
@@ -281,7 +282,11 @@ static void finish(struct loop_job *job)
 		sandboxes_sweep(s->dir.base, NULL, NULL);
 	if (forget)
 		recording_forget(s);
-	if (s->start.kept && s->started_real && !s->start.unfinished)
+	left = sandbox_dir_reap(&s->dir, &err) < 0;
+	/* The same may have been the failure: an engine that does not answer. */
+	if (left && !(s->failure && strcmp(s->failure, err.message) == 0))
+		fprintf(stderr, "cloche-supervisor: %s\n", err.message);
+	if ((s->start.kept && s->started_real && !s->start.unfinished) || (left && made))
 		sandbox_dir_leave(&s->dir);
 	else
 		sandbox_dir_remove(&s->dir);

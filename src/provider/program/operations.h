@@ -24,7 +24,6 @@ struct program_room {
 	struct owner_budget looks;
 	struct cgroup cgroup; /* the container's, not ours to remove */
 	struct words_answer answer;
-	bool made; /* the program was asked to make the room */
 	struct room_exit exit;
 	struct room_usage usage; /* the last reading */
 };

@@ -209,22 +209,16 @@ static int accept_init(struct program_room *r, int listener, struct cloche_err *
 
 /* --- its life --- */
 
-/* said: the user is told of this error anyway; NULL: of none. */
-static void program_free(struct room *room, const struct cloche_err *said)
+static struct room *program_destroy(struct room *room)
 {
-	struct program_room *r = program_room(room);
+	struct program_room *r = room ? program_room(room) : NULL;
 	struct room_exit ending;
 
+	if (!r)
+		return NULL;
 	if (r->pid > 0) {
 		(void)program_kill(room, SIGKILL, NULL);
 		(void)program_wait(room, &ending, NULL);
-	}
-	if (r->made) {
-		struct cloche_err err = CLOCHE_ERR_INIT;
-
-		if (remove_made(room->provider, r->id, r->env, &err) < 0 &&
-			!(said && strcmp(said->message, err.message) == 0))
-			fprintf(stderr, "cloche-supervisor: %s\n", err.message);
 	}
 	netcapture_close(&r->net);
 	program_leave_cgroup(&r->cgroup);
@@ -236,12 +230,6 @@ static void program_free(struct room *room, const struct cloche_err *said)
 	strv_free(r->env);
 	free(r->id);
 	free(r);
-}
-
-static struct room *program_destroy(struct room *room)
-{
-	if (room)
-		program_free(room, NULL);
 	return NULL;
 }
 
@@ -274,7 +262,6 @@ static int make(struct program_room *r, const struct room_spec *spec,
 		e = describe_room(spec, sources, dir, &request, err);
 	if (e < 0)
 		return e;
-	r->made = true;
 	e = process_begin(&run, r->base.provider,
 		&(struct process_ask){.verb = "create",
 			.request = buf_str(&request),
@@ -325,7 +312,7 @@ static int program_create(const struct provider *p, const struct room_spec *spec
 	if (e == 0)
 		*ret = room;
 	else
-		program_free(room, err);
+		(void)program_destroy(room);
 	return e;
 }
 
