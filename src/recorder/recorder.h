@@ -24,11 +24,21 @@ struct sight {
 	bool told;       /* that is on record */
 };
 
+/* The names in a directory. */
+struct dirnames {
+	struct seen *first;      /* borrowed */
+	uint64_t inode;          /* the directory's */
+	uint64_t unchanged_nsec; /* its change time if these are all; 0: they have to be read again
+				  */
+};
+
 /* A path in the room, as it was last looked at. */
 struct seen {
 	UT_hash_handle hh;
-	uint32_t tree; /* RECORDER_MAX_TREES: in no tree that is scanned */
-	uint32_t turn; /* last turn in which it was there */
+	struct dirnames names, *of; /* of: in which it is, or NULL */
+	struct seen *prev, *next;   /* there */
+	uint32_t tree;              /* RECORDER_MAX_TREES: in no tree that is scanned */
+	uint32_t turn;              /* last turn in which it was there */
 	struct sight sight;
 	uint32_t mode; /* st_mode; without a type: that is not known */
 	bool any_mode; /* written from outside without a mode: only the type counts */
@@ -43,6 +53,7 @@ struct tree {
 	int fd; /* owned, O_PATH */
 	bool layer, noted;
 	char *path; /* in the room; "" for the root */
+	struct dirnames names;
 	struct sight sight;
 };
 
@@ -74,6 +85,8 @@ struct seen *seen_find(const struct recorder *r, const char *path);
 /* Return NULL if there are too many, or memory runs out. */
 struct seen *seen_add(struct recorder *r, const char *path);
 void seen_remove(struct recorder *r, struct seen *s);
+/* Note that s is in a directory. */
+void seen_list(struct dirnames *in, struct seen *s);
 void seen_set_digest(struct seen *s, struct str data);
 
 /* --- outside.c --- */

@@ -2,9 +2,10 @@
 /* Theory of operation: the trees are walked, and each name is compared with what was seen in the
  * turn before. A file is read again if its inode or change time (ctime, which cannot be set in the
  * room) differs, or if that time is so close to our last look that a later change may have the
- * same; then its digest shows whether it has changed. This happens under the log's lock, so that
- * nothing is written from outside meanwhile. The room may write; its changes are found in this turn
- * or the next.
+ * same; then its digest shows whether it has changed. By the same rule the names in a directory are
+ * read again: each change of them changes the directory's time. This happens under the log's lock,
+ * so that nothing is written from outside meanwhile. The room may write; its changes are found in
+ * this turn or the next.
  *
  * Only directories and regular files are opened, by their names in an open directory, and no link
  * is followed. Other file systems mounted in a tree are not entered.
@@ -21,9 +22,11 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
+#include <utlist.h>
 
-/* Change times are only as exact as the kernel's tick. */
+/* Change times are only as exact as the kernel's tick, or as seconds (two, on FAT). */
 #define UNSURE_NSEC ((uint64_t)40 * 1000 * 1000)
+#define COARSE_NSEC ((uint64_t)2000 * 1000 * 1000)
 
 static const char UNREADABLE[] = "it cannot be read";
 
@@ -40,6 +43,13 @@ struct walk {
 static uint64_t nsec_of(struct timespec t)
 {
 	return (uint64_t)t.tv_sec * 1000000000U + (uint64_t)t.tv_nsec;
+}
+
+/* Whether a change after this look may leave the change time as it is. */
+static bool is_unsure(const struct recorder *r, const struct stat *st)
+{
+	return nsec_of(st->st_ctim) + (st->st_ctim.tv_nsec ? UNSURE_NSEC : COARSE_NSEC) >
+	       r->looked_nsec;
 }
 
 /* Note that something cannot be looked at, and put it on record if it is not. */
@@ -87,7 +97,7 @@ static bool is_as_before(const struct recorder *r, struct seen *s, const struct 
 	s->inode = st->st_ino;
 	s->changed_nsec = changed;
 	s->size = (uint64_t)st->st_size;
-	s->unsure = changed + UNSURE_NSEC > r->looked_nsec;
+	s->unsure = is_unsure(r, st);
 	return same;
 }
 
@@ -152,7 +162,8 @@ static int look_at_link(
 	return e;
 }
 
-static int walk_directory(struct walk *w, int fd, struct sight *s, struct cloche_err *err);
+static int walk_directory(
+	struct walk *w, int fd, struct dirnames *names, struct sight *s, struct cloche_err *err);
 
 static int look_at_directory(struct walk *w, struct seen *s, int dir, const char *name,
 	const struct stat *st, bool is_new, struct cloche_err *err)
@@ -173,18 +184,18 @@ static int look_at_directory(struct walk *w, struct seen *s, int dir, const char
 		return note_blind(w->r, &s->sight, s->path, "it is too deep", err);
 	fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd >= 0)
-		return walk_directory(w, fd, &s->sight, err);
+		return walk_directory(w, fd, &s->names, &s->sight, err);
 	if (!is_gone(errno))
 		return note_blind(w->r, &s->sight, s->path, UNREADABLE, err);
 	s->sight.blind = w->r->turn;
 	return 0;
 }
 
-static int look_at(
-	struct walk *w, int dir, const char *name, const struct stat *st, struct cloche_err *err)
+/* s: as it was seen, or NULL. */
+static int look_at(struct walk *w, struct dirnames *names, struct seen *s, int dir,
+	const char *name, const struct stat *st, struct cloche_err *err)
 {
 	struct recorder *r = w->r;
-	struct seen *s = seen_find(r, w->path);
 	bool is_new, same;
 	int e = 0;
 
@@ -198,6 +209,7 @@ static int look_at(
 		s = seen_add(r, w->path);
 	if (e < 0 || !s)
 		return e;
+	seen_list(names, s);
 	s->tree = w->index;
 	s->turn = r->turn;
 	r->visited++;
@@ -218,9 +230,9 @@ static int look_at(
 	return S_ISLNK(st->st_mode) ? look_at_link(w, s, dir, name, err) : 0;
 }
 
-/* up: of the directory. */
-static int look_at_name(
-	struct walk *w, struct sight *up, int dir, const char *name, struct cloche_err *err)
+/* names, up: of the directory. known: as it was seen there before, or NULL. */
+static int look_at_name(struct walk *w, struct dirnames *names, struct sight *up, int dir,
+	const char *name, struct seen *known, struct cloche_err *err)
 {
 	size_t before = w->path_n, n = strlen(name);
 	struct stat st;
@@ -233,31 +245,70 @@ static int look_at_name(
 	w->path[before] = '/';
 	memcpy(w->path + before + 1, name, n + 1);
 	w->path_n = before + 1 + n;
-	e = look_at(w, dir, name, &st, err);
+	e = look_at(w, names, known ? known : seen_find(w->r, w->path), dir, name, &st, err);
 	w->path_n = before;
 	w->path[before] = '\0';
 	return e;
 }
 
-/* Takes fd. s: of the directory. */
-static int walk_directory(struct walk *w, int fd, struct sight *s, struct cloche_err *err)
+static int read_names(struct walk *w, DIR *d, const struct stat *st, struct dirnames *names,
+	struct sight *s, struct cloche_err *err)
 {
-	DIR *d = fdopendir(fd);
 	const struct dirent *e;
 	int r = 0;
 
-	if (!d) {
-		fd_close(fd);
-		return err_nomem(err);
-	}
-	w->depth++;
-	while (r == 0 && (e = readdir(d)))
+	names->unchanged_nsec = 0;
+	errno = 0;
+	while (r == 0 && (e = readdir(d))) {
 		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-			r = look_at_name(w, s, dirfd(d), e->d_name, err);
+			r = look_at_name(w, names, s, dirfd(d), e->d_name, NULL, err);
+		errno = 0;
+	}
+	if (r == 0 && errno == 0 && s->missed != w->r->turn && !w->r->overfull &&
+		!is_unsure(w->r, st)) {
+		names->inode = st->st_ino;
+		names->unchanged_nsec = nsec_of(st->st_ctim);
+	}
+	return r;
+}
+
+static int walk_names(
+	struct walk *w, int fd, struct dirnames *names, struct sight *s, struct cloche_err *err)
+{
+	struct seen *one, *next;
+	size_t top = w->path_n + 1;
+	int r = 0;
+
+	DL_FOREACH_SAFE (names->first, one, next)
+		if (r == 0 && one->turn != w->r->turn)
+			r = look_at_name(w, names, s, fd, one->path + top, one, err);
+	return r;
+}
+
+/* Takes fd. names, s: of the directory. */
+static int walk_directory(
+	struct walk *w, int fd, struct dirnames *names, struct sight *s, struct cloche_err *err)
+{
+	DIR *d = NULL;
+	struct stat st;
+	int r = fstat(fd, &st) < 0 ? err_sys(err, errno, "look at %s", w->path) : 0;
+	bool known =
+		r == 0 && names->inode == st.st_ino && names->unchanged_nsec == nsec_of(st.st_ctim);
+
+	w->depth++;
+	if (known) {
+		r = walk_names(w, fd, names, s, err);
+	} else if (r == 0) {
+		d = fdopendir(fd);
+		r = d ? read_names(w, d, &st, names, s, err) : err_nomem(err);
+	}
 	w->depth--;
 	if (s->missed != w->r->turn)
 		s->told = false;
-	closedir(d);
+	if (d)
+		closedir(d);
+	else
+		fd_close(fd);
 	return r;
 }
 
@@ -276,7 +327,7 @@ static int scan_tree(struct recorder *r, uint32_t index, struct cloche_err *err)
 	if (!S_ISDIR(st.st_mode))
 		return 0;
 	fd = openat(t->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return fd >= 0 ? walk_directory(&w, fd, &t->sight, err)
+	return fd >= 0 ? walk_directory(&w, fd, &t->names, &t->sight, err)
 		       : note_blind(r, &t->sight, t->path, UNREADABLE, err);
 }
 

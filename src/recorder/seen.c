@@ -3,6 +3,8 @@
  * since. */
 #include "recorder/recorder.h"
 
+#include <utlist.h>
+
 struct seen *seen_find(const struct recorder *r, const char *path)
 {
 	struct seen *s = NULL;
@@ -32,8 +34,27 @@ struct seen *seen_add(struct recorder *r, const char *path)
 	return s;
 }
 
+static void unlist(struct seen *s)
+{
+	if (s->of)
+		DL_DELETE(s->of->first, s);
+	s->of = NULL;
+}
+
+void seen_list(struct dirnames *in, struct seen *s)
+{
+	if (s->of == in)
+		return;
+	unlist(s);
+	DL_APPEND(in->first, s);
+	s->of = in;
+}
+
 void seen_remove(struct recorder *r, struct seen *s)
 {
+	unlist(s);
+	while (s->names.first)
+		unlist(s->names.first);
 	HASH_DEL(r->seen, s);
 	outside_forget_appended(s);
 	free(s);

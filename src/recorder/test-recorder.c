@@ -34,6 +34,58 @@ static void test_changes(void)
 	teardown(&f);
 }
 
+/* Wait until the times of what was changed tell that it was not changed again. */
+static void wait_for_times(void)
+{
+	usleep(60 * 1000);
+}
+
+/* The names in a directory that seems to be as it was are not read again. */
+static void test_names(void)
+{
+	struct fixture f;
+
+	setup(&f);
+	must(mkdirat(f.ws, "d", 0755) == 0);
+	put(f.ws, "d/a", "one");
+	wait_for_times();
+	look(&f, 0);
+	must(f.r.trees[0].names.unchanged_nsec != 0);
+	check_entries(&f, 0, "fs.mkdir /w/d\nfs.write /w/d/a\n");
+	put(f.ws, "d/a", "1");
+	look(&f, 1);
+	check_entries(&f, 1, "fs.write /w/d/a\n");
+	put(f.ws, "d/c", "three");
+	look(&f, 2);
+	check_entries(&f, 2, "fs.write /w/d/c\n");
+	wait_for_times();
+	look(&f, 3);
+	must(renameat(f.ws, "d/a", f.ws, "d/z") == 0);
+	look(&f, 4);
+	check_entries(&f, 4, "fs.write /w/d/z\nfs.delete /w/d/a\n");
+	must(unlinkat(f.ws, "d/c", 0) == 0);
+	wait_for_times();
+	look(&f, 5);
+	check_entries(&f, 5, "fs.delete /w/d/c\n");
+	must(renameat(f.ws, "d", f.ws, "old") == 0 && mkdirat(f.ws, "d", 0755) == 0);
+	look(&f, 6);
+	check_entries(&f, 6, "fs.mkdir /w/old\nfs.write /w/old/z\nfs.delete /w/d/z\n");
+	wait_for_times();
+	look(&f, 7);
+	must(unlinkat(f.ws, "d", AT_REMOVEDIR) == 0);
+	put(f.ws, "d", "a file");
+	look(&f, 8);
+	check_entries(&f, 8, "fs.delete /w/d\nfs.write /w/d\n");
+	wait_for_times();
+	look(&f, 9);
+	look(&f, 10);
+	check_entries(&f, 3, "");
+	check_entries(&f, 7, "");
+	check_entries(&f, 9, "");
+	check_entries(&f, 10, "");
+	teardown(&f);
+}
+
 /* In the same tick, of the same length: no time tells. */
 static void test_at_once(void)
 {
@@ -317,6 +369,7 @@ int main(void)
 {
 	testing_begin();
 	run_test(test_changes);
+	run_test(test_names);
 	run_test(test_at_once);
 	run_test(test_from_outside);
 	run_test(test_parts_from_outside);
