@@ -68,16 +68,14 @@ static void recorded(struct task *t)
 	watchers_tell_end(t, false);
 }
 
-static void send_next(struct supervisor *s)
+static bool send_ended(struct task *t)
 {
 	_cleanup_(buf_donep) struct buf b = BUF_INIT(RECORDING_MAX_EVENT);
 	struct jsonout o = {.b = &b};
-	struct task *t = s->recording.queue;
+	struct supervisor *s = t->sup;
 	struct recording_ended m;
 	int r;
 
-	if (!t)
-		return;
 	jsonout_number(&o, "exec", t->shown);
 	output_describe_end(&o, t);
 	m = (struct recording_ended){.number = t->number, .exec = t->shown, .members = buf_str(&b)};
@@ -85,10 +83,18 @@ static void send_next(struct supervisor *s)
 		    ? -1
 		    : recording_send_ended(&s->recording.chan, &m, t->log.end > 0 ? t->dir : -1);
 	sent(s, r);
-	if (r == 0)
-		return;
-	LL_DELETE2(s->recording.queue, t, unrecorded_next);
-	recorded(t);
+	return r == 0;
+}
+
+/* Send the first in the queue. One that cannot be sent is not waited for. */
+static void send_next(struct supervisor *s)
+{
+	struct task *t;
+
+	while ((t = s->recording.queue) && !send_ended(t)) {
+		LL_DELETE2(s->recording.queue, t, unrecorded_next);
+		recorded(t);
+	}
 }
 
 static void on_flush(struct loop_timer *t)
