@@ -22,6 +22,7 @@
 #include "ipc/netchan.h"
 #include "netlog/netlog.h"
 #include "policy/decide.h"
+#include "policy/yaml-text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -274,21 +275,69 @@ void refuse_upstream(struct stream *s, unsigned status, const char *error, const
 		refuse(s, status, o, NETLOG_ERROR, s->verdict.allow);
 }
 
-/* Write the entry that allows the request, with that address added. */
+static int add_text(struct buf *out, const char *key, const char *value)
+{
+	int r;
+
+	if (!value)
+		return 0;
+	r = buf_printf(out, "    %s: ", key);
+	if (r == 0)
+		r = yaml_add_quoted(out, str_from(value));
+	return r < 0 ? r : buf_add_char(out, '\n');
+}
+
+static int add_words(const struct allow_rule *rule, struct buf *out)
+{
+	const struct {
+		bool has;
+		const char *line;
+	} words[] = {
+		{rule->no_query, "query: none"},
+		{rule->schemes == POLICY_HTTPS, "schemes: [https]"},
+		{rule->schemes == POLICY_HTTP, "schemes: [http]"},
+		{rule->encoded_slash, "encoded_slash: true"},
+		{!rule->websocket, "websocket: false"},
+		{!rule->scrub, "scrub: false"},
+	};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(words); i++)
+		if (words[i].has)
+			r = buf_printf(out, "    %s\n", words[i].line);
+	return r;
+}
+
+static int add_ranges(const struct allow_rule *rule, const char *address, struct buf *out)
+{
+	char text[CIDR_TEXT_MAX];
+	int r = buf_add_str(out, STR("    allow_private: ["));
+
+	for (size_t i = 0; r == 0 && i < rule->n_private_ranges; i++) {
+		cidr_format(&rule->private_ranges[i], text);
+		r = buf_printf(out, "\"%s\", ", text);
+	}
+	return r < 0 ? r : buf_printf(out, "\"%s\"]\n", address);
+}
+
+/* Write the entry that allows the request, with that address added. The caller knows that the entry
+ * is no tunnel and has neither methods nor a graphql block. */
 static int suggest_address(const struct allow_rule *rule, const char *address, struct buf *out)
 {
 	int r = buf_printf(out,
 		"# in place of the entry that allows %s now:\nurl_prefixes:\n  - host: \"%s\"\n",
 		rule->host, rule->host);
 
-	if (r == 0 && rule->path)
-		r = buf_printf(out, "    path: \"%s\"\n", rule->path);
-	if (r == 0 && rule->path_prefix)
-		r = buf_printf(out, "    path_prefix: \"%s\"\n", rule->path_prefix);
+	if (r == 0)
+		r = add_text(out, "path", rule->path);
+	if (r == 0)
+		r = add_text(out, "path_prefix", rule->path_prefix);
+	if (r == 0)
+		r = add_words(rule, out);
 	for (size_t i = 0; r == 0 && i < rule->n_ports; i++)
 		r = buf_printf(out, "%s%u%s", i ? ", " : "    ports: [", rule->ports[i],
 			i + 1 == rule->n_ports ? "]\n" : "");
-	return r < 0 ? r : buf_printf(out, "    allow_private: [%s]\n", address);
+	return r < 0 ? r : add_ranges(rule, address, out);
 }
 
 void refuse_address(struct stream *s, const char *message, const char *address)

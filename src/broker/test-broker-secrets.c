@@ -210,11 +210,35 @@ static void test_addresses(void)
 	check_int(r.status, 403); /* which nobody tries again */
 	check(got_has(&r, "address_refused") && got_has(&r, "address of this host"));
 	check(got_has(&r, "how_to_allow") && got_has(&r, "host: \\\"localhost\\\"\\n") &&
-		got_has(&r, "allow_private: ["));
+		got_has(&r, "allow_private: [\\\""));
 	got_done(&r);
 	check(world_log_has(&w, false, "BLOCKED GET http://localhost/ -> 403"));
 	rig_ask(&w.g, &(struct ask){.host = "127.0.0.1", .target = "/"}, &r);
 	check_int(r.status, 403); /* no rule writes it out */
+	got_done(&r);
+	world_stop(&w);
+}
+
+/* Whoever follows the advice opens an address, and nothing else. */
+static void test_advice_keeps_the_entry(void)
+{
+	static const char *const lines[] = {"    path: \\\"/a \\\\\\\"b*\\\"\\n",
+		"    query: none\\n", "    schemes: [http]\\n", "    encoded_slash: true\\n",
+		"    websocket: false\\n", "    scrub: false\\n", "    ports: [8080, 8081]\\n",
+		"    allow_private: [\\\"10.0.0.0/8\\\", \\\""};
+	struct world w;
+	struct got r;
+
+	world_start(&w, NULL);
+	rig_allow(&w.g, "url_prefixes:\n"
+			"  - {host: localhost, path: '/a \"b*', query: none, schemes: [http],\n"
+			"     ports: [8080, 8081], encoded_slash: true, websocket: false,\n"
+			"     scrub: false, allow_private: [10.0.0.0/8]}\n");
+	rig_serve(&w.g);
+	rig_ask(&w.g, &(struct ask){.host = "localhost", .port = 8080, .target = "/a%20%22b"}, &r);
+	check(r.status == 403 && got_has(&r, "address_refused"));
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
+		check(got_has(&r, lines[i]));
 	got_done(&r);
 	world_stop(&w);
 }
@@ -246,6 +270,7 @@ int main(void)
 	run_test(test_cut_encoded);
 	run_test(test_certificates);
 	run_test(test_addresses);
+	run_test(test_advice_keeps_the_entry);
 	run_test(test_unreachable);
 	test_ca_free(world_ca);
 	test_ca_free(stranger);
