@@ -18,6 +18,7 @@
 #include "broker/log.h"
 #include "broker/mint.h"
 #include "broker/origin.h"
+#include "broker/refuse.h"
 #include "broker/request_body.h"
 #include "broker/response.h"
 #include "broker/upstream.h"
@@ -420,13 +421,15 @@ static int on_data(struct stream *s, struct str payload)
 	return 0;
 }
 
-/* Credentials are removed from trailers, because some servers add trailers to the headers. */
-static bool take_trailers(struct stream *s, struct wire_in *fields, unsigned n)
+/* Credentials are removed from trailers, because some servers add trailers to the headers. Return
+ * 0, 1 if that could not be logged, or -EPROTO. */
+static int take_trailers(struct stream *s, struct wire_in *fields, unsigned n)
 {
 	struct http_fields *f = &s->trailers;
+	int r = 0;
 
 	if (!take_fields(f, fields, n))
-		return false;
+		return -EPROTO;
 	for (unsigned i = f->n; i-- > 0;) {
 		struct str name = http_fields_name(f, i);
 
@@ -434,10 +437,10 @@ static bool take_trailers(struct stream *s, struct wire_in *fields, unsigned n)
 			!replace_strips(s->broker->secrets, &s->host, name))
 			continue;
 		if (log_stripped(s, name) < 0)
-			return false;
+			r = 1;
 		http_fields_remove_at(f, i);
 	}
-	return true;
+	return r;
 }
 
 static int on_end(struct stream *s, struct str payload)
@@ -446,16 +449,22 @@ static int on_end(struct stream *s, struct str payload)
 	uint16_t n;
 	uint32_t id;
 	bool dropped;
+	int r;
 
 	if (!net_get_end(payload, &id, &n, &fields) ||
 		(s->framing == NET_BODY_LENGTH && s->length > 0) ||
-		(n > 0 && s->framing != NET_BODY_STREAM) || !take_trailers(s, &fields, n))
+		(n > 0 && s->framing != NET_BODY_STREAM))
 		return -EPROTO;
+	r = take_trailers(s, &fields, n);
+	if (r < 0)
+		return r;
 	dropped = s->request == REQUEST_DROPPED;
 	s->request = REQUEST_ENDED;
 	if (!dropped)
 		tape_sent_end(s);
-	if (s->state == STREAM_ANSWERED)
+	if (r > 0)
+		refuse_upstream(s, 502, "log_unavailable", "the network log cannot be written");
+	else if (s->state == STREAM_ANSWERED)
 		stream_close(s);
 	else if (!dropped)
 		request_body_end(s);

@@ -5,8 +5,11 @@
 #include "base/clock.h"
 #include "broker/test-world.h"
 
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <tap.h>
 #include <unistd.h>
@@ -399,6 +402,70 @@ static void test_log_full_for_many(void)
 	world_stop(&w);
 }
 
+/* A log of which the test reads what is written, until it stops. */
+static int open_fifo(char path[96], const struct rig *g)
+{
+	int fd;
+
+	snprintf(path, 96, "%s.fifo", g->json);
+	must(mkfifo(path, 0600) == 0);
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	must(fd >= 0);
+	return fd;
+}
+
+static void read_until(int fd, const char *text)
+{
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(1 << 20);
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	char *at;
+	ssize_t n;
+
+	while (str_find(buf_str(&b), str_from(text)) == buf_len(&b)) {
+		must(poll(&p, 1, 20000) == 1 && buf_reserve(&b, 4096, &at) == 0);
+		n = read(fd, at, 4096);
+		must(n > 0);
+		buf_commit(&b, (size_t)n);
+	}
+}
+
+/* A credential among the trailers that cannot be recorded ends its request, and no other. */
+static void test_log_fails_at_trailers(void)
+{
+	struct world w;
+	struct got r = {0};
+	struct net_fields_out f;
+	char path[96];
+	uint32_t id;
+	int fd;
+
+	world_start(&w, NULL);
+	fd = open_fifo(path, &w.g);
+	w.g.json_to = path;
+	rig_serve(&w.g);
+	id = rig_open(&w.g, &(struct ask){.host = "a.site.test",
+				    .method = "POST",
+				    .target = "/echo",
+				    .body = NET_BODY_STREAM});
+	read_until(fd, "\"event\":\"intent\"");
+	close(fd);
+	f = net_begin_trailers(&w.g.net, id);
+	net_add_field(&f, STR("Authorization"), STR("mine"));
+	must(net_end_fields(&f) == 0);
+	rig_flush(&w.g);
+	rig_collect(&w.g, id, &r, 20000);
+	check(!r.gone);
+	check_int(r.status, 502);
+	check(r.ended && got_has(&r, "log_unavailable"));
+	check(!world_seen(&w.plain_seen, "mine"));
+	got_done(&r);
+	rig_ask(&w.g, &(struct ask){.host = "a.site.test", .target = "/hello"}, &r);
+	check_int(r.status, 502);
+	got_done(&r);
+	world_stop(&w);
+	unlink(path);
+}
+
 static size_t count(const char *text, const char *what)
 {
 	size_t n = 0;
@@ -454,6 +521,7 @@ int main(void)
 	run_test(test_cancel);
 	run_test(test_log_full);
 	run_test(test_log_full_for_many);
+	run_test(test_log_fails_at_trailers);
 	run_test(test_reset_before_it_goes);
 	world_ca = test_ca_free(world_ca);
 	return tap_done();
