@@ -48,7 +48,8 @@ static void collect(struct stream *s, struct str bytes)
 		too_large(s);
 		return;
 	}
-	if (bytes.n > REQUEST_COLLECTED_MAX - b->bounds.collected ||
+	/* The chunks of a request that was refused for that may have gone above the maximum. */
+	if (b->bounds.collected + bytes.n > REQUEST_COLLECTED_MAX ||
 		buf_add_str(&s->body, bytes) < 0) {
 		refuse_upstream(s, 503, "out_of_memory", "too many large requests at once");
 		return;
@@ -63,7 +64,7 @@ int request_body_replace(struct stream *s, struct buf *body)
 	struct broker *b = s->broker;
 	size_t n = buf_len(body);
 
-	if (n > s->collected && n - s->collected > REQUEST_COLLECTED_MAX - b->bounds.collected)
+	if (n > s->collected && b->bounds.collected - s->collected + n > REQUEST_COLLECTED_MAX)
 		return -ENOMEM;
 	b->bounds.collected += n - s->collected;
 	s->collected = n;

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of how a stream may go on. */
+/* The table of how a stream may go on, and the sum of what streams collect. */
 #include "broker/broker_internal.h"
+#include "broker/request_body.h"
 #include "broker/stream.h"
 #include "tap.h"
+
+#include <errno.h>
 
 /* Nothing leaves before it is on record, and nothing is answered twice. */
 static void a_table_has_each_way(void)
@@ -40,9 +43,24 @@ static void another_way_ends_the_network(void)
 	loop_free(b.loop);
 }
 
+/* The chunks of a signed body may have gone above the maximum, for which they are refused. */
+static void nothing_is_collected_above_the_maximum(void)
+{
+	struct broker b = {.bounds.collected = REQUEST_COLLECTED_MAX + 1};
+	struct stream s = {.broker = &b};
+	struct buf body = BUF_INIT(1);
+
+	must(buf_add_char(&body, 'x') == 0);
+	check_int(request_body_replace(&s, &body), -ENOMEM);
+	check_int(buf_len(&body), 1);
+	buf_done(&body);
+	buf_done(&s.body);
+}
+
 int main(void)
 {
 	run_test(a_table_has_each_way);
 	run_test(another_way_ends_the_network);
+	run_test(nothing_is_collected_above_the_maximum);
 	return tap_done();
 }
