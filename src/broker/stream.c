@@ -269,13 +269,9 @@ static bool take_fields(struct http_fields *to, struct wire_in *fields, unsigned
 {
 	for (unsigned i = 0; i < n; i++) {
 		struct str name, value;
-		unsigned id;
 
-		if (!net_next_field(fields, &name, &value) || http_fields_add(to, name, value) < 0)
-			return false;
-		id = to->v[i].id;
-		if (to->v[i].hop || id == HTTP_F_HOST || id == HTTP_F_CONTENT_LENGTH ||
-			(id == HTTP_F_EXPECT && str_ieq(value, STR("100-continue"))))
+		if (!net_next_field(fields, &name, &value) ||
+			http_fields_add(to, name, value) < 0 || !http_fields_is_end_to_end(to, i))
 			return false;
 	}
 	return wire_ok(fields);

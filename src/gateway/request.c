@@ -164,17 +164,10 @@ void request_judge(const struct http_head *h, const struct request_via *via, str
 		ret->refusal = *refusal;
 }
 
-static bool is_end_to_end(const struct http_field *f, struct str value)
-{
-	if (f->hop || f->id == HTTP_F_HOST || f->id == HTTP_F_CONTENT_LENGTH)
-		return false;
-	return f->id != HTTP_F_EXPECT || !str_ieq(value, STR("100-continue"));
-}
-
 void request_add_fields(const struct http_head *h, struct net_fields_out *out)
 {
 	for (unsigned i = 0; i < h->fields.n; i++)
-		if (is_end_to_end(&h->fields.v[i], http_fields_value(&h->fields, i)))
+		if (http_fields_is_end_to_end(&h->fields, i))
 			net_add_field(out, http_fields_name(&h->fields, i),
 				http_fields_value(&h->fields, i));
 }

@@ -71,18 +71,10 @@ static void add_length(struct writer *w, uint64_t length)
 	add(w, STR("\r\n"));
 }
 
-static bool is_written_elsewhere(const struct http_fields *f, unsigned i)
-{
-	unsigned id = f->v[i].id;
-
-	return f->v[i].hop || id == HTTP_F_HOST || id == HTTP_F_CONTENT_LENGTH ||
-	       (id == HTTP_F_EXPECT && str_ieq(http_fields_value(f, i), STR("100-continue")));
-}
-
 static void add_fields(struct writer *w, const struct http_fields *f)
 {
 	for (unsigned i = 0; i < f->n; i++)
-		if (!is_written_elsewhere(f, i))
+		if (http_fields_is_end_to_end(f, i))
 			add_field(w, http_fields_name(f, i), http_fields_value(f, i));
 }
 

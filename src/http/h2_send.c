@@ -48,19 +48,12 @@ static int reserve(struct h2 *h, const struct http_fields *f, size_t more)
 	return buf_reserve(&h->text, more, &at);
 }
 
-/* Fields that are written from the model, or mean nothing here. */
-static bool is_left_out(const struct http_field *f, struct str value)
-{
-	return f->hop || f->id == HTTP_F_HOST || f->id == HTTP_F_CONTENT_LENGTH ||
-	       (f->id == HTTP_F_EXPECT && str_ieq(value, STR("100-continue")));
-}
-
 static int put_fields(struct h2 *h, struct block *b, const struct http_fields *f)
 {
 	for (unsigned i = 0; i < f->n; i++) {
 		struct str name = http_fields_name(f, i), value = http_fields_value(f, i);
 
-		if (is_left_out(&f->v[i], value))
+		if (!http_fields_is_end_to_end(f, i))
 			continue;
 		if (!http_is_field_name(name) || !http_is_field_value(value))
 			return -EINVAL;

@@ -387,14 +387,8 @@ void http_head_strip(struct http_head *h)
 	struct http_fields *f = &h->fields;
 	unsigned kept = 0;
 
-	for (unsigned i = 0; i < f->n; i++) {
-		unsigned id = f->v[i].id;
-
-		if (f->v[i].hop || id == HTTP_F_HOST || id == HTTP_F_CONTENT_LENGTH)
-			continue;
-		if (id == HTTP_F_EXPECT && str_ieq(http_fields_value(f, i), STR("100-continue")))
-			continue;
-		f->v[kept++] = f->v[i];
-	}
+	for (unsigned i = 0; i < f->n; i++)
+		if (http_fields_is_end_to_end(f, i))
+			f->v[kept++] = f->v[i];
 	f->n = kept;
 }

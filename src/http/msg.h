@@ -65,6 +65,16 @@ static inline struct str http_fields_value(const struct http_fields *f, unsigned
 	return str_make(f->text.mem + f->v[i].value, f->v[i].value_len);
 }
 
+/* Return whether field i travels end to end. The others are hop-by-hop, or are held by the model
+ * outside the list and written from there: Host, Content-Length and Expect: 100-continue. */
+static inline bool http_fields_is_end_to_end(const struct http_fields *f, unsigned i)
+{
+	unsigned id = f->v[i].id;
+
+	return !f->v[i].hop && id != HTTP_F_HOST && id != HTTP_F_CONTENT_LENGTH &&
+	       (id != HTTP_F_EXPECT || !str_ieq(http_fields_value(f, i), STR("100-continue")));
+}
+
 /* Index of the first field called name (case ignored) at or after `from`, or -1. */
 int http_fields_find(const struct http_fields *f, struct str name, unsigned from);
 /* Index of the first field with this id at or after `from`, or -1. */
@@ -192,8 +202,7 @@ _warn_unused_ int http_head_set_request(struct http_head *h, struct str method, 
 _warn_unused_ int http_head_set_response(struct http_head *h, unsigned status, struct str reason);
 /* Sets the framing; length counts for HTTP_BODY_LENGTH only (0 makes it "no body, length 0"). */
 void http_head_set_body(struct http_head *h, enum http_framing body, uint64_t length);
-/* Removes every hop-by-hop field, and Host, Content-Length and Expect: 100-continue, which the
- * model holds outside the list: what is left is what travels end to end. */
+/* Remove every field that does not travel end to end. */
 void http_head_strip(struct http_head *h);
 /* Replaces target or host of a request. */
 _warn_unused_ int http_head_set_target(struct http_head *h, struct str target);
