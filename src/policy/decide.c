@@ -10,7 +10,7 @@
 static bool ports_have(const struct allow_rule *rule, const struct policy_request *req)
 {
 	if (rule->n_ports == 0)
-		return req->port == (req->scheme == POLICY_HTTPS ? 443 : 80);
+		return policy_request_has_usual_port(req);
 	for (size_t i = 0; i < rule->n_ports; i++)
 		if (rule->ports[i] == req->port)
 			return true;

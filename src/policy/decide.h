@@ -57,6 +57,12 @@ struct policy_request {
 			       body */
 };
 
+/* Return whether the port is the one that the scheme stands for. */
+static inline bool policy_request_has_usual_port(const struct policy_request *req)
+{
+	return req->port == (req->scheme == POLICY_HTTPS ? 443 : 80);
+}
+
 struct verdict {
 	bool allow;
 	enum policy_reason reason;

@@ -218,23 +218,6 @@ static int add_path_lines(struct buf *out, const struct path *path, bool narrow)
 						    : r;
 }
 
-static bool method_is_writable(struct str method)
-{
-	for (size_t i = 0; i < method.n; i++) {
-		char c = method.p[i];
-
-		if (!(c >= 'A' && c <= 'Z') && !(c >= 'a' && c <= 'z') && c != '-' && c != '_' &&
-			!(c >= '0' && c <= '9'))
-			return false;
-	}
-	return method.n > 0 && method.n <= 32;
-}
-
-static bool is_default_port(const struct policy_request *req)
-{
-	return req->port == (req->scheme == POLICY_HTTPS ? 443 : 80);
-}
-
 static bool path_is_writable(const struct path *path)
 {
 	return path->unsure == PATH_OK && path->decoded.n <= SHOWN_MAX;
@@ -278,7 +261,7 @@ static int suggest_entry(const struct policy_request *req, const struct host *ho
 		r = buf_add_str(out, STR("    encoded_slash: true\n"));
 	if (r == 0 && !req->tunnel)
 		r = buf_printf(out, "    schemes: [%s]\n", scheme_word(req->scheme));
-	if (r == 0 && !is_default_port(req))
+	if (r == 0 && !policy_request_has_usual_port(req))
 		r = buf_printf(out, "    ports: [%u]\n", req->port);
 	return r;
 }
@@ -292,8 +275,8 @@ static bool may_suggest(const struct policy_request *req, const struct verdict *
 	if (v->reason == POLICY_TUNNEL && !req->tunnel)
 		return false;
 	return req->tunnel ||
-	       (!req->other_path && method_is_writable(req->method) &&
-		       (req->other_method.n == 0 || method_is_writable(req->other_method)));
+	       (!req->other_path && rule_is_method(req->method) &&
+		       (req->other_method.n == 0 || rule_is_method(req->other_method)));
 }
 
 /* Whether the rule's body filter covers the request. Another entry would bypass the filter or be of

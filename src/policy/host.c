@@ -15,16 +15,6 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-static bool is_hex(char c)
-{
-	return is_digit(c) || (c >= 'a' && c <= 'f');
-}
-
-static char to_lower(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
-}
-
 static bool is_label_byte(char c)
 {
 	return is_digit(c) || (c >= 'a' && c <= 'z') || c == '-' || c == '_';
@@ -36,7 +26,7 @@ static bool label_is_number(struct str label)
 	bool hex = label.n >= 2 && label.p[0] == '0' && label.p[1] == 'x';
 
 	for (size_t i = hex ? 2 : 0; i < label.n; i++)
-		if (hex ? !is_hex(label.p[i]) : !is_digit(label.p[i]))
+		if (hex ? parse_hex_digit(label.p[i]) < 0 : !is_digit(label.p[i]))
 			return false;
 	return true;
 }
@@ -86,7 +76,7 @@ static int parse_ipv6(struct str inner, struct host *ret)
 	if (inner.n == 0 || inner.n >= sizeof(text))
 		return -EINVAL;
 	for (size_t i = 0; i < inner.n; i++)
-		if (!is_hex(to_lower(inner.p[i])) && inner.p[i] != ':' && inner.p[i] != '.')
+		if (parse_hex_digit(inner.p[i]) < 0 && inner.p[i] != ':' && inner.p[i] != '.')
 			return -EINVAL;
 	memcpy(text, inner.p, inner.n);
 	text[inner.n] = '\0';
@@ -114,7 +104,7 @@ int host_parse(struct str s, struct host *ret)
 	if (s.n == 0 || s.n > HOST_MAX)
 		return -EINVAL;
 	for (size_t i = 0; i < s.n; i++)
-		host.text[i] = to_lower(s.p[i]);
+		host.text[i] = str_lower_char(s.p[i]);
 	host.n = s.n;
 	if (is_dotted_quad(host_str(&host)))
 		host.kind = HOST_IPV4;
@@ -172,7 +162,7 @@ int host_pattern_parse(struct str s, char ret[HOST_MAX + 1], size_t *ret_n)
 	if (s.n > HOST_MAX || s.p[0] == '.' || str_find(s, STR("..")) < s.n)
 		return -EINVAL;
 	for (size_t i = 0; i < s.n; i++) {
-		text[i] = to_lower(s.p[i]);
+		text[i] = str_lower_char(s.p[i]);
 		if (!is_label_byte(text[i]) && !memchr(".*?[]!", text[i], 6))
 			return -EINVAL;
 	}

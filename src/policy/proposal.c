@@ -20,12 +20,7 @@
 
 /* A path may become three times as long when it is written as a pattern. TEXT_MAX leaves room for
  * comments. */
-enum {
-	BELOW_MAX = 3,
-	PATH_LEN_MAX = RULE_TEXT_MAX / 3,
-	METHOD_MAX = 32,
-	TEXT_MAX = ALLOWLIST_MAX_TEXT - 64 * 1024
-};
+enum { BELOW_MAX = 3, PATH_LEN_MAX = RULE_TEXT_MAX / 3, TEXT_MAX = ALLOWLIST_MAX_TEXT - 64 * 1024 };
 
 struct item {
 	UT_hash_handle hh; /* by host, port, kind, encoded_slash, method and path; see make_key */
@@ -92,11 +87,6 @@ struct proposal *proposal_free(struct proposal *p)
 
 /* --- gathering --- */
 
-static bool is_default_port(const struct policy_request *req)
-{
-	return req->port == (req->scheme == POLICY_HTTPS ? 443 : 80);
-}
-
 static int add_upper(struct buf *out, struct str s)
 {
 	int r = 0;
@@ -105,19 +95,6 @@ static int add_upper(struct buf *out, struct str s)
 		r = buf_add_char(
 			out, s.p[i] >= 'a' && s.p[i] <= 'z' ? (char)(s.p[i] & ~0x20) : s.p[i]);
 	return r;
-}
-
-/* Whether rule_add_method() takes it. */
-static bool is_writable_method(struct str s)
-{
-	for (size_t i = 0; i < s.n; i++) {
-		char c = s.p[i];
-
-		if (!(c >= 'A' && c <= 'Z') && !(c >= 'a' && c <= 'z') && c != '-' && c != '_' &&
-			!(c >= '0' && c <= '9'))
-			return false;
-	}
-	return s.n > 0 && s.n <= METHOD_MAX;
 }
 
 /* "host\0flags method\0path": what makes two requests the same, schemes left out. */
@@ -148,7 +125,8 @@ static int no(const char **ret_why, const char *why)
 static int gather(struct proposal *p, struct item like, struct str host, struct str method,
 	struct str path, const char **ret_why)
 {
-	_cleanup_(buf_donep) struct buf key = BUF_INIT(HOST_MAX + METHOD_MAX + PATH_LEN_MAX + 16);
+	_cleanup_(buf_donep) struct buf key =
+		BUF_INIT(HOST_MAX + RULE_METHOD_MAX + PATH_LEN_MAX + 16);
 	struct item *item;
 	int r = make_key(&key, host, &like, method, path);
 
@@ -185,7 +163,7 @@ static int add_request(struct proposal *p, const struct policy_request *req,
 	_cleanup_(path_done) struct path path = {0};
 	int r;
 
-	if (!is_writable_method(req->method))
+	if (!rule_is_method(req->method))
 		return no(ret_why, "no entry can name this method");
 	r = path_parse(req->target, &path);
 	if (r < 0)
@@ -209,7 +187,7 @@ int proposal_add(
 	struct proposal *p, const struct policy_request *req, bool allowed, const char **ret_why)
 {
 	struct item like = {.kind = PROPOSAL_TUNNEL,
-		.port = is_default_port(req) ? 0 : req->port,
+		.port = policy_request_has_usual_port(req) ? 0 : req->port,
 		.schemes = (unsigned)req->scheme};
 	struct host host;
 

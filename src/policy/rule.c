@@ -148,17 +148,25 @@ int rule_set_path_prefix(struct allow_rule *rule, struct str s, const char **ret
 	return rule->path_prefix ? 0 : -ENOMEM;
 }
 
+bool rule_is_method(struct str s)
+{
+	for (size_t i = 0; i < s.n; i++) {
+		char c = str_lower_char(s.p[i]);
+
+		if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && c != '-' && c != '_')
+			return false;
+	}
+	return s.n > 0 && s.n <= RULE_METHOD_MAX;
+}
+
 int rule_add_method(struct allow_rule *rule, struct str s, const char **ret_want)
 {
-	char upper[32];
+	char upper[RULE_METHOD_MAX];
 
-	if (s.n == 0 || s.n > sizeof(upper))
+	if (!rule_is_method(s))
 		return want(ret_want, "an HTTP method such as GET");
-	for (size_t i = 0; i < s.n; i++) {
-		if (!isalnum((unsigned char)s.p[i]) && s.p[i] != '-' && s.p[i] != '_')
-			return want(ret_want, "an HTTP method such as GET");
+	for (size_t i = 0; i < s.n; i++)
 		upper[i] = (char)toupper((unsigned char)s.p[i]);
-	}
 	return strings_add(&rule->methods, str_make(upper, s.n));
 }
 

@@ -6,8 +6,9 @@
 #include "policy/allowlist.h"
 #include "policy/path.h"
 
-/* The longest pattern, method or field name that a rule may hold. */
+/* The longest pattern or field name, the longest method and the longest list of a rule. */
 #define RULE_TEXT_MAX 2048
+#define RULE_METHOD_MAX 32
 #define RULE_LIST_MAX 256
 
 struct allow_rule *rule_new(void);
@@ -18,6 +19,8 @@ _warn_unused_ int rule_set_host(struct allow_rule *rule, struct str s, const cha
 _warn_unused_ int rule_set_path(struct allow_rule *rule, struct str s, const char **ret_want);
 _warn_unused_ int rule_set_path_prefix(
 	struct allow_rule *rule, struct str s, const char **ret_want);
+/* Return whether rule_add_method() takes it. */
+bool rule_is_method(struct str s);
 _warn_unused_ int rule_add_method(struct allow_rule *rule, struct str s, const char **ret_want);
 _warn_unused_ int rule_add_scheme(struct allow_rule *rule, struct str s, const char **ret_want);
 _warn_unused_ int rule_add_port(struct allow_rule *rule, struct str s, const char **ret_want);
