@@ -55,22 +55,9 @@ static int say_continue(struct stream *s)
 	return net_end_fields(&f);
 }
 
-/* Compare names as servers do that map field names to variables: '-' and '_' are the same. */
-static bool is_named(struct str name, struct str want)
-{
-	if (name.n != want.n)
-		return false;
-	for (size_t i = 0; i < name.n; i++) {
-		char c = name.p[i] == '_' ? '-' : name.p[i];
-
-		if (!str_ieq(str_make(&c, 1), str_make(want.p + i, 1)))
-			return false;
-	}
-	return true;
-}
-
-/* Return the name of a field that such a server could read as a framing, routing or credential
- * field, or a null view (INV-UNDECIDABLE). */
+/* Return the name of a field that a server which maps field names to variables, and so takes '_'
+ * for
+ * '-', could read as a framing, routing or credential field, or a null view (INV-UNDECIDABLE). */
 static struct str find_lookalike(const struct http_fields *f)
 {
 	char plain[HTTP_NAME_MAX];
@@ -103,20 +90,13 @@ static bool is_unmistakable(struct stream *s)
 /* Fields that some origins believe instead of the request line. */
 static void find_overrides(const struct http_fields *f, struct policy_request *req)
 {
-	static const struct str methods[] = {
-		STR("x-http-method-override"), STR("x-http-method"), STR("x-method-override")};
-	static const struct str paths[] = {STR("x-original-url"), STR("x-rewrite-url")};
-
 	for (unsigned i = 0; i < f->n; i++) {
-		struct str name = http_fields_name(f, i), value = http_fields_value(f, i);
+		struct str value = http_fields_value(f, i);
+		enum http_override what = http_field_overrides(http_fields_name(f, i));
 
-		if ((name.p[0] | 0x20) != 'x')
-			continue;
-		for (size_t k = 0; k < ARRAY_SIZE(methods); k++)
-			if (is_named(name, methods[k]) && value.n > 0) /* two are ambiguous */
-				req->other_method = req->other_method.n ? STR("*") : value;
-		for (size_t k = 0; k < ARRAY_SIZE(paths); k++)
-			req->other_path |= is_named(name, paths[k]);
+		if (what == HTTP_OVERRIDES_METHOD && value.n > 0) /* two are ambiguous */
+			req->other_method = req->other_method.n ? STR("*") : value;
+		req->other_path |= what == HTTP_OVERRIDES_PATH;
 	}
 }
 

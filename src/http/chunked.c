@@ -49,15 +49,11 @@ static bool may_be_in_trailers(struct str name)
 		{"vary", 4},
 		{"warning", 7},
 		{"www-authenticate", 16},
-		{"x-http-method", 13},
-		{"x-http-method-override", 22},
-		{"x-method-override", 17},
-		{"x-original-url", 14},
-		{"x-rewrite-url", 13},
 	};
 	enum http_field_id id = http_field_id(name);
 
-	if (id != HTTP_F_OTHER && id != HTTP_F_X_AMZ)
+	if ((id != HTTP_F_OTHER && id != HTTP_F_X_AMZ) ||
+		http_field_overrides(name) != HTTP_OVERRIDES_NOTHING)
 		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(refused); i++)
 		if (str_ieq(name, refused[i]))
@@ -100,11 +96,6 @@ static enum chunked_result broken(struct chunked_decoder *d, enum chunked_error 
 	return CHUNKED_ERROR;
 }
 
-static unsigned hex_value(char c)
-{
-	return c <= '9' ? (unsigned)(c - '0') : (unsigned)((c | 0x20) - 'a') + 10;
-}
-
 /* The state after byte c of an extension, or of the blanks with which some servers pad the size
  * (RFC 9112 7.1.1; RFC 9110 5.6.4 for the quotes). */
 static unsigned after_extension_byte(unsigned state, char c)
@@ -145,6 +136,8 @@ static enum chunked_result extension_byte(struct chunked_decoder *d, char c)
 /* Take one byte of framing. Return CHUNKED_MORE to go on. */
 static enum chunked_result framing_byte(struct chunked_decoder *d, char c)
 {
+	int digit;
+
 	if (d->state > SIZE && d->state < SIZE_LF)
 		return extension_byte(d, c);
 	if (d->state == SIZE) {
@@ -157,9 +150,10 @@ static enum chunked_result framing_byte(struct chunked_decoder *d, char c)
 			d->extension_bytes = 1;
 			return CHUNKED_MORE;
 		}
-		if (!http_char_is(c, HTTP_C_HEX) || d->digits == SIZE_DIGITS)
+		digit = parse_hex_digit(c);
+		if (digit < 0 || d->digits == SIZE_DIGITS)
 			return broken(d, CHUNKED_E_SIZE);
-		d->left = d->left << 4 | hex_value(c);
+		d->left = d->left << 4 | (unsigned)digit;
 		d->digits++;
 		return CHUNKED_MORE;
 	}

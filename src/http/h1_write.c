@@ -33,13 +33,8 @@ static void add_checked(struct writer *w, bool ok, struct str s, const char *wha
 
 static void add_number(struct writer *w, uint64_t n)
 {
-	char digits[20];
-	size_t at = sizeof(digits);
-
-	do
-		digits[--at] = (char)('0' + n % 10);
-	while (n /= 10);
-	add(w, str_make(digits + at, sizeof(digits) - at));
+	if (w->r >= 0)
+		w->r = buf_add_uint(w->out, n);
 }
 
 /* This is most of the work of a head: make one reservation for the whole line. */

@@ -53,6 +53,41 @@ enum http_field_id http_field_id(struct str name)
 	return HTTP_F_OTHER;
 }
 
+/* Compare names with '-' and '_' as the same. */
+static bool is_named(struct str name, struct str want)
+{
+	if (name.n != want.n)
+		return false;
+	for (size_t i = 0; i < name.n; i++) {
+		char c = name.p[i] == '_' ? '-' : str_lower_char(name.p[i]);
+
+		if (c != want.p[i])
+			return false;
+	}
+	return true;
+}
+
+enum http_override http_field_overrides(struct str name)
+{
+	static const struct {
+		struct str name;
+		enum http_override what;
+	} overrides[] = {
+		{{"x-http-method", 13}, HTTP_OVERRIDES_METHOD},
+		{{"x-http-method-override", 22}, HTTP_OVERRIDES_METHOD},
+		{{"x-method-override", 17}, HTTP_OVERRIDES_METHOD},
+		{{"x-original-url", 14}, HTTP_OVERRIDES_PATH},
+		{{"x-rewrite-url", 13}, HTTP_OVERRIDES_PATH},
+	};
+
+	if (name.n == 0 || str_lower_char(name.p[0]) != 'x')
+		return HTTP_OVERRIDES_NOTHING;
+	for (size_t i = 0; i < ARRAY_SIZE(overrides); i++)
+		if (is_named(name, overrides[i].name))
+			return overrides[i].what;
+	return HTTP_OVERRIDES_NOTHING;
+}
+
 /* RFC 9110 7.6.1, and other fields that are for one hop only. */
 static bool is_hop_id(unsigned id)
 {

@@ -104,6 +104,10 @@ void http_fields_remove_at(struct http_fields *f, unsigned i);
 
 /* Return the id of a field name, HTTP_F_OTHER if it is not known. */
 enum http_field_id http_field_id(struct str name);
+/* What some origins take from a field of this name instead of from the request line. Servers that
+ * map field names to variables take '_' for '-'. */
+enum http_override { HTTP_OVERRIDES_NOTHING, HTTP_OVERRIDES_METHOD, HTTP_OVERRIDES_PATH };
+enum http_override http_field_overrides(struct str name);
 /* Whether Connection may nominate a field of this name: never one that routes, frames or
  * authenticates. */
 bool http_may_nominate(struct str name);

@@ -19,8 +19,6 @@ static void classes_of_bytes(void)
 		check_int(http_char_is((char)c, HTTP_C_TARGET), vchar && c != '#');
 		check_int(http_char_is((char)c, HTTP_C_HOST),
 			alnum || c == '-' || c == '.' || c == '_');
-		check_int(http_char_is((char)c, HTTP_C_HEX),
-			c && c < 0x80 && strchr("0123456789abcdefABCDEF", (int)c));
 	}
 }
 

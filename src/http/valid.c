@@ -13,7 +13,6 @@
 #define V HTTP_C_VALUE
 #define G HTTP_C_TARGET
 #define H HTTP_C_HOST
-#define X HTTP_C_HEX
 
 const uint8_t http_char_class[256] = {
 	['\t'] = V,
@@ -27,16 +26,14 @@ const uint8_t http_char_class[256] = {
 	[','] = V | G,
 	['-' ... '.'] = T | V | G | H,
 	['/'] = V | G,
-	['0' ... '9'] = T | V | G | H | X,
+	['0' ... '9'] = T | V | G | H,
 	[':' ... '@'] = V | G,
-	['A' ... 'F'] = T | V | G | H | X,
-	['G' ... 'Z'] = T | V | G | H,
+	['A' ... 'Z'] = T | V | G | H,
 	['[' ... ']'] = V | G,
 	['^'] = T | V | G,
 	['_'] = T | V | G | H,
 	['`'] = T | V | G,
-	['a' ... 'f'] = T | V | G | H | X,
-	['g' ... 'z'] = T | V | G | H,
+	['a' ... 'z'] = T | V | G | H,
 	['{'] = V | G,
 	['|'] = T | V | G,
 	['}'] = V | G,

@@ -14,7 +14,6 @@ enum {
 	HTTP_C_VALUE = 1 << 1,  /* in field values and reasons: tab, space, VCHAR, obs-text */
 	HTTP_C_TARGET = 1 << 2, /* in request targets: 0x21-0x7e but '#' */
 	HTTP_C_HOST = 1 << 3,   /* in labels of a host */
-	HTTP_C_HEX = 1 << 4,
 };
 extern const uint8_t http_char_class[256];
 

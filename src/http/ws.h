@@ -28,8 +28,7 @@ enum {
 	WS_MESSAGE_MAX = 64 * 1024 * 1024, /* of all frames of one message together */
 	WS_CONTROL_MAX = 125,
 	WS_HEAD_MAX = 14,
-	WS_KEY_LEN = 24,    /* of Sec-WebSocket-Key */
-	WS_ACCEPT_LEN = 28, /* of Sec-WebSocket-Accept */
+	WS_KEY_LEN = 24, /* of Sec-WebSocket-Key */
 };
 
 /* Whose frames they are: a client masks them, a server does not. */
