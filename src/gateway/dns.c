@@ -17,7 +17,6 @@
 enum {
 	PACKETS_A_TURN = 64,
 	TCP_IN_MAX = 2 + DNS_TCP_MAX,
-	TCP_OUT_HIGH = 64 * 1024,
 };
 
 /* --- log --- */
@@ -293,10 +292,10 @@ static int answer_tcp(struct conn *c, struct str packet)
 static void dns_tcp_feed(struct conn *c)
 {
 	struct str in = buf_str(&c->in), packet;
-	size_t before = in.n;
+	size_t before = in.n, high = c->g->limits->unsent_high;
 	int r = 0;
 
-	while (r == 0 && conn_pending_out(c) < TCP_OUT_HIGH && dns_tcp_next(&in, &packet) == 1)
+	while (r == 0 && conn_pending_out(c) < high && dns_tcp_next(&in, &packet) == 1)
 		r = answer_tcp(c, packet);
 	if (r < 0) {
 		conn_close(c);
@@ -304,7 +303,7 @@ static void dns_tcp_feed(struct conn *c)
 	}
 	buf_consume(&c->in, before - in.n);
 	/* If the output is full, dns_tcp_drained() continues. */
-	conn_want_read(c, conn_pending_out(c) < TCP_OUT_HIGH);
+	conn_want_read(c, conn_pending_out(c) < high);
 	if (conn_pending_out(c) > 0)
 		conn_mark(c);
 }
@@ -339,7 +338,7 @@ static void dns_tcp_readable(struct conn *c)
 
 static void dns_tcp_drained(struct conn *c)
 {
-	if (conn_pending_out(c) < TCP_OUT_HIGH)
+	if (conn_pending_out(c) < c->g->limits->unsent_high)
 		dns_tcp_feed(c);
 }
 

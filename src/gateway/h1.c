@@ -21,13 +21,6 @@
 
 #include <errno.h>
 
-enum {
-	/* The next request of a pipeline is not begun while the client has not taken this much of
-	 * earlier answers. */
-	OUT_HIGH = 64 * 1024,
-	OUT_LOW = 16 * 1024,
-};
-
 static const struct stage h1_stage;
 
 /* --- the exchange object --- */
@@ -331,7 +324,8 @@ static void feed(struct conn *c, struct str *in)
 	while (in->n > 0 && conn_may_read(c) && c->stage == &h1_stage) {
 		struct h1 *h = c->state;
 
-		if (!h && conn_pending_out(c) > OUT_HIGH) {
+		/* The client of a pipeline has to take earlier answers first. */
+		if (!h && conn_pending_out(c) > c->g->limits->unsent_high) {
 			conn_want_read(c, false);
 			return;
 		}
@@ -411,7 +405,7 @@ static void h1_drained(struct conn *c)
 
 	if (h)
 		h1_response_drained(h);
-	else if (conn_pending_out(c) <= OUT_LOW)
+	else if (conn_pending_out(c) <= c->g->limits->unsent_low)
 		conn_want_read(c, true);
 }
 

@@ -17,23 +17,14 @@
 #include <errno.h>
 #include <utlist.h>
 
-enum {
-	/* Heads are small on the wire and large for the broker. A room that sends many at once must
-	 * not fill the channel with them. */
-	BROKER_FULL = 1024 * 1024,
-	/* Including those that only the broker still has to end. */
-	EXCHANGES_MAX = 2 * H2_STREAMS_MAX,
-	/* Bytes of a request that was answered before its end: see h2_exchange_end_response(). */
-	DROPPED_MAX = 16 * 1024 * 1024,
-};
-
 static const struct exchange_ops h2_exchange_ops;
 
 /* --- the object --- */
 
 static struct h2_exchange *h2_exchange_new(struct h2_conn *on, struct h2_stream *st)
 {
-	struct h2_exchange *x = on->n < EXCHANGES_MAX ? calloc(1, sizeof(*x)) : NULL;
+	struct h2_exchange *x =
+		on->n < on->c->g->limits->h2_exchanges ? calloc(1, sizeof(*x)) : NULL;
 
 	if (!x)
 		return NULL;
@@ -130,7 +121,8 @@ static void h2_exchange_drop(struct h2_exchange *x, size_t n)
 	if (!x->holds)
 		return;
 	x->dropped += (uint32_t)n;
-	if (x->dropped > DROPPED_MAX && h2_exchange_release_end(x, NULL) < 0)
+	if (x->dropped > x->common.c->g->limits->early_bytes &&
+		h2_exchange_release_end(x, NULL) < 0)
 		h2_exchange_reset(x, H2_INTERNAL_ERROR);
 	else
 		h2_exchange_arm(x);
@@ -219,7 +211,9 @@ void h2_exchange_expired(struct h2_exchange *x)
 
 static int h2_exchange_open(struct h2_exchange *x, const struct http_head *head, struct request *r)
 {
-	if (chan_pending(&x->common.c->g->broker) > BROKER_FULL)
+	const struct gateway *g = x->common.c->g;
+
+	if (chan_pending(&g->broker) > g->limits->broker_full)
 		return -EBUSY;
 	return exchange_open(&x->common, head, r);
 }

@@ -259,6 +259,53 @@ static void test_unread(void)
 	room_stop(&hog);
 }
 
+/* More exchanges than a connection may have. */
+static void test_exchanges(void)
+{
+	struct rig_open o[3];
+	struct room r;
+
+	room_start(&r, 65535, 1 << 20);
+	room_settle(&r);
+	for (int i = 0; i < 2; i++) {
+		room_ask(&r, &(struct ask){0});
+		o[i] = rig_expect_open(&rig);
+	}
+	room_ask(&r, &(struct ask){0});
+	check(room_told(&r, "{5 REFUSED_STREAM}"));
+	rig_answer(&rig, o[0].m.stream, "x");
+	check(room_told(&r, "{1 NO_ERROR}"));
+	room_ask(&r, &(struct ask){0});
+	o[2] = rig_expect_open(&rig);
+	for (int i = 0; i < 3; i++)
+		rig_open_done(&o[i]);
+	room_stop(&r);
+}
+
+/* Requests that come at once, when no more may wait for the broker. */
+static void test_broker_full(void)
+{
+	struct rig_open o;
+	struct room r;
+
+	room_start(&r, 65535, 1 << 20);
+	room_settle(&r);
+	room_prepare(&r, &(struct ask){0});
+	room_ask(&r, &(struct ask){0});
+	check(room_told(&r, "[3 503 "));
+	o = rig_expect_open(&rig);
+	rig_answer(&rig, o.m.stream, "x");
+	check(room_told(&r, "{1 NO_ERROR}"));
+	rig_open_done(&o);
+	room_stop(&r);
+}
+
+static void start_with(const struct gateway_limits *limits)
+{
+	rig_start(&rig, &(struct rig_config){.limits = limits});
+	rig.h2 = true;
+}
+
 int main(void)
 {
 	struct gateway_limits limits = gateway_limits_default;
@@ -274,9 +321,16 @@ int main(void)
 	run_test(test_streams_of_all);
 	check(rig_stop(&rig));
 	limits.unread = UNREAD;
-	rig_start(&rig, &(struct rig_config){.limits = &limits});
-	rig.h2 = true;
+	start_with(&limits);
 	run_test(test_unread);
+	check(rig_stop(&rig));
+	limits.h2_exchanges = 2;
+	start_with(&limits);
+	run_test(test_exchanges);
+	check(rig_stop(&rig));
+	limits.broker_full = 0;
+	start_with(&limits);
+	run_test(test_broker_full);
 	check(rig_stop(&rig));
 	return tap_done();
 }
