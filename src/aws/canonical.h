@@ -43,8 +43,8 @@ struct aws_request {
 	size_t n_fields;
 };
 
-/* Percent-encodes all but unreserved bytes (RFC 3986) and, with keep_slash, '/'. These return 0 or
- * the buf's failure. */
+/* Percent-encodes all but unreserved bytes (RFC 3986) and, with keep_slash, '/'. These return 0, or
+ * -ENOMEM if there is no memory, or no room for the longest result. */
 _warn_unused_ int aws_encode(struct buf *out, struct str s, bool keep_slash);
 /* Decodes %XX; a '%' that does not begin an escape stays. */
 _warn_unused_ int aws_decode(struct buf *out, struct str s);
