@@ -383,7 +383,7 @@ static void unescape(struct str *s)
 static void unescape_event(struct netlog_event *ev)
 {
 	struct str *texts[] = {&ev->method, &ev->url, &ev->host, &ev->note, &ev->name, &ev->type,
-		&ev->answer, &ev->process, &ev->program};
+		&ev->answer, &ev->process, &ev->program, &ev->region};
 
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
 		if (texts[i]->p)
