@@ -55,9 +55,8 @@ static int say_continue(struct stream *s)
 	return net_end_fields(&f);
 }
 
-/* Return the name of a field that a server which maps field names to variables, and so takes '_'
- * for
- * '-', could read as a framing, routing or credential field, or a null view (INV-UNDECIDABLE). */
+/* Return the name of a field that some server could read as a framing, routing or credential field,
+ * because it takes '_' for '-'; or a null view (INV-UNDECIDABLE). */
 static struct str find_lookalike(const struct http_fields *f)
 {
 	char plain[HTTP_NAME_MAX];

@@ -10,6 +10,7 @@
 #include "supervisor/supervisor.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -565,4 +566,33 @@ void peers_ended(struct supervisor *s, const struct ctl_ended *m)
 			r = chan_flush_wait(&p->chan, LAST_WORDS_MS);
 		drop(p); /* whether it got the frame or not */
 	}
+}
+
+/* Return the client that waits for the end, or NULL. */
+static const struct peer *find_owner(const struct supervisor *s)
+{
+	const struct peer *p = s->peers;
+
+	while (p && !p->owner)
+		p = p->next;
+	return p;
+}
+
+pid_t peers_owner(const struct supervisor *s)
+{
+	const struct peer *p = find_owner(s);
+	struct ucred cred = {0};
+	socklen_t n = sizeof(cred);
+
+	if (!p || p->dead || getsockopt(p->chan.fd, SOL_SOCKET, SO_PEERCRED, &cred, &n) < 0)
+		return 0;
+	return cred.pid;
+}
+
+bool peers_owner_is_gone(const struct supervisor *s)
+{
+	const struct peer *p = find_owner(s);
+	struct pollfd f = {.fd = p ? p->chan.fd : -1, .events = POLLRDHUP};
+
+	return !p || (poll(&f, 1, 0) > 0 && f.revents & (POLLRDHUP | POLLHUP | POLLERR));
 }

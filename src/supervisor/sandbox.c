@@ -21,11 +21,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -215,34 +213,6 @@ void sandbox_fail(struct supervisor *s, const struct cloche_err *err)
 	sandbox_kill(s, CTL_REASON_FAILED);
 }
 
-/* Return the pid of the client that waits for the end, or 0 if there is none. */
-static pid_t owner_pid(const struct supervisor *s)
-{
-	const struct peer *p = s->peers;
-	struct ucred cred = {0};
-	socklen_t n = sizeof(cred);
-
-	while (p && !p->owner)
-		p = p->next;
-	if (!p || p->dead || getsockopt(p->chan.fd, SOL_SOCKET, SO_PEERCRED, &cred, &n) < 0)
-		return 0;
-	return cred.pid;
-}
-
-static bool owner_is_gone(const struct supervisor *s)
-{
-	const struct peer *p;
-
-	for (p = s->peers; p; p = p->next) {
-		struct pollfd poll_fd = {.fd = p->chan.fd, .events = POLLRDHUP};
-
-		if (p->owner)
-			return poll(&poll_fd, 1, 0) > 0 &&
-			       poll_fd.revents & (POLLRDHUP | POLLHUP | POLLERR);
-	}
-	return true;
-}
-
 /* Write the final record; no counter changes any more. */
 static void settle_record(struct supervisor *s)
 {
@@ -251,7 +221,7 @@ static void settle_record(struct supervisor *s)
 	tasks_close(s);
 	loop_timer_clear(&s->record_due);
 	s->ended_real = clock_real_usec();
-	if (looks_through(&s->look, &s->dir, s->start.kept ? 0 : owner_pid(s), &err) < 0)
+	if (looks_through(&s->look, &s->dir, s->start.kept ? 0 : peers_owner(s), &err) < 0)
 		fprintf(stderr, "cloche-supervisor: %s\n", err.message);
 	/* Without this record the sandbox counts as crashed, and the next command removes it. */
 	if (s->start.kept && s->dir.lock >= 0 && record_write(s, &err) < 0)
@@ -264,7 +234,7 @@ static void finish(struct loop_job *job)
 	struct ctl_ended m = {.reason = s->reason};
 	struct cloche_err err = CLOCHE_ERR_INIT;
 	/* If its maker is still there, the maker removes the log. */
-	bool forget = s->start.unfinished && owner_is_gone(s), made = s->room, left;
+	bool forget = s->start.unfinished && peers_owner_is_gone(s), made = s->room, left;
 
 	if (s->room && room_read_usage(s->room, &s->usage, NULL) == 0) {
 		m.usage.cpu_usec = s->usage.cpu_usec;
@@ -477,7 +447,7 @@ static int start_programs(
 
 static bool is_given_up(void *user)
 {
-	return owner_is_gone(user);
+	return peers_owner_is_gone(user);
 }
 
 /* Create the room with provider p. Record everything that would have to be removed, before it is
@@ -582,7 +552,7 @@ void sandbox_go_on(struct supervisor *s)
 	s->started_real = clock_real_usec();
 	s->started_at = clock_mono_usec();
 	/* No client would ever know of this sandbox. */
-	if (s->start.kept && owner_is_gone(s)) {
+	if (s->start.kept && peers_owner_is_gone(s)) {
 		s->started_real = 0;
 		sandbox_kill(s, CTL_REASON_CLIENT_GONE);
 		return;

@@ -236,6 +236,9 @@ void peers_answer_stats(struct supervisor *s);
 /* Tell all clients that the sandbox has ended, wait a moment for slow readers, close all
  * connections. */
 void peers_ended(struct supervisor *s, const struct ctl_ended *m);
+/* Return the pid of the client that waits for the end, or 0. */
+pid_t peers_owner(const struct supervisor *s);
+bool peers_owner_is_gone(const struct supervisor *s);
 
 /* --- watch.c: clients' handles of processes --- */
 /* Return NULL if there are too many, or on lack of memory. own: the client started the process. */
