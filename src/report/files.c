@@ -24,11 +24,15 @@ void files_done(struct files *t)
 
 static struct file *make_node(struct files *t, struct file *parent, struct str name)
 {
-	struct file *f = t->n < FILES_MAX ? calloc(1, sizeof(*f) + name.n) : NULL;
+	uint32_t depth = parent ? parent->depth + 1 : 0;
+	struct file *f = NULL;
 
+	if (t->n < FILES_MAX && depth <= FILES_MAX_DEPTH)
+		f = calloc(1, sizeof(*f) + name.n);
 	if (!f)
 		return NULL;
 	f->parent = parent;
+	f->depth = depth;
 	f->name_n = name.n;
 	if (name.n)
 		memcpy(f->name, name.p, name.n);
@@ -59,7 +63,6 @@ static struct file *walk(struct files *t, struct str path, bool make)
 {
 	struct file *f = t->root;
 	struct str name;
-	unsigned depth = 0;
 
 	if (!f && make)
 		f = t->root = make_node(t, NULL, STR_NULL);
@@ -68,11 +71,8 @@ static struct file *walk(struct files *t, struct str path, bool make)
 
 		if (str_eq(name, STR(".."))) {
 			f = f->parent ? f->parent : f;
-			depth -= depth > 0;
 			continue;
 		}
-		if (++depth > FILES_MAX_DEPTH)
-			return NULL;
 		HASH_FIND(hh, f->children, name.p, name.n, child);
 		f = child || !make ? child : make_node(t, f, name);
 	}
@@ -97,6 +97,12 @@ static void forget_text(struct files *t, struct file *f)
 	f->size = 0;
 }
 
+static void spend(struct files *t, uint64_t steps)
+{
+	t->work -= MIN(t->work, steps);
+}
+
+/* Set the type, and walk up as many steps as f is deep. */
 static void set_type(struct file *f, enum file_type type)
 {
 	bool was = f->type != FILE_NONE, is = type != FILE_NONE;
@@ -131,7 +137,7 @@ void files_remove(struct files *t, struct file *f)
 	HASH_ITER (hh, f->children, child, next) {
 		if (!f->live || t->work == 0)
 			break;
-		t->work--;
+		spend(t, child->depth);
 		if (child->live || child->type != FILE_NONE)
 			files_remove(t, child);
 	}
@@ -148,7 +154,7 @@ static void move_below(struct files *t, struct file *from, struct file *to)
 
 		if (t->work == 0)
 			return;
-		t->work--;
+		spend(t, child->depth + to->depth);
 		if (!child->live && child->type == FILE_NONE)
 			continue;
 		HASH_FIND(hh, to->children, child->name, child->name_n, target);

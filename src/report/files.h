@@ -20,6 +20,7 @@ struct file {
 	struct file *parent, *children;
 	enum file_type type;
 	bool is_wanted; /* it changes later, so its contents are kept */
+	uint32_t depth; /* below the root */
 	uint32_t live;  /* number of existing files below it */
 	char *data;     /* NULL: its contents are not known */
 	size_t size;    /* bytes of data */

@@ -79,10 +79,58 @@ static void is_bounded(void)
 	files_done(&t);
 }
 
+static unsigned deepest(const struct file *f, unsigned depth)
+{
+	unsigned most = depth;
+
+	for (const struct file *child = f->children; child; child = child->hh.next)
+		most = MAX(most, deepest(child, depth + 1));
+	return most;
+}
+
+/* Each of these moves puts everything one step further down. */
+static void moves_no_deeper(void)
+{
+	struct files t = {.work = 1000 * 1000 * 1000};
+
+	put(&t, "/a/f", "text");
+	for (int i = 0; i < FILES_MAX_DEPTH; i++) {
+		files_move(&t, files_find(&t, STR("/a")), files_add(&t, STR("/b/n")));
+		files_move(&t, files_find(&t, STR("/b")), files_add(&t, STR("/a/n")));
+	}
+	check_int(deepest(t.root, 0), FILES_MAX_DEPTH);
+	check(t.work > 0);
+	check_int(t.kept, 0); /* what would be deeper is forgotten */
+	files_done(&t);
+}
+
+/* Who removes or moves a file also counts it in all directories above it. */
+static void counts_the_way_up(void)
+{
+	enum { DEPTH = 100 };
+	_cleanup_(buf_donep) struct buf deep = BUF_INIT(1 << 20);
+	struct files t = {.work = 2ULL * DEPTH * DEPTH};
+	uint64_t left;
+
+	for (int i = 0; i < DEPTH; i++)
+		if (buf_add(&deep, "/a", 2) < 0)
+			abort();
+	check(files_add(&t, buf_str(&deep)) != NULL);
+	put(&t, buf_cstr(&deep), "text");
+	files_move(&t, files_find(&t, STR("/a")), files_add(&t, STR("/b")));
+	left = t.work;
+	check(left <= 2ULL * DEPTH * DEPTH - DEPTH * DEPTH / 2);
+	files_remove(&t, files_find(&t, STR("/b")));
+	check(t.work <= left - DEPTH * DEPTH / 2);
+	files_done(&t);
+}
+
 int main(void)
 {
 	run_test(keeps_texts);
 	run_test(removes_and_moves);
 	run_test(is_bounded);
+	run_test(moves_no_deeper);
+	run_test(counts_the_way_up);
 	return tap_done();
 }
