@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 enum { HELD_MAX = 1 << 20, NAMES_MAX = 64 << 20, ALL_HELD_MAX = 256 << 20 };
+/* Names that are looked at to move and to remove, and bytes of those that are moved. */
+#define WORK_MAX (1000ULL * 1000 * 1000)
 
 enum node_type { NODE_UNKNOWN, NODE_GONE, NODE_DIRECTORY, NODE_FILE, NODE_LINK, NODE_VALUE };
 
@@ -36,6 +38,7 @@ struct table {
 	const cloche_oplog *log;
 	struct node *nodes;
 	size_t names, held; /* bytes */
+	uint64_t work;      /* done, of WORK_MAX */
 	uint64_t last;      /* entries up to this one count */
 	struct node *filling;
 	struct str below; /* where an archive is unpacked */
@@ -161,11 +164,18 @@ static bool is_below(const struct node *n, const struct node *dir)
 	       memcmp(n->key, dir->key, dir->key_n) == 0;
 }
 
+/* Count a look at all names. Return false if there were too many; then apply() fails. */
+static bool may_look(struct table *t)
+{
+	t->work += HASH_COUNT(t->nodes);
+	return t->work <= WORK_MAX;
+}
+
 static void drop_below(struct table *t, struct node *dir)
 {
 	struct node *n, *next;
 
-	if (!dir->has_below)
+	if (!dir->has_below || !may_look(t))
 		return;
 	HASH_ITER (hh, t->nodes, n, next)
 		if (is_below(n, dir))
@@ -375,7 +385,7 @@ static int do_rename(struct table *t, const struct state_op *op)
 		return 0;
 	drop_below(t, to);
 	move(t, from, to);
-	if (!from->has_below)
+	if (!from->has_below || !may_look(t))
 		return 0;
 	HASH_ITER (hh, t->nodes, n, next) {
 		struct node *there;
@@ -390,6 +400,7 @@ static int do_rename(struct table *t, const struct state_op *op)
 		if (!there)
 			return -E_LIMIT;
 		move(t, n, there);
+		t->work += there->key_n;
 	}
 	return 0;
 }
@@ -449,6 +460,8 @@ static int apply(const struct state_op *op, uint64_t offset, void *user, struct 
 	for (size_t i = 0; i < ARRAY_SIZE(operations); i++)
 		if (operations[i].kind == op->kind)
 			r = operations[i].fn(t, op);
+	if (r >= 0 && t->work > WORK_MAX)
+		r = err_set(t->err, E_LIMIT, "the log moves and removes too much to compare");
 	if (r < 0 && err)
 		err_wrap(err, "entry %llu, %s", (unsigned long long)op->number,
 			state_op_name(op->kind));
