@@ -21,7 +21,11 @@
  * executable from a package beside it; then that executable is looked for directly. A script
  * without such a package is mounted with its package directory, or alone if it has none.
  *
- * Nothing found here is run on the host. */
+ * Nothing found here is run on the host. But what is mounted is shown to the room, and a room may
+ * have written the node_modules of its workspace, so what is found in one must lie in the directory
+ * that has it. */
+
+#define NPM_BIN "/node_modules/.bin"
 
 static const char *const in_home[] = {
 	".local/bin/claude",
@@ -143,12 +147,41 @@ static int try_file(const char *path, struct agent_program *ret, struct cloche_e
 	}
 }
 
+/* Refuse a program that was found in a node_modules and lies outside of the directory around it. */
+static int check_tree(const char *path, const struct agent_program *p, struct cloche_err *err)
+{
+	struct str whole = str_from(path), end = STR(NPM_BIN "/claude");
+	_cleanup_(freep) char *dir = NULL, *real = NULL;
+
+	if (!str_ends(whole, end) || whole.n == end.n) /* everything lies in / */
+		return 0;
+	dir = str_dup(str_prefix(whole, whole.n - end.n));
+	real = dir ? realpath(dir, NULL) : NULL;
+	if (!real)
+		return !dir || errno == ENOMEM ? err_nomem(err)
+					       : err_sys(err, errno, "find %s", dir);
+	if (fs_is_within(p->mount.source, real))
+		return 0;
+	err_set(err, E_DENIED, "%s leads out of %s, to %s", path, real, p->mount.source);
+	err_hint(err, "a sandbox may have written it: remove it, or name the agent's program with "
+		      "--agent-binary");
+	return -E_DENIED;
+}
+
 static int try_in(
 	const char *dir, const char *file, struct agent_program *ret, struct cloche_err *err)
 {
 	_cleanup_(freep) char *path = fs_join(dir, file);
+	_cleanup_(agent_program_donep) struct agent_program p = {.path = NULL};
+	int r = path ? try_file(path, &p, err) : err_nomem(err);
 
-	return path ? try_file(path, ret, err) : err_nomem(err);
+	if (r == 0)
+		r = check_tree(path, &p, err);
+	if (r == 0) {
+		*ret = p;
+		p = (struct agent_program){.path = NULL};
+	}
+	return r;
 }
 
 /* Try each directory of $PATH, except empty or relative ones, which depend on the current

@@ -95,8 +95,9 @@ struct agent_driver {
 	int (*build_argv)(const struct agent_request *rq, const char *program,
 		struct agent_argv *ret, struct cloche_err *err);
 
-	/* Finds the program on the host. Fills ret, which the caller frees. Returns 0, or
-	 * -E_NOT_FOUND with a hint on how to install it. */
+	/* Finds the program on the host. Fills ret, which the caller frees. Returns 0;
+	 * -E_NOT_FOUND with a hint on how to install it; or -E_DENIED if a link leads to it that a
+	 * room may have made. */
 	int (*find)(
 		const struct agent_search *s, struct agent_program *ret, struct cloche_err *err);
 };

@@ -125,6 +125,13 @@ static void make_link(const char *to, const char *path)
 	must(symlink(to, full) == 0);
 }
 
+static void remove_file(const char *path)
+{
+	_cleanup_(freep) char *full = fs_join(dir, path);
+
+	must(unlink(full) == 0);
+}
+
 /* source is below dir */
 static void check_found(
 	const struct agent_search *s, const char *source, const char *destination, const char *path)
@@ -199,6 +206,58 @@ static void test_find_package_without_its_install_script(void)
 	}
 }
 
+static void check_refused(const struct agent_search *s, const char *link)
+{
+	_cleanup_(agent_program_donep) struct agent_program p = {.path = NULL};
+	struct cloche_err err = CLOCHE_ERR_INIT;
+
+	check_int(get(NULL)->find(s, &p, &err), -E_DENIED);
+	check(strstr(err.message, link) && strstr(err.message, "leads out of"));
+	check(strstr(err.hint, "--agent-binary"));
+	check(!p.path && !p.mount.source);
+}
+
+/* A room can write the node_modules of its workspace. */
+static void test_find_nothing_outside(void)
+{
+	_cleanup_(freep) char *cwd = fs_join(dir, "ws/a"), *path = NULL, *native = NULL;
+	struct agent_search s = {.cwd = cwd};
+	struct utsname un;
+	bool arm = uname(&un) == 0 && strcmp(un.machine, "aarch64") == 0;
+
+	if (access("/usr/local/bin/claude", F_OK) == 0 || access("/usr/bin/claude", F_OK) == 0)
+		return;
+	must(asprintf(&path, "%s/node_modules/.bin", cwd) > 0);
+	must(asprintf(&native, "ws/a/node_modules/@anthropic-ai/claude-code-linux-%s/claude",
+		     arm ? "arm64" : "x64") > 0);
+	write_file("secrets/key.sh", "#!/bin/sh\n", 0755);
+	write_file("secrets/program", ELF, 0755);
+	make_link("../../../../secrets/key.sh", "ws/a/node_modules/.bin/claude");
+	check_refused(&s, "ws/a/node_modules/.bin/claude");
+	/* npm puts it on the PATH. */
+	s.path = path;
+	check_refused(&s, "ws/a/node_modules/.bin/claude");
+	s.path = NULL;
+	/* What stands beside a package. */
+	remove_file("ws/a/node_modules/.bin/claude");
+	write_file("ws/a/node_modules/@anthropic-ai/claude-code/package.json", "{}", 0644);
+	write_file("ws/a/node_modules/@anthropic-ai/claude-code/cli.js", "#!/usr/bin/node\n", 0755);
+	make_link("../@anthropic-ai/claude-code/cli.js", "ws/a/node_modules/.bin/claude");
+	make_link("../../../../../secrets/program", native);
+	check_refused(&s, "ws/a/node_modules/.bin/claude");
+	remove_file(native);
+	check_found(&s, "ws/a/node_modules/@anthropic-ai/claude-code", "/opt/claude/package",
+		"/opt/claude/package/cli.js");
+	/* A whole node_modules of another project. */
+	write_file("other/node_modules/.bin/claude", "#!/bin/sh\n", 0755);
+	remove_file("ws/a/node_modules/.bin/claude");
+	make_link("../../other/node_modules", "ws/b/node_modules");
+	free(cwd);
+	cwd = fs_join(dir, "ws/b");
+	s.cwd = cwd;
+	check_refused(&s, "ws/b/node_modules/.bin/claude");
+}
+
 /* A package.json above a script that is no installed package must not get the whole place mounted.
  */
 static void test_find_script_alone(void)
@@ -239,6 +298,7 @@ int main(void)
 	run_test(test_credentials);
 	run_test(test_find_order);
 	run_test(test_find_package_without_its_install_script);
+	run_test(test_find_nothing_outside);
 	run_test(test_find_script_alone);
 	run_test(test_not_found);
 	must(fs_remove_tree(AT_FDCWD, dir) == 0);
