@@ -444,8 +444,15 @@ int session_begin_reply(struct session *s, const char *request_text, struct cloc
 		r = err_nomem(err);
 	if (r < 0)
 		return r;
+	r = save(s, err);
+	if (r < 0) {
+		/* Nobody will finish it. */
+		session_events_end(&s->events);
+		json_array_remove(document_replies(s->doc), session_replies(s) - 1);
+		return r;
+	}
 	s->pending = reply;
-	return save(s, err);
+	return 0;
 }
 
 int session_add_event(struct session *s, const struct agent_event *e, struct cloche_err *err)

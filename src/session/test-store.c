@@ -344,6 +344,24 @@ static void test_a_run(void)
 	check(json_object_get(r, "events_offset") == NULL);
 }
 
+/* A run that could not begin holds up no other. */
+static void test_a_beginning_that_cannot_be_written(void)
+{
+	fresh();
+	SESSION(s) = open_ok("c");
+	_cleanup_(freep) char *path = fs_join(dir, SESSION_FILE);
+	struct cloche_err err = CLOCHE_ERR_INIT;
+
+	/* A file cannot replace a directory. */
+	must(unlink(path) == 0 && mkdir(path, 0700) == 0);
+	check_int(session_begin_reply(s, "first", &err), -E_SYSTEM);
+	check_int(session_replies(s), 0);
+	must(rmdir(path) == 0);
+	check_int(session_begin_reply(s, "second", NULL), 0);
+	check_int(session_replies(s), 1);
+	check_str(json_str_at(session_reply(s, 0), "request_text"), "second");
+}
+
 /* Two runs with the same prompt are two replies. */
 static void test_same_prompt_twice(void)
 {
@@ -498,6 +516,7 @@ int main(void)
 	run_test(test_last_successful_response);
 	run_test(test_update_or_add);
 	run_test(test_a_run);
+	run_test(test_a_beginning_that_cannot_be_written);
 	run_test(test_same_prompt_twice);
 	run_test(test_unfinished_reply_is_rebuilt);
 	run_test(test_crash_after_the_result);
