@@ -32,7 +32,7 @@ int task_record_end(const cloche_task *task, struct cloche_err *err)
 	const cloche_run *run = atomic_load(&task->run);
 	int r;
 
-	if (!run || !cloche_run_is_recorded(run) || !cloche_run_id(run))
+	if (!run || !cloche_run_is_recorded(run) || !cloche_run_id(run)[0])
 		return 0;
 	args = json_pack("{s:s, s:s?, s:I, s:f, s:I}", "outcome", agent_outcome_name(task->outcome),
 		"detail", agent_detail_name(task->detail), "turns",
