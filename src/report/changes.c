@@ -227,6 +227,7 @@ static int draw_append(struct report *r, const struct state_op *op, struct cloch
 		e = side_load(&before, r, file_text(f), false, err);
 		after.text = buf_str(&joined);
 	} else {
+		buf_clear(&joined);
 		before.is_text = true;
 	}
 	if (e == 0)
