@@ -40,9 +40,11 @@ static int hand_on_rest(cloche_run *run, struct cloche_err *err)
 	cloche_log_extent e;
 	int r = cloche_log_extent_now(run->log, &e, err);
 
-	while (r == 0 && run->log_at < e.end)
-		if (hand_on(run, 1, err) <= 0)
-			break;
+	if (r < 0)
+		return r;
+	do
+		r = run->log_at < e.end ? hand_on(run, 1, err) : 0;
+	while (r > 0);
 	return r;
 }
 
