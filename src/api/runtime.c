@@ -68,13 +68,15 @@ static int keep_words(void *user, int stream, const char *p, size_t n)
 {
 	struct buf *words = user;
 
+	if (stream != 2)
+		return 0;
 	/* Keep the end, which says why. */
 	if (n > words->max)
 		p += n - words->max;
 	n = MIN(n, words->max);
 	if (n > buf_room(words))
 		buf_consume(words, n - buf_room(words));
-	return stream == 2 && buf_add(words, p, n) < 0 ? -ENOMEM : 0;
+	return buf_add(words, p, n) < 0 ? -ENOMEM : 0;
 }
 
 /* Find out whether a line of shell exits with 0. words (may be NULL) gets what it prints on
