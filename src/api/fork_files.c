@@ -181,6 +181,15 @@ struct changes {
 	int r;
 };
 
+/* Remove what the original has no more. Its room could not remove a directory with a mount in it,
+ * and the fork has no other mounts. If one is there all the same, what lies in it is the host's. */
+static int remove_there(struct fork_copy *c, const char *path, struct cloche_err *err)
+{
+	if (is_mounted_in(c->becomes, path, true))
+		return err_set(err, E_UNSUPPORTED, "%s was removed, but has a mount in it", path);
+	return cloche_files_remove(c->to, path, true, err);
+}
+
 /* Apply the change of a directory. If both have it, only its mode is copied; changes in it are
  * listed separately. */
 static int change_directory(
@@ -192,7 +201,7 @@ static int change_directory(
 	*ret_new = r == -E_NOT_FOUND || (r == 0 && st.type != CLOCHE_NODE_DIRECTORY);
 	if (*ret_new) {
 		err_clear(err);
-		return r == 0 ? cloche_files_remove(c->to, change->path, true, err) : 0;
+		return r == 0 ? remove_there(c, change->path, err) : 0;
 	}
 	if (r == 0 && (st.mode & 07777) != change->mode)
 		r = cloche_files_chmod(c->to, change->path, change->mode, err);
@@ -206,12 +215,12 @@ static int copy_change(struct changes *s, const cloche_change *change)
 	int r = 0;
 
 	if (change->kind == CLOCHE_CHANGE_DELETED)
-		return cloche_files_remove(c->to, change->path, true, s->err);
+		return remove_there(c, change->path, s->err);
 	if (change->type == CLOCHE_FILE_DIRECTORY)
 		r = change_directory(c, change, &is_new, s->err);
 	else if (change->kind == CLOCHE_CHANGE_CHANGED)
 		/* It may have been a directory. */
-		r = cloche_files_remove(c->to, change->path, true, s->err);
+		r = remove_there(c, change->path, s->err);
 	if (r < 0 || !is_new)
 		return r;
 	if (change->type != CLOCHE_FILE_DIRECTORY || is_mounted_in(c->becomes, change->path, true))
