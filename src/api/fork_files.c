@@ -84,11 +84,6 @@ static bool is_below(const char *path, const char *dir)
 	return strncmp(path, dir, n) == 0 && path[n] == '/';
 }
 
-static const char *target_of(const struct room_mount *m)
-{
-	return m->target ? m->target : m->source;
-}
-
 /* Return whether path is in a mount or, if below, whether a mount is in path. ROOM_OWN counts as a
  * mount. */
 static bool is_mounted_in(const cloche_sandbox *sb, const char *path, bool below)
@@ -97,7 +92,7 @@ static bool is_mounted_in(const cloche_sandbox *sb, const char *path, bool below
 		  : strcmp(ROOM_OWN, path) == 0 || is_below(path, ROOM_OWN))
 		return true;
 	for (size_t i = 0; i < sb->mounts_n; i++) {
-		const char *target = target_of(&sb->mounts[i]);
+		const char *target = sb->mounts[i].target;
 
 		if (below ? is_below(target, path)
 			  : strcmp(target, path) == 0 || is_below(path, target))
@@ -254,7 +249,7 @@ int fork_copy_files(struct fork_copy *c, struct cloche_err *err)
 			r = copy_place(c, places[i], 0, err);
 	/* What only the original has mounted becomes the fork's own. */
 	for (size_t i = 0; r == 0 && i < c->made->mounts_n; i++) {
-		const char *target = target_of(&c->made->mounts[i]);
+		const char *target = c->made->mounts[i].target;
 
 		if (!is_mounted_in(c->becomes, target, false))
 			r = copy_place(c, target, 0, err);

@@ -3,7 +3,6 @@
  * Whether a sandbox lives is decided by its lock (manager/sandboxes.h). All else comes from its
  * record and, if it lives, from its supervisor, over a connection made for that one question. */
 #include "api/instance.h"
-#include "api/manager.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/json.h"

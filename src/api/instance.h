@@ -41,6 +41,17 @@ _warn_unused_ int instance_remove_idle(const cloche_instance *instance, struct c
 _warn_unused_ int instance_open_entry(
 	const cloche_instance *instance, struct sandbox_entry *ret, struct cloche_err *err);
 
+/* Like cloche_instance_list(). ended (may be NULL) is called for each sandbox that was ended
+ * because it is not needed any more. */
+typedef void (*instance_ended_fn)(void *user, const char *id);
+_warn_unused_ int instance_list(bool all, cloche_instance_fn fn, instance_ended_fn ended,
+	void *user, struct cloche_err *err);
+
+/* End and remove a running sandbox, after a refresh, if its manager has died, its lifetime is over
+ * and nothing runs in it. Return false if it is needed, or could not be ended (which is noted).
+ * (instance_orphan.c) */
+bool instance_end_orphan(const cloche_instance *instance);
+
 /* --- logs (instance_log.c) --- */
 
 /* Start watching for changes: *ret_fd is an inotify descriptor to poll, borrowed. Return 0 or a

@@ -208,7 +208,7 @@ static int hand_on(cloche_log *log, uint64_t *offset, char *chunk, cloche_log_fn
 
 /* The connection to the supervisor has ended. Return 0 if the sandbox ended in order, or still
  * lives (then it is not watched). */
-static int look_why(cloche_log *log, bool *ret_lives, struct cloche_err *err)
+static int look_why(cloche_log *log, struct cloche_err *err)
 {
 	_cleanup_(sandbox_entry_donep) struct sandbox_entry entry = SANDBOX_ENTRY_INIT;
 	int r;
@@ -219,7 +219,6 @@ static int look_why(cloche_log *log, bool *ret_lives, struct cloche_err *err)
 	r = instance_open_entry(log->in, &entry, err);
 	if (r < 0)
 		return r;
-	*ret_lives = entry.life == SANDBOX_LIVE;
 	/* The sandbox ended in order, so everything in it has ended. */
 	log->ended = entry.life == SANDBOX_ENDED;
 	return 0;
@@ -257,8 +256,6 @@ static int wait_for_change(cloche_log *log, struct following *f, struct cloche_e
 		{.fd = log->wake, .events = POLLIN},
 		{.fd = f->client ? client_fd(f->client) : -1, .events = POLLRDHUP}};
 	int n = poll(polls, ARRAY_SIZE(polls), f->timeout);
-	bool lives = true;
-	int r = 0;
 
 	if (n < 0 && errno != EINTR)
 		return err_sys(err, errno, "poll");
@@ -269,8 +266,7 @@ static int wait_for_change(cloche_log *log, struct following *f, struct cloche_e
 	} else if (n != 0 || f->client) {
 		return 0;
 	}
-	r = look_why(log, &lives, err);
-	return r;
+	return look_why(log, err);
 }
 
 int cloche_log_follow(cloche_log *log, uint64_t offset, cloche_log_fn fn, void *user,

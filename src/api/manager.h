@@ -80,17 +80,3 @@ unsigned manager_count_running(cloche_manager *m);
 
 /* With the lock held: start the thread if one is needed. */
 _warn_unused_ int manager_start_thread(cloche_manager *m, struct cloche_err *err);
-
-/* --- instance.c --- */
-
-/* Like cloche_instance_list(). ended (may be NULL) is called for each sandbox that was ended
- * because it is not needed any more. */
-typedef void (*instance_ended_fn)(void *user, const char *id);
-_warn_unused_ int instance_list(bool all, cloche_instance_fn fn, instance_ended_fn ended,
-	void *user, struct cloche_err *err);
-
-/* --- instance_orphan.c --- */
-
-/* End and remove a running sandbox, after a refresh, if its manager has died, its lifetime is over
- * and nothing runs in it. Return false if it is needed, or could not be ended (which is noted). */
-bool instance_end_orphan(const cloche_instance *instance);

@@ -18,8 +18,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ROOM_HOME "/root"
-
 enum { KEEP_OUTPUT = 1 << 20, KEEP_PROGRESS = 400 };
 
 int cloche_task_new(const cloche_sandbox *sb, const char *driver, const char *context_dir,
