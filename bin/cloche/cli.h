@@ -140,6 +140,9 @@ int main_of_instances(const struct command *command, void *ctx, int argc, char *
 	int (*fn)(const cloche_instance *i, void *user));
 /* Parse decimal digits, at most max. Return false if text is not such a number. */
 bool read_number(const char *text, uint64_t max, uint64_t *ret);
+/* Read UID[:GID]; the default group is the user's number. Only numbers and "root" are accepted: we
+ * must not read the room's list of accounts. */
+int read_user(const char *value, uint32_t *ret_uid, uint32_t *ret_gid, cloche_err *err);
 /* Read the TIME that an option was given. */
 int read_duration(const char *option, const char *value, uint64_t *ret_ms, cloche_err *err);
 /* Format the time since since_usec: "3 s", "5 min", "2 h", "4 d". */

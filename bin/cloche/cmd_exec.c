@@ -62,29 +62,12 @@ static int add_env(void *ctx, const char *value, cloche_err *err)
 	return 0;
 }
 
-/* We must not read the room's list of accounts, so accept only numbers and "root". */
 static int set_user(void *ctx, const char *value, cloche_err *err)
 {
 	struct exec_options *o = ctx;
-	const char *colon = strchr(value, ':');
-	char user[32];
-	uint64_t uid = 0, gid = 0;
-	bool ok;
 
-	snprintf(user, sizeof(user), "%.*s", colon ? (int)(colon - value) : 31, value);
-	ok = strcmp(user, "root") == 0 || read_number(user, UINT32_MAX - 1, &uid);
-	if (colon)
-		ok = ok && (strcmp(colon + 1, "root") == 0 ||
-				   read_number(colon + 1, UINT32_MAX - 1, &gid));
-	else
-		gid = uid;
-	if (!ok)
-		return wrong_usage(err, "\"cloche exec ID -- id -u NAME\" tells a user's number",
-			"--user is UID[:GID] in numbers, or root, not \"%s\"", value);
 	o->has_user = true;
-	o->uid = (uint32_t)uid;
-	o->gid = (uint32_t)gid;
-	return 0;
+	return read_user(value, &o->uid, &o->gid, err);
 }
 
 static int set_keys(void *ctx, const char *value, cloche_err *err)

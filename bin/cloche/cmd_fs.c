@@ -43,22 +43,8 @@ static int set_mode(void *ctx, const char *value, cloche_err *err)
 static int set_user(void *ctx, const char *value, cloche_err *err)
 {
 	struct fs_options *o = ctx;
-	const char *colon = strchr(value, ':');
-	size_t n = colon ? (size_t)(colon - value) : strlen(value);
-	uint64_t uid, gid;
-	char text[16];
 
-	if (n < sizeof(text)) {
-		memcpy(text, value, n);
-		text[n] = '\0';
-		if (read_number(text, UINT32_MAX - 1, &uid) &&
-			read_number(colon ? colon + 1 : text, UINT32_MAX - 1, &gid)) {
-			o->uid = (uint32_t)uid;
-			o->gid = (uint32_t)gid;
-			return 0;
-		}
-	}
-	return wrong_usage(err, NULL, "fs: a user is UID or UID:GID, not %s", value);
+	return read_user(value, &o->uid, &o->gid, err);
 }
 
 static int set_number(uint64_t *at, const char *what, const char *value, cloche_err *err)

@@ -65,6 +65,35 @@ bool read_number(const char *text, uint64_t max, uint64_t *ret)
 	return true;
 }
 
+static bool read_id(const char *text, size_t n, uint32_t *ret)
+{
+	char number[16];
+	uint64_t id = 0;
+
+	if (n >= sizeof(number))
+		return false;
+	memcpy(number, text, n);
+	number[n] = '\0';
+	if (strcmp(number, "root") != 0 && !read_number(number, UINT32_MAX - 1, &id))
+		return false;
+	*ret = (uint32_t)id;
+	return true;
+}
+
+int read_user(const char *value, uint32_t *ret_uid, uint32_t *ret_gid, cloche_err *err)
+{
+	size_t n = strcspn(value, ":");
+	const char *group = value[n] ? value + n + 1 : value;
+	uint32_t uid, gid;
+
+	if (!read_id(value, n, &uid) || !read_id(group, value[n] ? strlen(group) : n, &gid))
+		return wrong_usage(err, "\"cloche exec ID -- id -u NAME\" tells a user's number",
+			"--user is UID[:GID] in numbers, or root, not \"%s\"", value);
+	*ret_uid = uid;
+	*ret_gid = gid;
+	return 0;
+}
+
 int read_duration(const char *option, const char *value, uint64_t *ret_ms, cloche_err *err)
 {
 	if (cloche_parse_duration(value, ret_ms, NULL) == 0)
