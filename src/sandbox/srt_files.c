@@ -171,8 +171,9 @@ static void leave_out_hidden(const struct srt *s, enum effect *effects, size_t i
 	if (effects[i] != HIDDEN || k == i || strcmp(s->places[k].path, p->path) != 0 ||
 		around(s, effects, k) != NOTHING)
 		return;
-	for (size_t j = i + 1; j < s->places_n && lies_in(s->places[j].path, p->path); j++)
-		if (allows(&s->places[j]) && s->places[j].is_there)
+	for (size_t j = i + 1; j < s->places_n; j++)
+		if (allows(&s->places[j]) && s->places[j].is_there &&
+			lies_in(s->places[j].path, p->path))
 			effects[i] = effects[k] = NOTHING;
 }
 

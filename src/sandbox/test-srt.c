@@ -7,6 +7,7 @@
 
 #include <cloche/srt.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -47,6 +48,17 @@ static void rules_become_mounts(void)
 	check_mounts("\"denyRead\":[\".\"]", "ro ., -- .");
 }
 
+/* "/a-b" sorts between "/a" and "/a/c". */
+static void neighbour_does_not_hide_what_is_allowed(void)
+{
+	_cleanup_(freep) char *beside = NULL, *rules = NULL;
+
+	must(asprintf(&beside, "%s-b", top) > 0 && mkdir(beside, 0700) == 0);
+	must(asprintf(&rules, "\"denyRead\":[\".\"],\"allowRead\":[\"%s\",\"src\"]", beside) > 0);
+	check_mounts(rules, "ro .-b, ro ./src");
+	must(rmdir(beside) == 0);
+}
+
 /* Each directory on the way once, and before what lies in it. */
 static void ways_to_what_is_denied_are_mounted(void)
 {
@@ -69,6 +81,7 @@ int main(void)
 	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++)
 		must(mkdir(dirs[i], 0700) == 0);
 	run_test(rules_become_mounts);
+	run_test(neighbour_does_not_hide_what_is_allowed);
 	run_test(ways_to_what_is_denied_are_mounted);
 	must(chdir("/") == 0 && fs_remove_tree(AT_FDCWD, top) == 0);
 	return tap_done();
