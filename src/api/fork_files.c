@@ -4,6 +4,7 @@
  * in one room to one in the other, which treats them like any untrusted archive: nothing is opened
  * on the host, and nothing has to be trusted. The streams are passed on in pieces as they come. */
 #include "api/fork.h"
+#include "base/fs.h"
 #include "base/strv.h"
 #include "fileclient/session.h"
 #include <cloche/diff.h>
@@ -79,23 +80,21 @@ static int copy_tree(struct fork_copy *c, const char *path, bool contents, struc
 
 static bool is_below(const char *path, const char *dir)
 {
-	size_t n = strlen(dir);
+	const char *below = fs_below(path, dir);
 
-	return strncmp(path, dir, n) == 0 && path[n] == '/';
+	return below && below[0];
 }
 
 /* Return whether path is in a mount or, if below, whether a mount is in path. ROOM_OWN counts as a
  * mount. */
 static bool is_mounted_in(const cloche_sandbox *sb, const char *path, bool below)
 {
-	if (below ? is_below(ROOM_OWN, path)
-		  : strcmp(ROOM_OWN, path) == 0 || is_below(path, ROOM_OWN))
+	if (below ? is_below(ROOM_OWN, path) : fs_is_within(path, ROOM_OWN))
 		return true;
 	for (size_t i = 0; i < sb->mounts_n; i++) {
 		const char *target = sb->mounts[i].target;
 
-		if (below ? is_below(target, path)
-			  : strcmp(target, path) == 0 || is_below(path, target))
+		if (below ? is_below(target, path) : fs_is_within(path, target))
 			return true;
 	}
 	return false;

@@ -16,26 +16,16 @@
 /* Leaves some mounts for the user, and for tools. */
 enum { PROTECT_MAX = ROOM_MAX_MOUNTS - 192 };
 
-/* Return the part of path below dir: "" for dir itself, NULL if path is not in dir. */
-static const char *protect_below(const char *path, const char *dir)
-{
-	size_t n = strlen(dir);
-
-	if (strncmp(path, dir, n) != 0 || (path[n] != '/' && path[n] != '\0'))
-		return NULL;
-	return path + n + (path[n] == '/');
-}
-
 /* Find the host path of a path that is given as on the host or as in the room. */
 static int protect_host_path(
 	const cloche_sandbox *sb, const char *path, char **ret, struct cloche_err *err)
 {
 	for (size_t i = sb->mounts_n; i-- > 0;) {
 		const struct room_mount *m = &sb->mounts[i];
-		const char *rest = protect_below(path, m->source);
+		const char *rest = fs_below(path, m->source);
 
 		if (!rest)
-			rest = protect_below(path, m->target);
+			rest = fs_below(path, m->target);
 		if (!rest || m->ro)
 			continue;
 		*ret = rest[0] ? fs_join(m->source, rest) : strdup(m->source);
@@ -82,7 +72,7 @@ struct protector {
 static bool protect_is_opened(const struct room_spec *room, const char *source)
 {
 	for (size_t i = 0; room->opened && room->opened[i]; i++)
-		if (protect_below(source, room->opened[i]))
+		if (fs_is_within(source, room->opened[i]))
 			return true;
 	return false;
 }
@@ -91,7 +81,7 @@ static bool protect_is_mounted(const struct protector *p, const char *path)
 {
 	for (size_t i = p->mount + 1; i < p->room->mounts_n; i++) {
 		const char *rest =
-			protect_below(p->room->mounts[i].target, p->room->mounts[p->mount].target);
+			fs_below(p->room->mounts[i].target, p->room->mounts[p->mount].target);
 
 		if (rest && strcmp(rest, path) == 0)
 			return true;
@@ -158,7 +148,7 @@ int protect_own_files(
 	if (!real || ret->mounts[mount].ro)
 		return 0;
 	for (size_t i = 0; r == 0 && paths && paths[i]; i++) {
-		const char *rest = protect_below(paths[i], real);
+		const char *rest = fs_below(paths[i], real);
 
 		if (rest && rest[0])
 			r = protect_own_file(&p, rest);

@@ -24,31 +24,6 @@ static int find_program(const cloche_task *task, struct agent_program *ret, stru
 	return task->driver->find(&search, ret, err);
 }
 
-/* Takes the next component off a path; empty at its end. */
-static struct str task_next_component(struct str *path)
-{
-	struct str part = STR_NULL;
-
-	while (path->n > 0 && part.n == 0) {
-		part = str_prefix(*path, str_chr(*path, '/'));
-		*path = str_from_index(*path, MIN(part.n + 1, path->n));
-	}
-	return part;
-}
-
-/* Whether path is dir or lies below it. */
-static bool task_is_within(struct str path, struct str dir)
-{
-	for (;;) {
-		struct str want = task_next_component(&dir);
-
-		if (want.n == 0)
-			return true;
-		if (!str_eq(task_next_component(&path), want))
-			return false;
-	}
-}
-
 /* The driver's mounts come last, so they would silently cover what the caller mounts there. */
 static int task_refuse_covered(const cloche_task *task, const cloche_sandbox *sb,
 	const char *target, const char *what, const char *instead, struct cloche_err *err)
@@ -56,7 +31,7 @@ static int task_refuse_covered(const cloche_task *task, const cloche_sandbox *sb
 	for (size_t i = 0; i < task->sb->mounts_n; i++) {
 		const struct room_mount *m = &sb->mounts[i];
 
-		if (!task_is_within(str_from(m->target), str_from(target)))
+		if (!fs_is_within(m->target, target))
 			continue;
 		(void)err_set(err, E_USAGE, "mount %s: %s of the agent is mounted at %s", m->source,
 			what, target);
@@ -127,16 +102,14 @@ static int protect_context(cloche_task *task, cloche_sandbox *sb, struct cloche_
 	for (size_t i = 0; i < n && r == 0; i++) {
 		_cleanup_(freep) char *real = realpath(sb->mounts[i].source, NULL);
 		_cleanup_(freep) char *target = NULL;
-		size_t real_n = real ? strlen(real) : 0;
+		const char *below = real && !sb->mounts[i].ro ? fs_below(context, real) : NULL;
 
-		if (!real || sb->mounts[i].ro || strncmp(context, real, real_n) != 0)
+		if (!below)
 			continue;
-		if (context[real_n] == '\0')
+		if (!below[0])
 			return err_set(err, E_USAGE,
 				"%s cannot be the context and be mounted for writing", context);
-		if (context[real_n] != '/')
-			continue;
-		target = fs_join(sb->mounts[i].target, context + real_n + 1);
+		target = fs_join(sb->mounts[i].target, below);
 		if (!target)
 			return err_nomem(err);
 		r = sandbox_add_mount(sb,

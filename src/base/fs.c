@@ -153,11 +153,23 @@ unsigned fs_umask(void)
 	return at && sscanf(at, " Umask: %o", &mask) == 1 ? mask & 0777 : 077;
 }
 
-bool fs_is_within(const char *path, const char *dir)
+const char *fs_below(const char *path, const char *dir)
 {
-	size_t n = strlen(dir);
+	if ((path[0] == '/') != (dir[0] == '/'))
+		return NULL;
+	for (;;) {
+		size_t n;
 
-	return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
+		path += strspn(path, "/");
+		dir += strspn(dir, "/");
+		n = strcspn(dir, "/");
+		if (n == 0)
+			return path;
+		if (strcspn(path, "/") != n || memcmp(path, dir, n) != 0)
+			return NULL;
+		path += n;
+		dir += n;
+	}
 }
 
 char *fs_join(const char *a, const char *b)

@@ -45,8 +45,16 @@ char *fs_absolute(const char *path);
  * file. Heap; NULL with errno. */
 char *fs_lexical(const char *path);
 
-/* Return whether path is dir or lies in it, comparing the texts only; dir is not "/". */
-bool fs_is_within(const char *path, const char *dir);
+/* Return the part of path below dir: "" if path is dir itself, NULL if it does not lie in dir. Only
+ * the names are compared: slashes may be doubled or at an end, "." and ".." are names, and links
+ * are not followed. An absolute path lies in "/", a relative one only in a relative directory. */
+const char *fs_below(const char *path, const char *dir);
+
+/* Return whether path is dir or lies in it, by the same rule. */
+static inline bool fs_is_within(const char *path, const char *dir)
+{
+	return fs_below(path, dir) != NULL;
+}
 
 /* Return "a/b"; an absolute b replaces a. Heap; NULL on lack of memory. */
 char *fs_join(const char *a, const char *b);

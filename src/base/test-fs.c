@@ -136,6 +136,21 @@ static void within(void)
 	check(fs_is_within("/a/b/c", "/a/b"));
 	check(!fs_is_within("/a/bc", "/a/b"));
 	check(!fs_is_within("/a", "/a/b"));
+	check(fs_is_within("/", "/"));
+	check(fs_is_within("/a", "/"));
+	check(!fs_is_within("/", "/a"));
+	check(fs_is_within("/a/b", "/a/b/"));
+	check(fs_is_within("/a/b/", "/a/b"));
+	check(fs_is_within("/a//b/c", "//a/b"));
+	check(!fs_is_within("/a/b/../c", "/a/c"));
+	check(fs_is_within("a/b", "a"));
+	check(!fs_is_within("a/b", "/"));
+	check(!fs_is_within("/a/b", "a"));
+	check_str(str_from(fs_below("/a/b/c", "/a/")), "b/c");
+	check_str(str_from(fs_below("/a//b", "/a")), "b");
+	check_str(str_from(fs_below("/a/b", "/")), "a/b");
+	check_str(str_from(fs_below("/a/", "/a")), "");
+	check(fs_below("/a/bc", "/a/b") == NULL);
 }
 
 static void removal_follows_no_link(void)

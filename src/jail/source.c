@@ -31,12 +31,6 @@ static const char *const host_credentials[] = {"/etc/shadow", "/etc/gshadow", "/
 	"/run/cloche", "/var/lib/docker", "/var/lib/containerd", "/var/lib/kubelet",
 	"/var/lib/containers", "/proc", "/sys", "/dev"};
 
-/* Return whether `path` is `dir` or lies in it. */
-static bool is_within(const char *path, const char *dir)
-{
-	return strcmp(dir, "/") == 0 || fs_is_within(path, dir);
-}
-
 /* asked: the path that the user wrote; real: where it lies; place: the real path of a place with
  * credentials; alias: the same place as a user may write it. */
 static int judge(const char *asked, const char *real, const char *place, const char *alias,
@@ -45,8 +39,8 @@ static int judge(const char *asked, const char *real, const char *place, const c
 	struct stat st;
 	int r;
 
-	if (is_within(real, place)) {
-		if (is_within(asked, place) || is_within(asked, alias))
+	if (fs_is_within(real, place)) {
+		if (fs_is_within(asked, place) || fs_is_within(asked, alias))
 			return 0;
 		r = err_set(
 			err, E_DENIED, "%s leads into %s, which holds credentials", asked, place);
@@ -54,7 +48,7 @@ static int judge(const char *asked, const char *real, const char *place, const c
 		return r;
 	}
 	/* It is harmless to contain a place that does not exist. */
-	if (!is_within(place, real) || lstat(place, &st) < 0)
+	if (!fs_is_within(place, real) || lstat(place, &st) < 0)
 		return 0;
 	r = err_set(err, E_DENIED, "%s contains %s, which holds credentials", asked, place);
 	err_hint(err, "name a directory further down, such as the project's own");

@@ -24,9 +24,9 @@ enum { MAX_PLAN = 4 * 1024 * 1024, MAX_TOLD = 48 * 1024 * 1024, PATIENCE_MS = 30
 static bool looks_covers(const struct look *l, const char *path)
 {
 	for (size_t i = 0; i < l->mounts_n; i++) {
-		struct str source = str_from(l->mounts[i].source), p = str_from(path);
+		const char *below = fs_below(path, l->mounts[i].source);
 
-		if (str_starts(p, source) && p.n > source.n && p.p[source.n] == '/')
+		if (below && below[0])
 			return true;
 	}
 	return false;

@@ -37,11 +37,6 @@ void srt_files_done(struct srt *s)
 	strv_free(s->pinned);
 }
 
-static bool lies_in(const char *path, const char *dir)
-{
-	return strcmp(dir, "/") == 0 || fs_is_within(path, dir);
-}
-
 static bool allows(const struct srt_place *p)
 {
 	return p->rule == SRT_ALLOW_READ || p->rule == SRT_ALLOW_WRITE;
@@ -149,7 +144,7 @@ static int compare(const void *a, const void *b)
 static size_t find_around(const struct srt *s, const enum effect *effects, size_t i)
 {
 	for (size_t k = i; k-- > 0;)
-		if (effects[k] != NOTHING && lies_in(s->places[i].path, s->places[k].path))
+		if (effects[k] != NOTHING && fs_is_within(s->places[i].path, s->places[k].path))
 			return k;
 	return i;
 }
@@ -173,14 +168,14 @@ static void leave_out_hidden(const struct srt *s, enum effect *effects, size_t i
 		return;
 	for (size_t j = i + 1; j < s->places_n; j++)
 		if (allows(&s->places[j]) && s->places[j].is_there &&
-			lies_in(s->places[j].path, p->path))
+			fs_is_within(s->places[j].path, p->path))
 			effects[i] = effects[k] = NOTHING;
 }
 
 static bool is_denied(const struct srt *s, const struct srt_place *p)
 {
 	for (size_t i = 0; i < s->places_n; i++)
-		if (s->places[i].rule == SRT_DENY_WRITE && lies_in(p->path, s->places[i].path))
+		if (s->places[i].rule == SRT_DENY_WRITE && fs_is_within(p->path, s->places[i].path))
 			return true;
 	return false;
 }
@@ -212,8 +207,8 @@ static bool is_system(const char *path)
 /* Paths that a sandbox has of its own, whatever is there on this machine. */
 static bool is_own(const char *path)
 {
-	return strcmp(path, "/tmp") == 0 || lies_in(path, "/dev") || lies_in(path, "/proc") ||
-	       lies_in(path, "/sys");
+	return strcmp(path, "/tmp") == 0 || fs_is_within(path, "/dev") ||
+	       fs_is_within(path, "/proc") || fs_is_within(path, "/sys");
 }
 
 static int hide(struct srt *s, const struct srt_place *p, struct cloche_err *err)
@@ -310,7 +305,7 @@ static enum effect settle_deny(const struct srt *s, const struct srt_place *p, e
 	bool read = p->rule == SRT_DENY_READ;
 	enum effect e = NOTHING;
 
-	if (read && lies_in(p->path, "/etc")) {
+	if (read && fs_is_within(p->path, "/etc")) {
 		tell_weaker(s, p, "the sandbox has an /etc of its own, which it can read");
 		return NOTHING;
 	}

@@ -267,17 +267,18 @@ static const struct place places[] = {
  * that. */
 static char *cut_below(const char *path, const char *dir, unsigned levels)
 {
-	size_t n = strlen(dir);
+	const char *at = fs_below(path, dir);
 
-	if (!fs_is_within(path, dir) || path[n] == '\0')
+	if (!at || !*at)
 		return NULL;
 	for (; levels > 0; levels--) {
-		if (path[n] != '/')
+		at += strcspn(at, "/");
+		/* The program itself is no directory. */
+		if (!*at)
 			return NULL;
-		n += 1 + strcspn(path + n + 1, "/");
+		at += strspn(at, "/");
 	}
-	/* The program itself is no directory. */
-	return path[n] == '/' ? str_dup(str_make(path, n)) : NULL;
+	return at - path > 1 ? str_dup(str_make(path, (size_t)(at - path) - 1)) : NULL;
 }
 
 static char *known_place(const struct search *s, const char *path, bool runtimes_only)

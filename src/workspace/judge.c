@@ -2,6 +2,7 @@
 #include "workspace/judge.h"
 #include "base/buf.h"
 #include "base/fd.h"
+#include "base/fs.h"
 #include "workspace/gitconfig.h"
 #include "workspace/walk.h"
 
@@ -91,14 +92,6 @@ static bool judge_is_directory(int root, const char *path)
 	return fd >= 0;
 }
 
-/* The part of an absolute path below dir, or NULL. */
-static const char *judge_below(const char *path, const char *dir)
-{
-	size_t n = strlen(dir);
-
-	return strncmp(path, dir, n) == 0 && path[n] == '/' ? path + n + 1 : NULL;
-}
-
 /* What follows the last component .git of path, or NULL. */
 static const char *judge_below_git(const char *path)
 {
@@ -156,8 +149,8 @@ static bool judge_link(const struct judge *j, const char *in, char *text, char r
 	if (strpbrk(text, "\r\n") || judge_turns_back(path))
 		return false;
 	if (path[0] == '/') {
-		below = judge_below(path, j->target);
-		path = below ? below : judge_below(path, j->source);
+		below = fs_below(path, j->target);
+		path = below ? below : fs_below(path, j->source);
 		in = "";
 	}
 	return path && judge_resolve(in, path, ret) &&
@@ -284,7 +277,7 @@ bool judge_hooks(const struct judge *j, char *ret, size_t size)
 	judge_above(j->in, above);
 	if (value[0] == '/') {
 		above[0] = '\0';
-		below = judge_below(value, j->source);
+		below = fs_below(value, j->source);
 	}
 	if (!below || !judge_resolve(above, below, path) || !path[0])
 		return false;

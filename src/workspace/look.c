@@ -8,6 +8,7 @@
  * that was moved into .git has not changed itself. */
 #include "workspace/look.h"
 #include "base/fd.h"
+#include "base/fs.h"
 #include "workspace/aside.h"
 #include "workspace/closed.h"
 #include "workspace/judge.h"
@@ -93,14 +94,9 @@ static void look_tell(struct looker *k, const char *path, const char *what, cons
 
 static bool look_is_opened(const struct look *l, const char *path)
 {
-	struct str p = str_from(path);
-
-	for (size_t i = 0; l->opened && l->opened[i]; i++) {
-		struct str o = str_from(l->opened[i]);
-
-		if (str_starts(p, o) && (p.n == o.n || p.p[o.n] == '/'))
+	for (size_t i = 0; l->opened && l->opened[i]; i++)
+		if (fs_is_within(path, l->opened[i]))
 			return true;
-	}
 	return false;
 }
 

@@ -89,11 +89,6 @@ int apart_init(struct apart *a, int dir, bool is_there, struct cloche_err *err)
 	return 0;
 }
 
-static bool is_within(const char *path, const char *dir)
-{
-	return strcmp(dir, "/") == 0 || fs_is_within(path, dir);
-}
-
 /* Return whether the source is the directory or lies in it. If that cannot be found out, the answer
  * is true. */
 static bool lies_in(const struct apart *a, int source, const char *real, bool is_dir)
@@ -101,7 +96,7 @@ static bool lies_in(const struct apart *a, int source, const char *real, bool is
 	struct apart_id ids[APART_DEEPEST];
 	int n;
 
-	if (is_within(real, a->path))
+	if (fs_is_within(real, a->path))
 		return true;
 	if (!is_dir)
 		return false;
@@ -124,7 +119,7 @@ int apart_check(
 	r = find_path(source, real);
 	if (r < 0 || fstat(source, &st) < 0)
 		return err_sys(err, r < 0 ? -r : errno, "look at %s", path);
-	shows = is_within(a->path, real) ||
+	shows = fs_is_within(a->path, real) ||
 		has_id(a->ids, a->n, (struct apart_id){st.st_dev, st.st_ino});
 	if (!shows && a->is_there)
 		shows = lies_in(a, source, real, S_ISDIR(st.st_mode));

@@ -136,7 +136,7 @@ int hostview_submounts(struct parts_view *v, const char *dir, struct cloche_err 
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(4 << 20);
 	char path[PATH_MAX], last[PATH_MAX] = "";
-	size_t n = strlen(dir), last_n;
+	size_t n = strlen(dir);
 	struct str rest;
 	int r = fs_read_file(AT_FDCWD, "/proc/self/mountinfo", &text, err);
 
@@ -153,9 +153,7 @@ int hostview_submounts(struct parts_view *v, const char *dir, struct cloche_err 
 		snprintf(path, sizeof(path), "%.*s", STR_FMT(line));
 		unescape(path);
 		/* Skip mounts below the previous one: they came with it. */
-		last_n = strlen(last);
-		if (last_n && strncmp(path, last, last_n) == 0 &&
-			(path[last_n] == '/' || path[last_n] == '\0'))
+		if (last[0] && fs_is_within(path, last))
 			continue;
 		memcpy(last, path, sizeof(last));
 		r = show_submount(v, path, err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "provider/native/judge.h"
 #include "base/fd.h"
+#include "base/fs.h"
 #include "ipc/rundir.h"
 #include "ipc/statedir.h"
 #include "provider/native/rootfs.h"
@@ -46,27 +47,12 @@ static int judge_source(const struct rootfs *rootfs, const struct room_mount *m,
 	return ret->path ? 0 : err_nomem(err);
 }
 
-/* Return whether the path is `top` or lies below it; slashes may be doubled. */
-static bool is_at_or_below(const char *path, const char *top)
-{
-	while (*top) {
-		size_t n = strcspn(top += strspn(top, "/"), "/");
-
-		path += strspn(path, "/");
-		if (strncmp(path, top, n) != 0 || (n && path[n] && path[n] != '/'))
-			return false;
-		path += n;
-		top += n;
-	}
-	return true;
-}
-
 /* A later mount hides an earlier one at or below its target. Engines use an order of their own, so
  * the hidden mount is left out. */
 static bool is_hidden(const struct room_spec *spec, size_t i)
 {
 	for (size_t k = i + 1; k < spec->mounts_n; k++)
-		if (is_at_or_below(spec->mounts[i].target, spec->mounts[k].target))
+		if (fs_is_within(spec->mounts[i].target, spec->mounts[k].target))
 			return true;
 	return false;
 }
@@ -108,7 +94,7 @@ bool judged_hides(
 	const struct room_spec *spec, const struct judged_source *sources, const char *path)
 {
 	for (size_t i = 0; i < spec->mounts_n; i++)
-		if (sources[i].path && is_at_or_below(path, spec->mounts[i].target))
+		if (sources[i].path && fs_is_within(path, spec->mounts[i].target))
 			return true;
 	return false;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "provider/native/nested.h"
+#include "base/fs.h"
 #include "provider/native/setid.h"
 
 #include <errno.h>
@@ -54,12 +55,9 @@ static bool is_of_host(const char *source)
 	const char *const *dirs = layers_host_dirs();
 	size_t i;
 
-	for (i = 0; dirs[i]; i++) {
-		size_t n = strlen(dirs[i]);
-
-		if (strncmp(source, dirs[i], n) == 0 && (source[n] == '/' || !source[n]))
+	for (i = 0; dirs[i]; i++)
+		if (fs_is_within(source, dirs[i]))
 			return !strstr(source, "..");
-	}
 	return false;
 }
 
