@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { MAX_FILES = 32768, MAX_HOPS = 8 };
+enum { MAX_NAMES = 2 * UNPACK_FILES_MAX /* as many links as files */, MAX_HOPS = 8 };
 
 void image_source_init_dir(struct image_source *s, struct image_store *store, int dir)
 {
@@ -25,8 +25,9 @@ static int add_file(struct image_source *s, struct source_file f, struct cloche_
 {
 	struct source_file *grown = NULL;
 
-	if (s->n == MAX_FILES)
-		return err_set(err, E_LIMIT, "the archive has more than %d files", MAX_FILES);
+	if (s->n == MAX_NAMES)
+		return err_set(
+			err, E_LIMIT, "the archive has more than %d files and links", MAX_NAMES);
 	if (f.path)
 		grown = reallocarray(s->files, s->n + 1, sizeof(*grown));
 	if (!grown) {
@@ -55,7 +56,7 @@ static int take_line(void *user, struct str line, struct cloche_err *err)
 	uint64_t number = 0;
 
 	if (str_eq(kind, STR("file"))) {
-		if (parse_u64(first, MAX_FILES, &number) < 0)
+		if (parse_u64(first, UNPACK_FILES_MAX - 1, &number) < 0)
 			return err_set(err, E_CORRUPT, "cloche-unpack wrote an invalid line");
 		(void)next_word(&line);
 		f.number = (unsigned)number;

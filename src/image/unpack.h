@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 enum { UNPACK_FD_IN = 3, UNPACK_FD_DIR = 4 };
+enum { UNPACK_FILES_MAX = 16384 }; /* in an archive of an image, without links */
 #define UNPACK_TREE "t"
 #define UNPACK_OWNERS "owners"
 #define UNPACK_BYTES_MAX (64ULL << 30)

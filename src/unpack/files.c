@@ -4,6 +4,7 @@
  * list. */
 #include "base/fd.h"
 #include "image/document.h"
+#include "image/unpack.h"
 #include "unpack/unpack.h"
 
 #include <archive_entry.h>

@@ -11,7 +11,6 @@
 
 enum {
 	UNPACK_DEPTH_MAX = 128,      /* directories in a path of an archive */
-	UNPACK_FILES_MAX = 16384,    /* in an archive of an image */
 	UNPACK_ENTRIES_MAX = 4 << 20 /* in a layer */
 };
 
