@@ -11,7 +11,7 @@
  * The supervisor chooses the numbers of processes; they rise and are never used twice. A frame from
  * init for a number that is not in the matching state ends the room. */
 
-#include "ipc/exec.h"
+#include "ipc/control.h"
 
 /* Path of the program of process 1 in every room. It is executed again there for the file worker
  * and for connections to a port. */
@@ -28,7 +28,7 @@ enum {
 
 enum roomctl_frame {
 	ROOM_EXEC = 1, /* struct roomctl_exec (bit i of fds_mask: descriptor i is attached) */
-	ROOM_SIGNAL,   /* struct roomctl_signal (scope: enum ctl_scope) */
+	ROOM_SIGNAL,   /* struct roomctl_signal */
 	ROOM_RESIZE,   /* struct roomctl_resize */
 	ROOM_READY = 32,
 	ROOM_STARTED, /* struct roomctl_started; 1 fd if a terminal was asked for */
@@ -58,7 +58,7 @@ MESSAGE_WITH_FDS(roomctl, exec, ROOMCTL_EXEC_FIELDS);
 #define ROOMCTL_SIGNAL_FIELDS(F)                                                                   \
 	F(U32, exec)                                                                               \
 	F(U8, signo, .min = 1, .max = 64)                                                          \
-	F(U8, scope, .max = 3)
+	F(ENUM, scope, ctl_scope, CTL_SCOPE_END_)
 MESSAGE(roomctl, signal, ROOM_SIGNAL, ROOMCTL_SIGNAL_FIELDS);
 
 #define ROOMCTL_RESIZE_FIELDS(F)                                                                   \
