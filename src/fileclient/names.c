@@ -13,6 +13,10 @@ const char *cloche_node_type_name(enum cloche_node_type type)
 	return (unsigned)type < ARRAY_SIZE(names) ? names[type] : "unknown";
 }
 
+_Static_assert((int)CLOCHE_FILES_OVERFLOW == (int)FILES_OVERFLOW &&
+		       FILES_OVERFLOW + 1 == FILES_CHANGE_END_,
+	"the worker's changes are the public ones");
+
 const char *cloche_files_change_name(enum cloche_files_change change)
 {
 	static const char *const names[] = {"created", "modified", "written", "changed", "deleted",
