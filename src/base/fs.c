@@ -6,9 +6,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 int fs_read_file(int dirfd, const char *path, struct buf *ret, struct cloche_err *err)
@@ -138,6 +140,21 @@ int fs_remove_tree(int dirfd, const char *name)
 	if (unlinkat(dirfd, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
 		result = -errno;
 	return result;
+}
+
+int fs_rename_new(int dirfd, const char *from, const char *to)
+{
+	struct stat st;
+
+	if (syscall(SYS_renameat2, dirfd, from, dirfd, to, RENAME_NOREPLACE) == 0)
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return -errno;
+	if (fstatat(dirfd, to, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		return -EEXIST;
+	if (errno != ENOENT)
+		return -errno;
+	return renameat(dirfd, from, dirfd, to) < 0 ? -errno : 0;
 }
 
 unsigned fs_umask(void)

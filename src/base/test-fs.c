@@ -153,6 +153,17 @@ static void within(void)
 	check(fs_below("/a/bc", "/a/b") == NULL);
 }
 
+static void renaming_replaces_nothing(void)
+{
+	check_int(mkdirat(top_fd, "one", 0700), 0);
+	check_int(mkdirat(top_fd, "two", 0700), 0);
+	check_int(fs_rename_new(top_fd, "one", "two"), -EEXIST);
+	check_int(fs_rename_new(top_fd, "one", "three"), 0);
+	check_int(fs_rename_new(top_fd, "one", "four"), -ENOENT);
+	check_int(fs_remove_tree(top_fd, "two"), 0);
+	check_int(fs_remove_tree(top_fd, "three"), 0);
+}
+
 static void removal_follows_no_link(void)
 {
 	struct cloche_err err = CLOCHE_ERR_INIT;
@@ -261,6 +272,7 @@ int main(void)
 	run_test(makes_directories);
 	run_test(private_means_private);
 	run_test(within);
+	run_test(renaming_replaces_nothing);
 	run_test(removal_follows_no_link);
 	run_test(joins);
 	run_test(absolutes);

@@ -20,10 +20,6 @@ _warn_unused_ int manager_reap(int dir, struct cloche_err *err);
  * removed. */
 void manager_settle(int dir, struct cloche_err *err);
 
-/* renameat2 with RENAME_NOREPLACE, or the closest equivalent on file systems without it. Return -1
- * with errno: EEXIST or ENOTEMPTY if the target exists. */
-int manager_rename_new(int base, const char *from, const char *to);
-
 /* --- names.c --- */
 _warn_unused_ int names_take(int base, const char *name, const char *id, struct cloche_err *err);
 /* Drop every name of id. */

@@ -32,6 +32,7 @@ static int try_make(struct sandbox_dir *d, const char *id)
 	char made[sizeof(MANAGER_NEW) + NEW_RANDOM] = MANAGER_NEW;
 	_cleanup_fd_ int fd = -1, lock = -1;
 	struct stat st;
+	int r;
 
 	rand_id(made + sizeof(MANAGER_NEW) - 1, NEW_RANDOM);
 	if (mkdirat(d->base, made, 0700) < 0)
@@ -48,9 +49,8 @@ static int try_make(struct sandbox_dir *d, const char *id)
 		return -errno;
 	if (st.st_nlink == 0)
 		return 0;
-	if (manager_rename_new(d->base, made, id) < 0) {
-		int r = -errno;
-
+	r = fs_rename_new(d->base, made, id);
+	if (r < 0) {
 		manager_remove_dir(d->base, fd, made);
 		return r;
 	}

@@ -17,11 +17,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/fs.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -32,16 +30,6 @@ enum { MAX_RECORD = 1024 * 1024, MAX_OWNED = 64 * 1024, LOCK_TRY_MS = 5, MAX_CAN
 void sandbox_entry_done(struct sandbox_entry *e)
 {
 	e->dir = fd_close(e->dir);
-}
-
-int manager_rename_new(int base, const char *from, const char *to)
-{
-	if (syscall(SYS_renameat2, base, from, base, to, RENAME_NOREPLACE) == 0)
-		return 0;
-	/* rename replaces only an empty directory, and one with an id is never empty for long. */
-	if (errno == EINVAL || errno == ENOSYS)
-		return renameat(base, from, base, to);
-	return -1;
 }
 
 void manager_remove_dir(int base, int dir, const char *name)

@@ -1,35 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "workspace/aside.h"
+#include "base/fs.h"
 #include "workspace/told.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/fs.h>
 #include <stdio.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 enum { MAX_NAMES = 1000 };
 
 int aside_rename(int dir, const char *name, char ret[NAME_MAX + 1])
 {
 	size_t room = NAME_MAX - sizeof(ASIDE) - 4;
-	int keep = (int)MIN(strlen(name), room);
+	int keep = (int)MIN(strlen(name), room), r;
 
 	for (int i = 0; i < MAX_NAMES; i++) {
 		if (i == 0)
 			snprintf(ret, NAME_MAX + 1, "%.*s" ASIDE, keep, name);
 		else
 			snprintf(ret, NAME_MAX + 1, "%.*s" ASIDE "-%d", keep, name, i);
-		if (syscall(SYS_renameat2, dir, name, dir, ret, RENAME_NOREPLACE) == 0)
-			return 0;
-		/* The file system has no RENAME_NOREPLACE. Nobody else is active here, so nothing
-		 * can be overwritten. */
-		if (errno == EINVAL && faccessat(dir, ret, F_OK, AT_SYMLINK_NOFOLLOW) < 0 &&
-			errno == ENOENT && renameat(dir, name, dir, ret) == 0)
-			return 0;
-		if (errno != EEXIST)
-			return -errno;
+		/* Nobody else is active here, so nothing can be overwritten. */
+		r = fs_rename_new(dir, name, ret);
+		if (r != -EEXIST)
+			return r;
 	}
 	return -EEXIST;
 }
