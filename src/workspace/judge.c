@@ -178,18 +178,25 @@ bool judge_leads_away(const struct judge *j)
 	return !(strcmp(text, "../..\n") == 0 && judge_is_worktree(j->in));
 }
 
-/* Whether the directory `path` is git's by its content. */
-static bool judge_is_git(int root, const char *path)
+/* Whether a directory is git's by its content. */
+static bool judge_is_git_dir(int fd)
 {
 	static const char *const names[] = {"HEAD", "objects", "refs", "commondir"};
-	_cleanup_fd_ int fd = walk_open(root, path, O_PATH | O_DIRECTORY);
 	struct obeyed_signs signs = {0};
 	struct stat st;
 
-	for (size_t i = 0; fd >= 0 && i < ARRAY_SIZE(names); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		if (fstatat(fd, names[i], &st, AT_SYMLINK_NOFOLLOW) == 0)
 			obeyed_see(&signs, str_from(names[i]));
-	return fd < 0 || obeyed_is_git(&signs);
+	return obeyed_is_git(&signs);
+}
+
+/* The same for the directory `path` of the mount; true if it cannot be opened. */
+static bool judge_is_git(int root, const char *path)
+{
+	_cleanup_fd_ int fd = walk_open(root, path, O_PATH | O_DIRECTORY);
+
+	return fd < 0 || judge_is_git_dir(fd);
 }
 
 /* Whether the table says something about files directly in the directory `path`, or about all that
@@ -284,24 +291,13 @@ bool judge_hooks(const struct judge *j, char *ret, size_t size)
 	return (size_t)snprintf(ret, size, "%s", path) < size;
 }
 
-static bool judge_is_git_dir(const char *path)
-{
-	static const char *const names[] = {"HEAD", "objects", "refs", "commondir"};
-	_cleanup_fd_ int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	struct obeyed_signs signs = {0};
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (dir >= 0 && faccessat(dir, names[i], F_OK, 0) == 0)
-			obeyed_see(&signs, str_from(names[i]));
-	return obeyed_is_git(&signs);
-}
-
 /* The row for an absolute path, by its last names: one and as many before it as `around` says. */
 static const struct obeyed *judge_row(const char *path, unsigned around)
 {
 	const char *slash = strrchr(path, '/');
 	const struct obeyed *outer = NULL, *row = NULL;
 	struct str name = str_from(slash ? slash + 1 : "");
+	_cleanup_fd_ int dir = -1;
 	char above[PATH_MAX];
 
 	if (!name.n)
@@ -313,7 +309,9 @@ static const struct obeyed *judge_row(const char *path, unsigned around)
 		row = obeyed_find(outer->below, name);
 	if (!row)
 		row = obeyed_find(OBEYED_ANY, name);
-	if (!row && judge_is_git_dir(above))
+	if (!row)
+		dir = open(above, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (dir >= 0 && judge_is_git_dir(dir))
 		row = obeyed_find(OBEYED_GIT, name);
 	/* A directory that counts as one thing with all that lies in it. */
 	return !row && outer && !outer->below ? outer : row;
