@@ -88,18 +88,24 @@ char *program_on_path(const char *name)
 	return NULL;
 }
 
+bool program_is_engine_setting(struct str name)
+{
+	return str_starts(name, STR("DOCKER_")) || str_starts(name, STR("CONTAINER")) ||
+	       str_eq(name, STR("REGISTRY_AUTH_FILE"));
+}
+
 char **program_env(char *const *env)
 {
 	static const char *const names[] = {"HOME", "PATH", "USER", "LOGNAME", "LANG", "TMPDIR",
-		"DBUS_SESSION_BUS_ADDRESS", "SSL_CERT_FILE", "SSL_CERT_DIR", "REGISTRY_AUTH_FILE"};
-	static const char *const prefixes[] = {"CLOCHE_", "XDG_", "LC_", "DOCKER_", "CONTAINER",
-		"ASAN_", "LSAN_", "UBSAN_", "LLVM_PROFILE_"};
+		"DBUS_SESSION_BUS_ADDRESS", "SSL_CERT_FILE", "SSL_CERT_DIR"};
+	static const char *const prefixes[] = {
+		"CLOCHE_", "XDG_", "LC_", "ASAN_", "LSAN_", "UBSAN_", "LLVM_PROFILE_"};
 	_cleanup_(strv_freep) char **kept = calloc(1, sizeof(char *));
 
 	for (size_t i = 0; kept && env && env[i]; i++) {
 		struct str var = str_from(env[i]);
 		struct str name = str_prefix(var, str_chr(var, '='));
-		bool keep = false;
+		bool keep = program_is_engine_setting(name);
 
 		for (size_t k = 0; k < ARRAY_SIZE(names); k++)
 			keep |= str_eq(name, str_from(names[k]));

@@ -3,6 +3,7 @@
 /* Helper programs, cloche's own and others: how to find and start them. */
 
 #include "base/err.h"
+#include "base/str.h"
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -34,6 +35,9 @@ struct program_spawn {
  * process is a child of the caller, who has to reap it. ret_pidfd may be NULL. */
 _warn_unused_ int program_start(
 	const struct program_spawn *p, pid_t *ret_pid, int *ret_pidfd, struct cloche_err *err);
+
+/* Return whether this variable is a setting of a container engine. */
+bool program_is_engine_setting(struct str name);
 
 /* Return the part of an environment that a helper program may see: settings of cloche, of the
  * session, of container engines and of sanitizers, never the rest (it may hold real secrets). Heap

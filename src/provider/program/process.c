@@ -20,14 +20,15 @@ enum { LOOK_MSEC = 200 /* how often to ask whether the caller has given up */ };
 
 char **process_settings(char *const *env)
 {
-	static const char *const prefixes[] = {"DOCKER_", "CONTAINER", "REGISTRY_AUTH_FILE="};
 	_cleanup_(strv_freep) char **kept = calloc(1, sizeof(char *));
 
-	for (size_t i = 0; kept && env && env[i]; i++)
-		for (size_t k = 0; k < ARRAY_SIZE(prefixes); k++)
-			if (str_starts(str_from(env[i]), str_from(prefixes[k])) &&
-				strv_add(&kept, str_from(env[i])) < 0)
-				return NULL;
+	for (size_t i = 0; kept && env && env[i]; i++) {
+		struct str one = str_from(env[i]);
+
+		if (program_is_engine_setting(str_prefix(one, str_chr(one, '='))) &&
+			strv_add(&kept, one) < 0)
+			return NULL;
+	}
 	return TAKE_PTR(kept);
 }
 
