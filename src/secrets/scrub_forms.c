@@ -11,6 +11,7 @@
 #include "secrets/scrub_internal.h"
 
 #include "base/base64.h"
+#include "base/utf8.h"
 #include <errno.h>
 
 void scrub_forms_done(struct scrub_forms *f)
@@ -112,19 +113,11 @@ static int add_base64(struct scrub_forms *f, struct str value, struct str fake, 
 /* The next character of UTF-8 text; 0 if it is none. */
 static uint32_t next_char(struct str *s)
 {
-	const uint8_t *p = (const uint8_t *)s->p;
-	size_t more = p[0] < 0x80 ? 0 : p[0] < 0xe0 ? 1 : p[0] < 0xf0 ? 2 : 3;
-	uint32_t c = more ? p[0] & (0x3fU >> more) : p[0];
+	uint32_t c;
+	size_t n = utf8_decode(*s, &c);
 
-	if ((p[0] >= 0x80 && p[0] < 0xc2) || p[0] > 0xf4 || more >= s->n)
-		return 0;
-	for (size_t i = 1; i <= more; i++) {
-		if ((p[i] & 0xc0U) != 0x80)
-			return 0;
-		c = c << 6 | (p[i] & 0x3fU);
-	}
-	*s = str_from_index(*s, more + 1);
-	return c;
+	*s = str_from_index(*s, n);
+	return n ? c : 0;
 }
 
 /* Writes a JSON string in ASCII, as Python's json.dumps() does. slashes: as PHP does. */
