@@ -135,8 +135,9 @@ static int call(struct engine *e, const char *const *args, struct call *c, int *
 	while (n < MAX_ARGS - 1 && *args)
 		argv[n++] = (char *)(uintptr_t)*args++;
 	argv[n] = NULL;
-	if (pipe2(pipe_, O_CLOEXEC) < 0)
-		return err_sys(err, errno, "make a pipe");
+	r = fd_pipe(pipe_);
+	if (r < 0)
+		return err_sys(err, -r, "make a pipe");
 	out = pipe_[0];
 	in = pipe_[1];
 	spawn.stdio[0] = -1;

@@ -97,7 +97,7 @@ static int begin_write(struct files_run *run, unsigned flags, uint32_t mode, str
 		{CLOCHE_FILES_PARENTS, FILES_PARENTS}};
 	struct files_request q = {.op = FILES_OP_WRITE,
 		.flags = flags & CLOCHE_FILES_NEW ? 0 : FILES_REPLACE,
-		.mode = mode == CLOCHE_FILES_KEEP_MODE ? FILES_KEEP_MODE : mode & 07777,
+		.mode = files_mode(mode),
 		.path = str_from(run->path)};
 
 	for (size_t i = 0; i < ARRAY_SIZE(map); i++)

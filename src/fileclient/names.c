@@ -164,17 +164,12 @@ int cloche_files_readlink(cloche_files *f, const char *path, char **ret, cloche_
 	return r;
 }
 
-static uint32_t only_mode(uint32_t mode)
-{
-	return mode == CLOCHE_FILES_KEEP_MODE ? FILES_KEEP_MODE : mode & 07777;
-}
-
 int cloche_files_mkdir(
 	cloche_files *f, const char *path, uint32_t mode, bool parents, cloche_err *err)
 {
 	const struct files_request q = {.op = FILES_OP_MKDIR,
 		.flags = parents ? FILES_PARENTS : 0,
-		.mode = only_mode(mode),
+		.mode = files_mode(mode),
 		.path = str_from(path)};
 	struct files_run run = {.f = f, .verb = "make directory", .path = path};
 

@@ -83,6 +83,12 @@ _warn_unused_ int files_send_end(struct files_run *run, struct cloche_err *err);
  * broken. */
 void files_give_up(struct files_run *run);
 
+/* Return the mode of a request for a mode, or CLOCHE_FILES_KEEP_MODE, of a caller. */
+static inline uint32_t files_mode(uint32_t mode)
+{
+	return mode == CLOCHE_FILES_KEEP_MODE ? FILES_KEEP_MODE : mode & 07777;
+}
+
 /* Mark the session as broken because the worker broke the rules. Return the negative code. */
 int files_malformed(cloche_files *f, struct cloche_err *err);
 /* Count bytes, and report progress if a function is set. */

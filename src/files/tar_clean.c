@@ -69,14 +69,6 @@ static int tar_clean_path(struct str path, struct buf *ret)
 	return r;
 }
 
-static int tar_clean_compare(struct str a, struct str b)
-{
-	size_t n = MIN(a.n, b.n);
-	int r = n ? memcmp(a.p, b.p, n) : 0;
-
-	return r ? r : (a.n > b.n) - (a.n < b.n);
-}
-
 /* Whether path may come after the last one. */
 static bool tar_clean_is_next(const struct tar_clean *c, struct str path)
 {
@@ -94,7 +86,7 @@ static bool tar_clean_is_next(const struct tar_clean *c, struct str path)
 			return false;
 		if (!had)
 			return c->last_is_directory && path.n == 0;
-		order = tar_clean_compare(was, is);
+		order = str_compare(was, is);
 		if (order != 0)
 			return order < 0 && path.n == 0;
 	}

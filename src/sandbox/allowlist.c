@@ -264,15 +264,6 @@ static bool is_method(struct str s)
 	return s.n > 0;
 }
 
-static void to_text(char *ret, size_t size, struct buf *from)
-{
-	struct str s = str_prefix(buf_str(from), size - 1);
-
-	if (s.n)
-		memcpy(ret, s.p, s.n);
-	ret[s.n] = '\0';
-}
-
 int cloche_allowlist_check(const cloche_allowlist *list, const char *method, const char *url,
 	cloche_verdict *ret, cloche_err *err)
 {
@@ -311,9 +302,9 @@ int cloche_allowlist_check(const cloche_allowlist *list, const char *method, con
 	ret->allowed = verdict.allow;
 	snprintf(ret->reason, sizeof(ret->reason), "%s", policy_reason_word(verdict.reason));
 	snprintf(ret->rule, sizeof(ret->rule), "%s", verdict.rule ? verdict.rule->label : "");
-	to_text(ret->explanation, sizeof(ret->explanation), &explanation);
+	str_copy(ret->explanation, sizeof(ret->explanation), buf_str(&explanation));
 	/* Never cut a suggestion: a part would mean something else. */
 	if (buf_len(&suggestion) < sizeof(ret->suggestion))
-		to_text(ret->suggestion, sizeof(ret->suggestion), &suggestion);
+		str_copy(ret->suggestion, sizeof(ret->suggestion), buf_str(&suggestion));
 	return 0;
 }

@@ -54,11 +54,7 @@ static int add_value(cloche_secrets *secrets, const struct secret_spec *spec, st
 
 void secrets_stand_in(char ret[SECRETS_STAND_IN + 1])
 {
-	static const char alphabet[] = "abcdefghijklmnopqrstuvwxyz0123456789";
-
-	for (size_t i = 0; i < SECRETS_STAND_IN; i++)
-		ret[i] = alphabet[rand_below(sizeof(alphabet) - 1)];
-	ret[SECRETS_STAND_IN] = '\0';
+	rand_id(ret, SECRETS_STAND_IN);
 }
 
 static int secrets_add_stand_in(
