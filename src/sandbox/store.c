@@ -21,17 +21,17 @@ static json_t *text_out(const char *text)
 
 static json_t *texts_out(char *const *texts)
 {
-	json_t *all = json_array();
+	_cleanup_json_ json_t *all = json_array();
 
 	for (size_t i = 0; all && texts && texts[i]; i++)
 		if (json_array_append_new(all, text_out(texts[i])) < 0)
 			return NULL;
-	return all;
+	return TAKE_PTR(all);
 }
 
 static json_t *mounts_out(const cloche_sandbox *sb)
 {
-	json_t *all = json_array();
+	_cleanup_json_ json_t *all = json_array();
 
 	for (size_t i = 0; all && i < sb->mounts_n; i++) {
 		const struct room_mount *m = &sb->mounts[i];
@@ -40,12 +40,12 @@ static json_t *mounts_out(const cloche_sandbox *sb)
 						       text_out(m->target), m->ro, m->no_link)) < 0)
 			return NULL;
 	}
-	return all;
+	return TAKE_PTR(all);
 }
 
 static json_t *redirects_out(const cloche_sandbox *sb)
 {
-	json_t *all = json_array();
+	_cleanup_json_ json_t *all = json_array();
 
 	for (size_t i = 0; all && i < sb->connect_to_n; i++) {
 		const struct sandbox_connect_to *c = &sb->connect_to[i];
@@ -54,12 +54,12 @@ static json_t *redirects_out(const cloche_sandbox *sb)
 						       text_out(c->address), c->to_port)) < 0)
 			return NULL;
 	}
-	return all;
+	return TAKE_PTR(all);
 }
 
 static json_t *allowlist_out(const cloche_allowlist *list)
 {
-	json_t *all = list ? json_array() : json_null();
+	_cleanup_json_ json_t *all = list ? json_array() : json_null();
 
 	for (size_t i = 0; all && list && i < list->sources_n; i++) {
 		const struct allow_source *s = &list->sources[i];
@@ -68,18 +68,18 @@ static json_t *allowlist_out(const cloche_allowlist *list)
 			    all, json_pack("[o, o]", text_out(s->name), text_out(s->text))) < 0)
 			return NULL;
 	}
-	return all;
+	return TAKE_PTR(all);
 }
 
 static json_t *names_out(const cloche_secrets *secrets)
 {
-	json_t *all = json_array();
+	_cleanup_json_ json_t *all = json_array();
 	size_t n = secrets ? cloche_secrets_count(secrets) : 0;
 
 	for (size_t i = 0; all && i < n; i++)
 		if (json_array_append_new(all, text_out(cloche_secrets_name(secrets, i))) < 0)
 			return NULL;
-	return all;
+	return TAKE_PTR(all);
 }
 
 static json_t *member_out(const cloche_sandbox *sb, const struct sandbox_option *o)
