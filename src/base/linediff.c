@@ -143,7 +143,7 @@ static int search(const struct search *s, uint64_t *work)
 }
 
 /* Follow the path backwards. Single edits arrive last first and are merged. */
-static int trace_back(struct linediff *ret, const struct search *s, size_t d)
+static void trace_back(struct linediff *ret, const struct search *s, size_t d)
 {
 	size_t i = 0;
 
@@ -168,7 +168,6 @@ static int trace_back(struct linediff *ret, const struct search *s, size_t d)
 		last->new_n += adds;
 		i -= !adds;
 	}
-	return 0;
 }
 
 static void reverse(struct linediff *d)
