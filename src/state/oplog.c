@@ -472,6 +472,7 @@ int oplog_append_line(struct oplog *l, struct str line, struct cloche_err *err)
 int oplog_append(struct oplog *l, struct state_op *op, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf line = BUF_INIT((size_t)STATE_LINE_MAX);
+	uint64_t before = l->size;
 	int r = state_op_check(op, err);
 
 	if (r < 0)
@@ -485,7 +486,7 @@ int oplog_append(struct oplog *l, struct state_op *op, struct cloche_err *err)
 	if (r < 0)
 		return err_set(err, E_LIMIT, "the operation is too large for a log");
 	r = oplog_append_line(l, buf_str(&line), err);
-	if (r == 0)
+	if (l->size > before)
 		l->number = op->number;
 	return r;
 }

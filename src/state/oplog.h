@@ -67,7 +67,8 @@ _warn_unused_ int oplog_find(struct oplog *l, struct str begin, struct cloche_er
 _warn_unused_ int oplog_end(const struct oplog *l, uint64_t *ret, struct cloche_err *err);
 
 /* Give op its number and, if it has none, its time, and append it with one write. Under the lock,
- * with everything read. On failure the log is unchanged. */
+ * with everything read. On failure the log is unchanged, except if only the sync has failed: others
+ * may have read the entry, so it stays. */
 _warn_unused_ int oplog_append(struct oplog *l, struct state_op *op, struct cloche_err *err);
 
 /* Read each operation of a file in any form: lines, or the one JSON array that the original saves.

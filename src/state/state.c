@@ -194,6 +194,9 @@ int state_record(struct state *s, struct state_op *op, struct cloche_err *err)
 	if (r == 0 && op->kind == STATE_ENV_DELETE && !has_room_for_unset(s, op->subject))
 		r = err_set(err, E_LIMIT, "the names of all that are unset have at most %d bytes",
 			STATE_UNSET_TOTAL);
+	/* The one before may have failed. */
+	if (r == 0 && s->log.size == 0)
+		r = state_refresh(s, err);
 	if (r == 0)
 		r = state_apply(s, op, err);
 	if (r < 0)

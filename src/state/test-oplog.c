@@ -161,6 +161,35 @@ static void test_full_disk(void)
 	check_int(s.log.number, 2);
 }
 
+/* A second operation under the same lock continues the log as it is. */
+static void test_after_a_failure(void)
+{
+	_cleanup_(state_closep) struct state s = STATE_INIT, again = STATE_INIT;
+	static char much[60000];
+	struct state_op large, op = set_op("A", "2");
+	struct rlimit old, small = {.rlim_cur = 50000};
+
+	memset(much, 'x', sizeof(much) - 1);
+	large = set_op("A", much);
+	open_state(&s, "failed");
+	set(&s, "B", "1");
+	must(getrlimit(RLIMIT_FSIZE, &old) == 0);
+	small.rlim_max = old.rlim_max;
+	(void)signal(SIGXFSZ, SIG_IGN);
+	must(setrlimit(RLIMIT_FSIZE, &small) == 0);
+	must(state_begin(&s, NULL) == 0);
+	check(state_record(&s, &large, NULL) < 0);
+	check(state_record(&s, &large, NULL) < 0);
+	check_int(state_record(&s, &op, NULL), 0);
+	state_end(&s);
+	must(setrlimit(RLIMIT_FSIZE, &old) == 0);
+	open_state(&again, "failed");
+	check_int(state_refresh(&again, NULL), 0);
+	check_int(again.log.number, 2);
+	check_value(&again, "A", "2");
+	check_value(&again, "B", "1");
+}
+
 /* The largest value, in the form that takes most: escapes, and all of it once more in base64. */
 static void test_largest_value(void)
 {
@@ -565,6 +594,7 @@ int main(void)
 	run_test(test_damaged_in_the_middle);
 	run_test(test_of_the_original);
 	run_test(test_full_disk);
+	run_test(test_after_a_failure);
 	run_test(test_largest_value);
 	run_test(test_last_number);
 	run_test(test_limits_of_the_tables);
