@@ -161,7 +161,6 @@ int files_serve(int fd, int root, const char *base, const struct place *places, 
 	_cleanup_(freep) char *here = NULL;
 	int r;
 
-	fd_raise_limit(); /* a deep tree may need many */
 	r = chan_init(&s.c, fd, FILES_MAX_PAYLOAD, FILES_MAX_OUT);
 	if (r == 0)
 		r = take_path(&s, str_from(base), &here);
