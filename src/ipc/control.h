@@ -234,8 +234,10 @@ MESSAGE_STRUCT(ctl_failure, CTL_FAILURE_FIELDS);
 
 #define CTL_EXEC_STARTED_FIELDS(F)                                                                 \
 	F(U32, exec)                                                                               \
-	F(U32, pid)    /* in the room */                                                           \
-	F(U32, number) /* number to JOIN; 0: it has none in a kept sandbox, nothing to join */     \
+	F(U32, pid) /* in the room */                                                              \
+	/* In a kept sandbox its number for JOIN, or 0 if it cannot be joined. In others it only   \
+	 * counts. */                                                                              \
+	F(U32, number)                                                                             \
 	F(BOOL, tty)
 MESSAGE_WITH_FDS(ctl, exec_started, CTL_EXEC_STARTED_FIELDS);
 
