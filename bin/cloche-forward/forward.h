@@ -37,11 +37,11 @@ struct forward {
 };
 
 /* --- conn.c --- */
-/* Takes ownership of host, also on failure. NULL if out of memory. */
+/* Take ownership of host, also on failure. NULL if out of memory. */
 struct conn *conn_new(struct forward *f, int host);
-/* Takes ownership of room and starts to copy. */
+/* Take ownership of room and start to copy. */
 void conn_join(struct conn *c, int room);
-/* Ends the connection. If no room socket was joined, the client gets a reset. */
+/* End the connection. If no room socket was joined, the client gets a reset. */
 void conn_end(struct conn *c);
 
 /* --- main.c --- */

@@ -15,7 +15,7 @@ extern "C" {
 
 typedef struct cloche_network_log cloche_network_log;
 
-/* Opens a log file for reading. */
+/* Open a log file for reading. */
 CLOCHE_API int cloche_network_log_open(const char *path, cloche_network_log **ret, cloche_err *err);
 CLOCHE_API void cloche_network_log_close(cloche_network_log *log);
 

@@ -90,12 +90,12 @@ struct agent_driver {
 	const char *state_dir;  /* below the execution context: "claude" */
 	const char *state_home; /* mount point of that, below the room's HOME: ".claude" */
 
-	/* Appends the whole command line. argv[0] is `program`. Returns 0, -E_USAGE for a value
+	/* Append the whole command line. argv[0] is `program`. Return 0, -E_USAGE for a value
 	 * that the agent would take for an option, or -E_NO_MEMORY. */
 	int (*build_argv)(const struct agent_request *rq, const char *program,
 		struct agent_argv *ret, struct cloche_err *err);
 
-	/* Finds the program on the host. Fills ret, which the caller frees. Returns 0;
+	/* Find the program on the host. Fill ret, which the caller frees. Return 0;
 	 * -E_NOT_FOUND with a hint on how to install it; or -E_DENIED if a link leads to it that a
 	 * room may have made. */
 	int (*find)(

@@ -60,7 +60,7 @@ _warn_unused_ int task_note_start(
 	const cloche_task *task, cloche_run *run, struct str prompt, struct cloche_err *err);
 _warn_unused_ int task_record_end(const cloche_task *task, struct cloche_err *err);
 
-/* Fills task->result_json. */
+/* Fill task->result_json. */
 _warn_unused_ int task_make_result(cloche_task *task, struct cloche_err *err);
 
 /* Set the paths of the logs. */

@@ -46,7 +46,7 @@ struct running {
 	int fd;     /* that came with STARTED */
 };
 
-/* Sends EXEC of a shell script. pipes: bit 1, 2: with that stream. */
+/* Send EXEC of a shell script. pipes: bit 1, 2: with that stream. */
 void ask(struct conn *c, struct running *r, const char *script, unsigned pipes, uint8_t flags,
 	bool tty, uint64_t timeout);
 void is_started(struct conn *c, struct running *r);
@@ -54,7 +54,7 @@ struct ctl_exec_exited has_exited(struct conn *c, const struct running *r);
 void run_done(struct running *r);
 struct ctl_exec_exited run(struct conn *c, const char *script);
 
-/* Joins and waits for the end. */
+/* Join and wait for the end. */
 struct ctl_exec_exited join(struct conn *c, uint32_t number);
 void stop_it(struct conn *c);
 void remove_it(struct conn *c);

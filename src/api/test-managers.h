@@ -10,9 +10,9 @@ extern cloche_err err; /* of the last call that failed */
 
 /* Without a bound on runs and without a thread; its sandboxes have little memory. */
 cloche_manager *open_manager(void);
-/* Makes a sandbox of its defaults. Its id, in memory of the caller's. */
+/* Make a sandbox of its defaults. Its id, in memory of the caller's. */
 const char *create(cloche_manager *m, const char *run_id, char ret[64]);
-/* Starts a command that stays. */
+/* Start a command that stays. */
 void occupy(const char *id);
 
 bool runs(const char *id);

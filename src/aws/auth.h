@@ -34,7 +34,7 @@ struct aws_auth {
 
 void aws_auth_done(struct aws_auth *a);
 
-/* Returns 1 if there is a signature (ret has to be given to aws_auth_done then), 0 if there is
+/* Return 1 if there is a signature (ret has to be given to aws_auth_done then), 0 if there is
  * none, -EINVAL if it is malformed or there are two (*ret_why says what is wrong), or -ENOMEM. */
 _warn_unused_ int aws_auth_find(
 	const struct aws_request *req, struct aws_auth *ret, const char **ret_why);

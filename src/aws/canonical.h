@@ -46,7 +46,7 @@ struct aws_request {
 /* Percent-encodes all but unreserved bytes (RFC 3986) and, with keep_slash, '/'. These return 0, or
  * -ENOMEM if there is no memory, or no room for the longest result. */
 _warn_unused_ int aws_encode(struct buf *out, struct str s, bool keep_slash);
-/* Decodes %XX; a '%' that does not begin an escape stays. */
+/* Decode %XX; a '%' that does not begin an escape stays. */
 _warn_unused_ int aws_decode(struct buf *out, struct str s);
 
 _warn_unused_ int aws_canonical_path(struct buf *out, struct str path, enum aws_path_form form);
@@ -56,16 +56,16 @@ struct aws_query_options {
 	enum aws_query_form form;
 	bool without_signature, without_token;
 };
-/* Sorts by name, then by value. -E2BIG for more than AWS_PARAMS_MAX parameters. */
+/* Sort by name, then by value. -E2BIG for more than AWS_PARAMS_MAX parameters. */
 _warn_unused_ int aws_canonical_query(
 	struct buf *out, struct str query, const struct aws_query_options *o);
 
-/* Adds the lines of the headers in `list` (lower-case names with ';' between), an empty line and
+/* Add the lines of the headers in `list` (lower-case names with ';' between), an empty line and
  * the list. -ENOENT if a header is missing. */
 _warn_unused_ int aws_canonical_headers(
 	struct buf *out, const struct aws_request *req, struct str list);
 
-/* Takes the next name off a list of signed headers. */
+/* Take the next name off a list of signed headers. */
 bool aws_next_name(struct str *list, struct str *ret);
 /* ":authority" is what an HTTP/2 client calls Host. */
 struct str aws_field_name(struct str name);
@@ -73,5 +73,5 @@ struct str aws_field_name(struct str name);
 /* Path and query of a target. */
 struct str aws_path_of(struct str target);
 struct str aws_query_of(struct str target);
-/* Takes the next parameter off a query; false at its end. Views. */
+/* Take the next parameter off a query; false at its end. Views. */
 bool aws_next_param(struct str *query, struct str *ret_name, struct str *ret_value);

@@ -23,16 +23,16 @@ struct aws_chunks_config {
 
 /* NULL on lack of memory. */
 struct aws_chunks *aws_chunks_new(const struct aws_chunks_config *config);
-/* Wipes and frees; NULL is fine; returns NULL. */
+/* Wipe and free; NULL is fine; return NULL. */
 struct aws_chunks *aws_chunks_free(struct aws_chunks *c);
 DEFINE_CLEANUP(struct aws_chunks, aws_chunks_free)
 
-/* Takes the next bytes and appends to out those that can go on. Returns 0, or negative, and the
+/* Take the next bytes and append to out those that can go on. Return 0, or negative, and the
  * request has to be aborted: E_PROTOCOL (malformed, or not signed by the room), E_LIMIT,
  * E_NO_MEMORY. */
 _warn_unused_ int aws_chunks_feed(
 	struct aws_chunks *c, struct str in, struct buf *out, struct cloche_err *err);
-/* Tells that the body has ended. Returns the same as aws_chunks_feed. */
+/* Tell that the body has ended. Return the same as aws_chunks_feed. */
 _warn_unused_ int aws_chunks_end(struct aws_chunks *c, struct cloche_err *err);
-/* Returns how much memory is held for chunks now. */
+/* Return how much memory is held for chunks now. */
 size_t aws_chunks_held(const struct aws_chunks *c);

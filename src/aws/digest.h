@@ -15,6 +15,6 @@ void aws_hmac(struct str key, struct str text, uint8_t ret[AWS_DIGEST]);
 
 /* Lower case; no terminator. */
 void aws_hex(const uint8_t *p, size_t n, char *ret);
-/* Decodes lower-case hexadecimal into s.n / 2 bytes. False if s is anything else. */
+/* Decode lower-case hexadecimal into s.n / 2 bytes. False if s is anything else. */
 bool aws_unhex(struct str s, uint8_t *ret);
 void aws_sha256_hex(struct str s, char ret[AWS_HEX]);

@@ -19,8 +19,8 @@ struct aws_form {
 
 enum { AWS_NEEDS_BODY = 1 };
 
-/* Finds the form in which `surrogate` gives the request's signature. body_hash: hexadecimal SHA-256
- * of the body, STR_NULL: not known yet. Returns 0; AWS_NEEDS_BODY if the body's hash is needed to
+/* Find the form in which `surrogate` gives the request's signature. body_hash: hexadecimal SHA-256
+ * of the body, STR_NULL: not known yet. Return 0; AWS_NEEDS_BODY if the body's hash is needed to
  * tell; -EACCES if this is not the room's signature of this request, a signed header is missing, or
  * the session token is another one (*ret_why says which); or -ENOMEM. */
 _warn_unused_ int aws_verify(const struct aws_request *req, const struct aws_auth *auth,
@@ -35,10 +35,10 @@ struct aws_signed {
 };
 void aws_signed_done(struct aws_signed *s);
 
-/* Signs an outgoing request. req still has the old Authorization, or the old credential, token and
+/* Sign an outgoing request. req still has the old Authorization, or the old credential, token and
  * signature in the target; a session token header holds the real token already. Signed headers that
  * are no longer in req (hop by hop) are dropped from the list. payload: the value of
- * x-amz-content-sha256 or the body's hash, as form->hash says; else ignored. Returns 0, -EINVAL if
+ * x-amz-content-sha256 or the body's hash, as form->hash says; else ignored. Return 0, -EINVAL if
  * it cannot be signed, or -ENOMEM. ret has to be given to aws_signed_done in every case. */
 _warn_unused_ int aws_sign(const struct aws_request *req, const struct aws_auth *auth,
 	const struct aws_form *form, struct aws_signer *real, struct str payload,

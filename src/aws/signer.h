@@ -23,15 +23,15 @@ struct aws_scope {
 	struct str text, date, region, service;
 };
 
-/* Parses text. False if it is malformed or too long. */
+/* Parse text. False if it is malformed or too long. */
 bool aws_scope_parse(enum aws_algorithm a, struct str text, struct aws_scope *ret);
 
 struct aws_signer;
 
-/* Copies into locked memory. NULL on lack of memory, or if a value is too long. An empty token:
+/* Copy into locked memory. NULL on lack of memory, or if a value is too long. An empty token:
  * there is none. */
 struct aws_signer *aws_signer_new(struct str key_id, struct str secret, struct str token);
-/* Wipes and frees; NULL is fine; returns NULL. */
+/* Wipe and free; NULL is fine; return NULL. */
 struct aws_signer *aws_signer_free(struct aws_signer *s);
 DEFINE_CLEANUP(struct aws_signer, aws_signer_free)
 
@@ -39,7 +39,7 @@ DEFINE_CLEANUP(struct aws_signer, aws_signer_free)
 struct str aws_signer_key_id(const struct aws_signer *s);
 struct str aws_signer_token(const struct aws_signer *s);
 
-/* Signs a string-to-sign; the signature in lower-case hexadecimal. Returns its length: 64, or for
+/* Sign a string-to-sign; the signature in lower-case hexadecimal. Return its length: 64, or for
  * SigV4A up to AWS_SIGNATURE_MAX; 0 if OpenSSL fails. */
 _warn_unused_ size_t aws_signer_sign(struct aws_signer *s, const struct aws_scope *scope,
 	struct str text, char ret[AWS_SIGNATURE_MAX]);

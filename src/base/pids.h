@@ -15,11 +15,11 @@ struct pids {
 	unsigned char *seen; /* a bit for each pid */
 };
 
-/* Frees the memory of the set, which is empty and usable after it. */
+/* Free the memory of the set, which is empty and usable after it. */
 void pids_done(struct pids *p);
 
 bool pids_has(const struct pids *p, pid_t pid);
 
-/* Adds pid, which must not be in the set. Returns false if there is no memory, or no process can
+/* Add pid, which must not be in the set. Return false if there is no memory, or no process can
  * have such a pid. */
 _warn_unused_ bool pids_add(struct pids *p, pid_t pid);

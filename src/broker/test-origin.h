@@ -10,7 +10,7 @@ struct origin_seen {
 	struct buf heads; /* of all requests, one after the other */
 };
 
-/* Serves connections: pass it to test_origin_config with a struct origin_seen as arg.
+/* Serve connections: pass it to test_origin_config with a struct origin_seen as arg.
  *	/hello		"hello"			/echo	the request's head
  *	/chunked	chunked, with a trailer	/eof	up to the end of the connection
  *	/cut		breaks off		/cutclose  the same without any framing

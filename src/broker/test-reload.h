@@ -33,7 +33,7 @@ static void policy_add(struct chan *c, const char *yaml)
 	must(chan_flush_wait(c, PATIENCE_MS) == 0);
 }
 
-/* Says DONE and takes the answer: 0 with *ret filled, or its refusal. */
+/* Say DONE and take the answer: 0 with *ret filled, or its refusal. */
 static int policy_done(struct chan *c, struct netconf_replaced *ret, struct cloche_err *err)
 {
 	struct chan_frame f;

@@ -46,7 +46,7 @@ struct busy {
 void make_busy(struct busy *b);
 void busy_done(struct busy *b);
 
-/* Accepts a connection and reads what comes first. */
+/* Accept a connection and read what comes first. */
 int accept_and_read(int listener);
 void write_z(int fd, const char *text);
 void start(const char *yaml, uint16_t port);

@@ -29,7 +29,7 @@ void world_stop(struct world *w);
 /* Whether the origin has seen this in a head. */
 bool world_seen(const struct origin_seen *o, const char *text);
 bool world_log_has(const struct world *w, bool json, const char *text);
-/* Asks, and whether the answer was 200 with just this body. */
+/* Ask; return whether the answer was 200 with just this body. */
 bool world_gets(struct world *w, const struct ask *a, const char *body);
 
 /* For those that need no more configuration, and ask a.site.test by TLS. */

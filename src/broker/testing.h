@@ -17,20 +17,20 @@ struct rig {
 	const char *json_to;    /* written there instead, if set */
 };
 
-/* Starts a broker; call it before there are threads. Reads the authority's certificate. */
+/* Start a broker; call it before there are threads. Read the authority's certificate. */
 void rig_start(struct rig *g);
 /* Configuration, in any number, then rig_serve(). */
 void rig_allow(struct rig *g, const char *yaml);
 void rig_connect_to(struct rig *g, const char *host, uint16_t port, uint16_t to);
 void rig_secret(struct rig *g, const char *name, const char *value, const char *surrogate,
 	const char *host, const char *header);
-/* Logs to files of its own, waits for OK and READY, says hello. */
+/* Log to files of its own, wait for OK and READY, say hello. */
 void rig_serve(struct rig *g);
-/* Waits for the refusal of the configuration instead. */
+/* Wait for the refusal of the configuration instead. */
 void rig_refused(struct rig *g, struct cloche_err *ret);
 /* Whether the broker has ended the channel by itself within a second. */
 bool rig_ended(struct rig *g);
-/* Ends it as a supervisor does, and waits; returns its wait status. */
+/* End it as a supervisor does, and wait; return its wait status. */
 int rig_stop(struct rig *g);
 /* Content of the log so far; the caller frees. */
 char *rig_log(const struct rig *g, bool json);
@@ -50,7 +50,7 @@ struct ask {
 	bool more;        /* not flushed: goes together with what follows */
 };
 
-/* Sends OPEN (and flushes); returns the number. */
+/* Send OPEN (and flush); return the number. */
 uint32_t rig_open(struct rig *g, const struct ask *a);
 void rig_data(struct rig *g, uint32_t stream, const char *p, size_t n);
 void rig_end(struct rig *g, uint32_t stream);
@@ -67,7 +67,7 @@ struct got {
 };
 
 void got_done(struct got *r);
-/* Takes frames until the stream has ended, or nothing has come for ms. */
+/* Take frames until the stream has ended, or nothing has come for ms. */
 void rig_collect(struct rig *g, uint32_t stream, struct got *ret, int ms);
 /* Both. got must be given to got_done. */
 void rig_ask(struct rig *g, const struct ask *a, struct got *ret);

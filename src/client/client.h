@@ -45,7 +45,7 @@ struct client_start {
 	const char *supervisor; /* path of the program; NULL: found (base/program.h) */
 };
 
-/* Starts a supervisor and queues START; does not wait for anything. If room->net is
+/* Start a supervisor and queue START; do not wait for anything. If room->net is
  * ROOM_NET_GATEWAY, *ret_config_fd is our end of the broker's configuration socket (the caller
  * owns it and speaks ipc/netconf.h on it; it may write at once); otherwise -1. */
 _warn_unused_ int client_new(const struct client_start *start, struct client **ret,
@@ -170,7 +170,7 @@ _warn_unused_ int client_layers(
  * it has ended. */
 _warn_unused_ int client_complete(struct client *c, struct cloche_err *err);
 
-/* Waits until *flag, which a callback of the loop sets, is true. */
+/* Wait until *flag, which a callback of the loop sets, is true. */
 _warn_unused_ int client_wait_for(struct client *c, const bool *flag, struct cloche_err *err);
 
 /* Wait until the room has started, for callers that have nothing to run yet. */
@@ -182,12 +182,12 @@ _warn_unused_ int client_wait_started(struct client *c, struct cloche_err *err);
  * of a one-shot sandbox can skip this: the sandbox ends anyway. */
 _warn_unused_ int client_finish(struct client *c, struct ctl_ended *ret, struct cloche_err *err);
 
-/* Sends a signal to the process that client_exec waits for (or to the room). If it has not
+/* Send a signal to the process that client_exec waits for (or to the room). If it has not
  * started yet it is delivered when it has. 0, or -E_NOT_FOUND if there is none. */
 int client_signal(struct client *c, int signo, enum ctl_scope scope);
 
-/* Ends the sandbox: TERM to everything, KILL after grace_usec (0: at once). 0, or -E_NOT_FOUND
- * if it has ended already. Does not wait. */
+/* End the sandbox: TERM to everything, KILL after grace_usec (0: at once). 0, or -E_NOT_FOUND
+ * if it has ended already. Do not wait. */
 int client_stop(struct client *c, uint64_t grace_usec);
 /* End a sandbox at once if nothing runs in it, and wait for the end. E_BUSY if something runs, or
  * if the supervisor does not answer within two seconds; in that case it still ends the sandbox when
@@ -197,10 +197,10 @@ _warn_unused_ int client_stop_idle(struct client *c, struct cloche_err *err);
  * soon returns E_CANCELLED. Return 0, or -E_NOT_FOUND if the sandbox has started or ended. */
 int client_give_up(struct client *c);
 
-/* Tells the terminal of the process that client_exec waits for its new size. */
+/* Tell the terminal of the process that client_exec waits for its new size. */
 int client_resize(struct client *c, uint16_t rows, uint16_t cols);
 
-/* Makes client_exec call the hook (in its own thread) soon. May be called from a signal handler:
+/* Make client_exec call the hook (in its own thread) soon. May be called from a signal handler:
  * the way to turn SIGINT or SIGWINCH into client_stop, client_signal or client_resize. */
 void client_wake(struct client *c);
 void client_on_wake(struct client *c, void (*cb)(void *user), void *user);

@@ -109,7 +109,7 @@ void pump_done(struct pump *p);
 _warn_unused_ int pump_take_input(struct pump *p, int fd);
 /* Make the loop wait until a stream is ready. Return 0 or -errno. */
 _warn_unused_ int pump_watch(struct pump *p, struct loop *l);
-/* Moves what is ready. chunk: CLIENT_CHUNK bytes. */
+/* Move what is ready. chunk: CLIENT_CHUNK bytes. */
 void pump_move(struct pump *p, char *chunk);
 /* After client_wake: let an input callback that had nothing be called again. */
 void pump_wake(struct pump *p);

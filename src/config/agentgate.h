@@ -13,7 +13,7 @@ struct agentgate {
 	bool sandboxed;      /* drivers use sandboxes */
 };
 
-/* Reads the variables into sb and ret. Each may be NULL: then the variables for it alone are not
+/* Read the variables into sb and ret. Each may be NULL: then the variables for it alone are not
  * read. If a variable is not set, sb stays as it is, and ret gets AgentGate's default. given (may
  * be NULL, NULL-terminated): names of options whose variables are ignored. fn (may be NULL) is
  * called if two spellings of a variable disagree. E_USAGE: an invalid value, or an unknown variable

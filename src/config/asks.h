@@ -14,14 +14,14 @@ struct asks {
 };
 
 void asks_done(struct asks *a);
-/* Adds a copy of line. */
+/* Add a copy of line. */
 _warn_unused_ int asks_add(struct asks *a, const struct buf *line, struct cloche_err *err);
 #define ASKS_LINE_INIT BUF_INIT((size_t)1 << 20)
 
-/* Adds a word of the file to a line: unchanged if it is a plain word, else in quotes with all but
- * printable ASCII escaped. Returns 0 or negative errno. */
+/* Add a word of the file to a line: unchanged if it is a plain word, else in quotes with all but
+ * printable ASCII escaped. Return 0 or negative errno. */
 _warn_unused_ int asks_put_word(struct buf *line, struct str word);
 
-/* Adds a line for each rule. */
+/* Add a line for each rule. */
 _warn_unused_ int asks_add_rules(
 	struct asks *a, const struct allowlist *list, struct cloche_err *err);

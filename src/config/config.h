@@ -33,14 +33,14 @@ struct config_key {
 /* The most keys of a mapping: config_walk() keeps one bit for each. */
 enum { CONFIG_MAX_KEYS = 32 };
 
-/* Sets an error about this place. */
+/* Set an error about this place. */
 int config_bad(struct config *c, const yaml_node_t *at, const char *what);
 yaml_node_t *config_node(struct config *c, int index);
 /* The text of a scalar, or the null view for any other node; borrowed. */
 struct str config_scalar(const yaml_node_t *n);
 /* The text of a scalar as a heap string: as it stands, or with !env the variable that it names. */
 _warn_unused_ int config_value(struct config *c, const yaml_node_t *n, char **ret);
-/* Reads a mapping, which may have these keys and no others. */
+/* Read a mapping, which may have these keys and no others. */
 _warn_unused_ int config_walk(
 	struct config *c, yaml_node_t *map, const struct config_key *keys, size_t n, void *into);
 /* Return the index of a mapping's key, whose bit must not be set in *seen yet; then it is. */
@@ -75,7 +75,7 @@ int config_ask_pass_env(struct config *c, const struct config_key *key, yaml_nod
 int config_ask_network(struct config *c, const struct config_key *key, yaml_node_t *value);
 int config_ask_timeout(struct config *c, const struct config_key *key, yaml_node_t *value);
 int config_ask_nofile(struct config *c, const struct config_key *key, yaml_node_t *value);
-/* Asks, as the table says, for what a mapping has. */
+/* Ask, as the table says, for what a mapping has. */
 _warn_unused_ int config_ask_walk(
 	struct config *c, yaml_node_t *map, const struct config_key *keys, size_t n);
 

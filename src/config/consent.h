@@ -7,18 +7,18 @@
 #include "base/err.h"
 #include "base/json.h"
 
-/* Loads the record of a directory, a new reference: {"directory", "sha256", "since", "asks":
- * [lines]}. Returns 1, or 0 if there is none that can be read. */
+/* Load the record of a directory, a new reference: {"directory", "sha256", "since", "asks":
+ * [lines]}. Return 1, or 0 if there is none that can be read. */
 _warn_unused_ int consent_load(const char *dir, json_t **ret, struct cloche_err *err);
 
-/* Records atomically that files with this hash in this directory may have what they ask for (asks,
+/* Record atomically that files with this hash in this directory may have what they ask for (asks,
  * NULL-terminated). */
 _warn_unused_ int consent_save(
 	const char *dir, const char *hash, char *const *asks, struct cloche_err *err);
 
-/* Forgets a directory. Returns 1, or 0 if there was no record. */
+/* Forget a directory. Return 1, or 0 if there was no record. */
 _warn_unused_ int consent_remove(const char *dir, struct cloche_err *err);
 
-/* Calls fn with every record, sorted by directory. */
+/* Call fn with every record, sorted by directory. */
 _warn_unused_ int consent_each(
 	void (*fn)(const json_t *record, void *user), void *user, struct cloche_err *err);

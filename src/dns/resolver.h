@@ -53,10 +53,10 @@ struct dns_lookup_handler {
 	void *arg;
 };
 
-/* Copies what it needs of config. */
+/* Copy what is needed of config. */
 _warn_unused_ int dns_resolver_new(const struct dns_resolver_config *config,
 	struct dns_resolver **ret, struct cloche_err *err);
-/* Drops lookups under way without calling back. Takes NULL. */
+/* Drop lookups under way without calling back. NULL is fine. */
 void dns_resolver_free(struct dns_resolver *r);
 DEFINE_CLEANUP(struct dns_resolver, dns_resolver_free)
 
@@ -69,8 +69,8 @@ _warn_unused_ int dns_resolver_set_servers(
  * were sent go on. Return 0 or -ENOMEM. */
 _warn_unused_ int dns_resolver_renew(struct dns_resolver *r, struct str resolv, struct str hosts);
 
-/* Resolves an absolute name (letters, digits, '-', '_', dots; no search list) to v4 and v6
- * addresses, in the order in which the servers gave them. Returns 1 with *ret_now filled if the
+/* Resolve an absolute name (letters, digits, '-', '_', dots; no search list) to v4 and v6
+ * addresses, in the order in which the servers gave them. Return 1 with *ret_now filled if the
  * answer is known already; 0 if handler.done will be called later, never from within this call,
  * with *ret_lookup to cancel it; negative with err. An address as text (v6 without brackets) is its
  * own answer. */

@@ -15,7 +15,7 @@ struct dns_synthetic;
 
 /* max: 1 to DNS_SYNTHETIC_NAMES. NULL if memory is out. */
 struct dns_synthetic *dns_synthetic_new(unsigned max);
-/* Takes NULL. */
+/* NULL is fine. */
 void dns_synthetic_free(struct dns_synthetic *m);
 DEFINE_CLEANUP(struct dns_synthetic, dns_synthetic_free)
 

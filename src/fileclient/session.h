@@ -43,7 +43,7 @@ struct cloche_files {
 struct files_run {
 	cloche_files *f;
 	const char *verb, *path; /* for messages: "read", "/a/b" */
-	/* Handles an answer that is neither DONE nor ERROR. Return 0, 1 to stop (which is no
+	/* Handle an answer that is neither DONE nor ERROR. Return 0, 1 to stop (which is no
 	 * error), or a negative code with err set, after which the remaining answers are discarded.
 	 * NULL: no answers are expected. */
 	int (*answer)(

@@ -7,7 +7,7 @@
 
 struct gateway;
 
-/* Watches g->broker and queues the greeting. Returns 0 or sets err. */
+/* Watch g->broker and queue the greeting. Return 0 or set err. */
 _warn_unused_ int broker_start(struct gateway *g, struct cloche_err *err);
 /* Write pending output at the end of an iteration, and resume held connections if the broker has
  * caught up. */

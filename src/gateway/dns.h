@@ -24,7 +24,7 @@ struct dns_log {
 	unsigned n;
 };
 
-/* Takes fd. Returns 0 or -errno. */
+/* Take fd. Return 0 or -errno. */
 _warn_unused_ int dns_udp_add(struct gateway *g, struct dns_socket *s, int fd);
 void dns_udp_done(struct dns_socket *s);
 /* The stage of a connection to port 53. */

@@ -14,8 +14,8 @@ struct gateway_config {
 	const struct gateway_limits *limits; /* borrowed; NULL: gateway_limits_default */
 };
 
-/* Makes the key and queues the greeting to the broker. Opens everything that will ever be opened.
- * Returns 0 or sets err. */
+/* Make the key and queue the greeting to the broker. Open everything that will ever be opened.
+ * Return 0 or set err. */
 _warn_unused_ int gateway_new(
 	const struct gateway_config *config, struct gateway **ret, struct cloche_err *err);
 /* Tell the supervisor that the gateway is ready, and run until the supervisor or the broker goes
@@ -24,5 +24,5 @@ _warn_unused_ int gateway_run(struct gateway *g, struct cloche_err *err);
 struct gateway *gateway_free(struct gateway *g);
 DEFINE_CLEANUP(struct gateway, gateway_free)
 
-/* The whole program, with descriptors as in ipc/helper.h. Returns its exit status. */
+/* The whole program, with descriptors as in ipc/helper.h. Return its exit status. */
 int gateway_program(void);

@@ -6,5 +6,5 @@
 #include "gateway/conn.h"
 
 void h1_start(struct conn *c);
-/* Frees the exchanges that are kept for reuse. */
+/* Free the exchanges that are kept for reuse. */
 void h1_pool_done(struct gateway *g);

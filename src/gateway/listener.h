@@ -23,10 +23,10 @@ struct accept_rate {
 	struct loop_timer timer;
 };
 
-/* Takes fd. Returns 0 or -errno. */
+/* Take fd. Return 0 or -errno. */
 _warn_unused_ int listener_add(struct gateway *g, struct listener *l, int fd);
 void listener_done(struct listener *l);
 /* A connection has ended: accept again if the limit of connections had stopped it. */
 void listener_resume(struct gateway *g);
-/* Reads "127.0.0.1:15001 [::1]:15001" into g->own. Returns 0 or -EINVAL. */
+/* Read "127.0.0.1:15001 [::1]:15001" into g->own. Return 0 or -EINVAL. */
 _warn_unused_ int listener_set_own(struct gateway *g, struct str own);

@@ -28,5 +28,5 @@ struct request {
 
 /* Fill ret. It does not contain the fields: send them with request_add_fields(). */
 void request_judge(const struct http_head *h, const struct request_via *via, struct request *ret);
-/* Adds the fields that travel end to end. */
+/* Add the fields that travel end to end. */
 void request_add_fields(const struct http_head *h, struct net_fields_out *out);

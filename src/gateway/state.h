@@ -62,7 +62,7 @@ struct gateway {
 void gateway_touch(struct gateway *g);
 /* There is no connection: give memory back to the system if that lasts for a moment. */
 void gateway_rest(struct gateway *g);
-/* Ends gateway_run() with code and message (fixed text). */
+/* End gateway_run() with code and message (fixed text). */
 void gateway_fail(struct gateway *g, int code, const char *message);
 /* Whole frames of the broker are buffered: handle them in the next iteration. */
 void gateway_more_frames(struct gateway *g);

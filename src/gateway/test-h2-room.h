@@ -23,7 +23,7 @@ void room_start(struct room *r, uint32_t stream_window, uint32_t window);
 void room_stop(struct room *r);
 void room_say(struct room *r);
 
-/* Says what there is to say and takes what comes within that time; false at the end. */
+/* Say what there is to say and take what comes within that time; false at the end. */
 bool room_turn(struct room *r, int timeout_ms);
 
 /* Until it knows what it may do. */

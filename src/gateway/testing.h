@@ -21,7 +21,7 @@
 #endif
 #endif
 
-/* Moves the test program into a network of its own, if it may bind any port. False if that
+/* Move the test program into a network of its own, if it may bind any port. False if that
  * is not permitted here. */
 bool rig_own_network(void);
 
@@ -55,7 +55,7 @@ struct rig_config {
 };
 
 void rig_start(struct rig *r, const struct rig_config *config);
-/* Ends the gateway; false if it did not end well. */
+/* End the gateway; false if it did not end well. */
 bool rig_stop(struct rig *r);
 /* Resident memory of the gateway in bytes. */
 size_t rig_memory(const struct rig *r);
@@ -71,14 +71,14 @@ struct rig_open {
 /* The next frame has to be an OPEN. */
 struct rig_open rig_expect_open(struct rig *r);
 void rig_open_done(struct rig_open *o);
-/* Collects DATA until END into ret; gives credit. ret_trailers: "name: value\n" each, or NULL. */
+/* Collect DATA until END into ret; give credit. ret_trailers: "name: value\n" each, or NULL. */
 void rig_expect_body(struct rig *r, uint32_t stream, struct buf *ret, struct buf *ret_trailers);
 /* The next frame has to be a RESET of stream. */
 enum net_reset rig_expect_reset(struct rig *r, uint32_t stream);
 /* The next frame has to be an EVENT of this kind: "a|b|c|status". Static. */
 const char *rig_expect_event(struct rig *r, enum net_event_kind kind);
 
-/* Sends HEAD (or INTERIM) with fields "name: value\n"... */
+/* Send HEAD (or INTERIM) with fields "name: value\n"... */
 void rig_head(struct rig *r, enum net_frame type, const struct net_response *m, const char *fields);
 void rig_data(struct rig *r, uint32_t stream, struct str bytes);
 void rig_end(struct rig *r, uint32_t stream, const char *trailers);
@@ -96,14 +96,14 @@ struct client {
 };
 
 void client_connect(struct client *c, struct rig *r);
-/* Connects and makes a TLS connection for host; false if the handshake fails. */
+/* Connect and make a TLS connection for host; false if the handshake fails. */
 bool client_connect_tls(struct client *c, struct rig *r, const char *host);
 void client_close(struct client *c);
 void client_send(struct client *c, const char *text);
 void client_send_str(struct client *c, struct str bytes);
 /* As much as goes without waiting. */
 size_t client_send_some(struct client *c, struct str bytes);
-/* Reads once, waiting at most timeout_ms; false at the end or when nothing came. */
+/* Read once, waiting at most timeout_ms; false at the end or when nothing came. */
 bool client_read(struct client *c, int timeout_ms);
 /* Whether the gateway ends the connection in that time; reads and drops what comes before. */
 bool client_expect_end(struct client *c, int timeout_ms);
@@ -114,6 +114,6 @@ struct response {
 	struct buf body;
 	bool complete;
 };
-/* Reads one response (interim ones count); 0 opt, or H1_TO_HEAD. status is 0 if none came. */
+/* Read one response (interim ones count); 0 opt, or H1_TO_HEAD. status is 0 if none came. */
 unsigned client_response(struct client *c, struct response *ret, unsigned opt);
 void response_done(struct response *p);

@@ -21,7 +21,7 @@ struct github_app_spec {
 	char **repositories;                /* bare names; NULL or empty: all that it has */
 };
 
-/* Checks everything and parses the key; keeps no copy of its text. Returns 0, or negative
+/* Check everything and parse the key; keep no copy of its text. Return 0, or negative
  * (E_CONFIG); no message shows the key. */
 _warn_unused_ int github_app_new(
 	const struct github_app_spec *spec, struct github_app **ret, struct cloche_err *err);
@@ -32,21 +32,21 @@ DEFINE_CLEANUP(struct github_app, github_app_free)
 const struct host *github_app_host(const struct github_app *app);
 uint16_t github_app_port(const struct github_app *app);
 
-/* Adds a signed JSON Web Token (RFC 7519, RS256) that is good from a minute before now for ten
- * minutes. now: seconds since 1970. Returns 0 or negative. */
+/* Add a signed JSON Web Token (RFC 7519, RS256) that is good from a minute before now for ten
+ * minutes. now: seconds since 1970. Return 0 or negative. */
 _warn_unused_ int github_app_jwt(
 	const struct github_app *app, uint64_t now, struct buf *out, struct cloche_err *err);
 
-/* Adds the target, and the body, of the request for a token (POST). */
+/* Add the target, and the body, of the request for a token (POST). */
 _warn_unused_ int github_token_target(const struct github_app *app, struct buf *out);
 _warn_unused_ int github_token_body(const struct github_app *app, struct buf *out);
-/* Adds the target of page n (from 1) of the list of repositories (GET, with the token). */
+/* Add the target of page n (from 1) of the list of repositories (GET, with the token). */
 _warn_unused_ int github_repositories_target(
 	const struct github_app *app, unsigned page, struct buf *out);
 
 #define GITHUB_PAGE 100 /* repositories a page */
 
-/* Reads the answer to the request for a token; ret_expires: seconds since 1970. Returns 0, or
+/* Read the answer to the request for a token; ret_expires: seconds since 1970. Return 0, or
  * negative (E_PROTOCOL; the message has no text of the answer). */
 _warn_unused_ int github_token_read(
 	struct str body, struct secret **ret, uint64_t *ret_expires, struct cloche_err *err);
@@ -60,10 +60,10 @@ struct github_repository {
 	uint64_t id;          /* the database id; 0: none */
 };
 
-/* Calls add() for each repository of a page that the App's own list includes; ret_n is how many
- * entries the page had. Leaves out an entry without a full name, and one for which add() returns
+/* Call add() for each repository of a page that the App's own list includes; ret_n is how many
+ * entries the page had. Leave out an entry without a full name, and one for which add() returns
  * -EINVAL, so that GraphQL requests reach less, never more. add() returns 0, -EINVAL or -ENOMEM.
- * Returns 0 or negative. */
+ * Return 0 or negative. */
 _warn_unused_ int github_repositories_read(const struct github_app *app, struct str body,
 	int (*add)(void *user, const struct github_repository *repository), void *user,
 	unsigned *ret_n, struct cloche_err *err);

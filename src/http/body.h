@@ -24,7 +24,7 @@ struct http_body {
  * tolerated in responses, refused in requests. */
 void http_body_init(
 	struct http_body *b, const struct http_head *head, struct http_fields *trailers);
-/* Frees; may be called on a zeroed struct, and twice. */
+/* Free; may be called on a zeroed struct, and twice. */
 void http_body_done(struct http_body *b);
 /* Take bytes off the front of *in. After the end of the body, take none and return HTTP_BODY_DONE
  * again. */

@@ -44,9 +44,9 @@ struct chunked_decoder {
  * requests: no client of ours needs them, and requests can be smuggled if two parsers read them
  * differently. */
 void chunked_init(struct chunked_decoder *d, struct http_fields *trailers, bool extensions);
-/* Frees what a half-read trailer line holds. */
+/* Free what a half-read trailer line holds. */
 void chunked_done(struct chunked_decoder *d);
-/* Takes bytes off the front of *in. */
+/* Take bytes off the front of *in. */
 enum chunked_result chunked_read(struct chunked_decoder *d, struct str *in, struct str *ret_data);
 const char *chunked_error_text(const struct chunked_decoder *d);
 /* Whether a field of this name may be in a trailer section. */

@@ -38,7 +38,7 @@ struct coding_budget {
 };
 
 struct coding_decoder;
-/* list has at least one coding (copied). budget is borrowed, or NULL. Returns 0 or -ENOMEM. */
+/* list has at least one coding (copied). budget is borrowed, or NULL. Return 0 or -ENOMEM. */
 _warn_unused_ int coding_decoder_new(
 	const struct coding_list *list, struct coding_budget *budget, struct coding_decoder **ret);
 /* NULL is fine; returns NULL. */

@@ -47,7 +47,7 @@ struct h1_parser {
 	size_t line;      /* where the unfinished line starts in the head's storage */
 };
 
-/* Makes p ready for a request head; clears head, which is borrowed until the parse has ended. */
+/* Make p ready for a request head; clear head, which is borrowed until the parse has ended. */
 void h1_parser_request(struct h1_parser *p, struct http_head *head);
 /* The same for the response to a request, opt: H1_TO_HEAD, H1_UPGRADE_ASKED. */
 void h1_parser_response(struct h1_parser *p, struct http_head *head, unsigned opt);

@@ -4,10 +4,10 @@
 
 #include "http/h1.h"
 
-/* Splits a field line (without its line end) into name and trimmed value, views into it. */
+/* Split a field line (without its line end) into name and trimmed value, views into it. */
 enum h1_error h1_split_field(struct str line, struct str *ret_name, struct str *ret_value);
 
-/* Parses the request line (status line) without its line end, which lies at the end of the head's
+/* Parse the request line (status line) without its line end, which lies at the end of the head's
  * storage, and fills the head. */
 enum h1_error h1_request_line(struct h1_parser *p, struct str line);
 enum h1_error h1_status_line(struct h1_parser *p, struct str line);

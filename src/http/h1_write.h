@@ -19,7 +19,7 @@ enum {
 	H1_W_TRAILERS = 1 << 4,   /* request: "TE: trailers" */
 };
 
-/* Returns 0, or sets err (E_PROTOCOL for what must not be written: CONNECT, TRACE, a control
+/* Return 0, or set err (E_PROTOCOL for what must not be written: CONNECT, TRACE, a control
  * character, an empty host; E_LIMIT, E_NO_MEMORY). The target is written in origin form. */
 _warn_unused_ int h1_write_request(
 	struct buf *out, const struct http_head *h, unsigned flags, struct cloche_err *err);
@@ -32,8 +32,8 @@ _warn_unused_ int h1_write_response(
 /* "1f4\r\n" for n > 0 bytes of data, which the caller writes next, then CR LF. */
 #define H1_CHUNK_HEAD_MAX 20
 size_t h1_chunk_head(char ret[H1_CHUNK_HEAD_MAX], size_t n);
-/* One whole chunk, copied; nothing for empty data. Returns 0, -E2BIG or -ENOMEM. */
+/* One whole chunk, copied; nothing for empty data. Return 0, -E2BIG or -ENOMEM. */
 _warn_unused_ int h1_write_chunk(struct buf *out, struct str data);
 /* The last chunk, with trailers (NULL: none). Names that may not be in trailers are left out.
- * Returns 0, -EINVAL, -E2BIG or -ENOMEM. */
+ * Return 0, -EINVAL, -E2BIG or -ENOMEM. */
 _warn_unused_ int h1_write_last_chunk(struct buf *out, const struct http_fields *trailers);

@@ -55,9 +55,9 @@ struct h2 {
 };
 
 /* h2.c */
-/* Ends the connection with ENHANCE_YOUR_CALM; returns what a callback of the library returns. */
+/* End the connection with ENHANCE_YOUR_CALM; return what a callback of the library returns. */
 int h2_calm(struct h2 *h, const char *why);
-/* The peer has broken a rule. Returns 0, or as h2_calm() if that was once too often. */
+/* The peer has broken a rule. Return 0, or as h2_calm() if that was once too often. */
 int h2_glitch(struct h2 *h);
 struct h2_stream *h2_stream_new(struct h2 *h);
 struct h2_stream *h2_stream_find(const struct h2 *h, int32_t id);

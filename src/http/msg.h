@@ -87,17 +87,17 @@ unsigned http_fields_count(const struct http_fields *f, struct str name);
 /* The next four return 0, -EINVAL for a name or value that could not be sent (http/valid.h),
  * -E2BIG over a limit, -ENOMEM; on failure nothing changed. */
 
-/* Adds a field at the end. */
+/* Add a field at the end. */
 _warn_unused_ int http_fields_add(struct http_fields *f, struct str name, struct str value);
 /* Make `value` the only value of name: replace the first one in place and remove the others, or add
  * a field at the end if there was none. */
 _warn_unused_ int http_fields_set(struct http_fields *f, struct str name, struct str value);
-/* Replaces the value of field i. */
+/* Replace the value of field i. */
 _warn_unused_ int http_fields_set_at(struct http_fields *f, unsigned i, struct str value);
-/* Copies all of `from` (but hop-by-hop fields) to the end of f. */
+/* Copy all of `from` (but hop-by-hop fields) to the end of f. */
 _warn_unused_ int http_fields_copy(struct http_fields *f, const struct http_fields *from);
 
-/* Removes all fields called name; returns how many. */
+/* Remove all fields called name; return how many. */
 unsigned http_fields_remove(struct http_fields *f, struct str name);
 /* Remove field i; the fields after it move up. */
 void http_fields_remove_at(struct http_fields *f, unsigned i);
@@ -112,7 +112,7 @@ enum http_override http_field_overrides(struct str name);
  * authenticates. */
 bool http_may_nominate(struct str name);
 
-/* For parsers: adds a field whose name and value lie in f->text already and were checked. Returns
+/* For parsers: add a field whose name and value lie in f->text already and were checked. Return
  * 0, -E2BIG, -ENOMEM. */
 _warn_unused_ int http_fields_push(struct http_fields *f, struct http_field field);
 
@@ -197,18 +197,18 @@ static inline struct str http_head_reason(const struct http_head *h)
 	return http_head_span(h, h->s_reason);
 }
 
-/* Begins a request (clearing h) from typed parts, each checked by http/valid.h: HTTP/1.1,
+/* Begin a request (clearing h) from typed parts, each checked by http/valid.h: HTTP/1.1,
  * keep-alive, no body. port 0: not to be written; scheme may be "". No part may be a view into h.
- * Returns 0, -EINVAL, -E2BIG, -ENOMEM. */
+ * Return 0, -EINVAL, -E2BIG, -ENOMEM. */
 _warn_unused_ int http_head_set_request(struct http_head *h, struct str method, struct str scheme,
 	struct str host, uint16_t port, struct str target);
 /* Begin a response (clearing h) in the same way. An empty reason gets the standard text. */
 _warn_unused_ int http_head_set_response(struct http_head *h, unsigned status, struct str reason);
-/* Sets the framing; length counts for HTTP_BODY_LENGTH only (0 makes it "no body, length 0"). */
+/* Set the framing; length counts for HTTP_BODY_LENGTH only (0 makes it "no body, length 0"). */
 void http_head_set_body(struct http_head *h, enum http_framing body, uint64_t length);
 /* Remove every field that does not travel end to end. */
 void http_head_strip(struct http_head *h);
-/* Replaces target or host of a request. */
+/* Replace target or host of a request. */
 _warn_unused_ int http_head_set_target(struct http_head *h, struct str target);
 /* Percent-encode non-ASCII characters in the query of the target, as clients should have done, so
  * that what is judged is what is sent. Return 0, -EINVAL if they are not UTF-8, or as buf_add(). */

@@ -50,7 +50,7 @@ void request_with(unsigned flags, const char *const *p);
 
 void see(struct buf *out);
 
-/* Feeds what was built, in pieces of at most n bytes, and reads the answers. */
+/* Feed what was built, in pieces of at most n bytes, and read the answers. */
 void play_cut(size_t n);
 void play(void);
 void begin_with(struct str preface);

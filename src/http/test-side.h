@@ -33,7 +33,7 @@ struct side {
 	char why[80]; /* the last malformed one */
 };
 
-/* Ends the test program if there are too many. */
+/* End the test program if there are too many. */
 struct leg *leg_new(struct side *s);
 
 int side_try(struct side *s, enum h2_role role, uint32_t stream, uint32_t window);
@@ -45,7 +45,8 @@ const char *side_log(struct side *s);
 /* Reproducible, unlike base/rand.h. */
 unsigned h2_random(unsigned bound);
 
-/* Moves what `from` has to say to `to` in pieces of at most `most` bytes; whether it had any. */
+/* Move what `from` has to say to `to` in pieces of at most `most` bytes; return whether there was
+ * any. */
 bool side_move(struct side *from, struct side *to, unsigned most);
 
 /* Until neither has more to say. */

@@ -32,5 +32,5 @@ struct outcome {
 
 void parse_cut(struct outcome *o, struct str in, bool request, unsigned opt, unsigned how);
 
-/* Parses in every way; fails if they differ; the outcome of the first is left in o. */
+/* Parse in every way; fail if they differ; the outcome of the first is left in o. */
 void parse_all(struct outcome *o, struct str in, bool request, unsigned opt);

@@ -45,12 +45,12 @@ bool http_is_reason(struct str s);
  * at the end is allowed), or an IPv6 address in brackets. Whether it is canonical, or a disguised
  * IPv4 address, is judged by policy. */
 bool http_is_host(struct str s);
-/* Splits "host", "host:port", "[v6]:port". Port: 1 to 65535 without leading zeros; 0 is returned
- * if none is given. Views into s. Returns 0 or -EINVAL; ret_* are untouched on failure. */
+/* Split "host", "host:port", "[v6]:port". Port: 1 to 65535 without leading zeros; 0 is returned
+ * if none is given. Views into s. Return 0 or -EINVAL; ret_* are untouched on failure. */
 _warn_unused_ int http_parse_authority(struct str s, struct str *ret_host, uint16_t *ret_port);
-/* A Content-Length: decimal digits, at most INT64_MAX. Returns 0 or -EINVAL. */
+/* A Content-Length: decimal digits, at most INT64_MAX. Return 0 or -EINVAL. */
 _warn_unused_ int http_parse_length(struct str s, uint64_t *ret);
-/* Takes the next element off a comma-separated list, trimmed; empty ones are skipped. */
+/* Take the next element off a comma-separated list, trimmed; empty ones are skipped. */
 bool http_list_next(struct str *list, struct str *ret);
 /* Whether the list has this token (case ignored). */
 bool http_list_has(struct str list, struct str token);

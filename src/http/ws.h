@@ -96,9 +96,9 @@ const char *ws_error_text(enum ws_error e);
 /* The code of the close frame that answers the error: 1002 or 1009. */
 uint16_t ws_error_code(enum ws_error e);
 
-/* Writes the head of a frame in its shortest form; returns its length. */
+/* Write the head of a frame in its shortest form; return its length. */
 size_t ws_write_head(char to[WS_HEAD_MAX], const struct ws_frame *f);
-/* Writes a whole close frame of a server; code 0: without one. Returns its length, at most 4. */
+/* Write a whole close frame of a server; code 0: without one. Return its length, at most 4. */
 size_t ws_write_close(char to[4], uint16_t code);
 /* Mask or unmask p in place (RFC 6455 5.3). at: offset of p in the payload. */
 void ws_mask(char *p, size_t n, const unsigned char mask[4], uint64_t at);

@@ -36,7 +36,7 @@ struct image_index {
 };
 #define IMAGE_INDEX_NULL ((struct image_index){0})
 
-/* Fails with E_CORRUPT. A tag alone ("v1", as buildah writes it) is taken as a name. The
+/* Fail with E_CORRUPT. A tag alone ("v1", as buildah writes it) is taken as a name. The
  * configurations are what the index says; only those of the store's own are known to be right. */
 _warn_unused_ int image_index_read(
 	struct str text, struct image_index *ret, struct cloche_err *err);

@@ -24,7 +24,7 @@ struct image_ref {
 	bool maybe_id;     /* the name may also be the beginning of an id */
 };
 
-/* Fails with E_USAGE and the reason. */
+/* Fail with E_USAGE and the reason. */
 _warn_unused_ int image_ref_parse(struct str text, struct image_ref *ret, struct cloche_err *err);
 
 /* Write "name:tag" to ret (IMAGE_REF_MAX bytes). */

@@ -24,7 +24,7 @@ struct image_source {
 };
 #define IMAGE_SOURCE_NULL ((struct image_source){.dir = -1})
 
-/* Takes dir. */
+/* Take dir. */
 void image_source_init_dir(struct image_source *s, struct image_store *store, int dir);
 /* Read an archive from fd (borrowed) to its end. */
 _warn_unused_ int image_source_read_archive(struct image_source *s, struct image_store *store,

@@ -12,6 +12,6 @@ int enter_main(char *const *argv);
  * everything below), "at TARGET SOURCE" (for working directories and file workers), "nofile=N",
  * "file-size=N", "memory=N", "tcp". */
 int plain_main(char *const *argv);
-/* Connects standard input and output with a port of the room's loopback. Returns the exit status.
+/* Connect standard input and output with a port of the room's loopback. Return the exit status.
  */
 int connect_main(const char *port);

@@ -5,7 +5,7 @@
 #include "base/err.h"
 #include <stdint.h>
 
-/* Makes, in one transaction, what nft(8) would show as
+/* Make, in one transaction, what nft(8) would show as
  *   table inet cloche { chain capture { type filter hook prerouting priority mangle; policy accept;
  *     ip daddr 127.0.0.0/8 accept
  *     ip daddr OWN accept

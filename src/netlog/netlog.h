@@ -88,30 +88,30 @@ struct netlog;
 
 /* NULL on lack of memory. Copies config. */
 struct netlog *netlog_new(const struct netlog_config *config);
-/* Writes waiting events, reports suppressed ones and frees. Does not close the descriptors. Returns
+/* Write waiting events, report suppressed ones and free. The descriptors stay open. Return
  * NULL. */
 struct netlog *netlog_free(struct netlog *log);
 DEFINE_CLEANUP(struct netlog, netlog_free)
 
-/* Writes an event, with one write() per form. Returns 0 (also if the flood limit swallowed it), or
+/* Write an event, with one write() per form. Return 0 (also if the flood limit swallowed it), or
  * -errno if a log could not be written completely (disk full): then the event is not on record and
  * a request must not go on. After a torn write the next one starts on a new line. */
 _warn_unused_ int netlog_write(struct netlog *log, const struct netlog_event *ev);
 
 /* As netlog_write, but the event may wait: it is written with the next one that does not wait, or
  * by netlog_flush. The caller has to call netlog_flush soon, and before anything happens that must
- * be on record. Returns 0, or negative if the event will not be written. */
+ * be on record. Return 0, or negative if the event will not be written. */
 _warn_unused_ int netlog_write_later(struct netlog *log, const struct netlog_event *ev);
 
-/* Writes waiting events. Returns 0 if everything since the last call is on record, or -errno if a
+/* Write waiting events. Return 0 if everything since the last call is on record, or -errno if a
  * log could not be written completely, by this call or an earlier one. */
 _warn_unused_ int netlog_flush(struct netlog *log);
 
-/* Returns how many waiting events could not be written since the last call; intents do not
+/* Return how many waiting events could not be written since the last call; intents do not
  * count. */
 unsigned netlog_take_lost(struct netlog *log);
 
-/* Reports suppressed events if that is due; call it about once a second while idle. Returns the
+/* Report suppressed events if that is due; call it about once a second while idle. Return the
  * same as netlog_write. */
 _warn_unused_ int netlog_tick(struct netlog *log);
 

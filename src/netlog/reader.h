@@ -8,14 +8,14 @@
 
 struct netlog_reader;
 
-/* Reads from fd (borrowed) at its position. NULL on lack of memory. */
+/* Read from fd (borrowed) at its position. NULL on lack of memory. */
 struct netlog_reader *netlog_reader_new(int fd);
 struct netlog_reader *netlog_reader_free(struct netlog_reader *r);
 DEFINE_CLEANUP(struct netlog_reader, netlog_reader_free)
 
-/* Reads the next event into *ret; its views are valid until the next call. Blank lines and
+/* Read the next event into *ret; its views are valid until the next call. Blank lines and
  * beginnings of requests (NETLOG_INTENT) are skipped. A line that cannot be parsed (or is longer
- * than 64 KiB) becomes NETLOG_OTHER with the text in note. Returns 1, 0 at the end of the file, or
+ * than 64 KiB) becomes NETLOG_OTHER with the text in note. Return 1, 0 at the end of the file, or
  * negative on errors. */
 _warn_unused_ int netlog_reader_next(
 	struct netlog_reader *r, struct netlog_event *ret, struct cloche_err *err);
@@ -23,8 +23,8 @@ _warn_unused_ int netlog_reader_next(
 /* Whether the event says that something was refused. */
 bool netlog_event_is_blocked(const struct netlog_event *ev);
 
-/* Adds one line that is safe for a terminal: the plain form, after "12:00:00.123 " in UTC if the
- * time is known. Returns 0 or negative errno. */
+/* Add one line that is safe for a terminal: the plain form, after "12:00:00.123 " in UTC if the
+ * time is known. Return 0 or negative errno. */
 _warn_unused_ int netlog_event_show(const struct netlog_event *ev, struct buf *out);
 
 struct netlog_summary {

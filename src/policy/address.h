@@ -15,12 +15,12 @@ struct cidr {
 	uint8_t bits;
 };
 
-/* Parses "10.0.0.0/8", "fd00::/8" or a single address. Returns 0 or -EINVAL (also when bits beyond
+/* Parse "10.0.0.0/8", "fd00::/8" or a single address. Return 0 or -EINVAL (also when bits beyond
  * the prefix are set). */
 _warn_unused_ int cidr_parse(struct str s, struct cidr *ret);
-/* The range of one address. Returns 0 or -EAFNOSUPPORT. */
+/* The range of one address. Return 0 or -EAFNOSUPPORT. */
 _warn_unused_ int cidr_from_sockaddr(const struct sockaddr *sa, struct cidr *ret);
-/* Writes "10.0.0.0/8" into ret. */
+/* Write "10.0.0.0/8" into ret. */
 #define CIDR_TEXT_MAX 64
 void cidr_format(const struct cidr *c, char ret[CIDR_TEXT_MAX]);
 
@@ -33,7 +33,7 @@ struct address_policy {
 	size_t n_own;
 };
 
-/* Returns NULL if sa may be dialled, or the reason why not, such as "loopback address" (static
+/* Return NULL if sa may be dialled, or the reason why not, such as "loopback address" (static
  * text). Embedded IPv4 (mapped, NAT64) is judged as that IPv4 address. Unspecified, multicast and
  * broadcast addresses are refused whatever the rule says. */
 const char *address_refusal(const struct sockaddr *sa, const struct address_policy *p);

@@ -79,19 +79,19 @@ struct allow_rule {
 
 /* An empty allowlist; NULL on lack of memory. */
 struct allowlist *allowlist_new(void);
-/* Adds an owner, which has to call allowlist_free() as well. Not thread-safe. */
+/* Add an owner, which has to call allowlist_free() as well. Not thread-safe. */
 struct allowlist *allowlist_ref(struct allowlist *list);
-/* Drops an owner; the last one frees the list and all rules. NULL is fine. Returns NULL. */
+/* Drop an owner; the last one frees the list and all rules. NULL is fine. Return NULL. */
 struct allowlist *allowlist_free(struct allowlist *list);
 DEFINE_CLEANUP(struct allowlist, allowlist_free)
 
-/* Appends the rules of a YAML text. `source` (copied) names it in messages. Returns 0, or negative
+/* Append the rules of a YAML text. `source` (copied) names it in messages. Return 0, or negative
  * (E_CONFIG, "SOURCE:LINE:COLUMN: ...") with the list unchanged. */
 _warn_unused_ int allowlist_add_yaml(
 	struct allowlist *list, struct str text, const char *source, struct cloche_err *err);
 
-/* Adds one rule from a shorthand: HOST (as a domain), HOST:PORT, or SCHEME://HOST[:PORT][/PATH],
- * where PATH is a path_prefix, or a path pattern if it has `*` or `?`. Returns 0, or negative
+/* Add one rule from a shorthand: HOST (as a domain), HOST:PORT, or SCHEME://HOST[:PORT][/PATH],
+ * where PATH is a path_prefix, or a path pattern if it has `*` or `?`. Return 0, or negative
  * (E_USAGE). */
 _warn_unused_ int allowlist_add_host(
 	struct allowlist *list, struct str shorthand, struct cloche_err *err);

@@ -72,20 +72,20 @@ struct verdict {
 	const struct allow_rule *rule;
 };
 
-/* Decides. Returns 0, or -ENOMEM with *ret a refusal. */
+/* Decide. Return 0, or -ENOMEM with *ret a refusal. */
 _warn_unused_ int policy_decide(
 	const struct allowlist *list, const struct policy_request *req, struct verdict *ret);
 
 /* Short word of a reason for logs and error bodies: "allowed", "host", "path", ...; never NULL. */
 const char *policy_reason_word(enum policy_reason reason);
 
-/* Adds one sentence in plain English about the verdict: "api.x.com is listed, but not POST on this
+/* Add one sentence in plain English about the verdict: "api.x.com is listed, but not POST on this
  * path (nearest rule: ...)". Printable ASCII only, whatever the request holds. 0 or negative errno.
  */
 _warn_unused_ int policy_explain(
 	const struct policy_request *req, const struct verdict *v, struct buf *out);
 
-/* Adds a YAML snippet that, added to the list, would allow exactly the refused request. Adds
+/* Add a YAML snippet that, added to the list, would allow exactly the refused request. Add
  * nothing if no allowlist can allow it (bad host or target), if only an entry for every path
  * could, if it would go around a filter of the body, or if an entry of the list would win
  * over it. 0 or negative errno. */

@@ -20,10 +20,10 @@ struct host {
 	char text[HOST_MAX + 1]; /* lower case, no trailing dot, terminated */
 };
 
-/* Canonicalises s: lower case, one trailing dot dropped. Accepts A-labels and LDH plus '_' (labels
+/* Canonicalise s: lower case, one trailing dot dropped. Accept A-labels and LDH plus '_' (labels
  * of 1 to 63, at most 253 in all), four-part dotted quads without leading zeros, and bracketed IPv6
- * literals without a zone. Refuses every other spelling of an address (127.1, 0x7f.1, 2130706433,
- * 0177.0.0.1), IPv4-mapped IPv6 and any other byte. Returns 0 or -EINVAL; ret is untouched then. */
+ * literals without a zone. Refuse every other spelling of an address (127.1, 0x7f.1, 2130706433,
+ * 0177.0.0.1), IPv4-mapped IPv6 and any other byte. Return 0 or -EINVAL; ret is untouched then. */
 _warn_unused_ int host_parse(struct str s, struct host *ret);
 
 /* The same for "host" or "host:port" (RFC 9110 section 7.2): no userinfo, port 1 to 65535 in plain
@@ -36,8 +36,8 @@ static inline struct str host_str(const struct host *h)
 	return str_make(h->text, h->n);
 }
 
-/* Canonicalises a host pattern into ret (lower case, one trailing dot dropped): a host, or labels
- * with `*`, `?`, `[seq]`. *ret_n is its length. Returns 0 or -EINVAL. */
+/* Canonicalise a host pattern into ret (lower case, one trailing dot dropped): a host, or labels
+ * with `*`, `?`, `[seq]`. *ret_n is its length. Return 0 or -EINVAL. */
 _warn_unused_ int host_pattern_parse(struct str s, char ret[HOST_MAX + 1], size_t *ret_n);
 
 /* Whether a canonical host matches a canonical pattern. A pattern with wildcards matches names

@@ -15,5 +15,5 @@ void path_set_done(struct path_set *set);
  * or -ENOMEM. */
 _warn_unused_ int path_set_add(struct path_set *set, struct str host, struct str path);
 _warn_unused_ int path_set_has(const struct path_set *set, struct str host, struct str path);
-/* Returns whether any path of the host is in the set: 1, 0 or -ENOMEM. */
+/* Return whether any path of the host is in the set: 1, 0 or -ENOMEM. */
 _warn_unused_ int path_set_has_host(const struct path_set *set, struct str host);

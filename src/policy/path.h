@@ -42,8 +42,8 @@ struct path {
 	bool has_query;
 };
 
-/* Canonicalises an origin-form target (RFC 9112 section 3.2.1). A refused target is no error: see
- * ret->problem. Returns 0 or -ENOMEM; ret must be given to path_done. */
+/* Canonicalise an origin-form target (RFC 9112 section 3.2.1). A refused target is no error: see
+ * ret->problem. Return 0 or -ENOMEM; ret must be given to path_done. */
 _warn_unused_ int path_parse(struct str target, struct path *ret);
 void path_done(struct path *p);
 
@@ -66,7 +66,7 @@ bool path_pattern_matches(struct str pattern, const struct path *p);
  * matches the path, whatever the query of p is. */
 bool path_pattern_has_query(struct str pattern, const struct path *p);
 
-/* Adds a decoded path so that most spellings of one path are the same: lower case, without
+/* Add a decoded path so that most spellings of one path are the same: lower case, without
  * parameters of segments, empty segments and a slash at the end. 0 or -ENOMEM. */
 _warn_unused_ int path_fold(struct str decoded, struct buf *ret);
 

@@ -16,16 +16,16 @@ struct proposal *proposal_new(void);
 struct proposal *proposal_free(struct proposal *p);
 DEFINE_CLEANUP(struct proposal, proposal_free)
 
-/* Adds an entry that would allow the request (copied). allowed: an allowlist has let the request
+/* Add an entry that would allow the request (copied). allowed: an allowlist has let the request
  * through, so entries may be proposed that a refused request never gets: for an address, or for
- * every path. Headers and bodies are not looked at. Returns 1; 0 if no entry is proposed, with the
+ * every path. Headers and bodies are not looked at. Return 1; 0 if no entry is proposed, with the
  * reason in *ret_why (static text); or -ENOMEM. */
 _warn_unused_ int proposal_add(
 	struct proposal *p, const struct policy_request *req, bool allowed, const char **ret_why);
 
-/* Proposes no entry for this path of the host, whatever the method, because a body filter judges
+/* Propose no entry for this path of the host, whatever the method, because a body filter judges
  * the requests there, and no entry that would include it: every path of the host, or a prefix. An
- * invalid host or path is ignored. Returns 0 or -ENOMEM. */
+ * invalid host or path is ignored. Return 0 or -ENOMEM. */
 _warn_unused_ int proposal_keep_filtered(struct proposal *p, const struct policy_request *req);
 
 enum proposal_kind {
@@ -47,12 +47,12 @@ struct proposal_entry {
 	unsigned paths; /* how many paths it stands for, summed over its methods */
 };
 
-/* Merges what was gathered: paths of one host and method that lie below a common prefix become one
+/* Merge what was gathered: paths of one host and method that lie below a common prefix become one
  * entry if there are more than three. Nothing can be added afterwards. *ret_left_out: how many
- * entries were left out because they do not fit into one allowlist. Returns 0 or -ENOMEM. */
+ * entries were left out because they do not fit into one allowlist. Return 0 or -ENOMEM. */
 _warn_unused_ int proposal_merge(struct proposal *p, size_t *ret_left_out);
 size_t proposal_count(const struct proposal *p);
 struct proposal_entry proposal_entry(const struct proposal *p, size_t i);
 
-/* Adds the entries as YAML for allowlist_add_yaml(). Returns 0 or negative errno. */
+/* Add the entries as YAML for allowlist_add_yaml(). Return 0 or negative errno. */
 _warn_unused_ int proposal_write(const struct proposal *p, struct buf *out);

@@ -25,7 +25,7 @@ _warn_unused_ int rule_add_method(struct allow_rule *rule, struct str s, const c
 _warn_unused_ int rule_add_scheme(struct allow_rule *rule, struct str s, const char **ret_want);
 _warn_unused_ int rule_add_port(struct allow_rule *rule, struct str s, const char **ret_want);
 _warn_unused_ int rule_add_range(struct allow_rule *rule, struct str s, const char **ret_want);
-/* Adds to one of the graphql lists. */
+/* Add to one of the graphql lists. */
 _warn_unused_ int rule_add_field(struct allow_strings *list, struct str s, const char **ret_want);
 
 /* Whether a rule with `graphql` names this path of its host without wildcards, in any spelling. A
@@ -33,7 +33,7 @@ _warn_unused_ int rule_add_field(struct allow_strings *list, struct str s, const
  * caller has compared the host. */
 bool rule_guards(const struct allow_rule *rule, const struct path *path, bool other_path);
 
-/* Checks the whole rule and fills in defaults. */
+/* Check the whole rule and fill in defaults. */
 _warn_unused_ int rule_finish(struct allow_rule *rule, const char **ret_want);
 
 /* A bunch of rules that is added to an allowlist in one go or not at all. */
@@ -44,9 +44,9 @@ struct rule_batch {
 };
 
 void rule_batch_done(struct rule_batch *b);
-/* Takes a finished rule. Returns 0, -ENOMEM, or -E2BIG at ALLOWLIST_MAX_RULES. */
+/* Take a finished rule. Return 0, -ENOMEM, or -E2BIG at ALLOWLIST_MAX_RULES. */
 _warn_unused_ int rule_batch_add(struct rule_batch *b, struct allow_rule *rule);
 
-/* Reads the text of an allowlist. Returns 0 or negative with err set. */
+/* Read the text of an allowlist. Return 0 or negative with err set. */
 _warn_unused_ int yaml_rules_parse(
 	struct str text, const char *source, struct rule_batch *ret, struct cloche_err *err);

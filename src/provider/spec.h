@@ -95,7 +95,7 @@ struct room_spec {
 	 * same time and before the room is ready. NULL: nothing. Not part of messages. */
 	void (*born)(void *user, pid_t init);
 	void *born_user;
-	/* Returns whether the caller no longer waits for the room; asked by providers that take
+	/* Return whether the caller no longer waits for the room; asked by providers that take
 	 * seconds to make one. NULL: never. user: born_user. */
 	bool (*given_up)(void *user);
 };

@@ -12,7 +12,7 @@ struct report_source {
 	uint64_t *torn; /* as ret_torn of oplog_read_file() */
 	const char *id; /* of the sandbox; "": a file */
 	void *user;     /* of the functions */
-	/* Returns a descriptor of contents that were checked; the caller closes it. */
+	/* Return a descriptor of contents that were checked; the caller closes it. */
 	int (*open)(void *user, struct str ref, struct cloche_err *err);
 	/* As cloche_oplog_requests() and cloche_oplog_read_body(). */
 	int (*requests)(void *user, uint64_t after, cloche_request_fn fn, void *fn_user,

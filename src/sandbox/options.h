@@ -44,7 +44,7 @@ struct sandbox_option {
 	const char *key; /* the member's name in cloche_sandbox; NULL: none */
 	enum option_type type;
 	size_t offset; /* in cloche_sandbox */
-	/* Applies the option; NULL: the value is parsed by the type. */
+	/* Apply the option; NULL: the value is parsed by the type. */
 	int (*set)(cloche_sandbox *sb, const char *value, cloche_err *err);
 	uint64_t least, most; /* limits of the value; most is only for OPTION_COUNT */
 	const char *config;   /* key under resource_limits in a configuration file */

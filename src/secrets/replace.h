@@ -72,7 +72,7 @@ struct replace_result {
 	bool several_live; /* `live` is only one of them */
 };
 
-/* Works out the edits; at most 1024 headers. Returns 0, or -ENOMEM or -E2BIG: the request must not
+/* Work out the edits; at most 1024 headers. Return 0, or -ENOMEM or -E2BIG: the request must not
  * be sent then. *ret must be given to replace_result_done in every case. */
 _warn_unused_ int replace_headers(const struct secret_set *set, const struct replace_request *req,
 	struct replace_result *ret);
@@ -81,5 +81,5 @@ _warn_unused_ int replace_headers(const struct secret_set *set, const struct rep
  * name itself, or one that some servers read it as (they read '_' as '-'). */
 bool replace_strips(const struct secret_set *set, const struct host *host, struct str name);
 
-/* Wipes and frees. */
+/* Wipe and free. */
 void replace_result_done(struct replace_result *r);

@@ -21,8 +21,8 @@
 /* The compiled forms of a set; immutable, shared by all streams. */
 struct scrubber;
 
-/* Compiles a set and keeps no pointer to it. A live member's previous value is looked for as well.
- * Returns 0 or negative. An empty set gives a scrubber that changes nothing and holds nothing
+/* Compile a set and keep no pointer to it. A live member's previous value is looked for as well.
+ * Return 0 or negative. An empty set gives a scrubber that changes nothing and holds nothing
  * back. */
 _warn_unused_ int scrubber_new(
 	const struct secret_set *set, struct scrubber **ret, struct cloche_err *err);
@@ -30,9 +30,9 @@ _warn_unused_ int scrubber_new(
  * SURROGATE_MIN (secrets/surrogate.h) are left out. */
 _warn_unused_ int scrubber_new_of_values(
 	char *const *values, struct scrubber **ret, struct cloche_err *err);
-/* Adds an owner. Returns s. */
+/* Add an owner. Return s. */
 struct scrubber *scrubber_ref(struct scrubber *s);
-/* Drops an owner; the last one wipes and frees. NULL is fine. Returns NULL. */
+/* Drop an owner; the last one wipes and frees. NULL is fine. Return NULL. */
 struct scrubber *scrubber_free(struct scrubber *s);
 DEFINE_CLEANUP(struct scrubber, scrubber_free)
 
@@ -46,15 +46,15 @@ struct scrub *scrub_new(struct scrubber *s);
 struct scrub *scrub_free(struct scrub *s);
 DEFINE_CLEANUP(struct scrub, scrub_free)
 
-/* Takes the next n bytes, which it may change in place. What may be sent on now is `*ret_first`
+/* Take the next n bytes, which it may change in place. What may be sent on now is `*ret_first`
  * (bytes held back earlier, owned by the stream) followed by `*ret_second` (a front part of data);
  * both are valid until the next call. */
 void scrub_feed(
 	struct scrub *s, char *data, size_t n, struct str *ret_first, struct str *ret_second);
-/* Ends the stream. Returns the bytes that were still held back. */
+/* End the stream. Return the bytes that were still held back. */
 struct str scrub_end(struct scrub *s);
 /* How many secrets were found so far. */
 uint64_t scrub_hits(const struct scrub *s);
 
-/* A whole text at once (a header value), in place. Returns how many secrets were found. */
+/* A whole text at once (a header value), in place. Return how many secrets were found. */
 size_t scrub_whole(const struct scrubber *s, char *data, size_t n);

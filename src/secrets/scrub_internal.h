@@ -18,9 +18,9 @@ struct scrub_forms {
 	size_t n, cap;
 };
 
-/* Adds every form of a value. Returns 0 or -ENOMEM. */
+/* Add every form of a value. Return 0 or -ENOMEM. */
 _warn_unused_ int scrub_forms_add(struct scrub_forms *f, struct str value, struct str surrogate);
-/* Wipes and frees. */
+/* Wipe and free. */
 void scrub_forms_done(struct scrub_forms *f);
 
 /* Escapes: ways of writing a byte that are recognised anywhere. */

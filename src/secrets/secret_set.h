@@ -38,37 +38,37 @@ struct secret_spec {
 
 void secret_spec_done(struct secret_spec *spec);
 
-/* Parses NAME[=FROM]@HOST[,HOST...][:Header[,Header...]]. FROM defaults to NAME; the header to
+/* Parse NAME[=FROM]@HOST[,HOST...][:Header[,Header...]]. FROM defaults to NAME; the header to
  * authorization (a client that sends x-api-key needs ":x-api-key"). FROM may contain '@' and ':'
- * if it is a file path: the last '@' counts. Returns 0, or negative (E_USAGE) with *ret
+ * if it is a file path: the last '@' counts. Return 0, or negative (E_USAGE) with *ret
  * untouched. */
 _warn_unused_ int secret_spec_parse(
 	struct str text, struct secret_spec *ret, struct cloche_err *err);
 
 /* An empty set; NULL on lack of memory. */
 struct secret_set *secret_set_new(void);
-/* Wipes and frees; NULL is fine; returns NULL. */
+/* Wipe and free; NULL is fine; return NULL. */
 struct secret_set *secret_set_free(struct secret_set *set);
 DEFINE_CLEANUP(struct secret_set, secret_set_free)
 
-/* Checks what secret_set_add() checks of a spec, as if it were added now. Returns 0 or negative
+/* Check what secret_set_add() checks of a spec, as if it were added now. Return 0 or negative
  * (E_CONFIG). */
 _warn_unused_ int secret_set_check(
 	const struct secret_set *set, const struct secret_spec *spec, struct cloche_err *err);
 
-/* Adds a secret. Copies spec and value. Checks names, scopes, headers (framing headers such as host
+/* Add a secret. Copy spec and value. Check names, scopes, headers (framing headers such as host
  * are refused) and the value. `surrogate` is one that was made before (copied), or STR_NULL: then
  * one is made that neither contains nor is contained in any surrogate or real value of the set.
- * Returns 0 or negative (E_CONFIG) with the set unchanged. */
+ * Return 0 or negative (E_CONFIG) with the set unchanged. */
 _warn_unused_ int secret_set_add(struct secret_set *set, const struct secret_spec *spec,
 	struct str value, struct str surrogate, struct cloche_err *err);
 
-/* Adds a secret whose value is fetched when it is needed, and again when it has expired. Its values
+/* Add a secret whose value is fetched when it is needed, and again when it has expired. Its values
  * look like `example`, which is not kept. `surrogate` as above. */
 _warn_unused_ int secret_set_add_live(struct secret_set *set, const struct secret_spec *spec,
 	struct str example, struct str surrogate, struct cloche_err *err);
-/* Gives the live member at index i a value (taken; it may have another length than the surrogate),
- * or none again (NULL). Returns 0, or negative if the value cannot be masked or collides with a
+/* Give the live member at index i a value (taken; it may have another length than the surrogate),
+ * or none again (NULL). Return 0, or negative if the value cannot be masked or collides with a
  * surrogate; the member's value is unknown then. */
 _warn_unused_ int secret_set_renew(
 	struct secret_set *set, size_t i, struct secret *value, struct cloche_err *err);
@@ -84,7 +84,7 @@ struct masked_secret {
 };
 
 size_t secret_set_count(const struct secret_set *set);
-/* Removes the members from index n on. */
+/* Remove the members from index n on. */
 void secret_set_shrink(struct secret_set *set, size_t n);
 const struct masked_secret *secret_set_get(const struct secret_set *set, size_t i);
 /* By name of the variable; NULL if there is none. */

@@ -17,7 +17,7 @@ struct signing_spec {
 	bool allow_foreign_credentials;
 };
 
-/* Adds credentials, copied; an empty token means that there is none. Returns 0 or negative
+/* Add credentials, copied; an empty token means that there is none. Return 0 or negative
  * (E_CONFIG) with the set unchanged. */
 _warn_unused_ int secret_set_add_signing(struct secret_set *set, const struct signing_spec *spec,
 	const struct str values[SIGNING_VALUES], struct cloche_err *err);

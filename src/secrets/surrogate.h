@@ -13,11 +13,11 @@
 #define SURROGATE_TOKEN_LEN 512
 
 /* Whether value can be masked: SURROGATE_MIN to SURROGATE_MAX bytes, no control byte (so no CR, LF,
- * NUL), no space at an end. Returns 0 or negative (E_CONFIG); `name` (borrowed) is for the message,
+ * NUL), no space at an end. Return 0 or negative (E_CONFIG); `name` (borrowed) is for the message,
  * which never shows the value. */
 _warn_unused_ int surrogate_check_value(const char *name, struct str value, struct cloche_err *err);
 
-/* Writes a fresh surrogate of value.n bytes into ret (no terminator). A known prefix (ghp_,
+/* Write a fresh surrogate of value.n bytes into ret (no terminator). A known prefix (ghp_,
  * sk-ant-, ...) is kept if at least eight bytes follow it; every '.' and trailing '=' stay in
  * place; the rest is drawn from the classes that occur in the value: upper, lower, digits
  * (hexadecimal letters only if no others occur) and those of - _ + / ~ that occur. Other bytes

@@ -12,5 +12,5 @@ void use(const char *const *values, size_t n);
 void drop(void);
 struct str fake(size_t i);
 
-/* Feeds text in pieces of `step` bytes (0: random ones) and collects what comes out. */
+/* Feed text in pieces of `step` bytes (0: random ones) and collect what comes out. */
 void feed(struct str text, size_t step, struct buf *out, uint64_t *ret_hits);

@@ -9,7 +9,7 @@
 #define OPLOG_COMPACT_FROM ((uint64_t)64 << 20)
 
 /* Take the compaction lock of a log, which is on a file beside it. It is held during the whole
- * compaction. -E_BUSY if it is taken and wait is false. Returns a descriptor; closing it
+ * compaction. -E_BUSY if it is taken and wait is false. Return a descriptor; closing it
  * unlocks. */
 _warn_unused_ int oplog_lock_compaction(const struct oplog *l, bool wait, struct cloche_err *err);
 

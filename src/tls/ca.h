@@ -21,7 +21,7 @@ struct tls_ca;
 /* A fresh P-256 key and its self-signed certificate ("Cloche" and a random id), valid around
  * now_real_usec. */
 _warn_unused_ int tls_ca_new(uint64_t now_real_usec, struct tls_ca **ret, struct cloche_err *err);
-/* Wipes the key. NULL is fine; returns NULL. */
+/* Wipe the key. NULL is fine; return NULL. */
 struct tls_ca *tls_ca_free(struct tls_ca *ca);
 DEFINE_CLEANUP(struct tls_ca, tls_ca_free)
 

@@ -17,12 +17,12 @@ struct p256;
 
 /* A new key; ret_spki gets its DER SubjectPublicKeyInfo. NULL if OpenSSL fails. */
 struct p256 *p256_new(uint8_t ret_spki[TLS_SPKI_MAX]);
-/* Wipes the key. NULL is fine; returns NULL. */
+/* Wipe the key. NULL is fine; return NULL. */
 struct p256 *p256_free(struct p256 *key);
-/* ECDSA with SHA-256 over p: a DER signature of at most P256_SIGNATURE_MAX bytes. Returns its
+/* ECDSA with SHA-256 over p: a DER signature of at most P256_SIGNATURE_MAX bytes. Return its
  * length, or 0. */
 size_t p256_sign(const struct p256 *key, const void *p, size_t n, uint8_t *ret);
-/* SHA-256, in the same way. Returns false if OpenSSL fails. */
+/* SHA-256, in the same way. Return false if OpenSSL fails. */
 bool p256_digest(const void *p, size_t n, uint8_t ret[P256_DIGEST]);
 /* The same key for OpenSSL's other interfaces, referenced; NULL on lack of memory. */
 EVP_PKEY *p256_pkey(const struct p256 *key);

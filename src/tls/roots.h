@@ -20,6 +20,6 @@ DEFINE_CLEANUP(struct tls_roots, tls_roots_free)
  * name may be written differently in the root). */
 void tls_roots_provide(struct tls_roots *r, X509_STORE_CTX *ctx);
 
-/* Calls each(arg, der) for the DER of every CERTIFICATE of a PEM text, until it returns nonzero.
- * Returns how many there were, or that value if negative, or -EINVAL for malformed PEM. */
+/* Call each(arg, der) for the DER of every CERTIFICATE of a PEM text, until it returns nonzero.
+ * Return how many there were, or that value if negative, or -EINVAL for malformed PEM. */
 int tls_pem_each(struct str pem, int (*each)(void *arg, struct str der), void *arg);

@@ -32,7 +32,7 @@ DEFINE_CLEANUP(struct tls_server, tls_server_free)
 /* DER SubjectPublicKeyInfo of the key, borrowed. */
 struct str tls_server_spki(const struct tls_server *s);
 
-/* Parses a certificate; refuses one that is not for the server's key. Returns 0 or sets err. */
+/* Parse a certificate; refuse one that is not for the server's key. Return 0 or set err. */
 _warn_unused_ int tls_leaf_new(
 	struct tls_server *s, struct str der, struct tls_leaf **ret, struct cloche_err *err);
 /* Connections that use the certificate keep it alive by themselves. */

@@ -54,7 +54,7 @@ struct tls_conn {
 
 /* Make what connections need, if that has not happened yet. Return false if OpenSSL fails. */
 bool tls_server_prepare(struct tls_server *s);
-/* Makes the BIO methods by which connections read and write. NULL on lack of memory. */
+/* Make the BIO methods by which connections read and write. NULL on lack of memory. */
 BIO_METHOD *tls_conn_bio_new(void);
 /* For SSL_CTX_set_client_hello_cb. */
 int tls_conn_on_hello(SSL *ssl, int *alert, void *arg);

@@ -22,7 +22,7 @@ struct test_ca;
 struct test_ca *test_ca_new(const char *common_name);
 struct test_ca *test_ca_free(struct test_ca *ca);
 void test_ca_add_pem(const struct test_ca *ca, struct buf *out);
-/* Adds the PEM of a new RSA key. */
+/* Add the PEM of a new RSA key. */
 void test_rsa_add_pem(struct buf *out);
 
 struct test_cert {
@@ -38,7 +38,7 @@ struct test_conn;
 
 struct test_origin_config {
 	const struct test_cert *cert; /* NULL: plain TCP */
-	/* Serves one connection; it is closed (TLS: with close_notify) on return. */
+	/* Serve one connection; it is closed (TLS: with close_notify) on return. */
 	void (*serve)(struct test_conn *c, void *arg);
 	void *arg;
 	int max_tls; /* protocol version, 0: any */
@@ -47,7 +47,7 @@ struct test_origin_config {
 };
 
 struct test_origin *test_origin_start(const struct test_origin_config *config);
-/* Closes the listener and waits for all threads. */
+/* Close the listener and wait for all threads. */
 struct test_origin *test_origin_stop(struct test_origin *o);
 uint16_t test_origin_port(const struct test_origin *o);
 unsigned test_origin_accepted(const struct test_origin *o); /* connections */
@@ -60,8 +60,8 @@ long test_conn_read(struct test_conn *c, void *p, size_t n);
 /* Whether all was written. */
 bool test_conn_write(struct test_conn *c, const void *p, size_t n);
 bool test_conn_write_z(struct test_conn *c, const char *z);
-/* Closes the socket on return without close_notify. */
+/* Close the socket on return without close_notify. */
 void test_conn_cut(struct test_conn *c);
-/* Reads up to and including the empty line after a head into ret; false at the end. What followed
+/* Read up to and including the empty line after a head into ret; false at the end. What followed
  * it stays for test_conn_read. */
 bool test_conn_read_head(struct test_conn *c, struct buf *ret);

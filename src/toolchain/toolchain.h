@@ -38,15 +38,15 @@ struct toolchain {
 
 #define TOOLCHAIN_INIT ((struct toolchain){0})
 
-/* Adds what a program needs. name: an absolute path, or a name that is looked for on the PATH.
- * Returns 0 (also if nothing has to be added, because the room shows it: then program is NULL);
+/* Add what a program needs. name: an absolute path, or a name that is looked for on the PATH.
+ * Return 0 (also if nothing has to be added, because the room shows it: then program is NULL);
  * 1 if there is no such program; E_NOT_FOUND if it needs something that is not there;
  * E_DENIED if it lies among credentials, cannot be shown without a whole home, or is named by a
  * file that a room may have written. */
 _warn_unused_ int toolchain_add(const struct toolchain_query *q, const char *name,
 	struct toolchain *ret, struct cloche_err *err);
 
-/* Adds only what a file needs to be run (its interpreter), for a file that is shown already. */
+/* Add only what a file needs to be run (its interpreter), for a file that is shown already. */
 _warn_unused_ int toolchain_add_needs(const struct toolchain_query *q, const char *file,
 	struct toolchain *ret, struct cloche_err *err);
 
@@ -68,11 +68,11 @@ struct tool_needs {
 	bool by_name;
 	bool script; /* else an ELF file's loader */
 };
-/* Reads the beginning of a program. 0, or -errno. */
+/* Read the beginning of a program. 0, or -errno. */
 _warn_unused_ int tool_read_needs(const char *file, struct tool_needs *ret);
 
 /* If `path` is the stand-in ("shim") of a version manager (pyenv, nodenv, rbenv, goenv, asdf, mise,
- * volta, rustup), *ret is the program that it would start (heap). Returns 0; 1 if path is not a
+ * volta, rustup), *ret is the program that it would start (heap). Return 0; 1 if path is not a
  * stand-in; E_NOT_FOUND if it is, and the version that it wants is not installed. */
 _warn_unused_ int tool_home_resolve(
 	const struct toolchain_query *q, const char *path, char **ret, struct cloche_err *err);

@@ -7,12 +7,12 @@
 
 #define ASIDE ".cloche-set-aside"
 
-/* Renames name in dir, overwriting nothing. Returns 0 with the new name, or -errno. */
+/* Rename name in dir, overwriting nothing. Return 0 with the new name, or -errno. */
 int aside_rename(int dir, const char *name, char ret[NAME_MAX + 1]);
 
-/* Returns whether aside_rename() gives such names. */
+/* Return whether aside_rename() gives such names. */
 bool aside_is(struct str name);
 
-/* Writes the command of a shell that renames `aside` to path, with a NUL behind it. Returns 0 or
+/* Write the command of a shell that renames `aside` to path, with a NUL behind it. Return 0 or
  * -ENOMEM. */
 _warn_unused_ int aside_restore(struct buf *out, const char *aside, const char *path);

@@ -6,12 +6,12 @@
 #include "base/str.h"
 #include <stdbool.h>
 
-/* Returns true if every key is known to be harmless and has a harmless value. A text that cannot be
+/* Return true if every key is known to be harmless and has a harmless value. A text that cannot be
  * read as git reads it is not harmless. worktree_is_inside judges the value of core.worktree, which
  * says where git writes files; NULL: no value is harmless. */
 bool gitconfig_is_harmless(
 	struct str text, bool (*worktree_is_inside)(void *user, const char *value), void *user);
 
-/* Finds the path of hooks (core.hooksPath); the last one counts, as in git. Returns true with the
+/* Find the path of hooks (core.hooksPath); the last one counts, as in git. Return true with the
  * path as it is written, cut if it does not fit. */
 bool gitconfig_hooks(struct str text, char *ret, size_t size);

@@ -19,11 +19,11 @@ bool judge_has_commands(const struct judge *j);
  * of the same mount, which is searched itself. */
 bool judge_leads_away(const struct judge *j);
 
-/* Finds the hooks directory that this configuration names. Returns true with the path from the
+/* Find the hooks directory that this configuration names. Return true with the path from the
  * root, if it is beneath the root by its name. There may be nothing, or a link on the way. */
 bool judge_hooks(const struct judge *j, char *ret, size_t size);
 
-/* Returns the row of the table for the file or directory fd, which is mounted by itself, as if its
+/* Return the row of the table for the file or directory fd, which is mounted by itself, as if its
  * place had been searched: by the last three names of its real path, and by the content of the
  * directories around it, which may be git's. NULL: it is not obeyed. path gets the real path. */
 const struct obeyed *judge_mount(int fd, char path[PATH_MAX]);
@@ -32,6 +32,6 @@ const struct obeyed *judge_mount(int fd, char path[PATH_MAX]);
  * itself. */
 bool judge_has_capabilities(int dir, const char *name);
 
-/* Removes set-id bits and capabilities from a regular file. name "": the file is dir itself.
- * Returns 0 or -errno. */
+/* Remove set-id bits and capabilities from a regular file. name "": the file is dir itself.
+ * Return 0 or -errno. */
 int judge_strip(int dir, const char *name);

@@ -61,13 +61,13 @@ static inline void look_donep(struct look *l)
 	look_done(l);
 }
 
-/* Records the time; to be called before the room is made. */
+/* Record the time; to be called before the room is made. */
 void look_begin(struct look *l);
-/* Adds a directory or file that the room may write to. One that cannot be opened is left out, since
- * it cannot be mounted either. Returns 0 or -ENOMEM. */
+/* Add a directory or file that the room may write to. One that cannot be opened is left out, since
+ * it cannot be mounted either. Return 0 or -ENOMEM. */
 _warn_unused_ int look_add_mount(struct look *l, const char *source, const char *target);
-/* Adds a protected thing below one of the mounts. A directory that was read-only is searched for
- * files with other names. Returns 0 or -ENOMEM. */
+/* Add a protected thing below one of the mounts. A directory that was read-only is searched for
+ * files with other names. Return 0 or -ENOMEM. */
 _warn_unused_ int look_add_kept(struct look *l, const char *path, bool read_only);
 _warn_unused_ int look_add_opened(struct look *l, const char *path);
 
@@ -83,6 +83,6 @@ struct look_told {
 	unsigned told, more; /* lines; and things beyond LOOK_MAX_TOLD */
 };
 
-/* Searches everything, mends it and reports. Returns 0, or -ENOMEM: then the result is incomplete,
+/* Search everything, mend it and report. Return 0, or -ENOMEM: then the result is incomplete,
  * which is reported as well if there is memory for that. */
 _warn_unused_ int look_through(const struct look *l, struct look_told *ret);

@@ -34,7 +34,7 @@ struct obeyed {
 	const char *what;
 };
 
-/* Returns the row for a name in a place, or NULL if it is not obeyed. Rows of OBEYED_ANY apply in
+/* Return the row for a name in a place, or NULL if it is not obeyed. Rows of OBEYED_ANY apply in
  * that place only: for an entry of another place, ask for both. */
 const struct obeyed *obeyed_find(enum obeyed_place place, struct str name);
 

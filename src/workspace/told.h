@@ -4,14 +4,14 @@
 
 #include "workspace/look.h"
 
-/* Adds one line. aside: the path that it has now, or NULL; restore: a command, or NULL. */
+/* Add one line. aside: the path that it has now, or NULL; restore: a command, or NULL. */
 _warn_unused_ int told_add(struct look_told *t, const char *path, const char *what,
 	const char *aside, const char *restore);
 
 /* The same for a thing that has to be reported however many lines there are. */
 _warn_unused_ int told_always(struct look_told *t, const char *path, const char *what);
 
-/* Adds path to out, in quotes, so that a shell reads it as one word of exactly these bytes and a
- * terminal shows it as it is written. Bytes that are not printable become octal escapes. Returns 0
+/* Add path to out, in quotes, so that a shell reads it as one word of exactly these bytes and a
+ * terminal shows it as it is written. Bytes that are not printable become octal escapes. Return 0
  * or a negative errno of buf_add. */
 _warn_unused_ int told_quote(struct buf *out, struct str path);

@@ -42,22 +42,22 @@ _warn_unused_ int walk_init(struct walk *w, int root, size_t max_dirs, size_t ma
 	unsigned max_depth, const struct walk_item *first);
 void walk_done(struct walk *w);
 
-/* Adds the directory `name` in `in`, with all else as in item. If it would pass a bound, it is left
- * out and w->cut is set. Returns 0 or -ENOMEM. */
+/* Add the directory `name` in `in`, with all else as in item. If it would pass a bound, it is left
+ * out and w->cut is set. Return 0 or -ENOMEM. */
 _warn_unused_ int walk_push(
 	struct walk *w, const struct walk_item *in, const char *name, const struct walk_item *item);
 
-/* Opens the next directory. *ret has to be given to walk_leave; *ret_fd is its descriptor, which
+/* Open the next directory. *ret has to be given to walk_leave; *ret_fd is its descriptor, which
  * the caller closes, or -errno. False at the end. */
 bool walk_next(struct walk *w, struct walk_item *ret, int *ret_fd);
 void walk_leave(struct walk_item *item);
 
-/* Reads the next entry of the open directory, without "." and "..". Entries count towards the
+/* Read the next entry of the open directory, without "." and "..". Entries count towards the
  * bound; false at the end. */
 bool walk_read(struct walk *w, int fd, struct walk_entry *ret);
 
-/* Opens path (from the root), beneath the root and through no link at all, with O_NOFOLLOW,
- * O_NONBLOCK, O_NOCTTY and O_CLOEXEC besides flags. Returns a descriptor or -errno. */
+/* Open path (from the root), beneath the root and through no link at all, with O_NOFOLLOW,
+ * O_NONBLOCK, O_NOCTTY and O_CLOEXEC besides flags. Return a descriptor or -errno. */
 int walk_open(int root, const char *path, int flags);
 
 /* in/name, or -ENAMETOOLONG. */

@@ -11,7 +11,7 @@ static inline void require(bool cond)
 		abort();
 }
 
-/* Parses `in` cut into pieces of `step` bytes (0: whole), each from an exact copy. */
+/* Parse `in` cut into pieces of `step` bytes (0: whole), each from an exact copy. */
 static inline enum h1_result parse_cut(
 	struct h1_parser *p, const uint8_t *data, size_t size, size_t step, size_t *ret_used)
 {

@@ -7,7 +7,7 @@
 
 enum outcome { PASSES, REFUSED, KILLED, OTHER };
 
-/* Puts the filter in place; set by main(). */
+/* Put the filter in place; set by main(). */
 extern int (*narrowed_by)(struct cloche_err *err);
 
 /* What comes of a call behind the filter. Arguments are such that it does no harm if it passes.

@@ -31,17 +31,17 @@ void tap_run(const char *name, void (*fn)(void));
 
 #define check_int(got, want) tap_int(__FILE__, __LINE__, #got, (long long)(got), (long long)(want))
 
-/* Compares a struct str with a terminated string. */
+/* Compare a struct str with a terminated string. */
 #define check_str(got, want)                                                                       \
 	do {                                                                                       \
 		struct str tap_g = (got);                                                          \
 		tap_text(__FILE__, __LINE__, #got, tap_g.p, tap_g.n, (want));                      \
 	} while (0)
 
-/* Compares two terminated strings; NULL equals NULL. */
+/* Compare two terminated strings; NULL equals NULL. */
 #define check_z(got, want) tap_z(__FILE__, __LINE__, #got, (got), (want))
 
-/* Ends the test program at once: for set-up that the rest cannot do without. */
+/* End the test program at once: for set-up that the rest cannot do without. */
 #define must(cond)                                                                                 \
 	do {                                                                                       \
 		if (!(cond))                                                                       \
@@ -54,5 +54,5 @@ void tap_run(const char *name, void (*fn)(void));
  * check has failed. The caller returns after it. */
 void tap_skip(const char *reason);
 
-/* Prints the plan; returns main()'s result. */
+/* Print the plan; return main()'s result. */
 int tap_done(void);

@@ -5,8 +5,8 @@
 
 #include <stddef.h>
 
-/* Tells the process 1 at the other end of that socket the name of the check and its arguments. */
+/* Tell the process 1 at the other end of that socket the name of the check and its arguments. */
 void inside_tell(int control_fd, const char *const *args, size_t n);
 
-/* Does that check. Returns the exit status. */
+/* Do that check. Return the exit status. */
 int inside_main(void);

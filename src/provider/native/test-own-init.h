@@ -37,7 +37,7 @@ void add_argument(const char *arg);
 /* The strings are borrowed until the room has been started. */
 void spec_for(struct room_spec *s, const char *check_name, ...);
 
-/* Makes the room; says why if it cannot be made. */
+/* Make the room; say why if it cannot be made. */
 struct room *start(struct room_spec *s);
 
 /* Everything that the room writes until its end. */
