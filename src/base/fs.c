@@ -11,7 +11,21 @@
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/xattr.h>
 #include <unistd.h>
+
+bool fs_is_opaque(int dir)
+{
+	char value[8];
+
+	return fgetxattr(dir, FS_OPAQUE, value, sizeof(value)) == 1 && value[0] == 'y';
+}
+
+bool fs_is_whiteout(const struct stat *st)
+{
+	return S_ISCHR(st->st_mode) && st->st_rdev == makedev(0, 0);
+}
 
 int fs_read_file(int dirfd, const char *path, struct buf *ret, struct cloche_err *err)
 {

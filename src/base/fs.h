@@ -1,9 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Cloche's own files: complete reads, atomic writes, private directories. */
+/* Cloche's own files: complete reads, atomic writes, private directories; and the marks of the
+ * overlays that it mounts (with userxattr). */
 
 #include "base/buf.h"
 #include "base/err.h"
+#include <sys/stat.h>
+
+/* The attribute of a directory in a layer that hides what the layers below have in it: "y". */
+#define FS_OPAQUE "user.overlay.opaque"
+
+/* Return whether a directory (opened for reading) of a layer has that mark. */
+bool fs_is_opaque(int dir);
+/* Return whether this entry of a layer is a mark that nothing has its name (whiteout). */
+bool fs_is_whiteout(const struct stat *st);
 
 /* Read a whole regular file (at most max bytes of ret) below dirfd (or AT_FDCWD) into ret, which
  * the caller initialised. Symbolic links are followed. */

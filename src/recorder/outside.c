@@ -88,6 +88,8 @@ static bool is_link(const struct seen *s)
 static struct seen *set(
 	struct recorder *r, struct seen *s, const char *path, uint32_t type, uint32_t mode)
 {
+	bool hidden = s && S_ISCHR(s->mode);
+
 	if (s && has_type(s) && (s->mode & S_IFMT) != type) {
 		seen_remove(r, s);
 		s = NULL;
@@ -97,6 +99,7 @@ static struct seen *set(
 		if (!s)
 			return NULL;
 		s->tree = tree_of(r, path);
+		s->opaque = hidden;
 	}
 	outside_forget_appended(s);
 	s->unsure = true;

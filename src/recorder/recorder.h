@@ -43,7 +43,8 @@ struct seen {
 	uint32_t mode; /* st_mode; without a type: that is not known */
 	bool any_mode; /* written from outside without a mode: only the type counts */
 	uint64_t inode, size, changed_nsec;
-	bool unsure;                 /* it may have changed since without a new time */
+	bool unsure; /* it may have changed since without a new time */
+	bool opaque; /* a directory in a layer: that it hides what lies below is on record */
 	char digest[SHA256_HEX_MAX]; /* of the contents, or of a link's target; "": not known */
 	struct appended *appended;   /* owned: what was appended from outside since, or NULL */
 	char path[];

@@ -7,6 +7,9 @@
  * so that nothing is written from outside meanwhile. The room may write; its changes are found in
  * this turn or the next.
  *
+ * In the root's own layer a directory that was removed and made again hides what lies below it. So
+ * its deletion is recorded first, and then all that it has.
+ *
  * Only directories and regular files are opened, by their names in an open directory, and no link
  * is followed. Other file systems mounted in a tree are not entered.
  *
@@ -15,6 +18,7 @@
  * again. What was seen before in a directory that cannot be looked at counts as unchanged. */
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/fs.h"
 #include "recorder/recorder.h"
 
 #include <dirent.h>
@@ -36,6 +40,7 @@ struct walk {
 	uint32_t index;
 	dev_t device;
 	unsigned depth;
+	bool anew; /* what was known below a directory is void: the record has deleted it */
 	char path[STATE_PATH_MAX + 1];
 	size_t path_n;
 };
@@ -84,7 +89,7 @@ static bool is_gone(int sys_errno)
 
 static bool is_hidden(const struct walk *w, const struct stat *st)
 {
-	return w->tree->layer && S_ISCHR(st->st_mode) && st->st_rdev == 0;
+	return w->tree->layer && fs_is_whiteout(st);
 }
 
 /* Whether the file is unchanged since the turn before. Notes its current state. */
@@ -165,30 +170,54 @@ static int look_at_link(
 static int walk_directory(
 	struct walk *w, int fd, struct dirnames *names, struct sight *s, struct cloche_err *err);
 
+/* Whether a directory in a layer has come to hide what lies below it. Then the record has to
+ * delete that, and with it everything that it had in this directory. */
+static bool hides_anew(struct walk *w, struct seen *s, int fd)
+{
+	bool before = s->opaque;
+
+	if (!w->tree->layer || fd < 0)
+		return false;
+	s->opaque = fs_is_opaque(fd);
+	return s->opaque && !before;
+}
+
 static int look_at_directory(struct walk *w, struct seen *s, int dir, const char *name,
 	const struct stat *st, bool is_new, struct cloche_err *err)
 {
-	int fd, e;
+	bool here = st->st_dev == w->device, deep = w->depth >= RECORDER_MAX_DEPTH;
+	_cleanup_fd_ int fd =
+		here && !deep ? openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+			      : -1;
+	bool before = w->anew, gone = here && !deep && fd < 0 && is_gone(errno);
+	bool anew = hides_anew(w, s, fd);
+	int e = 0;
 
-	if (is_new)
+	if (anew) {
+		e = entry_of_name(w->r, STATE_FS_DELETE, s->path, STR_NULL, STATE_NO_MODE, err);
+		s->names.unchanged_nsec = 0;
+		s->any_mode = false;
+	}
+	if (e == 0 && (is_new || anew))
 		e = entry_of_name(
 			w->r, STATE_FS_MKDIR, s->path, STR_NULL, st->st_mode & 07777, err);
-	else
+	else if (e == 0)
 		e = entry_of_mode(w->r, s, st->st_mode, err);
 	s->mode = st->st_mode;
 	if (e < 0)
 		return e;
-	if (st->st_dev != w->device)
+	if (!here)
 		return note_blind(w->r, &s->sight, s->path, "it is on another file system", err);
-	if (w->depth >= RECORDER_MAX_DEPTH)
+	if (deep)
 		return note_blind(w->r, &s->sight, s->path, "it is too deep", err);
-	fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd >= 0)
-		return walk_directory(w, fd, &s->names, &s->sight, err);
-	if (!is_gone(errno))
-		return note_blind(w->r, &s->sight, s->path, UNREADABLE, err);
-	s->sight.blind = w->r->turn;
-	return 0;
+	if (gone)
+		s->sight.blind = w->r->turn;
+	if (fd < 0)
+		return gone ? 0 : note_blind(w->r, &s->sight, s->path, UNREADABLE, err);
+	w->anew = before || anew;
+	e = walk_directory(w, TAKE_FD(fd), &s->names, &s->sight, err);
+	w->anew = before;
+	return e;
 }
 
 /* s: as it was seen, or NULL. */
@@ -196,19 +225,25 @@ static int look_at(struct walk *w, struct dirnames *names, struct seen *s, int d
 	const char *name, const struct stat *st, struct cloche_err *err)
 {
 	struct recorder *r = w->r;
-	bool is_new, same;
+	bool is_new, same, deleted = false;
 	int e = 0;
 
+	if (s && w->anew) {
+		seen_remove(r, s);
+		s = NULL;
+	}
 	if (s && s->mode & S_IFMT && (s->mode & S_IFMT) != (st->st_mode & S_IFMT)) {
 		e = entry_of_name(r, STATE_FS_DELETE, w->path, STR_NULL, STATE_NO_MODE, err);
 		seen_remove(r, s);
 		s = NULL;
+		deleted = true;
 	}
 	is_new = !s;
 	if (!s)
 		s = seen_add(r, w->path);
 	if (e < 0 || !s)
 		return e;
+	s->opaque = s->opaque || deleted;
 	seen_list(names, s);
 	s->tree = w->index;
 	s->turn = r->turn;

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 static void test_changes(void)
@@ -316,6 +317,56 @@ static void test_layer_from_outside(void)
 	teardown(&f);
 }
 
+static void make_opaque(int at, const char *name)
+{
+	_cleanup_fd_ int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	must(fd >= 0 && fsetxattr(fd, FS_OPAQUE, "y", 1, 0) == 0);
+}
+
+/* A directory there that was removed and made again hides what lies below it. */
+static void test_layer_made_again(void)
+{
+	struct fixture f;
+
+	setup(&f);
+	free(f.r.trees[0].path);
+	f.r.trees[0].path = strdup("");
+	f.r.trees[0].layer = true;
+	look(&f, 0);
+	must(mkdirat(f.ws, "d", 0755) == 0);
+	make_opaque(f.ws, "d");
+	put(f.ws, "d/a", "one");
+	look(&f, 1);
+	check_entries(&f, 1, "fs.delete /d\nfs.mkdir /d\nfs.write /d/a\n");
+	put(f.ws, "d/a", "two");
+	look(&f, 2);
+	check_entries(&f, 2, "fs.write /d/a\n");
+	/* While it is known as one that hides nothing. */
+	must(mkdirat(f.ws, "e", 0755) == 0 && mkdirat(f.ws, "e/sub", 0755) == 0);
+	put(f.ws, "e/sub/same", "one");
+	look(&f, 3);
+	make_opaque(f.ws, "e");
+	look(&f, 4);
+	check_entries(&f, 4, "fs.delete /e\nfs.mkdir /e\nfs.mkdir /e/sub\nfs.write /e/sub/same\n");
+	look(&f, 5);
+	check_entries(&f, 5, "");
+	/* From outside: it is on record already. */
+	record(&f, STATE_FS_DELETE, "/g", "");
+	record(&f, STATE_FS_MKDIR, "/g", "");
+	must(mkdirat(f.ws, "g", 0755) == 0);
+	make_opaque(f.ws, "g");
+	look(&f, 6);
+	check_entries(&f, 6, "");
+	/* Nothing of a mount is hidden. */
+	f.r.trees[0].layer = false;
+	must(mkdirat(f.ws, "h", 0755) == 0);
+	make_opaque(f.ws, "h");
+	look(&f, 7);
+	check_entries(&f, 7, "fs.mkdir /h\n");
+	teardown(&f);
+}
+
 static void compact(struct fixture *f)
 {
 	_cleanup_(oplog_closep) struct oplog l = OPLOG_INIT;
@@ -377,6 +428,7 @@ int main(void)
 	run_test(test_lies_from_outside);
 	run_test(test_unpacked_from_outside);
 	run_test(test_layer_from_outside);
+	run_test(test_layer_made_again);
 	run_test(test_compacted);
 	run_test(test_events);
 	return testing_end();

@@ -29,7 +29,6 @@
 
 #define WHITEOUT ".wh."
 #define OPAQUE ".wh..wh..opq"
-#define OPAQUE_ATTR "user.overlay.opaque"
 
 enum { DIR_TIMES_MAX = 1 << 20 };
 
@@ -164,7 +163,7 @@ static int set_opaque(int dir, const char *name, const char *path, struct cloche
 	_cleanup_fd_ int fd =
 		openat(dir, *name ? name : ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-	if (fd >= 0 && fsetxattr(fd, OPAQUE_ATTR, "y", 1, 0) == 0)
+	if (fd >= 0 && fsetxattr(fd, FS_OPAQUE, "y", 1, 0) == 0)
 		return 0;
 	if (errno == EOPNOTSUPP) {
 		err_set(err, E_UNSUPPORTED,
@@ -174,11 +173,6 @@ static int set_opaque(int dir, const char *name, const char *path, struct cloche
 		return -E_UNSUPPORTED;
 	}
 	return failed(path, "hide what is below", err);
-}
-
-static bool is_whiteout(const struct stat *st)
-{
-	return S_ISCHR(st->st_mode) && st->st_rdev == makedev(0, 0);
 }
 
 /* Handle a ".wh." entry. */
@@ -214,7 +208,7 @@ static int make_room_for(
 		return 0;
 	if (for_dir && S_ISDIR(st.st_mode))
 		return 0;
-	*ret_was_hidden = is_whiteout(&st);
+	*ret_was_hidden = fs_is_whiteout(&st);
 	r = fs_remove_tree(p->dir, p->name);
 	return r < 0 ? err_sys(err, -r, "replace %.200s", p->path) : 0;
 }

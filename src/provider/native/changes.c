@@ -17,6 +17,7 @@
 #include "provider/native/changes.h"
 #include "base/buf.h"
 #include "base/fd.h"
+#include "base/fs.h"
 #include "provider/native/layers.h"
 
 #include <dirent.h>
@@ -25,8 +26,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 enum { PATH_MAX_BYTES = CHANGES_MAX_DEPTH * 257, CHUNK = 32 * 1024 };
@@ -110,18 +109,6 @@ static void leave(struct walk *w, size_t n)
 }
 
 /* --- comparison of one entry --- */
-
-static bool is_whiteout(const struct stat *st)
-{
-	return S_ISCHR(st->st_mode) && st->st_rdev == makedev(0, 0);
-}
-
-static bool is_opaque(int dir)
-{
-	char value[8];
-
-	return fgetxattr(dir, "user.overlay.opaque", value, sizeof(value)) == 1 && value[0] == 'y';
-}
 
 static bool same_owner(const struct walk *w, const struct pair *p, const struct stat *upper,
 	const struct stat *lower)
@@ -319,7 +306,7 @@ static int visit_dir(struct walk *w, const struct pair *p, const char *name,
 		low = open_lower(w, p, name, lower, &inner.host);
 	inner.upper = up;
 	inner.lower = low;
-	inner.opaque = below && is_opaque(up);
+	inner.opaque = below && fs_is_opaque(up);
 	return walk_dir(w, &inner);
 }
 
@@ -329,7 +316,7 @@ static int visit(struct walk *w, const struct pair *p, const char *name)
 	bool has_upper = fstatat(p->upper, name, &upper, AT_SYMLINK_NOFOLLOW) == 0;
 	bool has_lower = p->lower >= 0 && fstatat(p->lower, name, &lower, AT_SYMLINK_NOFOLLOW) == 0;
 
-	if (!has_upper || is_whiteout(&upper)) {
+	if (!has_upper || fs_is_whiteout(&upper)) {
 		/* An opaque directory hides everything below. */
 		if (has_lower && (has_upper || p->opaque))
 			return report(w, ROOM_CHANGE_DELETED, &lower);
