@@ -226,6 +226,14 @@ static int lost(cloche_files *f, int r, struct cloche_err *err)
 
 /* --- waiting --- */
 
+/* Send CANCEL. Whatever comes after it, the operation ends soon, or the session. */
+static int cancel(cloche_files *f)
+{
+	f->cancelled = true;
+	f->give_up_usec = clock_mono_usec() + GIVE_UP_MS * USEC_PER_MSEC;
+	return files_send_empty(&f->c, FILES_CANCEL);
+}
+
 /* Send CANCEL if cloche_files_cancel() was called. Return 0 or -errno. */
 static int look_for_cancel(cloche_files *f)
 {
@@ -236,8 +244,7 @@ static int look_for_cancel(cloche_files *f)
 	/* A second request means: do not wait any longer. */
 	if (f->cancelled)
 		return -ETIMEDOUT;
-	f->cancelled = true;
-	return files_send_empty(&f->c, FILES_CANCEL);
+	return cancel(f);
 }
 
 /* Wait until the socket is readable, or writable if data is queued. Return 0 or -errno. */
@@ -249,8 +256,12 @@ static int wait_socket(cloche_files *f)
 	int limit = f->watching || f->timeout_ms == 0 ? -1 : (int)MIN(f->timeout_ms, 1ULL << 30);
 	int n;
 
-	if (f->cancelled)
-		limit = limit < 0 || limit > GIVE_UP_MS ? GIVE_UP_MS : limit;
+	if (f->cancelled) {
+		uint64_t now = clock_mono_usec();
+		int left = now < f->give_up_usec ? (int)((f->give_up_usec - now) / 1000) + 1 : 0;
+
+		limit = limit < 0 || limit > left ? left : limit;
+	}
 	n = poll(p, 2, limit);
 	if (n < 0)
 		return errno == EINTR ? 0 : -errno;
@@ -283,8 +294,12 @@ static int receive(cloche_files *f, struct chan_frame *ret, bool until_sent, str
 	if (looked < 0)
 		return lost(f, looked, err);
 	for (;;) {
-		int sent = chan_flush(&f->c);
-		int r = chan_recv(&f->c, ret);
+		int sent, r;
+
+		if (f->cancelled && clock_mono_usec() >= f->give_up_usec)
+			return lost(f, -ETIMEDOUT, err);
+		sent = chan_flush(&f->c);
+		r = chan_recv(&f->c, ret);
 
 		if (r == 1) {
 			bool fds = ret->fds_n || f->c.in_fds_n;
@@ -369,9 +384,8 @@ void files_give_up(struct files_run *run)
 	(void)record_end(f, -E_CANCELLED, NULL);
 	if (f->broken)
 		return;
-	if (!f->cancelled && files_send_empty(&f->c, FILES_CANCEL) < 0)
+	if (!f->cancelled && cancel(f) < 0)
 		lost(f, -ENOBUFS, NULL);
-	f->cancelled = true;
 	while (!f->broken && receive(f, &frame, false, NULL) == 1)
 		if (take_end(run, &frame, &ret, NULL))
 			return;

@@ -27,11 +27,12 @@ struct cloche_files {
 	struct chan c;
 	struct files_recorder *recorder; /* owned; NULL: none */
 	int wake_fd;
-	uint64_t timeout_ms; /* 0: none */
-	bool ready;          /* READY has come */
-	bool cancelled;      /* CANCEL was sent for the current operation */
-	bool watching;       /* no timeout */
-	bool lenient;        /* see cloche_files_set_lenient() */
+	uint64_t timeout_ms;   /* 0: none */
+	bool ready;            /* READY has come */
+	bool cancelled;        /* CANCEL was sent for the current operation */
+	uint64_t give_up_usec; /* when the session ends if that operation has not ended then */
+	bool watching;         /* no timeout */
+	bool lenient;          /* see cloche_files_set_lenient() */
 	bool broken;
 	struct cloche_err why; /* why it is broken */
 	cloche_files_progress_fn progress;

@@ -354,6 +354,56 @@ static void endless_answers_take_no_memory(void)
 	pthread_join(thread, NULL);
 }
 
+/* Answers and signs of life without end. */
+static void lie_on(struct chan *c)
+{
+	const struct files_entry entry = {.name = STR("x"), .stat.mode = S_IFREG};
+	struct frame_out f;
+
+	say_ready(c);
+	do {
+		f = frame_begin(c, FILES_ENTRIES);
+		message_put(&f.w, files_entry_message(), &entry);
+		must(frame_end(&f, NULL, 0) == 0);
+		must(files_send_empty(c, FILES_ALIVE) == 0);
+	} while (chan_flush_wait(c, 30000) == 0);
+}
+
+static void lie_alive(struct chan *c)
+{
+	say_ready(c);
+	do
+		must(files_send_empty(c, FILES_ALIVE) == 0);
+	while (chan_flush_wait(c, 30000) == 0);
+}
+
+static bool take_one(const char *name, const cloche_file_stat *st, void *user)
+{
+	return false;
+}
+
+/* What is cancelled ends, even if the worker goes on. */
+static void nothing_goes_on_when_it_is_given_up(void)
+{
+	struct lie l[2] = {{.tell = lie_on, .wait = true}, {.tell = lie_alive, .wait = true}};
+	cloche_file_stat st;
+	pthread_t thread[2];
+	cloche_files *f;
+
+	f = start_session(&l[0].fd);
+	must(pthread_create(&thread[0], NULL, liar, &l[0]) == 0);
+	check_int(cloche_files_list(f, "x", take_one, NULL, &err), 0);
+	check_int(cloche_files_stat(f, "y", true, &st, &err), -E_BROKEN);
+	cloche_files_close(f);
+	f = start_session(&l[1].fd);
+	must(pthread_create(&thread[1], NULL, liar, &l[1]) == 0);
+	cloche_files_cancel(f);
+	check_int(cloche_files_stat(f, "x", true, &st, &err), -E_BROKEN);
+	cloche_files_close(f);
+	for (int i = 0; i < 2; i++)
+		pthread_join(thread[i], NULL);
+}
+
 int main(void)
 {
 	signal(SIGPIPE, SIG_IGN);
@@ -361,6 +411,7 @@ int main(void)
 	run_test(lies_end_the_session);
 	run_test(silence_is_an_error);
 	run_test(endless_answers_take_no_memory);
+	run_test(nothing_goes_on_when_it_is_given_up);
 	fs_remove_tree(AT_FDCWD, top);
 	return tap_done();
 }
