@@ -136,8 +136,7 @@ struct provider {
 	/* Do the same as probe, and store what it learns. */
 	int (*about)(const struct provider *p, struct provider_about *ret, struct cloche_err *err);
 
-	/* Call fn for each feature that the provider needs. Takes a few milliseconds. Not
-	 * thread-safe. */
+	/* Call fn for each feature that the provider needs. Takes a few milliseconds. */
 	void (*doctor)(provider_check_fn fn, void *user);
 
 	/* Return the pid of process 1 on the host. */

@@ -2,13 +2,14 @@
 /* Theory of operation
  *
  * One clone3() makes all namespaces but two at once. The child is a copy of the caller (no
- * CLONE_VM), so it may allocate and format messages. The caller has one thread, so no lock can be
- * held by a thread that does not exist in the copy. The cgroup namespace is entered later by
- * unshare(), because its root is the group of that moment, and version 1 groups can only be joined
- * after birth. Making the network namespace takes the kernel as long as all others together. So the
- * caller has it made while the child furnishes its file system, by a process that shares the
- * caller's memory and descriptors (the caller waits as with vfork()), enters the child's user
- * namespace and leaves the caller's network. The child then enters the network that it is handed.
+ * CLONE_VM), so it may allocate and format messages. Whoever makes a room has one thread, so no
+ * lock can be held by a thread that does not exist in the copy. The cgroup namespace is entered
+ * later by unshare(), because its root is the group of that moment, and version 1 groups can only
+ * be joined after birth. Making the network namespace takes the kernel as long as all others
+ * together. So the caller has it made while the child furnishes its file system, by a process that
+ * shares the caller's memory and descriptors (the caller waits as with vfork()), enters the child's
+ * user namespace and leaves the caller's network. The child then enters the network that it is
+ * handed.
  */
 #include "provider/native/ns.h"
 #include "base/fd.h"

@@ -6,10 +6,11 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Fork the calling process, which must have one thread, into new user, mount, pid, ipc and uts
- * namespaces. Return 0 in the child (every signal has its default action, none is blocked), and in
- * the parent the child's pid with *ret_pidfd, close-on-exec. cgroup_fd: version 2 group to be born
- * in, or -1. On failure return a negative value with err set; the hint names the blocker. */
+/* Fork the calling process into new user, mount, pid, ipc and uts namespaces. If it has more than
+ * one thread, the child may take no lock, as malloc() and stdio do. Return 0 in the child (every
+ * signal has its default action, none is blocked), and in the parent the child's pid with
+ * *ret_pidfd, close-on-exec. cgroup_fd: version 2 group to be born in, or -1. On failure return a
+ * negative value with err set; the hint names the blocker. */
 _warn_unused_ pid_t ns_clone(int cgroup_fd, int *ret_pidfd, struct cloche_err *err);
 
 /* For a caller with one thread: run fn in a process that shares the caller's memory and

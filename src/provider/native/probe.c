@@ -4,7 +4,9 @@
  * A feature is there if using it works. Each probe does in a child process what a room would do,
  * and sends back the error object or a word about what it found. Namespaces, mounts and rules
  * vanish with the child; the only thing that is made outside, a control group, is removed at once.
- */
+ *
+ * Other threads may hold locks when the child is made. fork() keeps those of the C library usable
+ * in it. ns_clone() does not, so the probes in namespaces may take none, as malloc() does. */
 #include "provider/native/probe.h"
 #include "base/fd.h"
 #include "jail/caps.h"
@@ -227,11 +229,9 @@ struct answer {
 
 static int enter(enum where where, struct cloche_err *err)
 {
-	int pidfd = -1;
+	_cleanup_fd_ int pidfd = -1;
 
-	if (where == IN_NAMESPACES)
-		return ns_clone(-1, &pidfd, err);
-	return fork();
+	return where == IN_NAMESPACES ? ns_clone(-1, &pidfd, err) : fork();
 }
 
 static void run_child(enum probe_feature f, int out, uid_t uid, gid_t gid)
@@ -259,7 +259,6 @@ static void ask_child(enum probe_feature f, struct answer *ret)
 		err_sys(&ret->err, -r, "make a pipe");
 		return;
 	}
-	fflush(NULL);
 	pid = enter(probes[f].where, &ret->err);
 	if (pid == 0)
 		run_child(f, fds[1], uid, gid);

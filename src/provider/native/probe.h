@@ -17,7 +17,7 @@ struct probe_result {
 };
 
 /* Run every probe in a fixed order; return how many entries of ret (max) were filled. Takes a few
- * milliseconds. Not thread-safe (it forks). */
+ * milliseconds. Any thread. */
 size_t probe_all(struct probe_result *ret, size_t max);
 
 enum probe_feature {
@@ -33,5 +33,5 @@ enum probe_feature {
 	PROBE_END_,
 };
 
-/* Run one probe. */
+/* Run one probe. Any thread. */
 void probe_one(enum probe_feature f, struct probe_result *ret);

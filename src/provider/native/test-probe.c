@@ -4,6 +4,8 @@
 #include "provider/native/probe.h"
 #include "tap.h"
 
+#include <dirent.h>
+
 /* Whatever the machine has, every probe gives a complete answer. */
 static void every_probe_answers(void)
 {
@@ -22,6 +24,28 @@ static void every_probe_answers(void)
 	check_int(probe_all(p, 2), 2);
 }
 
+static unsigned descriptors(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	unsigned n = 0;
+
+	must(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+/* A program that lives long may probe often. */
+static void no_descriptor_stays_open(void)
+{
+	struct probe_result p[PROBE_END_];
+	unsigned before = descriptors();
+
+	check_int(probe_all(p, PROBE_END_), PROBE_END_);
+	check_int(descriptors(), before);
+}
+
 static void landlock_agrees(void)
 {
 	struct probe_result p;
@@ -33,6 +57,7 @@ static void landlock_agrees(void)
 int main(void)
 {
 	run_test(every_probe_answers);
+	run_test(no_descriptor_stays_open);
 	run_test(landlock_agrees);
 	return tap_done();
 }
