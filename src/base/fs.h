@@ -40,7 +40,8 @@ _warn_unused_ int fs_open_private_dir(const char *path, struct cloche_err *err);
 /* Check that an open directory belongs to us and is not writable by others. path: for messages. */
 _warn_unused_ int fs_check_private(int fd, const char *path, struct cloche_err *err);
 
-/* Remove a tree below dirfd without following links. A missing tree is fine. Return 0 or -errno. */
+/* Remove a tree below dirfd without following links. Directories that are closed to their owner are
+ * opened first. A missing tree is fine. Return 0 or -errno. */
 int fs_remove_tree(int dirfd, const char *name);
 
 /* Return the user's home directory: $HOME, or the account's if $HOME is unset, relative or "/".

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char *top; /* a private directory of this test */
@@ -181,6 +182,52 @@ static void removal_follows_no_link(void)
 	check_int(fs_remove_tree(top_fd, "tree"), 0);
 }
 
+/* Return 0 if a tree with closed directories was removed, and nothing else was opened. */
+static int remove_closed(void)
+{
+	struct stat st;
+
+	if (mkdirat(top_fd, "free/victim", 0700) < 0 || mkdirat(top_fd, "free/tree", 0700) < 0 ||
+		mkdirat(top_fd, "free/tree/read", 0700) < 0 ||
+		mkdirat(top_fd, "free/tree/read/in", 0700) < 0 ||
+		mkdirat(top_fd, "free/tree/none", 0700) < 0 ||
+		mkdirat(top_fd, "free/tree/none/in", 0700) < 0 ||
+		symlinkat("../../victim", top_fd, "free/tree/read/in/link") < 0 ||
+		symlinkat("../../victim", top_fd, "free/tree/none/in/link") < 0)
+		return 1;
+	if (fchmodat(top_fd, "free/victim", 0555, 0) < 0 ||
+		fchmodat(top_fd, "free/tree/read/in", 0555, 0) < 0 ||
+		fchmodat(top_fd, "free/tree/read", 0555, 0) < 0 ||
+		fchmodat(top_fd, "free/tree/none/in", 0, 0) < 0 ||
+		fchmodat(top_fd, "free/tree/none", 0, 0) < 0)
+		return 2;
+	if (fs_remove_tree(top_fd, "free/tree") != 0 ||
+		faccessat(top_fd, "free/tree", F_OK, 0) == 0)
+		return 3;
+	return fstatat(top_fd, "free/victim", &st, 0) < 0 || (st.st_mode & 07777) != 0555 ? 4 : 0;
+}
+
+/* Such as those of Go's modules. */
+static void closed_directories_are_removed(void)
+{
+	enum { SOMEBODY = 65534 };
+	int status;
+	pid_t pid;
+
+	must(fchmod(top_fd, 0711) == 0 && mkdirat(top_fd, "free", 0700) == 0);
+	must(geteuid() != 0 || fchownat(top_fd, "free", SOMEBODY, SOMEBODY, 0) == 0);
+	pid = fork();
+	must(pid >= 0);
+	/* Modes do not hold root up. */
+	if (pid == 0)
+		_exit(geteuid() == 0 && setresuid(SOMEBODY, SOMEBODY, SOMEBODY) < 0
+				? 9
+				: remove_closed());
+	must(waitpid(pid, &status, 0) == pid);
+	check_int(status, 0);
+	check_int(fs_remove_tree(top_fd, "free"), 0);
+}
+
 static void joins(void)
 {
 	static const struct {
@@ -274,6 +321,7 @@ int main(void)
 	run_test(within);
 	run_test(renaming_replaces_nothing);
 	run_test(removal_follows_no_link);
+	run_test(closed_directories_are_removed);
 	run_test(joins);
 	run_test(absolutes);
 	run_test(lexical_paths);
