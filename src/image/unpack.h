@@ -8,8 +8,9 @@
  *   file NUMBER BYTES PATH                      the file NUMBER is PATH (UNPACK_FILES)
  *   hard TARGET PATH, soft TARGET PATH          a link
  *
- * On failure it writes "CODE MESSAGE" and a line with the hint to standard error. Its answers are
- * trusted no more than the archive, and are checked like it. */
+ * On failure it writes "CODE MESSAGE" and a line with the hint to standard error. The form of its
+ * answers is checked as if the archive had written them. DIGEST is its word alone: whoever takes it
+ * over can pass a tree off as another layer (docs/design/threat-model.md). */
 
 #include "base/err.h"
 #include "base/macro.h"
