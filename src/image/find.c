@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "image/find.h"
 #include "base/fd.h"
+#include "base/fs.h"
 #include "base/parse.h"
 #include "image/unpack.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { MAX_ACCOUNTS = 1 << 20 };
@@ -122,25 +121,30 @@ int image_find(struct image_store *s, const struct image_index *index, struct st
 	return 0;
 }
 
-/* Open a file of the image in the highest layer that has it, or return -1. */
-static int open_in_layers(struct image_store *s, const struct image_config *c, const char *path)
+/* Open a file in the image's /etc, as an overlay of the layers shows it, or return -1. */
+static int open_in_etc(struct image_store *s, const struct image_config *c, const char *name)
 {
-	struct open_how how = {.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
-		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
+	const int flags = O_CLOEXEC | O_NOFOLLOW;
 	char tree[IMAGE_HEX + 8];
 
 	for (size_t i = c->layers_n; i-- > 0;) {
-		_cleanup_fd_ int at = -1, fd = -1;
+		_cleanup_fd_ int at = -1, etc = -1;
 		struct stat st;
 
 		snprintf(tree, sizeof(tree), "%s/" UNPACK_TREE, c->diff_ids[i]);
-		at = openat(s->layers, tree, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (at < 0 || fstatat(at, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		at = openat(s->layers, tree, O_PATH | O_DIRECTORY | flags);
+		etc = at < 0 ? -1 : openat(at, "etc", O_RDONLY | O_DIRECTORY | flags);
+		if (etc < 0 && errno == ENOENT)
 			continue;
-		if (!S_ISREG(st.st_mode))
+		/* Anything else hides the directories of that name below. */
+		if (etc < 0)
 			return -1;
-		fd = (int)syscall(SYS_openat2, at, path, &how, sizeof(how));
-		return fd < 0 ? -1 : TAKE_FD(fd);
+		if (fstatat(etc, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+			return S_ISREG(st.st_mode)
+				       ? openat(etc, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | flags)
+				       : -1;
+		if (fs_is_opaque(etc))
+			return -1;
 	}
 	return -1;
 }
@@ -172,7 +176,7 @@ static bool find_account(struct str text, struct str name, struct str ret[FIELDS
 static int read_accounts(struct image_store *s, const struct image_config *c, const char *file,
 	struct buf *text, struct str name, struct str ret[FIELDS])
 {
-	_cleanup_fd_ int fd = open_in_layers(s, c, file);
+	_cleanup_fd_ int fd = open_in_etc(s, c, file);
 
 	return fd >= 0 && fd_read_to_end(fd, text) == 0 && find_account(buf_str(text), name, ret)
 		       ? 0
@@ -181,8 +185,9 @@ static int read_accounts(struct image_store *s, const struct image_config *c, co
 
 static int not_there(struct str name, const char *file, struct cloche_err *err)
 {
-	return err_set(err, E_CONFIG, "the image wants to run as \"%.*s\", who is not in its /%s",
-		STR_FMT(name), file);
+	return err_set(err, E_CONFIG,
+		"the image wants to run as \"%.*s\", who is not in its /etc/%s", STR_FMT(name),
+		file);
 }
 
 static int find_user(struct image_store *s, const struct image_config *c, struct str name,
@@ -192,9 +197,9 @@ static int find_user(struct image_store *s, const struct image_config *c, struct
 	struct str fields[FIELDS];
 	uint64_t id = 0, group = 0;
 
-	if (read_accounts(s, c, "etc/passwd", &text, name, fields) < 0) {
+	if (read_accounts(s, c, "passwd", &text, name, fields) < 0) {
 		if (parse_u64(name, UINT32_MAX - 1, &id) < 0)
-			return not_there(name, "etc/passwd", err);
+			return not_there(name, "passwd", err);
 		ret->uid = (uint32_t)id;
 		return 0;
 	}
@@ -216,9 +221,9 @@ static int find_group(struct image_store *s, const struct image_config *c, struc
 	uint64_t id;
 
 	if (parse_u64(name, UINT32_MAX - 1, &id) < 0 &&
-		(read_accounts(s, c, "etc/group", &text, name, fields) < 0 ||
+		(read_accounts(s, c, "group", &text, name, fields) < 0 ||
 			parse_u64(fields[FIELD_ID], UINT32_MAX - 1, &id) < 0))
-		return not_there(name, "etc/group", err);
+		return not_there(name, "group", err);
 	ret->gid = (uint32_t)id;
 	return 0;
 }
