@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The format is ustar, with pax headers only for what it cannot hold: files of 8 GiB or more. */
 #include "base/fd.h"
 #include "unpack/unpack.h"
 
@@ -82,7 +83,7 @@ int unpack_pack(int fd, int dir, int list, struct cloche_err *err)
 
 	if (!tar || !lines)
 		r = err_nomem(err);
-	else if (archive_write_set_format_ustar(tar) < ARCHIVE_WARN ||
+	else if (archive_write_set_format_pax_restricted(tar) < ARCHIVE_WARN ||
 		 archive_write_set_bytes_in_last_block(tar, 1) < ARCHIVE_WARN ||
 		 archive_write_open_fd(tar, fd) < ARCHIVE_WARN)
 		r = failed(tar, err);

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Layers themselves are unpacked in tests/integration/test-image. */
+#include "base/fd.h"
+#include "base/fs.h"
 #include "tap.h"
 #include "unpack/unpack.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 static void expect_path(const char *path, const char *want)
 {
@@ -52,9 +57,36 @@ static void test_lengths(void)
 	expect_path(path, NULL);
 }
 
+/* A file that is too large for ustar. Its data ends in a full pipe, behind the headers. */
+static void test_large_file(void)
+{
+	char top[] = "/tmp/cloche-test-unpack-XXXXXX", out[2048] = "";
+	struct cloche_err err = CLOCHE_ERR_INIT;
+	int list = memfd_create("list", MFD_CLOEXEC), p[2], dir, big;
+
+	must(mkdtemp(top));
+	dir = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	must(dir >= 0 && list >= 0 && write(list, "a big\n", 6) == 6);
+	must(lseek(list, 0, SEEK_SET) == 0 && fd_pipe(p) == 0);
+	must(fcntl(p[1], F_SETFL, O_NONBLOCK) == 0);
+	big = openat(dir, "big", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	must(big >= 0 && ftruncate(big, 8LL << 30) == 0);
+	check(unpack_pack(p[1], dir, list, &err) < 0);
+	check(read(p[0], out, sizeof(out)) == (ssize_t)sizeof(out));
+	check_int(out[156], 'x');
+	check(memmem(out + 512, 512, "size=8589934592\n", 16));
+	must(fs_remove_tree(AT_FDCWD, top) == 0);
+	close(big);
+	close(dir);
+	close(list);
+	close(p[0]);
+	close(p[1]);
+}
+
 int main(void)
 {
 	run_test(test_paths);
 	run_test(test_lengths);
+	run_test(test_large_file);
 	return tap_done();
 }
