@@ -124,8 +124,7 @@ static int sweep(struct remover *r)
 		if (ret < 0)
 			break;
 		if (unlinkat(r->dir, d->d_name, 0) < 0 && errno != ENOENT) {
-			/* unlink() of a directory: EPERM in POSIX, EISDIR on Linux. */
-			if (errno != EISDIR && errno != EPERM)
+			if (errno != EISDIR)
 				ret = fail(r, errno, d->d_name);
 			else
 				ret = descend(r, d->d_name);
@@ -148,11 +147,11 @@ int remove_tree(
 
 	if (unlinkat(dir, name, 0) == 0)
 		return 0;
-	if (errno != EISDIR && errno != EPERM)
+	if (errno != EISDIR)
 		return -errno;
 	r.dir = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (r.dir < 0)
-		return errno == ENOTDIR ? -EPERM : -errno;
+		return -errno;
 	for (;;) {
 		ret = sweep(&r);
 		if (ret == 0 && r.depth == 0)

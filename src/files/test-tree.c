@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { OUT_MAX = 64 * 1024 * 1024 };
@@ -186,6 +187,30 @@ static void deep_trees(void)
 	check(str_eq(buf_str(&one), buf_str(&two)));
 	check_int(remove_tree(dir, "to", NULL, NULL, &e), 0);
 	check(faccessat(dir, "to", F_OK, 0) < 0);
+}
+
+/* In a directory like /tmp, what belongs to others stays, and the reason is told. */
+static void the_files_of_others_stay(void)
+{
+	struct files_error e = {0};
+	int status;
+	pid_t pid;
+
+	if (geteuid() != 0)
+		return;
+	fresh("shared");
+	must(fchmod(dir, 0755) == 0 && fchmodat(dir, "shared", 0777, 0) == 0);
+	must(mkdirat(dir, "shared/tmp", 0700) == 0 && fchmodat(dir, "shared/tmp", 01777, 0) == 0);
+	must(mknodat(dir, "shared/tmp/f", S_IFREG | 0666, 0) == 0);
+	pid = fork();
+	must(pid >= 0);
+	if (pid == 0)
+		_exit(setresuid(65534, 65534, 65534) < 0 ||
+			remove_tree(dir, "shared/tmp/f", NULL, NULL, NULL) != -EPERM ||
+			remove_tree(dir, "shared/tmp", NULL, NULL, &e) != -EPERM);
+	must(waitpid(pid, &status, 0) == pid);
+	check_int(status, 0);
+	check(faccessat(dir, "shared/tmp/f", F_OK, 0) == 0);
 }
 
 /* --- archives that mean harm --- */
@@ -413,6 +438,7 @@ int main(void)
 	must(dir >= 0);
 	run_test(round_trip);
 	run_test(deep_trees);
+	run_test(the_files_of_others_stay);
 	run_test(nothing_leads_out);
 	run_test(hard_links_stay_among_what_came);
 	run_test(setid_bits_are_dropped);
