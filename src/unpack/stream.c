@@ -101,7 +101,7 @@ int stream_drain(struct stream *s, struct cloche_err *err)
 	do
 		n = next_block(s, &p);
 	while (n > 0);
-	return n < 0 ? -E_CORRUPT : 0;
+	return n < 0 ? -s->err->code : 0;
 }
 
 void stream_close(struct stream *s, struct archive *tar)
