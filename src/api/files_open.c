@@ -81,11 +81,12 @@ int cloche_files_open(const cloche_instance *instance, uint32_t uid, uint32_t gi
 	r = start(c, base, uid, gid, theirs, err);
 	if (r == -E_CANNOT_EXEC || r == -E_COMMAND_NOT_FOUND) {
 		/* Do not tell the caller that this was a command. */
+		r = -E_UNSUPPORTED;
 		if (err)
 			err->code = E_UNSUPPORTED;
 	}
 	if (r < 0)
-		return err_wrap(err, "start the file worker");
+		return err_wrap(err, r, "start the file worker");
 	r = recorder_new(instance, base ? base : "/", &recorder, err);
 	if (r < 0)
 		return r;

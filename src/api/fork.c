@@ -292,7 +292,7 @@ int cloche_instance_snapshot(const cloche_instance *instance, const char *name,
 		tell(&f, "sockets and devices were left out");
 	cloche_sandbox_free(f.made);
 	cloche_sandbox_free(f.becomes);
-	return r < 0 ? err_wrap(err, "snapshot of %s", instance->id) : 0;
+	return r < 0 ? err_wrap(err, r, "snapshot of %s", instance->id) : 0;
 }
 
 int cloche_instance_fork(const cloche_instance *instance, const cloche_fork_options *options,
@@ -321,5 +321,5 @@ int cloche_instance_fork(const cloche_instance *instance, const cloche_fork_opti
 		tell(&f, "sockets and devices were left out");
 	cloche_sandbox_free(f.made);
 	cloche_sandbox_free(f.becomes);
-	return r < 0 ? err_wrap(err, "fork %s", instance->id) : 0;
+	return r < 0 ? err_wrap(err, r, "fork %s", instance->id) : 0;
 }

@@ -331,7 +331,7 @@ int cloche_image_load(
 	if (r == 0)
 		r = image_load(&s, &from, &job, err);
 	if (r < 0)
-		err_wrap(err, "load %s", source ? source : "the archive");
+		err_wrap(err, r, "load %s", source ? source : "the archive");
 	return finish_loading(&l, &job, r, err);
 }
 

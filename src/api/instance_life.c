@@ -214,7 +214,7 @@ int cloche_instance_stop(const cloche_instance *instance, uint64_t grace_ms, clo
 	client_free(client);
 	if (r == 0)
 		wait_until_settled(instance);
-	return r < 0 && err ? err_wrap(err, "stop %s", instance->id) : r;
+	return r < 0 ? err_wrap(err, r, "stop %s", instance->id) : r;
 }
 
 /* Kill a supervisor that does not answer any more. The room dies with it, and what is left is

@@ -51,7 +51,7 @@ static int open_files(cloche_log *log, struct cloche_err *err)
 	}
 	log->dir = execs_open(entry.dir, log->number, err);
 	if (log->dir == -E_NOT_FOUND && err) {
-		err_wrap(err, "sandbox %s", log->in->id);
+		err_wrap(err, log->dir, "sandbox %s", log->in->id);
 		err_hint(err, "\"cloche inspect %s\" lists its commands", log->in->id);
 	}
 	return log->dir < 0 ? log->dir : execlog_reader_open(&log->reader, log->dir, err);

@@ -77,7 +77,7 @@ int cloche_instance_set_allowlist(const cloche_instance *instance, const cloche_
 	int r = set_policy(instance, list, ret, e);
 
 	if (r < 0)
-		return err_wrap(e, "policy of %s", instance->id);
+		return err_wrap(e, r, "policy of %s", instance->id);
 	/* This is for forks. It fails for sandboxes of an older version, which is fine. */
 	if (made_set_allowlist(instance, list, &own) < 0)
 		err_clear(&own);

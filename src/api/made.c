@@ -37,6 +37,7 @@ int made_read(const cloche_instance *instance, cloche_sandbox **ret, char ***ret
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(SANDBOX_STORE_MAX);
 	_cleanup_fd_ int dir = open_dir(instance);
+	int r;
 
 	if (dir < 0)
 		return err_set(err, E_NOT_FOUND, "sandbox %s has gone", instance->id);
@@ -44,8 +45,9 @@ int made_read(const cloche_instance *instance, cloche_sandbox **ret, char ***ret
 		return err_set(err, E_UNSUPPORTED,
 			"it is not known how sandbox %s was made: an older version made it",
 			instance->id);
-	if (fs_read_file(dir, RUNDIR_MADE, &text, err) < 0)
-		return err_wrap(err, "read how sandbox %s was made", instance->id);
+	r = fs_read_file(dir, RUNDIR_MADE, &text, err);
+	if (r < 0)
+		return err_wrap(err, r, "read how sandbox %s was made", instance->id);
 	return sandbox_load(buf_str(&text), ret, ret_secrets, err);
 }
 

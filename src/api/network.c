@@ -233,8 +233,7 @@ static int take_frame(struct network *n, const struct chan_frame *f, struct cloc
 		break;
 	case NETCONF_REFUSED:
 		forget_record(n);
-		netconf_get_refused(f->payload, err);
-		return err_wrap(err, "network");
+		return err_wrap(err, netconf_get_refused(f->payload, err), "network");
 	default:
 		break;
 	}

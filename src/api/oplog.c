@@ -450,7 +450,7 @@ int cloche_oplog_export(cloche_oplog *log, const char *directory, cloche_err *er
 	if (r == 0)
 		r = dir = make_dir_at(at.dir, at.name[0] ? at.name : ".", err);
 	if (dir < 0 && r < 0 && at.dir >= 0)
-		err_wrap(err, "export to %s", directory);
+		err_wrap(err, r, "export to %s", directory);
 	if (r >= 0)
 		r = export_to(&x, dir, err);
 	buf_done(&x.line);

@@ -462,8 +462,8 @@ static int apply(const struct state_op *op, uint64_t offset, void *user, struct 
 			r = operations[i].fn(t, op);
 	if (r >= 0 && t->work > WORK_MAX)
 		r = err_set(t->err, E_LIMIT, "the log moves and removes too much to compare");
-	if (r < 0 && err)
-		err_wrap(err, "entry %llu, %s", (unsigned long long)op->number,
+	if (r < 0)
+		err_wrap(err, r, "entry %llu, %s", (unsigned long long)op->number,
 			state_op_name(op->kind));
 	return r;
 }

@@ -33,7 +33,7 @@ static int load(cloche_oplog *log, struct cloche_err *err)
 	if (!log->is_loaded && log->cassette_fd >= 0)
 		r = cassette_load(&log->cassette, log->cassette_fd, err);
 	if (r < 0)
-		return err_wrap(err, "the requests beside the log");
+		return err_wrap(err, r, "the requests beside the log");
 	log->is_loaded = true;
 	return 0;
 }

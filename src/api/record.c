@@ -182,10 +182,8 @@ static int end(struct files_recorder *base, bool done, struct cloche_err *err)
 
 	if (done && r->pending) {
 		e = state_record(&r->state, &r->op, err);
-		if (e < 0) {
-			err_wrap(err, "it was done, but is not on record");
-			e = err ? -err->code : e;
-		}
+		if (e < 0)
+			err_wrap(err, e, "it was done, but is not on record");
 	}
 	drop(r);
 	return e;

@@ -159,7 +159,7 @@ static int do_one(const struct state_op *op, uint64_t offset, void *user, struct
 		return 0;
 	}
 	if (r < 0) {
-		err_wrap(err, "entry %llu, %s", (unsigned long long)op->number,
+		err_wrap(err, r, "entry %llu, %s", (unsigned long long)op->number,
 			state_op_name(op->kind));
 		return r;
 	}

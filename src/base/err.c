@@ -58,14 +58,14 @@ int err_sys(struct cloche_err *err, int errnum, const char *fmt, ...)
 	return -code;
 }
 
-int err_wrap(struct cloche_err *err, const char *fmt, ...)
+int err_wrap(struct cloche_err *err, int code, const char *fmt, ...)
 {
 	char context[sizeof(err->message)], old[sizeof(err->message)];
 	va_list ap;
 	int n;
 
 	if (!err)
-		return -E_INTERNAL;
+		return code;
 	va_start(ap, fmt);
 	n = vsnprintf(context, sizeof(context), fmt, ap);
 	va_end(ap);
@@ -73,7 +73,7 @@ int err_wrap(struct cloche_err *err, const char *fmt, ...)
 	if (n >= 0 && (size_t)n < sizeof(context) - 3)
 		snprintf(err->message, sizeof(err->message), "%.*s: %.*s", n, context,
 			(int)(sizeof(err->message) - 3) - n, old);
-	return err->code ? -err->code : -E_INTERNAL;
+	return code;
 }
 
 void err_hint(struct cloche_err *err, const char *fmt, ...)

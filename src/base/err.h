@@ -21,8 +21,8 @@ int err_set(struct cloche_err *err, int code, const char *fmt, ...) _printf_(3, 
 /* Set err to E_SYSTEM (E_NO_MEMORY for ENOMEM) with "message: strerror(errnum)"; return -code. */
 int err_sys(struct cloche_err *err, int errnum, const char *fmt, ...) _printf_(3, 4);
 
-/* Put "context: " before the message; return -err->code (or -E_INTERNAL if none is set). */
-int err_wrap(struct cloche_err *err, const char *fmt, ...) _printf_(2, 3);
+/* Put "context: " before the message; return code, with which the function below has failed. */
+int err_wrap(struct cloche_err *err, int code, const char *fmt, ...) _printf_(3, 4);
 
 /* Set a hint that tells the user what to do next. An earlier hint is kept, as it is closer to the
  * cause. */

@@ -13,7 +13,7 @@ static void sets_and_wraps(void)
 	check_int(err.code, E_SYSTEM);
 	check_int(err.sys_errno, ENOENT);
 	check_z(err.message, "mount /workspace: No such file or directory");
-	check_int(err_wrap(&err, "create sandbox %s", "s-1"), -E_SYSTEM);
+	check_int(err_wrap(&err, -E_SYSTEM, "create sandbox %s", "s-1"), -E_SYSTEM);
 	check_z(err.message, "create sandbox s-1: mount /workspace: No such file or directory");
 	check_int(err.sys_errno, ENOENT);
 	err_hint(&err, "make %s first", "it");
@@ -37,7 +37,7 @@ static void works_without_an_object(void)
 	check_int(err_set(NULL, E_LIMIT, "x"), -E_LIMIT);
 	check_int(err_sys(NULL, EPERM, "x"), -E_SYSTEM);
 	check_int(err_nomem(NULL), -E_NO_MEMORY);
-	check(err_wrap(NULL, "x") < 0);
+	check_int(err_wrap(NULL, -E_NOT_FOUND, "x"), -E_NOT_FOUND);
 	err_hint(NULL, "x");
 	err_clear(NULL);
 }
@@ -51,11 +51,11 @@ static void long_messages_are_cut(void)
 	long_text[sizeof(long_text) - 1] = '\0';
 	check_int(err_sys(&err, EIO, "%s", long_text), -E_SYSTEM);
 	check_int(strlen(err.message), sizeof(err.message) - 1);
-	check_int(err_wrap(&err, "ctx"), -E_SYSTEM);
+	check_int(err_wrap(&err, -E_SYSTEM, "ctx"), -E_SYSTEM);
 	check(str_starts(str_from(err.message), STR("ctx: yyy")));
 	check_int(strlen(err.message), sizeof(err.message) - 1);
 	/* A context that leaves no room is left out; the cause stays. */
-	check_int(err_wrap(&err, "%s", long_text), -E_SYSTEM);
+	check_int(err_wrap(&err, -E_SYSTEM, "%s", long_text), -E_SYSTEM);
 	check(str_starts(str_from(err.message), STR("ctx: yyy")));
 	err_hint(&err, "%s", long_text);
 	check_int(strlen(err.hint), sizeof(err.hint) - 1);

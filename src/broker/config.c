@@ -98,7 +98,7 @@ static int add_github_app(struct broker *b, const struct netconf_github_app *m)
 	int r = name ? github_app_new(&what, &app, b->err) : err_nomem(b->err);
 
 	if (r < 0)
-		return err_wrap(b->err, "secret %s", name ? name : "");
+		return err_wrap(b->err, r, "secret %s", name ? name : "");
 	r = secret_set_add_live(b->secrets, &spec, m->surrogate, m->surrogate, b->err);
 	if (r == 0 && github_add(b, app, secret_set_count(b->secrets) - 1) < 0)
 		r = err_nomem(b->err);

@@ -114,7 +114,7 @@ int offline_start(struct broker *b, int fd, struct cloche_err *err)
 	o->fd = fd;
 	r = cassette_load(&o->cassette, fd, err);
 	if (r < 0)
-		return err_wrap(err, "--offline");
+		return err_wrap(err, r, "--offline");
 	o->entries = calloc(o->cassette.n + 1, sizeof(*o->entries));
 	if (!o->entries)
 		return err_nomem(err);

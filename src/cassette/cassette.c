@@ -254,14 +254,15 @@ static int load(struct loading *q, struct cloche_err *err)
 		if (n == all.n) {
 			r = read_more(q->c->fd, &b, at + all.n, (uint64_t)st.st_size, err);
 			if (r < 0)
-				return err_wrap(err, "line %llu", (unsigned long long)q->lines + 1);
+				return err_wrap(
+					err, r, "line %llu", (unsigned long long)q->lines + 1);
 			continue;
 		}
 		q->lines++;
 		if (n > 0)
 			r = take_line(q, str_prefix(all, n), at, at + n + 1, err);
 		if (r < 0)
-			return err_wrap(err, "line %llu", (unsigned long long)q->lines);
+			return err_wrap(err, r, "line %llu", (unsigned long long)q->lines);
 		r = 1;
 		buf_consume(&b, n + 1);
 		at += n + 1;

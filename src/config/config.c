@@ -410,7 +410,7 @@ int cloche_sandbox_load_config(cloche_sandbox *sb, const char *yaml_file, cloche
 	int r = fs_read_file(AT_FDCWD, yaml_file, &text, err);
 
 	if (r < 0) {
-		err_wrap(err, "configuration");
+		err_wrap(err, r, "configuration");
 		return r;
 	}
 	return config_read(sb, yaml_file, buf_str(&text), err);

@@ -164,7 +164,7 @@ static int read_app(struct config *c, yaml_node_t *key, yaml_node_t *value)
 		r = config_walk(c, value, keys, ARRAY_SIZE(keys), &e);
 	if (r == 0)
 		r = add(c, value, name, &e);
-	return r < 0 && name ? err_wrap(c->err, "GitHub App %s", name) : r;
+	return r < 0 && name ? err_wrap(c->err, r, "GitHub App %s", name) : r;
 }
 
 int config_github(struct config *c, yaml_node_t *value, void *into)

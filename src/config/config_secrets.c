@@ -71,7 +71,7 @@ static int read_secret(struct config *c, yaml_node_t *key, yaml_node_t *value)
 	free(e.value);
 	strv_free(e.scopes);
 	strv_free(e.headers);
-	return r < 0 && name ? err_wrap(c->err, "masked secret %s", name) : r;
+	return r < 0 && name ? err_wrap(c->err, r, "masked secret %s", name) : r;
 }
 
 int config_masked(struct config *c, yaml_node_t *value, void *into)
@@ -191,7 +191,7 @@ static int read_signing_one(struct config *c, yaml_node_t *key, yaml_node_t *val
 		r = config_walk(c, value, keys, ARRAY_SIZE(keys), &e);
 	if (r == 0)
 		r = add_signing(c, value, &e);
-	return r < 0 && name ? err_wrap(c->err, "signing credentials %s", name) : r;
+	return r < 0 && name ? err_wrap(c->err, r, "signing credentials %s", name) : r;
 }
 
 int config_signing(struct config *c, yaml_node_t *value, void *into)

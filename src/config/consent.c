@@ -42,7 +42,7 @@ static int open_records(bool make, int *ret, struct cloche_err *err)
 		return 0;
 	fd = fs_open_private_dir(path, err);
 	if (fd < 0) {
-		err_wrap(err, "consents");
+		err_wrap(err, fd, "consents");
 		err_hint(err, "set CLOCHE_STATE_DIR to a directory of your own");
 		return fd;
 	}

@@ -56,7 +56,7 @@ static int add_image(struct image_store *s, const char *hex, struct used *blobs,
 	if (r == 0)
 		r = image_store_config_of(s, &m, &c, err);
 	if (r < 0)
-		return err_wrap(err, "image sha256:%s", hex);
+		return err_wrap(err, r, "image sha256:%s", hex);
 	r = used_add(blobs, hex);
 	if (r == 0)
 		r = used_add(blobs, m.config.hex);

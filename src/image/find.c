@@ -115,7 +115,7 @@ int image_find(struct image_store *s, const struct image_index *index, struct st
 	if (r == 0)
 		r = image_store_config(s, found.id, &found.config, err);
 	if (r < 0)
-		return err_wrap(err, "image %.*s", STR_FMT(text));
+		return err_wrap(err, r, "image %.*s", STR_FMT(text));
 	*ret = found;
 	found = IMAGE_FOUND_NULL;
 	return 0;

@@ -135,7 +135,7 @@ static int unpack_layers(struct loading *l, const struct image_manifest *m, stru
 		if (r == 0)
 			r = unpack(l, m->layers[i].hex, c.diff_ids[i], err);
 		if (r < 0)
-			err_wrap(err, "layer %zu of %zu", i + 1, m->layers_n);
+			err_wrap(err, r, "layer %zu of %zu", i + 1, m->layers_n);
 	}
 	return r;
 }
@@ -206,7 +206,7 @@ static int load_manifest(struct loading *l, const struct image_entry *e, struct 
 		if (r == 0)
 			r = take_blob(l, &m.layers[i], err);
 		if (r < 0)
-			err_wrap(err, "layer %zu of %zu", i + 1, m.layers_n);
+			err_wrap(err, r, "layer %zu of %zu", i + 1, m.layers_n);
 	}
 	if (r == 0)
 		r = unpack_layers(l, &m, err);

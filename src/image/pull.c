@@ -223,5 +223,5 @@ int image_pull(
 		r = pull_by_engines(s, name, job, err);
 	if (job->name == full)
 		job->name = NULL;
-	return r < 0 ? err_wrap(err, "pull %s", name) : 0;
+	return r < 0 ? err_wrap(err, r, "pull %s", name) : 0;
 }

@@ -161,7 +161,7 @@ int image_store_read(struct image_store *s, struct image_index *ret, struct cloc
 	r = fs_read_file(s->dir, "index.json", &text, err);
 	if (r == 0)
 		r = image_index_read(buf_str(&text), ret, err);
-	return r < 0 ? err_wrap(err, "%s", s->path) : 0;
+	return r < 0 ? err_wrap(err, r, "%s", s->path) : 0;
 }
 
 int image_store_write(

@@ -139,8 +139,10 @@ int source_judge_path(const struct hostpath *at, const char *path, const char *h
 	const char *verb, struct cloche_err *err)
 {
 	_cleanup_(freep) char *asked = fs_absolute(path), *real = hostpath_real(at);
+	int r;
 
 	if (!asked || !real)
 		return err_sys(err, errno, "%s %s", verb, path);
-	return judge_all(asked, real, home, err) < 0 ? err_wrap(err, "%s", verb) : 0;
+	r = judge_all(asked, real, home, err);
+	return r < 0 ? err_wrap(err, r, "%s", verb) : 0;
 }

@@ -75,7 +75,7 @@ int sandbox_dir_failed(const struct sandbox_dir *d, int r, struct cloche_err *er
 		"%s has to be writable and needs some room; CLOCHE_RUNTIME_DIR names another "
 		"directory",
 		path);
-	return err_wrap(err, "keep a sandbox in %s", path);
+	return err_wrap(err, r, "keep a sandbox in %s", path);
 }
 
 int sandbox_dir_make(struct sandbox_dir *d, const char *id, struct cloche_err *err)

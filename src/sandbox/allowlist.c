@@ -71,7 +71,7 @@ int cloche_allowlist_add_file(cloche_allowlist *list, const char *path, cloche_e
 	int r = fs_read_file(AT_FDCWD, path, &text, err);
 
 	if (r < 0) {
-		err_wrap(err, "allowlist");
+		err_wrap(err, r, "allowlist");
 		return r;
 	}
 	return cloche_allowlist_add_text(list, path, buf_data(&text), buf_len(&text), err);

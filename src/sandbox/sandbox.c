@@ -339,7 +339,7 @@ int cloche_sandbox_add_upstream_ca(cloche_sandbox *sb, const char *pem_file, clo
 	int r = fs_read_file(AT_FDCWD, pem_file, &pem, err);
 
 	if (r < 0) {
-		err_wrap(err, "upstream CA");
+		err_wrap(err, r, "upstream CA");
 		return r;
 	}
 	if (!buf_cstr(&pem))

@@ -110,7 +110,7 @@ int cloche_secrets_add_from_file(
 		return secrets_add_stand_in(secrets, &spec, err);
 	r = fs_read_file(AT_FDCWD, spec.from, &value, err);
 	if (r < 0) {
-		err_wrap(err, "secret %s", spec.name);
+		err_wrap(err, r, "secret %s", spec.name);
 		return r;
 	}
 	s = buf_str(&value);

@@ -435,7 +435,7 @@ static int load(struct srt *s, const char *file, struct cloche_err *err)
 	if (r == 0)
 		r = translate(s, settings, err);
 	if (r < 0)
-		err_wrap(err, "srt settings %s", file);
+		err_wrap(err, r, "srt settings %s", file);
 	srt_files_done(s);
 	strv_free(s->allowed);
 	strv_free(s->denied);

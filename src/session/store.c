@@ -75,7 +75,7 @@ static int save(struct session *s, struct cloche_err *err)
 	if (r == 0)
 		r = fs_write_atomic(s->fd, SESSION_FILE, buf_str(&text), 0600, true, err);
 	if (r < 0)
-		err_wrap(err, "session %s", s->dir);
+		err_wrap(err, r, "session %s", s->dir);
 	else
 		s->unwritten = false;
 	return r;
@@ -263,10 +263,12 @@ static int judge_dir(const struct hostpath *at, const char *rest, const char *di
 	_cleanup_(freep) char *whole = real ? fs_join(real, rest) : NULL;
 	_cleanup_(freep) char *file = whole ? fs_join(whole, SESSION_FILE) : NULL;
 	_cleanup_(freep) char *named = asked ? fs_join(asked, SESSION_FILE) : NULL;
+	int r;
 
 	if (!file || !named)
 		return err_sys(err, errno, "context %s", dir);
-	return source_judge_named(named, file, home, err) < 0 ? err_wrap(err, "context") : 0;
+	r = source_judge_named(named, file, home, err);
+	return r < 0 ? err_wrap(err, r, "context") : 0;
 }
 
 /* Make the directory if it is missing, and open it, through nothing that a room may have put in its

@@ -151,7 +151,7 @@ static int take_line(struct reading *q, struct str text, struct cloche_err *err)
 	else if (r == 0 && number > INT64_MAX)
 		r = err_set(err, E_CORRUPT, "there is no number above the one before");
 	if (r < 0) {
-		err_wrap(err, "%s, entry %llu", l->file, (unsigned long long)number);
+		err_wrap(err, r, "%s, entry %llu", l->file, (unsigned long long)number);
 		return r;
 	}
 	if (q->line.op.number == 0)
@@ -295,7 +295,7 @@ static int read_array(struct reading *q, struct cloche_err *err)
 	json_array_foreach (array, i, one) {
 		r = state_line_read_value(&q->line, one, err);
 		if (r < 0) {
-			err_wrap(err, "%s, entry %zu", q->l->file, i + 1);
+			err_wrap(err, r, "%s, entry %zu", q->l->file, i + 1);
 			return r;
 		}
 		if (q->line.op.number == 0)

@@ -273,7 +273,7 @@ static int make_hard_link(const struct layer *l, struct archive_entry *entry, co
 		r = make_room_for(p, false, &was_hidden, err);
 	if (r == 0 && linkat(from.dir, from.name, p->dir, p->name, 0) < 0)
 		r = failed(p->path, "link", err);
-	return r < 0 ? err_wrap(err, "hard link %.200s", p->path) : 0;
+	return r < 0 ? err_wrap(err, r, "hard link %.200s", p->path) : 0;
 }
 
 /* Set the attributes that a room could use. */

@@ -117,5 +117,5 @@ int stream_error(
 	/* An error of the first reader is the real reason. */
 	if (s->err->code == 0)
 		err_set(err, E_CORRUPT, "%s", archive_error_string(tar));
-	return *what ? err_wrap(err, "%s", what) : -err->code;
+	return *what ? err_wrap(err, -err->code, "%s", what) : -err->code;
 }

@@ -104,7 +104,7 @@ static int cover_throttling(int root, struct cloche_err *err)
 			continue;
 		tree = mount_clone(root, "run/cloche/empty",
 			MOUNT_ATTR_RDONLY | PARTS_QUIET | MOUNT_ATTR_NOEXEC, err);
-		r = tree < 0 ? err_wrap(err, "cover /%s", path)
+		r = tree < 0 ? err_wrap(err, tree, "cover /%s", path)
 			     : mount_attach(tree, root, path, path, err);
 	}
 	return r;

@@ -275,7 +275,7 @@ static int attach_mounts(struct rootfs *r, const struct target_root *root, struc
 			continue;
 		e = attach_beneath(root, m->tree, m->target, m->is_dir, err);
 		if (e < 0)
-			return err_wrap(err, "mount %s", m->source);
+			return err_wrap(err, e, "mount %s", m->source);
 	}
 	return 0;
 }
@@ -388,7 +388,7 @@ static int make_host_overlays(
 			trees[i] = e = mount_clone(base, lower, 0, err);
 		}
 	}
-	return e < 0 ? err_wrap(err, "make the layers of the host's directories") : 0;
+	return e < 0 ? err_wrap(err, e, "make the layers of the host's directories") : 0;
 }
 
 static int open_result(struct rootfs *r, int base, struct cloche_err *err)
@@ -449,9 +449,9 @@ static int make_root(
 		e = make_host_overlays(r, base, trees, err);
 	if (e == 0) {
 		tree = make_root_overlay(r, base, err);
-		e = tree < 0
-			    ? err_wrap(err, "make the root over %s", r->dir ? r->dir : "the host's")
-			    : mount_attach(tree, AT_FDCWD, "/", "the room's root", err);
+		e = tree < 0 ? err_wrap(err, tree, "make the root over %s",
+				       r->dir ? r->dir : "the host's")
+			     : mount_attach(tree, AT_FDCWD, "/", "the room's root", err);
 	}
 	if (e == 0) {
 		root->fd = TAKE_FD(tree);
@@ -486,7 +486,7 @@ static int furnish_layers(
 	for (n = 0; n < ARRAY_SIZE(pieces) && e == 0; n++) {
 		trees[n] = mount_clone(scratch, pieces[n], 0, err);
 		if (trees[n] < 0)
-			e = err_wrap(err, "copy /%s", pieces[n]);
+			e = err_wrap(err, trees[n], "copy /%s", pieces[n]);
 	}
 	if (e == 0)
 		e = mount_pivot(root->fd, err);
