@@ -2,7 +2,7 @@
 #include "base/hash.h"
 #include "base/rand.h"
 
-#include <stdbool.h>
+#include <pthread.h>
 #include <string.h>
 
 static inline uint64_t rotl(uint64_t x, unsigned by)
@@ -32,18 +32,21 @@ static void sip_word(uint64_t v[4], uint64_t m)
 	v[0] ^= m;
 }
 
+static uint64_t key[2];
+
+static void draw_key(void)
+{
+	rand_bytes(key, sizeof(key));
+}
+
 uint64_t hash_keyed(const void *p, size_t n)
 {
-	static uint64_t key[2];
-	static bool have_key;
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	const unsigned char *at = p;
 	uint64_t v[4], last = (uint64_t)n << 56;
 	size_t words = n / 8;
 
-	if (!have_key) {
-		rand_bytes(key, sizeof(key));
-		have_key = true;
-	}
+	(void)pthread_once(&once, draw_key);
 	v[0] = key[0] ^ 0x736f6d6570736575ULL;
 	v[1] = key[1] ^ 0x646f72616e646f6dULL;
 	v[2] = key[0] ^ 0x6c7967656e657261ULL;

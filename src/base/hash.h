@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* SipHash-2-4 (Aumasson, Bernstein 2012) of n bytes under the process's key. */
+/* SipHash-2-4 (Aumasson, Bernstein 2012) of n bytes under the process's key. Any thread. */
 uint64_t hash_keyed(const void *p, size_t n);
 
 #define HASH_FUNCTION(keyptr, keylen, hashv) ((hashv) = (unsigned)hash_keyed((keyptr), (keylen)))
