@@ -107,7 +107,10 @@ static int tar_clean_remember(struct tar_clean *c)
 	if (path.n)
 		memcpy(l->path, path.p, path.n);
 	HASH_ADD_KEYPTR(hh, c->links, l->path, l->n, l);
-	return l->hh.tbl ? 0 : -ENOMEM;
+	if (l->hh.tbl)
+		return 0;
+	free(l);
+	return -ENOMEM;
 }
 
 /* Whether a hard link's target is allowed: neither it nor a directory on the way is a link that

@@ -435,11 +435,13 @@ static int add_needs(struct search *s, const char *file, int depth)
 		return r;
 	}
 	found = needs.by_name ? toolchain_find(s->q, interpreter, NULL) : strdup(interpreter);
+	if (!found && !needs.by_name)
+		return err_nomem(s->err);
 	/* The kernel starts nothing but programs. The author of the file may only want to see what
 	 * lies there. */
 	if (!found || !tool_is_program(found)) {
 		/* The system's, which a person's own PATH may lack. */
-		if (needs.by_name && !found)
+		if (!found)
 			return no_interpreter(s, file, &needs);
 		return is_mounted(s->t, found) ? 0 : no_interpreter(s, file, &needs);
 	}
