@@ -562,6 +562,10 @@ int client_layers(struct client *c, int *ret_upper, int *ret_lower, struct cloch
 	if (r == 0) {
 		*ret_upper = reply.fds[0];
 		*ret_lower = reply.fds[1];
+		return 0;
 	}
+	/* What came behind the answer may have been invalid. */
+	fd_close(reply.fds[0]);
+	fd_close(reply.fds[1]);
 	return r;
 }
