@@ -40,7 +40,7 @@ _warn_unused_ int unpack_path(const char *path, char *ret, struct cloche_err *er
 
 struct unpack_counts {
 	uint64_t entries, bytes;
-	uint64_t owners;  /* entries whose owner or mode could not be set, and was noted */
+	uint64_t owners;  /* entries whose owner could not be set, and was noted with the mode */
 	uint64_t skipped; /* devices below /dev, sockets */
 };
 
