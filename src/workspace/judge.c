@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -272,21 +273,50 @@ static void judge_above(const char *in, char ret[PATH_MAX])
 	snprintf(ret, PATH_MAX, "%.*s", STR_FMT(path));
 }
 
+/* Find where an absolute path leads, through links. Its last names may be missing. Heap, or NULL.
+ */
+static char *judge_real(const char *path)
+{
+	_cleanup_(freep) char *start = strdup(path);
+	size_t n = strlen(path);
+
+	while (start && path[0] == '/') {
+		_cleanup_(freep) char *real = realpath(start[0] ? start : "/", NULL);
+
+		if (real)
+			return fs_join(real, path[n] ? path + n + 1 : ".");
+		while (n > 0 && start[--n] != '/')
+			;
+		start[n] = '\0';
+	}
+	return NULL;
+}
+
+/* Find the part below the mount of a path that git reads in the host's file system. */
+static bool judge_inside(const struct judge *j, const char *path, char ret[PATH_MAX])
+{
+	const char *home = path[0] == '~' ? getenv("HOME") : NULL;
+	_cleanup_(freep) char *full = home ? fs_join(home, path + strspn(path, "~/")) : NULL;
+	_cleanup_(freep) char *real = judge_real(full ? full : path);
+	_cleanup_(freep) char *top = realpath(j->source, NULL);
+	const char *below = real && top ? fs_below(real, top) : NULL;
+
+	return below && judge_resolve("", below, ret);
+}
+
 bool judge_hooks(const struct judge *j, char *ret, size_t size)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(MAX_CONFIG);
 	char value[PATH_MAX], above[PATH_MAX], path[PATH_MAX];
-	const char *below = value;
+	bool elsewhere;
 
 	if (judge_read(j->dir, j->name, &text) < 0 ||
 		!gitconfig_hooks(buf_str(&text), value, sizeof(value)) || !value[0])
 		return false;
 	judge_above(j->in, above);
-	if (value[0] == '/') {
-		above[0] = '\0';
-		below = fs_below(value, j->source);
-	}
-	if (!below || !judge_resolve(above, below, path) || !path[0])
+	elsewhere = value[0] == '/' || str_starts(str_from(value), STR("~/"));
+	if (!(elsewhere ? judge_inside(j, value, path) : judge_resolve(above, value, path)) ||
+		!path[0])
 		return false;
 	return (size_t)snprintf(ret, size, "%s", path) < size;
 }
