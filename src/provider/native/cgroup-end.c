@@ -138,6 +138,13 @@ static int reap_scope(struct str unit, struct cloche_err *err)
 	return name ? cgroup_scope_stop(name, err) : err_nomem(err);
 }
 
+bool cgroup_is_there(struct str line)
+{
+	_cleanup_(freep) char *dir = str_dup(str_from_index(line, strlen("cgroup ")));
+
+	return !dir || access(dir, F_OK) == 0 || errno != ENOENT;
+}
+
 int cgroup_reap(struct str line, struct cloche_err *err)
 {
 	_cleanup_(freep) char *dir = NULL;

@@ -74,3 +74,5 @@ void cgroup_remove(struct cgroup *g);
  * a room's group are touched. */
 _warn_unused_ int cgroup_record(const struct cgroup *g, struct buf *out);
 _warn_unused_ int cgroup_reap(struct str line, struct cloche_err *err);
+/* Return whether the group of such a line exists. */
+bool cgroup_is_there(struct str line);

@@ -437,14 +437,34 @@ static int native_record(const struct room *room, struct buf *out, struct cloche
 	return cgroup_record(&n->cgroup, out) < 0 ? err_nomem(err) : 0;
 }
 
+/* Whether the groups are known, and all gone. Then the scope ends by itself. */
+static bool is_gone(struct str record)
+{
+	bool known = false;
+
+	while (record.n) {
+		struct str line = str_next_line(&record);
+
+		if (!str_starts(line, STR("cgroup /")))
+			continue;
+		known = true;
+		if (cgroup_is_there(line))
+			return false;
+	}
+	return known;
+}
+
 static int native_reap(const struct provider *p, struct str record, struct cloche_err *err)
 {
+	bool gone = is_gone(record);
 	int r = 0;
 
 	/* A group that cannot be removed must not stop the removal of the others. */
 	while (record.n) {
 		struct str line = str_next_line(&record);
 
+		if (gone && str_starts(line, STR("scope ")))
+			continue;
 		if (line.n && r == 0)
 			r = cgroup_reap(line, err);
 		else if (line.n)
