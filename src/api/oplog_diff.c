@@ -16,7 +16,7 @@
 
 enum { HELD_MAX = 1 << 20, NAMES_MAX = 64 << 20, ALL_HELD_MAX = 256 << 20 };
 /* Names that are looked at to move and to remove, and bytes of those that are moved. */
-#define WORK_MAX (1000ULL * 1000 * 1000)
+#define WORK_MAX (100ULL * 1000 * 1000)
 
 enum node_type { NODE_UNKNOWN, NODE_GONE, NODE_DIRECTORY, NODE_FILE, NODE_LINK, NODE_VALUE };
 
