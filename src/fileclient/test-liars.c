@@ -366,15 +366,17 @@ static void lie_on(struct chan *c)
 		message_put(&f.w, files_entry_message(), &entry);
 		must(frame_end(&f, NULL, 0) == 0);
 		must(files_send_empty(c, FILES_ALIVE) == 0);
+		usleep(1000);
 	} while (chan_flush_wait(c, 30000) == 0);
 }
 
 static void lie_alive(struct chan *c)
 {
 	say_ready(c);
-	do
+	do {
 		must(files_send_empty(c, FILES_ALIVE) == 0);
-	while (chan_flush_wait(c, 30000) == 0);
+		usleep(1000);
+	} while (chan_flush_wait(c, 30000) == 0);
 }
 
 static bool take_one(const char *name, const cloche_file_stat *st, void *user)

@@ -287,15 +287,21 @@ static void test_unpacked_from_outside(void)
 	teardown(&f);
 }
 
+/* The root's own layer instead of the mount. */
+static void setup_layer(struct fixture *f)
+{
+	setup(f);
+	free(f->r.trees[0].path);
+	f->r.trees[0].path = strdup("");
+	f->r.trees[0].layer = true;
+}
+
 /* The root's own layer has what hides something below. */
 static void test_layer_from_outside(void)
 {
 	struct fixture f;
 
-	setup(&f);
-	free(f.r.trees[0].path);
-	f.r.trees[0].path = strdup("");
-	f.r.trees[0].layer = true;
+	setup_layer(&f);
 	look(&f, 0);
 	must(mkdirat(f.ws, "opt", 0755) == 0 && mkdirat(f.ws, "usr", 0755) == 0);
 	put(f.ws, "opt/a", "one");
@@ -329,10 +335,7 @@ static void test_layer_made_again(void)
 {
 	struct fixture f;
 
-	setup(&f);
-	free(f.r.trees[0].path);
-	f.r.trees[0].path = strdup("");
-	f.r.trees[0].layer = true;
+	setup_layer(&f);
 	look(&f, 0);
 	must(mkdirat(f.ws, "d", 0755) == 0);
 	make_opaque(f.ws, "d");
