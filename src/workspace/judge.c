@@ -273,35 +273,31 @@ static void judge_above(const char *in, char ret[PATH_MAX])
 	snprintf(ret, PATH_MAX, "%.*s", STR_FMT(path));
 }
 
-/* Find where an absolute path leads, through links. Its last names may be missing. Heap, or NULL.
+/* Find the part below the mount of a path that git reads in the host's file system. Links are
+ * followed on the way to the mount. What lies in the mount is named: a room may make links there.
  */
-static char *judge_real(const char *path)
-{
-	_cleanup_(freep) char *start = strdup(path);
-	size_t n = strlen(path);
-
-	while (start && path[0] == '/') {
-		_cleanup_(freep) char *real = realpath(start[0] ? start : "/", NULL);
-
-		if (real)
-			return fs_join(real, path[n] ? path + n + 1 : ".");
-		while (n > 0 && start[--n] != '/')
-			;
-		start[n] = '\0';
-	}
-	return NULL;
-}
-
-/* Find the part below the mount of a path that git reads in the host's file system. */
 static bool judge_inside(const struct judge *j, const char *path, char ret[PATH_MAX])
 {
 	const char *home = path[0] == '~' ? getenv("HOME") : NULL;
-	_cleanup_(freep) char *full = home ? fs_join(home, path + strspn(path, "~/")) : NULL;
-	_cleanup_(freep) char *real = judge_real(full ? full : path);
+	_cleanup_(freep) char *full =
+		home ? fs_join(home, path + strspn(path, "~/")) : strdup(path);
 	_cleanup_(freep) char *top = realpath(j->source, NULL);
-	const char *below = real && top ? fs_below(real, top) : NULL;
 
-	return below && judge_resolve("", below, ret);
+	for (char *at = full; top && at; at += strcspn(at, "/")) {
+		_cleanup_(freep) char *real = NULL;
+		const char *below;
+		char before[PATH_MAX];
+
+		at += strspn(at, "/");
+		snprintf(before, sizeof(before), "%.*s", (int)(at - full), full);
+		real = realpath(before, NULL);
+		below = real ? fs_below(real, top) : NULL;
+		if (below && judge_resolve(below, at, ret))
+			return true;
+		if (!*at)
+			break;
+	}
+	return false;
 }
 
 bool judge_hooks(const struct judge *j, char *ret, size_t size)
