@@ -16,9 +16,8 @@ void manager_remove_dir(int base, int dir, const char *name);
  * holds the lock. */
 _warn_unused_ int manager_reap(int dir, struct cloche_err *err);
 
-/* The same, then remove the files that only a running sandbox has. err reports what could not be
- * removed. */
-void manager_settle(int dir, struct cloche_err *err);
+/* Remove the files that only a running sandbox has. */
+void manager_tidy(int dir);
 
 /* --- names.c --- */
 _warn_unused_ int names_take(int base, const char *name, const char *id, struct cloche_err *err);

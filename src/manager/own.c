@@ -184,6 +184,6 @@ void sandbox_dir_leave(struct sandbox_dir *d)
 {
 	d->listen = fd_close(d->listen);
 	if (d->fd >= 0)
-		manager_settle(d->fd, NULL);
+		manager_tidy(d->fd);
 	unlock(d);
 }

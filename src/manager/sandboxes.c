@@ -73,9 +73,8 @@ int manager_reap(int dir, struct cloche_err *err)
 	return r;
 }
 
-void manager_settle(int dir, struct cloche_err *err)
+void manager_tidy(int dir)
 {
-	(void)!manager_reap(dir, err);
 	unlinkat(dir, RUNDIR_SOCKET, 0);
 	unlinkat(dir, RUNDIR_MADE, 0);
 }
@@ -314,7 +313,8 @@ static bool sweep_one(int base, const char *id, struct cloche_err *err)
 	if (fstat(lock, &st) < 0 || st.st_nlink == 0)
 		return false;
 	if (has_ended_in_order(dir)) {
-		manager_settle(dir, err);
+		(void)!manager_reap(dir, err);
+		manager_tidy(dir);
 		return false;
 	}
 	/* What could not be removed stays on record, for the next sweep. */
