@@ -134,23 +134,31 @@ static void test_of_the_original(void)
 	check_int(s.log.number, 4);
 }
 
+/* Let no file grow above 50,000 bytes. Return an operation that does not fit. */
+static struct state_op full_disk_begin(struct rlimit *old)
+{
+	static char much[60000];
+	struct rlimit small = {.rlim_cur = 50000};
+
+	memset(much, 'x', sizeof(much) - 1);
+	must(getrlimit(RLIMIT_FSIZE, old) == 0);
+	small.rlim_max = old->rlim_max;
+	(void)signal(SIGXFSZ, SIG_IGN);
+	must(setrlimit(RLIMIT_FSIZE, &small) == 0);
+	return set_op("A", much);
+}
+
 /* A file that cannot grow: nothing half-done is left, neither in the log nor in the tables. */
 static void test_full_disk(void)
 {
 	_cleanup_(state_closep) struct state s = STATE_INIT;
-	static char much[60000];
 	struct state_op op;
-	struct rlimit old, small = {.rlim_cur = 50000, .rlim_max = RLIM_INFINITY};
+	struct rlimit old;
 	struct stat st;
 
-	memset(much, 'x', sizeof(much) - 1);
-	op = set_op("A", much);
 	open_state(&s, "full");
 	set(&s, "A", "1");
-	must(getrlimit(RLIMIT_FSIZE, &old) == 0);
-	small.rlim_max = old.rlim_max;
-	(void)signal(SIGXFSZ, SIG_IGN);
-	must(setrlimit(RLIMIT_FSIZE, &small) == 0);
+	op = full_disk_begin(&old);
 	check(state_change(&s, &op, NULL) < 0);
 	must(setrlimit(RLIMIT_FSIZE, &old) == 0);
 	must(state_refresh(&s, NULL) == 0);
@@ -165,18 +173,12 @@ static void test_full_disk(void)
 static void test_after_a_failure(void)
 {
 	_cleanup_(state_closep) struct state s = STATE_INIT, again = STATE_INIT;
-	static char much[60000];
 	struct state_op large, op = set_op("A", "2");
-	struct rlimit old, small = {.rlim_cur = 50000};
+	struct rlimit old;
 
-	memset(much, 'x', sizeof(much) - 1);
-	large = set_op("A", much);
 	open_state(&s, "failed");
 	set(&s, "B", "1");
-	must(getrlimit(RLIMIT_FSIZE, &old) == 0);
-	small.rlim_max = old.rlim_max;
-	(void)signal(SIGXFSZ, SIG_IGN);
-	must(setrlimit(RLIMIT_FSIZE, &small) == 0);
+	large = full_disk_begin(&old);
 	must(state_begin(&s, NULL) == 0);
 	check(state_record(&s, &large, NULL) < 0);
 	check(state_record(&s, &large, NULL) < 0);
