@@ -43,13 +43,15 @@ int strv_add(char ***v, struct str s)
 
 int strv_copy(char *const *v, char ***ret)
 {
-	_cleanup_(strv_freep) char **copy = NULL;
+	size_t n = strv_count(v);
+	_cleanup_(strv_freep) char **copy = n ? calloc(n + 1, sizeof(char *)) : NULL;
 
-	for (size_t i = 0; v && v[i]; i++) {
-		int r = strv_add(&copy, str_from(v[i]));
-
-		if (r < 0)
-			return r;
+	if (n && !copy)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		copy[i] = strdup(v[i]);
+		if (!copy[i])
+			return -ENOMEM;
 	}
 	*ret = TAKE_PTR(copy);
 	return 0;
