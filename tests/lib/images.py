@@ -58,10 +58,15 @@ class Layer:
         return self.out.getvalue()
 
 
+def gzip_fast(data):
+    """What is packed here is unpacked once: how small it is does not matter."""
+    return gzip.compress(data, 1)
+
+
 class Image:
     """layers: Layers or the bytes of tars. config: members of the image's "config"."""
 
-    def __init__(self, layers, name=None, compress=gzip.compress, media="+gzip", **config):
+    def __init__(self, layers, name=None, compress=gzip_fast, media="+gzip", **config):
         self.tars = [x.bytes() if isinstance(x, Layer) else x for x in layers]
         self.name = name
         self.diff_ids = [sha256(t) for t in self.tars]
