@@ -46,14 +46,13 @@ struct offline {
 
 /* One answer. */
 struct playing {
-	struct stream *stream; /* NULL: it is over */
 	struct offline_group *group;
 	struct sha256 digest;                     /* of the request's body */
 	const struct cassette_exchange *exchange; /* NULL: none is chosen yet */
 	struct cassette_reading reading;
 	struct str piece; /* the bytes of it that are still to be sent */
 	uint64_t left;    /* with has_length: bytes of the body that are still to be sent */
-	bool has_head, bodiless, has_length, paused;
+	bool has_head, bodiless, has_length;
 };
 
 /* --- what there is --- */
@@ -195,8 +194,6 @@ static struct playing *of(const struct upstream *u)
 /* The answer is complete: finish the stream. */
 static void finish(struct upstream *u, struct stream *s)
 {
-	of(u)->stream = NULL;
-	s->up = NULL;
 	upstream_close(u);
 	stream_note(s, "from a recording");
 	stream_finish(s);
@@ -240,7 +237,7 @@ static bool send_head(struct upstream *u)
 	_cleanup_(http_head_donep) struct http_head head = HTTP_HEAD_INIT;
 	struct cloche_err err = CLOCHE_ERR_INIT;
 	struct playing *p = of(u);
-	struct stream *s = p->stream;
+	struct stream *s = u->stream;
 	uint64_t at = p->exchange->response_at;
 
 	if (at == CASSETTE_NONE) {
@@ -276,7 +273,7 @@ static void end_answer(struct upstream *u)
 	_cleanup_(cassette_line_donep) struct cassette_line line = CASSETTE_LINE_INIT;
 	_cleanup_(http_fields_donep) struct http_fields trailers = HTTP_FIELDS_INIT;
 	struct playing *p = of(u);
-	struct stream *s = p->stream;
+	struct stream *s = u->stream;
 	const struct cassette_exchange *e = p->exchange;
 
 	if (!p->bodiless && !e->received.whole) {
@@ -299,14 +296,14 @@ static void end_answer(struct upstream *u)
 static bool send_piece(struct upstream *u)
 {
 	struct playing *p = of(u);
-	struct stream *s = p->stream;
+	struct stream *s = u->stream;
 	struct cloche_err err = CLOCHE_ERR_INIT;
 	size_t room = response_room(s);
 	struct str bytes;
 	int r = 1;
 
-	p->paused = room == 0;
-	if (p->paused)
+	u->paused = room == 0;
+	if (u->paused)
 		return false;
 	if (p->piece.n == 0)
 		r = p->bodiless ? 0 : cassette_reading_next(&p->reading, &p->piece, &err);
@@ -337,19 +334,19 @@ static void work(struct upstream *u)
 {
 	struct playing *p = of(u);
 
-	if (!p->stream || !p->exchange || (!p->has_head && !send_head(u)))
+	if (!u->stream || !p->exchange || (!p->has_head && !send_head(u)))
 		return;
 	for (unsigned i = 0; i < PIECES_AT_ONCE; i++)
-		if (u->dead || !p->stream || !send_piece(u))
+		if (!u->stream || !send_piece(u))
 			return;
-	if (!u->dead && p->stream)
+	if (u->stream)
 		upstream_work_later(u);
 }
 
 static void answer(struct upstream *u, const struct cassette_exchange *e)
 {
 	struct playing *p = of(u);
-	struct stream *s = p->stream;
+	struct stream *s = u->stream;
 
 	p->exchange = e;
 	if (e->refused) {
@@ -382,7 +379,6 @@ static void begin(struct upstream *u, struct stream *s)
 {
 	const struct cassette_exchange *early = NULL;
 
-	of(u)->stream = s;
 	sha256_init(&of(u)->digest);
 	if (!request_body_complete(s))
 		early = choose_early(s->broker->offline, of(u)->group);
@@ -391,35 +387,17 @@ static void begin(struct upstream *u, struct stream *s)
 	take_body(u, s);
 }
 
-static void resume(struct upstream *u, struct stream *s)
-{
-	if (of(u)->paused && response_room(s) > 0)
-		upstream_work_later(u);
-}
-
-static void detach(struct upstream *u, struct stream *s)
-{
-	of(u)->stream = NULL;
-	upstream_close(u);
-}
-
-/* There is no socket. */
-static void on_event(struct upstream *u, uint32_t events)
-{
-}
-
 static void end(struct upstream *u)
 {
 	cassette_reading_done(&of(u)->reading);
 	free(u->protocol);
 }
 
+/* There is no socket, and so no event. */
 static const struct upstream_ops upstream_recorded = {
 	.begin = begin,
 	.send = take_body,
-	.resume = resume,
-	.detach = detach,
-	.event = on_event,
+	.resume = upstream_single_resume,
 	.work = work,
 	.end = end,
 };
@@ -442,6 +420,7 @@ void offline_go(struct stream *s)
 	u->fd = -1;
 	u->ops = &upstream_recorded;
 	u->protocol = p;
+	u->stream = s;
 	s->up = u;
 	s->keep = false;
 	begin(u, s);

@@ -19,78 +19,62 @@
 #include "http/ws.h"
 #include "ipc/netchan.h"
 
-#include <errno.h>
 #include <sys/socket.h>
 
-enum { READS_AT_ONCE = 8 };
-
-struct tunnel {
-	struct upstream *u;
-	struct stream *stream; /* NULL: it is over */
-	bool paused;           /* the gateway takes no more */
-	bool down_ended, up_ended;
-};
-
-static struct tunnel *of(const struct upstream *u)
-{
-	return u->protocol;
-}
-
-static void watch(struct tunnel *t)
-{
-	struct upstream *u = t->u;
-
-	if (!u->dead && t->stream &&
-		!upstream_watch(u, !t->paused && !t->down_ended,
-			u->want_out || request_body(t->stream).n > 0))
-		response_lost(t->stream, "no memory to watch a connection");
-}
-
 /* Send END to the gateway. Return false if the exchange is over. */
-static bool end_down(struct tunnel *t)
+static bool tunnel_end_down(struct upstream *u)
 {
 	struct http_fields none = HTTP_FIELDS_INIT;
 
-	if (t->down_ended)
+	if (u->in_ended)
 		return true;
-	t->down_ended = true;
-	return response_end(t->stream, &none);
+	u->in_ended = true;
+	return response_end(u->stream, &none);
 }
 
-static void finish(struct tunnel *t)
+static void tunnel_finish(struct upstream *u)
 {
-	struct stream *s = t->stream;
+	struct stream *s = u->stream;
 
-	if (!end_down(t))
+	if (!tunnel_end_down(u))
 		return;
 	if (s->kind == NET_KIND_TUNNEL)
-		fd_set_reset(t->u->fd, false);
-	s->up = NULL;
-	t->stream = NULL;
-	upstream_close(t->u);
+		fd_set_reset(u->fd, false);
+	upstream_close(u);
 	stream_finish(s);
 }
 
 /* Return whether both directions have ended. */
-static bool is_over(const struct tunnel *t)
+static bool tunnel_is_over(const struct upstream *u)
 {
-	const struct stream *s = t->stream;
+	const struct stream *s = u->stream;
 
 	if (s->kind == NET_KIND_WEBSOCKET)
 		return websocket_has_closed(s, true) && websocket_has_closed(s, false);
-	return t->up_ended && t->down_ended;
+	return u->out_ended && u->in_ended;
 }
 
-static void send_up(struct upstream *u, struct stream *s)
+static void tunnel_go_on(struct upstream *u)
 {
-	struct tunnel *t = of(u);
+	if (tunnel_is_over(u))
+		tunnel_finish(u);
+	else
+		upstream_single_watch(u);
+}
 
+static bool tunnel_has_output(const struct upstream *u)
+{
+	return request_body(u->stream).n > 0;
+}
+
+static void tunnel_send(struct upstream *u, struct stream *s)
+{
 	while (request_body(s).n > 0) {
 		size_t n = 0;
 		enum tls_io io = upstream_write(u, request_body(s), &n);
 
 		if (io == TLS_IO_WRITE || io == TLS_IO_READ) {
-			watch(t);
+			upstream_single_watch(u);
 			return;
 		}
 		if (io != TLS_IO_OK) {
@@ -99,139 +83,45 @@ static void send_up(struct upstream *u, struct stream *s)
 		}
 		request_body_taken(s, n);
 	}
-	if (request_body_complete(s) && !t->up_ended) {
-		t->up_ended = true;
+	if (request_body_complete(s) && !u->out_ended) {
+		u->out_ended = true;
 		if (s->kind == NET_KIND_TUNNEL)
 			(void)shutdown(u->fd, SHUT_WR);
 	}
-	if (is_over(t))
-		finish(t);
-	else
-		watch(t);
+	tunnel_go_on(u);
 }
 
-static void on_eof(struct tunnel *t, bool clean)
+static void tunnel_eof(struct upstream *u, bool clean)
 {
-	struct stream *s = t->stream;
+	struct stream *s = u->stream;
 
 	if (s->kind == NET_KIND_WEBSOCKET) {
 		if (websocket_has_closed(s, true) || websocket_has_closed(s, false))
-			finish(t);
+			tunnel_finish(u);
 		else
 			response_lost(s, "it sent no close frame");
 		return;
 	}
-	if (!clean) {
-		response_lost(s, upstream_error(t->u));
-		return;
-	}
-	if (!end_down(t))
-		return;
-	if (is_over(t))
-		finish(t);
-	else
-		watch(t);
+	if (!clean)
+		response_lost(s, upstream_error(u));
+	else if (tunnel_end_down(u))
+		tunnel_go_on(u);
 }
 
-/* Return false if the stream is over. */
-static bool pass_down(struct tunnel *t, struct str bytes)
+static void tunnel_take(struct upstream *u, struct str bytes)
 {
-	struct stream *s = t->stream;
-
-	if (!response_data(s, bytes))
-		return false;
-	if (!is_over(t) || request_body(s).n > 0)
-		return true;
-	finish(t);
-	return false;
-}
-
-static void pump(struct upstream *u)
-{
-	struct broker *b = u->broker;
-
-	for (int i = 0; i < READS_AT_ONCE; i++) {
-		struct tunnel *t = u->dead ? NULL : of(u);
-		size_t max, n = 0;
-		enum tls_io io;
-
-		if (!t || !t->stream || t->down_ended)
-			return;
-		if (i > 0 && u->drained) {
-			fd_acknowledge(u->fd);
-			watch(t);
-			return;
-		}
-		max = response_room(t->stream);
-		t->paused = max == 0;
-		if (t->paused) {
-			watch(t);
-			return;
-		}
-		io = upstream_read(u, b->scratch, max, &n);
-		if (io == TLS_IO_READ || io == TLS_IO_WRITE) {
-			u->want_out = io == TLS_IO_WRITE;
-			fd_acknowledge(u->fd);
-			watch(t);
-			return;
-		}
-		if (io != TLS_IO_OK) {
-			on_eof(t, io == TLS_IO_EOF);
-			return;
-		}
-		if (!pass_down(t, str_make(b->scratch, n)))
-			return;
-	}
-	if (!u->dead)
-		upstream_work_later(u);
-}
-
-static void resume(struct upstream *u, struct stream *s)
-{
-	struct tunnel *t = of(u);
-
-	if (!t->paused || response_room(s) == 0)
-		return;
-	t->paused = false;
-	/* Bytes that TLS has already read cause no event. */
-	upstream_work_later(u);
-}
-
-static void detach(struct upstream *u, struct stream *s)
-{
-	of(u)->stream = NULL;
-	upstream_close(u);
-}
-
-static void on_event(struct upstream *u, uint32_t events)
-{
-	struct tunnel *t = of(u);
-
-	if (!t->stream)
-		return;
-	if (u->want_out)
-		events |= EPOLLIN; /* a read that waited for writability */
-	u->want_out = false;
-	if (events & EPOLLOUT)
-		send_up(u, t->stream);
-	if (!u->dead && (events & ~(uint32_t)EPOLLOUT))
-		pump(u);
-}
-
-static void end(struct upstream *u)
-{
-	free(u->protocol);
+	if (response_data(u->stream, bytes) && tunnel_is_over(u) && !tunnel_has_output(u))
+		tunnel_finish(u);
 }
 
 /* The connection of a tunnel is there: say so to the gateway. */
-static void begin(struct upstream *u, struct stream *s)
+static void tunnel_begin(struct upstream *u, struct stream *s)
 {
 	struct net_response m = {.stream = s->id, .status = 200, .body = NET_BODY_STREAM};
 	const struct cassette_headers none = tape_headers(NULL);
 	struct net_fields_out f = net_begin_response(&u->broker->net, NET_HEAD, &m);
 
 	fd_set_reset(u->fd, true);
-	of(u)->stream = s;
 	s->status = 200;
 	stream_go(s, STREAM_ANSWERING);
 	tape_response(s, &m, &none);
@@ -240,29 +130,23 @@ static void begin(struct upstream *u, struct stream *s)
 		broker_fail(u->broker);
 		return;
 	}
-	send_up(u, s);
+	tunnel_send(u, s);
 }
 
-static const struct upstream_ops upstream_tunnel = {
-	.begin = begin,
-	.send = send_up,
-	.resume = resume,
-	.detach = detach,
-	.event = on_event,
-	.work = pump,
-	.end = end,
-};
-
-int upstream_tunnel_start(struct upstream *u)
+void upstream_tunnel_start(struct upstream *u)
 {
-	struct tunnel *t = calloc(1, sizeof(*t));
+	static const struct upstream_ops ops = {
+		.begin = tunnel_begin,
+		.send = tunnel_send,
+		.resume = upstream_single_resume,
+		.event = upstream_single_event,
+		.work = upstream_single_work,
+		.has_output = tunnel_has_output,
+		.take = tunnel_take,
+		.eof = tunnel_eof,
+	};
 
-	if (!t)
-		return -ENOMEM;
-	t->u = u;
-	u->protocol = t;
-	u->ops = &upstream_tunnel;
-	return 0;
+	u->ops = &ops;
 }
 
 /* The head is for the gateway, which has its own handshake with the client. */
@@ -288,16 +172,13 @@ void upstream_to_websocket(
 	log_websocket(s);
 	stream_go(s, STREAM_SWITCHED);
 	u->ops->end(u);
-	u->ops = NULL;
 	u->protocol = NULL;
-	if (upstream_tunnel_start(u) < 0) {
-		response_lost(s, "no memory for a connection");
-		return;
-	}
-	of(u)->stream = s;
-	if (rest.n > 0 && !pass_down(of(u), rest))
+	upstream_tunnel_start(u);
+	if (rest.n > 0)
+		tunnel_take(u, rest);
+	if (u->dead)
 		return;
 	/* Bytes that TLS has already read cause no event. */
 	upstream_work_later(u);
-	send_up(u, s);
+	tunnel_send(u, s);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: one connection to an origin, from the handshake to its end. After TLS has
  * verified the origin, the protocol is known, and a table of functions takes over (upstream_h1.c,
- * upstream_h2.c). A closed connection is freed when no caller further up the stack can still look
- * at it. */
+ * upstream_h2.c, tunnel.c). Those that serve one stream at a time share how they read and wait
+ * (upstream_single_*). A closed connection is freed when no caller further up the stack can still
+ * look at it. */
 #include "broker/upstream.h"
 #include "base/fd.h"
 #include "broker/broker_internal.h"
@@ -11,6 +12,7 @@
 #include "broker/pool.h"
 #include "broker/refuse.h"
 #include "broker/request_body.h"
+#include "broker/response.h"
 #include "broker/stream.h"
 #include "ipc/netchan.h"
 #include "loop/loop.h"
@@ -18,6 +20,10 @@
 #include <errno.h>
 #include <stdio.h>
 #include <sys/socket.h>
+
+/* Reads of a TLS record each: half a window, which the gateway passes on while the other half is
+ * read. */
+enum { READS_AT_ONCE = 4 };
 
 static void on_io(struct loop_io *io, uint32_t events);
 
@@ -36,7 +42,7 @@ void upstream_work_later(struct upstream *u)
 
 static void free_upstream(struct upstream *u)
 {
-	if (u->ops)
+	if (u->ops && u->ops->end)
 		u->ops->end(u);
 	free(u);
 }
@@ -62,9 +68,9 @@ void upstream_close(struct upstream *u)
 		return;
 	u->dead = true;
 	pool_remove(u);
-	if (u->first)
-		u->first->up = NULL;
-	u->first = NULL;
+	if (u->stream)
+		u->stream->up = NULL;
+	u->stream = NULL;
 	loop_io_remove(&u->io);
 	u->tls = tls_client_free(u->tls);
 	u->fd = fd_close(u->fd);
@@ -93,7 +99,7 @@ void upstream_detach(struct stream *s)
 	s->up = NULL;
 	if (!u)
 		return;
-	if (u->ops)
+	if (u->ops && u->ops->detach)
 		u->ops->detach(u, s);
 	else
 		upstream_close(u);
@@ -152,6 +158,97 @@ const char *upstream_error(const struct upstream *u)
 	return u->tls ? tls_client_error(u->tls, NULL) : "the connection was lost";
 }
 
+/* --- one stream at a time --- */
+
+/* If the connection were watched while there is nothing to read or write, epoll would report again
+ * and again that the origin has broken it. So it is not watched then; the next read finds that it
+ * is broken. */
+void upstream_single_watch(struct upstream *u)
+{
+	if (u->dead || upstream_watch(u, !u->paused && !u->in_ended,
+			       u->want_out || (u->stream && u->ops->has_output(u))))
+		return;
+	if (u->stream)
+		response_lost(u->stream, "no memory to watch a connection");
+	else
+		upstream_close(u);
+}
+
+void upstream_single_work(struct upstream *u)
+{
+	const struct upstream_ops *ops = u->ops;
+	struct broker *b = u->broker;
+
+	for (int i = 0; i < READS_AT_ONCE; i++) {
+		size_t max, n = 0;
+		enum tls_io io;
+
+		if (u->dead || u->ops != ops || !u->stream || u->in_ended)
+			return;
+		if (i > 0 && u->drained) {
+			fd_acknowledge(u->fd);
+			upstream_single_watch(u);
+			return;
+		}
+		max = response_room(u->stream);
+		u->paused = max == 0;
+		if (u->paused) {
+			upstream_single_watch(u);
+			return;
+		}
+		io = upstream_read(u, b->scratch, max, &n);
+		if (io == TLS_IO_READ || io == TLS_IO_WRITE) {
+			u->want_out = io == TLS_IO_WRITE;
+			fd_acknowledge(u->fd);
+			upstream_single_watch(u);
+			return;
+		}
+		if (io != TLS_IO_OK) {
+			ops->eof(u, io == TLS_IO_EOF);
+			return;
+		}
+		ops->take(u, str_make(b->scratch, n));
+	}
+	if (!u->dead)
+		upstream_work_later(u);
+}
+
+void upstream_single_resume(struct upstream *u, struct stream *s)
+{
+	if (!u->paused || response_room(s) == 0)
+		return;
+	u->paused = false;
+	/* Bytes that TLS has already read cause no event. */
+	upstream_work_later(u);
+}
+
+/* On an idle connection only session tickets may come. Anything else, or its end, closes it. */
+static void single_idle_event(struct upstream *u)
+{
+	char c;
+	size_t n;
+
+	if (upstream_read(u, &c, 1, &n) != TLS_IO_READ)
+		upstream_close(u);
+}
+
+void upstream_single_event(struct upstream *u, uint32_t events)
+{
+	if (!u->stream) {
+		single_idle_event(u);
+		return;
+	}
+	if (u->want_out)
+		events |= EPOLLIN; /* a read that waited for writability */
+	u->want_out = false;
+	if (events & EPOLLOUT)
+		u->ops->send(u, u->stream);
+	if (!u->dead && (events & ~(uint32_t)EPOLLOUT))
+		upstream_single_work(u);
+}
+
+/* --- the beginning --- */
+
 static void begin(struct upstream *u, struct stream *s)
 {
 	if (s->probe) {
@@ -159,6 +256,7 @@ static void begin(struct upstream *u, struct stream *s)
 		return;
 	}
 	s->up = u;
+	u->stream = u->ops->room ? NULL : s;
 	s->went_out = true;
 	request_body_rewind(s);
 	u->ops->begin(u, s);
@@ -167,29 +265,29 @@ static void begin(struct upstream *u, struct stream *s)
 /* The protocol is known: start it. */
 static void established(struct upstream *u)
 {
-	struct stream *s = u->first;
+	struct stream *s = u->stream;
 	bool h2 = u->tls && tls_client_is_h2(u->tls);
-	int r;
+	int r = 0;
 
 	if (u->tls && !s->http1) /* both were offered */
 		origin_learn(u->broker, &s->host, s->port, h2);
 	u->want_out = false;
 	if (s->kind == NET_KIND_TUNNEL)
-		r = upstream_tunnel_start(u);
+		upstream_tunnel_start(u);
 	else
 		r = h2 ? upstream_h2_start(u) : upstream_h1_start(u);
 	if (r < 0) {
 		refuse_upstream(s, 503, "out_of_memory", "no memory for a connection");
 		return;
 	}
-	u->first = NULL;
+	u->stream = NULL;
 	begin(u, s);
 	pool_made(s, u);
 }
 
 static void handshake(struct upstream *u)
 {
-	struct stream *s = u->first;
+	struct stream *s = u->stream;
 	enum tls_trouble kind;
 	enum tls_io io = u->tls ? tls_client_handshake(u->tls) : TLS_IO_OK;
 	char message[NOTE_MAX];
@@ -251,7 +349,7 @@ void upstream_new(struct stream *s, int fd)
 	}
 	u->broker = b;
 	u->fd = fd;
-	u->first = s;
+	u->stream = s;
 	u->http1 = s->http1;
 	s->up = u;
 	u->key = pool_key(s);

@@ -18,7 +18,7 @@ struct upstream_ops {
 	void (*send)(struct upstream *u, struct stream *s);
 	/* The gateway takes more of s again. */
 	void (*resume)(struct upstream *u, struct stream *s);
-	/* s goes away before the exchange is over. */
+	/* s goes away before the exchange is over. NULL: u is closed. */
 	void (*detach)(struct upstream *u, struct stream *s);
 	/* The socket is ready. */
 	void (*event)(struct upstream *u, uint32_t events);
@@ -27,14 +27,23 @@ struct upstream_ops {
 	/* Return how many more streams u can serve now. NULL: one at a time, and u is in the pool
 	 * only while it serves none. */
 	unsigned (*room)(const struct upstream *u);
-	/* Free u->protocol when u closes. The caller tells the streams that are left. */
+	/* Free u->protocol when u closes; may be NULL. The caller tells the streams that are
+	 * left. */
 	void (*end)(struct upstream *u);
+
+	/* --- called by the functions upstream_single_*() alone --- */
+	/* Return whether something of the request waits to be written. */
+	bool (*has_output)(const struct upstream *u);
+	/* Take bytes that the origin sent for u->stream, or their end. */
+	void (*take)(struct upstream *u, struct str bytes);
+	void (*eof)(struct upstream *u, bool clean);
 };
 
 /* One connection to an origin. */
 struct upstream {
 	struct broker *broker;
-	struct stream *first; /* the stream that it was made for; NULL when the handshake is over */
+	struct stream
+		*stream; /* that it is made for, or that it alone serves; NULL: none or many */
 	struct upstream *next, *prev;
 	struct pool_bucket *bucket; /* while it is in the pool */
 	bool shared;                /* it is in the pool although it serves streams */
@@ -45,11 +54,14 @@ struct upstream {
 	const struct upstream_ops *ops; /* NULL until the handshake is over */
 	void *protocol;                 /* of the ops */
 	bool dead;
-	bool used;      /* has served a request, or waited for one */
-	bool http1;     /* only HTTP/1.1 was offered; the origin may speak HTTP/2, too */
-	bool want_out;  /* TLS waits for writability */
-	bool drained;   /* the last read took all that was there */
-	uint64_t since; /* monotonic: when its handshake began, or it became idle */
+	bool used;     /* has served a request, or waited for one */
+	bool http1;    /* only HTTP/1.1 was offered; the origin may speak HTTP/2, too */
+	bool want_out; /* TLS waits for writability */
+	bool drained;  /* the last read took all that was there */
+	bool paused;   /* it is not read, because the gateway takes no more of `stream` */
+	bool in_ended,
+		out_ended; /* a tunnel: the origin sends no more; it was told that we do not */
+	uint64_t since;    /* monotonic: when its handshake began, or it became idle */
 	struct pool_key key;
 };
 
@@ -79,6 +91,13 @@ void upstream_work_later(struct upstream *u);
 /* Return why the connection ended, for messages. */
 const char *upstream_error(const struct upstream *u);
 
+/* For protocols that serve one stream at a time: the operations work, resume and event, and the
+ * choice of the events to wait for. No more is read than the gateway takes. */
+void upstream_single_work(struct upstream *u);
+void upstream_single_resume(struct upstream *u, struct stream *s);
+void upstream_single_event(struct upstream *u, uint32_t events);
+void upstream_single_watch(struct upstream *u);
+
 /* --- upstream_h2.c --- */
 _warn_unused_ int upstream_h2_start(struct upstream *u);
 
@@ -87,8 +106,8 @@ _warn_unused_ int upstream_h2_start(struct upstream *u);
 _warn_unused_ int upstream_h1_start(struct upstream *u);
 
 /* --- tunnel.c --- */
-/* Make u->protocol, which passes bytes both ways. */
-_warn_unused_ int upstream_tunnel_start(struct upstream *u);
+/* Pass bytes both ways. */
+void upstream_tunnel_start(struct upstream *u);
 /* Switch to WebSocket frames after the origin has answered 101, or refuse the stream. rest is what
  * followed the head. The previous protocol is ended, and h is freed with it. */
 void upstream_to_websocket(

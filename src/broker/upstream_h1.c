@@ -2,9 +2,7 @@
 /* Theory of operation: HTTP/1.1 on a connection to an origin: one request and its response after
  * the other. The request is written from the model. A body of known length is sent from the
  * stream's own memory, a small one together with the head. The response goes through the strict
- * parser. No more of it is read than the gateway takes (pump), so nothing of it is ever kept
- * here. */
-#include "base/fd.h"
+ * parser. No more of it is read than the gateway takes, so nothing of it is ever kept here. */
 #include "broker/broker_internal.h"
 #include "broker/decide.h"
 #include "broker/pool.h"
@@ -25,8 +23,6 @@
 static const struct upstream_ops upstream_h1;
 
 enum {
-	READS_AT_ONCE = 4,    /* of a TLS record each: half a window, which the gateway passes on
-			       * while the other half is read */
 	JOIN_MAX = 16 * 1024, /* bytes of a body that are copied to go out with the head */
 	OUT_FULL = 16 * 1024, /* if this many framed bytes wait, no more are framed */
 	OUT_ROOM = HTTP_HEAD_MAX * 4 + NET_WINDOW,
@@ -34,14 +30,12 @@ enum {
 
 struct h1_origin {
 	struct upstream *u;
-	struct stream *stream; /* NULL while idle */
-	struct buf out;        /* of the request: head, framing, small bodies */
-	bool request_ended;    /* its last byte is in out, or was sent */
-	bool started;          /* bytes of the response have come */
-	bool in_body;          /* the head is complete */
-	bool paused;           /* not reading: the gateway takes no more */
-	bool write_lost;       /* the origin takes no more of the request */
-	bool last;             /* the origin was told that no other request comes */
+	struct buf out;     /* of the request: head, framing, small bodies */
+	bool request_ended; /* its last byte is in out, or was sent */
+	bool started;       /* bytes of the response have come */
+	bool in_body;       /* the head is complete */
+	bool write_lost;    /* the origin takes no more of the request */
+	bool last;          /* the origin was told that no other request comes */
 	struct h1_parser parser;
 	struct http_head head;
 	struct http_body body;
@@ -68,7 +62,7 @@ int upstream_h1_start(struct upstream *u)
 	return 0;
 }
 
-static void end(struct upstream *u)
+static void h1_end(struct upstream *u)
 {
 	struct h1_origin *h = of(u);
 
@@ -84,41 +78,30 @@ static void end(struct upstream *u)
 /* Bytes after the handshake of a WebSocket are not a body, and wait for its answer. */
 static struct str body_to_send(const struct h1_origin *h)
 {
-	return h->stream->kind == NET_KIND_HTTP ? request_body(h->stream) : STR_NULL;
+	const struct stream *s = h->u->stream;
+
+	return s->kind == NET_KIND_HTTP ? request_body(s) : STR_NULL;
 }
 
-static bool has_output(const struct h1_origin *h)
+static bool h1_has_output(const struct upstream *u)
 {
-	return h->stream && !h->write_lost && (buf_len(&h->out) > 0 || body_to_send(h).n > 0);
-}
+	const struct h1_origin *h = of(u);
 
-/* If the connection were watched while there is nothing to read or write, epoll would report again
- * and again that the origin has broken it. So it is not watched then; the next read finds that it
- * is broken. */
-static void watch(struct h1_origin *h)
-{
-	struct upstream *u = h->u;
-
-	if (u->dead || upstream_watch(u, !h->paused, u->want_out || has_output(h)))
-		return;
-	if (h->stream)
-		response_lost(h->stream, "no memory to watch a connection");
-	else
-		upstream_close(u);
+	return !h->write_lost && (buf_len(&h->out) > 0 || body_to_send(h).n > 0);
 }
 
 /* The origin takes no more of the request. It may still answer (413, 401): that is read first. */
 static void write_failed(struct h1_origin *h)
 {
 	h->write_lost = true;
-	if (!h->stream->keep) /* else it may be sent once more */
-		request_body_drop(h->stream);
+	if (!h->u->stream->keep) /* else it may be sent once more */
+		request_body_drop(h->u->stream);
 }
 
 /* Move waiting bytes of the body into `out` if they have to be framed, or go with the head. */
 static int frame(struct h1_origin *h)
 {
-	struct stream *s = h->stream;
+	struct stream *s = h->u->stream;
 	bool chunked = s->head.body == HTTP_BODY_CHUNKED;
 	struct str body = str_prefix(body_to_send(h), OUT_FULL);
 	int r = 0;
@@ -146,6 +129,7 @@ static int frame(struct h1_origin *h)
 /* Write some bytes. Return the result. */
 static enum tls_io write_out(struct h1_origin *h)
 {
+	struct stream *s = h->u->stream;
 	bool framed = buf_len(&h->out) > 0;
 	struct str bytes = framed ? buf_str(&h->out) : body_to_send(h);
 	size_t n = 0;
@@ -154,17 +138,17 @@ static enum tls_io write_out(struct h1_origin *h)
 	if (io != TLS_IO_OK)
 		return io;
 	if (!framed) {
-		request_body_taken(h->stream, n);
+		request_body_taken(s, n);
 		return io;
 	}
-	if (h->stream->secret)
+	if (s->secret)
 		explicit_bzero(buf_data(&h->out), n);
 	buf_consume(&h->out, n);
-	h->stream->active = loop_now(h->u->broker->loop);
+	s->active = loop_now(h->u->broker->loop);
 	return io;
 }
 
-static void send_request(struct upstream *u, struct stream *s)
+static void h1_send(struct upstream *u, struct stream *s)
 {
 	struct h1_origin *h = of(u);
 
@@ -176,7 +160,7 @@ static void send_request(struct upstream *u, struct stream *s)
 				s, 503, "out_of_memory", "no memory for the request's body");
 			return;
 		}
-		if (!has_output(h))
+		if (!h1_has_output(u))
 			break;
 		io = write_out(h);
 		if (io == TLS_IO_WRITE || io == TLS_IO_READ)
@@ -184,7 +168,7 @@ static void send_request(struct upstream *u, struct stream *s)
 		if (io != TLS_IO_OK)
 			write_failed(h);
 	}
-	watch(h);
+	upstream_single_watch(u);
 }
 
 /* RFC 9110 9.3.1, 9.3.5: some servers ignore such a body and would read it as the next request,
@@ -198,17 +182,16 @@ static bool is_body_doubtful(const struct http_head *h)
 		       str_eq(method, STR("DELETE")));
 }
 
-static void begin(struct upstream *u, struct stream *s)
+static void h1_begin(struct upstream *u, struct stream *s)
 {
 	struct h1_origin *h = of(u);
 	struct cloche_err err = CLOCHE_ERR_INIT;
 	bool upgrade = s->kind == NET_KIND_WEBSOCKET;
 	unsigned flags = (s->te_trailers ? H1_W_TRAILERS : 0) | (upgrade ? H1_W_UPGRADE : 0);
 
-	h->stream = s;
 	h->last = is_body_doubtful(&s->head);
 	flags |= h->last ? H1_W_CLOSE : 0;
-	h->request_ended = h->started = h->in_body = h->paused = h->write_lost = false;
+	h->request_ended = h->started = h->in_body = u->paused = h->write_lost = false;
 	http_body_done(&h->body);
 	h1_parser_response(&h->parser, &h->head,
 		(s->is_head ? H1_TO_HEAD : 0) | (upgrade ? H1_UPGRADE_ASKED : 0));
@@ -216,7 +199,7 @@ static void begin(struct upstream *u, struct stream *s)
 		refuse_upstream(s, 502, "request_not_sent", err.message);
 		return;
 	}
-	send_request(u, s);
+	h1_send(u, s);
 }
 
 /* --- the response --- */
@@ -226,14 +209,14 @@ static void let_go(struct h1_origin *h, bool reusable)
 {
 	struct upstream *u = h->u;
 
-	h->stream->up = NULL;
-	h->stream = NULL;
 	if (!reusable) {
 		upstream_close(u);
 		return;
 	}
-	h->paused = u->want_out = false;
-	watch(h);
+	u->stream->up = NULL;
+	u->stream = NULL;
+	u->paused = u->want_out = false;
+	upstream_single_watch(u);
 	/* Bytes that TLS has read beyond the response would become the beginning of the next
 	 * one. */
 	if (!u->dead && u->tls && tls_client_has_pending(u->tls))
@@ -244,10 +227,10 @@ static void let_go(struct h1_origin *h, bool reusable)
 
 static void complete(struct h1_origin *h, size_t left_over)
 {
-	struct stream *s = h->stream;
+	struct stream *s = h->u->stream;
 	bool reusable = (h->head.flags & HTTP_KEEP_ALIVE) && h->body.framing != HTTP_BODY_CLOSE &&
 			left_over == 0 && h->request_ended && !h->write_lost && !h->last &&
-			!has_output(h);
+			!h1_has_output(h->u);
 
 	if (!response_end(s, &h->trailers))
 		return;
@@ -266,12 +249,12 @@ static int feed_head(struct h1_origin *h, struct str *bytes)
 		if (r == H1_MORE)
 			return 0;
 		if (r == H1_ERROR) {
-			response_malformed(h->stream, h1_error_text(h->parser.error));
+			response_malformed(h->u->stream, h1_error_text(h->parser.error));
 			return 0;
 		}
 		if (h->head.status >= 200 || h->head.status == 101)
 			return 1;
-		if (!response_interim(h->stream, &h->head))
+		if (!response_interim(h->u->stream, &h->head))
 			return 0;
 		h1_parser_next(&h->parser);
 	}
@@ -283,7 +266,7 @@ static void feed_body(struct h1_origin *h, struct str *bytes)
 		struct str data;
 		enum http_body_result r = http_body_read_all(&h->body, bytes, &data);
 
-		if (data.n > 0 && !response_data(h->stream, data))
+		if (data.n > 0 && !response_data(h->u->stream, data))
 			return;
 		switch (r) {
 		case HTTP_BODY_MORE:
@@ -294,18 +277,19 @@ static void feed_body(struct h1_origin *h, struct str *bytes)
 			complete(h, bytes->n);
 			return;
 		case HTTP_BODY_BAD:
-			response_malformed(h->stream, http_body_error(&h->body));
+			response_malformed(h->u->stream, http_body_error(&h->body));
 			return;
 		}
 	}
 }
 
-/* h may be gone afterwards. */
-static void feed(struct h1_origin *h, struct str bytes)
+/* u->protocol may be gone afterwards. */
+static void h1_take(struct upstream *u, struct str bytes)
 {
-	struct stream *s = h->stream;
+	struct h1_origin *h = of(u);
+	struct stream *s = u->stream;
 
-	s->active = loop_now(h->u->broker->loop);
+	s->active = loop_now(u->broker->loop);
 	if (!h->started) {
 		h->started = true;
 		request_body_commit(s);
@@ -314,7 +298,7 @@ static void feed(struct h1_origin *h, struct str bytes)
 		if (feed_head(h, &bytes) == 0)
 			return;
 		if (h->head.status == 101) {
-			upstream_to_websocket(h->u, s, &h->head, bytes);
+			upstream_to_websocket(u, s, &h->head, bytes);
 			return;
 		}
 		/* Take the framing from the head as it was parsed, before it is changed. */
@@ -326,15 +310,13 @@ static void feed(struct h1_origin *h, struct str bytes)
 	feed_body(h, &bytes);
 }
 
-static void on_eof(struct h1_origin *h, bool clean)
+static void h1_eof(struct upstream *u, bool clean)
 {
-	struct stream *s = h->stream;
-	struct upstream *u = h->u;
+	struct h1_origin *h = of(u);
+	struct stream *s = u->stream;
 
 	if (!h->started && u->used && s->keep) {
 		s->retries++;
-		s->up = NULL;
-		h->stream = NULL;
 		upstream_close(u);
 		request_body_rewind(s);
 		request_go(s, true);
@@ -347,95 +329,14 @@ static void on_eof(struct h1_origin *h, bool clean)
 		response_lost(s, upstream_error(u));
 }
 
-static void pump(struct upstream *u)
-{
-	struct broker *b = u->broker;
-
-	for (int i = 0; i < READS_AT_ONCE; i++) {
-		struct h1_origin *h = u->dead || u->ops != &upstream_h1 ? NULL : of(u);
-		size_t max, n = 0;
-		enum tls_io io;
-
-		if (!h || !h->stream)
-			return;
-		if (i > 0 && u->drained) {
-			fd_acknowledge(u->fd);
-			watch(h);
-			return;
-		}
-		max = response_room(h->stream);
-		h->paused = max == 0;
-		if (h->paused) {
-			watch(h);
-			return;
-		}
-		io = upstream_read(u, b->scratch, max, &n);
-		if (io == TLS_IO_READ || io == TLS_IO_WRITE) {
-			u->want_out = io == TLS_IO_WRITE;
-			fd_acknowledge(u->fd);
-			watch(h);
-			return;
-		}
-		if (io != TLS_IO_OK) {
-			on_eof(h, io == TLS_IO_EOF);
-			return;
-		}
-		feed(h, str_make(b->scratch, n));
-	}
-	if (!u->dead)
-		upstream_work_later(u);
-}
-
-static void resume(struct upstream *u, struct stream *s)
-{
-	struct h1_origin *h = of(u);
-
-	if (!h->paused || response_room(s) == 0)
-		return;
-	h->paused = false;
-	/* Bytes that TLS has already read cause no event. */
-	upstream_work_later(u);
-}
-
-static void detach(struct upstream *u, struct stream *s)
-{
-	of(u)->stream = NULL;
-	upstream_close(u);
-}
-
-/* On an idle connection only session tickets may come. Anything else, or its end, closes it. */
-static void idle_event(struct upstream *u)
-{
-	char c;
-	size_t n;
-
-	if (upstream_read(u, &c, 1, &n) != TLS_IO_READ)
-		upstream_close(u);
-}
-
-static void on_event(struct upstream *u, uint32_t events)
-{
-	struct h1_origin *h = of(u);
-
-	if (!h->stream) {
-		idle_event(u);
-		return;
-	}
-	if (u->want_out)
-		events |= EPOLLIN; /* a read that waited for writability */
-	u->want_out = false;
-	if ((events & EPOLLOUT) && has_output(h))
-		send_request(u, h->stream);
-	if (!u->dead && (events & ~(uint32_t)EPOLLOUT))
-		pump(u);
-}
-
 static const struct upstream_ops upstream_h1 = {
-	.begin = begin,
-	.send = send_request,
-	.resume = resume,
-	.detach = detach,
-	.event = on_event,
-	.work = pump,
-	.end = end,
+	.begin = h1_begin,
+	.send = h1_send,
+	.resume = upstream_single_resume,
+	.event = upstream_single_event,
+	.work = upstream_single_work,
+	.end = h1_end,
+	.has_output = h1_has_output,
+	.take = h1_take,
+	.eof = h1_eof,
 };
