@@ -54,12 +54,11 @@ int main(void)
 
 	while (fgets(line, sizeof(line), stdin)) {
 		size_t n = strtoul(line, NULL, 10);
-		struct gql_problem why;
 		struct gql_doc doc;
 
 		if (n > sizeof(text) || fread(text, 1, n, stdin) != n)
 			return 1;
-		if (gql_parse(str_make(text, n), &doc, &why) < 0)
+		if (gql_parse(str_make(text, n), &doc) < 0)
 			printf("-");
 		else
 			dump(&doc, GQL_NONE);

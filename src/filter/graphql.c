@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: recursive descent with one token of lookahead; the functions follow appendix
  * B.2 and B.3. A node is appended at its first token and closed (its `end` is set) after its last
- * one. Depth is counted where the grammar recurses: selection sets, values, types. */
+ * one. Depth is counted where the grammar recurses: selection sets, values, types.
+ *
+ * The first failure is kept. From then on the token is that of the end, which continues nothing, so
+ * every function returns without reading more. */
 #include "filter/graphql.h"
 #include "filter/graphql_lex.h"
 
@@ -10,126 +13,121 @@
 #include <errno.h>
 #include <stdlib.h>
 
+enum { NODES_FIRST = 64 };
+
 struct parser {
 	struct gql_lexer lexer;
 	struct gql_token now;
 	struct gql_doc *doc;
 	unsigned depth;
+	int r; /* the first failure, or 0 */
 };
 
-static int selection_set(struct parser *p, uint32_t parent);
-static int value(struct parser *p, uint32_t parent, bool constant);
+static void parse_selection_set(struct parser *p, uint32_t parent);
+static void parse_value(struct parser *p, uint32_t parent, bool constant);
 
-static int advance(struct parser *p)
+static void parser_fail(struct parser *p, int r)
 {
-	return gql_lex(&p->lexer, &p->now);
+	if (p->r == 0)
+		p->r = r;
+	p->now = (struct gql_token){.kind = GQL_T_END};
 }
 
-static int unexpected(struct parser *p, const char *why)
+static void parser_advance(struct parser *p)
 {
-	return gql_fail(&p->lexer, -EINVAL, p->now.at, why);
+	int r = p->r < 0 ? p->r : gql_lex(&p->lexer, &p->now);
+
+	if (r < 0)
+		parser_fail(p, r);
 }
 
-static bool is_at(const struct parser *p, char c)
+static bool parser_is_at(const struct parser *p, char c)
 {
 	return p->now.kind == GQL_T_PUNCTUATOR && p->now.c == c;
 }
 
-static bool is_at_word(const struct parser *p, struct str word)
+static bool parser_is_at_word(const struct parser *p, struct str word)
 {
 	return p->now.kind == GQL_T_NAME && str_eq(p->now.text, word);
 }
 
-static int expect(struct parser *p, char c, const char *why)
+/* Return whether a list goes on that ends with c. */
+static bool parser_is_before(const struct parser *p, char c)
 {
-	return is_at(p, c) ? advance(p) : unexpected(p, why);
+	return p->r == 0 && !parser_is_at(p, c);
 }
 
-static int name(struct parser *p, struct str *ret)
+static void parser_expect(struct parser *p, char c)
+{
+	if (parser_is_at(p, c))
+		parser_advance(p);
+	else
+		parser_fail(p, -EINVAL);
+}
+
+static void parser_enter(struct parser *p)
+{
+	if (p->depth++ == GQL_DEPTH_MAX)
+		parser_fail(p, -E2BIG);
+}
+
+/* Return the text of the token, and advance. */
+static struct str parser_take(struct parser *p)
+{
+	struct str text = p->now.text;
+
+	parser_advance(p);
+	return text;
+}
+
+static struct str parse_name(struct parser *p)
 {
 	if (p->now.kind != GQL_T_NAME)
-		return unexpected(p, "a name is missing");
-	*ret = p->now.text;
-	return advance(p);
+		parser_fail(p, -EINVAL);
+	return parser_take(p);
 }
 
-static int enter(struct parser *p)
+static struct gql_node *parser_node(struct parser *p, uint32_t node)
 {
-	if (p->depth == GQL_DEPTH_MAX)
-		return gql_fail(&p->lexer, -E2BIG, p->now.at, "nested too deep");
-	p->depth++;
-	return 0;
+	return &p->doc->node[node];
 }
 
-static int open_node(struct parser *p, enum gql_kind kind, uint32_t parent, uint32_t *ret)
+/* Return the index of a new node. After a failure this is 0, which there always is memory for. */
+static uint32_t node_open(struct parser *p, enum gql_kind kind, uint32_t parent)
 {
 	struct gql_doc *doc = p->doc;
 
-	if (doc->n == doc->cap) {
-		uint32_t cap = doc->cap ? doc->cap * 2 : 64;
-		struct gql_node *node = reallocarray(doc->node, cap, sizeof(*node));
+	if (p->r == 0 && doc->n == doc->cap) {
+		struct gql_node *grown =
+			reallocarray(doc->node, (size_t)doc->cap * 2, sizeof(*grown));
 
-		if (!node)
-			return -ENOMEM;
-		doc->node = node;
-		doc->cap = cap;
+		if (grown) {
+			doc->node = grown;
+			doc->cap *= 2;
+		} else {
+			parser_fail(p, -ENOMEM);
+		}
 	}
-	*ret = doc->n++;
-	doc->node[*ret] = (struct gql_node){.kind = kind, .parent = parent, .end = doc->n};
-	return 0;
+	if (p->r < 0)
+		return 0;
+	doc->node[doc->n] = (struct gql_node){.kind = kind, .parent = parent, .end = doc->n + 1};
+	return doc->n++;
 }
 
-static int close_node(struct parser *p, uint32_t node, int r)
+static void node_close(struct parser *p, uint32_t node)
 {
-	p->doc->node[node].end = p->doc->n;
-	return r;
-}
-
-/* Set the name or text of a node from the token, and advance. */
-static int take_text(struct parser *p, struct str *at)
-{
-	*at = p->now.text;
-	return advance(p);
+	parser_node(p, node)->end = p->doc->n;
 }
 
 /* name ':' value, as an argument (2.6) or a field of an input object (2.9.8). */
-static int named_value(struct parser *p, enum gql_kind kind, uint32_t parent, bool constant)
+static void parse_named_value(struct parser *p, enum gql_kind kind, uint32_t parent, bool constant)
 {
-	uint32_t node;
-	int r = open_node(p, kind, parent, &node);
+	uint32_t node = node_open(p, kind, parent);
 
-	if (r == 0)
-		r = name(p, &p->doc->node[node].name);
-	if (r == 0)
-		r = expect(p, ':', "a colon is missing");
-	if (r == 0)
-		r = value(p, node, constant);
-	return r < 0 ? r : close_node(p, node, 0);
-}
-
-static int variable(struct parser *p, uint32_t node)
-{
-	int r = advance(p);
-
-	return r < 0 ? r : name(p, &p->doc->node[node].name);
-}
-
-static int list(struct parser *p, uint32_t node, bool constant)
-{
-	int r = advance(p);
-
-	while (r == 0 && !is_at(p, ']'))
-		r = value(p, node, constant);
-	return r < 0 ? r : advance(p);
-}
-
-static int object(struct parser *p, uint32_t node, bool constant)
-{
-	int r = advance(p);
-
-	while (r == 0 && !is_at(p, '}'))
-		r = named_value(p, GQL_OBJECT_FIELD, node, constant);
-	return r < 0 ? r : advance(p);
+	parser_node(p, node)->name = parse_name(p);
+	parser_expect(p, ':');
+	parse_value(p, node, constant);
+	node_close(p, node);
 }
 
 static enum gql_kind kind_of_word(struct str word)
@@ -163,290 +161,243 @@ static enum gql_kind kind_of_value(const struct parser *p)
 }
 
 /* 2.9. */
-static int value(struct parser *p, uint32_t parent, bool constant)
+static void parse_value(struct parser *p, uint32_t parent, bool constant)
 {
 	enum gql_kind kind = kind_of_value(p);
 	uint32_t node;
-	int r;
 
-	if (kind == GQL_OPERATION || (kind == GQL_VARIABLE && constant))
-		return unexpected(p, "a value is missing");
-	r = enter(p);
-	if (r == 0)
-		r = open_node(p, kind, parent, &node);
-	if (r < 0)
-		return r;
-	if (kind == GQL_VARIABLE)
-		r = variable(p, node);
-	else if (kind == GQL_LIST)
-		r = list(p, node, constant);
-	else if (kind == GQL_OBJECT)
-		r = object(p, node, constant);
-	else
-		r = take_text(p, &p->doc->node[node].text);
+	if (kind == GQL_OPERATION || (kind == GQL_VARIABLE && constant)) {
+		parser_fail(p, -EINVAL);
+		return;
+	}
+	parser_enter(p);
+	node = node_open(p, kind, parent);
+	parser_node(p, node)->text = parser_take(p);
+	if (kind == GQL_VARIABLE) {
+		parser_node(p, node)->name = parse_name(p);
+	} else if (kind == GQL_LIST) {
+		while (parser_is_before(p, ']'))
+			parse_value(p, node, constant);
+		parser_advance(p);
+	} else if (kind == GQL_OBJECT) {
+		while (parser_is_before(p, '}'))
+			parse_named_value(p, GQL_OBJECT_FIELD, node, constant);
+		parser_advance(p);
+	}
+	node_close(p, node);
 	p->depth--;
-	return r < 0 ? r : close_node(p, node, 0);
 }
 
 /* Optional; not empty if it is there. */
-static int arguments(struct parser *p, uint32_t parent, bool constant)
+static void parse_arguments(struct parser *p, uint32_t parent, bool constant)
 {
-	int r;
-
-	if (!is_at(p, '('))
-		return 0;
-	r = advance(p);
+	if (!parser_is_at(p, '('))
+		return;
+	parser_advance(p);
 	do
-		r = r < 0 ? r : named_value(p, GQL_ARGUMENT, parent, constant);
-	while (r == 0 && !is_at(p, ')'));
-	return r < 0 ? r : advance(p);
+		parse_named_value(p, GQL_ARGUMENT, parent, constant);
+	while (parser_is_before(p, ')'));
+	parser_advance(p);
 }
 
 /* 2.12; none or more. */
-static int directives(struct parser *p, uint32_t parent, bool constant)
+static void parse_directives(struct parser *p, uint32_t parent, bool constant)
 {
-	int r = 0;
+	while (parser_is_at(p, '@')) {
+		uint32_t node = node_open(p, GQL_DIRECTIVE, parent);
 
-	while (r == 0 && is_at(p, '@')) {
-		uint32_t node;
-
-		r = advance(p);
-		if (r == 0)
-			r = open_node(p, GQL_DIRECTIVE, parent, &node);
-		if (r == 0)
-			r = name(p, &p->doc->node[node].name);
-		if (r == 0)
-			r = arguments(p, node, constant);
-		if (r == 0)
-			r = close_node(p, node, 0);
+		parser_advance(p);
+		parser_node(p, node)->name = parse_name(p);
+		parse_arguments(p, node, constant);
+		node_close(p, node);
 	}
-	return r;
 }
 
 /* 2.11; the type itself is not used. */
-static int type(struct parser *p)
+static void parse_type(struct parser *p)
 {
-	struct str ignored;
-	int r;
-
-	if (is_at(p, '[')) {
-		r = enter(p);
-		if (r == 0)
-			r = advance(p);
-		if (r == 0)
-			r = type(p);
-		if (r == 0)
-			r = expect(p, ']', "a list type without its end");
+	if (parser_is_at(p, '[')) {
+		parser_enter(p);
+		parser_advance(p);
+		parse_type(p);
+		parser_expect(p, ']');
 		p->depth--;
 	} else {
-		r = name(p, &ignored);
+		(void)parse_name(p);
 	}
-	return r == 0 && is_at(p, '!') ? advance(p) : r;
+	if (parser_is_at(p, '!'))
+		parser_advance(p);
 }
 
 /* 2.10: $name: Type = value @directives */
-static int variable_definition(struct parser *p, uint32_t parent)
+static void parse_variable_definition(struct parser *p, uint32_t parent)
 {
-	uint32_t node;
-	int r = open_node(p, GQL_VARIABLE_DEFINITION, parent, &node);
+	uint32_t node = node_open(p, GQL_VARIABLE_DEFINITION, parent);
 
-	if (r == 0)
-		r = expect(p, '$', "a variable is missing");
-	if (r == 0)
-		r = name(p, &p->doc->node[node].name);
-	if (r == 0)
-		r = expect(p, ':', "a colon is missing");
-	if (r == 0)
-		r = type(p);
-	if (r == 0 && is_at(p, '=')) {
-		r = advance(p);
-		if (r == 0)
-			r = value(p, node, true);
+	parser_expect(p, '$');
+	parser_node(p, node)->name = parse_name(p);
+	parser_expect(p, ':');
+	parse_type(p);
+	if (parser_is_at(p, '=')) {
+		parser_advance(p);
+		parse_value(p, node, true);
 	}
-	if (r == 0)
-		r = directives(p, node, true);
-	return r < 0 ? r : close_node(p, node, 0);
+	parse_directives(p, node, true);
+	node_close(p, node);
 }
 
-static int variable_definitions(struct parser *p, uint32_t parent)
+static void parse_variable_definitions(struct parser *p, uint32_t parent)
 {
-	int r;
-
-	if (!is_at(p, '('))
-		return 0;
-	r = advance(p);
+	if (!parser_is_at(p, '('))
+		return;
+	parser_advance(p);
 	do
-		r = r < 0 ? r : variable_definition(p, parent);
-	while (r == 0 && !is_at(p, ')'));
-	return r < 0 ? r : advance(p);
+		parse_variable_definition(p, parent);
+	while (parser_is_before(p, ')'));
+	parser_advance(p);
 }
 
 /* 2.5: [alias:] name [(arguments)] [@directives] [{selections}] */
-static int field(struct parser *p, uint32_t node)
+static void parse_field(struct parser *p, uint32_t node)
 {
-	int r = name(p, &p->doc->node[node].name);
-
-	if (r == 0 && is_at(p, ':')) {
-		p->doc->node[node].text = p->doc->node[node].name;
-		r = advance(p);
-		if (r == 0)
-			r = name(p, &p->doc->node[node].name);
+	parser_node(p, node)->name = parse_name(p);
+	if (parser_is_at(p, ':')) {
+		parser_node(p, node)->text = parser_node(p, node)->name;
+		parser_advance(p);
+		parser_node(p, node)->name = parse_name(p);
 	}
-	if (r == 0)
-		r = arguments(p, node, false);
-	if (r == 0)
-		r = directives(p, node, false);
-	return r == 0 && is_at(p, '{') ? selection_set(p, node) : r;
+	parse_arguments(p, node, false);
+	parse_directives(p, node, false);
+	if (parser_is_at(p, '{'))
+		parse_selection_set(p, node);
 }
 
 /* 2.8, after the dots: a fragment's name, or [on Type] [@directives] {selections} */
-static int spread(struct parser *p, uint32_t node)
+static void parse_spread(struct parser *p, uint32_t node)
 {
-	int r = 0;
-
-	if (p->now.kind == GQL_T_NAME && !is_at_word(p, STR("on"))) {
-		r = name(p, &p->doc->node[node].name);
-		return r < 0 ? r : directives(p, node, false);
+	if (p->now.kind == GQL_T_NAME && !parser_is_at_word(p, STR("on"))) {
+		parser_node(p, node)->name = parse_name(p);
+		parse_directives(p, node, false);
+		return;
 	}
-	p->doc->node[node].kind = GQL_INLINE;
-	if (is_at_word(p, STR("on"))) {
-		r = advance(p);
-		if (r == 0)
-			r = name(p, &p->doc->node[node].text);
+	parser_node(p, node)->kind = GQL_INLINE;
+	if (parser_is_at_word(p, STR("on"))) {
+		parser_advance(p);
+		parser_node(p, node)->text = parse_name(p);
 	}
-	if (r == 0)
-		r = directives(p, node, false);
-	return r < 0 ? r : selection_set(p, node);
+	parse_directives(p, node, false);
+	parse_selection_set(p, node);
 }
 
-static int selection(struct parser *p, uint32_t parent)
+static void parse_selection(struct parser *p, uint32_t parent)
 {
-	bool dots = is_at(p, '.');
-	uint32_t node;
-	int r = open_node(p, dots ? GQL_SPREAD : GQL_FIELD, parent, &node);
+	bool dots = parser_is_at(p, '.');
+	uint32_t node = node_open(p, dots ? GQL_SPREAD : GQL_FIELD, parent);
 
-	if (r < 0)
-		return r;
 	if (dots) {
-		r = advance(p);
-		if (r == 0)
-			r = spread(p, node);
+		parser_advance(p);
+		parse_spread(p, node);
 	} else {
-		r = field(p, node);
+		parse_field(p, node);
 	}
-	return r < 0 ? r : close_node(p, node, 0);
+	node_close(p, node);
 }
 
 /* 2.4; never empty. */
-static int selection_set(struct parser *p, uint32_t parent)
+static void parse_selection_set(struct parser *p, uint32_t parent)
 {
-	int r = enter(p);
-
-	if (r == 0)
-		r = expect(p, '{', "selections are missing");
+	parser_enter(p);
+	parser_expect(p, '{');
 	do
-		r = r < 0 ? r : selection(p, parent);
-	while (r == 0 && !is_at(p, '}'));
+		parse_selection(p, parent);
+	while (parser_is_before(p, '}'));
+	parser_advance(p);
 	p->depth--;
-	return r < 0 ? r : advance(p);
 }
 
 /* 2.3, after its keyword, if it has one. */
-static int operation(struct parser *p, uint32_t node)
+static void parse_operation(struct parser *p, uint32_t node)
 {
-	int r = 0;
-
 	if (p->now.kind == GQL_T_NAME)
-		r = name(p, &p->doc->node[node].name);
-	if (r == 0)
-		r = variable_definitions(p, node);
-	if (r == 0)
-		r = directives(p, node, false);
-	return r < 0 ? r : selection_set(p, node);
+		parser_node(p, node)->name = parse_name(p);
+	parse_variable_definitions(p, node);
+	parse_directives(p, node, false);
+	parse_selection_set(p, node);
 }
 
 /* 2.8: fragment Name on Type @directives {selections} */
-static int fragment(struct parser *p, uint32_t node)
+static void parse_fragment(struct parser *p, uint32_t node)
 {
-	int r = 0;
-
-	if (is_at_word(p, STR("on")))
-		return unexpected(p, "a fragment cannot be named on");
-	r = name(p, &p->doc->node[node].name);
-	if (r == 0 && !is_at_word(p, STR("on")))
-		return unexpected(p, "a fragment's type is missing");
-	if (r == 0)
-		r = advance(p);
-	if (r == 0)
-		r = name(p, &p->doc->node[node].text);
-	if (r == 0)
-		r = directives(p, node, false);
-	return r < 0 ? r : selection_set(p, node);
+	if (parser_is_at_word(p, STR("on"))) /* it cannot be named like this */
+		parser_fail(p, -EINVAL);
+	parser_node(p, node)->name = parse_name(p);
+	if (!parser_is_at_word(p, STR("on")))
+		parser_fail(p, -EINVAL);
+	parser_advance(p);
+	parser_node(p, node)->text = parse_name(p);
+	parse_directives(p, node, false);
+	parse_selection_set(p, node);
 }
 
-static int definition(struct parser *p)
-{
-	static const enum gql_operation ops[] = {GQL_QUERY, GQL_MUTATION, GQL_SUBSCRIPTION};
-	uint32_t node;
-	int r = open_node(p, GQL_OPERATION, GQL_NONE, &node);
+static const char *const operation_words[] = {
+	[GQL_QUERY] = "query", [GQL_MUTATION] = "mutation", [GQL_SUBSCRIPTION] = "subscription"};
 
-	if (r < 0)
-		return r;
-	if (is_at(p, '{'))
-		return close_node(p, node, selection_set(p, node));
-	for (size_t i = 0; i < ARRAY_SIZE(ops); i++) {
-		if (!is_at_word(p, str_from(gql_operation_word(ops[i]))))
-			continue;
-		p->doc->node[node].op = ops[i];
-		r = advance(p);
-		return close_node(p, node, r < 0 ? r : operation(p, node));
+static void parse_definition(struct parser *p)
+{
+	uint32_t node = node_open(p, GQL_OPERATION, GQL_NONE);
+	size_t op = 0;
+
+	while (op < ARRAY_SIZE(operation_words) &&
+		!parser_is_at_word(p, str_from(operation_words[op])))
+		op++;
+	if (parser_is_at(p, '{')) {
+		parse_selection_set(p, node);
+	} else if (op < ARRAY_SIZE(operation_words)) {
+		parser_node(p, node)->op = (enum gql_operation)op;
+		parser_advance(p);
+		parse_operation(p, node);
+	} else if (parser_is_at_word(p, STR("fragment"))) {
+		parser_node(p, node)->kind = GQL_FRAGMENT;
+		parser_advance(p);
+		parse_fragment(p, node);
+	} else {
+		parser_fail(p, -EINVAL);
 	}
-	if (!is_at_word(p, STR("fragment")))
-		return unexpected(p, "neither an operation nor a fragment");
-	p->doc->node[node].kind = GQL_FRAGMENT;
-	r = advance(p);
-	return close_node(p, node, r < 0 ? r : fragment(p, node));
+	node_close(p, node);
 }
 
 /* 2.1.1; bytes that are not UTF-8 are refused, too. */
-static int check_characters(struct parser *p)
+static bool has_valid_characters(struct str s)
 {
-	struct str s = p->lexer.source;
-
 	for (size_t i = 0; i < s.n; i++)
 		if ((unsigned char)s.p[i] < 0x20 && s.p[i] != '\t' && s.p[i] != '\n' &&
 			s.p[i] != '\r')
-			return gql_fail(&p->lexer, -EINVAL, i, "a control character");
-	return utf8_is_valid(s) ? 0 : gql_fail(&p->lexer, -EINVAL, 0, "not UTF-8");
+			return false;
+	return utf8_is_valid(s);
 }
 
-static int document(struct parser *p)
+int gql_parse(struct str source, struct gql_doc *ret)
 {
-	int r = check_characters(p);
+	struct parser p = {.lexer = {.source = source}, .doc = ret};
 
-	if (r == 0)
-		r = advance(p);
-	do
-		r = r < 0 ? r : definition(p);
-	while (r == 0 && p->now.kind != GQL_T_END);
-	return r;
-}
-
-int gql_parse(struct str source, struct gql_doc *ret, struct gql_problem *why)
-{
-	struct parser p = {.lexer = {.source = source, .problem = why}, .doc = ret};
-	int r;
-
-	*why = (struct gql_problem){0};
 	*ret = (struct gql_doc){0};
 	if (source.n > GQL_SOURCE_MAX)
-		return gql_fail(&p.lexer, -E2BIG, GQL_SOURCE_MAX, "too long");
-	r = document(&p);
+		return -E2BIG;
+	if (!has_valid_characters(source))
+		return -EINVAL;
+	ret->node = calloc(NODES_FIRST, sizeof(*ret->node));
+	if (!ret->node)
+		return -ENOMEM;
+	ret->cap = NODES_FIRST;
+	parser_advance(&p);
+	do
+		parse_definition(&p);
+	while (p.r == 0 && p.now.kind != GQL_T_END);
 	ret->text = p.lexer.text;
 	ret->text_n = p.lexer.text_n;
-	if (r < 0)
+	if (p.r < 0)
 		gql_doc_done(ret);
-	return r;
+	return p.r;
 }
 
 void gql_doc_done(struct gql_doc *doc)
@@ -458,13 +409,5 @@ void gql_doc_done(struct gql_doc *doc)
 
 const char *gql_operation_word(enum gql_operation op)
 {
-	switch (op) {
-	case GQL_MUTATION:
-		return "mutation";
-	case GQL_SUBSCRIPTION:
-		return "subscription";
-	case GQL_QUERY:
-	default:
-		return "query";
-	}
+	return operation_words[op];
 }

@@ -60,16 +60,10 @@ struct gql_doc {
 	size_t text_n;
 };
 
-/* Where and why a text is not such a document; the text is static. */
-struct gql_problem {
-	const char *why;
-	size_t at; /* byte of the source */
-};
-
 /* Read source, which must live as long as ret is used. Return 0; -EINVAL if it is not a document
- * that we accept, -E2BIG over a limit, both with *why filled; -ENOMEM. ret is empty on failure;
- * give it to gql_doc_done in any case. */
-_warn_unused_ int gql_parse(struct str source, struct gql_doc *ret, struct gql_problem *why);
+ * that we accept, -E2BIG over a limit, -ENOMEM. ret is empty on failure; give it to gql_doc_done in
+ * any case. */
+_warn_unused_ int gql_parse(struct str source, struct gql_doc *ret);
 void gql_doc_done(struct gql_doc *doc);
 
 /* Return the first part of node i, and the next part of the same node after part j, or GQL_NONE if

@@ -15,17 +15,6 @@
 
 #define BYTE_ORDER_MARK "\xef\xbb\xbf"
 
-int gql_fail(struct gql_lexer *l, int code, size_t at, const char *why)
-{
-	*l->problem = (struct gql_problem){.why = why, .at = at};
-	return code;
-}
-
-static int invalid(struct gql_lexer *l, size_t at, const char *why)
-{
-	return gql_fail(l, -EINVAL, at, why);
-}
-
 /* Return the byte that is `ahead` bytes further on, or NUL, which no source holds, after the
  * end. */
 static char peek(const struct gql_lexer *l, size_t ahead)
@@ -79,7 +68,7 @@ static int lex_number(struct gql_lexer *l, struct gql_token *t)
 	if (peek(l, 0) == '-')
 		l->at++;
 	if (!is_digit(peek(l, 0)))
-		return invalid(l, l->at, "a number needs digits");
+		return -EINVAL;
 	if (peek(l, 0) == '0')
 		l->at++;
 	else
@@ -88,7 +77,7 @@ static int lex_number(struct gql_lexer *l, struct gql_token *t)
 		t->kind = GQL_T_FLOAT;
 		l->at++;
 		if (!is_digit(peek(l, 0)))
-			return invalid(l, l->at, "a fraction needs digits");
+			return -EINVAL;
 		skip_digits(l);
 	}
 	if ((peek(l, 0) | 0x20) == 'e') {
@@ -97,11 +86,11 @@ static int lex_number(struct gql_lexer *l, struct gql_token *t)
 		if (peek(l, 0) == '+' || peek(l, 0) == '-')
 			l->at++;
 		if (!is_digit(peek(l, 0)))
-			return invalid(l, l->at, "an exponent needs digits");
+			return -EINVAL;
 		skip_digits(l);
 	}
 	if (is_digit(peek(l, 0)) || peek(l, 0) == '.' || is_name_start(peek(l, 0)))
-		return invalid(l, l->at, "a number runs into what follows");
+		return -EINVAL;
 	t->text = str_make(l->source.p + t->at, l->at - t->at);
 	return 0;
 }
@@ -135,12 +124,12 @@ static int lex_code(struct gql_lexer *l, bool braces, uint32_t *ret)
 	l->at += open;
 	for (int digit; (open || n < 4) && (digit = parse_hex_digit(peek(l, 0))) >= 0; n++) {
 		if (value >> 20)
-			return invalid(l, l->at, "an escape beyond U+10FFFF");
+			return -EINVAL;
 		value = value << 4 | (uint32_t)digit;
 		l->at++;
 	}
 	if (open ? n == 0 || peek(l, 0) != '}' : n != 4)
-		return invalid(l, l->at, "a malformed \\u escape");
+		return -EINVAL;
 	l->at += open;
 	*ret = value;
 	return 0;
@@ -163,7 +152,7 @@ static int lex_unicode(struct gql_lexer *l)
 	if (r < 0)
 		return r;
 	if (cp > 0x10ffff || (cp >= 0xd800 && cp < 0xe000))
-		return invalid(l, at, "an escape that is no character");
+		return -EINVAL;
 	put_code_point(l, cp);
 	return 0;
 }
@@ -178,7 +167,7 @@ static int lex_escape(struct gql_lexer *l)
 		return lex_unicode(l);
 	}
 	if (i == sizeof(from) - 1)
-		return invalid(l, l->at, "an escape that is not known");
+		return -EINVAL;
 	put(l, to[i]);
 	l->at++;
 	return 0;
@@ -194,7 +183,7 @@ static int lex_string(struct gql_lexer *l, struct gql_token *t)
 		int r;
 
 		if (c == '\0' || is_line_end(c))
-			return invalid(l, t->at, "a string without its end");
+			return -EINVAL;
 		l->at++;
 		if (c == '"')
 			break;
@@ -284,7 +273,7 @@ static int lex_block_string(struct gql_lexer *l, struct gql_token *t)
 		char c = peek(l, 0);
 
 		if (c == '\0')
-			return invalid(l, t->at, "a block string without its end");
+			return -EINVAL;
 		if (str_starts(rest, STR("\"\"\"")))
 			break;
 		if (str_starts(rest, STR("\\\"\"\""))) {
@@ -335,7 +324,7 @@ int gql_lex(struct gql_lexer *l, struct gql_token *ret)
 	if (l->at == l->source.n)
 		return 0;
 	if (l->tokens++ == GQL_TOKENS_MAX)
-		return gql_fail(l, -E2BIG, l->at, "too many tokens");
+		return -E2BIG;
 	c = peek(l, 0);
 	if (is_name_start(c)) {
 		lex_name(l, ret);
@@ -346,9 +335,9 @@ int gql_lex(struct gql_lexer *l, struct gql_token *ret)
 	if (c == '"')
 		return lex_quoted(l, ret);
 	if (c == '.' && (peek(l, 1) != '.' || peek(l, 2) != '.'))
-		return invalid(l, l->at, "a lonely dot");
+		return -EINVAL;
 	if (str_chr(STR("!$&().:=@[]{|}"), c) == sizeof("!$&().:=@[]{|}") - 1)
-		return invalid(l, l->at, "a character that begins nothing");
+		return -EINVAL;
 	ret->kind = GQL_T_PUNCTUATOR;
 	ret->c = c;
 	l->at += c == '.' ? 3 : 1;

@@ -29,11 +29,7 @@ struct gql_lexer {
 	 * never makes a string longer. */
 	char *text;
 	size_t text_n;
-	struct gql_problem *problem; /* borrowed; filled on failure */
 };
 
 /* Read the next token. Return 0, -EINVAL, -E2BIG or -ENOMEM. */
 _warn_unused_ int gql_lex(struct gql_lexer *l, struct gql_token *ret);
-
-/* Fill l->problem; return code. */
-int gql_fail(struct gql_lexer *l, int code, size_t at, const char *why);

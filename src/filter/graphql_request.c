@@ -79,7 +79,6 @@ static int read_json(struct str text, json_t **ret, const char **ret_problem)
 
 int graphql_request_read(struct str body, struct graphql_request *ret, const char **ret_problem)
 {
-	struct gql_problem why;
 	struct str query;
 	int r;
 
@@ -105,7 +104,7 @@ int graphql_request_read(struct str body, struct graphql_request *ret, const cha
 		*ret_problem = unparseable;
 		return 0;
 	}
-	r = gql_parse(query, &ret->doc, &why);
+	r = gql_parse(query, &ret->doc);
 	if (r == -ENOMEM)
 		return r;
 	*ret_problem = r == -E2BIG ? "<too-large>" : r < 0 ? unparseable : select_operation(ret);

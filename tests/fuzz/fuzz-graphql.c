@@ -42,11 +42,10 @@ static void check_parts(const struct gql_doc *doc, uint32_t parent)
 
 static void check_document(struct str source)
 {
-	struct gql_problem why;
 	struct gql_doc doc;
 
-	if (gql_parse(source, &doc, &why) < 0) {
-		expect(why.why && why.at <= source.n && doc.n == 0);
+	if (gql_parse(source, &doc) < 0) {
+		expect(doc.n == 0);
 	} else {
 		expect(doc.n > 1 && doc.text_n <= source.n);
 		check_parts(&doc, GQL_NONE);
