@@ -344,7 +344,7 @@ void refuse_address(struct stream *s, const char *message, const char *address)
 {
 	_cleanup_(buf_donep) struct buf how = BUF_INIT(8192);
 	const struct allow_rule *rule = s->verdict.rule;
-	bool is_simple = rule && !rule->tunnel && !rule->has_graphql && !rule->methods.n;
+	bool is_simple = rule && !rule->tunnel && !rule->has_graphql && !rule->methods;
 	json_t *o = begin_answer(s, "address_refused", message);
 
 	if (!o)

@@ -12,6 +12,7 @@
  * closed, and the gateway forgets what it was told about names. */
 #include "broker/reload.h"
 #include "base/clock.h"
+#include "base/strv.h"
 #include "broker/broker_internal.h"
 #include "broker/config.h"
 #include "broker/decide.h"
@@ -88,23 +89,23 @@ static int take_source(struct reload *r, const struct chan_frame *f)
 
 /* --- what is under way --- */
 
-static bool same_strings(const struct allow_strings *a, const struct allow_strings *b)
+static bool same_strings(char *const *a, char *const *b)
 {
-	if (a->n != b->n)
-		return false;
-	for (size_t i = 0; i < a->n; i++)
-		if (strcmp(a->v[i], b->v[i]) != 0)
+	size_t n = strv_count(a);
+
+	for (size_t i = 0; i < n; i++)
+		if (!b || !b[i] || strcmp(a[i], b[i]) != 0)
 			return false;
-	return true;
+	return strv_count(b) == n;
 }
 
 /* Return whether everything that b asks of bodies was done under a. */
 static bool same_bodies(const struct allow_rule *a, const struct allow_rule *b)
 {
 	return (a->scrub || !b->scrub) && a->has_graphql == b->has_graphql &&
-	       same_strings(&a->graphql_queries, &b->graphql_queries) &&
-	       same_strings(&a->graphql_mutations, &b->graphql_mutations) &&
-	       same_strings(&a->graphql_subscriptions, &b->graphql_subscriptions);
+	       same_strings(a->graphql_queries, b->graphql_queries) &&
+	       same_strings(a->graphql_mutations, b->graphql_mutations) &&
+	       same_strings(a->graphql_subscriptions, b->graphql_subscriptions);
 }
 
 static bool same_addresses(const struct allow_rule *a, const struct allow_rule *b)

@@ -65,15 +65,15 @@ int asks_put_word(struct buf *line, struct str word)
 	return r < 0 ? r : buf_add_char(line, '"');
 }
 
-static int put_words(struct buf *line, const char *before, const struct allow_strings *words)
+static int put_words(struct buf *line, const char *before, char *const *words)
 {
-	int r = words->n ? buf_add_str(line, str_from(before)) : 0;
+	int r = words ? buf_add_str(line, str_from(before)) : 0;
 
-	for (size_t i = 0; r == 0 && i < words->n; i++) {
+	for (size_t i = 0; r == 0 && words && words[i]; i++) {
 		if (i > 0)
 			r = buf_add_str(line, STR(", "));
 		if (r == 0)
-			r = asks_put_word(line, str_from(words->v[i]));
+			r = asks_put_word(line, str_from(words[i]));
 	}
 	return r;
 }
@@ -98,8 +98,8 @@ static int put_request(struct buf *line, const struct allow_rule *rule)
 	int r = put_path(line, rule);
 
 	if (r == 0)
-		r = rule->methods.n ? put_words(line, "; methods ", &rule->methods)
-				    : buf_add_str(line, STR("; any method"));
+		r = rule->methods ? put_words(line, "; methods ", rule->methods)
+				  : buf_add_str(line, STR("; any method"));
 	if (r == 0)
 		r = buf_printf(line, "; %s", schemes[rule->schemes & 3]);
 	if (r == 0 && !rule->websocket)
@@ -109,10 +109,10 @@ static int put_request(struct buf *line, const struct allow_rule *rule)
 	if (r == 0 && rule->has_graphql)
 		r = buf_add_str(line, STR("; GraphQL"));
 	if (r == 0)
-		r = put_words(line, " queries ", &rule->graphql_queries);
+		r = put_words(line, " queries ", rule->graphql_queries);
 	if (r == 0)
-		r = put_words(line, " mutations ", &rule->graphql_mutations);
-	return r < 0 ? r : put_words(line, " subscriptions ", &rule->graphql_subscriptions);
+		r = put_words(line, " mutations ", rule->graphql_mutations);
+	return r < 0 ? r : put_words(line, " subscriptions ", rule->graphql_subscriptions);
 }
 
 static int put_ports(struct buf *line, const struct allow_rule *rule)

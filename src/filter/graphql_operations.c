@@ -39,17 +39,17 @@ static bool has_hidden_roots(const struct gql_doc *doc, uint32_t operation)
 	return false;
 }
 
-static const struct allow_strings *list_of(const struct allow_rule *rule, enum gql_operation op)
+static char *const *list_of(const struct allow_rule *rule, enum gql_operation op)
 {
-	return op == GQL_MUTATION       ? &rule->graphql_mutations
-	       : op == GQL_SUBSCRIPTION ? &rule->graphql_subscriptions
-					: &rule->graphql_queries;
+	return op == GQL_MUTATION       ? rule->graphql_mutations
+	       : op == GQL_SUBSCRIPTION ? rule->graphql_subscriptions
+					: rule->graphql_queries;
 }
 
-static bool is_allowed(const struct allow_strings *list, struct str field)
+static bool is_allowed(char *const *list, struct str field)
 {
-	for (size_t i = 0; i < list->n; i++)
-		if (glob_match(str_from(list->v[i]), field))
+	for (size_t i = 0; list && list[i]; i++)
+		if (glob_match(str_from(list[i]), field))
 			return true;
 	return false;
 }
@@ -65,7 +65,7 @@ int graphql_operations_judge(const struct allow_rule *rule, const struct graphql
 	const struct gql_doc *doc = &req->doc;
 	uint32_t operation = req->operation, first = next_root(doc, operation, operation + 1);
 	enum gql_operation op = doc->node[operation].op;
-	const struct allow_strings *list = list_of(rule, op);
+	char *const *list = list_of(rule, op);
 	const char *word = gql_operation_word(op);
 	uint32_t at = first;
 	int r;
@@ -79,7 +79,7 @@ int graphql_operations_judge(const struct allow_rule *rule, const struct graphql
 	while (at != GQL_NONE && is_allowed(list, doc->node[at].name))
 		at = next_root(doc, operation, doc->node[at].end);
 	r = say(tag, word, doc->node[at == GQL_NONE ? first : at].name);
-	if (r == 0 && list->n == 0)
+	if (r == 0 && !list)
 		r = buf_printf(detail, "%s:<blocked>", word);
 	else if (r == 0)
 		r = say(detail, word, doc->node[at == GQL_NONE ? first : at].name);

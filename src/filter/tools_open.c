@@ -4,12 +4,12 @@
 static bool is_open(const struct allow_rule *rule, const struct host *host)
 {
 	bool https = rule->schemes & POLICY_HTTPS, port = rule->n_ports == 0;
-	bool get = rule->methods.n == 0;
+	bool get = !rule->methods;
 
 	for (size_t i = 0; i < rule->n_ports; i++)
 		port |= rule->ports[i] == 443;
-	for (size_t i = 0; i < rule->methods.n; i++)
-		get |= str_eq(str_from(rule->methods.v[i]), STR("GET"));
+	for (char **m = rule->methods; m && *m; m++)
+		get |= str_eq(str_from(*m), STR("GET"));
 	return https && port && get && !rule->tunnel && !rule->has_graphql && !rule->no_query &&
 	       !rule->path && !rule->path_prefix &&
 	       host_pattern_matches(str_from(rule->host), host);

@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 #include "base/escape.h"
-#include "base/parse.h"
+#include "base/strv.h"
 #include "policy/glob.h"
 #include "policy/rule.h"
 #include <errno.h>
@@ -16,7 +16,6 @@ struct allowlist {
 	unsigned others; /* owners besides the first */
 	struct rule_batch domains, entries;
 	char **sources;
-	size_t n_sources;
 };
 
 struct allowlist *allowlist_new(void)
@@ -36,9 +35,7 @@ struct allowlist *allowlist_free(struct allowlist *list)
 		return NULL;
 	rule_batch_done(&list->domains);
 	rule_batch_done(&list->entries);
-	for (size_t i = 0; i < list->n_sources; i++)
-		free(list->sources[i]);
-	free(list->sources);
+	strv_free(list->sources);
 	free(list);
 	return NULL;
 }
@@ -65,17 +62,13 @@ struct address_policy allow_rule_addresses(const struct allow_rule *rule)
 /* The owned copy of a source's name; NULL on lack of memory. */
 static const char *intern_source(struct allowlist *list, const char *source)
 {
-	char **v;
+	size_t i = 0;
 
-	for (size_t i = 0; i < list->n_sources; i++)
-		if (strcmp(list->sources[i], source) == 0)
-			return list->sources[i];
-	v = reallocarray(list->sources, list->n_sources + 1, sizeof(*v));
-	if (!v)
+	while (list->sources && list->sources[i] && strcmp(list->sources[i], source) != 0)
+		i++;
+	if ((!list->sources || !list->sources[i]) && strv_add(&list->sources, str_from(source)) < 0)
 		return NULL;
-	list->sources = v;
-	v[list->n_sources] = str_dup(str_from(source));
-	return v[list->n_sources] ? v[list->n_sources++] : NULL;
+	return list->sources[i];
 }
 
 static int label_scope(struct buf *b, const struct allow_rule *rule)
@@ -91,8 +84,8 @@ static int label_scope(struct buf *b, const struct allow_rule *rule)
 		r = escape_terminal(b, str_from(path));
 	if (r == 0 && rule->path_prefix)
 		r = buf_add_str(b, STR("/..."));
-	for (size_t i = 0; r == 0 && i < rule->methods.n; i++)
-		r = buf_printf(b, "%s%s", i ? "," : " ", rule->methods.v[i]);
+	for (size_t i = 0; r == 0 && rule->methods && rule->methods[i]; i++)
+		r = buf_printf(b, "%s%s", i ? "," : " ", rule->methods[i]);
 	return r;
 }
 

@@ -46,13 +46,7 @@ enum policy_scheme {
 	POLICY_HTTP = 2,
 };
 
-/* A list of strings, each terminated. */
-struct allow_strings {
-	char **v;
-	size_t n;
-};
-
-/* One rule, owned by its allowlist. */
+/* One rule, owned by its allowlist. Lists of strings are those of base/strv.h. */
 struct allow_rule {
 	bool is_domain;     /* from `domains` */
 	unsigned index;     /* position in its list of that source, from 0 */
@@ -65,16 +59,16 @@ struct allow_rule {
 	char *path;         /* pattern, or NULL: any path */
 	char *path_prefix;  /* without trailing '/', or NULL */
 	bool no_query;
-	struct allow_strings methods; /* upper case; none: any */
-	unsigned schemes;             /* POLICY_HTTPS | POLICY_HTTP */
-	uint16_t *ports;              /* none: the default port of the scheme */
+	char **methods;   /* upper case; NULL: any */
+	unsigned schemes; /* POLICY_HTTPS | POLICY_HTTP */
+	uint16_t *ports;  /* none: the default port of the scheme */
 	size_t n_ports;
 	bool allow_private;
 	struct cidr *private_ranges;
 	size_t n_private_ranges;
 	bool encoded_slash, websocket, scrub, tunnel;
 	bool has_graphql;
-	struct allow_strings graphql_queries, graphql_mutations, graphql_subscriptions;
+	char **graphql_queries, **graphql_mutations, **graphql_subscriptions;
 };
 
 /* An empty allowlist; NULL on lack of memory. */

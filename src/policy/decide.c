@@ -19,12 +19,10 @@ static bool ports_have(const struct allow_rule *rule, const struct policy_reques
 
 static bool methods_have(const struct allow_rule *rule, struct str method)
 {
-	if (rule->methods.n == 0)
-		return true;
-	for (size_t i = 0; i < rule->methods.n; i++)
-		if (str_ieq(str_from(rule->methods.v[i]), method))
+	for (char **m = rule->methods; m && *m; m++)
+		if (str_ieq(str_from(*m), method))
 			return true;
-	return false;
+	return !rule->methods;
 }
 
 /* Whether a header may lead the origin to what the rule does not allow. */

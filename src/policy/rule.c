@@ -5,31 +5,11 @@
 #include "policy/rule.h"
 
 #include "base/parse.h"
+#include "base/strv.h"
 #include "base/utf8.h"
 #include "policy/glob.h"
 #include <ctype.h>
 #include <errno.h>
-
-static void strings_done(struct allow_strings *s)
-{
-	for (size_t i = 0; i < s->n; i++)
-		free(s->v[i]);
-	free(s->v);
-}
-
-static int strings_add(struct allow_strings *list, struct str s)
-{
-	char **v = reallocarray(list->v, list->n + 1, sizeof(*v));
-
-	if (!v)
-		return -ENOMEM;
-	list->v = v;
-	v[list->n] = str_dup(s);
-	if (!v[list->n])
-		return -ENOMEM;
-	list->n++;
-	return 0;
-}
 
 struct allow_rule *rule_new(void)
 {
@@ -44,10 +24,10 @@ struct allow_rule *rule_free(struct allow_rule *rule)
 {
 	if (!rule)
 		return NULL;
-	strings_done(&rule->methods);
-	strings_done(&rule->graphql_queries);
-	strings_done(&rule->graphql_mutations);
-	strings_done(&rule->graphql_subscriptions);
+	strv_free(rule->methods);
+	strv_free(rule->graphql_queries);
+	strv_free(rule->graphql_mutations);
+	strv_free(rule->graphql_subscriptions);
 	free(rule->label);
 	free(rule->label_inside);
 	free(rule->host);
@@ -167,7 +147,7 @@ int rule_add_method(struct allow_rule *rule, struct str s, const char **ret_want
 		return want(ret_want, "an HTTP method such as GET");
 	for (size_t i = 0; i < s.n; i++)
 		upper[i] = (char)toupper((unsigned char)s.p[i]);
-	return strings_add(&rule->methods, str_make(upper, s.n));
+	return strv_add(&rule->methods, str_make(upper, s.n));
 }
 
 int rule_add_scheme(struct allow_rule *rule, struct str s, const char **ret_want)
@@ -212,14 +192,14 @@ int rule_add_range(struct allow_rule *rule, struct str s, const char **ret_want)
 	return 0;
 }
 
-int rule_add_field(struct allow_strings *list, struct str s, const char **ret_want)
+int rule_add_field(char ***list, struct str s, const char **ret_want)
 {
 	for (size_t i = 0; i < s.n; i++)
 		if (!isalnum((unsigned char)s.p[i]) && !memchr("_*?[]!-", s.p[i], 7))
 			return want(ret_want, "a GraphQL field name or pattern");
 	if (s.n == 0 || s.n > RULE_TEXT_MAX)
 		return want(ret_want, "a GraphQL field name or pattern");
-	return strings_add(list, s);
+	return strv_add(list, s);
 }
 
 bool rule_guards(const struct allow_rule *rule, const struct path *path, bool other_path)
@@ -245,7 +225,7 @@ int rule_finish(struct allow_rule *rule, const char **ret_want)
 
 		if (host_parse(str_from(rule->host), &host) == 0 && host.kind != HOST_NAME)
 			return want(ret_want, "a tunnel to a host name, not to an address");
-		if (rule->path || rule->path_prefix || rule->methods.n || rule->has_graphql ||
+		if (rule->path || rule->path_prefix || rule->methods || rule->has_graphql ||
 			rule->no_query || rule->encoded_slash || (rule->schemes & POLICY_HTTP))
 			return want(ret_want, "a tunnel without path, methods, query, graphql or "
 					      "http: nothing in it "

@@ -26,7 +26,7 @@ _warn_unused_ int rule_add_scheme(struct allow_rule *rule, struct str s, const c
 _warn_unused_ int rule_add_port(struct allow_rule *rule, struct str s, const char **ret_want);
 _warn_unused_ int rule_add_range(struct allow_rule *rule, struct str s, const char **ret_want);
 /* Add to one of the graphql lists. */
-_warn_unused_ int rule_add_field(struct allow_strings *list, struct str s, const char **ret_want);
+_warn_unused_ int rule_add_field(char ***list, struct str s, const char **ret_want);
 
 /* Whether a rule with `graphql` names this path of its host without wildcards, in any spelling. A
  * path that cannot be decided, or that a header may change (other_path), counts as that path. The

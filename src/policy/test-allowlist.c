@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/buf.h"
 #include "base/rand.h"
+#include "base/strv.h"
 #include "policy/allowlist.h"
 
 #include "seeded.h"
@@ -41,13 +42,13 @@ static void test_common_format(void)
 	r = allowlist_rule(list, 2);
 	check(!r->is_domain && r->has_graphql && r->line == 7);
 	check_z(r->label, "url_prefixes[0] api.github.com /graphql POST (net.yaml:7)");
-	check_int(r->graphql_queries.n, 1);
-	check_int(r->graphql_mutations.n, 2);
-	check_z(r->graphql_mutations.v[1], "update*");
-	check_int(r->graphql_subscriptions.n, 0);
+	check_int(strv_count(r->graphql_queries), 1);
+	check_int(strv_count(r->graphql_mutations), 2);
+	check_z(r->graphql_mutations[1], "update*");
+	check_int(strv_count(r->graphql_subscriptions), 0);
 	r = allowlist_rule(list, 4);
-	check(r->path == NULL && r->methods.n == 2);
-	check_z(r->methods.v[1], "HEAD");
+	check(r->path == NULL && strv_count(r->methods) == 2);
+	check_z(r->methods[1], "HEAD");
 }
 
 static void test_extensions(void)

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/escape.h"
 #include <errno.h>
+#include <stddef.h>
 #include <yaml.h>
 
 struct reader {
@@ -112,87 +113,15 @@ static int need_string(struct reader *r, const char *wanted, struct str *ret)
 	return 0;
 }
 
-static int need_bool(struct reader *r, bool *ret)
-{
-	struct str s = event_text(r);
-
-	if (!is_plain(r) || (!str_ieq(s, STR("true")) && !str_ieq(s, STR("false"))))
-		return fail(r, "true or false");
-	*ret = str_ieq(s, STR("true"));
-	return next(r);
-}
-
-/* Turn the result of a setter into an error at the current event. */
-static int set_result(struct reader *r, int result, const char *const *wanted)
-{
-	if (result == -EINVAL)
-		return fail(r, *wanted);
-	return result < 0 ? err_nomem(r->err) : 0;
-}
-
-/* Reads a list of scalars, giving each to add(). */
-struct list_target {
-	struct allow_rule *rule;
-	struct allow_strings *strings;
-	int (*add)(struct list_target *to, struct str s, const char **ret_want);
-	const char *wanted;
-	bool unquoted_only; /* numbers */
-};
-
-static int read_list(struct reader *r, struct list_target *to)
-{
-	int result = 0;
-	size_t n = 0;
-
-	if (r->ev.type != YAML_SEQUENCE_START_EVENT)
-		return fail(r, to->wanted);
-	result = next(r);
-	while (result == 0 && r->ev.type != YAML_SEQUENCE_END_EVENT) {
-		const char *wanted = to->wanted;
-		struct str s = STR_NULL;
-
-		if (++n > RULE_LIST_MAX)
-			return fail(r, "at most 256 items in this list");
-		if (to->unquoted_only && !is_plain(r))
-			return fail(r, to->wanted);
-		result = need_string(r, to->wanted, &s);
-		if (result == 0)
-			result = set_result(r, to->add(to, s, &wanted), &wanted);
-		if (result == 0)
-			result = next(r);
-	}
-	return result < 0 ? result : next(r);
-}
-
-static int add_method(struct list_target *to, struct str s, const char **ret_want)
-{
-	return rule_add_method(to->rule, s, ret_want);
-}
-
-static int add_scheme(struct list_target *to, struct str s, const char **ret_want)
-{
-	return rule_add_scheme(to->rule, s, ret_want);
-}
-
-static int add_port(struct list_target *to, struct str s, const char **ret_want)
-{
-	return rule_add_port(to->rule, s, ret_want);
-}
-
-static int add_range(struct list_target *to, struct str s, const char **ret_want)
-{
-	return rule_add_range(to->rule, s, ret_want);
-}
-
-static int add_field(struct list_target *to, struct str s, const char **ret_want)
-{
-	return rule_add_field(to->strings, s, ret_want);
-}
-
-/* A table of the keys of a mapping. Each may occur at most once. */
+/* A key of a mapping, which may occur at most once. */
 struct key {
 	const char *name;
-	int (*read)(struct reader *r, struct allow_rule *rule);
+	int (*read)(struct reader *r, struct allow_rule *rule, const struct key *key);
+	const char *wanted;
+	/* Take one text, as the setters of rule.h do. */
+	int (*set)(struct allow_rule *rule, struct str s, const char **ret_want);
+	size_t at;     /* of the rule's member, if that is true or false */
+	bool unquoted; /* the items of the list are numbers */
 };
 
 static int read_mapping(struct reader *r, struct allow_rule *rule, const struct key *keys,
@@ -217,163 +146,128 @@ static int read_mapping(struct reader *r, struct allow_rule *rule, const struct 
 		seen |= 1U << i;
 		result = next(r);
 		if (result == 0)
-			result = keys[i].read(r, rule);
+			result = keys[i].read(r, rule, &keys[i]);
 	}
 	return result < 0 ? result : next(r);
 }
 
-static int read_host(struct reader *r, struct allow_rule *rule)
+static int read_text(struct reader *r, struct allow_rule *rule, const struct key *key)
 {
-	const char *wanted = "a host name or pattern";
-	struct str s;
+	const char *wanted = key->wanted;
+	struct str s = STR_NULL;
 	int result = need_string(r, wanted, &s);
 
-	if (result == 0)
-		result = set_result(r, rule_set_host(rule, s, &wanted), &wanted);
+	if (result < 0)
+		return result;
+	result = key->set(rule, s, &wanted);
+	if (result == -EINVAL)
+		return fail(r, wanted);
+	return result < 0 ? err_nomem(r->err) : next(r);
+}
+
+static int read_list(struct reader *r, struct allow_rule *rule, const struct key *key)
+{
+	size_t n = 0;
+	int result;
+
+	if (r->ev.type != YAML_SEQUENCE_START_EVENT)
+		return fail(r, key->wanted);
+	result = next(r);
+	while (result == 0 && r->ev.type != YAML_SEQUENCE_END_EVENT) {
+		if (++n > RULE_LIST_MAX)
+			return fail(r, "at most 256 items in this list");
+		if (key->unquoted && !is_plain(r))
+			return fail(r, key->wanted);
+		result = read_text(r, rule, key);
+	}
 	return result < 0 ? result : next(r);
 }
 
-static int read_path(struct reader *r, struct allow_rule *rule)
+static int read_bool(struct reader *r, struct allow_rule *rule, const struct key *key)
 {
-	const char *wanted = "a path or path pattern";
-	struct str s;
-	int result = need_string(r, wanted, &s);
+	struct str s = event_text(r);
+	bool *ret = (bool *)((char *)rule + key->at);
 
-	if (result == 0)
-		result = set_result(r, rule_set_path(rule, s, &wanted), &wanted);
-	return result < 0 ? result : next(r);
+	if (!is_plain(r) || (!str_ieq(s, STR("true")) && !str_ieq(s, STR("false"))))
+		return fail(r, "true or false");
+	*ret = str_ieq(s, STR("true"));
+	return next(r);
 }
 
-static int read_path_prefix(struct reader *r, struct allow_rule *rule)
+static int read_bool_or_list(struct reader *r, struct allow_rule *rule, const struct key *key)
 {
-	const char *wanted = "a path";
-	struct str s;
-	int result = need_string(r, wanted, &s);
-
-	if (result == 0)
-		result = set_result(r, rule_set_path_prefix(rule, s, &wanted), &wanted);
-	return result < 0 ? result : next(r);
+	return r->ev.type == YAML_SCALAR_EVENT ? read_bool(r, rule, key) : read_list(r, rule, key);
 }
 
-static int read_methods(struct reader *r, struct allow_rule *rule)
-{
-	return read_list(r, &(struct list_target){.rule = rule,
-				    .add = add_method,
-				    .wanted = "a list of methods such as [GET, HEAD]"});
-}
-
-static int read_schemes(struct reader *r, struct allow_rule *rule)
-{
-	return read_list(
-		r, &(struct list_target){
-			   .rule = rule, .add = add_scheme, .wanted = "a list of https and http"});
-}
-
-static int read_ports(struct reader *r, struct allow_rule *rule)
-{
-	return read_list(r, &(struct list_target){.rule = rule,
-				    .add = add_port,
-				    .unquoted_only = true,
-				    .wanted = "a list of ports such as [443, 8443]"});
-}
-
-static int read_query(struct reader *r, struct allow_rule *rule)
+static int read_query(struct reader *r, struct allow_rule *rule, const struct key *key)
 {
 	struct str s = event_text(r);
 
 	if (!str_eq(s, STR("any")) && !str_eq(s, STR("none")))
-		return fail(r, "any or none");
+		return fail(r, key->wanted);
 	rule->no_query = str_eq(s, STR("none"));
 	return next(r);
 }
 
-static int read_allow_private(struct reader *r, struct allow_rule *rule)
+static int add_query(struct allow_rule *rule, struct str s, const char **ret_want)
 {
-	if (r->ev.type == YAML_SCALAR_EVENT)
-		return need_bool(r, &rule->allow_private);
-	return read_list(r,
-		&(struct list_target){.rule = rule,
-			.add = add_range,
-			.wanted = "true, false or a list of address ranges such as [10.0.0.0/8]"});
+	return rule_add_field(&rule->graphql_queries, s, ret_want);
 }
 
-static int read_encoded_slash(struct reader *r, struct allow_rule *rule)
+static int add_mutation(struct allow_rule *rule, struct str s, const char **ret_want)
 {
-	return need_bool(r, &rule->encoded_slash);
+	return rule_add_field(&rule->graphql_mutations, s, ret_want);
 }
 
-static int read_websocket(struct reader *r, struct allow_rule *rule)
+static int add_subscription(struct allow_rule *rule, struct str s, const char **ret_want)
 {
-	return need_bool(r, &rule->websocket);
+	return rule_add_field(&rule->graphql_subscriptions, s, ret_want);
 }
 
-static int read_scrub(struct reader *r, struct allow_rule *rule)
+static int read_graphql(struct reader *r, struct allow_rule *rule, const struct key *key)
 {
-	return need_bool(r, &rule->scrub);
-}
-
-static int read_tunnel(struct reader *r, struct allow_rule *rule)
-{
-	return need_bool(r, &rule->tunnel);
-}
-
-static int read_fields(struct reader *r, struct allow_strings *strings)
-{
-	return read_list(r, &(struct list_target){.strings = strings,
-				    .add = add_field,
-				    .wanted = "a list of GraphQL field names or patterns"});
-}
-
-static int read_queries(struct reader *r, struct allow_rule *rule)
-{
-	return read_fields(r, &rule->graphql_queries);
-}
-
-static int read_mutations(struct reader *r, struct allow_rule *rule)
-{
-	return read_fields(r, &rule->graphql_mutations);
-}
-
-static int read_subscriptions(struct reader *r, struct allow_rule *rule)
-{
-	return read_fields(r, &rule->graphql_subscriptions);
-}
-
-static int read_graphql(struct reader *r, struct allow_rule *rule)
-{
+	static const char fields[] = "a list of GraphQL field names or patterns";
 	static const struct key keys[] = {
-		{"queries", read_queries},
-		{"mutations", read_mutations},
-		{"subscriptions", read_subscriptions},
+		{"queries", read_list, fields, add_query},
+		{"mutations", read_list, fields, add_mutation},
+		{"subscriptions", read_list, fields, add_subscription},
 	};
 
 	rule->has_graphql = true;
-	return read_mapping(r, rule, keys, ARRAY_SIZE(keys),
-		"a mapping with queries, mutations, subscriptions");
+	return read_mapping(r, rule, keys, ARRAY_SIZE(keys), key->wanted);
+}
+
+static const char host_wanted[] = "a host name or pattern";
+
+static int read_domain(struct reader *r, struct allow_rule *rule)
+{
+	return read_text(r, rule, &(struct key){.wanted = host_wanted, .set = rule_set_host});
 }
 
 static int read_entry(struct reader *r, struct allow_rule *rule)
 {
 	static const struct key keys[] = {
-		{"host", read_host},
-		{"path", read_path},
-		{"path_prefix", read_path_prefix},
-		{"methods", read_methods},
-		{"graphql", read_graphql},
-		{"query", read_query},
-		{"schemes", read_schemes},
-		{"ports", read_ports},
-		{"allow_private", read_allow_private},
-		{"encoded_slash", read_encoded_slash},
-		{"websocket", read_websocket},
-		{"scrub", read_scrub},
-		{"tunnel", read_tunnel},
+		{"host", read_text, host_wanted, rule_set_host},
+		{"path", read_text, "a path or path pattern", rule_set_path},
+		{"path_prefix", read_text, "a path", rule_set_path_prefix},
+		{"methods", read_list, "a list of methods such as [GET, HEAD]", rule_add_method},
+		{"graphql", read_graphql, "a mapping with queries, mutations, subscriptions"},
+		{"query", read_query, "any or none"},
+		{"schemes", read_list, "a list of https and http", rule_add_scheme},
+		{"ports", read_list, "a list of ports such as [443, 8443]", rule_add_port,
+			.unquoted = true},
+		{"allow_private", read_bool_or_list,
+			"true, false or a list of address ranges such as [10.0.0.0/8]",
+			rule_add_range, offsetof(struct allow_rule, allow_private)},
+		{"encoded_slash", read_bool, .at = offsetof(struct allow_rule, encoded_slash)},
+		{"websocket", read_bool, .at = offsetof(struct allow_rule, websocket)},
+		{"scrub", read_bool, .at = offsetof(struct allow_rule, scrub)},
+		{"tunnel", read_bool, .at = offsetof(struct allow_rule, tunnel)},
 	};
 
 	return read_mapping(r, rule, keys, ARRAY_SIZE(keys),
 		"an entry with the keys host, path or path_prefix, methods, graphql, query, "
-		"schemes, "
-		"ports, allow_private, encoded_slash, websocket, scrub, tunnel");
+		"schemes, ports, allow_private, encoded_slash, websocket, scrub, tunnel");
 }
 
 static int add_rule(struct reader *r, struct rule_batch *batch, struct allow_rule *rule,
@@ -408,7 +302,7 @@ static int read_rules(struct reader *r, struct rule_batch *batch, bool domains)
 			return err_nomem(r->err);
 		rule->is_domain = domains;
 		rule->line = (unsigned)mark.line + 1;
-		result = domains ? read_host(r, rule) : read_entry(r, rule);
+		result = domains ? read_domain(r, rule) : read_entry(r, rule);
 		if (result == 0)
 			result = add_rule(r, batch, rule, &mark);
 		if (result == 0)

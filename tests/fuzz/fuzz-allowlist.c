@@ -24,7 +24,7 @@ static void check_rule(const struct allow_rule *rule)
 	expect(rule->host && rule->host[0] && strlen(rule->host) <= HOST_MAX);
 	expect(rule->label && rule->schemes);
 	expect(!(rule->path && rule->path_prefix));
-	expect(!rule->tunnel || (!rule->path && !rule->path_prefix && rule->methods.n == 0));
+	expect(!rule->tunnel || (!rule->path && !rule->path_prefix && !rule->methods));
 	for (size_t i = 0; i < rule->n_ports; i++)
 		expect(rule->ports[i] != 0);
 }
