@@ -65,8 +65,6 @@ static int take_secret(struct broker *b, struct str payload)
 		.from = name,
 		.scopes = m.scopes,
 		.headers = m.headers,
-		.n_scopes = strv_count(m.scopes),
-		.n_headers = strv_count(m.headers),
 		.allow_foreign_credentials = m.allow_foreign,
 		.role = m.role};
 	r = name ? secret_set_add(b->secrets, &spec, m.value, m.surrogate, b->err)
@@ -86,8 +84,6 @@ static int add_github_app(struct broker *b, const struct netconf_github_app *m)
 		.from = name,
 		.scopes = m->scopes,
 		.headers = headers,
-		.n_scopes = strv_count(m->scopes),
-		.n_headers = 1,
 		.allow_foreign_credentials = m->allow_foreign};
 	struct github_app_spec what = {.app_id = m->app_id,
 		.installation_id = m->installation_id,

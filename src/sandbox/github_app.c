@@ -71,9 +71,8 @@ int cloche_secrets_add_github_app(
 		return err_set(err, E_CONFIG, "GitHub App %s needs ids and a key", name);
 	spec.name = strdup(name);
 	spec.from = strdup(name);
-	if (!spec.name || !spec.from ||
-		secrets_copy_patterns(app->hosts, &spec.scopes, &spec.n_scopes) < 0 ||
-		secrets_copy_patterns(headers, &spec.headers, &spec.n_headers) < 0)
+	if (!spec.name || !spec.from || secrets_copy_patterns(app->hosts, &spec.scopes) < 0 ||
+		secrets_copy_patterns(headers, &spec.headers) < 0)
 		return err_nomem(err);
 	copied = make(name, str_from(app->private_key), app);
 	if (!copied)

@@ -34,8 +34,8 @@ static bool scope_is_allowed(const cloche_allowlist *list, const char *scope)
 
 static bool secret_is_of_use(const cloche_sandbox *sb, const struct secret_spec *spec)
 {
-	for (size_t i = 0; i < spec->n_scopes; i++)
-		if (scope_is_allowed(sb->allowlist, spec->scopes[i]))
+	for (char **scope = spec->scopes; *scope; scope++)
+		if (scope_is_allowed(sb->allowlist, *scope))
 			return true;
 	return false;
 }

@@ -121,7 +121,7 @@ int cloche_secrets_add_from_file(
 	return add_value(secrets, &spec, s, err);
 }
 
-int secrets_copy_patterns(const char *const *from, char ***ret, size_t *ret_n)
+int secrets_copy_patterns(const char *const *from, char ***ret)
 {
 	for (size_t i = 0; from && from[i]; i++) {
 		if (strv_add(ret, str_from(from[i])) < 0)
@@ -129,7 +129,6 @@ int secrets_copy_patterns(const char *const *from, char ***ret, size_t *ret_n)
 		for (char *c = (*ret)[i]; *c; c++)
 			*c = str_lower_char(*c);
 	}
-	*ret_n = strv_count(*ret);
 	return 0;
 }
 
@@ -142,9 +141,8 @@ int cloche_secrets_add(cloche_secrets *secrets, const char *name, const void *va
 
 	spec.name = strdup(name);
 	spec.from = strdup(name);
-	if (!spec.name || !spec.from ||
-		secrets_copy_patterns(hosts, &spec.scopes, &spec.n_scopes) < 0 ||
-		secrets_copy_patterns(headers, &spec.headers, &spec.n_headers) < 0)
+	if (!spec.name || !spec.from || secrets_copy_patterns(hosts, &spec.scopes) < 0 ||
+		secrets_copy_patterns(headers, &spec.headers) < 0)
 		return err_nomem(err);
 	return add_value(secrets, &spec, str_make(value, length), err);
 }
@@ -160,7 +158,7 @@ int secrets_add_signing(cloche_secrets *secrets, const char *const names[SIGNING
 	struct signing_spec spec = {.allow_foreign_credentials = allow_foreign_credentials};
 	struct str text[SIGNING_VALUES];
 
-	if (secrets_copy_patterns(hosts, &scopes, &spec.n_scopes) < 0)
+	if (secrets_copy_patterns(hosts, &scopes) < 0)
 		return err_nomem(err);
 	spec.scopes = scopes;
 	for (size_t i = 0; i < SIGNING_VALUES; i++) {

@@ -31,9 +31,9 @@ _warn_unused_ int secrets_add_signing(cloche_secrets *secrets,
 	const char *const names[SIGNING_VALUES], const char *const values[SIGNING_VALUES],
 	const char *const *hosts, bool allow_foreign_credentials, struct cloche_err *err);
 
-/* Copy a NULL-terminated array into the counted form of a spec, in lower case, as neither hosts nor
- * header names are case-sensitive. Return 0 or -ENOMEM. */
-_warn_unused_ int secrets_copy_patterns(const char *const *from, char ***ret, size_t *ret_n);
+/* Copy a NULL-terminated array (or NULL) in lower case, as neither hosts nor header names are
+ * case-sensitive. Return 0 or -ENOMEM. */
+_warn_unused_ int secrets_copy_patterns(const char *const *from, char ***ret);
 
 /* Whether there is a secret of this name, even an empty one. */
 bool secrets_has(const cloche_secrets *secrets, const char *name);

@@ -206,8 +206,8 @@ static bool value_holds(struct str name, struct str value, struct str surrogate)
 
 static bool lists_header(const struct masked_secret *m, struct str name)
 {
-	for (size_t i = 0; i < m->spec.n_headers; i++)
-		if (glob_match_or_equal(str_from(m->spec.headers[i]), name))
+	for (char **header = m->spec.headers; header && *header; header++)
+		if (glob_match_or_equal(str_from(*header), name))
 			return true;
 	return false;
 }
@@ -231,8 +231,8 @@ static bool reads_as(struct str name, struct str listed)
 /* Whether the secret lists a header by its exact name, and some servers read this name as that. */
 static bool lists_reading(const struct masked_secret *m, struct str name)
 {
-	for (size_t i = 0; i < m->spec.n_headers; i++) {
-		struct str listed = str_from(m->spec.headers[i]);
+	for (char **header = m->spec.headers; header && *header; header++) {
+		struct str listed = str_from(*header);
 
 		if (!glob_is_pattern(listed) && reads_as(name, listed))
 			return true;

@@ -4,6 +4,7 @@
  * surrogate that is found means one secret, and replacing one never makes or breaks another. */
 #include "secrets/secret_set.h"
 
+#include "base/strv.h"
 #include "policy/glob.h"
 #include "secrets/spec.h"
 #include "secrets/surrogate.h"
@@ -74,8 +75,8 @@ const struct masked_secret *secret_set_find(const struct secret_set *set, struct
 
 bool masked_secret_covers(const struct masked_secret *m, const struct host *host)
 {
-	for (size_t i = 0; i < m->spec.n_scopes; i++)
-		if (host_pattern_matches(str_from(m->spec.scopes[i]), host))
+	for (char **scope = m->spec.scopes; scope && *scope; scope++)
+		if (host_pattern_matches(str_from(*scope), host))
 			return true;
 	return false;
 }
@@ -84,8 +85,8 @@ bool masked_secret_fits_basic(const struct masked_secret *m)
 {
 	if (m->surrogate.n > BASIC_VALUE_MAX)
 		return false;
-	for (size_t i = 0; i < m->spec.n_headers; i++) {
-		struct str pattern = str_from(m->spec.headers[i]);
+	for (char **header = m->spec.headers; header && *header; header++) {
+		struct str pattern = str_from(*header);
 
 		if (glob_match_or_equal(pattern, STR("authorization")) ||
 			glob_match_or_equal(pattern, STR("proxy-authorization")))
@@ -119,31 +120,15 @@ static bool value_collides(const struct secret_set *set, struct str value)
 	return false;
 }
 
-static int copy_strings(char **from, size_t n, char ***ret, size_t *ret_n)
-{
-	*ret = calloc(n + 1, sizeof(char *));
-	if (!*ret)
-		return -ENOMEM;
-	for (size_t i = 0; i < n; i++) {
-		(*ret)[i] = str_dup(str_from(from[i]));
-		if (!(*ret)[i])
-			return -ENOMEM;
-		*ret_n = i + 1;
-	}
-	return 0;
-}
-
 static int copy_spec(const struct secret_spec *from, struct secret_spec *to)
 {
 	to->name = str_dup(str_from(from->name));
 	to->from = str_dup(str_from(from->from ? from->from : from->name));
 	to->allow_foreign_credentials = from->allow_foreign_credentials;
 	to->role = from->role;
-	if (!to->name || !to->from ||
-		copy_strings(from->scopes, from->n_scopes, &to->scopes, &to->n_scopes) < 0 ||
-		copy_strings(from->headers, from->n_headers, &to->headers, &to->n_headers) < 0)
+	if (!to->name || !to->from || strv_copy(from->scopes, &to->scopes) < 0)
 		return -ENOMEM;
-	return 0;
+	return strv_copy(from->headers, &to->headers);
 }
 
 static bool role_follows(const struct secret_set *set, enum secret_role role)
@@ -156,8 +141,8 @@ static bool role_follows(const struct secret_set *set, enum secret_role role)
 int secret_set_check(
 	const struct secret_set *set, const struct secret_spec *spec, struct cloche_err *err)
 {
+	size_t n_scopes = strv_count(spec->scopes), n_headers = strv_count(spec->headers), n;
 	char text[HOST_MAX + 1];
-	size_t n;
 
 	if (!spec->name || !spec_name_is_valid(str_from(spec->name)))
 		return err_set(err, E_CONFIG, "a secret's name is not that of a variable");
@@ -165,20 +150,20 @@ int secret_set_check(
 		return err_set(err, E_CONFIG, "more than %d secrets", SECRET_SET_MAX);
 	if (secret_set_find(set, str_from(spec->name)))
 		return err_set(err, E_CONFIG, "secret %s is there twice", spec->name);
-	if (spec->n_scopes == 0 || spec->n_scopes > SECRET_PATTERNS_MAX ||
-		(spec->n_headers == 0) != (spec->role != SECRET_MASKED) ||
-		spec->n_headers > SECRET_PATTERNS_MAX)
+	if (n_scopes == 0 || n_scopes > SECRET_PATTERNS_MAX ||
+		(n_headers == 0) != (spec->role != SECRET_MASKED) ||
+		n_headers > SECRET_PATTERNS_MAX)
 		return err_set(err, E_CONFIG, "secret %s needs 1 to %d hosts and headers",
 			spec->name, SECRET_PATTERNS_MAX);
 	if (!role_follows(set, spec->role))
 		return err_set(err, E_CONFIG, "secret %s: a part of credentials without the others",
 			spec->name);
-	for (size_t i = 0; i < spec->n_scopes; i++)
+	for (size_t i = 0; i < n_scopes; i++)
 		if (host_pattern_parse(str_from(spec->scopes[i]), text, &n) < 0 ||
 			!str_eq(str_make(text, n), str_from(spec->scopes[i])))
 			return err_set(err, E_CONFIG, "secret %s: scope %zu is not a host pattern",
 				spec->name, i + 1);
-	for (size_t i = 0; i < spec->n_headers; i++)
+	for (size_t i = 0; i < n_headers; i++)
 		if (!spec_header_is_valid(str_from(spec->headers[i])))
 			return err_set(err, E_CONFIG, "secret %s: header %zu cannot hold a secret",
 				spec->name, i + 1);

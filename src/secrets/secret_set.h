@@ -23,15 +23,14 @@ enum secret_role {
 	SECRET_ROLES
 };
 
-/* What is known about a masked secret apart from its value. Each string is owned and terminated. */
+/* What is known about a masked secret apart from its value. Everything is owned; lists are those of
+ * base/strv.h. */
 struct secret_spec {
-	char *name;    /* environment variable in the room */
-	char *from;    /* the host's variable, or the file */
-	bool has_from; /* it was given */
-	char **scopes; /* canonical host patterns, at least one */
-	size_t n_scopes;
+	char *name;     /* environment variable in the room */
+	char *from;     /* the host's variable, or the file */
+	bool has_from;  /* it was given */
+	char **scopes;  /* canonical host patterns, at least one */
 	char **headers; /* lower-case header patterns: at least one if masked, else none */
-	size_t n_headers;
 	bool allow_foreign_credentials;
 	enum secret_role role;
 };

@@ -26,7 +26,6 @@ static int add_value(struct secret_set *set, const struct signing_spec *spec, si
 {
 	const struct secret_spec one = {.name = (char *)(uintptr_t)spec->names[i],
 		.scopes = spec->scopes,
-		.n_scopes = spec->n_scopes,
 		.allow_foreign_credentials = spec->allow_foreign_credentials,
 		.role = SECRET_AWS_KEY_ID + (unsigned)i};
 

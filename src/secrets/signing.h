@@ -13,7 +13,6 @@ enum { SIGNING_VALUES = 3 };
 struct signing_spec {
 	const char *names[SIGNING_VALUES];
 	char **scopes;
-	size_t n_scopes;
 	bool allow_foreign_credentials;
 };
 

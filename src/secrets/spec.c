@@ -4,7 +4,7 @@
  * outside of brackets behind it (an IPv6 literal has brackets). */
 #include "secrets/spec.h"
 
-#include "policy/glob.h"
+#include "base/strv.h"
 #include "policy/host.h"
 #include <ctype.h>
 #include <errno.h>
@@ -16,12 +16,8 @@ static const char *const framing_headers[] = {"host", "content-length", "transfe
 
 void secret_spec_done(struct secret_spec *spec)
 {
-	for (size_t i = 0; i < spec->n_scopes; i++)
-		free(spec->scopes[i]);
-	for (size_t i = 0; i < spec->n_headers; i++)
-		free(spec->headers[i]);
-	free(spec->scopes);
-	free(spec->headers);
+	strv_free(spec->scopes);
+	strv_free(spec->headers);
 	free(spec->name);
 	free(spec->from);
 	*spec = (struct secret_spec){0};
@@ -71,20 +67,6 @@ bool spec_header_is_valid(struct str pattern)
 	return true;
 }
 
-static int add(char ***list, size_t *n, struct str s)
-{
-	char **v = reallocarray(*list, *n + 1, sizeof(*v));
-
-	if (!v)
-		return -ENOMEM;
-	*list = v;
-	v[*n] = str_dup(s);
-	if (!v[*n])
-		return -ENOMEM;
-	++*n;
-	return 0;
-}
-
 /* Takes the text up to the next ',' off *s. */
 static struct str take_item(struct str *s, bool *ret_more)
 {
@@ -105,9 +87,10 @@ static int add_scopes(struct secret_spec *spec, struct str s)
 		char text[HOST_MAX + 1];
 		size_t n;
 
-		if (host_pattern_parse(item, text, &n) < 0 || spec->n_scopes >= SECRET_PATTERNS_MAX)
+		if (host_pattern_parse(item, text, &n) < 0 ||
+			strv_count(spec->scopes) >= SECRET_PATTERNS_MAX)
 			return -EINVAL;
-		if (add(&spec->scopes, &spec->n_scopes, str_make(text, n)) < 0)
+		if (strv_add(&spec->scopes, str_make(text, n)) < 0)
 			return -ENOMEM;
 	}
 	return 0;
@@ -121,13 +104,13 @@ static int add_headers(struct secret_spec *spec, struct str s)
 		struct str item = take_item(&s, &more);
 		char text[SPEC_HEADER_MAX];
 
-		if (item.n > sizeof(text) || spec->n_headers >= SECRET_PATTERNS_MAX)
+		if (item.n > sizeof(text) || strv_count(spec->headers) >= SECRET_PATTERNS_MAX)
 			return -EINVAL;
 		for (size_t i = 0; i < item.n; i++)
 			text[i] = (char)tolower((unsigned char)item.p[i]);
 		if (!spec_header_is_valid(str_make(text, item.n)))
 			return -EINVAL;
-		if (add(&spec->headers, &spec->n_headers, str_make(text, item.n)) < 0)
+		if (strv_add(&spec->headers, str_make(text, item.n)) < 0)
 			return -ENOMEM;
 	}
 	return 0;

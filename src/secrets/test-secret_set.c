@@ -4,12 +4,12 @@
 
 #include "tap.h"
 
-static void join(char **list, size_t n, char ret[256])
+static void join(char **list, char ret[256])
 {
 	size_t used = 0;
 
 	ret[0] = '\0';
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; list && list[i]; i++)
 		used += (size_t)snprintf(ret + used, 256 - used, "%s%s", i ? "," : "", list[i]);
 }
 
@@ -51,9 +51,9 @@ static void test_spec(void)
 		}
 		check_z(spec.name, good[i].name);
 		check_z(spec.from, good[i].from);
-		join(spec.scopes, spec.n_scopes, text);
+		join(spec.scopes, text);
 		check_z(text, good[i].scopes);
-		join(spec.headers, spec.n_headers, text);
+		join(spec.headers, text);
 		check_z(text, good[i].headers);
 		check(!spec.allow_foreign_credentials);
 	}
@@ -138,17 +138,16 @@ static void test_bad_specs(void)
 {
 	_cleanup_(secret_set_freep) struct secret_set *set = secret_set_new();
 	char name[] = "A", scope[] = "X.com", header[] = "Authorization", host_header[] = "host";
-	char *scopes[] = {scope}, *headers[] = {header};
-	struct secret_spec spec = {
-		.name = name, .scopes = scopes, .n_scopes = 1, .headers = headers, .n_headers = 1};
+	char *scopes[] = {scope, NULL}, *headers[] = {header, NULL};
+	struct secret_spec spec = {.name = name, .scopes = scopes, .headers = headers};
 
 	check(secret_set_add(set, &spec, STR("12345678"), STR_NULL, NULL) < 0); /* not canonical */
 	scope[0] = 'x';
 	check(secret_set_add(set, &spec, STR("12345678"), STR_NULL, NULL) < 0);
 	header[0] = 'a';
-	spec.n_scopes = 0;
+	spec.scopes = NULL;
 	check(secret_set_add(set, &spec, STR("12345678"), STR_NULL, NULL) < 0);
-	spec.n_scopes = 1;
+	spec.scopes = scopes;
 	headers[0] = host_header;
 	check(secret_set_add(set, &spec, STR("12345678"), STR_NULL, NULL) < 0);
 	headers[0] = header;

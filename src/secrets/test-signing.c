@@ -9,11 +9,11 @@
 #define TOKEN "IQoJb3JpZ2luX2VjEXAMPLE//////////wEaCXVzLWVhc3QtMSJHMEUCIQ=="
 
 static char scope_one[] = "s3.test", scope_two[] = "*.amazonaws.com", part_name[] = "P";
-static char *scopes[] = {scope_one, scope_two};
+static char *scopes[] = {scope_one, scope_two, NULL}, *one_scope[] = {scope_one, NULL};
 
 static struct signing_spec named(const char *id, const char *key, const char *token)
 {
-	return (struct signing_spec){.names = {id, key, token}, .scopes = scopes, .n_scopes = 2};
+	return (struct signing_spec){.names = {id, key, token}, .scopes = scopes};
 }
 
 static void test_groups(void)
@@ -68,7 +68,7 @@ static void test_refused(void)
 		{{STR(ID), STR(KEY), STR("short")}},
 	};
 	struct secret_spec part = {
-		.name = part_name, .scopes = scopes, .n_scopes = 1, .role = SECRET_AWS_SECRET_KEY};
+		.name = part_name, .scopes = one_scope, .role = SECRET_AWS_SECRET_KEY};
 
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		struct cloche_err err = CLOCHE_ERR_INIT;
@@ -102,7 +102,7 @@ static void test_token_given(void)
 {
 	static const struct str values[] = {STR(ID), STR(KEY), STR(TOKEN)};
 	struct secret_spec token = {
-		.name = part_name, .scopes = scopes, .n_scopes = 1, .role = SECRET_AWS_TOKEN};
+		.name = part_name, .scopes = one_scope, .role = SECRET_AWS_TOKEN};
 	struct signing_spec spec = named("ID", "KEY", NULL);
 	char given[513];
 

@@ -17,15 +17,12 @@ static struct secret_set *make_set(struct str lines)
 	require(set);
 	for (size_t i = 0; i < SECRETS && lines.n > 0; i++) {
 		static const char *const names[SECRETS] = {"A", "B", "C", "D", "E", "F", "G", "H"};
-		char *const scope = (char *)(uintptr_t) "x.com";
-		char *const header = (char *)(uintptr_t) "authorization";
+		char *scopes[] = {(char *)(uintptr_t) "x.com", NULL};
+		char *headers[] = {(char *)(uintptr_t) "authorization", NULL};
 		size_t n = str_chr(lines, '\n');
 		char fake[300];
-		struct secret_spec spec = {.name = (char *)(uintptr_t)names[i],
-			.scopes = (char **)(uintptr_t)&scope,
-			.n_scopes = 1,
-			.headers = (char **)(uintptr_t)&header,
-			.n_headers = 1};
+		struct secret_spec spec = {
+			.name = (char *)(uintptr_t)names[i], .scopes = scopes, .headers = headers};
 
 		if (n <= sizeof(fake)) { /* one that cannot be masked is left out */
 			memset(fake, 'Q' + (int)i, n);
