@@ -5,7 +5,7 @@
  * operation. */
 #include "filter/graphql_scope.h"
 
-#include "base/hash.h"
+#include "base/strset.h"
 #include "policy/path.h"
 
 #include <errno.h>
@@ -16,15 +16,8 @@ enum {
 	STEPS_MAX = 1000000, /* a variable with a long value may be used very often */
 };
 
-struct entry {
-	UT_hash_handle hh;
-	uint64_t id;
-	size_t n;
-	char text[]; /* a node id, or a full name in lower case */
-};
-
 struct graphql_scope {
-	struct entry *nodes, *names, *ids; /* by node id, full name, database id */
+	struct strset nodes, names, ids; /* node ids, full names in lower case, database ids */
 };
 
 struct graphql_scope *graphql_scope_new(void)
@@ -32,88 +25,15 @@ struct graphql_scope *graphql_scope_new(void)
 	return calloc(1, sizeof(struct graphql_scope));
 }
 
-static void free_table(struct entry **table)
-{
-	struct entry *e, *next;
-
-	HASH_ITER (hh, *table, e, next) {
-		HASH_DEL(*table, e);
-		free(e);
-	}
-}
-
 struct graphql_scope *graphql_scope_free(struct graphql_scope *scope)
 {
 	if (!scope)
 		return NULL;
-	free_table(&scope->nodes);
-	free_table(&scope->names);
-	free_table(&scope->ids);
+	strset_done(&scope->nodes);
+	strset_done(&scope->names);
+	strset_done(&scope->ids);
 	free(scope);
 	return NULL;
-}
-
-static bool has_text(const struct entry *table, struct str text)
-{
-	const struct entry *e;
-
-	HASH_FIND(hh, table, text.p, text.n, e);
-	return e != NULL;
-}
-
-static bool has_id(const struct entry *table, uint64_t id)
-{
-	const struct entry *e;
-
-	HASH_FIND(hh, table, &id, sizeof(id), e);
-	return e != NULL;
-}
-
-static struct entry *entry_new(struct str text, uint64_t id)
-{
-	struct entry *e = calloc(1, sizeof(*e) + text.n);
-
-	if (!e)
-		return NULL;
-	e->id = id;
-	e->n = text.n;
-	memcpy(e->text, text.p, text.n);
-	return e;
-}
-
-/* uthash leaves e->hh.tbl NULL if it had no memory. */
-static int keep(struct entry *e, bool added)
-{
-	if (added)
-		return 0;
-	free(e);
-	return -ENOMEM;
-}
-
-static int add_text(struct entry **table, struct str text)
-{
-	struct entry *e;
-
-	if (has_text(*table, text))
-		return 0;
-	e = entry_new(text, 0);
-	if (!e)
-		return -ENOMEM;
-	HASH_ADD_KEYPTR(hh, *table, e->text, e->n, e);
-	return keep(e, e->hh.tbl != NULL);
-}
-
-static int add_id(struct entry **table, uint64_t id)
-{
-	struct entry *e;
-
-	if (has_id(*table, id))
-		return 0;
-	e = entry_new(STR(""), id);
-	if (!e)
-		return -ENOMEM;
-	HASH_ADD(hh, *table, id, sizeof(e->id), e);
-	return keep(e, e->hh.tbl != NULL);
 }
 
 /* Return "owner/name" in lower case in the caller's memory, or the null view if it is too long. */
@@ -154,10 +74,12 @@ int graphql_scope_add(
 	if (node_id.n > 0)
 		r = agree_on_id(node_id, &database_id);
 	if (r == 0 && name.n > 0)
-		r = add_text(&scope->names, name);
+		r = strset_add(&scope->names, name);
 	if (r == 0 && node_id.n > 0)
-		r = add_text(&scope->nodes, node_id);
-	return r < 0 || database_id == 0 ? r : add_id(&scope->ids, database_id);
+		r = strset_add(&scope->nodes, node_id);
+	if (r == 0 && database_id != 0)
+		r = strset_add(&scope->ids, str_make(&database_id, sizeof(database_id)));
+	return r;
 }
 
 /* What a value must be, by the name of its argument, field or member. */
@@ -202,7 +124,7 @@ static bool has_name(const struct graphql_scope *scope, struct str full_name)
 {
 	char mem[NAME_MAX_BYTES];
 
-	return has_text(scope->names, lower(full_name, mem));
+	return strset_has(&scope->names, lower(full_name, mem));
 }
 
 /* Return 1, 0 or -ENOMEM. From an id in the older form nothing can be read, so only the
@@ -210,11 +132,11 @@ static bool has_name(const struct graphql_scope *scope, struct str full_name)
 static int is_ours(const struct graphql_scope *scope, struct str node_id)
 {
 	uint64_t id;
-	int r = has_text(scope->nodes, node_id) ? 1 : graphql_node_repository(node_id, &id);
+	int r = strset_has(&scope->nodes, node_id) ? 1 : graphql_node_repository(node_id, &id);
 
 	if (r == -ENOMEM)
 		return r;
-	return r == 1 || (r == 0 && has_id(scope->ids, id));
+	return r == 1 || (r == 0 && strset_has(&scope->ids, str_make(&id, sizeof(id))));
 }
 
 static int step(struct check *c)
@@ -224,7 +146,7 @@ static int step(struct check *c)
 
 static int judge_text(struct check *c, enum class class, struct str name, struct str value)
 {
-	int ok = class == CLASS_REPOSITORY_ID ? has_text(c->scope->nodes, value)
+	int ok = class == CLASS_REPOSITORY_ID ? strset_has(&c->scope->nodes, value)
 		 : class == CLASS_FULL_NAME   ? has_name(c->scope, value)
 					      : is_ours(c->scope, value);
 

@@ -11,8 +11,8 @@
 #include "policy/proposal.h"
 
 #include "base/hash.h"
+#include "base/strset.h"
 #include "policy/glob.h"
-#include "policy/path-set.h"
 #include "policy/rule.h"
 #include "policy/yaml-text.h"
 #include <errno.h>
@@ -20,7 +20,12 @@
 
 /* A path may become three times as long when it is written as a pattern. TEXT_MAX leaves room for
  * comments. */
-enum { BELOW_MAX = 3, PATH_LEN_MAX = RULE_TEXT_MAX / 3, TEXT_MAX = ALLOWLIST_MAX_TEXT - 64 * 1024 };
+enum {
+	BELOW_MAX = 3,
+	PATH_LEN_MAX = RULE_TEXT_MAX / 3,
+	TEXT_MAX = ALLOWLIST_MAX_TEXT - 64 * 1024,
+	FILTERED_KEY_MAX = HOST_MAX + 1 + PATH_MAX_TARGET,
+};
 
 struct item {
 	UT_hash_handle hh; /* by host, port, kind, encoded_slash, method and path; see make_key */
@@ -29,32 +34,29 @@ struct item {
 	unsigned schemes;
 	bool encoded_slash;
 	bool alone; /* must not become part of a prefix, which might cover a filtered path */
-	unsigned paths;
 	struct str host, method, path; /* into key */
-	size_t key_n;
 	char key[];
-};
-
-struct entry {
-	const struct item *item; /* host, port, encoded_slash */
-	enum proposal_kind kind;
-	struct str path;
-	unsigned schemes, paths;
-	const char **methods;
-	size_t n_methods;
 };
 
 /* A result of the walk: one path or prefix that is left. */
 struct cut {
-	const struct item *item;
+	const struct item *item; /* host, port, encoded_slash, method */
 	enum proposal_kind kind;
 	struct str path;
 	unsigned schemes, paths;
 };
 
+/* Cuts that differ in their methods alone. */
+struct entry {
+	struct cut cut;
+	const char **methods;
+	size_t n_methods;
+};
+
 struct proposal {
-	struct item *items;       /* hash */
-	struct path_set filtered; /* paths whose requests a body filter judges */
+	struct item *items; /* hash */
+	/* Paths whose requests a body filter judges (filtered_key), and the hosts that have one. */
+	struct strset filtered;
 	struct cut *cuts;
 	size_t n_cuts;
 	struct entry *entries;
@@ -72,7 +74,7 @@ struct proposal *proposal_free(struct proposal *p)
 
 	if (!p)
 		return NULL;
-	path_set_done(&p->filtered);
+	strset_done(&p->filtered);
 	HASH_ITER (hh, p->items, item, tmp) {
 		HASH_DEL(p->items, item);
 		free(item);
@@ -143,13 +145,11 @@ static int gather(struct proposal *p, struct item like, struct str host, struct 
 	if (!item)
 		return -ENOMEM;
 	*item = like;
-	item->paths = 1;
-	item->key_n = buf_len(&key);
-	memcpy(item->key, buf_data(&key), item->key_n);
+	memcpy(item->key, buf_data(&key), buf_len(&key));
 	item->host = str_make(item->key, host.n);
 	item->method = str_make(item->key + host.n + 5, method.n);
 	item->path = str_make(item->key + host.n + 5 + method.n + 1, path.n);
-	HASH_ADD_KEYPTR(hh, p->items, item->key, item->key_n, item);
+	HASH_ADD_KEYPTR(hh, p->items, item->key, buf_len(&key), item);
 	if (!item->hh.tbl) {
 		free(item);
 		return -ENOMEM;
@@ -202,8 +202,21 @@ int proposal_add(
 	return gather(p, like, host_str(&host), STR_NULL, STR_NULL, ret_why);
 }
 
+/* Make the key "host\0path". Spellings that some server may read as the same path count as one. */
+static int filtered_key(struct buf *key, struct str host, struct str path)
+{
+	int r = buf_add_str(key, host);
+
+	if (r == 0)
+		r = buf_add_char(key, '\0');
+	if (r == 0)
+		r = path_fold(path, key);
+	return r < 0 ? -ENOMEM : 0;
+}
+
 int proposal_keep_filtered(struct proposal *p, const struct policy_request *req)
 {
+	_cleanup_(buf_donep) struct buf key = BUF_INIT(FILTERED_KEY_MAX);
 	_cleanup_(path_done) struct path path = {0};
 	struct host host;
 	int r;
@@ -211,9 +224,12 @@ int proposal_keep_filtered(struct proposal *p, const struct policy_request *req)
 	if (host_parse(req->host, &host) < 0)
 		return 0;
 	r = path_parse(req->target, &path);
-	if (r == 0 && path.problem == PATH_OK)
-		r = path_set_add(&p->filtered, host_str(&host), path.decoded);
-	return r;
+	if (r < 0 || path.problem != PATH_OK)
+		return r;
+	r = strset_add(&p->filtered, host_str(&host));
+	if (r == 0)
+		r = filtered_key(&key, host_str(&host), path.decoded);
+	return r < 0 ? r : strset_add(&p->filtered, buf_str(&key));
 }
 
 /* --- merging --- */
@@ -307,8 +323,8 @@ static void walk(struct proposal *p, struct item *const *items, size_t n, size_t
 		size_t end, same = 1;
 
 		if (item->path.n == at) {
-			p->cuts[p->n_cuts++] = (struct cut){
-				item, PROPOSAL_PATH, item->path, item->schemes, item->paths};
+			p->cuts[p->n_cuts++] =
+				(struct cut){item, PROPOSAL_PATH, item->path, item->schemes, 1};
 			items++;
 			n--;
 			continue;
@@ -342,17 +358,17 @@ static void cut_all(struct proposal *p, struct item *const *items, size_t n)
 		if (item->kind == PROPOSAL_PATH)
 			walk(p, items, same, 0);
 		else
-			p->cuts[p->n_cuts++] = (struct cut){
-				item, item->kind, STR_NULL, item->schemes, item->paths};
+			p->cuts[p->n_cuts++] =
+				(struct cut){item, item->kind, STR_NULL, item->schemes, 1};
 		items += same;
 		n -= same;
 	}
 }
 
-static bool same_entry(const struct entry *e, const struct cut *c)
+static bool same_entry(const struct cut *a, const struct cut *b)
 {
-	return compare_place(e->item, c->item) == 0 && e->kind == c->kind &&
-	       str_eq(e->path, c->path);
+	return compare_place(a->item, b->item) == 0 && a->kind == b->kind &&
+	       str_eq(a->path, b->path);
 }
 
 static int add_method(struct entry *e, const char *method)
@@ -381,12 +397,13 @@ static int make_entries(struct proposal *p)
 	for (size_t i = 0; r == 0 && i < p->n_cuts; i++) {
 		const struct cut *c = &p->cuts[i];
 
-		if (!e || !same_entry(e, c) || e->n_methods == RULE_LIST_MAX) {
+		if (e && same_entry(&e->cut, c) && e->n_methods < RULE_LIST_MAX) {
+			e->cut.schemes |= c->schemes;
+			e->cut.paths += c->paths;
+		} else {
 			e = &p->entries[p->n_entries++];
-			*e = (struct entry){.item = c->item, .kind = c->kind, .path = c->path};
+			e->cut = *c;
 		}
-		e->schemes |= c->schemes;
-		e->paths += c->paths;
 		r = add_method(e, c->item->method.p);
 	}
 	return r;
@@ -418,15 +435,16 @@ static int limit(struct proposal *p, size_t *ret_left_out)
 /* Return 1 if an entry may be made of the item, 0 if it might bypass a body filter, or -ENOMEM. */
 static int may_stand(const struct proposal *p, struct item *item)
 {
-	int r = path_set_has_host(&p->filtered, item->host);
+	_cleanup_(buf_donep) struct buf key = BUF_INIT(FILTERED_KEY_MAX);
+	int r;
 
-	if (r <= 0 || item->kind == PROPOSAL_TUNNEL)
-		return r < 0 ? r : 1;
+	if (!strset_has(&p->filtered, item->host) || item->kind == PROPOSAL_TUNNEL)
+		return 1;
 	item->alone = true;
 	if (item->kind != PROPOSAL_PATH)
 		return 0;
-	r = path_set_has(&p->filtered, item->host, item->path);
-	return r < 0 ? r : !r;
+	r = filtered_key(&key, item->host, item->path);
+	return r < 0 ? r : !strset_has(&p->filtered, buf_str(&key));
 }
 
 int proposal_merge(struct proposal *p, size_t *ret_left_out)
@@ -463,16 +481,16 @@ size_t proposal_count(const struct proposal *p)
 struct proposal_entry proposal_entry(const struct proposal *p, size_t i)
 {
 	static const char *const none[] = {NULL};
-	const struct entry *e = &p->entries[i];
+	const struct cut *c = &p->entries[i].cut;
 
-	return (struct proposal_entry){.host = e->item->host.p,
-		.kind = e->kind,
-		.path = e->path,
-		.methods = e->kind == PROPOSAL_TUNNEL ? none : e->methods,
-		.schemes = e->schemes,
-		.port = e->item->port,
-		.encoded_slash = e->item->encoded_slash,
-		.paths = e->paths};
+	return (struct proposal_entry){.host = c->item->host.p,
+		.kind = c->kind,
+		.path = c->path,
+		.methods = c->kind == PROPOSAL_TUNNEL ? none : p->entries[i].methods,
+		.schemes = c->schemes,
+		.port = c->item->port,
+		.encoded_slash = c->item->encoded_slash,
+		.paths = c->paths};
 }
 
 static int write_methods(const struct proposal_entry *e, struct buf *out)
