@@ -6,18 +6,13 @@
  * names without "..", devices are refused, modes lose their set-id bits, and everything belongs to
  * user 0. A hard link leads to an earlier entry, and through no link in the archive. */
 #include "files/tar_clean.h"
-#include "base/hash.h"
+#include "base/strset.h"
 #include "files/beneath.h"
 
 #include <errno.h>
 
-enum { MAX_LINKS_BYTES = 16 * 1024 * 1024 };
-
-struct seen_link {
-	UT_hash_handle hh;
-	size_t n;
-	char path[];
-};
+/* LINK_BYTES: what one takes besides its path, about. */
+enum { MAX_LINKS_BYTES = 16 * 1024 * 1024, LINK_BYTES = 64 };
 
 struct tar_clean {
 	struct tar_reader *reader;
@@ -27,7 +22,7 @@ struct tar_clean {
 	struct buf out, path, link, last;
 	bool began, last_is_directory;
 	uint64_t size; /* of the current entry's data */
-	struct seen_link *links;
+	struct strset links;
 	size_t links_bytes;
 };
 
@@ -95,22 +90,10 @@ static bool tar_clean_is_next(const struct tar_clean *c, struct str path)
 static int tar_clean_remember(struct tar_clean *c)
 {
 	struct str path = buf_str(&c->path);
-	struct seen_link *l;
 
-	c->links_bytes += sizeof(*l) + path.n;
-	if (c->links_bytes > MAX_LINKS_BYTES)
-		return 0; /* hard links are refused from now on */
-	l = malloc(sizeof(*l) + path.n);
-	if (!l)
-		return -ENOMEM;
-	l->n = path.n;
-	if (path.n)
-		memcpy(l->path, path.p, path.n);
-	HASH_ADD_KEYPTR(hh, c->links, l->path, l->n, l);
-	if (l->hh.tbl)
-		return 0;
-	free(l);
-	return -ENOMEM;
+	c->links_bytes += LINK_BYTES + path.n;
+	/* Beyond that, hard links are refused. */
+	return c->links_bytes > MAX_LINKS_BYTES ? 0 : strset_add(&c->links, path);
 }
 
 /* Whether a hard link's target is allowed: neither it nor a directory on the way is a link that
@@ -118,7 +101,6 @@ static int tar_clean_remember(struct tar_clean *c)
 static bool tar_clean_is_there(const struct tar_clean *c)
 {
 	struct str path = buf_str(&c->link), root = str_from(c->root);
-	struct seen_link *l;
 
 	if (c->links_bytes > MAX_LINKS_BYTES || path.n == 0)
 		return false;
@@ -127,8 +109,7 @@ static bool tar_clean_is_there(const struct tar_clean *c)
 	for (size_t n = 1; n <= path.n; n++) {
 		if (n < path.n && path.p[n] != '/')
 			continue;
-		HASH_FIND(hh, c->links, path.p, n, l);
-		if (l)
+		if (strset_has(&c->links, str_prefix(path, n)))
 			return false;
 	}
 	return true;
@@ -241,14 +222,9 @@ struct tar_clean *tar_clean_new(struct str root, tree_sink sink, void *user)
 
 struct tar_clean *tar_clean_free(struct tar_clean *c)
 {
-	struct seen_link *l, *tmp;
-
 	if (!c)
 		return NULL;
-	HASH_ITER (hh, c->links, l, tmp) {
-		HASH_DEL(c->links, l);
-		free(l);
-	}
+	strset_done(&c->links);
 	tar_reader_free(c->reader);
 	buf_done(&c->out);
 	buf_done(&c->path);

@@ -12,7 +12,7 @@
  * A hard link is made only to a file that was made here too: another name of a file that existed
  * before could be a way to write to what a room may only read. */
 #include "base/fd.h"
-#include "base/hash.h"
+#include "base/strset.h"
 #include "files/beneath.h"
 #include "files/replace.h"
 #include "files/tree.h"
@@ -41,12 +41,9 @@ struct pending {
 	struct attributes a;
 };
 
-/* A file that was made here. */
-struct made {
-	UT_hash_handle hh;
-	struct made_key {
-		uint64_t device, inode;
-	} key;
+/* The key of a file that was made here. */
+struct made_key {
+	uint64_t device, inode;
 };
 
 struct tree_put {
@@ -63,8 +60,8 @@ struct tree_put {
 	struct replace file; /* the current entry, if it is a file */
 	struct attributes file_a;
 	uint64_t file_at, file_size;
-	bool seen;         /* the one entry of o.single has come */
-	struct made *made; /* at most MAX_MADE; those beyond get no further names */
+	bool seen;          /* the one entry of o.single has come */
+	struct strset made; /* at most MAX_MADE; those beyond get no further names */
 };
 
 static int fail(const struct tree_put *t, struct files_error *e, int r)
@@ -242,20 +239,10 @@ static struct made_key key_of(const struct stat *st)
 static int note_made(struct tree_put *t, const struct stat *st)
 {
 	struct made_key key = key_of(st);
-	struct made *m;
 
-	HASH_FIND(hh, t->made, &key, sizeof(key), m);
-	if (m || HASH_COUNT(t->made) >= MAX_MADE)
+	if (strset_count(&t->made) >= MAX_MADE)
 		return 0;
-	m = calloc(1, sizeof(*m));
-	if (!m)
-		return -ENOMEM;
-	m->key = key;
-	HASH_ADD(hh, t->made, key, sizeof(m->key), m);
-	if (m->hh.tbl)
-		return 0;
-	free(m);
-	return -ENOMEM;
+	return strset_add(&t->made, str_make(&key, sizeof(key)));
 }
 
 static int make_symlink(struct tree_put *t, const struct tar_entry *entry)
@@ -293,7 +280,6 @@ static int make_hardlink(struct tree_put *t, const struct tar_entry *entry, stru
 	char temporary[REPLACE_NAME_MAX], name[BENEATH_NAME_MAX + 1], file[64];
 	_cleanup_fd_ int dir = -1, fd = -1;
 	struct made_key key;
-	struct made *m;
 	struct stat st;
 	int r = clean_path(entry->link, &t->other);
 
@@ -306,8 +292,7 @@ static int make_hardlink(struct tree_put *t, const struct tar_entry *entry, stru
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -errno;
 	key = key_of(&st);
-	HASH_FIND(hh, t->made, &key, sizeof(key), m);
-	if (!m)
+	if (!strset_has(&t->made, str_make(&key, sizeof(key))))
 		return files_fail(e, EPERM, entry->path,
 			"it would be another name of a file that is not known to be of this copy");
 	replace_name(temporary);
@@ -466,14 +451,9 @@ struct tree_put *tree_put_new(const struct tree_put_options *o)
 
 struct tree_put *tree_put_free(struct tree_put *t)
 {
-	struct made *m, *next;
-
 	if (!t)
 		return NULL;
-	HASH_ITER (hh, t->made, m, next) {
-		HASH_DEL(t->made, m);
-		free(m);
-	}
+	strset_done(&t->made);
 	replace_abort(&t->file);
 	fd_close(t->parent);
 	tar_reader_free(t->reader);

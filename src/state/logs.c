@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "state/logs.h"
 #include "base/fd.h"
-#include "base/hash.h"
+#include "base/strset.h"
 #include "cassette/cassette.h"
 #include "state/background.h"
 #include "state/blobs.h"
@@ -62,56 +62,19 @@ int oplogs_each(int logs, oplogs_fn fn, void *user, struct cloche_err *err)
 
 /* --- contents that logs name --- */
 
-struct ref {
-	UT_hash_handle hh;
-	char text[STATE_REF_BYTES];
-};
-
-static int keep_one(struct ref **refs, struct str ref, struct cloche_err *err)
-{
-	struct ref *one = NULL;
-
-	HASH_FIND(hh, *refs, ref.p, STATE_REF_BYTES, one);
-	if (one)
-		return 0;
-	one = calloc(1, sizeof(*one));
-	if (!one)
-		return err_nomem(err);
-	memcpy(one->text, ref.p, STATE_REF_BYTES);
-	HASH_ADD(hh, *refs, text, STATE_REF_BYTES, one);
-	if (!one->hh.tbl) {
-		free(one);
-		return err_nomem(err);
-	}
-	return 0;
-}
-
 static int keep_ref(const struct state_op *op, uint64_t offset, void *user, struct cloche_err *err)
 {
 	struct str ref;
 	int r = 0;
 
 	for (unsigned i = 0; r == 0 && state_op_ref(op, i, &ref); i++)
-		r = keep_one(user, ref, err);
-	return r;
-}
-
-static void free_refs(struct ref **refs)
-{
-	struct ref *one, *next;
-
-	HASH_ITER (hh, *refs, one, next) {
-		HASH_DEL(*refs, one);
-		free(one);
-	}
+		r = strset_add(user, ref);
+	return r < 0 ? err_nomem(err) : 0;
 }
 
 static bool is_kept(struct str ref, void *user)
 {
-	struct ref **refs = user, *one = NULL;
-
-	HASH_FIND(hh, *refs, ref.p, STATE_REF_BYTES, one);
-	return one != NULL;
+	return strset_has(user, ref);
 }
 
 static int keep_refs_of(int logs, const char *id, void *user, struct cloche_err *err)
@@ -126,7 +89,7 @@ int oplogs_collect(
 	int logs, int blobs, uint64_t *ret_removed, uint64_t *ret_bytes, struct cloche_err *err)
 {
 	_cleanup_fd_ int lock = blobs_lock(blobs, true, err);
-	_cleanup_(free_refs) struct ref *refs = NULL;
+	_cleanup_(strset_done) struct strset refs = {0};
 	int r;
 
 	if (lock < 0)
