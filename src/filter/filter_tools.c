@@ -67,21 +67,10 @@ static int write_back(struct str body, const json_t *value, struct filter_result
 	return 0;
 }
 
-static int take_result(struct str body, const json_t *value, const struct tools_result *t,
-	struct filter_result *res)
-{
-	int r = filter_tag(&res->tag[FILTER_PLACE_TOOLS], buf_str(&t->tag));
-
-	if (r == 0 && t->error)
-		return filter_refuse(res, t->error, t->message, buf_str(&t->detail));
-	return r == 0 && t->changed ? write_back(body, value, res) : r;
-}
-
 static int tools_run(const struct filter_request *req, struct str body, struct filter_result *res)
 {
-	struct tools_result t = {
-		.detail = BUF_INIT(FILTER_DETAIL_MAX), .tag = BUF_INIT(FILTER_TAG_MAX + 32)};
 	_cleanup_json_ json_t *value = NULL;
+	bool changed = false;
 	int r;
 
 	if (req->asked->websocket)
@@ -97,12 +86,8 @@ static int tools_run(const struct filter_request *req, struct str body, struct f
 		return tools_unreadable(
 			res, r == -EEXIST ? STR("<duplicate-key>") : STR("<invalid-json>"));
 	if (r == 0)
-		r = tools_trim(value, req->policy, &t);
-	if (r == 0)
-		r = take_result(body, value, &t, res);
-	buf_done(&t.detail);
-	buf_done(&t.tag);
-	return r;
+		r = tools_trim(value, req->policy, res, &changed);
+	return r == 0 && changed && !res->error ? write_back(body, value, res) : r;
 }
 
 const struct body_filter filter_tools = {

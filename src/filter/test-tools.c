@@ -28,7 +28,9 @@ static void replace(char *s, char from, char to)
 static const char *trim(const char *text)
 {
 	static char out[4096];
-	struct tools_result res = {.detail = BUF_INIT(4096), .tag = BUF_INIT(1100)};
+	struct filter_result res;
+	struct buf *tag = &res.tag[FILTER_PLACE_TOOLS];
+	bool changed;
 	_cleanup_(buf_donep) struct buf json = BUF_INIT(1 << 20);
 	_cleanup_json_ json_t *body = NULL;
 	char source[4096];
@@ -37,19 +39,19 @@ static const char *trim(const char *text)
 	snprintf(source, sizeof(source), "%s", text);
 	replace(source, '\'', '"');
 	must(json_text_read(str_from(source), JSON_DECODE_ANY, &body, NULL) == 0);
-	must(tools_trim(body, policy, &res) == 0);
+	filter_result_init(&res);
+	must(tools_trim(body, policy, &res, &changed) == 0);
 	must(json_text_write(&json, body, JSON_TEXT_COMPACT) == 0);
 	if (res.error)
 		n = (size_t)snprintf(
 			out, sizeof(out), "%s %.*s", res.error, STR_FMT(buf_str(&res.detail)));
 	else
-		n = (size_t)snprintf(out, sizeof(out), "%.*s",
-			STR_FMT(res.changed ? buf_str(&json) : STR("same")));
-	if (buf_len(&res.tag) > 0)
-		snprintf(out + n, sizeof(out) - n, " [%.*s]", STR_FMT(buf_str(&res.tag)));
+		n = (size_t)snprintf(
+			out, sizeof(out), "%.*s", STR_FMT(changed ? buf_str(&json) : STR("same")));
+	if (buf_len(tag) > 0)
+		snprintf(out + n, sizeof(out) - n, " [%.*s]", STR_FMT(buf_str(tag)));
 	replace(out, '"', '\'');
-	buf_done(&res.detail);
-	buf_done(&res.tag);
+	filter_result_done(&res);
 	return out;
 }
 
@@ -278,7 +280,8 @@ static void test_work_is_bounded(void)
 {
 	_cleanup_(allowlist_freep) struct allowlist *many = allowlist_new();
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(1 << 20);
-	struct tools_result res = {.detail = BUF_INIT(4096), .tag = BUF_INIT(1100)};
+	struct filter_result res;
+	bool changed;
 	_cleanup_json_ json_t *body = NULL;
 
 	must(many && buf_add_str(&text, STR("domains:\n")) == 0);
@@ -292,11 +295,11 @@ static void test_work_is_bounded(void)
 		must(buf_printf(&text, ",\"x%u.test\"", i) == 0);
 	must(buf_add_str(&text, STR("]}]}")) == 0);
 	must(json_text_read(buf_str(&text), 0, &body, NULL) == 0);
-	must(tools_trim(body, many, &res) == 0);
+	filter_result_init(&res);
+	must(tools_trim(body, many, &res, &changed) == 0);
 	check_z(res.error, "tool_config_too_large");
 	check_str(buf_str(&res.detail), "<too-complex>");
-	buf_done(&res.detail);
-	buf_done(&res.tag);
+	filter_result_done(&res);
 }
 
 int main(void)

@@ -13,17 +13,16 @@ enum { NAMED_MAX = 10, URL_SHOWN = 300 };
 
 struct walk {
 	const struct allowlist *policy;
-	struct tools_result *res;
+	struct filter_result *res;
+	bool changed;
 	uint64_t steps;
 };
 
 /* Refuse the request. Return 1, so that nothing more is judged, or a negative errno. */
 static int refuse(struct walk *w, const char *error, const char *message, struct str detail)
 {
-	int r = buf_add_str(&w->res->detail, str_prefix(detail, URL_SHOWN));
+	int r = filter_refuse(w->res, error, message, str_prefix(detail, URL_SHOWN));
 
-	w->res->error = error;
-	w->res->message = message;
 	return r < 0 ? r : 1;
 }
 
@@ -82,7 +81,7 @@ static enum family family_of(struct str type)
 /* Add "; type: text" to the tag. */
 static int note(struct walk *w, struct str type, const char *text)
 {
-	struct buf *tag = &w->res->tag;
+	struct buf *tag = &w->res->tag[FILTER_PLACE_TOOLS];
 	int r = buf_len(tag) > 0 ? filter_tag(tag, STR("; ")) : 0;
 
 	if (r == 0)
@@ -182,7 +181,7 @@ static int trim_domains(
 		return r;
 	if (r != 0)
 		return r;
-	w->res->changed = true;
+	w->changed = true;
 	if (n == 0 && family == FAMILY_SEARCH)
 		return json_object_del(tool, "allowed_domains");
 	return json_object_set(tool, "allowed_domains", kept) < 0 ? -ENOMEM : 0;
@@ -192,7 +191,7 @@ static int close_tool(struct walk *w, json_t *tool, struct str type)
 {
 	if (json_object_set_new(tool, "allowed_domains", json_array()) < 0)
 		return -ENOMEM;
-	w->res->changed = true;
+	w->changed = true;
 	return note(w, type, "forced empty allowed_domains");
 }
 
@@ -303,11 +302,13 @@ static int walk_value(struct walk *w, json_t *value)
 	return r;
 }
 
-int tools_trim(json_t *body, const struct allowlist *policy, struct tools_result *res)
+int tools_trim(
+	json_t *body, const struct allowlist *policy, struct filter_result *res, bool *ret_changed)
 {
 	struct walk w = {.policy = policy, .res = res};
 	int r = walk_value(&w, body);
 
+	*ret_changed = w.changed;
 	return r < 0 ? r : 0;
 }
 

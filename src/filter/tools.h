@@ -16,21 +16,16 @@
  * hosts. */
 
 #include "base/json.h"
-#include "policy/decide.h"
+#include "filter/filter.h"
 
 #define TOOLS_BODY_MAX (32U << 20)
 #define TOOLS_VALUES_MAX 250000  /* in a body; a value takes up to 250 bytes of memory */
 #define TOOLS_STEPS_MAX 10000000 /* hosts and URLs that are judged, times rules */
 
-struct tools_result {
-	const char *error, *message; /* static; NULL: nothing is refused */
-	struct buf detail, tag;      /* text of the request; the caller makes and frees them */
-	bool changed;
-};
-
-/* Return 0 or a negative errno. */
+/* Refuse the request or trim the body; res also gets the tag. *ret_changed is set if the body was
+ * changed. Return 0 or a negative errno. */
 _warn_unused_ int tools_trim(
-	json_t *body, const struct allowlist *policy, struct tools_result *res);
+	json_t *body, const struct allowlist *policy, struct filter_result *res, bool *ret_changed);
 
 /* Return whether text has more values than TOOLS_VALUES_MAX. This only counts in its bytes, whether
  * they are JSON or not. */
