@@ -2,11 +2,9 @@
 #pragma once
 /* The filter that verifies the room's AWS signatures and signs with the real credentials. */
 
-#include "broker/chain.h"
+#include "base/err.h"
 
 struct broker;
-
-extern const struct filter filter_aws;
 
 /* Call this after the last secret was added. */
 _warn_unused_ int aws_setup(struct broker *b, struct cloche_err *err);

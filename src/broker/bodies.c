@@ -3,8 +3,8 @@
  * allowed the request. If there are any, the body is collected, and it is judged before
  * credentials are added or anything is dialled. Then it goes on unchanged, or as the filters
  * have changed it. */
-#include "broker/bodies.h"
 #include "broker/broker_internal.h"
+#include "broker/chain.h"
 #include "broker/decide.h"
 #include "broker/refuse.h"
 #include "broker/request_body.h"

@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: the table of filters. Nothing here knows what a filter does. */
 #include "broker/chain.h"
-#include "broker/aws.h"
-#include "broker/bodies.h"
-#include "broker/codings.h"
-#include "broker/github.h"
 #include "broker/response.h"
-#include "broker/scrubbing.h"
-#include "broker/secrets.h"
 #include "broker/stream.h"
-#include "broker/websocket.h"
 
 static const struct filter *const chain[CHAIN_FILTERS] = {
 	[CHAIN_WEBSOCKET] = &filter_websocket,

@@ -77,6 +77,10 @@ struct filter {
 	void (*free)(struct stream *s);
 };
 
+/* The filters, each in the file that the enum names. */
+extern const struct filter filter_websocket, filter_aws, filter_bodies, filter_codings,
+	filter_secrets, filter_github, filter_scrub;
+
 /* Run the operation of that name of all filters, or of all active ones. */
 _warn_unused_ int chain_judge_head(struct stream *s, size_t *ret_whole);
 _warn_unused_ int chain_judge_body(struct stream *s);

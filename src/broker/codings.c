@@ -8,8 +8,8 @@
  * An origin that could send a secret back is offered only codings that can be decoded here. It may
  * still use another one, or send a part of a coded whole (206). Such an answer is refused if the
  * request carried a secret, and otherwise passed on as it is. */
-#include "broker/codings.h"
 #include "broker/broker_internal.h"
+#include "broker/chain.h"
 #include "broker/refuse.h"
 #include "broker/response.h"
 #include "broker/scrubbing.h"

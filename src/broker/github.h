@@ -3,13 +3,15 @@
 /* The filter that keeps requests with a GitHub App's token within that token's repositories, and
  * the tokens themselves. */
 
-#include "broker/chain.h"
+#include "base/macro.h"
+
+#include <stdbool.h>
+#include <stddef.h>
 
 struct broker;
 struct github_app;
 struct masked_secret;
-
-extern const struct filter filter_github;
+struct stream;
 
 /* Add a credential whose secret is number `member` of the set. Takes app on success. Return 0 or
  * -ENOMEM. */

@@ -2,9 +2,9 @@
 #pragma once
 /* The filter that replaces the values of secrets by their surrogates in what the room receives. */
 
-#include "broker/chain.h"
+#include "base/str.h"
 
-extern const struct filter filter_scrub;
+struct stream;
 
 /* Return whether the answer to s is scrubbed. */
 bool scrubbing_applies(const struct stream *s);

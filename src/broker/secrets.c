@@ -3,8 +3,8 @@
  * the values that they stand for, if the request is in their scope and goes over verified TLS.
  * Foreign credentials are removed. If the token of a GitHub App is not there yet, the request waits
  * for it and is prepared again. */
-#include "broker/secrets.h"
 #include "broker/broker_internal.h"
+#include "broker/chain.h"
 #include "broker/github.h"
 #include "broker/log.h"
 #include "broker/refuse.h"

@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The chain, with filters of this test in place of the real ones: who is asked, in which order, and
  * what stops it. Their names are those of the table in chain.c. */
-#include "broker/aws.h"
-#include "broker/bodies.h"
-#include "broker/codings.h"
-#include "broker/github.h"
+#include "broker/chain.h"
 #include "broker/response.h"
-#include "broker/scrubbing.h"
-#include "broker/secrets.h"
 #include "broker/stream.h"
-#include "broker/websocket.h"
 #include "tap.h"
 
 static struct buf said; /* a letter for each call */

@@ -2,9 +2,10 @@
 #pragma once
 /* The filter that does the broker's own WebSocket handshake and checks the frames. */
 
-#include "broker/chain.h"
+#include <stdbool.h>
 
-extern const struct filter filter_websocket;
+struct http_head;
+struct stream;
 
 /* Return why this 101 does not answer our handshake, or NULL if it does. */
 const char *websocket_judge_answer(const struct stream *s, const struct http_head *h);
