@@ -193,22 +193,31 @@ static int set(json_t *object, const char *key, struct str value)
 	return json_object_set_new(object, key, text(value));
 }
 
+/* Return what an answer says in any case. */
+static json_t *describe(const struct stream *s, const char *error, struct str message)
+{
+	json_t *o = json_object();
+
+	set(o, "error", str_from(error));
+	set(o, "host", host_str(&s->host));
+	set(o, "path", stream_target(s));
+	set(o, "method", http_head_method(&s->head));
+	set(o, "message", message);
+	return o;
+}
+
 void refuse_policy(struct stream *s, const struct policy_request *req)
 {
 	_cleanup_(buf_donep) struct buf why = BUF_INIT(4096), how = BUF_INIT(8192);
 	const struct verdict *v = &s->verdict;
-	json_t *o = json_object();
+	json_t *o;
 	int r = policy_explain(req, v, &why);
 
 	if (r == 0)
 		r = policy_suggest(s->policy, req, v, &how);
 	if (r < 0)
 		stream_note(s, "no memory for an explanation");
-	set(o, "error", STR("blocked_by_network_allowlist"));
-	set(o, "host", req->host);
-	set(o, "path", req->target);
-	set(o, "method", req->method);
-	set(o, "message", buf_str(&why));
+	o = describe(s, "blocked_by_network_allowlist", buf_str(&why));
 	set(o, "reason", str_from(policy_reason_word(v->reason)));
 	if (v->rule)
 		set(o, "rule", str_from(v->rule->label_inside));
@@ -233,22 +242,13 @@ void refuse_body(struct stream *s, const char *error, const char *message, struc
 
 void refuse_offline(struct stream *s, const char *message)
 {
-	json_t *o = json_object();
-
 	stream_note(s, "not recorded: %s", message);
-	set(o, "error", STR("not_recorded"));
-	set(o, "host", host_str(&s->host));
-	set(o, "path", stream_target(s));
-	set(o, "method", http_head_method(&s->head));
-	set(o, "message", str_from(message));
-	refuse(s, 403, o, NETLOG_REQUEST, false);
+	refuse(s, 403, describe(s, "not_recorded", str_from(message)), NETLOG_REQUEST, false);
 }
 
 /* End what is under way. Return the object of the answer, or NULL if none can be sent any more. */
 static json_t *begin_answer(struct stream *s, const char *error, const char *message)
 {
-	json_t *o;
-
 	if (stream_is_over(s))
 		return NULL;
 	dial_cancel(s);
@@ -258,13 +258,7 @@ static json_t *begin_answer(struct stream *s, const char *error, const char *mes
 		stream_reset(s, NET_RESET_UPSTREAM);
 		return NULL;
 	}
-	o = json_object();
-	set(o, "error", str_from(error));
-	set(o, "host", host_str(&s->host));
-	set(o, "path", stream_target(s));
-	set(o, "method", http_head_method(&s->head));
-	set(o, "message", str_from(message));
-	return o;
+	return describe(s, error, str_from(message));
 }
 
 void refuse_upstream(struct stream *s, unsigned status, const char *error, const char *message)
