@@ -393,11 +393,8 @@ static void tear_down(struct broker *b)
 /* Tell the supervisor why, if that is still possible. */
 static void say_why(struct broker *b)
 {
-	int r = b->supervisor.fd >= 0 ? helper_send_failed(&b->supervisor, b->err) : -EPIPE;
-
-	if (r == 0)
-		r = chan_flush(&b->supervisor);
-	(void)r;
+	if (b->supervisor.fd >= 0 && helper_send_failed(&b->supervisor, b->err) == 0)
+		(void)!chan_flush(&b->supervisor);
 }
 
 int broker_run(const struct broker_fds *fds, struct cloche_err *err)

@@ -27,7 +27,6 @@
 enum { MAX_OVERRIDES = 4096, MAX_CA = 2 << 20 };
 
 struct config {
-	size_t overrides_cap;
 	bool has_log;
 	char **redact;
 	size_t redact_bytes;
@@ -136,24 +135,20 @@ static int take_redact(struct broker *b, struct str value)
 
 static int take_override(struct broker *b, struct str payload)
 {
+	struct dialer *d = &b->dialer;
 	struct netconf_connect_to m;
-	struct override o = {0};
+	struct override o = {0}, *v;
 
 	if (!netconf_get_connect_to(payload, &m))
 		return malformed(b);
 	if (host_parse(m.host, &o.host) < 0 || m.port == 0 || m.to_port == 0 || m.address.n == 0)
 		return err_set(b->err, E_USAGE, "--connect-to: not HOST:PORT:ADDR:PORT");
-	if (b->dialer.overrides_n == b->config->overrides_cap) {
-		size_t cap = b->dialer.overrides_n ? b->dialer.overrides_n * 2 : 8;
-		struct override *v = reallocarray(b->dialer.overrides, cap, sizeof(*v));
-
-		if (!v || cap > MAX_OVERRIDES) {
-			b->dialer.overrides = v ? v : b->dialer.overrides;
-			return err_set(b->err, E_LIMIT, "too many --connect-to");
-		}
-		b->dialer.overrides = v;
-		b->config->overrides_cap = cap;
-	}
+	if (d->overrides_n >= MAX_OVERRIDES)
+		return err_set(b->err, E_LIMIT, "too many --connect-to");
+	v = reallocarray(d->overrides, d->overrides_n + 1, sizeof(*v));
+	if (!v)
+		return err_nomem(b->err);
+	d->overrides = v;
 	o.port = m.port;
 	o.to_port = m.to_port;
 	/* The option has brackets around an IPv6 address; the resolver takes none. */
@@ -162,7 +157,7 @@ static int take_override(struct broker *b, struct str payload)
 	o.address = str_dup(m.address);
 	if (!o.address)
 		return err_nomem(b->err);
-	b->dialer.overrides[b->dialer.overrides_n++] = o;
+	v[d->overrides_n++] = o;
 	return 0;
 }
 
@@ -273,11 +268,8 @@ static int take(struct broker *b, struct chan_frame *f)
 
 void config_refuse(struct broker *b)
 {
-	int r = netconf_send_refused(&b->conf, b->err);
-
-	if (r == 0)
-		r = chan_flush(&b->conf);
-	(void)r; /* a client that is gone needs no answer */
+	if (netconf_send_refused(&b->conf, b->err) == 0)
+		(void)!chan_flush(&b->conf); /* a client that is gone needs no answer */
 }
 
 /* After the configuration, only the end of the channel is left to read. */
@@ -356,14 +348,12 @@ void config_free(struct config *c)
 void config_finish(struct broker *b)
 {
 	struct netlog_counts n;
-	int r;
+	struct netconf_counts m;
 
 	if (!b->serving || !b->lines.log)
 		return;
 	n = netlog_counts(b->lines.log);
-	r = netconf_send_counts(
-		&b->conf, &(struct netconf_counts){.allowed = n.allowed, .blocked = n.blocked});
-	if (r == 0)
-		r = chan_flush(&b->conf);
-	(void)r;
+	m = (struct netconf_counts){.allowed = n.allowed, .blocked = n.blocked};
+	if (netconf_send_counts(&b->conf, &m) == 0)
+		(void)!chan_flush(&b->conf);
 }

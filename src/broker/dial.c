@@ -88,24 +88,18 @@ static void addr_text(const union dns_addr *a, char ret[INET6_ADDRSTRLEN])
 		snprintf(ret, INET6_ADDRSTRLEN, "?");
 }
 
-static bool same_address(const union dns_addr *a, const union dns_addr *b)
-{
-	if (a->sa.sa_family != b->sa.sa_family)
-		return false;
-	if (a->sa.sa_family == AF_INET6)
-		return memcmp(&a->v6.sin6_addr, &b->v6.sin6_addr, sizeof(a->v6.sin6_addr)) == 0;
-	return a->v4.sin_addr.s_addr == b->v4.sin_addr.s_addr;
-}
-
 /* Return whether fd leads to an address of this machine, which it may have got after the broker had
  * started. Nothing has been sent yet. */
 static bool reached_itself(int fd)
 {
 	union dns_addr local = {0}, peer = {0};
 	socklen_t n = sizeof(local), m = sizeof(peer);
+	struct cidr one, other;
 
 	return getsockname(fd, &local.sa, &n) < 0 || getpeername(fd, &peer.sa, &m) < 0 ||
-	       same_address(&local, &peer);
+	       cidr_from_sockaddr(&local.sa, &one) < 0 ||
+	       cidr_from_sockaddr(&peer.sa, &other) < 0 ||
+	       memcmp(one.addr, other.addr, sizeof(one.addr)) == 0;
 }
 
 static bool may_be_own(const struct dial *d)
@@ -375,9 +369,8 @@ static void ask_for_names(struct broker *b)
 		return;
 	b->dialer.names_asked = now;
 	/* If the supervisor has gone, reading from it will show that. */
-	if (helper_send_names_changed(&b->supervisor) < 0 || chan_flush(&b->supervisor) < 0)
-		return;
-	loop_io_set(&b->supervisor_io, chan_pending(&b->supervisor) ? EPOLLIN | EPOLLOUT : EPOLLIN);
+	if (helper_send_names_changed(&b->supervisor) == 0)
+		(void)!broker_flush_supervisor(b);
 }
 
 void dial_start(struct stream *s)

@@ -212,11 +212,9 @@ static int put_on_record(struct reload *r)
 static void tell_supervisor(struct reload *r, uint32_t rules)
 {
 	const struct helper_replaced m = {.rules = rules, .sources = str_from(r->names)};
-	int sent = helper_send_replaced(&r->broker->supervisor, &m);
 
-	if (sent == 0)
-		sent = broker_flush_supervisor(r->broker);
-	(void)sent;
+	if (helper_send_replaced(&r->broker->supervisor, &m) == 0)
+		(void)!broker_flush_supervisor(r->broker);
 }
 
 static int replace(struct reload *r)
@@ -261,8 +259,7 @@ static void finish(struct reload *r)
 	else
 		sent = netconf_send_refused(&r->chan, &r->err);
 	if (sent == 0)
-		sent = chan_flush(&r->chan);
-	(void)sent;
+		(void)!chan_flush(&r->chan);
 	reload_free(r);
 }
 

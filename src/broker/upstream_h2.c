@@ -196,7 +196,6 @@ static void work(struct upstream *u)
 
 static void on_event(struct upstream *u, uint32_t events)
 {
-	(void)events;
 	u->want_out = false;
 	work(u);
 }

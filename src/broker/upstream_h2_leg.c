@@ -174,7 +174,6 @@ static void on_end(void *arg, struct h2_stream *st, struct http_fields *trailers
 {
 	struct leg *l = h2_stream_user(st);
 
-	(void)arg;
 	if (!l)
 		return;
 	if (buf_len(&l->held) == 0) {
@@ -231,7 +230,6 @@ static void on_malformed(void *arg, const struct http_head *head, const char *wh
 {
 	struct h2_origin *o = arg;
 
-	(void)head;
 	o->malformed = why;
 }
 
@@ -239,7 +237,6 @@ static void on_goaway(void *arg, enum h2_error error)
 {
 	struct h2_origin *o = arg;
 
-	(void)error;
 	o->going = true;
 }
 
@@ -249,7 +246,6 @@ static struct str on_body(void *arg, struct h2_stream *st)
 {
 	const struct leg *l = h2_stream_user(st);
 
-	(void)arg;
 	return l ? request_body(l->s) : STR_NULL;
 }
 
@@ -257,7 +253,6 @@ static void on_sent(void *arg, struct h2_stream *st, size_t n)
 {
 	struct leg *l = h2_stream_user(st);
 
-	(void)arg;
 	request_body_taken(l->s, n);
 }
 
@@ -335,7 +330,6 @@ void leg_detach(struct upstream *u, struct stream *s)
 {
 	struct leg *l = s->leg;
 
-	(void)u;
 	if (l->st)
 		h2_reset(l->st, H2_CANCEL);
 	leg_free(l);

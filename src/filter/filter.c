@@ -100,10 +100,9 @@ static void fail(struct filter_result *res, unsigned place)
 	int n = snprintf(detail, sizeof(detail), "<%s: out of memory>", filters[place]->name);
 
 	/* The refusal stands even if its detail has no memory. */
-	n = filter_refuse(res, "filter_error",
+	(void)!filter_refuse(res, "filter_error",
 		"A filter of request bodies failed, so the request is refused.",
 		str_make(detail, (size_t)n));
-	(void)n;
 }
 
 /* Let the first filter refuse a body that cannot be read. */
