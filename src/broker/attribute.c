@@ -15,7 +15,6 @@
 #include "ipc/netchan.h"
 #include "loop/loop.h"
 
-#include <stdio.h>
 #include <utlist.h>
 
 enum { ASKED_A_SECOND = 20, WAITING_MAX = 32, EVENT_MAX = 64 * 1024 };

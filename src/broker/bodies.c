@@ -12,8 +12,6 @@
 #include "filter/filter.h"
 #include "netlog/netlog.h"
 
-#include <errno.h>
-
 _Static_assert(
 	(int)FILTERS == (int)NETLOG_TAGS, "each filter has its place in an event of the log");
 

@@ -19,8 +19,6 @@
 #include "http/coding.h"
 #include "ipc/chan.h"
 #include "loop/loop.h"
-#include "policy/host.h"
-#include "tls/ca.h"
 
 struct allowlist;
 struct aws_accounts;

@@ -18,7 +18,6 @@
 #include "http/coding.h"
 #include "secrets/secret_set.h"
 
-#include <errno.h>
 #include <stdio.h>
 
 enum { REST_MAX = 2 * SCRATCH };

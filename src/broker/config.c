@@ -21,7 +21,6 @@
 #include "tls/client.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 
 enum { MAX_OVERRIDES = 4096, MAX_CA = 2 << 20 };

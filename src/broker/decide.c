@@ -24,8 +24,6 @@
 #include "netlog/netlog.h"
 #include "policy/allowlist.h"
 
-#include <errno.h>
-
 /* No filter or connection is responsible for this request yet, so report the error to the room
  * here. */
 static void fail(struct stream *s, const struct cloche_err *err)

@@ -16,7 +16,6 @@
 #include "broker/stream.h"
 #include "broker/upstream.h"
 #include "dns/resolver.h"
-#include "ipc/chan.h"
 #include "ipc/helper.h"
 #include "loop/loop.h"
 #include "policy/allowlist.h"
@@ -26,7 +25,6 @@
 #include <ifaddrs.h>
 #include <stdio.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #define NEXT_TRY_USEC (300 * USEC_PER_MSEC)
 #define NAMES_USEC (5 * USEC_PER_SEC)

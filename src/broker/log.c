@@ -8,7 +8,6 @@
  * refused because its decision cannot be written. */
 #include "broker/log.h"
 #include "base/clock.h"
-#include "broker/attribute.h"
 #include "broker/broker_internal.h"
 #include "broker/chain.h"
 #include "broker/stream.h"
@@ -18,7 +17,6 @@
 #include "policy/decide.h"
 #include "secrets/scrub.h"
 
-#include <errno.h>
 #include <stdio.h>
 
 /* scheme://host[:port]target, valid until the next call. */

@@ -19,11 +19,9 @@
 #include "broker/response.h"
 #include "broker/upstream.h"
 #include "cassette/cassette.h"
-#include "http/body.h"
 #include "http/valid.h"
 
 #include <errno.h>
-#include <stdio.h>
 
 enum { PIECES_AT_ONCE = 4 };
 

@@ -16,7 +16,6 @@
 #include "policy/allowlist.h"
 #include "policy/decide.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <utlist.h>
 

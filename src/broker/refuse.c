@@ -24,7 +24,6 @@
 #include "policy/decide.h"
 #include "policy/yaml-text.h"
 
-#include <errno.h>
 #include <stdio.h>
 
 enum { BODY_MAX = 64 * 1024, SMALL_BODY = 64 * 1024, ANSWERS_MAX = OUT_MAX / 2 };

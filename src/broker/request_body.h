@@ -3,8 +3,6 @@
 /* A request's body on its way to the origin. */
 
 #include "base/buf.h"
-#include "base/err.h"
-#include "http/msg.h"
 
 struct stream;
 

@@ -15,7 +15,6 @@
 #include "ipc/netchan.h"
 #include "loop/loop.h"
 
-#include <errno.h>
 #include <stdio.h>
 
 static int send_fields(struct net_fields_out *out, const struct http_fields *f)

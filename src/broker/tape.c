@@ -16,7 +16,6 @@
 #include "policy/decide.h"
 #include "secrets/scrub.h"
 
-#include <errno.h>
 #include <stdio.h>
 
 /* Bytes that heads may take up beyond the limit. */

@@ -16,7 +16,6 @@
 #include "broker/stream.h"
 #include "broker/upstream.h"
 #include "broker/websocket.h"
-#include "http/ws.h"
 #include "ipc/netchan.h"
 
 #include <sys/socket.h>

@@ -5,7 +5,6 @@
 #include "filter/filter_internal.h"
 #include "filter/graphql.h"
 #include "filter/graphql_operations.h"
-#include "http/valid.h"
 
 static int graphql_selects(const struct filter_request *req)
 {

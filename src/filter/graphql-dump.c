@@ -5,7 +5,6 @@
 #include "base/buf.h"
 #include "filter/graphql.h"
 
-#include <errno.h>
 #include <stdio.h>
 
 static const char *const words[] = {

@@ -8,7 +8,6 @@
 #include "filter/graphql_lex.h"
 
 #include "base/parse.h"
-#include "base/utf8.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -5,7 +5,6 @@
 #include "policy/decide.h"
 
 #include "policy/rule.h"
-#include <errno.h>
 
 static bool ports_have(const struct allow_rule *rule, const struct policy_request *req)
 {

@@ -8,7 +8,6 @@
 #include "base/escape.h"
 #include "policy/rule.h"
 #include "policy/yaml-text.h"
-#include <errno.h>
 
 /* Enough to recognise a path. No entry is suggested for a longer one. */
 #define SHOWN_MAX 512
