@@ -33,6 +33,17 @@ static inline bool str_eq(struct str a, struct str b)
 	return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
 }
 
+/* Classes of ASCII characters, whatever the locale. */
+static inline bool str_is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static inline bool str_is_alnum(char c)
+{
+	return str_is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
 static inline char str_lower_char(char c)
 {
 	return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;

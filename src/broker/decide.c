@@ -24,13 +24,6 @@
 #include "netlog/netlog.h"
 #include "policy/allowlist.h"
 
-/* No filter or connection is responsible for this request yet, so report the error to the room
- * here. */
-static void fail(struct stream *s, const struct cloche_err *err)
-{
-	refuse_upstream(s, 502, "request_not_sent", err->message);
-}
-
 void request_go(struct stream *s, bool fresh)
 {
 	struct upstream *u = fresh || s->kind != NET_KIND_HTTP ? NULL : pool_take(s);
@@ -168,7 +161,7 @@ void decide_request(struct stream *s)
 	if (policy_decide(b->policy, &req, &s->verdict) < 0) {
 		s->verdict.allow = false;
 		err_nomem(&err);
-		fail(s, &err);
+		refuse_upstream(s, 502, "request_not_sent", err.message);
 		return;
 	}
 	if (!s->verdict.allow) {

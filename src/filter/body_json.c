@@ -31,11 +31,6 @@ static int copy_replace(struct copy *c, size_t at, struct str with)
 	return 0;
 }
 
-static bool char_is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
 static bool char_is_blank(char c)
 {
 	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
@@ -45,7 +40,7 @@ static size_t digits_length(struct str s)
 {
 	size_t n = 0;
 
-	while (n < s.n && char_is_digit(s.p[n]))
+	while (n < s.n && str_is_digit(s.p[n]))
 		n++;
 	return n;
 }
@@ -146,7 +141,7 @@ int body_json_read(struct str text, json_t **ret)
 	for (size_t i = 0; r == 0 && i < text.n;) {
 		if (text.p[i] == '"')
 			r = string_take(&c, &i);
-		else if (char_is_digit(text.p[i]))
+		else if (str_is_digit(text.p[i]))
 			r = number_take(&c, &i);
 		else
 			i++;

@@ -21,11 +21,6 @@ static char peek(const struct gql_lexer *l, size_t ahead)
 	return ahead < l->source.n - l->at ? l->source.p[l->at + ahead] : '\0';
 }
 
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
 static bool is_name_start(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
@@ -56,7 +51,7 @@ static void skip_ignored(struct gql_lexer *l)
 
 static void skip_digits(struct gql_lexer *l)
 {
-	while (is_digit(peek(l, 0)))
+	while (str_is_digit(peek(l, 0)))
 		l->at++;
 }
 
@@ -66,7 +61,7 @@ static int lex_number(struct gql_lexer *l, struct gql_token *t)
 	t->kind = GQL_T_INT;
 	if (peek(l, 0) == '-')
 		l->at++;
-	if (!is_digit(peek(l, 0)))
+	if (!str_is_digit(peek(l, 0)))
 		return -EINVAL;
 	if (peek(l, 0) == '0')
 		l->at++;
@@ -75,7 +70,7 @@ static int lex_number(struct gql_lexer *l, struct gql_token *t)
 	if (peek(l, 0) == '.') {
 		t->kind = GQL_T_FLOAT;
 		l->at++;
-		if (!is_digit(peek(l, 0)))
+		if (!str_is_digit(peek(l, 0)))
 			return -EINVAL;
 		skip_digits(l);
 	}
@@ -84,11 +79,11 @@ static int lex_number(struct gql_lexer *l, struct gql_token *t)
 		l->at++;
 		if (peek(l, 0) == '+' || peek(l, 0) == '-')
 			l->at++;
-		if (!is_digit(peek(l, 0)))
+		if (!str_is_digit(peek(l, 0)))
 			return -EINVAL;
 		skip_digits(l);
 	}
-	if (is_digit(peek(l, 0)) || peek(l, 0) == '.' || is_name_start(peek(l, 0)))
+	if (str_is_digit(peek(l, 0)) || peek(l, 0) == '.' || is_name_start(peek(l, 0)))
 		return -EINVAL;
 	t->text = str_make(l->source.p + t->at, l->at - t->at);
 	return 0;
@@ -308,7 +303,7 @@ static int lex_quoted(struct gql_lexer *l, struct gql_token *t)
 
 static void lex_name(struct gql_lexer *l, struct gql_token *t)
 {
-	while (is_name_start(peek(l, 0)) || is_digit(peek(l, 0)))
+	while (is_name_start(peek(l, 0)) || str_is_digit(peek(l, 0)))
 		l->at++;
 	t->kind = GQL_T_NAME;
 	t->text = str_make(l->source.p + t->at, l->at - t->at);
@@ -329,7 +324,7 @@ int gql_lex(struct gql_lexer *l, struct gql_token *ret)
 		lex_name(l, ret);
 		return 0;
 	}
-	if (is_digit(c) || c == '-')
+	if (str_is_digit(c) || c == '-')
 		return lex_number(l, ret);
 	if (c == '"')
 		return lex_quoted(l, ret);

@@ -104,8 +104,7 @@ int cidr_parse(struct str s, struct cidr *ret)
 
 	if (text.n == 0 || text.n >= sizeof(z) || memchr(text.p, '\0', text.n))
 		return -EINVAL;
-	memcpy(z, text.p, text.n);
-	z[text.n] = '\0';
+	str_copy(z, sizeof(z), text);
 	if (inet_pton(AF_INET, z, c.addr + 12) == 1) {
 		memcpy(c.addr, v4_mapped, sizeof(v4_mapped));
 		width = 32;

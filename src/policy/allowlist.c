@@ -116,17 +116,6 @@ static int make_labels(struct allow_rule *rule)
 	return rule->label && rule->label_inside ? 0 : -ENOMEM;
 }
 
-static int reserve(struct rule_batch *b, size_t more)
-{
-	struct allow_rule **v = reallocarray(b->v, b->n + more + 1, sizeof(struct allow_rule *));
-
-	if (!v)
-		return -ENOMEM;
-	b->v = v;
-	b->cap = b->n + more + 1;
-	return 0;
-}
-
 /* Moves a checked batch into the list; nothing is moved on failure. */
 static int add_batch(struct allowlist *list, struct rule_batch *batch, const char *source,
 	struct cloche_err *err)
@@ -136,8 +125,8 @@ static int add_batch(struct allowlist *list, struct rule_batch *batch, const cha
 	if (allowlist_count(list) + batch->n > ALLOWLIST_MAX_RULES)
 		return err_set(err, E_CONFIG, "%s: more than %d allowlist rules", source,
 			ALLOWLIST_MAX_RULES);
-	if (!name || reserve(&list->domains, batch->domains) < 0 ||
-		reserve(&list->entries, batch->entries) < 0)
+	if (!name || rule_batch_reserve(&list->domains, batch->domains) < 0 ||
+		rule_batch_reserve(&list->entries, batch->entries) < 0)
 		return err_nomem(err);
 	for (size_t i = 0; i < batch->n; i++) {
 		batch->v[i]->source = name;

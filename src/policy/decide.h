@@ -34,6 +34,7 @@ enum policy_reason {
 	POLICY_OVERRIDE,         /* a header asks for another method or path: see below */
 	POLICY_GRAPHQL,          /* a path with a graphql block, or below it, in other ways */
 	POLICY_BODY,             /* the rule has a body filter that has not passed the request */
+	POLICY_REASONS
 };
 
 /* Everything is borrowed. */

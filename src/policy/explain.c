@@ -14,41 +14,27 @@
 
 const char *policy_reason_word(enum policy_reason reason)
 {
-	switch (reason) {
-	case POLICY_ALLOWED:
-		return "allowed";
-	case POLICY_BAD_HOST:
-		return "bad_host";
-	case POLICY_BAD_TARGET:
-		return "bad_target";
-	case POLICY_HOST:
-		return "host";
-	case POLICY_HOST_ADDRESS:
-		return "host_address";
-	case POLICY_SCHEME:
-		return "scheme";
-	case POLICY_PORT:
-		return "port";
-	case POLICY_TUNNEL:
-		return "tunnel";
-	case POLICY_PATH:
-		return "path";
-	case POLICY_PATH_UNDECIDABLE:
-		return "path_undecidable";
-	case POLICY_QUERY:
-		return "query";
-	case POLICY_METHOD:
-		return "method";
-	case POLICY_WEBSOCKET:
-		return "websocket";
-	case POLICY_OVERRIDE:
-		return "override";
-	case POLICY_GRAPHQL:
-		return "graphql";
-	case POLICY_BODY:
-		return "body_filter";
-	}
-	return "unknown";
+	static const char *const words[] = {
+		[POLICY_ALLOWED] = "allowed",
+		[POLICY_BAD_HOST] = "bad_host",
+		[POLICY_BAD_TARGET] = "bad_target",
+		[POLICY_HOST] = "host",
+		[POLICY_HOST_ADDRESS] = "host_address",
+		[POLICY_SCHEME] = "scheme",
+		[POLICY_PORT] = "port",
+		[POLICY_TUNNEL] = "tunnel",
+		[POLICY_PATH] = "path",
+		[POLICY_PATH_UNDECIDABLE] = "path_undecidable",
+		[POLICY_QUERY] = "query",
+		[POLICY_METHOD] = "method",
+		[POLICY_WEBSOCKET] = "websocket",
+		[POLICY_OVERRIDE] = "override",
+		[POLICY_GRAPHQL] = "graphql",
+		[POLICY_BODY] = "body_filter",
+	};
+
+	_Static_assert(ARRAY_SIZE(words) == POLICY_REASONS, "each reason has a word");
+	return words[reason];
 }
 
 static const char *scheme_word(enum policy_scheme scheme)
@@ -180,6 +166,8 @@ static int explain_reason(
 				 "there"));
 	case POLICY_BODY:
 		return explain_body(req, out);
+	case POLICY_REASONS:
+		break;
 	}
 	return buf_add_str(out, STR(" is refused"));
 }

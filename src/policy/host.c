@@ -10,14 +10,9 @@
 #include <arpa/inet.h>
 #include <errno.h>
 
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
 static bool is_label_byte(char c)
 {
-	return is_digit(c) || (c >= 'a' && c <= 'z') || c == '-' || c == '_';
+	return str_is_digit(c) || (c >= 'a' && c <= 'z') || c == '-' || c == '_';
 }
 
 /* "12" and "0x1f" (also "0x") are numbers to inet_aton. */
@@ -26,7 +21,7 @@ static bool label_is_number(struct str label)
 	bool hex = label.n >= 2 && label.p[0] == '0' && label.p[1] == 'x';
 
 	for (size_t i = hex ? 2 : 0; i < label.n; i++)
-		if (hex ? parse_hex_digit(label.p[i]) < 0 : !is_digit(label.p[i]))
+		if (hex ? parse_hex_digit(label.p[i]) < 0 : !str_is_digit(label.p[i]))
 			return false;
 	return true;
 }
@@ -78,8 +73,7 @@ static int parse_ipv6(struct str inner, struct host *ret)
 	for (size_t i = 0; i < inner.n; i++)
 		if (parse_hex_digit(inner.p[i]) < 0 && inner.p[i] != ':' && inner.p[i] != '.')
 			return -EINVAL;
-	memcpy(text, inner.p, inner.n);
-	text[inner.n] = '\0';
+	str_copy(text, sizeof(text), inner);
 	if (inet_pton(AF_INET6, text, &addr) != 1 || IN6_IS_ADDR_V4MAPPED(&addr) ||
 		!inet_ntop(AF_INET6, &addr, canonical, sizeof(canonical)))
 		return -EINVAL;
@@ -145,7 +139,7 @@ int host_parse_authority(struct str s, struct host *ret, uint16_t *ret_port)
 	return 0;
 }
 
-int host_pattern_parse(struct str s, char ret[HOST_MAX + 1], size_t *ret_n)
+int host_pattern_parse(struct str s, char ret[HOST_MAX + 1])
 {
 	char text[HOST_MAX + 1];
 	struct host host;
@@ -154,7 +148,6 @@ int host_pattern_parse(struct str s, char ret[HOST_MAX + 1], size_t *ret_n)
 		if (host_parse(s, &host) < 0)
 			return -EINVAL;
 		memcpy(ret, host.text, host.n + 1);
-		*ret_n = host.n;
 		return 0;
 	}
 	if (s.n > 1 && s.p[s.n - 1] == '.')
@@ -168,7 +161,6 @@ int host_pattern_parse(struct str s, char ret[HOST_MAX + 1], size_t *ret_n)
 	}
 	text[s.n] = '\0';
 	memcpy(ret, text, s.n + 1);
-	*ret_n = s.n;
 	return 0;
 }
 

@@ -37,8 +37,8 @@ static inline struct str host_str(const struct host *h)
 }
 
 /* Canonicalise a host pattern into ret (lower case, one trailing dot dropped): a host, or labels
- * with `*`, `?`, `[seq]`. *ret_n is its length. Return 0 or -EINVAL. */
-_warn_unused_ int host_pattern_parse(struct str s, char ret[HOST_MAX + 1], size_t *ret_n);
+ * with `*`, `?`, `[seq]`. Return 0 or -EINVAL. */
+_warn_unused_ int host_pattern_parse(struct str s, char ret[HOST_MAX + 1]);
 
 /* Whether a canonical host matches a canonical pattern. A pattern with wildcards matches names
  * only, never an address literal: those have to be written out. `*.x.com` does not match `x.com`.

@@ -188,39 +188,28 @@ enum path_problem path_problem_for_rule(const struct path *p, bool rule_takes_en
 
 const char *path_problem_text(enum path_problem problem)
 {
-	switch (problem) {
-	case PATH_OK:
-		return "the path is unambiguous";
-	case PATH_NOT_ABSOLUTE:
-		return "the target does not begin with a slash";
-	case PATH_TOO_LONG:
-		return "the target is too long";
-	case PATH_RAW_BYTE:
-		return "the target holds a byte that has to be percent-encoded";
-	case PATH_BAD_PERCENT:
-		return "the path holds a percent sign without two hexadecimal digits";
-	case PATH_CONTROL:
-		return "the path holds an encoded control byte";
-	case PATH_TAB:
-		return "the path holds an encoded tab";
-	case PATH_BACKSLASH:
-		return "the path holds an encoded backslash";
-	case PATH_DOT_SEGMENT:
-		return "the path holds a dot segment (. or ..)";
-	case PATH_DOTS:
-		return "the path holds a segment of dots and blanks, which some servers shorten";
-	case PATH_NOT_UTF8:
-		return "the decoded path is not UTF-8";
-	case PATH_LOOKALIKE:
-		return "the path holds a character that some servers turn into . / \\ or %";
-	case PATH_EMPTY_SEGMENT:
-		return "the path holds an empty segment (//)";
-	case PATH_DOUBLE_ENCODED:
-		return "the path is percent-encoded twice";
-	case PATH_ENCODED_SLASH:
-		return "the path holds an encoded slash (%2F)";
-	}
-	return "the path is ambiguous";
+	static const char *const texts[] = {
+		[PATH_OK] = "the path is unambiguous",
+		[PATH_NOT_ABSOLUTE] = "the target does not begin with a slash",
+		[PATH_TOO_LONG] = "the target is too long",
+		[PATH_RAW_BYTE] = "the target holds a byte that has to be percent-encoded",
+		[PATH_BAD_PERCENT] = "the path holds a percent sign without two hexadecimal digits",
+		[PATH_CONTROL] = "the path holds an encoded control byte",
+		[PATH_TAB] = "the path holds an encoded tab",
+		[PATH_BACKSLASH] = "the path holds an encoded backslash",
+		[PATH_DOT_SEGMENT] = "the path holds a dot segment (. or ..)",
+		[PATH_DOTS] =
+			"the path holds a segment of dots and blanks, which some servers shorten",
+		[PATH_NOT_UTF8] = "the decoded path is not UTF-8",
+		[PATH_LOOKALIKE] =
+			"the path holds a character that some servers turn into . / \\ or %",
+		[PATH_EMPTY_SEGMENT] = "the path holds an empty segment (//)",
+		[PATH_DOUBLE_ENCODED] = "the path is percent-encoded twice",
+		[PATH_ENCODED_SLASH] = "the path holds an encoded slash (%2F)",
+	};
+
+	_Static_assert(ARRAY_SIZE(texts) == PATH_PROBLEMS, "each problem has a text");
+	return texts[problem];
 }
 
 /* Whether the query matches, decoded where it can be. False on lack of memory. */
@@ -295,8 +284,7 @@ static struct str next_segment(struct str *path)
 
 static bool is_name_char(char c)
 {
-	c = str_lower_char(c);
-	return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+	return str_is_alnum(c) || c == '-' || c == '_';
 }
 
 static bool segment_may_be(struct str segment, struct str name)

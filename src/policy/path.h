@@ -30,6 +30,7 @@ enum path_problem {
 	PATH_EMPTY_SEGMENT,  /* "//" */
 	PATH_DOUBLE_ENCODED, /* the decoded path holds another %XX */
 	PATH_ENCODED_SLASH,  /* %2F; a rule with `encoded_slash: true` takes it as '/' */
+	PATH_PROBLEMS
 };
 
 struct path {

@@ -68,15 +68,14 @@ int rule_set_host(struct allow_rule *rule, struct str s, const char **ret_want)
 {
 	char text[HOST_MAX + 1];
 	struct host host;
-	size_t n;
 
 	/* No label begins with '-', but an option whose value was forgotten does. */
-	if ((s.n > 0 && s.p[0] == '-') || host_pattern_parse(s, text, &n) < 0)
+	if ((s.n > 0 && s.p[0] == '-') || host_pattern_parse(s, text) < 0)
 		return want(ret_want, host_wanted(s));
-	rule->host = str_dup(str_make(text, n));
+	rule->host = str_dup(str_from(text));
 	if (!rule->host)
 		return -ENOMEM;
-	if (host_parse(str_make(text, n), &host) == 0 && host.kind != HOST_NAME)
+	if (host_parse(str_from(text), &host) == 0 && host.kind != HOST_NAME)
 		return name_literal(rule);
 	return 0;
 }
@@ -130,12 +129,9 @@ int rule_set_path_prefix(struct allow_rule *rule, struct str s, const char **ret
 
 bool rule_is_method(struct str s)
 {
-	for (size_t i = 0; i < s.n; i++) {
-		char c = str_lower_char(s.p[i]);
-
-		if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && c != '-' && c != '_')
+	for (size_t i = 0; i < s.n; i++)
+		if (!str_is_alnum(s.p[i]) && s.p[i] != '-' && s.p[i] != '_')
 			return false;
-	}
 	return s.n > 0 && s.n <= RULE_METHOD_MAX;
 }
 
@@ -245,19 +241,27 @@ void rule_batch_done(struct rule_batch *b)
 	*b = (struct rule_batch){0};
 }
 
+int rule_batch_reserve(struct rule_batch *b, size_t more)
+{
+	size_t cap = MAX(b->n + more, 2 * b->cap);
+	struct allow_rule **v;
+
+	if (b->n + more <= b->cap)
+		return 0;
+	v = reallocarray(b->v, cap, sizeof(struct allow_rule *));
+	if (!v)
+		return -ENOMEM;
+	b->v = v;
+	b->cap = cap;
+	return 0;
+}
+
 int rule_batch_add(struct rule_batch *b, struct allow_rule *rule)
 {
 	if (b->n >= ALLOWLIST_MAX_RULES)
 		return -E2BIG;
-	if (b->n == b->cap) {
-		size_t cap = b->cap ? b->cap * 2 : 16;
-		struct allow_rule **v = reallocarray(b->v, cap, sizeof(struct allow_rule *));
-
-		if (!v)
-			return -ENOMEM;
-		b->v = v;
-		b->cap = cap;
-	}
+	if (rule_batch_reserve(b, 1) < 0)
+		return -ENOMEM;
 	rule->index = rule->is_domain ? b->domains++ : b->entries++;
 	b->v[b->n++] = rule;
 	return 0;

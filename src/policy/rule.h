@@ -44,6 +44,8 @@ struct rule_batch {
 };
 
 void rule_batch_done(struct rule_batch *b);
+/* Make room for more rules. Return 0 or -ENOMEM. */
+_warn_unused_ int rule_batch_reserve(struct rule_batch *b, size_t more);
 /* Take a finished rule. Return 0, -ENOMEM, or -E2BIG at ALLOWLIST_MAX_RULES. */
 _warn_unused_ int rule_batch_add(struct rule_batch *b, struct allow_rule *rule);
 

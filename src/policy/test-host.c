@@ -174,11 +174,10 @@ static bool matches(const char *pattern, const char *host)
 {
 	char canonical[HOST_MAX + 1];
 	struct host h;
-	size_t n;
 
-	must(host_pattern_parse(str_from(pattern), canonical, &n) == 0);
+	must(host_pattern_parse(str_from(pattern), canonical) == 0);
 	must(host_parse(str_from(host), &h) == 0);
-	return host_pattern_matches(str_make(canonical, n), &h);
+	return host_pattern_matches(str_from(canonical), &h);
 }
 
 static void test_patterns(void)
@@ -186,10 +185,9 @@ static void test_patterns(void)
 	static const char *const bad[] = {"", ".", "*..x", ".*", "a b*", "*/x", "*:443", "*@x",
 		"*#", "https://*", "*\\", "b\xc3\xbc*", "http://x", "x:1", "*%2f", "[::1]*"};
 	char text[HOST_MAX + 1];
-	size_t n;
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		if (host_pattern_parse(str_from(bad[i]), text, &n) == 0)
+		if (host_pattern_parse(str_from(bad[i]), text) == 0)
 			tap_fail("accepted %s", bad[i]);
 	check(matches("*.X.com.", "a.x.COM"));
 	check(matches("*.x.com", "a.b.x.com."));

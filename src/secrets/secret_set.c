@@ -141,7 +141,7 @@ static bool role_follows(const struct secret_set *set, enum secret_role role)
 int secret_set_check(
 	const struct secret_set *set, const struct secret_spec *spec, struct cloche_err *err)
 {
-	size_t n_scopes = strv_count(spec->scopes), n_headers = strv_count(spec->headers), n;
+	size_t n_scopes = strv_count(spec->scopes), n_headers = strv_count(spec->headers);
 	char text[HOST_MAX + 1];
 
 	if (!spec->name || !spec_name_is_valid(str_from(spec->name)))
@@ -159,8 +159,8 @@ int secret_set_check(
 		return err_set(err, E_CONFIG, "secret %s: a part of credentials without the others",
 			spec->name);
 	for (size_t i = 0; i < n_scopes; i++)
-		if (host_pattern_parse(str_from(spec->scopes[i]), text, &n) < 0 ||
-			!str_eq(str_make(text, n), str_from(spec->scopes[i])))
+		if (host_pattern_parse(str_from(spec->scopes[i]), text) < 0 ||
+			strcmp(text, spec->scopes[i]) != 0)
 			return err_set(err, E_CONFIG, "secret %s: scope %zu is not a host pattern",
 				spec->name, i + 1);
 	for (size_t i = 0; i < n_headers; i++)

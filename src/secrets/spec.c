@@ -85,12 +85,11 @@ static int add_scopes(struct secret_spec *spec, struct str s)
 	while (more) {
 		struct str item = take_item(&s, &more);
 		char text[HOST_MAX + 1];
-		size_t n;
 
-		if (host_pattern_parse(item, text, &n) < 0 ||
+		if (host_pattern_parse(item, text) < 0 ||
 			strv_count(spec->scopes) >= SECRET_PATTERNS_MAX)
 			return -EINVAL;
-		if (strv_add(&spec->scopes, str_make(text, n)) < 0)
+		if (strv_add(&spec->scopes, str_from(text)) < 0)
 			return -ENOMEM;
 	}
 	return 0;

@@ -34,11 +34,6 @@ static bool is_lower(char c)
 	return c >= 'a' && c <= 'z';
 }
 
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
 static void add_range(struct alphabet *a, char from, char to)
 {
 	for (char c = from; c <= to; c++)
@@ -53,7 +48,7 @@ static void alphabet_of(struct str s, struct alphabet *ret)
 	for (size_t i = 0; i < s.n; i++) {
 		upper |= is_upper(s.p[i]);
 		lower |= is_lower(s.p[i]);
-		digit |= is_digit(s.p[i]);
+		digit |= str_is_digit(s.p[i]);
 		beyond_hex |= (s.p[i] > 'f' && s.p[i] <= 'z') || (s.p[i] > 'F' && s.p[i] <= 'Z');
 	}
 	if (!upper && !lower && !digit)
