@@ -6,6 +6,7 @@
 #include "policy/decide.h"
 
 #include "base/escape.h"
+#include "policy/proposal.h"
 #include "policy/rule.h"
 #include "policy/yaml-text.h"
 
@@ -190,21 +191,6 @@ int policy_explain(const struct policy_request *req, const struct verdict *v, st
 	return r;
 }
 
-/* narrow: with the query of the request, and no other. */
-static int add_path_lines(struct buf *out, const struct path *path, bool narrow)
-{
-	int r = buf_add_str(out, STR("    path: "));
-
-	if (r == 0 && narrow && path->has_query)
-		r = yaml_add_path_query(out, path->decoded, path->query);
-	else if (r == 0)
-		r = yaml_add_path(out, path->decoded);
-	if (r == 0)
-		r = buf_add_char(out, '\n');
-	return r == 0 && narrow && !path->has_query ? buf_add_str(out, STR("    query: none\n"))
-						    : r;
-}
-
 static bool path_is_writable(const struct path *path)
 {
 	return path->unsure == PATH_OK && path->decoded.n <= SHOWN_MAX;
@@ -220,37 +206,27 @@ static bool query_is_writable(const struct path *path)
 	       str_chr(path->decoded, '?') == path->decoded.n;
 }
 
-static int add_methods_line(struct buf *out, const struct policy_request *req)
-{
-	int r = buf_printf(out, "    methods: [\"%.*s\"", STR_FMT(req->method));
-
-	if (r == 0 && req->other_method.n > 0)
-		r = buf_printf(out, ", \"%.*s\"", STR_FMT(req->other_method));
-	return r < 0 ? r : buf_add_str(out, STR("]\n"));
-}
-
+/* narrow: with the query of the request, and no other. */
 static int suggest_entry(const struct policy_request *req, const struct host *host,
 	const struct path *path, bool narrow, struct buf *out)
 {
-	int r = buf_add_str(out, STR("url_prefixes:\n  - host: "));
+	char method[RULE_METHOD_MAX + 1], other[RULE_METHOD_MAX + 1];
+	const char *const methods[] = {method, req->other_method.n > 0 ? other : NULL, NULL};
+	const char *const none[] = {NULL};
+	const struct proposal_entry e = {.host = host->text,
+		.kind = req->tunnel ? PROPOSAL_TUNNEL : PROPOSAL_PATH,
+		.path = path->decoded,
+		.query = narrow && path->has_query ? path->query : STR_NULL,
+		.no_query = narrow && !path->has_query,
+		.methods = req->tunnel ? none : methods,
+		.schemes = (unsigned)req->scheme,
+		.port = policy_request_has_usual_port(req) ? 0 : req->port,
+		.encoded_slash = path->encoded_slash};
+	int r = buf_add_str(out, STR("url_prefixes:\n"));
 
-	if (r == 0)
-		r = yaml_add_quoted(out, host_str(host));
-	if (r == 0)
-		r = buf_add_char(out, '\n');
-	if (r == 0 && req->tunnel)
-		r = buf_add_str(out, STR("    tunnel: true\n"));
-	else if (r == 0)
-		r = add_path_lines(out, path, narrow);
-	if (r == 0 && !req->tunnel)
-		r = add_methods_line(out, req);
-	if (r == 0 && path->encoded_slash)
-		r = buf_add_str(out, STR("    encoded_slash: true\n"));
-	if (r == 0 && !req->tunnel)
-		r = buf_printf(out, "    schemes: [%s]\n", scheme_word(req->scheme));
-	if (r == 0 && !policy_request_has_usual_port(req))
-		r = buf_printf(out, "    ports: [%u]\n", req->port);
-	return r;
+	str_copy(method, sizeof(method), req->method);
+	str_copy(other, sizeof(other), req->other_method);
+	return r < 0 ? r : proposal_write_entry(&e, out);
 }
 
 /* Suggest nothing if only removing a restriction that a person wrote would help, or if a tunnel

@@ -409,8 +409,6 @@ static int make_entries(struct proposal *p)
 	return r;
 }
 
-static int write_entry(const struct proposal_entry *e, struct buf *out);
-
 /* Keep the entries that fit into one allowlist. */
 static int limit(struct proposal *p, size_t *ret_left_out)
 {
@@ -421,7 +419,7 @@ static int limit(struct proposal *p, size_t *ret_left_out)
 		const struct proposal_entry e = proposal_entry(p, n);
 
 		buf_clear(&text);
-		if (write_entry(&e, &text) < 0)
+		if (proposal_write_entry(&e, &text) < 0)
 			return -ENOMEM;
 		used += buf_len(&text);
 		if (used > TEXT_MAX)
@@ -512,13 +510,17 @@ static int write_path(const struct proposal_entry *e, struct buf *out)
 		return 0;
 	r = buf_add_str(
 		out, e->kind == PROPOSAL_PATH ? STR("    path: ") : STR("    path_prefix: "));
-	if (r == 0)
+	if (r == 0 && e->query.p)
+		r = yaml_add_path_query(out, e->path, e->query);
+	else if (r == 0)
 		r = e->kind == PROPOSAL_PATH ? yaml_add_path(out, e->path)
 					     : yaml_add_quoted(out, e->path);
-	return r < 0 ? r : buf_add_char(out, '\n');
+	if (r == 0)
+		r = buf_add_char(out, '\n');
+	return r == 0 && e->no_query ? buf_add_str(out, STR("    query: none\n")) : r;
 }
 
-static int write_entry(const struct proposal_entry *e, struct buf *out)
+int proposal_write_entry(const struct proposal_entry *e, struct buf *out)
 {
 	int r = buf_printf(out, "  - host: \"%s\"\n", e->host);
 
@@ -543,7 +545,7 @@ int proposal_write(const struct proposal *p, struct buf *out)
 	for (size_t i = 0; r == 0 && i < p->shown; i++) {
 		const struct proposal_entry e = proposal_entry(p, i);
 
-		r = write_entry(&e, out);
+		r = proposal_write_entry(&e, out);
 	}
 	return r;
 }

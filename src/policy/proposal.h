@@ -35,11 +35,13 @@ enum proposal_kind {
 	PROPOSAL_TUNNEL,
 };
 
-/* Borrowed from the proposal. */
+/* Everything is borrowed. */
 struct proposal_entry {
 	const char *host;
 	enum proposal_kind kind;
 	struct str path;            /* decoded UTF-8 */
+	struct str query;           /* `path` is for this query alone; null: for any */
+	bool no_query;              /* `path` is for requests without a query */
 	const char *const *methods; /* upper case, NULL-terminated; empty for a tunnel */
 	unsigned schemes;           /* POLICY_HTTPS | POLICY_HTTP */
 	uint16_t port;              /* 0: the default of the scheme */
@@ -56,3 +58,5 @@ struct proposal_entry proposal_entry(const struct proposal *p, size_t i);
 
 /* Add the entries as YAML for allowlist_add_yaml(). Return 0 or negative errno. */
 _warn_unused_ int proposal_write(const struct proposal *p, struct buf *out);
+/* Add one entry, as an item of `url_prefixes`. */
+_warn_unused_ int proposal_write_entry(const struct proposal_entry *e, struct buf *out);
