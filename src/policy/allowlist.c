@@ -7,7 +7,6 @@
 
 #include "base/buf.h"
 #include "base/escape.h"
-#include "base/strv.h"
 #include "policy/glob.h"
 #include "policy/rule.h"
 #include <errno.h>
@@ -15,7 +14,6 @@
 struct allowlist {
 	unsigned others; /* owners besides the first */
 	struct rule_batch domains, entries;
-	char **sources;
 };
 
 struct allowlist *allowlist_new(void)
@@ -35,7 +33,6 @@ struct allowlist *allowlist_free(struct allowlist *list)
 		return NULL;
 	rule_batch_done(&list->domains);
 	rule_batch_done(&list->entries);
-	strv_free(list->sources);
 	free(list);
 	return NULL;
 }
@@ -57,18 +54,6 @@ struct address_policy allow_rule_addresses(const struct allow_rule *rule)
 		.n_allow = rule->n_private_ranges,
 		.allow_private = rule->allow_private,
 	};
-}
-
-/* The owned copy of a source's name; NULL on lack of memory. */
-static const char *intern_source(struct allowlist *list, const char *source)
-{
-	size_t i = 0;
-
-	while (list->sources && list->sources[i] && strcmp(list->sources[i], source) != 0)
-		i++;
-	if ((!list->sources || !list->sources[i]) && strv_add(&list->sources, str_from(source)) < 0)
-		return NULL;
-	return list->sources[i];
 }
 
 static int label_scope(struct buf *b, const struct allow_rule *rule)
@@ -107,12 +92,12 @@ static char *make_label(const struct allow_rule *rule, const char *source)
 	return r < 0 ? NULL : str_dup(buf_str(&b));
 }
 
-static int make_labels(struct allow_rule *rule)
+static int make_labels(struct allow_rule *rule, const char *source)
 {
-	const char *slash = strrchr(rule->source, '/');
+	const char *slash = strrchr(source, '/');
 
-	rule->label = make_label(rule, rule->source);
-	rule->label_inside = make_label(rule, slash ? slash + 1 : rule->source);
+	rule->label = make_label(rule, source);
+	rule->label_inside = make_label(rule, slash ? slash + 1 : source);
 	return rule->label && rule->label_inside ? 0 : -ENOMEM;
 }
 
@@ -120,18 +105,15 @@ static int make_labels(struct allow_rule *rule)
 static int add_batch(struct allowlist *list, struct rule_batch *batch, const char *source,
 	struct cloche_err *err)
 {
-	const char *name = intern_source(list, source);
-
 	if (allowlist_count(list) + batch->n > ALLOWLIST_MAX_RULES)
 		return err_set(err, E_CONFIG, "%s: more than %d allowlist rules", source,
 			ALLOWLIST_MAX_RULES);
-	if (!name || rule_batch_reserve(&list->domains, batch->domains) < 0 ||
+	if (rule_batch_reserve(&list->domains, batch->domains) < 0 ||
 		rule_batch_reserve(&list->entries, batch->entries) < 0)
 		return err_nomem(err);
 	for (size_t i = 0; i < batch->n; i++) {
-		batch->v[i]->source = name;
 		batch->v[i]->number = (unsigned)(allowlist_count(list) + i);
-		if (make_labels(batch->v[i]) < 0)
+		if (make_labels(batch->v[i], source) < 0)
 			return err_nomem(err);
 	}
 	for (size_t i = 0; i < batch->n; i++) {

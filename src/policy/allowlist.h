@@ -48,12 +48,11 @@ enum policy_scheme {
 
 /* One rule, owned by its allowlist. Lists of strings are those of base/strv.h. */
 struct allow_rule {
-	bool is_domain;     /* from `domains` */
-	unsigned index;     /* position in its list of that source, from 0 */
-	unsigned number;    /* unique within the allowlist */
-	unsigned line;      /* line in the file; 0: not from a file */
-	const char *source; /* "allowlist.yaml", "--allow" */
-	char *label; /* printable: `url_prefixes[2] api.github.com /graphql (/a/net.yaml:9)` */
+	bool is_domain;  /* from `domains` */
+	unsigned index;  /* position in its list of that source, from 0 */
+	unsigned number; /* unique within the allowlist */
+	unsigned line;   /* line in the file; 0: not from a file */
+	char *label;     /* printable: `url_prefixes[2] api.github.com /graphql (/a/net.yaml:9)` */
 	char *label_inside; /* the same for the room, with only the file's name */
 	char *host;         /* canonical host pattern */
 	char *path;         /* pattern, or NULL: any path */
@@ -79,7 +78,7 @@ struct allowlist *allowlist_ref(struct allowlist *list);
 struct allowlist *allowlist_free(struct allowlist *list);
 DEFINE_CLEANUP(struct allowlist, allowlist_free)
 
-/* Append the rules of a YAML text. `source` (copied) names it in messages. Return 0, or negative
+/* Append the rules of a YAML text. `source` names it in messages. Return 0, or negative
  * (E_CONFIG, "SOURCE:LINE:COLUMN: ...") with the list unchanged. */
 _warn_unused_ int allowlist_add_yaml(
 	struct allowlist *list, struct str text, const char *source, struct cloche_err *err);
