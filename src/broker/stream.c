@@ -105,7 +105,6 @@ static struct stream *stream_new(struct broker *b, const struct net_open *m)
 	if (!s)
 		return NULL;
 	s->id = m->stream;
-	s->connection = m->connection;
 	s->client = m->client;
 	s->window_in = s->window_out = NET_WINDOW;
 	HASH_ADD(hh, b->streams.open, id, sizeof(s->id), s);

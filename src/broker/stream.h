@@ -49,7 +49,7 @@ struct stream {
 	UT_hash_handle hh;
 	struct stream *next, *next_ready;
 	struct broker *broker;
-	uint32_t id, connection;
+	uint32_t id;
 	struct net_client client;
 	enum stream_state state;
 	enum stream_request request;

@@ -43,7 +43,7 @@ struct cut {
 	const struct item *item; /* host, port, encoded_slash, method */
 	enum proposal_kind kind;
 	struct str path;
-	unsigned schemes, paths;
+	unsigned schemes;
 };
 
 /* Cuts that differ in their methods alone. */
@@ -302,10 +302,8 @@ static void join(struct proposal *p, size_t first, struct str prefix)
 {
 	struct cut *to = &p->cuts[first];
 
-	for (size_t i = first + 1; i < p->n_cuts; i++) {
+	for (size_t i = first + 1; i < p->n_cuts; i++)
 		to->schemes |= p->cuts[i].schemes;
-		to->paths += p->cuts[i].paths;
-	}
 	to->kind = PROPOSAL_PREFIX;
 	to->path = prefix;
 	p->n_cuts = first + 1;
@@ -324,7 +322,7 @@ static void walk(struct proposal *p, struct item *const *items, size_t n, size_t
 
 		if (item->path.n == at) {
 			p->cuts[p->n_cuts++] =
-				(struct cut){item, PROPOSAL_PATH, item->path, item->schemes, 1};
+				(struct cut){item, PROPOSAL_PATH, item->path, item->schemes};
 			items++;
 			n--;
 			continue;
@@ -359,7 +357,7 @@ static void cut_all(struct proposal *p, struct item *const *items, size_t n)
 			walk(p, items, same, 0);
 		else
 			p->cuts[p->n_cuts++] =
-				(struct cut){item, item->kind, STR_NULL, item->schemes, 1};
+				(struct cut){item, item->kind, STR_NULL, item->schemes};
 		items += same;
 		n -= same;
 	}
@@ -399,7 +397,6 @@ static int make_entries(struct proposal *p)
 
 		if (e && same_entry(&e->cut, c) && e->n_methods < RULE_LIST_MAX) {
 			e->cut.schemes |= c->schemes;
-			e->cut.paths += c->paths;
 		} else {
 			e = &p->entries[p->n_entries++];
 			e->cut = *c;
@@ -487,8 +484,7 @@ struct proposal_entry proposal_entry(const struct proposal *p, size_t i)
 		.methods = c->kind == PROPOSAL_TUNNEL ? none : p->entries[i].methods,
 		.schemes = c->schemes,
 		.port = c->item->port,
-		.encoded_slash = c->item->encoded_slash,
-		.paths = c->paths};
+		.encoded_slash = c->item->encoded_slash};
 }
 
 static int write_methods(const struct proposal_entry *e, struct buf *out)

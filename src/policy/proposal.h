@@ -46,7 +46,6 @@ struct proposal_entry {
 	unsigned schemes;           /* POLICY_HTTPS | POLICY_HTTP */
 	uint16_t port;              /* 0: the default of the scheme */
 	bool encoded_slash;
-	unsigned paths; /* how many paths it stands for, summed over its methods */
 };
 
 /* Merge what was gathered: paths of one host and method that lie below a common prefix become one
