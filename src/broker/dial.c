@@ -350,13 +350,6 @@ bool dial_may_stay(const struct stream *s, const struct allow_rule *rule)
 	return getpeername(s->up->fd, &peer.sa, &n) == 0 && !address_refusal(&peer.sa, &p);
 }
 
-static struct str name_to_resolve(const struct stream *s, const struct override *o)
-{
-	struct str name = o ? str_from(o->address) : host_str(&s->host);
-
-	return !o && s->host.kind == HOST_IPV6 ? str_make(name.p + 1, name.n - 2) : name;
-}
-
 /* The host's files may have changed, and no file can be opened here: ask the supervisor. The result
  * is used for later look-ups. */
 static void ask_for_names(struct broker *b)
@@ -393,7 +386,7 @@ void dial_start(struct stream *s)
 		d->tries[i].fd = -1;
 	s->dial = d;
 	ask_for_names(b);
-	r = dns_resolver_lookup(b->dialer.resolver, name_to_resolve(s, o),
+	r = dns_resolver_lookup(b->dialer.resolver, o ? str_from(o->address) : host_bare(&s->host),
 		(struct dns_lookup_handler){.done = on_lookup, .arg = d}, &now, &d->lookup, &err);
 	resolver_rearm(b);
 	if (r < 0)

@@ -147,7 +147,7 @@ static int github_ask_token(struct github *g)
 	int r = buf_add_str(&authorization, STR("Bearer "));
 
 	if (r == 0)
-		r = github_app_jwt(g->app, github_now_sec(), &authorization, NULL);
+		r = github_app_jwt(g->app, github_now_sec(), &authorization);
 	if (r == 0)
 		r = github_token_target(g->app, &target);
 	if (r == 0)

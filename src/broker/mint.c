@@ -17,7 +17,6 @@
 #include "policy/decide.h"
 #include "tls/ca.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <utlist.h>
@@ -64,19 +63,17 @@ static bool get_host(struct str s, struct host *ret)
 
 static bool get_subject(const struct host *host, struct tls_subject *ret)
 {
-	char address[HOST_MAX + 1];
+	struct cidr c;
 
 	*ret = (struct tls_subject){.name = host_str(host)};
 	if (host->kind == HOST_NAME)
 		return true;
+	if (cidr_parse(host_bare(host), &c) < 0)
+		return false;
 	ret->name = STR_NULL;
-	if (host->kind == HOST_IPV4) {
-		ret->address_len = 4;
-		return inet_pton(AF_INET, host->text, ret->address) == 1;
-	}
-	ret->address_len = 16;
-	snprintf(address, sizeof(address), "%.*s", (int)(host->n - 2), host->text + 1);
-	return inet_pton(AF_INET6, address, ret->address) == 1;
+	ret->address_len = host->kind == HOST_IPV4 ? 4 : sizeof(c.addr);
+	memcpy(ret->address, c.addr + sizeof(c.addr) - ret->address_len, ret->address_len);
+	return true;
 }
 
 /* A question that waits for an origin. */

@@ -339,7 +339,6 @@ void upstream_new(struct stream *s, int fd)
 {
 	struct broker *b = s->broker;
 	struct upstream *u = calloc(1, sizeof(*u));
-	struct str host = host_str(&s->host);
 	struct cloche_err err = CLOCHE_ERR_INIT;
 
 	if (!u) {
@@ -355,11 +354,9 @@ void upstream_new(struct stream *s, int fd)
 	u->key = pool_key(s);
 	u->since = s->active = loop_now(b->loop);
 	s->keep = false;
-	if (s->host.kind == HOST_IPV6)
-		host = str_make(host.p + 1, host.n - 2);
 	/* In a tunnel the TLS is the client's own. */
 	if (s->scheme == NET_HTTPS && s->kind != NET_KIND_TUNNEL &&
-		(tls_client_new(b->trust, fd, host, s->port, &u->tls, &err) < 0 ||
+		(tls_client_new(b->trust, fd, host_bare(&s->host), s->port, &u->tls, &err) < 0 ||
 			(!s->http1 && tls_client_offer_h2(u->tls, &err) < 0))) {
 		refuse_upstream(s, 502, "upstream_tls", err.message);
 		return;

@@ -177,6 +177,7 @@ int github_app_new(
 
 /* --- the token's request --- */
 
+/* Add '.' and the signature of text, which may be a part of out. */
 static int sign(const struct github_app *app, struct str text, struct buf *out)
 {
 	unsigned char signature[SIGNATURE_MAX];
@@ -187,12 +188,13 @@ static int sign(const struct github_app *app, struct str text, struct buf *out)
 
 	EVP_MD_CTX_free(ctx);
 	ERR_clear_error();
-	return ok ? base64url_encode(out, str_make(signature, n)) : -EIO;
+	if (!ok)
+		return -EIO;
+	return buf_add_char(out, '.') < 0 ? -ENOMEM : base64url_encode(out, str_make(signature, n));
 }
 
 /* RFC 7515 section 7.1. */
-int github_app_jwt(
-	const struct github_app *app, uint64_t now, struct buf *out, struct cloche_err *err)
+int github_app_jwt(const struct github_app *app, uint64_t now, struct buf *out)
 {
 	_cleanup_(buf_donep) struct buf claims = BUF_INIT(512);
 	size_t start = buf_len(out);
@@ -205,15 +207,7 @@ int github_app_jwt(
 		r = buf_add_char(out, '.');
 	if (r == 0)
 		r = base64url_encode(out, buf_str(&claims));
-	if (r == 0) {
-		_cleanup_(freep) char *text = str_dup(str_from_index(buf_str(out), start));
-		size_t n = buf_len(out) - start;
-
-		r = text ? buf_add_char(out, '.') : -ENOMEM;
-		if (r == 0)
-			r = sign(app, str_make(text, n), out);
-	}
-	return r < 0 ? err_set(err, E_SYSTEM, "a GitHub App's key could not sign") : 0;
+	return r < 0 ? r : sign(app, str_from_index(buf_str(out), start), out);
 }
 
 int github_token_target(const struct github_app *app, struct buf *out)

@@ -33,9 +33,8 @@ const struct host *github_app_host(const struct github_app *app);
 uint16_t github_app_port(const struct github_app *app);
 
 /* Add a signed JSON Web Token (RFC 7519, RS256) that is good from a minute before now for ten
- * minutes. now: seconds since 1970. Return 0 or negative. */
-_warn_unused_ int github_app_jwt(
-	const struct github_app *app, uint64_t now, struct buf *out, struct cloche_err *err);
+ * minutes. now: seconds since 1970. Return 0 or a negative errno. */
+_warn_unused_ int github_app_jwt(const struct github_app *app, uint64_t now, struct buf *out);
 
 /* Add the target, and the body, of the request for a token (POST). */
 _warn_unused_ int github_token_target(const struct github_app *app, struct buf *out);

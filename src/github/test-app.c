@@ -133,7 +133,7 @@ static void test_a_token_is_signed(void)
 	EVP_MD_CTX *ctx = EVP_MD_CTX_new();
 	_cleanup_json_ json_t *o = NULL;
 
-	check_int(github_app_jwt(app, now, &jwt, NULL), 0);
+	check_int(github_app_jwt(app, now, &jwt), 0);
 	all = buf_str(&jwt);
 	first = str_chr(all, '.');
 	rest = str_from_index(all, first + 1);

@@ -36,6 +36,12 @@ static inline struct str host_str(const struct host *h)
 	return str_make(h->text, h->n);
 }
 
+/* The same without the brackets of an address. */
+static inline struct str host_bare(const struct host *h)
+{
+	return h->kind == HOST_IPV6 ? str_make(h->text + 1, h->n - 2) : host_str(h);
+}
+
 /* Canonicalise a host pattern into ret (lower case, one trailing dot dropped): a host, or labels
  * with `*`, `?`, `[seq]`. Return 0 or -EINVAL. */
 _warn_unused_ int host_pattern_parse(struct str s, char ret[HOST_MAX + 1]);

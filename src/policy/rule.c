@@ -45,17 +45,6 @@ static int want(const char **ret_want, const char *what)
 	return -EINVAL;
 }
 
-/* An address literal as a host also opens that address; otherwise such a rule could never work. */
-static int name_literal(struct allow_rule *rule)
-{
-	struct str s = str_from(rule->host);
-	const char *unused;
-
-	if (s.p[0] == '[')
-		return rule_add_range(rule, str_make(s.p + 1, s.n - 2), &unused);
-	return rule_add_range(rule, s, &unused);
-}
-
 static const char *host_wanted(struct str s)
 {
 	for (size_t i = 0; i < s.n; i++)
@@ -75,8 +64,9 @@ int rule_set_host(struct allow_rule *rule, struct str s, const char **ret_want)
 	rule->host = str_dup(str_from(text));
 	if (!rule->host)
 		return -ENOMEM;
+	/* An address also opens itself; otherwise such a rule could never work. */
 	if (host_parse(str_from(text), &host) == 0 && host.kind != HOST_NAME)
-		return name_literal(rule);
+		return rule_add_range(rule, host_bare(&host), ret_want);
 	return 0;
 }
 
