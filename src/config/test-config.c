@@ -62,8 +62,7 @@ static void test_a_whole_file(void)
 	check_int(strv_count(m->spec.scopes), 2);
 	check(m->spec.allow_foreign_credentials);
 	must((m = secret_set_find(sb->secrets->set, STR("TEST_KEY_ID"))));
-	check(str_eq(secret_reveal(m->value), STR("AKIAIOSFODNN7EXAMPLE")) &&
-		!m->spec.headers);
+	check(str_eq(secret_reveal(m->value), STR("AKIAIOSFODNN7EXAMPLE")) && !m->spec.headers);
 	check(secret_set_find(sb->secrets->set, STR("AWS_SECRET_ACCESS_KEY")));
 	check(!secret_set_find(sb->secrets->set, STR("AWS_SESSION_TOKEN")));
 	check_int(sb->net, CLOCHE_NET_GATEWAY);

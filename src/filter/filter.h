@@ -28,11 +28,6 @@ struct filter_request {
 
 /* In the order in which they run. */
 enum filter_place { FILTER_PLACE_GRAPHQL, FILTER_PLACE_TOOLS, FILTERS };
-/* Bits of a set of filters. */
-enum {
-	FILTER_GRAPHQL = 1 << FILTER_PLACE_GRAPHQL,
-	FILTER_TOOLS = 1 << FILTER_PLACE_TOOLS,
-};
 
 struct filter_result {
 	/* NULL: the request may go on. Else the error word and the message of the answer (403);
@@ -51,7 +46,7 @@ struct filter_result {
 void filter_result_init(struct filter_result *r);
 void filter_result_done(struct filter_result *r);
 
-/* Find the filters that handle this request; 0: none does. Allocates nothing for most requests.
+/* Find the filters that handle this request: bits 1 << place. Allocates nothing for most requests.
  * Return 0 or -ENOMEM. */
 _warn_unused_ int filter_select(const struct filter_request *req, unsigned *ret_set);
 

@@ -12,6 +12,11 @@ static const char yaml[] = "domains: [api.anthropic.com, open.test]\n"
 			   "- {host: gql.test}\n"
 			   "- {host: all.test, graphql: {queries: [viewer]}}\n";
 
+enum {
+	FILTER_GRAPHQL = 1 << FILTER_PLACE_GRAPHQL,
+	FILTER_TOOLS = 1 << FILTER_PLACE_TOOLS,
+};
+
 static struct allowlist *policy;
 
 struct world {

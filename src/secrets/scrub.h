@@ -36,9 +36,6 @@ struct scrubber *scrubber_ref(struct scrubber *s);
 struct scrubber *scrubber_free(struct scrubber *s);
 DEFINE_CLEANUP(struct scrubber, scrubber_free)
 
-/* The most bytes that a stream may hold back. */
-size_t scrubber_max_held(const struct scrubber *s);
-
 /* One stream. */
 struct scrub;
 /* The stream becomes an owner of the scrubber. NULL on lack of memory. */

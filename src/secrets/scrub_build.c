@@ -276,8 +276,3 @@ struct scrubber *scrubber_free(struct scrubber *s)
 	free(s);
 	return NULL;
 }
-
-size_t scrubber_max_held(const struct scrubber *s)
-{
-	return s->max_held;
-}

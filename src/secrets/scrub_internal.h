@@ -47,8 +47,8 @@ struct scrubber {
 	const uint32_t *root;  /* by byte */
 	const uint8_t *grams, *first_grams; /* sets of four-byte pieces, by hash */
 	const struct scrub_node *nodes;
-	size_t window; /* `grams` is of this many first bytes of each form, first_grams of four */
-	size_t max_held;
+	size_t window;   /* `grams` is of this many first bytes of each form, first_grams of four */
+	size_t max_held; /* the most bytes that a stream may hold back */
 	bool in_use[256]; /* bytes that occur in forms */
 	struct str *fakes;
 	size_t n;

@@ -4,7 +4,7 @@
  * answer, is cut. However that is, the same comes out, as long as it was, and no value stands where
  * one stood. */
 #include "fuzz-h1.h"
-#include "secrets/scrub.h"
+#include "secrets/scrub_internal.h"
 
 #define SECRETS 8
 
@@ -50,7 +50,7 @@ static uint64_t run(struct scrubber *scrubber, struct str in, size_t step, struc
 		scrub_feed(s, piece, n, &first, &second);
 		require(buf_add_str(out, first) == 0 && buf_add_str(out, second) == 0);
 		i += n;
-		require(i - buf_len(out) <= scrubber_max_held(scrubber));
+		require(i - buf_len(out) <= scrubber->max_held);
 		free(piece);
 	}
 	require(buf_add_str(out, scrub_end(s)) == 0);
