@@ -76,14 +76,6 @@ static int remark(cloche_network_suggestion *s, const struct netlog_event *ev, s
 
 /* --- what the log says --- */
 
-static bool is_one_of(struct str s, const struct str *v, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (str_eq(s, v[i]))
-			return true;
-	return false;
-}
-
 /* Return what refused a request, if it was not the rules or must not be bypassed by another entry;
  * the null view if an entry would help. The plain form of the log does not have the reason. */
 static struct str beyond_rules(const struct netlog_event *ev)
@@ -91,7 +83,7 @@ static struct str beyond_rules(const struct netlog_event *ev)
 	static const struct str reasons[] = {STR("bad_host"), STR("bad_target"), STR("override"),
 		STR("graphql"), STR("body_filter")};
 
-	if (is_one_of(ev->reason, reasons, ARRAY_SIZE(reasons)))
+	if (str_is_one_of(ev->reason, reasons, ARRAY_SIZE(reasons)))
 		return ev->note.n ? ev->note : ev->reason;
 	if (ev->reason.n > 0 && !str_eq(ev->reason, STR("allowed")))
 		return STR_NULL;

@@ -19,10 +19,7 @@ static bool is_s3(struct str service)
 	static const struct str names[] = {
 		STR("s3"), STR("s3-outposts"), STR("s3-object-lambda"), STR("s3express")};
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (str_eq(service, names[i]))
-			return true;
-	return false;
+	return str_is_one_of(service, names, ARRAY_SIZE(names));
 }
 
 /* "ALG \n time \n scope \n hash of the canonical request". */

@@ -61,6 +61,23 @@ static inline bool str_ieq(struct str a, struct str b)
 	return true;
 }
 
+static inline bool str_is_one_of(struct str s, const struct str *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (str_eq(s, list[i]))
+			return true;
+	return false;
+}
+
+/* Return whether s has nothing but visible ASCII: no space, no control characters. */
+static inline bool str_is_visible(struct str s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (s.p[i] <= ' ' || s.p[i] >= 0x7f)
+			return false;
+	return true;
+}
+
 /* Compare as bytes: return below, equal to or above 0. A prefix of a string sorts before it. */
 static inline int str_compare(struct str a, struct str b)
 {

@@ -35,6 +35,30 @@ static void searches(void)
 	check_int(str_find(STR("x\0one"), STR("one")), 2);
 }
 
+static void knows_ascii(void)
+{
+	unsigned digits = 0, letters = 0, visible = 0;
+
+	for (int i = 0; i < 256; i++) {
+		char c = (char)i;
+
+		digits += str_is_digit(c);
+		letters += str_is_alnum(c) && !str_is_digit(c);
+		visible += str_is_visible(str_make(&c, 1));
+	}
+	check(digits == 10 && letters == 52 && visible == 94);
+	check(str_is_digit('0') && str_is_digit('9') && str_is_alnum('z') && str_is_alnum('A'));
+	check(str_is_visible(STR("!~")) && str_is_visible(STR_NULL) && !str_is_visible(STR("a b")));
+}
+
+static void finds_in_a_list(void)
+{
+	static const struct str list[] = {STR("a"), STR("bc"), STR("")};
+
+	check(str_is_one_of(STR("bc"), list, 2) && str_is_one_of(STR_NULL, list, 3));
+	check(!str_is_one_of(STR("b"), list, 3) && !str_is_one_of(STR(""), list, 2));
+}
+
 static void cuts(void)
 {
 	struct str text = STR("a\n\nb");
@@ -81,6 +105,8 @@ int main(void)
 {
 	run_test(compares);
 	run_test(searches);
+	run_test(knows_ascii);
+	run_test(finds_in_a_list);
 	run_test(cuts);
 	run_test(duplicates);
 	run_test(copies);

@@ -68,12 +68,7 @@ bool cassette_header(struct cassette_line *l, size_t i, struct str *ret_name, st
 
 static bool is_text(struct str s, size_t max)
 {
-	if (s.n == 0 || s.n > max)
-		return false;
-	for (size_t i = 0; i < s.n; i++)
-		if (s.p[i] <= ' ' || s.p[i] >= 0x7f)
-			return false;
-	return true;
+	return s.n > 0 && s.n <= max && str_is_visible(s);
 }
 
 static int read_request(struct cassette_line *l, const json_t *v, struct cloche_err *err)

@@ -104,9 +104,8 @@ int graphql_node_repository(struct str node_id, uint64_t *ret)
 	r = base64_decode(&decoded, data);
 	if (r < 0)
 		return r == -ENOMEM ? r : -EINVAL;
-	for (size_t i = 0; i < ARRAY_SIZE(outside); i++)
-		if (str_eq(prefix, outside[i]))
-			return 1;
+	if (str_is_one_of(prefix, outside, ARRAY_SIZE(outside)))
+		return 1;
 	/* In the id of a project the second element is its owner's id, which may also be the number
 	 * of some repository. */
 	if (str_starts(prefix, STR("PVT")))

@@ -83,16 +83,22 @@ int graphql_scope_add(
 }
 
 /* What a value must be, by the name of its argument, field or member. */
-enum class { CLASS_ANY, CLASS_REPOSITORY_ID, CLASS_FULL_NAME, CLASS_NODE_ID };
+enum demand { DEMAND_ANY, DEMAND_REPOSITORY_ID, DEMAND_FULL_NAME, DEMAND_NODE_ID };
 
-static enum class class_of(struct str name) {
+static enum demand demand_of(struct str name)
+{
 	static const struct str ids[] = {STR("id"), STR("ID"), STR("ids"), STR("IDS")};
 
-	if (str_eq(name, STR("repositoryId"))) return CLASS_REPOSITORY_ID;
-	if (str_eq(name, STR("repositoryNameWithOwner"))) return CLASS_FULL_NAME;
-	if (str_eq(name, STR("clientMutationId"))) return CLASS_ANY;
-	for (size_t i = 0; i < ARRAY_SIZE(ids); i++) if (str_eq(name, ids[i])) return CLASS_NODE_ID;
-	return str_ends(name, STR("Id")) || str_ends(name, STR("Ids")) ? CLASS_NODE_ID : CLASS_ANY;
+	if (str_eq(name, STR("repositoryId")))
+		return DEMAND_REPOSITORY_ID;
+	if (str_eq(name, STR("repositoryNameWithOwner")))
+		return DEMAND_FULL_NAME;
+	if (str_eq(name, STR("clientMutationId")))
+		return DEMAND_ANY;
+	if (str_is_one_of(name, ids, ARRAY_SIZE(ids)) || str_ends(name, STR("Id")) ||
+		str_ends(name, STR("Ids")))
+		return DEMAND_NODE_ID;
+	return DEMAND_ANY;
 }
 
 struct check {
@@ -144,11 +150,11 @@ static int step(struct check *c)
 	return c->steps++ < STEPS_MAX ? 0 : refuse(c, STR("<too-complex>"), STR_NULL);
 }
 
-static int judge_text(struct check *c, enum class class, struct str name, struct str value)
+static int judge_text(struct check *c, enum demand demand, struct str name, struct str value)
 {
-	int ok = class == CLASS_REPOSITORY_ID ? strset_has(&c->scope->nodes, value)
-		 : class == CLASS_FULL_NAME   ? has_name(c->scope, value)
-					      : is_ours(c->scope, value);
+	int ok = demand == DEMAND_REPOSITORY_ID ? strset_has(&c->scope->nodes, value)
+		 : demand == DEMAND_FULL_NAME   ? has_name(c->scope, value)
+						: is_ours(c->scope, value);
 
 	return ok < 0 ? ok : ok ? 0 : refuse(c, name, value);
 }
@@ -156,23 +162,23 @@ static int judge_text(struct check *c, enum class class, struct str name, struct
 /* Judge a value that is neither text nor a list. No node id of GitHub is a number, and the members
  * of an object are judged by their own names. But where a repository's own id or name is expected,
  * nothing else is accepted. */
-static int judge_other(struct check *c, enum class class, struct str name, bool is_null)
+static int judge_other(struct check *c, enum demand demand, struct str name, bool is_null)
 {
-	return class == CLASS_NODE_ID || is_null ? 0 : refuse(c, name, STR("<not-a-string>"));
+	return demand == DEMAND_NODE_ID || is_null ? 0 : refuse(c, name, STR("<not-a-string>"));
 }
 
-static int judge_json(struct check *c, enum class class, struct str name, const json_t *value)
+static int judge_json(struct check *c, enum demand demand, struct str name, const json_t *value)
 {
 	int r = step(c);
 
 	if (r != 0)
 		return r;
 	if (json_is_string(value))
-		return judge_text(c, class, name, json_str(value));
+		return judge_text(c, demand, name, json_str(value));
 	if (!json_is_array(value))
-		return judge_other(c, class, name, json_is_null(value));
+		return judge_other(c, demand, name, json_is_null(value));
 	for (size_t i = 0; r == 0 && i < json_array_size(value); i++)
-		r = judge_json(c, class, name, json_array_get(value, i));
+		r = judge_json(c, demand, name, json_array_get(value, i));
 	return r;
 }
 
@@ -181,10 +187,10 @@ static const json_t *variable_value(const struct check *c, struct str name)
 	return c->req->variables ? json_object_getn(c->req->variables, name.p, name.n) : NULL;
 }
 
-static int judge_node(struct check *c, enum class class, struct str name, uint32_t i);
+static int judge_node(struct check *c, enum demand demand, struct str name, uint32_t i);
 
 /* Judge the default values that an operation has for a variable. *found is set if there is one. */
-static int judge_defaults(struct check *c, enum class class, struct str name, struct str variable,
+static int judge_defaults(struct check *c, enum demand demand, struct str name, struct str variable,
 	uint32_t operation, bool *found)
 {
 	const struct gql_doc *doc = c->doc;
@@ -201,30 +207,30 @@ static int judge_defaults(struct check *c, enum class class, struct str name, st
 			!str_eq(doc->node[i].name, variable))
 			continue;
 		*found = true;
-		r = judge_node(c, class, name, value); /* a constant: no variable again */
+		r = judge_node(c, demand, name, value); /* a constant: no variable again */
 	}
 	return r;
 }
 
-static int judge_variable(struct check *c, enum class class, struct str name, struct str variable)
+static int judge_variable(struct check *c, enum demand demand, struct str name, struct str variable)
 {
 	const json_t *given = variable_value(c, variable);
 	bool found = false;
 	int r = 0;
 
 	if (given)
-		return judge_json(c, class, name, given);
+		return judge_json(c, demand, name, given);
 	for (uint32_t i = gql_first(c->doc, GQL_NONE); r == 0 && i != GQL_NONE;
 		i = gql_next(c->doc, i)) {
 		r = step(c);
 		if (r == 0)
-			r = judge_defaults(c, class, name, variable, i, &found);
+			r = judge_defaults(c, demand, name, variable, i, &found);
 	}
 	return r == 0 && !found ? refuse_unknown(c) : r;
 }
 
 /* Judge value node i. */
-static int judge_node(struct check *c, enum class class, struct str name, uint32_t i)
+static int judge_node(struct check *c, enum demand demand, struct str name, uint32_t i)
 {
 	const struct gql_node *node = &c->doc->node[i];
 	int r = step(c);
@@ -232,14 +238,14 @@ static int judge_node(struct check *c, enum class class, struct str name, uint32
 	if (r != 0)
 		return r;
 	if (node->kind == GQL_STRING)
-		return judge_text(c, class, name, node->text);
+		return judge_text(c, demand, name, node->text);
 	if (node->kind == GQL_VARIABLE)
-		return judge_variable(c, class, name, node->name);
+		return judge_variable(c, demand, name, node->name);
 	if (node->kind != GQL_LIST)
-		return judge_other(c, class, name, node->kind == GQL_NULL);
+		return judge_other(c, demand, name, node->kind == GQL_NULL);
 	for (uint32_t part = gql_first(c->doc, i); r == 0 && part != GQL_NONE;
 		part = gql_next(c->doc, part))
-		r = judge_node(c, class, name, part);
+		r = judge_node(c, demand, name, part);
 	return r;
 }
 
@@ -253,10 +259,10 @@ static int judge_members(struct check *c, const json_t *value)
 	for (size_t i = 0; r == 0 && i < json_array_size(value); i++)
 		r = judge_members(c, json_array_get(value, i));
 	json_object_foreach ((json_t *)(uintptr_t)value, key, member) {
-		enum class class = class_of(str_from(key));
+		enum demand demand = demand_of(str_from(key));
 
-		if (r == 0 && class != CLASS_ANY)
-			r = judge_json(c, class, str_from(key), member);
+		if (r == 0 && demand != DEMAND_ANY)
+			r = judge_json(c, demand, str_from(key), member);
 		if (r == 0)
 			r = judge_members(c, member);
 		if (r != 0)
@@ -353,14 +359,6 @@ static const struct str lists[] = {STR("repositories"), STR("forks"), STR("pinne
 /* ... these always. */
 static const struct str searches[] = {STR("search"), STR("itemShowcase")};
 
-static bool is_one_of(const struct str *list, size_t n, struct str name)
-{
-	for (size_t i = 0; i < n; i++)
-		if (str_eq(list[i], name))
-			return true;
-	return false;
-}
-
 static int judge_field(struct check *c, uint32_t i)
 {
 	const struct gql_doc *doc = c->doc;
@@ -368,8 +366,8 @@ static int judge_field(struct check *c, uint32_t i)
 	uint32_t value;
 	int r;
 
-	if (is_one_of(searches, ARRAY_SIZE(searches), name) ||
-		(is_one_of(lists, ARRAY_SIZE(lists), name) && has_arguments(doc, i))) {
+	if (str_is_one_of(name, searches, ARRAY_SIZE(searches)) ||
+		(str_is_one_of(name, lists, ARRAY_SIZE(lists)) && has_arguments(doc, i))) {
 		r = buf_printf(c->detail, "<multi-repo:%.*s>", STR_FMT(name));
 		return r < 0 ? r : 1;
 	}
@@ -385,14 +383,14 @@ static int judge_field(struct check *c, uint32_t i)
 static int judge_any(struct check *c, uint32_t i)
 {
 	const struct gql_node *node = &c->doc->node[i];
-	enum class class;
+	enum demand demand;
 
 	if (node->kind == GQL_FIELD)
 		return judge_field(c, i);
 	if (node->kind != GQL_ARGUMENT && node->kind != GQL_OBJECT_FIELD)
 		return 0;
-	class = class_of(node->name);
-	return class == CLASS_ANY ? 0 : judge_node(c, class, node->name, gql_first(c->doc, i));
+	demand = demand_of(node->name);
+	return demand == DEMAND_ANY ? 0 : judge_node(c, demand, node->name, gql_first(c->doc, i));
 }
 
 int graphql_scope_check(

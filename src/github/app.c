@@ -249,10 +249,7 @@ static int bad_answer(struct cloche_err *err)
 
 static bool is_token(struct str s)
 {
-	for (size_t i = 0; i < s.n; i++)
-		if (s.p[i] <= 0x20 || s.p[i] >= 0x7f)
-			return false;
-	return s.n >= 8 && s.n <= 4096;
+	return str_is_visible(s) && s.n >= 8 && s.n <= 4096;
 }
 
 int github_token_read(

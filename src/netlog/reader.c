@@ -117,10 +117,7 @@ static bool is_tag_name(struct str s)
 	static const struct str others[] = {STR("masked"), STR("dropped"), STR("region"),
 		STR("scrubbed"), STR("by"), STR("websocket")};
 
-	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
-		if (str_eq(s, others[i]))
-			return false;
-	return s.n > 0 && str_chr(s, ']') == s.n;
+	return !str_is_one_of(s, others, ARRAY_SIZE(others)) && s.n > 0 && str_chr(s, ']') == s.n;
 }
 
 /* " [name: text]", as many as there are. */

@@ -51,11 +51,8 @@ static struct str request_path(const struct policy_request *req)
 /* The path needs no escaping: path_parse() has accepted it, so it is printable ASCII. */
 static int explain_path(struct str path, struct buf *out)
 {
-	int r = buf_add_str(out, STR(" is listed, but not the path "));
-
-	if (r == 0)
-		r = buf_add_str(out, str_prefix(path, SHOWN_MAX));
-	return r == 0 && path.n > SHOWN_MAX ? buf_add_str(out, STR("...")) : r;
+	return buf_printf(out, " is listed, but not the path %.*s%s",
+		STR_FMT(str_prefix(path, SHOWN_MAX)), path.n > SHOWN_MAX ? "..." : "");
 }
 
 static int explain_undecidable(const struct verdict *v, struct buf *out)

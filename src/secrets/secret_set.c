@@ -180,12 +180,8 @@ static size_t surrogate_length(const struct masked_secret *m, struct str value)
 static bool surrogate_fits(const struct secret_set *set, const struct masked_secret *m,
 	struct str value, struct str surrogate)
 {
-	if (surrogate.n != surrogate_length(m, value) || surrogate_collides(set, value, surrogate))
-		return false;
-	for (size_t i = 0; i < surrogate.n; i++)
-		if (surrogate.p[i] <= 0x20 || surrogate.p[i] >= 0x7f)
-			return false;
-	return true;
+	return surrogate.n == surrogate_length(m, value) && str_is_visible(surrogate) &&
+	       !surrogate_collides(set, value, surrogate);
 }
 
 static int draw_surrogate(

@@ -13,14 +13,6 @@ static bool is_key_id(struct str s)
 	return s.n <= 128;
 }
 
-static bool is_visible(struct str s)
-{
-	for (size_t i = 0; i < s.n; i++)
-		if (s.p[i] <= 0x20 || s.p[i] >= 0x7f)
-			return false;
-	return true;
-}
-
 static int add_value(struct secret_set *set, const struct signing_spec *spec, size_t i,
 	struct str value, struct cloche_err *err)
 {
@@ -29,7 +21,7 @@ static int add_value(struct secret_set *set, const struct signing_spec *spec, si
 		.allow_foreign_credentials = spec->allow_foreign_credentials,
 		.role = SECRET_AWS_KEY_ID + (unsigned)i};
 
-	if (i == 0 ? !is_key_id(value) : !is_visible(value))
+	if (i == 0 ? !is_key_id(value) : !str_is_visible(value))
 		return err_set(err, E_CONFIG, "secret %s: not the form of %s", spec->names[i],
 			i == 0 ? "an access key id" : "a secret key or token");
 	return secret_set_add(set, &one, value, STR_NULL, err);

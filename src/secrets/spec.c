@@ -10,9 +10,10 @@
 #include <errno.h>
 
 /* Replacing these would change what the message is, not who sends it. */
-static const char *const framing_headers[] = {"host", "content-length", "transfer-encoding",
-	"connection", "keep-alive", "proxy-connection", "te", "trailer", "upgrade", "expect",
-	"content-encoding", "content-type"};
+static const struct str framing_headers[] = {STR("host"), STR("content-length"),
+	STR("transfer-encoding"), STR("connection"), STR("keep-alive"), STR("proxy-connection"),
+	STR("te"), STR("trailer"), STR("upgrade"), STR("expect"), STR("content-encoding"),
+	STR("content-type")};
 
 void secret_spec_done(struct secret_spec *spec)
 {
@@ -35,10 +36,7 @@ bool spec_name_is_valid(struct str name)
 
 bool spec_header_is_framing(struct str name)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(framing_headers); i++)
-		if (str_eq(name, str_from(framing_headers[i])))
-			return true;
-	return false;
+	return str_is_one_of(name, framing_headers, ARRAY_SIZE(framing_headers));
 }
 
 /* "host:443" must not make a header of the port. Nothing is a number, too. */
