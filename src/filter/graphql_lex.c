@@ -193,19 +193,6 @@ static int lex_string(struct gql_lexer *l, struct gql_token *t)
 	return 0;
 }
 
-/* Take the next line off s, without its line end. Return false at the end. */
-static bool next_line(struct str *s, bool *more, struct str *ret)
-{
-	size_t n = str_chr(*s, '\n');
-
-	if (!*more)
-		return false;
-	*ret = str_prefix(*s, n);
-	*more = n < s->n;
-	*s = str_from_index(*s, n + 1);
-	return true;
-}
-
 static size_t indent_of(struct str line)
 {
 	size_t n = 0;
@@ -219,9 +206,9 @@ static size_t indent_of(struct str line)
 static size_t common_indent(struct str raw)
 {
 	size_t common = SIZE_MAX;
-	bool more = true, first = true;
 
-	for (struct str line; next_line(&raw, &more, &line); first = false) {
+	for (bool first = true; raw.n > 0; first = false) {
+		struct str line = str_next_line(&raw);
 		size_t indent = indent_of(line);
 
 		if (!first && indent < line.n && indent < common)
@@ -234,11 +221,12 @@ static size_t common_indent(struct str raw)
  * the result is not longer. */
 static struct str dedent(struct gql_lexer *l, size_t start)
 {
-	struct str raw = str_make(l->text + start, l->text_n - start), line;
+	struct str raw = str_make(l->text + start, l->text_n - start);
 	size_t common = common_indent(raw), at = start, end = start;
-	bool more = true, first = true;
+	bool first = true;
 
-	while (next_line(&raw, &more, &line)) {
+	while (raw.n > 0) {
+		struct str line = str_next_line(&raw);
 		bool blank = indent_of(line) == line.n;
 
 		if (!first)
