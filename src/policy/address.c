@@ -2,9 +2,9 @@
 /* Theory of operation: every address becomes 16 bytes (IPv4 as ::ffff:a.b.c.d). An IPv4 address
  * embedded in IPv6 (mapped, NAT64) is unwrapped first. A table then says which ranges are special
  * and how strongly: `allow_private: true` opens SOFT ranges, only a range that names them opens
- * FIRM ones, and nothing opens NEVER ones. IPv6 outside 2000::/3 is not globally reachable, so
- * addresses there that the table does not list are refused as well. Registries: IANA's IPv4 and
- * IPv6 special-purpose address registries (RFC 6890 and updates). */
+ * FIRM ones, and nothing opens NEVER ones. Every address is in some row: what is left of IPv4 and
+ * of 2000::/3 is OPEN; the rest of IPv6 is not globally reachable. Registries: IANA's IPv4 and IPv6
+ * special-purpose address registries (RFC 6890 and updates). */
 #include "policy/address.h"
 
 #include "base/parse.h"
@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-enum strength { SOFT, FIRM, NEVER };
+enum strength { OPEN, SOFT, FIRM, NEVER };
 
 struct special {
 	struct cidr range;
@@ -71,11 +71,15 @@ static const struct special specials[] = {
 	V6(0x2001, 0x0db8, 0, 0, 32, FIRM, "documentation address"),
 	V6(0x3fff, 0, 0, 0, 20, FIRM, "documentation address"),
 	V6(0x2002, 0, 0, 0, 16, FIRM, "6to4 address"),
+	V4(0, 0, 0, 0, 0, OPEN, NULL),
+	V6(0x2000, 0, 0, 0, 3, OPEN, NULL),
+	{{{0}, 128}, NEVER, "unspecified address"},
+	{{{[15] = 1}, 128}, SOFT, "loopback address"},
+	{{{0}, 0}, FIRM, "not a global unicast address"},
 };
 
 static const uint8_t v4_mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 static const uint8_t nat64[12] = {0, 0x64, 0xff, 0x9b}; /* RFC 6052 section 2.1 */
-static const uint8_t zeros[16];
 
 static bool cidr_contains(const struct cidr *range, const uint8_t addr[16])
 {
@@ -176,20 +180,11 @@ static bool is_own(const struct address_policy *p, const uint8_t addr[16])
 
 static const struct special *find_special(const uint8_t addr[16])
 {
-	/* Addresses that the table does not list: "::" and "::1", IPv4-compatible and anything not
-	 * yet assigned. */
-	static const struct special unspecified = {{{0}, 128}, NEVER, "unspecified address"};
-	static const struct special loopback = {{{0}, 128}, SOFT, "loopback address"};
-	static const struct special not_global = {{{0}, 0}, FIRM, "not a global unicast address"};
+	const struct special *s = specials;
 
-	for (size_t i = 0; i < ARRAY_SIZE(specials); i++)
-		if (cidr_contains(&specials[i].range, addr))
-			return &specials[i];
-	if (memcmp(addr, v4_mapped, sizeof(v4_mapped)) == 0 || (addr[0] & 0xe0) == 0x20)
-		return NULL;
-	if (memcmp(addr, zeros, 15) == 0 && addr[15] <= 1)
-		return addr[15] ? &loopback : &unspecified;
-	return &not_global;
+	while (!cidr_contains(&s->range, addr)) /* the last row has all addresses */
+		s++;
+	return s;
 }
 
 const char *address_refusal(const struct sockaddr *sa, const struct address_policy *p)
@@ -204,7 +199,8 @@ const char *address_refusal(const struct sockaddr *sa, const struct address_poli
 	if (memcmp(c.addr, nat64, sizeof(nat64)) == 0)
 		memcpy(c.addr, v4_mapped, sizeof(v4_mapped));
 	special = find_special(c.addr);
-	if (special && (special->strength == NEVER || !is_opened(p, c.addr, special->strength)))
+	if (special->strength == NEVER ||
+		(special->strength != OPEN && !is_opened(p, c.addr, special->strength)))
 		return special->what;
 	if (is_own(p, c.addr) && !is_opened(p, c.addr, SOFT))
 		return "address of this host";
