@@ -3,8 +3,6 @@
  * POST, one JSON object in the body, nothing in the URL, no header that changes the method or the
  * path. */
 #include "filter/filter_internal.h"
-#include "filter/graphql.h"
-#include "filter/graphql_operations.h"
 
 static int graphql_selects(const struct filter_request *req)
 {

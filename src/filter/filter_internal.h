@@ -4,6 +4,7 @@
  * place in filter.h, and a row in the table in filter.c. */
 
 #include "filter/filter.h"
+#include "filter/graphql_request.h"
 
 struct body_filter {
 	const char *name;
@@ -26,3 +27,14 @@ _warn_unused_ int filter_refuse(
 /* Add text of the request to a tag, which is cut if it gets longer than FILTER_TAG_MAX. Return 0 or
  * -ENOMEM. */
 _warn_unused_ int filter_tag(struct buf *tag, struct str text);
+
+/* Judge the operation that req will execute by the `graphql:` block of the rule. Every root field
+ * (by its real name, whatever its alias) must match a pattern of the operation's list. Fields of
+ * inline fragments nested up to two deep are root fields; a named or deeper fragment at the root is
+ * refused. Directives are ignored, because a field that may be skipped may also be executed.
+ *
+ * Return 0 if it is allowed, 1 if it is refused, -ENOMEM. tag gets "mutation/createIssue" (the
+ * first field, or the first that is refused); detail gets the same, "mutation:<blocked>" if the
+ * list is empty, or "<fragment-spread>". */
+_warn_unused_ int graphql_operations_judge(const struct allow_rule *rule,
+	const struct graphql_request *req, struct buf *tag, struct buf *detail);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "filter/graphql_operations.h"
+#include "filter/filter_internal.h"
 
 #include "policy/glob.h"
 

@@ -4,7 +4,7 @@
  * a tree: parts lie inside what they are part of, one behind the other, and every text is in the
  * source or in the document's own memory. Then operations and repositories are judged. */
 
-#include "filter/graphql_operations.h"
+#include "filter/filter_internal.h"
 #include "filter/graphql_scope.h"
 
 #include <stdint.h>
