@@ -2,27 +2,34 @@
 #include "base/jsonout.h"
 #include "base/escape.h"
 
+static void add(struct jsonout *o, struct str s)
+{
+	if (o->error == 0)
+		o->error = buf_add_str(o->b, s);
+}
+
 static void begin(struct jsonout *o, const char *key)
 {
-	if (o->error == 0 && o->behind)
-		o->error = buf_add_char(o->b, ',');
-	if (o->error == 0 && key)
-		o->error = buf_printf(o->b, "\"%s\":", key);
+	if (o->behind)
+		add(o, STR(","));
+	if (key) {
+		add(o, STR("\""));
+		add(o, str_from(key));
+		add(o, STR("\":"));
+	}
 	o->behind = true;
 }
 
 void jsonout_open(struct jsonout *o, const char *key, char bracket)
 {
 	begin(o, key);
-	if (o->error == 0)
-		o->error = buf_add_char(o->b, bracket);
+	add(o, str_make(&bracket, 1));
 	o->behind = false;
 }
 
 void jsonout_close(struct jsonout *o, char bracket)
 {
-	if (o->error == 0)
-		o->error = buf_add_char(o->b, bracket);
+	add(o, str_make(&bracket, 1));
 	o->behind = true;
 }
 
@@ -45,7 +52,7 @@ void jsonout_number(struct jsonout *o, const char *key, uint64_t value)
 {
 	begin(o, key);
 	if (o->error == 0)
-		o->error = buf_printf(o->b, "%llu", (unsigned long long)value);
+		o->error = buf_add_uint(o->b, value);
 }
 
 void jsonout_bool(struct jsonout *o, const char *key, bool value)
@@ -56,15 +63,13 @@ void jsonout_bool(struct jsonout *o, const char *key, bool value)
 void jsonout_raw(struct jsonout *o, const char *key, struct str json)
 {
 	begin(o, key);
-	if (o->error == 0)
-		o->error = buf_add_str(o->b, json);
+	add(o, json);
 }
 
 void jsonout_member(struct jsonout *o, struct str key, struct str value)
 {
 	jsonout_str(o, NULL, key);
-	if (o->error == 0)
-		o->error = buf_add_char(o->b, ':');
+	add(o, STR(":"));
 	o->behind = false;
 	jsonout_str(o, NULL, value);
 }

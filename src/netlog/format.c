@@ -9,6 +9,8 @@
 
 #include "base/clock.h"
 #include "base/escape.h"
+#include "base/jsonout.h"
+#include <stdio.h>
 
 /* Shares of a line, in bytes after escaping. */
 #define SHARE_URL 1000
@@ -44,8 +46,32 @@ const char *netlog_kind_word(enum netlog_kind kind)
 	return (unsigned)kind < ARRAY_SIZE(words) ? words[kind] : "other";
 }
 
+/* --- the plain form --- */
+
+/* A line in the making. After a failure nothing is added. */
+struct line {
+	struct buf *out;
+	int error; /* 0 or negative errno */
+};
+
+static void line_add(struct line *l, struct str s)
+{
+	if (l->error == 0)
+		l->error = buf_add_str(l->out, s);
+}
+
+_printf_(2, 3) static void line_printf(struct line *l, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (l->error == 0)
+		l->error = buf_vprintf(l->out, fmt, ap);
+	va_end(ap);
+}
+
 /* A text that is a single word in the line. */
-static int add_word(struct buf *out, struct str s, size_t share)
+static void line_word(struct line *l, struct str s, size_t share)
 {
 	size_t n = 0, used = 0;
 
@@ -58,269 +84,229 @@ static int add_word(struct buf *out, struct str s, size_t share)
 		used += width;
 		n++;
 	}
-	return escape_log(out, s, n);
+	if (l->error == 0)
+		l->error = escape_log(l->out, s, n);
 }
 
 /* A sentence: as a word, but spaces stay. */
-static int add_sentence(struct buf *out, struct str s, size_t share)
+static void line_sentence(struct line *l, struct str s, size_t share)
 {
-	size_t start = buf_len(out);
-	int r = 0;
+	size_t start = buf_len(l->out);
 
-	for (size_t i = 0; r == 0 && i < s.n; i++) {
-		if (buf_len(out) - start + 3 > share)
-			return buf_add_str(out, STR("..."));
+	for (size_t i = 0; l->error == 0 && i < s.n; i++) {
+		if (buf_len(l->out) - start + 3 > share) {
+			line_add(l, STR("..."));
+			return;
+		}
 		if (s.p[i] == ' ')
-			r = buf_add_char(out, ' ');
+			line_add(l, STR(" "));
 		else
-			r = escape_log(out, str_make(s.p + i, 1), 1);
+			l->error = escape_log(l->out, str_make(s.p + i, 1), 1);
 	}
-	return r;
 }
 
-static int add_method_url(struct buf *out, const struct netlog_event *ev)
+static void line_method_url(struct line *l, const struct netlog_event *ev)
 {
-	int r = add_word(out, ev->method, SHARE_WORD);
-
-	if (r == 0)
-		r = buf_add_char(out, ' ');
-	return r < 0 ? r : add_word(out, ev->url, SHARE_URL);
+	line_word(l, ev->method, SHARE_WORD);
+	line_add(l, STR(" "));
+	line_word(l, ev->url, SHARE_URL);
 }
 
 /* " (note)" */
-static int add_note(struct buf *out, struct str note)
+static void line_note(struct line *l, struct str note)
 {
-	int r;
-
 	if (note.n == 0)
-		return 0;
-	r = buf_add_str(out, STR(" ("));
-	if (r == 0)
-		r = add_sentence(out, note, SHARE_NOTE);
-	return r < 0 ? r : buf_add_char(out, ')');
+		return;
+	line_add(l, STR(" ("));
+	line_sentence(l, note, SHARE_NOTE);
+	line_add(l, STR(")"));
 }
 
-static int add_tags(struct buf *out, const struct netlog_event *ev)
+static void line_tags(struct line *l, const struct netlog_event *ev)
 {
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < NETLOG_TAGS; i++) {
+	for (size_t i = 0; i < NETLOG_TAGS; i++) {
 		const struct netlog_tag *tag = &ev->tags[i];
 
 		if (tag->text.n == 0)
 			continue;
-		r = buf_add_str(out, STR(" ["));
-		if (r == 0)
-			r = add_word(out, tag->name, SHARE_WORD);
-		if (r == 0)
-			r = buf_add_str(out, STR(": "));
-		if (r == 0)
-			r = add_sentence(out, tag->text, SHARE_TAG);
-		if (r == 0)
-			r = buf_add_char(out, ']');
+		line_add(l, STR(" ["));
+		line_word(l, tag->name, SHARE_WORD);
+		line_add(l, STR(": "));
+		line_sentence(l, tag->text, SHARE_TAG);
+		line_add(l, STR("]"));
 	}
-	return r;
 }
 
 /* " [by: curl 12 /usr/bin/curl]" */
-static int add_owner(struct buf *out, const struct netlog_event *ev)
+static void line_owner(struct line *l, const struct netlog_event *ev)
 {
-	int r;
-
 	if (ev->pid == 0)
-		return 0;
-	r = buf_add_str(out, STR(" [by: "));
-	if (r == 0)
-		r = add_word(out, ev->process.n ? ev->process : STR("?"), SHARE_WORD);
-	if (r == 0)
-		r = buf_printf(out, " %u", ev->pid);
-	if (r == 0 && ev->program.n > 0)
-		r = buf_add_char(out, ' ');
-	if (r == 0)
-		r = add_word(out, ev->program, SHARE_NAME);
-	return r < 0 ? r : buf_add_char(out, ']');
+		return;
+	line_add(l, STR(" [by: "));
+	line_word(l, ev->process.n ? ev->process : STR("?"), SHARE_WORD);
+	line_printf(l, ev->program.n > 0 ? " %u " : " %u", ev->pid);
+	line_word(l, ev->program, SHARE_NAME);
+	line_add(l, STR("]"));
 }
 
-static int add_region(struct buf *out, struct str region)
+static void line_region(struct line *l, struct str region)
 {
-	int r = buf_add_str(out, STR(" [region: "));
-
-	if (r == 0)
-		r = add_word(out, region, SHARE_NAME);
-	return r < 0 ? r : buf_add_char(out, ']');
+	if (region.n == 0)
+		return;
+	line_add(l, STR(" [region: "));
+	line_word(l, region, SHARE_NAME);
+	line_add(l, STR("]"));
 }
 
-static int add_websocket(const struct netlog_event *ev, struct buf *out)
+/* " [word: N]" */
+static void line_count(struct line *l, const char *word, unsigned n)
 {
-	int r = buf_printf(out, " [websocket: %llu/%llu frames, %llu/%llu bytes",
+	if (n > 0)
+		line_printf(l, " [%s: %u]", word, n);
+}
+
+static void line_websocket(struct line *l, const struct netlog_event *ev)
+{
+	line_printf(l, " [websocket: %llu/%llu frames, %llu/%llu bytes",
 		(unsigned long long)ev->frames_out, (unsigned long long)ev->frames_in,
 		(unsigned long long)ev->payload_out, (unsigned long long)ev->payload_in);
-
-	if (r == 0 && ev->close_code)
-		r = buf_printf(out, ", close %u", ev->close_code);
-	return r < 0 ? r : buf_add_char(out, ']');
+	if (ev->close_code)
+		line_printf(l, ", close %u", ev->close_code);
+	line_add(l, STR("]"));
 }
 
-static int plain_request(const struct netlog_event *ev, struct buf *out)
+static void plain_request(struct line *l, const struct netlog_event *ev)
 {
 	bool closed = ev->kind == NETLOG_WEBSOCKET;
-	int r = buf_add_str(out, closed        ? STR("CLOSED ")
-				 : ev->allowed ? STR("ALLOWED ")
-					       : STR("BLOCKED "));
 
-	if (r == 0)
-		r = add_method_url(out, ev);
-	if (r == 0)
-		r = buf_add_str(out, STR(" -> "));
-	if (r == 0)
-		r = buf_add_uint(out, ev->status > 0 ? (uint64_t)ev->status : 0);
-	if (r == 0)
-		r = add_note(out, ev->note);
-	if (r == 0)
-		r = add_owner(out, ev);
-	if (r == 0)
-		r = add_tags(out, ev);
-	if (r == 0 && closed)
-		r = add_websocket(ev, out);
-	if (r == 0 && ev->masked)
-		r = buf_printf(out, " [masked: %u]", ev->masked);
-	if (r == 0 && ev->dropped)
-		r = buf_printf(out, " [dropped: %u]", ev->dropped);
-	if (r == 0 && ev->region.n > 0)
-		r = add_region(out, ev->region);
-	if (r == 0 && ev->scrubbed)
-		r = buf_printf(out, " [scrubbed: %u]", ev->scrubbed);
-	return r;
+	line_add(l, closed ? STR("CLOSED ") : ev->allowed ? STR("ALLOWED ") : STR("BLOCKED "));
+	line_method_url(l, ev);
+	line_printf(l, " -> %d", MAX(ev->status, 0));
+	line_note(l, ev->note);
+	line_owner(l, ev);
+	line_tags(l, ev);
+	if (closed)
+		line_websocket(l, ev);
+	line_count(l, "masked", ev->masked);
+	line_count(l, "dropped", ev->dropped);
+	line_region(l, ev->region);
+	line_count(l, "scrubbed", ev->scrubbed);
 }
 
-static int plain_connect(const struct netlog_event *ev, struct buf *out)
+static void plain_connect(struct line *l, const struct netlog_event *ev)
 {
 	bool tunnel = ev->kind == NETLOG_TUNNEL;
 	int status = tunnel ? 200 : ev->status > 0 ? ev->status : 403;
-	int r = buf_add_str(out, tunnel ? STR("ALLOWED CONNECT ") : STR("BLOCKED CONNECT "));
 
-	if (r == 0)
-		r = add_word(out, ev->host, SHARE_URL);
-	if (r == 0)
-		r = buf_printf(out, ":%u -> %d", ev->port, status);
-	if (r == 0)
-		r = add_note(out, ev->note);
-	if (r == 0)
-		r = add_owner(out, ev);
-	return r == 0 && tunnel ? buf_add_str(out, STR(" [tunnel]")) : r;
+	line_add(l, tunnel ? STR("ALLOWED CONNECT ") : STR("BLOCKED CONNECT "));
+	line_word(l, ev->host, SHARE_URL);
+	line_printf(l, ":%u -> %d", ev->port, status);
+	line_note(l, ev->note);
+	line_owner(l, ev);
+	if (tunnel)
+		line_add(l, STR(" [tunnel]"));
 }
 
-static int plain_dns(const struct netlog_event *ev, struct buf *out)
+static void plain_dns(struct line *l, const struct netlog_event *ev)
 {
-	int r = buf_add_str(out, STR("DNS "));
-
-	if (r == 0)
-		r = add_word(out, ev->type, SHARE_WORD);
-	if (r == 0)
-		r = buf_add_char(out, ' ');
-	if (r == 0)
-		r = add_word(out, ev->name, SHARE_URL);
-	if (r == 0)
-		r = buf_add_str(out, STR(" -> "));
-	return r < 0 ? r : add_word(out, ev->answer, SHARE_NAME);
+	line_add(l, STR("DNS "));
+	line_word(l, ev->type, SHARE_WORD);
+	line_add(l, STR(" "));
+	line_word(l, ev->name, SHARE_URL);
+	line_add(l, STR(" -> "));
+	line_word(l, ev->answer, SHARE_NAME);
 }
 
-static int plain_stripped(const struct netlog_event *ev, struct buf *out)
+static void plain_stripped(struct line *l, const struct netlog_event *ev)
 {
-	int r = buf_add_str(out, STR("STRIPPED header '"));
-
-	if (r == 0)
-		r = add_word(out, ev->name, SHARE_NAME);
-	if (r == 0)
-		r = buf_add_str(out, STR("' from "));
-	if (r == 0)
-		r = add_method_url(out, ev);
-	return r < 0 ? r : buf_add_str(out, STR(" (foreign credential blocked)"));
+	line_add(l, STR("STRIPPED header '"));
+	line_word(l, ev->name, SHARE_NAME);
+	line_add(l, STR("' from "));
+	line_method_url(l, ev);
+	line_add(l, STR(" (foreign credential blocked)"));
 }
 
-static int plain_collapsed(const struct netlog_event *ev, struct buf *out)
+static void plain_collapsed(struct line *l, const struct netlog_event *ev)
 {
-	int r = buf_printf(out, "COLLAPSED %llu duplicate '", (unsigned long long)ev->count);
-
-	if (r == 0)
-		r = add_word(out, ev->name, SHARE_NAME);
-	if (r == 0)
-		r = buf_add_str(out, STR("' headers in "));
-	if (r == 0)
-		r = add_method_url(out, ev);
-	return r < 0 ? r : buf_add_str(out, STR(" (duplicate credential headers removed)"));
+	line_printf(l, "COLLAPSED %llu duplicate '", (unsigned long long)ev->count);
+	line_word(l, ev->name, SHARE_NAME);
+	line_add(l, STR("' headers in "));
+	line_method_url(l, ev);
+	line_add(l, STR(" (duplicate credential headers removed)"));
 }
 
-static int plain_error(const struct netlog_event *ev, struct buf *out)
+static void plain_error(struct line *l, const struct netlog_event *ev)
 {
-	int r = buf_add_str(out, STR("ERROR "));
-
-	if (r == 0)
-		r = add_method_url(out, ev);
-	if (r == 0)
-		r = buf_add_str(out, STR(" -> "));
-	return r < 0 ? r : add_sentence(out, ev->note, SHARE_NOTE);
+	line_add(l, STR("ERROR "));
+	line_method_url(l, ev);
+	line_add(l, STR(" -> "));
+	line_sentence(l, ev->note, SHARE_NOTE);
 }
 
-static int plain_mark(const struct netlog_event *ev, struct buf *out)
+static void plain_mark(struct line *l, const struct netlog_event *ev)
 {
 	char when[CLOCK_ISO_MAX];
 
 	clock_format_utc(ev->time_usec, when);
-	return buf_printf(
-		out, "=== TASK %s %s ===", ev->kind == NETLOG_TASK_START ? "START" : "END", when);
+	line_printf(l, "=== TASK %s %s ===", ev->kind == NETLOG_TASK_START ? "START" : "END", when);
 }
 
-static int plain_warning(const struct netlog_event *ev, struct buf *out)
+static void plain_body(struct line *l, const struct netlog_event *ev)
 {
-	int r = buf_add_str(out, STR("WARNING: "));
-
-	return r < 0 ? r : add_sentence(out, ev->note, SHARE_URL);
-}
-
-static int plain_body(const struct netlog_event *ev, struct buf *out)
-{
-	int r;
-
 	switch (ev->kind) {
 	case NETLOG_REQUEST:
 	case NETLOG_WEBSOCKET:
-		return plain_request(ev, out);
+		plain_request(l, ev);
+		break;
 	case NETLOG_CONNECT:
 	case NETLOG_TUNNEL:
-		return plain_connect(ev, out);
+		plain_connect(l, ev);
+		break;
 	case NETLOG_DNS:
-		return plain_dns(ev, out);
+		plain_dns(l, ev);
+		break;
 	case NETLOG_STRIPPED:
-		return plain_stripped(ev, out);
+		plain_stripped(l, ev);
+		break;
 	case NETLOG_COLLAPSED:
-		return plain_collapsed(ev, out);
+		plain_collapsed(l, ev);
+		break;
 	case NETLOG_ERROR:
-		return plain_error(ev, out);
-	case NETLOG_WARNING:
-		return plain_warning(ev, out);
+		plain_error(l, ev);
+		break;
 	case NETLOG_TASK_START:
 	case NETLOG_TASK_END:
-		return plain_mark(ev, out);
+		plain_mark(l, ev);
+		break;
 	case NETLOG_SUPPRESSED:
-		return buf_printf(out, "WARNING: %llu events suppressed (flood)",
+		line_printf(l, "WARNING: %llu events suppressed (flood)",
 			(unsigned long long)ev->count);
+		break;
 	case NETLOG_POLICY:
-		r = buf_printf(out, "POLICY %llu rules", (unsigned long long)ev->count);
-		return r < 0 ? r : add_note(out, ev->note);
+		line_printf(l, "POLICY %llu rules", (unsigned long long)ev->count);
+		line_note(l, ev->note);
+		break;
+	case NETLOG_WARNING:
+		line_add(l, STR("WARNING: "));
+		line_sentence(l, ev->note, SHARE_URL);
+		break;
 	case NETLOG_INTENT:
 	case NETLOG_OTHER:
+		line_sentence(l, ev->note, SHARE_URL);
 		break;
 	}
-	return add_sentence(out, ev->note, SHARE_URL);
 }
 
 int netlog_format_plain(const struct netlog_event *ev, struct buf *out)
 {
-	int r = plain_body(ev, out);
+	struct line l = {.out = out};
 
-	return r < 0 ? r : buf_add_char(out, '\n');
+	plain_body(&l, ev);
+	line_add(&l, STR("\n"));
+	return l.error;
 }
+
+/* --- the JSON form --- */
 
 static int add_json_text(struct buf *out, struct str s, size_t share)
 {
@@ -349,75 +335,37 @@ static int add_json_text(struct buf *out, struct str s, size_t share)
 	return r < 0 ? r : buf_add_char(out, '"');
 }
 
-/* ,"key": */
-static int add_key(struct buf *out, const char *key)
+/* "key":"text" if there is a text. */
+static void json_text(struct jsonout *o, const char *key, struct str s, size_t share)
 {
-	int r = buf_add_str(out, STR(",\""));
-
-	if (r == 0)
-		r = buf_add_str(out, str_from(key));
-	return r < 0 ? r : buf_add_str(out, STR("\":"));
-}
-
-/* ,"key":"text" if there is a text. */
-static int add_field(struct buf *out, const char *key, struct str s, size_t share)
-{
-	int r;
-
 	if (s.n == 0)
-		return 0;
-	r = add_key(out, key);
-	return r < 0 ? r : add_json_text(out, s, share);
+		return;
+	jsonout_raw(o, key, STR_NULL);
+	if (o->error == 0)
+		o->error = add_json_text(o->b, s, share);
 }
 
 /* Readers of JSON hold integers in 64 bits with a sign. */
-static int add_number(struct buf *out, const char *key, uint64_t value)
+static void json_number(struct jsonout *o, const char *key, uint64_t value)
 {
-	int r = add_key(out, key);
-
-	return r < 0 ? r : buf_add_uint(out, MIN(value, (uint64_t)INT64_MAX));
+	jsonout_number(o, key, MIN(value, (uint64_t)INT64_MAX));
 }
 
-static int add_count(struct buf *out, const char *key, uint64_t value)
+static void json_transfer(struct jsonout *o, const struct netlog_event *ev)
 {
-	return value ? add_number(out, key, value) : 0;
-}
-
-/* Milliseconds with three digits behind the point. */
-static int add_duration(struct buf *out, uint64_t usec)
-{
-	unsigned part = (unsigned)(usec % USEC_PER_MSEC);
-	char fraction[4] = {'.', (char)('0' + part / 100), (char)('0' + part / 10 % 10),
-		(char)('0' + part % 10)};
-	int r = add_key(out, "duration_ms");
-
-	if (r == 0)
-		r = buf_add_uint(out, usec / USEC_PER_MSEC);
-	return r < 0 ? r : buf_add(out, fraction, sizeof(fraction));
-}
-
-static int add_transfer(struct buf *out, const struct netlog_event *ev)
-{
-	int r;
+	char ms[32];
 
 	if (!ev->has_transfer)
-		return 0;
-	r = add_duration(out, ev->duration_usec);
-	if (r == 0)
-		r = add_number(out, "bytes_in", ev->bytes_in);
-	return r < 0 ? r : add_number(out, "bytes_out", ev->bytes_out);
+		return;
+	snprintf(ms, sizeof(ms), "%llu.%03u",
+		(unsigned long long)(ev->duration_usec / USEC_PER_MSEC),
+		(unsigned)(ev->duration_usec % USEC_PER_MSEC));
+	jsonout_raw(o, "duration_ms", str_from(ms));
+	json_number(o, "bytes_in", ev->bytes_in);
+	json_number(o, "bytes_out", ev->bytes_out);
 }
 
-static const char *decision_word(const struct netlog_event *ev)
-{
-	if (ev->kind == NETLOG_REQUEST)
-		return ev->allowed ? "allowed" : "blocked";
-	if (ev->kind == NETLOG_CONNECT)
-		return "blocked";
-	return ev->kind == NETLOG_TUNNEL ? "allowed" : NULL;
-}
-
-static int json_texts(const struct netlog_event *ev, struct buf *out)
+static void json_texts(struct jsonout *o, const struct netlog_event *ev)
 {
 	const struct {
 		const char *key;
@@ -437,37 +385,37 @@ static int json_texts(const struct netlog_event *ev, struct buf *out)
 		{"reason", ev->reason, SHARE_WORD},
 		{"note", ev->note, SHARE_JSON_NOTE},
 	};
-	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(fields); i++)
-		r = add_field(out, fields[i].key, fields[i].value, fields[i].share);
-	return r;
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
+		json_text(o, fields[i].key, fields[i].value, fields[i].share);
 }
 
-/* ,"tags":{"name":"text"} */
-static int json_tags(const struct netlog_event *ev, struct buf *out)
+/* "tags":{"name":"text"} */
+static void json_tags(struct jsonout *o, const struct netlog_event *ev)
 {
 	bool any = false;
-	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < NETLOG_TAGS; i++) {
+	for (size_t i = 0; i < NETLOG_TAGS; i++) {
 		const struct netlog_tag *tag = &ev->tags[i];
 
 		if (tag->text.n == 0)
 			continue;
-		r = buf_add_str(out, any ? STR(",") : STR(",\"tags\":{"));
-		if (r == 0)
-			r = add_json_text(out, tag->name, SHARE_WORD);
-		if (r == 0)
-			r = buf_add_char(out, ':');
-		if (r == 0)
-			r = add_json_text(out, tag->text, SHARE_JSON_TAG);
+		if (!any)
+			jsonout_open(o, "tags", '{');
 		any = true;
+		jsonout_raw(o, NULL, STR_NULL);
+		if (o->error == 0)
+			o->error = add_json_text(o->b, tag->name, SHARE_WORD);
+		if (o->error == 0)
+			o->error = buf_add_char(o->b, ':');
+		o->behind = false;
+		json_text(o, NULL, tag->text, SHARE_JSON_TAG);
 	}
-	return r == 0 && any ? buf_add_char(out, '}') : r;
+	if (any)
+		jsonout_close(o, '}');
 }
 
-static int json_numbers(const struct netlog_event *ev, struct buf *out)
+static void json_numbers(struct jsonout *o, const struct netlog_event *ev)
 {
 	const struct {
 		const char *key;
@@ -487,48 +435,32 @@ static int json_numbers(const struct netlog_event *ev, struct buf *out)
 		{"payload_in", ev->payload_in},
 		{"close_code", ev->close_code},
 	};
-	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(counts); i++)
-		r = add_count(out, counts[i].key, counts[i].value);
-	return r;
-}
-
-/* {"time":"...", or { if the time is not known: most lines of the plain form have none. */
-static int json_time(uint64_t usec, struct buf *out)
-{
-	char when[CLOCK_ISO_MAX];
-	int r;
-
-	if (usec == 0)
-		return buf_add_char(out, '{');
-	clock_format_iso(usec, when);
-	r = buf_add_str(out, STR("{\"time\":\""));
-	if (r == 0)
-		r = buf_add_str(out, str_from(when));
-	return r < 0 ? r : buf_add_str(out, STR("\","));
+	for (size_t i = 0; i < ARRAY_SIZE(counts); i++)
+		if (counts[i].value)
+			json_number(o, counts[i].key, counts[i].value);
 }
 
 int netlog_format_json(const struct netlog_event *ev, struct buf *out)
 {
-	const char *decision = decision_word(ev);
-	int r = json_time(ev->time_usec, out);
+	struct jsonout o = {.b = out};
+	char when[CLOCK_ISO_MAX];
 
-	if (r == 0)
-		r = buf_add_str(out, STR("\"event\":\""));
-	if (r == 0)
-		r = buf_add_str(out, str_from(netlog_kind_word(ev->kind)));
-	if (r == 0)
-		r = buf_add_char(out, '"');
-	if (r == 0)
-		r = add_field(out, "decision", str_from(decision), SHARE_WORD);
-	if (r == 0)
-		r = json_texts(ev, out);
-	if (r == 0)
-		r = json_tags(ev, out);
-	if (r == 0)
-		r = json_numbers(ev, out);
-	if (r == 0)
-		r = add_transfer(out, ev);
-	return r < 0 ? r : buf_add_str(out, STR("}\n"));
+	jsonout_open(&o, NULL, '{');
+	/* Most lines of the plain form have no time. */
+	if (ev->time_usec) {
+		clock_format_iso(ev->time_usec, when);
+		jsonout_text(&o, "time", when);
+	}
+	jsonout_text(&o, "event", netlog_kind_word(ev->kind));
+	if (netlog_event_is_allowed(ev))
+		jsonout_text(&o, "decision", "allowed");
+	else if (netlog_event_is_blocked(ev))
+		jsonout_text(&o, "decision", "blocked");
+	json_texts(&o, ev);
+	json_tags(&o, ev);
+	json_numbers(&o, ev);
+	json_transfer(&o, ev);
+	jsonout_close(&o, '}');
+	return o.error < 0 ? o.error : buf_add_char(out, '\n');
 }

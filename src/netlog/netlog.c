@@ -148,17 +148,6 @@ static int put(struct netlog *log, const struct netlog_event *ev)
 	return r < 0 ? r : e;
 }
 
-static void count_event(struct netlog *log, const struct netlog_event *ev)
-{
-	bool allowed = ev->kind == NETLOG_TUNNEL || (ev->kind == NETLOG_REQUEST && ev->allowed);
-
-	log->counts.allowed += allowed;
-	log->counts.blocked +=
-		!allowed && (ev->kind == NETLOG_REQUEST || ev->kind == NETLOG_CONNECT);
-	log->counts.dns += ev->kind == NETLOG_DNS;
-	log->counts.errors += ev->kind == NETLOG_ERROR;
-}
-
 static bool is_limited(const struct netlog_event *ev)
 {
 	if (ev->kind == NETLOG_TASK_START || ev->kind == NETLOG_TASK_END ||
@@ -211,7 +200,8 @@ static int admit(struct netlog *log, const struct netlog_event *ev)
 	bool over = is_limited(ev) && !take_token(log);
 	int r;
 
-	count_event(log, ev);
+	log->counts.allowed += netlog_event_is_allowed(ev);
+	log->counts.blocked += netlog_event_is_blocked(ev);
 	if (over) {
 		log->counts.suppressed++;
 		log->pending++;

@@ -68,6 +68,17 @@ struct netlog_event {
 	uint16_t close_code;
 };
 
+/* Whether the event says that something was allowed, or refused. */
+static inline bool netlog_event_is_allowed(const struct netlog_event *ev)
+{
+	return (ev->kind == NETLOG_REQUEST && ev->allowed) || ev->kind == NETLOG_TUNNEL;
+}
+
+static inline bool netlog_event_is_blocked(const struct netlog_event *ev)
+{
+	return (ev->kind == NETLOG_REQUEST && !ev->allowed) || ev->kind == NETLOG_CONNECT;
+}
+
 struct netlog_config {
 	int plain_fd, json_fd; /* opened with O_APPEND by the caller; -1: not wanted; borrowed */
 	int live_fd; /* plain lines after "[net] ", best effort; -1: not wanted; borrowed */
@@ -117,7 +128,7 @@ _warn_unused_ int netlog_tick(struct netlog *log);
 
 /* Counts of everything that was passed to netlog_write, suppressed or not. */
 struct netlog_counts {
-	uint64_t allowed, blocked, dns, errors, suppressed;
+	uint64_t allowed, blocked, suppressed;
 };
 struct netlog_counts netlog_counts(const struct netlog *log);
 

@@ -392,10 +392,7 @@ static void unescape_event(struct netlog_event *ev)
 
 static uint64_t json_u64(const json_t *o, const char *key, uint64_t max)
 {
-	const json_t *v = json_object_get(o, key);
-	json_int_t n = json_is_integer(v) ? json_integer_value(v) : 0;
-
-	return n < 0 ? 0 : MIN((uint64_t)n, max);
+	return MIN(json_count_at(o, key), max);
 }
 
 static bool kind_from_word(struct str word, enum netlog_kind *ret)
@@ -444,19 +441,19 @@ static bool parse_json(json_t *o, struct netlog_event *ev)
 		.pid = (uint32_t)json_u64(o, "pid", UINT32_MAX),
 		.process = json_str_at(o, "process"),
 		.program = json_str_at(o, "program"),
-		.count = json_u64(o, "count", UINT64_MAX),
+		.count = json_count_at(o, "count"),
 		.has_transfer = duration != NULL,
 		.duration_usec = ms > 0 && ms < 1e12 ? (uint64_t)(ms * 1000 + 0.5) : 0,
-		.bytes_in = json_u64(o, "bytes_in", UINT64_MAX),
-		.bytes_out = json_u64(o, "bytes_out", UINT64_MAX),
+		.bytes_in = json_count_at(o, "bytes_in"),
+		.bytes_out = json_count_at(o, "bytes_out"),
 		.masked = (unsigned)json_u64(o, "masked", UINT_MAX),
 		.dropped = (unsigned)json_u64(o, "dropped", UINT_MAX),
 		.collapsed = (unsigned)json_u64(o, "collapsed", UINT_MAX),
 		.scrubbed = (unsigned)json_u64(o, "scrubbed", UINT_MAX),
-		.frames_out = json_u64(o, "frames_out", UINT64_MAX),
-		.frames_in = json_u64(o, "frames_in", UINT64_MAX),
-		.payload_out = json_u64(o, "payload_out", UINT64_MAX),
-		.payload_in = json_u64(o, "payload_in", UINT64_MAX),
+		.frames_out = json_count_at(o, "frames_out"),
+		.frames_in = json_count_at(o, "frames_in"),
+		.payload_out = json_count_at(o, "payload_out"),
+		.payload_in = json_count_at(o, "payload_in"),
 		.close_code = (uint16_t)json_u64(o, "close_code", UINT16_MAX),
 	};
 	json_tags(json_object_get(o, "tags"), ev);
@@ -540,11 +537,6 @@ int netlog_reader_next(struct netlog_reader *r, struct netlog_event *ret, struct
 	return result;
 }
 
-bool netlog_event_is_blocked(const struct netlog_event *ev)
-{
-	return (ev->kind == NETLOG_REQUEST && !ev->allowed) || ev->kind == NETLOG_CONNECT;
-}
-
 int netlog_event_show(const struct netlog_event *ev, struct buf *out)
 {
 	_cleanup_(buf_donep) struct buf line = BUF_INIT(4 * NETLOG_LINE_MAX);
@@ -562,10 +554,8 @@ int netlog_event_show(const struct netlog_event *ev, struct buf *out)
 
 void netlog_summary_add(struct netlog_summary *sum, const struct netlog_event *ev)
 {
-	bool blocked = netlog_event_is_blocked(ev);
-
-	sum->blocked += blocked;
-	sum->allowed += !blocked && (ev->kind == NETLOG_REQUEST || ev->kind == NETLOG_TUNNEL);
+	sum->blocked += netlog_event_is_blocked(ev);
+	sum->allowed += netlog_event_is_allowed(ev);
 	sum->dns += ev->kind == NETLOG_DNS;
 	sum->errors += ev->kind == NETLOG_ERROR;
 	sum->stripped += ev->kind == NETLOG_STRIPPED;

@@ -20,9 +20,6 @@ DEFINE_CLEANUP(struct netlog_reader, netlog_reader_free)
 _warn_unused_ int netlog_reader_next(
 	struct netlog_reader *r, struct netlog_event *ret, struct cloche_err *err);
 
-/* Whether the event says that something was refused. */
-bool netlog_event_is_blocked(const struct netlog_event *ev);
-
 /* Add one line that is safe for a terminal: the plain form, after "12:00:00.123 " in UTC if the
  * time is known. Return 0 or negative errno. */
 _warn_unused_ int netlog_event_show(const struct netlog_event *ev, struct buf *out);
