@@ -10,12 +10,14 @@ void asks_done(struct asks *a)
 	a->lines = strv_free(a->lines);
 }
 
-int asks_add(struct asks *a, const struct buf *line, struct cloche_err *err)
+int asks_add(struct asks *a, const struct ask_line *line, struct cloche_err *err)
 {
-	struct str text = buf_str(line);
+	struct str text = buf_str(&line->text);
 
+	if (line->error == -ENOMEM)
+		return err_nomem(err);
 	a->bytes += text.n + 1;
-	if (a->bytes > ASKS_BYTES_MAX)
+	if (line->error < 0 || a->bytes > ASKS_BYTES_MAX)
 		return err_set(err, E_LIMIT, "it asks for more than anybody could read");
 	if (a->n + 2 > a->cap) {
 		size_t cap = a->cap ? 2 * a->cap : 16;
@@ -45,127 +47,118 @@ static bool is_plain(struct str s)
 	return s.n > 0;
 }
 
-int asks_put_word(struct buf *line, struct str word)
+_printf_(2, 3) static void ask_line_printf(struct ask_line *l, const char *fmt, ...)
 {
-	int r;
+	va_list ap;
 
-	if (is_plain(word))
-		return buf_add_str(line, word);
-	r = buf_add_char(line, '"');
-	for (size_t i = 0; r == 0 && i < word.n; i++) {
+	va_start(ap, fmt);
+	if (l->error == 0)
+		l->error = buf_vprintf(&l->text, fmt, ap);
+	va_end(ap);
+}
+
+void ask_line_add(struct ask_line *l, const char *text)
+{
+	if (l->error == 0)
+		l->error = buf_add_str(&l->text, str_from(text));
+}
+
+void ask_line_word(struct ask_line *l, struct str word)
+{
+	if (is_plain(word)) {
+		ask_line_printf(l, "%.*s", STR_FMT(word));
+		return;
+	}
+	ask_line_add(l, "\"");
+	for (size_t i = 0; l->error == 0 && i < word.n; i++) {
 		unsigned char c = (unsigned char)word.p[i];
 
 		if (c < 0x20 || c > 0x7e)
-			r = buf_printf(line, "\\x%02x", c);
-		else if (c == '"' || c == '\\')
-			r = buf_printf(line, "\\%c", c);
+			ask_line_printf(l, "\\x%02x", c);
 		else
-			r = buf_add_char(line, (char)c);
+			ask_line_printf(l, c == '"' || c == '\\' ? "\\%c" : "%c", c);
 	}
-	return r < 0 ? r : buf_add_char(line, '"');
+	ask_line_add(l, "\"");
 }
 
-static int put_words(struct buf *line, const char *before, char *const *words)
+static void put_words(struct ask_line *l, const char *before, char *const *words)
 {
-	int r = words ? buf_add_str(line, str_from(before)) : 0;
-
-	for (size_t i = 0; r == 0 && words && words[i]; i++) {
-		if (i > 0)
-			r = buf_add_str(line, STR(", "));
-		if (r == 0)
-			r = asks_put_word(line, str_from(words[i]));
+	for (size_t i = 0; words && words[i]; i++) {
+		ask_line_add(l, i > 0 ? ", " : before);
+		ask_line_word(l, str_from(words[i]));
 	}
-	return r;
 }
 
-static int put_path(struct buf *line, const struct allow_rule *rule)
+static void put_path(struct ask_line *l, const struct allow_rule *rule)
 {
-	int r;
-
-	if (!rule->path && !rule->path_prefix)
-		return buf_add_str(line, STR("; any path"));
-	r = buf_add_str(line, rule->path ? STR("; path ") : STR("; everything below "));
-	if (r == 0)
-		r = asks_put_word(line, str_from(rule->path ? rule->path : rule->path_prefix));
-	if (r == 0 && rule->no_query)
-		r = buf_add_str(line, STR(" without a query"));
-	return r == 0 && rule->encoded_slash ? buf_add_str(line, STR(" (%2F is a slash)")) : r;
+	if (!rule->path && !rule->path_prefix) {
+		ask_line_add(l, "; any path");
+		return;
+	}
+	ask_line_add(l, rule->path ? "; path " : "; everything below ");
+	ask_line_word(l, str_from(rule->path ? rule->path : rule->path_prefix));
+	if (rule->no_query)
+		ask_line_add(l, " without a query");
+	if (rule->encoded_slash)
+		ask_line_add(l, " (%2F is a slash)");
 }
 
-static int put_request(struct buf *line, const struct allow_rule *rule)
+static void put_request(struct ask_line *l, const struct allow_rule *rule)
 {
 	static const char *const schemes[] = {"", "https", "http", "https and http"};
-	int r = put_path(line, rule);
 
-	if (r == 0)
-		r = rule->methods ? put_words(line, "; methods ", rule->methods)
-				  : buf_add_str(line, STR("; any method"));
-	if (r == 0)
-		r = buf_printf(line, "; %s", schemes[rule->schemes & 3]);
-	if (r == 0 && !rule->websocket)
-		r = buf_add_str(line, STR("; no WebSocket"));
-	if (r == 0 && !rule->scrub)
-		r = buf_add_str(line, STR("; secrets in its answers are not hidden"));
-	if (r == 0 && rule->has_graphql)
-		r = buf_add_str(line, STR("; GraphQL"));
-	if (r == 0)
-		r = put_words(line, " queries ", rule->graphql_queries);
-	if (r == 0)
-		r = put_words(line, " mutations ", rule->graphql_mutations);
-	return r < 0 ? r : put_words(line, " subscriptions ", rule->graphql_subscriptions);
+	put_path(l, rule);
+	if (!rule->methods)
+		ask_line_add(l, "; any method");
+	put_words(l, "; methods ", rule->methods);
+	ask_line_printf(l, "; %s", schemes[rule->schemes & 3]);
+	if (!rule->websocket)
+		ask_line_add(l, "; no WebSocket");
+	if (!rule->scrub)
+		ask_line_add(l, "; secrets in its answers are not hidden");
+	if (rule->has_graphql)
+		ask_line_add(l, "; GraphQL");
+	put_words(l, " queries ", rule->graphql_queries);
+	put_words(l, " mutations ", rule->graphql_mutations);
+	put_words(l, " subscriptions ", rule->graphql_subscriptions);
 }
 
-static int put_ports(struct buf *line, const struct allow_rule *rule)
-{
-	int r = rule->n_ports ? buf_add_str(line, STR("; ports")) : 0;
-
-	for (size_t i = 0; r == 0 && i < rule->n_ports; i++)
-		r = buf_printf(line, " %u", rule->ports[i]);
-	return r;
-}
-
-static int put_private(struct buf *line, const struct allow_rule *rule)
+static void put_private(struct ask_line *l, const struct allow_rule *rule)
 {
 	char text[CIDR_TEXT_MAX];
-	int r = 0;
 
 	if (rule->allow_private)
-		r = buf_add_str(line, STR("; PRIVATE addresses, this machine's too"));
+		ask_line_add(l, "; PRIVATE addresses, this machine's too");
 	else if (rule->n_private_ranges)
-		r = buf_add_str(line, STR("; PRIVATE addresses"));
-	for (size_t i = 0; r == 0 && i < rule->n_private_ranges; i++) {
+		ask_line_add(l, "; PRIVATE addresses");
+	for (size_t i = 0; i < rule->n_private_ranges; i++) {
 		cidr_format(&rule->private_ranges[i], text);
-		r = buf_printf(line, " %s", text);
+		ask_line_printf(l, " %s", text);
 	}
-	return r;
 }
 
-static int put_rule(struct buf *line, const struct allow_rule *rule)
+static void put_rule(struct ask_line *l, const struct allow_rule *rule)
 {
-	int r = buf_add_str(line, STR("reach host "));
-
-	if (r == 0)
-		r = asks_put_word(line, str_from(rule->host));
-	if (r == 0 && rule->tunnel)
-		r = buf_add_str(line, STR("; TLS that nobody looks into (tunnel)"));
-	else if (r == 0)
-		r = put_request(line, rule);
-	if (r == 0)
-		r = put_ports(line, rule);
-	return r < 0 ? r : put_private(line, rule);
+	ask_line_add(l, "reach host ");
+	ask_line_word(l, str_from(rule->host));
+	if (rule->tunnel)
+		ask_line_add(l, "; TLS that nobody looks into (tunnel)");
+	else
+		put_request(l, rule);
+	for (size_t i = 0; i < rule->n_ports; i++)
+		ask_line_printf(l, i > 0 ? " %u" : "; ports %u", rule->ports[i]);
+	put_private(l, rule);
 }
 
 int asks_add_rules(struct asks *a, const struct allowlist *list, struct cloche_err *err)
 {
-	for (size_t i = 0; i < allowlist_count(list); i++) {
-		_cleanup_(buf_donep) struct buf line = ASKS_LINE_INIT;
-		int r;
+	int r = 0;
 
-		if (put_rule(&line, allowlist_rule(list, i)) < 0)
-			return err_nomem(err);
+	for (size_t i = 0; r == 0 && i < allowlist_count(list); i++) {
+		_cleanup_(ask_line_donep) struct ask_line line = ASK_LINE_INIT;
+
+		put_rule(&line, allowlist_rule(list, i));
 		r = asks_add(a, &line, err);
-		if (r < 0)
-			return r;
 	}
-	return 0;
+	return r;
 }

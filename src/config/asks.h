@@ -13,14 +13,26 @@ struct asks {
 	size_t bytes, n, cap;
 };
 
-void asks_done(struct asks *a);
-/* Add a copy of line. */
-_warn_unused_ int asks_add(struct asks *a, const struct buf *line, struct cloche_err *err);
-#define ASKS_LINE_INIT BUF_INIT((size_t)1 << 20)
+/* A line in the making. After a failure nothing is added. */
+struct ask_line {
+	struct buf text;
+	int error; /* 0 or negative errno */
+};
+#define ASK_LINE_INIT ((struct ask_line){.text = BUF_INIT((size_t)1 << 20)})
 
-/* Add a word of the file to a line: unchanged if it is a plain word, else in quotes with all but
- * printable ASCII escaped. Return 0 or negative errno. */
-_warn_unused_ int asks_put_word(struct buf *line, struct str word);
+static inline void ask_line_donep(struct ask_line *l)
+{
+	buf_done(&l->text);
+}
+
+void ask_line_add(struct ask_line *l, const char *text);
+/* Add a word of the file: unchanged if it is a plain word, else in quotes with all but printable
+ * ASCII escaped. */
+void ask_line_word(struct ask_line *l, struct str word);
+
+void asks_done(struct asks *a);
+/* Add a copy of line. E_LIMIT if the line, or all of them, have become too long. */
+_warn_unused_ int asks_add(struct asks *a, const struct ask_line *line, struct cloche_err *err);
 
 /* Add a line for each rule. */
 _warn_unused_ int asks_add_rules(

@@ -89,6 +89,17 @@ int config_value(struct config *c, const yaml_node_t *n, char **ret)
 }
 
 static int read_option(struct config *c, yaml_node_t *value, const struct sandbox_option *o);
+static int config_entries(struct config *c, yaml_node_t *map, const struct config_kind *kind);
+
+static int config_read_key(
+	struct config *c, yaml_node_t *value, const struct config_key *key, void *into)
+{
+	if (key->option)
+		return read_option(c, value, key->option);
+	if (key->kind)
+		return config_entries(c, value, key->kind);
+	return key->read(c, value, into ? (char *)into + key->at : NULL);
+}
 
 int config_find_key(struct config *c, const yaml_node_t *name, const struct config_key *keys,
 	size_t n, uint32_t *seen)
@@ -123,12 +134,46 @@ int config_walk(
 			return i;
 		if (config_is_left_out(&keys[i], value))
 			continue;
-		r = keys[i].option ? read_option(c, value, keys[i].option)
-				   : keys[i].read(c, value, into);
+		r = config_read_key(c, value, &keys[i], into);
 		if (r < 0)
 			return r;
 	}
 	return 0;
+}
+
+static int config_entry(
+	struct config *c, yaml_node_t *key, yaml_node_t *value, const struct config_kind *kind)
+{
+	_cleanup_(freep) char *name = NULL;
+	_cleanup_(freep) void *entry = calloc(1, kind->size);
+	int r = entry ? config_value(c, key, &name) : err_nomem(c->err);
+
+	if (r == 0)
+		r = config_walk(c, value, kind->keys, kind->n, entry);
+	if (r == 0)
+		r = kind->add(c, value, name, entry);
+	if (entry)
+		kind->done(entry);
+	return r < 0 && name ? err_wrap(c->err, r, "%s %s", kind->what, name) : r;
+}
+
+static int config_entries(struct config *c, yaml_node_t *map, const struct config_kind *kind)
+{
+	int r = 0;
+
+	if (map->type != YAML_MAPPING_NODE)
+		return config_bad(c, map, kind->expected);
+	for (yaml_node_pair_t *p = map->data.mapping.pairs.start;
+		r == 0 && p < map->data.mapping.pairs.top; p++)
+		r = config_entry(c, config_node(c, p->key), config_node(c, p->value), kind);
+	return r;
+}
+
+void config_text_wipe(char *text)
+{
+	if (text)
+		explicit_bzero(text, strlen(text));
+	free(text);
 }
 
 int config_strings(struct config *c, yaml_node_t *value, void *into)
@@ -351,9 +396,9 @@ static const struct config_key top_keys[] = {
 	{"env", read_env, config_ask_env},
 	{"container_env", read_env, config_ask_env},
 	{"pass_env", read_pass_env, config_ask_pass_env},
-	{"masked_secrets", config_masked, NULL},
-	{"signing_credentials", config_signing, NULL},
-	{"github_app_credentials", config_github, NULL},
+	{"masked_secrets", .kind = &config_masked},
+	{"signing_credentials", .kind = &config_signing},
+	{"github_app_credentials", .kind = &config_github},
 	{"network_sandbox", read_network, config_ask_network},
 	{"upstream_dns", read_dns, NULL},
 	{"resource_limits", read_limits, ask_limits},

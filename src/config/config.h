@@ -15,7 +15,8 @@ struct config {
 	struct asks *asks;
 };
 
-/* A key that a mapping may have. read() gets the value and the `into` of config_walk().
+/* A key that a mapping may have. read() gets the value and where to store it: `at` bytes into the
+ * `into` of config_walk().
  *
  * ask() adds a line for each thing that needs the user's consent in a file that was only found
  * (INV-CONSENT). NULL: the whole value needs consent, so that a key without an ask() is never
@@ -25,9 +26,22 @@ struct config_key {
 	const char *name;
 	int (*read)(struct config *c, yaml_node_t *value, void *into);
 	int (*ask)(struct config *c, const struct config_key *key, yaml_node_t *value);
+	size_t at;
 	const struct sandbox_option *option; /* replaces read(), or NULL */
+	const struct config_kind *kind;      /* the same: the value is a mapping of these */
 	/* null is an error. By default a key with null is one that is not there. */
 	bool needs_value;
+};
+
+/* Entries of one kind, each under a name of its own. */
+struct config_kind {
+	const char *what;     /* for messages: "GitHub App" */
+	const char *expected; /* "expected a mapping of GitHub Apps" */
+	const struct config_key *keys;
+	size_t n;
+	size_t size; /* of what the keys are read into, which is zero before */
+	int (*add)(struct config *c, yaml_node_t *at, const char *name, void *entry);
+	void (*done)(void *entry); /* wipe and free what is in it */
 };
 
 /* The most keys of a mapping: config_walk() keeps one bit for each. */
@@ -80,8 +94,10 @@ _warn_unused_ int config_ask_walk(
 	struct config *c, yaml_node_t *map, const struct config_key *keys, size_t n);
 
 /* config_secrets.c: masked_secrets, signing_credentials */
-_warn_unused_ int config_masked(struct config *c, yaml_node_t *value, void *into);
-_warn_unused_ int config_signing(struct config *c, yaml_node_t *value, void *into);
+extern const struct config_kind config_masked, config_signing;
 
 /* config_github.c: github_app_credentials */
-_warn_unused_ int config_github(struct config *c, yaml_node_t *value, void *into);
+extern const struct config_kind config_github;
+
+/* Free a credential after wiping it. NULL is allowed. */
+void config_text_wipe(char *text);

@@ -47,79 +47,70 @@ static struct phrase phrase_of(const char *key)
 	return (struct phrase){.key = key, .words = NULL};
 }
 
-static int put_scalar(struct buf *line, const yaml_node_t *n, bool secret)
+static void put_scalar(struct ask_line *line, const yaml_node_t *n, bool secret)
 {
-	int r;
+	bool from_caller = config_is_from_caller(n);
 
-	if (config_is_from_caller(n)) {
-		r = buf_add_str(line, STR("your variable "));
-		return r < 0 ? r : asks_put_word(line, config_scalar(n));
-	}
-	if (secret)
-		return buf_add_str(line, STR("the file itself"));
-	return asks_put_word(line, config_scalar(n));
+	if (from_caller)
+		ask_line_add(line, "your variable ");
+	if (secret && !from_caller)
+		ask_line_add(line, "the file itself");
+	else
+		ask_line_word(line, config_scalar(n));
 }
 
-/* These return 0 or a negative errno. */
-static int put_node(struct config *c, struct buf *line, yaml_node_t *n, bool secret, int depth);
+static void put_node(
+	struct config *c, struct ask_line *line, yaml_node_t *n, bool secret, int depth);
 
-static int put_pairs(struct config *c, struct buf *line, yaml_node_t *map, int depth)
+static void put_pairs(struct config *c, struct ask_line *line, yaml_node_t *map, int depth)
 {
-	int r = 0;
-
 	for (yaml_node_pair_t *p = map->data.mapping.pairs.start;
-		r == 0 && p < map->data.mapping.pairs.top; p++) {
+		line->error == 0 && p < map->data.mapping.pairs.top; p++) {
 		yaml_node_t *name = config_node(c, p->key);
 		_cleanup_(freep) char *key = str_dup(config_scalar(name));
 		struct phrase words = phrase_of(key ? key : "");
 
 		if (!key)
-			return -ENOMEM;
+			line->error = -ENOMEM;
 		if (p > map->data.mapping.pairs.start)
-			r = buf_add_str(line, STR("; "));
-		if (r == 0)
-			r = words.words ? buf_add_str(line, str_from(words.words))
-					: put_scalar(line, name, false);
-		if (r == 0)
-			r = buf_add_char(line, ' ');
-		if (r == 0)
-			r = put_node(c, line, config_node(c, p->value), words.secret, depth);
+			ask_line_add(line, "; ");
+		if (words.words)
+			ask_line_add(line, words.words);
+		else
+			put_scalar(line, name, false);
+		ask_line_add(line, " ");
+		put_node(c, line, config_node(c, p->value), words.secret, depth);
 	}
-	return r;
 }
 
-static int put_items(struct config *c, struct buf *line, yaml_node_t *list, bool secret, int depth)
+static void put_items(
+	struct config *c, struct ask_line *line, yaml_node_t *list, bool secret, int depth)
 {
-	int r = 0;
-
 	for (yaml_node_item_t *i = list->data.sequence.items.start;
-		r == 0 && i < list->data.sequence.items.top; i++) {
+		line->error == 0 && i < list->data.sequence.items.top; i++) {
 		if (i > list->data.sequence.items.start)
-			r = buf_add_str(line, STR(", "));
-		if (r == 0)
-			r = put_node(c, line, config_node(c, *i), secret, depth);
+			ask_line_add(line, ", ");
+		put_node(c, line, config_node(c, *i), secret, depth);
 	}
-	return r;
 }
 
 /* The depth is limited because aliases can make a document contain itself. */
-static int put_node(struct config *c, struct buf *line, yaml_node_t *n, bool secret, int depth)
+static void put_node(
+	struct config *c, struct ask_line *line, yaml_node_t *n, bool secret, int depth)
 {
 	if (depth == 0)
-		return -ELOOP;
-	if (n->type == YAML_MAPPING_NODE)
-		return put_pairs(c, line, n, depth - 1);
-	if (n->type == YAML_SEQUENCE_NODE)
-		return put_items(c, line, n, secret, depth - 1);
-	return put_scalar(line, n, secret);
+		line->error = line->error ? line->error : -ELOOP;
+	else if (n->type == YAML_MAPPING_NODE)
+		put_pairs(c, line, n, depth - 1);
+	else if (n->type == YAML_SEQUENCE_NODE)
+		put_items(c, line, n, secret, depth - 1);
+	else
+		put_scalar(line, n, secret);
 }
 
-/* Adds the line, or sets an error if r says that making it failed. */
-static int add_line(struct config *c, int r, const struct buf *line)
+static int add_line(struct config *c, const struct ask_line *line)
 {
-	if (r == -ENOMEM)
-		return err_nomem(c->err);
-	if (r < 0)
+	if (line->error < 0 && line->error != -ENOMEM)
 		return err_set(
 			c->err, E_LIMIT, "%s asks for more than anybody could read", c->file);
 	return asks_add(c->asks, line, c->err);
@@ -128,18 +119,16 @@ static int add_line(struct config *c, int r, const struct buf *line)
 /* "WORDS NAME: its parts" */
 static int ask_entry(struct config *c, const char *words, yaml_node_t *name, yaml_node_t *value)
 {
-	_cleanup_(buf_donep) struct buf line = ASKS_LINE_INIT;
-	int r = buf_add_str(&line, str_from(words));
+	_cleanup_(ask_line_donep) struct ask_line line = ASK_LINE_INIT;
 
-	if (r == 0 && name)
-		r = buf_add_char(&line, ' ');
-	if (r == 0 && name)
-		r = put_scalar(&line, name, false);
-	if (r == 0)
-		r = buf_add_str(&line, STR(": "));
-	if (r == 0)
-		r = put_node(c, &line, value, false, DEEPEST);
-	return add_line(c, r, &line);
+	ask_line_add(&line, words);
+	if (name) {
+		ask_line_add(&line, " ");
+		put_scalar(&line, name, false);
+	}
+	ask_line_add(&line, ": ");
+	put_node(c, &line, value, false, DEEPEST);
+	return add_line(c, &line);
 }
 
 /* Shows all of the value. */
@@ -197,21 +186,17 @@ int config_ask_env(struct config *c, const struct config_key *key, yaml_node_t *
 		return 0;
 	for (yaml_node_pair_t *p = value->data.mapping.pairs.start;
 		r == 0 && p < value->data.mapping.pairs.top; p++) {
-		_cleanup_(buf_donep) struct buf line = ASKS_LINE_INIT;
+		_cleanup_(ask_line_donep) struct ask_line line = ASK_LINE_INIT;
 		yaml_node_t *name = config_node(c, p->key), *text = config_node(c, p->value);
 		bool credential = is_credential_of_agent(config_scalar(name));
 
 		if (!credential && !config_is_from_caller(name) && !config_is_from_caller(text))
 			continue;
-		r = buf_add_str(
-			&line, credential ? STR("set the credential of agents ") : STR("read as "));
-		if (r == 0)
-			r = put_scalar(&line, name, false);
-		if (r == 0)
-			r = buf_add_str(&line, STR(": "));
-		if (r == 0)
-			r = put_node(c, &line, text, true, DEEPEST);
-		r = add_line(c, r, &line);
+		ask_line_add(&line, credential ? "set the credential of agents " : "read as ");
+		put_scalar(&line, name, false);
+		ask_line_add(&line, ": ");
+		put_node(c, &line, text, true, DEEPEST);
+		r = add_line(c, &line);
 	}
 	return r;
 }
@@ -224,22 +209,21 @@ int config_ask_pass_env(struct config *c, const struct config_key *key, yaml_nod
 		return config_ask_whole(c, key, value);
 	for (yaml_node_item_t *i = value->data.sequence.items.start;
 		r == 0 && i < value->data.sequence.items.top; i++) {
-		_cleanup_(buf_donep) struct buf line = ASKS_LINE_INIT;
+		_cleanup_(ask_line_donep) struct ask_line line = ASK_LINE_INIT;
 		yaml_node_t *name = config_node(c, *i);
 
-		r = buf_add_str(&line, config_is_from_caller(name)
-					       ? STR("read the variable that is named by ")
-					       : STR("read your variable "));
-		if (r == 0)
-			r = put_node(c, &line, name, false, DEEPEST);
-		r = add_line(c, r, &line);
+		ask_line_add(&line, config_is_from_caller(name)
+					    ? "read the variable that is named by "
+					    : "read your variable ");
+		put_node(c, &line, name, false, DEEPEST);
+		r = add_line(c, &line);
 	}
 	return r;
 }
 
 int config_ask_network(struct config *c, const struct config_key *key, yaml_node_t *value)
 {
-	_cleanup_(buf_donep) struct buf line = ASKS_LINE_INIT;
+	_cleanup_(ask_line_donep) struct ask_line line = ASK_LINE_INIT;
 	struct cloche_err *err = c->err;
 	bool on = true;
 
@@ -250,7 +234,8 @@ int config_ask_network(struct config *c, const struct config_key *key, yaml_node
 	c->err = err;
 	if (!on)
 		return 0;
-	return add_line(c, buf_add_str(&line, STR("have a network, behind the gateway")), &line);
+	ask_line_add(&line, "have a network, behind the gateway");
+	return add_line(c, &line);
 }
 
 /* Asks for a limit if it is above the one that holds without the file. */

@@ -16,56 +16,29 @@
 #include "base/strv.h"
 #include "config/config.h"
 
-#include <errno.h>
 #include <fcntl.h>
 
 enum { KEY_MAX = 64 * 1024, PERMISSIONS_MAX = 64 * 1024 };
 
-struct entry {
+struct github_entry {
 	char *app_id, *installation_id, *key, *key_file, *base_url;
+	char *permissions; /* JSON */
 	char **scopes, **repositories;
-	struct buf permissions;
 	bool allow_foreign;
 };
 
-static void entry_done(struct entry *e)
+static void github_entry_done(void *entry)
 {
-	if (e->key)
-		explicit_bzero(e->key, strlen(e->key));
+	struct github_entry *e = entry;
+
 	free(e->app_id);
 	free(e->installation_id);
-	free(e->key);
+	config_text_wipe(e->key);
 	free(e->key_file);
 	free(e->base_url);
+	free(e->permissions);
 	strv_free(e->scopes);
 	strv_free(e->repositories);
-	buf_done(&e->permissions);
-}
-
-#define TEXT(name, member)                                                                         \
-	static int read_##name(struct config *c, yaml_node_t *value, void *into)                   \
-	{                                                                                          \
-		return config_text(c, value, &((struct entry *)into)->member);                     \
-	}
-TEXT(app_id, app_id)
-TEXT(installation_id, installation_id)
-TEXT(key, key)
-TEXT(key_file, key_file)
-TEXT(base_url, base_url)
-
-static int read_scopes(struct config *c, yaml_node_t *value, void *into)
-{
-	return config_strings(c, value, &((struct entry *)into)->scopes);
-}
-
-static int read_repositories(struct config *c, yaml_node_t *value, void *into)
-{
-	return config_strings(c, value, &((struct entry *)into)->repositories);
-}
-
-static int read_foreign(struct config *c, yaml_node_t *value, void *into)
-{
-	return config_bool(c, value, &((struct entry *)into)->allow_foreign);
 }
 
 static bool is_word(struct str s)
@@ -79,13 +52,13 @@ static bool is_word(struct str s)
 /* Makes the JSON that is sent to GitHub. */
 static int read_permissions(struct config *c, yaml_node_t *value, void *into)
 {
-	struct buf *out = &((struct entry *)into)->permissions;
+	_cleanup_(buf_donep) struct buf out = BUF_INIT(PERMISSIONS_MAX);
+	char **ret = into;
 	const char *sep = "{";
 	int r = 0;
 
 	if (value->type != YAML_MAPPING_NODE)
 		return config_bad(c, value, "expected a mapping (permission: read or write)");
-	buf_clear(out);
 	for (yaml_node_pair_t *p = value->data.mapping.pairs.start;
 		r == 0 && p < value->data.mapping.pairs.top; p++) {
 		struct str name = config_scalar(config_node(c, p->key));
@@ -94,15 +67,16 @@ static int read_permissions(struct config *c, yaml_node_t *value, void *into)
 		if (!is_word(name) || !is_word(level))
 			return config_bad(
 				c, value, "expected a mapping (permission: read or write)");
-		r = buf_printf(out, "%s\"%.*s\":\"%.*s\"", sep, STR_FMT(name), STR_FMT(level));
+		r = buf_printf(&out, "%s\"%.*s\":\"%.*s\"", sep, STR_FMT(name), STR_FMT(level));
 		sep = ",";
 	}
 	if (r == 0)
-		r = buf_add_str(out, *sep == ',' ? STR("}") : STR("{}"));
-	return r < 0 ? err_nomem(c->err) : 0;
+		r = buf_add_str(&out, *sep == ',' ? STR("}") : STR("{}"));
+	*ret = r == 0 ? str_dup(buf_str(&out)) : NULL;
+	return *ret ? 0 : err_nomem(c->err);
 }
 
-static int load_key(struct config *c, struct entry *e)
+static int load_key(struct config *c, struct github_entry *e)
 {
 	_cleanup_(buf_done_wipedp) struct buf text = BUF_INIT(KEY_MAX);
 	int r = fs_read_file(AT_FDCWD, e->key_file, &text, c->err);
@@ -113,8 +87,9 @@ static int load_key(struct config *c, struct entry *e)
 	return e->key ? 0 : err_nomem(c->err);
 }
 
-static int add(struct config *c, yaml_node_t *at, const char *name, struct entry *e)
+static int github_entry_add(struct config *c, yaml_node_t *at, const char *name, void *entry)
 {
+	struct github_entry *e = entry;
 	cloche_secrets *secrets = config_secrets(c);
 	cloche_github_app app;
 
@@ -134,49 +109,36 @@ static int add(struct config *c, yaml_node_t *at, const char *name, struct entry
 		.installation_id = e->installation_id,
 		.private_key = e->key,
 		.base_url = e->base_url,
-		.permissions = buf_len(&e->permissions) ? buf_cstr(&e->permissions) : NULL,
+		.permissions = e->permissions,
 		.repositories = (const char *const *)e->repositories,
 		.hosts = (const char *const *)e->scopes,
 		.allow_foreign_credentials = e->allow_foreign};
 	return cloche_secrets_add_github_app(secrets, name, &app, c->err);
 }
 
-static int read_app(struct config *c, yaml_node_t *key, yaml_node_t *value)
-{
-	static const struct config_key keys[] = {
-		{"app_id", read_app_id},
-		{"installation_id", read_installation_id},
-		{"private_key", read_key},
-		{"private_key_file", read_key_file},
-		{"base_url", read_base_url},
-		{"scopes", read_scopes},
-		/* Without these the token can do all that the installation can, so nobody is to get
-		 * that by a value that was forgotten. */
-		{"permissions", read_permissions, .needs_value = true},
-		{"repositories", read_repositories, .needs_value = true},
-		{"allow_foreign_credentials", read_foreign},
-	};
-	_cleanup_(freep) char *name = NULL;
-	_cleanup_(entry_done) struct entry e = {.permissions = BUF_INIT(PERMISSIONS_MAX)};
-	int r = config_value(c, key, &name);
+static const struct config_key github_keys[] = {
+	{"app_id", config_text, .at = offsetof(struct github_entry, app_id)},
+	{"installation_id", config_text, .at = offsetof(struct github_entry, installation_id)},
+	{"private_key", config_text, .at = offsetof(struct github_entry, key)},
+	{"private_key_file", config_text, .at = offsetof(struct github_entry, key_file)},
+	{"base_url", config_text, .at = offsetof(struct github_entry, base_url)},
+	{"scopes", config_strings, .at = offsetof(struct github_entry, scopes)},
+	/* Without these the token can do all that the installation can, so nobody is to get that by
+	 * a value that was forgotten. */
+	{"permissions", read_permissions, .at = offsetof(struct github_entry, permissions),
+		.needs_value = true},
+	{"repositories", config_strings, .at = offsetof(struct github_entry, repositories),
+		.needs_value = true},
+	{"allow_foreign_credentials", config_bool,
+		.at = offsetof(struct github_entry, allow_foreign)},
+};
 
-	if (r == 0)
-		r = config_walk(c, value, keys, ARRAY_SIZE(keys), &e);
-	if (r == 0)
-		r = add(c, value, name, &e);
-	return r < 0 && name ? err_wrap(c->err, r, "GitHub App %s", name) : r;
-}
-
-int config_github(struct config *c, yaml_node_t *value, void *into)
-{
-	if (value->type != YAML_MAPPING_NODE)
-		return config_bad(c, value, "expected a mapping of GitHub Apps");
-	for (yaml_node_pair_t *p = value->data.mapping.pairs.start;
-		p < value->data.mapping.pairs.top; p++) {
-		int r = read_app(c, config_node(c, p->key), config_node(c, p->value));
-
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
+const struct config_kind config_github = {
+	.what = "GitHub App",
+	.expected = "expected a mapping of GitHub Apps",
+	.keys = github_keys,
+	.n = ARRAY_SIZE(github_keys),
+	.size = sizeof(struct github_entry),
+	.add = github_entry_add,
+	.done = github_entry_done,
+};

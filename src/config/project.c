@@ -12,7 +12,6 @@
 #include <cloche/project.h>
 
 #include <errno.h>
-#include <stdio.h>
 
 struct cloche_project {
 	struct found found;
@@ -82,12 +81,12 @@ static bool is_asked(const cloche_project *p, struct str line)
 	return false;
 }
 
-static int add_change(cloche_project *p, const char *sign, struct str line, struct cloche_err *err)
+static int add_change(cloche_project *p, const char *sign, const char *line, struct cloche_err *err)
 {
-	_cleanup_(buf_donep) struct buf text = ASKS_LINE_INIT;
+	_cleanup_(ask_line_donep) struct ask_line text = ASK_LINE_INIT;
 
-	if (buf_add_str(&text, str_from(sign)) < 0 || buf_add_str(&text, line) < 0)
-		return err_nomem(err);
+	ask_line_add(&text, sign);
+	ask_line_add(&text, line);
 	return asks_add(&p->changes, &text, err);
 }
 
@@ -99,10 +98,10 @@ static int compare(cloche_project *p, const json_t *old, struct cloche_err *err)
 
 	for (i = 0; r == 0 && i < p->asks.n; i++)
 		if (!has_line(old, p->asks.lines[i]))
-			r = add_change(p, "+ ", str_from(p->asks.lines[i]), err);
+			r = add_change(p, "+ ", p->asks.lines[i], err);
 	json_array_foreach (old, i, line)
 		if (r == 0 && !is_asked(p, json_str(line)))
-			r = add_change(p, "- ", json_str(line), err);
+			r = add_change(p, "- ", json_string_value(line), err);
 	return r;
 }
 

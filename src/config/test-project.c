@@ -114,10 +114,11 @@ static void test_words_cannot_pass_for_others(void)
 			"\"\\x1b[2J\\x0a\\xe2\\x80\\xae\\x7f\\x00x\""}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		_cleanup_(buf_donep) struct buf line = ASKS_LINE_INIT;
+		_cleanup_(ask_line_donep) struct ask_line line = ASK_LINE_INIT;
 
-		must(asks_put_word(&line, cases[i].word) == 0);
-		check_str(buf_str(&line), cases[i].shown);
+		ask_line_word(&line, cases[i].word);
+		must(line.error == 0);
+		check_str(buf_str(&line.text), cases[i].shown);
 	}
 }
 
