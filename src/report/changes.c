@@ -109,11 +109,8 @@ static void draw_path(struct report *r, const char *verb, struct str path)
 
 static void draw_whose(struct report *r, const struct state_op *op)
 {
-	if (!op->exec)
-		return;
-	HTML(&r->html, " <small>#");
-	html_number(&r->html, op->exec);
-	HTML(&r->html, "</small>");
+	if (op->exec)
+		draw_exec(&r->html, op->exec);
 }
 
 static void draw_counts(struct report *r, const struct linediff *diff)
@@ -297,6 +294,13 @@ static int draw_rename(struct report *r, const struct state_op *op, struct cloch
 
 /* --- what was there from the start --- */
 
+static enum file_type type_made(enum state_op_kind kind)
+{
+	return kind == STATE_FS_MKDIR     ? FILE_DIRECTORY
+	       : kind == STATE_FS_SYMLINK ? FILE_LINK
+					  : FILE_REGULAR;
+}
+
 static void note_there(struct report *r, const struct state_op *op)
 {
 	struct file *f = files_add(&r->files, op->subject);
@@ -307,11 +311,7 @@ static void note_there(struct report *r, const struct state_op *op)
 		return;
 	}
 	if (f)
-		files_set(&r->files, f,
-			op->kind == STATE_FS_MKDIR     ? FILE_DIRECTORY
-			: op->kind == STATE_FS_SYMLINK ? FILE_LINK
-						       : FILE_REGULAR,
-			op->is_ref, op->object);
+		files_set(&r->files, f, type_made(op->kind), op->is_ref, op->object);
 	if (op->kind != STATE_FS_WRITE)
 		return;
 	r->there++;
@@ -348,23 +348,14 @@ void draw_there(struct report *r)
 	r->there = 0;
 }
 
-static int draw_directory(struct report *r, const struct state_op *op, struct cloche_err *err)
+/* A directory, or a link. */
+static int draw_made(struct report *r, const struct state_op *op, struct cloche_err *err)
 {
 	struct file *f = files_add(&r->files, op->subject);
 
 	if (f)
-		files_set(&r->files, f, FILE_DIRECTORY, false, STR_NULL);
-	draw_plain_row(r, op, "make directory");
-	return 0;
-}
-
-static int draw_link(struct report *r, const struct state_op *op, struct cloche_err *err)
-{
-	struct file *f = files_add(&r->files, op->subject);
-
-	if (f)
-		files_set(&r->files, f, FILE_LINK, false, STR_NULL);
-	draw_plain_row(r, op, "link");
+		files_set(&r->files, f, type_made(op->kind), false, STR_NULL);
+	draw_plain_row(r, op, op->kind == STATE_FS_MKDIR ? "make directory" : "link");
 	return 0;
 }
 
@@ -384,8 +375,8 @@ static const struct {
 	{STATE_FS_DELETE, draw_delete},
 	{STATE_FS_UNPACK, draw_unpack},
 	{STATE_FS_RENAME, draw_rename},
-	{STATE_FS_MKDIR, draw_directory},
-	{STATE_FS_SYMLINK, draw_link},
+	{STATE_FS_MKDIR, draw_made},
+	{STATE_FS_SYMLINK, draw_made},
 	{STATE_FS_CHMOD, draw_mode},
 };
 _Static_assert(ARRAY_SIZE(drawers) == STATE_FILES_OPS, "an operation on files has no row");

@@ -46,13 +46,6 @@ static void draw_what(struct report *r, const json_t *args)
 	HTML(&r->html, "</code>");
 }
 
-static void draw_number(struct report *r, uint64_t exec)
-{
-	HTML(&r->html, " <small>#");
-	html_number(&r->html, exec);
-	HTML(&r->html, "</small>");
-}
-
 static void draw_result(struct report *r, const json_t *end)
 {
 	static const struct {
@@ -196,9 +189,7 @@ static void draw_streams(
 	HTML(&r->html, "<pre>\n");
 	print_range(r, out, error, order, 0, head);
 	if (n < size) {
-		HTML(&r->html, "\n<i>");
-		draw_size(&r->html, size - n);
-		HTML(&r->html, " are not shown here</i>\n");
+		draw_left_out(&r->html, size - n);
 		print_range(r, out, error, order, size - (n - head), size);
 	}
 	HTML(&r->html, "</pre>");
@@ -262,7 +253,7 @@ static int draw_row(struct report *r, const struct state_op *start, const json_t
 		draw_what(r, start->args);
 	else
 		HTML(&r->html, "ended");
-	draw_number(r, json_count_at(start ? start->args : end, "exec"));
+	draw_exec(&r->html, json_count_at(start ? start->args : end, "exec"));
 	if (end)
 		draw_result(r, end);
 	row_body(r);
@@ -286,7 +277,7 @@ int draw_call(struct report *r, const struct state_op *op, struct cloche_err *er
 
 	row_begin(r, ROW_COMMAND, !command_is_well(op->args), false, op->usec);
 	draw_what(r, op->args);
-	draw_number(r, json_count_at(op->args, "exec"));
+	draw_exec(&r->html, json_count_at(op->args, "exec"));
 	draw_result(r, op->args);
 	row_body(r);
 	draw_words(r, op->args);

@@ -5,8 +5,6 @@
 #include "report/internal.h"
 #include "state/oplog.h"
 
-#include <errno.h>
-
 enum { VALUE = 400 };
 
 /* Variables and the storage. */

@@ -90,13 +90,16 @@ void rows_end(struct report *r);
 void draw_duration(struct html *h, uint64_t usec);
 void draw_size(struct html *h, uint64_t bytes);
 void draw_money(struct html *h, double usd);
+/* Draw a command's number behind something else. */
+void draw_exec(struct html *h, uint64_t number);
+/* Draw how many bytes are missing at this place of a <pre>. */
+void draw_left_out(struct html *h, uint64_t n);
 /* Return how much of a text of n bytes may be shown, and count it as shown. */
 size_t report_take(struct report *r, size_t n);
 /* Return at most n bytes of s, without cutting a character. */
 struct str text_prefix(struct str s, size_t n);
 /* Draw in a <pre>: the beginning and the end, and how much is left out between them. */
 void draw_text(struct report *r, struct str text);
-void draw_content(struct report *r, struct content *c);
 /* Draw a JSON value as text of several lines. */
 void draw_json(struct report *r, const json_t *value);
 

@@ -130,6 +130,13 @@ void draw_size(struct html *h, uint64_t bytes)
 	html_constant(h, text);
 }
 
+void draw_exec(struct html *h, uint64_t number)
+{
+	HTML(h, " <small>#");
+	html_number(h, number);
+	HTML(h, "</small>");
+}
+
 void draw_money(struct html *h, double usd)
 {
 	char text[64];
@@ -147,12 +154,12 @@ size_t report_take(struct report *r, size_t n)
 	return n;
 }
 
-/* Remove the rest of a character that was cut at either end. */
-static struct str without_halves(struct str s, bool at_begin, bool at_end)
+struct str text_prefix(struct str s, size_t n)
 {
-	for (int i = 0; at_begin && i < 3 && s.n && (s.p[0] & 0xc0) == 0x80; i++)
-		s = str_from_index(s, 1);
-	for (size_t i = 1; at_end && i <= 3 && i <= s.n; i++)
+	bool is_cut = n < s.n;
+
+	s = str_prefix(s, n);
+	for (size_t i = 1; is_cut && i <= 3 && i <= s.n; i++)
 		if ((s.p[s.n - i] & 0xc0) == 0xc0) {
 			if (utf8_decode(str_from_index(s, s.n - i), NULL) == 0)
 				s.n -= i;
@@ -161,49 +168,34 @@ static struct str without_halves(struct str s, bool at_begin, bool at_end)
 	return s;
 }
 
-struct str text_prefix(struct str s, size_t n)
+/* Return the last n bytes of s, without the rest of a character that was cut. */
+static struct str text_suffix(struct str s, size_t n)
 {
-	return n < s.n ? without_halves(str_prefix(s, n), false, true) : s;
+	s = str_from_index(s, s.n - n);
+	for (int i = 0; i < 3 && s.n && (s.p[0] & 0xc0) == 0x80; i++)
+		s = str_from_index(s, 1);
+	return s;
 }
 
-static void draw_left_out(struct report *r, uint64_t n)
+void draw_left_out(struct html *h, uint64_t n)
 {
-	HTML(&r->html, "<i>");
-	draw_size(&r->html, n);
-	HTML(&r->html, " are not shown here</i>");
-}
-
-void draw_content(struct report *r, struct content *c)
-{
-	uint64_t most = 2 * REPORT_PIECE;
-	size_t n = report_take(r, (size_t)MIN(c->size, most)), head = n;
-
-	if (c->is_missing) {
-		HTML(&r->html, "<p><i>The contents are not beside the log.</i></p>");
-		return;
-	}
-	HTML(&r->html, "<pre>\n");
-	if (n < c->size)
-		head = n / 2;
-	html_text(&r->html, without_halves(content_read(c, 0, head), false, head < c->size),
-		HTML_TEXT);
-	if (n < c->size) {
-		HTML(&r->html, "\n");
-		draw_left_out(r, c->size - n);
-		HTML(&r->html, "\n");
-		html_text(&r->html,
-			without_halves(
-				content_read(c, c->size - (n - head), n - head), true, false),
-			HTML_TEXT);
-	}
-	HTML(&r->html, "</pre>");
+	HTML(h, "\n<i>");
+	draw_size(h, n);
+	HTML(h, " are not shown here</i>\n");
 }
 
 void draw_text(struct report *r, struct str text)
 {
-	struct content c = {.fd = -1, .text = text, .size = text.n};
+	size_t n = report_take(r, MIN(text.n, (size_t)2 * REPORT_PIECE));
+	size_t head = n < text.n ? n / 2 : n;
 
-	draw_content(r, &c);
+	HTML(&r->html, "<pre>\n");
+	html_text(&r->html, text_prefix(text, head), HTML_TEXT);
+	if (n < text.n) {
+		draw_left_out(&r->html, text.n - n);
+		html_text(&r->html, text_suffix(text, n - head), HTML_TEXT);
+	}
+	HTML(&r->html, "</pre>");
 }
 
 void draw_json(struct report *r, const json_t *value)
