@@ -39,25 +39,56 @@ bool put(int fd, const void *p, size_t n)
 	return true;
 }
 
+int read_whole(int fd, size_t most, char **ret, size_t *ret_n)
+{
+	size_t size = 0;
+
+	*ret = NULL;
+	*ret_n = 0;
+	for (;;) {
+		ssize_t n;
+
+		if (*ret_n == size && size <= most) {
+			char *grown;
+
+			size = size ? size * 2 : 64 << 10;
+			size = size <= most ? size : most + 1;
+			grown = realloc(*ret, size);
+			if (!grown)
+				return ENOMEM;
+			*ret = grown;
+		}
+		n = read(fd, *ret + *ret_n, size - *ret_n);
+		if (n < 0 && errno != EINTR)
+			return errno;
+		if (n == 0)
+			return 0;
+		*ret_n += n > 0 ? (size_t)n : 0;
+	}
+}
+
+uint64_t now_usec(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
 void debug_step(const struct sandbox_options *o, const char *fmt, ...)
 {
-	static struct timespec began;
-	struct timespec now;
+	static uint64_t began;
 	char text[1024];
 	va_list ap;
 
 	if (!o->debug)
 		return;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	if (began.tv_sec == 0)
-		began = now;
+	if (began == 0)
+		began = now_usec();
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	say("debug: %8.3f ms  %s",
-		(double)(now.tv_sec - began.tv_sec) * 1e3 +
-			(double)(now.tv_nsec - began.tv_nsec) / 1e6,
-		text);
+	say("debug: %8.3f ms  %s", (double)(now_usec() - began) / 1e3, text);
 }
 
 /* Replace terminal control characters by '?', in place. This includes the C1 controls, U+0080 to
@@ -138,6 +169,13 @@ void warn(const char *text, void *user)
 bool put_line(const char *text)
 {
 	return put_shown(STDOUT_FILENO, text) && put(STDOUT_FILENO, "\n", 1);
+}
+
+bool put_row(char *row)
+{
+	for (size_t n = strlen(row); n > 0 && row[n - 1] == ' '; n--)
+		row[n - 1] = '\0';
+	return put_line(row);
 }
 
 static void flush_output(void)

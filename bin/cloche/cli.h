@@ -20,6 +20,8 @@ int complain(const cloche_err *err);
 /* Fill err with a usage error and, unless it is NULL, a hint. Return the negated code. */
 int wrong_usage(cloche_err *err, const char *hint, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+/* The monotonic clock in microseconds. */
+uint64_t now_usec(void);
 /* With --debug: print a step and the time since the first such message. */
 void debug_step(const struct sandbox_options *o, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
@@ -27,8 +29,13 @@ void debug_step(const struct sandbox_options *o, const char *fmt, ...)
 void warn(const char *text, void *user);
 /* Write all bytes to a descriptor. Return false on failure. */
 bool put(int fd, const void *p, size_t n);
+/* Read a descriptor to its end, or `most` bytes and one more. Return 0 or an errno. The caller
+ * frees *ret, also on failure. */
+int read_whole(int fd, size_t most, char **ret, size_t *ret_n);
 /* Print a line on standard output. Return false on failure. */
 bool put_line(const char *text);
+/* Do the same for a row of a table, without the blanks at its end, which are removed. */
+bool put_row(char *row);
 /* Write foreign text to fd. If fd is a terminal, control characters are replaced. */
 bool put_shown(int fd, const char *text);
 
@@ -43,17 +50,24 @@ struct option {
 	char letter;      /* 0: none */
 	const char *arg;  /* name of its argument; NULL: takes none */
 	const char *help; /* "\n" starts a line of its own */
-	/* Apply the option. If NULL, set the bool at offset `at` of ctx to true, or, for an option
-	 * with an argument, set the const char * there to the argument (borrowed). */
-	int (*set)(void *ctx, const char *value, cloche_err *err);
+	/* Apply the option to what is at offset `at` of ctx. If NULL, set the bool there to true,
+	 * or, for an option with an argument, set the const char * there to the argument
+	 * (borrowed). */
+	int (*set)(const struct option *o, void *at, const char *value, cloche_err *err);
 	size_t at;
+	size_t off;      /* of a flag: set the bool at this offset to false; 0: there is none */
 	bool of_sandbox; /* an option of the library: ctx begins with a struct sandbox_options */
 };
 
 struct option_table {
-	const struct option *options;
-	size_t n;
-	const char *title; /* heading in the help */
+	const char *title;            /* heading in the help */
+	const struct option *options; /* up to one without a name */
+};
+
+struct operands {
+	char **v; /* borrowed from argv, ends with NULL */
+	int n;
+	const char *called; /* the name by which the command was called */
 };
 
 struct command {
@@ -62,21 +76,18 @@ struct command {
 	const char *synopsis;                 /* after "cloche NAME " */
 	const char *text;                     /* paragraphs of the help */
 	const struct option_table *tables[5]; /* up to the first NULL */
-	bool command_line;                    /* operands begin a command line of its own, */
-	int leading;                          /* after this many operands */
-	int (*run)(int argc, char **argv);
+	bool no_operands;
+	bool command_line; /* operands begin a command line of its own, */
+	int leading;       /* after this many operands */
+	void *ctx;         /* what the options set, with its defaults */
+	/* Return the exit status, or a negative code with err. */
+	int (*run)(void *ctx, const struct operands *operands, cloche_err *err);
+	void (*done)(void *ctx); /* NULL: there is nothing to free */
 };
 
-struct operands {
-	char **v; /* borrowed from argv, ends with NULL */
-	int n;
-	bool help; /* --help was requested and printed: there is nothing more to do */
-};
-
-/* Read the options and collect the operands, which may be mixed with options unless
- * command->command_line. Return 0 or a negative code. */
-int options_read(const struct command *command, void *ctx, int argc, char **argv,
-	struct operands *ret, cloche_err *err);
+/* Read the options and run the command. Operands may be mixed with options unless
+ * command->command_line. Return the exit status. */
+int command_execute(const struct command *command, int argc, char **argv);
 void options_help(const struct command *command);
 /* The candidate that is most similar to an unknown name of n bytes. Start with best empty. */
 struct near {
@@ -84,9 +95,6 @@ struct near {
 	unsigned wrong;
 };
 void options_near(const char *name, size_t n, const char *candidate, struct near *best);
-/* Fail if a command that takes no operands was given one. */
-int options_no_operands(
-	const struct command *command, const struct operands *operands, cloche_err *err);
 
 /* --- the options of a sandbox (sandbox_options.c) --- */
 
@@ -96,7 +104,7 @@ struct given {
 };
 
 struct sandbox_options {
-	cloche_sandbox *sb;
+	cloche_sandbox *sb;  /* NULL before sandbox_options_finish() */
 	struct given *given; /* in their order */
 	size_t given_n;
 	const char *workspace, *config;
@@ -119,32 +127,43 @@ int sandbox_options_give(
 	struct sandbox_options *o, const char *name, const char *value, cloche_err *err);
 /* Return the last one with this name, or NULL if it was not given. */
 const struct given *sandbox_options_given(const struct sandbox_options *o, const char *name);
-int sandbox_options_init(struct sandbox_options *o, cloche_err *err);
-void sandbox_options_done(struct sandbox_options *o);
-/* After all options were read: apply the environment, the configuration file, the given options and
- * the workspace to o->sb. Later ones override earlier ones. */
-int sandbox_options_finish(struct sandbox_options *o, cloche_err *err);
-/* Call this next. If argv is not NULL: mount what the command needs from the host, and set argv[0]
- * to the program's name inside (borrowed from o->sb). Print what was mounted for tools if that was
- * requested. */
-int sandbox_options_command(struct sandbox_options *o, char **argv, cloche_err *err);
-/* Use the workspace that was named, or else the current directory, unless that must not be shown to
- * a sandbox (workspace.c). */
-int workspace_choose(struct sandbox_options *o, cloche_err *err);
+/* ctx begins with a struct sandbox_options. */
+void sandbox_options_done(void *ctx);
+/* After all options were read: make o->sb, and apply the environment, the configuration file, the
+ * given options and the workspace to it. Later ones override earlier ones. If argv is not NULL:
+ * mount what the command needs from the host, and set argv[0] to the program's name inside
+ * (borrowed from o->sb). Print what was mounted for tools if that was requested. */
+int sandbox_options_finish(struct sandbox_options *o, char **argv, cloche_err *err);
 
 /* --- existing sandboxes (instances.c) --- */
 
-/* The main function of a command that takes one or more ids: read the options and call fn for each
- * sandbox. */
-int main_of_instances(const struct command *command, void *ctx, int argc, char **argv,
-	int (*fn)(const cloche_instance *i, void *user));
+/* For variables: free the sandbox at the end of the scope. */
+#define _cleanup_(f) __attribute__((cleanup(f)))
+static inline void instance_freep(cloche_instance **i)
+{
+	cloche_instance_free(*i);
+}
+
+/* Call fn, which returns an exit status, for each sandbox that the operands name; there has to be
+ * one. Continue after a failure. Return 0, the last failure's exit status, or a negative code. */
+int each_instance(const struct command *command, const struct operands *ids,
+	int (*fn)(cloche_instance *i, void *user), void *user, cloche_err *err);
 /* Parse decimal digits, at most max. Return false if text is not such a number. */
 bool read_number(const char *text, uint64_t max, uint64_t *ret);
-/* Read UID[:GID]; the default group is the user's number. Only numbers and "root" are accepted: we
- * must not read the room's list of accounts. */
-int read_user(const char *value, uint32_t *ret_uid, uint32_t *ret_gid, cloche_err *err);
-/* Read the TIME that an option was given. */
+/* Read the time that an option was given. */
 int read_duration(const char *option, const char *value, uint64_t *ret_ms, cloche_err *err);
+
+/* For option.set: TIME, into a uint64_t of milliseconds. */
+int set_duration(const struct option *o, void *at, const char *value, cloche_err *err);
+/* The number of a command in a sandbox, into a uint32_t. */
+int set_exec(const struct option *o, void *at, const char *value, cloche_err *err);
+/* UID[:GID], into a struct user; the default group is the user's number. Only numbers and "root"
+ * are accepted: we must not read the room's list of accounts. */
+int set_user(const struct option *o, void *at, const char *value, cloche_err *err);
+struct user {
+	uint32_t uid, gid;
+	bool given;
+};
 /* Format the time since since_usec: "3 s", "5 min", "2 h", "4 d". */
 void format_age(uint64_t since_usec, char *ret, size_t size);
 /* "512 B", "1.5 MiB". */

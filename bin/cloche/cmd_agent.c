@@ -24,15 +24,16 @@ struct agent_options {
 	bool events;
 };
 
-static int set_max_turns(void *ctx, const char *value, cloche_err *err)
+static int set_max_turns(const struct option *option, void *at, const char *value, cloche_err *err)
 {
+	unsigned *max_turns = at;
 	char *end;
 	unsigned long n = strtoul(value, &end, 10);
 
 	if (value[0] < '0' || value[0] > '9' || *end || n == 0 || n > 1000000)
 		return wrong_usage(
 			err, NULL, "--max-turns \"%s\": use a number from 1 to 1000000", value);
-	((struct agent_options *)ctx)->max_turns = (unsigned)n;
+	*max_turns = (unsigned)n;
 	return 0;
 }
 
@@ -52,71 +53,29 @@ static const struct option agent_options[] = {
 		.at = offsetof(struct agent_options, binary)},
 	{"effort", 0, "LEVEL", "how hard the agent should think",
 		.at = offsetof(struct agent_options, effort)},
-	{"max-turns", 0, "N", "end after N turns", set_max_turns},
+	{"max-turns", 0, "N", "end after N turns", set_max_turns,
+		.at = offsetof(struct agent_options, max_turns)},
 	{"system-prompt", 0, "TEXT", "replace the agent's system prompt",
 		.at = offsetof(struct agent_options, system_prompt)},
 	{"events", 0, NULL, "stream the agent's events as JSON Lines on standard output",
 		.at = offsetof(struct agent_options, events)},
+	{0},
 };
-
-struct prompt {
-	char *text;
-	size_t n, cap;
-};
-
-/* Make room for more bytes. Return false if out of memory, or if the prompt is too large. */
-static bool prompt_reserve(struct prompt *p, size_t more)
-{
-	size_t cap = p->cap;
-	char *text;
-
-	if (more > PROMPT_MAX || p->n + more > PROMPT_MAX)
-		return false;
-	while (cap < p->n + more)
-		cap = cap ? cap * 2 : 65536;
-	if (cap == p->cap)
-		return true;
-	text = realloc(p->text, cap);
-	if (!text)
-		return false;
-	p->text = text;
-	p->cap = cap;
-	return true;
-}
 
 /* Use the operands, joined by spaces. */
-static bool prompt_join(struct prompt *p, int argc, char **argv)
+static int prompt_join(const struct operands *operands, char **ret, size_t *ret_n)
 {
-	for (int i = 0; i < argc; i++) {
-		size_t n = strlen(argv[i]);
+	size_t n = 0;
 
-		if (!prompt_reserve(p, n + 1))
-			return false;
-		if (i > 0)
-			p->text[p->n++] = ' ';
-		memcpy(p->text + p->n, argv[i], n);
-		p->n += n;
-	}
-	return true;
-}
-
-/* Read standard input to its end. Set *ret_errno if that fails. */
-static bool prompt_read(struct prompt *p, int *ret_errno)
-{
-	for (;;) {
-		ssize_t r;
-
-		if (!prompt_reserve(p, 16384))
-			return false;
-		r = read(STDIN_FILENO, p->text + p->n, 16384);
-		if (r < 0 && errno == EINTR)
-			continue;
-		if (r < 0)
-			*ret_errno = errno;
-		if (r <= 0)
-			return r == 0;
-		p->n += (size_t)r;
-	}
+	for (int i = 0; i < operands->n; i++)
+		n += strlen(operands->v[i]) + 1;
+	*ret = malloc(n);
+	if (!*ret)
+		return ENOMEM;
+	*ret_n = n - 1;
+	for (int i = 0, at = 0; i < operands->n; i++)
+		at += snprintf(*ret + at, n - (size_t)at, "%s%s", i > 0 ? " " : "", operands->v[i]);
+	return 0;
 }
 
 static bool is_blank(const char *text, size_t n)
@@ -127,26 +86,23 @@ static bool is_blank(const char *text, size_t n)
 }
 
 /* Get the prompt from the operands or standard input. The caller frees *ret, also on failure. */
-static int read_prompt(int argc, char **argv, char **ret, size_t *ret_n, cloche_err *err)
+static int read_prompt(const struct operands *operands, char **ret, size_t *ret_n, cloche_err *err)
 {
-	bool from_stdin =
-		argc == 0 ? !isatty(STDIN_FILENO) : argc == 1 && strcmp(argv[0], "-") == 0;
-	struct prompt p = {0};
-	int failure = 0;
-	bool whole;
+	bool from_stdin = operands->n == 0 ? !isatty(STDIN_FILENO)
+					   : operands->n == 1 && strcmp(operands->v[0], "-") == 0;
+	int failure;
 
-	if (argc == 0 && !from_stdin)
+	if (operands->n == 0 && !from_stdin)
 		return wrong_usage(err, NULL,
 			"agent: no prompt: give it as an argument or on standard input (-)");
-	whole = from_stdin ? prompt_read(&p, &failure) : prompt_join(&p, argc, argv);
-	*ret = p.text;
-	*ret_n = p.n;
+	failure = from_stdin ? read_whole(STDIN_FILENO, PROMPT_MAX, ret, ret_n)
+			     : prompt_join(operands, ret, ret_n);
 	if (failure)
 		return wrong_usage(
 			err, NULL, "agent: the prompt cannot be read: %s", strerror(failure));
-	if (!whole)
+	if (*ret_n > PROMPT_MAX)
 		return wrong_usage(err, NULL, "agent: the prompt is too large");
-	return is_blank(p.text, p.n) ? wrong_usage(err, NULL, "agent: the prompt is empty") : 0;
+	return is_blank(*ret, *ret_n) ? wrong_usage(err, NULL, "agent: the prompt is empty") : 0;
 }
 
 /* Choose a new context below the state directory. */
@@ -195,11 +151,6 @@ static void on_progress(const char *text, void *user)
 	(void)put(STDERR_FILENO, "\n", 1);
 }
 
-static void on_warning(const char *text, void *user)
-{
-	say("warning: %s", text);
-}
-
 static int configure(const struct agent_options *o, cloche_task *task, cloche_err *err)
 {
 	int r = 0;
@@ -219,7 +170,7 @@ static int configure(const struct agent_options *o, cloche_task *task, cloche_er
 		cloche_task_on_event(task, on_event, task);
 	if (!o->sandbox.json || o->sandbox.verbose)
 		cloche_task_on_progress(task, on_progress, NULL);
-	cloche_task_on_warning(task, on_warning, NULL);
+	cloche_task_on_warning(task, warn, NULL);
 	interrupt_catch(on_interrupt, task);
 	signal(SIGPIPE, SIG_IGN);
 	return r;
@@ -275,68 +226,51 @@ static bool print_result(const struct agent_options *o, const cloche_task *task)
 	       ((*text && text[strlen(text) - 1] == '\n') || put(STDOUT_FILENO, "\n", 1));
 }
 
-static int run_agent(struct agent_options *o, const char *prompt, size_t prompt_n)
+static int run_agent(struct agent_options *o, const char *prompt, size_t prompt_n, cloche_err *err)
 {
 	char dir[PATH_MAX];
-	cloche_err err = CLOCHE_ERR_INIT;
 	cloche_task *task = NULL;
 	int r = 0;
 
 	if (!o->context)
-		r = default_context(dir, sizeof(dir), &err);
+		r = default_context(dir, sizeof(dir), err);
 	if (r == 0)
 		r = cloche_task_new(o->sandbox.sb, o->driver, o->context ? o->context : dir,
-			o->context_id, &task, &err);
+			o->context_id, &task, err);
 	if (r == 0)
-		r = configure(o, task, &err);
+		r = configure(o, task, err);
 	if (r == 0)
-		r = cloche_task_execute(task, prompt, prompt_n, &err);
-	if (r < 0) {
-		cloche_task_free(task);
-		return complain(&err);
+		r = cloche_task_execute(task, prompt, prompt_n, err);
+	if (r == 0) {
+		r = print_result(o, task) ? 0 : EXIT_CLOCHE;
+		summarise(task);
+		json_decref(planted_say(cloche_run_id(cloche_task_run(task))));
+		r = r ? r : cloche_outcome_exit_status(cloche_task_outcome(task));
 	}
-	r = print_result(o, task) ? 0 : EXIT_CLOCHE;
-	summarise(task);
-	json_decref(planted_say(cloche_run_id(cloche_task_run(task))));
-	r = r ? r : cloche_outcome_exit_status(cloche_task_outcome(task));
 	cloche_task_free(task);
 	return r;
 }
 
-static int main_agent(int argc, char **argv)
+static int main_agent(void *ctx, const struct operands *operands, cloche_err *err)
 {
-	struct agent_options o = {0};
-	struct operands operands = {0};
-	cloche_err err = CLOCHE_ERR_INIT;
+	struct agent_options *o = ctx;
 	char *prompt = NULL;
 	size_t prompt_n = 0;
-	int r = sandbox_options_init(&o.sandbox, &err);
+	int r;
 
-	if (r == 0)
-		r = options_read(&command_agent, &o, argc, argv, &operands, &err);
-	if (r == 0 && o.sandbox.tty)
-		r = wrong_usage(&err, NULL, "agent: an agent has no terminal: leave out --tty");
-	if (r == 0 && o.resume && !o.context)
-		r = wrong_usage(&err, NULL,
+	if (o->sandbox.tty)
+		return wrong_usage(err, NULL, "agent: an agent has no terminal: leave out --tty");
+	if (o->resume && !o->context)
+		return wrong_usage(err, NULL,
 			"agent: --resume needs the context of the session: --context DIR");
-	if (r == 0 && !operands.help)
-		r = sandbox_options_finish(&o.sandbox, &err);
-	if (r == 0 && !operands.help)
-		r = sandbox_options_command(&o.sandbox, NULL, &err);
-	if (r == 0 && !operands.help)
-		r = read_prompt(operands.n, operands.v, &prompt, &prompt_n, &err);
-	if (r < 0)
-		r = complain(&err);
-	else if (!operands.help)
-		r = run_agent(&o, prompt, prompt_n);
+	r = sandbox_options_finish(&o->sandbox, NULL, err);
+	if (r == 0)
+		r = read_prompt(operands, &prompt, &prompt_n, err);
+	if (r == 0)
+		r = run_agent(o, prompt, prompt_n, err);
 	free(prompt);
-	sandbox_options_done(&o.sandbox);
 	return r;
 }
-
-static const struct option_table agent_option_table = {.options = agent_options,
-	.n = sizeof(agent_options) / sizeof(agent_options[0]),
-	.title = "Options of the agent"};
 
 const struct command command_agent = {
 	.name = "agent",
@@ -353,7 +287,9 @@ const struct command command_agent = {
 		"The exit status is 0 only for success; 124 after a timeout (default 5m), 3 if\n"
 		"the prompt was too long, 4 if the session is corrupted, 1 for other failures of\n"
 		"the agent, 125 if cloche itself failed.",
-	.tables = {&agent_option_table, &sandbox_option_table, &lasting_option_table,
-		&sandbox_command_table},
+	.tables = {&(const struct option_table){"Options of the agent", agent_options},
+		&sandbox_option_table, &lasting_option_table, &sandbox_command_table},
+	.ctx = &(struct agent_options){{0}},
 	.run = main_agent,
+	.done = sandbox_options_done,
 };

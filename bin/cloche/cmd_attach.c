@@ -2,78 +2,58 @@
 #include "cli.h"
 #include "foreground.h"
 
-#include <stdio.h>
 #include <unistd.h>
 
 enum { SHOWN_FIRST = 16 * 1024 /* bytes of earlier output to show */ };
 
 struct attach_options {
-	uint64_t exec;
+	uint32_t exec;
 	bool no_stdin;
 	char keys[3];
 };
 
-static int set_exec(void *ctx, const char *value, cloche_err *err)
-{
-	uint64_t *at = &((struct attach_options *)ctx)->exec;
-
-	if (read_number(value, UINT32_MAX, at) && *at > 0)
-		return 0;
-	return wrong_usage(err, "\"cloche inspect ID\" lists the commands",
-		"--exec is the number of a command, not \"%s\"", value);
-}
-
-static int set_keys(void *ctx, const char *value, cloche_err *err)
-{
-	return read_detach_keys(value, ((struct attach_options *)ctx)->keys, err);
-}
-
 static const struct option options[] = {
-	{"exec", 0, "N", "join command N (default: the latest that runs)", set_exec},
+	{"exec", 0, "N", "join command N (default: the latest that runs)", set_exec,
+		.at = offsetof(struct attach_options, exec)},
 	{"no-stdin", 0, NULL, "only watch: pass no input",
 		.at = offsetof(struct attach_options, no_stdin)},
-	{"detach-keys", 0, "KEYS", DETACH_KEYS_HELP, set_keys},
+	{"detach-keys", 0, "KEYS", DETACH_KEYS_HELP, set_detach_keys,
+		.at = offsetof(struct attach_options, keys)},
+	{0},
 };
-static const struct option_table table = {
-	.options = options, .n = sizeof(options) / sizeof(options[0]), .title = "Options"};
 
-static int attach(cloche_run *run, const struct attach_options *o)
+static int attach(cloche_run *run, const struct attach_options *o, cloche_err *err)
 {
 	const struct foreground f = {.tty = isatty(STDIN_FILENO) && !o->no_stdin,
 		.no_input = o->no_stdin,
 		.joined = true,
 		.stays = true,
 		.again = "cloche attach"};
-	cloche_err err = CLOCHE_ERR_INIT;
+	int r = cloche_run_set_detach_keys(run, o->keys, err);
 
-	if (cloche_run_set_detach_keys(run, o->keys, &err) < 0)
-		return complain(&err);
+	if (r < 0)
+		return r;
 	cloche_run_set_log_offset(run, SHOWN_FIRST, true);
 	return foreground_run(run, &f, NULL);
 }
 
-static int main_attach(int argc, char **argv)
+static int main_attach(void *ctx, const struct operands *operands, cloche_err *err)
 {
-	struct attach_options o = {.keys = DETACH_KEYS};
-	struct operands operands = {0};
-	cloche_err err = CLOCHE_ERR_INIT;
-	cloche_instance *i = NULL;
+	const struct attach_options *o = ctx;
+	_cleanup_(instance_freep) cloche_instance *i = NULL;
 	cloche_run *run = NULL;
-	int r = options_read(&command_attach, &o, argc, argv, &operands, &err);
+	int r;
 
-	if (r == 0 && operands.help)
-		return 0;
-	if (r == 0 && operands.n != 1)
-		r = wrong_usage(&err, "\"cloche ps\" lists the sandboxes",
-			operands.n ? "attach: one sandbox at a time"
-				   : "attach: which sandbox? Give its id or name");
+	if (operands->n != 1)
+		return wrong_usage(err, "\"cloche ps\" lists the sandboxes",
+			operands->n ? "attach: one sandbox at a time"
+				    : "attach: which sandbox? Give its id or name");
+	r = cloche_instance_open(operands->v[0], &i, err);
 	if (r == 0)
-		r = cloche_instance_open(operands.v[0], &i, &err);
+		r = cloche_run_new_joining(i, o->exec, &run, err);
 	if (r == 0)
-		r = cloche_run_new_joining(i, (uint32_t)o.exec, &run, &err);
-	r = r < 0 ? complain(&err) : attach(run, &o);
+		r = attach(run, o, err);
 	cloche_run_free(run);
-	cloche_instance_free(i);
 	return r;
 }
 
@@ -85,6 +65,7 @@ const struct command command_attach = {
 		"Input goes to the command if it has a terminal or was started with\n"
 		"--interactive. Ctrl-P Ctrl-Q leaves it running, Ctrl-C goes to it. The exit\n"
 		"status is the command's own.",
-	.tables = {&table},
+	.tables = {&(const struct option_table){"Options", options}},
+	.ctx = &(struct attach_options){.keys = DETACH_KEYS},
 	.run = main_attach,
 };

@@ -10,8 +10,8 @@ static void completion_options(const struct command *c)
 {
 	sandbox_options_prepare(c->name);
 	for (size_t t = 0; c->tables[t]; t++)
-		for (size_t i = 0; i < c->tables[t]->n; i++)
-			printf(" --%s", c->tables[t]->options[i].name);
+		for (const struct option *o = c->tables[t]->options; o->name; o++)
+			printf(" --%s", o->name);
 }
 
 static void completion_commands(void)
@@ -22,19 +22,10 @@ static void completion_commands(void)
 		printf(" %s", c->name);
 }
 
-static int main_completion(int argc, char **argv)
+static int main_completion(void *ctx, const struct operands *operands, cloche_err *err)
 {
-	struct operands operands = {0};
-	cloche_err err = CLOCHE_ERR_INIT;
 	const struct command *c;
-	int r = options_read(&command_completion, NULL, argc, argv, &operands, &err);
 
-	if (r == 0 && !operands.help)
-		r = options_no_operands(&command_completion, &operands, &err);
-	if (r < 0)
-		return complain(&err);
-	if (operands.help)
-		return 0;
 	printf("_cloche() {\n\tlocal now=${COMP_WORDS[COMP_CWORD]} words=\n"
 	       "\tif [ \"$COMP_CWORD\" = 1 ]; then\n\t\twords='");
 	completion_commands();
@@ -62,5 +53,6 @@ const struct command command_completion = {
 		"For zsh, put the same line into ~/.zshrc, after this one:\n"
 		"\n"
 		"  autoload -U bashcompinit && bashcompinit",
+	.no_operands = true,
 	.run = main_completion,
 };

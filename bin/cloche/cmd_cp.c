@@ -8,23 +8,11 @@
 #include "progress.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-struct cp_options {
-	bool recursive;
-};
-
-static const struct option cp_options[] = {
-	{"recursive", 'r', NULL, "copy directories with everything in them",
-		.at = offsetof(struct cp_options, recursive)},
-};
-static const struct option_table cp_table = {
-	.options = cp_options, .n = sizeof(cp_options) / sizeof(cp_options[0]), .title = "Options"};
 
 /* One operand. */
 struct side {
@@ -39,6 +27,12 @@ struct copy {
 	struct side from, to;
 	cloche_err *err;
 	struct progress progress;
+};
+
+static const struct option cp_options[] = {
+	{"recursive", 'r', NULL, "copy directories with everything in them",
+		.at = offsetof(struct copy, recursive)},
+	{0},
 };
 
 static int fail(cloche_err *err, int code, int errnum, const char *path, const char *why)
@@ -158,13 +152,6 @@ static bool is_host_directory(const char *path)
 
 /* --- into the sandbox --- */
 
-static bool is_host_link(const char *path)
-{
-	struct stat st;
-
-	return lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
-}
-
 static int stream_in(struct copy *c, bool is_directory)
 {
 	struct stream in = {.fd = STDIN_FILENO};
@@ -189,12 +176,12 @@ static int copy_in(struct copy *c)
 		return directory;
 	if (c->from.stream)
 		return stream_in(c, directory);
-	if (is_host_link(c->from.path) && !c->recursive)
-		return wrong_usage(c->err, "name what it leads to; -r copies the link itself",
-			"cp: %s is a symbolic link", c->from.path);
 	if (lstat(c->from.path, &st) < 0)
 		return fail_sys(c->err, c->from.path);
-	if (is_host_directory(c->from.path) && !c->recursive)
+	if (S_ISLNK(st.st_mode) && !c->recursive)
+		return wrong_usage(c->err, "name what it leads to; -r copies the link itself",
+			"cp: %s is a symbolic link", c->from.path);
+	if (S_ISDIR(st.st_mode) && !c->recursive)
 		return needs_recursive(c);
 	to = place(c, directory);
 	if (!to)
@@ -290,23 +277,15 @@ static int copy(struct copy *c, char **v)
 	return r;
 }
 
-static int main_cp(int argc, char **argv)
+static int main_cp(void *ctx, const struct operands *operands, cloche_err *err)
 {
-	struct cp_options o = {0};
-	struct operands operands = {0};
-	cloche_err err = CLOCHE_ERR_INIT;
-	struct copy c = {.err = &err};
-	int r = options_read(&command_cp, &o, argc, argv, &operands, &err);
+	struct copy *c = ctx;
 
-	if (r == 0 && operands.help)
-		return 0;
-	if (r == 0 && operands.n != 2)
-		r = wrong_usage(&err, "\"cloche cp --help\" has examples",
+	c->err = err;
+	if (operands->n != 2)
+		return wrong_usage(err, "\"cloche cp --help\" has examples",
 			"cp: name a source and a destination");
-	c.recursive = o.recursive;
-	if (r == 0)
-		r = copy(&c, operands.v);
-	return r < 0 ? files_failed(&err) : 0;
+	return copy(c, operands->v) < 0 ? files_failed(err) : 0;
 }
 
 const struct command command_cp = {
@@ -323,6 +302,7 @@ const struct command command_cp = {
 		"  cloche cp -r web:dist ./dist\n"
 		"  tar c src | cloche cp - web:/workspace\n"
 		"  cloche cp web:logs - | tar t",
-	.tables = {&cp_table},
+	.tables = {&(const struct option_table){"Options", cp_options}},
+	.ctx = &(struct copy){0},
 	.run = main_cp,
 };

@@ -3,18 +3,14 @@
 #include "json_out.h"
 #include "log.h"
 
-#include <string.h>
-
 static const struct option from_options[] = {
 	{"from", 0, "LOG|ID",
 		"begin with what a log says: a file, or the log of a sandbox that was recorded",
 		.at = offsetof(struct sandbox_options, from)},
 	{"to", 0, "N|start", "with --from: end with entry N; start: before the first command",
 		.at = offsetof(struct sandbox_options, to)},
+	{0},
 };
-static const struct option_table from_table = {.options = from_options,
-	.n = sizeof(from_options) / sizeof(from_options[0]),
-	.title = "To begin with a log"};
 
 static int make_from(
 	const struct sandbox_options *o, cloche_oplog *log, cloche_instance **ret, cloche_err *err)
@@ -44,28 +40,22 @@ static int make(struct sandbox_options *o, cloche_instance **ret, cloche_err *er
 	return r;
 }
 
-static int create(struct sandbox_options *o)
+static int create(struct sandbox_options *o, cloche_err *err)
 {
-	cloche_err err = CLOCHE_ERR_INIT;
-	cloche_instance *i = NULL;
+	_cleanup_(instance_freep) cloche_instance *i = NULL;
+	int r = make(o, &i, err);
 	bool ok;
 
-	if (make(o, &i, &err) < 0)
-		return complain(&err);
-	if (o->json && cloche_instance_refresh(i, &err) < 0) {
-		cloche_instance_free(i);
-		return complain(&err);
-	}
+	if (r == 0 && o->json)
+		r = cloche_instance_refresh(i, err);
+	if (r < 0)
+		return r;
 	if (o->json)
-		ok = json_print(json_pack("{s:s, s:s, s:s, s:s, s:s}", "id", cloche_instance_id(i),
-			"name", cloche_instance_name(i), "provider", cloche_instance_provider(i),
-			"isolation", cloche_instance_isolation(i), "state",
-			cloche_instance_state_name(i)));
+		ok = json_print(json_instance(i));
 	else
 		ok = put_line(cloche_instance_id(i));
 	if (!ok)
 		say("made sandbox %s", cloche_instance_id(i));
-	cloche_instance_free(i);
 	return ok ? 0 : EXIT_CLOCHE;
 }
 
@@ -84,27 +74,14 @@ static int check(const struct sandbox_options *o, const struct operands *operand
 	return 0;
 }
 
-static int main_create(int argc, char **argv)
+static int main_create(void *ctx, const struct operands *operands, cloche_err *err)
 {
-	struct sandbox_options o;
-	struct operands operands = {0};
-	cloche_err err = CLOCHE_ERR_INIT;
-	int r = sandbox_options_init(&o, &err);
+	struct sandbox_options *o = ctx;
+	int r = check(o, operands, err);
 
 	if (r == 0)
-		r = options_read(&command_create, &o, argc, argv, &operands, &err);
-	if (r == 0 && !operands.help)
-		r = check(&o, &operands, &err);
-	if (r == 0 && !operands.help)
-		r = sandbox_options_finish(&o, &err);
-	if (r == 0 && !operands.help)
-		r = sandbox_options_command(&o, NULL, &err);
-	if (r < 0)
-		r = complain(&err);
-	else if (!operands.help)
-		r = create(&o);
-	sandbox_options_done(&o);
-	return r;
+		r = sandbox_options_finish(o, NULL, err);
+	return r < 0 ? r : create(o, err);
 }
 
 const struct command command_create = {
@@ -121,7 +98,10 @@ const struct command command_create = {
 		"  cloche stop dev && cloche rm dev\n"
 		"\n"
 		"--timeout is for each command in it, --output-limit for the log of each command.",
-	.tables = {&sandbox_option_table, &lasting_option_table, &from_table,
+	.tables = {&sandbox_option_table, &lasting_option_table,
+		&(const struct option_table){"To begin with a log", from_options},
 		&sandbox_command_table},
+	.ctx = &(struct sandbox_options){0},
 	.run = main_create,
+	.done = sandbox_options_done,
 };

@@ -11,10 +11,8 @@
 #include <cloche/instance.h>
 #include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 struct diff_options {
 	bool json;
@@ -23,10 +21,8 @@ struct diff_options {
 static const struct option diff_options[] = {
 	{"json", 0, NULL, "print one JSON document a line: kind, path, type, mode, size",
 		.at = offsetof(struct diff_options, json)},
+	{0},
 };
-static const struct option_table diff_table = {.options = diff_options,
-	.n = sizeof(diff_options) / sizeof(diff_options[0]),
-	.title = "Options"};
 
 static bool print_line(const cloche_change *c, void *user)
 {
@@ -44,8 +40,7 @@ static bool print_json(const cloche_change *c, void *user)
 	} names[] = {{CLOCHE_FILE_REGULAR, "file"}, {CLOCHE_FILE_DIRECTORY, "directory"},
 		{CLOCHE_FILE_LINK, "symlink"}, {CLOCHE_FILE_OTHER, "other"}};
 	json_t *o = json_object();
-	char kind[2] = {(char)c->kind, 0}, mode[8], *text;
-	bool ok;
+	char kind[2] = {(char)c->kind, 0}, mode[8];
 
 	snprintf(mode, sizeof(mode), "%04o", c->mode & 07777);
 	json_object_set_new(o, "kind", json_string(kind));
@@ -55,11 +50,7 @@ static bool print_json(const cloche_change *c, void *user)
 			json_object_set_new(o, "type", json_string(names[i].name));
 	json_object_set_new(o, "mode", json_string(mode));
 	json_object_set_new(o, "size", json_integer((json_int_t)c->size));
-	text = json_line(o);
-	ok = text && puts(text) >= 0;
-	free(text);
-	json_decref(o);
-	return ok;
+	return json_print_line(o);
 }
 
 /* A name with a slash, or of an existing directory, is a directory in which changes were kept. */
@@ -70,36 +61,20 @@ static bool is_directory(const char *what)
 	return strchr(what, '/') || (stat(what, &st) == 0 && S_ISDIR(st.st_mode));
 }
 
-static int diff(const char *what, bool json, cloche_err *err)
+static int main_diff(void *ctx, const struct operands *operands, cloche_err *err)
 {
-	cloche_change_fn print = json ? print_json : print_line;
-	cloche_instance *instance = NULL;
+	const struct diff_options *o = ctx;
+	cloche_change_fn print = o->json ? print_json : print_line;
+	_cleanup_(instance_freep) cloche_instance *i = NULL;
 	int r;
 
-	if (is_directory(what))
-		return cloche_diff_kept(what, print, NULL, err);
-	r = cloche_instance_open(what, &instance, err);
-	if (r == 0)
-		r = cloche_instance_diff(instance, print, NULL, err);
-	cloche_instance_free(instance);
-	return r;
-}
-
-static int main_diff(int argc, char **argv)
-{
-	struct diff_options o = {0};
-	struct operands operands = {0};
-	cloche_err err = CLOCHE_ERR_INIT;
-	int r = options_read(&command_diff, &o, argc, argv, &operands, &err);
-
-	if (r == 0 && operands.help)
-		return 0;
-	if (r == 0 && operands.n != 1)
-		r = wrong_usage(
-			&err, NULL, "diff: name one sandbox, or one directory of --keep-changes");
-	if (r == 0)
-		r = diff(operands.v[0], o.json, &err);
-	return r < 0 ? complain(&err) : 0;
+	if (operands->n != 1)
+		return wrong_usage(
+			err, NULL, "diff: name one sandbox, or one directory of --keep-changes");
+	if (is_directory(operands->v[0]))
+		return cloche_diff_kept(operands->v[0], print, NULL, err);
+	r = cloche_instance_open(operands->v[0], &i, err);
+	return r < 0 ? r : cloche_instance_diff(i, print, NULL, err);
 }
 
 const struct command command_diff = {
@@ -112,6 +87,7 @@ const struct command command_diff = {
 		"\n"
 		"  cloche diff web\n"
 		"  cloche diff ./changes",
-	.tables = {&diff_table},
+	.tables = {&(const struct option_table){"Options", diff_options}},
+	.ctx = &(struct diff_options){0},
 	.run = main_diff,
 };

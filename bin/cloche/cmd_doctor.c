@@ -13,9 +13,8 @@ struct doctor {
 
 static const struct option options[] = {
 	{"json", 0, NULL, "print one JSON document", .at = offsetof(struct doctor, json)},
+	{0},
 };
-static const struct option_table option_table = {
-	.options = options, .n = sizeof(options) / sizeof(options[0]), .title = "Options"};
 
 static const char *const words[] = {
 	[CLOCHE_CHECK_OK] = "ok",
@@ -45,25 +44,20 @@ static void show(const cloche_check *check, void *user)
 		printf("%*s%s\n", 35, "", check->advice);
 }
 
-static int main_doctor(int argc, char **argv)
+static int main_doctor(void *ctx, const struct operands *operands, cloche_err *err)
 {
-	struct doctor d = {.colour = isatty(STDOUT_FILENO), .checks = json_array()};
-	struct operands operands = {0};
-	cloche_err err = CLOCHE_ERR_INIT;
-	int r = options_read(&command_doctor, &d, argc, argv, &operands, &err);
+	struct doctor *d = ctx;
+	int r;
 
-	if (r == 0 && !operands.help)
-		r = options_no_operands(&command_doctor, &operands, &err);
-	if (r == 0 && !operands.help)
-		r = cloche_doctor(show, &d, &err);
-	if (r < 0)
-		r = complain(&err);
-	else if (!operands.help && d.json)
-		json_print(json_pack("{s:b, s:O}", "ok", r == 0, "checks", d.checks));
-	else if (!operands.help)
+	d->colour = isatty(STDOUT_FILENO);
+	d->checks = json_array();
+	r = cloche_doctor(show, d, err);
+	if (r >= 0 && d->json)
+		json_print(json_pack("{s:b, s:O}", "ok", r == 0, "checks", d->checks));
+	else if (r >= 0)
 		printf("%s\n", r == 0 ? "a sandbox can be made here"
 				      : "no sandbox can be made here: see what is missing above");
-	json_decref(d.checks);
+	json_decref(d->checks);
 	return r;
 }
 
@@ -73,6 +67,8 @@ const struct command command_doctor = {
 	.synopsis = "[--json]",
 	.text = "Tries every feature that a sandbox needs. If one does not work, says exactly\n"
 		"what is in the way. The exit status is 0 if a sandbox can be made, else 1.",
-	.tables = {&option_table},
+	.tables = {&(const struct option_table){"Options", options}},
+	.no_operands = true,
+	.ctx = &(struct doctor){0},
 	.run = main_doctor,
 };

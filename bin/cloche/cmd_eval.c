@@ -7,8 +7,6 @@
 #include "planted.h"
 
 #include <cloche/host_file.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,41 +49,18 @@ static const struct option options[] = {
 		.at = offsetof(struct eval_options, restart)},
 	{"contexts", 0, NULL, "list the sandbox's contexts",
 		.at = offsetof(struct eval_options, contexts)},
+	{0},
 };
-static const struct option_table table = {
-	.options = options, .n = sizeof(options) / sizeof(options[0]), .title = "Options"};
 
 /* --- the code --- */
 
-/* Read at most one byte more than the limit, which is enough for the library to refuse it. */
-static int read_all(int fd, const char *name, struct text *ret, cloche_err *err)
+/* The library refuses code that is too long. */
+static int read_file(int fd, const char *name, struct text *ret, cloche_err *err)
 {
-	const size_t most = CLOCHE_CODE_MAX + 1;
-	size_t size = 0;
+	int failure = read_whole(fd, CLOCHE_CODE_MAX, &ret->p, &ret->n);
 
-	for (;;) {
-		ssize_t n;
-
-		if (ret->n == size && size < most) {
-			char *grown;
-
-			size = size ? size * 2 : 64 << 10;
-			size = size < most ? size : most;
-			grown = realloc(ret->p, size);
-			if (!grown)
-				return wrong_usage(err, NULL, "out of memory");
-			ret->p = grown;
-		}
-		n = read(fd, ret->p + ret->n, size - ret->n);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return wrong_usage(
-				err, NULL, "eval: cannot read %s: %s", name, strerror(errno));
-		if (n == 0)
-			return 0;
-		ret->n += (size_t)n;
-	}
+	return failure ? wrong_usage(err, NULL, "eval: cannot read %s: %s", name, strerror(failure))
+		       : 0;
 }
 
 static int read_code(const struct eval_options *o, struct text *ret, cloche_err *err)
@@ -106,11 +81,11 @@ static int read_code(const struct eval_options *o, struct text *ret, cloche_err 
 			"for example: cloche eval --runtime node -c 'console.log(1)'",
 			"eval: no code was given (-c CODE, --file FILE, or on standard input)");
 	if (from_stdin)
-		return read_all(STDIN_FILENO, "standard input", ret, err);
+		return read_file(STDIN_FILENO, "standard input", ret, err);
 	r = cloche_host_open(o->file, &fd, err);
 	if (r < 0)
 		return r;
-	r = read_all(fd, o->file, ret, err);
+	r = read_file(fd, o->file, ret, err);
 	close(fd);
 	return r;
 }
@@ -188,19 +163,16 @@ static bool is_about_contexts(const struct eval_options *o)
 
 static int about_contexts(const struct eval_options *o, const char *id, cloche_err *err)
 {
-	cloche_instance *i = NULL;
+	_cleanup_(instance_freep) cloche_instance *i = NULL;
 	int r = cloche_instance_open(id, &i, err);
 
 	if (r < 0)
 		return r;
 	if (o->contexts)
-		r = list_contexts(i, o->sandbox.json, err);
-	else if (o->interrupt)
-		r = cloche_instance_interrupt_context(i, o->context, err);
-	else
-		r = cloche_instance_restart_context(i, o->context, err);
-	cloche_instance_free(i);
-	return r;
+		return list_contexts(i, o->sandbox.json, err);
+	if (o->interrupt)
+		return cloche_instance_interrupt_context(i, o->context, err);
+	return cloche_instance_restart_context(i, o->context, err);
 }
 
 /* --- where --- */
@@ -208,29 +180,12 @@ static int about_contexts(const struct eval_options *o, const char *id, cloche_e
 static int new_own(
 	struct eval_options *o, const struct text *code, cloche_run **ret, cloche_err *err)
 {
-	int r = sandbox_options_finish(&o->sandbox, err);
+	int r = sandbox_options_finish(&o->sandbox, NULL, err);
 
-	if (r == 0)
-		r = sandbox_options_command(&o->sandbox, NULL, err);
 	if (r < 0)
 		return r;
 	return cloche_run_new_code(
 		o->sandbox.sb, o->runtime, kind_of(o), code->p, code->n, ret, err);
-}
-
-static int set_env(cloche_run *run, const char *text, cloche_err *err)
-{
-	char *name = strdup(text), *equals = name ? strchr(name, '=') : NULL;
-	int r;
-
-	if (!equals) {
-		free(name);
-		return wrong_usage(err, NULL, "--env is NAME=VALUE, not \"%s\"", text);
-	}
-	*equals = '\0';
-	r = cloche_run_set_env(run, name, equals + 1, err);
-	free(name);
-	return r;
 }
 
 static int not_for_existing(const char *option, cloche_err *err)
@@ -252,7 +207,7 @@ static int configure(
 			"contexts that begin later",
 			"eval: --%s cannot be given to a context", g->name);
 	if (strcmp(g->name, "env") == 0)
-		return set_env(run, g->value, err);
+		return foreground_set_env(run, g->value, err);
 	if (strcmp(g->name, "workdir") == 0)
 		return cloche_run_set_workdir(run, g->value, err);
 	if (strcmp(g->name, "timeout") != 0)
@@ -279,7 +234,7 @@ static int check_existing(const struct sandbox_options *o, cloche_err *err)
 static int new_in(const struct eval_options *o, const char *id, const struct text *code,
 	cloche_run **ret, cloche_err *err)
 {
-	cloche_instance *i = NULL;
+	_cleanup_(instance_freep) cloche_instance *i = NULL;
 	int r = check_existing(&o->sandbox, err);
 
 	if (r == 0)
@@ -291,7 +246,6 @@ static int new_in(const struct eval_options *o, const char *id, const struct tex
 			i, o->context, o->runtime, kind_of(o), code->p, code->n, ret, err);
 	else
 		r = cloche_run_new_code_in(i, o->runtime, kind_of(o), code->p, code->n, ret, err);
-	cloche_instance_free(i);
 	for (size_t k = 0; r == 0 && k < o->sandbox.given_n; k++)
 		r = configure(*ret, o, &o->sandbox.given[k], err);
 	return r;
@@ -352,38 +306,27 @@ static int take_dash(struct eval_options *o, struct operands *operands, cloche_e
 	return 0;
 }
 
-static int main_eval(int argc, char **argv)
+static int main_eval(void *ctx, const struct operands *given, cloche_err *err)
 {
-	struct eval_options o = {0};
-	struct operands operands = {0};
+	struct eval_options *o = ctx;
+	struct operands operands = *given;
 	struct text code = {0};
-	cloche_err err = CLOCHE_ERR_INIT;
 	cloche_run *run = NULL;
-	int r = sandbox_options_init(&o.sandbox, &err);
+	int r = take_dash(o, &operands, err);
 
 	if (r == 0)
-		r = options_read(&command_eval, &o, argc, argv, &operands, &err);
-	if (r == 0 && !operands.help)
-		r = take_dash(&o, &operands, &err);
-	if (r == 0 && !operands.help)
-		r = check(&o, &operands, &err);
-	if (r == 0 && !operands.help && is_about_contexts(&o)) {
-		r = about_contexts(&o, operands.v[0], &err);
-		sandbox_options_done(&o.sandbox);
-		return r < 0 ? complain(&err) : r;
-	}
-	if (r == 0 && !operands.help)
-		r = read_code(&o, &code, &err);
-	if (r == 0 && !operands.help)
-		r = operands.n ? new_in(&o, operands.v[0], &code, &run, &err)
-			       : new_own(&o, &code, &run, &err);
-	if (r < 0)
-		r = complain(&err);
-	else if (!operands.help)
-		r = eval_run(run, &o, operands.n == 0);
+		r = check(o, &operands, err);
+	if (r == 0 && is_about_contexts(o))
+		return about_contexts(o, operands.v[0], err);
+	if (r == 0)
+		r = read_code(o, &code, err);
+	if (r == 0)
+		r = operands.n ? new_in(o, operands.v[0], &code, &run, err)
+			       : new_own(o, &code, &run, err);
+	if (r == 0)
+		r = eval_run(run, o, operands.n == 0);
 	cloche_run_free(run);
 	free(code.p);
-	sandbox_options_done(&o.sandbox);
 	return r;
 }
 
@@ -411,6 +354,9 @@ const struct command command_eval = {
 		"--timeout, --env and --workdir (with --context, --timeout alone). The exit\n"
 		"status is the code's; 1 after an uncaught exception, 124 after a timeout, 127 if\n"
 		"the interpreter is not there.",
-	.tables = {&table, &sandbox_option_table, &sandbox_command_table},
+	.tables = {&(const struct option_table){"Options", options}, &sandbox_option_table,
+		&sandbox_command_table},
+	.ctx = &(struct eval_options){{0}},
 	.run = main_eval,
+	.done = sandbox_options_done,
 };

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli.h"
-#include "files_session.h"
 #include "json_out.h"
 #include "progress.h"
 
@@ -18,19 +17,34 @@ struct fork_options {
 	int status;
 };
 
-static int set_secret(void *ctx, const char *value, cloche_err *err)
+static cloche_secrets *fork_secrets(void *ctx)
 {
-	return cloche_secrets_add_from_env(((struct fork_options *)ctx)->secrets, value, err);
+	struct fork_options *o = ctx;
+
+	if (!o->secrets)
+		o->secrets = cloche_secrets_new();
+	return o->secrets;
 }
 
-static int set_secret_file(void *ctx, const char *value, cloche_err *err)
+static void fork_done(void *ctx)
 {
-	return cloche_secrets_add_from_file(((struct fork_options *)ctx)->secrets, value, err);
+	cloche_secrets_free(((struct fork_options *)ctx)->secrets);
 }
 
-static int set_aws_secret(void *ctx, const char *value, cloche_err *err)
+static int set_secret(const struct option *option, void *at, const char *value, cloche_err *err)
 {
-	return cloche_secrets_add_aws_from_env(((struct fork_options *)ctx)->secrets, value, err);
+	return cloche_secrets_add_from_env(fork_secrets(at), value, err);
+}
+
+static int set_secret_file(
+	const struct option *option, void *at, const char *value, cloche_err *err)
+{
+	return cloche_secrets_add_from_file(fork_secrets(at), value, err);
+}
+
+static int set_aws_secret(const struct option *option, void *at, const char *value, cloche_err *err)
+{
+	return cloche_secrets_add_aws_from_env(fork_secrets(at), value, err);
 }
 
 static const struct option options[] = {
@@ -46,9 +60,8 @@ static const struct option options[] = {
 	{"aws-secret", 0, "SPEC", "the same for AWS credentials", set_aws_secret},
 	{"json", 0, NULL, "print a list of objects instead of the ids",
 		.at = offsetof(struct fork_options, json)},
+	{0},
 };
-static const struct option_table option_table = {
-	.options = options, .n = sizeof(options) / sizeof(options[0]), .title = "Options"};
 
 static bool on_fork(const cloche_instance *i, void *user)
 {
@@ -57,12 +70,7 @@ static bool on_fork(const cloche_instance *i, void *user)
 
 	progress_end(&o->progress);
 	if (o->json)
-		ok = json_array_append_new(
-			     o->all, json_pack("{s:s, s:s, s:s, s:s, s:s}", "id",
-					     cloche_instance_id(i), "name", cloche_instance_name(i),
-					     "provider", cloche_instance_provider(i), "isolation",
-					     cloche_instance_isolation(i), "state",
-					     cloche_instance_state_name(i))) == 0;
+		ok = json_array_append_new(o->all, json_instance(i)) == 0;
 	else
 		ok = put_line(cloche_instance_id(i));
 	if (!ok) {
@@ -83,7 +91,7 @@ static void say_made(const json_t *all)
 
 static int do_fork(struct fork_options *o, const struct operands *operands, cloche_err *err)
 {
-	cloche_instance *instance = NULL;
+	_cleanup_(instance_freep) cloche_instance *instance = NULL;
 	uint64_t n = 1;
 	int r;
 
@@ -102,7 +110,6 @@ static int do_fork(struct fork_options *o, const struct operands *operands, cloc
 	if (r == 0)
 		r = cloche_instance_fork(instance, &o->o, on_fork, warn, o, err);
 	progress_end(&o->progress);
-	cloche_instance_free(instance);
 	/* Forks that are complete stay even if a later one failed. */
 	if (o->json && (r == 0 || json_array_size(o->all) > 0)) {
 		if (!json_print(json_incref(o->all))) {
@@ -114,17 +121,12 @@ static int do_fork(struct fork_options *o, const struct operands *operands, cloc
 	return r;
 }
 
-static int main_fork(int argc, char **argv)
+static int main_fork(void *ctx, const struct operands *operands, cloche_err *err)
 {
-	struct fork_options o = {.secrets = cloche_secrets_new()};
-	struct operands operands = {0};
-	cloche_err err = CLOCHE_ERR_INIT;
-	int r = options_read(&command_fork, &o, argc, argv, &operands, &err);
+	struct fork_options *o = ctx;
+	int r = do_fork(o, operands, err);
 
-	if (r == 0 && !operands.help)
-		r = do_fork(&o, &operands, &err);
-	cloche_secrets_free(o.secrets);
-	return r < 0 ? complain(&err) : r ? r : o.status;
+	return r < 0 ? r : o->status;
 }
 
 const struct command command_fork = {
@@ -138,8 +140,10 @@ const struct command command_fork = {
 		"\n"
 		"  cloche fork dev 3 --name try\n"
 		"  cloche exec try-1 -- make test",
-	.tables = {&option_table},
+	.tables = {&(const struct option_table){"Options", options}},
+	.ctx = &(struct fork_options){{0}},
 	.run = main_fork,
+	.done = fork_done,
 };
 
 /* --- snapshots --- */
@@ -151,9 +155,8 @@ struct snapshot_options {
 static const struct option snapshot_options[] = {
 	{"json", 0, NULL, "list: print one JSON document",
 		.at = offsetof(struct snapshot_options, json)},
+	{0},
 };
-static const struct option_table snapshot_table = {
-	.options = snapshot_options, .n = 1, .title = "Options"};
 
 struct listing {
 	const char *id;
@@ -178,10 +181,10 @@ static bool list_snapshot(const char *log, uint64_t bytes, uint64_t modified_us,
 	return true;
 }
 
-static int do_snapshot(
-	const struct snapshot_options *o, const struct operands *operands, cloche_err *err)
+static int main_snapshot(void *ctx, const struct operands *operands, cloche_err *err)
 {
-	cloche_instance *instance = NULL;
+	const struct snapshot_options *o = ctx;
+	_cleanup_(instance_freep) cloche_instance *instance = NULL;
 	int r;
 
 	if (operands->n < 1 || operands->n > 2)
@@ -198,20 +201,7 @@ static int do_snapshot(
 		else
 			json_decref(l.all);
 	}
-	cloche_instance_free(instance);
 	return r;
-}
-
-static int main_snapshot(int argc, char **argv)
-{
-	struct snapshot_options o = {0};
-	struct operands operands = {0};
-	cloche_err err = CLOCHE_ERR_INIT;
-	int r = options_read(&command_snapshot, &o, argc, argv, &operands, &err);
-
-	if (r == 0 && !operands.help)
-		r = do_snapshot(&o, &operands, &err);
-	return r < 0 ? complain(&err) : r;
 }
 
 const struct command command_snapshot = {
@@ -225,6 +215,7 @@ const struct command command_snapshot = {
 		"  cloche snapshot dev before\n"
 		"  cloche create --from dev@before\n"
 		"  cloche log dev@before rm",
-	.tables = {&snapshot_table},
+	.tables = {&(const struct option_table){"Options", snapshot_options}},
+	.ctx = &(struct snapshot_options){0},
 	.run = main_snapshot,
 };

@@ -5,15 +5,9 @@
 #include "fs.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static struct fs_options *options_of(void *ctx)
-{
-	return ctx;
-}
 
 /* Octal digits, at most 07777. */
 static bool read_mode(const char *text, uint32_t *ret)
@@ -29,9 +23,9 @@ static bool read_mode(const char *text, uint32_t *ret)
 	return mode <= 07777;
 }
 
-static int set_mode(void *ctx, const char *value, cloche_err *err)
+static int set_mode(const struct option *option, void *at, const char *value, cloche_err *err)
 {
-	struct fs_options *o = ctx;
+	struct fs_options *o = at;
 
 	o->has_mode = true;
 	if (!read_mode(value, &o->mode))
@@ -40,38 +34,11 @@ static int set_mode(void *ctx, const char *value, cloche_err *err)
 	return 0;
 }
 
-static int set_user(void *ctx, const char *value, cloche_err *err)
-{
-	struct fs_options *o = ctx;
-
-	return read_user(value, &o->uid, &o->gid, err);
-}
-
-static int set_number(uint64_t *at, const char *what, const char *value, cloche_err *err)
+static int set_number(const struct option *option, void *at, const char *value, cloche_err *err)
 {
 	if (read_number(value, INT64_MAX, at))
 		return 0;
-	return wrong_usage(err, NULL, "fs: %s takes a number, not %s", what, value);
-}
-
-static int set_offset(void *ctx, const char *value, cloche_err *err)
-{
-	return set_number(&options_of(ctx)->offset, "--offset", value, err);
-}
-
-static int set_length(void *ctx, const char *value, cloche_err *err)
-{
-	return set_number(&options_of(ctx)->length, "--length", value, err);
-}
-
-static int set_count(void *ctx, const char *value, cloche_err *err)
-{
-	return set_number(&options_of(ctx)->count, "--count", value, err);
-}
-
-static int set_parents(void *ctx, const char *value, cloche_err *err)
-{
-	return 0; /* missing parents are always made */
+	return wrong_usage(err, NULL, "fs: --%s takes a number, not %s", option->name, value);
 }
 
 static const struct option fs_options[] = {
@@ -87,9 +54,12 @@ static const struct option fs_options[] = {
 		.at = offsetof(struct fs_options, in_place)},
 	{"new", 0, NULL, "write: fail if PATH exists", .at = offsetof(struct fs_options, is_new)},
 	{"mode", 0, "MODE", "write, mkdir: permissions, octal", set_mode},
-	{"parents", 'p', NULL, "mkdir: make missing directories (always done)", set_parents},
-	{"offset", 0, "BYTES", "read: begin at this offset", set_offset},
-	{"length", 0, "BYTES", "read: at most this many bytes", set_length},
+	{"parents", 'p', NULL, "mkdir: make missing directories (always done)",
+		.at = offsetof(struct fs_options, parents)},
+	{"offset", 0, "BYTES", "read: begin at this offset", set_number,
+		.at = offsetof(struct fs_options, offset)},
+	{"length", 0, "BYTES", "read: at most this many bytes", set_number,
+		.at = offsetof(struct fs_options, length)},
 	{"no-follow", 'P', NULL, "stat, exists: do not follow a symbolic link",
 		.at = offsetof(struct fs_options, no_follow)},
 	{"no-replace", 'n', NULL, "rename: fail if TO exists",
@@ -100,11 +70,12 @@ static const struct option fs_options[] = {
 		.at = offsetof(struct fs_options, null_ends)},
 	{"json", 0, NULL, "list, stat, watch: print JSON, one object a line",
 		.at = offsetof(struct fs_options, json)},
-	{"count", 0, "N", "watch: end after N events", set_count},
-	{"user", 0, "UID[:GID]", "work as this user of the inside (default 0)", set_user},
+	{"count", 0, "N", "watch: end after N events", set_number,
+		.at = offsetof(struct fs_options, count)},
+	{"user", 0, "UID[:GID]", "work as this user of the inside (default 0)", set_user,
+		.at = offsetof(struct fs_options, user)},
+	{0},
 };
-static const struct option_table fs_table = {
-	.options = fs_options, .n = sizeof(fs_options) / sizeof(fs_options[0]), .title = "Options"};
 
 struct request {
 	cloche_files *f;
@@ -270,7 +241,7 @@ static const struct operation *find(const struct operands *operands, cloche_err 
 	return NULL;
 }
 
-static int run(const struct fs_options *o, const struct operands *operands, cloche_err *err)
+static int fs_run(const struct fs_options *o, const struct operands *operands, cloche_err *err)
 {
 	const struct operation *op = find(operands, err);
 	struct request q = {.o = o, .v = operands->v + 2, .err = err};
@@ -278,7 +249,7 @@ static int run(const struct fs_options *o, const struct operands *operands, cloc
 
 	if (!op)
 		return -CLOCHE_E_USAGE;
-	r = files_open(operands->v[0], o->uid, o->gid, &q.f, err);
+	r = files_open(operands->v[0], o->user.uid, o->user.gid, &q.f, err);
 	if (r == 0) {
 		cloche_files_set_lenient(q.f, o->force);
 		r = op->fn(&q);
@@ -287,18 +258,11 @@ static int run(const struct fs_options *o, const struct operands *operands, cloc
 	return r;
 }
 
-static int main_fs(int argc, char **argv)
+static int main_fs(void *ctx, const struct operands *operands, cloche_err *err)
 {
-	struct fs_options o = {.length = UINT64_MAX};
-	struct operands operands = {0};
-	cloche_err err = CLOCHE_ERR_INIT;
-	int r = options_read(&command_fs, &o, argc, argv, &operands, &err);
+	int r = fs_run(ctx, operands, err);
 
-	if (r == 0 && operands.help)
-		return 0;
-	if (r == 0)
-		r = run(&o, &operands, &err);
-	return r < 0 ? files_failed(&err) : r;
+	return r < 0 ? files_failed(err) : r;
 }
 
 const struct command command_fs = {
@@ -324,6 +288,7 @@ const struct command command_fs = {
 		"  echo hello | cloche fs web write notes/today.txt\n"
 		"  cloche fs web read notes/today.txt\n"
 		"  cloche fs web watch -r --json src",
-	.tables = {&fs_table},
+	.tables = {&(const struct option_table){"Options", fs_options}},
+	.ctx = &(struct fs_options){.length = UINT64_MAX},
 	.run = main_fs,
 };

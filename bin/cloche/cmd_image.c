@@ -4,15 +4,14 @@
 #include "json_out.h"
 
 #include <cloche/host_file.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 /* A plain 0 is allowed. */
-static int set_age(void *ctx, const char *value, cloche_err *err)
+static int set_age(const struct option *option, void *at, const char *value, cloche_err *err)
 {
-	struct image_options *o = ctx;
+	struct image_options *o = at;
 	uint64_t zero;
 
 	o->has_age = true;
@@ -43,9 +42,8 @@ static const struct option options[] = {
 	{"quiet", 'q', NULL, "ls: ids alone; load, pull: no progress",
 		.at = offsetof(struct image_options, quiet)},
 	{"json", 0, NULL, "print JSON", .at = offsetof(struct image_options, json)},
+	{0},
 };
-static const struct option_table table = {
-	.options = options, .n = sizeof(options) / sizeof(options[0]), .title = "Options"};
 
 struct listing {
 	const struct image_options *o;
@@ -60,9 +58,7 @@ static void print_row(const char *name, const char *id, const char *layers, cons
 
 	snprintf(line, sizeof(line), "%-40s  %-12.12s  %-6s  %-9s  %.10s", name, id, layers, size,
 		created);
-	for (size_t n = strlen(line); n > 0 && line[n - 1] == ' '; n--)
-		line[n - 1] = '\0';
-	l->failed |= !put_shown(STDOUT_FILENO, line) || !put(STDOUT_FILENO, "\n", 1);
+	l->failed |= !put_row(line);
 }
 
 static bool on_image(const cloche_image *image, void *user)
@@ -88,36 +84,30 @@ static bool on_image(const cloche_image *image, void *user)
 	return !l->failed;
 }
 
-static int list(const struct image_options *o, char **names)
+static int image_list(const struct image_options *o, char **names, cloche_err *err)
 {
 	struct listing l = {.o = o, .documents = json_array()};
-	cloche_err err = CLOCHE_ERR_INIT;
 	int r;
 
-	(void)names;
 	if (!o->json && !o->quiet)
 		print_row("NAME", "ID", "LAYERS", "SIZE", "CREATED", &l);
-	r = cloche_image_list(on_image, &l, &err);
+	r = cloche_image_list(on_image, &l, err);
 	if (r == 0 && o->json)
 		l.failed = !json_print(json_incref(l.documents));
 	json_decref(l.documents);
-	if (r < 0)
-		return complain(&err);
-	return l.failed ? EXIT_CLOCHE : 0;
+	return r < 0 ? r : l.failed ? EXIT_CLOCHE : 0;
 }
 
-static int inspect(const struct image_options *o, char **names)
+static int image_inspect(const struct image_options *o, char **names, cloche_err *err)
 {
 	json_t *documents = json_array();
-	cloche_err err = CLOCHE_ERR_INIT;
 	int r = 0;
 	bool ok = true;
 
-	(void)o;
 	for (; r == 0 && *names; names++) {
 		cloche_image *image = NULL;
 
-		r = cloche_image_find(*names, &image, &err);
+		r = cloche_image_find(*names, &image, err);
 		if (r == 0)
 			(void)json_array_append_new(
 				documents, json_loads(cloche_image_json(image), 0, NULL));
@@ -128,9 +118,7 @@ static int inspect(const struct image_options *o, char **names)
 					? json_incref(json_array_get(documents, 0))
 					: json_incref(documents));
 	json_decref(documents);
-	if (r < 0)
-		return complain(&err);
-	return ok ? 0 : EXIT_CLOCHE;
+	return r < 0 ? r : ok ? 0 : EXIT_CLOCHE;
 }
 
 static int print_freed(const struct image_options *o, const struct cloche_image_freed *f)
@@ -152,7 +140,7 @@ static int print_freed(const struct image_options *o, const struct cloche_image_
 	return 0;
 }
 
-static int remove_images(const struct image_options *o, char **names)
+static int image_remove(const struct image_options *o, char **names, cloche_err *err)
 {
 	struct cloche_image_freed all = {0}, freed;
 	int r = 0;
@@ -172,60 +160,52 @@ static int remove_images(const struct image_options *o, char **names)
 		all.busy = freed.busy;
 		all.bytes += freed.bytes;
 	}
-	if (r != 0)
-		return r;
-	return print_freed(o, &all);
+	return r != 0 ? r : print_freed(o, &all);
 }
 
-static int prune(const struct image_options *o, char **names)
+static int image_prune(const struct image_options *o, char **names, cloche_err *err)
 {
 	struct cloche_image_freed freed;
-	cloche_err err = CLOCHE_ERR_INIT;
+	int r = cloche_image_prune(o->all, &freed, err);
 
-	(void)names;
-	if (cloche_image_prune(o->all, &freed, &err) < 0)
-		return complain(&err);
-	return print_freed(o, &freed);
+	return r < 0 ? r : print_freed(o, &freed);
 }
 
-static int save(const struct image_options *o, char **names)
+static int image_save(const struct image_options *o, char **names, cloche_err *err)
 {
-	cloche_err err = CLOCHE_ERR_INIT;
 	cloche_host_file *file = NULL;
-	int fd = STDOUT_FILENO, r;
+	int fd = STDOUT_FILENO, r = 0;
 
-	if (!o->output && isatty(fd)) {
-		wrong_usage(&err,
+	if (!o->output && isatty(fd))
+		return wrong_usage(err,
 			"name a file with --output, or use a pipe: cloche image save NAME | ...",
 			"image save: an archive cannot be written to a terminal");
-		return complain(&err);
-	}
-	if (o->output && cloche_host_file_begin(o->output, 0666, &file, &fd, &err) < 0)
-		return complain(&err);
-	r = cloche_image_save((const char *const *)names, fd, &err);
+	if (o->output)
+		r = cloche_host_file_begin(o->output, 0666, &file, &fd, err);
+	if (r == 0)
+		r = cloche_image_save((const char *const *)names, fd, err);
 	if (r == 0 && file)
-		r = cloche_host_file_commit(file, true, &err);
-	else
-		cloche_host_file_abort(file);
-	return r < 0 ? complain(&err) : 0;
+		return cloche_host_file_commit(file, true, err);
+	cloche_host_file_abort(file);
+	return r;
 }
 
 /* In the order of the help. */
 static const struct part {
 	const char *name;
 	int least, most; /* operands; most -1: any number */
-	int (*run)(const struct image_options *o, char **operands);
+	int (*run)(const struct image_options *o, char **operands, cloche_err *err);
 	const char *needs, *example;
 } parts[] = {
 	{"build", 0, 1, image_build, "one directory at most", "build ."},
 	{"hash", 0, 1, image_hash, "one directory at most", "hash ."},
 	{"load", 1, 1, image_load_archive, "FILE, DIR or -", "load app.tar"},
 	{"pull", 1, 1, image_pull_name, "the name of an image", "pull docker.io/library/debian"},
-	{"ls", 0, 0, list, "no operand", "ls"},
-	{"inspect", 1, -1, inspect, "the names of images", "inspect debian"},
-	{"rm", 1, -1, remove_images, "the names of images", "rm debian"},
-	{"prune", 0, 0, prune, "no operand", "prune"},
-	{"save", 1, -1, save, "the names of images", "save -o debian.tar debian"},
+	{"ls", 0, 0, image_list, "no operand", "ls"},
+	{"inspect", 1, -1, image_inspect, "the names of images", "inspect debian"},
+	{"rm", 1, -1, image_remove, "the names of images", "rm debian"},
+	{"prune", 0, 0, image_prune, "no operand", "prune"},
+	{"save", 1, -1, image_save, "the names of images", "save -o debian.tar debian"},
 };
 enum { PARTS = sizeof(parts) / sizeof(parts[0]) };
 
@@ -250,28 +230,18 @@ static const struct part *find_part(const struct operands *operands, cloche_err 
 	return NULL;
 }
 
-static int main_image(int argc, char **argv)
+static int main_image(void *ctx, const struct operands *operands, cloche_err *err)
 {
-	struct image_options o = {0};
-	struct operands operands = {0};
-	cloche_err err = CLOCHE_ERR_INIT;
-	const struct part *p;
+	const struct part *p = find_part(operands, err);
 	char example[80];
-	int r = options_read(&command_image, &o, argc, argv, &operands, &err);
 
-	if (r < 0)
-		return complain(&err);
-	if (operands.help)
-		return 0;
-	p = find_part(&operands, &err);
 	if (!p)
-		return complain(&err);
-	if (operands.n - 1 < p->least || (p->most >= 0 && operands.n - 1 > p->most)) {
+		return -err->code;
+	if (operands->n - 1 < p->least || (p->most >= 0 && operands->n - 1 > p->most)) {
 		snprintf(example, sizeof(example), "for example: cloche image %s", p->example);
-		wrong_usage(&err, example, "image %s: takes %s", p->name, p->needs);
-		return complain(&err);
+		return wrong_usage(err, example, "image %s: takes %s", p->name, p->needs);
 	}
-	return p->run(&o, operands.v + 1);
+	return p->run(ctx, operands->v + 1, err);
 }
 
 const struct command command_image = {
@@ -303,6 +273,7 @@ const struct command command_image = {
 		"  podman save app | cloche image load -\n"
 		"  cloche image pull docker.io/library/debian:12-slim\n"
 		"  cloche run --root image:debian:12-slim -- cat /etc/os-release",
-	.tables = {&table},
+	.tables = {&(const struct option_table){"Options", options}},
+	.ctx = &(struct image_options){0},
 	.run = main_image,
 };

@@ -5,39 +5,31 @@
 #include <unistd.h>
 
 /* Standard JSON escapes all control characters, so it is safe to show on a terminal. */
-static int inspect(const cloche_instance *instance, void *user)
+static int inspect(cloche_instance *i, void *user)
 {
 	cloche_err err = CLOCHE_ERR_INIT;
-	cloche_instance *i = NULL;
 	const char *text;
-	bool ok;
 
-	if (cloche_instance_open(cloche_instance_id(instance), &i, &err) < 0)
+	if (cloche_instance_refresh(i, &err) < 0)
 		return complain(&err);
-	if (cloche_instance_refresh(i, &err) < 0) {
-		cloche_instance_free(i);
-		return complain(&err);
-	}
 	text = cloche_instance_json(i);
-	ok = put(STDOUT_FILENO, text, strlen(text)) && put(STDOUT_FILENO, "\n", 1);
-	cloche_instance_free(i);
-	return ok ? 0 : EXIT_CLOCHE;
+	return put(STDOUT_FILENO, text, strlen(text)) && put(STDOUT_FILENO, "\n", 1) ? 0
+										     : EXIT_CLOCHE;
 }
 
-static int set_json(void *ctx, const char *value, cloche_err *err)
-{
-	return 0;
-}
+struct inspect_options {
+	bool json; /* ignored */
+};
 
 static const struct option options[] = {
-	{"json", 0, NULL, "accepted; the output is always JSON", set_json},
+	{"json", 0, NULL, "accepted; the output is always JSON",
+		.at = offsetof(struct inspect_options, json)},
+	{0},
 };
-static const struct option_table table = {
-	.options = options, .n = sizeof(options) / sizeof(options[0]), .title = "Options"};
 
-static int main_inspect(int argc, char **argv)
+static int main_inspect(void *ctx, const struct operands *operands, cloche_err *err)
 {
-	return main_of_instances(&command_inspect, NULL, argc, argv, inspect);
+	return each_instance(&command_inspect, operands, inspect, NULL, err);
 }
 
 const struct command command_inspect = {
@@ -46,6 +38,7 @@ const struct command command_inspect = {
 	.synopsis = "ID...",
 	.text = "Prints a JSON document for each sandbox: its state, configuration (secrets and\n"
 		"variables by name alone), limits, commands and how they ended.",
-	.tables = {&table},
+	.tables = {&(const struct option_table){"Options", options}},
+	.ctx = &(struct inspect_options){0},
 	.run = main_inspect,
 };

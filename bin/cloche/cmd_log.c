@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 struct log_options {
 	bool json, force;
@@ -27,9 +26,8 @@ static const struct option options[] = {
 		.at = offsetof(struct log_options, output)},
 	{"force", 0, NULL, "report: replace an existing file",
 		.at = offsetof(struct log_options, force)},
+	{0},
 };
-static const struct option_table option_table = {
-	.options = options, .n = sizeof(options) / sizeof(options[0]), .title = "Options"};
 
 int open_log(const char *name, cloche_oplog **ret, cloche_err *err)
 {
@@ -319,7 +317,7 @@ static int do_list(const struct log_options *o, cloche_err *err)
 	return r;
 }
 
-static int run(const struct log_options *o, const struct operands *operands, cloche_err *err)
+static int main_log(void *ctx, const struct operands *operands, cloche_err *err)
 {
 	static const struct {
 		const char *name;
@@ -328,6 +326,7 @@ static int run(const struct log_options *o, const struct operands *operands, clo
 	} operations[] = {{"show", do_show, 2}, {"diff", do_diff, 4}, {"report", do_report, 2},
 		{"export", do_export, 3}, {"compact", do_compact, 2}, {"rm", do_remove, 2}};
 	const char *name = operands->n > 1 ? operands->v[1] : "show";
+	const struct log_options *o = ctx;
 
 	if (operands->n == 0)
 		return do_list(o, err);
@@ -336,20 +335,6 @@ static int run(const struct log_options *o, const struct operands *operands, clo
 			return operations[i].fn(o, operands->v, err);
 	return wrong_usage(err, "\"cloche log --help\" lists the operations",
 		"log: usage: cloche log ID [show|diff A B|report|export DIR|compact|rm]");
-}
-
-static int main_log(int argc, char **argv)
-{
-	struct log_options o = {0};
-	struct operands operands = {0};
-	cloche_err err = CLOCHE_ERR_INIT;
-	int r = options_read(&command_log, &o, argc, argv, &operands, &err);
-
-	if (r == 0 && operands.help)
-		return 0;
-	if (r == 0)
-		r = run(&o, &operands, &err);
-	return r < 0 ? complain(&err) : r;
 }
 
 /* --- replaying --- */
@@ -369,9 +354,8 @@ struct replay_options {
 static const struct option replay_options[] = {
 	{"to", 0, "N|start", "end with entry N; start: just before the first command",
 		.at = offsetof(struct replay_options, to)},
+	{0},
 };
-static const struct option_table replay_table = {
-	.options = replay_options, .n = 1, .title = "Options"};
 
 /* Find the last entry before the first command. */
 static bool find_first(const cloche_operation *op, void *user)
@@ -424,39 +408,33 @@ static int replay_in_new(char *log, const struct replay_options *o)
 
 	argv[argc] = NULL;
 	sandbox_options_prepare(create);
-	return command_create.run(argc, argv);
+	return command_execute(&command_create, argc, argv);
 }
 
-static int main_replay(int argc, char **argv)
+static int main_replay(void *ctx, const struct operands *operands, cloche_err *err)
 {
-	struct replay_options o = {0};
+	const struct replay_options *o = ctx;
 	uint64_t last = 0;
-	struct operands operands = {0};
-	cloche_err err = CLOCHE_ERR_INIT;
-	cloche_instance *instance = NULL;
+	_cleanup_(instance_freep) cloche_instance *instance = NULL;
 	cloche_oplog *log = NULL;
 	cloche_replayed done;
-	int r = options_read(&command_replay, &o, argc, argv, &operands, &err);
+	int r;
 
-	if (r == 0 && operands.help)
-		return 0;
-	if (r == 0 && operands.n == 1)
-		return replay_in_new(operands.v[0], &o);
-	if (r == 0 && operands.n != 2)
-		r = wrong_usage(&err, NULL, "replay: usage: cloche replay LOG [ID]");
+	if (operands->n == 1)
+		return replay_in_new(operands->v[0], o);
+	if (operands->n != 2)
+		return wrong_usage(err, NULL, "replay: usage: cloche replay LOG [ID]");
+	r = open_log(operands->v[0], &log, err);
 	if (r == 0)
-		r = open_log(operands.v[0], &log, &err);
+		r = read_last(log, o->to, &last, err);
 	if (r == 0)
-		r = read_last(log, o.to, &last, &err);
+		r = cloche_instance_open(operands->v[1], &instance, err);
 	if (r == 0)
-		r = cloche_instance_open(operands.v[1], &instance, &err);
-	if (r == 0)
-		r = cloche_oplog_replay(log, instance, last, &done, &err);
+		r = cloche_oplog_replay(log, instance, last, &done, err);
 	if (r == 0)
 		tell_unknown(&done);
-	cloche_instance_free(instance);
 	close_log(log);
-	return r < 0 ? complain(&err) : 0;
+	return r;
 }
 
 const struct command command_log = {
@@ -479,7 +457,8 @@ const struct command command_log = {
 		"  cloche log dev show --from 10 --json\n"
 		"  cloche log dev export saved\n"
 		"  cloche create --from saved/state-logs/*.jsonl",
-	.tables = {&option_table},
+	.tables = {&(const struct option_table){"Options", options}},
+	.ctx = &(struct log_options){0},
 	.run = main_log,
 };
 
@@ -493,6 +472,7 @@ const struct command command_replay = {
 		"\"cloche create --from LOG\", and its id is printed.\n"
 		"\n"
 		"  cloche replay saved/state-logs/*.jsonl dev",
-	.tables = {&replay_table},
+	.tables = {&(const struct option_table){"Options", replay_options}},
+	.ctx = &(struct replay_options){0},
 	.run = main_replay,
 };

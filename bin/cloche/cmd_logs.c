@@ -7,31 +7,20 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { CHUNK = 64 * 1024 };
 
 struct logs_options {
 	bool follow, json, failed;
-	uint64_t offset, exec;
+	uint64_t offset;
+	uint32_t exec;
 	struct terminal_filter filters[2];
 };
 
-static int set_exec(void *ctx, const char *value, cloche_err *err)
+static int set_offset(const struct option *option, void *at, const char *value, cloche_err *err)
 {
-	uint64_t *at = &((struct logs_options *)ctx)->exec;
-
-	if (read_number(value, UINT32_MAX, at) && *at > 0)
-		return 0;
-	return wrong_usage(err, "\"cloche inspect ID\" lists the commands",
-		"--exec is the number of a command, not \"%s\"", value);
-}
-
-static int set_offset(void *ctx, const char *value, cloche_err *err)
-{
-	if (read_number(value, INT64_MAX, &((struct logs_options *)ctx)->offset))
+	if (read_number(value, INT64_MAX, at))
 		return 0;
 	return wrong_usage(err, NULL, "--offset is a number of bytes, not \"%s\"", value);
 }
@@ -39,24 +28,19 @@ static int set_offset(void *ctx, const char *value, cloche_err *err)
 static const struct option options[] = {
 	{"follow", 'f', NULL, "go on until nothing more can be added to the log",
 		.at = offsetof(struct logs_options, follow)},
-	{"exec", 0, "N", "print the log of command N (default: the latest)", set_exec},
-	{"offset", 0, "BYTES", "begin at this offset in the log", set_offset},
+	{"exec", 0, "N", "print the log of command N (default: the latest)", set_exec,
+		.at = offsetof(struct logs_options, exec)},
+	{"offset", 0, "BYTES", "begin at this offset in the log", set_offset,
+		.at = offsetof(struct logs_options, offset)},
 	{"json", 0, NULL, "print one object a line: {offset, stream, data}; the last has the end",
 		.at = offsetof(struct logs_options, json)},
+	{0},
 };
-static const struct option_table table = {
-	.options = options, .n = sizeof(options) / sizeof(options[0]), .title = "Options"};
 
 static bool print_piece(bool is_stderr, uint64_t offset, const void *data, size_t length)
 {
-	json_t *doc = json_pack("{s:I, s:s, s:o}", "offset", (json_int_t)offset, "stream",
-		is_stderr ? "stderr" : "stdout", "data", json_bytes(data, length));
-	char *text = doc ? json_dumps(doc, 0) : NULL;
-	bool ok = text && put(STDOUT_FILENO, text, strlen(text)) && put(STDOUT_FILENO, "\n", 1);
-
-	free(text);
-	json_decref(doc);
-	return ok;
+	return json_print_dense(json_pack("{s:I, s:s, s:o}", "offset", (json_int_t)offset, "stream",
+		is_stderr ? "stderr" : "stdout", "data", json_bytes(data, length)));
 }
 
 static bool on_output(bool is_stderr, uint64_t offset, const void *data, size_t length, void *user)
@@ -108,9 +92,8 @@ static bool print_end(cloche_log *log, uint64_t at)
 	return put_line(line);
 }
 
-static int show(cloche_log *log, struct logs_options *o)
+static int show(cloche_log *log, struct logs_options *o, cloche_err *err)
 {
-	cloche_err err = CLOCHE_ERR_INIT;
 	uint64_t at = o->offset;
 	int r, signal_number;
 
@@ -119,15 +102,15 @@ static int show(cloche_log *log, struct logs_options *o)
 	terminal_filter_open(&o->filters[1], STDERR_FILENO, false);
 	if (o->follow) {
 		interrupt_catch(on_interrupt, log);
-		r = cloche_log_follow(log, at, on_output, o, &at, &err);
+		r = cloche_log_follow(log, at, on_output, o, &at, err);
 	} else {
-		r = read_all(log, &at, o, &err);
+		r = read_all(log, &at, o, err);
 	}
 	(void)terminal_filter_close(&o->filters[0], STDOUT_FILENO);
 	(void)terminal_filter_close(&o->filters[1], STDERR_FILENO);
 	signal_number = interrupt_signal();
 	if (r < 0)
-		return complain(&err);
+		return r;
 	if (o->json && !o->failed)
 		o->failed = !print_end(log, at) && errno != EPIPE;
 	if (o->failed)
@@ -135,28 +118,23 @@ static int show(cloche_log *log, struct logs_options *o)
 	return signal_number ? 128 + signal_number : 0;
 }
 
-static int main_logs(int argc, char **argv)
+static int main_logs(void *ctx, const struct operands *operands, cloche_err *err)
 {
-	struct logs_options o = {0};
-	struct operands operands = {0};
-	cloche_err err = CLOCHE_ERR_INIT;
-	cloche_instance *i = NULL;
+	struct logs_options *o = ctx;
+	_cleanup_(instance_freep) cloche_instance *i = NULL;
 	cloche_log *log = NULL;
-	int r = options_read(&command_logs, &o, argc, argv, &operands, &err);
+	int r;
 
-	if (r == 0 && operands.help)
-		return 0;
-	if (r == 0 && operands.n != 1)
-		r = wrong_usage(&err, "\"cloche ps -a\" lists the sandboxes",
-			operands.n ? "logs: one sandbox at a time"
-				   : "logs: which sandbox? Give its id or name");
+	if (operands->n != 1)
+		return wrong_usage(err, "\"cloche ps -a\" lists the sandboxes",
+			operands->n ? "logs: one sandbox at a time"
+				    : "logs: which sandbox? Give its id or name");
+	r = cloche_instance_open(operands->v[0], &i, err);
 	if (r == 0)
-		r = cloche_instance_open(operands.v[0], &i, &err);
+		r = cloche_log_open(i, o->exec, &log, err);
 	if (r == 0)
-		r = cloche_log_open(i, (uint32_t)o.exec, &log, &err);
-	r = r < 0 ? complain(&err) : show(log, &o);
+		r = show(log, o, err);
 	cloche_log_free(log);
-	cloche_instance_free(i);
 	return r;
 }
 
@@ -170,6 +148,7 @@ const struct command command_logs = {
 		"\n"
 		"  cloche logs dev --follow\n"
 		"  cloche logs dev --exec 3 --offset 4096",
-	.tables = {&table},
+	.tables = {&(const struct option_table){"Options", options}},
+	.ctx = &(struct logs_options){0},
 	.run = main_logs,
 };

@@ -1,26 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `cloche net`: finds the subcommand, and implements check and log. */
-#include "cmd_net.h"
+/* `cloche net`: what an allowlist decides, the policy of a running sandbox, network logs. */
+#include "cli.h"
 #include "json_out.h"
 #include "project.h"
 
+#include <cloche/allowlist.h>
 #include <cloche/network_log.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-static int add_file(void *ctx, const char *value, cloche_err *err)
+struct net_options {
+	cloche_allowlist *list; /* NULL: none was named */
+	bool blocked, json;
+};
+
+/* Add to the list with add(), which takes what the option was given. */
+static int net_list_add(struct net_options *o, const char *value,
+	int (*add)(cloche_allowlist *list, const char *value, cloche_err *err), cloche_err *err)
 {
-	((struct net_options *)ctx)->any_list = true;
-	return cloche_allowlist_add_file(((struct net_options *)ctx)->list, value, err);
+	if (!o->list)
+		o->list = cloche_allowlist_new();
+	return o->list ? add(o->list, value, err) : wrong_usage(err, NULL, "out of memory");
 }
 
-static int add_host(void *ctx, const char *value, cloche_err *err)
+static int add_file(const struct option *option, void *at, const char *value, cloche_err *err)
 {
-	struct net_options *o = ctx;
+	return net_list_add(at, value, cloche_allowlist_add_file, err);
+}
 
-	o->any_list = true;
-	return cloche_allowlist_add_host(o->list, value, err);
+static int add_host(const struct option *option, void *at, const char *value, cloche_err *err)
+{
+	return net_list_add(at, value, cloche_allowlist_add_host, err);
+}
+
+static void net_done(void *ctx)
+{
+	cloche_allowlist_free(((struct net_options *)ctx)->list);
 }
 
 static const struct option options[] = {
@@ -32,17 +48,35 @@ static const struct option options[] = {
 		.at = offsetof(struct net_options, blocked)},
 	{"json", 0, NULL, "print JSON (log: one line an entry, else one document)",
 		.at = offsetof(struct net_options, json)},
+	{0},
 };
-static const struct option_table option_table = {
-	.options = options, .n = sizeof(options) / sizeof(options[0]), .title = "Options"};
 
-static int check(const struct net_options *o, const char *method, const char *url, cloche_err *err)
+/* Use the allowlist of the project if none was named. */
+static int net_list_default(struct net_options *o, cloche_err *err)
+{
+	bool obeyed;
+	const char *path = o->list ? NULL : project_allowlist(".", &obeyed);
+
+	if (o->list)
+		return 0;
+	if (!path)
+		return wrong_usage(err, "use --allowlist FILE or --allow HOST",
+			"net check: which allowlist? the project here has none, as in "
+			".cloche/network-allowlist.yaml");
+	if (!obeyed)
+		say("%s is not obeyed by cloche run: " PROJECT_LONE, path);
+	return net_list_add(o, path, cloche_allowlist_add_file, err);
+}
+
+static int net_check(struct net_options *o, char *const *operands, cloche_err *err)
 {
 	cloche_verdict v;
-	int r = cloche_allowlist_check(o->list, method, url, &v, err);
+	int r = net_list_default(o, err);
 
+	if (r == 0)
+		r = cloche_allowlist_check(o->list, operands[0], operands[1], &v, err);
 	if (r < 0)
-		return complain(err);
+		return r;
 	if (o->json) {
 		json_print(json_pack("{s:b, s:s, s:s, s:s, s:s}", "allowed", (int)v.allowed,
 			"reason", v.reason, "rule", v.rule, "explanation", v.explanation,
@@ -59,68 +93,66 @@ static int check(const struct net_options *o, const char *method, const char *ur
 	return v.allowed ? 0 : 1;
 }
 
-static int show_log(const struct net_options *o, const char *path, cloche_err *err)
+static int net_set(struct net_options *o, char *const *operands, cloche_err *err)
+{
+	cloche_policy_change change;
+	_cleanup_(instance_freep) cloche_instance *i = NULL;
+	int r;
+
+	if (!o->list)
+		return wrong_usage(err, "a file without any rule blocks everything",
+			"net set: which allowlist? use --allowlist FILE or --allow HOST");
+	r = cloche_instance_open(operands[0], &i, err);
+	if (r == 0)
+		r = cloche_instance_set_allowlist(i, o->list, &change, err);
+	if (r < 0)
+		return r;
+	if (o->json)
+		return json_print(json_pack("{s:s, s:I, s:I}", "id", cloche_instance_id(i), "rules",
+			       (json_int_t)change.rules, "closed", (json_int_t)change.closed))
+			       ? 0
+			       : EXIT_CLOCHE;
+	say("%u rule%s, %u request%s broken off", change.rules, change.rules == 1 ? "" : "s",
+		change.closed, change.closed == 1 ? "" : "s");
+	return 0;
+}
+
+static int net_log(struct net_options *o, char *const *operands, cloche_err *err)
 {
 	cloche_network_log *log = NULL;
 	cloche_network_entry e;
 	cloche_network_summary s;
-	int r = cloche_network_log_open(path, &log, err);
+	int r = cloche_network_log_open(operands[0], &log, err);
 
 	if (r < 0)
-		return complain(err);
+		return r;
 	while ((r = cloche_network_log_next(log, &e, err)) > 0)
 		if (e.blocked || !o->blocked)
 			printf("%s\n", o->json ? e.json : e.line);
 	s = cloche_network_log_summary(log);
 	cloche_network_log_close(log);
-	if (r < 0)
-		return complain(err);
-	if (!o->json)
+	if (r == 0 && !o->json)
 		say("%llu allowed, %llu blocked, %llu errors, %llu names looked up; "
 		    "%llu bytes in, %llu out",
 			(unsigned long long)s.allowed, (unsigned long long)s.blocked,
 			(unsigned long long)s.errors, (unsigned long long)s.dns,
 			(unsigned long long)s.bytes_in, (unsigned long long)s.bytes_out);
-	return 0;
+	return r;
 }
 
-/* If no allowlist was named, add the one of the project. */
-static int add_default(struct net_options *o, cloche_err *err)
+static int net_suggest(struct net_options *o, char *const *operands, cloche_err *err)
 {
-	bool obeyed;
-	const char *path = o->any_list ? NULL : project_allowlist(".", &obeyed);
+	cloche_network_suggestion *s = NULL;
+	const char *text;
+	bool ok;
+	int r = cloche_network_log_suggest(operands[0], o->blocked, &s, err);
 
-	if (o->any_list)
-		return 0;
-	if (!path)
-		return wrong_usage(err, "use --allowlist FILE or --allow HOST",
-			"net check: which allowlist? the project here has none, as in "
-			".cloche/network-allowlist.yaml");
-	if (!obeyed)
-		say("%s is not obeyed by cloche run: " PROJECT_LONE, path);
-	return cloche_allowlist_add_file(o->list, path, err);
-}
-
-static int do_check(struct net_options *o, char *const *operands, cloche_err *err)
-{
-	if (add_default(o, err) < 0)
-		return complain(err);
-	return check(o, operands[0], operands[1], err);
-}
-
-static int do_set(struct net_options *o, char *const *operands, cloche_err *err)
-{
-	return net_set(o, operands[0]);
-}
-
-static int do_log(struct net_options *o, char *const *operands, cloche_err *err)
-{
-	return show_log(o, operands[0], err);
-}
-
-static int do_suggest(struct net_options *o, char *const *operands, cloche_err *err)
-{
-	return net_suggest(o, operands[0]);
+	if (r < 0)
+		return r;
+	text = o->json ? cloche_network_suggestion_json(s) : cloche_network_suggestion_yaml(s);
+	ok = put(STDOUT_FILENO, text, strlen(text)) && (!o->json || put(STDOUT_FILENO, "\n", 1));
+	cloche_network_suggestion_free(s);
+	return ok ? 0 : EXIT_CLOCHE;
 }
 
 static const struct part {
@@ -129,10 +161,10 @@ static const struct part {
 	bool of_rules; /* uses an allowlist; the others read a log */
 	int (*run)(struct net_options *o, char *const *operands, cloche_err *err);
 } parts[] = {
-	{"check", "METHOD and URL", "check GET https://api.github.com/user", 2, true, do_check},
-	{"set", "the ID of a sandbox", "set --allow pypi.org ID", 1, true, do_set},
-	{"log", "the FILE of a log", "log net.log", 1, false, do_log},
-	{"suggest", "the FILE of a log", "suggest net.log", 1, false, do_suggest},
+	{"check", "METHOD and URL", "check GET https://api.github.com/user", 2, true, net_check},
+	{"set", "the ID of a sandbox", "set --allow pypi.org ID", 1, true, net_set},
+	{"log", "the FILE of a log", "log net.log", 1, false, net_log},
+	{"suggest", "the FILE of a log", "suggest net.log", 1, false, net_suggest},
 };
 
 static const struct part *find_part(const struct operands *operands, cloche_err *err)
@@ -146,43 +178,22 @@ static const struct part *find_part(const struct operands *operands, cloche_err 
 	return NULL;
 }
 
-static int dispatch(struct net_options *o, const struct operands *operands, cloche_err *err)
+static int main_net(void *ctx, const struct operands *operands, cloche_err *err)
 {
+	struct net_options *o = ctx;
 	const struct part *p = find_part(operands, err);
 	char example[80];
 
 	if (!p)
-		return complain(err);
+		return -err->code;
 	snprintf(example, sizeof(example), "for example: cloche net %s", p->example);
 	if (operands->n - 1 != p->operands)
-		wrong_usage(err, example, "net %s: needs %s", p->name, p->needs);
-	else if (!p->of_rules && o->any_list)
-		wrong_usage(err, example, "net %s: takes no allowlist", p->name);
-	else if (p->of_rules && o->blocked)
-		wrong_usage(err, example, "net %s: --blocked is for logs", p->name);
-	if (err->code)
-		return complain(err);
+		return wrong_usage(err, example, "net %s: needs %s", p->name, p->needs);
+	if (!p->of_rules && o->list)
+		return wrong_usage(err, example, "net %s: takes no allowlist", p->name);
+	if (p->of_rules && o->blocked)
+		return wrong_usage(err, example, "net %s: --blocked is for logs", p->name);
 	return p->run(o, operands->v + 1, err);
-}
-
-static int main_net(int argc, char **argv)
-{
-	struct net_options o = {.list = cloche_allowlist_new()};
-	struct operands operands = {0};
-	cloche_err err = CLOCHE_ERR_INIT;
-	int r;
-
-	if (!o.list) {
-		say("out of memory");
-		return EXIT_CLOCHE;
-	}
-	r = options_read(&command_net, &o, argc, argv, &operands, &err);
-	if (r < 0)
-		r = complain(&err);
-	else if (!operands.help)
-		r = dispatch(&o, &operands, &err);
-	cloche_allowlist_free(o.list);
-	return r;
 }
 
 const struct command command_net = {
@@ -205,6 +216,8 @@ const struct command command_net = {
 		"  cloche net set --allowlist allow.yaml --allow pypi.org dev\n"
 		"  cloche net log --blocked network-sandbox.log\n"
 		"  cloche net suggest --blocked-only network-sandbox.jsonl",
-	.tables = {&option_table},
+	.tables = {&(const struct option_table){"Options", options}},
+	.ctx = &(struct net_options){0},
 	.run = main_net,
+	.done = net_done,
 };

@@ -3,7 +3,6 @@
 #include "json_out.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct port_options {
@@ -12,19 +11,18 @@ struct port_options {
 
 static const struct option options[] = {
 	{"json", 0, NULL, "print JSON", .at = offsetof(struct port_options, json)},
+	{0},
 };
-static const struct option_table table = {
-	.options = options, .n = sizeof(options) / sizeof(options[0]), .title = "Options"};
 
-static int list(cloche_instance *i, const struct port_options *o)
+static int list(cloche_instance *i, const struct port_options *o, cloche_err *err)
 {
-	cloche_err err = CLOCHE_ERR_INIT;
 	json_t *record, *ports, *port;
 	bool ok = true;
 	size_t k;
+	int r = cloche_instance_refresh(i, err);
 
-	if (cloche_instance_refresh(i, &err) < 0)
-		return complain(&err);
+	if (r < 0)
+		return r;
 	record = json_loads(cloche_instance_json(i), 0, NULL);
 	ports = json_object_get(record, "forwards");
 	if (o->json)
@@ -64,19 +62,20 @@ static bool read_ports(const char *text, uint16_t *ret_guest, uint16_t *ret_host
 	return true;
 }
 
-static int forward(cloche_instance *i, const char *text, const struct port_options *o)
+static int forward(
+	cloche_instance *i, const char *text, const struct port_options *o, cloche_err *err)
 {
-	cloche_err err = CLOCHE_ERR_INIT;
 	uint16_t guest, host;
 	char line[64];
+	int r;
 
-	if (!read_ports(text, &guest, &host)) {
-		wrong_usage(&err, "for example: cloche port ID 3000, cloche port ID 3000:8080",
+	if (!read_ports(text, &guest, &host))
+		return wrong_usage(err,
+			"for example: cloche port ID 3000, cloche port ID 3000:8080",
 			"port: \"%s\" is not GUEST_PORT[:HOST_PORT]", text);
-		return complain(&err);
-	}
-	if (cloche_instance_forward(i, guest, host, &host, &err) < 0)
-		return complain(&err);
+	r = cloche_instance_forward(i, guest, host, &host, err);
+	if (r < 0)
+		return r;
 	if (o->json)
 		return json_print(json_pack("{s:s, s:i, s:i}", "host_address", "127.0.0.1",
 			       "host_port", (int)host, "guest_port", (int)guest))
@@ -86,26 +85,18 @@ static int forward(cloche_instance *i, const char *text, const struct port_optio
 	return put_line(line) ? 0 : EXIT_CLOCHE;
 }
 
-static int main_port(int argc, char **argv)
+static int main_port(void *ctx, const struct operands *operands, cloche_err *err)
 {
-	struct port_options o = {0};
-	struct operands operands = {0};
-	cloche_err err = CLOCHE_ERR_INIT;
-	cloche_instance *i = NULL;
-	int r = options_read(&command_port, &o, argc, argv, &operands, &err);
+	_cleanup_(instance_freep) cloche_instance *i = NULL;
+	int r;
 
-	if (r == 0 && operands.help)
-		return 0;
-	if (r == 0 && (operands.n < 1 || operands.n > 2))
-		r = wrong_usage(&err, "for example: cloche port ID 3000",
+	if (operands->n < 1 || operands->n > 2)
+		return wrong_usage(err, "for example: cloche port ID 3000",
 			"port: needs an id and a port, or an id alone to list");
-	if (r == 0)
-		r = cloche_instance_open(operands.v[0], &i, &err);
+	r = cloche_instance_open(operands->v[0], &i, err);
 	if (r < 0)
-		return complain(&err);
-	r = operands.n == 2 ? forward(i, operands.v[1], &o) : list(i, &o);
-	cloche_instance_free(i);
-	return r;
+		return r;
+	return operands->n == 2 ? forward(i, operands->v[1], ctx, err) : list(i, ctx, err);
 }
 
 const struct command command_port = {
@@ -118,6 +109,7 @@ const struct command command_port = {
 		"GUEST_PORT, the open ports are listed.\n"
 		"\n"
 		"  curl http://$(cloche port dev 3000)/",
-	.tables = {&table},
+	.tables = {&(const struct option_table){"Options", options}},
+	.ctx = &(struct port_options){0},
 	.run = main_port,
 };

@@ -17,9 +17,9 @@ struct ps_options {
 	bool failed; /* standard output */
 };
 
-static int add_label(void *ctx, const char *value, cloche_err *err)
+static int add_label(const struct option *option, void *at, const char *value, cloche_err *err)
 {
-	struct ps_options *o = ctx;
+	struct ps_options *o = at;
 
 	if (*value == '\0' || *value == '=')
 		return wrong_usage(err, NULL, "--label is KEY or KEY=VALUE, not \"%s\"", value);
@@ -37,9 +37,8 @@ static const struct option options[] = {
 	{"quiet", 'q', NULL, "print ids alone", .at = offsetof(struct ps_options, quiet)},
 	{"json", 0, NULL, "print everything that is known as one JSON array",
 		.at = offsetof(struct ps_options, json)},
+	{0},
 };
-static const struct option_table table = {
-	.options = options, .n = sizeof(options) / sizeof(options[0]), .title = "Options"};
 
 static bool has_labels(const cloche_instance *i, const struct ps_options *o)
 {
@@ -82,9 +81,7 @@ static void print_row(const char *id, const char *name, const char *state, const
 
 	snprintf(line, sizeof(line), "%-29s  %-16s  %-8s  %-8s  %-10s  %s", id, name, state, age,
 		provider, command);
-	for (size_t n = strlen(line); n > 0 && line[n - 1] == ' '; n--)
-		line[n - 1] = '\0';
-	o->failed |= !put_line(line);
+	o->failed |= !put_row(line);
 }
 
 static bool on_instance(const cloche_instance *i, void *user)
@@ -111,32 +108,22 @@ static bool on_instance(const cloche_instance *i, void *user)
 	return !o->failed;
 }
 
-static int main_ps(int argc, char **argv)
+static int main_ps(void *ctx, const struct operands *operands, cloche_err *err)
 {
-	struct ps_options o = {0};
-	struct operands operands = {0};
-	cloche_err err = CLOCHE_ERR_INIT;
-	int r = options_read(&command_ps, &o, argc, argv, &operands, &err);
+	struct ps_options *o = ctx;
+	int r;
 
-	if (r == 0 && operands.help)
-		return 0;
-	if (r == 0 && operands.n > 0)
-		r = wrong_usage(&err, "for one sandbox: cloche inspect ID",
-			"ps: takes no operand (\"%s\")", operands.v[0]);
-	if (r < 0)
-		return complain(&err);
-	o.documents = json_array();
-	if (!o.json && !o.quiet)
-		print_row("ID", "NAME", "STATE", "CREATED", "PROVIDER", "COMMAND", &o);
-	r = cloche_instance_list(o.all, on_instance, &o, &err);
-	if (r < 0) {
-		json_decref(o.documents);
-		return complain(&err);
-	}
-	if (o.json)
-		o.failed = !json_print(json_incref(o.documents));
-	json_decref(o.documents);
-	return o.failed ? EXIT_CLOCHE : 0;
+	if (operands->n > 0)
+		return wrong_usage(err, "for one sandbox: cloche inspect ID",
+			"ps: takes no operand (\"%s\")", operands->v[0]);
+	o->documents = json_array();
+	if (!o->json && !o->quiet)
+		print_row("ID", "NAME", "STATE", "CREATED", "PROVIDER", "COMMAND", o);
+	r = cloche_instance_list(o->all, on_instance, o, err);
+	if (r == 0 && o->json)
+		o->failed = !json_print(json_incref(o->documents));
+	json_decref(o->documents);
+	return r < 0 ? r : o->failed ? EXIT_CLOCHE : 0;
 }
 
 const struct command command_ps = {
@@ -144,6 +131,7 @@ const struct command command_ps = {
 	.summary = "list the sandboxes that run",
 	.synopsis = "[OPTIONS]",
 	.text = "Lists your sandboxes, the newest first. What a crash left is removed on the way.",
-	.tables = {&table},
+	.tables = {&(const struct option_table){"Options", options}},
+	.ctx = &(struct ps_options){0},
 	.run = main_ps,
 };

@@ -11,31 +11,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Start the command without waiting for its end. */
-static int run_detached(struct sandbox_options *o, cloche_run *run)
+static int run_detached(struct sandbox_options *o, cloche_run *run, cloche_err *err)
 {
-	cloche_err err = CLOCHE_ERR_INIT;
-	bool ok;
+	const struct foreground f = {
+		.tty = o->tty, .interactive = o->interactive, .no_output = o->json};
 
-	cloche_run_set_detached(run, true);
-	cloche_run_set_keep_input(run, o->interactive);
-	if (o->tty)
-		cloche_run_set_tty(run, STDIN_FILENO);
 	cloche_run_on_warning(run, warn, NULL);
-	if (cloche_run_execute(run, &err) < 0)
-		return complain(&err);
-	if (cloche_run_start_failure(run)[0]) {
-		say("%s", cloche_run_start_failure(run));
-		return cloche_run_exit_code(run);
-	}
-	if (o->json)
-		ok = json_print(json_pack("{s:s, s:I}", "id", cloche_run_id(run), "number",
-			(json_int_t)cloche_run_number(run)));
-	else
-		ok = put_line(cloche_run_id(run));
-	if (!ok)
-		say("made sandbox %s", cloche_run_id(run));
-	return ok ? 0 : EXIT_CLOCHE;
+	return foreground_detach(run, &f, err);
 }
 
 static int run_attached(struct sandbox_options *o, cloche_run *run)
@@ -55,7 +37,7 @@ static int run_attached(struct sandbox_options *o, cloche_run *run)
 	debug_step(o, "sandbox %s (%s) has ended: exit status %d, %llu ms", cloche_run_id(run),
 		cloche_run_provider(run), r, (unsigned long long)cloche_run_duration_ms(run));
 	planted = planted_say(cloche_run_id(run));
-	if (o->json && print_run_json(run, planted) < 0)
+	if (o->json && !json_print_run(run, planted))
 		r = EXIT_CLOCHE;
 	json_decref(planted);
 	if (cloche_run_is_recorded(run) && !o->json)
@@ -63,19 +45,6 @@ static int run_attached(struct sandbox_options *o, cloche_run *run)
 	if (o->verbose)
 		say("sandbox %s (%s) ended after %llu ms", cloche_run_id(run),
 			cloche_run_provider(run), (unsigned long long)cloche_run_duration_ms(run));
-	return r;
-}
-
-static int run_command(struct sandbox_options *o, char **argv)
-{
-	cloche_err err = CLOCHE_ERR_INIT;
-	cloche_run *run = NULL;
-	int r = cloche_run_new(o->sb, (const char *const *)argv, &run, &err);
-
-	if (r < 0)
-		return complain(&err);
-	r = o->detach ? run_detached(o, run) : run_attached(o, run);
-	cloche_run_free(run);
 	return r;
 }
 
@@ -94,7 +63,7 @@ static bool is_in_path(const char *program)
 }
 
 /* For "run RUNTIME FILE": if there is no program of that name, run sh or python3 instead. */
-static void name_program(struct operands *operands)
+static void name_program(const struct operands *operands)
 {
 	static char shell[] = "sh", python[] = "python3";
 	static const struct {
@@ -130,28 +99,21 @@ static int check(const struct sandbox_options *o, const struct operands *operand
 	return 0;
 }
 
-static int main_run(int argc, char **argv)
+static int main_run(void *ctx, const struct operands *operands, cloche_err *err)
 {
-	struct sandbox_options o;
-	struct operands operands = {0};
-	cloche_err err = CLOCHE_ERR_INIT;
-	int r = sandbox_options_init(&o, &err);
+	struct sandbox_options *o = ctx;
+	cloche_run *run = NULL;
+	int r = check(o, operands, err);
 
+	if (!sandbox_options_given(o, "root"))
+		name_program(operands);
 	if (r == 0)
-		r = options_read(&command_run, &o, argc, argv, &operands, &err);
-	if (r == 0 && !operands.help)
-		r = check(&o, &operands, &err);
-	if (r == 0 && !operands.help)
-		r = sandbox_options_finish(&o, &err);
-	if (!sandbox_options_given(&o, "root"))
-		name_program(&operands);
-	if (r == 0 && !operands.help)
-		r = sandbox_options_command(&o, operands.n ? operands.v : NULL, &err);
-	if (r < 0)
-		r = complain(&err);
-	else if (!operands.help)
-		r = run_command(&o, operands.v);
-	sandbox_options_done(&o);
+		r = sandbox_options_finish(o, operands->n ? operands->v : NULL, err);
+	if (r == 0)
+		r = cloche_run_new(o->sb, (const char *const *)operands->v, &run, err);
+	if (r == 0)
+		r = o->detach ? run_detached(o, run, err) : run_attached(o, run);
+	cloche_run_free(run);
 	return r;
 }
 
@@ -160,10 +122,8 @@ static const struct option options[] = {
 		"return at once and print the id; the output goes to a log, which stays until\n"
 		"\"cloche rm\"",
 		.at = offsetof(struct sandbox_options, detach)},
+	{0},
 };
-static const struct option_table detach_table = {.options = options,
-	.n = sizeof(options) / sizeof(options[0]),
-	.title = "To leave the command running"};
 
 const struct command command_run = {
 	.name = "run",
@@ -181,8 +141,11 @@ const struct command command_run = {
 		"\n"
 		"The exit status is the command's own; 124 after a timeout, 125 if cloche itself\n"
 		"failed, 126 or 127 if COMMAND could not be run or found, 128+N after signal N.",
-	.tables = {&sandbox_option_table, &sandbox_command_table, &detach_table,
+	.tables = {&sandbox_option_table, &sandbox_command_table,
+		&(const struct option_table){"To leave the command running", options},
 		&lasting_option_table},
 	.command_line = true,
+	.ctx = &(struct sandbox_options){0},
 	.run = main_run,
+	.done = sandbox_options_done,
 };

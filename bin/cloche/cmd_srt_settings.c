@@ -16,9 +16,8 @@ struct srt_settings {
 
 static const struct option options[] = {
 	{"json", 0, NULL, "print one JSON document", .at = offsetof(struct srt_settings, json)},
+	{0},
 };
-static const struct option_table option_table = {
-	.options = options, .n = sizeof(options) / sizeof(options[0]), .title = "Options"};
 
 /* Collect the rules until the end, because for an invalid file only the error is printed. */
 static void take(const cloche_srt_rule *rule, void *user)
@@ -56,25 +55,21 @@ static void print(const json_t *rules)
 		"nothing of yours is inside but what --env and --pass-env name");
 }
 
-static int main_srt_settings(int argc, char **argv)
+static int main_srt_settings(void *ctx, const struct operands *operands, cloche_err *err)
 {
-	struct srt_settings s = {.rules = json_array()};
-	struct operands operands = {0};
-	cloche_err err = CLOCHE_ERR_INIT;
-	int r = options_read(&command_srt_settings, &s, argc, argv, &operands, &err);
+	struct srt_settings *s = ctx;
+	int r;
 
-	if (r == 0 && operands.n > 1)
-		r = wrong_usage(&err, NULL,
-			"srt-settings: takes one file, but was also given \"%s\"", operands.v[1]);
-	if (r == 0 && !operands.help)
-		r = cloche_srt_explain(operands.n ? operands.v[0] : NULL, take, &s, &err);
-	if (r < 0)
-		r = complain(&err);
-	else if (!operands.help && s.json)
-		json_print(json_pack("{s:O}", "rules", s.rules));
-	else if (!operands.help)
-		print(s.rules);
-	json_decref(s.rules);
+	if (operands->n > 1)
+		return wrong_usage(err, NULL,
+			"srt-settings: takes one file, but was also given \"%s\"", operands->v[1]);
+	s->rules = json_array();
+	r = cloche_srt_explain(operands->n ? operands->v[0] : NULL, take, s, err);
+	if (r == 0 && s->json)
+		json_print(json_pack("{s:O}", "rules", s->rules));
+	else if (r == 0)
+		print(s->rules);
+	json_decref(s->rules);
 	return r;
 }
 
@@ -86,6 +81,7 @@ const struct command command_srt_settings = {
 		"\"cloche run --srt-settings FILE\" obeys the same file; this command says what\n"
 		"each of its entries means there, in the current directory. The default FILE is\n"
 		"~/.srt-settings.json. Nothing is run or changed.",
-	.tables = {&option_table},
+	.tables = {&(const struct option_table){"Options", options}},
+	.ctx = &(struct srt_settings){0},
 	.run = main_srt_settings,
 };

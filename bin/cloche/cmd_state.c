@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `cloche env` and `cloche kv`: the two tables of a sandbox's state. */
 #include "cli.h"
-#include "files_session.h"
 #include "json_out.h"
 #include "names.h"
 #include "terminal_filter.h"
 
 #include <cloche/state.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,9 +22,8 @@ static const struct option options[] = {
 		.at = offsetof(struct state_options, json)},
 	{"null", '0', NULL, "get, list, keys: end each with NUL, and show bytes as they are",
 		.at = offsetof(struct state_options, null_ends)},
+	{0},
 };
-static const struct option_table option_table = {
-	.options = options, .n = sizeof(options) / sizeof(options[0]), .title = "Options"};
 
 struct request {
 	cloche_state *state;
@@ -119,25 +116,14 @@ static int do_set_env(struct request *q)
 
 static int set_from_input(struct request *q, const char *key)
 {
-	char *value = malloc(MAX_VALUE + 1);
-	size_t n = 0;
-	int r = 0;
+	char *value;
+	size_t n;
+	int failure = read_whole(STDIN_FILENO, MAX_VALUE, &value, &n), r;
 
-	if (!value)
-		return wrong_usage(q->err, NULL, "out of memory");
-	while (n <= MAX_VALUE) {
-		ssize_t got = read(STDIN_FILENO, value + n, MAX_VALUE + 1 - n);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			r = wrong_usage(
-				q->err, NULL, "standard input cannot be read: %s", strerror(errno));
-		if (got <= 0)
-			break;
-		n += (size_t)got;
-	}
-	if (r == 0)
+	if (failure)
+		r = wrong_usage(
+			q->err, NULL, "standard input cannot be read: %s", strerror(failure));
+	else
 		r = set(q, key, strlen(key), value, n);
 	free(value);
 	return r;
@@ -253,6 +239,7 @@ static const struct operation env_operations[] = {
 	{"list", 0, 0, "", do_list},
 	{0},
 };
+
 static const struct operation kv_operations[] = {
 	{"get", 1, 1, "KEY", do_get},
 	{"set", 1, 2, "KEY [VALUE|-]", do_set_key},
@@ -292,7 +279,7 @@ static int run(const struct command *command, const struct operation *all, struc
 	const struct operands *operands)
 {
 	const struct operation *op = find(command, all, operands, q->err);
-	cloche_instance *instance = NULL;
+	_cleanup_(instance_freep) cloche_instance *instance = NULL;
 	int r;
 
 	if (!op)
@@ -302,37 +289,24 @@ static int run(const struct command *command, const struct operation *all, struc
 	r = cloche_instance_open(operands->v[0], &instance, q->err);
 	if (r == 0)
 		r = cloche_state_open(instance, &q->state, q->err);
-	cloche_instance_free(instance);
 	if (r == 0)
 		r = op->fn(q);
 	cloche_state_close(q->state);
 	return r;
 }
 
-static int main_of(const struct command *command, const struct operation *all,
-	enum cloche_state_part part, int argc, char **argv)
+static int main_env(void *ctx, const struct operands *operands, cloche_err *err)
 {
-	struct state_options o = {0};
-	struct operands operands = {0};
-	cloche_err err = CLOCHE_ERR_INIT;
-	struct request q = {.part = part, .o = &o, .err = &err};
-	int r = options_read(command, &o, argc, argv, &operands, &err);
+	struct request q = {.part = CLOCHE_STATE_ENV, .o = ctx, .err = err};
 
-	if (r == 0 && operands.help)
-		return 0;
-	if (r == 0)
-		r = run(command, all, &q, &operands);
-	return r < 0 ? complain(&err) : r;
+	return run(&command_env, env_operations, &q, operands);
 }
 
-static int main_env(int argc, char **argv)
+static int main_kv(void *ctx, const struct operands *operands, cloche_err *err)
 {
-	return main_of(&command_env, env_operations, CLOCHE_STATE_ENV, argc, argv);
-}
+	struct request q = {.part = CLOCHE_STATE_STORAGE, .o = ctx, .err = err};
 
-static int main_kv(int argc, char **argv)
-{
-	return main_of(&command_kv, kv_operations, CLOCHE_STATE_STORAGE, argc, argv);
+	return run(&command_kv, kv_operations, &q, operands);
 }
 
 const struct command command_env = {
@@ -349,7 +323,8 @@ const struct command command_env = {
 		"\n"
 		"  cloche env dev set NODE_ENV=test\n"
 		"  cloche exec dev -- sh -c 'echo $NODE_ENV'",
-	.tables = {&option_table},
+	.tables = {&(const struct option_table){"Options", options}},
+	.ctx = &(struct state_options){0},
 	.run = main_env,
 };
 
@@ -369,6 +344,7 @@ const struct command command_kv = {
 		"\n"
 		"  cloche kv dev set step 3\n"
 		"  cloche kv dev set result - <result.json",
-	.tables = {&option_table},
+	.tables = {&(const struct option_table){"Options", options}},
+	.ctx = &(struct state_options){0},
 	.run = main_kv,
 };

@@ -5,7 +5,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -30,9 +29,8 @@ static const struct option options[] = {
 		.at = offsetof(struct stats_options, watch)},
 	{"json", 0, NULL, "print JSON; with --watch one object a line",
 		.at = offsetof(struct stats_options, json)},
+	{0},
 };
-static const struct option_table table = {
-	.options = options, .n = sizeof(options) / sizeof(options[0]), .title = "Options"};
 
 static bool add(struct stats_options *o, const char *id)
 {
@@ -99,20 +97,6 @@ static json_t *document(const struct watched *w, const cloche_stats *s)
 		"received", (json_int_t)s->network_received);
 }
 
-static bool print_document(const struct stats_options *o, json_t *doc)
-{
-	char *text;
-	bool ok;
-
-	if (!o->watch)
-		return json_print(doc);
-	text = doc ? json_dumps(doc, JSON_REAL_PRECISION(15)) : NULL;
-	ok = text && put(STDOUT_FILENO, text, strlen(text)) && put(STDOUT_FILENO, "\n", 1);
-	free(text);
-	json_decref(doc);
-	return ok;
-}
-
 static void with_limit(uint64_t used, uint64_t limit, char *ret, size_t size)
 {
 	char a[32], b[32];
@@ -177,7 +161,9 @@ static bool show(struct stats_options *o)
 		if (all)
 			ok = json_array_append_new(all, document(w, &s)) == 0;
 		else if (ok)
-			ok = o->json ? print_document(o, document(w, &s)) : print_row(w, &s);
+			ok = !o->json   ? print_row(w, &s)
+			     : o->watch ? json_print_dense(document(w, &s))
+					: json_print(document(w, &s));
 		w->before = s;
 	}
 	if (all)
@@ -210,27 +196,21 @@ static void watch(struct stats_options *o)
 		sleep_ms(INTERVAL_MS);
 }
 
-static int main_stats(int argc, char **argv)
+static int main_stats(void *ctx, const struct operands *ids, cloche_err *err)
 {
-	struct stats_options o = {0};
-	struct operands ids = {0};
-	cloche_err err = CLOCHE_ERR_INIT;
-	int r = options_read(&command_stats, &o, argc, argv, &ids, &err);
+	struct stats_options *o = ctx;
+	int r = 0;
 
-	if (r == 0 && ids.help)
-		return 0;
-	for (int k = 0; r == 0 && k < ids.n; k++)
-		(void)add(&o, ids.v[k]);
-	if (r == 0 && ids.n == 0)
-		r = cloche_instance_list(false, on_instance, &o, &err);
-	if (r < 0)
-		o.status = complain(&err);
-	else if (o.n > 0 || ids.n == 0)
-		watch(&o);
-	for (size_t k = 0; k < o.n; k++)
-		cloche_instance_free(o.watched[k].i);
-	free(o.watched);
-	return o.status;
+	for (int k = 0; k < ids->n; k++)
+		(void)add(o, ids->v[k]);
+	if (ids->n == 0)
+		r = cloche_instance_list(false, on_instance, o, err);
+	if (r == 0 && (o->n > 0 || ids->n == 0))
+		watch(o);
+	for (size_t k = 0; k < o->n; k++)
+		cloche_instance_free(o->watched[k].i);
+	free(o->watched);
+	return r < 0 ? r : o->status;
 }
 
 const struct command command_stats = {
@@ -239,6 +219,7 @@ const struct command command_stats = {
 	.synopsis = "[OPTIONS] [ID...]",
 	.text = "Without an ID, shows all sandboxes that run. CPU is in percent of one processor;\n"
 		"network is in bytes of the bodies of requests and responses, and in requests.",
-	.tables = {&table},
+	.tables = {&(const struct option_table){"Options", options}},
+	.ctx = &(struct stats_options){0},
 	.run = main_stats,
 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `cloche status`: the names in its JSON are those of AgentGate where it has them. */
 #include "cli.h"
-#include "json_out.h"
 
 #include <cloche/status.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -66,31 +66,24 @@ static void print_text(const cloche_status *s)
 	}
 }
 
-static int main_status(int argc, char **argv)
+static int main_status(void *ctx, const struct operands *operands, cloche_err *err)
 {
-	struct settings settings = {0};
-	struct operands operands = {0};
+	const struct settings *settings = ctx;
 	cloche_status *s = NULL;
-	cloche_err err = CLOCHE_ERR_INIT;
-	int r = options_read(&command_status, &settings, argc, argv, &operands, &err);
+	int r = cloche_status_read(&s, err);
 
-	if (r == 0 && !operands.help)
-		r = options_no_operands(&command_status, &operands, &err);
-	if (r == 0 && !operands.help)
-		r = cloche_status_read(&s, &err);
-	if (s && settings.json)
+	if (s && settings->json)
 		printf("%s\n", cloche_status_json(s));
 	else if (s)
 		print_text(s);
 	cloche_status_free(s);
-	return r < 0 ? complain(&err) : r;
+	return r;
 }
 
 static const struct option options[] = {
 	{"json", 0, NULL, "print one JSON document", .at = offsetof(struct settings, json)},
+	{0},
 };
-static const struct option_table option_table = {
-	.options = options, .n = sizeof(options) / sizeof(options[0]), .title = "Options"};
 
 const struct command command_status = {
 	.name = "status",
@@ -98,6 +91,8 @@ const struct command command_status = {
 	.synopsis = "[--json]",
 	.text = "Says which providers work here and why others do not, what running sandboxes\n"
 		"use, and when the remains of crashed sandboxes were last removed.",
-	.tables = {&option_table},
+	.tables = {&(const struct option_table){"Options", options}},
+	.no_operands = true,
+	.ctx = &(struct settings){0},
 	.run = main_status,
 };

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stop, rm and prune: end and remove sandboxes. */
 #include "cli.h"
-#include "json_out.h"
 #include "planted.h"
 
 #include <stdio.h>
@@ -15,20 +14,13 @@ struct stop_options {
 	uint64_t grace_ms;
 };
 
-static int set_grace(void *ctx, const char *value, cloche_err *err)
+static int set_grace(const struct option *option, void *at, const char *value, cloche_err *err)
 {
-	struct stop_options *o = ctx;
-	uint64_t zero;
-
 	/* A plain 0 is allowed. */
-	if (read_number(value, 0, &zero)) {
-		o->grace_ms = 0;
-		return 0;
-	}
-	return read_duration("grace", value, &o->grace_ms, err);
+	return read_number(value, 0, at) ? 0 : set_duration(option, at, value, err);
 }
 
-static int stop(const cloche_instance *i, void *user)
+static int stop(cloche_instance *i, void *user)
 {
 	const struct stop_options *o = user;
 	cloche_err err = CLOCHE_ERR_INIT;
@@ -39,20 +31,16 @@ static int stop(const cloche_instance *i, void *user)
 	return put_line(cloche_instance_id(i)) ? 0 : EXIT_CLOCHE;
 }
 
-static int main_stop(int argc, char **argv)
+static int main_stop(void *ctx, const struct operands *operands, cloche_err *err)
 {
-	struct stop_options o = {.grace_ms = DEFAULT_GRACE_MS};
-
-	return main_of_instances(&command_stop, &o, argc, argv, stop);
+	return each_instance(&command_stop, operands, stop, ctx, err);
 }
 
 static const struct option stop_options[] = {
 	{"grace", 't', "TIME", "the time between TERM and KILL (default 5s; 0: KILL at once)",
-		set_grace},
+		set_grace, .at = offsetof(struct stop_options, grace_ms)},
+	{0},
 };
-static const struct option_table stop_table = {.options = stop_options,
-	.n = sizeof(stop_options) / sizeof(stop_options[0]),
-	.title = "Options"};
 
 const struct command command_stop = {
 	.name = "stop",
@@ -60,49 +48,50 @@ const struct command command_stop = {
 	.synopsis = "[OPTIONS] ID...",
 	.text = "Sends TERM to everything inside, KILL after a while (--grace), and returns when\n"
 		"nothing in the sandbox runs any more. Record and logs stay until \"cloche rm\".",
-	.tables = {&stop_table},
+	.tables = {&(const struct option_table){"Options", stop_options}},
+	.ctx = &(struct stop_options){.grace_ms = DEFAULT_GRACE_MS},
 	.run = main_stop,
 };
 
 /* --- rm --- */
 
-static int set_force(void *ctx, const char *value, cloche_err *err)
-{
-	*(bool *)ctx = true;
-	return 0;
-}
+struct rm_options {
+	bool force;
+};
 
-static int rm(const cloche_instance *i, void *user)
+static int rm(cloche_instance *i, void *user)
 {
-	const bool *force = user;
+	const struct rm_options *o = user;
 	cloche_err err = CLOCHE_ERR_INIT;
 
-	if (cloche_instance_remove(i, *force, &err) < 0)
+	if (cloche_instance_remove(i, o->force, &err) < 0)
 		return complain(&err);
 	json_decref(planted_say(cloche_instance_id(i)));
 	return put_line(cloche_instance_id(i)) ? 0 : EXIT_CLOCHE;
 }
 
-static int main_rm(int argc, char **argv)
+static int main_rm(void *ctx, const struct operands *operands, cloche_err *err)
 {
-	/* As "destroy", the name in SandboX (main.c), it also removes running sandboxes. */
-	bool force = strcmp(argv[0], "destroy") == 0;
+	struct rm_options *o = ctx;
 
-	return main_of_instances(&command_rm, &force, argc, argv, rm);
+	/* As "destroy", the name in SandboX (main.c), it also removes running sandboxes. */
+	o->force |= strcmp(operands->called, "destroy") == 0;
+	return each_instance(&command_rm, operands, rm, o, err);
 }
 
 static const struct option rm_options[] = {
-	{"force", 'f', NULL, "also remove a sandbox that runs: it is killed", set_force},
+	{"force", 'f', NULL, "also remove a sandbox that runs: it is killed",
+		.at = offsetof(struct rm_options, force)},
+	{0},
 };
-static const struct option_table rm_table = {
-	.options = rm_options, .n = sizeof(rm_options) / sizeof(rm_options[0]), .title = "Options"};
 
 const struct command command_rm = {
 	.name = "rm",
 	.summary = "remove sandboxes that have ended, with their logs",
 	.synopsis = "[OPTIONS] ID...",
 	.text = "Removes record and logs of sandboxes that have ended.",
-	.tables = {&rm_table},
+	.tables = {&(const struct option_table){"Options", rm_options}},
+	.ctx = &(struct rm_options){0},
 	.run = main_rm,
 };
 
@@ -125,32 +114,23 @@ static void on_removed(const char *id, bool crashed, void *user)
 	o->failed |= !put_line(line);
 }
 
-static int main_prune(int argc, char **argv)
+static int main_prune(void *ctx, const struct operands *operands, cloche_err *err)
 {
-	struct prune_options o = {0};
-	struct operands operands = {0};
-	cloche_err err = CLOCHE_ERR_INIT;
-	int r = options_read(&command_prune, &o, argc, argv, &operands, &err);
+	struct prune_options *o = ctx;
+	int r;
 
-	if (r == 0 && operands.help)
-		return 0;
-	if (r == 0 && operands.n > 0)
-		r = wrong_usage(&err, "for one sandbox: cloche rm ID",
-			"prune: takes no operand (\"%s\")", operands.v[0]);
-	if (r == 0)
-		r = cloche_instance_prune(on_removed, &o, &err);
-	if (r < 0)
-		return complain(&err);
-	return o.failed ? EXIT_CLOCHE : 0;
+	if (operands->n > 0)
+		return wrong_usage(err, "for one sandbox: cloche rm ID",
+			"prune: takes no operand (\"%s\")", operands->v[0]);
+	r = cloche_instance_prune(on_removed, o, err);
+	return r < 0 ? r : o->failed ? EXIT_CLOCHE : 0;
 }
 
 static const struct option prune_options[] = {
 	{"json", 0, NULL, "print one JSON object a line",
 		.at = offsetof(struct prune_options, json)},
+	{0},
 };
-static const struct option_table prune_table = {.options = prune_options,
-	.n = sizeof(prune_options) / sizeof(prune_options[0]),
-	.title = "Options"};
 
 const struct command command_prune = {
 	.name = "prune",
@@ -159,6 +139,7 @@ const struct command command_prune = {
 	.text = "Removes record and logs of all sandboxes that have ended, and everything that\n"
 		"crashed sandboxes left. Prints the id of each, and whether it was stopped or had\n"
 		"crashed. Sandboxes that run are never touched.",
-	.tables = {&prune_table},
+	.tables = {&(const struct option_table){"Options", prune_options}},
+	.ctx = &(struct prune_options){0},
 	.run = main_prune,
 };

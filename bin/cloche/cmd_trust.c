@@ -12,25 +12,17 @@ struct trust_options {
 	bool list, revoke, yes, json;
 };
 
-#define FLAG(fn, member)                                                                           \
-	static int fn(void *ctx, const char *value, cloche_err *err)                               \
-	{                                                                                          \
-		((struct trust_options *)ctx)->member = true;                                      \
-		return 0;                                                                          \
-	}
-FLAG(set_list, list)
-FLAG(set_revoke, revoke)
-FLAG(set_yes, yes)
-FLAG(set_json, json)
-
 static const struct option options[] = {
-	{"list", 0, NULL, "list what you have consented to", set_list},
-	{"revoke", 0, NULL, "take back the consent for DIR", set_revoke},
-	{"yes", 0, NULL, "record the consent without asking", set_yes},
-	{"json", 0, NULL, "print one JSON document, and ask nothing", set_json},
+	{"list", 0, NULL, "list what you have consented to",
+		.at = offsetof(struct trust_options, list)},
+	{"revoke", 0, NULL, "take back the consent for DIR",
+		.at = offsetof(struct trust_options, revoke)},
+	{"yes", 0, NULL, "record the consent without asking",
+		.at = offsetof(struct trust_options, yes)},
+	{"json", 0, NULL, "print one JSON document, and ask nothing",
+		.at = offsetof(struct trust_options, json)},
+	{0},
 };
-static const struct option_table option_table = {
-	.options = options, .n = sizeof(options) / sizeof(options[0]), .title = "Options"};
 
 /* Say whether the consent still applies to the current files. */
 static const char *state_of(const cloche_consent *c)
@@ -64,24 +56,21 @@ static void print_listed(const cloche_consent *c, void *user)
 	      put_line(c->dir);
 }
 
-static int list_consents(const struct trust_options *o)
+static int list_consents(const struct trust_options *o, cloche_err *err)
 {
-	cloche_err err = CLOCHE_ERR_INIT;
 	json_t *all = json_array();
 	bool ok = true;
 	int r;
 
 	if (o->json)
-		r = cloche_project_list(add_to_list, all, &err);
+		r = cloche_project_list(add_to_list, all, err);
 	else
-		r = cloche_project_list(print_listed, &ok, &err);
+		r = cloche_project_list(print_listed, &ok, err);
 	if (r == 0 && o->json)
 		ok = json_print(all);
 	else
 		json_decref(all);
-	if (r < 0)
-		return complain(&err);
-	return ok ? 0 : EXIT_CLOCHE;
+	return r < 0 ? r : ok ? 0 : EXIT_CLOCHE;
 }
 
 static json_t *gather_lines(
@@ -131,39 +120,35 @@ static int consent_to(cloche_project *p, const struct trust_options *o, cloche_e
 	return 0;
 }
 
-static int trust_dir(const char *dir, const struct trust_options *o)
+static int trust_dir(const char *dir, const struct trust_options *o, cloche_err *err)
 {
-	cloche_err err = CLOCHE_ERR_INIT;
 	cloche_project *p = NULL;
-	int r = cloche_project_open(dir, &p, &err);
+	int r = cloche_project_open(dir, &p, err);
 	bool obeyed;
 	const char *lone = r == 0 && !p ? project_allowlist(dir, &obeyed) : NULL;
 
 	if (lone)
-		r = wrong_usage(&err, "make that file as well, or use --allowlist FILE",
+		r = wrong_usage(err, "make that file as well, or use --allowlist FILE",
 			"trust: there is nothing to consent to: %s is not obeyed: " PROJECT_LONE,
 			lone);
 	else if (r == 0 && !p)
-		r = wrong_usage(&err, "name the directory that holds .cloche/sandbox.yaml",
+		r = wrong_usage(err, "name the directory that holds .cloche/sandbox.yaml",
 			"trust: there is no configuration of a project in %s", dir);
 	if (r == 0)
-		r = consent_to(p, o, &err);
-	if (r < 0)
-		r = complain(&err);
-	else if (o->json)
+		r = consent_to(p, o, err);
+	if (r == 0 && o->json)
 		r = print_project(p);
 	cloche_project_free(p);
 	return r;
 }
 
-static int trust_revoke(const char *dir)
+static int trust_revoke(const char *dir, cloche_err *err)
 {
-	cloche_err err = CLOCHE_ERR_INIT;
+	int r = cloche_project_revoke(dir, err);
 
-	if (cloche_project_revoke(dir, &err) < 0)
-		return complain(&err);
-	say("the consent for %s is gone", dir);
-	return 0;
+	if (r == 0)
+		say("the consent for %s is gone", dir);
+	return r;
 }
 
 static int check(const struct trust_options *o, const struct operands *operands, cloche_err *err)
@@ -180,24 +165,17 @@ static int check(const struct trust_options *o, const struct operands *operands,
 	return 0;
 }
 
-static int main_trust(int argc, char **argv)
+static int main_trust(void *ctx, const struct operands *operands, cloche_err *err)
 {
-	struct trust_options o = {0};
-	struct operands operands = {0};
-	cloche_err err = CLOCHE_ERR_INIT;
-	const char *dir;
-	int r = options_read(&command_trust, &o, argc, argv, &operands, &err);
+	const struct trust_options *o = ctx;
+	const char *dir = operands->n ? operands->v[0] : ".";
+	int r = check(o, operands, err);
 
-	if (r == 0 && !operands.help)
-		r = check(&o, &operands, &err);
 	if (r < 0)
-		return complain(&err);
-	if (operands.help)
-		return 0;
-	dir = operands.n ? operands.v[0] : ".";
-	if (o.list)
-		return list_consents(&o);
-	return o.revoke ? trust_revoke(dir) : trust_dir(dir, &o);
+		return r;
+	if (o->list)
+		return list_consents(o, err);
+	return o->revoke ? trust_revoke(dir, err) : trust_dir(dir, o, err);
 }
 
 const struct command command_trust = {
@@ -216,6 +194,7 @@ const struct command command_trust = {
 		"for, and what has changed, then asks you. run, create and agent ask the same on\n"
 		"a terminal, and refuse elsewhere. --config FILE obeys a file for once,\n"
 		"--no-config goes on without the files.",
-	.tables = {&option_table},
+	.tables = {&(const struct option_table){"Options", options}},
+	.ctx = &(struct trust_options){0},
 	.run = main_trust,
 };

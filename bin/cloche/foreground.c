@@ -2,11 +2,13 @@
 #include "foreground.h"
 #include "cli.h"
 #include "interrupt.h"
+#include "json_out.h"
 #include "terminal_filter.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -55,11 +57,6 @@ static void on_output(bool is_stderr, const void *data, size_t length, void *use
 		cloche_run_stop(user);
 }
 
-static void on_warning(const char *text, void *user)
-{
-	say("warning: %s", text);
-}
-
 /* The default is a terminal, because users forget -t. A job in the background must not touch
  * ours. */
 bool foreground_has_tty(bool asked, bool refused)
@@ -97,7 +94,7 @@ static void configure(cloche_run *run)
 		cloche_run_set_stdin_fd(run, STDIN_FILENO);
 	if (!how->no_output)
 		cloche_run_on_output(run, on_output, run);
-	cloche_run_on_warning(run, on_warning, NULL);
+	cloche_run_on_warning(run, warn, NULL);
 	interrupt_catch(on_interrupt, run);
 	signal(SIGPIPE, SIG_IGN);
 }
@@ -142,6 +139,53 @@ int foreground_run(cloche_run *run, const struct foreground *f, bool *ret_ran)
 	return output_errno && output_errno != EPIPE ? EXIT_CLOCHE : cloche_run_exit_code(run);
 }
 
+int foreground_set_env(cloche_run *run, const char *text, cloche_err *err)
+{
+	char *name = strdup(text), *equals = name ? strchr(name, '=') : NULL;
+	int r;
+
+	if (!equals) {
+		free(name);
+		return wrong_usage(err, NULL, "--env is NAME=VALUE, not \"%s\"", text);
+	}
+	*equals = '\0';
+	r = cloche_run_set_env(run, name, equals + 1, err);
+	free(name);
+	return r;
+}
+
+int foreground_detach(cloche_run *run, const struct foreground *f, cloche_err *err)
+{
+	char number[16];
+	const char *id;
+	bool ok;
+	int r;
+
+	cloche_run_set_detached(run, true);
+	cloche_run_set_keep_input(run, f->interactive);
+	if (f->tty)
+		cloche_run_set_tty(run, STDIN_FILENO);
+	r = cloche_run_execute(run, err);
+	if (r < 0)
+		return r;
+	if (cloche_run_start_failure(run)[0]) {
+		say("%s", cloche_run_start_failure(run));
+		return cloche_run_exit_code(run);
+	}
+	id = cloche_run_id(run);
+	snprintf(number, sizeof(number), "%u", cloche_run_number(run));
+	if (f->no_output)
+		ok = json_print(json_pack(
+			"{s:s, s:I}", "id", id, "number", (json_int_t)cloche_run_number(run)));
+	else
+		ok = put_line(f->stays ? number : id);
+	if (!ok && f->stays)
+		say("started command %s in %s", number, id);
+	else if (!ok)
+		say("made sandbox %s", id);
+	return ok ? 0 : EXIT_CLOCHE;
+}
+
 /* Parse "ctrl-x" or a single character. Return 0 if it is neither. */
 static char read_key(const char *text, size_t n)
 {
@@ -154,8 +198,9 @@ static char read_key(const char *text, size_t n)
 	return 0;
 }
 
-int read_detach_keys(const char *text, char ret[3], cloche_err *err)
+int set_detach_keys(const struct option *o, void *at, const char *text, cloche_err *err)
 {
+	char *ret = at;
 	const char *comma = strchr(text, ',');
 
 	memset(ret, 0, 3);

@@ -3,6 +3,7 @@
 /* Runs a command in a sandbox while the user or a script waits for it: it gets our streams and our
  * terminal, Ctrl-C reaches it, and its ending becomes our exit status. */
 
+#include "cli.h"
 #include <cloche/run.h>
 #include <stdbool.h>
 
@@ -27,9 +28,17 @@ bool foreground_has_tty(bool asked, bool refused);
  * caller keeps the run. */
 int foreground_run(cloche_run *run, const struct foreground *f, bool *ret_ran);
 
+/* Set a variable of the command: NAME=VALUE. */
+int foreground_set_env(cloche_run *run, const char *text, cloche_err *err);
+
+/* Start the command without waiting for its end, and print its number, or, if it has a sandbox of
+ * its own, the id of that; with no_output, both as JSON. interactive: its input stays open. Of f
+ * only tty, interactive, no_output and stays count. Return the exit status, or a negative code. */
+int foreground_detach(cloche_run *run, const struct foreground *f, cloche_err *err);
+
 /* The keys that detach from a command with a terminal. */
 #define DETACH_KEYS "\x10\x11"
 #define DETACH_KEYS_HELP                                                                           \
 	"two keys that leave the command running (default ctrl-p,ctrl-q; or \"none\")"
-/* Parse "ctrl-p,ctrl-q", "a,b" or "none". */
-int read_detach_keys(const char *text, char ret[3], cloche_err *err);
+/* For option.set: "ctrl-p,ctrl-q", "a,b" or "none", into a char[3]. */
+int set_detach_keys(const struct option *o, void *at, const char *text, cloche_err *err);

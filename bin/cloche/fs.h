@@ -2,14 +2,17 @@
 #pragma once
 /* Shared by the parts of `cloche fs`. */
 
+#include "cli.h"
 #include <cloche/files.h>
 
 struct fs_options {
 	const char *data;
 	bool recursive, force, append, in_place, is_new, json, long_form, null_ends, no_follow,
 		no_replace;
+	bool parents; /* ignored: missing parents are always made */
 	bool has_mode;
-	uint32_t mode, uid, gid;
+	uint32_t mode;
+	struct user user;
 	uint64_t offset, length, count;
 };
 

@@ -68,30 +68,14 @@ static void format_time(const cloche_file_stat *st, char *ret, size_t size)
 
 static json_t *stat_json(const cloche_file_stat *st)
 {
-	json_t *o = json_object();
 	char mode[8], time[64];
 
 	snprintf(mode, sizeof(mode), "%04o", st->mode);
 	format_time(st, time, sizeof(time));
-	json_object_set_new(o, "type", json_string(cloche_node_type_name(st->type)));
-	json_object_set_new(o, "mode", json_string(mode));
-	json_object_set_new(o, "size", json_integer((json_int_t)st->size));
-	json_object_set_new(o, "uid", json_integer(st->uid));
-	json_object_set_new(o, "gid", json_integer(st->gid));
-	json_object_set_new(o, "links", json_integer((json_int_t)st->links));
-	json_object_set_new(o, "inode", json_integer((json_int_t)st->inode));
-	json_object_set_new(o, "mtime", json_string(time));
-	return o;
-}
-
-static void print_json_line(json_t *o)
-{
-	char *text = json_line(o);
-
-	if (text)
-		puts(text);
-	free(text);
-	json_decref(o);
+	return json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:s}", "type",
+		cloche_node_type_name(st->type), "mode", mode, "size", (json_int_t)st->size, "uid",
+		(json_int_t)st->uid, "gid", (json_int_t)st->gid, "links", (json_int_t)st->links,
+		"inode", (json_int_t)st->inode, "mtime", time);
 }
 
 static void print_name(const char *name, bool escaped)
@@ -161,7 +145,7 @@ static void print_entry(
 		name_to_json(line, "name", e->name, strlen(e->name));
 		if (target)
 			name_to_json(line, "target", target, strlen(target));
-		print_json_line(line);
+		(void)json_print_line(line);
 	} else {
 		if (o->long_form)
 			print_long(e, target, escaped);
@@ -243,7 +227,7 @@ static void ready(void *user)
 	}
 	line = json_object();
 	json_object_set_new(line, "event", json_string("ready"));
-	print_json_line(line);
+	(void)json_print_line(line);
 	fflush(stdout);
 }
 
@@ -260,7 +244,7 @@ static bool on_event(const cloche_files_event *event, void *user)
 		json_object_set_new(line, "directory", json_boolean(event->is_directory));
 		if (event->cookie)
 			json_object_set_new(line, "cookie", json_integer(event->cookie));
-		print_json_line(line);
+		(void)json_print_line(line);
 	} else {
 		printf("%s ", change);
 		print_name(event->path, !w->o->null_ends && isatty(STDOUT_FILENO));

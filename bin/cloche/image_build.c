@@ -7,8 +7,6 @@
 
 #include <cloche/host_file.h>
 #include <cloche/image_build.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,9 +28,9 @@ static void on_signal(void *user, int signal_number, unsigned count)
 
 static int read_dockerfile(cloche_image_build *b, const char *path, cloche_err *err)
 {
-	char *text = NULL;
-	FILE *file = NULL;
-	int fd, r = cloche_host_open(path, &fd, err);
+	char *text;
+	size_t n;
+	int fd, failure, r = cloche_host_open(path, &fd, err);
 
 	if (r < 0) {
 		if (!err->hint[0])
@@ -40,20 +38,10 @@ static int read_dockerfile(cloche_image_build *b, const char *path, cloche_err *
 				"name another Dockerfile: --file FILE");
 		return r;
 	}
-	file = fdopen(fd, "r");
-	text = file ? malloc(MAX_DOCKERFILE + 1) : NULL;
-	if (text) {
-		size_t n = fread(text, 1, MAX_DOCKERFILE + 1, file);
-
-		r = ferror(file) ? wrong_usage(err, NULL, "read %s: %s", path, strerror(errno))
-				 : cloche_image_build_set_dockerfile(b, text, n, err);
-	} else {
-		r = wrong_usage(err, NULL, "out of memory");
-	}
-	if (file)
-		fclose(file);
-	else
-		close(fd);
+	failure = read_whole(fd, MAX_DOCKERFILE, &text, &n);
+	r = failure ? wrong_usage(err, NULL, "read %s: %s", path, strerror(failure))
+		    : cloche_image_build_set_dockerfile(b, text, n, err);
+	close(fd);
 	free(text);
 	return r;
 }
@@ -80,7 +68,7 @@ static int fill(
 {
 	char *path = NULL, *own = NULL;
 	const char *slash = o->file ? strrchr(o->file, '/') : NULL;
-	int r = -CLOCHE_E_NO_MEMORY;
+	int r;
 
 	if (!dir && slash)
 		own = strndup(o->file, slash > o->file ? (size_t)(slash - o->file) : 1);
@@ -88,8 +76,7 @@ static int fill(
 	path = o->file ? strdup(o->file) : NULL;
 	if (!path && asprintf(&path, "%s/Dockerfile", dir) < 0)
 		path = NULL;
-	if (path)
-		r = read_dockerfile(b, path, err);
+	r = path ? read_dockerfile(b, path, err) : wrong_usage(err, NULL, "out of memory");
 	/* The Dockerfile is not part of the build context. */
 	if (r == 0)
 		r = cloche_image_build_add_directory(b, dir, name_within(dir, path), err);
@@ -139,30 +126,28 @@ static int build(const struct image_options *o, cloche_image_build *b, cloche_er
 	return r == 0 ? cloche_image_build_store(b, NULL, err) : r;
 }
 
-static int main_of(const struct image_options *o, char **operands, bool only_hash)
+static int build_or_hash(
+	const struct image_options *o, char **operands, bool only_hash, cloche_err *err)
 {
 	cloche_image_build *b = cloche_image_build_new();
-	cloche_err err = CLOCHE_ERR_INIT;
-	int r = b ? fill(b, o, operands[0], &err) : -CLOCHE_E_NO_MEMORY;
+	int r = b ? fill(b, o, operands[0], err) : wrong_usage(err, NULL, "out of memory");
 
 	if (r == 0 && !only_hash)
-		r = build(o, b, &err);
+		r = build(o, b, err);
 	if (r == 0)
 		r = only_hash ? print_hashes(o, b) : print_built(o, b);
 	else if (interrupt_signal() != 0)
 		r = 128 + interrupt_signal();
-	else
-		r = complain(&err);
 	cloche_image_build_free(b);
 	return r;
 }
 
-int image_build(const struct image_options *o, char **operands)
+int image_build(const struct image_options *o, char **operands, cloche_err *err)
 {
-	return main_of(o, operands, false);
+	return build_or_hash(o, operands, false, err);
 }
 
-int image_hash(const struct image_options *o, char **operands)
+int image_hash(const struct image_options *o, char **operands, cloche_err *err)
 {
-	return main_of(o, operands, true);
+	return build_or_hash(o, operands, true, err);
 }

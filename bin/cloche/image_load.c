@@ -7,24 +7,15 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 struct showing {
 	const struct image_options *o;
 	bool on_terminal, shown; /* a line of progress is on the screen */
-	double began, last;
+	uint64_t began, last;    /* now_usec() */
 	json_t *documents;
 	bool failed;
 };
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 static void clear_progress(struct showing *s)
 {
@@ -37,12 +28,12 @@ static void clear_progress(struct showing *s)
 static bool on_step(const char *step, uint64_t bytes, void *user)
 {
 	struct showing *s = user;
-	double at = now();
+	uint64_t at = now_usec();
 	char line[256], size[32];
 
 	if (interrupt_signal() != 0)
 		return false;
-	if (!s->on_terminal || at - s->began < 1 || at - s->last < 0.1)
+	if (!s->on_terminal || at - s->began < 1000000 || at - s->last < 100000)
 		return true;
 	s->last = at;
 	format_size(bytes, size, sizeof(size));
@@ -93,20 +84,20 @@ static void say_left_out(const struct cloche_image_loading *loading)
 }
 
 /* If name is NULL, load from source (NULL: standard input); otherwise pull name. */
-static int get(const struct image_options *o, const char *source, const char *name)
+static int image_get(
+	const struct image_options *o, const char *source, const char *name, cloche_err *err)
 {
-	struct showing s = {.o = o, .began = now(), .documents = json_array()};
+	struct showing s = {.o = o, .began = now_usec(), .documents = json_array()};
 	struct cloche_image_loading loading = {
 		.name = o->name, .step = on_step, .stored = on_stored, .user = &s};
-	cloche_err err = CLOCHE_ERR_INIT;
 	int r;
 
 	s.on_terminal = !o->quiet && isatty(STDERR_FILENO);
 	interrupt_catch(on_signal, NULL);
 	if (name)
-		r = cloche_image_pull(name, &loading, &err);
+		r = cloche_image_pull(name, &loading, err);
 	else
-		r = cloche_image_load(source, STDIN_FILENO, &loading, &err);
+		r = cloche_image_load(source, STDIN_FILENO, &loading, err);
 	clear_progress(&s);
 	if (r == 0 && o->json)
 		s.failed = !json_print(json_incref(s.documents));
@@ -116,26 +107,22 @@ static int get(const struct image_options *o, const char *source, const char *na
 		return 128 + interrupt_signal();
 	}
 	if (r < 0)
-		return complain(&err);
+		return r;
 	say_left_out(&loading);
 	return s.failed ? EXIT_CLOCHE : 0;
 }
 
-int image_load_archive(const struct image_options *o, char **operands)
+int image_load_archive(const struct image_options *o, char **operands, cloche_err *err)
 {
-	cloche_err err = CLOCHE_ERR_INIT;
+	bool from_stdin = strcmp(operands[0], "-") == 0;
 
-	if (strcmp(operands[0], "-") != 0)
-		return get(o, operands[0], NULL);
-	if (isatty(STDIN_FILENO)) {
-		wrong_usage(&err, "for example: podman save app | cloche image load -",
+	if (from_stdin && isatty(STDIN_FILENO))
+		return wrong_usage(err, "for example: podman save app | cloche image load -",
 			"image load: an archive cannot be read from a terminal");
-		return complain(&err);
-	}
-	return get(o, NULL, NULL);
+	return image_get(o, from_stdin ? NULL : operands[0], NULL, err);
 }
 
-int image_pull_name(const struct image_options *o, char **operands)
+int image_pull_name(const struct image_options *o, char **operands, cloche_err *err)
 {
-	return get(o, NULL, operands[0]);
+	return image_get(o, NULL, operands[0], err);
 }

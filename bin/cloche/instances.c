@@ -6,46 +6,24 @@
 #include <string.h>
 #include <time.h>
 
-/* On failure print the error and return the exit status. */
-static int open_instance(const char *id, cloche_instance **ret)
-{
-	cloche_err err = CLOCHE_ERR_INIT;
-
-	return cloche_instance_open(id, ret, &err) < 0 ? complain(&err) : 0;
-}
-
-/* Continue after a failure. Return 0, or the exit status of the last failure. */
-static int each_instance(
-	const struct operands *ids, int (*fn)(const cloche_instance *i, void *user), void *user)
+int each_instance(const struct command *command, const struct operands *ids,
+	int (*fn)(cloche_instance *i, void *user), void *user, cloche_err *err)
 {
 	int status = 0;
 
+	if (ids->n == 0)
+		return wrong_usage(err, "\"cloche ps -a\" lists the sandboxes",
+			"%s: which sandbox? Give its id or name", command->name);
 	for (int k = 0; k < ids->n; k++) {
 		cloche_instance *i = NULL;
-		int r = open_instance(ids->v[k], &i);
+		cloche_err why = CLOCHE_ERR_INIT;
+		int r = cloche_instance_open(ids->v[k], &i, &why) < 0 ? complain(&why)
+								      : fn(i, user);
 
-		if (r == 0)
-			r = fn(i, user);
-		if (r != 0)
-			status = r;
+		status = r ? r : status;
 		cloche_instance_free(i);
 	}
 	return status;
-}
-
-int main_of_instances(const struct command *command, void *ctx, int argc, char **argv,
-	int (*fn)(const cloche_instance *i, void *user))
-{
-	struct operands ids;
-	cloche_err err = CLOCHE_ERR_INIT;
-	int r = options_read(command, ctx, argc, argv, &ids, &err);
-
-	if (r == 0 && !ids.help && ids.n == 0)
-		r = wrong_usage(&err, "\"cloche ps -a\" lists the sandboxes",
-			"%s: which sandbox? Give its id or name", command->name);
-	if (r < 0)
-		return complain(&err);
-	return ids.help ? 0 : each_instance(&ids, fn, ctx);
 }
 
 bool read_number(const char *text, uint64_t max, uint64_t *ret)
@@ -80,17 +58,29 @@ static bool read_id(const char *text, size_t n, uint32_t *ret)
 	return true;
 }
 
-int read_user(const char *value, uint32_t *ret_uid, uint32_t *ret_gid, cloche_err *err)
+int set_user(const struct option *o, void *at, const char *value, cloche_err *err)
 {
+	struct user *user = at;
 	size_t n = strcspn(value, ":");
 	const char *group = value[n] ? value + n + 1 : value;
-	uint32_t uid, gid;
 
-	if (!read_id(value, n, &uid) || !read_id(group, value[n] ? strlen(group) : n, &gid))
-		return wrong_usage(err, "\"cloche exec ID -- id -u NAME\" tells a user's number",
-			"--user is UID[:GID] in numbers, or root, not \"%s\"", value);
-	*ret_uid = uid;
-	*ret_gid = gid;
+	user->given = true;
+	if (read_id(value, n, &user->uid) &&
+		read_id(group, value[n] ? strlen(group) : n, &user->gid))
+		return 0;
+	return wrong_usage(err, "\"cloche exec ID -- id -u NAME\" tells a user's number",
+		"--user is UID[:GID] in numbers, or root, not \"%s\"", value);
+}
+
+int set_exec(const struct option *o, void *at, const char *value, cloche_err *err)
+{
+	uint32_t *ret = at;
+	uint64_t number;
+
+	if (!read_number(value, UINT32_MAX, &number) || number == 0)
+		return wrong_usage(err, "\"cloche inspect ID\" lists the commands",
+			"--exec is the number of a command, not \"%s\"", value);
+	*ret = (uint32_t)number;
 	return 0;
 }
 
@@ -100,6 +90,11 @@ int read_duration(const char *option, const char *value, uint64_t *ret_ms, cloch
 		return 0;
 	return wrong_usage(
 		err, NULL, "--%s: \"%s\" is not a time: use 500ms, 30s, 5m or 2h", option, value);
+}
+
+int set_duration(const struct option *o, void *at, const char *value, cloche_err *err)
+{
+	return read_duration(o->name, value, at, err);
 }
 
 void format_age(uint64_t since_usec, char *ret, size_t size)

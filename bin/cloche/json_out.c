@@ -2,6 +2,7 @@
 #include "json_out.h"
 #include "cli.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -134,43 +135,56 @@ static json_t *json_usage(const cloche_run *run)
 		(json_int_t)u.memory_peak_bytes, "pids_peak", (json_int_t)u.pids_peak);
 }
 
-int print_run_json(const cloche_run *run, json_t *planted)
-{
-	size_t out_n, err_n;
-	const void *out = cloche_run_stdout(run, &out_n), *err = cloche_run_stderr(run, &err_n);
-	json_t *doc = json_pack("{s:s, s:s, s:s, s:i, s:o, s:b, s:b, s:I, s:o, s:o, s:b, s:b, s:o, "
-				"s:{s:I, s:I}, s:O}",
-		"id", cloche_run_id(run), "provider", cloche_run_provider(run), "isolation",
-		cloche_run_isolation(run), "exit_code", cloche_run_exit_code(run), "signal",
-		cloche_run_exit_signal(run) ? json_integer(cloche_run_exit_signal(run))
-					    : json_null(),
-		"timed_out", (int)cloche_run_timed_out(run), "oom_killed",
-		(int)cloche_run_oom_killed(run), "duration_ms",
-		(json_int_t)cloche_run_duration_ms(run), "stdout", json_bytes(out, out_n), "stderr",
-		json_bytes(err, err_n), "stdout_truncated", (int)cloche_run_stdout_truncated(run),
-		"stderr_truncated", (int)cloche_run_stderr_truncated(run), "usage", json_usage(run),
-		"network", "allowed", (json_int_t)cloche_run_network_allowed(run), "blocked",
-		(json_int_t)cloche_run_network_blocked(run), "planted", planted);
-
-	return json_print(doc) ? 0 : -1;
-}
-
-int print_exec_json(const cloche_run *run)
+static json_t *json_ending(const cloche_run *run)
 {
 	size_t out_n, err_n;
 	const void *out = cloche_run_stdout(run, &out_n), *err = cloche_run_stderr(run, &err_n);
 	int signal_number = cloche_run_exit_signal(run);
-	json_t *doc = json_pack("{s:s, s:s, s:I, s:i, s:o, s:b, s:b, s:I, s:o, s:o, s:b, s:b}",
-		"id", cloche_run_id(run), "isolation", cloche_run_isolation(run), "number",
-		(json_int_t)cloche_run_number(run), "exit_code", cloche_run_exit_code(run),
-		"signal", signal_number ? json_integer(signal_number) : json_null(), "timed_out",
+
+	return json_pack("{s:i, s:o, s:b, s:b, s:I, s:o, s:o, s:b, s:b}", "exit_code",
+		cloche_run_exit_code(run), "signal",
+		signal_number ? json_integer(signal_number) : json_null(), "timed_out",
 		(int)cloche_run_timed_out(run), "oom_killed", (int)cloche_run_oom_killed(run),
 		"duration_ms", (json_int_t)cloche_run_duration_ms(run), "stdout",
 		json_bytes(out, out_n), "stderr", json_bytes(err, err_n), "stdout_truncated",
 		(int)cloche_run_stdout_truncated(run), "stderr_truncated",
 		(int)cloche_run_stderr_truncated(run));
+}
 
-	return json_print(doc) ? 0 : -1;
+/* Add the members of an object. Both are taken. Return doc, or NULL if out of memory. */
+static json_t *json_join(json_t *doc, json_t *more)
+{
+	if (json_object_update_new(doc, more) == 0)
+		return doc;
+	json_decref(doc);
+	return NULL;
+}
+
+bool json_print_run(const cloche_run *run, json_t *planted)
+{
+	json_t *doc = json_pack("{s:s, s:s, s:s}", "id", cloche_run_id(run), "provider",
+		cloche_run_provider(run), "isolation", cloche_run_isolation(run));
+
+	doc = json_join(doc, json_ending(run));
+	return json_print(json_join(
+		doc, json_pack("{s:o, s:{s:I, s:I}, s:O}", "usage", json_usage(run), "network",
+			     "allowed", (json_int_t)cloche_run_network_allowed(run), "blocked",
+			     (json_int_t)cloche_run_network_blocked(run), "planted", planted)));
+}
+
+bool json_print_exec(const cloche_run *run)
+{
+	json_t *doc = json_pack("{s:s, s:s, s:I}", "id", cloche_run_id(run), "isolation",
+		cloche_run_isolation(run), "number", (json_int_t)cloche_run_number(run));
+
+	return json_print(json_join(doc, json_ending(run)));
+}
+
+json_t *json_instance(const cloche_instance *i)
+{
+	return json_pack("{s:s, s:s, s:s, s:s, s:s}", "id", cloche_instance_id(i), "name",
+		cloche_instance_name(i), "provider", cloche_instance_provider(i), "isolation",
+		cloche_instance_isolation(i), "state", cloche_instance_state_name(i));
 }
 
 char *json_line(const json_t *o)
@@ -188,4 +202,24 @@ char *json_line(const json_t *o)
 		*to = '\0';
 	free(text);
 	return line;
+}
+
+bool json_print_line(json_t *value)
+{
+	char *line = json_line(value);
+	bool ok = line && puts(line) >= 0;
+
+	free(line);
+	json_decref(value);
+	return ok;
+}
+
+bool json_print_dense(json_t *value)
+{
+	char *text = value ? json_dumps(value, JSON_REAL_PRECISION(15)) : NULL;
+	bool ok = text && put(STDOUT_FILENO, text, strlen(text)) && put(STDOUT_FILENO, "\n", 1);
+
+	free(text);
+	json_decref(value);
+	return ok;
 }

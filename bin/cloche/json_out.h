@@ -3,6 +3,7 @@
 /* Prints JSON documents on standard output, with jansson. Bytes that are not UTF-8 become
  * U+FFFD. */
 
+#include <cloche/instance.h>
 #include <cloche/run.h>
 #include <jansson.h>
 
@@ -17,6 +18,10 @@ bool json_print_with(json_t *object, const struct json_member *members, size_t n
 /* Return one line of pure ASCII without terminal controls, DEL included. The caller frees it. NULL
  * if out of memory. */
 char *json_line(const json_t *o);
+/* Print such a line, by stdio, and free the value. Return false if that failed. */
+bool json_print_line(json_t *value);
+/* Print and free the value, as jansson writes it on one line. Return false if that failed. */
+bool json_print_dense(json_t *value);
 /* A string of bytes. */
 json_t *json_bytes(const void *p, size_t n);
 
@@ -26,8 +31,11 @@ json_t *json_bytes(const void *p, size_t n);
 json_t *json_shell_result(const cloche_run *run);
 
 /* Print the result document of `cloche run --json`. planted (borrowed) lists the planted files.
- * Return 0, or -1 if standard output failed. */
-int print_run_json(const cloche_run *run, json_t *planted);
+ * Return false if standard output failed. */
+bool json_print_run(const cloche_run *run, json_t *planted);
 /* Do the same for a command in a long-lived sandbox, without usage, which is not the command's
  * alone. */
-int print_exec_json(const cloche_run *run);
+bool json_print_exec(const cloche_run *run);
+
+/* Return {id, name, provider, isolation, state} of a new sandbox. NULL if out of memory. */
+json_t *json_instance(const cloche_instance *i);

@@ -8,7 +8,6 @@
 
 #include <cloche/state.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -57,8 +56,7 @@ static bool print_json(const cloche_difference *d, void *user)
 {
 	static const char *const parts[] = {"file", "env", "storage"};
 	json_t *o = json_object();
-	char kind[2] = {(char)d->kind, 0}, *text;
-	bool ok;
+	char kind[2] = {(char)d->kind, 0};
 
 	json_object_set_new(o, "kind", json_string(kind));
 	json_object_set_new(o, "part", json_string(parts[d->part]));
@@ -75,11 +73,7 @@ static bool print_json(const cloche_difference *d, void *user)
 		json_object_set_new(o, "after", json_bytes(d->after, (size_t)d->after_length));
 	if (d->unified)
 		json_object_set_new(o, "unified", json_bytes(d->unified, d->unified_length));
-	text = json_line(o);
-	ok = text && puts(text) >= 0;
-	free(text);
-	json_decref(o);
-	return ok;
+	return json_print_line(o);
 }
 
 /* Finds the number of the last entry up to a bound. */

@@ -93,17 +93,10 @@ static int open_stdio(void)
 	}
 }
 
-static int main_version(int argc, char **argv)
+static int main_version(void *ctx, const struct operands *operands, cloche_err *err)
 {
-	struct operands operands = {0};
-	cloche_err err = CLOCHE_ERR_INIT;
-	int r = options_read(&command_version, NULL, argc, argv, &operands, &err);
-
-	if (r == 0 && !operands.help)
-		r = options_no_operands(&command_version, &operands, &err);
-	if (r == 0 && !operands.help)
-		printf("cloche %s\n", CLOCHE_VERSION);
-	return r < 0 ? complain(&err) : 0;
+	printf("cloche %s\n", CLOCHE_VERSION);
+	return 0;
 }
 
 static const struct command command_version = {
@@ -111,31 +104,32 @@ static const struct command command_version = {
 	.summary = "print the version",
 	.synopsis = "",
 	.text = "Prints the version of cloche.",
+	.no_operands = true,
 	.run = main_version,
 };
 
-static int main_help(int argc, char **argv)
+/* name: of a command, or NULL. */
+static int help_of(const char *name)
 {
-	const struct command *command;
+	const struct command *command = name ? find(name) : NULL;
 
-	if (argc < 2) {
+	if (!name) {
 		help();
 		return 0;
 	}
-	command = find(argv[1]);
 	if (!command)
-		return unknown(argv[1]);
+		return unknown(name);
 	sandbox_options_prepare(command->name);
 	options_help(command);
 	return 0;
 }
 
+/* It has no options, so run() does without command_execute(). */
 static const struct command command_help = {
 	.name = "help",
 	.summary = "this text, or the help of a command",
 	.synopsis = "[COMMAND]",
 	.text = "Lists the commands, or explains COMMAND and its options.",
-	.run = main_help,
 };
 
 static int run(int argc, char **argv)
@@ -150,10 +144,12 @@ static int run(int argc, char **argv)
 	command = find(name);
 	if (!command)
 		return unknown(name);
+	if (command == &command_help)
+		return help_of(argv[2]);
 	sandbox_options_prepare(command->name);
-	if (command != &command_version && command != &command_help)
+	if (command != &command_version)
 		planted_say_others();
-	return command->run(argc - 1, argv + 1);
+	return command_execute(command, argc - 1, argv + 1);
 }
 
 int main(int argc, char **argv)

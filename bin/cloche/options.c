@@ -6,9 +6,7 @@
 
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { COLUMN = 34 };
 
@@ -22,15 +20,11 @@ static int fail(cloche_err *err, const struct command *c, const char *what, cons
 
 static const struct option *find(const struct command *c, const char *name, size_t n, char letter)
 {
-	for (size_t t = 0; c->tables[t]; t++) {
-		for (size_t i = 0; i < c->tables[t]->n; i++) {
-			const struct option *o = &c->tables[t]->options[i];
-
+	for (size_t t = 0; c->tables[t]; t++)
+		for (const struct option *o = c->tables[t]->options; o->name; o++)
 			if (letter ? o->letter == letter
 				   : strlen(o->name) == n && strncmp(o->name, name, n) == 0)
 				return o;
-		}
-	}
 	return NULL;
 }
 
@@ -85,26 +79,29 @@ static const char *similar(const struct command *c, const char *name, size_t n)
 	struct near best = {0};
 
 	for (size_t t = 0; c->tables[t]; t++)
-		for (size_t i = 0; i < c->tables[t]->n; i++)
-			options_near(name, n, c->tables[t]->options[i].name, &best);
+		for (const struct option *o = c->tables[t]->options; o->name; o++)
+			options_near(name, n, o->name, &best);
 	return best.name;
 }
 
 static int option_apply(const struct option *o, void *ctx, const char *value, cloche_err *err)
 {
+	void *at = (char *)ctx + o->at;
+
 	if (o->of_sandbox)
 		return sandbox_options_give(ctx, o->name, value, err);
 	if (o->set)
-		return o->set(ctx, value, err);
+		return o->set(o, at, value, err);
 	if (o->arg)
-		*(const char **)(void *)((char *)ctx + o->at) = value;
+		*(const char **)at = value;
 	else
-		*(bool *)(void *)((char *)ctx + o->at) = true;
+		*(bool *)at = true;
+	if (o->off)
+		*(bool *)(void *)((char *)ctx + o->off) = false;
 	return 0;
 }
 
-static int read_long(
-	const struct command *c, void *ctx, int argc, char **argv, int *at, cloche_err *err)
+static int read_long(const struct command *c, int argc, char **argv, int *at, cloche_err *err)
 {
 	const char *name = argv[*at] + 2, *equals = strchr(name, '=');
 	size_t n = equals ? (size_t)(equals - name) : strlen(name);
@@ -129,11 +126,10 @@ static int read_long(
 		if (strcmp(value, "--") == 0)
 			return fail(err, c, "a value is missing after --", o->name);
 	}
-	return option_apply(o, ctx, value, err);
+	return option_apply(o, c->ctx, value, err);
 }
 
-static int read_letters(
-	const struct command *c, void *ctx, int argc, char **argv, int *at, cloche_err *err)
+static int read_letters(const struct command *c, int argc, char **argv, int *at, cloche_err *err)
 {
 	const char *letters = argv[*at] + 1;
 
@@ -150,19 +146,19 @@ static int read_letters(
 			value = argv[++*at];
 		else if (o->arg)
 			return fail(err, c, "a value is missing after -", letters);
-		r = option_apply(o, ctx, value, err);
+		r = option_apply(o, c->ctx, value, err);
 		if (r < 0 || value)
 			return r;
 	}
 	return 0;
 }
 
-int options_read(const struct command *command, void *ctx, int argc, char **argv,
-	struct operands *ret, cloche_err *err)
+/* Return 1 if help was requested and printed: there is nothing more to do. */
+static int options_read(
+	const struct command *command, int argc, char **argv, struct operands *ret, cloche_err *err)
 {
 	int kept = 1, i; /* operands are collected in argv[1..kept) */
 
-	*ret = (struct operands){.v = argv + 1};
 	for (i = 1; i < argc; i++) {
 		int r;
 
@@ -172,8 +168,7 @@ int options_read(const struct command *command, void *ctx, int argc, char **argv
 		}
 		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
 			options_help(command);
-			ret->help = true;
-			return 0;
+			return 1;
 		}
 		if (argv[i][0] != '-' || argv[i][1] == '\0') {
 			if (command->command_line && kept > command->leading)
@@ -181,16 +176,32 @@ int options_read(const struct command *command, void *ctx, int argc, char **argv
 			argv[kept++] = argv[i];
 			continue;
 		}
-		r = argv[i][1] == '-' ? read_long(command, ctx, argc, argv, &i, err)
-				      : read_letters(command, ctx, argc, argv, &i, err);
+		r = (argv[i][1] == '-' ? read_long : read_letters)(command, argc, argv, &i, err);
 		if (r < 0)
 			return r;
 	}
 	while (i < argc)
 		argv[kept++] = argv[i++];
 	argv[kept] = NULL;
-	ret->n = kept - 1;
+	*ret = (struct operands){.v = argv + 1, .n = kept - 1, .called = argv[0]};
+	if (command->no_operands && ret->n > 0)
+		return fail(err, command, "takes no operand, but was given ", ret->v[0]);
 	return 0;
+}
+
+int command_execute(const struct command *command, int argc, char **argv)
+{
+	struct operands operands;
+	cloche_err err = CLOCHE_ERR_INIT;
+	int r = options_read(command, argc, argv, &operands, &err);
+
+	if (r == 0)
+		r = command->run(command->ctx, &operands, &err);
+	else if (r > 0)
+		r = 0;
+	if (command->done)
+		command->done(command->ctx);
+	return r < 0 ? complain(&err) : r;
 }
 
 static void show_option(const struct option *o)
@@ -221,15 +232,7 @@ void options_help(const struct command *command)
 	printf("Usage: cloche %s %s\n\n%s\n", command->name, command->synopsis, command->text);
 	for (size_t t = 0; command->tables[t]; t++) {
 		printf("\n%s:\n", command->tables[t]->title);
-		for (size_t i = 0; i < command->tables[t]->n; i++)
-			show_option(&command->tables[t]->options[i]);
+		for (const struct option *o = command->tables[t]->options; o->name; o++)
+			show_option(o);
 	}
-}
-
-int options_no_operands(
-	const struct command *command, const struct operands *operands, cloche_err *err)
-{
-	return operands->n == 0
-		       ? 0
-		       : fail(err, command, "takes no operand, but was given ", operands->v[0]);
 }

@@ -3,7 +3,6 @@
 #include "cli.h"
 
 #include <cloche/planted.h>
-#include <stdio.h>
 
 struct shown {
 	json_t *list;

@@ -3,22 +3,13 @@
 #include "cli.h"
 
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { PATIENCE = 2 };
-
-static int64_t now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec;
-}
+enum { PATIENCE_USEC = 2000000 };
 
 void progress_begin(struct progress *p)
 {
-	*p = (struct progress){.began = now()};
+	*p = (struct progress){.began = now_usec()};
 }
 
 void progress_show(uint64_t bytes, void *user)
@@ -27,7 +18,7 @@ void progress_show(uint64_t bytes, void *user)
 	char size[32], line[64];
 	int n;
 
-	if (now() - p->began < PATIENCE || !isatty(STDERR_FILENO))
+	if (now_usec() - p->began < PATIENCE_USEC || !isatty(STDERR_FILENO))
 		return;
 	format_size(bytes, size, sizeof(size));
 	n = snprintf(line, sizeof(line), "\r%-12s", size);

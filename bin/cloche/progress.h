@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 struct progress {
-	int64_t began; /* seconds of CLOCK_MONOTONIC */
+	uint64_t began; /* now_usec() */
 	bool shown;
 };
 

@@ -7,28 +7,11 @@
 
 #include <cloche/srt.h>
 #include <limits.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static int sandbox_options_set_tty(void *ctx, const char *value, cloche_err *err)
-{
-	struct sandbox_options *o = ctx;
-
-	o->tty = true;
-	o->no_tty = false;
-	return 0;
-}
-
-static int sandbox_options_set_no_tty(void *ctx, const char *value, cloche_err *err)
-{
-	struct sandbox_options *o = ctx;
-
-	o->no_tty = true;
-	o->tty = false;
-	return 0;
-}
 
 static const struct option options[] = {
 	{"no-workspace", 0, NULL, "mount no workspace",
@@ -39,8 +22,11 @@ static const struct option options[] = {
 	{"tty", 't', NULL,
 		"give the command a terminal (default if standard input, output and error are\n"
 		"all a terminal)",
-		sandbox_options_set_tty},
-	{"no-tty", 'T', NULL, "give the command no terminal", sandbox_options_set_no_tty},
+		.at = offsetof(struct sandbox_options, tty),
+		.off = offsetof(struct sandbox_options, no_tty)},
+	{"no-tty", 'T', NULL, "give the command no terminal",
+		.at = offsetof(struct sandbox_options, no_tty),
+		.off = offsetof(struct sandbox_options, tty)},
 	{"interactive", 'i', NULL,
 		"pass standard input even if it is a terminal; without -t, the command has no\n"
 		"terminal of its own",
@@ -60,15 +46,14 @@ static const struct option options[] = {
 	{"verbose", 0, NULL, "say more", .at = offsetof(struct sandbox_options, verbose)},
 	{"debug", 0, NULL, "say what is done, and when",
 		.at = offsetof(struct sandbox_options, debug)},
+	{0},
 };
 
-const struct option_table sandbox_command_table = {.options = options,
-	.n = sizeof(options) / sizeof(options[0]),
-	.title = "Options of the command line"};
+const struct option_table sandbox_command_table = {"Options of the command line", options};
 
-struct option_table sandbox_option_table = {.title = "Options of the sandbox"};
+struct option_table sandbox_option_table = {"Options of the sandbox", NULL};
 struct option_table lasting_option_table = {
-	.title = "Options of a sandbox that is kept, or put on record"};
+	"Options of a sandbox that is kept, or put on record", NULL};
 
 /* Return whether word is one of words, which are separated by blanks. */
 static bool sandbox_options_has_word(const char *words, const char *word)
@@ -81,31 +66,32 @@ static bool sandbox_options_has_word(const char *words, const char *word)
 	return false;
 }
 
-/* Append to a table whose options are in allocated memory. */
-static void sandbox_options_add(
-	struct option_table *t, struct option **mem, const cloche_option *from)
+void sandbox_options_prepare(const char *command)
 {
-	*mem = realloc(*mem, (t->n + 1) * sizeof(**mem));
-	if (!*mem) {
+	static struct option *rows;
+	struct option *every, *some;
+	const cloche_option *from;
+	size_t n = 0;
+
+	while (cloche_sandbox_option(n))
+		n++;
+	free(rows);
+	rows = calloc(2 * (n + 1), sizeof(*rows));
+	if (!rows) {
 		say("out of memory");
 		exit(EXIT_CLOCHE);
 	}
-	(*mem)[t->n++] = (struct option){
-		from->name, from->letter, from->argument, from->help, .of_sandbox = true};
-	t->options = *mem;
-}
+	sandbox_option_table.options = every = rows;
+	lasting_option_table.options = some = rows + n + 1;
+	for (size_t i = 0; (from = cloche_sandbox_option(i)); i++) {
+		struct option o = {
+			from->name, from->letter, from->argument, from->help, .of_sandbox = true};
 
-void sandbox_options_prepare(const char *command)
-{
-	static struct option *every, *some;
-	const cloche_option *from;
-
-	sandbox_option_table.n = lasting_option_table.n = 0;
-	for (size_t i = 0; (from = cloche_sandbox_option(i)); i++)
 		if (!from->commands)
-			sandbox_options_add(&sandbox_option_table, &every, from);
+			*every++ = o;
 		else if (sandbox_options_has_word(from->commands, command))
-			sandbox_options_add(&lasting_option_table, &some, from);
+			*some++ = o;
+	}
 }
 
 int sandbox_options_give(
@@ -133,15 +119,10 @@ static bool allows_hosts(const struct sandbox_options *o)
 	return sandbox_options_given(o, "allow") || sandbox_options_given(o, "allowlist");
 }
 
-int sandbox_options_init(struct sandbox_options *o, cloche_err *err)
+void sandbox_options_done(void *ctx)
 {
-	memset(o, 0, sizeof(*o));
-	o->sb = cloche_sandbox_new();
-	return o->sb ? 0 : wrong_usage(err, NULL, "out of memory");
-}
+	struct sandbox_options *o = ctx;
 
-void sandbox_options_done(struct sandbox_options *o)
-{
 	cloche_sandbox_free(o->sb);
 	free(o->given);
 }
@@ -225,11 +206,6 @@ static int apply_given(struct sandbox_options *o, cloche_err *err)
 	return r;
 }
 
-static void say_warning(const char *text, void *user)
-{
-	say("warning: %s", text);
-}
-
 static int load_provider(struct sandbox_options *o, const char *name, cloche_err *err)
 {
 	int r = cloche_sandbox_set(o->sb, "provider", name, err);
@@ -260,7 +236,7 @@ static int load_environment(struct sandbox_options *o, cloche_err *err)
 		r = load_provider(o, provider, err);
 	}
 	if (r == 0)
-		r = cloche_sandbox_load_environment(o->sb, given, say_warning, NULL, err);
+		r = cloche_sandbox_load_environment(o->sb, given, warn, NULL, err);
 	free(given);
 	return r;
 }
@@ -279,7 +255,65 @@ static int tell_weaker(const struct sandbox_options *o, cloche_err *err)
 	return srt ? cloche_srt_explain(srt->value, warn_if_weaker, NULL, err) : 0;
 }
 
-int sandbox_options_finish(struct sandbox_options *o, cloche_err *err)
+/* --- the workspace --- */
+
+/* Return whether a is b or a parent of it. */
+static bool workspace_is_above(const char *a, const char *b)
+{
+	size_t n = strlen(a);
+
+	return strcmp(a, "/") == 0 || (strncmp(a, b, n) == 0 && (b[n] == '/' || b[n] == '\0'));
+}
+
+/* Return whether dir is the user's home directory or a parent of it, according to HOME or the
+ * account. */
+static bool workspace_holds_home(const char *dir)
+{
+	const struct passwd *account = getpwuid(getuid());
+	const char *const homes[] = {getenv("HOME"), account ? account->pw_dir : NULL};
+	static char home[PATH_MAX];
+
+	for (size_t i = 0; i < 2; i++)
+		if (homes[i] && realpath(homes[i], home) && strcmp(home, "/") != 0 &&
+			workspace_is_above(dir, home))
+			return true;
+	return false;
+}
+
+/* Use the workspace that was named, or else the current directory, unless that must not be shown to
+ * a sandbox. */
+static int workspace_choose(struct sandbox_options *o, cloche_err *err)
+{
+	const struct given *given = sandbox_options_given(o, "workspace");
+	static char cwd[PATH_MAX];
+
+	if (o->no_workspace && given)
+		return wrong_usage(err, NULL,
+			"--no-workspace and --workspace \"%s\": use one of them, not both",
+			given->value);
+	o->workspace = given ? given->value : NULL;
+	/* With these options the working directory is not mounted at /workspace. */
+	if (o->no_workspace || given || sandbox_options_given(o, "srt-settings"))
+		return 0;
+	if (!getcwd(cwd, sizeof(cwd)))
+		return wrong_usage(err, "use --workspace DIR or --no-workspace",
+			"the current directory is gone");
+	if (strcmp(cwd, "/") == 0)
+		return 0;
+	/* Starting cloche in the wrong place must not expose everything that the user owns. */
+	if (workspace_holds_home(cwd)) {
+		say("not mounting %s, which holds your home, as the workspace; "
+		    "use --workspace DIR (or --no-workspace, to hide this message)",
+			cwd);
+		return 0;
+	}
+	o->workspace = cwd;
+	return cloche_sandbox_set_workspace(o->sb, cwd, err);
+}
+
+/* --- all of them --- */
+
+static int sandbox_options_apply(struct sandbox_options *o, cloche_err *err)
 {
 	const struct given *offline = sandbox_options_given(o, "offline");
 	int r = 0;
@@ -316,11 +350,15 @@ static void say_tools(const struct sandbox_options *o)
 		say("%s", note);
 }
 
-int sandbox_options_command(struct sandbox_options *o, char **argv, cloche_err *err)
+int sandbox_options_finish(struct sandbox_options *o, char **argv, cloche_err *err)
 {
 	const char *program = NULL;
-	int r = argv ? cloche_sandbox_add_command(o->sb, argv[0], &program, err) : 0;
+	int r;
 
+	o->sb = cloche_sandbox_new();
+	r = o->sb ? sandbox_options_apply(o, err) : wrong_usage(err, NULL, "out of memory");
+	if (r == 0 && argv)
+		r = cloche_sandbox_add_command(o->sb, argv[0], &program, err);
 	if (r == 0 && program)
 		argv[0] = (char *)(uintptr_t)program;
 	if (r == 0)

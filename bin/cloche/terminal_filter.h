@@ -38,8 +38,7 @@ struct terminal_filter {
 	bool styled;             /* attributes are on */
 	uint64_t modes;          /* one bit for each mode that is not in its usual state */
 	uint32_t string_n;       /* bytes of the current string, held or not */
-	uint64_t asked_at;       /* with a descriptor: when the last question passed, in monotonic
-				    milliseconds */
+	uint64_t asked_at;       /* with a descriptor: when the last question passed (now_usec) */
 	size_t held_n;
 	unsigned char held[TERMINAL_FILTER_HELD];
 };

@@ -4,24 +4,15 @@
 
 #include <poll.h>
 #include <termios.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { CHUNK = 4096, ANSWER_MS = 1000, PATIENCE_MS = 100 };
+enum { CHUNK = 4096, ANSWER_USEC = 1000000, PATIENCE_MS = 100 };
 
 void terminal_filter_open(struct terminal_filter *f, int fd, bool has_tty)
 {
 	enum terminal_filter_kind kind = has_tty ? TERMINAL_PROGRAM : TERMINAL_TEXT;
 
 	terminal_filter_init(f, isatty(fd) ? kind : TERMINAL_UNTOUCHED);
-}
-
-static uint64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
 bool terminal_filter_write(struct terminal_filter *f, int fd, const void *data, size_t n)
@@ -37,7 +28,7 @@ bool terminal_filter_write(struct terminal_filter *f, int fd, const void *data, 
 		if (!put(fd, out, terminal_filter_feed(f, at, take, out)))
 			return false;
 		if (f->asked)
-			f->asked_at = now_ms();
+			f->asked_at = now_usec();
 		f->asked = false;
 		at += take;
 		n -= take;
@@ -60,7 +51,7 @@ bool terminal_filter_close(struct terminal_filter *f, int fd)
 	uint64_t asked_at = f->asked_at;
 	bool ok = put(fd, out, terminal_filter_end(f, out));
 
-	if (asked_at && now_ms() - asked_at < ANSWER_MS)
+	if (asked_at && now_usec() - asked_at < ANSWER_USEC)
 		drop_answers(fd);
 	return ok;
 }
