@@ -109,7 +109,7 @@ static int read_prompt(const struct operands *operands, char **ret, size_t *ret_
 static int default_context(char *ret, size_t size, cloche_err *err)
 {
 	const char *state = getenv("CLOCHE_STATE_DIR"), *xdg = getenv("XDG_STATE_HOME");
-	const char *home = getenv("HOME");
+	const char *home = getenv("HOME"), *base = home, *below = "/.local/state/cloche";
 	char stamp[32];
 	time_t now = time(NULL);
 	struct tm tm;
@@ -118,17 +118,18 @@ static int default_context(char *ret, size_t size, cloche_err *err)
 	if (state && *state && *state != '/')
 		return wrong_usage(
 			err, NULL, "CLOCHE_STATE_DIR is \"%s\": use an absolute path", state);
-	strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", gmtime_r(&now, &tm));
-	if (state && *state)
-		n = snprintf(ret, size, "%s/contexts/%s-%d", state, stamp, (int)getpid());
-	else if (xdg && *xdg == '/')
-		n = snprintf(ret, size, "%s/cloche/contexts/%s-%d", xdg, stamp, (int)getpid());
-	else if (home && *home)
-		n = snprintf(ret, size, "%s/.local/state/cloche/contexts/%s-%d", home, stamp,
-			(int)getpid());
-	else
+	if (state && *state) {
+		base = state;
+		below = "";
+	} else if (xdg && *xdg == '/') {
+		base = xdg;
+		below = "/cloche";
+	} else if (!home || !*home) {
 		return wrong_usage(
 			err, NULL, "agent: HOME is not set: name a directory with --context");
+	}
+	strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", gmtime_r(&now, &tm));
+	n = snprintf(ret, size, "%s%s/contexts/%s-%d", base, below, stamp, (int)getpid());
 	return n > 0 && (size_t)n < size
 		       ? 0
 		       : wrong_usage(err, NULL, "agent: the state directory's path is too long");

@@ -41,7 +41,7 @@ static int main_attach(void *ctx, const struct operands *operands, cloche_err *e
 {
 	const struct attach_options *o = ctx;
 	_cleanup_(instance_freep) cloche_instance *i = NULL;
-	cloche_run *run = NULL;
+	_cleanup_(run_freep) cloche_run *run = NULL;
 	int r;
 
 	if (operands->n != 1)
@@ -51,10 +51,7 @@ static int main_attach(void *ctx, const struct operands *operands, cloche_err *e
 	r = cloche_instance_open(operands->v[0], &i, err);
 	if (r == 0)
 		r = cloche_run_new_joining(i, o->exec, &run, err);
-	if (r == 0)
-		r = attach(run, o, err);
-	cloche_run_free(run);
-	return r;
+	return r < 0 ? r : attach(run, o, err);
 }
 
 const struct command command_attach = {

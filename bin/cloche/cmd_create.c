@@ -28,16 +28,15 @@ static int make_from(
 
 static int make(struct sandbox_options *o, cloche_instance **ret, cloche_err *err)
 {
-	cloche_oplog *log = NULL;
+	_cleanup_(close_logp) cloche_oplog *log = NULL;
 	int r = o->from ? open_log(o->from, &log, err) : 0;
 
 	if (r == 0 && o->to && !log)
 		r = wrong_usage(err, NULL, "--to needs --from");
-	if (r == 0)
-		r = log ? make_from(o, log, ret, err)
-			: cloche_instance_create(o->sb, warn, NULL, ret, err);
-	close_log(log);
-	return r;
+	if (r < 0)
+		return r;
+	return log ? make_from(o, log, ret, err)
+		   : cloche_instance_create(o->sb, warn, NULL, ret, err);
 }
 
 static int create(struct sandbox_options *o, cloche_err *err)

@@ -77,14 +77,7 @@ static const struct option fs_options[] = {
 	{0},
 };
 
-struct request {
-	cloche_files *f;
-	const struct fs_options *o;
-	char **v; /* operands after the operation */
-	cloche_err *err;
-};
-
-static int do_read(const struct request *q)
+static int do_read(const struct fs_request *q)
 {
 	struct stream out = {.fd = STDOUT_FILENO};
 	int r = cloche_files_read(
@@ -95,7 +88,7 @@ static int do_read(const struct request *q)
 	return stream_error(&out, r, "standard output", q->err);
 }
 
-static int write_with(const struct request *q, unsigned flags)
+static int write_with(const struct fs_request *q, unsigned flags)
 {
 	const struct fs_options *o = q->o;
 	uint32_t mode = o->has_mode ? o->mode : CLOCHE_FILES_KEEP_MODE;
@@ -113,24 +106,14 @@ static int write_with(const struct request *q, unsigned flags)
 	return stream_error(&in, r, "standard input", q->err);
 }
 
-static int do_write(const struct request *q)
+static int do_write(const struct fs_request *q)
 {
 	return write_with(q, 0);
 }
 
-static int do_append(const struct request *q)
+static int do_append(const struct fs_request *q)
 {
 	return write_with(q, CLOCHE_FILES_APPEND);
-}
-
-static int do_list(const struct request *q)
-{
-	return fs_list(q->f, q->o, q->v[0] ? q->v[0] : ".", q->err);
-}
-
-static int do_stat(const struct request *q)
-{
-	return fs_stat(q->f, q->o, q->v[0], q->err);
 }
 
 /* Whether nothing can have that path. */
@@ -143,7 +126,7 @@ static bool is_absent(const cloche_err *err)
 }
 
 /* Return 1 if it does not exist. */
-static int do_exists(const struct request *q)
+static int do_exists(const struct fs_request *q)
 {
 	cloche_file_stat st;
 	int r = cloche_files_stat(q->f, q->v[0], !q->o->no_follow, &st, q->err);
@@ -151,24 +134,24 @@ static int do_exists(const struct request *q)
 	return r < 0 && !is_absent(q->err) ? r : r < 0;
 }
 
-static int do_delete(const struct request *q)
+static int do_delete(const struct fs_request *q)
 {
 	return cloche_files_remove(q->f, q->v[0], q->o->recursive, q->err);
 }
 
-static int do_mkdir(const struct request *q)
+static int do_mkdir(const struct fs_request *q)
 {
 	uint32_t mode = q->o->has_mode ? q->o->mode : CLOCHE_FILES_KEEP_MODE;
 
 	return cloche_files_mkdir(q->f, q->v[0], mode, true, q->err);
 }
 
-static int do_rename(const struct request *q)
+static int do_rename(const struct fs_request *q)
 {
 	return cloche_files_rename(q->f, q->v[0], q->v[1], !q->o->no_replace, q->err);
 }
 
-static int do_chmod(const struct request *q)
+static int do_chmod(const struct fs_request *q)
 {
 	uint32_t mode;
 
@@ -178,12 +161,12 @@ static int do_chmod(const struct request *q)
 	return cloche_files_chmod(q->f, q->v[1], mode, q->err);
 }
 
-static int do_symlink(const struct request *q)
+static int do_symlink(const struct fs_request *q)
 {
 	return cloche_files_symlink(q->f, q->v[0], q->v[1], q->err);
 }
 
-static int do_readlink(const struct request *q)
+static int do_readlink(const struct fs_request *q)
 {
 	char *target = NULL;
 	int r = cloche_files_readlink(q->f, q->v[0], &target, q->err);
@@ -194,22 +177,17 @@ static int do_readlink(const struct request *q)
 	return r;
 }
 
-static int do_watch(const struct request *q)
-{
-	return fs_watch(q->f, q->o, q->v[0], q->err);
-}
-
 static const struct operation {
 	const char *name;
 	int least, most; /* operands */
 	const char *operands;
-	int (*fn)(const struct request *q);
+	int (*fn)(const struct fs_request *q);
 } operations[] = {
 	{"read", 1, 1, "PATH", do_read},
 	{"write", 1, 1, "PATH", do_write},
 	{"append", 1, 1, "PATH", do_append},
-	{"list", 0, 1, "[PATH]", do_list},
-	{"stat", 1, 1, "PATH", do_stat},
+	{"list", 0, 1, "[PATH]", fs_list},
+	{"stat", 1, 1, "PATH", fs_stat},
 	{"exists", 1, 1, "PATH", do_exists},
 	{"delete", 1, 1, "PATH", do_delete},
 	{"mkdir", 1, 1, "PATH", do_mkdir},
@@ -217,7 +195,7 @@ static const struct operation {
 	{"chmod", 2, 2, "MODE PATH", do_chmod},
 	{"symlink", 2, 2, "TARGET PATH", do_symlink},
 	{"readlink", 1, 1, "PATH", do_readlink},
-	{"watch", 1, 1, "PATH", do_watch},
+	{"watch", 1, 1, "PATH", fs_watch},
 };
 
 /* Return NULL and fill err on failure. */
@@ -244,7 +222,7 @@ static const struct operation *find(const struct operands *operands, cloche_err 
 static int fs_run(const struct fs_options *o, const struct operands *operands, cloche_err *err)
 {
 	const struct operation *op = find(operands, err);
-	struct request q = {.o = o, .v = operands->v + 2, .err = err};
+	struct fs_request q = {.o = o, .v = operands->v + 2, .err = err};
 	int r;
 
 	if (!op)

@@ -199,7 +199,7 @@ static bool show_one(const cloche_operation *op, void *user)
 static int do_show(const struct log_options *o, char **v, cloche_err *err)
 {
 	struct showing s = {.o = o, .ok = true};
-	cloche_oplog *log = NULL;
+	_cleanup_(close_logp) cloche_oplog *log = NULL;
 	int r = log_read_bound(o->from, &s.from, err);
 
 	if (r == 0)
@@ -217,7 +217,6 @@ static int do_show(const struct log_options *o, char **v, cloche_err *err)
 		(void)show_requests(&s, UINT64_MAX, s.to.number > 0);
 	if (r == 0)
 		r = s.result;
-	close_log(log);
 	return r < 0 ? r : s.ok ? 0 : EXIT_CLOCHE;
 }
 
@@ -225,30 +224,24 @@ static int do_show(const struct log_options *o, char **v, cloche_err *err)
 
 static int do_export(const struct log_options *o, char **v, cloche_err *err)
 {
-	cloche_oplog *log = NULL;
+	_cleanup_(close_logp) cloche_oplog *log = NULL;
 	int r;
 
 	if (!v[2])
 		return wrong_usage(err, NULL, "log: usage: cloche log ID export DIR");
 	r = open_log(v[0], &log, err);
-	if (r == 0)
-		r = cloche_oplog_export(log, v[2], err);
-	close_log(log);
-	return r;
+	return r < 0 ? r : cloche_oplog_export(log, v[2], err);
 }
 
 static int do_report(const struct log_options *o, char **v, cloche_err *err)
 {
-	cloche_oplog *log = NULL;
+	_cleanup_(close_logp) cloche_oplog *log = NULL;
 	int r;
 
 	if (!o->output)
 		return wrong_usage(err, NULL, "log: usage: cloche log ID report -o FILE.html");
 	r = open_log(v[0], &log, err);
-	if (r == 0)
-		r = write_report(log, o->output, o->force, err);
-	close_log(log);
-	return r;
+	return r < 0 ? r : write_report(log, o->output, o->force, err);
 }
 
 static int do_compact(const struct log_options *o, char **v, cloche_err *err)
@@ -416,7 +409,7 @@ static int main_replay(void *ctx, const struct operands *operands, cloche_err *e
 	const struct replay_options *o = ctx;
 	uint64_t last = 0;
 	_cleanup_(instance_freep) cloche_instance *instance = NULL;
-	cloche_oplog *log = NULL;
+	_cleanup_(close_logp) cloche_oplog *log = NULL;
 	cloche_replayed done;
 	int r;
 
@@ -433,7 +426,6 @@ static int main_replay(void *ctx, const struct operands *operands, cloche_err *e
 		r = cloche_oplog_replay(log, instance, last, &done, err);
 	if (r == 0)
 		tell_unknown(&done);
-	close_log(log);
 	return r;
 }
 

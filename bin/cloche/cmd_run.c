@@ -102,7 +102,7 @@ static int check(const struct sandbox_options *o, const struct operands *operand
 static int main_run(void *ctx, const struct operands *operands, cloche_err *err)
 {
 	struct sandbox_options *o = ctx;
-	cloche_run *run = NULL;
+	_cleanup_(run_freep) cloche_run *run = NULL;
 	int r = check(o, operands, err);
 
 	if (!sandbox_options_given(o, "root"))
@@ -111,10 +111,9 @@ static int main_run(void *ctx, const struct operands *operands, cloche_err *err)
 		r = sandbox_options_finish(o, operands->n ? operands->v : NULL, err);
 	if (r == 0)
 		r = cloche_run_new(o->sb, (const char *const *)operands->v, &run, err);
-	if (r == 0)
-		r = o->detach ? run_detached(o, run, err) : run_attached(o, run);
-	cloche_run_free(run);
-	return r;
+	if (r < 0)
+		return r;
+	return o->detach ? run_detached(o, run, err) : run_attached(o, run);
 }
 
 static const struct option options[] = {

@@ -29,7 +29,7 @@ static int run_shell(
 		.no_output = o->json,
 		.stays = true,
 		.again = "cloche attach"};
-	cloche_run *run = NULL;
+	_cleanup_(run_freep) cloche_run *run = NULL;
 	bool ran;
 	int r = cloche_run_new_in(i, argv, &run, err);
 
@@ -39,7 +39,6 @@ static int run_shell(
 	r = foreground_run(run, &f, &ran);
 	if (ran && o->json && !json_print(json_shell_result(run)))
 		r = EXIT_CLOCHE;
-	cloche_run_free(run);
 	return r;
 }
 

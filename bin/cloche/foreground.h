@@ -7,6 +7,12 @@
 #include <cloche/run.h>
 #include <stdbool.h>
 
+/* For variables, as instance_freep(). */
+static inline void run_freep(cloche_run **run)
+{
+	cloche_run_free(*run);
+}
+
 struct foreground {
 	bool tty;          /* the command has a terminal */
 	bool interactive;  /* pass standard input even if it is a terminal */

@@ -16,7 +16,14 @@ struct fs_options {
 	uint64_t offset, length, count;
 };
 
+struct fs_request {
+	cloche_files *f;
+	const struct fs_options *o;
+	char **v; /* operands after the operation, ends with NULL */
+	cloche_err *err;
+};
+
 /* fs_show.c. Each returns 0 or a negative code. */
-int fs_list(cloche_files *f, const struct fs_options *o, const char *path, cloche_err *err);
-int fs_stat(cloche_files *f, const struct fs_options *o, const char *path, cloche_err *err);
-int fs_watch(cloche_files *f, const struct fs_options *o, const char *path, cloche_err *err);
+int fs_list(const struct fs_request *q);
+int fs_stat(const struct fs_request *q);
+int fs_watch(const struct fs_request *q);

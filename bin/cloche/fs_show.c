@@ -156,38 +156,40 @@ static void print_entry(
 	free(target);
 }
 
-int fs_list(cloche_files *f, const struct fs_options *o, const char *path, cloche_err *err)
+int fs_list(const struct fs_request *q)
 {
+	const char *path = q->v[0] ? q->v[0] : ".";
 	struct listing l = {0};
-	int r = cloche_files_list(f, path, add, &l, err);
+	int r = cloche_files_list(q->f, path, add, &l, q->err);
 
 	if (r == 0 && l.full) {
-		err->code = CLOCHE_E_LIMIT;
-		snprintf(err->message, sizeof(err->message), "list: too many entries");
-		r = -err->code;
+		q->err->code = CLOCHE_E_LIMIT;
+		snprintf(q->err->message, sizeof(q->err->message), "list: too many entries");
+		r = -q->err->code;
 	}
 	if (r == 0 && l.n)
 		qsort(l.v, l.n, sizeof(*l.v), by_name);
 	for (size_t i = 0; i < l.n; i++) {
 		if (r == 0)
-			print_entry(f, o, path, &l.v[i]);
+			print_entry(q->f, q->o, path, &l.v[i]);
 		free(l.v[i].name);
 	}
 	free(l.v);
 	return r;
 }
 
-int fs_stat(cloche_files *f, const struct fs_options *o, const char *path, cloche_err *err)
+int fs_stat(const struct fs_request *q)
 {
+	const char *path = q->v[0];
 	cloche_file_stat st;
 	char *target = NULL, time[64];
-	int r = cloche_files_stat(f, path, !o->no_follow, &st, err);
+	int r = cloche_files_stat(q->f, path, !q->o->no_follow, &st, q->err);
 
 	if (r < 0)
 		return r;
 	if (st.type == CLOCHE_NODE_SYMLINK)
-		(void)cloche_files_readlink(f, path, &target, NULL);
-	if (o->json) {
+		(void)cloche_files_readlink(q->f, path, &target, NULL);
+	if (q->o->json) {
 		json_t *line = stat_json(&st);
 
 		name_to_json(line, "path", path, strlen(path));
@@ -255,9 +257,9 @@ static bool on_event(const cloche_files_event *event, void *user)
 	return ++w->seen != w->o->count;
 }
 
-int fs_watch(cloche_files *f, const struct fs_options *o, const char *path, cloche_err *err)
+int fs_watch(const struct fs_request *q)
 {
-	struct watching w = {.o = o, .path = path};
+	struct watching w = {.o = q->o, .path = q->v[0]};
 
-	return cloche_files_watch(f, path, o->recursive, ready, on_event, &w, err);
+	return cloche_files_watch(q->f, w.path, q->o->recursive, ready, on_event, &w, q->err);
 }

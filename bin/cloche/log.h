@@ -8,6 +8,10 @@
 int open_log(const char *name, cloche_oplog **ret, cloche_err *err);
 /* Close the log (NULL is allowed), and warn if a part of it was ignored. */
 void close_log(cloche_oplog *log);
+static inline void close_logp(cloche_oplog **log)
+{
+	close_log(*log);
+}
 /* Fail if the log ends before the entry with that number. */
 int log_check_entry(cloche_oplog *log, uint64_t number, cloche_err *err);
 /* Parse --to: the number of the last entry to replay, or "start". NULL gives 0: all. */

@@ -110,7 +110,7 @@ static int resolve(cloche_oplog *log, const char *text, uint64_t *ret, cloche_er
 
 int log_diff(const char *name, const char *from, const char *to, bool json, cloche_err *err)
 {
-	cloche_oplog *log = NULL;
+	_cleanup_(close_logp) cloche_oplog *log = NULL;
 	uint64_t a = 0, b = 0;
 	int r = open_log(name, &log, err);
 
@@ -118,8 +118,5 @@ int log_diff(const char *name, const char *from, const char *to, bool json, cloc
 		r = resolve(log, from, &a, err);
 	if (r == 0)
 		r = resolve(log, to, &b, err);
-	if (r == 0)
-		r = cloche_oplog_diff(log, a, b, json ? print_json : print_one, NULL, err);
-	close_log(log);
-	return r;
+	return r < 0 ? r : cloche_oplog_diff(log, a, b, json ? print_json : print_one, NULL, err);
 }

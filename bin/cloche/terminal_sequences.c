@@ -103,23 +103,15 @@ static bool next_param(struct span *params, unsigned otherwise, unsigned *ret)
 	return true;
 }
 
-static unsigned first_param(const struct csi *s)
+/* Return the parameter with this index; 0 if there is none. */
+static unsigned param(const struct csi *s, unsigned index)
 {
 	struct span params = s->params;
 	unsigned value = 0;
 
-	(void)next_param(&params, 0, &value);
-	return value;
-}
-
-static unsigned second_param(const struct csi *s)
-{
-	struct span params = s->params;
-	unsigned value = 0;
-
-	if (next_param(&params, 0, &value))
-		value = 0;
-	(void)next_param(&params, 0, &value);
+	for (unsigned i = 0; i <= index; i++)
+		if (!next_param(&params, 0, &value))
+			return 0;
 	return value;
 }
 
@@ -164,7 +156,7 @@ static bool movement_passes(struct terminal_filter *f, const struct csi *s)
 		note_style(f, s);
 	/* 3 erases the scrollback. */
 	if (s->final == 'J')
-		return first_param(s) < 3;
+		return param(s, 0) < 3;
 	/* With five parameters T starts mouse tracking. With parameters s sets the margins. */
 	if (s->final == 'T')
 		return !memchr(s->params.p, ';', s->params.n);
@@ -218,7 +210,7 @@ static bool modes_pass(struct terminal_filter *f, const struct csi *s)
 static bool inter_passes(struct terminal_filter *f, const struct csi *s)
 {
 	if (s->inter == ' ' && s->final == 'q')
-		note(f, lasting(CURSOR), first_param(s) != 0);
+		note(f, lasting(CURSOR), param(s, 0) != 0);
 	if (s->inter == '$')
 		return s->final == 'p' && (!s->prefix || s->prefix == '?');
 	if (s->prefix)
@@ -232,7 +224,7 @@ static bool inter_passes(struct terminal_filter *f, const struct csi *s)
 static bool window_passes(const struct csi *s)
 {
 	static const unsigned char fine[] = {11, 13, 14, 15, 16, 18, 19, 22, 23};
-	unsigned what = first_param(s);
+	unsigned what = param(s, 0);
 
 	return what < 32 && memchr(fine, (int)what, sizeof(fine));
 }
@@ -271,7 +263,7 @@ static bool program_passes(struct terminal_filter *f, const struct csi *s)
 		if (s->final == 'u')
 			note(f, lasting(KEYBOARD), true);
 		if (s->final == 'm')
-			note(f, lasting(MODIFIERS), second_param(s) > 0);
+			note(f, lasting(MODIFIERS), param(s, 1) > 0);
 		return is_one_of(s->final, "cmnpqu");
 	case '<':
 		return s->final == 'u';

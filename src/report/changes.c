@@ -138,7 +138,7 @@ static void draw_change_row(
 static void draw_size_row(
 	struct report *r, const struct state_op *op, const char *verb, const struct side *after)
 {
-	row_begin_plain(r, ROW_FILE, false, op->usec);
+	row_begin_plain(r, ROW_FILE, op->usec);
 	draw_path(r, verb, op->subject);
 	draw_whose(r, op);
 	HTML(&r->html, " <small class=r>");
@@ -155,7 +155,7 @@ static void draw_size_row(
 
 static void draw_plain_row(struct report *r, const struct state_op *op, const char *verb)
 {
-	row_begin_plain(r, ROW_FILE, false, op->usec);
+	row_begin_plain(r, ROW_FILE, op->usec);
 	draw_path(r, verb, op->subject);
 	if (op->object.n && (op->kind == STATE_FS_RENAME || op->kind == STATE_FS_SYMLINK)) {
 		HTML(&r->html, " to <code>");
@@ -252,7 +252,7 @@ static int draw_delete(struct report *r, const struct state_op *op, struct cloch
 	if (f && f->data && before.is_text) {
 		e = compare(r, op, "delete", &before, &after, err);
 	} else {
-		row_begin_plain(r, ROW_FILE, false, op->usec);
+		row_begin_plain(r, ROW_FILE, op->usec);
 		draw_path(r, "delete", op->subject);
 		draw_whose(r, op);
 		if (live) {

@@ -10,7 +10,7 @@ enum { VALUE = 400 };
 /* Variables and the storage. */
 static void draw_set(struct report *r, const struct state_op *op)
 {
-	row_begin_plain(r, ROW_OTHER, false, op->usec);
+	row_begin_plain(r, ROW_OTHER, op->usec);
 	html_constant(&r->html, state_op_name(op->kind));
 	if (op->subject.p) {
 		HTML(&r->html, " <code>");
@@ -53,7 +53,7 @@ static int draw_sandbox(struct report *r, const struct state_op *op, struct cloc
 
 static int draw_skip(struct report *r, const struct state_op *op, struct cloche_err *err)
 {
-	row_begin_plain(r, ROW_FILE, false, op->usec);
+	row_begin_plain(r, ROW_FILE, op->usec);
 	HTML(&r->html, "not on record <code>");
 	html_text(&r->html, json_str_at(op->args, "path"), HTML_LINE);
 	HTML(&r->html, "</code> <small class=r>");
@@ -103,7 +103,7 @@ static int draw_entry(struct report *r, const struct state_op *op, struct cloche
 	if (about == STATE_ENV || about == STATE_STORAGE) {
 		draw_set(r, op);
 	} else {
-		row_begin_plain(r, ROW_OTHER, false, op->usec);
+		row_begin_plain(r, ROW_OTHER, op->usec);
 		html_constant(&r->html, op->kind == STATE_UNKNOWN
 						? "an entry that this version does not know"
 						: state_op_name(op->kind));

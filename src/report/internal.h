@@ -82,7 +82,7 @@ enum row_kind { ROW_AGENT, ROW_COMMAND, ROW_FILE, ROW_NETWORK, ROW_OTHER };
 /* Begin a row for an entry of that time (0: not shown). Its head follows until row_body(), or, for
  * a plain row, until row_end_plain(). is_open: the body is visible at once. */
 void row_begin(struct report *r, enum row_kind kind, bool is_bad, bool is_open, uint64_t usec);
-void row_begin_plain(struct report *r, enum row_kind kind, bool is_bad, uint64_t usec);
+void row_begin_plain(struct report *r, enum row_kind kind, uint64_t usec);
 void row_body(struct report *r);
 void row_end(struct report *r);
 void row_end_plain(struct report *r);

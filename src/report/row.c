@@ -69,11 +69,11 @@ void row_begin(struct report *r, enum row_kind kind, bool is_bad, bool is_open, 
 	draw_time(r, usec);
 }
 
-void row_begin_plain(struct report *r, enum row_kind kind, bool is_bad, uint64_t usec)
+void row_begin_plain(struct report *r, enum row_kind kind, uint64_t usec)
 {
 	begin(r);
 	HTML(&r->html, "<div");
-	classes(r, kind, is_bad);
+	classes(r, kind, false);
 	HTML(&r->html, ">");
 	draw_time(r, usec);
 }

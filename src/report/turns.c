@@ -185,7 +185,7 @@ int draw_turns(struct report *r, struct content *stdout_text, struct cloche_err 
 	if (e < 0)
 		return r->html.error ? 0 : err_nomem(err);
 	if (t.others) {
-		row_begin_plain(r, ROW_AGENT, false, 0);
+		row_begin_plain(r, ROW_AGENT, 0);
 		html_number(&r->html, t.others);
 		HTML(&r->html, " lines of its output are none of its events");
 		row_end_plain(r);
