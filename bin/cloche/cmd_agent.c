@@ -152,7 +152,7 @@ static void on_progress(const char *text, void *user)
 	(void)put(STDERR_FILENO, "\n", 1);
 }
 
-static int configure(const struct agent_options *o, cloche_task *task, cloche_err *err)
+static int agent_configure(const struct agent_options *o, cloche_task *task, cloche_err *err)
 {
 	int r = 0;
 
@@ -177,7 +177,7 @@ static int configure(const struct agent_options *o, cloche_task *task, cloche_er
 	return r;
 }
 
-static void summarise(const cloche_task *task)
+static void agent_summarise(const cloche_task *task)
 {
 	const cloche_run *run = cloche_task_run(task);
 	const char *detail = cloche_task_detail(task), *session = cloche_task_session_id(task);
@@ -239,12 +239,12 @@ static int run_agent(struct agent_options *o, const char *prompt, size_t prompt_
 		r = cloche_task_new(o->sandbox.sb, o->driver, o->context ? o->context : dir,
 			o->context_id, &task, err);
 	if (r == 0)
-		r = configure(o, task, err);
+		r = agent_configure(o, task, err);
 	if (r == 0)
 		r = cloche_task_execute(task, prompt, prompt_n, err);
 	if (r == 0) {
 		r = print_result(o, task) ? 0 : EXIT_CLOCHE;
-		summarise(task);
+		agent_summarise(task);
 		json_decref(planted_say(cloche_run_id(cloche_task_run(task))));
 		r = r ? r : cloche_outcome_exit_status(cloche_task_outcome(task));
 	}

@@ -22,7 +22,7 @@ static const struct option options[] = {
 	{0},
 };
 
-static int attach(cloche_run *run, const struct attach_options *o, cloche_err *err)
+static int attach_run(cloche_run *run, const struct attach_options *o, cloche_err *err)
 {
 	const struct foreground f = {.tty = isatty(STDIN_FILENO) && !o->no_stdin,
 		.no_input = o->no_stdin,
@@ -51,7 +51,7 @@ static int main_attach(void *ctx, const struct operands *operands, cloche_err *e
 	r = cloche_instance_open(operands->v[0], &i, err);
 	if (r == 0)
 		r = cloche_run_new_joining(i, o->exec, &run, err);
-	return r < 0 ? r : attach(run, o, err);
+	return r < 0 ? r : attach_run(run, o, err);
 }
 
 const struct command command_attach = {

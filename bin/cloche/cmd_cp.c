@@ -35,7 +35,7 @@ static const struct option cp_options[] = {
 	{0},
 };
 
-static int fail(cloche_err *err, int code, int errnum, const char *path, const char *why)
+static int cp_fail(cloche_err *err, int code, int errnum, const char *path, const char *why)
 {
 	memset(err, 0, sizeof(*err));
 	err->code = code;
@@ -53,7 +53,7 @@ static int fail_sys(cloche_err *err, const char *path)
 		   : errnum == ENOSPC || errnum == EDQUOT                   ? CLOCHE_E_NO_SPACE
 									    : CLOCHE_E_SYSTEM;
 
-	return fail(err, code, errnum, path, NULL);
+	return cp_fail(err, code, errnum, path, NULL);
 }
 
 /* Parse ID:PATH. A colon after the first slash belongs to a path. */
@@ -68,7 +68,7 @@ static int read_side(const char *text, struct side *ret, cloche_err *err)
 		ret->id = strndup(text, (size_t)(colon - text));
 		ret->path = colon + 1;
 		if (!ret->id)
-			return fail(err, CLOCHE_E_NO_MEMORY, ENOMEM, text, NULL);
+			return cp_fail(err, CLOCHE_E_NO_MEMORY, ENOMEM, text, NULL);
 	}
 	if (!ret->stream && !*ret->path)
 		return wrong_usage(err, "for example: cloche cp web:src/main.c .",
@@ -99,13 +99,13 @@ static bool ends_with_slash(const char *path)
 
 /* Return the path to copy to: in the destination if that is a directory, else the destination
  * itself. The caller frees it. NULL with err on failure. */
-static char *place(const struct copy *c, bool is_directory)
+static char *cp_place(const struct copy *c, bool is_directory)
 {
 	char *name, *path = NULL;
 
 	if (!is_directory) {
 		if (ends_with_slash(c->to.path) && !c->recursive) {
-			fail(c->err, CLOCHE_E_NOT_FOUND, ENOTDIR, c->to.path, NULL);
+			cp_fail(c->err, CLOCHE_E_NOT_FOUND, ENOTDIR, c->to.path, NULL);
 			return NULL;
 		}
 		path = strdup(c->to.path);
@@ -116,7 +116,7 @@ static char *place(const struct copy *c, bool is_directory)
 		free(name);
 	}
 	if (!path)
-		fail(c->err, CLOCHE_E_NO_MEMORY, ENOMEM, c->to.path, NULL);
+		cp_fail(c->err, CLOCHE_E_NO_MEMORY, ENOMEM, c->to.path, NULL);
 	return path;
 }
 
@@ -183,7 +183,7 @@ static int copy_in(struct copy *c)
 			"cp: %s is a symbolic link", c->from.path);
 	if (S_ISDIR(st.st_mode) && !c->recursive)
 		return needs_recursive(c);
-	to = place(c, directory);
+	to = cp_place(c, directory);
 	if (!to)
 		return -c->err->code;
 	if (S_ISREG(st.st_mode) || !c->recursive)
@@ -205,7 +205,7 @@ static int stream_out(struct copy *c, bool is_directory)
 	int r;
 
 	if (!name)
-		return fail(c->err, CLOCHE_E_NO_MEMORY, ENOMEM, c->from.path, NULL);
+		return cp_fail(c->err, CLOCHE_E_NO_MEMORY, ENOMEM, c->from.path, NULL);
 	if (is_directory)
 		r = cloche_files_tar_get(c->f, c->from.path, !*name, stream_sink, &out, c->err);
 	else
@@ -231,7 +231,7 @@ static int copy_out(struct copy *c)
 		return stream_out(c, is_directory);
 	if (is_directory && !c->recursive)
 		return needs_recursive(c);
-	to = place(c, is_host_directory(c->to.path));
+	to = cp_place(c, is_host_directory(c->to.path));
 	if (!to)
 		return -c->err->code;
 	if (st.type == CLOCHE_NODE_FILE || !c->recursive)
@@ -255,7 +255,7 @@ static int check_sides(const struct copy *c)
 	return 0;
 }
 
-static int copy(struct copy *c, char **v)
+static int cp_copy(struct copy *c, char **v)
 {
 	int r = read_side(v[0], &c->from, c->err);
 
@@ -285,7 +285,7 @@ static int main_cp(void *ctx, const struct operands *operands, cloche_err *err)
 	if (operands->n != 2)
 		return wrong_usage(err, "\"cloche cp --help\" has examples",
 			"cp: name a source and a destination");
-	return copy(c, operands->v) < 0 ? files_failed(err) : 0;
+	return cp_copy(c, operands->v) < 0 ? files_failed(err) : 0;
 }
 
 const struct command command_cp = {

@@ -26,7 +26,7 @@ static int make_from(
 	return r;
 }
 
-static int make(struct sandbox_options *o, cloche_instance **ret, cloche_err *err)
+static int create_make(struct sandbox_options *o, cloche_instance **ret, cloche_err *err)
 {
 	_cleanup_(close_logp) cloche_oplog *log = NULL;
 	int r = o->from ? open_log(o->from, &log, err) : 0;
@@ -39,10 +39,10 @@ static int make(struct sandbox_options *o, cloche_instance **ret, cloche_err *er
 		   : cloche_instance_create(o->sb, warn, NULL, ret, err);
 }
 
-static int create(struct sandbox_options *o, cloche_err *err)
+static int create_and_print(struct sandbox_options *o, cloche_err *err)
 {
 	_cleanup_(instance_freep) cloche_instance *i = NULL;
-	int r = make(o, &i, err);
+	int r = create_make(o, &i, err);
 	bool ok;
 
 	if (r == 0 && o->json)
@@ -59,7 +59,8 @@ static int create(struct sandbox_options *o, cloche_err *err)
 }
 
 /* Refuse options of `cloche run` that apply to a command. */
-static int check(const struct sandbox_options *o, const struct operands *operands, cloche_err *err)
+static int create_check(
+	const struct sandbox_options *o, const struct operands *operands, cloche_err *err)
 {
 	if (operands->n > 0)
 		return wrong_usage(err, "make it first, then: cloche exec ID -- COMMAND",
@@ -76,11 +77,11 @@ static int check(const struct sandbox_options *o, const struct operands *operand
 static int main_create(void *ctx, const struct operands *operands, cloche_err *err)
 {
 	struct sandbox_options *o = ctx;
-	int r = check(o, operands, err);
+	int r = create_check(o, operands, err);
 
 	if (r == 0)
 		r = sandbox_options_finish(o, NULL, err);
-	return r < 0 ? r : create(o, err);
+	return r < 0 ? r : create_and_print(o, err);
 }
 
 const struct command command_create = {

@@ -27,7 +27,7 @@ static const char *const colours[] = {
 	[CLOCHE_CHECK_MISSING] = "\033[31m",
 };
 
-static void show(const cloche_check *check, void *user)
+static void doctor_show(const cloche_check *check, void *user)
 {
 	struct doctor *d = user;
 
@@ -51,7 +51,7 @@ static int main_doctor(void *ctx, const struct operands *operands, cloche_err *e
 
 	d->colour = isatty(STDOUT_FILENO);
 	d->checks = json_array();
-	r = cloche_doctor(show, d, err);
+	r = cloche_doctor(doctor_show, d, err);
 	if (r >= 0 && d->json)
 		json_print(json_pack("{s:b, s:O}", "ok", r == 0, "checks", d->checks));
 	else if (r >= 0)

@@ -195,7 +195,7 @@ static int not_for_existing(const char *option, cloche_err *err)
 }
 
 /* Apply options of a sandbox to this code only, if that is possible. */
-static int configure(
+static int eval_configure(
 	cloche_run *run, const struct eval_options *o, const struct given *g, cloche_err *err)
 {
 	uint64_t ms;
@@ -218,7 +218,7 @@ static int configure(
 	return r;
 }
 
-/* Refuse the command's own options that only make a sandbox, as configure() does the library's. */
+/* Refuse the command's own options that only make a sandbox, as eval_configure() does the library's. */
 static int check_existing(const struct sandbox_options *o, cloche_err *err)
 {
 	const char *name = o->config              ? "config"
@@ -247,7 +247,7 @@ static int new_in(const struct eval_options *o, const char *id, const struct tex
 	else
 		r = cloche_run_new_code_in(i, o->runtime, kind_of(o), code->p, code->n, ret, err);
 	for (size_t k = 0; r == 0 && k < o->sandbox.given_n; k++)
-		r = configure(*ret, o, &o->sandbox.given[k], err);
+		r = eval_configure(*ret, o, &o->sandbox.given[k], err);
 	return r;
 }
 
@@ -272,7 +272,8 @@ static int check_contexts(
 	return 0;
 }
 
-static int check(const struct eval_options *o, const struct operands *operands, cloche_err *err)
+static int eval_check(
+	const struct eval_options *o, const struct operands *operands, cloche_err *err)
 {
 	if (operands->n > 1)
 		return wrong_usage(err, "code is given by -c or --file",
@@ -315,7 +316,7 @@ static int main_eval(void *ctx, const struct operands *given, cloche_err *err)
 	int r = take_dash(o, &operands, err);
 
 	if (r == 0)
-		r = check(o, &operands, err);
+		r = eval_check(o, &operands, err);
 	if (r == 0 && is_about_contexts(o))
 		return about_contexts(o, operands.v[0], err);
 	if (r == 0)

@@ -61,7 +61,7 @@ static const struct option options[] = {
 	{0},
 };
 
-static int configure(cloche_run *run, const struct exec_options *o, cloche_err *err)
+static int exec_configure(cloche_run *run, const struct exec_options *o, cloche_err *err)
 {
 	int r = 0;
 
@@ -118,7 +118,7 @@ static int main_exec(void *ctx, const struct operands *operands, cloche_err *err
 		r = cloche_run_new_in(i, (const char *const *)operands->v + 1, &run, err);
 	cloche_instance_free(i);
 	if (r == 0)
-		r = configure(run, o, err);
+		r = exec_configure(run, o, err);
 	if (r < 0)
 		return r;
 	return o->detach ? run_detached(run, o, err) : run_attached(run, o);

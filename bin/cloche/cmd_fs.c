@@ -199,7 +199,7 @@ static const struct operation {
 };
 
 /* Return NULL and fill err on failure. */
-static const struct operation *find(const struct operands *operands, cloche_err *err)
+static const struct operation *fs_find_operation(const struct operands *operands, cloche_err *err)
 {
 	const char *name = operands->n > 1 ? operands->v[1] : "";
 
@@ -221,7 +221,7 @@ static const struct operation *find(const struct operands *operands, cloche_err 
 
 static int fs_run(const struct fs_options *o, const struct operands *operands, cloche_err *err)
 {
-	const struct operation *op = find(operands, err);
+	const struct operation *op = fs_find_operation(operands, err);
 	struct fs_request q = {.o = o, .v = operands->v + 2, .err = err};
 	int r;
 

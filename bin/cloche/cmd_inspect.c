@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 /* Standard JSON escapes all control characters, so it is safe to show on a terminal. */
-static int inspect(cloche_instance *i, void *user)
+static int inspect_one(cloche_instance *i, void *user)
 {
 	cloche_err err = CLOCHE_ERR_INIT;
 	const char *text;
@@ -29,7 +29,7 @@ static const struct option options[] = {
 
 static int main_inspect(void *ctx, const struct operands *operands, cloche_err *err)
 {
-	return each_instance(&command_inspect, operands, inspect, NULL, err);
+	return each_instance(&command_inspect, operands, inspect_one, NULL, err);
 }
 
 const struct command command_inspect = {

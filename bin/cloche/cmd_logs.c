@@ -92,7 +92,7 @@ static bool print_end(cloche_log *log, uint64_t at)
 	return put_line(line);
 }
 
-static int show(cloche_log *log, struct logs_options *o, cloche_err *err)
+static int logs_show(cloche_log *log, struct logs_options *o, cloche_err *err)
 {
 	uint64_t at = o->offset;
 	int r, signal_number;
@@ -133,7 +133,7 @@ static int main_logs(void *ctx, const struct operands *operands, cloche_err *err
 	if (r == 0)
 		r = cloche_log_open(i, o->exec, &log, err);
 	if (r == 0)
-		r = show(log, o, err);
+		r = logs_show(log, o, err);
 	cloche_log_free(log);
 	return r;
 }

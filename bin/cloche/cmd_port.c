@@ -14,7 +14,7 @@ static const struct option options[] = {
 	{0},
 };
 
-static int list(cloche_instance *i, const struct port_options *o, cloche_err *err)
+static int port_list(cloche_instance *i, const struct port_options *o, cloche_err *err)
 {
 	json_t *record, *ports, *port;
 	bool ok = true;
@@ -62,7 +62,7 @@ static bool read_ports(const char *text, uint16_t *ret_guest, uint16_t *ret_host
 	return true;
 }
 
-static int forward(
+static int port_forward(
 	cloche_instance *i, const char *text, const struct port_options *o, cloche_err *err)
 {
 	uint16_t guest, host;
@@ -96,7 +96,8 @@ static int main_port(void *ctx, const struct operands *operands, cloche_err *err
 	r = cloche_instance_open(operands->v[0], &i, err);
 	if (r < 0)
 		return r;
-	return operands->n == 2 ? forward(i, operands->v[1], ctx, err) : list(i, ctx, err);
+	return operands->n == 2 ? port_forward(i, operands->v[1], ctx, err)
+				: port_list(i, ctx, err);
 }
 
 const struct command command_port = {

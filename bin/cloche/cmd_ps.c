@@ -56,7 +56,7 @@ static bool has_labels(const cloche_instance *i, const struct ps_options *o)
 }
 
 /* Describe the sandbox on one line: its first command, or its runtime. */
-static void describe(const cloche_instance *i, char *ret, size_t size)
+static void ps_describe(const cloche_instance *i, char *ret, size_t size)
 {
 	const char *command = cloche_instance_command(i);
 	size_t n;
@@ -102,7 +102,7 @@ static bool on_instance(const cloche_instance *i, void *user)
 		return !o->failed;
 	}
 	format_age(cloche_instance_created(i), age, sizeof(age));
-	describe(i, command, sizeof(command));
+	ps_describe(i, command, sizeof(command));
 	print_row(cloche_instance_id(i), *name ? name : "-", cloche_instance_state_name(i), age,
 		*provider ? provider : "-", *command ? command : "-", o);
 	return !o->failed;

@@ -85,7 +85,8 @@ static bool names_image(const struct sandbox_options *o)
 	return root && strncmp(root->value, "image:", 6) == 0;
 }
 
-static int check(const struct sandbox_options *o, const struct operands *operands, cloche_err *err)
+static int run_check(
+	const struct sandbox_options *o, const struct operands *operands, cloche_err *err)
 {
 	if (operands->n == 0 && !names_image(o))
 		return wrong_usage(
@@ -103,7 +104,7 @@ static int main_run(void *ctx, const struct operands *operands, cloche_err *err)
 {
 	struct sandbox_options *o = ctx;
 	_cleanup_(run_freep) cloche_run *run = NULL;
-	int r = check(o, operands, err);
+	int r = run_check(o, operands, err);
 
 	if (!sandbox_options_given(o, "root"))
 		name_program(operands);

@@ -20,7 +20,7 @@ static const struct option options[] = {
 };
 
 /* Collect the rules until the end, because for an invalid file only the error is printed. */
-static void take(const cloche_srt_rule *rule, void *user)
+static void srt_take(const cloche_srt_rule *rule, void *user)
 {
 	struct srt_settings *s = user;
 
@@ -39,7 +39,7 @@ static void print_row(const char *key, const char *value, bool weaker, const cha
 		weaker ? "WEAKER: " : "", here);
 }
 
-static void print(const json_t *rules)
+static void srt_print(const json_t *rules)
 {
 	const json_t *rule;
 	size_t i;
@@ -64,11 +64,11 @@ static int main_srt_settings(void *ctx, const struct operands *operands, cloche_
 		return wrong_usage(err, NULL,
 			"srt-settings: takes one file, but was also given \"%s\"", operands->v[1]);
 	s->rules = json_array();
-	r = cloche_srt_explain(operands->n ? operands->v[0] : NULL, take, s, err);
+	r = cloche_srt_explain(operands->n ? operands->v[0] : NULL, srt_take, s, err);
 	if (r == 0 && s->json)
 		json_print(json_pack("{s:O}", "rules", s->rules));
 	else if (r == 0)
-		print(s->rules);
+		srt_print(s->rules);
 	json_decref(s->rules);
 	return r;
 }

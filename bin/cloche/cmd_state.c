@@ -90,7 +90,7 @@ static int do_get(struct request *q)
 	return r < 0 ? r : finish(q);
 }
 
-static int set(struct request *q, const char *key, size_t key_n, const char *value, size_t n)
+static int state_set(struct request *q, const char *key, size_t key_n, const char *value, size_t n)
 {
 	return cloche_state_set(q->state, q->part, key, key_n, value, n, q->err);
 }
@@ -101,7 +101,7 @@ static int do_set_env(struct request *q)
 	int r = 0;
 
 	if (q->v[1] && !q->v[2] && !strchr(q->v[0], '='))
-		return set(q, q->v[0], strlen(q->v[0]), q->v[1], strlen(q->v[1]));
+		return state_set(q, q->v[0], strlen(q->v[0]), q->v[1], strlen(q->v[1]));
 	for (size_t i = 0; q->v[i]; i++)
 		if (strcspn(q->v[i], "=") == 0 || !strchr(q->v[i], '='))
 			return wrong_usage(q->err, "for example: cloche env ID set LANG=C.UTF-8",
@@ -109,7 +109,8 @@ static int do_set_env(struct request *q)
 	for (size_t i = 0; r == 0 && q->v[i]; i++) {
 		const char *equals = strchr(q->v[i], '=');
 
-		r = set(q, q->v[i], (size_t)(equals - q->v[i]), equals + 1, strlen(equals + 1));
+		r = state_set(
+			q, q->v[i], (size_t)(equals - q->v[i]), equals + 1, strlen(equals + 1));
 	}
 	return r;
 }
@@ -124,7 +125,7 @@ static int set_from_input(struct request *q, const char *key)
 		r = wrong_usage(
 			q->err, NULL, "standard input cannot be read: %s", strerror(failure));
 	else
-		r = set(q, key, strlen(key), value, n);
+		r = state_set(q, key, strlen(key), value, n);
 	free(value);
 	return r;
 }
@@ -133,7 +134,7 @@ static int do_set_key(struct request *q)
 {
 	if (!q->v[1] || strcmp(q->v[1], "-") == 0)
 		return set_from_input(q, q->v[0]);
-	return set(q, q->v[0], strlen(q->v[0]), q->v[1], strlen(q->v[1]));
+	return state_set(q, q->v[0], strlen(q->v[0]), q->v[1], strlen(q->v[1]));
 }
 
 static int do_remove(struct request *q)
@@ -198,7 +199,7 @@ static bool list_key(const void *key, size_t key_n, const void *value, size_t n,
 	return q->ok;
 }
 
-static int list(struct request *q, cloche_state_fn fn, json_t *doc)
+static int state_list(struct request *q, cloche_state_fn fn, json_t *doc)
 {
 	int r;
 
@@ -217,12 +218,12 @@ static int list(struct request *q, cloche_state_fn fn, json_t *doc)
 
 static int do_list(struct request *q)
 {
-	return list(q, list_pair, json_object());
+	return state_list(q, list_pair, json_object());
 }
 
 static int do_keys(struct request *q)
 {
-	return list(q, list_key, json_array());
+	return state_list(q, list_key, json_array());
 }
 
 struct operation {
@@ -251,8 +252,8 @@ static const struct operation kv_operations[] = {
 };
 
 /* Return NULL and fill err on failure. */
-static const struct operation *find(const struct command *command, const struct operation *op,
-	const struct operands *operands, cloche_err *err)
+static const struct operation *state_find_operation(const struct command *command,
+	const struct operation *op, const struct operands *operands, cloche_err *err)
 {
 	const char *name = operands->n > 1 ? operands->v[1] : "";
 	int n = operands->n - 2;
@@ -275,10 +276,10 @@ static const struct operation *find(const struct command *command, const struct 
 	return NULL;
 }
 
-static int run(const struct command *command, const struct operation *all, struct request *q,
+static int state_run(const struct command *command, const struct operation *all, struct request *q,
 	const struct operands *operands)
 {
-	const struct operation *op = find(command, all, operands, q->err);
+	const struct operation *op = state_find_operation(command, all, operands, q->err);
 	_cleanup_(instance_freep) cloche_instance *instance = NULL;
 	int r;
 
@@ -299,14 +300,14 @@ static int main_env(void *ctx, const struct operands *operands, cloche_err *err)
 {
 	struct request q = {.part = CLOCHE_STATE_ENV, .o = ctx, .err = err};
 
-	return run(&command_env, env_operations, &q, operands);
+	return state_run(&command_env, env_operations, &q, operands);
 }
 
 static int main_kv(void *ctx, const struct operands *operands, cloche_err *err)
 {
 	struct request q = {.part = CLOCHE_STATE_STORAGE, .o = ctx, .err = err};
 
-	return run(&command_kv, kv_operations, &q, operands);
+	return state_run(&command_kv, kv_operations, &q, operands);
 }
 
 const struct command command_env = {

@@ -32,7 +32,7 @@ static const struct option options[] = {
 	{0},
 };
 
-static bool add(struct stats_options *o, const char *id)
+static bool stats_add(struct stats_options *o, const char *id)
 {
 	cloche_instance *i = NULL;
 	cloche_err err = CLOCHE_ERR_INIT;
@@ -56,11 +56,11 @@ static bool add(struct stats_options *o, const char *id)
 
 static bool on_instance(const cloche_instance *i, void *user)
 {
-	return add(user, cloche_instance_id(i));
+	return stats_add(user, cloche_instance_id(i));
 }
 
 /* Return false if the sandbox does not answer. Report that once. */
-static bool look(struct stats_options *o, struct watched *w, cloche_stats *ret)
+static bool stats_look(struct stats_options *o, struct watched *w, cloche_stats *ret)
 {
 	cloche_err err = CLOCHE_ERR_INIT;
 
@@ -80,7 +80,7 @@ static double cpu_percent(const cloche_stats *a, const cloche_stats *b)
 	return 100.0 * (double)(b->cpu_us - a->cpu_us) / (double)(b->at_us - a->at_us);
 }
 
-static json_t *document(const struct watched *w, const cloche_stats *s)
+static json_t *stats_document(const struct watched *w, const cloche_stats *s)
 {
 	return json_pack("{s:s, s:s, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
 			 "s:I, s:{s:I, s:I, s:I, s:I}}",
@@ -144,7 +144,7 @@ static bool print_head(const struct stats_options *o)
 }
 
 /* Show all of them once. Return false if the output failed or no sandbox is left. */
-static bool show(struct stats_options *o)
+static bool stats_show(struct stats_options *o)
 {
 	json_t *all = o->json && !o->watch && o->n != 1 ? json_array() : NULL;
 	bool ok = o->n > 0 || print_head(o), any = false;
@@ -153,17 +153,17 @@ static bool show(struct stats_options *o)
 		struct watched *w = &o->watched[k];
 		cloche_stats s;
 
-		if (!look(o, w, &s))
+		if (!stats_look(o, w, &s))
 			continue;
 		if (!any)
 			ok = print_head(o);
 		any = true;
 		if (all)
-			ok = json_array_append_new(all, document(w, &s)) == 0;
+			ok = json_array_append_new(all, stats_document(w, &s)) == 0;
 		else if (ok)
 			ok = !o->json   ? print_row(w, &s)
-			     : o->watch ? json_print_dense(document(w, &s))
-					: json_print(document(w, &s));
+			     : o->watch ? json_print_dense(stats_document(w, &s))
+					: json_print(stats_document(w, &s));
 		w->before = s;
 	}
 	if (all)
@@ -184,15 +184,15 @@ static void sleep_ms(long ms)
 	(void)nanosleep(&t, NULL);
 }
 
-static void watch(struct stats_options *o)
+static void stats_watch(struct stats_options *o)
 {
 	for (size_t k = 0; k < o->n; k++)
-		(void)look(o, &o->watched[k], &o->watched[k].before);
+		(void)stats_look(o, &o->watched[k], &o->watched[k].before);
 	if (o->watch)
 		interrupt_catch(on_interrupt, NULL);
 	if (o->n > 0)
 		sleep_ms(FIRST_MS);
-	while (show(o) && o->watch && !interrupt_signal())
+	while (stats_show(o) && o->watch && !interrupt_signal())
 		sleep_ms(INTERVAL_MS);
 }
 
@@ -202,11 +202,11 @@ static int main_stats(void *ctx, const struct operands *ids, cloche_err *err)
 	int r = 0;
 
 	for (int k = 0; k < ids->n; k++)
-		(void)add(o, ids->v[k]);
+		(void)stats_add(o, ids->v[k]);
 	if (ids->n == 0)
 		r = cloche_instance_list(false, on_instance, o, err);
 	if (r == 0 && (o->n > 0 || ids->n == 0))
-		watch(o);
+		stats_watch(o);
 	for (size_t k = 0; k < o->n; k++)
 		cloche_instance_free(o->watched[k].i);
 	free(o->watched);

@@ -20,7 +20,7 @@ static int set_grace(const struct option *option, void *at, const char *value, c
 	return read_number(value, 0, at) ? 0 : set_duration(option, at, value, err);
 }
 
-static int stop(cloche_instance *i, void *user)
+static int stop_one(cloche_instance *i, void *user)
 {
 	const struct stop_options *o = user;
 	cloche_err err = CLOCHE_ERR_INIT;
@@ -33,7 +33,7 @@ static int stop(cloche_instance *i, void *user)
 
 static int main_stop(void *ctx, const struct operands *operands, cloche_err *err)
 {
-	return each_instance(&command_stop, operands, stop, ctx, err);
+	return each_instance(&command_stop, operands, stop_one, ctx, err);
 }
 
 static const struct option stop_options[] = {
@@ -59,7 +59,7 @@ struct rm_options {
 	bool force;
 };
 
-static int rm(cloche_instance *i, void *user)
+static int rm_one(cloche_instance *i, void *user)
 {
 	const struct rm_options *o = user;
 	cloche_err err = CLOCHE_ERR_INIT;
@@ -76,7 +76,7 @@ static int main_rm(void *ctx, const struct operands *operands, cloche_err *err)
 
 	/* As "destroy", the name in SandboX (main.c), it also removes running sandboxes. */
 	o->force |= strcmp(operands->called, "destroy") == 0;
-	return each_instance(&command_rm, operands, rm, o, err);
+	return each_instance(&command_rm, operands, rm_one, o, err);
 }
 
 static const struct option rm_options[] = {

@@ -151,7 +151,8 @@ static int trust_revoke(const char *dir, cloche_err *err)
 	return r;
 }
 
-static int check(const struct trust_options *o, const struct operands *operands, cloche_err *err)
+static int trust_check(
+	const struct trust_options *o, const struct operands *operands, cloche_err *err)
 {
 	if (o->list + o->revoke + o->yes > 1)
 		return wrong_usage(err, "use one of them",
@@ -169,7 +170,7 @@ static int main_trust(void *ctx, const struct operands *operands, cloche_err *er
 {
 	const struct trust_options *o = ctx;
 	const char *dir = operands->n ? operands->v[0] : ".";
-	int r = check(o, operands, err);
+	int r = trust_check(o, operands, err);
 
 	if (r < 0)
 		return r;

@@ -50,7 +50,7 @@ static json_t *json_context(const cloche_run *run, const char *name)
 		"ended", use->ended);
 }
 
-static bool add(json_t *doc, const char *key, json_t *value)
+static bool eval_add(json_t *doc, const char *key, json_t *value)
 {
 	return json_object_set_new(doc, key, value) == 0;
 }
@@ -65,16 +65,16 @@ bool eval_print_json(const cloche_run *run, enum cloche_code_kind kind, const ch
 	const char *text, *repr;
 	size_t n, repr_n;
 
-	if (!doc || !add(doc, "signal", json_signal(cloche_run_exit_signal(run))) ||
-		(context && !add(doc, "context", json_context(run, context))))
+	if (!doc || !eval_add(doc, "signal", json_signal(cloche_run_exit_signal(run))) ||
+		(context && !eval_add(doc, "context", json_context(run, context))))
 		return false;
 	if (kind == CLOCHE_CODE_PROGRAM)
 		return json_print(doc);
 	text = cloche_run_value_text(run, &n);
 	repr = cloche_run_value_repr(run, &repr_n);
-	if (!results || !add(doc, "text", text ? json_bytes(text, n) : json_null()) ||
-		!add(doc, "repr", repr ? json_bytes(repr, repr_n) : json_null()) ||
-		!add(doc, "hasJson", json_boolean(value != NULL)))
+	if (!results || !eval_add(doc, "text", text ? json_bytes(text, n) : json_null()) ||
+		!eval_add(doc, "repr", repr ? json_bytes(repr, repr_n) : json_null()) ||
+		!eval_add(doc, "hasJson", json_boolean(value != NULL)))
 		return false;
 	return json_print_with(doc, members, 2);
 }

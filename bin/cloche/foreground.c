@@ -68,7 +68,7 @@ bool foreground_has_tty(bool asked, bool refused)
 }
 
 /* Explain endings that the exit code alone does not. */
-static void explain(const cloche_run *run)
+static void foreground_explain(const cloche_run *run)
 {
 	if (cloche_run_start_failure(run)[0])
 		say("%s", cloche_run_start_failure(run));
@@ -84,7 +84,7 @@ static void explain(const cloche_run *run)
 			       : "output was cut at the limit (--output-limit)");
 }
 
-static void configure(cloche_run *run)
+static void foreground_configure(cloche_run *run)
 {
 	terminal_filter_open(&filters[0], STDOUT_FILENO, how->tty);
 	terminal_filter_open(&filters[1], STDERR_FILENO, how->tty);
@@ -99,7 +99,7 @@ static void configure(cloche_run *run)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-static int left(const cloche_run *run)
+static int foreground_left(const cloche_run *run)
 {
 	int signal_number = interrupt_signal();
 
@@ -124,15 +124,15 @@ int foreground_run(cloche_run *run, const struct foreground *f, bool *ret_ran)
 	how = f;
 	if (ret_ran)
 		*ret_ran = false;
-	configure(run);
+	foreground_configure(run);
 	r = cloche_run_execute(run, &err);
 	(void)terminal_filter_close(&filters[0], STDOUT_FILENO);
 	(void)terminal_filter_close(&filters[1], STDERR_FILENO);
 	if (r < 0)
 		return complain(&err);
 	if (cloche_run_left(run))
-		return left(run);
-	explain(run);
+		return foreground_left(run);
+	foreground_explain(run);
 	if (ret_ran)
 		*ret_ran = true;
 	/* As in a shell pipeline, it is not a failure if the reader stops reading. */

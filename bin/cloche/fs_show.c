@@ -26,7 +26,7 @@ struct listing {
 	bool full;
 };
 
-static bool add(const char *name, const cloche_file_stat *st, void *user)
+static bool fs_listing_add(const char *name, const cloche_file_stat *st, void *user)
 {
 	struct listing *l = user;
 
@@ -160,7 +160,7 @@ int fs_list(const struct fs_request *q)
 {
 	const char *path = q->v[0] ? q->v[0] : ".";
 	struct listing l = {0};
-	int r = cloche_files_list(q->f, path, add, &l, q->err);
+	int r = cloche_files_list(q->f, path, fs_listing_add, &l, q->err);
 
 	if (r == 0 && l.full) {
 		q->err->code = CLOCHE_E_LIMIT;
@@ -218,7 +218,7 @@ struct watching {
 	uint64_t seen;
 };
 
-static void ready(void *user)
+static void fs_watch_ready(void *user)
 {
 	const struct watching *w = user;
 	json_t *line;
@@ -261,5 +261,6 @@ int fs_watch(const struct fs_request *q)
 {
 	struct watching w = {.o = q->o, .path = q->v[0]};
 
-	return cloche_files_watch(q->f, w.path, q->o->recursive, ready, on_event, &w, q->err);
+	return cloche_files_watch(
+		q->f, w.path, q->o->recursive, fs_watch_ready, on_event, &w, q->err);
 }

@@ -63,7 +63,7 @@ static const char *name_within(const char *dir, const char *path)
 }
 
 /* dir is the operand; NULL: the directory of the Dockerfile. */
-static int fill(
+static int image_build_fill(
 	cloche_image_build *b, const struct image_options *o, const char *dir, cloche_err *err)
 {
 	char *path = NULL, *own = NULL;
@@ -114,7 +114,7 @@ static int print_hashes(const struct image_options *o, cloche_image_build *b)
 	return put_line(line) ? 0 : EXIT_CLOCHE;
 }
 
-static int build(const struct image_options *o, cloche_image_build *b, cloche_err *err)
+static int image_build_run(const struct image_options *o, cloche_image_build *b, cloche_err *err)
 {
 	const char *tag;
 	int r;
@@ -130,10 +130,11 @@ static int build_or_hash(
 	const struct image_options *o, char **operands, bool only_hash, cloche_err *err)
 {
 	cloche_image_build *b = cloche_image_build_new();
-	int r = b ? fill(b, o, operands[0], err) : wrong_usage(err, NULL, "out of memory");
+	int r = b ? image_build_fill(b, o, operands[0], err)
+		  : wrong_usage(err, NULL, "out of memory");
 
 	if (r == 0 && !only_hash)
-		r = build(o, b, err);
+		r = image_build_run(o, b, err);
 	if (r == 0)
 		r = only_hash ? print_hashes(o, b) : print_built(o, b);
 	else if (interrupt_signal() != 0)

@@ -37,7 +37,7 @@ static const char *name_here(const char *name)
 	return strcmp(name, "destroy") == 0 ? "rm" : name;
 }
 
-static const struct command *find(const char *name)
+static const struct command *command_find(const char *name)
 {
 	name = name_here(name);
 	for (size_t i = 0; i < COMMANDS; i++)
@@ -46,7 +46,7 @@ static const struct command *find(const char *name)
 	return NULL;
 }
 
-static void help(void)
+static void commands_help(void)
 {
 	printf("Usage: cloche COMMAND [OPTIONS] ...\n\n"
 	       "Runs coding agents and other untrusted commands so that they reach only the "
@@ -61,7 +61,7 @@ static void help(void)
 	       "  cloche help run             what can be granted, and how\n");
 }
 
-static int unknown(const char *name)
+static int command_unknown(const char *name)
 {
 	struct near best = {0};
 
@@ -111,14 +111,14 @@ static const struct command command_version = {
 /* name: of a command, or NULL. */
 static int help_of(const char *name)
 {
-	const struct command *command = name ? find(name) : NULL;
+	const struct command *command = name ? command_find(name) : NULL;
 
 	if (!name) {
-		help();
+		commands_help();
 		return 0;
 	}
 	if (!command)
-		return unknown(name);
+		return command_unknown(name);
 	sandbox_options_prepare(command->name);
 	options_help(command);
 	return 0;
@@ -132,18 +132,18 @@ static const struct command command_help = {
 	.text = "Lists the commands, or explains COMMAND and its options.",
 };
 
-static int run(int argc, char **argv)
+static int main_command(int argc, char **argv)
 {
 	const struct command *command;
 	const char *name = argc > 1 ? argv[1] : "";
 
 	if (!*name) {
-		help();
+		commands_help();
 		return EXIT_CLOCHE;
 	}
-	command = find(name);
+	command = command_find(name);
 	if (!command)
-		return unknown(name);
+		return command_unknown(name);
 	if (command == &command_help)
 		return help_of(argv[2]);
 	sandbox_options_prepare(command->name);
@@ -161,5 +161,5 @@ int main(int argc, char **argv)
 	/* stdio does not keep the errno of a write; of the last one we know it. */
 	if (!isatty(STDOUT_FILENO))
 		(void)setvbuf(stdout, buffer, _IOFBF, sizeof(buffer));
-	return finish_output(run(argc, argv));
+	return finish_output(main_command(argc, argv));
 }

@@ -10,7 +10,8 @@
 
 enum { COLUMN = 34 };
 
-static int fail(cloche_err *err, const struct command *c, const char *what, const char *which)
+static int options_fail(
+	cloche_err *err, const struct command *c, const char *what, const char *which)
 {
 	char hint[64];
 
@@ -18,7 +19,8 @@ static int fail(cloche_err *err, const struct command *c, const char *what, cons
 	return wrong_usage(err, hint, "%s: %s%s", c->name, what, which);
 }
 
-static const struct option *find(const struct command *c, const char *name, size_t n, char letter)
+static const struct option *options_find(
+	const struct command *c, const char *name, size_t n, char letter)
 {
 	for (size_t t = 0; c->tables[t]; t++)
 		for (const struct option *o = c->tables[t]->options; o->name; o++)
@@ -29,7 +31,7 @@ static const struct option *find(const struct command *c, const char *name, size
 }
 
 /* The number of letters that are wrong, missing, superfluous or swapped with the next one. */
-static unsigned distance(const char *a, size_t n, const char *b)
+static unsigned options_distance(const char *a, size_t n, const char *b)
 {
 	enum { MOST = 32 };
 	unsigned rows[3][MOST + 1];
@@ -59,7 +61,7 @@ static unsigned distance(const char *a, size_t n, const char *b)
 
 void options_near(const char *name, size_t n, const char *candidate, struct near *best)
 {
-	unsigned wrong = distance(name, n, candidate);
+	unsigned wrong = options_distance(name, n, candidate);
 	size_t alike = 0;
 
 	while (alike < n && candidate[alike] == name[alike])
@@ -74,7 +76,7 @@ void options_near(const char *name, size_t n, const char *candidate, struct near
 	}
 }
 
-static const char *similar(const struct command *c, const char *name, size_t n)
+static const char *options_similar(const struct command *c, const char *name, size_t n)
 {
 	struct near best = {0};
 
@@ -105,26 +107,26 @@ static int read_long(const struct command *c, int argc, char **argv, int *at, cl
 {
 	const char *name = argv[*at] + 2, *equals = strchr(name, '=');
 	size_t n = equals ? (size_t)(equals - name) : strlen(name);
-	const struct option *o = find(c, name, n, 0);
+	const struct option *o = options_find(c, name, n, 0);
 	const char *value = equals ? equals + 1 : NULL;
 
 	if (!o) {
-		const char *near = similar(c, name, n);
+		const char *near = options_similar(c, name, n);
 
-		fail(err, c, "unknown option ", argv[*at]);
+		options_fail(err, c, "unknown option ", argv[*at]);
 		if (near)
 			snprintf(err->hint, sizeof(err->hint), "did you mean --%s?", near);
 		return -CLOCHE_E_USAGE;
 	}
 	if (!o->arg && value)
-		return fail(err, c, "this option takes no value: --", o->name);
+		return options_fail(err, c, "this option takes no value: --", o->name);
 	if (o->arg && !value) {
 		if (*at + 1 >= argc)
-			return fail(err, c, "a value is missing after --", o->name);
+			return options_fail(err, c, "a value is missing after --", o->name);
 		value = argv[++*at];
 		/* "--" ends the options and is not a value. */
 		if (strcmp(value, "--") == 0)
-			return fail(err, c, "a value is missing after --", o->name);
+			return options_fail(err, c, "a value is missing after --", o->name);
 	}
 	return option_apply(o, c->ctx, value, err);
 }
@@ -134,18 +136,18 @@ static int read_letters(const struct command *c, int argc, char **argv, int *at,
 	const char *letters = argv[*at] + 1;
 
 	for (; *letters; letters++) {
-		const struct option *o = find(c, NULL, 0, *letters);
+		const struct option *o = options_find(c, NULL, 0, *letters);
 		const char *value = NULL;
 		int r;
 
 		if (!o)
-			return fail(err, c, "unknown option -", letters);
+			return options_fail(err, c, "unknown option -", letters);
 		if (o->arg && letters[1])
 			value = letters + 1;
 		else if (o->arg && *at + 1 < argc && strcmp(argv[*at + 1], "--") != 0)
 			value = argv[++*at];
 		else if (o->arg)
-			return fail(err, c, "a value is missing after -", letters);
+			return options_fail(err, c, "a value is missing after -", letters);
 		r = option_apply(o, c->ctx, value, err);
 		if (r < 0 || value)
 			return r;
@@ -185,7 +187,7 @@ static int options_read(
 	argv[kept] = NULL;
 	*ret = (struct operands){.v = argv + 1, .n = kept - 1, .called = argv[0]};
 	if (command->no_operands && ret->n > 0)
-		return fail(err, command, "takes no operand, but was given ", ret->v[0]);
+		return options_fail(err, command, "takes no operand, but was given ", ret->v[0]);
 	return 0;
 }
 

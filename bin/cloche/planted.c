@@ -9,20 +9,14 @@ struct shown {
 	bool others;
 };
 
-static json_t *planted_text(const char *text)
-{
-	return text ? json_string(text) : json_null();
-}
-
 static void planted_show(const cloche_planted *p, void *user)
 {
 	const struct shown *s = user;
 
 	if (s->list)
 		json_array_append_new(s->list,
-			json_pack("{s:o, s:o, s:o, s:o}", "path", planted_text(p->path), "what",
-				planted_text(p->what), "set_aside", planted_text(p->set_aside),
-				"restore", planted_text(p->restore)));
+			json_pack("{s:s?, s:s?, s:s?, s:s?}", "path", p->path, "what", p->what,
+				"set_aside", p->set_aside, "restore", p->restore));
 	if (p->set_aside)
 		say("%s%sset aside %s, %s; to put it back: %s", s->others ? p->sandbox : "",
 			s->others ? ": " : "", p->quoted, p->what, p->restore);

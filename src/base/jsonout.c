@@ -2,34 +2,34 @@
 #include "base/jsonout.h"
 #include "base/escape.h"
 
-static void add(struct jsonout *o, struct str s)
+static void jsonout_add(struct jsonout *o, struct str s)
 {
 	if (o->error == 0)
 		o->error = buf_add_str(o->b, s);
 }
 
-static void begin(struct jsonout *o, const char *key)
+static void jsonout_begin(struct jsonout *o, const char *key)
 {
 	if (o->behind)
-		add(o, STR(","));
+		jsonout_add(o, STR(","));
 	if (key) {
-		add(o, STR("\""));
-		add(o, str_from(key));
-		add(o, STR("\":"));
+		jsonout_add(o, STR("\""));
+		jsonout_add(o, str_from(key));
+		jsonout_add(o, STR("\":"));
 	}
 	o->behind = true;
 }
 
 void jsonout_open(struct jsonout *o, const char *key, char bracket)
 {
-	begin(o, key);
-	add(o, str_make(&bracket, 1));
+	jsonout_begin(o, key);
+	jsonout_add(o, str_make(&bracket, 1));
 	o->behind = false;
 }
 
 void jsonout_close(struct jsonout *o, char bracket)
 {
-	add(o, str_make(&bracket, 1));
+	jsonout_add(o, str_make(&bracket, 1));
 	o->behind = true;
 }
 
@@ -43,14 +43,14 @@ void jsonout_text(struct jsonout *o, const char *key, const char *value)
 
 void jsonout_str(struct jsonout *o, const char *key, struct str value)
 {
-	begin(o, key);
+	jsonout_begin(o, key);
 	if (o->error == 0)
 		o->error = escape_json(o->b, value, false);
 }
 
 void jsonout_number(struct jsonout *o, const char *key, uint64_t value)
 {
-	begin(o, key);
+	jsonout_begin(o, key);
 	if (o->error == 0)
 		o->error = buf_add_uint(o->b, value);
 }
@@ -62,14 +62,14 @@ void jsonout_bool(struct jsonout *o, const char *key, bool value)
 
 void jsonout_raw(struct jsonout *o, const char *key, struct str json)
 {
-	begin(o, key);
-	add(o, json);
+	jsonout_begin(o, key);
+	jsonout_add(o, json);
 }
 
 void jsonout_member(struct jsonout *o, struct str key, struct str value)
 {
 	jsonout_str(o, NULL, key);
-	add(o, STR(":"));
+	jsonout_add(o, STR(":"));
 	o->behind = false;
 	jsonout_str(o, NULL, value);
 }

@@ -48,7 +48,7 @@ static bool is_given(const struct reading *r, const char *option)
 	return false;
 }
 
-static void tell(const struct reading *r, const char *text)
+static void agentgate_tell(const struct reading *r, const char *text)
 {
 	if (r->fn)
 		r->fn(text, r->user);
@@ -82,7 +82,7 @@ static int set_network(const struct reading *r, const struct value *v, struct cl
 
 		snprintf(text, sizeof(text),
 			PREFIX "%s=none: --allow and --allowlist have no effect", v->name);
-		tell(r, text);
+		agentgate_tell(r, text);
 	}
 	return cloche_sandbox_set_net(r->sb, CLOCHE_NET_NONE, err);
 }
@@ -160,7 +160,7 @@ static bool is_of_sandboxes(const char *name)
 }
 
 /* NULL if it is not set, or empty. */
-static const char *get(const char *name)
+static const char *agentgate_get(const char *name)
 {
 	char full[64];
 	const char *value;
@@ -196,13 +196,14 @@ static int read_number(const struct spelling *s, struct value *v, struct cloche_
 	return -E_USAGE;
 }
 
-static bool differ(const struct variable *v, const struct value *a, const struct value *b)
+static bool agentgate_differ(const struct variable *v, const struct value *a, const struct value *b)
 {
 	return v->spellings[0].most > 0 ? a->number < b->number || a->number > b->number
 					: strcmp(a->text, b->text) != 0;
 }
 
-static int apply(const struct reading *r, const struct variable *v, struct cloche_err *err)
+static int agentgate_apply(
+	const struct reading *r, const struct variable *v, struct cloche_err *err)
 {
 	struct value values[2] = {0};
 	unsigned n = 0;
@@ -212,7 +213,7 @@ static int apply(const struct reading *r, const struct variable *v, struct cloch
 		struct value *value = &values[n];
 		int e;
 
-		*value = (struct value){.name = s->name, .text = get(s->name)};
+		*value = (struct value){.name = s->name, .text = agentgate_get(s->name)};
 		if (!value->text)
 			continue;
 		e = s->most > 0 ? read_number(s, value, err) : 0;
@@ -220,12 +221,12 @@ static int apply(const struct reading *r, const struct variable *v, struct cloch
 			return e;
 		n++;
 	}
-	if (n == 2 && differ(v, &values[0], &values[1])) {
+	if (n == 2 && agentgate_differ(v, &values[0], &values[1])) {
 		char text[256];
 
 		snprintf(text, sizeof(text), PREFIX "%s=%.40s wins over " PREFIX "%s=%.40s",
 			values[0].name, values[0].text, values[1].name, values[1].text);
-		tell(r, text);
+		agentgate_tell(r, text);
 	}
 	return n > 0 ? v->set(r, &values[0], err) : 0;
 }
@@ -271,7 +272,7 @@ int agentgate_read(cloche_sandbox *sb, struct agentgate *ret, const char *const 
 
 		if (is_given(&reading, v->option) || (!ret && !of_sandboxes) || (!sb && v->option))
 			continue;
-		r = apply(&reading, v, err);
+		r = agentgate_apply(&reading, v, err);
 	}
 	return r;
 }

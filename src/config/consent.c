@@ -128,7 +128,7 @@ static int compare_records(const void *a, const void *b)
 		json_string_value(json_object_get(*(json_t *const *)b, "directory")));
 }
 
-static int gather(int fd, DIR *dir, json_t ***ret, size_t *ret_n, struct cloche_err *err)
+static int consents_gather(int fd, DIR *dir, json_t ***ret, size_t *ret_n, struct cloche_err *err)
 {
 	struct dirent *e;
 
@@ -170,7 +170,7 @@ int consent_each(void (*fn)(const json_t *record, void *user), void *user, struc
 		fd_close(fd);
 		return r;
 	}
-	r = gather(fd, dir, &records, &n, err);
+	r = consents_gather(fd, dir, &records, &n, err);
 	if (n > 0)
 		qsort(records, n, sizeof(*records), compare_records);
 	for (size_t i = 0; i < n; i++) {

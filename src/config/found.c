@@ -27,7 +27,7 @@ enum { FILE_MAX = 1 << 20, ACCOUNT_MAX = 65536 };
 
 static const char *const places[] = {".cloche", ".airut"};
 
-static int refuse(struct cloche_err *err, const char *path, const char *why)
+static int found_refuse(struct cloche_err *err, const char *path, const char *why)
 {
 	err_set(err, E_DENIED, "%s is not obeyed: %s", path, why);
 	err_hint(err, "--config FILE obeys a file that you name, --no-config goes on without it");
@@ -72,15 +72,15 @@ static int judge_owner(
 	if (st->st_uid != geteuid() && !(root_too && st->st_uid == 0)) {
 		snprintf(why, sizeof(why), "it belongs to uid %u, and you are uid %u",
 			(unsigned)st->st_uid, (unsigned)geteuid());
-		return refuse(err, path, why);
+		return found_refuse(err, path, why);
 	}
 	if (st->st_mode & S_IWOTH)
-		return refuse(err, path, "everybody can write to it (chmod o-w)");
+		return found_refuse(err, path, "everybody can write to it (chmod o-w)");
 	if ((st->st_mode & S_IWGRP) && (has_access_list(fd) || !is_own_group(st->st_gid))) {
 		snprintf(why, sizeof(why),
 			"its group (gid %u), which is not yours alone, can write to it (chmod g-w)",
 			(unsigned)st->st_gid);
-		return refuse(err, path, why);
+		return found_refuse(err, path, why);
 	}
 	return 0;
 }
@@ -97,9 +97,9 @@ static int open_own(int dirfd, const char *name, const char *path, mode_t type, 
 	if (fd < 0 && errno == ENOENT)
 		return 0;
 	if (fd < 0 && errno == ELOOP)
-		return refuse(err, path, "it is a link");
+		return found_refuse(err, path, "it is a link");
 	if (fd < 0 && (errno == ENXIO || errno == ENODEV))
-		return refuse(err, path, "it is a socket or a device");
+		return found_refuse(err, path, "it is a socket or a device");
 	/* If not even fstatat() is allowed, nothing can be found. */
 	if (fd < 0 && errno == EACCES && fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return 0;
@@ -108,7 +108,7 @@ static int open_own(int dirfd, const char *name, const char *path, mode_t type, 
 	if (fstat(fd, &st) < 0)
 		return err_sys(err, errno, "look at %s", path);
 	if ((st.st_mode & S_IFMT) != type)
-		return refuse(err, path,
+		return found_refuse(err, path,
 			type == S_IFREG ? "it is not a regular file" : "it is not a directory");
 	r = judge_owner(fd, &st, path, false, err);
 	if (r < 0)

@@ -90,7 +90,7 @@ static int add_change(cloche_project *p, const char *sign, const char *line, str
 	return asks_add(&p->changes, &text, err);
 }
 
-static int compare(cloche_project *p, const json_t *old, struct cloche_err *err)
+static int project_compare(cloche_project *p, const json_t *old, struct cloche_err *err)
 {
 	const json_t *line;
 	size_t i;
@@ -105,7 +105,7 @@ static int compare(cloche_project *p, const json_t *old, struct cloche_err *err)
 	return r;
 }
 
-static int judge(cloche_project *p, struct cloche_err *err)
+static int project_judge(cloche_project *p, struct cloche_err *err)
 {
 	_cleanup_json_ json_t *record = NULL;
 	int r;
@@ -119,7 +119,7 @@ static int judge(cloche_project *p, struct cloche_err *err)
 	p->since = str_dup(json_str_at(record, "since"));
 	if (!p->since)
 		return err_nomem(err);
-	return p->trusted ? 0 : compare(p, json_object_get(record, "asks"), err);
+	return p->trusted ? 0 : project_compare(p, json_object_get(record, "asks"), err);
 }
 
 int cloche_project_open(const char *dir, cloche_project **ret, cloche_err *err)
@@ -133,7 +133,7 @@ int cloche_project_open(const char *dir, cloche_project **ret, cloche_err *err)
 		return r;
 	r = read_asks(p, err);
 	if (r == 0)
-		r = judge(p, err);
+		r = project_judge(p, err);
 	if (r == 0)
 		*ret = TAKE_PTR(p);
 	return r;

@@ -117,7 +117,7 @@ static int sink_add(struct sink *sink, const struct buf *line, size_t offset)
 }
 
 /* Adds one event to the waiting lines, in all forms. */
-static int add(struct netlog *log, const struct netlog_event *ev)
+static int netlog_add(struct netlog *log, const struct netlog_event *ev)
 {
 	static const char live_mark[] = "[net] ";
 	size_t mark = sizeof(live_mark) - 1;
@@ -141,9 +141,9 @@ static int add(struct netlog *log, const struct netlog_event *ev)
 }
 
 /* Writes one event, after those that wait. */
-static int put(struct netlog *log, const struct netlog_event *ev)
+static int netlog_put(struct netlog *log, const struct netlog_event *ev)
 {
-	int r = add(log, ev), e = write_waiting(log);
+	int r = netlog_add(log, ev), e = write_waiting(log);
 
 	return r < 0 ? r : e;
 }
@@ -179,7 +179,7 @@ static int report_suppressed(struct netlog *log)
 {
 	struct netlog_event ev = {
 		.kind = NETLOG_SUPPRESSED, .time_usec = clock_real_usec(), .count = log->pending};
-	int r = put(log, &ev);
+	int r = netlog_put(log, &ev);
 
 	if (r == 0)
 		log->pending = 0;
@@ -195,7 +195,7 @@ int netlog_tick(struct netlog *log)
 }
 
 /* Counts an event. Returns 1 if it is to be written, 0 if it was only counted, or a failure. */
-static int admit(struct netlog *log, const struct netlog_event *ev)
+static int netlog_admit(struct netlog *log, const struct netlog_event *ev)
 {
 	bool over = is_limited(ev) && !take_token(log);
 	int r;
@@ -210,7 +210,7 @@ static int admit(struct netlog *log, const struct netlog_event *ev)
 	return r < 0 ? r : !over;
 }
 
-static struct netlog_event stamped(const struct netlog_event *ev)
+static struct netlog_event netlog_stamped(const struct netlog_event *ev)
 {
 	struct netlog_event copy = *ev;
 
@@ -221,20 +221,20 @@ static struct netlog_event stamped(const struct netlog_event *ev)
 
 int netlog_write(struct netlog *log, const struct netlog_event *ev)
 {
-	struct netlog_event copy = stamped(ev);
-	int r = admit(log, ev);
+	struct netlog_event copy = netlog_stamped(ev);
+	int r = netlog_admit(log, ev);
 
-	return r <= 0 ? r : put(log, &copy);
+	return r <= 0 ? r : netlog_put(log, &copy);
 }
 
 int netlog_write_later(struct netlog *log, const struct netlog_event *ev)
 {
-	struct netlog_event copy = stamped(ev);
-	int r = admit(log, ev);
+	struct netlog_event copy = netlog_stamped(ev);
+	int r = netlog_admit(log, ev);
 
 	if (r <= 0)
 		return r;
-	r = add(log, &copy);
+	r = netlog_add(log, &copy);
 	if (r < 0)
 		return r;
 	log->waiting += ev->kind != NETLOG_INTENT;

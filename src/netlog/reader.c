@@ -358,7 +358,7 @@ static int hex_value(char c)
 }
 
 /* Undoes escape_log() in place, in the reader's own line. */
-static void unescape(struct str *s)
+static void reader_unescape(struct str *s)
 {
 	char *p = (char *)(uintptr_t)s->p;
 	size_t n = 0;
@@ -384,10 +384,10 @@ static void unescape_event(struct netlog_event *ev)
 
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
 		if (texts[i]->p)
-			unescape(texts[i]);
+			reader_unescape(texts[i]);
 	for (size_t i = 0; i < NETLOG_TAGS; i++)
 		if (ev->tags[i].text.p)
-			unescape(&ev->tags[i].text);
+			reader_unescape(&ev->tags[i].text);
 }
 
 static uint64_t json_u64(const json_t *o, const char *key, uint64_t max)
@@ -478,7 +478,7 @@ static void parse_line(struct netlog_reader *r, struct netlog_event *ret)
 }
 
 /* Reads more into r->in. */
-static int fill(struct netlog_reader *r, struct cloche_err *err)
+static int reader_fill(struct netlog_reader *r, struct cloche_err *err)
 {
 	char *at;
 	ssize_t n;
@@ -505,7 +505,7 @@ static int next_line(struct netlog_reader *r, struct cloche_err *err)
 		int result;
 
 		if (end == in.n && !r->at_end && in.n < LINE_MAX_READ) {
-			result = fill(r, err);
+			result = reader_fill(r, err);
 			if (result < 0)
 				return result;
 			continue;

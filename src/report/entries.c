@@ -112,7 +112,8 @@ static int draw_entry(struct report *r, const struct state_op *op, struct cloche
 	return 0;
 }
 
-static int draw(const struct state_op *op, uint64_t offset, void *user, struct cloche_err *err)
+static int draw_one_entry(
+	const struct state_op *op, uint64_t offset, void *user, struct cloche_err *err)
 {
 	struct report *r = user;
 	int e;
@@ -135,7 +136,7 @@ static int write_page(struct report *r, struct cloche_err *err)
 	int e;
 
 	page_begin(r);
-	e = oplog_read_file(r->source->log, r->source->torn, draw, r, err);
+	e = oplog_read_file(r->source->log, r->source->torn, draw_one_entry, r, err);
 	if (e >= 0)
 		draw_there(r);
 	if (e >= 0)

@@ -10,7 +10,7 @@ enum {
 	MAX_MARKS = 500, /* elements for hidden characters in one text; the rest is unmarked */
 };
 
-static void flush(struct html *h)
+static void html_flush(struct html *h)
 {
 	if (h->error == 0)
 		h->error = fd_write_all(h->fd, buf_data(&h->out), buf_len(&h->out));
@@ -25,7 +25,7 @@ void html_markup(struct html *h, struct str markup)
 		h->error = buf_add_str(&h->out, piece);
 		markup = str_from_index(markup, piece.n);
 		if (buf_len(&h->out) >= FLUSH_AT)
-			flush(h);
+			html_flush(h);
 	}
 }
 
@@ -44,7 +44,7 @@ void html_number(struct html *h, uint64_t n)
 
 int html_finish(struct html *h)
 {
-	flush(h);
+	html_flush(h);
 	buf_done(&h->out);
 	return h->error;
 }
@@ -58,7 +58,7 @@ struct writing {
 	unsigned marks;
 };
 
-static void mark(struct writing *w, bool on)
+static void html_mark(struct writing *w, bool on)
 {
 	if (on == w->is_marked)
 		return;
@@ -71,7 +71,7 @@ static void mark(struct writing *w, bool on)
 		HTML(w->h, "</u>");
 }
 
-static struct str entity(char c)
+static struct str html_entity(char c)
 {
 	switch (c) {
 	case '&':
@@ -89,7 +89,7 @@ static struct str entity(char c)
 	}
 }
 
-static void hidden(struct writing *w, size_t n, uint32_t c, char byte)
+static void html_hidden(struct writing *w, size_t n, uint32_t c, char byte)
 {
 	char text[16];
 
@@ -97,12 +97,12 @@ static void hidden(struct writing *w, size_t n, uint32_t c, char byte)
 		snprintf(text, sizeof(text), "\\u{%x}", (unsigned)c);
 	else
 		snprintf(text, sizeof(text), "\\x%02x", (unsigned char)byte);
-	mark(w, true);
+	html_mark(w, true);
 	html_constant(w->h, text);
 }
 
 /* Return the length of a colour sequence at the beginning of s, or 0. */
-static size_t colour(struct str s)
+static size_t html_colour_length(struct str s)
 {
 	size_t n = 2;
 
@@ -114,13 +114,13 @@ static size_t colour(struct str s)
 }
 
 /* Common characters that only shape their neighbours: variation selectors and joiners of emoji. */
-static bool shapes(uint32_t c)
+static bool html_shapes(uint32_t c)
 {
 	return c == 0x200d || (c >= 0xfe00 && c <= 0xfe0f);
 }
 
 /* Return how many bytes at the beginning of s can be written unchanged. */
-static size_t plain(struct str s, enum html_form form)
+static size_t html_plain_length(struct str s, enum html_form form)
 {
 	size_t at = 0;
 
@@ -128,11 +128,12 @@ static size_t plain(struct str s, enum html_form form)
 		uint32_t c = 0;
 		size_t n = utf8_decode(str_from_index(s, at), &c);
 
-		if (n == 1 && (entity(s.p[at]).n ||
+		if (n == 1 && (html_entity(s.p[at]).n ||
 				      (utf8_is_hidden(c) &&
 					      (form != HTML_TEXT || (c != '\n' && c != '\t')))))
 			break;
-		if (n == 0 || (n > 1 && utf8_is_hidden(c) && (form != HTML_TEXT || !shapes(c))))
+		if (n == 0 ||
+			(n > 1 && utf8_is_hidden(c) && (form != HTML_TEXT || !html_shapes(c))))
 			break;
 		at += n;
 	}
@@ -140,30 +141,30 @@ static size_t plain(struct str s, enum html_form form)
 }
 
 /* Write the first character of s, which is not plain. Return its length. */
-static size_t special(struct writing *w, struct str s)
+static size_t html_special(struct writing *w, struct str s)
 {
-	struct str as = entity(s.p[0]);
+	struct str as = html_entity(s.p[0]);
 	uint32_t c = 0;
 	size_t n;
 
 	if (as.n) {
-		mark(w, false);
+		html_mark(w, false);
 		html_markup(w->h, as);
 		return 1;
 	}
 	if (w->form == HTML_TEXT) {
-		n = colour(s);
+		n = html_colour_length(s);
 		if (n)
 			return n;
 		if (s.p[0] == '\r') {
-			mark(w, false);
+			html_mark(w, false);
 			if (s.n == 1 || s.p[1] != '\n')
 				HTML(w->h, "\n");
 			return 1;
 		}
 	}
 	n = utf8_decode(s, &c);
-	hidden(w, n, c, s.p[0]);
+	html_hidden(w, n, c, s.p[0]);
 	return n ? n : 1;
 }
 
@@ -172,15 +173,15 @@ void html_text(struct html *h, struct str s, enum html_form form)
 	struct writing w = {.h = h, .form = form};
 
 	while (s.n && h->error == 0) {
-		size_t n = plain(s, form);
+		size_t n = html_plain_length(s, form);
 
 		if (n) {
-			mark(&w, false);
+			html_mark(&w, false);
 			html_markup(h, str_prefix(s, n));
 			s = str_from_index(s, n);
 		}
 		if (s.n)
-			s = str_from_index(s, special(&w, s));
+			s = str_from_index(s, html_special(&w, s));
 	}
-	mark(&w, false);
+	html_mark(&w, false);
 }

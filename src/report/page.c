@@ -45,7 +45,7 @@ static void draw_policy(struct report *r)
 
 /* --- the head --- */
 
-static void fact(struct report *r, const char *name)
+static void fact_begin(struct report *r, const char *name)
 {
 	HTML(&r->html, "<div><dt>");
 	html_constant(&r->html, name);
@@ -61,7 +61,7 @@ static void text_fact(struct report *r, const char *name, const char *text)
 {
 	if (!text)
 		return;
-	fact(r, name);
+	fact_begin(r, name);
 	html_text(&r->html, text_prefix(str_from(text), 500), HTML_LINE);
 	fact_end(r);
 }
@@ -72,7 +72,7 @@ static void count_fact(
 {
 	if (n == 0)
 		return;
-	fact(r, name);
+	fact_begin(r, name);
 	html_number(&r->html, n);
 	if (bad) {
 		HTML(&r->html, ", <mark>");
@@ -95,7 +95,7 @@ static void draw_agent_facts(struct report *r)
 	text_fact(r, "Outcome", v->outcome);
 	count_fact(r, "Turns", v->turns, 0, NULL);
 	if (v->has_cost) {
-		fact(r, "Cost");
+		fact_begin(r, "Cost");
 		draw_money(&r->html, v->cost_usd);
 		fact_end(r);
 	}
@@ -113,7 +113,7 @@ static void draw_facts(struct report *r)
 		/* A blank, so that the line may be broken there. */
 		began[str_chr(str_from(began), 'T')] = ' ';
 		text_fact(r, "Began", began);
-		fact(r, "Took");
+		fact_begin(r, "Took");
 		draw_duration(&r->html, v->end_usec - v->start_usec);
 		fact_end(r);
 	}

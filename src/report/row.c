@@ -28,7 +28,7 @@ static void draw_time(struct report *r, uint64_t usec)
 	HTML(&r->html, "</time> ");
 }
 
-static void begin(struct report *r)
+static void row_open(struct report *r)
 {
 	if (r->in_section && r->rows == REPORT_ROWS)
 		rows_end(r);
@@ -46,7 +46,7 @@ void rows_end(struct report *r)
 	r->rows = 0;
 }
 
-static void classes(struct report *r, enum row_kind kind, bool is_bad)
+static void row_classes(struct report *r, enum row_kind kind, bool is_bad)
 {
 	static const char letters[] = "acfns";
 	char name[] = {letters[kind], '\0'};
@@ -60,9 +60,9 @@ static void classes(struct report *r, enum row_kind kind, bool is_bad)
 
 void row_begin(struct report *r, enum row_kind kind, bool is_bad, bool is_open, uint64_t usec)
 {
-	begin(r);
+	row_open(r);
 	HTML(&r->html, "<details");
-	classes(r, kind, is_bad);
+	row_classes(r, kind, is_bad);
 	if (is_open)
 		HTML(&r->html, " open");
 	HTML(&r->html, "><summary>");
@@ -71,9 +71,9 @@ void row_begin(struct report *r, enum row_kind kind, bool is_bad, bool is_open, 
 
 void row_begin_plain(struct report *r, enum row_kind kind, uint64_t usec)
 {
-	begin(r);
+	row_open(r);
 	HTML(&r->html, "<div");
-	classes(r, kind, false);
+	row_classes(r, kind, false);
 	HTML(&r->html, ">");
 	draw_time(r, usec);
 }

@@ -223,7 +223,7 @@ static int take_event(
 
 /* --- files --- */
 
-static void want(struct report *r, struct str path)
+static void survey_want(struct report *r, struct str path)
 {
 	struct file *f = files_add(&r->files, path);
 
@@ -238,9 +238,9 @@ static void take_file(struct surveying *s, const struct state_op *op)
 {
 	if (s->has_sandbox && !s->has_command)
 		return;
-	want(s->r, op->subject);
+	survey_want(s->r, op->subject);
 	if (op->kind == STATE_FS_RENAME)
-		want(s->r, op->object);
+		survey_want(s->r, op->object);
 }
 
 static void take_time(struct survey *v, uint64_t usec)
@@ -251,7 +251,8 @@ static void take_time(struct survey *v, uint64_t usec)
 	v->end_usec = MAX(v->end_usec, usec);
 }
 
-static int take(const struct state_op *op, uint64_t offset, void *user, struct cloche_err *err)
+static int survey_take(
+	const struct state_op *op, uint64_t offset, void *user, struct cloche_err *err)
 {
 	struct surveying *s = user;
 
@@ -278,7 +279,7 @@ static bool count_request(const cloche_request *request, void *user)
 int survey_make(struct report *r, struct cloche_err *err)
 {
 	struct surveying s = {.r = r};
-	int e = oplog_read_file(r->source->log, r->source->torn, take, &s, err);
+	int e = oplog_read_file(r->source->log, r->source->torn, survey_take, &s, err);
 
 	if (e >= 0)
 		e = r->source->requests(r->source->user, 0, count_request, &r->survey, err);
