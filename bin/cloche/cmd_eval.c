@@ -218,7 +218,8 @@ static int eval_configure(
 	return r;
 }
 
-/* Refuse the command's own options that only make a sandbox, as eval_configure() does the library's. */
+/* Refuse the command's own options that only make a sandbox, as eval_configure() does the
+ * library's. */
 static int check_existing(const struct sandbox_options *o, cloche_err *err)
 {
 	const char *name = o->config              ? "config"

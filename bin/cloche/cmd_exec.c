@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs a command in an existing sandbox. This should cost little more than starting two small
+/* Commands in an existing sandbox. To run one should cost little more than starting two small
  * programs, so nothing here reads files, or frees what the end of the process frees anyway. */
 #include "cli.h"
 #include "foreground.h"
 #include "json_out.h"
 
 #include <string.h>
+#include <unistd.h>
+
+/* --- exec --- */
 
 enum { MAX_ENV = 256 };
 
@@ -32,7 +35,7 @@ static int add_env(const struct option *option, void *at, const char *value, clo
 	return 0;
 }
 
-static const struct option options[] = {
+static const struct option exec_options[] = {
 	{"tty", 't', NULL,
 		"give the command a terminal (default if standard input, output and error\n"
 		"are all a terminal)",
@@ -141,9 +144,143 @@ const struct command command_exec = {
 		"command's own; 124 after a timeout, 125 if cloche itself failed, 126 or 127 if\n"
 		"COMMAND could not be run or found, 128+N after signal N. If the client goes\n"
 		"away, the command goes on.",
-	.tables = {&(const struct option_table){"Options", options}},
+	.tables = {&(const struct option_table){"Options", exec_options}},
 	.command_line = true,
 	.leading = 1,
 	.ctx = &(struct exec_options){.keys = DETACH_KEYS, .timeout_ms = UINT64_MAX},
 	.run = main_exec,
+};
+
+/* --- shell --- */
+
+enum { DEFAULT_TIMEOUT_MS = 30000 };
+
+struct shell_options {
+	bool json, interactive;
+	uint64_t timeout_ms;
+};
+
+static const struct option shell_options[] = {
+	{"timeout", 0, "TIME", "end the command after TIME (default 30s)", set_duration,
+		.at = offsetof(struct shell_options, timeout_ms)},
+	{"interactive", 'i', NULL, "pass standard input even if it is a terminal",
+		.at = offsetof(struct shell_options, interactive)},
+	{"json", 0, NULL,
+		"print {isolation, success, stdout, stderr, exitCode, executionTime, ...}",
+		.at = offsetof(struct shell_options, json)},
+	{0},
+};
+
+static int run_shell(
+	cloche_instance *i, const char *text, const struct shell_options *o, cloche_err *err)
+{
+	const char *const argv[] = {"/bin/sh", "-c", text, NULL};
+	const struct foreground f = {.interactive = o->interactive,
+		.no_output = o->json,
+		.stays = true,
+		.again = "cloche attach"};
+	_cleanup_(run_freep) cloche_run *run = NULL;
+	bool ran;
+	int r = cloche_run_new_in(i, argv, &run, err);
+
+	if (r < 0)
+		return r;
+	cloche_run_set_timeout(run, o->timeout_ms);
+	r = foreground_run(run, &f, &ran);
+	if (ran && o->json && !json_print(json_shell_result(run)))
+		r = EXIT_CLOCHE;
+	return r;
+}
+
+static int main_shell(void *ctx, const struct operands *operands, cloche_err *err)
+{
+	_cleanup_(instance_freep) cloche_instance *i = NULL;
+	int r;
+
+	if (operands->n != 2)
+		return wrong_usage(err, "for example: cloche shell ID 'ls | wc -l'",
+			operands->n < 2 ? "shell: needs an id and a command string"
+					: "shell: the command has to be one string: quote it");
+	r = cloche_instance_open(operands->v[0], &i, err);
+	return r < 0 ? r : run_shell(i, operands->v[1], ctx, err);
+}
+
+const struct command command_shell = {
+	.name = "shell",
+	.summary = "run a line of shell in a running sandbox",
+	.synopsis = "ID [OPTIONS] STRING",
+	.text = "Runs STRING with /bin/sh -c in the sandbox ID, for at most 30 s.\n"
+		"\n"
+		"  cloche shell dev 'npm ls | grep react'\n"
+		"  cloche shell dev --json 'git status --short'\n"
+		"\n"
+		"The exit status is that of the shell; see \"cloche help exec\".",
+	.tables = {&(const struct option_table){"Options", shell_options}},
+	.ctx = &(struct shell_options){.timeout_ms = DEFAULT_TIMEOUT_MS},
+	.run = main_shell,
+};
+
+/* --- attach --- */
+
+enum { SHOWN_FIRST = 16 * 1024 /* bytes of earlier output to show */ };
+
+struct attach_options {
+	uint32_t exec;
+	bool no_stdin;
+	char keys[3];
+};
+
+static const struct option attach_options[] = {
+	{"exec", 0, "N", "join command N (default: the latest that runs)", set_exec,
+		.at = offsetof(struct attach_options, exec)},
+	{"no-stdin", 0, NULL, "only watch: pass no input",
+		.at = offsetof(struct attach_options, no_stdin)},
+	{"detach-keys", 0, "KEYS", DETACH_KEYS_HELP, set_detach_keys,
+		.at = offsetof(struct attach_options, keys)},
+	{0},
+};
+
+static int attach_run(cloche_run *run, const struct attach_options *o, cloche_err *err)
+{
+	const struct foreground f = {.tty = isatty(STDIN_FILENO) && !o->no_stdin,
+		.no_input = o->no_stdin,
+		.joined = true,
+		.stays = true,
+		.again = "cloche attach"};
+	int r = cloche_run_set_detach_keys(run, o->keys, err);
+
+	if (r < 0)
+		return r;
+	cloche_run_set_log_offset(run, SHOWN_FIRST, true);
+	return foreground_run(run, &f, NULL);
+}
+
+static int main_attach(void *ctx, const struct operands *operands, cloche_err *err)
+{
+	const struct attach_options *o = ctx;
+	_cleanup_(instance_freep) cloche_instance *i = NULL;
+	_cleanup_(run_freep) cloche_run *run = NULL;
+	int r;
+
+	if (operands->n != 1)
+		return wrong_usage(err, "\"cloche ps\" lists the sandboxes",
+			operands->n ? "attach: one sandbox at a time"
+				    : "attach: which sandbox? Give its id or name");
+	r = cloche_instance_open(operands->v[0], &i, err);
+	if (r == 0)
+		r = cloche_run_new_joining(i, o->exec, &run, err);
+	return r < 0 ? r : attach_run(run, o, err);
+}
+
+const struct command command_attach = {
+	.name = "attach",
+	.summary = "join a command that runs in a sandbox",
+	.synopsis = "ID [OPTIONS]",
+	.text = "Shows the end of what the command has printed, and what it prints from now on.\n"
+		"Input goes to the command if it has a terminal or was started with\n"
+		"--interactive. Ctrl-P Ctrl-Q leaves it running, Ctrl-C goes to it. The exit\n"
+		"status is the command's own.",
+	.tables = {&(const struct option_table){"Options", attach_options}},
+	.ctx = &(struct attach_options){.keys = DETACH_KEYS},
+	.run = main_attach,
 };

@@ -5,10 +5,13 @@
 #include "log.h"
 #include "names.h"
 
+#include <cloche/host_file.h>
 #include <cloche/state.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 struct log_options {
 	bool json, force;
@@ -231,6 +234,35 @@ static int do_export(const struct log_options *o, char **v, cloche_err *err)
 		return wrong_usage(err, NULL, "log: usage: cloche log ID export DIR");
 	r = open_log(v[0], &log, err);
 	return r < 0 ? r : cloche_oplog_export(log, v[2], err);
+}
+
+static int report_exists(cloche_err *err, const char *path)
+{
+	return wrong_usage(
+		err, "--force replaces the file", "log: cannot write %s: it exists already", path);
+}
+
+/* Write the log as an HTML page to a file, completely or not at all, or "-" for standard output. */
+static int write_report(cloche_oplog *log, const char *path, bool force, cloche_err *err)
+{
+	cloche_host_file *file;
+	int fd, r;
+
+	if (strcmp(path, "-") == 0)
+		return cloche_oplog_report(log, STDOUT_FILENO, err);
+	/* Check this before the work. */
+	if (!force && faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		return report_exists(err, path);
+	r = cloche_host_file_begin(path, 0600, &file, &fd, err);
+	if (r < 0)
+		return r;
+	r = cloche_oplog_report(log, fd, err);
+	if (r < 0) {
+		cloche_host_file_abort(file);
+		return r;
+	}
+	r = cloche_host_file_commit(file, force, err);
+	return r == -CLOCHE_E_EXISTS ? report_exists(err, path) : r;
 }
 
 static int do_report(const struct log_options *o, char **v, cloche_err *err)

@@ -16,8 +16,6 @@ static inline void close_logp(cloche_oplog **log)
 int log_check_entry(cloche_oplog *log, uint64_t number, cloche_err *err);
 /* Parse --to: the number of the last entry to replay, or "start". NULL gives 0: all. */
 int read_last(cloche_oplog *log, const char *text, uint64_t *ret, cloche_err *err);
-/* Write the log as an HTML page to a file, or "-" for standard output. */
-int write_report(cloche_oplog *log, const char *path, bool force, cloche_err *err);
 /* The rest of an event's line. */
 void event_print(const cloche_operation *op);
 /* Tell the user of operations that were skipped. */
