@@ -166,40 +166,24 @@ static bool character(struct terminal_filter *f, unsigned char c, struct sink *o
 	return true;
 }
 
-/* A control in a sequence: the sequence is dropped, and the control is processed on its own. */
-static bool is_control(unsigned char c)
+static void escape(struct terminal_filter *f, unsigned char c, struct sink *out)
 {
-	return c < 0x20 || c >= DEL;
-}
-
-static bool escape(struct terminal_filter *f, unsigned char c, struct sink *out)
-{
-	if (is_control(c)) {
-		forget(f);
-		return c == CAN || c == SUB;
-	}
 	hold(f, c);
 	if (c < 0x30) /* more bytes follow */
-		return true;
+		return;
 	if (f->held_n == 2 && c == '[')
 		f->state = CONTROL;
 	else if (f->held_n == 2 && strchr("]PX^_k", c))
 		f->state = STRING;
 	else
 		finish(f, out);
-	return true;
 }
 
-static bool control(struct terminal_filter *f, unsigned char c, struct sink *out)
+static void control(struct terminal_filter *f, unsigned char c, struct sink *out)
 {
-	if (is_control(c)) {
-		forget(f);
-		return c == CAN || c == SUB;
-	}
 	hold(f, c);
 	if (c >= 0x40)
 		finish(f, out);
-	return true;
 }
 
 static bool string(struct terminal_filter *f, unsigned char c, struct sink *out)
@@ -246,10 +230,11 @@ static bool string_esc(struct terminal_filter *f, unsigned char c, struct sink *
 
 static bool step(struct terminal_filter *f, unsigned char c, struct sink *out)
 {
-	/* Another sequence starts. */
-	if (c == ESC && (f->state == ESCAPE || f->state == CONTROL)) {
-		begin(f, ESCAPE, c);
-		return true;
+	/* A control in a sequence: the sequence is dropped, and the control is processed on its
+	 * own. */
+	if ((f->state == ESCAPE || f->state == CONTROL) && (c < 0x20 || c >= DEL)) {
+		forget(f);
+		return c == CAN || c == SUB;
 	}
 	switch ((enum state)f->state) {
 	case GROUND:
@@ -258,9 +243,11 @@ static bool step(struct terminal_filter *f, unsigned char c, struct sink *out)
 	case CHARACTER:
 		return character(f, c, out);
 	case ESCAPE:
-		return escape(f, c, out);
+		escape(f, c, out);
+		return true;
 	case CONTROL:
-		return control(f, c, out);
+		control(f, c, out);
+		return true;
 	case STRING:
 		return string(f, c, out);
 	case STRING_ESC:
