@@ -23,25 +23,18 @@ static void bury(struct loop_job *job)
 	free(c);
 }
 
-/* With a reset, the program on the host can tell a failure from an end. */
-static void close_host(int fd, bool reset)
-{
-	if (reset)
-		fd_set_reset(fd, true);
-	fd_close(fd);
-}
-
 void conn_end(struct conn *c)
 {
-	bool reset = c->fds[1] < 0;
-
 	if (c->dead)
 		return;
 	c->dead = true;
 	loop_timer_clear(&c->patience);
 	for (int i = 0; i < 2; i++)
 		loop_io_remove(&c->io[i]);
-	close_host(c->fds[0], reset);
+	/* With a reset, the program on the host can tell a failure from an end. */
+	if (c->fds[1] < 0)
+		fd_set_reset(c->fds[0], true);
+	fd_close(c->fds[0]);
 	fd_close_foreign(c->fds[1]);
 	forward_forget(c->forward, c);
 	c->forward->conns_n--;

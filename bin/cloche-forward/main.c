@@ -25,7 +25,7 @@
 #define SO_NETNS_COOKIE 71
 #endif
 
-enum { ACCEPTS_PER_TURN = 16, ANSWERS_PER_TURN = 64, MAX_ATTACHED = 4, FDS = 2 * MAX_CONNS + 32 };
+enum { ACCEPTS_PER_TURN = 16, ANSWERS_PER_TURN = 64, FDS = 2 * MAX_CONNS + 32 };
 #define LISTEN_AGAIN (100 * USEC_PER_MSEC)
 
 static void on_listener(struct loop_io *io, uint32_t events);
@@ -111,36 +111,10 @@ static void on_listener(struct loop_io *io, uint32_t events)
 	}
 }
 
-/* Return the first descriptor in the message, or -1, and close all others. */
-static int take_first(struct msghdr *msg)
-{
-	int first = -1;
-
-	for (struct cmsghdr *cm = CMSG_FIRSTHDR(msg); cm; cm = fd_next_control(msg, cm)) {
-		size_t n = (cm->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-
-		if (cm->cmsg_level != SOL_SOCKET || cm->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (size_t i = 0; i < n; i++) {
-			int fd;
-
-			memcpy(&fd, CMSG_DATA(cm) + i * sizeof(int), sizeof(int));
-			if (first < 0)
-				first = fd;
-			else
-				fd_close_foreign(fd);
-		}
-	}
-	return first;
-}
-
 /* Return 1 for an answer, 0 for none now, -1 if the room is gone or sent something invalid. */
 static int take_answer(struct forward *f)
 {
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int) * MAX_ATTACHED)];
-	} control;
+	union fd_control control;
 	char byte = 0;
 	struct iovec iov = {.iov_base = &byte, .iov_len = 1};
 	struct msghdr msg = {.msg_iov = &iov,
@@ -149,11 +123,12 @@ static int take_answer(struct forward *f)
 		.msg_controllen = sizeof(control.bytes)};
 	ssize_t n = recvmsg(FORWARD_FD_ROOM, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	struct conn *c;
-	int fd;
+	int fd = -1;
 
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -1;
-	fd = n == 1 ? take_first(&msg) : -1;
+	if (n == 1)
+		(void)fd_detach(&msg, &fd, 1);
 	if (n != 1 || f->asked_n == 0 || (byte != FORWARD_YES && byte != FORWARD_NO) ||
 		(byte == FORWARD_YES) != (fd >= 0) || (fd >= 0 && !is_acceptable(f, fd))) {
 		fd_close_foreign(fd);

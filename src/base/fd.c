@@ -203,6 +203,41 @@ struct cmsghdr *fd_next_control(const struct msghdr *msg, struct cmsghdr *cm)
 	return at + sizeof(*cm) <= n ? (struct cmsghdr *)((char *)msg->msg_control + at) : NULL;
 }
 
+void fd_attach(struct msghdr *msg, union fd_control *control, const int *fds, unsigned n)
+{
+	struct cmsghdr *cm = &control->align;
+
+	memset(control, 0, sizeof(*control));
+	msg->msg_control = control->bytes;
+	msg->msg_controllen = (socklen_t)CMSG_SPACE(sizeof(int) * n);
+	cm->cmsg_level = SOL_SOCKET;
+	cm->cmsg_type = SCM_RIGHTS;
+	cm->cmsg_len = (socklen_t)CMSG_LEN(sizeof(int) * n);
+	memcpy(CMSG_DATA(cm), fds, sizeof(int) * n);
+}
+
+unsigned fd_detach(struct msghdr *msg, int *ret, unsigned max)
+{
+	unsigned n = 0;
+
+	for (struct cmsghdr *cm = CMSG_FIRSTHDR(msg); cm; cm = fd_next_control(msg, cm)) {
+		size_t came = (cm->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+		if (cm->cmsg_level != SOL_SOCKET || cm->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t i = 0; i < came; i++, n++) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(cm) + i * sizeof(int), sizeof(int));
+			if (n < max)
+				ret[n] = fd;
+			else
+				fd_close_foreign(fd);
+		}
+	}
+	return n;
+}
+
 int fd_close_range(unsigned first, unsigned last, unsigned flags)
 {
 	return (int)syscall(SYS_close_range, first, last, flags);

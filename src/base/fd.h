@@ -51,6 +51,17 @@ void fd_send_at_once(int fd);
 void fd_set_reset(int fd, bool reset);
 /* Raise the limit of open descriptors to the hard limit. */
 void fd_raise_limit(void);
+/* Memory for the control data of a message that carries descriptors. */
+enum { FD_ATTACHED_MAX = 16 };
+union fd_control {
+	struct cmsghdr align;
+	char bytes[CMSG_SPACE(sizeof(int) * FD_ATTACHED_MAX)];
+};
+/* Make msg carry n descriptors (borrowed); control has to live as long as msg. */
+void fd_attach(struct msghdr *msg, union fd_control *control, const int *fds, unsigned n);
+/* Take the descriptors that came with msg: the first max of them into ret; close the others. Return
+ * how many there were. */
+unsigned fd_detach(struct msghdr *msg, int *ret, unsigned max);
 /* Return the control message after cm, or NULL. (As CMSG_NXTHDR, whose type conversions differ
  * between C libraries.) */
 struct cmsghdr *fd_next_control(const struct msghdr *msg, struct cmsghdr *cm);

@@ -247,6 +247,34 @@ static void walks_control_messages(void)
 	check(!fd_next_control(&msg, first));
 }
 
+static void attached_descriptors_come_along(void)
+{
+	int pair[2], three[3] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}, got[2] = {-1, -1};
+	union fd_control control;
+	char byte = 'x';
+	struct iovec iov = {.iov_base = &byte, .iov_len = 1};
+	struct msghdr out = {.msg_iov = &iov, .msg_iovlen = 1};
+	struct msghdr in = out;
+	int next;
+
+	must(fd_socketpair(SOCK_STREAM, pair) == 0);
+	fd_attach(&out, &control, three, ARRAY_SIZE(three));
+	must(sendmsg(pair[0], &out, 0) == 1);
+	in.msg_control = control.bytes;
+	in.msg_controllen = sizeof(control.bytes);
+	must(recvmsg(pair[1], &in, MSG_CMSG_CLOEXEC) == 1);
+	check_int(fd_detach(&in, got, ARRAY_SIZE(got)), 3);
+	check(got[0] > pair[1] && got[1] > got[0]);
+	/* The third was closed. */
+	next = dup(STDIN_FILENO);
+	check_int(next, got[1] + 1);
+	close(next);
+	close(got[0]);
+	close(got[1]);
+	close(pair[0]);
+	close(pair[1]);
+}
+
 int main(void)
 {
 	run_test(closes_once);
@@ -257,6 +285,7 @@ int main(void)
 	run_test(closes_ranges);
 	run_test(sanitizes_stdio);
 	run_test(walks_control_messages);
+	run_test(attached_descriptors_come_along);
 	run_test(only_writes);
 	run_test(survives_lack_of_memory);
 	return tap_done();

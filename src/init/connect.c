@@ -52,25 +52,14 @@ static int dial(uint16_t port)
 
 static bool answer(int fd)
 {
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = {0};
+	union fd_control control;
 	char byte = fd >= 0 ? FORWARD_YES : FORWARD_NO;
 	struct iovec iov = {.iov_base = &byte, .iov_len = 1};
 	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
 	ssize_t n;
 
-	if (fd >= 0) {
-		msg.msg_control = control.bytes;
-		msg.msg_controllen = sizeof(control.bytes);
-		struct cmsghdr *cm = CMSG_FIRSTHDR(&msg);
-
-		cm->cmsg_level = SOL_SOCKET;
-		cm->cmsg_type = SCM_RIGHTS;
-		cm->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(cm), &fd, sizeof(int));
-	}
+	if (fd >= 0)
+		fd_attach(&msg, &control, &fd, 1);
 	do
 		n = sendmsg(FORWARD_FD_INSIDE, &msg, MSG_NOSIGNAL);
 	while (n < 0 && errno == EINTR);

@@ -148,10 +148,7 @@ int chan_send(struct chan *c, uint16_t type, struct str payload, const int *fds,
 /* Write up to the next frame that carries descriptors; those of the first frame are sent along. */
 static ssize_t write_some(struct chan *c)
 {
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int) * CHAN_MAX_FDS)];
-	} control;
+	union fd_control control;
 	struct iovec iov = {.iov_base = buf_data(&c->out), .iov_len = buf_len(&c->out)};
 	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
 	struct chan_out_fds *q = c->out_fds;
@@ -159,16 +156,7 @@ static ssize_t write_some(struct chan *c)
 	ssize_t n;
 
 	if (c->out_fds_n > 0 && q->at == c->sent) {
-		struct cmsghdr *cm;
-
-		memset(&control, 0, sizeof(control));
-		msg.msg_control = control.bytes;
-		msg.msg_controllen = (socklen_t)CMSG_SPACE(sizeof(int) * q->n);
-		cm = CMSG_FIRSTHDR(&msg);
-		cm->cmsg_level = SOL_SOCKET;
-		cm->cmsg_type = SCM_RIGHTS;
-		cm->cmsg_len = (socklen_t)CMSG_LEN(sizeof(int) * q->n);
-		memcpy(CMSG_DATA(cm), q->fds, sizeof(int) * q->n);
+		fd_attach(&msg, &control, q->fds, q->n);
 		next = 1;
 	}
 	if (next < c->out_fds_n)
@@ -205,35 +193,17 @@ int chan_flush(struct chan *c)
 
 static int take_control(struct chan *c, struct msghdr *msg)
 {
-	int r = 0;
+	unsigned room = CHAN_MAX_QUEUED_FDS - c->in_fds_n;
+	unsigned n = fd_detach(msg, c->in_fds + c->in_fds_n, room);
 
-	for (struct cmsghdr *cm = CMSG_FIRSTHDR(msg); cm; cm = fd_next_control(msg, cm)) {
-		size_t n = (cm->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-
-		if (cm->cmsg_level != SOL_SOCKET || cm->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (size_t i = 0; i < n; i++) {
-			int fd;
-
-			memcpy(&fd, CMSG_DATA(cm) + i * sizeof(int), sizeof(int));
-			if (c->in_fds_n < ARRAY_SIZE(c->in_fds)) {
-				c->in_fds[c->in_fds_n++] = fd;
-			} else {
-				fd_close_foreign(fd);
-				r = -EPROTO;
-			}
-		}
-	}
-	return msg->msg_flags & MSG_CTRUNC ? -EPROTO : r;
+	c->in_fds_n += MIN(n, room);
+	return n > room || (msg->msg_flags & MSG_CTRUNC) ? -EPROTO : 0;
 }
 
 /* Return 1 if some bytes arrived, 0 if there are none now, negative at the end or on failure. */
 static int read_some(struct chan *c)
 {
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int) * CHAN_MAX_FDS)];
-	} control;
+	union fd_control control;
 	struct iovec iov;
 	struct msghdr msg = {.msg_iov = &iov,
 		.msg_iovlen = 1,

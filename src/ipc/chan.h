@@ -11,12 +11,13 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/fd.h"
 #include <stdint.h>
 
 enum {
 	CHAN_HEADER = 8,
-	CHAN_MAX_FDS = 16,        /* attached to one frame */
-	CHAN_MAX_QUEUED_FDS = 64, /* received but not taken yet, or waiting to be sent */
+	CHAN_MAX_FDS = FD_ATTACHED_MAX, /* attached to one frame */
+	CHAN_MAX_QUEUED_FDS = 64,       /* received but not taken yet, or waiting to be sent */
 };
 
 struct chan {

@@ -14,7 +14,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { MAX_FDS = 2 };
 enum kind { REPORT_LAYERS = NATIVE_NETWORK + 1, REPORT_FAILURE };
 
 struct report {
@@ -22,23 +21,13 @@ struct report {
 	struct cloche_err err;
 };
 
-union control {
-	struct cmsghdr align;
-	char mem[CMSG_SPACE(sizeof(int) * MAX_FDS)];
-};
-
 static int send_fds(int sock, struct report *rep, const int *fds, unsigned n)
 {
 	struct iovec iov = {.iov_base = rep, .iov_len = sizeof(*rep)};
-	union control control = {0};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.mem};
-	struct cmsghdr *c = &control.align;
+	union fd_control control;
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
 
-	msg.msg_controllen = (socklen_t)CMSG_SPACE(sizeof(int) * n);
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = (socklen_t)CMSG_LEN(sizeof(int) * n);
-	memcpy(CMSG_DATA(c), fds, sizeof(int) * n);
+	fd_attach(&msg, &control, fds, n);
 	return sendmsg(sock, &msg, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
@@ -67,27 +56,15 @@ int native_hand(int sock, enum native_namespace which, int fd, struct cloche_err
 	return r < 0 ? err_sys(err, -r, "hand over a namespace of the room") : 0;
 }
 
-/* Take the descriptors of a message; return whether there are n of them. */
-static bool take_fds(struct msghdr *msg, int *ret_fds, size_t n)
-{
-	struct cmsghdr *c = CMSG_FIRSTHDR(msg);
-
-	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS ||
-		c->cmsg_len != CMSG_LEN(sizeof(int) * n))
-		return false;
-	memcpy(ret_fds, CMSG_DATA(c), sizeof(int) * n);
-	return true;
-}
-
 int native_take(int sock, enum native_namespace which, int *ret_fd, struct cloche_err *err)
 {
 	struct report rep;
 	struct iovec iov = {.iov_base = &rep, .iov_len = sizeof(rep)};
-	union control control;
+	union fd_control control;
 	struct msghdr msg = {.msg_iov = &iov,
 		.msg_iovlen = 1,
-		.msg_control = control.mem,
-		.msg_controllen = sizeof(control.mem)};
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof(control.bytes)};
 	ssize_t n;
 
 	do
@@ -98,7 +75,7 @@ int native_take(int sock, enum native_namespace which, int *ret_fd, struct cloch
 			*err = rep.err;
 		return -rep.err.code;
 	}
-	if (n != sizeof(rep) || rep.kind != which || !take_fds(&msg, ret_fd, 1))
+	if (n != sizeof(rep) || rep.kind != which || fd_detach(&msg, ret_fd, 1) != 1)
 		return err_set(err, E_CANCELLED, "the other end gave up");
 	return 0;
 }
@@ -107,7 +84,7 @@ static void take_layers(struct msghdr *msg, struct native_room *ret)
 {
 	int fds[2];
 
-	if (!take_fds(msg, fds, ARRAY_SIZE(fds)))
+	if (fd_detach(msg, fds, ARRAY_SIZE(fds)) != ARRAY_SIZE(fds))
 		return;
 	fd_close(ret->upper_fd);
 	fd_close(ret->lower_fd);
@@ -121,11 +98,11 @@ int native_await_report(int sock, struct native_room *ret, struct cloche_err *er
 
 	for (;;) {
 		struct iovec iov = {.iov_base = &rep, .iov_len = sizeof(rep)};
-		union control control;
+		union fd_control control;
 		struct msghdr msg = {.msg_iov = &iov,
 			.msg_iovlen = 1,
-			.msg_control = control.mem,
-			.msg_controllen = sizeof(control.mem)};
+			.msg_control = control.bytes,
+			.msg_controllen = sizeof(control.bytes)};
 		ssize_t n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
 
 		/* ECONNRESET is reported once if the child ended without reading our "go on"; what
