@@ -79,37 +79,18 @@ static bool find_algorithm(struct str name, enum aws_algorithm *ret)
 	return false;
 }
 
-static bool is_key_id(struct str s)
-{
-	for (size_t i = 0; i < s.n; i++) {
-		char c = str_lower_char(s.p[i]);
-
-		if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
-			    c == '.'))
-			return false;
-	}
-	return s.n > 0;
-}
-
 static bool take_credential(struct aws_auth *a, enum aws_algorithm algorithm, struct str credential)
 {
 	a->key_id = str_prefix(credential, str_chr(credential, '/'));
-	return is_key_id(a->key_id) && a->key_id.n < credential.n &&
+	return a->key_id.n > 0 && a->key_id.n < credential.n &&
+	       str_is_all(a->key_id, STR_LOWER STR_UPPER STR_DIGITS "-_.") &&
 	       aws_scope_parse(algorithm, str_from_index(credential, a->key_id.n + 1), &a->scope);
 }
 
 static bool is_name(struct str s)
 {
-	if (str_eq(s, STR(":authority")))
-		return true;
-	for (size_t i = 0; i < s.n; i++) {
-		char c = s.p[i];
-
-		if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
-			    (c && strchr("!#$%&'*+-.^_`|~", c))))
-			return false;
-	}
-	return s.n > 0;
+	return str_eq(s, STR(":authority")) ||
+	       (s.n > 0 && str_is_all(s, STR_LOWER STR_DIGITS "!#$%&'*+-.^_`|~"));
 }
 
 /* Whether the list contains host and no name twice. */
@@ -141,10 +122,7 @@ static bool is_signature(struct str s, enum aws_algorithm a)
 
 static bool is_digits(struct str s, size_t from, size_t n)
 {
-	for (size_t i = from; i < from + n; i++)
-		if (s.p[i] < '0' || s.p[i] > '9')
-			return false;
-	return true;
+	return str_is_all(str_make(s.p + from, n), STR_DIGITS);
 }
 
 static bool is_time(struct str s)
@@ -207,9 +185,8 @@ bool aws_service_fits(struct str host, struct str service)
 		{STR("vpc-lattice-svcs"), STR("vpc-lattice-svcs")}};
 
 	while (host.n > 0) {
-		struct str label = str_prefix(host, str_chr(host, '.'));
+		struct str label = str_next(&host, '.');
 
-		host = str_from_index(host, label.n + 1);
 		for (size_t i = 0; i < ARRAY_SIZE(code); i++)
 			if (str_eq(label, code[i].label) && !str_eq(service, code[i].service))
 				return false;
@@ -228,18 +205,11 @@ bool aws_is_scheme(struct str s)
 
 static bool take_part(struct str *s, struct str *ret_name, struct str *ret_value)
 {
-	struct str part;
-	size_t equals;
-
 	*s = str_trim(*s);
 	if (s->n == 0)
 		return false;
-	part = str_prefix(*s, str_chr(*s, ','));
-	*s = str_from_index(*s, part.n + 1);
-	part = str_trim(part);
-	equals = str_chr(part, '=');
-	*ret_name = str_prefix(part, equals);
-	*ret_value = str_from_index(part, equals + 1);
+	*ret_value = str_trim(str_next(s, ','));
+	*ret_name = str_next(ret_value, '=');
 	return true;
 }
 

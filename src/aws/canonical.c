@@ -77,9 +77,8 @@ static int normalise(struct buf *out, struct str path)
 	int r = 0;
 
 	while (path.n > 0 && r == 0) {
-		struct str segment = str_prefix(path, str_chr(path, '/'));
+		struct str segment = str_next(&path, '/');
 
-		path = str_from_index(path, segment.n + 1);
 		if (segment.n == 0 || str_eq(segment, STR(".")))
 			continue;
 		if (str_eq(segment, STR(".."))) {
@@ -116,77 +115,61 @@ int aws_canonical_path(struct buf *out, struct str path, enum aws_path_form form
 bool aws_next_param(struct str *query, struct str *ret_name, struct str *ret_value)
 {
 	struct str pair;
-	size_t equals;
 
 	if (!query->p)
 		return false;
 	pair = str_prefix(*query, str_chr(*query, '&'));
 	*query = pair.n < query->n ? str_from_index(*query, pair.n + 1) : STR_NULL;
-	equals = str_chr(pair, '=');
-	*ret_name = str_prefix(pair, equals);
-	*ret_value = str_from_index(pair, equals + 1);
+	*ret_name = str_next(&pair, '=');
+	*ret_value = pair;
 	return true;
 }
 
 struct param {
-	size_t name, name_n, value, value_n; /* places in the work buffer */
-	const struct buf *work;
+	struct str name, value; /* views into the work buffer, which has room for all */
 };
-
-static struct str view(const struct param *p, size_t at, size_t n)
-{
-	return str_make(p->work->mem + at, n);
-}
 
 static int compare_params(const void *a, const void *b)
 {
 	const struct param *x = a, *y = b;
-	int r = str_compare(view(x, x->name, x->name_n), view(y, y->name, y->name_n));
+	int r = str_compare(x->name, y->name);
 
-	return r ? r : str_compare(view(x, x->value, x->value_n), view(y, y->value, y->value_n));
+	return r ? r : str_compare(x->value, y->value);
 }
 
-static int add_text(struct buf *work, struct str s, enum aws_query_form form)
+static int add_text(struct buf *work, struct str s, enum aws_query_form form, struct str *ret)
 {
 	_cleanup_(buf_donep) struct buf plain = BUF_INIT(AWS_CANONICAL_MAX);
+	size_t from = work->tail;
+	int r = form == AWS_QUERY_WIRE ? 0 : decode(&plain, s, form == AWS_QUERY_FORM);
 
-	if (form == AWS_QUERY_WIRE)
-		return buf_add_str(work, s);
-	if (decode(&plain, s, form == AWS_QUERY_FORM) < 0)
-		return -ENOMEM;
-	return aws_encode(work, buf_str(&plain), false);
+	if (r == 0)
+		r = form == AWS_QUERY_WIRE ? buf_add_str(work, s)
+					   : aws_encode(work, buf_str(&plain), false);
+	*ret = str_make(work->mem + from, work->tail - from);
+	return r;
 }
 
 /* Returns 1 if the parameter was added, 0 if it is left out, or an error. */
 static int add_param(struct buf *work, struct param *p, struct str name, struct str value,
 	const struct aws_query_options *o)
 {
-	struct str text;
-	int r;
+	int r = add_text(work, name, o->form, &p->name);
 
-	p->work = work;
-	p->name = work->tail;
-	r = add_text(work, name, o->form);
 	if (r < 0)
 		return r;
-	p->name_n = work->tail - p->name;
-	text = view(p, p->name, p->name_n);
-	if ((o->without_signature && str_eq(text, STR("X-Amz-Signature"))) ||
-		(o->without_token && str_eq(text, STR("X-Amz-Security-Token"))))
+	if ((o->without_signature && str_eq(p->name, STR("X-Amz-Signature"))) ||
+		(o->without_token && str_eq(p->name, STR("X-Amz-Security-Token"))))
 		return 0;
-	p->value = work->tail;
-	r = add_text(work, value, o->form);
-	p->value_n = work->tail - p->value;
+	r = add_text(work, value, o->form, &p->value);
 	return r < 0 ? r : 1;
 }
 
 static int write_params(struct buf *out, const struct param *v, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if ((i > 0 && buf_add_char(out, '&') < 0) ||
-			buf_add_str(out, view(&v[i], v[i].name, v[i].name_n)) < 0 ||
-			buf_add_char(out, '=') < 0 ||
-			buf_add_str(out, view(&v[i], v[i].value, v[i].value_n)) < 0)
+		if ((i > 0 && buf_add_char(out, '&') < 0) || buf_add_str(out, v[i].name) < 0 ||
+			buf_add_char(out, '=') < 0 || buf_add_str(out, v[i].value) < 0)
 			return -ENOMEM;
 	return 0;
 }
@@ -206,6 +189,7 @@ int aws_canonical_query(struct buf *out, struct str query, const struct aws_quer
 	size_t max = count_params(query), n = 0;
 	_cleanup_(freep) struct param *v = NULL;
 	struct str name, value;
+	char *reserved;
 	int r = 0;
 
 	if (query.n == 0)
@@ -213,7 +197,8 @@ int aws_canonical_query(struct buf *out, struct str query, const struct aws_quer
 	if (max > AWS_PARAMS_MAX)
 		return -E2BIG;
 	v = calloc(max, sizeof(*v));
-	if (!v)
+	/* An encoded text is at most three times as long. Reserve all, so that views stay valid. */
+	if (!v || buf_reserve(&work, 3 * query.n, &reserved) < 0)
 		return -ENOMEM;
 	while (r >= 0 && aws_next_param(&query, &name, &value)) {
 		if (name.n == 0 && value.n == 0 && o->form != AWS_QUERY_WIRE)

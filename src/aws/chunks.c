@@ -47,7 +47,7 @@ struct aws_chunks {
 	struct buf trailer_lines; /* name:value LF */
 	struct signature claimed; /* of the current chunk */
 	char size[SIZE_DIGITS];
-	size_t size_n, width;
+	size_t size_n;
 	bool trailers_signed; /* only the empty line is left */
 };
 
@@ -166,13 +166,13 @@ static int sign(struct aws_chunks *c, bool trailer, struct str content, struct s
 static int take_signature(struct aws_chunks *c, struct str s, struct cloche_err *err)
 {
 	bool ecdsa = c->scope.algorithm == AWS_ECDSA;
+	size_t width = s.n;
 
-	c->width = s.n;
 	while (ecdsa && s.n > 0 && s.p[s.n - 1] == '*')
 		s.n--;
-	if (s.n == 0 || c->width > AWS_ECDSA_WIDTH || (!ecdsa && s.n != AWS_HEX))
+	if (s.n == 0 || width > AWS_ECDSA_WIDTH || (!ecdsa && s.n != AWS_HEX))
 		return malformed(err, "a signature's length");
-	if (ecdsa && c->same_length && c->width != AWS_ECDSA_WIDTH)
+	if (ecdsa && c->same_length && width != AWS_ECDSA_WIDTH)
 		return malformed(err, "a signature that is not padded, and a Content-Length");
 	set_signature(&c->claimed, s);
 	return 0;
@@ -246,15 +246,6 @@ static int parse_header(
 
 /* --- trailers --- */
 
-static bool is_trailer_name(struct str s)
-{
-	for (size_t i = 0; i < s.n; i++)
-		if (!((s.p[i] >= 'a' && s.p[i] <= 'z') || (s.p[i] >= '0' && s.p[i] <= '9') ||
-			    s.p[i] == '-' || s.p[i] == '_'))
-			return false;
-	return s.n > 0;
-}
-
 static int compare_lines(const void *a, const void *b)
 {
 	return str_compare(*(const struct str *)a, *(const struct str *)b);
@@ -303,12 +294,10 @@ static int trailers_done(
 /* A trailer waits for the signature that covers it, and goes on as it came. */
 static int add_trailer(struct aws_chunks *c, struct str line, struct cloche_err *err)
 {
-	size_t colon = str_chr(line, ':');
-	struct str name = str_prefix(line, colon),
-		   value = str_trim(str_from_index(line, colon + 1));
+	struct str rest = line, name = str_next(&rest, ':'), value = str_trim(rest);
 	int r;
 
-	if (colon == line.n || !is_trailer_name(name))
+	if (name.n == 0 || name.n == line.n || !str_is_all(name, STR_LOWER STR_DIGITS "-_"))
 		return malformed(err, "a trailer");
 	for (size_t i = 0; i < value.n; i++)
 		if ((unsigned char)value.p[i] < 0x20 || value.p[i] == 0x7f)

@@ -3,6 +3,7 @@
  * takes longer than hashing a line. */
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "aws/digest.h"
+#include "base/parse.h"
 
 #include <openssl/sha.h>
 
@@ -54,24 +55,12 @@ void aws_hex(const uint8_t *p, size_t n, char *ret)
 	}
 }
 
-static int digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 bool aws_unhex(struct str s, uint8_t *ret)
 {
-	if (s.n % 2)
+	if (s.n % 2 || !str_is_all(s, STR_DIGITS "abcdef"))
 		return false;
-	for (size_t i = 0; i < s.n / 2; i++) {
-		int high = digit(s.p[2 * i]), low = digit(s.p[2 * i + 1]);
-
-		if (high < 0 || low < 0)
-			return false;
-		ret[i] = (uint8_t)(high << 4 | low);
-	}
+	for (size_t i = 0; i < s.n; i += 2)
+		ret[i / 2] = (uint8_t)(parse_hex_digit(s.p[i]) << 4 | parse_hex_digit(s.p[i + 1]));
 	return true;
 }
 

@@ -13,6 +13,9 @@
 #include <openssl/ecdsa.h>
 #include <openssl/obj_mac.h>
 
+/* Of the names of regions and services, and the separators. */
+#define SCOPE_CHARS STR_LOWER STR_UPPER STR_DIGITS "-_./*:"
+
 enum { KEYS = 8, KEY_ID_MAX = 256, SECRET_MAX = 16384, DER_MAX = AWS_SIGNATURE_MAX / 2 };
 
 struct keys {
@@ -35,48 +38,19 @@ struct str aws_algorithm_name(enum aws_algorithm a)
 	return a == AWS_HMAC ? STR("AWS4-HMAC-SHA256") : STR("AWS4-ECDSA-P256-SHA256");
 }
 
-static struct str take_part(struct str *s)
-{
-	size_t slash = str_chr(*s, '/');
-	struct str part = str_prefix(*s, slash);
-
-	*s = str_from_index(*s, slash + 1);
-	return part;
-}
-
-static bool is_date(struct str s)
-{
-	for (size_t i = 0; i < s.n; i++)
-		if (s.p[i] < '0' || s.p[i] > '9')
-			return false;
-	return s.n == 8;
-}
-
-/* Whether s has only characters of the names of regions and services, and separators. */
-static bool is_plain(struct str s)
-{
-	for (size_t i = 0; i < s.n; i++) {
-		char c = s.p[i];
-
-		if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-			    (c && strchr("-_./*:", c))))
-			return false;
-	}
-	return true;
-}
-
 bool aws_scope_parse(enum aws_algorithm a, struct str text, struct aws_scope *ret)
 {
 	struct aws_scope scope = {.algorithm = a, .text = text};
 
-	if (text.n > AWS_SCOPE_MAX || !is_plain(text))
+	if (text.n > AWS_SCOPE_MAX || !str_is_all(text, SCOPE_CHARS))
 		return false;
-	scope.date = take_part(&text);
+	scope.date = str_next(&text, '/');
 	if (a == AWS_HMAC)
-		scope.region = take_part(&text);
-	scope.service = take_part(&text);
-	if (!is_date(scope.date) || (a == AWS_HMAC && scope.region.n == 0) ||
-		scope.service.n == 0 || !str_eq(text, STR("aws4_request")))
+		scope.region = str_next(&text, '/');
+	scope.service = str_next(&text, '/');
+	if (scope.date.n != 8 || !str_is_all(scope.date, STR_DIGITS) ||
+		(a == AWS_HMAC && scope.region.n == 0) || scope.service.n == 0 ||
+		!str_eq(text, STR("aws4_request")))
 		return false;
 	*ret = scope;
 	return true;

@@ -116,13 +116,34 @@ static inline struct str str_prefix(struct str s, size_t n)
 	return str_make(s.p, n < s.n ? n : s.n);
 }
 
+/* Take off the front of *rest what stands before `end` (or all of it), and `end`; return it without
+ * `end`. */
+static inline struct str str_next(struct str *rest, char end)
+{
+	struct str part = str_prefix(*rest, str_chr(*rest, end));
+
+	*rest = str_from_index(*rest, part.n + 1);
+	return part;
+}
+
 /* Take a line off the front; return it without its line end. */
 static inline struct str str_next_line(struct str *rest)
 {
-	struct str line = str_prefix(*rest, str_chr(*rest, '\n'));
+	return str_next(rest, '\n');
+}
 
-	*rest = str_from_index(*rest, line.n + 1);
-	return line;
+/* Sets of characters, for str_is_all(). */
+#define STR_DIGITS "0123456789"
+#define STR_LOWER "abcdefghijklmnopqrstuvwxyz"
+#define STR_UPPER "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+/* Return whether each byte of s, which may be empty, is one of these characters. */
+static inline bool str_is_all(struct str s, const char *of)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (!s.p[i] || !strchr(of, s.p[i]))
+			return false;
+	return true;
 }
 
 /* Remove spaces and tabs at both ends. */

@@ -73,6 +73,16 @@ static void cuts(void)
 	check_str(str_next_line(&text), "");
 	check_str(str_next_line(&text), "b");
 	check_str(str_next_line(&text), "");
+	text = STR("a,,b");
+	check_str(str_next(&text, ','), "a");
+	check_str(str_next(&text, ','), "");
+	check_str(str_next(&text, ','), "b");
+	check_int(text.n, 0);
+	check_str(str_next(&text, ','), "");
+	check(str_is_all(STR("09"), STR_DIGITS) && str_is_all(STR_NULL, STR_DIGITS));
+	check(!str_is_all(STR("0a"), STR_DIGITS) &&
+		str_is_all(STR("aZ-"), STR_LOWER STR_UPPER "-"));
+	check(!str_is_all(STR("0\0"), STR_DIGITS));
 	check_str(str_trim(STR(" \t a b\t ")), "a b");
 	check_str(str_trim(STR(" \t ")), "");
 	check_str(str_trim(STR("\na\n")), "\na\n");

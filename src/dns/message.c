@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-/* Theory of operation: a query is read front to back with a cursor that cannot pass the end.
+/* Theory of operation: a query is read front to back with a view that cannot pass the end.
  * Anything but the one form that resolvers send (one question, perhaps an OPT record, nothing after
  * it) is malformed. An answer is the echoed question and at most one record and an OPT. The
  * record's name is a pointer to the question, so its case comes back as sent, which resolvers
@@ -22,22 +22,16 @@
 #define NAME_POINTER 0xc00c /* points to the question, after the header */
 #define ANSWER_MAX 512      /* more than the longest answer that is written here */
 
-struct cursor {
-	const uint8_t *p;
-	size_t n;
-};
-
-static bool take16(struct cursor *c, uint16_t *ret)
+static bool take16(struct str *in, uint16_t *ret)
 {
-	if (c->n < 2)
+	if (in->n < 2)
 		return false;
-	*ret = (uint16_t)(c->p[0] << 8 | c->p[1]);
-	c->p += 2;
-	c->n -= 2;
+	*ret = (uint16_t)((uint8_t)in->p[0] << 8 | (uint8_t)in->p[1]);
+	*in = str_from_index(*in, 2);
 	return true;
 }
 
-static bool is_name_char(uint8_t c)
+static bool is_name_char(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
 	       c == '-' || c == '_';
@@ -45,7 +39,7 @@ static bool is_name_char(uint8_t c)
 
 /* Take a QNAME (RFC 1035 4.1.2), without compression, into q->name. *ret_plain: it has only allowed
  * characters. */
-static int take_name(struct cursor *c, struct dns_query *q, bool *ret_plain)
+static int take_name(struct str *in, struct dns_query *q, bool *ret_plain)
 {
 	size_t wire = 0;
 
@@ -53,86 +47,84 @@ static int take_name(struct cursor *c, struct dns_query *q, bool *ret_plain)
 	for (;;) {
 		size_t label;
 
-		if (c->n == 0)
+		if (in->n == 0)
 			return -EBADMSG;
-		label = c->p[0];
+		label = (uint8_t)in->p[0];
 		wire += 1 + label;
-		if (label > 63 || wire > DNS_WIRE_NAME_MAX || c->n < 1 + label)
+		if (label > 63 || wire > DNS_WIRE_NAME_MAX || in->n < 1 + label)
 			return -EBADMSG;
 		if (label && q->name_len)
 			q->name[q->name_len++] = '.';
 		for (size_t i = 1; i <= label; i++) {
-			*ret_plain &= is_name_char(c->p[i]);
-			q->name[q->name_len++] = (char)c->p[i];
+			*ret_plain &= is_name_char(in->p[i]);
+			q->name[q->name_len++] = in->p[i];
 		}
-		c->p += 1 + label;
-		c->n -= 1 + label;
+		*in = str_from_index(*in, 1 + label);
 		if (label == 0)
 			return 0;
 	}
 }
 
 /* RFC 6891 6.1.2: the OPT record, alone and last. */
-static int take_opt(struct cursor *c, struct dns_query *q)
+static int take_opt(struct str *in, struct dns_query *q)
 {
 	uint16_t type, size, extended, flags, length;
 
-	if (c->n == 0 || c->p[0] != 0)
+	if (in->n == 0 || (uint8_t)in->p[0] != 0)
 		return -EBADMSG;
-	c->p++;
-	c->n--;
-	if (!take16(c, &type) || !take16(c, &size) || !take16(c, &extended) || !take16(c, &flags) ||
-		!take16(c, &length))
+	*in = str_from_index(*in, 1);
+	if (!take16(in, &type) || !take16(in, &size) || !take16(in, &extended) ||
+		!take16(in, &flags) || !take16(in, &length))
 		return -EBADMSG;
-	if (type != DNS_TYPE_OPT || length != c->n)
+	if (type != DNS_TYPE_OPT || length != in->n)
 		return -EBADMSG;
-	c->n = 0;
+	in->n = 0;
 	q->edns = true;
 	q->edns_size = size;
 	q->edns_version = (uint8_t)extended;
 	return 0;
 }
 
-static int take_question(struct cursor *c, struct dns_query *q)
+static int take_question(struct str *in, struct dns_query *q)
 {
-	const uint8_t *start = c->p;
+	const char *start = in->p;
 	bool plain;
-	int r = take_name(c, q, &plain);
+	int r = take_name(in, q, &plain);
 
 	if (r < 0)
 		return r;
-	if (!take16(c, &q->type) || !take16(c, &q->qclass))
+	if (!take16(in, &q->type) || !take16(in, &q->qclass))
 		return -EBADMSG;
-	q->wire_len = (size_t)(c->p - start);
+	q->wire_len = (size_t)(in->p - start);
 	memcpy(q->wire, start, q->wire_len);
 	return plain ? 0 : -EBADMSG;
 }
 
 int dns_query_parse(struct str packet, struct dns_query *ret)
 {
-	struct cursor c = {.p = (const uint8_t *)packet.p, .n = packet.n};
 	uint16_t questions, answers, authorities, additionals;
 	int r;
 
 	memset(ret, 0, sizeof(*ret));
-	if (!take16(&c, &ret->id) || !take16(&c, &ret->flags) || !take16(&c, &questions) ||
-		!take16(&c, &answers) || !take16(&c, &authorities) || !take16(&c, &additionals))
+	if (!take16(&packet, &ret->id) || !take16(&packet, &ret->flags) ||
+		!take16(&packet, &questions) || !take16(&packet, &answers) ||
+		!take16(&packet, &authorities) || !take16(&packet, &additionals))
 		return -ENOMSG;
 	if (ret->flags & FLAG_QR)
 		return -ENOMSG;
 	if ((ret->flags & FLAG_OPCODE) || questions != 1)
 		return -EBADMSG;
-	r = take_question(&c, ret);
+	r = take_question(&packet, ret);
 	if (r < 0)
 		return r;
 	if (answers || authorities || additionals > 1)
 		return -EBADMSG;
 	if (additionals) {
-		r = take_opt(&c, ret);
+		r = take_opt(&packet, ret);
 		if (r < 0)
 			return r;
 	}
-	return c.n ? -EBADMSG : 0;
+	return packet.n ? -EBADMSG : 0;
 }
 
 struct answer_buf {

@@ -135,9 +135,8 @@ int dns_name_canonical(struct str name, char *ret, struct str *ret_name)
 	if (name.n == 0 || name.n > DNS_NAME_MAX)
 		return -EINVAL;
 	for (size_t i = 0; i < name.n; i++) {
-		char c = name.p[i];
+		char c = str_lower_char(name.p[i]);
 
-		c = c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
 		ret[i] = c;
 		if (c == '.' ? label == 0 : !is_label_char(c))
 			return -EINVAL;
@@ -198,12 +197,10 @@ static int hosts_line(struct dns_names *m, struct str line)
 int dns_hosts_parse(struct dns_names *m, struct str text)
 {
 	while (text.n) {
-		size_t n = str_chr(text, '\n');
-		int r = hosts_line(m, str_prefix(text, n));
+		int r = hosts_line(m, str_next_line(&text));
 
 		if (r < 0)
 			return r;
-		text = str_from_index(text, n + 1);
 	}
 	return 0;
 }

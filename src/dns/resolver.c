@@ -462,7 +462,5 @@ uint64_t dns_resolver_next_usec(const struct dns_resolver *r)
 
 void dns_resolver_tick(struct dns_resolver *r)
 {
-	ares_process_fd(r->channel, ARES_SOCKET_BAD, ARES_SOCKET_BAD);
-	expire(r);
-	deliver(r);
+	dns_resolver_ready(r, ARES_SOCKET_BAD, false, false);
 }

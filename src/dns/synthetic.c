@@ -2,6 +2,7 @@
 #include "dns/synthetic.h"
 #include "base/hash.h"
 #include "dns/message.h"
+#include "dns/names.h"
 
 #include <errno.h>
 #include <utlist.h>
@@ -112,29 +113,13 @@ no_memory:
 	return NULL;
 }
 
-/* Lower case, without the last dot, into ret[DNS_NAME_MAX]. */
-static int canonical(struct str name, char *ret, struct str *ret_name)
-{
-	if (name.n && name.p[name.n - 1] == '.')
-		name.n--;
-	if (name.n == 0 || name.n > DNS_NAME_MAX)
-		return -EINVAL;
-	for (size_t i = 0; i < name.n; i++) {
-		char c = name.p[i];
-
-		ret[i] = c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
-	}
-	*ret_name = str_make(ret, name.n);
-	return 0;
-}
-
 int dns_synthetic_get(
 	struct dns_synthetic *m, struct str name, struct in_addr *ret4, struct in6_addr *ret6)
 {
-	char lower[DNS_NAME_MAX];
+	char lower[DNS_NAME_MAX + 1];
 	struct entry *e;
 	uint32_t low;
-	int r = canonical(name, lower, &name);
+	int r = dns_name_canonical(name, lower, &name);
 
 	if (r < 0)
 		return r;

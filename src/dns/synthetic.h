@@ -20,7 +20,8 @@ void dns_synthetic_free(struct dns_synthetic *m);
 DEFINE_CLEANUP(struct dns_synthetic, dns_synthetic_free)
 
 /* Get the addresses of name (case and one dot at the end are ignored), and make them if there are
- * none yet. Either ret may be NULL. Return 0, -EINVAL for an empty or too long name, or -ENOMEM. */
+ * none yet. Either ret may be NULL. Return 0, -EINVAL for what is no name (dns_name_canonical()),
+ * or -ENOMEM. */
 _warn_unused_ int dns_synthetic_get(
 	struct dns_synthetic *m, struct str name, struct in_addr *ret4, struct in6_addr *ret6);
 

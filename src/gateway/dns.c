@@ -46,8 +46,7 @@ static bool is_news(struct gateway *g, struct str name)
 	l->at = now;
 	l->n = MIN(name.n, sizeof(l->name));
 	for (size_t i = 0; i < l->n; i++)
-		l->name[i] =
-			(char)(name.p[i] >= 'A' && name.p[i] <= 'Z' ? name.p[i] | 0x20 : name.p[i]);
+		l->name[i] = str_lower_char(name.p[i]);
 	HASH_FIND(hh, g->dns_log.by_name, l->name, l->n, old);
 	if (old && now - old->at < g->limits->dns_log_every_usec) {
 		free(l);

@@ -16,7 +16,6 @@ static bool is_postgres(struct str s)
 static enum identity request_line(struct str s)
 {
 	size_t token;
-	bool capitals = true;
 
 	if (str_starts(s, STR("\r\n")))
 		s = str_from_index(s, 2);
@@ -29,9 +28,7 @@ static enum identity request_line(struct str s)
 			       : IDENTITY_UNKNOWN;
 	if (token <= HTTP_METHOD_MAX)
 		return IDENTITY_MORE;
-	for (size_t i = 0; i < token; i++)
-		capitals = capitals && s.p[i] >= 'A' && s.p[i] <= 'Z';
-	return capitals ? IDENTITY_HTTP : IDENTITY_UNKNOWN;
+	return str_is_all(str_prefix(s, token), STR_UPPER) ? IDENTITY_HTTP : IDENTITY_UNKNOWN;
 }
 
 enum identity identify(struct str first)

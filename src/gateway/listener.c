@@ -201,10 +201,8 @@ int listener_set_own(struct gateway *g, struct str own)
 {
 	g->own_n = 0;
 	while (own.n > 0) {
-		size_t at = str_chr(own, ' ');
-		struct str one = str_prefix(own, at);
+		struct str one = str_next(&own, ' ');
 
-		own = str_from_index(own, at + 1);
 		if (one.n == 0)
 			continue;
 		if (g->own_n == ARRAY_SIZE(g->own) || parse_endpoint(one, &g->own[g->own_n]) < 0)

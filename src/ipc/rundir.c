@@ -52,11 +52,6 @@ void rundir_make_id(char *ret)
 
 bool rundir_is_id(struct str name)
 {
-	if (name.n != RUNDIR_ID_BYTES || !str_starts(name, prefix))
-		return false;
-	for (size_t i = prefix.n; i < name.n; i++)
-		if (!((name.p[i] >= 'a' && name.p[i] <= 'z') ||
-			    (name.p[i] >= '0' && name.p[i] <= '9')))
-			return false;
-	return true;
+	return name.n == RUNDIR_ID_BYTES && str_starts(name, prefix) &&
+	       str_is_all(str_from_index(name, prefix.n), STR_LOWER STR_DIGITS);
 }
