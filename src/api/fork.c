@@ -218,7 +218,7 @@ static int make_one(struct forking *f, unsigned number, struct cloche_err *err)
 /* Stop everything in the room until the client is freed. */
 static int pause_room(const cloche_instance *instance, struct client **ret, struct cloche_err *err)
 {
-	struct ctl_stats done;
+	struct ctl_stats_now done;
 	int r = instance_attach(instance, ret, err);
 
 	if (r == 0 && client_signal(*ret, SIGSTOP, CTL_SCOPE_ROOM) < 0)

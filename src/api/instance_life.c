@@ -322,7 +322,7 @@ int cloche_instance_prune(cloche_prune_fn fn, void *user, cloche_err *err)
 int cloche_instance_stats(const cloche_instance *instance, cloche_stats *ret, cloche_err *err)
 {
 	_cleanup_(client_freep) struct client *client = NULL;
-	struct ctl_stats m;
+	struct ctl_stats_now m;
 	int r = instance_attach(instance, &client, err);
 
 	if (r == 0)

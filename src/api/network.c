@@ -71,10 +71,10 @@ int network_send_allowlist(struct chan *c, const cloche_allowlist *list)
 
 	for (size_t i = 0; r == 0 && list && i < list->sources_n; i++) {
 		const struct allow_source *s = &list->sources[i];
+		const struct netconf_allowlist m = {str_from(s->name), str_from(s->text)};
 
-		r = s->name ? netconf_send_two(
-				      c, NETCONF_ALLOWLIST, str_from(s->name), str_from(s->text))
-			    : chan_send(c, NETCONF_ALLOW, str_from(s->text), NULL, 0);
+		r = s->name ? netconf_send_allowlist(c, &m)
+			    : chan_send(c, NETCONF_ALLOW, m.text, NULL, 0);
 	}
 	return r;
 }
@@ -197,7 +197,7 @@ static int send_logs(struct chan *c, const cloche_sandbox *sb, struct cloche_err
 {
 	_cleanup_(logs_done) struct logs logs = LOGS_NULL;
 	int r = open_logs(sb, &logs, err);
-	char has[3] = {logs.plain >= 0, logs.json >= 0, sb->network_log_fd >= 0};
+	const struct netconf_log m = {logs.plain >= 0, logs.json >= 0, sb->network_log_fd >= 0};
 	const int all[3] = {logs.plain, logs.json, sb->network_log_fd};
 	int fds[3];
 	unsigned n = 0;
@@ -205,9 +205,9 @@ static int send_logs(struct chan *c, const cloche_sandbox *sb, struct cloche_err
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
-		if (has[i])
+		if (all[i] >= 0)
 			fds[n++] = all[i];
-	r = chan_send(c, NETCONF_LOG, str_make(has, sizeof(has)), fds, n);
+	r = message_send(c, NETCONF_LOG, netconf_log_message(), &m, fds, n);
 	return r < 0 ? err_sys(err, -r, "configure the broker") : 0;
 }
 

@@ -137,15 +137,14 @@ static void output_to_something_else_than_a_pipe_is_refused(void)
 
 static bool is_refused_to_stop(struct conn *c)
 {
-	struct cloche_err err = CLOCHE_ERR_INIT;
+	struct ctl_refused m;
 	struct chan_frame f;
-	uint16_t request = 0;
 	bool refused;
 
 	must(ctl_send_stop(&c->chan, &(struct ctl_stop){.if_idle = true}) == 0);
 	must(chan_recv_wait(&c->chan, &f, PATIENCE_MS) == 1);
-	refused = f.type == CTL_REFUSED && ctl_get_refused(f.payload, &request, &err) == -E_BUSY;
-	check(!refused || request == CTL_STOP);
+	refused = f.type == CTL_REFUSED && ctl_get_refused(f.payload, &m) && m.err.code == E_BUSY;
+	check(!refused || m.request == CTL_STOP);
 	chan_frame_done(&f);
 	return refused;
 }

@@ -17,17 +17,17 @@ static int listen_on(uint32_t address, uint16_t *ret_port)
 static void only_loopback_listeners_are_forwarded(void)
 {
 	struct conn c = create();
-	struct cloche_err e = CLOCHE_ERR_INIT;
 	struct ctl_forward m = {.guest_port = 80, .host_address = STR("0.0.0.0")};
-	uint16_t request;
+	struct ctl_refused refused;
 	int fd = listen_on(INADDR_ANY, &m.host_port), null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	struct chan_frame f;
 
 	must(ctl_send_forward(&c.chan, &m, fd) == 0 && ctl_send_forward(&c.chan, &m, null) == 0);
 	for (int i = 0; i < 2; i++) {
 		f = next(&c, CTL_REFUSED);
-		check_int(ctl_get_refused(f.payload, &request, &e), -E_DENIED);
-		check_int(request, CTL_FORWARD);
+		must(ctl_get_refused(f.payload, &refused));
+		check_int(refused.err.code, E_DENIED);
+		check_int(refused.request, CTL_FORWARD);
 	}
 	close(fd);
 	close(null);

@@ -526,7 +526,7 @@ static void a_name_has_one_holder(void)
 static void figures_and_layers_are_answered(void)
 {
 	struct conn c = create();
-	struct ctl_stats m = {0};
+	struct ctl_stats_now m = {0};
 	struct chan_frame f;
 
 	run(&c, "exit 0");

@@ -38,15 +38,15 @@ static int malformed(struct broker *b)
 
 int config_take_rules(struct allowlist *list, const struct chan_frame *f, struct cloche_err *err)
 {
-	struct str label, text;
+	struct netconf_allowlist m;
 	char name[128];
 
 	if (f->type == NETCONF_ALLOW)
 		return allowlist_add_host(list, f->payload, err);
-	if (f->type != NETCONF_ALLOWLIST || !netconf_get_two(f->payload, &label, &text))
+	if (f->type != NETCONF_ALLOWLIST || !netconf_get_allowlist(f->payload, &m))
 		return err_set(err, E_PROTOCOL, "a message of the policy is malformed");
-	snprintf(name, sizeof(name), "%.*s", STR_FMT(str_prefix(label, sizeof(name) - 1)));
-	return allowlist_add_yaml(list, text, name, err);
+	snprintf(name, sizeof(name), "%.*s", STR_FMT(str_prefix(m.label, sizeof(name) - 1)));
+	return allowlist_add_yaml(list, m.text, name, err);
 }
 
 static int take_secret(struct broker *b, struct str payload)
@@ -162,18 +162,18 @@ static int take_override(struct broker *b, struct str payload)
 
 static int take_log(struct broker *b, struct chan_frame *f)
 {
-	struct wire_in r = wire_in(f->payload);
-	bool has[3];
+	struct netconf_log m;
 	unsigned n = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(has); i++)
-		has[i] = wire_get_bool(&r);
-	if (!wire_ok(&r) || b->config->has_log ||
-		f->fds_n != (unsigned)has[0] + (unsigned)has[1] + (unsigned)has[2])
+	if (!netconf_get_log(f->payload, &m) || b->config->has_log ||
+		f->fds_n != (unsigned)m.plain + (unsigned)m.json + (unsigned)m.live)
 		return malformed(b);
-	for (size_t i = 0; i < ARRAY_SIZE(has); i++)
-		if (has[i])
-			b->lines.fds[i] = TAKE_FD(f->fds[n++]);
+	if (m.plain)
+		b->lines.fds[0] = TAKE_FD(f->fds[n++]);
+	if (m.json)
+		b->lines.fds[1] = TAKE_FD(f->fds[n++]);
+	if (m.live)
+		b->lines.fds[2] = TAKE_FD(f->fds[n]);
 	b->config->has_log = true;
 	return 0;
 }

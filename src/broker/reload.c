@@ -74,16 +74,16 @@ static void add_name(struct reload *r, struct str name)
 
 static int take_source(struct reload *r, const struct chan_frame *f)
 {
-	struct str name = STR("--allow"), text;
+	struct netconf_allowlist m = {.label = STR("--allow")};
 	int result;
 
 	if (++r->sources > SOURCES_MAX)
 		return err_set(&r->err, E_LIMIT, "more than %d allowlists", SOURCES_MAX);
 	result = config_take_rules(r->policy, f, &r->err);
 	if (result == 0 && f->type == NETCONF_ALLOWLIST)
-		(void)!netconf_get_two(f->payload, &name, &text);
+		(void)!netconf_get_allowlist(f->payload, &m);
 	if (result == 0)
-		add_name(r, name);
+		add_name(r, m.label);
 	return result;
 }
 

@@ -247,7 +247,7 @@ static void test_gone(void)
 	world_start(&w, NULL);
 	rig_serve(&w.g);
 	policy_begin(&w, &c);
-	must(netconf_send_two(&c, NETCONF_ALLOWLIST, STR("x"), STR(ONLY_A)) == 0);
+	must(netconf_send_allowlist(&c, &(struct netconf_allowlist){STR("x"), STR(ONLY_A)}) == 0);
 	must(chan_send(&c, NETCONF_DONE, STR_NULL, NULL, 0) == 0);
 	must(buf_add_str(&frames, buf_str(&c.out)) == 0);
 	chan_done(&c);

@@ -315,11 +315,11 @@ static void step_policy(struct storm *s)
 
 	must(fd_socketpair(SOCK_STREAM, pair) == 0);
 	must(chan_init(&c, pair[0], NETCONF_MAX_PAYLOAD, 1 << 20) == 0);
-	if (helper_send_policy(&s->g.supervisor, pair[1]) == 0)
+	if (helper_send_policy(&s->g.supervisor, &pair[1]) == 0)
 		(void)!chan_flush_wait(&s->g.supervisor, 1000);
 	close(pair[1]);
-	(void)!netconf_send_two(
-		&c, NETCONF_ALLOWLIST, STR("n"), str_from(policies[roll(&s->d, 3)]));
+	(void)!netconf_send_allowlist(
+		&c, &(struct netconf_allowlist){STR("n"), str_from(policies[roll(&s->d, 3)])});
 	(void)!chan_send(&c, NETCONF_DONE, STR_NULL, NULL, 0);
 	(void)!chan_flush_wait(&c, 1000);
 	chan_done(&c);

@@ -21,7 +21,7 @@ static void policy_begin(struct world *w, struct chan *ret)
 	int pair[2];
 
 	must(fd_socketpair(SOCK_STREAM, pair) == 0);
-	must(helper_send_policy(&w->g.supervisor, pair[1]) == 0);
+	must(helper_send_policy(&w->g.supervisor, &pair[1]) == 0);
 	must(chan_flush_wait(&w->g.supervisor, PATIENCE_MS) == 0);
 	close(pair[1]);
 	must(chan_init(ret, pair[0], NETCONF_MAX_PAYLOAD, 8 << 20) == 0);
@@ -29,7 +29,8 @@ static void policy_begin(struct world *w, struct chan *ret)
 
 static void policy_add(struct chan *c, const char *yaml)
 {
-	must(netconf_send_two(c, NETCONF_ALLOWLIST, STR("new.yaml"), str_from(yaml)) == 0);
+	must(netconf_send_allowlist(
+		     c, &(struct netconf_allowlist){STR("new.yaml"), str_from(yaml)}) == 0);
 	must(chan_flush_wait(c, PATIENCE_MS) == 0);
 }
 

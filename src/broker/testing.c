@@ -68,8 +68,8 @@ void rig_start(struct rig *g)
 
 void rig_allow(struct rig *g, const char *yaml)
 {
-	test_need(netconf_send_two(
-			  &g->conf, NETCONF_ALLOWLIST, STR("allow.yaml"), str_from(yaml)) == 0);
+	test_need(netconf_send_allowlist(&g->conf,
+			  &(struct netconf_allowlist){STR("allow.yaml"), str_from(yaml)}) == 0);
 }
 
 void rig_connect_to(struct rig *g, const char *host, uint16_t port, uint16_t to)

@@ -236,15 +236,13 @@ static int on_ended(struct client *c, struct str payload, struct cloche_err *err
 
 static int on_refused(struct client *c, struct str payload, struct cloche_err *err)
 {
-	struct cloche_err why = CLOCHE_ERR_INIT;
-	uint16_t request;
-	int r = ctl_get_refused(payload, &request, &why);
+	struct ctl_refused m;
 
-	if (!c->reply || r == -E_PROTOCOL)
+	if (!c->reply || !ctl_get_refused(payload, &m))
 		return bad_frame(err);
 	c->reply->came = true;
-	c->reply->err = why;
-	c->reply->code = r;
+	c->reply->err = m.err;
+	c->reply->code = -m.err.code;
 	return 0;
 }
 
@@ -476,7 +474,7 @@ static int wait_for_reply(
 	return r;
 }
 
-int client_stats(struct client *c, struct ctl_stats *ret, struct cloche_err *err)
+int client_stats(struct client *c, struct ctl_stats_now *ret, struct cloche_err *err)
 {
 	struct client_reply reply = {.type = CTL_STATS_NOW};
 	int r;
@@ -537,7 +535,8 @@ int client_policy(struct client *c, int socket, struct cloche_err *err)
 	struct client_reply reply = {.type = CTL_POLICY_PASSED};
 
 	pthread_mutex_lock(&c->lock);
-	return wait_for_reply(c, &reply, c->over ? -EPIPE : ctl_send_policy(&c->chan, socket), err);
+	return wait_for_reply(
+		c, &reply, c->over ? -EPIPE : ctl_send_policy(&c->chan, &socket), err);
 }
 
 int client_complete(struct client *c, struct cloche_err *err)

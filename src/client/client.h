@@ -156,7 +156,7 @@ void client_leave(struct client *c);
 
 /* Send a request and wait for the answer. If only the request was refused, return its error; the
  * connection can still be used. Not while client_exec is in progress. */
-_warn_unused_ int client_stats(struct client *c, struct ctl_stats *ret, struct cloche_err *err);
+_warn_unused_ int client_stats(struct client *c, struct ctl_stats_now *ret, struct cloche_err *err);
 /* listener is borrowed. */
 _warn_unused_ int client_forward(
 	struct client *c, const struct ctl_forward *m, int listener, struct cloche_err *err);

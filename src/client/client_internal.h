@@ -27,7 +27,7 @@ struct client_reply {
 	bool came;
 	int code; /* REFUSED came, and this is the error */
 	struct cloche_err err;
-	struct ctl_stats stats;
+	struct ctl_stats_now stats;
 	int fds[2];
 };
 

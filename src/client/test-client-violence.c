@@ -388,7 +388,8 @@ static void a_refused_configuration(void)
 	start.room = &j.room;
 	must(client_new(&start, &j.client, &fd, &j.err) == 0);
 	must(chan_init(&config, fd, NETCONF_MAX_PAYLOAD, NETCONF_MAX_PAYLOAD) == 0);
-	must(netconf_send_two(&config, NETCONF_ALLOWLIST, STR("label"), STR("domains: [")) == 0);
+	must(netconf_send_allowlist(
+		     &config, &(struct netconf_allowlist){STR("label"), STR("domains: [")}) == 0);
 	must(chan_send(&config, NETCONF_DONE, STR_NULL, NULL, 0) == 0);
 	must(chan_flush(&config) == 0);
 	job_exec(&j);

@@ -126,8 +126,8 @@ static void lie_error(struct chan *c)
 	say_ready(c);
 	f = frame_begin(c, FILES_ERROR);
 	wire_put_u32(&f.w, 0);
-	wire_put_z(&f.w, "");
-	wire_put_z(&f.w, "nothing");
+	wire_put_str(&f.w, STR(""));
+	wire_put_str(&f.w, STR("nothing"));
 	must(frame_end(&f, NULL, 0) == 0);
 }
 

@@ -23,7 +23,7 @@ static bool entry_allows(const void *m)
 	F(TEXT, entry, FILES_ENTRY_MAX)                                                            \
 	F(TEXT, why, FILES_WHY_MAX)
 
-static MESSAGE_TABLE(files_error, FILES_ERROR_FIELDS, NULL);
+MESSAGE_TABLE(files_error, FILES_ERROR_FIELDS, NULL);
 MESSAGE_TABLE(files_request, FILES_REQUEST_FIELDS, request_allows);
 MESSAGE_TABLE(files_ready, FILES_READY_FIELDS, NULL);
 MESSAGE_TABLE(files_moved, FILES_MOVED_FIELDS, NULL);
@@ -31,10 +31,6 @@ MESSAGE_TABLE(files_stat, FILES_STAT_FIELDS, NULL);
 MESSAGE_TABLE(files_entry, FILES_ENTRY_FIELDS, entry_allows);
 MESSAGE_TABLE(files_target, FILES_TARGET_FIELDS, NULL);
 MESSAGE_TABLE(files_event, FILES_EVENT_FIELDS, NULL);
-
-const message_fn files_messages[] = {files_error_message, files_request_message,
-	files_ready_message, files_moved_message, files_stat_message, files_entry_message,
-	files_target_message, files_event_message, NULL};
 
 int files_send_empty(struct chan *c, enum files_frame type)
 {

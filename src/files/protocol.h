@@ -157,8 +157,6 @@ MESSAGE_STRUCT(files_event, FILES_EVENT_FIELDS);
 _warn_unused_ int files_send_empty(struct chan *c, enum files_frame type);
 _warn_unused_ int files_send_error(struct chan *c, const struct files_error *e);
 bool files_get_error(struct str payload, struct files_error *ret);
+const struct message *files_error_message(void);
 
 void files_stat_from(struct files_stat *ret, const struct stat *st);
-
-/* All message tables, ended by NULL. */
-extern const message_fn files_messages[];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "files/protocol.h"
+#include "files/test-messages.h"
 #include "ipc/test-message.h"
 
-const message_fn *const test_protocols[] = {files_messages, NULL};
+const message_fn *const test_messages = files_messages;
 
 void test_message_mend(const struct message *t, void *m)
 {

@@ -85,17 +85,17 @@ enum ctl_frame {
 	/* supervisor -> client */
 	CTL_WARNING = 32, /* struct ctl_warning: a limit that best effort did not enforce, ... */
 	CTL_STARTED,      /* struct ctl_started */
-	CTL_ERROR,        /* struct ctl_failure */
+	CTL_ERROR,        /* an error */
 	CTL_EXEC_STARTED, /* struct ctl_exec_started; at most 1 fd. With a terminal: its master, for
 			   * input and, if the sandbox is not kept, output. If the supervisor
 			   * keeps the input open: the pipe to write to */
 	CTL_EXEC_FAILED,  /* struct ctl_exec_failed */
 	CTL_EXEC_EXITED,  /* struct ctl_exec_exited */
 	CTL_ENDED,        /* struct ctl_ended */
-	CTL_STATS_NOW,    /* struct ctl_stats */
+	CTL_STATS_NOW,    /* struct ctl_stats_now */
 	CTL_FORWARDED,    /* nothing: connections are accepted now */
 	CTL_LAYERS_ARE,   /* 2 fds, O_PATH: the changes (upper), and the layer below (lower) */
-	CTL_REFUSED,      /* struct ctl_refusal: only the request has failed */
+	CTL_REFUSED,      /* struct ctl_refused: only the request has failed */
 	CTL_POLICY_PASSED, /* nothing: the broker has the socket */
 	CTL_COMPLETED,     /* nothing: the sandbox stays if its owner leaves */
 };
@@ -218,7 +218,7 @@ MESSAGE(ctl, join, CTL_JOIN, CTL_JOIN_FIELDS);
 	F(U16, guest_port, .min = 1)                                                               \
 	F(U16, host_port)               /* the port of the socket, for the record */               \
 	F(STR, host_address, .max = 64) /* "127.0.0.1" */
-MESSAGE_WITH_FDS(ctl, forward, CTL_FORWARD_FIELDS);
+MESSAGE_WITH_FD(ctl, forward, CTL_FORWARD, CTL_FORWARD_FIELDS);
 
 #define CTL_WARNING_FIELDS(F) F(STR, text, .max = CTL_MAX_TEXT, .flags = FIELD_CUT)
 MESSAGE(ctl, warning, CTL_WARNING, CTL_WARNING_FIELDS);
@@ -229,8 +229,7 @@ MESSAGE(ctl, warning, CTL_WARNING, CTL_WARNING_FIELDS);
 	F(U32, pid) /* of init, as the host sees it; 0 if it is not known */
 MESSAGE(ctl, started, CTL_STARTED, CTL_STARTED_FIELDS);
 
-#define CTL_FAILURE_FIELDS(F) F(ERROR, err)
-MESSAGE_STRUCT(ctl_failure, CTL_FAILURE_FIELDS);
+MESSAGE_ERROR(ctl, error, CTL_ERROR, "malformed error from the supervisor");
 
 #define CTL_EXEC_STARTED_FIELDS(F)                                                                 \
 	F(U32, exec)                                                                               \
@@ -239,7 +238,7 @@ MESSAGE_STRUCT(ctl_failure, CTL_FAILURE_FIELDS);
 	 * counts. */                                                                              \
 	F(U32, number)                                                                             \
 	F(BOOL, tty)
-MESSAGE_WITH_FDS(ctl, exec_started, CTL_EXEC_STARTED_FIELDS);
+MESSAGE_WITH_FD(ctl, exec_started, CTL_EXEC_STARTED, CTL_EXEC_STARTED_FIELDS);
 
 #define CTL_EXEC_FAILED_FIELDS(F)                                                                  \
 	F(U32, exec)                                                                               \
@@ -273,7 +272,7 @@ MESSAGE_STRUCT(ctl_usage, CTL_USAGE_FIELDS);
 MESSAGE(ctl, ended, CTL_ENDED, CTL_ENDED_FIELDS);
 
 /* All figures are since the room was made, 0 if unknown. */
-#define CTL_STATS_FIELDS(F)                                                                        \
+#define CTL_STATS_NOW_FIELDS(F)                                                                    \
 	/* clock_mono_usec() of the supervisor: for rates between two answers */                   \
 	F(U64, now_usec)                                                                           \
 	F(U64, uptime_usec)                                                                        \
@@ -292,12 +291,21 @@ MESSAGE(ctl, ended, CTL_ENDED, CTL_ENDED_FIELDS);
 	F(U64, net_blocked)                                                                        \
 	F(U64, net_sent) /* bytes of their bodies, from and to the room */                         \
 	F(U64, net_received)
-MESSAGE_STRUCT(ctl_stats, CTL_STATS_FIELDS);
+MESSAGE(ctl, stats_now, CTL_STATS_NOW, CTL_STATS_NOW_FIELDS);
 
-#define CTL_REFUSAL_FIELDS(F)                                                                      \
+#define CTL_REFUSED_FIELDS(F)                                                                      \
 	F(U16, request) /* type of the request */                                                  \
 	F(ERROR, err)
-MESSAGE_STRUCT(ctl_refusal, CTL_REFUSAL_FIELDS);
+MESSAGE(ctl, refused, CTL_REFUSED, CTL_REFUSED_FIELDS);
+
+MESSAGE_EMPTY(ctl, stats, CTL_STATS);
+MESSAGE_EMPTY(ctl, forwarded, CTL_FORWARDED);
+MESSAGE_EMPTY(ctl, layers, CTL_LAYERS);
+MESSAGE_OF_FDS(ctl, layers_are, CTL_LAYERS_ARE, 2);
+MESSAGE_OF_FDS(ctl, policy, CTL_POLICY, 1);
+MESSAGE_EMPTY(ctl, policy_passed, CTL_POLICY_PASSED);
+MESSAGE_EMPTY(ctl, complete, CTL_COMPLETE);
+MESSAGE_EMPTY(ctl, completed, CTL_COMPLETED);
 
 void ctl_start_done(struct ctl_start *m);
 static inline void ctl_exec_done(struct ctl_exec *m)
@@ -306,36 +314,13 @@ static inline void ctl_exec_done(struct ctl_exec *m)
 	free(m->note);
 }
 
-/* --- other encoders: each appends one whole frame to c->out; 0 or -errno. fds are borrowed, -1 if
- * there is none --- */
+/* --- other encoders: each appends one whole frame to c->out; 0 or -errno. fds are borrowed --- */
 _warn_unused_ int ctl_send_start(struct chan *c, const struct ctl_start *m, const int *fds);
 _warn_unused_ int ctl_send_exec(struct chan *c, const struct ctl_exec *m, const int fds[3]);
 /* With two pipes for the process's output. */
 _warn_unused_ int ctl_send_join_outputs(
 	struct chan *c, const struct ctl_join *m, const int outputs[2]);
-_warn_unused_ int ctl_send_error(struct chan *c, const struct cloche_err *err);
-_warn_unused_ int ctl_send_exec_started(struct chan *c, const struct ctl_exec_started *m, int fd);
-_warn_unused_ int ctl_send_stats(struct chan *c);
-_warn_unused_ int ctl_send_stats_now(struct chan *c, const struct ctl_stats *m);
-_warn_unused_ int ctl_send_forward(struct chan *c, const struct ctl_forward *m, int listener);
-_warn_unused_ int ctl_send_forwarded(struct chan *c);
-_warn_unused_ int ctl_send_layers(struct chan *c);
-_warn_unused_ int ctl_send_layers_are(struct chan *c, int upper, int lower);
-_warn_unused_ int ctl_send_policy(struct chan *c, int socket);
-_warn_unused_ int ctl_send_policy_passed(struct chan *c);
-_warn_unused_ int ctl_send_complete(struct chan *c);
-_warn_unused_ int ctl_send_completed(struct chan *c);
-_warn_unused_ int ctl_send_refused(struct chan *c, uint16_t request, const struct cloche_err *err);
 
-/* --- other decoders: false if malformed --- */
-/* Fill err; return -err->code, or -E_PROTOCOL (also set) if malformed. */
-int ctl_get_error(struct str payload, struct cloche_err *err);
-bool ctl_get_stats_now(struct str payload, struct ctl_stats *ret);
-/* Fill err; return -err->code, or -E_PROTOCOL (also set) if malformed. */
-int ctl_get_refused(struct str payload, uint16_t *ret_request, struct cloche_err *err);
 /* Return how many descriptors the frame carries. */
 unsigned ctl_start_fds(const struct ctl_start *m);
 unsigned ctl_exec_fds(const struct ctl_exec *m);
-
-/* All tables, terminated by NULL. */
-extern const message_fn ctl_messages[];

@@ -2,15 +2,10 @@
 #include "ipc/helper.h"
 
 MESSAGE_TABLE(helper_listeners, HELPER_LISTENERS_FIELDS, NULL);
-MESSAGE_TABLE(helper_failure, HELPER_FAILURE_FIELDS, NULL);
 MESSAGE_TABLE(helper_counted, HELPER_COUNTED_FIELDS, NULL);
 MESSAGE_TABLE(helper_replaced, HELPER_REPLACED_FIELDS, NULL);
 MESSAGE_TABLE(helper_who, HELPER_WHO_FIELDS, NULL);
 MESSAGE_TABLE(helper_owner, HELPER_OWNER_FIELDS, NULL);
-
-const message_fn helper_messages[] = {helper_listeners_message, helper_failure_message,
-	helper_counted_message, helper_replaced_message, helper_who_message, helper_owner_message,
-	NULL};
 
 int helper_send_listeners(
 	struct chan *c, const struct helper_listeners *m, const int fds[HELPER_SOCKETS])
@@ -37,45 +32,4 @@ bool helper_get_listeners(
 		ret_fds[i] = m.present & 1U << i ? TAKE_FD(f->fds[n++]) : -1;
 	*ret = m;
 	return true;
-}
-
-int helper_send_ready(struct chan *c)
-{
-	return chan_send(c, HELPER_READY, STR_NULL, NULL, 0);
-}
-
-int helper_send_failed(struct chan *c, const struct cloche_err *err)
-{
-	return message_send(c, HELPER_FAILED, helper_failure_message(), err, NULL, 0);
-}
-
-int helper_get_failed(struct str payload, struct cloche_err *err)
-{
-	struct helper_failure m;
-
-	if (!message_get(payload, helper_failure_message(), &m))
-		return err_set(err, E_PROTOCOL, "malformed report of a failure");
-	if (err)
-		*err = m.err;
-	return -m.err.code;
-}
-
-int helper_send_count(struct chan *c)
-{
-	return chan_send(c, HELPER_COUNT, STR_NULL, NULL, 0);
-}
-
-int helper_send_policy(struct chan *c, int client)
-{
-	return chan_send(c, HELPER_POLICY, STR_NULL, &client, 1);
-}
-
-int helper_send_names_changed(struct chan *c)
-{
-	return chan_send(c, HELPER_NAMES_CHANGED, STR_NULL, NULL, 0);
-}
-
-int helper_send_names(struct chan *c, const int fds[2])
-{
-	return chan_send(c, HELPER_NAMES, STR_NULL, fds, 2);
 }

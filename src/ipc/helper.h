@@ -36,7 +36,7 @@ enum helper_frame {
 	HELPER_OWNER,         /* supervisor -> broker: struct helper_owner */
 	HELPER_NAMES,         /* supervisor -> broker: 2 read-only fds, resolv.conf and hosts */
 	HELPER_READY = 16,    /* helper -> supervisor: nothing */
-	HELPER_FAILED,        /* helper -> supervisor: struct helper_failure */
+	HELPER_FAILED,        /* helper -> supervisor: an error */
 	HELPER_COUNTED,       /* broker -> supervisor: struct helper_counted */
 	HELPER_WHO,           /* broker -> supervisor: struct helper_who */
 	HELPER_NAMES_CHANGED, /* broker -> supervisor: nothing; asks whether they have changed */
@@ -61,8 +61,12 @@ enum helper_socket {
 	F(STR, own, .max = HELPER_MAX_OWN)
 MESSAGE_STRUCT(helper_listeners, HELPER_LISTENERS_FIELDS);
 
-#define HELPER_FAILURE_FIELDS(F) F(ERROR, err)
-MESSAGE_STRUCT(helper_failure, HELPER_FAILURE_FIELDS);
+MESSAGE_EMPTY(helper, count, HELPER_COUNT);
+MESSAGE_OF_FDS(helper, policy, HELPER_POLICY, 1);
+MESSAGE_OF_FDS(helper, names, HELPER_NAMES, 2);
+MESSAGE_EMPTY(helper, ready, HELPER_READY);
+MESSAGE_ERROR(helper, failed, HELPER_FAILED, "malformed report of a failure");
+MESSAGE_EMPTY(helper, names_changed, HELPER_NAMES_CHANGED);
 
 /* The broker's figures so far: requests, and bytes of their bodies from and to the room. */
 #define HELPER_COUNTED_FIELDS(F)                                                                   \
@@ -99,16 +103,3 @@ _warn_unused_ int helper_send_listeners(
  * malformed; then nothing is taken. ret->own points into the payload. */
 bool helper_get_listeners(
 	struct chan_frame *f, struct helper_listeners *ret, int ret_fds[HELPER_SOCKETS]);
-_warn_unused_ int helper_send_ready(struct chan *c);
-_warn_unused_ int helper_send_failed(struct chan *c, const struct cloche_err *err);
-/* Fill err from the message; return -err->code, or -E_PROTOCOL if it is malformed. */
-int helper_get_failed(struct str payload, struct cloche_err *err);
-_warn_unused_ int helper_send_count(struct chan *c);
-/* client is borrowed. */
-_warn_unused_ int helper_send_policy(struct chan *c, int client);
-_warn_unused_ int helper_send_names_changed(struct chan *c);
-/* fds: resolv.conf and hosts, borrowed. */
-_warn_unused_ int helper_send_names(struct chan *c, const int fds[2]);
-
-/* All tables, terminated by NULL. */
-extern const message_fn helper_messages[];

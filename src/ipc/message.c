@@ -194,12 +194,6 @@ static void field_put(struct wire_out *w, const struct field *f, const void *m)
 		if (w->error == 0)
 			w->error = buf_add(w->b, p, f->size);
 		break;
-	case FIELD_ERROR:
-		if (err_is_code((uint32_t)((const struct cloche_err *)p)->code))
-			wire_put_err(w, p);
-		else
-			w->error = w->error ? w->error : -EINVAL;
-		break;
 	case FIELD_PART:
 		message_put(w, f->part(), p);
 		break;
@@ -272,9 +266,6 @@ static void field_take(struct wire_in *r, const struct field *f, void *m)
 	case FIELD_BYTES:
 		bytes_take(r, f, p);
 		break;
-	case FIELD_ERROR:
-		wire_get_err(r, p);
-		break;
 	case FIELD_PART:
 		message_take(r, f->part(), p);
 		break;
@@ -315,6 +306,15 @@ void message_done(const struct message *t, void *m)
 	}
 }
 
+int frame_end(struct frame_out *f, const int *fds, unsigned fds_n)
+{
+	if (f->w.error == 0)
+		return chan_end(f->c, f->mark, fds, fds_n);
+	if (f->w.b)
+		chan_abort(f->c, f->mark);
+	return f->w.error;
+}
+
 int message_send(struct chan *c, uint16_t type, const struct message *t, const void *m,
 	const int *fds, unsigned fds_n)
 {
@@ -334,4 +334,23 @@ bool message_get(struct str payload, const struct message *t, void *ret)
 		return true;
 	message_done(t, ret);
 	return false;
+}
+
+/* The struct is declared in cloche/error.h. */
+#define CLOCHE_ERR_FIELDS(F)                                                                       \
+	F(I32, code, .flags = FIELD_CODE)                                                          \
+	F(I32, sys_errno, .max = 4095)                                                             \
+	F(TEXT, message, sizeof(((self *)0)->message))                                             \
+	F(TEXT, hint, sizeof(((self *)0)->hint))
+MESSAGE_TABLE(cloche_err, CLOCHE_ERR_FIELDS, NULL);
+
+int message_get_error(struct str payload, const char *malformed, struct cloche_err *err)
+{
+	struct cloche_err e;
+
+	if (!message_get(payload, cloche_err_message(), &e))
+		return err_set(err, E_PROTOCOL, "%s", malformed);
+	if (err)
+		*err = e;
+	return -e.code;
 }

@@ -12,6 +12,8 @@
  *
  *   MESSAGE_TABLE(roomctl_signal, ROOMCTL_SIGNAL_FIELDS, NULL);
  *
+ * and ipc/test-messages.h names it for the test and the fuzzer of all tables.
+ *
  * A field is one line: its kind, its name, its bounds. The kinds are:
  *
  *   U8 U16 U32 U64 I32 I64   an integer from .min to .max (.max 0: the type's maximum)
@@ -24,18 +26,20 @@
  *   STRV                     char **, a heap array of at most .max_n strings of at most .max bytes
  *   TEXT, name, SIZE         char name[SIZE], terminated
  *   BYTES, name, SIZE        uint8_t name[SIZE], always all of them
- *   ERROR                    struct cloche_err with a code
+ *   ERROR                    struct cloche_err with a code; its table is in message.c
  *   PART, name, TAG          struct TAG name, which has a table of its own
  *   PARTS, name, TAG, N      struct TAG *name and size_t name_n: a heap array of at most N
  *
- * U32 with .flags FIELD_CODE is the code of an error.
+ * An integer with .flags FIELD_CODE is the code of an error.
  * STR also has .flags FIELD_CUT (the encoder sends the first .max bytes of a longer one),
  * FIELD_NO_NUL, FIELD_NOT_EMPTY.
  *
  * Both directions check all bounds and then run the message's own check, if it has one, for
  * conditions on several fields. */
 
-#include "ipc/frame.h"
+#include "ipc/chan.h"
+#include "ipc/wire.h"
+#include <errno.h>
 #include <stddef.h>
 
 enum field_kind {
@@ -46,7 +50,6 @@ enum field_kind {
 	FIELD_STRV,
 	FIELD_TEXT,
 	FIELD_BYTES,
-	FIELD_ERROR,
 	FIELD_PART,
 	FIELD_PARTS,
 };
@@ -90,11 +93,36 @@ bool message_take(struct wire_in *r, const struct message *t, void *ret);
 /* Free the heap memory in m and make its pointers NULL. */
 void message_done(const struct message *t, void *m);
 
+/* One frame of typed values, for encoders that are written by hand. A frame that does not fit is
+ * withdrawn. */
+struct frame_out {
+	struct chan *c;
+	size_t mark;
+	struct wire_out w; /* w.b is NULL if the channel is full */
+};
+
+static inline struct frame_out frame_begin(struct chan *c, uint16_t type)
+{
+	struct frame_out f = {.c = c};
+
+	f.w = wire_out(chan_begin(c, type, &f.mark));
+	if (!f.w.b)
+		f.w.error = -ENOBUFS; /* every put is then a no-op */
+	return f;
+}
+
+/* Return 0, -ENOBUFS if the channel is full, or another -errno. fds are borrowed. */
+_warn_unused_ int frame_end(struct frame_out *f, const int *fds, unsigned fds_n);
+
 /* Send a whole frame. Return 0 or -errno (-EINVAL: a bound is exceeded). fds are borrowed. */
 _warn_unused_ int message_send(struct chan *c, uint16_t type, const struct message *t,
 	const void *m, const int *fds, unsigned fds_n);
 /* Decode a whole payload, as message_take; leftover bytes are malformed too. */
 bool message_get(struct str payload, const struct message *t, void *ret);
+/* Decode a payload that is an error: fill err and return -err->code, or set E_PROTOCOL with the
+ * text `malformed`. */
+int message_get_error(struct str payload, const char *malformed, struct cloche_err *err);
+const struct message *cloche_err_message(void);
 
 /* --- a struct from a list of fields --- */
 #define MESSAGE_MEMBER(kind, ...) MESSAGE_MEMBER_##kind(__VA_ARGS__)
@@ -146,6 +174,47 @@ bool message_get(struct str payload, const struct message *t, void *ret);
 	}                                                                                          \
 	struct protocol##_##object
 
+/* The same, with a descriptor (borrowed; -1: none). */
+#define MESSAGE_WITH_FD(protocol, object, type, LIST)                                              \
+	MESSAGE_WITH_FDS(protocol, object, LIST);                                                  \
+	_warn_unused_ static inline int protocol##_send_##object(                                  \
+		struct chan *c, const struct protocol##_##object *m, int fd)                       \
+	{                                                                                          \
+		return message_send(                                                               \
+			c, type, protocol##_##object##_message(), m, &fd, fd >= 0 ? 1 : 0);        \
+	}                                                                                          \
+	struct protocol##_##object
+
+/* --- frames that need no struct --- */
+/* Nothing: the encoder alone. */
+#define MESSAGE_EMPTY(protocol, object, type)                                                      \
+	_warn_unused_ static inline int protocol##_send_##object(struct chan *c)                   \
+	{                                                                                          \
+		return chan_send(c, type, STR_NULL, NULL, 0);                                      \
+	}                                                                                          \
+	struct chan
+
+/* Only n descriptors (borrowed): the encoder alone. */
+#define MESSAGE_OF_FDS(protocol, object, type, n)                                                  \
+	_warn_unused_ static inline int protocol##_send_##object(struct chan *c, const int fds[n]) \
+	{                                                                                          \
+		return chan_send(c, type, STR_NULL, fds, n);                                       \
+	}                                                                                          \
+	struct chan
+
+/* An error: the encoder, and the decoder as message_get_error(). */
+#define MESSAGE_ERROR(protocol, object, type, malformed)                                           \
+	_warn_unused_ static inline int protocol##_send_##object(                                  \
+		struct chan *c, const struct cloche_err *why)                                      \
+	{                                                                                          \
+		return message_send(c, type, cloche_err_message(), why, NULL, 0);                  \
+	}                                                                                          \
+	static inline int protocol##_get_##object(struct str payload, struct cloche_err *ret)      \
+	{                                                                                          \
+		return message_get_error(payload, malformed, ret);                                 \
+	}                                                                                          \
+	struct chan
+
 /* --- a table from the same list; `self` is the struct --- */
 #define MESSAGE_ROW(kind, ...) MESSAGE_ROW_##kind(__VA_ARGS__)
 #define MESSAGE_ROW_(m, k, ...)                                                                    \
@@ -178,7 +247,7 @@ bool message_get(struct str payload, const struct message *t, void *ret);
 #define MESSAGE_ROW_STRV(m, ...) MESSAGE_ROW_(m, FIELD_STRV, __VA_ARGS__)
 #define MESSAGE_ROW_TEXT(m, n) MESSAGE_ROW_(m, FIELD_TEXT, .max = (n)-1)
 #define MESSAGE_ROW_BYTES(m, n) MESSAGE_ROW_(m, FIELD_BYTES)
-#define MESSAGE_ROW_ERROR(m) MESSAGE_ROW_(m, FIELD_ERROR)
+#define MESSAGE_ROW_ERROR(m) MESSAGE_ROW_PART(m, cloche_err)
 #define MESSAGE_ROW_PART(m, tag) MESSAGE_ROW_(m, FIELD_PART, .part = tag##_message)
 #define MESSAGE_ROW_PARTS(m, tag, n)                                                               \
 	MESSAGE_ROW_(m, FIELD_PARTS, .part = tag##_message, .max_n = (n),                          \

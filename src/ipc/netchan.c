@@ -38,10 +38,6 @@ MESSAGE_TABLE(net_end_of_stream, NET_END_OF_STREAM_FIELDS, NULL);
 MESSAGE_TABLE(net_credit, NET_CREDIT_FIELDS, NULL);
 MESSAGE_TABLE(net_event, NET_EVENT_FIELDS, NULL);
 
-const message_fn net_messages[] = {net_client_message, net_hello_message, net_mint_message,
-	net_cert_message, net_open_message, net_response_message, net_trailers_message,
-	net_end_of_stream_message, net_credit_message, net_event_message, NULL};
-
 int net_send_data(struct chan *c, uint32_t stream, struct str bytes)
 {
 	struct frame_out f = frame_begin(c, NET_DATA);
@@ -64,11 +60,6 @@ int net_send_credit(struct chan *c, uint32_t stream, uint32_t bytes)
 	const struct net_credit m = {.stream = stream, .bytes = bytes};
 
 	return message_send(c, NET_CREDIT, net_credit_message(), &m, NULL, 0);
-}
-
-int net_send_forget(struct chan *c)
-{
-	return chan_send(c, NET_FORGET, STR_NULL, NULL, 0);
 }
 
 int net_send_end(struct chan *c, uint32_t stream)

@@ -192,11 +192,12 @@ enum net_event_kind {
 	F(STR, target, .max = NET_MAX_TARGET, .flags = FIELD_CUT)
 MESSAGE(net, event, NET_EVENT, NET_EVENT_FIELDS);
 
+MESSAGE_EMPTY(net, forget, NET_FORGET);
+
 /* --- other encoders: each appends one whole frame to c->out; 0 or -errno --- */
 _warn_unused_ int net_send_data(struct chan *c, uint32_t stream, struct str bytes);
 _warn_unused_ int net_send_reset(struct chan *c, uint32_t stream, enum net_reset why);
 _warn_unused_ int net_send_credit(struct chan *c, uint32_t stream, uint32_t bytes);
-_warn_unused_ int net_send_forget(struct chan *c);
 /* Send END without trailers. */
 _warn_unused_ int net_send_end(struct chan *c, uint32_t stream);
 
@@ -232,6 +233,3 @@ bool net_get_reset(struct str payload, uint32_t *ret_stream, enum net_reset *ret
 bool net_get_credit(struct str payload, uint32_t *ret_stream, uint32_t *ret_bytes);
 /* Return false if malformed. After the last field check wire_ok(fields). */
 bool net_next_field(struct wire_in *fields, struct str *ret_name, struct str *ret_value);
-
-/* All tables, terminated by NULL. */
-extern const message_fn net_messages[];

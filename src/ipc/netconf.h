@@ -14,7 +14,6 @@
 
 enum {
 	NETCONF_MAX_PAYLOAD = 2 * 1024 * 1024,
-	NETCONF_MAX_SECRETS = 256,
 	NETCONF_MAX_NAME = 256,
 	NETCONF_MAX_VALUE = 64 * 1024,
 	NETCONF_MAX_PATTERNS = 256,
@@ -27,7 +26,7 @@ enum {
 };
 
 enum netconf_frame {
-	NETCONF_ALLOWLIST = 1, /* struct netconf_two: label (file name for messages), YAML text */
+	NETCONF_ALLOWLIST = 1, /* struct netconf_allowlist */
 	NETCONF_ALLOW,         /* str: one shorthand entry (--allow) */
 	NETCONF_SECRET,        /* struct netconf_secret */
 	NETCONF_GITHUB_APP,    /* struct netconf_github_app */
@@ -35,15 +34,20 @@ enum netconf_frame {
 	NETCONF_UPSTREAM_CA,   /* str: PEM certificates to trust besides the host's */
 	NETCONF_DNS,           /* str: "ADDRESS:PORT,...": DNS servers instead of the host's */
 	NETCONF_REDACT,        /* str: a text that must not appear in the log's URLs */
-	NETCONF_LOG,     /* u8 has_plain, u8 has_jsonl, u8 has_live; one fd each in this order */
-	NETCONF_RECORD,  /* struct netconf_record; 1 fd: the file that records requests */
-	NETCONF_OFFLINE, /* nothing; 1 fd: a cassette that answers all requests */
+	NETCONF_LOG,           /* struct netconf_log; one fd for each that is set, in this order */
+	NETCONF_RECORD,        /* struct netconf_record; 1 fd: the file that records requests */
+	NETCONF_OFFLINE,       /* nothing; 1 fd: a cassette that answers all requests */
 	NETCONF_DONE,
 	NETCONF_OK = 16,  /* broker -> client */
 	NETCONF_COUNTS,   /* broker -> client: struct netconf_counts, once, when the broker ends */
-	NETCONF_REFUSED,  /* broker -> client: struct netconf_failure */
+	NETCONF_REFUSED,  /* broker -> client: an error */
 	NETCONF_REPLACED, /* broker -> client: struct netconf_replaced */
 };
+
+#define NETCONF_ALLOWLIST_FIELDS(F)                                                                \
+	F(STR, label, .max = NETCONF_MAX_PAYLOAD) /* file name for messages */                     \
+	F(STR, text, .max = NETCONF_MAX_PAYLOAD)  /* YAML */
+MESSAGE(netconf, allowlist, NETCONF_ALLOWLIST, NETCONF_ALLOWLIST_FIELDS);
 
 /* The arrays are heap copies: free with strv_free. */
 #define NETCONF_SECRET_FIELDS(F)                                                                   \
@@ -80,8 +84,14 @@ MESSAGE(netconf, github_app, NETCONF_GITHUB_APP, NETCONF_GITHUB_APP_FIELDS);
 	F(U16, to_port)
 MESSAGE(netconf, connect_to, NETCONF_CONNECT_TO, NETCONF_CONNECT_TO_FIELDS);
 
+#define NETCONF_LOG_FIELDS(F)                                                                      \
+	F(BOOL, plain)                                                                             \
+	F(BOOL, json)                                                                              \
+	F(BOOL, live)
+MESSAGE_WITH_FDS(netconf, log, NETCONF_LOG_FIELDS);
+
 #define NETCONF_RECORD_FIELDS(F) F(U64, limit) /* bytes; 0: a default */
-MESSAGE_WITH_FDS(netconf, record, NETCONF_RECORD_FIELDS);
+MESSAGE_WITH_FD(netconf, record, NETCONF_RECORD, NETCONF_RECORD_FIELDS);
 
 /* The broker's decisions during its life. */
 #define NETCONF_COUNTS_FIELDS(F)                                                                   \
@@ -95,22 +105,4 @@ MESSAGE(netconf, counts, NETCONF_COUNTS, NETCONF_COUNTS_FIELDS);
 	F(U32, closed) /* open requests that it forbids */
 MESSAGE(netconf, replaced, NETCONF_REPLACED, NETCONF_REPLACED_FIELDS);
 
-#define NETCONF_TWO_FIELDS(F)                                                                      \
-	F(STR, a, .max = NETCONF_MAX_PAYLOAD)                                                      \
-	F(STR, b, .max = NETCONF_MAX_PAYLOAD)
-MESSAGE_STRUCT(netconf_two, NETCONF_TWO_FIELDS);
-
-#define NETCONF_FAILURE_FIELDS(F) F(ERROR, err)
-MESSAGE_STRUCT(netconf_failure, NETCONF_FAILURE_FIELDS);
-
-_warn_unused_ int netconf_send_two(
-	struct chan *c, enum netconf_frame type, struct str a, struct str b);
-bool netconf_get_two(struct str payload, struct str *ret_a, struct str *ret_b);
-_warn_unused_ int netconf_send_refused(struct chan *c, const struct cloche_err *err);
-/* fd is borrowed. */
-_warn_unused_ int netconf_send_record(struct chan *c, const struct netconf_record *m, int fd);
-/* Fill err from the message; return -err->code, or -E_PROTOCOL if it is malformed. */
-int netconf_get_refused(struct str payload, struct cloche_err *err);
-
-/* All tables, terminated by NULL. */
-extern const message_fn netconf_messages[];
+MESSAGE_ERROR(netconf, refused, NETCONF_REFUSED, "the broker's answer is malformed");

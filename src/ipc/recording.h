@@ -13,7 +13,6 @@
  *
  * TROUBLE may come at any time: something could not be recorded, and why. */
 
-#include "ipc/frame.h"
 #include "ipc/message.h"
 #include "ipc/rundir.h"
 
@@ -58,13 +57,18 @@ MESSAGE(recording, begin, RECORDING_BEGIN, RECORDING_BEGIN_FIELDS);
 	F(STR, path, .max = RECORDING_MAX_PATH) /* path in the room */                             \
 	F(BOOL, layer) /* upper layer of an overlay: a device 0/0 hides the file below */          \
 	F(BOOL, noted) /* files that exist at the start are not recorded */
-MESSAGE_WITH_FDS(recording, tree, RECORDING_TREE_FIELDS);
+MESSAGE_WITH_FD(recording, tree, RECORDING_TREE, RECORDING_TREE_FIELDS);
+
+MESSAGE_EMPTY(recording, look, RECORDING_LOOK);
 
 /* args: a JSON object. */
 #define RECORDING_EVENT_FIELDS(F)                                                                  \
 	F(ENUM, kind, recording_kind, RECORDING_KIND_END_)                                         \
 	F(STR, args, .max = RECORDING_MAX_EVENT)
-MESSAGE_STRUCT(recording_event, RECORDING_EVENT_FIELDS);
+MESSAGE_WITH_FDS(recording, event, RECORDING_EVENT_FIELDS);
+/* type: RECORDING_EVENT or RECORDING_END. */
+_warn_unused_ int recording_send_event(
+	struct chan *c, enum recording_frame type, const struct recording_event *m);
 
 /* members: of the event's JSON object, without its braces; the recorder adds the command's
  * output. */
@@ -72,24 +76,12 @@ MESSAGE_STRUCT(recording_event, RECORDING_EVENT_FIELDS);
 	F(U32, number) /* the supervisor's number */                                               \
 	F(U32, exec)                                                                               \
 	F(STR, members, .max = RECORDING_MAX_EVENT)
-MESSAGE_WITH_FDS(recording, ended, RECORDING_ENDED_FIELDS);
+MESSAGE_WITH_FD(recording, ended, RECORDING_ENDED, RECORDING_ENDED_FIELDS);
+
+MESSAGE_EMPTY(recording, ready, RECORDING_READY);
 
 #define RECORDING_DONE_FIELDS(F) F(U32, number)
 MESSAGE(recording, done, RECORDING_DONE, RECORDING_DONE_FIELDS);
 
 #define RECORDING_TROUBLE_FIELDS(F) F(STR, text, .max = RECORDING_MAX_TROUBLE, .flags = FIELD_CUT)
 MESSAGE(recording, trouble, RECORDING_TROUBLE, RECORDING_TROUBLE_FIELDS);
-
-/* fd is borrowed. */
-_warn_unused_ int recording_send_tree(struct chan *c, const struct recording_tree *m, int fd);
-_warn_unused_ int recording_send_look(struct chan *c);
-/* type: RECORDING_EVENT or RECORDING_END. */
-_warn_unused_ int recording_send_event(
-	struct chan *c, enum recording_frame type, const struct recording_event *m);
-bool recording_get_event(struct str payload, struct recording_event *ret);
-/* dir is borrowed; -1: there is none. */
-_warn_unused_ int recording_send_ended(struct chan *c, const struct recording_ended *m, int dir);
-_warn_unused_ int recording_send_ready(struct chan *c);
-
-/* All tables, terminated by NULL. */
-extern const message_fn recording_messages[];

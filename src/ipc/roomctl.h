@@ -23,7 +23,6 @@
 enum {
 	ROOMCTL_MAX_PAYLOAD = EXEC_MAX_BYTES + 512 * 1024, /* towards init */
 	ROOMCTL_MAX_REPLY = 1024,                          /* from init */
-	ROOMCTL_MAX_TEXT = 512,
 };
 
 enum roomctl_frame {
@@ -54,6 +53,9 @@ enum roomctl_stage {
 	F(PART, spec, exec_spec)
 /* Free ret->spec with exec_spec_done. */
 MESSAGE_WITH_FDS(roomctl, exec, ROOMCTL_EXEC_FIELDS);
+/* fds are borrowed. */
+_warn_unused_ int roomctl_send_exec(
+	struct chan *c, const struct roomctl_exec *m, const int *fds, unsigned fds_n);
 
 #define ROOMCTL_SIGNAL_FIELDS(F)                                                                   \
 	F(U32, exec)                                                                               \
@@ -67,10 +69,12 @@ MESSAGE(roomctl, signal, ROOM_SIGNAL, ROOMCTL_SIGNAL_FIELDS);
 	F(U16, cols)
 MESSAGE(roomctl, resize, ROOM_RESIZE, ROOMCTL_RESIZE_FIELDS);
 
+MESSAGE_EMPTY(roomctl, ready, ROOM_READY);
+
 #define ROOMCTL_STARTED_FIELDS(F)                                                                  \
 	F(U32, exec)                                                                               \
 	F(U32, pid)
-MESSAGE_WITH_FDS(roomctl, started, ROOMCTL_STARTED_FIELDS);
+MESSAGE_WITH_FD(roomctl, started, ROOM_STARTED, ROOMCTL_STARTED_FIELDS);
 
 #define ROOMCTL_FAILED_FIELDS(F)                                                                   \
 	F(U32, exec)                                                                               \
@@ -82,12 +86,3 @@ MESSAGE(roomctl, failed, ROOM_FAILED, ROOMCTL_FAILED_FIELDS);
 	F(U32, exec)                                                                               \
 	F(U32, status, .max = 0xffff) /* as in wait(2) */
 MESSAGE(roomctl, exited, ROOM_EXITED, ROOMCTL_EXITED_FIELDS);
-
-/* Encoders of frames with descriptors, which are borrowed. master: -1 for none. */
-_warn_unused_ int roomctl_send_exec(
-	struct chan *c, const struct roomctl_exec *m, const int *fds, unsigned fds_n);
-_warn_unused_ int roomctl_send_ready(struct chan *c);
-_warn_unused_ int roomctl_send_started(struct chan *c, const struct roomctl_started *m, int master);
-
-/* All tables, terminated by NULL. */
-extern const message_fn roomctl_messages[];

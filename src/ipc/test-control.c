@@ -169,6 +169,7 @@ static void small_ones_round_trip(void)
 	struct pair p = make_pair();
 	struct ctl_attach attach = {.version = CTL_VERSION};
 	struct ctl_stop stop = {.grace_usec = 42, .if_idle = true}, got_stop;
+	const int out = STDOUT_FILENO;
 	struct ctl_warning warning = {.text = STR("careful")}, got_warning;
 	struct chan_frame f;
 
@@ -211,16 +212,18 @@ static void small_ones_round_trip(void)
 	CARRY(ctl_send_ended(&p.a, &ended), ctl_get_ended(f.payload, &got_ended));
 	check_int(got_ended.reason, CTL_REASON_TIMEOUT);
 	check_int(got_ended.usage.pids_peak, 3);
-	CARRY(ctl_send_policy(&p.a, STDOUT_FILENO), f.type == CTL_POLICY && f.fds_n == 1);
+	CARRY(ctl_send_policy(&p.a, &out), f.type == CTL_POLICY && f.fds_n == 1);
 	chan_frame_done(&f);
 	CARRY(ctl_send_complete(&p.a), f.type == CTL_COMPLETE && f.payload.n == 0);
 	CARRY(ctl_send_completed(&p.a), f.type == CTL_COMPLETED && f.payload.n == 0);
 	CARRY(ctl_send_policy_passed(&p.a), f.type == CTL_POLICY_PASSED && f.payload.n == 0);
 	err_set(&err, E_NETWORK, "gone");
+	err.sys_errno = 2;
 	err_hint(&err, "look");
 	CARRY(ctl_send_error(&p.a, &err), ctl_get_error(f.payload, &got_err) == -E_NETWORK);
 	check_z(got_err.message, "gone");
 	check_z(got_err.hint, "look");
+	check_int(got_err.sys_errno, 2);
 	done_pair(&p);
 }
 
@@ -337,22 +340,21 @@ static void torn_and_flipped(void)
 
 static void requests_round_trip(void)
 {
-	struct ctl_stats stats = {.now_usec = 1, .cpu_usec = 2, .net_received = 3}, got_stats;
+	struct ctl_stats_now stats = {.now_usec = 1, .cpu_usec = 2, .net_received = 3}, got_stats;
 	struct ctl_forward fw = {.guest_port = 8000,
 				   .host_port = 18000,
 				   .host_address = STR("127.0.0.1")},
 			   got_fw;
-	struct cloche_err err = CLOCHE_ERR_INIT, got_err = CLOCHE_ERR_INIT;
 	struct pair p = make_pair();
 	struct ctl_join join = {.exec = 5, .number = 17}, got_join;
-	uint16_t request = 0;
+	struct ctl_refused refused = {.request = CTL_JOIN}, got_refused;
+	const int two[2] = {STDIN_FILENO, STDOUT_FILENO};
 	struct chan_frame f;
 
 	CARRY(ctl_send_join(&p.a, &join), ctl_get_join(f.payload, &got_join));
 	check_int(got_join.exec, 5);
 	check_int(got_join.number, 17);
-	check_int(
-		ctl_send_join_outputs(&p.a, &join, (const int[2]){STDIN_FILENO, STDOUT_FILENO}), 0);
+	check_int(ctl_send_join_outputs(&p.a, &join, two), 0);
 	f = carry(&p);
 	check(f.type == CTL_JOIN && f.fds_n == 2 && ctl_get_join(f.payload, &got_join));
 	chan_frame_done(&f);
@@ -366,15 +368,15 @@ static void requests_round_trip(void)
 	check_str(got_fw.host_address, "127.0.0.1");
 	check_int(f.fds_n, 1);
 	chan_frame_done(&f);
-	check_int(ctl_send_layers_are(&p.a, STDIN_FILENO, STDOUT_FILENO), 0);
+	check_int(ctl_send_layers_are(&p.a, two), 0);
 	f = carry(&p);
 	check_int(f.fds_n, 2);
 	chan_frame_done(&f);
-	err_set(&err, E_NOT_FOUND, "no process 9");
-	CARRY(ctl_send_refused(&p.a, CTL_JOIN, &err),
-		ctl_get_refused(f.payload, &request, &got_err) == -E_NOT_FOUND);
-	check_int(request, CTL_JOIN);
-	check(strcmp(got_err.message, "no process 9") == 0);
+	err_set(&refused.err, E_NOT_FOUND, "no process 9");
+	CARRY(ctl_send_refused(&p.a, &refused), ctl_get_refused(f.payload, &got_refused));
+	check_int(got_refused.request, CTL_JOIN);
+	check_int(got_refused.err.code, E_NOT_FOUND);
+	check_z(got_refused.err.message, "no process 9");
 	done_pair(&p);
 }
 

@@ -4,8 +4,8 @@
 
 #include "ipc/message.h"
 
-/* Its protocols, up to NULL. */
-extern const message_fn *const test_protocols[];
+/* Their tables, up to NULL. */
+extern const message_fn *const test_messages;
 /* Each field of m has its smallest or its largest value: changes those that the message's own check
  * refuses together. */
 void test_message_mend(const struct message *t, void *m);

@@ -48,11 +48,6 @@ void wire_put_str(struct wire_out *w, struct str s)
 	buf_commit(w->b, sizeof(n) + s.n);
 }
 
-void wire_put_z(struct wire_out *w, const char *z)
-{
-	wire_put_str(w, str_from(z));
-}
-
 void wire_put_strv(struct wire_out *w, char *const *v)
 {
 	uint32_t n = 0;
@@ -61,7 +56,7 @@ void wire_put_strv(struct wire_out *w, char *const *v)
 		n++;
 	wire_put_u32(w, n);
 	for (uint32_t i = 0; i < n; i++)
-		wire_put_z(w, v[i]);
+		wire_put_str(w, str_from(v[i]));
 }
 
 uint64_t wire_get_int(struct wire_in *r, size_t size)
@@ -135,47 +130,4 @@ char **wire_get_strv(struct wire_in *r, size_t max_n, size_t max)
 			return NULL;
 	}
 	return TAKE_PTR(v);
-}
-
-bool wire_get_bool(struct wire_in *r)
-{
-	uint8_t v = wire_get_u8(r);
-
-	r->bad = r->bad || v > 1;
-	return v == 1;
-}
-
-void wire_put_err(struct wire_out *w, const struct cloche_err *err)
-{
-	wire_put_u32(w, (uint32_t)err->code);
-	wire_put_u32(w, (uint32_t)err->sys_errno);
-	wire_put_z(w, err->message);
-	wire_put_z(w, err->hint);
-}
-
-static void get_text(struct wire_in *r, char *ret, size_t size)
-{
-	struct str s = wire_get_str(r, size - 1);
-
-	if (s.n)
-		memcpy(ret, s.p, s.n);
-	ret[s.n] = '\0';
-}
-
-int wire_get_err(struct wire_in *r, struct cloche_err *ret)
-{
-	struct cloche_err e = CLOCHE_ERR_INIT;
-	uint32_t code = wire_get_u32(r), sys_errno = wire_get_u32(r);
-
-	get_text(r, e.message, sizeof(e.message));
-	get_text(r, e.hint, sizeof(e.hint));
-	if (r->bad || !err_is_code(code) || sys_errno > 4095) {
-		r->bad = true;
-		return -E_PROTOCOL;
-	}
-	e.code = (int)code;
-	e.sys_errno = (int)sys_errno;
-	if (ret)
-		*ret = e;
-	return -e.code;
 }

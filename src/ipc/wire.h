@@ -5,7 +5,6 @@
  * and wire_ok false, so a decoder reads its whole grammar and checks once at the end. */
 
 #include "base/buf.h"
-#include "base/err.h"
 #include "base/str.h"
 #include "base/strv.h"
 #include <stdint.h>
@@ -23,29 +22,12 @@ static inline struct wire_out wire_out(struct buf *b)
 /* Put the low `size` bytes (1 to 8) of v. */
 void wire_put_int(struct wire_out *w, uint64_t v, size_t size);
 
-static inline void wire_put_u8(struct wire_out *w, uint8_t v)
-{
-	wire_put_int(w, v, sizeof(v));
-}
-
-static inline void wire_put_u16(struct wire_out *w, uint16_t v)
-{
-	wire_put_int(w, v, sizeof(v));
-}
-
 static inline void wire_put_u32(struct wire_out *w, uint32_t v)
 {
 	wire_put_int(w, v, sizeof(v));
 }
 
-static inline void wire_put_u64(struct wire_out *w, uint64_t v)
-{
-	wire_put_int(w, v, sizeof(v));
-}
-
 void wire_put_str(struct wire_out *w, struct str s);
-/* Put a terminated string; NULL as an empty one. */
-void wire_put_z(struct wire_out *w, const char *z);
 /* Put a NULL-terminated array of terminated strings; NULL as an empty one. */
 void wire_put_strv(struct wire_out *w, char *const *v);
 
@@ -62,24 +44,9 @@ static inline struct wire_in wire_in(struct str message)
 /* Get an integer of 1 to 8 bytes. */
 uint64_t wire_get_int(struct wire_in *r, size_t size);
 
-static inline uint8_t wire_get_u8(struct wire_in *r)
-{
-	return (uint8_t)wire_get_int(r, 1);
-}
-
-static inline uint16_t wire_get_u16(struct wire_in *r)
-{
-	return (uint16_t)wire_get_int(r, 2);
-}
-
 static inline uint32_t wire_get_u32(struct wire_in *r)
 {
 	return (uint32_t)wire_get_int(r, 4);
-}
-
-static inline uint64_t wire_get_u64(struct wire_in *r)
-{
-	return wire_get_int(r, 8);
 }
 
 /* Return a view into the message; more than max bytes are malformed. */
@@ -90,11 +57,6 @@ char *wire_get_z(struct wire_in *r, size_t max);
 /* Return a heap array of heap strings, at most max_n, each at most max bytes; free it with
  * strv_free. */
 char **wire_get_strv(struct wire_in *r, size_t max_n, size_t max);
-bool wire_get_bool(struct wire_in *r);
-
-/* An error object: code, errno, message, hint. wire_get_err returns the negated code. */
-void wire_put_err(struct wire_out *w, const struct cloche_err *err);
-int wire_get_err(struct wire_in *r, struct cloche_err *ret);
 
 /* Return true if everything was read and nothing was malformed. */
 static inline bool wire_ok(const struct wire_in *r)

@@ -118,7 +118,7 @@ int helpers_pass_policy(struct supervisor *s, int client, struct cloche_err *err
 		err_hint(err, "one that is made with --allow or --allowlist has");
 		return -E_UNSUPPORTED;
 	}
-	r = h->chan_open ? helper_send_policy(&h->chan, client) : -EPIPE;
+	r = h->chan_open ? helper_send_policy(&h->chan, &client) : -EPIPE;
 	if (r == 0)
 		r = flush_chan(h);
 	return r < 0 ? err_set(err, E_NETWORK, "the network's broker takes no policy now") : 0;

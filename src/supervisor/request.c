@@ -29,7 +29,9 @@ enum { MAX_FORWARDS = 64 };
 
 static void refuse(struct peer *p, uint16_t request, const struct cloche_err *err)
 {
-	peer_sent(p, ctl_send_refused(&p->chan, request, err));
+	const struct ctl_refused m = {.request = request, .err = *err};
+
+	peer_sent(p, ctl_send_refused(&p->chan, &m));
 }
 
 bool request_refuse_stop(struct peer *p)
@@ -61,7 +63,7 @@ void request_answer_stats(struct peer *p)
 {
 	struct supervisor *s = p->sup;
 	struct room_usage u = {0};
-	struct ctl_stats m = {.now_usec = clock_mono_usec(),
+	struct ctl_stats_now m = {.now_usec = clock_mono_usec(),
 		.memory_limit = s->spec.limits.memory_bytes,
 		.pids_limit = s->spec.limits.pids,
 		.execs_running = tasks_running(s),
@@ -90,12 +92,12 @@ void request_layers(struct peer *p)
 {
 	const struct room *room = p->sup->room;
 	struct cloche_err err = CLOCHE_ERR_INIT;
-	int upper, lower;
+	int fds[2];
 
 	if (!room)
 		err_set(&err, E_UNSUPPORTED, "this sandbox has no room (any more)");
-	else if (room_layers(room, &upper, &lower, &err) == 0) {
-		peer_sent(p, ctl_send_layers_are(&p->chan, upper, lower));
+	else if (room_layers(room, &fds[0], &fds[1], &err) == 0) {
+		peer_sent(p, ctl_send_layers_are(&p->chan, fds));
 		return;
 	}
 	refuse(p, CTL_LAYERS, &err);

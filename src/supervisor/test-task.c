@@ -81,7 +81,7 @@ static bool is_taken(struct supervisor *s, const struct said *said)
 	if (said->type != ROOM_READY) {
 		wire_put_u32(&w, said->number);
 		if (said->type == ROOM_FAILED)
-			wire_put_u8(&w, ROOM_STAGE_LOOKUP);
+			wire_put_int(&w, ROOM_STAGE_LOOKUP, 1);
 		wire_put_u32(&w, said->value);
 	}
 	f.payload = buf_str(&payload);

@@ -2,17 +2,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every message that has a table: the first byte says which, the rest is the payload. What is
  * accepted must be encoded to the same bytes. */
-#include "files/protocol.h"
-#include "ipc/control.h"
-#include "ipc/helper.h"
-#include "ipc/netconf.h"
-#include "ipc/recording.h"
-#include "ipc/roomctl.h"
+#include "files/test-messages.h"
+#include "ipc/test-messages.h"
 
 enum { MAX_MESSAGE = 16 << 20, MAX_STRUCT = 32 * 1024 };
 
-static const message_fn *const protocols[] = {roomctl_messages, helper_messages, ctl_messages,
-	netconf_messages, net_messages, files_messages, recording_messages};
+static const message_fn *const folders[] = {ipc_messages, files_messages};
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -36,8 +31,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	unsigned which = size ? data[0] : 0;
 
-	for (size_t p = 0; size && p < ARRAY_SIZE(protocols); p++)
-		for (const message_fn *t = protocols[p]; *t; t++)
+	for (size_t p = 0; size && p < ARRAY_SIZE(folders); p++)
+		for (const message_fn *t = folders[p]; *t; t++)
 			if (which-- == 0)
 				same_again((*t)(), str_make(data + 1, size - 1));
 	return 0;
