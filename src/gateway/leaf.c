@@ -153,8 +153,9 @@ bool leaf_on_cert(struct gateway *g, const struct net_cert *m)
 	DL_DELETE2(g->leaves.asked, l, asked_prev, asked_next);
 	l->since = loop_now(g->loop);
 	l->mode = m->mode;
-	l->known = m->ok && (m->mode == NET_MODE_TUNNEL ||
-				    tls_leaf_new(g->tls, m->leaf, &l->cert, NULL) == 0);
+	if (m->ok && m->mode != NET_MODE_TUNNEL)
+		l->cert = tls_leaf_new(g->tls, m->leaf);
+	l->known = m->ok && (m->mode == NET_MODE_TUNNEL || l->cert);
 	while (l->waiting) {
 		struct conn *c = l->waiting;
 

@@ -35,7 +35,7 @@ enum {
 };
 
 struct tls_ca {
-	struct p256 *key;
+	EC_KEY *key;
 	uint8_t spki[TLS_SPKI_MAX];
 	char common_name[sizeof("Cloche ") + ID_LEN];
 	uint8_t der[TLS_CERT_MAX];

@@ -70,17 +70,14 @@ enum hello_sni hello_sni_parse(struct str body, struct str *ret_name)
 
 const char *hello_sni_text(enum hello_sni e)
 {
-	switch (e) {
-	case HELLO_SNI_OK:
-		return "no error";
-	case HELLO_SNI_MALFORMED:
-		return "malformed server_name extension";
-	case HELLO_SNI_MANY:
-		return "server_name holds more than one host name";
-	case HELLO_SNI_NAME:
-		return "server_name is not a host name";
-	}
-	return "unknown";
+	static const char *const texts[] = {
+		[HELLO_SNI_OK] = "no error",
+		[HELLO_SNI_MALFORMED] = "malformed server_name extension",
+		[HELLO_SNI_MANY] = "server_name holds more than one host name",
+		[HELLO_SNI_NAME] = "server_name is not a host name",
+	};
+
+	return texts[e];
 }
 
 struct str hello_alpn_list(struct str body)

@@ -13,16 +13,14 @@ enum {
 	P256_POINT_AT = 26, /* where the point is in a SubjectPublicKeyInfo */
 };
 
-struct p256;
-
 /* A new key; ret_spki gets its DER SubjectPublicKeyInfo. NULL if OpenSSL fails. */
-struct p256 *p256_new(uint8_t ret_spki[TLS_SPKI_MAX]);
-/* Wipe the key. NULL is fine; return NULL. */
-struct p256 *p256_free(struct p256 *key);
+EC_KEY *p256_new(uint8_t ret_spki[TLS_SPKI_MAX]);
+/* Wipe the key. NULL is fine. */
+void p256_free(EC_KEY *key);
 /* ECDSA with SHA-256 over p: a DER signature of at most P256_SIGNATURE_MAX bytes. Return its
  * length, or 0. */
-size_t p256_sign(const struct p256 *key, const void *p, size_t n, uint8_t *ret);
+size_t p256_sign(EC_KEY *key, const void *p, size_t n, uint8_t *ret);
 /* SHA-256, in the same way. Return false if OpenSSL fails. */
 bool p256_digest(const void *p, size_t n, uint8_t ret[P256_DIGEST]);
 /* The same key for OpenSSL's other interfaces, referenced; NULL on lack of memory. */
-EVP_PKEY *p256_pkey(const struct p256 *key);
+EVP_PKEY *p256_pkey(EC_KEY *key);

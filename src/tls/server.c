@@ -13,15 +13,6 @@
 #include <openssl/err.h>
 #include <openssl/x509.h>
 
-static int fail(struct cloche_err *err, const char *what)
-{
-	unsigned long code = ERR_peek_error();
-	const char *text = code ? ERR_reason_error_string(code) : NULL;
-
-	ERR_clear_error();
-	return err_set(err, E_NETWORK, "%s: %s", what, text ? text : "out of memory");
-}
-
 static int accept_name(SSL *ssl, int *alert, void *arg)
 {
 	return SSL_TLSEXT_ERR_OK;
@@ -91,8 +82,12 @@ int tls_server_new(struct tls_server **ret, struct cloche_err *err)
 	if (!s->scratch)
 		return err_nomem(err);
 	s->key = p256_new(s->spki);
-	if (!s->key)
-		return fail(err, "make a key");
+	if (!s->key) {
+		const char *why = ERR_reason_error_string(ERR_peek_error());
+
+		ERR_clear_error();
+		return err_set(err, E_NETWORK, "make a key: %s", why ? why : "out of memory");
+	}
 	*ret = TAKE_PTR(s);
 	return 0;
 }
@@ -115,25 +110,18 @@ struct str tls_server_spki(const struct tls_server *s)
 	return str_make(s->spki, sizeof(s->spki));
 }
 
-int tls_leaf_new(
-	struct tls_server *s, struct str der, struct tls_leaf **ret, struct cloche_err *err)
+struct tls_leaf *tls_leaf_new(struct tls_server *s, struct str der)
 {
 	const unsigned char *at = (const unsigned char *)der.p;
 	struct tls_leaf *leaf = calloc(1, sizeof(*leaf));
 
-	if (!leaf)
-		return err_nomem(err);
-	if (der.n <= INT32_MAX && tls_server_prepare(s))
+	if (leaf && der.n <= INT32_MAX && tls_server_prepare(s))
 		leaf->cert = d2i_X509(NULL, &at, (long)der.n);
-	if (!leaf->cert || at != (const unsigned char *)der.p + der.n ||
-		X509_check_private_key(leaf->cert, s->pkey) != 1) {
-		int r = fail(err, "certificate is not one for our key");
-
-		tls_leaf_free(leaf);
-		return r;
-	}
-	*ret = leaf;
-	return 0;
+	if (leaf && leaf->cert && at == (const unsigned char *)der.p + der.n &&
+		X509_check_private_key(leaf->cert, s->pkey) == 1)
+		return leaf;
+	ERR_clear_error();
+	return tls_leaf_free(leaf);
 }
 
 struct tls_leaf *tls_leaf_free(struct tls_leaf *leaf)

@@ -32,9 +32,9 @@ DEFINE_CLEANUP(struct tls_server, tls_server_free)
 /* DER SubjectPublicKeyInfo of the key, borrowed. */
 struct str tls_server_spki(const struct tls_server *s);
 
-/* Parse a certificate; refuse one that is not for the server's key. Return 0 or set err. */
-_warn_unused_ int tls_leaf_new(
-	struct tls_server *s, struct str der, struct tls_leaf **ret, struct cloche_err *err);
+/* Parse a certificate. NULL if it is malformed or not for the server's key, or on lack of memory.
+ */
+struct tls_leaf *tls_leaf_new(struct tls_server *s, struct str der);
 /* Connections that use the certificate keep it alive by themselves. */
 struct tls_leaf *tls_leaf_free(struct tls_leaf *leaf);
 

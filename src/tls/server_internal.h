@@ -16,7 +16,7 @@ enum {
 };
 
 struct tls_server {
-	struct p256 *key;
+	EC_KEY *key;
 	uint8_t spki[TLS_SPKI_MAX];
 	/* NULL until the first connection. */
 	SSL_CTX *ctx;

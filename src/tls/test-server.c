@@ -31,7 +31,8 @@ static struct tls_leaf *leaf_for(struct str name)
 
 	must(tls_ca_mint(ca, tls_server_spki(server), &subject, clock_real_usec(), &der, NULL) ==
 		0);
-	must(tls_leaf_new(server, buf_str(&der), &leaf, NULL) == 0);
+	leaf = tls_leaf_new(server, buf_str(&der));
+	must(leaf);
 	return leaf;
 }
 
@@ -387,16 +388,14 @@ static void test_one_flight(void)
 static void test_foreign_leaf(void)
 {
 	struct tls_server *other;
-	struct tls_leaf *leaf = NULL;
 	_cleanup_(buf_donep) struct buf der = BUF_INIT(TLS_CERT_MAX);
 	const struct tls_subject subject = {.name = STR("a.test")};
 
 	must(tls_server_new(&other, NULL) == 0);
 	must(tls_ca_mint(ca, tls_server_spki(other), &subject, clock_real_usec(), &der, NULL) == 0);
-	check(tls_leaf_new(server, buf_str(&der), &leaf, NULL) < 0);
-	check(tls_leaf_new(other, str_prefix(buf_str(&der), buf_len(&der) - 1), &leaf, NULL) < 0);
-	check(tls_leaf_new(other, STR("junk"), &leaf, NULL) < 0);
-	check(leaf == NULL);
+	check(!tls_leaf_new(server, buf_str(&der)));
+	check(!tls_leaf_new(other, str_prefix(buf_str(&der), buf_len(&der) - 1)));
+	check(!tls_leaf_new(other, STR("junk")));
 	tls_server_free(other);
 }
 
